@@ -1,0 +1,187 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Usage: block-headers.sh KERNEL_VERSION OUTDIR
+#
+# Fills OUTDIR with the block layer's private headers (block/*.h) that belong
+# to an installed kernel.  Distributions do not ship them with their headers
+# packages, and a module built against the wrong ones corrupts memory without
+# a warning.  So they are found, and then proved:
+#
+#  1. find: the kernel's own build or source tree if that has block/, else the
+#     installed linux-source tarball of the same version X.Y;
+#  2. prove: compile a probe that uses every structure we share with the block
+#     layer against the found headers, and compare layout and member types with
+#     those in the kernel's own BTF.  One difference, and nothing is built.
+#
+# The kernel need not be the running one.  DKMS calls this as PRE_BUILD.
+
+set -euo pipefail
+
+readonly HEADERS=(
+	elevator.h blk.h blk-crypto-internal.h blk-mq.h blk-stat.h
+	blk-mq-sched.h blk-mq-debugfs.h blk-wbt.h blk-cgroup.h
+	blk-cgroup-rwstat.h blk-pm.h
+)
+
+# Every structure that those headers define and that an elevator with a cgroup
+# policy hands to the block layer or takes from it.
+readonly STRUCTS=(
+	elevator_type elevator_mq_ops elevator_queue elv_fs_entry
+	blk_mq_ctx blk_mq_alloc_data blk_mq_debugfs_attr
+	blkcg blkcg_gq blkcg_policy blkcg_policy_data blkg_policy_data
+	blkg_conf_ctx blkg_iostat_set blkg_rwstat
+)
+
+fail() {
+	echo "block-headers: $*" >&2
+	exit 1
+}
+
+# have_all DIR: does DIR hold every header?
+have_all() {
+	local header
+	for header in "${HEADERS[@]}"; do
+		[[ -f $1/$header ]] || return 1
+	done
+}
+
+# find_headers: fills $found from the best source there is, and says which.
+find_headers() {
+	local dir tarball tried=()
+
+	for dir in "$build" "$source"; do
+		if have_all "$dir/block"; then
+			cp -- "${HEADERS[@]/#/$dir/block/}" "$found"
+			origin=$dir/block
+			return
+		fi
+	done
+
+	for tarball in "/usr/src/linux-source-$series.tar."{xz,zst,bz2,gz}; do
+		tried+=("$tarball")
+		[[ -f $tarball ]] || continue
+		# The headers lie early in the tarball: --occurrence lets tar
+		# stop after the last of them instead of reading to the end.
+		tar -xaf "$tarball" -C "$found" --strip-components=2 --occurrence=1 \
+			"${HEADERS[@]/#/linux-source-$series/block/}" ||
+			fail "$tarball does not hold block/*.h of Linux $series:" \
+				"reinstall the package linux-source-$series"
+		origin=$tarball
+		return
+	done
+
+	fail "no block/*.h for kernel $kver: neither in $build/block nor in" \
+		"$source/block nor in ${tried[0]}; install the package" \
+		"linux-source-$series (apt install linux-source-$series)"
+}
+
+# btf_file: the file that has the kernel's own BTF, or nothing.
+btf_file() {
+	local file
+	for file in "$build/vmlinux" "/usr/lib/debug/boot/vmlinux-$kver" \
+		"/boot/vmlinux-$kver"; do
+		[[ -f $file ]] && echo "$file" && return
+	done
+	if [[ $kver == "$(uname -r)" && -f /sys/kernel/btf/vmlinux ]]; then
+		echo /sys/kernel/btf/vmlinux
+	fi
+}
+
+# compile_probe: a kernel object whose debug information holds STRUCTS as the
+# found headers define them.
+compile_probe() {
+	local name
+
+	{
+		echo '#include <linux/blkdev.h>'
+		echo '#include <linux/blk-mq.h>'
+		for name in elevator.h blk.h blk-mq.h blk-mq-sched.h \
+			blk-mq-debugfs.h blk-cgroup.h blk-cgroup-rwstat.h; do
+			echo "#include \"$name\""
+		done
+		for name in "${STRUCTS[@]}"; do
+			echo "struct $name probe_$name;"
+		done
+	} >"$work/probe.c"
+	echo "obj-m := probe.o" >"$work/Kbuild"
+
+	# Only the object: there is nothing to link, and modpost would ask for
+	# a license.
+	if ! make -C "$build" "M=$work" "KCFLAGS=-g -I$found" probe.o \
+		>"$work/probe.log" 2>&1; then
+		cat "$work/probe.log" >&2
+		fail "the block/*.h of $origin do not compile with the headers" \
+			"of kernel $kver: install the linux-source-$series package of the" \
+			"same version as the kernel"
+	fi
+	pahole --btf_encode_detached="$work/probe.btf" "$work/probe.o"
+}
+
+# layout FILE STRUCT: the structure as pahole prints it, or nothing.
+layout() {
+	pahole -F btf -C "$2" "$1" 2>/dev/null || true
+}
+
+# verify: does the kernel lay out every structure as the headers say?
+verify() {
+	local btf name ours theirs
+
+	btf=$(btf_file)
+	if [[ -z $btf ]]; then
+		# Headers out of the tree the kernel was built from need no
+		# proof; headers of another package do.
+		[[ $origin == /usr/src/linux-source-*.tar.* ]] || return 0
+		fail "cannot prove that the block/*.h of $origin belong to kernel" \
+			"$kver: it has no BTF ($build/vmlinux); install its" \
+			"linux-headers package"
+	fi
+	command -v pahole >/dev/null ||
+		fail "pahole is missing: install the package pahole (dwarves)"
+
+	compile_probe
+	for name in "${STRUCTS[@]}"; do
+		ours=$(layout "$work/probe.btf" "$name")
+		theirs=$(layout "$btf" "$name")
+		[[ -n $ours ]] ||
+			fail "pahole found no struct $name in the probe of $origin"
+		[[ -n $theirs ]] ||
+			fail "kernel $kver has no struct $name (looked in $btf):" \
+				"this version of Sutro does not support it"
+		[[ $ours == "$theirs" ]] && continue
+
+		diff -u --label "$btf" --label "$origin" \
+			<(echo "$theirs") <(echo "$ours") >&2 || true
+		fail "struct $name of $origin differs from the one kernel $kver was" \
+			"built with; install the linux-source-$series package of the same" \
+			"version as the kernel"
+	done
+	proof=", ${#STRUCTS[@]} structures equal to those in $btf"
+}
+
+[[ $# -eq 2 ]] || fail "usage: ${0##*/} KERNEL_VERSION OUTDIR"
+
+kver=$1
+outdir=$2
+build=${kernel_source_dir:-/lib/modules/$kver/build}
+source=/lib/modules/$kver/source
+series=$(sed -nE 's/^([0-9]+\.[0-9]+).*/\1/p' <<<"$kver")
+origin=
+proof=
+
+[[ -n $series ]] || fail "'$kver' is not a kernel version"
+[[ -f $build/Makefile ]] ||
+	fail "no headers of kernel $kver in $build: install the package" \
+		"linux-headers-$kver"
+
+work=$(mktemp -d)
+trap 'rm -rf -- "$work"' EXIT
+found=$work/block
+mkdir "$found"
+
+find_headers
+verify
+
+mkdir -p -- "$outdir"
+cp -- "${HEADERS[@]/#/$found/}" "$outdir"
+echo "block-headers: $outdir: block/*.h of $origin for kernel $kver$proof"
