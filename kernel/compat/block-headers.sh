@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Usage: block-headers.sh KERNEL_VERSION OUTDIR
+# Usage: block-headers.sh KERNEL_VERSION OUTDIR [BUILD_TREE]
 #
 # Fills OUTDIR with the block layer's private headers (block/*.h) that belong
 # to an installed kernel.  Distributions do not ship them with their headers
@@ -14,7 +14,8 @@
 #     layer against the found headers, and compare layout and member types with
 #     those in the kernel's own BTF.  One difference, and nothing is built.
 #
-# The kernel need not be the running one.  DKMS calls this as PRE_BUILD.
+# The kernel need not be the running one; BUILD_TREE is its build tree if that
+# is not /lib/modules/KERNEL_VERSION/build.  DKMS calls this as PRE_BUILD.
 
 set -euo pipefail
 
@@ -159,11 +160,12 @@ verify() {
 	proof=", ${#STRUCTS[@]} structures equal to those in $btf"
 }
 
-[[ $# -eq 2 ]] || fail "usage: ${0##*/} KERNEL_VERSION OUTDIR"
+[[ $# -eq 2 || $# -eq 3 ]] ||
+	fail "usage: ${0##*/} KERNEL_VERSION OUTDIR [BUILD_TREE]"
 
 kver=$1
 outdir=$2
-build=${kernel_source_dir:-/lib/modules/$kver/build}
+build=${3:-/lib/modules/$kver/build}
 source=/lib/modules/$kver/source
 series=$(sed -nE 's/^([0-9]+\.[0-9]+).*/\1/p' <<<"$kver")
 origin=
