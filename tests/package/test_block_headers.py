@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""kernel/compat/block-headers.sh takes the right private headers, and no others.
+
+Wrong headers make a module that corrupts memory without a warning, so the refusals matter most:
+each test gives the script a kernel build tree whose block/ was tampered with. Needs the packages
+linux-headers-amd64, linux-source-6.12 and pahole, as the build root has them.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "kernel/compat/block-headers.sh"
+SOURCES = Path("/usr/src")
+
+
+@pytest.fixture(scope="session")
+def build_tree() -> Path:
+    """The build tree of an installed kernel of the 6.12 series."""
+    return sorted(SOURCES.glob("linux-headers-6.12*/vmlinux"))[-1].parent
+
+
+@pytest.fixture(scope="session")
+def version(build_tree: Path) -> str:
+    return build_tree.name.removeprefix("linux-headers-")
+
+
+@pytest.fixture(scope="session")
+def right_headers(build_tree: Path, version: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the script finds in the linux-source package."""
+    folder = tmp_path_factory.mktemp("right") / "block"
+    done = take(version, folder, build_tree)
+    assert done.returncode == 0, done.stderr
+    assert "/usr/src/linux-source-6.12.tar.xz" in done.stdout
+    return folder
+
+
+@pytest.fixture
+def own_tree(build_tree: Path, right_headers: Path, tmp_path: Path) -> Path:
+    """A build tree that has block/ itself, as that of a kernel one built oneself has."""
+    tree = tmp_path / "tree"
+    (tree / "block").mkdir(parents=True)
+    for entry in build_tree.iterdir():
+        (tree / entry.name).symlink_to(entry)
+    for header in right_headers.iterdir():
+        (tree / "block" / header.name).write_bytes(header.read_bytes())
+    return tree
+
+
+def take(version: str, outdir: Path, tree: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [SCRIPT, version, outdir, tree], capture_output=True, text=True, timeout=120
+    )
+
+
+def tamper(tree: Path, header: str, pattern: str, replacement: str) -> None:
+    path = tree / "block" / header
+    text, changes = re.subn(pattern, replacement, path.read_text(), count=1)
+    assert changes == 1, f"{header} has no {pattern}"
+    path.write_text(text)
+
+
+def test_headers_of_linux_source_are_proved(right_headers: Path) -> None:
+    names = {path.name for path in right_headers.iterdir()}
+    assert {"elevator.h", "blk.h", "blk-mq.h", "blk-mq-sched.h", "blk-cgroup.h"} <= names
+
+
+def test_own_block_folder_is_preferred(own_tree: Path, version: str, tmp_path: Path) -> None:
+    done = take(version, tmp_path / "out", own_tree)
+    assert done.returncode == 0, done.stderr
+    assert f"block/*.h of {own_tree}/block" in done.stdout
+    assert "structures equal" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("header", "pattern", "replacement", "struct"),
+    [
+        pytest.param(
+            "elevator.h",
+            r"void \(\*depth_updated\)\(struct blk_mq_hw_ctx \*\)",
+            "void (*depth_updated)(struct request_queue *)",
+            "elevator_mq_ops",
+            id="argument of a callback",
+        ),
+        pytest.param(
+            "elevator.h",
+            r"(void \(\*exit_sched\))",
+            r"void *(*alloc_sched_data)(struct request_queue *);\n\t\1",
+            "elevator_type",
+            id="callback of a later kernel",
+        ),
+        pytest.param(
+            "blk-mq.h",
+            r"(struct blk_mq_alloc_data \{\n)",
+            r"\1\tint more;\n",
+            "blk_mq_alloc_data",
+            id="one more member",
+        ),
+        pytest.param(
+            "blk-cgroup.h",
+            r"(struct blkg_policy_data\s*\*pd\[)BLKCG_MAX_POLS\]",
+            r"\g<1>BLKCG_MAX_POLS + 1]",
+            "blkcg_gq",
+            id="longer array",
+        ),
+    ],
+)
+def test_other_headers_are_refused(
+    own_tree: Path,
+    version: str,
+    tmp_path: Path,
+    header: str,
+    pattern: str,
+    replacement: str,
+    struct: str,
+) -> None:
+    tamper(own_tree, header, pattern, replacement)
+    done = take(version, tmp_path / "out", own_tree)
+    assert done.returncode == 1
+    assert f"struct {struct} " in done.stderr
+    assert "differs from the one kernel" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_headers_that_do_not_compile_are_refused(
+    own_tree: Path, version: str, tmp_path: Path
+) -> None:
+    tamper(own_tree, "elevator.h", r"struct elevator_mq_ops \{", "struct elevator_other_ops {")
+    done = take(version, tmp_path / "out", own_tree)
+    assert done.returncode == 1
+    assert "do not compile with the headers of kernel" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_source_package_is_named(build_tree: Path, tmp_path: Path) -> None:
+    done = take("6.99.1-amd64", tmp_path / "out", build_tree)
+    assert done.returncode == 1
+    assert "install the package linux-source-6.99" in done.stderr
+
+
+def test_missing_kernel_headers_are_named(version: str, tmp_path: Path) -> None:
+    done = take(version, tmp_path / "out", tmp_path / "nowhere")
+    assert done.returncode == 1
+    assert f"install the package linux-headers-{version}" in done.stderr
+
+
+def test_nonsense_version_is_named(build_tree: Path, tmp_path: Path) -> None:
+    done = take("newest", tmp_path / "out", build_tree)
+    assert done.returncode == 1
+    assert "'newest' is not a kernel version" in done.stderr
