@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run a scenario: make the disks and the stack once, then let the units run under each scheduler.
+
+Nothing is judged here; what was seen goes back as a `Run` per scheduler.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.scenario import Event, Scenario, UnitSpec
+from rig import scheduler as elevators
+from rig import unit as units_of
+from rig.modeldisk import ModelDisk
+from rig.sampler import PERIOD_S, Sampler
+from rig.shell import run as command
+from rig.stack import Stack
+from rig.unit import Unit
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one scheduler did with a scenario: the samples, and the measured time by their clock."""
+
+    scenario: Scenario
+    scheduler: str
+    leaves: tuple[str, ...]
+    sampler: Sampler
+    from_s: float
+    to_s: float
+    event_s: tuple[float, ...]
+    finished_s: Mapping[str, float]
+
+
+def run(scenario: Scenario, say: Say) -> Iterator[Run]:
+    """Run a scenario under each of its schedulers in turn."""
+    with ExitStack() as made:
+        disks = [made.enter_context(disk) for disk in _disks(scenario)]
+        made.enter_context(_sysctl(scenario.sysctl))
+        stack = made.enter_context(Stack({disk.name: disk.node for disk in disks}))
+        for disk in disks:
+            disk.hurry()
+        stack.build(scenario.layer)
+        top = stack.top or disks[0].node
+        for file in scenario.file:
+            _write_file(Path(top) / str(file["name"]), int(str(file["size_mb"])))
+        for disk in disks:
+            disk.slow()
+        device = _device(stack, top)
+        for name in scenario.schedulers:
+            say(f"{scenario.name}: {name}")
+            with elevators.chosen(name, [disk.name for disk in disks], device):
+                yield _observe(scenario, name, disks, top, device)
+
+
+def _disks(scenario: Scenario) -> Iterator[ModelDisk]:
+    for table in scenario.disk:
+        keys = dict(table)
+        kind, names, seed = keys.pop("kind"), keys.pop("names"), keys.pop("seed", 1)
+        for number, name in enumerate(names):
+            yield ModelDisk(name, kind, {**keys, "seed": seed + number})
+
+
+@contextmanager
+def _sysctl(settings: Mapping[str, object]) -> Iterator[None]:
+    files = {key: Path("/proc/sys") / key.replace(".", "/") for key in settings}
+    # Of a pair such as dirty_bytes and dirty_ratio the one in force is not 0: it undoes the other.
+    before = {file: file.read_text() for file in files.values()}
+    pairs = [Path(str(file).replace("_bytes", "_ratio")) for file in files.values()]
+    before.update({file: file.read_text() for file in pairs})
+    try:
+        for key, file in files.items():
+            file.write_text(str(settings[key]))
+        yield
+    finally:
+        for file, text in before.items():
+            if text.strip() != "0":
+                file.write_text(text)
+
+
+def _write_file(file: Path, size_mb: int) -> None:
+    """Write real blocks (an unwritten extent is read without a disk) and drop them from memory."""
+    command("dd", "if=/dev/zero", f"of={file}", "bs=1M", f"count={size_mb}", "conv=fsync")
+
+
+def _device(stack: Stack, top: str) -> str:
+    """The device that units see: the top, or what its file system lies on."""
+    if Path(top).is_dir():
+        return command("findmnt", "--noheadings", "--output=SOURCE", top).strip()
+    return top
+
+
+def _unit(spec: UnitSpec, top: str, device: str, ends: bool) -> Unit:
+    on_device = {device: spec.device_weight} if spec.device_weight else {}
+    # A unit that is waited for must stay known to systemd until it was asked how long it took.
+    properties = {"RemainAfterExit": "yes"} if ends else {}
+    return Unit(spec.name, spec.command(top), spec.weight, on_device, properties)
+
+
+def _observe(
+    scenario: Scenario, name: str, disks: list[ModelDisk], top: str, device: str
+) -> Run:
+    everyone = [_unit(spec, top, device, spec.name == scenario.until) for spec in scenario.unit]
+    last = [unit for unit in everyone if unit.name == scenario.until]
+    first = [unit for unit in everyone if unit not in last]
+    command("sync")
+    Path("/proc/sys/vm/drop_caches").write_text("3")
+    for disk in disks:
+        disk.reset()
+    with ExitStack() as undo:
+        undo.callback(units_of.stop, everyone)
+        sampler = undo.enter_context(Sampler(disks, everyone, _devno(device)))
+        units_of.start(first)
+        time.sleep(scenario.ramp_s)
+        from_s = time.monotonic()
+        if last:
+            units_of.start(last)
+            _wait_for_end(last[0], scenario.timeout_s)
+            finished = {last[0].name: last[0].run_seconds()}
+            from_s, events = _began(sampler, last[0].name), ()
+            to_s = from_s + finished[last[0].name]
+        else:
+            finished = {}
+            events = tuple(_events(scenario, everyone, device, from_s))
+            time.sleep(max(0.0, from_s + scenario.measure_s - time.monotonic()))
+            to_s = time.monotonic()
+        dead = [unit for unit in first if not unit.busy()]
+        if dead:
+            raise RuntimeError(f"{dead[0].unit} ended early:\n{dead[0].journal()}")
+    leaves = tuple(disk.name for disk in disks)
+    return Run(scenario, name, leaves, sampler, from_s, to_s, events, finished)
+
+
+def _devno(device: str) -> str:
+    from rig.stack import devno
+
+    return devno(device)
+
+
+def _wait_for_end(unit: Unit, timeout_s: float) -> None:
+    end = time.monotonic() + timeout_s
+    while unit.busy():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{unit.unit}: still running after {timeout_s:g} s")
+        time.sleep(PERIOD_S)
+
+
+def _began(sampler: Sampler, unit: str) -> float:
+    """The last sample before a unit used the device at all."""
+    idle = [s.at_s for s in sampler.samples if not s.totals.get(("logical", unit))]
+    return idle[-1]
+
+
+def _events(
+    scenario: Scenario, everyone: list[Unit], device: str, from_s: float
+) -> Iterator[float]:
+    """Let the events of a scenario happen; yields when each was asked for."""
+    for event in scenario.event:
+        time.sleep(max(0.0, from_s + event.at_s - time.monotonic()))
+        yield time.monotonic()
+        units_of.at_once([_change(unit, event, device) for unit in everyone])
+
+
+def _change(unit: Unit, event: Event, device: str) -> list[str]:
+    weight = event.weights[unit.name]
+    if unit.device_weights:
+        return unit.set_command(IODeviceWeight=f"{device} {weight}")
+    return unit.set_command(IOWeight=weight)

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What runs inside the lab's guest: model disks, stacks on them, units that use them, and the truth about both.
+
+A module per noun: `modeldisk` and `stack` make devices, `scheduler` chooses who orders their
+requests, `unit` starts services, `sampler` watches, `result` judges and prints, `plot` draws.
+Everything that makes something is a context manager and removes it again, whatever happens.
+"""

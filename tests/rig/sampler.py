@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Watch a run: a thread that notes ten times a second what each unit has used so far.
+
+Three accounts are kept side by side, all of them running totals:
+
+* truth: device time and bytes of each unit at each leaf, from the model disk;
+* logical: bytes of each unit at the logical device, from `io.stat` of its cgroup;
+* cpu: busy and all jiffies, because a starved CPU makes a slow disk of its own.
+
+Questions are asked afterwards, for any window of time: totals between two samples are interpolated.
+"""
+
+from __future__ import annotations
+
+import bisect
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rig.modeldisk import ModelDisk
+from rig.unit import Unit
+
+PERIOD_S = 0.1
+
+
+def parse_io_stat(text: str, devno: str) -> dict[str, int]:
+    """The numbers of one device in an `io.stat`-like file (`MAJ:MIN key=value ...`)."""
+    for line in text.splitlines():
+        number, *pairs = line.split()
+        if number == devno:
+            return {key: int(value) for key, _, value in (pair.partition("=") for pair in pairs)}
+    return {}
+
+
+def cpu_jiffies() -> tuple[int, int]:
+    """Idle (with waiting for I/O) and all jiffies since boot."""
+    fields = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return fields[3] + fields[4], sum(fields)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Running totals at one moment, by (account, unit or leaf) keys."""
+
+    at_s: float
+    totals: Mapping[tuple[str, ...], int]
+
+
+class Sampler:
+    """Take samples while the `with` statement lasts; ask afterwards or meanwhile."""
+
+    def __init__(self, disks: Sequence[ModelDisk], units: Sequence[Unit], devno: str):
+        self._disks = list(disks)
+        self._units = list(units)
+        self._devno = devno
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="sampler", daemon=True)
+        self._failure: Exception | None = None
+        self.samples: list[Sample] = []
+
+    def __enter__(self) -> Sampler:
+        self.samples.append(self._take())
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.samples.append(self._take())
+        if self._failure:
+            raise self._failure
+
+    def _loop(self) -> None:
+        try:
+            while not self._stop.wait(PERIOD_S):
+                self.samples.append(self._take())
+        except Exception as error:  # noqa: BLE001 - handed to whoever leaves the `with`
+            self._failure = error
+
+    def _take(self) -> Sample:
+        # A unit that has ended has no files any more: its totals stay what they were.
+        totals = dict(self.samples[-1].totals) if self.samples else {}
+        for disk in self._disks:
+            truth = disk.truth()
+            totals["busy", disk.name] = truth.total.busy_ns
+            totals["time", disk.name] = truth.total.time_ns
+            for unit in self._units:
+                used = truth.owners.get(unit.cgroup)
+                if used:
+                    totals["time", disk.name, unit.name] = used.time_ns
+                    totals["bytes", disk.name, unit.name] = used.bytes
+        for unit in self._units:
+            try:
+                numbers = parse_io_stat(unit.read("io.stat"), self._devno)
+            except OSError:
+                continue
+            if numbers:
+                totals["logical", unit.name] = numbers["rbytes"] + numbers["wbytes"]
+        totals["idle",], totals["jiffies",] = cpu_jiffies()
+        return Sample(time.monotonic(), totals)
+
+    def total(self, key: tuple[str, ...], at_s: float) -> float:
+        """A running total at any moment, interpolated between samples."""
+        times = [sample.at_s for sample in self.samples]
+        right = bisect.bisect_left(times, at_s)
+        if right == 0:
+            return self.samples[0].totals.get(key, 0)
+        if right == len(times):
+            return self.samples[-1].totals.get(key, 0)
+        before, after = self.samples[right - 1], self.samples[right]
+        part = (at_s - before.at_s) / (after.at_s - before.at_s)
+        low, high = before.totals.get(key, 0), after.totals.get(key, 0)
+        return low + part * (high - low)
+
+    def used(self, key: tuple[str, ...], from_s: float, to_s: float) -> float:
+        """How much of a total came in a window."""
+        return self.total(key, to_s) - self.total(key, from_s)
+
+    def time_ns(self, unit: str, from_s: float, to_s: float, leaf: str | None = None) -> float:
+        """True device time of a unit in a window, at one leaf or at all."""
+        leaves = [leaf] if leaf else [disk.name for disk in self._disks]
+        return sum(self.used(("time", each, unit), from_s, to_s) for each in leaves)
+
+    def shares(self, from_s: float, to_s: float, leaf: str | None = None) -> dict[str, float]:
+        """Each unit's part of the units' true device time in a window; all 0 if nothing ran."""
+        times = {u.name: self.time_ns(u.name, from_s, to_s, leaf) for u in self._units}
+        whole = sum(times.values())
+        return {name: time_ns / whole if whole else 0.0 for name, time_ns in times.items()}
+
+    def mbps(self, unit: str, from_s: float, to_s: float) -> float:
+        """Bandwidth of a unit at the logical device, in 10^6 bytes per second."""
+        return self.used(("logical", unit), from_s, to_s) / (to_s - from_s) / 1e6
+
+    def cpu_idle(self, from_s: float, to_s: float) -> float:
+        """Part of the CPU time that nobody used."""
+        jiffies = self.used(("jiffies",), from_s, to_s)
+        return self.used(("idle",), from_s, to_s) / jiffies if jiffies else 0.0

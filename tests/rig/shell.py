@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run commands of the system and say clearly what failed."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import time
+from pathlib import Path
+
+
+class CommandError(RuntimeError):
+    """A command ended with a status other than 0; the text holds the command and what it said."""
+
+
+def run(*args: str | Path, stdin: str | None = None, timeout_s: float = 60) -> str:
+    """Run a command to its end and return its standard output."""
+    words = [str(arg) for arg in args]
+    try:
+        done = subprocess.run(
+            words, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+    except FileNotFoundError as error:
+        raise CommandError(f"{words[0]}: command not found; install its package") from error
+    except subprocess.TimeoutExpired as error:
+        raise CommandError(f"{shlex.join(words)}: not finished after {timeout_s} s") from error
+    if done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip()) or "it said nothing"
+        raise CommandError(f"{shlex.join(words)}: status {done.returncode}: {said}")
+    return done.stdout
+
+
+def run_again(*args: str | Path, tries: int = 8, pause_s: float = 0.25) -> str:
+    """Like run(), but try a few times: udev may hold a device open for a moment (a blkid probe)."""
+    for left in range(tries - 1, -1, -1):
+        try:
+            return run(*args)
+        except CommandError:
+            if not left:
+                raise
+            time.sleep(pause_s)
+    raise AssertionError("tries must be at least 1")
+
+
+def wait_for(condition, what: str, timeout_s: float = 10, pause_s: float = 0.05):
+    """Call condition() until it returns something true, and return that."""
+    end = time.monotonic() + timeout_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() >= end:
+            raise TimeoutError(f"{what}: not within {timeout_s} s")
+        time.sleep(pause_s)

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Stacks of block devices on top of leaves, described as data, taken down in reverse order always.
+
+A stack is a list of layers. Each names its kind, itself, and what it stands over:
+
+    [{"kind": "md", "name": "mirror", "level": "raid1", "over": ["disk0", "disk1"]},
+     {"kind": "crypt", "name": "secret", "over": ["mirror"]}]
+
+`over` names an earlier layer or a leaf. The last layer is the top: the logical device that
+services use, or a mount point. Kinds and their own keys:
+
+| kind | keys | becomes |
+| --- | --- | --- |
+| striped | stripe_kib (64) | LVM volume, `lvcreate -iN -Ik` over all of `over` |
+| linear | | LVM volume, the physical volumes one after another |
+| thin | size_mb | thin LVM volume in a pool over `over` |
+| lvraid | level | LVM volume `--type LEVEL` (dm-raid) |
+| md | level, chunk_kib (64) | md array, assumed clean |
+| crypt | cipher (aes-xts-plain64), key_bits (256) | dm-crypt, plain |
+| dm | table | `dmsetup create`; {0}, {1} are the devices of `over`, {sectors} the first one's size |
+| partition | start_mb, size_mb | partition 1 of a disk |
+| ext4 | | file system, mounted at /run/rig/NAME |
+| loop | size_mb | loop device with direct I/O on a file in the file system below |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from rig.shell import run, run_again
+
+MOUNTS = Path("/run/rig")
+
+# Thin pools are checked by a tool that a minimal system lacks; a new pool needs no check.
+NO_THIN_CHECK = 'global/thin_check_executable=""'
+
+
+class Stack:
+    """Layers made one after another; use it in a `with` statement."""
+
+    def __init__(self, leaves: Mapping[str, str]):
+        self.nodes = dict(leaves)
+        self.top = ""
+        self._undo = ExitStack()
+
+    def __enter__(self) -> Stack:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._undo.__exit__(*exc)
+
+    def build(self, layers: Sequence[Mapping[str, object]]) -> str:
+        """Make all layers and return the path of the top one."""
+        for layer in layers:
+            self.add(**layer)
+        return self.top
+
+    def add(self, kind: str, name: str, over: Sequence[str], **keys: object) -> str:
+        """Make one layer and return its path."""
+        makers = {
+            "striped": self._striped, "linear": self._linear, "thin": self._thin,
+            "lvraid": self._lvraid, "md": self._md, "crypt": self._crypt, "dm": self._dm,
+            "partition": self._partition, "ext4": self._ext4, "loop": self._loop,
+        }  # fmt: skip
+        if kind not in makers:
+            raise ValueError(f"layer {name}: no kind {kind!r}; kinds are {', '.join(makers)}")
+        missing = [below for below in over if below not in self.nodes]
+        if missing:
+            raise ValueError(f"layer {name}: nothing named {', '.join(missing)} below it")
+        self.top = makers[kind](name, [self.nodes[below] for below in over], **keys)
+        self.nodes[name] = self.top
+        return self.top
+
+    @property
+    def devno(self) -> str:
+        """`MAJ:MIN` of the top; of the file system's device if the top is a mount point."""
+        return devno(self.top)
+
+    # LVM: a volume group of its own for each volume
+
+    def _group(self, name: str, over: Sequence[str]) -> str:
+        group = f"rig_{name}"
+        run_again("vgcreate", "--yes", "--quiet", group, *over)
+        self._undo.callback(run, "pvremove", "--quiet", "--force", "--yes", *over)
+        self._undo.callback(run_again, "vgremove", "--quiet", "--force", "--yes", group)
+        return group
+
+    def _volume(self, name: str, over: Sequence[str], *how: str) -> str:
+        group = self._group(name, over)
+        run(
+            "lvcreate", "--yes", "--quiet", "--wipesignatures=n", "--zero=n",
+            "--name", name, *how, group,
+        )  # fmt: skip
+        return f"/dev/{group}/{name}"
+
+    def _striped(self, name: str, over: Sequence[str], stripe_kib: int = 64) -> str:
+        how = (f"--stripes={len(over)}", f"--stripesize={stripe_kib}k", "--extents=100%FREE")
+        return self._volume(name, over, *how)
+
+    def _linear(self, name: str, over: Sequence[str]) -> str:
+        return self._volume(name, over, "--extents=100%FREE")
+
+    def _lvraid(self, name: str, over: Sequence[str], level: str) -> str:
+        return self._volume(name, over, f"--type={level}", "--nosync", "--extents=100%FREE")
+
+    def _thin(self, name: str, over: Sequence[str], size_mb: int = 256) -> str:
+        group = self._group(name, over)
+        run(
+            "lvcreate", "--yes", "--quiet", "--config", NO_THIN_CHECK, "--type=thin",
+            "--extents=80%FREE", f"--thinpool={name}_pool", f"--virtualsize={size_mb}m",
+            "--name", name, group,
+        )  # fmt: skip
+        return f"/dev/{group}/{name}"
+
+    # the other device-mapper targets, md, partitions
+
+    def _crypt(
+        self, name: str, over: Sequence[str], cipher: str = "aes-xts-plain64", key_bits: int = 256
+    ) -> str:
+        run(
+            "cryptsetup", "open", "--batch-mode", "--type=plain", f"--cipher={cipher}",
+            f"--key-size={key_bits}", "--key-file=-", over[0], name,
+            stdin="k" * (key_bits // 8),
+        )  # fmt: skip
+        self._undo.callback(run_again, "cryptsetup", "close", name)
+        return f"/dev/mapper/{name}"
+
+    def _dm(self, name: str, over: Sequence[str], table: str) -> str:
+        sectors = run("blockdev", "--getsz", over[0]).strip()
+        run("dmsetup", "create", name, "--table", table.format(*over, sectors=sectors))
+        self._undo.callback(run_again, "dmsetup", "remove", name)
+        return f"/dev/mapper/{name}"
+
+    def _md(self, name: str, over: Sequence[str], level: str, chunk_kib: int = 64) -> str:
+        node = f"/dev/md/{name}"
+        chunk = () if level == "raid1" else (f"--chunk={chunk_kib}",)
+        clean = () if level == "raid0" else ("--assume-clean", "--bitmap=none")
+        run(
+            "mdadm", "--create", node, "--run", "--quiet", f"--level={level}", *chunk, *clean,
+            f"--raid-devices={len(over)}", *over,
+        )  # fmt: skip
+        self._undo.callback(run, "mdadm", "--zero-superblock", "--quiet", *over)
+        self._undo.callback(run_again, "mdadm", "--stop", "--quiet", node)
+        run("udevadm", "settle", "--timeout=10")
+        return node
+
+    def _partition(
+        self, name: str, over: Sequence[str], start_mb: int = 1, size_mb: int = 64
+    ) -> str:
+        disk, end_mb = over[0], start_mb + size_mb
+        run(
+            "parted", "--script", disk, "mklabel", "msdos",
+            "mkpart", "primary", f"{start_mb}MiB", f"{end_mb}MiB",
+        )  # fmt: skip
+        self._undo.callback(run, "parted", "--script", disk, "rm", "1")
+        run("udevadm", "settle", "--timeout=10")
+        return f"{disk}p1" if disk[-1].isdigit() else f"{disk}1"
+
+    # file systems and what lies in them
+
+    def _ext4(self, name: str, over: Sequence[str]) -> str:
+        run("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0", over[0])
+        where = MOUNTS / name
+        where.mkdir(parents=True)
+        self._undo.callback(where.rmdir)
+        run("mount", over[0], where)
+        self._undo.callback(run_again, "umount", where)
+        return str(where)
+
+    def _loop(self, name: str, over: Sequence[str], size_mb: int = 64) -> str:
+        file = Path(over[0]) / f"{name}.img"
+        with file.open("wb") as image:
+            os.posix_fallocate(image.fileno(), 0, size_mb << 20)
+        node = run("losetup", "--find", "--show", "--direct-io=on", file).strip()
+        self._undo.callback(run_again, "losetup", "--detach", node)
+        return node
+
+
+def devno(path: str | Path) -> str:
+    """`MAJ:MIN` of a device node, or of the device below a path in a file system."""
+    status = os.stat(path)
+    number = status.st_rdev or status.st_dev
+    return f"{os.major(number)}:{os.minor(number)}"
