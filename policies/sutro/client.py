@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The buses. No other file knows which D-Bus library is used.
+
+Messages are sent by hand, without proxies made from introspection: systemd's introspection
+is 60 KiB, and a proxy of it costs more time than all calls of one run together.
+Values come back as plain Python: variants are taken out, and the a(st) of device weights
+becomes a list of {"path", "weight"}.
+"""
+
+import asyncio
+import os
+from typing import Any
+
+from dbus_next import BusType, Message, MessageFlag, MessageType, Variant
+from dbus_next.aio import MessageBus
+from dbus_next.errors import AuthError, InvalidAddressError
+
+from . import errors, units
+
+Dict = dict[str, Any]
+
+ANSWER_TIMEOUT_S = 25.0  # what libdbus and sd-bus wait
+
+DBUS = "org.freedesktop.DBus"
+SYSTEMD = "org.freedesktop.systemd1"
+SYSTEMD_MANAGER = "org.freedesktop.systemd1.Manager"
+SUTRO = "org.sutro1"
+SUTRO_PATH = "/org/sutro1"
+SUTRO_MANAGER = "org.sutro1.Manager"
+
+# What systemd takes for "not set" (CGROUP_WEIGHT_INVALID).
+WEIGHT_UNSET = 2**64 - 1
+
+SERVICES = {SUTRO: ("sutrod", "sutrod"), SYSTEMD: ("systemd", None)}
+ACTIONS = {SUTRO: "org.sutro1.manage-devices", SYSTEMD: "org.freedesktop.systemd1.manage-units"}
+
+NOT_RUNNING = ("ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoReply")
+NOT_PERMITTED = ("AccessDenied", "AuthFailed", "InteractiveAuthorizationRequired")
+BY_NAME: dict[str, type[errors.SutroError]] = {
+    "org.sutro1.Error.NoSuchUnit": errors.NoSuchUnit,
+    "org.sutro1.Error.NoSuchPath": errors.NoSuchPath,
+    "org.sutro1.Error.NoQueue": errors.NoQueue,
+    "org.freedesktop.systemd1.NoSuchUnit": errors.NoSuchUnit,
+}
+
+
+def plain(value: Any) -> Any:
+    """`value` without variants, at any depth."""
+    if isinstance(value, Variant):
+        return plain(value.value)
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value
+
+
+def _device_weights(pairs: list[list[Any]]) -> list[Dict]:
+    return [{"path": path, "weight": weight} for path, weight in pairs]
+
+
+def _unit(unit: Dict) -> Dict:
+    return unit | {"device_weights": _device_weights(unit.get("device_weights", []))}
+
+
+def _failure(service: str, name: str, text: str) -> errors.SutroError:
+    """The exception that says what the D-Bus error `name` means to a person."""
+    people, unit = SERVICES.get(service, (service, None))
+    if ".Spawn." in name or (service == SUTRO and name.startswith(SYSTEMD)):
+        return errors.NotRunning(
+            f"{people} could not be started: {text}", f"see: journalctl -u {unit} -n 20"
+        )
+    if name in BY_NAME:
+        return BY_NAME[name](text)
+    last = name.rpartition(".")[2]
+    if last in NOT_PERMITTED:
+        return errors.NotPermitted(
+            f"{people} does not permit this: {text}",
+            f"run it as root (sudo), or allow the polkit action {ACTIONS.get(service, '')}",
+        )
+    if last in NOT_RUNNING:
+        hint = f"start it: systemctl start {unit}" if unit else ""
+        return errors.NotRunning(f"{people} is not running", hint)
+    return errors.SutroError(f"{people} answered: {text}")
+
+
+class Client:
+    """A connection to the system bus, used as an async context manager."""
+
+    def __init__(self) -> None:
+        self._bus: MessageBus | None = None
+
+    async def __aenter__(self) -> "Client":
+        address = os.environ.get("DBUS_SYSTEM_BUS_ADDRESS", "")
+        where = address or "its usual place"
+        try:
+            self._bus = await MessageBus(bus_type=BusType.SYSTEM).connect()
+        except (OSError, EOFError, AuthError, InvalidAddressError) as error:
+            reason = getattr(error, "strerror", None) or str(error) or "no answer"
+            raise errors.BusUnavailable(
+                f"there is no system bus at {where} ({reason})",
+                "start it: systemctl start dbus"
+                + (", or correct DBUS_SYSTEM_BUS_ADDRESS" if address else ""),
+            ) from None
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._bus is not None:
+            self._bus.disconnect()
+
+    async def call(
+        self,
+        service: str,
+        path: str,
+        interface: str,
+        member: str,
+        signature: str = "",
+        *body: Any,
+    ) -> list[Any]:
+        """Call a method; return what it returns, or raise the SutroError that its error means."""
+        assert self._bus is not None, "used outside of 'async with'"
+        message = Message(
+            destination=service,
+            path=path,
+            interface=interface,
+            member=member,
+            signature=signature,
+            body=list(body),
+            flags=MessageFlag.ALLOW_INTERACTIVE_AUTHORIZATION,
+        )
+        people = SERVICES.get(service, (service,))[0]
+        try:
+            reply = await asyncio.wait_for(self._bus.call(message), ANSWER_TIMEOUT_S)
+        except TimeoutError:
+            raise errors.SutroError(
+                f"{people} did not answer {member} within {ANSWER_TIMEOUT_S:.0f} s"
+            ) from None
+        except (OSError, EOFError):
+            raise errors.BusUnavailable("the system bus closed the connection") from None
+        if reply.message_type is MessageType.ERROR:
+            text = str(reply.body[0]) if reply.body else reply.error_name
+            raise _failure(service, reply.error_name, text)
+        return [plain(value) for value in reply.body]
+
+    # org.sutro1
+
+    async def _sutro(self, member: str, signature: str = "", *body: Any) -> list[Any]:
+        return await self.call(SUTRO, SUTRO_PATH, SUTRO_MANAGER, member, signature, *body)
+
+    async def properties(self) -> Dict:
+        """Version, DryRun, ManagedLeaves of the daemon."""
+        get_all = "org.freedesktop.DBus.Properties"
+        return (await self.call(SUTRO, SUTRO_PATH, get_all, "GetAll", "s", SUTRO_MANAGER))[0]
+
+    async def devices(self) -> list[Dict]:
+        """All block devices of the topology."""
+        return (await self._sutro("ListDevices"))[0]
+
+    async def resolve(self, path: str) -> Dict:
+        """The device behind a path, the leaves under it, and the steps between."""
+        device, leaves, steps = await self._sutro("ResolvePath", "s", path)
+        return {"device": device, "leaves": leaves, "steps": steps}
+
+    async def units(self) -> list[Dict]:
+        """The units that the daemon follows."""
+        return [_unit(unit) for unit in (await self._sutro("ListUnits"))[0]]
+
+    async def explain(self, unit: str, path: str = "") -> Dict:
+        """What a unit is entitled to on the leaves under a path ("": all leaves), and why."""
+        return _unit((await self._sutro("Explain", "ss", unit, path))[0])
+
+    async def use(self, paths: list[str]) -> list[Dict]:
+        """Switch the leaves under the paths to the sutro scheduler."""
+        return (await self._sutro("UseDevices", "as", paths))[0]
+
+    async def release(self, paths: list[str]) -> list[Dict]:
+        """Give the leaves under the paths back to the scheduler they had; all if there is none."""
+        return (await self._sutro("ReleaseDevices", "as", paths))[0]
+
+    async def dump(self) -> str:
+        """The whole state of the daemon as text."""
+        return (await self._sutro("Dump"))[0]
+
+    # systemd
+
+    async def _systemd(self, member: str, signature: str = "", *body: Any) -> list[Any]:
+        path = "/org/freedesktop/systemd1"
+        return await self.call(SYSTEMD, path, SYSTEMD_MANAGER, member, signature, *body)
+
+    async def unit_names(self) -> list[str]:
+        """All units that systemd has loaded and found."""
+        loaded = (await self._systemd("ListUnits"))[0]
+        return [unit[0] for unit in loaded if unit[2] != "not-found"]
+
+    async def unit_settings(self, unit: str) -> Dict:
+        """load_state, active, weight (None: not set) and device_weights of a unit in systemd."""
+        (path,) = await self._systemd("LoadUnit", "s", unit)
+
+        async def get(interface: str, name: str) -> Any:
+            get_one = "org.freedesktop.DBus.Properties"
+            return (await self.call(SYSTEMD, path, get_one, "Get", "ss", interface, name))[0]
+
+        general = SYSTEMD + ".Unit"
+        cgroup = units.INTERFACES[units.suffix(unit)]
+        weight = await get(cgroup, "IOWeight")
+        return {
+            "load_state": await get(general, "LoadState"),
+            "active": await get(general, "ActiveState") in ("active", "activating", "reloading"),
+            "weight": None if weight == WEIGHT_UNSET else weight,
+            "device_weights": _device_weights(await get(cgroup, "IODeviceWeight")),
+        }
+
+    async def _set_properties(self, unit: str, runtime: bool, pairs: list[list[Any]]) -> None:
+        await self._systemd("SetUnitProperties", "sba(sv)", unit, runtime, pairs)
+
+    async def set_weight(self, unit: str, weight: int | None, runtime: bool) -> None:
+        """Set IOWeight= of a unit, None takes the setting away."""
+        value = Variant("t", WEIGHT_UNSET if weight is None else weight)
+        await self._set_properties(unit, runtime, [["IOWeight", value]])
+
+    async def set_device_weights(
+        self, unit: str, weights: list[Dict], runtime: bool, replace: bool = False
+    ) -> None:
+        """Set IODeviceWeight= of a unit for some paths.
+
+        systemd adds what it is given to what it has (and updates where the path is the same);
+        an empty list clears all. Replacing therefore is two assignments in one call, which
+        systemd checks whole before it carries out any of it.
+        """
+        pairs = [[entry["path"], entry["weight"]] for entry in weights]
+        assignments = [["IODeviceWeight", Variant("a(st)", [])]] if replace else []
+        if pairs:
+            assignments.append(["IODeviceWeight", Variant("a(st)", pairs)])
+        await self._set_properties(unit, runtime, assignments)

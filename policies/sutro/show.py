@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Answers as text for people: aligned, without lines and boxes, at most 100 columns.
+
+Colours appear on a terminal only (rich sees to that, and obeys NO_COLOR). Long names fold
+instead of being cut: what one reads here is often what one copies.
+"""
+
+import sys
+from typing import Any
+
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from .topology import label
+
+Dict = dict[str, Any]
+
+WIDTH = 100
+GOOD, BAD, FAINT, NAME = "green", "bold red", "dim", "bold"
+
+
+def console() -> Console:
+    """A console on stdout; a pipe is as wide as a terminal should be, whatever COLUMNS says."""
+    width = None if sys.stdout.isatty() else WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def size(count: float) -> str:
+    """A number of bytes in three digits: 1.95 GiB, 20.0 GiB, 512 B."""
+    if count < 1000:
+        return f"{count:.0f} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
+        count /= 1024
+        if count < 999.5 or unit == "EiB":
+            break
+    digits = 2 if count < 9.995 else 1 if count < 99.95 else 0
+    return f"{count:.{digits}f} {unit}"
+
+
+def used(count: int) -> str:
+    """Bytes moved; a dash for none keeps the eye on those that move some."""
+    return size(count) if count else "-"
+
+
+def percent(share: float) -> str:
+    """A share of 0..1; what is there but too small for the digits is not shown as nothing."""
+    if not share:
+        return "-"
+    if share < 0.0005:
+        return "<0.1 %"
+    return f"{100 * share:.1f} %"
+
+
+def columns(*headers: str) -> Table:
+    """A table without lines. A header that begins with > has its column aligned to the right."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=FAINT)
+    for header in headers:
+        justify = "right" if header.startswith(">") else "left"
+        table.add_column(
+            header.lstrip(">"), justify=justify, overflow="fold", no_wrap=justify == "right"
+        )
+    return table
+
+
+def scheduler(device: Dict) -> Text:
+    """The scheduler of a leaf, marked when Sutro put it there."""
+    name = device.get("scheduler") or "-"
+    return Text(
+        name + ("*" if device.get("managed") else ""), style=GOOD if name == "sutro" else ""
+    )
+
+
+def settings(unit: Dict) -> list[str]:
+    """What the unit's files and drop-ins say, in their words."""
+    said = [f"IOWeight={unit['weight']}"] if unit["weight_set"] else []
+    return said + [f"IODeviceWeight={w['path']} {w['weight']}" for w in unit["device_weights"]]
+
+
+# status
+
+
+def status(out: Console, data: Dict) -> None:
+    """The daemon, the leaves, and the units that say something about weights."""
+    daemon = data["daemon"]
+    line = Text.assemble("sutrod ", (daemon["version"], NAME), ", running")
+    if daemon["dry_run"]:
+        line.append(", dry run: nothing is written", style=BAD)
+    out.print(line)
+    out.print()
+
+    table = columns("LEAF", "KIND", "SCHEDULER", ">SIZE", "UNDER")
+    for leaf in data["leaves"]:
+        table.add_row(
+            Text(leaf["node"], style=NAME),
+            leaf["kind"],
+            scheduler(leaf),
+            size(leaf["size_bytes"]),
+            " ".join(leaf["stacks"]) or "-",
+        )
+    out.print(table)
+    if any(leaf["managed"] for leaf in data["leaves"]):
+        out.print("* switched by Sutro; 'sutroctl release' gives it back", style=FAINT)
+    if not any(leaf["scheduler"] == "sutro" for leaf in data["leaves"]):
+        out.print("no leaf uses sutro; switch one: sutroctl use DEVICE", style=FAINT)
+    out.print()
+
+    if not data["units"]:
+        out.print("No unit sets a weight; all weigh 100. Set one: sutroctl set UNIT WEIGHT")
+        return
+    table = columns("UNIT", ">WEIGHT", "DEVICE WEIGHTS")
+    for unit in data["units"]:
+        weights = (f"{entry['path']} {entry['weight']}" for entry in unit["device_weights"])
+        weight = Text(str(unit["weight"]), style="" if unit["weight_set"] else FAINT)
+        table.add_row(Text(unit["unit"], style=NAME), weight, "\n".join(weights) or "-")
+    out.print(table)
+
+
+# tree
+
+
+def _device_line(device: Dict) -> Text:
+    name = label(device)
+    line = Text(name, style=NAME)
+    if name != device["node"]:
+        line.append(f"  {device['name']}", style="not bold dim")
+    line.append(f"  {device['kind']}  ", style="not bold")
+    if device["leaf"]:
+        line.append(scheduler(device))
+        line.append("  ")
+    line.append(size(device["size_bytes"]), style="not bold")
+    return line
+
+
+def _depths(rows: list[Dict]) -> list[int]:
+    """How deep each row lies under others of the list; rows are sorted by cgroup."""
+    depths: list[int] = []
+    above: list[str] = []
+    for row in rows:
+        while above and not row["cgroup"].startswith(above[-1].rstrip("/") + "/"):
+            above.pop()
+        depths.append(len(above))
+        above.append(row["cgroup"])
+    return depths
+
+
+def _unit_table(rows: list[Dict]) -> Table:
+    table = columns("UNIT", ">WEIGHT", ">ENTITLED", ">GOT", ">READ/s", ">WRITTEN/s")
+    for row, depth in zip(rows, _depths(rows), strict=True):
+        table.add_row(
+            "  " * depth + (row["unit"] or row["cgroup"]),
+            str(row["asked"]),
+            percent(row["hweight"]),
+            percent(row["got"]),
+            used(row["rbytes"]),
+            used(row["wbytes"]),
+        )
+    return table
+
+
+def tree(out: Console, data: list[Dict]) -> None:
+    """Each stack as a tree; under each leaf the units that use it or state a weight for it."""
+    if not data:
+        out.print("There is no block device.")
+    shown: set[str] = set()
+
+    def grow(device: Dict, branch: Tree) -> None:
+        for child in device["children"]:
+            grow(child, branch.add(describe(child)))
+
+    def describe(device: Dict) -> Text | Group:
+        line = _device_line(device)
+        if not device["leaf"] or not device["units"]:
+            return line
+        if device["node"] in shown:
+            return line.append("  (units: see above)", style=FAINT)
+        shown.add(device["node"])
+        return Group(line, Padding(_unit_table(device["units"]), (0, 0, 0, 2)))
+
+    for top in data:
+        root = Tree(describe(top), guide_style=FAINT)
+        grow(top, root)
+        out.print(root)
+
+
+# explain
+
+
+def _written_table(leaves: list[Dict]) -> Table:
+    table = columns(
+        "LEAF", "SCHEDULER", ">ASKED", "WRITTEN", "READ BACK", ">ENTITLED", ">GOT", ">READ/s",
+        ">WRITTEN/s",
+    )  # fmt: skip
+    for leaf in leaves:
+        table.add_row(
+            Text(leaf["leaf"], style=NAME),
+            scheduler(leaf),
+            str(leaf["asked"]),
+            leaf["written"] or "-",
+            Text(leaf["read_back"] or "-", style=GOOD if leaf["settled"] else BAD),
+            percent(leaf["hweight"]),
+            percent(leaf["got"]),
+            used(leaf["rbytes"]),
+            used(leaf["wbytes"]),
+        )
+    return table
+
+
+def _grouped(out: Console, title: str, leaves: list[Dict], key: str) -> None:
+    """One line per distinct value of `key`, with the leaves it holds for (not when for all)."""
+    groups: dict[str, list[str]] = {}
+    for leaf in leaves:
+        groups.setdefault(leaf[key], []).append(leaf["leaf"])
+    for value, nodes in groups.items():
+        if value:
+            suffix = f"  ({' '.join(nodes)})" if len(groups) > 1 else ""
+            out.print(Text.assemble((f"{title:<9}", FAINT), value, (suffix, FAINT)))
+
+
+def _advice(out: Console, leaves: list[Dict]) -> None:
+    bare = [leaf["leaf"] for leaf in leaves if leaf["backend"] == "none"]
+    if bare:
+        out.print(
+            f"No weight has an effect on {' '.join(bare)} with that scheduler; to change this: "
+            f"sutroctl use {' '.join(bare)}"
+        )
+    for leaf in leaves:
+        if not leaf["settled"]:
+            out.print(f"{leaf['leaf']}: the file does not say what was written", style=BAD)
+
+
+def _leaves(out: Console, leaves: list[Dict]) -> None:
+    out.print(_written_table(leaves))
+    _grouped(out, "because", leaves, "reason")
+    _grouped(out, "in file", leaves, "file")
+    _advice(out, leaves)
+
+
+def _relation(path: str, device: str) -> str:
+    if path == device:
+        return ""
+    return f" is {device}" if path.startswith("/dev/") else f" is on {device}"
+
+
+def explain(out: Console, data: Dict) -> None:
+    """From the statement over the path to the leaves: asked, written, read back, got."""
+    title = Text(data["unit"] or data["cgroup"], style=NAME)
+    if data["unit"]:
+        title.append(f"  {data['cgroup']}", style="not bold dim")
+    out.print(title)
+    for setting in settings(data) or ["states no weight: 100"]:
+        out.print("  " + setting)
+    if data["steps"]:
+        out.print()
+        out.print(Text.assemble((data["path"], NAME), _relation(data["path"], data["device"])))
+        table = columns("", "", "")
+        table.show_header = False
+        for step in data["steps"]:
+            indent = "  " * (step["level"] + 1)
+            table.add_row(indent + step["device"], step["kind"], step["text"])
+        out.print(table)
+    out.print()
+    _leaves(out, data["leaves"])
+
+
+# set
+
+
+def set_(out: Console, data: Dict) -> None:
+    """What was stated, and what became of it on the leaves."""
+
+    def said(weight: int | None) -> str:
+        return "default" if weight is None else str(weight)
+
+    name = f"IODeviceWeight={data['path']} " if data["path"] else "IOWeight="
+    how = "until reboot" if data["runtime"] else "kept over reboots"
+    line = Text.assemble((data["unit"], NAME), f": {name}", (said(data["weight"]), NAME))
+    out.print(line.append(f"  (was {said(data['previous'])}; {how})", style="not bold dim"))
+    if data["explanation"] is None:
+        out.print("The unit is not active; the weight takes effect when it starts.")
+        return
+    if data["dry_run"]:
+        out.print("sutrod runs with --dry-run: it writes nothing.", style=BAD)
+    _leaves(out, data["explanation"]["leaves"])
+
+
+# use, release
+
+
+def switched(out: Console, results: list[Dict]) -> None:
+    """The schedulers of the leaves before and after."""
+    if not results:
+        out.print("Nothing to do: no leaf was switched by Sutro.")
+        return
+    table = columns("LEAF", "SCHEDULER", "BEFORE", "")
+    for result in results:
+        note = result["error"] or ("" if result["changed"] else "unchanged")
+        table.add_row(
+            Text(result["leaf"], style=NAME),
+            scheduler(result),
+            result["previous"] or "-",
+            Text(note, style=BAD if result["error"] else FAINT),
+        )
+    out.print(table)
+
+
+def dump(out: Console, data: Dict) -> None:
+    """The daemon's own text, as it is."""
+    out.out(data["dump"].rstrip("\n"))

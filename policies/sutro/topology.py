@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The stacks of block devices, as a graph from what people name down to the leaves.
+
+The daemon sends a flat list in which each device names what it stands on (`slaves`).
+A leaf under two stacks appears in both trees: it is the same device, and shown twice.
+"""
+
+import difflib
+import os
+from typing import Any
+
+from .errors import NoSuchPath
+
+Dict = dict[str, Any]
+
+
+class Topology:
+    """All devices, found by any of their names."""
+
+    def __init__(self, devices: list[Dict]) -> None:
+        self.by_name = {device["name"]: device for device in devices}
+        self._stands_on = {name for device in devices for name in device["slaves"]}
+        self._by_alias = {
+            alias: device for device in devices for alias in (device["node"], *device["aliases"])
+        }
+
+    def find(self, name: str) -> Dict | None:
+        """The device of a kernel name (dm-0), a node, or an alias; None when there is none."""
+        return self.by_name.get(name) or self._by_alias.get(name)
+
+    def path(self, name: str) -> str:
+        """The absolute path that an argument stands for: a device's short name, or any path."""
+        if "/" in name or name in (".", ".."):
+            return "/" + os.path.abspath(name).lstrip("/")  # abspath keeps two leading slashes
+        device = self.find(name) or self.find("/dev/mapper/" + name)
+        if device:
+            return device["node"]
+        if os.path.exists(name):
+            return os.path.abspath(name)
+        short = list(self.by_name) + [os.path.basename(alias) for alias in self._by_alias]
+        meant = list(dict.fromkeys(difflib.get_close_matches(name, short, n=3)))
+        hint = "did you mean " + ", ".join(meant) + "?" if meant else "see: sutroctl tree"
+        raise NoSuchPath(f"there is no device and no file named '{name}'", hint)
+
+    def tops(self) -> list[Dict]:
+        """Devices that nothing stands on, without empty ones (a loop device not in use)."""
+        return [
+            device
+            for device in self.by_name.values()
+            if device["name"] not in self._stands_on and device["size_bytes"] > 0
+        ]
+
+    def slaves(self, device: Dict) -> list[Dict]:
+        """What the device stands on directly; a device that has just gone is left out."""
+        return [self.by_name[name] for name in device["slaves"] if name in self.by_name]
+
+    def leaves(self, device: Dict) -> list[Dict]:
+        """The leaves under a device, each once, in the order of the stack."""
+        if device["leaf"]:
+            return [device]
+        found = {leaf["name"]: leaf for slave in self.slaves(device) for leaf in self.leaves(slave)}
+        return list(found.values())
+
+    def stacks_on(self, leaf: Dict) -> list[Dict]:
+        """The tops that stand on a leaf."""
+        return [top for top in self.tops() if not top["leaf"] and leaf in self.leaves(top)]
+
+
+def label(device: Dict) -> str:
+    """The name that people use for a device: /dev/VG/LV, then /dev/mapper/x, then the node."""
+    aliases = [alias for alias in device["aliases"] if not alias.startswith("/dev/mapper/")]
+    return (aliases or device["aliases"] or [device["node"]])[0]

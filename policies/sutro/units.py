@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A unit name as people type it."""
+
+import difflib
+from collections.abc import Iterable
+
+from .errors import SutroError, UsageError
+
+# Only these have a cgroup, and with it a weight; the value is the D-Bus interface of systemd
+# that shows the weights of such a unit.
+INTERFACES = {
+    "service": "org.freedesktop.systemd1.Service",
+    "scope": "org.freedesktop.systemd1.Scope",
+    "slice": "org.freedesktop.systemd1.Slice",
+    "socket": "org.freedesktop.systemd1.Socket",
+    "mount": "org.freedesktop.systemd1.Mount",
+    "swap": "org.freedesktop.systemd1.Swap",
+}
+OTHERS = ("automount", "device", "path", "target", "timer")
+
+
+def suffix(name: str) -> str:
+    """The unit type that a name ends with, "" if it ends with none."""
+    kind = name.rpartition(".")[2] if "." in name else ""
+    return kind if kind in INTERFACES or kind in OTHERS else ""
+
+
+def stem(name: str) -> str:
+    """A unit name without its type."""
+    return name.removesuffix("." + suffix(name))
+
+
+def complete(name: str) -> str:
+    """The full unit name that `name` stands for: `.service` where no type is given."""
+    if not name:
+        raise UsageError("the unit name is empty", "sutroctl status lists the units")
+    if not suffix(name):
+        name += ".service"
+    if suffix(name) in OTHERS:
+        raise SutroError(
+            f"unit '{name}' has no cgroup, so it has no weight",
+            "weights belong to units of the types " + ", ".join(INTERFACES),
+        )
+    return name
+
+
+def near(name: str, known: Iterable[str]) -> list[str]:
+    """Up to three known units that `name` may have meant, the likeliest first."""
+    by_stem: dict[str, list[str]] = {}
+    for unit in sorted(set(known)):
+        by_stem.setdefault(stem(unit), []).append(unit)
+    # Types apart: ".service" alone would make any two services look alike.
+    alike = difflib.get_close_matches(stem(name), by_stem, n=3, cutoff=0.5)
+    return [unit for found in alike for unit in by_stem[found]][:3]

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Everything that can go wrong is said in a sentence that names the input and a way out."""
+
+import pytest
+from conftest import sutroctl
+from dbusmock import BusType, PrivateDBus
+
+DENIED = "org.freedesktop.DBus.Error.AccessDenied"
+INTERACTIVE = "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired"
+
+VERBS = {
+    "status": ["status"],
+    "tree": ["tree"],
+    "tree DEVICE": ["tree", "/dev/hda"],
+    "explain": ["explain", "db"],
+    "set": ["set", "db", "100"],
+    "set --device": ["set", "db", "100", "--device", "/dev/hda"],
+    "use": ["use", "/dev/hda"],
+    "release": ["release", "/dev/hda"],
+    "release --all": ["release", "--all"],
+    "dump": ["dump"],
+}
+
+
+def fails(*args, status=1, **environment):
+    """Run a command line that must fail; return what it says, the name of the program apart."""
+    run = sutroctl(*args, **environment)
+    assert (run.status, run.out) == (status, "")
+    assert run.err.startswith("sutroctl: ")
+    return run.err.removeprefix("sutroctl: ").strip()
+
+
+@pytest.fixture
+def empty_bus(monkeypatch):
+    """A system bus on which nobody is."""
+    monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", "")
+    with PrivateDBus(BusType.SYSTEM) as bus:
+        yield bus
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_daemon(empty_bus, verb):
+    said = fails(*VERBS[verb], DBUS_SYSTEM_BUS_ADDRESS=empty_bus.address)
+    assert said == "sutrod is not running\n          start it: systemctl start sutrod"
+
+
+def test_no_daemon_and_nothing_is_set(systemd, empty_bus):
+    """`set` asks the daemon first: a weight that reaches no disk is not stated silently."""
+    fails("set", "db", "77", DBUS_SYSTEM_BUS_ADDRESS=empty_bus.address)
+    assert systemd.calls("SetUnitProperties") == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_bus(verb):
+    said = fails(*VERBS[verb], DBUS_SYSTEM_BUS_ADDRESS="unix:path=/nonexistent/bus")
+    assert "no system bus at unix:path=/nonexistent/bus" in said
+    assert "systemctl start dbus" in said
+
+
+@pytest.mark.parametrize("address", ["nonsense", "unix:", "tcp:host=", "unix:path=/etc/passwd"])
+def test_bad_bus_address(address):
+    said = fails("status", DBUS_SYSTEM_BUS_ADDRESS=address)
+    assert f"no system bus at {address}" in said
+    assert "correct DBUS_SYSTEM_BUS_ADDRESS" in said
+
+
+@pytest.mark.parametrize("name", [DENIED, INTERACTIVE])
+@pytest.mark.parametrize(("verb", "member"), [("use", "UseDevices"), ("release", "ReleaseDevices")])
+def test_not_permitted(sutrod, name, verb, member):
+    sutrod.mock.Fail(member, name, "Permission denied")
+    said = fails(*VERBS[verb])
+    assert said.startswith("sutrod does not permit this: Permission denied")
+    assert "run it as root" in said and "org.sutro1.manage-devices" in said
+
+
+@pytest.mark.parametrize("name", [DENIED, INTERACTIVE])
+def test_set_not_permitted(sutrod, systemd, name):
+    systemd.mock.Fail("SetUnitProperties", name, "Interactive authentication required.")
+    said = fails("set", "db", "100")
+    assert said.startswith("systemd does not permit this: Interactive authentication required.")
+    assert "run it as root" in said and "org.freedesktop.systemd1.manage-units" in said
+
+
+@pytest.mark.parametrize(
+    ("args", "named", "hint"),
+    [
+        (["explain", "bd"], "'bd.service'", "did you mean db.service?"),
+        (["set", "wbe", "5"], "'wbe.service'", "did you mean web.service?"),
+        (["set", "user-1000", "5"], "'user-1000.service'", "did you mean user-1000.slice"),
+        (["explain", "gone"], "'gone.service'", ""),
+        (["set", "gone", "5"], "'gone.service'", ""),
+        (["explain", "qqqqqq.scope"], "'qqqqqq.scope'", "systemctl list-units"),
+    ],
+)
+def test_unknown_unit(sutrod, systemd, args, named, hint):
+    said = fails(*args)
+    assert said.startswith(f"there is no unit {named}") and hint in said
+    assert systemd.calls("SetUnitProperties") == []
+
+
+def test_invalid_unit_name(sutrod):
+    assert "Unit name a b.service is not valid" in fails("set", "a b", "5")
+
+
+def test_inactive_unit(sutrod):
+    said = fails("explain", "backup")
+    assert said.startswith("unit 'backup.service' is not active, so it has no cgroup")
+    assert "systemctl start backup.service" in said
+
+
+def test_unknown_cgroup(sutrod):
+    said = fails("explain", "/system.slice/nothing")
+    assert said.startswith("there is no cgroup '/system.slice/nothing'")
+
+
+@pytest.mark.parametrize("verb", ["explain", "set"])
+def test_unit_without_cgroup(sutrod, verb):
+    said = fails(verb, "basic.target", *(["5"] if verb == "set" else []))
+    assert said.startswith("unit 'basic.target' has no cgroup")
+    assert "service, scope, slice" in said
+
+
+def with_path(verb, path):
+    return {
+        "tree": ["tree", path],
+        "explain": ["explain", "db", path],
+        "set": ["set", "db", "100", "--device", path],
+        "use": ["use", path],
+        "release": ["release", path],
+    }[verb]
+
+
+PATH_VERBS = ["tree", "explain", "set", "use", "release"]
+
+
+@pytest.mark.parametrize("verb", PATH_VERBS)
+def test_unknown_path(sutrod, systemd, verb):
+    assert "/dev/vg9/lost" in fails(*with_path(verb, "/dev/vg9/lost"))
+    assert systemd.calls("SetUnitProperties") == []
+
+
+@pytest.mark.parametrize("verb", PATH_VERBS)
+def test_unknown_short_name(sutrod, verb):
+    said = fails(*with_path(verb, "hdx"))
+    assert said.startswith("there is no device and no file named 'hdx'")
+    assert "did you mean" in said and "hda" in said
+
+
+@pytest.mark.parametrize("verb", PATH_VERBS)
+def test_path_without_a_block_device(sutrod, systemd, verb):
+    said = fails(*with_path(verb, "/proc"))
+    assert said.startswith("/proc is on tmpfs, which has no block device")
+    assert systemd.calls("SetUnitProperties") == []
+
+
+@pytest.mark.parametrize("verb", PATH_VERBS)
+def test_empty_path(verb):
+    assert fails(*with_path(verb, ""), status=2) == "the path is empty"
+
+
+def test_path_with_space(sutrod, systemd):
+    said = fails(*with_path("set", "/srv/a b"), status=2)
+    assert "'/srv/a b'" in said
+    assert systemd.calls("SetUnitProperties") == []
+
+
+def test_device_weight_that_is_not_there(sutrod):
+    said = fails("set", "db", "default", "--device", "/dev/vg0/log")
+    assert said.startswith("unit 'db.service' has no IODeviceWeight= for /dev/vg0/log")
+    assert "/dev/vg0/db" in said
+    assert fails("set", "web", "default", "--device", "/dev/vg0/log").endswith("for: none")
+
+
+def test_release_needs_devices_or_all():
+    wanted = "release needs either the devices to release, or --all"
+    assert fails("release", status=2) == wanted
+    assert fails("release", "hda", "--all", status=2) == wanted
+
+
+def test_daemon_that_cannot_be_started(sutrod):
+    sutrod.mock.Fail("ListDevices", "org.freedesktop.systemd1.UnitMasked", "Unit is masked.")
+    said = fails("tree")
+    assert said.startswith("sutrod could not be started: Unit is masked.")
+    assert "journalctl -u sutrod" in said
+
+
+def test_daemon_that_goes_away_while_asked(sutrod):
+    sutrod.mock.Fail("Explain", "org.freedesktop.DBus.Error.NoReply", "disconnected")
+    assert fails("explain", "db").startswith("sutrod is not running")
+
+
+def test_any_other_error(sutrod):
+    sutrod.mock.Fail("UseDevices", "org.sutro1.Error.NotSupported", "/dev/hda has no scheduler")
+    assert fails("use", "hda") == "sutrod answered: /dev/hda has no scheduler"
+
+
+def test_unit_that_ends_while_the_tree_is_asked_for(sutrod):
+    sutrod.mock.Fail("Explain", "org.sutro1.Error.NoSuchUnit", "gone")
+    run = sutroctl("tree")
+    assert (run.status, run.err) == (0, "") and "/dev/vg0/db" in run.out
+
+
+def test_unit_that_ends_after_the_weight_was_set(sutrod, systemd):
+    sutrod.mock.Fail("Explain", "org.sutro1.Error.NoSuchUnit", "gone")
+    run = sutroctl("set", "web", "200")
+    assert (run.status, run.err) == (0, "") and "IOWeight=200" in run.out
+    assert len(systemd.calls("SetUnitProperties")) == 1
+
+
+@pytest.mark.parametrize("args", [[], ["fly"], ["set", "db"], ["explain"], ["use"], ["--jsn"]])
+def test_usage(args):
+    run = sutroctl(*args)
+    assert (run.status, run.out) == (2, "")
+    assert "usage: sutroctl" in run.err
+
+
+def test_version():
+    run = sutroctl("--version")
+    assert (run.status, run.out, run.err) == (0, "sutroctl 0.1.0\n", "")

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Unit names as people type them."""
+
+import pytest
+from sutro import units
+from sutro.errors import SutroError, UsageError
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("db", "db.service"),
+        ("db.service", "db.service"),
+        ("user-1000.slice", "user-1000.slice"),
+        ("run-u5.scope", "run-u5.scope"),
+        ("getty@tty1", "getty@tty1.service"),
+        ("python3.11", "python3.11.service"),
+        ("-.slice", "-.slice"),
+        ("service", "service.service"),
+    ],
+)
+def test_complete(typed, meant):
+    assert units.complete(typed) == meant
+
+
+@pytest.mark.parametrize("name", ["basic.target", "apt.timer", "dev-sda.device"])
+def test_units_without_cgroup(name):
+    with pytest.raises(SutroError, match=f"unit '{name}' has no cgroup"):
+        units.complete(name)
+
+
+def test_empty_name():
+    with pytest.raises(UsageError):
+        units.complete("")
+
+
+def test_near_puts_the_same_stem_first():
+    known = ["userd.service", "user.slice", "user.service", "db.service"]
+    assert units.near("user.socket", known) == ["user.service", "user.slice", "userd.service"]
+
+
+def test_near_finds_slips_of_the_pen():
+    assert units.near("postgers.service", ["postgres.service", "ssh.service"]) == [
+        "postgres.service"
+    ]
+    assert units.near("zzz.service", ["postgres.service"]) == []
