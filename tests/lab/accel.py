@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""KVM or emulation: KVM if it boots this very kernel, asked once per boot of the host.
+
+/dev/kvm may exist and still not run a stock guest (nested virtualisation that lacks an MSR), so
+nothing but a boot is believed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .cache import Cache
+from .guest import probe
+from .image import Image
+from .progress import step
+
+PROBE_S = 10.0
+
+
+def chosen(cache: Cache, image: Image) -> str:
+    """The accelerator for guests: "kvm" or "tcg"."""
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    answer = cache.root / f"kvm-{boot_id}-{image.kernel.parent.name}"
+    if not answer.exists():
+        step("host: trying KVM")
+        works = probe(image, "kvm", cache.run_dir / "kvm-probe.log", PROBE_S)
+        for old in cache.root.glob("kvm-*"):
+            old.unlink(missing_ok=True)
+        answer.write_text("kvm" if works else "tcg")
+    return answer.read_text()

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The cache: artefacts named by the content they are made from.
+
+    CACHE/KIND/KEY          an artefact (a folder), complete as soon as the name exists
+    CACHE/KIND/KEY.part     one that is being built, or whose build was interrupted
+    CACHE/locks/KIND-KEY    exclusive while it is built, shared while somebody uses it
+    CACHE/locks/cache       shared while any run lives, exclusive for ./lab clean
+    CACHE/runs/...          logs and outputs of the last runs
+
+An artefact is built under its .part name and renamed, so that an interrupted build leaves nothing that
+looks finished. Whoever uses an artefact keeps a shared lock on it until the process ends; what
+nobody uses is removed when its kind has more than KEEP newer ones.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from .namespace import remove_tree
+from .progress import LabError, step
+
+# Two clones at different commits, each with a change tried and taken back, share without rebuilding.
+KEEP = 4
+KEEP_RUNS = 20
+
+
+def default_path() -> Path:
+    """The XDG cache folder of the lab, of the user who runs it."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "sutro-lab"
+
+
+def key_of(recipe: object) -> str:
+    """The name of an artefact: a hash of its recipe (anything JSON can say, key order ignored)."""
+    text = json.dumps(recipe, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def digest_files(base: Path, names: list[str]) -> dict[str, str]:
+    """Name, executable bit and content hash of each file under base; symlinks by their target."""
+    digests = {}
+    for name in sorted(names):
+        path = base / name
+        if path.is_symlink():
+            digests[name] = "link:" + os.readlink(path)
+        else:
+            mode = "x" if os.access(path, os.X_OK) else "-"
+            digests[name] = mode + hashlib.sha256(path.read_bytes()).hexdigest()
+    return digests
+
+
+class Cache:
+    """One cache folder, opened by one run of ./lab."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self._held: list[int] = []
+        try:
+            (root / "locks").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LabError(
+                f"the cache folder {root} cannot be made ({error.strerror}); name another: --cache DIR"
+            ) from error
+        if not os.access(root, os.W_OK):
+            raise LabError(f"the cache folder {root} is not writable; name another with --cache DIR")
+        self._lock("cache", fcntl.LOCK_SH, "./lab clean to finish")
+        self.run_dir = self._make_run_dir()
+
+    def artefact(
+        self, kind: str, recipe: object, what: str, build: Callable[[Path], None]
+    ) -> Path:
+        """The folder made by build(folder) from this recipe; built now if nobody has built it yet."""
+        key = key_of(recipe)
+        final = self.root / kind / key
+        lock = f"{kind}-{key}"
+        fd = self._lock(lock, fcntl.LOCK_SH, f"another run ({what})")
+        while not final.exists():
+            fcntl.flock(fd, fcntl.LOCK_UN)
+            self._wait(fd, fcntl.LOCK_EX, f"another run ({what})")
+            if not final.exists():
+                self._build(final, what, build)
+            # A flock is not downgraded atomically: look again once the shared lock is held.
+            self._wait(fd, fcntl.LOCK_SH, f"another run ({what})")
+        os.utime(self.root / "locks" / lock)
+        self._prune(kind)
+        return final
+
+    def clean(self) -> None:
+        """Remove the whole folder, once no other run uses it."""
+        for fd in self._held:
+            os.close(fd)
+        self._held.clear()
+        self._lock("cache", fcntl.LOCK_EX, "other runs that use this cache")
+        remove_tree(self.root)
+
+    def _build(self, final: Path, what: str, build: Callable[[Path], None]) -> None:
+        part = final.with_name(final.name + ".part")
+        if part.exists():
+            remove_tree(part)
+        part.mkdir(parents=True)
+        step(what)
+        try:
+            build(part)
+        except BaseException:
+            remove_tree(part)
+            raise
+        part.rename(final)
+
+    def _prune(self, kind: str) -> None:
+        """Remove what nobody uses and is older than the newest KEEP of its kind."""
+
+        def used(path: Path) -> float:
+            try:
+                return (self.root / "locks" / f"{kind}-{path.name}").stat().st_mtime
+            except OSError:
+                return 0.0
+
+        finished = [p for p in (self.root / kind).iterdir() if p.suffix != ".part"]
+        for path in sorted(finished, key=used, reverse=True)[KEEP:]:
+            fd = os.open(self.root / "locks" / f"{kind}-{path.name}", os.O_RDWR | os.O_CREAT)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_tree(path)
+            except BlockingIOError:
+                pass
+            finally:
+                os.close(fd)
+
+    def _make_run_dir(self) -> Path:
+        runs = self.root / "runs"
+        name = time.strftime("%Y%m%d-%H%M%S") + f"-{os.getpid()}"
+        (runs / name).mkdir(parents=True)
+        old = sorted(path for path in runs.iterdir() if not _is_live(path))
+        for path in old[:-KEEP_RUNS]:
+            remove_tree(path)
+        return runs / name
+
+    def _lock(self, name: str, mode: int, what: str) -> int:
+        fd = os.open(self.root / "locks" / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._held.append(fd)
+        self._wait(fd, mode, what)
+        return fd
+
+    @staticmethod
+    def _wait(fd: int, mode: int, what: str) -> None:
+        try:
+            fcntl.flock(fd, mode | fcntl.LOCK_NB)
+        except BlockingIOError:
+            step(f"waiting for {what}")
+            fcntl.flock(fd, mode)
+
+
+def _is_live(run_dir: Path) -> bool:
+    return Path("/proc", run_dir.name.rsplit("-", 1)[-1]).exists()

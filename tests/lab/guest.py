@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""One guest: QEMU with the image, three shared folders, an agent, and an eye on its kernel log.
+
+    /mnt/src    the clone, read-only          /mnt/build  modeldisk.ko and the .deb files, read-only
+    /mnt/out    results, read-write           /mnt/log    output of commands, read-write (the lab's own)
+
+The image is opened with snapshot=on: every boot starts from the same bytes and any number of
+guests share one image. All commands of a run come through the agent; what they print goes to a file
+in /mnt/log, which the host follows, so that a long command is seen while it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from .agent import POLL_S, Agent, GuestGone
+from .image import Image
+from .namespace import ENVIRONMENT, dies_with_us
+from .progress import LabError, step, tail
+
+MEMORY = "3G"
+CPUS = 2
+BOOT_TIMEOUT_S = 240.0
+QEMU = "qemu-system-x86_64"
+ACCELERATORS = {"kvm": ("kvm", "host"), "tcg": ("tcg,thread=multi", "max")}
+KERNEL_ARGUMENTS = (
+    "console=ttyS0 loglevel=6 log_buf_len=4M panic=-1 oops=panic mitigations=off nokaslr "
+    "audit=0 selinux=0 apparmor=0 random.trust_cpu=on systemd.show_status=0"
+)
+# An emulated CPU that the host does not schedule for a while is no lockup.
+PATIENCE = "watchdog_thresh=60"
+
+# What the kernel prints when it has found a bug in itself or in a module.
+TROUBLE = re.compile(
+    r"WARNING: |\bBUG: |\bkernel BUG at|\bOops\b|general protection fault|Unable to handle kernel|"
+    r"INFO: task .* blocked for more than|INFO: .*detected stall|(possible|potential) .*lock|"
+    r"possible recursive locking|suspicious RCU usage|bad unlock balance|Kernel panic|"
+    r"(KASAN|KFENCE|UBSAN|KCSAN):|refcount_t:|list_(add|del) corruption|soft lockup|"
+    r"scheduling while atomic|sleeping function called"
+)
+KERNEL_LINE = re.compile(r"^(<\d+>)?\[\s*\d+\.\d+\] ")
+USERSPACE_LINE = re.compile(r"^\[\s*\d+\.\d+\] [\w.@-]+\[\d+\]: ")
+
+
+def kernel_trouble(log: str) -> list[str]:
+    """The lines of a kernel log that tell of a bug; messages of user space in it do not count."""
+    return [
+        line
+        for line in log.splitlines()
+        if KERNEL_LINE.match(line) and not USERSPACE_LINE.match(line) and TROUBLE.search(line)
+    ]
+
+
+def qemu_command(image: Image, accelerator: str, arguments: str, memory: str) -> list[str]:
+    """The part of the command line that all guests share, the KVM probe too."""
+    accel, cpu = ACCELERATORS[accelerator]
+    return [
+        QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none",
+        "-accel", accel, "-cpu", cpu, "-smp", str(CPUS), "-m", memory,
+        "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", arguments,
+    ]  # fmt: skip
+
+
+class Guest:
+    """A running guest. Made by boot()."""
+
+    def __init__(self, process: subprocess.Popen, agent: Agent, run_dir: Path):
+        self._process = process
+        self._agent = agent
+        self._jobs = 0
+        self.run_dir = run_dir
+        self.console = run_dir / "console.log"
+
+    def run(
+        self,
+        command: str,
+        *,
+        name: str = "command",
+        timeout_s: float = 3600.0,
+        echo: Callable[[str], None] | None = None,
+    ) -> int:
+        """Run a shell command in the guest to its end; its exit status. echo gets the output."""
+        self._jobs += 1
+        log = self.run_dir / "log" / f"{self._jobs:02d}-{name}.log"
+        # A service of its own: not in the agent's cgroup, and killed as a whole at the end.
+        script = f"exec </dev/null >/mnt/log/{log.name} 2>&1; {command}"
+        pid = self._agent.start(
+            ["/usr/bin/systemd-run", "--quiet", "--wait", "--collect", "--service-type=exec",
+             f"--unit=lab-{self._jobs}-{name}", "--property=LimitNOFILE=65536",
+             "--setenv=HOME=/root", "--setenv=LC_ALL=C.UTF-8", "--setenv=PYTHONDONTWRITEBYTECODE=1",
+             "--working-directory=/root", "/bin/bash", "-c", script]
+        )  # fmt: skip
+        deadline = time.monotonic() + timeout_s
+        with _follow(log, echo) as follow:
+            while (result := self._poll(pid)) is None:
+                follow()
+                if time.monotonic() > deadline:
+                    raise LabError(f"{name} did not end within {timeout_s:.0f} s", log)
+                time.sleep(POLL_S)
+            follow()
+        return result[0]
+
+    def _poll(self, pid: int) -> tuple[int, str] | None:
+        try:
+            return self._agent.poll(pid)
+        except GuestGone as error:
+            trouble = kernel_trouble(self.console.read_text(errors="replace"))
+            found = "; its kernel said:\n" + "\n".join(trouble) if trouble else ""
+            raise LabError(f"{error} before the command did{found}", self.console) from error
+
+    def shutdown(self) -> None:
+        """Save the kernel log, end the guest, and fail if its kernel complained."""
+        status, log = self._agent.run(["/bin/dmesg", "--kernel"])
+        if status != 0:
+            raise LabError(f"dmesg failed in the guest: {log}", self.console)
+        (self.run_dir / "dmesg.log").write_text(log)
+        self._process.kill()
+        self._process.wait()
+        trouble = kernel_trouble(log) or kernel_trouble(self.console.read_text(errors="replace"))
+        if trouble:
+            raise LabError(
+                "the guest's kernel complained:\n" + "\n".join(trouble), self.run_dir / "dmesg.log"
+            )
+
+
+@contextlib.contextmanager
+def boot(
+    image: Image, accelerator: str, source: Path, build: Path, run_dir: Path
+) -> Iterator[Guest]:
+    """A guest that has finished booting; gone at the end, whatever happened."""
+    for name in ("out", "log"):
+        (run_dir / name).mkdir(exist_ok=True)
+    step(f"guest: booting ({accelerator})")
+    with _started(image, accelerator, source, build, run_dir) as (process, agent):
+        guest = Guest(process, agent, run_dir)
+
+        def still_alive() -> None:
+            if process.poll() is not None:
+                raise LabError("the guest ended while booting", guest.console)
+
+        try:
+            agent.connect(BOOT_TIMEOUT_S, still_alive)
+            status, state = agent.run(
+                ["/usr/bin/systemctl", "is-system-running", "--wait"], BOOT_TIMEOUT_S
+            )
+            if status != 0:
+                _, units = agent.run(["/usr/bin/systemctl", "--failed", "--no-legend", "--plain"])
+                raise LabError(f"the guest came up {state.strip()}:\n{units}", guest.console)
+        except GuestGone as error:
+            raise LabError(str(error), guest.console) from error
+        step("guest: up")
+        yield guest
+
+
+def interactive(image: Image, accelerator: str, source: Path, build: Path, run_dir: Path) -> int:
+    """A guest with a root login on this terminal, until it is shut down or Ctrl-A x."""
+    for name in ("out", "log"):
+        (run_dir / name).mkdir(exist_ok=True)
+    command = _command(image, accelerator, source, build, run_dir, "lab.shell")
+    command += ["-chardev", f"stdio,id=tty,mux=on,signal=off,logfile={run_dir / 'console.log'}",
+                "-serial", "chardev:tty", "-mon", "chardev=tty"]  # fmt: skip
+    with subprocess.Popen(dies_with_us(command), env=ENVIRONMENT) as process:
+        try:
+            return process.wait()
+        finally:
+            process.kill()
+
+
+def probe(image: Image, accelerator: str, log: Path, timeout_s: float) -> bool:
+    """Whether the accelerator runs the image's kernel as far as its initramfs."""
+    command = qemu_command(image, accelerator, "console=ttyS0 panic=-1 lab.probe", "512M")
+    command += ["-serial", "stdio"]
+    with open(log, "wb") as output:
+        process = subprocess.Popen(
+            dies_with_us(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            env=ENVIRONMENT,
+        )
+        try:
+            deadline = time.monotonic() + timeout_s
+            while process.poll() is None and time.monotonic() < deadline:
+                time.sleep(POLL_S)
+                said = log.read_bytes()
+                if b"lab-probe-reached" in said:
+                    return True
+                if b"KVM internal error" in said:
+                    return False
+            return b"lab-probe-reached" in log.read_bytes()
+        finally:
+            process.kill()
+            process.wait()
+
+
+@contextlib.contextmanager
+def _started(
+    image: Image, accelerator: str, source: Path, build: Path, run_dir: Path
+) -> Iterator[tuple[subprocess.Popen, Agent]]:
+    command = _command(
+        image, accelerator, source, build, run_dir, "systemd.mask=serial-getty@ttyS0.service"
+    )
+    ours, theirs = socket.socketpair()
+    log = run_dir / "qemu.log"
+    with ours, theirs, open(log, "wb") as output:
+        command += [
+            "-serial", f"file:{run_dir / 'console.log'}",
+            "-device", "virtio-serial-pci",
+            "-chardev", f"socket,id=agent,fd={theirs.fileno()}",
+            "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0",
+        ]  # fmt: skip
+        process = subprocess.Popen(
+            dies_with_us(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            env=ENVIRONMENT, pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        try:
+            yield process, Agent(ours)
+        except LabError as error:
+            if said := tail(log, 5):
+                raise LabError(f"{error}\nqemu: " + "\nqemu: ".join(said), error.log) from error
+            raise
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _command(
+    image: Image, accelerator: str, source: Path, build: Path, run_dir: Path, arguments: str
+) -> list[str]:
+    command = qemu_command(
+        image, accelerator, f"{KERNEL_ARGUMENTS} {PATIENCE} {arguments}", MEMORY
+    )
+    command += [
+        "-drive", f"file={_quoted(image.disk)},format=raw,if=virtio,snapshot=on,cache=unsafe",
+        "-device", "virtio-rng-pci",
+    ]  # fmt: skip
+    shares = {"src": (source, True), "build": (build, True),
+              "out": (run_dir / "out", False), "log": (run_dir / "log", False)}
+    for tag, (folder, read_only) in shares.items():
+        command += [
+            "-virtfs",
+            f"local,mount_tag={tag},path={_quoted(folder)},security_model=none,multidevs=remap"
+            + (",readonly=on" if read_only else ""),
+        ]
+    return command
+
+
+def _quoted(path: Path) -> str:
+    """A path as a value of a QEMU option."""
+    return str(path).replace(",", ",,")
+
+
+@contextlib.contextmanager
+def _follow(log: Path, echo: Callable[[str], None] | None) -> Iterator[Callable[[], None]]:
+    """A function that passes on what has been added to log since it was last called."""
+    position = 0
+
+    def follow() -> None:
+        nonlocal position
+        if echo is None or not log.exists():
+            return
+        with open(log, "rb") as file:
+            file.seek(position)
+            data = file.read()
+        position += len(data)
+        if data:
+            echo(data.decode(errors="replace"))
+
+    yield follow
+
+
+def to_stdout(text: str) -> None:
+    """An echo for Guest.run: straight to the user."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def shell_words(words: list[str]) -> str:
+    """Words as one command for Guest.run."""
+    return shlex.join(words)

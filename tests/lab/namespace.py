@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Processes that leave nothing behind: children that die with the lab, and namespaces.
+
+The lab works as root and as a user. What needs root's powers over a Debian tree (chroot, mounts,
+files of many owners) runs in a mount and pid namespace; for a user it is also a user namespace, in
+which the user is root and the ranges of /etc/subuid are everybody else. All mounts are made in
+there, so the kernel takes them away with the last process, however that process ended.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from .progress import LabError
+
+# Debian gives users a PATH without the folders of mount and chroot.
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LC_ALL": "C.UTF-8",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "TZ": "UTC",
+}
+
+
+def is_root() -> bool:
+    """True for the real root user."""
+    return os.geteuid() == 0
+
+
+def namespaced(argv: Sequence[str]) -> list[str]:
+    """The command line that runs argv as root of fresh mount and pid namespaces."""
+    users = [] if is_root() else ["--user", "--map-root-user", "--map-auto"]
+    spaces = ["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
+    return ["unshare", *users, *spaces, "--", *argv]
+
+
+def dies_with_us(argv: Sequence[str]) -> list[str]:
+    """The command line that runs argv so that the kernel kills it if the lab dies first."""
+    return ["setpriv", "--pdeathsig", "KILL", "--", *argv]
+
+
+def run(
+    argv: Sequence[str],
+    what: str,
+    log: Path,
+    *,
+    check: bool = True,
+    timeout_s: float | None = None,
+) -> int:
+    """Run a command to its end with its output appended to log; the exit status.
+
+    With check, a failure raises LabError. Whatever ends the wait early (Ctrl-C, a signal, the
+    timeout) kills the command, and with it the namespaces it lives in.
+    """
+    with open(log, "ab") as output:
+        child = subprocess.Popen(
+            dies_with_us(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=ENVIRONMENT,
+        )
+        try:
+            status = child.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise LabError(f"{what} did not end within {timeout_s:.0f} s", log) from None
+        finally:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+    if check and status != 0:
+        raise LabError(f"{what} failed with status {status}", log)
+    return status
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder, also when it holds files of the subordinate users of a user."""
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        subprocess.run(
+            namespaced(["rm", "-rf", "--one-file-system", str(path)]), env=ENVIRONMENT, check=True
+        )

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What is built from the clone: the .deb packages and the kernel module of the model disk.
+
+A build sees a copy of exactly the files that its key was made from, so what is not in the key
+cannot change the product.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from .cache import Cache, digest_files
+from .image import image_root
+from .namespace import namespaced, remove_tree, run
+from .progress import LabError
+from .roots import RECIPES, Root, bootstrapped, recipe
+
+# Rooms that no package is made from: a change in them costs no rebuild.
+NOT_PACKAGED = (
+    "lab", ".ci/", "README.md", "CONTRIBUTING.md",
+    "tests/",
+)  # fmt: skip
+MODELDISK = "tests/modeldisk/"
+# Names that are left out when there is no git to ask.
+NOT_SOURCE = {".git", "__pycache__", ".pytest_cache", "build", "builddir"}
+
+
+def source_files(source: Path) -> list[str]:
+    """The files of the clone: tracked, and new ones that git does not ignore."""
+    # The clone may belong to somebody else than the one who runs the lab, which git dislikes.
+    command = ["git", "-c", f"safe.directory={source}", "-C", str(source),
+               "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    if (source / ".git").exists():
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode != 0:
+            raise LabError(f"git cannot list the files of {source}: {done.stderr.decode().strip()}")
+        names = {name for name in done.stdout.decode().split("\0") if name}
+    else:
+        names = {
+            str(path.relative_to(source))
+            for path in source.rglob("*")
+            if not NOT_SOURCE & set(path.relative_to(source).parts)
+        }
+    return sorted(n for n in names if (source / n).is_symlink() or (source / n).is_file())
+
+
+def copied(source: Path, names: list[str], target: Path) -> None:
+    """Copy these files of the clone, and nothing else, to a new folder."""
+    target.mkdir(parents=True)
+    for name in names:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source / name, target / name, follow_symlinks=False)
+
+
+def build_root(cache: Cache) -> Root:
+    """The Debian tree that packages are built and checks are run in."""
+    return bootstrapped(cache, "build", "build root")
+
+
+def debs(cache: Cache, source: Path) -> Path:
+    """The folder of .deb packages of this clone."""
+    root = build_root(cache)
+    names = [name for name in source_files(source) if not name.startswith(NOT_PACKAGED)]
+
+    def build(folder: Path) -> None:
+        copied(source, names, folder / "work" / "sutro")
+        _as_builder(root, "package", "building the Debian packages", folder / "work",
+                    cache.run_dir / "packages.log")
+        for deb in (folder / "work").glob("*.deb"):
+            shutil.copyfile(deb, folder / deb.name)
+        remove_tree(folder / "work")
+
+    key = {"root": recipe("build"), "files": digest_files(source, names),
+           "script": (RECIPES / "package").read_text()}
+    return cache.artefact("debs", key, "packages: building sutro and sutro-dkms", build)
+
+
+def test_modules(cache: Cache, source: Path) -> Path | None:
+    """The folder with modeldisk.ko, built for the kernel of the image."""
+    if not (source / MODELDISK / "Kbuild").exists():
+        return None
+    root = image_root(cache)
+    names = [name for name in source_files(source) if name.startswith(MODELDISK)]
+
+    def build(folder: Path) -> None:
+        copied(source, names, folder / "work")
+        root.run(["sh", "-e", "/mnt/lab/modules"], "building modeldisk.ko",
+                 cache.run_dir / "modules.log",
+                 binds={"/mnt/lab": RECIPES, "/work": folder / "work" / MODELDISK})
+        for module in (folder / "work" / MODELDISK).glob("*.ko"):
+            shutil.copyfile(module, folder / module.name)
+        remove_tree(folder / "work")
+
+    key = {"root": recipe("image"), "files": digest_files(source, names),
+           "script": (RECIPES / "modules").read_text()}
+    return cache.artefact("modules", key, "model disk: building modeldisk.ko", build)
+
+
+def gathered(target: Path, folders: list[Path | None]) -> Path:
+    """One folder with copies of all files in these folders."""
+    target.mkdir()
+    for folder in folders:
+        for path in folder.iterdir() if folder else ():
+            shutil.copyfile(path, target / path.name)
+    return target
+
+
+def _as_builder(root: Root, script: str, what: str, work: Path, log: Path) -> None:
+    """Run recipes/SCRIPT in /work of a root as the user builder, who owns /work for that time."""
+    root.run(["chown", "-R", "builder:builder", "/work"], what, log, binds={"/work": work})
+    try:
+        root.run(["sh", "-e", f"/mnt/lab/{script}"], what, log,
+                 binds={"/mnt/lab": RECIPES, "/work": work}, user="builder")
+    finally:
+        run(namespaced(["chown", "-R", "0:0", str(work)]), what, log)
