@@ -10,9 +10,11 @@
 #
 #  1. find: the kernel's own build or source tree if that has block/, else the
 #     installed linux-source tarball of the same version X.Y;
-#  2. prove: compile a probe that uses every structure we share with the block
-#     layer against the found headers, and compare layout and member types with
-#     those in the kernel's own BTF.  One difference, and nothing is built.
+#  2. prove: compare with the kernel's own BTF.  Structures we share with the
+#     block layer: layout and member types of those in a probe compiled against
+#     the found headers.  Exported functions that the headers declare: the probe
+#     declares them once more, as BTF has them, and the compiler objects.  One
+#     difference, and nothing is built.
 #
 # The kernel need not be the running one; BUILD_TREE is its build tree if that
 # is not /lib/modules/KERNEL_VERSION/build.  DKMS calls this as PRE_BUILD.
@@ -89,8 +91,21 @@ btf_file() {
 	fi
 }
 
-# compile_probe: a kernel object whose debug information holds STRUCTS as the
-# found headers define them.
+# prototypes BTF: the kernel's own declarations of the exported functions that
+# the found headers name.  Parentheses keep macros of the same name away.
+prototypes() {
+	local names
+
+	names=$(comm -12 \
+		<(grep -hoE '\b(__)?(bio|blk|elv|elevator|ioc|wbt)[a-z_0-9]*\(' \
+			"$found"/*.h | tr -d '(' | sort -u) \
+		<(cut -f 2 "$build/Module.symvers" | sort -u) | paste -sd '|')
+	pfunct -F btf -P "$1" 2>/dev/null |
+		sed -nE "s/^([^(]*\W)($names)\(/\1(\2)(/p"
+}
+
+# compile_probe BTF: a kernel object whose debug information holds STRUCTS as
+# the found headers define them, and that compiles only if the functions agree.
 compile_probe() {
 	local name
 
@@ -104,17 +119,24 @@ compile_probe() {
 		for name in "${STRUCTS[@]}"; do
 			echo "struct $name probe_$name;"
 		done
+		prototypes "$1" | tee "$work/prototypes"
 	} >"$work/probe.c"
 	echo "obj-m := probe.o" >"$work/Kbuild"
+	grep -q '(elv_register)(' "$work/prototypes" ||
+		fail "the BTF in $1 has no function elv_register: is it the kernel's?"
 
 	# Only the object: there is nothing to link, and modpost would ask for
 	# a license.
 	if ! make -C "$build" "M=$work" "KCFLAGS=-g -I$found" probe.o \
 		>"$work/probe.log" 2>&1; then
 		cat "$work/probe.log" >&2
+		name=$(sed -nE "s/.*conflicting types for [^a-z_]*(\w+).*/\1/p" \
+			"$work/probe.log" | head -n 1)
+		[[ -z $name ]] ||
+			fail "$name() of $origin differs from the one kernel $kver was" \
+				"built with; $remedy"
 		fail "the block/*.h of $origin do not compile with the headers" \
-			"of kernel $kver: install the linux-source-$series package of the" \
-			"same version as the kernel"
+			"of kernel $kver; $remedy"
 	fi
 	pahole --btf_encode_detached="$work/probe.btf" "$work/probe.o"
 }
@@ -140,7 +162,7 @@ verify() {
 	command -v pahole >/dev/null ||
 		fail "pahole is missing: install the package pahole (dwarves)"
 
-	compile_probe
+	compile_probe "$btf"
 	for name in "${STRUCTS[@]}"; do
 		ours=$(layout "$work/probe.btf" "$name")
 		theirs=$(layout "$btf" "$name")
@@ -154,10 +176,10 @@ verify() {
 		diff -u --label "$btf" --label "$origin" \
 			<(echo "$theirs") <(echo "$ours") >&2 || true
 		fail "struct $name of $origin differs from the one kernel $kver was" \
-			"built with; install the linux-source-$series package of the same" \
-			"version as the kernel"
+			"built with; $remedy"
 	done
-	proof=", ${#STRUCTS[@]} structures equal to those in $btf"
+	proof=", ${#STRUCTS[@]} structures and $(wc -l <"$work/prototypes")"
+	proof+=" functions equal to those in $btf"
 }
 
 [[ $# -eq 2 || $# -eq 3 ]] ||
@@ -168,6 +190,7 @@ outdir=$2
 build=${3:-/lib/modules/$kver/build}
 source=/lib/modules/$kver/source
 series=$(sed -nE 's/^([0-9]+\.[0-9]+).*/\1/p' <<<"$kver")
+remedy="install the linux-source-$series package of the same version as the kernel"
 origin=
 proof=
 

@@ -73,38 +73,45 @@ def test_own_block_folder_is_preferred(own_tree: Path, version: str, tmp_path: P
     done = take(version, tmp_path / "out", own_tree)
     assert done.returncode == 0, done.stderr
     assert f"block/*.h of {own_tree}/block" in done.stdout
-    assert "structures equal" in done.stdout
+    assert "15 structures and " in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("header", "pattern", "replacement", "struct"),
+    ("header", "pattern", "replacement", "what"),
     [
         pytest.param(
             "elevator.h",
             r"void \(\*depth_updated\)\(struct blk_mq_hw_ctx \*\)",
             "void (*depth_updated)(struct request_queue *)",
-            "elevator_mq_ops",
+            "struct elevator_mq_ops",
             id="argument of a callback",
         ),
         pytest.param(
             "elevator.h",
             r"(void \(\*exit_sched\))",
             r"void *(*alloc_sched_data)(struct request_queue *);\n\t\1",
-            "elevator_type",
+            "struct elevator_type",
             id="callback of a later kernel",
+        ),
+        pytest.param(
+            "elevator.h",
+            r"void elv_rb_add\(struct rb_root \*, struct request \*\)",
+            "void elv_rb_add(struct request *, struct rb_root *)",
+            "elv_rb_add()",
+            id="argument of a function",
         ),
         pytest.param(
             "blk-mq.h",
             r"(struct blk_mq_alloc_data \{\n)",
             r"\1\tint more;\n",
-            "blk_mq_alloc_data",
+            "struct blk_mq_alloc_data",
             id="one more member",
         ),
         pytest.param(
             "blk-cgroup.h",
             r"(struct blkg_policy_data\s*\*pd\[)BLKCG_MAX_POLS\]",
             r"\g<1>BLKCG_MAX_POLS + 1]",
-            "blkcg_gq",
+            "struct blkcg_gq",
             id="longer array",
         ),
     ],
@@ -116,12 +123,12 @@ def test_other_headers_are_refused(
     header: str,
     pattern: str,
     replacement: str,
-    struct: str,
+    what: str,
 ) -> None:
     tamper(own_tree, header, pattern, replacement)
     done = take(version, tmp_path / "out", own_tree)
     assert done.returncode == 1
-    assert f"struct {struct} " in done.stderr
+    assert f"block-headers: {what} of " in done.stderr
     assert "differs from the one kernel" in done.stderr
     assert not (tmp_path / "out").exists()
 
