@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The packages on a running system: what they put there, and that removing them takes it away.
 
-For the lab's guest, as root, as the last test of a boot: it purges both packages. The lab's image is
-thrown away afterwards.
+For the guest of the lab, as root, as the last test of a boot: it purges both packages, and the
+image is thrown away afterwards.
 """
 
 from __future__ import annotations
