@@ -73,6 +73,9 @@ def scheduler(device: Dict) -> Text:
     )
 
 
+NO_SETTING = "no weight stated, so 100"
+
+
 def settings(unit: Dict) -> list[str]:
     """What the unit's files and drop-ins say, in their words."""
     said = [f"IOWeight={unit['weight']}"] if unit["weight_set"] else []
@@ -250,8 +253,11 @@ def explain(out: Console, data: Dict) -> None:
     if data["unit"]:
         title.append(f"  {data['cgroup']}", style="not bold dim")
     out.print(title)
-    for setting in settings(data) or ["states no weight: 100"]:
+    for setting in settings(data) or [NO_SETTING]:
         out.print("  " + setting)
+    for above in data["slices"]:
+        said = ", ".join(settings(above)) or NO_SETTING
+        out.print(Text.assemble("  in ", (above["unit"], NAME), f": {said}"))
     if data["steps"]:
         out.print()
         out.print(Text.assemble((data["path"], NAME), _relation(data["path"], data["device"])))

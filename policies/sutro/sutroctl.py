@@ -164,7 +164,13 @@ async def explain(client: Client, args: argparse.Namespace) -> Answer:
                 f"start it: systemctl start {unit}",
             ) from None
         raise
-    return Answer(explanation | {"steps": steps})
+    # Its slices share the disk first, then the unit its slice.
+    slices = [
+        above
+        for above in sorted(await client.units(), key=lambda above: above["cgroup"])
+        if explanation["cgroup"].startswith(above["cgroup"].rstrip("/") + "/")
+    ]
+    return Answer(explanation | {"slices": slices, "steps": steps})
 
 
 async def _wait_until_written(client: Client, unit: str, path: str, weight: int | None) -> Answer:

@@ -56,6 +56,7 @@ UNITS = {
         {},
         {"hda": (0.2, 0.2067, 8 * 2**20, 0), "hdb": (0.2, 0.1988, 8 * 2**20, 0)},
     ),
+    "system.slice": ("/system.slice", UNSET, {}, {}),
     "idle.service": ("/system.slice/idle.service", UNSET, {}, {}),
 }
 

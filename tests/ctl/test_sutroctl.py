@@ -17,6 +17,7 @@ TEXTS = {
     "explain": ["explain", "db"],
     "explain-path": ["explain", "web.service", "/dev/vg0/db"],
     "explain-none": ["explain", "db", "secret"],
+    "explain-slice": ["explain", "job", "hda"],
     "explain-cgroup": ["explain", "/system.slice/web.service", "dm-1"],
     "set": ["set", "web", "200"],
     "set-device": ["set", "web", "500", "--device", "/srv", "--runtime"],
@@ -78,6 +79,7 @@ DEVICE = {
 LEAF_DEVICE = DEVICE | {"scheduler": str}
 EXPLANATION = UNIT | {"path": str, "device": str, "leaves": [LEAF | {"settled": bool}]}
 STEP = {"device": str, "kind": str, "level": int, "text": str}
+EXPLAIN = EXPLANATION | {"slices": [UNIT], "steps": [STEP]}
 STATUS = {
     "daemon": {"version": str, "dry_run": bool, "managed_leaves": [str]},
     "leaves": [LEAF_DEVICE | {"stacks": [str]}],
@@ -158,15 +160,16 @@ def test_tree_asks_only_for_the_device(sutrod):
 
 def test_explain_json(sutrod):
     data = sutroctl("explain", "db", "--json").json()
-    fits(data, EXPLANATION | {"steps": [STEP]})
+    fits(data, EXPLAIN)
     assert (data["unit"], data["path"], data["device"], data["steps"]) == ("db.service", "", "", [])
+    assert [(above["unit"], above["weight"]) for above in data["slices"]] == [("system.slice", 100)]
     asked = {leaf["leaf"]: leaf["asked"] for leaf in data["leaves"]}
     assert asked == {"/dev/hda": 400, "/dev/hdb": 400, "/dev/sda": 300, "/dev/sdb": 300}
 
 
 def test_explain_path_json(sutrod):
     data = sutroctl("explain", "db", "/srv/db/file", "--json").json()
-    fits(data, EXPLANATION | {"steps": [STEP]})
+    fits(data, EXPLAIN)
     assert data["device"] == "/dev/dm-0"
     assert [step["device"] for step in data["steps"]] == ["/dev/dm-0", "/dev/hda", "/dev/hdb"]
     assert [leaf["leaf"] for leaf in data["leaves"]] == ["/dev/hda", "/dev/hdb"]
@@ -295,7 +298,7 @@ def keys(shape):
 def test_man_page_documents_every_key():
     text = MAN.read_text().replace("\\-", "-")
     tree_only = {"children": str, "units": str}
-    every = keys([STATUS | SET | EXPLANATION | STEP | tree_only | SWITCHED[0] | {"dump": str}])
+    every = keys([STATUS | SET | EXPLAIN | tree_only | SWITCHED[0] | {"dump": str}])
     missing = [key for key in every | keys(STATUS) if f"\\fB{key}\\fR" not in text]
     assert missing == []
 
