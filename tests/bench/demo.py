@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""`./lab demo`: weights on systemd units, on stacked devices, with stock and with Sutro side by side.
+"""`./lab demo`: weights of systemd units on stacked devices, stock and Sutro side by side.
 
 Runs inside the guest: python3 -m bench.demo --out FOLDER. Prints one table, writes the same as JSON
 and a picture per scenario, and ends with status 0 only if every goal of sutro is met.
@@ -15,11 +15,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from rig.plot import draw
+from rig.result import Result, all_met, print_table, write_json
+
 from bench import measure
 from bench.run import Run, run
 from bench.scenario import Scenario, ScenarioError, load
-from rig.plot import draw
-from rig.result import Result, all_met, print_table, write_json
 
 SHIPPED = Path(__file__).with_name("demo.toml")
 COLUMNS = (
@@ -101,7 +102,9 @@ def rows(found: Run, results: Sequence[Result]) -> Iterator[list[str]]:
 
 def values_asked(results: Sequence[Result], part: int) -> float:
     """The ratio that was asked for in a part of the run."""
-    asked = (r.detail["asked"] for r in results if r.detail.get("part") == part and r.detail.get("asked"))
+    asked = (
+        r.detail["asked"] for r in results if r.detail.get("part") == part and r.detail.get("asked")
+    )
     return float(str(next(asked)))
 
 

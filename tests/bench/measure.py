@@ -5,7 +5,7 @@
 | --- | --- |
 | bandwidth_ratio | first unit's bandwidth at the logical device over the second's |
 | device_time_ratio | the same of true device time: at each leaf, and at all of them together |
-| worst_share_error | largest distance of a unit's true share from its entitlement, as part of that |
+| worst_share_error | largest distance of a unit's true share from its due, as a part of that |
 | aggregate_mbps | bandwidth of all units at the logical device |
 | aggregate_vs_stock | the same over that of the scenario's `stock` scheduler |
 | follow_s | from asking for new weights until true shares are, and stay, within 10 % of them |
@@ -22,9 +22,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from bench.run import Run
 from rig.plot import STEP_S, WINDOW_S, Panel
 from rig.result import Result
+
+from bench.run import Run
 
 # Shares have followed when each window of this length is this near to the entitlement.
 FOLLOW_WINDOW_S = 0.5
@@ -69,7 +70,7 @@ def follow_s(run: Run, event: int) -> float:
 
 
 def measure(run: Run, others: Sequence[Run]) -> Iterator[Result]:
-    """All numbers of a run; `others` are the runs of the same scenario so far, this one included."""
+    """All numbers of a run; `others` are the runs of its scenario so far, this one included."""
     scenario = run.scenario
     goals = {goal.metric: goal for goal in scenario.goal} if run.scheduler == "sutro" else {}
 

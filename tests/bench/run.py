@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.scenario import Event, Scenario, UnitSpec
 from rig import scheduler as elevators
 from rig import unit as units_of
 from rig.modeldisk import ModelDisk
@@ -20,6 +19,8 @@ from rig.sampler import PERIOD_S, Sampler
 from rig.shell import run as command
 from rig.stack import Stack
 from rig.unit import Unit
+
+from bench.scenario import Event, Scenario, UnitSpec
 
 Say = Callable[[str], None]
 
@@ -103,9 +104,7 @@ def _unit(spec: UnitSpec, top: str, device: str, ends: bool) -> Unit:
     return Unit(spec.name, spec.command(top), spec.weight, on_device, properties)
 
 
-def _observe(
-    scenario: Scenario, name: str, disks: list[ModelDisk], top: str, device: str
-) -> Run:
+def _observe(scenario: Scenario, name: str, disks: list[ModelDisk], top: str, device: str) -> Run:
     everyone = [_unit(spec, top, device, spec.name == scenario.until) for spec in scenario.unit]
     last = [unit for unit in everyone if unit.name == scenario.until]
     first = [unit for unit in everyone if unit not in last]

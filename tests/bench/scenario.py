@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Scenarios as data: which disks, which stack, which units with which weights, and what is expected.
+"""Scenarios as data: disks, a stack, units with weights, and what is expected.
 
 A file is TOML with a list of tables `[[scenario]]`:
 
@@ -15,12 +15,17 @@ A file is TOML with a list of tables `[[scenario]]`:
     [[scenario.layer]]     the stack, bottom up (rig.stack)
     [[scenario.file]]      name, size_mb: files written before, if the top is a file system
     [[scenario.unit]]      name, weight or device_weight (on the top device), and `job`, a table
-                           whose `run` is a job below and whose other keys are its arguments
+                           whose `run` is a job below, its other keys the job's arguments
     [[scenario.event]]     at_s after the ramp; weights = { UNIT = N }: set through systemd
     [[scenario.goal]]      metric, min, max: what the rows of sutro are judged by
 
-Jobs: `fio` (rw, bs, iodepth, jobs, seed, and any option of fio), `dd-readers` (bs, streams, apart_mb,
-first_mb; direct, endless), `dd-writer` (file, size_mb; buffered, endless), `dd-reader` (file; buffered, ends).
+Jobs:
+
+    fio                    endless, libaio, direct: rw, bs, iodepth, jobs, seed, any option of fio
+    dd-readers             endless, direct: bs, streams, apart_mb, first_mb
+    dd-writer              endless, buffered: file, size_mb
+    dd-reader              ends, buffered: file
+
 Metrics are listed in bench.measure.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Control groups that systemd did not make: a delegated subtree, as a container manager has one.
 
-The subtree hangs below a transient service with `Delegate=yes`, so that systemd neither minds it nor
+The subtree hangs below a transient service with `Delegate=yes`: systemd neither minds it nor
 takes the io controller away from it.
 """
 
@@ -15,7 +15,7 @@ import subprocess
 from pathlib import Path
 
 from rig.shell import wait_for
-from rig.unit import Unit
+from rig.unit import CGROUP_ROOT, Unit
 
 
 class Group:
@@ -25,10 +25,15 @@ class Group:
         self.folder = folder
         self._running: list[subprocess.Popen] = []
 
+    @classmethod
+    def root(cls) -> Group:
+        """The root of the tree."""
+        return cls(CGROUP_ROOT)
+
     @property
     def cgroup(self) -> str:
         """Its path below the root of the cgroup tree."""
-        return "/" + str(self.folder.relative_to("/sys/fs/cgroup"))
+        return "/" + str(self.folder.relative_to(CGROUP_ROOT))
 
     def read(self, file: str) -> str:
         """Text of one of its files."""

@@ -137,3 +137,14 @@ class Sampler:
         """Part of the CPU time that nobody used."""
         jiffies = self.used(("jiffies",), from_s, to_s)
         return self.used(("idle",), from_s, to_s) / jiffies if jiffies else 0.0
+
+
+def device_time_ns(
+    disk: ModelDisk, cgroups: Sequence[str], ramp_s: float, measure_s: float
+) -> dict[str, int]:
+    """Let things run for a while and say how much true device time each cgroup used of a disk."""
+    time.sleep(ramp_s)
+    before = disk.truth()
+    time.sleep(measure_s)
+    after = disk.truth()
+    return {path: after.of(path).time_ns - before.of(path).time_ns for path in cgroups}

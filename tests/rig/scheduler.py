@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who orders a leaf's requests: choose an elevator, set it up for a comparison of weights, put back the old one.
+"""Who orders a leaf's requests: choose an elevator, set it up for a comparison, undo that.
 
 `nr_requests` is stated always: left alone it follows the device's queue depth, and with few
 request slots weights mean nothing, whichever elevator runs. BFQ gets `low_latency=0`, because its
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from rig.shell import CommandError, run
+from rig.shell import run
 
 NR_REQUESTS = 256
 SETTINGS = {"bfq": {"low_latency": "0"}}
@@ -55,8 +55,8 @@ def tune(leaf: str, name: str, nr_requests: int | None = NR_REQUESTS) -> None:
 def chosen(name: str, leaves: Sequence[str], device: str | None = None) -> Iterator[None]:
     """Run the leaves under an elevator for a while.
 
-    `sutro` is chosen as a user chooses it: sutrod runs and `sutroctl use DEVICE` switches the leaves
-    under that device. For all others sutrod is stopped: systemd is alone.
+    `sutro` is chosen as a user chooses it: sutrod runs, `sutroctl use DEVICE` switches the
+    leaves under that device. For all others sutrod is stopped: systemd is alone.
     """
     before = {leaf: current(leaf) for leaf in leaves}
     with ExitStack() as undo:
@@ -71,20 +71,16 @@ def chosen(name: str, leaves: Sequence[str], device: str | None = None) -> Itera
             for leaf in leaves:
                 tune(leaf, name)
         else:
-            if daemon_is_installed():
-                run("systemctl", "stop", "sutrod.service")
+            stop_daemon()
             for leaf in leaves:
                 select(leaf, name)
         yield
 
 
-def daemon_is_installed() -> bool:
-    """True if systemd knows a sutrod.service."""
-    try:
-        run("systemctl", "cat", "sutrod.service")
-    except CommandError:
-        return False
-    return True
+def stop_daemon() -> None:
+    """Stop sutrod where it is installed, so that systemd is alone."""
+    if "not-found" not in run("systemctl", "show", "--property=LoadState", "sutrod.service"):
+        run("systemctl", "stop", "sutrod.service")
 
 
 def _restore(leaf: str, name: str) -> None:

@@ -17,7 +17,7 @@ services use, or a mount point. Kinds and their own keys:
 | lvraid | level | LVM volume `--type LEVEL` (dm-raid) |
 | md | level, chunk_kib (64) | md array, assumed clean |
 | crypt | cipher (aes-xts-plain64), key_bits (256) | dm-crypt, plain |
-| dm | table | `dmsetup create`; {0}, {1} are the devices of `over`, {sectors} the first one's size |
+| dm | table | `dmsetup create`; {0}, {1}: devices of `over`, {sectors}: size of the first |
 | partition | start_mb, size_mb | partition 1 of a disk |
 | ext4 | | file system, mounted at /run/rig/NAME |
 | loop | size_mb | loop device with direct I/O on a file in the file system below |

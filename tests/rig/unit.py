@@ -71,7 +71,7 @@ class Unit:
         stop([self])
 
     def set(self, **properties: object) -> None:
-        """Change properties of the running unit (`IOWeight=300`) as `systemctl set-property` does."""
+        """Change properties of the running unit (`IOWeight=300`) by `systemctl set-property`."""
         run(*self.set_command(**properties))
 
     def set_command(self, **properties: object) -> list[str]:

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Fixtures of the guest tests: a real kernel, systemd as PID 1, model disks.
+
+Run as root in the lab's guest, PYTHONPATH=/mnt/src/tests: `python3 -m pytest /mnt/src/tests/vm`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from rig import modeldisk, scheduler
+from rig.cgroup import Subtree
+from rig.modeldisk import ModelDisk
+from rig.shell import run
+from rig.stack import Stack
+from rig.unit import Unit
+from rig.unit import stop as stop_units
+
+# What the kernel says when something is broken.
+BROKEN = re.compile(
+    r"WARNING:|BUG:|Oops|general protection|stack segment|blocked for more than|lockdep|"
+    r"possible circular|suspicious RCU|refcount_t|list_(add|del) corruption|UBSAN|KASAN|Call Trace"
+)
+
+MakeDisk = Callable[..., ModelDisk]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def modules() -> None:
+    """Everything a test may need is loaded before the first one watches the kernel log."""
+    modeldisk.load_module()
+    for name in ("bfq", "kyber-iosched", "sutro"):
+        run("modprobe", name)
+
+
+@pytest.fixture(autouse=True)
+def quiet_kernel(modules: None) -> Iterator[None]:
+    """No test passes if the kernel complained while it ran."""
+    log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        os.lseek(log, 0, os.SEEK_END)
+        yield
+        lines = []
+        while True:
+            try:
+                lines.append(os.read(log, 8192).decode(errors="replace"))
+            except BlockingIOError:
+                break
+            except BrokenPipeError:
+                # Messages were overwritten before they could be read; go on with the rest.
+                continue
+    finally:
+        os.close(log)
+    bad = [line.split(";", 1)[-1].strip() for line in lines if BROKEN.search(line)]
+    assert not bad, "the kernel said: " + "\n".join(bad)
+
+
+@pytest.fixture
+def disk() -> Iterator[MakeDisk]:
+    """Make model disks: `disk("ssd", "ssd0", bus_kbps=60000)`; they go when the test ends."""
+    with ExitStack() as made:
+
+        def make(kind: str = "ssd", name: str = "disk0", **numbers: object) -> ModelDisk:
+            numbers = {"size_mb": 256, **numbers}
+            return made.enter_context(ModelDisk(name, kind, numbers))
+
+        yield make
+
+
+@pytest.fixture
+def stack(disk: MakeDisk) -> Iterator[Callable[..., Stack]]:
+    """Make a stack over model disks: `stack(disks, *layers)`."""
+    with ExitStack() as made:
+
+        def make(disks: list[ModelDisk], *layers: dict[str, object]) -> Stack:
+            new = made.enter_context(Stack({disk.name: disk.node for disk in disks}))
+            for one in disks:
+                one.hurry()
+            new.build(layers)
+            for one in disks:
+                one.slow()
+            return new
+
+        yield make
+
+
+@pytest.fixture
+def units() -> Iterator[Callable[..., Unit]]:
+    """Start transient services: `units("name", "command", weight=200)`; stopped at the end."""
+    started: list[Unit] = []
+
+    def start(name: str, command: str = "exec sleep infinity", **keys: object) -> Unit:
+        unit = Unit(name, command, **keys)
+        started.append(unit)
+        unit.start()
+        return unit
+
+    yield start
+    if started:
+        stop_units(started)
+
+
+@pytest.fixture
+def tree() -> Iterator[Subtree]:
+    """A delegated cgroup subtree with the io controller; no daemon interferes."""
+    scheduler.stop_daemon()
+    with Subtree() as subtree:
+        yield subtree
+
+
+@pytest.fixture
+def sutro_disk(disk: MakeDisk) -> ModelDisk:
+    """An ssd model under the sutro elevator, without the daemon."""
+    scheduler.stop_daemon()
+    made = disk("ssd", "ssd0", bus_kbps=60000)
+    scheduler.select(made.name, "sutro")
+    return made
+
+
+@pytest.fixture
+def daemon() -> Iterator[None]:
+    """sutrod runs; afterwards no leaf is in its care."""
+    run("systemctl", "reset-failed", "sutrod.service")
+    run("systemctl", "start", "sutrod.service")
+    yield
+    run("systemctl", "reset-failed", "sutrod.service")
+    run("systemctl", "start", "sutrod.service")
+    run("sutroctl", "release", "--all")
+    run("systemctl", "stop", "sutrod.service")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests that purge the packages come last."""
+    items.sort(key=lambda item: item.path.name == "test_packages.py")

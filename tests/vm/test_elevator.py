@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The elevator's files: what they take, what they refuse, what they tell."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+from rig import scheduler
+from rig.cgroup import Group, Subtree
+from rig.modeldisk import ModelDisk
+from rig.sampler import parse_io_stat
+from rig.shell import CommandError, run, wait_for
+from rig.unit import fio
+
+WEIGHT = "io.sutro.weight"
+STAT = "io.sutro.stat"
+
+
+def weights(group: Group) -> dict[str, int]:
+    """The weight file as a dictionary."""
+    pairs = (line.split() for line in group.read(WEIGHT).splitlines())
+    return {key: int(value) for key, value in pairs}
+
+
+@pytest.fixture
+def group(tree: Subtree) -> Group:
+    """A cgroup with the io controller."""
+    return tree.child("a")
+
+
+def test_select_and_leave(sutro_disk: ModelDisk) -> None:
+    """sutro can be chosen, has its knobs, and any other elevator can follow it."""
+    knobs = scheduler.queue(sutro_disk.name) / "iosched"
+    names = {path.name for path in knobs.iterdir()}
+    assert names >= {"fairness", "group_idle_us", "slice_us", "group_requests"}
+    for name in ("none", "mq-deadline", "kyber", "bfq", "sutro"):
+        scheduler.select(sutro_disk.name, name)
+        assert scheduler.current(sutro_disk.name) == name
+
+
+@pytest.mark.parametrize(
+    ("knob", "good", "bad"),
+    [
+        ("fairness", "0", ["2", "-1", "text", ""]),
+        ("fairness", "1", ["x"]),
+        ("group_idle_us", "4000", ["-1", "text"]),
+        ("slice_us", "50000", ["-1", "text"]),
+        ("group_requests", "16", ["-1", "text"]),
+    ],
+)
+def test_knobs(sutro_disk: ModelDisk, knob: str, good: str, bad: list[str]) -> None:
+    """A knob keeps a good value, and keeps it when a bad one is refused."""
+    file = scheduler.queue(sutro_disk.name) / "iosched" / knob
+    file.write_text(good + "\n")
+    assert file.read_text().strip() == good
+    for text in bad:
+        with pytest.raises(OSError) as refused:
+            file.write_text(text + "\n")
+        assert refused.value.errno in (errno.EINVAL, errno.ERANGE)
+    assert file.read_text().strip() == good
+
+
+def test_weight_formats(group: Group, sutro_disk: ModelDisk) -> None:
+    """`N`, `default N`, `MAJ:MIN N` and `MAJ:MIN default`, at the ends of the range too."""
+    number = sutro_disk.devno
+    assert weights(group) == {"default": 100}
+    for text, value in (("200", 200), ("default 300", 300), ("1", 1), ("default 10000", 10000)):
+        group.write(WEIGHT, text)
+        assert weights(group) == {"default": value}
+    group.write(WEIGHT, "default 100")
+    for value in (1, 777, 10000):
+        group.write(WEIGHT, f"{number} {value}")
+        assert weights(group) == {"default": 100, number: value}
+    group.write(WEIGHT, f"{number} default")
+    assert weights(group) == {"default": 100}
+
+
+@pytest.mark.parametrize("value", ["0", "10001", "-1", "4294967296", "text", "", "1.5", "200 300"])
+@pytest.mark.parametrize("form", ["{}", "default {}", "{devno} {}"])
+def test_weight_refused(group: Group, sutro_disk: ModelDisk, form: str, value: str) -> None:
+    """A bad weight is refused with the right error and changes nothing."""
+    group.write(WEIGHT, "default 150")
+    group.write(WEIGHT, f"{sutro_disk.devno} 250")
+    before = group.read(WEIGHT)
+    with pytest.raises(OSError) as refused:
+        group.write(WEIGHT, form.format(value, devno=sutro_disk.devno))
+    out_of_range = value in ("0", "10001")
+    expected = {errno.ERANGE} if out_of_range else {errno.EINVAL, errno.ERANGE}
+    assert refused.value.errno in expected
+    assert group.read(WEIGHT) == before
+
+
+def test_weight_unknown_device(group: Group, sutro_disk: ModelDisk) -> None:
+    """A device that is not there, and words that are no device."""
+    with pytest.raises(OSError) as refused:
+        group.write(WEIGHT, "1023:77 200")
+    assert refused.value.errno == errno.ENODEV
+    for text in ("8 200", "8: 200", ":8 200", "sda 200", "8:x 200"):
+        with pytest.raises(OSError) as refused:
+            group.write(WEIGHT, text)
+        assert refused.value.errno in (errno.EINVAL, errno.ENODEV), text
+    assert weights(group) == {"default": 100}
+
+
+def test_weight_other_elevator(group: Group, disk) -> None:
+    """A device under another elevator cannot have a weight of ours; under sutro it can."""
+    other = disk("ssd", "ssd1")
+    scheduler.select(other.name, "mq-deadline")
+    with pytest.raises(OSError) as refused:
+        group.write(WEIGHT, f"{other.devno} 200")
+    assert refused.value.errno == errno.EOPNOTSUPP
+    scheduler.select(other.name, "sutro")
+    group.write(WEIGHT, f"{other.devno} 200")
+    assert weights(group)[other.devno] == 200
+
+
+def test_root_has_no_weight() -> None:
+    """The root cgroup competes with nobody."""
+    assert not (Group.root().folder / WEIGHT).exists()
+
+
+def test_weights_are_inherited_by_nobody(group: Group, sutro_disk: ModelDisk) -> None:
+    """A new cgroup begins with 100, whatever its parent has."""
+    group.write(WEIGHT, "default 900")
+    group.write(WEIGHT, f"{sutro_disk.devno} 800")
+    assert weights(group.child("inside")) == {"default": 100}
+
+
+def test_stat(group: Group, sutro_disk: ModelDisk) -> None:
+    """io.sutro.stat has every field and counts what was done."""
+    job = f"fio --name=j --filename={sutro_disk.node} --ioengine=libaio --direct=1 --iodepth=8"
+    reads = group.run(f"exec {job} --rw=read --bs=64k --size=16m")
+    assert reads.wait(60) == 0
+    writes = group.run(f"exec {job} --rw=write --bs=32k --size=8m")
+    assert writes.wait(60) == 0
+    stat = parse_io_stat(group.read(STAT), sutro_disk.devno)
+    fields = "time_ns rbytes wbytes rios wios wait_ns idle_ns queued dequeue lag_ns"
+    assert set(stat) >= set(fields.split())
+    # fio looks at the device before it begins, and udev after it wrote: a little more may be read.
+    assert 16 << 20 <= stat["rbytes"] < (16 << 20) + (1 << 20)
+    assert stat["wbytes"] == 8 << 20
+    assert 0 < stat["rios"] <= (16 << 20) // 4096
+    assert 0 < stat["wios"] <= 256
+    assert stat["time_ns"] > 0
+    assert stat["queued"] == 0
+    true = sutro_disk.truth().of(group.cgroup)
+    assert (true.rbytes, true.wbytes) == (stat["rbytes"], stat["wbytes"])
+
+
+def test_stat_of_idle_group(group: Group, sutro_disk: ModelDisk) -> None:
+    """A cgroup that did nothing has either no line or zeros."""
+    stat = parse_io_stat(group.read(STAT), sutro_disk.devno)
+    assert not stat or (stat["time_ns"], stat["rbytes"], stat["wbytes"]) == (0, 0, 0)
+
+
+def test_module_is_in_use(sutro_disk: ModelDisk) -> None:
+    """The module cannot go while a queue uses it."""
+    with pytest.raises(CommandError, match="in use"):
+        run("rmmod", "sutro")
+
+
+def test_data_is_what_was_written(group: Group, sutro_disk: ModelDisk) -> None:
+    """Reordering, merging and mixed sizes keep each block what was written last."""
+    job = group.run(
+        "exec fio --name=v --ioengine=libaio --direct=1 --rw=randwrite --iodepth=32 --size=32m"
+        f" --bsrange=4k-64k --blockalign=4k --verify=crc32c --filename={sutro_disk.node}"
+    )
+    said, _ = job.communicate(timeout=120)
+    assert job.returncode == 0, said
+
+
+def test_sequential_streams_merge(group: Group, sutro_disk: ModelDisk) -> None:
+    """Adjacent small requests of a group that wait together become one."""
+    block = scheduler.queue(sutro_disk.name).parent / "stat"
+    before = int(block.read_text().split()[1])
+    job = group.run(fio(sutro_disk.node, "read", "4k", 64, seed=3, iodepth_batch=16, runtime=3))
+    wait_for(lambda: int(block.read_text().split()[1]) - before > 100, "read merges", 10)
+    group.kill()
+    assert job.returncode is not None

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The packages on a stock Debian: what they bring, that they go without a trace, and come back.
+
+Runs last (conftest.py): for a while there is nothing else to test.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from rig import scheduler
+from rig.shell import CommandError, run
+
+BUILD = Path("/mnt/build")
+PLACES = ("/etc", "/usr", "/var/lib", "/lib/modules", "/run", "/var/cache")
+# Shared logs and indexes of the system are not ours.
+NOT_OURS = re.compile(r"/var/lib/(dpkg|apt)/|/usr/share/doc/sutro|/run/log/|/var/lib/systemd/")
+
+
+def kernel() -> str:
+    """Version of the running kernel."""
+    return os.uname().release
+
+
+def files_named_sutro() -> list[str]:
+    """All files with our name in them."""
+    found = []
+    for place in PLACES:
+        for folder, folders, files in os.walk(place):
+            for name in folders + files:
+                path = f"{folder}/{name}"
+                if "sutro" in name and not NOT_OURS.search(path):
+                    found.append(path)
+    return found
+
+
+def test_stock_kernel() -> None:
+    """The kernel is the distribution's, untouched."""
+    assert re.fullmatch(r"6\.12\.\d+\+deb13-amd64", kernel())
+    owner = run("dpkg", "--search", f"/boot/vmlinuz-{kernel()}")
+    assert owner.startswith(f"linux-image-{kernel()}")
+
+
+def test_dkms() -> None:
+    """DKMS built the module for the running kernel from the package."""
+    status = run("dkms", "status", "sutro")
+    assert re.search(rf"^sutro/[0-9.]+, {re.escape(kernel())}, x86_64: installed", status, re.M)
+
+
+def test_modinfo() -> None:
+    """modinfo finds it, and it is ours."""
+    info = run("modinfo", "sutro")
+    assert "updates/dkms/sutro.ko" in info
+    assert re.search(r"^license:\s+GPL", info, re.M)
+    assert re.search(r"^alias:\s+sutro-iosched", info, re.M)
+    assert f"vermagic:       {kernel()} " in info
+
+
+def test_what_the_daemon_package_brings() -> None:
+    """A unit, a bus policy, a D-Bus service, a polkit action."""
+    listed = run("dpkg", "--listfiles", "sutro").split()
+    for wanted in (
+        "sutrod.service", "org.sutro1.conf", "org.sutro1.policy", "bin/sutroctl", "sutrod.conf",
+    ):  # fmt: skip
+        assert any(path.endswith(wanted) for path in listed), wanted
+    assert "ActiveState" in run("systemctl", "show", "sutrod.service")
+
+
+def test_packages_are_consistent() -> None:
+    """No file of the packages was changed or lost."""
+    for package in ("sutro", "sutro-dkms"):
+        assert run("dpkg", "--verify", package) == ""
+
+
+def test_purge_and_install_again() -> None:
+    """Purging leaves nothing behind; installing the same files makes all of it work again."""
+    scheduler.stop_daemon()
+    run("rmmod", "sutro")
+    run("dpkg", "--purge", "sutro", "sutro-dkms", timeout_s=120)
+    run("systemctl", "daemon-reload")
+    assert files_named_sutro() == []
+    assert "sutro" not in run("dkms", "status")
+    try:
+        run("modinfo", "sutro")
+    except CommandError as error:
+        assert "not found" in str(error)
+    else:
+        raise AssertionError("modinfo still finds the module")
+    packages = sorted(BUILD.glob("sutro*.deb"))
+    assert [path.name.split("_")[0] for path in packages] == ["sutro", "sutro-dkms"]
+    run("dpkg", "--install", *packages, timeout_s=300)
+    test_dkms()
+    run("modprobe", "sutro")
+    run("systemctl", "start", "sutrod.service")
+    assert "ActiveState=active" in run("systemctl", "show", "--property=ActiveState", "sutrod")
+    run("systemctl", "stop", "sutrod.service")

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Short forms of the demo: weights on systemd units hold on stacked devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from bench import measure
+from bench.demo import SHIPPED
+from bench.run import run
+from bench.scenario import Scenario, ScenarioError, load
+
+SCENARIOS = {scenario.name: scenario for scenario in load(SHIPPED)}
+SHORT = {
+    "stripe": {"measure_s": 6},
+    "device-weight": {"measure_s": 6},
+    "crypt-raid1": {"measure_s": 5},
+    "runtime": {"measure_s": 8},
+}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_scenario(name: str) -> None:
+    """The scenario under sutro alone meets its goals (those against stock need the demo)."""
+    scenario: Scenario = replace(SCENARIOS[name], schedulers=("sutro",), **SHORT[name])
+    found = []
+    for one in run(scenario, print):
+        found += measure.measure(one, [one])
+    judged = [result for result in found if result.goal]
+    assert judged
+    assert not [str(result) for result in judged if not result.met]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "no [[scenario]]"),
+        ("[[scenario]\n", "line 1"),
+        ('[[scenario]]\nname = "x"\n', "missing"),
+        ('[[scenario]]\nname = "x"\nfrobnicate = 1\n', "frobnicate"),
+    ],
+)
+def test_scenario_file_refused(tmp_path, text: str, word: str) -> None:
+    """A scenario file that cannot be run says where it is wrong."""
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    with pytest.raises(ScenarioError) as refused:
+        load(file)
+    assert str(file) in str(refused.value) and word in str(refused.value)

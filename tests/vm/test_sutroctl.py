@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""sutroctl as an administrator uses it, against the real daemon and systemd."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rig import scheduler
+from rig.shell import run
+from rig.unit import fio
+
+STRIPE = {"kind": "striped", "name": "str", "over": ["ssd0", "ssd1"]}
+
+
+def ask(*words: str) -> Any:
+    """A verb with --json."""
+    return json.loads(run("sutroctl", "--json", *words))
+
+
+def fails(*words: str) -> str:
+    """A verb that fails, without a traceback; what it said."""
+    done = subprocess.run(
+        ["sutroctl", *words], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode in (1, 2), done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith(("sutroctl: ", "usage: sutroctl"))
+    return done.stderr
+
+
+@pytest.fixture
+def stripe(disk, stack, daemon: None):
+    """An LVM stripe over two disks, not yet used."""
+    return stack([disk("ssd", f"ssd{n}", bus_kbps=60000) for n in range(2)], STRIPE)
+
+
+def test_use_and_release(stripe) -> None:
+    """use switches both leaves of the volume, release gives them back."""
+    before = scheduler.current("ssd0")
+    used = ask("use", stripe.top)
+    assert {one["leaf"]: one["scheduler"] for one in used} == {
+        "/dev/ssd0": "sutro",
+        "/dev/ssd1": "sutro",
+    }
+    assert [scheduler.current(name) for name in ("ssd0", "ssd1")] == ["sutro", "sutro"]
+    ask("release", stripe.top)
+    assert [scheduler.current(name) for name in ("ssd0", "ssd1")] == [before, before]
+
+
+def test_status(stripe, units) -> None:
+    """status has the daemon, the leaves and the units with weights; as text too."""
+    run("sutroctl", "use", stripe.top)
+    unit = units("svc", weight=234)
+    said = ask("status")
+    assert sorted(said["daemon"]["managed_leaves"]) == ["/dev/ssd0", "/dev/ssd1"]
+    leaves = {leaf["name"]: leaf for leaf in said["leaves"]}
+    assert leaves["ssd0"]["scheduler"] == "sutro"
+    assert any(one["unit"] == unit.unit and one["weight"] == 234 for one in said["units"])
+    text = run("sutroctl", "status")
+    for word in ("ssd0", "ssd1", "sutro", unit.unit, "234"):
+        assert word in text
+
+
+def test_tree(stripe, units) -> None:
+    """tree draws the volume above its disks, with units and shares."""
+    run("sutroctl", "use", stripe.top)
+    job = fio(stripe.top, "randread", "64k", 32)
+    unit = units("svc", job, weight=300)
+    time.sleep(2.5)
+    said = ask("tree", stripe.top)
+    assert [top["kind"] for top in said] == ["striped"]
+    assert sorted(child["name"] for child in said[0]["children"]) == ["ssd0", "ssd1"]
+    text = run("sutroctl", "tree", stripe.top)
+    for word in ("striped", "ssd0", "ssd1", "sutro", unit.unit, "300"):
+        assert word in text
+    assert "ssd0" in run("sutroctl", "tree")
+
+
+def test_explain(stripe, units) -> None:
+    """explain goes from path to leaves, from statement to file."""
+    run("sutroctl", "use", stripe.top)
+    unit = units("svc", weight=200, device_weights={stripe.top: 300})
+    time.sleep(1)
+    said = ask("explain", unit.unit, stripe.top)
+    assert [(leaf["asked"], leaf["settled"]) for leaf in said["leaves"]] == [(300, True)] * 2
+    assert said["steps"]
+    text = run("sutroctl", "explain", unit.name.join(("rig-", "")), stripe.top)
+    for word in (unit.unit, "300", "/dev/ssd0", "/dev/ssd1", "io.sutro.weight"):
+        assert word in text
+    assert "200" in run("sutroctl", "explain", unit.unit)
+
+
+def test_set(stripe, units) -> None:
+    """set goes through systemd and is carried to the leaves when it returns."""
+    run("sutroctl", "use", stripe.top)
+    unit = units("svc", weight=200)
+    run("sutroctl", "set", unit.unit, "450", "--runtime")
+    assert unit.show("IOWeight")["IOWeight"] == "450"
+    assert unit.read("io.sutro.weight").splitlines()[0] == "default 450"
+    run("sutroctl", "set", unit.unit, "600", "--device", stripe.top, "--runtime")
+    assert f"{stripe.top} 600" in unit.show("IODeviceWeight")["IODeviceWeight"]
+    lines = unit.read("io.sutro.weight").splitlines()
+    assert len(lines) == 3 and all(line.endswith(" 600") for line in lines[1:])
+    run("sutroctl", "set", unit.unit, "default", "--device", stripe.top, "--runtime")
+    assert unit.read("io.sutro.weight").splitlines() == ["default 450"]
+    run("sutroctl", "set", unit.unit, "default", "--runtime")
+    assert unit.read("io.sutro.weight").splitlines() == ["default 100"]
+
+
+@pytest.mark.parametrize("weight", ["0", "10001", "-1", "text", "", "1.5"])
+def test_set_refused(daemon: None, units, weight: str) -> None:
+    """A weight that is none is named, and nothing changes."""
+    unit = units("svc", weight=200)
+    said = fails("set", "--runtime", unit.unit, *(["--", weight] if weight == "-1" else [weight]))
+    assert "1" in said and "10000" in said
+    assert unit.show("IOWeight")["IOWeight"] == "200"
+
+
+def test_unknown_unit(stripe) -> None:
+    """An unknown unit, with a suggestion where one is near."""
+    assert "nothing.service" in fails("explain", "nothing", stripe.top)
+    assert "nothing.service" in fails("set", "nothing", "200")
+    assert "sutrod.service" in fails("explain", "sutrud", stripe.top)
+    assert "/no/cgroup" in fails("explain", "/no/cgroup", stripe.top)
+
+
+@pytest.mark.parametrize("verb", ["use", "release", "tree", "explain"])
+@pytest.mark.parametrize("path", ["/dev/nothing", "/proc", "nothing"])
+def test_unknown_path(daemon: None, units, verb: str, path: str) -> None:
+    """A path that is not there, or has no queue, is named."""
+    words = [units("svc").unit] if verb == "explain" else []
+    assert path in fails(verb, *words, path)
+
+
+def test_bad_command_lines() -> None:
+    """What cannot be right gets status 2 and a usage line."""
+    for words in ([], ["frobnicate"], ["use"], ["release"], ["set", "x"], ["explain"]):
+        done = subprocess.run(["sutroctl", *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 2, words
+        assert "Traceback" not in done.stderr
+
+
+def test_no_permission(stripe, units) -> None:
+    """Someone without authority may look, not change."""
+    unit = units("svc", weight=200)
+    nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
+    run(*nobody, "sutroctl", "status")
+    for words in (["use", stripe.top], ["set", unit.unit, "300", "--runtime"]):
+        done = subprocess.run(
+            [*nobody, "sutroctl", *words], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        assert "permi" in done.stderr.lower() or "authori" in done.stderr.lower(), done.stderr
+    assert scheduler.current("ssd0") != "sutro"
+    assert unit.show("IOWeight")["IOWeight"] == "200"
+
+
+def test_daemon_not_running() -> None:
+    """Without the daemon (masked, so that the bus cannot start it) the error says what to do."""
+    scheduler.stop_daemon()
+    run("systemctl", "mask", "--runtime", "sutrod.service")
+    try:
+        said = fails("status")
+        assert "systemctl" in said
+    finally:
+        run("systemctl", "unmask", "--runtime", "sutrod.service")
+
+
+def test_manual_pages() -> None:
+    """The packages bring their manual pages."""
+    for page in ("man1/sutroctl.1", "man8/sutrod.8", "man5/sutrod.conf.5"):
+        assert list(Path("/usr/share/man").glob(page + "*")), page

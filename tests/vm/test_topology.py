@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The daemon's picture of real stacks: any path goes down to the right leaves."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from rig import bus
+
+TWO = ["ssd0", "ssd1"]
+MD = {"raid0": 2, "raid1": 2, "raid10": 4, "raid5": 3, "raid6": 4}
+
+# What stands on what: layers, and the kinds from the top down as the daemon shall name them.
+STACKS = {
+    "linear": ([{"kind": "linear", "name": "lin", "over": TWO}], 2, ["linear", "disk"]),
+    "striped": ([{"kind": "striped", "name": "str", "over": TWO}], 2, ["striped", "disk"]),
+    "thin": (
+        [{"kind": "thin", "name": "thi", "over": TWO}],
+        2,
+        ["thin", "thin-pool", "linear", "disk"],
+    ),
+    "mirror": (
+        [
+            {
+                "kind": "dm",
+                "name": "mir",
+                "over": TWO,
+                "table": "0 {sectors} mirror core 1 1024 2 {0} 0 {1} 0",
+            }
+        ],
+        2,
+        ["mirror", "disk"],
+    ),
+    "partition": ([{"kind": "partition", "name": "par", "over": ["ssd0"]}], 1, ["partition"]),
+    "crypt on raid1": (
+        [
+            {"kind": "md", "name": "mir", "level": "raid1", "over": TWO},
+            {"kind": "crypt", "name": "sec", "over": ["mir"]},
+        ],
+        2,
+        ["crypt", "raid1", "disk"],
+    ),
+    "loop": (
+        [
+            {"kind": "ext4", "name": "fs", "over": ["ssd0"]},
+            {"kind": "loop", "name": "lop", "over": ["fs"]},
+        ],
+        1,
+        ["loop", "disk"],
+    ),
+    **{
+        level: (
+            [
+                {
+                    "kind": "md",
+                    "name": "arr",
+                    "level": level,
+                    "over": [f"ssd{n}" for n in range(count)],
+                }
+            ],
+            count,
+            [level, "disk"],
+        )
+        for level, count in MD.items()
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def running(daemon: None) -> None:
+    """All of this asks a running daemon."""
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_stack(disk, stack, name: str) -> None:
+    """Kind, slaves, leaves and steps of each stack."""
+    layers, count, kinds = STACKS[name]
+    made = stack([disk("ssd", f"ssd{n}") for n in range(count)], *layers)
+    node = os.path.realpath(made.top)
+    device, leaves, steps = bus.resolve(made.top)
+    assert device == node
+    assert sorted(leaves) == [f"/dev/ssd{n}" for n in range(count)]
+    assert list(dict.fromkeys(step["kind"] for step in steps))[: len(kinds)] == kinds
+    known = bus.devices()
+    top = known[Path(node).name]
+    assert top["kind"] == kinds[0]
+    assert not top["leaf"]
+    assert top["devno"] == made.devno
+    assert all(
+        known[f"ssd{n}"]["leaf"] and known[f"ssd{n}"]["kind"] == "disk" for n in range(count)
+    )
+    if made.top != node:
+        assert made.top in top["aliases"]
+
+
+def test_mount_point_and_file(disk, stack) -> None:
+    """A mount point, and any file below it, is its file system's device."""
+    made = stack([disk("ssd", "ssd0")], {"kind": "ext4", "name": "fs", "over": ["ssd0"]})
+    file = Path(made.top) / "folder with blank" / "file"
+    file.parent.mkdir()
+    file.write_text("x")
+    link = Path(made.top) / "link"
+    link.symlink_to(file)
+    for path in (made.top, str(file.parent), str(file), str(link)):
+        device, leaves, _ = bus.resolve(path)
+        assert (device, leaves) == ("/dev/ssd0", ["/dev/ssd0"]), path
+
+
+def test_leaf_and_its_scheduler(disk) -> None:
+    """A leaf resolves to itself and tells its scheduler."""
+    one = disk("ssd", "ssd0")
+    assert bus.resolve(one.node)[:2] == (one.node, [one.node])
+    known = bus.devices()["ssd0"]
+    assert known["scheduler"] in ("none", "mq-deadline", "bfq", "kyber")
+    assert known["size_bytes"] == 256 << 20
+    assert known["devno"] == one.devno
+    assert not known["managed"]
+
+
+def test_disks_come_and_go(disk) -> None:
+    """A disk is known once it is there and unknown once it is gone."""
+    one = disk("ssd", "ssd0")
+    assert "ssd0" in bus.devices()
+    one.unplug()
+    with pytest.raises(bus.BusError, match=re.escape("/dev/ssd0")):
+        bus.resolve("/dev/ssd0")
+    assert "ssd0" not in bus.devices()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nowhere",
+        "/dev/nothing",
+        "/dev/mapper/../../etc/nothing",
+        "/" + "x" * 300,
+        "/proc/1/nothing",
+    ],
+)
+def test_path_that_is_not(path: str) -> None:
+    """A path that does not exist is named in the error."""
+    with pytest.raises(bus.BusError, match="(?i)no such|does not exist|too long"):
+        bus.resolve(path)
+
+
+@pytest.mark.parametrize("path", ["relative/path", "", "."])
+def test_path_that_is_no_path(path: str) -> None:
+    """Only absolute paths mean something to a daemon."""
+    with pytest.raises(bus.BusError, match="(?i)absolute|no such|invalid"):
+        bus.resolve(path)
+
+
+@pytest.mark.parametrize("path", ["/proc", "/sys/kernel", "/run", "/dev/null", "/dev/shm"])
+def test_path_without_queue(path: str) -> None:
+    """What is not on a block device has no queue, and the error says so."""
+    with pytest.raises(bus.BusError, match="(?i)queue|block device"):
+        bus.resolve(path)
