@@ -56,13 +56,8 @@ async def _unknown_unit(client: Client, name: str) -> NoSuchUnit:
 
 
 def _settled(leaf: Dict) -> bool:
-    """The file says what was written to it, or nothing is to be written.
-
-    Both are texts of a cgroup file ("200", "default 200", "8:16 300"): the weight is the last word.
-    """
-    if leaf["backend"] == "none" or not leaf["written"]:
-        return True
-    return leaf["written"].split()[-1:] == leaf["read_back"].split()[-1:]
+    """The file has the line that was written to it, or nothing is to be written."""
+    return leaf["written"] in ("", leaf["read_back"])
 
 
 async def _explain(client: Client, unit: str, path: str) -> Dict:

@@ -63,7 +63,7 @@ UNITS = {
 
 def load(mock, _parameters):
     mock.failures = {}
-    mock.deaf = False
+    mock.deaf = mock.overwritten = False
     mock.weights = {unit: (weight, dict(device)) for unit, (_, weight, device, _) in UNITS.items()}
     mock.schedulers = {name: device[4] for name, device in DEVICES.items()}
     mock.managed = {name: bool(device[5]) for name, device in DEVICES.items()}
@@ -120,6 +120,12 @@ def Fail(self, member, name, text):
 def BeDeaf(self):
     """Hear no more of what systemd changes."""
     self.deaf = True
+
+
+@dbus.service.method(MOCK_IFACE, in_signature="", out_signature="")
+def Overwrite(self):
+    """Let the cgroup files say something else than was written."""
+    self.overwritten = True
 
 
 @dbus.service.method(MOCK_IFACE, in_signature="", out_signature="")
@@ -249,7 +255,7 @@ def _explain_leaf(self, unit, name):
         "reason": reason,
         "file": f"/sys/fs/cgroup{UNITS[unit][0]}/{file}" if file else "",
         "written": text,
-        "read_back": text.rpartition(" ")[2],
+        "read_back": "default 1" if text and self.overwritten else text,
         "hweight": float(entitled),
         "got": float(got),
         "time_ns": dbus.UInt64(int(got * 10**9)),

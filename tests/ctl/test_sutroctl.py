@@ -183,7 +183,11 @@ def test_set_json(sutrod, systemd):
     # The mocked daemon takes its time; the answer is what holds afterwards.
     assert data["explanation"]["weight"] == 250
     assert {leaf["asked"] for leaf in data["explanation"]["leaves"]} == {250}
-    assert {leaf["read_back"] for leaf in data["explanation"]["leaves"]} == {"250", ""}
+    assert {leaf["read_back"] for leaf in data["explanation"]["leaves"]} == {
+        "default 250",
+        "8:0 250",
+        "",
+    }
 
 
 def test_set_default(sutrod, systemd):
@@ -244,6 +248,17 @@ def test_set_when_the_daemon_does_not_hear(sutrod):
     assert "web.service: IOWeight=250" in run.out
     assert "sutrod has not carried it to the disks" in run.err
     assert "journalctl -u sutrod" in run.err
+
+
+def test_file_that_was_overwritten(sutrod):
+    sutrod.mock.Overwrite()
+    run = sutroctl("explain", "web", "hda")
+    assert (run.status, run.err) == (0, "")
+    assert "/dev/hda: the file does not say what was written" in run.out
+    settled = [leaf["settled"] for leaf in sutroctl("explain", "web", "--json").json()["leaves"]]
+    assert settled == [False, False, False, True]  # no weight is written for /dev/sdb
+    run = sutroctl("set", "web", "250", "--device", "hda")
+    assert run.status == 1 and "sutrod has not carried it to the disks" in run.err
 
 
 def test_set_when_the_daemon_runs_dry(sutrod):
