@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: cgroups and their files.
+ *
+ * Every cgroup has a weight (struct sutro_blkcg, "default"), and on each leaf
+ * that sutro schedules a struct sutro_blkg, which may have a weight of its own.
+ *
+ *	io.sutro.weight		"default 100", then "MAJ:MIN N" where set
+ *	io.sutro.stat		what the cgroup used of each leaf
+ *
+ * The owner of a request is the cgroup of its bio's blkg, whoever submits it.
+ */
+#include <linux/backing-dev.h>
+#include <linux/module.h>
+
+#include "sutro.h"
+
+/**
+ * struct sutro_blkcg - one cgroup
+ * @cpd:	must be first
+ * @weight:	on every leaf that has none of its own; protected by blkcg->lock
+ */
+struct sutro_blkcg {
+	struct blkcg_policy_data cpd;
+	u32			weight;
+};
+
+static struct sutro_blkcg *sutro_blkcg_of(struct blkcg *blkcg)
+{
+	return container_of(blkcg_to_cpd(blkcg, &sutro_policy),
+			    struct sutro_blkcg, cpd);
+}
+
+static struct sutro_blkg *sutro_pd(struct blkg_policy_data *pd)
+{
+	return pd ? container_of(pd, struct sutro_blkg, pd) : NULL;
+}
+
+/*
+ * A blkg that was being removed when the elevator came has no data of ours;
+ * its nearest living ancestor answers for it.  The root always has one.
+ */
+static struct sutro_blkg *sutro_from_blkg(struct blkcg_gq *blkg)
+{
+	struct sutro_blkg *sblkg;
+
+	while (!(sblkg = sutro_pd(blkg_to_pd(blkg, &sutro_policy))))
+		blkg = blkg->parent;
+	return sblkg;
+}
+
+/**
+ * sutro_bio_blkg - the owner of a bio
+ * @q:		the leaf's queue
+ * @bio:	the bio, or NULL
+ *
+ * Return: its group on this leaf, the root's if it has no owner here.
+ * Context: the bio, hence its blkg, stays alive.
+ */
+struct sutro_blkg *sutro_bio_blkg(struct request_queue *q, struct bio *bio)
+{
+	struct blkcg_gq *blkg = bio ? bio->bi_blkg : NULL;
+
+	if (!blkg || blkg->q != q)
+		blkg = q->root_blkg;
+	return sutro_from_blkg(blkg);
+}
+
+/**
+ * sutro_current_blkg - the group of the running task
+ * @q:		the leaf's queue
+ *
+ * Return: the group, NULL if its cgroup has not used this leaf yet.
+ * Context: RCU read side, which keeps the result alive.
+ */
+struct sutro_blkg *sutro_current_blkg(struct request_queue *q)
+{
+	struct blkcg *blkcg = css_to_blkcg(task_css(current, io_cgrp_id));
+	struct blkcg_gq *blkg = blkg_lookup(blkcg, q);
+
+	return blkg ? sutro_pd(blkg_to_pd(blkg, &sutro_policy)) : NULL;
+}
+
+static struct blkcg_policy_data *sutro_cpd_alloc(gfp_t gfp)
+{
+	struct sutro_blkcg *sblkcg = kzalloc(sizeof(*sblkcg), gfp);
+
+	if (!sblkcg)
+		return NULL;
+	sblkcg->weight = SUTRO_WEIGHT_DFL;
+	return &sblkcg->cpd;
+}
+
+static void sutro_cpd_free(struct blkcg_policy_data *cpd)
+{
+	kfree(container_of(cpd, struct sutro_blkcg, cpd));
+}
+
+static struct blkg_policy_data *sutro_pd_alloc(struct gendisk *disk,
+					       struct blkcg *blkcg, gfp_t gfp)
+{
+	struct sutro_blkg *sblkg = kzalloc_node(sizeof(*sblkg), gfp,
+						disk->node_id);
+
+	if (!sblkg)
+		return NULL;
+	sutro_requests_init(&sblkg->requests);
+	INIT_LIST_HEAD(&sblkg->note_node);
+	return &sblkg->pd;
+}
+
+/* Parents are initialized before their children. */
+static void sutro_pd_init(struct blkg_policy_data *pd)
+{
+	struct sutro_blkg *sblkg = sutro_pd(pd);
+	struct blkcg_gq *blkg = pd_to_blkg(pd);
+	struct sutro_blkg *parent =
+		blkg->parent ? sutro_from_blkg(blkg->parent) : NULL;
+
+	sutro_group_init(&sblkg->group, parent ? &parent->group : NULL,
+			 sutro_blkcg_of(blkg->blkcg)->weight);
+}
+
+static void sutro_pd_offline(struct blkg_policy_data *pd)
+{
+	sutro_note_offline(sutro_pd(pd));
+}
+
+static void sutro_pd_free(struct blkg_policy_data *pd)
+{
+	kfree(sutro_pd(pd));
+}
+
+/* "MAJ:MIN" of a group's leaf, NULL once that is gone. */
+static const char *sutro_dev_name(struct blkg_policy_data *pd)
+{
+	struct gendisk *disk = pd->blkg->q->disk;
+
+	return disk ? bdi_dev_name(disk->bdi) : NULL;
+}
+
+static u64 sutro_prfill_weight(struct seq_file *sf, struct blkg_policy_data *pd,
+			       int off)
+{
+	const char *dname = sutro_dev_name(pd);
+	u32 weight = READ_ONCE(sutro_pd(pd)->device_weight);
+
+	if (dname && weight)
+		seq_printf(sf, "%s %u\n", dname, weight);
+	return 0;
+}
+
+static int sutro_weight_show(struct seq_file *sf, void *v)
+{
+	struct blkcg *blkcg = css_to_blkcg(seq_css(sf));
+
+	seq_printf(sf, "default %u\n", READ_ONCE(sutro_blkcg_of(blkcg)->weight));
+	blkcg_print_blkgs(sf, blkcg, sutro_prfill_weight, &sutro_policy, 0,
+			  false);
+	return 0;
+}
+
+static int sutro_parse_weight(char *text, u32 *ret_weight)
+{
+	s64 weight;
+	int ret;
+
+	ret = kstrtos64(strim(text), 10, &weight);
+	if (ret)
+		return ret;
+	if (weight < SUTRO_WEIGHT_MIN || weight > SUTRO_WEIGHT_MAX)
+		return -ERANGE;
+	*ret_weight = weight;
+	return 0;
+}
+
+static void sutro_set_default_weight(struct blkcg *blkcg, u32 weight)
+{
+	struct blkcg_gq *blkg;
+
+	spin_lock_irq(&blkcg->lock);
+	WRITE_ONCE(sutro_blkcg_of(blkcg)->weight, weight);
+	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
+		struct sutro_blkg *sblkg =
+			sutro_pd(blkg_to_pd(blkg, &sutro_policy));
+
+		if (sblkg && !sblkg->device_weight)
+			sutro_note_weight(sblkg, weight);
+	}
+	spin_unlock_irq(&blkcg->lock);
+}
+
+static int sutro_set_device_weight(struct blkcg *blkcg, char *buf)
+{
+	struct blkg_conf_ctx ctx;
+	u32 weight = 0;
+	int ret;
+
+	blkg_conf_init(&ctx, buf);
+	ret = blkg_conf_prep(blkcg, &sutro_policy, &ctx);
+	if (ret)
+		goto out;
+
+	if (strcmp(strim(ctx.body), "default"))
+		ret = sutro_parse_weight(ctx.body, &weight);
+	if (!ret) {
+		struct sutro_blkg *sblkg =
+			sutro_pd(blkg_to_pd(ctx.blkg, &sutro_policy));
+
+		spin_lock(&blkcg->lock);
+		WRITE_ONCE(sblkg->device_weight, weight);
+		sutro_note_weight(sblkg, weight ?: sutro_blkcg_of(blkcg)->weight);
+		spin_unlock(&blkcg->lock);
+	}
+out:
+	blkg_conf_exit(&ctx);
+	return ret;
+}
+
+static ssize_t sutro_weight_write(struct kernfs_open_file *of, char *buf,
+				  size_t nbytes, loff_t off)
+{
+	struct blkcg *blkcg = css_to_blkcg(of_css(of));
+	size_t word = strlen("default");
+	u32 weight;
+	int ret;
+
+	buf = strim(buf);
+	if (strchr(buf, ':')) {
+		ret = sutro_set_device_weight(blkcg, buf);
+	} else {
+		if (!strncmp(buf, "default", word) && isspace(buf[word]))
+			buf += word;
+		ret = sutro_parse_weight(buf, &weight);
+		if (!ret)
+			sutro_set_default_weight(blkcg, weight);
+	}
+	return ret ?: nbytes;
+}
+
+/*
+ * Counters are read without the locks under which they are written: on 32 bit
+ * a value may be torn, and values may be a request apart.
+ */
+static u64 sutro_prfill_stat(struct seq_file *sf, struct blkg_policy_data *pd,
+			     int off)
+{
+	const char *dname = sutro_dev_name(pd);
+	struct sutro_blkg *sblkg = sutro_pd(pd);
+	struct sutro_group *group = &sblkg->group;
+
+	if (!dname)
+		return 0;
+	seq_printf(sf, "%s time_ns=%llu rbytes=%llu wbytes=%llu rios=%llu wios=%llu wait_ns=%llu idle_ns=%llu queued=%u dequeue=%llu lag_ns=%lld\n",
+		   dname, group->stat.time_ns,
+		   sblkg->stat.bytes[SUTRO_READ], sblkg->stat.bytes[SUTRO_WRITE],
+		   sblkg->stat.ios[SUTRO_READ], sblkg->stat.ios[SUTRO_WRITE],
+		   sblkg->stat.wait_ns, group->stat.idle_ns,
+		   READ_ONCE(group->queued), group->stat.dequeue,
+		   sutro_group_lag_ns(group));
+	return 0;
+}
+
+static int sutro_stat_show(struct seq_file *sf, void *v)
+{
+	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)), sutro_prfill_stat,
+			  &sutro_policy, 0, false);
+	return 0;
+}
+
+static struct cftype sutro_files[] = {
+	{
+		.name = "sutro.weight",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = sutro_weight_show,
+		.write = sutro_weight_write,
+	},
+	{
+		.name = "sutro.stat",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = sutro_stat_show,
+	},
+	{ }
+};
+
+struct blkcg_policy sutro_policy = {
+	.dfl_cftypes		= sutro_files,
+	.cpd_alloc_fn		= sutro_cpd_alloc,
+	.cpd_free_fn		= sutro_cpd_free,
+	.pd_alloc_fn		= sutro_pd_alloc,
+	.pd_init_fn		= sutro_pd_init,
+	.pd_offline_fn		= sutro_pd_offline,
+	.pd_free_fn		= sutro_pd_free,
+};
+
+int sutro_cgroup_register(void)
+{
+	return blkcg_policy_register(&sutro_policy);
+}
+
+void sutro_cgroup_unregister(void)
+{
+	blkcg_policy_unregister(&sutro_policy);
+}

@@ -1,0 +1,714 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: the algorithm.
+ *
+ * 1. Who is next
+ *
+ * Groups form a tree, as their cgroups do.  At each level the children of a
+ * group compete with one another and with the group's own requests, which weigh
+ * 100 like a child that nobody configured.  Each competitor (entity) has a
+ * virtual time: the device time it has used, times 100 / weight.  The one with
+ * the lowest vtime is served: start from the root, take the backlogged entity
+ * with the lowest vtime, go down, until the entity is a group's own requests.
+ * Device time is charged to every entity on the path, so that it is divided by
+ * weight at each level, whatever the levels below do (start-time fair queueing
+ * at each level, Goyal, Vin and Cheng 1996, as CFS did for CPU time).
+ *
+ * One tree flattened by hierarchical weight was tried on paper first: a charge
+ * made under yesterday's hweight is then wrong as soon as a group comes or goes
+ * anywhere, and mending it touches all groups.  Level by level nothing needs
+ * mending, and a weight change moves one entity.
+ *
+ *	root ----- a (weight 200) ----- own requests
+ *	   \------ b (weight 100) --+-- c (weight 100) -- own requests
+ *	                            \-- d (weight 300) -- own requests
+ *
+ * All backlogged, 12 ms of device time in requests of 1 ms: a's entity is
+ * charged 0.5 ms of vtime for each, b's 1 ms, so a gets 8 ms and b 4; below b,
+ * c is charged 1 ms for each and d 0.33, so c gets 1 ms and d 3.
+ *
+ * An entity that becomes active starts at the level's vtime, less at most one
+ * slice's worth: sleeping earns no more than that (no hoarding), and who was
+ * served in advance keeps that debt.
+ *
+ * 2. For how long
+ *
+ * Where leaving a stream costs a seek, a group of streams keeps the device for
+ * slice_ns of device time.  Within its slice it is waited for when it has
+ * nothing queued: until its requests in flight complete and then up to
+ * group_idle_ns, if it is known to come back within that time.  The wait is
+ * charged to it.  The slice ends early when a group wakes up that is owed half a
+ * slice more: on a stripe, both halves of a reader's request then move over to
+ * the same group at nearly the same time on both disks.  A group that runs dry
+ * with requests in flight while it is still the one furthest behind keeps the
+ * slice; otherwise a group with one request at a time would lose its turn
+ * whenever that request is on the way.
+ *
+ * Before the owner of a slice gets another one, the requests of others must
+ * have left the device, and before a third group gets one, all but those of the
+ * last owner: a drive that serves the nearest request first would otherwise
+ * leave the far ones of others waiting behind a stream without end.
+ *
+ * Elsewhere (flash, or a group of random requests, for which one seek is as good
+ * as another) there is no slice and no waiting: each request is its own turn.
+ * With fairness=1 every group has slices, and every group is waited for.
+ *
+ * 3. How many at the device
+ *
+ * What is at the device can no longer be ordered.  Without slices and with more
+ * than one group active, requests are held back while those in flight are
+ * estimated to use depth_ns of device time: enough to keep all channels busy,
+ * little enough that the backlog stays here.
+ *
+ * 4. Charging
+ *
+ * A request is charged an estimate when it is dispatched, so that the next
+ * choice already knows of it, and the difference to its measured device time
+ * when it completes (sutro-cost.c).
+ */
+#include "sutro-core.h"
+
+/*
+ * Fractional bits of vtime: a request of 1 us charged at weight 10000 is 10 ns of
+ * vtime, and rounding that to whole ns would make errors of 10 %.
+ */
+#define SUTRO_VTIME_SHIFT	8
+/* A group of which more than 1 in 8 requests is far from the last one seeks. */
+#define SUTRO_SEEKY_BITS	4
+/* Weight of the newest sample in the mean think time: 1 / 8. */
+#define SUTRO_THINK_SHIFT	3
+
+static struct sutro_entity *sutro_entity_of(struct rb_node *node)
+{
+	return rb_entry(node, struct sutro_entity, node);
+}
+
+/* Virtual times only have meaning relative to one another: they may wrap. */
+static bool sutro_before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
+static bool sutro_entity_less(struct rb_node *a, const struct rb_node *b)
+{
+	return sutro_before(rb_entry(a, struct sutro_entity, node)->vtime,
+			    rb_entry(b, struct sutro_entity, node)->vtime);
+}
+
+/* Device time to vtime; |ns| stays below 2^48 (3 days): no overflow. */
+static s64 sutro_vtime_of(const struct sutro_entity *entity, s64 ns)
+{
+	return div_s64(ns * (SUTRO_WEIGHT_DFL << SUTRO_VTIME_SHIFT),
+		       entity->weight);
+}
+
+/* The level at which a group's entity competes; NULL for the root. */
+static struct sutro_level *sutro_level_of(const struct sutro_group *group)
+{
+	return group->parent ? &group->parent->level : NULL;
+}
+
+static struct sutro_entity *sutro_first(const struct sutro_level *level)
+{
+	struct rb_node *node = rb_first_cached(&level->queue);
+
+	return node ? sutro_entity_of(node) : NULL;
+}
+
+static void sutro_enqueue(struct sutro_level *level, struct sutro_entity *entity)
+{
+	rb_add_cached(&entity->node, &level->queue, sutro_entity_less);
+	entity->backlogged = true;
+}
+
+static void sutro_dequeue(struct sutro_level *level, struct sutro_entity *entity)
+{
+	rb_erase_cached(&entity->node, &level->queue);
+	entity->backlogged = false;
+}
+
+/* Move @entity to @vtime; it usually keeps its place, above all when alone. */
+static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
+		       u64 vtime)
+{
+	struct rb_node *next, *prev;
+
+	if (!entity->backlogged) {
+		entity->vtime = vtime;
+		return;
+	}
+
+	next = rb_next(&entity->node);
+	prev = rb_prev(&entity->node);
+	if ((!next || !sutro_before(sutro_entity_of(next)->vtime, vtime)) &&
+	    (!prev || !sutro_before(vtime, sutro_entity_of(prev)->vtime))) {
+		entity->vtime = vtime;
+		return;
+	}
+
+	sutro_dequeue(level, entity);
+	entity->vtime = vtime;
+	sutro_enqueue(level, entity);
+}
+
+static void sutro_charge(struct sutro_group *group, s64 ns)
+{
+	struct sutro_level *level = &group->level;
+	struct sutro_entity *entity = &group->self;
+
+	for (;;) {
+		sutro_move(level, entity,
+			   entity->vtime + sutro_vtime_of(entity, ns));
+		level = sutro_level_of(group);
+		if (!level)
+			break;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+static void sutro_activate_entity(struct sutro_core *core,
+				  struct sutro_level *level,
+				  struct sutro_entity *entity)
+{
+	u64 oldest = level->vtime -
+		     sutro_vtime_of(entity, core->tunables.slice_ns);
+
+	/*
+	 * Alone, there is nobody to be owed anything by: the level's clock is
+	 * then the entity's own.
+	 */
+	if (!level->nr_active)
+		oldest = level->vtime;
+	if (sutro_before(entity->vtime, oldest))
+		entity->vtime = oldest;
+	entity->active = true;
+	level->weight_sum += entity->weight;
+	level->nr_active++;
+}
+
+static void sutro_deactivate_entity(struct sutro_level *level,
+				    struct sutro_entity *entity)
+{
+	entity->active = false;
+	level->weight_sum -= entity->weight;
+	level->nr_active--;
+}
+
+static void sutro_activate(struct sutro_core *core, struct sutro_group *group)
+{
+	struct sutro_level *level = &group->level;
+	struct sutro_entity *entity = &group->self;
+
+	core->nr_active++;
+	while (!entity->active) {
+		sutro_activate_entity(core, level, entity);
+		level = sutro_level_of(group);
+		if (!level)
+			break;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+static void sutro_deactivate(struct sutro_core *core, struct sutro_group *group)
+{
+	struct sutro_level *level = &group->level;
+	struct sutro_entity *entity = &group->self;
+
+	core->nr_active--;
+	for (;;) {
+		sutro_deactivate_entity(level, entity);
+		if (level->nr_active)
+			break;
+		level = sutro_level_of(group);
+		if (!level)
+			break;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+/* @group got its first queued request. */
+static void sutro_backlog(struct sutro_group *group)
+{
+	struct sutro_level *level = &group->level;
+	struct sutro_entity *entity = &group->self;
+
+	while (!entity->backlogged) {
+		sutro_enqueue(level, entity);
+		level = sutro_level_of(group);
+		if (!level)
+			break;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+/* @group has no queued request left. */
+static void sutro_unbacklog(struct sutro_group *group)
+{
+	struct sutro_level *level = &group->level;
+	struct sutro_entity *entity = &group->self;
+
+	for (;;) {
+		sutro_dequeue(level, entity);
+		if (sutro_first(level))
+			break;
+		level = sutro_level_of(group);
+		if (!level)
+			break;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+static unsigned int sutro_depth_of(const struct sutro_group *group)
+{
+	unsigned int depth = 0;
+
+	while ((group = group->parent))
+		depth++;
+	return depth;
+}
+
+/*
+ * The entities through which two different groups compete: children of their
+ * nearest common ancestor, or its own requests.
+ */
+static void sutro_compare(struct sutro_group *a, struct sutro_group *b,
+			  struct sutro_entity **ret_a,
+			  struct sutro_entity **ret_b)
+{
+	unsigned int depth_a = sutro_depth_of(a), depth_b = sutro_depth_of(b);
+
+	*ret_a = &a->self;
+	*ret_b = &b->self;
+	while (a != b) {
+		if (depth_a >= depth_b) {
+			*ret_a = &a->entity;
+			a = a->parent;
+			if (depth_a-- > depth_b)
+				continue;
+		}
+		*ret_b = &b->entity;
+		b = b->parent;
+		depth_b--;
+	}
+}
+
+/**
+ * sutro_group_seeky - does the group jump about?
+ * @group: the group
+ *
+ * Return: true if more than one in eight of its last 32 requests was far from
+ * the one before.
+ */
+bool sutro_group_seeky(const struct sutro_group *group)
+{
+	return hweight32(group->seek_history) > SUTRO_SEEKY_BITS;
+}
+
+/* Device time after which @group lets others in; 0 = after each request. */
+static u64 sutro_slice_ns(const struct sutro_core *core,
+			  const struct sutro_group *group)
+{
+	const struct sutro_tunables *t = &core->tunables;
+
+	if (t->fairness || (t->rotational && !sutro_group_seeky(group)))
+		return t->slice_ns;
+	return 0;
+}
+
+static void sutro_stop_idling(struct sutro_core *core, u64 now_ns)
+{
+	struct sutro_group *group = core->in_service;
+	s64 idle_ns;
+
+	if (!core->idle_since_ns)
+		return;
+
+	idle_ns = max_t(s64, now_ns - core->idle_since_ns, 0);
+	core->idle_since_ns = 0;
+	core->slice_used_ns += idle_ns;
+	group->stat.idle_ns += idle_ns;
+	sutro_charge(group, idle_ns);
+}
+
+static void sutro_expire(struct sutro_core *core, enum sutro_expiry why,
+			 u64 now_ns)
+{
+	sutro_stop_idling(core, now_ns);
+	core->last_owner = core->in_service;
+	core->in_service = NULL;
+	core->slice_used_ns = 0;
+	core->preempt = false;
+	core->expiry = why;
+}
+
+/* Start to wait for @group's next request, if that is expected in time. */
+static bool sutro_idle(struct sutro_core *core, struct sutro_group *group,
+		       u64 now_ns)
+{
+	const struct sutro_tunables *t = &core->tunables;
+
+	if (!t->group_idle_ns || !core->queued)
+		return false;
+	if (!t->fairness && group->think_ns > t->group_idle_ns)
+		return false;
+	if (!core->idle_since_ns) {
+		core->idle_since_ns = now_ns;
+		core->idle_until_ns = max(group->empty_since_ns, 1ULL) +
+				      t->group_idle_ns;
+	}
+	return sutro_before(now_ns, core->idle_until_ns);
+}
+
+/*
+ * Has @group the first claim on the device, although nothing of it is queued?
+ * True when it precedes the group that would be served instead.
+ */
+static bool sutro_precedes_all(struct sutro_core *core,
+			       struct sutro_group *group)
+{
+	struct sutro_level *level = &group->level;
+	struct sutro_entity *entity = &group->self, *first;
+
+	for (;;) {
+		first = sutro_first(level);
+		if (first && sutro_before(first->vtime, entity->vtime))
+			return false;
+		level = sutro_level_of(group);
+		if (!level)
+			return true;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+/* Does the owner of the slice keep it?  If so, what is to be done? */
+static bool sutro_keeps_slice(struct sutro_core *core, u64 now_ns,
+			      enum sutro_verdict *ret_verdict)
+{
+	struct sutro_group *group = core->in_service;
+	u64 slice_ns = sutro_slice_ns(core, group);
+
+	if (core->preempt) {
+		sutro_expire(core, SUTRO_EXPIRY_PREEMPTED, now_ns);
+		return false;
+	}
+	if (core->slice_used_ns >= slice_ns) {
+		if (!slice_ns || group->queued || !group->in_flight ||
+		    !sutro_precedes_all(core, group)) {
+			sutro_expire(core, SUTRO_EXPIRY_USED, now_ns);
+			return false;
+		}
+		core->slice_used_ns = 0;
+	}
+
+	if (group->queued) {
+		*ret_verdict = SUTRO_SERVE;
+		return true;
+	}
+	if (group->in_flight) {
+		*ret_verdict = core->queued ? SUTRO_WAIT : SUTRO_EMPTY;
+		return true;
+	}
+	if (sutro_idle(core, group, now_ns)) {
+		*ret_verdict = SUTRO_IDLE;
+		return true;
+	}
+	sutro_expire(core, SUTRO_EXPIRY_EMPTY, now_ns);
+	return false;
+}
+
+/* The backlogged group that is furthest behind; advances the clocks to it. */
+static struct sutro_group *sutro_furthest_behind(struct sutro_core *core)
+{
+	struct sutro_group *group = core->root;
+
+	for (;;) {
+		struct sutro_level *level = &group->level;
+		struct sutro_entity *entity = sutro_first(level);
+
+		if (!entity)
+			return NULL;
+		if (sutro_before(level->vtime, entity->vtime))
+			level->vtime = entity->vtime;
+		if (entity == &group->self)
+			return group;
+		group = container_of(entity, struct sutro_group, entity);
+	}
+}
+
+/* Must requests of others leave the device before @group gets a slice? */
+static bool sutro_must_drain(const struct sutro_core *core,
+			     const struct sutro_group *group)
+{
+	u32 others = core->in_flight - group->in_flight;
+
+	if (!core->tunables.rotational)
+		return false;
+	if (core->last_owner && core->last_owner != group)
+		others -= core->last_owner->in_flight;
+	return others > 0;
+}
+
+/* Is the device full enough that the rest had better wait here? */
+static bool sutro_is_deep(const struct sutro_core *core)
+{
+	return core->nr_active > 1 && core->in_flight >= SUTRO_DEPTH_MIN &&
+	       (core->in_flight_ns >= core->tunables.depth_ns ||
+		core->in_flight >= SUTRO_DEPTH_MAX);
+}
+
+/**
+ * sutro_core_select - who may send the next request?
+ * @core:	the leaf
+ * @now_ns:	the time
+ * @ret_verdict: what to do
+ *
+ * Return: the group to dispatch a request of (SUTRO_SERVE), else NULL.
+ */
+struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
+				      enum sutro_verdict *ret_verdict)
+{
+	struct sutro_group *group = core->in_service;
+
+	if (group && sutro_keeps_slice(core, now_ns, ret_verdict))
+		return *ret_verdict == SUTRO_SERVE ? group : NULL;
+
+	group = sutro_furthest_behind(core);
+	if (!group) {
+		*ret_verdict = SUTRO_EMPTY;
+		return NULL;
+	}
+
+	if (sutro_slice_ns(core, group)) {
+		if (sutro_must_drain(core, group)) {
+			*ret_verdict = SUTRO_WAIT;
+			return NULL;
+		}
+		core->in_service = group;
+		core->slice_used_ns = 0;
+	} else if (!core->tunables.rotational && sutro_is_deep(core)) {
+		*ret_verdict = SUTRO_WAIT;
+		return NULL;
+	}
+	*ret_verdict = SUTRO_SERVE;
+	return group;
+}
+
+/**
+ * sutro_core_queue - a request arrived
+ * @core:	the leaf
+ * @group:	its group
+ * @far:	it is far from the group's last request
+ * @now_ns:	the time
+ */
+void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
+		      bool far, u64 now_ns)
+{
+	struct sutro_entity *woken, *served;
+
+	group->seek_history = (group->seek_history << 1) | far;
+
+	if (!group->queued && !group->in_flight && group->empty_since_ns) {
+		s64 think_ns = max_t(s64, now_ns - group->empty_since_ns, 0);
+
+		/* One long sleep must not look like a habit. */
+		think_ns = min_t(s64, think_ns,
+				 2 * core->tunables.group_idle_ns);
+		group->think_ns += (think_ns - (s64)group->think_ns) >>
+				   SUTRO_THINK_SHIFT;
+	}
+
+	group->queued++;
+	core->queued++;
+	if (group->queued > 1)
+		return;
+
+	if (group == core->in_service)
+		sutro_stop_idling(core, now_ns);
+	if (!group->self.active)
+		sutro_activate(core, group);
+	sutro_backlog(group);
+
+	if (!core->in_service || group == core->in_service)
+		return;
+	sutro_compare(group, core->in_service, &woken, &served);
+	if (sutro_before(woken->vtime +
+			 sutro_vtime_of(woken, core->tunables.slice_ns / 2),
+			 served->vtime))
+		core->preempt = true;
+}
+
+/**
+ * sutro_core_unqueue - a queued request is gone, e.g. merged into another
+ * @core:	the leaf
+ * @group:	its group
+ */
+void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
+{
+	core->queued--;
+	if (!--group->queued)
+		sutro_unbacklog(group);
+}
+
+/**
+ * sutro_core_dispatch - a request goes to the device
+ * @core:	the leaf
+ * @group:	its group
+ * @estimate_ns: device time that it will probably use
+ */
+void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
+			 u64 estimate_ns)
+{
+	sutro_charge(group, estimate_ns);
+	sutro_core_unqueue(core, group);
+	group->in_flight++;
+	core->in_flight++;
+	core->in_flight_ns += estimate_ns;
+	if (group == core->in_service)
+		core->slice_used_ns += estimate_ns;
+}
+
+/**
+ * sutro_core_complete - requests of a group left the device
+ * @core:	the leaf
+ * @group:	the group
+ * @nr:		how many
+ * @estimate_ns: sum of what was charged when they were dispatched
+ * @cost_ns:	sum of the device time that they used, 0 if they never ran
+ * @now_ns:	the time of the last one
+ */
+void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
+			 u32 nr, u64 estimate_ns, u64 cost_ns, u64 now_ns)
+{
+	s64 delta_ns = cost_ns - estimate_ns;
+
+	group->in_flight -= nr;
+	core->in_flight -= nr;
+	core->in_flight_ns -= estimate_ns;
+	group->stat.time_ns += cost_ns;
+	sutro_charge(group, delta_ns);
+	if (group == core->in_service)
+		core->slice_used_ns = max_t(s64, 0,
+					    core->slice_used_ns + delta_ns);
+	if (!group->queued && !group->in_flight)
+		group->empty_since_ns = now_ns;
+}
+
+/**
+ * sutro_core_retire - forget a group that has no requests
+ * @core:	the leaf
+ * @group:	the group
+ *
+ * Return: true if the group was active and no longer is; it may then be freed.
+ */
+bool sutro_core_retire(struct sutro_core *core, struct sutro_group *group)
+{
+	if (group->queued || group->in_flight || !group->self.active ||
+	    group == core->in_service)
+		return false;
+	if (group == core->last_owner)
+		core->last_owner = NULL;
+	sutro_deactivate(core, group);
+	group->stat.dequeue++;
+	return true;
+}
+
+/**
+ * sutro_core_init - prepare the state of a leaf
+ * @core:	what to prepare, zeroed
+ * @root:	the group of the root cgroup
+ */
+void sutro_core_init(struct sutro_core *core, struct sutro_group *root)
+{
+	core->root = root;
+}
+
+/**
+ * sutro_group_init - prepare a group
+ * @group:	what to prepare, zeroed
+ * @parent:	its parent, which outlives it; NULL for the root
+ * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
+ */
+void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
+		      u32 weight)
+{
+	group->parent = parent;
+	group->entity.weight = weight;
+	group->self.weight = SUTRO_WEIGHT_DFL;
+	group->level.queue = RB_ROOT_CACHED;
+}
+
+/**
+ * sutro_group_set_weight - change a group's weight
+ * @group:	the group
+ * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
+ *
+ * What the group is owed or owes, in device time, stays: a group that is raised
+ * from weight 1 does not wait for the debt it would have had to pay off at 1.
+ */
+void sutro_group_set_weight(struct sutro_group *group, u32 weight)
+{
+	struct sutro_entity *entity = &group->entity;
+	struct sutro_level *level = sutro_level_of(group);
+	u32 old = entity->weight;
+	s64 ahead;
+
+	if (old == weight)
+		return;
+	entity->weight = weight;
+	if (!level)
+		return;
+	if (entity->active)
+		level->weight_sum += (s64)weight - old;
+
+	ahead = entity->vtime - level->vtime;
+	sutro_move(level, entity, level->vtime + div_s64(ahead * old, weight));
+}
+
+/**
+ * sutro_group_share - a group's fraction of something that is divided by weight
+ * @group:	the group; if it is not active, its share were it so
+ * @amount:	what is divided, below 2^48
+ *
+ * Return: @amount times the group's hierarchical weight (hweight).
+ */
+u64 sutro_group_share(const struct sutro_group *group, u64 amount)
+{
+	const struct sutro_level *level = &group->level;
+	const struct sutro_entity *entity = &group->self;
+
+	for (;;) {
+		u64 sum = level->weight_sum +
+			  (entity->active ? 0 : entity->weight);
+
+		amount = div64_u64(amount * entity->weight, sum);
+		level = sutro_level_of(group);
+		if (!level)
+			return amount;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+/**
+ * sutro_group_lag_ns - how far is a group behind its entitlement?
+ * @group: the group
+ *
+ * Return: device time it is owed among its siblings, negative if it was served
+ * in advance.
+ */
+s64 sutro_group_lag_ns(const struct sutro_group *group)
+{
+	const struct sutro_level *level = sutro_level_of(group);
+
+	if (!level)
+		return 0;
+	return div_s64((s64)(level->vtime - group->entity.vtime) *
+		       group->entity.weight,
+		       SUTRO_WEIGHT_DFL << SUTRO_VTIME_SHIFT);
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: what a request costs, in device time.
+ *
+ * Device time is the part of the leaf's work that a request used: requests of
+ * 1 ms each mean that the leaf serves 1000 of them in a second, however many are
+ * in flight at once.
+ *
+ * 1. Rotational: the gap between completions
+ *
+ * One actuator does one thing at a time, and starts with a request when it has
+ * finished the one before.  So
+ *
+ *	cost = now - max(last completion, start)
+ *
+ * is exact for each request, in whatever order the drive serves them:
+ *
+ *	A and B are sent at 0 ms, B completes at 6 ms, A at 10 ms:
+ *	B cost 6 - max(-, 0) = 6 ms, A 10 - max(6, 0) = 4 ms.
+ *
+ * The next request of a group is estimated by the mean of its recent ones of the
+ * same class (direction and size), with weight 1/16 for the newest.
+ *
+ * 2. Everything else: a table by class, kept to elapsed time
+ *
+ * A flash drive works on many requests at once.  Neither the latency of a
+ * request nor the gap before its completion says what it took from the others:
+ * with 4 KiB and 256 KiB requests in flight together, all wait equally long.
+ * Here a request is charged what the table says for its class, and the table is
+ * corrected by windows of completions during which the device was kept busy:
+ *
+ *  - a window of one class (97 % of the charges) measures that class:
+ *    elapsed / completions; the entry moves half way there;
+ *  - in a mixed window only the sum is known: all its classes are scaled so that
+ *    the charges add up to the elapsed time, a quarter of the way.
+ *
+ * A class that was never seen is estimated from the nearest known size of the
+ * same direction, otherwise at 20 us + bytes / (500 MB/s).
+ *
+ * So equal work is charged exactly, and the charges always add up; the ratio
+ * between classes that never run alone keeps what was known of it before they
+ * met.  How large the error is for mixed work is measured against the model
+ * disk (tests/bench).
+ *
+ * Windows in which the elevator ran out of requests are thrown away: the device
+ * then waited for the submitters.
+ */
+#include "sutro-cost.h"
+
+#define SUTRO_NS16_SHIFT	4
+
+/* A window is long enough with this many completions in this time ... */
+#define SUTRO_WINDOW_NR		64
+#define SUTRO_WINDOW_NS		(5 * 1000 * 1000ULL)
+/* ... or with this many when requests are slow. */
+#define SUTRO_WINDOW_SLOW_NR	8
+#define SUTRO_WINDOW_SLOW_NS	(50 * 1000 * 1000ULL)
+
+/* Slow devices: one request, and only one measure of it. */
+#define SUTRO_GAP_SHIFT		4
+#define SUTRO_LATENCY_SHIFT	6
+
+/*
+ * Device time in flight that keeps a device busy without taking the choice away
+ * from the elevator: as long as its queue takes to answer, twice over for what
+ * is on the way in and out, and no less than 4 ms, so that a late interrupt or
+ * a slow CPU does not leave it idle.
+ */
+#define SUTRO_DEPTH_NS		(4 * 1000 * 1000ULL)
+
+/**
+ * sutro_device_init - prepare what is known of a leaf
+ * @device:	what to prepare, zeroed
+ * @rotational:	one actuator does all the work
+ */
+void sutro_device_init(struct sutro_device *device, bool rotational)
+{
+	device->rotational = rotational;
+}
+
+/**
+ * sutro_cost_class - the class of a request
+ * @op:		what it does
+ * @bytes:	its size
+ *
+ * Return: an index below SUTRO_CLASSES.
+ */
+unsigned int sutro_cost_class(enum sutro_op op, u32 bytes)
+{
+	unsigned int size = 0;
+
+	if (op != SUTRO_OTHER && bytes > SUTRO_SIZE_MIN_BYTES)
+		size = min(ilog2((bytes - 1) / SUTRO_SIZE_MIN_BYTES) + 1,
+			   SUTRO_SIZES - 1);
+	return op * SUTRO_SIZES + size;
+}
+
+static u64 sutro_prior_ns16(bool rotational, unsigned int class)
+{
+	u64 bytes = (u64)SUTRO_SIZE_MIN_BYTES << (class % SUTRO_SIZES);
+
+	if (rotational)	/* 4 ms + bytes / (125 MB/s) */
+		return (4 * 1000 * 1000 + bytes * 8) << SUTRO_NS16_SHIFT;
+	return (20 * 1000 + bytes * 2) << SUTRO_NS16_SHIFT;
+}
+
+/* Cost of a class that may never have been seen, from the nearest that was. */
+static u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
+			   unsigned int class)
+{
+	int first = class - class % SUTRO_SIZES;
+	int last = first + SUTRO_SIZES - 1;
+	int near;
+
+	if (costs->ns16[class])
+		return costs->ns16[class];
+
+	for (near = 1; near < SUTRO_SIZES; near++) {
+		int below = class - near, above = class + near;
+
+		/* Larger requests cost at most in proportion, smaller at least. */
+		if (below >= first && costs->ns16[below])
+			return costs->ns16[below] << near;
+		if (above <= last && costs->ns16[above])
+			return max(costs->ns16[above] >> near, 1ULL);
+	}
+	return sutro_prior_ns16(rotational, class);
+}
+
+/**
+ * sutro_cost_estimate - what will a request cost?
+ * @device:	the leaf
+ * @group:	what the group's requests cost so far
+ * @class:	from sutro_cost_class()
+ *
+ * Return: device time in ns.
+ */
+u64 sutro_cost_estimate(const struct sutro_device *device,
+			const struct sutro_costs *group, unsigned int class)
+{
+	const struct sutro_costs *costs =
+		device->rotational ? group : &device->costs;
+
+	return sutro_cost_ns16(costs, device->rotational, class) >>
+	       SUTRO_NS16_SHIFT;
+}
+
+static u64 sutro_gap_complete(struct sutro_device *device,
+			      struct sutro_costs *group,
+			      const struct sutro_sample *sample)
+{
+	u64 *mean = &group->ns16[sample->class];
+	u64 start_ns = max(device->last_completion_ns, sample->start_ns);
+	u64 cost_ns = sample->now_ns > start_ns ? sample->now_ns - start_ns : 0;
+	s64 delta;
+
+	device->last_completion_ns = max(device->last_completion_ns,
+					 sample->now_ns);
+	if (*mean) {
+		delta = (s64)(cost_ns << SUTRO_NS16_SHIFT) - (s64)*mean;
+		*mean = max_t(s64, *mean + (delta >> SUTRO_GAP_SHIFT), 1);
+	} else {
+		*mean = max(cost_ns << SUTRO_NS16_SHIFT, 1ULL);
+	}
+	return cost_ns;
+}
+
+/* Bring the table in line with the time that a busy window took. */
+static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
+{
+	u64 elapsed_ns16 = elapsed_ns << SUTRO_NS16_SHIFT;
+	unsigned int class;
+
+	for (class = 0; class < SUTRO_CLASSES; class++) {
+		u64 nr = device->window.nr_of[class];
+		u64 old = sutro_cost_ns16(&device->costs, false, class);
+		u64 measured;
+
+		if (!nr)
+			continue;
+		if (nr * old * 100 >= device->window.cost_ns16 * 97) {
+			measured = div64_u64(elapsed_ns16, nr);
+			device->costs.ns16[class] =
+				max((old + measured) / 2, 1ULL);
+			continue;
+		}
+		/* old * elapsed / charged, in us so that it fits */
+		measured = div64_u64(old * (elapsed_ns16 >> 10),
+				     max(device->window.cost_ns16 >> 10, 1ULL));
+		device->costs.ns16[class] =
+			max((3 * old + measured) / 4, 1ULL);
+	}
+}
+
+static void sutro_window_restart(struct sutro_device *device, u64 now_ns)
+{
+	memset(&device->window, 0, sizeof(device->window));
+	device->window.start_ns = now_ns;
+	device->unsaturated = false;
+}
+
+static u64 sutro_window_complete(struct sutro_device *device,
+				 const struct sutro_sample *sample)
+{
+	u64 cost_ns16 = sutro_cost_ns16(&device->costs, false, sample->class);
+	u64 elapsed_ns = sample->now_ns - device->window.start_ns;
+	u64 latency_ns = sample->now_ns - sample->start_ns;
+
+	if (sample->shallow) {
+		if (!device->latency_ns || latency_ns < device->latency_ns)
+			device->latency_ns = latency_ns;
+		else
+			device->latency_ns +=
+				(latency_ns - device->latency_ns) >>
+				SUTRO_LATENCY_SHIFT;
+	}
+
+	if (device->unsaturated || !device->window.start_ns) {
+		sutro_window_restart(device, sample->now_ns);
+		return cost_ns16 >> SUTRO_NS16_SHIFT;
+	}
+
+	device->window.nr++;
+	device->window.nr_of[sample->class]++;
+	device->window.cost_ns16 += cost_ns16;
+
+	if ((device->window.nr >= SUTRO_WINDOW_NR &&
+	     elapsed_ns >= SUTRO_WINDOW_NS) ||
+	    (device->window.nr >= SUTRO_WINDOW_SLOW_NR &&
+	     elapsed_ns >= SUTRO_WINDOW_SLOW_NS)) {
+		sutro_window_learn(device, elapsed_ns);
+		sutro_window_restart(device, sample->now_ns);
+	}
+	return cost_ns16 >> SUTRO_NS16_SHIFT;
+}
+
+/**
+ * sutro_cost_complete - a request left the device: what did it cost?
+ * @device:	the leaf
+ * @group:	what the group's requests cost so far
+ * @sample:	the request
+ *
+ * Return: device time in ns.
+ */
+u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
+			const struct sutro_sample *sample)
+{
+	if (device->rotational)
+		return sutro_gap_complete(device, group, sample);
+	return sutro_window_complete(device, sample);
+}
+
+/**
+ * sutro_cost_depth_ns - device time in flight that keeps the device busy
+ * @device:	the leaf
+ *
+ * Return: device time in ns.
+ */
+u64 sutro_cost_depth_ns(const struct sutro_device *device)
+{
+	return max(2 * device->latency_ns, SUTRO_DEPTH_NS);
+}

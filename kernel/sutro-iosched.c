@@ -1,0 +1,868 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: between blk-mq and the algorithm.
+ *
+ * A request's way:
+ *
+ *  insert	into the stage of its software queue, under the stage's lock only;
+ *		bios merge there, too
+ *  drain	with sutro_queue.lock held: from the stages to the groups of their
+ *		owners, merging with what waits there
+ *  dispatch	the algorithm picks a group, the group a request
+ *  complete	in interrupt context: its cost is added to a note of its group,
+ *		under done_lock; no other lock, nothing is decided
+ *  fold	at the next dispatch: notes go to the algorithm
+ *
+ * So sutro_queue.lock is taken in process context only, and the algorithm sees
+ * one caller at a time.  A request in a group, and an active group, hold a
+ * reference to their blkg; so does a note.
+ *
+ * When the algorithm says that a completion must come first, @waiting tells
+ * completions to run the queue.  It is set before the notes are looked at for
+ * the last time, both of them under done_lock; a completion adds its note under
+ * that lock before it looks at @waiting.  Either the dispatcher sees the note or
+ * the completion sees @waiting: no wake-up is lost.
+ *
+ * Slots.  A group with many submitters could take all request slots, and weights
+ * mean nothing to those who wait for one.  So a group's submitters get few slots
+ * beyond the group's share of them.  Kernel threads are exempt: one of them may
+ * carry requests of many groups, and sleeping for one would hold up all.
+ */
+#include <linux/module.h>
+#include <linux/sched/mm.h>
+
+#include <trace/events/block.h>
+
+#include "blk-mq-debugfs.h"
+#include "blk-mq-sched.h"
+#include "blk-stat.h"
+#include "blk-wbt.h"
+#include "sutro.h"
+
+#define CREATE_TRACE_POINTS
+#include "sutro-trace.h"
+
+/*
+ * A slice long enough that the seek to the next group's stream (some 10 ms)
+ * costs a tenth of it; on other devices, what CFQ's descendants wait to no
+ * measurable harm, and what a sleeping group may be owed.
+ */
+#define SUTRO_ROT_SLICE_NS	(100 * NSEC_PER_MSEC)
+#define SUTRO_SLICE_NS		(4 * NSEC_PER_MSEC)
+/* As CFQ and BFQ; without moving parts waiting only pays for exact shares. */
+#define SUTRO_ROT_IDLE_NS	(8 * NSEC_PER_MSEC)
+#define SUTRO_IDLE_NS		(1 * NSEC_PER_MSEC)
+
+/* Slots that every group may use, whatever its share. */
+#define SUTRO_MIN_SLOTS		16
+
+/*
+ * While a request is at the device, rq->fifo_time holds its estimate, its class
+ * and whether few others were there.
+ */
+#define SUTRO_RQ_SHALLOW	0x80
+#define SUTRO_RQ_CLASS		0x7f
+#define SUTRO_RQ_SHIFT		8
+
+static struct sutro_blkg *sutro_rq_blkg(struct request *rq)
+{
+	return rq->elv.priv[0];
+}
+
+static u64 sutro_cgroup_id(struct sutro_blkg *sblkg)
+{
+	return cgroup_id(sutro_to_blkg(sblkg)->blkcg->css.cgroup);
+}
+
+static enum sutro_op sutro_rq_op(struct request *rq)
+{
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		return SUTRO_READ;
+	case REQ_OP_WRITE:
+	case REQ_OP_ZONE_APPEND:
+		return SUTRO_WRITE;
+	default:
+		return SUTRO_OTHER;
+	}
+}
+
+/* Make sure that the next dispatch hears of @sblkg. */
+static void sutro_note(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+{
+	lockdep_assert_held(&sq->done_lock);
+	if (list_empty(&sblkg->note_node) && !sq->exiting) {
+		blkg_get(sutro_to_blkg(sblkg));
+		list_add_tail(&sblkg->note_node, &sq->notes);
+	}
+}
+
+static struct sutro_queue *sutro_blkg_queue(struct sutro_blkg *sblkg)
+{
+	return sutro_to_blkg(sblkg)->q->elevator->elevator_data;
+}
+
+/**
+ * sutro_note_weight - a group shall have another weight from the next dispatch on
+ * @sblkg:	the group
+ * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
+ */
+void sutro_note_weight(struct sutro_blkg *sblkg, u32 weight)
+{
+	struct sutro_queue *sq = sutro_blkg_queue(sblkg);
+	unsigned long flags;
+
+	spin_lock_irqsave(&sq->done_lock, flags);
+	sblkg->note.weight = weight;
+	sutro_note(sq, sblkg);
+	spin_unlock_irqrestore(&sq->done_lock, flags);
+}
+
+/**
+ * sutro_note_offline - a group's cgroup is gone: do not pin it
+ * @sblkg:	the group
+ *
+ * A group that had its last request completed stays active until the next
+ * dispatch, which may be long in coming.
+ */
+void sutro_note_offline(struct sutro_blkg *sblkg)
+{
+	struct sutro_queue *sq = sutro_blkg_queue(sblkg);
+	unsigned long flags;
+
+	bool kick;
+
+	spin_lock_irqsave(&sq->done_lock, flags);
+	kick = !sq->exiting;
+	sutro_note(sq, sblkg);
+	WRITE_ONCE(sq->kick, kick);
+	spin_unlock_irqrestore(&sq->done_lock, flags);
+	if (kick)
+		blk_mq_run_hw_queues(sq->q, true);
+}
+
+static void sutro_retire(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+{
+	if (sutro_core_retire(&sq->core, &sblkg->group))
+		blkg_put(sutro_to_blkg(sblkg));
+}
+
+/* Take the notes that completions and writers of weights have left. */
+static void sutro_fold(struct sutro_queue *sq)
+{
+	struct sutro_blkg *sblkg;
+	struct sutro_note note;
+
+	lockdep_assert_held(&sq->lock);
+
+	if (list_empty_careful(&sq->notes))
+		return;
+
+	spin_lock_irq(&sq->done_lock);
+	sq->core.tunables.depth_ns = sutro_cost_depth_ns(&sq->device);
+	WRITE_ONCE(sq->kick, false);
+	while (!list_empty(&sq->notes)) {
+		sblkg = list_first_entry(&sq->notes, struct sutro_blkg,
+					 note_node);
+		list_del_init(&sblkg->note_node);
+		note = sblkg->note;
+		sblkg->note = (struct sutro_note){};
+		spin_unlock_irq(&sq->done_lock);
+
+		if (note.weight)
+			sutro_group_set_weight(&sblkg->group, note.weight);
+		if (note.nr)
+			sutro_core_complete(&sq->core, &sblkg->group, note.nr,
+					    note.estimate_ns, note.cost_ns,
+					    note.now_ns);
+		sutro_retire(sq, sblkg);
+		blkg_put(sutro_to_blkg(sblkg));
+
+		spin_lock_irq(&sq->done_lock);
+	}
+	spin_unlock_irq(&sq->done_lock);
+}
+
+/* The group that a request belongs to; decided when it is first seen. */
+static struct sutro_blkg *sutro_attach(struct sutro_queue *sq,
+				       struct request *rq)
+{
+	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
+
+	if (sblkg)
+		return sblkg;
+	sblkg = sutro_bio_blkg(sq->q, rq->bio);
+	blkg_get(sutro_to_blkg(sblkg));
+	atomic_inc(&sblkg->nr_requests);
+	rq->elv.priv[0] = sblkg;
+	return sblkg;
+}
+
+static void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			    bool far, u64 now_ns)
+{
+	/* Until sutro_retire(). */
+	if (!sblkg->group.self.active)
+		blkg_get(sutro_to_blkg(sblkg));
+	sutro_core_queue(&sq->core, &sblkg->group, far, now_ns);
+}
+
+/* A staged request goes to the group of its owner, or into another request. */
+static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
+			 struct list_head *free)
+{
+	struct sutro_blkg *sblkg;
+	bool far;
+
+	if (blk_mq_sched_try_insert_merge(sq->q, rq, free))
+		return;
+	sblkg = sutro_attach(sq, rq);
+	far = sutro_requests_far(&sblkg->requests, rq);
+	sutro_requests_add(&sblkg->requests, rq, now_ns);
+	sutro_queue_one(sq, sblkg, far, now_ns);
+}
+
+struct sutro_drain {
+	struct sutro_hctx	*sh;
+	struct list_head	list;
+};
+
+static bool sutro_drain_stage(struct sbitmap *busy, unsigned int bit, void *data)
+{
+	struct sutro_drain *drain = data;
+	struct sutro_stage *stage = &drain->sh->stages[bit];
+
+	spin_lock(&stage->lock);
+	list_splice_tail_init(&stage->list, &drain->list);
+	sbitmap_clear_bit(busy, bit);
+	spin_unlock(&stage->lock);
+	return true;
+}
+
+static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
+			struct list_head *free)
+{
+	struct sutro_drain drain;
+	struct blk_mq_hw_ctx *hctx;
+	struct request *rq, *next;
+	unsigned long i;
+
+	lockdep_assert_held(&sq->lock);
+
+	/*
+	 * Pairs with the barrier in sutro_insert_requests(): who inserts after
+	 * the stages were looked at finds @staged false and sets it again.
+	 */
+	WRITE_ONCE(sq->staged, false);
+	smp_mb();
+
+	INIT_LIST_HEAD(&drain.list);
+	queue_for_each_hw_ctx(sq->q, hctx, i) {
+		drain.sh = hctx->sched_data;
+		sbitmap_for_each_set(&drain.sh->busy, sutro_drain_stage, &drain);
+	}
+	list_for_each_entry_safe(rq, next, &drain.list, queuelist) {
+		list_del_init(&rq->queuelist);
+		sutro_accept(sq, rq, now_ns, free);
+	}
+}
+
+static void sutro_send(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+		       struct request *rq, u64 now_ns)
+{
+	unsigned int class = sutro_cost_class(sutro_rq_op(rq), blk_rq_bytes(rq));
+	u64 estimate_ns, wait_ns;
+
+	/* Read without done_lock: an estimate may be a completion behind. */
+	estimate_ns = sutro_cost_estimate(&sq->device, &sblkg->costs, class);
+	wait_ns = now_ns > rq->start_time_ns ? now_ns - rq->start_time_ns : 0;
+
+	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), estimate_ns, wait_ns);
+	sblkg->stat.wait_ns += wait_ns;
+	rq->fifo_time = estimate_ns << SUTRO_RQ_SHIFT | class;
+	if (sq->core.in_flight < SUTRO_DEPTH_MIN)
+		rq->fifo_time |= SUTRO_RQ_SHALLOW;
+	sutro_core_dispatch(&sq->core, &sblkg->group, estimate_ns);
+}
+
+static void sutro_expired(struct sutro_queue *sq)
+{
+	struct sutro_group *group = sq->core.last_owner;
+
+	if (sq->core.expiry == SUTRO_EXPIRY_NONE)
+		return;
+	trace_sutro_expire(sq->q->disk, sutro_cgroup_id(sutro_blkg_of(group)),
+			   sq->core.expiry);
+	sq->core.expiry = SUTRO_EXPIRY_NONE;
+	sutro_retire(sq, sutro_blkg_of(group));
+}
+
+static void sutro_start_timer(struct sutro_queue *sq, u64 now_ns)
+{
+	u64 wait_ns = sq->core.idle_until_ns - now_ns;
+
+	trace_sutro_idle(sq->q->disk,
+			 sutro_cgroup_id(sutro_blkg_of(sq->core.in_service)),
+			 wait_ns);
+	hrtimer_start(&sq->timer, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
+}
+
+/* Ask for a run at the next completion; false if one has come already. */
+static bool sutro_wait(struct sutro_queue *sq)
+{
+	bool nothing;
+
+	WRITE_ONCE(sq->waiting, true);
+	spin_lock_irq(&sq->done_lock);
+	nothing = list_empty(&sq->notes);
+	spin_unlock_irq(&sq->done_lock);
+	return nothing;
+}
+
+static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
+{
+	enum sutro_verdict verdict;
+	struct sutro_group *group;
+	struct request *rq;
+
+	do {
+		WRITE_ONCE(sq->waiting, false);
+		sutro_fold(sq);
+		group = sutro_core_select(&sq->core, now_ns, &verdict);
+		sutro_expired(sq);
+	} while (verdict == SUTRO_WAIT && !sutro_wait(sq));
+
+	switch (verdict) {
+	case SUTRO_SERVE:
+		rq = sutro_requests_next(&sutro_blkg_of(group)->requests,
+					 sq->core.tunables.rotational, now_ns);
+		sutro_send(sq, sutro_blkg_of(group), rq, now_ns);
+		return rq;
+	case SUTRO_IDLE:
+		sutro_start_timer(sq, now_ns);
+		break;
+	case SUTRO_EMPTY:
+		/* Read and written under done_lock otherwise: a hint. */
+		WRITE_ONCE(sq->device.unsaturated, true);
+		break;
+	case SUTRO_WAIT:
+		break;
+	}
+	return NULL;
+}
+
+static struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
+	u64 now_ns = ktime_get_ns();
+	struct request *rq;
+	LIST_HEAD(free);
+
+	spin_lock(&sq->lock);
+	if (READ_ONCE(sq->staged))
+		sutro_drain(sq, now_ns, &free);
+	rq = sutro_select(sq, now_ns);
+	spin_unlock(&sq->lock);
+
+	blk_mq_free_requests(&free);
+	return rq;
+}
+
+static bool sutro_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
+
+	return READ_ONCE(sq->staged) || READ_ONCE(sq->core.queued) ||
+	       READ_ONCE(sq->kick);
+}
+
+static enum hrtimer_restart sutro_timer(struct hrtimer *timer)
+{
+	struct sutro_queue *sq = container_of(timer, struct sutro_queue, timer);
+
+	blk_mq_run_hw_queues(sq->q, true);
+	return HRTIMER_NORESTART;
+}
+
+static struct sutro_stage *sutro_stage_of(struct blk_mq_hw_ctx *hctx,
+					  struct blk_mq_ctx *ctx)
+{
+	struct sutro_hctx *sh = hctx->sched_data;
+
+	return &sh->stages[ctx->index_hw[hctx->type]];
+}
+
+/* Requests that the driver gave back wait again, before their like. */
+static void sutro_insert_head(struct sutro_queue *sq, struct list_head *list)
+{
+	u64 now_ns = ktime_get_ns();
+	struct request *rq;
+
+	spin_lock(&sq->lock);
+	sutro_fold(sq);
+	/* From the last to the first, each before the one added last. */
+	while (!list_empty(list)) {
+		struct sutro_blkg *sblkg;
+
+		rq = list_last_entry(list, struct request, queuelist);
+		list_del_init(&rq->queuelist);
+		sblkg = sutro_attach(sq, rq);
+		sutro_requests_add_head(&sblkg->requests, rq);
+		sutro_queue_one(sq, sblkg, false, now_ns);
+	}
+	spin_unlock(&sq->lock);
+}
+
+static void sutro_insert_requests(struct blk_mq_hw_ctx *hctx,
+				  struct list_head *list, blk_insert_t flags)
+{
+	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
+	struct sutro_hctx *sh = hctx->sched_data;
+	struct request *rq, *next;
+
+	if (flags & BLK_MQ_INSERT_AT_HEAD) {
+		sutro_insert_head(sq, list);
+		return;
+	}
+
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		struct sutro_stage *stage = sutro_stage_of(hctx, rq->mq_ctx);
+
+		spin_lock(&stage->lock);
+		trace_block_rq_insert(rq);
+		list_move_tail(&rq->queuelist, &stage->list);
+		sbitmap_set_bit(&sh->busy, rq->mq_ctx->index_hw[hctx->type]);
+		spin_unlock(&stage->lock);
+	}
+	/* Pairs with the barrier in sutro_drain(). */
+	smp_mb();
+	if (!READ_ONCE(sq->staged))
+		WRITE_ONCE(sq->staged, true);
+}
+
+static bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
+			    unsigned int nr_segs)
+{
+	struct sutro_queue *sq = q->elevator->elevator_data;
+	struct blk_mq_ctx *ctx = blk_mq_get_ctx(q);
+	struct blk_mq_hw_ctx *hctx = blk_mq_map_queue(q, bio->bi_opf, ctx);
+	struct sutro_stage *stage = sutro_stage_of(hctx, ctx);
+	struct request *free = NULL;
+	bool merged = false;
+
+	if (!list_empty_careful(&stage->list)) {
+		spin_lock(&stage->lock);
+		merged = blk_bio_list_merge(q, &stage->list, bio, nr_segs);
+		spin_unlock(&stage->lock);
+	}
+	/* Not worth waiting for: the request will be merged when drained. */
+	if (merged || !READ_ONCE(sq->core.queued) || !spin_trylock(&sq->lock))
+		return merged;
+
+	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
+	spin_unlock(&sq->lock);
+	if (free)
+		blk_mq_free_request(free);
+	return merged;
+}
+
+static int sutro_request_merge(struct request_queue *q, struct request **ret_rq,
+			       struct bio *bio)
+{
+	struct sutro_blkg *sblkg = sutro_bio_blkg(q, bio);
+	struct request *rq = sutro_requests_find(&sblkg->requests, bio);
+
+	if (!rq || !elv_bio_merge_ok(rq, bio))
+		return ELEVATOR_NO_MERGE;
+	*ret_rq = rq;
+	return blk_discard_mergable(rq) ? ELEVATOR_DISCARD_MERGE :
+					  ELEVATOR_FRONT_MERGE;
+}
+
+static void sutro_request_merged(struct request_queue *q, struct request *rq,
+				 enum elv_merge type)
+{
+	if (type == ELEVATOR_FRONT_MERGE)
+		sutro_requests_moved(&sutro_rq_blkg(rq)->requests, rq);
+}
+
+/* @next has been merged into @rq and will be freed. */
+static void sutro_requests_merged(struct request_queue *q, struct request *rq,
+				  struct request *next)
+{
+	struct sutro_queue *sq = q->elevator->elevator_data;
+	struct sutro_blkg *sblkg = sutro_rq_blkg(next);
+
+	lockdep_assert_held(&sq->lock);
+
+	/* A request that is just being accepted belongs to nobody yet. */
+	if (!sblkg)
+		return;
+	if (next->fifo_time < rq->fifo_time) {
+		list_move(&rq->queuelist, &next->queuelist);
+		rq->fifo_time = next->fifo_time;
+	}
+	sutro_requests_del(&sblkg->requests, next);
+	sutro_core_unqueue(&sq->core, &sblkg->group);
+}
+
+static void sutro_prepare_request(struct request *rq)
+{
+	rq->elv.priv[0] = NULL;
+}
+
+static void sutro_completed_request(struct request *rq, u64 now_ns)
+{
+	struct sutro_queue *sq = rq->q->elevator->elevator_data;
+	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
+	struct sutro_sample sample;
+	unsigned long flags;
+	enum sutro_op op;
+	u64 cost_ns;
+
+	/* Flushes and the like never were in a group. */
+	if (!sblkg)
+		return;
+
+	op = sutro_rq_op(rq);
+	sample.estimate_ns = rq->fifo_time >> SUTRO_RQ_SHIFT;
+	sample.class = rq->fifo_time & SUTRO_RQ_CLASS;
+	sample.shallow = rq->fifo_time & SUTRO_RQ_SHALLOW;
+	sample.start_ns = rq->io_start_time_ns;
+	sample.now_ns = now_ns;
+
+	spin_lock_irqsave(&sq->done_lock, flags);
+	cost_ns = sutro_cost_complete(&sq->device, &sblkg->costs, &sample);
+	sblkg->note.nr++;
+	sblkg->note.estimate_ns += sample.estimate_ns;
+	sblkg->note.cost_ns += cost_ns;
+	sblkg->note.now_ns = now_ns;
+	if (op != SUTRO_OTHER) {
+		sblkg->stat.ios[op]++;
+		sblkg->stat.bytes[op] += (u64)rq->stats_sectors << SECTOR_SHIFT;
+	}
+	sutro_note(sq, sblkg);
+	spin_unlock_irqrestore(&sq->done_lock, flags);
+
+	trace_sutro_complete(rq, sutro_cgroup_id(sblkg), sample.estimate_ns,
+			     cost_ns);
+	if (READ_ONCE(sq->waiting))
+		blk_mq_run_hw_queues(sq->q, true);
+}
+
+/* The driver gives a request back unserved: it will be inserted again. */
+static void sutro_requeue_request(struct request *rq)
+{
+	struct sutro_queue *sq = rq->q->elevator->elevator_data;
+	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
+	unsigned long flags;
+
+	if (!sblkg)
+		return;
+	spin_lock_irqsave(&sq->done_lock, flags);
+	sblkg->note.nr++;
+	sblkg->note.estimate_ns += rq->fifo_time >> SUTRO_RQ_SHIFT;
+	sblkg->note.now_ns = ktime_get_ns();
+	sutro_note(sq, sblkg);
+	spin_unlock_irqrestore(&sq->done_lock, flags);
+}
+
+static void sutro_finish_request(struct request *rq)
+{
+	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
+
+	if (!sblkg)
+		return;
+	rq->elv.priv[0] = NULL;
+	atomic_dec(&sblkg->nr_requests);
+	blkg_put(sutro_to_blkg(sblkg));
+}
+
+/* Has the running task's group more requests than its share of the slots? */
+static bool sutro_over_slots(struct sutro_queue *sq)
+{
+	unsigned int limit = READ_ONCE(sq->group_requests);
+	struct sutro_blkg *sblkg;
+	bool over = false;
+
+	if (current->flags & PF_KTHREAD || READ_ONCE(sq->core.nr_active) < 2)
+		return false;
+
+	rcu_read_lock();
+	sblkg = sutro_current_blkg(sq->q);
+	if (sblkg) {
+		unsigned int used = atomic_read(&sblkg->nr_requests);
+
+		if (!limit && used >= SUTRO_MIN_SLOTS)
+			limit = max_t(u64, SUTRO_MIN_SLOTS,
+				      sutro_group_share(&sblkg->group,
+							sq->q->nr_requests));
+		over = limit && used >= limit;
+	}
+	rcu_read_unlock();
+	return over;
+}
+
+static void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct sutro_queue *sq = data->q->elevator->elevator_data;
+
+	/* Writeback leaves a quarter of the slots to those who wait. */
+	if (!op_is_sync(opf))
+		data->shallow_depth = max(1U, 3 * sq->word_depth / 4);
+	if (sutro_over_slots(sq))
+		data->shallow_depth = 1;
+}
+
+static void sutro_depth_updated(struct blk_mq_hw_ctx *hctx)
+{
+	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
+	struct sbitmap_queue *slots = &hctx->sched_tags->bitmap_tags;
+
+	sq->word_depth = 1U << slots->sb.shift;
+	sbitmap_queue_min_shallow_depth(slots, 1);
+}
+
+static int sutro_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	struct sutro_hctx *sh;
+	unsigned int i;
+
+	sh = kzalloc_node(sizeof(*sh), GFP_NOIO, hctx->numa_node);
+	if (!sh)
+		return -ENOMEM;
+	sh->stages = kcalloc_node(hctx->nr_ctx, sizeof(*sh->stages), GFP_NOIO,
+				  hctx->numa_node);
+	if (!sh->stages)
+		goto free_sh;
+	for (i = 0; i < hctx->nr_ctx; i++) {
+		spin_lock_init(&sh->stages[i].lock);
+		INIT_LIST_HEAD(&sh->stages[i].list);
+	}
+	if (sbitmap_init_node(&sh->busy, hctx->nr_ctx, ilog2(8), GFP_NOIO,
+			      hctx->numa_node, false, false))
+		goto free_stages;
+
+	hctx->sched_data = sh;
+	sutro_depth_updated(hctx);
+	return 0;
+
+free_stages:
+	kfree(sh->stages);
+free_sh:
+	kfree(sh);
+	return -ENOMEM;
+}
+
+static void sutro_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	struct sutro_hctx *sh = hctx->sched_data;
+
+	sbitmap_free(&sh->busy);
+	kfree(sh->stages);
+	kfree(sh);
+}
+
+static void sutro_init_tunables(struct sutro_tunables *tunables, bool rotational)
+{
+	tunables->rotational = rotational;
+	tunables->slice_ns = rotational ? SUTRO_ROT_SLICE_NS : SUTRO_SLICE_NS;
+	tunables->group_idle_ns = rotational ? SUTRO_ROT_IDLE_NS :
+					       SUTRO_IDLE_NS;
+}
+
+static int sutro_init_sched(struct request_queue *q, struct elevator_type *type)
+{
+	/* The queue is frozen: reclaim must not wait for it. */
+	unsigned int noio = memalloc_noio_save();
+	struct elevator_queue *eq;
+	struct sutro_queue *sq;
+	int ret = -ENOMEM;
+
+	eq = elevator_alloc(q, type);
+	if (!eq)
+		goto restore;
+	sq = kzalloc_node(sizeof(*sq), GFP_NOIO, q->node);
+	if (!sq)
+		goto put_eq;
+
+	sq->q = q;
+	spin_lock_init(&sq->lock);
+	spin_lock_init(&sq->done_lock);
+	INIT_LIST_HEAD(&sq->notes);
+	hrtimer_init(&sq->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	sq->timer.function = sutro_timer;
+	sutro_device_init(&sq->device, !blk_queue_nonrot(q));
+	sutro_init_tunables(&sq->core.tunables, sq->device.rotational);
+	sq->core.tunables.depth_ns = sutro_cost_depth_ns(&sq->device);
+	eq->elevator_data = sq;
+	spin_lock_irq(&q->queue_lock);
+	q->elevator = eq;
+	spin_unlock_irq(&q->queue_lock);
+
+	ret = blkcg_activate_policy(q->disk, &sutro_policy);
+	if (ret)
+		goto free_sq;
+	sutro_core_init(&sq->core, &sutro_bio_blkg(q, NULL)->group);
+
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	blk_stat_enable_accounting(q);
+	/* Two throttles of writeback would fight each other. */
+	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
+	wbt_disable_default(q->disk);
+	memalloc_noio_restore(noio);
+	return 0;
+
+free_sq:
+	spin_lock_irq(&q->queue_lock);
+	q->elevator = NULL;
+	spin_unlock_irq(&q->queue_lock);
+	kfree(sq);
+put_eq:
+	kobject_put(&eq->kobj);
+restore:
+	memalloc_noio_restore(noio);
+	return ret;
+}
+
+static void sutro_exit_sched(struct elevator_queue *eq)
+{
+	struct sutro_queue *sq = eq->elevator_data;
+	enum sutro_verdict verdict;
+
+	hrtimer_cancel(&sq->timer);
+
+	/* Cgroups may still be written to and removed; see sutro_note(). */
+	spin_lock_irq(&sq->done_lock);
+	sq->exiting = true;
+	spin_unlock_irq(&sq->done_lock);
+
+	/* No request is left; forget the group that was waited for. */
+	spin_lock(&sq->lock);
+	sutro_fold(sq);
+	sutro_core_select(&sq->core, ktime_get_ns(), &verdict);
+	sutro_expired(sq);
+	WARN_ON_ONCE(sq->core.queued || sq->core.in_flight ||
+		     sq->core.nr_active);
+	spin_unlock(&sq->lock);
+
+	blk_stat_disable_accounting(sq->q);
+	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
+	wbt_enable_default(sq->q->disk);
+
+	blkcg_deactivate_policy(sq->q->disk, &sutro_policy);
+	kfree(sq);
+}
+
+static ssize_t sutro_show_u64(char *page, u64 value)
+{
+	return sysfs_emit(page, "%llu\n", value);
+}
+
+/* Parse a number between @min and @max; what is in force stays on error. */
+static int sutro_store_u64(const char *page, u64 min, u64 max, u64 *ret_value)
+{
+	u64 value;
+	int ret;
+
+	ret = kstrtou64(page, 10, &value);
+	if (ret)
+		return ret;
+	if (value < min || value > max)
+		return -ERANGE;
+	*ret_value = value;
+	return 0;
+}
+
+#define SUTRO_ATTR(name, field, unit, min, max)				\
+static ssize_t sutro_##name##_show(struct elevator_queue *eq, char *page) \
+{									\
+	struct sutro_queue *sq = eq->elevator_data;			\
+									\
+	return sutro_show_u64(page, READ_ONCE(sq->field) / (unit));	\
+}									\
+									\
+static ssize_t sutro_##name##_store(struct elevator_queue *eq,		\
+				    const char *page, size_t count)	\
+{									\
+	struct sutro_queue *sq = eq->elevator_data;			\
+	u64 value;							\
+	int ret;							\
+									\
+	ret = sutro_store_u64(page, min, max, &value);			\
+	if (ret)							\
+		return ret;						\
+	WRITE_ONCE(sq->field, value * (unit));				\
+	return count;							\
+}
+
+SUTRO_ATTR(fairness, core.tunables.fairness, 1, 0, 1)
+SUTRO_ATTR(group_idle_us, core.tunables.group_idle_ns, NSEC_PER_USEC, 0, 1000000)
+SUTRO_ATTR(slice_us, core.tunables.slice_ns, NSEC_PER_USEC, 0, 10000000)
+SUTRO_ATTR(group_requests, group_requests, 1, 0, UINT_MAX)
+#undef SUTRO_ATTR
+
+#define SUTRO_FS_ENTRY(name) \
+	__ATTR(name, 0644, sutro_##name##_show, sutro_##name##_store)
+
+static struct elv_fs_entry sutro_attrs[] = {
+	SUTRO_FS_ENTRY(fairness),
+	SUTRO_FS_ENTRY(group_idle_us),
+	SUTRO_FS_ENTRY(slice_us),
+	SUTRO_FS_ENTRY(group_requests),
+	__ATTR_NULL
+};
+#undef SUTRO_FS_ENTRY
+
+static struct elevator_type sutro_iosched = {
+	.ops = {
+		.init_sched		= sutro_init_sched,
+		.exit_sched		= sutro_exit_sched,
+		.init_hctx		= sutro_init_hctx,
+		.exit_hctx		= sutro_exit_hctx,
+		.depth_updated		= sutro_depth_updated,
+		.bio_merge		= sutro_bio_merge,
+		.request_merge		= sutro_request_merge,
+		.request_merged		= sutro_request_merged,
+		.requests_merged	= sutro_requests_merged,
+		.former_request		= elv_rb_former_request,
+		.next_request		= elv_rb_latter_request,
+		.limit_depth		= sutro_limit_depth,
+		.prepare_request	= sutro_prepare_request,
+		.finish_request		= sutro_finish_request,
+		.insert_requests	= sutro_insert_requests,
+		.dispatch_request	= sutro_dispatch_request,
+		.has_work		= sutro_has_work,
+		.completed_request	= sutro_completed_request,
+		.requeue_request	= sutro_requeue_request,
+	},
+	.elevator_attrs	= sutro_attrs,
+	.elevator_name	= "sutro",
+	.elevator_owner	= THIS_MODULE,
+};
+
+static int __init sutro_init(void)
+{
+	int ret;
+
+	ret = sutro_cgroup_register();
+	if (ret)
+		return ret;
+	ret = elv_register(&sutro_iosched);
+	if (ret)
+		sutro_cgroup_unregister();
+	return ret;
+}
+
+static void __exit sutro_exit(void)
+{
+	elv_unregister(&sutro_iosched);
+	sutro_cgroup_unregister();
+}
+
+module_init(sutro_init);
+module_exit(sutro_exit);
+
+MODULE_DESCRIPTION("Sutro: proportional device time for cgroups");
+MODULE_LICENSE("GPL");
+MODULE_ALIAS("sutro-iosched");

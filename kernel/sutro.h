@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Sutro I/O scheduler: what the glue files share.
+ *
+ * Locks, outermost first:
+ *
+ *  q->queue_lock, blkcg->lock	taken by the block layer around the pd callbacks
+ *  sutro_queue.lock		the algorithm, the groups' requests, merging.
+ *				Process context only; nothing is taken under it but:
+ *  sutro_stage.lock		requests just inserted, one list per software queue
+ *  sutro_queue.done_lock	what completions and weight changes left for the
+ *				next dispatch; taken in hard interrupt context and
+ *				under q->queue_lock
+ *
+ * sutro_queue.lock is never taken under q->queue_lock: writing a weight or
+ * removing a cgroup only leaves a note under done_lock.
+ */
+#ifndef SUTRO_H
+#define SUTRO_H
+
+#include <linux/blk-mq.h>
+#include <linux/hrtimer.h>
+#include <linux/sbitmap.h>
+
+#include "elevator.h"
+#include "blk.h"
+#include "blk-cgroup.h"
+#include "blk-mq.h"
+
+#include "sutro-core.h"
+#include "sutro-cost.h"
+
+/**
+ * struct sutro_list - requests of one kind of one group that wait
+ * @sorted:	by sector
+ * @fifo:	by arrival; rq->fifo_time is when the wait becomes too long
+ */
+struct sutro_list {
+	struct rb_root		sorted;
+	struct list_head	fifo;
+};
+
+/**
+ * struct sutro_requests - all requests of one group that wait
+ * @head:	to be sent before all others
+ * @list:	async (0) and sync (1)
+ * @batch_sync:	which of the two is being served
+ * @batch_left:	requests before the other one is served
+ * @position:	end of the last request sent
+ * @arrival_position: end of the last request that arrived
+ */
+struct sutro_requests {
+	struct list_head	head;
+	struct sutro_list	list[2];
+	bool			batch_sync;
+	unsigned int		batch_left;
+	sector_t		position;
+	sector_t		arrival_position;
+};
+
+/**
+ * struct sutro_note - what a group has to tell the next dispatch
+ * @weight:	its new weight, 0 if that did not change
+ * @nr:		requests that left the device
+ * @estimate_ns: what they were charged when they were sent
+ * @cost_ns:	what they cost
+ * @now_ns:	when the last one completed
+ */
+struct sutro_note {
+	u32			weight;
+	u32			nr;
+	u64			estimate_ns;
+	u64			cost_ns;
+	u64			now_ns;
+};
+
+/**
+ * struct sutro_blkg - one cgroup on one leaf, as the block layer sees it
+ * @pd:		must be first
+ * @group:	as the algorithm sees it
+ * @requests:	what waits; protected by sutro_queue.lock
+ * @costs:	what its requests cost; protected by sutro_queue.done_lock
+ * @device_weight: weight set for this leaf, 0 if none
+ * @nr_requests: request slots in use
+ * @note_node:	place in sutro_queue.notes, empty while there is nothing to tell
+ * @note:	see there; both protected by sutro_queue.done_lock
+ * @stat:	totals for io.sutro.stat
+ */
+struct sutro_blkg {
+	struct blkg_policy_data	pd;
+	struct sutro_group	group;
+	struct sutro_requests	requests;
+	struct sutro_costs	costs;
+	u32			device_weight;
+	atomic_t		nr_requests;
+	struct list_head	note_node;
+	struct sutro_note	note;
+	struct {
+		u64		bytes[2];
+		u64		ios[2];
+		u64		wait_ns;
+	} stat;
+};
+
+/**
+ * struct sutro_stage - requests just inserted on one software queue
+ */
+struct sutro_stage {
+	spinlock_t		lock;
+	struct list_head	list;
+} ____cacheline_aligned_in_smp;
+
+/**
+ * struct sutro_hctx - per hardware queue
+ * @stages:	one for each software queue mapped to it
+ * @busy:	which of them hold requests
+ */
+struct sutro_hctx {
+	struct sutro_stage	*stages;
+	struct sbitmap		busy;
+};
+
+/**
+ * struct sutro_queue - per leaf
+ * @q:		its request queue
+ * @lock:	protects @core and all groups' requests
+ * @core:	the algorithm
+ * @timer:	ends the wait for a group's next request
+ * @word_depth:	request slots in a word of the slot bitmap
+ * @group_requests: request slots of each group, 0 = by weight
+ * @staged:	some stage may hold requests
+ * @waiting:	a completion shall run the queue
+ * @kick:	a note must be taken although nothing is queued
+ * @done_lock:	protects @device, @notes and @exiting
+ * @device:	what is known of the leaf's speed
+ * @notes:	groups with something to tell the next dispatch; each holds its blkg
+ * @exiting:	no more notes are taken
+ */
+struct sutro_queue {
+	struct request_queue	*q;
+
+	spinlock_t		lock;
+	struct sutro_core	core;
+	struct hrtimer		timer;
+	unsigned int		word_depth;
+	unsigned int		group_requests;
+	bool			staged;
+	bool			waiting;
+	bool			kick;
+
+	spinlock_t		done_lock ____cacheline_aligned_in_smp;
+	struct sutro_device	device;
+	struct list_head	notes;
+	bool			exiting;
+};
+
+static inline struct sutro_blkg *sutro_blkg_of(struct sutro_group *group)
+{
+	return container_of(group, struct sutro_blkg, group);
+}
+
+static inline struct blkcg_gq *sutro_to_blkg(struct sutro_blkg *sblkg)
+{
+	return pd_to_blkg(&sblkg->pd);
+}
+
+/* sutro-requests.c */
+void sutro_requests_init(struct sutro_requests *requests);
+bool sutro_requests_far(struct sutro_requests *requests, struct request *rq);
+void sutro_requests_add(struct sutro_requests *requests, struct request *rq,
+			u64 now_ns);
+void sutro_requests_add_head(struct sutro_requests *requests,
+			     struct request *rq);
+void sutro_requests_del(struct sutro_requests *requests, struct request *rq);
+struct request *sutro_requests_next(struct sutro_requests *requests,
+				    bool rotational, u64 now_ns);
+struct request *sutro_requests_find(struct sutro_requests *requests,
+				    struct bio *bio);
+void sutro_requests_moved(struct sutro_requests *requests, struct request *rq);
+
+/* sutro-cgroup.c */
+extern struct blkcg_policy sutro_policy;
+struct sutro_blkg *sutro_bio_blkg(struct request_queue *q, struct bio *bio);
+struct sutro_blkg *sutro_current_blkg(struct request_queue *q);
+int sutro_cgroup_register(void);
+void sutro_cgroup_unregister(void);
+
+/* sutro-iosched.c */
+void sutro_note_weight(struct sutro_blkg *sblkg, u32 weight);
+void sutro_note_offline(struct sutro_blkg *sblkg);
+
+#endif /* SUTRO_H */
