@@ -20,6 +20,8 @@ from . import errors, units
 Dict = dict[str, Any]
 
 ANSWER_TIMEOUT_S = 25.0  # what libdbus and sd-bus wait
+# dbus-daemon refuses the 129th call without an answer on one connection.
+CALLS_AT_ONCE = 32
 
 DBUS = "org.freedesktop.DBus"
 SYSTEMD = "org.freedesktop.systemd1"
@@ -89,6 +91,7 @@ class Client:
 
     def __init__(self) -> None:
         self._bus: MessageBus | None = None
+        self._free = asyncio.Semaphore(CALLS_AT_ONCE)
 
     async def __aenter__(self) -> "Client":
         address = os.environ.get("DBUS_SYSTEM_BUS_ADDRESS", "")
@@ -130,7 +133,8 @@ class Client:
         )
         people = SERVICES.get(service, (service,))[0]
         try:
-            reply = await asyncio.wait_for(self._bus.call(message), ANSWER_TIMEOUT_S)
+            async with self._free:
+                reply = await asyncio.wait_for(self._bus.call(message), ANSWER_TIMEOUT_S)
         except TimeoutError:
             raise errors.SutroError(
                 f"{people} did not answer {member} within {ANSWER_TIMEOUT_S:.0f} s"

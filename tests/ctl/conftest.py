@@ -39,7 +39,7 @@ class Run:
 
 def sutroctl(*args, **environment):
     """Run the command with a poor, but whole environment."""
-    keep = {key: os.environ[key] for key in ("PATH", "DBUS_SYSTEM_BUS_ADDRESS")}
+    keep = {key: os.environ.get(key, "") for key in ("PATH", "DBUS_SYSTEM_BUS_ADDRESS")}
     env = keep | {"PYTHONPATH": str(POLICIES), "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
     run = subprocess.run(
         [sys.executable, POLICIES / "sutroctl", *args],

@@ -64,6 +64,7 @@ UNITS = {
 def load(mock, _parameters):
     mock.failures = {}
     mock.deaf = mock.overwritten = False
+    mock.units = dict(UNITS)
     mock.weights = {unit: (weight, dict(device)) for unit, (_, weight, device, _) in UNITS.items()}
     mock.schedulers = {name: device[4] for name, device in DEVICES.items()}
     mock.managed = {name: bool(device[5]) for name, device in DEVICES.items()}
@@ -120,6 +121,15 @@ def Fail(self, member, name, text):
 def BeDeaf(self):
     """Hear no more of what systemd changes."""
     self.deaf = True
+
+
+@dbus.service.method(MOCK_IFACE, in_signature="u", out_signature="")
+def Crowd(self, count):
+    """Let there be many units more."""
+    for number in range(count):
+        unit = f"crowd-{number}.service"
+        self.units[unit] = (f"/system.slice/{unit}", UNSET, {}, {"hda": (0.01, 0.01, 1, 1)})
+        self.weights[unit] = (UNSET, {})
 
 
 @dbus.service.method(MOCK_IFACE, in_signature="", out_signature="")
@@ -201,7 +211,7 @@ def _unit(self, unit):
     weight, devices = self.weights[unit]
     return {
         "unit": unit,
-        "cgroup": UNITS[unit][0],
+        "cgroup": self.units[unit][0],
         "weight": dbus.UInt64(100 if weight == UNSET else weight),
         "weight_set": weight != UNSET,
         "device_weights": dbus.Array(
@@ -214,14 +224,14 @@ def _unit(self, unit):
 @dbus.service.method(MAIN_IFACE, in_signature="", out_signature="aa{sv}")
 def ListUnits(self):
     _fail(self, "ListUnits")
-    return [_unit(self, unit) for unit in UNITS]
+    return [_unit(self, unit) for unit in self.units]
 
 
 @dbus.service.method(MAIN_IFACE, in_signature="ss", out_signature="a{sv}")
 def Explain(self, unit, path):
     _fail(self, "Explain")
-    unit = next((name for name in UNITS if UNITS[name][0] == unit), unit)
-    if unit not in UNITS:
+    unit = next((name for name in self.units if self.units[name][0] == unit), unit)
+    if unit not in self.units:
         raise _error("org.sutro1.Error.NoSuchUnit", f"Unit {unit} is not known")
     top = _resolve(path) if path else ""
     names = _leaves(top) if path else [n for n in DEVICES if not DEVICES[n][2] and n != "loop0"]
@@ -238,7 +248,7 @@ def _explain_leaf(self, unit, name):
     if stated:
         asked, path = max(stated)
         reason = f"IODeviceWeight={path} {asked}"
-    entitled, got, read, written = UNITS[unit][3].get(name, (0.1, 0.0, 0, 0))
+    entitled, got, read, written = self.units[unit][3].get(name, (0.1, 0.0, 0, 0))
     backend = {"sutro": "sutro", "bfq": "bfq"}.get(self.schedulers[name], "none")
     text = {
         "sutro": f"{DEVICES[name][0]} {asked}" if stated else f"default {asked}",
@@ -253,7 +263,7 @@ def _explain_leaf(self, unit, name):
         "backend": backend,
         "asked": dbus.UInt64(asked),
         "reason": reason,
-        "file": f"/sys/fs/cgroup{UNITS[unit][0]}/{file}" if file else "",
+        "file": f"/sys/fs/cgroup{self.units[unit][0]}/{file}" if file else "",
         "written": text,
         "read_back": "default 1" if text and self.overwritten else text,
         "hweight": float(entitled),

@@ -4,6 +4,7 @@
 import os
 import subprocess
 
+import dbus
 import pytest
 from conftest import HERE, POLICIES, sutroctl
 
@@ -156,6 +157,13 @@ def test_tree_asks_only_for_the_device(sutrod):
     data = sutroctl("tree", "vg0-db", "--json").json()
     assert [top["name"] for top in data] == ["dm-0"]
     assert {call[1] for call in sutrod.calls("Explain")} == {"/dev/dm-0"}
+
+
+def test_tree_with_more_units_than_the_bus_lets_be_asked_for_at_once(sutrod):
+    """dbus-daemon allows 128 calls without an answer on one connection of the system bus."""
+    sutrod.mock.Crowd(dbus.UInt32(300))
+    data = sutroctl("tree", "hda", "--json").json()
+    assert len(data[0]["units"]) == 304
 
 
 def test_explain_json(sutrod):
