@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A client of the QEMU guest agent: run a command in the guest and get its status and output.
 
-One JSON object per line each way over a socket. The agent may not be up yet and may have answers of
-an earlier conversation in its queue, so connect() repeats guest-sync with a fresh number until that very
-number comes back.
+One JSON object per line each way over a socket. The agent may not be up yet and may have answers
+of an earlier conversation in its queue, so connect() repeats guest-sync with a fresh number until
+that very number comes back.
 """
 
 from __future__ import annotations
@@ -58,9 +58,7 @@ class Agent:
 
     def start(self, argv: list[str], *, capture: bool = False) -> int:
         """Start a command in the guest; its process id there."""
-        result = self.call(
-            "guest-exec", path=argv[0], arg=argv[1:], **{"capture-output": capture}
-        )
+        result = self.call("guest-exec", path=argv[0], arg=argv[1:], **{"capture-output": capture})
         assert isinstance(result, dict)
         return int(result["pid"])
 
@@ -80,7 +78,9 @@ class Agent:
         deadline = time.monotonic() + timeout_s
         while (result := self.poll(pid)) is None:
             if time.monotonic() > deadline:
-                raise LabError(f"`{' '.join(argv)}` did not end in the guest within {timeout_s:.0f} s")
+                raise LabError(
+                    f"`{' '.join(argv)}` did not end in the guest within {timeout_s:.0f} s"
+                )
             time.sleep(POLL_S)
         return result
 

@@ -7,8 +7,8 @@
     CACHE/locks/cache       shared while any run lives, exclusive for ./lab clean
     CACHE/runs/...          logs and outputs of the last runs
 
-An artefact is built under its .part name and renamed, so that an interrupted build leaves nothing that
-looks finished. Whoever uses an artefact keeps a shared lock on it until the process ends; what
+An artefact is built under its .part name and renamed, so that an interrupted build leaves nothing
+that looks finished. Whoever uses an artefact keeps a shared lock on it until the process ends; what
 nobody uses is removed when its kind has more than KEEP newer ones.
 """
 
@@ -25,7 +25,7 @@ from pathlib import Path
 from .namespace import remove_tree
 from .progress import LabError, step
 
-# Two clones at different commits, each with a change tried and taken back, share without rebuilding.
+# Two clones, each with a change tried and taken back, share a cache without rebuilding.
 KEEP = 4
 KEEP_RUNS = 20
 
@@ -65,17 +65,17 @@ class Cache:
             (root / "locks").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise LabError(
-                f"the cache folder {root} cannot be made ({error.strerror}); name another: --cache DIR"
+                f"no cache folder {root} ({error.strerror}): name another with --cache DIR"
             ) from error
         if not os.access(root, os.W_OK):
-            raise LabError(f"the cache folder {root} is not writable; name another with --cache DIR")
+            raise LabError(
+                f"the cache folder {root} is not writable; name another with --cache DIR"
+            )
         self._lock("cache", fcntl.LOCK_SH, "./lab clean to finish")
         self.run_dir = self._make_run_dir()
 
-    def artefact(
-        self, kind: str, recipe: object, what: str, build: Callable[[Path], None]
-    ) -> Path:
-        """The folder made by build(folder) from this recipe; built now if nobody has built it yet."""
+    def artefact(self, kind: str, recipe: object, what: str, build: Callable[[Path], None]) -> Path:
+        """The folder that build(folder) makes from this recipe; built now if nobody has yet."""
         key = key_of(recipe)
         final = self.root / kind / key
         lock = f"{kind}-{key}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """One guest: QEMU with the image, three shared folders, an agent, and an eye on its kernel log.
 
-    /mnt/src    the clone, read-only          /mnt/build  modeldisk.ko and the .deb files, read-only
-    /mnt/out    results, read-write           /mnt/log    output of commands, read-write (the lab's own)
+    /mnt/src    the clone, read-only      /mnt/build  modeldisk.ko and the .deb files, read-only
+    /mnt/out    results, read-write       /mnt/log    output of commands, the lab's own
 
 The image is opened with snapshot=on: every boot starts from the same bytes and any number of
 guests share one image. All commands of a run come through the agent; what they print goes to a file
@@ -180,7 +180,10 @@ def probe(image: Image, accelerator: str, log: Path, timeout_s: float) -> bool:
     command += ["-serial", "stdio"]
     with open(log, "wb") as output:
         process = subprocess.Popen(
-            dies_with_us(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            dies_with_us(command),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
             env=ENVIRONMENT,
         )
         try:
@@ -215,8 +218,12 @@ def _started(
             "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0",
         ]  # fmt: skip
         process = subprocess.Popen(
-            dies_with_us(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-            env=ENVIRONMENT, pass_fds=[theirs.fileno()],
+            dies_with_us(command),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=ENVIRONMENT,
+            pass_fds=[theirs.fileno()],
         )
         theirs.close()
         try:
@@ -233,15 +240,17 @@ def _started(
 def _command(
     image: Image, accelerator: str, source: Path, build: Path, run_dir: Path, arguments: str
 ) -> list[str]:
-    command = qemu_command(
-        image, accelerator, f"{KERNEL_ARGUMENTS} {PATIENCE} {arguments}", MEMORY
-    )
+    command = qemu_command(image, accelerator, f"{KERNEL_ARGUMENTS} {PATIENCE} {arguments}", MEMORY)
     command += [
         "-drive", f"file={_quoted(image.disk)},format=raw,if=virtio,snapshot=on,cache=unsafe",
         "-device", "virtio-rng-pci",
     ]  # fmt: skip
-    shares = {"src": (source, True), "build": (build, True),
-              "out": (run_dir / "out", False), "log": (run_dir / "log", False)}
+    shares = {
+        "src": (source, True),
+        "build": (build, True),
+        "out": (run_dir / "out", False),
+        "log": (run_dir / "log", False),
+    }
     for tag, (folder, read_only) in shares.items():
         command += [
             "-virtfs",

@@ -25,7 +25,9 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 def ensure_packages() -> None:
     """Install what is missing if we are root; otherwise name it in one apt line."""
-    missing = [p for p, tool in PACKAGES.items() if not shutil.which(tool, path=ENVIRONMENT["PATH"])]
+    missing = [
+        p for p, tool in PACKAGES.items() if not shutil.which(tool, path=ENVIRONMENT["PATH"])
+    ]
     if not os.path.exists(KEYRING):
         missing.append(KEYRING_PACKAGE)
     if is_root():
@@ -37,7 +39,7 @@ def ensure_packages() -> None:
 
 
 def mirrors(suite: str) -> list[str]:
-    """Source lines for suite on the mirrors that this host uses itself; none: mmdebstrap's choice."""
+    """Source lines for suite on the mirrors of this host's apt; none: mmdebstrap's choice."""
     fields = "$(ORIGIN)|$(CODENAME)|$(COMPONENT)|$(REPO_URI)"
     lines = _output(["apt-get", "indextargets", "--format", fields, "Created-By: Packages"])
     archive, security = "", ""
@@ -76,8 +78,12 @@ def _install(missing: list[str]) -> None:
     step(f"host: installing {' '.join(missing)}")
     for command in ("apt-get update --quiet=2", line + " --quiet=2"):
         done = subprocess.run(
-            command.split(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
+            command.split(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
         )
         if done.returncode != 0:
             raise LabError(f"`{command}` failed:\n{done.stdout.strip()}")
@@ -102,7 +108,9 @@ def _check_subordinate_ids() -> None:
 def _output(argv: list[str]) -> str:
     """What a command prints; nothing if it is not there or fails."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"})
+        done = subprocess.run(
+            argv, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"}
+        )
     except OSError:
         return ""
     return done.stdout if done.returncode == 0 else ""

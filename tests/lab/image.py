@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The disk image of the guest, and the kernel and initramfs that boot it."""
+"""The disk image of the guest, and the kernel and initramfs that boot it.
+
+A copy of the image root gets the guest's settings (recipes/guest), the Sutro packages
+(recipes/install) and a file system around it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from .namespace import namespaced, run
 from .roots import RECIPES, Root, bootstrapped, recipe
 
 IMAGE_MIB = 4096
-# An image is thrown away after each boot: a journal and full tables of inodes are of no use in it.
+# An image is thrown away after each boot: a journal is of no use in it.
 EXT4_OPTIONS = ("-O", "^has_journal", "-E", "lazy_itable_init=1,root_owner=0:0", "-L", "lab")
 
 
@@ -31,31 +35,33 @@ def image_root(cache: Cache) -> Root:
 
 
 def built(cache: Cache, debs: Path | None) -> Image:
-    """The image with the packages in the folder debs installed, DKMS module and all."""
+    """The image with the packages in the folder debs, DKMS module and all; None: stock Debian."""
     base = image_root(cache)
     log = cache.run_dir / "image.log"
+    scripts = ["guest", "install"] if debs else ["guest"]
 
     def build(folder: Path) -> None:
         tree = folder / "tree"
-        run(namespaced(["cp", "-a", "--reflink=auto", str(base.path), str(tree)]),
-            "image: copying the tree", log)
-        if debs:
-            Root(tree).run(
-                ["sh", "-e", "/mnt/lab/install"], "image: installing the Sutro packages", log,
-                binds={"/mnt/lab": RECIPES, "/mnt/build": debs},
-            )
+        copy = ["cp", "-a", "--reflink=auto", str(base.path), str(tree)]
+        run(namespaced(copy), "image: copying the tree", log)
+        binds = {"/mnt/lab": RECIPES} | ({"/mnt/build": debs} if debs else {})
+        for script in scripts:
+            what = f"image: recipes/{script}"
+            Root(tree).run(["sh", "-e", f"/mnt/lab/{script}"], what, log, binds=binds)
         for name in ("lab-vmlinuz", "lab-initrd.img"):
             shutil.copyfile(tree / "boot" / name, folder / name)
-        run(namespaced(["mkfs.ext4", "-q", "-F", *EXT4_OPTIONS, "-d", str(tree),
-                        str(folder / "root.ext4"), f"{IMAGE_MIB}M"]), "image: mkfs.ext4", log)
+        disk = str(folder / "root.ext4")
+        make = ["mkfs.ext4", "-q", "-F", *EXT4_OPTIONS, "-d", str(tree), disk, f"{IMAGE_MIB}M"]
+        run(namespaced(make), "image: mkfs.ext4", log)
         run(namespaced(["rm", "-rf", str(tree)]), "image: removing the tree", log)
 
     key = {
         "root": recipe("image"),
         "debs": debs.name if debs else None,
-        "install": (RECIPES / "install").read_text() if debs else None,
+        "scripts": [(RECIPES / script).read_text() for script in scripts],
         "size_mib": IMAGE_MIB,
         "mkfs": EXT4_OPTIONS,
     }
-    folder = cache.artefact("image", key, "image: installing Sutro, making the file system", build)
+    what = "image: installing Sutro in a copy of the image root" if debs else "image: stock Debian"
+    folder = cache.artefact("image", key, what, build)
     return Image(folder / "lab-vmlinuz", folder / "lab-initrd.img", folder / "root.ext4")

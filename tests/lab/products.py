@@ -30,8 +30,18 @@ NOT_SOURCE = {".git", "__pycache__", ".pytest_cache", "build", "builddir"}
 def source_files(source: Path) -> list[str]:
     """The files of the clone: tracked, and new ones that git does not ignore."""
     # The clone may belong to somebody else than the one who runs the lab, which git dislikes.
-    command = ["git", "-c", f"safe.directory={source}", "-C", str(source),
-               "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    command = [
+        "git",
+        "-c",
+        f"safe.directory={source}",
+        "-C",
+        str(source),
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]
     if (source / ".git").exists():
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode != 0:
@@ -66,14 +76,22 @@ def debs(cache: Cache, source: Path) -> Path:
 
     def build(folder: Path) -> None:
         copied(source, names, folder / "work" / "sutro")
-        _as_builder(root, "package", "building the Debian packages", folder / "work",
-                    cache.run_dir / "packages.log")
+        _as_builder(
+            root,
+            "package",
+            "building the Debian packages",
+            folder / "work",
+            cache.run_dir / "packages.log",
+        )
         for deb in (folder / "work").glob("*.deb"):
             shutil.copyfile(deb, folder / deb.name)
         remove_tree(folder / "work")
 
-    key = {"root": recipe("build"), "files": digest_files(source, names),
-           "script": (RECIPES / "package").read_text()}
+    key = {
+        "root": recipe("build"),
+        "files": digest_files(source, names),
+        "script": (RECIPES / "package").read_text(),
+    }
     return cache.artefact("debs", key, "packages: building sutro and sutro-dkms", build)
 
 
@@ -86,15 +104,21 @@ def test_modules(cache: Cache, source: Path) -> Path | None:
 
     def build(folder: Path) -> None:
         copied(source, names, folder / "work")
-        root.run(["sh", "-e", "/mnt/lab/modules"], "building modeldisk.ko",
-                 cache.run_dir / "modules.log",
-                 binds={"/mnt/lab": RECIPES, "/work": folder / "work" / MODELDISK})
+        root.run(
+            ["sh", "-e", "/mnt/lab/modules"],
+            "building modeldisk.ko",
+            cache.run_dir / "modules.log",
+            binds={"/mnt/lab": RECIPES, "/work": folder / "work" / MODELDISK},
+        )
         for module in (folder / "work" / MODELDISK).glob("*.ko"):
             shutil.copyfile(module, folder / module.name)
         remove_tree(folder / "work")
 
-    key = {"root": recipe("image"), "files": digest_files(source, names),
-           "script": (RECIPES / "modules").read_text()}
+    key = {
+        "root": recipe("image"),
+        "files": digest_files(source, names),
+        "script": (RECIPES / "modules").read_text(),
+    }
     return cache.artefact("modules", key, "model disk: building modeldisk.ko", build)
 
 
@@ -111,7 +135,12 @@ def _as_builder(root: Root, script: str, what: str, work: Path, log: Path) -> No
     """Run recipes/SCRIPT in /work of a root as the user builder, who owns /work for that time."""
     root.run(["chown", "-R", "builder:builder", "/work"], what, log, binds={"/work": work})
     try:
-        root.run(["sh", "-e", f"/mnt/lab/{script}"], what, log,
-                 binds={"/mnt/lab": RECIPES, "/work": work}, user="builder")
+        root.run(
+            ["sh", "-e", f"/mnt/lab/{script}"],
+            what,
+            log,
+            binds={"/mnt/lab": RECIPES, "/work": work},
+            user="builder",
+        )
     finally:
         run(namespaced(["chown", "-R", "0:0", str(work)]), what, log)

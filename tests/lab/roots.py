@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Debian 13 trees: making them with mmdebstrap, and running commands in them.
 
-A tree is described by two files in recipes/: NAME.packages (one package per line) and NAME.setup
-(a shell script run in it once). Both are part of its key, and nothing else is: the mirror is the
-host's business.
+A tree is described by recipes/NAME.packages, one package per line. That list is its key, and
+nothing else is: the mirror is the host's business, and what a tree needs beyond its packages is
+done to a copy of it, or in it at the time of use.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,6 +29,18 @@ DPKG_OPTIONS = (
     "path-exclude=/usr/share/locale/*",
 )
 
+# Everything is built and tested as the user builder, never as root. An initramfs of Debian's making
+# is never booted here; making it would cost ten seconds.
+HOOKS = {
+    "build": [
+        '--customize-hook=chroot "$1" useradd --create-home --uid 1000 --user-group builder',
+    ],
+    "image": [
+        '--essential-hook=mkdir -p "$1/etc/initramfs-tools"; '
+        'echo update_initramfs=no >"$1/etc/initramfs-tools/update-initramfs.conf"',
+    ],
+}
+
 
 def packages(name: str) -> list[str]:
     """The packages that recipes/NAME.packages lists."""
@@ -42,8 +53,8 @@ def recipe(name: str) -> dict[str, object]:
     return {
         "suite": SUITE,
         "packages": packages(name),
-        "setup": (RECIPES / f"{name}.setup").read_text(),
         "dpkg": DPKG_OPTIONS,
+        "hooks": HOOKS[name],
     }
 
 
@@ -64,40 +75,33 @@ class Root:
         check: bool = True,
         timeout_s: float | None = None,
     ) -> int:
-        """Run argv in the tree, in namespaces of its own; binds maps paths inside to host folders."""
-        mounts = [arg for inside, outside in (binds or {}).items() for arg in (inside, str(outside))]
+        """Run argv in the tree, in namespaces of its own; binds: paths inside to host folders."""
+        mounts = [
+            arg for inside, outside in (binds or {}).items() for arg in (inside, str(outside))
+        ]
         enter = ["sh", str(RECIPES / "enter"), str(self.path), user, *mounts, "--", *argv]
         return run(namespaced(enter), what, log, check=check, timeout_s=timeout_s)
 
 
 def bootstrapped(cache: Cache, name: str, what: str) -> Root:
     """The tree NAME from the cache, bootstrapped from the Debian archive if it is not there."""
-    log = cache.run_dir / f"{name}-root.log"
 
     def build(folder: Path) -> None:
-        _bootstrap(folder / "tree", packages(name), log)
-        setup = folder / "setup"
-        setup.mkdir()
-        shutil.copy(RECIPES / f"{name}.setup", setup / "setup")
-        Root(folder / "tree").run(
-            ["sh", "-e", "/mnt/setup"], f"{name} root: its setup", log, binds={"/mnt": setup}
-        )
-        shutil.rmtree(setup)
+        _bootstrap(folder / "tree", name, cache.run_dir / f"{name}-root.log")
 
-    kind = f"{name}-root"
-    return Root(cache.artefact(kind, recipe(name), f"{what}: {len(packages(name))} packages and what "
-                               "they need, from the Debian archive", build) / "tree")
+    what += f": {len(packages(name))} packages and what they need, from the Debian archive"
+    return Root(cache.artefact(f"{name}-root", recipe(name), what, build) / "tree")
 
 
-def _bootstrap(tree: Path, names: list[str], log: Path) -> None:
+def _bootstrap(tree: Path, name: str, log: Path) -> None:
     """mmdebstrap in root mode: a user is root of the user namespace it runs in."""
     if any(c in str(tree) for c in ' "\\'):
-        raise LabError(f"mmdebstrap cannot work below {tree}: choose a --cache without blanks or quotes")
-    command = ["mmdebstrap", "--mode=root", "--variant=minbase", "--include=" + ",".join(names)]
+        raise LabError(
+            f"mmdebstrap cannot work below {tree}: choose a --cache without blanks or quotes"
+        )
+    command = ["mmdebstrap", "--mode=root", "--variant=minbase", *HOOKS[name]]
+    command += ["--include=" + ",".join(packages(name))]
     command += [f"--dpkgopt={option}" for option in DPKG_OPTIONS]
     command += [f"--aptopt={option}" for option in host.apt_options()]
-    # An initramfs of Debian's making is never booted here; making it would cost ten seconds.
-    command += ["--essential-hook=mkdir -p \"$1/etc/initramfs-tools\"; "
-                "echo update_initramfs=no > \"$1/etc/initramfs-tools/update-initramfs.conf\""]
     command += [SUITE, str(tree), *host.mirrors(SUITE)]
-    run(namespaced(command), f"mmdebstrap for {tree.parent.parent.name}", log)
+    run(namespaced(command), f"mmdebstrap of the {name} root", log)
