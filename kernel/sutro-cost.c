@@ -56,15 +56,16 @@
 #define SUTRO_WINDOW_SLOW_NR	8
 #define SUTRO_WINDOW_SLOW_NS	(50 * 1000 * 1000ULL)
 
-/* Slow devices: one request, and only one measure of it. */
+/* Weight of the newest sample in a mean: 1 / 16. */
 #define SUTRO_GAP_SHIFT		4
-#define SUTRO_LATENCY_SHIFT	6
+#define SUTRO_LATENCY_SHIFT	4
 
 /*
  * Device time in flight that keeps a device busy without taking the choice away
- * from the elevator: as long as its queue takes to answer, twice over for what
- * is on the way in and out, and no less than 4 ms, so that a late interrupt or
- * a slow CPU does not leave it idle.
+ * from the elevator.  A saturated device completes in a latency's time as much
+ * work as it has in flight (Little's law): twice the latency that requests have
+ * when few are there, and no less than 4 ms, so that a late interrupt or a slow
+ * CPU does not leave it idle.
  */
 #define SUTRO_DEPTH_NS		(4 * 1000 * 1000ULL)
 
@@ -165,6 +166,17 @@ static u64 sutro_gap_complete(struct sutro_device *device,
 	return cost_ns;
 }
 
+/* How long does a request take that hardly waits for others? */
+static void sutro_latency_learn(struct sutro_device *device, u64 latency_ns)
+{
+	s64 delta = latency_ns - device->latency_ns;
+
+	if (device->latency_ns)
+		device->latency_ns += delta >> SUTRO_LATENCY_SHIFT;
+	else
+		device->latency_ns = latency_ns;
+}
+
 /* Bring the table in line with the time that a busy window took. */
 static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 {
@@ -204,16 +216,9 @@ static u64 sutro_window_complete(struct sutro_device *device,
 {
 	u64 cost_ns16 = sutro_cost_ns16(&device->costs, false, sample->class);
 	u64 elapsed_ns = sample->now_ns - device->window.start_ns;
-	u64 latency_ns = sample->now_ns - sample->start_ns;
 
-	if (sample->shallow) {
-		if (!device->latency_ns || latency_ns < device->latency_ns)
-			device->latency_ns = latency_ns;
-		else
-			device->latency_ns +=
-				(latency_ns - device->latency_ns) >>
-				SUTRO_LATENCY_SHIFT;
-	}
+	if (sample->shallow)
+		sutro_latency_learn(device, sample->now_ns - sample->start_ns);
 
 	if (device->unsaturated || !device->window.start_ns) {
 		sutro_window_restart(device, sample->now_ns);
