@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <getopt.h>
+#include <stdio.h>
+
+#include "bus.h"
+#include "manager.h"
+
+static const char help[] =
+	"sutrod [OPTION...]\n"
+	"\n"
+	"Makes the weights of systemd units hold on the disks under any device.\n"
+	"\n"
+	"  --dry-run          compute and log, write nothing\n"
+	"  --debug            log everything\n"
+	"  --root=DIR         serve the machine described below DIR (for tests)\n"
+	"  --bus-introspect   print the D-Bus interface and exit\n"
+	"  --version          print the version and exit\n"
+	"  --help             print this and exit\n"
+	"\n"
+	"See sutrod(8).\n";
+
+static int introspect(void)
+{
+	_cleanup_free_ char *xml = NULL;
+	int r = bus_introspect(&xml);
+
+	if (r < 0)
+		return log_error_errno(r, "Cannot introspect: %m");
+	fputs(xml, stdout);
+	return 0;
+}
+
+static int run(const char *root, bool dry_run)
+{
+	_cleanup_(manager_freep) struct manager *m = NULL;
+	_cleanup_free_ char *real = NULL;
+	int r;
+
+	if (*root) {
+		real = realpath(root, NULL);
+		if (!real)
+			return log_error_errno(errno, "--root=%s: %m", root);
+	}
+	r = manager_new(real ?: "", dry_run, &m);
+	return r < 0 ? r : manager_run(m);
+}
+
+int main(int argc, char *argv[])
+{
+	enum { ROOT = 256, DRY_RUN, DEBUG, INTROSPECT, VERSION, HELP };
+	static const struct option options[] = {
+		{ "root", required_argument, NULL, ROOT },
+		{ "dry-run", no_argument, NULL, DRY_RUN },
+		{ "debug", no_argument, NULL, DEBUG },
+		{ "bus-introspect", no_argument, NULL, INTROSPECT },
+		{ "version", no_argument, NULL, VERSION },
+		{ "help", no_argument, NULL, HELP },
+		{},
+	};
+	const char *root = "";
+	bool dry_run = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		switch (c) {
+		case ROOT:
+			root = optarg;
+			break;
+		case DRY_RUN:
+			dry_run = true;
+			break;
+		case DEBUG:
+			log_set_max_level(LOG_DEBUG);
+			break;
+		case INTROSPECT:
+			return introspect() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+		case VERSION:
+			puts("sutrod " SUTRO_VERSION);
+			return EXIT_SUCCESS;
+		case HELP:
+			fputs(help, stdout);
+			return EXIT_SUCCESS;
+		default:
+			return EXIT_FAILURE;
+		}
+	}
+	if (optind < argc) {
+		log_error("sutrod takes no argument \"%s\"; see --help.",
+			  argv[optind]);
+		return EXIT_FAILURE;
+	}
+	return run(root, dry_run) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

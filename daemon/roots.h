@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_ROOTS_H
+#define SUTRO_ROOTS_H
+
+#include <stdbool.h>
+
+/**
+ * struct roots - where the daemon finds the machine
+ * @prefix: "" for this machine; a directory that holds a fake one in tests
+ * @sysfs: PREFIX/sys
+ * @cgroup: PREFIX/sys/fs/cgroup, or NULL: libcgroup finds the mount
+ * @run: PREFIX/run/sutro, what survives a restart of the daemon
+ * @mountinfo: PREFIX/proc/self/mountinfo
+ * @conf: PREFIX/etc/sutro/sutrod.conf
+ * @conf_dirs: directories of drop-ins, the first wins where names are equal
+ *
+ * Nothing else in the daemon names an absolute path.
+ */
+struct roots {
+	char *prefix;
+	char *sysfs;
+	char *cgroup;
+	char *run;
+	char *mountinfo;
+	char *conf;
+	char **conf_dirs;
+};
+
+/**
+ * roots_init() - fill @r for a machine below @prefix
+ * @prefix: "" for the real one
+ */
+int roots_init(struct roots *r, const char *prefix);
+void roots_done(struct roots *r);
+
+/** roots_are_real() - is it this machine, with udev, device nodes and mounts? */
+bool roots_are_real(const struct roots *r);
+
+#endif

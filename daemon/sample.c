@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What each cgroup used of each leaf.
+ *
+ * A sutro leaf counts device time in io.sutro.stat, for each cgroup alone. On other
+ * leaves io.stat is all there is: bytes, no time, and a cgroup's counters include
+ * those below it. A share there is a share of the bytes.
+ *
+ * Entitlement, for db in this tree on one leaf, with backup idle:
+ *
+ *	/ --- system.slice 100 --- db 300            3/4 * 100/(100+100) = 0.375
+ *	  |                   `--- web 100
+ *	  |                   `--- backup 500 (idle)
+ *	  `-- user.slice 100 --- ...
+ *
+ * at each level the weight over the sum of those that were active in the interval,
+ * the one that is asked about included. A cgroup without files of the io
+ * controller is served as part of the nearest one above that has them.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "sample.h"
+
+/* The interval is a second; a timer may be late, and a short interval says little. */
+#define INTERVAL_MIN_USEC 500000U
+#define INTERVAL_MAX_USEC 3000000U
+#define AGE_MAX_USEC 1500000U
+
+struct counters {
+	dev_t devno;
+	uint64_t time_ns;
+	uint64_t rbytes;
+	uint64_t wbytes;
+	uint64_t queued;
+};
+
+struct reading {
+	struct counters *l;
+	size_t n;
+};
+
+/**
+ * struct sample - the last two readings of a cgroup
+ * @n: readings taken, 0..2
+ */
+struct sample {
+	struct reading now;
+	struct reading before;
+	unsigned int n;
+	bool has_files;
+};
+
+struct sample *sample_free(struct sample *s)
+{
+	if (!s)
+		return NULL;
+	free(s->now.l);
+	free(s->before.l);
+	free(s);
+	return NULL;
+}
+
+/* "8:16 time_ns=1 rbytes=2 wbytes=3 ... queued=4": keys in any order. */
+static int parse_line(struct reading *r, const struct topology *t, bool sutro,
+		      char *line)
+{
+	struct counters c = {}, *grown;
+	const struct {
+		const char *key;
+		uint64_t *value;
+	} keys[] = {
+		{ "time_ns=", &c.time_ns },
+		{ "rbytes=", &c.rbytes },
+		{ "wbytes=", &c.wbytes },
+		{ "queued=", &c.queued },
+	};
+	const struct device *d;
+	char *save = NULL, *word = strtok_r(line, " ", &save);
+
+	if (!word || parse_devno(word, &c.devno) < 0)
+		return 0;
+	d = topology_by_devno(t, c.devno);
+	if (!d || !d->leaf ||
+	    sutro != (d->scheduler && streq(d->scheduler, "sutro")))
+		return 0;
+	while ((word = strtok_r(NULL, " ", &save)))
+		for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+			const char *v = startswith(word, keys[i].key);
+
+			if (v)
+				parse_u64(v, keys[i].value);
+		}
+	grown = reallocarray(r->l, r->n + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	r->l = grown;
+	grown[r->n++] = c;
+	return 0;
+}
+
+static int read_file(struct cgroup *c, const struct topology *t,
+		     struct reading *r, const char *file, bool sutro)
+{
+	_cleanup_free_ char *text = NULL;
+	char *save = NULL;
+	int err;
+
+	err = cgroup_read(c, file, &text);
+	if (err)
+		return err;
+	for (char *line = strtok_r(text, "\n", &save); line && !err;
+	     line = strtok_r(NULL, "\n", &save))
+		err = parse_line(r, t, sutro, line);
+	return err;
+}
+
+static int sample_cgroup(struct cgroup *c, const struct topology *t,
+			 bool any_sutro, bool any_other)
+{
+	struct reading r = {};
+	bool has_files = false;
+	int err = 0;
+
+	if (!c->sample)
+		c->sample = calloc(1, sizeof(*c->sample));
+	if (!c->sample)
+		return -ENOMEM;
+	if (any_sutro) {
+		err = read_file(c, t, &r, "io.sutro.stat", true);
+		has_files = !err;
+	}
+	if (any_other && err != -ENOMEM) {
+		err = read_file(c, t, &r, "io.stat", false);
+		has_files |= !err;
+	}
+	if (err == -ENOMEM) {
+		free(r.l);
+		return err;
+	}
+	free(c->sample->before.l);
+	c->sample->before = c->sample->now;
+	c->sample->now = r;
+	c->sample->has_files = has_files;
+	if (c->sample->n < 2)
+		c->sample->n++;
+	return 0;
+}
+
+int sampler_take(struct sampler *s, struct cgroup *root,
+		 const struct topology *t, uint64_t now_usec)
+{
+	bool any_sutro = false, any_other = false;
+
+	for (size_t i = 0; i < t->n_devices; i++) {
+		const struct device *d = t->devices[i];
+
+		if (!d->leaf)
+			continue;
+		if (d->scheduler && streq(d->scheduler, "sutro"))
+			any_sutro = true;
+		else
+			any_other = true;
+	}
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
+		int err = sample_cgroup(c, t, any_sutro, any_other);
+
+		if (err)
+			return err;
+	}
+	s->before_usec = s->now_usec;
+	s->now_usec = now_usec;
+	return 0;
+}
+
+bool sampler_is_fresh(const struct sampler *s, uint64_t now_usec)
+{
+	uint64_t interval = s->now_usec - s->before_usec;
+
+	return s->before_usec && interval >= INTERVAL_MIN_USEC &&
+	       interval <= INTERVAL_MAX_USEC &&
+	       now_usec - s->now_usec <= AGE_MAX_USEC;
+}
+
+static const struct counters *find(const struct reading *r, dev_t devno)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->l[i].devno == devno)
+			return &r->l[i];
+	return NULL;
+}
+
+/* A counter that went back was reset (the scheduler was switched): start over. */
+static uint64_t since(uint64_t now, uint64_t before)
+{
+	return now >= before ? now - before : now;
+}
+
+static struct usage own_usage(const struct cgroup *c, const struct device *leaf)
+{
+	static const struct counters none;
+	const struct counters *now, *before;
+	struct usage u = {};
+
+	if (!c->sample || c->sample->n < 2)
+		return u;
+	now = find(&c->sample->now, leaf->devno);
+	if (!now)
+		return u;
+	before = find(&c->sample->before, leaf->devno) ?: &none;
+	u.time_ns = since(now->time_ns, before->time_ns);
+	u.rbytes = since(now->rbytes, before->rbytes);
+	u.wbytes = since(now->wbytes, before->wbytes);
+	u.active = u.time_ns || u.rbytes || u.wbytes || now->queued;
+	return u;
+}
+
+struct usage sample_usage(const struct cgroup *top, const struct device *leaf)
+{
+	struct usage sum = own_usage(top, leaf);
+	struct cgroup *c = (struct cgroup *)top;
+
+	/* io.stat has what is below in it, but for the root of a cgroup whose
+	 * children do without the controller nothing is there to add either.
+	 */
+	if (!leaf->scheduler || !streq(leaf->scheduler, "sutro"))
+		return sum;
+	while ((c = cgroup_next(top, c))) {
+		struct usage u = own_usage(c, leaf);
+
+		sum.time_ns += u.time_ns;
+		sum.rbytes += u.rbytes;
+		sum.wbytes += u.wbytes;
+		sum.active |= u.active;
+	}
+	return sum;
+}
+
+static const struct cgroup *root_of(const struct cgroup *c)
+{
+	while (c->parent)
+		c = c->parent;
+	return c;
+}
+
+double sample_got(const struct cgroup *c, const struct device *leaf)
+{
+	struct usage all = sample_usage(root_of(c), leaf);
+	struct usage mine = sample_usage(c, leaf);
+
+	if (all.time_ns)
+		return (double)mine.time_ns / all.time_ns;
+	if (all.rbytes + all.wbytes)
+		return (double)(mine.rbytes + mine.wbytes) /
+		       (all.rbytes + all.wbytes);
+	return 0;
+}
+
+double sample_hweight(const struct cgroup *c, const struct device *leaf)
+{
+	double share = 1;
+
+	while (c->parent && !(c->sample && c->sample->has_files))
+		c = c->parent;
+	for (; c->parent; c = c->parent) {
+		const struct cgroup *s;
+		uint64_t sum = 0;
+
+		TAILQ_FOREACH(s, &c->parent->children, siblings)
+			if (s == c || sample_usage(s, leaf).active)
+				sum += policy_weight(&s->policy, leaf).weight;
+		share *= (double)policy_weight(&c->policy, leaf).weight / sum;
+	}
+	return share;
+}

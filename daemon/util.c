@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/sysmacros.h>
+
+#include "util.h"
+
+/* sysfs and cgroup files are small; io.stat of a host with many disks is the
+ * largest. What is larger than this is no file of ours.
+ */
+#define FILE_MAX_BYTES (4U * 1024 * 1024)
+
+static int log_max_level = LOG_INFO;
+
+bool endswith(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), m = strlen(suffix);
+
+	return n > m && streq(s + n - m, suffix);
+}
+
+size_t strv_length(char *const *l)
+{
+	size_t n = 0;
+
+	while (l && l[n])
+		n++;
+	return n;
+}
+
+bool strv_contains(char *const *l, const char *s)
+{
+	for (; l && *l; l++)
+		if (streq(*l, s))
+			return true;
+	return false;
+}
+
+int strv_add(char ***l, const char *s)
+{
+	size_t n = strv_length(*l);
+	char **grown, *copy = strdup(s);
+
+	if (!copy)
+		return -ENOMEM;
+	grown = reallocarray(*l, n + 2, sizeof(char *));
+	if (!grown) {
+		free(copy);
+		return -ENOMEM;
+	}
+	grown[n] = copy;
+	grown[n + 1] = NULL;
+	*l = grown;
+	return 0;
+}
+
+void strv_free(char **l)
+{
+	for (char **s = l; s && *s; s++)
+		free(*s);
+	free(l);
+}
+
+int text_add(struct text *t, const char *format, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vsnprintf(NULL, 0, format, ap);
+	va_end(ap);
+	if (n < 0)
+		return -EINVAL;
+	if (t->length + n + 1 > t->size) {
+		size_t size = (t->length + n + 1) * 2;
+		char *p = realloc(t->p, size);
+
+		if (!p)
+			return -ENOMEM;
+		t->p = p;
+		t->size = size;
+	}
+	va_start(ap, format);
+	vsnprintf(t->p + t->length, n + 1, format, ap);
+	va_end(ap);
+	t->length += n;
+	return 0;
+}
+
+char *asprintf_or_null(const char *format, ...)
+{
+	va_list ap;
+	char *s;
+	int n;
+
+	va_start(ap, format);
+	n = vasprintf(&s, format, ap);
+	va_end(ap);
+	return n < 0 ? NULL : s;
+}
+
+int read_file_at(int dirfd, const char *path, char **ret)
+{
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : read_fd(fd, ret);
+}
+
+int read_fd(int fd, char **ret)
+{
+	_cleanup_free_ char *buffer = NULL;
+	size_t size = 0, length = 0;
+
+	for (;;) {
+		ssize_t n;
+
+		if (length + 1 >= size) {
+			char *p;
+
+			size = size ? size * 4 : 4096;
+			if (size > FILE_MAX_BYTES)
+				return -EFBIG;
+			p = realloc(buffer, size);
+			if (!p)
+				return -ENOMEM;
+			buffer = p;
+		}
+		n = read(fd, buffer + length, size - length - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		length += n;
+	}
+	while (length > 0 && buffer[length - 1] == '\n')
+		length--;
+	buffer[length] = '\0';
+	*ret = TAKE_PTR(buffer);
+	return 0;
+}
+
+int parse_u64(const char *s, uint64_t *ret)
+{
+	unsigned long long v;
+	char *end;
+
+	if (*s < '0' || *s > '9')
+		return -EINVAL;
+	errno = 0;
+	v = strtoull(s, &end, 10);
+	if (errno)
+		return -errno;
+	if (*end)
+		return -EINVAL;
+	*ret = v;
+	return 0;
+}
+
+int parse_devno(const char *s, dev_t *ret)
+{
+	unsigned int major_number, minor_number;
+	int n = 0;
+
+	if (sscanf(s, "%u:%u%n", &major_number, &minor_number, &n) != 2 || s[n])
+		return -EINVAL;
+	*ret = makedev(major_number, minor_number);
+	return 0;
+}
+
+void log_set_max_level(int level)
+{
+	log_max_level = level;
+}
+
+int log_write(int level, int error, const char *format, ...)
+{
+	_cleanup_free_ char *message = NULL;
+	va_list ap;
+	int n;
+
+	error = abs(error);
+	if (level <= log_max_level) {
+		errno = error;
+		va_start(ap, format);
+		n = vasprintf(&message, format, ap);
+		va_end(ap);
+		if (n < 0)
+			message = NULL;
+		/* journald takes the priority off; a terminal shows none. */
+		if (getenv("JOURNAL_STREAM"))
+			fprintf(stderr, "<%d>%s\n", level, message ?: format);
+		else
+			fprintf(stderr, "%s\n", message ?: format);
+	}
+	return -error;
+}

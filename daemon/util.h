@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_UTIL_H
+#define SUTRO_UTIL_H
+
+/*
+ * The few helpers every file of the daemon uses: cleanup on scope exit, string
+ * lists, whole-file reading, the log.
+ *
+ * Errors are negative errno. A ret_ argument is not touched on failure.
+ */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#define _cleanup_(f) __attribute__((cleanup(f)))
+#define _printf_(a, b) __attribute__((format(printf, a, b)))
+
+#define DEFINE_CLEANUP(type, func)          \
+	static inline void func##p(type *p) \
+	{                                   \
+		if (*p)                     \
+			func(*p);           \
+	}                                   \
+	struct cleanup_needs_a_semicolon
+
+static inline void freep(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void closep(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+#define _cleanup_free_ _cleanup_(freep)
+#define _cleanup_close_ _cleanup_(closep)
+
+#define TAKE_PTR(p)                     \
+	({                              \
+		__typeof__(p) _p = (p); \
+		(p) = NULL;             \
+		_p;                     \
+	})
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static inline bool streq(const char *a, const char *b)
+{
+	return strcmp(a, b) == 0;
+}
+
+/** startswith() - the rest of @s after @prefix, or NULL */
+static inline const char *startswith(const char *s, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return strncmp(s, prefix, n) == 0 ? s + n : NULL;
+}
+
+/** endswith() - does @s end in @suffix and have something before it? */
+bool endswith(const char *s, const char *suffix);
+
+/* NULL-terminated lists of strings; NULL is the empty list. */
+size_t strv_length(char *const *l);
+bool strv_contains(char *const *l, const char *s);
+int strv_add(char ***l, const char *s);
+void strv_free(char **l);
+DEFINE_CLEANUP(char **, strv_free);
+#define _cleanup_strv_ _cleanup_(strv_freep)
+
+/** struct text - a growing string; @p is NULL until something was added */
+struct text {
+	char *p;
+	size_t size;
+	size_t length;
+};
+
+int text_add(struct text *t, const char *format, ...) _printf_(2, 3);
+static inline void text_freep(struct text *t)
+{
+	free(t->p);
+}
+
+/** asprintf_or_null() - asprintf that returns the string, NULL without memory */
+char *asprintf_or_null(const char *format, ...) _printf_(1, 2);
+
+/**
+ * read_file_at() - a whole small file as a string
+ * @dirfd: as in openat(2)
+ * @ret: the content without trailing newlines, to be freed
+ */
+int read_file_at(int dirfd, const char *path, char **ret);
+int read_fd(int fd, char **ret);
+
+/** parse_u64() - all of @s is a decimal number (no sign, no blanks) */
+int parse_u64(const char *s, uint64_t *ret);
+
+/** parse_devno() - "8:16" */
+int parse_devno(const char *s, dev_t *ret);
+
+#define WEIGHT_MIN 1U
+#define WEIGHT_MAX 10000U
+#define WEIGHT_DEFAULT 100U
+
+static inline bool weight_is_valid(uint64_t w)
+{
+	return w >= WEIGHT_MIN && w <= WEIGHT_MAX;
+}
+
+/* The log goes to standard error with journal priorities; see sd-daemon(3). */
+void log_set_max_level(int level);
+int log_write(int level, int error, const char *format, ...) _printf_(3, 4);
+
+#define log_debug(...) log_write(LOG_DEBUG, 0, __VA_ARGS__)
+#define log_info(...) log_write(LOG_INFO, 0, __VA_ARGS__)
+#define log_notice(...) log_write(LOG_NOTICE, 0, __VA_ARGS__)
+#define log_warning(...) log_write(LOG_WARNING, 0, __VA_ARGS__)
+#define log_error(...) log_write(LOG_ERR, 0, __VA_ARGS__)
+/* With an errno value: %m in the format is its text; returns -error. */
+#define log_debug_errno(e, ...) log_write(LOG_DEBUG, e, __VA_ARGS__)
+#define log_warning_errno(e, ...) log_write(LOG_WARNING, e, __VA_ARGS__)
+#define log_error_errno(e, ...) log_write(LOG_ERR, e, __VA_ARGS__)
+#define log_oom() log_write(LOG_ERR, ENOMEM, "Out of memory.")
+
+#endif
