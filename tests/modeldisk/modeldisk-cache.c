@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * modeldisk: the volatile write cache
+ *
+ * With cache_kb a write is answered when the cache has its data, at the speed
+ * of the interface, and reaches the medium later (destage). The destage uses
+ * the same actuator or channels as everything else.
+ *
+ *   1. A write that fits takes room at once and gives it back when the medium
+ *	has the data. One that does not fit now waits, in order of arrival. One
+ *	larger than the whole cache, or with FUA, goes to the medium directly.
+ *   2. The medium serves the host first. It destages when the host has nothing
+ *	for it, and on equal terms with the host when the cache is urgent: 3/4
+ *	full, or a write or a flush waits for it.
+ *   3. drain_kbps, if not 0, is the pace of the destage: no operation begins
+ *	earlier than the one before it + the size of that / drain_kbps.
+ *   4. A flush is answered when all that the cache had taken before it is on
+ *	the medium.
+ *   5. The device time of a destage is charged to the cgroup that wrote: on an
+ *	hdd when it happens, on flash, where the charge is a formula, with the
+ *	write (modeldisk-flash.c).
+ *
+ * Example: cache_kb=1024, an hdd that destages 2 MB/s of random 4 KiB writes. A
+ * burst of 256 writes is answered in 0.03 + 256 * 0.007 = 1.8 ms. The 257th
+ * waits about 2 ms, and so on: after the burst writes run at the speed of the
+ * medium.
+ *
+ * Not modelled: reads are not served from the cache, and a block written twice
+ * is destaged twice.
+ */
+#include "modeldisk.h"
+
+/**
+ * mdisk_cache_init - an empty cache
+ * @cache: the cache
+ */
+void mdisk_cache_init(struct mdisk_cache *cache)
+{
+	INIT_LIST_HEAD(&cache->dirty);
+	INIT_LIST_HEAD(&cache->destage);
+	INIT_LIST_HEAD(&cache->waiting);
+	INIT_LIST_HEAD(&cache->flushing);
+	cache->used_bytes = 0;
+	cache->pace_ns = 0;
+	cache->next_seq = 0;
+}
+
+/**
+ * mdisk_cache_drop - forget what was not destaged
+ * @disk: a disk that goes offline: no request is left and the timer is off
+ *
+ * The data themselves are safe in the store.
+ */
+void mdisk_cache_drop(struct mdisk *disk)
+{
+	struct mdisk_op *op, *next;
+
+	spin_lock_irq(&disk->lock);
+	list_for_each_entry_safe(op, next, &disk->cache.dirty, dirty)
+		mdisk_op_free(disk, op);
+	mdisk_cache_init(&disk->cache);
+	spin_unlock_irq(&disk->lock);
+}
+
+static u64 mdisk_cache_bytes(struct mdisk *disk)
+{
+	return (u64)disk->num.cache_kb << 10;
+}
+
+static u64 mdisk_cmd_bytes(struct mdisk_cmd *cmd)
+{
+	return blk_rq_bytes(blk_mq_rq_from_pdu(cmd));
+}
+
+static bool mdisk_cache_has_room(struct mdisk *disk, struct mdisk_cmd *cmd)
+{
+	return disk->cache.used_bytes + mdisk_cmd_bytes(cmd) <=
+	       mdisk_cache_bytes(disk);
+}
+
+/**
+ * mdisk_cache_offer - may the cache have this write?
+ * @disk: the disk
+ * @cmd: a write command
+ * @fua: it must be on the medium before it is answered
+ *
+ * Return: what happens to the command
+ */
+enum mdisk_cache_verdict mdisk_cache_offer(struct mdisk *disk,
+					   struct mdisk_cmd *cmd, bool fua)
+{
+	struct mdisk_cache *cache = &disk->cache;
+	struct mdisk_op *op;
+
+	if (fua || mdisk_cmd_bytes(cmd) > mdisk_cache_bytes(disk))
+		return MDISK_CACHE_THROUGH;
+	if (!list_empty(&cache->waiting) || !mdisk_cache_has_room(disk, cmd)) {
+		list_add_tail(&cmd->node, &cache->waiting);
+		return MDISK_CACHE_FULL;
+	}
+	cache->used_bytes += mdisk_cmd_bytes(cmd);
+	list_for_each_entry(op, &cmd->ops, node) {
+		op->seq = cache->next_seq++;
+		list_add_tail(&op->dirty, &cache->dirty);
+	}
+	return MDISK_CACHE_TAKEN;
+}
+
+/**
+ * mdisk_cache_admit - writes that waited for room and now have it go on
+ * @disk: the disk
+ * @now_ns: model time
+ */
+void mdisk_cache_admit(struct mdisk *disk, u64 now_ns)
+{
+	LIST_HEAD(waiting);
+	struct mdisk_cmd *cmd;
+
+	list_splice_init(&disk->cache.waiting, &waiting);
+	while ((cmd = list_first_entry_or_null(&waiting, struct mdisk_cmd,
+					       node))) {
+		if (!mdisk_cache_has_room(disk, cmd) &&
+		    mdisk_cmd_bytes(cmd) <= mdisk_cache_bytes(disk))
+			break;
+		list_del(&cmd->node);
+		mdisk_submit(disk, cmd, now_ns);
+	}
+	list_splice(&waiting, &disk->cache.waiting);
+}
+
+/**
+ * mdisk_cache_stored - the data of a cached operation have arrived
+ * @disk: the disk
+ * @op: the operation, on no list but the cache's
+ * @now_ns: model time
+ */
+void mdisk_cache_stored(struct mdisk *disk, struct mdisk_op *op, u64 now_ns)
+{
+	op->arrival_ns = now_ns;
+	list_add_tail(&op->node, &disk->cache.destage);
+	mdisk_op_done(disk, op, now_ns);
+}
+
+/**
+ * mdisk_cache_urgent - must the medium destage although the host wants it?
+ * @disk: the disk
+ *
+ * Return: true if so
+ */
+bool mdisk_cache_urgent(struct mdisk *disk)
+{
+	struct mdisk_cache *cache = &disk->cache;
+
+	return !list_empty(&cache->waiting) || !list_empty(&cache->flushing) ||
+	       cache->used_bytes * 4 > mdisk_cache_bytes(disk) * 3;
+}
+
+/**
+ * mdisk_cache_next_ns - when the next destage may begin
+ * @disk: the disk
+ *
+ * Return: model time, which may have passed; MDISK_NEVER_NS when there is nothing to destage
+ */
+u64 mdisk_cache_next_ns(struct mdisk *disk)
+{
+	struct mdisk_cache *cache = &disk->cache;
+
+	if (list_empty(&cache->destage))
+		return MDISK_NEVER_NS;
+	return max(cache->pace_ns,
+		   list_first_entry(&cache->destage, struct mdisk_op, node)
+			   ->arrival_ns);
+}
+
+/**
+ * mdisk_cache_take - the medium begins to destage
+ * @disk: the disk
+ * @op: one of the destage list; it is removed from there
+ * @now_ns: model time
+ */
+void mdisk_cache_take(struct mdisk *disk, struct mdisk_op *op, u64 now_ns)
+{
+	struct mdisk_cache *cache = &disk->cache;
+
+	list_del(&op->node);
+	if (disk->num.drain_kbps)
+		cache->pace_ns =
+			max(cache->pace_ns, now_ns) +
+			mdisk_transfer_ns(op->bytes, disk->num.drain_kbps);
+}
+
+static void mdisk_cache_answer_flushes(struct mdisk *disk, u64 now_ns)
+{
+	struct mdisk_cache *cache = &disk->cache;
+	struct mdisk_op *oldest =
+		list_first_entry_or_null(&cache->dirty, struct mdisk_op, dirty);
+	struct mdisk_cmd *cmd, *next;
+
+	list_for_each_entry_safe(cmd, next, &cache->flushing, node) {
+		if (oldest && oldest->seq < cmd->flush_seq)
+			break;
+		list_del(&cmd->node);
+		mdisk_cmd_done(disk, cmd, now_ns);
+	}
+}
+
+/**
+ * mdisk_cache_cleaned - the medium has destaged
+ * @disk: the disk
+ * @op: the operation; it is freed
+ * @now_ns: model time
+ */
+void mdisk_cache_cleaned(struct mdisk *disk, struct mdisk_op *op, u64 now_ns)
+{
+	disk->cache.used_bytes -= op->bytes;
+	list_del(&op->dirty);
+	mdisk_op_free(disk, op);
+	mdisk_cache_answer_flushes(disk, now_ns);
+	mdisk_cache_admit(disk, now_ns);
+}
+
+/**
+ * mdisk_cache_flush - a flush command has arrived
+ * @disk: the disk
+ * @cmd: the command
+ * @now_ns: model time
+ */
+void mdisk_cache_flush(struct mdisk *disk, struct mdisk_cmd *cmd, u64 now_ns)
+{
+	cmd->flush_seq = disk->cache.next_seq;
+	list_add_tail(&cmd->node, &disk->cache.flushing);
+	mdisk_cache_answer_flushes(disk, now_ns);
+}

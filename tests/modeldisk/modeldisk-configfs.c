@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * modeldisk: a directory per disk, a file per number
+ *
+ *	mkdir /sys/kernel/config/modeldisk/slow
+ *	echo hdd > .../slow/kind		loads the defaults of the kind
+ *	echo 5400 > .../slow/rpm		changes one
+ *	echo 1 > .../slow/online		/dev/slow appears
+ *	echo 300 > .../slow/seek_min_us	the next seek is quicker
+ *	echo 0 > .../slow/online		it goes; the data stay
+ *	rmdir /sys/kernel/config/modeldisk/slow
+ *
+ * A number that the kind does not have is -EINVAL, one that is out of range
+ * -ERANGE, one that cannot change while the disk is online (size, depth,
+ * queues, seed, kind) -EBUSY; nothing is changed then.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string_helpers.h>
+
+#include "modeldisk.h"
+
+#define HDD BIT(MDISK_HDD)
+#define FLASH (BIT(MDISK_SSD) | BIT(MDISK_NVME))
+#define ANY (HDD | FLASH)
+
+/* 1 TiB: keeps sector * 10^9 within 64 bits (modeldisk-hdd.c) */
+#define MAX_SIZE_MB (1024 * 1024)
+/* 100 GB/s and ten minutes: beyond any disk, within the arithmetic */
+#define MAX_KBPS 100000000
+#define MAX_US 600000000
+
+static const char *const mdisk_kind_names[MDISK_KINDS] = {
+	[MDISK_HDD] = "hdd",
+	[MDISK_SSD] = "ssd",
+	[MDISK_NVME] = "nvme",
+};
+
+static const char *const mdisk_order_names[] = {
+	[MDISK_FIFO] = "fifo",
+	[MDISK_SPTF] = "sptf",
+};
+
+/*
+ * hdd     a 7200 rpm drive with 150 MB/s ssd      a SATA drive: bound by the
+ * bus, but for 4 KiB writes by the channels nvme       1024 deep, so that all
+ * channels have work and the rate measured at full
+ *	depth is the formula's
+ */
+static const struct mdisk_numbers mdisk_defaults[MDISK_KINDS] = {
+	[MDISK_HDD] = {
+		.rpm = 7200,
+		.seek_min_us = 500,
+		.seek_max_us = 10500,
+		.bandwidth_kbps = 150000,
+		.overhead_us = 30,
+		.order = MDISK_SPTF,
+		.age_limit_ms = 1000,
+		.readahead_kb = 2048,
+		.bus_kbps = 540000,
+		.queue_depth = 32,
+		.hw_queues = 1,
+	},
+	[MDISK_SSD] = {
+		.channels = 16,
+		.read_us = 80,
+		.write_us = 200,
+		.bus_kbps = 540000,
+		.queue_depth = 32,
+		.hw_queues = 1,
+	},
+	[MDISK_NVME] = {
+		.channels = 32,
+		.read_us = 70,
+		.write_us = 200,
+		.bus_kbps = 3400000,
+		.queue_depth = 512,
+		.hw_queues = 2,
+	},
+};
+
+#define DEFAULT_SIZE_MB 1024
+#define DEFAULT_SEED 1
+
+static struct mdisk *to_mdisk(struct config_item *item)
+{
+	return container_of(item, struct mdisk, item);
+}
+
+/**
+ * struct mdisk_number - a number that can be written
+ * @offset: of a u32 in struct mdisk_numbers
+ * @kinds: those that have it
+ * @min: smallest value
+ * @max: largest
+ * @offline: can only change while the disk is offline
+ */
+struct mdisk_number {
+	size_t offset;
+	u32 kinds;
+	u32 min;
+	u32 max;
+	bool offline;
+};
+
+static u32 *mdisk_number_of(struct mdisk_numbers *num,
+			    const struct mdisk_number *number)
+{
+	return (u32 *)((void *)num + number->offset);
+}
+
+/* Takes *new into use, with the past computed by the old numbers. Context: config mutex held. */
+static int mdisk_numbers_set(struct mdisk *disk,
+			     const struct mdisk_numbers *new)
+{
+	bool cache_changes = !disk->num.cache_kb != !new->cache_kb;
+	unsigned long flags;
+	LIST_HEAD(done);
+	u64 now_ns;
+
+	if (!disk->gendisk) {
+		disk->num = *new;
+		return 0;
+	}
+	spin_lock_irqsave(&disk->lock, flags);
+	now_ns = mdisk_run(disk, &done);
+	disk->num = *new;
+	mdisk_cache_admit(disk, now_ns);
+	mdisk_run(disk, &done);
+	spin_unlock_irqrestore(&disk->lock, flags);
+	local_bh_disable();
+	mdisk_deliver(&done);
+	local_bh_enable();
+	return cache_changes ? mdisk_announce_cache(disk) : 0;
+}
+
+static ssize_t mdisk_number_store(struct config_item *item,
+				  const struct mdisk_number *number,
+				  const char *page, size_t count)
+{
+	struct mdisk *disk = to_mdisk(item);
+	struct mdisk_numbers new;
+	u32 value;
+	int ret;
+
+	ret = kstrtou32(page, 0, &value);
+	if (ret)
+		return ret;
+	if (value < number->min || value > number->max)
+		return -ERANGE;
+
+	mutex_lock(&disk->config);
+	new = disk->num;
+	*mdisk_number_of(&new, number) = value;
+	if (!(number->kinds & BIT(disk->kind)))
+		ret = -EINVAL;
+	else if (number->offline && disk->gendisk)
+		ret = -EBUSY;
+	else if (new.seek_min_us > new.seek_max_us)
+		ret = -ERANGE;
+	else
+		ret = mdisk_numbers_set(disk, &new);
+	mutex_unlock(&disk->config);
+	return ret ?: count;
+}
+
+static ssize_t mdisk_number_show(struct config_item *item,
+				 const struct mdisk_number *number, char *page)
+{
+	return sysfs_emit(page, "%u\n",
+			  *mdisk_number_of(&to_mdisk(item)->num, number));
+}
+
+#define MDISK_NUMBER(_name, _kinds, _min, _max, _offline)                    \
+	static const struct mdisk_number mdisk_number_##_name = {            \
+		.offset = offsetof(struct mdisk_numbers, _name),             \
+		.kinds = _kinds,                                             \
+		.min = _min,                                                 \
+		.max = _max,                                                 \
+		.offline = _offline,                                         \
+	};                                                                   \
+	static ssize_t mdisk_##_name##_show(struct config_item *item,        \
+					    char *page)                      \
+	{                                                                    \
+		return mdisk_number_show(item, &mdisk_number_##_name, page); \
+	}                                                                    \
+	static ssize_t mdisk_##_name##_store(struct config_item *item,       \
+					     const char *page, size_t count) \
+	{                                                                    \
+		return mdisk_number_store(item, &mdisk_number_##_name, page, \
+					  count);                            \
+	}
+
+MDISK_NUMBER(size_mb, ANY, 1, MAX_SIZE_MB, true)
+MDISK_NUMBER(queue_depth, ANY, 1, 4096, true)
+MDISK_NUMBER(hw_queues, ANY, 1, 64, true)
+MDISK_NUMBER(rpm, HDD, 60, 1000000, false)
+MDISK_NUMBER(seek_min_us, HDD, 0, MAX_US, false)
+MDISK_NUMBER(seek_max_us, HDD, 0, MAX_US, false)
+MDISK_NUMBER(bandwidth_kbps, HDD, 1, MAX_KBPS, false)
+MDISK_NUMBER(overhead_us, HDD, 0, MAX_US, false)
+MDISK_NUMBER(age_limit_ms, HDD, 1, MAX_US / 1000, false)
+MDISK_NUMBER(readahead_kb, HDD, 0, 1024 * 1024, false)
+MDISK_NUMBER(channels, FLASH, 1, MDISK_MAX_CHANNELS, false)
+MDISK_NUMBER(read_us, FLASH, 1, MAX_US, false)
+MDISK_NUMBER(write_us, FLASH, 1, MAX_US, false)
+MDISK_NUMBER(noise_percent, FLASH, 0, 100, false)
+MDISK_NUMBER(hiccup_us, FLASH, 0, MAX_US, false)
+MDISK_NUMBER(bus_kbps, ANY, 1, MAX_KBPS, false)
+MDISK_NUMBER(cache_kb, ANY, 0, 1024 * 1024, false)
+MDISK_NUMBER(drain_kbps, ANY, 0, MAX_KBPS, false)
+
+CONFIGFS_ATTR(mdisk_, size_mb);
+CONFIGFS_ATTR(mdisk_, queue_depth);
+CONFIGFS_ATTR(mdisk_, hw_queues);
+CONFIGFS_ATTR(mdisk_, rpm);
+CONFIGFS_ATTR(mdisk_, seek_min_us);
+CONFIGFS_ATTR(mdisk_, seek_max_us);
+CONFIGFS_ATTR(mdisk_, bandwidth_kbps);
+CONFIGFS_ATTR(mdisk_, overhead_us);
+CONFIGFS_ATTR(mdisk_, age_limit_ms);
+CONFIGFS_ATTR(mdisk_, readahead_kb);
+CONFIGFS_ATTR(mdisk_, channels);
+CONFIGFS_ATTR(mdisk_, read_us);
+CONFIGFS_ATTR(mdisk_, write_us);
+CONFIGFS_ATTR(mdisk_, noise_percent);
+CONFIGFS_ATTR(mdisk_, hiccup_us);
+CONFIGFS_ATTR(mdisk_, bus_kbps);
+CONFIGFS_ATTR(mdisk_, cache_kb);
+CONFIGFS_ATTR(mdisk_, drain_kbps);
+
+static ssize_t mdisk_seed_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%llu\n", to_mdisk(item)->num.seed);
+}
+
+static ssize_t mdisk_seed_store(struct config_item *item, const char *page,
+				size_t count)
+{
+	struct mdisk *disk = to_mdisk(item);
+	u64 seed;
+	int ret;
+
+	ret = kstrtou64(page, 0, &seed);
+	if (ret)
+		return ret;
+	mutex_lock(&disk->config);
+	if (disk->gendisk)
+		ret = -EBUSY;
+	else
+		disk->num.seed = seed;
+	mutex_unlock(&disk->config);
+	return ret ?: count;
+}
+CONFIGFS_ATTR(mdisk_, seed);
+
+static ssize_t mdisk_order_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%s\n",
+			  mdisk_order_names[to_mdisk(item)->num.order]);
+}
+
+static ssize_t mdisk_order_store(struct config_item *item, const char *page,
+				 size_t count)
+{
+	struct mdisk *disk = to_mdisk(item);
+	int order = sysfs_match_string(mdisk_order_names, page);
+	struct mdisk_numbers new;
+	int ret;
+
+	if (order < 0)
+		return order;
+	mutex_lock(&disk->config);
+	new = disk->num;
+	new.order = order;
+	ret = disk->kind == MDISK_HDD ? mdisk_numbers_set(disk, &new) : -EINVAL;
+	mutex_unlock(&disk->config);
+	return ret ?: count;
+}
+CONFIGFS_ATTR(mdisk_, order);
+
+static void mdisk_kind_load(struct mdisk *disk, enum mdisk_kind kind)
+{
+	u32 size_mb = disk->num.size_mb;
+	u64 seed = disk->num.seed;
+
+	disk->kind = kind;
+	disk->model = kind == MDISK_HDD ? &mdisk_hdd_model : &mdisk_flash_model;
+	disk->num = mdisk_defaults[kind];
+	disk->num.size_mb = size_mb;
+	disk->num.seed = seed;
+}
+
+static ssize_t mdisk_kind_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%s\n", mdisk_kind_names[to_mdisk(item)->kind]);
+}
+
+static ssize_t mdisk_kind_store(struct config_item *item, const char *page,
+				size_t count)
+{
+	struct mdisk *disk = to_mdisk(item);
+	int kind = sysfs_match_string(mdisk_kind_names, page);
+	int ret = 0;
+
+	if (kind < 0)
+		return kind;
+	mutex_lock(&disk->config);
+	if (disk->gendisk)
+		ret = -EBUSY;
+	else
+		mdisk_kind_load(disk, kind);
+	mutex_unlock(&disk->config);
+	return ret ?: count;
+}
+CONFIGFS_ATTR(mdisk_, kind);
+
+static ssize_t mdisk_online_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", !!to_mdisk(item)->gendisk);
+}
+
+static ssize_t mdisk_online_store(struct config_item *item, const char *page,
+				  size_t count)
+{
+	struct mdisk *disk = to_mdisk(item);
+	bool online;
+	int ret;
+
+	ret = kstrtobool(page, &online);
+	if (ret)
+		return ret;
+	mutex_lock(&disk->config);
+	if (online && !disk->gendisk)
+		ret = mdisk_online(disk);
+	else if (!online && disk->gendisk)
+		mdisk_offline(disk);
+	mutex_unlock(&disk->config);
+	return ret ?: count;
+}
+CONFIGFS_ATTR(mdisk_, online);
+
+static struct configfs_attribute *mdisk_attrs[] = {
+	&mdisk_attr_kind,
+	&mdisk_attr_online,
+	&mdisk_attr_size_mb,
+	&mdisk_attr_seed,
+	&mdisk_attr_queue_depth,
+	&mdisk_attr_hw_queues,
+	&mdisk_attr_rpm,
+	&mdisk_attr_seek_min_us,
+	&mdisk_attr_seek_max_us,
+	&mdisk_attr_bandwidth_kbps,
+	&mdisk_attr_overhead_us,
+	&mdisk_attr_order,
+	&mdisk_attr_age_limit_ms,
+	&mdisk_attr_readahead_kb,
+	&mdisk_attr_channels,
+	&mdisk_attr_read_us,
+	&mdisk_attr_write_us,
+	&mdisk_attr_noise_percent,
+	&mdisk_attr_hiccup_us,
+	&mdisk_attr_bus_kbps,
+	&mdisk_attr_cache_kb,
+	&mdisk_attr_drain_kbps,
+	NULL,
+};
+
+static void mdisk_release(struct config_item *item)
+{
+	struct mdisk *disk = to_mdisk(item);
+
+	mdisk_store_free(disk);
+	mdisk_truth_exit(disk);
+	kvfree(disk);
+}
+
+static struct configfs_item_operations mdisk_item_ops = {
+	.release = mdisk_release,
+};
+
+static const struct config_item_type mdisk_type = {
+	.ct_item_ops = &mdisk_item_ops,
+	.ct_attrs = mdisk_attrs,
+	.ct_owner = THIS_MODULE,
+};
+
+static struct config_item *mdisk_make_item(struct config_group *group,
+					   const char *name)
+{
+	struct mdisk *disk;
+	int ret;
+
+	if (strlen(name) >= DISK_NAME_LEN)
+		return ERR_PTR(-ENAMETOOLONG);
+
+	disk = kvzalloc(sizeof(*disk), GFP_KERNEL);
+	if (!disk)
+		return ERR_PTR(-ENOMEM);
+	ret = mdisk_prepare(disk);
+	if (ret) {
+		kvfree(disk);
+		return ERR_PTR(ret);
+	}
+	disk->num.size_mb = DEFAULT_SIZE_MB;
+	disk->num.seed = DEFAULT_SEED;
+	mdisk_kind_load(disk, MDISK_HDD);
+	config_item_init_type_name(&disk->item, name, &mdisk_type);
+	mdisk_debugfs_add(disk);
+	return &disk->item;
+}
+
+static void mdisk_drop_item(struct config_group *group,
+			    struct config_item *item)
+{
+	struct mdisk *disk = to_mdisk(item);
+
+	mutex_lock(&disk->config);
+	if (disk->gendisk)
+		mdisk_offline(disk);
+	mutex_unlock(&disk->config);
+	mdisk_debugfs_remove(disk);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations mdisk_group_ops = {
+	.make_item = mdisk_make_item,
+	.drop_item = mdisk_drop_item,
+};
+
+static const struct config_item_type mdisk_group_type = {
+	.ct_group_ops = &mdisk_group_ops,
+	.ct_owner = THIS_MODULE,
+};
+
+static struct configfs_subsystem mdisk_subsystem = {
+	.su_group = {
+		.cg_item = {
+			.ci_namebuf = KBUILD_MODNAME,
+			.ci_type = &mdisk_group_type,
+		},
+	},
+};
+
+/**
+ * mdisk_configfs_init - make /sys/kernel/config/modeldisk
+ *
+ * Return: 0 or a negative error
+ */
+int mdisk_configfs_init(void)
+{
+	config_group_init(&mdisk_subsystem.su_group);
+	mutex_init(&mdisk_subsystem.su_mutex);
+	return configfs_register_subsystem(&mdisk_subsystem);
+}
+
+/**
+ * mdisk_configfs_exit - remove it
+ */
+void mdisk_configfs_exit(void)
+{
+	configfs_unregister_subsystem(&mdisk_subsystem);
+}

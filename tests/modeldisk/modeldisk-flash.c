@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * modeldisk: channels and a shared bus
+ *
+ * A request is cut into flash pages of 16 KiB; a page of which only 4 KiB are
+ * wanted costs the channel a whole page and the bus 4 KiB. Two kinds of stages,
+ * each a FIFO:
+ *
+ *	read	channel (read_us), then bus (bytes / bus_kbps)
+ *	write	bus, then channel (write_us)
+ *
+ * A read goes to the channel where its page lies, a hash of page number and
+ * seed. A write goes to the channel that is free first, as a flash translation
+ * layer does. The request is done with its last page.
+ *
+ * True device time is the reciprocal of the rate that a saturating stream of
+ * such requests reaches alone:
+ *
+ *	max(pages * latency / channels, bytes / bus_kbps)
+ *
+ * by the numbers at its end. Example, 16 channels, read 80 us, write 200 us,
+ * bus 540000 KiB/s: a 4 KiB read max(80 / 16 =
+ * 5.0, 7.4) = 7.4 us, a 4 KiB write max(12.5, 7.4) = 12.5 us, a 128 KiB read max(8 * 5.0, 237)
+ * = 237 us. The defaults are such that the rate measured at full depth is within 2 % of this.
+ * It need not be with other numbers: when the channels are the bottleneck of
+ * reads, some stand idle while others have a queue (device-time of 8 channels
+ * at depth 32: 88 %). Busy time is the time in which there was any work.
+ *
+ * noise_percent varies each page's latency evenly by +- so much, hiccup_us is
+ * added to one page in 2048; both are drawn from the seed, in the order in
+ * which pages reach channels. Latencies are fixed at that moment, so a number
+ * written at run time holds for the pages that come after.
+ *
+ * With a write cache (modeldisk-cache.c) a page is in the cache when it has
+ * crossed the bus. A channel without work takes the next page to destage; when
+ * the cache is urgent, so does the channel that is free first, if it has at
+ * most one write_us to go. A destage takes nothing from the bus. drain_kbps
+ * limits the rate of a stream of writes, so it is part of their device time:
+ * max(..., bytes / drain_kbps).
+ */
+#include <linux/slab.h>
+#include <linux/timerqueue.h>
+
+#include "modeldisk.h"
+
+#define FLASH_PAGE_BYTES SZ_16K
+/* One page in so many has a hiccup, as in the study of charging methods. */
+#define HICCUP_PAGES 2048
+
+/**
+ * struct mdisk_channel - pages wait for, or are in, one channel
+ * @event: the end of the first one; queued while there is one
+ * @queue: the pages, with their finish_ns
+ * @free_ns: finish_ns of the last one
+ */
+struct mdisk_channel {
+	struct timerqueue_node event;
+	struct list_head queue;
+	u64 free_ns;
+};
+
+/**
+ * struct mdisk_flash - the state of the drive
+ * @events: the next event of each channel that has work
+ * @bus: pages that wait for, or are on, the bus
+ * @bus_free_ns: finish_ns of the last one
+ * @now_ns: time of the last event
+ * @busy_since_ns: when @ops left zero
+ * @ops: operations in the drive
+ * @drawn: random numbers used
+ * @channels: all there may be; the first mdisk_numbers.channels get new work
+ */
+struct mdisk_flash {
+	struct timerqueue_head events;
+	struct list_head bus;
+	u64 bus_free_ns;
+	u64 now_ns;
+	u64 busy_since_ns;
+	u64 ops;
+	u64 drawn;
+	struct mdisk_channel channels[MDISK_MAX_CHANNELS];
+};
+
+/* The finalizer of splitmix64: every input bit moves every output bit. */
+static u64 mdisk_mix(u64 x)
+{
+	x += 0x9e3779b97f4a7c15ULL;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+	return x ^ (x >> 31);
+}
+
+/* ---- busy time ---- */
+
+static void mdisk_flash_enter(struct mdisk *disk, u64 now_ns)
+{
+	struct mdisk_flash *flash = disk->state;
+
+	if (!flash->ops++)
+		flash->busy_since_ns = now_ns;
+}
+
+/* Brings the busy time up to now. */
+static void mdisk_flash_busy(struct mdisk *disk, u64 now_ns)
+{
+	struct mdisk_flash *flash = disk->state;
+
+	flash->now_ns = now_ns;
+	if (flash->ops) {
+		disk->truth.busy_ns += now_ns - flash->busy_since_ns;
+		flash->busy_since_ns = now_ns;
+	}
+}
+
+static void mdisk_flash_leave(struct mdisk *disk, struct mdisk_op *op,
+			      u64 now_ns)
+{
+	struct mdisk_flash *flash = disk->state;
+
+	flash->ops--;
+	if (op->cmd) {
+		mdisk_op_done(disk, op, now_ns);
+		mdisk_op_free(disk, op);
+	} else {
+		mdisk_cache_cleaned(disk, op, now_ns);
+	}
+}
+
+/* ---- channels ---- */
+
+static u64 mdisk_page_ns(struct mdisk *disk, bool write)
+{
+	struct mdisk_flash *flash = disk->state;
+	u64 latency_ns = (write ? disk->num.write_us : disk->num.read_us) *
+			 NSEC_PER_USEC;
+	u64 page_ns = latency_ns;
+	u64 random;
+
+	if (!disk->num.noise_percent && !disk->num.hiccup_us)
+		return page_ns;
+	random = mdisk_mix(disk->num.seed ^ mdisk_mix(flash->drawn++));
+	/* lower half: even in [-noise, +noise] of the latency; upper half: the hiccup */
+	page_ns += mul_u64_u32_shr(div_u64(latency_ns * disk->num.noise_percent,
+					   50),
+				   (u32)random, 32);
+	page_ns -= div_u64(latency_ns * disk->num.noise_percent, 100);
+	if ((random >> 32) % HICCUP_PAGES == 0)
+		page_ns += disk->num.hiccup_us * NSEC_PER_USEC;
+	return page_ns;
+}
+
+static void mdisk_channel_add(struct mdisk *disk, struct mdisk_channel *channel,
+			      struct mdisk_op *op, u64 now_ns)
+{
+	struct mdisk_flash *flash = disk->state;
+
+	op->finish_ns =
+		max(channel->free_ns, now_ns) + mdisk_page_ns(disk, op->write);
+	channel->free_ns = op->finish_ns;
+	if (list_empty(&channel->queue)) {
+		channel->event.expires = op->finish_ns;
+		timerqueue_add(&flash->events, &channel->event);
+	}
+	list_add_tail(&op->node, &channel->queue);
+}
+
+static struct mdisk_channel *mdisk_channel_of_page(struct mdisk *disk,
+						   struct mdisk_op *op)
+{
+	struct mdisk_flash *flash = disk->state;
+	u64 page = op->sector / (FLASH_PAGE_BYTES >> SECTOR_SHIFT);
+	u32 random = mdisk_mix(page ^ mdisk_mix(disk->num.seed));
+
+	return &flash->channels[((u64)random * disk->num.channels) >> 32];
+}
+
+static struct mdisk_channel *mdisk_channel_free_first(struct mdisk *disk)
+{
+	struct mdisk_flash *flash = disk->state;
+	struct mdisk_channel *best = &flash->channels[0];
+	u32 i;
+
+	for (i = 1; i < disk->num.channels; i++) {
+		if (flash->channels[i].free_ns < best->free_ns)
+			best = &flash->channels[i];
+	}
+	return best;
+}
+
+/* ---- bus ---- */
+
+static void mdisk_bus_add(struct mdisk *disk, struct mdisk_op *op, u64 now_ns)
+{
+	struct mdisk_flash *flash = disk->state;
+
+	op->finish_ns = max(flash->bus_free_ns, now_ns) +
+			mdisk_transfer_ns(op->bytes, disk->num.bus_kbps);
+	flash->bus_free_ns = op->finish_ns;
+	list_add_tail(&op->node, &flash->bus);
+}
+
+/* ---- destage ---- */
+
+/* The channel that may take a page to destage, or NULL. */
+static struct mdisk_channel *mdisk_destage_channel(struct mdisk *disk)
+{
+	struct mdisk_flash *flash = disk->state;
+	struct mdisk_channel *channel = mdisk_channel_free_first(disk);
+	u64 limit_ns = flash->now_ns;
+
+	if (mdisk_cache_urgent(disk))
+		limit_ns += disk->num.write_us * NSEC_PER_USEC;
+	return channel->free_ns <= limit_ns ? channel : NULL;
+}
+
+static u64 mdisk_destage_next_ns(struct mdisk *disk)
+{
+	struct mdisk_flash *flash = disk->state;
+	u64 next_ns = mdisk_cache_next_ns(disk);
+
+	if (next_ns == MDISK_NEVER_NS || !mdisk_destage_channel(disk))
+		return MDISK_NEVER_NS;
+	return max(next_ns, flash->now_ns);
+}
+
+static void mdisk_destage_step(struct mdisk *disk, u64 now_ns)
+{
+	struct mdisk_op *op =
+		list_first_entry(&disk->cache.destage, struct mdisk_op, node);
+
+	mdisk_cache_take(disk, op, now_ns);
+	mdisk_channel_add(disk, mdisk_destage_channel(disk), op, now_ns);
+}
+
+/* ---- the model ---- */
+
+static void mdisk_bus_step(struct mdisk *disk, u64 now_ns)
+{
+	struct mdisk_flash *flash = disk->state;
+	struct mdisk_op *op =
+		list_first_entry(&flash->bus, struct mdisk_op, node);
+
+	list_del(&op->node);
+	if (!op->write)
+		mdisk_flash_leave(disk, op, now_ns);
+	else if (op->cmd->cached)
+		mdisk_cache_stored(disk, op, now_ns);
+	else
+		mdisk_channel_add(disk, mdisk_channel_free_first(disk), op,
+				  now_ns);
+}
+
+static void mdisk_channel_step(struct mdisk *disk, u64 now_ns)
+{
+	struct mdisk_flash *flash = disk->state;
+	struct timerqueue_node *event = timerqueue_getnext(&flash->events);
+	struct mdisk_channel *channel =
+		container_of(event, struct mdisk_channel, event);
+	struct mdisk_op *op =
+		list_first_entry(&channel->queue, struct mdisk_op, node);
+
+	timerqueue_del(&flash->events, event);
+	list_del(&op->node);
+	if (!list_empty(&channel->queue)) {
+		event->expires =
+			list_first_entry(&channel->queue, struct mdisk_op, node)
+				->finish_ns;
+		timerqueue_add(&flash->events, event);
+	}
+	if (op->write)
+		mdisk_flash_leave(disk, op, now_ns);
+	else
+		mdisk_bus_add(disk, op, now_ns);
+}
+
+static u64 mdisk_bus_next_ns(struct mdisk_flash *flash)
+{
+	struct mdisk_op *op =
+		list_first_entry_or_null(&flash->bus, struct mdisk_op, node);
+
+	return op ? op->finish_ns : MDISK_NEVER_NS;
+}
+
+static u64 mdisk_channel_next_ns(struct mdisk_flash *flash)
+{
+	struct timerqueue_node *event = timerqueue_getnext(&flash->events);
+
+	return event ? event->expires : MDISK_NEVER_NS;
+}
+
+static u64 mdisk_flash_next_ns(struct mdisk *disk)
+{
+	struct mdisk_flash *flash = disk->state;
+
+	return min3(mdisk_bus_next_ns(flash), mdisk_channel_next_ns(flash),
+		    mdisk_destage_next_ns(disk));
+}
+
+static void mdisk_flash_step(struct mdisk *disk, u64 now_ns)
+{
+	struct mdisk_flash *flash = disk->state;
+
+	/* what needs the old time goes before the clock is set */
+	if (mdisk_bus_next_ns(flash) <= now_ns) {
+		mdisk_flash_busy(disk, now_ns);
+		mdisk_bus_step(disk, now_ns);
+	} else if (mdisk_channel_next_ns(flash) <= now_ns) {
+		mdisk_flash_busy(disk, now_ns);
+		mdisk_channel_step(disk, now_ns);
+	} else {
+		mdisk_flash_busy(disk, now_ns);
+		mdisk_destage_step(disk, now_ns);
+	}
+}
+
+static void mdisk_flash_submit(struct mdisk *disk, struct mdisk_cmd *cmd,
+			       u64 now_ns)
+{
+	struct mdisk_op *op, *next;
+
+	mdisk_flash_busy(disk, now_ns);
+	list_for_each_entry_safe(op, next, &cmd->ops, node) {
+		list_del(&op->node);
+		mdisk_flash_enter(disk, now_ns);
+		if (op->write)
+			mdisk_bus_add(disk, op, now_ns);
+		else
+			mdisk_channel_add(disk, mdisk_channel_of_page(disk, op),
+					  op, now_ns);
+	}
+}
+
+static u64 mdisk_flash_charge_ns(struct mdisk *disk, struct mdisk_cmd *cmd)
+{
+	struct request *rq = blk_mq_rq_from_pdu(cmd);
+	bool write = op_is_write(req_op(rq));
+	u64 bytes = blk_rq_bytes(rq);
+	struct mdisk_numbers *num = &disk->num;
+	u64 latency_ns = (write ? num->write_us : num->read_us) * NSEC_PER_USEC;
+	u64 charge_ns = max(div_u64(cmd->ops_total * latency_ns, num->channels),
+			    mdisk_transfer_ns(bytes, num->bus_kbps));
+
+	if (write && num->cache_kb && num->drain_kbps)
+		charge_ns = max(charge_ns,
+				mdisk_transfer_ns(bytes, num->drain_kbps));
+	return charge_ns;
+}
+
+static int mdisk_flash_init(struct mdisk *disk)
+{
+	struct mdisk_flash *flash = kvzalloc(sizeof(*flash), GFP_KERNEL);
+	u32 i;
+
+	if (!flash)
+		return -ENOMEM;
+	timerqueue_init_head(&flash->events);
+	INIT_LIST_HEAD(&flash->bus);
+	for (i = 0; i < MDISK_MAX_CHANNELS; i++) {
+		timerqueue_init(&flash->channels[i].event);
+		INIT_LIST_HEAD(&flash->channels[i].queue);
+	}
+	disk->state = flash;
+	return 0;
+}
+
+static void mdisk_flash_exit(struct mdisk *disk)
+{
+	/* pages may have been on the way to a channel: the cache knows them and frees them */
+	kvfree(disk->state);
+	disk->state = NULL;
+}
+
+const struct mdisk_model mdisk_flash_model = {
+	.init = mdisk_flash_init,
+	.exit = mdisk_flash_exit,
+	.submit = mdisk_flash_submit,
+	.next_ns = mdisk_flash_next_ns,
+	.step = mdisk_flash_step,
+	.charge_ns = mdisk_flash_charge_ns,
+	.op_bytes = FLASH_PAGE_BYTES,
+};
