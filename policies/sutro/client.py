@@ -8,6 +8,7 @@ becomes a list of {"path", "weight"}.
 """
 
 import asyncio
+import contextlib
 import os
 from typing import Any
 
@@ -70,7 +71,7 @@ def _failure(service: str, name: str, text: str) -> errors.SutroError:
     people, unit = SERVICES.get(service, (service, None))
     if ".Spawn." in name or (service == SUTRO and name.startswith(SYSTEMD)):
         return errors.NotRunning(
-            f"{people} could not be started: {text}", f"see: journalctl -u {unit} -n 20"
+            f"{people} could not be started: {text}", f"see: systemctl status {unit}"
         )
     if name in BY_NAME:
         return BY_NAME[name](text)
@@ -108,8 +109,13 @@ class Client:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._bus is not None:
-            self._bus.disconnect()
+        if self._bus is None:
+            return
+        self._bus.disconnect()
+        # The library keeps what broke the connection in a future; if nobody takes it from
+        # there, asyncio prints it as a traceback.
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._bus.wait_for_disconnect(), 1)
 
     async def call(
         self,
@@ -139,8 +145,8 @@ class Client:
             raise errors.SutroError(
                 f"{people} did not answer {member} within {ANSWER_TIMEOUT_S:.0f} s"
             ) from None
-        except (OSError, EOFError):
-            raise errors.BusUnavailable("the system bus closed the connection") from None
+        except (OSError, EOFError, ValueError):
+            raise errors.BusUnavailable("the connection to the system bus broke") from None
         if reply.message_type is MessageType.ERROR:
             text = str(reply.body[0]) if reply.body else reply.error_name
             raise _failure(service, reply.error_name, text)

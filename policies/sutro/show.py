@@ -231,7 +231,7 @@ def _advice(out: Console, leaves: list[Dict]) -> None:
         )
     for leaf in leaves:
         if not leaf["settled"]:
-            out.print(f"{leaf['leaf']}: the file does not say what was written", style=BAD)
+            out.print(f"{leaf['leaf']}: the file does not have the line that is wanted", style=BAD)
 
 
 def _leaves(out: Console, leaves: list[Dict]) -> None:
@@ -261,12 +261,8 @@ def explain(out: Console, data: Dict) -> None:
     if data["steps"]:
         out.print()
         out.print(Text.assemble((data["path"], NAME), _relation(data["path"], data["device"])))
-        table = columns("", "", "")
-        table.show_header = False
         for step in data["steps"]:
-            indent = "  " * (step["level"] + 1)
-            table.add_row(indent + step["device"], step["kind"], step["text"])
-        out.print(table)
+            out.print(Padding(step["text"], (0, 0, 0, 2 * (step["level"] + 1))))
     out.print()
     _leaves(out, data["leaves"])
 

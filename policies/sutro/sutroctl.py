@@ -79,11 +79,12 @@ async def _unit_rows(client: Client, path: str) -> dict[str, list[Dict]]:
         return [
             (leaf["leaf"], {"unit": unit["unit"], "cgroup": unit["cgroup"]} | leaf)
             for leaf in explanation["leaves"]
-            if stated or leaf["time_ns"] > 0 or leaf["asked"] != explanation["weight"]
+            if stated or leaf["got"] > 0 or leaf["asked"] != explanation["weight"]
         ]
 
     rows: dict[str, list[Dict]] = {}
-    found = await asyncio.gather(*(one(unit) for unit in await client.units()))
+    below_root = [unit for unit in await client.units() if unit["cgroup"] != "/"]
+    found = await asyncio.gather(*(one(unit) for unit in below_root))
     for leaf, row in sorted(
         (pair for pairs in found for pair in pairs), key=lambda pair: pair[1]["cgroup"].split("/")
     ):
@@ -163,16 +164,22 @@ async def explain(client: Client, args: argparse.Namespace) -> Answer:
     slices = [
         above
         for above in sorted(await client.units(), key=lambda above: above["cgroup"])
-        if explanation["cgroup"].startswith(above["cgroup"].rstrip("/") + "/")
+        if explanation["cgroup"].startswith(above["cgroup"] + "/")
     ]
     return Answer(explanation | {"slices": slices, "steps": steps})
 
 
-async def _wait_until_written(client: Client, unit: str, path: str, weight: int | None) -> Answer:
+async def _wait_until_written(
+    client: Client, unit: str, path: str, weight: int | None, dry_run: bool
+) -> Answer:
     """Ask until the daemon knows the new weight and the files say what it wrote, but not for long.
 
     The answer is the last explanation, a failure if it still does not show the weight.
     """
+
+    def done(explanation: Dict) -> bool:
+        written = dry_run or all(leaf["settled"] for leaf in explanation["leaves"])
+        return heard(explanation) and written
 
     def heard(explanation: Dict) -> bool:
         if path:
@@ -187,7 +194,7 @@ async def _wait_until_written(client: Client, unit: str, path: str, weight: int 
     deadline = loop.time() + SETTLE_TIMEOUT_S
     while True:
         explanation = await _explain(client, unit, path)
-        if heard(explanation) and all(leaf["settled"] for leaf in explanation["leaves"]):
+        if done(explanation):
             return Answer(explanation)
         if loop.time() >= deadline:
             return Answer(
@@ -223,7 +230,7 @@ async def set_(client: Client, args: argparse.Namespace) -> Answer:
     answer = Answer(None)
     if settings["active"]:
         try:
-            answer = await _wait_until_written(client, unit, path, weight)
+            answer = await _wait_until_written(client, unit, path, weight, properties["DryRun"])
         except NoSuchUnit:
             pass  # it ended just now; the statement is made all the same
     data = {
@@ -235,7 +242,7 @@ async def set_(client: Client, args: argparse.Namespace) -> Answer:
         "dry_run": properties["DryRun"],
         "explanation": answer.data,
     }
-    return Answer(data, None if properties["DryRun"] else answer.failure)
+    return Answer(data, answer.failure)
 
 
 async def _set_device(

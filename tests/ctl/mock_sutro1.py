@@ -42,6 +42,7 @@ NO_QUEUE = ["/proc", "/tmp"]
 
 # unit: (cgroup, IOWeight, IODeviceWeight, {leaf: (entitled, got, bytes read, bytes written)})
 UNITS = {
+    "-.slice": ("/", UNSET, {}, {"hda": (1.0, 1.0, 2**30, 0)}),
     "batch.slice": ("/batch.slice", 20, {}, {}),
     "job.service": ("/batch.slice/job.service", UNSET, {}, {"hda": (0.04, 0.0002, 4096, 0)}),
     "db.service": (
@@ -141,7 +142,7 @@ def Overwrite(self):
 @dbus.service.method(MOCK_IFACE, in_signature="", out_signature="")
 def BeDry(self):
     """Behave as with --dry-run."""
-    self.deaf = True
+    self.overwritten = True
     self.UpdateProperties(MAIN_IFACE, {"DryRun": dbus.Boolean(True)})
 
 
@@ -190,7 +191,9 @@ def ResolvePath(self, path):
 
     def descend(name, level):
         slaves = DEVICES[name][2]
-        text = f"{DEVICES[name][1]} on {', '.join(slaves)}" if slaves else "a leaf"
+        text = f"/dev/{name} is a device of kind {DEVICES[name][1]} on {' and '.join(slaves)}"
+        if not slaves:
+            text = f"/dev/{name} is a leaf: {DEVICES[name][1]}"
         steps.append(
             {
                 "device": "/dev/" + name,
@@ -268,7 +271,7 @@ def _explain_leaf(self, unit, name):
         "read_back": "default 1" if text and self.overwritten else text,
         "hweight": float(entitled),
         "got": float(got),
-        "time_ns": dbus.UInt64(int(got * 10**9)),
+        "time_ns": dbus.UInt64(int(got * 10**9) if backend == "sutro" else 0),
         "rbytes": dbus.UInt64(read),
         "wbytes": dbus.UInt64(written),
     }

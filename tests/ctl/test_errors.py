@@ -181,7 +181,7 @@ def test_daemon_that_cannot_be_started(sutrod):
     sutrod.mock.Fail("ListDevices", "org.freedesktop.systemd1.UnitMasked", "Unit is masked.")
     said = fails("tree")
     assert said.startswith("sutrod could not be started: Unit is masked.")
-    assert "journalctl -u sutrod" in said
+    assert "systemctl status sutrod" in said
 
 
 def test_daemon_that_goes_away_while_asked(sutrod):

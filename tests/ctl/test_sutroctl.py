@@ -262,7 +262,7 @@ def test_file_that_was_overwritten(sutrod):
     sutrod.mock.Overwrite()
     run = sutroctl("explain", "web", "hda")
     assert (run.status, run.err) == (0, "")
-    assert "/dev/hda: the file does not say what was written" in run.out
+    assert "/dev/hda: the file does not have the line that is wanted" in run.out
     settled = [leaf["settled"] for leaf in sutroctl("explain", "web", "--json").json()["leaves"]]
     assert settled == [False, False, False, True]  # no weight is written for /dev/sdb
     run = sutroctl("set", "web", "250", "--device", "hda")

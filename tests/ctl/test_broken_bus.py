@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A bus that breaks at each stage of a connection."""
+
+import contextlib
+import socket
+import threading
+
+import pytest
+from conftest import sutroctl
+from dbus_next import Message, MessageType
+
+HELLO_REPLY = Message(
+    message_type=MessageType.METHOD_RETURN,
+    sender="org.freedesktop.DBus",
+    destination=":1.1",
+    serial=1,
+    reply_serial=1,
+    signature="s",
+    body=[":1.1"],
+)
+
+
+class FragileBus:
+    """A bus that serves one connection up to a stage, then says `last` and closes it."""
+
+    def __init__(self, path, stage, last=b""):
+        self.address = f"unix:path={path}"
+        self._stage, self._last = stage, last
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(path))
+        self._socket.listen()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self):
+        connection, _ = self._socket.accept()
+        with connection, contextlib.suppress(OSError):
+            if self._stage == "accept":
+                return
+            stream = connection.makefile("rb")
+            while (line := stream.readline().strip()) != b"BEGIN":
+                answer = b"OK " + b"0" * 32 if b"AUTH" in line else b"ERROR"
+                connection.send(answer + b"\r\n")
+            connection.recv(4096)
+            if self._stage == "hello":
+                return
+            connection.send(HELLO_REPLY._marshall())
+            connection.recv(4096)
+            connection.send(self._last)
+
+    def stop(self):
+        self._thread.join(10)
+        self._socket.close()
+
+
+@pytest.mark.parametrize(
+    ("stage", "last", "said"),
+    [
+        ("accept", b"", "there is no system bus at "),
+        ("hello", b"", "there is no system bus at "),
+        ("call", b"", "the connection to the system bus broke"),
+        ("call", b"no D-Bus message at all", "the connection to the system bus broke"),
+    ],
+)
+def test_bus_that_breaks(tmp_path, stage, last, said):
+    bus = FragileBus(tmp_path / "bus", stage, last)
+    run = sutroctl("status", DBUS_SYSTEM_BUS_ADDRESS=bus.address)
+    bus.stop()
+    assert (run.status, run.out) == (1, "")
+    assert run.err.startswith("sutroctl: " + said)
