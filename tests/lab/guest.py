@@ -14,9 +14,11 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -160,18 +162,31 @@ def boot(
         yield guest
 
 
-def interactive(image: Image, accelerator: str, source: Path, build: Path, run_dir: Path) -> int:
+def interactive(image: Image, accelerator: str, source: Path, build: Path, run_dir: Path) -> None:
     """A guest with a root login on this terminal, until it is shut down or Ctrl-A x."""
     for name in ("out", "log"):
         (run_dir / name).mkdir(exist_ok=True)
-    command = _command(image, accelerator, source, build, run_dir, "lab.shell")
-    command += ["-chardev", f"stdio,id=tty,mux=on,signal=off,logfile={run_dir / 'console.log'}",
-                "-serial", "chardev:tty", "-mon", "chardev=tty"]  # fmt: skip
-    with subprocess.Popen(dies_with_us(command), env=ENVIRONMENT) as process:
-        try:
-            return process.wait()
-        finally:
-            process.kill()
+    console = run_dir / "console.log"
+    columns, rows = shutil.get_terminal_size()
+    arguments = f"lab.shell lab.tty={columns}x{rows}"
+    command = _command(image, accelerator, source, build, run_dir, arguments)
+    command += [
+        "-chardev", f"stdio,id=tty,mux=on,signal=off,logfile={_quoted(console)}",
+        "-serial", "chardev:tty", "-mon", "chardev=tty",
+    ]  # fmt: skip
+    saved = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
+    process = subprocess.Popen(dies_with_us(command), env=ENVIRONMENT)
+    try:
+        status = process.wait()
+    finally:
+        process.kill()
+        process.wait()
+        if saved:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, saved)
+    if status != 0:
+        raise LabError(f"QEMU ended with status {status}", console)
+    if trouble := kernel_trouble(console.read_text(errors="replace")):
+        raise LabError("the guest's kernel complained:\n" + "\n".join(trouble), console)
 
 
 def probe(image: Image, accelerator: str, log: Path, timeout_s: float) -> bool:

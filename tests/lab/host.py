@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 from .namespace import ENVIRONMENT, is_root
 from .progress import LabError, step
@@ -69,6 +71,21 @@ def apt_options() -> list[str]:
         if name.removeprefix("Acquire::").startswith(wanted) and value not in ("", '""'):
             options.append(f"{name} {value}")
     return options
+
+
+def network_files() -> dict[str, Path]:
+    """What a tree needs to reach the network as this host does, as binds for Root.run."""
+    found = {}
+    for name in ("/etc/resolv.conf", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt"):
+        if os.path.exists(name):
+            found[name] = Path(name).resolve()
+    return found
+
+
+def pip_settings() -> dict[str, str]:
+    """The environment variables that tell pip which index to ask and through which proxy."""
+    wanted = re.compile(r"PIP_(EXTRA_)?INDEX_URL|PIP_TRUSTED_HOST|PIP_PROXY|(https?|all|no)_proxy")
+    return {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
 
 
 def _install(missing: list[str]) -> None:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from . import host
 from .cache import Cache, digest_files
 from .image import image_root
 from .namespace import namespaced, remove_tree, run
@@ -76,13 +77,7 @@ def debs(cache: Cache, source: Path) -> Path:
 
     def build(folder: Path) -> None:
         copied(source, names, folder / "work" / "sutro")
-        _as_builder(
-            root,
-            "package",
-            "building the Debian packages",
-            folder / "work",
-            cache.run_dir / "packages.log",
-        )
+        as_builder(root, "package", folder / "work", cache.run_dir / "packages.log")
         for deb in (folder / "work").glob("*.deb"):
             shutil.copyfile(deb, folder / deb.name)
         remove_tree(folder / "work")
@@ -131,16 +126,39 @@ def gathered(target: Path, folders: list[Path | None]) -> Path:
     return target
 
 
-def _as_builder(root: Root, script: str, what: str, work: Path, log: Path) -> None:
+def tools(cache: Cache) -> Path:
+    """The folder of Python tools that the checks need and Debian 13 does not have."""
+    root = build_root(cache)
+    log = cache.run_dir / "tools.log"
+
+    def build(folder: Path) -> None:
+        work = folder / "work"
+        work.mkdir()
+        as_builder(root, "tools", work, log, binds=host.network_files(), env=host.pip_settings())
+        run(namespaced(["mv", *map(str, (work / "tools").iterdir()), str(folder)]), "tools", log)
+        remove_tree(work)
+
+    key = {"root": recipe("build"), "list": (RECIPES / "build.pip").read_text()}
+    return cache.artefact("tools", key, "tools: from the Python package index", build)
+
+
+def as_builder(
+    root: Root,
+    script: str,
+    work: Path,
+    log: Path,
+    *,
+    binds: dict[str, Path] | None = None,
+    env: dict[str, str] | None = None,
+    check: bool = True,
+) -> int:
     """Run recipes/SCRIPT in /work of a root as the user builder, who owns /work for that time."""
+    what = f"recipes/{script} in the build root"
+    binds = {"/mnt/lab": RECIPES, "/work": work} | (binds or {})
+    settings = [f"{name}={value}" for name, value in (env or {}).items()]
     root.run(["chown", "-R", "builder:builder", "/work"], what, log, binds={"/work": work})
     try:
-        root.run(
-            ["sh", "-e", f"/mnt/lab/{script}"],
-            what,
-            log,
-            binds={"/mnt/lab": RECIPES, "/work": work},
-            user="builder",
-        )
+        command = ["env", *settings, "sh", "-e", f"/mnt/lab/{script}"]
+        return root.run(command, what, log, binds=binds, user="builder", check=check)
     finally:
         run(namespaced(["chown", "-R", "0:0", str(work)]), what, log)

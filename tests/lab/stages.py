@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The stages of ./lab test: static checks, host-side tests, guest tests.
+
+    checks   tests/check                                  in the build root
+    meson    meson setup, compile, test                   in the build root
+    guest    pytest tests/vm                              in one guest
+
+The first two see a copy of the clone's files, as the user builder. Every stage runs, also after one
+that failed, and every stage leaves JUnit's XML, which alone is counted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from . import junit, products
+from .cache import Cache
+from .guest import Guest, shell_words
+from .junit import Results
+from .progress import LabError, step
+
+# A failure's text is shown up to here; the report has all of it.
+TEXT_LINES = 60
+
+
+def checks(cache: Cache, source: Path) -> Results:
+    """The static checks."""
+    work, log = _work(cache, source, "checks")
+    status = products.as_builder(
+        products.build_root(cache),
+        "checks",
+        work,
+        log,
+        binds={"/opt/tools": products.tools(cache)},
+        check=False,
+    )
+    return junit.read_stage(work / "checks.xml", status, log)
+
+
+def meson(cache: Cache, source: Path) -> Results:
+    """Compilation and the tests that need no guest."""
+    work, log = _work(cache, source, "meson")
+    status = products.as_builder(products.build_root(cache), "test", work, log, check=False)
+    return junit.read_meson(work / "build", status, log)
+
+
+def guest(machine: Guest, arguments: list[str]) -> Results:
+    """The tests inside a guest; what the kernel says there is judged by the caller."""
+    command = ["python3", "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short"]
+    command += ["--junitxml=/mnt/out/vm.xml", "--rootdir=/mnt/src"]
+    command += arguments or ["/mnt/src/tests/vm"]
+    status = machine.run(
+        "export PYTHONPATH=/mnt/src/tests; exec " + shell_words(command),
+        name="pytest",
+        echo=_to_stderr,
+    )
+    log = machine.run_dir / "log"
+    return junit.read_stage(machine.run_dir / "out" / "vm.xml", status, log)
+
+
+def run(name: str, stage: Callable[[], Results]) -> Results:
+    """Run one stage and say how it went; a stage that breaks down is one failed test."""
+    step(f"test: {name}")
+    try:
+        results = stage()
+    except LabError as error:
+        text = str(error) if error.log is None else f"{error}\nthe whole log is {error.log}"
+        results = Results([], {name: text})
+    for test, text in results.failed.items():
+        lines = text.splitlines()
+        shown = lines[:TEXT_LINES]
+        if len(lines) > len(shown):
+            shown.append(f"... and {len(lines) - len(shown)} lines more")
+        print(f"FAILED {name}: {test}", *(f"    {line}" for line in shown), sep="\n")
+    print(f"{name}: {results.line()}", flush=True)
+    return results
+
+
+def _work(cache: Cache, source: Path, name: str) -> tuple[Path, Path]:
+    """A folder with a copy of the clone in sutro/, and the log of the stage."""
+    work = cache.run_dir / name
+    if work.exists():
+        shutil.rmtree(work)
+    products.copied(source, products.source_files(source), work / "sutro")
+    return work, cache.run_dir / f"{name}.log"
+
+
+def _to_stderr(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
