@@ -249,12 +249,14 @@ bool actuator_needs_siblings(const struct actuator *a)
  * struct change - one line of a file that has to change
  * @leaf: NULL: the default line
  * @old, @new: weights; 0: no such line
+ * @asked: somebody asked for this weight
  * @reason: for people
  */
 struct change {
 	const struct device *leaf;
 	uint64_t old;
 	uint64_t new;
+	bool asked;
 	char *reason;
 };
 
@@ -357,7 +359,8 @@ static void check_change(struct actuator *a, struct cgroup *c,
 		return;
 	}
 	now = effective(after, now);
-	log_write(ch->new ? LOG_INFO : LOG_DEBUG, 0,
+	/* bfq scales all children of a cgroup when one of them changes. */
+	log_write(ch->asked ? LOG_INFO : LOG_DEBUG, 0,
 		  "%s: weight on %s %llu -> %llu: %s", c->path,
 		  ch->leaf ? ch->leaf->node : "all sutro leaves",
 		  (unsigned long long)was, (unsigned long long)now, ch->reason);
@@ -413,7 +416,13 @@ static int add_change(struct change **l, size_t *n, const struct cgroup *c,
 		free(reason);
 		return -ENOMEM;
 	}
-	grown[(*n)++] = (struct change){ leaf, old, new, reason };
+	grown[(*n)++] = (struct change){
+		.leaf = leaf,
+		.old = old,
+		.new = new,
+		.asked = asked && asked->reason != REASON_UNSET,
+		.reason = reason,
+	};
 	return 0;
 }
 
@@ -477,7 +486,8 @@ int actuate_children(struct actuator *a, struct cgroup *parent)
 		for (size_t j = 0; b->line == bfq_line && j < t->n_devices; j++)
 			scales[j] = scale_of_children(parent, t->devices[j]);
 		TAILQ_FOREACH(c, &parent->children, siblings) {
-			if (!c->dirty || c->origin == CGROUP_PENDING)
+			if (!c->dirty || c->waiting ||
+			    c->origin == CGROUP_PENDING)
 				continue;
 			err = actuate_file(a, c, b, scales);
 			if (err)

@@ -6,25 +6,22 @@
  * libcgroup finds the hierarchy of the io controller and walks it. Files are read
  * and written with plain system calls, because libcgroup ignores a write that
  * fails with EOPNOTSUPP (which is how a leaf with another scheduler answers),
- * writes no line "8:16 300" beside another, and opens by path, not beneath a
- * directory. Its walk ends with an error when a directory vanishes under it; the
- * walk here goes on, for that is normal.
+ * writes no line "8:16 300" beside another, and has error codes of its own. Its
+ * walk returns an error when a directory vanishes under it; that is normal, and the
+ * walk here goes on.
  *
  * A watch on each cgroup's directory tells at once about cgroups below it and
  * about writes to its files (systemd writes io.weight when IOWeight= changes, but
  * sends no signal about it). The scan is the safety net.
  *
- * This is the only file that writes cgroup files. Paths come from the kernel, and
- * openat2 keeps every access beneath the root of the hierarchy.
+ * This is the only file that writes cgroup files.
  */
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <libcgroup.h>
-#include <linux/openat2.h>
 #include <search.h>
 #include <sys/inotify.h>
-#include <sys/syscall.h>
 
 #include "cgroup.h"
 #include "sample.h"
@@ -46,22 +43,21 @@ struct cgroup_tree {
 
 /* ---- files ---- */
 
+/* Names come from the kernel and hold no ".."; cgroupfs has no symbolic links.
+ * (openat2 would say so to the kernel, but RestrictSUIDSGID= of the service
+ * forbids it.)
+ */
 static int open_beneath(const struct cgroup *c, const char *file, int flags)
 {
 	_cleanup_free_ char *path = NULL;
-	struct open_how how = {
-		.flags = flags | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-			   RESOLVE_NO_MAGICLINKS,
-	};
-	long fd;
+	int fd;
 
 	path = asprintf_or_null("%s/%s", c->path, file);
 	if (!path)
 		return -ENOMEM;
-	fd = syscall(SYS_openat2, c->tree->fd, path + strspn(path, "/"), &how,
-		     sizeof(how));
-	return fd < 0 ? -errno : (int)fd;
+	fd = openat(c->tree->fd, path + strspn(path, "/"),
+		    flags | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
 
 int cgroup_read(const struct cgroup *c, const char *file, char **ret)

@@ -9,7 +9,7 @@
 #include "roots.h"
 
 enum cgroup_origin {
-	CGROUP_PENDING, /* systemd was asked and has not answered yet */
+	CGROUP_PENDING, /* not known yet */
 	CGROUP_UNIT, /* a unit of systemd */
 	CGROUP_FOREIGN, /* made by somebody else, below a delegated unit */
 };
@@ -21,6 +21,7 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @path: from the root of the hierarchy, "/system.slice/db.service"; root: "/"
  * @name: the last component of @path
  * @policy: what is said about it
+ * @waiting: systemd was asked about it; its files wait for the answer
  * @dirty: its files are to be compared with what is asked
  * @refused: a write did not do what it should; not tried again before the next
  *	periodic comparison or a new statement
@@ -37,6 +38,7 @@ struct cgroup {
 	unsigned int generation;
 	enum cgroup_origin origin;
 	struct policy policy;
+	bool waiting;
 	bool dirty;
 	bool refused;
 	struct sample *sample;

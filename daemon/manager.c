@@ -102,6 +102,7 @@ static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 	policy_done(&c->policy);
 	c->policy = *p;
 	*p = (struct policy){};
+	c->waiting = false;
 	policy_resolve(&c->policy, m->topology, &m->roots);
 	c->refused = false;
 	mark(m, c);
@@ -147,8 +148,10 @@ static int mirror(struct manager *m, struct cgroup *c)
 
 static void ask_about(struct manager *m, struct cgroup *c)
 {
-	int r = may_be_unit(c) ? units_ask(m->units, c->name) : mirror(m, c);
+	bool unit = may_be_unit(c);
+	int r = unit ? units_ask(m->units, c->name) : mirror(m, c);
 
+	c->waiting = unit && r >= 0;
 	if (r < 0)
 		log_warning_errno(r,
 				  "%s: cannot find out what is asked for "
@@ -232,6 +235,13 @@ static void on_unit_answer(struct unit_answer *a, void *userdata)
 	struct manager *m = userdata;
 	struct cgroup *c = NULL;
 
+	if (!a->cgroup) {
+		log_warning("systemd does not answer about %s.", a->name);
+		c = find_candidate(m, a->name);
+		if (c)
+			c->waiting = false;
+		return;
+	}
 	if (*a->cgroup)
 		c = cgroup_find(m->tree, a->cgroup);
 	if (c && c->parent) {
@@ -461,9 +471,12 @@ static int on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 		err = actuator_survey(&m->actuator, root);
 	if (err)
 		return log_error_errno(err, "Cannot look at all cgroups: %m");
-	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
 		if (c->origin == CGROUP_FOREIGN && mirror(m, c) == -ENOMEM)
 			return log_oom();
+		if (c->origin == CGROUP_PENDING && c->parent && !c->waiting)
+			ask_about(m, c);
+	}
 	manager_mark_all(m);
 	sd_event_source_set_time_relative(s, m->conf->reconcile_usec);
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);

@@ -45,6 +45,7 @@ static const char *const property_names[] = {
  * @waiting: replies to come
  * @again: it changed meanwhile
  * @failed: systemd does not know it
+ * @silent: systemd does not answer
  */
 struct question {
 	char *name;
@@ -53,6 +54,7 @@ struct question {
 	unsigned int waiting;
 	bool again;
 	bool failed;
+	bool silent;
 	char *cgroup;
 	struct policy policy;
 	LIST_ENTRY(question) list;
@@ -172,7 +174,9 @@ static void finish(struct question *q)
 	struct units *u = q->units;
 	struct unit_answer a = {
 		.name = q->name,
-		.cgroup = q->failed || !q->cgroup ? "" : q->cgroup,
+		.cgroup = q->silent ? NULL :
+			  q->failed || !q->cgroup ? "" :
+						    q->cgroup,
 	};
 
 	if (q->again) {
@@ -207,6 +211,10 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		log_debug("%s: %s, ignoring.", q->name,
 			  e ? e->message : strerror(-r));
 		q->failed = true;
+		q->silent = e && (sd_bus_error_has_name(
+					  e, SD_BUS_ERROR_NO_REPLY) ||
+				  sd_bus_error_has_name(
+					  e, SD_BUS_ERROR_TIMEOUT));
 	}
 	if (--q->waiting == 0)
 		finish(q);
@@ -223,6 +231,7 @@ static int send_questions(struct question *q)
 	free(q->cgroup);
 	q->cgroup = NULL;
 	q->failed = false;
+	q->silent = false;
 	q->policy.source = POLICY_UNIT;
 	q->policy.weight = WEIGHT_DEFAULT;
 	q->policy.subject = strdup(q->name);

@@ -9,7 +9,8 @@
 /**
  * struct unit_answer - what systemd says about a unit
  * @name: as it was asked
- * @cgroup: its control group, "" when it has none or is not known
+ * @cgroup: its control group, "" when it has none or is not known; NULL when
+ *	systemd did not answer
  * @policy: IOWeight= and IODeviceWeight=; the receiver may take it
  */
 struct unit_answer {
