@@ -124,21 +124,22 @@ void sutro_note_weight(struct sutro_blkg *sblkg, u32 weight)
  *
  * A group that had its last request completed stays active until the next
  * dispatch, which may be long in coming.
+ *
+ * Context: q->queue_lock is held, under which a queue cannot be run: the timer
+ * does that.
  */
 void sutro_note_offline(struct sutro_blkg *sblkg)
 {
 	struct sutro_queue *sq = sutro_blkg_queue(sblkg);
 	unsigned long flags;
 
-	bool kick;
-
 	spin_lock_irqsave(&sq->done_lock, flags);
-	kick = !sq->exiting;
-	sutro_note(sq, sblkg);
-	WRITE_ONCE(sq->kick, kick);
+	if (!sq->exiting) {
+		sutro_note(sq, sblkg);
+		WRITE_ONCE(sq->kick, true);
+		hrtimer_start(&sq->timer, 0, HRTIMER_MODE_REL);
+	}
 	spin_unlock_irqrestore(&sq->done_lock, flags);
-	if (kick)
-		blk_mq_run_hw_queues(sq->q, true);
 }
 
 static void sutro_retire(struct sutro_queue *sq, struct sutro_blkg *sblkg)
@@ -730,12 +731,11 @@ static void sutro_exit_sched(struct elevator_queue *eq)
 	struct sutro_queue *sq = eq->elevator_data;
 	enum sutro_verdict verdict;
 
-	hrtimer_cancel(&sq->timer);
-
 	/* Cgroups may still be written to and removed; see sutro_note(). */
 	spin_lock_irq(&sq->done_lock);
 	sq->exiting = true;
 	spin_unlock_irq(&sq->done_lock);
+	hrtimer_cancel(&sq->timer);
 
 	/* No request is left; forget the group that was waited for. */
 	spin_lock(&sq->lock);

@@ -125,7 +125,8 @@ struct sutro_hctx {
  * @q:		its request queue
  * @lock:	protects @core and all groups' requests
  * @core:	the algorithm
- * @timer:	ends the wait for a group's next request
+ * @timer:	runs the queue: when the wait for a group's next request ends, and
+ *		where the queue cannot be run at once
  * @word_depth:	request slots in a word of the slot bitmap
  * @group_requests: request slots of each group, 0 = by weight
  * @staged:	some stage may hold requests
