@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Those who read and write.
+ *
+ * A client keeps iodepth requests on their way; some time after one is done it
+ * sends the next.  On a stripe a request is split into one piece for each leaf
+ * that it touches (the chunks of a leaf lie side by side there, and would be
+ * merged), and is done when all pieces are.  A client that gets no request slot
+ * sleeps, and with it all that it would have sent later.
+ */
+#include "client.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include <linux/minmax.h>
+
+#include "random.h"
+
+/* From an interrupt to the program that waited for it, and back. */
+#define WAKEUP_NS	(10 * NSEC_PER_USEC)
+
+/* A client's request. */
+struct whole {
+	u64			sent_ns;
+	u32			bytes;
+};
+
+static void client_next(struct client *client)
+{
+	const struct job *job = client->job;
+	u64 slots = client->region_bytes / job->bytes;
+
+	if (job->random)
+		client->next_byte = client->first_byte +
+			random_below(&client->random, slots) * job->bytes;
+	else if (client->next_byte + job->bytes >
+		 client->first_byte + client->region_bytes)
+		client->next_byte = client->first_byte;
+
+	client->split = malloc(sizeof(*client->split));
+	assert(client->split);
+	*client->split = (struct whole){ client->clock->now_ns, job->bytes };
+	client->split_byte = client->next_byte;
+	client->split_end = client->next_byte + job->bytes;
+	client->next_byte += job->bytes;
+	client->outstanding++;
+}
+
+/* The bytes of [first, last) that are on a leaf, before @last. */
+static u64 volume_bytes_before(const struct volume *volume, u32 leaf, u64 last)
+{
+	u64 chunk = volume->chunk_bytes, row = chunk * volume->nr;
+	u64 rest = last % row;
+
+	if (volume->nr == 1)
+		return last;
+	return last / row * chunk +
+	       min(rest - min(rest, leaf * chunk), chunk);
+}
+
+static void client_wakeup(void *context, u64 now_ns);
+
+static void client_slot(void *context)
+{
+	struct client *client = context;
+
+	clock_at(client->clock, client->clock->now_ns + WAKEUP_NS,
+		 client_wakeup, client);
+}
+
+/* Send the pieces of the request at hand; false if a slot must be waited for. */
+static bool client_send(struct client *client)
+{
+	struct volume *volume = client->volume;
+	const struct job *job = client->job;
+
+	while (client->split_byte < client->split_end) {
+		/* Which leaf is next, and all that it has of the request. */
+		u32 i = client->split_byte / volume->chunk_bytes % volume->nr;
+		struct leaf *leaf = &volume->leaf[i];
+		u64 first = volume_bytes_before(volume, i, client->split_byte);
+		u64 last = volume_bytes_before(volume, i, client->split_end);
+		struct piece piece = {
+			.client = client,
+			.whole = client->split,
+			.bytes = last - first,
+		};
+
+		if (!leaf_has_slot(leaf, client->group[i], !job->async)) {
+			leaf_wait_slot(leaf, client_slot, client);
+			return false;
+		}
+		leaf_insert(leaf, client->group[i], job->op, !job->async,
+			    first >> SECTOR_SHIFT, &piece);
+		if (volume->nr == 1)
+			break;
+		/* The first chunk of the next leaf, unless that was the last. */
+		client->split_byte += volume->chunk_bytes -
+				      client->split_byte % volume->chunk_bytes;
+		if (client->split_byte / volume->chunk_bytes -
+			    (client->split_end - job->bytes) /
+				    volume->chunk_bytes >= volume->nr)
+			break;
+	}
+	client->split = NULL;
+	return true;
+}
+
+static void client_fill(struct client *client)
+{
+	const struct job *job = client->job;
+	u64 now_ns = client->clock->now_ns;
+	u32 i;
+
+	while (client->split || (client->outstanding < job->iodepth &&
+				 (!job->stop_ns || now_ns < job->stop_ns))) {
+		if (!client->split)
+			client_next(client);
+		if (!client_send(client))
+			break;
+	}
+	for (i = 0; i < client->volume->nr; i++)
+		leaf_run(&client->volume->leaf[i]);
+}
+
+static void client_wakeup(void *context, u64 now_ns)
+{
+	client_fill(context);
+}
+
+static void client_thought(void *context, u64 now_ns)
+{
+	struct client *client = context;
+
+	client->outstanding--;
+	if (!client->split)
+		client_fill(client);
+}
+
+/* A piece of a client's request is done. */
+void client_done(void *context, void *whole, u32 bytes)
+{
+	struct client *client = context;
+	struct whole *request = whole;
+	u64 latency_ns = client->clock->now_ns - request->sent_ns;
+
+	request->bytes -= bytes;
+	if (request->bytes)
+		return;
+	free(request);
+	client->done_bytes += client->job->bytes;
+	client->done_ios++;
+	client->latency_sum_ns += latency_ns;
+	client->latency_max_ns = max(client->latency_max_ns, latency_ns);
+	clock_at(client->clock,
+		 client->clock->now_ns + WAKEUP_NS + client->job->think_ns,
+		 client_thought, client);
+}
+
+void client_start(struct client *client)
+{
+	client->next_byte = client->first_byte;
+	clock_at(client->clock, client->clock->now_ns + client->job->start_ns,
+		 client_wakeup, client);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Those who read and write: each keeps some requests on their way. */
+#ifndef SIM_CLIENT_H
+#define SIM_CLIENT_H
+
+#include "leaf.h"
+
+#define MAX_LEAVES	2
+
+/**
+ * struct volume - what clients see: one leaf, or a stripe of two
+ * @chunk_bytes: stripe size
+ */
+struct volume {
+	struct leaf		leaf[MAX_LEAVES];
+	u32			nr;
+	u32			chunk_bytes;
+};
+
+/**
+ * struct job - what a client does
+ * @name:	for the report
+ * @weight:	of its group
+ * @op:		SUTRO_READ or SUTRO_WRITE
+ * @async:	nobody waits for it: writeback
+ * @random:	anywhere in its region, else in order
+ * @bytes:	of a request
+ * @iodepth:	requests on their way
+ * @think_ns:	from a completion to the next request
+ * @start_ns:	when it begins
+ * @stop_ns:	when it ends, 0 = never
+ */
+struct job {
+	const char		*name;
+	u32			weight;
+	enum sutro_op		op;
+	bool			async;
+	bool			random;
+	u32			bytes;
+	u32			iodepth;
+	u64			think_ns;
+	u64			start_ns;
+	u64			stop_ns;
+};
+
+/**
+ * struct client - a job at work
+ * @group:	its cgroup on each leaf
+ * @first_byte:	where its region begins
+ * @region_bytes: and how long that is
+ * @next_byte:	where the next sequential request begins
+ * @outstanding: requests on their way
+ * @split:	the request that is being submitted ...
+ * @split_byte:	... from here on ...
+ * @split_end:	... to here
+ * @done_bytes:	what has been done
+ */
+struct client {
+	const struct job	*job;
+	struct volume		*volume;
+	struct clock		*clock;
+	struct leaf_group	*group[MAX_LEAVES];
+	u64			first_byte;
+	u64			region_bytes;
+	u64			next_byte;
+	u64			random;
+	u32			outstanding;
+	struct whole		*split;
+	u64			split_byte;
+	u64			split_end;
+	u64			done_bytes;
+	u64			done_ios;
+	u64			latency_sum_ns;
+	u64			latency_max_ns;
+};
+
+void client_start(struct client *client);
+void client_done(void *client, void *whole, u32 bytes);
+
+#endif /* SIM_CLIENT_H */

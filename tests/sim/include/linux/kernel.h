@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef SIM_LINUX_KERNEL_H
+#define SIM_LINUX_KERNEL_H
+
+#include <linux/compiler.h>
+#include <linux/types.h>
+
+#define container_of(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+
+#endif /* SIM_LINUX_KERNEL_H */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The kernel's integers in userspace: u64 is unsigned long long there, too. */
+#ifndef SIM_LINUX_TYPES_H
+#define SIM_LINUX_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef int32_t s32;
+typedef unsigned long long u64;
+typedef long long s64;
+
+#define U32_MAX		((u32)~0U)
+#define U64_MAX		(~0ULL)
+
+#define NSEC_PER_USEC	1000LL
+#define NSEC_PER_MSEC	1000000LL
+#define NSEC_PER_SEC	1000000000LL
+
+#endif /* SIM_LINUX_TYPES_H */

@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Usage: kernel-rbtree.sh OUTDIR
+#
+# Takes the kernel's red-black tree, as its own userspace tools use it, out of
+# the newest /usr/src/linux-source-*.tar.xz into OUTDIR: rbtree.c and
+# linux/rbtree*.h.
+
+set -euo pipefail
+
+readonly outdir=$1
+
+fail() {
+	echo "kernel-rbtree: $*" >&2
+	exit 1
+}
+
+tarball=$(find /usr/src -maxdepth 1 -name 'linux-source-*.tar.xz' | sort -V | tail -n 1)
+[[ $tarball ]] || fail "no /usr/src/linux-source-*.tar.xz; install the package" \
+	"linux-source-6.12 (apt install linux-source-6.12)"
+top=${tarball##*/}
+top=${top%.tar.xz}/tools
+
+mkdir -p "$outdir/linux"
+# --occurrence lets tar stop after the last of them.
+tar -xJf "$tarball" -C "$outdir" --strip-components=2 --occurrence=1 \
+	"$top/lib/rbtree.c" \
+	"$top/include/linux/rbtree.h" \
+	"$top/include/linux/rbtree_augmented.h" ||
+	fail "$tarball does not hold $top/lib/rbtree.c and its headers"
+mv "$outdir/lib/rbtree.c" "$outdir/"
+mv "$outdir/include/linux/"*.h "$outdir/linux/"
+rmdir "$outdir/lib" "$outdir/include/linux" "$outdir/include"

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A drive with a scheduler before it: stands for the block layer and
+ * sutro-iosched.c, and calls the algorithm in the same order.
+ *
+ *  insert	into the stage
+ *  drain	from the stage to the groups, merging with what waits there
+ *  dispatch	the algorithm picks a group, the group a request (sutro-requests.c)
+ *  complete	the cost is added to a note of the group; nothing is decided
+ *  fold	at the next dispatch: notes go to the algorithm
+ *
+ * As in blk-mq, the queue is run when requests are inserted, when the idle timer
+ * fires, at a completion if the algorithm asked for one, and when a request that
+ * was taken from the scheduler found the drive full and is sent now.  A wake-up
+ * that the algorithm did not ask for never comes: what it forgets hangs here.
+ */
+#include "leaf.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* sutro-iosched.c */
+#define ROT_SLICE_NS	(100 * NSEC_PER_MSEC)
+#define SLICE_NS	(4 * NSEC_PER_MSEC)
+#define ROT_IDLE_NS	(8 * NSEC_PER_MSEC)
+#define IDLE_NS		(1 * NSEC_PER_MSEC)
+#define MIN_SLOTS	16
+
+/* sutro-requests.c */
+#define SYNC_BATCH	32
+#define ASYNC_BATCH	16
+#define SYNC_EXPIRE_NS	(500 * NSEC_PER_MSEC)
+#define ASYNC_EXPIRE_NS	(5 * NSEC_PER_SEC)
+#define FAR_SECTORS	2048
+
+/* max_sectors_kb of the block layer. */
+#define MERGE_BYTES	(1280 << 10)
+
+static u64 rq_end(const struct rq *rq)
+{
+	return rq->io.sector + (rq->io.bytes >> SECTOR_SHIFT);
+}
+
+static void list_init(struct rq_list *list)
+{
+	list->first = NULL;
+	list->tail = &list->first;
+}
+
+static void list_add(struct rq_list *list, struct rq *rq)
+{
+	rq->next = NULL;
+	*list->tail = rq;
+	list->tail = &rq->next;
+}
+
+/* Take out what a link of the list points to. */
+static struct rq *list_take(struct rq_list *list, struct rq **link)
+{
+	struct rq *rq = *link;
+
+	*link = rq->next;
+	if (list->tail == &rq->next)
+		list->tail = link;
+	return rq;
+}
+
+/* Append a request to one that waits and ends where it begins. */
+static bool list_merge(struct rq_list *list, struct rq *rq)
+{
+	struct rq *to;
+	struct piece **last;
+
+	for (to = list->first; to; to = to->next)
+		if (to->io.op == rq->io.op && to->group == rq->group &&
+		    to->sync == rq->sync && rq_end(to) == rq->io.sector &&
+		    to->io.bytes + rq->io.bytes <= MERGE_BYTES)
+			break;
+	if (!to)
+		return false;
+	to->io.bytes += rq->io.bytes;
+	for (last = &to->pieces; *last; last = &(*last)->next)
+		;
+	*last = rq->pieces;
+	return true;
+}
+
+static void leaf_free_slot(struct leaf *leaf, struct leaf_group *group)
+{
+	u32 i, nr = leaf->nr_waiters;
+	struct slot_waiter waiters[LEAF_MAX_WAITERS];
+
+	leaf->slots_used--;
+	group->requests--;
+	memcpy(waiters, leaf->waiters, nr * sizeof(waiters[0]));
+	leaf->nr_waiters = 0;
+	for (i = 0; i < nr; i++)
+		waiters[i].fn(waiters[i].client);
+}
+
+/* May a group have one more request? */
+bool leaf_has_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
+{
+	u64 limit = leaf->slots;
+
+	if (leaf->slots_used >= (sync ? leaf->slots : 3 * leaf->slots / 4))
+		return false;
+	if (leaf->fifo || leaf->core.nr_active < 2)
+		return true;
+	limit = sutro_group_share(&group->core, leaf->slots);
+	return group->requests < max_t(u64, limit, MIN_SLOTS);
+}
+
+void leaf_wait_slot(struct leaf *leaf, leaf_slot_fn *fn, void *client)
+{
+	assert(leaf->nr_waiters < LEAF_MAX_WAITERS);
+	leaf->waiters[leaf->nr_waiters++] = (struct slot_waiter){ fn, client };
+}
+
+void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
+		 bool sync, u64 sector, const struct piece *piece)
+{
+	struct rq *rq = calloc(1, sizeof(*rq));
+
+	assert(rq);
+	rq->pieces = malloc(sizeof(*piece));
+	assert(rq->pieces);
+	*rq->pieces = *piece;
+	rq->group = group;
+	rq->sync = sync;
+	rq->added_ns = leaf->clock->now_ns;
+	rq->io = (struct io){ .owner = rq, .op = op, .sector = sector,
+			      .bytes = piece->bytes };
+	if (list_merge(&leaf->stage, rq)) {
+		free(rq);
+		return;
+	}
+	leaf->slots_used++;
+	group->requests++;
+	list_add(&leaf->stage, rq);
+}
+
+/* ---- sutro-requests.c ---- */
+
+static bool group_far(struct leaf_group *group, const struct rq *rq)
+{
+	u64 last = group->arrival_position, sector = rq->io.sector;
+
+	group->arrival_position = rq_end(rq);
+	return (sector > last ? sector - last : last - sector) > FAR_SECTORS;
+}
+
+static struct rq_list *group_batch(struct leaf_group *group)
+{
+	bool sync = group->batch_sync;
+
+	if (!group->list[sync].first ||
+	    (!group->batch_left && group->list[!sync].first)) {
+		sync = !sync;
+		group->batch_sync = sync;
+		group->batch_left = sync ? SYNC_BATCH : ASYNC_BATCH;
+	}
+	if (group->batch_left)
+		group->batch_left--;
+	return &group->list[sync];
+}
+
+/* The first request at or behind the last one, or the lowest of all. */
+static struct rq **list_from(struct rq_list *list, u64 position)
+{
+	struct rq **link, **behind = NULL, **lowest = NULL;
+
+	for (link = &list->first; *link; link = &(*link)->next) {
+		u64 sector = (*link)->io.sector;
+
+		if (sector >= position &&
+		    (!behind || sector < (*behind)->io.sector))
+			behind = link;
+		if (!lowest || sector < (*lowest)->io.sector)
+			lowest = link;
+	}
+	return behind ? behind : lowest;
+}
+
+static struct rq *group_next(struct leaf_group *group, bool rotational,
+			     u64 now_ns)
+{
+	struct rq_list *list = group_batch(group);
+	struct rq **link = &list->first;
+	struct rq *rq;
+
+	if (rotational && (*link)->expire_ns > now_ns)
+		link = list_from(list, group->position);
+	rq = list_take(list, link);
+	group->position = rq_end(rq);
+	return rq;
+}
+
+/* ---- sutro-iosched.c ---- */
+
+static struct leaf_group *group_of(struct sutro_group *core)
+{
+	return container_of(core, struct leaf_group, core);
+}
+
+static void leaf_note(struct leaf *leaf, struct leaf_group *group)
+{
+	struct leaf_group **last = &leaf->notes;
+
+	if (group->note.noted)
+		return;
+	group->note.noted = true;
+	group->next_note = NULL;
+	while (*last)
+		last = &(*last)->next_note;
+	*last = group;
+}
+
+static void leaf_fold(struct leaf *leaf)
+{
+	leaf->core.tunables.depth_ns = sutro_cost_depth_ns(&leaf->device);
+	while (leaf->notes) {
+		struct leaf_group *group = leaf->notes;
+		typeof(group->note) note = group->note;
+
+		leaf->notes = group->next_note;
+		group->note = (typeof(note)){};
+		if (note.weight)
+			sutro_group_set_weight(&group->core, note.weight);
+		if (note.nr)
+			sutro_core_complete(&leaf->core, &group->core, note.nr,
+					    note.estimate_ns, note.cost_ns,
+					    note.now_ns);
+		sutro_core_retire(&leaf->core, &group->core);
+	}
+}
+
+static void leaf_drain(struct leaf *leaf)
+{
+	u64 now_ns = leaf->clock->now_ns;
+
+	while (leaf->stage.first) {
+		struct rq *rq = list_take(&leaf->stage, &leaf->stage.first);
+		struct leaf_group *group = rq->group;
+		struct rq_list *list = &group->list[rq->sync];
+
+		if (list_merge(list, rq)) {
+			free(rq);
+			leaf_free_slot(leaf, group);
+			continue;
+		}
+		rq->expire_ns = now_ns + (rq->sync ? SYNC_EXPIRE_NS :
+						     ASYNC_EXPIRE_NS);
+		list_add(list, rq);
+		sutro_core_queue(&leaf->core, &group->core,
+				 group_far(group, rq), now_ns);
+	}
+}
+
+static void leaf_expired(struct leaf *leaf)
+{
+	if (leaf->core.expiry == SUTRO_EXPIRY_NONE)
+		return;
+	leaf->expired[leaf->core.expiry]++;
+	leaf->core.expiry = SUTRO_EXPIRY_NONE;
+	sutro_core_retire(&leaf->core, leaf->core.last_owner);
+}
+
+static void leaf_timer(void *context, u64 now_ns)
+{
+	struct leaf *leaf = context;
+
+	if (leaf->timer_ns == now_ns)
+		leaf_run(leaf);
+}
+
+static struct rq *leaf_select(struct leaf *leaf)
+{
+	u64 now_ns = leaf->clock->now_ns;
+	enum sutro_verdict verdict;
+	struct sutro_group *core;
+	struct leaf_group *group;
+	struct rq *rq;
+
+	leaf->waiting = false;
+	leaf_fold(leaf);
+	core = sutro_core_select(&leaf->core, now_ns, &verdict);
+	leaf_expired(leaf);
+
+	switch (verdict) {
+	case SUTRO_SERVE:
+		break;
+	case SUTRO_IDLE:
+		leaf->timer_ns = leaf->core.idle_until_ns;
+		clock_at(leaf->clock, leaf->timer_ns, leaf_timer, leaf);
+		return NULL;
+	case SUTRO_EMPTY:
+		leaf->device.unsaturated = true;
+		return NULL;
+	case SUTRO_WAIT:
+		leaf->waiting = true;
+		return NULL;
+	}
+
+	group = group_of(core);
+	rq = group_next(group, leaf->core.tunables.rotational, now_ns);
+	rq->class = sutro_cost_class(rq->io.op, rq->io.bytes);
+	rq->estimate_ns = sutro_cost_estimate(&leaf->device, &group->costs,
+					      rq->class);
+	rq->shallow = leaf->core.in_flight < SUTRO_DEPTH_MIN;
+	group->wait_max_ns = max(group->wait_max_ns, now_ns - rq->added_ns);
+	sutro_core_dispatch(&leaf->core, core, rq->estimate_ns);
+	return rq;
+}
+
+static struct rq *leaf_dispatch(struct leaf *leaf)
+{
+	if (!leaf->fifo) {
+		leaf_drain(leaf);
+		return leaf_select(leaf);
+	}
+	return leaf->stage.first ? list_take(&leaf->stage, &leaf->stage.first) :
+				   NULL;
+}
+
+/* Send what may be sent. */
+void leaf_run(struct leaf *leaf)
+{
+	while (!leaf->held) {
+		struct rq *rq = leaf_dispatch(leaf);
+
+		if (!rq)
+			break;
+		if (leaf->disk.nr < leaf->disk.depth)
+			disk_submit(&leaf->disk, &rq->io);
+		else
+			leaf->held = rq;
+	}
+}
+
+static void leaf_completed(struct leaf *leaf, struct rq *rq, u64 true_ns)
+{
+	struct leaf_group *group = rq->group;
+	struct sutro_sample sample = {
+		.class = rq->class,
+		.estimate_ns = rq->estimate_ns,
+		.start_ns = rq->io.arrival_ns,
+		.now_ns = leaf->clock->now_ns,
+		.shallow = rq->shallow,
+	};
+
+	group->true_ns += true_ns;
+	group->bytes += rq->io.bytes;
+	group->ios++;
+	if (leaf->fifo)
+		return;
+	group->note.cost_ns +=
+		sutro_cost_complete(&leaf->device, &group->costs, &sample);
+	group->note.nr++;
+	group->note.estimate_ns += rq->estimate_ns;
+	group->note.now_ns = sample.now_ns;
+	leaf_note(leaf, group);
+}
+
+static void leaf_done(void *context, struct io *io, u64 true_ns)
+{
+	struct leaf *leaf = context;
+	struct rq *rq = io->owner;
+	struct rq *held = leaf->held;
+	struct piece *piece, *next;
+
+	leaf_completed(leaf, rq, true_ns);
+	for (piece = rq->pieces; piece; piece = next) {
+		next = piece->next;
+		leaf->done(piece->client, piece->whole, piece->bytes);
+		free(piece);
+	}
+	if (held) {
+		leaf->held = NULL;
+		disk_submit(&leaf->disk, &held->io);
+	}
+	leaf_free_slot(leaf, rq->group);
+	free(rq);
+	if (held || leaf->waiting)
+		leaf_run(leaf);
+}
+
+void leaf_init(struct leaf *leaf, struct clock *clock, bool rotational,
+	       leaf_done_fn *done)
+{
+	struct sutro_tunables *tunables = &leaf->core.tunables;
+
+	*leaf = (struct leaf){ .clock = clock, .done = done };
+	list_init(&leaf->stage);
+	if (rotational)
+		hdd_init(&leaf->disk, clock, &hdd_default, leaf_done, leaf);
+	else
+		flash_init(&leaf->disk, clock, &ssd_default, leaf_done, leaf);
+	leaf->slots = 2 * min(leaf->disk.depth, 128U);
+
+	sutro_device_init(&leaf->device, rotational);
+	leaf_group_init(&leaf->root, NULL, SUTRO_WEIGHT_DFL);
+	sutro_core_init(&leaf->core, &leaf->root.core);
+	tunables->rotational = rotational;
+	tunables->slice_ns = rotational ? ROT_SLICE_NS : SLICE_NS;
+	tunables->group_idle_ns = rotational ? ROT_IDLE_NS : IDLE_NS;
+	tunables->depth_ns = sutro_cost_depth_ns(&leaf->device);
+}
+
+void leaf_group_init(struct leaf_group *group, struct leaf_group *parent,
+		     u32 weight)
+{
+	*group = (struct leaf_group){};
+	list_init(&group->list[0]);
+	list_init(&group->list[1]);
+	sutro_group_init(&group->core, parent ? &parent->core : NULL, weight);
+}
+
+/* As a write to io.sutro.weight: from the next dispatch on. */
+void leaf_weight(struct leaf *leaf, struct leaf_group *group, u32 weight)
+{
+	group->note.weight = weight;
+	leaf_note(leaf, group);
+}
+
+/* As sutro_exit_sched(); true if nothing is left behind. */
+bool leaf_exit(struct leaf *leaf)
+{
+	enum sutro_verdict verdict;
+
+	leaf_fold(leaf);
+	sutro_core_select(&leaf->core, leaf->clock->now_ns, &verdict);
+	leaf_expired(leaf);
+	return verdict == SUTRO_EMPTY && !leaf->core.queued &&
+	       !leaf->core.in_flight && !leaf->core.in_flight_ns &&
+	       !leaf->core.nr_active && !leaf->slots_used && !leaf->held &&
+	       !leaf->disk.nr;
+}

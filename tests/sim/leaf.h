@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A drive with a scheduler before it; leaf.c says how it stands for the kernel. */
+#ifndef SIM_LEAF_H
+#define SIM_LEAF_H
+
+#include "disk.h"
+#include "sutro-core.h"
+
+struct leaf;
+
+/* A piece of a client's request is done, or a request slot is free. */
+typedef void leaf_done_fn(void *client, void *whole, u32 bytes);
+typedef void leaf_slot_fn(void *client);
+
+/**
+ * struct piece - part of a client's request, in a request of the leaf
+ * @client, @whole: for the client
+ */
+struct piece {
+	struct piece		*next;
+	void			*client;
+	void			*whole;
+	u32			bytes;
+};
+
+struct leaf_group;
+
+/**
+ * struct rq - a request
+ * @io:		as the drive sees it
+ * @pieces:	what was merged into it
+ * @expire_ns:	when it has waited too long
+ */
+struct rq {
+	struct io		io;
+	struct rq		*next;
+	struct leaf_group	*group;
+	struct piece		*pieces;
+	bool			sync;
+	bool			shallow;
+	u64			added_ns;
+	u64			expire_ns;
+	u64			estimate_ns;
+	unsigned int		class;
+};
+
+/* Requests of one kind that wait, oldest first. */
+struct rq_list {
+	struct rq		*first;
+	struct rq		**tail;
+};
+
+/**
+ * struct leaf_group - a cgroup on a leaf
+ * @requests:	slots in use
+ * @true_ns:	device time by the drive's model
+ * @wait_max_ns: longest time that a request waited before it was sent
+ */
+struct leaf_group {
+	struct sutro_group	core;
+	struct sutro_costs	costs;
+	struct rq_list		list[2];
+	bool			batch_sync;
+	u32			batch_left;
+	u64			position;
+	u64			arrival_position;
+	u32			requests;
+	struct leaf_group	*next_note;
+	struct {
+		bool		noted;
+		u32		weight;
+		u32		nr;
+		u64		estimate_ns;
+		u64		cost_ns;
+		u64		now_ns;
+	} note;
+
+	u64			true_ns;
+	u64			bytes;
+	u64			ios;
+	u64			wait_max_ns;
+};
+
+struct slot_waiter {
+	leaf_slot_fn		*fn;
+	void			*client;
+};
+
+#define LEAF_MAX_WAITERS	1024
+
+/**
+ * struct leaf - a drive with a scheduler before it
+ * @fifo:	no scheduler: requests are sent as they come
+ * @slots:	nr_requests
+ * @held:	taken from the scheduler, but the drive is full
+ * @timer_ns:	when the wait for a group's next request ends
+ * @expired:	how often slices ended, by reason
+ */
+struct leaf {
+	struct clock		*clock;
+	struct disk		disk;
+	leaf_done_fn		*done;
+	bool			fifo;
+	u32			slots;
+	u32			slots_used;
+	struct slot_waiter	waiters[LEAF_MAX_WAITERS];
+	u32			nr_waiters;
+
+	struct sutro_core	core;
+	struct sutro_device	device;
+	struct leaf_group	root;
+	struct rq_list		stage;
+	struct leaf_group	*notes;
+	struct rq		*held;
+	bool			waiting;
+	u64			timer_ns;
+	u64			expired[SUTRO_EXPIRY_PREEMPTED + 1];
+};
+
+void leaf_init(struct leaf *leaf, struct clock *clock, bool rotational,
+	       leaf_done_fn *done);
+void leaf_group_init(struct leaf_group *group, struct leaf_group *parent,
+		     u32 weight);
+void leaf_weight(struct leaf *leaf, struct leaf_group *group, u32 weight);
+bool leaf_exit(struct leaf *leaf);
+
+bool leaf_has_slot(struct leaf *leaf, struct leaf_group *group, bool sync);
+void leaf_wait_slot(struct leaf *leaf, leaf_slot_fn *fn, void *client);
+void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
+		 bool sync, u64 sector, const struct piece *piece);
+void leaf_run(struct leaf *leaf);
+
+#endif /* SIM_LEAF_H */

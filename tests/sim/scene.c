@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Runs a scene: each client in a group of its own below the root. */
+#include "scene.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* Not 0, which the algorithm takes for "never". */
+#define BEGIN_NS	(100 * NSEC_PER_SEC)
+
+struct stage {
+	const struct scene	*scene;
+	struct clock		clock;
+	struct volume		volume;
+	struct client		client[MAX_CLIENTS];
+	struct leaf_group	group[MAX_CLIENTS][MAX_LEAVES];
+	u64			last_ns[MAX_CLIENTS];
+	struct result		*result;
+};
+
+static void stage_leaf(struct stage *stage, struct leaf *leaf)
+{
+	const struct scene *scene = stage->scene;
+	struct sutro_tunables *tunables = &leaf->core.tunables;
+
+	leaf_init(leaf, &stage->clock, scene->rotational, client_done);
+	if (scene->hdd)
+		hdd_init(&leaf->disk, &stage->clock, scene->hdd,
+			 leaf->disk.done, leaf);
+	if (scene->flash)
+		flash_init(&leaf->disk, &stage->clock, scene->flash,
+			   leaf->disk.done, leaf);
+	leaf->slots = 2 * min(leaf->disk.depth, 128U);
+	leaf->fifo = scene->fifo;
+	if (scene->slice_ns || scene->no_slice)
+		tunables->slice_ns = scene->slice_ns;
+	if (scene->group_idle_ns || scene->no_idle)
+		tunables->group_idle_ns = scene->group_idle_ns;
+	tunables->fairness = scene->fairness;
+}
+
+static void stage_clients(struct stage *stage)
+{
+	const struct scene *scene = stage->scene;
+	struct volume *volume = &stage->volume;
+	u64 size = volume->leaf[0].disk.size_bytes * volume->nr;
+	u32 nr = 0, i, l;
+
+	while (scene->jobs[nr].iodepth)
+		nr++;
+	stage->result->nr = nr;
+	for (i = 0; i < nr; i++) {
+		struct client *client = &stage->client[i];
+
+		client->job = &scene->jobs[i];
+		client->volume = volume;
+		client->clock = &stage->clock;
+		client->random = scene->seed * 1000 + i;
+		/* Random clients go all over the disk, streams are apart. */
+		client->region_bytes = client->job->random ? size : size / nr;
+		client->region_bytes -= client->region_bytes % (1 << 20);
+		client->first_byte = client->job->random ?
+			0 : i * client->region_bytes;
+		for (l = 0; l < volume->nr; l++) {
+			client->group[l] = &stage->group[i][l];
+			leaf_group_init(client->group[l],
+					&volume->leaf[l].root,
+					client->job->weight);
+		}
+		client_start(client);
+	}
+}
+
+static void stage_sample(void *context, u64 now_ns)
+{
+	struct stage *stage = context;
+	struct result *result = stage->result;
+	u32 i, l;
+
+	if (result->samples == MAX_SAMPLES)
+		return;
+	for (i = 0; i < result->nr; i++) {
+		u64 sum_ns = 0;
+
+		for (l = 0; l < result->leaves; l++)
+			sum_ns += stage->group[i][l].true_ns;
+		result->sample_ns[result->samples][i] =
+			sum_ns - stage->last_ns[i];
+		stage->last_ns[i] = sum_ns;
+	}
+	result->samples++;
+	clock_at(&stage->clock, now_ns + SAMPLE_NS, stage_sample, stage);
+}
+
+static void stage_flip(void *context, u64 now_ns)
+{
+	struct stage *stage = context;
+	u32 i, l;
+
+	for (i = 0; i < stage->result->nr; i++)
+		for (l = 0; l < stage->volume.nr; l++)
+			leaf_weight(&stage->volume.leaf[l], &stage->group[i][l],
+				    stage->scene->flip_weight[i]);
+}
+
+/* Add what there is now to the result, or subtract it. */
+static void stage_measure(struct stage *stage, int sign)
+{
+	struct result *result = stage->result;
+	u32 i, l;
+
+	for (i = 0; i < result->nr; i++) {
+		struct client *client = &stage->client[i];
+
+		result->client[i].bytes += sign * client->done_bytes;
+		result->client[i].ios += sign * client->done_ios;
+		result->client[i].latency_ns += sign * client->latency_sum_ns;
+		result->client[i].latency_max_ns = client->latency_max_ns;
+		client->latency_max_ns = 0;
+		for (l = 0; l < result->leaves; l++) {
+			struct leaf_group *group = &stage->group[i][l];
+
+			result->client[i].leaf[l].true_ns +=
+				sign * group->true_ns;
+			result->client[i].leaf[l].charged_ns +=
+				sign * group->core.stat.time_ns;
+			result->client[i].leaf[l].idle_ns +=
+				sign * group->core.stat.idle_ns;
+		}
+	}
+}
+
+/* Let what is on its way come to an end; nothing may be left then. */
+static void stage_end(struct stage *stage)
+{
+	struct job idle = { .iodepth = 0 };
+	u32 i;
+
+	for (i = 0; i < stage->result->nr; i++) {
+		struct job *job = malloc(sizeof(*job));
+
+		assert(job);
+		idle = *stage->client[i].job;
+		idle.iodepth = 0;
+		*job = idle;
+		stage->client[i].job = job;
+	}
+	clock_run(&stage->clock, stage->clock.now_ns + 100 * NSEC_PER_SEC);
+	for (i = 0; i < stage->result->nr; i++) {
+		assert(!stage->client[i].outstanding);
+		free((void *)stage->client[i].job);
+	}
+	for (i = 0; i < stage->volume.nr; i++) {
+		bool clean = leaf_exit(&stage->volume.leaf[i]);
+
+		assert(clean);
+	}
+}
+
+void scene_run(const struct scene *scene, struct result *ret_result)
+{
+	struct stage *stage = calloc(1, sizeof(*stage));
+	u32 i;
+
+	assert(stage);
+	*ret_result = (struct result){};
+	stage->scene = scene;
+	stage->result = ret_result;
+	clock_init(&stage->clock, BEGIN_NS);
+	stage->volume.nr = scene->leaves;
+	stage->volume.chunk_bytes = scene->chunk_bytes ?: 64 << 10;
+	ret_result->leaves = scene->leaves;
+	for (i = 0; i < scene->leaves; i++)
+		stage_leaf(stage, &stage->volume.leaf[i]);
+	stage_clients(stage);
+	clock_at(&stage->clock, BEGIN_NS + SAMPLE_NS, stage_sample, stage);
+	if (scene->flip_ns)
+		clock_at(&stage->clock, BEGIN_NS + scene->flip_ns, stage_flip,
+			 stage);
+
+	clock_run(&stage->clock, BEGIN_NS + scene->warmup_ns);
+	stage_measure(stage, -1);
+	clock_run(&stage->clock, BEGIN_NS + scene->run_ns);
+	stage_measure(stage, 1);
+	ret_result->elapsed_ns = scene->run_ns - scene->warmup_ns;
+	for (i = 0; i <= SUTRO_EXPIRY_PREEMPTED; i++)
+		ret_result->expired[i] = stage->volume.leaf[0].expired[i];
+
+	stage_end(stage);
+	clock_exit(&stage->clock);
+	free(stage);
+}
+
+/* How much more true device time a had than b. */
+double result_ratio(const struct result *result, u32 a, u32 b, u32 leaf)
+{
+	return (double)result->client[a].leaf[leaf].true_ns /
+	       result->client[b].leaf[leaf].true_ns;
+}
+
+double result_charged_ratio(const struct result *result, u32 a, u32 b, u32 leaf)
+{
+	return (double)result->client[a].leaf[leaf].charged_ns /
+	       result->client[b].leaf[leaf].charged_ns;
+}
+
+double result_bytes_ratio(const struct result *result, u32 a, u32 b)
+{
+	return (double)result->client[a].bytes / result->client[b].bytes;
+}
+
+double result_mb_per_s(const struct result *result)
+{
+	double bytes = 0;
+	u32 i;
+
+	for (i = 0; i < result->nr; i++)
+		bytes += result->client[i].bytes;
+	return bytes * 1e3 / result->elapsed_ns;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Usage: sim-report [WORDS]
+ *
+ * Prints what the clients of each scene (whose name holds WORDS) get: of the
+ * first two clients the ratio of true device time on each leaf, of charged
+ * device time on the first one, and of bandwidth; of all, the worst error of a
+ * share of true device time against the weights; the aggregate bandwidth, and
+ * that as part of what a plain FIFO reaches, and of what the first client
+ * reaches alone; the longest latency of the first client; how often slices ended
+ * on the first leaf, by reason (used, empty, preempted).
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include <linux/string.h>
+
+#include "scenes.h"
+
+/* The worst part by which a client's share of leaf 0 differs from its due. */
+static double worst_error(const struct scene *scene, const struct result *result)
+{
+	double weights = 0, all = 0, worst = 0;
+	u32 i;
+
+	for (i = 0; i < result->nr; i++) {
+		weights += scene->jobs[i].weight;
+		all += result->client[i].leaf[0].true_ns;
+	}
+	for (i = 0; i < result->nr; i++) {
+		double due = scene->jobs[i].weight / weights;
+		double got = result->client[i].leaf[0].true_ns / all;
+
+		worst = fmax(worst, fabs(got / due - 1));
+	}
+	return worst;
+}
+
+/* Until the shares of the last windows are within a tenth of the new weights. */
+static double follow_s(const struct scene *scene, const struct result *result)
+{
+	double due = (double)scene->flip_weight[0] / scene->flip_weight[1];
+	u32 i, last = scene->flip_ns / SAMPLE_NS;
+
+	for (i = last; i < scene->run_ns / SAMPLE_NS; i++) {
+		double a = result->sample_ns[i][0], b = result->sample_ns[i][1];
+
+		if (b == 0 || fabs(a / (a + b) / (due / (1 + due)) - 1) > 0.1)
+			last = i + 1;
+	}
+	return (last - scene->flip_ns / (double)SAMPLE_NS) * 0.25;
+}
+
+static void report(const struct scene *scene)
+{
+	struct result sutro, fifo, alone;
+	struct scene other = *scene;
+
+	scene_run(scene, &sutro);
+	other.fifo = true;
+	scene_run(&other, &fifo);
+	other.fifo = false;
+	other.jobs[1].iodepth = 0;
+	scene_run(&other, &alone);
+
+	printf("%-42s %5.3f ", scene->name, result_ratio(&sutro, 0, 1, 0));
+	if (scene->leaves > 1)
+		printf("%5.3f ", result_ratio(&sutro, 0, 1, 1));
+	else
+		printf("      ");
+	printf("%6.3f %6.3f %5.1f%% %7.1f %5.1f%% %5.1f%% %8.1f %5llu %5llu %5llu",
+	       result_charged_ratio(&sutro, 0, 1, 0),
+	       result_bytes_ratio(&sutro, 0, 1),
+	       100 * worst_error(scene, &sutro), result_mb_per_s(&sutro),
+	       100 * result_mb_per_s(&sutro) / result_mb_per_s(&fifo),
+	       100 * result_mb_per_s(&sutro) / result_mb_per_s(&alone),
+	       sutro.client[0].latency_max_ns / 1e6,
+	       sutro.expired[SUTRO_EXPIRY_USED],
+	       sutro.expired[SUTRO_EXPIRY_EMPTY],
+	       sutro.expired[SUTRO_EXPIRY_PREEMPTED]);
+	if (scene->flip_ns)
+		printf(" follows after %.2f s", follow_s(scene, &sutro));
+	putchar('\n');
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	const char *words = argc > 1 ? argv[1] : "";
+	u32 i;
+
+	printf("%-42s %5s %5s %6s %6s %6s %7s %6s %6s %8s %5s %5s %5s\n",
+	       "scene", "leaf0", "leaf1", "charge", "bytes", "worst", "MB/s",
+	       "/fifo", "/alone", "max ms", "used", "empty", "preem");
+	for (i = 0; i < scenes_nr; i++)
+		if (strstr(scenes[i].name, words))
+			report(&scenes[i]);
+	return 0;
+}
