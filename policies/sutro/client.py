@@ -212,12 +212,17 @@ class Client:
 
         general = SYSTEMD + ".Unit"
         cgroup = units.INTERFACES[units.suffix(unit)]
-        weight = await get(cgroup, "IOWeight")
+        load_state, active_state, weight, device_weights = await asyncio.gather(
+            get(general, "LoadState"),
+            get(general, "ActiveState"),
+            get(cgroup, "IOWeight"),
+            get(cgroup, "IODeviceWeight"),
+        )
         return {
-            "load_state": await get(general, "LoadState"),
-            "active": await get(general, "ActiveState") in ("active", "activating", "reloading"),
+            "load_state": load_state,
+            "active": active_state in ("active", "activating", "reloading"),
             "weight": None if weight == WEIGHT_UNSET else weight,
-            "device_weights": _device_weights(await get(cgroup, "IODeviceWeight")),
+            "device_weights": _device_weights(device_weights),
         }
 
     async def _set_properties(self, unit: str, runtime: bool, pairs: list[list[Any]]) -> None:

@@ -126,15 +126,14 @@ def status(out: Console, data: Dict) -> None:
 
 def _device_line(device: Dict) -> Text:
     name = label(device)
-    line = Text(name, style=NAME)
+    line = Text.assemble((name, NAME))
     if name != device["node"]:
-        line.append(f"  {device['name']}", style="not bold dim")
-    line.append(f"  {device['kind']}  ", style="not bold")
+        line.append(f"  {device['name']}", style=FAINT)
+    line.append(f"  {device['kind']}  ")
     if device["leaf"]:
         line.append(scheduler(device))
         line.append("  ")
-    line.append(size(device["size_bytes"]), style="not bold")
-    return line
+    return line.append(size(device["size_bytes"]))
 
 
 def _depths(rows: list[Dict]) -> list[int]:
@@ -149,13 +148,17 @@ def _depths(rows: list[Dict]) -> list[int]:
     return depths
 
 
+def _entitled(leaf: Dict) -> str:
+    return "-" if leaf["backend"] == "none" else percent(leaf["hweight"])
+
+
 def _unit_table(rows: list[Dict]) -> Table:
     table = columns("UNIT", ">WEIGHT", ">ENTITLED", ">GOT", ">READ/s", ">WRITTEN/s")
     for row, depth in zip(rows, _depths(rows), strict=True):
         table.add_row(
             "  " * depth + (row["unit"] or row["cgroup"]),
             str(row["asked"]),
-            percent(row["hweight"]),
+            _entitled(row),
             percent(row["got"]),
             used(row["rbytes"]),
             used(row["wbytes"]),
@@ -203,7 +206,7 @@ def _written_table(leaves: list[Dict]) -> Table:
             str(leaf["asked"]),
             leaf["written"] or "-",
             Text(leaf["read_back"] or "-", style=GOOD if leaf["settled"] else BAD),
-            percent(leaf["hweight"]),
+            _entitled(leaf),
             percent(leaf["got"]),
             used(leaf["rbytes"]),
             used(leaf["wbytes"]),
@@ -215,14 +218,19 @@ def _grouped(out: Console, title: str, leaves: list[Dict], key: str) -> None:
     """One line per distinct value of `key`, with the leaves it holds for (not when for all)."""
     groups: dict[str, list[str]] = {}
     for leaf in leaves:
-        groups.setdefault(leaf[key], []).append(leaf["leaf"])
+        if leaf[key]:
+            groups.setdefault(leaf[key], []).append(leaf["leaf"])
     for value, nodes in groups.items():
-        if value:
-            suffix = f"  ({' '.join(nodes)})" if len(groups) > 1 else ""
-            out.print(Text.assemble((f"{title:<9}", FAINT), value, (suffix, FAINT)))
+        suffix = f"  ({' '.join(nodes)})" if len(groups) > 1 else ""
+        out.print(Text.assemble((f"{title:<9}", FAINT), value, (suffix, FAINT)))
 
 
-def _advice(out: Console, leaves: list[Dict]) -> None:
+def _advice(out: Console, unit: str, leaves: list[Dict]) -> None:
+    if any(leaf["backend"] != "none" and not leaf["file"] for leaf in leaves):
+        out.print(
+            f"{unit} is not controlled by itself, because neither it nor a unit beside it states a "
+            f"weight; to change this: sutroctl set {unit} 100"
+        )
     bare = [leaf["leaf"] for leaf in leaves if leaf["backend"] == "none"]
     if bare:
         out.print(
@@ -234,11 +242,12 @@ def _advice(out: Console, leaves: list[Dict]) -> None:
             out.print(f"{leaf['leaf']}: the file does not have the line that is wanted", style=BAD)
 
 
-def _leaves(out: Console, leaves: list[Dict]) -> None:
+def _leaves(out: Console, explanation: Dict) -> None:
+    leaves = explanation["leaves"]
     out.print(_written_table(leaves))
     _grouped(out, "because", leaves, "reason")
     _grouped(out, "in file", leaves, "file")
-    _advice(out, leaves)
+    _advice(out, explanation["unit"] or explanation["cgroup"], leaves)
 
 
 def _relation(path: str, device: str) -> str:
@@ -249,9 +258,9 @@ def _relation(path: str, device: str) -> str:
 
 def explain(out: Console, data: Dict) -> None:
     """From the statement over the path to the leaves: asked, written, read back, got."""
-    title = Text(data["unit"] or data["cgroup"], style=NAME)
+    title = Text.assemble((data["unit"] or data["cgroup"], NAME))
     if data["unit"]:
-        title.append(f"  {data['cgroup']}", style="not bold dim")
+        title.append(f"  {data['cgroup']}", style=FAINT)
     out.print(title)
     for setting in settings(data) or [NO_SETTING]:
         out.print("  " + setting)
@@ -264,7 +273,7 @@ def explain(out: Console, data: Dict) -> None:
         for step in data["steps"]:
             out.print(Padding(step["text"], (0, 0, 0, 2 * (step["level"] + 1))))
     out.print()
-    _leaves(out, data["leaves"])
+    _leaves(out, data)
 
 
 # set
@@ -279,13 +288,13 @@ def set_(out: Console, data: Dict) -> None:
     name = f"IODeviceWeight={data['path']} " if data["path"] else "IOWeight="
     how = "until reboot" if data["runtime"] else "kept over reboots"
     line = Text.assemble((data["unit"], NAME), f": {name}", (said(data["weight"]), NAME))
-    out.print(line.append(f"  (was {said(data['previous'])}; {how})", style="not bold dim"))
+    out.print(line.append(f"  (was {said(data['previous'])}; {how})", style=FAINT))
     if data["explanation"] is None:
         out.print("The unit is not active; the weight takes effect when it starts.")
         return
     if data["dry_run"]:
         out.print("sutrod runs with --dry-run: it writes nothing.", style=BAD)
-    _leaves(out, data["explanation"]["leaves"])
+    _leaves(out, data["explanation"])
 
 
 # use, release

@@ -75,11 +75,15 @@ async def _unit_rows(client: Client, path: str) -> dict[str, list[Dict]]:
             explanation = await client.explain(unit["unit"], path)
         except NoSuchUnit:
             return []  # it has ended in the meantime
-        stated = explanation["weight_set"]
+
+        def matters(leaf: Dict) -> bool:
+            stated = explanation["weight_set"] or leaf["asked"] != explanation["weight"]
+            return leaf["got"] > 0 or (stated and leaf["backend"] != "none")
+
         return [
             (leaf["leaf"], {"unit": unit["unit"], "cgroup": unit["cgroup"]} | leaf)
             for leaf in explanation["leaves"]
-            if stated or leaf["got"] > 0 or leaf["asked"] != explanation["weight"]
+            if matters(leaf)
         ]
 
     rows: dict[str, list[Dict]] = {}

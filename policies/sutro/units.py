@@ -47,8 +47,10 @@ def complete(name: str) -> str:
 def near(name: str, known: Iterable[str]) -> list[str]:
     """Up to three known units that `name` may have meant, the likeliest first."""
     by_stem: dict[str, list[str]] = {}
-    for unit in sorted(set(known)):
+    for unit in sorted(unit for unit in set(known) if suffix(unit) in INTERFACES):
         by_stem.setdefault(stem(unit), []).append(unit)
-    # Types apart: ".service" alone would make any two services look alike.
-    alike = difflib.get_close_matches(stem(name), by_stem, n=3, cutoff=0.5)
+    # Types apart: ".service" alone would make any two services look alike. In a short name one
+    # slip is half of it.
+    cutoff = 0.5 if len(stem(name)) < 4 else 0.65
+    alike = difflib.get_close_matches(stem(name), by_stem, n=3, cutoff=cutoff)
     return [unit for found in alike for unit in by_stem[found]][:3]

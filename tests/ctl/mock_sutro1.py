@@ -253,12 +253,14 @@ def _explain_leaf(self, unit, name):
         reason = f"IODeviceWeight={path} {asked}"
     entitled, got, read, written = self.units[unit][3].get(name, (0.1, 0.0, 0, 0))
     backend = {"sutro": "sutro", "bfq": "bfq"}.get(self.schedulers[name], "none")
+    # Nobody beside it states a weight, so systemd has turned no control on.
+    controlled = unit != "job.service"
     text = {
         "sutro": f"{DEVICES[name][0]} {asked}" if stated else f"default {asked}",
         "bfq": f"{DEVICES[name][0]} {asked}",
         "none": "",
-    }[backend]
-    file = {"sutro": "io.sutro.weight", "bfq": "io.bfq.weight", "none": ""}[backend]
+    }[backend if controlled else "none"]
+    file = {"sutro": "io.sutro.weight", "bfq": "io.bfq.weight"}.get(backend) if controlled else ""
     return {
         "leaf": "/dev/" + name,
         "devno": DEVICES[name][0],

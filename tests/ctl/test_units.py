@@ -44,3 +44,5 @@ def test_near_finds_slips_of_the_pen():
         "postgres.service"
     ]
     assert units.near("zzz.service", ["postgres.service"]) == []
+    assert units.near("bd.service", ["db.service", "dpkg-db-backup.timer"]) == ["db.service"]
+    assert units.near("backup.service", ["batch.slice", "basic.target", "backup.timer"]) == []
