@@ -88,7 +88,11 @@ static bool client_send(struct client *client)
 		};
 
 		if (!leaf_has_slot(leaf, client->group[i], !job->async)) {
-			leaf_wait_slot(leaf, client_slot, client);
+			if (!client->asleep)
+				leaf_wait_slot(leaf, client->group[i],
+					       !job->async, client_slot,
+					       client);
+			client->asleep = leaf;
 			return false;
 		}
 		leaf_insert(leaf, client->group[i], job->op, !job->async,
@@ -124,9 +128,18 @@ static void client_fill(struct client *client)
 		leaf_run(&client->volume->leaf[i]);
 }
 
-static void client_wakeup(void *context, u64 now_ns)
+static void client_begin(void *context, u64 now_ns)
 {
 	client_fill(context);
+}
+
+static void client_wakeup(void *context, u64 now_ns)
+{
+	struct client *client = context;
+
+	leaf_end_wait(client->asleep);
+	client->asleep = NULL;
+	client_fill(client);
 }
 
 static void client_thought(void *context, u64 now_ns)
@@ -162,5 +175,5 @@ void client_start(struct client *client)
 {
 	client->next_byte = client->first_byte;
 	clock_at(client->clock, client->clock->now_ns + client->job->start_ns,
-		 client_wakeup, client);
+		 client_begin, client);
 }

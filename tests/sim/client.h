@@ -50,6 +50,7 @@ struct job {
  * @region_bytes: and how long that is
  * @next_byte:	where the next sequential request begins
  * @outstanding: requests on their way
+ * @asleep:	the leaf of which it waits for a slot, or NULL
  * @split:	the request that is being submitted ...
  * @split_byte:	... from here on ...
  * @split_end:	... to here
@@ -65,6 +66,7 @@ struct client {
 	u64			next_byte;
 	u64			random;
 	u32			outstanding;
+	struct leaf		*asleep;
 	struct whole		*split;
 	u64			split_byte;
 	u64			split_end;

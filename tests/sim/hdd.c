@@ -180,11 +180,12 @@ static void hdd_finish(void *context, u64 now_ns)
 	struct disk *disk = context;
 	struct hdd *hdd = &disk->hdd;
 	struct io *io = hdd->serving;
+	u64 true_ns = hdd->true_ns;
 
 	hdd->serving = NULL;
 	disk->nr--;
 	hdd_begin(disk, now_ns);
-	disk->done(disk->context, io, hdd->true_ns);
+	disk->done(disk->context, io, true_ns);
 }
 
 void hdd_submit(struct disk *disk, struct io *io)

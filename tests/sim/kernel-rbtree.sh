@@ -4,8 +4,8 @@
 # Usage: kernel-rbtree.sh OUTDIR
 #
 # Takes the kernel's red-black tree, as its own userspace tools use it, out of
-# the newest /usr/src/linux-source-*.tar.xz into OUTDIR: rbtree.c and
-# linux/rbtree*.h.
+# the newest /usr/src/linux-source-*.tar.xz into OUTDIR: rbtree.c, rbtree.h and
+# rbtree_augmented.h.
 
 set -euo pipefail
 
@@ -22,13 +22,9 @@ tarball=$(find /usr/src -maxdepth 1 -name 'linux-source-*.tar.xz' | sort -V | ta
 top=${tarball##*/}
 top=${top%.tar.xz}/tools
 
-mkdir -p "$outdir/linux"
 # --occurrence lets tar stop after the last of them.
-tar -xJf "$tarball" -C "$outdir" --strip-components=2 --occurrence=1 \
+tar -xmJf "$tarball" -C "$outdir" --transform 's,.*/,,' --occurrence=1 \
 	"$top/lib/rbtree.c" \
 	"$top/include/linux/rbtree.h" \
 	"$top/include/linux/rbtree_augmented.h" ||
 	fail "$tarball does not hold $top/lib/rbtree.c and its headers"
-mv "$outdir/lib/rbtree.c" "$outdir/"
-mv "$outdir/include/linux/"*.h "$outdir/linux/"
-rmdir "$outdir/lib" "$outdir/include/linux" "$outdir/include"

@@ -85,36 +85,65 @@ static bool list_merge(struct rq_list *list, struct rq *rq)
 	return true;
 }
 
+/* How many requests may a group have? */
+static u32 leaf_limit(const struct leaf *leaf, const struct leaf_group *group)
+{
+	u64 share;
+
+	if (leaf->fifo || leaf->core.nr_active < 2)
+		return leaf->slots;
+	share = sutro_group_share(&group->core, leaf->slots);
+	return max_t(u64, share, leaf->min_slots);
+}
+
+static bool leaf_slot_free(const struct leaf *leaf,
+			   const struct leaf_group *group, bool sync)
+{
+	u32 slots = sync ? leaf->slots : 3 * leaf->slots / 4;
+
+	return leaf->slots_used + leaf->slots_promised < slots &&
+	       group->requests < leaf_limit(leaf, group);
+}
+
+/* May a group have one more request?  Not before those that wait for a slot. */
+bool leaf_has_slot(const struct leaf *leaf, const struct leaf_group *group,
+		   bool sync)
+{
+	return leaf_slot_free(leaf, group, sync);
+}
+
+/* Wake up a client when its group may have one more request. */
+void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
+		    leaf_slot_fn *fn, void *client)
+{
+	assert(leaf->nr_waiters < LEAF_MAX_WAITERS);
+	leaf->waiters[leaf->nr_waiters++] =
+		(struct slot_waiter){ group, sync, fn, client };
+}
+
+/* The client that was woken up is here. */
+void leaf_end_wait(struct leaf *leaf)
+{
+	leaf->slots_promised--;
+}
+
 static void leaf_free_slot(struct leaf *leaf, struct leaf_group *group)
 {
-	u32 i, nr = leaf->nr_waiters;
-	struct slot_waiter waiters[LEAF_MAX_WAITERS];
+	u32 i, left = 0;
 
 	leaf->slots_used--;
 	group->requests--;
-	memcpy(waiters, leaf->waiters, nr * sizeof(waiters[0]));
-	leaf->nr_waiters = 0;
-	for (i = 0; i < nr; i++)
-		waiters[i].fn(waiters[i].client);
-}
+	for (i = 0; i < leaf->nr_waiters; i++) {
+		struct slot_waiter *waiter = &leaf->waiters[i];
 
-/* May a group have one more request? */
-bool leaf_has_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
-{
-	u64 limit = leaf->slots;
-
-	if (leaf->slots_used >= (sync ? leaf->slots : 3 * leaf->slots / 4))
-		return false;
-	if (leaf->fifo || leaf->core.nr_active < 2)
-		return true;
-	limit = sutro_group_share(&group->core, leaf->slots);
-	return group->requests < max_t(u64, limit, MIN_SLOTS);
-}
-
-void leaf_wait_slot(struct leaf *leaf, leaf_slot_fn *fn, void *client)
-{
-	assert(leaf->nr_waiters < LEAF_MAX_WAITERS);
-	leaf->waiters[leaf->nr_waiters++] = (struct slot_waiter){ fn, client };
+		if (leaf_slot_free(leaf, waiter->group, waiter->sync)) {
+			leaf->slots_promised++;
+			waiter->fn(waiter->client);
+		} else {
+			leaf->waiters[left++] = *waiter;
+		}
+	}
+	leaf->nr_waiters = left;
 }
 
 void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
@@ -397,6 +426,7 @@ void leaf_init(struct leaf *leaf, struct clock *clock, bool rotational,
 	else
 		flash_init(&leaf->disk, clock, &ssd_default, leaf_done, leaf);
 	leaf->slots = 2 * min(leaf->disk.depth, 128U);
+	leaf->min_slots = MIN_SLOTS;
 
 	sutro_device_init(&leaf->device, rotational);
 	leaf_group_init(&leaf->root, NULL, SUTRO_WEIGHT_DFL);

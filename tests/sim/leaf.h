@@ -82,6 +82,8 @@ struct leaf_group {
 };
 
 struct slot_waiter {
+	struct leaf_group	*group;
+	bool			sync;
 	leaf_slot_fn		*fn;
 	void			*client;
 };
@@ -92,6 +94,9 @@ struct slot_waiter {
  * struct leaf - a drive with a scheduler before it
  * @fifo:	no scheduler: requests are sent as they come
  * @slots:	nr_requests
+ * @min_slots:	every group may have that many
+ * @slots_used:	requests that wait or are at the drive
+ * @slots_promised: clients that have been woken up for a slot
  * @held:	taken from the scheduler, but the drive is full
  * @timer_ns:	when the wait for a group's next request ends
  * @expired:	how often slices ended, by reason
@@ -102,7 +107,9 @@ struct leaf {
 	leaf_done_fn		*done;
 	bool			fifo;
 	u32			slots;
+	u32			min_slots;
 	u32			slots_used;
+	u32			slots_promised;
 	struct slot_waiter	waiters[LEAF_MAX_WAITERS];
 	u32			nr_waiters;
 
@@ -124,8 +131,11 @@ void leaf_group_init(struct leaf_group *group, struct leaf_group *parent,
 void leaf_weight(struct leaf *leaf, struct leaf_group *group, u32 weight);
 bool leaf_exit(struct leaf *leaf);
 
-bool leaf_has_slot(struct leaf *leaf, struct leaf_group *group, bool sync);
-void leaf_wait_slot(struct leaf *leaf, leaf_slot_fn *fn, void *client);
+bool leaf_has_slot(const struct leaf *leaf, const struct leaf_group *group,
+		   bool sync);
+void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
+		    leaf_slot_fn *fn, void *client);
+void leaf_end_wait(struct leaf *leaf);
 void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
 		 bool sync, u64 sector, const struct piece *piece);
 void leaf_run(struct leaf *leaf);

@@ -30,7 +30,9 @@ static void stage_leaf(struct stage *stage, struct leaf *leaf)
 	if (scene->flash)
 		flash_init(&leaf->disk, &stage->clock, scene->flash,
 			   leaf->disk.done, leaf);
-	leaf->slots = 2 * min(leaf->disk.depth, 128U);
+	leaf->slots = scene->slots ?: 2 * min(leaf->disk.depth, 128U);
+	if (scene->min_slots)
+		leaf->min_slots = scene->min_slots;
 	leaf->fifo = scene->fifo;
 	if (scene->slice_ns || scene->no_slice)
 		tunables->slice_ns = scene->slice_ns;

@@ -18,6 +18,8 @@
  * @fifo:	without a scheduler
  * @slice_ns, @group_idle_ns, @fairness: of sutro, its default if 0
  * @no_slice, @no_idle: these are 0
+ * @slots, @min_slots: request slots, and those that every group may have, the
+ *		defaults if 0
  * @jobs:	the clients, the last followed by one without iodepth
  * @run_ns:	how long
  * @warmup_ns:	without the start, which is this long
@@ -36,6 +38,8 @@ struct scene {
 	bool			no_slice;
 	bool			no_idle;
 	bool			fairness;
+	u32			slots;
+	u32			min_slots;
 	struct job		jobs[MAX_CLIENTS + 1];
 	u64			run_ns;
 	u64			warmup_ns;

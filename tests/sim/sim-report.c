@@ -36,19 +36,32 @@ static double worst_error(const struct scene *scene, const struct result *result
 	return worst;
 }
 
-/* Until the shares of the last windows are within a tenth of the new weights. */
+/* Is a client's share of a second within a quarter of its due by the new weights? */
+static bool follows(const struct scene *scene, const struct result *result,
+		    u32 first)
+{
+	double got = 0, all = 0, weights = 0;
+	u32 i, s;
+
+	for (i = 0; i < result->nr; i++)
+		weights += scene->flip_weight[i];
+	for (s = first; s < first + NSEC_PER_SEC / SAMPLE_NS; s++) {
+		got += result->sample_ns[s][0];
+		for (i = 0; i < result->nr; i++)
+			all += result->sample_ns[s][i];
+	}
+	return fabs(got / all * weights / scene->flip_weight[0] - 1) < 0.25;
+}
+
+/* From the flip until every second that begins then shows the new weights. */
 static double follow_s(const struct scene *scene, const struct result *result)
 {
-	double due = (double)scene->flip_weight[0] / scene->flip_weight[1];
-	u32 i, last = scene->flip_ns / SAMPLE_NS;
+	u32 flip = scene->flip_ns / SAMPLE_NS, s;
 
-	for (i = last; i < scene->run_ns / SAMPLE_NS; i++) {
-		double a = result->sample_ns[i][0], b = result->sample_ns[i][1];
-
-		if (b == 0 || fabs(a / (a + b) / (due / (1 + due)) - 1) > 0.1)
-			last = i + 1;
-	}
-	return (last - scene->flip_ns / (double)SAMPLE_NS) * 0.25;
+	for (s = scene->run_ns / SAMPLE_NS - NSEC_PER_SEC / SAMPLE_NS;
+	     s >= flip && follows(scene, result, s); s--)
+		;
+	return (s + 1 - flip) * (SAMPLE_NS / 1e9);
 }
 
 static void report(const struct scene *scene)
