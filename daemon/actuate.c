@@ -260,13 +260,20 @@ struct change {
 	char *reason;
 };
 
-static void log_vanished(int err, const struct cgroup *c, const char *file,
-			 const char *what)
+/* A cgroup or disk that is gone is normal. */
+static void log_failure(int err, const struct cgroup *c, const char *file,
+			const char *line)
 {
 	bool gone = err == -ENOENT || err == -ENODEV;
+	int level = gone ? LOG_DEBUG : LOG_WARNING;
+	const char *end = gone ? ", ignoring." : ".";
 
-	log_write(gone ? LOG_DEBUG : LOG_WARNING, err, "%s: cannot %s %s: %m%s",
-		  c->path, what, file, gone ? ", ignoring." : ".");
+	if (line)
+		log_write(level, err, "%s: cannot write \"%s\" to %s: %m%s",
+			  c->path, line, file, end);
+	else
+		log_write(level, err, "%s: cannot read %s: %m%s", c->path, file,
+			  end);
 }
 
 static int read_weights(const struct cgroup *c, const struct backend *b,
@@ -330,7 +337,7 @@ static int write_change(struct actuator *a, struct cgroup *c,
 		return err;
 	if (err) {
 		c->refused = true;
-		log_vanished(err, c, b->file, line);
+		log_failure(err, c, b->file, line);
 	} else if (!b->owns_lines && ch->leaf && !ch->new) {
 		err = let_go(a, c, ch->leaf);
 	}
@@ -384,7 +391,7 @@ static int apply_changes(struct actuator *a, struct cgroup *c,
 	if (err != -ENOMEM && !a->dry_run) {
 		err = read_weights(c, b, &after);
 		if (err && err != -ENOMEM)
-			log_vanished(err, c, b->file, "read back");
+			log_failure(err, c, b->file, NULL);
 		for (size_t i = 0; i < n && !err; i++)
 			if (done[i])
 				check_change(a, c, b, &changes[i], before,
@@ -447,7 +454,7 @@ static int actuate_file(struct actuator *a, struct cgroup *c,
 	if (err) {
 		/* No such file: the io controller is off for this cgroup. */
 		if (err != -ENOMEM && err != -ENOENT)
-			log_vanished(err, c, b->file, "read");
+			log_failure(err, c, b->file, NULL);
 		return err == -ENOMEM ? err : 0;
 	}
 	if (b->owns_default)

@@ -27,6 +27,9 @@
 #define ERROR_NO_QUEUE "org.sutro1.Error.NoQueue"
 #define ERROR_NOT_SUPPORTED "org.sutro1.Error.NotSupported"
 
+/* The reply of RequestName: we are the owner. */
+#define REQUEST_NAME_OWNER 1U
+
 /* No call has a reason to name more devices than a machine has. */
 #define PATHS_MAX 1024
 
@@ -764,12 +767,15 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
 	struct manager *m = userdata;
 	const sd_bus_error *e = sd_bus_message_get_error(reply);
+	uint32_t code = 0;
 
 	if (!e)
+		sd_bus_message_read(reply, "u", &code);
+	if (code == REQUEST_NAME_OWNER)
 		return 0;
-	log_error("Cannot take the bus name " BUS_NAME ": %s. Is another "
+	log_error("Cannot take the bus name " BUS_NAME "%s%s. Is another "
 		  "sutrod running?",
-		  e->message);
+		  e ? ": " : "", e ? e->message : "");
 	return sd_event_exit(m->event, -EBUSY);
 }
 

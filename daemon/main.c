@@ -43,7 +43,8 @@ static int run(const char *root, bool dry_run)
 			return log_error_errno(errno, "--root=%s: %m", root);
 	}
 	r = manager_new(real ?: "", dry_run, &m);
-	return r < 0 ? r : manager_run(m);
+	r = r < 0 ? r : manager_run(m);
+	return r ? -abs(r) : 0; /* a lost bus ends the loop with 1 */
 }
 
 int main(int argc, char *argv[])

@@ -159,6 +159,16 @@ static void ask_about(struct manager *m, struct cgroup *c)
 				  c->path);
 }
 
+/* Now that a slice is known to be a unit, those below it may be units. */
+static void ask_about_children(struct manager *m, const struct cgroup *slice)
+{
+	struct cgroup *c;
+
+	TAILQ_FOREACH(c, &slice->children, siblings)
+		if (c->origin == CGROUP_FOREIGN && may_be_unit(c))
+			ask_about(m, c);
+}
+
 static void ask_about_all(struct manager *m)
 {
 	struct cgroup *root = cgroup_tree_root(m->tree);
@@ -245,8 +255,12 @@ static void on_unit_answer(struct unit_answer *a, void *userdata)
 	if (*a->cgroup)
 		c = cgroup_find(m->tree, a->cgroup);
 	if (c && c->parent) {
+		bool is_new = c->origin != CGROUP_UNIT;
+
 		c->origin = CGROUP_UNIT;
 		set_policy(m, c, &a->policy);
+		if (is_new)
+			ask_about_children(m, c);
 	} else if (!*a->cgroup && (c = find_candidate(m, a->name))) {
 		/* It only looks like a unit, or is one no more. */
 		if (mirror(m, c) == -ENOMEM)

@@ -192,21 +192,20 @@ static int device_new(const struct roots *roots, const char *name,
 static int link_slaves(const struct topology *t, const struct roots *roots,
 		       struct device *d)
 {
+	_cleanup_free_ struct dirent **l = NULL;
 	_cleanup_free_ char *path = NULL;
-	struct dirent *e;
-	int err = 0;
-	DIR *dir;
+	int n, err = 0;
 
 	path = asprintf_or_null("%s/class/block/%s/slaves", roots->sysfs,
 				d->name);
 	if (!path)
 		return -ENOMEM;
-	dir = opendir(path);
-	while (dir && !err && (e = readdir(dir)))
-		if (e->d_name[0] != '.')
-			err = add_slave(d, topology_by_name(t, e->d_name));
-	if (dir)
-		closedir(dir);
+	n = scandir(path, &l, NULL, versionsort);
+	for (int i = 0; i < n; i++) {
+		if (!err && l[i]->d_name[0] != '.')
+			err = add_slave(d, topology_by_name(t, l[i]->d_name));
+		free(l[i]);
+	}
 	return err;
 }
 

@@ -174,9 +174,9 @@ static void finish(struct question *q)
 	struct units *u = q->units;
 	struct unit_answer a = {
 		.name = q->name,
-		.cgroup = q->silent ? NULL :
-			  q->failed || !q->cgroup ? "" :
-						    q->cgroup,
+		.cgroup = q->silent		    ? NULL
+			  : q->failed || !q->cgroup ? ""
+						    : q->cgroup,
 	};
 
 	if (q->again) {
@@ -211,10 +211,9 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		log_debug("%s: %s, ignoring.", q->name,
 			  e ? e->message : strerror(-r));
 		q->failed = true;
-		q->silent = e && (sd_bus_error_has_name(
-					  e, SD_BUS_ERROR_NO_REPLY) ||
-				  sd_bus_error_has_name(
-					  e, SD_BUS_ERROR_TIMEOUT));
+		q->silent = e &&
+			    (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) ||
+			     sd_bus_error_has_name(e, SD_BUS_ERROR_TIMEOUT));
 	}
 	if (--q->waiting == 0)
 		finish(q);

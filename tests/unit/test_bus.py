@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""org.sutro1: every member, its errors, and who may call it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+
+import dbus
+import pytest
+from conftest import INTERFACE, NAME, PATH, SUTROD, TOP, Bus, Machine, Sutrod, Systemd, wait_until
+from dbus.mainloop.glib import DBusGMainLoop
+from gi.repository import GLib
+
+NOBODY = 65534
+
+# Calls a method as another user and prints the name of the error, if any.
+CALLER = """
+import os, sys, dbus
+if os.getuid() == 0:
+    os.setgid({uid}); os.setuid({uid})
+bus = dbus.bus.BusConnection(os.environ["DBUS_SYSTEM_BUS_ADDRESS"])
+proxy = bus.get_object("{name}", "{path}", introspect=False)
+try:
+    proxy.get_dbus_method(sys.argv[1], "{interface}")(*map(eval, sys.argv[2:]))
+    print("ok")
+except dbus.DBusException as e:
+    print(e.get_dbus_name(), e.get_dbus_message())
+"""
+
+
+def call_as_nobody(method: str, *arguments: str) -> str:
+    """What a caller without privilege gets; not root to begin with is as good."""
+    program = CALLER.format(uid=NOBODY, name=NAME, path=PATH, interface=INTERFACE)
+    done = subprocess.run(
+        [sys.executable, "-c", program, method, *arguments],
+        capture_output=True, text=True, timeout=30, check=True,
+    )
+    return done.stdout.strip()
+
+
+def interface_of(xml: str) -> list[str]:
+    """The interface without comments and blanks."""
+    tree = ET.fromstring(xml)
+    found = [i for i in tree.iter("interface") if i.get("name") == INTERFACE]
+    assert len(found) == 1
+    return [
+        f"{e.tag} {sorted(e.attrib.items())}" for e in found[0].iter() if isinstance(e.tag, str)
+    ]
+
+
+def test_documented_interface(sutrod: Sutrod, bus: Bus) -> None:
+    """Binary, bus and Documentation/org.sutro1.xml say the same."""
+    printed = subprocess.run(
+        [SUTROD, "--bus-introspect"], capture_output=True, text=True, timeout=30, check=True
+    ).stdout
+    documented = (TOP / "Documentation/org.sutro1.xml").read_text()
+    assert interface_of(printed) == interface_of(documented)
+    sutrod.start()
+    proxy = bus.connection.get_object(NAME, PATH, introspect=False)
+    live = proxy.Introspect(dbus_interface="org.freedesktop.DBus.Introspectable")
+    assert interface_of(live) == interface_of(documented)
+
+
+def test_every_member_is_documented() -> None:
+    """A comment stands before each method, signal and property."""
+    lines = (TOP / "Documentation/org.sutro1.xml").read_text().splitlines()
+    for i, line in enumerate(lines):
+        if line.strip().startswith(("<method", "<signal", "<property")):
+            assert lines[i - 1].strip().endswith("-->"), line
+
+
+def test_list_devices(machine: Machine, sutrod: Sutrod) -> None:
+    sutrod.start()
+    devices = {d["name"]: d for d in sutrod.call("ListDevices")}
+    assert set(devices) == {"sda", "sdb", "sdc", "sdd", "dm-0"}
+    dm = devices["dm-0"]
+    assert (dm["node"], dm["devno"], dm["kind"], dm["leaf"]) == ("/dev/dm-0", "254:0", "striped", 0)
+    assert list(dm["slaves"]) == ["sda", "sdb"]
+    assert list(dm["aliases"]) == ["/dev/mapper/vg-db", "/dev/vg/db"]
+    assert dm["size_bytes"] == 2**30
+    assert "scheduler" not in dm
+    sda = devices["sda"]
+    assert (sda["kind"], sda["leaf"], sda["scheduler"], sda["managed"]) == ("disk", 1, "sutro", 0)
+
+
+def test_resolve_path(machine: Machine, sutrod: Sutrod) -> None:
+    machine.mount("/srv/data", "254:0", "ext4", "/dev/mapper/vg-db")
+    sutrod.start()
+    for path in ("/dev/mapper/vg-db", "/dev/dm-0", "/srv/data"):
+        device, leaves, steps = sutrod.call("ResolvePath", path)
+        assert (device, list(leaves)) == ("/dev/dm-0", ["/dev/sda", "/dev/sdb"])
+    assert [(s["device"], s["kind"], s["level"]) for s in steps] == [
+        ("/dev/dm-0", "striped", 0),
+        ("/dev/sda", "disk", 1),
+        ("/dev/sdb", "disk", 1),
+    ]
+    assert steps[0]["text"] == (
+        "/dev/dm-0 (/dev/mapper/vg-db) is a device of kind striped on /dev/sda and /dev/sdb"
+    )
+    assert steps[1]["text"] == "/dev/sda is a leaf: disk with scheduler sutro"
+
+
+@pytest.mark.parametrize(
+    ("path", "error", "words"),
+    [
+        ("/dev/nothing", "NoSuchPath", "/dev/nothing: No such file or directory."),
+        ("dev/sda", "NoSuchPath", '"dev/sda" is no absolute path, it has to begin with "/".'),
+        ("", "NoSuchPath", '"" is no absolute path'),
+        ("/" + 5000 * "x", "NoSuchPath", "File name too long."),
+        ("/run/file", "NoQueue", "/run/file is not on a block device with a request queue"),
+        ("/dev/dm-1", "NoQueue", "/dev/dm-1 is not on a block device with a request queue"),
+    ],
+)
+def test_bad_paths(machine: Machine, sutrod: Sutrod, path: str, error: str, words: str) -> None:
+    machine.mount("/run", "0:25", "tmpfs", "tmpfs")
+    machine.write("/run/file", "x")
+    machine.stripe("dm-1", "254:1", "", "zero")
+    sutrod.start()
+    for method, arguments in (("ResolvePath", (path,)), ("UseDevices", ([path],))):
+        name, message = sutrod.error(method, *arguments)
+        assert (name, words in message) == (error, True), message
+    if path:
+        assert sutrod.error("Explain", "system.slice", path)[0] == error
+
+
+def test_explain(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    a = systemd.start("a.service", 300, [("/dev/mapper/vg-db", 600)])
+    b = systemd.start("b.service", 200)
+
+    def count(milliseconds: int) -> None:
+        for cgroup, factor in ((a, 3), (b, 1)):
+            machine.write(
+                f"/sys/fs/cgroup{cgroup}/io.sutro.stat",
+                f"8:0 time_ns={factor * milliseconds}000000 rbytes={factor * 4096} wbytes=0 "
+                f"rios=1 wios=0 wait_ns=0 idle_ns=0 queued=1 dequeue=0 lag_ns=-5\n",
+            )
+        for cgroup in (a, "/system.slice", "/"):
+            machine.write(
+                f"/sys/fs/cgroup{cgroup}/io.stat",
+                f"8:32 rbytes={milliseconds} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n",
+            )
+
+    count(1000)
+    sutrod.start()
+    # The second sample comes a second after the first; between them the counters move.
+    wait_for_samples = subprocess.Popen(
+        [sys.executable, "-c", CALLER.format(uid=NOBODY, name=NAME, path=PATH, interface=INTERFACE),
+         "Explain", "'a.service'", "''"],
+        stdout=subprocess.PIPE, text=True,
+    )
+    time.sleep(0.6)
+    count(1250)
+    assert wait_for_samples.communicate(timeout=10)[0].strip() == "ok"
+    start = time.monotonic()
+    e = sutrod.call("Explain", "a.service", "/dev/mapper/vg-db")
+    assert time.monotonic() - start < 0.5
+    assert (e["unit"], e["cgroup"], e["device"]) == ("a.service", a, "/dev/dm-0")
+    assert (e["weight"], e["weight_set"]) == (300, True)
+    assert [(str(p), int(w)) for p, w in e["device_weights"]] == [("/dev/mapper/vg-db", 600)]
+    sda, sdb = e["leaves"]
+    assert (sda["leaf"], sda["devno"], sda["scheduler"]) == ("/dev/sda", "8:0", "sutro")
+    assert (sda["backend"], sda["asked"]) == ("sutro", 600)
+    assert sda["reason"] == (
+        "IODeviceWeight=/dev/mapper/vg-db 600 of a.service, which stands on this disk"
+    )
+    assert sda["file"] == str(machine.at(f"/sys/fs/cgroup{a}/io.sutro.weight"))
+    assert (sda["written"], sda["read_back"]) == ("8:0 600", "8:0 600")
+    assert sda["hweight"] == pytest.approx(600 / 800)
+    assert sda["got"] == pytest.approx(0.75)
+    assert sda["time_ns"] == 750_000_000
+    assert (sdb["leaf"], sdb["hweight"], sdb["got"]) == ("/dev/sdb", 1, 0)
+    every = {leaf["leaf"]: leaf for leaf in sutrod.call("Explain", "a.service", "")["leaves"]}
+    assert set(every) == {"/dev/sda", "/dev/sdb", "/dev/sdc", "/dev/sdd"}
+    assert (every["/dev/sdc"]["backend"], every["/dev/sdc"]["got"]) == ("bfq", 1)
+    assert every["/dev/sdc"]["written"] == "8:32 300"
+    assert (every["/dev/sdd"]["backend"], every["/dev/sdd"]["file"]) == ("none", "")
+    name, message = sutrod.error("Explain", "nothing.service", "")
+    assert name == "NoSuchUnit" and message.startswith("nothing.service has no control group.")
+    assert sutrod.error("Explain", "/no/cgroup", "")[0] == "NoSuchUnit"
+    assert sutrod.error("Explain", "", "")[0] == "NoSuchUnit"
+    assert sutrod.error("Explain", "/../../etc", "")[0] == "NoSuchUnit"
+
+
+def test_use_and_release(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, polkit: Callable[[bool], None]
+) -> None:
+    machine.set_scheduler("sda", "none")
+    machine.set_scheduler("sdb", "mq-deadline")
+    a = systemd.start("a.service", 200)
+    sutrod.start()
+    assert machine.weights(a) == ["default 100"]
+    results = sutrod.call("UseDevices", ["/dev/mapper/vg-db", "/dev/sda"])
+    assert [(r["leaf"], r["scheduler"], r["previous"], r["changed"], r["error"])
+            for r in results] == [
+        ("/dev/sda", "sutro", "none", 1, ""),
+        ("/dev/sdb", "sutro", "mq-deadline", 1, ""),
+    ]
+    wait_until(lambda: machine.weights(a) == ["default 200"])
+    assert list(sutrod.property("ManagedLeaves")) == ["/dev/sda", "/dev/sdb"]
+    assert not sutrod.call("UseDevices", ["/dev/sda"])[0]["changed"]
+    # A restart and a crash remember what was before.
+    sutrod.stop()
+    assert machine.scheduler("sda") == "sutro"
+    sutrod.start()
+    sutrod.stop(9)
+    sutrod.start()
+    assert list(sutrod.property("ManagedLeaves")) == ["/dev/sda", "/dev/sdb"]
+    assert not sutrod.call("ReleaseDevices", ["/dev/sdc"])[0]["changed"]
+    results = sutrod.call("ReleaseDevices", dbus.Array([], signature="s"))
+    assert [r["scheduler"] for r in results] == ["none", "mq-deadline"]
+    assert (machine.scheduler("sda"), machine.scheduler("sdb")) == ("none", "mq-deadline")
+    assert list(sutrod.property("ManagedLeaves")) == []
+    assert list(sutrod.call("ReleaseDevices", dbus.Array([], signature="s"))) == []
+
+
+def test_scheduler_that_is_not_there(
+    machine: Machine, sutrod: Sutrod, polkit: Callable[[bool], None]
+) -> None:
+    machine.write("/sys/class/block/sdd/queue/scheduler", "[none] bfq\n")
+    sutrod.start()
+    name, message = sutrod.error("UseDevices", ["/dev/sdd"])
+    assert name == "NotSupported"
+    assert message == (
+        '/dev/sdd: the kernel has no scheduler "sutro". Install the package sutro-dkms, and see '
+        '"dkms status".'
+    )
+    # One of two works: the other's error is in its result.
+    machine.set_scheduler("sdc", "bfq")
+    results = sutrod.call("UseDevices", ["/dev/sdc", "/dev/sdd"])
+    assert [bool(r["error"]) for r in results] == [False, True]
+    assert list(sutrod.property("ManagedLeaves")) == ["/dev/sdc"]
+
+
+def test_authority(machine: Machine, sutrod: Sutrod, polkit: Callable[[bool], None]) -> None:
+    sutrod.start()
+    polkit(False)
+    for method, argument in (
+        ("UseDevices", '["/dev/sdd"]'),
+        ("ReleaseDevices", '["/dev/sdd"]'),
+        ("Reload", None),
+    ):
+        answer = call_as_nobody(method, *([argument] if argument else []))
+        assert answer.startswith("org.freedesktop.DBus.Error.AccessDenied "), answer
+        assert "org.sutro1.manage-devices" in answer
+    assert machine.scheduler("sdd") == "none"
+    polkit(True)
+    assert call_as_nobody("UseDevices", '["/dev/sdd"]') == "ok"
+    assert machine.scheduler("sdd") == "sutro"
+    # An error of the method itself comes through polkit as well.
+    assert call_as_nobody("UseDevices", '["/nothing"]').startswith("org.sutro1.Error.NoSuchPath ")
+
+
+def test_without_polkit(machine: Machine, sutrod: Sutrod) -> None:
+    sutrod.start()
+    assert call_as_nobody("UseDevices", '["/dev/sdd"]').startswith(
+        "org.freedesktop.DBus.Error.AccessDenied "
+    )
+    assert machine.scheduler("sdd") == "none"
+
+
+def test_reading_is_open(sutrod: Sutrod) -> None:
+    sutrod.start()
+    for method, arguments in (
+        ("ListDevices", []),
+        ("ListUnits", []),
+        ("ResolvePath", ["'/dev/sda'"]),
+        ("Explain", ["'system.slice'", "''"]),
+        ("Dump", []),
+    ):
+        assert call_as_nobody(method, *arguments) == "ok"
+
+
+def test_weight_changed(machine: Machine, systemd: Systemd, sutrod: Sutrod, bus: Bus) -> None:
+    DBusGMainLoop(set_as_default=True)
+    listener = dbus.bus.BusConnection(bus.address, mainloop=DBusGMainLoop())
+    listener.set_exit_on_disconnect(False)
+    heard: list[tuple[object, ...]] = []
+    listener.add_signal_receiver(
+        lambda *arguments: heard.append(arguments), "WeightChanged", INTERFACE
+    )
+    a = systemd.start("a.service", 200, [("/dev/sda", 300)])
+    sutrod.start()
+    context = GLib.MainContext.default()
+
+    def three() -> bool:
+        while context.iteration(False):
+            pass
+        return len(heard) >= 3
+
+    wait_until(three)
+    assert sorted(heard) == [
+        (a, "", 100, 200, "IOWeight=200 of a.service"),
+        (a, "/dev/sda", 100, 300,
+         "IODeviceWeight=/dev/sda 300 of a.service, which names this disk"),
+        (a, "/dev/sdc", 100, 200, "IOWeight=200 of a.service"),
+    ]
+    listener.close()
+
+
+def test_dump(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    a = systemd.start("a.service", 200, [("/dev/mapper/vg-db", 300), ("/nowhere", 5)])
+    sutrod.start()
+    text = sutrod.call("Dump")
+    for words in (
+        f"sutrod {sutrod.property('Version')}\n",
+        "sda            8:0    disk         1073741824 bytes leaf, scheduler sutro\n",
+        "on sda sdb /dev/mapper/vg-db /dev/vg/db\n",
+        f"  {a}  unit, weight 200\n",
+        "    on /dev/mapper/vg-db 300 (/dev/dm-0)\n",
+        "    on /nowhere 5 (leads nowhere)\n",
+        'sda: sutro, asked 300 (IODeviceWeight=/dev/mapper/vg-db 300 of a.service, which stands '
+        'on this disk), wanted "8:0 300", file says "8:0 300"\n',
+    ):
+        assert words in text, words
+
+
+def test_configuration(
+    machine: Machine, sutrod: Sutrod, polkit: Callable[[bool], None]
+) -> None:
+    machine.write("/etc/sutro/sutrod.conf", "[Leaves]\nUse=/dev/sdd\n")
+    sutrod.start()
+    assert machine.scheduler("sdd") == "sutro"
+    assert list(sutrod.property("ManagedLeaves")) == ["/dev/sdd"]
+    machine.write("/etc/sutro/sutrod.conf", "[Leaves]\nUse=sdc\n")
+    name, message = sutrod.error("Reload")
+    assert name == "org.freedesktop.DBus.Error.Failed" and "journalctl -u sutrod" in message
+    assert '/etc/sutro/sutrod.conf:2: "[Leaves] Use=sdc": absolute paths or globs' in sutrod.log()
+    assert "Use=/dev/sdd\n" in sutrod.call("Dump")
+    machine.write("/etc/sutro/sutrod.conf", "[Leaves]\nUse=/dev/sd[cd]\n")
+    sutrod.call("Reload")
+    assert machine.scheduler("sdc") == "sutro"
+    sutrod.call("ReleaseDevices", ["/dev/sdc"])
+    sutrod.call("Reload")
+    assert machine.scheduler("sdc") == "bfq"
+
+
+def test_hangup_reloads(machine: Machine, sutrod: Sutrod) -> None:
+    sutrod.start()
+    machine.write("/etc/sutro/sutrod.conf", "[Leaves]\nUse=/dev/sdd\n")
+    assert sutrod.process
+    os.kill(sutrod.process.pid, 1)
+    wait_until(lambda: machine.scheduler("sdd") == "sutro")
+
+
+def test_bad_start(machine: Machine, systemd: Systemd, sutrod: Sutrod, bus: Bus) -> None:
+    machine.write("/etc/sutro/sutrod.conf", "[Leaves]\nUse=sdc\n")
+    assert sutrod.spawn().wait(10) == 1
+    assert "sutrod.conf:2:" in sutrod.log()
+    machine.write("/etc/sutro/sutrod.conf", "")
+    address = {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nowhere"}
+    assert sutrod.spawn(**address).wait(10) == 1
+    assert "Cannot connect to the system bus: No such file or directory" in sutrod.log()
+    sutrod.start()
+    first = sutrod.process
+    assert sutrod.spawn().wait(10) == 1
+    assert "Is another sutrod running?" in sutrod.log()
+    sutrod.process = first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--version"], 0, "sutrod 0.1.0"),
+        (["--help"], 0, "--dry-run"),
+        (["--nonsense"], 1, "nonsense"),
+        (["now"], 1, 'sutrod takes no argument "now"; see --help.'),
+        (["--root=/does/not/exist"], 1, "--root=/does/not/exist: No such file or directory"),
+    ],
+)
+def test_command_line(arguments: list[str], status: int, words: str) -> None:
+    done = subprocess.run([SUTROD, *arguments], capture_output=True, text=True, timeout=30)
+    assert done.returncode == status
+    assert words in done.stdout + done.stderr
