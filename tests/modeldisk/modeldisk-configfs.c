@@ -72,7 +72,7 @@ static const struct mdisk_numbers mdisk_defaults[MDISK_KINDS] = {
 		.hw_queues = 1,
 	},
 	[MDISK_NVME] = {
-		.channels = 32,
+		.channels = 128,
 		.read_us = 70,
 		.write_us = 200,
 		.bus_kbps = 3400000,

@@ -46,6 +46,8 @@
 #define FLASH_PAGE_BYTES SZ_16K
 /* One page in so many has a hiccup, as in the study of charging methods. */
 #define HICCUP_PAGES 2048
+/* How far the timer looks ahead in the bus queue: a request of 256 KiB. */
+#define WAKE_SCAN 16
 
 /**
  * struct mdisk_channel - pages wait for, or are in, one channel
@@ -296,21 +298,59 @@ static u64 mdisk_flash_next_ns(struct mdisk *disk)
 		    mdisk_destage_next_ns(disk));
 }
 
+/*
+ * When the bus may finish a command at the earliest. The n-th page in its queue
+ * can be the last of its command only if the command waits for n at most.
+ */
+static u64 mdisk_bus_wake_ns(struct mdisk *disk)
+{
+	struct mdisk_flash *flash = disk->state;
+	u64 wake_ns = MDISK_NEVER_NS;
+	struct mdisk_op *op;
+	u32 n = 0;
+
+	list_for_each_entry(op, &flash->bus, node) {
+		wake_ns = op->finish_ns;
+		if (op->cmd->ops_left <= ++n || n == WAKE_SCAN)
+			break;
+	}
+	return wake_ns;
+}
+
+/* When the channels may: a read has yet to cross the bus. */
+static u64 mdisk_channel_wake_ns(struct mdisk *disk)
+{
+	struct mdisk_flash *flash = disk->state;
+	struct timerqueue_node *event = timerqueue_getnext(&flash->events);
+	struct mdisk_channel *channel;
+	struct mdisk_op *op;
+
+	if (!event)
+		return MDISK_NEVER_NS;
+	channel = container_of(event, struct mdisk_channel, event);
+	op = list_first_entry(&channel->queue, struct mdisk_op, node);
+	if (op->write)
+		return op->finish_ns;
+	return op->finish_ns + mdisk_transfer_ns(op->bytes, disk->num.bus_kbps);
+}
+
+static u64 mdisk_flash_wake_ns(struct mdisk *disk)
+{
+	return min3(mdisk_bus_wake_ns(disk), mdisk_channel_wake_ns(disk),
+		    mdisk_destage_next_ns(disk));
+}
+
 static void mdisk_flash_step(struct mdisk *disk, u64 now_ns)
 {
 	struct mdisk_flash *flash = disk->state;
 
-	/* what needs the old time goes before the clock is set */
-	if (mdisk_bus_next_ns(flash) <= now_ns) {
-		mdisk_flash_busy(disk, now_ns);
+	mdisk_flash_busy(disk, now_ns);
+	if (mdisk_bus_next_ns(flash) <= now_ns)
 		mdisk_bus_step(disk, now_ns);
-	} else if (mdisk_channel_next_ns(flash) <= now_ns) {
-		mdisk_flash_busy(disk, now_ns);
+	else if (mdisk_channel_next_ns(flash) <= now_ns)
 		mdisk_channel_step(disk, now_ns);
-	} else {
-		mdisk_flash_busy(disk, now_ns);
+	else
 		mdisk_destage_step(disk, now_ns);
-	}
 }
 
 static void mdisk_flash_submit(struct mdisk *disk, struct mdisk_cmd *cmd,
@@ -375,6 +415,7 @@ const struct mdisk_model mdisk_flash_model = {
 	.exit = mdisk_flash_exit,
 	.submit = mdisk_flash_submit,
 	.next_ns = mdisk_flash_next_ns,
+	.wake_ns = mdisk_flash_wake_ns,
 	.step = mdisk_flash_step,
 	.charge_ns = mdisk_flash_charge_ns,
 	.op_bytes = FLASH_PAGE_BYTES,

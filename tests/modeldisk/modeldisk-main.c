@@ -261,6 +261,8 @@ u64 mdisk_run(struct mdisk *disk, struct list_head *done)
 		else
 			disk->model->step(disk, model_ns);
 	}
+	if (disk->model->wake_ns)
+		next_ns = min(link_ns, disk->model->wake_ns(disk));
 	if (next_ns < disk->armed_ns) {
 		disk->armed_ns = next_ns;
 		hrtimer_start(&disk->timer, ns_to_ktime(next_ns),

@@ -217,6 +217,8 @@ struct mdisk;
  * @exit: frees it
  * @submit: a data command reaches the medium at model time now_ns
  * @next_ns: time of the next event, MDISK_NEVER_NS when there is none
+ * @wake_ns: no command is done before, if nothing arrives; NULL: next_ns. Between
+ *	next_ns and wake_ns nobody can see whether events have happened
  * @step: that event happens
  * @charge_ns: device time of a finished command; NULL when the model charges each operation
  * @op_bytes: operations are cut at multiples of this, 0: one per command
@@ -229,6 +231,7 @@ struct mdisk_model {
 	void (*exit)(struct mdisk *disk);
 	void (*submit)(struct mdisk *disk, struct mdisk_cmd *cmd, u64 now_ns);
 	u64 (*next_ns)(struct mdisk *disk);
+	u64 (*wake_ns)(struct mdisk *disk);
 	void (*step)(struct mdisk *disk, u64 now_ns);
 	u64 (*charge_ns)(struct mdisk *disk, struct mdisk_cmd *cmd);
 	u32 op_bytes;
