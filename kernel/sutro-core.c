@@ -34,33 +34,47 @@
  * 2. For how long
  *
  * Where leaving a stream costs a seek, a group of streams keeps the device for
- * slice_ns of device time.  Within its slice it is waited for when it has
- * nothing queued: until its requests in flight complete and then up to
- * group_idle_ns, if it is known to come back within that time.  The wait is
- * charged to it.  The slice ends early when a group wakes up that is owed half a
- * slice more: on a stripe, both halves of a reader's request then move over to
- * the same group at nearly the same time on both disks.  A group that runs dry
- * with requests in flight while it is still the one furthest behind keeps the
- * slice; otherwise a group with one request at a time would lose its turn
+ * slice_ns of device time.  The slice ends early when the group runs empty and is
+ * not expected back (see 3), and when a group wakes up that is owed half a slice
+ * more: on a stripe, both halves of a reader's request then move over to the same
+ * group at nearly the same time on both disks.  A group whose slice is used up
+ * while it is still the one furthest behind, but has all its requests at the
+ * device, keeps it: with one request at a time it would otherwise lose its turn
  * whenever that request is on the way.
  *
- * Before the owner of a slice gets another one, the requests of others must
- * have left the device, and before a third group gets one, all but those of the
- * last owner: a drive that serves the nearest request first would otherwise
- * leave the far ones of others waiting behind a stream without end.
- *
  * Elsewhere (flash, or a group of random requests, for which one seek is as good
- * as another) there is no slice and no waiting: each request is its own turn.
- * With fairness=1 every group has slices, and every group is waited for.
+ * as another) each request is its own turn.
  *
- * 3. How many at the device
+ * 3. Who is waited for
  *
- * What is at the device can no longer be ordered.  Without slices and with more
- * than one group active, requests are held back while those in flight are
- * estimated to use depth_ns of device time: enough to keep all channels busy,
- * little enough that the backlog stays here.
+ * A group may have nothing queued because all its requests are at the device, or
+ * because it has just seen its last one complete and will send the next in a
+ * moment.  If the others went on, a drive that serves the nearest request first
+ * could leave its requests waiting behind a stream without end, and a group with
+ * one request at a time would find the drive full of others' each time it comes
+ * back.  So where requests are served one by one (rotational), others are held
+ * back while such a group is owed half a slice or more: until it has received it,
+ * or has left.
  *
- * 4. Charging
+ * A group leaves when its last request completes, unless it usually comes back
+ * within group_idle_ns: then after that time.  While the device is idle for its
+ * sake, the time is charged to it.
+ *
+ *	a sends one random read at a time, b has 64 waiting, equal weights: with
+ *	slices of 100 ms, b is sent until it is 50 ms ahead; from then on each read
+ *	of a's lets as many of b's pass as take the same time.
+ *
+ * With fairness=1 every group has slices and every group is waited for, on every
+ * device.
+ *
+ * 4. How many at the device
+ *
+ * What is at the device can no longer be ordered.  On devices that serve many
+ * requests at once, while more than one group is active, requests are held back
+ * when those in flight are estimated to use depth_ns of device time: enough to
+ * keep all channels busy, little enough that the backlog stays here.
+ *
+ * 5. Charging
  *
  * A request is charged an estimate when it is dispatched, so that the next
  * choice already knows of it, and the difference to its measured device time
@@ -108,32 +122,28 @@ static struct sutro_level *sutro_level_of(const struct sutro_group *group)
 	return group->parent ? &group->parent->level : NULL;
 }
 
-static struct sutro_entity *sutro_first(const struct sutro_level *level)
+static struct sutro_entity *sutro_first(const struct rb_root_cached *tree)
 {
-	struct rb_node *node = rb_first_cached(&level->queue);
+	struct rb_node *node = rb_first_cached(tree);
 
 	return node ? sutro_entity_of(node) : NULL;
 }
 
-static void sutro_enqueue(struct sutro_level *level, struct sutro_entity *entity)
+/* The tree that an active entity is in. */
+static struct rb_root_cached *sutro_tree_of(struct sutro_level *level,
+					    const struct sutro_entity *entity)
 {
-	rb_add_cached(&entity->node, &level->queue, sutro_entity_less);
-	entity->backlogged = true;
-}
-
-static void sutro_dequeue(struct sutro_level *level, struct sutro_entity *entity)
-{
-	rb_erase_cached(&entity->node, &level->queue);
-	entity->backlogged = false;
+	return entity->backlogged ? &level->queue : &level->away;
 }
 
 /* Move @entity to @vtime; it usually keeps its place, above all when alone. */
 static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
 		       u64 vtime)
 {
+	struct rb_root_cached *tree = sutro_tree_of(level, entity);
 	struct rb_node *next, *prev;
 
-	if (!entity->backlogged) {
+	if (!entity->active) {
 		entity->vtime = vtime;
 		return;
 	}
@@ -146,9 +156,9 @@ static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
 		return;
 	}
 
-	sutro_dequeue(level, entity);
+	rb_erase_cached(&entity->node, tree);
 	entity->vtime = vtime;
-	sutro_enqueue(level, entity);
+	rb_add_cached(&entity->node, tree, sutro_entity_less);
 }
 
 static void sutro_charge(struct sutro_group *group, s64 ns)
@@ -167,19 +177,15 @@ static void sutro_charge(struct sutro_group *group, s64 ns)
 	}
 }
 
-static void sutro_activate_entity(struct sutro_core *core,
-				  struct sutro_level *level,
-				  struct sutro_entity *entity)
+/* An entity that was not active starts anew, owed at most one slice. */
+static void sutro_wake(struct sutro_core *core, struct sutro_level *level,
+		       struct sutro_entity *entity)
 {
-	u64 oldest = level->vtime -
-		     sutro_vtime_of(entity, core->tunables.slice_ns);
+	u64 oldest = level->vtime;
 
-	/*
-	 * Alone, there is nobody to be owed anything by: the level's clock is
-	 * then the entity's own.
-	 */
-	if (!level->nr_active)
-		oldest = level->vtime;
+	/* Alone, there is nobody who could owe it anything. */
+	if (level->nr_active)
+		oldest -= sutro_vtime_of(entity, core->tunables.slice_ns);
 	if (sutro_before(entity->vtime, oldest))
 		entity->vtime = oldest;
 	entity->active = true;
@@ -187,56 +193,22 @@ static void sutro_activate_entity(struct sutro_core *core,
 	level->nr_active++;
 }
 
-static void sutro_deactivate_entity(struct sutro_level *level,
-				    struct sutro_entity *entity)
-{
-	entity->active = false;
-	level->weight_sum -= entity->weight;
-	level->nr_active--;
-}
-
-static void sutro_activate(struct sutro_core *core, struct sutro_group *group)
-{
-	struct sutro_level *level = &group->level;
-	struct sutro_entity *entity = &group->self;
-
-	core->nr_active++;
-	while (!entity->active) {
-		sutro_activate_entity(core, level, entity);
-		level = sutro_level_of(group);
-		if (!level)
-			break;
-		entity = &group->entity;
-		group = group->parent;
-	}
-}
-
-static void sutro_deactivate(struct sutro_core *core, struct sutro_group *group)
-{
-	struct sutro_level *level = &group->level;
-	struct sutro_entity *entity = &group->self;
-
-	core->nr_active--;
-	for (;;) {
-		sutro_deactivate_entity(level, entity);
-		if (level->nr_active)
-			break;
-		level = sutro_level_of(group);
-		if (!level)
-			break;
-		entity = &group->entity;
-		group = group->parent;
-	}
-}
-
 /* @group got its first queued request. */
-static void sutro_backlog(struct sutro_group *group)
+static void sutro_backlog(struct sutro_core *core, struct sutro_group *group)
 {
 	struct sutro_level *level = &group->level;
 	struct sutro_entity *entity = &group->self;
 
+	if (!entity->active)
+		core->nr_active++;
 	while (!entity->backlogged) {
-		sutro_enqueue(level, entity);
+		if (entity->active)
+			rb_erase_cached(&entity->node, &level->away);
+		else
+			sutro_wake(core, level, entity);
+		entity->backlogged = true;
+		rb_add_cached(&entity->node, &level->queue, sutro_entity_less);
+
 		level = sutro_level_of(group);
 		if (!level)
 			break;
@@ -252,8 +224,31 @@ static void sutro_unbacklog(struct sutro_group *group)
 	struct sutro_entity *entity = &group->self;
 
 	for (;;) {
-		sutro_dequeue(level, entity);
-		if (sutro_first(level))
+		rb_erase_cached(&entity->node, &level->queue);
+		entity->backlogged = false;
+		rb_add_cached(&entity->node, &level->away, sutro_entity_less);
+		if (sutro_first(&level->queue))
+			break;
+		level = sutro_level_of(group);
+		if (!level)
+			break;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+/* @group, which is away, no longer counts. */
+static void sutro_deactivate(struct sutro_core *core, struct sutro_group *group)
+{
+	struct sutro_level *level = &group->level;
+	struct sutro_entity *entity = &group->self;
+
+	core->nr_active--;
+	for (;;) {
+		rb_erase_cached(&entity->node, &level->away);
+		entity->active = false;
+		level->weight_sum -= entity->weight;
+		if (--level->nr_active)
 			break;
 		level = sutro_level_of(group);
 		if (!level)
@@ -320,62 +315,75 @@ static u64 sutro_slice_ns(const struct sutro_core *core,
 	return 0;
 }
 
+/* Are groups waited for that have nothing queued? */
+static bool sutro_waits(const struct sutro_core *core)
+{
+	return core->tunables.rotational || core->tunables.fairness;
+}
+
+/* Is @ahead half a slice or more ahead of what @behind is entitled to? */
+static bool sutro_owes(const struct sutro_core *core,
+		       const struct sutro_entity *ahead,
+		       const struct sutro_entity *behind)
+{
+	u64 slack = sutro_vtime_of(behind, core->tunables.slice_ns / 2);
+
+	return sutro_before(behind->vtime + slack, ahead->vtime);
+}
+
 static void sutro_stop_idling(struct sutro_core *core, u64 now_ns)
 {
-	struct sutro_group *group = core->in_service;
+	struct sutro_group *group = core->idle_for;
 	s64 idle_ns;
 
-	if (!core->idle_since_ns)
+	if (!group)
 		return;
 
 	idle_ns = max_t(s64, now_ns - core->idle_since_ns, 0);
-	core->idle_since_ns = 0;
-	core->slice_used_ns += idle_ns;
+	core->idle_for = NULL;
 	group->stat.idle_ns += idle_ns;
 	sutro_charge(group, idle_ns);
+	if (group == core->in_service)
+		core->slice_used_ns += idle_ns;
 }
 
-static void sutro_expire(struct sutro_core *core, enum sutro_expiry why,
-			 u64 now_ns)
+/* Nothing may be sent for the sake of @group, which has nothing queued. */
+static enum sutro_verdict sutro_hold(struct sutro_core *core,
+				     struct sutro_group *group, u64 now_ns)
 {
-	sutro_stop_idling(core, now_ns);
-	core->last_owner = core->in_service;
+	if (group->in_flight)
+		return SUTRO_WAIT;
+	if (!core->in_flight && core->idle_for != group) {
+		sutro_stop_idling(core, now_ns);
+		core->idle_for = group;
+		core->idle_since_ns = now_ns;
+	}
+	core->idle_until_ns = group->leave_at_ns;
+	return SUTRO_IDLE;
+}
+
+static void sutro_expire(struct sutro_core *core, enum sutro_expiry why)
+{
+	core->expired = core->in_service;
+	core->expiry = why;
 	core->in_service = NULL;
 	core->slice_used_ns = 0;
 	core->preempt = false;
-	core->expiry = why;
 }
 
-/* Start to wait for @group's next request, if that is expected in time. */
-static bool sutro_idle(struct sutro_core *core, struct sutro_group *group,
-		       u64 now_ns)
-{
-	const struct sutro_tunables *t = &core->tunables;
-
-	if (!t->group_idle_ns || !core->queued)
-		return false;
-	if (!t->fairness && group->think_ns > t->group_idle_ns)
-		return false;
-	if (!core->idle_since_ns) {
-		core->idle_since_ns = now_ns;
-		core->idle_until_ns = max(group->empty_since_ns, 1ULL) +
-				      t->group_idle_ns;
-	}
-	return sutro_before(now_ns, core->idle_until_ns);
-}
-
-/*
- * Has @group the first claim on the device, although nothing of it is queued?
- * True when it precedes the group that would be served instead.
+/* Is @group further behind than all others, whether they have requests queued
+ * or only in flight?
  */
-static bool sutro_precedes_all(struct sutro_core *core,
-			       struct sutro_group *group)
+static bool sutro_precedes_all(struct sutro_group *group)
 {
 	struct sutro_level *level = &group->level;
 	struct sutro_entity *entity = &group->self, *first;
 
 	for (;;) {
-		first = sutro_first(level);
+		first = sutro_first(&level->queue);
+		if (first && sutro_before(first->vtime, entity->vtime))
+			return false;
+		first = sutro_first(&level->away);
 		if (first && sutro_before(first->vtime, entity->vtime))
 			return false;
 		level = sutro_level_of(group);
@@ -386,80 +394,87 @@ static bool sutro_precedes_all(struct sutro_core *core,
 	}
 }
 
-/* Does the owner of the slice keep it?  If so, what is to be done? */
-static bool sutro_keeps_slice(struct sutro_core *core, u64 now_ns,
-			      enum sutro_verdict *ret_verdict)
+/* Does the owner of the slice keep it? */
+static bool sutro_keeps_slice(struct sutro_core *core)
 {
 	struct sutro_group *group = core->in_service;
 	u64 slice_ns = sutro_slice_ns(core, group);
 
 	if (core->preempt) {
-		sutro_expire(core, SUTRO_EXPIRY_PREEMPTED, now_ns);
+		sutro_expire(core, SUTRO_EXPIRY_PREEMPTED);
 		return false;
 	}
-	if (core->slice_used_ns >= slice_ns) {
-		if (!slice_ns || group->queued || !group->in_flight ||
-		    !sutro_precedes_all(core, group)) {
-			sutro_expire(core, SUTRO_EXPIRY_USED, now_ns);
-			return false;
-		}
+	if (core->slice_used_ns < slice_ns)
+		return true;
+	if (slice_ns && !group->queued && group->in_flight &&
+	    sutro_precedes_all(group)) {
 		core->slice_used_ns = 0;
-	}
-
-	if (group->queued) {
-		*ret_verdict = SUTRO_SERVE;
 		return true;
 	}
-	if (group->in_flight) {
-		*ret_verdict = core->queued ? SUTRO_WAIT : SUTRO_EMPTY;
-		return true;
-	}
-	if (sutro_idle(core, group, now_ns)) {
-		*ret_verdict = SUTRO_IDLE;
-		return true;
-	}
-	sutro_expire(core, SUTRO_EXPIRY_EMPTY, now_ns);
+	sutro_expire(core, SUTRO_EXPIRY_USED);
 	return false;
 }
 
-/* The backlogged group that is furthest behind; advances the clocks to it. */
+/*
+ * The backlogged group that is furthest behind, unless a group that is away is
+ * further behind and waited for: then that one.  Advances the clocks.
+ */
 static struct sutro_group *sutro_furthest_behind(struct sutro_core *core)
 {
 	struct sutro_group *group = core->root;
 
 	for (;;) {
 		struct sutro_level *level = &group->level;
-		struct sutro_entity *entity = sutro_first(level);
+		struct sutro_entity *first = sutro_first(&level->queue);
+		struct sutro_entity *away = sutro_first(&level->away);
 
-		if (!entity)
-			return NULL;
-		if (sutro_before(level->vtime, entity->vtime))
-			level->vtime = entity->vtime;
-		if (entity == &group->self)
+		if (!first || (away && sutro_waits(core) &&
+			       sutro_owes(core, first, away)))
+			first = away;
+		else if (sutro_before(level->vtime, first->vtime))
+			level->vtime = first->vtime;
+
+		if (first == &group->self)
 			return group;
-		group = container_of(entity, struct sutro_group, entity);
+		group = container_of(first, struct sutro_group, entity);
 	}
-}
-
-/* Must requests of others leave the device before @group gets a slice? */
-static bool sutro_must_drain(const struct sutro_core *core,
-			     const struct sutro_group *group)
-{
-	u32 others = core->in_flight - group->in_flight;
-
-	if (!core->tunables.rotational)
-		return false;
-	if (core->last_owner && core->last_owner != group)
-		others -= core->last_owner->in_flight;
-	return others > 0;
 }
 
 /* Is the device full enough that the rest had better wait here? */
 static bool sutro_is_deep(const struct sutro_core *core)
 {
-	return core->nr_active > 1 && core->in_flight >= SUTRO_DEPTH_MIN &&
+	return !core->tunables.rotational && core->nr_active > 1 &&
+	       core->in_flight >= SUTRO_DEPTH_MIN &&
 	       (core->in_flight_ns >= core->tunables.depth_ns ||
 		core->in_flight >= SUTRO_DEPTH_MAX);
+}
+
+/**
+ * sutro_core_forget - take out a group that has left
+ * @core:	the leaf
+ * @now_ns:	the time
+ *
+ * To be called until it returns NULL before sutro_core_select().
+ *
+ * Return: a group that was active and no longer is, and may be freed, or NULL.
+ */
+struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
+{
+	struct sutro_group *group;
+
+	group = list_first_entry_or_null(&core->leaving, struct sutro_group,
+					 leaving);
+	if (!group || sutro_before(now_ns, group->leave_at_ns))
+		return NULL;
+
+	list_del_init(&group->leaving);
+	if (group == core->idle_for)
+		sutro_stop_idling(core, now_ns);
+	if (group == core->in_service)
+		sutro_expire(core, SUTRO_EXPIRY_EMPTY);
+	sutro_deactivate(core, group);
+	group->stat.dequeue++;
+	return group;
 }
 
 /**
@@ -473,28 +488,30 @@ static bool sutro_is_deep(const struct sutro_core *core)
 struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 				      enum sutro_verdict *ret_verdict)
 {
-	struct sutro_group *group = core->in_service;
+	struct sutro_group *group;
 
-	if (group && sutro_keeps_slice(core, now_ns, ret_verdict))
-		return *ret_verdict == SUTRO_SERVE ? group : NULL;
-
-	group = sutro_furthest_behind(core);
-	if (!group) {
+	if (!core->queued) {
 		*ret_verdict = SUTRO_EMPTY;
 		return NULL;
 	}
 
-	if (sutro_slice_ns(core, group)) {
-		if (sutro_must_drain(core, group)) {
-			*ret_verdict = SUTRO_WAIT;
-			return NULL;
-		}
-		core->in_service = group;
-		core->slice_used_ns = 0;
-	} else if (!core->tunables.rotational && sutro_is_deep(core)) {
+	if (core->in_service && sutro_keeps_slice(core)) {
+		group = core->in_service;
+	} else {
+		group = sutro_furthest_behind(core);
+		if (group->queued && sutro_slice_ns(core, group))
+			core->in_service = group;
+	}
+
+	if (!group->queued) {
+		*ret_verdict = sutro_hold(core, group, now_ns);
+		return NULL;
+	}
+	if (sutro_is_deep(core)) {
 		*ret_verdict = SUTRO_WAIT;
 		return NULL;
 	}
+	sutro_stop_idling(core, now_ns);
 	*ret_verdict = SUTRO_SERVE;
 	return group;
 }
@@ -509,11 +526,12 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 		      bool far, u64 now_ns)
 {
+	bool wakes = !group->queued && !group->in_flight;
 	struct sutro_entity *woken, *served;
 
 	group->seek_history = (group->seek_history << 1) | far;
 
-	if (!group->queued && !group->in_flight && group->empty_since_ns) {
+	if (wakes && group->empty_since_ns) {
 		s64 think_ns = max_t(s64, now_ns - group->empty_since_ns, 0);
 
 		/* One long sleep must not look like a habit. */
@@ -523,24 +541,20 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 				   SUTRO_THINK_SHIFT;
 	}
 
-	group->queued++;
 	core->queued++;
-	if (group->queued > 1)
+	if (group->queued++)
 		return;
 
-	if (group == core->in_service)
+	list_del_init(&group->leaving);
+	if (group == core->idle_for)
 		sutro_stop_idling(core, now_ns);
-	if (!group->self.active)
-		sutro_activate(core, group);
-	sutro_backlog(group);
+	sutro_backlog(core, group);
 
-	if (!core->in_service || group == core->in_service)
-		return;
-	sutro_compare(group, core->in_service, &woken, &served);
-	if (sutro_before(woken->vtime +
-			 sutro_vtime_of(woken, core->tunables.slice_ns / 2),
-			 served->vtime))
-		core->preempt = true;
+	if (wakes && core->in_service && group != core->in_service) {
+		sutro_compare(group, core->in_service, &woken, &served);
+		if (sutro_owes(core, served, woken))
+			core->preempt = true;
+	}
 }
 
 /**
@@ -573,6 +587,23 @@ void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 		core->slice_used_ns += estimate_ns;
 }
 
+/* @group ran empty: it leaves now, or when its next request failed to come. */
+static void sutro_leave(struct sutro_core *core, struct sutro_group *group,
+			u64 now_ns)
+{
+	const struct sutro_tunables *t = &core->tunables;
+
+	group->empty_since_ns = now_ns;
+	group->leave_at_ns = now_ns;
+	if (sutro_waits(core) &&
+	    (t->fairness || group->think_ns <= t->group_idle_ns)) {
+		group->leave_at_ns += t->group_idle_ns;
+		list_move_tail(&group->leaving, &core->leaving);
+	} else {
+		list_move(&group->leaving, &core->leaving);
+	}
+}
+
 /**
  * sutro_core_complete - requests of a group left the device
  * @core:	the leaf
@@ -596,26 +627,7 @@ void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 		core->slice_used_ns = max_t(s64, 0,
 					    core->slice_used_ns + delta_ns);
 	if (!group->queued && !group->in_flight)
-		group->empty_since_ns = now_ns;
-}
-
-/**
- * sutro_core_retire - forget a group that has no requests
- * @core:	the leaf
- * @group:	the group
- *
- * Return: true if the group was active and no longer is; it may then be freed.
- */
-bool sutro_core_retire(struct sutro_core *core, struct sutro_group *group)
-{
-	if (group->queued || group->in_flight || !group->self.active ||
-	    group == core->in_service)
-		return false;
-	if (group == core->last_owner)
-		core->last_owner = NULL;
-	sutro_deactivate(core, group);
-	group->stat.dequeue++;
-	return true;
+		sutro_leave(core, group, now_ns);
 }
 
 /**
@@ -626,6 +638,7 @@ bool sutro_core_retire(struct sutro_core *core, struct sutro_group *group)
 void sutro_core_init(struct sutro_core *core, struct sutro_group *root)
 {
 	core->root = root;
+	INIT_LIST_HEAD(&core->leaving);
 }
 
 /**
@@ -641,6 +654,8 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 	group->entity.weight = weight;
 	group->self.weight = SUTRO_WEIGHT_DFL;
 	group->level.queue = RB_ROOT_CACHED;
+	group->level.away = RB_ROOT_CACHED;
+	INIT_LIST_HEAD(&group->leaving);
 }
 
 /**
@@ -686,7 +701,11 @@ u64 sutro_group_share(const struct sutro_group *group, u64 amount)
 		u64 sum = level->weight_sum +
 			  (entity->active ? 0 : entity->weight);
 
+		/* Read without locks, the two may not belong together. */
+		sum = max_t(u64, sum, entity->weight);
+
 		amount = div64_u64(amount * entity->weight, sum);
+
 		level = sutro_level_of(group);
 		if (!level)
 			return amount;

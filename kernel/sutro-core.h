@@ -10,6 +10,7 @@
 #define SUTRO_CORE_H
 
 #include <linux/bitops.h>
+#include <linux/list.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/rbtree.h>
@@ -29,12 +30,14 @@
 /**
  * struct sutro_level - the children of one group, and the group's own requests
  * @queue:	backlogged entities by vtime
+ * @away:	entities by vtime that are active but have nothing queued
  * @vtime:	vtime of the entity that was last served, never falls
  * @weight_sum:	sum of the weights of active entities
  * @nr_active:	how many these are
  */
 struct sutro_level {
 	struct rb_root_cached	queue;
+	struct rb_root_cached	away;
 	u64			vtime;
 	u64			weight_sum;
 	u32			nr_active;
@@ -42,11 +45,12 @@ struct sutro_level {
 
 /**
  * struct sutro_entity - what competes at a level
- * @node:	place in &sutro_level.queue while backlogged
+ * @node:	place in &sutro_level.queue while backlogged, else in
+ *		&sutro_level.away while active
  * @vtime:	device time used, in ns, times SUTRO_WEIGHT_DFL / @weight
  * @weight:	share among the entities of the level
  * @backlogged:	requests are queued at or below it
- * @active:	requests are queued or in flight at or below it, or are waited for
+ * @active:	requests are queued, in flight or expected at or below it
  */
 struct sutro_entity {
 	struct rb_node		node;
@@ -66,7 +70,9 @@ struct sutro_entity {
  * @in_flight:	own requests at the device
  * @seek_history: a bit per request, newest lowest, set when far from the last one
  * @think_ns:	mean time from running empty to the next request
- * @empty_since_ns: when the last request completed and none was queued, 0 if never
+ * @empty_since_ns: when it ran empty (nothing queued or in flight), 0 if never
+ * @leave_at_ns: until when its next request is expected
+ * @leaving:	place in &sutro_core.leaving while empty and active
  * @stat:	what io.sutro.stat reports
  */
 struct sutro_group {
@@ -79,6 +85,8 @@ struct sutro_group {
 	u32			seek_history;
 	u64			think_ns;
 	u64			empty_since_ns;
+	u64			leave_at_ns;
+	struct list_head	leaving;
 	struct {
 		u64		time_ns;
 		u64		idle_ns;
@@ -108,16 +116,16 @@ struct sutro_tunables {
 enum sutro_verdict {
 	SUTRO_SERVE,	/* dispatch a request of the group returned */
 	SUTRO_EMPTY,	/* nothing is queued */
-	SUTRO_IDLE,	/* ask again at &sutro_core.idle_until_ns or at an arrival */
 	SUTRO_WAIT,	/* ask again after a completion or an arrival */
+	SUTRO_IDLE,	/* as SUTRO_WAIT, and at &sutro_core.idle_until_ns */
 };
 
 /* Why a group lost its slice. */
 enum sutro_expiry {
 	SUTRO_EXPIRY_NONE,
 	SUTRO_EXPIRY_USED,	/* used up */
-	SUTRO_EXPIRY_EMPTY,	/* its next request did not come, or was not waited for */
-	SUTRO_EXPIRY_PREEMPTED,	/* a group that is further behind woke up */
+	SUTRO_EXPIRY_EMPTY,	/* its next request did not come, or was not expected */
+	SUTRO_EXPIRY_PREEMPTED,	/* a group that is owed half a slice woke up */
 };
 
 /**
@@ -125,27 +133,31 @@ enum sutro_expiry {
  * @tunables:	may change between any two calls
  * @root:	group of the root cgroup
  * @in_service:	who holds the slice, or NULL
- * @last_owner:	who held it before, when that has requests in flight, or NULL
  * @slice_used_ns: device time of the slice so far; requests in flight by estimate
- * @idle_since_ns: when the wait for @in_service began, 0 when not waiting
- * @idle_until_ns: when it ends
- * @preempt:	a group is owed half a slice more than @in_service
- * @expiry:	why the last slice ended; the caller clears it when it has seen it
+ * @preempt:	the slice shall end
+ * @expiry:	why the last slice ended, for who wants to tell; reset by its reader
+ * @expired:	whose it was
+ * @idle_for:	whose next request an idle device waits for, or NULL
+ * @idle_since_ns: since when
+ * @idle_until_ns: until when; valid with SUTRO_IDLE
+ * @leaving:	empty groups; those whose next request is not expected come first
  * @queued:	requests of all groups that wait
  * @in_flight:	requests of all groups at the device
  * @in_flight_ns: their estimated device time
- * @nr_active:	groups with requests queued, in flight or waited for
+ * @nr_active:	active groups
  */
 struct sutro_core {
 	struct sutro_tunables	tunables;
 	struct sutro_group	*root;
 	struct sutro_group	*in_service;
-	struct sutro_group	*last_owner;
 	u64			slice_used_ns;
-	u64			idle_since_ns;
-	u64			idle_until_ns;
 	bool			preempt;
 	enum sutro_expiry	expiry;
+	struct sutro_group	*expired;
+	struct sutro_group	*idle_for;
+	u64			idle_since_ns;
+	u64			idle_until_ns;
+	struct list_head	leaving;
 	u32			queued;
 	u32			in_flight;
 	u64			in_flight_ns;
@@ -159,13 +171,13 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 		      bool far, u64 now_ns);
 void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group);
+struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns);
 struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 				      enum sutro_verdict *ret_verdict);
 void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 			 u64 estimate_ns);
 void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 			 u32 nr, u64 estimate_ns, u64 cost_ns, u64 now_ns);
-bool sutro_core_retire(struct sutro_core *core, struct sutro_group *group);
 
 void sutro_group_set_weight(struct sutro_group *group, u32 weight);
 u64 sutro_group_share(const struct sutro_group *group, u64 amount);

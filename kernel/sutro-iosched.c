@@ -52,9 +52,10 @@
 /* As CFQ and BFQ; without moving parts waiting only pays for exact shares. */
 #define SUTRO_ROT_IDLE_NS	(8 * NSEC_PER_MSEC)
 #define SUTRO_IDLE_NS		(1 * NSEC_PER_MSEC)
+#define SUTRO_MAX_IDLE_NS	(1 * NSEC_PER_SEC)
 
-/* Slots that every group may use, whatever its share. */
-#define SUTRO_MIN_SLOTS		16
+/* Half an even share of the slots, but no more than this, is never refused. */
+#define SUTRO_MIN_SLOTS		16U
 
 /*
  * While a request is at the device, rq->fifo_time holds its estimate, its class
@@ -142,12 +143,6 @@ void sutro_note_offline(struct sutro_blkg *sblkg)
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
 
-static void sutro_retire(struct sutro_queue *sq, struct sutro_blkg *sblkg)
-{
-	if (sutro_core_retire(&sq->core, &sblkg->group))
-		blkg_put(sutro_to_blkg(sblkg));
-}
-
 /* Take the notes that completions and writers of weights have left. */
 static void sutro_fold(struct sutro_queue *sq)
 {
@@ -176,7 +171,6 @@ static void sutro_fold(struct sutro_queue *sq)
 			sutro_core_complete(&sq->core, &sblkg->group, note.nr,
 					    note.estimate_ns, note.cost_ns,
 					    note.now_ns);
-		sutro_retire(sq, sblkg);
 		blkg_put(sutro_to_blkg(sblkg));
 
 		spin_lock_irq(&sq->done_lock);
@@ -212,13 +206,12 @@ static void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
 			 struct list_head *free)
 {
-	struct sutro_blkg *sblkg;
-	bool far;
+	struct sutro_blkg *sblkg = sutro_bio_blkg(sq->q, rq->bio);
+	bool far = sutro_requests_far(&sblkg->requests, rq);
 
 	if (blk_mq_sched_try_insert_merge(sq->q, rq, free))
 		return;
-	sblkg = sutro_attach(sq, rq);
-	far = sutro_requests_far(&sblkg->requests, rq);
+	sutro_attach(sq, rq);
 	sutro_requests_add(&sblkg->requests, rq, now_ns);
 	sutro_queue_one(sq, sblkg, far, now_ns);
 }
@@ -286,25 +279,35 @@ static void sutro_send(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	sutro_core_dispatch(&sq->core, &sblkg->group, estimate_ns);
 }
 
-static void sutro_expired(struct sutro_queue *sq)
+static void sutro_trace_expiry(struct sutro_queue *sq)
 {
-	struct sutro_group *group = sq->core.last_owner;
-
 	if (sq->core.expiry == SUTRO_EXPIRY_NONE)
 		return;
-	trace_sutro_expire(sq->q->disk, sutro_cgroup_id(sutro_blkg_of(group)),
+	trace_sutro_expire(sq->q->disk,
+			   sutro_cgroup_id(sutro_blkg_of(sq->core.expired)),
 			   sq->core.expiry);
 	sq->core.expiry = SUTRO_EXPIRY_NONE;
-	sutro_retire(sq, sutro_blkg_of(group));
+}
+
+/* Let go of the groups that have left. */
+static void sutro_forget(struct sutro_queue *sq, u64 now_ns)
+{
+	struct sutro_group *group;
+
+	while ((group = sutro_core_forget(&sq->core, now_ns))) {
+		sutro_trace_expiry(sq);
+		blkg_put(sutro_to_blkg(sutro_blkg_of(group)));
+	}
 }
 
 static void sutro_start_timer(struct sutro_queue *sq, u64 now_ns)
 {
 	u64 wait_ns = sq->core.idle_until_ns - now_ns;
 
-	trace_sutro_idle(sq->q->disk,
-			 sutro_cgroup_id(sutro_blkg_of(sq->core.in_service)),
-			 wait_ns);
+	if (sq->core.idle_for)
+		trace_sutro_idle(sq->q->disk,
+				 sutro_cgroup_id(sutro_blkg_of(sq->core.idle_for)),
+				 wait_ns);
 	hrtimer_start(&sq->timer, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
 }
 
@@ -329,10 +332,12 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 	do {
 		WRITE_ONCE(sq->waiting, false);
 		sutro_fold(sq);
+		sutro_forget(sq, now_ns);
 		group = sutro_core_select(&sq->core, now_ns, &verdict);
-		sutro_expired(sq);
-	} while (verdict == SUTRO_WAIT && !sutro_wait(sq));
+	} while ((verdict == SUTRO_WAIT || verdict == SUTRO_IDLE) &&
+		 !sutro_wait(sq));
 
+	sutro_trace_expiry(sq);
 	switch (verdict) {
 	case SUTRO_SERVE:
 		rq = sutro_requests_next(&sutro_blkg_of(group)->requests,
@@ -483,8 +488,11 @@ static int sutro_request_merge(struct request_queue *q, struct request **ret_rq,
 static void sutro_request_merged(struct request_queue *q, struct request *rq,
 				 enum elv_merge type)
 {
+	struct sutro_requests *requests = &sutro_rq_blkg(rq)->requests;
+
+	requests->arrival_position = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	if (type == ELEVATOR_FRONT_MERGE)
-		sutro_requests_moved(&sutro_rq_blkg(rq)->requests, rq);
+		sutro_requests_moved(requests, rq);
 }
 
 /* @next has been merged into @rq and will be freed. */
@@ -579,6 +587,15 @@ static void sutro_finish_request(struct request *rq)
 	blkg_put(sutro_to_blkg(sblkg));
 }
 
+/* Slots that every group may use, whatever its share. */
+static unsigned int sutro_min_slots(struct sutro_queue *sq)
+{
+	unsigned int even = sq->q->nr_requests /
+			    max(READ_ONCE(sq->core.nr_active), 1U);
+
+	return clamp(even / 2, 1U, SUTRO_MIN_SLOTS);
+}
+
 /* Has the running task's group more requests than its share of the slots? */
 static bool sutro_over_slots(struct sutro_queue *sq)
 {
@@ -594,11 +611,11 @@ static bool sutro_over_slots(struct sutro_queue *sq)
 	if (sblkg) {
 		unsigned int used = atomic_read(&sblkg->nr_requests);
 
-		if (!limit && used >= SUTRO_MIN_SLOTS)
-			limit = max_t(u64, SUTRO_MIN_SLOTS,
+		if (!limit)
+			limit = max_t(u64, sutro_min_slots(sq),
 				      sutro_group_share(&sblkg->group,
 							sq->q->nr_requests));
-		over = limit && used >= limit;
+		over = used >= limit;
 	}
 	rcu_read_unlock();
 	return over;
@@ -729,7 +746,6 @@ restore:
 static void sutro_exit_sched(struct elevator_queue *eq)
 {
 	struct sutro_queue *sq = eq->elevator_data;
-	enum sutro_verdict verdict;
 
 	/* Cgroups may still be written to and removed; see sutro_note(). */
 	spin_lock_irq(&sq->done_lock);
@@ -737,11 +753,10 @@ static void sutro_exit_sched(struct elevator_queue *eq)
 	spin_unlock_irq(&sq->done_lock);
 	hrtimer_cancel(&sq->timer);
 
-	/* No request is left; forget the group that was waited for. */
+	/* No request is left, and nobody is waited for any more. */
 	spin_lock(&sq->lock);
 	sutro_fold(sq);
-	sutro_core_select(&sq->core, ktime_get_ns(), &verdict);
-	sutro_expired(sq);
+	sutro_forget(sq, ktime_get_ns() + SUTRO_MAX_IDLE_NS);
 	WARN_ON_ONCE(sq->core.queued || sq->core.in_flight ||
 		     sq->core.nr_active);
 	spin_unlock(&sq->lock);
@@ -797,7 +812,8 @@ static ssize_t sutro_##name##_store(struct elevator_queue *eq,		\
 }
 
 SUTRO_ATTR(fairness, core.tunables.fairness, 1, 0, 1)
-SUTRO_ATTR(group_idle_us, core.tunables.group_idle_ns, NSEC_PER_USEC, 0, 1000000)
+SUTRO_ATTR(group_idle_us, core.tunables.group_idle_ns, NSEC_PER_USEC, 0,
+	   SUTRO_MAX_IDLE_NS / NSEC_PER_USEC)
 SUTRO_ATTR(slice_us, core.tunables.slice_ns, NSEC_PER_USEC, 0, 10000000)
 SUTRO_ATTR(group_requests, group_requests, 1, 0, UINT_MAX)
 #undef SUTRO_ATTR
