@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A bus that breaks at each stage of a connection."""
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -8,6 +9,8 @@ import threading
 import pytest
 from conftest import sutroctl
 from dbus_next import Message, MessageType
+from sutro import client
+from sutro.errors import SutroError
 
 HELLO_REPLY = Message(
     message_type=MessageType.METHOD_RETURN,
@@ -26,6 +29,7 @@ class FragileBus:
     def __init__(self, path, stage, last=b""):
         self.address = f"unix:path={path}"
         self._stage, self._last = stage, last
+        self._stopped = threading.Event()
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(str(path))
         self._socket.listen()
@@ -37,18 +41,25 @@ class FragileBus:
         with connection, contextlib.suppress(OSError):
             if self._stage == "accept":
                 return
-            stream = connection.makefile("rb")
+            stream = connection.makefile("rb", buffering=0)
             while (line := stream.readline().strip()) != b"BEGIN":
+                if self._stage == "auth":
+                    return
                 answer = b"OK " + b"0" * 32 if b"AUTH" in line else b"ERROR"
                 connection.send(answer + b"\r\n")
             connection.recv(4096)
-            if self._stage == "hello":
+            if self._stage == "silent hello":
+                self._stopped.wait(10)
+            if self._stage.endswith("hello"):
                 return
             connection.send(HELLO_REPLY._marshall())
             connection.recv(4096)
+            if self._stage == "silence":
+                self._stopped.wait(10)
             connection.send(self._last)
 
     def stop(self):
+        self._stopped.set()
         self._thread.join(10)
         self._socket.close()
 
@@ -57,6 +68,7 @@ class FragileBus:
     ("stage", "last", "said"),
     [
         ("accept", b"", "there is no system bus at "),
+        ("auth", b"", "there is no system bus at "),
         ("hello", b"", "there is no system bus at "),
         ("call", b"", "the connection to the system bus broke"),
         ("call", b"no D-Bus message at all", "the connection to the system bus broke"),
@@ -68,3 +80,24 @@ def test_bus_that_breaks(tmp_path, stage, last, said):
     bus.stop()
     assert (run.status, run.out) == (1, "")
     assert run.err.startswith("sutroctl: " + said)
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        ("silent hello", r"there is no system bus at .* \(no answer\)"),
+        ("silence", "sutrod did not answer Dump within 0 s"),
+    ],
+)
+def test_bus_that_does_not_answer(tmp_path, monkeypatch, stage, said):
+    bus = FragileBus(tmp_path / "bus", stage)
+    monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", bus.address)
+    monkeypatch.setattr(client, "ANSWER_TIMEOUT_S", 0.3)
+
+    async def ask():
+        async with client.Client() as connection:
+            await connection.dump()
+
+    with pytest.raises(SutroError, match=said):
+        asyncio.run(ask())
+    bus.stop()
