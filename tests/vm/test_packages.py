@@ -10,7 +10,6 @@ import os
 import re
 from pathlib import Path
 
-from rig import scheduler
 from rig.shell import CommandError, run
 
 BUILD = Path("/mnt/build")
@@ -34,6 +33,15 @@ def files_named_sutro() -> list[str]:
                 if "sutro" in name and not NOT_OURS.search(path):
                     found.append(path)
     return found
+
+
+def schedulers() -> dict[str, str]:
+    """The active scheduler of each disk."""
+    return {
+        path.parts[3]: active[1]
+        for path in Path("/sys/block").glob("*/queue/scheduler")
+        if (active := re.search(r"\[([\w-]+)\]", path.read_text()))
+    }
 
 
 def test_stock_kernel() -> None:
@@ -69,18 +77,25 @@ def test_what_the_daemon_package_brings() -> None:
 
 
 def test_packages_are_consistent() -> None:
-    """No file of the packages was changed or lost."""
+    """No file of the packages was changed or lost; the image leaves documentation out."""
     for package in ("sutro", "sutro-dkms"):
-        assert run("dpkg", "--verify", package) == ""
+        lines = run("dpkg", "--verify", package).splitlines()
+        assert [line for line in lines if not re.search(r" /usr/share/(doc|man)/", line)] == []
 
 
 def test_purge_and_install_again() -> None:
-    """Purging leaves nothing behind; installing the same files makes all of it work again."""
-    scheduler.stop_daemon()
-    run("rmmod", "sutro")
-    run("dpkg", "--purge", "sutro", "sutro-dkms", timeout_s=120)
-    run("systemctl", "daemon-reload")
+    """Purging leaves nothing behind, disks in use included; installing again makes it all work."""
+    before = schedulers()
+    run("systemctl", "start", "sutrod.service")
+    run("sutroctl", "use", "/")
+    assert "sutro" in schedulers().values()
+
+    run("dpkg", "--purge", "sutro", "sutro-dkms", timeout_s=300)
+    assert schedulers() == before
+    assert not Path("/sys/module/sutro").exists()
     assert files_named_sutro() == []
+    for table in Path("/lib/modules", kernel()).glob("modules.*"):
+        assert b"sutro" not in table.read_bytes(), table
     assert "sutro" not in run("dkms", "status")
     try:
         run("modinfo", "sutro")
@@ -89,8 +104,8 @@ def test_purge_and_install_again() -> None:
     else:
         raise AssertionError("modinfo still finds the module")
     packages = sorted(BUILD.glob("sutro*.deb"))
-    assert [path.name.split("_")[0] for path in packages] == ["sutro", "sutro-dkms"]
-    run("dpkg", "--install", *packages, timeout_s=300)
+    assert [path.name.split("_")[0] for path in packages] == ["sutro-dkms", "sutro"]
+    run("dpkg", "--install", *packages, timeout_s=600)
     test_dkms()
     run("modprobe", "sutro")
     run("systemctl", "start", "sutrod.service")
