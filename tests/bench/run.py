@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rig import scheduler as elevators
@@ -17,6 +18,7 @@ from rig import unit as units_of
 from rig.modeldisk import ModelDisk
 from rig.sampler import PERIOD_S, Sampler
 from rig.shell import run as command
+from rig.shell import wait_for
 from rig.stack import Stack
 from rig.unit import Unit
 
@@ -43,6 +45,7 @@ def run(scenario: Scenario, say: Say) -> Iterator[Run]:
     """Run a scenario under each of its schedulers in turn."""
     with ExitStack() as made:
         disks = [made.enter_context(disk) for disk in _disks(scenario)]
+        _set_queues(scenario)
         made.enter_context(_sysctl(scenario.sysctl))
         stack = made.enter_context(Stack({disk.name: disk.node for disk in disks}))
         for disk in disks:
@@ -64,8 +67,16 @@ def _disks(scenario: Scenario) -> Iterator[ModelDisk]:
     for table in scenario.disk:
         keys = dict(table)
         kind, names, seed = keys.pop("kind"), keys.pop("names"), keys.pop("seed", 1)
+        keys.pop("queue", None)
         for number, name in enumerate(names):
             yield ModelDisk(name, kind, {**keys, "seed": seed + number})
+
+
+def _set_queues(scenario: Scenario) -> None:
+    for table in scenario.disk:
+        for name in table["names"]:
+            for key, value in table.get("queue", {}).items():
+                (elevators.queue(name) / key).write_text(str(value))
 
 
 @contextmanager
@@ -116,6 +127,8 @@ def _observe(scenario: Scenario, name: str, disks: list[ModelDisk], top: str, de
         undo.callback(units_of.stop, everyone)
         sampler = undo.enter_context(Sampler(disks, everyone, _devno(device)))
         units_of.start(first)
+        for unit in first:
+            wait_for(partial(sampler.used_logical, unit.name), f"{unit.unit} uses {device}", 30)
         time.sleep(scenario.ramp_s)
         from_s = time.monotonic()
         if last:
@@ -152,7 +165,7 @@ def _wait_for_end(unit: Unit, timeout_s: float) -> None:
 
 def _began(sampler: Sampler, unit: str) -> float:
     """The last sample before a unit used the device at all."""
-    idle = [s.at_s for s in sampler.samples if not s.totals.get(("logical", unit))]
+    idle = [sample.at_s for sample in sampler.samples if not sample.logical(unit)]
     return idle[-1]
 
 

@@ -11,7 +11,8 @@ A file is TOML with a list of tables `[[scenario]]`:
     until                  or: measure while this unit runs; it starts when the ramp is over
     timeout_s              for `until`
     [scenario.sysctl]      kernel settings during the scenario
-    [[scenario.disk]]      names, kind, size_mb, seed and any number of the model (rig.modeldisk)
+    [[scenario.disk]]      names, kind, size_mb, seed and any number of the model (rig.modeldisk);
+                           `queue` is a table of settings in the queue folder of sysfs
     [[scenario.layer]]     the stack, bottom up (rig.stack)
     [[scenario.file]]      name, size_mb: files written before, if the top is a file system
     [[scenario.unit]]      name, weight or device_weight (on the top device), and `job`, a table

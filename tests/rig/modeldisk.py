@@ -152,7 +152,8 @@ class ModelDisk:
     def hurry(self) -> None:
         """Make the disk fast until slow() is called: preparing needs no realism."""
         if not self._slow:
-            self._slow = {key: self.read(key) for key in FAST[self.kind]}
+            # Undone in reverse: at no moment may a minimum exceed its maximum.
+            self._slow = {key: self.read(key) for key in reversed(FAST[self.kind])}
             self.set(**FAST[self.kind])
 
     def slow(self) -> None:

@@ -47,6 +47,10 @@ class Sample:
     at_s: float
     totals: Mapping[tuple[str, ...], int]
 
+    def logical(self, unit: str) -> int:
+        """Bytes of a unit at the logical device so far."""
+        return self.totals.get(("logical", unit), 0)
+
 
 class Sampler:
     """Take samples while the `with` statement lasts; ask afterwards or meanwhile."""
@@ -100,6 +104,10 @@ class Sampler:
                 totals["logical", unit.name] = numbers["rbytes"] + numbers["wbytes"]
         totals["idle",], totals["jiffies",] = cpu_jiffies()
         return Sample(time.monotonic(), totals)
+
+    def used_logical(self, unit: str) -> bool:
+        """True once a unit has used the logical device."""
+        return self.samples[-1].logical(unit) > 0
 
     def total(self, key: tuple[str, ...], at_s: float) -> float:
         """A running total at any moment, interpolated between samples."""

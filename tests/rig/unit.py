@@ -58,7 +58,7 @@ class Unit:
         words += [f"--property=IODeviceWeight={p} {w}" for p, w in self.device_weights.items()]
         return [
             "systemd-run", "--quiet", f"--unit={self.unit}", f"--slice={self.parent}",
-            "--service-type=exec", "--property=TimeoutStopSec=10s", *words,
+            "--service-type=exec", "--property=KillSignal=SIGKILL", *words,
             "--", "/bin/sh", "-c", self.command,
         ]  # fmt: skip
 
