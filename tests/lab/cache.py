@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -79,23 +80,31 @@ class Cache:
         key = key_of(recipe)
         final = self.root / kind / key
         lock = f"{kind}-{key}"
-        fd = self._lock(lock, fcntl.LOCK_SH, f"another run ({what})")
+        other = f"another run ({what})"
+        fd = self._lock(lock, fcntl.LOCK_SH, other)
         while not final.exists():
             fcntl.flock(fd, fcntl.LOCK_UN)
-            self._wait(fd, fcntl.LOCK_EX, f"another run ({what})")
-            if not final.exists():
-                self._build(final, what, build)
-            # A flock is not downgraded atomically: look again once the shared lock is held.
-            self._wait(fd, fcntl.LOCK_SH, f"another run ({what})")
+            self._wait(fd, fcntl.LOCK_EX, other)
+            try:
+                if not final.exists():
+                    self._build(final, what, build)
+            finally:
+                fcntl.flock(fd, fcntl.LOCK_UN)
+            # Between the locks the artefact may have been pruned: the loop looks again.
+            self._wait(fd, fcntl.LOCK_SH, other)
         os.utime(self.root / "locks" / lock)
         self._prune(kind)
         return final
 
-    def clean(self) -> None:
-        """Remove the whole folder, once no other run uses it."""
+    def close(self) -> None:
+        """Let go of every artefact; the end of the process does the same."""
         for fd in self._held:
             os.close(fd)
         self._held.clear()
+
+    def clean(self) -> None:
+        """Remove the whole folder, once no other run uses it."""
+        self.close()
         self._lock("cache", fcntl.LOCK_EX, "other runs that use this cache")
         remove_tree(self.root)
 
@@ -134,12 +143,11 @@ class Cache:
 
     def _make_run_dir(self) -> Path:
         runs = self.root / "runs"
-        name = time.strftime("%Y%m%d-%H%M%S") + f"-{os.getpid()}"
-        (runs / name).mkdir(parents=True)
-        old = sorted(path for path in runs.iterdir() if not _is_live(path))
-        for path in old[:-KEEP_RUNS]:
+        runs.mkdir(exist_ok=True)
+        for path in sorted(path for path in runs.iterdir() if not _is_live(path))[:-KEEP_RUNS]:
             remove_tree(path)
-        return runs / name
+        date = time.strftime("%Y%m%d-%H%M%S")
+        return Path(tempfile.mkdtemp(prefix=f"{date}-", suffix=f"-{os.getpid()}", dir=runs))
 
     def _lock(self, name: str, mode: int, what: str) -> int:
         fd = os.open(self.root / "locks" / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

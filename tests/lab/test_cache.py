@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The cache: one build per content, nothing half-built, nothing in use removed."""
+
+import multiprocessing
+import time
+from pathlib import Path
+
+import pytest
+
+from lab import cache
+from lab.cache import Cache, digest_files, key_of
+from lab.progress import LabError
+
+
+def make(text: str):
+    """A build function that writes one file."""
+
+    def build(folder: Path) -> None:
+        (folder / "file").write_text(text)
+
+    return build
+
+
+def never(folder: Path) -> None:
+    raise AssertionError("built again")
+
+
+def test_built_once_per_recipe(tmp_path: Path) -> None:
+    first = Cache(tmp_path).artefact("kind", {"a": 1, "b": 2}, "", make("x"))
+    assert Cache(tmp_path).artefact("kind", {"b": 2, "a": 1}, "", never) == first
+    other = Cache(tmp_path).artefact("kind", {"a": 1, "b": 3}, "", make("y"))
+    assert (first / "file").read_text() == "x" and (other / "file").read_text() == "y"
+
+
+def test_failed_build_leaves_nothing(tmp_path: Path) -> None:
+    def fails(folder: Path) -> None:
+        (folder / "file").write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Cache(tmp_path).artefact("kind", 1, "", fails)
+    assert list((tmp_path / "kind").iterdir()) == []
+    assert (Cache(tmp_path).artefact("kind", 1, "", make("whole")) / "file").read_text() == "whole"
+
+
+def test_remains_of_a_killed_build_are_replaced(tmp_path: Path) -> None:
+    part = tmp_path / "kind" / (key_of(1) + ".part")
+    part.mkdir(parents=True)
+    (part / "stale").touch()
+    built = Cache(tmp_path).artefact("kind", 1, "", make("new"))
+    assert [path.name for path in built.iterdir()] == ["file"]
+
+
+def _count(root: Path) -> None:
+    def build(folder: Path) -> None:
+        time.sleep(0.2)
+        (folder / "file").write_text("x")
+        with open(root / "builds", "a", encoding="utf-8") as count:
+            count.write("built\n")
+
+    Cache(root).artefact("kind", 1, "", build)
+
+
+def test_concurrent_runs_build_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    runs = [context.Process(target=_count, args=(tmp_path,)) for _ in range(4)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert [run.exitcode for run in runs] == [0] * 4
+    assert (tmp_path / "builds").read_text() == "built\n"
+
+
+def test_old_artefacts_go_unless_they_are_in_use(tmp_path: Path) -> None:
+    held = Cache(tmp_path)
+    kept = held.artefact("kind", "held", "", make("held"))
+    for number in range(cache.KEEP + 3):
+        other = Cache(tmp_path)
+        other.artefact("kind", number, "", make(str(number)))
+        other.close()
+        time.sleep(0.01)
+    left = {path.name for path in (tmp_path / "kind").iterdir()}
+    newest = {key_of(number) for number in range(3, cache.KEEP + 3)}
+    assert kept.name in left and newest <= left and len(left) <= cache.KEEP + 1
+    assert held.root == tmp_path
+
+
+def test_clean_removes_everything(tmp_path: Path) -> None:
+    root = tmp_path / "cache"
+    opened = Cache(root)
+    opened.artefact("kind", 1, "", make("x"))
+    opened.clean()
+    assert not root.exists()
+
+
+def test_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(LabError, match="file/cache.*--cache"):
+        Cache(tmp_path / "file" / "cache")
+
+
+def test_digest_sees_content_mode_and_links(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    (tmp_path / "l").symlink_to("a")
+    before = digest_files(tmp_path, ["a", "l"])
+    (tmp_path / "a").chmod(0o755)
+    executable = digest_files(tmp_path, ["a", "l"])
+    assert executable["a"] != before["a"] and executable["l"] == before["l"]
+    (tmp_path / "a").write_text("2")
+    assert digest_files(tmp_path, ["a"])["a"] != executable["a"]
