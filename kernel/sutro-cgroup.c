@@ -22,7 +22,7 @@
  */
 struct sutro_blkcg {
 	struct blkcg_policy_data cpd;
-	u32			weight;
+	u32 weight;
 };
 
 static struct sutro_blkcg *sutro_blkcg_of(struct blkcg *blkcg)
@@ -99,8 +99,8 @@ static void sutro_cpd_free(struct blkcg_policy_data *cpd)
 static struct blkg_policy_data *sutro_pd_alloc(struct gendisk *disk,
 					       struct blkcg *blkcg, gfp_t gfp)
 {
-	struct sutro_blkg *sblkg = kzalloc_node(sizeof(*sblkg), gfp,
-						disk->node_id);
+	struct sutro_blkg *sblkg =
+		kzalloc_node(sizeof(*sblkg), gfp, disk->node_id);
 
 	if (!sblkg)
 		return NULL;
@@ -114,8 +114,8 @@ static void sutro_pd_init(struct blkg_policy_data *pd)
 {
 	struct sutro_blkg *sblkg = sutro_pd(pd);
 	struct blkcg_gq *blkg = pd_to_blkg(pd);
-	struct sutro_blkg *parent =
-		blkg->parent ? sutro_from_blkg(blkg->parent) : NULL;
+	struct sutro_blkg *parent = blkg->parent ? sutro_from_blkg(blkg->parent)
+						 : NULL;
 
 	sutro_group_init(&sblkg->group, parent ? &parent->group : NULL,
 			 sutro_blkcg_of(blkg->blkcg)->weight);
@@ -154,7 +154,8 @@ static int sutro_weight_show(struct seq_file *sf, void *v)
 {
 	struct blkcg *blkcg = css_to_blkcg(seq_css(sf));
 
-	seq_printf(sf, "default %u\n", READ_ONCE(sutro_blkcg_of(blkcg)->weight));
+	seq_printf(sf, "default %u\n",
+		   READ_ONCE(sutro_blkcg_of(blkcg)->weight));
 	blkcg_print_blkgs(sf, blkcg, sutro_prfill_weight, &sutro_policy, 0,
 			  false);
 	return 0;
@@ -209,7 +210,8 @@ static int sutro_set_device_weight(struct blkcg *blkcg, char *buf)
 
 		spin_lock(&blkcg->lock);
 		WRITE_ONCE(sblkg->device_weight, weight);
-		sutro_note_weight(sblkg, weight ?: sutro_blkcg_of(blkcg)->weight);
+		sutro_note_weight(sblkg,
+				  weight ?: sutro_blkcg_of(blkcg)->weight);
 		spin_unlock(&blkcg->lock);
 	}
 out:
@@ -251,13 +253,14 @@ static u64 sutro_prfill_stat(struct seq_file *sf, struct blkg_policy_data *pd,
 
 	if (!dname)
 		return 0;
-	seq_printf(sf, "%s time_ns=%llu rbytes=%llu wbytes=%llu rios=%llu wios=%llu wait_ns=%llu idle_ns=%llu queued=%u dequeue=%llu lag_ns=%lld\n",
-		   dname, group->stat.time_ns,
-		   sblkg->stat.bytes[SUTRO_READ], sblkg->stat.bytes[SUTRO_WRITE],
-		   sblkg->stat.ios[SUTRO_READ], sblkg->stat.ios[SUTRO_WRITE],
-		   sblkg->stat.wait_ns, group->stat.idle_ns,
-		   READ_ONCE(group->queued), group->stat.dequeue,
-		   sutro_group_lag_ns(group));
+	seq_printf(
+		sf,
+		"%s time_ns=%llu rbytes=%llu wbytes=%llu rios=%llu wios=%llu wait_ns=%llu idle_ns=%llu queued=%u dequeue=%llu lag_ns=%lld\n",
+		dname, group->stat.time_ns, sblkg->stat.bytes[SUTRO_READ],
+		sblkg->stat.bytes[SUTRO_WRITE], sblkg->stat.ios[SUTRO_READ],
+		sblkg->stat.ios[SUTRO_WRITE], sblkg->stat.wait_ns,
+		group->stat.idle_ns, READ_ONCE(group->queued),
+		group->stat.dequeue, sutro_group_lag_ns(group));
 	return 0;
 }
 
@@ -268,29 +271,27 @@ static int sutro_stat_show(struct seq_file *sf, void *v)
 	return 0;
 }
 
-static struct cftype sutro_files[] = {
-	{
-		.name = "sutro.weight",
-		.flags = CFTYPE_NOT_ON_ROOT,
-		.seq_show = sutro_weight_show,
-		.write = sutro_weight_write,
-	},
-	{
-		.name = "sutro.stat",
-		.flags = CFTYPE_NOT_ON_ROOT,
-		.seq_show = sutro_stat_show,
-	},
-	{ }
-};
+static struct cftype sutro_files[] = { {
+					       .name = "sutro.weight",
+					       .flags = CFTYPE_NOT_ON_ROOT,
+					       .seq_show = sutro_weight_show,
+					       .write = sutro_weight_write,
+				       },
+				       {
+					       .name = "sutro.stat",
+					       .flags = CFTYPE_NOT_ON_ROOT,
+					       .seq_show = sutro_stat_show,
+				       },
+				       {} };
 
 struct blkcg_policy sutro_policy = {
-	.dfl_cftypes		= sutro_files,
-	.cpd_alloc_fn		= sutro_cpd_alloc,
-	.cpd_free_fn		= sutro_cpd_free,
-	.pd_alloc_fn		= sutro_pd_alloc,
-	.pd_init_fn		= sutro_pd_init,
-	.pd_offline_fn		= sutro_pd_offline,
-	.pd_free_fn		= sutro_pd_free,
+	.dfl_cftypes = sutro_files,
+	.cpd_alloc_fn = sutro_cpd_alloc,
+	.cpd_free_fn = sutro_cpd_free,
+	.pd_alloc_fn = sutro_pd_alloc,
+	.pd_init_fn = sutro_pd_init,
+	.pd_offline_fn = sutro_pd_offline,
+	.pd_free_fn = sutro_pd_free,
 };
 
 int sutro_cgroup_register(void)

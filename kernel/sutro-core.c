@@ -86,11 +86,11 @@
  * Fractional bits of vtime: a request of 1 us charged at weight 10000 is 10 ns of
  * vtime, and rounding that to whole ns would make errors of 10 %.
  */
-#define SUTRO_VTIME_SHIFT	8
+#define SUTRO_VTIME_SHIFT 8
 /* A group of which more than 1 in 8 requests is far from the last one seeks. */
-#define SUTRO_SEEKY_BITS	4
+#define SUTRO_SEEKY_BITS 4
 /* Weight of the newest sample in the mean think time: 1 / 8. */
-#define SUTRO_THINK_SHIFT	3
+#define SUTRO_THINK_SHIFT 3
 
 static struct sutro_entity *sutro_entity_of(struct rb_node *node)
 {
@@ -535,8 +535,8 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 		s64 think_ns = max_t(s64, now_ns - group->empty_since_ns, 0);
 
 		/* One long sleep must not look like a habit. */
-		think_ns = min_t(s64, think_ns,
-				 2 * core->tunables.group_idle_ns);
+		think_ns =
+			min_t(s64, think_ns, 2 * core->tunables.group_idle_ns);
 		group->think_ns += (think_ns - (s64)group->think_ns) >>
 				   SUTRO_THINK_SHIFT;
 	}
@@ -624,8 +624,8 @@ void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 	group->stat.time_ns += cost_ns;
 	sutro_charge(group, delta_ns);
 	if (group == core->in_service)
-		core->slice_used_ns = max_t(s64, 0,
-					    core->slice_used_ns + delta_ns);
+		core->slice_used_ns =
+			max_t(s64, 0, core->slice_used_ns + delta_ns);
 	if (!group->queued && !group->in_flight)
 		sutro_leave(core, group, now_ns);
 }
@@ -719,15 +719,15 @@ u64 sutro_group_share(const struct sutro_group *group, u64 amount)
  * @group: the group
  *
  * Return: device time it is owed among its siblings, negative if it was served
- * in advance.
+ * in advance; 0 while it does not take part.
  */
 s64 sutro_group_lag_ns(const struct sutro_group *group)
 {
 	const struct sutro_level *level = sutro_level_of(group);
 
-	if (!level)
+	if (!level || !group->entity.active)
 		return 0;
 	return div_s64((s64)(level->vtime - group->entity.vtime) *
-		       group->entity.weight,
+			       group->entity.weight,
 		       SUTRO_WEIGHT_DFL << SUTRO_VTIME_SHIFT);
 }

@@ -16,16 +16,16 @@
 #include <linux/rbtree.h>
 #include <linux/types.h>
 
-#define SUTRO_WEIGHT_MIN	1
-#define SUTRO_WEIGHT_MAX	10000
-#define SUTRO_WEIGHT_DFL	100
+#define SUTRO_WEIGHT_MIN 1
+#define SUTRO_WEIGHT_MAX 10000
+#define SUTRO_WEIGHT_DFL 100
 
 /* Requests that may always be in flight, whatever they are estimated at. */
-#define SUTRO_DEPTH_MIN		4
+#define SUTRO_DEPTH_MIN 4
 /* Requests that may be in flight while several groups are active: enough for a
  * fast drive, few enough that the rest waits where it can be ordered.
  */
-#define SUTRO_DEPTH_MAX		128
+#define SUTRO_DEPTH_MAX 128
 
 /**
  * struct sutro_level - the children of one group, and the group's own requests
@@ -36,11 +36,11 @@
  * @nr_active:	how many these are
  */
 struct sutro_level {
-	struct rb_root_cached	queue;
-	struct rb_root_cached	away;
-	u64			vtime;
-	u64			weight_sum;
-	u32			nr_active;
+	struct rb_root_cached queue;
+	struct rb_root_cached away;
+	u64 vtime;
+	u64 weight_sum;
+	u32 nr_active;
 };
 
 /**
@@ -53,11 +53,11 @@ struct sutro_level {
  * @active:	requests are queued, in flight or expected at or below it
  */
 struct sutro_entity {
-	struct rb_node		node;
-	u64			vtime;
-	u32			weight;
-	bool			backlogged;
-	bool			active;
+	struct rb_node node;
+	u64 vtime;
+	u32 weight;
+	bool backlogged;
+	bool active;
 };
 
 /**
@@ -76,21 +76,21 @@ struct sutro_entity {
  * @stat:	what io.sutro.stat reports
  */
 struct sutro_group {
-	struct sutro_group	*parent;
-	struct sutro_entity	entity;
-	struct sutro_entity	self;
-	struct sutro_level	level;
-	u32			queued;
-	u32			in_flight;
-	u32			seek_history;
-	u64			think_ns;
-	u64			empty_since_ns;
-	u64			leave_at_ns;
-	struct list_head	leaving;
+	struct sutro_group *parent;
+	struct sutro_entity entity;
+	struct sutro_entity self;
+	struct sutro_level level;
+	u32 queued;
+	u32 in_flight;
+	u32 seek_history;
+	u64 think_ns;
+	u64 empty_since_ns;
+	u64 leave_at_ns;
+	struct list_head leaving;
 	struct {
-		u64		time_ns;
-		u64		idle_ns;
-		u64		dequeue;
+		u64 time_ns;
+		u64 idle_ns;
+		u64 dequeue;
 	} stat;
 };
 
@@ -105,27 +105,27 @@ struct sutro_group {
  *		are active and nobody has a slice
  */
 struct sutro_tunables {
-	bool			rotational;
-	bool			fairness;
-	u64			slice_ns;
-	u64			group_idle_ns;
-	u64			depth_ns;
+	bool rotational;
+	bool fairness;
+	u64 slice_ns;
+	u64 group_idle_ns;
+	u64 depth_ns;
 };
 
 /* What sutro_core_select() says. */
 enum sutro_verdict {
-	SUTRO_SERVE,	/* dispatch a request of the group returned */
-	SUTRO_EMPTY,	/* nothing is queued */
-	SUTRO_WAIT,	/* ask again after a completion or an arrival */
-	SUTRO_IDLE,	/* as SUTRO_WAIT, and at &sutro_core.idle_until_ns */
+	SUTRO_SERVE, /* dispatch a request of the group returned */
+	SUTRO_EMPTY, /* nothing is queued */
+	SUTRO_WAIT, /* ask again after a completion or an arrival */
+	SUTRO_IDLE, /* as SUTRO_WAIT, and at &sutro_core.idle_until_ns */
 };
 
 /* Why a group lost its slice. */
 enum sutro_expiry {
 	SUTRO_EXPIRY_NONE,
-	SUTRO_EXPIRY_USED,	/* used up */
-	SUTRO_EXPIRY_EMPTY,	/* its next request did not come, or was not expected */
-	SUTRO_EXPIRY_PREEMPTED,	/* a group that is owed half a slice woke up */
+	SUTRO_EXPIRY_USED, /* used up */
+	SUTRO_EXPIRY_EMPTY, /* its next request did not come, or was not expected */
+	SUTRO_EXPIRY_PREEMPTED, /* a group that is owed half a slice woke up */
 };
 
 /**
@@ -147,21 +147,21 @@ enum sutro_expiry {
  * @nr_active:	active groups
  */
 struct sutro_core {
-	struct sutro_tunables	tunables;
-	struct sutro_group	*root;
-	struct sutro_group	*in_service;
-	u64			slice_used_ns;
-	bool			preempt;
-	enum sutro_expiry	expiry;
-	struct sutro_group	*expired;
-	struct sutro_group	*idle_for;
-	u64			idle_since_ns;
-	u64			idle_until_ns;
-	struct list_head	leaving;
-	u32			queued;
-	u32			in_flight;
-	u64			in_flight_ns;
-	u32			nr_active;
+	struct sutro_tunables tunables;
+	struct sutro_group *root;
+	struct sutro_group *in_service;
+	u64 slice_used_ns;
+	bool preempt;
+	enum sutro_expiry expiry;
+	struct sutro_group *expired;
+	struct sutro_group *idle_for;
+	u64 idle_since_ns;
+	u64 idle_until_ns;
+	struct list_head leaving;
+	u32 queued;
+	u32 in_flight;
+	u64 in_flight_ns;
+	u32 nr_active;
 };
 
 void sutro_core_init(struct sutro_core *core, struct sutro_group *root);

@@ -47,18 +47,18 @@
  */
 #include "sutro-cost.h"
 
-#define SUTRO_NS16_SHIFT	4
+#define SUTRO_NS16_SHIFT 4
 
 /* A window is long enough with this many completions in this time ... */
-#define SUTRO_WINDOW_NR		64
-#define SUTRO_WINDOW_NS		(5 * 1000 * 1000ULL)
+#define SUTRO_WINDOW_NR 64
+#define SUTRO_WINDOW_NS (5 * 1000 * 1000ULL)
 /* ... or with this many when requests are slow. */
-#define SUTRO_WINDOW_SLOW_NR	8
-#define SUTRO_WINDOW_SLOW_NS	(50 * 1000 * 1000ULL)
+#define SUTRO_WINDOW_SLOW_NR 8
+#define SUTRO_WINDOW_SLOW_NS (50 * 1000 * 1000ULL)
 
 /* Weight of the newest sample in a mean: 1 / 16. */
-#define SUTRO_GAP_SHIFT		4
-#define SUTRO_LATENCY_SHIFT	4
+#define SUTRO_GAP_SHIFT 4
+#define SUTRO_LATENCY_SHIFT 4
 
 /*
  * Device time in flight that keeps a device busy without taking the choice away
@@ -67,7 +67,7 @@
  * when few are there, and no less than 4 ms, so that a late interrupt or a slow
  * CPU does not leave it idle.
  */
-#define SUTRO_DEPTH_NS		(4 * 1000 * 1000ULL)
+#define SUTRO_DEPTH_NS (4 * 1000 * 1000ULL)
 
 /**
  * sutro_device_init - prepare what is known of a leaf
@@ -100,7 +100,7 @@ static u64 sutro_prior_ns16(bool rotational, unsigned int class)
 {
 	u64 bytes = (u64)SUTRO_SIZE_MIN_BYTES << (class % SUTRO_SIZES);
 
-	if (rotational)	/* 4 ms + bytes / (125 MB/s) */
+	if (rotational) /* 4 ms + bytes / (125 MB/s) */
 		return (4 * 1000 * 1000 + bytes * 8) << SUTRO_NS16_SHIFT;
 	return (20 * 1000 + bytes * 2) << SUTRO_NS16_SHIFT;
 }
@@ -139,8 +139,8 @@ static u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
 u64 sutro_cost_estimate(const struct sutro_device *device,
 			const struct sutro_costs *group, unsigned int class)
 {
-	const struct sutro_costs *costs =
-		device->rotational ? group : &device->costs;
+	const struct sutro_costs *costs = device->rotational ? group
+							     : &device->costs;
 
 	return sutro_cost_ns16(costs, device->rotational, class) >>
 	       SUTRO_NS16_SHIFT;
@@ -155,8 +155,8 @@ static u64 sutro_gap_complete(struct sutro_device *device,
 	u64 cost_ns = sample->now_ns > start_ns ? sample->now_ns - start_ns : 0;
 	s64 delta;
 
-	device->last_completion_ns = max(device->last_completion_ns,
-					 sample->now_ns);
+	device->last_completion_ns =
+		max(device->last_completion_ns, sample->now_ns);
 	if (*mean) {
 		delta = (s64)(cost_ns << SUTRO_NS16_SHIFT) - (s64)*mean;
 		*mean = max_t(s64, *mean + (delta >> SUTRO_GAP_SHIFT), 1);
@@ -183,7 +183,7 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 	u64 elapsed_ns16 = elapsed_ns << SUTRO_NS16_SHIFT;
 	unsigned int class;
 
-	for (class = 0; class < SUTRO_CLASSES; class++) {
+	for (class = 0; class < SUTRO_CLASSES; class ++) {
 		u64 nr = device->window.nr_of[class];
 		u64 old = sutro_cost_ns16(&device->costs, false, class);
 		u64 measured;
@@ -199,8 +199,7 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 		/* old * elapsed / charged, in us so that it fits */
 		measured = div64_u64(old * (elapsed_ns16 >> 10),
 				     max(device->window.cost_ns16 >> 10, 1ULL));
-		device->costs.ns16[class] =
-			max((3 * old + measured) / 4, 1ULL);
+		device->costs.ns16[class] = max((3 * old + measured) / 4, 1ULL);
 	}
 }
 

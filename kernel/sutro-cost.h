@@ -16,21 +16,21 @@
 enum sutro_op {
 	SUTRO_READ,
 	SUTRO_WRITE,
-	SUTRO_OTHER,	/* discard, write zeroes ... */
+	SUTRO_OTHER, /* discard, write zeroes ... */
 	SUTRO_OPS,
 };
 
 /* Sizes by powers of two from up to 4 KiB to 2 MiB and more. */
-#define SUTRO_SIZES		10
-#define SUTRO_SIZE_MIN_BYTES	4096
-#define SUTRO_CLASSES		(SUTRO_OPS * SUTRO_SIZES)
+#define SUTRO_SIZES 10
+#define SUTRO_SIZE_MIN_BYTES 4096
+#define SUTRO_CLASSES (SUTRO_OPS * SUTRO_SIZES)
 
 /**
  * struct sutro_costs - cost of a request by class
  * @ns16: in 1/16 ns, 0 = not known yet
  */
 struct sutro_costs {
-	u64			ns16[SUTRO_CLASSES];
+	u64 ns16[SUTRO_CLASSES];
 };
 
 /**
@@ -43,33 +43,31 @@ struct sutro_costs {
  * @window:	completions since @window.start_ns
  */
 struct sutro_device {
-	bool			rotational;
-	u64			last_completion_ns;
-	struct sutro_costs	costs;
-	u64			latency_ns;
-	bool			unsaturated;
+	bool rotational;
+	u64 last_completion_ns;
+	struct sutro_costs costs;
+	u64 latency_ns;
+	bool unsaturated;
 	struct {
-		u64		start_ns;
-		u64		cost_ns16;
-		u32		nr;
-		u32		nr_of[SUTRO_CLASSES];
+		u64 start_ns;
+		u64 cost_ns16;
+		u32 nr;
+		u32 nr_of[SUTRO_CLASSES];
 	} window;
 };
 
 /**
  * struct sutro_sample - one completed request
  * @class:	from sutro_cost_class()
- * @estimate_ns: from sutro_cost_estimate()
  * @start_ns:	when the driver got it
  * @now_ns:	when it completed
  * @shallow:	few others were at the device when it was sent
  */
 struct sutro_sample {
-	unsigned int		class;
-	u64			estimate_ns;
-	u64			start_ns;
-	u64			now_ns;
-	bool			shallow;
+	unsigned int class;
+	u64 start_ns;
+	u64 now_ns;
+	bool shallow;
 };
 
 void sutro_device_init(struct sutro_device *device, bool rotational);

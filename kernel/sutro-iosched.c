@@ -47,135 +47,18 @@
  * costs a tenth of it; on other devices, what CFQ's descendants wait to no
  * measurable harm, and what a sleeping group may be owed.
  */
-#define SUTRO_ROT_SLICE_NS	(100 * NSEC_PER_MSEC)
-#define SUTRO_SLICE_NS		(4 * NSEC_PER_MSEC)
+#define SUTRO_ROT_SLICE_NS (100 * NSEC_PER_MSEC)
+#define SUTRO_SLICE_NS (4 * NSEC_PER_MSEC)
 /* As CFQ and BFQ; without moving parts waiting only pays for exact shares. */
-#define SUTRO_ROT_IDLE_NS	(8 * NSEC_PER_MSEC)
-#define SUTRO_IDLE_NS		(1 * NSEC_PER_MSEC)
-#define SUTRO_MAX_IDLE_NS	(1 * NSEC_PER_SEC)
+#define SUTRO_ROT_IDLE_NS (8 * NSEC_PER_MSEC)
+#define SUTRO_IDLE_NS (1 * NSEC_PER_MSEC)
 
 /* Half an even share of the slots, but no more than this, is never refused. */
-#define SUTRO_MIN_SLOTS		16U
-
-/*
- * While a request is at the device, rq->fifo_time holds its estimate, its class
- * and whether few others were there.
- */
-#define SUTRO_RQ_SHALLOW	0x80
-#define SUTRO_RQ_CLASS		0x7f
-#define SUTRO_RQ_SHIFT		8
-
-static struct sutro_blkg *sutro_rq_blkg(struct request *rq)
-{
-	return rq->elv.priv[0];
-}
+#define SUTRO_MIN_SLOTS 16U
 
 static u64 sutro_cgroup_id(struct sutro_blkg *sblkg)
 {
 	return cgroup_id(sutro_to_blkg(sblkg)->blkcg->css.cgroup);
-}
-
-static enum sutro_op sutro_rq_op(struct request *rq)
-{
-	switch (req_op(rq)) {
-	case REQ_OP_READ:
-		return SUTRO_READ;
-	case REQ_OP_WRITE:
-	case REQ_OP_ZONE_APPEND:
-		return SUTRO_WRITE;
-	default:
-		return SUTRO_OTHER;
-	}
-}
-
-/* Make sure that the next dispatch hears of @sblkg. */
-static void sutro_note(struct sutro_queue *sq, struct sutro_blkg *sblkg)
-{
-	lockdep_assert_held(&sq->done_lock);
-	if (list_empty(&sblkg->note_node) && !sq->exiting) {
-		blkg_get(sutro_to_blkg(sblkg));
-		list_add_tail(&sblkg->note_node, &sq->notes);
-	}
-}
-
-static struct sutro_queue *sutro_blkg_queue(struct sutro_blkg *sblkg)
-{
-	return sutro_to_blkg(sblkg)->q->elevator->elevator_data;
-}
-
-/**
- * sutro_note_weight - a group shall have another weight from the next dispatch on
- * @sblkg:	the group
- * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
- */
-void sutro_note_weight(struct sutro_blkg *sblkg, u32 weight)
-{
-	struct sutro_queue *sq = sutro_blkg_queue(sblkg);
-	unsigned long flags;
-
-	spin_lock_irqsave(&sq->done_lock, flags);
-	sblkg->note.weight = weight;
-	sutro_note(sq, sblkg);
-	spin_unlock_irqrestore(&sq->done_lock, flags);
-}
-
-/**
- * sutro_note_offline - a group's cgroup is gone: do not pin it
- * @sblkg:	the group
- *
- * A group that had its last request completed stays active until the next
- * dispatch, which may be long in coming.
- *
- * Context: q->queue_lock is held, under which a queue cannot be run: the timer
- * does that.
- */
-void sutro_note_offline(struct sutro_blkg *sblkg)
-{
-	struct sutro_queue *sq = sutro_blkg_queue(sblkg);
-	unsigned long flags;
-
-	spin_lock_irqsave(&sq->done_lock, flags);
-	if (!sq->exiting) {
-		sutro_note(sq, sblkg);
-		WRITE_ONCE(sq->kick, true);
-		hrtimer_start(&sq->timer, 0, HRTIMER_MODE_REL);
-	}
-	spin_unlock_irqrestore(&sq->done_lock, flags);
-}
-
-/* Take the notes that completions and writers of weights have left. */
-static void sutro_fold(struct sutro_queue *sq)
-{
-	struct sutro_blkg *sblkg;
-	struct sutro_note note;
-
-	lockdep_assert_held(&sq->lock);
-
-	if (list_empty_careful(&sq->notes))
-		return;
-
-	spin_lock_irq(&sq->done_lock);
-	sq->core.tunables.depth_ns = sutro_cost_depth_ns(&sq->device);
-	WRITE_ONCE(sq->kick, false);
-	while (!list_empty(&sq->notes)) {
-		sblkg = list_first_entry(&sq->notes, struct sutro_blkg,
-					 note_node);
-		list_del_init(&sblkg->note_node);
-		note = sblkg->note;
-		sblkg->note = (struct sutro_note){};
-		spin_unlock_irq(&sq->done_lock);
-
-		if (note.weight)
-			sutro_group_set_weight(&sblkg->group, note.weight);
-		if (note.nr)
-			sutro_core_complete(&sq->core, &sblkg->group, note.nr,
-					    note.estimate_ns, note.cost_ns,
-					    note.now_ns);
-		blkg_put(sutro_to_blkg(sblkg));
-
-		spin_lock_irq(&sq->done_lock);
-	}
-	spin_unlock_irq(&sq->done_lock);
 }
 
 /* The group that a request belongs to; decided when it is first seen. */
@@ -217,11 +100,12 @@ static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
 }
 
 struct sutro_drain {
-	struct sutro_hctx	*sh;
-	struct list_head	list;
+	struct sutro_hctx *sh;
+	struct list_head list;
 };
 
-static bool sutro_drain_stage(struct sbitmap *busy, unsigned int bit, void *data)
+static bool sutro_drain_stage(struct sbitmap *busy, unsigned int bit,
+			      void *data)
 {
 	struct sutro_drain *drain = data;
 	struct sutro_stage *stage = &drain->sh->stages[bit];
@@ -243,17 +127,18 @@ static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
 
 	lockdep_assert_held(&sq->lock);
 
+	WRITE_ONCE(sq->staged, false);
 	/*
 	 * Pairs with the barrier in sutro_insert_requests(): who inserts after
 	 * the stages were looked at finds @staged false and sets it again.
 	 */
-	WRITE_ONCE(sq->staged, false);
 	smp_mb();
 
 	INIT_LIST_HEAD(&drain.list);
 	queue_for_each_hw_ctx(sq->q, hctx, i) {
 		drain.sh = hctx->sched_data;
-		sbitmap_for_each_set(&drain.sh->busy, sutro_drain_stage, &drain);
+		sbitmap_for_each_set(&drain.sh->busy, sutro_drain_stage,
+				     &drain);
 	}
 	list_for_each_entry_safe(rq, next, &drain.list, queuelist) {
 		list_del_init(&rq->queuelist);
@@ -264,7 +149,8 @@ static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
 static void sutro_send(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		       struct request *rq, u64 now_ns)
 {
-	unsigned int class = sutro_cost_class(sutro_rq_op(rq), blk_rq_bytes(rq));
+	unsigned int class =
+		sutro_cost_class(sutro_rq_op(rq), blk_rq_bytes(rq));
 	u64 estimate_ns, wait_ns;
 
 	/* Read without done_lock: an estimate may be a completion behind. */
@@ -273,9 +159,8 @@ static void sutro_send(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 
 	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), estimate_ns, wait_ns);
 	sblkg->stat.wait_ns += wait_ns;
-	rq->fifo_time = estimate_ns << SUTRO_RQ_SHIFT | class;
-	if (sq->core.in_flight < SUTRO_DEPTH_MIN)
-		rq->fifo_time |= SUTRO_RQ_SHALLOW;
+	sutro_rq_pack(rq, estimate_ns, class,
+		      sq->core.in_flight < SUTRO_DEPTH_MIN);
 	sutro_core_dispatch(&sq->core, &sblkg->group, estimate_ns);
 }
 
@@ -305,9 +190,10 @@ static void sutro_start_timer(struct sutro_queue *sq, u64 now_ns)
 	u64 wait_ns = sq->core.idle_until_ns - now_ns;
 
 	if (sq->core.idle_for)
-		trace_sutro_idle(sq->q->disk,
-				 sutro_cgroup_id(sutro_blkg_of(sq->core.idle_for)),
-				 wait_ns);
+		trace_sutro_idle(
+			sq->q->disk,
+			sutro_cgroup_id(sutro_blkg_of(sq->core.idle_for)),
+			wait_ns);
 	hrtimer_start(&sq->timer, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
 }
 
@@ -481,8 +367,8 @@ static int sutro_request_merge(struct request_queue *q, struct request **ret_rq,
 	if (!rq || !elv_bio_merge_ok(rq, bio))
 		return ELEVATOR_NO_MERGE;
 	*ret_rq = rq;
-	return blk_discard_mergable(rq) ? ELEVATOR_DISCARD_MERGE :
-					  ELEVATOR_FRONT_MERGE;
+	return blk_discard_mergable(rq) ? ELEVATOR_DISCARD_MERGE
+					: ELEVATOR_FRONT_MERGE;
 }
 
 static void sutro_request_merged(struct request_queue *q, struct request *rq,
@@ -524,37 +410,15 @@ static void sutro_completed_request(struct request *rq, u64 now_ns)
 {
 	struct sutro_queue *sq = rq->q->elevator->elevator_data;
 	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
-	struct sutro_sample sample;
-	unsigned long flags;
-	enum sutro_op op;
-	u64 cost_ns;
+	u64 estimate_ns, cost_ns;
 
 	/* Flushes and the like never were in a group. */
 	if (!sblkg)
 		return;
 
-	op = sutro_rq_op(rq);
-	sample.estimate_ns = rq->fifo_time >> SUTRO_RQ_SHIFT;
-	sample.class = rq->fifo_time & SUTRO_RQ_CLASS;
-	sample.shallow = rq->fifo_time & SUTRO_RQ_SHALLOW;
-	sample.start_ns = rq->io_start_time_ns;
-	sample.now_ns = now_ns;
-
-	spin_lock_irqsave(&sq->done_lock, flags);
-	cost_ns = sutro_cost_complete(&sq->device, &sblkg->costs, &sample);
-	sblkg->note.nr++;
-	sblkg->note.estimate_ns += sample.estimate_ns;
-	sblkg->note.cost_ns += cost_ns;
-	sblkg->note.now_ns = now_ns;
-	if (op != SUTRO_OTHER) {
-		sblkg->stat.ios[op]++;
-		sblkg->stat.bytes[op] += (u64)rq->stats_sectors << SECTOR_SHIFT;
-	}
-	sutro_note(sq, sblkg);
-	spin_unlock_irqrestore(&sq->done_lock, flags);
-
-	trace_sutro_complete(rq, sutro_cgroup_id(sblkg), sample.estimate_ns,
-			     cost_ns);
+	estimate_ns = sutro_rq_estimate_ns(rq);
+	cost_ns = sutro_note_completed(sq, sblkg, rq, now_ns);
+	trace_sutro_complete(rq, sutro_cgroup_id(sblkg), estimate_ns, cost_ns);
 	if (READ_ONCE(sq->waiting))
 		blk_mq_run_hw_queues(sq->q, true);
 }
@@ -564,16 +428,9 @@ static void sutro_requeue_request(struct request *rq)
 {
 	struct sutro_queue *sq = rq->q->elevator->elevator_data;
 	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
-	unsigned long flags;
 
-	if (!sblkg)
-		return;
-	spin_lock_irqsave(&sq->done_lock, flags);
-	sblkg->note.nr++;
-	sblkg->note.estimate_ns += rq->fifo_time >> SUTRO_RQ_SHIFT;
-	sblkg->note.now_ns = ktime_get_ns();
-	sutro_note(sq, sblkg);
-	spin_unlock_irqrestore(&sq->done_lock, flags);
+	if (sblkg)
+		sutro_note_requeued(sq, sblkg, rq);
 }
 
 static void sutro_finish_request(struct request *rq)
@@ -590,8 +447,8 @@ static void sutro_finish_request(struct request *rq)
 /* Slots that every group may use, whatever its share. */
 static unsigned int sutro_min_slots(struct sutro_queue *sq)
 {
-	unsigned int even = sq->q->nr_requests /
-			    max(READ_ONCE(sq->core.nr_active), 1U);
+	unsigned int even =
+		sq->q->nr_requests / max(READ_ONCE(sq->core.nr_active), 1U);
 
 	return clamp(even / 2, 1U, SUTRO_MIN_SLOTS);
 }
@@ -681,12 +538,13 @@ static void sutro_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 	kfree(sh);
 }
 
-static void sutro_init_tunables(struct sutro_tunables *tunables, bool rotational)
+static void sutro_init_tunables(struct sutro_tunables *tunables,
+				bool rotational)
 {
 	tunables->rotational = rotational;
 	tunables->slice_ns = rotational ? SUTRO_ROT_SLICE_NS : SUTRO_SLICE_NS;
-	tunables->group_idle_ns = rotational ? SUTRO_ROT_IDLE_NS :
-					       SUTRO_IDLE_NS;
+	tunables->group_idle_ns = rotational ? SUTRO_ROT_IDLE_NS
+					     : SUTRO_IDLE_NS;
 }
 
 static int sutro_init_sched(struct request_queue *q, struct elevator_type *type)
@@ -768,67 +626,6 @@ static void sutro_exit_sched(struct elevator_queue *eq)
 	blkcg_deactivate_policy(sq->q->disk, &sutro_policy);
 	kfree(sq);
 }
-
-static ssize_t sutro_show_u64(char *page, u64 value)
-{
-	return sysfs_emit(page, "%llu\n", value);
-}
-
-/* Parse a number between @min and @max; what is in force stays on error. */
-static int sutro_store_u64(const char *page, u64 min, u64 max, u64 *ret_value)
-{
-	u64 value;
-	int ret;
-
-	ret = kstrtou64(page, 10, &value);
-	if (ret)
-		return ret;
-	if (value < min || value > max)
-		return -ERANGE;
-	*ret_value = value;
-	return 0;
-}
-
-#define SUTRO_ATTR(name, field, unit, min, max)				\
-static ssize_t sutro_##name##_show(struct elevator_queue *eq, char *page) \
-{									\
-	struct sutro_queue *sq = eq->elevator_data;			\
-									\
-	return sutro_show_u64(page, READ_ONCE(sq->field) / (unit));	\
-}									\
-									\
-static ssize_t sutro_##name##_store(struct elevator_queue *eq,		\
-				    const char *page, size_t count)	\
-{									\
-	struct sutro_queue *sq = eq->elevator_data;			\
-	u64 value;							\
-	int ret;							\
-									\
-	ret = sutro_store_u64(page, min, max, &value);			\
-	if (ret)							\
-		return ret;						\
-	WRITE_ONCE(sq->field, value * (unit));				\
-	return count;							\
-}
-
-SUTRO_ATTR(fairness, core.tunables.fairness, 1, 0, 1)
-SUTRO_ATTR(group_idle_us, core.tunables.group_idle_ns, NSEC_PER_USEC, 0,
-	   SUTRO_MAX_IDLE_NS / NSEC_PER_USEC)
-SUTRO_ATTR(slice_us, core.tunables.slice_ns, NSEC_PER_USEC, 0, 10000000)
-SUTRO_ATTR(group_requests, group_requests, 1, 0, UINT_MAX)
-#undef SUTRO_ATTR
-
-#define SUTRO_FS_ENTRY(name) \
-	__ATTR(name, 0644, sutro_##name##_show, sutro_##name##_store)
-
-static struct elv_fs_entry sutro_attrs[] = {
-	SUTRO_FS_ENTRY(fairness),
-	SUTRO_FS_ENTRY(group_idle_us),
-	SUTRO_FS_ENTRY(slice_us),
-	SUTRO_FS_ENTRY(group_requests),
-	__ATTR_NULL
-};
-#undef SUTRO_FS_ENTRY
 
 static struct elevator_type sutro_iosched = {
 	.ops = {

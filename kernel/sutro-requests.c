@@ -18,18 +18,18 @@
  */
 #include "sutro.h"
 
-#define SUTRO_SYNC_BATCH	32
-#define SUTRO_ASYNC_BATCH	16
+#define SUTRO_SYNC_BATCH 32
+#define SUTRO_ASYNC_BATCH 16
 
 /* As mq-deadline's read_expire and write_expire. */
-#define SUTRO_SYNC_EXPIRE_NS	(500 * NSEC_PER_MSEC)
-#define SUTRO_ASYNC_EXPIRE_NS	(5 * NSEC_PER_SEC)
+#define SUTRO_SYNC_EXPIRE_NS (500 * NSEC_PER_MSEC)
+#define SUTRO_ASYNC_EXPIRE_NS (5 * NSEC_PER_SEC)
 
 /* Farther than this from the last request is a seek: 1 MiB. */
-#define SUTRO_FAR_SECTORS	2048
+#define SUTRO_FAR_SECTORS 2048
 
 /* rq->fifo_time of requests in @head, which are in no other list. */
-#define SUTRO_IN_HEAD		U64_MAX
+#define SUTRO_IN_HEAD U64_MAX
 
 void sutro_requests_init(struct sutro_requests *requests)
 {
@@ -72,8 +72,9 @@ void sutro_requests_add(struct sutro_requests *requests, struct request *rq,
 {
 	struct sutro_list *list = sutro_list_of(requests, rq);
 
-	rq->fifo_time = now_ns + (op_is_sync(rq->cmd_flags) ?
-				  SUTRO_SYNC_EXPIRE_NS : SUTRO_ASYNC_EXPIRE_NS);
+	rq->fifo_time = now_ns + (op_is_sync(rq->cmd_flags)
+					  ? SUTRO_SYNC_EXPIRE_NS
+					  : SUTRO_ASYNC_EXPIRE_NS);
 	elv_rb_add(&list->sorted, rq);
 	list_add_tail(&rq->queuelist, &list->fifo);
 	if (rq_mergeable(rq)) {
@@ -137,11 +138,12 @@ static struct sutro_list *sutro_requests_batch(struct sutro_requests *requests)
 	bool sync = requests->batch_sync;
 
 	if (list_empty(&requests->list[sync].fifo) ||
-	    (!requests->batch_left && !list_empty(&requests->list[!sync].fifo))) {
+	    (!requests->batch_left &&
+	     !list_empty(&requests->list[!sync].fifo))) {
 		sync = !sync;
 		requests->batch_sync = sync;
-		requests->batch_left = sync ? SUTRO_SYNC_BATCH :
-					      SUTRO_ASYNC_BATCH;
+		requests->batch_left = sync ? SUTRO_SYNC_BATCH
+					    : SUTRO_ASYNC_BATCH;
 	}
 	if (requests->batch_left)
 		requests->batch_left--;

@@ -36,8 +36,8 @@
  * @fifo:	by arrival; rq->fifo_time is when the wait becomes too long
  */
 struct sutro_list {
-	struct rb_root		sorted;
-	struct list_head	fifo;
+	struct rb_root sorted;
+	struct list_head fifo;
 };
 
 /**
@@ -50,12 +50,12 @@ struct sutro_list {
  * @arrival_position: end of the last request that arrived
  */
 struct sutro_requests {
-	struct list_head	head;
-	struct sutro_list	list[2];
-	bool			batch_sync;
-	unsigned int		batch_left;
-	sector_t		position;
-	sector_t		arrival_position;
+	struct list_head head;
+	struct sutro_list list[2];
+	bool batch_sync;
+	unsigned int batch_left;
+	sector_t position;
+	sector_t arrival_position;
 };
 
 /**
@@ -67,11 +67,11 @@ struct sutro_requests {
  * @now_ns:	when the last one completed
  */
 struct sutro_note {
-	u32			weight;
-	u32			nr;
-	u64			estimate_ns;
-	u64			cost_ns;
-	u64			now_ns;
+	u32 weight;
+	u32 nr;
+	u64 estimate_ns;
+	u64 cost_ns;
+	u64 now_ns;
 };
 
 /**
@@ -87,27 +87,29 @@ struct sutro_note {
  * @stat:	totals for io.sutro.stat
  */
 struct sutro_blkg {
-	struct blkg_policy_data	pd;
-	struct sutro_group	group;
-	struct sutro_requests	requests;
-	struct sutro_costs	costs;
-	u32			device_weight;
-	atomic_t		nr_requests;
-	struct list_head	note_node;
-	struct sutro_note	note;
+	struct blkg_policy_data pd;
+	struct sutro_group group;
+	struct sutro_requests requests;
+	struct sutro_costs costs;
+	u32 device_weight;
+	atomic_t nr_requests;
+	struct list_head note_node;
+	struct sutro_note note;
 	struct {
-		u64		bytes[2];
-		u64		ios[2];
-		u64		wait_ns;
+		u64 bytes[2];
+		u64 ios[2];
+		u64 wait_ns;
 	} stat;
 };
 
 /**
  * struct sutro_stage - requests just inserted on one software queue
+ * @lock:	protects @list
+ * @list:	by arrival
  */
 struct sutro_stage {
-	spinlock_t		lock;
-	struct list_head	list;
+	spinlock_t lock; /* protects @list */
+	struct list_head list;
 } ____cacheline_aligned_in_smp;
 
 /**
@@ -116,8 +118,8 @@ struct sutro_stage {
  * @busy:	which of them hold requests
  */
 struct sutro_hctx {
-	struct sutro_stage	*stages;
-	struct sbitmap		busy;
+	struct sutro_stage *stages;
+	struct sbitmap busy;
 };
 
 /**
@@ -138,21 +140,22 @@ struct sutro_hctx {
  * @exiting:	no more notes are taken
  */
 struct sutro_queue {
-	struct request_queue	*q;
+	struct request_queue *q;
 
-	spinlock_t		lock;
-	struct sutro_core	core;
-	struct hrtimer		timer;
-	unsigned int		word_depth;
-	unsigned int		group_requests;
-	bool			staged;
-	bool			waiting;
-	bool			kick;
+	spinlock_t lock; /* protects @core and the groups' requests */
+	struct sutro_core core;
+	struct hrtimer timer;
+	unsigned int word_depth;
+	unsigned int group_requests;
+	bool staged;
+	bool waiting;
+	bool kick;
 
-	spinlock_t		done_lock ____cacheline_aligned_in_smp;
-	struct sutro_device	device;
-	struct list_head	notes;
-	bool			exiting;
+	/* protects what follows, and the groups' notes and costs */
+	spinlock_t done_lock ____cacheline_aligned_in_smp;
+	struct sutro_device device;
+	struct list_head notes;
+	bool exiting;
 };
 
 static inline struct sutro_blkg *sutro_blkg_of(struct sutro_group *group)
@@ -163,6 +166,55 @@ static inline struct sutro_blkg *sutro_blkg_of(struct sutro_group *group)
 static inline struct blkcg_gq *sutro_to_blkg(struct sutro_blkg *sblkg)
 {
 	return pd_to_blkg(&sblkg->pd);
+}
+
+/*
+ * While a request is at the device, rq->fifo_time holds its estimate, its class
+ * and whether few others were there.
+ */
+#define SUTRO_RQ_SHALLOW 0x80
+#define SUTRO_RQ_CLASS 0x7f
+#define SUTRO_RQ_SHIFT 8
+
+static inline struct sutro_blkg *sutro_rq_blkg(struct request *rq)
+{
+	return rq->elv.priv[0];
+}
+
+static inline void sutro_rq_pack(struct request *rq, u64 estimate_ns,
+				 unsigned int class, bool shallow)
+{
+	rq->fifo_time = estimate_ns << SUTRO_RQ_SHIFT | class;
+	if (shallow)
+		rq->fifo_time |= SUTRO_RQ_SHALLOW;
+}
+
+static inline u64 sutro_rq_estimate_ns(struct request *rq)
+{
+	return rq->fifo_time >> SUTRO_RQ_SHIFT;
+}
+
+static inline unsigned int sutro_rq_class(struct request *rq)
+{
+	return rq->fifo_time & SUTRO_RQ_CLASS;
+}
+
+static inline bool sutro_rq_shallow(struct request *rq)
+{
+	return rq->fifo_time & SUTRO_RQ_SHALLOW;
+}
+
+static inline enum sutro_op sutro_rq_op(struct request *rq)
+{
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		return SUTRO_READ;
+	case REQ_OP_WRITE:
+	case REQ_OP_ZONE_APPEND:
+		return SUTRO_WRITE;
+	default:
+		return SUTRO_OTHER;
+	}
 }
 
 /* sutro-requests.c */
@@ -186,8 +238,17 @@ struct sutro_blkg *sutro_current_blkg(struct request_queue *q);
 int sutro_cgroup_register(void);
 void sutro_cgroup_unregister(void);
 
-/* sutro-iosched.c */
+/* sutro-notes.c */
 void sutro_note_weight(struct sutro_blkg *sblkg, u32 weight);
 void sutro_note_offline(struct sutro_blkg *sblkg);
+u64 sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			 struct request *rq, u64 now_ns);
+void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			 struct request *rq);
+void sutro_fold(struct sutro_queue *sq);
+
+/* sutro-sysfs.c */
+extern struct elv_fs_entry sutro_attrs[];
+#define SUTRO_MAX_IDLE_NS (1 * NSEC_PER_SEC)
 
 #endif /* SUTRO_H */

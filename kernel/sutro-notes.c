@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: what happened since the last dispatch.
+ *
+ * Completions come in interrupt context, weights are written and cgroups removed
+ * under q->queue_lock: none of them may take sutro_queue.lock.  They leave a note
+ * with the group it is about (struct sutro_note), under done_lock, and the next
+ * dispatch folds all notes into the algorithm.  Several notes of one group add
+ * up; a group with a note holds its blkg.
+ */
+#include "sutro.h"
+
+/* Make sure that the next dispatch hears of @sblkg. */
+static void sutro_note(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+{
+	lockdep_assert_held(&sq->done_lock);
+	if (list_empty(&sblkg->note_node) && !sq->exiting) {
+		blkg_get(sutro_to_blkg(sblkg));
+		list_add_tail(&sblkg->note_node, &sq->notes);
+	}
+}
+
+/* The leaf of a group, while its policy data exists. */
+static struct sutro_queue *sutro_blkg_queue(struct sutro_blkg *sblkg)
+{
+	return sutro_to_blkg(sblkg)->q->elevator->elevator_data;
+}
+
+/**
+ * sutro_note_weight - a group shall have another weight from the next dispatch on
+ * @sblkg:	the group
+ * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
+ */
+void sutro_note_weight(struct sutro_blkg *sblkg, u32 weight)
+{
+	struct sutro_queue *sq = sutro_blkg_queue(sblkg);
+	unsigned long flags;
+
+	spin_lock_irqsave(&sq->done_lock, flags);
+	sblkg->note.weight = weight;
+	sutro_note(sq, sblkg);
+	spin_unlock_irqrestore(&sq->done_lock, flags);
+}
+
+/**
+ * sutro_note_offline - a group's cgroup is gone: do not pin it
+ * @sblkg:	the group
+ *
+ * A group that had its last request completed stays active until the next
+ * dispatch, which may be long in coming.
+ *
+ * Context: q->queue_lock is held, under which a queue cannot be run: the timer
+ * does that.
+ */
+void sutro_note_offline(struct sutro_blkg *sblkg)
+{
+	struct sutro_queue *sq = sutro_blkg_queue(sblkg);
+	unsigned long flags;
+
+	spin_lock_irqsave(&sq->done_lock, flags);
+	if (!sq->exiting) {
+		sutro_note(sq, sblkg);
+		WRITE_ONCE(sq->kick, true);
+		hrtimer_start(&sq->timer, 0, HRTIMER_MODE_REL);
+	}
+	spin_unlock_irqrestore(&sq->done_lock, flags);
+}
+
+/**
+ * sutro_fold - take the notes
+ * @sq:		the leaf
+ *
+ * Context: sutro_queue.lock is held.
+ */
+void sutro_fold(struct sutro_queue *sq)
+{
+	struct sutro_blkg *sblkg;
+	struct sutro_note note;
+
+	lockdep_assert_held(&sq->lock);
+
+	if (list_empty_careful(&sq->notes))
+		return;
+
+	spin_lock_irq(&sq->done_lock);
+	sq->core.tunables.depth_ns = sutro_cost_depth_ns(&sq->device);
+	WRITE_ONCE(sq->kick, false);
+	while (!list_empty(&sq->notes)) {
+		sblkg = list_first_entry(&sq->notes, struct sutro_blkg,
+					 note_node);
+		list_del_init(&sblkg->note_node);
+		note = sblkg->note;
+		sblkg->note = (struct sutro_note){};
+		spin_unlock_irq(&sq->done_lock);
+
+		if (note.weight)
+			sutro_group_set_weight(&sblkg->group, note.weight);
+		if (note.nr)
+			sutro_core_complete(&sq->core, &sblkg->group, note.nr,
+					    note.estimate_ns, note.cost_ns,
+					    note.now_ns);
+		blkg_put(sutro_to_blkg(sblkg));
+
+		spin_lock_irq(&sq->done_lock);
+	}
+	spin_unlock_irq(&sq->done_lock);
+}
+
+/**
+ * sutro_note_completed - a request left the device
+ * @sq:		the leaf
+ * @sblkg:	the request's group
+ * @rq:		the request
+ * @now_ns:	the time
+ *
+ * Return: the device time that it used.
+ */
+u64 sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			 struct request *rq, u64 now_ns)
+{
+	struct sutro_sample sample = {
+		.class = sutro_rq_class(rq),
+		.start_ns = rq->io_start_time_ns,
+		.now_ns = now_ns,
+		.shallow = sutro_rq_shallow(rq),
+	};
+	enum sutro_op op = sutro_rq_op(rq);
+	unsigned long flags;
+	u64 cost_ns;
+
+	spin_lock_irqsave(&sq->done_lock, flags);
+	cost_ns = sutro_cost_complete(&sq->device, &sblkg->costs, &sample);
+	sblkg->note.nr++;
+	sblkg->note.estimate_ns += sutro_rq_estimate_ns(rq);
+	sblkg->note.cost_ns += cost_ns;
+	sblkg->note.now_ns = now_ns;
+	if (op != SUTRO_OTHER) {
+		sblkg->stat.ios[op]++;
+		sblkg->stat.bytes[op] += (u64)rq->stats_sectors << SECTOR_SHIFT;
+	}
+	sutro_note(sq, sblkg);
+	spin_unlock_irqrestore(&sq->done_lock, flags);
+	return cost_ns;
+}
+
+/**
+ * sutro_note_requeued - a request left the device unserved
+ * @sq:		the leaf
+ * @sblkg:	the request's group
+ * @rq:		the request
+ */
+void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			 struct request *rq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&sq->done_lock, flags);
+	sblkg->note.nr++;
+	sblkg->note.estimate_ns += sutro_rq_estimate_ns(rq);
+	sblkg->note.now_ns = ktime_get_ns();
+	sutro_note(sq, sblkg);
+	spin_unlock_irqrestore(&sq->done_lock, flags);
+}
