@@ -176,17 +176,13 @@ class Machine:
         self.write("/proc/self/mountinfo", text + line)
 
     def cgroup(self, path: str, weight: int | None = None, bfq: int = 100) -> None:
-        """Make a cgroup with the files of the io controller, as the kernel makes it."""
-        made = self.at("/sys/fs/cgroup" + path + ".new")
+        """Make a cgroup with the files of the io controller; the kernel makes them at once."""
+        made = self.at("/sys/fs/cgroup" + path)
         made.mkdir(parents=True)
-        (made / "io.weight").write_text(f"default {weight or 100}\n")
-        (made / "io.bfq.weight").write_text(f"default {bfq}\n")
-        (made / "io.sutro.weight").write_text("default 100\n")
         (made / "io.sutro.stat").write_text("")
-        # The kernel makes directory and files at once.
-        self.at("/sys/fs/cgroup" + path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(made, self.at("/sys/fs/cgroup" + path))
-        shutil.rmtree(made)
+        (made / "io.sutro.weight").write_text("default 100\n")
+        (made / "io.bfq.weight").write_text(f"default {bfq}\n")
+        (made / "io.weight").write_text(f"default {weight or 100}\n")
 
     def weights(self, path: str, file: str = "io.sutro.weight") -> list[str]:
         """The lines of a weight file, sorted."""
@@ -247,9 +243,7 @@ class Systemd:
                 [(p, dbus.UInt64(w)) for p, w in device_weights or []], signature="(st)"
             ),
         }
-        self.control.AddObject(
-            self.object_path(name), self.interface(name), self.units[name], []
-        )
+        self.control.AddObject(self.object_path(name), self.interface(name), self.units[name], [])
 
     def object_path(self, name: str) -> str:
         """As systemd escapes it."""
@@ -396,7 +390,10 @@ def polkit(bus: Bus) -> Iterator[Callable[[bool], None]]:
 
     def answer(yes: bool) -> None:
         control.AddMethod(
-            "", "CheckAuthorization", "(sa{sv})sa{ss}us", "(bba{ss})",
+            "",
+            "CheckAuthorization",
+            "(sa{sv})sa{ss}us",
+            "(bba{ss})",
             f"ret = ({yes}, False, dbus.Dictionary({{}}, signature='ss'))",
         )
 

@@ -63,7 +63,7 @@ static void slurp(const char *path, char *buffer, size_t size)
 /* Without O_TRUNC before the new text: a reader must not see an empty file. */
 static void spill(const char *path, int flags, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+	int fd = open(path, O_WRONLY | O_CLOEXEC | flags, 0644);
 
 	if (fd < 0)
 		return;
@@ -239,7 +239,7 @@ static int write_kernel_file(const char *root, const char *path, char *text)
 	text[strcspn(text, "\n")] = '\0';
 	snprintf(log, sizeof(log), "%s/writes", root);
 	snprintf(line, sizeof(line), "%s %s\n", path + strlen(root), text);
-	spill(log, O_APPEND, line);
+	spill(log, O_CREAT | O_APPEND, line);
 	if (strcmp(fault, "ignore") == 0)
 		return 0;
 	if (strcmp(fault, "fail") == 0)

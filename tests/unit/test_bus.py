@@ -38,7 +38,10 @@ def call_as_nobody(method: str, *arguments: str) -> str:
     program = CALLER.format(uid=NOBODY, name=NAME, path=PATH, interface=INTERFACE)
     done = subprocess.run(
         [sys.executable, "-c", program, method, *arguments],
-        capture_output=True, text=True, timeout=30, check=True,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
     )
     return done.stdout.strip()
 
@@ -149,9 +152,16 @@ def test_explain(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     sutrod.start()
     # The second sample comes a second after the first; between them the counters move.
     wait_for_samples = subprocess.Popen(
-        [sys.executable, "-c", CALLER.format(uid=NOBODY, name=NAME, path=PATH, interface=INTERFACE),
-         "Explain", "'a.service'", "''"],
-        stdout=subprocess.PIPE, text=True,
+        [
+            sys.executable,
+            "-c",
+            CALLER.format(uid=NOBODY, name=NAME, path=PATH, interface=INTERFACE),
+            "Explain",
+            "'a.service'",
+            "''",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     time.sleep(0.6)
     count(1250)
@@ -195,8 +205,9 @@ def test_use_and_release(
     sutrod.start()
     assert machine.weights(a) == ["default 100"]
     results = sutrod.call("UseDevices", ["/dev/mapper/vg-db", "/dev/sda"])
-    assert [(r["leaf"], r["scheduler"], r["previous"], r["changed"], r["error"])
-            for r in results] == [
+    assert [
+        (r["leaf"], r["scheduler"], r["previous"], r["changed"], r["error"]) for r in results
+    ] == [
         ("/dev/sda", "sutro", "none", 1, ""),
         ("/dev/sdb", "sutro", "mq-deadline", 1, ""),
     ]
@@ -295,8 +306,13 @@ def test_weight_changed(machine: Machine, systemd: Systemd, sutrod: Sutrod, bus:
     wait_until(three)
     assert sorted(heard) == [
         (a, "", 100, 200, "IOWeight=200 of a.service"),
-        (a, "/dev/sda", 100, 300,
-         "IODeviceWeight=/dev/sda 300 of a.service, which names this disk"),
+        (
+            a,
+            "/dev/sda",
+            100,
+            300,
+            "IODeviceWeight=/dev/sda 300 of a.service, which names this disk",
+        ),
         (a, "/dev/sdc", 100, 200, "IOWeight=200 of a.service"),
     ]
     listener.close()
@@ -313,15 +329,13 @@ def test_dump(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
         f"  {a}  unit, weight 200\n",
         "    on /dev/mapper/vg-db 300 (/dev/dm-0)\n",
         "    on /nowhere 5 (leads nowhere)\n",
-        'sda: sutro, asked 300 (IODeviceWeight=/dev/mapper/vg-db 300 of a.service, which stands '
+        "sda: sutro, asked 300 (IODeviceWeight=/dev/mapper/vg-db 300 of a.service, which stands "
         'on this disk), wanted "8:0 300", file says "8:0 300"\n',
     ):
         assert words in text, words
 
 
-def test_configuration(
-    machine: Machine, sutrod: Sutrod, polkit: Callable[[bool], None]
-) -> None:
+def test_configuration(machine: Machine, sutrod: Sutrod, polkit: Callable[[bool], None]) -> None:
     machine.write("/etc/sutro/sutrod.conf", "[Leaves]\nUse=/dev/sdd\n")
     sutrod.start()
     assert machine.scheduler("sdd") == "sutro"

@@ -33,7 +33,12 @@ def test_every_level(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None
     assert machine.weights(scope) == ["default 1"]
     units = {u["unit"]: u for u in sutrod.call("ListUnits")}
     assert set(units) == {
-        "init.scope", "system.slice", "user.slice", "a.service", "b.service", "app.slice",
+        "init.scope",
+        "system.slice",
+        "user.slice",
+        "a.service",
+        "b.service",
+        "app.slice",
         "run.scope",
     }
     assert (units["a.service"]["weight"], units["a.service"]["weight_set"]) == (200, True)
@@ -106,9 +111,7 @@ def test_signals_of_systemd(machine: Machine, systemd: Systemd, sutrod: Sutrod) 
     wait_until(lambda: machine.weights(a) == ["default 500"])
 
 
-def test_systemd_starts_again(
-    bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod
-) -> None:
+def test_systemd_starts_again(bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     a = systemd.start("a.service", 200)
     sutrod.start()
     systemd.mock.terminate()
@@ -186,9 +189,7 @@ def test_units_come_and_go(machine: Machine, systemd: Systemd, sutrod: Sutrod) -
     a = systemd.start("a.service", 200)
     wait_until(lambda: machine.weights(a) == ["default 200"])
     systemd.vanish("a.service")
-    wait_until(
-        lambda: "a.service" not in [u["unit"] for u in sutrod.call("ListUnits")]
-    )
+    wait_until(lambda: "a.service" not in [u["unit"] for u in sutrod.call("ListUnits")])
     assert sutrod.error("Explain", "a.service", "")[0] == "NoSuchUnit"
     systemd.start("a.service", 300)
     wait_until(lambda: machine.weights(a) == ["default 300"])
