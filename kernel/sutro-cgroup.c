@@ -253,14 +253,16 @@ static u64 sutro_prfill_stat(struct seq_file *sf, struct blkg_policy_data *pd,
 
 	if (!dname)
 		return 0;
-	seq_printf(
-		sf,
-		"%s time_ns=%llu rbytes=%llu wbytes=%llu rios=%llu wios=%llu wait_ns=%llu idle_ns=%llu queued=%u dequeue=%llu lag_ns=%lld\n",
-		dname, group->stat.time_ns, sblkg->stat.bytes[SUTRO_READ],
-		sblkg->stat.bytes[SUTRO_WRITE], sblkg->stat.ios[SUTRO_READ],
-		sblkg->stat.ios[SUTRO_WRITE], sblkg->stat.wait_ns,
-		group->stat.idle_ns, READ_ONCE(group->queued),
-		group->stat.dequeue, sutro_group_lag_ns(group));
+	seq_printf(sf, "%s time_ns=%llu", dname, group->stat.time_ns);
+	seq_printf(sf, " rbytes=%llu wbytes=%llu rios=%llu wios=%llu",
+		   sblkg->stat.bytes[SUTRO_READ],
+		   sblkg->stat.bytes[SUTRO_WRITE], sblkg->stat.ios[SUTRO_READ],
+		   sblkg->stat.ios[SUTRO_WRITE]);
+	seq_printf(sf, " wait_ns=%llu idle_ns=%llu queued=%u",
+		   sblkg->stat.wait_ns, group->stat.idle_ns,
+		   READ_ONCE(group->queued));
+	seq_printf(sf, " dequeue=%llu lag_ns=%lld\n", group->stat.dequeue,
+		   sutro_group_lag_ns(group));
 	return 0;
 }
 
@@ -271,18 +273,20 @@ static int sutro_stat_show(struct seq_file *sf, void *v)
 	return 0;
 }
 
-static struct cftype sutro_files[] = { {
-					       .name = "sutro.weight",
-					       .flags = CFTYPE_NOT_ON_ROOT,
-					       .seq_show = sutro_weight_show,
-					       .write = sutro_weight_write,
-				       },
-				       {
-					       .name = "sutro.stat",
-					       .flags = CFTYPE_NOT_ON_ROOT,
-					       .seq_show = sutro_stat_show,
-				       },
-				       {} };
+static struct cftype sutro_files[] = {
+	{
+		.name = "sutro.weight",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = sutro_weight_show,
+		.write = sutro_weight_write,
+	},
+	{
+		.name = "sutro.stat",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = sutro_stat_show,
+	},
+	{},
+};
 
 struct blkcg_policy sutro_policy = {
 	.dfl_cftypes = sutro_files,

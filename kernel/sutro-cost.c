@@ -181,25 +181,25 @@ static void sutro_latency_learn(struct sutro_device *device, u64 latency_ns)
 static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 {
 	u64 elapsed_ns16 = elapsed_ns << SUTRO_NS16_SHIFT;
-	unsigned int class;
+	unsigned int i;
 
-	for (class = 0; class < SUTRO_CLASSES; class ++) {
-		u64 nr = device->window.nr_of[class];
-		u64 old = sutro_cost_ns16(&device->costs, false, class);
+	for (i = 0; i < SUTRO_CLASSES; i++) {
+		u64 nr = device->window.nr_of[i];
+		u64 old = sutro_cost_ns16(&device->costs, false, i);
 		u64 measured;
 
 		if (!nr)
 			continue;
 		if (nr * old * 100 >= device->window.cost_ns16 * 97) {
 			measured = div64_u64(elapsed_ns16, nr);
-			device->costs.ns16[class] =
+			device->costs.ns16[i] =
 				max((old + measured) / 2, 1ULL);
 			continue;
 		}
 		/* old * elapsed / charged, in us so that it fits */
 		measured = div64_u64(old * (elapsed_ns16 >> 10),
 				     max(device->window.cost_ns16 >> 10, 1ULL));
-		device->costs.ns16[class] = max((3 * old + measured) / 4, 1ULL);
+		device->costs.ns16[i] = max((3 * old + measured) / 4, 1ULL);
 	}
 }
 

@@ -187,13 +187,13 @@ static void sutro_forget(struct sutro_queue *sq, u64 now_ns)
 
 static void sutro_start_timer(struct sutro_queue *sq, u64 now_ns)
 {
+	struct sutro_group *group = sq->core.idle_for;
 	u64 wait_ns = sq->core.idle_until_ns - now_ns;
 
-	if (sq->core.idle_for)
-		trace_sutro_idle(
-			sq->q->disk,
-			sutro_cgroup_id(sutro_blkg_of(sq->core.idle_for)),
-			wait_ns);
+	if (group)
+		trace_sutro_idle(sq->q->disk,
+				 sutro_cgroup_id(sutro_blkg_of(group)),
+				 wait_ns);
 	hrtimer_start(&sq->timer, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
 }
 
