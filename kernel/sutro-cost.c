@@ -192,8 +192,7 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 			continue;
 		if (nr * old * 100 >= device->window.cost_ns16 * 97) {
 			measured = div64_u64(elapsed_ns16, nr);
-			device->costs.ns16[i] =
-				max((old + measured) / 2, 1ULL);
+			device->costs.ns16[i] = max((old + measured) / 2, 1ULL);
 			continue;
 		}
 		/* old * elapsed / charged, in us so that it fits */
