@@ -18,12 +18,12 @@
 #include "random.h"
 
 /* From an interrupt to the program that waited for it, and back. */
-#define WAKEUP_NS	(10 * NSEC_PER_USEC)
+#define WAKEUP_NS (10 * NSEC_PER_USEC)
 
 /* A client's request. */
 struct whole {
-	u64			sent_ns;
-	u32			bytes;
+	u64 sent_ns;
+	u32 bytes;
 };
 
 static void client_next(struct client *client)
@@ -32,7 +32,8 @@ static void client_next(struct client *client)
 	u64 slots = client->region_bytes / job->bytes;
 
 	if (job->random)
-		client->next_byte = client->first_byte +
+		client->next_byte =
+			client->first_byte +
 			random_below(&client->random, slots) * job->bytes;
 	else if (client->next_byte + job->bytes >
 		 client->first_byte + client->region_bytes)
@@ -55,8 +56,7 @@ static u64 volume_bytes_before(const struct volume *volume, u32 leaf, u64 last)
 
 	if (volume->nr == 1)
 		return last;
-	return last / row * chunk +
-	       min(rest - min(rest, leaf * chunk), chunk);
+	return last / row * chunk + min(rest - min(rest, leaf * chunk), chunk);
 }
 
 static void client_wakeup(void *context, u64 now_ns);
@@ -104,7 +104,8 @@ static bool client_send(struct client *client)
 				      client->split_byte % volume->chunk_bytes;
 		if (client->split_byte / volume->chunk_bytes -
 			    (client->split_end - job->bytes) /
-				    volume->chunk_bytes >= volume->nr)
+				    volume->chunk_bytes >=
+		    volume->nr)
 			break;
 	}
 	client->split = NULL;

@@ -5,16 +5,16 @@
 
 #include "leaf.h"
 
-#define MAX_LEAVES	2
+#define MAX_LEAVES 2
 
 /**
  * struct volume - what clients see: one leaf, or a stripe of two
  * @chunk_bytes: stripe size
  */
 struct volume {
-	struct leaf		leaf[MAX_LEAVES];
-	u32			nr;
-	u32			chunk_bytes;
+	struct leaf leaf[MAX_LEAVES];
+	u32 nr;
+	u32 chunk_bytes;
 };
 
 /**
@@ -31,16 +31,16 @@ struct volume {
  * @stop_ns:	when it ends, 0 = never
  */
 struct job {
-	const char		*name;
-	u32			weight;
-	enum sutro_op		op;
-	bool			async;
-	bool			random;
-	u32			bytes;
-	u32			iodepth;
-	u64			think_ns;
-	u64			start_ns;
-	u64			stop_ns;
+	const char *name;
+	u32 weight;
+	enum sutro_op op;
+	bool async;
+	bool random;
+	u32 bytes;
+	u32 iodepth;
+	u64 think_ns;
+	u64 start_ns;
+	u64 stop_ns;
 };
 
 /**
@@ -57,23 +57,23 @@ struct job {
  * @done_bytes:	what has been done
  */
 struct client {
-	const struct job	*job;
-	struct volume		*volume;
-	struct clock		*clock;
-	struct leaf_group	*group[MAX_LEAVES];
-	u64			first_byte;
-	u64			region_bytes;
-	u64			next_byte;
-	u64			random;
-	u32			outstanding;
-	struct leaf		*asleep;
-	struct whole		*split;
-	u64			split_byte;
-	u64			split_end;
-	u64			done_bytes;
-	u64			done_ios;
-	u64			latency_sum_ns;
-	u64			latency_max_ns;
+	const struct job *job;
+	struct volume *volume;
+	struct clock *clock;
+	struct leaf_group *group[MAX_LEAVES];
+	u64 first_byte;
+	u64 region_bytes;
+	u64 next_byte;
+	u64 random;
+	u32 outstanding;
+	struct leaf *asleep;
+	struct whole *split;
+	u64 split_byte;
+	u64 split_end;
+	u64 done_bytes;
+	u64 done_ios;
+	u64 latency_sum_ns;
+	u64 latency_max_ns;
 };
 
 void client_start(struct client *client);

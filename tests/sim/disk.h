@@ -6,9 +6,9 @@
 #include "event.h"
 #include "sutro-cost.h"
 
-#define SECTOR_SHIFT		9
-#define DISK_MAX_DEPTH		1024
-#define DISK_MAX_CHANNELS	64
+#define SECTOR_SHIFT 9
+#define DISK_MAX_DEPTH 1024
+#define DISK_MAX_CHANNELS 64
 
 /**
  * struct io - a request at one drive
@@ -20,12 +20,12 @@
  * @pages:	flash pages that are not done yet
  */
 struct io {
-	void			*owner;
-	enum sutro_op		op;
-	u64			sector;
-	u32			bytes;
-	u64			arrival_ns;
-	u32			pages;
+	void *owner;
+	enum sutro_op op;
+	u64 sector;
+	u32 bytes;
+	u64 arrival_ns;
+	u32 pages;
 };
 
 /* A drive tells that it is done with a request, and its true device time. */
@@ -38,16 +38,16 @@ typedef void disk_done_fn(void *context, struct io *io, u64 true_ns);
  * @readahead_bytes: how far a drive with nothing to do reads on
  */
 struct hdd_model {
-	u64			size_bytes;
-	u32			rpm;
-	u64			seek_min_ns;
-	u64			seek_max_ns;
-	u32			bandwidth_kbps;
-	u64			overhead_ns;
-	bool			sptf;
-	u64			age_limit_ns;
-	u64			readahead_bytes;
-	u32			depth;
+	u64 size_bytes;
+	u32 rpm;
+	u64 seek_min_ns;
+	u64 seek_max_ns;
+	u32 bandwidth_kbps;
+	u64 overhead_ns;
+	bool sptf;
+	u64 age_limit_ns;
+	u64 readahead_bytes;
+	u32 depth;
 };
 
 /**
@@ -56,12 +56,12 @@ struct hdd_model {
  * @write_ns:	likewise
  */
 struct flash_model {
-	u64			size_bytes;
-	u32			channels;
-	u64			read_ns;
-	u64			write_ns;
-	u32			bus_kbps;
-	u32			depth;
+	u64 size_bytes;
+	u32 channels;
+	u64 read_ns;
+	u64 write_ns;
+	u32 bus_kbps;
+	u32 depth;
 };
 
 extern const struct hdd_model hdd_default;
@@ -77,22 +77,22 @@ extern const struct flash_model ssd_default, nvme_default;
  * @reading_ahead: the last transfer was a read
  */
 struct hdd {
-	struct hdd_model	model;
-	struct io		*queue[DISK_MAX_DEPTH];
-	struct io		*serving;
-	u64			true_ns;
-	u64			head_sector;
-	u64			head_ns;
-	bool			reading_ahead;
+	struct hdd_model model;
+	struct io *queue[DISK_MAX_DEPTH];
+	struct io *serving;
+	u64 true_ns;
+	u64 head_sector;
+	u64 head_ns;
+	bool reading_ahead;
 };
 
 /**
  * struct flash - the state of channels and bus
  */
 struct flash {
-	struct flash_model	model;
-	u64			channel_free_ns[DISK_MAX_CHANNELS];
-	u64			bus_free_ns;
+	struct flash_model model;
+	u64 channel_free_ns[DISK_MAX_CHANNELS];
+	u64 bus_free_ns;
 };
 
 /**
@@ -102,16 +102,16 @@ struct flash {
  * @nr:		requests that it has
  */
 struct disk {
-	struct clock		*clock;
-	disk_done_fn		*done;
-	void			*context;
-	bool			rotational;
-	u64			size_bytes;
-	u32			depth;
-	u32			nr;
+	struct clock *clock;
+	disk_done_fn *done;
+	void *context;
+	bool rotational;
+	u64 size_bytes;
+	u32 depth;
+	u32 nr;
 	union {
-		struct hdd	hdd;
-		struct flash	flash;
+		struct hdd hdd;
+		struct flash flash;
 	};
 };
 

@@ -15,10 +15,10 @@ typedef void event_fn(void *context, u64 now_ns);
  * @context:	its first argument
  */
 struct event {
-	u64			at_ns;
-	u64			order;
-	event_fn		*fn;
-	void			*context;
+	u64 at_ns;
+	u64 order;
+	event_fn *fn;
+	void *context;
 };
 
 /**
@@ -26,11 +26,11 @@ struct event {
  * @heap:	binary heap, the next event at index 0
  */
 struct clock {
-	u64			now_ns;
-	struct event		*heap;
-	size_t			nr;
-	size_t			size;
-	u64			order;
+	u64 now_ns;
+	struct event *heap;
+	size_t nr;
+	size_t size;
+	u64 order;
 };
 
 void clock_init(struct clock *clock, u64 now_ns);

@@ -18,7 +18,7 @@
 
 #include "random.h"
 
-#define PAGE_BYTES	16384U
+#define PAGE_BYTES 16384U
 
 const struct flash_model ssd_default = {
 	.size_bytes = 2ULL << 30,
@@ -40,9 +40,9 @@ const struct flash_model nvme_default = {
 
 /* A page on its way. */
 struct page {
-	struct disk		*disk;
-	struct io		*io;
-	u32			bytes;
+	struct disk *disk;
+	struct io *io;
+	u32 bytes;
 };
 
 u64 flash_true_ns(const struct flash_model *model, enum sutro_op op, u32 bytes)
@@ -75,9 +75,9 @@ static void flash_to_bus(void *context, u64 now_ns)
 	struct page *page = context;
 	struct flash *flash = &page->disk->flash;
 
-	flash->bus_free_ns = max(flash->bus_free_ns, now_ns) +
-			     (u64)page->bytes * NSEC_PER_SEC / 1024 /
-				     flash->model.bus_kbps;
+	flash->bus_free_ns =
+		max(flash->bus_free_ns, now_ns) +
+		(u64)page->bytes * NSEC_PER_SEC / 1024 / flash->model.bus_kbps;
 	clock_at(page->disk->clock, flash->bus_free_ns, flash_left_bus, page);
 }
 
@@ -127,9 +127,9 @@ void flash_submit(struct disk *disk, struct io *io)
 		struct page *page = malloc(sizeof(*page));
 
 		assert(page);
-		*page = (struct page){ disk, io,
-				       min(PAGE_BYTES,
-					   io->bytes - i * PAGE_BYTES) };
+		*page = (struct page){
+			disk, io, min(PAGE_BYTES, io->bytes - i * PAGE_BYTES)
+		};
 		if (io->op == SUTRO_READ)
 			flash_to_channel(page,
 					 random_u64(&place) % model->channels,

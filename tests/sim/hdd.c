@@ -35,10 +35,10 @@ const struct hdd_model hdd_default = {
 
 /* What serving a request would mean. */
 struct plan {
-	u64			reach_ns; /* first sector passes the head */
-	u64			media_ns; /* last sector has passed it */
-	u64			finish_ns;
-	u64			true_ns;
+	u64 reach_ns; /* first sector passes the head */
+	u64 media_ns; /* last sector has passed it */
+	u64 finish_ns;
+	u64 true_ns;
 };
 
 static u64 hdd_end(const struct io *io)
@@ -64,7 +64,8 @@ static u64 hdd_seek_ns(const struct hdd *hdd, u64 to_sector)
 	s64 from = hdd_media_ns(hdd, hdd->head_sector) / revolution_ns;
 	s64 to = hdd_media_ns(hdd, to_sector) / revolution_ns;
 	u64 tracks = hdd_media_ns(hdd, model->size_bytes >> SECTOR_SHIFT) /
-		     revolution_ns + 1;
+			     revolution_ns +
+		     1;
 	double part = fabs((double)(to - from)) / tracks;
 
 	if (from == to)
@@ -100,8 +101,8 @@ static bool hdd_plan_ahead(const struct hdd *hdd, const struct io *io,
 
 	read_ns = hdd_media_ns(hdd, hdd_end(io)) - last_ns;
 	head_ns = max(hdd->head_ns, now_ns - hdd_media_ns(hdd, window));
-	plan->reach_ns = max(start_ns, head_ns +
-			     hdd_media_ns(hdd, io->sector) - last_ns);
+	plan->reach_ns = max(start_ns,
+			     head_ns + hdd_media_ns(hdd, io->sector) - last_ns);
 	plan->media_ns = head_ns + read_ns;
 	plan->finish_ns = max(start_ns, plan->media_ns);
 	plan->true_ns = read_ns;

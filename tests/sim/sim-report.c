@@ -18,7 +18,8 @@
 #include "scenes.h"
 
 /* The worst part by which a client's share of leaf 0 differs from its due. */
-static double worst_error(const struct scene *scene, const struct result *result)
+static double worst_error(const struct scene *scene,
+			  const struct result *result)
 {
 	double weights = 0, all = 0, worst = 0;
 	u32 i;

@@ -2,6 +2,6 @@
 #ifndef SIM_LINUX_BITOPS_H
 #define SIM_LINUX_BITOPS_H
 
-#define hweight32(word)	((unsigned int)__builtin_popcount(word))
+#define hweight32(word) ((unsigned int)__builtin_popcount(word))
 
 #endif /* SIM_LINUX_BITOPS_H */

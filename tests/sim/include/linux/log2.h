@@ -3,6 +3,6 @@
 #define SIM_LINUX_LOG2_H
 
 /* int, as the kernel's; of what is not 0 */
-#define ilog2(n)	(63 - __builtin_clzll(n))
+#define ilog2(n) (63 - __builtin_clzll(n))
 
 #endif /* SIM_LINUX_LOG2_H */
