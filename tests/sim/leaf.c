@@ -20,34 +20,34 @@
 #include <stdlib.h>
 
 /* sutro-iosched.c */
-#define ROT_SLICE_NS	(100 * NSEC_PER_MSEC)
-#define SLICE_NS	(4 * NSEC_PER_MSEC)
-#define ROT_IDLE_NS	(8 * NSEC_PER_MSEC)
-#define IDLE_NS		(1 * NSEC_PER_MSEC)
-#define MIN_SLOTS	16
+#define ROT_SLICE_NS (100 * NSEC_PER_MSEC)
+#define SLICE_NS (4 * NSEC_PER_MSEC)
+#define ROT_IDLE_NS (8 * NSEC_PER_MSEC)
+#define IDLE_NS (1 * NSEC_PER_MSEC)
+#define MIN_SLOTS 16U
 
 /* sutro-requests.c */
-#define SYNC_BATCH	32
-#define ASYNC_BATCH	16
-#define SYNC_EXPIRE_NS	(500 * NSEC_PER_MSEC)
-#define ASYNC_EXPIRE_NS	(5 * NSEC_PER_SEC)
-#define FAR_SECTORS	2048
+#define SYNC_BATCH 32
+#define ASYNC_BATCH 16
+#define SYNC_EXPIRE_NS (500 * NSEC_PER_MSEC)
+#define ASYNC_EXPIRE_NS (5 * NSEC_PER_SEC)
+#define FAR_SECTORS 2048
 
 /* max_sectors_kb of the block layer. */
-#define MERGE_BYTES	(1280 << 10)
+#define MERGE_BYTES (1280 << 10)
 
 static u64 rq_end(const struct rq *rq)
 {
 	return rq->io.sector + (rq->io.bytes >> SECTOR_SHIFT);
 }
 
-static void list_init(struct rq_list *list)
+static void rq_list_init(struct rq_list *list)
 {
 	list->first = NULL;
 	list->tail = &list->first;
 }
 
-static void list_add(struct rq_list *list, struct rq *rq)
+static void rq_list_add(struct rq_list *list, struct rq *rq)
 {
 	rq->next = NULL;
 	*list->tail = rq;
@@ -55,7 +55,7 @@ static void list_add(struct rq_list *list, struct rq *rq)
 }
 
 /* Take out what a link of the list points to. */
-static struct rq *list_take(struct rq_list *list, struct rq **link)
+static struct rq *rq_list_take(struct rq_list *list, struct rq **link)
 {
 	struct rq *rq = *link;
 
@@ -66,7 +66,7 @@ static struct rq *list_take(struct rq_list *list, struct rq **link)
 }
 
 /* Append a request to one that waits and ends where it begins. */
-static bool list_merge(struct rq_list *list, struct rq *rq)
+static bool rq_list_merge(struct rq_list *list, struct rq *rq)
 {
 	struct rq *to;
 	struct piece **last;
@@ -88,12 +88,13 @@ static bool list_merge(struct rq_list *list, struct rq *rq)
 /* How many requests may a group have? */
 static u32 leaf_limit(const struct leaf *leaf, const struct leaf_group *group)
 {
+	u32 even = leaf->slots / max(leaf->core.nr_active, 1U);
 	u64 share;
 
 	if (leaf->fifo || leaf->core.nr_active < 2)
 		return leaf->slots;
 	share = sutro_group_share(&group->core, leaf->slots);
-	return max_t(u64, share, leaf->min_slots);
+	return max_t(u64, share, clamp(even / 2, 1U, MIN_SLOTS));
 }
 
 static bool leaf_slot_free(const struct leaf *leaf,
@@ -158,15 +159,16 @@ void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
 	rq->group = group;
 	rq->sync = sync;
 	rq->added_ns = leaf->clock->now_ns;
-	rq->io = (struct io){ .owner = rq, .op = op, .sector = sector,
-			      .bytes = piece->bytes };
-	if (list_merge(&leaf->stage, rq)) {
+	rq->io = (struct io){
+		.owner = rq, .op = op, .sector = sector, .bytes = piece->bytes
+	};
+	if (rq_list_merge(&leaf->stage, rq)) {
 		free(rq);
 		return;
 	}
 	leaf->slots_used++;
 	group->requests++;
-	list_add(&leaf->stage, rq);
+	rq_list_add(&leaf->stage, rq);
 }
 
 /* ---- sutro-requests.c ---- */
@@ -195,7 +197,7 @@ static struct rq_list *group_batch(struct leaf_group *group)
 }
 
 /* The first request at or behind the last one, or the lowest of all. */
-static struct rq **list_from(struct rq_list *list, u64 position)
+static struct rq **rq_list_from(struct rq_list *list, u64 position)
 {
 	struct rq **link, **behind = NULL, **lowest = NULL;
 
@@ -219,8 +221,8 @@ static struct rq *group_next(struct leaf_group *group, bool rotational,
 	struct rq *rq;
 
 	if (rotational && (*link)->expire_ns > now_ns)
-		link = list_from(list, group->position);
-	rq = list_take(list, link);
+		link = rq_list_from(list, group->position);
+	rq = rq_list_take(list, link);
 	group->position = rq_end(rq);
 	return rq;
 }
@@ -260,7 +262,6 @@ static void leaf_fold(struct leaf *leaf)
 			sutro_core_complete(&leaf->core, &group->core, note.nr,
 					    note.estimate_ns, note.cost_ns,
 					    note.now_ns);
-		sutro_core_retire(&leaf->core, &group->core);
 	}
 }
 
@@ -269,30 +270,33 @@ static void leaf_drain(struct leaf *leaf)
 	u64 now_ns = leaf->clock->now_ns;
 
 	while (leaf->stage.first) {
-		struct rq *rq = list_take(&leaf->stage, &leaf->stage.first);
+		struct rq *rq = rq_list_take(&leaf->stage, &leaf->stage.first);
 		struct leaf_group *group = rq->group;
 		struct rq_list *list = &group->list[rq->sync];
+		bool far = group_far(group, rq);
 
-		if (list_merge(list, rq)) {
+		if (rq_list_merge(list, rq)) {
 			free(rq);
 			leaf_free_slot(leaf, group);
 			continue;
 		}
-		rq->expire_ns = now_ns + (rq->sync ? SYNC_EXPIRE_NS :
-						     ASYNC_EXPIRE_NS);
-		list_add(list, rq);
-		sutro_core_queue(&leaf->core, &group->core,
-				 group_far(group, rq), now_ns);
+		rq->expire_ns =
+			now_ns + (rq->sync ? SYNC_EXPIRE_NS : ASYNC_EXPIRE_NS);
+		rq_list_add(list, rq);
+		sutro_core_queue(&leaf->core, &group->core, far, now_ns);
 	}
 }
 
 static void leaf_expired(struct leaf *leaf)
 {
-	if (leaf->core.expiry == SUTRO_EXPIRY_NONE)
-		return;
 	leaf->expired[leaf->core.expiry]++;
 	leaf->core.expiry = SUTRO_EXPIRY_NONE;
-	sutro_core_retire(&leaf->core, leaf->core.last_owner);
+}
+
+static void leaf_forget(struct leaf *leaf, u64 now_ns)
+{
+	while (sutro_core_forget(&leaf->core, now_ns))
+		leaf_expired(leaf);
 }
 
 static void leaf_timer(void *context, u64 now_ns)
@@ -313,6 +317,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 
 	leaf->waiting = false;
 	leaf_fold(leaf);
+	leaf_forget(leaf, now_ns);
 	core = sutro_core_select(&leaf->core, now_ns, &verdict);
 	leaf_expired(leaf);
 
@@ -322,6 +327,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 	case SUTRO_IDLE:
 		leaf->timer_ns = leaf->core.idle_until_ns;
 		clock_at(leaf->clock, leaf->timer_ns, leaf_timer, leaf);
+		leaf->waiting = true;
 		return NULL;
 	case SUTRO_EMPTY:
 		leaf->device.unsaturated = true;
@@ -334,8 +340,8 @@ static struct rq *leaf_select(struct leaf *leaf)
 	group = group_of(core);
 	rq = group_next(group, leaf->core.tunables.rotational, now_ns);
 	rq->class = sutro_cost_class(rq->io.op, rq->io.bytes);
-	rq->estimate_ns = sutro_cost_estimate(&leaf->device, &group->costs,
-					      rq->class);
+	rq->estimate_ns =
+		sutro_cost_estimate(&leaf->device, &group->costs, rq->class);
 	rq->shallow = leaf->core.in_flight < SUTRO_DEPTH_MIN;
 	group->wait_max_ns = max(group->wait_max_ns, now_ns - rq->added_ns);
 	sutro_core_dispatch(&leaf->core, core, rq->estimate_ns);
@@ -348,8 +354,9 @@ static struct rq *leaf_dispatch(struct leaf *leaf)
 		leaf_drain(leaf);
 		return leaf_select(leaf);
 	}
-	return leaf->stage.first ? list_take(&leaf->stage, &leaf->stage.first) :
-				   NULL;
+	return leaf->stage.first
+		       ? rq_list_take(&leaf->stage, &leaf->stage.first)
+		       : NULL;
 }
 
 /* Send what may be sent. */
@@ -372,7 +379,6 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq, u64 true_ns)
 	struct leaf_group *group = rq->group;
 	struct sutro_sample sample = {
 		.class = rq->class,
-		.estimate_ns = rq->estimate_ns,
 		.start_ns = rq->io.arrival_ns,
 		.now_ns = leaf->clock->now_ns,
 		.shallow = rq->shallow,
@@ -420,13 +426,12 @@ void leaf_init(struct leaf *leaf, struct clock *clock, bool rotational,
 	struct sutro_tunables *tunables = &leaf->core.tunables;
 
 	*leaf = (struct leaf){ .clock = clock, .done = done };
-	list_init(&leaf->stage);
+	rq_list_init(&leaf->stage);
 	if (rotational)
 		hdd_init(&leaf->disk, clock, &hdd_default, leaf_done, leaf);
 	else
 		flash_init(&leaf->disk, clock, &ssd_default, leaf_done, leaf);
 	leaf->slots = 2 * min(leaf->disk.depth, 128U);
-	leaf->min_slots = MIN_SLOTS;
 
 	sutro_device_init(&leaf->device, rotational);
 	leaf_group_init(&leaf->root, NULL, SUTRO_WEIGHT_DFL);
@@ -441,8 +446,8 @@ void leaf_group_init(struct leaf_group *group, struct leaf_group *parent,
 		     u32 weight)
 {
 	*group = (struct leaf_group){};
-	list_init(&group->list[0]);
-	list_init(&group->list[1]);
+	rq_list_init(&group->list[0]);
+	rq_list_init(&group->list[1]);
 	sutro_group_init(&group->core, parent ? &parent->core : NULL, weight);
 }
 
@@ -456,13 +461,9 @@ void leaf_weight(struct leaf *leaf, struct leaf_group *group, u32 weight)
 /* As sutro_exit_sched(); true if nothing is left behind. */
 bool leaf_exit(struct leaf *leaf)
 {
-	enum sutro_verdict verdict;
-
 	leaf_fold(leaf);
-	sutro_core_select(&leaf->core, leaf->clock->now_ns, &verdict);
-	leaf_expired(leaf);
-	return verdict == SUTRO_EMPTY && !leaf->core.queued &&
-	       !leaf->core.in_flight && !leaf->core.in_flight_ns &&
-	       !leaf->core.nr_active && !leaf->slots_used && !leaf->held &&
-	       !leaf->disk.nr;
+	leaf_forget(leaf, leaf->clock->now_ns + NSEC_PER_SEC);
+	return !leaf->core.queued && !leaf->core.in_flight &&
+	       !leaf->core.in_flight_ns && !leaf->core.nr_active &&
+	       !leaf->slots_used && !leaf->held && !leaf->disk.nr;
 }

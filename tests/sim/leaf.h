@@ -17,10 +17,10 @@ typedef void leaf_slot_fn(void *client);
  * @client, @whole: for the client
  */
 struct piece {
-	struct piece		*next;
-	void			*client;
-	void			*whole;
-	u32			bytes;
+	struct piece *next;
+	void *client;
+	void *whole;
+	u32 bytes;
 };
 
 struct leaf_group;
@@ -32,22 +32,22 @@ struct leaf_group;
  * @expire_ns:	when it has waited too long
  */
 struct rq {
-	struct io		io;
-	struct rq		*next;
-	struct leaf_group	*group;
-	struct piece		*pieces;
-	bool			sync;
-	bool			shallow;
-	u64			added_ns;
-	u64			expire_ns;
-	u64			estimate_ns;
-	unsigned int		class;
+	struct io io;
+	struct rq *next;
+	struct leaf_group *group;
+	struct piece *pieces;
+	bool sync;
+	bool shallow;
+	u64 added_ns;
+	u64 expire_ns;
+	u64 estimate_ns;
+	unsigned int class;
 };
 
 /* Requests of one kind that wait, oldest first. */
 struct rq_list {
-	struct rq		*first;
-	struct rq		**tail;
+	struct rq *first;
+	struct rq **tail;
 };
 
 /**
@@ -57,44 +57,43 @@ struct rq_list {
  * @wait_max_ns: longest time that a request waited before it was sent
  */
 struct leaf_group {
-	struct sutro_group	core;
-	struct sutro_costs	costs;
-	struct rq_list		list[2];
-	bool			batch_sync;
-	u32			batch_left;
-	u64			position;
-	u64			arrival_position;
-	u32			requests;
-	struct leaf_group	*next_note;
+	struct sutro_group core;
+	struct sutro_costs costs;
+	struct rq_list list[2];
+	bool batch_sync;
+	u32 batch_left;
+	u64 position;
+	u64 arrival_position;
+	u32 requests;
+	struct leaf_group *next_note;
 	struct {
-		bool		noted;
-		u32		weight;
-		u32		nr;
-		u64		estimate_ns;
-		u64		cost_ns;
-		u64		now_ns;
+		bool noted;
+		u32 weight;
+		u32 nr;
+		u64 estimate_ns;
+		u64 cost_ns;
+		u64 now_ns;
 	} note;
 
-	u64			true_ns;
-	u64			bytes;
-	u64			ios;
-	u64			wait_max_ns;
+	u64 true_ns;
+	u64 bytes;
+	u64 ios;
+	u64 wait_max_ns;
 };
 
 struct slot_waiter {
-	struct leaf_group	*group;
-	bool			sync;
-	leaf_slot_fn		*fn;
-	void			*client;
+	struct leaf_group *group;
+	bool sync;
+	leaf_slot_fn *fn;
+	void *client;
 };
 
-#define LEAF_MAX_WAITERS	1024
+#define LEAF_MAX_WAITERS 1024
 
 /**
  * struct leaf - a drive with a scheduler before it
  * @fifo:	no scheduler: requests are sent as they come
  * @slots:	nr_requests
- * @min_slots:	every group may have that many
  * @slots_used:	requests that wait or are at the drive
  * @slots_promised: clients that have been woken up for a slot
  * @held:	taken from the scheduler, but the drive is full
@@ -102,26 +101,25 @@ struct slot_waiter {
  * @expired:	how often slices ended, by reason
  */
 struct leaf {
-	struct clock		*clock;
-	struct disk		disk;
-	leaf_done_fn		*done;
-	bool			fifo;
-	u32			slots;
-	u32			min_slots;
-	u32			slots_used;
-	u32			slots_promised;
-	struct slot_waiter	waiters[LEAF_MAX_WAITERS];
-	u32			nr_waiters;
+	struct clock *clock;
+	struct disk disk;
+	leaf_done_fn *done;
+	bool fifo;
+	u32 slots;
+	u32 slots_used;
+	u32 slots_promised;
+	struct slot_waiter waiters[LEAF_MAX_WAITERS];
+	u32 nr_waiters;
 
-	struct sutro_core	core;
-	struct sutro_device	device;
-	struct leaf_group	root;
-	struct rq_list		stage;
-	struct leaf_group	*notes;
-	struct rq		*held;
-	bool			waiting;
-	u64			timer_ns;
-	u64			expired[SUTRO_EXPIRY_PREEMPTED + 1];
+	struct sutro_core core;
+	struct sutro_device device;
+	struct leaf_group root;
+	struct rq_list stage;
+	struct leaf_group *notes;
+	struct rq *held;
+	bool waiting;
+	u64 timer_ns;
+	u64 expired[SUTRO_EXPIRY_PREEMPTED + 1];
 };
 
 void leaf_init(struct leaf *leaf, struct clock *clock, bool rotational,

@@ -3,19 +3,20 @@
 #include "scene.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 /* Not 0, which the algorithm takes for "never". */
-#define BEGIN_NS	(100 * NSEC_PER_SEC)
+#define BEGIN_NS (100 * NSEC_PER_SEC)
 
 struct stage {
-	const struct scene	*scene;
-	struct clock		clock;
-	struct volume		volume;
-	struct client		client[MAX_CLIENTS];
-	struct leaf_group	group[MAX_CLIENTS][MAX_LEAVES];
-	u64			last_ns[MAX_CLIENTS];
-	struct result		*result;
+	const struct scene *scene;
+	struct clock clock;
+	struct volume volume;
+	struct client client[MAX_CLIENTS];
+	struct leaf_group group[MAX_CLIENTS][MAX_LEAVES];
+	u64 last_ns[MAX_CLIENTS];
+	struct result *result;
 };
 
 static void stage_leaf(struct stage *stage, struct leaf *leaf)
@@ -31,8 +32,6 @@ static void stage_leaf(struct stage *stage, struct leaf *leaf)
 		flash_init(&leaf->disk, &stage->clock, scene->flash,
 			   leaf->disk.done, leaf);
 	leaf->slots = scene->slots ?: 2 * min(leaf->disk.depth, 128U);
-	if (scene->min_slots)
-		leaf->min_slots = scene->min_slots;
 	leaf->fifo = scene->fifo;
 	if (scene->slice_ns || scene->no_slice)
 		tunables->slice_ns = scene->slice_ns;
@@ -61,12 +60,11 @@ static void stage_clients(struct stage *stage)
 		/* Random clients go all over the disk, streams are apart. */
 		client->region_bytes = client->job->random ? size : size / nr;
 		client->region_bytes -= client->region_bytes % (1 << 20);
-		client->first_byte = client->job->random ?
-			0 : i * client->region_bytes;
+		client->first_byte =
+			client->job->random ? 0 : i * client->region_bytes;
 		for (l = 0; l < volume->nr; l++) {
 			client->group[l] = &stage->group[i][l];
-			leaf_group_init(client->group[l],
-					&volume->leaf[l].root,
+			leaf_group_init(client->group[l], &volume->leaf[l].root,
 					client->job->weight);
 		}
 		client_start(client);
@@ -219,4 +217,52 @@ double result_mb_per_s(const struct result *result)
 	for (i = 0; i < result->nr; i++)
 		bytes += result->client[i].bytes;
 	return bytes * 1e3 / result->elapsed_ns;
+}
+
+/* The worst part by which a client's share of leaf 0 differs from its due. */
+double result_worst_error(const struct scene *scene,
+			  const struct result *result)
+{
+	double weights = 0, all = 0, worst = 0;
+	u32 i;
+
+	for (i = 0; i < result->nr; i++) {
+		weights += scene->jobs[i].weight;
+		all += result->client[i].leaf[0].true_ns;
+	}
+	for (i = 0; i < result->nr; i++) {
+		double due = scene->jobs[i].weight / weights;
+		double got = result->client[i].leaf[0].true_ns / all;
+
+		worst = fmax(worst, fabs(got / due - 1));
+	}
+	return worst;
+}
+
+/* Is the first client's share of a second within a quarter of its new due? */
+static bool follows(const struct scene *scene, const struct result *result,
+		    u32 first)
+{
+	double got = 0, all = 0, weights = 0;
+	u32 i, s;
+
+	for (i = 0; i < result->nr; i++)
+		weights += scene->flip_weight[i];
+	for (s = first; s < first + NSEC_PER_SEC / SAMPLE_NS; s++) {
+		got += result->sample_ns[s][0];
+		for (i = 0; i < result->nr; i++)
+			all += result->sample_ns[s][i];
+	}
+	return fabs(got / all * weights / scene->flip_weight[0] - 1) < 0.25;
+}
+
+/* From the flip until every second that begins then shows the new weights. */
+double result_follow_s(const struct scene *scene, const struct result *result)
+{
+	u32 flip = scene->flip_ns / SAMPLE_NS, s;
+
+	for (s = scene->run_ns / SAMPLE_NS - NSEC_PER_SEC / SAMPLE_NS;
+	     s >= flip && follows(scene, result, s); s--)
+		;
+	return (s + 1 - flip) * (SAMPLE_NS / 1e9);
 }

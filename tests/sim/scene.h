@@ -5,9 +5,9 @@
 
 #include "client.h"
 
-#define MAX_CLIENTS	16
-#define MAX_SAMPLES	512
-#define SAMPLE_NS	(250 * NSEC_PER_MSEC)
+#define MAX_CLIENTS 16
+#define MAX_SAMPLES 512
+#define SAMPLE_NS (250 * NSEC_PER_MSEC)
 
 /**
  * struct scene - what is to happen
@@ -18,34 +18,32 @@
  * @fifo:	without a scheduler
  * @slice_ns, @group_idle_ns, @fairness: of sutro, its default if 0
  * @no_slice, @no_idle: these are 0
- * @slots, @min_slots: request slots, and those that every group may have, the
- *		defaults if 0
+ * @slots:	nr_requests, twice the depth if 0
  * @jobs:	the clients, the last followed by one without iodepth
  * @run_ns:	how long
  * @warmup_ns:	without the start, which is this long
  * @flip_ns:	weights become @flip_weight then; 0 = never
  */
 struct scene {
-	const char		*name;
-	bool			rotational;
-	const struct hdd_model	*hdd;
+	const char *name;
+	bool rotational;
+	const struct hdd_model *hdd;
 	const struct flash_model *flash;
-	u32			leaves;
-	u32			chunk_bytes;
-	bool			fifo;
-	u64			slice_ns;
-	u64			group_idle_ns;
-	bool			no_slice;
-	bool			no_idle;
-	bool			fairness;
-	u32			slots;
-	u32			min_slots;
-	struct job		jobs[MAX_CLIENTS + 1];
-	u64			run_ns;
-	u64			warmup_ns;
-	u64			seed;
-	u64			flip_ns;
-	u32			flip_weight[MAX_CLIENTS];
+	u32 leaves;
+	u32 chunk_bytes;
+	bool fifo;
+	u64 slice_ns;
+	u64 group_idle_ns;
+	bool no_slice;
+	bool no_idle;
+	bool fairness;
+	u32 slots;
+	struct job jobs[MAX_CLIENTS + 1];
+	u64 run_ns;
+	u64 warmup_ns;
+	u64 seed;
+	u64 flip_ns;
+	u32 flip_weight[MAX_CLIENTS];
 };
 
 /**
@@ -56,23 +54,23 @@ struct scene {
  * @expired:	how often slices ended on the first leaf, by reason
  */
 struct result {
-	u32			nr;
-	u32			leaves;
-	u64			elapsed_ns;
+	u32 nr;
+	u32 leaves;
+	u64 elapsed_ns;
 	struct {
-		u64		bytes;
-		u64		ios;
-		u64		latency_ns;
-		u64		latency_max_ns;
+		u64 bytes;
+		u64 ios;
+		u64 latency_ns;
+		u64 latency_max_ns;
 		struct {
-			u64	true_ns;
-			u64	charged_ns;
-			u64	idle_ns;
+			u64 true_ns;
+			u64 charged_ns;
+			u64 idle_ns;
 		} leaf[MAX_LEAVES];
 	} client[MAX_CLIENTS];
-	u32			samples;
-	u64			sample_ns[MAX_SAMPLES][MAX_CLIENTS];
-	u64			expired[SUTRO_EXPIRY_PREEMPTED + 1];
+	u32 samples;
+	u64 sample_ns[MAX_SAMPLES][MAX_CLIENTS];
+	u64 expired[SUTRO_EXPIRY_PREEMPTED + 1];
 };
 
 void scene_run(const struct scene *scene, struct result *ret_result);
@@ -82,5 +80,8 @@ double result_charged_ratio(const struct result *result, u32 a, u32 b,
 			    u32 leaf);
 double result_bytes_ratio(const struct result *result, u32 a, u32 b);
 double result_mb_per_s(const struct result *result);
+double result_worst_error(const struct scene *scene,
+			  const struct result *result);
+double result_follow_s(const struct scene *scene, const struct result *result);
 
 #endif /* SIM_SCENE_H */

@@ -6,53 +6,76 @@
 
 #include <linux/string.h>
 
-#define KIB	1024
-#define MIB	(1024 * 1024)
-#define MS	NSEC_PER_MSEC
-#define SEC	NSEC_PER_SEC
+#define KIB 1024
+#define MIB (1024 * 1024)
+#define MS NSEC_PER_MSEC
+#define SEC NSEC_PER_SEC
 
-#define READER(label, w, rand, size, depth)				\
-	{ .name = label, .weight = w, .op = SUTRO_READ, .random = rand,	\
-	  .bytes = size, .iodepth = depth }
-#define WRITER(label, w, rand, size, depth)				\
-	{ .name = label, .weight = w, .op = SUTRO_WRITE, .async = true,	\
-	  .random = rand, .bytes = size, .iodepth = depth }
+#define READER(label, w, rand, size, depth) \
+	{ .name = label,                    \
+	  .weight = w,                      \
+	  .op = SUTRO_READ,                 \
+	  .random = rand,                   \
+	  .bytes = size,                    \
+	  .iodepth = depth }
+#define WRITER(label, w, rand, size, depth) \
+	{ .name = label,                    \
+	  .weight = w,                      \
+	  .op = SUTRO_WRITE,                \
+	  .async = true,                    \
+	  .random = rand,                   \
+	  .bytes = size,                    \
+	  .iodepth = depth }
 
-#define HDD(n)	.rotational = true, .leaves = n, .warmup_ns = 2 * SEC, \
-		.run_ns = 22 * SEC, .seed = 1
+#define HDD(n)                                                 \
+	.rotational = true, .leaves = n, .warmup_ns = 2 * SEC, \
+	.run_ns = 22 * SEC, .seed = 1
 #define FLASH(n) .leaves = n, .warmup_ns = 1 * SEC, .run_ns = 4 * SEC, .seed = 1
 
 /* The program reads 128 KiB, the next 128 KiB are under way. */
-#define FILE_READER(label, w)						\
-	{ .name = label, .weight = w, .op = SUTRO_READ,			\
-	  .bytes = 128 * KIB, .iodepth = 2, .think_ns = 50 * NSEC_PER_USEC }
+#define FILE_READER(label, w) \
+	{ .name = label,      \
+	  .weight = w,        \
+	  .op = SUTRO_READ,   \
+	  .bytes = 128 * KIB, \
+	  .iodepth = 2,       \
+	  .think_ns = 50 * NSEC_PER_USEC }
 
 const struct scene scenes[] = {
-	{ .name = "stripe rand 64K qd96 200:100", HDD(2),
+	{ .name = "stripe rand 64K qd96 200:100",
+	  HDD(2),
 	  .jobs = { READER("a", 200, true, 64 * KIB, 96),
 		    READER("b", 100, true, 64 * KIB, 96) } },
-	{ .name = "stripe rand 128K qd16 200:100", HDD(2),
+	{ .name = "stripe rand 128K qd16 200:100",
+	  HDD(2),
 	  .jobs = { READER("a", 200, true, 128 * KIB, 16),
 		    READER("b", 100, true, 128 * KIB, 16) } },
-	{ .name = "stripe rand 128K qd16 300:100", HDD(2),
+	{ .name = "stripe rand 128K qd16 300:100",
+	  HDD(2),
 	  .jobs = { READER("a", 300, true, 128 * KIB, 16),
 		    READER("b", 100, true, 128 * KIB, 16) } },
-	{ .name = "stripe seq 1M qd16 200:100", HDD(2),
+	{ .name = "stripe seq 1M qd16 200:100",
+	  HDD(2),
 	  .jobs = { READER("a", 200, false, MIB, 16),
 		    READER("b", 100, false, MIB, 16) } },
-	{ .name = "stripe seq 1M qd16 300:100", HDD(2),
+	{ .name = "stripe seq 1M qd16 300:100",
+	  HDD(2),
 	  .jobs = { READER("a", 300, false, MIB, 16),
 		    READER("b", 100, false, MIB, 16) } },
-	{ .name = "stripe seq 1M qd4 200:100", HDD(2),
+	{ .name = "stripe seq 1M qd4 200:100",
+	  HDD(2),
 	  .jobs = { READER("a", 200, false, MIB, 4),
 		    READER("b", 100, false, MIB, 4) } },
-	{ .name = "stripe seq 1M qd1 200:100", HDD(2),
+	{ .name = "stripe seq 1M qd1 200:100",
+	  HDD(2),
 	  .jobs = { READER("a", 200, false, MIB, 1),
 		    READER("b", 100, false, MIB, 1) } },
-	{ .name = "stripe seq qd16 | rand 128K qd16 200:100", HDD(2),
+	{ .name = "stripe seq qd16 | rand 128K qd16 200:100",
+	  HDD(2),
 	  .jobs = { READER("a", 200, false, MIB, 16),
 		    READER("b", 100, true, 128 * KIB, 16) } },
-	{ .name = "stripe seq 1M qd16 8 groups 100", HDD(2),
+	{ .name = "stripe seq 1M qd16 8 groups 100",
+	  HDD(2),
 	  .jobs = { READER("a", 100, false, MIB, 16),
 		    READER("b", 100, false, MIB, 16),
 		    READER("c", 100, false, MIB, 16),
@@ -61,28 +84,35 @@ const struct scene scenes[] = {
 		    READER("f", 100, false, MIB, 16),
 		    READER("g", 100, false, MIB, 16),
 		    READER("h", 100, false, MIB, 16) } },
-	{ .name = "one seq 1M qd16 200:100", HDD(1),
+	{ .name = "one seq 1M qd16 200:100",
+	  HDD(1),
 	  .jobs = { READER("a", 200, false, MIB, 16),
 		    READER("b", 100, false, MIB, 16) } },
-	{ .name = "one seq 1M qd1 200:100", HDD(1),
+	{ .name = "one seq 1M qd1 200:100",
+	  HDD(1),
 	  .jobs = { READER("a", 200, false, MIB, 1),
 		    READER("b", 100, false, MIB, 1) } },
-	{ .name = "one file reader | writer 100:100", HDD(1),
-	  .jobs = { FILE_READER("a", 100),
-		    WRITER("b", 100, false, MIB, 64) } },
-	{ .name = "one file reader | rand writer 100:100", HDD(1),
+	{ .name = "one file reader | writer 100:100",
+	  HDD(1),
+	  .jobs = { FILE_READER("a", 100), WRITER("b", 100, false, MIB, 64) } },
+	{ .name = "one file reader | rand writer 100:100",
+	  HDD(1),
 	  .jobs = { FILE_READER("a", 100),
 		    WRITER("b", 100, true, 4 * KIB, 64) } },
-	{ .name = "one rand 4K qd1 | qd64 100:100", HDD(1),
+	{ .name = "one rand 4K qd1 | qd64 100:100",
+	  HDD(1),
 	  .jobs = { READER("a", 100, true, 4 * KIB, 1),
 		    READER("b", 100, true, 4 * KIB, 64) } },
-	{ .name = "one rand 4K qd1 | seq qd64 100:100", HDD(1),
+	{ .name = "one rand 4K qd1 | seq qd64 100:100",
+	  HDD(1),
 	  .jobs = { READER("a", 100, true, 4 * KIB, 1),
 		    READER("b", 100, false, MIB, 64) } },
-	{ .name = "one rand 4K qd64 | seq qd16 100:100", HDD(1),
+	{ .name = "one rand 4K qd64 | seq qd16 100:100",
+	  HDD(1),
 	  .jobs = { READER("a", 100, true, 4 * KIB, 64),
 		    READER("b", 100, false, MIB, 16) } },
-	{ .name = "one rand 16 groups 1..16", HDD(1),
+	{ .name = "one rand 16 groups 1..16",
+	  HDD(1),
 	  .jobs = { READER("a", 16, true, 4 * KIB, 16),
 		    READER("b", 1, true, 4 * KIB, 16),
 		    READER("c", 2, true, 4 * KIB, 16),
@@ -99,7 +129,8 @@ const struct scene scenes[] = {
 		    READER("n", 13, true, 4 * KIB, 16),
 		    READER("o", 14, true, 4 * KIB, 16),
 		    READER("p", 15, true, 4 * KIB, 16) } },
-	{ .name = "one rand 16 groups 1..16 slots 256", HDD(1),
+	{ .name = "one rand 16 groups 1..16 slots 256",
+	  HDD(1),
 	  .slots = 256,
 	  .jobs = { READER("a", 16, true, 4 * KIB, 16),
 		    READER("b", 1, true, 4 * KIB, 16),
@@ -117,56 +148,51 @@ const struct scene scenes[] = {
 		    READER("n", 13, true, 4 * KIB, 16),
 		    READER("o", 14, true, 4 * KIB, 16),
 		    READER("p", 15, true, 4 * KIB, 16) } },
-	{ .name = "one rand 16 groups 1..16 min 2", HDD(1),
-	  .min_slots = 2,
-	  .jobs = { READER("a", 16, true, 4 * KIB, 16),
-		    READER("b", 1, true, 4 * KIB, 16),
-		    READER("c", 2, true, 4 * KIB, 16),
-		    READER("d", 3, true, 4 * KIB, 16),
-		    READER("e", 4, true, 4 * KIB, 16),
-		    READER("f", 5, true, 4 * KIB, 16),
-		    READER("g", 6, true, 4 * KIB, 16),
-		    READER("h", 7, true, 4 * KIB, 16),
-		    READER("i", 8, true, 4 * KIB, 16),
-		    READER("j", 9, true, 4 * KIB, 16),
-		    READER("k", 10, true, 4 * KIB, 16),
-		    READER("l", 11, true, 4 * KIB, 16),
-		    READER("m", 12, true, 4 * KIB, 16),
-		    READER("n", 13, true, 4 * KIB, 16),
-		    READER("o", 14, true, 4 * KIB, 16),
-		    READER("p", 15, true, 4 * KIB, 16) } },
-	{ .name = "stripe rand 128K qd16 flip 200:100", HDD(2),
-	  .flip_ns = 10 * SEC, .flip_weight = { 100, 200 },
+	{ .name = "stripe rand 128K qd16 flip 200:100",
+	  HDD(2),
+	  .flip_ns = 10 * SEC,
+	  .flip_weight = { 100, 200 },
 	  .jobs = { READER("a", 200, true, 128 * KIB, 16),
 		    READER("b", 100, true, 128 * KIB, 16) } },
-	{ .name = "stripe seq 1M qd16 flip 200:100", HDD(2),
-	  .flip_ns = 10 * SEC, .flip_weight = { 100, 200 },
+	{ .name = "stripe seq 1M qd16 flip 200:100",
+	  HDD(2),
+	  .flip_ns = 10 * SEC,
+	  .flip_weight = { 100, 200 },
 	  .jobs = { READER("a", 200, false, MIB, 16),
 		    READER("b", 100, false, MIB, 16) } },
-	{ .name = "ssd stripe rand 64K qd96 200:100", FLASH(2),
+	{ .name = "ssd stripe rand 64K qd96 200:100",
+	  FLASH(2),
 	  .jobs = { READER("a", 200, true, 64 * KIB, 96),
 		    READER("b", 100, true, 64 * KIB, 96) } },
-	{ .name = "ssd seq 1M qd16 200:100", FLASH(1),
+	{ .name = "ssd seq 1M qd16 200:100",
+	  FLASH(1),
 	  .jobs = { READER("a", 200, false, MIB, 16),
 		    READER("b", 100, false, MIB, 16) } },
-	{ .name = "ssd stripe seq 1M qd16 flip 200:100", FLASH(2),
-	  .flip_ns = 2 * SEC, .flip_weight = { 100, 200 },
+	{ .name = "ssd stripe seq 1M qd16 flip 200:100",
+	  FLASH(2),
+	  .flip_ns = 2 * SEC,
+	  .flip_weight = { 100, 200 },
 	  .jobs = { READER("a", 200, false, MIB, 16),
 		    READER("b", 100, false, MIB, 16) } },
-	{ .name = "ssd rand 4K qd32 | 256K qd32 100:100", FLASH(1),
+	{ .name = "ssd rand 4K qd32 | 256K qd32 100:100",
+	  FLASH(1),
 	  .jobs = { READER("a", 100, true, 4 * KIB, 32),
 		    READER("b", 100, true, 256 * KIB, 32) } },
-	{ .name = "ssd rand 16K qd32 read | write 100:100", FLASH(1),
+	{ .name = "ssd rand 16K qd32 read | write 100:100",
+	  FLASH(1),
 	  .jobs = { READER("a", 100, true, 16 * KIB, 32),
 		    WRITER("b", 100, true, 16 * KIB, 32) } },
-	{ .name = "ssd rand 4K qd1 | qd64 100:100", FLASH(1),
+	{ .name = "ssd rand 4K qd1 | qd64 100:100",
+	  FLASH(1),
 	  .jobs = { READER("a", 100, true, 4 * KIB, 1),
 		    READER("b", 100, true, 4 * KIB, 64) } },
-	{ .name = "nvme rand 4K qd128 200:100", FLASH(1),
+	{ .name = "nvme rand 4K qd128 200:100",
+	  FLASH(1),
 	  .flash = &nvme_default,
 	  .jobs = { READER("a", 200, true, 4 * KIB, 128),
 		    READER("b", 100, true, 4 * KIB, 128) } },
-	{ .name = "nvme rand 4K qd128 | 256K qd32 100:100", FLASH(1),
+	{ .name = "nvme rand 4K qd128 | 256K qd32 100:100",
+	  FLASH(1),
 	  .flash = &nvme_default,
 	  .jobs = { READER("a", 100, true, 4 * KIB, 128),
 		    READER("b", 100, true, 256 * KIB, 32) } },

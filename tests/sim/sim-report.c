@@ -10,60 +10,11 @@
  * reaches alone; the longest latency of the first client; how often slices ended
  * on the first leaf, by reason (used, empty, preempted).
  */
-#include <math.h>
 #include <stdio.h>
 
 #include <linux/string.h>
 
 #include "scenes.h"
-
-/* The worst part by which a client's share of leaf 0 differs from its due. */
-static double worst_error(const struct scene *scene,
-			  const struct result *result)
-{
-	double weights = 0, all = 0, worst = 0;
-	u32 i;
-
-	for (i = 0; i < result->nr; i++) {
-		weights += scene->jobs[i].weight;
-		all += result->client[i].leaf[0].true_ns;
-	}
-	for (i = 0; i < result->nr; i++) {
-		double due = scene->jobs[i].weight / weights;
-		double got = result->client[i].leaf[0].true_ns / all;
-
-		worst = fmax(worst, fabs(got / due - 1));
-	}
-	return worst;
-}
-
-/* Is a client's share of a second within a quarter of its due by the new weights? */
-static bool follows(const struct scene *scene, const struct result *result,
-		    u32 first)
-{
-	double got = 0, all = 0, weights = 0;
-	u32 i, s;
-
-	for (i = 0; i < result->nr; i++)
-		weights += scene->flip_weight[i];
-	for (s = first; s < first + NSEC_PER_SEC / SAMPLE_NS; s++) {
-		got += result->sample_ns[s][0];
-		for (i = 0; i < result->nr; i++)
-			all += result->sample_ns[s][i];
-	}
-	return fabs(got / all * weights / scene->flip_weight[0] - 1) < 0.25;
-}
-
-/* From the flip until every second that begins then shows the new weights. */
-static double follow_s(const struct scene *scene, const struct result *result)
-{
-	u32 flip = scene->flip_ns / SAMPLE_NS, s;
-
-	for (s = scene->run_ns / SAMPLE_NS - NSEC_PER_SEC / SAMPLE_NS;
-	     s >= flip && follows(scene, result, s); s--)
-		;
-	return (s + 1 - flip) * (SAMPLE_NS / 1e9);
-}
 
 static void report(const struct scene *scene)
 {
@@ -85,7 +36,7 @@ static void report(const struct scene *scene)
 	printf("%6.3f %6.3f %5.1f%% %7.1f %5.1f%% %5.1f%% %8.1f %5llu %5llu %5llu",
 	       result_charged_ratio(&sutro, 0, 1, 0),
 	       result_bytes_ratio(&sutro, 0, 1),
-	       100 * worst_error(scene, &sutro), result_mb_per_s(&sutro),
+	       100 * result_worst_error(scene, &sutro), result_mb_per_s(&sutro),
 	       100 * result_mb_per_s(&sutro) / result_mb_per_s(&fifo),
 	       100 * result_mb_per_s(&sutro) / result_mb_per_s(&alone),
 	       sutro.client[0].latency_max_ns / 1e6,
@@ -93,7 +44,7 @@ static void report(const struct scene *scene)
 	       sutro.expired[SUTRO_EXPIRY_EMPTY],
 	       sutro.expired[SUTRO_EXPIRY_PREEMPTED]);
 	if (scene->flip_ns)
-		printf(" follows after %.2f s", follow_s(scene, &sutro));
+		printf(" follows after %.2f s", result_follow_s(scene, &sutro));
 	putchar('\n');
 	fflush(stdout);
 }

@@ -13,11 +13,23 @@ typedef int32_t s32;
 typedef unsigned long long u64;
 typedef long long s64;
 
-#define U32_MAX		((u32)~0U)
-#define U64_MAX		(~0ULL)
+struct list_head {
+	struct list_head *next, *prev;
+};
 
-#define NSEC_PER_USEC	1000LL
-#define NSEC_PER_MSEC	1000000LL
-#define NSEC_PER_SEC	1000000000LL
+struct hlist_node {
+	struct hlist_node *next, **pprev;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+#define U32_MAX ((u32)~0U)
+#define U64_MAX (~0ULL)
+
+#define NSEC_PER_USEC 1000LL
+#define NSEC_PER_MSEC 1000000LL
+#define NSEC_PER_SEC 1000000000LL
 
 #endif /* SIM_LINUX_TYPES_H */

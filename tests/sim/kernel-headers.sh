@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Usage: kernel-rbtree.sh OUTDIR
+# Usage: kernel-headers.sh OUTDIR
 #
-# Takes the kernel's red-black tree, as its own userspace tools use it, out of
-# the newest /usr/src/linux-source-*.tar.xz into OUTDIR: rbtree.c, rbtree.h and
-# rbtree_augmented.h.
+# Takes the kernel's lists and red-black tree, as its own userspace tools use
+# them, out of the newest /usr/src/linux-source-*.tar.xz into OUTDIR: rbtree.c
+# and the headers.
 
 set -euo pipefail
 
 readonly outdir=$1
 
 fail() {
-	echo "kernel-rbtree: $*" >&2
+	echo "kernel-headers: $*" >&2
 	exit 1
 }
 
@@ -25,6 +25,5 @@ top=${top%.tar.xz}/tools
 # --occurrence lets tar stop after the last of them.
 tar -xmJf "$tarball" -C "$outdir" --transform 's,.*/,,' --occurrence=1 \
 	"$top/lib/rbtree.c" \
-	"$top/include/linux/rbtree.h" \
-	"$top/include/linux/rbtree_augmented.h" ||
+	"$top/include/linux/"{list,poison,rbtree,rbtree_augmented}.h ||
 	fail "$tarball does not hold $top/lib/rbtree.c and its headers"

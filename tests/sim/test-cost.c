@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a request costs: the gap on one actuator, the table elsewhere. */
+#include "sutro-cost.h"
+
+#include "random.h"
+#include "world.h"
+
+#define PENDING 16
+
+/*
+ * An actuator that picks any of the requests it has, and takes any time for it:
+ * the charge of each is exact, and the mean follows.
+ */
+static void test_gap_is_exact(void)
+{
+	struct sutro_device device = {};
+	struct sutro_costs costs = {};
+	struct sutro_sample pending[PENDING];
+	u64 random = 1, now_ns = SEC, idle_ns = 0, charged_ns = 0;
+	u32 nr = 0, i;
+
+	sutro_device_init(&device, true);
+	for (i = 0; i < 100000; i++) {
+		struct sutro_sample *sample;
+		u64 cost_ns = random_magnitude(&random, 50 * MS);
+
+		/* Sometimes the drive has nothing to do for a while. */
+		if (!nr && random_below(&random, 2)) {
+			u64 pause_ns = random_magnitude(&random, SEC);
+
+			now_ns += pause_ns;
+			idle_ns += i ? pause_ns : 0;
+		}
+		while (!nr || (nr < PENDING && random_below(&random, 3)))
+			pending[nr++] = (struct sutro_sample){
+				.class = random_below(&random, SUTRO_CLASSES),
+				.start_ns = now_ns,
+			};
+		sample = &pending[random_below(&random, nr)];
+		now_ns += cost_ns;
+		sample->now_ns = now_ns;
+		check_equal(sutro_cost_complete(&device, &costs, sample),
+			    cost_ns);
+		charged_ns += cost_ns;
+		*sample = pending[--nr];
+	}
+	check(charged_ns + idle_ns <= now_ns, "more than there was");
+}
+
+/* A clock that stands still, or completions told late, cost nothing twice. */
+static void test_gap_never_negative(void)
+{
+	struct sutro_device device = {};
+	struct sutro_costs costs = {};
+	struct sutro_sample late = { .start_ns = 1 * MS, .now_ns = 5 * MS };
+	struct sutro_sample early = { .start_ns = 1 * MS, .now_ns = 4 * MS };
+
+	sutro_device_init(&device, true);
+	check_equal(sutro_cost_complete(&device, &costs, &late), 4 * MS);
+	check_equal(sutro_cost_complete(&device, &costs, &early), 0);
+	late.now_ns = 7 * MS;
+	check_equal(sutro_cost_complete(&device, &costs, &late), 2 * MS);
+}
+
+static void test_classes(void)
+{
+	static const u32 bytes[SUTRO_SIZES] = {
+		4096,	8192,	16384,	32768,	 65536,
+		131072, 262144, 524288, 1048576, 2097152,
+	};
+	u32 op, i;
+
+	for (op = SUTRO_READ; op <= SUTRO_WRITE; op++) {
+		u32 first = op * SUTRO_SIZES;
+
+		check_equal(sutro_cost_class(op, 0), first);
+		check_equal(sutro_cost_class(op, 512), first);
+		for (i = 0; i < SUTRO_SIZES; i++) {
+			check_equal(sutro_cost_class(op, bytes[i]), first + i);
+			check_equal(sutro_cost_class(op, bytes[i] + 1),
+				    first + min(i + 1, SUTRO_SIZES - 1U));
+		}
+		check_equal(sutro_cost_class(op, U32_MAX),
+			    first + SUTRO_SIZES - 1);
+	}
+	check(sutro_cost_class(SUTRO_OTHER, U32_MAX) < SUTRO_CLASSES,
+	      "outside of the table");
+}
+
+/* Requests of some classes complete in turn, each after its true cost. */
+static u64 feed(struct sutro_device *device, u64 now_ns, u32 nr,
+		const u32 *classes, const u64 *true_ns, u32 kinds,
+		u64 *ret_charged_ns)
+{
+	struct sutro_costs none = {};
+	u32 i;
+
+	*ret_charged_ns = 0;
+	for (i = 0; i < nr; i++) {
+		struct sutro_sample sample = {
+			.class = classes[i % kinds],
+			.start_ns = now_ns - 5 * MS,
+		};
+
+		now_ns += true_ns[i % kinds];
+		sample.now_ns = now_ns;
+		*ret_charged_ns += sutro_cost_complete(device, &none, &sample);
+	}
+	return now_ns;
+}
+
+/* A window of one class says what that class costs, whatever was thought. */
+static void test_single_class(void)
+{
+	static const u64 costs_ns[] = { 1500, 10000, 400000, 9 * MS, 200 };
+	struct sutro_device device = {};
+	struct sutro_costs none = {};
+	u64 now_ns = SEC, charged_ns;
+	u32 class = sutro_cost_class(SUTRO_READ, 16384), i;
+
+	sutro_device_init(&device, false);
+	for (i = 0; i < sizeof(costs_ns) / sizeof(costs_ns[0]); i++) {
+		u64 true_ns = costs_ns[i];
+
+		/* 40 windows, of 64 requests and 5 ms each, at least. */
+		now_ns = feed(&device, now_ns, 40 * (64 + 5 * MS / true_ns),
+			      &class, &true_ns, 1, &charged_ns);
+		check_near(sutro_cost_estimate(&device, &none, class), true_ns,
+			   true_ns / 100 + 1);
+	}
+}
+
+/* In a mix the sum is right, and the ratio stays what it was. */
+static void test_mixed(void)
+{
+	u32 classes[2] = { sutro_cost_class(SUTRO_READ, 4096),
+			   sutro_cost_class(SUTRO_WRITE, 65536) };
+	u64 true_ns[2] = { 10000, 120000 }, now_ns = SEC, charged_ns, begin_ns;
+	struct sutro_device device = {};
+	struct sutro_costs none = {};
+	double ratio;
+
+	sutro_device_init(&device, false);
+	/* Each alone, so that both are known; then together. */
+	now_ns = feed(&device, now_ns, 20000, classes, true_ns, 1, &charged_ns);
+	now_ns = feed(&device, now_ns, 20000, classes + 1, true_ns + 1, 1,
+		      &charged_ns);
+	ratio = (double)sutro_cost_estimate(&device, &none, classes[1]) /
+		sutro_cost_estimate(&device, &none, classes[0]);
+	check_near(ratio, 12, 0.3);
+
+	/* Together they are slower by a half. */
+	true_ns[0] = 15000;
+	true_ns[1] = 180000;
+	now_ns = feed(&device, now_ns, 20000, classes, true_ns, 2, &charged_ns);
+	begin_ns = now_ns;
+	now_ns = feed(&device, now_ns, 20000, classes, true_ns, 2, &charged_ns);
+	check_near(charged_ns, now_ns - begin_ns, (now_ns - begin_ns) / 100);
+	ratio = (double)sutro_cost_estimate(&device, &none, classes[1]) /
+		sutro_cost_estimate(&device, &none, classes[0]);
+	check_near(ratio, 12, 1);
+}
+
+/* A device that waited for its users says nothing about its speed. */
+static void test_unsaturated(void)
+{
+	struct sutro_device device = {};
+	struct sutro_costs none = {};
+	u32 class = sutro_cost_class(SUTRO_WRITE, 4096), i;
+	u64 true_ns = 20000, now_ns = SEC, charged_ns, known_ns;
+
+	sutro_device_init(&device, false);
+	now_ns = feed(&device, now_ns, 20000, &class, &true_ns, 1, &charged_ns);
+	known_ns = sutro_cost_estimate(&device, &none, class);
+	true_ns = 500000;
+	device.unsaturated = true;
+	for (i = 0; i < 5000; i++) {
+		now_ns = feed(&device, now_ns, 1 + i % 7, &class, &true_ns, 1,
+			      &charged_ns);
+		device.unsaturated = true;
+	}
+	check_equal(sutro_cost_estimate(&device, &none, class), known_ns);
+}
+
+/* Unknown classes: from the nearest size, larger ones never cheaper. */
+static void test_estimates_bounded(bool rotational)
+{
+	struct sutro_device device = {};
+	struct sutro_costs costs = {};
+	struct sutro_costs *known = rotational ? &costs : &device.costs;
+	u64 random = 7;
+	u32 class, round;
+
+	sutro_device_init(&device, rotational);
+	for (class = 0; class < SUTRO_CLASSES; class ++) {
+		u64 prior_ns = sutro_cost_estimate(&device, &costs, class);
+
+		check(prior_ns > 0 && prior_ns < 100 * MS, "%llu ns", prior_ns);
+	}
+	for (round = 0; round < 10000; round++) {
+		u32 one = random_below(&random, SUTRO_CLASSES);
+		u32 first = one - one % SUTRO_SIZES;
+		/* From nothing to three days. */
+		u64 ns16 = random_magnitude(&random, 1ULL << 52), last_ns = 0;
+
+		*known = (struct sutro_costs){};
+		known->ns16[one] = ns16;
+		for (class = first; class < first + SUTRO_SIZES; class ++) {
+			u64 ns = sutro_cost_estimate(&device, &costs, class);
+
+			check(ns >= last_ns, "%llu, before %llu", ns, last_ns);
+			last_ns = ns;
+		}
+		check(last_ns <= (ns16 + 16) >> 4 << SUTRO_SIZES,
+		      "%llu from %llu", last_ns, ns16 >> 4);
+	}
+}
+
+static void test_depth(void)
+{
+	struct sutro_device device = {};
+	struct sutro_costs none = {};
+	struct sutro_sample sample = { .shallow = true };
+	u64 now_ns = SEC;
+	u32 i;
+
+	sutro_device_init(&device, false);
+	check_equal(sutro_cost_depth_ns(&device), 4 * MS);
+	/* Latencies of 10 ms while the device is calm: twice that in flight. */
+	for (i = 0; i < 200; i++) {
+		now_ns += 10 * MS;
+		sample.start_ns = now_ns - 10 * MS;
+		sample.now_ns = now_ns;
+		sutro_cost_complete(&device, &none, &sample);
+	}
+	check_near(sutro_cost_depth_ns(&device), 20 * MS, 0.1 * MS);
+	for (i = 0; i < 200; i++) {
+		now_ns += 100000;
+		sample.start_ns = now_ns - 100000;
+		sample.now_ns = now_ns;
+		sutro_cost_complete(&device, &none, &sample);
+	}
+	check_equal(sutro_cost_depth_ns(&device), 4 * MS);
+}
+
+int main(void)
+{
+	test_gap_is_exact();
+	test_gap_never_negative();
+	test_classes();
+	test_single_class();
+	test_mixed();
+	test_unsaturated();
+	test_estimates_bounded(true);
+	test_estimates_bounded(false);
+	test_depth();
+	return 0;
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* How many at the device. */
+#include "world.h"
+
+enum { ROOT, A, B, NR };
+
+static u32 send_all(struct world *world, u64 cost_ns)
+{
+	u32 nr = 0;
+
+	while (world_send(world, cost_ns, NULL) == SUTRO_SERVE)
+		nr++;
+	return nr;
+}
+
+static struct world *backlog(bool rotational, u32 a, u32 b)
+{
+	struct world *world = world_new(NR, rotational);
+
+	world_group(world, A, ROOT, 100);
+	world_group(world, B, ROOT, 100);
+	world_queue_far(world, A, a);
+	world_queue_far(world, B, b);
+	return world;
+}
+
+/* While others are active: as many as take depth_ns, and then wait. */
+static void test_depth_ns(void)
+{
+	struct world *world = backlog(false, 100, 100);
+
+	check_equal(send_all(world, MS / 10), 40);
+	check_equal(send_all(world, MS / 10), 0);
+	world_complete(world, 7);
+	check_equal(send_all(world, MS / 10), 1);
+	world_check(world);
+	world_free(world);
+}
+
+/* A few however long they take, and not too many however short. */
+static void test_bounds(void)
+{
+	struct world *world = backlog(false, 100, 100);
+
+	check_equal(send_all(world, 50 * MS), SUTRO_DEPTH_MIN);
+	world_free(world);
+
+	world = backlog(false, 200, 200);
+	world->core.tunables.depth_ns = SEC;
+	check_equal(send_all(world, 1000), SUTRO_DEPTH_MAX);
+	world_free(world);
+}
+
+/* Who is alone has the device to itself. */
+static void test_alone(void)
+{
+	struct world *world = backlog(false, 200, 0);
+
+	check_equal(send_all(world, 50 * MS), 200);
+	world_free(world);
+}
+
+/* A drive with one actuator orders what it has: it may have all. */
+static void test_rotational(void)
+{
+	struct world *world = backlog(true, 100, 100);
+
+	check_equal(send_all(world, 50 * MS), 200);
+	world_free(world);
+}
+
+int main(void)
+{
+	test_depth_ns();
+	test_bounds();
+	test_alone();
+	test_rotational();
+	return 0;
+}
