@@ -38,6 +38,9 @@
 #define MDISK_MAX_SECTORS 2560
 #define MDISK_PHYSICAL_BLOCK_BYTES 4096
 
+/* A request fails if there is no memory for its data for so long. */
+#define MDISK_MEMORY_PATIENCE (10 * HZ)
+
 static struct kmem_cache *mdisk_op_slab;
 
 /* ---- operations and commands ---- */
@@ -312,6 +315,22 @@ static enum hrtimer_restart mdisk_timer(struct hrtimer *timer)
 
 /* ---- blk-mq ---- */
 
+/* For a moment: blk-mq tries again. For good: the disk is larger than memory. */
+static blk_status_t mdisk_no_memory(struct mdisk *disk, struct request *rq)
+{
+	struct mdisk_cmd *cmd = blk_mq_rq_to_pdu(rq);
+
+	if (!(rq->rq_flags & RQF_DONTPREP)) {
+		rq->rq_flags |= RQF_DONTPREP;
+		cmd->first_try = jiffies;
+	}
+	if (time_before(jiffies, cmd->first_try + MDISK_MEMORY_PATIENCE))
+		return BLK_STS_RESOURCE;
+	pr_warn_ratelimited("%s: no memory for the data: I/O error\n",
+			    config_item_name(&disk->item));
+	return BLK_STS_IOERR;
+}
+
 static blk_status_t mdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 				   const struct blk_mq_queue_data *bd)
 {
@@ -321,12 +340,11 @@ static blk_status_t mdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	unsigned long flags;
 	LIST_HEAD(done);
 
-	/* Out of memory for a moment: blk-mq tries again. */
 	if (mdisk_cmd_init(disk, cmd, rq))
-		return BLK_STS_RESOURCE;
+		return mdisk_no_memory(disk, rq);
 	if (mdisk_store_request(disk, rq)) {
 		mdisk_cmd_free_ops(cmd);
-		return BLK_STS_RESOURCE;
+		return mdisk_no_memory(disk, rq);
 	}
 	blk_mq_start_request(rq);
 

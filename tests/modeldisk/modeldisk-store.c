@@ -3,8 +3,8 @@
  * modeldisk: the data
  *
  * A sparse array of pages, indexed by byte offset / PAGE_SIZE. A page that was
- * never written, or was discarded, is absent and reads as zeros. Example: a 4
- * KiB write at sector 12 (bytes
+ * never written, or was discarded, is absent and reads as zeros; writing zeros
+ * there makes none. Example: a 4 KiB write at sector 12 (bytes
  * 6144..10239) makes pages 1 and 2; a discard of sectors 8..23 removes both; a discard of
  * sectors 8..16 removes page 1 and zeroes the first sector of page 2.
  *
@@ -15,30 +15,68 @@
 #include <linux/bio.h>
 #include <linux/bvec.h>
 #include <linux/highmem.h>
+#include <linux/mm.h>
+#include <linux/string.h>
 
 #include "modeldisk.h"
+
+/* At most 4 MiB are taken between two looks. */
+#define MEMORY_CHECK_PAGES 1024
+/* 1/16 of the memory is left to others. */
+#define MEMORY_RESERVE_SHARE 16
 
 static void mdisk_page_free_rcu(struct rcu_head *head)
 {
 	__free_page(container_of(head, struct page, rcu_head));
 }
 
-/* Finds the page, or makes a zeroed one. Context: RCU read side. */
-static struct page *mdisk_page_get(struct xarray *pages, unsigned long index)
+/*
+ * A disk may be larger than memory, and must not take all of it. Looked at once
+ * in so many pages, as it is not cheap.
+ */
+static bool mdisk_memory_low(struct mdisk *disk)
 {
-	struct page *page = xa_load(pages, index);
-	struct page *other;
+	if (atomic_inc_return(&disk->pages_made) % MEMORY_CHECK_PAGES == 0 ||
+	    disk->memory_low)
+		disk->memory_low =
+			si_mem_available() <
+			(long)totalram_pages() / MEMORY_RESERVE_SHARE;
+	return disk->memory_low;
+}
 
-	if (page)
-		return page;
-	page = alloc_page(GFP_NOWAIT | __GFP_ZERO | __GFP_NOWARN);
+/* Makes a zeroed page. Context: RCU read side. */
+static struct page *mdisk_page_make(struct mdisk *disk, unsigned long index)
+{
+	const gfp_t gfp = GFP_NOWAIT | __GFP_NOWARN;
+	struct page *page, *other;
+
+	if (mdisk_memory_low(disk))
+		return NULL;
+	page = alloc_page(gfp | __GFP_ZERO);
 	if (!page)
 		return NULL;
-	other = xa_cmpxchg(pages, index, NULL, page, GFP_NOWAIT | __GFP_NOWARN);
+	other = xa_cmpxchg(&disk->pages, index, NULL, page, gfp);
 	if (!other)
 		return page;
 	__free_page(page);
 	return xa_is_err(other) ? NULL : other;
+}
+
+/* Within one page. Zeros need none. Context: RCU read side. */
+static int mdisk_page_write(struct mdisk *disk, u64 offset, void *from, u32 len)
+{
+	unsigned long index = offset >> PAGE_SHIFT;
+	struct page *page = xa_load(&disk->pages, index);
+
+	if (!page) {
+		if (!memchr_inv(from, 0, len))
+			return 0;
+		page = mdisk_page_make(disk, index);
+		if (!page)
+			return -ENOMEM;
+	}
+	memcpy_to_page(page, offset_in_page(offset), from, len);
+	return 0;
 }
 
 static int mdisk_store_write(struct mdisk *disk, u64 offset, struct bio_vec *bv)
@@ -47,17 +85,11 @@ static int mdisk_store_write(struct mdisk *disk, u64 offset, struct bio_vec *bv)
 	u32 done = 0;
 	int ret = 0;
 
-	while (done < bv->bv_len) {
-		u32 at = offset_in_page(offset);
-		u32 len = min_t(u32, bv->bv_len - done, PAGE_SIZE - at);
-		struct page *page =
-			mdisk_page_get(&disk->pages, offset >> PAGE_SHIFT);
+	while (done < bv->bv_len && !ret) {
+		u32 len = min_t(u32, bv->bv_len - done,
+				PAGE_SIZE - offset_in_page(offset));
 
-		if (!page) {
-			ret = -ENOMEM;
-			break;
-		}
-		memcpy_to_page(page, at, from + done, len);
+		ret = mdisk_page_write(disk, offset, from + done, len);
 		offset += len;
 		done += len;
 	}

@@ -175,6 +175,7 @@ struct mdisk_op {
  * @flush_seq: a flush waits for what the cache took before this
  * @ops_total: operations of the command
  * @ops_left: operations that are not done
+ * @first_try: jiffies when there was no memory for it first
  * @cached: a write that the cache took
  */
 struct mdisk_cmd {
@@ -186,6 +187,7 @@ struct mdisk_cmd {
 	u64 flush_seq;
 	u32 ops_total;
 	u32 ops_left;
+	unsigned long first_try;
 	bool cached;
 };
 
@@ -254,6 +256,8 @@ struct mdisk_model {
  * @truth: the books
  * @timer: fires at the next event
  * @pages: the data
+ * @pages_made: how many were wanted, for looking at the memory now and then
+ * @memory_low: no more pages for now
  * @tag_set: blk-mq
  * @gendisk: NULL when offline
  * @debugfs: its directory
@@ -276,6 +280,8 @@ struct mdisk {
 
 	struct hrtimer timer;
 	struct xarray pages;
+	atomic_t pages_made;
+	bool memory_low;
 	struct blk_mq_tag_set tag_set;
 	struct gendisk *gendisk;
 	struct dentry *debugfs;
