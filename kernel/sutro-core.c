@@ -595,7 +595,7 @@ static void sutro_leave(struct sutro_core *core, struct sutro_group *group,
 
 	group->empty_since_ns = now_ns;
 	group->leave_at_ns = now_ns;
-	if (sutro_waits(core) &&
+	if (sutro_waits(core) && !group->gone &&
 	    (t->fairness || group->think_ns <= t->group_idle_ns)) {
 		group->leave_at_ns += t->group_idle_ns;
 		list_move_tail(&group->leaving, &core->leaving);
@@ -656,6 +656,20 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 	group->level.queue = RB_ROOT_CACHED;
 	group->level.away = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&group->leaving);
+}
+
+/**
+ * sutro_group_set_gone - a group's cgroup has been removed
+ * @core:	the leaf
+ * @group:	the group, which may still have requests
+ */
+void sutro_group_set_gone(struct sutro_core *core, struct sutro_group *group)
+{
+	group->gone = true;
+	if (list_empty(&group->leaving))
+		return;
+	group->leave_at_ns = group->empty_since_ns;
+	list_move(&group->leaving, &core->leaving);
 }
 
 /**

@@ -73,6 +73,7 @@ struct sutro_entity {
  * @empty_since_ns: when it ran empty (nothing queued or in flight), 0 if never
  * @leave_at_ns: until when its next request is expected
  * @leaving:	place in &sutro_core.leaving while empty and active
+ * @gone:	its cgroup has been removed: no more requests are expected
  * @stat:	what io.sutro.stat reports
  */
 struct sutro_group {
@@ -87,6 +88,7 @@ struct sutro_group {
 	u64 empty_since_ns;
 	u64 leave_at_ns;
 	struct list_head leaving;
+	bool gone;
 	struct {
 		u64 time_ns;
 		u64 idle_ns;
@@ -179,6 +181,7 @@ void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 			 u32 nr, u64 estimate_ns, u64 cost_ns, u64 now_ns);
 
+void sutro_group_set_gone(struct sutro_core *core, struct sutro_group *group);
 void sutro_group_set_weight(struct sutro_group *group, u32 weight);
 u64 sutro_group_share(const struct sutro_group *group, u64 amount);
 s64 sutro_group_lag_ns(const struct sutro_group *group);

@@ -79,7 +79,7 @@ static struct sutro_blkg *sutro_attach(struct sutro_queue *sq,
 static void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			    bool far, u64 now_ns)
 {
-	/* Until sutro_retire(). */
+	/* Until sutro_forget(). */
 	if (!sblkg->group.self.active)
 		blkg_get(sutro_to_blkg(sblkg));
 	sutro_core_queue(&sq->core, &sblkg->group, far, now_ns);
@@ -419,7 +419,7 @@ static void sutro_completed_request(struct request *rq, u64 now_ns)
 	estimate_ns = sutro_rq_estimate_ns(rq);
 	cost_ns = sutro_note_completed(sq, sblkg, rq, now_ns);
 	trace_sutro_complete(rq, sutro_cgroup_id(sblkg), estimate_ns, cost_ns);
-	if (READ_ONCE(sq->waiting))
+	if (READ_ONCE(sq->waiting) || READ_ONCE(sq->kick))
 		blk_mq_run_hw_queues(sq->q, true);
 }
 

@@ -14,6 +14,8 @@
 static void sutro_note(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
 	lockdep_assert_held(&sq->done_lock);
+	if (sblkg->note.gone)
+		WRITE_ONCE(sq->kick, true);
 	if (list_empty(&sblkg->note_node) && !sq->exiting) {
 		blkg_get(sutro_to_blkg(sblkg));
 		list_add_tail(&sblkg->note_node, &sq->notes);
@@ -59,8 +61,8 @@ void sutro_note_offline(struct sutro_blkg *sblkg)
 
 	spin_lock_irqsave(&sq->done_lock, flags);
 	if (!sq->exiting) {
+		sblkg->note.gone = true;
 		sutro_note(sq, sblkg);
-		WRITE_ONCE(sq->kick, true);
 		hrtimer_start(&sq->timer, 0, HRTIMER_MODE_REL);
 	}
 	spin_unlock_irqrestore(&sq->done_lock, flags);
@@ -90,9 +92,11 @@ void sutro_fold(struct sutro_queue *sq)
 					 note_node);
 		list_del_init(&sblkg->note_node);
 		note = sblkg->note;
-		sblkg->note = (struct sutro_note){};
+		sblkg->note = (struct sutro_note){ .gone = note.gone };
 		spin_unlock_irq(&sq->done_lock);
 
+		if (note.gone)
+			sutro_group_set_gone(&sq->core, &sblkg->group);
 		if (note.weight)
 			sutro_group_set_weight(&sblkg->group, note.weight);
 		if (note.nr)

@@ -60,6 +60,7 @@ struct sutro_requests {
 
 /**
  * struct sutro_note - what a group has to tell the next dispatch
+ * @gone:	its cgroup has been removed; stays set
  * @weight:	its new weight, 0 if that did not change
  * @nr:		requests that left the device
  * @estimate_ns: what they were charged when they were sent
@@ -67,6 +68,7 @@ struct sutro_requests {
  * @now_ns:	when the last one completed
  */
 struct sutro_note {
+	bool gone;
 	u32 weight;
 	u32 nr;
 	u64 estimate_ns;
