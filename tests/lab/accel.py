@@ -23,7 +23,7 @@ def chosen(cache: Cache, image: Image) -> str:
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "tcg"
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    answer = cache.root / f"kvm-{boot_id}-{image.kernel.parent.name}"
+    answer = cache.root / f"kvm-{boot_id}"
     if not answer.exists():
         step("host: trying KVM")
         works = probe(image, "kvm", cache.run_dir / "kvm-probe.log", PROBE_S)

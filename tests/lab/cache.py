@@ -8,8 +8,9 @@
     CACHE/runs/...          logs and outputs of the last runs
 
 An artefact is built under its .part name and renamed, so that an interrupted build leaves nothing
-that looks finished. Whoever uses an artefact keeps a shared lock on it until the process ends; what
-nobody uses is removed when its kind has more than KEEP newer ones.
+that looks finished, and ends at once: its remains are removed by a later run. Whoever uses an
+artefact keeps a shared lock on it until the process ends; what nobody uses is removed when its kind
+has more than KEEP newer ones.
 """
 
 from __future__ import annotations
@@ -114,15 +115,11 @@ class Cache:
             remove_tree(part)
         part.mkdir(parents=True)
         step(what)
-        try:
-            build(part)
-        except BaseException:
-            remove_tree(part)
-            raise
+        build(part)
         part.rename(final)
 
     def _prune(self, kind: str) -> None:
-        """Remove what nobody uses and is older than the newest KEEP of its kind."""
+        """Remove what nobody uses: unfinished builds, and all but the newest KEEP of this kind."""
 
         def used(path: Path) -> float:
             try:
@@ -130,9 +127,12 @@ class Cache:
             except OSError:
                 return 0.0
 
-        finished = [p for p in (self.root / kind).iterdir() if p.suffix != ".part"]
-        for path in sorted(finished, key=used, reverse=True)[KEEP:]:
-            fd = os.open(self.root / "locks" / f"{kind}-{path.name}", os.O_RDWR | os.O_CREAT)
+        paths = list((self.root / kind).iterdir())
+        unfinished = [path for path in paths if path.suffix == ".part"]
+        finished = sorted(set(paths) - set(unfinished), key=used, reverse=True)
+        for path in finished[KEEP:] + unfinished:
+            lock = f"{kind}-{path.name.removesuffix('.part')}"
+            fd = os.open(self.root / "locks" / lock, os.O_RDWR | os.O_CREAT)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 remove_tree(path)

@@ -11,7 +11,6 @@ that failed, and every stage leaves JUnit's XML, which alone is counted.
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from . import junit, products
 from .cache import Cache
 from .guest import Guest, shell_words
 from .junit import Results
+from .namespace import remove_tree
 from .progress import LabError, step
 
 # A failure's text is shown up to here; the report has all of it.
@@ -37,14 +37,14 @@ def checks(cache: Cache, source: Path) -> Results:
         binds={"/opt/tools": products.tools(cache)},
         check=False,
     )
-    return junit.read_stage(work / "checks.xml", status, log)
+    return _without_work(work, junit.read_stage(work / "checks.xml", status, log))
 
 
 def meson(cache: Cache, source: Path) -> Results:
     """Compilation and the tests that need no guest."""
     work, log = _work(cache, source, "meson")
     status = products.as_builder(products.build_root(cache), "test", work, log, check=False)
-    return junit.read_meson(work / "build", status, log)
+    return _without_work(work, junit.read_meson(work / "build", status, log))
 
 
 def guest(machine: Guest, arguments: list[str]) -> Results:
@@ -82,10 +82,15 @@ def run(name: str, stage: Callable[[], Results]) -> Results:
 def _work(cache: Cache, source: Path, name: str) -> tuple[Path, Path]:
     """A folder with a copy of the clone in sutro/, and the log of the stage."""
     work = cache.run_dir / name
-    if work.exists():
-        shutil.rmtree(work)
     products.copied(source, products.source_files(source), work / "sutro")
     return work, cache.run_dir / f"{name}.log"
+
+
+def _without_work(work: Path, results: Results) -> Results:
+    """The results; what they were got from is kept only if there is something to look for."""
+    if not results.failed:
+        remove_tree(work)
+    return results
 
 
 def _to_stderr(text: str) -> None:

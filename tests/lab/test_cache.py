@@ -32,14 +32,16 @@ def test_built_once_per_recipe(tmp_path: Path) -> None:
     assert (first / "file").read_text() == "x" and (other / "file").read_text() == "y"
 
 
-def test_failed_build_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_build_counts_for_nothing(tmp_path: Path) -> None:
     def fails(folder: Path) -> None:
         (folder / "file").write_text("half")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         Cache(tmp_path).artefact("kind", 1, "", fails)
-    assert list((tmp_path / "kind").iterdir()) == []
+    other = Cache(tmp_path)
+    other.artefact("kind", 2, "", make("other"))
+    assert [path.name for path in (tmp_path / "kind").iterdir()] == [key_of(2)]
     assert (Cache(tmp_path).artefact("kind", 1, "", make("whole")) / "file").read_text() == "whole"
 
 
