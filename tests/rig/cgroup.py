@@ -104,9 +104,14 @@ class Subtree(Group):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.clear()
+        self.unit.stop()
+
+    def clear(self) -> None:
+        """Remove all groups in it."""
         for group in self._children:
             group.remove()
-        self.unit.stop()
+        self._children.clear()
 
     def child(self, name: str) -> Group:
         group = super().child(name)

@@ -30,9 +30,7 @@ def current(leaf: str) -> str:
 
 
 def select(leaf: str, name: str, nr_requests: int | None = NR_REQUESTS) -> None:
-    """Switch a leaf to an elevator and give it the stated number of request slots."""
-    if name != "none":
-        run("modprobe", "--quiet", f"{name}-iosched" if name == "sutro" else name)
+    """Switch a leaf to an elevator (the kernel loads its module); state the request slots."""
     try:
         (queue(leaf) / "scheduler").write_text(name)
     except OSError as error:

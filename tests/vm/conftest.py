@@ -104,21 +104,35 @@ def units() -> Iterator[Callable[..., Unit]]:
         stop_units(started)
 
 
-@pytest.fixture
-def tree() -> Iterator[Subtree]:
-    """A delegated cgroup subtree with the io controller; no daemon interferes."""
+@pytest.fixture(scope="module")
+def subtree() -> Iterator[Subtree]:
+    """A delegated cgroup subtree for the tests of a file; no daemon interferes."""
     scheduler.stop_daemon()
-    with Subtree() as subtree:
-        yield subtree
+    with Subtree() as made:
+        yield made
 
 
 @pytest.fixture
-def sutro_disk(disk: MakeDisk) -> ModelDisk:
-    """An ssd model under the sutro elevator, without the daemon."""
-    scheduler.stop_daemon()
-    made = disk("ssd", "ssd0", bus_kbps=60000)
-    scheduler.select(made.name, "sutro")
-    return made
+def tree(subtree: Subtree) -> Iterator[Subtree]:
+    """The delegated subtree, empty before and after."""
+    yield subtree
+    subtree.clear()
+
+
+@pytest.fixture(scope="module")
+def steady_disk(subtree: Subtree) -> Iterator[ModelDisk]:
+    """An ssd model for the tests of a file."""
+    with ModelDisk("steady", "ssd", {"size_mb": 256, "bus_kbps": 60000}) as made:
+        yield made
+
+
+@pytest.fixture
+def sutro_disk(steady_disk: ModelDisk) -> ModelDisk:
+    """An ssd model under a fresh sutro elevator."""
+    scheduler.select(steady_disk.name, "none")
+    scheduler.select(steady_disk.name, "sutro")
+    steady_disk.reset()
+    return steady_disk
 
 
 @pytest.fixture

@@ -76,19 +76,19 @@ def test_weight_formats(group: Group, sutro_disk: ModelDisk) -> None:
     assert weights(group) == {"default": 100}
 
 
-@pytest.mark.parametrize("value", ["0", "10001", "-1", "4294967296", "text", "", "1.5", "200 300"])
 @pytest.mark.parametrize("form", ["{}", "default {}", "{devno} {}"])
-def test_weight_refused(group: Group, sutro_disk: ModelDisk, form: str, value: str) -> None:
+def test_weight_refused(group: Group, sutro_disk: ModelDisk, form: str) -> None:
     """A bad weight is refused with the right error and changes nothing."""
     group.write(WEIGHT, "default 150")
     group.write(WEIGHT, f"{sutro_disk.devno} 250")
     before = group.read(WEIGHT)
-    with pytest.raises(OSError) as refused:
-        group.write(WEIGHT, form.format(value, devno=sutro_disk.devno))
-    out_of_range = value in ("0", "10001")
-    expected = {errno.ERANGE} if out_of_range else {errno.EINVAL, errno.ERANGE}
-    assert refused.value.errno in expected
-    assert group.read(WEIGHT) == before
+    for value in ("0", "10001", "-1", "4294967296", "text", "", "1.5", "200 300"):
+        with pytest.raises(OSError) as refused:
+            group.write(WEIGHT, form.format(value, devno=sutro_disk.devno))
+        out_of_range = value in ("0", "10001")
+        expected = {errno.ERANGE} if out_of_range else {errno.EINVAL, errno.ERANGE}
+        assert refused.value.errno in expected, value
+        assert group.read(WEIGHT) == before, value
 
 
 def test_weight_unknown_device(group: Group, sutro_disk: ModelDisk) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from rig import bus
+from rig.shell import run
 
 TWO = ["ssd0", "ssd1"]
 MD = {"raid0": 2, "raid1": 2, "raid10": 4, "raid5": 3, "raid6": 4}
@@ -69,9 +71,12 @@ STACKS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def running(daemon: None) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def running() -> Iterator[None]:
     """All of this asks a running daemon."""
+    run("systemctl", "start", "sutrod.service")
+    yield
+    run("systemctl", "stop", "sutrod.service")
 
 
 @pytest.mark.parametrize("name", STACKS)
@@ -130,31 +135,25 @@ def test_disks_come_and_go(disk) -> None:
     assert "ssd0" not in bus.devices()
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/nowhere",
-        "/dev/nothing",
-        "/dev/mapper/../../etc/nothing",
-        "/" + "x" * 300,
-        "/proc/1/nothing",
-    ],
-)
-def test_path_that_is_not(path: str) -> None:
-    """A path that does not exist is named in the error."""
-    with pytest.raises(bus.BusError, match="(?i)no such|does not exist|too long"):
-        bus.resolve(path)
+def refuses(paths: list[str], why: str) -> None:
+    """Each path is refused for this reason."""
+    for path in paths:
+        with pytest.raises(bus.BusError, match=why):
+            bus.resolve(path)
 
 
-@pytest.mark.parametrize("path", ["relative/path", "", "."])
-def test_path_that_is_no_path(path: str) -> None:
+def test_path_that_is_not() -> None:
+    """A path that does not exist."""
+    odd = ["/dev/mapper/../../etc/nothing", "/" + "x" * 300, "/proc/1/nothing"]
+    refuses(["/nowhere", "/dev/nothing", *odd], "(?i)no such|does not exist|too long")
+
+
+def test_path_that_is_no_path() -> None:
     """Only absolute paths mean something to a daemon."""
-    with pytest.raises(bus.BusError, match="(?i)absolute|no such|invalid"):
-        bus.resolve(path)
+    refuses(["relative/path", "", "."], "(?i)absolute|no such|invalid")
 
 
-@pytest.mark.parametrize("path", ["/proc", "/sys/kernel", "/run", "/dev/null", "/dev/shm"])
-def test_path_without_queue(path: str) -> None:
+def test_path_without_queue() -> None:
     """What is not on a block device has no queue, and the error says so."""
-    with pytest.raises(bus.BusError, match="(?i)queue|block device"):
-        bus.resolve(path)
+    paths = ["/proc", "/sys/kernel", "/run", "/dev/null", "/dev/shm"]
+    refuses(paths, "(?i)queue|block device")
