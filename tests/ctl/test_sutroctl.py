@@ -254,7 +254,7 @@ def test_set_when_the_daemon_does_not_hear(sutrod):
     run = sutroctl("set", "web", "250")
     assert run.status == 1
     assert "web.service: IOWeight=250" in run.out
-    assert "sutrod has not carried it to the disks" in run.err
+    assert "set in systemd, but sutrod has not heard of it in 10 s" in run.err
     assert "journalctl -u sutrod" in run.err
 
 
@@ -266,7 +266,7 @@ def test_file_that_was_overwritten(sutrod):
     settled = [leaf["settled"] for leaf in sutroctl("explain", "web", "--json").json()["leaves"]]
     assert settled == [False, False, False, True]  # no weight is written for /dev/sdb
     run = sutroctl("set", "web", "250", "--device", "hda")
-    assert run.status == 1 and "sutrod has not carried it to the disks" in run.err
+    assert run.status == 1 and "sutrod has not written it to the files in 10 s" in run.err
 
 
 def test_set_when_the_daemon_runs_dry(sutrod):
