@@ -25,7 +25,7 @@ from bench.scenario import Scenario, ScenarioError, load
 SHIPPED = Path(__file__).with_name("demo.toml")
 COLUMNS = (
     "scenario", "stack", "scheduler", "unit", "weight", "MB/s", "time share", "asked",
-    "MB/s ratio", "time ratio", "at leaves", "seconds", "cpu idle", "goals",
+    "MB/s ratio", "time ratio", "at leaves", "seconds", "disk busy", "cpu idle", "goals",
 )  # fmt: skip
 
 
@@ -78,6 +78,7 @@ def rows(found: Run, results: Sequence[Result]) -> Iterator[list[str]]:
     follow = {r.detail["part"]: r.value for r in results if r.metric == "follow_s"}
     for part, (from_s, to_s, weights) in enumerate(measure.parts(found)):
         shares = found.sampler.shares(from_s, to_s)
+        busy = min(found.sampler.disk_busy(leaf, from_s, to_s) for leaf in found.leaves)
         for number, spec in enumerate(scenario.unit):
             leader = number == 0
             leaves = [values["device_time_ratio", leaf, part] for leaf in found.leaves]
@@ -95,6 +96,7 @@ def rows(found: Run, results: Sequence[Result]) -> Iterator[list[str]]:
                 number_text(values["device_time_ratio", "all", part]) if leader else "",
                 " ".join(number_text(value) for value in leaves) if leader else "",
                 "" if seconds is None else number_text(seconds),
+                f"{busy:.0%}" if leader else "",
                 f"{found.sampler.cpu_idle(from_s, to_s):.0%}" if leader else "",
                 verdict if leader and not part else "",
             ]

@@ -11,6 +11,7 @@
 | follow_s | from asking for new weights until true shares are, and stay, within 10 % of them |
 | completion_s | how long the unit ran for which the scenario waited |
 | speedup_vs_baseline | the `baseline` scheduler's completion_s over this one's |
+| disk_busy | part of the time that the least busy leaf worked |
 | cpu_idle | part of the CPU that stood idle: with little of it the disks are not what is measured |
 
 With events in a scenario the ratios are taken before and after each (`part` 0, 1, ...), beginning
@@ -101,6 +102,8 @@ def measure(run: Run, others: Sequence[Run]) -> Iterator[Result]:
         yield result("follow_s", follow_s(run, number), part=number + 1)
     for name, seconds in run.finished_s.items():
         yield result("completion_s", seconds, of=name)
+    busy = [run.sampler.disk_busy(leaf, run.from_s, run.to_s) for leaf in run.leaves]
+    yield result("disk_busy", min(busy))
     yield result("cpu_idle", run.sampler.cpu_idle(run.from_s, run.to_s))
 
 

@@ -23,7 +23,7 @@ A file is TOML with a list of tables `[[scenario]]`:
 Jobs:
 
     fio                    endless, libaio, direct: rw, bs, iodepth, jobs, seed, any option of fio
-    dd-readers             endless, direct: bs, streams, apart_mb, first_mb
+    dd-readers             endless, direct: bs_kib, streams, apart_mb, first_mb
     dd-writer              endless, buffered: file, size_mb
     dd-reader              ends, buffered: file
 

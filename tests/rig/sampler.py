@@ -141,6 +141,10 @@ class Sampler:
         """Bandwidth of a unit at the logical device, in 10^6 bytes per second."""
         return self.used(("logical", unit), from_s, to_s) / (to_s - from_s) / 1e6
 
+    def disk_busy(self, leaf: str, from_s: float, to_s: float) -> float:
+        """Part of a window in which a leaf had work."""
+        return self.used(("busy", leaf), from_s, to_s) / 1e9 / (to_s - from_s)
+
     def cpu_idle(self, from_s: float, to_s: float) -> float:
         """Part of the CPU time that nobody used."""
         jiffies = self.used(("jiffies",), from_s, to_s)

@@ -151,14 +151,13 @@ def fio(
     return "exec fio " + " ".join(shlex.quote(f"--{key}={value}") for key, value in options.items())
 
 
-def dd_readers(target: str, bs: str, streams: int, apart_mb: int, first_mb: int = 0) -> str:
+def dd_readers(target: str, bs_kib: int, streams: int, apart_mb: int, first_mb: int = 0) -> str:
     """Endless `dd iflag=direct` readers, each beginning at a place of its own."""
-    block_mb = int(bs.removesuffix("M"))
     lines = []
     for stream in range(streams):
-        skip = (first_mb + stream * apart_mb) // block_mb
-        count = apart_mb // block_mb
-        one = f"dd if={shlex.quote(target)} of=/dev/null bs={bs} skip={skip} count={count}"
+        skip = ((first_mb + stream * apart_mb) << 10) // bs_kib
+        count = (apart_mb << 10) // bs_kib
+        one = f"dd if={shlex.quote(target)} of=/dev/null bs={bs_kib}k skip={skip} count={count}"
         lines.append(f"while {one} iflag=direct status=none; do :; done &")
     return "\n".join([*lines, "wait"])
 
