@@ -34,9 +34,10 @@ BOOT_TIMEOUT_S = 240.0
 QEMU = "qemu-system-x86_64"
 ACCELERATORS = {"kvm": ("kvm", "host"), "tcg": ("tcg,thread=multi", "max")}
 KERNEL_ARGUMENTS = (
-    "console=ttyS0 loglevel=6 log_buf_len=4M panic=-1 oops=panic mitigations=off nokaslr "
+    "loglevel=6 log_buf_len=4M panic=-1 oops=panic mitigations=off nokaslr "
     "audit=0 selinux=0 apparmor=0 random.trust_cpu=on systemd.show_status=0"
 )
+NO_LOGIN = "systemd.mask=serial-getty@{}.service"
 # An emulated CPU that the host does not schedule for a while is no lockup.
 PATIENCE = "watchdog_thresh=60"
 
@@ -168,11 +169,13 @@ def interactive(image: Image, accelerator: str, source: Path, build: Path, run_d
         (run_dir / name).mkdir(exist_ok=True)
     console = run_dir / "console.log"
     columns, rows = shutil.get_terminal_size()
-    arguments = f"lab.shell lab.tty={columns}x{rows}"
+    # The terminal is ttyS0; the kernel has ttyS1 for itself and disturbs nobody.
+    arguments = f"console=ttyS1 {NO_LOGIN.format('ttyS1')} "
+    arguments += f"systemd.wants=serial-getty@ttyS0.service lab.tty={columns}x{rows}"
     command = _command(image, accelerator, source, build, run_dir, arguments)
     command += [
-        "-chardev", f"stdio,id=tty,mux=on,signal=off,logfile={_quoted(console)}",
-        "-serial", "chardev:tty", "-mon", "chardev=tty",
+        "-chardev", "stdio,id=tty,mux=on,signal=off",
+        "-serial", "chardev:tty", "-serial", f"file:{console}", "-mon", "chardev=tty",
     ]  # fmt: skip
     saved = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
     process = subprocess.Popen(dies_with_us(command), env=ENVIRONMENT)
@@ -221,7 +224,7 @@ def _started(
     image: Image, accelerator: str, source: Path, build: Path, run_dir: Path
 ) -> Iterator[tuple[subprocess.Popen, Agent]]:
     command = _command(
-        image, accelerator, source, build, run_dir, "systemd.mask=serial-getty@ttyS0.service"
+        image, accelerator, source, build, run_dir, f"console=ttyS0 {NO_LOGIN.format('ttyS0')}"
     )
     ours, theirs = socket.socketpair()
     log = run_dir / "qemu.log"
