@@ -20,6 +20,7 @@ PACKAGES = {
     "e2fsprogs": "mkfs.ext4",
     "uidmap": "newuidmap",
     "git": "git",
+    "mount": "mount",
 }
 KEYRING_PACKAGE = "debian-archive-keyring"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"

@@ -41,14 +41,13 @@ def demo(cache: Cache, options: argparse.Namespace) -> int:
     command = f"export PYTHONPATH=/mnt/src/tests COLUMNS={width}; exec {guest.shell_words(words)}"
     with _boot(cache, prepared) as machine:
         status = machine.run(command, name="demo", echo=guest.to_stdout)
+        results = cache.run_dir / "out"
+        if options.json and (results / "demo.json").exists():
+            shutil.copyfile(results / "demo.json", options.json)
+        if options.out:
+            results = Path(shutil.copytree(results, options.out, dirs_exist_ok=True))
+        step(f"demo: the table as JSON and a picture per scenario are in {results}")
         machine.shutdown()
-    results = cache.run_dir / "out"
-    if options.out:
-        shutil.copytree(results, options.out, dirs_exist_ok=True)
-        results = options.out
-    if options.json and (cache.run_dir / "out" / "demo.json").exists():
-        shutil.copyfile(cache.run_dir / "out" / "demo.json", options.json)
-    step(f"demo: tables as JSON and a picture per scenario are in {results}")
     return status
 
 
