@@ -478,13 +478,28 @@ static int actuate_file(struct actuator *a, struct cgroup *c,
 	return err;
 }
 
+static bool has_dirty_child(const struct cgroup *parent)
+{
+	const struct cgroup *c;
+
+	TAILQ_FOREACH(c, &parent->children, siblings)
+		if (c->dirty)
+			return true;
+	return false;
+}
+
 int actuate_children(struct actuator *a, struct cgroup *parent)
 {
 	const struct topology *t = a->topology;
-	struct scale *scales = calloc(t->n_devices + 1, sizeof(*scales));
+	struct scale *scales;
 	struct cgroup *c;
-	int err = scales ? 0 : -ENOMEM;
+	int err = 0;
 
+	if (!has_dirty_child(parent))
+		return 0;
+	scales = calloc(t->n_devices + 1, sizeof(*scales));
+	if (!scales)
+		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(backends) && !err; i++) {
 		const struct backend *b = &backends[i];
 

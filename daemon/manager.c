@@ -270,6 +270,18 @@ static void on_unit_answer(struct unit_answer *a, void *userdata)
 		flush_soon(m);
 }
 
+/* A question about a cgroup that only looks like a unit makes systemd load, and soon
+ * unload, a unit of that name; to ask again then would never end.
+ */
+static void on_unit_appeared(const char *name, void *userdata)
+{
+	struct manager *m = userdata;
+	struct cgroup *c = find_candidate(m, name);
+
+	if (c && c->origin == CGROUP_UNIT)
+		ask_about(m, c);
+}
+
 static void on_all_units_changed(void *userdata)
 {
 	ask_about_all(userdata);
@@ -277,6 +289,7 @@ static void on_all_units_changed(void *userdata)
 
 static const struct unit_ops unit_ops = {
 	.answer = on_unit_answer,
+	.appeared = on_unit_appeared,
 	.all_changed = on_all_units_changed,
 };
 

@@ -358,10 +358,17 @@ static bool has_stripe_limits(const struct roots *roots, const struct device *d)
 	return d->n_slaves > 0;
 }
 
-static int add_alias(struct device *d, const char *alias)
+/* Another node of the device, if there is one: inner volumes of LVM have none. */
+static int add_alias(const struct roots *roots, struct device *d,
+		     const char *alias)
 {
-	if (!alias)
+	_cleanup_free_ char *full = NULL;
+
+	full = asprintf_or_null("%s%s", roots->prefix, alias);
+	if (!full)
 		return -ENOMEM;
+	if (access(full, F_OK) < 0)
+		return 0;
 	if (streq(alias, d->node) || strv_contains(d->aliases, alias))
 		return 0;
 	return strv_add(&d->aliases, alias);
@@ -394,7 +401,8 @@ static char *lvm_alias(const char *label)
 }
 
 /* What udev knows: links (only those made for people), the words of the table. */
-static int ask_udev(struct device *d, char **ret_table)
+static int ask_udev(const struct roots *roots, struct device *d,
+		    char **ret_table)
 {
 	static const char *const families[] = { "/dev/mapper/", "/dev/md/" };
 	sd_device *dev = NULL;
@@ -412,7 +420,7 @@ static int ask_udev(struct device *d, char **ret_table)
 			if (startswith(link, families[i]))
 				wanted = true;
 		if (wanted)
-			err = add_alias(d, link);
+			err = add_alias(roots, d, link);
 	}
 	if (!err &&
 	    sd_device_get_property_value(dev, "SUTRO_DM_TABLE", &value) >= 0) {
@@ -431,18 +439,22 @@ static int name_and_kind(const struct roots *roots, struct device *d)
 	int err = 0;
 
 	if (roots_are_real(roots))
-		err = ask_udev(d, &table);
+		err = ask_udev(roots, d, &table);
 	if (!err && d->label) {
 		read_attribute(roots, d->name, "dm/uuid", &uuid);
 		d->kind = dm_kind(table, uuid ?: "", d->slaves, d->n_slaves,
 				  has_stripe_limits(roots, d));
 		mapper = asprintf_or_null("/dev/mapper/%s", d->label);
-		err = add_alias(d, mapper);
+		if (!mapper)
+			return -ENOMEM;
+		err = add_alias(roots, d, mapper);
 		/* "LVM-" and two ids of 32 characters: a volume for users. */
 		if (!err && uuid && startswith(uuid, "LVM-") &&
 		    strlen(uuid) == 68) {
 			lvm = lvm_alias(d->label);
-			err = add_alias(d, lvm);
+			if (!lvm)
+				return -ENOMEM;
+			err = add_alias(roots, d, lvm);
 		}
 	} else if (has_attribute(roots, d->name, "partition")) {
 		d->kind = DEVICE_PARTITION;

@@ -295,8 +295,8 @@ static int on_unit_new(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	int r = sd_bus_message_read(m, "so", &name, &path);
 
 	if (r >= 0 && unit_is_name(name))
-		r = units_ask(u, name);
-	return r == -ENOMEM ? r : 0;
+		u->ops->appeared(name, u->userdata);
+	return 0;
 }
 
 static int on_unit_removed(sd_bus_message *m, void *userdata,

@@ -22,10 +22,12 @@ struct unit_answer {
 /**
  * struct unit_ops - what the follower tells its owner
  * @answer: systemd answered, or something of the unit changed
+ * @appeared: systemd loaded the unit @name, perhaps only because we asked about it
  * @all_changed: systemd was reloaded or started again, ask about every unit
  */
 struct unit_ops {
 	void (*answer)(struct unit_answer *a, void *userdata);
+	void (*appeared)(const char *name, void *userdata);
 	void (*all_changed)(void *userdata);
 };
 

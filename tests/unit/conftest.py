@@ -167,6 +167,7 @@ class Machine:
         self.write(f"{block}/dm/uuid", "LVM-" + 64 * "a" + "\n")
         self.write(f"{block}/queue/optimal_io_size", "131072\n")
         self.link(f"/dev/mapper/{label}", f"../{name}")
+        self.link("/dev/" + label.replace("-", "/"), f"../{name}")
 
     def mount(self, point: str, devno: str, kind: str, source: str) -> None:
         """Mount something."""

@@ -53,6 +53,7 @@ static void build(const struct roots *r)
 	fake_dm(r, "dm-14", "254:14", "", "zero", "");
 	fake_dm(r, "dm-15", "254:15", "dm-4", "my--vg-my--lv-tpool", LVM);
 	fake_dm(r, "dm-16", "254:16", "sda1", "my--vg-my--lv", LVM);
+	fake_link(r, "/dev/my-vg/my-lv", "../dm-16");
 	fake_stack(r, "bcache0", "251:0", "sda1 sdc");
 	fake_file(r, "/sys/class/block/bcache0/bcache/x", "\n");
 	fake_loop(r, "loop0", "7:0", "/srv/disk.img");

@@ -203,6 +203,23 @@ def test_unit_that_systemd_does_not_know(machine: Machine, sutrod: Sutrod) -> No
     assert sutrod.error("Explain", "fake.service", "")[0] == "NoSuchUnit"
 
 
+def test_question_that_answers_itself(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """systemd announces a unit that it loads only because sutrod asked about it."""
+    machine.cgroup("/system.slice/fake.service", 77)
+    sutrod.start()
+    # Each question about a unit that systemd does not know leaves lines in the log.
+    asked = sutrod.log().count("fake.service: ")
+    assert asked
+    for name in ("fake.service", "other.service"):
+        path = dbus.ObjectPath(systemd.object_path(name))
+        systemd.emit("UnitNew", "so", name, path)
+        systemd.emit("UnitRemoved", "so", name, path)
+    time.sleep(0.3)
+    assert sutrod.log().count("fake.service: ") == asked
+    assert "other.service: " not in sutrod.log()
+    assert machine.weights("/system.slice/fake.service") == ["default 77"]
+
+
 def test_hundreds_of_units(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     sutrod.start()
     names = [f"u{i}.service" for i in range(150)]
