@@ -130,6 +130,20 @@ static void test_single_class(void)
 	}
 }
 
+/* A slow device need not complete 64 requests before it is known. */
+static void test_slow_device(void)
+{
+	struct sutro_device device = {};
+	struct sutro_costs none = {};
+	u32 class = sutro_cost_class(SUTRO_WRITE, 1 << 20);
+	u64 true_ns = 50 * MS, charged_ns;
+
+	sutro_device_init(&device, false);
+	feed(&device, SEC, 60, &class, &true_ns, 1, &charged_ns);
+	check_near(sutro_cost_estimate(&device, &none, class), true_ns,
+		   true_ns / 20);
+}
+
 /* In a mix the sum is right, and the ratio stays what it was. */
 static void test_mixed(void)
 {
@@ -249,6 +263,7 @@ int main(void)
 	test_gap_never_negative();
 	test_classes();
 	test_single_class();
+	test_slow_device();
 	test_mixed();
 	test_unsaturated();
 	test_estimates_bounded(true);

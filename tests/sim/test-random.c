@@ -245,6 +245,9 @@ static void chaos_step(struct world *world)
 					       random_weight());
 		break;
 	case 15:
+		if (group && !below(4))
+			sutro_group_set_gone(&world->core,
+					     &world->group[group]);
 		world->now_ns += random_magnitude(&seed, SEC);
 		for (i = 0; i < below(4); i++)
 			world_forget(world);

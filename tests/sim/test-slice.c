@@ -93,6 +93,7 @@ static void test_idles(void)
 static void test_idle_ends(void)
 {
 	struct world *world = two_groups(true);
+	u64 vtime;
 
 	world_queue(world, B, 100);
 	world_queue(world, A, 1);
@@ -101,12 +102,36 @@ static void test_idle_ends(void)
 	check_equal(ask(world), SUTRO_IDLE);
 	world->now_ns = world->core.idle_until_ns - 1;
 	check_equal(ask(world), SUTRO_IDLE);
+	vtime = world->group[A].entity.vtime;
 	world->now_ns++;
 	world->core.expiry = SUTRO_EXPIRY_NONE;
+	world_forget(world);
+	/* It had 10 ms of service, and 8 ms of waiting. */
+	check_equal(world->group[A].entity.vtime, vtime / 10 * 18);
 	check_serves(world, B);
 	check_equal(world->core.expiry, SUTRO_EXPIRY_EMPTY);
 	check_equal(world->group[A].stat.idle_ns, 8 * MS);
 	check_equal(world->group[A].stat.dequeue, 1);
+	check(!world->group[A].self.active, "A has left");
+	world_free(world);
+}
+
+/* A group whose cgroup is removed is not waited for, now or later. */
+static void test_gone(bool gone_before)
+{
+	struct world *world = two_groups(true);
+
+	world_queue(world, B, 100);
+	world_queue(world, A, 1);
+	if (gone_before)
+		sutro_group_set_gone(&world->core, &world->group[A]);
+	while (world_serve(world, 10 * MS) == B)
+		;
+	if (!gone_before) {
+		check_equal(ask(world), SUTRO_IDLE);
+		sutro_group_set_gone(&world->core, &world->group[A]);
+	}
+	check_serves(world, B);
 	check(!world->group[A].self.active, "A has left");
 	world_free(world);
 }
@@ -294,6 +319,8 @@ int main(void)
 	test_weights();
 	test_idles();
 	test_idle_ends();
+	test_gone(true);
+	test_gone(false);
 	test_slow_thinker();
 	test_no_idling();
 	test_no_slice(true);

@@ -25,6 +25,8 @@ static void test_worked_example(void)
 	check_equal(sutro_group_share(&world->group[A], 1200), 800);
 	check_equal(sutro_group_share(&world->group[C], 1200), 100);
 	check_equal(sutro_group_share(&world->group[D], 1200), 300);
+	/* If it had requests of its own. */
+	check_equal(sutro_group_share(&world->group[B], 1200), 80);
 	world_free(world);
 }
 
@@ -176,6 +178,30 @@ static void test_bookkeeping(void)
 	world_free(world);
 }
 
+/* What counts is what a request cost, not what it was estimated at. */
+static void test_estimates_are_settled(void)
+{
+	enum { ROOT, A, B, NR };
+	struct world *world = world_new(NR, false);
+	u32 i;
+
+	world_group(world, A, ROOT, 100);
+	world_group(world, B, ROOT, 100);
+	world_queue(world, A, 1000);
+	world_queue(world, B, 1000);
+	for (i = 0; i < 1000; i++) {
+		u32 group;
+
+		check_equal(world_send(world, 2 * MS, &group), SUTRO_SERVE);
+		world->flight[0].cost_ns = group == A ? 4 * MS : 1 * MS;
+		world_complete(world, 0);
+	}
+	check_near(world->served_ns[A], 800 * MS, 4 * MS);
+	check_near(world->served_ns[B], 800 * MS, 4 * MS);
+	check_equal(world->group[A].stat.time_ns, world->served_ns[A]);
+	world_free(world);
+}
+
 /* A request that merges into another is not served, and not charged. */
 static void test_unqueue(void)
 {
@@ -201,6 +227,7 @@ int main(void)
 	test_sleeper();
 	test_debt();
 	test_bookkeeping();
+	test_estimates_are_settled();
 	test_unqueue();
 	return 0;
 }
