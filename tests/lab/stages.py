@@ -24,6 +24,8 @@ from .progress import LabError, step
 
 # A failure's text is shown up to here; the report has all of it.
 TEXT_LINES = 60
+# A parameter may be the name of a test, and 5,000 characters long.
+NAME_CHARS = 200
 
 
 def checks(cache: Cache, source: Path) -> Results:
@@ -74,7 +76,7 @@ def run(name: str, stage: Callable[[], Results]) -> Results:
         shown = lines[:TEXT_LINES]
         if len(lines) > len(shown):
             shown.append(f"... and {len(lines) - len(shown)} lines more")
-        print(f"FAILED {name}: {test}", *(f"    {line}" for line in shown), sep="\n")
+        print(f"FAILED {name}: {test[:NAME_CHARS]}", *(f"    {line}" for line in shown), sep="\n")
     print(f"{name}: {results.line()}", flush=True)
     return results
 
