@@ -142,20 +142,26 @@ class Load(threading.Thread):
         self.alone = (large, "/system.slice", "/")
         self.done = threading.Event()
 
+        self.count(1000)
+
+    def count(self, step: int) -> None:
+        """Write all counters; numbers of one width, so that no reader sees half a file."""
+        for cgroup, factor in self.cgroups:
+            self.machine.write(
+                f"/sys/fs/cgroup{cgroup}/io.sutro.stat",
+                f"8:0 time_ns={factor * step * 10**7:020} rbytes={factor * step * 4096:020} "
+                "wbytes=0 rios=1 wios=0 wait_ns=0 idle_ns=0 queued=1 dequeue=0 lag_ns=-5\n",
+            )
+        for cgroup in self.alone:
+            self.machine.write(
+                f"/sys/fs/cgroup{cgroup}/io.stat",
+                f"8:32 rbytes={step:020} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n",
+            )
+
     def run(self) -> None:
-        """Count until told to stop; numbers of one width, so that no reader sees half a file."""
-        for step in itertools.count(1000):
-            for cgroup, factor in self.cgroups:
-                self.machine.write(
-                    f"/sys/fs/cgroup{cgroup}/io.sutro.stat",
-                    f"8:0 time_ns={factor * step * 10**7:020} rbytes={factor * step * 4096:020} "
-                    "wbytes=0 rios=1 wios=0 wait_ns=0 idle_ns=0 queued=1 dequeue=0 lag_ns=-5\n",
-                )
-            for cgroup in self.alone:
-                self.machine.write(
-                    f"/sys/fs/cgroup{cgroup}/io.stat",
-                    f"8:32 rbytes={step:020} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n",
-                )
+        """Count until told to stop."""
+        for step in itertools.count(1001):
+            self.count(step)
             if self.done.wait(0.01):
                 return
 
@@ -163,8 +169,8 @@ class Load(threading.Thread):
 def test_explain(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     a = systemd.start("a.service", 300, [("/dev/mapper/vg-db", 600)])
     b = systemd.start("b.service", 200)
-    sutrod.start()
     load = Load(machine, a, b)
+    sutrod.start()
     load.start()
     try:
         # The first call waits for a second sample: it never shows a share of nothing.
