@@ -194,23 +194,21 @@ def tree(out: Console, data: list[Dict]) -> None:
 # explain
 
 
-def _written_table(leaves: list[Dict]) -> Table:
-    table = columns(
-        "LEAF", "SCHEDULER", ">ASKED", "WRITTEN", "READ BACK", ">ENTITLED", ">GOT", ">READ/s",
-        ">WRITTEN/s",
-    )  # fmt: skip
+def _written_table(leaves: list[Dict], usage: bool) -> Table:
+    headers = ["LEAF", "SCHEDULER", ">ASKED", "WRITTEN", "READ BACK", ">ENTITLED"]
+    table = columns(*headers, *([">GOT", ">READ/s", ">WRITTEN/s"] if usage else []))
     for leaf in leaves:
-        table.add_row(
+        cells = [
             Text(leaf["leaf"], style=NAME),
             scheduler(leaf),
             str(leaf["asked"]),
             leaf["written"] or "-",
             Text(leaf["read_back"] or "-", style=GOOD if leaf["settled"] else BAD),
             _entitled(leaf),
-            percent(leaf["got"]),
-            used(leaf["rbytes"]),
-            used(leaf["wbytes"]),
-        )
+        ]
+        if usage:
+            cells += [percent(leaf["got"]), used(leaf["rbytes"]), used(leaf["wbytes"])]
+        table.add_row(*cells)
     return table
 
 
@@ -242,9 +240,9 @@ def _advice(out: Console, unit: str, leaves: list[Dict]) -> None:
             out.print(f"{leaf['leaf']}: the file does not have the line that is wanted", style=BAD)
 
 
-def _leaves(out: Console, explanation: Dict) -> None:
+def _leaves(out: Console, explanation: Dict, usage: bool) -> None:
     leaves = explanation["leaves"]
-    out.print(_written_table(leaves))
+    out.print(_written_table(leaves, usage))
     _grouped(out, "because", leaves, "reason")
     _grouped(out, "in file", leaves, "file")
     _advice(out, explanation["unit"] or explanation["cgroup"], leaves)
@@ -273,7 +271,7 @@ def explain(out: Console, data: Dict) -> None:
         for step in data["steps"]:
             out.print(Padding(step["text"], (0, 0, 0, 2 * (step["level"] + 1))))
     out.print()
-    _leaves(out, data)
+    _leaves(out, data, usage=True)
 
 
 # set
@@ -294,7 +292,8 @@ def set_(out: Console, data: Dict) -> None:
         return
     if data["dry_run"]:
         out.print("sutrod runs with --dry-run: it writes nothing.", style=BAD)
-    _leaves(out, data["explanation"])
+    # What the unit got in the last second was by the weight of before.
+    _leaves(out, data["explanation"], usage=False)
 
 
 # use, release
