@@ -77,8 +77,7 @@ void mdisk_cmd_done(struct mdisk *disk, struct mdisk_cmd *cmd, u64 now_ns)
 					  disk->model->charge_ns(disk, cmd));
 		mdisk_charge_io(disk, cmd->owner, write, blk_rq_bytes(rq));
 	}
-	disk->truth.requests++;
-	disk->truth.latency_ns += now_ns - cmd->arrival_ns;
+	mdisk_note_answer(disk, cmd);
 	cmd->owner->refs--;
 	list_add_tail(&cmd->node, &disk->done);
 }
@@ -350,6 +349,7 @@ static blk_status_t mdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 
 	spin_lock_irqsave(&disk->lock, flags);
 	cmd->arrival_ns = mdisk_run(disk, &done);
+	mdisk_note_arrival(disk, cmd->arrival_ns);
 	cmd->owner = mdisk_owner_get(disk, rq);
 	mdisk_submit(disk, cmd, cmd->arrival_ns);
 	mdisk_run(disk, &done);

@@ -20,10 +20,12 @@
  * the owners that have nothing in flight.
  *
  *	# cat /sys/kernel/debug/modeldisk/slow/model
- *	requests=3 latency_ns=3100000 late_ns=450000 late_max_ns=200000 cache_kb=0
+ *	requests=3 latency_ns=3100000 late_ns=450000 late_max_ns=200000
+ *	idle_max_ns=80000 cache_kb=0		(one line)
  *
  * is for judging a measurement: latency_ns is the sum of the model's answer
- * times, late_ns what the guest's timers added to them.
+ * times, late_ns what the guest's timers added to them, idle_max_ns the longest
+ * time for which the guest left the disk without a request.
  */
 #include <linux/blk-cgroup.h>
 #include <linux/cgroup.h>
@@ -164,6 +166,35 @@ void mdisk_charge_io(struct mdisk *disk, struct mdisk_owner *owner, bool write,
 }
 
 /**
+ * mdisk_note_arrival - a request enters the disk
+ * @disk: the disk, locked
+ * @now_ns: model time
+ */
+void mdisk_note_arrival(struct mdisk *disk, u64 now_ns)
+{
+	struct mdisk_truth *truth = &disk->truth;
+
+	if (!truth->inside++)
+		truth->idle_max_ns =
+			max(truth->idle_max_ns, now_ns - truth->idle_since_ns);
+}
+
+/**
+ * mdisk_note_answer - a request leaves the disk
+ * @disk: the disk, locked
+ * @cmd: its command, with the time of the answer
+ */
+void mdisk_note_answer(struct mdisk *disk, struct mdisk_cmd *cmd)
+{
+	struct mdisk_truth *truth = &disk->truth;
+
+	truth->requests++;
+	truth->latency_ns += cmd->finish_ns - cmd->arrival_ns;
+	if (!--truth->inside)
+		truth->idle_since_ns = cmd->finish_ns;
+}
+
+/**
  * mdisk_truth_init - empty books
  * @disk: the disk
  *
@@ -273,7 +304,8 @@ static int mdisk_model_show(struct seq_file *m, void *v)
 	mdisk_lock_now(disk, &done, &flags);
 	seq_printf(m, "requests=%llu latency_ns=%llu late_ns=%llu",
 		   truth->requests, truth->latency_ns, truth->late_ns);
-	seq_printf(m, " late_max_ns=%llu cache_kb=%llu\n", truth->late_max_ns,
+	seq_printf(m, " late_max_ns=%llu idle_max_ns=%llu cache_kb=%llu\n",
+		   truth->late_max_ns, truth->idle_max_ns,
 		   disk->cache.used_bytes >> 10);
 	mdisk_unlock_now(disk, &done, &flags);
 	mutex_unlock(&disk->config);
@@ -305,6 +337,8 @@ static int mdisk_reset_set(void *data, u64 value)
 	truth->latency_ns = 0;
 	truth->late_ns = 0;
 	truth->late_max_ns = 0;
+	truth->idle_max_ns = 0;
+	truth->idle_since_ns = ktime_get_ns();
 	mdisk_unlock_now(disk, &done, &flags);
 	mutex_unlock(&disk->config);
 	return 0;

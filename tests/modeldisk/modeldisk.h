@@ -121,6 +121,9 @@ struct mdisk_owner {
  * @latency_ns: sum over requests of model finish - arrival
  * @late_ns: sum over requests of delivery - model finish: the error of the guest, not of the model
  * @late_max_ns: the largest of them
+ * @inside: requests in the disk
+ * @idle_since_ns: when it became zero
+ * @idle_max_ns: the longest time for which it was
  * @path: scratch space for the path of a new owner
  */
 struct mdisk_truth {
@@ -134,6 +137,9 @@ struct mdisk_truth {
 	u64 latency_ns;
 	u64 late_ns;
 	u64 late_max_ns;
+	u32 inside;
+	u64 idle_since_ns;
+	u64 idle_max_ns;
 	char path[PATH_MAX];
 };
 
@@ -337,6 +343,8 @@ int mdisk_store_request(struct mdisk *disk, struct request *rq);
 int mdisk_truth_init(struct mdisk *disk);
 void mdisk_truth_exit(struct mdisk *disk);
 struct mdisk_owner *mdisk_owner_get(struct mdisk *disk, struct request *rq);
+void mdisk_note_arrival(struct mdisk *disk, u64 now_ns);
+void mdisk_note_answer(struct mdisk *disk, struct mdisk_cmd *cmd);
 void mdisk_charge_time(struct mdisk *disk, struct mdisk_owner *owner,
 		       u64 time_ns);
 void mdisk_charge_io(struct mdisk *disk, struct mdisk_owner *owner, bool write,

@@ -201,14 +201,15 @@ class Rate:
     """What a disk did under load while the guest ran smoothly.
 
     A guest that is stopped by a busy host stops feeding its disks. So the time is cut into windows,
-    and those with a late answer or a slow look at the clock are left out. Whether the disk looks
-    fast or slow plays no part.
+    and those with a late answer, a disk without requests or a slow look at the clock are left out.
+    Whether the disk looks fast or slow plays no part.
     """
 
     WINDOW_S = 0.2
     LATE_NS = 6_000_000  # the queues of all checks hold at least 9 ms of work
 
-    def __init__(self, it: Disk, seconds: float) -> None:
+    def __init__(self, it: Disk, seconds: float, idle_ns: int = 0) -> None:
+        self.idle_ns = idle_ns
         self.elapsed = self.kib = self.ios = self.time = 0.0
         deadline = time.monotonic() + 20 * seconds
         while self.elapsed < seconds:
@@ -231,8 +232,9 @@ class Rate:
         looked = time.monotonic_ns()
         total = it.total()
         ended = time.monotonic_ns()
-        late = max(it.model()["late_max_ns"], started - before, ended - looked)
-        if late > self.LATE_NS:
+        model = it.model()
+        late = max(model["late_max_ns"], started - before, ended - looked)
+        if late > self.LATE_NS or model["idle_max_ns"] > self.idle_ns:
             return
         self.elapsed += (looked + ended - before - started) / 2e9
         self.kib += (total["rbytes"] + total["wbytes"]) / 1024
@@ -320,7 +322,8 @@ def hdd_sequential_reads(depth: int) -> str:
     with disk("hdd") as it, load(it.node, rw="read", bs="128k", iodepth=depth):
         wait_busy(it)
         want = it.number("bandwidth_kbps")
-        return expect("KiB/s", Rate(it, 1.5).kbps, want)
+        # at depth 1 the read-ahead bridges the gaps, the buffer holds 13.7 ms
+        return expect("KiB/s", Rate(it, 1.5, 10_000_000 if depth == 1 else 0).kbps, want)
 
 
 def hdd_sequential_read_depth_1() -> str:
