@@ -12,8 +12,8 @@
  *   2. The medium serves the host first. It destages when the host has nothing
  *	for it, and on equal terms with the host when the cache is urgent: 3/4
  *	full, or a write or a flush waits for it.
- *   3. drain_kbps, if not 0, is the pace of the destage: no operation begins
- *	earlier than the one before it + the size of that / drain_kbps.
+ *   3. drain_kbps, if not 0, is the pace of the destage: on average an operation
+ *	begins its size / drain_kbps before the next.
  *   4. A flush is answered when all that the cache had taken before it is on
  *	the medium.
  *   5. The device time of a destage is charged to the cgroup that wrote: on an
@@ -181,12 +181,14 @@ u64 mdisk_cache_next_ns(struct mdisk *disk)
 void mdisk_cache_take(struct mdisk *disk, struct mdisk_op *op, u64 now_ns)
 {
 	struct mdisk_cache *cache = &disk->cache;
+	u64 pause_ns;
 
 	list_del(&op->node);
-	if (disk->num.drain_kbps)
-		cache->pace_ns =
-			max(cache->pace_ns, now_ns) +
-			mdisk_transfer_ns(op->bytes, disk->num.drain_kbps);
+	if (!disk->num.drain_kbps)
+		return;
+	/* a start that was late by less than a pause is made up for */
+	pause_ns = mdisk_transfer_ns(op->bytes, disk->num.drain_kbps);
+	cache->pace_ns = max(cache->pace_ns + pause_ns, now_ns);
 }
 
 static void mdisk_cache_answer_flushes(struct mdisk *disk, u64 now_ns)
