@@ -58,9 +58,9 @@ def run(scenario: Scenario, say: Say) -> Iterator[Run]:
             disk.slow()
         device = _device(stack, top)
         for name in scenario.schedulers:
-            say(f"{scenario.name}: {name}")
+            say(f"{scenario.name}: {name}: setting up")
             with elevators.chosen(name, [disk.name for disk in disks], device):
-                yield _observe(scenario, name, disks, top, device)
+                yield _observe(scenario, name, disks, top, device, say)
 
 
 def _disks(scenario: Scenario) -> Iterator[ModelDisk]:
@@ -115,7 +115,9 @@ def _unit(spec: UnitSpec, top: str, device: str, ends: bool) -> Unit:
     return Unit(spec.name, spec.command(top), spec.weight, on_device, properties)
 
 
-def _observe(scenario: Scenario, name: str, disks: list[ModelDisk], top: str, device: str) -> Run:
+def _observe(
+    scenario: Scenario, name: str, disks: list[ModelDisk], top: str, device: str, say: Say
+) -> Run:
     everyone = [_unit(spec, top, device, spec.name == scenario.until) for spec in scenario.unit]
     last = [unit for unit in everyone if unit.name == scenario.until]
     first = [unit for unit in everyone if unit not in last]
@@ -130,6 +132,7 @@ def _observe(scenario: Scenario, name: str, disks: list[ModelDisk], top: str, de
         for unit in first:
             wait_for(partial(sampler.used_logical, unit.name), f"{unit.unit} uses {device}", 30)
         time.sleep(scenario.ramp_s)
+        say(f"{scenario.name}: {name}: measuring")
         from_s = time.monotonic()
         if last:
             units_of.start(last)
@@ -145,6 +148,7 @@ def _observe(scenario: Scenario, name: str, disks: list[ModelDisk], top: str, de
         dead = [unit for unit in first if not unit.busy()]
         if dead:
             raise RuntimeError(f"{dead[0].unit} ended early:\n{dead[0].journal()}")
+        say(f"{scenario.name}: {name}: measured")
     leaves = tuple(disk.name for disk in disks)
     return Run(scenario, name, leaves, sampler, from_s, to_s, events, finished)
 
