@@ -41,9 +41,14 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
     <allow user="*"/>
     <allow own="*"/>
     <allow send_destination="*"/>
+    <allow send_type="signal"/>
     <allow receive_sender="*"/>
   </policy>
   <include>{top}/dist/org.sutro1.conf</include>
+  <!-- Who runs the tests plays root. -->
+  <policy user="{user}">
+    <allow send_destination="org.sutro1"/>
+  </policy>
 </busconfig>
 """
 
@@ -75,7 +80,7 @@ class Bus:
         self.directory = Path(tempfile.mkdtemp(prefix="sutro-bus-"))
         self.directory.chmod(0o755)
         config = self.directory / "config"
-        config.write_text(BUS_CONFIG.format(directory=self.directory, top=TOP))
+        config.write_text(BUS_CONFIG.format(directory=self.directory, top=TOP, user=os.getuid()))
         self.address = f"unix:path={self.directory}/bus"
         os.environ["DBUS_SYSTEM_BUS_ADDRESS"] = self.address
         self.process = subprocess.Popen(
@@ -311,6 +316,32 @@ def systemd(bus: Bus, machine: Machine) -> Iterator[Systemd]:
     s.mock.terminate()
 
 
+class Polkit:
+    """A mock of polkit."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.mock = bus.mock(POLKIT, "/org/freedesktop/PolicyKit1/Authority", POLKIT + ".Authority")
+        self.answer(True)
+
+    def answer(self, yes: bool) -> None:
+        """What it says from now on."""
+        dbus.Interface(self.mock.obj, dbusmock.MOCK_IFACE).AddMethod(
+            "",
+            "CheckAuthorization",
+            "(sa{sv})sa{ss}us",
+            "(bba{ss})",
+            f"ret = ({yes}, False, dbus.Dictionary({{}}, signature='ss'))",
+        )
+
+
+@pytest.fixture
+def polkit(bus: Bus) -> Iterator[Polkit]:
+    """A polkit that says yes; root is not asked about, but the tests need not be root."""
+    p = Polkit(bus)
+    yield p
+    p.mock.terminate()
+
+
 class Sutrod:
     """The daemon."""
 
@@ -371,7 +402,9 @@ class Sutrod:
 
 
 @pytest.fixture
-def sutrod(bus: Bus, machine: Machine, systemd: Systemd, tmp_path: Path) -> Iterator[Sutrod]:
+def sutrod(
+    bus: Bus, machine: Machine, systemd: Systemd, polkit: Polkit, tmp_path: Path
+) -> Iterator[Sutrod]:
     """The daemon, not yet started; at the end its sanitizers must not have complained."""
     s = Sutrod(bus, machine, tmp_path / "log")
     yield s
@@ -381,23 +414,3 @@ def sutrod(bus: Bus, machine: Machine, systemd: Systemd, tmp_path: Path) -> Iter
     log = s.log() if s.log_file.exists() else ""
     sys.stderr.write(log)
     assert "runtime error" not in log and "Sanitizer" not in log
-
-
-@pytest.fixture
-def polkit(bus: Bus) -> Iterator[Callable[[bool], None]]:
-    """A mock of polkit; call it to say what it answers."""
-    mock = bus.mock(POLKIT, "/org/freedesktop/PolicyKit1/Authority", POLKIT + ".Authority")
-    control = dbus.Interface(mock.obj, dbusmock.MOCK_IFACE)
-
-    def answer(yes: bool) -> None:
-        control.AddMethod(
-            "",
-            "CheckAuthorization",
-            "(sa{sv})sa{ss}us",
-            "(bba{ss})",
-            f"ret = ({yes}, False, dbus.Dictionary({{}}, signature='ss'))",
-        )
-
-    answer(True)
-    yield answer
-    mock.terminate()

@@ -78,14 +78,19 @@ static void test_use_and_release(void)
 
 static void test_not_offered(void)
 {
+	char *use[] = { "/dev/sdx", NULL };
+
 	fake_disk(&roots, "sdx", "65:112", "none");
 	fake_file(&roots, "/sys/class/block/sdx/queue/scheduler",
 		  "[none] bfq\n");
 	change("sdx", true, false, false, "none", "sutro-dkms");
+	configure(use, false);
 	check(!managed("sdx"));
 	fake_file(&roots, "/sys/class/block/sdx/queue/scheduler",
 		  "[none] bfq sutro\n");
-	change("sdx", true, false, true, "sutro", NULL);
+	/* The module was installed: the next change of devices finds it. */
+	configure(use, false);
+	check(managed("sdx"));
 }
 
 static void test_faults(void)
