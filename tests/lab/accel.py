@@ -18,10 +18,16 @@ from .progress import step
 PROBE_S = 10.0
 
 
-def chosen(cache: Cache, image: Image) -> str:
-    """The accelerator for guests: "kvm" or "tcg"."""
+def chosen(cache: Cache, image: Image, *, smp: bool) -> str:
+    """Which of guest.ACCELERATORS to use; smp asks for a second CPU, also where it is emulated."""
+    if _kvm_works(cache, image):
+        return "kvm"
+    return "tcg-smp" if smp else "tcg"
+
+
+def _kvm_works(cache: Cache, image: Image) -> bool:
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return "tcg"
+        return False
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     answer = cache.root / f"kvm-{boot_id}"
     if not answer.exists():
@@ -30,4 +36,4 @@ def chosen(cache: Cache, image: Image) -> str:
         for old in cache.root.glob("kvm-*"):
             old.unlink(missing_ok=True)
         answer.write_text("kvm" if works else "tcg")
-    return answer.read_text()
+    return answer.read_text() == "kvm"

@@ -15,6 +15,7 @@ has more than KEEP newer ones.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -145,7 +146,9 @@ class Cache:
         runs = self.root / "runs"
         runs.mkdir(exist_ok=True)
         for path in sorted(path for path in runs.iterdir() if not _is_live(path))[:-KEEP_RUNS]:
-            remove_tree(path)
+            # Another run may be removing it as well.
+            with contextlib.suppress(FileNotFoundError):
+                remove_tree(path)
         date = time.strftime("%Y%m%d-%H%M%S")
         return Path(tempfile.mkdtemp(prefix=f"{date}-", suffix=f"-{os.getpid()}", dir=runs))
 

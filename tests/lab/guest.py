@@ -21,6 +21,7 @@ import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from .agent import POLL_S, Agent, GuestGone
@@ -31,12 +32,14 @@ from .progress import LabError, step, tail
 MEMORY = "3G"
 BOOT_TIMEOUT_S = 240.0
 QEMU = "qemu-system-x86_64"
-# An emulated guest has a clock of its own: two nanoseconds an instruction while it works, real time
-# while it is idle. A host that is slow or busy with other things then makes the guest's day longer, but
-# neither its disks faster than its CPU nor its measurements wrong.
+# Without KVM there are two emulations. The one that is measured in has a clock of its own: two
+# nanoseconds an instruction while it works, real time while it is idle. A host that is slow or busy
+# makes its day longer, but neither its disks faster than its CPU nor its measurements wrong. It
+# cannot have a second CPU; what is to be tested with two lives by the clock of the host.
 ACCELERATORS = {
     "kvm": ("-accel", "kvm", "-cpu", "host", "-smp", "2"),
     "tcg": ("-accel", "tcg,thread=single", "-icount", "shift=1", "-cpu", "max", "-smp", "1"),
+    "tcg-smp": ("-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"),
 }
 KERNEL_ARGUMENTS = (
     "loglevel=6 log_buf_len=4M panic=-1 oops=panic mitigations=off nokaslr "
@@ -76,15 +79,25 @@ def qemu_command(image: Image, accelerator: str, arguments: str, memory: str) ->
     ]  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Setup:
+    """What a guest boots and sees; folder is its own: build/, out/, log/, and its kernel log."""
+
+    image: Image
+    accelerator: str
+    source: Path
+    folder: Path
+
+
 class Guest:
     """A running guest. Made by boot()."""
 
-    def __init__(self, process: subprocess.Popen, agent: Agent, run_dir: Path):
+    def __init__(self, process: subprocess.Popen, agent: Agent, folder: Path):
         self._process = process
         self._agent = agent
         self._jobs = 0
-        self.run_dir = run_dir
-        self.console = run_dir / "console.log"
+        self.folder = folder
+        self.console = folder / "console.log"
 
     def run(
         self,
@@ -96,7 +109,7 @@ class Guest:
     ) -> int:
         """Run a shell command in the guest to its end; its exit status. echo gets the output."""
         self._jobs += 1
-        log = self.run_dir / "log" / f"{self._jobs:02d}-{name}.log"
+        log = self.folder / "log" / f"{self._jobs:02d}-{name}.log"
         # A service of its own: not in the agent's cgroup, and killed as a whole at the end.
         script = f"exec </dev/null >/mnt/log/{log.name} 2>&1; {command}"
         pid = self._agent.start(
@@ -128,26 +141,22 @@ class Guest:
         status, log = self._agent.run(["/bin/dmesg", "--kernel"])
         if status != 0:
             raise LabError(f"dmesg failed in the guest: {log}", self.console)
-        (self.run_dir / "dmesg.log").write_text(log)
+        (self.folder / "dmesg.log").write_text(log)
         self._process.kill()
         self._process.wait()
         trouble = kernel_trouble(log) or kernel_trouble(self.console.read_text(errors="replace"))
         if trouble:
             raise LabError(
-                "the guest's kernel complained:\n" + "\n".join(trouble), self.run_dir / "dmesg.log"
+                "the guest's kernel complained:\n" + "\n".join(trouble), self.folder / "dmesg.log"
             )
 
 
 @contextlib.contextmanager
-def boot(
-    image: Image, accelerator: str, source: Path, build: Path, run_dir: Path
-) -> Iterator[Guest]:
+def boot(setup: Setup) -> Iterator[Guest]:
     """A guest that has finished booting; gone at the end, whatever happened."""
-    for name in ("out", "log"):
-        (run_dir / name).mkdir(exist_ok=True)
-    step(f"guest: booting ({accelerator})")
-    with _started(image, accelerator, source, build, run_dir) as (process, agent):
-        guest = Guest(process, agent, run_dir)
+    step(f"guest: booting ({setup.accelerator})")
+    with _started(setup) as (process, agent):
+        guest = Guest(process, agent, setup.folder)
 
         def still_alive() -> None:
             if process.poll() is not None:
@@ -167,17 +176,15 @@ def boot(
         yield guest
 
 
-def interactive(image: Image, accelerator: str, source: Path, build: Path, run_dir: Path) -> None:
+def interactive(setup: Setup) -> None:
     """A guest with a root login on this terminal, until it is shut down or Ctrl-A x."""
-    for name in ("out", "log"):
-        (run_dir / name).mkdir(exist_ok=True)
-    console = run_dir / "console.log"
+    console = setup.folder / "console.log"
     columns, rows = shutil.get_terminal_size()
     # The terminal is ttyS0; the kernel has ttyS1 for itself and disturbs nobody.
     arguments = f"console=ttyS1 {NO_LOGIN.format('ttyS1')} "
     arguments += f"systemd.wants=serial-getty@ttyS0.service lab.tty={columns}x{rows}"
-    command = _command(image, accelerator, source, build, run_dir, arguments)
-    command += [
+    command = [
+        *_command(setup, arguments),
         "-chardev", "stdio,id=tty,mux=on,signal=off",
         "-serial", "chardev:tty", "-serial", f"file:{console}", "-mon", "chardev=tty",
     ]  # fmt: skip
@@ -224,17 +231,13 @@ def probe(image: Image, accelerator: str, log: Path, timeout_s: float) -> bool:
 
 
 @contextlib.contextmanager
-def _started(
-    image: Image, accelerator: str, source: Path, build: Path, run_dir: Path
-) -> Iterator[tuple[subprocess.Popen, Agent]]:
-    command = _command(
-        image, accelerator, source, build, run_dir, f"console=ttyS0 {NO_LOGIN.format('ttyS0')}"
-    )
+def _started(setup: Setup) -> Iterator[tuple[subprocess.Popen, Agent]]:
     ours, theirs = socket.socketpair()
-    log = run_dir / "qemu.log"
+    log = setup.folder / "qemu.log"
     with ours, theirs, open(log, "wb") as output:
-        command += [
-            "-serial", f"file:{run_dir / 'console.log'}",
+        command = [
+            *_command(setup, f"console=ttyS0 {NO_LOGIN.format('ttyS0')}"),
+            "-serial", f"file:{setup.folder / 'console.log'}",
             "-device", "virtio-serial-pci",
             "-chardev", f"socket,id=agent,fd={theirs.fileno()}",
             "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0",
@@ -259,19 +262,18 @@ def _started(
             process.wait()
 
 
-def _command(
-    image: Image, accelerator: str, source: Path, build: Path, run_dir: Path, arguments: str
-) -> list[str]:
-    command = qemu_command(image, accelerator, f"{KERNEL_ARGUMENTS} {PATIENCE} {arguments}", MEMORY)
+def _command(setup: Setup, arguments: str) -> list[str]:
+    arguments = f"{KERNEL_ARGUMENTS} {PATIENCE} {arguments}"
+    command = qemu_command(setup.image, setup.accelerator, arguments, MEMORY)
     command += [
-        "-drive", f"file={_quoted(image.disk)},format=raw,if=virtio,snapshot=on,cache=unsafe",
+        "-drive", f"file={_quoted(setup.image.disk)},format=raw,if=virtio,snapshot=on,cache=unsafe",
         "-device", "virtio-rng-pci",
     ]  # fmt: skip
     shares = {
-        "src": (source, True),
-        "build": (build, True),
-        "out": (run_dir / "out", False),
-        "log": (run_dir / "log", False),
+        "src": (setup.source, True),
+        "build": (setup.folder / "build", True),
+        "out": (setup.folder / "out", False),
+        "log": (setup.folder / "log", False),
     }
     for tag, (folder, read_only) in shares.items():
         command += [

@@ -6,7 +6,8 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from . import accel, guest, host, image, products, stages
@@ -19,29 +20,19 @@ SOURCE = Path(__file__).resolve().parents[2]
 WIDTH = 160
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """What a guest of this clone boots."""
-
-    image: image.Image
-    accelerator: str
-    source: Path
-    build: Path
-
-
 def demo(cache: Cache, options: argparse.Namespace) -> int:
     """Run the scenarios in a guest, show their table, bring JSON and pictures out."""
     for path in (options.json, options.out):
         if path and not path.absolute().parent.is_dir():
             raise LabError(f"{path.absolute().parent} is no folder, so {path} cannot be written")
-    prepared = _prepare(cache)
+    setup = _prepare(cache, "demo")
     words = ["python3", "-m", "bench.demo", "--out", "/mnt/out", "--json", "/mnt/out/demo.json"]
     words += options.rest
     width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
     command = f"export PYTHONPATH=/mnt/src/tests COLUMNS={width}; exec {guest.shell_words(words)}"
-    with _boot(cache, prepared) as machine:
+    with guest.boot(setup) as machine:
         status = machine.run(command, name="demo", echo=guest.to_stdout)
-        results = cache.run_dir / "out"
+        results = setup.folder / "out"
         if options.json and (results / "demo.json").exists():
             shutil.copyfile(results / "demo.json", options.json)
         if options.out:
@@ -54,14 +45,15 @@ def demo(cache: Cache, options: argparse.Namespace) -> int:
 def test(cache: Cache, options: argparse.Namespace) -> int:
     """Run every stage of tests and sum them up; the last line is `N passed, M failed`."""
     host.ensure_packages()
+    steps: dict[str, Callable[[], Results]] = {
+        "checks": lambda: stages.checks(cache, SOURCE),
+        "meson": lambda: stages.meson(cache, SOURCE),
+    }
+    for name, tests in stages.guest_tests(SOURCE).items():
+        steps[name] = partial(_guest_stage, cache, name, options.rest or tests)
     total = Results()
-    wanted = options.stages or ("checks", "meson", "guest")
-    if "checks" in wanted:
-        total.add(stages.run("checks", lambda: stages.checks(cache, SOURCE)))
-    if "meson" in wanted:
-        total.add(stages.run("meson", lambda: stages.meson(cache, SOURCE)))
-    if "guest" in wanted:
-        total.add(stages.run("guest", lambda: _guest_stage(cache, options.rest)))
+    for name in options.stages or (["guest"] if options.rest else steps):
+        total.add(stages.run(name, steps[name]))
     step(f"logs and reports are in {cache.run_dir}")
     print(total.line(), flush=True)
     return 0 if total.passed and not total.failed else 1
@@ -69,24 +61,22 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
 
 def shell(cache: Cache, options: argparse.Namespace) -> int:
     """A root login in a guest with everything set up, on this terminal."""
-    prepared = _prepare(cache)
+    setup = _prepare(cache, "shell", smp=True)
     step("guest: booting; Ctrl-A x or `exit` ends it")
-    guest.interactive(
-        prepared.image, prepared.accelerator, prepared.source, prepared.build, cache.run_dir
-    )
-    step(f"guest: ended; its console and /mnt/out are in {cache.run_dir}")
+    guest.interactive(setup)
+    step(f"guest: ended; its console and /mnt/out are in {setup.folder}")
     return 0
 
 
 def run(cache: Cache, options: argparse.Namespace) -> int:
     """Boot a guest, run one command in it, pass its output and exit status on."""
-    prepared = _prepare(cache, bare=options.bare)
+    setup = _prepare(cache, "run", bare=options.bare, smp=options.smp)
     words = options.command
-    with _boot(cache, prepared) as machine:
+    with guest.boot(setup) as machine:
         command = words[0] if len(words) == 1 else guest.shell_words(words)
         status = machine.run(command, echo=guest.to_stdout)
         machine.shutdown()
-    step(f"status {status}; logs and /mnt/out are in {cache.run_dir}")
+    step(f"status {status}; logs and /mnt/out are in {setup.folder}")
     return status
 
 
@@ -96,9 +86,9 @@ def clean(cache: Cache, options: argparse.Namespace) -> int:
     return 0
 
 
-def _guest_stage(cache: Cache, arguments: list[str]) -> Results:
-    with _boot(cache, _prepare(cache)) as machine:
-        results = stages.guest(machine, arguments)
+def _guest_stage(cache: Cache, name: str, tests: list[str]) -> Results:
+    with guest.boot(_prepare(cache, name, smp=name == "smp")) as machine:
+        results = stages.guest(machine, name, tests)
         try:
             machine.shutdown()
         except LabError as error:
@@ -106,17 +96,14 @@ def _guest_stage(cache: Cache, arguments: list[str]) -> Results:
     return results
 
 
-def _prepare(cache: Cache, *, bare: bool = False) -> Prepared:
-    """Everything up to the boot; bare means a guest without the Sutro packages."""
+def _prepare(cache: Cache, name: str, *, bare: bool = False, smp: bool = False) -> guest.Setup:
+    """Everything up to the boot; bare: without the Sutro packages, smp: with two CPUs for sure."""
     host.ensure_packages()
     debs = None if bare else products.debs(cache, SOURCE)
     disk = image.built(cache, debs)
     modules = products.test_modules(cache, SOURCE)
-    build = products.gathered(cache.run_dir / "build", [debs, modules])
-    return Prepared(disk, accel.chosen(cache, disk), SOURCE, build)
-
-
-def _boot(cache: Cache, prepared: Prepared):
-    return guest.boot(
-        prepared.image, prepared.accelerator, prepared.source, prepared.build, cache.run_dir
-    )
+    folder = cache.run_dir / name
+    for share in ("out", "log"):
+        (folder / share).mkdir(parents=True)
+    products.gathered(folder / "build", [debs, modules])
+    return guest.Setup(disk, accel.chosen(cache, disk, smp=smp), SOURCE, folder)
