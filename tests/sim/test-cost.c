@@ -235,11 +235,12 @@ static void test_depth(void)
 	struct sutro_device device = {};
 	struct sutro_costs none = {};
 	struct sutro_sample sample = { .shallow = true };
-	u64 now_ns = SEC;
+	u64 now_ns = SEC, least_ns;
 	u32 i;
 
 	sutro_device_init(&device, false);
-	check_equal(sutro_cost_depth_ns(&device), 4 * MS);
+	least_ns = sutro_cost_depth_ns(&device);
+	check(least_ns >= MS / 2 && least_ns <= 5 * MS, "%llu ns", least_ns);
 	/* Latencies of 10 ms while the device is calm: twice that in flight. */
 	for (i = 0; i < 200; i++) {
 		now_ns += 10 * MS;
@@ -254,7 +255,7 @@ static void test_depth(void)
 		sample.now_ns = now_ns;
 		sutro_cost_complete(&device, &none, &sample);
 	}
-	check_equal(sutro_cost_depth_ns(&device), 4 * MS);
+	check_equal(sutro_cost_depth_ns(&device), least_ns);
 }
 
 int main(void)
