@@ -54,7 +54,10 @@
  * one request at a time would find the drive full of others' each time it comes
  * back.  So where requests are served one by one (rotational), others are held
  * back while such a group is owed half a slice or more: until it has received it,
- * or has left.
+ * or has left.  Where many are served at once, that is done only while the device
+ * has enough in flight to be busy without a pause (busy_ns), and nobody is waited
+ * for who has nothing there: no throughput is given up, but a heavy group has its
+ * share also when the device could take all that both have.
  *
  * A group leaves when its last request completes, unless it usually comes back
  * within group_idle_ns: then after that time.  While the device is idle for its
@@ -87,6 +90,9 @@
  * vtime, and rounding that to whole ns would make errors of 10 %.
  */
 #define SUTRO_VTIME_SHIFT 8
+/* An hour of device time at weight 1. */
+#define SUTRO_VTIME_FAR \
+	((3600 * 1000000000ULL * SUTRO_WEIGHT_DFL) << SUTRO_VTIME_SHIFT)
 /* A group of which more than 1 in 8 requests is far from the last one seeks. */
 #define SUTRO_SEEKY_BITS 4
 /* Weight of the newest sample in the mean think time: 1 / 8. */
@@ -186,7 +192,12 @@ static void sutro_wake(struct sutro_core *core, struct sutro_level *level,
 	/* Alone, there is nobody who could owe it anything. */
 	if (level->nr_active)
 		oldest -= sutro_vtime_of(entity, core->tunables.slice_ns);
-	if (sutro_before(entity->vtime, oldest))
+	/*
+	 * Nobody is served an hour in advance: then the level's clock has gone
+	 * half round since (in 4 days of a group of weight 1).
+	 */
+	if (sutro_before(entity->vtime, oldest) ||
+	    sutro_before(level->vtime + SUTRO_VTIME_FAR, entity->vtime))
 		entity->vtime = oldest;
 	entity->active = true;
 	level->weight_sum += entity->weight;
@@ -321,6 +332,14 @@ static bool sutro_waits(const struct sutro_core *core)
 	return core->tunables.rotational || core->tunables.fairness;
 }
 
+/* May others be held back for a group whose requests are all at the device? */
+static bool sutro_may_hold(const struct sutro_core *core)
+{
+	u64 busy_ns = core->tunables.busy_ns;
+
+	return sutro_waits(core) || (busy_ns && core->in_flight_ns >= busy_ns);
+}
+
 /* Is @ahead half a slice or more ahead of what @behind is entitled to? */
 static bool sutro_owes(const struct sutro_core *core,
 		       const struct sutro_entity *ahead,
@@ -428,7 +447,7 @@ static struct sutro_group *sutro_furthest_behind(struct sutro_core *core)
 		struct sutro_entity *first = sutro_first(&level->queue);
 		struct sutro_entity *away = sutro_first(&level->away);
 
-		if (!first || (away && sutro_waits(core) &&
+		if (!first || (away && sutro_may_hold(core) &&
 			       sutro_owes(core, first, away)))
 			first = away;
 		else if (sutro_before(level->vtime, first->vtime))
@@ -557,6 +576,30 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 	}
 }
 
+/* @group is empty, and nobody waits for it. */
+static void sutro_leave_at_once(struct sutro_core *core,
+				struct sutro_group *group)
+{
+	group->leave_at_ns = group->empty_since_ns;
+	list_move(&group->leaving, &core->leaving);
+}
+
+/* @group ran empty: it leaves now, or when its next request failed to come. */
+static void sutro_leave(struct sutro_core *core, struct sutro_group *group,
+			u64 now_ns)
+{
+	const struct sutro_tunables *t = &core->tunables;
+
+	group->empty_since_ns = now_ns;
+	if (sutro_waits(core) && !group->gone &&
+	    (t->fairness || group->think_ns <= t->group_idle_ns)) {
+		group->leave_at_ns = now_ns + t->group_idle_ns;
+		list_move_tail(&group->leaving, &core->leaving);
+	} else {
+		sutro_leave_at_once(core, group);
+	}
+}
+
 /**
  * sutro_core_unqueue - a queued request is gone, e.g. merged into another
  * @core:	the leaf
@@ -565,8 +608,11 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
 {
 	core->queued--;
-	if (!--group->queued)
-		sutro_unbacklog(group);
+	if (--group->queued)
+		return;
+	sutro_unbacklog(group);
+	if (!group->in_flight)
+		sutro_leave_at_once(core, group);
 }
 
 /**
@@ -579,29 +625,12 @@ void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 			 u64 estimate_ns)
 {
 	sutro_charge(group, estimate_ns);
-	sutro_core_unqueue(core, group);
 	group->in_flight++;
+	sutro_core_unqueue(core, group);
 	core->in_flight++;
 	core->in_flight_ns += estimate_ns;
 	if (group == core->in_service)
 		core->slice_used_ns += estimate_ns;
-}
-
-/* @group ran empty: it leaves now, or when its next request failed to come. */
-static void sutro_leave(struct sutro_core *core, struct sutro_group *group,
-			u64 now_ns)
-{
-	const struct sutro_tunables *t = &core->tunables;
-
-	group->empty_since_ns = now_ns;
-	group->leave_at_ns = now_ns;
-	if (sutro_waits(core) && !group->gone &&
-	    (t->fairness || group->think_ns <= t->group_idle_ns)) {
-		group->leave_at_ns += t->group_idle_ns;
-		list_move_tail(&group->leaving, &core->leaving);
-	} else {
-		list_move(&group->leaving, &core->leaving);
-	}
 }
 
 /**
@@ -668,8 +697,7 @@ void sutro_group_set_gone(struct sutro_core *core, struct sutro_group *group)
 	group->gone = true;
 	if (list_empty(&group->leaving))
 		return;
-	group->leave_at_ns = group->empty_since_ns;
-	list_move(&group->leaving, &core->leaving);
+	sutro_leave_at_once(core, group);
 }
 
 /**

@@ -21,7 +21,7 @@
 #define SUTRO_WEIGHT_DFL 100
 
 /* Requests that may always be in flight, whatever they are estimated at. */
-#define SUTRO_DEPTH_MIN 4
+#define SUTRO_DEPTH_MIN 2
 /* Requests that may be in flight while several groups are active: enough for a
  * fast drive, few enough that the rest waits where it can be ordered.
  */
@@ -103,6 +103,8 @@ struct sutro_group {
  * @slice_ns:	device time that a group may use before others are served, and the
  *		most that a sleeping group can be owed
  * @group_idle_ns: longest wait for the next request of a group with a slice
+ * @busy_ns:	estimated device time in flight with which the device has no pause, 0 if
+ *		not known
  * @depth_ns:	estimated device time that may be in flight while several groups
  *		are active and nobody has a slice
  */
@@ -111,6 +113,7 @@ struct sutro_tunables {
 	bool fairness;
 	u64 slice_ns;
 	u64 group_idle_ns;
+	u64 busy_ns;
 	u64 depth_ns;
 };
 

@@ -43,7 +43,8 @@
  * disk (tests/bench).
  *
  * Windows in which the elevator ran out of requests are thrown away: the device
- * then waited for the submitters.
+ * may have waited for the submitters.  But not when requests took twice as long as
+ * when few are there: then they queued within the device, and it was busy.
  */
 #include "sutro-cost.h"
 
@@ -56,18 +57,22 @@
 #define SUTRO_WINDOW_SLOW_NR 8
 #define SUTRO_WINDOW_SLOW_NS (50 * 1000 * 1000ULL)
 
+/*
+ * A drive that recovers from an error, or spins up, may take half a minute; that
+ * is nobody's fault and is not charged to whoever happened to wait.
+ */
+#define SUTRO_COST_MAX_NS (1000 * 1000 * 1000ULL)
+
 /* Weight of the newest sample in a mean: 1 / 16. */
 #define SUTRO_GAP_SHIFT 4
 #define SUTRO_LATENCY_SHIFT 4
 
 /*
- * Device time in flight that keeps a device busy without taking the choice away
- * from the elevator.  A saturated device completes in a latency's time as much
- * work as it has in flight (Little's law): twice the latency that requests have
- * when few are there, and no less than 4 ms, so that a late interrupt or a slow
- * CPU does not leave it idle.
+ * Device time that may be in flight: at least this much, so that a late interrupt
+ * or a slow CPU does not leave a fast device idle, and at most that much.
  */
-#define SUTRO_DEPTH_NS (4 * 1000 * 1000ULL)
+#define SUTRO_DEPTH_MIN_NS (1000 * 1000ULL)
+#define SUTRO_DEPTH_MAX_NS (32 * 1000 * 1000ULL)
 
 /**
  * sutro_device_init - prepare what is known of a leaf
@@ -155,6 +160,8 @@ static u64 sutro_gap_complete(struct sutro_device *device,
 	u64 cost_ns = sample->now_ns > start_ns ? sample->now_ns - start_ns : 0;
 	s64 delta;
 
+	cost_ns = min(cost_ns, SUTRO_COST_MAX_NS);
+
 	device->last_completion_ns =
 		max(device->last_completion_ns, sample->now_ns);
 	if (*mean) {
@@ -209,6 +216,15 @@ static void sutro_window_restart(struct sutro_device *device, u64 now_ns)
 	device->unsaturated = false;
 }
 
+/* Had the device something to do all the time? */
+static bool sutro_window_busy(const struct sutro_device *device)
+{
+	u64 latency_ns = div_u64(device->window.latency_ns, device->window.nr);
+
+	return !device->unsaturated ||
+	       (device->latency_ns && latency_ns >= 2 * device->latency_ns);
+}
+
 static u64 sutro_window_complete(struct sutro_device *device,
 				 const struct sutro_sample *sample)
 {
@@ -218,7 +234,7 @@ static u64 sutro_window_complete(struct sutro_device *device,
 	if (sample->shallow)
 		sutro_latency_learn(device, sample->now_ns - sample->start_ns);
 
-	if (device->unsaturated || !device->window.start_ns) {
+	if (!device->window.start_ns) {
 		sutro_window_restart(device, sample->now_ns);
 		return cost_ns16 >> SUTRO_NS16_SHIFT;
 	}
@@ -226,12 +242,14 @@ static u64 sutro_window_complete(struct sutro_device *device,
 	device->window.nr++;
 	device->window.nr_of[sample->class]++;
 	device->window.cost_ns16 += cost_ns16;
+	device->window.latency_ns += sample->now_ns - sample->start_ns;
 
 	if ((device->window.nr >= SUTRO_WINDOW_NR &&
 	     elapsed_ns >= SUTRO_WINDOW_NS) ||
 	    (device->window.nr >= SUTRO_WINDOW_SLOW_NR &&
 	     elapsed_ns >= SUTRO_WINDOW_SLOW_NS)) {
-		sutro_window_learn(device, elapsed_ns);
+		if (sutro_window_busy(device) && elapsed_ns < SUTRO_COST_MAX_NS)
+			sutro_window_learn(device, elapsed_ns);
 		sutro_window_restart(device, sample->now_ns);
 	}
 	return cost_ns16 >> SUTRO_NS16_SHIFT;
@@ -254,12 +272,27 @@ u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
 }
 
 /**
- * sutro_cost_depth_ns - device time in flight that keeps the device busy
+ * sutro_cost_busy_ns - device time in flight with which the device has no pause
+ * @device:	the leaf
+ *
+ * A saturated device completes in a latency's time as much work as it has in
+ * flight (Little's law): twice the latency that requests have when few are there.
+ *
+ * Return: device time in ns, 0 if not known yet.
+ */
+u64 sutro_cost_busy_ns(const struct sutro_device *device)
+{
+	return 2 * device->latency_ns;
+}
+
+/**
+ * sutro_cost_depth_ns - device time in flight beyond which requests wait here
  * @device:	the leaf
  *
  * Return: device time in ns.
  */
 u64 sutro_cost_depth_ns(const struct sutro_device *device)
 {
-	return max(2 * device->latency_ns, SUTRO_DEPTH_NS);
+	return clamp(sutro_cost_busy_ns(device), SUTRO_DEPTH_MIN_NS,
+		     SUTRO_DEPTH_MAX_NS);
 }

@@ -51,6 +51,7 @@ struct sutro_device {
 	struct {
 		u64 start_ns;
 		u64 cost_ns16;
+		u64 latency_ns;
 		u32 nr;
 		u32 nr_of[SUTRO_CLASSES];
 	} window;
@@ -76,6 +77,7 @@ u64 sutro_cost_estimate(const struct sutro_device *device,
 			const struct sutro_costs *group, unsigned int class);
 u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
 			const struct sutro_sample *sample);
+u64 sutro_cost_busy_ns(const struct sutro_device *device);
 u64 sutro_cost_depth_ns(const struct sutro_device *device);
 
 #endif /* SUTRO_COST_H */

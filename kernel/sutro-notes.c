@@ -85,6 +85,7 @@ void sutro_fold(struct sutro_queue *sq)
 		return;
 
 	spin_lock_irq(&sq->done_lock);
+	sq->core.tunables.busy_ns = sutro_cost_busy_ns(&sq->device);
 	sq->core.tunables.depth_ns = sutro_cost_depth_ns(&sq->device);
 	WRITE_ONCE(sq->kick, false);
 	while (!list_empty(&sq->notes)) {

@@ -249,6 +249,7 @@ static void leaf_note(struct leaf *leaf, struct leaf_group *group)
 
 static void leaf_fold(struct leaf *leaf)
 {
+	leaf->core.tunables.busy_ns = sutro_cost_busy_ns(&leaf->device);
 	leaf->core.tunables.depth_ns = sutro_cost_depth_ns(&leaf->device);
 	while (leaf->notes) {
 		struct leaf_group *group = leaf->notes;

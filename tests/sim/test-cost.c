@@ -196,6 +196,35 @@ static void test_unsaturated(void)
 	check_equal(sutro_cost_estimate(&device, &none, class), known_ns);
 }
 
+/*
+ * The elevator is empty, as the device took all there was: when requests queue
+ * there, it was busy, and the window counts.
+ */
+static void test_deep_although_empty(void)
+{
+	struct sutro_device device = {};
+	struct sutro_costs none = {};
+	struct sutro_sample sample = {
+		.class = sutro_cost_class(SUTRO_READ, 1 << 20),
+		.shallow = true,
+	};
+	u64 now_ns = SEC, true_ns = 40 * MS;
+	u32 i;
+
+	sutro_device_init(&device, false);
+	for (i = 0; i < 100; i++) {
+		now_ns += true_ns;
+		/* One alone, then always eight at once. */
+		sample.shallow = !i;
+		sample.start_ns = now_ns - (i ? 8 : 1) * true_ns;
+		sample.now_ns = now_ns;
+		sutro_cost_complete(&device, &none, &sample);
+		device.unsaturated = true;
+	}
+	check_near(sutro_cost_estimate(&device, &none, sample.class), true_ns,
+		   true_ns / 20);
+}
+
 /* Unknown classes: from the nearest size, larger ones never cheaper. */
 static void test_estimates_bounded(bool rotational)
 {
@@ -267,6 +296,7 @@ int main(void)
 	test_slow_device();
 	test_mixed();
 	test_unsaturated();
+	test_deep_although_empty();
 	test_estimates_bounded(true);
 	test_estimates_bounded(false);
 	test_depth();
