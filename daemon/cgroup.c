@@ -144,6 +144,22 @@ static void remove_cgroup(struct cgroup *c)
 
 static int scan_below(struct cgroup_tree *t, const char *path);
 
+/* When a unit's weight goes, and no unit beside it has one, systemd turns the io
+ * controller off for all of them. Then it writes no io.weight, and the files are
+ * gone without an event; subtree_control of the slice is what shows it.
+ */
+static void on_file_modified(struct cgroup *c, const char *name)
+{
+	struct cgroup_tree *t = c->tree;
+	struct cgroup *child;
+
+	if (streq(name, "cgroup.subtree_control"))
+		TAILQ_FOREACH(child, &c->children, siblings)
+			t->ops->modified(child, "io.weight", t->userdata);
+	else if (startswith(name, "io.") && endswith(name, "weight"))
+		t->ops->modified(c, name, t->userdata);
+}
+
 static int on_inotify(sd_event_source *s, const struct inotify_event *event,
 		      void *userdata)
 {
@@ -158,10 +174,8 @@ static int on_inotify(sd_event_source *s, const struct inotify_event *event,
 	if (event->len == 0)
 		return 0;
 	if (!(event->mask & IN_ISDIR)) {
-		if ((event->mask & IN_MODIFY) &&
-		    startswith(event->name, "io.") &&
-		    endswith(event->name, "weight"))
-			t->ops->modified(c, event->name, t->userdata);
+		if (event->mask & IN_MODIFY)
+			on_file_modified(c, event->name);
 		return 0;
 	}
 	path = asprintf_or_null("%s/%s", c->parent ? c->path : "", event->name);

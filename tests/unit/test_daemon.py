@@ -94,6 +94,20 @@ def test_set_property_is_followed(machine: Machine, systemd: Systemd, sutrod: Su
     assert wait_until(lambda: machine.weights(a) == ["default 100"]) < FOLLOWS_SECONDS
 
 
+def test_controller_turned_off(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """The last weight of a slice is unset: systemd takes the files away instead of writing one."""
+    a = systemd.start("a.service", 450)
+    sutrod.start()
+    systemd.change("a.service", write=False)
+    for file in machine.at(f"/sys/fs/cgroup{a}").glob("io.*"):
+        file.unlink()
+    machine.write("/sys/fs/cgroup/system.slice/cgroup.subtree_control", "memory pids\n")
+    wait_until(lambda: not sutrod.call("Explain", "a.service", "")["weight_set"])
+    explained = sutrod.call("Explain", "a.service", "")
+    assert explained["weight"] == 100
+    assert {leaf["file"] for leaf in explained["leaves"]} == {""}
+
+
 def test_signals_of_systemd(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     a = systemd.start("a.service", 200)
     sutrod.start()
