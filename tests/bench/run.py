@@ -138,8 +138,7 @@ def _observe(
             units_of.start(last)
             _wait_for_end(last[0], scenario.timeout_s)
             finished = {last[0].name: last[0].run_seconds()}
-            from_s, events = _began(sampler, last[0].name), ()
-            to_s = from_s + finished[last[0].name]
+            (from_s, to_s), events = _served_between(sampler, last[0].name), ()
         else:
             finished = {}
             events = tuple(_events(scenario, everyone, device, from_s))
@@ -167,10 +166,15 @@ def _wait_for_end(unit: Unit, timeout_s: float) -> None:
         time.sleep(PERIOD_S)
 
 
-def _began(sampler: Sampler, unit: str) -> float:
-    """The last sample before a unit used the device at all."""
-    idle = [sample.at_s for sample in sampler.samples if not sample.logical(unit)]
-    return idle[-1]
+def _served_between(sampler: Sampler, unit: str) -> tuple[float, float]:
+    """From before the first request of a unit that has ended was served until the last one was.
+
+    What was in the disk's own queue when the unit came is no scheduler's to delay any more.
+    """
+    samples = sampler.samples
+    idle = [sample.at_s for sample in samples if not sample.time_ns(unit)]
+    whole = samples[-1].time_ns(unit)
+    return idle[-1], next(sample.at_s for sample in samples if sample.time_ns(unit) == whole)
 
 
 def _events(

@@ -51,6 +51,10 @@ class Sample:
         """Bytes of a unit at the logical device so far."""
         return self.totals.get(("logical", unit), 0)
 
+    def time_ns(self, unit: str) -> int:
+        """True device time of a unit at all leaves so far."""
+        return sum(n for key, n in self.totals.items() if key[0] == "time" and key[2:] == (unit,))
+
 
 class Sampler:
     """Take samples while the `with` statement lasts; ask afterwards or meanwhile."""
