@@ -72,10 +72,16 @@
  *
  * 4. How many at the device
  *
- * What is at the device can no longer be ordered.  On devices that serve many
- * requests at once, while more than one group is active, requests are held back
- * when those in flight are estimated to use depth_ns of device time: enough to
- * keep all channels busy, little enough that the backlog stays here.
+ * What is at the device can no longer be ordered.  A group with slices sends at
+ * most half a slice's worth, also when alone: a stream needs no more, and who
+ * comes next would have to wait for it (32 writes of 512 KiB are 400 ms of a slow
+ * drive).  Random requests are sent as they come: the drive chooses better among
+ * many.
+ *
+ * On devices that serve many requests at once, while more than one group is
+ * active, requests are held back when those in flight are estimated to use
+ * depth_ns of device time: enough to keep all channels busy, little enough that
+ * the backlog stays here.
  *
  * 5. Charging
  *
@@ -460,12 +466,18 @@ static struct sutro_group *sutro_furthest_behind(struct sutro_core *core)
 }
 
 /* Is the device full enough that the rest had better wait here? */
-static bool sutro_is_deep(const struct sutro_core *core)
+static bool sutro_is_deep(const struct sutro_core *core,
+			  const struct sutro_group *group)
 {
-	return !core->tunables.rotational && core->nr_active > 1 &&
-	       core->in_flight >= SUTRO_DEPTH_MIN &&
-	       (core->in_flight_ns >= core->tunables.depth_ns ||
-		core->in_flight >= SUTRO_DEPTH_MAX);
+	const struct sutro_tunables *t = &core->tunables;
+
+	if (core->in_flight < SUTRO_DEPTH_MIN)
+		return false;
+	if (t->rotational)
+		return sutro_slice_ns(core, group) &&
+		       core->in_flight_ns >= t->slice_ns / 2;
+	return core->nr_active > 1 && (core->in_flight_ns >= t->depth_ns ||
+				       core->in_flight >= SUTRO_DEPTH_MAX);
 }
 
 /**
@@ -526,7 +538,7 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		*ret_verdict = sutro_hold(core, group, now_ns);
 		return NULL;
 	}
-	if (sutro_is_deep(core)) {
+	if (sutro_is_deep(core, group)) {
 		*ret_verdict = SUTRO_WAIT;
 		return NULL;
 	}
