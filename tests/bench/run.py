@@ -137,8 +137,8 @@ def _observe(
         if last:
             units_of.start(last)
             _wait_for_end(last[0], scenario.timeout_s)
-            finished = {last[0].name: last[0].run_seconds()}
-            (from_s, to_s), events = _served_between(sampler, last[0].name), ()
+            from_s, to_s = last[0].ran()
+            finished, events = {last[0].name: to_s - from_s}, ()
         else:
             finished = {}
             events = tuple(_events(scenario, everyone, device, from_s))
@@ -164,17 +164,6 @@ def _wait_for_end(unit: Unit, timeout_s: float) -> None:
         if time.monotonic() > end:
             raise TimeoutError(f"{unit.unit}: still running after {timeout_s:g} s")
         time.sleep(PERIOD_S)
-
-
-def _served_between(sampler: Sampler, unit: str) -> tuple[float, float]:
-    """From before the first request of a unit that has ended was served until the last one was.
-
-    What was in the disk's own queue when the unit came is no scheduler's to delay any more.
-    """
-    samples = sampler.samples
-    idle = [sample.at_s for sample in samples if not sample.time_ns(unit)]
-    whole = samples[-1].time_ns(unit)
-    return idle[-1], next(sample.at_s for sample in samples if sample.time_ns(unit) == whole)
 
 
 def _events(

@@ -4,7 +4,8 @@
 Three accounts are kept side by side, all of them running totals:
 
 * truth: device time and bytes of each unit at each leaf, from the model disk;
-* logical: bytes of each unit at the logical device, from `io.stat` of its cgroup;
+* logical: bytes of each unit at the logical device, from `io.stat` of its cgroup (from the truth if
+  the logical device is a leaf);
 * cpu: busy and all jiffies, because a starved CPU makes a slow disk of its own.
 
 Questions are asked afterwards, for any window of time: totals between two samples are interpolated.
@@ -51,10 +52,6 @@ class Sample:
         """Bytes of a unit at the logical device so far."""
         return self.totals.get(("logical", unit), 0)
 
-    def time_ns(self, unit: str) -> int:
-        """True device time of a unit at all leaves so far."""
-        return sum(n for key, n in self.totals.items() if key[0] == "time" and key[2:] == (unit,))
-
 
 class Sampler:
     """Take samples while the `with` statement lasts; ask afterwards or meanwhile."""
@@ -99,7 +96,12 @@ class Sampler:
                 if used:
                     totals["time", disk.name, unit.name] = used.time_ns
                     totals["bytes", disk.name, unit.name] = used.bytes
+        leaf = next((disk for disk in self._disks if disk.devno == self._devno), None)
         for unit in self._units:
+            if leaf:
+                # io.stat counts when a request is sent; what is done is known better here.
+                totals["logical", unit.name] = totals.get(("bytes", leaf.name, unit.name), 0)
+                continue
             try:
                 numbers = parse_io_stat(unit.read("io.stat"), self._devno)
             except OSError:

@@ -95,13 +95,16 @@ class Unit:
         text = run("systemctl", "show", f"--property={','.join(names)}", self.unit)
         return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
-    def run_seconds(self) -> float:
-        """How long its finished main process ran (keep the unit with `RemainAfterExit=yes`)."""
+    def ran(self) -> tuple[float, float]:
+        """When its main process began and ended, in seconds of time.monotonic().
+
+        The unit has to be kept for the question with `RemainAfterExit=yes`.
+        """
         start, end = "ExecMainStartTimestampMonotonic", "ExecMainExitTimestampMonotonic"
         got = self.show(start, end, "ExecMainStatus")
         if got["ExecMainStatus"] != "0" or got[end] == "0":
             raise RuntimeError(f"{self.unit} did not finish well:\n{self.journal()}")
-        return (int(got[end]) - int(got[start])) / 1e6
+        return int(got[start]) / 1e6, int(got[end]) / 1e6
 
     def journal(self) -> str:
         """The last lines it wrote."""
@@ -170,4 +173,4 @@ def dd_writer(file: str, size_mb: int) -> str:
 
 def dd_reader(file: str) -> str:
     """A reader of a whole file through the page cache, which ends."""
-    return f"exec dd if={shlex.quote(file)} of=/dev/null bs=1M status=none"
+    return f"exec dd if={shlex.quote(file)} of=/dev/null bs=128k status=none"
