@@ -27,8 +27,8 @@
  * charged 0.5 ms of vtime for each, b's 1 ms, so a gets 8 ms and b 4; below b,
  * c is charged 1 ms for each and d 0.33, so c gets 1 ms and d 3.
  *
- * An entity that becomes active starts at the level's vtime, less at most one
- * slice's worth: sleeping earns no more than that (no hoarding), and who was
+ * An entity that becomes active starts at the level's vtime, less at most half
+ * a slice's worth: sleeping earns no more than that (no hoarding), and who was
  * served in advance keeps that debt.
  *
  * 2. For how long
@@ -189,7 +189,7 @@ static void sutro_charge(struct sutro_group *group, s64 ns)
 	}
 }
 
-/* An entity that was not active starts anew, owed at most one slice. */
+/* An entity that was not active starts anew, owed at most half a slice. */
 static void sutro_wake(struct sutro_core *core, struct sutro_level *level,
 		       struct sutro_entity *entity)
 {
@@ -197,7 +197,7 @@ static void sutro_wake(struct sutro_core *core, struct sutro_level *level,
 
 	/* Alone, there is nobody who could owe it anything. */
 	if (level->nr_active)
-		oldest -= sutro_vtime_of(entity, core->tunables.slice_ns);
+		oldest -= sutro_vtime_of(entity, core->tunables.slice_ns / 2);
 	/*
 	 * Nobody is served an hour in advance: then the level's clock has gone
 	 * half round since (in 4 days of a group of weight 1).

@@ -100,8 +100,8 @@ struct sutro_group {
  * struct sutro_tunables - what an administrator may set, and what the device is
  * @rotational:	leaving a stream costs a seek
  * @fairness:	exact shares are worth more than throughput
- * @slice_ns:	device time that a group may use before others are served, and the
- *		most that a sleeping group can be owed
+ * @slice_ns:	device time that a group may use before others are served, and twice
+ *		the most that a sleeping group can be owed
  * @group_idle_ns: longest wait for the next request of a group with a slice
  * @busy_ns:	estimated device time in flight with which the device has no pause, 0 if
  *		not known
