@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import multiprocessing
+import os
 import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from rig.plot import draw
@@ -133,25 +136,32 @@ def main(words: Sequence[str] | None = None) -> int:
 
     results: list[Result] = []
     table: list[list[str]] = []
-    pictures = []
-    for scenario in scenarios:
-        say(f"{scenario.name}: {scenario.title}")
-        found: list[Run] = []
-        for one in run(scenario, say):
-            found.append(one)
-            seen = list(measure.measure(one, found))
-            results += seen
-            table += [*rows(one, seen), []]
-        pictures.append((scenario, [measure.panel(one) for one in found]))
-    if not options.no_plots:
-        say("drawing")
-        for scenario, panels in pictures:
-            draw(scenario.title, panels, options.out / f"{scenario.name}.png")
+    with painter() as paint:
+        pictures = []
+        for scenario in scenarios:
+            say(f"{scenario.name}: {scenario.title}")
+            found: list[Run] = []
+            for one in run(scenario, say):
+                found.append(one)
+                seen = list(measure.measure(one, found))
+                results += seen
+                table += [*rows(one, seen), []]
+            if not options.no_plots:
+                panels = [measure.panel(one) for one in found]
+                file = options.out / f"{scenario.name}.png"
+                pictures.append(paint.submit(draw, scenario.title, panels, file))
+        for picture in pictures:
+            picture.result()
     write_json(results, options.json or options.out / "demo.json")
     say("done")
     print_table("", COLUMNS, table)
     report(results)
     return 0 if all_met(results) else 1
+
+
+def painter() -> ProcessPoolExecutor:
+    """A patient process that draws while the next scenario runs."""
+    return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), os.nice, (19,))
 
 
 def report(results: Sequence[Result]) -> None:

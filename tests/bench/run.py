@@ -130,15 +130,17 @@ def _observe(
         sampler = undo.enter_context(Sampler(disks, everyone, _devno(device)))
         units_of.start(first)
         for unit in first:
-            wait_for(partial(sampler.used_logical, unit.name), f"{unit.unit} uses {device}", 30)
+            wait_for(partial(sampler.came, unit.name), f"{unit.unit} uses {device}", 30)
         time.sleep(scenario.ramp_s)
         say(f"{scenario.name}: {name}: measuring")
         from_s = time.monotonic()
         if last:
             units_of.start(last)
             _wait_for_end(last[0], scenario.timeout_s)
-            from_s, to_s = last[0].ran()
-            finished, events = {last[0].name: to_s - from_s}, ()
+            began_s, to_s = last[0].ran()
+            finished, events = {last[0].name: to_s - began_s}, ()
+            # The disk is shared from its first request on; before, a program was loaded.
+            from_s = sampler.came_s(last[0].name)
         else:
             finished = {}
             events = tuple(_events(scenario, everyone, device, from_s))

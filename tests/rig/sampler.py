@@ -4,8 +4,8 @@
 Three accounts are kept side by side, all of them running totals:
 
 * truth: device time and bytes of each unit at each leaf, from the model disk;
-* logical: bytes of each unit at the logical device, from `io.stat` of its cgroup (from the truth if
-  the logical device is a leaf);
+* sent, logical: bytes that each unit asked the logical device for, and got, from `io.stat` of its
+  cgroup, which cannot tell one from the other; if the logical device is a leaf, the truth can;
 * cpu: busy and all jiffies, because a starved CPU makes a slow disk of its own.
 
 Questions are asked afterwards, for any window of time: totals between two samples are interpolated.
@@ -48,9 +48,9 @@ class Sample:
     at_s: float
     totals: Mapping[tuple[str, ...], int]
 
-    def logical(self, unit: str) -> int:
-        """Bytes of a unit at the logical device so far."""
-        return self.totals.get(("logical", unit), 0)
+    def sent(self, unit: str) -> int:
+        """Bytes that a unit has asked the logical device for so far."""
+        return self.totals.get(("sent", unit), 0)
 
 
 class Sampler:
@@ -98,22 +98,28 @@ class Sampler:
                     totals["bytes", disk.name, unit.name] = used.bytes
         leaf = next((disk for disk in self._disks if disk.devno == self._devno), None)
         for unit in self._units:
-            if leaf:
-                # io.stat counts when a request is sent; what is done is known better here.
-                totals["logical", unit.name] = totals.get(("bytes", leaf.name, unit.name), 0)
-                continue
             try:
                 numbers = parse_io_stat(unit.read("io.stat"), self._devno)
             except OSError:
-                continue
+                numbers = {}
             if numbers:
-                totals["logical", unit.name] = numbers["rbytes"] + numbers["wbytes"]
+                totals["sent", unit.name] = numbers["rbytes"] + numbers["wbytes"]
+                totals["logical", unit.name] = totals["sent", unit.name]
+            if leaf:
+                # io.stat counts what is sent; what is done is known better here.
+                totals["logical", unit.name] = totals.get(("bytes", leaf.name, unit.name), 0)
         totals["idle",], totals["jiffies",] = cpu_jiffies()
         return Sample(time.monotonic(), totals)
 
-    def used_logical(self, unit: str) -> bool:
-        """True once a unit has used the logical device."""
-        return self.samples[-1].logical(unit) > 0
+    def came(self, unit: str) -> bool:
+        """True once a unit has asked the logical device for something."""
+        return self.samples[-1].sent(unit) > 0
+
+    def came_s(self, unit: str) -> float:
+        """When a unit first asked the logical device for something."""
+        number = next(n for n, sample in enumerate(self.samples) if sample.sent(unit))
+        around = self.samples[max(number - 1, 0) : number + 1]
+        return sum(sample.at_s for sample in around) / len(around)
 
     def total(self, key: tuple[str, ...], at_s: float) -> float:
         """A running total at any moment, interpolated between samples."""

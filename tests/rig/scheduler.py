@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from rig import bus
 from rig.shell import run
 
 NR_REQUESTS = 256
@@ -65,7 +66,7 @@ def chosen(name: str, leaves: Sequence[str], device: str | None = None) -> Itera
             undo.callback(run, "systemctl", "stop", "sutrod.service")
             target = device or f"/dev/{leaves[0]}"
             run("sutroctl", "use", target)
-            undo.callback(run, "sutroctl", "release", target)
+            undo.callback(bus.call, "ReleaseDevices", "as", "1", target)
             for leaf in leaves:
                 tune(leaf, name)
         else:
