@@ -126,8 +126,10 @@ int method_resolve_path(sd_bus_message *call, void *userdata,
 	int r;
 
 	r = sd_bus_message_read(call, "s", &path);
-	if (r >= 0)
+	if (r >= 0) {
+		bus_catch_up(m, path);
 		r = bus_resolve(m, path, &d, error);
+	}
 	if (r >= 0)
 		r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
@@ -212,18 +214,21 @@ static int change_devices(struct manager *m, sd_bus_message *call, bool use,
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_strv_ char **paths = NULL;
 	_cleanup_free_ bool *marks = NULL;
-	size_t n = m->topology->n_devices;
+	size_t n;
 	int r;
 
-	marks = calloc(n + 1, sizeof(*marks));
-	if (!marks)
-		return -ENOMEM;
 	r = sd_bus_message_read_strv(call, &paths);
 	if (r < 0)
 		return r;
 	if (strv_length(paths) > PATHS_MAX)
 		return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
 					 "More than %d paths.", PATHS_MAX);
+	for (char **p = paths; p && *p; p++)
+		bus_catch_up(m, *p);
+	n = m->topology->n_devices;
+	marks = calloc(n + 1, sizeof(*marks));
+	if (!marks)
+		return -ENOMEM;
 	r = mark_leaves(m, paths, marks, error);
 	for (size_t i = 0; i < n && !use && !paths; i++)
 		marks[i] = leaf_is_managed(&m->roots, m->topology->devices[i]);

@@ -137,13 +137,16 @@ static int explain(struct manager *m, sd_bus_message *call, sd_bus_error *error)
 		return r;
 	c = manager_find_unit(m, unit);
 	if (!c)
-		return sd_bus_error_setf(error, ERROR_NO_SUCH_UNIT,
-					 "%s has no control group. Is it a "
-					 "running service, scope or slice? A "
-					 "cgroup begins with \"/\".",
-					 unit);
-	if (*path)
+		return sd_bus_error_setf(
+			error, ERROR_NO_SUCH_UNIT,
+			"There is no unit \"%s\" with a control "
+			"group. Is it a running service, scope "
+			"or slice? A cgroup begins with \"/\".",
+			unit);
+	if (*path) {
+		bus_catch_up(m, path);
 		r = bus_resolve(m, path, &d, error);
+	}
 	if (r >= 0)
 		r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)

@@ -25,6 +25,14 @@ typedef int (*bus_change_t)(struct manager *m, sd_bus_message *call,
 int bus_with_authority(struct manager *m, sd_bus_message *call,
 		       bus_change_t change, sd_bus_error *error);
 
+/**
+ * bus_catch_up() - look at the machine again if @path is on a device not known yet
+ *
+ * A node is there before udev has announced its device. Devices found before are
+ * gone after this.
+ */
+void bus_catch_up(struct manager *m, const char *path);
+
 /** bus_resolve() - a path of a caller to a device with leaves, or a bus error */
 int bus_resolve(struct manager *m, const char *path, struct device **ret,
 		sd_bus_error *error);

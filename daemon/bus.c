@@ -54,6 +54,14 @@ static int path_error(sd_bus_error *error, const char *path, int err)
 				 strerror(-err));
 }
 
+void bus_catch_up(struct manager *m, const char *path)
+{
+	struct device *d;
+
+	if (topology_resolve(m->topology, &m->roots, path, &d) == -ENODEV)
+		manager_renew_topology(m);
+}
+
 int bus_resolve(struct manager *m, const char *path, struct device **ret,
 		sd_bus_error *error)
 {

@@ -368,7 +368,7 @@ static int watch_schedulers(struct manager *m)
 	return 0;
 }
 
-static int renew_topology(struct manager *m)
+int manager_renew_topology(struct manager *m)
 {
 	struct cgroup *root = cgroup_tree_root(m->tree);
 	struct topology *new;
@@ -402,7 +402,7 @@ static int on_rescan(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
 
-	renew_topology(m);
+	manager_renew_topology(m);
 	return 0;
 }
 
@@ -533,7 +533,7 @@ int manager_reload(struct manager *m)
 	if (err)
 		log_error_errno(err, "The configuration has mistakes, the last "
 				     "good one stays in force: %m");
-	renew_topology(m);
+	manager_renew_topology(m);
 	sd_event_source_set_time(m->reconcile, 0);
 	ask_about_all(m);
 	return err;
@@ -648,7 +648,7 @@ static int start(struct manager *m)
 	r = cgroup_tree_new(&m->roots, m->event, &cgroup_ops, m, &m->tree);
 	if (r < 0)
 		return r;
-	r = renew_topology(m);
+	r = manager_renew_topology(m);
 	if (r < 0)
 		return r;
 	r = bus_open(m);

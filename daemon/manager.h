@@ -74,6 +74,9 @@ int manager_run(struct manager *m);
  */
 int manager_reload(struct manager *m);
 
+/** manager_renew_topology() - look at all block devices again, resolve all paths */
+int manager_renew_topology(struct manager *m);
+
 /** manager_mark_all() - compare all files with what is asked, soon */
 void manager_mark_all(struct manager *m);
 

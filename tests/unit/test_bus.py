@@ -120,6 +120,16 @@ def test_resolve_path(machine: Machine, sutrod: Sutrod) -> None:
     assert steps[1]["text"] == "/dev/sda is a leaf: disk with scheduler sutro"
 
 
+def test_device_that_nobody_announced(machine: Machine, sutrod: Sutrod) -> None:
+    """A node is there before its uevent is."""
+    sutrod.start()
+    machine.disk("sdz", "65:144")
+    machine.disk("sdy", "65:128")
+    assert sutrod.call("ResolvePath", "/dev/sdz")[0] == "/dev/sdz"
+    used = sutrod.call("UseDevices", ["/dev/sdz", "/dev/sdy"])
+    assert {one["leaf"] for one in used} == {"/dev/sdy", "/dev/sdz"}
+
+
 @pytest.mark.parametrize(
     ("path", "error", "words"),
     [
@@ -212,7 +222,9 @@ def test_explain(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     assert every["/dev/sdc"]["written"] == "8:32 300"
     assert (every["/dev/sdd"]["backend"], every["/dev/sdd"]["file"]) == ("none", "")
     name, message = sutrod.error("Explain", "nothing.service", "")
-    assert name == "NoSuchUnit" and message.startswith("nothing.service has no control group.")
+    assert name == "NoSuchUnit" and message.startswith(
+        'There is no unit "nothing.service" with a control group.'
+    )
     assert sutrod.error("Explain", "/no/cgroup", "")[0] == "NoSuchUnit"
     assert sutrod.error("Explain", "", "")[0] == "NoSuchUnit"
     assert sutrod.error("Explain", "/../../etc", "")[0] == "NoSuchUnit"

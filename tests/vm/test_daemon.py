@@ -100,6 +100,8 @@ def test_scope(leaf: ModelDisk) -> None:
 
 def test_changed_at_run_time(leaf: ModelDisk, units) -> None:
     """set-property, and back to nothing."""
+    # systemd takes the files away when nobody in the slice states a weight any more.
+    units("other", weight=150)
     unit = units("svc", weight=200)
     becomes(unit.folder, {"default": 200})
     unit.set(IOWeight=250)
