@@ -4,8 +4,7 @@
     /mnt/src    the clone, read-only      /mnt/build  modeldisk.ko and the .deb files, read-only
     /mnt/out    results, read-write       /mnt/log    output of commands, the lab's own
 
-The root disk is memory of the guest (an NVDIMM), mapped privately from the image: every boot starts
-from the same bytes, any number of guests share one image, and a read of it is no wait for the host.
+No guest changes the image: every boot starts from the same bytes, and guests share one.
 All commands of a run come through the agent; what they print goes to a file in /mnt/log, which the
 host follows, so that a long command is seen while it runs.
 """
@@ -38,6 +37,8 @@ QEMU = "qemu-system-x86_64"
 # or busy host makes neither its disks faster than its CPU nor its measurements wrong. It cannot
 # have a second CPU; what is to be tested with two lives by the clock of the host.
 # "rep movsb" is emulated byte by byte: without the two flags copies are by words, 4 times as fast.
+# A skipping clock turns each wait for the host into a long time, so its root disk is memory (an
+# NVDIMM, mapped privately from the image), and what it reads of the clone is kept.
 ACCELERATORS = {
     "kvm": "-accel kvm -cpu host -smp 2",
     "tcg": "-accel tcg,thread=single -icount shift=1,sleep=off -cpu max,-erms,-fsrm -smp 1",
@@ -268,11 +269,16 @@ def _started(setup: Setup) -> Iterator[tuple[subprocess.Popen, Agent]]:
 def _command(setup: Setup, arguments: str) -> list[str]:
     arguments = f"{KERNEL_ARGUMENTS} {PATIENCE} {arguments}"
     command = qemu_command(setup.image, setup.accelerator, arguments, MEMORY_MIB)
-    size = setup.image.disk.stat().st_size
+    disk = _quoted(setup.image.disk)
+    if setup.accelerator == "tcg":
+        size = setup.image.disk.stat().st_size
+        command += [
+            "-machine", "pc,nvdimm=on", "-device", "nvdimm,memdev=root", "-object",
+            f"memory-backend-file,id=root,share=off,reserve=off,size={size},mem-path={disk}",
+        ]  # fmt: skip
+    else:
+        command += ["-drive", f"file={disk},format=raw,if=virtio,snapshot=on,cache=unsafe"]
     command += [
-        "-machine", "pc,nvdimm=on", "-device", "nvdimm,memdev=root",
-        "-object", "memory-backend-file,id=root,share=off,reserve=off,"
-        f"size={size},mem-path={_quoted(setup.image.disk)}",
         "-device", "virtio-rng-pci",
     ]  # fmt: skip
     shares = {

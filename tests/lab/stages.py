@@ -3,8 +3,8 @@
 
     checks   tests/check                                  in the build root
     meson    meson setup, compile, test                   in the build root
-    guest    pytest tests/vm                              in a guest that is measured in
-    smp      those of tests/vm that look for races        in a guest with two CPUs
+    guest    pytest tests/vm                              in a guest with two CPUs
+    measure  those of tests/vm that judge rates           in a guest with an exact clock
 
 The first two see a copy of the clone's files, as the user builder. Every stage runs, also after one
 that failed, and every stage leaves JUnit's XML, which alone is counted.
@@ -23,8 +23,8 @@ from .junit import Results
 from .namespace import remove_tree
 from .progress import LabError, step
 
-# Tests of what happens at the same time: they want two CPUs more than an exact clock.
-SMP = ("test_elevator.py", "test_elevator_load.py")
+# Tests that measure rates and shares: they want an exact clock more than a second CPU.
+MEASURING = ("test_modeldisk.py", "test_promises.py", "test_shares.py")
 GUEST_TIMEOUT_S = 7200.0
 # A failure's text is shown up to here; the report has all of it.
 TEXT_LINES = 60
@@ -57,8 +57,8 @@ def guest_tests(source: Path) -> dict[str, list[str]]:
     """The guest stages, and the test files that each runs."""
     names = sorted(path.name for path in (source / "tests" / "vm").glob("test_*.py"))
     return {
-        "guest": [f"/mnt/src/tests/vm/{name}" for name in names if name not in SMP],
-        "smp": [f"/mnt/src/tests/vm/{name}" for name in names if name in SMP],
+        "guest": [f"/mnt/src/tests/vm/{name}" for name in names if name not in MEASURING],
+        "measure": [f"/mnt/src/tests/vm/{name}" for name in names if name in MEASURING],
     }
 
 

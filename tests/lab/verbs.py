@@ -87,7 +87,7 @@ def clean(cache: Cache, options: argparse.Namespace) -> int:
 
 
 def _guest_stage(cache: Cache, name: str, tests: list[str]) -> Results:
-    with guest.boot(_prepare(cache, name, smp=name == "smp")) as machine:
+    with guest.boot(_prepare(cache, name, smp=name == "guest")) as machine:
         results = stages.guest(machine, name, tests)
         try:
             machine.shutdown()
