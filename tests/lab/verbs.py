@@ -83,6 +83,7 @@ def run(cache: Cache, options: argparse.Namespace) -> int:
 def clean(cache: Cache, options: argparse.Namespace) -> int:
     """Remove the cache folder."""
     cache.clean()
+    step(f"removed {cache.root}")
     return 0
 
 
