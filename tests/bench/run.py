@@ -6,6 +6,7 @@ Nothing is judged here; what was seen goes back as a `Run` per scheduler.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -17,8 +18,8 @@ from rig import scheduler as elevators
 from rig import unit as units_of
 from rig.modeldisk import ModelDisk
 from rig.sampler import PERIOD_S, Sampler
+from rig.shell import TIMEOUT_S, wait_for
 from rig.shell import run as command
-from rig.shell import wait_for
 from rig.stack import Stack
 from rig.unit import Unit
 
@@ -97,8 +98,15 @@ def _sysctl(settings: Mapping[str, object]) -> Iterator[None]:
 
 
 def _write_file(file: Path, size_mb: int) -> None:
-    """Write real blocks (an unwritten extent is read without a disk) and drop them from memory."""
+    """Write real blocks: an unwritten extent is read without a disk."""
     command("dd", "if=/dev/zero", f"of={file}", "bs=1M", f"count={size_mb}", "conv=fsync")
+
+
+def _forget(file: Path) -> None:
+    """Drop a file from memory, and nothing else: programs read again would cost time."""
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _device(stack: Stack, top: str) -> str:
@@ -121,8 +129,8 @@ def _observe(
     everyone = [_unit(spec, top, device, spec.name == scenario.until) for spec in scenario.unit]
     last = [unit for unit in everyone if unit.name == scenario.until]
     first = [unit for unit in everyone if unit not in last]
-    command("sync")
-    Path("/proc/sys/vm/drop_caches").write_text("3")
+    for file in scenario.file:
+        _forget(Path(top) / str(file["name"]))
     for disk in disks:
         disk.reset()
     with ExitStack() as undo:
@@ -130,7 +138,7 @@ def _observe(
         sampler = undo.enter_context(Sampler(disks, everyone, _devno(device)))
         units_of.start(first)
         for unit in first:
-            wait_for(partial(sampler.came, unit.name), f"{unit.unit} uses {device}", 30)
+            wait_for(partial(sampler.came, unit.name), f"{unit.unit} uses {device}", TIMEOUT_S)
         time.sleep(scenario.ramp_s)
         say(f"{scenario.name}: {name}: measuring")
         from_s = time.monotonic()

@@ -13,7 +13,12 @@ class CommandError(RuntimeError):
     """A command ended with a status other than 0; the text holds the command and what it said."""
 
 
-def run(*args: str | Path, stdin: str | None = None, timeout_s: float = 60) -> str:
+# Only so that nothing waits for ever. In an emulated guest that counts instructions for a clock, a
+# wait for the host takes no instructions: its clock may leap by a minute.
+TIMEOUT_S = 600
+
+
+def run(*args: str | Path, stdin: str | None = None, timeout_s: float = TIMEOUT_S) -> str:
     """Run a command to its end and return its standard output."""
     words = [str(arg) for arg in args]
     try:

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rig.shell import CommandError, run
+from rig.shell import TIMEOUT_S, CommandError, run
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 PREFIX = "rig-"
@@ -119,7 +119,7 @@ def at_once(commands: Sequence[Sequence[str]]) -> None:
     ]
     failed = []
     for words, process in zip(commands, running, strict=True):
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=TIMEOUT_S)
         if process.returncode:
             failed.append(f"{shlex.join(words)}: status {process.returncode}: {said.strip()}")
     if failed:
@@ -136,7 +136,9 @@ def stop(units: Sequence[Unit]) -> None:
     names = [unit.unit for unit in units]
     for verb in ("stop", "reset-failed"):
         # A transient unit that has ended is unknown to systemd; that is as good as stopped.
-        subprocess.run(["systemctl", verb, *names], capture_output=True, timeout=60, check=False)
+        subprocess.run(
+            ["systemctl", verb, *names], capture_output=True, timeout=TIMEOUT_S, check=False
+        )
 
 
 # What units run. All of it is text for /bin/sh.
@@ -166,9 +168,14 @@ def dd_readers(target: str, bs_kib: int, streams: int, apart_mb: int, first_mb: 
 
 
 def dd_writer(file: str, size_mb: int) -> str:
-    """An endless buffered writer over one file of limited size."""
-    one = f"dd if=/dev/zero of={shlex.quote(file)} bs=1M count={size_mb} conv=notrunc status=none"
-    return f"while {one}; do :; done"
+    """An endless buffered writer over one file of limited size.
+
+    The file is a new one: writing back one that is in memory would be charged to who dirtied it
+    first.
+    """
+    name = shlex.quote(file)
+    one = f"dd if=/dev/zero of={name} bs=1M count={size_mb} conv=notrunc status=none"
+    return f"rm -f {name}; while {one}; do :; done"
 
 
 def dd_reader(file: str) -> str:
