@@ -58,10 +58,16 @@ void policy_resolve(struct policy *p, const struct topology *t,
 		int err;
 
 		err = topology_resolve(t, roots, s->path, &d);
-		/* Said once per change of the topology, not per comparison. */
-		if (err)
-			log_debug_errno(err, "%s: %s: %m, ignoring.",
-					p->subject, s->path);
+		/* Said once, not whenever a disk comes or goes. */
+		if (err && !s->missed)
+			log_warning_errno(err,
+					  "%s: the weight %llu on %s has no "
+					  "effect until that path is on a "
+					  "disk: %m",
+					  p->subject,
+					  (unsigned long long)s->weight,
+					  s->path);
+		s->missed = err;
 		s->device = d;
 	}
 }

@@ -9,11 +9,13 @@
  * @path: as it was stated: a node, a link, a mount point, any path
  * @device: where @path leads now, NULL while it leads nowhere; belongs to the
  *	topology
+ * @missed: it has been said that @path leads nowhere
  */
 struct statement {
 	char *path;
 	uint64_t weight;
 	const struct device *device;
+	bool missed;
 };
 
 enum policy_source {
