@@ -9,8 +9,10 @@ there, so the kernel takes them away with the last process, however that process
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +27,9 @@ ENVIRONMENT = {
     "DEBIAN_FRONTEND": "noninteractive",
     "TZ": "UTC",
 }
+
+# A process in the middle of a large write may take this long to die.
+NAMESPACE_END_S = 10.0
 
 
 def is_root() -> bool:
@@ -71,11 +76,25 @@ def run(
             raise LabError(f"{what} did not end within {timeout_s:.0f} s", log) from None
         finally:
             if child.poll() is None:
-                child.kill()
-                child.wait()
+                _end(child)
     if check and status != 0:
         raise LabError(f"{what} failed with status {status}", log)
     return status
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Kill a command, and return when the namespaces it made are gone, too.
+
+    unshare waits for the first process of a pid namespace, which is not dead before all others
+    are: so that one is killed first. If unshare were, they might outlive us by a moment.
+    """
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        for child in children.read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+            process.wait(NAMESPACE_END_S)
+    process.kill()
+    process.wait()
 
 
 def remove_tree(path: Path) -> None:
