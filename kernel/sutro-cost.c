@@ -29,13 +29,13 @@
  * Here a request is charged what the table says for its class, and the table is
  * corrected by windows of completions during which the device was kept busy:
  *
- *  - a window of one class (97 % of the charges) measures that class:
+ *  - a window of one class (97 % of requests and charges) measures that class:
  *    elapsed / completions; the entry moves half way there;
  *  - in a mixed window only the sum is known: all its classes are scaled so that
  *    the charges add up to the elapsed time, a quarter of the way.
  *
  * A class that was never seen is estimated from the nearest known size of the
- * same direction, otherwise at 20 us + bytes / (500 MB/s).
+ * same direction, else of the other, else at 20 us + bytes / (500 MB/s).
  *
  * So equal work is charged exactly, and the charges always add up; the ratio
  * between classes that never run alone keeps what was known of it before they
@@ -110,27 +110,40 @@ static u64 sutro_prior_ns16(bool rotational, unsigned int class)
 	return (20 * 1000 + bytes * 2) << SUTRO_NS16_SHIFT;
 }
 
-/* Cost of a class that may never have been seen, from the nearest that was. */
+/* Cost of the known class of the same kind that is nearest in size, or 0. */
+static u64 sutro_nearest_ns16(const struct sutro_costs *costs, int op, int size)
+{
+	const u64 *ns16 = &costs->ns16[op * SUTRO_SIZES];
+	int near;
+
+	if (ns16[size])
+		return ns16[size];
+	for (near = 1; near < SUTRO_SIZES; near++) {
+		/* Larger requests cost at most in proportion, smaller at least. */
+		if (size >= near && ns16[size - near])
+			return ns16[size - near] << near;
+		if (size + near < SUTRO_SIZES && ns16[size + near])
+			return max(ns16[size + near] >> near, 1ULL);
+	}
+	return 0;
+}
+
+/*
+ * Cost of a class that may never have been seen: as the nearest of its kind; if
+ * none was seen, as those of the other kind, for that tells how fast the device is.
+ */
 static u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
 			   unsigned int class)
 {
-	int first = class - class % SUTRO_SIZES;
-	int last = first + SUTRO_SIZES - 1;
-	int near;
+	int op = class / SUTRO_SIZES, size = class % SUTRO_SIZES;
+	u64 ns16;
 
-	if (costs->ns16[class])
-		return costs->ns16[class];
-
-	for (near = 1; near < SUTRO_SIZES; near++) {
-		int below = class - near, above = class + near;
-
-		/* Larger requests cost at most in proportion, smaller at least. */
-		if (below >= first && costs->ns16[below])
-			return costs->ns16[below] << near;
-		if (above <= last && costs->ns16[above])
-			return max(costs->ns16[above] >> near, 1ULL);
-	}
-	return sutro_prior_ns16(rotational, class);
+	ns16 = sutro_nearest_ns16(costs, op, size);
+	if (!ns16)
+		ns16 = sutro_nearest_ns16(costs, SUTRO_READ, size);
+	if (!ns16)
+		ns16 = sutro_nearest_ns16(costs, SUTRO_WRITE, size);
+	return ns16 ?: sutro_prior_ns16(rotational, class);
 }
 
 /**
@@ -197,7 +210,8 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 
 		if (!nr)
 			continue;
-		if (nr * old * 100 >= device->window.cost_ns16 * 97) {
+		if (nr * 100 >= device->window.nr * 97ULL &&
+		    nr * old * 100 >= device->window.cost_ns16 * 97) {
 			measured = div64_u64(elapsed_ns16, nr);
 			device->costs.ns16[i] = max((old + measured) / 2, 1ULL);
 			continue;

@@ -62,12 +62,12 @@ def test_two_to_one(tree: Subtree, disk, kind: str, rw: str) -> None:
 
 @pytest.mark.parametrize("kind", ("hdd", "ssd"))
 def test_sequential_readers(tree: Subtree, disk, kind: str) -> None:
-    """Two sequential streams, 200 and 100."""
+    """Two sequential streams, 200 and 100, that ask for more than the drive takes at once."""
     one = make(disk, kind)
     groups = {name: tree.child(name) for name in ("heavy", "light")}
     groups["heavy"].write(WEIGHT, 200)
     for name, offset in (("heavy", "0"), ("light", "512m")):
-        groups[name].run(fio(one.node, "read", "128k", 16, offset=offset, size="512m"))
+        groups[name].run(fio(one.node, "read", "128k", 128, offset=offset, size="512m"))
     used = measured(one, groups, 6)
     assert 1.9 <= used["heavy"] / used["light"] <= 2.1
 
