@@ -170,5 +170,5 @@ def test_charge_is_true(tree: Subtree, disk, record_property, mix: str) -> None:
         for name, group in groups.items()
     }
     record_property("charge_error", round(off["a"], 4))
-    print(f"{kind} {mix}: charged share minus true share of the first group: {off['a']:+.3f}")
+    print(f"hdd {mix}: charged share minus true share of the first group: {off['a']:+.3f}")
     assert abs(off["a"]) <= 0.10
