@@ -103,7 +103,7 @@ def test_modules(cache: Cache, source: Path) -> Path | None:
             ["sh", "-e", "/mnt/lab/modules"],
             "building modeldisk.ko",
             cache.run_dir / "modules.log",
-            binds={"/mnt/lab": RECIPES, "/work": folder / "work" / MODELDISK},
+            binds={"/mnt/lab": RECIPES, "/build": folder / "work" / MODELDISK},
         )
         for module in (folder / "work" / MODELDISK).glob("*.ko"):
             shutil.copyfile(module, folder / module.name)
@@ -152,11 +152,11 @@ def as_builder(
     env: dict[str, str] | None = None,
     check: bool = True,
 ) -> int:
-    """Run recipes/SCRIPT in /work of a root as the user builder, who owns /work for that time."""
+    """Run recipes/SCRIPT in /build of a root as the user builder, who owns /build for that time."""
     what = f"recipes/{script} in the build root"
-    binds = {"/mnt/lab": RECIPES, "/work": work} | (binds or {})
+    binds = {"/mnt/lab": RECIPES, "/build": work} | (binds or {})
     settings = [f"{name}={value}" for name, value in (env or {}).items()]
-    root.run(["chown", "-R", "builder:builder", "/work"], what, log, binds={"/work": work})
+    root.run(["chown", "-R", "builder:builder", "/build"], what, log, binds={"/build": work})
     try:
         command = ["env", *settings, "sh", "-e", f"/mnt/lab/{script}"]
         return root.run(command, what, log, binds=binds, user="builder", check=check)
