@@ -22,18 +22,10 @@
  * the last time, both of them under done_lock; a completion adds its note under
  * that lock before it looks at @waiting.  Either the dispatcher sees the note or
  * the completion sees @waiting: no wake-up is lost.
- *
- * Slots.  A group with many submitters could take all request slots, and weights
- * mean nothing to those who wait for one.  So a group's submitters get few slots
- * beyond the group's share of them.  Kernel threads are exempt: one of them may
- * carry requests of many groups, and sleeping for one would hold up all.
  */
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 
-#include <trace/events/block.h>
-
-#include "blk-mq-debugfs.h"
 #include "blk-mq-sched.h"
 #include "blk-stat.h"
 #include "blk-wbt.h"
@@ -52,9 +44,6 @@
 /* As CFQ and BFQ; without moving parts waiting only pays for exact shares. */
 #define SUTRO_ROT_IDLE_NS (8 * NSEC_PER_MSEC)
 #define SUTRO_IDLE_NS (1 * NSEC_PER_MSEC)
-
-/* Half an even share of the slots, but no more than this, is never refused. */
-#define SUTRO_MIN_SLOTS 16U
 
 static u64 sutro_cgroup_id(struct sutro_blkg *sblkg)
 {
@@ -99,48 +88,14 @@ static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
 	sutro_queue_one(sq, sblkg, far, now_ns);
 }
 
-struct sutro_drain {
-	struct sutro_hctx *sh;
-	struct list_head list;
-};
-
-static bool sutro_drain_stage(struct sbitmap *busy, unsigned int bit,
-			      void *data)
-{
-	struct sutro_drain *drain = data;
-	struct sutro_stage *stage = &drain->sh->stages[bit];
-
-	spin_lock(&stage->lock);
-	list_splice_tail_init(&stage->list, &drain->list);
-	sbitmap_clear_bit(busy, bit);
-	spin_unlock(&stage->lock);
-	return true;
-}
-
 static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
 			struct list_head *free)
 {
-	struct sutro_drain drain;
-	struct blk_mq_hw_ctx *hctx;
 	struct request *rq, *next;
-	unsigned long i;
+	LIST_HEAD(list);
 
-	lockdep_assert_held(&sq->lock);
-
-	WRITE_ONCE(sq->staged, false);
-	/*
-	 * Pairs with the barrier in sutro_insert_requests(): who inserts after
-	 * the stages were looked at finds @staged false and sets it again.
-	 */
-	smp_mb();
-
-	INIT_LIST_HEAD(&drain.list);
-	queue_for_each_hw_ctx(sq->q, hctx, i) {
-		drain.sh = hctx->sched_data;
-		sbitmap_for_each_set(&drain.sh->busy, sutro_drain_stage,
-				     &drain);
-	}
-	list_for_each_entry_safe(rq, next, &drain.list, queuelist) {
+	sutro_stage_collect(sq, &list);
+	list_for_each_entry_safe(rq, next, &list, queuelist) {
 		list_del_init(&rq->queuelist);
 		sutro_accept(sq, rq, now_ns, free);
 	}
@@ -276,14 +231,6 @@ static enum hrtimer_restart sutro_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static struct sutro_stage *sutro_stage_of(struct blk_mq_hw_ctx *hctx,
-					  struct blk_mq_ctx *ctx)
-{
-	struct sutro_hctx *sh = hctx->sched_data;
-
-	return &sh->stages[ctx->index_hw[hctx->type]];
-}
-
 /* Requests that the driver gave back wait again, before their like. */
 static void sutro_insert_head(struct sutro_queue *sq, struct list_head *list)
 {
@@ -309,47 +256,25 @@ static void sutro_insert_requests(struct blk_mq_hw_ctx *hctx,
 				  struct list_head *list, blk_insert_t flags)
 {
 	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
-	struct sutro_hctx *sh = hctx->sched_data;
-	struct request *rq, *next;
 
-	if (flags & BLK_MQ_INSERT_AT_HEAD) {
+	if (flags & BLK_MQ_INSERT_AT_HEAD)
 		sutro_insert_head(sq, list);
-		return;
-	}
-
-	list_for_each_entry_safe(rq, next, list, queuelist) {
-		struct sutro_stage *stage = sutro_stage_of(hctx, rq->mq_ctx);
-
-		spin_lock(&stage->lock);
-		trace_block_rq_insert(rq);
-		list_move_tail(&rq->queuelist, &stage->list);
-		sbitmap_set_bit(&sh->busy, rq->mq_ctx->index_hw[hctx->type]);
-		spin_unlock(&stage->lock);
-	}
-	/* Pairs with the barrier in sutro_drain(). */
-	smp_mb();
-	if (!READ_ONCE(sq->staged))
-		WRITE_ONCE(sq->staged, true);
+	else
+		sutro_stage_insert(hctx, list);
 }
 
 static bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
 			    unsigned int nr_segs)
 {
 	struct sutro_queue *sq = q->elevator->elevator_data;
-	struct blk_mq_ctx *ctx = blk_mq_get_ctx(q);
-	struct blk_mq_hw_ctx *hctx = blk_mq_map_queue(q, bio->bi_opf, ctx);
-	struct sutro_stage *stage = sutro_stage_of(hctx, ctx);
 	struct request *free = NULL;
-	bool merged = false;
+	bool merged;
 
-	if (!list_empty_careful(&stage->list)) {
-		spin_lock(&stage->lock);
-		merged = blk_bio_list_merge(q, &stage->list, bio, nr_segs);
-		spin_unlock(&stage->lock);
-	}
+	if (sutro_stage_merge(q, bio, nr_segs))
+		return true;
 	/* Not worth waiting for: the request will be merged when drained. */
-	if (merged || !READ_ONCE(sq->core.queued) || !spin_trylock(&sq->lock))
-		return merged;
+	if (!READ_ONCE(sq->core.queued) || !spin_trylock(&sq->lock))
+		return false;
 
 	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
 	spin_unlock(&sq->lock);
@@ -442,100 +367,6 @@ static void sutro_finish_request(struct request *rq)
 	rq->elv.priv[0] = NULL;
 	atomic_dec(&sblkg->nr_requests);
 	blkg_put(sutro_to_blkg(sblkg));
-}
-
-/* Slots that every group may use, whatever its share. */
-static unsigned int sutro_min_slots(struct sutro_queue *sq)
-{
-	unsigned int even =
-		sq->q->nr_requests / max(READ_ONCE(sq->core.nr_active), 1U);
-
-	return clamp(even / 2, 1U, SUTRO_MIN_SLOTS);
-}
-
-/* Has the running task's group more requests than its share of the slots? */
-static bool sutro_over_slots(struct sutro_queue *sq)
-{
-	unsigned int limit = READ_ONCE(sq->group_requests);
-	struct sutro_blkg *sblkg;
-	bool over = false;
-
-	if (current->flags & PF_KTHREAD || READ_ONCE(sq->core.nr_active) < 2)
-		return false;
-
-	rcu_read_lock();
-	sblkg = sutro_current_blkg(sq->q);
-	if (sblkg) {
-		unsigned int used = atomic_read(&sblkg->nr_requests);
-
-		if (!limit)
-			limit = max_t(u64, sutro_min_slots(sq),
-				      sutro_group_share(&sblkg->group,
-							sq->q->nr_requests));
-		over = used >= limit;
-	}
-	rcu_read_unlock();
-	return over;
-}
-
-static void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
-{
-	struct sutro_queue *sq = data->q->elevator->elevator_data;
-
-	/* Writeback leaves a quarter of the slots to those who wait. */
-	if (!op_is_sync(opf))
-		data->shallow_depth = max(1U, 3 * sq->word_depth / 4);
-	if (sutro_over_slots(sq))
-		data->shallow_depth = 1;
-}
-
-static void sutro_depth_updated(struct blk_mq_hw_ctx *hctx)
-{
-	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
-	struct sbitmap_queue *slots = &hctx->sched_tags->bitmap_tags;
-
-	sq->word_depth = 1U << slots->sb.shift;
-	sbitmap_queue_min_shallow_depth(slots, 1);
-}
-
-static int sutro_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
-{
-	struct sutro_hctx *sh;
-	unsigned int i;
-
-	sh = kzalloc_node(sizeof(*sh), GFP_NOIO, hctx->numa_node);
-	if (!sh)
-		return -ENOMEM;
-	sh->stages = kcalloc_node(hctx->nr_ctx, sizeof(*sh->stages), GFP_NOIO,
-				  hctx->numa_node);
-	if (!sh->stages)
-		goto free_sh;
-	for (i = 0; i < hctx->nr_ctx; i++) {
-		spin_lock_init(&sh->stages[i].lock);
-		INIT_LIST_HEAD(&sh->stages[i].list);
-	}
-	if (sbitmap_init_node(&sh->busy, hctx->nr_ctx, ilog2(8), GFP_NOIO,
-			      hctx->numa_node, false, false))
-		goto free_stages;
-
-	hctx->sched_data = sh;
-	sutro_depth_updated(hctx);
-	return 0;
-
-free_stages:
-	kfree(sh->stages);
-free_sh:
-	kfree(sh);
-	return -ENOMEM;
-}
-
-static void sutro_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
-{
-	struct sutro_hctx *sh = hctx->sched_data;
-
-	sbitmap_free(&sh->busy);
-	kfree(sh->stages);
-	kfree(sh);
 }
 
 static void sutro_init_tunables(struct sutro_tunables *tunables,

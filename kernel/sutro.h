@@ -249,6 +249,18 @@ void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			 struct request *rq);
 void sutro_fold(struct sutro_queue *sq);
 
+/* sutro-stage.c */
+void sutro_stage_insert(struct blk_mq_hw_ctx *hctx, struct list_head *list);
+bool sutro_stage_merge(struct request_queue *q, struct bio *bio,
+		       unsigned int nr_segs);
+void sutro_stage_collect(struct sutro_queue *sq, struct list_head *list);
+int sutro_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
+void sutro_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
+
+/* sutro-slots.c */
+void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+void sutro_depth_updated(struct blk_mq_hw_ctx *hctx);
+
 /* sutro-sysfs.c */
 extern struct elv_fs_entry sutro_attrs[];
 #define SUTRO_MAX_IDLE_NS (1 * NSEC_PER_SEC)
