@@ -4,32 +4,9 @@
  *
  * 1. Who is next
  *
- * Groups form a tree, as their cgroups do.  At each level the children of a
- * group compete with one another and with the group's own requests, which weigh
- * 100 like a child that nobody configured.  Each competitor (entity) has a
- * virtual time: the device time it has used, times 100 / weight.  The one with
- * the lowest vtime is served: start from the root, take the backlogged entity
- * with the lowest vtime, go down, until the entity is a group's own requests.
- * Device time is charged to every entity on the path, so that it is divided by
- * weight at each level, whatever the levels below do (start-time fair queueing
- * at each level, Goyal, Vin and Cheng 1996, as CFS did for CPU time).
- *
- * One tree flattened by hierarchical weight was tried on paper first: a charge
- * made under yesterday's hweight is then wrong as soon as a group comes or goes
- * anywhere, and mending it touches all groups.  Level by level nothing needs
- * mending, and a weight change moves one entity.
- *
- *	root ----- a (weight 200) ----- own requests
- *	   \------ b (weight 100) --+-- c (weight 100) -- own requests
- *	                            \-- d (weight 300) -- own requests
- *
- * All backlogged, 12 ms of device time in requests of 1 ms: a's entity is
- * charged 0.5 ms of vtime for each, b's 1 ms, so a gets 8 ms and b 4; below b,
- * c is charged 1 ms for each and d 0.33, so c gets 1 ms and d 3.
- *
- * An entity that becomes active starts at the level's vtime, less at most half
- * a slice's worth: sleeping earns no more than that (no hoarding), and who was
- * served in advance keeps that debt.
+ * Groups form a tree, as their cgroups do.  Device time is divided by weight at
+ * each level of it; sutro-tree.c says how.  The backlogged group that is furthest
+ * behind its entitlement is next.
  *
  * 2. For how long
  *
@@ -91,223 +68,10 @@
  */
 #include "sutro-core.h"
 
-/*
- * Fractional bits of vtime: a request of 1 us charged at weight 10000 is 10 ns of
- * vtime, and rounding that to whole ns would make errors of 10 %.
- */
-#define SUTRO_VTIME_SHIFT 8
-/* An hour of device time at weight 1. */
-#define SUTRO_VTIME_FAR \
-	((3600 * 1000000000ULL * SUTRO_WEIGHT_DFL) << SUTRO_VTIME_SHIFT)
 /* A group of which more than 1 in 8 requests is far from the last one seeks. */
 #define SUTRO_SEEKY_BITS 4
 /* Weight of the newest sample in the mean think time: 1 / 8. */
 #define SUTRO_THINK_SHIFT 3
-
-static struct sutro_entity *sutro_entity_of(struct rb_node *node)
-{
-	return rb_entry(node, struct sutro_entity, node);
-}
-
-/* Virtual times only have meaning relative to one another: they may wrap. */
-static bool sutro_before(u64 a, u64 b)
-{
-	return (s64)(a - b) < 0;
-}
-
-static bool sutro_entity_less(struct rb_node *a, const struct rb_node *b)
-{
-	return sutro_before(rb_entry(a, struct sutro_entity, node)->vtime,
-			    rb_entry(b, struct sutro_entity, node)->vtime);
-}
-
-/* Device time to vtime; |ns| stays below 2^48 (3 days): no overflow. */
-static s64 sutro_vtime_of(const struct sutro_entity *entity, s64 ns)
-{
-	return div_s64(ns * (SUTRO_WEIGHT_DFL << SUTRO_VTIME_SHIFT),
-		       entity->weight);
-}
-
-/* The level at which a group's entity competes; NULL for the root. */
-static struct sutro_level *sutro_level_of(const struct sutro_group *group)
-{
-	return group->parent ? &group->parent->level : NULL;
-}
-
-static struct sutro_entity *sutro_first(const struct rb_root_cached *tree)
-{
-	struct rb_node *node = rb_first_cached(tree);
-
-	return node ? sutro_entity_of(node) : NULL;
-}
-
-/* The tree that an active entity is in. */
-static struct rb_root_cached *sutro_tree_of(struct sutro_level *level,
-					    const struct sutro_entity *entity)
-{
-	return entity->backlogged ? &level->queue : &level->away;
-}
-
-/* Move @entity to @vtime; it usually keeps its place, above all when alone. */
-static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
-		       u64 vtime)
-{
-	struct rb_root_cached *tree = sutro_tree_of(level, entity);
-	struct rb_node *next, *prev;
-
-	if (!entity->active) {
-		entity->vtime = vtime;
-		return;
-	}
-
-	next = rb_next(&entity->node);
-	prev = rb_prev(&entity->node);
-	if ((!next || !sutro_before(sutro_entity_of(next)->vtime, vtime)) &&
-	    (!prev || !sutro_before(vtime, sutro_entity_of(prev)->vtime))) {
-		entity->vtime = vtime;
-		return;
-	}
-
-	rb_erase_cached(&entity->node, tree);
-	entity->vtime = vtime;
-	rb_add_cached(&entity->node, tree, sutro_entity_less);
-}
-
-static void sutro_charge(struct sutro_group *group, s64 ns)
-{
-	struct sutro_level *level = &group->level;
-	struct sutro_entity *entity = &group->self;
-
-	for (;;) {
-		sutro_move(level, entity,
-			   entity->vtime + sutro_vtime_of(entity, ns));
-		level = sutro_level_of(group);
-		if (!level)
-			break;
-		entity = &group->entity;
-		group = group->parent;
-	}
-}
-
-/* An entity that was not active starts anew, owed at most half a slice. */
-static void sutro_wake(struct sutro_core *core, struct sutro_level *level,
-		       struct sutro_entity *entity)
-{
-	u64 oldest = level->vtime;
-
-	/* Alone, there is nobody who could owe it anything. */
-	if (level->nr_active)
-		oldest -= sutro_vtime_of(entity, core->tunables.slice_ns / 2);
-	/*
-	 * Nobody is served an hour in advance: then the level's clock has gone
-	 * half round since (in 4 days of a group of weight 1).
-	 */
-	if (sutro_before(entity->vtime, oldest) ||
-	    sutro_before(level->vtime + SUTRO_VTIME_FAR, entity->vtime))
-		entity->vtime = oldest;
-	entity->active = true;
-	level->weight_sum += entity->weight;
-	level->nr_active++;
-}
-
-/* @group got its first queued request. */
-static void sutro_backlog(struct sutro_core *core, struct sutro_group *group)
-{
-	struct sutro_level *level = &group->level;
-	struct sutro_entity *entity = &group->self;
-
-	if (!entity->active)
-		core->nr_active++;
-	while (!entity->backlogged) {
-		if (entity->active)
-			rb_erase_cached(&entity->node, &level->away);
-		else
-			sutro_wake(core, level, entity);
-		entity->backlogged = true;
-		rb_add_cached(&entity->node, &level->queue, sutro_entity_less);
-
-		level = sutro_level_of(group);
-		if (!level)
-			break;
-		entity = &group->entity;
-		group = group->parent;
-	}
-}
-
-/* @group has no queued request left. */
-static void sutro_unbacklog(struct sutro_group *group)
-{
-	struct sutro_level *level = &group->level;
-	struct sutro_entity *entity = &group->self;
-
-	for (;;) {
-		rb_erase_cached(&entity->node, &level->queue);
-		entity->backlogged = false;
-		rb_add_cached(&entity->node, &level->away, sutro_entity_less);
-		if (sutro_first(&level->queue))
-			break;
-		level = sutro_level_of(group);
-		if (!level)
-			break;
-		entity = &group->entity;
-		group = group->parent;
-	}
-}
-
-/* @group, which is away, no longer counts. */
-static void sutro_deactivate(struct sutro_core *core, struct sutro_group *group)
-{
-	struct sutro_level *level = &group->level;
-	struct sutro_entity *entity = &group->self;
-
-	core->nr_active--;
-	for (;;) {
-		rb_erase_cached(&entity->node, &level->away);
-		entity->active = false;
-		level->weight_sum -= entity->weight;
-		if (--level->nr_active)
-			break;
-		level = sutro_level_of(group);
-		if (!level)
-			break;
-		entity = &group->entity;
-		group = group->parent;
-	}
-}
-
-static unsigned int sutro_depth_of(const struct sutro_group *group)
-{
-	unsigned int depth = 0;
-
-	while ((group = group->parent))
-		depth++;
-	return depth;
-}
-
-/*
- * The entities through which two different groups compete: children of their
- * nearest common ancestor, or its own requests.
- */
-static void sutro_compare(struct sutro_group *a, struct sutro_group *b,
-			  struct sutro_entity **ret_a,
-			  struct sutro_entity **ret_b)
-{
-	unsigned int depth_a = sutro_depth_of(a), depth_b = sutro_depth_of(b);
-
-	*ret_a = &a->self;
-	*ret_b = &b->self;
-	while (a != b) {
-		if (depth_a >= depth_b) {
-			*ret_a = &a->entity;
-			a = a->parent;
-			if (depth_a-- > depth_b)
-				continue;
-		}
-		*ret_b = &b->entity;
-		b = b->parent;
-		depth_b--;
-	}
-}
 
 /**
  * sutro_group_seeky - does the group jump about?
@@ -351,7 +115,7 @@ static bool sutro_owes(const struct sutro_core *core,
 		       const struct sutro_entity *ahead,
 		       const struct sutro_entity *behind)
 {
-	u64 slack = sutro_vtime_of(behind, core->tunables.slice_ns / 2);
+	u64 slack = sutro_tree_vtime(behind, core->tunables.slice_ns / 2);
 
 	return sutro_before(behind->vtime + slack, ahead->vtime);
 }
@@ -367,7 +131,7 @@ static void sutro_stop_idling(struct sutro_core *core, u64 now_ns)
 	idle_ns = max_t(s64, now_ns - core->idle_since_ns, 0);
 	core->idle_for = NULL;
 	group->stat.idle_ns += idle_ns;
-	sutro_charge(group, idle_ns);
+	sutro_tree_charge(group, idle_ns);
 	if (group == core->in_service)
 		core->slice_used_ns += idle_ns;
 }
@@ -396,29 +160,6 @@ static void sutro_expire(struct sutro_core *core, enum sutro_expiry why)
 	core->preempt = false;
 }
 
-/* Is @group further behind than all others, whether they have requests queued
- * or only in flight?
- */
-static bool sutro_precedes_all(struct sutro_group *group)
-{
-	struct sutro_level *level = &group->level;
-	struct sutro_entity *entity = &group->self, *first;
-
-	for (;;) {
-		first = sutro_first(&level->queue);
-		if (first && sutro_before(first->vtime, entity->vtime))
-			return false;
-		first = sutro_first(&level->away);
-		if (first && sutro_before(first->vtime, entity->vtime))
-			return false;
-		level = sutro_level_of(group);
-		if (!level)
-			return true;
-		entity = &group->entity;
-		group = group->parent;
-	}
-}
-
 /* Does the owner of the slice keep it? */
 static bool sutro_keeps_slice(struct sutro_core *core)
 {
@@ -432,7 +173,7 @@ static bool sutro_keeps_slice(struct sutro_core *core)
 	if (core->slice_used_ns < slice_ns)
 		return true;
 	if (slice_ns && !group->queued && group->in_flight &&
-	    sutro_precedes_all(group)) {
+	    sutro_tree_precedes(group)) {
 		core->slice_used_ns = 0;
 		return true;
 	}
@@ -503,7 +244,8 @@ struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
 		sutro_stop_idling(core, now_ns);
 	if (group == core->in_service)
 		sutro_expire(core, SUTRO_EXPIRY_EMPTY);
-	sutro_deactivate(core, group);
+	sutro_tree_deactivate(group);
+	core->nr_active--;
 	group->stat.dequeue++;
 	return group;
 }
@@ -579,10 +321,12 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 	list_del_init(&group->leaving);
 	if (group == core->idle_for)
 		sutro_stop_idling(core, now_ns);
-	sutro_backlog(core, group);
+	if (!group->self.active)
+		core->nr_active++;
+	sutro_tree_backlog(group, core->tunables.slice_ns / 2);
 
 	if (wakes && core->in_service && group != core->in_service) {
-		sutro_compare(group, core->in_service, &woken, &served);
+		sutro_tree_compare(group, core->in_service, &woken, &served);
 		if (sutro_owes(core, served, woken))
 			core->preempt = true;
 	}
@@ -622,7 +366,7 @@ void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
 	core->queued--;
 	if (--group->queued)
 		return;
-	sutro_unbacklog(group);
+	sutro_tree_unbacklog(group);
 	if (!group->in_flight)
 		sutro_leave_at_once(core, group);
 }
@@ -636,7 +380,7 @@ void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
 void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 			 u64 estimate_ns)
 {
-	sutro_charge(group, estimate_ns);
+	sutro_tree_charge(group, estimate_ns);
 	group->in_flight++;
 	sutro_core_unqueue(core, group);
 	core->in_flight++;
@@ -663,7 +407,7 @@ void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 	core->in_flight -= nr;
 	core->in_flight_ns -= estimate_ns;
 	group->stat.time_ns += cost_ns;
-	sutro_charge(group, delta_ns);
+	sutro_tree_charge(group, delta_ns);
 	if (group == core->in_service)
 		core->slice_used_ns =
 			max_t(s64, 0, core->slice_used_ns + delta_ns);
@@ -683,23 +427,6 @@ void sutro_core_init(struct sutro_core *core, struct sutro_group *root)
 }
 
 /**
- * sutro_group_init - prepare a group
- * @group:	what to prepare, zeroed
- * @parent:	its parent, which outlives it; NULL for the root
- * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
- */
-void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
-		      u32 weight)
-{
-	group->parent = parent;
-	group->entity.weight = weight;
-	group->self.weight = SUTRO_WEIGHT_DFL;
-	group->level.queue = RB_ROOT_CACHED;
-	group->level.away = RB_ROOT_CACHED;
-	INIT_LIST_HEAD(&group->leaving);
-}
-
-/**
  * sutro_group_set_gone - a group's cgroup has been removed
  * @core:	the leaf
  * @group:	the group, which may still have requests
@@ -710,78 +437,4 @@ void sutro_group_set_gone(struct sutro_core *core, struct sutro_group *group)
 	if (list_empty(&group->leaving))
 		return;
 	sutro_leave_at_once(core, group);
-}
-
-/**
- * sutro_group_set_weight - change a group's weight
- * @group:	the group
- * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
- *
- * What the group is owed or owes, in device time, stays: a group that is raised
- * from weight 1 does not wait for the debt it would have had to pay off at 1.
- */
-void sutro_group_set_weight(struct sutro_group *group, u32 weight)
-{
-	struct sutro_entity *entity = &group->entity;
-	struct sutro_level *level = sutro_level_of(group);
-	u32 old = entity->weight;
-	s64 ahead;
-
-	if (old == weight)
-		return;
-	entity->weight = weight;
-	if (!level)
-		return;
-	if (entity->active)
-		level->weight_sum += (s64)weight - old;
-
-	ahead = entity->vtime - level->vtime;
-	sutro_move(level, entity, level->vtime + div_s64(ahead * old, weight));
-}
-
-/**
- * sutro_group_share - a group's fraction of something that is divided by weight
- * @group:	the group; if it is not active, its share were it so
- * @amount:	what is divided, below 2^48
- *
- * Return: @amount times the group's hierarchical weight (hweight).
- */
-u64 sutro_group_share(const struct sutro_group *group, u64 amount)
-{
-	const struct sutro_level *level = &group->level;
-	const struct sutro_entity *entity = &group->self;
-
-	for (;;) {
-		u64 sum = level->weight_sum +
-			  (entity->active ? 0 : entity->weight);
-
-		/* Read without locks, the two may not belong together. */
-		sum = max_t(u64, sum, entity->weight);
-
-		amount = div64_u64(amount * entity->weight, sum);
-
-		level = sutro_level_of(group);
-		if (!level)
-			return amount;
-		entity = &group->entity;
-		group = group->parent;
-	}
-}
-
-/**
- * sutro_group_lag_ns - how far is a group behind its entitlement?
- * @group: the group
- *
- * Return: device time it is owed among its siblings, negative if it was served
- * in advance; 0 while it does not take part.
- */
-s64 sutro_group_lag_ns(const struct sutro_group *group)
-{
-	const struct sutro_level *level = sutro_level_of(group);
-
-	if (!level || !group->entity.active)
-		return 0;
-	return div_s64((s64)(level->vtime - group->entity.vtime) *
-			       group->entity.weight,
-		       SUTRO_WEIGHT_DFL << SUTRO_VTIME_SHIFT);
 }

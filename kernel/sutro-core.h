@@ -10,15 +10,8 @@
 #define SUTRO_CORE_H
 
 #include <linux/bitops.h>
-#include <linux/list.h>
-#include <linux/math64.h>
-#include <linux/minmax.h>
-#include <linux/rbtree.h>
-#include <linux/types.h>
 
-#define SUTRO_WEIGHT_MIN 1
-#define SUTRO_WEIGHT_MAX 10000
-#define SUTRO_WEIGHT_DFL 100
+#include "sutro-tree.h"
 
 /* Requests that may always be in flight, whatever they are estimated at. */
 #define SUTRO_DEPTH_MIN 2
@@ -26,75 +19,6 @@
  * fast drive, few enough that the rest waits where it can be ordered.
  */
 #define SUTRO_DEPTH_MAX 128
-
-/**
- * struct sutro_level - the children of one group, and the group's own requests
- * @queue:	backlogged entities by vtime
- * @away:	entities by vtime that are active but have nothing queued
- * @vtime:	vtime of the entity that was last served, never falls
- * @weight_sum:	sum of the weights of active entities
- * @nr_active:	how many these are
- */
-struct sutro_level {
-	struct rb_root_cached queue;
-	struct rb_root_cached away;
-	u64 vtime;
-	u64 weight_sum;
-	u32 nr_active;
-};
-
-/**
- * struct sutro_entity - what competes at a level
- * @node:	place in &sutro_level.queue while backlogged, else in
- *		&sutro_level.away while active
- * @vtime:	device time used, in ns, times SUTRO_WEIGHT_DFL / @weight
- * @weight:	share among the entities of the level
- * @backlogged:	requests are queued at or below it
- * @active:	requests are queued, in flight or expected at or below it
- */
-struct sutro_entity {
-	struct rb_node node;
-	u64 vtime;
-	u32 weight;
-	bool backlogged;
-	bool active;
-};
-
-/**
- * struct sutro_group - one cgroup on one leaf
- * @parent:	the group of the parent cgroup, NULL for the root
- * @entity:	the group among its siblings
- * @self:	the group's own requests among its children
- * @level:	where @self and the children compete
- * @queued:	own requests that wait in the elevator
- * @in_flight:	own requests at the device
- * @seek_history: a bit per request, newest lowest, set when far from the last one
- * @think_ns:	mean time from running empty to the next request
- * @empty_since_ns: when it ran empty (nothing queued or in flight), 0 if never
- * @leave_at_ns: until when its next request is expected
- * @leaving:	place in &sutro_core.leaving while empty and active
- * @gone:	its cgroup has been removed: no more requests are expected
- * @stat:	what io.sutro.stat reports
- */
-struct sutro_group {
-	struct sutro_group *parent;
-	struct sutro_entity entity;
-	struct sutro_entity self;
-	struct sutro_level level;
-	u32 queued;
-	u32 in_flight;
-	u32 seek_history;
-	u64 think_ns;
-	u64 empty_since_ns;
-	u64 leave_at_ns;
-	struct list_head leaving;
-	bool gone;
-	struct {
-		u64 time_ns;
-		u64 idle_ns;
-		u64 dequeue;
-	} stat;
-};
 
 /**
  * struct sutro_tunables - what an administrator may set, and what the device is
@@ -170,8 +94,6 @@ struct sutro_core {
 };
 
 void sutro_core_init(struct sutro_core *core, struct sutro_group *root);
-void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
-		      u32 weight);
 
 void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 		      bool far, u64 now_ns);
@@ -185,9 +107,6 @@ void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 			 u32 nr, u64 estimate_ns, u64 cost_ns, u64 now_ns);
 
 void sutro_group_set_gone(struct sutro_core *core, struct sutro_group *group);
-void sutro_group_set_weight(struct sutro_group *group, u32 weight);
-u64 sutro_group_share(const struct sutro_group *group, u64 amount);
-s64 sutro_group_lag_ns(const struct sutro_group *group);
 bool sutro_group_seeky(const struct sutro_group *group);
 
 #endif /* SUTRO_CORE_H */

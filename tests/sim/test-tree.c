@@ -2,7 +2,7 @@
 /* Who is next: the tree of groups, and what sleeping and weight changes do. */
 #include "world.h"
 
-/* The example of sutro-core.c: a gets 8 ms of 12, c one, d three. */
+/* The example of sutro-tree.c: a gets 8 ms of 12, c one, d three. */
 static void test_worked_example(void)
 {
 	enum { ROOT, A, B, C, D, NR };

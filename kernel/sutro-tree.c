@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: the tree of groups.
+ *
+ * Groups form a tree, as their cgroups do.  At each level the children of a
+ * group compete with one another and with the group's own requests, which weigh
+ * 100 like a child that nobody configured.  Each competitor (entity) has a
+ * virtual time: the device time it has used, times 100 / weight.  The one with
+ * the lowest vtime is served: start from the root, take the backlogged entity
+ * with the lowest vtime, go down, until the entity is a group's own requests.
+ * Device time is charged to every entity on the path, so that it is divided by
+ * weight at each level, whatever the levels below do (start-time fair queueing
+ * at each level, Goyal, Vin and Cheng 1996, as CFS did for CPU time).
+ *
+ * One tree flattened by hierarchical weight was tried on paper first: a charge
+ * made under yesterday's hweight is then wrong as soon as a group comes or goes
+ * anywhere, and mending it touches all groups.  Level by level nothing needs
+ * mending, and a weight change moves one entity.
+ *
+ *	root ----- a (weight 200) ----- own requests
+ *	   \------ b (weight 100) --+-- c (weight 100) -- own requests
+ *	                            \-- d (weight 300) -- own requests
+ *
+ * All backlogged, 12 ms of device time in requests of 1 ms: a's entity is
+ * charged 0.5 ms of vtime for each, b's 1 ms, so a gets 8 ms and b 4; below b,
+ * c is charged 1 ms for each and d 0.33, so c gets 1 ms and d 3.
+ *
+ * An entity that becomes active starts at the level's vtime, less at most half
+ * a slice's worth: sleeping earns no more than that (no hoarding), and who was
+ * served in advance keeps that debt.
+ */
+#include "sutro-tree.h"
+
+/*
+ * Fractional bits of vtime: a request of 1 us charged at weight 10000 is 10 ns of
+ * vtime, and rounding that to whole ns would make errors of 10 %.
+ */
+#define SUTRO_VTIME_SHIFT 8
+/* An hour of device time at weight 1. */
+#define SUTRO_VTIME_FAR \
+	((3600 * 1000000000ULL * SUTRO_WEIGHT_DFL) << SUTRO_VTIME_SHIFT)
+
+static struct sutro_entity *sutro_entity_of(struct rb_node *node)
+{
+	return rb_entry(node, struct sutro_entity, node);
+}
+
+static bool sutro_entity_less(struct rb_node *a, const struct rb_node *b)
+{
+	return sutro_before(rb_entry(a, struct sutro_entity, node)->vtime,
+			    rb_entry(b, struct sutro_entity, node)->vtime);
+}
+
+/**
+ * sutro_tree_vtime - device time as virtual time
+ * @entity:	whose
+ * @ns:		|@ns| below 2^48 (3 days): no overflow
+ */
+s64 sutro_tree_vtime(const struct sutro_entity *entity, s64 ns)
+{
+	return div_s64(ns * (SUTRO_WEIGHT_DFL << SUTRO_VTIME_SHIFT),
+		       entity->weight);
+}
+
+/* The tree that an active entity is in. */
+static struct rb_root_cached *sutro_tree_of(struct sutro_level *level,
+					    const struct sutro_entity *entity)
+{
+	return entity->backlogged ? &level->queue : &level->away;
+}
+
+/* Move @entity to @vtime; it usually keeps its place, above all when alone. */
+static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
+		       u64 vtime)
+{
+	struct rb_root_cached *tree = sutro_tree_of(level, entity);
+	struct rb_node *next, *prev;
+
+	if (!entity->active) {
+		entity->vtime = vtime;
+		return;
+	}
+
+	next = rb_next(&entity->node);
+	prev = rb_prev(&entity->node);
+	if ((!next || !sutro_before(sutro_entity_of(next)->vtime, vtime)) &&
+	    (!prev || !sutro_before(vtime, sutro_entity_of(prev)->vtime))) {
+		entity->vtime = vtime;
+		return;
+	}
+
+	rb_erase_cached(&entity->node, tree);
+	entity->vtime = vtime;
+	rb_add_cached(&entity->node, tree, sutro_entity_less);
+}
+
+/**
+ * sutro_tree_charge - a group used device time
+ * @group:	the group
+ * @ns:		how much; negative to give some back
+ */
+void sutro_tree_charge(struct sutro_group *group, s64 ns)
+{
+	struct sutro_level *level = &group->level;
+	struct sutro_entity *entity = &group->self;
+
+	for (;;) {
+		sutro_move(level, entity,
+			   entity->vtime + sutro_tree_vtime(entity, ns));
+		level = sutro_level_of(group);
+		if (!level)
+			break;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+/* An entity that was not active starts anew, owed at most @credit_ns. */
+static void sutro_wake(struct sutro_level *level, struct sutro_entity *entity,
+		       u64 credit_ns)
+{
+	u64 oldest = level->vtime;
+
+	/* Alone, there is nobody who could owe it anything. */
+	if (level->nr_active)
+		oldest -= sutro_tree_vtime(entity, credit_ns);
+	/*
+	 * Nobody is served an hour in advance: then the level's clock has gone
+	 * half round since (in 4 days of a group of weight 1).
+	 */
+	if (sutro_before(entity->vtime, oldest) ||
+	    sutro_before(level->vtime + SUTRO_VTIME_FAR, entity->vtime))
+		entity->vtime = oldest;
+	entity->active = true;
+	level->weight_sum += entity->weight;
+	level->nr_active++;
+}
+
+/**
+ * sutro_tree_backlog - a group got its first queued request
+ * @group:	the group
+ * @credit_ns:	device time that who was not active can be owed at most
+ */
+void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns)
+{
+	struct sutro_level *level = &group->level;
+	struct sutro_entity *entity = &group->self;
+
+	while (!entity->backlogged) {
+		if (entity->active)
+			rb_erase_cached(&entity->node, &level->away);
+		else
+			sutro_wake(level, entity, credit_ns);
+		entity->backlogged = true;
+		rb_add_cached(&entity->node, &level->queue, sutro_entity_less);
+
+		level = sutro_level_of(group);
+		if (!level)
+			break;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+/**
+ * sutro_tree_unbacklog - a group has no queued request left
+ * @group:	the group
+ */
+void sutro_tree_unbacklog(struct sutro_group *group)
+{
+	struct sutro_level *level = &group->level;
+	struct sutro_entity *entity = &group->self;
+
+	for (;;) {
+		rb_erase_cached(&entity->node, &level->queue);
+		entity->backlogged = false;
+		rb_add_cached(&entity->node, &level->away, sutro_entity_less);
+		if (sutro_first(&level->queue))
+			break;
+		level = sutro_level_of(group);
+		if (!level)
+			break;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+/**
+ * sutro_tree_deactivate - a group no longer counts
+ * @group:	the group, with nothing queued
+ */
+void sutro_tree_deactivate(struct sutro_group *group)
+{
+	struct sutro_level *level = &group->level;
+	struct sutro_entity *entity = &group->self;
+
+	for (;;) {
+		rb_erase_cached(&entity->node, &level->away);
+		entity->active = false;
+		level->weight_sum -= entity->weight;
+		if (--level->nr_active)
+			break;
+		level = sutro_level_of(group);
+		if (!level)
+			break;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+static unsigned int sutro_depth_of(const struct sutro_group *group)
+{
+	unsigned int depth = 0;
+
+	while ((group = group->parent))
+		depth++;
+	return depth;
+}
+
+/**
+ * sutro_tree_compare - through which entities do two groups compete?
+ * @a:		a group
+ * @b:		another group
+ * @ret_a:	child of their nearest common ancestor, or its own requests
+ * @ret_b:	likewise
+ */
+void sutro_tree_compare(struct sutro_group *a, struct sutro_group *b,
+			struct sutro_entity **ret_a,
+			struct sutro_entity **ret_b)
+{
+	unsigned int depth_a = sutro_depth_of(a), depth_b = sutro_depth_of(b);
+
+	*ret_a = &a->self;
+	*ret_b = &b->self;
+	while (a != b) {
+		if (depth_a >= depth_b) {
+			*ret_a = &a->entity;
+			a = a->parent;
+			if (depth_a-- > depth_b)
+				continue;
+		}
+		*ret_b = &b->entity;
+		b = b->parent;
+		depth_b--;
+	}
+}
+
+/**
+ * sutro_tree_precedes - is a group further behind than all others?
+ * @group:	the group
+ *
+ * Return: true if nobody with requests queued or in flight is further behind.
+ */
+bool sutro_tree_precedes(const struct sutro_group *group)
+{
+	const struct sutro_level *level = &group->level;
+	const struct sutro_entity *entity = &group->self, *first;
+
+	for (;;) {
+		first = sutro_first(&level->queue);
+		if (first && sutro_before(first->vtime, entity->vtime))
+			return false;
+		first = sutro_first(&level->away);
+		if (first && sutro_before(first->vtime, entity->vtime))
+			return false;
+		level = sutro_level_of(group);
+		if (!level)
+			return true;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+/**
+ * sutro_group_init - prepare a group
+ * @group:	what to prepare, zeroed
+ * @parent:	its parent, which outlives it; NULL for the root
+ * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
+ */
+void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
+		      u32 weight)
+{
+	group->parent = parent;
+	group->entity.weight = weight;
+	group->self.weight = SUTRO_WEIGHT_DFL;
+	group->level.queue = RB_ROOT_CACHED;
+	group->level.away = RB_ROOT_CACHED;
+	INIT_LIST_HEAD(&group->leaving);
+}
+
+/**
+ * sutro_group_set_weight - change a group's weight
+ * @group:	the group
+ * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
+ *
+ * What the group is owed or owes, in device time, stays: a group that is raised
+ * from weight 1 does not wait for the debt it would have had to pay off at 1.
+ */
+void sutro_group_set_weight(struct sutro_group *group, u32 weight)
+{
+	struct sutro_entity *entity = &group->entity;
+	struct sutro_level *level = sutro_level_of(group);
+	u32 old = entity->weight;
+	s64 ahead;
+
+	if (old == weight)
+		return;
+	entity->weight = weight;
+	if (!level)
+		return;
+	if (entity->active)
+		level->weight_sum += (s64)weight - old;
+
+	ahead = entity->vtime - level->vtime;
+	sutro_move(level, entity, level->vtime + div_s64(ahead * old, weight));
+}
+
+/**
+ * sutro_group_share - a group's fraction of something that is divided by weight
+ * @group:	the group; if it is not active, its share were it so
+ * @amount:	what is divided, below 2^48
+ *
+ * Return: @amount times the group's hierarchical weight (hweight).
+ */
+u64 sutro_group_share(const struct sutro_group *group, u64 amount)
+{
+	const struct sutro_level *level = &group->level;
+	const struct sutro_entity *entity = &group->self;
+
+	for (;;) {
+		u64 sum = level->weight_sum +
+			  (entity->active ? 0 : entity->weight);
+
+		/* Read without locks, the two may not belong together. */
+		sum = max_t(u64, sum, entity->weight);
+
+		amount = div64_u64(amount * entity->weight, sum);
+
+		level = sutro_level_of(group);
+		if (!level)
+			return amount;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+/**
+ * sutro_group_lag_ns - how far is a group behind its entitlement?
+ * @group: the group
+ *
+ * Return: device time it is owed among its siblings, negative if it was served
+ * in advance; 0 while it does not take part.
+ */
+s64 sutro_group_lag_ns(const struct sutro_group *group)
+{
+	const struct sutro_level *level = sutro_level_of(group);
+
+	if (!level || !group->entity.active)
+		return 0;
+	return div_s64((s64)(level->vtime - group->entity.vtime) *
+			       group->entity.weight,
+		       SUTRO_WEIGHT_DFL << SUTRO_VTIME_SHIFT);
+}

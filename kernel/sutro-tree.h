@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Sutro I/O scheduler: the tree of groups.  sutro-tree.c says how it works.
+ *
+ * Pure C, like sutro-core.h.  The caller serializes all calls.
+ */
+#ifndef SUTRO_TREE_H
+#define SUTRO_TREE_H
+
+#include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/rbtree.h>
+#include <linux/types.h>
+
+#define SUTRO_WEIGHT_MIN 1
+#define SUTRO_WEIGHT_MAX 10000
+#define SUTRO_WEIGHT_DFL 100
+
+/**
+ * struct sutro_level - the children of one group, and the group's own requests
+ * @queue:	backlogged entities by vtime
+ * @away:	entities by vtime that are active but have nothing queued
+ * @vtime:	vtime of the entity that was last served, never falls
+ * @weight_sum:	sum of the weights of active entities
+ * @nr_active:	how many these are
+ */
+struct sutro_level {
+	struct rb_root_cached queue;
+	struct rb_root_cached away;
+	u64 vtime;
+	u64 weight_sum;
+	u32 nr_active;
+};
+
+/**
+ * struct sutro_entity - what competes at a level
+ * @node:	place in &sutro_level.queue while backlogged, else in
+ *		&sutro_level.away while active
+ * @vtime:	device time used, in ns, times SUTRO_WEIGHT_DFL / @weight
+ * @weight:	share among the entities of the level
+ * @backlogged:	requests are queued at or below it
+ * @active:	requests are queued, in flight or expected at or below it
+ */
+struct sutro_entity {
+	struct rb_node node;
+	u64 vtime;
+	u32 weight;
+	bool backlogged;
+	bool active;
+};
+
+/**
+ * struct sutro_group - one cgroup on one leaf
+ * @parent:	the group of the parent cgroup, NULL for the root
+ * @entity:	the group among its siblings
+ * @self:	the group's own requests among its children
+ * @level:	where @self and the children compete
+ * @queued:	own requests that wait in the elevator
+ * @in_flight:	own requests at the device
+ * @seek_history: a bit per request, newest lowest, set when far from the last one
+ * @think_ns:	mean time from running empty to the next request
+ * @empty_since_ns: when it ran empty (nothing queued or in flight), 0 if never
+ * @leave_at_ns: until when its next request is expected
+ * @leaving:	place in &sutro_core.leaving while empty and active
+ * @gone:	its cgroup has been removed: no more requests are expected
+ * @stat:	what io.sutro.stat reports
+ */
+struct sutro_group {
+	struct sutro_group *parent;
+	struct sutro_entity entity;
+	struct sutro_entity self;
+	struct sutro_level level;
+	u32 queued;
+	u32 in_flight;
+	u32 seek_history;
+	u64 think_ns;
+	u64 empty_since_ns;
+	u64 leave_at_ns;
+	struct list_head leaving;
+	bool gone;
+	struct {
+		u64 time_ns;
+		u64 idle_ns;
+		u64 dequeue;
+	} stat;
+};
+
+/* Virtual times only have meaning relative to one another: they may wrap. */
+static inline bool sutro_before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
+/* The level at which a group's entity competes; NULL for the root. */
+static inline struct sutro_level *
+sutro_level_of(const struct sutro_group *group)
+{
+	return group->parent ? &group->parent->level : NULL;
+}
+
+/* The entity of a tree with the lowest vtime, or NULL. */
+static inline struct sutro_entity *
+sutro_first(const struct rb_root_cached *tree)
+{
+	struct rb_node *node = rb_first_cached(tree);
+
+	return node ? rb_entry(node, struct sutro_entity, node) : NULL;
+}
+
+void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
+		      u32 weight);
+void sutro_group_set_weight(struct sutro_group *group, u32 weight);
+u64 sutro_group_share(const struct sutro_group *group, u64 amount);
+s64 sutro_group_lag_ns(const struct sutro_group *group);
+
+s64 sutro_tree_vtime(const struct sutro_entity *entity, s64 ns);
+void sutro_tree_charge(struct sutro_group *group, s64 ns);
+void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns);
+void sutro_tree_unbacklog(struct sutro_group *group);
+void sutro_tree_deactivate(struct sutro_group *group);
+void sutro_tree_compare(struct sutro_group *a, struct sutro_group *b,
+			struct sutro_entity **ret_a,
+			struct sutro_entity **ret_b);
+bool sutro_tree_precedes(const struct sutro_group *group);
+
+#endif /* SUTRO_TREE_H */
