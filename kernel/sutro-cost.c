@@ -45,6 +45,11 @@
  * Windows in which the elevator ran out of requests are thrown away: the device
  * may have waited for the submitters.  But not when requests took twice as long as
  * when few are there: then they queued within the device, and it was busy.
+ *
+ * No request costs more than it took: whatever a window says, an entry never
+ * exceeds the mean latency of its class in that window.  Without this, a few
+ * requests that trickle in while the device sleeps, and that no one noticed to be
+ * few, would look like seconds of work.
  */
 #include "sutro-cost.h"
 
@@ -206,20 +211,25 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 	for (i = 0; i < SUTRO_CLASSES; i++) {
 		u64 nr = device->window.nr_of[i];
 		u64 old = sutro_cost_ns16(&device->costs, false, i);
-		u64 measured;
+		u64 measured, most;
 
 		if (!nr)
 			continue;
+		most = div64_u64(device->window.latency_of_ns[i]
+					 << SUTRO_NS16_SHIFT,
+				 nr);
 		if (nr * 100 >= device->window.nr * 97ULL &&
 		    nr * old * 100 >= device->window.cost_ns16 * 97) {
 			measured = div64_u64(elapsed_ns16, nr);
-			device->costs.ns16[i] = max((old + measured) / 2, 1ULL);
+			measured = min((old + measured) / 2, most);
+			device->costs.ns16[i] = max(measured, 1ULL);
 			continue;
 		}
 		/* old * elapsed / charged, in us so that it fits */
 		measured = div64_u64(old * (elapsed_ns16 >> 10),
 				     max(device->window.cost_ns16 >> 10, 1ULL));
-		device->costs.ns16[i] = max((3 * old + measured) / 4, 1ULL);
+		measured = min((3 * old + measured) / 4, most);
+		device->costs.ns16[i] = max(measured, 1ULL);
 	}
 }
 
@@ -233,7 +243,12 @@ static void sutro_window_restart(struct sutro_device *device, u64 now_ns)
 /* Had the device something to do all the time? */
 static bool sutro_window_busy(const struct sutro_device *device)
 {
-	u64 latency_ns = div_u64(device->window.latency_ns, device->window.nr);
+	u64 latency_ns = 0;
+	unsigned int i;
+
+	for (i = 0; i < SUTRO_CLASSES; i++)
+		latency_ns += device->window.latency_of_ns[i];
+	latency_ns = div_u64(latency_ns, device->window.nr);
 
 	return !device->unsaturated ||
 	       (device->latency_ns && latency_ns >= 2 * device->latency_ns);
@@ -256,7 +271,8 @@ static u64 sutro_window_complete(struct sutro_device *device,
 	device->window.nr++;
 	device->window.nr_of[sample->class]++;
 	device->window.cost_ns16 += cost_ns16;
-	device->window.latency_ns += sample->now_ns - sample->start_ns;
+	device->window.latency_of_ns[sample->class] +=
+		sample->now_ns - sample->start_ns;
 
 	if ((device->window.nr >= SUTRO_WINDOW_NR &&
 	     elapsed_ns >= SUTRO_WINDOW_NS) ||

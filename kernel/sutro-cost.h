@@ -51,7 +51,7 @@ struct sutro_device {
 	struct {
 		u64 start_ns;
 		u64 cost_ns16;
-		u64 latency_ns;
+		u64 latency_of_ns[SUTRO_CLASSES];
 		u32 nr;
 		u32 nr_of[SUTRO_CLASSES];
 	} window;

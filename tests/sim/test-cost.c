@@ -99,7 +99,8 @@ static u64 feed(struct sutro_device *device, u64 now_ns, u32 nr,
 	for (i = 0; i < nr; i++) {
 		struct sutro_sample sample = {
 			.class = classes[i % kinds],
-			.start_ns = now_ns - 5 * MS,
+			/* Always at least two at the device. */
+			.start_ns = now_ns - max(5 * MS, true_ns[i % kinds]),
 		};
 
 		now_ns += true_ns[i % kinds];
@@ -128,6 +129,36 @@ static void test_single_class(void)
 		check_near(sutro_cost_estimate(&device, &none, class), true_ns,
 			   true_ns / 100 + 1);
 	}
+}
+
+/*
+ * A few requests that trickle in while the device sleeps look like a window of
+ * seconds: no class may be thought to cost more than its requests took.
+ */
+static void test_trickle(void)
+{
+	u32 classes[2] = { sutro_cost_class(SUTRO_READ, 4096),
+			   sutro_cost_class(SUTRO_WRITE, 65536) };
+	struct sutro_device device = {};
+	struct sutro_costs none = {};
+	u64 now_ns = SEC, latency_ns = MS / 2;
+	u32 i;
+
+	sutro_device_init(&device, false);
+	for (i = 0; i < 1000; i++) {
+		struct sutro_sample sample = {
+			.class = classes[i % 8 == 7],
+			.start_ns = now_ns,
+			.now_ns = now_ns + latency_ns,
+		};
+
+		sutro_cost_complete(&device, &none, &sample);
+		now_ns += 20 * MS;
+	}
+	for (i = 0; i < 2; i++)
+		check(sutro_cost_estimate(&device, &none, classes[i]) <=
+			      latency_ns,
+		      "costs more than it took");
 }
 
 /* A slow device need not complete 64 requests before it is known. */
@@ -293,6 +324,7 @@ int main(void)
 	test_gap_never_negative();
 	test_classes();
 	test_single_class();
+	test_trickle();
 	test_slow_device();
 	test_mixed();
 	test_unsaturated();
