@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import pytest
@@ -29,10 +30,19 @@ def make(disk, kind: str) -> ModelDisk:
 
 
 def load(disk: ModelDisk, groups: Mapping[str, Group], **job: object) -> None:
-    """The same endless job in each group, deep enough to keep it backlogged."""
+    """The same endless job in each group, deep enough to keep it backlogged; all have begun."""
     keys = {"rw": "randread", "bs": "64k", "iodepth": 64, **job}
     for seed, group in enumerate(groups.values(), start=1):
         group.run(fio(disk.node, seed=seed, **keys))
+    begun(disk, groups)
+
+
+def begun(disk: ModelDisk, groups: Mapping[str, Group]) -> None:
+    """Wait until each group has used the disk: fio starts slowly beside busy neighbours."""
+    deadline = time.monotonic() + 30
+    while idle := [n for n, g in groups.items() if not disk.truth().of(g.cgroup).time_ns]:
+        assert time.monotonic() < deadline, f"no I/O of {idle} within 30 s"
+        time.sleep(0.05)
 
 
 def error(used: Mapping[str, int], entitled: Mapping[str, float]) -> float:
@@ -68,6 +78,7 @@ def test_sequential_readers(tree: Subtree, disk, kind: str) -> None:
     groups["heavy"].write(WEIGHT, 200)
     for name, offset in (("heavy", "0"), ("light", "512m")):
         groups[name].run(fio(one.node, "read", "128k", 128, offset=offset, size="512m"))
+    begun(one, groups)
     used = measured(one, groups, 6)
     assert 1.9 <= used["heavy"] / used["light"] <= 2.1
 
@@ -153,6 +164,7 @@ def test_charge_is_true(tree: Subtree, disk, record_property, mix: str) -> None:
     groups = {name: tree.child(name) for name in ("a", "b")}
     for seed, (group, keys) in enumerate(zip(groups.values(), MIXES[mix], strict=True), start=1):
         group.run(fio(one.node, iodepth=32, seed=seed, **keys))
+    begun(one, groups)
     measured(one, groups, 1)
 
     def charged() -> dict[str, int]:
