@@ -2,11 +2,15 @@
 /*
  * Sutro I/O scheduler: cgroups and their files.
  *
- * Every cgroup has a weight (struct sutro_blkcg, "default"), and on each leaf
- * that sutro schedules a struct sutro_blkg, which may have a weight of its own.
+ * Every cgroup has a weight and a class (struct sutro_blkcg, "default"), and on
+ * each leaf that sutro schedules a struct sutro_blkg, which may have its own.
  *
  *	io.sutro.weight		"default 100", then "MAJ:MIN N" where set
+ *	io.sutro.class		likewise: rt, be or idle
  *	io.sutro.stat		what the cgroup used of each leaf
+ *
+ * Both settings are read and written by the same code; cftype.private tells which
+ * one a file is about.  A setting is a number, and 0 means that there is none.
  *
  * The owner of a request is the cgroup of its bio's blkg, whoever submits it.
  */
@@ -18,11 +22,17 @@
 /**
  * struct sutro_blkcg - one cgroup
  * @cpd:	must be first
- * @weight:	on every leaf that has none of its own; protected by blkcg->lock
+ * @setting:	on every leaf that has none of its own; protected by blkcg->lock
  */
 struct sutro_blkcg {
 	struct blkcg_policy_data cpd;
-	u32 weight;
+	u32 setting[SUTRO_SETTINGS];
+};
+
+static const char *const sutro_class_names[SUTRO_CLASS_NR] = {
+	[SUTRO_CLASS_RT] = "rt",
+	[SUTRO_CLASS_BE] = "be",
+	[SUTRO_CLASS_IDLE] = "idle",
 };
 
 static struct sutro_blkcg *sutro_blkcg_of(struct blkcg *blkcg)
@@ -87,7 +97,9 @@ static struct blkcg_policy_data *sutro_cpd_alloc(gfp_t gfp)
 
 	if (!sblkcg)
 		return NULL;
-	sblkcg->weight = SUTRO_WEIGHT_DFL;
+	sblkcg->setting[SUTRO_SETTING_WEIGHT] = SUTRO_WEIGHT_DFL;
+	sblkcg->setting[SUTRO_SETTING_CLASS] =
+		sutro_class_setting(SUTRO_CLASS_BE);
 	return &sblkcg->cpd;
 }
 
@@ -116,9 +128,13 @@ static void sutro_pd_init(struct blkg_policy_data *pd)
 	struct blkcg_gq *blkg = pd_to_blkg(pd);
 	struct sutro_blkg *parent = blkg->parent ? sutro_from_blkg(blkg->parent)
 						 : NULL;
+	const u32 *setting = sutro_blkcg_of(blkg->blkcg)->setting;
+	u32 class;
 
 	sutro_group_init(&sblkg->group, parent ? &parent->group : NULL,
-			 sutro_blkcg_of(blkg->blkcg)->weight);
+			 READ_ONCE(setting[SUTRO_SETTING_WEIGHT]));
+	class = READ_ONCE(setting[SUTRO_SETTING_CLASS]);
+	sutro_tree_set_class(&sblkg->group, sutro_setting_class(class));
 }
 
 static void sutro_pd_offline(struct blkg_policy_data *pd)
@@ -139,62 +155,95 @@ static const char *sutro_dev_name(struct blkg_policy_data *pd)
 	return disk ? bdi_dev_name(disk->bdi) : NULL;
 }
 
-static u64 sutro_prfill_weight(struct seq_file *sf, struct blkg_policy_data *pd,
-			       int off)
+static void sutro_setting_show_one(struct seq_file *sf, const char *of,
+				   enum sutro_setting setting, u32 value)
+{
+	if (setting == SUTRO_SETTING_CLASS)
+		seq_printf(sf, "%s %s\n", of,
+			   sutro_class_names[sutro_setting_class(value)]);
+	else
+		seq_printf(sf, "%s %u\n", of, value);
+}
+
+static u64 sutro_prfill_setting(struct seq_file *sf,
+				struct blkg_policy_data *pd, int setting)
 {
 	const char *dname = sutro_dev_name(pd);
-	u32 weight = READ_ONCE(sutro_pd(pd)->device_weight);
+	u32 value = READ_ONCE(sutro_pd(pd)->device_setting[setting]);
 
-	if (dname && weight)
-		seq_printf(sf, "%s %u\n", dname, weight);
+	if (dname && value)
+		sutro_setting_show_one(sf, dname, setting, value);
 	return 0;
 }
 
-static int sutro_weight_show(struct seq_file *sf, void *v)
+static int sutro_setting_show(struct seq_file *sf, void *v)
 {
 	struct blkcg *blkcg = css_to_blkcg(seq_css(sf));
+	enum sutro_setting setting = seq_cft(sf)->private;
+	u32 value;
 
-	seq_printf(sf, "default %u\n",
-		   READ_ONCE(sutro_blkcg_of(blkcg)->weight));
-	blkcg_print_blkgs(sf, blkcg, sutro_prfill_weight, &sutro_policy, 0,
-			  false);
+	value = READ_ONCE(sutro_blkcg_of(blkcg)->setting[setting]);
+	sutro_setting_show_one(sf, "default", setting, value);
+	blkcg_print_blkgs(sf, blkcg, sutro_prfill_setting, &sutro_policy,
+			  setting, false);
 	return 0;
 }
 
-static int sutro_parse_weight(char *text, u32 *ret_weight)
+static int sutro_parse_weight(const char *text, u32 *ret_value)
 {
 	s64 weight;
 	int ret;
 
-	ret = kstrtos64(strim(text), 10, &weight);
+	ret = kstrtos64(text, 10, &weight);
 	if (ret)
 		return ret;
 	if (weight < SUTRO_WEIGHT_MIN || weight > SUTRO_WEIGHT_MAX)
 		return -ERANGE;
-	*ret_weight = weight;
+	*ret_value = weight;
 	return 0;
 }
 
-static void sutro_set_default_weight(struct blkcg *blkcg, u32 weight)
+static int sutro_parse_class(const char *text, u32 *ret_value)
+{
+	int class = match_string(sutro_class_names, SUTRO_CLASS_NR, text);
+
+	if (class < 0)
+		return -EINVAL;
+	*ret_value = sutro_class_setting(class);
+	return 0;
+}
+
+static int sutro_parse_setting(enum sutro_setting setting, char *text,
+			       u32 *ret_value)
+{
+	text = strim(text);
+	return setting == SUTRO_SETTING_CLASS
+		       ? sutro_parse_class(text, ret_value)
+		       : sutro_parse_weight(text, ret_value);
+}
+
+static void sutro_set_default(struct blkcg *blkcg, enum sutro_setting setting,
+			      u32 value)
 {
 	struct blkcg_gq *blkg;
 
 	spin_lock_irq(&blkcg->lock);
-	WRITE_ONCE(sutro_blkcg_of(blkcg)->weight, weight);
+	WRITE_ONCE(sutro_blkcg_of(blkcg)->setting[setting], value);
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
 		struct sutro_blkg *sblkg =
 			sutro_pd(blkg_to_pd(blkg, &sutro_policy));
 
-		if (sblkg && !sblkg->device_weight)
-			sutro_note_weight(sblkg, weight);
+		if (sblkg && !sblkg->device_setting[setting])
+			sutro_note_setting(sblkg, setting, value);
 	}
 	spin_unlock_irq(&blkcg->lock);
 }
 
-static int sutro_set_device_weight(struct blkcg *blkcg, char *buf)
+static int sutro_set_device(struct blkcg *blkcg, enum sutro_setting setting,
+			    char *buf)
 {
 	struct blkg_conf_ctx ctx;
-	u32 weight = 0;
+	u32 value = 0;
 	int ret;
 
 	blkg_conf_init(&ctx, buf);
@@ -203,15 +252,15 @@ static int sutro_set_device_weight(struct blkcg *blkcg, char *buf)
 		goto out;
 
 	if (strcmp(strim(ctx.body), "default"))
-		ret = sutro_parse_weight(ctx.body, &weight);
+		ret = sutro_parse_setting(setting, ctx.body, &value);
 	if (!ret) {
 		struct sutro_blkg *sblkg =
 			sutro_pd(blkg_to_pd(ctx.blkg, &sutro_policy));
 
 		spin_lock(&blkcg->lock);
-		WRITE_ONCE(sblkg->device_weight, weight);
-		sutro_note_weight(sblkg,
-				  weight ?: sutro_blkcg_of(blkcg)->weight);
+		WRITE_ONCE(sblkg->device_setting[setting], value);
+		value = value ?: sutro_blkcg_of(blkcg)->setting[setting];
+		sutro_note_setting(sblkg, setting, value);
 		spin_unlock(&blkcg->lock);
 	}
 out:
@@ -219,23 +268,24 @@ out:
 	return ret;
 }
 
-static ssize_t sutro_weight_write(struct kernfs_open_file *of, char *buf,
-				  size_t nbytes, loff_t off)
+static ssize_t sutro_setting_write(struct kernfs_open_file *of, char *buf,
+				   size_t nbytes, loff_t off)
 {
 	struct blkcg *blkcg = css_to_blkcg(of_css(of));
+	enum sutro_setting setting = of_cft(of)->private;
 	size_t word = strlen("default");
-	u32 weight;
+	u32 value;
 	int ret;
 
 	buf = strim(buf);
 	if (strchr(buf, ':')) {
-		ret = sutro_set_device_weight(blkcg, buf);
+		ret = sutro_set_device(blkcg, setting, buf);
 	} else {
 		if (!strncmp(buf, "default", word) && isspace(buf[word]))
 			buf += word;
-		ret = sutro_parse_weight(buf, &weight);
+		ret = sutro_parse_setting(setting, buf, &value);
 		if (!ret)
-			sutro_set_default_weight(blkcg, weight);
+			sutro_set_default(blkcg, setting, value);
 	}
 	return ret ?: nbytes;
 }
@@ -277,8 +327,16 @@ static struct cftype sutro_files[] = {
 	{
 		.name = "sutro.weight",
 		.flags = CFTYPE_NOT_ON_ROOT,
-		.seq_show = sutro_weight_show,
-		.write = sutro_weight_write,
+		.private = SUTRO_SETTING_WEIGHT,
+		.seq_show = sutro_setting_show,
+		.write = sutro_setting_write,
+	},
+	{
+		.name = "sutro.class",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.private = SUTRO_SETTING_CLASS,
+		.seq_show = sutro_setting_show,
+		.write = sutro_setting_write,
 	},
 	{
 		.name = "sutro.stat",

@@ -6,18 +6,19 @@
  *
  * Groups form a tree, as their cgroups do.  Device time is divided by weight at
  * each level of it; sutro-tree.c says how.  The backlogged group that is furthest
- * behind its entitlement is next.
+ * behind its entitlement is next; of the highest class, unless a lower one has
+ * grown 16 slices old, which is 1.6 s where slices are 100 ms.
  *
  * 2. For how long
  *
  * Where leaving a stream costs a seek, a group of streams keeps the device for
  * slice_ns of device time.  The slice ends early when the group runs empty and is
- * not expected back (see 3), and when a group wakes up that is owed half a slice
- * more: on a stripe, both halves of a reader's request then move over to the same
- * group at nearly the same time on both disks.  A group whose slice is used up
- * while it is still the one furthest behind, but has all its requests at the
- * device, keeps it: with one request at a time it would otherwise lose its turn
- * whenever that request is on the way.
+ * not expected back (see 3), when a group of a higher class wakes up, and when a
+ * group wakes up that is owed half a slice more: on a stripe, both halves of a
+ * reader's request then move over to the same group at nearly the same time on
+ * both disks.  A group whose slice is used up while it is still the one furthest
+ * behind, but has all its requests at the device, keeps it: with one request at a
+ * time it would otherwise lose its turn whenever that request is on the way.
  *
  * Elsewhere (flash, or a group of random requests, for which one seek is as good
  * as another) each request is its own turn.
@@ -70,6 +71,10 @@
 
 /* A group of which more than 1 in 8 requests is far from the last one seeks. */
 #define SUTRO_SEEKY_BITS 4
+/* Slices of higher classes after which a lower class comes first ... */
+#define SUTRO_AGE_SLICES 16
+/* ... of at least this length, for slice_ns may be 0. */
+#define SUTRO_AGE_SLICE_MIN_NS (1000 * 1000ULL)
 /* Weight of the newest sample in the mean think time: 1 / 8. */
 #define SUTRO_THINK_SHIFT 3
 
@@ -94,6 +99,13 @@ static u64 sutro_slice_ns(const struct sutro_core *core,
 	if (t->fairness || (t->rotational && !sutro_group_seeky(group)))
 		return t->slice_ns;
 	return 0;
+}
+
+/* How old a class grows before it comes first. */
+static u64 sutro_age_ns(const struct sutro_core *core)
+{
+	return SUTRO_AGE_SLICES *
+	       max(core->tunables.slice_ns, SUTRO_AGE_SLICE_MIN_NS);
 }
 
 /* Are groups waited for that have nothing queued? */
@@ -173,7 +185,7 @@ static bool sutro_keeps_slice(struct sutro_core *core)
 	if (core->slice_used_ns < slice_ns)
 		return true;
 	if (slice_ns && !group->queued && group->in_flight &&
-	    sutro_tree_precedes(group)) {
+	    sutro_tree_precedes(group, sutro_age_ns(core))) {
 		core->slice_used_ns = 0;
 		return true;
 	}
@@ -188,17 +200,21 @@ static bool sutro_keeps_slice(struct sutro_core *core)
 static struct sutro_group *sutro_furthest_behind(struct sutro_core *core)
 {
 	struct sutro_group *group = core->root;
+	bool may_hold = sutro_may_hold(core);
+	u64 age_ns = sutro_age_ns(core);
 
 	for (;;) {
 		struct sutro_level *level = &group->level;
-		struct sutro_entity *first = sutro_first(&level->queue);
-		struct sutro_entity *away = sutro_first(&level->away);
+		struct sutro_rank *rank =
+			&level->rank[sutro_tree_turn(level, age_ns, may_hold)];
+		struct sutro_entity *first = sutro_first(&rank->queue);
+		struct sutro_entity *away = sutro_first(&rank->away);
 
-		if (!first || (away && sutro_may_hold(core) &&
-			       sutro_owes(core, first, away)))
+		if (!first ||
+		    (away && may_hold && sutro_owes(core, first, away)))
 			first = away;
-		else if (sutro_before(level->vtime, first->vtime))
-			level->vtime = first->vtime;
+		else if (sutro_before(rank->vtime, first->vtime))
+			rank->vtime = first->vtime;
 
 		if (first == &group->self)
 			return group;
@@ -327,7 +343,9 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 
 	if (wakes && core->in_service && group != core->in_service) {
 		sutro_tree_compare(group, core->in_service, &woken, &served);
-		if (sutro_owes(core, served, woken))
+		if (woken->class < served->class ||
+		    (woken->class == served->class &&
+		     sutro_owes(core, served, woken)))
 			core->preempt = true;
 	}
 }
@@ -437,4 +455,20 @@ void sutro_group_set_gone(struct sutro_core *core, struct sutro_group *group)
 	if (list_empty(&group->leaving))
 		return;
 	sutro_leave_at_once(core, group);
+}
+
+/**
+ * sutro_group_set_class - change a group's class
+ * @core:	the leaf
+ * @group:	the group
+ * @class:	its new class
+ */
+void sutro_group_set_class(struct sutro_core *core, struct sutro_group *group,
+			   enum sutro_class class)
+{
+	if (group->entity.class == class)
+		return;
+	sutro_tree_set_class(group, class);
+	/* Who has a slice may no longer deserve it. */
+	core->preempt = !!core->in_service;
 }

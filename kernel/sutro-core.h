@@ -54,7 +54,7 @@ enum sutro_expiry {
 	SUTRO_EXPIRY_NONE,
 	SUTRO_EXPIRY_USED, /* used up */
 	SUTRO_EXPIRY_EMPTY, /* its next request did not come, or was not expected */
-	SUTRO_EXPIRY_PREEMPTED, /* a group that is owed half a slice woke up */
+	SUTRO_EXPIRY_PREEMPTED, /* a group that comes before it woke up */
 };
 
 /**
@@ -106,6 +106,8 @@ void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 			 u32 nr, u64 estimate_ns, u64 cost_ns, u64 now_ns);
 
+void sutro_group_set_class(struct sutro_core *core, struct sutro_group *group,
+			   enum sutro_class class);
 void sutro_group_set_gone(struct sutro_core *core, struct sutro_group *group);
 bool sutro_group_seeky(const struct sutro_group *group);
 

@@ -2,7 +2,7 @@
 /*
  * Sutro I/O scheduler: what happened since the last dispatch.
  *
- * Completions come in interrupt context, weights are written and cgroups removed
+ * Completions come in interrupt context, settings are written and cgroups removed
  * under q->queue_lock: none of them may take sutro_queue.lock.  They leave a note
  * with the group it is about (struct sutro_note), under done_lock, and the next
  * dispatch folds all notes into the algorithm.  Several notes of one group add
@@ -29,17 +29,20 @@ static struct sutro_queue *sutro_blkg_queue(struct sutro_blkg *sblkg)
 }
 
 /**
- * sutro_note_weight - a group shall have another weight from the next dispatch on
+ * sutro_note_setting - a group shall have another weight or class from the next
+ *			dispatch on
  * @sblkg:	the group
- * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
+ * @setting:	which of them
+ * @value:	the new one
  */
-void sutro_note_weight(struct sutro_blkg *sblkg, u32 weight)
+void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting,
+			u32 value)
 {
 	struct sutro_queue *sq = sutro_blkg_queue(sblkg);
 	unsigned long flags;
 
 	spin_lock_irqsave(&sq->done_lock, flags);
-	sblkg->note.weight = weight;
+	sblkg->note.setting[setting] = value;
 	sutro_note(sq, sblkg);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
@@ -78,6 +81,7 @@ void sutro_fold(struct sutro_queue *sq)
 {
 	struct sutro_blkg *sblkg;
 	struct sutro_note note;
+	u32 weight, class;
 
 	lockdep_assert_held(&sq->lock);
 
@@ -98,8 +102,13 @@ void sutro_fold(struct sutro_queue *sq)
 
 		if (note.gone)
 			sutro_group_set_gone(&sq->core, &sblkg->group);
-		if (note.weight)
-			sutro_group_set_weight(&sblkg->group, note.weight);
+		weight = note.setting[SUTRO_SETTING_WEIGHT];
+		if (weight)
+			sutro_group_set_weight(&sblkg->group, weight);
+		class = note.setting[SUTRO_SETTING_CLASS];
+		if (class)
+			sutro_group_set_class(&sq->core, &sblkg->group,
+					      sutro_setting_class(class));
 		if (note.nr)
 			sutro_core_complete(&sq->core, &sblkg->group, note.nr,
 					    note.estimate_ns, note.cost_ns,

@@ -25,9 +25,26 @@
  * charged 0.5 ms of vtime for each, b's 1 ms, so a gets 8 ms and b 4; below b,
  * c is charged 1 ms for each and d 0.33, so c gets 1 ms and d 3.
  *
- * An entity that becomes active starts at the level's vtime, less at most half
- * a slice's worth: sleeping earns no more than that (no hoarding), and who was
+ * An entity that becomes active starts at the vtime of its class, less at most
+ * half a slice's worth: sleeping earns no more than that (no hoarding), and who was
  * served in advance keeps that debt.
+ *
+ * Classes.  Each child of a group is of class rt, be or idle; a group's own
+ * requests are be.  At each level the entities of one class compete by weight, and
+ * a class is served when no higher one has anything to do there.  A class is a
+ * matter among siblings: an rt child of an idle group comes before its be
+ * siblings, and all of them come after the idle group's siblings.
+ *
+ * Nobody starves.  A class that is backlogged while higher ones are served ages by
+ * the device time that they use.  When it is age_ns old it comes first, and each
+ * ns that it is served makes it 32 ns younger.  So it waits for age_ns of others'
+ * device time at most, and then has 1 ns for each 32 of theirs: 3 % of the level's
+ * time, little enough for those above, and enough that who sleeps on a lock that a
+ * lower class holds, or a filesystem whose journal waits for it, goes on.  Age is
+ * kept while a class has nothing queued: one request at a time ages as well.
+ *
+ *	a is rt, b be, both have requests of 1 ms without end, age_ns is 64 ms: a is
+ *	served for 64 ms, b for one request, a for 32 ms, b for one request, ...
  */
 #include "sutro-tree.h"
 
@@ -39,6 +56,13 @@
 /* An hour of device time at weight 1. */
 #define SUTRO_VTIME_FAR \
 	((3600 * 1000000000ULL * SUTRO_WEIGHT_DFL) << SUTRO_VTIME_SHIFT)
+
+/*
+ * Device time of the higher classes for each ns of a lower one: a part of 1 in 33.
+ */
+#define SUTRO_AGE_PART 32
+/* A class that has once got more than its part pays for a second of it. */
+#define SUTRO_AGE_DEBT_NS (SUTRO_AGE_PART * 1000000000LL)
 
 static struct sutro_entity *sutro_entity_of(struct rb_node *node)
 {
@@ -66,14 +90,26 @@ s64 sutro_tree_vtime(const struct sutro_entity *entity, s64 ns)
 static struct rb_root_cached *sutro_tree_of(struct sutro_level *level,
 					    const struct sutro_entity *entity)
 {
-	return entity->backlogged ? &level->queue : &level->away;
+	struct sutro_rank *rank = sutro_rank_of(level, entity);
+
+	return entity->backlogged ? &rank->queue : &rank->away;
+}
+
+static void sutro_enter(struct sutro_level *level, struct sutro_entity *entity)
+{
+	rb_add_cached(&entity->node, sutro_tree_of(level, entity),
+		      sutro_entity_less);
+}
+
+static void sutro_quit(struct sutro_level *level, struct sutro_entity *entity)
+{
+	rb_erase_cached(&entity->node, sutro_tree_of(level, entity));
 }
 
 /* Move @entity to @vtime; it usually keeps its place, above all when alone. */
 static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
 		       u64 vtime)
 {
-	struct rb_root_cached *tree = sutro_tree_of(level, entity);
 	struct rb_node *next, *prev;
 
 	if (!entity->active) {
@@ -89,9 +125,24 @@ static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
 		return;
 	}
 
-	rb_erase_cached(&entity->node, tree);
+	sutro_quit(level, entity);
 	entity->vtime = vtime;
-	rb_add_cached(&entity->node, tree, sutro_entity_less);
+	sutro_enter(level, entity);
+}
+
+/* @class was served: it grows younger if that was before its time, others older. */
+static void sutro_age(struct sutro_level *level, enum sutro_class class, s64 ns)
+{
+	struct sutro_rank *rank = &level->rank[class];
+
+	if (rank->early)
+		rank->waited_ns = max(rank->waited_ns - ns * SUTRO_AGE_PART,
+				      -SUTRO_AGE_DEBT_NS);
+	while (++class < SUTRO_CLASS_NR) {
+		rank = &level->rank[class];
+		if (sutro_first(&rank->queue))
+			rank->waited_ns += ns;
+	}
 }
 
 /**
@@ -107,6 +158,7 @@ void sutro_tree_charge(struct sutro_group *group, s64 ns)
 	for (;;) {
 		sutro_move(level, entity,
 			   entity->vtime + sutro_tree_vtime(entity, ns));
+		sutro_age(level, entity->class, ns);
 		level = sutro_level_of(group);
 		if (!level)
 			break;
@@ -119,20 +171,22 @@ void sutro_tree_charge(struct sutro_group *group, s64 ns)
 static void sutro_wake(struct sutro_level *level, struct sutro_entity *entity,
 		       u64 credit_ns)
 {
-	u64 oldest = level->vtime;
+	struct sutro_rank *rank = sutro_rank_of(level, entity);
+	u64 oldest = rank->vtime;
 
 	/* Alone, there is nobody who could owe it anything. */
-	if (level->nr_active)
+	if (rank->nr_active)
 		oldest -= sutro_tree_vtime(entity, credit_ns);
 	/*
-	 * Nobody is served an hour in advance: then the level's clock has gone
+	 * Nobody is served an hour in advance: then the clock of the class has gone
 	 * half round since (in 4 days of a group of weight 1).
 	 */
 	if (sutro_before(entity->vtime, oldest) ||
-	    sutro_before(level->vtime + SUTRO_VTIME_FAR, entity->vtime))
+	    sutro_before(rank->vtime + SUTRO_VTIME_FAR, entity->vtime))
 		entity->vtime = oldest;
 	entity->active = true;
-	level->weight_sum += entity->weight;
+	rank->weight_sum += entity->weight;
+	rank->nr_active++;
 	level->nr_active++;
 }
 
@@ -148,11 +202,11 @@ void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns)
 
 	while (!entity->backlogged) {
 		if (entity->active)
-			rb_erase_cached(&entity->node, &level->away);
+			sutro_quit(level, entity);
 		else
 			sutro_wake(level, entity, credit_ns);
 		entity->backlogged = true;
-		rb_add_cached(&entity->node, &level->queue, sutro_entity_less);
+		sutro_enter(level, entity);
 
 		level = sutro_level_of(group);
 		if (!level)
@@ -160,6 +214,16 @@ void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns)
 		entity = &group->entity;
 		group = group->parent;
 	}
+}
+
+static bool sutro_backlogged(const struct sutro_level *level)
+{
+	const struct sutro_rank *rank;
+
+	for (rank = level->rank; rank < level->rank + SUTRO_CLASS_NR; rank++)
+		if (sutro_first(&rank->queue))
+			return true;
+	return false;
 }
 
 /**
@@ -172,10 +236,10 @@ void sutro_tree_unbacklog(struct sutro_group *group)
 	struct sutro_entity *entity = &group->self;
 
 	for (;;) {
-		rb_erase_cached(&entity->node, &level->queue);
+		sutro_quit(level, entity);
 		entity->backlogged = false;
-		rb_add_cached(&entity->node, &level->away, sutro_entity_less);
-		if (sutro_first(&level->queue))
+		sutro_enter(level, entity);
+		if (sutro_backlogged(level))
 			break;
 		level = sutro_level_of(group);
 		if (!level)
@@ -195,9 +259,12 @@ void sutro_tree_deactivate(struct sutro_group *group)
 	struct sutro_entity *entity = &group->self;
 
 	for (;;) {
-		rb_erase_cached(&entity->node, &level->away);
+		struct sutro_rank *rank = sutro_rank_of(level, entity);
+
+		sutro_quit(level, entity);
 		entity->active = false;
-		level->weight_sum -= entity->weight;
+		rank->weight_sum -= entity->weight;
+		rank->nr_active--;
 		if (--level->nr_active)
 			break;
 		level = sutro_level_of(group);
@@ -246,21 +313,54 @@ void sutro_tree_compare(struct sutro_group *a, struct sutro_group *b,
 }
 
 /**
- * sutro_tree_precedes - is a group further behind than all others?
+ * sutro_tree_turn - which class is served at a level?
+ * @level:	the level, where somebody is active
+ * @age_ns:	how old a class grows before it comes first
+ * @wait:	who is away comes before lower classes, too
+ *
+ * Return: a class with somebody queued, or with @wait somebody away.
+ */
+enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
+				 bool wait)
+{
+	struct sutro_rank *rank = level->rank;
+	enum sutro_class first = 0, aged = SUTRO_CLASS_NR - 1;
+
+	while (first < SUTRO_CLASS_NR - 1 && !sutro_first(&rank[first].queue) &&
+	       !(wait && sutro_first(&rank[first].away)))
+		first++;
+	for (; aged > first; aged--) {
+		/* There is nothing to be gained by waiting longer. */
+		rank[aged].waited_ns = min_t(s64, rank[aged].waited_ns, age_ns);
+		if (rank[aged].waited_ns == (s64)age_ns &&
+		    sutro_first(&rank[aged].queue))
+			break;
+	}
+	rank[aged].early = aged > first;
+	return aged;
+}
+
+/**
+ * sutro_tree_precedes - would a group be next if it had a request queued?
  * @group:	the group
+ * @age_ns:	as for sutro_tree_turn()
  *
  * Return: true if nobody with requests queued or in flight is further behind.
  */
-bool sutro_tree_precedes(const struct sutro_group *group)
+bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns)
 {
-	const struct sutro_level *level = &group->level;
+	struct sutro_level *level = &group->level;
 	const struct sutro_entity *entity = &group->self, *first;
 
 	for (;;) {
-		first = sutro_first(&level->queue);
+		const struct sutro_rank *rank = sutro_rank_of(level, entity);
+
+		if (sutro_tree_turn(level, age_ns, true) != entity->class)
+			return false;
+		first = sutro_first(&rank->queue);
 		if (first && sutro_before(first->vtime, entity->vtime))
 			return false;
-		first = sutro_first(&level->away);
+		first = sutro_first(&rank->away);
 		if (first && sutro_before(first->vtime, entity->vtime))
 			return false;
 		level = sutro_level_of(group);
@@ -276,6 +376,8 @@ bool sutro_tree_precedes(const struct sutro_group *group)
  * @group:	what to prepare, zeroed
  * @parent:	its parent, which outlives it; NULL for the root
  * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
+ *
+ * Its class is be.
  */
 void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 		      u32 weight)
@@ -283,8 +385,8 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 	group->parent = parent;
 	group->entity.weight = weight;
 	group->self.weight = SUTRO_WEIGHT_DFL;
-	group->level.queue = RB_ROOT_CACHED;
-	group->level.away = RB_ROOT_CACHED;
+	group->entity.class = SUTRO_CLASS_BE;
+	group->self.class = SUTRO_CLASS_BE;
 	INIT_LIST_HEAD(&group->leaving);
 }
 
@@ -300,6 +402,7 @@ void sutro_group_set_weight(struct sutro_group *group, u32 weight)
 {
 	struct sutro_entity *entity = &group->entity;
 	struct sutro_level *level = sutro_level_of(group);
+	struct sutro_rank *rank;
 	u32 old = entity->weight;
 	s64 ahead;
 
@@ -308,11 +411,54 @@ void sutro_group_set_weight(struct sutro_group *group, u32 weight)
 	entity->weight = weight;
 	if (!level)
 		return;
+	rank = sutro_rank_of(level, entity);
 	if (entity->active)
-		level->weight_sum += (s64)weight - old;
+		rank->weight_sum += (s64)weight - old;
 
-	ahead = entity->vtime - level->vtime;
-	sutro_move(level, entity, level->vtime + div_s64(ahead * old, weight));
+	ahead = entity->vtime - rank->vtime;
+	sutro_move(level, entity, rank->vtime + div_s64(ahead * old, weight));
+}
+
+/**
+ * sutro_tree_set_class - change a group's class
+ * @group:	the group
+ * @class:	its new class
+ *
+ * What the group is owed or owes, it takes along.
+ */
+void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class)
+{
+	struct sutro_entity *entity = &group->entity;
+	struct sutro_level *level = sutro_level_of(group);
+	struct sutro_rank *from, *to;
+
+	if (!level || entity->class == class)
+		return;
+	from = sutro_rank_of(level, entity);
+	to = &level->rank[class];
+	if (entity->active) {
+		sutro_quit(level, entity);
+		from->weight_sum -= entity->weight;
+		from->nr_active--;
+		to->weight_sum += entity->weight;
+		to->nr_active++;
+	}
+	entity->vtime += to->vtime - from->vtime;
+	entity->class = class;
+	if (entity->active)
+		sutro_enter(level, entity);
+}
+
+/* Is anybody of a higher class active at an entity's level? */
+static bool sutro_outranked(const struct sutro_level *level,
+			    const struct sutro_entity *entity)
+{
+	const struct sutro_rank *rank;
+
+	for (rank = level->rank; rank < &level->rank[entity->class]; rank++)
+		if (rank->nr_active)
+			return true;
+	return false;
 }
 
 /**
@@ -320,7 +466,8 @@ void sutro_group_set_weight(struct sutro_group *group, u32 weight)
  * @group:	the group; if it is not active, its share were it so
  * @amount:	what is divided, below 2^48
  *
- * Return: @amount times the group's hierarchical weight (hweight).
+ * Return: @amount times the group's hierarchical weight (hweight); where a higher
+ * class is active, of the part that is left to lower ones.
  */
 u64 sutro_group_share(const struct sutro_group *group, u64 amount)
 {
@@ -328,13 +475,15 @@ u64 sutro_group_share(const struct sutro_group *group, u64 amount)
 	const struct sutro_entity *entity = &group->self;
 
 	for (;;) {
-		u64 sum = level->weight_sum +
+		u64 sum = level->rank[entity->class].weight_sum +
 			  (entity->active ? 0 : entity->weight);
 
 		/* Read without locks, the two may not belong together. */
 		sum = max_t(u64, sum, entity->weight);
 
 		amount = div64_u64(amount * entity->weight, sum);
+		if (sutro_outranked(level, entity))
+			amount /= SUTRO_AGE_PART;
 
 		level = sutro_level_of(group);
 		if (!level)
@@ -348,16 +497,18 @@ u64 sutro_group_share(const struct sutro_group *group, u64 amount)
  * sutro_group_lag_ns - how far is a group behind its entitlement?
  * @group: the group
  *
- * Return: device time it is owed among its siblings, negative if it was served
- * in advance; 0 while it does not take part.
+ * Return: device time it is owed among the siblings of its class, negative
+ * if it was served in advance; 0 while it does not take part.
  */
 s64 sutro_group_lag_ns(const struct sutro_group *group)
 {
-	const struct sutro_level *level = sutro_level_of(group);
+	struct sutro_level *level = sutro_level_of(group);
+	const struct sutro_entity *entity = &group->entity;
+	s64 behind;
 
-	if (!level || !group->entity.active)
+	if (!level || !entity->active)
 		return 0;
-	return div_s64((s64)(level->vtime - group->entity.vtime) *
-			       group->entity.weight,
+	behind = sutro_rank_of(level, entity)->vtime - entity->vtime;
+	return div_s64(behind * entity->weight,
 		       SUTRO_WEIGHT_DFL << SUTRO_VTIME_SHIFT);
 }

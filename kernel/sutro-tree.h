@@ -17,28 +17,52 @@
 #define SUTRO_WEIGHT_MAX 10000
 #define SUTRO_WEIGHT_DFL 100
 
+/* Who is served before whom, whatever the weights; as in ioprio. */
+enum sutro_class {
+	SUTRO_CLASS_RT,
+	SUTRO_CLASS_BE,
+	SUTRO_CLASS_IDLE,
+	SUTRO_CLASS_NR,
+};
+
 /**
- * struct sutro_level - the children of one group, and the group's own requests
+ * struct sutro_rank - the entities of one class at a level
  * @queue:	backlogged entities by vtime
  * @away:	entities by vtime that are active but have nothing queued
  * @vtime:	vtime of the entity that was last served, never falls
  * @weight_sum:	sum of the weights of active entities
  * @nr_active:	how many these are
+ * @waited_ns:	device time that higher classes used while this one was backlogged,
+ *		less SUTRO_AGE_PART times what it got nevertheless
+ * @early:	it was last served before a higher class
  */
-struct sutro_level {
+struct sutro_rank {
 	struct rb_root_cached queue;
 	struct rb_root_cached away;
 	u64 vtime;
 	u64 weight_sum;
 	u32 nr_active;
+	s64 waited_ns;
+	bool early;
+};
+
+/**
+ * struct sutro_level - the children of one group, and the group's own requests
+ * @rank:	by class
+ * @nr_active:	active entities
+ */
+struct sutro_level {
+	struct sutro_rank rank[SUTRO_CLASS_NR];
+	u32 nr_active;
 };
 
 /**
  * struct sutro_entity - what competes at a level
- * @node:	place in &sutro_level.queue while backlogged, else in
- *		&sutro_level.away while active
+ * @node:	place in &sutro_rank.queue while backlogged, else in
+ *		&sutro_rank.away while active
  * @vtime:	device time used, in ns, times SUTRO_WEIGHT_DFL / @weight
- * @weight:	share among the entities of the level
+ * @weight:	share among the entities of its class at the level
+ * @class:	which one
  * @backlogged:	requests are queued at or below it
  * @active:	requests are queued, in flight or expected at or below it
  */
@@ -46,6 +70,7 @@ struct sutro_entity {
 	struct rb_node node;
 	u64 vtime;
 	u32 weight;
+	enum sutro_class class;
 	bool backlogged;
 	bool active;
 };
@@ -99,6 +124,13 @@ sutro_level_of(const struct sutro_group *group)
 	return group->parent ? &group->parent->level : NULL;
 }
 
+/* Where an entity of a level competes. */
+static inline struct sutro_rank *
+sutro_rank_of(struct sutro_level *level, const struct sutro_entity *entity)
+{
+	return &level->rank[entity->class];
+}
+
 /* The entity of a tree with the lowest vtime, or NULL. */
 static inline struct sutro_entity *
 sutro_first(const struct rb_root_cached *tree)
@@ -111,6 +143,7 @@ sutro_first(const struct rb_root_cached *tree)
 void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 		      u32 weight);
 void sutro_group_set_weight(struct sutro_group *group, u32 weight);
+void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class);
 u64 sutro_group_share(const struct sutro_group *group, u64 amount);
 s64 sutro_group_lag_ns(const struct sutro_group *group);
 
@@ -122,6 +155,8 @@ void sutro_tree_deactivate(struct sutro_group *group);
 void sutro_tree_compare(struct sutro_group *a, struct sutro_group *b,
 			struct sutro_entity **ret_a,
 			struct sutro_entity **ret_b);
-bool sutro_tree_precedes(const struct sutro_group *group);
+enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
+				 bool wait);
+bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns);
 
 #endif /* SUTRO_TREE_H */

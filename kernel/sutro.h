@@ -8,11 +8,11 @@
  *  sutro_queue.lock		the algorithm, the groups' requests, merging.
  *				Process context only; nothing is taken under it but:
  *  sutro_stage.lock		requests just inserted, one list per software queue
- *  sutro_queue.done_lock	what completions and weight changes left for the
+ *  sutro_queue.done_lock	what completions and new settings left for the
  *				next dispatch; taken in hard interrupt context and
  *				under q->queue_lock
  *
- * sutro_queue.lock is never taken under q->queue_lock: writing a weight or
+ * sutro_queue.lock is never taken under q->queue_lock: writing a setting or
  * removing a cgroup only leaves a note under done_lock.
  */
 #ifndef SUTRO_H
@@ -58,10 +58,28 @@ struct sutro_requests {
 	sector_t arrival_position;
 };
 
+/* What an administrator sets for a cgroup, on all leaves or one. */
+enum sutro_setting {
+	SUTRO_SETTING_WEIGHT,
+	SUTRO_SETTING_CLASS,
+	SUTRO_SETTINGS,
+};
+
+/* A class as a setting, where 0 means that none is set. */
+static inline u32 sutro_class_setting(enum sutro_class class)
+{
+	return class + 1;
+}
+
+static inline enum sutro_class sutro_setting_class(u32 value)
+{
+	return value - 1;
+}
+
 /**
  * struct sutro_note - what a group has to tell the next dispatch
  * @gone:	its cgroup has been removed; stays set
- * @weight:	its new weight, 0 if that did not change
+ * @setting:	its new weight and class, 0 where that did not change
  * @nr:		requests that left the device
  * @estimate_ns: what they were charged when they were sent
  * @cost_ns:	what they cost
@@ -69,7 +87,7 @@ struct sutro_requests {
  */
 struct sutro_note {
 	bool gone;
-	u32 weight;
+	u32 setting[SUTRO_SETTINGS];
 	u32 nr;
 	u64 estimate_ns;
 	u64 cost_ns;
@@ -82,7 +100,7 @@ struct sutro_note {
  * @group:	as the algorithm sees it
  * @requests:	what waits; protected by sutro_queue.lock
  * @costs:	what its requests cost; protected by sutro_queue.done_lock
- * @device_weight: weight set for this leaf, 0 if none
+ * @device_setting: weight and class set for this leaf, 0 if none
  * @nr_requests: request slots in use
  * @note_node:	place in sutro_queue.notes, empty while there is nothing to tell
  * @note:	see there; both protected by sutro_queue.done_lock
@@ -93,7 +111,7 @@ struct sutro_blkg {
 	struct sutro_group group;
 	struct sutro_requests requests;
 	struct sutro_costs costs;
-	u32 device_weight;
+	u32 device_setting[SUTRO_SETTINGS];
 	atomic_t nr_requests;
 	struct list_head note_node;
 	struct sutro_note note;
@@ -241,7 +259,8 @@ int sutro_cgroup_register(void);
 void sutro_cgroup_unregister(void);
 
 /* sutro-notes.c */
-void sutro_note_weight(struct sutro_blkg *sblkg, u32 weight);
+void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting,
+			u32 value);
 void sutro_note_offline(struct sutro_blkg *sblkg);
 u64 sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			 struct request *rq, u64 now_ns);

@@ -12,8 +12,8 @@
  *		largest requests, one of them for the one that is served in
  *		advance, one for the one that is on the way, and one for rounding
  *		a slice up to whole requests.  So nobody starves.
- * chaos	Groups come, sleep, merge requests and change their weights at
- *		random.  All counters are right after each step, the device is
+ * chaos	Groups come, sleep, merge requests and change their weights and
+ *		classes at random.  All counters are right after each step, the device is
  *		never left idle against the rules, and nothing is left at the end.
  */
 #include <math.h>
@@ -240,9 +240,11 @@ static void chaos_step(struct world *world)
 			sutro_core_unqueue(&world->core, &world->group[group]);
 		break;
 	case 14:
-		if (group)
+		if (group && below(2))
 			sutro_group_set_weight(&world->group[group],
 					       random_weight());
+		else if (group)
+			world_class(world, group, below(SUTRO_CLASS_NR));
 		break;
 	case 15:
 		if (group && !below(4))

@@ -43,6 +43,11 @@ void world_group(struct world *world, u32 group, u32 parent, u32 weight)
 	sutro_group_init(&world->group[group], &world->group[parent], weight);
 }
 
+void world_class(struct world *world, u32 group, enum sutro_class class)
+{
+	sutro_group_set_class(&world->core, &world->group[group], class);
+}
+
 static void world_arrive(struct world *world, u32 group, u32 nr, bool far)
 {
 	while (nr--)
@@ -121,7 +126,10 @@ u32 world_serve(struct world *world, u64 cost_ns)
 
 /* What the counters of a group's level must be, from those of its members. */
 struct tally {
-	u64 weight_sum;
+	struct {
+		u64 weight_sum;
+		u32 nr_active;
+	} rank[SUTRO_CLASS_NR];
 	u32 nr_active;
 	bool backlogged;
 };
@@ -131,13 +139,15 @@ static void tally_entity(struct tally *tally, const struct sutro_entity *entity)
 	check(!entity->backlogged || entity->active, "backlogged, not active");
 	if (!entity->active)
 		return;
-	tally->weight_sum += entity->weight;
+	tally->rank[entity->class].weight_sum += entity->weight;
+	tally->rank[entity->class].nr_active++;
 	tally->nr_active++;
 	tally->backlogged |= entity->backlogged;
 }
 
 /* A tree is in order; returns how many are in it. */
-static u32 tree_check(const struct rb_root_cached *tree, bool backlogged)
+static u32 tree_check(const struct rb_root_cached *tree, enum sutro_class class,
+		      bool backlogged)
 {
 	struct rb_node *node = rb_first_cached(tree), *next;
 	u32 nr = 0;
@@ -150,6 +160,7 @@ static u32 tree_check(const struct rb_root_cached *tree, bool backlogged)
 		next = rb_next(node);
 		a = rb_entry(node, struct sutro_entity, node);
 		check_equal(a->backlogged, backlogged);
+		check_equal(a->class, class);
 		if (!next)
 			break;
 		b = rb_entry(next, struct sutro_entity, node);
@@ -163,7 +174,7 @@ static u32 tree_check(const struct rb_root_cached *tree, bool backlogged)
 void world_check(struct world *world)
 {
 	struct sutro_core *core = &world->core;
-	u32 queued = 0, in_flight = 0, active = 0, i;
+	u32 queued = 0, in_flight = 0, active = 0, i, c;
 	u64 in_flight_ns = 0;
 	struct tally *tallies = calloc(world->nr, sizeof(tallies[0]));
 
@@ -184,14 +195,23 @@ void world_check(struct world *world)
 		if (group->parent)
 			tally_entity(&tallies[group->parent - world->group],
 				     &group->entity);
-		check_equal(tree_check(&group->level.queue, true) +
-				    tree_check(&group->level.away, false),
-			    group->level.nr_active);
+		for (c = 0; c < SUTRO_CLASS_NR; c++) {
+			struct sutro_rank *rank = &group->level.rank[c];
+
+			check_equal(tree_check(&rank->queue, c, true) +
+					    tree_check(&rank->away, c, false),
+				    rank->nr_active);
+		}
 	}
 	for (i = 0; i < world->nr; i++) {
 		struct sutro_group *group = &world->group[i];
 
-		check_equal(group->level.weight_sum, tallies[i].weight_sum);
+		for (c = 0; c < SUTRO_CLASS_NR; c++) {
+			check_equal(group->level.rank[c].weight_sum,
+				    tallies[i].rank[c].weight_sum);
+			check_equal(group->level.rank[c].nr_active,
+				    tallies[i].rank[c].nr_active);
+		}
 		check_equal(group->level.nr_active, tallies[i].nr_active);
 		if (!group->parent)
 			continue;
@@ -210,7 +230,7 @@ void world_check(struct world *world)
 void world_check_empty(struct world *world)
 {
 	enum sutro_verdict verdict;
-	u32 i;
+	u32 i, c;
 
 	world->now_ns += SEC;
 	world_forget(world);
@@ -223,6 +243,8 @@ void world_check_empty(struct world *world)
 	check(!world->core.idle_for, "waiting for a group that has left");
 	for (i = 0; i < world->nr; i++) {
 		check_equal(world->group[i].level.nr_active, 0);
-		check_equal(world->group[i].level.weight_sum, 0);
+		for (c = 0; c < SUTRO_CLASS_NR; c++)
+			check_equal(world->group[i].level.rank[c].weight_sum,
+				    0);
 	}
 }

@@ -67,6 +67,7 @@ struct world {
 struct world *world_new(u32 groups, bool rotational);
 void world_free(struct world *world);
 void world_group(struct world *world, u32 group, u32 parent, u32 weight);
+void world_class(struct world *world, u32 group, enum sutro_class class);
 void world_queue(struct world *world, u32 group, u32 nr);
 void world_queue_far(struct world *world, u32 group, u32 nr);
 void world_forget(struct world *world);

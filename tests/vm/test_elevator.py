@@ -14,6 +14,7 @@ from rig.shell import CommandError, run, wait_for
 from rig.unit import fio
 
 WEIGHT = "io.sutro.weight"
+CLASS = "io.sutro.class"
 STAT = "io.sutro.stat"
 
 
@@ -115,9 +116,55 @@ def test_weight_other_elevator(group: Group, disk) -> None:
     assert weights(group)[other.devno] == 200
 
 
-def test_root_has_no_weight() -> None:
+@pytest.mark.parametrize("file", [WEIGHT, CLASS])
+def test_root_has_none(file: str) -> None:
     """The root cgroup competes with nobody."""
-    assert not (Group.root().folder / WEIGHT).exists()
+    assert not (Group.root().folder / file).exists()
+
+
+def test_class_formats(group: Group, sutro_disk: ModelDisk) -> None:
+    """As weights: `CLASS`, `default CLASS`, `MAJ:MIN CLASS` and `MAJ:MIN default`."""
+    number = sutro_disk.devno
+    assert group.read(CLASS) == "default be\n"
+    for text, lines in (
+        ("rt", "default rt\n"),
+        ("default idle", "default idle\n"),
+        (" default  be \n", "default be\n"),
+        (f"{number} rt", f"default be\n{number} rt\n"),
+        (f"{number} idle", f"default be\n{number} idle\n"),
+        ("rt", f"default rt\n{number} idle\n"),
+        (f"{number} default", "default rt\n"),
+    ):
+        group.write(CLASS, text)
+        assert group.read(CLASS) == lines
+    assert weights(group) == {"default": 100}
+    assert group.child("inside").read(CLASS) == "default be\n"
+
+
+@pytest.mark.parametrize("form", ["{}", "default {}", "{devno} {}"])
+def test_class_refused(group: Group, sutro_disk: ModelDisk, form: str) -> None:
+    """What is no class is refused and changes nothing."""
+    group.write(CLASS, "idle")
+    group.write(CLASS, f"{sutro_disk.devno} rt")
+    before = group.read(CLASS)
+    for value in ("RT", "realtime", "r", "rtx", "be idle", "100", "1", "-1", "", "none"):
+        with pytest.raises(OSError) as refused:
+            group.write(CLASS, form.format(value, devno=sutro_disk.devno))
+        assert refused.value.errno == errno.EINVAL, value
+        assert group.read(CLASS) == before, value
+
+
+def test_class_of_no_such_device(group: Group, disk) -> None:
+    """A device that is not there, and one that another elevator schedules."""
+    with pytest.raises(OSError) as refused:
+        group.write(CLASS, "1023:77 rt")
+    assert refused.value.errno == errno.ENODEV
+    other = disk("ssd", "ssd1")
+    scheduler.select(other.name, "mq-deadline")
+    with pytest.raises(OSError) as refused:
+        group.write(CLASS, f"{other.devno} rt")
+    assert refused.value.errno == errno.EOPNOTSUPP
+    assert group.read(CLASS) == "default be\n"
 
 
 def test_weights_are_inherited_by_nobody(group: Group, sutro_disk: ModelDisk) -> None:

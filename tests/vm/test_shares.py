@@ -14,6 +14,7 @@ from rig.sampler import device_time_ns, parse_io_stat
 from rig.unit import fio
 
 WEIGHT = "io.sutro.weight"
+CLASS = "io.sutro.class"
 NUMBERS = {
     "hdd": {"size_mb": 1024},
     "ssd": {"size_mb": 1024, "bus_kbps": 60000},
@@ -68,6 +69,35 @@ def test_two_to_one(tree: Subtree, disk, kind: str, rw: str) -> None:
     load(one, groups, rw=rw)
     used = measured(one, groups, 6)
     assert 1.9 <= used["heavy"] / used["light"] <= 2.1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_classes(tree: Subtree, disk, kind: str) -> None:
+    """rt before be before idle whatever the weights, and nobody starves: 1/33 for each of the
+    two below, more or less by when their turns fall."""
+    one = make(disk, kind)
+    groups = {name: tree.child(name) for name in ("rt", "be", "idle")}
+    for weight, (name, group) in zip((1, 1000, 10000), groups.items(), strict=True):
+        group.write(CLASS, name)
+        group.write(WEIGHT, weight)
+    load(one, groups, iodepth=16)
+    used = measured(one, groups, 10)
+    whole = sum(used.values())
+    assert used["rt"] / whole > 0.9
+    assert 0.01 < used["be"] / whole < 0.05
+    assert 0.01 < used["idle"] / whole < 0.05
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_class_changes_under_load(tree: Subtree, disk, kind: str) -> None:
+    """Of two equal groups one is made rt, and then idle."""
+    one = make(disk, kind)
+    groups = {name: tree.child(name) for name in ("fickle", "steady")}
+    load(one, groups, iodepth=16)
+    for setting, low, high in (("rt", 0.9, 1), ("idle", 0.01, 0.1), ("be", 0.45, 0.55)):
+        groups["fickle"].write(CLASS, f"{one.devno} {setting}")
+        used = measured(one, groups, 6)
+        assert low < used["fickle"] / sum(used.values()) < high, setting
 
 
 @pytest.mark.parametrize("kind", ("hdd", "ssd"))
