@@ -142,9 +142,12 @@ static void sutro_pd_offline(struct blkg_policy_data *pd)
 	sutro_note_offline(sutro_pd(pd));
 }
 
+/* Readers of the files may still look at it, under RCU. */
 static void sutro_pd_free(struct blkg_policy_data *pd)
 {
-	kfree(sutro_pd(pd));
+	struct sutro_blkg *sblkg = sutro_pd(pd);
+
+	kfree_rcu(sblkg, pd.rcu_head);
 }
 
 /* "MAJ:MIN" of a group's leaf, NULL once that is gone. */
@@ -247,9 +250,13 @@ static int sutro_set_device(struct blkcg *blkcg, enum sutro_setting setting,
 	int ret;
 
 	blkg_conf_init(&ctx, buf);
+	ret = blkg_conf_open_bdev(&ctx);
+	if (ret)
+		return ret;
+	/* Takes q->queue_lock. */
 	ret = blkg_conf_prep(blkcg, &sutro_policy, &ctx);
 	if (ret)
-		goto out;
+		goto close;
 
 	if (strcmp(strim(ctx.body), "default"))
 		ret = sutro_parse_setting(setting, ctx.body, &value);
@@ -263,8 +270,9 @@ static int sutro_set_device(struct blkcg *blkcg, enum sutro_setting setting,
 		sutro_note_setting(sblkg, setting, value);
 		spin_unlock(&blkcg->lock);
 	}
-out:
-	blkg_conf_exit(&ctx);
+	blkg_conf_unprep(&ctx);
+close:
+	blkg_conf_close_bdev(&ctx);
 	return ret;
 }
 
@@ -291,6 +299,8 @@ static ssize_t sutro_setting_write(struct kernfs_open_file *of, char *buf,
 }
 
 /*
+ * Context: RCU read side; older kernels hold q->queue_lock, too.
+ *
  * Counters are read without the locks under which they are written: on 32 bit
  * a value may be torn, and values may be a request apart.
  */

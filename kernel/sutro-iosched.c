@@ -24,11 +24,8 @@
  * the completion sees @waiting: no wake-up is lost.
  */
 #include <linux/module.h>
-#include <linux/sched/mm.h>
 
-#include "blk-mq-sched.h"
 #include "blk-stat.h"
-#include "blk-wbt.h"
 #include "sutro.h"
 
 #define CREATE_TRACE_POINTS
@@ -378,28 +375,30 @@ static void sutro_init_tunables(struct sutro_tunables *tunables,
 					     : SUTRO_IDLE_NS;
 }
 
-static int sutro_init_sched(struct request_queue *q, struct elevator_type *type)
+/**
+ * sutro_start - a queue gets the elevator
+ * @q:		the queue, frozen
+ * @eq:		becomes its elevator
+ *
+ * Return: 0 or a negative error; then @q has no elevator.
+ * Context: may sleep; reclaim must not wait for @q.
+ */
+int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 {
-	/* The queue is frozen: reclaim must not wait for it. */
-	unsigned int noio = memalloc_noio_save();
-	struct elevator_queue *eq;
 	struct sutro_queue *sq;
-	int ret = -ENOMEM;
+	int ret;
 
-	eq = elevator_alloc(q, type);
-	if (!eq)
-		goto restore;
 	sq = kzalloc_node(sizeof(*sq), GFP_NOIO, q->node);
 	if (!sq)
-		goto put_eq;
+		return -ENOMEM;
 
 	sq->q = q;
 	spin_lock_init(&sq->lock);
 	spin_lock_init(&sq->done_lock);
 	INIT_LIST_HEAD(&sq->notes);
-	hrtimer_init(&sq->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-	sq->timer.function = sutro_timer;
-	sutro_device_init(&sq->device, !blk_queue_nonrot(q));
+	hrtimer_setup(&sq->timer, sutro_timer, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL);
+	sutro_device_init(&sq->device, blk_queue_rot(q));
 	sutro_init_tunables(&sq->core.tunables, sq->device.rotational);
 	sq->core.tunables.depth_ns = sutro_cost_depth_ns(&sq->device);
 	eq->elevator_data = sq;
@@ -413,11 +412,10 @@ static int sutro_init_sched(struct request_queue *q, struct elevator_type *type)
 	sutro_core_init(&sq->core, &sutro_bio_blkg(q, NULL)->group);
 
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	blk_mq_set_min_shallow_depth(q, 1);
 	blk_stat_enable_accounting(q);
 	/* Two throttles of writeback would fight each other. */
-	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
-	wbt_disable_default(q->disk);
-	memalloc_noio_restore(noio);
+	sutro_disable_wbt(q);
 	return 0;
 
 free_sq:
@@ -425,10 +423,6 @@ free_sq:
 	q->elevator = NULL;
 	spin_unlock_irq(&q->queue_lock);
 	kfree(sq);
-put_eq:
-	kobject_put(&eq->kobj);
-restore:
-	memalloc_noio_restore(noio);
 	return ret;
 }
 
@@ -451,8 +445,7 @@ static void sutro_exit_sched(struct elevator_queue *eq)
 	spin_unlock(&sq->lock);
 
 	blk_stat_disable_accounting(sq->q);
-	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
-	wbt_enable_default(sq->q->disk);
+	sutro_enable_wbt(sq->q);
 
 	blkcg_deactivate_policy(sq->q->disk, &sutro_policy);
 	kfree(sq);

@@ -56,19 +56,8 @@ void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct sutro_queue *sq = data->q->elevator->elevator_data;
 
-	/* Writeback leaves a quarter of the slots to those who wait. */
 	if (!op_is_sync(opf))
-		data->shallow_depth = max(1U, 3 * sq->word_depth / 4);
+		data->shallow_depth = sutro_async_depth(data->q);
 	if (sutro_over_slots(sq))
 		data->shallow_depth = 1;
-}
-
-/* The number of slots has changed; elevator_mq_ops.depth_updated. */
-void sutro_depth_updated(struct blk_mq_hw_ctx *hctx)
-{
-	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
-	struct sbitmap_queue *slots = &hctx->sched_tags->bitmap_tags;
-
-	sq->word_depth = 1U << slots->sb.shift;
-	sbitmap_queue_min_shallow_depth(slots, 1);
 }

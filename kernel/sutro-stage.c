@@ -64,7 +64,7 @@ bool sutro_stage_merge(struct request_queue *q, struct bio *bio,
 		       unsigned int nr_segs)
 {
 	struct blk_mq_ctx *ctx = blk_mq_get_ctx(q);
-	struct blk_mq_hw_ctx *hctx = blk_mq_map_queue(q, bio->bi_opf, ctx);
+	struct blk_mq_hw_ctx *hctx = blk_mq_map_queue(bio->bi_opf, ctx);
 	struct sutro_stage *stage = sutro_stage_of(hctx, ctx);
 	bool merged;
 
@@ -141,7 +141,6 @@ int sutro_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 		goto free_stages;
 
 	hctx->sched_data = sh;
-	sutro_depth_updated(hctx);
 	return 0;
 
 free_stages:

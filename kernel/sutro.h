@@ -18,15 +18,9 @@
 #ifndef SUTRO_H
 #define SUTRO_H
 
-#include <linux/blk-mq.h>
-#include <linux/hrtimer.h>
 #include <linux/sbitmap.h>
 
-#include "elevator.h"
-#include "blk.h"
-#include "blk-cgroup.h"
-#include "blk-mq.h"
-
+#include "sutro-blk.h"
 #include "sutro-core.h"
 #include "sutro-cost.h"
 
@@ -149,7 +143,6 @@ struct sutro_hctx {
  * @core:	the algorithm
  * @timer:	runs the queue: when the wait for a group's next request ends, and
  *		where the queue cannot be run at once
- * @word_depth:	request slots in a word of the slot bitmap
  * @group_requests: request slots of each group, 0 = by weight
  * @staged:	some stage may hold requests
  * @waiting:	a completion shall run the queue
@@ -165,7 +158,6 @@ struct sutro_queue {
 	spinlock_t lock; /* protects @core and the groups' requests */
 	struct sutro_core core;
 	struct hrtimer timer;
-	unsigned int word_depth;
 	unsigned int group_requests;
 	bool staged;
 	bool waiting;
@@ -278,7 +270,6 @@ void sutro_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
 
 /* sutro-slots.c */
 void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
-void sutro_depth_updated(struct blk_mq_hw_ctx *hctx);
 
 /* sutro-sysfs.c */
 extern struct elv_fs_entry sutro_attrs[];

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Sutro I/O scheduler: the block layer, where its form changed between kernels.
+ *
+ * There is one such file for each kernel series.  All others are written for the
+ * newest one: the first half of this file has what Linux 6.12 lacks of that.
+ */
+#ifndef SUTRO_BLK_H
+#define SUTRO_BLK_H
+
+#include <linux/blk-mq.h>
+#include <linux/hrtimer.h>
+#include <linux/sched/mm.h>
+
+#include "elevator.h"
+#include "blk.h"
+#include "blk-cgroup.h"
+#include "blk-mq.h"
+#include "blk-mq-sched.h"
+#include "blk-wbt.h"
+
+static inline void
+hrtimer_setup(struct hrtimer *timer,
+	      enum hrtimer_restart (*function)(struct hrtimer *),
+	      clockid_t clock_id, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock_id, mode);
+	timer->function = function;
+}
+
+static inline bool blk_queue_rot(struct request_queue *q)
+{
+	return !blk_queue_nonrot(q);
+}
+
+static inline struct blk_mq_hw_ctx *sutro_map_queue(blk_opf_t opf,
+						    struct blk_mq_ctx *ctx)
+{
+	return blk_mq_map_queue(ctx->queue, opf, ctx);
+}
+
+#define blk_mq_map_queue sutro_map_queue
+
+static inline void blk_mq_set_min_shallow_depth(struct request_queue *q,
+						unsigned int depth)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i)
+		sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
+						depth);
+}
+
+/* Not exported; blkg_conf_prep() calls it. */
+#define blkg_conf_open_bdev(ctx) 0
+
+/* What both of these do is done by blkg_conf_exit(), so nothing comes between. */
+static inline void blkg_conf_unprep(struct blkg_conf_ctx *ctx)
+{
+}
+
+static inline void blkg_conf_close_bdev(struct blkg_conf_ctx *ctx)
+{
+	blkg_conf_exit(ctx);
+}
+
+/* sutro-iosched.c */
+int sutro_start(struct request_queue *q, struct elevator_queue *eq);
+
+/*
+ * elevator_mq_ops.init_sched.  The queue is frozen, and nothing but we keep
+ * reclaim from waiting for it; q->sysfs_lock is held.
+ */
+static inline int sutro_init_sched(struct request_queue *q,
+				   struct elevator_type *type)
+{
+	unsigned int noio = memalloc_noio_save();
+	struct elevator_queue *eq = elevator_alloc(q, type);
+	int ret = eq ? sutro_start(q, eq) : -ENOMEM;
+
+	if (eq && ret)
+		kobject_put(&eq->kobj);
+	memalloc_noio_restore(noio);
+	return ret;
+}
+
+/*
+ * elevator_mq_ops.depth_updated, once for each hardware queue: nr_requests was
+ * written.  The queue is frozen.
+ */
+static inline void sutro_depth_updated(struct blk_mq_hw_ctx *hctx)
+{
+	blk_mq_set_min_shallow_depth(hctx->queue, 1);
+}
+
+/* Writeback leaves a quarter of the slots to those who wait. */
+static inline unsigned int sutro_async_depth(struct request_queue *q)
+{
+	return max(1U, 3 * (unsigned int)q->nr_requests / 4);
+}
+
+static inline void sutro_disable_wbt(struct request_queue *q)
+{
+	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &q->elevator->flags);
+	wbt_disable_default(q->disk);
+}
+
+static inline void sutro_enable_wbt(struct request_queue *q)
+{
+	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &q->elevator->flags);
+	wbt_enable_default(q->disk);
+}
+
+#endif /* SUTRO_BLK_H */

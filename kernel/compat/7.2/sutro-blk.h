@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Sutro I/O scheduler: the block layer, where its form changed between kernels.
+ *
+ * There is one such file for each kernel series.  All others are written for the
+ * newest one: what only an older kernel lacks is in its file, and not here.
+ */
+#ifndef SUTRO_BLK_H
+#define SUTRO_BLK_H
+
+#include <linux/blk-mq.h>
+#include <linux/hrtimer.h>
+
+#include "elevator.h"
+#include "blk.h"
+#include "blk-cgroup.h"
+#include "blk-mq.h"
+#include "blk-mq-sched.h"
+#include "blk-wbt.h"
+
+/* sutro-iosched.c */
+int sutro_start(struct request_queue *q, struct elevator_queue *eq);
+
+/*
+ * elevator_mq_ops.init_sched.  The queue is frozen, and reclaim kept from
+ * waiting for it; q->elevator_lock is held.
+ */
+static inline int sutro_init_sched(struct request_queue *q,
+				   struct elevator_queue *eq)
+{
+	/* Writeback leaves a quarter of the slots to those who wait. */
+	q->async_depth = max(1U, 3 * q->nr_requests / 4);
+	return sutro_start(q, eq);
+}
+
+/*
+ * elevator_mq_ops.depth_updated: nr_requests or async_depth was written.  The
+ * queue is frozen.
+ */
+static inline void sutro_depth_updated(struct request_queue *q)
+{
+	blk_mq_set_min_shallow_depth(q, 1);
+}
+
+/* How many slots may asynchronous requests have?  Anybody may set it. */
+static inline unsigned int sutro_async_depth(struct request_queue *q)
+{
+	return q->async_depth;
+}
+
+static inline void sutro_disable_wbt(struct request_queue *q)
+{
+	blk_queue_flag_set(QUEUE_FLAG_DISABLE_WBT_DEF, q);
+	wbt_disable_default(q->disk);
+}
+
+static inline void sutro_enable_wbt(struct request_queue *q)
+{
+	blk_queue_flag_clear(QUEUE_FLAG_DISABLE_WBT_DEF, q);
+	wbt_enable_default(q->disk);
+}
+
+#endif /* SUTRO_BLK_H */
