@@ -32,6 +32,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include "modeldisk-compat.h"
 #include "modeldisk.h"
 
 /* What Linux sends to a disk by default at most (BLK_DEF_MAX_SECTORS_CAP). */
@@ -448,7 +449,7 @@ int mdisk_online(struct mdisk *disk)
 		.queue_depth = disk->num.queue_depth,
 		.numa_node = NUMA_NO_NODE,
 		.cmd_size = sizeof(struct mdisk_cmd),
-		.flags = BLK_MQ_F_SHOULD_MERGE,
+		.flags = MDISK_TAG_SET_FLAGS,
 	};
 	ret = blk_mq_alloc_tag_set(&disk->tag_set);
 	if (ret)
@@ -517,8 +518,8 @@ int mdisk_prepare(struct mdisk *disk)
 	spin_lock_init(&disk->lock);
 	INIT_LIST_HEAD(&disk->link);
 	INIT_LIST_HEAD(&disk->done);
-	hrtimer_init(&disk->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
-	disk->timer.function = mdisk_timer;
+	hrtimer_setup(&disk->timer, mdisk_timer, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS);
 	mdisk_cache_init(&disk->cache);
 	mdisk_store_init(disk);
 	return mdisk_truth_init(disk);
