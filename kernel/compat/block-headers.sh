@@ -138,7 +138,9 @@ compile_probe() {
 		fail "the block/*.h of $origin do not compile with the headers" \
 			"of kernel $kver; $remedy"
 	fi
-	pahole --btf_encode_detached="$work/probe.btf" "$work/probe.o"
+	pahole --btf_encode_detached="$work/probe.btf" "$work/probe.o" ||
+		fail "pahole finds no types in what $build made of the headers of" \
+			"$origin: are pahole and gcc those of this distribution?"
 }
 
 # layout FILE STRUCT: the structure as pahole prints it, or nothing.

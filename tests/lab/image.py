@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .cache import Cache
 from .namespace import namespaced, remove_tree, run
-from .roots import RECIPES, Root, bootstrapped, recipe
+from .roots import RECIPES, Root, bootstrapped, image_recipe
 
 IMAGE_MIB = 4096
 
@@ -26,14 +26,14 @@ class Image:
     disk: Path
 
 
-def image_root(cache: Cache) -> Root:
-    """The Debian tree of the guest, without Sutro."""
-    return bootstrapped(cache, "image", "image root")
+def image_root(cache: Cache, series: str) -> Root:
+    """The Debian tree of the guest with the kernel of a series, without Sutro."""
+    return bootstrapped(cache, image_recipe(series))
 
 
-def built(cache: Cache, debs: Path | None) -> Image:
+def built(cache: Cache, debs: Path | None, series: str) -> Image:
     """The image with the packages in the folder debs, DKMS module and all; None: stock Debian."""
-    base = image_root(cache)
+    base = image_root(cache, series)
     scripts = ["guest", "install"] if debs else ["guest"]
 
     def build(folder: Path) -> None:
@@ -45,11 +45,11 @@ def built(cache: Cache, debs: Path | None) -> Image:
         remove_tree(work)
 
     key = {
-        "root": recipe("image"),
+        "root": image_recipe(series).key(),
         "debs": debs.name if debs else None,
         "scripts": [(RECIPES / script).read_text() for script in ("image", *scripts)],
         "size_mib": IMAGE_MIB,
     }
-    what = "image: installing Sutro in a copy of the image root" if debs else "image: stock Debian"
-    folder = cache.artefact("image", key, what, build)
+    what = "installing Sutro in a copy of the image root" if debs else "stock Debian"
+    folder = cache.artefact(f"image-{series}", key, f"image with {series}: {what}", build)
     return Image(folder / "lab-vmlinuz", folder / "lab-initrd.img", folder / "root.ext4")

@@ -16,7 +16,7 @@ from .cache import Cache, digest_files
 from .image import image_root
 from .namespace import namespaced, remove_tree, run
 from .progress import LabError
-from .roots import RECIPES, Root, bootstrapped, recipe
+from .roots import RECIPES, Root, bootstrapped, build_recipe, image_recipe
 
 # Rooms that no package is made from: a change in them costs no rebuild.
 NOT_PACKAGED = (
@@ -67,7 +67,7 @@ def copied(source: Path, names: list[str], target: Path) -> None:
 
 def build_root(cache: Cache) -> Root:
     """The Debian tree that packages are built and checks are run in."""
-    return bootstrapped(cache, "build", "build root")
+    return bootstrapped(cache, build_recipe())
 
 
 def debs(cache: Cache, source: Path) -> Path:
@@ -83,18 +83,18 @@ def debs(cache: Cache, source: Path) -> Path:
         remove_tree(folder / "work")
 
     key = {
-        "root": recipe("build"),
+        "root": build_recipe().key(),
         "files": digest_files(source, names),
         "script": (RECIPES / "package").read_text(),
     }
     return cache.artefact("debs", key, "packages: building sutro and sutro-dkms", build)
 
 
-def test_modules(cache: Cache, source: Path) -> Path | None:
-    """The folder with modeldisk.ko, built for the kernel of the image."""
+def test_modules(cache: Cache, source: Path, series: str) -> Path | None:
+    """The folder with modeldisk.ko, built for the kernel of the image of a series."""
     if not (source / MODELDISK / "Kbuild").exists():
         return None
-    root = image_root(cache)
+    root = image_root(cache, series)
     names = [name for name in source_files(source) if name.startswith(MODELDISK)]
 
     def build(folder: Path) -> None:
@@ -110,11 +110,12 @@ def test_modules(cache: Cache, source: Path) -> Path | None:
         remove_tree(folder / "work")
 
     key = {
-        "root": recipe("image"),
+        "root": image_recipe(series).key(),
         "files": digest_files(source, names),
         "script": (RECIPES / "modules").read_text(),
     }
-    return cache.artefact("modules", key, "model disk: building modeldisk.ko", build)
+    what = f"model disk: building modeldisk.ko for {series}"
+    return cache.artefact(f"modules-{series}", key, what, build)
 
 
 def gathered(target: Path, folders: list[Path | None]) -> Path:
@@ -138,7 +139,7 @@ def tools(cache: Cache) -> Path:
         run(namespaced(["mv", *map(str, (work / "tools").iterdir()), str(folder)]), "tools", log)
         remove_tree(work)
 
-    key = {"root": recipe("build"), "list": (RECIPES / "build.pip").read_text()}
+    key = {"root": build_recipe().key(), "list": (RECIPES / "build.pip").read_text()}
     return cache.artefact("tools", key, "tools: from the Python package index", build)
 
 

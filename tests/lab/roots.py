@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Debian 13 trees: making them with mmdebstrap, and running commands in them.
 
-A tree is described by recipes/NAME.packages, one package per line. That list is its key, and
-nothing else is: the mirror is the host's business, and what a tree needs beyond its packages is
-done to a copy of it, or in it at the time of use.
+There is one to build in, with the headers and sources of every kernel in KERNELS, and for each of
+them one to make a guest of, with that kernel. A tree is described by a list of packages, one per
+line of recipes/build.packages or image.packages. That list is its key, and nothing else is: the
+mirror is the host's business, and what a tree needs beyond its packages is done to a copy of it, or
+in it at the time of use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from . import host
@@ -17,6 +20,11 @@ from .namespace import namespaced, run
 from .progress import LabError
 
 SUITE = "trixie"
+BACKPORTS = f"{SUITE}-backports"
+# The stock kernels, by series, and the suite whose linux-image-amd64 and linux-headers-amd64 they
+# are. The first is Debian's own: what names no kernel gets it.
+KERNELS = {"6.12": SUITE, "7.2": BACKPORTS}
+KERNEL = next(iter(KERNELS))
 RECIPES = Path(__file__).resolve().parent / "recipes"
 
 # Nobody reads documentation in these trees, and unpacking it costs a tenth of the time.
@@ -29,33 +37,66 @@ DPKG_OPTIONS = (
     "path-exclude=/usr/share/locale/*",
 )
 
-# Everything is built and tested as the user builder, never as root. An initramfs of Debian's making
-# is never booted here; making it would cost ten seconds.
-HOOKS = {
-    "build": [
-        '--customize-hook=chroot "$1" useradd --create-home --uid 1000 --user-group builder',
-    ],
-    "image": [
+# Backports come from where the rest comes from; nothing is taken from there unless it is asked for.
+WITH_BACKPORTS = (
+    f"--setup-hook=sed -n 's/ {SUITE} main$/ {BACKPORTS} main/p' \"$1/etc/apt/sources.list\" | "
+    'tee "$1/etc/apt/sources.list.d/backports.list" | grep .'
+)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a tree is made from: its name, its packages, and hooks of mmdebstrap."""
+
+    name: str
+    packages: list[str]
+    hooks: list[str]
+
+    def key(self) -> dict[str, object]:
+        """All of it, for the key of the tree and of what is made in it."""
+        return {"suite": SUITE, "dpkg": DPKG_OPTIONS} | asdict(self)
+
+
+def build_recipe() -> Recipe:
+    """The tree to build in. Everything is built and tested as the user builder, never as root."""
+    hooks = ['--customize-hook=chroot "$1" useradd --create-home --uid 1000 --user-group builder']
+    hooks.append(WITH_BACKPORTS)
+    first, *others = (_headers(series) for series in KERNELS)
+    # The packages linux-headers-amd64 of two suites take turns; what each depended on stays.
+    install = '--customize-hook=chroot "$1" apt-get install --yes --no-install-recommends '
+    hooks += [install + " ".join(names) for names in others]
+    return Recipe("build", _listed("build") + first, hooks)
+
+
+def image_recipe(series: str) -> Recipe:
+    """The tree of a guest with the kernel of a series.
+
+    An initramfs of Debian's making is never booted here; making it would cost ten seconds.
+    """
+    hooks = [
         '--essential-hook=mkdir -p "$1/etc/initramfs-tools"; '
-        'echo update_initramfs=no >"$1/etc/initramfs-tools/update-initramfs.conf"',
-    ],
-}
+        'echo update_initramfs=no >"$1/etc/initramfs-tools/update-initramfs.conf"'
+    ]
+    if KERNELS[series] == BACKPORTS:
+        hooks.append(WITH_BACKPORTS)
+    kernel = [_of_suite("linux-image-amd64", series), *_headers(series)]
+    return Recipe(f"image-{series}", _listed("image") + kernel, hooks)
 
 
-def packages(name: str) -> list[str]:
+def _listed(name: str) -> list[str]:
     """The packages that recipes/NAME.packages lists."""
     lines = (RECIPES / f"{name}.packages").read_text().splitlines()
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
-def recipe(name: str) -> dict[str, object]:
-    """What the tree NAME is made from, for its key."""
-    return {
-        "suite": SUITE,
-        "packages": packages(name),
-        "dpkg": DPKG_OPTIONS,
-        "hooks": HOOKS[name],
-    }
+def _headers(series: str) -> list[str]:
+    """What modules for the kernel of a series are built with."""
+    return [_of_suite("linux-headers-amd64", series), f"linux-source-{series}"]
+
+
+def _of_suite(package: str, series: str) -> str:
+    """The package of the suite that has this series; of Debian's own, the newest update."""
+    return f"{package}/{BACKPORTS}" if KERNELS[series] == BACKPORTS else package
 
 
 class Root:
@@ -83,25 +124,26 @@ class Root:
         return run(namespaced(enter), what, log, check=check, timeout_s=timeout_s)
 
 
-def bootstrapped(cache: Cache, name: str, what: str) -> Root:
-    """The tree NAME from the cache, bootstrapped from the Debian archive if it is not there."""
+def bootstrapped(cache: Cache, recipe: Recipe) -> Root:
+    """The tree of a recipe from the cache, bootstrapped from the Debian archive if not there."""
 
     def build(folder: Path) -> None:
-        _bootstrap(folder / "tree", name, cache.run_dir / f"{name}-root.log")
+        _bootstrap(folder / "tree", recipe, cache.run_dir / f"{recipe.name}-root.log")
 
-    what += f": {len(packages(name))} packages and what they need, from the Debian archive"
-    return Root(cache.artefact(f"{name}-root", recipe(name), what, build) / "tree")
+    what = f"{recipe.name} root: {len(recipe.packages)} packages and what they need, "
+    what += "from the Debian archive"
+    return Root(cache.artefact(f"{recipe.name}-root", recipe.key(), what, build) / "tree")
 
 
-def _bootstrap(tree: Path, name: str, log: Path) -> None:
+def _bootstrap(tree: Path, recipe: Recipe, log: Path) -> None:
     """mmdebstrap in root mode: a user is root of the user namespace it runs in."""
     if any(c in str(tree) for c in ' "\\'):
         raise LabError(
             f"mmdebstrap cannot work below {tree}: choose a --cache without blanks or quotes"
         )
-    command = ["mmdebstrap", "--mode=root", "--variant=minbase", *HOOKS[name]]
-    command += ["--include=" + ",".join(packages(name))]
+    command = ["mmdebstrap", "--mode=root", "--variant=minbase", *recipe.hooks]
+    command += ["--include=" + ",".join(recipe.packages)]
     command += [f"--dpkgopt={option}" for option in DPKG_OPTIONS]
     command += [f"--aptopt={option}" for option in host.apt_options()]
     command += [SUITE, str(tree), *host.mirrors(SUITE)]
-    run(namespaced(command), f"mmdebstrap of the {name} root", log)
+    run(namespaced(command), f"mmdebstrap of the {recipe.name} root", log)

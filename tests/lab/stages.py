@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The stages of ./lab test: static checks, host-side tests, guest tests.
 
-    checks   tests/check                                  in the build root
-    meson    meson setup, compile, test                   in the build root
-    guest    pytest tests/vm                              in a guest with two CPUs
-    measure  those of tests/vm that judge rates           in a guest with an exact clock
+    checks      tests/check                               in the build root
+    meson       meson setup, compile, test                in the build root
+    guest       pytest tests/vm                           in a guest with two CPUs
+    guest-7.2   those of tests/vm that a kernel decides   the same with another stock kernel
+    measure     those of tests/vm that judge rates        in a guest with an exact clock
 
 The first two see a copy of the clone's files, as the user builder. Every stage runs, also after one
 that failed, and every stage leaves JUnit's XML, which alone is counted.
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from . import junit, products
@@ -22,9 +25,12 @@ from .guest import Guest, shell_words
 from .junit import Results
 from .namespace import remove_tree
 from .progress import LabError, step
+from .roots import KERNEL, KERNELS
 
 # Tests that measure rates and shares: they want an exact clock more than a second CPU.
 MEASURING = ("test_modeldisk.py", "test_promises.py", "test_shares.py")
+# Tests of the elevator and its packages: on every kernel that the module is built for.
+KERNELLY = ("test_elevator*.py", "test_packages.py")
 GUEST_TIMEOUT_S = 7200.0
 # A failure's text is shown up to here; the report has all of it.
 TEXT_LINES = 60
@@ -53,13 +59,28 @@ def meson(cache: Cache, source: Path) -> Results:
     return _without_work(work, junit.read_meson(work / "build", status, log))
 
 
-def guest_tests(source: Path) -> dict[str, list[str]]:
-    """The guest stages, and the test files that each runs."""
+@dataclass(frozen=True)
+class GuestStage:
+    """A stage in a guest: its kernel, whether it wants two CPUs, and the test files it runs."""
+
+    name: str
+    kernel: str
+    smp: bool
+    tests: list[str]
+
+
+def guest_stages(source: Path) -> list[GuestStage]:
+    """The guest stages in their order."""
     names = sorted(path.name for path in (source / "tests" / "vm").glob("test_*.py"))
-    return {
-        "guest": [f"/mnt/src/tests/vm/{name}" for name in names if name not in MEASURING],
-        "measure": [f"/mnt/src/tests/vm/{name}" for name in names if name in MEASURING],
-    }
+
+    def those(wanted: Callable[[str], bool]) -> list[str]:
+        return [f"/mnt/src/tests/vm/{name}" for name in names if wanted(name)]
+
+    everywhere = those(lambda name: any(fnmatch(name, pattern) for pattern in KERNELLY))
+    stages = [GuestStage("guest", KERNEL, True, those(lambda name: name not in MEASURING))]
+    stages += [GuestStage(f"guest-{k}", k, True, everywhere) for k in KERNELS if k != KERNEL]
+    stages.append(GuestStage("measure", KERNEL, False, those(lambda name: name in MEASURING)))
+    return stages
 
 
 def guest(machine: Guest, stage: str, tests: list[str]) -> Results:

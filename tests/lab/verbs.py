@@ -14,6 +14,7 @@ from . import accel, guest, host, image, products, stages
 from .cache import Cache
 from .junit import Results
 from .progress import LabError, step
+from .roots import KERNEL
 
 SOURCE = Path(__file__).resolve().parents[2]
 # Where a table does not know how wide it may be, it is not cut.
@@ -49,8 +50,8 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
         "checks": lambda: stages.checks(cache, SOURCE),
         "meson": lambda: stages.meson(cache, SOURCE),
     }
-    for name, tests in stages.guest_tests(SOURCE).items():
-        steps[name] = partial(_guest_stage, cache, name, options.rest or tests)
+    for stage in stages.guest_stages(SOURCE):
+        steps[stage.name] = partial(_guest_stage, cache, stage, options.rest or stage.tests)
     total = Results()
     for name in options.stages or (["guest"] if options.rest else steps):
         total.add(stages.run(name, steps[name]))
@@ -61,7 +62,7 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
 
 def shell(cache: Cache, options: argparse.Namespace) -> int:
     """A root login in a guest with everything set up, on this terminal."""
-    setup = _prepare(cache, "shell", smp=True)
+    setup = _prepare(cache, "shell", options.kernel, smp=True)
     step("guest: booting; Ctrl-A x or `exit` ends it")
     guest.interactive(setup)
     step(f"guest: ended; its console and /mnt/out are in {setup.folder}")
@@ -70,7 +71,7 @@ def shell(cache: Cache, options: argparse.Namespace) -> int:
 
 def run(cache: Cache, options: argparse.Namespace) -> int:
     """Boot a guest, run one command in it, pass its output and exit status on."""
-    setup = _prepare(cache, "run", bare=options.bare, smp=options.smp)
+    setup = _prepare(cache, "run", options.kernel, bare=options.bare, smp=options.smp)
     words = options.command
     with guest.boot(setup) as machine:
         command = words[0] if len(words) == 1 else guest.shell_words(words)
@@ -87,9 +88,9 @@ def clean(cache: Cache, options: argparse.Namespace) -> int:
     return 0
 
 
-def _guest_stage(cache: Cache, name: str, tests: list[str]) -> Results:
-    with guest.boot(_prepare(cache, name, smp=name == "guest")) as machine:
-        results = stages.guest(machine, name, tests)
+def _guest_stage(cache: Cache, stage: stages.GuestStage, tests: list[str]) -> Results:
+    with guest.boot(_prepare(cache, stage.name, stage.kernel, smp=stage.smp)) as machine:
+        results = stages.guest(machine, stage.name, tests)
         try:
             machine.shutdown()
         except LabError as error:
@@ -97,12 +98,14 @@ def _guest_stage(cache: Cache, name: str, tests: list[str]) -> Results:
     return results
 
 
-def _prepare(cache: Cache, name: str, *, bare: bool = False, smp: bool = False) -> guest.Setup:
+def _prepare(
+    cache: Cache, name: str, kernel: str = KERNEL, *, bare: bool = False, smp: bool = False
+) -> guest.Setup:
     """Everything up to the boot; bare: without the Sutro packages, smp: with two CPUs for sure."""
     host.ensure_packages()
     debs = None if bare else products.debs(cache, SOURCE)
-    disk = image.built(cache, debs)
-    modules = products.test_modules(cache, SOURCE)
+    disk = image.built(cache, debs, kernel)
+    modules = products.test_modules(cache, SOURCE, kernel)
     folder = cache.run_dir / name
     for share in ("out", "log"):
         (folder / share).mkdir(parents=True)
