@@ -232,7 +232,7 @@ void world_check_empty(struct world *world)
 	enum sutro_verdict verdict;
 	u32 i, c;
 
-	world->now_ns += SEC;
+	world->now_ns += world->core.tunables.group_idle_ns;
 	world_forget(world);
 	check(!sutro_core_select(&world->core, world->now_ns, &verdict),
 	      "a request out of nothing");

@@ -8,4 +8,6 @@
 #define container_of(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))
 
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
 #endif /* SIM_LINUX_KERNEL_H */
