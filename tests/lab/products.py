@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import host
@@ -149,6 +150,7 @@ def as_builder(
     work: Path,
     log: Path,
     *,
+    arguments: Sequence[str] = (),
     binds: dict[str, Path] | None = None,
     env: dict[str, str] | None = None,
     check: bool = True,
@@ -159,7 +161,7 @@ def as_builder(
     settings = [f"{name}={value}" for name, value in (env or {}).items()]
     root.run(["chown", "-R", "builder:builder", "/build"], what, log, binds={"/build": work})
     try:
-        command = ["env", *settings, "sh", "-e", f"/mnt/lab/{script}"]
+        command = ["env", *settings, "sh", "-e", f"/mnt/lab/{script}", *arguments]
         return root.run(command, what, log, binds=binds, user="builder", check=check)
     finally:
         run(namespaced(["chown", "-R", "0:0", str(work)]), what, log)

@@ -6,6 +6,7 @@
     guest       pytest tests/vm                           in a guest with two CPUs
     guest-7.2   those of tests/vm that a kernel decides   the same with another stock kernel
     measure     those of tests/vm that judge rates        in a guest with an exact clock
+    uml         the patch series, tests/uml (virtual.py)  in User Mode Linux
 
 The first two see a copy of the clone's files, as the user builder. Every stage runs, also after one
 that failed, and every stage leaves JUnit's XML, which alone is counted.

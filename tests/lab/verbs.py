@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from . import accel, guest, host, image, products, stages
+from uml import scenario as fairness
+from uml.bench import all_met, run_all, write_json
+
+from . import accel, guest, host, image, products, stages, uml, virtual
 from .cache import Cache
 from .junit import Results
 from .progress import LabError, step
@@ -52,12 +56,40 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
     }
     for stage in stages.guest_stages(SOURCE):
         steps[stage.name] = partial(_guest_stage, cache, stage, options.rest or stage.tests)
+    steps["uml"] = lambda: virtual.stage(cache, SOURCE)
     total = Results()
     for name in options.stages or (["guest"] if options.rest else steps):
         total.add(stages.run(name, steps[name]))
     step(f"logs and reports are in {cache.run_dir}")
     print(total.line(), flush=True)
     return 0 if total.passed and not total.failed else 1
+
+
+def bench(cache: Cache, options: argparse.Namespace) -> int:
+    """Run fairness scenarios in virtual time, print their table, say whether goals are met."""
+    file = options.scenarios or SOURCE / "tests/uml/fairness.toml"
+    if options.json and not options.json.absolute().parent.is_dir():
+        raise LabError(
+            f"{options.json.absolute().parent} is no folder: {options.json} has no place"
+        )
+    try:
+        scenarios = fairness.load(file)
+    except fairness.ScenarioError as error:
+        raise LabError(str(error)) from error
+    unknown = sorted(set(options.names) - {scenario.name for scenario in scenarios})
+    if unknown:
+        known = ", ".join(scenario.name for scenario in scenarios)
+        raise LabError(f"{file}: no scenario {unknown[0]}; there are {known}")
+    chosen = [s for s in scenarios if not options.names or s.name in options.names]
+    host.ensure_packages()
+    machine = uml.machine(cache, SOURCE)
+    objects = run_all(chosen, machine, step, options.jobs or os.cpu_count() or 1)
+    if options.json:
+        write_json(objects, options.json)
+    judged = [item for item in objects if item.get("judged")]
+    met = sum(item["met"] for item in judged)
+    print(f"{met} of {len(judged)} goals met")
+    return 0 if all_met(objects) else 1
 
 
 def shell(cache: Cache, options: argparse.Namespace) -> int:

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""User Mode Linux in virtual time: the kernel of linux-source-6.12 with our series in it.
+
+Two artefacts: the source, configured and compiled without anything of ours (minutes, seldom), and
+a copy of it with the series, the model disk and so on (seconds, for each change). Compilations go
+through ccache, in the cache.
+
+A machine runs as the user builder in the build root. Its root file system is the tree of the
+guest image, read-only; /mnt is a folder of the host:
+
+    inside/     tests/uml/inside: its first process `init`, and NAME.py, which init runs
+    plan.json   what NAME.py is to do        result.json   what came of it
+    output      what NAME.py said            status        its exit status
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from .cache import Cache, digest_files
+from .guest import kernel_trouble
+from .image import image_root
+from .namespace import remove_tree
+from .products import as_builder, build_root, copied, source_files
+from .progress import LabError
+from .roots import KERNEL, RECIPES, build_recipe
+
+CONFIGS = {
+    "plain": ("uml.config",),
+    "debug": ("uml.config", "uml-debug.config"),
+}
+OURS = ("kernel/", "tests/modeldisk/", "tests/uml/fio-clock.c", "Documentation/block/",
+        "Documentation/ABI/")  # fmt: skip
+MEMORY = "2G"
+# Real time. A minute of a fast disk is some minutes.
+TIMEOUT_S = 1800.0
+# Virtual time begins here, so that nothing depends on the date.
+EPOCH_S = 1700000000
+
+
+def kernel(cache: Cache, source: Path, flavour: str) -> Path:
+    """The folder with `linux` and `fio-clock.so` of this clone; flavour: plain or debug."""
+    tree = _tree(cache, source, flavour)
+    names = [name for name in source_files(source) if name.startswith(OURS)]
+
+    def build(folder: Path) -> None:
+        work = folder / "work"
+        copied(source, names, work / "sutro")
+        _make(cache, source, "uml-kernel", flavour, work, {"/mnt/tree": tree})
+        for path in (work / "product").iterdir():
+            shutil.copy2(path, folder / path.name)
+        remove_tree(work)
+
+    key = {"tree": tree.name, "files": digest_files(source, names),
+           "script": (RECIPES / "uml-kernel").read_text()}  # fmt: skip
+    return cache.artefact(f"uml-{flavour}", key, f"UML ({flavour}): building our kernel", build)
+
+
+def series(cache: Cache, source: Path) -> Path:
+    """Apply and compile the series patch by patch; the log, which has an `ok` line for each."""
+    names = [name for name in source_files(source) if name.startswith(OURS)]
+    work = cache.run_dir / "series"
+    copied(source, names, work / "sutro")
+    log = _make(
+        cache, source, "uml-series", "plain", work, {"/mnt/tree": _tree(cache, source, "plain")}
+    )
+    remove_tree(work)
+    return log
+
+
+def _tree(cache: Cache, source: Path, flavour: str) -> Path:
+    def build(folder: Path) -> None:
+        _make(cache, source, "uml-tree", flavour, folder, {})
+
+    texts = [(source / "tests/uml" / name).read_text() for name in CONFIGS[flavour]]
+    scripts = [(RECIPES / name).read_text() for name in ("uml-tree", "uml-make")]
+    key = {"root": build_recipe().key(), "configs": texts, "scripts": scripts}
+    what = f"UML ({flavour}): compiling linux-source-6.12, some minutes"
+    return cache.artefact(f"uml-tree-{flavour}", key, what, build)
+
+
+def _make(
+    cache: Cache, source: Path, script: str, flavour: str, work: Path, binds: dict[str, Path]
+) -> Path:
+    ccache = cache.root / "ccache"
+    ccache.mkdir(exist_ok=True)
+    root = build_root(cache)
+    log = cache.run_dir / f"{script}-{flavour}.log"
+    root.run(["chown", "builder:builder", "/ccache"], "ccache", log, binds={"/ccache": ccache})
+    binds = {"/mnt/uml": source / "tests/uml", "/ccache": ccache} | binds
+    as_builder(root, script, work, log, arguments=CONFIGS[flavour], binds=binds)
+    return log
+
+
+def machine(cache: Cache, source: Path) -> Callable[[str, dict], dict]:
+    """A function that runs a plan of tests/uml/plan.py on a machine of its own: name, plan, result.
+
+    Several may run at a time. The console and all else of a run is in runs/.../NAME.
+    """
+    ours = kernel(cache, source, "plain")
+    image_root(cache, KERNEL)
+
+    def one(name: str, plan: dict) -> dict:
+        folder = cache.run_dir / name
+        prepared(source, ours, folder)
+        try:
+            result = run(cache, folder, "run", plan, TIMEOUT_S)
+        except LabError as error:
+            raise LabError(f"{name}: {error}", error.log) from error
+        (folder / "linux").unlink()
+        return result
+
+    return one
+
+
+def prepared(source: Path, kernel: Path, folder: Path) -> None:
+    """A new folder that a machine can run in."""
+    folder.mkdir(parents=True)
+    for path in kernel.iterdir():
+        if path.is_file():
+            shutil.copy2(path, folder / path.name)
+    shutil.copytree(source / "tests/uml/inside", folder / "inside")
+    folder.chmod(0o777)
+
+
+def run(cache: Cache, folder: Path, name: str, plan: object, timeout_s: float) -> dict:
+    """Run inside/NAME.py with a plan on a machine of its own; the result it leaves.
+
+    A kernel that complains, a status that is not 0 and a result that is missing are LabErrors.
+    """
+    for old in ("result.json", "status", "output", "console.log"):
+        (folder / old).unlink(missing_ok=True)
+    (folder / "plan.json").write_text(json.dumps(plan))
+    console = folder / "console.log"
+    arguments = (
+        f"mem={MEMORY} root=/dev/root rootfstype=hostfs rootflags=/guest ro init=/mnt/inside/init "
+        "con0=null,fd:1 con=null ssl=null panic=-1 panic_on_oops=1 "
+        f"time-travel=inf-cpu time-travel-start={EPOCH_S} uml.run={name}"
+    )
+    command = f"cd /tmp; TMPDIR=/dev/shm exec /guest/mnt/linux {arguments}"
+    build_root(cache).run(
+        ["sh", "-c", command],
+        f"UML: {name}",
+        console,
+        binds={"/guest": image_root(cache, KERNEL).path, "/guest/mnt": folder},
+        user="builder",
+        check=False,
+        timeout_s=timeout_s,
+    )
+    trouble = kernel_trouble(console.read_text(errors="replace"))
+    if trouble:
+        raise LabError("the kernel complained:\n" + "\n".join(trouble), console)
+    status = _text(folder / "status")
+    if status != "0":
+        raise LabError(f"{name}: {_text(folder / 'output') or 'it said nothing'}", console)
+    return json.loads((folder / "result.json").read_text())
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace").strip() if path.exists() else ""

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The stage uml of ./lab test: the patch series, and our kernel in virtual time.
+
+series     each patch applies, passes checkpatch, and leaves what compiles
+facts      the goals of tests/uml/quick.toml, each a test
+repeats    a scenario run twice gives the same counts to the last request
+stress     tests/uml/inside/stress.py on the kernel that checks itself
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from uml import plan
+from uml.bench import run_all
+from uml.measure import Run
+from uml.scenario import load
+
+from . import uml
+from .cache import Cache
+from .junit import Results
+from .progress import LabError, step
+
+QUICK = "tests/uml/quick.toml"
+REPEATED = ("two-to-one-hdd", "sutro")
+STRESS = {"seed": 1, "seconds": 60}
+STRESS_TIMEOUT_S = 900.0
+
+
+def stage(cache: Cache, source: Path) -> Results:
+    """All parts; one that breaks down is one failed test, and the others run."""
+    results = Results()
+    parts: tuple[Callable[[Cache, Path], Results], ...] = (_series, _facts, _repeats, _stress)
+    for part in parts:
+        name = part.__name__.strip("_")
+        step(f"uml: {name}")
+        try:
+            results.add(part(cache, source))
+        except LabError as error:
+            text = str(error) if error.log is None else f"{error}\nthe whole log is {error.log}"
+            results.failed[f"uml.{name}"] = text
+    return results
+
+
+def _series(cache: Cache, source: Path) -> Results:
+    log = uml.series(cache, source)
+    applied = re.findall(r"^ok (.+)\.patch$", log.read_text(errors="replace"), re.MULTILINE)
+    if not applied:
+        raise LabError("no patch was applied", log)
+    return Results([f"uml.series.{name}" for name in applied])
+
+
+def _facts(cache: Cache, source: Path) -> Results:
+    objects = run_all(load(source / QUICK), uml.machine(cache, source), step, os.cpu_count() or 1)
+    results = Results()
+    for item in objects:
+        if not item.get("judged"):
+            continue
+        name = f"uml.{item['scenario']}.{item['scheduler']}.{item['metric']}"
+        if item["met"]:
+            results.passed.append(name)
+        else:
+            results.failed[name] = f"{item['value']}, wanted {item['goal']}"
+    return results
+
+
+def _repeats(cache: Cache, source: Path) -> Results:
+    name, scheduler = REPEATED
+    (scenario,) = [one for one in load(source / QUICK) if one.name == name]
+    machine = uml.machine(cache, source)
+    made = plan.make(scenario, scheduler)
+    counts = [
+        Run(scenario, scheduler, machine(f"repeat-{n}", made)).counts for n in ("first", "second")
+    ]
+    if counts[0] == counts[1]:
+        return Results(["uml.repeats"])
+    return Results([], {"uml.repeats": f"{counts[0]}\n{counts[1]}"})
+
+
+def _stress(cache: Cache, source: Path) -> Results:
+    folder = cache.run_dir / "stress"
+    uml.prepared(source, uml.kernel(cache, source, "debug"), folder)
+    result = uml.run(cache, folder, "stress", STRESS, STRESS_TIMEOUT_S)
+    results = Results(["uml.stress.kernel log"])
+    wanted = ("make_group", "kill_group", "switch", "weight", "knob", "slots", "pull")
+    missing = [name for name in wanted if not result["done"].get(name)]
+    idle = [disk for disk, truth in result["truth"].items() if " rios=0 wios=0 " in truth]
+    if missing or idle:
+        results.failed["uml.stress.coverage"] = f"never done: {missing}, without load: {idle}"
+    else:
+        results.passed.append("uml.stress.coverage")
+    return results

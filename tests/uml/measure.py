@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Numbers out of a run. Shares are of true device time, which the model disk knows.
+
+    ratio                true time of the first group of a goal over that of the second
+    share                true time of a group as a part of that of all
+    worst_share_error    largest |share / entitlement - 1| among the siblings of any level
+    jain                 Jain's index of share / entitlement over all groups with jobs
+    charge_error         largest |charged / true - 1|; charged is time_ns of io.sutro.stat
+    throughput_mbps      10^6 bytes a second, all groups together; iops: requests
+    work                 true device time a second; on flash it says how much of what the groups
+                         could do alone they do together, so mixes can be compared
+    pNN_us               completion latency of a group's fio
+    takeover_ms          how late a group is in having the device for itself while others pause
+    giveback_ms          how late a group is in having its share after the pause
+    settle_s             from the last event until every second thereafter has all shares within 5 %
+    finish_s             when the awaited job ended, from its start
+
+How late. A group shall receive device time at a rate r from a moment on. It is late by D if at all
+times t after it, what it has received is at least r (t - D), and D is the least such. That is the
+latency of its service curve: 0 for one that is served at once and evenly, half a second for one
+that gets nothing for half a second and then its rate. r is 95 % of the whole device, or of the
+group's entitlement, as far as the device is used at all.
+
+The other metrics compare runs (bench.py).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from rig.modeldisk import Truth, Usage, parse_truth
+
+from .scenario import Scenario
+
+NAN = math.nan
+RATE_PART = 0.95
+SETTLED = 0.05
+WINDOW_S = 1.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The truth, and what the elevator charged, at one moment of the run."""
+
+    at_s: float
+    truth: Truth
+    charged_ns: dict[str, int]
+
+
+class Run:
+    """The result of a scenario under a scheduler, to be asked for numbers."""
+
+    def __init__(self, scenario: Scenario, scheduler: str, result: dict):
+        self.scenario = scenario
+        self.scheduler = scheduler
+        self.samples = [
+            Sample(
+                sample["at_s"],
+                parse_truth(sample["truth"]),
+                {path: _charged(text) for path, text in sample["stat"].items()},
+            )
+            for sample in result["samples"]
+        ]
+        self.fio: dict[str, dict] = result["fio"]
+        self.ended_s: dict[str, float] = result["ended_s"]
+
+    @property
+    def counts(self) -> dict[str, tuple[int, ...]]:
+        """What two runs must have in common to the last digit."""
+        last = self.samples[-1].truth
+        return {path: (u.rios, u.wios, u.time_ns) for path, u in sorted(last.owners.items())}
+
+    # ---- true device time ----
+
+    @property
+    def first(self) -> int:
+        """The sample with which the measurement begins; without a warm-up nothing was before."""
+        return 0 if len(self.samples) > 1 else -1
+
+    def used(self, name: str, begin: int | None = None, end: int = -1) -> Usage:
+        """What a group and all groups in it used between two samples."""
+        begin = self.first if begin is None else begin
+        return _difference(
+            self._sum(name, self.samples[end].truth),
+            self._sum(name, self.samples[begin].truth) if begin >= 0 else Usage(),
+        )
+
+    @staticmethod
+    def _sum(name: str, truth: Truth) -> Usage:
+        inside = f"/{name}/"
+        mine = [u for path, u in truth.owners.items() if f"{path}/".startswith(inside)]
+        return sum(mine, Usage())
+
+    @property
+    def elapsed_s(self) -> float:
+        """Length of the measurement."""
+        begin_s = self.samples[0].at_s if self.first >= 0 else 0.0
+        return self.samples[-1].at_s - begin_s
+
+    def shares(self, begin: int | None = None, end: int = -1) -> dict[str, float]:
+        """Parts of the true time of all groups that have jobs."""
+        times = {g.name: self.used(g.name, begin, end).time_ns for g in self.scenario.leaves()}
+        total = sum(times.values())
+        return {name: time / total if total else NAN for name, time in times.items()}
+
+    def share_errors(self, begin: int | None = None, end: int = -1) -> dict[str, float]:
+        """share / entitlement - 1 of each group among its siblings."""
+        at_s = self.samples[end].at_s
+        weights = self.scenario.weights(at_s)
+        errors = {}
+        for _, groups in self.scenario.siblings():
+            times = {group.name: self.used(group.name, begin, end).time_ns for group in groups}
+            total, weight = sum(times.values()), sum(weights[name] for name in times)
+            for name, time in times.items():
+                due = weights[name] / weight
+                errors[name] = time / total / due - 1 if total else NAN
+        return errors
+
+    def ratio(self, of: tuple[str, ...]) -> float:
+        first, second = of or [group.name for group in self.scenario.leaves()[:2]]
+        below = self.used(second).time_ns
+        return self.used(first).time_ns / below if below else math.inf
+
+    def share(self, of: tuple[str, ...]) -> float:
+        return self.shares()[of[0]]
+
+    def worst_share_error(self) -> float:
+        return _worst(self.share_errors().values())
+
+    def jain(self) -> float:
+        entitled = self.scenario.entitled(self.samples[-1].at_s)
+        parts = [share / entitled[name] for name, share in self.shares().items()]
+        squares = sum(part * part for part in parts)
+        return sum(parts) ** 2 / (len(parts) * squares) if squares else NAN
+
+    def charge_errors(self) -> dict[str, float]:
+        """charged / true - 1 of each group with jobs; empty where the elevator charges nothing."""
+        errors = {}
+        for group in self.scenario.leaves():
+            if group.path not in self.samples[-1].charged_ns:
+                return {}
+            before = self.samples[0].charged_ns[group.path] if self.first >= 0 else 0
+            charged = self.samples[-1].charged_ns[group.path] - before
+            true = self.used(group.name).time_ns
+            errors[group.name] = charged / true - 1 if true else NAN
+        return errors
+
+    def charge_error(self) -> float:
+        return _worst(self.charge_errors().values())
+
+    def work(self) -> float:
+        return sum(self.used(g.name).time_ns for g in self.scenario.leaves()) / self.elapsed_s / 1e9
+
+    # ---- throughput and latency ----
+
+    def bytes(self, name: str) -> int:
+        return self.used(name).bytes
+
+    def throughput_mbps(self) -> float:
+        return sum(self.bytes(g.name) for g in self.scenario.leaves()) / self.elapsed_s / 1e6
+
+    def iops(self) -> float:
+        used = [self.used(group.name) for group in self.scenario.leaves()]
+        return sum(u.rios + u.wios for u in used) / self.elapsed_s
+
+    def latency_us(self, name: str, percentile: float) -> float:
+        """Of all jobs of a group the worst; NaN if fio saw none."""
+        found = [NAN]
+        for job, report in self.fio.items():
+            if job.rpartition("-")[0] != name.replace("/", "-"):
+                continue
+            for part in report["jobs"]:
+                for way in ("read", "write"):
+                    values = part[way]["clat_ns"].get("percentile", {})
+                    found += [ns / 1e3 for key, ns in values.items() if float(key) == percentile]
+        known = [value for value in found if not math.isnan(value)]
+        return max(known, default=NAN)
+
+    def p50_us(self, of: tuple[str, ...]) -> float:
+        return self.latency_us(of[0], 50)
+
+    def p99_us(self, of: tuple[str, ...]) -> float:
+        return self.latency_us(of[0], 99)
+
+    def p999_us(self, of: tuple[str, ...]) -> float:
+        return self.latency_us(of[0], 99.9)
+
+    # ---- what happens when something changes ----
+
+    def takeover_ms(self, of: tuple[str, ...]) -> float:
+        """While others pause."""
+        begin_s, end_s = self._pause()
+        return 1e3 * self._late_s(of[0], begin_s, end_s, 1.0)
+
+    def giveback_ms(self, of: tuple[str, ...]) -> float:
+        """After the pause."""
+        _, begin_s = self._pause()
+        end_s = self.samples[-1].at_s
+        return 1e3 * self._late_s(of[0], begin_s, end_s, self.scenario.entitled(end_s)[of[0]])
+
+    def _pause(self) -> tuple[float, float]:
+        """The one pause of a scenario."""
+        jobs = [job for group in self.scenario.leaves() for job in group.job]
+        (pause,) = {job.pause_s for job in jobs if job.pause_s}
+        return pause[0], pause[1]
+
+    def _at(self, at_s: float) -> Sample:
+        """The last sample that is not after a moment."""
+        return [sample for sample in self.samples if sample.at_s <= at_s + 1e-6][-1]
+
+    def _late_s(self, name: str, begin_s: float, end_s: float, part: float) -> float:
+        begin = self._at(begin_s)
+        got0, late_s = self._sum(name, begin.truth).time_ns, 0.0
+        span = [sample for sample in self.samples if begin.at_s < sample.at_s <= end_s]
+        if not span:
+            return NAN
+        total0 = begin.truth.total.time_ns
+        whole = (span[-1].truth.total.time_ns - total0) / 1e9 / (span[-1].at_s - begin.at_s)
+        rate = RATE_PART * part * min(whole, 1.0)
+        for sample in span:
+            got_s = (self._sum(name, sample.truth).time_ns - got0) / 1e9
+            late_s = max(late_s, sample.at_s - begin.at_s - got_s / rate)
+        return late_s
+
+    def settle_s(self) -> float:
+        event_s = max(event.at_s for event in self.scenario.event)
+        settled_s = math.inf
+        for end, sample in reversed(list(enumerate(self.samples))):
+            begins = [n for n, s in enumerate(self.samples) if s.at_s <= sample.at_s - WINDOW_S]
+            if not begins or self.samples[begins[-1]].at_s < event_s:
+                break
+            if _worst(self.share_errors(begins[-1], end).values()) > SETTLED:
+                break
+            settled_s = self.samples[begins[-1]].at_s - event_s
+        return settled_s
+
+    def finish_s(self) -> float:
+        (ended_s,) = self.ended_s.values()
+        waited = [g for g in self.scenario.group if g.name == self.scenario.until]
+        return ended_s - waited[0].job[0].start_s
+
+
+def _charged(text: str) -> int:
+    """time_ns of the one disk in an io.sutro.stat."""
+    words = dict(word.split("=", 1) for word in text.split() if "=" in word)
+    return int(words.get("time_ns", 0))
+
+
+def _difference(after: Usage, before: Usage) -> Usage:
+    return Usage(
+        after.time_ns - before.time_ns,
+        after.rbytes - before.rbytes,
+        after.wbytes - before.wbytes,
+        after.rios - before.rios,
+        after.wios - before.wios,
+    )
+
+
+def _worst(errors) -> float:
+    """The largest error; no number if there is none or one of them is none."""
+    found = [abs(error) for error in errors]
+    return NAN if not found or any(math.isnan(e) for e in found) else max(found)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""From a scenario and a scheduler to a plan: files to write, commands to start, and when.
+
+inside/run.py follows plans and knows nothing of scenarios or schedulers; here is all that differs
+between schedulers: where weights are written, what a comparison sets, and iocost's model.
+
+iocost's model is computed from the numbers of the model disk, as the best that an administrator
+could have measured (tools/cgroup/iocost_coef_gen.py runs fio for this):
+
+    flash   bytes/s: the bus, or all channels at work on 16 KiB pages, whichever is less; requests/s
+            of 4 KiB: likewise; sequential and random are the same
+    hdd     bytes/s: the media rate; sequential requests/s: 4 KiB at that rate; random requests/s
+            depend on how the drive orders its queue and are measured, with a full one
+
+Its quality of service leaves the rate free between half and one and a half of the model, judged by
+the completion latency of a full queue, so that an error of the model costs less.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from .scenario import Event, Group, Job, Scenario
+
+DISK = "d0"
+QUEUE = f"/sys/block/{DISK}/queue"
+WEIGHT_FILES = {"sutro": "io.sutro.weight", "bfq": "io.bfq.weight", "iocost": "io.weight"}
+WEIGHT_MAX = {"bfq": 1000}
+KIB = 1024
+# What modeldisk takes by itself (modeldisk-configfs.c), as far as a model of it needs that.
+DEFAULTS = {
+    "hdd": {"bandwidth_kbps": 150000, "queue_depth": 32},
+    "ssd": {"channels": 16, "read_us": 80, "write_us": 200, "bus_kbps": 540000, "queue_depth": 32},
+    "nvme": {"channels": 128, "read_us": 70, "write_us": 200, "bus_kbps": 3400000,
+             "queue_depth": 512},
+}  # fmt: skip
+PAGE = 16 * KIB
+# A scheduler that leaves everything to the device: iocost works below one, and needs none.
+ELEVATOR = {"iocost": "none"}
+
+
+def calibration(scenario: Scenario) -> Scenario | None:
+    """What has to be measured, as requests/s, for iocost's model of a scenario's disk."""
+    if scenario.disk["kind"] != "hdd":
+        return None
+    job = Job(fio={"rw": "randread", "bs": "4k", "iodepth": 64})
+    disk = dict(scenario.disk)
+    return Scenario("calibration", "", disk, 64, (Group("all", job=(job,)),), measure_s=20)
+
+
+def make(
+    scenario: Scenario, scheduler: str, only: str | None = None, random_iops: float = 0.0
+) -> dict:
+    """The plan of a run; only: the one group whose jobs run; random_iops: by calibration()."""
+    groups = [group for group in scenario.group if only is None or group.name == only]
+    jobs = []
+    for number, (group, job) in enumerate(_running(scenario)):
+        if group in groups:
+            jobs.append(_job(scenario, group, job, number))
+    until = [job["name"] for job in jobs if job["group"] == f"/{scenario.until}"]
+    return {
+        "disk": {"name": DISK, "numbers": _numbers(scenario)},
+        "prepare": list(scenario.prepare),
+        "settings": _settings(scenario, scheduler, random_iops),
+        "groups": [_group(scenario, group, scheduler) for group in scenario.group],
+        "jobs": jobs,
+        "changes": [_change(event, scheduler) for event in scenario.event],
+        "samples_s": _samples(scenario) if not until else [],
+        "until": until[0] if until else None,
+        "timeout_s": scenario.timeout_s,
+        "stat": scheduler == "sutro",
+    }
+
+
+def weight_of(scheduler: str, weight: int) -> int:
+    """A weight as a scheduler takes it."""
+    return min(weight, WEIGHT_MAX.get(scheduler, 10000))
+
+
+def _running(scenario: Scenario) -> list[tuple[Group, Job]]:
+    return [(group, job) for group in scenario.group for job in group.job]
+
+
+def _numbers(scenario: Scenario) -> list[list[object]]:
+    """Attributes of the disk, the kind first: it loads defaults."""
+    rest = [[key, value] for key, value in scenario.disk.items() if key != "kind"]
+    return [["kind", scenario.disk["kind"]], *rest]
+
+
+def _settings(scenario: Scenario, scheduler: str, random_iops: float) -> list[list[object]]:
+    found: list[list[object]] = [[key, value] for key, value in scenario.settings.items()]
+    found.append([f"{QUEUE}/scheduler", ELEVATOR.get(scheduler, scheduler)])
+    if ELEVATOR.get(scheduler, scheduler) != "none":
+        # Without an elevator the slots are the device's own tags and cannot grow beyond them.
+        found.append([f"{QUEUE}/nr_requests", scenario.nr_requests])
+    if scheduler == "bfq":
+        found.append([f"{QUEUE}/iosched/low_latency", 0])
+    if scheduler == "iocost":
+        found.append(["/sys/fs/cgroup/io.cost.model", _iocost_model(scenario.disk, random_iops)])
+        found.append(["/sys/fs/cgroup/io.cost.qos", _iocost_qos(scenario.disk, random_iops)])
+    for key, value in scenario.knobs.get(scheduler, {}).items():
+        found.append([f"{QUEUE}/iosched/{key}", value])
+    return found
+
+
+def _group(scenario: Scenario, group: Group, scheduler: str) -> dict:
+    files: list[list[object]] = []
+    if scheduler in WEIGHT_FILES:
+        files.append([WEIGHT_FILES[scheduler], weight_of(scheduler, group.weight)])
+    if group.class_ and scheduler == "sutro":
+        files.append(["io.sutro.class", group.class_])
+    inner = any(other.name.startswith(f"{group.name}/") for other in scenario.group)
+    return {"path": group.path, "inner": inner, "files": files}
+
+
+def _change(event: Event, scheduler: str) -> dict:
+    writes: list[list[object]] = []
+    for name, weight in event.weight.items():
+        if scheduler in WEIGHT_FILES:
+            file = f"/sys/fs/cgroup/{name}/{WEIGHT_FILES[scheduler]}"
+            writes.append([file, weight_of(scheduler, weight)])
+    for key, value in event.disk.items():
+        writes.append([f"/sys/kernel/config/modeldisk/{DISK}/{key}", value])
+    return {"at_s": event.at_s, "writes": writes}
+
+
+def _samples(scenario: Scenario) -> list[float]:
+    """From the end of the warm-up to the end, both included."""
+    if not scenario.sample_ms:
+        return [scenario.warmup_s, scenario.end_s]
+    count = round(scenario.measure_s * 1000 / scenario.sample_ms)
+    step_s = scenario.measure_s / count
+    return [round(scenario.warmup_s + number * step_s, 6) for number in range(count + 1)]
+
+
+# ---- jobs ----
+
+
+def _job(scenario: Scenario, group: Group, job: Job, number: int) -> dict:
+    name = f"{group.name.replace('/', '-')}-{number}"
+    return {
+        "name": name,
+        "group": group.path,
+        "start_s": job.start_s,
+        "pause_s": list(job.pause_s),
+        "fio": bool(job.fio),
+        "command": _fio(scenario, job, name, number) if job.fio else job.command,
+    }
+
+
+def _fio(scenario: Scenario, job: Job, name: str, number: int) -> str:
+    """A command line of fio that runs until it is stopped, or as long as its keys say."""
+    keys: dict[str, object] = {
+        "name": name, "filename": f"/dev/{DISK}", "direct": 1, "ioengine": "libaio",
+        "randseed": number + 1, "clocksource": "clock_gettime", "percentile_list": "50:99:99.9",
+        "output-format": "json", "output": f"/tmp/{name}.json",
+    }  # fmt: skip
+    if scenario.until is None:
+        keys |= {"time_based": 1, "runtime": 100000, "ramp_time": _ramp(scenario, job)}
+    if "directory" in job.fio:
+        del keys["filename"]
+    streams = [part for _, part in _running(scenario) if _sequential(part)]
+    if job in streams and not {"offset", "filename", "directory"} & set(job.fio):
+        # Streams do not meet: each has a part of the disk for itself.
+        keys |= {"offset": f"{100 * streams.index(job) // len(streams)}%"}
+        keys |= {"size": f"{max(1, 100 // len(streams))}%"}
+    keys |= job.fio
+    words = [f"--{key}={value}" for key, value in keys.items()] + ["--thread", "--group_reporting"]
+    return "exec env LD_PRELOAD=/mnt/fio-clock.so fio " + shlex.join(words)
+
+
+def _ramp(scenario: Scenario, job: Job) -> str:
+    """fio's latencies count from the end of the warm-up on; it takes 0.3 s to begin itself."""
+    return f"{max(0, round((scenario.warmup_s - job.start_s) * 1000) - 300)}ms"
+
+
+def _sequential(job: Job) -> bool:
+    return job.fio.get("rw") in ("read", "write")
+
+
+# ---- iocost ----
+
+
+def _disk(disk: Mapping[str, object]) -> dict:
+    return {**DEFAULTS[str(disk["kind"])], **disk}
+
+
+def _rates(disk: Mapping[str, object], random_iops: float) -> dict[str, float]:
+    """bytes/s, sequential and random requests/s of 4 KiB, for reads (r) and writes (w)."""
+    n = _disk(disk)
+    if n["kind"] == "hdd":
+        bps = n["bandwidth_kbps"] * KIB
+        one = {"bps": bps, "seqiops": bps / (4 * KIB), "randiops": random_iops}
+        return {f"{way}{key}": value for way in "rw" for key, value in one.items()}
+    rates = {}
+    for way, latency in (("r", "read_us"), ("w", "write_us")):
+        pages_s = n["channels"] * 1e6 / n[latency]
+        bus = n["bus_kbps"] * KIB
+        iops = min(pages_s, bus / (4 * KIB))
+        rates |= {f"{way}bps": min(bus, pages_s * PAGE)}
+        rates |= {f"{way}seqiops": iops, f"{way}randiops": iops}
+    return rates
+
+
+def _iocost_model(disk: Mapping[str, object], random_iops: float) -> str:
+    rates = _rates(disk, random_iops).items()
+    told = " ".join(f"{key}={round(value)}" for key, value in rates)
+    return f"{{devno}} ctrl=user model=linear {told}"
+
+
+def _iocost_qos(disk: Mapping[str, object], random_iops: float) -> str:
+    """The 95th percentile may be what a full queue of 64 KiB takes, twice over."""
+    n, rates = _disk(disk), _rates(disk, random_iops)
+    one_s = max(64 * KIB / rates["rbps"], 1 / rates["rrandiops"])
+    latency_us = round(2e6 * n["queue_depth"] * one_s)
+    return (
+        f"{{devno}} enable=1 ctrl=user rpct=95.00 rlat={latency_us} wpct=95.00 wlat={latency_us} "
+        "min=50.00 max=150.00"
+    )

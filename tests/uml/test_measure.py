@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Metrics against made-up runs whose answers are known by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from uml.bench import Comparison, all_met
+from uml.measure import Run
+from uml.scenario import Event, Goal, Group, Job, Scenario
+
+MS = 1_000_000
+JOB = Job(fio={"rw": "randread"})
+
+
+def scenario(**keys) -> Scenario:
+    groups = (Group("a", 200, job=(JOB,)), Group("b", 100, job=(JOB,)))
+    return Scenario(**({"name": "s", "title": "", "disk": {"kind": "ssd"}, "nr_requests": 64,
+                        "group": groups} | keys))  # fmt: skip
+
+
+def line(path: str, time_ns: float) -> str:
+    return f"{path} time_ns={int(time_ns)} rbytes={int(time_ns)} wbytes=0 rios=1 wios=0\n"
+
+
+def sample(at_s: float, **times_ms: float) -> dict:
+    """A sample in which each group (a__x is a/x) has used so much."""
+    times = {f"/{key.replace('__', '/')}": ms * MS for key, ms in times_ms.items()}
+    truth = line("total", sum(times.values())) + "".join(line(*item) for item in times.items())
+    stat = {path: f"259:0 time_ns={int(time * 1.1)} rbytes=0\n" for path, time in times.items()}
+    return {"at_s": at_s, "truth": truth, "stat": stat}
+
+
+def run(samples: list[dict], scheduler: str = "sutro", **keys) -> Run:
+    return Run(scenario(**keys), scheduler, {"samples": samples, "fio": {}, "ended_s": {}})
+
+
+def test_shares_are_of_the_measured_time_only() -> None:
+    made = run([sample(3, a=900, b=100), sample(13, a=900 + 6000, b=100 + 4000)])
+    assert made.ratio(("a", "b")) == pytest.approx(1.5)
+    assert made.share(("b",)) == pytest.approx(0.4)
+    # b is due a third and has two fifths.
+    assert made.worst_share_error() == pytest.approx(0.4 * 3 - 1)
+    assert made.charge_error() == pytest.approx(0.1)
+    assert made.work() == pytest.approx(1.0)
+    # (0.9 + 1.2)^2 / (2 (0.81 + 1.44))
+    assert made.jain() == pytest.approx(4.41 / 4.5)
+
+
+def test_each_level_is_judged_among_siblings() -> None:
+    groups = (Group("p", 100), Group("p/x", 100, job=(JOB,)), Group("p/y", 300, job=(JOB,)),
+              Group("q", 100, job=(JOB,)))  # fmt: skip
+    made = run([sample(0, p__x=0, p__y=0, q=0), sample(1, p__x=300, p__y=300, q=400)], group=groups)
+    errors = made.share_errors()
+    assert errors["p"] == pytest.approx(0.2) and errors["q"] == pytest.approx(-0.2)
+    assert errors["p/x"] == pytest.approx(1.0)
+    assert errors["p/y"] == pytest.approx(-1 / 3)
+    assert made.worst_share_error() == pytest.approx(1.0)
+
+
+def series(got: Callable[[float], tuple[float, float]], end_s: float = 10) -> list[dict]:
+    """Samples every 10 ms of what a and b have used by then, in seconds."""
+    times = [n / 100 for n in range(int(end_s * 100) + 1)]
+    return [sample(t, a=1e3 * got(t)[0], b=1e3 * got(t)[1]) for t in times]
+
+
+PAUSING = (Group("a", job=(JOB,)), Group("b", job=(Job(fio={"rw": "read"}, pause_s=(4, 6)),)))
+
+
+def test_late_is_the_latency_of_the_service_curve() -> None:
+    def got(t: float) -> tuple[float, float]:
+        # Halves; from 4 s on a has all, 0.1 s late; from 6 s halves again, b 0.3 s late.
+        a = 0.5 * min(t, 4) + max(0, min(t, 6) - 4.1) + (0 if t < 6 else min(t - 6, 0.3))
+        a += 0.5 * max(0, t - 6.3)
+        b = 0.5 * min(t, 4) + 0.5 * max(0, t - 6.3)
+        return a, b
+
+    made = run(series(got), group=PAUSING)
+    assert made.takeover_ms(("a",)) == pytest.approx(100, abs=11)
+    assert made.giveback_ms(("b",)) == pytest.approx(300, abs=11)
+
+
+def test_who_never_comes_back_is_late_by_all_the_time() -> None:
+    made = run(series(lambda t: (t, 0.5 * min(t, 4))), group=PAUSING)
+    assert made.giveback_ms(("b",)) == pytest.approx(4000, abs=11)
+
+
+def test_settled_is_when_all_later_windows_are() -> None:
+    def got(t: float) -> tuple[float, float]:
+        # Right until 2 s, wrong until 5 s, right again.
+        wrong = max(0, min(t, 5) - 2)
+        return (t - wrong) * 2 / 3 + wrong * 0.9, (t - wrong) / 3 + wrong * 0.1
+
+    made = run(series(got), event=(Event(2.0, disk={"write_us": 1}),))
+    # A window of 1 s that begins a little before 5 s has little of the wrong in it.
+    assert 2.8 <= made.settle_s() <= 3.0
+    never = run(series(lambda t: (t * 0.9, t * 0.1)), event=(Event(2.0, disk={"write_us": 1}),))
+    assert math.isinf(never.settle_s())
+
+
+def test_throughput_is_compared_with_those_that_share_at_all() -> None:
+    def of(name: str, a: float, b: float) -> Run:
+        return run([sample(0, a=0, b=0), sample(10, a=a, b=b)], name)
+
+    runs = {"none": of("none", 5000, 5000), "bfq": of("bfq", 4100, 5000),
+            "iocost": of("iocost", 6000, 3000), "sutro": of("sutro", 6000, 2900)}  # fmt: skip
+    made = Comparison(scenario(), runs, {})
+    # bfq is further off than none: it does not count. Bytes go by time here: 8.9 s against 9.
+    assert made.throughput_vs_best(runs["sutro"], ()) == pytest.approx(8.9 / 9)
+    assert made.throughput_vs_none(runs["sutro"], ()) == pytest.approx(0.89)
+
+
+def test_no_number_meets_no_goal() -> None:
+    assert not Goal("jain", max=1.0).met(math.nan)
+    assert not Goal("jain", min=0.5).met(math.nan)
+    assert Goal("jain", min=0.5, max=1.0).met(1.0)
+    assert not all_met([])
+    assert not all_met([{"judged": True, "met": True}, {"judged": True, "met": False}])
+    assert all_met([{"judged": True, "met": True}, {"judged": False, "met": False}])
