@@ -211,6 +211,7 @@ MDISK_NUMBER(hiccup_us, FLASH, 0, MAX_US, false)
 MDISK_NUMBER(bus_kbps, ANY, 1, MAX_KBPS, false)
 MDISK_NUMBER(cache_kb, ANY, 0, 1024 * 1024, false)
 MDISK_NUMBER(drain_kbps, ANY, 0, MAX_KBPS, false)
+MDISK_NUMBER(give_back, ANY, 0, 1000000, false)
 
 CONFIGFS_ATTR(mdisk_, size_mb);
 CONFIGFS_ATTR(mdisk_, queue_depth);
@@ -230,6 +231,7 @@ CONFIGFS_ATTR(mdisk_, hiccup_us);
 CONFIGFS_ATTR(mdisk_, bus_kbps);
 CONFIGFS_ATTR(mdisk_, cache_kb);
 CONFIGFS_ATTR(mdisk_, drain_kbps);
+CONFIGFS_ATTR(mdisk_, give_back);
 
 static ssize_t mdisk_seed_show(struct config_item *item, char *page)
 {
@@ -343,29 +345,18 @@ static ssize_t mdisk_online_store(struct config_item *item, const char *page,
 CONFIGFS_ATTR(mdisk_, online);
 
 static struct configfs_attribute *mdisk_attrs[] = {
-	&mdisk_attr_kind,
-	&mdisk_attr_online,
-	&mdisk_attr_size_mb,
-	&mdisk_attr_seed,
-	&mdisk_attr_queue_depth,
-	&mdisk_attr_hw_queues,
-	&mdisk_attr_rpm,
-	&mdisk_attr_seek_min_us,
-	&mdisk_attr_seek_max_us,
-	&mdisk_attr_bandwidth_kbps,
-	&mdisk_attr_overhead_us,
-	&mdisk_attr_order,
-	&mdisk_attr_age_limit_ms,
-	&mdisk_attr_readahead_kb,
-	&mdisk_attr_channels,
-	&mdisk_attr_read_us,
-	&mdisk_attr_write_us,
-	&mdisk_attr_noise_percent,
-	&mdisk_attr_hiccup_us,
-	&mdisk_attr_bus_kbps,
-	&mdisk_attr_cache_kb,
-	&mdisk_attr_drain_kbps,
-	NULL,
+	&mdisk_attr_kind,	  &mdisk_attr_online,
+	&mdisk_attr_size_mb,	  &mdisk_attr_seed,
+	&mdisk_attr_queue_depth,  &mdisk_attr_hw_queues,
+	&mdisk_attr_rpm,	  &mdisk_attr_seek_min_us,
+	&mdisk_attr_seek_max_us,  &mdisk_attr_bandwidth_kbps,
+	&mdisk_attr_overhead_us,  &mdisk_attr_order,
+	&mdisk_attr_age_limit_ms, &mdisk_attr_readahead_kb,
+	&mdisk_attr_channels,	  &mdisk_attr_read_us,
+	&mdisk_attr_write_us,	  &mdisk_attr_noise_percent,
+	&mdisk_attr_hiccup_us,	  &mdisk_attr_bus_kbps,
+	&mdisk_attr_cache_kb,	  &mdisk_attr_drain_kbps,
+	&mdisk_attr_give_back,	  NULL,
 };
 
 static void mdisk_release(struct config_item *item)

@@ -365,9 +365,35 @@ static blk_status_t mdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 	return BLK_STS_OK;
 }
 
+/*
+ * Now and then (give_back) the driver has blk-mq try a request again, as one does
+ * for a retry: in turn a request that it had prepared (as nvme's are), which goes
+ * past the elevator, and one that it had not (as scsi's), which goes through it.
+ */
+static bool mdisk_gives_back(struct mdisk *disk, struct request *rq)
+{
+	u32 nth = READ_ONCE(disk->num.give_back);
+	u32 n;
+
+	if (!nth)
+		return false;
+	n = (u32)atomic_inc_return(&disk->given_back);
+	if (n % nth)
+		return false;
+	if (n / nth % 2) {
+		struct mdisk_cmd *cmd = blk_mq_rq_to_pdu(rq);
+
+		rq->rq_flags |= RQF_DONTPREP;
+		cmd->first_try = jiffies;
+	}
+	blk_mq_requeue_request(rq, true);
+	return true;
+}
+
 static void mdisk_complete_rq(struct request *rq)
 {
-	blk_mq_end_request(rq, BLK_STS_OK);
+	if (!mdisk_gives_back(rq->q->queuedata, rq))
+		blk_mq_end_request(rq, BLK_STS_OK);
 }
 
 /* A model disk never loses a request; a slow one only takes its time. */

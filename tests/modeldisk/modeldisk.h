@@ -72,6 +72,7 @@ struct mdisk_numbers {
 	u32 bus_kbps;
 	u32 cache_kb;
 	u32 drain_kbps;
+	u32 give_back;
 	/* before online only */
 	u32 size_mb;
 	u32 queue_depth;
@@ -264,6 +265,7 @@ struct mdisk_model {
  * @pages: the data
  * @pages_made: how many were wanted, for looking at the memory now and then
  * @memory_low: no more pages for now
+ * @given_back: requests counted for give_back
  * @tag_set: blk-mq
  * @gendisk: NULL when offline
  * @debugfs: its directory
@@ -288,6 +290,7 @@ struct mdisk {
 	struct xarray pages;
 	atomic_t pages_made;
 	bool memory_low;
+	atomic_t given_back;
 	struct blk_mq_tag_set tag_set;
 	struct gendisk *gendisk;
 	struct dentry *debugfs;
