@@ -29,7 +29,7 @@ struct sutro_blkcg {
 	u32 setting[SUTRO_SETTINGS];
 };
 
-static const char *const sutro_class_names[SUTRO_CLASS_NR] = {
+const char *const sutro_class_names[SUTRO_CLASS_NR] = {
 	[SUTRO_CLASS_RT] = "rt",
 	[SUTRO_CLASS_BE] = "be",
 	[SUTRO_CLASS_IDLE] = "idle",
@@ -46,11 +46,16 @@ static struct sutro_blkg *sutro_pd(struct blkg_policy_data *pd)
 	return pd ? container_of(pd, struct sutro_blkg, pd) : NULL;
 }
 
-/*
+/**
+ * sutro_from_blkg - the group of a blkg
+ * @blkg:	the blkg
+ *
  * A blkg that was being removed when the elevator came has no data of ours;
  * its nearest living ancestor answers for it.  The root always has one.
+ *
+ * Return: the group.
  */
-static struct sutro_blkg *sutro_from_blkg(struct blkcg_gq *blkg)
+struct sutro_blkg *sutro_from_blkg(struct blkcg_gq *blkg)
 {
 	struct sutro_blkg *sblkg;
 

@@ -61,6 +61,9 @@
  * depth_ns of device time: enough to keep all channels busy, little enough that
  * the backlog stays here.
  *
+ * A group whose own requests compete with one another (ioprio, submitters) is
+ * limited on any device as if it had slices, and as if it were not alone.
+ *
  * 5. Charging
  *
  * A request is charged an estimate when it is dispatched, so that the next
@@ -132,7 +135,8 @@ static bool sutro_owes(const struct sutro_core *core,
 	return sutro_before(behind->vtime + slack, ahead->vtime);
 }
 
-static void sutro_stop_idling(struct sutro_core *core, u64 now_ns)
+static void sutro_stop_idling(struct sutro_core *core, enum sutro_idle_end why,
+			      u64 now_ns)
 {
 	struct sutro_group *group = core->idle_for;
 	s64 idle_ns;
@@ -142,6 +146,9 @@ static void sutro_stop_idling(struct sutro_core *core, u64 now_ns)
 
 	idle_ns = max_t(s64, now_ns - core->idle_since_ns, 0);
 	core->idle_for = NULL;
+	core->idle_end = why;
+	core->idled_for = group;
+	core->idled_ns = idle_ns;
 	group->stat.idle_ns += idle_ns;
 	sutro_tree_charge(group, idle_ns);
 	if (group == core->in_service)
@@ -155,7 +162,7 @@ static enum sutro_verdict sutro_hold(struct sutro_core *core,
 	if (group->in_flight)
 		return SUTRO_WAIT;
 	if (!core->in_flight && core->idle_for != group) {
-		sutro_stop_idling(core, now_ns);
+		sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);
 		core->idle_for = group;
 		core->idle_since_ns = now_ns;
 	}
@@ -231,10 +238,11 @@ static bool sutro_is_deep(const struct sutro_core *core,
 	if (core->in_flight < SUTRO_DEPTH_MIN)
 		return false;
 	if (t->rotational)
-		return sutro_slice_ns(core, group) &&
+		return (sutro_slice_ns(core, group) || group->mixed) &&
 		       core->in_flight_ns >= t->slice_ns / 2;
-	return core->nr_active > 1 && (core->in_flight_ns >= t->depth_ns ||
-				       core->in_flight >= SUTRO_DEPTH_MAX);
+	return (core->nr_active > 1 || group->mixed) &&
+	       (core->in_flight_ns >= t->depth_ns ||
+		core->in_flight >= SUTRO_DEPTH_MAX);
 }
 
 /**
@@ -257,7 +265,7 @@ struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
 
 	list_del_init(&group->leaving);
 	if (group == core->idle_for)
-		sutro_stop_idling(core, now_ns);
+		sutro_stop_idling(core, SUTRO_IDLE_END_LATE, now_ns);
 	if (group == core->in_service)
 		sutro_expire(core, SUTRO_EXPIRY_EMPTY);
 	sutro_tree_deactivate(group);
@@ -300,7 +308,7 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		*ret_verdict = SUTRO_WAIT;
 		return NULL;
 	}
-	sutro_stop_idling(core, now_ns);
+	sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);
 	*ret_verdict = SUTRO_SERVE;
 	return group;
 }
@@ -336,7 +344,7 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 
 	list_del_init(&group->leaving);
 	if (group == core->idle_for)
-		sutro_stop_idling(core, now_ns);
+		sutro_stop_idling(core, SUTRO_IDLE_END_ARRIVED, now_ns);
 	if (!group->self.active)
 		core->nr_active++;
 	sutro_tree_backlog(group, core->tunables.slice_ns / 2);
@@ -387,6 +395,18 @@ void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
 	sutro_tree_unbacklog(group);
 	if (!group->in_flight)
 		sutro_leave_at_once(core, group);
+}
+
+/**
+ * sutro_core_interrupt - a request is dispatched without being chosen
+ * @core:	the leaf
+ * @now_ns:	the time
+ *
+ * To be called before its sutro_core_dispatch().
+ */
+void sutro_core_interrupt(struct sutro_core *core, u64 now_ns)
+{
+	sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);
 }
 
 /**

@@ -57,6 +57,14 @@ enum sutro_expiry {
 	SUTRO_EXPIRY_PREEMPTED, /* a group that comes before it woke up */
 };
 
+/* Why the device no longer idles for a group. */
+enum sutro_idle_end {
+	SUTRO_IDLE_END_NONE,
+	SUTRO_IDLE_END_ARRIVED, /* its next request came */
+	SUTRO_IDLE_END_LATE, /* it did not come in time */
+	SUTRO_IDLE_END_OTHER, /* another one is served, or waited for */
+};
+
 /**
  * struct sutro_core - the state of one leaf
  * @tunables:	may change between any two calls
@@ -69,6 +77,9 @@ enum sutro_expiry {
  * @idle_for:	whose next request an idle device waits for, or NULL
  * @idle_since_ns: since when
  * @idle_until_ns: until when; valid with SUTRO_IDLE
+ * @idle_end:	why it last ceased to idle, for who wants to tell; reset by its reader
+ * @idled_for:	for whom that was
+ * @idled_ns:	and how long
  * @leaving:	empty groups; those whose next request is not expected come first
  * @queued:	requests of all groups that wait
  * @in_flight:	requests of all groups at the device
@@ -86,6 +97,9 @@ struct sutro_core {
 	struct sutro_group *idle_for;
 	u64 idle_since_ns;
 	u64 idle_until_ns;
+	enum sutro_idle_end idle_end;
+	struct sutro_group *idled_for;
+	u64 idled_ns;
 	struct list_head leaving;
 	u32 queued;
 	u32 in_flight;
@@ -101,6 +115,7 @@ void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group);
 struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns);
 struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 				      enum sutro_verdict *ret_verdict);
+void sutro_core_interrupt(struct sutro_core *core, u64 now_ns);
 void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 			 u64 estimate_ns);
 void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,

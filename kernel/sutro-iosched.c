@@ -42,11 +42,6 @@
 #define SUTRO_ROT_IDLE_NS (8 * NSEC_PER_MSEC)
 #define SUTRO_IDLE_NS (1 * NSEC_PER_MSEC)
 
-static u64 sutro_cgroup_id(struct sutro_blkg *sblkg)
-{
-	return cgroup_id(sutro_to_blkg(sblkg)->blkcg->css.cgroup);
-}
-
 /* The group that a request belongs to; decided when it is first seen. */
 static struct sutro_blkg *sutro_attach(struct sutro_queue *sq,
 				       struct request *rq)
@@ -81,7 +76,7 @@ static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
 	if (blk_mq_sched_try_insert_merge(sq->q, rq, free))
 		return;
 	sutro_attach(sq, rq);
-	sutro_requests_add(&sblkg->requests, rq, now_ns);
+	sutro_requests_add(sq, &sblkg->requests, rq, now_ns);
 	sutro_queue_one(sq, sblkg, far, now_ns);
 }
 
@@ -98,9 +93,10 @@ static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
 	}
 }
 
-static void sutro_send(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-		       struct request *rq, u64 now_ns)
+static void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
+		       u64 now_ns)
 {
+	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 	unsigned int class =
 		sutro_cost_class(sutro_rq_op(rq), blk_rq_bytes(rq));
 	u64 estimate_ns, wait_ns;
@@ -109,21 +105,13 @@ static void sutro_send(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	estimate_ns = sutro_cost_estimate(&sq->device, &sblkg->costs, class);
 	wait_ns = now_ns > rq->start_time_ns ? now_ns - rq->start_time_ns : 0;
 
-	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), estimate_ns, wait_ns);
+	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), estimate_ns, wait_ns,
+			     prompt);
+	sutro_lane_charge(rq, estimate_ns);
 	sblkg->stat.wait_ns += wait_ns;
 	sutro_rq_pack(rq, estimate_ns, class,
 		      sq->core.in_flight < SUTRO_DEPTH_MIN);
 	sutro_core_dispatch(&sq->core, &sblkg->group, estimate_ns);
-}
-
-static void sutro_trace_expiry(struct sutro_queue *sq)
-{
-	if (sq->core.expiry == SUTRO_EXPIRY_NONE)
-		return;
-	trace_sutro_expire(sq->q->disk,
-			   sutro_cgroup_id(sutro_blkg_of(sq->core.expired)),
-			   sq->core.expiry);
-	sq->core.expiry = SUTRO_EXPIRY_NONE;
 }
 
 /* Let go of the groups that have left. */
@@ -132,20 +120,16 @@ static void sutro_forget(struct sutro_queue *sq, u64 now_ns)
 	struct sutro_group *group;
 
 	while ((group = sutro_core_forget(&sq->core, now_ns))) {
-		sutro_trace_expiry(sq);
+		sutro_report(sq);
 		blkg_put(sutro_to_blkg(sutro_blkg_of(group)));
 	}
 }
 
 static void sutro_start_timer(struct sutro_queue *sq, u64 now_ns)
 {
-	struct sutro_group *group = sq->core.idle_for;
 	u64 wait_ns = sq->core.idle_until_ns - now_ns;
 
-	if (group)
-		trace_sutro_idle(sq->q->disk,
-				 sutro_cgroup_id(sutro_blkg_of(group)),
-				 wait_ns);
+	sutro_report_idle(sq, wait_ns);
 	hrtimer_start(&sq->timer, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
 }
 
@@ -164,8 +148,17 @@ static bool sutro_wait(struct sutro_queue *sq)
 static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 {
 	enum sutro_verdict verdict;
+	struct sutro_requests *requests;
 	struct sutro_group *group;
 	struct request *rq;
+
+	rq = sutro_requests_prompt(sq);
+	if (rq) {
+		sutro_core_interrupt(&sq->core, now_ns);
+		sutro_report(sq);
+		sutro_send(sq, rq, true, now_ns);
+		return rq;
+	}
 
 	do {
 		WRITE_ONCE(sq->waiting, false);
@@ -175,12 +168,13 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 	} while ((verdict == SUTRO_WAIT || verdict == SUTRO_IDLE) &&
 		 !sutro_wait(sq));
 
-	sutro_trace_expiry(sq);
+	sutro_report(sq);
 	switch (verdict) {
 	case SUTRO_SERVE:
-		rq = sutro_requests_next(&sutro_blkg_of(group)->requests,
-					 sq->core.tunables.rotational, now_ns);
-		sutro_send(sq, sutro_blkg_of(group), rq, now_ns);
+		requests = &sutro_blkg_of(group)->requests;
+		rq = sutro_requests_next(sq, requests, now_ns);
+		group->mixed = requests->mixed;
+		sutro_send(sq, rq, false, now_ns);
 		return rq;
 	case SUTRO_IDLE:
 		sutro_start_timer(sq, now_ns);
@@ -280,6 +274,14 @@ static bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
 	return merged;
 }
 
+/* A bio that others wait on gets a request that is served as such. */
+static bool sutro_allow_merge(struct request_queue *q, struct request *rq,
+			      struct bio *bio)
+{
+	return sutro_op_is_prompt(rq->cmd_flags) ==
+	       sutro_op_is_prompt(bio->bi_opf);
+}
+
 static int sutro_request_merge(struct request_queue *q, struct request **ret_rq,
 			       struct bio *bio)
 {
@@ -313,19 +315,20 @@ static void sutro_requests_merged(struct request_queue *q, struct request *rq,
 	lockdep_assert_held(&sq->lock);
 
 	/* A request that is just being accepted belongs to nobody yet. */
-	if (!sblkg)
+	if (!sblkg) {
+		if (sutro_op_is_prompt(next->cmd_flags))
+			sutro_requests_hasten(sq, &sutro_rq_blkg(rq)->requests,
+					      rq);
 		return;
-	if (next->fifo_time < rq->fifo_time) {
-		list_move(&rq->queuelist, &next->queuelist);
-		rq->fifo_time = next->fifo_time;
 	}
-	sutro_requests_del(&sblkg->requests, next);
+	sutro_requests_merge(sq, &sblkg->requests, rq, next);
 	sutro_core_unqueue(&sq->core, &sblkg->group);
 }
 
 static void sutro_prepare_request(struct request *rq)
 {
 	rq->elv.priv[0] = NULL;
+	rq->elv.priv[1] = (void *)(uintptr_t)sutro_current_submitter();
 }
 
 static void sutro_completed_request(struct request *rq, u64 now_ns)
@@ -345,13 +348,17 @@ static void sutro_completed_request(struct request *rq, u64 now_ns)
 		blk_mq_run_hw_queues(sq->q, true);
 }
 
-/* The driver gives a request back unserved: it will be inserted again. */
+/*
+ * The driver gives a request back unserved: it will be inserted again.  But one that
+ * it has prepared goes past the elevator when it is tried again, and completes once:
+ * it stays at the device.
+ */
 static void sutro_requeue_request(struct request *rq)
 {
 	struct sutro_queue *sq = rq->q->elevator->elevator_data;
 	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 
-	if (sblkg)
+	if (sblkg && !(rq->rq_flags & RQF_DONTPREP))
 		sutro_note_requeued(sq, sblkg, rq);
 }
 
@@ -396,10 +403,15 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 	spin_lock_init(&sq->lock);
 	spin_lock_init(&sq->done_lock);
 	INIT_LIST_HEAD(&sq->notes);
+	INIT_LIST_HEAD(&sq->prompt);
+	ret = sutro_pool_init(&sq->pool, q->node);
+	if (ret)
+		goto free_sq;
 	hrtimer_setup(&sq->timer, sutro_timer, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL);
 	sutro_device_init(&sq->device, blk_queue_rot(q));
 	sutro_init_tunables(&sq->core.tunables, sq->device.rotational);
+	sq->discipline = sq->device.rotational ? SUTRO_DEADLINE : SUTRO_FIFO;
 	sq->core.tunables.depth_ns = sutro_cost_depth_ns(&sq->device);
 	eq->elevator_data = sq;
 	spin_lock_irq(&q->queue_lock);
@@ -408,7 +420,7 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 
 	ret = blkcg_activate_policy(q->disk, &sutro_policy);
 	if (ret)
-		goto free_sq;
+		goto exit_pool;
 	sutro_core_init(&sq->core, &sutro_bio_blkg(q, NULL)->group);
 
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
@@ -418,10 +430,12 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 	sutro_disable_wbt(q);
 	return 0;
 
-free_sq:
+exit_pool:
 	spin_lock_irq(&q->queue_lock);
 	q->elevator = NULL;
 	spin_unlock_irq(&q->queue_lock);
+	sutro_pool_exit(&sq->pool);
+free_sq:
 	kfree(sq);
 	return ret;
 }
@@ -448,6 +462,7 @@ static void sutro_exit_sched(struct elevator_queue *eq)
 	sutro_enable_wbt(sq->q);
 
 	blkcg_deactivate_policy(sq->q->disk, &sutro_policy);
+	sutro_pool_exit(&sq->pool);
 	kfree(sq);
 }
 
@@ -459,6 +474,7 @@ static struct elevator_type sutro_iosched = {
 		.exit_hctx		= sutro_exit_hctx,
 		.depth_updated		= sutro_depth_updated,
 		.bio_merge		= sutro_bio_merge,
+		.allow_merge		= sutro_allow_merge,
 		.request_merge		= sutro_request_merge,
 		.request_merged		= sutro_request_merged,
 		.requests_merged	= sutro_requests_merged,
@@ -473,6 +489,9 @@ static struct elevator_type sutro_iosched = {
 		.completed_request	= sutro_completed_request,
 		.requeue_request	= sutro_requeue_request,
 	},
+#ifdef CONFIG_BLK_DEBUG_FS
+	.queue_debugfs_attrs = sutro_debugfs_attrs,
+#endif
 	.elevator_attrs	= sutro_attrs,
 	.elevator_name	= "sutro",
 	.elevator_owner	= THIS_MODULE,

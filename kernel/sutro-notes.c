@@ -9,6 +9,7 @@
  * up; a group with a note holds its blkg.
  */
 #include "sutro.h"
+#include "sutro-trace.h"
 
 /* Make sure that the next dispatch hears of @sblkg. */
 static void sutro_note(struct sutro_queue *sq, struct sutro_blkg *sblkg)
@@ -120,6 +121,23 @@ void sutro_fold(struct sutro_queue *sq)
 	spin_unlock_irq(&sq->done_lock);
 }
 
+/* As sutro_cost_complete(), and tell what was learned if somebody listens. */
+static u64 sutro_note_cost(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			   const struct sutro_sample *sample)
+{
+	struct sutro_costs *costs = sq->device.rotational ? &sblkg->costs
+							  : &sq->device.costs;
+	struct sutro_costs old;
+	u64 cost_ns;
+
+	if (!trace_sutro_cost_enabled())
+		return sutro_cost_complete(&sq->device, &sblkg->costs, sample);
+	old = *costs;
+	cost_ns = sutro_cost_complete(&sq->device, &sblkg->costs, sample);
+	sutro_report_costs(sq, sblkg, &old, costs);
+	return cost_ns;
+}
+
 /**
  * sutro_note_completed - a request left the device
  * @sq:		the leaf
@@ -143,7 +161,7 @@ u64 sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	u64 cost_ns;
 
 	spin_lock_irqsave(&sq->done_lock, flags);
-	cost_ns = sutro_cost_complete(&sq->device, &sblkg->costs, &sample);
+	cost_ns = sutro_note_cost(sq, sblkg, &sample);
 	sblkg->note.nr++;
 	sblkg->note.estimate_ns += sutro_rq_estimate_ns(rq);
 	sblkg->note.cost_ns += cost_ns;

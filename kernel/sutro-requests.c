@@ -3,19 +3,70 @@
  * Sutro I/O scheduler: the requests of one group.
  *
  * Which group sends next is decided in sutro-core.c; which of its requests, here.
+ *
+ * 1. Special requests
+ *
+ * Requests that the driver gave back go first, then those that others may wait on
+ * (REQ_META, REQ_SWAP): a journal's, or a page's that somebody needs to get memory.
+ * The latter do not even wait for their group's turn, as long as the group has not
+ * been served more than half a slice in advance: they wait in sutro_queue.prompt,
+ * by arrival, and are charged to their group, which pays for them with its next
+ * turns.  So who marks all his requests gets no more than his share; from half a
+ * slice in advance on, his prompt requests only go before his others.
+ *
+ * Flushes and passthrough requests never come here: the block layer sends them
+ * past the elevator.  The data part of a write that asks for a flush does, like any
+ * write, and is never merged.  Discards, write zeroes, zone resets and the like wait
+ * among writes, and are charged as a kind of their own.  Zoned writes are put into
+ * order by the block layer above.
+ *
+ * 2. ioprio
+ *
+ * rt goes before be, be before idle.  But a class that has requests waiting is
+ * served at least one each 200 ms, whatever the others do, for a task of a higher
+ * class may wait for a lock that it holds.  Within rt and be, levels share device
+ * time 8 : 7 : ... : 1 (see sutro-lanes.c).
+ *
+ *	Levels 0 and 7 of be, both with more requests than are served: 8 ninths of
+ *	the group's device time for level 0.
+ *
+ * 3. Sync and async
+ *
  * Requests that somebody waits for (sync: reads, and writes marked so) are kept
  * apart from the others (async: mostly writeback).  Sync ones are served in
  * batches of 32, async ones of 16, and a kind without the other is served alone.
  *
- * On a rotational leaf a batch is served in one direction of rising sectors,
- * from where the last request of the group ended, and starts again at the lowest
- * sector; a request that has waited too long is served first.  Where nothing
- * moves, requests are served as they came.
+ * 4. How many at the device
  *
- *	sync requests at 10, 90, 50; the last one ended at 40: 50, 90, 10.
+ * The device knows nothing of all this.  While requests of different ioprio or of
+ * different lanes take turns, the group sends no more than a group with slices, or
+ * than one among others (depth_ns), so that the rest waits here.
+ *
+ * 5. Disciplines
+ *
+ * fifo		as they came, each ioprio level.
+ *
+ * deadline	in one direction of rising sectors, from where the last request of
+ *		the group ended, and again from the lowest sector; a request that has
+ *		waited too long is served first.  Each ioprio level by itself.
+ *
+ *		Sync requests at 10, 90, 50; the last one ended at 40: 50, 90, 10.
+ *
+ * process	turns of the submitters (see sutro-lanes.c); in its turn each is
+ *		served as with deadline if the leaf is rotational, else as with fifo.
+ *
+ * The discipline is looked at when a request comes and when one is chosen, and may
+ * change at any time: what waits in a lane of the old discipline has its turn there.
+ *
+ * 6. Merging
+ *
+ * Requests merge with all requests of their group that wait, of any lane: two tasks
+ * that read one file in alternating pieces make one stream.
  *
  * Context: all functions are called with sutro_queue.lock held.
  */
+#include <linux/ioprio.h>
+
 #include "sutro.h"
 
 #define SUTRO_SYNC_BATCH 32
@@ -25,27 +76,63 @@
 #define SUTRO_SYNC_EXPIRE_NS (500 * NSEC_PER_MSEC)
 #define SUTRO_ASYNC_EXPIRE_NS (5 * NSEC_PER_SEC)
 
+/* 5 requests a second do not hurt a disk that serves 100 at least. */
+#define SUTRO_PRIO_AGE_NS (200 * NSEC_PER_MSEC)
+
+/*
+ * Turns of a lane of weight 1.  At the usual level four times that: long enough
+ * that a stream pays for the seek to it, or some requests of a fast device.
+ */
+#define SUTRO_ROT_QUANTUM_NS (10 * NSEC_PER_MSEC)
+#define SUTRO_QUANTUM_NS (50 * NSEC_PER_USEC)
+
+/* Lanes compete while they take turns; this long after the last change of turn. */
+#define SUTRO_MIXED_NS (500 * NSEC_PER_MSEC)
+
+/* Requests of other lanes that are passed over to find one of this lane. */
+#define SUTRO_SORTED_LOOK 32
+
 /* Farther than this from the last request is a seek: 1 MiB. */
 #define SUTRO_FAR_SECTORS 2048
 
 /* rq->fifo_time of requests in @head, which are in no other list. */
 #define SUTRO_IN_HEAD U64_MAX
+/* rq->fifo_time of prompt requests, which are never passed over. */
+#define SUTRO_IN_PROMPT 0
 
 void sutro_requests_init(struct sutro_requests *requests)
 {
-	int sync;
+	int sync, prio;
 
 	INIT_LIST_HEAD(&requests->head);
+	INIT_LIST_HEAD(&requests->prompt);
 	for (sync = 0; sync < 2; sync++) {
-		requests->list[sync].sorted = RB_ROOT;
-		INIT_LIST_HEAD(&requests->list[sync].fifo);
+		requests->sorted[sync] = RB_ROOT;
+		for (prio = 0; prio < SUTRO_PRIOS; prio++)
+			sutro_ring_init(&requests->rings[sync][prio], sync);
 	}
 }
 
-static struct sutro_list *sutro_list_of(struct sutro_requests *requests,
-					struct request *rq)
+static enum sutro_prio sutro_prio_of(struct request *rq)
 {
-	return &requests->list[op_is_sync(rq->cmd_flags)];
+	switch (IOPRIO_PRIO_CLASS(req_get_ioprio(rq))) {
+	case IOPRIO_CLASS_RT:
+		return SUTRO_PRIO_RT;
+	case IOPRIO_CLASS_IDLE:
+		return SUTRO_PRIO_IDLE;
+	default:
+		return SUTRO_PRIO_BE;
+	}
+}
+
+/* The tree that a request belongs into, by its lane if it has one. */
+static struct rb_root *sutro_sorted_of(struct sutro_requests *requests,
+				       struct request *rq)
+{
+	struct sutro_lane *lane = sutro_rq_lane(rq);
+	bool sync = lane ? lane->ring->sync : op_is_sync(rq->cmd_flags);
+
+	return &requests->sorted[sync];
 }
 
 /**
@@ -57,26 +144,49 @@ bool sutro_requests_far(struct sutro_requests *requests, struct request *rq)
 {
 	sector_t last = requests->arrival_position, pos = blk_rq_pos(rq);
 
+	/* Served out of order, it says nothing about the others. */
+	if (sutro_op_is_prompt(rq->cmd_flags))
+		return false;
 	requests->arrival_position = pos + blk_rq_sectors(rq);
 	return (pos > last ? pos - last : last - pos) > SUTRO_FAR_SECTORS;
 }
 
+/* Let a request wait for the turn of its lane. */
+static void sutro_requests_line_up(struct sutro_queue *sq,
+				   struct sutro_requests *requests,
+				   struct request *rq, u64 now_ns)
+{
+	bool sync = op_is_sync(rq->cmd_flags);
+	enum sutro_prio prio = sutro_prio_of(rq);
+	struct sutro_lane *lane;
+
+	lane = sutro_lane_find(&sq->pool, &requests->rings[sync][prio], rq,
+			       READ_ONCE(sq->discipline));
+	if (!requests->rings[0][prio].nr && !requests->rings[1][prio].nr)
+		requests->prio_ns[prio] = now_ns;
+	rq->fifo_time =
+		now_ns + (sync ? SUTRO_SYNC_EXPIRE_NS : SUTRO_ASYNC_EXPIRE_NS);
+	sutro_lane_add(lane, rq, lane->fifo.prev);
+}
+
 /**
  * sutro_requests_add - let a request wait
+ * @sq:		the leaf
  * @requests: the group's requests
- * @rq:	the request
+ * @rq:		the request
  * @now_ns:	the time
  */
-void sutro_requests_add(struct sutro_requests *requests, struct request *rq,
-			u64 now_ns)
+void sutro_requests_add(struct sutro_queue *sq, struct sutro_requests *requests,
+			struct request *rq, u64 now_ns)
 {
-	struct sutro_list *list = sutro_list_of(requests, rq);
-
-	rq->fifo_time = now_ns + (op_is_sync(rq->cmd_flags)
-					  ? SUTRO_SYNC_EXPIRE_NS
-					  : SUTRO_ASYNC_EXPIRE_NS);
-	elv_rb_add(&list->sorted, rq);
-	list_add_tail(&rq->queuelist, &list->fifo);
+	if (sutro_op_is_prompt(rq->cmd_flags)) {
+		sutro_rq_set_lane(rq, NULL);
+		rq->fifo_time = SUTRO_IN_PROMPT;
+		list_add_tail(&rq->queuelist, &sq->prompt);
+	} else {
+		sutro_requests_line_up(sq, requests, rq, now_ns);
+	}
+	elv_rb_add(sutro_sorted_of(requests, rq), rq);
 	if (rq_mergeable(rq)) {
 		elv_rqhash_add(rq->q, rq);
 		if (!rq->q->last_merge)
@@ -87,59 +197,100 @@ void sutro_requests_add(struct sutro_requests *requests, struct request *rq,
 /**
  * sutro_requests_add_head - let a request wait that comes back from the driver
  * @requests: the group's requests
- * @rq:	the request
+ * @rq:		the request
  */
 void sutro_requests_add_head(struct sutro_requests *requests,
 			     struct request *rq)
 {
+	sutro_rq_set_lane(rq, NULL);
 	rq->fifo_time = SUTRO_IN_HEAD;
 	list_add(&rq->queuelist, &requests->head);
 }
 
 /**
  * sutro_requests_del - a request no longer waits
+ * @sq:		the leaf
  * @requests: the group's requests
- * @rq:	the request
+ * @rq:		the request
  */
-void sutro_requests_del(struct sutro_requests *requests, struct request *rq)
+void sutro_requests_del(struct sutro_queue *sq, struct sutro_requests *requests,
+			struct request *rq)
 {
-	list_del_init(&rq->queuelist);
-	if (rq->fifo_time == SUTRO_IN_HEAD)
+	if (rq->fifo_time == SUTRO_IN_HEAD) {
+		list_del_init(&rq->queuelist);
 		return;
-	elv_rb_del(&sutro_list_of(requests, rq)->sorted, rq);
+	}
+	elv_rb_del(sutro_sorted_of(requests, rq), rq);
+	if (sutro_rq_lane(rq))
+		sutro_lane_del(&sq->pool, rq);
+	else
+		list_del_init(&rq->queuelist);
 	elv_rqhash_del(rq->q, rq);
 	if (rq->q->last_merge == rq)
 		rq->q->last_merge = NULL;
 }
 
 /* The first request at or behind @position, or the lowest of all. */
-static struct request *sutro_list_from(struct sutro_list *list,
-				       sector_t position)
+static struct rb_node *sutro_sorted_from(struct rb_root *sorted,
+					 sector_t position)
 {
-	struct rb_node *node = list->sorted.rb_node;
-	struct request *best = NULL;
+	struct rb_node *node = sorted->rb_node, *best = NULL;
 
 	while (node) {
-		struct request *rq = rb_entry_rq(node);
-
-		if (blk_rq_pos(rq) >= position) {
-			best = rq;
+		if (blk_rq_pos(rb_entry_rq(node)) >= position) {
+			best = node;
 			node = node->rb_left;
 		} else {
 			node = node->rb_right;
 		}
 	}
-	return best ?: rb_entry_rq(rb_first(&list->sorted));
+	return best ?: rb_first(sorted);
+}
+
+/* The lane's request that is next in the direction of rising sectors. */
+static struct request *sutro_lane_nearest(struct sutro_requests *requests,
+					  struct sutro_lane *lane)
+{
+	struct rb_root *sorted = &requests->sorted[lane->ring->sync];
+	struct rb_node *node = sutro_sorted_from(sorted, requests->position);
+	int look;
+
+	for (look = 0; look < SUTRO_SORTED_LOOK; look++) {
+		if (sutro_rq_lane(rb_entry_rq(node)) == lane)
+			return rb_entry_rq(node);
+		node = rb_next(node) ?: rb_first(sorted);
+	}
+	return rq_entry_fifo(lane->fifo.next);
+}
+
+static bool sutro_prio_waits(struct sutro_requests *requests, int prio)
+{
+	return requests->rings[0][prio].nr || requests->rings[1][prio].nr;
+}
+
+/* Which ioprio class is served now?  At least one has requests. */
+static enum sutro_prio sutro_requests_prio(struct sutro_requests *requests,
+					   u64 now_ns)
+{
+	int prio, first = SUTRO_PRIOS;
+
+	for (prio = SUTRO_PRIOS - 1; prio >= 0; prio--) {
+		if (!sutro_prio_waits(requests, prio))
+			continue;
+		if (now_ns > requests->prio_ns[prio] + SUTRO_PRIO_AGE_NS)
+			return prio;
+		first = prio;
+	}
+	return first;
 }
 
 /* Which kind is served now?  A batch goes on beyond its end when alone. */
-static struct sutro_list *sutro_requests_batch(struct sutro_requests *requests)
+static bool sutro_requests_sync(struct sutro_requests *requests, int prio)
 {
 	bool sync = requests->batch_sync;
 
-	if (list_empty(&requests->list[sync].fifo) ||
-	    (!requests->batch_left &&
-	     !list_empty(&requests->list[!sync].fifo))) {
+	if (!requests->rings[sync][prio].nr ||
+	    (!requests->batch_left && requests->rings[!sync][prio].nr)) {
 		sync = !sync;
 		requests->batch_sync = sync;
 		requests->batch_left = sync ? SUTRO_SYNC_BATCH
@@ -147,34 +298,98 @@ static struct sutro_list *sutro_requests_batch(struct sutro_requests *requests)
 	}
 	if (requests->batch_left)
 		requests->batch_left--;
-	return &requests->list[sync];
+	return sync;
+}
+
+/*
+ * Note whether requests that differ in prio or lane, but not only in kind, take
+ * turns.
+ */
+static void sutro_requests_mix(struct sutro_requests *requests,
+			       enum sutro_prio prio, u64 key, u64 now_ns)
+{
+	u64 turn = key * SUTRO_PRIOS + prio + 1;
+
+	if (turn != requests->turn) {
+		requests->mixed_until_ns =
+			requests->turn ? now_ns + SUTRO_MIXED_NS : 0;
+		requests->turn = turn;
+	}
+	requests->mixed = now_ns < requests->mixed_until_ns;
+}
+
+/* The request in rings that is next. */
+static struct request *sutro_requests_turn(struct sutro_queue *sq,
+					   struct sutro_requests *requests,
+					   u64 now_ns)
+{
+	enum sutro_discipline discipline = READ_ONCE(sq->discipline);
+	bool rotational = sq->core.tunables.rotational;
+	enum sutro_prio prio = sutro_requests_prio(requests, now_ns);
+	bool sync = sutro_requests_sync(requests, prio);
+	struct sutro_lane *lane;
+	struct request *rq;
+
+	requests->prio_ns[prio] = now_ns;
+	lane = sutro_ring_turn(&requests->rings[sync][prio],
+			       rotational ? SUTRO_ROT_QUANTUM_NS
+					  : SUTRO_QUANTUM_NS);
+	sutro_requests_mix(requests, prio, lane->key, now_ns);
+	rq = rq_entry_fifo(lane->fifo.next);
+	if (rq->fifo_time > now_ns &&
+	    (discipline == SUTRO_DEADLINE ||
+	     (discipline == SUTRO_PROCESS && rotational)))
+		rq = sutro_lane_nearest(requests, lane);
+	requests->position = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	return rq;
 }
 
 /**
  * sutro_requests_next - take out the request to be sent next
+ * @sq:		the leaf
  * @requests: the group's requests, at least one
- * @rotational: distance matters
  * @now_ns:	the time
  *
- * Return: the request.
+ * Return: the request, to be given to sutro_lane_charge() at once.
  */
-struct request *sutro_requests_next(struct sutro_requests *requests,
-				    bool rotational, u64 now_ns)
+struct request *sutro_requests_next(struct sutro_queue *sq,
+				    struct sutro_requests *requests, u64 now_ns)
 {
 	struct request *rq;
 
-	if (!list_empty(&requests->head)) {
+	if (!list_empty(&requests->head))
 		rq = rq_entry_fifo(requests->head.next);
-	} else {
-		struct sutro_list *list = sutro_requests_batch(requests);
-
-		rq = rq_entry_fifo(list->fifo.next);
-		if (rotational && rq->fifo_time > now_ns)
-			rq = sutro_list_from(list, requests->position);
-	}
-	sutro_requests_del(requests, rq);
-	requests->position = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	else if (!list_empty(&requests->prompt))
+		rq = rq_entry_fifo(requests->prompt.next);
+	else
+		rq = sutro_requests_turn(sq, requests, now_ns);
+	sutro_requests_del(sq, requests, rq);
 	return rq;
+}
+
+/**
+ * sutro_requests_prompt - take out a request that need not wait for a turn
+ * @sq:		the leaf
+ *
+ * The others, whose groups were served too much in advance, then wait for it.
+ *
+ * Return: the request, or NULL if there is none.
+ */
+struct request *sutro_requests_prompt(struct sutro_queue *sq)
+{
+	u64 most_ns = sq->core.tunables.slice_ns / 2;
+
+	while (!list_empty(&sq->prompt)) {
+		struct request *rq = rq_entry_fifo(sq->prompt.next);
+		struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
+
+		if (sutro_tree_may_borrow(&sblkg->group, most_ns)) {
+			sutro_requests_del(sq, &sblkg->requests, rq);
+			return rq;
+		}
+		list_move_tail(&rq->queuelist, &sblkg->requests.prompt);
+	}
+	return NULL;
 }
 
 /**
@@ -187,19 +402,74 @@ struct request *sutro_requests_next(struct sutro_requests *requests,
 struct request *sutro_requests_find(struct sutro_requests *requests,
 				    struct bio *bio)
 {
-	return elv_rb_find(&requests->list[op_is_sync(bio->bi_opf)].sorted,
+	return elv_rb_find(&requests->sorted[op_is_sync(bio->bi_opf)],
 			   bio_end_sector(bio));
 }
 
 /**
  * sutro_requests_moved - a waiting request now starts earlier
  * @requests: the group's requests
- * @rq:	the request
+ * @rq:		the request
  */
 void sutro_requests_moved(struct sutro_requests *requests, struct request *rq)
 {
-	struct rb_root *sorted = &sutro_list_of(requests, rq)->sorted;
+	struct rb_root *sorted = sutro_sorted_of(requests, rq);
 
 	elv_rb_del(sorted, rq);
 	elv_rb_add(sorted, rq);
+}
+
+/* @rq no longer waits where it does, and waits in @lane, behind @after. */
+static void sutro_requests_move(struct sutro_queue *sq,
+				struct sutro_requests *requests,
+				struct request *rq, struct sutro_lane *lane,
+				struct list_head *after)
+{
+	elv_rb_del(sutro_sorted_of(requests, rq), rq);
+	if (sutro_rq_lane(rq))
+		sutro_lane_del(&sq->pool, rq);
+	else
+		list_del_init(&rq->queuelist);
+
+	if (lane) {
+		sutro_lane_add(lane, rq, after);
+	} else {
+		sutro_rq_set_lane(rq, NULL);
+		list_add(&rq->queuelist, after);
+	}
+	elv_rb_add(sutro_sorted_of(requests, rq), rq);
+}
+
+/**
+ * sutro_requests_hasten - one that others wait on has been merged into a request
+ * @sq:		the leaf
+ * @requests: the group's requests
+ * @rq:		the request, which waits
+ */
+void sutro_requests_hasten(struct sutro_queue *sq,
+			   struct sutro_requests *requests, struct request *rq)
+{
+	if (rq->fifo_time == SUTRO_IN_PROMPT)
+		return;
+	sutro_requests_move(sq, requests, rq, NULL, sq->prompt.prev);
+	rq->fifo_time = SUTRO_IN_PROMPT;
+}
+
+/**
+ * sutro_requests_merge - a waiting request has been merged into another
+ * @sq:		the leaf
+ * @requests: the group's requests
+ * @rq:		the one that stays, where the older of both waits
+ * @next:	the one that goes
+ */
+void sutro_requests_merge(struct sutro_queue *sq,
+			  struct sutro_requests *requests, struct request *rq,
+			  struct request *next)
+{
+	if (next->fifo_time < rq->fifo_time) {
+		sutro_requests_move(sq, requests, rq, sutro_rq_lane(next),
+				    &next->queuelist);
+		rq->fifo_time = next->fifo_time;
+	}
+	sutro_requests_del(sq, requests, next);
 }

@@ -10,7 +10,15 @@
  *	64 slots for the one, 192 for the other.
  *
  * Kernel threads are exempt: one of them may carry requests of many groups, and
- * sleeping for one would hold up all.
+ * sleeping for one would hold up all.  So are requests that others may wait on
+ * (REQ_META, REQ_SWAP).
+ *
+ * Async requests, whoever makes them, leave a quarter of the slots to sync ones.
+ * For writeback that is the only limit, since kernel threads submit it: a group that
+ * writes much is held back where it makes pages dirty, not here.
+ *
+ * With several hardware queues each has nr_requests slots of its own; a group's
+ * limit is its share of one queue's, for all its requests may be on one CPU.
  */
 #include "sutro.h"
 
@@ -26,7 +34,7 @@ static unsigned int sutro_min_slots(struct sutro_queue *sq)
 	return clamp(even / 2, 1U, SUTRO_MIN_SLOTS);
 }
 
-/* Has the running task's group more requests than its share of the slots? */
+/* Has the running task's group as many requests as its share of the slots? */
 static bool sutro_over_slots(struct sutro_queue *sq)
 {
 	unsigned int limit = READ_ONCE(sq->group_requests);
@@ -46,6 +54,8 @@ static bool sutro_over_slots(struct sutro_queue *sq)
 				      sutro_group_share(&sblkg->group,
 							sq->q->nr_requests));
 		over = used >= limit;
+		if (over)
+			sutro_report_refused(sq, sblkg, used, limit);
 	}
 	rcu_read_unlock();
 	return over;
@@ -58,6 +68,7 @@ void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 
 	if (!op_is_sync(opf))
 		data->shallow_depth = sutro_async_depth(data->q);
-	if (sutro_over_slots(sq))
+	/* Who others wait on does not wait for his group's slots. */
+	if (!sutro_op_is_prompt(opf) && sutro_over_slots(sq))
 		data->shallow_depth = 1;
 }

@@ -115,10 +115,43 @@ static ssize_t sutro_group_requests_store(struct elevator_queue *eq,
 	return count;
 }
 
+static const char *const sutro_discipline_names[] = {
+	[SUTRO_FIFO] = "fifo",
+	[SUTRO_DEADLINE] = "deadline",
+	[SUTRO_PROCESS] = "process",
+};
+
+static ssize_t sutro_discipline_show(struct elevator_queue *eq, char *page)
+{
+	struct sutro_queue *sq = eq->elevator_data;
+	enum sutro_discipline current_one = READ_ONCE(sq->discipline);
+	ssize_t len = 0;
+	int i;
+
+	for (i = 0; i < SUTRO_DISCIPLINES; i++)
+		len += sysfs_emit_at(page, len,
+				     i == current_one ? "%s[%s]" : "%s%s",
+				     i ? " " : "", sutro_discipline_names[i]);
+	return len + sysfs_emit_at(page, len, "\n");
+}
+
+static ssize_t sutro_discipline_store(struct elevator_queue *eq,
+				      const char *page, size_t count)
+{
+	struct sutro_queue *sq = eq->elevator_data;
+	int discipline = sysfs_match_string(sutro_discipline_names, page);
+
+	if (discipline < 0)
+		return discipline;
+	WRITE_ONCE(sq->discipline, discipline);
+	return count;
+}
+
 #define SUTRO_ATTR(name) \
 	__ATTR(name, 0644, sutro_##name##_show, sutro_##name##_store)
 
-struct elv_fs_entry sutro_attrs[] = { SUTRO_ATTR(fairness),
-				      SUTRO_ATTR(slice_us),
-				      SUTRO_ATTR(group_idle_us),
-				      SUTRO_ATTR(group_requests), __ATTR_NULL };
+struct elv_fs_entry sutro_attrs[] = {
+	SUTRO_ATTR(fairness),	    SUTRO_ATTR(slice_us),
+	SUTRO_ATTR(group_idle_us),  SUTRO_ATTR(discipline),
+	SUTRO_ATTR(group_requests), __ATTR_NULL
+};

@@ -372,6 +372,32 @@ bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns)
 }
 
 /**
+ * sutro_tree_may_borrow - may a group be served before its turn?
+ * @group:	the group, which is active
+ * @most_ns:	device time that it may be in advance
+ *
+ * Return: true if at each level it was served no more than @most_ns in advance of
+ * what it is entitled to.
+ */
+bool sutro_tree_may_borrow(const struct sutro_group *group, u64 most_ns)
+{
+	const struct sutro_entity *entity = &group->self;
+	const struct sutro_rank *rank = &group->level.rank[entity->class];
+
+	for (;;) {
+		u64 most = rank->vtime + sutro_tree_vtime(entity, most_ns);
+
+		if (sutro_before(most, entity->vtime))
+			return false;
+		if (!group->parent)
+			return true;
+		entity = &group->entity;
+		group = group->parent;
+		rank = &group->level.rank[entity->class];
+	}
+}
+
+/**
  * sutro_group_init - prepare a group
  * @group:	what to prepare, zeroed
  * @parent:	its parent, which outlives it; NULL for the root

@@ -89,6 +89,7 @@ struct sutro_entity {
  * @leave_at_ns: until when its next request is expected
  * @leaving:	place in &sutro_core.leaving while empty and active
  * @gone:	its cgroup has been removed: no more requests are expected
+ * @mixed:	set by the caller: its requests compete with one another
  * @stat:	what io.sutro.stat reports
  */
 struct sutro_group {
@@ -104,6 +105,7 @@ struct sutro_group {
 	u64 leave_at_ns;
 	struct list_head leaving;
 	bool gone;
+	bool mixed;
 	struct {
 		u64 time_ns;
 		u64 idle_ns;
@@ -158,5 +160,6 @@ void sutro_tree_compare(struct sutro_group *a, struct sutro_group *b,
 enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
 				 bool wait);
 bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns);
+bool sutro_tree_may_borrow(const struct sutro_group *group, u64 most_ns);
 
 #endif /* SUTRO_TREE_H */

@@ -18,36 +18,111 @@
 #ifndef SUTRO_H
 #define SUTRO_H
 
+#include <linux/hashtable.h>
 #include <linux/sbitmap.h>
 
 #include "sutro-blk.h"
+#include "blk-mq-debugfs.h"
 #include "sutro-core.h"
 #include "sutro-cost.h"
 
+/* How a group's requests are ordered. */
+enum sutro_discipline {
+	SUTRO_FIFO, /* as they came */
+	SUTRO_DEADLINE, /* by sector, none waits too long */
+	SUTRO_PROCESS, /* round robin over submitters */
+	SUTRO_DISCIPLINES,
+};
+
+/* ioprio classes within a group, the one served first at first. */
+enum sutro_prio {
+	SUTRO_PRIO_RT,
+	SUTRO_PRIO_BE,
+	SUTRO_PRIO_IDLE,
+	SUTRO_PRIOS,
+};
+
 /**
- * struct sutro_list - requests of one kind of one group that wait
- * @sorted:	by sector
+ * struct sutro_lane - requests of a ring that take turns together
  * @fifo:	by arrival; rq->fifo_time is when the wait becomes too long
+ * @node:	place in &sutro_ring.lanes while it has requests; else, if the lane
+ *		is out of a pool, in &sutro_pool.idle
+ * @hash:	place in &sutro_pool.hash, if the lane is out of a pool
+ * @ring:	where it takes turns
+ * @key:	its ioprio level or submitter
+ * @vtime:	device time used, in ns, times SUTRO_LANE_WEIGHT_MAX / @weight
+ * @weight:	1 to SUTRO_LANE_WEIGHT_MAX
  */
-struct sutro_list {
-	struct rb_root sorted;
+struct sutro_lane {
 	struct list_head fifo;
+	struct list_head node;
+	struct hlist_node hash;
+	struct sutro_ring *ring;
+	u64 key;
+	u64 vtime;
+	u32 weight;
+};
+
+/**
+ * struct sutro_ring - lanes of one kind (sync or async) and ioprio class
+ * @lanes:	those with requests, by vtime
+ * @main:	the lane of all who have none of their own
+ * @turn:	whose turn it is, or NULL
+ * @turn_left_ns: device time before it is another one's
+ * @quantum_ns:	device time of a turn of a lane of weight 1
+ * @vtime:	vtime of the lane that had the last turn, never falls
+ * @nr:		requests in all lanes
+ * @sync:	the kind
+ */
+struct sutro_ring {
+	struct list_head lanes;
+	struct sutro_lane main;
+	struct sutro_lane *turn;
+	s64 turn_left_ns;
+	u64 quantum_ns;
+	u64 vtime;
+	u32 nr;
+	bool sync;
+};
+
+/**
+ * struct sutro_pool - lanes of all groups of one leaf
+ * @lanes:	all of them
+ * @idle:	those without requests, the one idle longest first
+ * @hash:	those in use and those that were, by ring and key
+ */
+struct sutro_pool {
+	struct sutro_lane *lanes;
+	struct list_head idle;
+	DECLARE_HASHTABLE(hash, 6);
 };
 
 /**
  * struct sutro_requests - all requests of one group that wait
  * @head:	to be sent before all others
- * @list:	async (0) and sync (1)
- * @batch_sync:	which of the two is being served
+ * @prompt:	to be sent before those in rings
+ * @sorted:	those in rings and prompt ones by sector, async (0) and sync (1)
+ * @rings:	the others
+ * @prio_ns:	when a prio was served last, or got its first request
+ * @batch_sync:	which of the two kinds is being served
  * @batch_left:	requests before the other one is served
+ * @turn:	ioprio class and lane of the last request out of a ring, 0 if none yet
+ * @mixed_until_ns: until when others than those of @turn may follow
+ * @mixed:	that time has not come
  * @position:	end of the last request sent
  * @arrival_position: end of the last request that arrived
  */
 struct sutro_requests {
 	struct list_head head;
-	struct sutro_list list[2];
+	struct list_head prompt;
+	struct rb_root sorted[2];
+	struct sutro_ring rings[2][SUTRO_PRIOS];
+	u64 prio_ns[SUTRO_PRIOS];
 	bool batch_sync;
 	unsigned int batch_left;
+	bool mixed;
+	u64 turn;
+	u64 mixed_until_ns;
 	sector_t position;
 	sector_t arrival_position;
 };
@@ -99,6 +174,7 @@ struct sutro_note {
  * @note_node:	place in sutro_queue.notes, empty while there is nothing to tell
  * @note:	see there; both protected by sutro_queue.done_lock
  * @stat:	totals for io.sutro.stat
+ * @slots_refused: how often its submitters met its limit of request slots
  */
 struct sutro_blkg {
 	struct blkg_policy_data pd;
@@ -114,6 +190,7 @@ struct sutro_blkg {
 		u64 ios[2];
 		u64 wait_ns;
 	} stat;
+	atomic_long_t slots_refused;
 };
 
 /**
@@ -143,6 +220,11 @@ struct sutro_hctx {
  * @core:	the algorithm
  * @timer:	runs the queue: when the wait for a group's next request ends, and
  *		where the queue cannot be run at once
+ * @discipline:	how a group's requests are ordered
+ * @pool:	lanes for the groups' requests
+ * @prompt:	requests that others wait on, by arrival; they do not wait for the
+ *		turn of their group
+ * @idle_reported_ns: the last begin of idling that was reported
  * @group_requests: request slots of each group, 0 = by weight
  * @staged:	some stage may hold requests
  * @waiting:	a completion shall run the queue
@@ -158,6 +240,10 @@ struct sutro_queue {
 	spinlock_t lock; /* protects @core and the groups' requests */
 	struct sutro_core core;
 	struct hrtimer timer;
+	enum sutro_discipline discipline;
+	struct sutro_pool pool;
+	struct list_head prompt;
+	u64 idle_reported_ns;
 	unsigned int group_requests;
 	bool staged;
 	bool waiting;
@@ -180,6 +266,12 @@ static inline struct blkcg_gq *sutro_to_blkg(struct sutro_blkg *sblkg)
 	return pd_to_blkg(&sblkg->pd);
 }
 
+/* The inode number of the cgroup's directory. */
+static inline u64 sutro_cgroup_id(struct sutro_blkg *sblkg)
+{
+	return cgroup_id(sutro_to_blkg(sblkg)->blkcg->css.cgroup);
+}
+
 /*
  * While a request is at the device, rq->fifo_time holds its estimate, its class
  * and whether few others were there.
@@ -191,6 +283,32 @@ static inline struct blkcg_gq *sutro_to_blkg(struct sutro_blkg *sblkg)
 static inline struct sutro_blkg *sutro_rq_blkg(struct request *rq)
 {
 	return rq->elv.priv[0];
+}
+
+/*
+ * rq->elv.priv[1]: who submitted the request until it is in a group, then its
+ * lane, NULL if it has none.
+ */
+static inline u64 sutro_rq_submitter(struct request *rq)
+{
+	return (uintptr_t)rq->elv.priv[1];
+}
+
+static inline struct sutro_lane *sutro_rq_lane(struct request *rq)
+{
+	return rq->elv.priv[1];
+}
+
+static inline void sutro_rq_set_lane(struct request *rq,
+				     struct sutro_lane *lane)
+{
+	rq->elv.priv[1] = lane;
+}
+
+/* Others may wait on such a request: a journal, a page that is reclaimed. */
+static inline bool sutro_op_is_prompt(blk_opf_t opf)
+{
+	return opf & (REQ_META | REQ_SWAP);
 }
 
 static inline void sutro_rq_pack(struct request *rq, u64 estimate_ns,
@@ -229,22 +347,47 @@ static inline enum sutro_op sutro_rq_op(struct request *rq)
 	}
 }
 
+/* sutro-lanes.c */
+#define SUTRO_LANE_WEIGHT_MAX 8
+u64 sutro_current_submitter(void);
+int sutro_pool_init(struct sutro_pool *pool, int node);
+void sutro_pool_exit(struct sutro_pool *pool);
+void sutro_ring_init(struct sutro_ring *ring, bool sync);
+struct sutro_lane *sutro_lane_find(struct sutro_pool *pool,
+				   struct sutro_ring *ring, struct request *rq,
+				   enum sutro_discipline discipline);
+void sutro_lane_add(struct sutro_lane *lane, struct request *rq,
+		    struct list_head *after);
+void sutro_lane_del(struct sutro_pool *pool, struct request *rq);
+struct sutro_lane *sutro_ring_turn(struct sutro_ring *ring, u64 quantum_ns);
+void sutro_lane_charge(struct request *rq, u64 estimate_ns);
+
 /* sutro-requests.c */
 void sutro_requests_init(struct sutro_requests *requests);
 bool sutro_requests_far(struct sutro_requests *requests, struct request *rq);
-void sutro_requests_add(struct sutro_requests *requests, struct request *rq,
-			u64 now_ns);
+void sutro_requests_add(struct sutro_queue *sq, struct sutro_requests *requests,
+			struct request *rq, u64 now_ns);
 void sutro_requests_add_head(struct sutro_requests *requests,
 			     struct request *rq);
-void sutro_requests_del(struct sutro_requests *requests, struct request *rq);
-struct request *sutro_requests_next(struct sutro_requests *requests,
-				    bool rotational, u64 now_ns);
+void sutro_requests_del(struct sutro_queue *sq, struct sutro_requests *requests,
+			struct request *rq);
+struct request *sutro_requests_next(struct sutro_queue *sq,
+				    struct sutro_requests *requests,
+				    u64 now_ns);
+struct request *sutro_requests_prompt(struct sutro_queue *sq);
 struct request *sutro_requests_find(struct sutro_requests *requests,
 				    struct bio *bio);
 void sutro_requests_moved(struct sutro_requests *requests, struct request *rq);
+void sutro_requests_hasten(struct sutro_queue *sq,
+			   struct sutro_requests *requests, struct request *rq);
+void sutro_requests_merge(struct sutro_queue *sq,
+			  struct sutro_requests *requests, struct request *rq,
+			  struct request *next);
 
 /* sutro-cgroup.c */
 extern struct blkcg_policy sutro_policy;
+extern const char *const sutro_class_names[SUTRO_CLASS_NR];
+struct sutro_blkg *sutro_from_blkg(struct blkcg_gq *blkg);
 struct sutro_blkg *sutro_bio_blkg(struct request_queue *q, struct bio *bio);
 struct sutro_blkg *sutro_current_blkg(struct request_queue *q);
 int sutro_cgroup_register(void);
@@ -270,6 +413,18 @@ void sutro_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
 
 /* sutro-slots.c */
 void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+
+/* sutro-report.c */
+void sutro_report(struct sutro_queue *sq);
+void sutro_report_idle(struct sutro_queue *sq, u64 wait_ns);
+void sutro_report_refused(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			  unsigned int used, unsigned int limit);
+void sutro_report_costs(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			const struct sutro_costs *old,
+			const struct sutro_costs *new);
+
+/* sutro-debugfs.c */
+extern const struct blk_mq_debugfs_attr sutro_debugfs_attrs[];
 
 /* sutro-sysfs.c */
 extern struct elv_fs_entry sutro_attrs[];

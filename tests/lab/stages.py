@@ -29,7 +29,7 @@ from .progress import LabError, step
 from .roots import KERNEL, KERNELS
 
 # Tests that measure rates and shares: they want an exact clock more than a second CPU.
-MEASURING = ("test_modeldisk.py", "test_promises.py", "test_shares.py")
+MEASURING = ("test_modeldisk.py", "test_ordering.py", "test_promises.py", "test_shares.py")
 # Tests of the elevator and its packages: on every kernel that the module is built for.
 KERNELLY = ("test_elevator*.py", "test_packages.py")
 GUEST_TIMEOUT_S = 7200.0

@@ -35,6 +35,11 @@ class Group:
         """Its path below the root of the cgroup tree."""
         return "/" + str(self.folder.relative_to(CGROUP_ROOT))
 
+    @property
+    def id(self) -> str:
+        """Its number as the kernel prints it in traces: the inode number of its folder."""
+        return str(self.folder.stat().st_ino)
+
     def read(self, file: str) -> str:
         """Text of one of its files."""
         return (self.folder / file).read_text()

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: decisions, told to who traces.
+ *
+ * Each goes to its tracepoint (sutro-trace.h), and those that explain why the disk
+ * waits or who must wait also into the stream of blktrace, where they stand among
+ * the requests that they are about.  Nothing is computed while nobody listens.
+ */
+#include <linux/blktrace_api.h>
+
+#include "sutro.h"
+#include "sutro-trace.h"
+
+static const char *const sutro_expiry_names[] = {
+	[SUTRO_EXPIRY_USED] = "used",
+	[SUTRO_EXPIRY_EMPTY] = "empty",
+	[SUTRO_EXPIRY_PREEMPTED] = "preempted",
+};
+
+static const char *const sutro_idle_end_names[] = {
+	[SUTRO_IDLE_END_ARRIVED] = "arrived",
+	[SUTRO_IDLE_END_LATE] = "late",
+	[SUTRO_IDLE_END_OTHER] = "other",
+};
+
+static struct cgroup_subsys_state *sutro_css(struct sutro_blkg *sblkg)
+{
+	return &sutro_to_blkg(sblkg)->blkcg->css;
+}
+
+static void sutro_report_expiry(struct sutro_queue *sq)
+{
+	enum sutro_expiry why = sq->core.expiry;
+	struct sutro_blkg *sblkg = sutro_blkg_of(sq->core.expired);
+
+	sq->core.expiry = SUTRO_EXPIRY_NONE;
+	trace_sutro_expire(sq->q->disk, sutro_cgroup_id(sblkg), why);
+	blk_add_cgroup_trace_msg(sq->q, sutro_css(sblkg),
+				 "sutro expire reason=%s",
+				 sutro_expiry_names[why]);
+}
+
+static void sutro_report_idle_end(struct sutro_queue *sq)
+{
+	enum sutro_idle_end why = sq->core.idle_end;
+	struct sutro_blkg *sblkg = sutro_blkg_of(sq->core.idled_for);
+
+	sq->core.idle_end = SUTRO_IDLE_END_NONE;
+	trace_sutro_idle_end(sq->q->disk, sutro_cgroup_id(sblkg),
+			     sq->core.idled_ns, why);
+	blk_add_cgroup_trace_msg(sq->q, sutro_css(sblkg),
+				 "sutro idle_end reason=%s idled_ns=%llu",
+				 sutro_idle_end_names[why], sq->core.idled_ns);
+}
+
+/**
+ * sutro_report - tell what the algorithm has just decided
+ * @sq:		the leaf
+ *
+ * Context: sutro_queue.lock is held.  To be called before the group concerned may
+ * be freed.
+ */
+void sutro_report(struct sutro_queue *sq)
+{
+	if (sq->core.idle_end != SUTRO_IDLE_END_NONE)
+		sutro_report_idle_end(sq);
+	if (sq->core.expiry != SUTRO_EXPIRY_NONE)
+		sutro_report_expiry(sq);
+}
+
+/**
+ * sutro_report_idle - tell that the leaf idles for a group
+ * @sq:		the leaf
+ * @wait_ns:	how long it will at most
+ *
+ * Context: sutro_queue.lock is held.
+ */
+void sutro_report_idle(struct sutro_queue *sq, u64 wait_ns)
+{
+	struct sutro_group *group = sq->core.idle_for;
+	bool owed = group != sq->core.in_service;
+
+	if (!group || sq->core.idle_since_ns == sq->idle_reported_ns)
+		return;
+	sq->idle_reported_ns = sq->core.idle_since_ns;
+	trace_sutro_idle(sq->q->disk, sutro_cgroup_id(sutro_blkg_of(group)),
+			 wait_ns, owed);
+	blk_add_cgroup_trace_msg(sq->q, sutro_css(sutro_blkg_of(group)),
+				 "sutro idle reason=%s wait_ns=%llu",
+				 owed ? "owed" : "slice", wait_ns);
+}
+
+/**
+ * sutro_report_refused - tell that a group's submitters get no more slots
+ * @sq:		the leaf
+ * @sblkg:	the group
+ * @used:	slots that it holds
+ * @limit:	slots that it may hold
+ *
+ * Context: any in which @sblkg is alive.
+ */
+void sutro_report_refused(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			  unsigned int used, unsigned int limit)
+{
+	atomic_long_inc(&sblkg->slots_refused);
+	trace_sutro_slot_refused(sq->q->disk, sutro_cgroup_id(sblkg), used,
+				 limit);
+	blk_add_cgroup_trace_msg(sq->q, sutro_css(sblkg),
+				 "sutro slot_refused used=%u limit=%u", used,
+				 limit);
+}
+
+/**
+ * sutro_report_costs - tell what is now known of costs
+ * @sq:		the leaf
+ * @sblkg:	the group whose requests cost so
+ * @old:	what was known before
+ * @new:	what is known now
+ *
+ * Context: sutro_queue.done_lock is held.
+ */
+void sutro_report_costs(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			const struct sutro_costs *old,
+			const struct sutro_costs *new)
+{
+	unsigned int i;
+
+	for (i = 0; i < SUTRO_CLASSES; i++) {
+		if (old->ns16[i] != new->ns16[i])
+			trace_sutro_cost(sq->q->disk, sutro_cgroup_id(sblkg), i,
+					 old->ns16[i], new->ns16[i]);
+	}
+}

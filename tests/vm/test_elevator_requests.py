@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Requests of every kind, and the order they are sent in: nothing is lost, each has its place."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from rig import scheduler
+from rig.cgroup import Subtree
+from rig.modeldisk import ModelDisk
+from rig.sampler import device_time_ns
+from rig.shell import run, wait_for
+from rig.sutro import groups, knob, state
+from rig.trace import Trace
+from rig.unit import fio
+
+WEIGHT = "io.sutro.weight"
+DISCIPLINES = ("fifo", "deadline", "process")
+
+
+def make(disk, kind: str, **numbers: object) -> ModelDisk:
+    """A disk under sutro with 256 slots."""
+    made = disk(kind, "req0", **numbers)
+    scheduler.select(made.name, "sutro")
+    (scheduler.queue(made.name) / "nr_requests").write_text("256")
+    return made
+
+
+def finish(load) -> None:
+    """All jobs ended by themselves and well."""
+    for process in load:
+        said, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, said
+
+
+@pytest.mark.parametrize(("kind", "name"), [("hdd", "deadline"), ("ssd", "fifo")])
+def test_default_discipline(disk, kind: str, name: str) -> None:
+    """Reads show all with the current one in brackets; the default is that of the kind."""
+    shown = " ".join(f"[{one}]" if one == name else one for one in DISCIPLINES)
+    assert knob(make(disk, kind), "discipline").read_text() == shown + "\n"
+
+
+def test_discipline_changes_under_load(tree: Subtree, disk) -> None:
+    """The discipline changes all the time, and each block is what was written last."""
+    one = make(disk, "ssd", bus_kbps=60000)
+    verify = (
+        "exec fio --name=v --ioengine=libaio --direct=1 --rw=randwrite --iodepth=32 --size=16m"
+        f" --bsrange=4k-64k --blockalign=4k --verify=crc32c --filename={one.node} --numjobs=2"
+        " --offset_increment=64m"
+    )
+    job = tree.child("a").run(verify)
+    changes = 0
+    while job.poll() is None:
+        knob(one, "discipline").write_text(DISCIPLINES[changes % 3])
+        changes += 1
+        time.sleep(0.01)
+    finish([job])
+    assert changes > 20
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_all_priorities_at_once(tree: Subtree, disk, discipline: str) -> None:
+    """Threads of all classes and levels, sync and async, end well; no lane stays in use."""
+    one = make(disk, "ssd", bus_kbps=60000)
+    knob(one, "discipline").write_text(discipline)
+    group = tree.child("a")
+    load = []
+    for n in range(12):
+        keys = {"prioclass": 1 + n % 3, "runtime": 3, "jobs": 2}
+        if n % 3 < 2:
+            keys["prio"] = n * 5 % 8
+        if n % 4 == 3:
+            # Buffered writes reach the disk as async requests of kernel workers.
+            keys |= {"direct": 0, "ioengine": "psync", "fsync": 32}
+        depth = 1 if n % 2 else 16
+        keys |= {"seed": n, "bsrange": "4k-64k"}
+        load.append(group.run(fio(one.node, "randrw", "4k", depth, **keys)))
+    finish(load)
+    run("sync")
+    wait_for(lambda: state(one)["lanes_idle"] == "256", "lanes idle", 10)
+    seen = groups(one)[group.cgroup]
+    assert [seen[f"queued_{name}"] for name in ("rt", "be", "idle")] == ["0+0"] * 3
+
+
+@pytest.fixture
+def metadata(disk, tmp_path: Path):
+    """An ext4 file system with 300 directories on a slow ssd; yields the disk and its mount."""
+    one = make(disk, "ssd", bus_kbps=20000)
+    one.hurry()
+    run("mkfs.ext4", "-q", "-O", "^has_journal", "-N", "40000", one.node)
+    run("mount", one.node, tmp_path)
+    for n in range(300):
+        (tmp_path / f"{n}").mkdir()
+        (tmp_path / f"{n}/file").touch()
+    run("umount", tmp_path)
+    one.slow()
+    run("mount", "-o", "ro", one.node, tmp_path)
+    yield one, tmp_path
+    run("umount", tmp_path)
+
+
+def test_metadata_is_prompt(tree: Subtree, metadata) -> None:
+    """REQ_META reads do not wait for the turn of their cgroup, and are charged to it."""
+    one, mount = metadata
+    few, many = tree.child("few"), tree.child("many")
+    many.write(WEIGHT, 1000)
+    many.run(fio(one.node, "randread", "64k", 64, seed=2))
+    device_time_ns(one, [], 0.5, 0.5)
+    with Trace("sutro/sutro_dispatch") as trace:
+        # A lookup reads the directory's block as metadata; a listing would read ahead.
+        finish([few.run(f"cd {mount}; for n in $(seq 0 299); do [ -e $n/file ] || exit 1; done")])
+    events = trace.events()
+    prompt = [event for event in events if event["cgroup"] == few.id and event["prompt"] == "1"]
+    others = [event for event in events if event["cgroup"] == many.id]
+    assert len(prompt) >= 50
+    waits = sorted(int(event["wait_ns"]) for event in prompt)
+    theirs = sorted(int(event["wait_ns"]) for event in others)
+    assert waits[len(waits) // 2] < theirs[len(theirs) // 2] / 4
+    assert one.truth().of(few.cgroup).rios >= len(prompt)
+    assert int(groups(one)[few.cgroup]["time_ns"]) > 0
+
+
+def test_swapping_is_no_way_around(tree: Subtree, disk) -> None:
+    """Swap-outs are prompt, and charged: who only swaps gets no more than its share by it."""
+    one = make(disk, "ssd", bus_kbps=20000)
+    run("mkswap", one.node)
+    run("swapon", one.node)
+    try:
+        hog, fair = tree.child("hog"), tree.child("fair")
+        hog.write("memory.max", 32 << 20)
+        fair.run(fio(one.node, "randread", "64k", 32))
+        # Writes 64 MiB over and over of which half fit.
+        hog.run("python3 -c 'b = bytearray(64 << 20)\nwhile 1: b[::4096] = bytes(16384)'")
+        device_time_ns(one, [], 1, 1)
+        with Trace("sutro/sutro_dispatch") as trace:
+            used = device_time_ns(one, [hog.cgroup, fair.cgroup], 0, 8)
+        prompt = [event for event in trace.events() if event["prompt"] == "1"]
+        assert prompt
+        assert {event["cgroup"] for event in prompt} == {hog.id}
+        assert used[hog.cgroup] / (used[hog.cgroup] + used[fair.cgroup]) <= 0.65, used
+    finally:
+        for group in (hog, fair):
+            group.kill()
+        run("swapoff", one.node)
+
+
+def test_requests_come_back(tree: Subtree, disk) -> None:
+    """Requests that the driver gives back, prepared or not, are served, and counted once."""
+    one = make(disk, "ssd", bus_kbps=60000, give_back=7)
+    a, b = tree.child("a"), tree.child("b")
+    finish(
+        group.run(fio(one.node, "randrw", "16k", 16, seed=seed, runtime=3))
+        for seed, group in enumerate((a, b))
+    )
+    # What completed last is told at the next dispatch, which the root's read is.
+    run("dd", f"if={one.node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")
+    seen = groups(one)
+    for group in (a, b):
+        assert seen[group.cgroup]["in_flight"] == "0"
+        assert seen[group.cgroup]["slots"] == "0"
+    assert int(state(one)["in_flight"]) <= 1
+
+
+@pytest.mark.parametrize("flags", ["--fsync=1", "--sync=dsync", "--rw=randtrim"])
+def test_special_requests(tree: Subtree, disk, flags: str) -> None:
+    """Flushes, FUA writes and discards work beside others, over a volatile cache."""
+    one = make(disk, "ssd", bus_kbps=60000, cache_kb=4096)
+    special = fio(one.node, "randwrite", "16k", 8, runtime=3)
+    other = fio(one.node, "randrw", "16k", 16, seed=2, runtime=3)
+    finish([tree.child("a").run(f"{special} {flags}"), tree.child("b").run(other)])
+
+
+def test_passthrough(tree: Subtree, disk) -> None:
+    """Write zeroes and zeroing with unmap pass, and the device then reads zeroes."""
+    one = make(disk, "ssd", bus_kbps=60000)
+    job = tree.child("a").run(fio(one.node, "randread", "16k", 16, runtime=3))
+    run("dd", "if=/dev/urandom", f"of={one.node}", "bs=1M", "count=4", "oflag=direct")
+    run("blkdiscard", "--zeroout", "--length", str(4 << 20), one.node)
+    finish([job])
+    run("cmp", "-n", str(4 << 20), one.node, "/dev/zero")
+
+
+@pytest.mark.parametrize("queues", [1, 2])
+def test_hardware_queues(tree: Subtree, disk, queues: int) -> None:
+    """Weights hold over all hardware queues, each of which has a submitter of both cgroups."""
+    one = make(disk, "nvme", hw_queues=queues, bus_kbps=15000)
+    made = sorted((scheduler.queue(one.name).parent / "mq").iterdir())
+    assert len(made) == queues
+    two = {"heavy": tree.child("heavy"), "light": tree.child("light")}
+    two["heavy"].write(WEIGHT, 200)
+    for seed, group in enumerate(two.values(), start=1):
+        for cpu in (0, 1):
+            keys = {"seed": 10 * seed + cpu, "cpus_allowed": cpu}
+            group.run(fio(one.node, "randread", "64k", 16, **keys))
+    used = device_time_ns(one, [group.cgroup for group in two.values()], 2, 6)
+    heavy, light = (used[group.cgroup] for group in two.values())
+    assert 1.7 <= heavy / light <= 2.3
+    # nr_requests is of each queue, and changes under load.
+    for slots in (8, 64, 256):
+        (scheduler.queue(one.name) / "nr_requests").write_text(str(slots))
+        time.sleep(0.2)
+    used = device_time_ns(one, [group.cgroup for group in two.values()], 0, 1)
+    assert all(used.values())
