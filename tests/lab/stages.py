@@ -14,10 +14,10 @@ that failed, and every stage leaves JUnit's XML, which alone is counted.
 
 from __future__ import annotations
 
+import fnmatch
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 
 from . import junit, products
@@ -30,8 +30,12 @@ from .roots import KERNEL, KERNELS
 
 # Tests that measure rates and shares: they want an exact clock more than a second CPU.
 MEASURING = ("test_modeldisk.py", "test_ordering.py", "test_promises.py", "test_shares.py")
-# Tests of the elevator and its packages: on every kernel that the module is built for.
-KERNELLY = ("test_elevator*.py", "test_packages.py")
+# Tests that another kernel may decide otherwise: files, or one test of many that are alike.
+ON_EVERY_KERNEL = (
+    "test_elevator*.py",
+    "test_packages.py",
+    "test_shares.py::test_two_to_one[hdd-randread]",
+)
 GUEST_TIMEOUT_S = 7200.0
 # A failure's text is shown up to here; the report has all of it.
 TEXT_LINES = 60
@@ -74,14 +78,19 @@ def guest_stages(source: Path) -> list[GuestStage]:
     """The guest stages in their order."""
     names = sorted(path.name for path in (source / "tests" / "vm").glob("test_*.py"))
 
-    def those(wanted: Callable[[str], bool]) -> list[str]:
-        return [f"/mnt/src/tests/vm/{name}" for name in names if wanted(name)]
+    def stage(name: str, kernel: str, smp: bool, tests: list[str]) -> GuestStage:
+        return GuestStage(name, kernel, smp, [f"/mnt/src/tests/vm/{test}" for test in tests])
 
-    everywhere = those(lambda name: any(fnmatch(name, pattern) for pattern in KERNELLY))
-    stages = [GuestStage("guest", KERNEL, True, those(lambda name: name not in MEASURING))]
-    stages += [GuestStage(f"guest-{k}", k, True, everywhere) for k in KERNELS if k != KERNEL]
-    stages.append(GuestStage("measure", KERNEL, False, those(lambda name: name in MEASURING)))
-    return stages
+    everywhere = [
+        test
+        for pattern in ON_EVERY_KERNEL
+        for test in ([pattern] if "::" in pattern else fnmatch.filter(names, pattern))
+    ]
+    return [
+        stage("guest", KERNEL, True, [name for name in names if name not in MEASURING]),
+        *(stage(f"guest-{k}", k, True, everywhere) for k in KERNELS if k != KERNEL),
+        stage("measure", KERNEL, False, [name for name in names if name in MEASURING]),
+    ]
 
 
 def guest(machine: Guest, stage: str, tests: list[str]) -> Results:

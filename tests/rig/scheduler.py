@@ -30,6 +30,12 @@ def current(leaf: str) -> str:
     return text[text.index("[") + 1 : text.index("]")]
 
 
+def slots(leaf: str) -> int:
+    """The request slots of the elevator that are taken, of the first hardware queue."""
+    text = (Path("/sys/kernel/debug/block") / leaf / "hctx0/sched_tags").read_text()
+    return int(text.split("busy=")[1].split()[0])
+
+
 def select(leaf: str, name: str, nr_requests: int | None = NR_REQUESTS) -> None:
     """Switch a leaf to an elevator (the kernel loads its module); state the request slots."""
     try:

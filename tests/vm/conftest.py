@@ -148,6 +148,6 @@ def daemon() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The judge comes first, the tests that purge the packages come last."""
-    order = {"test_modeldisk.py": 0, "test_packages.py": 2}
+    """The judge comes first, the test that purges the packages comes last."""
+    order = {"test_modeldisk.py": 0, "test_purge.py": 2}
     items.sort(key=lambda item: order.get(item.path.name, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import re
+import time
 
 import pytest
 from rig import scheduler
@@ -226,5 +227,31 @@ def test_sequential_streams_merge(group: Group, sutro_disk: ModelDisk) -> None:
     before = int(block.read_text().split()[1])
     job = group.run(fio(sutro_disk.node, "read", "4k", 64, seed=3, iodepth_batch=16, runtime=3))
     wait_for(lambda: int(block.read_text().split()[1]) - before > 100, "read merges", 10)
+    group.kill()
+    assert job.returncode is not None
+
+
+def test_writeback_leaves_slots(group: Group, disk) -> None:
+    """Asynchronous writes take three quarters of the request slots, and no more.
+
+    Where the block layer has a limit of its own (queue/async_depth), that is obeyed.
+    """
+    slow = disk("ssd", "ssd1", bus_kbps=4000)
+    scheduler.select(slow.name, "sutro", nr_requests=64)
+    writes = {"ioengine": "sync", "direct": 0, "sync_file_range": "write:1"}
+    job = group.run(fio(slow.node, "randwrite", "16k", **writes))
+
+    def slots_taken() -> int:
+        most, end = 0, time.monotonic() + 3
+        while time.monotonic() < end:
+            most = max(most, scheduler.slots(slow.name))
+        return most
+
+    wait_for(lambda: slow.truth().of(group.cgroup).wbytes, "writes")
+    assert 40 <= slots_taken() <= 48
+    async_depth = scheduler.queue(slow.name) / "async_depth"
+    if async_depth.exists():
+        async_depth.write_text("16")
+        assert 12 <= slots_taken() <= 16
     group.kill()
     assert job.returncode is not None

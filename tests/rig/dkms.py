@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The module that DKMS made of the package, for the kernel that runs."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from rig.shell import run
+
+
+def kernel() -> str:
+    """Version of the running kernel."""
+    return os.uname().release
+
+
+def built() -> bool:
+    """Has DKMS built and installed the elevator for the running kernel?"""
+    status = run("dkms", "status", "sutro")
+    line = rf"^sutro/[0-9.]+, {re.escape(kernel())}, x86_64: installed"
+    return bool(re.search(line, status, re.MULTILINE))

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The packages go without a trace, and come back.
+
+Runs last (conftest.py): for a while there is nothing else to test.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from rig.dkms import built, kernel
+from rig.shell import CommandError, run
+
+BUILD = Path("/mnt/build")
+PLACES = ("/etc", "/usr", "/var/lib", "/lib/modules", "/run", "/var/cache")
+# Shared logs and indexes of the system are not ours.
+NOT_OURS = re.compile(r"/var/lib/(dpkg|apt)/|/usr/share/doc/sutro|/run/log/|/var/lib/systemd/")
+
+
+def files_named_sutro() -> list[str]:
+    """All files with our name in them."""
+    found = []
+    for place in PLACES:
+        for folder, folders, files in os.walk(place):
+            for name in folders + files:
+                path = f"{folder}/{name}"
+                if "sutro" in name and not NOT_OURS.search(path):
+                    found.append(path)
+    return found
+
+
+def schedulers() -> dict[str, str]:
+    """The active scheduler of each disk."""
+    return {
+        path.parts[3]: active[1]
+        for path in Path("/sys/block").glob("*/queue/scheduler")
+        if (active := re.search(r"\[([\w-]+)\]", path.read_text()))
+    }
+
+
+def test_purge_and_install_again() -> None:
+    """Purging leaves nothing behind, disks in use included; installing again makes it all work."""
+    before = schedulers()
+    run("systemctl", "start", "sutrod.service")
+    run("sutroctl", "use", "/")
+    assert "sutro" in schedulers().values()
+
+    run("dpkg", "--purge", "sutro", "sutro-dkms", timeout_s=300)
+    assert schedulers() == before
+    assert not Path("/sys/module/sutro").exists()
+    assert files_named_sutro() == []
+    for table in Path("/lib/modules", kernel()).glob("modules.*"):
+        assert b"sutro" not in table.read_bytes(), table
+    assert "sutro" not in run("dkms", "status")
+    try:
+        run("modinfo", "sutro")
+    except CommandError as error:
+        assert "not found" in str(error)
+    else:
+        raise AssertionError("modinfo still finds the module")
+    packages = sorted(BUILD.glob("sutro*.deb"))
+    assert [path.name.split("_")[0] for path in packages] == ["sutro-dkms", "sutro"]
+    run("dpkg", "--install", *packages, timeout_s=600)
+    assert built()
+    run("modprobe", "sutro")
+    run("systemctl", "start", "sutrod.service")
+    assert "ActiveState=active" in run("systemctl", "show", "--property=ActiveState", "sutrod")
+    run("systemctl", "stop", "sutrod.service")
