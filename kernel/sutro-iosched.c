@@ -369,7 +369,7 @@ static void sutro_finish_request(struct request *rq)
 	if (!sblkg)
 		return;
 	rq->elv.priv[0] = NULL;
-	atomic_dec(&sblkg->nr_requests);
+	sutro_slot_freed(sblkg);
 	blkg_put(sutro_to_blkg(sblkg));
 }
 

@@ -3,15 +3,21 @@
  * Sutro I/O scheduler: request slots.
  *
  * A group with many submitters could take all request slots, and weights mean
- * nothing to those who wait for one.  So a group's submitters get few slots
- * beyond the group's share of them:
+ * nothing to those who wait for one.  So a group may have its share of the slots,
+ * and beyond that as many as are free: the more others use, the less it may have
+ * beyond its share, and somebody who comes finds slots.
  *
- *	256 slots, groups of weight 100 and 300, both with more to send than that:
- *	64 slots for the one, 192 for the other.
+ *	256 slots, groups of weight 100 and 300.  Both have more to send than that:
+ *	64 slots for the one, 192 for the other.  The second one has a request at a
+ *	time: the first has 64 + (256 - 160) = 160.
+ *
+ * Who may not have one sleeps until a request of its group is done: it has some, or
+ * it could have another.  A submitter that may not sleep gets one of the few slots
+ * that blk-mq leaves to a shallow depth, or none.
  *
  * Kernel threads are exempt: one of them may carry requests of many groups, and
  * sleeping for one would hold up all.  So are requests that others may wait on
- * (REQ_META, REQ_SWAP).
+ * (REQ_META, REQ_SWAP), and those of tasks that free memory.
  *
  * Async requests, whoever makes them, leave a quarter of the slots to sync ones.
  * For writeback that is the only limit, since kernel threads submit it: a group that
@@ -20,6 +26,8 @@
  * With several hardware queues each has nr_requests slots of its own; a group's
  * limit is its share of one queue's, for all its requests may be on one CPU.
  */
+#include <linux/sched/task.h>
+
 #include "sutro.h"
 
 /* Half an even share of the slots, but no more than this, is never refused. */
@@ -34,41 +42,102 @@ static unsigned int sutro_min_slots(struct sutro_queue *sq)
 	return clamp(even / 2, 1U, SUTRO_MIN_SLOTS);
 }
 
-/* Has the running task's group as many requests as its share of the slots? */
-static bool sutro_over_slots(struct sutro_queue *sq)
+/* Slots that no request of any group uses; those just taken are not counted yet. */
+static unsigned int sutro_free_slots(struct sutro_queue *sq)
+{
+	unsigned int used =
+		READ_ONCE(sq->core.queued) + READ_ONCE(sq->core.in_flight);
+
+	return sq->q->nr_requests -
+	       min_t(unsigned int, used, sq->q->nr_requests);
+}
+
+/* How many requests may a group have? */
+static unsigned int sutro_slot_limit(struct sutro_queue *sq,
+				     struct sutro_blkg *sblkg)
 {
 	unsigned int limit = READ_ONCE(sq->group_requests);
+
+	if (READ_ONCE(sq->core.nr_active) < 2)
+		return UINT_MAX;
+	if (limit)
+		return limit;
+	limit = sutro_group_share(&sblkg->group, sq->q->nr_requests) +
+		sutro_free_slots(sq);
+	return max(limit, sutro_min_slots(sq));
+}
+
+static bool sutro_over_slots(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+{
+	return atomic_read(&sblkg->nr_requests) >= sutro_slot_limit(sq, sblkg);
+}
+
+static void sutro_sleep_for_slot(struct sutro_queue *sq,
+				 struct sutro_blkg *sblkg)
+{
+	DEFINE_WAIT(wait);
+
+	for (;;) {
+		prepare_to_wait_exclusive(&sblkg->slot_wait, &wait,
+					  TASK_UNINTERRUPTIBLE);
+		if (!sutro_over_slots(sq, sblkg))
+			break;
+		io_schedule();
+	}
+	finish_wait(&sblkg->slot_wait, &wait);
+	/* Each request that is done wakes one; the limit may have risen by more. */
+	if (!sutro_over_slots(sq, sblkg))
+		wake_up(&sblkg->slot_wait);
+}
+
+/* A request of a group is done: there is room for another. */
+void sutro_slot_freed(struct sutro_blkg *sblkg)
+{
+	/* The barrier of wq_has_sleeper() pairs with that of prepare_to_wait(). */
+	atomic_dec(&sblkg->nr_requests);
+	if (wq_has_sleeper(&sblkg->slot_wait))
+		wake_up(&sblkg->slot_wait);
+}
+
+/*
+ * The running task's group, held by a reference, if its cgroup has used this leaf
+ * before; NULL also for who is never refused.
+ */
+static struct sutro_blkg *sutro_submitter(struct sutro_queue *sq, blk_opf_t opf)
+{
 	struct sutro_blkg *sblkg;
-	bool over = false;
 
-	if (current->flags & PF_KTHREAD || READ_ONCE(sq->core.nr_active) < 2)
-		return false;
-
+	if (current->flags & (PF_KTHREAD | PF_MEMALLOC) ||
+	    sutro_op_is_prompt(opf))
+		return NULL;
 	rcu_read_lock();
 	sblkg = sutro_current_blkg(sq->q);
-	if (sblkg) {
-		unsigned int used = atomic_read(&sblkg->nr_requests);
-
-		if (!limit)
-			limit = max_t(u64, sutro_min_slots(sq),
-				      sutro_group_share(&sblkg->group,
-							sq->q->nr_requests));
-		over = used >= limit;
-		if (over)
-			sutro_report_refused(sq, sblkg, used, limit);
-	}
+	if (sblkg && !blkg_tryget(sutro_to_blkg(sblkg)))
+		sblkg = NULL;
 	rcu_read_unlock();
-	return over;
+	return sblkg;
 }
 
 /* How many slots may a submitter choose from?  elevator_mq_ops.limit_depth. */
 void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct sutro_queue *sq = data->q->elevator->elevator_data;
+	struct sutro_blkg *sblkg;
+	unsigned int used, limit;
 
 	if (!op_is_sync(opf))
 		data->shallow_depth = sutro_async_depth(data->q);
-	/* Who others wait on does not wait for his group's slots. */
-	if (!sutro_op_is_prompt(opf) && sutro_over_slots(sq))
-		data->shallow_depth = 1;
+	sblkg = sutro_submitter(sq, opf);
+	if (!sblkg)
+		return;
+	used = atomic_read(&sblkg->nr_requests);
+	limit = sutro_slot_limit(sq, sblkg);
+	if (used >= limit) {
+		sutro_report_refused(sq, sblkg, used, limit);
+		if (data->flags & BLK_MQ_REQ_NOWAIT)
+			data->shallow_depth = 1;
+		else
+			sutro_sleep_for_slot(sq, sblkg);
+	}
+	blkg_put(sutro_to_blkg(sblkg));
 }

@@ -171,6 +171,7 @@ struct sutro_note {
  * @costs:	what its requests cost; protected by sutro_queue.done_lock
  * @device_setting: weight and class set for this leaf, 0 if none
  * @nr_requests: request slots in use
+ * @slot_wait:	submitters that may not have another one now
  * @note_node:	place in sutro_queue.notes, empty while there is nothing to tell
  * @note:	see there; both protected by sutro_queue.done_lock
  * @stat:	totals for io.sutro.stat
@@ -183,6 +184,7 @@ struct sutro_blkg {
 	struct sutro_costs costs;
 	u32 device_setting[SUTRO_SETTINGS];
 	atomic_t nr_requests;
+	wait_queue_head_t slot_wait;
 	struct list_head note_node;
 	struct sutro_note note;
 	struct {
@@ -412,6 +414,7 @@ int sutro_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
 void sutro_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
 
 /* sutro-slots.c */
+void sutro_slot_freed(struct sutro_blkg *sblkg);
 void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 
 /* sutro-report.c */

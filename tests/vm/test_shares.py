@@ -72,6 +72,21 @@ def test_two_to_one(tree: Subtree, disk, kind: str, rw: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_sixteen_groups(tree: Subtree, disk, kind: str) -> None:
+    """Each of 16 groups sends more than its share of the request slots: the light ones get theirs,
+    and do not sleep for slots while the heavy ones are served."""
+    one = make(disk, kind)
+    (scheduler.queue(one.name) / "nr_requests").write_text("256\n")
+    groups = {str(weight): tree.child(f"g{weight}") for weight in range(10, 170, 10)}
+    for name, group in groups.items():
+        group.write(WEIGHT, name)
+    load(one, groups, iodepth=32)
+    used = measured(one, groups, 10)
+    allowed = 0.25 if kind == "hdd" else 0.05  # the lightest gets a few requests in 10 s of an hdd
+    assert error(used, {name: int(name) for name in groups}) <= allowed
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_classes(tree: Subtree, disk, kind: str) -> None:
     """rt before be before idle whatever the weights, and nobody starves: 1/33 for each of the
     two below, more or less by when their turns fall."""
