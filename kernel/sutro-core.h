@@ -80,6 +80,9 @@ enum sutro_idle_end {
  * @idle_end:	why it last ceased to idle, for who wants to tell; reset by its reader
  * @idled_for:	for whom that was
  * @idled_ns:	and how long
+ * @expected:	a group that has left and will probably be back soon; it may be gone,
+ *		and is only compared
+ * @expected_until_ns: until when
  * @leaving:	empty groups; those whose next request is not expected come first
  * @queued:	requests of all groups that wait
  * @in_flight:	requests of all groups at the device
@@ -100,6 +103,8 @@ struct sutro_core {
 	enum sutro_idle_end idle_end;
 	struct sutro_group *idled_for;
 	u64 idled_ns;
+	const struct sutro_group *expected;
+	u64 expected_until_ns;
 	struct list_head leaving;
 	u32 queued;
 	u32 in_flight;

@@ -118,8 +118,9 @@ static void client_fill(struct client *client)
 	u64 now_ns = client->clock->now_ns;
 	u32 i;
 
-	while (client->split || (client->outstanding < job->iodepth &&
-				 (!job->stop_ns || now_ns < job->stop_ns))) {
+	while (client->split ||
+	       (client->outstanding < job->iodepth &&
+		(!job->stop_ns || now_ns < client->begin_ns + job->stop_ns))) {
 		if (!client->split)
 			client_next(client);
 		if (!client_send(client))
@@ -166,6 +167,7 @@ void client_done(void *context, void *whole, u32 bytes)
 	client->done_bytes += client->job->bytes;
 	client->done_ios++;
 	client->latency_sum_ns += latency_ns;
+	histogram_add(&client->latency, latency_ns);
 	client->latency_max_ns = max(client->latency_max_ns, latency_ns);
 	clock_at(client->clock,
 		 client->clock->now_ns + WAKEUP_NS + client->job->think_ns,
@@ -175,6 +177,7 @@ void client_done(void *context, void *whole, u32 bytes)
 void client_start(struct client *client)
 {
 	client->next_byte = client->first_byte;
+	client->begin_ns = client->clock->now_ns;
 	clock_at(client->clock, client->clock->now_ns + client->job->start_ns,
 		 client_begin, client);
 }

@@ -3,6 +3,7 @@
 #ifndef SIM_CLIENT_H
 #define SIM_CLIENT_H
 
+#include "histogram.h"
 #include "leaf.h"
 
 #define MAX_LEAVES 2
@@ -21,6 +22,8 @@ struct volume {
  * struct job - what a client does
  * @name:	for the report
  * @weight:	of its group
+ * @class:	of its group: SUTRO_CLASS_RT and so on, plus 1; 0 = be
+ * @below:	number of the scene's group that its own one is in, from 1; 0 = root
  * @op:		SUTRO_READ or SUTRO_WRITE
  * @async:	nobody waits for it: writeback
  * @random:	anywhere in its region, else in order
@@ -33,6 +36,8 @@ struct volume {
 struct job {
 	const char *name;
 	u32 weight;
+	u32 class;
+	u32 below;
 	enum sutro_op op;
 	bool async;
 	bool random;
@@ -49,12 +54,14 @@ struct job {
  * @first_byte:	where its region begins
  * @region_bytes: and how long that is
  * @next_byte:	where the next sequential request begins
+ * @begin_ns:	what the job's times count from
  * @outstanding: requests on their way
  * @asleep:	the leaf of which it waits for a slot, or NULL
  * @split:	the request that is being submitted ...
  * @split_byte:	... from here on ...
  * @split_end:	... to here
  * @done_bytes:	what has been done
+ * @latency:	in ns
  */
 struct client {
 	const struct job *job;
@@ -65,6 +72,7 @@ struct client {
 	u64 region_bytes;
 	u64 next_byte;
 	u64 random;
+	u64 begin_ns;
 	u32 outstanding;
 	struct leaf *asleep;
 	struct whole *split;
@@ -74,6 +82,7 @@ struct client {
 	u64 done_ios;
 	u64 latency_sum_ns;
 	u64 latency_max_ns;
+	struct histogram latency;
 };
 
 void client_start(struct client *client);

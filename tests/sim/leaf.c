@@ -89,12 +89,14 @@ static bool rq_list_merge(struct rq_list *list, struct rq *rq)
 static u32 leaf_limit(const struct leaf *leaf, const struct leaf_group *group)
 {
 	u32 even = leaf->slots / max(leaf->core.nr_active, 1U);
+	u32 used = min(leaf->core.queued + leaf->core.in_flight, leaf->slots);
 	u64 share;
 
 	if (leaf->fifo || leaf->core.nr_active < 2)
 		return leaf->slots;
 	share = sutro_group_share(&group->core, leaf->slots);
-	return max_t(u64, share, clamp(even / 2, 1U, MIN_SLOTS));
+	return max_t(u64, share + leaf->slots - used,
+		     clamp(even / 2, 1U, MIN_SLOTS));
 }
 
 static bool leaf_slot_free(const struct leaf *leaf,
@@ -308,6 +310,15 @@ static void leaf_timer(void *context, u64 now_ns)
 		leaf_run(leaf);
 }
 
+static u64 leaf_estimate_ns(const struct leaf *leaf,
+			    const struct leaf_group *group, const struct rq *rq)
+{
+	if (leaf->oracle)
+		return flash_true_ns(&leaf->disk.flash.model, rq->io.op,
+				     rq->io.bytes);
+	return sutro_cost_estimate(&leaf->device, &group->costs, rq->class);
+}
+
 static struct rq *leaf_select(struct leaf *leaf)
 {
 	u64 now_ns = leaf->clock->now_ns;
@@ -341,8 +352,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 	group = group_of(core);
 	rq = group_next(group, leaf->core.tunables.rotational, now_ns);
 	rq->class = sutro_cost_class(rq->io.op, rq->io.bytes);
-	rq->estimate_ns =
-		sutro_cost_estimate(&leaf->device, &group->costs, rq->class);
+	rq->estimate_ns = leaf_estimate_ns(leaf, group, rq);
 	rq->shallow = leaf->core.in_flight < SUTRO_DEPTH_MIN;
 	group->wait_max_ns = max(group->wait_max_ns, now_ns - rq->added_ns);
 	sutro_core_dispatch(&leaf->core, core, rq->estimate_ns);
@@ -384,14 +394,15 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq, u64 true_ns)
 		.now_ns = leaf->clock->now_ns,
 		.shallow = rq->shallow,
 	};
+	u64 cost_ns;
 
 	group->true_ns += true_ns;
 	group->bytes += rq->io.bytes;
 	group->ios++;
 	if (leaf->fifo)
 		return;
-	group->note.cost_ns +=
-		sutro_cost_complete(&leaf->device, &group->costs, &sample);
+	cost_ns = sutro_cost_complete(&leaf->device, &group->costs, &sample);
+	group->note.cost_ns += leaf->oracle ? rq->estimate_ns : cost_ns;
 	group->note.nr++;
 	group->note.estimate_ns += rq->estimate_ns;
 	group->note.now_ns = sample.now_ns;

@@ -93,6 +93,7 @@ struct slot_waiter {
 /**
  * struct leaf - a drive with a scheduler before it
  * @fifo:	no scheduler: requests are sent as they come
+ * @oracle:	requests are charged what they will truly cost (flash)
  * @slots:	nr_requests
  * @slots_used:	requests that wait or are at the drive
  * @slots_promised: clients that have been woken up for a slot
@@ -105,6 +106,7 @@ struct leaf {
 	struct disk disk;
 	leaf_done_fn *done;
 	bool fifo;
+	bool oracle;
 	u32 slots;
 	u32 slots_used;
 	u32 slots_promised;

@@ -15,7 +15,9 @@ struct stage {
 	struct volume volume;
 	struct client client[MAX_CLIENTS];
 	struct leaf_group group[MAX_CLIENTS][MAX_LEAVES];
-	u64 last_ns[MAX_CLIENTS];
+	struct leaf_group above[MAX_GROUPS + 1][MAX_LEAVES];
+	u64 last_ns[MAX_SAMPLED];
+	u64 sample_ns;
 	struct result *result;
 };
 
@@ -33,11 +35,30 @@ static void stage_leaf(struct stage *stage, struct leaf *leaf)
 			   leaf->disk.done, leaf);
 	leaf->slots = scene->slots ?: 2 * min(leaf->disk.depth, 128U);
 	leaf->fifo = scene->fifo;
+	leaf->oracle = scene->oracle;
 	if (scene->slice_ns || scene->no_slice)
 		tunables->slice_ns = scene->slice_ns;
 	if (scene->group_idle_ns || scene->no_idle)
 		tunables->group_idle_ns = scene->group_idle_ns;
 	tunables->fairness = scene->fairness;
+}
+
+/* The group on a leaf that has a number in the scene. */
+static struct leaf_group *stage_above(struct stage *stage, u32 number, u32 l)
+{
+	return number ? &stage->above[number][l] : &stage->volume.leaf[l].root;
+}
+
+static void stage_groups(struct stage *stage)
+{
+	const struct scene_group *group = stage->scene->groups;
+	u32 i, l;
+
+	for (i = 0; group[i].weight; i++)
+		for (l = 0; l < stage->volume.nr; l++)
+			leaf_group_init(&stage->above[i + 1][l],
+					stage_above(stage, group[i].below, l),
+					group[i].weight);
 }
 
 static void stage_clients(struct stage *stage)
@@ -64,8 +85,14 @@ static void stage_clients(struct stage *stage)
 			client->job->random ? 0 : i * client->region_bytes;
 		for (l = 0; l < volume->nr; l++) {
 			client->group[l] = &stage->group[i][l];
-			leaf_group_init(client->group[l], &volume->leaf[l].root,
+			leaf_group_init(client->group[l],
+					stage_above(stage, client->job->below,
+						    l),
 					client->job->weight);
+			if (client->job->class)
+				sutro_group_set_class(&volume->leaf[l].core,
+						      &client->group[l]->core,
+						      client->job->class - 1);
 		}
 		client_start(client);
 	}
@@ -79,7 +106,7 @@ static void stage_sample(void *context, u64 now_ns)
 
 	if (result->samples == MAX_SAMPLES)
 		return;
-	for (i = 0; i < result->nr; i++) {
+	for (i = 0; i < min(result->nr, (u32)MAX_SAMPLED); i++) {
 		u64 sum_ns = 0;
 
 		for (l = 0; l < result->leaves; l++)
@@ -89,7 +116,7 @@ static void stage_sample(void *context, u64 now_ns)
 		stage->last_ns[i] = sum_ns;
 	}
 	result->samples++;
-	clock_at(&stage->clock, now_ns + SAMPLE_NS, stage_sample, stage);
+	clock_at(&stage->clock, now_ns + stage->sample_ns, stage_sample, stage);
 }
 
 static void stage_flip(void *context, u64 now_ns)
@@ -116,7 +143,10 @@ static void stage_measure(struct stage *stage, int sign)
 		result->client[i].ios += sign * client->done_ios;
 		result->client[i].latency_ns += sign * client->latency_sum_ns;
 		result->client[i].latency_max_ns = client->latency_max_ns;
+		result->client[i].latency_p99_ns =
+			histogram_quantile(&client->latency, 0.99);
 		client->latency_max_ns = 0;
+		client->latency = (struct histogram){};
 		for (l = 0; l < result->leaves; l++) {
 			struct leaf_group *group = &stage->group[i][l];
 
@@ -165,6 +195,7 @@ void scene_run(const struct scene *scene, struct result *ret_result)
 	assert(stage);
 	*ret_result = (struct result){};
 	stage->scene = scene;
+	stage->sample_ns = scene->sample_ns ?: SAMPLE_NS;
 	stage->result = ret_result;
 	clock_init(&stage->clock, BEGIN_NS);
 	stage->volume.nr = scene->leaves;
@@ -172,8 +203,10 @@ void scene_run(const struct scene *scene, struct result *ret_result)
 	ret_result->leaves = scene->leaves;
 	for (i = 0; i < scene->leaves; i++)
 		stage_leaf(stage, &stage->volume.leaf[i]);
+	stage_groups(stage);
 	stage_clients(stage);
-	clock_at(&stage->clock, BEGIN_NS + SAMPLE_NS, stage_sample, stage);
+	clock_at(&stage->clock, BEGIN_NS + stage->sample_ns, stage_sample,
+		 stage);
 	if (scene->flip_ns)
 		clock_at(&stage->clock, BEGIN_NS + scene->flip_ns, stage_flip,
 			 stage);

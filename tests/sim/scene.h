@@ -5,9 +5,21 @@
 
 #include "client.h"
 
-#define MAX_CLIENTS 16
-#define MAX_SAMPLES 512
+#define MAX_CLIENTS 256
+#define MAX_GROUPS 16
+/* Clients and points in time of which samples are kept. */
+#define MAX_SAMPLED 16
+#define MAX_SAMPLES 4096
 #define SAMPLE_NS (250 * NSEC_PER_MSEC)
+
+/**
+ * struct scene_group - a group that clients' groups may be in
+ * @below:	number of the group that it is in, from 1; 0 = root
+ */
+struct scene_group {
+	u32 weight;
+	u32 below;
+};
 
 /**
  * struct scene - what is to happen
@@ -19,6 +31,10 @@
  * @slice_ns, @group_idle_ns, @fairness: of sutro, its default if 0
  * @no_slice, @no_idle: these are 0
  * @slots:	nr_requests, twice the depth if 0
+ * @oracle:	requests are charged their true device time
+ * @sample_ns:	how long a sample is; SAMPLE_NS if 0
+ * @groups:	what the clients' groups are in, the last followed by one without
+ *		weight
  * @jobs:	the clients, the last followed by one without iodepth
  * @run_ns:	how long
  * @warmup_ns:	without the start, which is this long
@@ -38,6 +54,9 @@ struct scene {
 	bool no_idle;
 	bool fairness;
 	u32 slots;
+	bool oracle;
+	u64 sample_ns;
+	struct scene_group groups[MAX_GROUPS + 1];
 	struct job jobs[MAX_CLIENTS + 1];
 	u64 run_ns;
 	u64 warmup_ns;
@@ -49,8 +68,8 @@ struct scene {
 /**
  * struct result - what came of it, after the warmup
  * @leaf:	true and charged device time of each client on each leaf
- * @sample_ns:	true device time of all leaves in windows of SAMPLE_NS, from the
- *		very start
+ * @sample_ns:	true device time of all leaves in windows of scene.sample_ns, from
+ *		the very start, of the first clients
  * @expired:	how often slices ended on the first leaf, by reason
  */
 struct result {
@@ -62,6 +81,7 @@ struct result {
 		u64 ios;
 		u64 latency_ns;
 		u64 latency_max_ns;
+		double latency_p99_ns;
 		struct {
 			u64 true_ns;
 			u64 charged_ns;
@@ -69,7 +89,7 @@ struct result {
 		} leaf[MAX_LEAVES];
 	} client[MAX_CLIENTS];
 	u32 samples;
-	u64 sample_ns[MAX_SAMPLES][MAX_CLIENTS];
+	u64 sample_ns[MAX_SAMPLES][MAX_SAMPLED];
 	u64 expired[SUTRO_EXPIRY_PREEMPTED + 1];
 };
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Usage: sim-report [WORDS]
+ *        sim-report --goals [WORDS]
  *
- * Prints what the clients of each scene (whose name holds WORDS) get: of the
+ * With --goals: the numbers to be met (goals.c) whose names hold WORDS, what was
+ * measured, and the bandwidth as part of what a plain FIFO reaches.
+ *
+ * Else: what the clients of each scene (whose name holds WORDS) get: of the
  * first two clients the ratio of true device time on each leaf, of charged
  * device time on the first one, and of bandwidth; of all, the worst error of a
  * share of true device time against the weights; the aggregate bandwidth, and
@@ -14,6 +18,7 @@
 
 #include <linux/string.h>
 
+#include "goals.h"
 #include "scenes.h"
 
 static void report(const struct scene *scene)
@@ -49,11 +54,39 @@ static void report(const struct scene *scene)
 	fflush(stdout);
 }
 
+static void report_goal(const struct goal *goal)
+{
+	struct score score = goal_score(goal);
+
+	printf("%-56s %6g to %-6g %8.3f ", goal->row, goal->low, goal->high,
+	       score.value);
+	if (score.of_fifo)
+		printf("%5.1f%% ", 100 * score.of_fifo);
+	else
+		printf("%6s ", "");
+	printf("%s%s%s\n", score.met ? "met" : "missed",
+	       goal->missed ? ": " : "", goal->missed ?: "");
+	fflush(stdout);
+}
+
+static int report_goals(const char *words)
+{
+	u32 i;
+
+	printf("%-56s %16s %8s %6s\n", "goal", "range", "measured", "/fifo");
+	for (i = 0; i < goals_nr; i++)
+		if (strstr(goals[i].row, words))
+			report_goal(&goals[i]);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *words = argc > 1 ? argv[1] : "";
 	u32 i;
 
+	if (!strcmp(words, "--goals"))
+		return report_goals(argc > 2 ? argv[2] : "");
 	printf("%-42s %5s %5s %6s %6s %6s %7s %6s %6s %8s %5s %5s %5s\n",
 	       "scene", "leaf0", "leaf1", "charge", "bytes", "worst", "MB/s",
 	       "/fifo", "/alone", "max ms", "used", "empty", "preem");

@@ -69,11 +69,62 @@ static void test_rotational(void)
 	world_free(world);
 }
 
+/* B sends one request at a time and comes back: A leaves room for the next. */
+static void test_expected(void)
+{
+	struct world *world = backlog(false, 200, 1);
+
+	world->core.tunables.busy_ns = 2 * MS;
+	world->core.tunables.depth_ns = 30 * MS;
+	/* A is alone in having more: B has left when its request is done. */
+	while (world_serve(world, MS) != B)
+		;
+	check_equal(send_all(world, MS / 10), 20);
+	check_equal(world->core.nr_active, 1);
+	world->now_ns += 3 * MS;
+	world_queue(world, B, 1);
+	check_equal(send_all(world, MS / 10), 1);
+
+	/* It does not come back. */
+	while (world->flights)
+		world_complete(world, 0);
+	check_equal(send_all(world, MS / 10), 20);
+	world->now_ns += 2 * world->core.tunables.slice_ns;
+	check_equal(send_all(world, MS / 10), 200 - 40 - 1);
+	world_free(world);
+}
+
+/* Nobody makes room for who thinks for long, or whose cgroup is gone. */
+static void test_not_expected(bool gone)
+{
+	struct world *world = backlog(false, 200, 0);
+	u32 i;
+
+	world->core.tunables.busy_ns = 2 * MS;
+	for (i = 0; i < 20; i++) {
+		world_queue(world, B, 1);
+		while (world_serve(world, 10000) != B)
+			;
+		world->now_ns += gone ? MS : 20 * MS;
+	}
+	if (gone) {
+		world_queue(world, B, 1);
+		sutro_group_set_gone(&world->core, &world->group[B]);
+		while (world_serve(world, 10000) != B)
+			;
+	}
+	check(send_all(world, MS / 10) > 100, "held back");
+	world_free(world);
+}
+
 int main(void)
 {
 	test_depth_ns();
 	test_bounds();
 	test_alone();
 	test_rotational();
+	test_expected();
+	test_not_expected(false);
+	test_not_expected(true);
 	return 0;
 }
