@@ -25,11 +25,14 @@
 /* A path that is longer is cut at its end. */
 #define SUTRO_PATH_BYTES 256
 
-static struct sutro_queue *sutro_debugfs_queue(void *data)
+/* With sutro_hold_elevator(): NULL if the elevator has gone before its files. */
+static struct sutro_queue *sutro_debugfs_queue(struct request_queue *q)
 {
-	struct request_queue *q = data;
+	struct elevator_queue *eq = q->elevator;
 
-	return q->elevator->elevator_data;
+	if (!eq || eq->type->elevator_attrs != sutro_attrs)
+		return NULL;
+	return eq->elevator_data;
 }
 
 static void sutro_show_path(struct seq_file *sf, struct sutro_blkg *sblkg)
@@ -53,9 +56,8 @@ static void sutro_show_name(struct seq_file *sf, const char *name,
 	seq_putc(sf, '\n');
 }
 
-static int sutro_state_show(void *data, struct seq_file *sf)
+static void sutro_show_state(struct seq_file *sf, struct sutro_queue *sq)
 {
-	struct sutro_queue *sq = sutro_debugfs_queue(data);
 	const struct sutro_core *core = &sq->core;
 
 	spin_lock(&sq->lock);
@@ -73,7 +75,6 @@ static int sutro_state_show(void *data, struct seq_file *sf)
 	sutro_show_name(sf, "idle_for", core->idle_for);
 	seq_printf(sf, "lanes_idle %zu\n", list_count_nodes(&sq->pool.idle));
 	spin_unlock(&sq->lock);
-	return 0;
 }
 
 /* The first group at or behind @css in a walk of the tree from the root. */
@@ -108,7 +109,10 @@ static void *sutro_debugfs_start(struct seq_file *sf, loff_t *pos)
 	struct sutro_blkg *sblkg;
 	loff_t at = 0;
 
+	sutro_hold_elevator(sf->private);
 	rcu_read_lock();
+	if (!sutro_debugfs_queue(sf->private))
+		return ERR_PTR(-ENODEV);
 	sblkg = sutro_debugfs_group(sf->private, &blkcg_root.css);
 	while (sblkg && at < *pos)
 		sblkg = sutro_debugfs_next(sf, sblkg, &at);
@@ -118,6 +122,7 @@ static void *sutro_debugfs_start(struct seq_file *sf, loff_t *pos)
 static void sutro_debugfs_stop(struct seq_file *sf, void *v) __releases(RCU)
 {
 	rcu_read_unlock();
+	sutro_release_elevator(sf->private);
 }
 
 static void sutro_show_prio(struct seq_file *sf, struct sutro_blkg *sblkg,
@@ -183,17 +188,38 @@ static void sutro_show_costs(struct seq_file *sf,
 	}
 }
 
-static int sutro_costs_show(void *data, struct seq_file *sf)
+static void sutro_show_device(struct seq_file *sf, struct sutro_queue *sq)
 {
-	struct sutro_queue *sq = sutro_debugfs_queue(data);
-
 	if (sq->device.rotational)
 		seq_puts(sf,
 			 "# the gap between completions; see group_costs\n");
 	else
 		seq_puts(sf, "# op bytes<= ns\n");
 	sutro_show_costs(sf, &sq->device.costs);
-	return 0;
+}
+
+static int sutro_debugfs_show(struct request_queue *q, struct seq_file *sf,
+			      void (*show)(struct seq_file *sf,
+					   struct sutro_queue *sq))
+{
+	struct sutro_queue *sq;
+
+	sutro_hold_elevator(q);
+	sq = sutro_debugfs_queue(q);
+	if (sq)
+		show(sf, sq);
+	sutro_release_elevator(q);
+	return sq ? 0 : -ENODEV;
+}
+
+static int sutro_state_show(void *data, struct seq_file *sf)
+{
+	return sutro_debugfs_show(data, sf, sutro_show_state);
+}
+
+static int sutro_costs_show(void *data, struct seq_file *sf)
+{
+	return sutro_debugfs_show(data, sf, sutro_show_device);
 }
 
 static int sutro_group_costs_show(struct seq_file *sf, void *v)

@@ -4,6 +4,9 @@
  *
  * Locks, outermost first:
  *
+ *  q->elevator_lock		(q->sysfs_lock before 6.15) held while the elevator
+ *				changes; then the queue is frozen and quiesced, and
+ *				nothing but the files of cgroups is used
  *  q->queue_lock, blkcg->lock	taken by the block layer around the pd callbacks
  *  sutro_queue.lock		the algorithm, the groups' requests, merging.
  *				Process context only; nothing is taken under it but:

@@ -7,12 +7,14 @@ import random
 import subprocess
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 from rig import scheduler
 from rig.cgroup import Subtree
 from rig.modeldisk import ModelDisk
 from rig.sampler import device_time_ns
+from rig.sutro import debug
 from rig.unit import fio
 
 LOAD_S = 5
@@ -118,6 +120,30 @@ def test_readers_of_the_files(tree: Subtree, sutro_disk: ModelDisk) -> None:
             read += len(group.read("io.sutro.stat"))
     finish(load)
     assert read
+
+
+def test_debugfs_while_switching(tree: Subtree, sutro_disk: ModelDisk) -> None:
+    """The files in debugfs are read while the elevator comes and goes."""
+    load = [tree.child(name).run(job(sutro_disk, seed)) for seed, name in enumerate("ab")]
+    stop, read = threading.Event(), []
+
+    def reads() -> None:
+        while not stop.is_set():
+            for name in ("state", "groups", "costs", "group_costs"):
+                # Between two elevators there is no file, or nothing to read from it.
+                with suppress(OSError):
+                    read.append(len(debug(sutro_disk, name)))
+
+    readers = [threading.Thread(target=reads) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for n in until(load):
+        scheduler.select(sutro_disk.name, ("none", "sutro", "mq-deadline", "sutro")[n % 4])
+    stop.set()
+    for reader in readers:
+        reader.join()
+    finish(load)
+    assert sum(read) > 0
 
 
 @pytest.mark.parametrize("elevator", ["sutro", "bfq"])

@@ -112,4 +112,16 @@ static inline void sutro_enable_wbt(struct request_queue *q)
 	wbt_enable_default(q->disk);
 }
 
+/*
+ * Files in debugfs are removed before the elevator goes, and that waits for who
+ * reads them.
+ */
+static inline void sutro_hold_elevator(struct request_queue *q)
+{
+}
+
+static inline void sutro_release_elevator(struct request_queue *q)
+{
+}
+
 #endif /* SUTRO_BLK_H */

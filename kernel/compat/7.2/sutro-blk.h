@@ -60,4 +60,18 @@ static inline void sutro_enable_wbt(struct request_queue *q)
 	wbt_enable_default(q->disk);
 }
 
+/*
+ * Files in debugfs live a little longer than the elevator: who reads them keeps
+ * that from changing, and looks who it is.
+ */
+static inline void sutro_hold_elevator(struct request_queue *q)
+{
+	mutex_lock(&q->elevator_lock);
+}
+
+static inline void sutro_release_elevator(struct request_queue *q)
+{
+	mutex_unlock(&q->elevator_lock);
+}
+
 #endif /* SUTRO_BLK_H */
