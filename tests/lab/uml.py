@@ -54,21 +54,31 @@ def kernel(cache: Cache, source: Path, flavour: str) -> Path:
             shutil.copy2(path, folder / path.name)
         remove_tree(work)
 
-    key = {"tree": tree.name, "files": digest_files(source, names),
-           "script": (RECIPES / "uml-kernel").read_text()}  # fmt: skip
+    scripts = [(RECIPES / name).read_text() for name in ("uml-source", "uml-kernel")]
+    key = {"tree": tree.name, "files": digest_files(source, names), "scripts": scripts}
     return cache.artefact(f"uml-{flavour}", key, f"UML ({flavour}): building our kernel", build)
 
 
 def series(cache: Cache, source: Path) -> Path:
     """Apply and compile the series patch by patch; the log, which has an `ok` line for each."""
-    names = [name for name in source_files(source) if name.startswith(OURS)]
     work = cache.run_dir / "series"
-    copied(source, names, work / "sutro")
-    log = _make(
-        cache, source, "uml-series", "plain", work, {"/mnt/tree": _tree(cache, source, "plain")}
-    )
+    copied(source, [n for n in source_files(source) if n.startswith(OURS)], work / "sutro")
+    binds = {"/mnt/tree": _tree(cache, source, "plain")}
+    log = _make(cache, source, "uml-series", "plain", work, binds)
     remove_tree(work)
     return log
+
+
+def kunit(cache: Cache, source: Path) -> dict:
+    """Run the KUnit suites of the series on the kernel that checks itself; kunit.py's results."""
+    work = cache.run_dir / "kunit"
+    work.mkdir()
+    binds = {
+        "/mnt/tree": _tree(cache, source, "debug"),
+        "/mnt/kernel": kernel(cache, source, "debug"),
+    }
+    log = _make(cache, source, "uml-kunit", "debug", work, binds)
+    return json.loads((work / "kunit.json").read_text()) | {"log": str(log)}
 
 
 def _tree(cache: Cache, source: Path, flavour: str) -> Path:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from uml import scenario as fairness
-from uml.bench import all_met, run_all, write_json
+from uml.bench import all_met, limited, run_all, write_json
 
 from . import accel, guest, host, image, products, stages, uml, virtual
 from .cache import Cache
@@ -81,6 +81,13 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
         known = ", ".join(scenario.name for scenario in scenarios)
         raise LabError(f"{file}: no scenario {unknown[0]}; there are {known}")
     chosen = [s for s in scenarios if not options.names or s.name in options.names]
+    for name in options.schedulers or ():
+        if name not in fairness.SCHEDULERS:
+            raise LabError(f"no scheduler {name}; there are {', '.join(fairness.SCHEDULERS)}")
+    if options.schedulers:
+        chosen = [limited(scenario, tuple(options.schedulers)) for scenario in chosen]
+    if options.jobs is not None and options.jobs < 1:
+        raise LabError(f"--jobs {options.jobs}: at least 1")
     host.ensure_packages()
     machine = uml.machine(cache, SOURCE)
     objects = run_all(chosen, machine, step, options.jobs or os.cpu_count() or 1)

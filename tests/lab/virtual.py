@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The stage uml of ./lab test: the patch series, and our kernel in virtual time.
 
-series     each patch applies, passes checkpatch, and leaves what compiles
-facts      the goals of tests/uml/quick.toml, each a test
-repeats    a scenario run twice gives the same counts to the last request
-stress     tests/uml/inside/stress.py on the kernel that checks itself
+    series     each patch applies, passes checkpatch, and leaves what compiles
+    kunit      the KUnit tests in the series, by kunit.py
+    facts      the goals of tests/uml/quick.toml, each a test
+    repeats    a scenario run twice gives the same counts to the last request
+    stress     tests/uml/inside/stress.py on the kernel that checks itself
+
+A kernel that complains fails whatever ran on it.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from uml import plan
@@ -33,7 +36,13 @@ STRESS_TIMEOUT_S = 900.0
 def stage(cache: Cache, source: Path) -> Results:
     """All parts; one that breaks down is one failed test, and the others run."""
     results = Results()
-    parts: tuple[Callable[[Cache, Path], Results], ...] = (_series, _facts, _repeats, _stress)
+    parts: tuple[Callable[[Cache, Path], Results], ...] = (
+        _series,
+        _kunit,
+        _facts,
+        _repeats,
+        _stress,
+    )
     for part in parts:
         name = part.__name__.strip("_")
         step(f"uml: {name}")
@@ -51,6 +60,26 @@ def _series(cache: Cache, source: Path) -> Results:
     if not applied:
         raise LabError("no patch was applied", log)
     return Results([f"uml.series.{name}" for name in applied])
+
+
+def _kunit(cache: Cache, source: Path) -> Results:
+    results = Results()
+    for name, status in _cases("uml.kunit", uml.kunit(cache, source)):
+        if status == "PASS":
+            results.passed.append(name)
+        else:
+            results.failed[name] = status
+    if not results.passed and not results.failed:
+        raise LabError("kunit.py ran no test")
+    return results
+
+
+def _cases(where: str, group: dict) -> Iterator[tuple[str, str]]:
+    """Each case in kunit.py's tree of groups, with its status."""
+    for case in group.get("test_cases", []):
+        yield f"{where}.{case['name']}", case["status"]
+    for inner in group.get("sub_groups", []):
+        yield from _cases(f"{where}.{inner['name']}", inner)
 
 
 def _facts(cache: Cache, source: Path) -> Results:

@@ -8,7 +8,7 @@ Metrics that compare runs of one scenario:
                          seen. With equal jobs it is throughput_mbps; with unlike ones it does not
                          grow when a scheduler serves the cheap ones first
     throughput_vs_best   fair_mbps over that of the best scheduler that shares at all: one that was
-                         given the weights and has a smaller worst share error than `none`
+                         given the weights and has at most half the worst share error of `none`
     throughput_vs_none   fair_mbps over that of `none`
     error_vs_best        worst share error over the smallest one of bfq and iocost
     p99_vs_alone         P99 of a group over what it is when only the group's jobs run
@@ -22,7 +22,10 @@ import json
 import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+
+from lab.progress import LabError
 
 from . import plan
 from .measure import NAN, Run
@@ -33,6 +36,7 @@ Machine = Callable[[str, dict], dict]
 SHARING = ("bfq", "iocost", "sutro")
 ALONE = ("p99_vs_alone", "alone_or_entitled")
 BASED_ON_NONE = ("throughput_vs_none", "throughput_vs_best", "speedup_vs_none")
+BETWEEN_SCHEDULERS = (*BASED_ON_NONE, "error_vs_best")
 SHOWN_GROUPS = 6
 
 
@@ -66,8 +70,8 @@ class Comparison:
     def throughput_vs_best(self, run: Run, of: tuple[str, ...]) -> float:
         others = [self.runs[name] for name in SHARING if name in self.runs]
         if "none" in self.runs:
-            limit = self.runs["none"].worst_share_error()
-            others = [r for r in others if r is run or not r.worst_share_error() >= limit]
+            limit = self.runs["none"].worst_share_error() / 2
+            others = [r for r in others if r is run or r.worst_share_error() <= limit]
         return self.fair_mbps(run) / max(self.fair_mbps(other) for other in [*others, run])
 
     def throughput_vs_none(self, run: Run, of: tuple[str, ...]) -> float:
@@ -158,13 +162,24 @@ def run_all(
         try:
             for number, (scenario, waiting) in enumerate(zip(scenarios, futures, strict=True), 1):
                 say(f"bench: {number} of {len(scenarios)}: {scenario.name}: {len(waiting)} runs")
-                comparison = _gathered(scenario, waiting)
+                try:
+                    comparison = _gathered(scenario, waiting)
+                except LabError as error:
+                    print(f"{scenario.name}: {scenario.title}\n  FAILED  {error}", flush=True)
+                    found.append(_failed(scenario, str(error)))
+                    continue
                 show(comparison)
                 found += comparison.objects()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return found
+
+
+def limited(scenario: Scenario, schedulers: tuple[str, ...]) -> Scenario:
+    """A scenario under these schedulers only, without the goals that need others."""
+    goals = tuple(goal for goal in scenario.goal if goal.metric not in BETWEEN_SCHEDULERS)
+    return replace(scenario, schedulers=schedulers, goal=goals)
 
 
 def needed(scenario: Scenario) -> list[tuple[str, str | None]]:
@@ -232,6 +247,14 @@ def _gathered(scenario: Scenario, waiting: dict[tuple[str, str | None], Future])
     for (scheduler, only), future in waiting.items():
         (alone if only else runs)[scheduler] = future.result()
     return Comparison(scenario, runs, alone)
+
+
+def _failed(scenario: Scenario, why: str) -> dict:
+    """A scenario that could not be run is a goal that is not met."""
+    return {
+        "scenario": scenario.name, "scheduler": "sutro", "metric": "run", "value": None,
+        "goal": "to end well", "met": False, "judged": True, "row": scenario.row, "error": why,
+    }  # fmt: skip
 
 
 def _number(value: float) -> float | None:

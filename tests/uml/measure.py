@@ -73,17 +73,10 @@ class Run:
 
     # ---- true device time ----
 
-    @property
-    def first(self) -> int:
-        """The sample with which the measurement begins; without a warm-up nothing was before."""
-        return 0 if len(self.samples) > 1 else -1
-
-    def used(self, name: str, begin: int | None = None, end: int = -1) -> Usage:
+    def used(self, name: str, begin: int = 0, end: int = -1) -> Usage:
         """What a group and all groups in it used between two samples."""
-        begin = self.first if begin is None else begin
         return _difference(
-            self._sum(name, self.samples[end].truth),
-            self._sum(name, self.samples[begin].truth) if begin >= 0 else Usage(),
+            self._sum(name, self.samples[end].truth), self._sum(name, self.samples[begin].truth)
         )
 
     @staticmethod
@@ -95,16 +88,15 @@ class Run:
     @property
     def elapsed_s(self) -> float:
         """Length of the measurement."""
-        begin_s = self.samples[0].at_s if self.first >= 0 else 0.0
-        return self.samples[-1].at_s - begin_s
+        return self.samples[-1].at_s - self.samples[0].at_s
 
-    def shares(self, begin: int | None = None, end: int = -1) -> dict[str, float]:
+    def shares(self, begin: int = 0, end: int = -1) -> dict[str, float]:
         """Parts of the true time of all groups that have jobs."""
         times = {g.name: self.used(g.name, begin, end).time_ns for g in self.scenario.leaves()}
         total = sum(times.values())
         return {name: time / total if total else NAN for name, time in times.items()}
 
-    def share_errors(self, begin: int | None = None, end: int = -1) -> dict[str, float]:
+    def share_errors(self, begin: int = 0, end: int = -1) -> dict[str, float]:
         """share / entitlement - 1 of each group among its siblings."""
         at_s = self.samples[end].at_s
         weights = self.scenario.weights(at_s)
@@ -140,8 +132,8 @@ class Run:
         for group in self.scenario.leaves():
             if group.path not in self.samples[-1].charged_ns:
                 return {}
-            before = self.samples[0].charged_ns[group.path] if self.first >= 0 else 0
-            charged = self.samples[-1].charged_ns[group.path] - before
+            before, after = self.samples[0].charged_ns, self.samples[-1].charged_ns
+            charged = after[group.path] - before[group.path]
             true = self.used(group.name).time_ns
             errors[group.name] = charged / true - 1 if true else NAN
         return errors
@@ -237,8 +229,7 @@ class Run:
 
     def finish_s(self) -> float:
         (ended_s,) = self.ended_s.values()
-        waited = [g for g in self.scenario.group if g.name == self.scenario.until]
-        return ended_s - waited[0].job[0].start_s
+        return ended_s - self.samples[0].at_s
 
 
 def _charged(text: str) -> int:

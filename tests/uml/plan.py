@@ -12,8 +12,9 @@ could have measured (tools/cgroup/iocost_coef_gen.py runs fio for this):
     hdd     bytes/s: the media rate; sequential requests/s: 4 KiB at that rate; random requests/s
             depend on how the drive orders its queue and are measured, with a full one
 
-Its quality of service leaves the rate free between half and one and a half of the model, judged by
-the completion latency of a full queue, so that an error of the model costs less.
+Its quality of service leaves the rate free between half and one and a half of the model, so that an
+error of the model costs less: the 95th percentile of latency shall be what a full queue of the
+device takes. It works above mq-deadline, with the scenario's nr_requests.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ DEFAULTS = {
              "queue_depth": 512},
 }  # fmt: skip
 PAGE = 16 * KIB
-# A scheduler that leaves everything to the device: iocost works below one, and needs none.
-ELEVATOR = {"iocost": "none"}
+# iocost is no elevator. Above none it has the device's own tags only, for which its groups then
+# compete: who waits for one is not known to iocost.
+ELEVATOR = {"iocost": "mq-deadline"}
 
 
 def calibration(scenario: Scenario) -> Scenario | None:
@@ -66,7 +68,7 @@ def make(
         "groups": [_group(scenario, group, scheduler) for group in scenario.group],
         "jobs": jobs,
         "changes": [_change(event, scheduler) for event in scenario.event],
-        "samples_s": _samples(scenario) if not until else [],
+        "samples_s": _samples(scenario),
         "until": until[0] if until else None,
         "timeout_s": scenario.timeout_s,
         "stat": scheduler == "sutro",
@@ -126,7 +128,10 @@ def _change(event: Event, scheduler: str) -> dict:
 
 
 def _samples(scenario: Scenario) -> list[float]:
-    """From the end of the warm-up to the end, both included."""
+    """From the end of the warm-up to the end, both included; or when the awaited job begins."""
+    if scenario.until:
+        (waited,) = [g for g in scenario.group if g.name == scenario.until]
+        return [waited.job[0].start_s]
     if not scenario.sample_ms:
         return [scenario.warmup_s, scenario.end_s]
     count = round(scenario.measure_s * 1000 / scenario.sample_ms)
@@ -210,10 +215,10 @@ def _iocost_model(disk: Mapping[str, object], random_iops: float) -> str:
 
 
 def _iocost_qos(disk: Mapping[str, object], random_iops: float) -> str:
-    """The 95th percentile may be what a full queue of 64 KiB takes, twice over."""
+    """The 95th percentile may be what a full queue of 64 KiB takes."""
     n, rates = _disk(disk), _rates(disk, random_iops)
     one_s = max(64 * KIB / rates["rbps"], 1 / rates["rrandiops"])
-    latency_us = round(2e6 * n["queue_depth"] * one_s)
+    latency_us = round(1e6 * n["queue_depth"] * one_s)
     return (
         f"{{devno}} enable=1 ctrl=user rpct=95.00 rlat={latency_us} wpct=95.00 wlat={latency_us} "
         "min=50.00 max=150.00"

@@ -326,6 +326,9 @@ def _check(where: str, scenario: Scenario) -> None:
             raise ScenarioError(f"{where}: group {group.name}: weight: {group.weight}: 1 to 10000")
         if group.class_ not in (None, *CLASSES):
             raise ScenarioError(f"{where}: group {group.name}: class: {', '.join(CLASSES)}")
+    waited = [group for group in scenario.group if group.name == scenario.until]
+    if waited and len(waited[0].job) != 1:
+        raise ScenarioError(f"{where}: until: {scenario.until} must have one job")
     if scenario.warmup_s < 0 or scenario.measure_s <= 0:
         raise ScenarioError(f"{where}: warmup_s, measure_s: must not be negative or 0")
     used = {name for event in scenario.event for name in event.weight}

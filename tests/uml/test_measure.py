@@ -105,10 +105,10 @@ def test_throughput_is_compared_with_those_that_share_at_all() -> None:
     def of(name: str, a: float, b: float) -> Run:
         return run([sample(0, a=0, b=0), sample(10, a=a, b=b)], name)
 
-    runs = {"none": of("none", 5000, 5000), "bfq": of("bfq", 4100, 5000),
+    runs = {"none": of("none", 5000, 5000), "bfq": of("bfq", 5500, 4500),
             "iocost": of("iocost", 6000, 3000), "sutro": of("sutro", 6000, 2900)}  # fmt: skip
     made = Comparison(scenario(), runs, {})
-    # bfq is further off than none: it does not count. Bytes go by time here: 8.9 s against 9.
+    # bfq is more than half as far off as none: it does not count. Bytes go by time: 8.9 s of 9.
     assert made.throughput_vs_best(runs["sutro"], ()) == pytest.approx(8.9 / 9)
     assert made.throughput_vs_none(runs["sutro"], ()) == pytest.approx(0.89)
 
