@@ -122,6 +122,7 @@ static struct blkg_policy_data *sutro_pd_alloc(struct gendisk *disk,
 	if (!sblkg)
 		return NULL;
 	sutro_requests_init(&sblkg->requests);
+	sutro_peer_init(&sblkg->peer);
 	INIT_LIST_HEAD(&sblkg->note_node);
 	init_waitqueue_head(&sblkg->slot_wait);
 	return &sblkg->pd;

@@ -139,7 +139,8 @@ static bool sutro_may_hold(const struct sutro_core *core)
 {
 	u64 busy_ns = core->tunables.busy_ns;
 
-	return sutro_waits(core) || (busy_ns && core->in_flight_ns >= busy_ns);
+	return sutro_waits(core) || (busy_ns && core->in_flight_ns >= busy_ns &&
+				     core->in_flight >= SUTRO_DEPTH_MIN);
 }
 
 /* Is @ahead half a slice or more ahead of what @behind is entitled to? */

@@ -18,7 +18,7 @@
 /* Requests that may be in flight while several groups are active: enough for a
  * fast drive, few enough that the rest waits where it can be ordered.
  */
-#define SUTRO_DEPTH_MAX 128
+#define SUTRO_DEPTH_MAX 128U
 
 /**
  * struct sutro_tunables - what an administrator may set, and what the device is

@@ -27,20 +27,26 @@
  * request nor the gap before its completion says what it took from the others:
  * with 4 KiB and 256 KiB requests in flight together, all wait equally long.
  * Here a request is charged what the table says for its class, and the table is
- * corrected by windows of completions during which the device was kept busy:
+ * filled by probes (sutro-probe.c): moments in which only one class is sent.
+ *
+ * A class that no probe has measured yet, because it never met another one, is kept
+ * in line with elapsed time by windows of completions during which the device was
+ * busy:
  *
  *  - a window of one class (97 % of requests and charges) measures that class:
  *    elapsed / completions; the entry moves half way there;
- *  - in a mixed window only the sum is known: all its classes are scaled so that
- *    the charges add up to the elapsed time, a quarter of the way.
+ *  - in a mixed window only the sum is known: if most of it was charged to classes
+ *    that were never measured, these are scaled so that the charges add up to the
+ *    elapsed time, a quarter of the way.
  *
- * A class that was never seen is estimated from the nearest known size of the
+ * A class that was never measured is estimated between the nearest sizes of the
+ * same direction that were; one that was never seen, from any known size of the
  * same direction, else of the other, else at 20 us + bytes / (500 MB/s).
  *
- * So equal work is charged exactly, and the charges always add up; the ratio
- * between classes that never run alone keeps what was known of it before they
- * met.  How large the error is for mixed work is measured against the model
- * disk (tests/bench).
+ * When the ratio of charges to elapsed time, over windows of 100 ms, leaves its
+ * mean by more than 12 % twice in a row, the device or the work has changed: an
+ * alarm for the probes.  The ratio itself need not be 1: channels and bus work at
+ * the same time, so that the costs of unlike requests add up to more than it.
  *
  * Windows in which the elevator ran out of requests are thrown away: the device
  * may have waited for the submitters.  But not when requests took twice as long as
@@ -52,8 +58,6 @@
  * few, would look like seconds of work.
  */
 #include "sutro-cost.h"
-
-#define SUTRO_NS16_SHIFT 4
 
 /* A window is long enough with this many completions in this time ... */
 #define SUTRO_WINDOW_NR 64
@@ -68,9 +72,17 @@
  */
 #define SUTRO_COST_MAX_NS (1000 * 1000 * 1000ULL)
 
+/* Charges and elapsed time are compared over this time, in 1/1024. */
+#define SUTRO_DRIFT_NS (100 * 1000 * 1000ULL)
+#define SUTRO_DRIFT_SHIFT 10
+#define SUTRO_DRIFT_MEAN_SHIFT 3
+
+/* From this size of a class on, cost grows with bytes. */
+#define SUTRO_LINEAR_BYTES 65536
+
 /* Weight of the newest sample in a mean: 1 / 16. */
 #define SUTRO_GAP_SHIFT 4
-#define SUTRO_LATENCY_SHIFT 4
+#define SUTRO_LATENCY_SHIFT 6
 
 /*
  * Device time that may be in flight: at least this much, so that a late interrupt
@@ -106,49 +118,116 @@ unsigned int sutro_cost_class(enum sutro_op op, u32 bytes)
 	return op * SUTRO_SIZES + size;
 }
 
+/* The size that a class stands for. */
+static u32 sutro_class_bytes(unsigned int class)
+{
+	return SUTRO_SIZE_MIN_BYTES << (class % SUTRO_SIZES);
+}
+
+/*
+ * How many requests of its class's size is one worth?  Large ones are a matter of
+ * bytes; small ones cost a page or two of the flash, whatever is used of it.
+ */
+static u32 sutro_units(unsigned int class, u32 bytes)
+{
+	u32 nominal_bytes = sutro_class_bytes(class);
+
+	if (nominal_bytes < SUTRO_LINEAR_BYTES)
+		return SUTRO_UNIT;
+	return max(bytes / (nominal_bytes >> SUTRO_UNIT_SHIFT), 1U);
+}
+
 static u64 sutro_prior_ns16(bool rotational, unsigned int class)
 {
-	u64 bytes = (u64)SUTRO_SIZE_MIN_BYTES << (class % SUTRO_SIZES);
+	u64 bytes = sutro_class_bytes(class);
 
 	if (rotational) /* 4 ms + bytes / (125 MB/s) */
 		return (4 * 1000 * 1000 + bytes * 8) << SUTRO_NS16_SHIFT;
 	return (20 * 1000 + bytes * 2) << SUTRO_NS16_SHIFT;
 }
 
-/* Cost of the known class of the same kind that is nearest in size, or 0. */
-static u64 sutro_nearest_ns16(const struct sutro_costs *costs, int op, int size)
+/*
+ * Cost of a class from those of the same kind in @known that are nearest in size,
+ * or 0.  A larger request costs at most in proportion, and not less.
+ */
+static u64 sutro_nearest_ns16(const struct sutro_costs *costs, u32 known,
+			      int op, int size)
 {
 	const u64 *ns16 = &costs->ns16[op * SUTRO_SIZES];
-	int near;
+	int below = size, above = size;
 
-	if (ns16[size])
-		return ns16[size];
-	for (near = 1; near < SUTRO_SIZES; near++) {
-		/* Larger requests cost at most in proportion, smaller at least. */
-		if (size >= near && ns16[size - near])
-			return ns16[size - near] << near;
-		if (size + near < SUTRO_SIZES && ns16[size + near])
-			return max(ns16[size + near] >> near, 1ULL);
-	}
+	known >>= op * SUTRO_SIZES;
+	while (below >= 0 && !(known & BIT(below)))
+		below--;
+	while (above < SUTRO_SIZES && !(known & BIT(above)))
+		above++;
+	if (below >= 0 && above < SUTRO_SIZES)
+		return min(ns16[below] << (size - below), ns16[above]);
+	if (below >= 0)
+		return ns16[below] << (size - below);
+	if (above < SUTRO_SIZES)
+		return max(ns16[above] >> (above - size), 1ULL);
 	return 0;
 }
 
+/* Classes for which there is any cost. */
+static u32 sutro_known(const struct sutro_costs *costs)
+{
+	u32 known = 0;
+	int i;
+
+	for (i = 0; i < SUTRO_CLASSES; i++)
+		known |= costs->ns16[i] ? BIT(i) : 0;
+	return known;
+}
+
 /*
- * Cost of a class that may never have been seen: as the nearest of its kind; if
- * none was seen, as those of the other kind, for that tells how fast the device is.
+ * Cost of a class that may never have been measured, or even seen: between those
+ * of its kind that were measured; else as it seems to be; else as the other kind,
+ * for that tells how fast the device is.
  */
 static u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
 			   unsigned int class)
 {
 	int op = class / SUTRO_SIZES, size = class % SUTRO_SIZES;
+	u32 known;
 	u64 ns16;
 
-	ns16 = sutro_nearest_ns16(costs, op, size);
+	ns16 = sutro_nearest_ns16(costs, costs->measured, op, size);
+	if (ns16)
+		return ns16;
+	if (costs->ns16[class])
+		return costs->ns16[class];
+	known = sutro_known(costs);
+	ns16 = sutro_nearest_ns16(costs, known, op, size);
 	if (!ns16)
-		ns16 = sutro_nearest_ns16(costs, SUTRO_READ, size);
+		ns16 = sutro_nearest_ns16(costs, known, SUTRO_READ, size);
 	if (!ns16)
-		ns16 = sutro_nearest_ns16(costs, SUTRO_WRITE, size);
+		ns16 = sutro_nearest_ns16(costs, known, SUTRO_WRITE, size);
 	return ns16 ?: sutro_prior_ns16(rotational, class);
+}
+
+/* Cost of a request where the table is the device's. */
+static u64 sutro_request_ns16(const struct sutro_device *device,
+			      unsigned int class, u32 bytes)
+{
+	u64 ns16 = min(sutro_cost_ns16(&device->costs, false, class),
+		       SUTRO_COST_MAX_NS << SUTRO_NS16_SHIFT);
+
+	return ns16 * sutro_units(class, bytes) >> SUTRO_UNIT_SHIFT;
+}
+
+/**
+ * sutro_class_ns - what does a request of a class's size cost?
+ * @device:	the leaf, not rotational
+ * @class:	from sutro_cost_class()
+ *
+ * Return: device time in ns.
+ */
+u64 sutro_class_ns(const struct sutro_device *device, unsigned int class)
+{
+	return sutro_cost_ns16(&device->costs, false, class) >>
+	       SUTRO_NS16_SHIFT;
 }
 
 /**
@@ -156,17 +235,21 @@ static u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
  * @device:	the leaf
  * @group:	what the group's requests cost so far
  * @class:	from sutro_cost_class()
+ * @bytes:	its size
  *
  * Return: device time in ns.
  */
 u64 sutro_cost_estimate(const struct sutro_device *device,
-			const struct sutro_costs *group, unsigned int class)
+			const struct sutro_costs *group, unsigned int class,
+			u32 bytes)
 {
-	const struct sutro_costs *costs = device->rotational ? group
-							     : &device->costs;
+	u64 ns16;
 
-	return sutro_cost_ns16(costs, device->rotational, class) >>
-	       SUTRO_NS16_SHIFT;
+	if (device->rotational)
+		ns16 = sutro_cost_ns16(group, true, class);
+	else
+		ns16 = sutro_request_ns16(device, class, bytes);
+	return ns16 >> SUTRO_NS16_SHIFT;
 }
 
 static u64 sutro_gap_complete(struct sutro_device *device,
@@ -191,46 +274,119 @@ static u64 sutro_gap_complete(struct sutro_device *device,
 	return cost_ns;
 }
 
-/* How long does a request take that hardly waits for others? */
+/*
+ * How long does a request take, beyond its cost, that hardly waits for others?
+ * The shortest is the truest: hiccups, and costs that are not known yet, only add.
+ */
 static void sutro_latency_learn(struct sutro_device *device, u64 latency_ns)
 {
-	s64 delta = latency_ns - device->latency_ns;
+	s64 delta;
 
-	if (device->latency_ns)
-		device->latency_ns += delta >> SUTRO_LATENCY_SHIFT;
-	else
+	latency_ns = max(latency_ns, 1ULL);
+	delta = latency_ns - device->latency_ns;
+	if (!device->latency_ns || delta < 0)
 		device->latency_ns = latency_ns;
+	else
+		device->latency_ns += delta >> SUTRO_LATENCY_SHIFT;
+}
+
+/* A window of one class measures it. */
+static bool sutro_window_is_of(const struct sutro_device *device,
+			       unsigned int class, u64 ns16)
+{
+	u64 cost_ns16 = device->window.units_of[class] * ns16 >>
+			SUTRO_UNIT_SHIFT;
+
+	return device->window.nr_of[class] * 100ULL >=
+		       device->window.nr * 97ULL &&
+	       cost_ns16 * 100 >= device->window.cost_ns16 * 97;
+}
+
+/* May windows change the cost of a class? */
+static bool sutro_class_is_open(const struct sutro_device *device,
+				unsigned int class)
+{
+	return !(device->costs.measured & BIT(class));
+}
+
+/* What the classes were charged that no probe has measured. */
+static u64 sutro_window_open_ns16(const struct sutro_device *device)
+{
+	u64 sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < SUTRO_CLASSES; i++)
+		if (device->window.units_of[i] &&
+		    sutro_class_is_open(device, i))
+			sum += device->window.units_of[i] *
+			       sutro_cost_ns16(&device->costs, false, i);
+	return sum >> SUTRO_UNIT_SHIFT;
 }
 
 /* Bring the table in line with the time that a busy window took. */
 static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 {
 	u64 elapsed_ns16 = elapsed_ns << SUTRO_NS16_SHIFT;
+	u64 open = sutro_window_open_ns16(device);
+	u64 closed =
+		device->window.cost_ns16 - min(device->window.cost_ns16, open);
 	unsigned int i;
 
+	/* What little is left for them would say nothing about them. */
+	if (open <= closed || elapsed_ns16 <= closed)
+		return;
 	for (i = 0; i < SUTRO_CLASSES; i++) {
-		u64 nr = device->window.nr_of[i];
-		u64 old = sutro_cost_ns16(&device->costs, false, i);
-		u64 measured, most;
+		u64 units = device->window.units_of[i];
+		u64 ns16 = sutro_cost_ns16(&device->costs, false, i), new;
 
-		if (!nr)
+		if (!units || !sutro_class_is_open(device, i))
 			continue;
-		most = div64_u64(device->window.latency_of_ns[i]
-					 << SUTRO_NS16_SHIFT,
-				 nr);
-		if (nr * 100 >= device->window.nr * 97ULL &&
-		    nr * old * 100 >= device->window.cost_ns16 * 97) {
-			measured = div64_u64(elapsed_ns16, nr);
-			measured = min((old + measured) / 2, most);
-			device->costs.ns16[i] = max(measured, 1ULL);
-			continue;
+		if (sutro_window_is_of(device, i, ns16)) {
+			new = div64_u64(elapsed_ns16 << SUTRO_UNIT_SHIFT,
+					units);
+			new = (ns16 + new) / 2;
+		} else {
+			/* ns16 * rest / open, in us so that it fits */
+			new = div64_u64(ns16 * ((elapsed_ns16 - closed) >> 10),
+					max(open >> 10, 1ULL));
+			new = (3 * ns16 + new) / 4;
 		}
-		/* old * elapsed / charged, in us so that it fits */
-		measured = div64_u64(old * (elapsed_ns16 >> 10),
-				     max(device->window.cost_ns16 >> 10, 1ULL));
-		measured = min((3 * old + measured) / 4, most);
-		device->costs.ns16[i] = max(measured, 1ULL);
+		new = min(new, div64_u64(device->window.latency_of_ns[i]
+						 << (SUTRO_UNIT_SHIFT +
+						     SUTRO_NS16_SHIFT),
+					 units));
+		device->costs.ns16[i] = max(new, 1ULL);
 	}
+}
+
+/* Have charges and elapsed time drifted apart? */
+static void sutro_drift_learn(struct sutro_device *device, u64 elapsed_ns)
+{
+	typeof(device->drift) *drift = &device->drift;
+	u32 ratio;
+
+	drift->elapsed_ns += elapsed_ns;
+	drift->cost_ns16 += device->window.cost_ns16;
+	if (drift->elapsed_ns < SUTRO_DRIFT_NS)
+		return;
+	ratio = div64_u64(drift->cost_ns16
+				  << (SUTRO_DRIFT_SHIFT - SUTRO_NS16_SHIFT),
+			  drift->elapsed_ns);
+	drift->elapsed_ns = 0;
+	drift->cost_ns16 = 0;
+	if (drift->mean && (ratio * 100ULL < drift->mean * 88ULL ||
+			    ratio * 100ULL > drift->mean * 112ULL)) {
+		if (++drift->off < 2)
+			return;
+		drift->alarm = true;
+		drift->mean = 0;
+	}
+	drift->off = 0;
+	if (drift->mean)
+		drift->mean += ((s32)ratio - (s32)drift->mean) >>
+			       SUTRO_DRIFT_MEAN_SHIFT;
+	else
+		drift->mean = ratio;
 }
 
 static void sutro_window_restart(struct sutro_device *device, u64 now_ns)
@@ -243,43 +399,115 @@ static void sutro_window_restart(struct sutro_device *device, u64 now_ns)
 /* Had the device something to do all the time? */
 static bool sutro_window_busy(const struct sutro_device *device)
 {
-	u64 latency_ns = 0;
+	u64 latency_ns = 0, cost_ns;
 	unsigned int i;
 
 	for (i = 0; i < SUTRO_CLASSES; i++)
 		latency_ns += device->window.latency_of_ns[i];
 	latency_ns = div_u64(latency_ns, device->window.nr);
+	cost_ns = div_u64(device->window.cost_ns16 >> SUTRO_NS16_SHIFT,
+			  device->window.nr);
 
 	return !device->unsaturated ||
-	       (device->latency_ns && latency_ns >= 2 * device->latency_ns);
+	       (device->latency_ns &&
+		latency_ns >= 2 * (device->latency_ns + cost_ns));
+}
+
+/* Count a completion. */
+static void sutro_meter_complete(struct sutro_meter *meter,
+				 const struct sutro_sample *sample,
+				 u64 cost_ns16)
+{
+	u64 elapsed_ns;
+
+	if (!meter->armed || meter->done)
+		return;
+	if (sample->class != meter->class) {
+		if (!meter->skip)
+			meter->strangers_ns16 += cost_ns16;
+		return;
+	}
+	if (meter->skip) {
+		meter->skip--;
+		meter->start_ns = sample->now_ns;
+		return;
+	}
+	meter->nr++;
+	meter->units += sutro_units(sample->class, sample->bytes);
+	meter->last_ns = sample->now_ns;
+	elapsed_ns = meter->last_ns - meter->start_ns;
+	meter->done = meter->nr >= meter->enough ||
+		      (meter->nr >= meter->few && elapsed_ns >= meter->long_ns);
+}
+
+/**
+ * sutro_meter_ns16 - what did the class cost?
+ * @device:	the leaf, whose meter is done
+ *
+ * Return: device time in 1/16 ns, 0 if others took more than half of the time.
+ */
+u64 sutro_meter_ns16(const struct sutro_device *device)
+{
+	const struct sutro_meter *meter = &device->meter;
+	u64 elapsed_ns16 = (meter->last_ns - meter->start_ns)
+			   << SUTRO_NS16_SHIFT;
+
+	if (meter->strangers_ns16 > elapsed_ns16 / 2)
+		return 0;
+	return div64_u64((elapsed_ns16 - meter->strangers_ns16) * SUTRO_UNIT,
+			 meter->units);
+}
+
+/**
+ * sutro_cost_measured - a probe knows what a class costs
+ * @device:	the leaf
+ * @class:	from sutro_cost_class()
+ * @ns16:	device time of such a request in 1/16 ns
+ */
+void sutro_cost_measured(struct sutro_device *device, unsigned int class,
+			 u64 ns16)
+{
+	device->costs.ns16[class] =
+		clamp(ns16, 1ULL, SUTRO_COST_MAX_NS << SUTRO_NS16_SHIFT);
+	device->costs.measured |= BIT(class);
 }
 
 static u64 sutro_window_complete(struct sutro_device *device,
 				 const struct sutro_sample *sample)
 {
-	u64 cost_ns16 = sutro_cost_ns16(&device->costs, false, sample->class);
+	u64 cost_ns16 =
+		sutro_request_ns16(device, sample->class, sample->bytes);
 	u64 elapsed_ns = sample->now_ns - device->window.start_ns;
+	u64 latency_ns = sample->now_ns - sample->start_ns;
 
 	if (sample->shallow)
-		sutro_latency_learn(device, sample->now_ns - sample->start_ns);
+		sutro_latency_learn(device,
+				    latency_ns -
+					    min(latency_ns,
+						cost_ns16 >> SUTRO_NS16_SHIFT));
 
-	if (!device->window.start_ns) {
+	sutro_meter_complete(&device->meter, sample, cost_ns16);
+	if (device->probing || !device->window.start_ns) {
 		sutro_window_restart(device, sample->now_ns);
 		return cost_ns16 >> SUTRO_NS16_SHIFT;
 	}
 
 	device->window.nr++;
 	device->window.nr_of[sample->class]++;
+	device->window.units_of[sample->class] +=
+		sutro_units(sample->class, sample->bytes);
 	device->window.cost_ns16 += cost_ns16;
-	device->window.latency_of_ns[sample->class] +=
-		sample->now_ns - sample->start_ns;
+	device->window.latency_of_ns[sample->class] += latency_ns;
 
 	if ((device->window.nr >= SUTRO_WINDOW_NR &&
 	     elapsed_ns >= SUTRO_WINDOW_NS) ||
 	    (device->window.nr >= SUTRO_WINDOW_SLOW_NR &&
 	     elapsed_ns >= SUTRO_WINDOW_SLOW_NS)) {
-		if (sutro_window_busy(device) && elapsed_ns < SUTRO_COST_MAX_NS)
+		if (sutro_window_busy(device) &&
+		    elapsed_ns < SUTRO_COST_MAX_NS) {
+			sutro_drift_learn(device, elapsed_ns);
 			sutro_window_learn(device, elapsed_ns);
+		}
 		sutro_window_restart(device, sample->now_ns);
 	}
 	return cost_ns16 >> SUTRO_NS16_SHIFT;
@@ -296,9 +524,20 @@ static u64 sutro_window_complete(struct sutro_device *device,
 u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
 			const struct sutro_sample *sample)
 {
+	device->done[sample->class]++;
 	if (device->rotational)
 		return sutro_gap_complete(device, group, sample);
 	return sutro_window_complete(device, sample);
+}
+
+/**
+ * sutro_cost_requeue - a request left the device unserved
+ * @device:	the leaf
+ * @class:	its class
+ */
+void sutro_cost_requeue(struct sutro_device *device, unsigned int class)
+{
+	device->done[class]++;
 }
 
 /**
@@ -306,13 +545,15 @@ u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
  * @device:	the leaf
  *
  * A saturated device completes in a latency's time as much work as it has in
- * flight (Little's law): twice the latency that requests have when few are there.
+ * flight (Little's law).  What counts is the time in which a request uses nothing
+ * that others could: its latency when few are there, less its cost.  Three times
+ * that, because some parts of the device are always without work.
  *
  * Return: device time in ns, 0 if not known yet.
  */
 u64 sutro_cost_busy_ns(const struct sutro_device *device)
 {
-	return 2 * device->latency_ns;
+	return 3 * device->latency_ns;
 }
 
 /**

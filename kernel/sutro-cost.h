@@ -7,6 +7,7 @@
 #ifndef SUTRO_COST_H
 #define SUTRO_COST_H
 
+#include <linux/bits.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -20,17 +21,59 @@ enum sutro_op {
 	SUTRO_OPS,
 };
 
-/* Sizes by powers of two from up to 4 KiB to 2 MiB and more. */
-#define SUTRO_SIZES 10
+/* Costs are kept in 1/16 ns: a 4 KiB read of a fast drive is some 1000 ns. */
+#define SUTRO_NS16_SHIFT 4
+
+/*
+ * Sizes by powers of two from up to 4 KiB to 256 KiB and more: merged streams
+ * have requests of any size, and must not fall into many classes.
+ */
+#define SUTRO_SIZES 7
 #define SUTRO_SIZE_MIN_BYTES 4096
 #define SUTRO_CLASSES (SUTRO_OPS * SUTRO_SIZES)
 
+/* A request of exactly the size that its class stands for. */
+#define SUTRO_UNIT_SHIFT 8
+#define SUTRO_UNIT ((u32)BIT(SUTRO_UNIT_SHIFT))
+
 /**
  * struct sutro_costs - cost of a request by class
- * @ns16: in 1/16 ns, 0 = not known yet
+ * @ns16:	in 1/16 ns, 0 = not known yet
+ * @measured:	a bit for each class that a probe has measured
  */
 struct sutro_costs {
 	u64 ns16[SUTRO_CLASSES];
+	u32 measured;
+};
+
+/**
+ * struct sutro_meter - completions of one class, timed for a probe (sutro-probe.c)
+ * @armed:	it counts
+ * @done:	it has counted enough
+ * @class:	what it counts
+ * @skip:	completions to be let pass first
+ * @enough:	it is done with this many ...
+ * @few:	... or with this many ...
+ * @long_ns:	... in this time
+ * @nr:		counted
+ * @units:	what they were worth, in 1/SUTRO_UNIT of a request of the class's size
+ * @start_ns:	time of the completion before the first one counted
+ * @last_ns:	time of the last one counted
+ * @strangers_ns16: cost of what completed of other classes in between
+ */
+struct sutro_meter {
+	bool armed;
+	bool done;
+	unsigned int class;
+	u32 skip;
+	u32 enough;
+	u32 few;
+	u64 long_ns;
+	u32 nr;
+	u64 units;
+	u64 start_ns;
+	u64 last_ns;
+	u64 strangers_ns16;
 };
 
 /**
@@ -38,9 +81,14 @@ struct sutro_costs {
  * @rotational:	one actuator does all the work
  * @last_completion_ns: time of the last completion
  * @costs:	cost by class, where it is a property of the device (not rotational)
- * @latency_ns:	latency of a request on a device with little to do
+ * @latency_ns:	latency of a request on a device with little to do, less its cost
  * @unsaturated: set by the caller when it had nothing to send
  * @window:	completions since @window.start_ns
+ * @probing:	a probe is going on: windows tell nothing
+ * @meter:	its meter
+ * @done:	requests of each class that left the device, ever
+ * @drift:	charges against elapsed time, in windows of 100 ms: their ratio and its
+ *		mean in 1/1024, and whether it has changed
  */
 struct sutro_device {
 	bool rotational;
@@ -54,29 +102,53 @@ struct sutro_device {
 		u64 latency_of_ns[SUTRO_CLASSES];
 		u32 nr;
 		u32 nr_of[SUTRO_CLASSES];
+		u64 units_of[SUTRO_CLASSES];
 	} window;
+	bool probing;
+	struct sutro_meter meter;
+	u32 done[SUTRO_CLASSES];
+	struct {
+		u64 elapsed_ns;
+		u64 cost_ns16;
+		u32 mean;
+		u32 off;
+		bool alarm;
+	} drift;
 };
 
 /**
  * struct sutro_sample - one completed request
  * @class:	from sutro_cost_class()
+ * @bytes:	its size
  * @start_ns:	when the driver got it
  * @now_ns:	when it completed
- * @shallow:	few others were at the device when it was sent
+ * @shallow:	no more work than its own was at the device when it was sent
  */
 struct sutro_sample {
 	unsigned int class;
+	u32 bytes;
 	u64 start_ns;
 	u64 now_ns;
 	bool shallow;
 };
 
+static inline enum sutro_op sutro_class_op(unsigned int class)
+{
+	return class / SUTRO_SIZES;
+}
+
 void sutro_device_init(struct sutro_device *device, bool rotational);
 unsigned int sutro_cost_class(enum sutro_op op, u32 bytes);
 u64 sutro_cost_estimate(const struct sutro_device *device,
-			const struct sutro_costs *group, unsigned int class);
+			const struct sutro_costs *group, unsigned int class,
+			u32 bytes);
+u64 sutro_class_ns(const struct sutro_device *device, unsigned int class);
 u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
 			const struct sutro_sample *sample);
+void sutro_cost_requeue(struct sutro_device *device, unsigned int class);
+void sutro_cost_measured(struct sutro_device *device, unsigned int class,
+			 u64 ns16);
+u64 sutro_meter_ns16(const struct sutro_device *device);
 u64 sutro_cost_busy_ns(const struct sutro_device *device);
 u64 sutro_cost_depth_ns(const struct sutro_device *device);
 

@@ -168,23 +168,44 @@ static int sutro_groups_show(struct seq_file *sf, void *v)
 	return 0;
 }
 
+static const char *const sutro_op_names[] = {
+	[SUTRO_READ] = "read",
+	[SUTRO_WRITE] = "write",
+	[SUTRO_OTHER] = "other",
+};
+
 static void sutro_show_costs(struct seq_file *sf,
 			     const struct sutro_costs *costs)
 {
-	static const char *const ops[] = {
-		[SUTRO_READ] = "read",
-		[SUTRO_WRITE] = "write",
-		[SUTRO_OTHER] = "other",
-	};
 	unsigned int i;
 
 	for (i = 0; i < SUTRO_CLASSES; i++) {
 		u64 ns16 = READ_ONCE(costs->ns16[i]);
 
 		if (ns16)
-			seq_printf(sf, "%s %u %llu\n", ops[i / SUTRO_SIZES],
+			seq_printf(sf, "%s %u %llu\n",
+				   sutro_op_names[sutro_class_op(i)],
 				   SUTRO_SIZE_MIN_BYTES << (i % SUTRO_SIZES),
 				   ns16 / 16);
+	}
+}
+
+/* Read without locks: a number may be from before the others. */
+static void sutro_show_probes(struct seq_file *sf, struct sutro_queue *sq)
+{
+	unsigned int i;
+
+	seq_puts(sf, "# op bytes<= ns depth probes failures interval_ns\n");
+	for (i = 0; i < SUTRO_CLASSES; i++) {
+		const struct sutro_probe_class *of = &sq->probe.of[i];
+
+		if (!of->probes && !of->failures)
+			continue;
+		seq_printf(sf, "%s %u %llu %u %u %u %llu\n",
+			   sutro_op_names[sutro_class_op(i)],
+			   SUTRO_SIZE_MIN_BYTES << (i % SUTRO_SIZES),
+			   sutro_class_ns(&sq->device, i), of->depth,
+			   of->probes, of->failures, of->interval_ns);
 	}
 }
 
@@ -222,6 +243,11 @@ static int sutro_costs_show(void *data, struct seq_file *sf)
 	return sutro_debugfs_show(data, sf, sutro_show_device);
 }
 
+static int sutro_probes_show(void *data, struct seq_file *sf)
+{
+	return sutro_debugfs_show(data, sf, sutro_show_probes);
+}
+
 static int sutro_group_costs_show(struct seq_file *sf, void *v)
 {
 	struct sutro_blkg *sblkg = v;
@@ -251,6 +277,7 @@ const struct blk_mq_debugfs_attr sutro_debugfs_attrs[] = {
 	{ "state", 0400, sutro_state_show },
 	{ "groups", 0400, .seq_ops = &sutro_groups_ops },
 	{ "costs", 0400, sutro_costs_show },
+	{ "probes", 0400, sutro_probes_show },
 	{ "group_costs", 0400, .seq_ops = &sutro_group_costs_ops },
 	{},
 };

@@ -42,6 +42,9 @@
 #define SUTRO_ROT_IDLE_NS (8 * NSEC_PER_MSEC)
 #define SUTRO_IDLE_NS (1 * NSEC_PER_MSEC)
 
+/* Groups that are asked for a request of the probed class. */
+#define SUTRO_PROBE_PEERS 8
+
 /* The group that a request belongs to; decided when it is first seen. */
 static struct sutro_blkg *sutro_attach(struct sutro_queue *sq,
 				       struct request *rq)
@@ -66,6 +69,13 @@ static void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	sutro_core_queue(&sq->core, &sblkg->group, far, now_ns);
 }
 
+static void sutro_unqueue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+{
+	sutro_core_unqueue(&sq->core, &sblkg->group);
+	if (!sblkg->group.queued)
+		sutro_probe_leave(&sblkg->peer);
+}
+
 /* A staged request goes to the group of its owner, or into another request. */
 static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
 			 struct list_head *free)
@@ -78,6 +88,9 @@ static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
 	sutro_attach(sq, rq);
 	sutro_requests_add(sq, &sblkg->requests, rq, now_ns);
 	sutro_queue_one(sq, sblkg, far, now_ns);
+	if (!sq->device.rotational)
+		sutro_probe_join(&sq->probe, &sblkg->peer,
+				 sutro_request_class(rq));
 }
 
 static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
@@ -97,12 +110,12 @@ static void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
 		       u64 now_ns)
 {
 	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
-	unsigned int class =
-		sutro_cost_class(sutro_rq_op(rq), blk_rq_bytes(rq));
+	unsigned int class = sutro_request_class(rq);
 	u64 estimate_ns, wait_ns;
 
 	/* Read without done_lock: an estimate may be a completion behind. */
-	estimate_ns = sutro_cost_estimate(&sq->device, &sblkg->costs, class);
+	estimate_ns = sutro_cost_estimate(&sq->device, &sblkg->costs, class,
+					  blk_rq_bytes(rq));
 	wait_ns = now_ns > rq->start_time_ns ? now_ns - rq->start_time_ns : 0;
 
 	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), estimate_ns, wait_ns,
@@ -110,8 +123,12 @@ static void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
 	sutro_lane_charge(rq, estimate_ns);
 	sblkg->stat.wait_ns += wait_ns;
 	sutro_rq_pack(rq, estimate_ns, class,
-		      sq->core.in_flight < SUTRO_DEPTH_MIN);
+		      sq->core.in_flight < SUTRO_DEPTH_MIN &&
+			      sq->core.in_flight_ns <= estimate_ns);
 	sutro_core_dispatch(&sq->core, &sblkg->group, estimate_ns);
+	sutro_probe_sent(&sq->probe, class);
+	if (!sblkg->group.queued)
+		sutro_probe_leave(&sblkg->peer);
 }
 
 /* Let go of the groups that have left. */
@@ -145,10 +162,90 @@ static bool sutro_wait(struct sutro_queue *sq)
 	return nothing;
 }
 
+/* Begin, go on with or end a probe, if it is time. */
+static void sutro_probe_now(struct sutro_queue *sq, u64 now_ns)
+{
+	unsigned int class = sq->probe.class;
+	u64 *ns16 = &sq->device.costs.ns16[class], old;
+
+	if (sq->device.rotational || !sutro_probe_look(&sq->probe, now_ns))
+		return;
+	spin_lock_irq(&sq->done_lock);
+	old = *ns16;
+	sutro_probe_step(&sq->probe, &sq->device, now_ns);
+	if (*ns16 != old)
+		trace_sutro_cost(sq->q->disk, 0, class, old, *ns16);
+	sutro_probe_tunables(&sq->probe, &sq->device, &sq->core.tunables);
+	spin_unlock_irq(&sq->done_lock);
+}
+
+/* A request of the class that is being probed, of the groups that have any. */
+static struct request *sutro_probe_find(struct sutro_queue *sq)
+{
+	struct list_head *peers = &sq->probe.peers[sq->probe.class];
+	struct sutro_blkg *sblkg;
+	struct request *rq;
+	int i;
+
+	for (i = 0; i < SUTRO_PROBE_PEERS && !list_empty(peers); i++) {
+		sblkg = list_first_entry(peers, struct sutro_blkg, peer.node);
+		list_move_tail(&sblkg->peer.node, peers);
+		rq = sutro_requests_next_of(sq, &sblkg->requests,
+					    sq->probe.class);
+		if (rq)
+			return rq;
+	}
+	return NULL;
+}
+
+/* There is room, but no request for it: will there be one? */
+static bool sutro_probe_waits(struct sutro_queue *sq, u64 now_ns)
+{
+	bool over;
+
+	spin_lock_irq(&sq->done_lock);
+	over = sutro_probe_starved(&sq->probe, &sq->device, now_ns);
+	spin_unlock_irq(&sq->done_lock);
+	return !over;
+}
+
+/*
+ * The next request: of @sblkg, whose turn it is; during a probe, of its class, or
+ * of a group that is let through.  NULL if a completion must come first.
+ */
+static struct request *sutro_next(struct sutro_queue *sq,
+				  struct sutro_blkg *sblkg, u64 now_ns)
+{
+	struct sutro_group *group = &sblkg->group;
+	struct request *rq = NULL;
+	bool room;
+
+	if (!sq->probe.active)
+		goto next;
+
+	room = sutro_probe_has_room(&sq->probe, &sq->device);
+	if (room)
+		rq = sutro_requests_next_of(sq, &sblkg->requests,
+					    sq->probe.class);
+	if (rq)
+		return rq;
+	if (sutro_probe_admits(&sq->probe, &sq->device, &sblkg->peer,
+			       group->queued + group->in_flight))
+		goto next;
+	if (!room)
+		return NULL;
+	rq = sutro_probe_find(sq);
+	if (rq || sutro_probe_waits(sq, now_ns))
+		return rq;
+next:
+	rq = sutro_requests_next(sq, &sblkg->requests, now_ns);
+	group->mixed = sblkg->requests.mixed;
+	return rq;
+}
+
 static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 {
 	enum sutro_verdict verdict;
-	struct sutro_requests *requests;
 	struct sutro_group *group;
 	struct request *rq;
 
@@ -162,20 +259,22 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 
 	do {
 		WRITE_ONCE(sq->waiting, false);
+		sutro_probe_now(sq, now_ns);
 		sutro_fold(sq);
 		sutro_forget(sq, now_ns);
 		group = sutro_core_select(&sq->core, now_ns, &verdict);
+		if (verdict == SUTRO_SERVE) {
+			rq = sutro_next(sq, sutro_blkg_of(group), now_ns);
+			verdict = rq ? SUTRO_SERVE : SUTRO_WAIT;
+		}
 	} while ((verdict == SUTRO_WAIT || verdict == SUTRO_IDLE) &&
 		 !sutro_wait(sq));
 
 	sutro_report(sq);
 	switch (verdict) {
 	case SUTRO_SERVE:
-		requests = &sutro_blkg_of(group)->requests;
-		rq = sutro_requests_next(sq, requests, now_ns);
-		group->mixed = requests->mixed;
 		sutro_send(sq, rq, false, now_ns);
-		return rq;
+		break;
 	case SUTRO_IDLE:
 		sutro_start_timer(sq, now_ns);
 		break;
@@ -186,7 +285,7 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 	case SUTRO_WAIT:
 		break;
 	}
-	return NULL;
+	return rq;
 }
 
 static struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx)
@@ -322,7 +421,7 @@ static void sutro_requests_merged(struct request_queue *q, struct request *rq,
 		return;
 	}
 	sutro_requests_merge(sq, &sblkg->requests, rq, next);
-	sutro_core_unqueue(&sq->core, &sblkg->group);
+	sutro_unqueue_one(sq, sblkg);
 }
 
 static void sutro_prepare_request(struct request *rq)
@@ -410,9 +509,12 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 	hrtimer_setup(&sq->timer, sutro_timer, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL);
 	sutro_device_init(&sq->device, blk_queue_rot(q));
+	sutro_probe_init(&sq->probe,
+			 min(q->tag_set->queue_depth * q->nr_hw_queues,
+			     SUTRO_DEPTH_MAX));
 	sutro_init_tunables(&sq->core.tunables, sq->device.rotational);
 	sq->discipline = sq->device.rotational ? SUTRO_DEADLINE : SUTRO_FIFO;
-	sq->core.tunables.depth_ns = sutro_cost_depth_ns(&sq->device);
+	sutro_probe_tunables(&sq->probe, &sq->device, &sq->core.tunables);
 	eq->elevator_data = sq;
 	spin_lock_irq(&q->queue_lock);
 	q->elevator = eq;

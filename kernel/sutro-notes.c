@@ -90,8 +90,7 @@ void sutro_fold(struct sutro_queue *sq)
 		return;
 
 	spin_lock_irq(&sq->done_lock);
-	sq->core.tunables.busy_ns = sutro_cost_busy_ns(&sq->device);
-	sq->core.tunables.depth_ns = sutro_cost_depth_ns(&sq->device);
+	sutro_probe_tunables(&sq->probe, &sq->device, &sq->core.tunables);
 	WRITE_ONCE(sq->kick, false);
 	while (!list_empty(&sq->notes)) {
 		sblkg = list_first_entry(&sq->notes, struct sutro_blkg,
@@ -152,6 +151,7 @@ u64 sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 {
 	struct sutro_sample sample = {
 		.class = sutro_rq_class(rq),
+		.bytes = rq->stats_sectors << SECTOR_SHIFT,
 		.start_ns = rq->io_start_time_ns,
 		.now_ns = now_ns,
 		.shallow = sutro_rq_shallow(rq),
@@ -190,6 +190,7 @@ void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	sblkg->note.nr++;
 	sblkg->note.estimate_ns += sutro_rq_estimate_ns(rq);
 	sblkg->note.now_ns = ktime_get_ns();
+	sutro_cost_requeue(&sq->device, sutro_rq_class(rq));
 	sutro_note(sq, sblkg);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }

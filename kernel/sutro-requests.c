@@ -95,6 +95,9 @@
 /* Farther than this from the last request is a seek: 1 MiB. */
 #define SUTRO_FAR_SECTORS 2048
 
+/* Among so many of a group's requests a probe looks for those of its class. */
+#define SUTRO_PROBE_SCAN 32
+
 /* rq->fifo_time of requests in @head, which are in no other list. */
 #define SUTRO_IN_HEAD U64_MAX
 /* rq->fifo_time of prompt requests, which are never passed over. */
@@ -390,6 +393,53 @@ struct request *sutro_requests_prompt(struct sutro_queue *sq)
 		list_move_tail(&rq->queuelist, &sblkg->requests.prompt);
 	}
 	return NULL;
+}
+
+/* The first request of some class among the oldest of a ring. */
+static struct request *sutro_ring_next_of(struct sutro_ring *ring,
+					  unsigned int class,
+					  unsigned int *left)
+{
+	struct sutro_lane *lane;
+	struct request *rq;
+
+	list_for_each_entry(lane, &ring->lanes, node) {
+		list_for_each_entry(rq, &lane->fifo, queuelist) {
+			if (!*left)
+				return NULL;
+			(*left)--;
+			if (sutro_request_class(rq) == class)
+				return rq;
+		}
+	}
+	return NULL;
+}
+
+/**
+ * sutro_requests_next_of - take out a request of some class, for a probe
+ * @sq:		the leaf
+ * @requests: the group's requests
+ * @class:	from sutro_cost_class()
+ *
+ * Return: one of the oldest requests, or NULL if none of them is of @class.
+ */
+struct request *sutro_requests_next_of(struct sutro_queue *sq,
+				       struct sutro_requests *requests,
+				       unsigned int class)
+{
+	unsigned int left = SUTRO_PROBE_SCAN;
+	struct request *rq = NULL;
+	int sync, prio;
+
+	for (sync = 1; sync >= 0 && !rq; sync--)
+		for (prio = 0; prio < SUTRO_PRIOS && left && !rq; prio++)
+			rq = sutro_ring_next_of(&requests->rings[sync][prio],
+						class, &left);
+	if (!rq)
+		return NULL;
+	requests->position = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	sutro_requests_del(sq, requests, rq);
+	return rq;
 }
 
 /**

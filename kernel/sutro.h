@@ -28,6 +28,7 @@
 #include "blk-mq-debugfs.h"
 #include "sutro-core.h"
 #include "sutro-cost.h"
+#include "sutro-probe.h"
 
 /* How a group's requests are ordered. */
 enum sutro_discipline {
@@ -171,6 +172,7 @@ struct sutro_note {
  * @pd:		must be first
  * @group:	as the algorithm sees it
  * @requests:	what waits; protected by sutro_queue.lock
+ * @peer:	its place in sutro_queue.probe; protected by sutro_queue.lock
  * @costs:	what its requests cost; protected by sutro_queue.done_lock
  * @device_setting: weight and class set for this leaf, 0 if none
  * @nr_requests: request slots in use
@@ -184,6 +186,7 @@ struct sutro_blkg {
 	struct blkg_policy_data pd;
 	struct sutro_group group;
 	struct sutro_requests requests;
+	struct sutro_peer peer;
 	struct sutro_costs costs;
 	u32 device_setting[SUTRO_SETTINGS];
 	atomic_t nr_requests;
@@ -221,8 +224,9 @@ struct sutro_hctx {
 /**
  * struct sutro_queue - per leaf
  * @q:		its request queue
- * @lock:	protects @core and all groups' requests
+ * @lock:	protects @core, @probe and all groups' requests
  * @core:	the algorithm
+ * @probe:	which class is measured
  * @timer:	runs the queue: when the wait for a group's next request ends, and
  *		where the queue cannot be run at once
  * @discipline:	how a group's requests are ordered
@@ -244,6 +248,7 @@ struct sutro_queue {
 
 	spinlock_t lock; /* protects @core and the groups' requests */
 	struct sutro_core core;
+	struct sutro_probe probe;
 	struct hrtimer timer;
 	enum sutro_discipline discipline;
 	struct sutro_pool pool;
@@ -379,6 +384,9 @@ void sutro_requests_del(struct sutro_queue *sq, struct sutro_requests *requests,
 struct request *sutro_requests_next(struct sutro_queue *sq,
 				    struct sutro_requests *requests,
 				    u64 now_ns);
+struct request *sutro_requests_next_of(struct sutro_queue *sq,
+				       struct sutro_requests *requests,
+				       unsigned int class);
 struct request *sutro_requests_prompt(struct sutro_queue *sq);
 struct request *sutro_requests_find(struct sutro_requests *requests,
 				    struct bio *bio);
@@ -388,6 +396,11 @@ void sutro_requests_hasten(struct sutro_queue *sq,
 void sutro_requests_merge(struct sutro_queue *sq,
 			  struct sutro_requests *requests, struct request *rq,
 			  struct request *next);
+
+static inline unsigned int sutro_request_class(struct request *rq)
+{
+	return sutro_cost_class(sutro_rq_op(rq), blk_rq_bytes(rq));
+}
 
 /* sutro-cgroup.c */
 extern struct blkcg_policy sutro_policy;

@@ -101,10 +101,10 @@ static void sutro_test_own_estimate(struct kunit *test)
 		sample.now_ns += i % 2 ? 9 * MS : MS / 2;
 		sutro_cost_complete(device, i % 2 ? far : near, &sample);
 	}
-	ns = sutro_cost_estimate(device, near, sample.class);
+	ns = sutro_cost_estimate(device, near, sample.class, 65536);
 	KUNIT_EXPECT_GE(test, ns, MS / 2 - MS / 50);
 	KUNIT_EXPECT_LE(test, ns, MS / 2 + MS / 50);
-	ns = sutro_cost_estimate(device, far, sample.class);
+	ns = sutro_cost_estimate(device, far, sample.class, 65536);
 	KUNIT_EXPECT_GE(test, ns, 9 * MS - MS / 50);
 	KUNIT_EXPECT_LE(test, ns, 9 * MS + MS / 50);
 }
@@ -113,17 +113,16 @@ static void sutro_test_own_estimate(struct kunit *test)
 static void estimates_grow(struct kunit *test, unsigned int known, u64 known_ns)
 {
 	struct sutro_device *device = device_new(test, false);
-	struct sutro_costs *none = costs_new(test);
 	u64 ns, last_ns = 0;
 	unsigned int i;
 
 	device->costs.ns16[known] = known_ns << 4;
 	for (i = 0; i < SUTRO_SIZES; i++) {
-		ns = sutro_cost_estimate(device, none, i);
+		ns = sutro_class_ns(device, i);
 		KUNIT_EXPECT_GE(test, ns, last_ns);
 		last_ns = ns;
 	}
-	ns = sutro_cost_estimate(device, none, known);
+	ns = sutro_class_ns(device, known);
 	KUNIT_EXPECT_EQ(test, ns, known_ns);
 }
 
@@ -159,12 +158,12 @@ static void sutro_test_busy_device(struct kunit *test)
 	u64 ns;
 
 	feed(device, none, &sample, 50 * US, 5000);
-	ns = sutro_cost_estimate(device, none, sample.class);
+	ns = sutro_class_ns(device, sample.class);
 	KUNIT_EXPECT_GE(test, ns, 49 * US);
 	KUNIT_EXPECT_LE(test, ns, 51 * US);
 	/* Its writes become five times slower. */
 	feed(device, none, &sample, 250 * US, 2000);
-	ns = sutro_cost_estimate(device, none, sample.class);
+	ns = sutro_class_ns(device, sample.class);
 	KUNIT_EXPECT_GE(test, ns, 245 * US);
 	KUNIT_EXPECT_LE(test, ns, 255 * US);
 }
@@ -182,7 +181,7 @@ static void sutro_test_calm_device(struct kunit *test)
 	int i;
 
 	feed(device, none, &sample, 20 * US, 5000);
-	before_ns = sutro_cost_estimate(device, none, sample.class);
+	before_ns = sutro_class_ns(device, sample.class);
 	device->unsaturated = true;
 	for (i = 0; i < 1000; i++) {
 		sample.start_ns = sample.now_ns + 400 * US;
@@ -190,8 +189,7 @@ static void sutro_test_calm_device(struct kunit *test)
 		sutro_cost_complete(device, none, &sample);
 		device->unsaturated = true;
 	}
-	KUNIT_EXPECT_EQ(test, sutro_cost_estimate(device, none, sample.class),
-			before_ns);
+	KUNIT_EXPECT_EQ(test, sutro_class_ns(device, sample.class), before_ns);
 }
 
 /* Work in flight stays within bounds, whatever latencies were seen. */

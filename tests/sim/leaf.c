@@ -32,6 +32,10 @@
 #define SYNC_EXPIRE_NS (500 * NSEC_PER_MSEC)
 #define ASYNC_EXPIRE_NS (5 * NSEC_PER_SEC)
 #define FAR_SECTORS 2048
+#define PROBE_SCAN 32
+
+/* sutro-iosched.c */
+#define PROBE_PEERS 8
 
 /* max_sectors_kb of the block layer. */
 #define MERGE_BYTES (1280 << 10)
@@ -229,6 +233,26 @@ static struct rq *group_next(struct leaf_group *group, bool rotational,
 	return rq;
 }
 
+/* Among the first requests of a group, one of a class. */
+static struct rq *group_next_of(struct leaf_group *group, unsigned int class)
+{
+	int sync, scanned = 0;
+
+	for (sync = 1; sync >= 0; sync--) {
+		struct rq_list *list = &group->list[sync];
+		struct rq **link;
+
+		for (link = &list->first; *link && scanned < PROBE_SCAN;
+		     link = &(*link)->next, scanned++) {
+			struct rq *rq = *link;
+
+			if (sutro_cost_class(rq->io.op, rq->io.bytes) == class)
+				return rq_list_take(list, link);
+		}
+	}
+	return NULL;
+}
+
 /* ---- sutro-iosched.c ---- */
 
 static struct leaf_group *group_of(struct sutro_group *core)
@@ -251,8 +275,7 @@ static void leaf_note(struct leaf *leaf, struct leaf_group *group)
 
 static void leaf_fold(struct leaf *leaf)
 {
-	leaf->core.tunables.busy_ns = sutro_cost_busy_ns(&leaf->device);
-	leaf->core.tunables.depth_ns = sutro_cost_depth_ns(&leaf->device);
+	sutro_probe_tunables(&leaf->probe, &leaf->device, &leaf->core.tunables);
 	while (leaf->notes) {
 		struct leaf_group *group = leaf->notes;
 		typeof(group->note) note = group->note;
@@ -287,6 +310,10 @@ static void leaf_drain(struct leaf *leaf)
 			now_ns + (rq->sync ? SYNC_EXPIRE_NS : ASYNC_EXPIRE_NS);
 		rq_list_add(list, rq);
 		sutro_core_queue(&leaf->core, &group->core, far, now_ns);
+		if (!leaf->core.tunables.rotational)
+			sutro_probe_join(&leaf->probe, &group->peer,
+					 sutro_cost_class(rq->io.op,
+							  rq->io.bytes));
 	}
 }
 
@@ -316,7 +343,40 @@ static u64 leaf_estimate_ns(const struct leaf *leaf,
 	if (leaf->oracle)
 		return flash_true_ns(&leaf->disk.flash.model, rq->io.op,
 				     rq->io.bytes);
-	return sutro_cost_estimate(&leaf->device, &group->costs, rq->class);
+	return sutro_cost_estimate(&leaf->device, &group->costs, rq->class,
+				   rq->io.bytes);
+}
+
+/* During a probe: @group is whose turn it would be. */
+static struct rq *leaf_probe_next(struct leaf *leaf, struct leaf_group *group,
+				  bool *ret_over)
+{
+	struct sutro_probe *probe = &leaf->probe;
+	struct list_head *peers = &probe->peers[probe->class];
+	bool room = sutro_probe_has_room(probe, &leaf->device);
+	struct leaf_group *peer;
+	struct rq *rq;
+	u32 i;
+
+	*ret_over = false;
+	if (room) {
+		rq = group_next_of(group, probe->class);
+		if (rq)
+			return rq;
+	}
+	if (sutro_probe_admits(probe, &leaf->device, &group->peer,
+			       group->core.queued + group->core.in_flight))
+		return group_next(group, false, leaf->clock->now_ns);
+	for (i = 0; room && i < PROBE_PEERS && !list_empty(peers); i++) {
+		peer = list_first_entry(peers, struct leaf_group, peer.node);
+		list_move_tail(&peer->peer.node, peers);
+		rq = group_next_of(peer, probe->class);
+		if (rq)
+			return rq;
+	}
+	*ret_over = room && sutro_probe_starved(probe, &leaf->device,
+						leaf->clock->now_ns);
+	return NULL;
 }
 
 static struct rq *leaf_select(struct leaf *leaf)
@@ -328,6 +388,9 @@ static struct rq *leaf_select(struct leaf *leaf)
 	struct rq *rq;
 
 	leaf->waiting = false;
+	if (!leaf->core.tunables.rotational && !leaf->oracle &&
+	    sutro_probe_look(&leaf->probe, now_ns))
+		sutro_probe_step(&leaf->probe, &leaf->device, now_ns);
 	leaf_fold(leaf);
 	leaf_forget(leaf, now_ns);
 	core = sutro_core_select(&leaf->core, now_ns, &verdict);
@@ -350,12 +413,29 @@ static struct rq *leaf_select(struct leaf *leaf)
 	}
 
 	group = group_of(core);
-	rq = group_next(group, leaf->core.tunables.rotational, now_ns);
+	rq = NULL;
+	if (leaf->probe.active) {
+		bool over;
+
+		rq = leaf_probe_next(leaf, group, &over);
+		if (!rq && !over) {
+			leaf->waiting = true;
+			return NULL;
+		}
+	}
+	if (!rq)
+		rq = group_next(group, leaf->core.tunables.rotational, now_ns);
+	group = rq->group;
+	core = &group->core;
 	rq->class = sutro_cost_class(rq->io.op, rq->io.bytes);
+	sutro_probe_sent(&leaf->probe, rq->class);
 	rq->estimate_ns = leaf_estimate_ns(leaf, group, rq);
-	rq->shallow = leaf->core.in_flight < SUTRO_DEPTH_MIN;
+	rq->shallow = leaf->core.in_flight < SUTRO_DEPTH_MIN &&
+		      leaf->core.in_flight_ns <= rq->estimate_ns;
 	group->wait_max_ns = max(group->wait_max_ns, now_ns - rq->added_ns);
 	sutro_core_dispatch(&leaf->core, core, rq->estimate_ns);
+	if (!core->queued)
+		sutro_probe_leave(&group->peer);
 	return rq;
 }
 
@@ -390,6 +470,7 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq, u64 true_ns)
 	struct leaf_group *group = rq->group;
 	struct sutro_sample sample = {
 		.class = rq->class,
+		.bytes = rq->io.bytes,
 		.start_ns = rq->io.arrival_ns,
 		.now_ns = leaf->clock->now_ns,
 		.shallow = rq->shallow,
@@ -446,6 +527,7 @@ void leaf_init(struct leaf *leaf, struct clock *clock, bool rotational,
 	leaf->slots = 2 * min(leaf->disk.depth, 128U);
 
 	sutro_device_init(&leaf->device, rotational);
+	sutro_probe_init(&leaf->probe, min(leaf->disk.depth, 128U));
 	leaf_group_init(&leaf->root, NULL, SUTRO_WEIGHT_DFL);
 	sutro_core_init(&leaf->core, &leaf->root.core);
 	tunables->rotational = rotational;
@@ -460,6 +542,7 @@ void leaf_group_init(struct leaf_group *group, struct leaf_group *parent,
 	*group = (struct leaf_group){};
 	rq_list_init(&group->list[0]);
 	rq_list_init(&group->list[1]);
+	sutro_peer_init(&group->peer);
 	sutro_group_init(&group->core, parent ? &parent->core : NULL, weight);
 }
 

@@ -5,6 +5,7 @@
 
 #include "disk.h"
 #include "sutro-core.h"
+#include "sutro-probe.h"
 
 struct leaf;
 
@@ -59,6 +60,7 @@ struct rq_list {
 struct leaf_group {
 	struct sutro_group core;
 	struct sutro_costs costs;
+	struct sutro_peer peer;
 	struct rq_list list[2];
 	bool batch_sync;
 	u32 batch_left;
@@ -115,6 +117,7 @@ struct leaf {
 
 	struct sutro_core core;
 	struct sutro_device device;
+	struct sutro_probe probe;
 	struct leaf_group root;
 	struct rq_list stage;
 	struct leaf_group *notes;

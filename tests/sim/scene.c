@@ -33,6 +33,7 @@ static void stage_leaf(struct stage *stage, struct leaf *leaf)
 	if (scene->flash)
 		flash_init(&leaf->disk, &stage->clock, scene->flash,
 			   leaf->disk.done, leaf);
+	leaf->probe.limit = min(leaf->disk.depth, 128U);
 	leaf->slots = scene->slots ?: 2 * min(leaf->disk.depth, 128U);
 	leaf->fifo = scene->fifo;
 	leaf->oracle = scene->oracle;

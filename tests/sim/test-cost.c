@@ -7,6 +7,12 @@
 
 #define PENDING 16
 
+/* The size that a class stands for. */
+static u32 class_bytes(u32 class)
+{
+	return SUTRO_SIZE_MIN_BYTES << class % SUTRO_SIZES;
+}
+
 /*
  * An actuator that picks any of the requests it has, and takes any time for it:
  * the charge of each is exact, and the mean follows.
@@ -65,8 +71,7 @@ static void test_gap_never_negative(void)
 static void test_classes(void)
 {
 	static const u32 bytes[SUTRO_SIZES] = {
-		4096,	8192,	16384,	32768,	 65536,
-		131072, 262144, 524288, 1048576, 2097152,
+		4096, 8192, 16384, 32768, 65536, 131072, 262144,
 	};
 	u32 op, i;
 
@@ -99,6 +104,7 @@ static u64 feed(struct sutro_device *device, u64 now_ns, u32 nr,
 	for (i = 0; i < nr; i++) {
 		struct sutro_sample sample = {
 			.class = classes[i % kinds],
+			.bytes = class_bytes(classes[i % kinds]),
 			/* Always at least two at the device. */
 			.start_ns = now_ns - max(5 * MS, true_ns[i % kinds]),
 		};
@@ -115,7 +121,6 @@ static void test_single_class(void)
 {
 	static const u64 costs_ns[] = { 1500, 10000, 400000, 9 * MS, 200 };
 	struct sutro_device device = {};
-	struct sutro_costs none = {};
 	u64 now_ns = SEC, charged_ns;
 	u32 class = sutro_cost_class(SUTRO_READ, 16384), i;
 
@@ -126,7 +131,7 @@ static void test_single_class(void)
 		/* 40 windows, of 64 requests and 5 ms each, at least. */
 		now_ns = feed(&device, now_ns, 40 * (64 + 5 * MS / true_ns),
 			      &class, &true_ns, 1, &charged_ns);
-		check_near(sutro_cost_estimate(&device, &none, class), true_ns,
+		check_near(sutro_class_ns(&device, class), true_ns,
 			   true_ns / 100 + 1);
 	}
 }
@@ -148,6 +153,7 @@ static void test_trickle(void)
 	for (i = 0; i < 1000; i++) {
 		struct sutro_sample sample = {
 			.class = classes[i % 8 == 7],
+			.bytes = class_bytes(classes[i % 8 == 7]),
 			.start_ns = now_ns,
 			.now_ns = now_ns + latency_ns,
 		};
@@ -156,8 +162,7 @@ static void test_trickle(void)
 		now_ns += 20 * MS;
 	}
 	for (i = 0; i < 2; i++)
-		check(sutro_cost_estimate(&device, &none, classes[i]) <=
-			      latency_ns,
+		check(sutro_class_ns(&device, classes[i]) <= latency_ns,
 		      "costs more than it took");
 }
 
@@ -165,14 +170,36 @@ static void test_trickle(void)
 static void test_slow_device(void)
 {
 	struct sutro_device device = {};
-	struct sutro_costs none = {};
 	u32 class = sutro_cost_class(SUTRO_WRITE, 1 << 20);
 	u64 true_ns = 50 * MS, charged_ns;
 
 	sutro_device_init(&device, false);
 	feed(&device, SEC, 60, &class, &true_ns, 1, &charged_ns);
-	check_near(sutro_cost_estimate(&device, &none, class), true_ns,
-		   true_ns / 20);
+	check_near(sutro_class_ns(&device, class), true_ns, true_ns / 20);
+}
+
+/* Large requests of one class are charged by their bytes, small ones alike. */
+static void test_bytes(void)
+{
+	static const u32 class_of[2] = { 1 << 20, 4096 };
+	struct sutro_costs none = {};
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		u32 bytes = class_of[i];
+		u32 class = sutro_cost_class(SUTRO_READ, bytes);
+		struct sutro_device device = {};
+		u64 true_ns = 100000, charged_ns;
+
+		sutro_device_init(&device, false);
+		feed(&device, SEC, 20000, &class, &true_ns, 1, &charged_ns);
+		check_near(sutro_cost_estimate(&device, &none, class,
+					       class_bytes(class) / 2),
+			   i ? true_ns : true_ns / 2, true_ns / 100);
+		check_near(sutro_cost_estimate(&device, &none, class,
+					       class_bytes(class)),
+			   true_ns, true_ns / 100);
+	}
 }
 
 /* In a mix the sum is right, and the ratio stays what it was. */
@@ -182,7 +209,6 @@ static void test_mixed(void)
 			   sutro_cost_class(SUTRO_WRITE, 65536) };
 	u64 true_ns[2] = { 10000, 120000 }, now_ns = SEC, charged_ns, begin_ns;
 	struct sutro_device device = {};
-	struct sutro_costs none = {};
 	double ratio;
 
 	sutro_device_init(&device, false);
@@ -190,8 +216,8 @@ static void test_mixed(void)
 	now_ns = feed(&device, now_ns, 20000, classes, true_ns, 1, &charged_ns);
 	now_ns = feed(&device, now_ns, 20000, classes + 1, true_ns + 1, 1,
 		      &charged_ns);
-	ratio = (double)sutro_cost_estimate(&device, &none, classes[1]) /
-		sutro_cost_estimate(&device, &none, classes[0]);
+	ratio = (double)sutro_class_ns(&device, classes[1]) /
+		sutro_class_ns(&device, classes[0]);
 	check_near(ratio, 12, 0.3);
 
 	/* Together they are slower by a half. */
@@ -201,8 +227,8 @@ static void test_mixed(void)
 	begin_ns = now_ns;
 	now_ns = feed(&device, now_ns, 20000, classes, true_ns, 2, &charged_ns);
 	check_near(charged_ns, now_ns - begin_ns, (now_ns - begin_ns) / 100);
-	ratio = (double)sutro_cost_estimate(&device, &none, classes[1]) /
-		sutro_cost_estimate(&device, &none, classes[0]);
+	ratio = (double)sutro_class_ns(&device, classes[1]) /
+		sutro_class_ns(&device, classes[0]);
 	check_near(ratio, 12, 1);
 }
 
@@ -210,13 +236,12 @@ static void test_mixed(void)
 static void test_unsaturated(void)
 {
 	struct sutro_device device = {};
-	struct sutro_costs none = {};
 	u32 class = sutro_cost_class(SUTRO_WRITE, 4096), i;
 	u64 true_ns = 20000, now_ns = SEC, charged_ns, known_ns;
 
 	sutro_device_init(&device, false);
 	now_ns = feed(&device, now_ns, 20000, &class, &true_ns, 1, &charged_ns);
-	known_ns = sutro_cost_estimate(&device, &none, class);
+	known_ns = sutro_class_ns(&device, class);
 	true_ns = 500000;
 	device.unsaturated = true;
 	for (i = 0; i < 5000; i++) {
@@ -224,7 +249,7 @@ static void test_unsaturated(void)
 			      &charged_ns);
 		device.unsaturated = true;
 	}
-	check_equal(sutro_cost_estimate(&device, &none, class), known_ns);
+	check_equal(sutro_class_ns(&device, class), known_ns);
 }
 
 /*
@@ -237,6 +262,7 @@ static void test_deep_although_empty(void)
 	struct sutro_costs none = {};
 	struct sutro_sample sample = {
 		.class = sutro_cost_class(SUTRO_READ, 1 << 20),
+		.bytes = 1 << 20,
 		.shallow = true,
 	};
 	u64 now_ns = SEC, true_ns = 40 * MS;
@@ -252,8 +278,9 @@ static void test_deep_although_empty(void)
 		sutro_cost_complete(&device, &none, &sample);
 		device.unsaturated = true;
 	}
-	check_near(sutro_cost_estimate(&device, &none, sample.class), true_ns,
-		   true_ns / 20);
+	check_near(sutro_cost_estimate(&device, &none, sample.class,
+				       sample.bytes),
+		   true_ns, true_ns / 20);
 }
 
 /* Unknown classes: from the nearest size, larger ones never cheaper. */
@@ -267,7 +294,8 @@ static void test_estimates_bounded(bool rotational)
 
 	sutro_device_init(&device, rotational);
 	for (class = 0; class < SUTRO_CLASSES; class ++) {
-		u64 prior_ns = sutro_cost_estimate(&device, &costs, class);
+		u64 prior_ns = sutro_cost_estimate(&device, &costs, class,
+						   class_bytes(class));
 
 		check(prior_ns > 0 && prior_ns < 100 * MS, "%llu ns", prior_ns);
 	}
@@ -280,7 +308,8 @@ static void test_estimates_bounded(bool rotational)
 		*known = (struct sutro_costs){};
 		known->ns16[one] = ns16;
 		for (class = first; class < first + SUTRO_SIZES; class ++) {
-			u64 ns = sutro_cost_estimate(&device, &costs, class);
+			u64 ns = sutro_cost_estimate(&device, &costs, class,
+						     class_bytes(class));
 
 			check(ns >= last_ns, "%llu, before %llu", ns, last_ns);
 			last_ns = ns;
@@ -301,18 +330,20 @@ static void test_depth(void)
 	sutro_device_init(&device, false);
 	least_ns = sutro_cost_depth_ns(&device);
 	check(least_ns >= MS / 2 && least_ns <= 5 * MS, "%llu ns", least_ns);
-	/* Latencies of 10 ms while the device is calm: twice that in flight. */
+	/* Latencies of 10 ms while the device is calm: three times that. */
 	for (i = 0; i < 200; i++) {
 		now_ns += 10 * MS;
 		sample.start_ns = now_ns - 10 * MS;
 		sample.now_ns = now_ns;
+		device.unsaturated = true;
 		sutro_cost_complete(&device, &none, &sample);
 	}
-	check_near(sutro_cost_depth_ns(&device), 20 * MS, 0.1 * MS);
+	check_near(sutro_cost_depth_ns(&device), 30 * MS, 0.1 * MS);
 	for (i = 0; i < 200; i++) {
 		now_ns += 100000;
 		sample.start_ns = now_ns - 100000;
 		sample.now_ns = now_ns;
+		device.unsaturated = true;
 		sutro_cost_complete(&device, &none, &sample);
 	}
 	check_equal(sutro_cost_depth_ns(&device), least_ns);
@@ -326,6 +357,7 @@ int main(void)
 	test_single_class();
 	test_trickle();
 	test_slow_device();
+	test_bytes();
 	test_mixed();
 	test_unsaturated();
 	test_deep_although_empty();

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: what a class of requests costs on a device that serves many
+ * at once.
+ *
+ * Fair queueing keeps the mix of requests constant, and from a constant mix
+ * nothing can be learned about its parts: every division of the elapsed time
+ * among them explains it.  Nor does latency tell, or the gap before a completion
+ * (sutro-cost.c).  But when for some milliseconds all requests at the device are
+ * of one class, and as many as it can make use of, then the class costs
+ *
+ *	elapsed / completions
+ *
+ * by definition: the reciprocal of the rate that such requests reach alone.  That
+ * is a probe.  The device stays full meanwhile, and who is served in advance is
+ * charged for it, so a probe costs neither throughput nor shares; the others wait
+ * a few milliseconds longer.
+ *
+ * A probe of class k with depth d:
+ *
+ *  1. Only requests of k are sent, up to d in flight, while those of other
+ *     classes complete.  Groups that have no more than 4 requests in all, of a
+ *     class that costs little, are let through two at a time: they wait for each
+ *     request, and their part can be subtracted.
+ *  2. When nothing else of any weight is in flight, 2d completions of k are let pass.  What a
+ *     bus or a queue within the device had bunched up would look too fast.
+ *  3. 256 completions are timed, fewer when they take 10 ms, from one completion
+ *     to another.
+ *
+ * The depth that saturates the device is found by a ramp: 4, 8, 16 ... until
+ * doubling it makes requests no more than 3 % cheaper.  Large requests need 2 to
+ * 8, and 32 of 1 MiB would take 100 ms to fill.  Every fourth probe starts a ramp
+ * again, from half the depth.
+ *
+ *	4 KiB reads, 16 channels of 80 us, ramp: at 4: 20 us, at 8: 10.2 us, at 16:
+ *	6.5, at 32: 5.6, at 64: 5.5 us, saturated.  The probe is over after some
+ *	5 * 256 requests, 12 ms.
+ *
+ * When:  if requests of two classes are waiting, one of which is due.  Classes
+ * that were never measured come first, the cheapest of them first: its probe is
+ * short.  The pause between two probes of a class is doubled, up to 4 s, when the
+ * result was within 6 % of what was expected, and halved, down to 125 ms, when it
+ * was not.  Between any two probes of known classes at least 49 times the length
+ * of the last one passes, so that they take 2 % of the time; 9 times when there is
+ * but one result yet, once when there is none.  When charges and elapsed time
+ * drift apart (sutro-cost.c), all classes are due.  A class that has not enough
+ * requests is given up for 125 ms, then twice that, and so on.
+ *
+ * The cost is the mean of the last 8 results of 20 s, if they agree within 25 %.
+ * If not, the device has a write cache, or collects garbage: then writes cost
+ * what the second largest result says, because the cache is fast only until it is
+ * full, and reads the second smallest, because reads after writes pay for them.
+ * Where there never were enough requests to saturate the device, only the results
+ * with the most in flight count: the others are too high.
+ */
+#include "sutro-probe.h"
+
+#define MS (1000 * 1000ULL)
+
+/* Counted completions: this many, or fewer in this time. */
+#define SUTRO_PROBE_NR 256
+#define SUTRO_PROBE_NS (10 * MS)
+#define SUTRO_PROBE_FEW 8
+/* Costlier requests than this are let pass and counted sparingly. */
+#define SUTRO_PROBE_DEAR_NS (MS / 2)
+/* Requests of others that are worth no more do not spoil the result. */
+#define SUTRO_PROBE_GUEST_NS (3 * SUTRO_PROBE_NS / 100)
+/* A probe that takes longer will not come to an end. */
+#define SUTRO_PROBE_MAX_NS (1000 * MS)
+#define SUTRO_PROBE_RAMP 4
+
+#define SUTRO_PROBE_CHECK_NS (10 * MS)
+#define SUTRO_PROBE_INTERVAL_MIN_NS (125 * MS)
+#define SUTRO_PROBE_INTERVAL_MAX_NS (4000 * MS)
+#define SUTRO_PROBE_MAX_FAILURES 6
+#define SUTRO_PROBE_RESULT_NS (20000 * MS)
+/* After an alarm, the next one is listened to: at first, and at last. */
+#define SUTRO_PROBE_ALARM_MIN_NS (500 * MS)
+#define SUTRO_PROBE_ALARM_MAX_NS (8000 * MS)
+
+/* Requests that a class needs for being active without any waiting. */
+#define SUTRO_PROBE_BUSY 8
+
+static bool sutro_probe_before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
+/**
+ * sutro_probe_init - prepare
+ * @probe:	what to prepare, zeroed
+ * @limit:	requests that the device takes at once
+ */
+void sutro_probe_init(struct sutro_probe *probe, u32 limit)
+{
+	unsigned int i;
+
+	probe->limit = max_t(u32, limit, 1);
+	for (i = 0; i < SUTRO_CLASSES; i++)
+		INIT_LIST_HEAD(&probe->peers[i]);
+}
+
+void sutro_peer_init(struct sutro_peer *peer)
+{
+	INIT_LIST_HEAD(&peer->node);
+}
+
+/**
+ * sutro_probe_join - a group queued a request
+ * @probe:	the leaf's probes
+ * @peer:	the group
+ * @class:	of the request
+ */
+void sutro_probe_join(struct sutro_probe *probe, struct sutro_peer *peer,
+		      unsigned int class)
+{
+	if (!list_empty(&peer->node) && peer->class == class)
+		return;
+	peer->class = class;
+	list_move_tail(&peer->node, &probe->peers[class]);
+}
+
+/**
+ * sutro_probe_leave - a group has nothing queued any more
+ * @peer:	the group
+ */
+void sutro_probe_leave(struct sutro_peer *peer)
+{
+	list_del_init(&peer->node);
+}
+
+static u32 sutro_probe_in_flight(const struct sutro_probe *probe,
+				 const struct sutro_device *device)
+{
+	return probe->sent[probe->class] - device->done[probe->class];
+}
+
+/* Requests of other classes at the device, and what they are worth. */
+static u32 sutro_probe_strangers(const struct sutro_probe *probe,
+				 const struct sutro_device *device, u64 *ret_ns)
+{
+	u32 all = 0, nr;
+	unsigned int i;
+
+	*ret_ns = 0;
+	for (i = 0; i < SUTRO_CLASSES; i++) {
+		nr = probe->sent[i] - device->done[i];
+		if (!nr || i == probe->class)
+			continue;
+		all += nr;
+		*ret_ns += nr * sutro_class_ns(device, i);
+	}
+	return all;
+}
+
+/* ---- results ---- */
+
+/* The cost that results from what was measured. */
+static u64 sutro_probe_cost(const struct sutro_probe_class *of, bool write,
+			    u64 now_ns)
+{
+	u64 sorted[SUTRO_PROBE_RESULTS], middle, sum = 0;
+	unsigned int nr = 0, agree = 0, depth = 0, i, j;
+
+	for (i = 0; i < of->nr && of->unsaturated; i++)
+		if (now_ns - of->result[i].at_ns <= SUTRO_PROBE_RESULT_NS)
+			depth = max(depth, of->result[i].depth);
+	for (i = 0; i < of->nr; i++) {
+		u64 ns16 = of->result[i].ns16;
+
+		if (now_ns - of->result[i].at_ns > SUTRO_PROBE_RESULT_NS ||
+		    of->result[i].depth < depth)
+			continue;
+		for (j = nr++; j && sorted[j - 1] > ns16; j--)
+			sorted[j] = sorted[j - 1];
+		sorted[j] = ns16;
+	}
+	/* The newest one is among them. */
+	middle = write ? sorted[nr - min(nr, 2U)] : sorted[min(nr - 1, 1U)];
+	for (i = 0; i < nr; i++) {
+		bool same = sorted[nr - 1] * 4 <= sorted[0] * 5;
+
+		if (!same &&
+		    (sorted[i] * 8 < middle * 7 || sorted[i] * 8 > middle * 9))
+			continue;
+		sum += sorted[i];
+		agree++;
+	}
+	return div_u64(sum, agree);
+}
+
+static void sutro_probe_end(struct sutro_probe *probe,
+			    struct sutro_device *device, u64 now_ns)
+{
+	probe->active = false;
+	probe->end_ns = now_ns;
+	probe->lasted_ns = now_ns - probe->begin_ns;
+	device->probing = false;
+	device->meter = (struct sutro_meter){};
+}
+
+static void sutro_probe_result(struct sutro_probe *probe,
+			       struct sutro_device *device, u64 ns16, u32 depth,
+			       bool unsaturated, u64 now_ns)
+{
+	struct sutro_probe_class *of = &probe->of[probe->class];
+	u64 expected = device->costs.ns16[probe->class];
+	bool right = of->nr && ns16 * 100 > expected * 94 &&
+		     ns16 * 100 < expected * 106;
+
+	if (of->unsaturated && !unsaturated) {
+		of->nr = 0;
+		of->next = 0;
+	}
+	of->unsaturated = unsaturated;
+	of->depth = depth;
+	of->result[of->next].ns16 = ns16;
+	of->result[of->next].at_ns = now_ns;
+	of->result[of->next].depth = depth;
+	of->next = (of->next + 1) % SUTRO_PROBE_RESULTS;
+	of->nr = min_t(u32, of->nr + 1, SUTRO_PROBE_RESULTS);
+	of->probes++;
+	of->failures = 0;
+	of->interval_ns = right ? of->interval_ns * 2 : of->interval_ns / 2;
+	of->interval_ns = clamp(of->interval_ns, SUTRO_PROBE_INTERVAL_MIN_NS,
+				SUTRO_PROBE_INTERVAL_MAX_NS);
+	of->due_ns = now_ns + of->interval_ns;
+
+	sutro_cost_measured(device, probe->class,
+			    sutro_probe_cost(of,
+					     sutro_class_op(probe->class) ==
+						     SUTRO_WRITE,
+					     now_ns));
+	sutro_probe_end(probe, device, now_ns);
+}
+
+/* There are not enough requests for going on. */
+static void sutro_probe_give_up(struct sutro_probe *probe,
+				struct sutro_device *device, u64 now_ns)
+{
+	struct sutro_probe_class *of = &probe->of[probe->class];
+
+	if (probe->half_ns16) {
+		sutro_probe_result(probe, device, probe->half_ns16,
+				   probe->depth / 2, true, now_ns);
+		return;
+	}
+	of->depth = probe->depth / 2;
+	of->due_ns = now_ns + (SUTRO_PROBE_INTERVAL_MIN_NS << of->failures);
+	if (of->failures < SUTRO_PROBE_MAX_FAILURES)
+		of->failures++;
+	sutro_probe_end(probe, device, now_ns);
+}
+
+/* The meter has counted enough: go on with the ramp, or be content. */
+static void sutro_probe_measured(struct sutro_probe *probe,
+				 struct sutro_device *device, u64 now_ns)
+{
+	u64 ns16 = sutro_meter_ns16(device);
+	bool saturated;
+
+	if (!ns16) {
+		sutro_probe_give_up(probe, device, now_ns);
+		return;
+	}
+	saturated = !probe->ramping ||
+		    (probe->half_ns16 && ns16 * 100 > probe->half_ns16 * 97);
+	if (saturated || probe->depth >= probe->limit) {
+		sutro_probe_result(probe, device, ns16, probe->depth, false,
+				   now_ns);
+		return;
+	}
+	device->meter = (struct sutro_meter){};
+	probe->half_ns16 = ns16;
+	probe->depth = min(2 * probe->depth, probe->limit);
+}
+
+/* ---- which class, and when ---- */
+
+/* How many times the length of the last probe must have passed. */
+static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
+				const struct sutro_probe_class *of)
+{
+	if (!of->probes)
+		return probe->lasted_ns;
+	return probe->lasted_ns * (of->probes == 1 ? 9 : 49);
+}
+
+static bool sutro_probe_is_due(const struct sutro_probe *probe,
+			       unsigned int class, u64 now_ns)
+{
+	const struct sutro_probe_class *of = &probe->of[class];
+
+	return !list_empty(&probe->peers[class]) &&
+	       !sutro_probe_before(now_ns, of->due_ns) &&
+	       now_ns - probe->end_ns >= sutro_probe_pause_ns(probe, of);
+}
+
+/* Is class @a to be probed before class @b? */
+static bool sutro_probe_precedes(const struct sutro_probe *probe,
+				 const struct sutro_device *device,
+				 unsigned int a, unsigned int b)
+{
+	const struct sutro_probe_class *of_a = &probe->of[a];
+	const struct sutro_probe_class *of_b = &probe->of[b];
+
+	if (!of_a->probes != !of_b->probes)
+		return !of_a->probes;
+	if (!of_a->probes)
+		return sutro_class_ns(device, a) < sutro_class_ns(device, b);
+	return sutro_probe_before(of_a->due_ns, of_b->due_ns);
+}
+
+/* Classes that are in use; one of them alone needs not be measured. */
+static unsigned int sutro_probe_count(struct sutro_probe *probe)
+{
+	unsigned int nr = 0, i;
+
+	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
+		nr += !list_empty(&probe->peers[i]) ||
+		      probe->sent[i] - probe->mark[i] >= SUTRO_PROBE_BUSY;
+		probe->mark[i] = probe->sent[i];
+	}
+	return nr;
+}
+
+/* Charges and time have drifted apart: look at all classes again. */
+static void sutro_probe_alarm(struct sutro_probe *probe,
+			      struct sutro_device *device, u64 now_ns)
+{
+	unsigned int i;
+
+	if (!device->drift.alarm || sutro_probe_before(now_ns, probe->deaf_ns))
+		return;
+	device->drift.alarm = false;
+	if (now_ns - probe->deaf_ns > SUTRO_PROBE_ALARM_MAX_NS)
+		probe->alarm_ns = SUTRO_PROBE_ALARM_MIN_NS;
+	probe->deaf_ns = now_ns + probe->alarm_ns;
+	probe->alarm_ns = min(2 * probe->alarm_ns, SUTRO_PROBE_ALARM_MAX_NS);
+	for (i = 0; i < SUTRO_CLASSES; i++)
+		if (probe->of[i].probes)
+			probe->of[i].due_ns = now_ns;
+}
+
+static void sutro_probe_choose(struct sutro_probe *probe,
+			       struct sutro_device *device, u64 now_ns)
+{
+	int best = -1, i;
+	u32 depth;
+
+	probe->check_ns = now_ns + SUTRO_PROBE_CHECK_NS;
+	sutro_probe_alarm(probe, device, now_ns);
+	if (sutro_probe_count(probe) < 2)
+		return;
+	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++)
+		if (sutro_probe_is_due(probe, i, now_ns) &&
+		    (best < 0 || sutro_probe_precedes(probe, device, i, best)))
+			best = i;
+	if (best < 0)
+		return;
+
+	depth = probe->of[best].depth;
+	probe->active = true;
+	device->probing = true;
+	probe->class = best;
+	probe->begin_ns = now_ns;
+	probe->half_ns16 = 0;
+	probe->ramping = !depth || probe->of[best].unsaturated ||
+			 probe->of[best].probes % 4 == 3;
+	if (probe->ramping)
+		depth /= 2;
+	probe->depth = clamp_t(u32, depth, SUTRO_PROBE_RAMP, probe->limit);
+}
+
+/* ---- for the dispatcher ---- */
+
+/**
+ * sutro_probe_look - is it time for sutro_probe_step()?
+ * @probe:	the leaf's probes
+ * @now_ns:	the time
+ *
+ * Return: true during a probe, and every 10 ms otherwise.
+ */
+bool sutro_probe_look(const struct sutro_probe *probe, u64 now_ns)
+{
+	return probe->active || !sutro_probe_before(now_ns, probe->check_ns);
+}
+
+/**
+ * sutro_probe_step - begin, go on with or end a probe
+ * @probe:	the leaf's probes
+ * @device:	what is known of the leaf
+ * @now_ns:	the time
+ */
+void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
+		      u64 now_ns)
+{
+	u64 strangers_ns;
+	bool dear;
+
+	if (!probe->active) {
+		sutro_probe_choose(probe, device, now_ns);
+		return;
+	}
+	if (device->meter.done) {
+		sutro_probe_measured(probe, device, now_ns);
+		return;
+	}
+	if (now_ns - probe->begin_ns > SUTRO_PROBE_MAX_NS) {
+		sutro_probe_give_up(probe, device, now_ns);
+		return;
+	}
+	if (device->meter.armed)
+		return;
+	sutro_probe_strangers(probe, device, &strangers_ns);
+	if (strangers_ns > SUTRO_PROBE_GUEST_NS ||
+	    sutro_probe_in_flight(probe, device) < probe->depth / 2)
+		return;
+	dear = sutro_class_ns(device, probe->class) > SUTRO_PROBE_DEAR_NS;
+	device->meter = (struct sutro_meter){
+		.armed = true,
+		.class = probe->class,
+		.skip = dear ? probe->depth : 2 * probe->depth,
+		.enough = max_t(u32, SUTRO_PROBE_NR, 2 * probe->depth),
+		.few = probe->depth > 8 && !dear ? 2 * SUTRO_PROBE_FEW
+						 : SUTRO_PROBE_FEW,
+		.long_ns = SUTRO_PROBE_NS,
+	};
+}
+
+/**
+ * sutro_probe_tunables - how much may be at the device?
+ * @probe:	the leaf's probes
+ * @device:	what is known of the leaf
+ * @tunables:	whose @busy_ns and @depth_ns are set
+ *
+ * During a probe its depth decides, and nobody is held back for anybody else.
+ */
+void sutro_probe_tunables(const struct sutro_probe *probe,
+			  const struct sutro_device *device,
+			  struct sutro_tunables *tunables)
+{
+	tunables->busy_ns = probe->active ? 0 : sutro_cost_busy_ns(device);
+	tunables->depth_ns = probe->active ? U64_MAX
+					   : sutro_cost_depth_ns(device);
+}
+
+/**
+ * sutro_probe_has_room - may a request of the probed class be sent?
+ * @probe:	the leaf's probes
+ * @device:	what is known of the leaf
+ */
+bool sutro_probe_has_room(const struct sutro_probe *probe,
+			  const struct sutro_device *device)
+{
+	u64 ns;
+
+	return sutro_probe_in_flight(probe, device) +
+		       sutro_probe_strangers(probe, device, &ns) <
+	       probe->depth;
+}
+
+/**
+ * sutro_probe_admits - may a group be served in spite of the probe?
+ * @probe:	the leaf's probes
+ * @device:	what is known of the leaf
+ * @peer:	the group
+ * @requests:	requests that it has, queued and in flight
+ */
+bool sutro_probe_admits(const struct sutro_probe *probe,
+			const struct sutro_device *device,
+			const struct sutro_peer *peer, u32 requests)
+{
+	u64 ns;
+
+	if (requests > SUTRO_PROBE_GUEST_REQUESTS ||
+	    sutro_probe_strangers(probe, device, &ns) >= SUTRO_PROBE_GUESTS)
+		return false;
+	return ns + sutro_class_ns(device, peer->class) <= SUTRO_PROBE_GUEST_NS;
+}
+
+/**
+ * sutro_probe_starved - there is room, but no request of the probed class
+ * @probe:	the leaf's probes
+ * @device:	what is known of the leaf
+ * @now_ns:	the time
+ *
+ * Return: true if the probe is over.
+ */
+bool sutro_probe_starved(struct sutro_probe *probe, struct sutro_device *device,
+			 u64 now_ns)
+{
+	u32 in_flight = sutro_probe_in_flight(probe, device);
+
+	if (in_flight && in_flight >= probe->depth / 2)
+		return false;
+	sutro_probe_give_up(probe, device, now_ns);
+	return true;
+}

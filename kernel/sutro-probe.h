@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Sutro I/O scheduler: measuring what a class of requests costs on a device that
+ * serves many at once.  sutro-probe.c says how.
+ *
+ * Pure C, like sutro-core.h.  Context: whoever dispatches; functions that take a
+ * struct sutro_device also need what protects that.
+ */
+#ifndef SUTRO_PROBE_H
+#define SUTRO_PROBE_H
+
+#include <linux/list.h>
+
+#include "sutro-core.h"
+#include "sutro-cost.h"
+
+/* Results of a class that are remembered. */
+#define SUTRO_PROBE_RESULTS 8
+/* Requests of others that may be at the device during a probe. */
+#define SUTRO_PROBE_GUESTS 2
+/* A group with no more requests than this is let through a probe. */
+#define SUTRO_PROBE_GUEST_REQUESTS 4
+
+/**
+ * struct sutro_peer - a group among those whose requests are of one class
+ * @node:	place in &sutro_probe.peers, empty while nothing is queued
+ * @class:	of the request that it queued last
+ */
+struct sutro_peer {
+	struct list_head node;
+	unsigned int class;
+};
+
+/**
+ * struct sutro_probe_class - what is known of a class
+ * @due_ns:	when it should be measured again
+ * @interval_ns: pause between two probes
+ * @depth:	requests in flight with which it saturates the device, 0 if not known
+ * @probes:	how many ended with a result
+ * @failures:	how many in a row ended without
+ * @unsaturated: there never were enough requests
+ * @nr:		valid results
+ * @next:	place of the next one
+ * @result:	cost in 1/16 ns, with how many in flight and when it was found
+ */
+struct sutro_probe_class {
+	u64 due_ns;
+	u64 interval_ns;
+	u32 depth;
+	u32 probes;
+	u32 failures;
+	bool unsaturated;
+	u32 nr;
+	u32 next;
+	struct {
+		u64 ns16;
+		u64 at_ns;
+		u32 depth;
+	} result[SUTRO_PROBE_RESULTS];
+};
+
+/**
+ * struct sutro_probe - which class is measured, and when the next one
+ * @limit:	requests that the device takes
+ * @active:	a probe is going on
+ * @class:	of this class
+ * @depth:	requests that are kept in flight
+ * @ramping:	its depth is being looked for
+ * @half_ns16:	cost that was measured at half of @depth, 0 if none
+ * @begin_ns:	when it began
+ * @check_ns:	when to look for a class that is due
+ * @end_ns:	when the last probe ended
+ * @lasted_ns:	how long it took
+ * @deaf_ns:	no alarm is listened to before
+ * @alarm_ns:	for how long after the next one
+ * @sent:	requests of each class that were dispatched, ever
+ * @mark:	@sent when it was last looked for a class
+ * @peers:	backlogged groups by class
+ * @of:		by class
+ */
+struct sutro_probe {
+	u32 limit;
+	bool active;
+	unsigned int class;
+	u32 depth;
+	bool ramping;
+	u64 half_ns16;
+	u64 begin_ns;
+	u64 check_ns;
+	u64 end_ns;
+	u64 lasted_ns;
+	u64 deaf_ns;
+	u64 alarm_ns;
+	u32 sent[SUTRO_CLASSES];
+	u32 mark[SUTRO_CLASSES];
+	struct list_head peers[SUTRO_CLASSES];
+	struct sutro_probe_class of[SUTRO_CLASSES];
+};
+
+void sutro_probe_init(struct sutro_probe *probe, u32 limit);
+void sutro_peer_init(struct sutro_peer *peer);
+void sutro_probe_join(struct sutro_probe *probe, struct sutro_peer *peer,
+		      unsigned int class);
+void sutro_probe_leave(struct sutro_peer *peer);
+
+bool sutro_probe_look(const struct sutro_probe *probe, u64 now_ns);
+void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
+		      u64 now_ns);
+void sutro_probe_tunables(const struct sutro_probe *probe,
+			  const struct sutro_device *device,
+			  struct sutro_tunables *tunables);
+bool sutro_probe_has_room(const struct sutro_probe *probe,
+			  const struct sutro_device *device);
+bool sutro_probe_admits(const struct sutro_probe *probe,
+			const struct sutro_device *device,
+			const struct sutro_peer *peer, u32 requests);
+bool sutro_probe_starved(struct sutro_probe *probe, struct sutro_device *device,
+			 u64 now_ns);
+
+static inline void sutro_probe_sent(struct sutro_probe *probe,
+				    unsigned int class)
+{
+	probe->sent[class]++;
+}
+
+#endif /* SUTRO_PROBE_H */
