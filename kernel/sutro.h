@@ -443,7 +443,9 @@ void sutro_report_costs(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			const struct sutro_costs *new);
 
 /* sutro-debugfs.c */
+#ifdef CONFIG_BLK_DEBUG_FS
 extern const struct blk_mq_debugfs_attr sutro_debugfs_attrs[];
+#endif
 
 /* sutro-sysfs.c */
 extern struct elv_fs_entry sutro_attrs[];
