@@ -70,7 +70,12 @@ enum sutro_idle_end {
  * @tunables:	may change between any two calls
  * @root:	group of the root cgroup
  * @in_service:	who holds the slice, or NULL
+ * @last_served: whose request was last dispatched; it may be gone, and is only compared
+ * @slice_ns:	how long the slice is
  * @slice_used_ns: device time of the slice so far; requests in flight by estimate
+ * @fresh:	nothing has completed yet in this slice, and another one came right before
+ * @switch_ns:	mean of what the first completion of such a slice cost more than was
+ *		estimated, 0 = not known
  * @preempt:	the slice shall end
  * @expiry:	why the last slice ended, for who wants to tell; reset by its reader
  * @expired:	whose it was
@@ -93,7 +98,11 @@ struct sutro_core {
 	struct sutro_tunables tunables;
 	struct sutro_group *root;
 	struct sutro_group *in_service;
+	const struct sutro_group *last_served;
+	u64 slice_ns;
 	u64 slice_used_ns;
+	bool fresh;
+	u64 switch_ns;
 	bool preempt;
 	enum sutro_expiry expiry;
 	struct sutro_group *expired;

@@ -313,6 +313,34 @@ static void test_held_back(void)
 	world_free(world);
 }
 
+/*
+ * Requests are estimated at 2 ms; the first one after a switch costs more.  Slices
+ * become 24 times that, within half of slice_ns and all of it.
+ */
+static void test_adapts(u64 switch_ns, u64 slice_ns)
+{
+	struct world *world = two_groups(true);
+	u32 last = ROOT, group, turns = 0;
+
+	/* No ties. */
+	sutro_group_set_weight(&world->group[B], 99);
+	world_queue(world, A, 1000);
+	world_queue(world, B, 1000);
+	while (turns < 12) {
+		check_equal(world_send(world, 2 * MS, &group), SUTRO_SERVE);
+		if (group != last) {
+			world->flight[0].cost_ns += switch_ns;
+			turns++;
+		}
+		world_complete(world, 0);
+		if (turns > 2)
+			check_near(world->core.slice_ns, slice_ns, 1000);
+		last = group;
+	}
+	world_check(world);
+	world_free(world);
+}
+
 int main(void)
 {
 	test_used();
@@ -331,5 +359,9 @@ int main(void)
 	test_does_not_preempt();
 	test_renewed();
 	test_held_back();
+	test_adapts(0, 100 * MS);
+	test_adapts(1 * MS, 50 * MS);
+	test_adapts(3 * MS, 72 * MS);
+	test_adapts(15 * MS, 100 * MS);
 	return 0;
 }
