@@ -147,11 +147,22 @@ static u64 sutro_prior_ns16(bool rotational, unsigned int class)
 }
 
 /*
- * Cost of a class from those of the same kind in @known that are nearest in size,
- * or 0.  A larger request costs at most in proportion, and not less.
+ * Cost of a larger request than one of a known cost.  It is more bytes behind the
+ * same seek on a rotational device, and in proportion at most elsewhere.
  */
-static u64 sutro_nearest_ns16(const struct sutro_costs *costs, u32 known,
-			      int op, int size)
+static u64 sutro_larger_ns16(bool rotational, u64 ns16, int from, int to)
+{
+	if (!rotational)
+		return ns16 << (to - from);
+	return ns16 + sutro_prior_ns16(true, to) - sutro_prior_ns16(true, from);
+}
+
+/*
+ * Cost of a class from those of the same kind in @known that are nearest in size,
+ * or 0.  A smaller request costs no more.
+ */
+static u64 sutro_nearest_ns16(const struct sutro_costs *costs, bool rotational,
+			      u32 known, int op, int size)
 {
 	const u64 *ns16 = &costs->ns16[op * SUTRO_SIZES];
 	int below = size, above = size;
@@ -162,12 +173,15 @@ static u64 sutro_nearest_ns16(const struct sutro_costs *costs, u32 known,
 	while (above < SUTRO_SIZES && !(known & BIT(above)))
 		above++;
 	if (below >= 0 && above < SUTRO_SIZES)
-		return min(ns16[below] << (size - below), ns16[above]);
+		return min(sutro_larger_ns16(rotational, ns16[below], below,
+					     size),
+			   ns16[above]);
 	if (below >= 0)
-		return ns16[below] << (size - below);
-	if (above < SUTRO_SIZES)
-		return max(ns16[above] >> (above - size), 1ULL);
-	return 0;
+		return sutro_larger_ns16(rotational, ns16[below], below, size);
+	if (above >= SUTRO_SIZES)
+		return 0;
+	return rotational ? ns16[above]
+			  : max(ns16[above] >> (above - size), 1ULL);
 }
 
 /* Classes for which there is any cost. */
@@ -193,17 +207,19 @@ static u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
 	u32 known;
 	u64 ns16;
 
-	ns16 = sutro_nearest_ns16(costs, costs->measured, op, size);
+	ns16 = sutro_nearest_ns16(costs, rotational, costs->measured, op, size);
 	if (ns16)
 		return ns16;
 	if (costs->ns16[class])
 		return costs->ns16[class];
 	known = sutro_known(costs);
-	ns16 = sutro_nearest_ns16(costs, known, op, size);
+	ns16 = sutro_nearest_ns16(costs, rotational, known, op, size);
 	if (!ns16)
-		ns16 = sutro_nearest_ns16(costs, known, SUTRO_READ, size);
+		ns16 = sutro_nearest_ns16(costs, rotational, known, SUTRO_READ,
+					  size);
 	if (!ns16)
-		ns16 = sutro_nearest_ns16(costs, known, SUTRO_WRITE, size);
+		ns16 = sutro_nearest_ns16(costs, rotational, known, SUTRO_WRITE,
+					  size);
 	return ns16 ?: sutro_prior_ns16(rotational, class);
 }
 

@@ -68,6 +68,31 @@ static void test_gap_never_negative(void)
 	check_equal(sutro_cost_complete(&device, &costs, &late), 2 * MS);
 }
 
+/*
+ * One small request has cost a seek.  A class that was never seen is expected to
+ * cost the same seek: were it 64 times that, the clock of the groups would run
+ * ahead by minutes before the first of them completes.
+ */
+static void test_seek_does_not_grow(void)
+{
+	struct sutro_device device = {};
+	struct sutro_costs costs = {};
+	struct sutro_sample seek = {
+		.class = sutro_cost_class(SUTRO_READ, 4096),
+		.start_ns = 1 * MS,
+		.now_ns = 15 * MS,
+	};
+	u64 large_ns;
+
+	sutro_device_init(&device, true);
+	sutro_cost_complete(&device, &costs, &seek);
+	large_ns = sutro_cost_estimate(&device, &costs,
+				       sutro_cost_class(SUTRO_WRITE, 1 << 20),
+				       1 << 20);
+	check(large_ns >= 14 * MS && large_ns <= 20 * MS, "%llu ns for 1 MiB",
+	      large_ns);
+}
+
 static void test_classes(void)
 {
 	static const u32 bytes[SUTRO_SIZES] = {
@@ -353,6 +378,7 @@ int main(void)
 {
 	test_gap_is_exact();
 	test_gap_never_negative();
+	test_seek_does_not_grow();
 	test_classes();
 	test_single_class();
 	test_trickle();

@@ -53,7 +53,7 @@ static inline void blk_mq_set_min_shallow_depth(struct request_queue *q,
 }
 
 /* Not exported; blkg_conf_prep() calls it. */
-#define blkg_conf_open_bdev(ctx) 0
+#define blkg_conf_open_bdev(ctx) ((void)(ctx), 0)
 
 /* What both of these do is done by blkg_conf_exit(), so nothing comes between. */
 static inline void blkg_conf_unprep(struct blkg_conf_ctx *ctx)

@@ -14,7 +14,6 @@ import contextlib
 import json
 import os
 import random
-import signal
 import subprocess
 import time
 from collections import Counter
@@ -31,6 +30,9 @@ DISKS = {
 }  # fmt: skip
 SCHEDULERS = ("sutro", "sutro", "sutro", "none", "bfq", "mq-deadline", "kyber")
 MAX_GROUPS = 8
+# Half a minute, in which any request is done that is going to be.
+WAIT_STEPS = 3000
+WAIT_STEP_S = 0.01
 # A load that never waits would stop the clock: what needs no disk time pauses.
 LOADS = (
     "--rw=randread --bs=4k --iodepth=16 --direct=1",
@@ -67,7 +69,7 @@ class Stress:
         return Path("/sys/block") / self.disk() / "queue"
 
     def group(self) -> Path:
-        return CGROUPS / self.random.choice(sorted(self.groups) or ["/"])
+        return CGROUPS / self.random.choice(sorted(self.groups) or ["."])
 
     def devno(self) -> str:
         with contextlib.suppress(OSError):
@@ -92,7 +94,7 @@ class Stress:
         command = (
             f"fio --name=x --filename=/dev/{disk} --ioengine=libaio --time_based "
             f"--runtime=100000 --clocksource=clock_gettime --randseed={self.made} "
-            f"--output=/dev/null --size=64m {load}"
+            f"--output=/dev/null --allow_file_create=0 --size=64m {load}"
         )
         self.on[name] = disk
         self.groups[name] = subprocess.Popen(
@@ -101,7 +103,6 @@ class Stress:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             preexec_fn=lambda: (folder / "cgroup.procs").write_text("0\n"),
-            start_new_session=True,
         )
 
     def kill_group(self) -> None:
@@ -112,18 +113,19 @@ class Stress:
         self.kill_load(name)
         self.groups.pop(name).wait()
         folder = CGROUPS / name
-        for _ in range(1000):
+        for _ in range(WAIT_STEPS):
             with contextlib.suppress(OSError):
                 folder.rmdir()
                 break
-            time.sleep(0.01)
+            time.sleep(WAIT_STEP_S)
+        else:
+            raise SystemExit(f"{name} still has processes: {(folder / 'cgroup.events').read_text()}")
         if folder.parent != CGROUPS:
             folder.parent.rmdir()
 
     def kill_load(self, name: str) -> None:
         """What runs in a cgroup, without waiting for it to be gone."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.groups[name].pid, signal.SIGKILL)
+        (CGROUPS / name / "cgroup.kill").write_text("1\n")
 
     def switch(self) -> None:
         self.write(self.queue() / "scheduler", self.random.choice(SCHEDULERS))
