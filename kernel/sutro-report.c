@@ -23,7 +23,9 @@ static const char *const sutro_idle_end_names[] = {
 	[SUTRO_IDLE_END_OTHER] = "other",
 };
 
-static struct cgroup_subsys_state *sutro_css(struct sutro_blkg *sblkg)
+/* For the notes only, which are nothing without CONFIG_BLK_DEV_IO_TRACE. */
+static __maybe_unused struct cgroup_subsys_state *
+sutro_css(struct sutro_blkg *sblkg)
 {
 	return &sutro_to_blkg(sblkg)->blkcg->css;
 }

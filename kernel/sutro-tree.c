@@ -329,13 +329,10 @@ enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
 	while (first < SUTRO_CLASS_NR - 1 && !sutro_first(&rank[first].queue) &&
 	       !(wait && sutro_first(&rank[first].away)))
 		first++;
-	for (; aged > first; aged--) {
-		/* There is nothing to be gained by waiting longer. */
-		rank[aged].waited_ns = min_t(s64, rank[aged].waited_ns, age_ns);
-		if (rank[aged].waited_ns == (s64)age_ns &&
+	for (; aged > first; aged--)
+		if (rank[aged].waited_ns >= (s64)age_ns &&
 		    sutro_first(&rank[aged].queue))
 			break;
-	}
 	rank[aged].early = aged > first;
 	return aged;
 }

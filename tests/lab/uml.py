@@ -59,12 +59,12 @@ def kernel(cache: Cache, source: Path, flavour: str) -> Path:
     return cache.artefact(f"uml-{flavour}", key, f"UML ({flavour}): building our kernel", build)
 
 
-def series(cache: Cache, source: Path) -> Path:
+def series(cache: Cache, source: Path, version: str) -> Path:
     """Apply and compile the series patch by patch; the log, which has an `ok` line for each."""
-    work = cache.run_dir / "series"
+    work = cache.run_dir / f"series-{version}"
     copied(source, [n for n in source_files(source) if n.startswith(OURS)], work / "sutro")
-    binds = {"/mnt/tree": _tree(cache, source, "plain")}
-    log = _make(cache, source, "uml-series", "plain", work, binds)
+    tree = _tree(cache, source, "plain") if version == KERNEL else _bare(cache, source, version)
+    log = _make(cache, source, "uml-series", version, work, {"/mnt/tree": tree}, (version,))
     remove_tree(work)
     return log
 
@@ -92,16 +92,35 @@ def _tree(cache: Cache, source: Path, flavour: str) -> Path:
     return cache.artefact(f"uml-tree-{flavour}", key, what, build)
 
 
+def _bare(cache: Cache, source: Path, version: str) -> Path:
+    """The source of another Linux, configured and not compiled."""
+
+    def build(folder: Path) -> None:
+        _make(cache, source, "series-tree", version, folder, {}, (version,))
+
+    texts = [(source / "tests/uml/uml.config").read_text(), (RECIPES / "series-tree").read_text()]
+    key = {"root": build_recipe().key(), "version": version, "texts": texts}
+    what = f"series: unpacking linux-source-{version}"
+    return cache.artefact(f"series-tree-{version}", key, what, build)
+
+
 def _make(
-    cache: Cache, source: Path, script: str, flavour: str, work: Path, binds: dict[str, Path]
+    cache: Cache,
+    source: Path,
+    script: str,
+    flavour: str,
+    work: Path,
+    binds: dict[str, Path],
+    arguments: tuple[str, ...] | None = None,
 ) -> Path:
+    """Run recipes/SCRIPT in the build root; its arguments, unless given: the flavour's files."""
     ccache = cache.root / "ccache"
     ccache.mkdir(exist_ok=True)
     root = build_root(cache)
     log = cache.run_dir / f"{script}-{flavour}.log"
     root.run(["chown", "builder:builder", "/ccache"], "ccache", log, binds={"/ccache": ccache})
     binds = {"/mnt/uml": source / "tests/uml", "/ccache": ccache} | binds
-    as_builder(root, script, work, log, arguments=CONFIGS[flavour], binds=binds)
+    as_builder(root, script, work, log, arguments=arguments or CONFIGS[flavour], binds=binds)
     return log
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The stage uml of ./lab test: the patch series, and our kernel in virtual time.
 
-    series     each patch applies, passes checkpatch, and leaves what compiles
+    series     each patch applies, passes checkpatch, and leaves what compiles, for each kernel
     kunit      the KUnit tests in the series, by kunit.py
     facts      the goals of tests/uml/quick.toml, each a test
     repeats    a scenario run twice gives the same counts to the last request
@@ -26,6 +26,7 @@ from . import uml
 from .cache import Cache
 from .junit import Results
 from .progress import LabError, step
+from .roots import KERNELS
 
 QUICK = "tests/uml/quick.toml"
 REPEATED = ("two-to-one-hdd", "sutro")
@@ -55,11 +56,14 @@ def stage(cache: Cache, source: Path) -> Results:
 
 
 def _series(cache: Cache, source: Path) -> Results:
-    log = uml.series(cache, source)
-    applied = re.findall(r"^ok (.+)\.patch$", log.read_text(errors="replace"), re.MULTILINE)
-    if not applied:
-        raise LabError("no patch was applied", log)
-    return Results([f"uml.series.{name}" for name in applied])
+    results = Results()
+    for version in KERNELS:
+        log = uml.series(cache, source, version)
+        applied = re.findall(r"^ok (.+)\.patch$", log.read_text(errors="replace"), re.MULTILINE)
+        if not applied:
+            raise LabError(f"no patch was applied to {version}", log)
+        results.passed += [f"uml.series.{version}.{name}" for name in applied]
+    return results
 
 
 def _kunit(cache: Cache, source: Path) -> Results:

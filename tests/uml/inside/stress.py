@@ -119,7 +119,9 @@ class Stress:
                 break
             time.sleep(WAIT_STEP_S)
         else:
-            raise SystemExit(f"{name} still has processes: {(folder / 'cgroup.events').read_text()}")
+            raise SystemExit(
+                f"{name} still has processes: {(folder / 'cgroup.events').read_text()}"
+            )
         if folder.parent != CGROUPS:
             folder.parent.rmdir()
 

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Usage: test-lag [SEED]
+ *
+ * Nobody falls behind by more than a stated bound, whatever the others do: random
+ * trees of 10 to 10,000 groups, random weights and classes, on devices with slices
+ * and without.  Some groups are backlogged all the time, the others come and go at
+ * random.  Only the weights are looked at, and what each has had: the device time
+ * of what it sent, and the time that the device was kept waiting for it.  At each
+ * level
+ *
+ * share	of any two members of a class that are backlogged all the time, what
+ *		each has had per weight differs by no more than a slice and a request
+ *		of each per its weight (Goyal, Vin and Cheng 1996, theorem 1, for
+ *		turns of a slice):
+ *
+ *			| S(a) / w(a) - S(b) / w(b) | <= L / w(a) + L / w(b)
+ *
+ * wait		a class that is backlogged all the time has 1/32 of what the higher
+ *		ones had after 16 slices of theirs, less a slice and a request;
+ * order	and no more than that and a slice and a request, if a higher one is
+ *		backlogged all the time, too.
+ *
+ * In the end all groups run empty, and nothing is left of them.
+ */
+#include <math.h>
+
+#include <linux/string.h>
+
+#include "random.h"
+#include "world.h"
+
+#define MAX_REQUEST_NS (20 * MS)
+#define MAX_LEVELS 4
+#define ROUNDS 30000
+#define CHECKS 10
+
+static u64 seed = 1;
+
+static u64 below(u64 n)
+{
+	return random_below(&seed, n);
+}
+
+/**
+ * struct trial - a tree, and what was sent
+ * @steady:	a group's own requests are backlogged all the time
+ * @busy:	steady ones are at or below a group
+ * @sent_ns:	device time of a group's own requests
+ * @turn_ns:	the most by which somebody is served beyond his turn
+ */
+struct trial {
+	struct world *world;
+	bool seeky;
+	bool *steady;
+	bool *busy;
+	u64 *sent_ns;
+	u64 turn_ns;
+};
+
+/* What the members of one class at one level had. */
+struct account {
+	double most_low; /* the largest S / w - L / w */
+	double least_high; /* the least S / w + L / w */
+	double sent_ns;
+	bool busy;
+};
+
+static void *new_array(u32 nr, size_t size)
+{
+	void *array = calloc(nr, size);
+
+	check(array, "no memory");
+	return array;
+}
+
+static struct trial trial_new(u32 nr, bool rotational, bool seeky)
+{
+	struct trial trial = {
+		.world = world_new(nr, rotational),
+		.seeky = seeky,
+		.steady = new_array(nr, sizeof(bool)),
+		.busy = new_array(nr, sizeof(bool)),
+		.sent_ns = new_array(nr, sizeof(u64)),
+	};
+	u32 *level = new_array(nr, sizeof(u32)), i;
+
+	trial.turn_ns = MAX_REQUEST_NS;
+	if (rotational)
+		trial.turn_ns += trial.world->core.tunables.slice_ns +
+				 trial.world->core.tunables.group_idle_ns;
+	for (i = 0; i < nr; i++) {
+		u32 parent = i ? below(i) : 0;
+
+		if (level[parent] == MAX_LEVELS)
+			parent = 0;
+		level[i] = i ? level[parent] + 1 : 0;
+		trial.steady[i] = !i || !below(3);
+		if (!i)
+			continue;
+		world_group(trial.world, i, parent,
+			    random_magnitude(&seed, SUTRO_WEIGHT_MAX));
+		if (!below(4))
+			world_class(trial.world, i, below(SUTRO_CLASS_NR));
+	}
+	for (i = nr; i-- > 0;) {
+		struct sutro_group *parent = trial.world->group[i].parent;
+
+		trial.busy[i] |= trial.steady[i];
+		if (parent)
+			trial.busy[parent - trial.world->group] |=
+				trial.busy[i];
+	}
+	free(level);
+	return trial;
+}
+
+static void trial_free(struct trial *trial)
+{
+	world_free(trial->world);
+	free(trial->steady);
+	free(trial->busy);
+	free(trial->sent_ns);
+}
+
+static void arrive(struct trial *trial, u32 group)
+{
+	u32 nr = 1 + below(3);
+
+	if (trial->seeky)
+		world_queue_far(trial->world, group, nr);
+	else
+		world_queue(trial->world, group, nr);
+}
+
+/* One request is sent, or one that is at the device is done. */
+static void round_of(struct trial *trial)
+{
+	struct world *world = trial->world;
+	u64 cost_ns = random_magnitude(&seed, MAX_REQUEST_NS);
+	enum sutro_verdict verdict = SUTRO_WAIT;
+	u32 group;
+
+	if (!below(4)) {
+		group = below(world->nr);
+		if (!trial->steady[group])
+			arrive(trial, group);
+	}
+	if (world->flights < 8)
+		verdict = world_send(world, cost_ns, &group);
+	if (verdict == SUTRO_SERVE) {
+		trial->sent_ns[group] += cost_ns;
+		if (trial->steady[group] && !world->group[group].queued)
+			arrive(trial, group);
+	} else if (world->flights) {
+		world_complete(world, below(world->flights));
+	} else {
+		check_equal(verdict, SUTRO_IDLE);
+		world->now_ns = world->core.idle_until_ns;
+	}
+}
+
+static void account_for(struct account *account, const struct trial *trial,
+			double sent_ns, u32 weight, bool busy)
+{
+	account->sent_ns += sent_ns;
+	if (!busy)
+		return;
+	if (!account->busy) {
+		account->most_low = -INFINITY;
+		account->least_high = INFINITY;
+	}
+	account->busy = true;
+	account->most_low =
+		fmax(account->most_low, (sent_ns - trial->turn_ns) / weight);
+	account->least_high =
+		fmin(account->least_high, (sent_ns + trial->turn_ns) / weight);
+}
+
+static void check_level(const struct trial *trial,
+			const struct account account[SUTRO_CLASS_NR])
+{
+	u64 slice_ns = trial->world->core.tunables.slice_ns;
+	double above_ns = 0;
+	bool outranked = false;
+	u32 c;
+
+	for (c = 0; c < SUTRO_CLASS_NR; c++) {
+		double had_ns = account[c].sent_ns;
+
+		if (account[c].busy)
+			check(account[c].most_low <= account[c].least_high,
+			      "class %u: %g is not below %g, with %g a turn", c,
+			      account[c].most_low, account[c].least_high,
+			      (double)trial->turn_ns);
+		if (account[c].busy && c)
+			check(had_ns >= (above_ns - 16.0 * slice_ns) / 32 -
+						trial->turn_ns,
+			      "class %u has had %g ns, those above %g", c,
+			      had_ns, above_ns);
+		if (outranked)
+			check(had_ns <= above_ns / 32 + trial->turn_ns,
+			      "class %u has had %g ns, those above %g", c,
+			      had_ns, above_ns);
+		above_ns += had_ns;
+		outranked |= account[c].busy;
+	}
+}
+
+static void check_shares(const struct trial *trial)
+{
+	const struct world *world = trial->world;
+	struct account(*accounts)[SUTRO_CLASS_NR] =
+		new_array(world->nr, sizeof(*accounts));
+	u64 *sum_ns = new_array(world->nr, sizeof(u64)), own_ns;
+	u32 i;
+
+	for (i = world->nr; i-- > 0;) {
+		const struct sutro_group *group = &world->group[i];
+		u32 parent = group->parent ? group->parent - world->group : 0;
+
+		own_ns = trial->sent_ns[i] + group->stat.idle_ns;
+		sum_ns[i] += own_ns;
+		account_for(&accounts[i][SUTRO_CLASS_BE], trial, own_ns,
+			    SUTRO_WEIGHT_DFL, trial->steady[i]);
+		if (!group->parent)
+			continue;
+		account_for(&accounts[parent][group->entity.class], trial,
+			    sum_ns[i], group->entity.weight, trial->busy[i]);
+		sum_ns[parent] += sum_ns[i];
+	}
+	for (i = 0; i < world->nr; i++)
+		check_level(trial, accounts[i]);
+	free(accounts);
+	free(sum_ns);
+}
+
+/* All that waits is served, by asking as the rules say. */
+static void finish(struct trial *trial)
+{
+	struct world *world = trial->world;
+
+	memset(trial->steady, 0, world->nr);
+	while (world->core.queued || world->flights) {
+		if (world->flights < 8 &&
+		    world_send(world, MS, NULL) == SUTRO_SERVE)
+			continue;
+		if (world->flights)
+			world_complete(world, 0);
+		else
+			world->now_ns = world->core.idle_until_ns;
+	}
+	world_check_empty(world);
+}
+
+static void try(u32 nr, bool rotational, bool seeky)
+{
+	struct trial trial = trial_new(nr, rotational, seeky);
+	u32 i;
+
+	printf("%u groups%s%s\n", nr, rotational ? ", hdd" : "",
+	       seeky ? ", random" : "");
+	fflush(stdout);
+	for (i = 0; i < nr; i++)
+		if (trial.steady[i])
+			arrive(&trial, i);
+	for (i = 0; i < ROUNDS; i++) {
+		round_of(&trial);
+		if (i % (ROUNDS / CHECKS) == 0) {
+			check_shares(&trial);
+			world_check(trial.world);
+		}
+	}
+	finish(&trial);
+	trial_free(&trial);
+}
+
+int main(int argc, char **argv)
+{
+	static const u32 sizes[] = { 10, 10, 30, 30, 100, 300, 1000, 10000 };
+	u32 nr = sizeof(sizes) / sizeof(sizes[0]), i;
+
+	if (argc > 1)
+		seed = strtoull(argv[1], NULL, 0);
+	for (i = 0; i < 4 * nr; i++) {
+		try(sizes[i % nr], false, false);
+		try(sizes[i % nr], true, false);
+		try(sizes[i % nr], true, true);
+	}
+	return 0;
+}
