@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from rig import scheduler
@@ -19,9 +20,9 @@ DISCIPLINES = ("fifo", "deadline", "process")
 RUN_S = 4
 
 
-def make(disk, kind: str) -> ModelDisk:
+def make(disk, kind: str, **more: object) -> ModelDisk:
     """A disk under sutro with 256 slots."""
-    made = disk(kind, f"{kind}0", **NUMBERS[kind])
+    made = disk(kind, f"{kind}0", **NUMBERS[kind], **more)
     scheduler.select(made.name, "sutro")
     (scheduler.queue(made.name) / "nr_requests").write_text("256")
     return made
@@ -56,12 +57,12 @@ def test_levels(tree: Subtree, disk, kind: str, discipline: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_classes(tree: Subtree, disk, kind: str) -> None:
-    """rt goes before be and idle, which are served five times a second nevertheless."""
+    """rt goes before be and idle, which are served a few times a second nevertheless."""
     jobs = {name: {"prioclass": n} for n, name in enumerate(("rt", "be", "idle"), start=1)}
     got = rates(tree.child("a"), make(disk, kind), jobs)
-    assert got["rt"] >= 10 * got["be"], got
-    assert 4 <= got["be"] <= 8, got
-    assert 4 <= got["idle"] <= 8, got
+    # Five times a second at least, and when rt has just nothing to send.
+    for lower in ("be", "idle"):
+        assert 4 <= got[lower] <= got["rt"] / 10, got
 
 
 def test_class_alone_has_all(tree: Subtree, disk) -> None:
@@ -88,40 +89,35 @@ def test_process_shares(tree: Subtree, disk, kind: str) -> None:
     assert share["fifo"] <= 0.06, share
 
 
+def pieces(group: Group, disk: ModelDisk, tasks: int, kib: int) -> float:
+    """Pieces per second read by tasks, each of which takes the next one that nobody has."""
+    program = Path(__file__).parents[1] / "rig" / "handout.py"
+    job = group.run(f"exec python3 {program} {disk.node} {tasks} {kib << 10} 2")
+    said, _ = job.communicate(timeout=600)
+    assert job.returncode == 0, said
+    return float(said)
+
+
 @pytest.mark.parametrize("discipline", DISCIPLINES)
-@pytest.mark.parametrize(("bs", "depth"), [(64, 8), (8, 1)])
-def test_cooperators(tree: Subtree, disk, discipline: str, bs: int, depth: int) -> None:
-    """Two tasks that read one stream in alternating pieces are as fast as one reader."""
+@pytest.mark.parametrize("kib", [8, 64])
+def test_cooperators(tree: Subtree, disk, discipline: str, kib: int) -> None:
+    """Tasks that read one stream together are as fast as one that reads it alone: no seeks."""
     one = make(disk, "hdd")
     knob(one, "discipline").write_text(discipline)
     group = tree.child("a")
-    piece = {"rw": "read", "bs": f"{bs}k", "iodepth": depth}
-    alone = rates(group, one, {"one": {**piece, "iodepth": 2 * depth}})["one"]
-    halves = {half: {**piece, "rw": f"read:{bs}k", "offset": half * bs << 10} for half in (0, 1)}
-    together = sum(rates(group, one, halves).values())
-    assert together >= 0.9 * alone, (together, alone)
+    alone = pieces(group, one, 1, kib)
+    for tasks in (2, 8):
+        together = pieces(group, one, tasks, kib)
+        assert together >= 0.95 * alone, (tasks, together, alone)
 
 
-def test_cooperators_beside_another(tree: Subtree, disk) -> None:
-    """Such a stream has its slices, and is read within them as fast, beside another cgroup."""
-    one = make(disk, "hdd")
-    tree.child("other").run(fio(one.node, "randread", "64k", 4, seed=9))
-    group = tree.child("a")
-    alone = rates(group, one, {"one": {"rw": "read", "bs": "64k", "iodepth": 16}})["one"]
-    piece = {"rw": "read:64k", "bs": "64k", "iodepth": 8}
-    halves = {half: {**piece, "offset": half << 16} for half in (0, 1)}
-    together = sum(rates(group, one, halves).values())
-    assert together >= 0.9 * alone, (together, alone)
-
-
-def test_adjacent_reads_merge(tree: Subtree, disk) -> None:
-    """Adjacent 8 KiB reads of two tasks that wait become few requests."""
-    one = make(disk, "hdd")
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_cooperators_merge(tree: Subtree, disk, discipline: str) -> None:
+    """Where such requests wait, those of different tasks become one."""
+    one = make(disk, "hdd", queue_depth=2)
+    knob(one, "discipline").write_text(discipline)
     before = reads(one)
-    # More than the disk's 32 tags hold, so that requests wait and can meet.
-    piece = {"bs": "8k", "iodepth": 96, "iodepth_batch": 16}
-    halves = {half: {**piece, "rw": "read:8k", "offset": half << 13} for half in (0, 1)}
-    rates(tree.child("a"), one, halves)
+    pieces(tree.child("a"), one, 8, 8)
     requests, merged = (now - then for now, then in zip(reads(one), before, strict=True))
-    # No two pieces of one task are adjacent: each merge joins requests of both.
-    assert merged >= requests, (requests, merged)
+    # Each task has one piece on the way: no merge is of two of its own.
+    assert merged >= 0.8 * requests, (requests, merged)
