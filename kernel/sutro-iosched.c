@@ -22,6 +22,12 @@
  * the last time, both of them under done_lock; a completion adds its note under
  * that lock before it looks at @waiting.  Either the dispatcher sees the note or
  * the completion sees @waiting: no wake-up is lost.
+ *
+ * Several hardware queues.  There is one scheduler for all of them: whichever is
+ * run may be given requests of any, and blk-mq sorts what it got.  So one run is
+ * enough after a completion or for the timer; QUEUE_FLAG_SQ_SCHED tells
+ * blk_mq_run_hw_queues(), which runs that of the running CPU, and of the others
+ * only those with requests that bypass the scheduler.
  */
 #include <linux/module.h>
 
