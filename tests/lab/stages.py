@@ -5,7 +5,8 @@
     meson       meson setup, compile, test                in the build root
     guest       pytest tests/vm                           in a guest with two CPUs
     guest-7.2   those of tests/vm that a kernel decides   the same with another stock kernel
-    measure     those of tests/vm that judge rates        in a guest with an exact clock
+    measure-7.2 one of those that judge rates             the same, with an exact clock
+    measure     all that judge rates                      in a guest with an exact clock
     uml         the patch series, tests/uml (virtual.py)  in User Mode Linux
 
 The first two see a copy of the clone's files, as the user builder. Every stage runs, also after one
@@ -30,12 +31,9 @@ from .roots import KERNEL, KERNELS
 
 # Tests that measure rates and shares: they want an exact clock more than a second CPU.
 MEASURING = ("test_modeldisk.py", "test_ordering.py", "test_promises.py", "test_shares.py")
-# Tests that another kernel may decide otherwise: files, or one test of many that are alike.
-ON_EVERY_KERNEL = (
-    "test_elevator*.py",
-    "test_packages.py",
-    "test_shares.py::test_two_to_one[hdd-randread]",
-)
+# Tests that another kernel may decide otherwise; of those that measure, one for all.
+ON_EVERY_KERNEL = ("test_elevator*.py", "test_packages.py")
+MEASURED_ON_EVERY_KERNEL = "test_shares.py::test_two_to_one[ssd-randread]"
 GUEST_TIMEOUT_S = 7200.0
 # A failure's text is shown up to here; the report has all of it.
 TEXT_LINES = 60
@@ -81,14 +79,15 @@ def guest_stages(source: Path) -> list[GuestStage]:
     def stage(name: str, kernel: str, smp: bool, tests: list[str]) -> GuestStage:
         return GuestStage(name, kernel, smp, [f"/mnt/src/tests/vm/{test}" for test in tests])
 
-    everywhere = [
-        test
-        for pattern in ON_EVERY_KERNEL
-        for test in ([pattern] if "::" in pattern else fnmatch.filter(names, pattern))
-    ]
+    everywhere = [n for pattern in ON_EVERY_KERNEL for n in fnmatch.filter(names, pattern)]
     return [
         stage("guest", KERNEL, True, [name for name in names if name not in MEASURING]),
         *(stage(f"guest-{k}", k, True, everywhere) for k in KERNELS if k != KERNEL),
+        *(
+            stage(f"measure-{k}", k, False, [MEASURED_ON_EVERY_KERNEL])
+            for k in KERNELS
+            if k != KERNEL
+        ),
         stage("measure", KERNEL, False, [name for name in names if name in MEASURING]),
     ]
 
