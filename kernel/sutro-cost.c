@@ -562,14 +562,14 @@ void sutro_cost_requeue(struct sutro_device *device, unsigned int class)
  *
  * A saturated device completes in a latency's time as much work as it has in
  * flight (Little's law).  What counts is the time in which a request uses nothing
- * that others could: its latency when few are there, less its cost.  Three times
- * that, because some parts of the device are always without work.
+ * that others could: its latency when few are there, less its cost.  Almost
+ * three times that, because some parts of the device are always without work.
  *
  * Return: device time in ns, 0 if not known yet.
  */
 u64 sutro_cost_busy_ns(const struct sutro_device *device)
 {
-	return 3 * device->latency_ns;
+	return device->latency_ns * 11 / 4;
 }
 
 /**
