@@ -272,7 +272,7 @@ def _started(setup: Setup) -> Iterator[tuple[subprocess.Popen, Agent]]:
 
 def _command(setup: Setup, arguments: str) -> list[str]:
     arguments = f"{KERNEL_ARGUMENTS} {PATIENCE} {arguments}"
-    if setup.accelerator != "kvm":
+    if setup.accelerator == "tcg-smp":
         arguments += f" {TRUST_TSC}"
     command = qemu_command(setup.image, setup.accelerator, arguments, MEMORY_MIB)
     disk = _quoted(setup.image.disk)
