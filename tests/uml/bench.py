@@ -25,6 +25,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+from lab.namespace import end_all
 from lab.progress import LabError
 
 from . import plan
@@ -171,7 +172,9 @@ def run_all(
                 show(comparison)
                 found += comparison.objects()
         except BaseException:
+            # Who gave up does not wait for the machines that run.
             pool.shutdown(wait=False, cancel_futures=True)
+            end_all()
             raise
     return found
 
