@@ -413,6 +413,19 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 	INIT_LIST_HEAD(&group->leaving);
 }
 
+/* A distance in vtime for another weight: the same device time, an hour at most. */
+static s64 sutro_rescale(s64 distance, u32 old, u32 weight)
+{
+	u64 far = SUTRO_VTIME_FAR, abs = distance < 0 ? -distance : distance;
+
+	/* Not multiplied yet, as that might be too much for 64 bits. */
+	if (abs / weight >= far / old)
+		abs = far;
+	else
+		abs = mul_u64_u32_div(abs, old, weight);
+	return distance < 0 ? -(s64)abs : abs;
+}
+
 /**
  * sutro_group_set_weight - change a group's weight
  * @group:	the group
@@ -439,7 +452,8 @@ void sutro_group_set_weight(struct sutro_group *group, u32 weight)
 		rank->weight_sum += (s64)weight - old;
 
 	ahead = entity->vtime - rank->vtime;
-	sutro_move(level, entity, rank->vtime + div_s64(ahead * old, weight));
+	sutro_move(level, entity,
+		   rank->vtime + sutro_rescale(ahead, old, weight));
 }
 
 /**

@@ -29,6 +29,31 @@ static void test_weights(void)
 	world_free(world);
 }
 
+/* A group with months of debt is made as light as can be, and heavy again. */
+static void test_reweigh(void)
+{
+	enum { ROOT, A, B, NR };
+	struct world *world = world_new(NR, false);
+	static const u32 weights[] = { 1, 9065, 2, 10000, 1 };
+	u32 i;
+
+	world_group(world, A, ROOT, SUTRO_WEIGHT_MAX);
+	world_group(world, B, ROOT, SUTRO_WEIGHT_MAX);
+	/* Half an hour at weight 1: months at this one. */
+	world->group[A].entity.vtime = 1800 * SEC * 100 << 8;
+	world_queue(world, A, 9);
+	world_queue(world, B, 9);
+	for (i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
+		sutro_group_set_weight(&world->group[A], weights[i]);
+		world_check(world);
+		check(sutro_group_lag_ns(&world->group[A]) <= 0,
+		      "owed %lld ns, after months in advance",
+		      sutro_group_lag_ns(&world->group[A]));
+		check_equal(world_serve(world, MS), B);
+	}
+	world_free(world);
+}
+
 /* Requests of 2.9 days, charged to a group of weight 1 and given back. */
 static void test_costs(void)
 {
@@ -160,6 +185,7 @@ static void test_many_groups(void)
 int main(void)
 {
 	test_weights();
+	test_reweigh();
 	test_costs();
 	test_wrap();
 	test_long_sleep();
