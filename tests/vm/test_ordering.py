@@ -89,6 +89,10 @@ def test_process_shares(tree: Subtree, disk, kind: str) -> None:
     assert share["fifo"] <= 0.06, share
 
 
+# A disk that an emulated CPU keeps busy with pieces of 8 KiB.
+SLOW = {"bandwidth_kbps": 30000}
+
+
 def pieces(group: Group, disk: ModelDisk, tasks: int, kib: int) -> float:
     """Pieces per second read by tasks, each of which takes the next one that nobody has."""
     program = Path(__file__).parents[1] / "rig" / "handout.py"
@@ -102,7 +106,7 @@ def pieces(group: Group, disk: ModelDisk, tasks: int, kib: int) -> float:
 @pytest.mark.parametrize("kib", [8, 64])
 def test_cooperators(tree: Subtree, disk, discipline: str, kib: int) -> None:
     """Tasks that read one stream together are as fast as one that reads it alone: no seeks."""
-    one = make(disk, "hdd")
+    one = make(disk, "hdd", **SLOW)
     knob(one, "discipline").write_text(discipline)
     group = tree.child("a")
     alone = pieces(group, one, 1, kib)
@@ -114,7 +118,7 @@ def test_cooperators(tree: Subtree, disk, discipline: str, kib: int) -> None:
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_cooperators_merge(tree: Subtree, disk, discipline: str) -> None:
     """Where such requests wait, those of different tasks become one."""
-    one = make(disk, "hdd", queue_depth=2)
+    one = make(disk, "hdd", queue_depth=2, **SLOW)
     knob(one, "discipline").write_text(discipline)
     before = reads(one)
     pieces(tree.child("a"), one, 8, 8)
