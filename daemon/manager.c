@@ -310,6 +310,7 @@ static int on_scheduler_written(sd_event_source *s,
 				void *userdata)
 {
 	struct manager *m = userdata;
+	bool switched = false;
 
 	for (size_t i = 0; i < m->topology->n_devices; i++) {
 		struct device *d = m->topology->devices[i];
@@ -320,9 +321,14 @@ static int on_scheduler_written(sd_event_source *s,
 		before = strdup(d->scheduler ?: "");
 		if (!before || device_read_scheduler(d, &m->roots) == -ENOMEM)
 			return -ENOMEM;
-		if (d->scheduler && !streq(before, d->scheduler))
+		if (d->scheduler && !streq(before, d->scheduler)) {
 			manager_leaf_switched(m, d);
+			switched = true;
+		}
 	}
+	/* Away and back before we looked: the kernel has forgotten weights. */
+	if (!switched)
+		manager_mark_all(m);
 	return 0;
 }
 

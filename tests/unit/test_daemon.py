@@ -369,6 +369,20 @@ def test_scheduler_switched_by_hand(machine: Machine, systemd: Systemd, sutrod: 
     )
 
 
+def test_scheduler_switched_there_and_back(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """Two switches, of which one event is left: the kernel has forgotten the weights in silence."""
+    a = systemd.start("a.service", 200, [("/dev/sda", 30)])
+    sutrod.start()
+    assert machine.weights(a) == ["8:0 30", "default 200"]
+    forgotten = machine.at("/other")
+    forgotten.write_text("default 200\n")
+    os.rename(forgotten, machine.at(f"/sys/fs/cgroup{a}/io.sutro.weight"))
+    machine.set_scheduler("sda", "sutro")
+    wait_until(lambda: machine.weights(a) == ["8:0 30", "default 200"])
+
+
 def test_periodic_comparison(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """What no event told is found: here a file behind a new inode, which has no watch."""
     machine.write("/etc/sutro/sutrod.conf", "[Daemon]\nReconcileSec=1\n")
