@@ -30,7 +30,7 @@ from .progress import LabError, step
 from .roots import KERNEL, KERNELS
 
 # Tests that measure rates and shares: they want an exact clock more than a second CPU. And those
-# that trace: the kernel then patches code, which two emulated CPUs survive only mostly, see guest.py.
+# that trace: the kernel patches code then, which two emulated CPUs survive only mostly (guest.py).
 TRACING = "test_elevator_debug.py"
 MEASURING = (
     "test_modeldisk.py", "test_ordering.py", "test_promises.py", "test_shares.py", TRACING,

@@ -85,10 +85,16 @@ def test_stack(disk, stack, name: str) -> None:
     layers, count, kinds = STACKS[name]
     made = stack([disk("ssd", f"ssd{n}") for n in range(count)], *layers)
     node = os.path.realpath(made.top)
-    device, leaves, steps = bus.resolve(made.top)
+
+    def found() -> list[str]:
+        _, _, steps = bus.resolve(made.top)
+        return list(dict.fromkeys(step["kind"] for step in steps))[: len(kinds)]
+
+    # lvm makes a mirror out of a linear volume; the daemon hears of that from udev, a little later.
+    wait_for(lambda: found() == kinds, f"{made.top} as {kinds}", 5)
+    device, leaves, _ = bus.resolve(made.top)
     assert device == node
     assert sorted(leaves) == [f"/dev/ssd{n}" for n in range(count)]
-    assert list(dict.fromkeys(step["kind"] for step in steps))[: len(kinds)] == kinds
     known = bus.devices()
     top = known[Path(node).name]
     assert top["kind"] == kinds[0]
