@@ -19,7 +19,8 @@
  *	B cost 6 - max(-, 0) = 6 ms, A 10 - max(6, 0) = 4 ms.
  *
  * The next request of a group is estimated by the mean of its recent ones of the
- * same class (direction and size), with weight 1/16 for the newest.
+ * same class (direction and size), with weight 1/16 for the newest.  A size that it
+ * never had is put between those that it had: more bytes behind the same seek.
  *
  * 2. Everything else: a table by class, kept to elapsed time
  *
@@ -119,7 +120,7 @@ unsigned int sutro_cost_class(enum sutro_op op, u32 bytes)
 }
 
 /* The size that a class stands for. */
-static u32 sutro_class_bytes(unsigned int class)
+static u32 sutro_cost_class_bytes(unsigned int class)
 {
 	return SUTRO_SIZE_MIN_BYTES << (class % SUTRO_SIZES);
 }
@@ -130,7 +131,7 @@ static u32 sutro_class_bytes(unsigned int class)
  */
 static u32 sutro_units(unsigned int class, u32 bytes)
 {
-	u32 nominal_bytes = sutro_class_bytes(class);
+	u32 nominal_bytes = sutro_cost_class_bytes(class);
 
 	if (nominal_bytes < SUTRO_LINEAR_BYTES)
 		return SUTRO_UNIT;
@@ -139,7 +140,7 @@ static u32 sutro_units(unsigned int class, u32 bytes)
 
 static u64 sutro_prior_ns16(bool rotational, unsigned int class)
 {
-	u64 bytes = sutro_class_bytes(class);
+	u64 bytes = sutro_cost_class_bytes(class);
 
 	if (rotational) /* 4 ms + bytes / (125 MB/s) */
 		return (4 * 1000 * 1000 + bytes * 8) << SUTRO_NS16_SHIFT;
@@ -204,14 +205,17 @@ static u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
 			   unsigned int class)
 {
 	int op = class / SUTRO_SIZES, size = class % SUTRO_SIZES;
-	u32 known;
-	u64 ns16;
+	u32 known = costs->measured;
+	u64 ns16 = costs->ns16[class];
 
-	ns16 = sutro_nearest_ns16(costs, rotational, costs->measured, op, size);
+	/* The usual case first. */
+	if (ns16 && (!known || known & BIT(class)))
+		return ns16;
+	if (known)
+		ns16 = sutro_nearest_ns16(costs, rotational, known, op, size)
+			       ?: ns16;
 	if (ns16)
 		return ns16;
-	if (costs->ns16[class])
-		return costs->ns16[class];
 	known = sutro_known(costs);
 	ns16 = sutro_nearest_ns16(costs, rotational, known, op, size);
 	if (!ns16)
@@ -234,13 +238,13 @@ static u64 sutro_request_ns16(const struct sutro_device *device,
 }
 
 /**
- * sutro_class_ns - what does a request of a class's size cost?
+ * sutro_cost_class_ns - what does a request of a class's size cost?
  * @device:	the leaf, not rotational
  * @class:	from sutro_cost_class()
  *
  * Return: device time in ns.
  */
-u64 sutro_class_ns(const struct sutro_device *device, unsigned int class)
+u64 sutro_cost_class_ns(const struct sutro_device *device, unsigned int class)
 {
 	return sutro_cost_ns16(&device->costs, false, class) >>
 	       SUTRO_NS16_SHIFT;
@@ -319,8 +323,8 @@ static bool sutro_window_is_of(const struct sutro_device *device,
 }
 
 /* May windows change the cost of a class? */
-static bool sutro_class_is_open(const struct sutro_device *device,
-				unsigned int class)
+static bool sutro_cost_class_is_open(const struct sutro_device *device,
+				     unsigned int class)
 {
 	return !(device->costs.measured & BIT(class));
 }
@@ -333,7 +337,7 @@ static u64 sutro_window_open_ns16(const struct sutro_device *device)
 
 	for (i = 0; i < SUTRO_CLASSES; i++)
 		if (device->window.units_of[i] &&
-		    sutro_class_is_open(device, i))
+		    sutro_cost_class_is_open(device, i))
 			sum += device->window.units_of[i] *
 			       sutro_cost_ns16(&device->costs, false, i);
 	return sum >> SUTRO_UNIT_SHIFT;
@@ -355,7 +359,7 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 		u64 units = device->window.units_of[i];
 		u64 ns16 = sutro_cost_ns16(&device->costs, false, i), new;
 
-		if (!units || !sutro_class_is_open(device, i))
+		if (!units || !sutro_cost_class_is_open(device, i))
 			continue;
 		if (sutro_window_is_of(device, i, ns16)) {
 			new = div64_u64(elapsed_ns16 << SUTRO_UNIT_SHIFT,

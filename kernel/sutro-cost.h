@@ -132,7 +132,7 @@ struct sutro_sample {
 	bool shallow;
 };
 
-static inline enum sutro_op sutro_class_op(unsigned int class)
+static inline enum sutro_op sutro_cost_op(unsigned int class)
 {
 	return class / SUTRO_SIZES;
 }
@@ -142,7 +142,7 @@ unsigned int sutro_cost_class(enum sutro_op op, u32 bytes);
 u64 sutro_cost_estimate(const struct sutro_device *device,
 			const struct sutro_costs *group, unsigned int class,
 			u32 bytes);
-u64 sutro_class_ns(const struct sutro_device *device, unsigned int class);
+u64 sutro_cost_class_ns(const struct sutro_device *device, unsigned int class);
 u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
 			const struct sutro_sample *sample);
 void sutro_cost_requeue(struct sutro_device *device, unsigned int class);

@@ -184,7 +184,7 @@ static void sutro_show_costs(struct seq_file *sf,
 
 		if (ns16)
 			seq_printf(sf, "%s %u %llu\n",
-				   sutro_op_names[sutro_class_op(i)],
+				   sutro_op_names[sutro_cost_op(i)],
 				   SUTRO_SIZE_MIN_BYTES << (i % SUTRO_SIZES),
 				   ns16 / 16);
 	}
@@ -202,9 +202,9 @@ static void sutro_show_probes(struct seq_file *sf, struct sutro_queue *sq)
 		if (!of->probes && !of->failures)
 			continue;
 		seq_printf(sf, "%s %u %llu %u %u %u %llu\n",
-			   sutro_op_names[sutro_class_op(i)],
+			   sutro_op_names[sutro_cost_op(i)],
 			   SUTRO_SIZE_MIN_BYTES << (i % SUTRO_SIZES),
-			   sutro_class_ns(&sq->device, i), of->depth,
+			   sutro_cost_class_ns(&sq->device, i), of->depth,
 			   of->probes, of->failures, of->interval_ns);
 	}
 }

@@ -48,9 +48,6 @@
 #define SUTRO_ROT_IDLE_NS (8 * NSEC_PER_MSEC)
 #define SUTRO_IDLE_NS (1 * NSEC_PER_MSEC)
 
-/* Groups that are asked for a request of the probed class. */
-#define SUTRO_PROBE_PEERS 8
-
 /* The group that a request belongs to; decided when it is first seen. */
 static struct sutro_blkg *sutro_attach(struct sutro_queue *sq,
 				       struct request *rq)
@@ -168,87 +165,6 @@ static bool sutro_wait(struct sutro_queue *sq)
 	return nothing;
 }
 
-/* Begin, go on with or end a probe, if it is time. */
-static void sutro_probe_now(struct sutro_queue *sq, u64 now_ns)
-{
-	unsigned int class = sq->probe.class;
-	u64 *ns16 = &sq->device.costs.ns16[class], old;
-
-	if (sq->device.rotational || !sutro_probe_look(&sq->probe, now_ns))
-		return;
-	spin_lock_irq(&sq->done_lock);
-	old = *ns16;
-	sutro_probe_step(&sq->probe, &sq->device, now_ns);
-	if (*ns16 != old)
-		trace_sutro_cost(sq->q->disk, 0, class, old, *ns16);
-	sutro_probe_tunables(&sq->probe, &sq->device, &sq->core.tunables);
-	spin_unlock_irq(&sq->done_lock);
-}
-
-/* A request of the class that is being probed, of the groups that have any. */
-static struct request *sutro_probe_find(struct sutro_queue *sq)
-{
-	struct list_head *peers = &sq->probe.peers[sq->probe.class];
-	struct sutro_blkg *sblkg;
-	struct request *rq;
-	int i;
-
-	for (i = 0; i < SUTRO_PROBE_PEERS && !list_empty(peers); i++) {
-		sblkg = list_first_entry(peers, struct sutro_blkg, peer.node);
-		list_move_tail(&sblkg->peer.node, peers);
-		rq = sutro_requests_next_of(sq, &sblkg->requests,
-					    sq->probe.class);
-		if (rq)
-			return rq;
-	}
-	return NULL;
-}
-
-/* There is room, but no request for it: will there be one? */
-static bool sutro_probe_waits(struct sutro_queue *sq, u64 now_ns)
-{
-	bool over;
-
-	spin_lock_irq(&sq->done_lock);
-	over = sutro_probe_starved(&sq->probe, &sq->device, now_ns);
-	spin_unlock_irq(&sq->done_lock);
-	return !over;
-}
-
-/*
- * The next request: of @sblkg, whose turn it is; during a probe, of its class, or
- * of a group that is let through.  NULL if a completion must come first.
- */
-static struct request *sutro_next(struct sutro_queue *sq,
-				  struct sutro_blkg *sblkg, u64 now_ns)
-{
-	struct sutro_group *group = &sblkg->group;
-	struct request *rq = NULL;
-	bool room;
-
-	if (!sq->probe.active)
-		goto next;
-
-	room = sutro_probe_has_room(&sq->probe, &sq->device);
-	if (room)
-		rq = sutro_requests_next_of(sq, &sblkg->requests,
-					    sq->probe.class);
-	if (rq)
-		return rq;
-	if (sutro_probe_admits(&sq->probe, &sq->device, &sblkg->peer,
-			       group->queued + group->in_flight))
-		goto next;
-	if (!room)
-		return NULL;
-	rq = sutro_probe_find(sq);
-	if (rq || sutro_probe_waits(sq, now_ns))
-		return rq;
-next:
-	rq = sutro_requests_next(sq, &sblkg->requests, now_ns);
-	group->mixed = sblkg->requests.mixed;
-	return rq;
-}
-
 static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 {
 	enum sutro_verdict verdict;
@@ -265,12 +181,12 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 
 	do {
 		WRITE_ONCE(sq->waiting, false);
-		sutro_probe_now(sq, now_ns);
+		sutro_serve_probe(sq, now_ns);
 		sutro_fold(sq);
 		sutro_forget(sq, now_ns);
 		group = sutro_core_select(&sq->core, now_ns, &verdict);
 		if (verdict == SUTRO_SERVE) {
-			rq = sutro_next(sq, sutro_blkg_of(group), now_ns);
+			rq = sutro_serve(sq, sutro_blkg_of(group), now_ns);
 			verdict = rq ? SUTRO_SERVE : SUTRO_WAIT;
 		}
 	} while ((verdict == SUTRO_WAIT || verdict == SUTRO_IDLE) &&

@@ -22,8 +22,9 @@
  *     classes complete.  Groups that have no more than 4 requests in all, of a
  *     class that costs little, are let through two at a time: they wait for each
  *     request, and their part can be subtracted.
- *  2. When nothing else of any weight is in flight, 2d completions of k are let pass.  What a
- *     bus or a queue within the device had bunched up would look too fast.
+ *  2. When nothing else of any weight is in flight, 2d completions of k are let
+ *     pass.  What a bus or a queue within the device had bunched up would look too
+ *     fast.
  *  3. 256 completions are timed, fewer when they take 10 ms, from one completion
  *     to another.
  *
@@ -32,11 +33,12 @@
  * 8, and 32 of 1 MiB would take 100 ms to fill.  Every fourth probe starts a ramp
  * again, from half the depth.
  *
- *	4 KiB reads, 16 channels of 80 us, ramp: at 4: 20 us, at 8: 10.2 us, at 16:
- *	6.5, at 32: 5.6, at 64: 5.5 us, saturated.  The probe is over after some
- *	5 * 256 requests, 12 ms.
+ *	4 KiB reads, 16 channels of 80 us, a bus of 540 MB/s, 32 requests at most
+ *	(tests/sim): at 4: 23.9 us, at 8: 13.1, at 16: 9.1, at 32: 7.4, which is what
+ *	the bus needs.  This first probe, while large requests go on beside it, takes
+ *	16 ms, the next one at 32 2.4 ms.
  *
- * When:  if requests of two classes are waiting, one of which is due.  Classes
+ * When: if requests of two classes are waiting, one of which is due.  Classes
  * that were never measured come first, the cheapest of them first: its probe is
  * short.  The pause between two probes of a class is doubled, up to 4 s, when the
  * result was within 6 % of what was expected, and halved, down to 125 ms, when it
@@ -148,7 +150,7 @@ static u32 sutro_probe_strangers(const struct sutro_probe *probe,
 		if (!nr || i == probe->class)
 			continue;
 		all += nr;
-		*ret_ns += nr * sutro_class_ns(device, i);
+		*ret_ns += nr * sutro_cost_class_ns(device, i);
 	}
 	return all;
 }
@@ -226,11 +228,10 @@ static void sutro_probe_result(struct sutro_probe *probe,
 				SUTRO_PROBE_INTERVAL_MAX_NS);
 	of->due_ns = now_ns + of->interval_ns;
 
-	sutro_cost_measured(device, probe->class,
-			    sutro_probe_cost(of,
-					     sutro_class_op(probe->class) ==
-						     SUTRO_WRITE,
-					     now_ns));
+	sutro_cost_measured(
+		device, probe->class,
+		sutro_probe_cost(of, sutro_cost_op(probe->class) == SUTRO_WRITE,
+				 now_ns));
 	sutro_probe_end(probe, device, now_ns);
 }
 
@@ -307,7 +308,8 @@ static bool sutro_probe_precedes(const struct sutro_probe *probe,
 	if (!of_a->probes != !of_b->probes)
 		return !of_a->probes;
 	if (!of_a->probes)
-		return sutro_class_ns(device, a) < sutro_class_ns(device, b);
+		return sutro_cost_class_ns(device, a) <
+		       sutro_cost_class_ns(device, b);
 	return sutro_probe_before(of_a->due_ns, of_b->due_ns);
 }
 
@@ -416,7 +418,7 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 	if (strangers_ns > SUTRO_PROBE_GUEST_NS ||
 	    sutro_probe_in_flight(probe, device) < probe->depth / 2)
 		return;
-	dear = sutro_class_ns(device, probe->class) > SUTRO_PROBE_DEAR_NS;
+	dear = sutro_cost_class_ns(device, probe->class) > SUTRO_PROBE_DEAR_NS;
 	device->meter = (struct sutro_meter){
 		.armed = true,
 		.class = probe->class,
@@ -476,7 +478,8 @@ bool sutro_probe_admits(const struct sutro_probe *probe,
 	if (requests > SUTRO_PROBE_GUEST_REQUESTS ||
 	    sutro_probe_strangers(probe, device, &ns) >= SUTRO_PROBE_GUESTS)
 		return false;
-	return ns + sutro_class_ns(device, peer->class) <= SUTRO_PROBE_GUEST_NS;
+	return ns + sutro_cost_class_ns(device, peer->class) <=
+	       SUTRO_PROBE_GUEST_NS;
 }
 
 /**

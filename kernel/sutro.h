@@ -402,6 +402,11 @@ static inline unsigned int sutro_request_class(struct request *rq)
 	return sutro_cost_class(sutro_rq_op(rq), blk_rq_bytes(rq));
 }
 
+/* sutro-serve.c */
+void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns);
+struct request *sutro_serve(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			    u64 now_ns);
+
 /* sutro-cgroup.c */
 extern struct blkcg_policy sutro_policy;
 extern const char *const sutro_class_names[SUTRO_CLASS_NR];

@@ -118,11 +118,11 @@ static void estimates_grow(struct kunit *test, unsigned int known, u64 known_ns)
 
 	device->costs.ns16[known] = known_ns << 4;
 	for (i = 0; i < SUTRO_SIZES; i++) {
-		ns = sutro_class_ns(device, i);
+		ns = sutro_cost_class_ns(device, i);
 		KUNIT_EXPECT_GE(test, ns, last_ns);
 		last_ns = ns;
 	}
-	ns = sutro_class_ns(device, known);
+	ns = sutro_cost_class_ns(device, known);
 	KUNIT_EXPECT_EQ(test, ns, known_ns);
 }
 
@@ -158,12 +158,12 @@ static void sutro_test_busy_device(struct kunit *test)
 	u64 ns;
 
 	feed(device, none, &sample, 50 * US, 5000);
-	ns = sutro_class_ns(device, sample.class);
+	ns = sutro_cost_class_ns(device, sample.class);
 	KUNIT_EXPECT_GE(test, ns, 49 * US);
 	KUNIT_EXPECT_LE(test, ns, 51 * US);
 	/* Its writes become five times slower. */
 	feed(device, none, &sample, 250 * US, 2000);
-	ns = sutro_class_ns(device, sample.class);
+	ns = sutro_cost_class_ns(device, sample.class);
 	KUNIT_EXPECT_GE(test, ns, 245 * US);
 	KUNIT_EXPECT_LE(test, ns, 255 * US);
 }
@@ -181,7 +181,7 @@ static void sutro_test_calm_device(struct kunit *test)
 	int i;
 
 	feed(device, none, &sample, 20 * US, 5000);
-	before_ns = sutro_class_ns(device, sample.class);
+	before_ns = sutro_cost_class_ns(device, sample.class);
 	device->unsaturated = true;
 	for (i = 0; i < 1000; i++) {
 		sample.start_ns = sample.now_ns + 400 * US;
@@ -189,7 +189,8 @@ static void sutro_test_calm_device(struct kunit *test)
 		sutro_cost_complete(device, none, &sample);
 		device->unsaturated = true;
 	}
-	KUNIT_EXPECT_EQ(test, sutro_class_ns(device, sample.class), before_ns);
+	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(device, sample.class),
+			before_ns);
 }
 
 /* Work in flight stays within bounds, whatever latencies were seen. */
