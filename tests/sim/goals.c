@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "random.h"
+#include "scenes.h"
 
 #define KIB 1024
 #define MIB (1024 * 1024)
@@ -41,15 +42,21 @@
 	  .iodepth = 1,        \
 	  .think_ns = 1 * MS }
 
-/* As slow as 256 groups need it to be simulated for a minute. */
-static const struct flash_model ssd_60 = {
-	.size_bytes = 2ULL << 30,
-	.channels = 16,
-	.read_ns = 80 * NSEC_PER_USEC,
-	.write_ns = 200 * NSEC_PER_USEC,
-	.bus_kbps = 60000,
-	.depth = 32,
-};
+/* Weights 300 (100, 200) and 100 (50) of groups, and clients in them. */
+#define DEEP(in, w)         \
+	{ .below = in,      \
+	  .weight = w,      \
+	  .random = true,   \
+	  .bytes = 4 * KIB, \
+	  .iodepth = 16 }
+#define THREE_LEVELS                                                     \
+	.groups = { { 300, 0 },                                          \
+		    { 100, 0 },                                          \
+		    { 100, 1 },                                          \
+		    { 200, 1 },                                          \
+		    { 50, 2 } },                                         \
+	.jobs = { DEEP(3, 100), DEEP(3, 300), DEEP(4, 100), DEEP(5, 70), \
+		  DEEP(5, 140) }
 
 /* ---- scenes of many ---- */
 
@@ -334,72 +341,12 @@ const struct goal goals[] = {
 	  .high = 0.05,
 	  .of_fifo = 0.9 },
 	{ .row = "three levels hdd, worst error",
-	  .scene = { HDD, .run_ns = 62 * SEC, .slots = 256,
-		     .groups = { { 300, 0 },
-				 { 100, 0 },
-				 { 100, 1 },
-				 { 200, 1 },
-				 { 50, 2 } },
-		     .jobs = { { .below = 3,
-				 .weight = 100,
-				 .random = true,
-				 .bytes = 4 * KIB,
-				 .iodepth = 16 },
-			       { .below = 3,
-				 .weight = 300,
-				 .random = true,
-				 .bytes = 4 * KIB,
-				 .iodepth = 16 },
-			       { .below = 4,
-				 .weight = 100,
-				 .random = true,
-				 .bytes = 4 * KIB,
-				 .iodepth = 16 },
-			       { .below = 5,
-				 .weight = 70,
-				 .random = true,
-				 .bytes = 4 * KIB,
-				 .iodepth = 16 },
-			       { .below = 5,
-				 .weight = 140,
-				 .random = true,
-				 .bytes = 4 * KIB,
-				 .iodepth = 16 } } },
+	  .scene = { HDD, .run_ns = 62 * SEC, .slots = 256, THREE_LEVELS },
 	  .measure = measure_levels,
 	  .high = 0.02,
 	  .of_fifo = 0.9 },
 	{ .row = "three levels ssd, worst error",
-	  .scene = { SSD, .run_ns = 6 * SEC, .slots = 256,
-		     .groups = { { 300, 0 },
-				 { 100, 0 },
-				 { 100, 1 },
-				 { 200, 1 },
-				 { 50, 2 } },
-		     .jobs = { { .below = 3,
-				 .weight = 100,
-				 .random = true,
-				 .bytes = 4 * KIB,
-				 .iodepth = 16 },
-			       { .below = 3,
-				 .weight = 300,
-				 .random = true,
-				 .bytes = 4 * KIB,
-				 .iodepth = 16 },
-			       { .below = 4,
-				 .weight = 100,
-				 .random = true,
-				 .bytes = 4 * KIB,
-				 .iodepth = 16 },
-			       { .below = 5,
-				 .weight = 70,
-				 .random = true,
-				 .bytes = 4 * KIB,
-				 .iodepth = 16 },
-			       { .below = 5,
-				 .weight = 140,
-				 .random = true,
-				 .bytes = 4 * KIB,
-				 .iodepth = 16 } } },
+	  .scene = { SSD, .run_ns = 6 * SEC, .slots = 256, THREE_LEVELS },
 	  .measure = measure_levels,
 	  .high = 0.02,
 	  .of_fifo = 0.9 },

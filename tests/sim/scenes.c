@@ -51,7 +51,7 @@ static const struct flash_model ssd_24 = {
 	.depth = 32,
 };
 
-static const struct flash_model ssd_60 = {
+const struct flash_model ssd_60 = {
 	.size_bytes = 2ULL << 30,
 	.channels = 16,
 	.read_ns = 80 * NSEC_PER_USEC,

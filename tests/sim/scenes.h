@@ -5,6 +5,9 @@
 
 #include "scene.h"
 
+/* An ssd as slow as an emulated CPU, and 256 groups in a simulation, need it. */
+extern const struct flash_model ssd_60;
+
 extern const struct scene scenes[];
 extern const unsigned int scenes_nr;
 

@@ -156,7 +156,7 @@ static void test_single_class(void)
 		/* 40 windows, of 64 requests and 5 ms each, at least. */
 		now_ns = feed(&device, now_ns, 40 * (64 + 5 * MS / true_ns),
 			      &class, &true_ns, 1, &charged_ns);
-		check_near(sutro_class_ns(&device, class), true_ns,
+		check_near(sutro_cost_class_ns(&device, class), true_ns,
 			   true_ns / 100 + 1);
 	}
 }
@@ -187,7 +187,7 @@ static void test_trickle(void)
 		now_ns += 20 * MS;
 	}
 	for (i = 0; i < 2; i++)
-		check(sutro_class_ns(&device, classes[i]) <= latency_ns,
+		check(sutro_cost_class_ns(&device, classes[i]) <= latency_ns,
 		      "costs more than it took");
 }
 
@@ -200,7 +200,7 @@ static void test_slow_device(void)
 
 	sutro_device_init(&device, false);
 	feed(&device, SEC, 60, &class, &true_ns, 1, &charged_ns);
-	check_near(sutro_class_ns(&device, class), true_ns, true_ns / 20);
+	check_near(sutro_cost_class_ns(&device, class), true_ns, true_ns / 20);
 }
 
 /* Large requests of one class are charged by their bytes, small ones alike. */
@@ -241,8 +241,8 @@ static void test_mixed(void)
 	now_ns = feed(&device, now_ns, 20000, classes, true_ns, 1, &charged_ns);
 	now_ns = feed(&device, now_ns, 20000, classes + 1, true_ns + 1, 1,
 		      &charged_ns);
-	ratio = (double)sutro_class_ns(&device, classes[1]) /
-		sutro_class_ns(&device, classes[0]);
+	ratio = (double)sutro_cost_class_ns(&device, classes[1]) /
+		sutro_cost_class_ns(&device, classes[0]);
 	check_near(ratio, 12, 0.3);
 
 	/* Together they are slower by a half. */
@@ -252,8 +252,8 @@ static void test_mixed(void)
 	begin_ns = now_ns;
 	now_ns = feed(&device, now_ns, 20000, classes, true_ns, 2, &charged_ns);
 	check_near(charged_ns, now_ns - begin_ns, (now_ns - begin_ns) / 100);
-	ratio = (double)sutro_class_ns(&device, classes[1]) /
-		sutro_class_ns(&device, classes[0]);
+	ratio = (double)sutro_cost_class_ns(&device, classes[1]) /
+		sutro_cost_class_ns(&device, classes[0]);
 	check_near(ratio, 12, 1);
 }
 
@@ -266,7 +266,7 @@ static void test_unsaturated(void)
 
 	sutro_device_init(&device, false);
 	now_ns = feed(&device, now_ns, 20000, &class, &true_ns, 1, &charged_ns);
-	known_ns = sutro_class_ns(&device, class);
+	known_ns = sutro_cost_class_ns(&device, class);
 	true_ns = 500000;
 	device.unsaturated = true;
 	for (i = 0; i < 5000; i++) {
@@ -274,7 +274,7 @@ static void test_unsaturated(void)
 			      &charged_ns);
 		device.unsaturated = true;
 	}
-	check_equal(sutro_class_ns(&device, class), known_ns);
+	check_equal(sutro_cost_class_ns(&device, class), known_ns);
 }
 
 /*

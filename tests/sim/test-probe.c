@@ -142,10 +142,10 @@ static void test_measures(void)
 		bench_wait(bench, A, 40);
 		bench_wait(bench, B, 40);
 		bench_run(bench, 4 * SEC);
-		check_near(sutro_class_ns(&bench->device, A), costs_ns[i][0],
-			   costs_ns[i][0] / 50 + 1);
-		check_near(sutro_class_ns(&bench->device, B), costs_ns[i][1],
-			   costs_ns[i][1] / 50 + 1);
+		check_near(sutro_cost_class_ns(&bench->device, A),
+			   costs_ns[i][0], costs_ns[i][0] / 50 + 1);
+		check_near(sutro_cost_class_ns(&bench->device, B),
+			   costs_ns[i][1], costs_ns[i][1] / 50 + 1);
 		free(bench);
 	}
 }
@@ -160,8 +160,8 @@ static void test_change(void)
 	bench_run(bench, 20 * SEC);
 	bench->cost_ns[B] *= 5;
 	bench_run(bench, 26 * SEC);
-	check_near(sutro_class_ns(&bench->device, B), 200000, 10000);
-	check_near(sutro_class_ns(&bench->device, A), 10000, 500);
+	check_near(sutro_cost_class_ns(&bench->device, B), 200000, 10000);
+	check_near(sutro_cost_class_ns(&bench->device, A), 10000, 500);
 	free(bench);
 }
 
