@@ -205,8 +205,10 @@ static void sutro_probe_result(struct sutro_probe *probe,
 			       struct sutro_device *device, u64 ns16, u32 depth,
 			       bool unsaturated, u64 now_ns)
 {
+	bool is_write = sutro_cost_op(probe->class) == SUTRO_WRITE;
 	struct sutro_probe_class *of = &probe->of[probe->class];
 	u64 expected = device->costs.ns16[probe->class];
+	u64 cost_ns16;
 	bool right = of->nr && ns16 * 100 > expected * 94 &&
 		     ns16 * 100 < expected * 106;
 
@@ -228,10 +230,8 @@ static void sutro_probe_result(struct sutro_probe *probe,
 				SUTRO_PROBE_INTERVAL_MAX_NS);
 	of->due_ns = now_ns + of->interval_ns;
 
-	sutro_cost_measured(
-		device, probe->class,
-		sutro_probe_cost(of, sutro_cost_op(probe->class) == SUTRO_WRITE,
-				 now_ns));
+	cost_ns16 = sutro_probe_cost(of, is_write, now_ns);
+	sutro_cost_measured(device, probe->class, cost_ns16);
 	sutro_probe_end(probe, device, now_ns);
 }
 
