@@ -12,6 +12,9 @@
  */
 #define FILE_MAX_BYTES (4U * 1024 * 1024)
 
+/* Of a text that is wrong this much is shown: enough to find it. */
+#define PLAIN_MAX_BYTES 160U
+
 static int log_max_level = LOG_INFO;
 
 bool endswith(const char *s, const char *suffix)
@@ -87,6 +90,58 @@ int text_add(struct text *t, const char *format, ...)
 	va_end(ap);
 	t->length += n;
 	return 0;
+}
+
+/* The number of bytes of the character at @s; 0: no valid one, or a control
+ * character. What D-Bus refuses is not valid: surrogates, U+FFFE and the like.
+ */
+static size_t plain_character(const char *s)
+{
+	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	unsigned char c = *s;
+	size_t n = c < 0x80   ? 1
+		   : c < 0xc0 ? 0
+		   : c < 0xe0 ? 2
+		   : c < 0xf0 ? 3
+		   : c < 0xf8 ? 4
+			      : 0;
+	uint32_t u = n == 1 ? c : c & (0x7f >> n);
+
+	for (size_t i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		u = u << 6 | (s[i] & 0x3f);
+	}
+	if (!n || u < smallest[n] || u > 0x10ffff || (u & 0xfffe) == 0xfffe ||
+	    (u >= 0xd800 && u <= 0xdfff) || (u >= 0xfdd0 && u <= 0xfdef))
+		return 0;
+	return u < 0x20 || (u >= 0x7f && u < 0xa0) ? 0 : n;
+}
+
+bool text_is_plain(const char *s)
+{
+	for (size_t n; *s; s += n) {
+		n = plain_character(s);
+		if (!n)
+			return false;
+	}
+	return true;
+}
+
+int text_add_plain(struct text *t, const char *s)
+{
+	const char *start = s;
+	int err = text_add(t, "%s", "");
+
+	while (*s && !err) {
+		size_t n = plain_character(s);
+
+		if ((size_t)(s - start) + n > PLAIN_MAX_BYTES)
+			return text_add(t, "...");
+		err = n ? text_add(t, "%.*s", (int)n, s) : text_add(t, "?");
+		s += n ?: 1;
+	}
+	return err;
 }
 
 char *asprintf_or_null(const char *format, ...)

@@ -90,6 +90,20 @@ static inline void text_freep(struct text *t)
 	free(t->p);
 }
 
+/**
+ * text_is_plain() - is it UTF-8 without control characters?
+ *
+ * Nothing else can be said on the bus, nor safely shown on a terminal.
+ */
+bool text_is_plain(const char *s);
+
+/**
+ * text_add_plain() - add @s, at most 160 bytes of it, fit to be shown
+ *
+ * What is not plain becomes "?", what is cut off "...".
+ */
+int text_add_plain(struct text *t, const char *s);
+
 /** asprintf_or_null() - asprintf that returns the string, NULL without memory */
 char *asprintf_or_null(const char *format, ...) _printf_(1, 2);
 
