@@ -11,11 +11,11 @@
  * ours, which counts. It cuts lines longer than its buffer; the reader notices.
  */
 
-#include <dirent.h>
 #include <ini.h>
 #include <stdio.h>
 
 #include "conf.h"
+#include "dropin.h"
 
 #define RECONCILE_DEFAULT_SEC 60U
 #define RECONCILE_MAX_SEC 3600U
@@ -169,85 +169,25 @@ static int load_file(struct conf *c, const char *path, char ***errors)
 	return s.err;
 }
 
-struct dropin {
-	char *name;
-	char *path;
-};
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct dropin *)a)->name,
-		      ((const struct dropin *)b)->name);
-}
-
-static bool is_known(const struct dropin *l, size_t n, const char *name)
-{
-	for (size_t i = 0; i < n; i++)
-		if (streq(l[i].name, name))
-			return true;
-	return false;
-}
-
-static int list_dropins(const struct roots *roots, struct dropin **l, size_t *n)
-{
-	for (char **dir = roots->conf_dirs; *dir; dir++) {
-		DIR *d = opendir(*dir);
-		struct dirent *e;
-
-		while (d && (e = readdir(d))) {
-			struct dropin *grown;
-
-			if (e->d_name[0] == '.' ||
-			    !endswith(e->d_name, ".conf") ||
-			    is_known(*l, *n, e->d_name))
-				continue;
-			grown = reallocarray(*l, *n + 1, sizeof(**l));
-			if (!grown) {
-				closedir(d);
-				return -ENOMEM;
-			}
-			*l = grown;
-			grown[(*n)++] = (struct dropin){
-				.name = strdup(e->d_name),
-				.path = asprintf_or_null("%s/%s", *dir,
-							 e->d_name),
-			};
-			if (!grown[*n - 1].name || !grown[*n - 1].path) {
-				closedir(d);
-				return -ENOMEM;
-			}
-		}
-		if (d)
-			closedir(d);
-	}
-	if (*n)
-		qsort(*l, *n, sizeof(**l), by_name);
-	return 0;
-}
-
 int conf_load(const struct roots *roots, struct conf **ret, char ***errors)
 {
 	_cleanup_(conf_freep) struct conf *c = calloc(1, sizeof(*c));
-	struct dropin *l = NULL;
-	size_t n = 0;
+	struct dropins l = {};
 	int err, worst;
 
 	if (!c)
 		return -ENOMEM;
 	c->reconcile_usec = RECONCILE_DEFAULT_SEC * 1000000ULL;
 	worst = load_file(c, roots->conf, errors);
-	err = list_dropins(roots, &l, &n);
-	for (size_t i = 0; i < n; i++) {
-		if (!err)
-			err = load_file(c, l[i].path, errors);
+	err = dropins_list(roots->conf_dirs, "", ".conf", &l);
+	for (size_t i = 0; i < l.n && !err; i++) {
+		err = load_file(c, l.items[i].path, errors);
 		if (err == -EBADMSG) {
 			worst = err;
 			err = 0;
 		}
-		free(l[i].name);
-		free(l[i].path);
 	}
-	free(l);
+	dropins_done(&l);
 	if (err || worst)
 		return err ?: worst;
 	*ret = TAKE_PTR(c);

@@ -4,16 +4,19 @@
 #include <stdio.h>
 
 #include "bus.h"
+#include "check.h"
 #include "manager.h"
 
 static const char help[] =
 	"sutrod [OPTION...]\n"
+	"sutrod --check FILE...\n"
 	"\n"
 	"Makes the weights of systemd units hold on the disks under any device.\n"
 	"\n"
 	"  --dry-run          compute and log, write nothing\n"
 	"  --debug            log everything\n"
 	"  --root=DIR         serve the machine described below DIR (for tests)\n"
+	"  --check FILE...    print the mistakes in policy or unit files and exit\n"
 	"  --bus-introspect   print the D-Bus interface and exit\n"
 	"  --version          print the version and exit\n"
 	"  --help             print this and exit\n"
@@ -29,6 +32,16 @@ static int introspect(void)
 		return log_error_errno(r, "Cannot introspect: %m");
 	fputs(xml, stdout);
 	return 0;
+}
+
+static int check(char *const *paths)
+{
+	if (!*paths) {
+		log_error("--check needs the names of *.policy, unit or "
+			  "drop-in files.");
+		return EXIT_FAILURE;
+	}
+	return check_files(paths) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 static int run(const char *root, bool dry_run)
@@ -49,18 +62,19 @@ static int run(const char *root, bool dry_run)
 
 int main(int argc, char *argv[])
 {
-	enum { ROOT = 256, DRY_RUN, DEBUG, INTROSPECT, VERSION, HELP };
+	enum { ROOT = 256, DRY_RUN, DEBUG, CHECK, INTROSPECT, VERSION, HELP };
 	static const struct option options[] = {
 		{ "root", required_argument, NULL, ROOT },
 		{ "dry-run", no_argument, NULL, DRY_RUN },
 		{ "debug", no_argument, NULL, DEBUG },
+		{ "check", no_argument, NULL, CHECK },
 		{ "bus-introspect", no_argument, NULL, INTROSPECT },
 		{ "version", no_argument, NULL, VERSION },
 		{ "help", no_argument, NULL, HELP },
 		{},
 	};
 	const char *root = "";
-	bool dry_run = false;
+	bool dry_run = false, check_only = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
@@ -74,6 +88,9 @@ int main(int argc, char *argv[])
 		case DEBUG:
 			log_set_max_level(LOG_DEBUG);
 			break;
+		case CHECK:
+			check_only = true;
+			break;
 		case INTROSPECT:
 			return introspect() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 		case VERSION:
@@ -86,6 +103,8 @@ int main(int argc, char *argv[])
 			return EXIT_FAILURE;
 		}
 	}
+	if (check_only)
+		return check(argv + optind);
 	if (optind < argc) {
 		log_error("sutrod takes no argument \"%s\"; see --help.",
 			  argv[optind]);

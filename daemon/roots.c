@@ -3,14 +3,24 @@
 #include "roots.h"
 #include "util.h"
 
+static int add_dirs(const char *prefix, const char *folder, char ***ret)
+{
+	static const char *const before[] = { "/etc", "/run", "/usr/lib" };
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(before) && !err; i++) {
+		_cleanup_free_ char *dir = NULL;
+
+		dir = asprintf_or_null("%s%s/sutro/%s", prefix, before[i],
+				       folder);
+		err = dir ? strv_add(ret, dir) : -ENOMEM;
+	}
+	return err;
+}
+
 int roots_init(struct roots *r, const char *prefix)
 {
-	static const char *const dirs[] = {
-		"/etc/sutro/sutrod.conf.d",
-		"/run/sutro/sutrod.conf.d",
-		"/usr/lib/sutro/sutrod.conf.d",
-	};
-	int err = 0;
+	int err;
 
 	*r = (struct roots){
 		.prefix = strdup(prefix),
@@ -18,17 +28,18 @@ int roots_init(struct roots *r, const char *prefix)
 		.run = asprintf_or_null("%s/run/sutro", prefix),
 		.mountinfo = asprintf_or_null("%s/proc/self/mountinfo", prefix),
 		.conf = asprintf_or_null("%s/etc/sutro/sutrod.conf", prefix),
+		.control =
+			asprintf_or_null("%s/etc/sutro/policy.control", prefix),
+		.control_run =
+			asprintf_or_null("%s/run/sutro/policy.control", prefix),
 	};
 	if (*prefix)
 		r->cgroup = asprintf_or_null("%s/sys/fs/cgroup", prefix);
-	for (size_t i = 0; i < ARRAY_SIZE(dirs) && !err; i++) {
-		_cleanup_free_ char *dir = NULL;
-
-		dir = asprintf_or_null("%s%s", prefix, dirs[i]);
-		err = dir ? strv_add(&r->conf_dirs, dir) : -ENOMEM;
-	}
+	err = add_dirs(prefix, "sutrod.conf.d", &r->conf_dirs)
+		      ?: add_dirs(prefix, "policy.d", &r->policy_dirs);
 	if (err || !r->prefix || !r->sysfs || !r->run || !r->mountinfo ||
-	    !r->conf || (*prefix && !r->cgroup)) {
+	    !r->conf || !r->control || !r->control_run ||
+	    (*prefix && !r->cgroup)) {
 		roots_done(r);
 		return -ENOMEM;
 	}
@@ -44,6 +55,9 @@ void roots_done(struct roots *r)
 	free(r->mountinfo);
 	free(r->conf);
 	strv_free(r->conf_dirs);
+	strv_free(r->policy_dirs);
+	free(r->control);
+	free(r->control_run);
 	*r = (struct roots){};
 }
 

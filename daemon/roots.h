@@ -13,6 +13,9 @@
  * @mountinfo: PREFIX/proc/self/mountinfo
  * @conf: PREFIX/etc/sutro/sutrod.conf
  * @conf_dirs: directories of drop-ins, the first wins where names are equal
+ * @policy_dirs: directories of *.policy files, the first wins
+ * @control: PREFIX/etc/sutro/policy.control, policies set over the bus for good
+ * @control_run: PREFIX/run/sutro/policy.control, until the next boot
  *
  * Nothing else in the daemon names an absolute path.
  */
@@ -24,6 +27,9 @@ struct roots {
 	char *mountinfo;
 	char *conf;
 	char **conf_dirs;
+	char **policy_dirs;
+	char *control;
+	char *control_run;
 };
 
 /**

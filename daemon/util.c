@@ -12,9 +12,6 @@
  */
 #define FILE_MAX_BYTES (4U * 1024 * 1024)
 
-/* Of a text that is wrong this much is shown: enough to find it. */
-#define PLAIN_MAX_BYTES 160U
-
 static int log_max_level = LOG_INFO;
 
 bool endswith(const char *s, const char *suffix)
@@ -128,7 +125,7 @@ bool text_is_plain(const char *s)
 	return true;
 }
 
-int text_add_plain(struct text *t, const char *s)
+int text_add_plain(struct text *t, const char *s, size_t max_bytes)
 {
 	const char *start = s;
 	int err = text_add(t, "%s", "");
@@ -136,7 +133,7 @@ int text_add_plain(struct text *t, const char *s)
 	while (*s && !err) {
 		size_t n = plain_character(s);
 
-		if ((size_t)(s - start) + n > PLAIN_MAX_BYTES)
+		if ((size_t)(s - start) + n > max_bytes)
 			return text_add(t, "...");
 		err = n ? text_add(t, "%.*s", (int)n, s) : text_add(t, "?");
 		s += n ?: 1;

@@ -98,11 +98,11 @@ static inline void text_freep(struct text *t)
 bool text_is_plain(const char *s);
 
 /**
- * text_add_plain() - add @s, at most 160 bytes of it, fit to be shown
+ * text_add_plain() - add @s, at most @max_bytes of it, fit to be shown
  *
  * What is not plain becomes "?", what is cut off "...".
  */
-int text_add_plain(struct text *t, const char *s);
+int text_add_plain(struct text *t, const char *s, size_t max_bytes);
 
 /** asprintf_or_null() - asprintf that returns the string, NULL without memory */
 char *asprintf_or_null(const char *format, ...) _printf_(1, 2);

@@ -549,12 +549,12 @@ static void test_plain(void)
 	char many[400];
 
 	check(text_is_plain("") && text_is_plain("aä€😀"));
-	check(text_add_plain(&t, "a\tb\xff\x1b[1mä\xc3") == 0);
+	check(text_add_plain(&t, "a\tb\xff\x1b[1mä\xc3", 160) == 0);
 	check(streq(t.p, "a?b??[1mä?"));
 	memset(many, 'x', sizeof(many));
 	many[399] = '\0';
 	t.length = 0;
-	check(text_add_plain(&t, many) == 0);
+	check(text_add_plain(&t, many, 160) == 0);
 	check(t.length == 163 && streq(t.p + 157, "xxx..."));
 }
 

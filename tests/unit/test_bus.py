@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import dbus
 import pytest
@@ -416,6 +417,8 @@ def test_bad_start(machine: Machine, systemd: Systemd, sutrod: Sutrod, bus: Bus)
         (["--help"], 0, "--dry-run"),
         (["--nonsense"], 1, "nonsense"),
         (["now"], 1, 'sutrod takes no argument "now"; see --help.'),
+        (["--check"], 1, "--check needs the names of"),
+        (["--check", "/does/not/exist.policy"], 1, "/does/not/exist.policy: no such file"),
         (["--root=/does/not/exist"], 1, "--root=/does/not/exist: No such file or directory"),
     ],
 )
@@ -423,3 +426,40 @@ def test_command_line(arguments: list[str], status: int, words: str) -> None:
     done = subprocess.run([SUTROD, *arguments], capture_output=True, text=True, timeout=30)
     assert done.returncode == status
     assert words in done.stdout + done.stderr
+
+
+def test_check(tmp_path: Path) -> None:
+    """--check needs only the files; it tells where each mistake is, and by its status if any."""
+    good = tmp_path / "db.policy"
+    good.write_text("[Match]\nUnit=a.service b*\n[X-Sutro]\nReadIOPSMin=/a 1\nWeight=5\n")
+    unit = tmp_path / "db.service"
+    unit.write_text("[Service]\nExecStart=/bin/true\nWeight=x\n[X-Sutro]\nClass=idle\n")
+    bad = tmp_path / "bad.policy"
+    bad.write_text("[Match]\nUnit=a.service\n[X-Sutro]\nWeight=0\nClass=fast\n")
+    nowhere = {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nowhere"}
+
+    def check(*files: Path) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [SUTROD, "--check", *files], capture_output=True, text=True, timeout=30, env=nowhere
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    fine = f"{good}: unit patterns: 2, promises: 2: fine\n{unit}: promises: 1: fine\n"
+    assert check(good, unit) == (0, fine, "")
+    mistakes = (
+        f'{bad}:4: "[X-Sutro] Weight=0": 1 to 10000, or a path and 1 to 10000, such as '
+        f'/dev/vg/db 300\n{bad}:5: "[X-Sutro] Class=fast": rt, be or idle\n'
+    )
+    assert check(good, bad, unit) == (1, fine, mistakes)
+
+
+def test_check_examples() -> None:
+    """The policies that we ship have no mistake."""
+    examples = sorted((TOP / "policies").glob("*.policy"))
+    assert len(examples) == 4
+    done = subprocess.run(
+        [SUTROD, "--check", *examples], capture_output=True, text=True, timeout=30
+    )
+    assert done.stderr == ""
+    assert done.stdout.count(": fine\n") == len(examples)
+    assert done.returncode == 0

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_CHECK_H
+#define SUTRO_CHECK_H
+
+/**
+ * check_files() - sutrod --check: print the mistakes of policy and unit files
+ * @paths: ends with NULL
+ *
+ * Return: the number of files with mistakes; -ENOMEM.
+ */
+int check_files(char *const *paths);
+
+#endif

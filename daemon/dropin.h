@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_DROPIN_H
+#define SUTRO_DROPIN_H
+
+#include "util.h"
+
+/** struct dropin - a file of one of several directories */
+struct dropin {
+	char *name;
+	char *path;
+};
+
+/** struct dropins - sorted by name, no name twice */
+struct dropins {
+	struct dropin *items;
+	size_t n;
+};
+
+/**
+ * dropins_list() - the files of all @dirs
+ * @dirs: of two files with the same name the one in the earlier directory counts
+ * @folder: look into this folder of each of @dirs; "" : into themselves
+ * @suffix: of the names that count
+ *
+ * Directories that do not exist are empty, hidden files do not count.
+ */
+int dropins_list(char *const *dirs, const char *folder, const char *suffix,
+		 struct dropins *ret);
+void dropins_done(struct dropins *l);
+
+#endif
