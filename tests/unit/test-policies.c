@@ -251,6 +251,35 @@ static void test_last_good(struct roots *r)
 	expect(r, "", "");
 }
 
+/* Drop-ins of a unit may have one name in two folders: each keeps its own version. */
+static void test_own_dropins(struct roots *r)
+{
+	static const char service[] = "/etc/systemd/system/service.d/10.conf";
+	char *dropins[] = { (char *)service, OWN ".d/10.conf", NULL };
+	struct policies *p = catalogue(r);
+
+	fake_file(r, service, X "Weight=1\nClass=rt\n");
+	fake_file(r, OWN ".d/10.conf", X "Weight=2\n");
+	check(policies_load_unit(p, "db.service", "", dropins, NULL) == 0);
+	fake_file(r, service, X "Weight=x\n");
+	fake_file(r, OWN ".d/10.conf", X "Weight=y\n");
+	for (int i = 0; i < 2; i++) {
+		check(policies_load_unit(p, "db.service", "", dropins, NULL) ==
+		      0);
+		expect_errors(p, 2, "Weight=x");
+		expect_more(r, p, NULL,
+			    "Class=rt /etc/systemd/system/service.d/10.conf:3; "
+			    "Weight=2 " OWN ".d/10.conf:2",
+			    "Weight=1 /etc/systemd/system/service.d/10.conf:2");
+	}
+	/* A unit that is gone says nothing, and its mistakes are forgotten. */
+	policies_forget_unit(p, "db.service");
+	policies_forget_unit(p, "db.service");
+	expect_errors(p, 0, "");
+	expect_more(r, p, NULL, "", "");
+	policies_free(p);
+}
+
 static int set(struct policies *p, enum policy_lifetime lifetime,
 	       const char *key, const char *value, const char *error)
 {
@@ -517,9 +546,9 @@ static void test_random(struct roots *r)
 int main(void)
 {
 	static void (*const tests[])(struct roots *) = {
-		test_directories, test_dropins,	 test_order,
-		test_last_good,	  test_set,	 test_set_edited,
-		test_set_trust,	  test_set_many, test_random,
+		test_directories, test_dropins, test_order,	 test_last_good,
+		test_own_dropins, test_set,	test_set_edited, test_set_trust,
+		test_set_many,	  test_random,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {

@@ -108,6 +108,10 @@ static void test_continuation(void)
 	/* Two backslashes are one, and none is left for the end of the line. */
 	expect("a.service", X "ReadIOPSMin=/a\\\\ \\\n5\nWeight=1\n",
 	       "; ReadIOPSMin=\"/a\\\\\" 5 (2); Weight=1 (4)");
+	expect("a.service",
+	       "[Service]\nExecStart=a\\\\\n" X "Weight=1\n[Service]\n"
+	       "ExecStart=a\\\\\\\n" X "Weight=2\n",
+	       "; Weight=1 (4)");
 	/* A header within a continued line is no header. */
 	expect("a.service",
 	       "[Service]\nExecStart=/bin/sh -c \\\n" X "Weight=1\nUser=x\n" X

@@ -37,6 +37,7 @@ def test_what_the_daemon_package_brings() -> None:
     listed = run("dpkg", "--listfiles", "sutro").split()
     for wanted in (
         "sutrod.service", "org.sutro1.conf", "org.sutro1.policy", "bin/sutroctl", "sutrod.conf",
+        "/usr/lib/sutro/policy.d", "/etc/sutro/policy.d", "/etc/sutro/policy.control",
     ):  # fmt: skip
         assert any(path.endswith(wanted) for path in listed), wanted
     assert "ActiveState" in run("systemctl", "show", "sutrod.service")
