@@ -4,29 +4,55 @@
 
 _sutroctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local verb='' place=0 options='--json --help' words='' files='' word last=''
+	local verb='' family='' place=0 options='--json --help' words='' files='' word last=''
+
+	local keys='ReadBandwidthMin WriteBandwidthMin ReadIOPSMin WriteIOPSMin ReadBandwidthMax'
+	keys+=' WriteBandwidthMax ReadIOPSMax WriteIOPSMax LatencyTarget Weight Class Importance'
 
 	# The verb, and how many arguments of its own stand before the cursor.
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-		if [[ $word != -* && $last != --device ]]; then
-			if [[ -z $verb ]]; then verb=$word; else ((place++)); fi
+		if [[ $word != -* && $last != @(--device|--from|--output|-o) ]]; then
+			if [[ -z $verb && -z $family && $word == policy ]]; then
+				family=policy
+			elif [[ -z $verb ]]; then
+				verb="${family:+$family }$word"
+			else
+				((place++))
+			fi
 		fi
 		last=$word
 	done
 
 	case $verb in
-	'') words='status tree explain set use release dump' options+=' --version' ;;
-	tree | use) files=yes ;;
+	'')
+		if [[ -n $family ]]; then
+			words='check show set reset reload'
+		else
+			words='status tree explain top watch plot policy set use release dump'
+			options+=' --version'
+		fi
+		;;
+	tree | use | 'policy check') files=yes ;;
+	top) files=yes options+=' --once' ;;
+	plot) options+=' --from --output' ;;&
+	'policy set') options+=' --runtime --client' ;;&
+	'policy reset') options+=' --runtime' ;;&
 	release) files=yes options+=' --all' ;;
 	set) options+=' --device --runtime' ;;&
-	set | explain)
-		if [[ $prev == --device ]] || [[ $verb == explain && $place == 1 ]]; then
+	set | explain | plot | 'policy show' | 'policy set' | 'policy reset')
+		if [[ $prev == @(--device|--from|--output|-o) ]] || [[ $verb == explain && $place == 1 ]]; then
 			files=yes
-		elif ((place == 0)); then
+		elif ((place == 0)) || [[ $verb == plot ]]; then
 			words=$(systemctl list-units --all --full --plain --no-legend \
 				--type=service,scope,slice,socket,mount,swap 2>/dev/null | cut -d' ' -f1)
-		else
+		elif [[ $verb == set ]]; then
 			words=default
+		elif [[ $verb == policy\ @(set|reset) ]]; then
+			words=$keys
+			if [[ $verb == 'policy set' ]]; then
+				words=${keys// /= }=
+				compopt -o nospace
+			fi
 		fi
 		;;
 	esac

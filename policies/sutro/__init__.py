@@ -1,13 +1,31 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the operator asks of Sutro, and what Sutro answers.
 
-client    the buses: org.sutro1 and the few calls of systemd that set weights
-errors    failures, and what to do about them
-weights   a weight as people type it
-units     a unit name as people type it
-topology  the stacks of block devices, as a graph
-show      all of the above as text for people
-sutroctl  the command
+client         the buses: org.sutro1 and the few calls of systemd that set weights
+errors         failures, and what to do about them
+weights        a weight as people type it
+values         the other values of a policy as people type them
+units          a unit name as people type it
+topology       the stacks of block devices, as a graph
+promises       promises: which do not hold
+usage          who uses which device, and what is promised to them
+
+sutroctl       the command; its verbs are in
+  daemon       status, dump
+  stacks       tree, use, release
+  statements   explain, set
+  policy       policy check, show, set, reset, reload
+  top, watch, plot
+answer         what a verb answers
+show           answers as text for people: weights
+show_promises  the same: promises, policies, top
+chart          promises over time as PNG or HTML
+
+program        the life of a policy program
+settings       the file of one, with errors that name the line
+fields         what such files have in common
+window         sutro-window: promises that differ by time of day
+latency_guard  sutro-latency-guard: raise a unit until its P99 holds
 """
 
 __version__ = "0.1.0"

@@ -10,6 +10,7 @@ becomes a list of {"path", "weight"}.
 import asyncio
 import contextlib
 import os
+from collections.abc import Callable
 from typing import Any
 
 from dbus_next import BusType, Message, MessageFlag, MessageType, Variant
@@ -36,6 +37,8 @@ WEIGHT_UNSET = 2**64 - 1
 
 SERVICES = {SUTRO: ("sutrod", "sutrod"), SYSTEMD: ("systemd", None)}
 ACTIONS = {SUTRO: "org.sutro1.manage-devices", SYSTEMD: "org.freedesktop.systemd1.manage-units"}
+POLICY_MEMBERS = ("SetPolicy", "ReloadPolicies")
+POLICY_ACTION = "org.sutro1.manage-policies"
 
 NOT_RUNNING = ("ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoReply")
 NOT_PERMITTED = ("AccessDenied", "AuthFailed", "InteractiveAuthorizationRequired")
@@ -43,6 +46,7 @@ BY_NAME: dict[str, type[errors.SutroError]] = {
     "org.sutro1.Error.NoSuchUnit": errors.NoSuchUnit,
     "org.sutro1.Error.NoSuchPath": errors.NoSuchPath,
     "org.sutro1.Error.NoQueue": errors.NoQueue,
+    "org.sutro1.Error.BadPolicy": errors.BadPolicy,
     "org.freedesktop.systemd1.NoSuchUnit": errors.NoSuchUnit,
 }
 
@@ -66,8 +70,8 @@ def _unit(unit: Dict) -> Dict:
     return unit | {"device_weights": _device_weights(unit.get("device_weights", []))}
 
 
-def _failure(service: str, name: str, text: str) -> errors.SutroError:
-    """The exception that says what the D-Bus error `name` means to a person."""
+def _failure(service: str, member: str, name: str, text: str) -> errors.SutroError:
+    """The exception that says what the D-Bus error `name` of a call means to a person."""
     people, unit = SERVICES.get(service, (service, None))
     if ".Spawn." in name or (service == SUTRO and name.startswith(SYSTEMD)):
         return errors.NotRunning(
@@ -77,9 +81,15 @@ def _failure(service: str, name: str, text: str) -> errors.SutroError:
         return BY_NAME[name](text)
     last = name.rpartition(".")[2]
     if last in NOT_PERMITTED:
+        action = POLICY_ACTION if member in POLICY_MEMBERS else ACTIONS.get(service, "")
         return errors.NotPermitted(
             f"{people} does not permit this: {text}",
-            f"run it as root (sudo), or allow the polkit action {ACTIONS.get(service, '')}",
+            f"run it as root (sudo), or allow the polkit action {action}",
+        )
+    if last == "UnknownMethod" and service == SUTRO:
+        return errors.TooOld(
+            f"the sutrod that runs does not know {member}: it is older than this program",
+            "start the new one: systemctl restart sutrod",
         )
     if last in NOT_RUNNING:
         hint = f"start it: systemctl start {unit}" if unit else ""
@@ -162,8 +172,30 @@ class Client:
             raise errors.BusUnavailable("the connection to the system bus broke") from None
         if reply.message_type is MessageType.ERROR:
             text = str(reply.body[0]) if reply.body else reply.error_name
-            raise _failure(service, reply.error_name, text)
+            raise _failure(service, member, reply.error_name, text)
         return [plain(value) for value in reply.body]
+
+    async def listen(
+        self, sender: str, interface: str, member: str, heard: Callable[..., None]
+    ) -> None:
+        """Call `heard` with the arguments of each such signal from now on."""
+        assert self._bus is not None, "used outside of 'async with'"
+
+        def on_message(message: Message) -> None:
+            kind = (message.message_type, message.interface, message.member)
+            if kind == (MessageType.SIGNAL, interface, member):
+                heard(*(plain(value) for value in message.body))
+
+        self._bus.add_message_handler(on_message)
+        rule = f"type='signal',sender='{sender}',interface='{interface}',member='{member}'"
+        await self.call(DBUS, "/org/freedesktop/DBus", DBUS, "AddMatch", "s", rule)
+
+    async def closed(self) -> None:
+        """Return when the connection has ended, whoever ended it."""
+        assert self._bus is not None, "used outside of 'async with'"
+        with contextlib.suppress(OSError, EOFError, ValueError):
+            # Whoever waits may be cancelled; the library's future must not be.
+            await asyncio.shield(self._bus.wait_for_disconnect())
 
     # org.sutro1
 
@@ -171,7 +203,7 @@ class Client:
         return await self.call(SUTRO, SUTRO_PATH, SUTRO_MANAGER, member, signature, *body)
 
     async def properties(self) -> Dict:
-        """Version, DryRun, ManagedLeaves of the daemon."""
+        """Version, DryRun, ManagedLeaves, PolicyErrors of the daemon."""
         get_all = "org.freedesktop.DBus.Properties"
         return (await self.call(SUTRO, SUTRO_PATH, get_all, "GetAll", "s", SUTRO_MANAGER))[0]
 
@@ -203,6 +235,47 @@ class Client:
     async def dump(self) -> str:
         """The whole state of the daemon as text."""
         return (await self._sutro("Dump"))[0]
+
+    async def promises(self) -> list[Dict]:
+        """All promises, with how each fares."""
+        return (await self._sutro("ListPromises"))[0]
+
+    async def usage(self) -> list[Dict]:
+        """What was used in the last second, by unit and logical device."""
+        return (await self._sutro("ListUsage"))[0]
+
+    async def history(self, unit: str, key: str, path: str) -> list[list[float]]:
+        """monotonic_us, got, value, granted of a promise for each of the last seconds."""
+        return (await self._sutro("History", "sss", unit, key, path))[0]
+
+    async def policy(self, unit: str) -> list[Dict]:
+        """What is said about a unit: key, value, source, in_force."""
+        return (await self._sutro("GetPolicy", "s", unit))[0]
+
+    async def set_policy(self, unit: str, said: list[tuple[str, str]], lifetime: str) -> None:
+        """Say something about a unit, all or nothing; the value "" resets a key.
+
+        `lifetime` is persistent, runtime, or client: as long as this connection.
+        """
+        assignments = [list(pair) for pair in said]
+        await self._sutro("SetPolicy", "sa(ss)s", unit, assignments, lifetime)
+
+    async def reload_policies(self) -> None:
+        """Let the daemon read all policy files again."""
+        await self._sutro("ReloadPolicies")
+
+    async def on_promise_changed(self, heard: Callable[..., None]) -> None:
+        """Hear unit, key, path, state, cause of each promise that fares otherwise than before."""
+        await self.listen(SUTRO, SUTRO_MANAGER, "PromiseChanged", heard)
+
+    async def on_sutrod_started(self, heard: Callable[[], None]) -> None:
+        """Hear of each new sutrod on the bus."""
+
+        def owner_changed(name: str, _old: str, new: str) -> None:
+            if name == SUTRO and new:
+                heard()
+
+        await self.listen(DBUS, DBUS, "NameOwnerChanged", owner_changed)
 
     # systemd
 

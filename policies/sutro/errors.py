@@ -37,3 +37,11 @@ class NoSuchPath(SutroError):
 
 class NoQueue(SutroError):
     """The path exists, but no block device with a request queue stands behind it."""
+
+
+class TooOld(SutroError):
+    """The daemon that runs does not know what it was asked."""
+
+
+class BadPolicy(SutroError):
+    """The daemon does not take what a policy says."""

@@ -86,13 +86,21 @@ def settings(unit: Dict) -> list[str]:
 
 
 def status(out: Console, data: Dict) -> None:
-    """The daemon, the leaves, and the units that say something about weights."""
+    """The daemon, promises, leaves, and the units that say something about weights."""
+    from . import show_promises
+
     daemon = data["daemon"]
     line = Text.assemble("sutrod ", (daemon["version"], NAME), ", running")
     if daemon["dry_run"]:
         line.append(", dry run: nothing is written", style=BAD)
     out.print(line)
+    if data["promises"] is None:
+        out.print("It is older than sutroctl and knows no promises: systemctl restart sutrod")
+    show_promises.mistakes(out, data["policy_errors"])
     out.print()
+    if data["promises"]:
+        show_promises.promises(out, data["promises"])
+        out.print()
 
     table = columns("LEAF", "KIND", "SCHEDULER", ">SIZE", "UNDER")
     for leaf in data["leaves"]:
@@ -256,6 +264,8 @@ def _relation(path: str, device: str) -> str:
 
 def explain(out: Console, data: Dict) -> None:
     """From the statement over the path to the leaves: asked, written, read back, got."""
+    from . import show_promises
+
     title = Text.assemble((data["unit"] or data["cgroup"], NAME))
     if data["unit"]:
         title.append(f"  {data['cgroup']}", style=FAINT)
@@ -272,6 +282,7 @@ def explain(out: Console, data: Dict) -> None:
             out.print(Padding(step["text"], (0, 0, 0, 2 * (step["level"] + 1))))
     out.print()
     _leaves(out, data, usage=True)
+    show_promises.explained(out, data["promises"] or [])
 
 
 # set

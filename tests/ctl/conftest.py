@@ -4,10 +4,12 @@
 The services live as long as the test run; Reset gives each test their first state.
 """
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,19 +39,49 @@ class Run:
         return json.loads(self.out)
 
 
-def sutroctl(*args, **environment):
-    """Run the command with a poor, but whole environment."""
+def environment():
+    """A poor, but whole environment."""
     keep = {key: os.environ.get(key, "") for key in ("PATH", "DBUS_SYSTEM_BUS_ADDRESS")}
-    env = keep | {"PYTHONPATH": str(POLICIES), "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
+    return keep | {"PYTHONPATH": str(POLICIES), "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
+
+
+def sutroctl(*args, **more):
+    """Run the command."""
     run = subprocess.run(
         [sys.executable, POLICIES / "sutroctl", *args],
-        env=env | environment,
+        env=environment() | more,
         capture_output=True,
         text=True,
         timeout=60,
     )
     assert "Traceback" not in run.stderr, run.stderr
     return Run(run.returncode, run.stdout, run.stderr)
+
+
+@contextlib.contextmanager
+def running(*command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **more):
+    """A program that goes on until the test stops it."""
+    process = subprocess.Popen(
+        [sys.executable, POLICIES / command[0], *command[1:]],
+        env=environment() | more,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def eventually(condition, timeout_s=20):
+    """Wait until something is true."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.02)
 
 
 class Service:
@@ -108,3 +140,10 @@ def sutrod(systemd, sutrod_process):
     sutrod_process.mock.Reset()
     sutrod_process.mock.ClearCalls()
     return sutrod_process
+
+
+@pytest.fixture
+def promised(sutrod):
+    """A sutrod that has promises."""
+    sutrod.mock.Promise()
+    return sutrod

@@ -6,13 +6,21 @@
   /dev/mapper/secret dm-2 crypt - md0 raid1 - sda1, sdb   (bfq, none), sda1 is a partition
   loop0, not in use
 
+Promises and policies are in mock_promises.py.
+
 As the real daemon it hears of new weights through systemd's PropertiesChanged, here with
 a delay, so that a client that does not wait sees the old state.
 """
 
+import sys
+from pathlib import Path
+
 import dbus
 from dbusmock import MOCK_IFACE
 from gi.repository import GLib
+
+sys.path.insert(0, str(Path(__file__).parent))
+import mock_promises  # noqa: E402
 
 BUS_NAME = "org.sutro1"
 MAIN_OBJ = "/org/sutro1"
@@ -76,8 +84,10 @@ def load(mock, _parameters):
             "Version": "0.1.0",
             "DryRun": False,
             "ManagedLeaves": dbus.Array(managed, signature="s"),
+            "PolicyErrors": dbus.Array([], signature="s"),
         },
     )
+    mock_promises.load(mock)
     if not hasattr(mock, "listening"):
         mock.listening = dbus.SystemBus().add_signal_receiver(
             lambda interface, changed, _gone, path: _changed(mock, changed, path),
@@ -319,3 +329,69 @@ def ReleaseDevices(self, paths):
 def Dump(self):
     _fail(self, "Dump")
     return "sutrod 0.1.0\n[leaf] /dev/hda\n"
+
+
+# Promises and policies
+
+
+@dbus.service.method(MAIN_IFACE, in_signature="", out_signature="aa{sv}")
+def ListPromises(self):
+    _fail(self, "ListPromises")
+    return mock_promises.promises(self)
+
+
+@dbus.service.method(MAIN_IFACE, in_signature="", out_signature="aa{sv}")
+def ListUsage(self):
+    _fail(self, "ListUsage")
+    return mock_promises.usage(self)
+
+
+@dbus.service.method(MAIN_IFACE, in_signature="sss", out_signature="a(tddd)")
+def History(self, unit, key, path):
+    _fail(self, "History")
+    return mock_promises.history(unit, key, path)
+
+
+@dbus.service.method(MAIN_IFACE, in_signature="s", out_signature="aa{sv}")
+def GetPolicy(self, unit):
+    _fail(self, "GetPolicy")
+    return mock_promises.policy(self, unit)
+
+
+@dbus.service.method(MAIN_IFACE, in_signature="sa(ss)s", out_signature="", sender_keyword="sender")
+def SetPolicy(self, unit, assignments, lifetime, sender=None):
+    _fail(self, "SetPolicy")
+    try:
+        mock_promises.set_policy(self, str(unit), assignments, str(lifetime), sender)
+    except ValueError as error:
+        raise _error("org.sutro1.Error.BadPolicy", str(error)) from None
+
+
+@dbus.service.method(MAIN_IFACE, in_signature="", out_signature="")
+def ReloadPolicies(self):
+    _fail(self, "ReloadPolicies")
+    self.UpdateProperties(MAIN_IFACE, {"PolicyErrors": dbus.Array(self.mistakes, signature="s")})
+
+
+@dbus.service.method(MOCK_IFACE, in_signature="as", out_signature="")
+def Mistake(self, mistakes):
+    """Let the next reload find mistakes."""
+    self.mistakes = mistakes
+
+
+@dbus.service.method(MOCK_IFACE, in_signature="", out_signature="")
+def Promise(self):
+    """Let there be the promises of mock_promises.py."""
+    self.promised = True
+
+
+@dbus.service.method(MOCK_IFACE, in_signature="t", out_signature="")
+def Latency(self, p99_us):
+    """Let all reads have this P99."""
+    self.p99_us = int(p99_us)
+
+
+@dbus.service.method(MOCK_IFACE, in_signature="s", out_signature="as")
+def HeldFor(self, unit):
+    """What clients hold for a unit: KEY=VALUE."""
+    return dbus.Array(mock_promises.held(self, str(unit)), signature="s")

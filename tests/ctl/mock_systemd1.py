@@ -32,6 +32,7 @@ UNITS = {
 def load(mock, _parameters):
     mock.failures = {}
     mock.paths = {}
+    mock.unknown = {}
     for name, (load_state, active_state, weight, device_weights) in UNITS.items():
         path = f"{MAIN_OBJ}/unit/" + name.replace(".", "_2e").replace("-", "_2d")
         cgroup = "org.freedesktop.systemd1." + name.rpartition(".")[2].capitalize()
@@ -83,8 +84,10 @@ def LoadUnit(self, name):
     _fail(self, "LoadUnit")
     if any(character in name for character in " /"):
         raise _error("org.freedesktop.DBus.Error.InvalidArgs", f"Unit name {name} is not valid.")
+    if name in self.unknown:
+        return self.unknown[name]
     if name not in self.paths:
-        path = f"{MAIN_OBJ}/unit/unknown_{len(self.paths)}"
+        path = self.unknown[name] = f"{MAIN_OBJ}/unit/unknown_{len(self.unknown)}"
         cgroup = "org.freedesktop.systemd1." + name.rpartition(".")[2].capitalize()
         state = {"LoadState": "not-found", "ActiveState": "inactive"}
         self.AddObject(path, UNIT_IFACE, state, [])

@@ -19,6 +19,14 @@ VERBS = {
     "release": ["release", "/dev/hda"],
     "release --all": ["release", "--all"],
     "dump": ["dump"],
+    "top": ["top", "--once"],
+    "watch": ["watch"],
+    "plot": ["plot", "-o", "/nonexistent/plot.html"],
+    "policy show": ["policy", "show"],
+    "policy set": ["policy", "set", "db", "Weight=5"],
+    "policy set --client": ["policy", "set", "db", "Weight=5", "--client"],
+    "policy reset": ["policy", "reset", "db"],
+    "policy reload": ["policy", "reload"],
 }
 
 
@@ -74,6 +82,44 @@ def test_not_permitted(sutrod, name, verb, member):
 
 
 @pytest.mark.parametrize("name", [DENIED, INTERACTIVE])
+@pytest.mark.parametrize(
+    ("verb", "member"), [("policy set", "SetPolicy"), ("policy reload", "ReloadPolicies")]
+)
+def test_policy_not_permitted(sutrod, name, verb, member):
+    sutrod.mock.Fail(member, name, "Permission denied")
+    said = fails(*VERBS[verb])
+    assert said.startswith("sutrod does not permit this: Permission denied")
+    assert "run it as root" in said and "org.sutro1.manage-policies" in said
+
+
+@pytest.mark.parametrize(
+    ("verb", "member"),
+    [
+        ("top", "ListUsage"),
+        ("watch", "ListPromises"),
+        ("plot", "ListPromises"),
+        ("policy show", "GetPolicy"),
+        ("policy set", "SetPolicy"),
+        ("policy set --client", "SetPolicy"),
+        ("policy reload", "ReloadPolicies"),
+    ],
+)
+def test_daemon_that_is_too_old(promised, verb, member):
+    promised.mock.Fail(member, "org.freedesktop.DBus.Error.UnknownMethod", "Unknown method")
+    said = fails(*VERBS[verb])
+    assert said.startswith(f"the sutrod that runs does not know {member}: it is older than")
+    assert "systemctl restart sutrod" in said
+
+
+@pytest.mark.parametrize("verb", ["status", "explain"])
+def test_verbs_that_work_with_an_older_daemon(sutrod, verb):
+    member = ("ListPromises", "org.freedesktop.DBus.Error.UnknownMethod", "Unknown method")
+    sutrod.mock.Fail(*member)
+    assert sutroctl(*VERBS[verb]).status == 0
+    assert sutroctl("--json", *VERBS[verb]).json()["promises"] is None
+
+
+@pytest.mark.parametrize("name", [DENIED, INTERACTIVE])
 def test_set_not_permitted(sutrod, systemd, name):
     systemd.mock.Fail("SetUnitProperties", name, "Interactive authentication required.")
     said = fails("set", "db", "100")
@@ -90,6 +136,8 @@ def test_set_not_permitted(sutrod, systemd, name):
         (["explain", "gone"], "'gone.service'", ""),
         (["set", "gone", "5"], "'gone.service'", ""),
         (["explain", "qqqqqq.scope"], "'qqqqqq.scope'", "systemctl list-units"),
+        (["policy", "show", "wbe"], "'wbe.service'", "did you mean web.service?"),
+        (["policy", "reset", "bd"], "'bd.service'", "did you mean db.service?"),
     ],
 )
 def test_unknown_unit(sutrod, systemd, args, named, hint):
@@ -205,6 +253,41 @@ def test_unit_that_ends_after_the_weight_was_set(sutrod, systemd):
     run = sutroctl("set", "web", "200")
     assert (run.status, run.err) == (0, "") and "IOWeight=200" in run.out
     assert len(systemd.calls("SetUnitProperties")) == 1
+
+
+@pytest.mark.parametrize("text", ["Weight", "=5", " =5", ""])
+@pytest.mark.parametrize("how_long", [[], ["--client"]])
+def test_what_is_no_assignment(text, how_long):
+    said = fails("policy", "set", "db", "Weight=5", text, *how_long, status=2)
+    assert said.startswith(f"'{text}' is no assignment: allowed is KEY=VALUE")
+
+
+def test_policy_that_the_daemon_does_not_take(sutrod):
+    said = fails("policy", "set", "db", "Weight=5", "ReadBandwithMin=/srv 5M")
+    assert said.startswith("ReadBandwithMin: this key is not known; known are ReadBandwidthMin")
+    assert (
+        sutroctl("policy", "show", "db", "--json")
+        .json()["units"][0]["policy"][-1]["source"]
+        .startswith("/usr/lib")
+    ), "nothing of it was taken"
+
+
+def test_reset_of_what_is_not_set(sutrod):
+    assert sutroctl("policy", "set", "db", "Weight=5").status == 0
+    said = fails("policy", "reset", "db", "Weight", "Class")
+    assert said.startswith("Class of db.service is not set in /etc/sutro/policy.control/: there")
+    assert "there is Weight" in said and "sutroctl policy show db.service" in said
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["policy"], ["policy", "fly"], ["policy", "check"], ["policy", "set", "db"]]
+    + [["policy", "set", "db", "Weight=5", "--runtime", "--client"], ["watch", "db"]],
+)
+def test_usage_of_policy_verbs(args):
+    run = sutroctl(*args)
+    assert (run.status, run.out) == (2, "")
+    assert "usage: sutroctl" in run.err
 
 
 @pytest.mark.parametrize("args", [[], ["fly"], ["set", "db"], ["explain"], ["use"], ["--jsn"]])

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The verbs, against a mocked sutrod and systemd: what people see, and what programs get."""
 
+import json
 import os
 import subprocess
+from pathlib import Path
 
 import dbus
 import pytest
@@ -27,12 +29,32 @@ TEXTS = {
     "release": ["release", "--all"],
     "dump": ["dump"],
 }
+# The same with promises.
+PROMISED = {
+    "promised-status": ["status"],
+    "promised-explain": ["explain", "db"],
+    "promised-explain-path": ["explain", "web", "/srv"],
+    "promised-explain-unresolved": ["explain", "idle"],
+    "top": ["top", "--once"],
+    "top-device": ["top", "secret", "--once"],
+    "policy-show": ["policy", "show"],
+    "policy-show-unit": ["policy", "show", "web"],
+    "policy-show-nothing": ["policy", "show", "user-1000.slice"],
+    "policy-set": ["policy", "set", "web", "WriteBandwidthMin=/srv 1.5M", "--runtime"],
+    "policy-set-slip": ["policy", "set", "bd", "Weight=300", "Class=rt"],
+    "policy-reload": ["policy", "reload"],
+}
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_text_with_promises(promised, systemd, name):
+    test_text(promised, name, PROMISED[name])
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_text(sutrod, name):
+def test_text(sutrod, name, args=None):
     """The text is the golden one: run with SUTRO_GOLDEN=write to accept a change, and read it."""
-    run = sutroctl(*TEXTS[name])
+    run = sutroctl(*(args or TEXTS[name]))
     assert (run.status, run.err) == (0, "")
     golden = GOLDEN / f"{name}.txt"
     if os.environ.get("SUTRO_GOLDEN") == "write":
@@ -80,8 +102,36 @@ DEVICE = {
 LEAF_DEVICE = DEVICE | {"scheduler": str}
 EXPLANATION = UNIT | {"path": str, "device": str, "leaves": [LEAF | {"settled": bool}]}
 STEP = {"device": str, "kind": str, "level": int, "text": str}
-EXPLAIN = EXPLANATION | {"slices": [UNIT], "steps": [STEP]}
+NEED = {
+    "leaf": str,
+    "share_needed": float,
+    "share_allotted": float,
+    "share_got": float,
+    "weight": int,
+    "cost_ns": float,
+    "amplification": float,
+    "scheduler": str,
+}
+PROMISE = {
+    "unit": str,
+    "cgroup": str,
+    "key": str,
+    "path": str,
+    "device": str,
+    "value": int,
+    "importance": int,
+    "source": str,
+    "state": str,
+    "cause": str,
+    "got": int,
+    "granted": float,
+    "gain": float,
+    "leaves": [NEED],
+}
+EXPLAIN = EXPLANATION | {"slices": [UNIT], "steps": [STEP], "promises": [PROMISE]}
 STATUS = {
+    "policy_errors": [str],
+    "promises": [PROMISE],
     "daemon": {"version": str, "dry_run": bool, "managed_leaves": [str]},
     "leaves": [LEAF_DEVICE | {"stacks": [str]}],
     "units": [UNIT],
@@ -310,6 +360,151 @@ def test_dump_json(sutrod):
     assert data == {"dump": "sutrod 0.1.0\n[leaf] /dev/hda\n"}
 
 
+LINE = {
+    "about": str,
+    "key": str,
+    "path": str,
+    "value": int,
+    "granted": float,
+    "got": int,
+    "state": str,
+    "cause": str,
+}
+TOP = [
+    {
+        "unit": str,
+        "cgroup": str,
+        "device": str,
+        "name": str,
+        "fails": bool,
+        "lines": [LINE],
+        "leaves": [{"leaf": str, "share": float, "weight": int}],
+    }
+]
+SAID = [{"key": str, "value": str, "source": str, "in_force": bool}]
+POLICY = {"units": [{"unit": str, "policy": SAID}], "policy_errors": [str]}
+POLICY_SET = {
+    "unit": str,
+    "lifetime": str,
+    "said": [{"key": str, "value": str}],
+    "policy": SAID,
+    "note": str,
+}
+POLICY_CHECK = {"files": [str], "mistakes": [str]}
+WATCH = {
+    "time": float,
+    "unit": str,
+    "key": str,
+    "path": str,
+    "value": int,
+    "got": int,
+    "granted": float,
+    "state": str,
+    "leaves": [NEED],
+}
+PLOT = {"file": str, "panels": [{"unit": str, "key": str, "path": str, "samples": int}]}
+
+
+def test_promises_json(promised):
+    data = sutroctl("status", "--json").json()
+    fits(data, STATUS)
+    failing = ["unresolved", "unweighted", "infeasible"]
+    states = [promise["state"] for promise in data["promises"]]
+    assert states == [*failing, "settling", "held", "idle", "held"]
+    data = sutroctl("explain", "db", "/dev/vg0/log", "--json").json()
+    fits(data, EXPLAIN)
+    assert data["promises"] == [], "none is about this device"
+    data = sutroctl("explain", "job", "--json").json()
+    assert [promise["key"] for promise in data["promises"]] == ["WriteIOPSMin"]
+
+
+def test_top_json(promised):
+    data = sutroctl("top", "--json").json()
+    fits(data, TOP)
+    assert [(row["unit"], row["fails"]) for row in data] == [
+        ("web.service", True),
+        ("job.service", True),
+        ("idle.service", True),
+        ("db.service", False),
+        ("", False),
+    ]
+    assert [line["about"] for line in data[3]["lines"]] == ["read min", "write min", "read P95"]
+    assert sutroctl("top", "/srv", "--json").json() == [data[0], data[3]]
+
+
+def test_policy_json(promised):
+    data = sutroctl("policy", "show", "--json").json()
+    fits(data, POLICY)
+    assert [unit["unit"] for unit in data["units"]] == ["db.service", "web.service"]
+    data = sutroctl("policy", "set", "web", "Class=rt", "--json").json()
+    fits(data, POLICY_SET)
+    assert promised.calls("SetPolicy") == [["web.service", [("Class", "rt")], "persistent"]]
+    assert data["policy"][-1]["source"] == "/etc/sutro/policy.control/web.service.policy:4"
+
+
+@pytest.mark.parametrize(("option", "folder"), [([], "/etc"), (["--runtime"], "/run")])
+def test_policy_reset(promised, option, folder):
+    """Only what was set in this way is taken back, by the daemon and not by files."""
+    for how in ([], ["--runtime"]):
+        said = ["Weight=5", "Class=rt", "ReadBandwidthMin=/srv 5M"]
+        assert sutroctl("policy", "set", "web", *said, *how).status == 0
+    first = sutroctl("policy", "reset", "web", "Class", *option, "--json").json()
+    fits(first, POLICY_SET)
+    assert first["said"] == [{"key": "Class", "value": ""}]
+    data = sutroctl("policy", "reset", "web", *option, "--json").json()
+    assert [pair["key"] for pair in data["said"]] == ["Weight", "ReadBandwidthMin"]
+    other = {"/etc": "/run", "/run": "/etc"}[folder]
+    sources = {entry["source"].split(".control")[0] for entry in data["policy"]}
+    assert sources == {"/etc/sutro/policy.d/web.policy:4", other + "/sutro/policy"}
+    data = sutroctl("policy", "reset", "web", *option, "--json").json()
+    assert data["said"] == [] and data["note"].startswith("nothing to take back")
+    assert ("with --runtime" in data["note"]) == (folder == "/etc")
+
+
+def test_policy_reload_with_mistakes(sutrod):
+    mistake = '/etc/sutro/policy.d/db.policy:5: "many": bytes per second above 0, as 200M'
+    sutrod.mock.Mistake([mistake])
+    run = sutroctl("policy", "reload")
+    assert run.status == 1
+    assert "a mistake in a file, whose last good version stays in force" in run.err
+    assert "db.policy:5" in run.out.replace("\n", " ")
+    assert sutroctl("status", "--json").json()["policy_errors"] == [mistake]
+    assert "mistake /etc/sutro/policy.d/db.policy:5" in sutroctl("status").out
+    assert sutroctl("policy", "show", "--json").json()["policy_errors"] == [mistake]
+
+
+CHECK = """#!/bin/sh
+printf '%s\\n' "$*" >"$0.called"
+echo 'a.policy:3: "x": allowed is y'
+exit 1
+"""
+
+
+def test_policy_check(tmp_path):
+    """The daemon's own parser is asked, what it says is what one reads; no bus is needed."""
+    sutrod = tmp_path / "sutrod"
+    sutrod.write_text(CHECK)
+    sutrod.chmod(0o755)
+    more = {"PATH": f"{tmp_path}:/usr/bin:/bin", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nowhere"}
+    run = sutroctl("policy", "check", "a.policy", "b.policy", **more)
+    assert (run.status, run.out, run.err) == (1, 'a.policy:3: "x": allowed is y\n', "")
+    assert Path(f"{sutrod}.called").read_text() == "--check a.policy b.policy\n"
+    run = sutroctl("--json", "policy", "check", "a.policy", **more)
+    assert run.status == 1
+    data = json.loads(run.out)
+    fits(data, POLICY_CHECK)
+    assert data["mistakes"] == ['a.policy:3: "x": allowed is y']
+
+
+def test_policy_check_without_sutrod(tmp_path):
+    run = sutroctl("policy", "check", "a.policy", PATH=str(tmp_path))
+    if Path("/usr/sbin/sutrod").exists():
+        assert run.status == 1 and "a.policy" in run.out + run.err
+    else:
+        assert (run.status, run.out) == (1, "")
+        assert run.err.startswith("sutroctl: there is no sutrod in PATH or /usr/sbin\n")
+
+
 def keys(shape):
     if isinstance(shape, list):
         return keys(shape[0])
@@ -322,6 +517,7 @@ def test_man_page_documents_every_key():
     text = MAN.read_text().replace("\\-", "-")
     tree_only = {"children": str, "units": str}
     every = keys([STATUS | SET | EXPLAIN | tree_only | SWITCHED[0] | {"dump": str}])
+    every |= set().union(*map(keys, (TOP, POLICY, POLICY_SET, WATCH, PLOT, POLICY_CHECK)))
     missing = [key for key in every | keys(STATUS) if f"\\fB{key}\\fR" not in text]
     assert missing == []
 

@@ -38,6 +38,8 @@ def test_what_the_daemon_package_brings() -> None:
     for wanted in (
         "sutrod.service", "org.sutro1.conf", "org.sutro1.policy", "bin/sutroctl", "sutrod.conf",
         "/usr/lib/sutro/policy.d", "/etc/sutro/policy.d", "/etc/sutro/policy.control",
+        "bin/sutro-window", "bin/sutro-latency-guard",
+        "sutro-window@.service", "sutro-latency-guard@.service",
     ):  # fmt: skip
         assert any(path.endswith(wanted) for path in listed), wanted
     assert "ActiveState" in run("systemctl", "show", "sutrod.service")

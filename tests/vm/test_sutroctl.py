@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import time
 from typing import Any
@@ -172,8 +173,27 @@ def test_daemon_not_running() -> None:
         run("systemctl", "unmask", "--runtime", "sutrod.service")
 
 
+def test_plot_png(tmp_path) -> None:
+    """With python3-matplotlib, a recording becomes a PNG with a panel per promise."""
+    recording, picture = tmp_path / "record.json", tmp_path / "plot.png"
+    samples = [
+        {"time": 1.0 * second, "unit": unit, "key": "ReadBandwidthMin", "path": "/srv/$a_b$"}
+        | {"value": 10**8, "got": second * 10**6, "granted": 0.5}
+        for second in range(60)
+        for unit in ("a.service", "b.service")
+    ]
+    recording.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+    drawn = ask("plot", "--from", str(recording), "-o", str(picture))
+    assert [panel["samples"] for panel in drawn["panels"]] == [60, 60]
+    png = picture.read_bytes()
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", png[16:24])
+    assert width == 900 and height > 400
+
+
 def test_manual_pages() -> None:
     """The packages bring their manual pages."""
     listed = run("dpkg", "--listfiles", "sutro")
-    for page in ("man1/sutroctl.1", "man8/sutrod.8", "man5/sutrod.conf.5"):
+    programs = ("man1/sutro-window.1", "man1/sutro-latency-guard.1")
+    for page in ("man1/sutroctl.1", "man8/sutrod.8", "man5/sutrod.conf.5", *programs):
         assert f"/usr/share/man/{page}" in listed

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a verb answers, and what several verbs ask for."""
+
+import argparse
+import asyncio
+import importlib
+import json
+import signal
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from . import units
+from .client import Client
+from .errors import NoSuchUnit, SutroError, TooOld
+from .promises import worst_first
+
+Dict = dict[str, Any]
+
+
+@dataclass
+class Answer:
+    """What a verb found: data for JSON and show, and what makes it a failure, if anything.
+
+    Data of None: the verb has printed what it had to say by itself. The status is that of
+    another program that was run.
+    """
+
+    data: Any
+    failure: SutroError | None = None
+    status: int = 0
+
+
+def tell(args: argparse.Namespace, data: Any) -> None:
+    """Print an answer: JSON, or what the function that `args.show` names makes of it."""
+    if getattr(args, "json", False):
+        json.dump(data, sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    else:
+        # rich takes 0.1 s to import, and JSON does not need it.
+        module, _, function = args.show.rpartition(".")
+        show = importlib.import_module("." + module, __package__)
+        out = show.console()
+        with out.capture() as text:
+            getattr(show, function)(out, data)
+        # rich fills each line of a table to its full width
+        sys.stdout.write("".join(line.rstrip() + "\n" for line in text.get().splitlines()))
+    sys.stdout.flush()
+
+
+async def _known_units(client: Client) -> list[str]:
+    """All names that could have been meant; only for a suggestion, so no failure is one."""
+    try:
+        return await client.unit_names()
+    except SutroError:
+        return []
+
+
+async def unknown_unit(client: Client, name: str) -> NoSuchUnit:
+    """The failure that says which units may have been meant."""
+    meant = units.near(name, await _known_units(client))
+    hint = "did you mean " + " or ".join(meant) + "?" if meant else "see: systemctl list-units"
+    return NoSuchUnit(f"there is no unit '{name}'", hint)
+
+
+async def promises_if_known(client: Client) -> list[Dict] | None:
+    """All promises, those that do not hold first; None from a daemon that is too old for them.
+
+    For verbs that have something to say without promises.
+    """
+    try:
+        return worst_first(await client.promises())
+    except TooOld:
+        return None
+
+
+def interrupted() -> asyncio.Event:
+    """An event that Ctrl-C sets from now on, for verbs that end in this way."""
+    event = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, event.set)
+    return event
+
+
+async def wait(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event, but not for longer than that; has it come?"""
+    try:
+        await asyncio.wait_for(event.wait(), max(seconds, 0))
+    except TimeoutError:
+        return False
+    return True

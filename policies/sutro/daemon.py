@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The daemon as a whole: the verbs status and dump."""
+
+import argparse
+
+from .answer import Answer, promises_if_known
+from .client import Client
+from .topology import Topology, label
+
+
+async def status(client: Client, _args: argparse.Namespace) -> Answer:
+    """The daemon, promises (those that do not hold first), leaves, units that state a weight."""
+    properties = await client.properties()
+    topology = Topology(await client.devices())
+    leaves = [
+        device | {"stacks": [label(top) for top in topology.stacks_on(device)]}
+        for device in topology.by_name.values()
+        if device["leaf"] and device["size_bytes"] > 0
+    ]
+    stated = [unit for unit in await client.units() if unit["weight_set"] or unit["device_weights"]]
+    daemon = {
+        "version": properties["Version"],
+        "dry_run": properties["DryRun"],
+        "managed_leaves": properties["ManagedLeaves"],
+    }
+    return Answer(
+        {
+            "daemon": daemon,
+            "policy_errors": properties.get("PolicyErrors", []),
+            "promises": await promises_if_known(client),
+            "leaves": sorted(leaves, key=lambda leaf: leaf["name"]),
+            "units": sorted(stated, key=lambda unit: unit["unit"]),
+        }
+    )
+
+
+async def dump(client: Client, _args: argparse.Namespace) -> Answer:
+    """The daemon's whole state as text."""
+    return Answer({"dump": await client.dump()})

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""sutro-latency-guard: raises a unit until its P99 read latency target holds, then gives back.
+
+    unit = "db.service"
+    path = "/dev/vg0/db"
+    target = "10ms"
+    raise = "Weight"          or ReadBandwidthMin, ReadIOPSMin
+    min = "100"
+    max = "5000"
+
+Once a second step() gets the P99 of the unit's reads on the device in that second and moves
+the level between min and max, as TCP moves its window, but the other way round: up in
+proportion, because somebody waits; down in small equal steps, because nobody does.
+
+            p99/target
+     raise   ------ 1.0   two samples in a row: level x p99/target, at least 1.25, at most 2
+     hold
+             ------ 0.8
+     ease                 for `patience` seconds on end: level - (max - min) / 20
+
+One sample over the target is an outlier: a second with few reads has no good P99. After a
+change the next SETTLE_S samples say nothing, because the disks' queues hold what came
+before. Between 0.8 and 1.0 nothing moves. A level that was given back and had to be
+raised again was too low, and trying it again as soon would make a saw: each time the
+patience doubles, up to four minutes; each step down that lasts halves it. A second without
+reads tells nothing, and changes nothing: a weight or floor of an idle unit costs nobody.
+
+Example: target 10 ms, Weight 100..5000. Samples 24, 26 ms: 100 -> 200 (26/10 is more than
+2). 3 s later 15, 15 ms: -> 300. 9.1 ms: stays. When the neighbours leave, 3 ms for 15 s:
+300 -> 100, min.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from . import fields, settings, values
+from .errors import NoQueue, NoSuchPath
+from .program import Program, console, log
+
+# Two in a row are no outlier; a third would be a second more of waiting.
+OVER_SAMPLES = 2
+# The daemon's own loop and the requests on their way settle in less.
+SETTLE_S = 3
+# One step can err by so much without harm; below, the steps would not be felt.
+RAISE_MOST, RAISE_LEAST = 2.0, 1.25
+# The width of the band in which nothing moves: more than P99 varies by itself.
+EASE_BELOW = 0.8
+EASE_STEPS = 20
+PATIENCE_LEAST_S, PATIENCE_MOST_S = 15, 240
+
+RAISED = ("Weight", "ReadBandwidthMin", "ReadIOPSMin")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is wanted, and the bounds of what may be done for it."""
+
+    target_us: int
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class State:
+    """Where the level stands, and what led there.
+
+    `over` and `calm_s` count samples in a row above the target and below the band;
+    `settle_s` those still to be ignored; `eased` says that the last move was down; `why`
+    is about the last step, "" when it had nothing to tell.
+    """
+
+    level: int
+    over: int = 0
+    calm_s: int = 0
+    settle_s: int = 0
+    patience_s: int = PATIENCE_LEAST_S
+    eased: bool = False
+    spent: bool = False
+    why: str = ""
+
+
+def step(goal: Goal, state: State, p99_us: int) -> State:
+    """The state after one more sample; 0 is a second without reads."""
+    state = replace(state, why="")
+    if not p99_us:
+        return replace(state, over=0, calm_s=0, settle_s=max(state.settle_s - 1, 0))
+    if state.settle_s:
+        return replace(state, settle_s=state.settle_s - 1)
+    if p99_us > goal.target_us:
+        state = replace(state, over=state.over + 1, calm_s=0)
+        return _raise(goal, state, p99_us) if state.over >= OVER_SAMPLES else state
+    state = replace(state, over=0, spent=False)
+    if p99_us >= EASE_BELOW * goal.target_us:
+        return replace(state, calm_s=0)
+    state = replace(state, calm_s=state.calm_s + 1)
+    return _ease(goal, state) if state.calm_s >= state.patience_s else state
+
+
+def _ms(time_us: int) -> str:
+    return values.short("LatencyTarget", time_us)
+
+
+def _raise(goal: Goal, state: State, p99_us: int) -> State:
+    is_over = f"P99 {_ms(p99_us)} is over {_ms(goal.target_us)}"
+    if state.level == goal.most:
+        why = "" if state.spent else f"{is_over}, and max is reached: no more can be done"
+        return replace(state, spent=True, why=why)
+    factor = min(max(p99_us / goal.target_us, RAISE_LEAST), RAISE_MOST)
+    level = min(max(round(state.level * factor), state.level + 1), goal.most)
+    patience_s = min(state.patience_s * 2, PATIENCE_MOST_S) if state.eased else state.patience_s
+    return State(level, settle_s=SETTLE_S, patience_s=patience_s, why=is_over)
+
+
+def _ease(goal: Goal, state: State) -> State:
+    if state.level == goal.least:
+        return replace(state, calm_s=0, patience_s=PATIENCE_LEAST_S)
+    level = max(state.level - max((goal.most - goal.least) // EASE_STEPS, 1), goal.least)
+    patience_s = max(state.patience_s // 2, PATIENCE_LEAST_S) if state.eased else state.patience_s
+    why = f"P99 below {_ms(round(EASE_BELOW * goal.target_us))} for {state.calm_s} s"
+    return State(level, settle_s=SETTLE_S, patience_s=patience_s, eased=True, why=why)
+
+
+class LatencyGuard(Program):
+    """Takes a sample each second and moves one number of one unit."""
+
+    name = "sutro-latency-guard"
+    about = "Raise a unit until its P99 read latency target holds, then give back."
+
+    def __init__(self, unit: str, key: str, path: str, goal: Goal, dry_run: bool = False) -> None:
+        super().__init__(dry_run)
+        self.unit, self.key, self.path, self.goal = unit, key, path, goal
+        self.guard = State(goal.least, why="min, to begin with")
+        self._began = False
+        self._blind = ""
+
+    @classmethod
+    def load(cls, file: str, dry_run: bool) -> Self:
+        """Read the file."""
+        return cls(*read(file), dry_run=dry_run)
+
+    async def step(self) -> float:
+        """Take a sample, state the level that follows."""
+        state = step(self.goal, self.guard, await self._sample()) if self._began else self.guard
+        value = values.text(self.key, state.level)
+        await self.state(self.unit, {(self.key, self.path): (value, state.why)})
+        if state.why and state.level == self.guard.level and self._began:
+            log(f"{self.unit}: {state.why}")
+        self.guard, self._began = state, True
+        return 1.0
+
+    async def _sample(self) -> int:
+        """P99 of the unit's reads on the device in the last second, 0 if there is none."""
+        try:
+            device = (await self.client.resolve(self.path))["device"]
+        except (NoSuchPath, NoQueue) as error:
+            self._complain(error.message)
+            return 0
+        for used in await self.client.usage():
+            if used["unit"] == self.unit and used["device"] == device:
+                known = "read_p99_us" in used
+                self._complain("" if known else "this sutrod measures no latency on its device")
+                return used.get("read_p99_us", 0)
+        return 0
+
+    def _complain(self, what: str) -> None:
+        """Say once why nothing is seen."""
+        if what and what != self._blind:
+            log(f"{self.unit}: {what}")
+        self._blind = what
+
+
+def read(file: str) -> tuple[str, str, str, Goal]:
+    """Unit, key, path and goal of a file."""
+    top = settings.load(file)
+    unit, path = fields.unit(top), fields.path(top)
+    if not path:
+        raise top.wrong("", "'path' is missing here: the target is about reads on a device")
+    key = fields.key(top, RAISED, "raise")
+    text: dict[str, Any] = {name: top.take(name, str) for name in ("target", "min", "max")}
+    about = {"target": "LatencyTarget", "min": key, "max": key}
+    number = {
+        name: values.parse(about[name], fields.value(top, name, about[name], text[name]))
+        for name in text
+    }
+    top.finish()
+    if number["min"] >= number["max"]:
+        raise top.wrong("max", f"max = '{text['max']}' is not above min = '{text['min']}'")
+    return unit, key, path, Goal(number["target"], number["min"], number["max"])
+
+
+main = console(LatencyGuard)

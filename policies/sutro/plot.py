@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The verb plot: what promises got over time, against what was promised; a panel for each.
+
+The samples come from the daemon, which keeps the last ten minutes, or from a file that
+`sutroctl watch --json` wrote. Time is in seconds before the newest sample of all.
+"""
+
+import argparse
+import asyncio
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import chart, units
+from .answer import Answer
+from .client import Client
+from .errors import NoSuchUnit, SutroError, UsageError
+from .promises import worst_first
+
+Dict = dict[str, Any]
+
+DEFAULT_FILE = "sutro.html"
+SUFFIXES = (".html", ".png")
+
+
+@dataclass
+class Panel:
+    """One promise over time: at each second, rate or latency got, stated and granted."""
+
+    unit: str
+    key: str
+    path: str
+    seconds: list[float] = field(default_factory=list)
+    got: list[float] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+    granted: list[float] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """The promise as one writes it."""
+        return f"{self.unit}  {self.key}={self.path}"
+
+    def add(self, second: float, got: float, value: float, granted: float) -> None:
+        """One more sample; `granted` is the part of the value that there is room for."""
+        self.seconds.append(second)
+        self.got.append(got)
+        self.value.append(value)
+        self.granted.append(value * granted)
+
+
+def check_output(name: str) -> None:
+    """Refuse a file that cannot be written, before anything is asked."""
+    suffix = Path(name).suffix
+    if suffix not in SUFFIXES:
+        allowed = " or ".join(SUFFIXES)
+        raise UsageError(f"'{name}' is no name for a plot: allowed is one in {allowed}")
+    if suffix == ".png":
+        chart.need_matplotlib()
+
+
+async def plot(client: Client | None, args: argparse.Namespace) -> Answer:
+    """Draw what promises got over time."""
+    output = Path(args.output)
+    panels = _recorded(args.source) if client is None else await _remembered(client)
+    panels = _chosen(panels, args.unit)
+    _count_back(panels)
+    try:
+        draw = chart.png if output.suffix == ".png" else chart.html
+        draw(panels, output)
+    except OSError as error:
+        raise SutroError(f"{output}: {error.strerror}") from None
+    drawn = [
+        {"unit": one.unit, "key": one.key, "path": one.path, "samples": len(one.seconds)}
+        for one in panels
+    ]
+    return Answer({"file": str(output), "panels": drawn})
+
+
+async def _remembered(client: Client) -> list[Panel]:
+    """What the daemon remembers of each promise."""
+
+    async def one(promise: Dict) -> Panel:
+        key, path = promise["key"], promise["path"]
+        panel = Panel(promise["unit"] or promise["cgroup"], key, path)
+        for monotonic_us, *sample in await client.history(panel.unit, key, path):
+            panel.add(monotonic_us / 1e6, *sample)
+        return panel
+
+    return await asyncio.gather(*map(one, worst_first(await client.promises())))
+
+
+FIELDS = ("time", "got", "value", "granted")
+
+
+def _recorded(file: str) -> list[Panel]:
+    """What `watch --json` wrote into a file."""
+    panels: dict[tuple[str, str, str], Panel] = {}
+    try:
+        with open(file, encoding="utf-8") as stream:
+            for number, line in enumerate(stream, 1):
+                # A recording that was killed ends within a line.
+                if line.strip() and (sample := _sample(line, f"{file}:{number}")):
+                    name = (sample["unit"], sample["key"], sample["path"])
+                    panel = panels.setdefault(name, Panel(*name))
+                    panel.add(*(sample[name] for name in FIELDS))
+    except OSError as error:
+        raise SutroError(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SutroError(f"{file}: this is not UTF-8 text") from None
+    return list(panels.values())
+
+
+def _sample(line: str, where: str) -> Dict | None:
+    allowed = "allowed are lines of sutroctl watch --json"
+    try:
+        sample = json.loads(line)
+    except (ValueError, RecursionError):
+        if not line.endswith("\n"):
+            return None
+        raise SutroError(f"{where}: '{line.strip()[:60]}' is no JSON: {allowed}") from None
+    if not isinstance(sample, dict):
+        raise SutroError(f"{where}: this is no object: {allowed}")
+    for name in ("unit", "key", "path"):
+        if not isinstance(sample.get(name), str):
+            raise SutroError(f"{where}: '{name}' is missing or no string: {allowed}")
+    for name in FIELDS:
+        number = sample.get(name)
+        if not isinstance(number, (int, float)) or not math.isfinite(number) or number < 0:
+            raise SutroError(f"{where}: '{name}' is missing or no number: {allowed}")
+    return sample
+
+
+def _chosen(panels: list[Panel], wanted: list[str]) -> list[Panel]:
+    """The panels of some units (none named: of all) that have samples."""
+    known = {panel.unit for panel in panels}
+    for unit in wanted:
+        if unit not in known:
+            meant = units.near(unit, known)
+            hint = f"did you mean {' or '.join(meant)}?" if meant else "see: sutroctl status"
+            raise NoSuchUnit(f"there is no promise for '{unit}'", hint)
+    found = [panel for panel in panels if panel.seconds and (not wanted or panel.unit in wanted)]
+    if not found:
+        raise SutroError(
+            "there is nothing to draw: no promise has a sample yet",
+            "a promise is recorded from the second on in which it is stated",
+        )
+    return found
+
+
+def _count_back(panels: list[Panel]) -> None:
+    """From the clock's time to seconds before the newest sample."""
+    newest = max(panel.seconds[-1] for panel in panels)
+    for panel in panels:
+        panel.seconds = [second - newest for second in panel.seconds]

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What is said about units: the verbs below `policy`."""
+
+import argparse
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+from .answer import Answer, tell, unknown_unit
+from .client import Client
+from .errors import NoSuchUnit, SutroError, UsageError
+from .program import Program
+
+Dict = dict[str, Any]
+
+CLIENT, RUNTIME, PERSISTENT = "client", "runtime", "persistent"
+# Where the daemon keeps what was set over the bus; sources begin with it.
+CONTROL = {RUNTIME: "/run/sutro/policy.control/", PERSISTENT: "/etc/sutro/policy.control/"}
+
+
+def lifetime(args: argparse.Namespace) -> str:
+    """For how long something is said, from the options."""
+    return CLIENT if getattr(args, "client", False) else RUNTIME if args.runtime else PERSISTENT
+
+
+def assignments(texts: list[str]) -> list[tuple[str, str]]:
+    """KEY=VALUE as typed, in pairs; the daemon judges keys and values."""
+    pairs = []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(
+                f"'{text}' is no assignment: allowed is KEY=VALUE",
+                "for example: ReadBandwidthMin='/dev/vg/db 200M'; see sutro.policy(5)",
+            )
+        pairs.append((key.strip(), value.strip()))
+    return pairs
+
+
+# check
+
+
+def sutrod() -> str:
+    """The daemon's program, which is rarely in the PATH of a user."""
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin"))
+    found = shutil.which("sutrod", path=path)
+    if not found:
+        raise SutroError("there is no sutrod in PATH or /usr/sbin", "install it: apt install sutro")
+    return found
+
+
+async def check(_client: None, args: argparse.Namespace) -> Answer:
+    """Let the daemon's own parser read policy files, and say what it says."""
+    files = ["./" + file if file.startswith("-") else file for file in args.file]
+    command = [sutrod(), "--check", *files]
+    if not getattr(args, "json", False):
+        sys.stdout.flush()
+        return Answer(None, status=subprocess.run(command).returncode)
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    mistakes = run.stdout.splitlines() if run.returncode else []
+    return Answer({"files": args.file, "mistakes": mistakes}, status=run.returncode)
+
+
+# show
+
+
+async def show(client: Client, args: argparse.Namespace) -> Answer:
+    """What is said about a unit (or each unit), by whom, and what of it is in force."""
+    mistakes = (await client.properties()).get("PolicyErrors", [])
+    if args.unit:
+        said = {args.unit: await client.policy(args.unit)}
+        if not said[args.unit]:
+            await _must_be_known(client, args.unit)
+    else:
+        names = {unit["unit"] for unit in await client.units() + await client.promises()} - {""}
+        every = await asyncio.gather(*(client.policy(name) for name in sorted(names)))
+        said = {name: found for name, found in zip(sorted(names), every, strict=True) if found}
+    policies = [{"unit": name, "policy": found} for name, found in said.items()]
+    return Answer({"units": policies, "policy_errors": mistakes})
+
+
+async def _must_be_known(client: Client, unit: str) -> None:
+    """Of a unit without a policy: if there is none of the name either, it is a slip."""
+    if (await client.unit_settings(unit))["load_state"] == "not-found":
+        raise await unknown_unit(client, unit)
+
+
+# set, reset, reload
+
+
+async def set_(client: Client, args: argparse.Namespace) -> Answer:
+    """Say something about a unit, all or nothing; with --client hold it until Ctrl-C."""
+    if args.client:
+        await client.properties()  # a sutrod that is not there is waited for later, but not now
+        await Held(assignments(args.assignment), args).run()
+        return Answer(None)
+    said = assignments(args.assignment)
+    await client.set_policy(args.unit, said, lifetime(args))
+    return Answer(await _outcome(client, args.unit, said, lifetime(args)))
+
+
+async def _outcome(client: Client, unit: str, said: list[tuple[str, str]], how: str) -> Dict:
+    """What is in force after something was said; and that the unit may be a slip."""
+    note = ""
+    try:
+        await _must_be_known(client, unit)
+    except NoSuchUnit as error:
+        note = f"{error.message} now; this holds once there is one"
+        if error.hint.startswith("did you mean"):
+            note += f" ({error.hint})"
+    return {
+        "unit": unit,
+        "lifetime": how,
+        "said": [{"key": key, "value": value} for key, value in said],
+        "policy": await client.policy(unit),
+        "note": note,
+    }
+
+
+class Held(Program):
+    """`policy set --client`: a program that has one thing to say."""
+
+    def __init__(self, said: list[tuple[str, str]], args: argparse.Namespace) -> None:
+        super().__init__()
+        self._pairs, self._args = said, args
+
+    async def state_again(self) -> None:
+        """Say it to a sutrod that does not know it yet."""
+        await self.client.set_policy(self._args.unit, self._pairs, CLIENT)
+        tell(self._args, await _outcome(self.client, self._args.unit, self._pairs, CLIENT))
+
+    async def step(self) -> float:
+        """Nothing changes by itself."""
+        return 3600.0
+
+
+async def reset(client: Client, args: argparse.Namespace) -> Answer:
+    """Take back what was set for a unit at run time: all of it, or some keys."""
+    folder = CONTROL[lifetime(args)]
+    entries = await client.policy(args.unit)
+    set_here = dict.fromkeys(e["key"] for e in entries if e["source"].startswith(folder))
+    lost = [key for key in args.key if key not in set_here]
+    if lost:
+        there = ", ".join(set_here) or "nothing"
+        raise SutroError(
+            f"{', '.join(lost)} of {args.unit} is not set in {folder}: there is {there}",
+            f"where it is said: sutroctl policy show {args.unit}",
+        )
+    if not set_here:
+        if not entries:
+            await _must_be_known(client, args.unit)
+        return Answer(_nothing_to_reset(args, entries))
+    said = [(key, "") for key in args.key or set_here]
+    await client.set_policy(args.unit, said, lifetime(args))
+    return Answer(await _outcome(client, args.unit, said, lifetime(args)))
+
+
+def _nothing_to_reset(args: argparse.Namespace, entries: list[Dict]) -> Dict:
+    note = f"nothing to take back: nothing is set in {CONTROL[lifetime(args)]}"
+    other = PERSISTENT if args.runtime else RUNTIME
+    if any(entry["source"].startswith(CONTROL[other]) for entry in entries):
+        note += ", but something is " + ("without" if args.runtime else "with") + " --runtime"
+    return {
+        "unit": args.unit,
+        "lifetime": lifetime(args),
+        "said": [],
+        "policy": entries,
+        "note": note,
+    }
+
+
+async def reload(client: Client, _args: argparse.Namespace) -> Answer:
+    """Let the daemon read all policy files again; mistakes make it a failure."""
+    await client.reload_policies()
+    mistakes = (await client.properties()).get("PolicyErrors", [])
+    failure = None
+    if mistakes:
+        files = len({mistake.split(":")[0] for mistake in mistakes})
+        failure = SutroError(
+            f"{len(mistakes)} mistakes in {files} files, whose last good versions stay in force"
+            if len(mistakes) > 1
+            else "a mistake in a file, whose last good version stays in force",
+            "correct it, and try it first: sutroctl policy check FILE",
+        )
+    return Answer({"policy_errors": mistakes}, failure)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A policy program: states promises while it runs.
+
+Its promises have the lifetime "client": the daemon takes them back when the connection
+ends, however it ends, so a program that is killed leaves nothing behind. The other way
+round, a sutrod that restarts has lost them, and the program states them again:
+
+    connect -> state all -> step -> sleep -> step -> ...
+       ^           ^-- a new sutrod came      |
+       '---------- the bus or sutrod went ----'
+
+A program is a subclass: load() reads its file, step() looks at the clock or the machine,
+states what follows from it, and says in how many seconds it wants to look again.
+Clocks are parameters, so that a test need not sleep.
+"""
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, Self
+
+from . import __version__, values
+from .answer import wait
+from .client import Client
+from .errors import BusUnavailable, NotRunning, SutroError, UsageError
+
+# Between two attempts to reach the bus and sutrod: a restart of either takes about so long.
+RETRY_S = 1.0
+
+# What is said for a unit: by key and path ("" where the key takes none), the value's text.
+Said = dict[tuple[str, str], str]
+# What is to be said instead (None: nothing), and why.
+Changes = dict[tuple[str, str], tuple[str | None, str]]
+
+
+def log(text: str) -> None:
+    """A line in the journal, or on the terminal."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Program:
+    """The life of a program around its step()."""
+
+    name = "sutro-program"
+    about = ""
+
+    def __init__(self, dry_run: bool = False) -> None:
+        self.dry_run = dry_run
+        self.client: Client | Any = None
+        self._said: dict[str, Said] = {}
+        self._keys: dict[str, dict[str, None]] = {}  # by unit, in order: all that were ever said
+        self._wake = asyncio.Event()
+        self._stopping = self._restarted = self._lost = False
+
+    # What a subclass has.
+
+    @classmethod
+    def load(cls, file: str, dry_run: bool) -> Self:
+        """The program of a file; UsageError where it cannot be right."""
+        raise NotImplementedError
+
+    async def step(self) -> float:
+        """State what is to hold now; return in how many seconds to look again."""
+        raise NotImplementedError
+
+    # What a subclass uses.
+
+    async def state(self, unit: str, changes: Changes) -> None:
+        """Change what is said for a unit, all or nothing; nothing is sent if it is said already."""
+        before = self._said.get(unit, {})
+        new = {where: value for where, (value, _) in changes.items()}
+        after = {where: value for where, value in (before | new).items() if value is not None}
+        if after == before:
+            return
+        for key, _ in after:
+            self._keys.setdefault(unit, {})[key] = None
+        await self._send(unit, after)
+        self._said[unit] = after
+        verb = "would be" if self.dry_run else "is now"
+        for where, (value, why) in changes.items():
+            if value != before.get(where):
+                old, name = before.get(where, "nothing"), "=".join(filter(None, where))
+                log(f"{unit}: {name} {verb} {value or 'nothing'} (was {old}): {why}")
+
+    def promise_changed(self, unit: str, key: str, path: str, state: str, cause: str) -> None:
+        """A promise fares otherwise than before: say so, if it is one of ours."""
+        if (key, path) in self._said.get(unit, {}):
+            log(f"{unit}: {key}={path} is {state}" + (f": {cause}" if cause else ""))
+
+    async def state_again(self) -> None:
+        """Say all of it to a sutrod that does not know it yet."""
+        for unit, said in self._said.items():
+            await self._send(unit, said)
+            log(f"{unit}: stated again, because sutrod or the bus is a new one")
+
+    def stop(self) -> None:
+        """End, as after SIGTERM."""
+        self._stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Connect, step until stopped, connect again when sutrod or the bus has gone."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        complained = ""
+        while not self._stopping:
+            try:
+                async with Client() as self.client:
+                    await self._serve()
+                    complained = ""
+            except (BusUnavailable, NotRunning) as error:
+                if error.message != complained:
+                    log(f"{error.message}; waiting for it")
+                complained = error.message
+                await wait(self._wake, RETRY_S)
+        log("ending: its promises end with it")
+
+    # The rest.
+
+    async def _send(self, unit: str, said: Said) -> None:
+        """Say all for a unit anew: each key is reset first."""
+        if self.dry_run:
+            return
+        assignments: list[tuple[str, str]] = []
+        for key in self._keys.get(unit, ()):
+            assignments.append((key, ""))
+            for (said_key, path), value in said.items():
+                if said_key == key:
+                    assignments.append((key, f"{values.quoted(path)} {value}" if path else value))
+        await self.client.set_policy(unit, assignments, "client")
+
+    async def _serve(self) -> None:
+        """Be served by one connection, until stopped."""
+
+        def restarted() -> None:
+            self._restarted = True
+            self._wake.set()
+
+        def lost(_task: asyncio.Task) -> None:
+            self._lost = True
+            self._wake.set()
+
+        self._restarted, self._lost = True, False
+        await self.client.on_sutrod_started(restarted)
+        await self.client.on_promise_changed(self.promise_changed)
+        closed = asyncio.ensure_future(self.client.closed())
+        closed.add_done_callback(lost)
+        try:
+            while not self._stopping:
+                self._wake.clear()
+                if self._lost:
+                    raise BusUnavailable("the connection to the system bus broke")
+                if self._restarted:
+                    self._restarted = False
+                    await self.state_again()
+                await wait(self._wake, await self.step())
+        finally:
+            closed.remove_done_callback(lost)
+            closed.cancel()
+
+
+def main(program: type[Program], argv: list[str] | None = None) -> int:
+    """The command line of a program; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog=program.name, description=program.about, epilog=f"See {program.name}(1)."
+    )
+    parser.add_argument("file", metavar="FILE", help="what to do, in TOML")
+    parser.add_argument("--dry-run", action="store_true", help="log the changes, make none")
+    parser.add_argument("--version", action="version", version=f"{program.name} {__version__}")
+    args = parser.parse_args(argv)
+
+    async def run() -> None:
+        await program.load(args.file, args.dry_run).run()
+
+    try:
+        asyncio.run(run())
+    except SutroError as error:
+        log(f"{program.name}: {error.message}")
+        if error.hint:
+            log(f"{' ' * len(program.name)}  {error.hint}")
+        return 2 if isinstance(error, UsageError) else 1
+    return 0
+
+
+def console(program: type[Program]) -> Callable[[], int]:
+    """An entry point."""
+    return lambda: main(program)

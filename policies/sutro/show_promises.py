@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Promises, policies and their use as text for people; see show.py for the manner."""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.segment import Segment, Segments
+from rich.table import Table
+from rich.text import Text
+
+from . import values
+from .promises import NOT_YET, about, fails, granted
+from .show import BAD, FAINT, GOOD, NAME, columns, console, percent
+
+__all__ = ["console"]
+
+Dict = dict[str, Any]
+Draw = Callable[..., None]
+
+PENDING = "yellow"
+# In a window with fewer columns the leaves would leave no room for names.
+WITH_LEAVES = 96
+
+
+def _state(promise: Dict) -> Text:
+    style = BAD if fails(promise) else PENDING if promise["state"] in NOT_YET else GOOD
+    return Text(promise["state"], style=style)
+
+
+def _number(key: str, number: float) -> str:
+    return values.short(key, number) if number else "-"
+
+
+def _granted(promise: Dict) -> str:
+    return _number(promise["key"], granted(promise))
+
+
+def mistakes(out: Console, errors: list[str]) -> None:
+    """Mistakes in policy files."""
+    for error in errors:
+        out.print(Text.assemble(("mistake ", BAD), error))
+    if errors:
+        out.print("The last good version of such a file stays in force.", style=FAINT)
+
+
+# status, explain
+
+
+def promises(out: Console, found: list[Dict]) -> None:
+    """A line for each promise, and why it does not hold."""
+    table = columns("UNIT", "PROMISE", "PATH", ">VALUE", ">GRANTED", ">GOT", "STATE")
+    for promise in found:
+        key = promise["key"]
+        table.add_row(
+            Text(promise["unit"] or promise["cgroup"], style=NAME),
+            about(key),
+            promise["path"],
+            _number(key, promise["value"]),
+            _granted(promise),
+            _number(key, promise["got"]),
+            _state(promise),
+        )
+    out.print(table)
+    for promise in found:
+        if promise["cause"]:
+            who = f"{promise['unit'] or promise['cgroup']} {about(promise['key'])}"
+            out.print(Text.assemble((f"{who}: ", NAME), promise["cause"]))
+
+
+def explained(out: Console, found: list[Dict]) -> None:
+    """Each promise of a unit, and what it takes on each leaf."""
+    for promise in found:
+        key = promise["key"]
+        out.print()
+        line = Text.assemble((key, NAME), f"={promise['path']} ")
+        line.append(f"{values.text(key, promise['value'])}  " if key in values.KINDS else "")
+        line.append(_state(promise))
+        out.print(line.append(f"  got {_number(key, promise['got'])}"))
+        if promise["cause"]:
+            out.print("  because " + promise["cause"])
+        if promise["granted"] < 1 and promise["device"]:
+            out.print(f"  granted {_granted(promise)}: {percent(promise['granted'])} of it")
+        said = f"  said in {promise['source']}, importance {promise['importance']}"
+        out.print(said, style=FAINT)
+        if promise["leaves"]:
+            out.print(_needs(promise))
+
+
+def _needs(promise: Dict) -> Table:
+    headers = (">NEEDED", ">ALLOTTED", ">GOT", ">WEIGHT", ">COST", ">AMPLIFICATION")
+    table = columns("  LEAF", "SCHEDULER", *headers)
+    for leaf in promise["leaves"]:
+        table.add_row(
+            Text("  " + leaf["leaf"], style=NAME),
+            leaf["scheduler"],
+            percent(leaf["share_needed"]),
+            percent(leaf["share_allotted"]),
+            percent(leaf["share_got"]),
+            str(leaf["weight"]),
+            _cost(promise["key"], leaf["cost_ns"]),
+            f"{leaf['amplification']:.2f}" if leaf["amplification"] else "-",
+        )
+    return table
+
+
+def _cost(key: str, cost_ns: float) -> str:
+    """Device time for a MiB, or for one operation."""
+    per, what = (2**20, "MiB") if "Bandwidth" in key else (1, "io")
+    return f"{values.short('LatencyTarget', cost_ns * per / 1000)}/{what}" if cost_ns else "-"
+
+
+# top
+
+
+def _usage_table(rows: list[Dict], width: int) -> Table:
+    headers = ["UNIT", "DEVICE", "", ">ASKED", ">PROMISED", ">GOT", "STATE"]
+    with_leaves = width >= WITH_LEAVES
+    table = columns(*headers, *(["LEAF", ">SHARE", ">WEIGHT"] if with_leaves else []))
+    for column in table.columns[2:]:
+        column.no_wrap = True  # names of units and devices fold, and nothing else
+    for row in rows:
+        count = max(len(row["lines"]), len(row["leaves"]) if with_leaves else 1)
+        for number in range(count):
+            first = number == 0
+            table.add_row(
+                Text(row["unit"] or row["cgroup"], style=NAME) if first else "",
+                row["name"] if first else "",
+                *_line_cells(row["lines"], number),
+                *(_leaf_cells(row["leaves"], number) if with_leaves else []),
+            )
+    return table
+
+
+def _line_cells(lines: list[Dict], number: int) -> list[str | Text]:
+    if number >= len(lines):
+        return [""] * 5
+    line = lines[number]
+    key = line["key"] or "ReadBandwidthMin"
+    return [
+        line["about"],
+        _number(key, line["value"]),
+        _granted(line | {"key": key}),
+        _number(key, line["got"]),
+        _state(line) if line["state"] else "",
+    ]
+
+
+def _leaf_cells(leaves: list[Dict], number: int) -> list[str]:
+    if number >= len(leaves):
+        return [""] * 3
+    leaf = leaves[number]
+    return [leaf["leaf"].removeprefix("/dev/"), percent(leaf["share"]), str(leaf["weight"])]
+
+
+def _usage(out: Console, rows: list[Dict]) -> Table | str:
+    if not rows:
+        return "No unit used a device in the last second, and nothing is promised."
+    return _usage_table(rows, out.width)
+
+
+def top(out: Console, rows: list[Dict]) -> None:
+    """One table."""
+    out.print(_usage(out, rows))
+
+
+@contextlib.contextmanager
+def screen(out: Console) -> Iterator[Draw]:
+    """While in it, the function given draws rows and a note over what it drew before."""
+    if not out.is_terminal or out.is_dumb_terminal:
+        yield lambda rows, note="": _print_below(out, rows, note)
+        return
+    with Live(console=out, screen=True, auto_refresh=False) as live:
+        yield lambda rows, note="": live.update(_fitted(out, rows, note), refresh=True)
+
+
+def _print_below(out: Console, rows: list[Dict], note: str) -> None:
+    if note:
+        out.print(note)
+    with out.capture() as text:
+        top(out, rows)
+    # rich fills each line of a table to its full width
+    out.file.write("".join(line.rstrip() + "\n" for line in text.get().splitlines()) + "\n")
+    out.file.flush()
+
+
+def _fitted(out: Console, rows: list[Dict], note: str) -> Segments:
+    """As many lines as the window has; the last one says what is missing."""
+    lines = out.render_lines(_usage(out, rows))
+    room = max(out.size.height - 1, 1)
+    if len(lines) > room:
+        note = note or f"{len(lines) - room} lines more: name a DEVICE, or use --once"
+    style = out.get_style(BAD if note else FAINT)
+    foot = [Segment((note or "q: quit")[: out.width], style)]
+    shown = lines[:room] + [[]] * (room - len(lines))
+    return Segments(itertools.chain(*(line + [Segment.line()] for line in shown), foot))
+
+
+# policy
+
+
+def _said(out: Console, entries: list[Dict]) -> None:
+    table = columns("", "KEY", "VALUE", "SAID IN")
+    for entry in entries:
+        style = "" if entry["in_force"] else FAINT
+        table.add_row(
+            Text("  *" if entry["in_force"] else "   ", style=GOOD),
+            Text(entry["key"], style=style),
+            Text(entry["value"], style=style),
+            Text(entry["source"], style=style),
+        )
+    out.print(table)
+
+
+def policy(out: Console, data: Dict) -> None:
+    """What is said about each unit; a star marks what is in force."""
+    if not any(unit["policy"] for unit in data["units"]):
+        out.print("No policy says anything here. Say something: sutroctl policy set UNIT KEY=VALUE")
+    for unit in data["units"]:
+        if unit["policy"]:
+            out.print(Text(unit["unit"], style=NAME))
+            _said(out, unit["policy"])
+    if any(unit["policy"] for unit in data["units"]):
+        out.print("* in force", style=FAINT)
+    mistakes(out, data["policy_errors"])
+
+
+LIFETIMES = {
+    "persistent": "kept over reboots",
+    "runtime": "until reboot",
+    "client": "until Ctrl-C",
+}
+
+
+def policy_set(out: Console, data: Dict) -> None:
+    """What was said, and what is in force since."""
+    for pair in data["said"]:
+        line = Text.assemble((data["unit"], NAME), f": {pair['key']}")
+        if pair["value"]:
+            line.append(f"={pair['value']}")
+            line.append(f"  ({LIFETIMES[data['lifetime']]})", style=FAINT)
+        out.print(line if pair["value"] else line.append(" is taken back"))
+    if data["policy"]:
+        _said(out, data["policy"])
+        out.print("* in force", style=FAINT)
+    if data["note"]:
+        out.print(data["note"])
+
+
+def policy_reload(out: Console, data: Dict) -> None:
+    """That all was read, or where the mistakes are."""
+    mistakes(out, data["policy_errors"])
+    if not data["policy_errors"]:
+        out.print("All policies were read again.")
+
+
+# plot
+
+
+def plot(out: Console, data: Dict) -> None:
+    """Where it was drawn, and what."""
+    out.print(Text.assemble((data["file"], NAME), f": {len(data['panels'])} promises"))
+    for panel in data["panels"]:
+        out.print(f"  {panel['unit']} {panel['key']}={panel['path']}, {panel['samples']} samples")

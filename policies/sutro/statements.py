@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a unit states, and what becomes of it: the verbs explain and set."""
+
+import argparse
+import asyncio
+from typing import Any
+
+from .answer import Answer, promises_if_known, unknown_unit
+from .client import Client
+from .errors import NoSuchPath, NoSuchUnit, SutroError, UsageError
+from .topology import Topology
+from .weights import WEIGHT_DEFAULT
+
+Dict = dict[str, Any]
+
+# The daemon hears of a change in systemd within milliseconds and writes at once; but on a machine
+# with more work than processors all of it, and the first samples for Explain, take their time.
+SETTLE_TIMEOUT_S = 10.0
+SETTLE_POLL_S = 0.05
+
+
+def _settled(leaf: Dict) -> bool:
+    """The file has the line that was written to it, or nothing is to be written."""
+    return leaf["written"] in ("", leaf["read_back"])
+
+
+async def _explain(client: Client, unit: str, path: str) -> Dict:
+    explanation = await client.explain(unit, path)
+    explanation["path"] = path
+    explanation["leaves"] = [leaf | {"settled": _settled(leaf)} for leaf in explanation["leaves"]]
+    return explanation
+
+
+def _is_about(promise: Dict, explanation: Dict) -> bool:
+    """Is this a promise of what is explained, on the device that was asked for (if any)?"""
+    if promise["cgroup"] != explanation["cgroup"]:
+        return False
+    return not explanation["path"] or explanation["device"] == promise["device"]
+
+
+async def explain(client: Client, args: argparse.Namespace) -> Answer:
+    """How a unit's weight becomes a share of the leaves under a path."""
+    unit, path, steps = args.unit, "", []
+    if args.path:
+        path = Topology(await client.devices()).path(args.path)
+        steps = (await client.resolve(path))["steps"]
+    try:
+        explanation = await _explain(client, unit, path)
+    except NoSuchUnit:
+        if unit.startswith("/"):
+            raise NoSuchUnit(f"there is no cgroup '{unit}'", "see: systemd-cgls") from None
+        settings = await client.unit_settings(unit)
+        if settings["load_state"] == "not-found":
+            raise await unknown_unit(client, unit) from None
+        if not settings["active"]:
+            raise NoSuchUnit(
+                f"unit '{unit}' is not active, so it has no cgroup",
+                f"start it: systemctl start {unit}",
+            ) from None
+        raise
+    # Its slices share the disk first, then the unit its slice.
+    slices = [
+        above
+        for above in sorted(await client.units(), key=lambda above: above["cgroup"])
+        if explanation["cgroup"].startswith(above["cgroup"] + "/")
+    ]
+    promises = await promises_if_known(client)
+    if promises is not None:
+        promises = [promise for promise in promises if _is_about(promise, explanation)]
+    return Answer(explanation | {"slices": slices, "steps": steps, "promises": promises})
+
+
+async def _wait_until_written(
+    client: Client, unit: str, path: str, weight: int | None, dry_run: bool
+) -> Answer:
+    """Ask until the daemon knows the new weight and the files say what it wrote, but not for long.
+
+    The answer is the last explanation, a failure if it still does not show the weight.
+    """
+
+    def heard(explanation: Dict) -> bool:
+        if path:
+            said = {entry["path"]: entry["weight"] for entry in explanation["device_weights"]}
+            return said.get(path) == weight
+        return (explanation["weight"], explanation["weight_set"]) == (
+            WEIGHT_DEFAULT if weight is None else weight,
+            weight is not None,
+        )
+
+    def written(explanation: Dict) -> bool:
+        return dry_run or all(leaf["settled"] for leaf in explanation["leaves"])
+
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + SETTLE_TIMEOUT_S
+    while True:
+        explanation = await _explain(client, unit, path)
+        if heard(explanation) and written(explanation):
+            return Answer(explanation)
+        if loop.time() >= deadline:
+            break
+        await asyncio.sleep(SETTLE_POLL_S)
+    late = "not written it to the files" if heard(explanation) else "not heard of it"
+    return Answer(
+        explanation,
+        SutroError(
+            f"the weight is set in systemd, but sutrod has {late} in {SETTLE_TIMEOUT_S:.0f} s",
+            "see: journalctl -u sutrod -n 20",
+        ),
+    )
+
+
+async def set_(client: Client, args: argparse.Namespace) -> Answer:
+    """State a weight through systemd; wait until the daemon has carried it to the leaves."""
+    unit, weight = args.unit, args.weight
+    properties = await client.properties()
+    path = ""
+    if args.device:
+        path = Topology(await client.devices()).path(args.device)
+        if any(character.isspace() for character in path):
+            raise UsageError(f"systemd takes no path with white space: '{path}'")
+    settings = await client.unit_settings(unit)
+    if settings["load_state"] == "not-found":
+        raise await unknown_unit(client, unit)
+
+    if path:
+        previous = await _set_device(client, unit, path, weight, settings, args.runtime)
+    else:
+        previous = settings["weight"]
+        await client.set_weight(unit, weight, args.runtime)
+
+    answer = Answer(None)
+    if settings["active"]:
+        try:
+            answer = await _wait_until_written(client, unit, path, weight, properties["DryRun"])
+        except NoSuchUnit:
+            pass  # it ended just now; the statement is made all the same
+    data = {
+        "unit": unit,
+        "path": path or None,
+        "weight": weight,
+        "previous": previous,
+        "runtime": args.runtime,
+        "dry_run": properties["DryRun"],
+        "explanation": answer.data,
+    }
+    return Answer(data, answer.failure)
+
+
+async def _set_device(
+    client: Client, unit: str, path: str, weight: int | None, settings: Dict, runtime: bool
+) -> int | None:
+    """Set or take away one device's weight; return what it was."""
+    before = settings["device_weights"]
+    previous = next((entry["weight"] for entry in before if entry["path"] == path), None)
+    if weight is not None:
+        await client.resolve(path)  # a statement about nothing is a slip: say so before it is made
+        await client.set_device_weights(unit, [{"path": path, "weight": weight}], runtime)
+        return previous
+    if previous is None:
+        stated = ", ".join(entry["path"] for entry in before) or "none"
+        raise NoSuchPath(
+            f"unit '{unit}' has no IODeviceWeight= for {path}", f"it has one for: {stated}"
+        )
+    rest = [entry for entry in before if entry["path"] != path]
+    await client.set_device_weights(unit, rest, runtime, replace=True)
+    return previous

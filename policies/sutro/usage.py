@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Who uses which device and what is promised to them, as rows: one per unit and device.
+
+A row has lines, one for each thing that is promised or used:
+
+    unit         device       about     value   granted  got   state  | leaf  share  weight
+    db.service   /dev/vg0/db  read min   200M      200M  203M  held   | hda     60%    1500
+                              write         -         -    1M         | hdb     59%    1490
+"""
+
+from typing import Any
+
+from .promises import about, fails
+from .topology import Topology, label
+
+Dict = dict[str, Any]
+
+# What is used without a promise, and the keys that speak of it already.
+TRAFFIC = {
+    "rbytes_per_s": ("read", "ReadBandwidth"),
+    "wbytes_per_s": ("write", "WriteBandwidth"),
+}
+
+
+def _promise_line(promise: Dict) -> Dict:
+    keys = ("key", "path", "value", "granted", "got", "state", "cause")
+    return {"about": about(promise["key"])} | {key: promise[key] for key in keys}
+
+
+def _traffic_lines(used: Dict, keys: list[str]) -> list[Dict]:
+    return [
+        {"about": name, "key": "", "path": "", "value": 0, "granted": 0.0}
+        | {"got": used[field], "state": "", "cause": ""}
+        for field, (name, prefix) in TRAFFIC.items()
+        if used[field] and not any(key.startswith(prefix) for key in keys)
+    ]
+
+
+def _leaves(leaves: list[Dict]) -> list[Dict]:
+    return [
+        {"leaf": leaf["leaf"], "share": leaf["share_got"], "weight": leaf["weight"]}
+        for leaf in leaves
+    ]
+
+
+def rows(usage: list[Dict], promises: list[Dict], devices: list[Dict]) -> list[Dict]:
+    """Rows: those with a promise that does not hold first, then by share of a leaf."""
+    topology = Topology(devices)
+    by_place: dict[tuple[str, str], Dict] = {}
+    for promise in promises:
+        place = (promise["cgroup"] or promise["unit"], promise["device"] or promise["path"])
+        by_place.setdefault(place, {"promises": []})["promises"].append(promise)
+    for used in usage:
+        place = (used["cgroup"], used["device"])
+        by_place.setdefault(place, {"promises": []})["usage"] = used
+
+    found = []
+    for (cgroup, node), here in by_place.items():
+        one = here.get("usage") or here["promises"][0]
+        device = topology.find(node)
+        keys = [promise["key"] for promise in here["promises"]]
+        lines = [_promise_line(promise) for promise in here["promises"]]
+        if "usage" in here:
+            lines += _traffic_lines(here["usage"], keys)
+        found.append(
+            {
+                "unit": one["unit"],
+                "cgroup": cgroup,
+                "device": node,
+                "name": label(device) if device else node,
+                "fails": any(fails(promise) for promise in here["promises"]),
+                "lines": lines,
+                "leaves": _leaves(one["leaves"]),
+            }
+        )
+    return sorted(found, key=_rank)
+
+
+def _rank(row: Dict) -> tuple:
+    share = max((leaf["share"] for leaf in row["leaves"]), default=0.0)
+    return (not row["fails"], -share, row["unit"] or row["cgroup"], row["device"])

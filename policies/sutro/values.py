@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The keys of a policy, and their values as people type them.
+
+Sizes are systemd's with base 1000 (200M, 1.5G), times systemd's spans (5ms, 1s 500us).
+The daemon judges what it is given by itself; this is for programs that have to know
+before it is too late (a window at night), and to show numbers as they are typed.
+
+    parse("ReadBandwidthMin", "1.5G") == 1500000000
+    parse("LatencyTarget", "1s 500us") == 1000500
+    text("ReadBandwidthMin", 1500000000) == "1.5G"
+    short("ReadBandwidthMin", 203412345) == "203M"
+"""
+
+import re
+from fractions import Fraction
+from itertools import pairwise
+
+from .errors import UsageError
+
+BYTES, COUNT, TIME, WEIGHT = "bytes", "count", "time", "weight"
+
+# Those with a number for a unit on a device; Class= and Importance= have none.
+KINDS = {
+    "ReadBandwidthMin": BYTES,
+    "WriteBandwidthMin": BYTES,
+    "ReadBandwidthMax": BYTES,
+    "WriteBandwidthMax": BYTES,
+    "ReadIOPSMin": COUNT,
+    "WriteIOPSMin": COUNT,
+    "ReadIOPSMax": COUNT,
+    "WriteIOPSMax": COUNT,
+    "LatencyTarget": TIME,
+    "Weight": WEIGHT,
+}
+
+CEILINGS = tuple(key for key in KINDS if key.endswith("Max"))
+
+# What the daemon allows, see sutro.policy(5).
+RATE_MOST = 10**15
+LATENCY_MOST_US = 60 * 10**6
+INFINITY = 2**64 - 1
+
+ALLOWED = {
+    BYTES: "bytes per second, such as 200M or 1.5G, at most 1000T",
+    COUNT: "operations per second, such as 500 or 2K, at most 1000T",
+    TIME: "a time from 1us to 1min, such as 5ms; a plain number is seconds",
+    WEIGHT: "a whole number from 1 to 10000",
+}
+
+SUFFIXES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+SIZES = SUFFIXES | {"B": 1, "P": 10**15}
+TIMES_US = {
+    **dict.fromkeys(("us", "usec", "µs", "μs"), 1),
+    **dict.fromkeys(("ms", "msec"), 10**3),
+    **dict.fromkeys(("", "s", "sec", "second", "seconds"), 10**6),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60 * 10**6),
+}
+# Longer ones are no numbers that anybody meant, and slow to read.
+LONGEST = 40
+
+PART = r"([0-9]+(?:\.[0-9]+)?)[ \t]*([A-Za-zµμ]*)[ \t]*"
+
+
+def _sum(text: str, units: dict[str, int], most: int) -> int | None:
+    """What "1s 500us" adds up to; the units have to fall."""
+    parts = re.findall(PART, text)
+    if re.sub(PART, "", text) or any(unit not in units for _, unit in parts):
+        return None
+    factors = [units[unit] for _, unit in parts]
+    if any(later >= earlier for earlier, later in pairwise(factors)):
+        return None
+    whole = sum(int(Fraction(number) * units[unit]) for number, unit in parts)
+    return whole if whole <= most else None
+
+
+def _weight(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[1-9][0-9]{0,4}", text) and int(text) <= 10000 else None
+
+
+def parse(key: str, text: str) -> int:
+    """The number that `text` says as a value of `key`: bytes or ios per second, us, a weight."""
+    kind, text = KINDS[key], text.strip(" \t")
+    if key in CEILINGS and text == "infinity":
+        return INFINITY
+    number = None
+    if len(text) <= LONGEST and kind == WEIGHT:
+        number = _weight(text)
+    elif len(text) <= LONGEST:
+        number = _sum(text, *((TIMES_US, LATENCY_MOST_US) if kind == TIME else (SIZES, RATE_MOST)))
+    if not number:
+        allowed = ALLOWED[kind] + ("; infinity: no limit" if key in CEILINGS else "")
+        raise UsageError(f"'{text[:LONGEST]}' is no value for {key}: allowed is {allowed}")
+    return number
+
+
+def text(key: str, number: int) -> str:
+    """`number` as one types it for `key`, exactly."""
+    if number == INFINITY:
+        return "infinity"
+    if KINDS[key] == WEIGHT:
+        return str(number)
+    if KINDS[key] == TIME:
+        for unit, us in (("s", 10**6), ("ms", 10**3)):
+            if number % us == 0:
+                return f"{number // us}{unit}"
+        return f"{number}us"
+    for suffix, factor in reversed(SUFFIXES.items()):
+        # 1500K is 1.5M: one decimal reads better than three more digits.
+        if number >= factor and number * 10 % factor == 0:
+            whole, tenth = divmod(number * 10 // factor, 10)
+            return f"{whole}.{tenth}".removesuffix(".0") + suffix
+    return str(number)
+
+
+def short(key: str, number: float) -> str:
+    """`number` in about three digits, in the manner of the values of `key`."""
+    kind = KINDS.get(key, COUNT)
+    if number == INFINITY:
+        return "infinity"
+    if kind == WEIGHT:
+        return f"{number:.0f}"
+    steps = [("us", 1), ("ms", 10**3), ("s", 10**6)] if kind == TIME else list(SUFFIXES.items())
+    # The last step takes what is too large for the others.
+    name, factor = next((s for s in steps if number < 999.5 * s[1]), steps[-1])
+    scaled = number / factor
+    digits = 0 if factor == 1 else 2 if scaled < 9.995 else 1 if scaled < 99.95 else 0
+    return f"{scaled:.{digits}f}{name}"
+
+
+def quoted(path: str) -> str:
+    """A path as the first word of a value."""
+    if re.fullmatch(r"[^\s\"'\\]+", path):
+        return path
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

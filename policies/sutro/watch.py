@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The verb watch: a line per second and promise, for people, files and programs.
+
+Each line of --json is an object; `sutroctl plot --from` draws a file of them. A sutrod that
+restarts leaves a gap, and no line that is made up.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from typing import Any
+
+from . import values
+from .answer import Answer, interrupted, wait
+from .client import Client
+from .errors import NotRunning
+from .promises import granted, worst_first
+
+Dict = dict[str, Any]
+
+PERIOD_S = 1.0
+FIELDS = ("unit", "key", "path", "value", "got", "granted", "state", "leaves")
+
+
+def record(promise: Dict, time_s: float) -> Dict:
+    """What --json says of a promise at a time (seconds since 1970)."""
+    return {"time": time_s} | {field: promise[field] for field in FIELDS}
+
+
+def line(promise: Dict, time_s: float) -> str:
+    """The same for people."""
+    key = promise["key"]
+    of = values.short(key, promise["value"])
+    if promise["granted"] < 1:
+        of = f"{values.short(key, granted(promise))} of {of}"
+    clock = time.strftime("%H:%M:%S", time.localtime(time_s))
+    said = f"{clock} {promise['unit'] or promise['cgroup']} {key}={promise['path']} {of}"
+    return f"{said}: got {values.short(key, promise['got'])}, {promise['state']}"
+
+
+async def watch(client: Client, args: argparse.Namespace) -> Answer:
+    """A line for each promise, each second, until Ctrl-C."""
+    quit_ = interrupted()
+    loop = asyncio.get_running_loop()
+    due, down = loop.time(), False
+    promises = await client.promises()
+    if not promises:
+        print("sutroctl: there is no promise yet; waiting for one", file=sys.stderr, flush=True)
+    while True:
+        time_s = round(time.time(), 3)
+        for promise in worst_first(promises):
+            if getattr(args, "json", False):
+                print(json.dumps(record(promise, time_s)))
+            else:
+                print(line(promise, time_s))
+        sys.stdout.flush()
+        due = max(due + PERIOD_S, loop.time())
+        if await wait(quit_, due - loop.time()):
+            return Answer(None)
+        try:
+            promises, down = await client.promises(), False
+        except NotRunning as error:
+            if not down:
+                print(f"sutroctl: {error.message}; waiting for it", file=sys.stderr, flush=True)
+            promises, down = [], True

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Verbs that go on until Ctrl-C: on a terminal, on a dumb one, and in a pipe."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import termios
+import time
+
+import pytest
+from conftest import eventually, running, sutroctl
+from test_sutroctl import POLICY_SET, WATCH, fits
+
+
+class Terminal:
+    """A pseudo terminal, what was written to it, and a key to press."""
+
+    def __init__(self, lines, columns):
+        self.ours, self.theirs = pty.openpty()
+        self.resize(lines, columns)
+        self.text = ""
+
+    def resize(self, lines, columns):
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def expect(self, pattern, timeout_s=20):
+        """Read until a pattern appears in what is new; return that."""
+        start, deadline = len(self.text), time.monotonic() + timeout_s
+        while not re.search(pattern, self.text[start:], re.DOTALL):
+            left = deadline - time.monotonic()
+            assert left > 0, f"no {pattern!r} in {self.text[start:][:2000]!r}"
+            if select.select([self.ours], [], [], left)[0]:
+                self.text += os.read(self.ours, 65536).decode()
+        return self.text[start:]
+
+    def press(self, key):
+        os.write(self.ours, key)
+
+    def close(self):
+        os.close(self.ours)
+        os.close(self.theirs)
+
+
+@pytest.fixture
+def terminal():
+    made = Terminal(24, 120)
+    yield made
+    made.close()
+
+
+def on(terminal, *args, term="xterm"):
+    return running("sutroctl", *args, stdin=terminal.theirs, stdout=terminal.theirs, TERM=term)
+
+
+def test_top_on_a_terminal(promised, terminal):
+    """The table is drawn over itself, follows the window's size, and q leaves the screen."""
+    with on(terminal, "top") as top:
+        first = terminal.expect("q: quit")
+        assert "\x1b[?1049h" in first and "infeasible" in first
+        terminal.resize(5, 120)
+        top.send_signal(signal.SIGWINCH)
+        assert "lines more" in terminal.expect("lines more: name a DEVICE")
+        terminal.press(b"xq")
+        terminal.expect(re.escape("\x1b[?1049l"))
+        assert top.wait(10) == 0
+    assert termios.tcgetattr(terminal.theirs)[3] & termios.ICANON, "the terminal is as before"
+
+
+def test_top_waits_for_a_daemon_that_went(promised, terminal):
+    with on(terminal, "top") as top:
+        terminal.expect("q: quit")
+        promised.mock.Fail("ListUsage", "org.freedesktop.DBus.Error.NoReply", "gone")
+        terminal.expect("sutrod is not running; waiting for it")
+        promised.mock.Reset()
+        text = terminal.expect("q: quit")
+        assert "No unit used a device" in text
+        top.send_signal(signal.SIGINT)
+        assert top.wait(10) == 0
+
+
+def test_top_on_a_dumb_terminal(promised, terminal):
+    """One table after the other, without a word to the cursor."""
+    with on(terminal, "top", term="dumb") as top:
+        text = terminal.expect("UNIT.*infeasible.*UNIT.*UNIT")
+        top.send_signal(signal.SIGINT)
+        assert top.wait(10) == 0
+    assert "\x1b" not in text
+
+
+def test_watch(promised):
+    with running("sutroctl", "watch") as watch:
+        lines = [watch.stdout.readline() for _ in range(14)]
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(10) == 0
+    said = [re.sub(r"^\d\d:\d\d:\d\d ", "", line).strip() for line in lines]
+    assert (
+        said[:7]
+        == said[7:]
+        == [
+            "idle.service ReadBandwidthMin=/mnt/backup 5.00M: got 0, unresolved",
+            "job.service WriteIOPSMin=/dev/mapper/secret 500: got 120, unweighted",
+            "web.service ReadBandwidthMin=/srv 41.6M of 80.0M: got 41.7M, infeasible",
+            "web.service WriteBandwidthMin=/srv 1.50M: got 900K, settling",
+            "db.service ReadBandwidthMin=/dev/vg0/db 60.0M: got 63.1M, held",
+            "db.service WriteBandwidthMin=/dev/vg0/db 10.0M: got 0, idle",
+            "db.service LatencyTarget=/srv 10.0ms: got 6.20ms, held",
+        ]
+    )
+
+
+def test_watch_json(promised):
+    """An object a line, a second between two of the same promise, over a daemon's absence."""
+    with running("sutroctl", "watch", "--json") as watch:
+        records = [json.loads(watch.stdout.readline()) for _ in range(14)]
+        promised.mock.Fail("ListPromises", "org.freedesktop.DBus.Error.ServiceUnknown", "gone")
+        assert watch.stderr.readline() == "sutroctl: sutrod is not running; waiting for it\n"
+        promised.mock.Reset()
+        promised.mock.Promise()
+        later = json.loads(watch.stdout.readline())
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(10) == 0
+    for record in [*records, later]:
+        fits(record, WATCH)
+    assert 0.9 < records[7]["time"] - records[0]["time"] < 5
+    assert abs(later["time"] - time.time()) < 60
+
+
+def test_watch_with_a_reader_that_has_had_enough(promised):
+    with running("sutroctl", "watch") as watch:
+        watch.stdout.readline()
+        watch.stdout.close()
+        assert watch.wait(10) == 1
+        assert watch.stderr.read() == ""
+
+
+def test_policy_set_client_ends_with_it(promised):
+    """What a client says holds as long as the client, and Ctrl-C is its end."""
+    said = "ReadBandwidthMin=/srv 5M"
+    command = ("sutroctl", "--json", "policy", "set", "web", said, "--client")
+    with running(*command) as client:
+        eventually(lambda: promised.mock.HeldFor("web.service") == [said])
+        client.send_signal(signal.SIGINT)
+        out, err = client.communicate(timeout=10)
+        assert client.returncode == 0 and "Traceback" not in err
+    fits(json.loads(out), POLICY_SET)
+    eventually(lambda: promised.mock.HeldFor("web.service") == [])
+
+
+def test_policy_set_client_that_is_killed(promised):
+    with running("sutroctl", "policy", "set", "web", "Weight=7", "--client") as client:
+        eventually(lambda: promised.mock.HeldFor("web.service") == ["Weight=7"])
+        client.kill()
+    eventually(lambda: promised.mock.HeldFor("web.service") == [])
+
+
+def test_policy_set_client_with_a_mistake(promised):
+    run = sutroctl("policy", "set", "web", "Mass=7", "--client")
+    assert (run.status, run.out) == (1, "")
+    assert run.err.startswith("sutroctl: Mass: this key is not known")
+
+
+def test_watch_waits_for_the_first_promise(promised):
+
+    promised.mock.Reset()
+    with running("sutroctl", "watch") as watch:
+        assert "there is no promise yet; waiting for one" in watch.stderr.readline()
+        promised.mock.Promise()
+        assert "idle.service" in watch.stdout.readline()

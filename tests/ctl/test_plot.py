@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What `plot` draws: from the daemon's memory, and from a recording."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+from conftest import POLICIES, sutroctl
+from hypothesis import given
+from hypothesis import strategies as st
+from sutro import chart
+from test_sutroctl import PLOT, fits
+
+NOWHERE = {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent"}
+
+
+def picture(file):
+    """The titles and the SVG trees of a page, which refers to nothing outside of itself."""
+    page = file.read_text()
+    assert not re.search(r"https?:|//|src=|href=|@import|<script", page)
+    titles = re.findall(r"<h2>(.*)</h2>", page)
+    return titles, [ET.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
+
+
+def curve(svg, name):
+    """The points of a curve, in runs without a gap."""
+    (path,) = (path for path in svg.iter("path") if path.get("class") == name)
+    runs = re.split("M", path.get("d"))[1:]
+    return [[tuple(map(float, point.split())) for point in run.split("L")] for run in runs]
+
+
+def test_remembered(promised, tmp_path):
+    file = tmp_path / "plot.html"
+    data = sutroctl("plot", "-o", str(file), "--json").json()
+    fits(data, PLOT)
+    assert len(data["panels"]) == 6 and {one["samples"] for one in data["panels"]} == {30}
+    titles, svgs = picture(file)
+    assert len(svgs) == 6
+    assert "web.service  ReadBandwidthMin=/srv" in titles
+    web = svgs[titles.index("web.service  ReadBandwidthMin=/srv")]
+    (got,), (granted,), (stated,) = (curve(web, name) for name in ("got", "granted", "stated"))
+    # Half of what was granted at first, a little more than that later; y grows downwards.
+    assert got[0][1] > granted[0][1] > stated[0][1]
+    assert got[-2][1] < granted[-2][1]
+    assert got[0][0] < got[-1][0]
+
+
+def test_default_file(promised, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = sutroctl("plot", "db")
+    assert (run.status, run.err) == (0, "")
+    assert run.out.startswith("sutro.html: 3 promises\n  db.service ReadBandwidthMin=/dev/vg0/db,")
+    assert len(picture(tmp_path / "sutro.html")[1]) == 3
+
+
+def sample(time, got, unit="db.service", path="/srv", **more):
+    return {
+        "time": time,
+        "unit": unit,
+        "key": "ReadBandwidthMin",
+        "path": path,
+        "value": 1000,
+        "got": got,
+        "granted": 0.5,
+    } | more
+
+
+def record(tmp_path, *samples):
+    file = tmp_path / "record.json"
+    file.write_text("".join(json.dumps(one) + "\n" for one in samples))
+    return str(file)
+
+
+def test_recorded(tmp_path):
+    """From a file no daemon and no bus are asked; a gap in it is one in the curve."""
+    source = record(tmp_path, *(sample(10**9 + t, t) for t in (0, 1, 2, 30, 31)))
+    file = tmp_path / "plot.html"
+    run = sutroctl("plot", "--from", source, "-o", str(file), **NOWHERE)
+    assert (run.status, run.err) == (0, "")
+    (svg,) = picture(file)[1]
+    assert [len(run) - 1 for run in curve(svg, "got")] == [3, 2]
+
+
+def test_names_cannot_break_the_page(tmp_path):
+    evil = "/srv/<script>alert('x')</script>&amp;"
+    source = record(tmp_path, sample(1.0, 5, path=evil))
+    file = tmp_path / "plot.html"
+    assert sutroctl("plot", "--from", source, "-o", str(file), **NOWHERE).status == 0
+    page = file.read_text()
+    assert "<script" not in page and "&lt;script&gt;" in page and "&amp;amp;" in page
+
+
+def test_recording_that_was_cut(tmp_path):
+    source = record(tmp_path, sample(1.0, 5), sample(2.0, 6))
+    with open(source, "a") as stream:
+        stream.write('{"time": 3.0, "un')
+    file = tmp_path / "plot.html"
+    run = sutroctl("plot", "--from", source, "-o", str(file), "--json", **NOWHERE)
+    assert run.json()["panels"][0]["samples"] == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("nonsense", "'nonsense' is no JSON: allowed are lines of sutroctl watch --json"),
+        ("[]", "this is no object"),
+        ("{}", "'unit' is missing or no string"),
+        (json.dumps(sample(1.0, 5, path=3)), "'path' is missing or no string"),
+        (json.dumps(sample(1.0, "5")), "'got' is missing or no number"),
+        (json.dumps(sample(1.0, -5)), "'got' is missing or no number"),
+        (json.dumps(sample(float("nan"), 5)), "'time' is missing or no number"),
+        (json.dumps(sample(1.0, float("inf"))), "'got' is missing or no number"),
+        ("[" * 100000, "is no JSON"),
+    ],
+)
+def test_recording_with_a_mistake(tmp_path, line, said):
+    source = record(tmp_path, sample(1.0, 5))
+    with open(source, "a") as stream:
+        stream.write(line + "\n")
+    file = tmp_path / "plot.html"
+    run = sutroctl("plot", "--from", source, "-o", str(file), **NOWHERE)
+    assert (run.status, run.out) == (1, "")
+    assert run.err.startswith(f"sutroctl: {source}:2: ") and said in run.err
+    assert not file.exists()
+
+
+def test_binary_recording(tmp_path):
+    source = tmp_path / "record"
+    source.write_bytes(b"\xff\xfe\x00")
+    run = sutroctl("plot", "--from", str(source), **NOWHERE)
+    assert run.err == f"sutroctl: {source}: this is not UTF-8 text\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "said"),
+    [
+        (
+            ["-o", "plot.jpg"],
+            2,
+            "'plot.jpg' is no name for a plot: allowed is one in .html or .png",
+        ),
+        (["-o", "/nonexistent/plot.html"], 1, "/nonexistent/plot.html: No such file or directory"),
+        (["bd"], 1, "there is no promise for 'bd.service'\n          did you mean db.service?"),
+        (["--from", "/nonexistent"], 1, "/nonexistent: No such file or directory"),
+        (["--from", "/dev/null"], 1, "there is nothing to draw: no promise has a sample yet"),
+    ],
+)
+def test_what_cannot_be_drawn(promised, tmp_path, monkeypatch, args, status, said):
+    monkeypatch.chdir(tmp_path)
+    run = sutroctl("plot", *args)
+    assert (run.status, run.out) == (status, "")
+    assert run.err.startswith("sutroctl: " + said)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_png_without_matplotlib(tmp_path):
+    """Said before anything is asked."""
+    (tmp_path / "matplotlib.py").write_text("raise ImportError('not here')\n")
+    run = sutroctl("plot", "-o", "x.png", PYTHONPATH=f"{tmp_path}:{POLICIES}", **NOWHERE)
+    assert (run.status, run.out) == (1, "")
+    assert run.err == (
+        "sutroctl: PNG needs matplotlib, which is not installed\n"
+        "          install it: apt install python3-matplotlib; or write HTML: -o FILE.html\n"
+    )
+
+
+# The pure parts
+
+
+@given(st.floats(1e-3, 1e18))
+def test_ticks(largest):
+    ticks = chart.ticks(largest)
+    assert 3 <= len(ticks) <= 6 and ticks[0] == 0
+    assert ticks[-1] <= largest * (1 + 1e-6)
+    steps = {round((b - a) / ticks[1], 6) for a, b in zip(ticks, ticks[1:], strict=False)}
+    assert steps == {1.0}
+    assert float(f"{ticks[1]:.1e}") == pytest.approx(ticks[1]), "two digits at most"
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=3000), st.integers(10, 200))
+def test_thinned_keeps_the_extremes(numbers, limit):
+    kept = chart.thinned(numbers, limit)
+    assert kept == sorted(set(kept)) and len(kept) <= limit + 2
+    assert kept[0] == 0 and kept[-1] == len(numbers) - 1
+    values = [numbers[index] for index in kept]
+    assert (min(values), max(values)) == (min(numbers), max(numbers))
+
+
+@given(st.lists(st.floats(0.01, 10), max_size=50))
+def test_runs_cut_at_gaps_only(steps):
+    seconds = [sum(steps[:count]) for count in range(len(steps) + 1)]
+    parts = [seconds[part] for part in chart.runs(seconds)]
+    assert sum(parts, []) == seconds
+    for before, after in zip(parts, parts[1:], strict=False):
+        assert after[0] - before[-1] > chart.GAP_S
+    for part in parts:
+        assert all(b - a <= chart.GAP_S for a, b in zip(part, part[1:], strict=False))

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Policy programs as processes: what they say, and that nothing of it outlives them."""
+
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from conftest import POLICIES, Service, environment, eventually, running
+from dbusmock import BusType, PrivateDBus
+
+WINDOW = """\
+[[promise]]
+unit = "web"
+key = "ReadBandwidthMin"
+path = "/srv"
+[[promise.window]]
+from = "00:00"
+to = "24:00"
+value = "5M"
+"""
+GUARD = """\
+unit = "web"
+path = "/srv"
+target = "10ms"
+raise = "ReadBandwidthMin"
+min = "5M"
+max = "80M"
+"""
+FILES = {"sutro-window": WINDOW, "sutro-latency-guard": GUARD}
+SAID = ["ReadBandwidthMin=/srv 5M"]
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(program, text=None):
+        path = tmp_path / f"{program}.toml"
+        path.write_text(text or FILES[program])
+        return str(path)
+
+    return write
+
+
+def held(sutrod):
+    return list(sutrod.mock.HeldFor("web.service"))
+
+
+@pytest.mark.parametrize("program", FILES)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_what_is_said_ends_with_the_program(promised, file, program, number):
+    """Also when it is killed with -9: the daemon sees the connection end."""
+    with running(program, file(program)) as process:
+        eventually(lambda: held(promised) == SAID)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=10)
+        assert process.returncode == (-9 if number == signal.SIGKILL else 0)
+        eventually(lambda: held(promised) == [])
+    assert "Traceback" not in said
+    assert said.startswith("web.service: ReadBandwidthMin=/srv is now 5M (was nothing): ")
+    if number != signal.SIGKILL:
+        assert said.endswith("ending: its promises end with it\n")
+
+
+@pytest.mark.parametrize("program", FILES)
+def test_dry_run(promised, file, program):
+    with running(program, "--dry-run", file(program)) as process:
+        assert "ReadBandwidthMin=/srv would be 5M (was nothing)" in process.stderr.readline()
+        process.terminate()
+        assert process.wait(10) == 0
+    assert promised.calls("SetPolicy") == []
+
+
+def test_guard_raises_and_gives_up_nothing_too_soon(promised, file):
+    """Against the samples of the mocked daemon; the numbers are test_latency_guard.py's."""
+    promised.mock.Latency(15_000)
+    with running("sutro-latency-guard", file("sutro-latency-guard")) as process:
+        lines = [process.stderr.readline() for _ in range(2)]
+        assert lines[1] == (
+            "web.service: ReadBandwidthMin=/srv is now 7.5M (was 5M): P99 15.0ms is over 10.0ms\n"
+        )
+        assert held(promised) == ["ReadBandwidthMin=/srv 7.5M"]
+
+
+def test_guard_of_a_path_that_leads_nowhere(promised, file):
+    text = GUARD.replace('"/srv"', '"/dev/vg9/lost"')
+    with running("sutro-latency-guard", file("sutro-latency-guard", text)) as process:
+        process.stderr.readline()
+        assert process.stderr.readline() == (
+            "web.service: /dev/vg9/lost: No such file or directory\n"
+        )
+        assert process.poll() is None
+
+
+@pytest.mark.parametrize("program", FILES)
+def test_program_logs_how_its_promises_fare(promised, file, program):
+    with running(program, file(program)) as process:
+        process.stderr.readline()
+        for path in ("/other", "/srv"):
+            promised.mock.EmitSignal(
+                "org.sutro1.Manager",
+                "PromiseChanged",
+                "sssss",
+                ["web.service", "ReadBandwidthMin", path, "limited", "one request at a time"],
+            )
+        assert process.stderr.readline() == (
+            "web.service: ReadBandwidthMin=/srv is limited: one request at a time\n"
+        )
+
+
+@pytest.fixture
+def own_bus(monkeypatch):
+    """A bus of its own, on which services come and go."""
+    monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", "")
+    with PrivateDBus(BusType.SYSTEM) as bus:
+        monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", bus.address)
+        yield bus
+
+
+@pytest.mark.parametrize("program", FILES)
+def test_sutrod_that_comes_late_and_restarts(own_bus, file, program):
+    """Waited for, and told again after each start."""
+
+    def start():
+        return Service(own_bus, "sutro1", ("org.sutro1", "/org/sutro1"))
+
+    with running(program, file(program)) as process:
+        assert process.stderr.readline() == "sutrod is not running; waiting for it\n"
+        for _ in range(3):
+            sutrod = start()
+            eventually(lambda: held(sutrod) == SAID)  # noqa: B023
+            sutrod.stop()
+        process.terminate()
+        assert process.wait(10) == 0
+        assert "Traceback" not in process.stderr.read()
+
+
+def test_bus_that_goes_away(own_bus, file):
+    with running("sutro-window", file("sutro-window")) as process:
+        sutrod = Service(own_bus, "sutro1", ("org.sutro1", "/org/sutro1"))
+        eventually(lambda: held(sutrod) == SAID)
+        own_bus.stop()
+        sutrod.process.wait(10)
+        lines = iter(process.stderr.readline, "")
+        assert any("; waiting for it" in line for line in lines)
+        assert process.poll() is None
+        process.terminate()
+        assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize("program", FILES)
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("org.sutro1.Error.BadPolicy", "ReadBandwidthMin: no"),
+        ("org.freedesktop.DBus.Error.AccessDenied", "sutrod does not permit this: Read"),
+        ("org.freedesktop.DBus.Error.UnknownMethod", "the sutrod that runs does not know"),
+    ],
+)
+def test_daemon_that_refuses(promised, file, program, name, said):
+    promised.mock.Fail("SetPolicy", name, "ReadBandwidthMin: no")
+    with running(program, file(program)) as process:
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert err.startswith(f"{program}: {said}") and "Traceback" not in err
+
+
+def run(program, *args):
+    return subprocess.run(
+        [sys.executable, POLICIES / program, *args],
+        env=environment() | {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("program", FILES)
+def test_file_with_a_mistake(file, program):
+    """Before anything is asked or said, and with the status that systemd does not restart."""
+    path = file(program, FILES[program].replace('"/srv"', '"srv"'))
+    done = run(program, path)
+    assert (done.returncode, done.stdout) == (2, "")
+    line = FILES[program].splitlines().index('path = "/srv"') + 1
+    assert done.stderr == (
+        f"{program}: {path}:{line}: path = 'srv': allowed is an absolute path without ..\n"
+    )
+
+
+@pytest.mark.parametrize("program", FILES)
+def test_usage(program):
+    assert run(program).returncode == 2
+    assert run(program, "--version").stdout == f"{program} 0.1.0\n"
+    man = POLICIES.parent / "Documentation" / "man" / f"{program}.1"
+    options = set(re.findall(r"--[a-z-]+", run(program, "--help").stdout))
+    text = man.read_text().replace("\\-", "-")
+    assert [option for option in options if f"{option}" not in text] == []
