@@ -3,10 +3,9 @@
  * Those who read and write.
  *
  * A client keeps iodepth requests on their way; some time after one is done it
- * sends the next.  On a stripe a request is split into one piece for each leaf
- * that it touches (the chunks of a leaf lie side by side there, and would be
- * merged), and is done when all pieces are.  A client that gets no request slot
- * sleeps, and with it all that it would have sent later.
+ * sends the next.  A request is split into one piece for each leaf that it touches,
+ * and is done when all pieces are.  A client that gets no request slot sleeps, and
+ * with it all that it would have sent later.
  */
 #include "client.h"
 
@@ -41,22 +40,14 @@ static void client_next(struct client *client)
 
 	client->split = malloc(sizeof(*client->split));
 	assert(client->split);
-	*client->split = (struct whole){ client->clock->now_ns, job->bytes };
+	*client->split = (struct whole){
+		.sent_ns = client->clock->now_ns,
+		.bytes = job->bytes * volume_copies(client->volume, job->op),
+	};
 	client->split_byte = client->next_byte;
-	client->split_end = client->next_byte + job->bytes;
+	client->split_next = 0;
 	client->next_byte += job->bytes;
 	client->outstanding++;
-}
-
-/* The bytes of [first, last) that are on a leaf, before @last. */
-static u64 volume_bytes_before(const struct volume *volume, u32 leaf, u64 last)
-{
-	u64 chunk = volume->chunk_bytes, row = chunk * volume->nr;
-	u64 rest = last % row;
-
-	if (volume->nr == 1)
-		return last;
-	return last / row * chunk + min(rest - min(rest, leaf * chunk), chunk);
 }
 
 static void client_wakeup(void *context, u64 now_ns);
@@ -72,19 +63,18 @@ static void client_slot(void *context)
 /* Send the pieces of the request at hand; false if a slot must be waited for. */
 static bool client_send(struct client *client)
 {
-	struct volume *volume = client->volume;
 	const struct job *job = client->job;
+	u64 first = client->split_byte, last = first + job->bytes;
+	struct extent extent;
 
-	while (client->split_byte < client->split_end) {
-		/* Which leaf is next, and all that it has of the request. */
-		u32 i = client->split_byte / volume->chunk_bytes % volume->nr;
-		struct leaf *leaf = &volume->leaf[i];
-		u64 first = volume_bytes_before(volume, i, client->split_byte);
-		u64 last = volume_bytes_before(volume, i, client->split_end);
+	while (volume_extent(client->volume, job->op, first, last,
+			     client->split_next, &extent)) {
+		u32 i = extent.leaf;
+		struct leaf *leaf = client->volume->leaf[i];
 		struct piece piece = {
 			.client = client,
 			.whole = client->split,
-			.bytes = last - first,
+			.bytes = extent.bytes,
 		};
 
 		if (!leaf_has_slot(leaf, client->group[i], !job->async)) {
@@ -96,17 +86,8 @@ static bool client_send(struct client *client)
 			return false;
 		}
 		leaf_insert(leaf, client->group[i], job->op, !job->async,
-			    first >> SECTOR_SHIFT, &piece);
-		if (volume->nr == 1)
-			break;
-		/* The first chunk of the next leaf, unless that was the last. */
-		client->split_byte += volume->chunk_bytes -
-				      client->split_byte % volume->chunk_bytes;
-		if (client->split_byte / volume->chunk_bytes -
-			    (client->split_end - job->bytes) /
-				    volume->chunk_bytes >=
-		    volume->nr)
-			break;
+			    extent.byte >> SECTOR_SHIFT, &piece);
+		client->split_next++;
 	}
 	client->split = NULL;
 	return true;
@@ -127,7 +108,7 @@ static void client_fill(struct client *client)
 			break;
 	}
 	for (i = 0; i < client->volume->nr; i++)
-		leaf_run(&client->volume->leaf[i]);
+		leaf_run(client->volume->leaf[i]);
 }
 
 static void client_begin(void *context, u64 now_ns)

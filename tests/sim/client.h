@@ -4,19 +4,7 @@
 #define SIM_CLIENT_H
 
 #include "histogram.h"
-#include "leaf.h"
-
-#define MAX_LEAVES 2
-
-/**
- * struct volume - what clients see: one leaf, or a stripe of two
- * @chunk_bytes: stripe size
- */
-struct volume {
-	struct leaf leaf[MAX_LEAVES];
-	u32 nr;
-	u32 chunk_bytes;
-};
+#include "volume.h"
 
 /**
  * struct job - what a client does
@@ -58,8 +46,8 @@ struct job {
  * @outstanding: requests on their way
  * @asleep:	the leaf of which it waits for a slot, or NULL
  * @split:	the request that is being submitted ...
- * @split_byte:	... from here on ...
- * @split_end:	... to here
+ * @split_byte:	... which begins here ...
+ * @split_next:	... from this piece on
  * @done_bytes:	what has been done
  * @latency:	in ns
  */
@@ -77,7 +65,7 @@ struct client {
 	struct leaf *asleep;
 	struct whole *split;
 	u64 split_byte;
-	u64 split_end;
+	u32 split_next;
 	u64 done_bytes;
 	u64 done_ios;
 	u64 latency_sum_ns;

@@ -432,6 +432,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 	rq->estimate_ns = leaf_estimate_ns(leaf, group, rq);
 	rq->shallow = leaf->core.in_flight < SUTRO_DEPTH_MIN &&
 		      leaf->core.in_flight_ns <= rq->estimate_ns;
+	group->wait_ns += now_ns - rq->added_ns;
 	group->wait_max_ns = max(group->wait_max_ns, now_ns - rq->added_ns);
 	sutro_core_dispatch(&leaf->core, core, rq->estimate_ns);
 	if (!core->queued)

@@ -55,7 +55,8 @@ struct rq_list {
  * struct leaf_group - a cgroup on a leaf
  * @requests:	slots in use
  * @true_ns:	device time by the drive's model
- * @wait_max_ns: longest time that a request waited before it was sent
+ * @wait_ns:	sum of the times that requests waited before they were sent
+ * @wait_max_ns: the longest of them
  */
 struct leaf_group {
 	struct sutro_group core;
@@ -80,6 +81,7 @@ struct leaf_group {
 	u64 true_ns;
 	u64 bytes;
 	u64 ios;
+	u64 wait_ns;
 	u64 wait_max_ns;
 };
 

@@ -13,6 +13,7 @@ struct stage {
 	const struct scene *scene;
 	struct clock clock;
 	struct volume volume;
+	struct leaf leaf[MAX_LEAVES];
 	struct client client[MAX_CLIENTS];
 	struct leaf_group group[MAX_CLIENTS][MAX_LEAVES];
 	struct leaf_group above[MAX_GROUPS + 1][MAX_LEAVES];
@@ -47,7 +48,7 @@ static void stage_leaf(struct stage *stage, struct leaf *leaf)
 /* The group on a leaf that has a number in the scene. */
 static struct leaf_group *stage_above(struct stage *stage, u32 number, u32 l)
 {
-	return number ? &stage->above[number][l] : &stage->volume.leaf[l].root;
+	return number ? &stage->above[number][l] : &stage->leaf[l].root;
 }
 
 static void stage_groups(struct stage *stage)
@@ -66,7 +67,7 @@ static void stage_clients(struct stage *stage)
 {
 	const struct scene *scene = stage->scene;
 	struct volume *volume = &stage->volume;
-	u64 size = volume->leaf[0].disk.size_bytes * volume->nr;
+	u64 size = volume_bytes(volume);
 	u32 nr = 0, i, l;
 
 	while (scene->jobs[nr].iodepth)
@@ -91,7 +92,7 @@ static void stage_clients(struct stage *stage)
 						    l),
 					client->job->weight);
 			if (client->job->class)
-				sutro_group_set_class(&volume->leaf[l].core,
+				sutro_group_set_class(&stage->leaf[l].core,
 						      &client->group[l]->core,
 						      client->job->class - 1);
 		}
@@ -127,7 +128,7 @@ static void stage_flip(void *context, u64 now_ns)
 
 	for (i = 0; i < stage->result->nr; i++)
 		for (l = 0; l < stage->volume.nr; l++)
-			leaf_weight(&stage->volume.leaf[l], &stage->group[i][l],
+			leaf_weight(&stage->leaf[l], &stage->group[i][l],
 				    stage->scene->flip_weight[i]);
 }
 
@@ -182,7 +183,7 @@ static void stage_end(struct stage *stage)
 		free((void *)stage->client[i].job);
 	}
 	for (i = 0; i < stage->volume.nr; i++) {
-		bool clean = leaf_exit(&stage->volume.leaf[i]);
+		bool clean = leaf_exit(&stage->leaf[i]);
 
 		assert(clean);
 	}
@@ -202,8 +203,11 @@ void scene_run(const struct scene *scene, struct result *ret_result)
 	stage->volume.nr = scene->leaves;
 	stage->volume.chunk_bytes = scene->chunk_bytes ?: 64 << 10;
 	ret_result->leaves = scene->leaves;
-	for (i = 0; i < scene->leaves; i++)
-		stage_leaf(stage, &stage->volume.leaf[i]);
+	for (i = 0; i < scene->leaves; i++) {
+		stage_leaf(stage, &stage->leaf[i]);
+		stage->volume.leaf[i] = &stage->leaf[i];
+	}
+	stage->volume.leaf_bytes = stage->leaf[0].disk.size_bytes;
 	stage_groups(stage);
 	stage_clients(stage);
 	clock_at(&stage->clock, BEGIN_NS + stage->sample_ns, stage_sample,
@@ -218,7 +222,7 @@ void scene_run(const struct scene *scene, struct result *ret_result)
 	stage_measure(stage, 1);
 	ret_result->elapsed_ns = scene->run_ns - scene->warmup_ns;
 	for (i = 0; i <= SUTRO_EXPIRY_PREEMPTED; i++)
-		ret_result->expired[i] = stage->volume.leaf[0].expired[i];
+		ret_result->expired[i] = stage->leaf[0].expired[i];
 
 	stage_end(stage);
 	clock_exit(&stage->clock);
