@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The closed loop.
+ *
+ * Clients send requests to leaves, which have the elevator's algorithm before them.
+ * Each tick the counters are read that io.sutro.stat and the logical device's
+ * io.stat have, the daemon's control law is called with the differences, and a little
+ * later the weights that it says are in force.  Nothing in between is known to it.
+ */
+#include "loop.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "random.h"
+
+/* Not 0, which the algorithm takes for "never". */
+#define BEGIN_NS (100 * NSEC_PER_SEC)
+
+struct loop *loop_new(void)
+{
+	struct loop *loop = calloc(1, sizeof(*loop));
+
+	assert(loop);
+	loop->is_controlled = true;
+	loop->tick_ns = 250 * NSEC_PER_MSEC;
+	loop->lag_ns = 5 * NSEC_PER_MSEC;
+	loop->run_ns = 10 * NSEC_PER_SEC;
+	loop->seed = 1;
+	loop->cgroups = 1;
+	loop->cgroup[0].weight = SUTRO_WEIGHT_DFL;
+	clock_init(&loop->clock, BEGIN_NS);
+	return loop;
+}
+
+void loop_free(struct loop *loop)
+{
+	control_free(loop->control);
+	clock_exit(&loop->clock);
+	free(loop);
+}
+
+u32 loop_add_leaf(struct loop *loop, const struct hdd_model *hdd,
+		  const struct flash_model *flash)
+{
+	struct leaf *leaf = &loop->leaf[loop->leaves];
+
+	leaf_init(leaf, &loop->clock, hdd, client_done);
+	if (hdd)
+		hdd_init(&leaf->disk, &loop->clock, hdd, leaf->disk.done, leaf);
+	else
+		flash_init(&leaf->disk, &loop->clock, flash, leaf->disk.done,
+			   leaf);
+	leaf->probe.limit = min(leaf->disk.depth, 128U);
+	leaf->slots = 2 * min(leaf->disk.depth, 128U);
+	return loop->leaves++;
+}
+
+/* ---- beginning and end ---- */
+
+static void loop_cgroups(struct loop *loop)
+{
+	u32 i, l;
+
+	for (i = 1; i < loop->cgroups; i++)
+		for (l = 0; l < loop->leaves; l++) {
+			struct loop_cgroup *cgroup = &loop->cgroup[i];
+			u32 parent = cgroup->parent;
+
+			leaf_group_init(&cgroup->on[l],
+					parent ? &loop->cgroup[parent].on[l]
+					       : &loop->leaf[l].root,
+					cgroup->weight);
+		}
+}
+
+static struct leaf_group *loop_group(struct loop *loop, u32 cgroup, u32 leaf)
+{
+	return cgroup ? &loop->cgroup[cgroup].on[leaf] : &loop->leaf[leaf].root;
+}
+
+/* The number of a volume's leaf in the loop. */
+static u32 loop_leaf(const struct loop *loop, const struct volume *volume,
+		     u32 l)
+{
+	return volume->leaf[l] - loop->leaf;
+}
+
+static void client_place(struct loop *loop, struct loop_client *c)
+{
+	const struct volume *volume = &loop->volume[c->volume];
+	u64 bytes = c->job.bytes;
+	u64 first = c->first * volume_bytes(volume);
+	u64 last = c->last * volume_bytes(volume);
+
+	c->client.first_byte = first - first % bytes;
+	c->client.region_bytes = last - c->client.first_byte;
+	c->client.region_bytes -= c->client.region_bytes % bytes;
+	c->client.next_byte = c->client.first_byte;
+	assert(c->client.region_bytes);
+}
+
+static void loop_clients(struct loop *loop)
+{
+	u32 i, l;
+
+	for (i = 0; i < loop->clients; i++) {
+		struct loop_client *c = &loop->client[i];
+		struct volume *volume = &loop->volume[c->volume];
+
+		c->client.job = &c->job;
+		c->client.volume = volume;
+		c->client.clock = &loop->clock;
+		c->client.random = loop->seed * 1000 + i;
+		client_place(loop, c);
+		for (l = 0; l < volume->nr; l++)
+			c->client.group[l] = loop_group(
+				loop, c->cgroup, loop_leaf(loop, volume, l));
+		client_start(&c->client);
+	}
+}
+
+static void loop_control(struct loop *loop)
+{
+	u32 i, l;
+	int r;
+
+	r = control_new(loop->leaves, &loop->control);
+	assert(!r);
+	for (i = 1; i < loop->cgroups; i++) {
+		r = control_add_node(loop->control, loop->cgroup[i].parent,
+				     NULL);
+		assert(!r);
+		for (l = 0; l < loop->leaves; l++)
+			control_set_nominal(loop->control, i, l,
+					    loop->cgroup[i].weight);
+	}
+	for (i = 0; i < loop->promises; i++) {
+		const struct loop_promise *p = &loop->promise[i];
+		const struct volume *volume = &loop->volume[p->volume];
+		struct control_promise said = {
+			.node = p->cgroup,
+			.floor = p->floor,
+			.importance = p->importance,
+			.wandering = volume->kind == VOLUME_LINEAR,
+			.traffic = p->volume * 4 + p->reads * 2 + p->writes,
+		};
+		u32 leaves[MAX_LEAVES];
+
+		for (l = 0; l < volume->nr; l++)
+			leaves[l] = loop_leaf(loop, volume, l);
+		r = control_add_promise(loop->control, &said, leaves,
+					volume->nr, NULL);
+		assert(!r);
+	}
+}
+
+static void loop_happen(void *context, u64 now_ns)
+{
+	struct loop_event *event = context;
+	struct loop *loop = event->loop;
+	struct disk *disk = &loop->leaf[event->leaf].disk;
+
+	if (event->client != CONTROL_NONE) {
+		struct loop_client *c = &loop->client[event->client];
+
+		c->first = event->first;
+		c->last = event->last;
+		client_place(loop, c);
+	} else if (disk->rotational) {
+		struct hdd_model *hdd = &disk->hdd.model;
+
+		hdd->rpm *= event->speed;
+		hdd->bandwidth_kbps *= event->speed;
+		hdd->seek_min_ns /= event->speed;
+		hdd->seek_max_ns /= event->speed;
+	} else {
+		struct flash_model *flash = &disk->flash.model;
+
+		flash->read_ns /= event->speed;
+		flash->write_ns /= event->speed;
+		flash->bus_kbps *= event->speed;
+	}
+}
+
+/* Let what is on its way come to an end; nothing may be left then. */
+static void loop_end(struct loop *loop)
+{
+	u32 i;
+
+	for (i = 0; i < loop->clients; i++)
+		loop->client[i].job.iodepth = 0;
+	clock_run(&loop->clock, loop->clock.now_ns + 200 * NSEC_PER_SEC);
+	for (i = 0; i < loop->clients; i++)
+		assert(!loop->client[i].client.outstanding);
+	for (i = 0; i < loop->leaves; i++) {
+		bool clean = leaf_exit(&loop->leaf[i]);
+
+		assert(clean);
+	}
+}
+
+/* ---- a tick ---- */
+
+/* Wrong by a part that is even within 1.7 sigma. */
+static double loop_noise(struct loop *loop, double x)
+{
+	double even = random_below(&loop->random, 1 << 20) / (double)(1 << 19);
+
+	return x * (1 + loop->noise * 1.7 * (even - 1));
+}
+
+/* From the counters of one cgroup on one leaf; the sums are made below. */
+static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
+{
+	struct loop_cgroup *g = &loop->cgroup[cgroup];
+	const struct leaf_group *group = loop_group(loop, cgroup, l);
+	struct control_use *use = control_use(loop->control, cgroup, l);
+	u64 time_ns = group->core.stat.time_ns - g->last[l].time_ns;
+	u64 wait_ns = group->wait_ns - g->last[l].wait_ns;
+
+	use->ios = group->ios - g->last[l].ios;
+	/* The charge of an estimate may be taken back: then it goes down. */
+	use->time = (s64)time_ns / (double)loop->tick_ns;
+	use->backlog = wait_ns / (double)loop->tick_ns;
+	/* Nobody's wait has ended, so none was counted. */
+	if (group->core.queued && !use->ios)
+		use->backlog = 1;
+	g->last[l].time_ns = group->core.stat.time_ns;
+	g->last[l].wait_ns = group->wait_ns;
+	g->last[l].ios = group->ios;
+}
+
+static void loop_sample_groups(struct loop *loop)
+{
+	u32 i, l;
+
+	for (i = 0; i < loop->cgroups; i++)
+		for (l = 0; l < loop->leaves; l++)
+			loop_sample_group(loop, i, l);
+	for (i = loop->cgroups; i-- > 0;)
+		for (l = 0; l < loop->leaves; l++) {
+			struct control_use *use =
+				control_use(loop->control, i, l);
+			struct control_use *above;
+
+			if (i) {
+				above = control_use(loop->control,
+						    loop->cgroup[i].parent, l);
+				above->time += use->time;
+				above->backlog += use->backlog;
+				above->ios += use->ios;
+			}
+			use->time = loop_noise(loop, use->time);
+			use->backlog = fmin(use->backlog, 1);
+		}
+}
+
+/* Is a cgroup another one, or below it? */
+static bool loop_within(const struct loop *loop, u32 cgroup, u32 other)
+{
+	while (cgroup != other && cgroup)
+		cgroup = loop->cgroup[cgroup].parent;
+	return cgroup == other;
+}
+
+static void loop_sample_promise(struct loop *loop, u32 number)
+{
+	struct loop_promise *p = &loop->promise[number];
+	struct control_promise *said = control_promise(loop->control, number);
+	double all = 0, its = 0, ios = 0;
+	u32 i;
+
+	for (i = 0; i < loop->clients; i++) {
+		const struct loop_client *c = &loop->client[i];
+		bool read = c->job.op == SUTRO_READ;
+
+		if (!loop_within(loop, c->cgroup, p->cgroup))
+			continue;
+		all += c->tick_bytes;
+		if (c->volume != p->volume || !(read ? p->reads : p->writes))
+			continue;
+		its += c->tick_bytes;
+		ios += c->tick_ios;
+	}
+	said->fraction = all > 0 ? its / all : 1;
+	said->rate = (p->ios ? ios : its) * NSEC_PER_SEC / loop->tick_ns;
+	p->ticks[loop->ticks].rate = said->rate;
+}
+
+static void loop_weights(void *context, u64 now_ns)
+{
+	struct loop *loop = context;
+	u32 i, l;
+
+	for (i = 1; i < loop->cgroups; i++)
+		for (l = 0; l < loop->leaves; l++) {
+			struct leaf_group *group = loop_group(loop, i, l);
+			u32 weight = control_weight(loop->control, i, l);
+
+			if (group->core.entity.weight == weight)
+				continue;
+			leaf_weight(&loop->leaf[l], group, weight);
+			loop->writes++;
+		}
+}
+
+static void loop_record(struct loop *loop)
+{
+	u32 i, l;
+
+	for (i = 0; i < loop->promises; i++) {
+		struct loop_promise *p = &loop->promise[i];
+		const struct control_promise *said =
+			control_promise(loop->control, i);
+
+		p->ticks[loop->ticks].state = said->state;
+		p->ticks[loop->ticks].phi = said->phi;
+		p->ticks[loop->ticks].gain = said->gain;
+		for (l = 0; l < loop->leaves; l++)
+			p->ticks[loop->ticks].weight[l] =
+				control_weight(loop->control, p->cgroup, l);
+	}
+	for (i = 0; i < loop->clients; i++)
+		loop->client[i].ticks_bytes[loop->ticks] =
+			loop->client[i].tick_bytes;
+	loop->ticks++;
+}
+
+static void loop_tick(void *context, u64 now_ns)
+{
+	struct loop *loop = context;
+	u32 i;
+
+	if (now_ns > loop->begin_ns + loop->run_ns || loop->ticks == LOOP_TICKS)
+		return;
+	for (i = 0; i < loop->clients; i++) {
+		struct loop_client *c = &loop->client[i];
+
+		c->tick_bytes = c->client.done_bytes - c->last_bytes;
+		c->tick_ios = c->client.done_ios - c->last_ios;
+		c->last_bytes = c->client.done_bytes;
+		c->last_ios = c->client.done_ios;
+	}
+	loop_sample_groups(loop);
+	for (i = 0; i < loop->promises; i++)
+		loop_sample_promise(loop, i);
+	control_tick(loop->control, loop->tick_ns / (double)NSEC_PER_SEC);
+	loop_record(loop);
+	if (loop->is_controlled)
+		clock_at(&loop->clock, now_ns + loop->lag_ns, loop_weights,
+			 loop);
+	clock_at(&loop->clock, now_ns + loop->tick_ns, loop_tick, loop);
+}
+
+void loop_run(struct loop *loop)
+{
+	u32 i;
+
+	loop->begin_ns = loop->clock.now_ns;
+	loop->random = loop->seed;
+	loop_cgroups(loop);
+	loop_clients(loop);
+	loop_control(loop);
+	for (i = 0; i < loop->events; i++) {
+		loop->event[i].loop = loop;
+		clock_at(&loop->clock, loop->begin_ns + loop->event[i].at_ns,
+			 loop_happen, &loop->event[i]);
+	}
+	clock_at(&loop->clock, loop->begin_ns + loop->tick_ns, loop_tick, loop);
+	clock_run(&loop->clock, loop->begin_ns + loop->run_ns);
+	loop_end(loop);
+}

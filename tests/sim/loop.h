@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The closed loop: leaves, cgroups, clients, and the daemon's control law. */
+#ifndef SIM_LOOP_H
+#define SIM_LOOP_H
+
+#include "client.h"
+#include "control.h"
+
+/* What a loop may have at most of each. */
+#define LOOP_LEAVES 16
+#define LOOP_VOLUMES 32
+#define LOOP_CGROUPS 64
+#define LOOP_CLIENTS 128
+#define LOOP_PROMISES 64
+#define LOOP_EVENTS 256
+#define LOOP_TICKS 4096
+
+/**
+ * struct loop_cgroup - a cgroup; number 0 is the root
+ * @parent:	comes before it
+ * @weight:	asked for on all leaves
+ * @on:		the cgroup on each leaf
+ */
+struct loop_cgroup {
+	u32 parent;
+	u32 weight;
+	struct leaf_group on[LOOP_LEAVES];
+	struct {
+		u64 time_ns;
+		u64 wait_ns;
+		u64 ios;
+	} last[LOOP_LEAVES];
+};
+
+/**
+ * struct loop_client - reads or writes
+ * @first, @last: its part of the volume, 0..1
+ * @ticks_bytes, @ticks_ios: what it did in each tick
+ */
+struct loop_client {
+	u32 cgroup;
+	u32 volume;
+	double first;
+	double last;
+	struct job job;
+	struct client client;
+	u64 last_bytes;
+	u64 last_ios;
+	u64 tick_bytes;
+	u64 tick_ios;
+	u64 ticks_bytes[LOOP_TICKS];
+};
+
+/**
+ * struct loop_promise - a floor
+ * @reads, @writes: of which it is
+ * @ios:	requests per second, else bytes
+ * @rate, @state, @phi, @gain: of each tick
+ * @weight:	of its cgroup, in force on each leaf after the tick
+ */
+struct loop_promise {
+	u32 cgroup;
+	u32 volume;
+	bool reads;
+	bool writes;
+	bool ios;
+	double floor;
+	u64 importance;
+	struct {
+		double rate;
+		enum control_state state;
+		double phi;
+		double gain;
+		u32 weight[LOOP_LEAVES];
+	} ticks[LOOP_TICKS];
+};
+
+/**
+ * struct loop_event - something changes
+ * @leaf, @speed: a disk becomes slower or faster than its model
+ * @client, @first, @last: a client goes elsewhere, if @client is not CONTROL_NONE
+ */
+struct loop_event {
+	struct loop *loop;
+	u64 at_ns;
+	u32 leaf;
+	double speed;
+	u32 client;
+	double first;
+	double last;
+};
+
+/**
+ * struct loop - everything
+ * @is_controlled: the daemon runs
+ * @tick_ns:	how often it looks
+ * @lag_ns:	from its look to the weights
+ * @noise:	part by which what it reads is wrong
+ * @writes:	weights that were changed
+ */
+struct loop {
+	struct clock clock;
+	struct leaf leaf[LOOP_LEAVES];
+	struct volume volume[LOOP_VOLUMES];
+	struct loop_cgroup cgroup[LOOP_CGROUPS];
+	struct loop_client client[LOOP_CLIENTS];
+	struct loop_promise promise[LOOP_PROMISES];
+	struct loop_event event[LOOP_EVENTS];
+	u32 leaves;
+	u32 volumes;
+	u32 cgroups;
+	u32 clients;
+	u32 promises;
+	u32 events;
+
+	bool is_controlled;
+	u64 tick_ns;
+	u64 lag_ns;
+	u64 run_ns;
+	u64 seed;
+	double noise;
+
+	struct control *control;
+	u64 begin_ns;
+	u64 random;
+	u32 ticks;
+	u64 writes;
+};
+
+struct loop *loop_new(void);
+void loop_free(struct loop *loop);
+
+u32 loop_add_leaf(struct loop *loop, const struct hdd_model *hdd,
+		  const struct flash_model *flash);
+void loop_run(struct loop *loop);
+
+#endif /* SIM_LOOP_H */

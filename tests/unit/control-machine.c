@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "control-machine.h"
+
+static uint64_t state = 88172645463325252ULL;
+
+uint64_t below(uint64_t n)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state % n;
+}
+
+double between(double low, double high)
+{
+	return low + (high - low) * below(1 << 30) / (1 << 30);
+}
+
+void near(double a, double b, double part)
+{
+	if (fabs(a - b) > part * fmax(fabs(b), 1e-12))
+		fprintf(stderr, "%.9g is not near %.9g\n", a, b);
+	check(fabs(a - b) <= part * fmax(fabs(b), 1e-12));
+}
+
+void build(struct machine *m)
+{
+	check(control_new(m->leaves, &m->c) == 0);
+	for (uint32_t i = 0; i < m->units; i++) {
+		struct unit *u = &m->unit[i];
+		struct control_promise p = { .floor = u->floor,
+					     .importance = u->importance };
+		uint32_t leaves[MAX_LEAVES], n = 0;
+
+		check(control_add_node(m->c, 0, &u->node) == 0);
+		for (uint32_t l = 0; l < m->leaves; l++) {
+			control_set_nominal(m->c, u->node, l, u->weight);
+			if (u->cost[l] > 0)
+				leaves[n++] = l;
+		}
+		p.node = u->node;
+		if (u->floor > 0)
+			check(control_add_promise(m->c, &p, leaves, n,
+						  &u->promise) == 0);
+	}
+}
+
+void feed(struct machine *m)
+{
+	for (uint32_t i = 0; i < m->units; i++) {
+		struct unit *u = &m->unit[i];
+
+		for (uint32_t l = 0; l < m->leaves; l++)
+			*control_use(m->c, u->node, l) = (struct control_use){
+				.time = u->rate * u->cost[l],
+				.backlog = u->asks && u->cost[l] > 0 ? 1 : 0,
+				.ios = u->rate > 0 ? 100 : 0,
+			};
+		if (u->floor > 0) {
+			control_promise(m->c, u->promise)->rate = u->rate;
+			control_promise(m->c, u->promise)->fraction = 1;
+		}
+	}
+}
+
+void run(struct machine *m, double seconds)
+{
+	for (double t = 0; t < seconds; t += TICK_S) {
+		feed(m);
+		control_tick(m->c, TICK_S);
+	}
+}
+
+double need(const struct unit *u, uint32_t l)
+{
+	return u->floor * u->cost[l];
+}
+
+void random_machine(struct machine *m)
+{
+	*m = (struct machine){
+		.leaves = 1 + below(MAX_LEAVES),
+		.units = 2 + below(MAX_UNITS - 2),
+	};
+	for (uint32_t i = 0; i < m->units; i++) {
+		struct unit *u = &m->unit[i];
+		double unit = pow(10, between(0, 8));
+
+		u->weight = below(3) ? 100 : 1 + below(10000);
+		u->asks = true;
+		u->importance = below(3);
+		if (i) {
+			u->floor = below(2) ? unit : 0;
+			for (uint32_t l = 0; l < m->leaves; l++)
+				if (below(2))
+					u->cost[l] = between(0.01, 0.5) / unit;
+			u->cost[below(m->leaves)] = between(0.01, 0.5) / unit;
+			u->rate = unit * between(0.05, 0.5);
+		} else {
+			for (uint32_t l = 0; l < m->leaves; l++)
+				u->cost[l] = between(0.2, 1);
+			u->rate = 0.5;
+		}
+	}
+}
+
+void scale_floors(struct machine *m, double most)
+{
+	double worst = 0;
+
+	for (uint32_t l = 0; l < m->leaves; l++) {
+		double sum = 0;
+
+		for (uint32_t i = 0; i < m->units; i++)
+			sum += need(&m->unit[i], l);
+		worst = fmax(worst, sum);
+	}
+	for (uint32_t i = 0; i < m->units; i++) {
+		struct unit *u = &m->unit[i];
+
+		u->floor *= fmin(most / worst, 1);
+		u->rate = u->floor ?: u->rate;
+	}
+}
+
+double weights(const struct machine *m, uint32_t l)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < m->units; i++)
+		if (m->unit[i].asks && m->unit[i].cost[l] > 0)
+			sum += control_weight(m->c, m->unit[i].node, l);
+	return sum;
+}
+
+void check_ranges(const struct machine *m)
+{
+	for (uint32_t l = 0; l < m->leaves; l++) {
+		double sum = 0;
+
+		for (uint32_t i = 0; i < m->units; i++) {
+			const struct unit *u = &m->unit[i];
+			uint32_t w = control_weight(m->c, u->node, l);
+
+			check(w >= 1 && w <= 10000);
+			if (!(u->floor > 0))
+				continue;
+			sum += control_allotted(m->c, u->promise, l);
+			check(control_need(m->c, u->promise, l) >= 0);
+			check(control_need(m->c, u->promise, l) <= 1);
+			check(control_cost(m->c, u->promise, l) >= 0);
+		}
+		check(sum >= 0 && sum <= 1 + 1e-6);
+	}
+	for (uint32_t i = 0; i < m->units; i++) {
+		const struct control_promise *p;
+
+		if (!(m->unit[i].floor > 0))
+			continue;
+		p = control_promise(m->c, m->unit[i].promise);
+		check(p->phi >= 0 && p->phi <= 1);
+		check(p->gain >= 1 && p->gain <= 1.6);
+		check(p->backlog >= 0 && p->backlog <= 1);
+		check(p->used >= 0 && p->used <= 2);
+		check(p->state > CONTROL_UNKNOWN &&
+		      p->state < _CONTROL_STATE_MAX);
+	}
+}

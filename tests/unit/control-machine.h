@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_TEST_CONTROL_MACHINE_H
+#define SUTRO_TEST_CONTROL_MACHINE_H
+
+/* Cgroups and leaves whose samples are consistent: time is rate times cost. */
+
+#include "control.h"
+#include "fake.h"
+
+#define CASES 1000
+#define MAX_LEAVES 6
+#define MAX_UNITS 24
+#define TICK_S 0.25
+
+/** below() - evenly 0..n-1; between() - evenly from @low to @high */
+uint64_t below(uint64_t n);
+double between(double low, double high);
+
+/** near() - @a may differ from @b by @part of it */
+void near(double a, double b, double part);
+
+/**
+ * struct unit - a cgroup below the root
+ * @floor: 0: nothing is promised
+ * @cost: device time per unit of rate, on each leaf; 0: not on it
+ * @rate: what it gets
+ * @asks: it has requests waiting all the time
+ */
+struct unit {
+	double floor;
+	uint64_t importance;
+	double cost[MAX_LEAVES];
+	double rate;
+	bool asks;
+	uint32_t weight;
+	uint32_t node;
+	uint32_t promise;
+};
+
+struct machine {
+	struct control *c;
+	uint32_t leaves;
+	uint32_t units;
+	struct unit unit[MAX_UNITS];
+};
+
+/** build() - the plant of a machine */
+void build(struct machine *m);
+/** feed() - a tick's samples */
+void feed(struct machine *m);
+/** run() - ticks without change */
+void run(struct machine *m, double seconds);
+/** random_machine() - units, some with floors, and one without on each leaf; all ask */
+void random_machine(struct machine *m);
+/** scale_floors() - they take no more than @most of any leaf, and all have them */
+void scale_floors(struct machine *m, double most);
+/** need() - the share that a floor takes, by the costs that the samples are made of */
+double need(const struct unit *u, uint32_t l);
+/** weights() - sum of those who ask on a leaf */
+double weights(const struct machine *m, uint32_t l);
+/** check_ranges() - what is true of any output */
+void check_ranges(const struct machine *m);
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Cgroups in cgroups, several promises of one, leaves without weights, verdicts other
+ * than that floors do not fit, and carrying over to another plant: on plants whose
+ * numbers can be worked out by hand.
+ */
+
+#include <math.h>
+#include <stdio.h>
+
+#include "control-machine.h"
+
+static void use(struct control *c, uint32_t node, double time, double backlog)
+{
+	*control_use(c, node, 0) = (struct control_use){ time, backlog, 100 };
+}
+
+static uint32_t node_below(struct control *c, uint32_t parent)
+{
+	uint32_t n;
+
+	check(control_add_node(c, parent, &n) == 0);
+	return n;
+}
+
+static uint32_t promise_of(struct control *c, uint32_t node, double floor,
+			   uint64_t importance, uint32_t traffic)
+{
+	struct control_promise p = { .node = node,
+				     .floor = floor,
+				     .importance = importance,
+				     .traffic = traffic };
+	uint32_t leaf = 0, n;
+
+	check(control_add_promise(c, &p, &leaf, 1, &n) == 0);
+	return n;
+}
+
+static void say(struct control *c, uint32_t promise, double rate,
+		double fraction)
+{
+	control_promise(c, promise)->rate = rate;
+	control_promise(c, promise)->fraction = fraction;
+}
+
+static void ticks(struct control *c, int n)
+{
+	while (n--)
+		control_tick(c, TICK_S);
+}
+
+static double part(struct control *c, uint32_t node, uint32_t other)
+{
+	double w = control_weight(c, node, 0);
+
+	return w / (w + control_weight(c, other, 0));
+}
+
+/*
+ *	/ -- slice, floor 0.4 of the disk -- service, floor 0.3
+ *	  |                               `- batch
+ *	  `- others
+ *
+ * The slice needs 0.4, not 0.7; of that the service gets its 0.3.
+ */
+static void test_nested(void)
+{
+	struct control *c;
+	uint32_t slice, service, batch, others, p, q;
+	double top;
+
+	check(control_new(1, &c) == 0);
+	slice = node_below(c, 0);
+	others = node_below(c, 0);
+	service = node_below(c, slice);
+	batch = node_below(c, slice);
+	control_set_nominal(c, others, 0, 1000);
+	p = promise_of(c, slice, 400, 100, 0);
+	q = promise_of(c, service, 300, 100, 0);
+	use(c, others, 0.6, 1);
+	use(c, slice, 0.4, 1);
+	use(c, service, 0.3, 1);
+	use(c, batch, 0.1, 1);
+	say(c, p, 400, 1);
+	say(c, q, 300, 1);
+	ticks(c, 12);
+	check(control_promise(c, p)->phi == 1);
+	check(control_promise(c, q)->phi == 1);
+	top = part(c, slice, others);
+	near(top, 0.4 * 1.04, 0.03);
+	near(top * part(c, service, batch), 0.3 * 1.04, 0.05);
+	check(control_weight(c, others, 0) == 1000);
+	check(control_weight(c, batch, 0) == 100);
+
+	/* The service alone, in a slice that nobody speaks of: as much. */
+	control_free(c);
+	check(control_new(1, &c) == 0);
+	slice = node_below(c, 0);
+	others = node_below(c, 0);
+	service = node_below(c, slice);
+	batch = node_below(c, slice);
+	control_set_nominal(c, others, 0, 1000);
+	control_set_nominal(c, batch, 0, 5000);
+	q = promise_of(c, service, 300, 100, 0);
+	use(c, others, 0.6, 1);
+	use(c, slice, 0.4, 1);
+	use(c, service, 0.3, 1);
+	use(c, batch, 0.1, 1);
+	say(c, q, 300, 1);
+	ticks(c, 12);
+	top = part(c, slice, others);
+	near(top * part(c, service, batch), 0.3 * 1.04, 0.05);
+	/* And batch does not starve. */
+	check(top * part(c, batch, service) > 0.004);
+	control_free(c);
+}
+
+/* A cgroup's own requests compete with its children at 100, which nobody can set. */
+static void test_own(void)
+{
+	struct control *c;
+	uint32_t unit, p;
+	double w;
+
+	check(control_new(1, &c) == 0);
+	unit = node_below(c, 0);
+	p = promise_of(c, unit, 100, 100, 0);
+	use(c, 0, 1, 1);
+	use(c, unit, 0.5, 1);
+	say(c, p, 100, 1);
+	ticks(c, 12);
+	w = control_weight(c, unit, 0);
+	near(w / (w + 100), 0.5 * 1.04, 0.03);
+	check(control_weight(c, 0, 0) == 100);
+	control_free(c);
+}
+
+/* Bytes and requests of the same reads need the larger; reads and writes the sum. */
+static void test_traffic(void)
+{
+	for (uint32_t same = 0; same < 2; same++) {
+		struct control *c;
+		uint32_t unit, others, p, q;
+
+		check(control_new(1, &c) == 0);
+		unit = node_below(c, 0);
+		others = node_below(c, 0);
+		p = promise_of(c, unit, 200, 100, 0);
+		q = promise_of(c, unit, 3, 100, same ? 0 : 1);
+		use(c, unit, 0.5, 1);
+		use(c, others, 0.5, 1);
+		say(c, p, 200, same ? 1 : 0.4);
+		say(c, q, 3, same ? 1 : 0.6);
+		ticks(c, 12);
+		near(control_cost(c, p, 0), (same ? 0.5 : 0.2) / 200, 1e-6);
+		near(part(c, unit, others), 0.5 * 1.04, 0.03);
+		control_free(c);
+	}
+}
+
+static enum control_state state_after(struct control *c, double seconds)
+{
+	ticks(c, (int)(seconds / TICK_S));
+	return control_promise(c, 0)->state;
+}
+
+/* What keeps a promise from holding, from evidence. */
+static void test_causes(void)
+{
+	struct control *c;
+	uint32_t unit, others;
+
+	check(control_new(1, &c) == 0);
+	unit = node_below(c, 0);
+	others = node_below(c, 0);
+	promise_of(c, unit, 100, 100, 0);
+	use(c, others, 0.5, 1);
+
+	/* Gets it. */
+	use(c, unit, 0.5, 1);
+	say(c, 0, 100, 1);
+	check(state_after(c, 3) == CONTROL_HELD);
+	/* Has little to do, and waits for nothing. */
+	use(c, unit, 0.1, 0.05);
+	say(c, 0, 20, 1);
+	check(state_after(c, 3) == CONTROL_HELD);
+	/* Now it waits, and it is soon. */
+	use(c, unit, 0.45, 1);
+	say(c, 0, 90, 1);
+	check(state_after(c, 1.5) == CONTROL_SETTLING);
+	/* Weights say half of the disk, and it uses a quarter. */
+	use(c, unit, 0.25, 0.8);
+	say(c, 0, 50, 1);
+	check(state_after(c, 5) == CONTROL_LIMITED);
+	/* Other traffic of its own, four times as much. */
+	use(c, unit, 0.8, 1);
+	say(c, 0, 32, 0.2);
+	check(state_after(c, 5) == CONTROL_CROWDED);
+	/* A leaf without weights: nothing is steered, and that is said. */
+	control_set_weighted(c, 0, false);
+	say(c, 0, 50, 1);
+	check(state_after(c, 5) == CONTROL_UNWEIGHTED);
+	check(control_weight(c, unit, 0) == 100);
+	control_set_weighted(c, 0, true);
+	/* Bytes arrive, and nobody on the leaf is it. */
+	*control_use(c, unit, 0) = (struct control_use){};
+	say(c, 0, 60, 1);
+	check(state_after(c, 12) == CONTROL_UNATTRIBUTED);
+	/* Well again, for long enough. */
+	use(c, unit, 0.5, 1);
+	say(c, 0, 100, 1);
+	check(state_after(c, 5) == CONTROL_HELD);
+	/* It stops. */
+	use(c, unit, 0, 0);
+	say(c, 0, 0, 1);
+	check(state_after(c, 1) == CONTROL_IDLE);
+	for (int s = 0; s < _CONTROL_STATE_MAX; s++) {
+		check(control_state_to_string(s)[0]);
+		check(control_state_cause(s));
+	}
+	control_free(c);
+}
+
+/* Without others that wait, nothing is steered. */
+static void test_alone(void)
+{
+	struct control *c;
+	uint32_t unit, others;
+
+	check(control_new(1, &c) == 0);
+	unit = node_below(c, 0);
+	others = node_below(c, 0);
+	control_set_nominal(c, others, 0, 1000);
+	promise_of(c, unit, 100, 100, 0);
+	use(c, unit, 0.9, 1);
+	use(c, others, 0.05, 0.01);
+	say(c, 0, 100, 1);
+	for (int t = 0; t < 40; t++) {
+		ticks(c, 1);
+		check(control_weight(c, unit, 0) == 100);
+		check(control_weight(c, others, 0) == 1000);
+	}
+	/* Others come; and while they pause, the weight waits for them. */
+	use(c, others, 0.1, 1);
+	ticks(c, 1);
+	check(control_weight(c, unit, 0) > 1000);
+	use(c, others, 0, 0);
+	ticks(c, 20);
+	check(control_weight(c, unit, 0) > 1000);
+	ticks(c, 40);
+	check(control_weight(c, unit, 0) == 100);
+	control_free(c);
+}
+
+/* A plant that is built anew goes on where the old one was. */
+static void test_inherit(void)
+{
+	for (int n = 0; n < CASES / 10; n++) {
+		uint32_t leaf_of[MAX_LEAVES];
+		struct control *from;
+		struct machine m;
+
+		random_machine(&m);
+		scale_floors(&m, 0.9);
+		build(&m);
+		run(&m, 2 + below(3));
+		from = m.c;
+		for (uint32_t l = 0; l < m.leaves; l++)
+			leaf_of[l] = l;
+		build(&m);
+		for (uint32_t i = 0; i < m.units; i++) {
+			const struct unit *u = &m.unit[i];
+
+			control_inherit_node(m.c, u->node, from, u->node,
+					     leaf_of);
+			if (u->floor > 0)
+				control_inherit(m.c, u->promise, from,
+						u->promise, leaf_of);
+		}
+		control_inherit_node(m.c, 0, from, 0, leaf_of);
+		for (int t = 0; t < 8; t++) {
+			struct control *now = m.c;
+
+			for (uint32_t i = 0; i < m.units; i++)
+				for (uint32_t l = 0; l < m.leaves; l++)
+					check(control_weight(from,
+							     m.unit[i].node,
+							     l) ==
+					      control_weight(
+						      now, m.unit[i].node, l));
+			run(&m, TICK_S);
+			m.c = from;
+			run(&m, TICK_S);
+			m.c = now;
+		}
+		control_free(from);
+		control_free(m.c);
+	}
+}
+
+/* What was kept over a restart is as good as what was measured. */
+static void test_learnt(void)
+{
+	struct control *c;
+	uint32_t unit, others;
+	double w;
+
+	check(control_new(1, &c) == 0);
+	unit = node_below(c, 0);
+	others = node_below(c, 0);
+	promise_of(c, unit, 100, 100, 0);
+	control_learnt(c, 0, 0, 0.007);
+	near(control_cost(c, 0, 0), 0.007, 1e-9);
+	use(c, others, 1, 1);
+	ticks(c, 4);
+	w = control_weight(c, unit, 0);
+	near(w / (w + 100), 0.7 * 1.04, 0.03);
+	control_learnt(c, 0, 0, NAN);
+	control_learnt(c, 0, 0, -1);
+	near(control_cost(c, 0, 0), 0.007, 1e-9);
+	control_free(c);
+}
+
+/* Mistakes of a caller change nothing. */
+static void test_mistakes(void)
+{
+	const uint32_t leaves[] = { 0, 1, 0 };
+	struct control_promise p = { .floor = 1 };
+	struct control *c;
+
+	check(control_new(2, &c) == 0);
+	check(control_add_node(c, 1, NULL) < 0);
+	check(control_add_node(c, CONTROL_NONE, NULL) < 0);
+	check(control_add_promise(c, &p, leaves, 3, NULL) < 0);
+	p.node = 7;
+	check(control_add_promise(c, &p, leaves, 2, NULL) < 0);
+	p.node = 0;
+	p.floor = 0;
+	check(control_add_promise(c, &p, leaves, 2, NULL) < 0);
+	p.floor = NAN;
+	check(control_add_promise(c, &p, leaves, 2, NULL) < 0);
+	p.floor = 1;
+	check(control_add_promise(c, &p, (uint32_t[]){ 2 }, 1, NULL) < 0);
+	check(control_add_promise(c, &p, NULL, 0, NULL) == 0);
+	ticks(c, 3);
+	control_set_nominal(c, 0, 0, 0);
+	check(control_weight(c, 0, 0) == 1);
+	control_set_nominal(c, 0, 0, 20000);
+	check(control_weight(c, 0, 0) == 10000);
+	control_free(c);
+}
+
+int main(void)
+{
+	test_nested();
+	test_own();
+	test_traffic();
+	test_causes();
+	test_alone();
+	test_inherit();
+	test_learnt();
+	test_mistakes();
+	return 0;
+}

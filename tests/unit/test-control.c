@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What the control law grants, and says, for random plants and random or made-up
+ * samples. The oracle is arithmetic: shares are floors times the costs that the samples
+ * were made with. The numbers are those of the properties in Documentation/design.rst.
+ */
+
+#include <math.h>
+#include <stdio.h>
+
+#include "control-machine.h"
+
+static double wild(void)
+{
+	static const double values[] = { 0,   1,    0.5, -1,	   1e300,
+					 NAN, -NAN, 1e9, INFINITY, -INFINITY };
+
+	return below(2) ? between(0, 2) : values[below(ARRAY_SIZE(values))];
+}
+
+static bool declared(const struct machine *m, const struct unit *u)
+{
+	return control_promise(m->c, u->promise)->state == CONTROL_INFEASIBLE;
+}
+
+/* 1, 2: anything may come in, only numbers in their ranges come out. */
+static void test_wild(void)
+{
+	for (int n = 0; n < CASES; n++) {
+		struct machine m;
+
+		random_machine(&m);
+		build(&m);
+		for (int t = 0; t < 30; t++) {
+			for (uint32_t i = 0; i < m.units; i++) {
+				struct unit *u = &m.unit[i];
+
+				for (uint32_t l = 0; l < m.leaves; l++)
+					*control_use(m.c, u->node, l) =
+						(struct control_use){
+							wild(), wild(),
+							below(2) ? below(1000)
+								 : UINT64_MAX
+						};
+				if (!(u->floor > 0))
+					continue;
+				control_promise(m.c, u->promise)->rate =
+					wild() * u->floor;
+				control_promise(m.c, u->promise)->fraction =
+					wild();
+			}
+			control_tick(m.c, !t || below(4) ? between(0.01, 5)
+							 : wild());
+			check_ranges(&m);
+		}
+		control_free(m.c);
+	}
+}
+
+/* 4: what fits is granted, entitled to, and never declared. */
+static void test_feasible(void)
+{
+	for (int n = 0; n < CASES; n++) {
+		struct machine m;
+
+		random_machine(&m);
+		scale_floors(&m, 0.9);
+		build(&m);
+		for (int t = 0; t < 20; t++) {
+			run(&m, TICK_S);
+			for (uint32_t i = 0; i < m.units; i++)
+				check(!(m.unit[i].floor > 0) ||
+				      !declared(&m, &m.unit[i]));
+		}
+		check_ranges(&m);
+		for (uint32_t i = 0; i < m.units; i++) {
+			const struct unit *u = &m.unit[i];
+
+			if (!(u->floor > 0))
+				continue;
+			check(control_promise(m.c, u->promise)->phi == 1);
+			for (uint32_t l = 0; l < m.leaves; l++) {
+				double due = need(u, l);
+				double w = control_weight(m.c, u->node, l);
+
+				check(control_allotted(m.c, u->promise, l) >=
+				      due * 0.9999);
+				/* A weight that is 3 % off, or rounded. */
+				check(w / weights(&m, l) >=
+				      due * 0.97 - 1 / weights(&m, l));
+			}
+		}
+		control_free(m.c);
+	}
+}
+
+/* 2, 5: one importance, one leaf: all are cut alike, and the leaf is full. */
+static void test_overload(void)
+{
+	for (int n = 0; n < CASES; n++) {
+		double phi = -1, sum = 0, room = 0.98, active = 0;
+		struct machine m;
+
+		random_machine(&m);
+		m.leaves = 1;
+		for (uint32_t i = 0; i < m.units; i++) {
+			struct unit *u = &m.unit[i];
+
+			u->importance = 7;
+			u->cost[0] = fmax(u->cost[0], 0.02 / fmax(u->floor, 1));
+			sum += need(u, 0);
+			active++;
+		}
+		if (sum < 1.01)
+			continue;
+		build(&m);
+		run(&m, 3);
+		room -= 0.98 * 1e-4 * active;
+		for (uint32_t i = 0; i < m.units; i++) {
+			const struct control_promise *p;
+
+			if (!(m.unit[i].floor > 0))
+				continue;
+			p = control_promise(m.c, m.unit[i].promise);
+			if (phi < 0)
+				phi = p->phi;
+			near(p->phi, phi, 1e-4);
+			check(p->bottleneck == 0);
+			/* Each gets less than 97 % of its floor. */
+			check(declared(&m, &m.unit[i]) == (p->phi < 0.97));
+		}
+		near(phi, room / sum, 1e-3);
+		control_free(m.c);
+	}
+}
+
+/* The same machine once more, with something else about one unit. */
+static void rebuild(struct machine *m)
+{
+	control_free(m->c);
+	build(m);
+	run(m, 3);
+}
+
+/*
+ * 3: raising an importance above all never lowers what is granted; those that are
+ * less important make no difference. 6: one part, on all leaves.
+ */
+static void test_importance(void)
+{
+	for (int n = 0; n < CASES; n++) {
+		double phi[MAX_UNITS];
+		struct machine m;
+		uint32_t raised;
+
+		random_machine(&m);
+		for (uint32_t i = 0; i < m.units; i++)
+			m.unit[i].floor *= between(0.2, 2);
+		build(&m);
+		run(&m, 3);
+		for (uint32_t i = 0; i < m.units; i++) {
+			struct unit *u = &m.unit[i];
+
+			if (!(u->floor > 0))
+				continue;
+			phi[i] = control_promise(m.c, u->promise)->phi;
+			for (uint32_t l = 0; l < m.leaves; l++)
+				check(control_allotted(m.c, u->promise, l) <=
+				      need(u, l) * fmin(phi[i] * 1.6 * 1.04,
+							2) +
+					      1e-9);
+		}
+
+		for (uint32_t i = 0; i < m.units; i++)
+			if (m.unit[i].importance == 0)
+				m.unit[i].floor /= 2;
+		rebuild(&m);
+		for (uint32_t i = 0; i < m.units; i++)
+			if (m.unit[i].floor > 0 && m.unit[i].importance > 0)
+				near(control_promise(m.c, m.unit[i].promise)
+					     ->phi,
+				     phi[i], 1e-6);
+		for (uint32_t i = 0; i < m.units; i++)
+			if (m.unit[i].importance == 0)
+				m.unit[i].floor *= 2;
+
+		raised = below(m.units);
+		m.unit[raised].importance = 99;
+		rebuild(&m);
+		if (m.unit[raised].floor > 0)
+			check(control_promise(m.c, m.unit[raised].promise)
+				      ->phi >= phi[raised] - 1e-6);
+		control_free(m.c);
+	}
+}
+
+/* 10: who does not ask is not corrected. */
+static void test_gain(void)
+{
+	struct machine m = {
+		.leaves = 1,
+		.units = 2,
+		.unit = { { .floor = 100,
+			    .cost = { 0.005 },
+			    .rate = 90,
+			    .asks = true,
+			    .weight = 100 },
+			  { .cost = { 1 },
+			    .rate = 0.5,
+			    .asks = true,
+			    .weight = 100 } },
+	};
+	struct control_promise *p;
+
+	build(&m);
+	/* Uses what it is entitled to, and lacks a tenth. */
+	run(&m, 10);
+	p = control_promise(m.c, m.unit[0].promise);
+	check(p->gain > 1.1);
+	m.unit[0].asks = false;
+	run(&m, 10);
+	near(p->gain, 1, 0.02);
+	check(p->state == CONTROL_HELD);
+	control_free(m.c);
+}
+
+/* 14: nobody there, and nothing known. */
+static void test_nothing(void)
+{
+	struct machine m = {
+		.leaves = 2,
+		.units = 2,
+		.unit = { { .floor = 1e9, .cost = { 1 }, .weight = 100 },
+			  { .cost = { 1, 1 }, .weight = 300 } },
+	};
+
+	build(&m);
+	check(control_promise(m.c, 0)->state == CONTROL_UNKNOWN);
+	run(&m, 20);
+	check(control_promise(m.c, 0)->state == CONTROL_IDLE);
+	for (uint32_t l = 0; l < 2; l++) {
+		check(control_weight(m.c, 1, l) == 100);
+		check(control_weight(m.c, 2, l) == 300);
+	}
+	control_tick(m.c, 0);
+	control_tick(m.c, -1);
+	control_tick(m.c, NAN);
+	control_free(m.c);
+
+	check(control_new(0, &m.c) == 0);
+	control_tick(m.c, TICK_S);
+	control_free(m.c);
+}
+
+/* 15: a verdict takes evidence, and time to be taken back. */
+static void test_verdict(void)
+{
+	for (int n = 0; n < CASES / 10; n++) {
+		double since = 0, good = 0, net = 0;
+		bool was = false;
+		struct machine m = {
+			.leaves = 1,
+			.units = 2,
+			.unit = { { .floor = 100,
+				    .cost = { 0.02 },
+				    .asks = true,
+				    .weight = 100 },
+				  { .cost = { 1 },
+				    .rate = 0.3,
+				    .asks = true,
+				    .weight = 100 } },
+		};
+
+		build(&m);
+		for (int t = 0; t < 200; t++) {
+			bool is;
+
+			if (!below(6))
+				m.unit[0].rate = below(2) ? 40 : 130;
+			run(&m, TICK_S);
+			is = declared(&m, &m.unit[0]);
+			net = fmax(0, net + (m.unit[0].rate < 98 ? TICK_S
+								 : -TICK_S));
+			good = m.unit[0].rate >= 98 ? good + TICK_S : 0;
+			since += TICK_S;
+			if (is && !was)
+				check(t >= 2);
+			/* The smoothed rate rises a little later than the rate. */
+			if (was && !is) {
+				check(good >= 1.25);
+				check(since >= 2);
+			}
+			if (is != was)
+				since = 0;
+			was = is;
+		}
+		m.unit[0].rate = 40;
+		run(&m, 2);
+		check(declared(&m, &m.unit[0]));
+		control_free(m.c);
+	}
+}
+
+int main(void)
+{
+	test_wild();
+	test_feasible();
+	test_overload();
+	test_importance();
+	test_gain();
+	test_nothing();
+	test_verdict();
+	return 0;
+}
