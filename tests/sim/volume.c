@@ -13,15 +13,15 @@
 
 u64 volume_bytes(const struct volume *volume)
 {
-	return volume->kind == VOLUME_MIRROR ? volume->leaf_bytes :
-					       volume->leaf_bytes * volume->nr;
+	return volume->kind == VOLUME_MIRROR ? volume->leaf_bytes
+					     : volume->leaf_bytes * volume->nr;
 }
 
 /* On how many leaves is each byte of a request? */
 u32 volume_copies(const struct volume *volume, enum sutro_op op)
 {
-	return volume->kind == VOLUME_MIRROR && op == SUTRO_WRITE ? volume->nr :
-								    1;
+	return volume->kind == VOLUME_MIRROR && op == SUTRO_WRITE ? volume->nr
+								  : 1;
 }
 
 /* The bytes of a leaf that lie before @last. */
