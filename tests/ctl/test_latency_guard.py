@@ -108,6 +108,32 @@ def test_farther_above_is_raised_by_no_less(goal, samples, part, more):
         assert far >= near
 
 
+def test_what_was_given_back_too_soon_is_tried_later_each_time():
+    """No saw: 15 s of calm before the first step down, 30 after the first failure, 60 ..."""
+    goal = Goal(10_000, 100, 5000)
+    state, waits = State(4000), []
+    for _ in range(6):
+        calm = after(goal, [0.5] * (PATIENCE_MOST_S + SETTLE_S), state)
+        eased = next(n for n, one in enumerate(calm) if one.level < state.level)
+        waits.append(eased - state.settle_s)
+        state = after(goal, [1.3] * (SETTLE_S + 2), calm[eased])[-1]
+    assert waits == [15, 30, 60, 120, 240, 240]
+
+
+def test_steps_down_that_last_make_it_quicker_again():
+    goal = Goal(10_000, 100, 5000)
+    states = after(goal, [0.5] * 1000, State(4000, patience_s=120))
+    moves = [n for n in range(1, 1001) if states[n].level != states[n - 1].level]
+    waits = [b - a - SETTLE_S for a, b in zip([-SETTLE_S, *moves], moves, strict=False)]
+    assert waits[:6] == [120, 120, 60, 30, 15, 15]
+
+
+def test_at_the_bottom_nothing_is_remembered():
+    goal = Goal(10_000, 100, 5000)
+    calm = after(goal, [0.5] * PATIENCE_MOST_S, State(100, patience_s=PATIENCE_MOST_S))
+    assert (calm[-1].level, calm[-1].patience_s) == (100, PATIENCE_LEAST_S)
+
+
 def test_one_outlier_is_not_enough():
     goal = Goal(10_000, 100, 5000)
     assert {one.level for one in after(goal, [0.9, 4.0] * 50)} == {100}

@@ -265,6 +265,15 @@ def test_file_with_a_mistake(tmp_path, good, bad, line, said):
     assert said in caught.value.message
 
 
+def test_line_of_a_window_of_a_later_promise(tmp_path):
+    """Windows are counted from the start in each promise."""
+    again = GOOD.split("\n", 2)[2].split("[[promise]]")[1].replace('"backup"', '"late"')
+    text = GOOD + "[[promise]]" + again.replace('"12:00"', '"12:60"')
+    line = text.splitlines().index('from = "12:60"') + 1
+    with pytest.raises(UsageError, match=f":{line}: from = '12:60' is no time of day"):
+        read(write(tmp_path, text))
+
+
 def test_same_promise_twice(tmp_path):
     again = (
         '[[promise]]\nunit = "db"\nkey = "Weight"\nwindow = [{from="01:00",to="02:00",value="5"}]\n'
