@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What systemd says about units: IOWeight=, IODeviceWeight=, ControlGroup.
+ * What systemd says about units: IOWeight=, IODeviceWeight=, ControlGroup, and in which
+ * files they are, for systemd does not tell what is in sections [X-...].
  *
  * Which units there are follows from the cgroup tree (manager.c); this file asks
- * for their properties. systemd emits no PropertiesChanged for the three, so the
+ * for their properties. systemd emits no PropertiesChanged for these, so the
  * watch on io.weight in cgroup.c is what notices "systemctl set-property", and
  * UnitNew and the end of a reload are reasons to ask again. Should a systemd emit
  * them, that is used too.
  *
- * A question is three asynchronous Get calls (GetAll would make systemd read
+ * A question is five asynchronous Get calls (GetAll would make systemd read
  * dozens of cgroup files). When a unit changes while it is asked about, it is
- * asked about once more afterwards.
+ * asked about once more afterwards. The bus refuses more than 128 calls without a
+ * reply, so few questions are under way at once and the others wait for their turn.
  */
 
 #include <search.h>
@@ -24,6 +26,9 @@
 #define SYSTEMD_MANAGER SYSTEMD ".Manager"
 #define UNITS_PATH SYSTEMD_PATH "/unit"
 
+/* 80 calls without a reply. */
+#define UNDER_WAY_MAX 16U
+
 /* IOWeight= that is not set. */
 #define WEIGHT_UNSET UINT64_MAX
 
@@ -31,17 +36,26 @@ enum property {
 	PROPERTY_WEIGHT,
 	PROPERTY_DEVICE_WEIGHT,
 	PROPERTY_CGROUP,
+	PROPERTY_FRAGMENT,
+	PROPERTY_DROPINS,
 	PROPERTIES,
 };
 
-static const char *const property_names[] = {
-	[PROPERTY_WEIGHT] = "IOWeight",
-	[PROPERTY_DEVICE_WEIGHT] = "IODeviceWeight",
-	[PROPERTY_CGROUP] = "ControlGroup",
+/* Of every unit, or of its type? */
+static const struct {
+	const char *name;
+	bool every;
+} properties[] = {
+	[PROPERTY_WEIGHT] = { "IOWeight" },
+	[PROPERTY_DEVICE_WEIGHT] = { "IODeviceWeight" },
+	[PROPERTY_CGROUP] = { "ControlGroup" },
+	[PROPERTY_FRAGMENT] = { "FragmentPath", true },
+	[PROPERTY_DROPINS] = { "DropInPaths", true },
 };
 
 /**
- * struct question - a unit being asked about
+ * struct question - a unit being asked about, or to be
+ * @under_way: it was sent
  * @waiting: replies to come
  * @again: it changed meanwhile
  * @failed: systemd does not know it
@@ -51,22 +65,26 @@ struct question {
 	char *name;
 	struct units *units;
 	sd_bus_slot *slots[PROPERTIES];
+	bool under_way;
 	unsigned int waiting;
 	bool again;
 	bool failed;
 	bool silent;
 	char *cgroup;
+	char *fragment;
+	char **dropins;
 	struct policy policy;
-	LIST_ENTRY(question) list;
+	TAILQ_ENTRY(question) list;
 };
 
 struct units {
 	sd_bus *bus;
 	const struct unit_ops *ops;
 	void *userdata;
-	LIST_HEAD(, question) questions;
+	TAILQ_HEAD(, question) questions;
 	void *index;
 	size_t n;
+	size_t under_way;
 	sd_bus_slot *slots[6];
 };
 
@@ -103,12 +121,15 @@ static int by_name(const void *a, const void *b)
 static void question_free(struct question *q)
 {
 	tdelete(q, &q->units->index, by_name);
-	LIST_REMOVE(q, list);
+	TAILQ_REMOVE(&q->units->questions, q, list);
 	q->units->n--;
+	q->units->under_way -= q->under_way;
 	for (size_t i = 0; i < PROPERTIES; i++)
 		sd_bus_slot_unref(q->slots[i]);
 	policy_done(&q->policy);
 	free(q->cgroup);
+	free(q->fragment);
+	strv_free(q->dropins);
 	free(q->name);
 	free(q);
 }
@@ -167,7 +188,54 @@ static int read_cgroup(struct question *q, sd_bus_message *m)
 	return q->cgroup ? 0 : -ENOMEM;
 }
 
+static int read_fragment(struct question *q, sd_bus_message *m)
+{
+	const char *path;
+	int r = sd_bus_message_read(m, "v", "s", &path);
+
+	if (r < 0)
+		return r;
+	q->fragment = strdup(path);
+	return q->fragment ? 0 : -ENOMEM;
+}
+
+static int read_dropins(struct question *q, sd_bus_message *m)
+{
+	const char *path;
+	int r;
+
+	r = sd_bus_message_enter_container(m, 'v', "as");
+	if (r >= 0)
+		r = sd_bus_message_enter_container(m, 'a', "s");
+	while (r >= 0 && (r = sd_bus_message_read(m, "s", &path)) > 0)
+		r = strv_add(&q->dropins, path);
+	return r;
+}
+
 static int send_questions(struct question *q);
+
+static void finish(struct question *q);
+
+/* Those who wait longest first. One that cannot be sent is answered with nothing. */
+static void send_next(struct units *u)
+{
+	struct question *q, *next;
+
+	for (q = TAILQ_FIRST(&u->questions); q && u->under_way < UNDER_WAY_MAX;
+	     q = next) {
+		next = TAILQ_NEXT(q, list);
+		if (q->under_way)
+			continue;
+		q->under_way = true;
+		u->under_way++;
+		if (send_questions(q) >= 0)
+			continue;
+		q->silent = true;
+		q->again = false;
+		finish(q);
+		return; /* which went on with the others */
+	}
+}
 
 static void finish(struct question *q)
 {
@@ -184,11 +252,14 @@ static void finish(struct question *q)
 		if (send_questions(q) >= 0)
 			return;
 	}
+	a.fragment = q->fragment ?: "";
+	a.dropins = q->dropins;
 	a.policy = q->policy;
 	q->policy = (struct policy){};
 	u->ops->answer(&a, u->userdata);
 	policy_done(&a.policy);
 	question_free(q);
+	send_next(u);
 }
 
 static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -197,6 +268,8 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		[PROPERTY_WEIGHT] = read_weight,
 		[PROPERTY_DEVICE_WEIGHT] = read_device_weights,
 		[PROPERTY_CGROUP] = read_cgroup,
+		[PROPERTY_FRAGMENT] = read_fragment,
+		[PROPERTY_DROPINS] = read_dropins,
 	};
 	struct question *q = userdata;
 	sd_bus_slot *slot = sd_bus_get_current_slot(q->units->bus);
@@ -229,6 +302,10 @@ static int send_questions(struct question *q)
 	policy_done(&q->policy);
 	free(q->cgroup);
 	q->cgroup = NULL;
+	free(q->fragment);
+	q->fragment = NULL;
+	strv_free(q->dropins);
+	q->dropins = NULL;
 	q->failed = false;
 	q->silent = false;
 	q->policy.source = POLICY_UNIT;
@@ -240,11 +317,11 @@ static int send_questions(struct question *q)
 	for (size_t i = 0; i < PROPERTIES && r >= 0; i++) {
 		sd_bus_slot_unref(q->slots[i]);
 		q->slots[i] = NULL;
-		r = sd_bus_call_method_async(q->units->bus, &q->slots[i],
-					     SYSTEMD, path,
-					     "org.freedesktop.DBus.Properties",
-					     "Get", on_reply, q, "ss",
-					     interface, property_names[i]);
+		r = sd_bus_call_method_async(
+			q->units->bus, &q->slots[i], SYSTEMD, path,
+			"org.freedesktop.DBus.Properties", "Get", on_reply, q,
+			"ss", properties[i].every ? SYSTEMD ".Unit" : interface,
+			properties[i].name);
 		if (r >= 0)
 			q->waiting++;
 	}
@@ -254,13 +331,12 @@ static int send_questions(struct question *q)
 int units_ask(struct units *u, const char *name)
 {
 	struct question key = { .name = (char *)name }, *q, **found;
-	int r;
 
 	if (!interface_of(name))
 		return -EINVAL;
 	found = tfind(&key, &u->index, by_name);
 	if (found) {
-		(*found)->again = true;
+		(*found)->again = (*found)->under_way;
 		return 0;
 	}
 	q = calloc(1, sizeof(*q));
@@ -273,12 +349,10 @@ int units_ask(struct units *u, const char *name)
 		free(q);
 		return -ENOMEM;
 	}
-	LIST_INSERT_HEAD(&u->questions, q, list);
+	TAILQ_INSERT_TAIL(&u->questions, q, list);
 	u->n++;
-	r = send_questions(q);
-	if (r < 0)
-		question_free(q);
-	return r;
+	send_next(u);
+	return 0;
 }
 
 size_t units_pending(const struct units *u)
@@ -331,7 +405,7 @@ static int on_properties_changed(sd_bus_message *m, void *userdata,
 	while (r >= 0 && sd_bus_message_enter_container(m, 'e', "sv") > 0) {
 		r = sd_bus_message_read(m, "s", &key);
 		for (size_t i = 0; i < PROPERTIES && r >= 0; i++)
-			ours |= streq(key, property_names[i]);
+			ours |= streq(key, properties[i].name);
 		if (r >= 0)
 			r = sd_bus_message_skip(m, "v");
 		if (r >= 0)
@@ -343,7 +417,7 @@ static int on_properties_changed(sd_bus_message *m, void *userdata,
 		r = sd_bus_message_enter_container(m, 'a', "s");
 	while (r >= 0 && (r = sd_bus_message_read(m, "s", &key)) > 0)
 		for (size_t i = 0; i < PROPERTIES; i++)
-			ours |= streq(key, property_names[i]);
+			ours |= streq(key, properties[i].name);
 	return ours && units_ask(u, name) == -ENOMEM ? -ENOMEM : 0;
 }
 
@@ -408,7 +482,7 @@ int units_new(sd_bus *bus, const struct unit_ops *ops, void *userdata,
 	u->bus = sd_bus_ref(bus);
 	u->ops = ops;
 	u->userdata = userdata;
-	LIST_INIT(&u->questions);
+	TAILQ_INIT(&u->questions);
 	for (size_t i = 0; i < ARRAY_SIZE(signals) && r >= 0; i++)
 		r = sd_bus_match_signal(bus, &u->slots[n++], SYSTEMD,
 					SYSTEMD_PATH, SYSTEMD_MANAGER,
@@ -443,7 +517,7 @@ struct units *units_free(struct units *u)
 
 	if (!u)
 		return NULL;
-	while ((q = LIST_FIRST(&u->questions)))
+	while ((q = TAILQ_FIRST(&u->questions)))
 		question_free(q);
 	for (size_t i = 0; i < ARRAY_SIZE(u->slots); i++)
 		sd_bus_slot_unref(u->slots[i]);

@@ -11,11 +11,14 @@
  * @name: as it was asked
  * @cgroup: its control group, "" when it has none or is not known; NULL when
  *	systemd did not answer
+ * @fragment, @dropins: its files, as systemd read them; "" and NULL: none
  * @policy: IOWeight= and IODeviceWeight=; the receiver may take it
  */
 struct unit_answer {
 	const char *name;
 	const char *cgroup;
+	const char *fragment;
+	char **dropins;
 	struct policy policy;
 };
 

@@ -121,7 +121,14 @@ class Machine:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.write("/proc/self/mountinfo", "")
-        for path in ("/sys/class/block", "/sys/dev/block", "/sys/fs/cgroup", "/dev/mapper", "/run"):
+        for path in (
+            "/sys/class/block",
+            "/sys/dev/block",
+            "/sys/fs/cgroup",
+            "/dev/mapper",
+            "/run",
+            "/etc/sutro",
+        ):
             (root / path[1:]).mkdir(parents=True, exist_ok=True)
 
     def at(self, path: str) -> Path:
@@ -187,6 +194,9 @@ class Machine:
         made.mkdir(parents=True)
         (made / "io.sutro.stat").write_text("")
         (made / "io.sutro.weight").write_text("default 100\n")
+        (made / "io.sutro.class").write_text("default be\n")
+        (made / "io.stat").write_text("")
+        (made / "io.max").write_text("")
         (made / "io.bfq.weight").write_text(f"default {bfq}\n")
         (made / "io.weight").write_text(f"default {weight or 100}\n")
 
@@ -240,6 +250,7 @@ class Systemd:
         cgroup: str,
         weight: int = UNSET,
         device_weights: list[tuple[str, int]] | None = None,
+        fragment: str = "",
     ) -> None:
         """Make a unit known, without its cgroup."""
         self.units[name] = {
@@ -249,7 +260,11 @@ class Systemd:
                 [(p, dbus.UInt64(w)) for p, w in device_weights or []], signature="(st)"
             ),
         }
-        self.control.AddObject(self.object_path(name), self.interface(name), self.units[name], [])
+        path = self.object_path(name)
+        self.control.AddObject(path, self.interface(name), self.units[name], [])
+        files = {"FragmentPath": fragment, "DropInPaths": dbus.Array([], signature="s")}
+        mock = self.bus.connection.get_object(SYSTEMD, path)
+        dbus.Interface(mock, dbusmock.MOCK_IFACE).AddProperties(SYSTEMD + ".Unit", files)
 
     def object_path(self, name: str) -> str:
         """As systemd escapes it."""
@@ -266,10 +281,11 @@ class Systemd:
         weight: int = UNSET,
         device_weights: list[tuple[str, int]] | None = None,
         slice: str = "/system.slice",
+        fragment: str = "",
     ) -> str:
         """Start a unit, as "systemd-run -p IOWeight=..." does; returns its cgroup."""
         cgroup = f"{slice.rstrip('/')}/{name}"
-        self.unit(name, cgroup, weight, device_weights)
+        self.unit(name, cgroup, weight, device_weights, fragment)
         self.machine.cgroup(cgroup, None if weight == UNSET else weight)
         return cgroup
 

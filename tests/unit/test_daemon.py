@@ -84,6 +84,16 @@ def test_bfq_ratio_above_its_range(machine: Machine, systemd: Systemd, sutrod: S
     wait_until(lambda: machine.weights(b, "io.bfq.weight") == ["8:32 333", "default 100"])
 
 
+def test_more_units_than_the_bus_takes_calls(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """The bus refuses the 129th call without a reply, and each unit takes several."""
+    paths = [systemd.start(f"u{i}.service", 101 + i, [("/dev/sdb", 9)]) for i in range(150)]
+    sutrod.start()
+    for i, path in enumerate(paths):
+        assert machine.weights(path) == ["8:16 9", f"default {101 + i}"]
+
+
 def test_set_property_is_followed(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """systemd sends no signal for IOWeight=; the write of io.weight is what shows it."""
     a = systemd.start("a.service", 200)
