@@ -20,9 +20,7 @@
  * nor another writer needs memory here. Every write is read back.
  */
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "actuate.h"
@@ -93,7 +91,7 @@ static struct scale scale_of_children(const struct cgroup *parent,
 
 /* ---- lines of ours in a file that others write, too ---- */
 
-static char *held_entry(const struct cgroup *c, const struct device *leaf)
+static char *held_key(const struct cgroup *c, const struct device *leaf)
 {
 	return asprintf_or_null("%u:%u %s", major(leaf->devno),
 				minor(leaf->devno), c->path);
@@ -102,70 +100,25 @@ static char *held_entry(const struct cgroup *c, const struct device *leaf)
 static bool is_held(const struct actuator *a, const struct cgroup *c,
 		    const struct device *leaf)
 {
-	_cleanup_free_ char *entry = held_entry(c, leaf);
+	_cleanup_free_ char *key = held_key(c, leaf);
 
-	return entry && strv_contains(a->held, entry);
-}
-
-static char *held_path(const struct roots *roots)
-{
-	return asprintf_or_null("%s/iocost", roots->run);
-}
-
-static int held_save(const struct actuator *a)
-{
-	_cleanup_free_ char *path = held_path(a->roots), *new = NULL;
-	FILE *f;
-	int err = 0;
-
-	new = asprintf_or_null("%s.new", path);
-	if (!path || !new)
-		return -ENOMEM;
-	f = fopen(new, "we");
-	if (!f)
-		return -errno;
-	for (char **e = a->held; e && *e; e++)
-		fprintf(f, "%s\n", *e);
-	if (ferror(f))
-		err = -EIO;
-	if (fclose(f) != 0 && !err)
-		err = -errno;
-	if (!err && rename(new, path) < 0)
-		err = -errno;
-	return err;
+	return key && record_get(&a->held, key);
 }
 
 static int hold(struct actuator *a, const struct cgroup *c,
 		const struct device *leaf)
 {
-	_cleanup_free_ char *entry = held_entry(c, leaf);
-	int err;
+	_cleanup_free_ char *key = held_key(c, leaf);
 
-	if (!entry)
-		return -ENOMEM;
-	if (strv_contains(a->held, entry))
-		return 0;
-	err = strv_add(&a->held, entry);
-	return err ?: held_save(a);
+	return key ? record_set(&a->held, key, "") : -ENOMEM;
 }
 
 static int let_go(struct actuator *a, const struct cgroup *c,
 		  const struct device *leaf)
 {
-	_cleanup_free_ char *entry = held_entry(c, leaf);
-	size_t n = strv_length(a->held);
+	_cleanup_free_ char *key = held_key(c, leaf);
 
-	if (!entry)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		if (!streq(a->held[i], entry))
-			continue;
-		free(a->held[i]);
-		a->held[i] = a->held[n - 1];
-		a->held[n - 1] = NULL;
-		return held_save(a);
-	}
-	return 0;
+	return key ? record_drop(&a->held, key) : -ENOMEM;
 }
 
 /* ---- the backends ---- */
@@ -197,7 +150,8 @@ static uint64_t iocost_line(const struct actuator *a, const struct cgroup *c,
 	struct asked asked = policy_weight(&c->policy, leaf);
 
 	/* In a foreign cgroup the file is the statement itself. */
-	if (c->origin == CGROUP_UNIT && asked.statement)
+	if (asked.setpoint || c->policy.weight_source ||
+	    (c->origin == CGROUP_UNIT && asked.statement))
 		return asked.weight;
 	return is_held(a, c, leaf) ? 0 : weights_get(present, leaf->devno);
 }
@@ -227,6 +181,14 @@ static const struct backend *backend_of(const struct actuator *a,
 	return NULL;
 }
 
+const char *actuator_backend(const struct actuator *a,
+			     const struct device *leaf)
+{
+	const struct backend *b = backend_of(a, leaf);
+
+	return b ? b->name : NULL;
+}
+
 static bool has_leaves(const struct actuator *a, const struct backend *b)
 {
 	for (size_t i = 0; i < a->topology->n_devices; i++) {
@@ -249,7 +211,7 @@ bool actuator_needs_siblings(const struct actuator *a)
  * struct change - one line of a file that has to change
  * @leaf: NULL: the default line
  * @old, @new: weights; 0: no such line
- * @asked: somebody asked for this weight
+ * @asked: somebody asked for this weight; setpoints change too often to be told
  * @reason: for people
  */
 struct change {
@@ -427,7 +389,8 @@ static int add_change(struct change **l, size_t *n, const struct cgroup *c,
 		.leaf = leaf,
 		.old = old,
 		.new = new,
-		.asked = asked && asked->reason != REASON_UNSET,
+		.asked = asked && asked->reason != REASON_UNSET &&
+			 asked->reason != REASON_SETPOINT,
 		.reason = reason,
 	};
 	return 0;
@@ -463,7 +426,8 @@ static int actuate_file(struct actuator *a, struct cgroup *c,
 	for (size_t i = 0; i < a->topology->n_devices && !err; i++) {
 		const struct device *leaf = a->topology->devices[i];
 
-		if (!leaf->leaf || backend_of(a, leaf) != b)
+		if (!leaf->leaf || backend_of(a, leaf) != b ||
+		    policy_keeps(&c->policy, leaf))
 			continue;
 		asked = policy_weight(&c->policy, leaf);
 		err = add_change(&changes, &n, c, leaf,
@@ -621,26 +585,14 @@ void actuation_done(struct actuation *e)
 
 int actuator_init(struct actuator *a, const struct roots *roots)
 {
-	_cleanup_free_ char *path = held_path(roots), *text = NULL;
-	char *save = NULL;
-	int err;
-
 	*a = (struct actuator){ .roots = roots };
-	if (!path)
-		return -ENOMEM;
-	err = read_file_at(AT_FDCWD, path, &text);
-	if (err)
-		return err == -ENOENT ? 0 : err;
-	for (char *line = strtok_r(text, "\n", &save); line && !err;
-	     line = strtok_r(NULL, "\n", &save))
-		err = strv_add(&a->held, line);
-	return err;
+	return record_open(&a->held, roots, "iocost");
 }
 
 void actuator_done(struct actuator *a)
 {
 	free(a->iocost);
-	strv_free(a->held);
+	record_done(&a->held);
 	*a = (struct actuator){};
 }
 

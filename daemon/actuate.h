@@ -3,6 +3,7 @@
 #define SUTRO_ACTUATE_H
 
 #include "cgroup.h"
+#include "record.h"
 #include "weights.h"
 
 /**
@@ -23,7 +24,7 @@ struct actuator {
 	void *userdata;
 	dev_t *iocost;
 	size_t n_iocost;
-	char **held;
+	struct record held;
 };
 
 /** actuator_init() - read what a predecessor left in /run/sutro */
@@ -32,6 +33,10 @@ void actuator_done(struct actuator *a);
 
 /** actuator_survey() - find out which leaves blk-iocost steers */
 int actuator_survey(struct actuator *a, const struct cgroup *root);
+
+/** actuator_backend() - what steers @leaf: "sutro", "bfq", "iocost"; NULL: nothing */
+const char *actuator_backend(const struct actuator *a,
+			     const struct device *leaf);
 
 /** actuator_needs_siblings() - does a weight depend on those beside it? */
 bool actuator_needs_siblings(const struct actuator *a);

@@ -11,20 +11,19 @@
 #define POLKIT_PATH "/org/freedesktop/PolicyKit1/Authority"
 #define POLKIT_INTERFACE POLKIT ".Authority"
 #define POLKIT_ALLOW_INTERACTION 1U
-#define ACTION_MANAGE "org.sutro1.manage-devices"
 
 struct authorization {
 	struct manager *m;
 	sd_bus_message *call;
-	bus_change_t change;
+	const char *action;
+	bus_method_t change;
 };
 
-static int refuse(sd_bus_error *error, const char *why)
+static int refuse(sd_bus_error *error, const char *action, const char *why)
 {
 	return sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED,
-				 "Not authorized for " ACTION_MANAGE ": %s. "
-				 "Root always is.",
-				 why);
+				 "Not authorized for %s: %s. Root always is.",
+				 action, why);
 }
 
 static int on_polkit(sd_bus_message *reply, void *userdata,
@@ -36,15 +35,16 @@ static int on_polkit(sd_bus_message *reply, void *userdata,
 	int allowed = false, challenge = false, r;
 
 	if (e) {
-		r = refuse(&error, e->message);
+		r = refuse(&error, a->action, e->message);
 	} else {
 		r = sd_bus_message_enter_container(reply, 'r', "bba{ss}");
 		if (r >= 0)
 			r = sd_bus_message_read(reply, "bb", &allowed,
 						&challenge);
 		if (r >= 0 && !allowed)
-			r = refuse(&error, challenge ? "a password is needed"
-						     : "polkit says no");
+			r = refuse(&error, a->action,
+				   challenge ? "a password is needed"
+					     : "polkit says no");
 		if (r >= 0)
 			r = a->change(a->m, a->call, &error);
 	}
@@ -61,42 +61,45 @@ static void authorization_free(void *userdata)
 	free(a);
 }
 
-static bool caller_is_root(sd_bus_message *call)
+int bus_caller_uid(sd_bus_message *call, uid_t *ret)
 {
 	sd_bus_creds *creds = NULL;
-	uid_t uid = (uid_t)-1;
+	int r = sd_bus_query_sender_creds(call, SD_BUS_CREDS_EUID, &creds);
 
-	if (sd_bus_query_sender_creds(call, SD_BUS_CREDS_EUID, &creds) >= 0)
-		sd_bus_creds_get_euid(creds, &uid);
+	if (r >= 0)
+		r = sd_bus_creds_get_euid(creds, ret);
 	sd_bus_creds_unref(creds);
-	return uid == 0;
+	return r;
 }
 
 int bus_with_authority(struct manager *m, sd_bus_message *call,
-		       bus_change_t change, sd_bus_error *error)
+		       const char *action, bus_method_t change,
+		       sd_bus_error *error)
 {
 	struct authorization *a;
 	sd_bus_slot *slot = NULL;
 	bool interactive;
+	uid_t uid;
 	int r;
 
-	if (caller_is_root(call))
+	if (bus_caller_uid(call, &uid) >= 0 && uid == 0)
 		return change(m, call, error);
 	interactive = sd_bus_message_get_allow_interactive_authorization(call) >
 		      0;
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
-	*a = (struct authorization){ m, sd_bus_message_ref(call), change };
+	*a = (struct authorization){ m, sd_bus_message_ref(call), action,
+				     change };
 	r = sd_bus_call_method_async(
 		m->bus, &slot, POLKIT, POLKIT_PATH, POLKIT_INTERFACE,
 		"CheckAuthorization", on_polkit, a, "(sa{sv})sa{ss}us",
 		"system-bus-name", 1, "name", "s",
-		sd_bus_message_get_sender(call), ACTION_MANAGE, 0,
+		sd_bus_message_get_sender(call), action, 0,
 		interactive ? POLKIT_ALLOW_INTERACTION : 0U, "");
 	if (r < 0) {
 		authorization_free(a);
-		return refuse(error, "polkit cannot be asked");
+		return refuse(error, action, "polkit cannot be asked");
 	}
 	sd_bus_slot_set_destroy_callback(slot, authorization_free);
 	sd_bus_slot_set_floating(slot, true);

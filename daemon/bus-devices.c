@@ -258,11 +258,13 @@ static int release_devices(struct manager *m, sd_bus_message *call,
 int method_use_devices(sd_bus_message *call, void *userdata,
 		       sd_bus_error *error)
 {
-	return bus_with_authority(userdata, call, use_devices, error);
+	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES,
+				  use_devices, error);
 }
 
 int method_release_devices(sd_bus_message *call, void *userdata,
 			   sd_bus_error *error)
 {
-	return bus_with_authority(userdata, call, release_devices, error);
+	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES,
+				  release_devices, error);
 }

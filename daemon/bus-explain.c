@@ -66,7 +66,7 @@ static int append_explained_leaf(struct manager *m, sd_bus_message *r,
 				 const struct device *leaf)
 {
 	struct asked asked = policy_weight(&c->policy, leaf);
-	struct usage usage = sample_usage(c, leaf);
+	struct usage usage = sample_usage(&m->watcher, c, leaf);
 	_cleanup_free_ char *reason = policy_reason(&c->policy, &asked);
 	struct actuation e;
 	int err;
@@ -87,13 +87,12 @@ static int append_explained_leaf(struct manager *m, sd_bus_message *r,
 			"reason", "s", reason, "file", "s", e.file, "written",
 			"s", e.written, "read_back", "s", e.read_back);
 	if (err >= 0)
-		err = sd_bus_message_append(r, "{sv}{sv}{sv}{sv}{sv}",
-					    "hweight", "d",
-					    sample_hweight(c, leaf), "got", "d",
-					    sample_got(c, leaf), "time_ns", "t",
-					    usage.time_ns, "rbytes", "t",
-					    usage.rbytes, "wbytes", "t",
-					    usage.wbytes);
+		err = sd_bus_message_append(
+			r, "{sv}{sv}{sv}{sv}{sv}", "hweight", "d",
+			sample_hweight(&m->watcher, c, leaf), "got", "d",
+			sample_got(&m->watcher, c, leaf), "time_ns", "t",
+			usage.time_ns, "rbytes", "t", usage.rbytes, "wbytes",
+			"t", usage.wbytes);
 	if (err >= 0)
 		err = sd_bus_message_close_container(r);
 	actuation_done(&e);
@@ -106,22 +105,14 @@ static int append_explained_leaves(struct manager *m, sd_bus_message *r,
 {
 	int err;
 
-	err = sd_bus_message_open_container(r, 'e', "sv");
-	if (err >= 0)
-		err = sd_bus_message_append(r, "s", "leaves");
-	if (err >= 0)
-		err = sd_bus_message_open_container(r, 'v', "aa{sv}");
-	if (err >= 0)
-		err = sd_bus_message_open_container(r, 'a', "a{sv}");
+	err = bus_open_list(r, "leaves");
 	for (size_t i = 0; i < m->topology->n_devices && err >= 0; i++) {
 		const struct device *leaf = m->topology->devices[i];
 
 		if (leaf->leaf && (!d || device_stands_on(d, leaf)))
 			err = append_explained_leaf(m, r, c, leaf);
 	}
-	for (int i = 0; i < 3 && err >= 0; i++)
-		err = sd_bus_message_close_container(r);
-	return err;
+	return err < 0 ? err : bus_close_list(r);
 }
 
 static int explain(struct manager *m, sd_bus_message *call, sd_bus_error *error)
@@ -137,12 +128,7 @@ static int explain(struct manager *m, sd_bus_message *call, sd_bus_error *error)
 		return r;
 	c = manager_find_unit(m, unit);
 	if (!c)
-		return sd_bus_error_setf(
-			error, ERROR_NO_SUCH_UNIT,
-			"There is no unit \"%s\" with a control "
-			"group. Is it a running service, scope "
-			"or slice? A cgroup begins with \"/\".",
-			unit);
+		return bus_no_such_unit(error, unit);
 	if (*path) {
 		bus_catch_up(m, path);
 		r = bus_resolve(m, path, &d, error);
@@ -163,11 +149,15 @@ static int explain(struct manager *m, sd_bus_message *call, sd_bus_error *error)
 	return bus_send(reply, r);
 }
 
+/* ---- waiting for samples ---- */
+
 /**
- * struct bus_waiter - a call of Explain that waits for samples
+ * struct bus_waiter - a call that waits for samples
+ * @method: runs when there are some
  */
 struct bus_waiter {
 	sd_bus_message *call;
+	bus_method_t method;
 	struct bus_waiter *next;
 };
 
@@ -179,30 +169,36 @@ static uint64_t now_usec(const struct manager *m)
 	return usec;
 }
 
-int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error)
+int bus_with_samples(struct manager *m, sd_bus_message *call,
+		     bus_method_t method, sd_bus_error *error)
 {
-	struct manager *m = userdata;
 	struct bus_waiter *w;
 	int r;
 
 	r = manager_want_samples(m);
 	if (r < 0)
 		return r;
-	if (sampler_is_fresh(&m->sampler, now_usec(m)))
-		return explain(m, call, error);
+	if (sampler_is_fresh(&m->watcher, now_usec(m)))
+		return method(m, call, error);
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
-	*w = (struct bus_waiter){ sd_bus_message_ref(call), m->waiters };
+	*w = (struct bus_waiter){ sd_bus_message_ref(call), method,
+				  m->waiters };
 	m->waiters = w;
 	return 1;
+}
+
+int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+	return bus_with_samples(userdata, call, explain, error);
 }
 
 void bus_samples_taken(struct manager *m)
 {
 	struct bus_waiter *w;
 
-	if (!sampler_is_fresh(&m->sampler, now_usec(m)))
+	if (!sampler_is_fresh(&m->watcher, now_usec(m)))
 		return;
 	while ((w = m->waiters)) {
 		_cleanup_(sd_bus_error_free)
@@ -210,7 +206,7 @@ void bus_samples_taken(struct manager *m)
 		int r;
 
 		m->waiters = w->next;
-		r = explain(m, w->call, &error);
+		r = w->method(m, w->call, &error);
 		if (r < 0)
 			sd_bus_reply_method_errno(w->call, r, &error);
 		sd_bus_message_unref(w->call);

@@ -10,20 +10,37 @@
 
 #define ERROR_NO_SUCH_UNIT "org.sutro1.Error.NoSuchUnit"
 #define ERROR_NO_SUCH_PATH "org.sutro1.Error.NoSuchPath"
+#define ERROR_BAD_POLICY "org.sutro1.Error.BadPolicy"
+#define ERROR_NO_SUCH_PROMISE "org.sutro1.Error.NoSuchPromise"
 #define ERROR_NO_QUEUE "org.sutro1.Error.NoQueue"
 #define ERROR_NOT_SUPPORTED "org.sutro1.Error.NotSupported"
 
-/** bus_change_t - a method that changes something; it sends its reply itself */
-typedef int (*bus_change_t)(struct manager *m, sd_bus_message *call,
+/** bus_method_t - a method that runs later; it sends its reply itself */
+typedef int (*bus_method_t)(struct manager *m, sd_bus_message *call,
 			    sd_bus_error *error);
 
 /**
  * bus_with_authority() - run @change for root at once, for others if polkit says yes
+ * @action: what polkit is asked about, a constant
  *
  * The answer of polkit comes later; @call is kept until then.
  */
 int bus_with_authority(struct manager *m, sd_bus_message *call,
-		       bus_change_t change, sd_bus_error *error);
+		       const char *action, bus_method_t change,
+		       sd_bus_error *error);
+
+#define ACTION_MANAGE_DEVICES "org.sutro1.manage-devices"
+
+/** bus_caller_uid() - the effective user of the caller */
+int bus_caller_uid(sd_bus_message *call, uid_t *ret);
+
+/**
+ * bus_with_samples() - run @method as soon as there are samples of the last second
+ *
+ * They are taken while somebody asks; the first call is kept for a second.
+ */
+int bus_with_samples(struct manager *m, sd_bus_message *call,
+		     bus_method_t method, sd_bus_error *error);
 
 /**
  * bus_catch_up() - look at the machine again if @path is on a device not known yet
@@ -39,6 +56,13 @@ int bus_resolve(struct manager *m, const char *path, struct device **ret,
 
 /** bus_append_devno() - {"devno": "8:16"} */
 int bus_append_devno(sd_bus_message *r, const struct device *d);
+
+/** bus_open_list(), bus_close_list() - a value of type aa{sv} in a dictionary */
+int bus_open_list(sd_bus_message *r, const char *key);
+int bus_close_list(sd_bus_message *r);
+
+/** bus_no_such_unit() - set the error about a unit that is not there */
+int bus_no_such_unit(sd_bus_error *error, const char *unit);
 
 /** bus_send() - send @reply unless making it failed with @r */
 int bus_send(sd_bus_message *reply, int r);
@@ -58,5 +82,27 @@ int method_list_units(sd_bus_message *call, void *userdata,
 		      sd_bus_error *error);
 int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error);
 void bus_drop_waiters(struct manager *m);
+
+/* bus-promise.c */
+int method_list_promises(sd_bus_message *call, void *userdata,
+			 sd_bus_error *error);
+int method_history(sd_bus_message *call, void *userdata, sd_bus_error *error);
+
+/* bus-usage.c */
+int method_list_usage(sd_bus_message *call, void *userdata,
+		      sd_bus_error *error);
+
+/* bus-policy.c */
+int method_set_policy(sd_bus_message *call, void *userdata,
+		      sd_bus_error *error);
+int method_reset_policy(sd_bus_message *call, void *userdata,
+			sd_bus_error *error);
+int method_get_policy(sd_bus_message *call, void *userdata,
+		      sd_bus_error *error);
+int method_reload_policies(sd_bus_message *call, void *userdata,
+			   sd_bus_error *error);
+int property_policy_errors(sd_bus *bus, const char *path, const char *interface,
+			   const char *property, sd_bus_message *reply,
+			   void *userdata, sd_bus_error *error);
 
 #endif

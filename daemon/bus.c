@@ -29,6 +29,37 @@ int bus_append_devno(sd_bus_message *r, const struct device *d)
 	return sd_bus_message_append(r, "{sv}", "devno", "s", text);
 }
 
+int bus_open_list(sd_bus_message *r, const char *key)
+{
+	int err = sd_bus_message_open_container(r, 'e', "sv");
+
+	if (err >= 0)
+		err = sd_bus_message_append(r, "s", key);
+	if (err >= 0)
+		err = sd_bus_message_open_container(r, 'v', "aa{sv}");
+	if (err >= 0)
+		err = sd_bus_message_open_container(r, 'a', "a{sv}");
+	return err;
+}
+
+int bus_close_list(sd_bus_message *r)
+{
+	int err = 0;
+
+	for (int i = 0; i < 3 && err >= 0; i++)
+		err = sd_bus_message_close_container(r);
+	return err;
+}
+
+int bus_no_such_unit(sd_bus_error *error, const char *unit)
+{
+	return sd_bus_error_setf(error, ERROR_NO_SUCH_UNIT,
+				 "There is no unit \"%s\" with a control "
+				 "group. Is it a running service, scope "
+				 "or slice? A cgroup begins with \"/\".",
+				 unit);
+}
+
 int bus_send(sd_bus_message *reply, int r)
 {
 	return r < 0 ? r : sd_bus_message_send(reply);
@@ -92,7 +123,8 @@ static int reload(struct manager *m, sd_bus_message *call, sd_bus_error *error)
 static int method_reload(sd_bus_message *call, void *userdata,
 			 sd_bus_error *error)
 {
-	return bus_with_authority(userdata, call, reload, error);
+	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES, reload,
+				  error);
 }
 
 static int method_dump(sd_bus_message *call, void *userdata,
@@ -175,6 +207,32 @@ static const sd_bus_vtable vtable[] = {
 				SD_BUS_RESULT("aa{sv}", results),
 				method_release_devices,
 				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ListPromises", SD_BUS_NO_ARGS,
+				SD_BUS_RESULT("aa{sv}", promises),
+				method_list_promises,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ListUsage", SD_BUS_NO_ARGS,
+				SD_BUS_RESULT("aa{sv}", usage),
+				method_list_usage, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("History",
+				SD_BUS_ARGS("s", unit, "s", key, "s", path),
+				SD_BUS_RESULT("a(tddd)", rows), method_history,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("SetPolicy",
+				SD_BUS_ARGS("s", unit, "a(ss)", assignments,
+					    "s", lifetime),
+				SD_BUS_NO_RESULT, method_set_policy,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ResetPolicy",
+				SD_BUS_ARGS("s", unit, "s", lifetime),
+				SD_BUS_NO_RESULT, method_reset_policy,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("GetPolicy", SD_BUS_ARGS("s", unit),
+				SD_BUS_RESULT("aa{sv}", assignments),
+				method_get_policy, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ReloadPolicies", SD_BUS_NO_ARGS,
+				SD_BUS_NO_RESULT, method_reload_policies,
+				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT,
 				method_reload, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Dump", SD_BUS_NO_ARGS,
@@ -184,11 +242,17 @@ static const sd_bus_vtable vtable[] = {
 				SD_BUS_ARGS("s", cgroup, "s", leaf, "t", old,
 					    "t", new, "s", reason),
 				0),
+	SD_BUS_SIGNAL_WITH_ARGS("PromiseChanged",
+				SD_BUS_ARGS("s", unit, "s", key, "s", path, "s",
+					    state, "s", cause),
+				0),
 	SD_BUS_PROPERTY("Version", "s", property_version, 0,
 			SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("DryRun", "b", property_dry_run, 0,
 			SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("ManagedLeaves", "as", property_managed_leaves, 0,
+			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("PolicyErrors", "as", property_policy_errors, 0,
 			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_VTABLE_END,
 };

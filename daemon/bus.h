@@ -10,6 +10,7 @@
 
 struct cgroup;
 struct device;
+struct governed;
 struct manager;
 
 /** bus_open() - connect to the system bus, attach it to the loop, take the name */
@@ -23,6 +24,9 @@ void bus_samples_taken(struct manager *m);
 void bus_weight_changed(struct manager *m, const struct cgroup *c,
 			const struct device *leaf, uint64_t old, uint64_t new,
 			const char *reason);
+
+/** bus_promise_changed() - emit PromiseChanged */
+void bus_promise_changed(struct manager *m, const struct governed *f);
 
 /** bus_introspect() - the interface as XML, from the vtable; to be freed */
 int bus_introspect(char **ret);

@@ -137,7 +137,8 @@ static void remove_cgroup(struct cgroup *c)
 		t->root = NULL;
 	sd_event_source_disable_unref(c->watch);
 	policy_done(&c->policy);
-	sample_free(c->sample);
+	for (size_t i = 0; i < SAMPLER_SLOTS; i++)
+		sample_free(c->samples[i]);
 	free(c->path);
 	free(c);
 }

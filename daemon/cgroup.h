@@ -14,6 +14,13 @@ enum cgroup_origin {
 	CGROUP_FOREIGN, /* made by somebody else, below a delegated unit */
 };
 
+/* The series of samples there are. */
+enum sampler_slot {
+	SAMPLER_WATCHER,
+	SAMPLER_GOVERNOR,
+	SAMPLER_SLOTS,
+};
+
 TAILQ_HEAD(cgroup_list, cgroup);
 
 /**
@@ -25,7 +32,10 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @dirty: its files are to be compared with what is asked
  * @refused: a write did not do what it should; not tried again before the next
  *	periodic comparison or a new statement
- * @sample: what it used, see sample.h; NULL before it was sampled
+ * @node: its number in the plant of the control law, see plant.c
+ * @on_way: there is a promise below it
+ * @sampled: SAMPLE_TIME, SAMPLE_RATE: what the governor's sampler reads of it
+ * @samples: what it used, see sample.h; NULL before it was sampled
  */
 struct cgroup {
 	char *path;
@@ -41,7 +51,10 @@ struct cgroup {
 	bool waiting;
 	bool dirty;
 	bool refused;
-	struct sample *sample;
+	uint32_t node;
+	bool on_way;
+	unsigned int sampled;
+	struct sample *samples[SAMPLER_SLOTS];
 };
 
 /**

@@ -7,9 +7,14 @@
 #include <systemd/sd-event.h>
 
 #include "actuate.h"
+#include "ceiling.h"
 #include "cgroup.h"
+#include "class.h"
+#include "client.h"
 #include "conf.h"
+#include "governor.h"
 #include "leaf.h"
+#include "policies.h"
 #include "sample.h"
 #include "unit.h"
 
@@ -20,10 +25,14 @@
  * @topology: block devices; replaced when they change
  * @tree: cgroups, each with what is said about it
  * @units: questions to systemd
- * @sampler: when the cgroups were sampled
+ * @policies, @clients: what files and clients of the bus say about units
+ * @watcher: samples for those who look
+ * @governor: keeps floors
  *
  * What is to be done:
  * @actuator: writes weights
+ * @ceilings: writes io.max
+ * @classes: writes io.sutro.class
  * @flush: armed while a cgroup is dirty
  * @rescan: armed while the topology is out of date
  * @reconcile: the periodic comparison of everything
@@ -42,9 +51,14 @@ struct manager {
 	struct topology *topology;
 	struct cgroup_tree *tree;
 	struct units *units;
-	struct sampler sampler;
+	struct policies *policies;
+	struct clients clients;
+	struct sampler watcher;
+	struct governor governor;
 
 	struct actuator actuator;
+	struct ceilings ceilings;
+	struct classes classes;
 	sd_event_source *flush;
 	sd_event_source *rescan;
 	sd_event_source *reconcile;
@@ -74,8 +88,37 @@ int manager_run(struct manager *m);
  */
 int manager_reload(struct manager *m);
 
+/** manager_reload_policies() - read policies again, for all units */
+int manager_reload_policies(struct manager *m);
+
+/** manager_policy_changed() - something else is said about @unit; @userdata: manager */
+void manager_policy_changed(const char *unit, void *userdata);
+
+/** manager_stated() - what policies and clients say about @unit */
+int manager_stated(const struct manager *m, const char *unit,
+		   struct stated *ret);
+
 /** manager_renew_topology() - look at all block devices again, resolve all paths */
 int manager_renew_topology(struct manager *m);
+
+/* manager-policy.c: find out what is said about one cgroup, about all; read policies. */
+void manager_ask(struct manager *m, struct cgroup *c);
+void manager_ask_all(struct manager *m);
+int manager_mirror(struct manager *m, struct cgroup *c);
+int manager_load_policies(struct manager *m);
+void manager_log_sentences(char *const *sentences);
+extern const struct unit_ops manager_unit_ops;
+
+/* manager-devices.c: begin and end to listen to udev; the timer after its events. */
+int manager_watch_devices(struct manager *m);
+void manager_unwatch_devices(struct manager *m);
+int manager_on_rescan(sd_event_source *s, uint64_t usec, void *userdata);
+
+/** manager_mark() - compare the files of @c with what is asked, soon */
+void manager_mark(struct manager *m, struct cgroup *c);
+
+/** manager_flush_soon() - look at what is dirty when nothing else is to be done */
+void manager_flush_soon(struct manager *m);
 
 /** manager_mark_all() - compare all files with what is asked, soon */
 void manager_mark_all(struct manager *m);

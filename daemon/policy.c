@@ -18,6 +18,9 @@
  *    promised more.
  * 3. Else IOWeight=: sdd 100.
  *
+ * These are nominal weights. Where floors need others, the governor gives a setpoint
+ * for the leaf, which is what is written then.
+ *
  * This file does no I/O but policy_resolve().
  */
 
@@ -40,13 +43,84 @@ int policy_add(struct policy *p, const char *path, uint64_t weight)
 	return 0;
 }
 
+static int add_weight(struct policy *p, const struct promise *weight)
+{
+	struct statement *s = NULL;
+	char *source = strdup(weight->source ?: "");
+	int err;
+
+	if (!source)
+		return -ENOMEM;
+	if (!weight->path) {
+		free(p->weight_source);
+		p->weight_source = source;
+		p->weight = weight->value;
+		p->weight_set = true;
+		return 0;
+	}
+	for (size_t i = 0; i < p->n_statements && !s; i++)
+		if (streq(p->statements[i].path, weight->path))
+			s = &p->statements[i];
+	if (!s) {
+		err = policy_add(p, weight->path, weight->value);
+		if (err) {
+			free(source);
+			return err;
+		}
+		s = &p->statements[p->n_statements - 1];
+	}
+	free(s->source);
+	s->source = source;
+	s->weight = weight->value;
+	return 0;
+}
+
+int policy_promise(struct policy *p, struct promises *promises)
+{
+	int err = 0;
+
+	promises_done(&p->promises);
+	p->promises = *promises;
+	*promises = (struct promises){};
+	for (size_t i = 0; i < p->promises.n && !err; i++)
+		if (p->promises.items[i].key == PROMISE_WEIGHT)
+			err = add_weight(p, &p->promises.items[i]);
+	return err;
+}
+
 void policy_done(struct policy *p)
 {
-	for (size_t i = 0; i < p->n_statements; i++)
+	for (size_t i = 0; i < p->n_statements; i++) {
 		free(p->statements[i].path);
+		free(p->statements[i].source);
+	}
 	free(p->statements);
+	free(p->weight_source);
+	promises_done(&p->promises);
+	policy_clear_points(p);
 	free(p->subject);
 	*p = (struct policy){};
+}
+
+/* Where does @path lead? Said once when it leads nowhere, not whenever a disk comes or
+ * goes.
+ */
+static const struct device *resolve(const struct topology *t,
+				    const struct roots *roots, const char *path,
+				    bool *missed, const char *subject,
+				    const char *what)
+{
+	struct device *d = NULL;
+	int err;
+
+	err = topology_resolve(t, roots, path, &d);
+	if (err && !*missed)
+		log_warning_errno(err,
+				  "%s: %s on %s has no effect until that path "
+				  "is on a disk: %m",
+				  subject, what, path);
+	*missed = err;
+	return d;
 }
 
 void policy_resolve(struct policy *p, const struct topology *t,
@@ -54,21 +128,18 @@ void policy_resolve(struct policy *p, const struct topology *t,
 {
 	for (size_t i = 0; i < p->n_statements; i++) {
 		struct statement *s = &p->statements[i];
-		struct device *d = NULL;
-		int err;
 
-		err = topology_resolve(t, roots, s->path, &d);
-		/* Said once, not whenever a disk comes or goes. */
-		if (err && !s->missed)
-			log_warning_errno(err,
-					  "%s: the weight %llu on %s has no "
-					  "effect until that path is on a "
-					  "disk: %m",
-					  p->subject,
-					  (unsigned long long)s->weight,
-					  s->path);
-		s->missed = err;
-		s->device = d;
+		s->device = resolve(t, roots, s->path, &s->missed, p->subject,
+				    "the weight");
+	}
+	for (size_t i = 0; i < p->promises.n; i++) {
+		struct promise *one = &p->promises.items[i];
+
+		/* A weight is a statement, too. */
+		if (one->path && one->key != PROMISE_WEIGHT)
+			one->device = resolve(t, roots, one->path, &one->missed,
+					      p->subject,
+					      promise_info(one->key)->name);
 	}
 }
 
@@ -80,7 +151,7 @@ struct asked policy_default(const struct policy *p)
 	};
 }
 
-struct asked policy_weight(const struct policy *p, const struct device *leaf)
+struct asked policy_nominal(const struct policy *p, const struct device *leaf)
 {
 	struct asked best = policy_default(p);
 
@@ -104,6 +175,89 @@ struct asked policy_weight(const struct policy *p, const struct device *leaf)
 	return best;
 }
 
+/* ---- setpoints ---- */
+
+static struct setpoint *find_point(const struct policy *p, dev_t devno)
+{
+	for (size_t i = 0; i < p->n_setpoints; i++)
+		if (p->setpoints[i].devno == devno)
+			return &p->setpoints[i];
+	return NULL;
+}
+
+struct asked policy_weight(const struct policy *p, const struct device *leaf)
+{
+	const struct setpoint *point = find_point(p, leaf->devno);
+
+	if (!point || point->weight == SETPOINT_KEEP)
+		return policy_nominal(p, leaf);
+	return (struct asked){ .weight = point->weight,
+			       .reason = REASON_SETPOINT,
+			       .setpoint = point };
+}
+
+bool policy_keeps(const struct policy *p, const struct device *leaf)
+{
+	const struct setpoint *point = find_point(p, leaf->devno);
+
+	return point && point->weight == SETPOINT_KEEP;
+}
+
+void policy_move_points(struct policy *to, struct policy *from)
+{
+	policy_clear_points(to);
+	to->setpoints = from->setpoints;
+	to->n_setpoints = from->n_setpoints;
+	from->setpoints = NULL;
+	from->n_setpoints = 0;
+}
+
+int policy_set_point(struct policy *p, dev_t devno, uint64_t weight, char *why)
+{
+	struct setpoint *point = find_point(p, devno), *grown;
+
+	if (!point) {
+		grown = reallocarray(p->setpoints, p->n_setpoints + 1,
+				     sizeof(*grown));
+		if (!grown) {
+			free(why);
+			return -ENOMEM;
+		}
+		p->setpoints = grown;
+		point = &grown[p->n_setpoints++];
+		*point = (struct setpoint){ .devno = devno };
+	} else if (point->weight == weight) {
+		free(why);
+		return 0;
+	}
+	free(point->why);
+	point->weight = weight;
+	point->why = why;
+	return 1;
+}
+
+bool policy_clear_point(struct policy *p, dev_t devno)
+{
+	struct setpoint *point = find_point(p, devno);
+
+	if (!point)
+		return false;
+	free(point->why);
+	*point = p->setpoints[--p->n_setpoints];
+	return true;
+}
+
+bool policy_clear_points(struct policy *p)
+{
+	bool any = p->n_setpoints;
+
+	while (p->n_setpoints)
+		free(p->setpoints[--p->n_setpoints].why);
+	free(p->setpoints);
+	p->setpoints = NULL;
+	return any;
+}
+
 char *policy_reason(const struct policy *p, const struct asked *a)
 {
 	bool unit = p->source == POLICY_UNIT;
@@ -114,19 +268,29 @@ char *policy_reason(const struct policy *p, const struct asked *a)
 					     : "io.weight of %s is not set",
 					p->subject);
 	case REASON_WEIGHT:
+		if (p->weight_source)
+			return asprintf_or_null("Weight=%llu of %s, %s",
+						(unsigned long long)a->weight,
+						p->subject, p->weight_source);
 		return asprintf_or_null(
 			unit ? "IOWeight=%llu of %s" : "io.weight %llu of %s",
 			(unsigned long long)a->weight, p->subject);
 	case REASON_LEAF:
 	case REASON_STACK:
-		return asprintf_or_null(
-			"%s%s %llu of %s%s",
-			unit ? "IODeviceWeight=" : "io.weight ",
-			a->statement->path, (unsigned long long)a->weight,
-			p->subject,
-			a->reason == REASON_LEAF
-				? ", which names this disk"
-				: ", which stands on this disk");
+		return asprintf_or_null("%s%s %llu of %s%s%s%s",
+					a->statement->source ? "Weight="
+					: unit		     ? "IODeviceWeight="
+							     : "io.weight ",
+					a->statement->path,
+					(unsigned long long)a->weight,
+					p->subject,
+					a->reason == REASON_LEAF
+						? ", which names this disk"
+						: ", which stands on this disk",
+					a->statement->source ? ", " : "",
+					a->statement->source ?: "");
+	case REASON_SETPOINT:
+		return strdup(a->setpoint->why ?: "");
 	}
 	return NULL;
 }

@@ -2,6 +2,7 @@
 #ifndef SUTRO_POLICY_H
 #define SUTRO_POLICY_H
 
+#include "promise.h"
 #include "topology.h"
 
 /**
@@ -10,12 +11,28 @@
  * @device: where @path leads now, NULL while it leads nowhere; belongs to the
  *	topology
  * @missed: it has been said that @path leads nowhere
+ * @source: of a Weight= in a policy; NULL: systemd or io.weight says so
  */
 struct statement {
 	char *path;
 	uint64_t weight;
 	const struct device *device;
 	bool missed;
+	char *source;
+};
+
+/* A setpoint that leaves a line as it is. */
+#define SETPOINT_KEEP 0U
+
+/**
+ * struct setpoint - a weight that the governor wants for a leaf, over what is stated
+ * @weight: 1..10000, or SETPOINT_KEEP
+ * @why: for people
+ */
+struct setpoint {
+	dev_t devno;
+	uint64_t weight;
+	char *why;
 };
 
 enum policy_source {
@@ -29,15 +46,22 @@ enum policy_source {
  *	file of @subject, a cgroup that systemd did not make
  * @weight: IOWeight=, or the default line of io.weight
  * @weight_set: false: nobody said anything, @weight is 100
+ * @weight_source: of a Weight= in a policy; NULL: systemd or io.weight says so
  * @statements: IODeviceWeight=, or the other lines of io.weight
+ * @promises: what [X-Sutro] sections, policy files and clients of the bus say
+ * @setpoints: what the governor makes of it, so that floors hold
  */
 struct policy {
 	enum policy_source source;
 	char *subject;
 	uint64_t weight;
 	bool weight_set;
+	char *weight_source;
 	struct statement *statements;
 	size_t n_statements;
+	struct promises promises;
+	struct setpoint *setpoints;
+	size_t n_setpoints;
 };
 
 /** enum reason - which statement a weight follows from */
@@ -46,20 +70,31 @@ enum reason {
 	REASON_WEIGHT,
 	REASON_LEAF,
 	REASON_STACK,
+	REASON_SETPOINT,
 };
 
 /**
  * struct asked - the weight asked for one cgroup on one leaf, and why
  * @statement: for REASON_LEAF and REASON_STACK
+ * @setpoint: for REASON_SETPOINT
  */
 struct asked {
 	uint64_t weight;
 	enum reason reason;
 	const struct statement *statement;
+	const struct setpoint *setpoint;
 };
 
 int policy_add(struct policy *p, const char *path, uint64_t weight);
 void policy_done(struct policy *p);
+
+/**
+ * policy_promise() - take over what policies say, on top of what systemd says
+ * @promises: one for each key and path; empty afterwards
+ *
+ * Weight= replaces IOWeight=, with a path IODeviceWeight= for the same path.
+ */
+int policy_promise(struct policy *p, struct promises *promises);
 
 /** policy_resolve() - find the devices of all statements in a new topology */
 void policy_resolve(struct policy *p, const struct topology *t,
@@ -68,8 +103,29 @@ void policy_resolve(struct policy *p, const struct topology *t,
 /** policy_default() - what is asked on every leaf that no statement is about */
 struct asked policy_default(const struct policy *p);
 
-/** policy_weight() - what is asked on @leaf; policy.c has the rules */
+/** policy_nominal() - what is stated for @leaf; policy.c has the rules */
+struct asked policy_nominal(const struct policy *p, const struct device *leaf);
+
+/** policy_weight() - what is wanted on @leaf: the setpoint, else the nominal weight */
 struct asked policy_weight(const struct policy *p, const struct device *leaf);
+
+/** policy_keeps() - is the line for @leaf to be left as it is? */
+bool policy_keeps(const struct policy *p, const struct device *leaf);
+
+/**
+ * policy_set_point() - want @weight on @leaf
+ * @why: owned by the policy from now on, also on failure
+ *
+ * Return: 1 if it was something else before, 0, or -ENOMEM.
+ */
+int policy_set_point(struct policy *p, dev_t devno, uint64_t weight, char *why);
+
+/** policy_clear_points() - no setpoints any more; returns if there were any */
+bool policy_clear_points(struct policy *p);
+bool policy_clear_point(struct policy *p, dev_t devno);
+
+/** policy_move_points() - give the setpoints of one policy to its successor */
+void policy_move_points(struct policy *to, struct policy *from);
 
 /** policy_reason() - the statement as a sentence for people; to be freed */
 char *policy_reason(const struct policy *p, const struct asked *a);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What each cgroup used of each leaf.
+ * What each cgroup used of each device.
  *
  * A sutro leaf counts device time in io.sutro.stat, for each cgroup alone. On other
- * leaves io.stat is all there is: bytes, no time, and a cgroup's counters include
- * those below it. A share there is a share of the bytes.
+ * leaves, and on what stands on leaves, io.stat is all there is: bytes, no time, and
+ * a cgroup's counters include those below it. A share there is a share of the bytes.
+ *
+ * Two series of samples are kept apart: the watcher's, of all cgroups each second
+ * while somebody looks, and the governor's, several times a second of the few cgroups
+ * that matter for a promise.
  *
  * Entitlement, for db in this tree on one leaf, with backup idle:
  *
@@ -34,6 +38,9 @@ struct counters {
 	uint64_t time_ns;
 	uint64_t rbytes;
 	uint64_t wbytes;
+	uint64_t rios;
+	uint64_t wios;
+	uint64_t wait_ns;
 	uint64_t queued;
 };
 
@@ -63,6 +70,12 @@ struct sample *sample_free(struct sample *s)
 	return NULL;
 }
 
+/* Does io.sutro.stat have the device, or io.stat? */
+static bool is_sutro(const struct device *d)
+{
+	return d->leaf && d->scheduler && streq(d->scheduler, "sutro");
+}
+
 /* "8:16 time_ns=1 rbytes=2 wbytes=3 ... queued=4": keys in any order. */
 static int parse_line(struct reading *r, const struct topology *t, bool sutro,
 		      char *line)
@@ -72,9 +85,9 @@ static int parse_line(struct reading *r, const struct topology *t, bool sutro,
 		const char *key;
 		uint64_t *value;
 	} keys[] = {
-		{ "time_ns=", &c.time_ns },
-		{ "rbytes=", &c.rbytes },
-		{ "wbytes=", &c.wbytes },
+		{ "time_ns=", &c.time_ns }, { "rbytes=", &c.rbytes },
+		{ "wbytes=", &c.wbytes },   { "rios=", &c.rios },
+		{ "wios=", &c.wios },	    { "wait_ns=", &c.wait_ns },
 		{ "queued=", &c.queued },
 	};
 	const struct device *d;
@@ -83,8 +96,7 @@ static int parse_line(struct reading *r, const struct topology *t, bool sutro,
 	if (!word || parse_devno(word, &c.devno) < 0)
 		return 0;
 	d = topology_by_devno(t, c.devno);
-	if (!d || !d->leaf ||
-	    sutro != (d->scheduler && streq(d->scheduler, "sutro")))
+	if (!d || sutro != is_sutro(d))
 		return 0;
 	while ((word = strtok_r(NULL, " ", &save)))
 		for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
@@ -117,22 +129,23 @@ static int read_file(struct cgroup *c, const struct topology *t,
 	return err;
 }
 
-static int sample_cgroup(struct cgroup *c, const struct topology *t,
-			 bool any_sutro, bool any_other)
+static int sample_cgroup(struct cgroup *c, enum sampler_slot slot,
+			 const struct topology *t, unsigned int what)
 {
+	struct sample *sample = c->samples[slot];
 	struct reading r = {};
 	bool has_files = false;
 	int err = 0;
 
-	if (!c->sample)
-		c->sample = calloc(1, sizeof(*c->sample));
-	if (!c->sample)
+	if (!sample)
+		sample = c->samples[slot] = calloc(1, sizeof(*sample));
+	if (!sample)
 		return -ENOMEM;
-	if (any_sutro) {
+	if (what & SAMPLE_TIME) {
 		err = read_file(c, t, &r, "io.sutro.stat", true);
 		has_files = !err;
 	}
-	if (any_other && err != -ENOMEM) {
+	if (what & SAMPLE_RATE && err != -ENOMEM) {
 		err = read_file(c, t, &r, "io.stat", false);
 		has_files |= !err;
 	}
@@ -140,39 +153,50 @@ static int sample_cgroup(struct cgroup *c, const struct topology *t,
 		free(r.l);
 		return err;
 	}
-	free(c->sample->before.l);
-	c->sample->before = c->sample->now;
-	c->sample->now = r;
-	c->sample->has_files = has_files;
-	if (c->sample->n < 2)
-		c->sample->n++;
+	free(sample->before.l);
+	sample->before = sample->now;
+	sample->now = r;
+	sample->has_files = has_files;
+	if (sample->n < 2)
+		sample->n++;
 	return 0;
+}
+
+/* What was read before a cgroup was left out is too old to compare with. */
+static void forget(struct cgroup *c, enum sampler_slot slot)
+{
+	c->samples[slot] = sample_free(c->samples[slot]);
 }
 
 int sampler_take(struct sampler *s, struct cgroup *root,
 		 const struct topology *t, uint64_t now_usec)
 {
-	bool any_sutro = false, any_other = false;
+	unsigned int all = SAMPLE_RATE;
 
-	for (size_t i = 0; i < t->n_devices; i++) {
-		const struct device *d = t->devices[i];
-
-		if (!d->leaf)
-			continue;
-		if (d->scheduler && streq(d->scheduler, "sutro"))
-			any_sutro = true;
-		else
-			any_other = true;
-	}
+	for (size_t i = 0; i < t->n_devices; i++)
+		if (is_sutro(t->devices[i]))
+			all |= SAMPLE_TIME;
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
-		int err = sample_cgroup(c, t, any_sutro, any_other);
+		unsigned int what;
+		int err;
 
+		what = s->slot == SAMPLER_WATCHER ? all : c->sampled & all;
+		if (!what) {
+			forget(c, s->slot);
+			continue;
+		}
+		err = sample_cgroup(c, s->slot, t, what);
 		if (err)
 			return err;
 	}
 	s->before_usec = s->now_usec;
 	s->now_usec = now_usec;
 	return 0;
+}
+
+double sampler_interval_s(const struct sampler *s)
+{
+	return s->before_usec ? (s->now_usec - s->before_usec) / 1e6 : 0;
 }
 
 bool sampler_is_fresh(const struct sampler *s, uint64_t now_usec)
@@ -198,41 +222,52 @@ static uint64_t since(uint64_t now, uint64_t before)
 	return now >= before ? now - before : now;
 }
 
-static struct usage own_usage(const struct cgroup *c, const struct device *leaf)
+static struct usage own_usage(const struct sampler *s, const struct cgroup *c,
+			      const struct device *device)
 {
 	static const struct counters none;
+	const struct sample *sample = c->samples[s->slot];
 	const struct counters *now, *before;
 	struct usage u = {};
 
-	if (!c->sample || c->sample->n < 2)
+	if (!sample || sample->n < 2)
 		return u;
-	now = find(&c->sample->now, leaf->devno);
+	now = find(&sample->now, device->devno);
 	if (!now)
 		return u;
-	before = find(&c->sample->before, leaf->devno) ?: &none;
+	before = find(&sample->before, device->devno) ?: &none;
 	u.time_ns = since(now->time_ns, before->time_ns);
 	u.rbytes = since(now->rbytes, before->rbytes);
 	u.wbytes = since(now->wbytes, before->wbytes);
-	u.active = u.time_ns || u.rbytes || u.wbytes || now->queued;
+	u.rios = since(now->rios, before->rios);
+	u.wios = since(now->wios, before->wios);
+	u.wait_ns = since(now->wait_ns, before->wait_ns);
+	u.queued = now->queued;
+	u.active = u.time_ns || u.rbytes || u.wbytes || u.queued;
 	return u;
 }
 
-struct usage sample_usage(const struct cgroup *top, const struct device *leaf)
+struct usage sample_usage(const struct sampler *s, const struct cgroup *top,
+			  const struct device *device)
 {
-	struct usage sum = own_usage(top, leaf);
+	struct usage sum = own_usage(s, top, device);
 	struct cgroup *c = (struct cgroup *)top;
 
 	/* io.stat has what is below in it, but for the root of a cgroup whose
 	 * children do without the controller nothing is there to add either.
 	 */
-	if (!leaf->scheduler || !streq(leaf->scheduler, "sutro"))
+	if (!is_sutro(device))
 		return sum;
 	while ((c = cgroup_next(top, c))) {
-		struct usage u = own_usage(c, leaf);
+		struct usage u = own_usage(s, c, device);
 
 		sum.time_ns += u.time_ns;
 		sum.rbytes += u.rbytes;
 		sum.wbytes += u.wbytes;
+		sum.rios += u.rios;
+		sum.wios += u.wios;
+		sum.wait_ns += u.wait_ns;
+		sum.queued += u.queued;
 		sum.active |= u.active;
 	}
 	return sum;
@@ -245,10 +280,11 @@ static const struct cgroup *root_of(const struct cgroup *c)
 	return c;
 }
 
-double sample_got(const struct cgroup *c, const struct device *leaf)
+double sample_got(const struct sampler *s, const struct cgroup *c,
+		  const struct device *leaf)
 {
-	struct usage all = sample_usage(root_of(c), leaf);
-	struct usage mine = sample_usage(c, leaf);
+	struct usage all = sample_usage(s, root_of(c), leaf);
+	struct usage mine = sample_usage(s, c, leaf);
 
 	if (all.time_ns)
 		return (double)mine.time_ns / all.time_ns;
@@ -258,19 +294,21 @@ double sample_got(const struct cgroup *c, const struct device *leaf)
 	return 0;
 }
 
-double sample_hweight(const struct cgroup *c, const struct device *leaf)
+double sample_hweight(const struct sampler *s, const struct cgroup *c,
+		      const struct device *leaf)
 {
 	double share = 1;
 
-	while (c->parent && !(c->sample && c->sample->has_files))
+	while (c->parent &&
+	       !(c->samples[s->slot] && c->samples[s->slot]->has_files))
 		c = c->parent;
 	for (; c->parent; c = c->parent) {
-		const struct cgroup *s;
+		const struct cgroup *one;
 		uint64_t sum = 0;
 
-		TAILQ_FOREACH(s, &c->parent->children, siblings)
-			if (s == c || sample_usage(s, leaf).active)
-				sum += policy_weight(&s->policy, leaf).weight;
+		TAILQ_FOREACH(one, &c->parent->children, siblings)
+			if (one == c || sample_usage(s, one, leaf).active)
+				sum += policy_weight(&one->policy, leaf).weight;
 		share *= (double)policy_weight(&c->policy, leaf).weight / sum;
 	}
 	return share;

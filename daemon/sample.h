@@ -4,15 +4,26 @@
 
 #include "cgroup.h"
 
+/* Cgroups whose counters the governor reads, and which: see struct cgroup. */
+#define SAMPLE_TIME 1U
+#define SAMPLE_RATE 2U
+
 /**
- * struct usage - what a cgroup used of one leaf
+ * struct usage - what a cgroup and those below it used of one device
  * @time_ns: device time; 0 where the scheduler does not measure it
- * @active: it used the leaf, or waits for it
+ * @wait_ns: sum over requests of the time they waited in the scheduler, counted
+ *	when they are sent; 0 where the scheduler does not measure it
+ * @queued: requests that waited when the sample was taken
+ * @active: it used the device, or waits for it
  */
 struct usage {
 	uint64_t time_ns;
 	uint64_t rbytes;
 	uint64_t wbytes;
+	uint64_t rios;
+	uint64_t wios;
+	uint64_t wait_ns;
+	uint64_t queued;
 	bool active;
 };
 
@@ -20,28 +31,43 @@ struct sample;
 struct sample *sample_free(struct sample *s);
 
 /**
- * struct sampler - the clock of the samples
- * @now_usec, @before_usec: when the last two samples of all cgroups were taken
+ * struct sampler - a series of samples
+ * @slot: which of the samples of each cgroup are its own
+ * @now_usec, @before_usec: when the last two were taken
  */
 struct sampler {
+	enum sampler_slot slot;
 	uint64_t now_usec;
 	uint64_t before_usec;
 };
 
-/** sampler_take() - read the counters of @root and all cgroups below */
+/**
+ * sampler_take() - read the counters of @root and cgroups below
+ *
+ * The watcher's sampler reads all of them, the governor's those with @sampled.
+ */
 int sampler_take(struct sampler *s, struct cgroup *root,
 		 const struct topology *t, uint64_t now_usec);
 
 /** sampler_is_fresh() - are there two samples, not too old and not too close? */
 bool sampler_is_fresh(const struct sampler *s, uint64_t now_usec);
 
-/** sample_usage() - of @c and all below it, between the last two samples */
-struct usage sample_usage(const struct cgroup *c, const struct device *leaf);
+/** sampler_interval_s() - time between the last two samples, 0: there are no two */
+double sampler_interval_s(const struct sampler *s);
+
+/**
+ * sample_usage() - of @c and all below it, between the last two samples
+ * @device: a leaf, or a device on leaves
+ */
+struct usage sample_usage(const struct sampler *s, const struct cgroup *c,
+			  const struct device *device);
 
 /** sample_got() - share of @leaf that @c got between the last two samples, 0..1 */
-double sample_got(const struct cgroup *c, const struct device *leaf);
+double sample_got(const struct sampler *s, const struct cgroup *c,
+		  const struct device *leaf);
 
 /** sample_hweight() - share of @leaf that the weights entitle @c to, 0..1 */
-double sample_hweight(const struct cgroup *c, const struct device *leaf);
+double sample_hweight(const struct sampler *s, const struct cgroup *c,
+		      const struct device *leaf);
 
 #endif

@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -21,8 +20,6 @@ from .junit import Results
 from .progress import LabError, step
 from .roots import KERNEL
 
-# Both have clocks of their own, which no busy host disturbs: the second runs beside the first.
-BESIDE = ("measure", "uml")
 SOURCE = Path(__file__).resolve().parents[2]
 # Where a table does not know how wide it may be, it is not cut.
 WIDTH = 160
@@ -61,17 +58,8 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
         steps[stage.name] = partial(_guest_stage, cache, stage, options.rest or stage.tests)
     steps["uml"] = lambda: virtual.stage(cache, SOURCE)
     total = Results()
-    names = list(options.stages or (["guest"] if options.rest else steps))
-    first, second = BESIDE
-    beside = first in names and second in names
-    if beside:
-        names.remove(second)
-    for name in names:
-        with ExitStack() as both:
-            if beside and name == first:
-                log = cache.run_dir / f"{second}.out"
-                both.enter_context(stages.beside(second, steps[second], log, total))
-            total.add(stages.run(name, steps[name]))
+    for name in options.stages or (["guest"] if options.rest else steps):
+        total.add(stages.run(name, steps[name]))
     step(f"logs and reports are in {cache.run_dir}")
     print(total.line(), flush=True)
     return 0 if total.passed and not total.failed else 1

@@ -5,12 +5,16 @@
  *
  * A fake machine is a directory with sys/, dev/, proc/ and so on; its path is in
  * SUTRO_FAKE_ROOT. This file replaces write(2), in a test program by being linked
- * into it, in sutrod by LD_PRELOAD, and gives two kinds of files below that
+ * into it, in sutrod by LD_PRELOAD, and gives some files below that
  * directory the kernel's grammar:
  *
  *	io.weight, io.bfq.weight, io.sutro.weight
  *		"100" or "default 100", "8:16 300", "8:16 default"; ERANGE, EINVAL,
  *		ENODEV (no such device), EOPNOTSUPP (the leaf has another scheduler)
+ *	io.max	"8:16 rbps=1000 wbps=max riops=max wiops=max", only what is given
+ *		changes; a line that limits nothing goes; ENODEV
+ *	io.sutro.class
+ *		"default rt", "default be", "default idle"; EINVAL
  *	queue/scheduler
  *		"none [bfq] sutro": EINVAL for a name that is not in the list
  *
@@ -210,6 +214,69 @@ static int write_weight(const char *root, const char *path, char *text)
 	return 0;
 }
 
+static const char *const max_keys[] = { "rbps=", "wbps=", "riops=", "wiops=" };
+
+static void parse_max(char *line, char values[4][24])
+{
+	char *save = NULL;
+
+	for (char *w = strtok_r(line, " ", &save); w;
+	     w = strtok_r(NULL, " ", &save))
+		for (size_t k = 0; k < 4; k++)
+			if (strncmp(w, max_keys[k], strlen(max_keys[k])) == 0)
+				snprintf(values[k], sizeof(values[k]), "%.23s",
+					 w + strlen(max_keys[k]));
+}
+
+static int write_max(const char *root, const char *path, char *text)
+{
+	char old[TEXT_MAX], new[TEXT_MAX] = "", file[PATH_MAX + 64];
+	char values[4][24] = { "max", "max", "max", "max" };
+	char *blank = strchr(text, ' '), *save = NULL;
+	bool limited = false;
+	size_t n;
+
+	if (!blank)
+		return -EINVAL;
+	*blank = '\0';
+	n = strlen(text);
+	snprintf(file, sizeof(file), "%s/sys/dev/block/%.31s", root, text);
+	if (access(file, F_OK) < 0)
+		return -ENODEV;
+	slurp(path, old, sizeof(old));
+	for (char *l = strtok_r(old, "\n", &save); l;
+	     l = strtok_r(NULL, "\n", &save)) {
+		if (strncmp(l, text, n) == 0 && l[n] == ' ') {
+			parse_max(l + n + 1, values);
+			continue;
+		}
+		strncat(new, l, sizeof(new) - strlen(new) - 2);
+		strcat(new, "\n");
+	}
+	parse_max(blank + 1, values);
+	for (size_t k = 0; k < 4; k++)
+		limited |= strcmp(values[k], "max") != 0;
+	if (limited)
+		snprintf(new + strlen(new), sizeof(new) - strlen(new),
+			 "%s rbps=%s wbps=%s riops=%s wiops=%s\n", text,
+			 values[0], values[1], values[2], values[3]);
+	spill(path, 0, new);
+	return 0;
+}
+
+static int write_class(const char *path, const char *text)
+{
+	char new[TEXT_MAX + 2];
+
+	if (strcmp(text, "default rt") != 0 &&
+	    strcmp(text, "default be") != 0 &&
+	    strcmp(text, "default idle") != 0)
+		return -EINVAL;
+	snprintf(new, sizeof(new), "%s\n", text);
+	spill(path, 0, new);
+	return 0;
+}
+
 static int write_scheduler(const char *path, const char *name)
 {
 	char old[TEXT_MAX], new[TEXT_MAX] = "", *save = NULL;
@@ -244,8 +311,13 @@ static int write_kernel_file(const char *root, const char *path, char *text)
 		return 0;
 	if (strcmp(fault, "fail") == 0)
 		return -EIO;
-	return ends_in(path, "/scheduler") ? write_scheduler(path, text)
-					   : write_weight(root, path, text);
+	if (ends_in(path, "/scheduler"))
+		return write_scheduler(path, text);
+	if (ends_in(path, "/io.max"))
+		return write_max(root, path, text);
+	if (ends_in(path, "/io.sutro.class"))
+		return write_class(path, text);
+	return write_weight(root, path, text);
 }
 
 ssize_t write(int fd, const void *buffer, size_t n)
@@ -261,7 +333,8 @@ ssize_t write(int fd, const void *buffer, size_t n)
 		return syscall(SYS_write, fd, buffer, n);
 	path[length] = '\0';
 	if (strncmp(path, root, strlen(root)) != 0 ||
-	    !(ends_in(path, "/io.weight") || ends_in(path, "/io.bfq.weight") ||
+	    !(ends_in(path, "/io.max") || ends_in(path, "/io.sutro.class") ||
+	      ends_in(path, "/io.weight") || ends_in(path, "/io.bfq.weight") ||
 	      ends_in(path, "/io.sutro.weight") ||
 	      ends_in(path, "/queue/scheduler")))
 		return syscall(SYS_write, fd, buffer, n);

@@ -156,7 +156,7 @@ static void test_statement(void)
 	says(A "/io.sutro.weight", "default 200\n8:0 300");
 	says(A "/io.bfq.weight", "default 109\n8:16 50");
 	says(A "/io.weight", "default 200\n8:32 300");
-	says("/run/sutro/iocost", "8:32 /system.slice/a.service");
+	says("/run/sutro/iocost", "8:32 /system.slice/a.service\t");
 	signalled(
 		"a.service sda 200 300 IODeviceWeight=/dev/mapper/all 300 of "
 		"a.service, which stands on this disk\n"

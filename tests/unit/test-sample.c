@@ -106,7 +106,7 @@ int main(void)
 	check(!sampler_is_fresh(&s, 1000000));
 	check(sampler_take(&s, cgroup_tree_root(tree), topology, 1000000) == 0);
 	check(!sampler_is_fresh(&s, 1000000));
-	close_to(sample_got(find("/system.slice/db"), sda), 0);
+	close_to(sample_got(&s, find("/system.slice/db"), sda), 0);
 
 	count("/system.slice/db", 1300, 20, 0);
 	count("/system.slice/web", 600, 10, 0);
@@ -120,32 +120,32 @@ int main(void)
 	check(!sampler_is_fresh(&s, 9000000));
 
 	/* 300 + 100 + 400 ms of 800 */
-	close_to(sample_got(find("/system.slice/db"), sda), 300. / 800);
-	close_to(sample_got(find("/system.slice"), sda), 400. / 800);
-	close_to(sample_got(find("/system.slice/backup"), sda), 0);
-	close_to(sample_got(find("/system.slice/db"), sdb), 100. / 400);
-	close_to(sample_got(find("/system.slice"), sdb), 300. / 400);
-	u = sample_usage(find("/system.slice/db"), sda);
+	close_to(sample_got(&s, find("/system.slice/db"), sda), 300. / 800);
+	close_to(sample_got(&s, find("/system.slice"), sda), 400. / 800);
+	close_to(sample_got(&s, find("/system.slice/backup"), sda), 0);
+	close_to(sample_got(&s, find("/system.slice/db"), sdb), 100. / 400);
+	close_to(sample_got(&s, find("/system.slice"), sdb), 300. / 400);
+	u = sample_usage(&s, find("/system.slice/db"), sda);
 	check(u.time_ns == 300000000 && u.rbytes == 10240 && u.active);
-	check(!sample_usage(find("/system.slice/backup"), sda).active);
+	check(!sample_usage(&s, find("/system.slice/backup"), sda).active);
 
 	/* 300/(300+100) of 100/(100+100); asking makes backup count. */
-	close_to(sample_hweight(find("/system.slice/db"), sda), 0.375);
-	close_to(sample_hweight(find("/system.slice/web"), sda), 0.125);
-	close_to(sample_hweight(find("/system.slice/backup"), sda),
+	close_to(sample_hweight(&s, find("/system.slice/db"), sda), 0.375);
+	close_to(sample_hweight(&s, find("/system.slice/web"), sda), 0.125);
+	close_to(sample_hweight(&s, find("/system.slice/backup"), sda),
 		 500. / 900 / 2);
-	close_to(sample_hweight(find("/user.slice"), sda), 0.5);
-	close_to(sample_hweight(find("/user.slice/box"), sda), 0.5);
-	close_to(sample_hweight(find("/system.slice/db"), sdb), 0.5);
+	close_to(sample_hweight(&s, find("/user.slice"), sda), 0.5);
+	close_to(sample_hweight(&s, find("/user.slice/box"), sda), 0.5);
+	close_to(sample_hweight(&s, find("/system.slice/db"), sdb), 0.5);
 
 	/* Waiting without being served is active, and so is a reset counter. */
 	count("/system.slice/backup", 4000, 10, 3);
 	count("/system.slice/db", 5, 1, 0);
 	check(sampler_take(&s, cgroup_tree_root(tree), topology, 3000000) == 0);
-	check(sample_usage(find("/system.slice/backup"), sda).active);
-	u = sample_usage(find("/system.slice/db"), sda);
+	check(sample_usage(&s, find("/system.slice/backup"), sda).active);
+	u = sample_usage(&s, find("/system.slice/db"), sda);
 	check(u.time_ns == 5000000 && u.rbytes == 1024);
-	close_to(sample_hweight(find("/system.slice/db"), sda), 300. / 800);
+	close_to(sample_hweight(&s, find("/system.slice/db"), sda), 300. / 800);
 
 	cgroup_tree_free(tree);
 	topology_free(topology);

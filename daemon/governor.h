@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_GOVERNOR_H
+#define SUTRO_GOVERNOR_H
+
+#include "cgroup.h"
+#include "control.h"
+#include "promise.h"
+#include "sample.h"
+
+struct manager;
+
+/* A row of history is a second; ten minutes are kept. */
+#define HISTORY_ROWS 600U
+
+/**
+ * struct history - how a floor fared
+ * @next: where the next row goes
+ * @n: rows there are
+ */
+struct history {
+	struct history_row {
+		uint64_t usec;
+		double got;
+		double granted;
+	} row[HISTORY_ROWS];
+	unsigned int next;
+	unsigned int n;
+};
+
+/**
+ * struct governed - a floor that is being kept
+ * @cgroup: whose; NULL when it is gone
+ * @key, @path, @floor, @source: the promise, see promise.h
+ * @devno: of the logical device
+ * @number: of the promise in the plant
+ * @rate: units per second in the last tick
+ * @got: the same over the last second
+ * @copies: bytes at the leaves per byte at the logical device, 0: unknown
+ * @state: what was said last
+ * @cause: why it does not hold, for people
+ */
+struct governed {
+	struct cgroup *cgroup;
+	enum promise_key key;
+	char *path;
+	uint64_t floor;
+	char *source;
+	dev_t devno;
+	uint32_t number;
+	double rate;
+	double got;
+	double copies;
+	enum control_state state;
+	char *cause;
+	struct history *history;
+};
+
+/**
+ * struct governor - keeps floors: samples, asks the control law, gives setpoints
+ * @stale: cgroups, policies or devices changed, a new plant is due
+ * @nodes: cgroup of each node of the plant; NULL when it is gone
+ * @leaves: numbers of the plant's leaves
+ * @busy_ms: of each leaf, when it was read last
+ * @ticks: since the daemon was started
+ */
+struct governor {
+	struct manager *manager;
+	sd_event_source *timer;
+	struct sampler sampler;
+	bool stale;
+	struct control *control;
+	struct cgroup **nodes;
+	size_t n_nodes;
+	dev_t *leaves;
+	uint64_t *busy_ms;
+	size_t n_leaves;
+	struct governed *floors;
+	size_t n_floors;
+	unsigned int ticks;
+	struct learnt *learnt;
+};
+
+int governor_start(struct governor *g, struct manager *m);
+void governor_stop(struct governor *g);
+
+/** governor_renew() - cgroups, policies or devices changed */
+void governor_renew(struct governor *g);
+
+/** governor_cgroup_gone() - @c is about to be freed */
+void governor_cgroup_gone(struct governor *g, const struct cgroup *c);
+
+/** governor_find() - the floor of @c for this key and path, NULL: there is none */
+const struct governed *governor_find(const struct governor *g,
+				     const struct cgroup *c,
+				     const struct promise *p);
+
+/** governor_leaf() - number of @leaf in the plant, CONTROL_NONE: it is not in it */
+uint32_t governor_leaf(const struct governor *g, const struct device *leaf);
+
+/** governor_save() - keep what was learnt about costs in /run/sutro */
+int governor_save(const struct governor *g);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The manager's part about block devices: udev and the schedulers of leaves are
+ * watched, and after a pause the topology is made anew and all paths are resolved in
+ * it.
+ */
+
+#include <sys/inotify.h>
+
+#include "bus.h"
+#include "manager.h"
+
+/* One new device is a burst of uevents (partitions, LVM, udev's own changes); this is
+ * long enough to take most of it in one go and short enough for a person.
+ */
+#define RESCAN_DELAY_USEC 100000U
+
+static int on_scheduler_written(sd_event_source *s,
+				const struct inotify_event *event,
+				void *userdata)
+{
+	struct manager *m = userdata;
+	bool switched = false;
+
+	for (size_t i = 0; i < m->topology->n_devices; i++) {
+		struct device *d = m->topology->devices[i];
+		_cleanup_free_ char *before = NULL;
+
+		if (!d->leaf)
+			continue;
+		before = strdup(d->scheduler ?: "");
+		if (!before || device_read_scheduler(d, &m->roots) == -ENOMEM)
+			return -ENOMEM;
+		if (d->scheduler && !streq(before, d->scheduler)) {
+			manager_leaf_switched(m, d);
+			switched = true;
+		}
+	}
+	/* Away and back before we looked: the kernel has forgotten weights. */
+	if (!switched)
+		manager_mark_all(m);
+	return 0;
+}
+
+void manager_leaf_switched(struct manager *m, const struct device *leaf)
+{
+	log_debug("%s: has the scheduler %s now.", leaf->node, leaf->scheduler);
+	if (m->bus)
+		sd_bus_emit_properties_changed(m->bus, BUS_PATH, BUS_INTERFACE,
+					       "ManagedLeaves", NULL);
+	governor_renew(&m->governor);
+	manager_mark_all(m);
+}
+
+void manager_unwatch_devices(struct manager *m)
+{
+	for (size_t i = 0; i < m->n_schedulers; i++)
+		sd_event_source_disable_unref(m->schedulers[i]);
+	m->n_schedulers = 0;
+}
+
+static int watch_schedulers(struct manager *m)
+{
+	manager_unwatch_devices(m);
+	for (size_t i = 0; i < m->topology->n_devices; i++) {
+		const struct device *d = m->topology->devices[i];
+		_cleanup_free_ char *path = NULL;
+		sd_event_source **grown;
+
+		if (!d->leaf)
+			continue;
+		path = asprintf_or_null("%s/class/block/%s/queue/scheduler",
+					m->roots.sysfs, d->name);
+		grown = reallocarray(m->schedulers, m->n_schedulers + 1,
+				     sizeof(*grown));
+		if (grown)
+			m->schedulers = grown;
+		if (!path || !grown)
+			return -ENOMEM;
+		if (sd_event_add_inotify(
+			    m->event, &m->schedulers[m->n_schedulers], path,
+			    IN_MODIFY, on_scheduler_written, m) >= 0)
+			m->n_schedulers++;
+	}
+	return 0;
+}
+
+int manager_renew_topology(struct manager *m)
+{
+	struct cgroup *root = cgroup_tree_root(m->tree);
+	struct topology *new;
+	int err;
+
+	err = topology_new(&m->roots, &new);
+	if (err)
+		return log_error_errno(err, "Cannot read %s: %m",
+				       m->roots.sysfs);
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
+		policy_resolve(&c->policy, new, &m->roots);
+	topology_free(m->topology);
+	m->topology = new;
+	m->actuator.topology = new;
+	m->ceilings.topology = new;
+	err = leaves_configure(&m->roots, m->conf, new, m->dry_run);
+	if (!err)
+		err = watch_schedulers(m);
+	if (!err && root)
+		err = actuator_survey(&m->actuator, root);
+	if (err)
+		return err;
+	if (m->bus)
+		sd_bus_emit_properties_changed(m->bus, BUS_PATH, BUS_INTERFACE,
+					       "ManagedLeaves", NULL);
+	if (root) {
+		governor_renew(&m->governor);
+		manager_mark_all(m);
+	}
+	return 0;
+}
+
+int manager_on_rescan(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+
+	manager_renew_topology(m);
+	return 0;
+}
+
+static int on_uevent(sd_device_monitor *monitor, sd_device *device,
+		     void *userdata)
+{
+	struct manager *m = userdata;
+	int enabled = SD_EVENT_OFF;
+
+	/* The first event of a burst sets the time, so that a device that
+	 * never stops changing cannot put it off for ever.
+	 */
+	sd_event_source_get_enabled(m->rescan, &enabled);
+	if (enabled == SD_EVENT_OFF) {
+		sd_event_source_set_time_relative(m->rescan, RESCAN_DELAY_USEC);
+		sd_event_source_set_enabled(m->rescan, SD_EVENT_ONESHOT);
+	}
+	return 0;
+}
+
+int manager_watch_devices(struct manager *m)
+{
+	int r;
+
+	if (!roots_are_real(&m->roots))
+		return 0;
+	r = sd_device_monitor_new(&m->monitor);
+	if (r >= 0)
+		r = sd_device_monitor_filter_add_match_subsystem_devtype(
+			m->monitor, "block", NULL);
+	if (r >= 0)
+		r = sd_device_monitor_attach_event(m->monitor, m->event);
+	if (r >= 0)
+		r = sd_device_monitor_start(m->monitor, on_uevent, m);
+	return r;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The manager's part about what is said: by systemd of its units, by policies and
+ * clients of the bus on top of that, and by the io.weight files of other cgroups.
+ *
+ * Only cgroups whose parent is a slice of systemd (or the root) can be units of the
+ * system manager; below a service or scope is what somebody else made there.
+ */
+
+#include "bus.h"
+#include "manager.h"
+
+/* ---- what is said about a cgroup ---- */
+
+static bool may_be_unit(const struct cgroup *c)
+{
+	const struct cgroup *up = c->parent;
+
+	return up && unit_is_name(c->name) &&
+	       (!up->parent ||
+		(up->origin != CGROUP_FOREIGN && endswith(up->name, ".slice")));
+}
+
+static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
+{
+	/* The governor reads weights each time it looks, promises only when
+	 * it is told.
+	 */
+	if (p->promises.n || c->policy.promises.n)
+		governor_renew(&m->governor);
+	policy_move_points(p, &c->policy);
+	policy_done(&c->policy);
+	c->policy = *p;
+	*p = (struct policy){};
+	c->waiting = false;
+	policy_resolve(&c->policy, m->topology, &m->roots);
+	c->refused = false;
+	manager_mark(m, c);
+}
+
+/* io.weight of a cgroup that systemd did not make is what its owner asks for. */
+int manager_mirror(struct manager *m, struct cgroup *c)
+{
+	struct policy p = { .source = POLICY_FILE, .weight = WEIGHT_DEFAULT };
+	_cleanup_free_ char *text = NULL;
+	struct weights w = {};
+	int r;
+
+	p.subject = strdup(c->path);
+	if (!p.subject)
+		return -ENOMEM;
+	r = cgroup_read(c, "io.weight", &text);
+	if (!r)
+		r = weights_parse(&w, text);
+	if (r > 0)
+		log_warning("%s: io.weight has %d line(s) that are no weights "
+			    "in 1..10000, ignoring.",
+			    c->path, r);
+	if (w.fallback) {
+		p.weight = w.fallback;
+		p.weight_set = w.fallback != WEIGHT_DEFAULT;
+	}
+	for (size_t i = 0; i < w.n_lines && r != -ENOMEM; i++) {
+		struct device *d =
+			topology_by_devno(m->topology, w.lines[i].devno);
+
+		if (d)
+			r = policy_add(&p, d->node, w.lines[i].weight);
+	}
+	weights_done(&w);
+	if (r != -ENOMEM) {
+		c->origin = CGROUP_FOREIGN;
+		set_policy(m, c, &p);
+	}
+	policy_done(&p);
+	return r == -ENOMEM ? r : 0;
+}
+
+void manager_log_sentences(char *const *sentences)
+{
+	for (; sentences && *sentences; sentences++)
+		log_error("%s", *sentences);
+}
+
+int manager_stated(const struct manager *m, const char *unit,
+		   struct stated *ret)
+{
+	_cleanup_free_ const struct promises **more = NULL;
+	int n = clients_about(&m->clients, unit, &more);
+
+	return n < 0 ? n : policies_state(m->policies, unit, more, n, ret);
+}
+
+/* What policies say about a unit, on top of what systemd says. */
+static int add_promises(struct manager *m, struct unit_answer *a)
+{
+	_cleanup_strv_ char **errors = NULL;
+	struct stated stated = {};
+	int r;
+
+	r = policies_load_unit(m->policies, a->name, a->fragment, a->dropins,
+			       &errors);
+	manager_log_sentences(errors);
+	if (r >= 0 && errors)
+		sd_bus_emit_properties_changed(m->bus, BUS_PATH, BUS_INTERFACE,
+					       "PolicyErrors", NULL);
+	if (r >= 0)
+		r = manager_stated(m, a->name, &stated);
+	if (r >= 0)
+		r = policy_promise(&a->policy, &stated.in_force);
+	stated_done(&stated);
+	return r;
+}
+
+void manager_ask(struct manager *m, struct cgroup *c)
+{
+	bool unit = may_be_unit(c);
+	int r = unit ? units_ask(m->units, c->name) : manager_mirror(m, c);
+
+	c->waiting = unit && r >= 0;
+	if (r < 0)
+		log_warning_errno(r,
+				  "%s: cannot find out what is asked for "
+				  "it, ignoring: %m",
+				  c->path);
+}
+
+/* Now that a slice is known to be a unit, those below it may be units. */
+static void ask_about_children(struct manager *m, const struct cgroup *slice)
+{
+	struct cgroup *c;
+
+	TAILQ_FOREACH(c, &slice->children, siblings)
+		if (c->origin == CGROUP_FOREIGN && may_be_unit(c))
+			manager_ask(m, c);
+}
+
+void manager_ask_all(struct manager *m)
+{
+	struct cgroup *root = cgroup_tree_root(m->tree);
+
+	for (struct cgroup *c = cgroup_next(root, root); c;
+	     c = cgroup_next(root, c))
+		manager_ask(m, c);
+}
+
+/* ---- systemd ---- */
+
+static struct cgroup *find_candidate(const struct manager *m, const char *name)
+{
+	struct cgroup *root = cgroup_tree_root(m->tree);
+
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
+		if (streq(c->name, name) && may_be_unit(c))
+			return c;
+	return NULL;
+}
+
+static void on_unit_answer(struct unit_answer *a, void *userdata)
+{
+	struct manager *m = userdata;
+	struct cgroup *c = NULL;
+
+	if (!a->cgroup) {
+		log_warning("systemd does not answer about %s.", a->name);
+		c = find_candidate(m, a->name);
+		if (c)
+			c->waiting = false;
+		return;
+	}
+	if (*a->cgroup)
+		c = cgroup_find(m->tree, a->cgroup);
+	if (c && c->parent) {
+		bool is_new = c->origin != CGROUP_UNIT;
+
+		c->origin = CGROUP_UNIT;
+		if (add_promises(m, a) < 0)
+			log_oom();
+		set_policy(m, c, &a->policy);
+		if (is_new)
+			ask_about_children(m, c);
+	} else if (!*a->cgroup) {
+		policies_forget_unit(m->policies, a->name);
+	}
+	if (!*a->cgroup && (c = find_candidate(m, a->name))) {
+		/* It only looks like a unit, or is one no more. */
+		if (manager_mirror(m, c) == -ENOMEM)
+			log_oom();
+	}
+	if (!m->ready)
+		manager_flush_soon(m);
+}
+
+/* A question about a cgroup that only looks like a unit makes systemd load, and soon
+ * unload, a unit of that name; to ask again then would never end.
+ */
+static void on_unit_appeared(const char *name, void *userdata)
+{
+	struct manager *m = userdata;
+	struct cgroup *c = find_candidate(m, name);
+
+	if (c && c->origin == CGROUP_UNIT)
+		manager_ask(m, c);
+}
+
+void manager_policy_changed(const char *unit, void *userdata)
+{
+	struct manager *m = userdata;
+	struct cgroup *c = find_candidate(m, unit);
+
+	if (c)
+		manager_ask(m, c);
+}
+
+static void on_all_units_changed(void *userdata)
+{
+	manager_ask_all(userdata);
+}
+
+const struct unit_ops manager_unit_ops = {
+	.answer = on_unit_answer,
+	.appeared = on_unit_appeared,
+	.all_changed = on_all_units_changed,
+};
+
+struct cgroup *manager_find_unit(const struct manager *m, const char *name)
+{
+	struct cgroup *c;
+
+	if (name[0] == '/')
+		return cgroup_find(m->tree, name);
+	c = find_candidate(m, name);
+	return c && c->origin == CGROUP_UNIT ? c : NULL;
+}
+
+int manager_load_policies(struct manager *m)
+{
+	_cleanup_strv_ char **errors = NULL;
+	int err = policies_load(m->policies, &errors);
+
+	manager_log_sentences(errors);
+	return err;
+}
+
+int manager_reload_policies(struct manager *m)
+{
+	int err = manager_load_policies(m);
+
+	sd_bus_emit_properties_changed(m->bus, BUS_PATH, BUS_INTERFACE,
+				       "PolicyErrors", NULL);
+	manager_ask_all(m);
+	return err;
+}

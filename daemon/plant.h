@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_PLANT_H
+#define SUTRO_PLANT_H
+
+#include "governor.h"
+
+/** plant_make() - the plant for what there is now; keeps what was learnt */
+int plant_make(struct governor *g);
+
+/** plant_load() - what a predecessor learnt, from /run/sutro */
+int plant_load(struct governor *g);
+
+void plant_free(struct governor *g);
+
+#endif

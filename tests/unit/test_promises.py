@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Promises in the whole daemon, on a fake machine whose disks serve by weight.
+
+The machine's clock is real: a thread divides the time of each disk among the units that want
+it, by the weights in their files, and moves the counters that the daemon samples.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import dbus
+import pytest
+from conftest import INTERFACE, Machine, Sutrod, Systemd, wait_until
+
+STRIPE = "/dev/mapper/vg-db"
+LEAVES = {"sda": "8:0", "sdb": "8:16"}
+LOGICAL = "254:0"
+MB = 1_000_000
+
+
+@dataclass
+class Reader:
+    """A unit that reads the stripe as fast as it may."""
+
+    cgroup: str
+    running: bool = True
+    bytes: float = 0
+    time_ns: dict[str, float] = field(default_factory=lambda: dict.fromkeys(LEAVES, 0.0))
+    wait_ns: float = 0
+
+
+class Plant(threading.Thread):
+    """Two disks of 50 MB/s each under a stripe."""
+
+    STEP_S = 0.01
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(daemon=True)
+        self.machine = machine
+        self.readers: dict[str, Reader] = {}
+        self.speed = 50 * MB
+        self.ended = threading.Event()
+
+    def add(self, name: str, cgroup: str, running: bool = True) -> Reader:
+        """A reader, whose cgroup exists."""
+        self.readers[name] = Reader(cgroup, running)
+        return self.readers[name]
+
+    def weight(self, reader: Reader, leaf: str) -> float:
+        """What its file says for a leaf."""
+        lines = dict(line.split() for line in self.machine.weights(reader.cgroup))
+        return float(lines.get(LEAVES[leaf], lines["default"]))
+
+    def mbps(self, name: str, seconds: float) -> float:
+        """What a reader gets in the next seconds."""
+        before, began = self.readers[name].bytes, time.monotonic()
+        time.sleep(seconds)
+        return (self.readers[name].bytes - before) / (time.monotonic() - began) / MB
+
+    def _put(self, cgroup: str, file: str, text: str) -> None:
+        path = self.machine.at(f"/sys/fs/cgroup{cgroup}/{file}")
+        new = path.with_name(file + ".new")
+        new.write_text(text)
+        os.replace(new, path)
+
+    def step(self, seconds: float) -> None:
+        """Serve for so long."""
+        active = [reader for reader in self.readers.values() if reader.running]
+        for leaf in LEAVES:
+            weights = [self.weight(reader, leaf) for reader in active]
+            for reader, weight in zip(active, weights, strict=True):
+                share = weight / sum(weights)
+                reader.time_ns[leaf] += share * seconds * 1e9
+                reader.bytes += share * seconds * self.speed
+                reader.wait_ns += seconds * 1e9
+        for reader in active:
+            half = int(reader.bytes / 2)
+            lines = [
+                f"{devno} time_ns={int(reader.time_ns[leaf])} rbytes={half} wbytes=0 "
+                f"rios={half // 65536} wios=0 wait_ns={int(reader.wait_ns)} idle_ns=0 queued=8"
+                for leaf, devno in LEAVES.items()
+            ]
+            self._put(reader.cgroup, "io.sutro.stat", "\n".join(lines) + "\n")
+            whole = f"rbytes={int(reader.bytes)} wbytes=0 rios={half // 32768} wios=0"
+            self._put(reader.cgroup, "io.stat", f"{LOGICAL} {whole}\n")
+
+    def run(self) -> None:
+        """Serve until the test ends."""
+        last = time.monotonic()
+        while not self.ended.wait(self.STEP_S):
+            now = time.monotonic()
+            self.step(now - last)
+            last = now
+
+
+@pytest.fixture
+def plant(machine: Machine) -> Iterator[Plant]:
+    """The disks; a test starts them when its units are there."""
+    p = Plant(machine)
+    yield p
+    p.ended.set()
+    if p.is_alive():
+        p.join()
+
+
+def say(sutrod: Sutrod, unit: str, lifetime: str = "runtime", **assignments: str) -> None:
+    """SetPolicy."""
+    pairs = dbus.Array(list(assignments.items()), signature="(ss)")
+    sutrod.call("SetPolicy", unit, pairs, lifetime)
+
+
+def promise(sutrod: Sutrod, unit: str) -> dict[str, Any]:
+    """The one promise of a unit."""
+    (one,) = [p for p in sutrod.call("ListPromises") if p["unit"] == unit]
+    return dict(one)
+
+
+def state(sutrod: Sutrod, unit: str) -> str:
+    """The state of that promise; a little after SetPolicy it is there."""
+    return "".join(p["state"] for p in sutrod.call("ListPromises") if p["unit"] == unit)
+
+
+def crowd(systemd: Systemd, plant: Plant, running: bool = True) -> str:
+    """db.service of weight 100 and four of weight 1000, all of them on the stripe."""
+    db = systemd.start("db.service", 100)
+    plant.add("db", db, running)
+    for n in range(4):
+        plant.add(f"big{n}", systemd.start(f"big{n}.service", 1000))
+    return db
+
+
+def test_floor_holds(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
+    db = crowd(systemd, plant)
+    plant.start()
+    sutrod.start()
+    assert plant.mbps("db", 1) < 4  # 100 of 4100 of 100 MB/s
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
+    wait_until(lambda: state(sutrod, "db.service") == "held")
+    time.sleep(1)
+    assert plant.mbps("db", 1) > 0.97 * 60
+    seen = promise(sutrod, "db.service")
+    assert (seen["value"], seen["device"], seen["cause"]) == (60 * MB, "/dev/dm-0", "")
+    assert "/run/sutro/policy.control/db.service.policy:" in seen["source"]
+    for leaf in seen["leaves"]:
+        assert leaf["share_needed"] == pytest.approx(0.6, abs=0.05)
+    # Those under no policy have what systemd gave them.
+    assert machine.weights("/system.slice/big0.service") == ["default 1000"]
+    # Gone with the promise.
+    sutrod.call("ResetPolicy", "db.service", "runtime")
+    wait_until(lambda: machine.weights(db) == ["default 100"])
+    assert sutrod.call("ListPromises") == []
+
+
+def test_nested(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
+    """A floor two slices down raises each level, and falls back when the daemon stops."""
+    db = systemd.start("db.service", 100)
+    plant.add("db", db)
+    plant.add("big", systemd.start("big.service", 1000))
+    plant.start()
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 70M")
+    wait_until(lambda: any(line.startswith("8:0 ") for line in machine.weights(db)))
+    assert sutrod.stop() == 0
+    assert machine.weights(db) == ["default 100"]
+
+
+def test_infeasible_is_told(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
+    crowd(systemd, plant)
+    plant.start()
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 90M", Importance="200")
+    say(sutrod, "big0.service", ReadBandwidthMin=f"{STRIPE} 60M", Importance="100")
+    wait_until(lambda: state(sutrod, "big0.service") == "infeasible")
+    low = promise(sutrod, "big0.service")
+    assert "need 1" in low["cause"] and "/dev/sd" in low["cause"]
+    assert low["granted"] < 0.2
+    wait_until(lambda: state(sutrod, "db.service") == "held")
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 20M")
+    wait_until(lambda: state(sutrod, "big0.service") == "held")
+
+
+def test_idle_costs_nothing(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    crowd(systemd, plant, running=False)
+    plant.start()
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
+    wait_until(lambda: state(sutrod, "db.service") == "idle")
+    assert sum(plant.mbps(f"big{n}", 0.3) for n in range(4)) > 95
+    plant.readers["db"].running = True
+    time.sleep(1)
+    assert plant.mbps("db", 1) > 0.97 * 60
+
+
+def test_alone_nothing_is_written(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    plant.add("db", systemd.start("db.service", 100))
+    plant.start()
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
+    wait_until(lambda: state(sutrod, "db.service") == "held")
+    before = len(machine.writes())
+    time.sleep(2)
+    assert len(machine.writes()) == before
+
+
+def test_client_leaves(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
+    """What a program of the bus promises ends with it, however it ends."""
+    crowd(systemd, plant)
+    sutrod.start()
+    connection = dbus.bus.BusConnection(sutrod.bus.address)
+    pairs = dbus.Array([("ReadBandwidthMin", f"{STRIPE} 60M")], signature="(ss)")
+    proxy = connection.get_object("org.sutro1", "/org/sutro1", introspect=False)
+    proxy.SetPolicy("db.service", pairs, "client", dbus_interface=INTERFACE)
+    wait_until(lambda: len(sutrod.call("ListPromises")) == 1)
+    assert promise(sutrod, "db.service")["source"].startswith("client :")
+    connection.close()
+    wait_until(lambda: sutrod.call("ListPromises") == [])
+
+
+def test_killed_and_started_again(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    db = crowd(systemd, plant)
+    plant.start()
+    sutrod.start()
+    say(sutrod, "db.service", "persistent", ReadBandwidthMin=f"{STRIPE} 60M")
+    wait_until(lambda: state(sutrod, "db.service") == "held")
+    time.sleep(6)  # costs are kept now and then
+    sutrod.stop(9)
+    assert plant.mbps("db", 0.5) > 0.95 * 60
+    sutrod.start()
+    assert plant.mbps("db", 2) > 0.95 * 60
+    assert any(line.startswith("8:0 ") for line in machine.weights(db))
+
+
+def test_section_of_a_unit_file(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    file = "/etc/systemd/system/db.service"
+    machine.write(
+        file,
+        f"[Service]\nExecStart=/bin/db\n[X-Sutro]\nReadBandwidthMin={STRIPE} 60M\nImportance=7\n",
+    )
+    systemd.start("db.service", 100, fragment=file)
+    sutrod.start()
+    seen = promise(sutrod, "db.service")
+    assert (seen["value"], seen["importance"]) == (60 * MB, 7)
+    assert seen["source"].endswith(f"{file}:4")
+
+
+def test_policy_file_and_reload(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    systemd.start("db-1.service", 100)
+    machine.write(
+        "/etc/sutro/policy.d/db.policy",
+        f"[Match]\nUnit=db-*.service\n[X-Sutro]\nReadBandwidthMin={STRIPE} 60M\n",
+    )
+    sutrod.start()
+    assert promise(sutrod, "db-1.service")["value"] == 60 * MB
+    bad = f"[Match]\nUnit=db-*.service\n[X-Sutro]\nReadBandwidthMin={STRIPE} lots\n"
+    machine.write("/etc/sutro/policy.d/db.policy", bad)
+    sutrod.call("ReloadPolicies")
+    (error,) = sutrod.property("PolicyErrors")
+    assert "/etc/sutro/policy.d/db.policy:4" in error and "lots" in error
+    assert error in sutrod.log()
+    # The last good version stays.
+    assert promise(sutrod, "db-1.service")["value"] == 60 * MB
+
+
+def test_mistakes(sutrod: Sutrod, systemd: Systemd) -> None:
+    systemd.start("db.service", 100)
+    sutrod.start()
+
+    def refused(unit: str, pairs: list[tuple[str, str]], lifetime: str = "runtime") -> str:
+        array = dbus.Array(pairs, signature="(ss)")
+        name, message = sutrod.error("SetPolicy", unit, array, lifetime)
+        assert name == "BadPolicy"
+        return message
+
+    assert "ReadBandwidthMin" in refused("db.service", [("ReadBandwidthMin", "/dev/sda -1")])
+    assert "NoSuchKey" in refused("db.service", [("NoSuchKey", "1")])
+    assert "../etc" in refused("../etc", [("Weight", "7")])
+    assert "forever" in refused("db.service", [("Weight", "7")], "forever")
+    good_and_bad = [("Weight", "7"), ("Class", "nice")]
+    assert "Class" in refused("db.service", good_and_bad)
+    assert sutrod.call("GetPolicy", "db.service") == []
+
+
+def test_weight_and_class_of_a_policy(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    a = systemd.start("a.service", 200, [(STRIPE, 300)])
+    sutrod.start()
+    say(sutrod, "a.service", Weight="700", Class="idle")
+    wait_until(lambda: machine.weights(a) == ["8:0 300", "8:16 300", "default 700"])
+    wait_until(lambda: machine.weights(a, "io.sutro.class") == ["default idle"])
+    say(sutrod, "a.service", Weight=f"{STRIPE} 50", Class="")
+    wait_until(lambda: machine.weights(a) == ["8:0 50", "8:16 50", "default 700"])
+    wait_until(lambda: machine.weights(a, "io.sutro.class") == ["default be"])
+    explained = sutrod.call("Explain", "a.service", STRIPE)
+    assert "Weight=" in explained["leaves"][0]["reason"]
+
+
+def test_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    a = systemd.start("a.service", 200)
+    machine.write(f"/sys/fs/cgroup{a}/io.max", f"{LOGICAL} rbps=max wbps=9 riops=max wiops=max\n")
+    before = machine.weights(a, "io.max")
+    sutrod.start()
+    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M", WriteIOPSMax=f"{STRIPE} 200")
+    line = f"{LOGICAL} rbps=5000000 wbps=max riops=max wiops=200"
+    wait_until(lambda: machine.weights(a, "io.max") == [line])
+    sutrod.call("ResetPolicy", "a.service", "runtime")
+    wait_until(lambda: machine.weights(a, "io.max") == before)
+    # A stop gives everything back, too.
+    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
+    wait_until(lambda: machine.weights(a, "io.max") != before)
+    assert sutrod.stop() == 0
+    assert machine.weights(a, "io.max") == before
+
+
+def test_history_and_usage(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
+    crowd(systemd, plant)
+    plant.start()
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
+    time.sleep(3.5)
+    rows = sutrod.call("History", "db.service", "ReadBandwidthMin", STRIPE)
+    assert len(rows) >= 3
+    assert rows[-1][1] == pytest.approx(60 * MB, rel=0.1)
+    assert rows[-1][2] == 60 * MB
+    usage = {row["unit"]: row for row in sutrod.call("ListUsage") if row["unit"]}
+    assert usage["db.service"]["device"] == "/dev/dm-0"
+    assert usage["db.service"]["rbytes_per_s"] == pytest.approx(60 * MB, rel=0.1)
+    assert sutrod.error("History", "db.service", "ReadIOPSMin", STRIPE)[0] == "NoSuchPromise"
+    assert sutrod.error("History", "no.service", "ReadIOPSMin", STRIPE)[0] == "NoSuchUnit"
