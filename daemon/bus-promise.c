@@ -52,8 +52,8 @@ static int append_governed(struct manager *m, sd_bus_message *r,
 	int err;
 
 	err = sd_bus_message_append(r, "{sv}{sv}{sv}{sv}{sv}{sv}", "state", "s",
-				    control_state_to_string(f->state), "cause", "s",
-				    f->cause ?: "", "got", "t",
+				    control_state_to_string(f->state), "cause",
+				    "s", f->cause ?: "", "got", "t",
 				    (uint64_t)f->got, "granted", "d", p->phi,
 				    "gain", "d", p->gain, "amplification", "d",
 				    f->copies);
@@ -192,11 +192,10 @@ void bus_promise_changed(struct manager *m, const struct governed *f)
 {
 	int r;
 
-	r = sd_bus_emit_signal(m->bus, BUS_PATH, BUS_INTERFACE,
-			       "PromiseChanged", "sssss",
-			       f->cgroup->policy.subject,
-			       promise_info(f->key)->name, f->path,
-			       control_state_to_string(f->state), f->cause ?: "");
+	r = sd_bus_emit_signal(
+		m->bus, BUS_PATH, BUS_INTERFACE, "PromiseChanged", "sssss",
+		f->cgroup->policy.subject, promise_info(f->key)->name, f->path,
+		control_state_to_string(f->state), f->cause ?: "");
 	if (r < 0)
 		log_debug_errno(r, "Cannot emit PromiseChanged: %m, ignoring.");
 }

@@ -39,6 +39,9 @@ static int append_leaf(struct manager *m, sd_bus_message *r,
 
 	err = sd_bus_message_open_container(r, 'a', "{sv}");
 	if (err >= 0)
+		err = sd_bus_message_append(r, "{sv}", "read_p99_us", "t",
+					    sample_latency_us(&u, 0.99));
+	if (err >= 0)
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}", "leaf", "s", leaf->node,
 			"share_got", "d", sample_got(&m->watcher, c, leaf),
@@ -46,6 +49,21 @@ static int append_leaf(struct manager *m, sd_bus_message *r,
 			"weight", "t", policy_weight(&c->policy, leaf).weight,
 			"backlog", "d", waiting < 1 ? waiting : 1.0);
 	return err < 0 ? err : sd_bus_message_close_container(r);
+}
+
+/* Of the reads at all leaves under the device. */
+static uint64_t read_p99_us(const struct manager *m, const struct cgroup *c,
+			    const struct device *d)
+{
+	struct usage sum = {};
+
+	for (size_t i = 0; i < d->n_leaves; i++) {
+		struct usage u = sample_usage(&m->watcher, c, d->leaves[i]);
+
+		for (size_t b = 0; b < LATENCY_BUCKETS; b++)
+			sum.rlat[b] += u.rlat[b];
+	}
+	return sample_latency_us(&sum, 0.99);
 }
 
 static int append_row(struct manager *m, sd_bus_message *r,
@@ -65,6 +83,9 @@ static int append_row(struct manager *m, sd_bus_message *r,
 			"wbytes_per_s", "t", (uint64_t)(u.wbytes / s),
 			"rios_per_s", "t", (uint64_t)(u.rios / s), "wios_per_s",
 			"t", (uint64_t)(u.wios / s));
+	if (err >= 0)
+		err = sd_bus_message_append(r, "{sv}", "read_p99_us", "t",
+					    read_p99_us(m, c, d));
 	if (err >= 0)
 		err = bus_open_list(r, "leaves");
 	for (size_t i = 0; i < d->n_leaves && err >= 0; i++)

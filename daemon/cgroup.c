@@ -22,6 +22,7 @@
 #include <libcgroup.h>
 #include <search.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 
 #include "cgroup.h"
 #include "sample.h"
@@ -38,6 +39,7 @@ struct cgroup_tree {
 	void *userdata;
 	struct cgroup *root;
 	void *index;
+	void *inodes;
 	unsigned int generation;
 };
 
@@ -101,6 +103,49 @@ struct cgroup *cgroup_find(const struct cgroup_tree *t, const char *path)
 	return found ? *found : NULL;
 }
 
+static int by_inode(const void *a, const void *b)
+{
+	const struct cgroup *c = a, *d = b;
+
+	return c->inode < d->inode ? -1 : c->inode > d->inode;
+}
+
+struct cgroup *cgroup_by_inode(const struct cgroup_tree *t, uint64_t inode)
+{
+	struct cgroup key = { .inode = inode }, **found;
+
+	found = tfind(&key, &t->inodes, by_inode);
+	return found ? *found : NULL;
+}
+
+/* One that cannot be looked at is on its way out. */
+static int add_inode(struct cgroup *c)
+{
+	const char *relative = c->path + strspn(c->path, "/");
+	struct cgroup **there;
+	struct stat st;
+
+	if (fstatat(c->tree->fd, *relative ? relative : ".", &st,
+		    AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	c->inode = st.st_ino;
+	there = tsearch(c, &c->tree->inodes, by_inode);
+	if (!there)
+		return -ENOMEM;
+	/* The number of one that is gone, which we have not noticed yet. */
+	if (*there != c) {
+		(*there)->inode = 0;
+		*there = c;
+	}
+	return 0;
+}
+
+static void remove_inode(struct cgroup *c)
+{
+	if (c->inode)
+		tdelete(c, &c->tree->inodes, by_inode);
+}
+
 struct cgroup *cgroup_tree_root(const struct cgroup_tree *t)
 {
 	return t->root;
@@ -131,6 +176,7 @@ static void remove_cgroup(struct cgroup *c)
 		remove_cgroup(child);
 	t->ops->removed(c, t->userdata);
 	tdelete(c, &t->index, by_path);
+	remove_inode(c);
 	if (c->parent)
 		TAILQ_REMOVE(&c->parent->children, c, siblings);
 	else
@@ -255,7 +301,7 @@ static int add_cgroup(struct cgroup_tree *t, const char *path)
 	else
 		t->root = c;
 	/* Watch before looking inside, so that nothing is missed between. */
-	err = watch_cgroup(c);
+	err = add_inode(c) ?: watch_cgroup(c);
 	if (err)
 		return err;
 	t->ops->added(c, t->userdata);

@@ -27,6 +27,7 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * struct cgroup - one control group
  * @path: from the root of the hierarchy, "/system.slice/db.service"; root: "/"
  * @name: the last component of @path
+ * @inode: number of its directory, what the kernel calls its id; 0: unknown
  * @policy: what is said about it
  * @waiting: systemd was asked about it; its files wait for the answer
  * @dirty: its files are to be compared with what is asked
@@ -40,6 +41,7 @@ TAILQ_HEAD(cgroup_list, cgroup);
 struct cgroup {
 	char *path;
 	const char *name;
+	uint64_t inode;
 	struct cgroup_tree *tree;
 	struct cgroup *parent;
 	struct cgroup_list children;
@@ -88,6 +90,9 @@ const char *cgroup_tree_mount(const struct cgroup_tree *t);
 
 struct cgroup *cgroup_tree_root(const struct cgroup_tree *t);
 struct cgroup *cgroup_find(const struct cgroup_tree *t, const char *path);
+
+/** cgroup_by_inode() - by the inode number of its directory */
+struct cgroup *cgroup_by_inode(const struct cgroup_tree *t, uint64_t inode);
 
 /** cgroup_next() - all below @top in pre-order: start with @c = @top */
 struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c);

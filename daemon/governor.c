@@ -222,6 +222,31 @@ static uint64_t leaf_bytes(const struct governor *g, const struct cgroup *c,
 	return sum;
 }
 
+/* To the law a target is a floor in device time on all leaves together. */
+static void sample_target(struct governor *g, struct governed *f,
+			  const struct device *d, double dt_s)
+{
+	struct control_promise *p = control_promise(g->control, f->number);
+	struct usage sum = {};
+	bool measured = true;
+
+	for (size_t i = 0; i < d->n_leaves; i++) {
+		struct usage u =
+			sample_usage(&g->sampler, f->cgroup, d->leaves[i]);
+
+		measured = measured && measures_time(d->leaves[i]);
+		sum.time_ns += u.time_ns;
+		sum.queued += u.queued;
+		for (size_t b = 0; b < LATENCY_BUCKETS; b++)
+			sum.rlat[b] += u.rlat[b];
+	}
+	p->rate = sum.time_ns / 1e9 / dt_s;
+	p->fraction = 1;
+	target_tick(f->target, &sum, p->rate, measured, dt_s);
+	p->floor = f->target->wanted;
+	f->rate = f->target->p95_us;
+}
+
 static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 {
 	const struct device *d =
@@ -232,6 +257,10 @@ static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 
 	if (!d || !f->cgroup)
 		return;
+	if (f->target) {
+		sample_target(g, f, d, dt_s);
+		return;
+	}
 	u = sample_usage(&g->sampler, f->cgroup, counted_at(d));
 	f->rate = promised_units(f->key, &u) / dt_s;
 	own = promise_info(f->key)->write ? u.wbytes : u.rbytes;

@@ -6,6 +6,7 @@
 #include "control.h"
 #include "promise.h"
 #include "sample.h"
+#include "target.h"
 
 struct manager;
 
@@ -28,13 +29,14 @@ struct history {
 };
 
 /**
- * struct governed - a floor that is being kept
+ * struct governed - a floor that is being kept, or a target, see target.c
  * @cgroup: whose; NULL when it is gone
  * @key, @path, @floor, @source: the promise, see promise.h
  * @devno: of the logical device
  * @number: of the promise in the plant
  * @rate: units per second in the last tick
  * @got: the same over the last second
+ * @target: NULL for a floor; of a target @floor is the goal and @got the P95, in us
  * @copies: bytes at the leaves per byte at the logical device, 0: unknown
  * @state: what was said last
  * @cause: why it does not hold, for people
@@ -49,6 +51,7 @@ struct governed {
 	uint32_t number;
 	double rate;
 	double got;
+	struct target *target;
 	double copies;
 	enum control_state state;
 	char *cause;

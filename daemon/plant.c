@@ -132,12 +132,14 @@ int governor_save(const struct governor *g)
 
 /* ---- what is in it ---- */
 
+/* Of a promise that takes weights to keep; NULL for others. */
 static const struct device *device_of(const struct promise *p)
 {
-	return promise_info(p->key)->kind == PROMISE_KIND_FLOOR && p->device &&
-			       p->device->n_leaves
-		       ? p->device
-		       : NULL;
+	enum promise_kind kind = promise_info(p->key)->kind;
+
+	if (kind != PROMISE_KIND_FLOOR && kind != PROMISE_KIND_TARGET)
+		return NULL;
+	return p->device && p->device->n_leaves ? p->device : NULL;
 }
 
 static bool is_promised(const struct cgroup *c)
@@ -298,6 +300,13 @@ static int add_floor(struct governor *g, struct governor *was,
 				.source = strdup(p->source ?: ""),
 				.floor = p->value,
 				.devno = d->devno };
+	if (promise_info(p->key)->kind == PROMISE_KIND_TARGET) {
+		f->target = calloc(1, sizeof(*f->target));
+		if (!f->target)
+			return -ENOMEM;
+		target_init(f->target, p->value, d->n_leaves);
+		cp.floor = f->target->wanted;
+	}
 	err = control_add_promise(g->control, &cp, leaves, d->n_leaves,
 				  &f->number);
 	if (err || !f->path || !f->source)
@@ -313,9 +322,12 @@ static int add_floor(struct governor *g, struct governor *was,
 	f->state = old->state;
 	f->cause = TAKE_PTR(old->cause);
 	f->history = TAKE_PTR(old->history);
-	if (old->devno == f->devno && old->floor == f->floor)
-		control_inherit(g->control, f->number, was->control,
-				old->number, leaf_was);
+	if (old->devno != f->devno || old->floor != f->floor)
+		return 0;
+	if (f->target)
+		*f->target = *old->target;
+	control_inherit(g->control, f->number, was->control, old->number,
+			leaf_was);
 	return 0;
 }
 
@@ -346,6 +358,7 @@ static void drop(struct governor *g)
 		free(g->floors[i].path);
 		free(g->floors[i].source);
 		free(g->floors[i].cause);
+		free(g->floors[i].target);
 		free(g->floors[i].history);
 	}
 	free(g->floors);

@@ -8,12 +8,16 @@
 #define SAMPLE_TIME 1U
 #define SAMPLE_RATE 2U
 
+/* Counts of reads by their latency in io.sutro.stat, "rlat=". */
+#define LATENCY_BUCKETS 40U
+
 /**
  * struct usage - what a cgroup and those below it used of one device
  * @time_ns: device time; 0 where the scheduler does not measure it
  * @wait_ns: sum over requests of the time they waited in the scheduler, counted
  *	when they are sent; 0 where the scheduler does not measure it
  * @queued: requests that waited when the sample was taken
+ * @rlat: reads by how long they took; 0 where the scheduler does not count them
  * @active: it used the device, or waits for it
  */
 struct usage {
@@ -24,6 +28,7 @@ struct usage {
 	uint64_t wios;
 	uint64_t wait_ns;
 	uint64_t queued;
+	uint32_t rlat[LATENCY_BUCKETS];
 	bool active;
 };
 
@@ -61,6 +66,14 @@ double sampler_interval_s(const struct sampler *s);
  */
 struct usage sample_usage(const struct sampler *s, const struct cgroup *c,
 			  const struct device *device);
+
+/**
+ * sample_latency_us() - a percentile of the reads' latency
+ * @part: 0.95 for P95
+ *
+ * Return: the upper bound of the bucket it is in; 0 without reads.
+ */
+uint64_t sample_latency_us(const struct usage *u, double part);
 
 /** sample_got() - share of @leaf that @c got between the last two samples, 0..1 */
 double sample_got(const struct sampler *s, const struct cgroup *c,

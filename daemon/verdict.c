@@ -181,6 +181,17 @@ static int add_amplification(struct text *t, const struct governed *f,
 			f->copies, by);
 }
 
+static int explain_target(const struct governed *f, struct text *t)
+{
+	return text_add(t,
+			"the P95 of its reads is %.1f ms with %.0f %% of the "
+			"leaves' time, and more is not given; the rest is what "
+			"others have at the disks already. Give them ceilings, "
+			"or raise the target",
+			f->target->p95_us / 1e3,
+			f->target->wanted / f->target->most * 90);
+}
+
 static int explain_infeasible(const struct governor *g,
 			      const struct governed *f, const struct device *d,
 			      struct text *t)
@@ -222,6 +233,15 @@ static const struct device *without_weights(const struct governor *g,
 	return NULL;
 }
 
+static const struct device *not_sutro(const struct device *d)
+{
+	for (size_t i = 0; i < d->n_leaves; i++)
+		if (!d->leaves[i]->scheduler ||
+		    !streq(d->leaves[i]->scheduler, "sutro"))
+			return d->leaves[i];
+	return NULL;
+}
+
 static int explain_limited(const struct governed *f, struct text *t)
 {
 	uint64_t pages = waiting_pages_bytes(f->cgroup);
@@ -249,11 +269,13 @@ static int explain(const struct governor *g, const struct governed *f,
 
 	if (!is_broken(state) || !d || !f->cgroup)
 		return text_add(t, "%s", "");
-	r = find_cap(g, f, d, &cap);
+	r = f->target ? 0 : find_cap(g, f, d, &cap);
 	if (r)
 		return r < 0 ? r : text_add(t, "%s", cap);
 	switch (state) {
 	case CONTROL_INFEASIBLE:
+		if (f->target)
+			return explain_target(f, t);
 		return explain_infeasible(g, f, d, t);
 	case CONTROL_LIMITED:
 		return explain_limited(f, t);
@@ -268,13 +290,15 @@ static int explain(const struct governor *g, const struct governed *f,
 				"sutro-stacking-dkms",
 				lost_below(g, f, d)->node);
 	case CONTROL_UNWEIGHTED:
-		leaf = without_weights(g, d);
-		return text_add(t,
-				"the scheduler %s of %s has no weights; run "
-				"\"sutroctl use %s\"",
-				leaf && leaf->scheduler ? leaf->scheduler
-							: "none",
-				leaf ? leaf->node : "a leaf", f->path);
+		leaf = f->target ? not_sutro(d) : without_weights(g, d);
+		return text_add(
+			t,
+			"the scheduler %s of %s %s; run \"sutroctl "
+			"use %s\"",
+			leaf && leaf->scheduler ? leaf->scheduler : "none",
+			leaf ? leaf->node : "a leaf",
+			f->target ? "counts no latencies" : "has no weights",
+			f->path);
 	default:
 		return -EINVAL;
 	}
@@ -303,7 +327,8 @@ static void tell_journal(const struct governed *f, bool broken)
 static int tell(struct governor *g, struct governed *f)
 {
 	enum control_state state =
-		control_promise(g->control, f->number)->state;
+		f->target ? f->target->state
+			  : control_promise(g->control, f->number)->state;
 	bool was_broken = is_broken(f->state);
 	_cleanup_(text_freep) struct text t = {};
 	int err;
@@ -350,7 +375,8 @@ int verdicts_tell(struct governor *g, double dt_s)
 	for (size_t i = 0; i < g->n_floors && !err; i++) {
 		struct governed *f = &g->floors[i];
 
-		f->got += a * (f->rate - f->got);
+		/* A target's P95 is over a second already. */
+		f->got = f->target ? f->rate : f->got + a * (f->rate - f->got);
 		remember(g, f);
 		err = tell(g, f);
 	}

@@ -78,6 +78,71 @@ static void close_to(double is, double want)
 	check(fabs(is - want) <= 1e-9);
 }
 
+/* Lines of io.sutro.active: "DEVNO CGROUP COUNTERS", the cgroup by its path. */
+static void active(const char *const *lines, size_t n)
+{
+	_cleanup_(text_freep) struct text t = {};
+
+	for (size_t i = 0; i < n; i++) {
+		char devno[16], path[64];
+		int at = 0;
+
+		check(sscanf(lines[i], "%15s %63s %n", devno, path, &at) == 2);
+		check(text_add(&t, "%s %llu %s\n", devno,
+			       (unsigned long long)find(path)->inode,
+			       lines[i] + at) == 0);
+	}
+	fake_file(&roots, "/sys/fs/cgroup/io.sutro.active", "%s", t.p ?: "");
+}
+
+/* The governor's samples: those without a line stand still, and numbers that were not
+ * seen to grow say nothing.
+ */
+static void test_active(const struct device *sda, const struct device *sdb)
+{
+	struct sampler g = { .slot = SAMPLER_GOVERNOR };
+	struct cgroup *root = cgroup_tree_root(tree);
+	struct cgroup *db = find("/system.slice/db");
+	struct cgroup *web = find("/system.slice/web");
+	struct usage u;
+
+	db->sampled = SAMPLE_TIME | SAMPLE_RATE;
+	web->sampled = SAMPLE_TIME;
+	active((const char *[]){ "8:0 /system.slice/db time_ns=1000 rlat=0,5",
+				 "8:0 /user.slice time_ns=7" },
+	       2);
+	check(sampler_take(&g, root, topology, 1000000) == 0);
+	check(!sample_usage(&g, db, sda).active);
+	active(
+		(const char *[]){
+			"8:0 /system.slice/db time_ns=4000 rbytes=9 rlat=0,25,"
+			"0,1",
+			"8:0 /system.slice/web time_ns=500 queued=2",
+			"8:16 /system.slice/web time_ns=500",
+			"8:0 /user.slice time_ns=99" },
+		4);
+	check(sampler_take(&g, root, topology, 1250000) == 0);
+	close_to(sampler_interval_s(&g), 0.25);
+	u = sample_usage(&g, db, sda);
+	check(u.time_ns == 3000 && u.rbytes == 9 && u.rlat[1] == 20);
+	/* 20 of 21 took less than 1.5 * 2^14 ns, the last less than 1.5 * 2^15. */
+	check(sample_latency_us(&u, 0.95) == 24);
+	check(sample_latency_us(&u, 0.99) == 49);
+	/* New to us: it may have been used long ago. Not asked for: nothing. */
+	u = sample_usage(&g, web, sda);
+	check(u.time_ns == 0 && u.queued == 2 && u.active);
+	check(!sample_usage(&g, find("/user.slice"), sda).active);
+	check(!sample_usage(&g, web, sdb).active);
+	/* No line any more, then again. */
+	active(NULL, 0);
+	check(sampler_take(&g, root, topology, 1500000) == 0);
+	check(sample_usage(&g, db, sda).time_ns == 0);
+	active((const char *[]){ "8:0 /system.slice/db time_ns=4100" }, 1);
+	check(sampler_take(&g, root, topology, 1750000) == 0);
+	check(sample_usage(&g, db, sda).time_ns == 100);
+	check(sample_latency_us(&u, 0.5) == 0);
+}
+
 int main(void)
 {
 	struct sampler s = {};
@@ -146,6 +211,8 @@ int main(void)
 	u = sample_usage(&s, find("/system.slice/db"), sda);
 	check(u.time_ns == 5000000 && u.rbytes == 1024);
 	close_to(sample_hweight(&s, find("/system.slice/db"), sda), 300. / 800);
+
+	test_active(sda, sdb);
 
 	cgroup_tree_free(tree);
 	topology_free(topology);
