@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ from rig.modeldisk import ModelDisk
 from rig.sampler import PERIOD_S, Sampler
 from rig.shell import TIMEOUT_S, wait_for
 from rig.shell import run as command
-from rig.stack import Stack
+from rig.stack import Stack, devno
 from rig.unit import Unit
 
 from bench.scenario import Event, Scenario, UnitSpec
@@ -44,19 +44,14 @@ class Run:
 
 def run(scenario: Scenario, say: Say) -> Iterator[Run]:
     """Run a scenario under each of its schedulers in turn."""
-    with ExitStack() as made:
-        disks = [made.enter_context(disk) for disk in _disks(scenario)]
-        _set_queues(scenario)
-        made.enter_context(_sysctl(scenario.sysctl))
-        stack = made.enter_context(Stack({disk.name: disk.node for disk in disks}))
-        for disk in disks:
-            disk.hurry()
-        stack.build(scenario.layer)
-        top = stack.top or disks[0].node
+
+    def write_files(stack: Stack) -> None:
         for file in scenario.file:
-            _write_file(Path(top) / str(file["name"]), int(str(file["size_mb"])))
-        for disk in disks:
-            disk.slow()
+            _write_file(Path(stack.top) / str(file["name"]), int(str(file["size_mb"])))
+
+    with _sysctl(scenario.sysctl), built(scenario.disk, scenario.layer, write_files) as made:
+        disks, stack = made
+        top = stack.top or disks[0].node
         device = _device(stack, top)
         for name in scenario.schedulers:
             say(f"{scenario.name}: {name}: setting up")
@@ -64,8 +59,29 @@ def run(scenario: Scenario, say: Say) -> Iterator[Run]:
                 yield _observe(scenario, name, disks, top, device, say)
 
 
-def _disks(scenario: Scenario) -> Iterator[ModelDisk]:
-    for table in scenario.disk:
+Tables = Sequence[Mapping[str, object]]
+
+
+@contextmanager
+def built(
+    disks: Tables, layers: Tables, prepare: Callable[[Stack], None] = lambda stack: None
+) -> Iterator[tuple[list[ModelDisk], Stack]]:
+    """Model disks and the stack on them; while it is made and prepared the disks are fast."""
+    with ExitStack() as undo:
+        made = [undo.enter_context(disk) for disk in _disks(disks)]
+        _set_queues(disks)
+        stack = undo.enter_context(Stack({disk.name: disk.node for disk in made}))
+        for disk in made:
+            disk.hurry()
+        stack.build(layers)
+        prepare(stack)
+        for disk in made:
+            disk.slow()
+        yield made, stack
+
+
+def _disks(tables: Tables) -> Iterator[ModelDisk]:
+    for table in tables:
         keys = dict(table)
         kind, names, seed = keys.pop("kind"), keys.pop("names"), keys.pop("seed", 1)
         keys.pop("queue", None)
@@ -73,8 +89,8 @@ def _disks(scenario: Scenario) -> Iterator[ModelDisk]:
             yield ModelDisk(name, kind, {**keys, "seed": seed + number})
 
 
-def _set_queues(scenario: Scenario) -> None:
-    for table in scenario.disk:
+def _set_queues(tables: Tables) -> None:
+    for table in tables:
         for name in table["names"]:
             for key, value in table.get("queue", {}).items():
                 (elevators.queue(name) / key).write_text(str(value))
@@ -135,7 +151,7 @@ def _observe(
         disk.reset()
     with ExitStack() as undo:
         undo.callback(units_of.stop, everyone)
-        sampler = undo.enter_context(Sampler(disks, everyone, _devno(device)))
+        sampler = undo.enter_context(Sampler(disks, everyone, devno(device)))
         units_of.start(first)
         for unit in first:
             wait_for(partial(sampler.came, unit.name), f"{unit.unit} uses {device}", TIMEOUT_S)
@@ -160,12 +176,6 @@ def _observe(
         say(f"{scenario.name}: {name}: measured")
     leaves = tuple(disk.name for disk in disks)
     return Run(scenario, name, leaves, sampler, from_s, to_s, events, finished)
-
-
-def _devno(device: str) -> str:
-    from rig.stack import devno
-
-    return devno(device)
 
 
 def _wait_for_end(unit: Unit, timeout_s: float) -> None:

@@ -32,7 +32,6 @@ Metrics are listed in bench.measure.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,9 +39,7 @@ from pathlib import Path
 from rig import unit as jobs
 from rig.result import Goal
 
-
-class ScenarioError(ValueError):
-    """A scenario file that cannot be run; the text says where and why."""
+from bench.tables import ScenarioError, listed, made, read, tables
 
 
 @dataclass(frozen=True)
@@ -120,24 +117,22 @@ LISTS = {"unit": UnitSpec, "event": Event, "goal": Goal}
 
 def load(file: str | Path) -> list[Scenario]:
     """Read a scenario file."""
-    try:
-        document = tomllib.loads(Path(file).read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise ScenarioError(f"{file}: {error}") from error
-    tables = document.get("scenario", [])
-    if not tables:
+    found = tables(str(file), read(file, ("scenario",)), "scenario")
+    if not found:
         raise ScenarioError(f"{file}: no [[scenario]] in it")
-    return [_scenario(f"{file}: scenario {n}", table) for n, table in enumerate(tables, start=1)]
+    return [_scenario(f"{file}: scenario {n}", table) for n, table in enumerate(found, start=1)]
 
 
 def _scenario(where: str, table: Mapping[str, object]) -> Scenario:
     keys = dict(table)
     where = f"{where} ({keys.get('name', 'no name')})"
     for key, kind in LISTS.items():
-        keys[key] = tuple(_make(f"{where}: {key}", kind, item) for item in keys.get(key, []))
-    for key in ("schedulers", "disk", "layer", "file"):
-        keys[key] = tuple(keys.get(key, ()))
-    scenario = _make(where, Scenario, keys)
+        keys[key] = tuple(made(f"{where}: {key}", kind, one) for one in tables(where, keys, key))
+    for key in ("disk", "layer", "file"):
+        keys[key] = tuple(tables(where, keys, key))
+    if "schedulers" in keys:
+        keys["schedulers"] = tuple(listed(where, keys, "schedulers"))
+    scenario = made(where, Scenario, keys)
     names = [unit.name for unit in scenario.unit]
     for key in ("schedulers", "disk", "unit"):
         if not keys[key]:
@@ -151,10 +146,3 @@ def _scenario(where: str, table: Mapping[str, object]) -> Scenario:
     if unknown:
         raise ScenarioError(f"{where}: no unit {', '.join(sorted(unknown))}; units are {names}")
     return scenario
-
-
-def _make(where: str, kind: type, keys: Mapping[str, object]):
-    try:
-        return kind(**keys)
-    except TypeError as error:
-        raise ScenarioError(f"{where}: {error}") from error

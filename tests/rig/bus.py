@@ -5,7 +5,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
+import time
+from dataclasses import dataclass
 from typing import Any
+
+from rig.shell import run, wait_for
 
 PLACE = ("org.sutro1", "/org/sutro1", "org.sutro1.Manager")
 
@@ -64,3 +69,61 @@ def resolve(path: str) -> tuple[str, list[str], list[dict[str, Any]]]:
 def explain(unit: str, path: str = "") -> dict[str, Any]:
     """Explain."""
     return call("Explain", "ss", unit, path)
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A signal of the daemon, and when it was heard (time.monotonic)."""
+
+    at_s: float
+    member: str
+    arguments: tuple[Any, ...]
+
+
+class Listener:
+    """Hear the daemon's signals while the `with` statement lasts, whether it runs or not."""
+
+    # Who listens sends this to himself until he hears it: from then on nothing is missed.
+    CHECK = ("/org/sutro1/rig", "org.sutro1.Rig", "Heard")
+
+    def __init__(self) -> None:
+        self.heard: list[Signal] = []
+        self._ready = threading.Event()
+
+    def __enter__(self) -> Listener:
+        wanted = [f"type='signal',interface='{name}'" for name in (PLACE[2], self.CHECK[1])]
+        self._monitor = subprocess.Popen(
+            ["busctl", "--system", "--json=short", *(f"--match={rule}" for rule in wanted),
+             "monitor"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        self._thread = threading.Thread(target=self._listen, name="listener", daemon=True)
+        self._thread.start()
+        try:
+            wait_for(self._check, "busctl monitor hears nothing", timeout_s=60)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._monitor.kill()
+        self._monitor.wait()
+        self._thread.join()
+
+    def _check(self) -> bool:
+        run("busctl", "--system", "emit", *self.CHECK)
+        return self._ready.wait(0.2)
+
+    def _listen(self) -> None:
+        for line in self._monitor.stdout or ():
+            message = plain(json.loads(line))
+            if message.get("interface") == PLACE[2]:
+                arguments = tuple(message.get("payload") or ())
+                self.heard.append(Signal(time.monotonic(), message["member"], arguments))
+            elif message.get("interface") == self.CHECK[1]:
+                self._ready.set()
+
+    def of(self, member: str, from_s: float, to_s: float = float("inf")) -> list[Signal]:
+        """Signals of one name in a window."""
+        return [s for s in self.heard if s.member == member and from_s <= s.at_s <= to_s]

@@ -8,6 +8,7 @@ Three accounts are kept side by side, all of them running totals:
   cgroup, which cannot tell one from the other; if the logical device is a leaf, the truth can;
 * cpu: busy and all jiffies, because a starved CPU makes a slow disk of its own.
 
+Totals go on where they were when a unit is stopped and started again, though its cgroup is new.
 Questions are asked afterwards, for any window of time: totals between two samples are interpolated.
 """
 
@@ -54,12 +55,20 @@ class Sample:
 
 
 class Sampler:
-    """Take samples while the `with` statement lasts; ask afterwards or meanwhile."""
+    """Take samples while the `with` statement lasts; ask afterwards or meanwhile.
 
-    def __init__(self, disks: Sequence[ModelDisk], units: Sequence[Unit], devno: str):
+    `devno` is the logical device of all units, or that of each by its name.
+    """
+
+    def __init__(
+        self, disks: Sequence[ModelDisk], units: Sequence[Unit], devno: str | Mapping[str, str]
+    ):
         self._disks = list(disks)
         self._units = list(units)
-        self._devno = devno
+        every = {unit.name: devno for unit in units} if isinstance(devno, str) else devno
+        self._devno = dict(every)
+        # By unit: what its present cgroup had sent when last looked at, and all cgroups before it.
+        self._sent: dict[str, tuple[int, int]] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="sampler", daemon=True)
         self._failure: Exception | None = None
@@ -96,28 +105,37 @@ class Sampler:
                 if used:
                     totals["time", disk.name, unit.name] = used.time_ns
                     totals["bytes", disk.name, unit.name] = used.bytes
-        leaf = next((disk for disk in self._disks if disk.devno == self._devno), None)
+        leaves = {disk.devno: disk.name for disk in self._disks}
         for unit in self._units:
+            devno = self._devno[unit.name]
             try:
-                numbers = parse_io_stat(unit.read("io.stat"), self._devno)
+                numbers = parse_io_stat(unit.read("io.stat"), devno)
             except OSError:
                 numbers = {}
             if numbers:
-                totals["sent", unit.name] = numbers["rbytes"] + numbers["wbytes"]
-                totals["logical", unit.name] = totals["sent", unit.name]
-            if leaf:
+                sent = self._add(unit.name, numbers["rbytes"] + numbers["wbytes"])
+                totals["sent", unit.name] = totals["logical", unit.name] = sent
+            if devno in leaves:
                 # io.stat counts what is sent; what is done is known better here.
-                totals["logical", unit.name] = totals.get(("bytes", leaf.name, unit.name), 0)
+                totals["logical", unit.name] = totals.get(("bytes", leaves[devno], unit.name), 0)
         totals["idle",], totals["jiffies",] = cpu_jiffies()
         return Sample(time.monotonic(), totals)
 
-    def came(self, unit: str) -> bool:
-        """True once a unit has asked the logical device for something."""
-        return self.samples[-1].sent(unit) > 0
+    def _add(self, unit: str, sent: int) -> int:
+        """What a unit has sent in all its cgroups; a smaller number is that of a new one."""
+        last, before = self._sent.get(unit, (0, 0))
+        before += last if sent < last else 0
+        self._sent[unit] = sent, before
+        return before + sent
 
-    def came_s(self, unit: str) -> float:
-        """When a unit first asked the logical device for something."""
-        number = next(n for n, sample in enumerate(self.samples) if sample.sent(unit))
+    def came(self, unit: str, after_s: float = 0.0) -> bool:
+        """True once a unit has asked the logical device for something since a moment."""
+        return self.samples[-1].sent(unit) > self.total(("sent", unit), after_s)
+
+    def came_s(self, unit: str, after_s: float = 0.0) -> float:
+        """When a unit first asked the logical device for something since a moment."""
+        had = self.total(("sent", unit), after_s)
+        number = next(n for n, sample in enumerate(self.samples) if sample.sent(unit) > had)
         around = self.samples[max(number - 1, 0) : number + 1]
         return sum(sample.at_s for sample in around) / len(around)
 

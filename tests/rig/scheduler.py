@@ -57,11 +57,11 @@ def tune(leaf: str, name: str, nr_requests: int | None = NR_REQUESTS) -> None:
 
 
 @contextmanager
-def chosen(name: str, leaves: Sequence[str], device: str | None = None) -> Iterator[None]:
+def chosen(name: str, leaves: Sequence[str], *devices: str) -> Iterator[None]:
     """Run the leaves under an elevator for a while.
 
-    `sutro` is chosen as a user chooses it: sutrod runs, `sutroctl use DEVICE` switches the
-    leaves under that device. For all others sutrod is stopped: systemd is alone.
+    `sutro` is chosen as a user chooses it: sutrod runs, `sutroctl use DEVICE...` switches the
+    leaves under these devices. For all others sutrod is stopped: systemd is alone.
     """
     before = {leaf: current(leaf) for leaf in leaves}
     with ExitStack() as undo:
@@ -70,9 +70,8 @@ def chosen(name: str, leaves: Sequence[str], device: str | None = None) -> Itera
         if name == "sutro":
             run("systemctl", "start", "sutrod.service")
             undo.callback(run, "systemctl", "stop", "sutrod.service")
-            target = device or f"/dev/{leaves[0]}"
-            run("sutroctl", "use", target)
-            undo.callback(bus.call, "ReleaseDevices", "as", "1", target)
+            run("sutroctl", "use", *devices)
+            undo.callback(bus.call, "ReleaseDevices", "as", str(len(devices)), *devices)
             for leaf in leaves:
                 tune(leaf, name)
         else:

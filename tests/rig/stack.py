@@ -15,6 +15,8 @@ services use, or a mount point. Kinds and their own keys:
 | linear | | LVM volume, the physical volumes one after another |
 | thin | size_mb | thin LVM volume in a pool over `over` |
 | lvraid | level | LVM volume `--type LEVEL` (dm-raid) |
+| group | | LVM volume group, for several volumes |
+| volume | on, size_mb, stripe_kib (64) | LVM volume in a group, striped over `on` of its disks |
 | md | level, chunk_kib (64) | md array, assumed clean |
 | crypt | cipher (aes-xts-plain64), key_bits (256) | dm-crypt, plain |
 | dm | table | `dmsetup create`; {0}, {1}: devices of `over`, {sectors}: size of the first |
@@ -33,7 +35,13 @@ from pathlib import Path
 from rig.shell import run, run_again
 
 MOUNTS = Path("/run/rig")
+KINDS = (
+    "striped", "linear", "thin", "lvraid", "group", "volume", "md", "crypt", "dm", "partition",
+    "ext4", "loop",
+)  # fmt: skip
 
+# No question, and nothing is written to a new volume.
+PLAIN = ("--yes", "--quiet", "--wipesignatures=n", "--zero=n")
 # Thin pools are checked by a tool that a minimal system lacks; a new pool needs no check.
 NO_THIN_CHECK = 'global/thin_check_executable=""'
 
@@ -60,17 +68,13 @@ class Stack:
 
     def add(self, kind: str, name: str, over: Sequence[str], **keys: object) -> str:
         """Make one layer and return its path."""
-        makers = {
-            "striped": self._striped, "linear": self._linear, "thin": self._thin,
-            "lvraid": self._lvraid, "md": self._md, "crypt": self._crypt, "dm": self._dm,
-            "partition": self._partition, "ext4": self._ext4, "loop": self._loop,
-        }  # fmt: skip
-        if kind not in makers:
-            raise ValueError(f"layer {name}: no kind {kind!r}; kinds are {', '.join(makers)}")
+        if kind not in KINDS:
+            raise ValueError(f"layer {name}: no kind {kind!r}; kinds are {', '.join(KINDS)}")
         missing = [below for below in over if below not in self.nodes]
         if missing:
             raise ValueError(f"layer {name}: nothing named {', '.join(missing)} below it")
-        self.top = makers[kind](name, [self.nodes[below] for below in over], **keys)
+        make = getattr(self, f"_{kind}")
+        self.top = make(name, [self.nodes[below] for below in over], **keys)
         self.nodes[name] = self.top
         return self.top
 
@@ -88,23 +92,27 @@ class Stack:
         self._undo.callback(run_again, "vgremove", "--quiet", "--force", "--yes", group)
         return group
 
-    def _volume(self, name: str, over: Sequence[str], *how: str) -> str:
+    def _whole(self, name: str, over: Sequence[str], *how: str) -> str:
         group = self._group(name, over)
-        run(
-            "lvcreate", "--yes", "--quiet", "--wipesignatures=n", "--zero=n",
-            "--name", name, *how, group,
-        )  # fmt: skip
+        run("lvcreate", *PLAIN, "--name", name, *how, group)
         return f"/dev/{group}/{name}"
 
     def _striped(self, name: str, over: Sequence[str], stripe_kib: int = 64) -> str:
-        how = (f"--stripes={len(over)}", f"--stripesize={stripe_kib}k", "--extents=100%FREE")
-        return self._volume(name, over, *how)
+        return self._whole(name, over, *stripes(over, stripe_kib), "--extents=100%FREE")
+
+    def _volume(
+        self, name: str, over: Sequence[str], on: Sequence[str], size_mb: int, stripe_kib: int = 64
+    ) -> str:
+        disks = [self.nodes[disk] for disk in on]
+        how = (*stripes(disks, stripe_kib), f"--size={size_mb}m")
+        run("lvcreate", *PLAIN, "--name", name, *how, over[0], *disks)
+        return f"/dev/{over[0]}/{name}"
 
     def _linear(self, name: str, over: Sequence[str]) -> str:
-        return self._volume(name, over, "--extents=100%FREE")
+        return self._whole(name, over, "--extents=100%FREE")
 
     def _lvraid(self, name: str, over: Sequence[str], level: str) -> str:
-        return self._volume(name, over, f"--type={level}", "--nosync", "--extents=100%FREE")
+        return self._whole(name, over, f"--type={level}", "--nosync", "--extents=100%FREE")
 
     def _thin(self, name: str, over: Sequence[str], size_mb: int = 256) -> str:
         group = self._group(name, over)
@@ -177,6 +185,11 @@ class Stack:
         node = run("losetup", "--find", "--show", "--direct-io=on", file).strip()
         self._undo.callback(run_again, "losetup", "--detach", node)
         return node
+
+
+def stripes(over: Sequence[str], stripe_kib: int) -> tuple[str, ...]:
+    """Options of lvcreate for a volume striped over some disks; over one it is linear."""
+    return (f"--stripes={len(over)}", f"--stripesize={stripe_kib}k") if len(over) > 1 else ()
 
 
 def devno(path: str | Path) -> str:

@@ -99,8 +99,8 @@ def _settings(scenario: Scenario, scheduler: str, random_iops: float) -> list[li
     if scheduler == "bfq":
         found.append([f"{QUEUE}/iosched/low_latency", 0])
     if scheduler == "iocost":
-        found.append(["/sys/fs/cgroup/io.cost.model", _iocost_model(scenario.disk, random_iops)])
-        found.append(["/sys/fs/cgroup/io.cost.qos", _iocost_qos(scenario.disk, random_iops)])
+        found.append(["/sys/fs/cgroup/io.cost.model", iocost_model(scenario.disk, random_iops)])
+        found.append(["/sys/fs/cgroup/io.cost.qos", iocost_qos(scenario.disk, random_iops)])
     for key, value in scenario.knobs.get(scheduler, {}).items():
         found.append([f"{QUEUE}/iosched/{key}", value])
     return found
@@ -208,13 +208,14 @@ def _rates(disk: Mapping[str, object], random_iops: float) -> dict[str, float]:
     return rates
 
 
-def _iocost_model(disk: Mapping[str, object], random_iops: float) -> str:
+def iocost_model(disk: Mapping[str, object], random_iops: float) -> str:
+    """The line for io.cost.model; {devno} stands for the disk."""
     rates = _rates(disk, random_iops).items()
     told = " ".join(f"{key}={round(value)}" for key, value in rates)
     return f"{{devno}} ctrl=user model=linear {told}"
 
 
-def _iocost_qos(disk: Mapping[str, object], random_iops: float) -> str:
+def iocost_qos(disk: Mapping[str, object], random_iops: float) -> str:
     """The 95th percentile may be what a full queue of 64 KiB takes."""
     n, rates = _disk(disk), _rates(disk, random_iops)
     one_s = max(64 * KIB / rates["rbps"], 1 / rates["rrandiops"])

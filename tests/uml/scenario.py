@@ -8,10 +8,11 @@ under the same names.
 from __future__ import annotations
 
 import random
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from bench.tables import ScenarioError, listed, made, read, tables, unique
 
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "iocost", "sutro")
 KINDS = ("hdd", "ssd", "nvme")
@@ -23,10 +24,6 @@ METRICS = (
     "p99_vs_alone", "alone_or_entitled", "takeover_ms", "giveback_ms", "settle_s", "finish_s",
     "speedup_vs_none", "error_vs_best",
 )  # fmt: skip
-
-
-class ScenarioError(ValueError):
-    """A file that cannot be run; the text names file, scenario and key."""
 
 
 @dataclass(frozen=True)
@@ -151,44 +148,35 @@ class Scenario:
 
 def load(file: str | Path) -> list[Scenario]:
     """Read a scenario file."""
-    try:
-        document = tomllib.loads(Path(file).read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ScenarioError(f"{file}: {error}") from error
-    unknown = set(document) - {"scenario", "common"}
-    if unknown:
-        raise ScenarioError(f"{file}: unknown key {min(unknown)!r}; there are scenario and common")
-    tables = document.get("scenario", [])
-    if not isinstance(tables, list) or not tables:
+    document = read(file, ("scenario", "common"))
+    found = tables(str(file), document, "scenario")
+    if not found:
         raise ScenarioError(f"{file}: no [[scenario]] in it")
     common = document.get("common", {})
     scenarios = []
-    for number, table in enumerate(tables, start=1):
+    for number, table in enumerate(found, start=1):
         name = table.get("name", f"number {number}")
         where = f"{file}: scenario {name}"
-        goals = _tables(where, table, "goal") + _tables(f"{file}: common", common, "goal")
+        goals = tables(where, table, "goal") + tables(f"{file}: common", common, "goal")
         scenarios.append(_scenario(where, {**common, **table, "goal": goals}))
-    names = [scenario.name for scenario in scenarios]
-    for name in names:
-        if names.count(name) > 1:
-            raise ScenarioError(f"{file}: scenario {name}: the name is used twice")
+    unique(f"{file}: scenario", [scenario.name for scenario in scenarios])
     return scenarios
 
 
 def _scenario(where: str, table: Mapping[str, object]) -> Scenario:
     keys = dict(table)
     groups: list[Group] = []
-    for part in _tables(where, keys, "group"):
+    for part in tables(where, keys, "group"):
         groups += _groups(f"{where}: group {part.get('name', '')}", part)
     keys["group"] = tuple(groups)
     keys["event"] = tuple(
-        _made(f"{where}: event", Event, part) for part in _tables(where, keys, "event")
+        made(f"{where}: event", Event, part) for part in tables(where, keys, "event")
     )
-    keys["goal"] = tuple(_goal(f"{where}: goal", part) for part in _tables(where, keys, "goal"))
+    keys["goal"] = tuple(_goal(f"{where}: goal", part) for part in tables(where, keys, "goal"))
     for key in ("schedulers", "prepare"):
         if key in keys:
-            keys[key] = tuple(_list(where, keys, key))
-    scenario = _made(where, Scenario, keys)
+            keys[key] = tuple(listed(where, keys, key))
+    scenario = made(where, Scenario, keys)
     _check(where, scenario)
     return scenario
 
@@ -197,15 +185,15 @@ def _groups(where: str, table: Mapping[str, object]) -> list[Group]:
     """The group of a table, or the several that `weights` makes of it."""
     keys = dict(table)
     weights = keys.pop("weights", None)
-    each = [_job(f"{where}: each", part) for part in _tables(where, keys, "each")]
+    each = [_job(f"{where}: each", part) for part in tables(where, keys, "each")]
     keys.pop("each", None)
-    keys["job"] = tuple(_job(f"{where}: job", part) for part in _tables(where, keys, "job"))
+    keys["job"] = tuple(_job(f"{where}: job", part) for part in tables(where, keys, "job"))
     if "class" in keys:
         keys["class_"] = keys.pop("class")
     if weights is None:
         if each:
             raise ScenarioError(f"{where}: each: only with weights; use job")
-        return [_made(where, Group, keys)]
+        return [made(where, Group, keys)]
     if "weight" in keys:
         raise ScenarioError(f"{where}: weights: not together with weight")
     if "name" not in keys:
@@ -215,7 +203,7 @@ def _groups(where: str, table: Mapping[str, object]) -> list[Group]:
         mine = (each[number % len(each)],) if each else ()
         name = f"{keys['name']}{number}"
         groups.append(
-            _made(where, Group, {**keys, "name": name, "weight": weight, "job": keys["job"] + mine})
+            made(where, Group, {**keys, "name": name, "weight": weight, "job": keys["job"] + mine})
         )
     return groups
 
@@ -234,8 +222,8 @@ def _weights(where: str, said: object) -> Sequence[int]:
 def _job(where: str, table: Mapping[str, object]) -> Job:
     keys = dict(table)
     if "pause_s" in keys:
-        keys["pause_s"] = tuple(_list(where, keys, "pause_s"))
-    job = _made(where, Job, keys)
+        keys["pause_s"] = tuple(listed(where, keys, "pause_s"))
+    job = made(where, Job, keys)
     if job.pause_s and (len(job.pause_s) != 2 or not 0 < job.pause_s[0] < job.pause_s[1]):
         raise ScenarioError(f"{where}: pause_s: must be [FROM, TO]")
     if bool(job.fio) == bool(job.command):
@@ -251,8 +239,8 @@ def _goal(where: str, table: Mapping[str, object]) -> Goal:
         if isinstance(keys.get(key), str):
             keys[key] = [keys[key]]
         if key in keys:
-            keys[key] = tuple(_list(where, keys, key))
-    goal = _made(where, Goal, keys)
+            keys[key] = tuple(listed(where, keys, key))
+    goal = made(where, Goal, keys)
     if goal.metric not in METRICS:
         raise ScenarioError(
             f"{where}: metric: {goal.metric!r} is none of {', '.join(sorted(METRICS))}"
@@ -260,45 +248,6 @@ def _goal(where: str, table: Mapping[str, object]) -> Goal:
     if goal.min is None and goal.max is None:
         raise ScenarioError(f"{where}: {goal.metric}: needs min or max")
     return goal
-
-
-def _tables(where: str, keys: Mapping[str, object], key: str) -> list[dict]:
-    found = keys.get(key, [])
-    found = [found] if isinstance(found, dict) else found
-    if not isinstance(found, list) or not all(isinstance(part, dict) for part in found):
-        raise ScenarioError(f"{where}: {key}: must be a table or a list of tables")
-    return found
-
-
-def _list(where: str, keys: Mapping[str, object], key: str) -> list:
-    if not isinstance(keys[key], list):
-        raise ScenarioError(f"{where}: {key}: must be a list")
-    return keys[key]
-
-
-TYPES = {
-    "str": str, "int": int, "float": (int, float), "float | None": (int, float),
-    "str | None": str,
-}  # fmt: skip
-
-
-def _made(where: str, kind: type, keys: Mapping[str, object]):
-    """A dataclass from a table; unknown, missing and mistyped keys are named."""
-    known = {part.name: part for part in fields(kind)}
-    for key, value in keys.items():
-        shown = key.rstrip("_")
-        if key not in known:
-            there = ", ".join(sorted(name.rstrip("_") for name in known))
-            raise ScenarioError(f"{where}: {shown}: unknown key; there are {there}")
-        wanted = TYPES.get(known[key].type)
-        if wanted and (not isinstance(value, wanted) or isinstance(value, bool)):
-            raise ScenarioError(f"{where}: {shown}: {value!r} is no {known[key].type.split()[0]}")
-        if known[key].type.startswith("Mapping") and not isinstance(value, dict):
-            raise ScenarioError(f"{where}: {shown}: must be a table")
-    for name, part in known.items():
-        if name not in keys and part.default is MISSING and part.default_factory is MISSING:
-            raise ScenarioError(f"{where}: {name}: is missing")
-    return kind(**keys)
 
 
 def _check(where: str, scenario: Scenario) -> None:
