@@ -11,7 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from uml import scenario as fairness
+from bench import tables
+from bench.promises import scenario as promised
+from uml import scenario as fair
 from uml.bench import all_met, limited, run_all, write_json
 
 from . import accel, guest, host, image, products, stages, uml, virtual
@@ -27,23 +29,14 @@ WIDTH = 160
 
 def demo(cache: Cache, options: argparse.Namespace) -> int:
     """Run the scenarios in a guest, show their table, bring JSON and pictures out."""
-    for path in (options.json, options.out):
-        if path and not path.absolute().parent.is_dir():
-            raise LabError(f"{path.absolute().parent} is no folder, so {path} cannot be written")
+    _has_place(options.json, options.out)
     setup = _prepare(cache, "demo")
-    words = ["python3", "-m", "bench.demo", "--out", "/mnt/out", "--json", "/mnt/out/demo.json"]
-    words += options.rest
-    width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
-    command = f"export PYTHONPATH=/mnt/src/tests COLUMNS={width}; exec {guest.shell_words(words)}"
-    with guest.boot(setup) as machine:
-        status = machine.run(command, name="demo", echo=guest.to_stdout)
-        results = setup.folder / "out"
-        if options.json and (results / "demo.json").exists():
-            shutil.copyfile(results / "demo.json", options.json)
-        if options.out:
-            results = Path(shutil.copytree(results, options.out, dirs_exist_ok=True))
-        step(f"demo: the table as JSON and a picture per scenario are in {results}")
-        machine.shutdown()
+    words = ["--out", "/mnt/out", "--json", "/mnt/out/demo.json", *options.rest]
+    status = _in_guest(setup, "demo", words, options.json)
+    results = setup.folder / "out"
+    if options.out:
+        results = Path(shutil.copytree(results, options.out, dirs_exist_ok=True))
+    step(f"demo: the table as JSON and a picture per scenario are in {results}")
     return status
 
 
@@ -66,24 +59,26 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
 
 
 def bench(cache: Cache, options: argparse.Namespace) -> int:
+    """Run a bench: one of the two below."""
+    _has_place(options.json)
+    try:
+        return {"fairness": fairness, "promises": promises}[options.bench](cache, options)
+    except tables.ScenarioError as error:
+        raise LabError(str(error)) from error
+
+
+def fairness(cache: Cache, options: argparse.Namespace) -> int:
     """Run fairness scenarios in virtual time, print their table, say whether goals are met."""
     file = options.scenarios or SOURCE / "tests/uml/fairness.toml"
-    if options.json and not options.json.absolute().parent.is_dir():
-        raise LabError(
-            f"{options.json.absolute().parent} is no folder: {options.json} has no place"
-        )
-    try:
-        scenarios = fairness.load(file)
-    except fairness.ScenarioError as error:
-        raise LabError(str(error)) from error
+    scenarios = fair.load(file)
     unknown = sorted(set(options.names) - {scenario.name for scenario in scenarios})
     if unknown:
         known = ", ".join(scenario.name for scenario in scenarios)
         raise LabError(f"{file}: no scenario {unknown[0]}; there are {known}")
     chosen = [s for s in scenarios if not options.names or s.name in options.names]
     for name in options.schedulers or ():
-        if name not in fairness.SCHEDULERS:
-            raise LabError(f"no scheduler {name}; there are {', '.join(fairness.SCHEDULERS)}")
+        if name not in fair.SCHEDULERS:
+            raise LabError(f"no scheduler {name}; there are {', '.join(fair.SCHEDULERS)}")
     if options.schedulers:
         chosen = [limited(scenario, tuple(options.schedulers)) for scenario in chosen]
     if options.jobs is not None and options.jobs < 1:
@@ -97,6 +92,20 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
     met = sum(item["met"] for item in judged)
     print(f"{met} of {len(judged)} goals met")
     return 0 if all_met(objects) else 1
+
+
+def promises(cache: Cache, options: argparse.Namespace) -> int:
+    """Run scenarios of floors in a guest, print a line for each goal, say whether they are met."""
+    file = options.scenarios or promised.SHIPPED
+    # A mistake is told before anything is built or booted.
+    promised.load(file).only(options.names, options.schedulers or ())
+    setup = _prepare(cache, "promises")
+    shutil.copyfile(file, setup.folder / "out/promises.toml")
+    words = ["--scenarios", "/mnt/out/promises.toml", "--json", "/mnt/out/promises.json"]
+    words += [f"--scheduler={name}" for name in options.schedulers or ()]
+    status = _in_guest(setup, "promises", [*words, "--", *options.names], options.json)
+    step(f"bench: all numbers as JSON are in {options.json or setup.folder / 'out'}")
+    return status
 
 
 def shell(cache: Cache, options: argparse.Namespace) -> int:
@@ -125,6 +134,27 @@ def clean(cache: Cache, options: argparse.Namespace) -> int:
     cache.clean()
     step(f"removed {cache.root}")
     return 0
+
+
+def _has_place(*paths: Path | None) -> None:
+    """Results can be written there: said before they are got."""
+    for path in paths:
+        if path and not path.absolute().parent.is_dir():
+            raise LabError(f"{path.absolute().parent} is no folder, so {path} cannot be written")
+
+
+def _in_guest(setup: guest.Setup, name: str, words: list[str], json: Path | None) -> int:
+    """Run a program of tests/bench in a guest and copy its NAME.json; its exit status."""
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+    words = ["python3", "-m", f"bench.{name}", *words]
+    command = f"export PYTHONPATH=/mnt/src/tests COLUMNS={width}; exec {guest.shell_words(words)}"
+    with guest.boot(setup) as machine:
+        status = machine.run(command, name=name, echo=guest.to_stdout)
+        results = setup.folder / "out" / f"{name}.json"
+        if json and results.exists():
+            shutil.copyfile(results, json)
+        machine.shutdown()
+    return status
 
 
 def _guest_stage(cache: Cache, stage: stages.GuestStage, tests: list[str]) -> Results:

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Who keeps floors: Sutro, which is told them, and three that are set up by hand for them.
+
+By hand, and as well as it can be, from what nobody but this bench knows: the capacity, who will
+compete, and the numbers of the disks.
+
+    sutro     sutroctl policy set UNIT ReadBandwidthMin="DEVICE BYTES" --runtime
+    bfq       io.bfq.weight in the ratio of the parts: 0.6 against four others is 600 : 100
+    iocost    the same in io.weight, above mq-deadline; io.cost.model and io.cost.qos are computed
+              from the numbers of the model disks (uml/plan.py)
+    io.max    the others may not have more than what the floors leave, in equal parts, by systemd's
+              IOReadBandwidthMax= on the logical device, above mq-deadline
+    elevator  nobody: the sutro elevator with the weights it has by itself, without the daemon. So
+              the capacity is measured, and what runs without floors
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from rig import scheduler as elevators
+from rig.modeldisk import ModelDisk, Truth
+from rig.shell import run
+from rig.unit import CGROUP_ROOT, Unit
+from uml.plan import DEFAULTS, iocost_model, iocost_qos
+
+from bench.promises.scenario import Scenario, UnitSpec
+
+# What is left for all others together at least: nobody is given a weight of 0.
+LEAST_REST = 0.02
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a way works: the disks with their numbers, and the logical device of each unit."""
+
+    disks: Sequence[ModelDisk]
+    numbers: Mapping[str, Mapping[str, object]]
+    device: Mapping[str, str]
+
+    @property
+    def leaves(self) -> list[str]:
+        """Names of the disks."""
+        return [disk.name for disk in self.disks]
+
+    @property
+    def devices(self) -> list[str]:
+        """All logical devices in use."""
+        return list(dict.fromkeys(self.device.values()))
+
+
+class Way:
+    """What is said about floors, and to whom. `floors` are parts of the capacity, by unit."""
+
+    name = "elevator"
+    scheduler = "sutro"
+    daemon = False
+
+    def __init__(
+        self,
+        place: Place,
+        scenario: Scenario,
+        capacity: Mapping[str, float],
+        truth: Mapping[str, Truth],
+    ):
+        self.place = place
+        self.scenario = scenario
+        # Bytes/s of each promised unit alone, and what the disks did for the last of them.
+        self.capacity = capacity
+        self.truth = truth
+
+    @contextmanager
+    def chosen(self) -> Iterator[None]:
+        """The leaves are set up, and afterwards as they were."""
+        elevators.stop_daemon()
+        with ExitStack() as undo:
+            for leaf in self.place.leaves:
+                undo.callback(elevators.select, leaf, elevators.current(leaf), None)
+                elevators.select(leaf, self.scheduler)
+            yield
+
+    def state(self, units: Mapping[str, Unit], floors: Mapping[str, float]) -> None:
+        """Say floors, whether the units run already or not."""
+
+    def started(self, units: Sequence[Unit], floors: Mapping[str, float]) -> None:
+        """Do what can only be done to units that run."""
+
+    def parts(self, floors: Mapping[str, float]) -> dict[str, float]:
+        """What each unit is to get: its floor, or of what is left as much as its weight says."""
+        others = [spec for spec in self.scenario.unit if spec.name not in floors]
+        rest = max(LEAST_REST, 1 - sum(floors.values()))
+        whole = sum(spec.weight for spec in others)
+        return {**floors, **{spec.name: rest * spec.weight / whole for spec in others}}
+
+
+class Sutro(Way):
+    """Sutro as a user has it: the daemon runs and is told what is promised."""
+
+    name = "sutro"
+    daemon = True
+
+    @contextmanager
+    def chosen(self) -> Iterator[None]:
+        with elevators.chosen("sutro", self.place.leaves, *self.place.devices):
+            self._told: set[str] = set()
+            try:
+                yield
+            finally:
+                for unit in self._told:
+                    run("sutroctl", "policy", "reset", unit, "--runtime")
+
+    def state(self, units: Mapping[str, Unit], floors: Mapping[str, float]) -> None:
+        for name, part in floors.items():
+            unit, words = units[name].unit, self._words(self.scenario.find(name), part)
+            run("sutroctl", "policy", "set", unit, *words, "--runtime")
+            self._told.add(unit)
+
+    def _words(self, spec: UnitSpec, part: float) -> list[str]:
+        floor = round(part * self.capacity[spec.name])
+        words = [f"{spec.way}BandwidthMin={self.place.device[spec.name]} {floor}"]
+        return words + ([] if spec.importance is None else [f"Importance={spec.importance}"])
+
+
+class ByWeight(Way):
+    """A cgroup file of each unit gets its part."""
+
+    file = ""
+    line = "{}"
+
+    def started(self, units: Sequence[Unit], floors: Mapping[str, float]) -> None:
+        for unit in units:
+            weight = max(1, round(1000 * self.parts(floors)[unit.name]))
+            (unit.folder / self.file).write_text(self.line.format(weight))
+
+
+class Bfq(ByWeight):
+    """BFQ."""
+
+    name = scheduler = "bfq"
+    file = "io.bfq.weight"
+
+
+class Iocost(ByWeight):
+    """iocost, which is no elevator: above none it has the device's own tags only."""
+
+    name = "iocost"
+    scheduler = "mq-deadline"
+    file = "io.weight"
+    line = "default {}"
+
+    @contextmanager
+    def chosen(self) -> Iterator[None]:
+        with super().chosen(), ExitStack() as undo:
+            for disk in self.place.disks:
+                undo.callback(_write_cost, "qos", f"{disk.devno} enable=0")
+                numbers = self.place.numbers[disk.name]
+                iops = random_iops(self.truth[disk.name], numbers)
+                for file, line in (("model", iocost_model), ("qos", iocost_qos)):
+                    _write_cost(file, line(numbers, iops).format(devno=disk.devno))
+            yield
+
+
+class IoMax(Way):
+    """Limits for all who are promised nothing."""
+
+    name = "io.max"
+    scheduler = "mq-deadline"
+
+    def started(self, units: Sequence[Unit], floors: Mapping[str, float]) -> None:
+        capacity = max(self.capacity.values())
+        for unit in [unit for unit in units if unit.name not in floors]:
+            spec, device = self.scenario.find(unit.name), self.place.device[unit.name]
+            limit = round(self.parts(floors)[unit.name] * capacity)
+            unit.set(**{f"IO{spec.way}BandwidthMax": f"{device} {limit}"})
+
+
+WAYS: dict[str, Callable[..., Way]] = {way.name: way for way in (Sutro, Bfq, Iocost, IoMax, Way)}
+
+
+def random_iops(truth: Truth, numbers: Mapping[str, object]) -> float:
+    """Random requests of 4 KiB per second, by what larger ones took: what transfer took goes off.
+
+    Only an hdd's model needs it, and there the medium's rate is the rate of transfer.
+    """
+    total, numbers = truth.total, {**DEFAULTS[str(numbers["kind"])], **numbers}
+    ios = total.rios + total.wios
+    if not ios or numbers["kind"] != "hdd":
+        return 0.0
+    transfer_s = (total.bytes / ios - 4096) / (int(str(numbers["bandwidth_kbps"])) * 1024)
+    return 1 / max(1e-5, total.busy_ns / 1e9 / ios - transfer_s)
+
+
+def _write_cost(file: str, line: str) -> None:
+    (CGROUP_ROOT / f"io.cost.{file}").write_text(line)
