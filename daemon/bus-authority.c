@@ -21,9 +21,9 @@ struct authorization {
 
 static int refuse(sd_bus_error *error, const char *action, const char *why)
 {
-	return sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED,
-				 "Not authorized for %s: %s. Root always is.",
-				 action, why);
+	return bus_error(error, SD_BUS_ERROR_ACCESS_DENIED,
+			 "Not authorized for %s: %s. Root always is.", action,
+			 why);
 }
 
 static int on_polkit(sd_bus_message *reply, void *userdata,

@@ -127,7 +127,7 @@ int method_resolve_path(sd_bus_message *call, void *userdata,
 
 	r = sd_bus_message_read(call, "s", &path);
 	if (r >= 0) {
-		bus_catch_up(m, path);
+		manager_catch_up(m, path);
 		r = bus_resolve(m, path, &d, error);
 	}
 	if (r >= 0)
@@ -203,8 +203,7 @@ static int change_leaves(struct manager *m, sd_bus_message *reply,
 		leaf_result_done(&result);
 	}
 	if (r >= 0 && bad && !good)
-		return sd_bus_error_setf(error, ERROR_NOT_SUPPORTED, "%s",
-					 failure);
+		return bus_error(error, ERROR_NOT_SUPPORTED, "%s", failure);
 	return r;
 }
 
@@ -221,10 +220,10 @@ static int change_devices(struct manager *m, sd_bus_message *call, bool use,
 	if (r < 0)
 		return r;
 	if (strv_length(paths) > PATHS_MAX)
-		return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
-					 "More than %d paths.", PATHS_MAX);
+		return bus_error(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+				 "More than %d paths.", PATHS_MAX);
 	for (char **p = paths; p && *p; p++)
-		bus_catch_up(m, *p);
+		manager_catch_up(m, *p);
 	n = m->topology->n_devices;
 	marks = calloc(n + 1, sizeof(*marks));
 	if (!marks)

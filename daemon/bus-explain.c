@@ -18,7 +18,7 @@ static int append_unit(sd_bus_message *r, const struct cgroup *c)
 
 	err = sd_bus_message_append(r, "{sv}{sv}{sv}{sv}", "unit", "s",
 				    c->origin == CGROUP_UNIT ? p->subject : "",
-				    "cgroup", "s", c->path, "weight", "t",
+				    "cgroup", "s", c->shown, "weight", "t",
 				    p->weight, "weight_set", "b",
 				    p->weight_set);
 	if (err >= 0)
@@ -130,7 +130,7 @@ static int explain(struct manager *m, sd_bus_message *call, sd_bus_error *error)
 	if (!c)
 		return bus_no_such_unit(error, unit);
 	if (*path) {
-		bus_catch_up(m, path);
+		manager_catch_up(m, path);
 		r = bus_resolve(m, path, &d, error);
 	}
 	if (r >= 0)

@@ -42,14 +42,6 @@ int bus_caller_uid(sd_bus_message *call, uid_t *ret);
 int bus_with_samples(struct manager *m, sd_bus_message *call,
 		     bus_method_t method, sd_bus_error *error);
 
-/**
- * bus_catch_up() - look at the machine again if @path is on a device not known yet
- *
- * A node is there before udev has announced its device. Devices found before are
- * gone after this.
- */
-void bus_catch_up(struct manager *m, const char *path);
-
 /** bus_resolve() - a path of a caller to a device with leaves, or a bus error */
 int bus_resolve(struct manager *m, const char *path, struct device **ret,
 		sd_bus_error *error);
@@ -60,6 +52,16 @@ int bus_append_devno(sd_bus_message *r, const struct device *d);
 /** bus_open_list(), bus_close_list() - a value of type aa{sv} in a dictionary */
 int bus_open_list(sd_bus_message *r, const char *key);
 int bus_close_list(sd_bus_message *r);
+
+/**
+ * bus_error() - set an error whose text may quote anything a caller said
+ *
+ * What is not fit to be shown is replaced: a reply that is cut within a character
+ * would not be sent at all.
+ * Return: a negative errno, for the method to return.
+ */
+int bus_error(sd_bus_error *error, const char *name, const char *format, ...)
+	_printf_(3, 4);
 
 /** bus_no_such_unit() - set the error about a unit that is not there */
 int bus_no_such_unit(sd_bus_error *error, const char *unit);

@@ -35,21 +35,21 @@ static int parse_lifetime(const char *text, enum lifetime *ret,
 			*ret = l;
 			return 0;
 		}
-	return sd_bus_error_setf(error, ERROR_BAD_POLICY,
-				 "\"%.64s\" is no lifetime; there are "
-				 "persistent, runtime and client.",
-				 text);
+	return bus_error(error, ERROR_BAD_POLICY,
+			 "\"%.64s\" is no lifetime; there are "
+			 "persistent, runtime and client.",
+			 text);
 }
 
 static int check_unit(const char *unit, sd_bus_error *error)
 {
 	if (unit_name_is_valid(unit))
 		return 0;
-	return sd_bus_error_setf(error, ERROR_BAD_POLICY,
-				 "\"%.255s\" is no name of a unit with a "
-				 "control group, such as db.service or "
-				 "user-1000.slice.",
-				 unit);
+	return bus_error(error, ERROR_BAD_POLICY,
+			 "\"%.255s\" is no name of a unit with a "
+			 "control group, such as db.service or "
+			 "user-1000.slice.",
+			 unit);
 }
 
 static int refuse(sd_bus_error *error, const char *unit, int r,
@@ -58,17 +58,16 @@ static int refuse(sd_bus_error *error, const char *unit, int r,
 	if (r == -ENOMEM)
 		return r;
 	if (r == -EINVAL || r == -EBADMSG)
-		return sd_bus_error_setf(error, ERROR_BAD_POLICY, "%s: %s",
-					 unit, sentence ?: strerror(-r));
+		return bus_error(error, ERROR_BAD_POLICY, "%s: %s", unit,
+				 sentence ?: strerror(-r));
 	if (r == -ENOSPC)
-		return sd_bus_error_setf(
+		return bus_error(
 			error, SD_BUS_ERROR_LIMITS_EXCEEDED,
 			"%s: too much is set at run time already; reset "
 			"policies that are not needed.",
 			unit);
-	return sd_bus_error_setf(error, SD_BUS_ERROR_FAILED,
-				 "%s: cannot keep the policy: %s.", unit,
-				 strerror(-r));
+	return bus_error(error, SD_BUS_ERROR_FAILED,
+			 "%s: cannot keep the policy: %s.", unit, strerror(-r));
 }
 
 /* ---- SetPolicy, ResetPolicy ---- */
@@ -84,7 +83,7 @@ static int read_said(sd_bus_message *call, struct said *said, size_t *n,
 	while (r >= 0 &&
 	       (r = sd_bus_message_read(call, "(ss)", &key, &value)) > 0) {
 		if (*n >= SAID_MAX)
-			return sd_bus_error_setf(
+			return bus_error(
 				error, ERROR_BAD_POLICY,
 				"More than %u assignments in one call.",
 				SAID_MAX);

@@ -166,7 +166,7 @@ int method_history(sd_bus_message *call, void *userdata, sd_bus_error *error)
 		return bus_no_such_unit(error, unit);
 	f = find_floor(m, c, key, path);
 	if (!f)
-		return sd_bus_error_setf(
+		return bus_error(
 			error, ERROR_NO_SUCH_PROMISE,
 			"%s has no promise %s=%s that is being kept; see "
 			"\"sutroctl explain %s\".",

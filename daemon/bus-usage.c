@@ -78,7 +78,7 @@ static int append_row(struct manager *m, sd_bus_message *r,
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "unit", "s",
 			c->origin == CGROUP_UNIT ? c->policy.subject : "",
-			"cgroup", "s", c->path, "device", "s", d->node,
+			"cgroup", "s", c->shown, "device", "s", d->node,
 			"rbytes_per_s", "t", (uint64_t)(u.rbytes / s),
 			"wbytes_per_s", "t", (uint64_t)(u.wbytes / s),
 			"rios_per_s", "t", (uint64_t)(u.rios / s), "wios_per_s",

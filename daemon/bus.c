@@ -8,6 +8,8 @@
  * bus-explain.c; bus-authority.c asks polkit.
  */
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 
@@ -18,6 +20,9 @@
 
 /* The reply of RequestName: we are the owner. */
 #define REQUEST_NAME_OWNER 1U
+
+/* A path of 4095 bytes and a sentence. */
+#define ERROR_BYTES_MAX 6000U
 
 /* ---- shared ---- */
 
@@ -51,13 +56,31 @@ int bus_close_list(sd_bus_message *r)
 	return err;
 }
 
+int bus_error(sd_bus_error *error, const char *name, const char *format, ...)
+{
+	_cleanup_(text_freep) struct text t = {};
+	_cleanup_free_ char *message = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vasprintf(&message, format, ap);
+	va_end(ap);
+	if (n < 0) {
+		message = NULL;
+		return -ENOMEM;
+	}
+	n = text_add_plain(&t, message, ERROR_BYTES_MAX);
+	return n < 0 ? n : sd_bus_error_set(error, name, t.p);
+}
+
 int bus_no_such_unit(sd_bus_error *error, const char *unit)
 {
-	return sd_bus_error_setf(error, ERROR_NO_SUCH_UNIT,
-				 "There is no unit \"%s\" with a control "
-				 "group. Is it a running service, scope "
-				 "or slice? A cgroup begins with \"/\".",
-				 unit);
+	return bus_error(error, ERROR_NO_SUCH_UNIT,
+			 "There is no unit \"%s\" with a control "
+			 "group. Is it a running service, scope "
+			 "or slice? A cgroup begins with \"/\".",
+			 unit);
 }
 
 int bus_send(sd_bus_message *reply, int r)
@@ -70,27 +93,18 @@ static int path_error(sd_bus_error *error, const char *path, int err)
 	if (err == -ENOMEM)
 		return err;
 	if (err == -EINVAL)
-		return sd_bus_error_setf(
-			error, ERROR_NO_SUCH_PATH,
-			"\"%s\" is no absolute path, it has to "
-			"begin with \"/\".",
-			path);
+		return bus_error(error, ERROR_NO_SUCH_PATH,
+				 "\"%s\" is no absolute path, it has to "
+				 "begin with \"/\".",
+				 path);
 	if (err == -ENODEV)
-		return sd_bus_error_setf(error, ERROR_NO_QUEUE,
-					 "%s is not on a block device with a "
-					 "request queue (tmpfs, a network or "
-					 "other virtual file system).",
-					 path);
-	return sd_bus_error_setf(error, ERROR_NO_SUCH_PATH, "%s: %s.", path,
-				 strerror(-err));
-}
-
-void bus_catch_up(struct manager *m, const char *path)
-{
-	struct device *d;
-
-	if (topology_resolve(m->topology, &m->roots, path, &d) == -ENODEV)
-		manager_renew_topology(m);
+		return bus_error(error, ERROR_NO_QUEUE,
+				 "%s is not on a block device with a "
+				 "request queue (tmpfs, a network or "
+				 "other virtual file system).",
+				 path);
+	return bus_error(error, ERROR_NO_SUCH_PATH, "%s: %s.", path,
+			 strerror(-err));
 }
 
 int bus_resolve(struct manager *m, const char *path, struct device **ret,
@@ -179,7 +193,7 @@ void bus_weight_changed(struct manager *m, const struct cgroup *c,
 	int r;
 
 	r = sd_bus_emit_signal(m->bus, BUS_PATH, BUS_INTERFACE, "WeightChanged",
-			       "sstts", c->path, leaf ? leaf->node : "", old,
+			       "sstts", c->shown, leaf ? leaf->node : "", old,
 			       new, reason);
 	if (r < 0)
 		log_debug_errno(r, "Cannot emit WeightChanged: %m, ignoring.");

@@ -20,6 +20,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <libcgroup.h>
+#include <limits.h>
 #include <search.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -186,6 +187,7 @@ static void remove_cgroup(struct cgroup *c)
 	for (size_t i = 0; i < SAMPLER_SLOTS; i++)
 		sample_free(c->samples[i]);
 	free(c->path);
+	free(c->shown);
 	free(c);
 }
 
@@ -261,6 +263,13 @@ static int watch_cgroup(struct cgroup *c)
 	return r == -ENOMEM ? r : 0;
 }
 
+static char *shown_path(const char *path)
+{
+	_cleanup_(text_freep) struct text t = {};
+
+	return text_add_plain(&t, path, PATH_MAX) < 0 ? NULL : TAKE_PTR(t.p);
+}
+
 static int add_cgroup(struct cgroup_tree *t, const char *path)
 {
 	struct cgroup *c = cgroup_find(t, path), *parent = NULL;
@@ -286,8 +295,10 @@ static int add_cgroup(struct cgroup_tree *t, const char *path)
 	if (!c)
 		return -ENOMEM;
 	c->path = strdup(path);
-	if (!c->path || !tsearch(c, &t->index, by_path)) {
+	c->shown = shown_path(path);
+	if (!c->path || !c->shown || !tsearch(c, &t->index, by_path)) {
 		free(c->path);
+		free(c->shown);
 		free(c);
 		return -ENOMEM;
 	}

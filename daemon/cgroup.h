@@ -26,6 +26,7 @@ TAILQ_HEAD(cgroup_list, cgroup);
 /**
  * struct cgroup - one control group
  * @path: from the root of the hierarchy, "/system.slice/db.service"; root: "/"
+ * @shown: the same, fit to be shown: who has cgroups delegated names them with any bytes
  * @name: the last component of @path
  * @inode: number of its directory, what the kernel calls its id; 0: unknown
  * @policy: what is said about it
@@ -40,6 +41,7 @@ TAILQ_HEAD(cgroup_list, cgroup);
  */
 struct cgroup {
 	char *path;
+	char *shown;
 	const char *name;
 	uint64_t inode;
 	struct cgroup_tree *tree;

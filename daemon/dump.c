@@ -56,7 +56,7 @@ static int dump_cgroup(const struct manager *m, struct text *t,
 	const struct policy *p = &c->policy;
 	int err;
 
-	err = text_add(t, "  %s  %s, weight %llu%s\n", c->path,
+	err = text_add(t, "  %s  %s, weight %llu%s\n", c->shown,
 		       origins[c->origin], (unsigned long long)p->weight,
 		       p->weight_set ? "" : " (not set)");
 	for (size_t i = 0; i < p->n_statements && !err; i++)

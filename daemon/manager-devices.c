@@ -6,6 +6,8 @@
  * it.
  */
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <sys/inotify.h>
 
 #include "bus.h"
@@ -117,6 +119,43 @@ int manager_renew_topology(struct manager *m)
 		manager_mark_all(m);
 	}
 	return 0;
+}
+
+/* Those without a size (a loop device that is not in use) are in no topology. */
+static bool is_new_device(const struct manager *m, const char *name)
+{
+	_cleanup_free_ char *path = NULL, *size = NULL;
+
+	if (name[0] == '.' || topology_by_name(m->topology, name))
+		return false;
+	path = asprintf_or_null("%s/class/block/%s/size", m->roots.sysfs, name);
+	return path && read_file_at(AT_FDCWD, path, &size) == 0 &&
+	       !streq(size, "0");
+}
+
+static bool has_new_device(const struct manager *m)
+{
+	_cleanup_free_ char *path =
+		asprintf_or_null("%s/class/block", m->roots.sysfs);
+	DIR *dir = path ? opendir(path) : NULL;
+	const struct dirent *e;
+	bool found = false;
+
+	while (dir && !found && (e = readdir(dir)))
+		found = is_new_device(m, e->d_name);
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+void manager_catch_up(struct manager *m, const char *path)
+{
+	struct device *d;
+
+	/* Whoever asks about a path on no disk must not keep us busy. */
+	if (topology_resolve(m->topology, &m->roots, path, &d) == -ENODEV &&
+	    has_new_device(m))
+		manager_renew_topology(m);
 }
 
 int manager_on_rescan(sd_event_source *s, uint64_t usec, void *userdata)

@@ -47,7 +47,7 @@ int manager_mirror(struct manager *m, struct cgroup *c)
 	struct weights w = {};
 	int r;
 
-	p.subject = strdup(c->path);
+	p.subject = strdup(c->shown);
 	if (!p.subject)
 		return -ENOMEM;
 	r = cgroup_read(c, "io.weight", &text);

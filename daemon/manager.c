@@ -88,7 +88,7 @@ static void on_cgroup_added(struct cgroup *c, void *userdata)
 	struct manager *m = userdata;
 
 	c->policy.weight = WEIGHT_DEFAULT;
-	c->policy.subject = strdup(c->path);
+	c->policy.subject = strdup(c->shown);
 	c->node = CONTROL_NONE;
 	if (!c->parent)
 		return;

@@ -101,6 +101,14 @@ int manager_stated(const struct manager *m, const char *unit,
 /** manager_renew_topology() - look at all block devices again, resolve all paths */
 int manager_renew_topology(struct manager *m);
 
+/**
+ * manager_catch_up() - look at the machine again if @path is on a device not known yet
+ *
+ * A node is there before udev has announced its device. Devices found before are
+ * gone after this.
+ */
+void manager_catch_up(struct manager *m, const char *path);
+
 /* manager-policy.c: find out what is said about one cgroup, about all; read policies. */
 void manager_ask(struct manager *m, struct cgroup *c);
 void manager_ask_all(struct manager *m);

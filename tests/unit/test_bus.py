@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -385,6 +386,29 @@ def test_configuration(machine: Machine, sutrod: Sutrod, polkit: Polkit) -> None
     sutrod.call("ReleaseDevices", ["/dev/sdc"])
     sutrod.call("Reload")
     assert machine.scheduler("sdc") == "bfq"
+
+
+def test_names_of_any_bytes(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """Who has cgroups delegated may name them so; a reply with such bytes ends the connection."""
+    odd = "/system.slice/" + os.fsdecode(b"\xff\x1b[2J")
+    machine.cgroup(odd)
+    sutrod.start()
+    assert "/system.slice/??[2J" in sutrod.call("Dump")
+
+    def used() -> list[str]:
+        stat = machine.at(f"/sys/fs/cgroup{odd}/io.stat")
+        stat.write_text(f"8:32 rbytes={time.monotonic_ns()} wbytes=0 rios=1 wios=0\n")
+        return [row["cgroup"] for row in sutrod.call("ListUsage")]
+
+    wait_until(lambda: "/system.slice/??[2J" in used())
+
+
+def test_cut_within_a_character(sutrod: Sutrod) -> None:
+    """An error that quotes a name, cut to 255 bytes, is sent all the same."""
+    sutrod.start()
+    name, message = sutrod.error("GetPolicy", 254 * "a" + "ä")
+    assert (name, "no name of a unit" in message) == ("BadPolicy", True)
+    assert sutrod.error("GetPolicy", "\x1b[2J")[1].startswith('"?[2J"')
 
 
 def test_hangup_reloads(machine: Machine, sutrod: Sutrod) -> None:
