@@ -305,31 +305,50 @@ static ssize_t sutro_setting_write(struct kernfs_open_file *of, char *buf,
 	return ret ?: nbytes;
 }
 
+static void sutro_show_rlat(struct seq_file *sf, const u32 *rlat)
+{
+	int i;
+
+	seq_puts(sf, " rlat=");
+	for (i = 0; i < SUTRO_LATENCY_BUCKETS; i++)
+		seq_put_decimal_ull(sf, i ? "," : "", READ_ONCE(rlat[i]));
+}
+
 /*
- * Context: RCU read side; older kernels hold q->queue_lock, too.
+ * All of a line but the leaf.
  *
  * Counters are read without the locks under which they are written: on 32 bit
  * a value may be torn, and values may be a request apart.
+ *
+ * Context: RCU read side; older kernels hold q->queue_lock, too.
  */
+static void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg)
+{
+	struct sutro_group *group = &sblkg->group;
+
+	seq_put_decimal_ull(sf, " time_ns=", group->stat.time_ns);
+	seq_put_decimal_ull(sf, " rbytes=", sblkg->stat.bytes[SUTRO_READ]);
+	seq_put_decimal_ull(sf, " wbytes=", sblkg->stat.bytes[SUTRO_WRITE]);
+	seq_put_decimal_ull(sf, " rios=", sblkg->stat.ios[SUTRO_READ]);
+	seq_put_decimal_ull(sf, " wios=", sblkg->stat.ios[SUTRO_WRITE]);
+	seq_put_decimal_ull(sf, " wait_ns=", sblkg->stat.wait_ns);
+	seq_put_decimal_ull(sf, " idle_ns=", group->stat.idle_ns);
+	seq_put_decimal_ull(sf, " queued=", READ_ONCE(group->queued));
+	seq_put_decimal_ull(sf, " dequeue=", group->stat.dequeue);
+	seq_put_decimal_ll(sf, " lag_ns=", sutro_group_lag_ns(group));
+	sutro_show_rlat(sf, sblkg->stat.rlat);
+	seq_putc(sf, '\n');
+}
+
 static u64 sutro_prfill_stat(struct seq_file *sf, struct blkg_policy_data *pd,
 			     int off)
 {
 	const char *dname = sutro_dev_name(pd);
-	struct sutro_blkg *sblkg = sutro_pd(pd);
-	struct sutro_group *group = &sblkg->group;
 
-	if (!dname)
-		return 0;
-	seq_printf(sf, "%s time_ns=%llu", dname, group->stat.time_ns);
-	seq_printf(sf, " rbytes=%llu wbytes=%llu rios=%llu wios=%llu",
-		   sblkg->stat.bytes[SUTRO_READ],
-		   sblkg->stat.bytes[SUTRO_WRITE], sblkg->stat.ios[SUTRO_READ],
-		   sblkg->stat.ios[SUTRO_WRITE]);
-	seq_printf(sf, " wait_ns=%llu idle_ns=%llu queued=%u",
-		   sblkg->stat.wait_ns, group->stat.idle_ns,
-		   READ_ONCE(group->queued));
-	seq_printf(sf, " dequeue=%llu lag_ns=%lld\n", group->stat.dequeue,
-		   sutro_group_lag_ns(group));
+	if (dname) {
+		seq_puts(sf, dname);
+		sutro_show_stat(sf, sutro_pd(pd));
+	}
 	return 0;
 }
 

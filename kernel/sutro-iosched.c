@@ -119,7 +119,7 @@ static void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
 	/* Read without done_lock: an estimate may be a completion behind. */
 	estimate_ns = sutro_cost_estimate(&sq->device, &sblkg->costs, class,
 					  blk_rq_bytes(rq));
-	wait_ns = now_ns > rq->start_time_ns ? now_ns - rq->start_time_ns : 0;
+	wait_ns = sutro_rq_waited_ns(rq, now_ns);
 
 	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), estimate_ns, wait_ns,
 			     prompt);
@@ -335,6 +335,7 @@ static void sutro_requests_merged(struct request_queue *q, struct request *rq,
 
 	lockdep_assert_held(&sq->lock);
 
+	sutro_rq_asked_first(rq, next);
 	/* A request that is just being accepted belongs to nobody yet. */
 	if (!sblkg) {
 		if (sutro_op_is_prompt(next->cmd_flags))
@@ -450,6 +451,8 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	blk_mq_set_min_shallow_depth(q, 1);
 	blk_stat_enable_accounting(q);
+	/* Stays set when we leave: iocost asks for the same, and keeps no count. */
+	blk_queue_flag_set(QUEUE_FLAG_RQ_ALLOC_TIME, q);
 	/* Two throttles of writeback would fight each other. */
 	sutro_disable_wbt(q);
 	return 0;

@@ -170,6 +170,11 @@ u64 sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		sblkg->stat.ios[op]++;
 		sblkg->stat.bytes[op] += (u64)rq->stats_sectors << SECTOR_SHIFT;
 	}
+	if (op == SUTRO_READ) {
+		u64 latency_ns = sutro_rq_waited_ns(rq, now_ns);
+
+		sblkg->stat.rlat[sutro_latency_bucket(latency_ns)]++;
+	}
 	sutro_note(sq, sblkg);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 	return cost_ns;

@@ -28,6 +28,7 @@
 #include "blk-mq-debugfs.h"
 #include "sutro-core.h"
 #include "sutro-cost.h"
+#include "sutro-latency.h"
 #include "sutro-probe.h"
 
 /* How a group's requests are ordered. */
@@ -179,7 +180,8 @@ struct sutro_note {
  * @slot_wait:	submitters that may not have another one now
  * @note_node:	place in sutro_queue.notes, empty while there is nothing to tell
  * @note:	see there; both protected by sutro_queue.done_lock
- * @stat:	totals for io.sutro.stat
+ * @stat:	totals for io.sutro.stat; written under sutro_queue.done_lock, but for
+ *		wait_ns
  * @slots_refused: how often its submitters met its limit of request slots
  */
 struct sutro_blkg {
@@ -197,6 +199,7 @@ struct sutro_blkg {
 		u64 bytes[2];
 		u64 ios[2];
 		u64 wait_ns;
+		u32 rlat[SUTRO_LATENCY_BUCKETS];
 	} stat;
 	atomic_long_t slots_refused;
 };
@@ -313,6 +316,37 @@ static inline void sutro_rq_set_lane(struct request *rq,
 				     struct sutro_lane *lane)
 {
 	rq->elv.priv[1] = lane;
+}
+
+/*
+ * When a request's submitter asked for it, before he waited for a slot.  Kernels that
+ * do not note that know when he got one.
+ */
+static inline u64 sutro_rq_asked_ns(struct request *rq)
+{
+#ifdef CONFIG_BLK_RQ_ALLOC_TIME
+	if (rq->alloc_time_ns)
+		return rq->alloc_time_ns;
+#endif
+	return rq->start_time_ns;
+}
+
+/* @next has been merged into @rq: as if both had been asked for with the first. */
+static inline void sutro_rq_asked_first(struct request *rq,
+					struct request *next)
+{
+#ifdef CONFIG_BLK_RQ_ALLOC_TIME
+	rq->alloc_time_ns = min(rq->alloc_time_ns, next->alloc_time_ns);
+#endif
+}
+
+/* How long its submitter has waited for it. */
+static inline u64 sutro_rq_waited_ns(struct request *rq, u64 now_ns)
+{
+	u64 asked_ns = sutro_rq_asked_ns(rq);
+
+	/* The block layer may take the time once for several requests. */
+	return now_ns > asked_ns ? now_ns - asked_ns : 0;
 }
 
 /* Others may wait on such a request: a journal, a page that is reclaimed. */

@@ -28,11 +28,12 @@ PERIOD_S = 0.1
 
 
 def parse_io_stat(text: str, devno: str) -> dict[str, int]:
-    """The numbers of one device in an `io.stat`-like file (`MAJ:MIN key=value ...`)."""
+    """The numbers of one device in an `io.stat`-like file (`MAJ:MIN key=value ...`); no lists."""
     for line in text.splitlines():
         number, *pairs = line.split()
         if number == devno:
-            return {key: int(value) for key, _, value in (pair.partition("=") for pair in pairs)}
+            named = (pair.partition("=") for pair in pairs)
+            return {key: int(value) for key, _, value in named if "," not in value}
     return {}
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from rig import scheduler
@@ -37,3 +38,24 @@ def reads(disk: ModelDisk) -> tuple[int, int]:
     """Read requests and read merges so far."""
     words = (scheduler.queue(disk.name).parent / "stat").read_text().split()
     return int(words[0]), int(words[1])
+
+
+# Of io.sutro.stat's rlat, as the ABI has them: where the buckets of reads begin.
+RLAT_FROM_NS = [0, *(half << n - 1 for n in range(14, 33) for half in (2, 3)), 1 << 33]
+
+
+def rlat(text: str, devno: str) -> list[int]:
+    """How many reads fell into each bucket, of one disk in an io.sutro.stat."""
+    for line in text.splitlines():
+        number, *pairs = line.split()
+        if number == devno:
+            (found,) = (pair for pair in pairs if pair.startswith("rlat="))
+            return [int(count) for count in found.removeprefix("rlat=").split(",")]
+    return [0] * len(RLAT_FROM_NS)
+
+
+def rlat_percentile(counts: list[int], percent: float) -> tuple[float, float]:
+    """Between which latencies, in ns, a percentile of the reads lies."""
+    below = list(itertools.accumulate(counts))
+    bucket = next(n for n, nr in enumerate(below) if nr and nr >= percent / 100 * below[-1])
+    return RLAT_FROM_NS[bucket], (*RLAT_FROM_NS, float("inf"))[bucket + 1]
