@@ -8,6 +8,7 @@
  *	io.sutro.weight		"default 100", then "MAJ:MIN N" where set
  *	io.sutro.class		likewise: rt, be or idle
  *	io.sutro.stat		what the cgroup used of each leaf
+ *	io.sutro.active		of the root: the same of all that use one (sutro-active.c)
  *
  * Both settings are read and written by the same code; cftype.private tells which
  * one a file is about.  A setting is a number, and 0 means that there is none.
@@ -125,6 +126,7 @@ static struct blkg_policy_data *sutro_pd_alloc(struct gendisk *disk,
 	sutro_peer_init(&sblkg->peer);
 	INIT_LIST_HEAD(&sblkg->note_node);
 	init_waitqueue_head(&sblkg->slot_wait);
+	RB_CLEAR_NODE(&sblkg->active.node);
 	return &sblkg->pd;
 }
 
@@ -146,6 +148,7 @@ static void sutro_pd_init(struct blkg_policy_data *pd)
 
 static void sutro_pd_offline(struct blkg_policy_data *pd)
 {
+	sutro_active_offline(sutro_pd(pd));
 	sutro_note_offline(sutro_pd(pd));
 }
 
@@ -314,15 +317,17 @@ static void sutro_show_rlat(struct seq_file *sf, const u32 *rlat)
 		seq_put_decimal_ull(sf, i ? "," : "", READ_ONCE(rlat[i]));
 }
 
-/*
- * All of a line but the leaf.
+/**
+ * sutro_show_stat - the rest of a line of io.sutro.stat, behind the leaf
+ * @sf:		where
+ * @sblkg:	of which group
  *
  * Counters are read without the locks under which they are written: on 32 bit
  * a value may be torn, and values may be a request apart.
  *
  * Context: RCU read side; older kernels hold q->queue_lock, too.
  */
-static void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg)
+void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg)
 {
 	struct sutro_group *group = &sblkg->group;
 
@@ -378,6 +383,14 @@ static struct cftype sutro_files[] = {
 		.name = "sutro.stat",
 		.flags = CFTYPE_NOT_ON_ROOT,
 		.seq_show = sutro_stat_show,
+	},
+	{
+		.name = "sutro.active",
+		.flags = CFTYPE_ONLY_ON_ROOT,
+		.seq_start = sutro_active_start,
+		.seq_next = sutro_active_next,
+		.seq_stop = sutro_active_stop,
+		.seq_show = sutro_active_show,
 	},
 	{},
 };

@@ -15,7 +15,7 @@
  *
  * So sutro_queue.lock is taken in process context only, and the algorithm sees
  * one caller at a time.  A request in a group, and an active group, hold a
- * reference to their blkg; so does a note.
+ * reference to their blkg; so do a note, and who is listed in io.sutro.active.
  *
  * When the algorithm says that a completion must come first, @waiting tells
  * completions to run the queue.  It is set before the notes are looked at for
@@ -59,6 +59,7 @@ static struct sutro_blkg *sutro_attach(struct sutro_queue *sq,
 	sblkg = sutro_bio_blkg(sq->q, rq->bio);
 	blkg_get(sutro_to_blkg(sblkg));
 	atomic_inc(&sblkg->nr_requests);
+	sutro_active_enter(sblkg);
 	rq->elv.priv[0] = sblkg;
 	return sblkg;
 }

@@ -166,6 +166,7 @@ u64 sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	sblkg->note.estimate_ns += sutro_rq_estimate_ns(rq);
 	sblkg->note.cost_ns += cost_ns;
 	sblkg->note.now_ns = now_ns;
+	WRITE_ONCE(sblkg->stat.used_ns, now_ns);
 	if (op != SUTRO_OTHER) {
 		sblkg->stat.ios[op]++;
 		sblkg->stat.bytes[op] += (u64)rq->stats_sectors << SECTOR_SHIFT;

@@ -14,6 +14,8 @@
  *  sutro_queue.done_lock	what completions and new settings left for the
  *				next dispatch; taken in hard interrupt context and
  *				under q->queue_lock
+ *  sutro_active_lock		which groups are in use; under sutro_queue.lock or
+ *				q->queue_lock
  *
  * sutro_queue.lock is never taken under q->queue_lock: writing a setting or
  * removing a cgroup only leaves a note under done_lock.
@@ -180,8 +182,9 @@ struct sutro_note {
  * @slot_wait:	submitters that may not have another one now
  * @note_node:	place in sutro_queue.notes, empty while there is nothing to tell
  * @note:	see there; both protected by sutro_queue.done_lock
- * @stat:	totals for io.sutro.stat; written under sutro_queue.done_lock, but for
- *		wait_ns
+ * @stat:	totals for io.sutro.stat, and when a request last completed; written under
+ *		sutro_queue.done_lock, but for wait_ns
+ * @active:	place in the tree of sutro-active.c, and its key there
  * @slots_refused: how often its submitters met its limit of request slots
  */
 struct sutro_blkg {
@@ -199,8 +202,14 @@ struct sutro_blkg {
 		u64 bytes[2];
 		u64 ios[2];
 		u64 wait_ns;
+		u64 used_ns;
 		u32 rlat[SUTRO_LATENCY_BUCKETS];
 	} stat;
+	struct {
+		struct rb_node node;
+		u64 ticket;
+		bool entered;
+	} active;
 	atomic_long_t slots_refused;
 };
 
@@ -447,8 +456,17 @@ extern const char *const sutro_class_names[SUTRO_CLASS_NR];
 struct sutro_blkg *sutro_from_blkg(struct blkcg_gq *blkg);
 struct sutro_blkg *sutro_bio_blkg(struct request_queue *q, struct bio *bio);
 struct sutro_blkg *sutro_current_blkg(struct request_queue *q);
+void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg);
 int sutro_cgroup_register(void);
 void sutro_cgroup_unregister(void);
+
+/* sutro-active.c */
+void sutro_active_enter(struct sutro_blkg *sblkg);
+void sutro_active_offline(struct sutro_blkg *sblkg);
+void *sutro_active_start(struct seq_file *sf, loff_t *pos);
+void *sutro_active_next(struct seq_file *sf, void *v, loff_t *pos);
+void sutro_active_stop(struct seq_file *sf, void *v);
+int sutro_active_show(struct seq_file *sf, void *v);
 
 /* sutro-notes.c */
 void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting,

@@ -42,6 +42,7 @@ def reads(disk: ModelDisk) -> tuple[int, int]:
 
 # Of io.sutro.stat's rlat, as the ABI has them: where the buckets of reads begin.
 RLAT_FROM_NS = [0, *(half << n - 1 for n in range(14, 33) for half in (2, 3)), 1 << 33]
+ACTIVE = Path("/sys/fs/cgroup/io.sutro.active")
 
 
 def rlat(text: str, devno: str) -> list[int]:
@@ -59,3 +60,11 @@ def rlat_percentile(counts: list[int], percent: float) -> tuple[float, float]:
     below = list(itertools.accumulate(counts))
     bucket = next(n for n, nr in enumerate(below) if nr and nr >= percent / 100 * below[-1])
     return RLAT_FROM_NS[bucket], (*RLAT_FROM_NS, float("inf"))[bucket + 1]
+
+
+def active(disk: ModelDisk) -> dict[str, str]:
+    """io.sutro.active of one disk: what it says of each cgroup, by id."""
+    lines = [line.split(" ", 2) for line in ACTIVE.read_text().splitlines()]
+    found = [(cgroup, rest) for number, cgroup, rest in lines if number == disk.devno]
+    assert len(dict(found)) == len(found), f"a cgroup came twice: {found}"
+    return dict(found)

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the elevator tells of each group: latencies of reads."""
+"""What the elevator tells of each group: latencies of reads, and who is in use."""
 
 from __future__ import annotations
 
 import json
+import os
+import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -12,10 +15,12 @@ from rig.cgroup import Group, Subtree
 from rig.modeldisk import ModelDisk
 from rig.sampler import parse_io_stat
 from rig.shell import wait_for
-from rig.sutro import RLAT_FROM_NS, knob, rlat, rlat_percentile
+from rig.sutro import ACTIVE, RLAT_FROM_NS, active, knob, rlat, rlat_percentile
 from rig.unit import fio
 
 STAT = "io.sutro.stat"
+# After so long without a request a group is no longer in use.
+ACTIVE_S = 5
 # fio's clock is read before a read is submitted and after its end has been reaped: it sees more,
 # and its own buckets are 1.6 % wide.
 FIO_SLACK = 1.12
@@ -34,6 +39,13 @@ def slow_disk(disk: Callable[..., ModelDisk]) -> ModelDisk:
     made = disk("ssd", "slow0", channels=4, read_us=8000, noise_percent=40, bus_kbps=20000)
     scheduler.select(made.name, "sutro")
     return made
+
+
+def read_once(group: Group, disk: ModelDisk, seed: int = 1) -> None:
+    """Four reads, in this group."""
+    job = fio(disk.node, "randread", "4k", seed=seed, number_ios=4, time_based=0, size="1m")
+    said, _ = (process := group.run(job)).communicate(timeout=60)
+    assert process.returncode == 0, said
 
 
 def fio_percentiles(said: str) -> dict[float, int]:
@@ -104,3 +116,133 @@ def test_merged_reads_are_one(group: Group, sutro_disk: ModelDisk) -> None:
     stat = parse_io_stat(group.read(STAT), sutro_disk.devno)
     assert stat["rios"] < stat["rbytes"] // 4096
     assert sum(rlat(group.read(STAT), sutro_disk.devno)) == stat["rios"]
+
+
+def test_active_is_of_the_root(group: Group) -> None:
+    """The file is in the root cgroup and nowhere else; it cannot be written."""
+    assert not (group.folder / ACTIVE.name).exists()
+    with pytest.raises(OSError):
+        ACTIVE.write_text("1\n")
+
+
+def test_active_tells_what_stat_tells(tree: Subtree, sutro_disk: ModelDisk, disk) -> None:
+    """Who has used a disk has a line for it, with the words of io.sutro.stat; nobody else has."""
+    second = disk("ssd", "second0")
+    scheduler.select(second.name, "sutro")
+    one, both, never = (tree.child(name) for name in ("one", "both", "never"))
+    read_once(one, sutro_disk)
+    read_once(both, sutro_disk, 2)
+    read_once(both, second, 3)
+    for leaf, users in ((sutro_disk, {one, both}), (second, {both})):
+        seen = active(leaf)
+        assert {group.id for group in users} <= set(seen)
+        assert not {group.id for group in {one, both, never} - users} & set(seen)
+        for group in users:
+            assert f"{leaf.devno} {seen[group.id]}" in group.read(STAT).splitlines()
+
+
+def test_active_while_a_request_is_on_its_way(group: Group, disk) -> None:
+    """A read that takes longer than idle groups are kept: its group is in use all the time."""
+    stuck = disk("ssd", "stuck0")
+    scheduler.select(stuck.name, "sutro")
+    stuck.set(read_us=(ACTIVE_S + 4) * 1_000_000)
+    group.run(f"exec dd if={stuck.node} of=/dev/null bs=4k count=1 iflag=direct status=none")
+    wait_for(lambda: group.id in active(stuck), "the group")
+    time.sleep(ACTIVE_S + 1)
+    assert group.id in active(stuck)
+    assert parse_io_stat(group.read(STAT), stuck.devno)["rios"] == 0
+
+
+def test_idle_groups_leave_and_come_back(tree: Subtree, sutro_disk: ModelDisk) -> None:
+    """Five seconds after its last request a group has no line; its next one counts on."""
+    busy, idle = tree.child("busy"), tree.child("idle")
+    busy.run(fio(sutro_disk.node, "randread", "16k", 4, seed=2))
+    read_once(idle, sutro_disk)
+    ended_s = time.monotonic()
+    before = active(sutro_disk)[idle.id]
+    wait_for(lambda: idle.id not in active(sutro_disk), "the idle group to leave", 30)
+    assert time.monotonic() - ended_s > ACTIVE_S - 0.5
+    assert busy.id in active(sutro_disk)
+    read_once(idle, sutro_disk, 4)
+    after = active(sutro_disk)[idle.id]
+    count = [parse_io_stat(f"x {text}", "x")["rios"] for text in (before, after)]
+    assert count[1] >= count[0] + 4
+
+
+def test_active_page_by_page(tree: Subtree, sutro_disk: ModelDisk) -> None:
+    """Many groups are read in small pieces: each line comes once, in whatever pieces."""
+    groups = [tree.child(f"g{n}") for n in range(40)]
+    for n, group in enumerate(groups):
+        job = f"exec dd if={sutro_disk.node} of=/dev/null bs=4k count=1 iflag=direct skip={n}"
+        said, _ = (process := group.run(job)).communicate(timeout=60)
+        assert process.returncode == 0, said
+    wanted = [group.id for group in groups]
+    for piece in (100, 4096, 1 << 20):
+        file = os.open(ACTIVE, os.O_RDONLY)
+        text = b"".join(iter(lambda: os.read(file, piece), b""))  # noqa: B023 - used at once
+        again = os.pread(file, 100, 0)
+        os.close(file)
+        lines = [line.split() for line in text.decode().splitlines()]
+        seen = [line[1] for line in lines if line[0] == sutro_disk.devno]
+        assert [cgroup for cgroup in seen if cgroup in wanted] == wanted
+        assert text.startswith(again[:5])
+
+
+def test_active_forgets_what_is_gone(tree: Subtree, sutro_disk: ModelDisk, disk) -> None:
+    """Removed cgroups, other elevators and unplugged disks have no lines."""
+    stays, goes = tree.child("stays"), tree.child("goes")
+    for seed, group in enumerate((stays, goes)):
+        read_once(group, sutro_disk, seed)
+    number = goes.id
+    assert {stays.id, number} <= set(active(sutro_disk))
+    goes.remove()
+    wait_for(lambda: number not in active(sutro_disk), "the removed group to leave", 2)
+    assert stays.id in active(sutro_disk)
+
+    scheduler.select(sutro_disk.name, "none")
+    assert not active(sutro_disk)
+    scheduler.select(sutro_disk.name, "sutro")
+    assert stays.id not in active(sutro_disk)
+    read_once(stays, sutro_disk, 5)
+    assert parse_io_stat(f"x {active(sutro_disk)[stays.id]}", "x")["rios"] < 20
+
+    gone = disk("ssd", "gone0")
+    scheduler.select(gone.name, "sutro")
+    read_once(stays, gone, 6)
+    devno = gone.devno
+    gone.unplug()
+    assert devno not in [line.split()[0] for line in ACTIVE.read_text().splitlines()]
+
+
+def test_active_while_everything_moves(tree: Subtree, sutro_disk: ModelDisk) -> None:
+    """The file is read all the time while cgroups come and go and elevators change."""
+    steady = tree.child("steady")
+    load = steady.run(fio(sutro_disk.node, "randread", "16k", 8, seed=1, runtime=8))
+    stop, seen, failed = threading.Event(), set(), []
+
+    def reads() -> None:
+        try:
+            while not stop.wait(0.001):
+                seen.update(active(sutro_disk))
+        except Exception as error:  # noqa: BLE001 - reported by the test
+            failed.append(error)
+
+    readers = [threading.Thread(target=reads) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    made = set()
+    while load.poll() is None:
+        brief = tree.child(f"brief{len(made)}")
+        brief.run(f"exec dd if={sutro_disk.node} of=/dev/null bs=4k iflag=direct status=none")
+        time.sleep(0.2)
+        made.add(brief.id)
+        scheduler.select(sutro_disk.name, ("none", "sutro", "mq-deadline", "sutro")[len(made) % 4])
+        brief.remove()
+    stop.set()
+    for reader in readers:
+        reader.join()
+    said, _ = load.communicate(timeout=60)
+    assert load.returncode == 0, said
+    assert not failed
+    assert steady.id in seen
+    assert made & seen

@@ -157,7 +157,8 @@ class Stress:
         self.write(self.queue() / "nr_requests", self.random.choice((4, 32, 64, 256, 1000)))
 
     def read_stat(self) -> None:
-        """Statistics and whatever debugfs shows of the queue."""
+        """Statistics of one and all, and whatever debugfs shows of the queue."""
+        (CGROUPS / "io.sutro.active").read_text()
         with contextlib.suppress(OSError):
             (self.group() / "io.sutro.stat").read_text()
             for file in sorted(Path("/sys/kernel/debug/block", self.disk()).rglob("*")):
