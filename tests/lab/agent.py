@@ -2,14 +2,16 @@
 """A client of the QEMU guest agent: run a command in the guest and get its status and output.
 
 One JSON object per line each way over a socket. The agent may not be up yet and may have answers
-of an earlier conversation in its queue, so connect() repeats guest-sync with a fresh number until
-that very number comes back.
+of an earlier conversation in its queue, so connect() repeats guest-sync with fresh numbers until
+the last of them comes back.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import secrets
+import select
 import socket
 import time
 from collections.abc import Callable
@@ -35,15 +37,21 @@ class Agent:
     def connect(self, timeout_s: float, still_alive: Callable[[], None]) -> None:
         """Wait until the agent answers; still_alive() raises when waiting has become pointless."""
         deadline = time.monotonic() + timeout_s
-        number = 0
+        first = number = secrets.randbits(48)
+        heard = False
         while time.monotonic() < deadline:
             still_alive()
-            number += 1
-            self._send({"execute": "guest-sync", "arguments": {"id": number}})
             until = time.monotonic() + 1.0
+            # Nobody reads before the agent is up: about a hundred questions fill the channel. Once
+            # it has begun to answer them there is nothing more to ask.
+            if not heard and select.select([], [self._channel], [], 0)[1]:
+                number += 1
+                self._send({"execute": "guest-sync", "arguments": {"id": number}})
             while (answer := self._receive(until)) is not None:
-                if answer.get("return") == number:
+                found = answer.get("return")
+                if found == number:
                     return
+                heard = heard or (isinstance(found, int) and first < found < number)
         raise GuestGone(f"the guest's agent did not answer within {timeout_s:.0f} s")
 
     def call(self, command: str, **arguments: object) -> object:
@@ -85,6 +93,8 @@ class Agent:
         return result
 
     def _send(self, message: dict[str, object]) -> None:
+        # The timeout of the last answer may have been next to nothing.
+        self._channel.settimeout(ANSWER_S)
         try:
             self._channel.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:
