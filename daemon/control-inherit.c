@@ -85,5 +85,6 @@ void control_inherit_node(struct control *to, uint32_t to_node,
 		cell->own = old->own;
 		cell->weight = old->weight;
 		cell->shrink = old->shrink;
+		to->capacity[l] = from->capacity[leaf_of[l]];
 	}
 }

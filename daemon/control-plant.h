@@ -37,9 +37,10 @@ struct asking {
 /**
  * struct cell - a cgroup on a leaf
  * @use: of the tick
+ * @time: device time of the tick as a share of what the leaf has
  * @all: of the cgroup with those below it
  * @own: of its own requests beside its children
- * @own_time: device time of these
+ * @own_time: share of these
  * @rivals: weights in force of the children, each times its backlog
  * @margin: what is set aside for children times this leaves something to the others
  * @promised: set aside for the cgroup's own promises
@@ -53,6 +54,7 @@ struct asking {
  */
 struct cell {
 	struct control_use use;
+	double time;
 	struct asking all;
 	struct asking own;
 	double own_time;
@@ -121,12 +123,16 @@ struct link {
  * @smooth_rate: over the time that a cost is measured in
  * @slow_rate: the same, slower
  * @fast_rate, @steady_rate: what shortness is judged by
+ * @most: share of the leaf of which it uses most, smoothed
+ * @pending: requests on their way, smoothed
  * @charged: device time on all leaves, @ios: requests there per second; smoothed
  * @running_s: uses the device, or waits for it, since
  * @idle_s: does not since
  * @push: gain with its passing part
  * @short_s: net time that it was short of its floor
  * @good_s: time without, since a verdict
+ * @other_s: time that another cause than that of the verdict was found
+ * @cause: the last one
  * @verdict: why it is short, CONTROL_HELD if it is not
  */
 struct promise {
@@ -144,6 +150,8 @@ struct promise {
 	double slow_rate;
 	double fast_rate;
 	double steady_rate;
+	double most;
+	double pending;
 	double charged;
 	double ios;
 	double running_s;
@@ -151,6 +159,8 @@ struct promise {
 	double push;
 	double short_s;
 	double good_s;
+	double other_s;
+	enum control_state cause;
 	enum control_state verdict;
 };
 
@@ -177,6 +187,7 @@ struct leaf_fit {
  * @cells: of node n on leaf l: [n * n_leaves + l]
  * @order: promises, the most important first
  * @unweighted: leaves whose scheduler has no weights
+ * @capacity: device time per second that each leaf is charged for when it is busy
  * @fits: of each leaf
  * @rivals: room for the competitors of a level; see control-weights.c
  */
@@ -191,6 +202,7 @@ struct control {
 	struct promise *promises;
 	uint32_t *order;
 	bool *unweighted;
+	double *capacity;
 	struct leaf_fit *fits;
 	struct rival *rivals;
 };

@@ -44,10 +44,13 @@
  * is news.
  */
 #define RATE_STEADY_S 1.0
-/* A cost that rose by more than exp(0.2) is believed sooner, at exp(0.5) almost at
- * once, if that many requests say so. One that fell does no harm meanwhile.
+/* A cost that rose by more than exp(0.2), and by more than what chance makes of so few
+ * requests (twice 1 / sqrt(n): on a hdd no two cost the same), is believed sooner, and
+ * one that rose by exp(0.3) more than that almost at once. One that fell does no harm
+ * meanwhile.
  */
 #define JUMP_FROM 0.2
+#define JUMP_CHANCE 2.0
 #define JUMP_WIDTH 0.3
 #define JUMP_MOST 0.85
 #define JUMP_IOS 10
@@ -66,6 +69,10 @@
 #define GAIN_RELEASE_S 3.0
 /* A unit that has just begun has few requests on their way. */
 #define GAIN_FROM_S 0.6
+/* Uses that much of a leaf: there is no more. */
+#define ALL_OF_IT 0.85
+/* Has so many requests on their way, on the average of 1 s. */
+#define NEVER_WITHOUT 0.9
 /* Uses less than this part of its entitlement: more would not help. */
 #define LIMITED_BELOW 0.5
 /* And less than this, if it is short and waits now and then: it is why. */
@@ -84,6 +91,7 @@
  */
 #define INFEASIBLE_S 0.75
 #define VERDICT_S 2.0
+#define VERDICT_FROM_S 1.0
 #define CLEAR_S 2.0
 /* Shares below this say nothing about entitlement. */
 #define SHARE_TELLING 0.02
@@ -140,16 +148,17 @@ static double promise_learning(const struct control *c, const struct promise *p,
 	for (uint32_t i = 0; i < p->n_links; i++) {
 		const struct cell *cell = cell_of_link(c, p, &p->links[i]);
 
-		now += cell->use.time * p->pub.fraction;
+		now += cell->time * p->pub.fraction;
 		known += p->links[i].time;
 		ios += cell->use.ios;
 	}
 	if (ios < JUMP_IOS || !(p->pub.rate > 0) || !(known > 0) ||
 	    !(p->smooth_rate > 0))
 		return a;
-	rise = log(now / p->pub.rate / (known / p->smooth_rate));
-	if (rise > JUMP_FROM)
-		a = fmax(a, fmin(JUMP_MOST, (rise - JUMP_FROM) / JUMP_WIDTH));
+	rise = log(now / p->pub.rate / (known / p->smooth_rate)) - JUMP_FROM -
+	       JUMP_CHANCE / sqrt((double)ios);
+	if (rise > 0)
+		a = fmax(a, fmin(JUMP_MOST, rise / JUMP_WIDTH));
 	return a;
 }
 
@@ -184,7 +193,7 @@ static void promise_learn(struct control *c, struct promise *p, double dt_s)
 	p->slow_rate = smooth(p->slow_rate, p->pub.rate, slow);
 	for (uint32_t i = 0; i < p->n_links; i++) {
 		struct link *k = &p->links[i];
-		double time = cell_of_link(c, p, k)->use.time * p->pub.fraction;
+		double time = cell_of_link(c, p, k)->time * p->pub.fraction;
 
 		k->time = smooth(k->time, time, a);
 		k->slow_time = smooth(k->slow_time, time, slow);
@@ -201,12 +210,22 @@ static void promise_learn(struct control *c, struct promise *p, double dt_s)
 
 /* ---- need ---- */
 
+/*
+ * It waits; or there is nothing more to be had, and all its requests are at the disk; or
+ * it never is without a request, of which a drive's queue keeps the waiting to itself.
+ */
+static bool promise_asks(const struct promise *p)
+{
+	return p->pub.backlog > BACKLOGGED || p->most >= ALL_OF_IT ||
+	       p->pending >= NEVER_WITHOUT;
+}
+
 /* By how much more than its own share a promise must ask for; see above. */
 static double promise_others(const struct control *c, const struct promise *p)
 {
 	double part = c->nodes[p->pub.node].fraction;
 
-	if (!(part > 0) || part >= 1 || !(p->pub.backlog > BACKLOGGED) ||
+	if (!(part > 0) || part >= 1 || !promise_asks(p) ||
 	    p->steady_rate >= p->pub.floor)
 		return 1;
 	return fmax(1, fmin(1 / part, OTHERS_MAX * part));
@@ -253,23 +272,28 @@ static double rate_part(const struct promise *p, double dt_s, double mean_s)
 static void promise_look(struct control *c, struct promise *p, double dt_s)
 {
 	double a = tick_part(dt_s, RATE_S), b = tick_part(dt_s, CHARGED_S);
-	double backlog = 0, used = 0, charged = 0, ios = 0;
+	double backlog = 0, used = 0, charged = 0, ios = 0, most = 0;
+	double pending = 0;
 
 	for (uint32_t i = 0; i < p->n_links; i++) {
 		const struct link *k = &p->links[i];
 		const struct cell *cell = cell_of_link(c, p, k);
 
 		backlog = fmax(backlog, cell->use.backlog);
-		charged += cell->use.time * p->pub.fraction;
+		most = fmax(most, cell->time);
+		pending += cell->use.pending;
+		charged += cell->time * p->pub.fraction;
 		ios += (double)cell->use.ios;
 		if (k->share > SHARE_TELLING)
 			used = fmax(used,
-				    cell->use.time / entitlement(c, p->pub.node,
-								 k->leaf));
+				    cell->time / entitlement(c, p->pub.node,
+							     k->leaf));
 	}
 	p->pub.backlog = smooth(p->pub.backlog, backlog, a);
 	/* Half a tick's worth more than all, and it is all. */
 	p->pub.used = smooth(p->pub.used, fmin(used, 2), a);
+	p->most = smooth(p->most, most, a);
+	p->pending = smooth(p->pending, pending, b);
 	p->charged = smooth(p->charged, charged, b);
 	p->ios = smooth(p->ios, ios / dt_s, b);
 	if (p->pub.rate > RATE_NOTHING * p->pub.floor || backlog > WAITING) {
@@ -286,11 +310,6 @@ static void promise_look(struct control *c, struct promise *p, double dt_s)
 }
 
 /* ---- gain ---- */
-
-static bool promise_asks(const struct promise *p)
-{
-	return p->pub.backlog > BACKLOGGED;
-}
 
 static void promise_gain(struct promise *p, double dt_s)
 {
@@ -365,11 +384,12 @@ static enum control_state promise_why(const struct control *c,
 
 	if (promise_is_unattributed(p))
 		return CONTROL_UNATTRIBUTED;
-	if (p->pub.backlog < WAITS_A_LITTLE)
+	if (p->pub.backlog < WAITS_A_LITTLE && !promise_asks(p))
 		return CONTROL_HELD;
 	if (promise_is_unweighted(c, p))
 		return CONTROL_UNWEIGHTED;
-	if (promise_asks(p) && p->pub.phi < GRANTED_FROM)
+	/* Not even what it asks for is granted: on a hdd it may wait in the drive. */
+	if (p->pub.phi < GRANTED_FROM)
 		return CONTROL_INFEASIBLE;
 	if (p->pub.used < USED_ENOUGH)
 		return CONTROL_LIMITED;
@@ -396,32 +416,48 @@ static enum control_state promise_short(const struct control *c,
 								 : CONTROL_HELD;
 }
 
-/* A verdict takes net evidence, and is taken back when there was none for a while. */
+/*
+ * A verdict takes net evidence, and is taken back when there was none for a while. One
+ * that stands is replaced when another cause has been the only one for as long.
+ */
+static void promise_weigh(struct promise *p, enum control_state why,
+			  double dt_s)
+{
+	double due_s = why == CONTROL_INFEASIBLE ? INFEASIBLE_S : VERDICT_S;
+
+	if (why == CONTROL_HELD) {
+		p->short_s = fmax(p->short_s - dt_s, 0);
+		p->good_s += dt_s;
+		if (p->good_s >= CLEAR_S)
+			p->verdict = CONTROL_HELD;
+		return;
+	}
+	/* What it costs is not known well yet. */
+	if (p->running_s > VERDICT_FROM_S)
+		p->short_s = fmin(p->short_s + dt_s, VERDICT_S);
+	p->good_s = 0;
+	p->other_s = why == p->verdict || why != p->cause ? 0
+							  : p->other_s + dt_s;
+	p->cause = why;
+	if (why == CONTROL_SETTLING || p->short_s < due_s)
+		return;
+	if (p->verdict == CONTROL_HELD || p->other_s >= due_s)
+		p->verdict = why;
+}
+
 static void promise_judge(struct control *c, struct promise *p, double dt_s)
 {
 	enum control_state why = promise_short(c, p);
-	double due_s = why == CONTROL_INFEASIBLE ? INFEASIBLE_S : VERDICT_S;
 
-	if (why != CONTROL_HELD) {
-		p->short_s = fmin(p->short_s + dt_s, VERDICT_S);
-		p->good_s = 0;
-	} else {
-		p->short_s = fmax(p->short_s - dt_s, 0);
-		p->good_s += dt_s;
-	}
-	if (why != CONTROL_HELD && why != CONTROL_SETTLING &&
-	    p->short_s >= due_s)
-		p->verdict = why;
-	else if (p->good_s >= CLEAR_S)
-		p->verdict = CONTROL_HELD;
-
+	promise_weigh(p, why, dt_s);
 	if (p->idle_s >= ACTIVE_S || (p->idle_s > 0 && !p->is_known))
 		p->pub.state = CONTROL_IDLE;
 	else if (p->verdict != CONTROL_HELD)
 		p->pub.state = p->verdict;
-	else
-		p->pub.state = why == CONTROL_HELD ? CONTROL_HELD
-						   : CONTROL_SETTLING;
+	else if (why == CONTROL_HELD)
+		p->pub.state = CONTROL_HELD;
+	else if (p->pub.state != CONTROL_HELD || p->short_s >= INFEASIBLE_S)
+		p->pub.state = CONTROL_SETTLING;
 }
 
 void control_judge(struct control *c, double dt_s)

@@ -60,6 +60,7 @@
  * @used: sum of their sigma
  * @away: nominal weights of those who may soon be back
  * @least: for a promised one
+ * @squeeze: what was reserved for all times this is no more than @share
  * @lambda: worth of a weight of 1
  */
 struct level {
@@ -73,6 +74,7 @@ struct level {
 	double used;
 	double away;
 	double least;
+	double squeeze;
 	double lambda;
 };
 
@@ -120,6 +122,25 @@ static bool level_is_contended(const struct level *v)
 	return waiting && promised;
 }
 
+/* What each has at least; it fits, or nearly, but for rounding and late demands. */
+static void level_reserve(struct level *v)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < v->n; i++) {
+		struct rival *r = &v->c->rivals[i];
+
+		if (v->demand <= v->share)
+			r->demand = v->share;
+		if (r->is_promised)
+			r->least = fmax(r->least, v->least);
+		sum += r->least;
+	}
+	v->squeeze = sum > v->share ? v->share / sum : 1;
+	for (uint32_t i = 0; i < v->n; i++)
+		v->c->rivals[i].least *= v->squeeze;
+}
+
 static void level_gather(struct level *v)
 {
 	const struct cell *above = cell_of(v->c, v->node, v->leaf);
@@ -133,14 +154,7 @@ static void level_gather(struct level *v)
 			  cell->is_promised ? cell : NULL);
 	}
 	v->least = v->n ? LEAST * v->share / v->n : 0;
-	for (uint32_t i = 0; i < v->n; i++) {
-		struct rival *r = &v->c->rivals[i];
-
-		if (v->demand <= v->share)
-			r->demand = v->share;
-		if (r->is_promised)
-			r->least = fmax(r->least, v->least);
-	}
+	level_reserve(v);
 }
 
 static double sigma(double demand, double least, double nominal, double lambda)
@@ -160,20 +174,25 @@ static double level_sum(const struct level *v, double lambda)
 	return sum;
 }
 
-/* The largest lambda with which all fits: between a chord and halves. */
+/*
+ * The largest lambda with which all fits: between a chord and halves. Where all of a
+ * level is promised to those who are there it is the one at which the first of them
+ * would have more than that, so that a sum a hair above X or below makes no difference.
+ */
 static void level_solve(struct level *v)
 {
 	double low = 0, high = v->share / v->lightest;
 	double low_sum = level_sum(v, 0), high_sum = level_sum(v, high);
+	double room = v->share * (1 + CLOSE);
 
-	for (int tries = 0; high_sum > v->share && tries < TRIES_MAX; tries++) {
+	for (int tries = 0; high_sum > room && tries < TRIES_MAX; tries++) {
 		double try = (low + high) / 2, sum;
 
-		if (tries % 2 == 0 && low_sum < v->share)
-			try = low + (v->share - low_sum) * (high - low) /
+		if (tries % 2 == 0 && low_sum < room)
+			try = low + (room - low_sum) * (high - low) /
 					    (high_sum - low_sum);
 		sum = level_sum(v, try);
-		if (sum <= v->share) {
+		if (sum <= room) {
 			low = try;
 			low_sum = sum;
 		} else {
@@ -183,7 +202,7 @@ static void level_solve(struct level *v)
 		if (high - low <= CLOSE * high)
 			break;
 	}
-	v->lambda = high_sum > v->share ? fmax(low, CLOSE * high) : high;
+	v->lambda = high_sum > room ? fmax(low, CLOSE * high) : high;
 	v->used = level_sum(v, v->lambda);
 }
 
@@ -197,7 +216,7 @@ static double level_weight(const struct level *v, struct cell *cell)
 
 	x = fmin(x / v->share, STANDING_MAX);
 	if (active) {
-		double least = fmax(cell->reserved, v->least);
+		double least = fmax(cell->reserved, v->least) * v->squeeze;
 		double demand = v->demand <= v->share ? v->share
 						      : cell->all.demand;
 

@@ -74,6 +74,14 @@
 #define USE_MIN 0.002
 /* A leaf may say a little more than all of the time; not a multiple of it. */
 #define USE_MAX 2.0
+/* No more requests can be on their way. */
+#define PENDING_MAX 1e6
+/* Somebody waits for all of a tick: the leaf is busy. */
+#define BUSY 0.9
+/* What it is then charged for. Less than half is a leaf that does not tell. */
+#define CAPACITY_S 2.0
+#define CAPACITY_MIN 0.5
+#define CAPACITY_MAX 1.25
 /* A tick that is said to be longer than this was a pause of the caller. */
 #define TICK_MAX_S 5.0
 #define LONG_AGO_S 1e6F
@@ -126,11 +134,14 @@ int control_new(uint32_t n_leaves, struct control **ret)
 	c->n_leaves = n_leaves;
 	/* One more: there is no error in not having a leaf. */
 	c->unweighted = calloc(n_leaves + 1, sizeof(*c->unweighted));
+	c->capacity = calloc(n_leaves + 1, sizeof(*c->capacity));
 	c->fits = calloc(n_leaves + 1, sizeof(*c->fits));
-	if (!c->unweighted || !c->fits) {
+	if (!c->unweighted || !c->capacity || !c->fits) {
 		control_free(c);
 		return -ENOMEM;
 	}
+	for (uint32_t l = 0; l < n_leaves; l++)
+		c->capacity[l] = 1;
 	r = control_add_node(c, CONTROL_NONE, NULL);
 	if (r < 0) {
 		control_free(c);
@@ -152,6 +163,7 @@ struct control *control_free(struct control *c)
 	free(c->cells);
 	free(c->rivals);
 	free(c->unweighted);
+	free(c->capacity);
 	free(c->fits);
 	free(c);
 	return NULL;
@@ -393,6 +405,25 @@ static double demand_of(double time, double backlog)
 	return use + (1 - use) * waits * waits;
 }
 
+static void make_sane(struct control *c)
+{
+	size_t n_cells = (size_t)c->n_nodes * c->n_leaves;
+
+	for (size_t i = 0; i < n_cells; i++) {
+		struct control_use *use = &c->cells[i].use;
+
+		use->time = sane(use->time, USE_MAX);
+		use->backlog = sane(use->backlog, 1);
+		use->pending = sane(use->pending, PENDING_MAX);
+	}
+	for (uint32_t i = 0; i < c->n_promises; i++) {
+		struct control_promise *p = &c->promises[i].pub;
+
+		p->rate = sane(p->rate, 1e30);
+		p->fraction = sane(p->fraction, 1);
+	}
+}
+
 static void ask(struct asking *a, double time, double backlog, double dt_s,
 		double release)
 {
@@ -405,23 +436,40 @@ static void ask(struct asking *a, double time, double backlog, double dt_s,
 				  : fminf(a->idle_s + (float)dt_s, LONG_AGO_S);
 }
 
+/*
+ * How much device time is charged per second of a busy leaf? It ought to be one
+ * second. But costs on flash are learnt by class of request and may be off by some
+ * percent for a mix, and weights divide what is charged.
+ */
+static void observe_capacity(struct control *c, double dt_s)
+{
+	double a = -expm1(-dt_s / CAPACITY_S);
+
+	for (uint32_t l = 0; l < c->n_leaves; l++) {
+		struct control_use *use = &cell_of(c, 0, l)->use;
+
+		if (use->backlog >= BUSY && use->time >= CAPACITY_MIN)
+			c->capacity[l] += a * (fmin(use->time, CAPACITY_MAX) -
+					       c->capacity[l]);
+	}
+}
+
 /* Who asks for how much? Times of cgroups include what is below them. */
 static void observe(struct control *c, double dt_s)
 {
 	double release = -expm1(-dt_s / DEMAND_RELEASE_S);
-	size_t n_cells = (size_t)c->n_nodes * c->n_leaves;
 
-	for (size_t i = 0; i < n_cells; i++) {
-		struct cell *cell = &c->cells[i];
+	for (uint32_t n = 0; n < c->n_nodes; n++)
+		for (uint32_t l = 0; l < c->n_leaves; l++) {
+			struct cell *cell = cell_of(c, n, l);
 
-		cell->use.time = sane(cell->use.time, USE_MAX);
-		cell->use.backlog = sane(cell->use.backlog, 1);
-		cell->own_time = cell->use.time;
-		cell->rivals = 0;
-		cell->margin = 1;
-		ask(&cell->all, cell->use.time, cell->use.backlog, dt_s,
-		    release);
-	}
+			cell->time = cell->use.time / c->capacity[l];
+			cell->own_time = cell->time;
+			cell->rivals = 0;
+			cell->margin = 1;
+			ask(&cell->all, cell->time, cell->use.backlog, dt_s,
+			    release);
+		}
 	for (uint32_t n = 1; n < c->n_nodes; n++) {
 		uint32_t parent = c->nodes[n].parent;
 
@@ -431,7 +479,7 @@ static void observe(struct control *c, double dt_s)
 			struct cell *cell = cell_of(c, n, l);
 			struct cell *above = cell_of(c, parent, l);
 
-			above->own_time -= cell->use.time;
+			above->own_time -= cell->time;
 			above->rivals += cell->weight * cell->use.backlog;
 			if (!cell->is_promised && is_active(&cell->all))
 				above->margin = 1 / (1 - RESIDUAL);
@@ -470,14 +518,10 @@ void control_tick(struct control *c, double dt_s)
 	if (!(dt_s > 0))
 		return;
 	dt_s = fmin(dt_s, TICK_MAX_S);
+	make_sane(c);
+	observe_capacity(c, dt_s);
 	observe(c, dt_s);
 	observe_own(c, dt_s);
-	for (uint32_t i = 0; i < c->n_promises; i++) {
-		struct control_promise *p = &c->promises[i].pub;
-
-		p->rate = sane(p->rate, 1e30);
-		p->fraction = sane(p->fraction, 1);
-	}
 	control_measure(c, dt_s);
 	control_allot(c);
 	control_judge(c, dt_s);
@@ -485,6 +529,11 @@ void control_tick(struct control *c, double dt_s)
 }
 
 /* ---- output ---- */
+
+double control_capacity(const struct control *c, uint32_t leaf)
+{
+	return c->capacity[leaf];
+}
 
 struct link *control_link(const struct control *c, uint32_t promise,
 			  uint32_t leaf)

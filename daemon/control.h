@@ -45,11 +45,15 @@ const char *control_state_cause(enum control_state s);
  * @backlog: part of the tick in which it, or one below it, had requests waiting,
  *	0..1; time waited over the tick's length will do where that is all one has
  * @ios: requests completed
+ * @pending: requests on their way, on the average (latencies of what completed over
+ *	the tick's length); 0 if that is not known. Only verdicts need it: a drive's
+ *	queue may hold all of a unit's requests, so that none is seen to wait
  */
 struct control_use {
 	double time;
 	double backlog;
 	uint64_t ios;
+	double pending;
 };
 
 /**
@@ -143,7 +147,9 @@ double control_need(const struct control *c, uint32_t promise, uint32_t leaf);
 /** control_allotted() - share of @leaf set aside for the promise, 0..1 */
 double control_allotted(const struct control *c, uint32_t promise,
 			uint32_t leaf);
-/** control_cost() - device time in seconds per unit of the promised rate on @leaf */
+/** control_capacity() - device time per second that a busy @leaf is charged for, about 1 */
+double control_capacity(const struct control *c, uint32_t leaf);
+/** control_cost() - part of a second of @leaf for a unit of the promised rate */
 double control_cost(const struct control *c, uint32_t promise, uint32_t leaf);
 
 /**

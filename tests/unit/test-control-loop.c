@@ -114,7 +114,7 @@ static void sample(struct world *w)
 				waits		? 1
 				: uses(w, i, l) ? 0.3
 						: 0,
-				time > 0 ? 200 : 0
+				time > 0 ? 200 : 0, 0
 			};
 		}
 		if (u->floor > 0) {

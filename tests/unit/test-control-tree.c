@@ -13,7 +13,8 @@
 
 static void use(struct control *c, uint32_t node, double time, double backlog)
 {
-	*control_use(c, node, 0) = (struct control_use){ time, backlog, 100 };
+	*control_use(c, node, 0) =
+		(struct control_use){ time, backlog, 100, 0 };
 }
 
 static uint32_t node_below(struct control *c, uint32_t parent)
@@ -133,6 +134,115 @@ static void test_own(void)
 	w = control_weight(c, unit, 0);
 	near(w / (w + 100), 0.5 * 1.04, 0.03);
 	check(control_weight(c, 0, 0) == 100);
+	control_free(c);
+}
+
+/* A slice whose services have all of it by promise: nothing is left, nothing moves. */
+static void test_all_promised(void)
+{
+	struct control *c;
+	uint32_t slice, others, a, b;
+
+	check(control_new(1, &c) == 0);
+	slice = node_below(c, 0);
+	others = node_below(c, 0);
+	a = node_below(c, slice);
+	b = node_below(c, slice);
+	promise_of(c, a, 100, 100, 0);
+	promise_of(c, b, 100, 100, 0);
+	for (int t = 0; t < 80; t++) {
+		/* Sums that are a hair above or below. */
+		double off = between(0.97, 1.03);
+
+		use(c, others, 0.3, 1);
+		use(c, slice, 0.7 * off, 1);
+		use(c, a, 0.4 * off, 1);
+		use(c, b, 0.3 * off, 1);
+		say(c, 0, 100 * off, 1);
+		say(c, 1, 100 * off, 1);
+		ticks(c, 1);
+		if (t < 8)
+			continue;
+		near(part(c, slice, others), 0.7 * 1.04, 0.04);
+		near(part(c, a, b), 0.4 / 0.7, 0.04);
+		check(control_weight(c, a, 0) < 200);
+	}
+	control_free(c);
+}
+
+/* A busy disk that is charged for 0.8 s in a second: parts of it are parts of 0.8. */
+static void test_capacity(void)
+{
+	struct control *c;
+	uint32_t unit, others;
+
+	check(control_new(1, &c) == 0);
+	unit = node_below(c, 0);
+	others = node_below(c, 0);
+	promise_of(c, unit, 100, 100, 0);
+	use(c, 0, 0.8, 1);
+	use(c, unit, 0.4, 1);
+	use(c, others, 0.4, 1);
+	say(c, 0, 100, 1);
+	ticks(c, 60);
+	near(control_capacity(c, 0), 0.8, 0.01);
+	near(control_need(c, 0, 0), 0.5, 0.01);
+	near(part(c, unit, others), 0.5 * 1.04, 0.03);
+	/* Not busy: that says nothing. */
+	use(c, 0, 0.5, 0.3);
+	ticks(c, 60);
+	near(control_capacity(c, 0), 0.8, 0.01);
+	control_free(c);
+}
+
+/* A cost that doubled is believed in a tick, half a cost is not. */
+static void test_jump(void)
+{
+	struct control *c;
+	uint32_t unit;
+
+	check(control_new(1, &c) == 0);
+	unit = node_below(c, 0);
+	promise_of(c, unit, 100, 100, 0);
+	*control_use(c, unit, 0) = (struct control_use){ 0.3, 1, 1000, 0 };
+	say(c, 0, 100, 1);
+	ticks(c, 20);
+	near(control_cost(c, 0, 0), 0.003, 1e-3);
+	control_use(c, unit, 0)->time = 0.6;
+	ticks(c, 1);
+	check(control_cost(c, 0, 0) > 0.005);
+	ticks(c, 20);
+	control_use(c, unit, 0)->time = 0.3;
+	ticks(c, 1);
+	check(control_cost(c, 0, 0) > 0.0045);
+	/* Of nine requests it may be chance. */
+	ticks(c, 40);
+	*control_use(c, unit, 0) = (struct control_use){ 0.6, 1, 9, 0 };
+	ticks(c, 1);
+	check(control_cost(c, 0, 0) < 0.0045);
+	control_free(c);
+}
+
+/* Siblings that were shrunk have their weights back when the ratio fits again. */
+static void test_shrink(void)
+{
+	struct control *c;
+	uint32_t unit, others;
+
+	check(control_new(1, &c) == 0);
+	unit = node_below(c, 0);
+	others = node_below(c, 0);
+	control_set_nominal(c, others, 0, 8000);
+	promise_of(c, unit, 100, 100, 0);
+	use(c, others, 0.2, 1);
+	use(c, unit, 0.8, 1);
+	say(c, 0, 100, 1);
+	ticks(c, 20);
+	check(control_weight(c, others, 0) < 4000);
+	near(part(c, unit, others), 0.8 * 1.04, 0.03);
+	use(c, unit, 0.2, 1);
+	ticks(c, 40);
+	check(control_weight(c, others, 0) == 8000);
 	control_free(c);
 }
 
@@ -355,6 +465,10 @@ int main(void)
 {
 	test_nested();
 	test_own();
+	test_all_promised();
+	test_capacity();
+	test_jump();
+	test_shrink();
 	test_traffic();
 	test_causes();
 	test_alone();

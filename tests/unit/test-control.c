@@ -41,7 +41,8 @@ static void test_wild(void)
 						(struct control_use){
 							wild(), wild(),
 							below(2) ? below(1000)
-								 : UINT64_MAX
+								 : UINT64_MAX,
+							wild()
 						};
 				if (!(u->floor > 0))
 					continue;
@@ -127,12 +128,42 @@ static void test_overload(void)
 				phi = p->phi;
 			near(p->phi, phi, 1e-4);
 			check(p->bottleneck == 0);
+			/* More for one would be less for the other. */
+			check(p->phi >= 0.97 || p->gain == 1);
 			/* Each gets less than 97 % of its floor. */
 			check(declared(&m, &m.unit[i]) == (p->phi < 0.97));
 		}
 		near(phi, room / sum, 1e-3);
 		control_free(m.c);
 	}
+}
+
+/*
+ * Disks 0, 1, 2: a needs 0.8 of 0 and 1, b 0.8 of 1 and 2, c 0.3 of 2. All would be cut
+ * to 0.61 and 0.89; but as b is cut because of disk 1, c can have all it needs of 2.
+ */
+static void test_rounds(void)
+{
+	struct machine m = {
+		.leaves = 3,
+		.units = 3,
+		.unit = { { .floor = 1, .cost = { 0.8, 0.8, 0 } },
+			  { .floor = 1, .cost = { 0, 0.8, 0.8 } },
+			  { .floor = 1, .cost = { 0, 0, 0.3 } } },
+	};
+
+	for (uint32_t i = 0; i < m.units; i++) {
+		m.unit[i].rate = 0.9;
+		m.unit[i].asks = true;
+		m.unit[i].weight = 100;
+	}
+	build(&m);
+	run(&m, 3);
+	near(control_promise(m.c, 0)->phi, 0.625, 0.01);
+	near(control_promise(m.c, 1)->phi, 0.625, 0.01);
+	check(control_promise(m.c, 0)->bottleneck == 1);
+	check(control_promise(m.c, 2)->phi == 1);
+	control_free(m.c);
 }
 
 /* The same machine once more, with something else about one unit. */
@@ -307,6 +338,7 @@ int main(void)
 	test_wild();
 	test_feasible();
 	test_overload();
+	test_rounds();
 	test_importance();
 	test_gain();
 	test_nothing();
