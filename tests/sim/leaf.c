@@ -481,6 +481,8 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq, u64 true_ns)
 	group->true_ns += true_ns;
 	group->bytes += rq->io.bytes;
 	group->ios++;
+	if (rq->io.op == SUTRO_READ)
+		group->read_ns += leaf->clock->now_ns - rq->added_ns;
 	if (leaf->fifo)
 		return;
 	cost_ns = sutro_cost_complete(&leaf->device, &group->costs, &sample);

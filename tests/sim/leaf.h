@@ -57,6 +57,7 @@ struct rq_list {
  * @true_ns:	device time by the drive's model
  * @wait_ns:	sum of the times that requests waited before they were sent
  * @wait_max_ns: the longest of them
+ * @read_ns:	sum of the times that reads took
  */
 struct leaf_group {
 	struct sutro_group core;
@@ -83,6 +84,7 @@ struct leaf_group {
 	u64 ios;
 	u64 wait_ns;
 	u64 wait_max_ns;
+	u64 read_ns;
 };
 
 struct slot_waiter {

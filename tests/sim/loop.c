@@ -219,16 +219,19 @@ static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 	struct control_use *use = control_use(loop->control, cgroup, l);
 	u64 time_ns = group->core.stat.time_ns - g->last[l].time_ns;
 	u64 wait_ns = group->wait_ns - g->last[l].wait_ns;
+	u64 read_ns = group->read_ns - g->last[l].read_ns;
 
 	use->ios = group->ios - g->last[l].ios;
 	/* The charge of an estimate may be taken back: then it goes down. */
 	use->time = (s64)time_ns / (double)loop->tick_ns;
 	use->backlog = wait_ns / (double)loop->tick_ns;
+	use->pending = read_ns / (double)loop->tick_ns;
 	/* Nobody's wait has ended, so none was counted. */
 	if (group->core.queued && !use->ios)
 		use->backlog = 1;
 	g->last[l].time_ns = group->core.stat.time_ns;
 	g->last[l].wait_ns = group->wait_ns;
+	g->last[l].read_ns = group->read_ns;
 	g->last[l].ios = group->ios;
 }
 
@@ -251,6 +254,7 @@ static void loop_sample_groups(struct loop *loop)
 				above->time += use->time;
 				above->backlog += use->backlog;
 				above->ios += use->ios;
+				above->pending += use->pending;
 			}
 			use->time = loop_noise(loop, use->time);
 			use->backlog = fmin(use->backlog, 1);

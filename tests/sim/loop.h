@@ -28,6 +28,7 @@ struct loop_cgroup {
 	struct {
 		u64 time_ns;
 		u64 wait_ns;
+		u64 read_ns;
 		u64 ios;
 	} last[LOOP_LEAVES];
 };

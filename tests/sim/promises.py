@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Scenarios for sim-promise, the loop of the control law in simulated time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass, field
+from typing import Any
+
+STRIPE, LINEAR, MIRROR = range(3)
+MB = 1_000_000
+
+
+class Result:
+    """What came of a scenario; each list has an element for each tick."""
+
+    def __init__(self, result: dict[str, Any]) -> None:
+        self.tick_s: float = result["tick_s"]
+        self.writes: int = result["writes"]
+        self.promises: list[dict[str, Any]] = result["promises"]
+        self.clients: list[list[float]] = [client["rate"] for client in result["clients"]]
+
+    def ticks(self, seconds: float) -> int:
+        return round(seconds / self.tick_s)
+
+    def mean(self, rate: list[float], first_s: float, last_s: float | None = None) -> float:
+        """Of a rate between two times."""
+        part = rate[self.ticks(first_s) : None if last_s is None else self.ticks(last_s)]
+        return sum(part) / len(part)
+
+    def windows(
+        self, rate: list[float], first_s: float, last_s: float | None = None, length_s: float = 2
+    ) -> list[float]:
+        """Means over all windows of a length between two times."""
+        part = rate[self.ticks(first_s) : None if last_s is None else self.ticks(last_s)]
+        n = self.ticks(length_s)
+        return [sum(part[i : i + n]) / n for i in range(len(part) - n + 1)]
+
+    def held(self, promise: int, first_s: float, last_s: float | None = None) -> float:
+        """The part of a floor that was got between two times."""
+        p = self.promises[promise]
+        return self.mean(p["rate"], first_s, last_s) / p["floor"]
+
+    def worst(self, promise: int, first_s: float, last_s: float | None = None) -> float:
+        """The part of a floor that was got in the worst 2 s between two times."""
+        p = self.promises[promise]
+        return min(self.windows(p["rate"], first_s, last_s)) / p["floor"]
+
+    def states(self, promise: int, first_s: float, last_s: float | None = None) -> list[str]:
+        """The states of a promise between two times."""
+        last = None if last_s is None else self.ticks(last_s)
+        return self.promises[promise]["state"][self.ticks(first_s) : last]
+
+    def total(self, first_s: float, last_s: float | None = None) -> float:
+        """Of all clients."""
+        return sum(self.mean(rate, first_s, last_s) for rate in self.clients)
+
+
+@dataclass
+class Scenario:
+    """Lines for sim-promise, whose comment says what they mean."""
+
+    seconds: float = 16
+    seed: int = 1
+    noise: float = 0
+    lines: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def say(self, word: str, **numbers: float) -> int:
+        """Add a line; the number of what it made."""
+        self.lines.append(" ".join([word, *(f"{k}={v:.17g}" for k, v in numbers.items())]))
+        self.counts[word] = self.counts.get(word, 0) + 1
+        return self.counts[word] - (0 if word == "cgroup" else 1)
+
+    def run(self, control: bool = True, only: int | None = None, seconds: float = 0) -> Result:
+        """Run it; without the daemon, or with one client alone that is always there."""
+        head = f"run seconds={seconds or self.seconds} seed={self.seed} noise={self.noise} "
+        lines = [head + f"control={int(control)}"]
+        client = -1
+        for line in self.lines:
+            word, *numbers = line.split()
+            client += word == "client"
+            if only is not None:
+                if word in ("promise", "speed", "move") or (word == "client" and client != only):
+                    continue
+                numbers = [n for n in numbers if not n.startswith(("start=", "stop="))]
+            lines.append(" ".join([word, *numbers]))
+        done = subprocess.run(
+            [os.environ["SIM_PROMISE"]],
+            input="\n".join(lines) + "\n",
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, "\n".join([done.stderr, *lines])
+        return Result(json.loads(done.stdout))
+
+    def alone(self, client: int) -> float:
+        """Bytes per second that a client gets when nobody else is there."""
+        result = self.run(control=False, only=client, seconds=5)
+        return result.mean(result.clients[0], 1)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    __repr__ = __str__
