@@ -38,6 +38,8 @@ struct history {
  * @got: the same over the last second
  * @target: NULL for a floor; of a target @floor is the goal and @got the P95, in us
  * @copies: bytes at the leaves per byte at the logical device, 0: unknown
+ * @crowded_ticks: for how long it was short while a queue on the way was full; ...
+ * @crowded: ... long enough to be the cause
  * @state: what was said last
  * @cause: why it does not hold, for people
  */
@@ -53,6 +55,8 @@ struct governed {
 	double got;
 	struct target *target;
 	double copies;
+	unsigned int crowded_ticks;
+	bool crowded;
 	enum control_state state;
 	char *cause;
 	struct history *history;

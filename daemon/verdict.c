@@ -11,6 +11,7 @@
  * which the catalog (dist/sutro.catalog) explains.
  */
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/sysmacros.h>
 #include <systemd/sd-journal.h>
@@ -27,6 +28,13 @@
 
 /* A unit this near to its io.max is throttled by it. */
 #define CAPPED 0.9
+
+/* A queue on the way with that part of its slots taken for so many ticks, while the
+ * unit gets less than that part of its floor: that is why.
+ */
+#define FULL 0.9
+#define CROWDED_TICKS 8
+#define SHORT 0.95
 
 /* More bytes at the leaves than the layers explain, by so much: worth a word. */
 #define COPIES_ODD 1.25
@@ -233,6 +241,39 @@ static const struct device *without_weights(const struct governor *g,
 	return NULL;
 }
 
+/* A loop device has a queue of its own, with few slots and no weights. While all of
+ * them are taken, what waits is seen on no leaf.
+ */
+static bool is_full(const struct governor *g, const struct device *d)
+{
+	_cleanup_free_ char *inflight = NULL, *requests = NULL;
+	_cleanup_free_ char *path = NULL, *limit = NULL;
+	unsigned long long reads, writes;
+	uint64_t slots;
+
+	path = asprintf_or_null("%s/class/block/%s/inflight",
+				g->manager->roots.sysfs, d->name);
+	limit = asprintf_or_null("%s/class/block/%s/queue/nr_requests",
+				 g->manager->roots.sysfs, d->name);
+	return path && limit && read_file_at(AT_FDCWD, path, &inflight) == 0 &&
+	       read_file_at(AT_FDCWD, limit, &requests) == 0 &&
+	       sscanf(inflight, "%llu %llu", &reads, &writes) == 2 &&
+	       parse_u64(requests, &slots) == 0 &&
+	       reads + writes >= FULL * slots;
+}
+
+static const struct device *find_full_queue(const struct governor *g,
+					    const struct device *d)
+{
+	const struct device *found = NULL;
+
+	if (d->kind == DEVICE_LOOP && is_full(g, d))
+		return d;
+	for (size_t i = 0; i < d->n_slaves && !found; i++)
+		found = find_full_queue(g, d->slaves[i]);
+	return found;
+}
+
 static const struct device *not_sutro(const struct device *d)
 {
 	for (size_t i = 0; i < d->n_leaves; i++)
@@ -242,10 +283,19 @@ static const struct device *not_sutro(const struct device *d)
 	return NULL;
 }
 
-static int explain_limited(const struct governed *f, struct text *t)
+static int explain_limited(const struct governor *g, const struct governed *f,
+			   const struct device *d, struct text *t)
 {
 	uint64_t pages = waiting_pages_bytes(f->cgroup);
+	const struct device *queue = f->crowded ? find_full_queue(g, d) : NULL;
 
+	if (f->crowded)
+		return text_add(t,
+				"its requests wait for one of the slots of %s, "
+				"which are given to who comes first; weights "
+				"count only behind them. Give those who share "
+				"the device fewer requests at a time",
+				queue ? queue->node : f->path);
 	if (promise_info(f->key)->write && pages)
 		return text_add(t,
 				"page cache writeback does not keep the disks "
@@ -278,7 +328,7 @@ static int explain(const struct governor *g, const struct governed *f,
 			return explain_target(f, t);
 		return explain_infeasible(g, f, d, t);
 	case CONTROL_LIMITED:
-		return explain_limited(f, t);
+		return explain_limited(g, f, d, t);
 	case CONTROL_CROWDED:
 		return text_add(t, "the unit's other traffic on the same "
 				   "leaves takes the share; move it to a unit "
@@ -302,6 +352,27 @@ static int explain(const struct governor *g, const struct governed *f,
 	default:
 		return -EINVAL;
 	}
+}
+
+/* What the law takes for a unit that does not ask may be one that cannot: it sees the
+ * leaves only.
+ */
+static enum control_state look_again(const struct governor *g,
+				     struct governed *f,
+				     enum control_state state)
+{
+	const struct device *d =
+		topology_by_devno(g->manager->topology, f->devno);
+	bool satisfied = state == CONTROL_HELD || state == CONTROL_IDLE ||
+			 state == CONTROL_SETTLING;
+
+	if (!satisfied || f->target || !d || f->got >= SHORT * f->floor ||
+	    !find_full_queue(g, d))
+		f->crowded_ticks = 0;
+	else if (f->crowded_ticks < CROWDED_TICKS)
+		f->crowded_ticks++;
+	f->crowded = f->crowded_ticks >= CROWDED_TICKS;
+	return f->crowded ? CONTROL_LIMITED : state;
 }
 
 /* ---- telling ---- */
@@ -328,7 +399,9 @@ static int tell(struct governor *g, struct governed *f)
 {
 	enum control_state state =
 		f->target ? f->target->state
-			  : control_promise(g->control, f->number)->state;
+			  : look_again(g, f,
+				       control_promise(g->control, f->number)
+					       ->state);
 	bool was_broken = is_broken(f->state);
 	_cleanup_(text_freep) struct text t = {};
 	int err;

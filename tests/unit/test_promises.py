@@ -7,6 +7,7 @@ it, by the weights in their files, and moves the counters that the daemon sample
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -341,3 +342,32 @@ def test_history_and_usage(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> No
     assert usage["db.service"]["rbytes_per_s"] == pytest.approx(60 * MB, rel=0.1)
     assert sutrod.error("History", "db.service", "ReadIOPSMin", STRIPE)[0] == "NoSuchPromise"
     assert sutrod.error("History", "no.service", "ReadIOPSMin", STRIPE)[0] == "NoSuchUnit"
+
+
+def test_full_queue_on_the_way(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """A loop device with all slots taken: no leaf sees that the unit waits, and yet it is said."""
+    machine.mount("/srv", "8:0", "ext4", "/dev/sda")
+    machine.write("/srv/image", "")
+    machine.disk("loop0", "7:0")
+    block = "/sys/devices/virtual/block/loop0"
+    machine.write(f"{block}/loop/backing_file", "/srv/image\n")
+    machine.write(f"{block}/queue/nr_requests", "128\n")
+    machine.write(f"{block}/inflight", "      120        8\n")
+    db = systemd.start("db.service", 100)
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="/dev/loop0 60M")
+
+    sums = itertools.count(MB, MB)
+
+    def read_a_little() -> str:
+        done = next(sums)
+        stat = f"time_ns={done * 10} rbytes={done} wbytes=0 rios=1 wios=0 wait_ns=0 queued=0\n"
+        machine.write(f"/sys/fs/cgroup{db}/io.sutro.stat", f"8:0 {stat}")
+        machine.write(f"/sys/fs/cgroup{db}/io.stat", f"7:0 rbytes={done} wbytes=0 rios=1 wios=0\n")
+        time.sleep(0.1)
+        return state(sutrod, "db.service")
+
+    wait_until(lambda: read_a_little() == "limited", SETTLES_S)
+    assert "slots of /dev/loop0" in promise(sutrod, "db.service")["cause"]
+    machine.write(f"{block}/inflight", "        3        0\n")
+    wait_until(lambda: read_a_little() != "limited", SETTLES_S)
