@@ -168,6 +168,16 @@ static int property_dry_run(sd_bus *bus, const char *path,
 	return sd_bus_message_append(reply, "b", m->dry_run);
 }
 
+static int property_control_step(sd_bus *bus, const char *path,
+				 const char *interface, const char *property,
+				 sd_bus_message *reply, void *userdata,
+				 sd_bus_error *error)
+{
+	struct manager *m = userdata;
+
+	return sd_bus_message_append(reply, "t", m->governor.step_usec);
+}
+
 static int property_managed_leaves(sd_bus *bus, const char *path,
 				   const char *interface, const char *property,
 				   sd_bus_message *reply, void *userdata,
@@ -268,6 +278,7 @@ static const sd_bus_vtable vtable[] = {
 			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("PolicyErrors", "as", property_policy_errors, 0,
 			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("ControlStepUSec", "t", property_control_step, 0, 0),
 	SD_BUS_VTABLE_END,
 };
 

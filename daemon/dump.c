@@ -86,6 +86,11 @@ int dump_manager(const struct manager *m, char **ret)
 		text_add(&t, "%s%s", u == m->conf->use ? "" : " ", *u);
 	text_add(&t, "\nquestions to systemd without answer: %zu\n",
 		 units_pending(m->units));
+	text_add(
+		&t,
+		"floors and targets kept: %zu, last step of control: %llu us of CPU time\n",
+		m->governor.n_floors,
+		(unsigned long long)m->governor.step_usec);
 	err = text_add(&t, "devices:\n");
 	for (size_t i = 0; i < m->topology->n_devices && !err; i++)
 		err = dump_device(m, &t, m->topology->devices[i]);

@@ -69,6 +69,7 @@ struct governed {
  * @leaves: numbers of the plant's leaves
  * @busy_ms: of each leaf, when it was read last
  * @ticks: since the daemon was started
+ * @step_usec: CPU time of the last one
  */
 struct governor {
 	struct manager *manager;
@@ -84,6 +85,7 @@ struct governor {
 	struct governed *floors;
 	size_t n_floors;
 	unsigned int ticks;
+	uint64_t step_usec;
 	struct learnt *learnt;
 };
 

@@ -32,7 +32,6 @@
 #include "check.h"
 #include "daemon-thread.h"
 
-#define PATIENCE_USEC 60000000U
 #define CALLS_MAX 32
 #define LONG_BYTES 5000
 #define MANY_FIELDS 300
@@ -378,7 +377,7 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *unused)
 	const sd_bus_error *e = sd_bus_message_get_error(m);
 	struct call *c = userdata;
 
-	daemon_check_message(m);
+	peer_check_message(m);
 	check(!c->done);
 	c->done = true;
 	waiting--;
@@ -402,13 +401,13 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *unused)
 static void wait_all(void)
 {
 	while (waiting)
-		daemon_step(&daemon_thread, PATIENCE_USEC);
+		peer_step(&daemon_thread.peer, PEER_PATIENCE_USEC);
 }
 
 static void send_call(sd_bus_message *m, struct call *c)
 {
-	check(sd_bus_call_async(daemon_thread.bus, NULL, m, on_reply, c,
-				PATIENCE_USEC) >= 0);
+	check(sd_bus_call_async(daemon_thread.peer.bus, NULL, m, on_reply, c,
+				PEER_PATIENCE_USEC) >= 0);
 	waiting++;
 }
 
@@ -444,7 +443,7 @@ static void make_call(char *line, struct call *c)
 	if (*line == '#')
 		return;
 	if (*line == '-') {
-		daemon_client_gone(&daemon_thread, senders[1]);
+		peer_client_gone(&daemon_thread.peer, senders[1]);
 		return;
 	}
 	fields = (struct fields){ .next = line };
@@ -457,7 +456,7 @@ static void make_call(char *line, struct call *c)
 		if (known)
 			interface = "org.freedesktop.DBus.Properties";
 	}
-	m = daemon_call(&daemon_thread, sender, interface, name);
+	m = peer_call(&daemon_thread.peer, sender, interface, name);
 	if (!m)
 		return;
 	if (!signature)
@@ -466,7 +465,7 @@ static void make_call(char *line, struct call *c)
 	c->mistyped = !known || !streq(signature, known->signature);
 	if (no_reply) {
 		check(sd_bus_message_set_expect_reply(m, false) >= 0);
-		check(sd_bus_send(daemon_thread.bus, m, NULL) >= 0);
+		check(sd_bus_send(daemon_thread.peer.bus, m, NULL) >= 0);
 	} else {
 		send_call(m, c);
 	}
@@ -476,8 +475,8 @@ static void make_call(char *line, struct call *c)
 static void call_now(struct call *c, const char *member, const char *a,
 		     const char *b)
 {
-	sd_bus_message *m =
-		daemon_call(&daemon_thread, senders[0], BUS_INTERFACE, member);
+	sd_bus_message *m = peer_call(&daemon_thread.peer, senders[0],
+				      BUS_INTERFACE, member);
 
 	*c = (struct call){};
 	check(m);
@@ -534,7 +533,7 @@ static void check_empty(void)
 	check_control(roots.control, NULL);
 	check_control(roots.control_run, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(senders); i++)
-		daemon_client_gone(&daemon_thread, senders[i]);
+		peer_client_gone(&daemon_thread.peer, senders[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
 		call_now(&c, "GetPolicy", units[i].name, NULL);
 		check(!c.failed && !c.rows);

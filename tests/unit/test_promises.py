@@ -154,10 +154,13 @@ def test_floor_holds(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: 
         assert leaf["share_needed"] == pytest.approx(0.6, abs=0.05)
     # Those under no policy have what systemd gave them.
     assert machine.weights("/system.slice/big0.service") == ["default 1000"]
+    assert 0 < sutrod.property("ControlStepUSec") < 250_000
+    assert "floors and targets kept: 1, last step of control: " in sutrod.call("Dump")
     # Gone with the promise.
     sutrod.call("ResetPolicy", "db.service", "runtime")
     wait_until(lambda: machine.weights(db) == ["default 100"])
     assert sutrod.call("ListPromises") == []
+    assert sutrod.property("ControlStepUSec") == 0
 
 
 def test_nested(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
