@@ -66,7 +66,7 @@ static int append_explained_leaf(struct manager *m, sd_bus_message *r,
 				 const struct device *leaf)
 {
 	struct asked asked = policy_weight(&c->policy, leaf);
-	struct usage usage = sample_usage(&m->watcher, c, leaf);
+	const struct usage *usage = sample_usage(&m->watcher, c, leaf);
 	_cleanup_free_ char *reason = policy_reason(&c->policy, &asked);
 	struct actuation e;
 	int err;
@@ -91,8 +91,8 @@ static int append_explained_leaf(struct manager *m, sd_bus_message *r,
 			r, "{sv}{sv}{sv}{sv}{sv}", "hweight", "d",
 			sample_hweight(&m->watcher, c, leaf), "got", "d",
 			sample_got(&m->watcher, c, leaf), "time_ns", "t",
-			usage.time_ns, "rbytes", "t", usage.rbytes, "wbytes",
-			"t", usage.wbytes);
+			usage->time_ns, "rbytes", "t", usage->rbytes, "wbytes",
+			"t", usage->wbytes);
 	if (err >= 0)
 		err = sd_bus_message_close_container(r);
 	actuation_done(&e);

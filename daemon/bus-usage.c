@@ -11,9 +11,9 @@
 static bool is_used(const struct manager *m, const struct cgroup *c,
 		    const struct device *d)
 {
-	struct usage u = sample_usage(&m->watcher, c, d);
+	const struct usage *u = sample_usage(&m->watcher, c, d);
 
-	return u.rbytes || u.wbytes;
+	return u->rbytes || u->wbytes;
 }
 
 static bool is_used_above(const struct manager *m, const struct cgroup *c,
@@ -33,14 +33,16 @@ static bool is_used_above(const struct manager *m, const struct cgroup *c,
 static int append_leaf(struct manager *m, sd_bus_message *r,
 		       const struct cgroup *c, const struct device *leaf)
 {
-	struct usage u = sample_usage(&m->watcher, c, leaf);
-	double waiting = u.wait_ns / 1e9 / sampler_interval_s(&m->watcher);
+	double waiting = sample_usage(&m->watcher, c, leaf)->wait_ns / 1e9 /
+			 sampler_interval_s(&m->watcher);
+	struct latencies reads = {};
 	int err;
 
+	sample_add_latencies(&m->watcher, c, leaf, &reads);
 	err = sd_bus_message_open_container(r, 'a', "{sv}");
 	if (err >= 0)
 		err = sd_bus_message_append(r, "{sv}", "read_p99_us", "t",
-					    sample_latency_us(&u, 0.99));
+					    sample_latency_us(&reads, 0.99));
 	if (err >= 0)
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}", "leaf", "s", leaf->node,
@@ -55,21 +57,17 @@ static int append_leaf(struct manager *m, sd_bus_message *r,
 static uint64_t read_p99_us(const struct manager *m, const struct cgroup *c,
 			    const struct device *d)
 {
-	struct usage sum = {};
+	struct latencies sum = {};
 
-	for (size_t i = 0; i < d->n_leaves; i++) {
-		struct usage u = sample_usage(&m->watcher, c, d->leaves[i]);
-
-		for (size_t b = 0; b < LATENCY_BUCKETS; b++)
-			sum.rlat[b] += u.rlat[b];
-	}
+	for (size_t i = 0; i < d->n_leaves; i++)
+		sample_add_latencies(&m->watcher, c, d->leaves[i], &sum);
 	return sample_latency_us(&sum, 0.99);
 }
 
 static int append_row(struct manager *m, sd_bus_message *r,
 		      const struct cgroup *c, const struct device *d)
 {
-	struct usage u = sample_usage(&m->watcher, c, d);
+	const struct usage *u = sample_usage(&m->watcher, c, d);
 	double s = sampler_interval_s(&m->watcher);
 	int err;
 
@@ -79,10 +77,10 @@ static int append_row(struct manager *m, sd_bus_message *r,
 			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "unit", "s",
 			c->origin == CGROUP_UNIT ? c->policy.subject : "",
 			"cgroup", "s", c->shown, "device", "s", d->node,
-			"rbytes_per_s", "t", (uint64_t)(u.rbytes / s),
-			"wbytes_per_s", "t", (uint64_t)(u.wbytes / s),
-			"rios_per_s", "t", (uint64_t)(u.rios / s), "wios_per_s",
-			"t", (uint64_t)(u.wios / s));
+			"rbytes_per_s", "t", (uint64_t)(u->rbytes / s),
+			"wbytes_per_s", "t", (uint64_t)(u->wbytes / s),
+			"rios_per_s", "t", (uint64_t)(u->rios / s),
+			"wios_per_s", "t", (uint64_t)(u->wios / s));
 	if (err >= 0)
 		err = sd_bus_message_append(r, "{sv}", "read_p99_us", "t",
 					    read_p99_us(m, c, d));

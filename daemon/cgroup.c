@@ -72,6 +72,15 @@ int cgroup_read(const struct cgroup *c, const char *file, char **ret)
 	return read_fd(fd, ret);
 }
 
+int cgroup_read_lines(const struct cgroup *c, const char *file,
+		      int (*on_line)(char *line, void *userdata),
+		      void *userdata)
+{
+	_cleanup_close_ int fd = open_beneath(c, file, O_RDONLY);
+
+	return fd < 0 ? fd : read_lines(fd, on_line, userdata);
+}
+
 int cgroup_write(const struct cgroup *c, const char *file, const char *text)
 {
 	_cleanup_close_ int fd = open_beneath(c, file, O_WRONLY);

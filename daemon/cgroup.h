@@ -36,7 +36,7 @@ TAILQ_HEAD(cgroup_list, cgroup);
  *	periodic comparison or a new statement
  * @node: its number in the plant of the control law, see plant.c
  * @on_way: there is a promise below it
- * @sampled: SAMPLE_TIME, SAMPLE_RATE: what the governor's sampler reads of it
+ * @sampled: SAMPLE_TIME and others: what the governor's sampler reads of it
  * @samples: what it used, see sample.h; NULL before it was sampled
  */
 struct cgroup {
@@ -100,12 +100,15 @@ struct cgroup *cgroup_by_inode(const struct cgroup_tree *t, uint64_t inode);
 struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c);
 
 /**
- * cgroup_read(), cgroup_write() - one file of a cgroup
+ * cgroup_read(), cgroup_read_lines(), cgroup_write() - one file of a cgroup
  *
  * Return: 0 or -errno; -ENOENT: no such cgroup, or no such file in it;
  * -ENODEV: the cgroup goes away.
  */
 int cgroup_read(const struct cgroup *c, const char *file, char **ret);
+int cgroup_read_lines(const struct cgroup *c, const char *file,
+		      int (*on_line)(char *line, void *userdata),
+		      void *userdata);
 int cgroup_write(const struct cgroup *c, const char *file, const char *text);
 
 #endif

@@ -372,6 +372,11 @@ void control_set_nominal(struct control *c, uint32_t node, uint32_t leaf,
 	cell->nominal = weight;
 }
 
+uint32_t control_nominal(const struct control *c, uint32_t node, uint32_t leaf)
+{
+	return cell_of(c, node, leaf)->nominal;
+}
+
 void control_set_weighted(struct control *c, uint32_t leaf, bool weighted)
 {
 	c->unweighted[leaf] = !weighted;

@@ -122,6 +122,8 @@ struct control_use *control_use(struct control *c, uint32_t node,
 /** control_set_nominal() - the weight that is asked for, 1..10000, 100 at first */
 void control_set_nominal(struct control *c, uint32_t node, uint32_t leaf,
 			 uint32_t weight);
+/** control_nominal() - as it was set */
+uint32_t control_nominal(const struct control *c, uint32_t node, uint32_t leaf);
 /** control_set_weighted() - has the scheduler of the leaf weights? true at first */
 void control_set_weighted(struct control *c, uint32_t leaf, bool weighted);
 struct control_promise *control_promise(struct control *c, uint32_t promise);

@@ -106,34 +106,70 @@ static struct control_use guessed_use(const struct usage *u,
 	};
 }
 
-static void sample_leaf(struct governor *g, uint32_t leaf,
+/**
+ * struct leaf_now - a leaf in this tick
+ * @d: NULL: it is gone
+ * @measured: its scheduler counts time
+ * @busy: part of the tick in which it worked, if not
+ * @all: what everybody used of it
+ */
+struct leaf_now {
+	const struct device *d;
+	bool measured;
+	double busy;
+	const struct usage *all;
+};
+
+static double busy_part(struct governor *g, uint32_t leaf,
 			const struct device *d, double dt_s)
 {
-	bool measured = measures_time(d);
-	struct usage all = {};
-	double busy = 0;
+	uint64_t before = g->busy_ms[leaf], now = read_busy_ms(g, d);
+	double busy = before && now > before ? (now - before) / 1e3 / dt_s : 0;
 
-	if (!measured) {
-		uint64_t busy_ms = read_busy_ms(g, d);
+	g->busy_ms[leaf] = now;
+	return busy < 1 ? busy : 1;
+}
 
-		if (g->busy_ms[leaf] && busy_ms > g->busy_ms[leaf])
-			busy = (busy_ms - g->busy_ms[leaf]) / 1e3 / dt_s;
-		busy = busy < 1 ? busy : 1;
-		g->busy_ms[leaf] = busy_ms;
-		all = sample_usage(&g->sampler, g->nodes[0], d);
-	}
-	for (uint32_t n = 0; n < g->n_nodes; n++) {
-		struct usage u;
+static struct leaf_now *look_at_leaves(struct governor *g, double dt_s)
+{
+	struct leaf_now *leaves = calloc(g->n_leaves, sizeof(*leaves));
 
-		if (!g->nodes[n])
+	for (uint32_t l = 0; leaves && l < g->n_leaves; l++) {
+		const struct device *d =
+			topology_by_devno(g->manager->topology, g->leaves[l]);
+
+		if (!d)
 			continue;
-		u = sample_usage(&g->sampler, g->nodes[n], d);
-		*control_use(g->control, n, leaf) =
-			measured ? measured_use(&u, dt_s)
-				 : guessed_use(&u, &all, busy);
-		control_set_nominal(
-			g->control, n, leaf,
-			policy_nominal(&g->nodes[n]->policy, d).weight);
+		leaves[l] = (struct leaf_now){
+			.d = d,
+			.measured = measures_time(d),
+			.all = sample_usage(&g->sampler, g->nodes[0], d),
+		};
+		if (!leaves[l].measured)
+			leaves[l].busy = busy_part(g, l, d, dt_s);
+	}
+	return leaves;
+}
+
+static void sample_node(struct governor *g, uint32_t n,
+			const struct leaf_now *leaves, double dt_s)
+{
+	const struct cgroup *c = g->nodes[n];
+
+	for (uint32_t l = 0; c && l < g->n_leaves; l++) {
+		const struct leaf_now *leaf = &leaves[l];
+		uint32_t nominal = c->policy.weight;
+		const struct usage *u;
+
+		if (!leaf->d)
+			continue;
+		if (c->policy.n_statements)
+			nominal = policy_nominal(&c->policy, leaf->d).weight;
+		u = sample_usage(&g->sampler, c, leaf->d);
+		*control_use(g->control, n, l) =
+			leaf->measured ? measured_use(u, dt_s)
+				       : guessed_use(u, leaf->all, leaf->busy);
+		control_set_nominal(g->control, n, l, nominal);
 	}
 }
 
@@ -182,7 +218,7 @@ static uint64_t other_bytes(const struct governor *g, const struct cgroup *c,
 
 	for (size_t i = 0; i < t->n_devices; i++) {
 		const struct device *e = t->devices[i];
-		struct usage u;
+		const struct usage *u;
 		bool under = false;
 
 		if (e->leaf || e->kind == DEVICE_PARTITION ||
@@ -190,19 +226,19 @@ static uint64_t other_bytes(const struct governor *g, const struct cgroup *c,
 		    !share_leaf(d, e))
 			continue;
 		u = sample_usage(&g->sampler, c, e);
-		if (!u.rbytes && !u.wbytes)
+		if (!u->rbytes && !u->wbytes)
 			continue;
 		for (size_t j = 0; j < t->n_devices && !under; j++) {
-			struct usage above;
+			const struct usage *above;
 
 			if (t->devices[j] == e ||
 			    !stands_on_device(t->devices[j], e))
 				continue;
 			above = sample_usage(&g->sampler, c, t->devices[j]);
-			under = above.rbytes || above.wbytes;
+			under = above->rbytes || above->wbytes;
 		}
 		if (!under)
-			sum += u.rbytes + u.wbytes;
+			sum += u->rbytes + u->wbytes;
 	}
 	return sum;
 }
@@ -219,9 +255,10 @@ static uint64_t leaf_bytes(const struct governor *g, const struct cgroup *c,
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < d->n_leaves; i++) {
-		struct usage u = sample_usage(&g->sampler, c, d->leaves[i]);
+		const struct usage *u =
+			sample_usage(&g->sampler, c, d->leaves[i]);
 
-		sum += u.rbytes + u.wbytes;
+		sum += u->rbytes + u->wbytes;
 	}
 	return sum;
 }
@@ -231,22 +268,23 @@ static void sample_target(struct governor *g, struct governed *f,
 			  const struct device *d, double dt_s)
 {
 	struct control_promise *p = control_promise(g->control, f->number);
-	struct usage sum = {};
-	bool measured = true;
+	struct latencies reads = {};
+	uint64_t time_ns = 0;
+	bool measured = true, waits = false;
 
 	for (size_t i = 0; i < d->n_leaves; i++) {
-		struct usage u =
+		const struct usage *u =
 			sample_usage(&g->sampler, f->cgroup, d->leaves[i]);
 
 		measured = measured && measures_time(d->leaves[i]);
-		sum.time_ns += u.time_ns;
-		sum.queued += u.queued;
-		for (size_t b = 0; b < LATENCY_BUCKETS; b++)
-			sum.rlat[b] += u.rlat[b];
+		time_ns += u->time_ns;
+		waits |= u->queued;
+		sample_add_latencies(&g->sampler, f->cgroup, d->leaves[i],
+				     &reads);
 	}
-	p->rate = sum.time_ns / 1e9 / dt_s;
+	p->rate = time_ns / 1e9 / dt_s;
 	p->fraction = 1;
-	target_tick(f->target, &sum, p->rate, measured, dt_s);
+	target_tick(f->target, &reads, waits, p->rate, measured, dt_s);
 	p->floor = f->target->wanted;
 	f->rate = f->target->p95_us;
 }
@@ -256,8 +294,8 @@ static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 	const struct device *d =
 		topology_by_devno(g->manager->topology, f->devno);
 	struct control_promise *p = control_promise(g->control, f->number);
+	const struct usage *u;
 	uint64_t own, all;
-	struct usage u;
 
 	if (!d || !f->cgroup)
 		return;
@@ -266,25 +304,20 @@ static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 		return;
 	}
 	u = sample_usage(&g->sampler, f->cgroup, counted_at(d));
-	f->rate = promised_units(f->key, &u) / dt_s;
-	own = promise_info(f->key)->write ? u.wbytes : u.rbytes;
-	all = u.rbytes + u.wbytes + other_bytes(g, f->cgroup, d);
+	f->rate = promised_units(f->key, u) / dt_s;
+	own = promise_info(f->key)->write ? u->wbytes : u->rbytes;
+	all = u->rbytes + u->wbytes + other_bytes(g, f->cgroup, d);
 	p->rate = f->rate;
 	p->fraction = all ? (double)own / all : 1;
-	if (u.rbytes + u.wbytes)
+	if (u->rbytes + u->wbytes)
 		f->copies = (double)leaf_bytes(g, f->cgroup, d) / all;
 }
 
-static void sample_plant(struct governor *g, double dt_s)
+static void sample_plant(struct governor *g, const struct leaf_now *leaves,
+			 double dt_s)
 {
-	const struct topology *t = g->manager->topology;
-
-	for (uint32_t l = 0; l < g->n_leaves; l++) {
-		const struct device *d = topology_by_devno(t, g->leaves[l]);
-
-		if (d)
-			sample_leaf(g, l, d, dt_s);
-	}
+	for (uint32_t n = 0; n < g->n_nodes; n++)
+		sample_node(g, n, leaves, dt_s);
 	for (size_t i = 0; i < g->n_floors; i++)
 		sample_floor(g, &g->floors[i], dt_s);
 }
@@ -334,17 +367,17 @@ static int give_setpoint(struct governor *g, uint32_t node, uint32_t leaf,
 			 const struct device *d)
 {
 	struct cgroup *c = g->nodes[node];
-	struct asked before = policy_weight(&c->policy, d);
-	uint32_t nominal = policy_nominal(&c->policy, d).weight;
 	uint32_t weight = control_weight(g->control, node, leaf);
+	struct asked before;
 	char *why;
 	int r;
 
-	if (weight == nominal) {
+	if (weight == control_nominal(g->control, node, leaf)) {
 		if (policy_clear_point(&c->policy, d->devno))
 			manager_mark(g->manager, c);
 		return 0;
 	}
+	before = policy_weight(&c->policy, d);
 	if (before.setpoint && before.weight == weight)
 		return 0;
 	why = explain_weight(g, node, leaf, d);
@@ -356,24 +389,22 @@ static int give_setpoint(struct governor *g, uint32_t node, uint32_t leaf,
 	return r < 0 ? r : 0;
 }
 
-static int give_setpoints(struct governor *g)
+/* The root has no weight. */
+static int give_setpoints(struct governor *g, const struct leaf_now *leaves)
 {
 	int r = 0;
 
-	for (uint32_t l = 0; l < g->n_leaves && r >= 0; l++) {
-		const struct device *d =
-			topology_by_devno(g->manager->topology, g->leaves[l]);
-
-		/* The root has no weight. */
-		for (uint32_t n = 1; d && n < g->n_nodes && r >= 0; n++)
-			if (g->nodes[n])
-				r = give_setpoint(g, n, l, d);
-	}
+	for (uint32_t n = 1; n < g->n_nodes; n++)
+		for (uint32_t l = 0; g->nodes[n] && l < g->n_leaves && r >= 0;
+		     l++)
+			if (leaves[l].d)
+				r = give_setpoint(g, n, l, leaves[l].d);
 	return r;
 }
 
 static int tick(struct governor *g)
 {
+	_cleanup_free_ struct leaf_now *leaves = NULL;
 	double dt_s;
 	int err;
 
@@ -391,9 +422,12 @@ static int tick(struct governor *g)
 	/* The first sample is what the next one is compared with. */
 	if (err || g->ticks++ == 0 || dt_s <= 0 || dt_s > TICK_MAX_S)
 		return err;
-	sample_plant(g, dt_s);
+	leaves = look_at_leaves(g, dt_s);
+	if (!leaves)
+		return -ENOMEM;
+	sample_plant(g, leaves, dt_s);
 	control_tick(g->control, dt_s);
-	err = give_setpoints(g);
+	err = give_setpoints(g, leaves);
 	if (!err)
 		err = verdicts_tell(g, dt_s);
 	if (!err && g->ticks % SAVE_TICKS == 0)

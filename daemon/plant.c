@@ -207,6 +207,18 @@ static void mark_way(struct cgroup *c)
 		c->on_way = true;
 }
 
+static bool has_target(const struct cgroup *c)
+{
+	for (size_t i = 0; i < c->policy.promises.n; i++) {
+		const struct promise *p = &c->policy.promises.items[i];
+
+		if (device_of(p) &&
+		    promise_info(p->key)->kind == PROMISE_KIND_TARGET)
+			return true;
+	}
+	return false;
+}
+
 /* Which counters the sampler reads. */
 static void mark_sampled(struct governor *g, bool measured, bool guessed)
 {
@@ -222,6 +234,9 @@ static void mark_sampled(struct governor *g, bool measured, bool guessed)
 		for (struct cgroup *c = cgroup_next(top, top);
 		     c && !top->on_way; c = cgroup_next(top, c))
 			c->sampled |= SAMPLE_TIME;
+		for (struct cgroup *c = top; c && has_target(top);
+		     c = cgroup_next(top, c))
+			c->sampled |= SAMPLE_LATENCY;
 	}
 }
 

@@ -7,9 +7,7 @@
 /* Cgroups whose counters the governor reads, and which: see struct cgroup. */
 #define SAMPLE_TIME 1U
 #define SAMPLE_RATE 2U
-
-/* Counts of reads by their latency in io.sutro.stat, "rlat=". */
-#define LATENCY_BUCKETS 40U
+#define SAMPLE_LATENCY 4U
 
 /**
  * struct usage - what a cgroup and those below it used of one device
@@ -17,7 +15,6 @@
  * @wait_ns: sum over requests of the time they waited in the scheduler, counted
  *	when they are sent; 0 where the scheduler does not measure it
  * @queued: requests that waited when the sample was taken
- * @rlat: reads by how long they took; 0 where the scheduler does not count them
  * @active: it used the device, or waits for it
  */
 struct usage {
@@ -28,8 +25,15 @@ struct usage {
 	uint64_t wios;
 	uint64_t wait_ns;
 	uint64_t queued;
-	uint32_t rlat[LATENCY_BUCKETS];
 	bool active;
+};
+
+/* Counts of reads by their latency in io.sutro.stat, "rlat=". */
+#define LATENCY_BUCKETS 40U
+
+/** struct latencies - reads by how long they took */
+struct latencies {
+	uint32_t count[LATENCY_BUCKETS];
 };
 
 struct sample;
@@ -39,11 +43,13 @@ struct sample *sample_free(struct sample *s);
  * struct sampler - a series of samples
  * @slot: which of the samples of each cgroup are its own
  * @now_usec, @before_usec: when the last two were taken
+ * @n: how many were taken
  */
 struct sampler {
 	enum sampler_slot slot;
 	uint64_t now_usec;
 	uint64_t before_usec;
+	unsigned int n;
 };
 
 /**
@@ -63,9 +69,20 @@ double sampler_interval_s(const struct sampler *s);
 /**
  * sample_usage() - of @c and all below it, between the last two samples
  * @device: a leaf, or a device on leaves
+ *
+ * Return: never NULL; valid until the next sample is taken.
  */
-struct usage sample_usage(const struct sampler *s, const struct cgroup *c,
-			  const struct device *device);
+const struct usage *sample_usage(const struct sampler *s,
+				 const struct cgroup *c,
+				 const struct device *device);
+
+/**
+ * sample_add_latencies() - of the reads of @c and all below it, between the last two
+ *
+ * The governor's sampler has them where SAMPLE_LATENCY is set.
+ */
+void sample_add_latencies(const struct sampler *s, const struct cgroup *c,
+			  const struct device *leaf, struct latencies *sum);
 
 /**
  * sample_latency_us() - a percentile of the reads' latency
@@ -73,7 +90,7 @@ struct usage sample_usage(const struct sampler *s, const struct cgroup *c,
  *
  * Return: the upper bound of the bucket it is in; 0 without reads.
  */
-uint64_t sample_latency_us(const struct usage *u, double part);
+uint64_t sample_latency_us(const struct latencies *l, double part);
 
 /** sample_got() - share of @leaf that @c got between the last two samples, 0..1 */
 double sample_got(const struct sampler *s, const struct cgroup *c,

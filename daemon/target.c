@@ -95,13 +95,13 @@ static void judge(struct target *t, double dt_s)
 		t->state = CONTROL_SETTLING;
 }
 
-void target_tick(struct target *t, const struct usage *use, double time,
-		 bool measured, double dt_s)
+void target_tick(struct target *t, const struct latencies *new, bool waits,
+		 double time, bool measured, double dt_s)
 {
 	double keep = exp(-dt_s / COUNTS_S), reads;
 
 	for (size_t i = 0; i < LATENCY_BUCKETS; i++)
-		t->counts[i] = t->counts[i] * keep + use->rlat[i];
+		t->counts[i] = t->counts[i] * keep + new->count[i];
 	t->p95_us = percentile_us(t->counts, 0.95, &reads);
 	if (!measured) {
 		t->state = CONTROL_UNWEIGHTED;
@@ -109,8 +109,8 @@ void target_tick(struct target *t, const struct usage *use, double time,
 	}
 	if (reads < READS_MIN) {
 		/* Too few to say, or none that are done: it may be starved. */
-		t->state = use->queued ? CONTROL_SETTLING : CONTROL_IDLE;
-		if (use->queued)
+		t->state = waits ? CONTROL_SETTLING : CONTROL_IDLE;
+		if (waits)
 			t->wanted =
 				fmin(t->wanted * GROW + GROW_EXTRA, t->most);
 		return;

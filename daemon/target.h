@@ -29,11 +29,12 @@ void target_init(struct target *t, uint64_t goal_us, size_t n_leaves);
 
 /**
  * target_tick() - one step
- * @use: of the unit on all leaves, its latencies
+ * @new: reads of the unit on all leaves
+ * @waits: it has requests that wait
  * @time: device time it used per second on all leaves together
  * @measured: every leaf counts latencies
  */
-void target_tick(struct target *t, const struct usage *use, double time,
-		 bool measured, double dt_s);
+void target_tick(struct target *t, const struct latencies *new, bool waits,
+		 double time, bool measured, double dt_s);
 
 #endif

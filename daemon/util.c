@@ -195,6 +195,42 @@ int read_fd(int fd, char **ret)
 	return 0;
 }
 
+int read_lines(int fd, int (*on_line)(char *line, void *userdata),
+	       void *userdata)
+{
+	char buffer[16384];
+	size_t length = 0;
+
+	for (;;) {
+		char *line = buffer, *end;
+		ssize_t n =
+			read(fd, buffer + length, sizeof(buffer) - 1 - length);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		length += n;
+		while ((end = memchr(line, '\n', buffer + length - line))) {
+			int r;
+
+			*end = '\0';
+			r = on_line(line, userdata);
+			if (r)
+				return r;
+			line = end + 1;
+		}
+		length -= line - buffer;
+		if (length == sizeof(buffer) - 1)
+			return -EFBIG;
+		memmove(buffer, line, length);
+	}
+	buffer[length] = '\0';
+	return length ? on_line(buffer, userdata) : 0;
+}
+
 int parse_u64(const char *s, uint64_t *ret)
 {
 	unsigned long long v;
@@ -212,14 +248,29 @@ int parse_u64(const char *s, uint64_t *ret)
 	return 0;
 }
 
+bool skip_devno(const char **s, dev_t *ret)
+{
+	const char *colon, *end;
+	uint64_t high, low;
+
+	colon = skip_u64(*s, &high);
+	if (colon == *s || *colon != ':')
+		return false;
+	end = skip_u64(colon + 1, &low);
+	if (end == colon + 1 || high > UINT32_MAX || low > UINT32_MAX)
+		return false;
+	*ret = makedev(high, low);
+	*s = end;
+	return true;
+}
+
 int parse_devno(const char *s, dev_t *ret)
 {
-	unsigned int major_number, minor_number;
-	int n = 0;
+	dev_t devno;
 
-	if (sscanf(s, "%u:%u%n", &major_number, &minor_number, &n) != 2 || s[n])
+	if (!skip_devno(&s, &devno) || *s)
 		return -EINVAL;
-	*ret = makedev(major_number, minor_number);
+	*ret = devno;
 	return 0;
 }
 

@@ -115,8 +115,33 @@ char *asprintf_or_null(const char *format, ...) _printf_(1, 2);
 int read_file_at(int dirfd, const char *path, char **ret);
 int read_fd(int fd, char **ret);
 
+/**
+ * read_lines() - a file of any length, line by line
+ * @on_line: gets a line without its end; what is not 0 ends the reading
+ *
+ * Return: 0, what @on_line returned, -EFBIG for a line of 16 KiB, or another -errno.
+ */
+int read_lines(int fd, int (*on_line)(char *line, void *userdata),
+	       void *userdata);
+
 /** parse_u64() - all of @s is a decimal number (no sign, no blanks) */
 int parse_u64(const char *s, uint64_t *ret);
+
+/**
+ * skip_u64() - the number that @s begins with, 0 if there is none
+ *
+ * Return: what comes after it. For files of the kernel: a number that is too large
+ * wraps.
+ */
+static inline const char *skip_u64(const char *s, uint64_t *ret)
+{
+	for (*ret = 0; *s >= '0' && *s <= '9'; s++)
+		*ret = *ret * 10 + (*s - '0');
+	return s;
+}
+
+/** skip_devno() - *s begins with "8:16"; it is moved behind that */
+bool skip_devno(const char **s, dev_t *ret);
 
 /** parse_devno() - "8:16" */
 int parse_devno(const char *s, dev_t *ret);

@@ -86,13 +86,13 @@ static const char *max_key(enum promise_key key)
 static double rate_at(const struct governor *g, const struct cgroup *c,
 		      enum promise_key key, const struct device *d)
 {
-	struct usage u = sample_usage(&g->sampler, c, d);
+	const struct usage *u = sample_usage(&g->sampler, c, d);
 	const struct promise_info *info = promise_info(key);
 	double dt_s = sampler_interval_s(&g->sampler);
 
 	if (info->unit == PROMISE_UNIT_BYTES)
-		return (info->write ? u.wbytes : u.rbytes) / dt_s;
-	return (info->write ? u.wios : u.rios) / dt_s;
+		return (info->write ? u->wbytes : u->rbytes) / dt_s;
+	return (info->write ? u->wios : u->rios) / dt_s;
 }
 
 /* Does an io.max at the device or a leaf, of the unit or above it, hold it down? */

@@ -104,15 +104,16 @@ static void test_active(const struct device *sda, const struct device *sdb)
 	struct cgroup *root = cgroup_tree_root(tree);
 	struct cgroup *db = find("/system.slice/db");
 	struct cgroup *web = find("/system.slice/web");
-	struct usage u;
+	const struct usage *u;
+	struct latencies reads = {};
 
-	db->sampled = SAMPLE_TIME | SAMPLE_RATE;
+	db->sampled = SAMPLE_TIME | SAMPLE_RATE | SAMPLE_LATENCY;
 	web->sampled = SAMPLE_TIME;
 	active((const char *[]){ "8:0 /system.slice/db time_ns=1000 rlat=0,5",
 				 "8:0 /user.slice time_ns=7" },
 	       2);
 	check(sampler_take(&g, root, topology, 1000000) == 0);
-	check(!sample_usage(&g, db, sda).active);
+	check(!sample_usage(&g, db, sda)->active);
 	active(
 		(const char *[]){
 			"8:0 /system.slice/db time_ns=4000 rbytes=9 rlat=0,25,"
@@ -124,30 +125,53 @@ static void test_active(const struct device *sda, const struct device *sdb)
 	check(sampler_take(&g, root, topology, 1250000) == 0);
 	close_to(sampler_interval_s(&g), 0.25);
 	u = sample_usage(&g, db, sda);
-	check(u.time_ns == 3000 && u.rbytes == 9 && u.rlat[1] == 20);
+	check(u->time_ns == 3000 && u->rbytes == 9);
+	sample_add_latencies(&g, db, sda, &reads);
+	check(reads.count[1] == 20 && reads.count[3] == 1);
 	/* 20 of 21 took less than 1.5 * 2^14 ns, the last less than 1.5 * 2^15. */
-	check(sample_latency_us(&u, 0.95) == 24);
-	check(sample_latency_us(&u, 0.99) == 49);
+	check(sample_latency_us(&reads, 0.95) == 24);
+	check(sample_latency_us(&reads, 0.99) == 49);
 	/* New to us: it may have been used long ago. Not asked for: nothing. */
 	u = sample_usage(&g, web, sda);
-	check(u.time_ns == 0 && u.queued == 2 && u.active);
-	check(!sample_usage(&g, find("/user.slice"), sda).active);
-	check(!sample_usage(&g, web, sdb).active);
+	check(u->time_ns == 0 && u->queued == 2 && u->active);
+	check(!sample_usage(&g, find("/user.slice"), sda)->active);
+	check(!sample_usage(&g, web, sdb)->active);
 	/* No line any more, then again. */
 	active(NULL, 0);
 	check(sampler_take(&g, root, topology, 1500000) == 0);
-	check(sample_usage(&g, db, sda).time_ns == 0);
-	active((const char *[]){ "8:0 /system.slice/db time_ns=4100" }, 1);
+	check(sample_usage(&g, db, sda)->time_ns == 0);
+	active((const char *[]){ "8:0 /system.slice/db time_ns=4100 rios=9 "
+				 "rlat=0,25,0,1" },
+	       1);
 	check(sampler_take(&g, root, topology, 1750000) == 0);
-	check(sample_usage(&g, db, sda).time_ns == 100);
-	check(sample_latency_us(&u, 0.5) == 0);
+	check(sample_usage(&g, db, sda)->time_ns == 100);
+	reads = (struct latencies){};
+	sample_add_latencies(&g, db, sda, &reads);
+	check(sample_latency_us(&reads, 0.5) == 0);
+	/* The scheduler was switched there and back: counts begin again. */
+	active((const char *[]){ "8:0 /system.slice/db time_ns=50 rios=2 "
+				 "rlat=0,0,2" },
+	       1);
+	check(sampler_take(&g, root, topology, 2000000) == 0);
+	check(sample_usage(&g, db, sda)->time_ns == 50);
+	sample_add_latencies(&g, db, sda, &reads);
+	check(sample_latency_us(&reads, 0.5) == 0);
+	/* A pass that gives a line twice. */
+	active((const char *[]){ "8:0 /system.slice/db time_ns=60 queued=3",
+				 "8:0 /system.slice/db time_ns=65 queued=4" },
+	       2);
+	check(sampler_take(&g, root, topology, 2250000) == 0);
+	u = sample_usage(&g, db, sda);
+	check(u->time_ns == 15 && u->queued == 3);
+	check(sample_usage(&g, root, sda)->time_ns ==
+	      0); /* nobody asked for it */
 }
 
 int main(void)
 {
 	struct sampler s = {};
 	struct device *sda, *sdb;
-	struct usage u;
+	const struct usage *u;
 
 	fake_new(&roots);
 	fake_disk(&roots, "sda", "8:0", "sutro");
@@ -191,8 +215,8 @@ int main(void)
 	close_to(sample_got(&s, find("/system.slice/db"), sdb), 100. / 400);
 	close_to(sample_got(&s, find("/system.slice"), sdb), 300. / 400);
 	u = sample_usage(&s, find("/system.slice/db"), sda);
-	check(u.time_ns == 300000000 && u.rbytes == 10240 && u.active);
-	check(!sample_usage(&s, find("/system.slice/backup"), sda).active);
+	check(u->time_ns == 300000000 && u->rbytes == 10240 && u->active);
+	check(!sample_usage(&s, find("/system.slice/backup"), sda)->active);
 
 	/* 300/(300+100) of 100/(100+100); asking makes backup count. */
 	close_to(sample_hweight(&s, find("/system.slice/db"), sda), 0.375);
@@ -207,9 +231,9 @@ int main(void)
 	count("/system.slice/backup", 4000, 10, 3);
 	count("/system.slice/db", 5, 1, 0);
 	check(sampler_take(&s, cgroup_tree_root(tree), topology, 3000000) == 0);
-	check(sample_usage(&s, find("/system.slice/backup"), sda).active);
+	check(sample_usage(&s, find("/system.slice/backup"), sda)->active);
 	u = sample_usage(&s, find("/system.slice/db"), sda);
-	check(u.time_ns == 5000000 && u.rbytes == 1024);
+	check(u->time_ns == 5000000 && u->rbytes == 1024);
 	close_to(sample_hweight(&s, find("/system.slice/db"), sda), 300. / 800);
 
 	test_active(sda, sdb);

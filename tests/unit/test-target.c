@@ -29,10 +29,10 @@ static size_t bucket_of(double us)
 /* 100 reads, all about as slow, for what it has. */
 static void tick(struct target *t, double us, double time)
 {
-	struct usage use = {};
+	struct latencies reads = {};
 
-	use.rlat[bucket_of(us)] = 100;
-	target_tick(t, &use, time, true, DT_S);
+	reads.count[bucket_of(us)] = 100;
+	target_tick(t, &reads, false, time, true, DT_S);
 }
 
 /* Reads take 4 ms of the disk's time alone and more the less they are given. */
@@ -84,18 +84,17 @@ static void test_out_of_reach(void)
 
 static void test_without_reads(void)
 {
-	struct usage use = {};
+	const struct latencies reads = {};
 	struct target t;
 
 	target_init(&t, 5000, 1);
-	target_tick(&t, &use, 0, true, DT_S);
+	target_tick(&t, &reads, false, 0, true, DT_S);
 	check(t.state == CONTROL_IDLE && t.p95_us == 0);
 	/* Nothing is done and something waits: that is no idle unit. */
-	use.queued = 3;
 	for (int n = 0; n < 8; n++)
-		target_tick(&t, &use, 0, true, DT_S);
+		target_tick(&t, &reads, true, 0, true, DT_S);
 	check(t.state == CONTROL_SETTLING && t.wanted > 0.1);
-	target_tick(&t, &use, 0, false, DT_S);
+	target_tick(&t, &reads, true, 0, false, DT_S);
 	check(t.state == CONTROL_UNWEIGHTED);
 }
 
@@ -107,13 +106,14 @@ static void test_wild(void)
 
 	target_init(&t, 1, 16);
 	for (int n = 0; n < 100000; n++) {
-		struct usage use = { .queued = rand_r(&seed) % 2 };
+		struct latencies reads = {};
 		double dt_s = 0.001 + rand_r(&seed) % 5000 / 1e3;
 
 		for (int i = rand_r(&seed) % 40; i > 0; i--)
-			use.rlat[rand_r(&seed) % LATENCY_BUCKETS] =
+			reads.count[rand_r(&seed) % LATENCY_BUCKETS] =
 				rand_r(&seed);
-		target_tick(&t, &use, rand_r(&seed) % 100 / 5., true, dt_s);
+		target_tick(&t, &reads, rand_r(&seed) % 2,
+			    rand_r(&seed) % 100 / 5., true, dt_s);
 		check(t.wanted >= 0.01 && t.wanted <= 16 * 0.9);
 		check(t.p95_us >= 0 && t.p95_us < 1e8);
 		check(t.state < _CONTROL_STATE_MAX);
