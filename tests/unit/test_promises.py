@@ -335,6 +335,7 @@ def test_history_and_usage(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> No
     plant.start()
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
+    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
 
     def rows() -> list[Any]:
         return list(sutrod.call("History", "db.service", "ReadBandwidthMin", STRIPE))
