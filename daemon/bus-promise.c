@@ -72,7 +72,7 @@ static int append_ungoverned(sd_bus_message *r, const struct promise *p)
 		r, "{sv}{sv}{sv}{sv}{sv}{sv}", "state", "s",
 		p->device ? STATE_STATED : STATE_UNRESOLVED, "cause", "s",
 		p->device ? "" : "the path is on no block device", "got", "t",
-		(uint64_t)0, "granted", "d", 0.0, "gain", "d", 1.0,
+		(uint64_t)0, "granted", "d", 1.0, "gain", "d", 1.0,
 		"amplification", "d", 0.0);
 	if (err >= 0)
 		err = bus_open_list(r, "leaves");

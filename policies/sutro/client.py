@@ -37,7 +37,7 @@ WEIGHT_UNSET = 2**64 - 1
 
 SERVICES = {SUTRO: ("sutrod", "sutrod"), SYSTEMD: ("systemd", None)}
 ACTIONS = {SUTRO: "org.sutro1.manage-devices", SYSTEMD: "org.freedesktop.systemd1.manage-units"}
-POLICY_MEMBERS = ("SetPolicy", "ReloadPolicies")
+POLICY_MEMBERS = ("SetPolicy", "ResetPolicy", "ReloadPolicies")
 POLICY_ACTION = "org.sutro1.manage-policies"
 
 NOT_RUNNING = ("ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoReply")
@@ -46,6 +46,7 @@ BY_NAME: dict[str, type[errors.SutroError]] = {
     "org.sutro1.Error.NoSuchUnit": errors.NoSuchUnit,
     "org.sutro1.Error.NoSuchPath": errors.NoSuchPath,
     "org.sutro1.Error.NoQueue": errors.NoQueue,
+    "org.sutro1.Error.NoSuchPromise": errors.NoSuchPromise,
     "org.sutro1.Error.BadPolicy": errors.BadPolicy,
     "org.freedesktop.systemd1.NoSuchUnit": errors.NoSuchUnit,
 }
@@ -259,6 +260,10 @@ class Client:
         """
         assignments = [list(pair) for pair in said]
         await self._sutro("SetPolicy", "sa(ss)s", unit, assignments, lifetime)
+
+    async def reset_policy(self, unit: str, lifetime: str) -> None:
+        """Forget all that set_policy() said about a unit with this lifetime."""
+        await self._sutro("ResetPolicy", "ss", unit, lifetime)
 
     async def reload_policies(self) -> None:
         """Let the daemon read all policy files again."""

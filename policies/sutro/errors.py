@@ -31,6 +31,10 @@ class NoSuchUnit(SutroError):
     """No unit, or no cgroup, of this name."""
 
 
+class NoSuchPromise(SutroError):
+    """Nothing of this kind is being kept for the unit."""
+
+
 class NoSuchPath(SutroError):
     """Nothing lies at this path."""
 

@@ -7,6 +7,7 @@ The samples come from the daemon, which keeps the last ten minutes, or from a fi
 
 import argparse
 import asyncio
+import contextlib
 import json
 import math
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any
 from . import chart, units
 from .answer import Answer
 from .client import Client
-from .errors import NoSuchUnit, SutroError, UsageError
+from .errors import NoSuchPromise, NoSuchUnit, SutroError, UsageError
 from .promises import worst_first
 
 Dict = dict[str, Any]
@@ -84,8 +85,10 @@ async def _remembered(client: Client) -> list[Panel]:
     async def one(promise: Dict) -> Panel:
         key, path = promise["key"], promise["path"]
         panel = Panel(promise["unit"] or promise["cgroup"], key, path)
-        for monotonic_us, *sample in await client.history(panel.unit, key, path):
-            panel.add(monotonic_us / 1e6, *sample)
+        # Of a ceiling, or of what leads nowhere, nothing is remembered.
+        with contextlib.suppress(NoSuchPromise):
+            for monotonic_us, *sample in await client.history(panel.unit, key, path):
+                panel.add(monotonic_us / 1e6, *sample)
         return panel
 
     return await asyncio.gather(*map(one, worst_first(await client.promises())))

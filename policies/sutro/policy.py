@@ -142,6 +142,23 @@ async def reset(client: Client, args: argparse.Namespace) -> Answer:
     folder = CONTROL[lifetime(args)]
     entries = await client.policy(args.unit)
     set_here = dict.fromkeys(e["key"] for e in entries if e["source"].startswith(folder))
+    if args.key:
+        _must_be_set(args, folder, set_here)
+        said = [(key, "") for key in args.key]
+        await client.set_policy(args.unit, said, lifetime(args))
+        return Answer(await _outcome(client, args.unit, said, lifetime(args)))
+    mistakes = await _mistakes(client, f"{folder}{args.unit}.policy:")
+    if not set_here and not mistakes:
+        if not entries:
+            await _must_be_known(client, args.unit)
+        return Answer(_nothing_to_reset(args, entries))
+    await client.reset_policy(args.unit, lifetime(args))
+    outcome = await _outcome(client, args.unit, [(key, "") for key in set_here], lifetime(args))
+    return Answer(outcome | ({"note": f"gone with its file: {mistakes[0]}"} if mistakes else {}))
+
+
+def _must_be_set(args: argparse.Namespace, folder: str, set_here: dict[str, None]) -> None:
+    """To reset a key that is not set is a slip."""
     lost = [key for key in args.key if key not in set_here]
     if lost:
         there = ", ".join(set_here) or "nothing"
@@ -149,13 +166,12 @@ async def reset(client: Client, args: argparse.Namespace) -> Answer:
             f"{', '.join(lost)} of {args.unit} is not set in {folder}: there is {there}",
             f"where it is said: sutroctl policy show {args.unit}",
         )
-    if not set_here:
-        if not entries:
-            await _must_be_known(client, args.unit)
-        return Answer(_nothing_to_reset(args, entries))
-    said = [(key, "") for key in args.key or set_here]
-    await client.set_policy(args.unit, said, lifetime(args))
-    return Answer(await _outcome(client, args.unit, said, lifetime(args)))
+
+
+async def _mistakes(client: Client, file: str) -> list[str]:
+    """Those of one file."""
+    every = (await client.properties()).get("PolicyErrors", [])
+    return [mistake for mistake in every if mistake.startswith(file)]
 
 
 def _nothing_to_reset(args: argparse.Namespace, entries: list[Dict]) -> Dict:

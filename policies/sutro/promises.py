@@ -9,7 +9,8 @@ from typing import Any
 
 Dict = dict[str, Any]
 
-HOLDS = ("held", "idle")
+# "stated" is a ceiling: the kernel keeps it, and nothing is controlled.
+HOLDS = ("held", "idle", "stated")
 NOT_YET = ("settling", "unknown")
 
 # What a key is about, in the few letters that a table has for it.

@@ -84,6 +84,8 @@ def explained(out: Console, found: list[Dict]) -> None:
             out.print("  because " + promise["cause"])
         if promise["granted"] < 1 and promise["device"]:
             out.print(f"  granted {_granted(promise)}: {percent(promise['granted'])} of it")
+        if promise["amplification"]:
+            out.print(f"  {promise['amplification']:.2f} bytes at the leaves for each byte")
         said = f"  said in {promise['source']}, importance {promise['importance']}"
         out.print(said, style=FAINT)
         if promise["leaves"]:
@@ -91,7 +93,7 @@ def explained(out: Console, found: list[Dict]) -> None:
 
 
 def _needs(promise: Dict) -> Table:
-    headers = (">NEEDED", ">ALLOTTED", ">GOT", ">WEIGHT", ">COST", ">AMPLIFICATION")
+    headers = (">NEEDED", ">ALLOTTED", ">GOT", ">WEIGHT", ">COST")
     table = columns("  LEAF", "SCHEDULER", *headers)
     for leaf in promise["leaves"]:
         table.add_row(
@@ -102,7 +104,6 @@ def _needs(promise: Dict) -> Table:
             percent(leaf["share_got"]),
             str(leaf["weight"]),
             _cost(promise["key"], leaf["cost_ns"]),
-            f"{leaf['amplification']:.2f}" if leaf["amplification"] else "-",
         )
     return table
 

@@ -22,9 +22,20 @@ TRAFFIC = {
 }
 
 
-def _promise_line(promise: Dict) -> Dict:
+# What a ceiling is about: the daemon does not measure it, for the kernel keeps it.
+LIMITED = {
+    "ReadBandwidthMax": "rbytes_per_s",
+    "WriteBandwidthMax": "wbytes_per_s",
+    "ReadIOPSMax": "rios_per_s",
+    "WriteIOPSMax": "wios_per_s",
+}
+
+
+def _promise_line(promise: Dict, used: Dict) -> Dict:
     keys = ("key", "path", "value", "granted", "got", "state", "cause")
-    return {"about": about(promise["key"])} | {key: promise[key] for key in keys}
+    line = {"about": about(promise["key"])} | {key: promise[key] for key in keys}
+    limited = LIMITED.get(promise["key"])
+    return line | {"got": used[limited]} if limited and used else line
 
 
 def _traffic_lines(used: Dict, keys: list[str]) -> list[Dict]:
@@ -59,7 +70,7 @@ def rows(usage: list[Dict], promises: list[Dict], devices: list[Dict]) -> list[D
         one = here.get("usage") or here["promises"][0]
         device = topology.find(node)
         keys = [promise["key"] for promise in here["promises"]]
-        lines = [_promise_line(promise) for promise in here["promises"]]
+        lines = [_promise_line(promise, here.get("usage", {})) for promise in here["promises"]]
         if "usage" in here:
             lines += _traffic_lines(here["usage"], keys)
         found.append(

@@ -18,14 +18,14 @@ KEYS = (
 SYSTEM = "/system.slice/"
 
 # unit, key, path, device, value, got, granted, importance, state, cause,
-# {leaf: (needed, allotted, got, weight, ns, amplification, scheduler)}
+# {leaf: (needed, allotted, got, weight, ns, scheduler)}
 PROMISES = [
     ("db.service", "ReadBandwidthMin", "/dev/vg0/db", "/dev/dm-0", 60_000_000, 63_100_000)
     + (1.0, 200, "held", "")
     + (
         {
-            "/dev/hda": (0.38, 0.41, 0.412, 1450, 12.6, 0.5, "sutro"),
-            "/dev/hdb": (0.37, 0.4, 0.398, 1380, 12.4, 0.5, "sutro"),
+            "/dev/hda": (0.38, 0.41, 0.412, 1450, 12.6, "sutro"),
+            "/dev/hdb": (0.37, 0.4, 0.398, 1380, 12.4, "sutro"),
         },
     ),
     ("db.service", "WriteBandwidthMin", "/dev/vg0/db", "/dev/dm-0", 10_000_000, 0)
@@ -37,23 +37,28 @@ PROMISES = [
     + ("the floors on /dev/hda add up to 137 % of what it does, and db.service comes first",)
     + (
         {
-            "/dev/hda": (0.99, 0.52, 0.517, 2100, 24.8, 0.5, "sutro"),
-            "/dev/hdb": (0.98, 0.52, 0.522, 2050, 24.5, 0.5, "sutro"),
+            "/dev/hda": (0.99, 0.52, 0.517, 2100, 24.8, "sutro"),
+            "/dev/hdb": (0.98, 0.52, 0.522, 2050, 24.5, "sutro"),
         },
     ),
     ("job.service", "WriteIOPSMin", "/dev/mapper/secret", "/dev/dm-2", 500, 120)
     + (1.0, 100, "unweighted", "/dev/sdb has the scheduler none, which knows no weights")
     + (
         {
-            "/dev/sda": (0.2, 0.22, 0.05, 100, 400_000.0, 1.0, "bfq"),
-            "/dev/sdb": (0.2, 0.0, 0.05, 100, 400_000.0, 1.0, "none"),
+            "/dev/sda": (0.2, 0.22, 0.05, 100, 400_000.0, "bfq"),
+            "/dev/sdb": (0.2, 0.0, 0.05, 100, 400_000.0, "none"),
         },
     ),
+    ("job.service", "ReadBandwidthMax", "/dev/mapper/secret", "/dev/dm-2", 30_000_000, 0)
+    + (1.0, 100, "stated", "", {}),
     ("idle.service", "ReadBandwidthMin", "/mnt/backup", "", 5_000_000, 0)
     + (1.0, 100, "unresolved", "there is nothing at /mnt/backup yet", {}),
     ("web.service", "WriteBandwidthMin", "/srv", "/dev/dm-0", 1_500_000, 900_000)
     + (1.0, 100, "settling", "", {}),
 ]
+
+# The daemon samples nothing for a promise in one of these states.
+NOT_KEPT = ("stated", "unresolved")
 
 # unit, cgroup, device, read and written bytes/s, {leaf: (share got, hweight, weight, backlog)}
 USAGE = [
@@ -61,6 +66,8 @@ USAGE = [
     + ({"/dev/hda": (0.412, 0.41, 1450, 0.9), "/dev/hdb": (0.398, 0.4, 1380, 0.9)},),
     ("web.service", SYSTEM + "web.service", "/dev/dm-0", 41_700_000, 900_000)
     + ({"/dev/hda": (0.517, 0.52, 2100, 1.0), "/dev/hdb": (0.522, 0.52, 2050, 1.0)},),
+    ("job.service", "/batch.slice/job.service", "/dev/dm-2", 29_500_000, 0)
+    + ({"/dev/sda": (0.05, 0.1, 100, 0.2), "/dev/sdb": (0.05, 0.1, 100, 0.2)},),
     ("", "/payload", "/dev/hdb", 0, 300) + ({"/dev/hdb": (0.0001, 0.01, 100, 0.0)},),
 ]
 
@@ -119,11 +126,12 @@ def _promise(unit, key, path, device, value, got, granted, importance, state, ca
         "got": dbus.UInt64(got),
         "granted": granted,
         "gain": 1.0,
+        "amplification": 1.25 if "Write" in key and leaves else 1.0 if leaves else 0.0,
         "leaves": dbus.Array([_need(leaf, *of) for leaf, of in leaves.items()], signature="a{sv}"),
     }
 
 
-def _need(leaf, needed, allotted, got, weight, cost_ns, amplification, scheduler):
+def _need(leaf, needed, allotted, got, weight, cost_ns, scheduler):
     return {
         "leaf": leaf,
         "share_needed": needed,
@@ -131,7 +139,7 @@ def _need(leaf, needed, allotted, got, weight, cost_ns, amplification, scheduler
         "share_got": got,
         "weight": dbus.UInt64(weight),
         "cost_ns": cost_ns,
-        "amplification": amplification,
+        "backlog": 0.75,
         "scheduler": scheduler,
     }
 
@@ -174,14 +182,17 @@ def usage(mock):
 
 
 def history(unit, key, path):
-    """Thirty seconds of what was got: half at first, all from the fifth second on."""
-    rows = []
-    for name, keyed, at, _, value, _, granted, *_ in PROMISES:
-        if (name, keyed, at) == (unit, key, path) and at != "/mnt/backup":
-            for second in range(30):
-                got = value * granted * (0.5 if second < 5 else 1.01)
-                rows.append((dbus.UInt64((1000 + second) * 10**6), got, float(value), granted))
-    return dbus.Array(rows, signature="(tddd)")
+    """Thirty seconds of what was got: half at first, all from the fifth second on.
+
+    KeyError for what is not being kept.
+    """
+    kept = {promise[:3]: promise for promise in PROMISES if promise[8] not in NOT_KEPT}
+    _, _, _, _, value, _, granted, *_ = kept[unit, key, path]
+    rows = [
+        (second, value * granted * (0.5 if second < 1005 else 1.01), float(value), granted)
+        for second in range(1000, 1030)
+    ]
+    return dbus.Array([(dbus.UInt64(s * 10**6), *of) for s, *of in rows], signature="(tddd)")
 
 
 def policy(mock, unit):
@@ -216,3 +227,11 @@ def set_policy(mock, unit, assignments, lifetime, sender):
         said = [pair for pair in said if pair[0] != key or value]
         said += [(str(key), str(value))] if value else []
     here[place] = said
+
+
+def reset_policy(mock, unit, lifetime, sender):
+    """Forget all of it, a file with a mistake as well."""
+    here = mock.held if lifetime == "client" else mock.control
+    here.pop((sender if lifetime == "client" else CONTROL[lifetime], unit), None)
+    file = f"{CONTROL.get(lifetime)}/{unit}.policy:"
+    mock.mistakes = [mistake for mistake in mock.mistakes if not mistake.startswith(file)]

@@ -349,7 +349,11 @@ def ListUsage(self):
 @dbus.service.method(MAIN_IFACE, in_signature="sss", out_signature="a(tddd)")
 def History(self, unit, key, path):
     _fail(self, "History")
-    return mock_promises.history(unit, key, path)
+    try:
+        return mock_promises.history(unit, key, path)
+    except KeyError:
+        text = f"{unit} has no promise {key}={path} that is being kept"
+        raise _error("org.sutro1.Error.NoSuchPromise", text) from None
 
 
 @dbus.service.method(MAIN_IFACE, in_signature="s", out_signature="aa{sv}")
@@ -365,6 +369,13 @@ def SetPolicy(self, unit, assignments, lifetime, sender=None):
         mock_promises.set_policy(self, str(unit), assignments, str(lifetime), sender)
     except ValueError as error:
         raise _error("org.sutro1.Error.BadPolicy", str(error)) from None
+
+
+@dbus.service.method(MAIN_IFACE, in_signature="ss", out_signature="", sender_keyword="sender")
+def ResetPolicy(self, unit, lifetime, sender=None):
+    _fail(self, "ResetPolicy")
+    mock_promises.reset_policy(self, str(unit), str(lifetime), sender)
+    self.UpdateProperties(MAIN_IFACE, {"PolicyErrors": dbus.Array(self.mistakes, signature="s")})
 
 
 @dbus.service.method(MAIN_IFACE, in_signature="", out_signature="")

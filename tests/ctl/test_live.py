@@ -94,13 +94,13 @@ def test_top_on_a_dumb_terminal(promised, terminal):
 
 def test_watch(promised):
     with running("sutroctl", "watch") as watch:
-        lines = [watch.stdout.readline() for _ in range(14)]
+        lines = [watch.stdout.readline() for _ in range(16)]
         watch.send_signal(signal.SIGINT)
         assert watch.wait(10) == 0
     said = [re.sub(r"^\d\d:\d\d:\d\d ", "", line).strip() for line in lines]
     assert (
-        said[:7]
-        == said[7:]
+        said[:8]
+        == said[8:]
         == [
             "idle.service ReadBandwidthMin=/mnt/backup 5.00M: got 0, unresolved",
             "job.service WriteIOPSMin=/dev/mapper/secret 500: got 120, unweighted",
@@ -116,7 +116,7 @@ def test_watch(promised):
 def test_watch_json(promised):
     """An object a line, a second between two of the same promise, over a daemon's absence."""
     with running("sutroctl", "watch", "--json") as watch:
-        records = [json.loads(watch.stdout.readline()) for _ in range(14)]
+        records = [json.loads(watch.stdout.readline()) for _ in range(16)]
         promised.mock.Fail("ListPromises", "org.freedesktop.DBus.Error.ServiceUnknown", "gone")
         assert watch.stderr.readline() == "sutroctl: sutrod is not running; waiting for it\n"
         time.sleep(2.5)
@@ -128,7 +128,7 @@ def test_watch_json(promised):
         assert watch.wait(10) == 0
     for record in [*records, later]:
         fits(record, WATCH)
-    assert 0.9 < records[7]["time"] - records[0]["time"] < 5
+    assert 0.9 < records[8]["time"] - records[0]["time"] < 5
     assert back - 0.01 < later["time"] < back + 60, "nothing is made up meanwhile"
 
 

@@ -109,7 +109,7 @@ NEED = {
     "share_got": float,
     "weight": int,
     "cost_ns": float,
-    "amplification": float,
+    "backlog": float,
     "scheduler": str,
 }
 PROMISE = {
@@ -126,6 +126,7 @@ PROMISE = {
     "got": int,
     "granted": float,
     "gain": float,
+    "amplification": float,
     "leaves": [NEED],
 }
 EXPLAIN = EXPLANATION | {"slices": [UNIT], "steps": [STEP], "promises": [PROMISE]}
@@ -410,12 +411,12 @@ def test_promises_json(promised):
     fits(data, STATUS)
     failing = ["unresolved", "unweighted", "infeasible"]
     states = [promise["state"] for promise in data["promises"]]
-    assert states == [*failing, "settling", "held", "idle", "held"]
+    assert states == [*failing, "settling", "held", "idle", "held", "stated"]
     data = sutroctl("explain", "db", "/dev/vg0/log", "--json").json()
     fits(data, EXPLAIN)
     assert data["promises"] == [], "none is about this device"
     data = sutroctl("explain", "job", "--json").json()
-    assert [promise["key"] for promise in data["promises"]] == ["WriteIOPSMin"]
+    assert [promise["key"] for promise in data["promises"]] == ["WriteIOPSMin", "ReadBandwidthMax"]
 
 
 def test_top_json(promised):
@@ -453,12 +454,28 @@ def test_policy_reset(promised, option, folder):
     assert first["said"] == [{"key": "Class", "value": ""}]
     data = sutroctl("policy", "reset", "web", *option, "--json").json()
     assert [pair["key"] for pair in data["said"]] == ["Weight", "ReadBandwidthMin"]
+    lifetime = "runtime" if option else "persistent"
+    assert promised.calls("ResetPolicy") == [["web.service", lifetime]]
     other = {"/etc": "/run", "/run": "/etc"}[folder]
     sources = {entry["source"].split(".control")[0] for entry in data["policy"]}
     assert sources == {"/etc/sutro/policy.d/web.policy:4", other + "/sutro/policy"}
     data = sutroctl("policy", "reset", "web", *option, "--json").json()
     assert data["said"] == [] and data["note"].startswith("nothing to take back")
     assert ("with --runtime" in data["note"]) == (folder == "/etc")
+
+
+def test_policy_reset_of_a_broken_file(sutrod):
+    """What nobody can read is not in force; to reset removes it."""
+    other = "/etc/sutro/policy.d/web.policy:4: ..."
+    mistake = '/run/sutro/policy.control/web.service.policy:4: "Weigth": ...'
+    sutrod.mock.Mistake([other, mistake])
+    assert sutroctl("policy", "reload").status == 1
+    data = sutroctl("policy", "reset", "web", "--json").json()
+    assert data["note"].startswith("nothing to take back")
+    data = sutroctl("policy", "reset", "web", "--runtime", "--json").json()
+    fits(data, POLICY_SET)
+    assert (data["said"], data["note"]) == ([], f"gone with its file: {mistake}")
+    assert sutroctl("policy", "show", "--json").json()["policy_errors"] == [other]
 
 
 def test_policy_reload_with_mistakes(sutrod):
