@@ -42,6 +42,7 @@ struct history {
  * @crowded: ... long enough to be the cause
  * @state: what was said last
  * @cause: why it does not hold, for people
+ * @complained: the journal has it that it does not hold
  */
 struct governed {
 	struct cgroup *cgroup;
@@ -59,6 +60,7 @@ struct governed {
 	bool crowded;
 	enum control_state state;
 	char *cause;
+	bool complained;
 	struct history *history;
 };
 

@@ -335,6 +335,7 @@ static int add_floor(struct governor *g, struct governor *was,
 	f->got = old->got;
 	f->copies = old->copies;
 	f->state = old->state;
+	f->complained = old->complained;
 	f->cause = TAKE_PTR(old->cause);
 	f->history = TAKE_PTR(old->history);
 	if (old->devno != f->devno || old->floor != f->floor)

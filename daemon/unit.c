@@ -12,7 +12,9 @@
  *
  * A question is five asynchronous Get calls (GetAll would make systemd read
  * dozens of cgroup files). When a unit changes while it is asked about, it is
- * asked about once more afterwards. The bus refuses more than 128 calls without a
+ * asked about once more afterwards. Between the two signals Reloading systemd removes all
+ * units and loads them anew, and while it executes itself anew nobody answers; neither
+ * says anything about a unit, for all are asked about afterwards. The bus refuses more than 128 calls without a
  * reply, so few questions are under way at once and the others wait for their turn.
  */
 
@@ -85,6 +87,7 @@ struct units {
 	void *index;
 	size_t n;
 	size_t under_way;
+	bool reloading;
 	sd_bus_slot *slots[6];
 };
 
@@ -262,6 +265,21 @@ static void finish(struct question *q)
 	send_next(u);
 }
 
+/* Of the bus, not of systemd: there is none at this moment. */
+static bool is_silence(const sd_bus_error *e)
+{
+	static const char *const names[] = {
+		SD_BUS_ERROR_NO_REPLY,	      SD_BUS_ERROR_TIMEOUT,
+		SD_BUS_ERROR_SERVICE_UNKNOWN, SD_BUS_ERROR_NAME_HAS_NO_OWNER,
+		SD_BUS_ERROR_DISCONNECTED,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (sd_bus_error_has_name(e, names[i]))
+			return true;
+	return false;
+}
+
 static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	static int (*const readers[])(struct question *, sd_bus_message *) = {
@@ -284,9 +302,7 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		log_debug("%s: %s, ignoring.", q->name,
 			  e ? e->message : strerror(-r));
 		q->failed = true;
-		q->silent = e &&
-			    (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) ||
-			     sd_bus_error_has_name(e, SD_BUS_ERROR_TIMEOUT));
+		q->silent = e && is_silence(e);
 	}
 	if (--q->waiting == 0)
 		finish(q);
@@ -382,7 +398,7 @@ static int on_unit_removed(sd_bus_message *m, void *userdata,
 	int r = sd_bus_message_read(m, "so", &a.name, &path);
 
 	/* To ask would make systemd load the unit again. */
-	if (r >= 0 && unit_is_name(a.name))
+	if (r >= 0 && !u->reloading && unit_is_name(a.name))
 		u->ops->answer(&a, u->userdata);
 	return 0;
 }
@@ -426,7 +442,10 @@ static int on_reloading(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	struct units *u = userdata;
 	int active;
 
-	if (sd_bus_message_read(m, "b", &active) >= 0 && !active)
+	if (sd_bus_message_read(m, "b", &active) < 0)
+		return 0;
+	u->reloading = active;
+	if (!active)
 		u->ops->all_changed(u->userdata);
 	return 0;
 }
@@ -456,6 +475,7 @@ static int on_owner_changed(sd_bus_message *m, void *userdata,
 
 	if (sd_bus_message_read(m, "sss", &name, &before, &after) >= 0 &&
 	    *after) {
+		u->reloading = false;
 		subscribe(u);
 		u->ops->all_changed(u->userdata);
 	}

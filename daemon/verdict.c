@@ -402,7 +402,6 @@ static int tell(struct governor *g, struct governed *f)
 			  : look_again(g, f,
 				       control_promise(g->control, f->number)
 					       ->state);
-	bool was_broken = is_broken(f->state);
 	_cleanup_(text_freep) struct text t = {};
 	int err;
 
@@ -417,8 +416,11 @@ static int tell(struct governor *g, struct governed *f)
 	bus_promise_changed(g->manager, f);
 	if (is_broken(state))
 		tell_journal(f, true);
-	else if (was_broken && state == CONTROL_HELD)
+	else if (f->complained && state == CONTROL_HELD)
 		tell_journal(f, false);
+	/* It may settle, or be idle, before it holds again. */
+	f->complained = is_broken(state) ||
+			(f->complained && state != CONTROL_HELD);
 	return 0;
 }
 

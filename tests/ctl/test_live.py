@@ -109,6 +109,7 @@ def test_watch(promised):
             "db.service ReadBandwidthMin=/dev/vg0/db 60.0M: got 63.1M, held",
             "db.service WriteBandwidthMin=/dev/vg0/db 10.0M: got 0, idle",
             "db.service LatencyTarget=/srv 10.0ms: got 6.20ms, held",
+            "job.service ReadBandwidthMax=/dev/mapper/secret 30.0M: got 0, stated",
         ]
     )
 

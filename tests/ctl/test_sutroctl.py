@@ -467,7 +467,7 @@ def test_policy_reset(promised, option, folder):
 def test_policy_reset_of_a_broken_file(sutrod):
     """What nobody can read is not in force; to reset removes it."""
     other = "/etc/sutro/policy.d/web.policy:4: ..."
-    mistake = '/run/sutro/policy.control/web.service.policy:4: "Weigth": ...'
+    mistake = '/run/sutro/policy.control/web.service.policy:4: "Heft": ...'
     sutrod.mock.Mistake([other, mistake])
     assert sutroctl("policy", "reload").status == 1
     data = sutroctl("policy", "reset", "web", "--json").json()

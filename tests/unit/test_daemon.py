@@ -135,6 +135,36 @@ def test_signals_of_systemd(machine: Machine, systemd: Systemd, sutrod: Sutrod) 
     wait_until(lambda: machine.weights(a) == ["default 500"])
 
 
+def test_systemd_loads_its_units_anew(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """daemon-reload: all units are removed and new again, and nothing happened to them."""
+    a = systemd.start("a.service", 200, [("/dev/sda", 300)])
+    sutrod.start()
+    assert machine.weights(a) == ["8:0 300", "default 200"]
+    writes = len(machine.writes())
+    path = dbus.ObjectPath(systemd.object_path("a.service"))
+    systemd.emit("Reloading", "b", True)
+    systemd.emit("UnitRemoved", "so", "a.service", path)
+    systemd.emit("UnitNew", "so", "a.service", path)
+    time.sleep(0.3)
+    systemd.emit("Reloading", "b", False)
+    time.sleep(0.3)
+    assert machine.weights(a) == ["8:0 300", "default 200"]
+    assert len(machine.writes()) == writes
+    # Later it is removed in earnest.
+    systemd.emit("UnitRemoved", "so", "a.service", path)
+    wait_until(lambda: machine.weights(a) == ["default 200"])
+
+
+def test_systemd_is_away(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """daemon-reexec: for a moment nobody can be asked; what was known stays."""
+    a = systemd.start("a.service", 200, [("/dev/sda", 300)])
+    sutrod.start()
+    systemd.mock.terminate()
+    machine.write(f"/sys/fs/cgroup{a}/io.weight", "default 200\n")
+    time.sleep(0.5)
+    assert machine.weights(a) == ["8:0 300", "default 200"]
+
+
 def test_systemd_starts_again(bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     a = systemd.start("a.service", 200)
     sutrod.start()
