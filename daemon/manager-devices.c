@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The manager's part about block devices: udev and the schedulers of leaves are
+ * The manager's part about block devices: udev, md and the schedulers of leaves are
  * watched, and after a pause the topology is made anew and all paths are resolved in
  * it.
  */
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/inotify.h>
 
 #include "bus.h"
@@ -62,6 +63,56 @@ void manager_unwatch_devices(struct manager *m)
 	m->n_schedulers = 0;
 }
 
+static void rescan_soon(struct manager *m)
+{
+	int enabled = SD_EVENT_OFF;
+
+	/* The first event of a burst sets the time, so that a device that
+	 * never stops changing cannot put it off for ever.
+	 */
+	sd_event_source_get_enabled(m->rescan, &enabled);
+	if (enabled == SD_EVENT_OFF) {
+		sd_event_source_set_time_relative(m->rescan, RESCAN_DELAY_USEC);
+		sd_event_source_set_enabled(m->rescan, SD_EVENT_ONESHOT);
+	}
+}
+
+static int on_mdstat(sd_event_source *s, int fd, uint32_t revents,
+		     void *userdata)
+{
+	char text[4096];
+	ssize_t n;
+
+	/* Until it has been read it tells of the same change. */
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	do
+		n = read(fd, text, sizeof(text));
+	while (n > 0);
+	rescan_soon(userdata);
+	return 0;
+}
+
+/* When a member of an array is removed md makes no uevent, but wakes who polls
+ * /proc/mdstat, which is not there before the first array.
+ */
+static int watch_md(struct manager *m)
+{
+	int fd, r;
+
+	if (m->md || !roots_are_real(&m->roots))
+		return 0;
+	fd = open(m->roots.mdstat, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	r = sd_event_add_io(m->event, &m->md, fd, EPOLLPRI, on_mdstat, m);
+	if (r >= 0)
+		r = sd_event_source_set_io_fd_own(m->md, true);
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : 0;
+}
+
 static int watch_schedulers(struct manager *m)
 {
 	manager_unwatch_devices(m);
@@ -106,7 +157,7 @@ int manager_renew_topology(struct manager *m)
 	m->ceilings.topology = new;
 	err = leaves_configure(&m->roots, m->conf, new, m->dry_run);
 	if (!err)
-		err = watch_schedulers(m);
+		err = watch_schedulers(m) ?: watch_md(m);
 	if (!err && root)
 		err = actuator_survey(&m->actuator, root);
 	if (err)
@@ -169,17 +220,7 @@ int manager_on_rescan(sd_event_source *s, uint64_t usec, void *userdata)
 static int on_uevent(sd_device_monitor *monitor, sd_device *device,
 		     void *userdata)
 {
-	struct manager *m = userdata;
-	int enabled = SD_EVENT_OFF;
-
-	/* The first event of a burst sets the time, so that a device that
-	 * never stops changing cannot put it off for ever.
-	 */
-	sd_event_source_get_enabled(m->rescan, &enabled);
-	if (enabled == SD_EVENT_OFF) {
-		sd_event_source_set_time_relative(m->rescan, RESCAN_DELAY_USEC);
-		sd_event_source_set_enabled(m->rescan, SD_EVENT_ONESHOT);
-	}
+	rescan_soon(userdata);
 	return 0;
 }
 

@@ -7,7 +7,7 @@
  *				mirror its io.weight
  *	io.weight written	ask again, or mirror again
  *	systemd reloaded	ask about all units
- *	udev event		after a pause make a new topology, resolve all
+ *	udev event, md		after a pause make a new topology, resolve all
  *				statements, switch configured leaves, all dirty
  *	queue/scheduler written	all dirty
  *	every ReconcileSec=	scan the tree, all dirty
@@ -19,6 +19,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "bus.h"
+#include "job.h"
 #include "manager.h"
 
 /* Shares are about the last second. */
@@ -260,6 +261,10 @@ static int on_terminate(sd_event_source *s, const struct signalfd_siginfo *si,
 	sd_notify(false, "STOPPING=1");
 	if (governor_save(&m->governor) < 0)
 		log_debug("What was learnt about costs is not kept.");
+	if (roots_are_real(&m->roots) && job_is_restart(m->bus) > 0) {
+		log_info("Weights stay in force over a restart.");
+		return sd_event_exit(m->event, 0);
+	}
 	ceilings_restore(&m->ceilings, cgroup_tree_root(m->tree));
 	classes_restore(&m->classes, cgroup_tree_root(m->tree));
 	actuate_restore(&m->actuator, cgroup_tree_root(m->tree));
@@ -416,6 +421,7 @@ struct manager *manager_free(struct manager *m)
 	conf_free(m->conf);
 	policies_free(m->policies);
 	sd_device_monitor_unref(m->monitor);
+	sd_event_source_disable_unref(m->md);
 	sd_event_source_disable_unref(m->rescan);
 	sd_event_source_disable_unref(m->reconcile);
 	sd_event_source_disable_unref(m->sampling);

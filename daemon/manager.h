@@ -34,6 +34,7 @@
  * @ceilings: writes io.max
  * @classes: writes io.sutro.class
  * @flush: armed while a cgroup is dirty
+ * @md: tells of changes of md arrays, NULL before the first one
  * @rescan: armed while the topology is out of date
  * @reconcile: the periodic comparison of everything
  * @sampling: armed while somebody asks for shares, until @sample_until_usec
@@ -60,6 +61,7 @@ struct manager {
 	struct ceilings ceilings;
 	struct classes classes;
 	sd_event_source *flush;
+	sd_event_source *md;
 	sd_event_source *rescan;
 	sd_event_source *reconcile;
 	sd_event_source *sampling;

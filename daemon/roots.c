@@ -27,6 +27,7 @@ int roots_init(struct roots *r, const char *prefix)
 		.sysfs = asprintf_or_null("%s/sys", prefix),
 		.run = asprintf_or_null("%s/run/sutro", prefix),
 		.mountinfo = asprintf_or_null("%s/proc/self/mountinfo", prefix),
+		.mdstat = asprintf_or_null("%s/proc/mdstat", prefix),
 		.conf = asprintf_or_null("%s/etc/sutro/sutrod.conf", prefix),
 		.control =
 			asprintf_or_null("%s/etc/sutro/policy.control", prefix),
@@ -38,7 +39,7 @@ int roots_init(struct roots *r, const char *prefix)
 	err = add_dirs(prefix, "sutrod.conf.d", &r->conf_dirs)
 		      ?: add_dirs(prefix, "policy.d", &r->policy_dirs);
 	if (err || !r->prefix || !r->sysfs || !r->run || !r->mountinfo ||
-	    !r->conf || !r->control || !r->control_run ||
+	    !r->mdstat || !r->conf || !r->control || !r->control_run ||
 	    (*prefix && !r->cgroup)) {
 		roots_done(r);
 		return -ENOMEM;
@@ -53,6 +54,7 @@ void roots_done(struct roots *r)
 	free(r->cgroup);
 	free(r->run);
 	free(r->mountinfo);
+	free(r->mdstat);
 	free(r->conf);
 	strv_free(r->conf_dirs);
 	strv_free(r->policy_dirs);

@@ -11,6 +11,7 @@
  * @cgroup: PREFIX/sys/fs/cgroup, or NULL: libcgroup finds the mount
  * @run: PREFIX/run/sutro, what survives a restart of the daemon
  * @mountinfo: PREFIX/proc/self/mountinfo
+ * @mdstat: PREFIX/proc/mdstat
  * @conf: PREFIX/etc/sutro/sutrod.conf
  * @conf_dirs: directories of drop-ins, the first wins where names are equal
  * @policy_dirs: directories of *.policy files, the first wins
@@ -25,6 +26,7 @@ struct roots {
 	char *cgroup;
 	char *run;
 	char *mountinfo;
+	char *mdstat;
 	char *conf;
 	char **conf_dirs;
 	char **policy_dirs;

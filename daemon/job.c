@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Why are we stopped? For good, and all that was written has to be given back; or by
+ * "systemctl restart" and by an upgrade of the package, and the next daemon goes on
+ * with what is there. A signal looks the same in both cases, but systemd keeps a
+ * restart as one job: its type is "restart" until the old process is gone.
+ */
+
+#include <systemd/sd-login.h>
+
+#include "job.h"
+#include "util.h"
+
+#define SYSTEMD "org.freedesktop.systemd1"
+#define UNITS_PATH "/org/freedesktop/systemd1/unit"
+
+/* Who stops us waits, and without an answer all is given back. */
+#define ANSWER_USEC 2000000U
+
+static int job_type(sd_bus *bus, const char *unit, char **ret)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	_cleanup_free_ char *path = NULL;
+	const char *job;
+	uint32_t id = 0;
+	int r;
+
+	r = sd_bus_path_encode(UNITS_PATH, unit, &path);
+	if (r >= 0)
+		r = sd_bus_get_property(bus, SYSTEMD, path, SYSTEMD ".Unit",
+					"Job", NULL, &reply, "(uo)");
+	if (r >= 0)
+		r = sd_bus_message_read(reply, "(uo)", &id, &job);
+	if (r < 0)
+		return r;
+	if (!id)
+		return -ENODATA;
+	return sd_bus_get_property_string(bus, SYSTEMD, job, SYSTEMD ".Job",
+					  "JobType", NULL, ret);
+}
+
+int job_is_restart(sd_bus *bus)
+{
+	_cleanup_free_ char *unit = NULL, *type = NULL;
+	int r = sd_pid_get_unit(0, &unit);
+
+	if (r >= 0)
+		r = sd_bus_set_method_call_timeout(bus, ANSWER_USEC);
+	if (r >= 0)
+		r = job_type(bus, unit, &type);
+	if (r == -ENODATA)
+		return 0;
+	return r < 0 ? r : streq(type, "restart");
+}
