@@ -71,6 +71,17 @@ def explain(unit: str, path: str = "") -> dict[str, Any]:
     return call("Explain", "ss", unit, path)
 
 
+def promises(unit: str = "") -> list[dict[str, Any]]:
+    """ListPromises, of one unit or of all."""
+    return [one for one in call("ListPromises") if unit in ("", one["unit"])]
+
+
+def set_policy(unit: str, lifetime: str = "runtime", **said: str) -> None:
+    """SetPolicy: `set_policy("db.service", ReadBandwidthMin="/dev/vg/lv 30M")`."""
+    pairs = [word for pair in said.items() for word in pair]
+    call("SetPolicy", "sa(ss)s", unit, str(len(said)), *pairs, lifetime)
+
+
 @dataclass(frozen=True)
 class Signal:
     """A signal of the daemon, and when it was heard (time.monotonic)."""

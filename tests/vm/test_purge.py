@@ -45,6 +45,8 @@ def test_purge_and_install_again() -> None:
     before = schedulers()
     run("systemctl", "start", "sutrod.service")
     run("sutroctl", "use", "/")
+    run("sutroctl", "policy", "set", "init.scope", "Class=be")
+    assert Path("/etc/sutro/policy.control/init.scope.policy").exists()
     assert "sutro" in schedulers().values()
 
     run("dpkg", "--purge", "sutro", "sutro-dkms", timeout_s=300)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import subprocess
 import time
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 from rig import scheduler
-from rig.shell import run
+from rig.shell import run, wait_for
 from rig.unit import fio
 
 STRIPE = {"kind": "striped", "name": "str", "over": ["ssd0", "ssd1"]}
@@ -160,6 +161,108 @@ def test_no_permission(stripe, units) -> None:
         assert "permi" in done.stderr.lower() or "authori" in done.stderr.lower(), done.stderr
     assert scheduler.current("ssd0") != "sutro"
     assert unit.show("IOWeight")["IOWeight"] == "200"
+
+
+@pytest.fixture
+def floor(stripe, units):
+    """A unit that reads the stripe, with a floor and a ceiling for its writes."""
+    run("sutroctl", "use", stripe.top)
+    unit = units("svc", fio(stripe.top, "randread", "64k", 32), weight=300)
+    floor, ceiling = f"ReadBandwidthMin={stripe.top} 10M", f"WriteBandwidthMax={stripe.top} 5M"
+    run("sutroctl", "policy", "set", unit.unit, floor, ceiling, "--runtime")
+    yield unit
+    run("sutroctl", "policy", "reset", unit.unit, "--runtime")
+
+
+def test_policy(stripe, floor, tmp_path) -> None:
+    """policy set, show, reset and check, persistent over --runtime, whole or by key."""
+    (shown,) = ask("policy", "show", floor.unit)["units"]
+    assert [(one["key"], one["value"], one["in_force"]) for one in shown["policy"]] == [
+        ("ReadBandwidthMin", f"{stripe.top} 10M", True),
+        ("WriteBandwidthMax", f"{stripe.top} 5M", True),
+    ]
+    assert floor.unit in run("sutroctl", "policy", "show")
+    ask("policy", "set", floor.unit, f"ReadBandwidthMin={stripe.top} 7M", "Importance=7")
+    try:
+        (shown,) = ask("policy", "show", floor.unit)["units"]
+        assert {(one["key"], one["value"], one["in_force"]) for one in shown["policy"]} == {
+            ("ReadBandwidthMin", f"{stripe.top} 7M", False),
+            ("Importance", "7", True),
+            ("ReadBandwidthMin", f"{stripe.top} 10M", True),
+            ("WriteBandwidthMax", f"{stripe.top} 5M", True),
+        }
+        file = f"/etc/sutro/policy.control/{floor.unit}.policy"
+        assert "fine" in run("sutroctl", "policy", "check", file)
+        assert "Importance" in fails("policy", "set", floor.unit, "Importance=1001")
+        ask("policy", "reset", floor.unit, "Importance")
+        assert "Importance" not in run("sutroctl", "policy", "show", floor.unit)
+        # Somebody edits the file and makes a mistake: whole it can still be reset.
+        with open(file, "a", encoding="utf-8") as stream:
+            stream.write("Heft=5\n")
+        mistaken = subprocess.run(["sutroctl", "policy", "check", file], capture_output=True,
+                                  text=True, check=False)  # fmt: skip
+        assert mistaken.returncode == 1 and "Heft" in mistaken.stdout + mistaken.stderr
+        assert "last good version" in fails("policy", "reload")
+    finally:
+        run("sutroctl", "policy", "reset", floor.unit)
+    assert not os.path.exists(file)
+    assert ask("policy", "show")["policy_errors"] == []
+    (shown,) = ask("policy", "show", floor.unit)["units"]
+    assert [one["value"] for one in shown["policy"]] == [f"{stripe.top} 10M", f"{stripe.top} 5M"]
+
+
+def test_seen(stripe, floor, tmp_path) -> None:
+    """status, explain, top, watch and plot of a floor and a ceiling."""
+
+    def state() -> str:
+        return next(p["state"] for p in ask("status")["promises"] if p["key"] == "ReadBandwidthMin")
+
+    wait_for(lambda: state() == "held", "a floor that holds", 15)
+    text = run("sutroctl", "status")
+    for word in (floor.unit, "read min", "10.0M", "held", "write max", "stated"):
+        assert word in text
+    text = run("sutroctl", "explain", floor.unit, stripe.top)
+    floor_line, ceiling_line = (
+        f"ReadBandwidthMin={stripe.top} 10M",
+        f"WriteBandwidthMax={stripe.top} 5M",
+    )
+    for word in (
+        floor_line,
+        "held",
+        "NEEDED",
+        "/dev/ssd1",
+        ceiling_line,
+        "stated",
+        "at the leaves",
+    ):
+        assert word in text
+    explained = ask("explain", floor.unit)
+    assert {one["key"] for one in explained["promises"]} == {
+        "ReadBandwidthMin",
+        "WriteBandwidthMax",
+    }
+    (row,) = [one for one in ask("top", "--once") if one["unit"] == floor.unit]
+    assert not row["fails"] and {leaf["leaf"] for leaf in row["leaves"]} == {
+        "/dev/ssd0",
+        "/dev/ssd1",
+    }
+    read = next(line for line in row["lines"] if line["about"] == "read min")
+    assert read["got"] > 10_000_000
+    assert floor.unit in run("sutroctl", "top", "--once", stripe.top)
+
+    watch = subprocess.Popen(["sutroctl", "watch", "--json"], stdout=subprocess.PIPE, text=True)
+    recorded = [watch.stdout.readline() for _ in range(4)]
+    watch.terminate()
+    watch.wait(10)
+    assert {json.loads(line)["unit"] for line in recorded} == {floor.unit}
+    times = {json.loads(line)["time"] for line in recorded}
+    assert len(times) == 2 and 0.5 < max(times) - min(times) < 5
+
+    page = tmp_path / "plot.html"
+    (panel,) = ask("plot", "-o", str(page))["panels"]
+    assert (panel["unit"], panel["key"]) == (floor.unit, "ReadBandwidthMin")
+    assert panel["samples"] >= 2
+    assert floor.unit in page.read_text()
 
 
 def test_daemon_not_running() -> None:

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A unit with a floor beside bigger ones, all reading as fast as they may, and who watches them.
+
+The unit `db` of weight 100 reads beside two of weight 1000, so that without a policy it gets a
+21st. The judge is io.stat of the logical device and the truth of the disks. How exactly a floor
+holds is for `./lab bench promises` to say; here a seventh less is still held.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+
+from rig import bus
+from rig.modeldisk import ModelDisk
+from rig.sampler import Sampler
+from rig.shell import run, wait_for
+from rig.stack import Stack, devno
+from rig.unit import CGROUP_ROOT, Unit, fio, start, stop
+
+DB = "rig-db.service"
+KEY = "ReadBandwidthMin"
+# Of a disk: slow enough for an emulated CPU. Each reads as much as it may.
+KBPS = 20000
+# What a floor is here: 0.6 of two disks.
+FLOOR = 24
+
+HELD = 0.85
+SETTLES_S = 6.0
+SOON_S = 5.0
+
+
+class Crowd:
+    """The unit `db` beside two bigger ones on a device, watched."""
+
+    def __init__(self, top: str, disks: list[ModelDisk], **job: object):
+        read = {"rw": "randread", "bs": "64k", "iodepth": 32, **job}
+        self.top, self.disks = top, disks
+        self.db = Unit("db", fio(top, seed=1, **read), 100)
+        self.bigs = [Unit(f"big{n}", fio(top, seed=n + 2, **read), 1000) for n in range(2)]
+        self.units = [self.db, *self.bigs]
+        self.watch = Sampler(disks, self.units, devno(top))
+
+    def __enter__(self) -> Crowd:
+        start(self.units)
+        self.watch.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.watch.__exit__(*exc)
+        stop(self.units)
+        run("systemctl", "start", "sutrod")
+        for unit in (DB, "rig-big0.service"):
+            bus.call("ResetPolicy", "ss", unit, "runtime")
+
+    def mbps(self, seconds: float, name: str = "db") -> float:
+        """What a unit gets in the next seconds."""
+        began = time.monotonic()
+        time.sleep(seconds)
+        return self.watch.mbps(name, began, time.monotonic())
+
+    def has(self, mbps: float = FLOOR) -> bool:
+        """Did it get that in the last two seconds?"""
+        now = time.monotonic()
+        return self.watch.mbps("db", now - 2, now) >= HELD * mbps
+
+    def settles(self, mbps: float = FLOOR) -> None:
+        """It gets the floor soon, and goes on getting it."""
+        wait_for(lambda: self.has(mbps), f"{mbps} MB/s for db, {self.told()}", SETTLES_S)
+        self.holds(mbps)
+
+    def holds(self, mbps: float = FLOOR, seconds: float = 2.0) -> None:
+        """It gets the floor from now on."""
+        got = self.mbps(seconds)
+        assert got >= HELD * mbps, f"{got:.1f} of {mbps} MB/s, {self.told()}"
+
+    def promise(self, mbps: float = FLOOR, unit: str = DB, **more: str) -> None:
+        """State a floor."""
+        bus.set_policy(unit, **{KEY: f"{self.top} {mbps}M", **more})
+
+    def held(self, mbps: float = FLOOR) -> None:
+        """State one and wait until it holds."""
+        self.promise(mbps)
+        self.settles(mbps)
+
+    def told(self) -> list[tuple[str, str]]:
+        """State and cause as the daemon has them."""
+        return [(one["state"], one["cause"]) for one in bus.promises(DB)]
+
+
+def weight_file(cgroup: str) -> str:
+    """io.sutro.weight, whole."""
+    return (CGROUP_ROOT / cgroup.lstrip("/") / "io.sutro.weight").read_text()
+
+
+def lines(unit: Unit) -> dict[str, str]:
+    """The same by device."""
+    return dict(line.split() for line in weight_file(unit.cgroup).splitlines())
+
+
+class Bystanders:
+    """Units under no policy, beside the crowd and in a slice of their own: all of their files.
+
+    A thread looks all the time.
+    """
+
+    FILES = ("io.sutro.weight", "io.sutro.class", "io.weight", "io.bfq.weight", "io.max")
+
+    def __init__(self) -> None:
+        self.units = [Unit("near", "exec sleep infinity", 333)]
+        self.units += [Unit("far", "exec sleep infinity", 77, parent="rig-far.slice")]
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self.odd: list[str] = []
+
+    def files(self) -> dict[str, str]:
+        """Every file that weighs or limits, by its path."""
+        folders = [unit.folder for unit in self.units] + [self.units[1].folder.parent]
+        paths = [folder / file for folder in folders for file in self.FILES]
+        return {str(path): path.read_text() for path in paths if path.exists()}
+
+    def __enter__(self) -> Bystanders:
+        start(self.units)
+        for unit in self.units:
+            wait_for(
+                lambda unit=unit: f"default {unit.weight}" in weight_file(unit.cgroup),
+                unit.unit,
+                SOON_S,
+            )
+        self.before = self.files()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        after = self.files()
+        stop(self.units)
+        assert not self.odd
+        assert after == self.before
+
+    def _look(self) -> None:
+        while not self._ended.wait(0.1):
+            now = self.files()
+            if now != self.before:
+                self.odd += [f"{path}: {now.get(path)!r}" for path in self.before
+                             if now.get(path) != self.before[path]]  # fmt: skip
+                return
+
+
+class Fall:
+    """Looks at the lines of a unit all the time: how low is the lowest of them?"""
+
+    def __init__(self, unit: Unit, devices: list[str]):
+        self._unit, self._devices = unit, devices
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self.lowest = 10000
+
+    def __enter__(self) -> Fall:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._ended.wait(0.02):
+            now = lines(self._unit)
+            self.lowest = min([int(now.get(d, now["default"])) for d in self._devices] +
+                              [self.lowest])  # fmt: skip
+
+
+@contextlib.contextmanager
+def built(count: int, *layers: dict[str, object], **numbers: object) -> Iterator[Stack]:
+    """A stack over fast disks that are slow when it is there, used by sutro."""
+    numbers = {"size_mb": 256, "bus_kbps": KBPS, **numbers}
+    with contextlib.ExitStack() as undo:
+        disks = [ModelDisk(f"ssd{n}", "ssd", {**numbers, "seed": n + 1}) for n in range(count)]
+        for one in disks:
+            undo.enter_context(one)
+        made = undo.enter_context(Stack({one.name: one.node for one in disks}))
+        for one in disks:
+            one.hurry()
+        made.build(layers)
+        for one in disks:
+            one.slow()
+        made.disks = disks
+        run("systemctl", "start", "sutrod")
+        undo.callback(run, "systemctl", "stop", "sutrod")
+        undo.callback(run, "sutroctl", "release", "--all")
+        run("sutroctl", "use", made.top)
+        yield made

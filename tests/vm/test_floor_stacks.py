@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Floors on stacks whose disks come, go and fail while they are in use."""
+
+from __future__ import annotations
+
+import pytest
+from rig import bus
+from rig.crowd import DB, FLOOR, KBPS, SOON_S, Crowd, built
+from rig.modeldisk import ModelDisk
+from rig.shell import run, run_again, wait_for
+
+
+def test_crypt_over_raid1() -> None:
+    """The same where each layer sends bios of its own."""
+    mirror = {"kind": "md", "name": "mir", "level": "raid1", "over": ["ssd0", "ssd1"]}
+    crypt = {"kind": "crypt", "name": "sec", "over": ["mir"]}
+    # Half as fast: the cipher is emulated, too.
+    with (
+        built(2, mirror, crypt, size_mb=64, bus_kbps=KBPS // 2) as made,
+        Crowd(made.top, made.disks) as crowd,
+    ):
+        crowd.held(FLOOR / 2)
+        (said,) = bus.promises(DB)
+        assert said["amplification"] == pytest.approx(1, abs=0.1)
+
+
+def leaves() -> list[str]:
+    """The leaves of db's promise."""
+    return sorted(leaf["leaf"] for one in bus.promises(DB) for leaf in one["leaves"])
+
+
+def linear(over: str) -> dict[str, object]:
+    """A linear volume on one disk."""
+    return {"kind": "linear", "name": "lv", "over": [over]}
+
+
+def test_leaf_added() -> None:
+    """lvextend to a disk that sutro does not use yet: that is the cause, until it does."""
+    with built(1, linear("ssd0"), size_mb=96) as made:
+        more = {"size_mb": 96, "bus_kbps": KBPS, "seed": 7}
+        with ModelDisk("ssd1", "ssd", more) as added:
+            try:
+                with Crowd(made.top, made.disks) as crowd:
+                    crowd.held(FLOOR / 2)
+                    run_again("vgextend", "--yes", "--quiet", "rig_lv", added.node)
+                    run("lvextend", "--quiet", "--extents=+100%FREE", made.top)
+                    wait_for(lambda: leaves() == ["/dev/ssd0", "/dev/ssd1"], "two leaves", SOON_S)
+                    crowd.holds(FLOOR / 2)
+                # All of it on the new disk.
+                with Crowd(made.top, [*made.disks, added], offset="100m") as crowd:
+                    crowd.promise(FLOOR / 2)
+                    wait_for(lambda: crowd.told()[0][0] == "unweighted", "unweighted", SOON_S)
+                    assert "/dev/ssd1" in crowd.told()[0][1]
+                    run("sutroctl", "use", made.top)
+                    crowd.settles(FLOOR / 2)
+            finally:
+                run("lvreduce", "--yes", "--quiet", "--extents=50%LV", made.top)
+                run("vgreduce", "--quiet", "rig_lv", added.node)
+
+
+def test_pvmove_and_leaf_removed() -> None:
+    """The volume moves to another disk under load; the old one leaves its group."""
+    group = {"kind": "group", "name": "vg", "over": ["ssd0", "ssd1"]}
+    volume = {"kind": "volume", "name": "lv", "over": ["vg"], "on": ["ssd0"], "size_mb": 32}
+    with built(2, group, volume, size_mb=64) as made:
+        run("sutroctl", "use", "/dev/ssd1")
+        with Crowd(made.top, made.disks) as crowd:
+            crowd.held(FLOOR / 2)
+            run("pvmove", "--quiet", "--interval=1", "/dev/ssd0", "/dev/ssd1")
+            wait_for(lambda: leaves() == ["/dev/ssd1"], "the other leaf", SOON_S)
+            crowd.settles(FLOOR / 2)
+            run("vgreduce", "--quiet", "rig_vg", "/dev/ssd0")
+            crowd.holds(FLOOR / 2)
