@@ -33,8 +33,8 @@ from .roots import KERNEL, KERNELS
 # that trace: the kernel patches code then, which two emulated CPUs survive only mostly (guest.py).
 TRACING = "test_elevator_debug.py"
 MEASURING = (
-    "test_floor_stacks.py", "test_floors.py", "test_modeldisk.py", "test_ordering.py",
-    "test_promises.py", "test_shares.py", TRACING,
+    "test_elevator_stat.py", "test_floor_stacks.py", "test_floors.py", "test_modeldisk.py",
+    "test_ordering.py", "test_promises.py", "test_shares.py", TRACING,
 )  # fmt: skip
 # Tests that another kernel may decide otherwise; of those that measure, one for all.
 ON_EVERY_KERNEL = ("test_elevator*.py", "test_packages.py")
