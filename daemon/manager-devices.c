@@ -172,12 +172,15 @@ int manager_renew_topology(struct manager *m)
 	return 0;
 }
 
-/* Those without a size (a loop device that is not in use) are in no topology. */
+/* Another disk may bear the name of one that went. Those without a size (a loop
+ * device that is not in use) are in no topology.
+ */
 static bool is_new_device(const struct manager *m, const char *name)
 {
+	const struct device *d = topology_by_name(m->topology, name);
 	_cleanup_free_ char *path = NULL, *size = NULL;
 
-	if (name[0] == '.' || topology_by_name(m->topology, name))
+	if (name[0] == '.' || (d && device_is_current(d, &m->roots)))
 		return false;
 	path = asprintf_or_null("%s/class/block/%s/size", m->roots.sysfs, name);
 	return path && read_file_at(AT_FDCWD, path, &size) == 0 &&
@@ -202,10 +205,11 @@ static bool has_new_device(const struct manager *m)
 void manager_catch_up(struct manager *m, const char *path)
 {
 	struct device *d;
+	int r = topology_resolve(m->topology, &m->roots, path, &d);
 
 	/* Whoever asks about a path on no disk must not keep us busy. */
-	if (topology_resolve(m->topology, &m->roots, path, &d) == -ENODEV &&
-	    has_new_device(m))
+	if (r == 0 ? !device_is_current(d, &m->roots)
+		   : r == -ENODEV && has_new_device(m))
 		manager_renew_topology(m);
 }
 

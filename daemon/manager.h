@@ -106,8 +106,8 @@ int manager_renew_topology(struct manager *m);
 /**
  * manager_catch_up() - look at the machine again if @path is on a device not known yet
  *
- * A node is there before udev has announced its device. Devices found before are
- * gone after this.
+ * A node is there before udev has announced its device, and another disk may have
+ * come under the name of one that went. Devices found before are gone after this.
  */
 void manager_catch_up(struct manager *m, const char *path);
 

@@ -642,3 +642,13 @@ bool device_is_part_of(const struct device *d, const struct device *leaf)
 	return d == leaf || (d->kind == DEVICE_PARTITION && d->n_slaves == 1 &&
 			     d->slaves[0] == leaf);
 }
+
+bool device_is_current(const struct device *d, const struct roots *roots)
+{
+	_cleanup_free_ char *text = NULL;
+	dev_t devno;
+
+	return read_attribute(roots, d->name, "dev", &text) == 0 &&
+	       parse_devno(text, &devno) == 0 && devno == d->devno &&
+	       read_number(roots, d->name, "diskseq") == d->diskseq;
+}

@@ -93,6 +93,9 @@ bool device_stands_on(const struct device *d, const struct device *leaf);
 /** device_is_part_of() - is @d the leaf itself or a partition of it? */
 bool device_is_part_of(const struct device *d, const struct device *leaf);
 
+/** device_is_current() - is it still this disk that bears the name in sysfs? */
+bool device_is_current(const struct device *d, const struct roots *roots);
+
 /** device_read_scheduler() - read queue/scheduler of a leaf again */
 int device_read_scheduler(struct device *leaf, const struct roots *roots);
 

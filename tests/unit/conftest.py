@@ -148,18 +148,32 @@ class Machine:
         self.at(path).parent.mkdir(parents=True, exist_ok=True)
         self.at(path).symlink_to(target)
 
-    def disk(self, name: str, devno: str, scheduler: str = "none", slaves: str = "") -> None:
+    def disk(
+        self,
+        name: str,
+        devno: str,
+        scheduler: str = "none",
+        slaves: str = "",
+        sectors: int = 2097152,
+        diskseq: int = 1,
+    ) -> None:
         """A disk; with slaves something that stands on them."""
         block = f"/sys/devices/virtual/block/{name}"
         self.write(f"{block}/dev", devno + "\n")
-        self.write(f"{block}/size", "2097152\n")
-        self.write(f"{block}/diskseq", "1\n")
+        self.write(f"{block}/size", f"{sectors}\n")
+        self.write(f"{block}/diskseq", f"{diskseq}\n")
         self.set_scheduler(name, scheduler, block)
         for slave in slaves.split():
             self.link(f"{block}/slaves/{slave}", f"../../{slave}")
         self.link(f"/sys/class/block/{name}", f"../../devices/virtual/block/{name}")
         self.link(f"/sys/dev/block/{devno}", f"../../devices/virtual/block/{name}")
         self.write(f"/dev/{name}", "")
+
+    def unplug(self, name: str, devno: str) -> None:
+        """The disk goes."""
+        for path in (f"/sys/class/block/{name}", f"/sys/dev/block/{devno}", f"/dev/{name}"):
+            self.at(path).unlink()
+        shutil.rmtree(self.at(f"/sys/devices/virtual/block/{name}"))
 
     def set_scheduler(self, name: str, scheduler: str, block: str = "") -> None:
         """Switch a scheduler by hand."""

@@ -132,6 +132,22 @@ def test_device_that_nobody_announced(machine: Machine, sutrod: Sutrod) -> None:
     assert {one["leaf"] for one in used} == {"/dev/sdy", "/dev/sdz"}
 
 
+@pytest.mark.parametrize("devno", ["65:144", "65:160"])
+def test_disk_that_was_exchanged(machine: Machine, sutrod: Sutrod, devno: str) -> None:
+    """A disk goes, another one bears its name, and perhaps its number, before udev says so."""
+    machine.disk("sdz", "65:144")
+    machine.mount("/srv/data", "65:144", "ext4", "/dev/sdz")
+    sutrod.start()
+    assert sutrod.call("ResolvePath", "/srv/data")[0] == "/dev/sdz"
+    machine.unplug("sdz", "65:144")
+    machine.disk("sdz", devno, sectors=8, diskseq=2)
+    machine.write("/proc/self/mountinfo", "")
+    machine.mount("/srv/data", devno, "ext4", "/dev/sdz")
+    assert sutrod.call("ResolvePath", "/srv/data")[0] == "/dev/sdz"
+    known = {d["name"]: d for d in sutrod.call("ListDevices")}["sdz"]
+    assert (known["devno"], known["size_bytes"]) == (devno, 4096)
+
+
 @pytest.mark.parametrize(
     ("path", "error", "words"),
     [
