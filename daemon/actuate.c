@@ -351,6 +351,8 @@ static int apply_changes(struct actuator *a, struct cgroup *c,
 			done[i] = !a->dry_run;
 	}
 	if (err != -ENOMEM && !a->dry_run) {
+		if (!b->owns_lines)
+			cgroup_remember_weight(c);
 		err = read_weights(c, b, &after);
 		if (err && err != -ENOMEM)
 			log_failure(err, c, b->file, NULL);

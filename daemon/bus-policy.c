@@ -113,10 +113,6 @@ static int set_policy(struct manager *m, sd_bus_message *call,
 		r = parse_lifetime(lifetime, &l, error);
 	if (r < 0)
 		return r;
-	if (m->dry_run)
-		return sd_bus_error_set(error, SD_BUS_ERROR_FAILED,
-					"sutrod runs with --dry-run and "
-					"changes nothing.");
 	if (l == LIFETIME_CLIENT)
 		r = clients_say(&m->clients, sd_bus_message_get_sender(call),
 				unit, said, n, &sentence);
@@ -182,6 +178,10 @@ static int change(sd_bus_message *call, struct manager *m, bus_method_t method,
 		r = check_unit(unit, error);
 	if (r < 0)
 		return r;
+	if (m->dry_run)
+		return sd_bus_error_set(error, SD_BUS_ERROR_FAILED,
+					"sutrod runs with --dry-run and "
+					"changes nothing.");
 	return bus_with_authority(
 		m, call, is_own(m, call, unit) ? ACTION_OWN : ACTION_ALL,
 		method, error);

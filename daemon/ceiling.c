@@ -85,15 +85,22 @@ static int want(struct wanted *w, dev_t devno, enum limit limit, uint64_t value)
 	return 0;
 }
 
+/* The kernel counts IOPS in 32 bits and says "max" for more. */
+static bool is_limit(const struct promise *p)
+{
+	return promise_info(p->key)->unit == PROMISE_UNIT_BYTES ||
+	       p->value < UINT32_MAX;
+}
+
 static int want_all(struct wanted *w, const struct promises *promises)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < promises->n; i++) {
+	for (size_t i = 0; i < promises->n && !err; i++) {
 		const struct promise *p = &promises->items[i];
 		const struct device *d = p->device;
 
-		if (!d || !d->n_leaves)
+		if (!d || !d->n_leaves || !is_limit(p))
 			continue;
 		if (d->kind == DEVICE_PARTITION)
 			d = d->leaves[0];
@@ -184,6 +191,7 @@ static int write_line(struct ceilings *s, struct cgroup *c,
 	_cleanup_free_ char *key = record_key(c, want->devno);
 	char old[160], new[160];
 	struct line now;
+	bool is_new;
 	int err = 0;
 
 	if (!key)
@@ -195,10 +203,15 @@ static int write_line(struct ceilings *s, struct cgroup *c,
 			 new);
 		return 0;
 	}
-	if (!record_get(&s->record, key))
+	is_new = !record_get(&s->record, key);
+	if (is_new)
 		err = record_set(&s->record, key, old);
-	if (!err)
-		err = cgroup_write(c, FILE_NAME, new);
+	if (err)
+		return err;
+	err = cgroup_write(c, FILE_NAME, new);
+	/* What was not written is not ours to give back. */
+	if (err && is_new && record_drop(&s->record, key) < 0)
+		log_debug("%s is still in %s.", key, s->record.path);
 	if (!err)
 		err = present_line(c, want->devno, &now);
 	if (err)

@@ -97,6 +97,28 @@ int cgroup_write(const struct cgroup *c, const char *file, const char *text)
 	return (size_t)n == length ? 0 : -EIO;
 }
 
+static uint64_t hash_weight(const struct cgroup *c)
+{
+	_cleanup_free_ char *text = NULL;
+	uint64_t hash = 0xcbf29ce484222325ULL;
+
+	if (cgroup_read(c, "io.weight", &text) < 0)
+		return 0;
+	for (const char *s = text; *s; s++)
+		hash = (hash ^ (unsigned char)*s) * 0x100000001b3ULL;
+	return hash;
+}
+
+void cgroup_remember_weight(struct cgroup *c)
+{
+	c->echo = hash_weight(c);
+}
+
+bool cgroup_is_echo(const struct cgroup *c)
+{
+	return c->echo && c->echo == hash_weight(c);
+}
+
 /* ---- the tree ---- */
 
 static int by_path(const void *a, const void *b)

@@ -34,6 +34,7 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @dirty: its files are to be compared with what is asked
  * @refused: a write did not do what it should; not tried again before the next
  *	periodic comparison or a new statement
+ * @echo: what io.weight said when we had written it, as a hash; 0: we have not
  * @node: its number in the plant of the control law, see plant.c
  * @on_way: there is a promise below it
  * @sampled: SAMPLE_TIME and others: what the governor's sampler reads of it
@@ -55,6 +56,7 @@ struct cgroup {
 	bool waiting;
 	bool dirty;
 	bool refused;
+	uint64_t echo;
 	uint32_t node;
 	bool on_way;
 	unsigned int sampled;
@@ -110,5 +112,14 @@ int cgroup_read_lines(const struct cgroup *c, const char *file,
 		      int (*on_line)(char *line, void *userdata),
 		      void *userdata);
 int cgroup_write(const struct cgroup *c, const char *file, const char *text);
+
+/**
+ * cgroup_remember_weight(), cgroup_is_echo() - is io.weight as we left it?
+ *
+ * systemd and we write to it, and an event does not tell who did. What says the same as
+ * after our last write was our write.
+ */
+void cgroup_remember_weight(struct cgroup *c);
+bool cgroup_is_echo(const struct cgroup *c);
 
 #endif

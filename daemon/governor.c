@@ -430,8 +430,9 @@ static int tick(struct governor *g)
 	err = give_setpoints(g, leaves);
 	if (!err)
 		err = verdicts_tell(g, dt_s);
-	if (!err && g->ticks % SAVE_TICKS == 0)
-		err = governor_save(g);
+	/* A successor would learn again. */
+	if (!err && g->ticks % SAVE_TICKS == 0 && governor_save(g) < 0)
+		log_debug("What was learnt about costs is not kept.");
 	return err;
 }
 
@@ -518,6 +519,8 @@ int governor_start(struct governor *g, struct manager *m)
 	if (r >= 0)
 		r = sd_event_add_time(m->event, &g->timer, CLOCK_MONOTONIC, 0,
 				      TICK_ACCURACY_USEC, on_tick, g);
+	if (r >= 0)
+		r = sd_event_source_set_exit_on_failure(g->timer, true);
 	return r;
 }
 

@@ -19,11 +19,8 @@
  */
 #define RESCAN_DELAY_USEC 100000U
 
-static int on_scheduler_written(sd_event_source *s,
-				const struct inotify_event *event,
-				void *userdata)
+int manager_read_schedulers(struct manager *m)
 {
-	struct manager *m = userdata;
 	bool switched = false;
 
 	for (size_t i = 0; i < m->topology->n_devices; i++) {
@@ -40,10 +37,20 @@ static int on_scheduler_written(sd_event_source *s,
 			switched = true;
 		}
 	}
+	return switched;
+}
+
+static int on_scheduler_written(sd_event_source *s,
+				const struct inotify_event *event,
+				void *userdata)
+{
+	struct manager *m = userdata;
+	int r = manager_read_schedulers(m);
+
 	/* Away and back before we looked: the kernel has forgotten weights. */
-	if (!switched)
+	if (r == 0)
 		manager_mark_all(m);
-	return 0;
+	return r < 0 ? r : 0;
 }
 
 void manager_leaf_switched(struct manager *m, const struct device *leaf)

@@ -38,8 +38,10 @@ static int on_flush(sd_event_source *s, void *userdata)
 	struct cgroup *root = cgroup_tree_root(m->tree);
 	int err = 0;
 
+	/* Before systemd has answered nothing is known that could be taken back. */
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
-		if (c->dirty && c->parent)
+		if (c->dirty && c->parent && !c->waiting &&
+		    c->origin != CGROUP_PENDING)
 			err = ceilings_apply(&m->ceilings, c)
 				      ?: classes_apply(&m->classes, c);
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
@@ -121,10 +123,14 @@ static void on_cgroup_modified(struct cgroup *c, const char *file,
 	/* systemd or somebody may have written over our lines. It may also be
 	 * the echo of our own write; one that failed must not go round for ever.
 	 */
-	if (streq(file, "io.weight"))
+	if (!streq(file, "io.weight")) {
+		if (!c->refused)
+			manager_mark(m, c);
+	} else if (!cgroup_is_echo(c)) {
+		log_debug("%s: io.weight was written, asking about it.",
+			  c->shown);
 		manager_ask(m, c);
-	else if (!c->refused)
-		manager_mark(m, c);
+	}
 }
 
 static void on_events_lost(void *userdata)
@@ -162,7 +168,8 @@ static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 	if (err)
 		return err;
 	bus_samples_taken(m);
-	if (now_usec(m) < m->sample_until_usec) {
+	/* Samples that come too late are no answer: who waits gets the next. */
+	if (m->waiters || now_usec(m) < m->sample_until_usec) {
 		sd_event_source_set_time_relative(s, SAMPLE_INTERVAL_USEC);
 		sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 	}
@@ -191,11 +198,8 @@ static int on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 
 	err = cgroup_tree_scan(m->tree);
 	root = cgroup_tree_root(m->tree);
-	for (size_t i = 0; i < m->topology->n_devices && !err; i++)
-		if (m->topology->devices[i]->leaf &&
-		    device_read_scheduler(m->topology->devices[i], &m->roots) ==
-			    -ENOMEM)
-			err = -ENOMEM;
+	if (!err && manager_read_schedulers(m) == -ENOMEM)
+		err = -ENOMEM;
 	if (!err)
 		err = actuator_survey(&m->actuator, root);
 	if (err)
@@ -280,6 +284,7 @@ static void on_weight_changed(const struct cgroup *c, const struct device *leaf,
 
 static int add_sources(struct manager *m)
 {
+	sd_event_source **vital[] = { &m->flush, &m->sampling, &m->reconcile };
 	sigset_t signals;
 	int r;
 
@@ -316,6 +321,9 @@ static int add_sources(struct manager *m)
 	if (r >= 0)
 		r = sd_event_source_set_priority(m->flush,
 						 SD_EVENT_PRIORITY_IDLE);
+	/* What fails there is out of memory; the service is started again. */
+	for (size_t i = 0; i < ARRAY_SIZE(vital) && r >= 0; i++)
+		r = sd_event_source_set_exit_on_failure(*vital[i], true);
 	return r < 0 ? r : sd_event_set_watchdog(m->event, true);
 }
 

@@ -122,6 +122,8 @@ extern const struct unit_ops manager_unit_ops;
 /* manager-devices.c: begin and end to listen to udev; the timer after its events. */
 int manager_watch_devices(struct manager *m);
 void manager_unwatch_devices(struct manager *m);
+/* Return: 1 if a leaf has another one than before, 0, or -ENOMEM. */
+int manager_read_schedulers(struct manager *m);
 int manager_on_rescan(sd_event_source *s, uint64_t usec, void *userdata);
 
 /** manager_mark() - compare the files of @c with what is asked, soon */

@@ -100,6 +100,7 @@ int plant_load(struct governor *g)
 int governor_save(const struct governor *g)
 {
 	_cleanup_free_ char *path = learnt_path(g), *new = NULL;
+	int err = 0;
 	FILE *f;
 
 	new = asprintf_or_null("%s.new", path);
@@ -125,9 +126,13 @@ int governor_save(const struct governor *g)
 					floor->cgroup->path, floor->path);
 		}
 	}
-	if (fclose(f) != 0 || rename(new, path) < 0)
-		return -errno;
-	return 0;
+	if (ferror(f))
+		err = -EIO;
+	if (fclose(f) != 0 && !err)
+		err = -errno;
+	if (!err && rename(new, path) < 0)
+		err = -errno;
+	return err;
 }
 
 /* ---- what is in it ---- */
@@ -325,7 +330,7 @@ static int add_floor(struct governor *g, struct governor *was,
 	err = control_add_promise(g->control, &cp, leaves, d->n_leaves,
 				  &f->number);
 	if (err || !f->path || !f->source)
-		return -ENOMEM;
+		return err ?: -ENOMEM;
 	old = (struct governed *)governor_find(was, c, p);
 	if (!old) {
 		f->history = calloc(1, sizeof(*f->history));
@@ -382,6 +387,18 @@ static void drop(struct governor *g)
 	free(g->leaves);
 	free(g->busy_ms);
 	control_free(g->control);
+}
+
+static void clear(struct governor *g)
+{
+	g->control = NULL;
+	g->nodes = NULL;
+	g->n_nodes = 0;
+	g->leaves = NULL;
+	g->busy_ms = NULL;
+	g->n_leaves = 0;
+	g->floors = NULL;
+	g->n_floors = 0;
 }
 
 void plant_free(struct governor *g)
@@ -477,15 +494,13 @@ int plant_make(struct governor *g)
 	struct governor was = *g;
 	int err;
 
-	g->control = NULL;
-	g->nodes = NULL;
-	g->n_nodes = 0;
-	g->leaves = NULL;
-	g->busy_ms = NULL;
-	g->n_leaves = 0;
-	g->floors = NULL;
-	g->n_floors = 0;
+	clear(g);
 	err = make(g, &was);
 	drop(&was);
+	/* Half a plant is none. */
+	if (err) {
+		drop(g);
+		clear(g);
+	}
 	return err;
 }

@@ -254,6 +254,10 @@ static int write_max(const char *root, const char *path, char *text)
 		strcat(new, "\n");
 	}
 	parse_max(blank + 1, values);
+	/* IOPS have 32 bits. */
+	for (size_t k = 2; k < 4; k++)
+		if (strtoull(values[k], NULL, 10) >= 0xffffffff)
+			strcpy(values[k], "max");
 	for (size_t k = 0; k < 4; k++)
 		limited |= strcmp(values[k], "max") != 0;
 	if (limited)

@@ -359,6 +359,11 @@ def test_dry_run_writes_nothing(machine: Machine, systemd: Systemd, sutrod: Sutr
     assert not r[0]["changed"]
     systemd.change("a.service", 300)
     wait_until(lambda: '"default 300"' in sutrod.log())
+    kept = "/etc/sutro/policy.control/a.service.policy"
+    machine.write(kept, "[Match]\nUnit=a.service\n[X-Sutro]\nWeight=7\n")
+    for arguments in (("SetPolicy", "a.service", [("Weight", "9")]), ("ResetPolicy", "a.service")):
+        assert "--dry-run" in sutrod.error(*arguments, "persistent")[1]
+    assert "Weight=7" in machine.at(kept).read_text()
     sutrod.stop()
     assert machine.writes() == []
     assert not machine.at("/run/sutro").exists()

@@ -34,6 +34,7 @@ class Reader:
     cgroup: str
     running: bool = True
     bytes: float = 0
+    on: dict[str, float] = field(default_factory=lambda: dict.fromkeys(LEAVES, 0.0))
     time_ns: dict[str, float] = field(default_factory=lambda: dict.fromkeys(LEAVES, 0.0))
     wait_ns: float = 0
 
@@ -48,6 +49,7 @@ class Plant(threading.Thread):
         self.machine = machine
         self.readers: dict[str, Reader] = {}
         self.speed = 50 * MB
+        self.logical = LOGICAL
         self.ended = threading.Event()
 
     def add(self, name: str, cgroup: str, running: bool = True) -> Reader:
@@ -81,17 +83,18 @@ class Plant(threading.Thread):
                 share = weight / sum(weights)
                 reader.time_ns[leaf] += share * seconds * 1e9
                 reader.bytes += share * seconds * self.speed
+                reader.on[leaf] += share * seconds * self.speed
                 reader.wait_ns += seconds * 1e9
         for reader in active:
-            half = int(reader.bytes / 2)
             lines = [
-                f"{devno} time_ns={int(reader.time_ns[leaf])} rbytes={half} wbytes=0 "
-                f"rios={half // 65536} wios=0 wait_ns={int(reader.wait_ns)} idle_ns=0 queued=8"
+                f"{devno} time_ns={int(reader.time_ns[leaf])} rbytes={int(reader.on[leaf])} "
+                f"wbytes=0 rios={int(reader.on[leaf]) // 65536} wios=0 "
+                f"wait_ns={int(reader.wait_ns)} idle_ns=0 queued=8"
                 for leaf, devno in LEAVES.items()
             ]
             self._put(reader.cgroup, "io.sutro.stat", "\n".join(lines) + "\n")
-            whole = f"rbytes={int(reader.bytes)} wbytes=0 rios={half // 32768} wios=0"
-            self._put(reader.cgroup, "io.stat", f"{LOGICAL} {whole}\n")
+            whole = f"rbytes={int(reader.bytes)} wbytes=0 rios={int(reader.bytes) // 65536} wios=0"
+            self._put(reader.cgroup, "io.stat", f"{self.logical} {whole}\n")
 
     def run(self) -> None:
         """Serve until the test ends."""
@@ -378,3 +381,178 @@ def test_full_queue_on_the_way(machine: Machine, systemd: Systemd, sutrod: Sutro
     assert "slots of /dev/loop0" in promise(sutrod, "db.service")["cause"]
     machine.write(f"{block}/inflight", "        3        0\n")
     wait_until(lambda: read_a_little() != "limited", SETTLES_S)
+
+
+def test_mount_point(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
+    machine.mount("/srv", LOGICAL, "ext4", "/dev/mapper/vg-db")
+    machine.write("/srv/data/file", "")
+    crowd(systemd, plant)
+    plant.start()
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="/srv/data 60M")
+    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    seen = promise(sutrod, "db.service")
+    assert (seen["path"], seen["device"]) == ("/srv/data", "/dev/dm-0")
+
+
+def test_loop_on_a_file_system(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    machine.mount("/srv", LOGICAL, "ext4", "/dev/mapper/vg-db")
+    machine.write("/srv/image", "")
+    machine.disk("loop0", "7:0")
+    machine.write("/sys/devices/virtual/block/loop0/loop/backing_file", "/srv/image\n")
+    plant.logical = "7:0"
+    crowd(systemd, plant)
+    plant.start()
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="/dev/loop0 60M")
+    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    assert {leaf["leaf"] for leaf in promise(sutrod, "db.service")["leaves"]} == {
+        "/dev/sda",
+        "/dev/sdb",
+    }
+
+
+def test_partition(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
+    """It has no line in io.stat, and is its disk there."""
+    part = "/sys/devices/virtual/block/sda/sda1"
+    machine.write(f"{part}/dev", "8:1\n")
+    machine.write(f"{part}/size", "2097152\n")
+    machine.write(f"{part}/partition", "1\n")
+    machine.link("/sys/class/block/sda1", "../../devices/virtual/block/sda/sda1")
+    machine.write("/dev/sda1", "")
+    db = crowd(systemd, plant)
+    plant.start()
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
+    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    (leaf,) = promise(sutrod, "db.service")["leaves"]
+    assert leaf["share_needed"] == pytest.approx(0.6, abs=0.05)
+    # The other disk is nobody's promise.
+    assert [line.split()[0] for line in machine.weights(db)] == ["8:0", "default"]
+
+
+def test_path_that_appears_later(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    crowd(systemd, plant)
+    plant.start()
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="/dev/mapper/vg-late 60M")
+    wait_until(lambda: state(sutrod, "db.service") == "unresolved")
+    assert promise(sutrod, "db.service")["leaves"] == []
+    plant.logical = "254:7"
+    machine.stripe("dm-7", "254:7", "sda sdb", "vg-late")
+    sutrod.call("Reload")
+    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    # And gone again: with it goes what was asked for it.
+    machine.at("/dev/mapper/vg-late").unlink()
+    machine.at("/sys/class/block/dm-7").unlink()
+    sutrod.call("Reload")
+    wait_until(lambda: state(sutrod, "db.service") == "unresolved")
+    wait_until(
+        lambda: machine.weights("/system.slice/db.service") == ["default 100"], SETTLES_S
+    )
+
+
+def test_weight_written_by_hand(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    db = crowd(systemd, plant)
+    plant.start()
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
+    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    machine.write(f"/sys/fs/cgroup{db}/io.sutro.weight", "default 100\n8:0 1\n8:16 1\n")
+    wait_until(lambda: "8:0 1" not in machine.weights(db))
+    wait_until(lambda: "8:16 1" not in machine.weights(db))
+
+
+def test_own_writes_ask_nothing(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """Weights of iocost are written to io.weight, which systemd writes, too, and is asked about."""
+    machine.set_scheduler("sda", "none")
+    machine.write("/sys/fs/cgroup/io.cost.qos", "8:0 enable=1 ctrl=auto\n")
+    db = systemd.start("db.service", 100)
+    big = systemd.start("big.service", 1000)
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda 60M")
+    began = time.monotonic()
+
+    def lines() -> list[str]:
+        """db reads a tenth, big the rest; the weights that the daemon makes of it."""
+        done = int((time.monotonic() - began) * 50 * MB)
+        for cgroup, part in (("", 1.0), ("/system.slice", 1.0), (db, 0.1), (big, 0.9)):
+            text = f"8:0 rbytes={int(done * part)} wbytes=0 rios={done // MB} wios=0\n"
+            machine.write(f"/sys/fs/cgroup{cgroup}/io.stat", text)
+        busy = f"0 0 0 0 0 0 0 0 0 {1000 + int((time.monotonic() - began) * 1000)} 0\n"
+        machine.write("/sys/class/block/sda/stat", busy)
+        time.sleep(0.05)
+        return [line for line in machine.weights(db, "io.weight") if line.startswith("8:0 ")]
+
+    wait_until(lambda: bool(lines()), SETTLES_S)
+    first = lines()
+    wait_until(lambda: lines() != first, SETTLES_S)
+    time.sleep(0.5)
+    question = f"{db}: io.weight was written, asking about it."
+    assert question not in sutrod.log()
+    systemd.change("db.service", 300)
+    wait_until(lambda: question in sutrod.log())
+    explained = sutrod.call("Explain", "db.service", "")
+    assert explained["weight"] == 300
+
+
+def test_unit_goes_and_comes(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    crowd(systemd, plant)
+    plant.start()
+    sutrod.start()
+    for _ in range(3):
+        say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
+        wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+        reader = plant.readers.pop("db")
+        time.sleep(3 * plant.STEP_S)
+        systemd.vanish("db.service")
+        wait_until(lambda: sutrod.call("ListPromises") == [])
+        assert sutrod.error("History", "db.service", "ReadBandwidthMin", STRIPE)[0] == "NoSuchUnit"
+        assert systemd.start("db.service", 100) == reader.cgroup
+        plant.add("db", reader.cgroup)
+
+
+def test_killed_with_a_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """The next daemon finds it in force and leaves it so, also before systemd answers."""
+    a = systemd.start("a.service", 200)
+    sutrod.start()
+    say(sutrod, "a.service", "persistent", ReadBandwidthMax=f"{STRIPE} 5M", Class="idle")
+    line = f"{LOGICAL} rbps=5000000 wbps=max riops=max wiops=max"
+    wait_until(lambda: machine.weights(a, "io.max") == [line])
+    wait_until(lambda: machine.weights(a, "io.sutro.class") == ["default idle"])
+    sutrod.stop(9)
+    before = machine.writes()
+    sutrod.start()
+    assert machine.writes() == before
+    sutrod.call("ResetPolicy", "a.service", "persistent")
+    wait_until(lambda: machine.weights(a, "io.max") == [])
+    wait_until(lambda: machine.weights(a, "io.sutro.class") == ["default be"])
+
+
+def test_ceiling_that_the_kernel_refuses(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """What was not written is not given back, and what is too large for io.max is no limit."""
+    a = systemd.start("a.service", 200)
+    sutrod.start()
+    machine.fault("io.max", "fail")
+    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
+    wait_until(lambda: "io.max" in sutrod.log())
+    sutrod.call("ResetPolicy", "a.service", "runtime")
+    wait_until(lambda: sutrod.call("GetPolicy", "a.service") == [])
+    machine.write("/faults", "")
+    # More IOPS than the kernel can count are no limit, and nothing to complain about.
+    say(sutrod, "a.service", WriteIOPSMax=f"{STRIPE} 5G")
+    wait_until(lambda: len(sutrod.call("ListPromises")) == 1)
+    time.sleep(0.2)
+    assert machine.at("/run/sutro/ceilings").read_text() == ""
+    assert len([line for line in machine.writes() if "io.max" in line]) == 1
+    assert machine.weights(a, "io.max") == []
