@@ -93,10 +93,10 @@ static char *step_text(const struct device *d)
 		text_add(&t, " (%s)", d->aliases[0]);
 	text_add(&t, " is %s %s", d->leaf ? "a leaf:" : "a device of kind",
 		 device_kind_name(d->kind));
-	for (size_t i = 0; i < d->n_slaves && !d->leaf; i++)
-		text_add(&t, "%s %s", i ? " and" : " on", d->slaves[i]->node);
 	if (d->leaf)
 		text_add(&t, " with scheduler %s", d->scheduler);
+	for (size_t i = 0; i < d->n_slaves && !device_is_lowest(d); i++)
+		text_add(&t, "%s %s", i ? " and" : " on", d->slaves[i]->node);
 	return t.p;
 }
 
@@ -111,7 +111,8 @@ static int append_steps(sd_bus_message *r, const struct device *d,
 	err = sd_bus_message_append(r, "a{sv}", 4, "device", "s", d->node,
 				    "kind", "s", device_kind_name(d->kind),
 				    "level", "u", level, "text", "s", text);
-	for (size_t i = 0; i < d->n_slaves && !d->leaf && err >= 0; i++)
+	for (size_t i = 0; i < d->n_slaves && !device_is_lowest(d) && err >= 0;
+	     i++)
 		err = append_steps(r, d->slaves[i], level + 1);
 	return err;
 }

@@ -221,7 +221,7 @@ static uint64_t other_bytes(const struct governor *g, const struct cgroup *c,
 		const struct usage *u;
 		bool under = false;
 
-		if (e->leaf || e->kind == DEVICE_PARTITION ||
+		if (device_is_lowest(e) || e->kind == DEVICE_PARTITION ||
 		    stands_on_device(d, e) || stands_on_device(e, d) ||
 		    !share_leaf(d, e))
 			continue;

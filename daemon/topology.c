@@ -16,9 +16,10 @@
  * 1. Every entry of /sys/class/block becomes a device; empty loop devices and
  *    other devices without size do not.
  * 2. Edges: slaves/ for device-mapper, md and bcache, the disk for a partition,
- *    the device of the backing file for a loop device (3.). A loop device whose
- *    file is on no block device (tmpfs) is a leaf itself, and so is a request-based
- *    multipath device, for the elevator works in its queue and not below.
+ *    the device of the backing file for a loop device (3.). A request-based
+ *    multipath device is a leaf, for the elevator works in its queue and not below.
+ *    A loop device is a leaf that stands on others: its queue has 128 slots, and
+ *    without weights there they go to who comes first, whatever is said below.
  * 3. A path leads to a device by the number of its node, else by the device its
  *    file system is on. A file system with an anonymous device number (btrfs)
  *    names its device in mountinfo.
@@ -495,9 +496,9 @@ static int collect_leaves(struct device *top, struct device *d, int depth)
 	int err = 0;
 
 	if (d->leaf)
-		return add_leaf(top, d);
-	if (depth > DEPTH_MAX)
-		return 0;
+		err = add_leaf(top, d);
+	if (device_is_lowest(d) || depth > DEPTH_MAX)
+		return err;
 	for (size_t i = 0; i < d->n_slaves && !err; i++)
 		err = collect_leaves(top, d->slaves[i], depth + 1);
 	return err;
@@ -511,8 +512,9 @@ static int find_leaf(const struct roots *roots, struct device *d)
 	if (d->label && has_attribute(roots, d->name, "mq"))
 		d->leaf = queue;
 	else
-		d->leaf = queue && d->n_slaves == 0 && !d->label &&
-			  !has_attribute(roots, d->name, "md");
+		d->leaf = queue &&
+			  (d->n_slaves == 0 || d->kind == DEVICE_LOOP) &&
+			  !d->label && !has_attribute(roots, d->name, "md");
 	return d->leaf ? device_read_scheduler(d, roots) : 0;
 }
 
@@ -641,6 +643,11 @@ bool device_is_part_of(const struct device *d, const struct device *leaf)
 {
 	return d == leaf || (d->kind == DEVICE_PARTITION && d->n_slaves == 1 &&
 			     d->slaves[0] == leaf);
+}
+
+bool device_is_lowest(const struct device *d)
+{
+	return d->leaf && d->kind != DEVICE_LOOP;
 }
 
 bool device_is_current(const struct device *d, const struct roots *roots)

@@ -93,6 +93,14 @@ bool device_stands_on(const struct device *d, const struct device *leaf);
 /** device_is_part_of() - is @d the leaf itself or a partition of it? */
 bool device_is_part_of(const struct device *d, const struct device *leaf);
 
+/**
+ * device_is_lowest() - is nothing below it that weights could be written to?
+ *
+ * Below a request-based multipath device is the same queue's dispatch list. A loop
+ * device on a file is a leaf and stands on leaves.
+ */
+bool device_is_lowest(const struct device *d);
+
 /** device_is_current() - is it still this disk that bears the name in sysfs? */
 bool device_is_current(const struct device *d, const struct roots *roots);
 

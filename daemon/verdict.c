@@ -241,8 +241,8 @@ static const struct device *without_weights(const struct governor *g,
 	return NULL;
 }
 
-/* A loop device has a queue of its own, with few slots and no weights. While all of
- * them are taken, what waits is seen on no leaf.
+/* Has a loop device no weights, its few slots go to who comes first. While all of them
+ * are taken, what waits is seen on no leaf.
  */
 static bool is_full(const struct governor *g, const struct device *d)
 {
@@ -267,7 +267,8 @@ static const struct device *find_full_queue(const struct governor *g,
 {
 	const struct device *found = NULL;
 
-	if (d->kind == DEVICE_LOOP && is_full(g, d))
+	if (d->kind == DEVICE_LOOP &&
+	    !actuator_backend(&g->manager->actuator, d) && is_full(g, d))
 		return d;
 	for (size_t i = 0; i < d->n_slaves && !found; i++)
 		found = find_full_queue(g, d->slaves[i]);
@@ -287,15 +288,7 @@ static int explain_limited(const struct governor *g, const struct governed *f,
 			   const struct device *d, struct text *t)
 {
 	uint64_t pages = waiting_pages_bytes(f->cgroup);
-	const struct device *queue = f->crowded ? find_full_queue(g, d) : NULL;
 
-	if (f->crowded)
-		return text_add(t,
-				"its requests wait for one of the slots of %s, "
-				"which are given to who comes first; weights "
-				"count only behind them. Give those who share "
-				"the device fewer requests at a time",
-				queue ? queue->node : f->path);
 	if (promise_info(f->key)->write && pages)
 		return text_add(t,
 				"page cache writeback does not keep the disks "
@@ -340,7 +333,9 @@ static int explain(const struct governor *g, const struct governed *f,
 				"sutro-stacking-dkms",
 				lost_below(g, f, d)->node);
 	case CONTROL_UNWEIGHTED:
-		leaf = f->target ? not_sutro(d) : without_weights(g, d);
+		leaf = f->crowded ? find_full_queue(g, d) : NULL;
+		if (!leaf)
+			leaf = f->target ? not_sutro(d) : without_weights(g, d);
 		return text_add(
 			t,
 			"the scheduler %s of %s %s; run \"sutroctl "
@@ -372,7 +367,7 @@ static enum control_state look_again(const struct governor *g,
 	else if (f->crowded_ticks < CROWDED_TICKS)
 		f->crowded_ticks++;
 	f->crowded = f->crowded_ticks >= CROWDED_TICKS;
-	return f->crowded ? CONTROL_LIMITED : state;
+	return f->crowded ? CONTROL_UNWEIGHTED : state;
 }
 
 /* ---- telling ---- */

@@ -56,9 +56,8 @@ async def tree(client: Client, args: argparse.Namespace) -> Answer:
     rows = await _unit_rows(client, path)
 
     def grow(device: Dict) -> Dict:
-        if device["leaf"]:
-            return device | {"children": [], "units": rows.get(device["node"], [])}
-        return device | {"children": [grow(slave) for slave in topology.slaves(device)]}
+        grown = device | {"children": [grow(slave) for slave in topology.slaves(device)]}
+        return grown | {"units": rows.get(device["node"], [])} if device["leaf"] else grown
 
     return Answer([grow(top) for top in tops])
 

@@ -51,19 +51,23 @@ class Topology:
         ]
 
     def slaves(self, device: Dict) -> list[Dict]:
-        """What the device stands on directly; a device that has just gone is left out."""
+        """What the device stands on directly; a device that has just gone is left out.
+
+        Of the leaves only a loop device has anything below.
+        """
+        if device["leaf"] and device["kind"] != "loop":
+            return []
         return [self.by_name[name] for name in device["slaves"] if name in self.by_name]
 
     def leaves(self, device: Dict) -> list[Dict]:
-        """The leaves under a device, each once, in the order of the stack."""
-        if device["leaf"]:
-            return [device]
-        found = {leaf["name"]: leaf for slave in self.slaves(device) for leaf in self.leaves(slave)}
-        return list(found.values())
+        """The leaves of a device, each once, in the order of the stack."""
+        below = (leaf for slave in self.slaves(device) for leaf in self.leaves(slave))
+        found = {leaf["name"]: leaf for leaf in ([device] if device["leaf"] else [])}
+        return list((found | {leaf["name"]: leaf for leaf in below}).values())
 
     def stacks_on(self, leaf: Dict) -> list[Dict]:
         """The tops that stand on a leaf."""
-        return [top for top in self.tops() if not top["leaf"] and leaf in self.leaves(top)]
+        return [top for top in self.tops() if top != leaf and leaf in self.leaves(top)]
 
 
 def label(device: Dict) -> str:

@@ -14,7 +14,8 @@ def device(name, slaves=(), aliases=(), size=1):
         "node": "/dev/" + name,
         "slaves": list(slaves),
         "aliases": list(aliases),
-        "leaf": not slaves,
+        "kind": "loop" if name.startswith("loop") else "other",
+        "leaf": not slaves or name.startswith("loop"),
         "size_bytes": size,
     }
 
@@ -30,6 +31,15 @@ def topology():
             device("loop0", size=0),
         ]
     )
+
+
+def test_loop_device_is_a_leaf_on_leaves():
+    topology = Topology([device("loop1", ["sda"]), device("sda")])
+    loop, disk = topology.find("loop1"), topology.find("sda")
+    assert names(topology.leaves(loop)) == ["loop1", "sda"]
+    assert names(topology.slaves(loop)) == ["sda"]
+    assert names(topology.stacks_on(disk)) == ["loop1"]
+    assert names(topology.stacks_on(loop)) == []
 
 
 def names(devices):

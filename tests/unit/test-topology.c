@@ -110,10 +110,10 @@ static void test_kinds(const struct topology *t)
 	kind_is(t, "dm-13", DEVICE_MULTIPATH, "dm-13");
 	kind_is(t, "dm-14", DEVICE_UNKNOWN, "");
 	kind_is(t, "bcache0", DEVICE_BCACHE, "sda sdc");
-	kind_is(t, "loop0", DEVICE_LOOP, "sda sdb");
+	kind_is(t, "loop0", DEVICE_LOOP, "loop0 sda sdb");
 	kind_is(t, "loop1", DEVICE_LOOP, "loop1");
-	kind_is(t, "loop2", DEVICE_LOOP, "sda sdb");
-	kind_is(t, "loop3", DEVICE_LOOP, "sdb");
+	kind_is(t, "loop2", DEVICE_LOOP, "loop2 sda sdb");
+	kind_is(t, "loop3", DEVICE_LOOP, "loop3 sdb");
 	check(!topology_by_name(t, "loop9"));
 }
 
@@ -255,7 +255,7 @@ static void test_cycle(void)
 	fake_loop(&r, "loop0", "7:0", "/dev/loop1");
 	fake_loop(&r, "loop1", "7:1", "/dev/loop0");
 	check(topology_new(&r, &t) == 0);
-	kind_is(t, "loop0", DEVICE_LOOP, "");
+	kind_is(t, "loop0", DEVICE_LOOP, "loop0 loop1");
 	topology_free(t);
 	fake_remove(&r);
 }

@@ -381,10 +381,12 @@ def test_full_queue_on_the_way(machine: Machine, systemd: Systemd, sutrod: Sutro
         time.sleep(0.1)
         return state(sutrod, "db.service")
 
-    wait_until(lambda: read_a_little() == "limited", SETTLES_S)
-    assert "slots of /dev/loop0" in promise(sutrod, "db.service")["cause"]
+    wait_until(lambda: read_a_little() == "unweighted", SETTLES_S)
+    assert promise(sutrod, "db.service")["cause"] == (
+        'the scheduler none of /dev/loop0 has no weights; run "sutroctl use /dev/loop0"'
+    )
     machine.write(f"{block}/inflight", "        3        0\n")
-    wait_until(lambda: read_a_little() != "limited", SETTLES_S)
+    wait_until(lambda: read_a_little() != "unweighted", SETTLES_S)
 
 
 def test_mount_point(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
@@ -413,6 +415,7 @@ def test_loop_on_a_file_system(
     say(sutrod, "db.service", ReadBandwidthMin="/dev/loop0 60M")
     wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     assert {leaf["leaf"] for leaf in promise(sutrod, "db.service")["leaves"]} == {
+        "/dev/loop0",
         "/dev/sda",
         "/dev/sdb",
     }

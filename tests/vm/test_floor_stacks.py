@@ -24,6 +24,22 @@ def test_crypt_over_raid1() -> None:
         assert said["amplification"] == pytest.approx(1, abs=0.1)
 
 
+def test_loop() -> None:
+    """A loop device gives its slots to who comes first, until its queue has weights as well."""
+    files = {"kind": "ext4", "name": "files", "over": ["ssd0"]}
+    image = {"kind": "loop", "name": "image", "over": ["files"], "size_mb": 48}
+    with built(1, files, image, size_mb=96) as made:
+        run("sutroctl", "release", made.top)
+        run("sutroctl", "use", made.disks[0].node)
+        with Crowd(made.top, made.disks, iodepth=64) as crowd:
+            crowd.promise(FLOOR / 2)
+            wait_for(lambda: crowd.told()[0][0] == "unweighted", "unweighted", 2 * SOON_S)
+            assert made.top in crowd.told()[0][1]
+            run("sutroctl", "use", made.top)
+            crowd.settles(FLOOR / 2)
+            assert leaves() == [made.top, "/dev/ssd0"]
+
+
 def leaves() -> list[str]:
     """The leaves of db's promise."""
     return sorted(leaf["leaf"] for one in bus.promises(DB) for leaf in one["leaves"])
