@@ -120,7 +120,8 @@ def _stress(cache: Cache, source: Path) -> Results:
     results = Results(["uml.stress.kernel log"])
     wanted = ("make_group", "kill_group", "switch", "weight", "knob", "slots", "pull")
     missing = [name for name in wanted if not result["done"].get(name)]
-    idle = [disk for disk, truth in result["truth"].items() if " rios=0 wios=0 " in truth]
+    total = {disk: truth.partition("\n")[0] for disk, truth in result["truth"].items()}
+    idle = [disk for disk, line in total.items() if " rios=0 wios=0 " in line]
     if missing or idle:
         results.failed["uml.stress.coverage"] = f"never done: {missing}, without load: {idle}"
     else:

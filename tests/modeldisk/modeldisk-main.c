@@ -71,12 +71,10 @@ void mdisk_cmd_done(struct mdisk *disk, struct mdisk_cmd *cmd, u64 now_ns)
 
 	cmd->finish_ns = now_ns;
 	if (cmd->ops_total) {
-		bool write = op_is_write(req_op(rq));
-
 		if (disk->model->charge_ns)
 			mdisk_charge_time(disk, cmd->owner,
 					  disk->model->charge_ns(disk, cmd));
-		mdisk_charge_io(disk, cmd->owner, write, blk_rq_bytes(rq));
+		mdisk_charge_io(disk, cmd->owner, rq);
 	}
 	mdisk_note_answer(disk, cmd);
 	cmd->owner->refs--;

@@ -8,10 +8,11 @@
  * belong to "/".
  *
  *	# cat /sys/kernel/debug/modeldisk/slow/truth
- *	total time_ns=3000000 rbytes=4096 wbytes=8192 rios=1 wios=2 busy_ns=3000000
- *	/ time_ns=0 rbytes=0 wbytes=0 rios=0 wios=0
- *	/system.slice/a.service time_ns=1000000 rbytes=4096 wbytes=0 rios=1 wios=0
- *	/system.slice/b.service time_ns=2000000 rbytes=0 wbytes=8192 rios=0 wios=2
+ *	total time_ns=3000000 rbytes=4096 wbytes=8192 rios=1 wios=2
+ *	meta_rbytes=0 meta_wbytes=4096 busy_ns=3000000		(one line)
+ *	/ time_ns=0 rbytes=0 wbytes=0 ...
+ *	/system.slice/a.service time_ns=1000000 rbytes=4096 wbytes=0 ...
+ *	/system.slice/b.service time_ns=2000000 rbytes=0 wbytes=8192 ...
  *	# echo 1 > /sys/kernel/debug/modeldisk/slow/reset
  *
  * Owners are kept by cgroup id; the cgroup is not referenced and may go. One
@@ -153,16 +154,22 @@ void mdisk_charge_time(struct mdisk *disk, struct mdisk_owner *owner,
  * mdisk_charge_io - a read or write was answered
  * @disk: the disk, locked
  * @owner: whose it was
- * @write: direction
- * @bytes: length
+ * @rq: its request
  */
-void mdisk_charge_io(struct mdisk *disk, struct mdisk_owner *owner, bool write,
-		     u32 bytes)
+void mdisk_charge_io(struct mdisk *disk, struct mdisk_owner *owner,
+		     struct request *rq)
 {
-	owner->counts.bytes[write] += bytes;
-	owner->counts.ios[write]++;
-	disk->truth.total.bytes[write] += bytes;
-	disk->truth.total.ios[write]++;
+	struct mdisk_counts *both[] = { &owner->counts, &disk->truth.total };
+	bool write = op_is_write(req_op(rq));
+	u32 bytes = blk_rq_bytes(rq);
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(both); i++) {
+		both[i]->bytes[write] += bytes;
+		both[i]->ios[write]++;
+		if (rq->cmd_flags & REQ_META)
+			both[i]->meta_bytes[write] += bytes;
+	}
 }
 
 /**
@@ -248,6 +255,8 @@ static void mdisk_counts_show(struct seq_file *m, const char *name,
 	seq_printf(m, "%s time_ns=%llu rbytes=%llu wbytes=%llu", name,
 		   c->time_ns, c->bytes[READ], c->bytes[WRITE]);
 	seq_printf(m, " rios=%llu wios=%llu", c->ios[READ], c->ios[WRITE]);
+	seq_printf(m, " meta_rbytes=%llu meta_wbytes=%llu", c->meta_bytes[READ],
+		   c->meta_bytes[WRITE]);
 }
 
 /* One consistent moment: copied under the lock, printed after. */

@@ -85,11 +85,13 @@ struct mdisk_numbers {
  * @time_ns: device time
  * @bytes: by direction (READ, WRITE)
  * @ios: requests by direction
+ * @meta_bytes: those of @bytes in requests marked REQ_META
  */
 struct mdisk_counts {
 	u64 time_ns;
 	u64 bytes[2];
 	u64 ios[2];
+	u64 meta_bytes[2];
 };
 
 /**
@@ -350,8 +352,8 @@ void mdisk_note_arrival(struct mdisk *disk, u64 now_ns);
 void mdisk_note_answer(struct mdisk *disk, struct mdisk_cmd *cmd);
 void mdisk_charge_time(struct mdisk *disk, struct mdisk_owner *owner,
 		       u64 time_ns);
-void mdisk_charge_io(struct mdisk *disk, struct mdisk_owner *owner, bool write,
-		     u32 bytes);
+void mdisk_charge_io(struct mdisk *disk, struct mdisk_owner *owner,
+		     struct request *rq);
 void mdisk_debugfs_add(struct mdisk *disk);
 void mdisk_debugfs_remove(struct mdisk *disk);
 void mdisk_debugfs_init(void);

@@ -47,6 +47,8 @@ class Usage:
     rios: int = 0
     wios: int = 0
     busy_ns: int = 0
+    meta_rbytes: int = 0
+    meta_wbytes: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(*map(sum, zip(astuple(self), astuple(other), strict=True)))
@@ -55,6 +57,11 @@ class Usage:
     def bytes(self) -> int:
         """Read and written bytes together."""
         return self.rbytes + self.wbytes
+
+    @property
+    def meta_bytes(self) -> int:
+        """Those of them that were marked as metadata (REQ_META)."""
+        return self.meta_rbytes + self.meta_wbytes
 
 
 @dataclass(frozen=True)
