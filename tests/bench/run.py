@@ -49,7 +49,7 @@ def run(scenario: Scenario, say: Say) -> Iterator[Run]:
         for file in scenario.file:
             _write_file(Path(stack.top) / str(file["name"]), int(str(file["size_mb"])))
 
-    with _sysctl(scenario.sysctl), built(scenario.disk, scenario.layer, write_files) as made:
+    with sysctl(scenario.sysctl), built(scenario.disk, scenario.layer, write_files) as made:
         disks, stack = made
         top = stack.top or disks[0].node
         device = _device(stack, top)
@@ -97,7 +97,7 @@ def _set_queues(tables: Tables) -> None:
 
 
 @contextmanager
-def _sysctl(settings: Mapping[str, object]) -> Iterator[None]:
+def sysctl(settings: Mapping[str, object]) -> Iterator[None]:
     files = {key: Path("/proc/sys") / key.replace(".", "/") for key in settings}
     # Of a pair such as dirty_bytes and dirty_ratio the one in force is not 0: it undoes the other.
     before = {file: file.read_text() for file in files.values()}

@@ -33,12 +33,14 @@ from .roots import KERNEL, KERNELS
 # that trace: the kernel patches code then, which two emulated CPUs survive only mostly (guest.py).
 TRACING = "test_elevator_debug.py"
 MEASURING = (
-    "test_elevator_stat.py", "test_floor_stacks.py", "test_floors.py", "test_modeldisk.py",
-    "test_ordering.py", "test_promises.py", "test_shares.py", TRACING,
+    "test_attribution.py", "test_elevator_stat.py", "test_floor_stacks.py", "test_floors.py",
+    "test_modeldisk.py", "test_ordering.py", "test_promises.py", "test_shares.py", TRACING,
 )  # fmt: skip
-# Tests that another kernel may decide otherwise; of those that measure, one for all.
+# Tests that another kernel may decide otherwise; of those that measure time, one for all.
 ON_EVERY_KERNEL = ("test_elevator*.py", "test_packages.py")
-MEASURED_ON_EVERY_KERNEL = (TRACING, "test_shares.py::test_two_to_one[ssd-randread]")
+MEASURED_ON_EVERY_KERNEL = (
+    "test_attribution.py", TRACING, "test_shares.py::test_two_to_one[ssd-randread]",
+)  # fmt: skip
 GUEST_TIMEOUT_S = 7200.0
 # A failure's text is shown up to here; the report has all of it.
 TEXT_LINES = 60

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import tables
+from bench.attribution import page, stacks
 from bench.promises import scenario as promised
 from uml import scenario as fair
 from uml.bench import all_met, limited, run_all, write_json
@@ -59,10 +60,11 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
 
 
 def bench(cache: Cache, options: argparse.Namespace) -> int:
-    """Run a bench: one of the two below."""
+    """Run a bench: one of the three below."""
     _has_place(options.json)
     try:
-        return {"fairness": fairness, "promises": promises}[options.bench](cache, options)
+        kinds = {"fairness": fairness, "promises": promises, "attribution": attribution}
+        return kinds[options.bench](cache, options)
     except tables.ScenarioError as error:
         raise LabError(str(error)) from error
 
@@ -106,6 +108,26 @@ def promises(cache: Cache, options: argparse.Namespace) -> int:
     status = _in_guest(setup, "promises", [*words, "--", *options.names], options.json)
     step(f"bench: all numbers as JSON are in {options.json or setup.folder / 'out'}")
     return status
+
+
+def attribution(cache: Cache, options: argparse.Namespace) -> int:
+    """Measure in a guest of each kernel who is charged for I/O through stacks."""
+    file = options.stacks or stacks.SHIPPED
+    stacks.only(stacks.load(file), options.names)
+    worst, found = 0, []
+    for kernel in options.kernels or [KERNEL]:
+        # A guest without the packages of this clone is the stock system.
+        setup = _prepare(cache, f"attribution-{kernel}", kernel, bare=not options.patched)
+        shutil.copyfile(file, setup.folder / "out/attribution.toml")
+        words = ["--stacks", "/mnt/out/attribution.toml", "--json", "/mnt/out/attribution.json"]
+        words += ["--patched"] if options.patched else []
+        worst = max(worst, _in_guest(setup, "attribution", [*words, "--", *options.names], None))
+        results = setup.folder / "out/attribution.json"
+        found += page.read([results]) if results.exists() else []
+        if options.json:
+            page.write_json(found, options.json)
+        step(f"bench: all numbers of {kernel} as JSON are in {options.json or results}")
+    return worst
 
 
 def shell(cache: Cache, options: argparse.Namespace) -> int:

@@ -17,27 +17,32 @@ services use, or a mount point. Kinds and their own keys:
 | lvraid | level | LVM volume `--type LEVEL` (dm-raid) |
 | group | | LVM volume group, for several volumes |
 | volume | on, size_mb, stripe_kib (64) | LVM volume in a group, striped over `on` of its disks |
-| md | level, chunk_kib (64) | md array, assumed clean |
+| md | level, chunk_kib (64), options ([]), slow ([]), fail ("") | md array, assumed clean; `options` \
+of mdadm, in which {NAME} is a device; `slow` members are write-mostly; member `fail` fails |
 | crypt | cipher (aes-xts-plain64), key_bits (256) | dm-crypt, plain |
 | dm | table | `dmsetup create`; {0}, {1}: devices of `over`, {sectors}: size of the first |
+| message | text, paused ("") | `dmsetup message` to a dm device, a layer suspended meanwhile |
 | partition | start_mb, size_mb | partition 1 of a disk |
-| ext4 | | file system, mounted at /run/rig/NAME |
-| loop | size_mb | loop device with direct I/O on a file in the file system below |
-"""
+| ext4 | options ("") | file system, mounted at /run/rig/NAME |
+| loop | size_mb, direct (true) | loop device on a file in the file system below |
+
+rig.layers has more of them.
+"""  # noqa: E501
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
+from rig import layers
 from rig.shell import run, run_again
 
-MOUNTS = Path("/run/rig")
 KINDS = (
-    "striped", "linear", "thin", "lvraid", "group", "volume", "md", "crypt", "dm", "partition",
-    "ext4", "loop",
+    "striped", "linear", "thin", "lvraid", "group", "volume", "md", "crypt", "dm", "message",
+    "partition", "ext4", "loop", *layers.KINDS,
 )  # fmt: skip
 
 # No question, and nothing is written to a new volume.
@@ -73,7 +78,10 @@ class Stack:
         missing = [below for below in over if below not in self.nodes]
         if missing:
             raise ValueError(f"layer {name}: nothing named {', '.join(missing)} below it")
-        make = getattr(self, f"_{kind}")
+        if kind in layers.KINDS:
+            make = partial(layers.KINDS[kind], self._undo)
+        else:
+            make = getattr(self, f"_{kind}")
         self.top = make(name, [self.nodes[below] for below in over], **keys)
         self.nodes[name] = self.top
         return self.top
@@ -138,20 +146,45 @@ class Stack:
 
     def _dm(self, name: str, over: Sequence[str], table: str) -> str:
         sectors = run("blockdev", "--getsz", over[0]).strip()
-        run("dmsetup", "create", name, "--table", table.format(*over, sectors=sectors))
+        run("dmsetup", "create", name, stdin=table.format(*over, sectors=sectors))
         self._undo.callback(run_again, "dmsetup", "remove", name)
         return f"/dev/mapper/{name}"
 
-    def _md(self, name: str, over: Sequence[str], level: str, chunk_kib: int = 64) -> str:
+    def _message(self, name: str, over: Sequence[str], text: str, paused: str = "") -> str:
+        if paused:
+            run("dmsetup", "suspend", paused)
+        run("dmsetup", "message", over[0], "0", text)
+        if paused:
+            run("dmsetup", "resume", paused)
+        return over[0]
+
+    def _md(
+        self,
+        name: str,
+        over: Sequence[str],
+        level: str,
+        chunk_kib: int = 64,
+        options: Sequence[str] = (),
+        slow: Sequence[str] = (),
+        fail: str = "",
+    ) -> str:
         node = f"/dev/md/{name}"
-        chunk = () if level == "raid1" else (f"--chunk={chunk_kib}",)
-        clean = () if level == "raid0" else ("--assume-clean", "--bitmap=none")
+        chunk = () if level in ("raid1", "linear") else (f"--chunk={chunk_kib}",)
+        clean = () if level in ("raid0", "linear") else ("--assume-clean",)
+        policy = [option.format(**self.nodes) for option in options]
+        if clean and not policy:
+            policy = ["--bitmap=none"]
+        late = [self.nodes[member] for member in slow]
+        members = [member for member in over if member not in late]
         run(
             "mdadm", "--create", node, "--run", "--quiet", f"--level={level}", *chunk, *clean,
-            f"--raid-devices={len(over)}", *over,
+            *policy, f"--raid-devices={len(over)}", *members,
+            *(word for member in late for word in ("--write-mostly", member)),
         )  # fmt: skip
         self._undo.callback(run, "mdadm", "--zero-superblock", "--quiet", *over)
         self._undo.callback(run_again, "mdadm", "--stop", "--quiet", node)
+        if fail:
+            run("mdadm", "--quiet", node, "--fail", self.nodes[fail])
         run("udevadm", "settle", "--timeout=10")
         return node
 
@@ -169,21 +202,17 @@ class Stack:
 
     # file systems and what lies in them
 
-    def _ext4(self, name: str, over: Sequence[str]) -> str:
+    def _ext4(self, name: str, over: Sequence[str], options: str = "") -> str:
         run("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0", over[0])
-        where = MOUNTS / name
-        where.mkdir(parents=True)
-        self._undo.callback(where.rmdir)
-        run("mount", over[0], where)
-        self._undo.callback(run_again, "umount", where)
-        return str(where)
+        return layers.mounted(self._undo, name, over[0], options)
 
-    def _loop(self, name: str, over: Sequence[str], size_mb: int = 64) -> str:
+    def _loop(self, name: str, over: Sequence[str], size_mb: int = 64, direct: bool = True) -> str:
         file = Path(over[0]) / f"{name}.img"
         # Blocks that were never written are read without the disk.
         blocks = ("bs=1M", f"count={size_mb}", "conv=fsync", "status=none")
         run("dd", "if=/dev/zero", f"of={file}", *blocks)
-        node = run("losetup", "--find", "--show", "--direct-io=on", file).strip()
+        how = f"--direct-io={'on' if direct else 'off'}"
+        node = run("losetup", "--find", "--show", how, file).strip()
         self._undo.callback(run_again, "losetup", "--detach", node)
         return node
 

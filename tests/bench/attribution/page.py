@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The measured tables of Documentation/attribution.rst, out of the JSON of several runs.
+
+    python3 -m bench.attribution.page Documentation/attribution.rst stock.json patched.json
+
+writes a table for each kernel between the two marks in the page and leaves the rest as it is. A
+cell is the share of the owner, before and, if that was measured, with the patches: `0 → 100`. Below
+each table stands to whom the rest went.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bench.attribution.stacks import MODES, OPS, SHIPPED, StackSpec, load
+
+BEGIN, END = ".. begin of what was measured", ".. end of what was measured"
+# A share below this is a loss.
+WHOLE = 0.99
+Object = Mapping[str, object]
+
+
+def read(files: Iterable[Path]) -> list[Object]:
+    """The objects of JSON files; of those about the same thing the last one counts."""
+    found: dict[tuple, Object] = {}
+    for file in files:
+        for one in json.loads(file.read_text()):
+            keys = ("kernel", "patched", "stack", "op", "mode")
+            found[tuple(one[key] for key in keys)] = one
+    return list(found.values())
+
+
+def write_json(objects: Iterable[Object], file: Path) -> None:
+    """A list of objects, one per line."""
+    lines = ",\n".join(json.dumps(one) for one in objects)
+    file.write_text(f"[\n{lines}\n]\n")
+
+
+def replaced(page: str, tables: str) -> str:
+    """The page with these tables between its marks."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no {BEGIN!r} and {END!r}")
+    return f"{before}{begin}\n\n{tables}\n{end}{after}"
+
+
+def tables(objects: Sequence[Object], specs: Sequence[StackSpec]) -> str:
+    """The section of each kernel."""
+    return "\n".join(
+        line
+        for kernel in sorted({str(one["kernel"]) for one in objects}, key=_version)
+        for line in _section(kernel, [one for one in objects if one["kernel"] == kernel], specs)
+    )
+
+
+def _version(kernel: str) -> list[int]:
+    return [int(part) for part in kernel.split(".")]
+
+
+def _section(kernel: str, mine: Sequence[Object], specs: Sequence[StackSpec]) -> Iterator[str]:
+    title = f"Linux {kernel}"
+    yield from (title, "-" * len(title), "")
+    heads = [f"{op}, {mode}" for op in OPS for mode in MODES]
+    yield from (".. list-table::", "   :header-rows: 1", "   :widths: 40 15 15 15 15", "")
+    yield from _row(["stack", *heads])
+    lost: list[str] = []
+    for spec in specs:
+        rows = [one for one in mine if one["stack"] == spec.name]
+        if not rows:
+            continue
+        if reason := next((one["reason"] for one in rows if one["status"] != "measured"), ""):
+            yield from _row([spec.title, str(reason), *[""] * (len(heads) - 1)])
+            continue
+        yield from _row([spec.title, *(_cell(rows, op, mode) for op in OPS for mode in MODES)])
+        lost += [line for one in rows for line in _loss(spec, one)]
+    yield ""
+    if lost:
+        yield from ("What was charged to others:", "", *lost, "")
+
+
+def _row(cells: Sequence[str]) -> Iterator[str]:
+    for number, cell in enumerate(cells):
+        yield f"   {'*' if not number else ' '} - {cell}".rstrip()
+
+
+def _cell(rows: Sequence[Object], op: str, mode: str) -> str:
+    """Per cent before, and after if that was measured."""
+    found = {one["patched"]: one for one in rows if (one["op"], one["mode"]) == (op, mode)}
+    return " → ".join(percent(found[patched]["charged_share"]) for patched in sorted(found))
+
+
+def percent(share: object) -> str:
+    """A share, never rounded to more than it is."""
+    if not isinstance(share, int | float):
+        return ""
+    return f"{math.floor(share * 1000) / 10:g}"
+
+
+def _loss(spec: StackSpec, one: Object) -> Iterator[str]:
+    share, charged = one["charged_share"], one["charged_to"]
+    if not isinstance(share, int | float) or share >= WHOLE:
+        return
+    whole = sum(charged.values())
+    others = sorted(((n, c) for c, n in charged.items() if c != one["owner"]), reverse=True)
+    named = ", ".join(f"``{cgroup}`` {percent(n / whole)}" for n, cgroup in others if n)
+    with_what = "patched" if one["patched"] else "stock"
+    reason = f" ({one['reason']})" if one["reason"] else ""
+    yield f"* {spec.name}, {one['op']} {one['mode']}, {with_what}: {named}{reason}"
+
+
+def main(words: Sequence[str]) -> int:
+    """Put the tables of JSON files into a page."""
+    if len(words) < 2:
+        print("usage: bench.attribution.page PAGE JSON...", file=sys.stderr)
+        return 2
+    page, files = Path(words[0]), [Path(word) for word in words[1:]]
+    page.write_text(replaced(page.read_text(), tables(read(files), load(SHIPPED))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

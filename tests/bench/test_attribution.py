@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Who is charged, from the books of made-up leaves; the stacks file; the tables of the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rig.modeldisk import Truth, parse_truth
+
+from bench.attribution import page
+from bench.attribution.__main__ import text
+from bench.attribution.run import BROKEN, MEASURED, Block, Row, judged
+from bench.attribution.stacks import SHIPPED, StackSpec, load, only
+from bench.tables import ScenarioError
+
+MIB = 1 << 20
+SPEC = StackSpec("s", "A stack", {"d0": 64, "m0": 16}, (), mib=8, metadata=("m0",))
+WRITE = Row("s", "write", "direct", owner="/owner")
+GOOD = """
+mib = 8
+
+[[stack]]
+name = "one"
+title = "One"
+leaves = { d0 = 64 }
+layer = { kind = "dm", name = "top", over = ["d0"], table = "0 {sectors} linear {0} 0" }
+"""
+
+
+def leaf(**charged: tuple[int, int, int]) -> Truth:
+    """Books of a leaf: bytes read and written, and those written as metadata, by cgroup."""
+    lines = ["total time_ns=0 rbytes=0 wbytes=0 rios=0 wios=0 busy_ns=0"]
+    lines += [
+        f"/{name} time_ns=1 rbytes={r} wbytes={w} rios=1 wios=1 meta_rbytes=0 meta_wbytes={m}"
+        for name, (r, w, m) in charged.items()
+    ]
+    return parse_truth("\n".join(lines))
+
+
+# ---- the share ----
+
+
+def test_the_share_is_of_data_at_all_leaves() -> None:
+    """A pre-read by root is a loss; a superblock and a metadata leaf are not."""
+    books = {
+        "d0": leaf(owner=(0, 8 * MIB, 0), root=(2 * MIB, 4096, 4096)),
+        "m0": leaf(root=(0, 5 * MIB, 0)),
+    }
+    row = judged(WRITE, books, SPEC)
+    assert row.status == MEASURED and row.share == pytest.approx(0.8)
+    assert row.data == {"/owner": 8 * MIB, "/root": 2 * MIB}
+    assert row.metadata == {"/root": 5 * MIB + 4096}
+    assert row.as_object("6.12", False)["charged_share"] == 0.8
+
+
+@given(
+    st.dictionaries(st.sampled_from(["owner", "root", "other"]), st.integers(0, 8 * MIB)),
+    st.integers(0, 8 * MIB),
+)
+def test_nothing_is_lost_or_invented(charged: dict[str, int], elsewhere: int) -> None:
+    books = {"d0": leaf(**{name: (0, n, 0) for name, n in charged.items()}),
+             "m0": leaf(owner=(elsewhere, 0, 0))}  # fmt: skip
+    row = judged(WRITE, books, StackSpec("s", "S", {"d0": 64}, (), 8, ("m0",), least=0.0))
+    assert sum(row.data.values()) == sum(charged.values())
+    assert sum(row.metadata.values()) == elsewhere
+    assert row.share is None if not any(charged.values()) else 0 <= row.share <= 1
+
+
+def test_bytes_that_no_leaf_has_seen_are_no_measurement() -> None:
+    """Read instead of written, or written to the metadata leaf only: something else was done."""
+    for books in ({"d0": leaf(owner=(8 * MIB, 0, 0))}, {"m0": leaf(owner=(0, 8 * MIB, 0))}):
+        row = judged(WRITE, books, SPEC)
+        assert row.status == BROKEN and str(8 * MIB) in row.reason and row.share is None
+
+
+def test_a_line_says_who_was_charged() -> None:
+    row = judged(WRITE, {"d0": leaf(owner=(0, 6 * MIB, 0), root=(0, 2 * MIB, 0))}, SPEC)
+    assert text(row) == "s write direct: 75.0% of 8.00 MiB; /root 2.00 MiB"
+
+
+def test_no_request_writes_what_another_wrote() -> None:
+    """Deduplication would find it; of compressible ones three quarters are zeros."""
+    block = Block(65536, compressible=True)
+    seen = []
+    for _ in range(2):
+        block.renew()
+        seen.append(block.memory[:])
+    assert seen[0] != seen[1] and len(set(seen[0])) > 1
+    assert all(not any(one[16384:]) for one in seen)
+
+
+# ---- the file ----
+
+
+def test_the_shipped_stacks() -> None:
+    """Each is there once, and has room for its places."""
+    specs = load(SHIPPED)
+    names = {spec.name for spec in specs}
+    assert {"linear", "raid5", "raid1-behind", "thin-cow", "vdo", "zram", "btrfs-raid5"} <= names
+    for spec in specs:
+        places = len(spec.uses()) * (spec.mib + 1)
+        data = [size for leaf, size in spec.leaves.items() if leaf not in spec.metadata]
+        assert places <= sum(data), spec.name
+        assert spec.moved <= spec.mib * MIB
+        assert set(spec.exempt) <= set(spec.ops)
+
+
+def test_only_what_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text(GOOD)
+    specs = load(file)
+    assert only(specs, []) == specs == only(specs, ["one"])
+    with pytest.raises(ScenarioError, match="no stack two; there are one"):
+        only(specs, ["two"])
+
+
+MISTAKES = {
+    "mib = 0": ("mib", "0"),
+    'title = "One"\ncolour = 1': ("one", "colour", "unknown key"),
+    'ops = ["trim"]': ("one", "ops", "trim"),
+    'modes = "direct"': ("one", "modes", "list"),
+    'metadata = ["d7"]': ("one", "metadata", "d7"),
+    'top = "roof"': ("one", "top", "roof"),
+    'fill = "some"': ("one", "fill", "some"),
+    "bs_kib = 64\nstride_kib = 4": ("one", "stride_kib"),
+    "leaves = {}": ("one", "leaves"),
+    'layer = { kind = "cheese", name = "x", over = ["d0"] }': ("one", "cheese", "bcache"),
+    'layer = { kind = "dm", name = "x", over = ["d9"] }': ("one", "over", "d9"),
+    'layer = { kind = "dm", over = ["d0"] }': ("one", "name"),
+}
+
+
+@pytest.mark.parametrize("lines", MISTAKES)
+def test_mistakes_are_named(tmp_path: Path, lines: str) -> None:
+    keys = {line.split(" ")[0] for line in lines.splitlines()}
+    kept = [line for line in GOOD.splitlines() if line.split(" ")[0] not in keys]
+    if lines.startswith("mib"):
+        written = [lines, *kept]
+    else:
+        written = [*kept, *lines.splitlines()]
+    file = tmp_path / "a.toml"
+    file.write_text("\n".join(written))
+    with pytest.raises(ScenarioError) as caught:
+        load(file)
+    for part in (str(file), *MISTAKES[lines]):
+        assert part in str(caught.value)
+
+
+# ---- the page ----
+
+
+def measured(patched: bool, mine: int, others: int, mode: str = "direct") -> dict[str, object]:
+    row = Row("one", "write", mode, owner="/o", data={"/o": mine, "/": others})
+    return row.as_object("6.12", patched)
+
+
+@pytest.fixture
+def specs(tmp_path: Path) -> list[StackSpec]:
+    file = tmp_path / "a.toml"
+    file.write_text(GOOD)
+    return load(file)
+
+
+def test_a_cell_is_before_and_after(specs: list[StackSpec]) -> None:
+    said = page.tables([measured(False, 1, 3), measured(True, 9999, 1)], specs)
+    assert "     - 25 → 99.9\n" in said
+    assert "* one, write direct, stock: ``/`` 75" in said
+    assert "patched: ``/``" not in said, "what is whole is no loss"
+
+
+def test_what_a_kernel_lacks_is_said(specs: list[StackSpec]) -> None:
+    row = Row("one", "write", "direct", "not measured", "this kernel has no dm-one")
+    assert "     - this kernel has no dm-one\n" in page.tables([row.as_object("7.2", False)], specs)
+
+
+def test_only_what_is_between_the_marks_changes() -> None:
+    before = f"Head\n{page.BEGIN}\nold\n{page.END}\nTail\n"
+    after = page.replaced(before, "new")
+    assert after.startswith("Head\n") and after.endswith("\nTail\n")
+    assert "new" in after and "old" not in after
+    assert page.replaced(after, "new") == after
+    with pytest.raises(ValueError, match="begin of"):
+        page.replaced("Head\n", "new")
+
+
+def test_later_runs_replace_earlier_ones(tmp_path: Path) -> None:
+    files = [tmp_path / "1.json", tmp_path / "2.json"]
+    page.write_json([measured(False, 1, 1), measured(False, 1, 1, "buffered")], files[0])
+    page.write_json([measured(False, 1, 0)], files[1])
+    read = page.read(files)
+    assert [(one["mode"], one["charged_share"]) for one in read] == [
+        ("direct", 1.0), ("buffered", 0.5),
+    ]  # fmt: skip
