@@ -249,8 +249,8 @@ static bool sutro_keeps_slice(struct sutro_core *core)
 }
 
 /*
- * The backlogged group that is furthest behind, unless a group that is away is
- * further behind and waited for: then that one.  Advances the clocks.
+ * The backlogged group that is furthest behind, unless others have to wait for a
+ * group that is away: then that one.  Advances the clocks.
  */
 static struct sutro_group *sutro_furthest_behind(struct sutro_core *core)
 {
@@ -265,8 +265,8 @@ static struct sutro_group *sutro_furthest_behind(struct sutro_core *core)
 		struct sutro_entity *first = sutro_first(&rank->queue);
 		struct sutro_entity *away = sutro_first(&rank->away);
 
-		if (!first ||
-		    (away && may_hold && sutro_owes(core, first, away)))
+		if (!first || (away && may_hold &&
+			       sutro_before(sutro_due(away), first->vtime)))
 			first = away;
 		else if (sutro_before(rank->vtime, first->vtime))
 			rank->vtime = first->vtime;
@@ -454,7 +454,7 @@ void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
 	core->queued--;
 	if (--group->queued)
 		return;
-	sutro_tree_unbacklog(group);
+	sutro_tree_unbacklog(group, core->tunables.slice_ns / 2);
 	if (!group->in_flight)
 		sutro_leave_at_once(core, group);
 }

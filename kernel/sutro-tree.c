@@ -29,6 +29,24 @@
  * half a slice's worth: sleeping earns no more than that (no hoarding), and who was
  * served in advance keeps that debt.
  *
+ * Away.  An entity may be active with nothing queued: its requests are all at the
+ * device, or the next one is expected.  Where others are held back for it
+ * (sutro-core.c), they may be half a slice of its device time ahead before they are:
+ * its slack, in vtime of its weight.  So those that are away are in the order of
+ * vtime and slack, when others have to wait for them, and the first one says whether
+ * anybody has to.  By vtime alone a light one, which can wait, would hide a heavy one,
+ * which can not:
+ *
+ *	h (weight 9000) and l (9) are away, m (9) has requests of 10 ms queued, half a
+ *	slice is 50 ms.  h is at 100 ms of vtime and has a slack of 0.6 ms, l at 90
+ *	with 556 ms, m at 105.  m is ahead of h's 100.6 and held back.  Were it not,
+ *	its next request would begin at 216 ms, which is the vtime of the class then: h
+ *	would be owed 116 ms times 90, and who comes now wait for these 10 s.
+ *
+ * Where nobody is held back, who is away falls behind as long as it does not ask for
+ * its share.  When it does, it is owed 250 ms of device time at most: no hoarding, and
+ * who comes does not wait longer than that for it.
+ *
  * Classes.  Each child of a group is of class rt, be or idle; a group's own
  * requests are be.  At each level the entities of one class compete by weight, and
  * a class is served when no higher one has anything to do there.  A class is a
@@ -58,6 +76,12 @@
 	((3600 * 1000000000ULL * SUTRO_WEIGHT_DFL) << SUTRO_VTIME_SHIFT)
 
 /*
+ * Device time that an active entity with nothing queued can be owed: a few of the
+ * largest requests of a slow device.
+ */
+#define SUTRO_AWAY_OWED_NS (250 * 1000000ULL)
+
+/*
  * Device time of the higher classes for each ns of a lower one: a part of 1 in 33.
  */
 #define SUTRO_AGE_PART 32
@@ -71,8 +95,8 @@ static struct sutro_entity *sutro_entity_of(struct rb_node *node)
 
 static bool sutro_entity_less(struct rb_node *a, const struct rb_node *b)
 {
-	return sutro_before(rb_entry(a, struct sutro_entity, node)->vtime,
-			    rb_entry(b, struct sutro_entity, node)->vtime);
+	return sutro_before(sutro_due(rb_entry(a, struct sutro_entity, node)),
+			    sutro_due(rb_entry(b, struct sutro_entity, node)));
 }
 
 /**
@@ -110,6 +134,7 @@ static void sutro_quit(struct sutro_level *level, struct sutro_entity *entity)
 static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
 		       u64 vtime)
 {
+	u64 due = vtime + entity->slack;
 	struct rb_node *next, *prev;
 
 	if (!entity->active) {
@@ -119,8 +144,8 @@ static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
 
 	next = rb_next(&entity->node);
 	prev = rb_prev(&entity->node);
-	if ((!next || !sutro_before(sutro_entity_of(next)->vtime, vtime)) &&
-	    (!prev || !sutro_before(vtime, sutro_entity_of(prev)->vtime))) {
+	if ((!next || !sutro_before(sutro_due(sutro_entity_of(next)), due)) &&
+	    (!prev || !sutro_before(due, sutro_due(sutro_entity_of(prev))))) {
 		entity->vtime = vtime;
 		return;
 	}
@@ -190,6 +215,19 @@ static void sutro_wake(struct sutro_level *level, struct sutro_entity *entity,
 	level->nr_active++;
 }
 
+/* An entity that was active with nothing queued comes back to the queue. */
+static void sutro_return(struct sutro_level *level, struct sutro_entity *entity,
+			 u64 credit_ns)
+{
+	u64 owed_ns = max(credit_ns, SUTRO_AWAY_OWED_NS);
+	u64 oldest = sutro_rank_of(level, entity)->vtime -
+		     sutro_tree_vtime(entity, owed_ns);
+
+	sutro_quit(level, entity);
+	if (sutro_before(entity->vtime, oldest))
+		entity->vtime = oldest;
+}
+
 /**
  * sutro_tree_backlog - a group got its first queued request
  * @group:	the group
@@ -202,10 +240,11 @@ void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns)
 
 	while (!entity->backlogged) {
 		if (entity->active)
-			sutro_quit(level, entity);
+			sutro_return(level, entity, credit_ns);
 		else
 			sutro_wake(level, entity, credit_ns);
 		entity->backlogged = true;
+		entity->slack = 0;
 		sutro_enter(level, entity);
 
 		level = sutro_level_of(group);
@@ -229,8 +268,9 @@ static bool sutro_backlogged(const struct sutro_level *level)
 /**
  * sutro_tree_unbacklog - a group has no queued request left
  * @group:	the group
+ * @slack_ns:	device time that it can be owed before others are held back for it
  */
-void sutro_tree_unbacklog(struct sutro_group *group)
+void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns)
 {
 	struct sutro_level *level = &group->level;
 	struct sutro_entity *entity = &group->self;
@@ -238,6 +278,7 @@ void sutro_tree_unbacklog(struct sutro_group *group)
 	for (;;) {
 		sutro_quit(level, entity);
 		entity->backlogged = false;
+		entity->slack = sutro_tree_vtime(entity, slack_ns);
 		sutro_enter(level, entity);
 		if (sutro_backlogged(level))
 			break;
@@ -342,7 +383,8 @@ enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
  * @group:	the group
  * @age_ns:	as for sutro_tree_turn()
  *
- * Return: true if nobody with requests queued or in flight is further behind.
+ * Return: true if nobody with requests queued is further behind, and nobody without
+ * has to be waited for.
  */
 bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns)
 {
@@ -358,7 +400,7 @@ bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns)
 		if (first && sutro_before(first->vtime, entity->vtime))
 			return false;
 		first = sutro_first(&rank->away);
-		if (first && sutro_before(first->vtime, entity->vtime))
+		if (first && sutro_before(sutro_due(first), entity->vtime))
 			return false;
 		level = sutro_level_of(group);
 		if (!level)
@@ -452,6 +494,7 @@ void sutro_group_set_weight(struct sutro_group *group, u32 weight)
 		rank->weight_sum += (s64)weight - old;
 
 	ahead = entity->vtime - rank->vtime;
+	entity->slack = sutro_rescale(entity->slack, old, weight);
 	sutro_move(level, entity,
 		   rank->vtime + sutro_rescale(ahead, old, weight));
 }

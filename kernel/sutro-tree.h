@@ -28,7 +28,8 @@ enum sutro_class {
 /**
  * struct sutro_rank - the entities of one class at a level
  * @queue:	backlogged entities by vtime
- * @away:	entities by vtime that are active but have nothing queued
+ * @away:	entities that are active but have nothing queued, by when others have to
+ *		wait for them (sutro_due())
  * @vtime:	vtime of the entity that was last served, never falls
  * @weight_sum:	sum of the weights of active entities
  * @nr_active:	how many these are
@@ -61,6 +62,8 @@ struct sutro_level {
  * @node:	place in &sutro_rank.queue while backlogged, else in
  *		&sutro_rank.away while active
  * @vtime:	device time used, in ns, times SUTRO_WEIGHT_DFL / @weight
+ * @slack:	how much further others may be before they have to wait for it; 0 while
+ *		backlogged
  * @weight:	share among the entities of its class at the level
  * @class:	which one
  * @backlogged:	requests are queued at or below it
@@ -69,6 +72,7 @@ struct sutro_level {
 struct sutro_entity {
 	struct rb_node node;
 	u64 vtime;
+	u64 slack;
 	u32 weight;
 	enum sutro_class class;
 	bool backlogged;
@@ -119,6 +123,12 @@ static inline bool sutro_before(u64 a, u64 b)
 	return (s64)(a - b) < 0;
 }
 
+/* The vtime from which on others have to wait for an entity. */
+static inline u64 sutro_due(const struct sutro_entity *entity)
+{
+	return entity->vtime + entity->slack;
+}
+
 /* The level at which a group's entity competes; NULL for the root. */
 static inline struct sutro_level *
 sutro_level_of(const struct sutro_group *group)
@@ -133,7 +143,7 @@ sutro_rank_of(struct sutro_level *level, const struct sutro_entity *entity)
 	return &level->rank[entity->class];
 }
 
-/* The entity of a tree with the lowest vtime, or NULL. */
+/* The first entity of a tree, or NULL. */
 static inline struct sutro_entity *
 sutro_first(const struct rb_root_cached *tree)
 {
@@ -152,7 +162,7 @@ s64 sutro_group_lag_ns(const struct sutro_group *group);
 s64 sutro_tree_vtime(const struct sutro_entity *entity, s64 ns);
 void sutro_tree_charge(struct sutro_group *group, s64 ns);
 void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns);
-void sutro_tree_unbacklog(struct sutro_group *group);
+void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns);
 void sutro_tree_deactivate(struct sutro_group *group);
 void sutro_tree_compare(struct sutro_group *a, struct sutro_group *b,
 			struct sutro_entity **ret_a,

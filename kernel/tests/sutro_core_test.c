@@ -298,6 +298,66 @@ static void sutro_test_preempts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->core.expiry, SUTRO_EXPIRY_PREEMPTED);
 }
 
+/* An estimate that is right; says whose. */
+static struct sutro_group *send(struct sutro_test *t, u64 cost_ns)
+{
+	enum sutro_verdict verdict;
+	struct sutro_group *group = choose(t, &verdict);
+
+	KUNIT_ASSERT_EQ(t->test, verdict, SUTRO_SERVE);
+	KUNIT_ASSERT_NOT_NULL(t->test, group);
+	sutro_core_dispatch(&t->core, group, cost_ns);
+	return group;
+}
+
+/* b, away, light and further behind, can wait: a, heavy, can not. */
+static void sutro_test_hides_nobody(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, true);
+
+	sutro_group_set_weight(&t->a, 9000);
+	sutro_group_set_weight(&t->b, 9);
+	t->a.seek_history = ~0;
+	t->b.seek_history = ~0;
+	arrive(t, &t->b, 1);
+	KUNIT_EXPECT_PTR_EQ(test, send(t, MS / 100), &t->b);
+	arrive(t, &t->a, 2);
+	KUNIT_EXPECT_PTR_EQ(test, send(t, 10 * MS), &t->a);
+	KUNIT_EXPECT_PTR_EQ(test, send(t, 10 * MS), &t->a);
+	arrive(t, &t->root, 2);
+	t->root.seek_history = ~0;
+	KUNIT_EXPECT_PTR_EQ(test, send(t, 10 * MS), &t->root);
+	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_WAIT);
+}
+
+/*
+ * a, heavy, has one request at the device all the time, b, light, is served beside it.
+ * When a wants more, who comes then does not wait for all that b has had.
+ */
+static void sutro_test_newcomer(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_group *group;
+	u64 time_ns;
+
+	sutro_group_set_weight(&t->a, 9000);
+	sutro_group_set_weight(&t->b, 9);
+	arrive(t, &t->a, 1);
+	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->a);
+	arrive(t, &t->b, 1000);
+	serve_many(t, 1000, MS);
+	KUNIT_EXPECT_EQ(test, t->b.stat.time_ns, 1000 * MS);
+
+	arrive(t, &t->a, 1000);
+	arrive(t, &t->root, 1);
+	time_ns = t->a.stat.time_ns;
+	do
+		group = serve(t, MS);
+	while (group == &t->a);
+	KUNIT_EXPECT_PTR_EQ(test, group, &t->root);
+	KUNIT_EXPECT_LE(test, t->a.stat.time_ns - time_ns, 251 * MS);
+}
+
 /* While several compete, no more is sent than takes depth_ns. */
 static void sutro_test_depth(struct kunit *test)
 {
@@ -411,6 +471,8 @@ static struct kunit_case sutro_core_test_cases[] = {
 	KUNIT_CASE(sutro_test_idling),
 	KUNIT_CASE(sutro_test_gone),
 	KUNIT_CASE(sutro_test_preempts),
+	KUNIT_CASE(sutro_test_hides_nobody),
+	KUNIT_CASE(sutro_test_newcomer),
 	KUNIT_CASE(sutro_test_depth),
 	KUNIT_CASE(sutro_test_classes),
 	KUNIT_CASE(sutro_test_class_preempts),

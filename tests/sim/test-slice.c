@@ -2,7 +2,7 @@
 /* For how long: slices, and who is waited for. */
 #include "world.h"
 
-enum { ROOT, A, B, NR };
+enum { ROOT, A, B, C, NR };
 
 static struct world *two_groups(bool rotational)
 {
@@ -314,6 +314,37 @@ static void test_held_back(void)
 }
 
 /*
+ * B, which is light and can wait, is further behind than A, which is heavy and can not:
+ * C is held back for A.
+ */
+static void test_hides_nobody(void)
+{
+	struct world *world = two_groups(true);
+	u32 i;
+
+	sutro_group_set_weight(&world->group[A], 9000);
+	sutro_group_set_weight(&world->group[B], 9);
+	world_group(world, C, ROOT, 9);
+	for (i = A; i <= C; i++)
+		world->group[i].seek_history = ~0;
+	world_queue_far(world, B, 1);
+	check_equal(world_send(world, MS / 100, NULL), SUTRO_SERVE);
+	world_queue_far(world, A, 2);
+	check_equal(world_send(world, 10 * MS, NULL), SUTRO_SERVE);
+	check_equal(world_send(world, 10 * MS, NULL), SUTRO_SERVE);
+	world_queue_far(world, C, 100);
+	check_equal(world_send(world, 10 * MS, NULL), SUTRO_SERVE);
+	check_equal(ask(world), SUTRO_WAIT);
+
+	/* One of A's is done and followed by another: it is A's turn. */
+	world_complete(world, 1);
+	world_queue_far(world, A, 1);
+	check_serves(world, A);
+	check_equal(ask(world), SUTRO_WAIT);
+	world_free(world);
+}
+
+/*
  * Requests are estimated at 2 ms; the first one after a switch costs more.  Slices
  * become 24 times that, within half of slice_ns and all of it.
  */
@@ -359,6 +390,7 @@ int main(void)
 	test_does_not_preempt();
 	test_renewed();
 	test_held_back();
+	test_hides_nobody();
 	test_adapts(0, 100 * MS);
 	test_adapts(1 * MS, 50 * MS);
 	test_adapts(3 * MS, 72 * MS);

@@ -14,7 +14,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from promises import LINEAR, MIRROR, STRIPE, Result, Scenario
+from promises import LINEAR, MB, MIRROR, STRIPE, Result, Scenario
 
 EXAMPLES = int(os.environ.get("SUTRO_SIM_EXAMPLES", "0"))
 # Flash that is so many times slower has as many requests less to simulate.
@@ -356,6 +356,39 @@ def test_hot_spot(job: dict[str, int]) -> None:
     assert result.held(0, 3, 10) >= 0.97
     assert result.held(0, 11) >= 0.97
     assert result.worst(0, 11) >= WORST_STREAM
+
+
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_heavy_one_beside_light_ones(seed: int) -> None:
+    """A heavy unit comes where light ones are served: one with a floor goes on as before."""
+    s = Scenario(seed=seed)
+    for _ in range(3):
+        s.say("leaf")
+    # Disks, weight, size of requests, depth; the first one has a floor.
+    units = [
+        (5, 50, 16384, 64),
+        (1, 50, 16384, 32),
+        (1, 50, 16384, 32),
+        (5, 100, 16384, 64),
+        (1, 50, 16384, 32),
+        (5, 1000, 16384, 64),
+        (1, 100, 65536, 32),
+        (2, 100, 65536, 32),
+        (4, 1000, 65536, 32),
+    ]
+    for number, (bits, weight, size, depth) in enumerate(units):
+        s.say("volume", leaves=bits, part=number, parts=len(units))
+        cgroup = s.say("cgroup", weight=weight)
+        s.say("client", cgroup=cgroup, volume=number, random=1, bytes=size, depth=depth)
+    s.say("promise", cgroup=1, writes=1, floor=1.8 * MB, importance=1)
+    # All of a disk is not to be had.
+    s.say("volume", leaves=1)
+    cgroup = s.say("cgroup")
+    s.say("client", cgroup=cgroup, volume=len(units), random=1, depth=32, start=6)
+    s.say("promise", cgroup=cgroup, volume=len(units), writes=1, floor=55 * MB, importance=0)
+    result = s.run()
+    assert result.held(0, 8) >= 0.95
+    assert "infeasible" in result.states(1, 9)
 
 
 def test_mirror() -> None:

@@ -164,8 +164,9 @@ static u32 tree_check(const struct rb_root_cached *tree, enum sutro_class class,
 		if (!next)
 			break;
 		b = rb_entry(next, struct sutro_entity, node);
-		check((s64)(b->vtime - a->vtime) >= 0, "%llu before %llu",
-		      a->vtime, b->vtime);
+		check_equal(backlogged ? a->slack : 0, 0);
+		check((s64)(b->vtime + b->slack - a->vtime - a->slack) >= 0,
+		      "%llu before %llu", a->vtime, b->vtime);
 	}
 	return nr;
 }
