@@ -13,7 +13,7 @@ from rig.modeldisk import Truth, parse_truth
 from bench.attribution import page
 from bench.attribution.__main__ import text
 from bench.attribution.run import BROKEN, MEASURED, Block, Row, judged
-from bench.attribution.stacks import SHIPPED, StackSpec, load, only
+from bench.attribution.stacks import MODES, SHIPPED, StackSpec, load, only
 from bench.tables import ScenarioError
 
 MIB = 1 << 20
@@ -152,8 +152,11 @@ def test_mistakes_are_named(tmp_path: Path, lines: str) -> None:
 # ---- the page ----
 
 
-def measured(patched: bool, mine: int, others: int, mode: str = "direct") -> dict[str, object]:
-    row = Row("one", "write", mode, owner="/o", data={"/o": mine, "/": others})
+def measured(
+    patched: bool, mine: int, others: int, mode: str = "direct", reason: str = "", to: str = "/"
+) -> dict[str, object]:
+    data = {"/o": mine, to: others}
+    row = Row("one", "write", mode, reason=reason, owner="/o", data=data)
     return row.as_object("6.12", patched)
 
 
@@ -167,8 +170,17 @@ def specs(tmp_path: Path) -> list[StackSpec]:
 def test_a_cell_is_before_and_after(specs: list[StackSpec]) -> None:
     said = page.tables([measured(False, 1, 3), measured(True, 9999, 1)], specs)
     assert "     - 25 → 99.9\n" in said
-    assert "* one, write direct, stock: ``/`` 75" in said
-    assert "patched: ``/``" not in said, "what is whole is no loss"
+    assert "* one" not in said, "there is nothing to tell: the rest is the root cgroup's"
+
+
+def test_what_is_lost_is_told(specs: list[StackSpec]) -> None:
+    """Why, once; and to whom, unless that is the root cgroup. Of what is whole nothing is told."""
+    objects = [measured(p, 1, 1, mode, "so", "/x") for p in (False, True) for mode in MODES]
+    said = page.tables(objects, specs)
+    assert said.count("* one, write: so\n") == 1
+    assert "* one, write buffered, patched: ``/x`` 50\n" in said
+    whole = page.tables([measured(False, 999, 1, reason="so", to="/x")], specs)
+    assert "so" not in whole and "/x" not in whole
 
 
 def test_what_a_kernel_lacks_is_said(specs: list[StackSpec]) -> None:

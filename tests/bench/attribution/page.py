@@ -5,7 +5,7 @@
 
 writes a table for each kernel between the two marks in the page and leaves the rest as it is. A
 cell is the share of the owner, before and, if that was measured, with the patches: `0 → 100`. Below
-each table stands to whom the rest went.
+each table stands why a share cannot be whole, and who was charged beside the root cgroup.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from bench.attribution.run import MEASURED
 from bench.attribution.stacks import MODES, OPS, SHIPPED, StackSpec, load
 
 BEGIN, END = ".. begin of what was measured", ".. end of what was measured"
@@ -68,19 +69,19 @@ def _section(kernel: str, mine: Sequence[Object], specs: Sequence[StackSpec]) ->
     heads = [f"{op}, {mode}" for op in OPS for mode in MODES]
     yield from (".. list-table::", "   :header-rows: 1", "   :widths: 40 15 15 15 15", "")
     yield from _row(["stack", *heads])
-    lost: list[str] = []
     for spec in specs:
         rows = [one for one in mine if one["stack"] == spec.name]
-        if not rows:
+        if any(one["status"] == MEASURED for one in rows):
+            cells = [_cell(rows, op, mode) for op in OPS for mode in MODES]
+        elif rows:
+            cells = [str(rows[0]["reason"]), *[""] * (len(heads) - 1)]
+        else:
             continue
-        if reason := next((one["reason"] for one in rows if one["status"] != "measured"), ""):
-            yield from _row([spec.title, str(reason), *[""] * (len(heads) - 1)])
-            continue
-        yield from _row([spec.title, *(_cell(rows, op, mode) for op in OPS for mode in MODES)])
-        lost += [line for one in rows for line in _loss(spec, one)]
+        yield from _row([spec.title, *cells])
     yield ""
-    if lost:
-        yield from ("What was charged to others:", "", *lost, "")
+    lost = [one for one in mine if one["status"] == MEASURED and _share(one) < WHOLE]
+    yield from _listed("Not whole for a reason:", (_why(one) for one in lost if one["reason"]))
+    yield from _listed("Not charged to the root cgroup:", (_whom(one) for one in lost))
 
 
 def _row(cells: Sequence[str]) -> Iterator[str]:
@@ -101,16 +102,32 @@ def percent(share: object) -> str:
     return f"{math.floor(share * 1000) / 10:g}"
 
 
-def _loss(spec: StackSpec, one: Object) -> Iterator[str]:
-    share, charged = one["charged_share"], one["charged_to"]
-    if not isinstance(share, int | float) or share >= WHOLE:
-        return
-    whole = sum(charged.values())
-    others = sorted(((n, c) for c, n in charged.items() if c != one["owner"]), reverse=True)
-    named = ", ".join(f"``{cgroup}`` {percent(n / whole)}" for n, cgroup in others if n)
+def _share(one: Object) -> float:
+    share = one["charged_share"]
+    return float(share) if isinstance(share, int | float) else math.inf
+
+
+def _listed(head: str, lines: Iterable[str]) -> Iterator[str]:
+    """A list with a head, each line once; nothing if there is none."""
+    found = [f"* {line}" for line in dict.fromkeys(lines) if line]
+    if found:
+        yield from (head, "", *found, "")
+
+
+def _why(one: Object) -> str:
+    return f"{one['stack']}, {one['op']}: {one['reason']}"
+
+
+def _whom(one: Object) -> str:
+    """Who else was charged one per cent or more."""
+    charged = one["charged_to"]
+    least = (1 - WHOLE) * sum(charged.values())
+    names = [n for n, number in charged.items() if n not in (one["owner"], "/") and number >= least]
     with_what = "patched" if one["patched"] else "stock"
-    reason = f" ({one['reason']})" if one["reason"] else ""
-    yield f"* {spec.name}, {one['op']} {one['mode']}, {with_what}: {named}{reason}"
+    said = ", ".join(
+        f"``{name}`` {percent(charged[name] / sum(charged.values()))}" for name in names
+    )
+    return f"{one['stack']}, {one['op']} {one['mode']}, {with_what}: {said}" if said else ""
 
 
 def main(words: Sequence[str]) -> int:
