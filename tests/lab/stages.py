@@ -10,14 +10,18 @@
     uml         the patch series, tests/uml (virtual.py)  in User Mode Linux
 
 The first two see a copy of the clone's files, as the user builder. Every stage runs, also after one
-that failed, and every stage leaves JUnit's XML, which alone is counted.
+that failed, and every stage leaves JUnit's XML, which alone is counted. The last three have
+clocks that stand still while the host is busy with something else, so they run side by side.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import multiprocessing
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,6 +134,32 @@ def run(name: str, stage: Callable[[], Results]) -> Results:
         print(f"FAILED {name}: {test[:NAME_CHARS]}", *(f"    {line}" for line in shown), sep="\n")
     print(f"{name}: {results.line()}", flush=True)
     return results
+
+
+@contextmanager
+def beside(name: str, stage: Callable[[], Results], log: Path, total: Results) -> Iterator[None]:
+    """Run a stage while another one runs in the body; what it prints comes when both are done."""
+    step(f"test: {name} begins, beside what follows; its output is in {log} until it is done")
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+
+    def work() -> None:
+        with log.open("wb", buffering=0) as file:
+            for output in (1, 2):
+                os.dup2(file.fileno(), output)
+        theirs.send(run(name, stage))
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    theirs.close()
+    try:
+        yield
+    finally:
+        process.join()
+    print(log.read_text(errors="replace"), end="", flush=True)
+    try:
+        total.add(ours.recv())
+    except EOFError:
+        total.failed[name] = f"it ended early, status {process.exitcode}; see {log}"
 
 
 def _work(cache: Cache, source: Path, name: str) -> tuple[Path, Path]:
