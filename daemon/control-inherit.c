@@ -85,6 +85,7 @@ void control_inherit_node(struct control *to, uint32_t to_node,
 		cell->own = old->own;
 		cell->weight = old->weight;
 		cell->shrink = old->shrink;
+		cell->over_s = old->over_s;
 		to->capacity[l] = from->capacity[leaf_of[l]];
 	}
 }

@@ -50,6 +50,7 @@ struct asking {
  * @part: share of the leaf that its children divide
  * @wanted: its weight, beside the nominal ones of those without a promise
  * @shrink: its children's weights were divided by SHRINK_STEP so many times
+ * @over_s: that is not enough since
  * @is_promised: it, or one below it, has a promise on the leaf
  */
 struct cell {
@@ -69,6 +70,7 @@ struct cell {
 	uint32_t nominal;
 	uint32_t weight;
 	uint32_t shrink;
+	float over_s;
 	bool is_promised;
 };
 
@@ -126,7 +128,7 @@ struct link {
  * @most: share of the leaf of which it uses most, smoothed
  * @pending: requests on their way, smoothed
  * @charged: device time on all leaves, @ios: requests there per second; smoothed
- * @running_s: uses the device, or waits for it, since
+ * @running_s: uses the device, or waits for it, since; up to 0 it tells nothing
  * @idle_s: does not since
  * @push: gain with its passing part
  * @short_s: net time that it was short of its floor
@@ -244,6 +246,6 @@ void control_judge(struct control *c, double dt_s);
 void control_allot(struct control *c);
 
 /* control-weights.c: from what is granted to weights. */
-void control_weigh(struct control *c);
+void control_weigh(struct control *c, double dt_s);
 
 #endif

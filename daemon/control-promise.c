@@ -67,6 +67,10 @@
 #define GAIN_MAX 1.6
 /* A gain that no longer helps is forgotten. */
 #define GAIN_RELEASE_S 3.0
+/* What it gets until its first weights are in force, and what was on its way then, is
+ * no sign that they fail.
+ */
+#define BEGIN_S 0.5
 /* A unit that has just begun has few requests on their way. */
 #define GAIN_FROM_S 0.6
 /* Uses that much of a leaf: there is no more. */
@@ -91,7 +95,7 @@
  */
 #define INFEASIBLE_S 0.75
 #define VERDICT_S 2.0
-#define VERDICT_FROM_S 1.0
+#define VERDICT_FROM_S 0.5
 #define CLEAR_S 2.0
 /* Shares below this say nothing about entitlement. */
 #define SHARE_TELLING 0.02
@@ -127,6 +131,7 @@ void control_promise_init(struct promise *p)
 	p->pub.bottleneck = CONTROL_NONE;
 	p->pub.gain = 1;
 	p->push = 1;
+	p->running_s = -BEGIN_S;
 	p->verdict = CONTROL_HELD;
 }
 
@@ -300,7 +305,7 @@ static void promise_look(struct control *c, struct promise *p, double dt_s)
 		p->running_s += dt_s;
 		p->idle_s = 0;
 	} else {
-		p->running_s = 0;
+		p->running_s = p->is_known ? 0 : -BEGIN_S;
 		p->idle_s += dt_s;
 	}
 	p->fast_rate =

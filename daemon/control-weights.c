@@ -28,9 +28,11 @@
  * waited within the last 10 s, but no longer does.
  *
  * Where a ratio does not fit into 1..10000, all weights of the level are shrunk
- * together. By steps of a tenth, of which the last two are kept a while, so that they do
- * not move with every breath of lambda. A change of less than 3 % is not made: it is
- * less than the margin, and 1 % would mean twice the writes.
+ * together, those without a promise as well. So that is done only when it has not
+ * fitted for 1 s: a gain that passes must not touch them. By steps of a tenth, of which
+ * the last two are kept a while, so that they do not move with every breath of lambda.
+ * A change of less than 3 % is not made: it is less than the margin, and 1 % would mean
+ * twice the writes.
  *
  * Where nobody but the only promised one waits, a level has its nominal weights.
  */
@@ -46,6 +48,7 @@
 /* Steering goes on for so long after the last wait. */
 #define CALM_S 10.0F
 #define SHRINK_STEP 1.1
+#define SHRINK_AFTER_S 1.0F
 #define DEAD_BAND 0.03
 /* lambda is as exact as anybody can tell. */
 #define CLOSE 1e-6
@@ -53,6 +56,7 @@
 
 /**
  * struct level - those who divide a cgroup's share of a leaf
+ * @dt_s: length of the tick
  * @share: X
  * @n: active ones, in @rivals of struct control
  * @demand: sum of what they ask for
@@ -67,6 +71,7 @@ struct level {
 	struct control *c;
 	uint32_t node;
 	uint32_t leaf;
+	float dt_s;
 	double share;
 	uint32_t n;
 	double demand;
@@ -231,12 +236,14 @@ static double level_weight(const struct level *v, struct cell *cell)
 }
 
 /* By what the level's weights are multiplied, given the largest. */
-static double level_scale(struct cell *above, double largest)
+static double level_scale(const struct level *v, double largest)
 {
+	struct cell *above = cell_of(v->c, v->node, v->leaf);
 	double over = log(largest / WEIGHT_MAX) / log(SHRINK_STEP);
 
 	over = fmin(over, 1000);
-	if (over > above->shrink || over < (double)above->shrink - 2)
+	above->over_s = over > above->shrink ? above->over_s + v->dt_s : 0;
+	if (above->over_s >= SHRINK_AFTER_S || over < (double)above->shrink - 2)
 		above->shrink = (uint32_t)fmax(ceil(over), 0);
 	return pow(SHRINK_STEP, -(double)above->shrink);
 }
@@ -258,7 +265,6 @@ static void cell_set_weight(struct cell *cell, double scale)
 
 static void level_decide(struct level *v)
 {
-	struct cell *above = cell_of(v->c, v->node, v->leaf);
 	double largest = 0, scale;
 
 	level_gather(v);
@@ -274,14 +280,17 @@ static void level_decide(struct level *v)
 						 : cell->nominal;
 		largest = fmax(largest, cell->wanted);
 	}
-	scale = level_scale(above, largest);
+	scale = level_scale(v, largest);
 	FOREACH_CHILD(v, n)
 	cell_set_weight(child(v, n), scale);
 }
 
 static void level_reset(struct level *v)
 {
-	cell_of(v->c, v->node, v->leaf)->shrink = 0;
+	struct cell *above = cell_of(v->c, v->node, v->leaf);
+
+	above->shrink = 0;
+	above->over_s = 0;
 	FOREACH_CHILD(v, n)
 	{
 		struct cell *cell = child(v, n);
@@ -291,12 +300,14 @@ static void level_reset(struct level *v)
 	}
 }
 
-static void node_decide(struct control *c, uint32_t node, uint32_t leaf)
+static void node_decide(struct control *c, uint32_t node, uint32_t leaf,
+			float dt_s)
 {
 	const struct cell *cell = cell_of(c, node, leaf);
 	struct level v = { .c = c,
 			   .node = node,
 			   .leaf = leaf,
+			   .dt_s = dt_s,
 			   .share = node ? cell->part : 1,
 			   .lightest = WEIGHT_MAX };
 
@@ -307,9 +318,9 @@ static void node_decide(struct control *c, uint32_t node, uint32_t leaf)
 		level_reset(&v);
 }
 
-void control_weigh(struct control *c)
+void control_weigh(struct control *c, double dt_s)
 {
 	for (uint32_t n = 0; n < c->n_nodes; n++)
 		for (uint32_t l = 0; l < c->n_leaves; l++)
-			node_decide(c, n, l);
+			node_decide(c, n, l, (float)dt_s);
 }

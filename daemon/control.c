@@ -530,7 +530,7 @@ void control_tick(struct control *c, double dt_s)
 	control_measure(c, dt_s);
 	control_allot(c);
 	control_judge(c, dt_s);
-	control_weigh(c);
+	control_weigh(c, dt_s);
 }
 
 /* ---- output ---- */

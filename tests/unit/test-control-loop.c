@@ -278,8 +278,43 @@ static void test_step(void)
 	check(bad <= 0.02 * steps);
 }
 
+/*
+ * A floor of 0.6 on two leaves is stated while its unit, of weight 100, and four others of
+ * weight 1000 read without end. It gets its floor and a little more, never all there
+ * is, and the weights of the others, who have no promise, stay as they are.
+ */
+static void test_begins(void)
+{
+	for (int n = 0; n < LOOPS; n++) {
+		struct world w = { .m = { .leaves = 2, .units = 5 } };
+
+		for (uint32_t i = 0; i < w.m.units; i++)
+			w.m.unit[i] = (struct unit){ .floor = i ? 0 : 0.6,
+						     .importance = 1,
+						     .cost = { 1, 1 },
+						     .asks = true,
+						     .weight = i ? 1000 : 100 };
+		build(&w.m);
+		for (uint32_t i = 0; i < w.m.units; i++)
+			for (uint32_t l = 0; l < w.m.leaves; l++)
+				w.weight[i][l] = w.m.unit[i].weight;
+		for (int t = 0; t < TICKS; t++) {
+			tick(&w, t);
+			check(w.got[0][t] < 1.35);
+			for (uint32_t i = 1; i < w.m.units; i++)
+				for (uint32_t l = 0; l < w.m.leaves; l++)
+					check(control_weight(w.m.c,
+							     w.m.unit[i].node,
+							     l) == 1000);
+		}
+		check(mean(w.got[0], 3 / TICK_S, RUN_S - 3) >= 0.99);
+		control_free(w.m.c);
+	}
+}
+
 int main(void)
 {
+	test_begins();
 	test_holds();
 	test_step();
 	return 0;
