@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from rig import bus
-from rig.crowd import DB, FLOOR, KEY, SETTLES_S, SOON_S, Bystanders, Crowd, Fall, built, lines
+from rig.crowd import DB, FLOOR, KBPS, KEY, SETTLES_S, SOON_S, Bystanders, Crowd, Fall, built, lines
 from rig.shell import run, wait_for
 from rig.stack import Stack
 from rig.unit import Unit, start, stop
@@ -34,6 +34,25 @@ def crowd(stripe: Stack) -> Iterator[Crowd]:
 
 
 # it holds
+
+
+def test_stripe(crowd: Crowd) -> None:
+    """A floor holds, nothing is lost by it, and nothing of it stays."""
+    before = {unit.name: crowd.mbps(2, unit.name) for unit in crowd.units}
+    assert before["db"] < 0.2 * FLOOR
+    with Bystanders():
+        crowd.held()
+    now = time.monotonic()
+    together = sum(crowd.watch.mbps(unit.name, now - 2, now) for unit in crowd.units)
+    assert together > 0.9 * 2 * KBPS / 1000
+    (said,) = bus.promises(DB)
+    assert (said["state"], said["value"]) == ("held", FLOOR * 10**6)
+    assert said["got"] == pytest.approx(FLOOR * 10**6, rel=0.2)
+    assert {leaf["leaf"] for leaf in said["leaves"]} == {"/dev/ssd0", "/dev/ssd1"}
+    assert len(lines(crowd.db)) == 3
+    bus.call("ResetPolicy", "ss", DB, "runtime")
+    wait_for(lambda: lines(crowd.db) == {"default": "100"}, "no lines of db", SOON_S)
+    assert bus.promises(DB) == []
 
 
 def test_infeasible(crowd: Crowd) -> None:
