@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from bench import tables
 from bench.attribution import page, stacks
+from bench.overhead import scenario as costly
 from bench.promises import scenario as promised
 from uml import scenario as fair
 from uml.bench import all_met, limited, run_all, write_json
@@ -71,10 +74,13 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
 
 
 def bench(cache: Cache, options: argparse.Namespace) -> int:
-    """Run a bench: one of the three below."""
+    """Run a bench: one of those below."""
     _has_place(options.json)
+    kinds = {
+        "fairness": fairness, "promises": promises, "attribution": attribution,
+        "overhead": overhead,
+    }  # fmt: skip
     try:
-        kinds = {"fairness": fairness, "promises": promises, "attribution": attribution}
         return kinds[options.bench](cache, options)
     except tables.ScenarioError as error:
         raise LabError(str(error)) from error
@@ -141,6 +147,37 @@ def attribution(cache: Cache, options: argparse.Namespace) -> int:
     return worst
 
 
+def overhead(cache: Cache, options: argparse.Namespace) -> int:
+    """Measure what schedulers cost, where instructions are counted and on two CPUs; judge sutro."""
+    _has_place(options.plot)
+    file = options.scenarios or costly.SHIPPED
+    book = costly.load(file).only(options.names, options.schedulers or ())
+    machines = [name for name in costly.MACHINES if book.on(name).scenarios]
+    # All are made before the first is booted: of one state of the clone.
+    setups = {name: _prepare(cache, f"overhead-{name}", smp=name == "speed") for name in machines}
+    status, found = 0, []
+    for machine, setup in setups.items():
+        if machine == "count":
+            # No other clock counts instructions.
+            setup = replace(setup, accelerator="tcg")
+        out = setup.folder / "out"
+        shutil.copyfile(file, out / "overhead.toml")
+        words = ["--machine", machine, "--scenarios", "/mnt/out/overhead.toml"]
+        words += ["--json", "/mnt/out/overhead.json", "--plot", "/mnt/out/overhead.png"]
+        words += [f"--scheduler={name}" for name in options.schedulers or ()]
+        status |= _in_guest(setup, "overhead", [*words, "--", *options.names], None)
+        if (out / "overhead.json").exists():
+            found += json.loads((out / "overhead.json").read_text())
+        if options.plot and (out / "overhead.png").exists():
+            shutil.copyfile(out / "overhead.png", _beside(options.plot, machine))
+        step(f"bench: all numbers as JSON, and a picture, are in {out}")
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    judged = [result for result in found if result["goal"]]
+    print(f"{sum(result['met'] for result in judged)} of {len(judged)} goals met")
+    return 0 if judged and not status else 1
+
+
 def shell(cache: Cache, options: argparse.Namespace) -> int:
     """A root login in a guest with everything set up, on this terminal."""
     setup = _prepare(cache, "shell", options.kernel, smp=True)
@@ -174,6 +211,11 @@ def _has_place(*paths: Path | None) -> None:
     for path in paths:
         if path and not path.absolute().parent.is_dir():
             raise LabError(f"{path.absolute().parent} is no folder, so {path} cannot be written")
+
+
+def _beside(file: Path, machine: str) -> Path:
+    """The file for a machine: NAME.png becomes NAME-count.png."""
+    return file.with_stem(f"{file.stem}-{machine}")
 
 
 def _in_guest(setup: guest.Setup, name: str, words: list[str], json: Path | None) -> int:

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Scenarios of `./lab bench overhead`: reading a file, and saying exactly what is wrong with it.
+
+tests/bench/README.rst documents the format. A scenario times one of its jobs times one of its
+numbers of groups is a case; each is run once, under all schedulers in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rig import result
+
+from bench.tables import ScenarioError, listed, made, read, tables, unique
+
+SHIPPED = Path(__file__).resolve().parents[1] / "overhead.toml"
+SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "iocost", "sutro")
+# What is asked, and which machine can tell: one whose clock counts instructions, or two CPUs.
+MACHINES = ("count", "speed")
+METRICS = ("instructions", "added", "time_us", "iops")
+BLOCK_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Goal(result.Goal):
+    """Bounds of sutro's metric over that of another scheduler; with so many groups, or any."""
+
+    against: str = "mq-deadline"
+    groups: int | None = None
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} x {self.against}"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Jobs on a disk, by numbers of groups."""
+
+    name: str
+    title: str
+    machine: str
+    disk: Mapping[str, object]
+    jobs: Mapping[str, Mapping[str, object]]
+    groups: tuple[int, ...] = (1,)
+    rounds: int = 5
+    settle_ms: int = 10
+    window_ms: int = 60
+    goal: tuple[Goal, ...] = ()
+
+    def cases(self) -> Iterator[Case]:
+        """Every job with every number of groups."""
+        for name, job in self.jobs.items():
+            for groups in self.groups:
+                goals = tuple(g for g in self.goal if g.groups in (None, groups))
+                yield Case(f"{self.name}/{name}/{groups}", self, job, groups, goals)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job, run by so many groups at once; its processes are divided among them."""
+
+    name: str
+    of: Scenario
+    job: Mapping[str, object]
+    groups: int
+    goal: tuple[Goal, ...]
+
+    def group_job(self) -> dict[str, object]:
+        """What each group runs, as rig.unit.fio() wants it."""
+        jobs = max(int(str(self.job.get("jobs", 1))) // self.groups, 1)
+        return {"bs": str(BLOCK_BYTES), "gtod_reduce": 1, **self.job, "jobs": jobs}
+
+
+@dataclass(frozen=True)
+class Book:
+    """All that a file holds."""
+
+    scenarios: tuple[Scenario, ...]
+    schedulers: tuple[str, ...]
+
+    def only(self, names: Sequence[str], schedulers: Sequence[str]) -> Book:
+        """A part of it; nothing chosen is everything."""
+        known = [scenario.name for scenario in self.scenarios]
+        for name in names:
+            if name not in known:
+                raise ScenarioError(f"no scenario {name}; there are {', '.join(known)}")
+        _schedulers("", schedulers)
+        wanted = tuple(s for s in self.scenarios if s.name in names or not names)
+        return Book(wanted, tuple(schedulers) or self.schedulers)
+
+    def on(self, machine: str) -> Book:
+        """What is for one machine."""
+        return replace(self, scenarios=tuple(s for s in self.scenarios if s.machine == machine))
+
+
+def load(file: str | Path) -> Book:
+    """Read a scenario file."""
+    document = read(file, ("schedulers", "disk", "job", "scenario"))
+    for key in ("disk", "job"):
+        parts = document.get(key, {})
+        if not isinstance(parts, dict) or not all(isinstance(p, dict) for p in parts.values()):
+            raise ScenarioError(f"{file}: {key}: must be tables by name")
+    for name, job in document.get("job", {}).items():
+        if "rw" not in job:
+            raise ScenarioError(f"{file}: job {name}: rw: is missing")
+    schedulers = document.get("schedulers", list(SCHEDULERS))
+    schedulers = listed(str(file), {"schedulers": schedulers}, "schedulers")
+    _schedulers(f"{file}: ", schedulers)
+    found = tables(str(file), document, "scenario")
+    if not found:
+        raise ScenarioError(f"{file}: no [[scenario]] in it")
+    scenarios = tuple(_scenario(str(file), table, document) for table in found)
+    unique(f"{file}: scenario", [scenario.name for scenario in scenarios])
+    return Book(scenarios, tuple(schedulers))
+
+
+def _schedulers(where: str, names: Sequence[object]) -> None:
+    for name in names:
+        if name not in SCHEDULERS:
+            there = ", ".join(SCHEDULERS)
+            raise ScenarioError(f"{where}no scheduler {name}; there are {there}")
+
+
+def _scenario(file: str, table: dict, document: Mapping) -> Scenario:
+    where = f"{file}: scenario {table.get('name', '?')}"
+    keys = {"disk": "", "jobs": [], "groups": [1], **table}
+    disks, jobs = document.get("disk", {}), document.get("job", {})
+    if keys["disk"] not in disks:
+        raise ScenarioError(f"{where}: disk: no {keys['disk']!r}; there are {', '.join(disks)}")
+    for name in listed(where, keys, "jobs"):
+        if name not in jobs:
+            raise ScenarioError(f"{where}: jobs: no {name!r}; there are {', '.join(jobs)}")
+    for groups in listed(where, keys, "groups"):
+        if not isinstance(groups, int) or not 1 <= groups <= 1000:
+            raise ScenarioError(f"{where}: groups: {groups!r} is not 1 to 1000")
+    keys["disk"] = disks[keys["disk"]]
+    keys["jobs"] = {name: jobs[name] for name in keys["jobs"]}
+    keys["groups"] = tuple(keys["groups"])
+    keys["goal"] = tuple(_goals(where, keys))
+    scenario = made(where, Scenario, keys)
+    if scenario.machine not in MACHINES:
+        there = ", ".join(MACHINES)
+        raise ScenarioError(f"{where}: machine: {scenario.machine!r} is none of {there}")
+    for key in ("rounds", "window_ms"):
+        if getattr(scenario, key) < 1:
+            raise ScenarioError(f"{where}: {key}: must be at least 1")
+    return scenario
+
+
+def _goals(where: str, keys: Mapping[str, object]) -> Iterator[Goal]:
+    for part in tables(where, keys, "goal"):
+        goal = made(f"{where}: goal", Goal, part)
+        if goal.metric not in METRICS:
+            there = ", ".join(METRICS)
+            raise ScenarioError(f"{where}: goal: metric: {goal.metric!r} is none of {there}")
+        if goal.min is None and goal.max is None:
+            raise ScenarioError(f"{where}: goal: {goal.metric}: needs min or max")
+        _schedulers(f"{where}: goal: against: ", [goal.against])
+        yield goal

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a scheduler costs: files of scenarios and their mistakes, numbers of made-up windows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.overhead.measure import METRICS, numbers, verdicts
+from bench.overhead.run import IOCOST_MODEL, Count, _abba
+from bench.overhead.scenario import SCHEDULERS, SHIPPED, Book, load
+from bench.tables import ScenarioError
+
+ROOT = Path(__file__).resolve().parents[2]
+GOOD = """
+schedulers = ["mq-deadline", "sutro"]
+[disk.null]
+irqmode = 0
+[job.reads]
+rw = "randread"
+jobs = 4
+iodepth = 8
+[[scenario]]
+name = "one"
+title = "One"
+machine = "count"
+disk = "null"
+jobs = ["reads"]
+groups = [1, 2, 8]
+goal = [
+  { metric = "instructions", against = "mq-deadline", max = 1.0 },
+  { metric = "iops", against = "bfq", min = 2.0, groups = 8 },
+]
+"""
+# 1000 reads of 4 KiB, half of them merged, in 10 ms, of which others had 2 ms and nobody 1 ms.
+WINDOW = Count(
+    at_ns=10_000_000, busy_ns=9_000_000, others_ns=2_000_000, user_us=2000, system_us=4000,
+    switches=50, reads=500, writes=0, read_sectors=8000, write_sectors=0, read_merges=500,
+    write_merges=0,
+)  # fmt: skip
+
+
+def read(folder: Path, text: str = GOOD) -> Book:
+    file = folder / "o.toml"
+    file.write_text(text)
+    return load(file)
+
+
+def test_what_a_file_means(tmp_path: Path) -> None:
+    book = read(tmp_path)
+    one, two, eight = book.scenarios[0].cases()
+    assert book.schedulers == ("mq-deadline", "sutro")
+    assert (one.name, two.name) == ("one/reads/1", "one/reads/2")
+    assert one.of.disk == {"irqmode": 0}
+    assert [case.group_job()["jobs"] for case in (one, two, eight)] == [4, 2, 1]
+    assert [len(case.goal) for case in (one, two, eight)] == [1, 1, 2]
+    assert [str(goal) for goal in eight.goal] == ["<= 1 x mq-deadline", ">= 2 x bfq"]
+
+
+def test_a_part_of_a_file(tmp_path: Path) -> None:
+    book = read(tmp_path)
+    assert book.only((), ("none",)).schedulers == ("none",)
+    assert book.on("count").scenarios and not book.on("speed").scenarios
+    with pytest.raises(ScenarioError, match="no scenario two; there are one"):
+        book.only(("two",), ())
+    with pytest.raises(ScenarioError, match="no scheduler cfq; there are none, mq-deadline"):
+        book.only((), ("cfq",))
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "said"),
+    [
+        ("irqmode = 0", "", ""),
+        ('disk = "null"', 'disk = "nil"', "scenario one: disk: no 'nil'; there are null"),
+        ('jobs = ["reads"]', 'jobs = ["x"]', "scenario one: jobs: no 'x'; there are reads"),
+        ('jobs = ["reads"]', "jobs = 3", "scenario one: jobs: must be a list"),
+        ('rw = "randread"', "", "job reads: rw: is missing"),
+        ("[1, 2, 8]", "[0]", "scenario one: groups: 0 is not 1 to 1000"),
+        ('"count"', '"fast"', "machine: 'fast' is none of count, speed"),
+        ('title = "One"', "", "scenario one: title: is missing"),
+        ('title = "One"', 'title = "One"\nloops = 3', "scenario one: loops: unknown key"),
+        ('title = "One"', 'title = "One"\nwindow_ms = 0', "window_ms: must be at least 1"),
+        ('metric = "iops"', 'metric = "joy"', "goal: metric: 'joy' is none of instructions"),
+        (", min = 2.0", "", "goal: iops: needs min or max"),
+        ('against = "bfq"', 'against = "cfq"', "goal: against: no scheduler cfq"),
+        ('schedulers = ["mq-deadline", "sutro"]', 'schedulers = "x"', "schedulers: must be a list"),
+        ("[[scenario]]", "[scenery]", "unknown key 'scenery'"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(tmp_path: Path, good: str, bad: str, said: str) -> None:
+    assert good in GOOD
+    text = GOOD.replace(good, bad, 1)
+    if not said:
+        read(tmp_path, text)
+        return
+    with pytest.raises(ScenarioError) as told:
+        read(tmp_path, text)
+    assert said in str(told.value)
+
+
+def test_the_shipped_file_asks_what_was_asked() -> None:
+    book = load(SHIPPED)
+    assert set(book.schedulers) == set(SCHEDULERS)
+    goals = {(c.name, g.metric, str(g)) for s in book.scenarios for c in s.cases() for g in c.goal}
+    jobs = ("write", "read", "randwrite", "randread", "readwrite", "randrw")
+    for name in [f"six/{job}/1" for job in jobs]:
+        assert (name, "instructions", "<= 1 x mq-deadline") in goals
+    for name in ("one/plugged/1", "one/unplugged/1"):
+        assert (name, "time_us", "<= 1 x mq-deadline") in goals
+    assert ("groups/randread/16", "instructions", "<= 0.5 x bfq") in goals
+    assert ("two-cpus/randread/1", "iops", ">= 0.95 x kyber") in goals
+    assert ("two-cpus/randread/16", "iops", ">= 2 x bfq") in goals
+    assert all(scenario.rounds == 5 for scenario in book.scenarios)
+
+
+def test_the_order_is_there_and_back() -> None:
+    assert list(_abba("ABC", 3)) == list("ABCCBAABC")
+
+
+def test_the_model_of_iocost_has_all_six_numbers() -> None:
+    keys = {word.split("=")[0] for word in IOCOST_MODEL.split()} - {"ctrl", "model"}
+    assert keys == {f"{way}{what}" for way in "rw" for what in ("bps", "seqiops", "randiops")}
+
+
+def test_numbers_of_a_window() -> None:
+    got = {name: of(WINDOW) for name, of in METRICS.items()}
+    # 7 ms of CPU at 2 ns an instruction, and 8 ms on the clock, for 1000 I/Os.
+    assert got["instructions"] == 3500
+    assert got["time_us"] == 8
+    assert got["iops"] == 125000
+    assert got["mbps_read"] == pytest.approx(512)
+    assert got["mbps_write"] == 0
+    assert (got["usr"], got["sys"]) == (0.25, 0.5)
+    assert (got["switches"], got["merged"]) == (50, 0.5)
+    assert got["idle"] == pytest.approx(0.1)
+
+
+def test_counters_only_rise_between_two_looks() -> None:
+    assert (WINDOW - WINDOW).busy_ns == 0
+    assert replace(WINDOW, reads=700) - WINDOW == replace(WINDOW - WINDOW, reads=200)
+
+
+@settings(deadline=None)
+@given(st.floats(0.2, 5), st.integers(1, 9))
+def test_the_verdict_is_on_medians(factor: float, rounds: int) -> None:
+    case = next(load(SHIPPED).scenarios[0].cases())
+    ours = replace(WINDOW, busy_ns=2_000_000 + round(7_000_000 * factor))
+    wild = replace(WINDOW, busy_ns=900_000_000)
+    # One wild window among three or more changes nothing.
+    windows = {
+        "mq-deadline": [WINDOW] * rounds,
+        "sutro": [*[ours] * rounds, *([wild] if rounds > 1 else [])],
+    }
+    (verdict,) = verdicts(case, list(numbers(case, windows)))
+    assert verdict.value == pytest.approx(factor, rel=1e-3)
+    assert verdict.met == (verdict.value <= 1)
+    assert verdict.as_object()["judged"]
+
+
+def test_what_none_does_not_need() -> None:
+    case = next(load(SHIPPED).scenarios[0].cases())
+    more = replace(WINDOW, busy_ns=11_000_000)
+    found = list(numbers(case, {"none": [WINDOW] * 3, "bfq": [more] * 3}))
+    added = [result for result in found if result.metric == "added"]
+    assert [(result.scheduler, result.value) for result in added] == [("bfq", 1000)]
+
+
+def test_what_was_not_run_is_not_judged() -> None:
+    case = next(load(SHIPPED).scenarios[0].cases())
+    assert not list(verdicts(case, list(numbers(case, {"sutro": [WINDOW]}))))
+
+
+def test_a_window_without_io_is_an_error() -> None:
+    case = next(load(SHIPPED).scenarios[0].cases())
+    still = replace(WINDOW, read_sectors=0)
+    with pytest.raises(RuntimeError, match="six/write/1: bfq: no I/O within 60 ms"):
+        list(numbers(case, {"bfq": [still]}))
+
+
+def test_two_cpus_have_no_instructions() -> None:
+    case = next(next(s for s in load(SHIPPED).scenarios if s.machine == "speed").cases())
+    found = {result.metric: result.value for result in numbers(case, {"none": [WINDOW]})}
+    assert "instructions" not in found
+    assert found["iops"] == 100000, "others may have been on the other CPU"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--machine", "count", "nothing"], "no scenario nothing; there are six, one"),
+        (["--machine", "count", "--scheduler=cfq"], "no scheduler cfq"),
+        (["--machine", "count", "--scenarios=/nowhere"], "/nowhere"),
+        ([], "--machine"),
+    ],
+)
+def test_the_program_names_mistakes(words: list[str], said: str) -> None:
+    done = subprocess.run(
+        ["python3", "-m", "bench.overhead", *words], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and said in done.stderr
