@@ -140,10 +140,11 @@ def attribution(cache: Cache, options: argparse.Namespace) -> int:
         words += ["--patched"] if options.patched else []
         worst = max(worst, _in_guest(setup, "attribution", [*words, "--", *options.names], None))
         results = setup.folder / "out/attribution.json"
-        found += page.read([results]) if results.exists() else []
-        if options.json:
-            page.write_json(found, options.json)
-        step(f"bench: all numbers of {kernel} as JSON are in {options.json or results}")
+        if results.exists():
+            found += page.read([results])
+            if options.json:
+                page.write_json(found, options.json)
+            step(f"bench: all numbers of {kernel} as JSON are in {options.json or results}")
     return worst
 
 
