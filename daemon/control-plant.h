@@ -78,6 +78,9 @@ struct cell {
  * struct node - a cgroup
  * @promises: first of its promises, linked by @next of struct promise
  * @steered: one below it has a promise
+ * @rests: uses nothing, for so long that nothing here follows from it: a tick skips
+ *	it; only those that are not steered
+ * @moved: its weight on some leaf is not the nominal one
  * @fraction: part of its traffic that its promises are about
  */
 struct node {
@@ -87,6 +90,8 @@ struct node {
 	uint32_t next;
 	uint32_t promises;
 	bool steered;
+	bool rests;
+	bool moved;
 	double fraction;
 };
 
@@ -192,6 +197,7 @@ struct leaf_fit {
  * @capacity: device time per second that each leaf is charged for when it is busy
  * @fits: of each leaf
  * @rivals: room for the competitors of a level; see control-weights.c
+ * @kids, @n_kids: those of the children of a node that do not rest, or are moved
  */
 struct control {
 	uint32_t n_leaves;
@@ -207,6 +213,8 @@ struct control {
 	double *capacity;
 	struct leaf_fit *fits;
 	struct rival *rivals;
+	uint32_t *kids;
+	uint32_t n_kids;
 };
 
 static inline struct cell *cell_of(const struct control *c, uint32_t node,

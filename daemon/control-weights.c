@@ -83,9 +83,10 @@ struct level {
 	double lambda;
 };
 
-#define FOREACH_CHILD(level, n)                                         \
-	for (uint32_t n = (level)->c->nodes[(level)->node].first_child; \
-	     n != CONTROL_NONE; n = (level)->c->nodes[n].next)
+/* Those that rest at their nominal weights are as if they were not there. */
+#define FOREACH_KID(level, n)                      \
+	for (const uint32_t *n = (level)->c->kids; \
+	     n < (level)->c->kids + (level)->c->n_kids; n++)
 
 static struct cell *child(const struct level *v, uint32_t node)
 {
@@ -113,9 +114,9 @@ static bool level_is_contended(const struct level *v)
 	uint32_t promised = 0, waiting = 0, promised_waiting = 0;
 
 	waiting += cell_of(v->c, v->node, v->leaf)->own.calm_s <= CALM_S;
-	FOREACH_CHILD(v, n)
+	FOREACH_KID(v, n)
 	{
-		const struct cell *cell = child(v, n);
+		const struct cell *cell = child(v, *n);
 		bool waits = cell->all.calm_s <= CALM_S;
 
 		waiting += waits;
@@ -151,9 +152,9 @@ static void level_gather(struct level *v)
 	const struct cell *above = cell_of(v->c, v->node, v->leaf);
 
 	rival_add(v, &above->own, OWN_WEIGHT, NULL);
-	FOREACH_CHILD(v, n)
+	FOREACH_KID(v, n)
 	{
-		const struct cell *cell = child(v, n);
+		const struct cell *cell = child(v, *n);
 
 		rival_add(v, &cell->all, cell->nominal,
 			  cell->is_promised ? cell : NULL);
@@ -256,11 +257,25 @@ static uint32_t in_range(double weight)
 static void cell_set_weight(struct cell *cell, double scale)
 {
 	uint32_t weight = in_range(cell->wanted * scale);
-	double change = log((double)weight / cell->weight);
 
 	if (!cell->is_promised || cell->wanted <= cell->nominal ||
-	    fabs(change) > DEAD_BAND)
+	    fabs(log((double)weight / cell->weight)) > DEAD_BAND)
 		cell->weight = weight;
+}
+
+static void scale_resting(struct level *v, double scale)
+{
+	struct node *nodes = v->c->nodes;
+
+	for (uint32_t n = nodes[v->node].first_child; n != CONTROL_NONE;
+	     n = nodes[n].next) {
+		struct cell *cell = child(v, n);
+
+		if (!nodes[n].rests)
+			continue;
+		cell->weight = in_range(cell->nominal * scale);
+		nodes[n].moved |= cell->weight != cell->nominal;
+	}
 }
 
 static void level_decide(struct level *v)
@@ -272,17 +287,19 @@ static void level_decide(struct level *v)
 	if (!v->n)
 		return;
 	level_solve(v);
-	FOREACH_CHILD(v, n)
+	FOREACH_KID(v, n)
 	{
-		struct cell *cell = child(v, n);
+		struct cell *cell = child(v, *n);
 
 		cell->wanted = cell->is_promised ? level_weight(v, cell)
 						 : cell->nominal;
 		largest = fmax(largest, cell->wanted);
 	}
 	scale = level_scale(v, largest);
-	FOREACH_CHILD(v, n)
-	cell_set_weight(child(v, n), scale);
+	FOREACH_KID(v, n)
+	cell_set_weight(child(v, *n), scale);
+	if (scale < 1)
+		scale_resting(v, scale);
 }
 
 static void level_reset(struct level *v)
@@ -291,9 +308,9 @@ static void level_reset(struct level *v)
 
 	above->shrink = 0;
 	above->over_s = 0;
-	FOREACH_CHILD(v, n)
+	FOREACH_KID(v, n)
 	{
-		struct cell *cell = child(v, n);
+		struct cell *cell = child(v, *n);
 
 		cell->weight = cell->nominal;
 		cell->part = v->share;
@@ -316,11 +333,33 @@ static void node_decide(struct control *c, uint32_t node, uint32_t leaf,
 		level_decide(&v);
 	else
 		level_reset(&v);
+	FOREACH_KID(&v, n)
+	{
+		const struct cell *kid = child(&v, *n);
+
+		c->nodes[*n].moved |= kid->weight != kid->nominal;
+	}
+}
+
+static void find_kids(struct control *c, uint32_t node)
+{
+	c->n_kids = 0;
+	for (uint32_t n = c->nodes[node].first_child; n != CONTROL_NONE;
+	     n = c->nodes[n].next) {
+		struct node *kid = &c->nodes[n];
+
+		if (kid->rests && !kid->moved)
+			continue;
+		kid->moved = false;
+		c->kids[c->n_kids++] = n;
+	}
 }
 
 void control_weigh(struct control *c, double dt_s)
 {
-	for (uint32_t n = 0; n < c->n_nodes; n++)
-		for (uint32_t l = 0; l < c->n_leaves; l++)
+	for (uint32_t n = 0; n < c->n_nodes; n++) {
+		find_kids(c, n);
+		for (uint32_t l = 0; l < c->n_leaves && c->n_kids; l++)
 			node_decide(c, n, l, (float)dt_s);
+	}
 }

@@ -84,7 +84,8 @@
 #define CAPACITY_MAX 1.25
 /* A tick that is said to be longer than this was a pause of the caller. */
 #define TICK_MAX_S 5.0
-#define LONG_AGO_S 1e6F
+/* Nothing here asks for what was longer ago. */
+#define LONG_AGO_S 15.0F
 
 static const struct {
 	const char *word;
@@ -162,6 +163,7 @@ struct control *control_free(struct control *c)
 	free(c->nodes);
 	free(c->cells);
 	free(c->rivals);
+	free(c->kids);
 	free(c->unweighted);
 	free(c->capacity);
 	free(c->fits);
@@ -176,6 +178,7 @@ static int nodes_grow(struct control *c)
 	struct rival *rivals;
 	struct node *nodes;
 	struct cell *cells;
+	uint32_t *kids;
 
 	if (c->n_nodes < c->nodes_size)
 		return 0;
@@ -188,6 +191,10 @@ static int nodes_grow(struct control *c)
 	if (!rivals)
 		return -ENOMEM;
 	c->rivals = rivals;
+	kids = reallocarray(c->kids, size, sizeof(*kids));
+	if (!kids)
+		return -ENOMEM;
+	c->kids = kids;
 	cells = reallocarray(c->cells, size * (c->n_leaves + 1),
 			     sizeof(*cells));
 	if (!cells)
@@ -213,6 +220,7 @@ int control_add_node(struct control *c, uint32_t parent, uint32_t *ret_node)
 				     .first_child = CONTROL_NONE,
 				     .last_child = CONTROL_NONE,
 				     .next = CONTROL_NONE,
+				     .moved = true,
 				     .promises = CONTROL_NONE };
 	for (uint32_t l = 0; l < c->n_leaves; l++)
 		*cell_of(c, n, l) = (struct cell){ .all = nothing,
@@ -356,7 +364,18 @@ int control_add_promise(struct control *c, const struct control_promise *p,
 
 struct control_use *control_use(struct control *c, uint32_t node, uint32_t leaf)
 {
+	c->nodes[node].rests = false;
 	return &cell_of(c, node, leaf)->use;
+}
+
+void control_wake(struct control *c, uint32_t node)
+{
+	c->nodes[node].rests = false;
+}
+
+bool control_rests(const struct control *c, uint32_t node)
+{
+	return c->nodes[node].rests;
 }
 
 void control_set_nominal(struct control *c, uint32_t node, uint32_t leaf,
@@ -412,15 +431,15 @@ static double demand_of(double time, double backlog)
 
 static void make_sane(struct control *c)
 {
-	size_t n_cells = (size_t)c->n_nodes * c->n_leaves;
+	for (uint32_t n = 0; n < c->n_nodes; n++)
+		for (uint32_t l = 0; l < c->n_leaves && !c->nodes[n].rests;
+		     l++) {
+			struct control_use *use = &cell_of(c, n, l)->use;
 
-	for (size_t i = 0; i < n_cells; i++) {
-		struct control_use *use = &c->cells[i].use;
-
-		use->time = sane(use->time, USE_MAX);
-		use->backlog = sane(use->backlog, 1);
-		use->pending = sane(use->pending, PENDING_MAX);
-	}
+			use->time = sane(use->time, USE_MAX);
+			use->backlog = sane(use->backlog, 1);
+			use->pending = sane(use->pending, PENDING_MAX);
+		}
 	for (uint32_t i = 0; i < c->n_promises; i++) {
 		struct control_promise *p = &c->promises[i].pub;
 
@@ -439,6 +458,8 @@ static void ask(struct asking *a, double time, double backlog, double dt_s,
 	a->calm_s = waits ? 0 : fminf(a->calm_s + (float)dt_s, LONG_AGO_S);
 	a->idle_s = waits || uses ? 0
 				  : fminf(a->idle_s + (float)dt_s, LONG_AGO_S);
+	if (a->idle_s >= LONG_AGO_S)
+		a->demand = now;
 }
 
 /*
@@ -459,26 +480,39 @@ static void observe_capacity(struct control *c, double dt_s)
 	}
 }
 
+static void observe_node(struct control *c, uint32_t n, double dt_s,
+			 double release)
+{
+	struct node *node = &c->nodes[n];
+
+	if (node->rests)
+		return;
+	node->rests = !node->steered && node->promises == CONTROL_NONE;
+	for (uint32_t l = 0; l < c->n_leaves; l++) {
+		struct cell *cell = cell_of(c, n, l);
+
+		cell->time = cell->use.time / c->capacity[l];
+		cell->own_time = cell->time;
+		cell->rivals = 0;
+		cell->margin = 1;
+		ask(&cell->all, cell->time, cell->use.backlog, dt_s, release);
+		node->rests &= cell->use.time <= 0 &&
+			       cell->all.calm_s >= LONG_AGO_S &&
+			       cell->all.idle_s >= LONG_AGO_S;
+	}
+}
+
 /* Who asks for how much? Times of cgroups include what is below them. */
 static void observe(struct control *c, double dt_s)
 {
 	double release = -expm1(-dt_s / DEMAND_RELEASE_S);
 
 	for (uint32_t n = 0; n < c->n_nodes; n++)
-		for (uint32_t l = 0; l < c->n_leaves; l++) {
-			struct cell *cell = cell_of(c, n, l);
-
-			cell->time = cell->use.time / c->capacity[l];
-			cell->own_time = cell->time;
-			cell->rivals = 0;
-			cell->margin = 1;
-			ask(&cell->all, cell->time, cell->use.backlog, dt_s,
-			    release);
-		}
+		observe_node(c, n, dt_s, release);
 	for (uint32_t n = 1; n < c->n_nodes; n++) {
 		uint32_t parent = c->nodes[n].parent;
 
-		if (!c->nodes[parent].steered)
+		if (!c->nodes[parent].steered || c->nodes[n].rests)
 			continue;
 		for (uint32_t l = 0; l < c->n_leaves; l++) {
 			struct cell *cell = cell_of(c, n, l);
@@ -554,6 +588,11 @@ struct link *control_link(const struct control *c, uint32_t promise,
 uint32_t control_weight(const struct control *c, uint32_t node, uint32_t leaf)
 {
 	return cell_of(c, node, leaf)->weight;
+}
+
+bool control_is_moved(const struct control *c, uint32_t node)
+{
+	return c->nodes[node].moved;
 }
 
 double control_need(const struct control *c, uint32_t promise, uint32_t leaf)

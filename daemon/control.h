@@ -119,6 +119,15 @@ int control_add_promise(struct control *c, const struct control_promise *p,
 /* Input of a tick, kept until it is set again. */
 struct control_use *control_use(struct control *c, uint32_t node,
 				uint32_t leaf);
+/**
+ * control_rests() - uses nothing, for long: while that is so its use and its nominal
+ * weights need not be set
+ *
+ * control_use() and control_wake() end that.
+ */
+bool control_rests(const struct control *c, uint32_t node);
+/** control_wake() - there is something to be set */
+void control_wake(struct control *c, uint32_t node);
 /** control_set_nominal() - the weight that is asked for, 1..10000, 100 at first */
 void control_set_nominal(struct control *c, uint32_t node, uint32_t leaf,
 			 uint32_t weight);
@@ -144,6 +153,8 @@ void control_tick(struct control *c, double dt_s);
  * and, where the ratio wanted does not fit into 1..10000, for their siblings.
  */
 uint32_t control_weight(const struct control *c, uint32_t node, uint32_t leaf);
+/** control_is_moved() - does it differ from the nominal one on any leaf? */
+bool control_is_moved(const struct control *c, uint32_t node);
 /** control_need() - share of @leaf that the promise needs, 0..1 */
 double control_need(const struct control *c, uint32_t promise, uint32_t leaf);
 /** control_allotted() - share of @leaf set aside for the promise, 0..1 */

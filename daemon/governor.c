@@ -156,6 +156,9 @@ static void sample_node(struct governor *g, uint32_t n,
 {
 	const struct cgroup *c = g->nodes[n];
 
+	if (c && control_rests(g->control, n) &&
+	    !sample_is_active(&g->sampler, c))
+		return;
 	for (uint32_t l = 0; c && l < g->n_leaves; l++) {
 		const struct leaf_now *leaf = &leaves[l];
 		uint32_t nominal = c->policy.weight;
@@ -394,11 +397,16 @@ static int give_setpoints(struct governor *g, const struct leaf_now *leaves)
 {
 	int r = 0;
 
-	for (uint32_t n = 1; n < g->n_nodes; n++)
-		for (uint32_t l = 0; g->nodes[n] && l < g->n_leaves && r >= 0;
-		     l++)
+	for (uint32_t n = 1; n < g->n_nodes; n++) {
+		const struct cgroup *c = g->nodes[n];
+
+		if (!c || (!control_is_moved(g->control, n) &&
+			   !c->policy.n_setpoints))
+			continue;
+		for (uint32_t l = 0; l < g->n_leaves && r >= 0; l++)
 			if (leaves[l].d)
 				r = give_setpoint(g, n, l, leaves[l].d);
+	}
 	return r;
 }
 
@@ -473,6 +481,12 @@ void governor_renew(struct governor *g)
 		return;
 	sd_event_source_set_time(g->timer, 0);
 	sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT);
+}
+
+void governor_look_at(struct governor *g, const struct cgroup *c)
+{
+	if (c->node < g->n_nodes && g->nodes[c->node] == c)
+		control_wake(g->control, c->node);
 }
 
 void governor_cgroup_gone(struct governor *g, const struct cgroup *c)

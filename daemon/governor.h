@@ -97,6 +97,9 @@ void governor_stop(struct governor *g);
 /** governor_renew() - cgroups, policies or devices changed */
 void governor_renew(struct governor *g);
 
+/** governor_look_at() - the nominal weights of @c are others than before */
+void governor_look_at(struct governor *g, const struct cgroup *c);
+
 /** governor_cgroup_gone() - @c is about to be freed */
 void governor_cgroup_gone(struct governor *g, const struct cgroup *c);
 

@@ -24,11 +24,10 @@ static bool may_be_unit(const struct cgroup *c)
 
 static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 {
-	/* The governor reads weights each time it looks, promises only when
-	 * it is told.
-	 */
 	if (p->promises.n || c->policy.promises.n)
 		governor_renew(&m->governor);
+	else
+		governor_look_at(&m->governor, c);
 	policy_move_points(p, &c->policy);
 	policy_done(&c->policy);
 	c->policy = *p;

@@ -83,12 +83,14 @@ struct line {
 /**
  * struct sample - the last reading of a cgroup, and what changed since the one before
  * @passes: readings taken, 0..2
+ * @active: a line has something new
  */
 struct sample {
 	struct line *l;
 	size_t n;
 	unsigned int passes;
 	bool has_files;
+	bool active;
 };
 
 struct sample *sample_free(struct sample *s)
@@ -271,8 +273,10 @@ static int add_to_those_above(const struct pass *p, const struct cgroup *c,
 
 		if (s && !l)
 			return -ENOMEM;
-		if (l)
-			add_usage(&l->use, u);
+		if (!l)
+			continue;
+		s->active = true;
+		add_usage(&l->use, u);
 	}
 	return 0;
 }
@@ -306,6 +310,7 @@ static int take_line(const struct pass *p, struct cgroup *c, dev_t devno,
 	l->known = true;
 	l->sutro = p->sutro;
 	l->seen = true;
+	s->active |= u.active;
 	add_usage(&l->use, &u);
 	if (latency)
 		err = read_latencies(l, &latencies, compare && !reset);
@@ -359,6 +364,7 @@ static int begin(struct cgroup *c, const struct sampler *sampler,
 		*s = calloc(1, sizeof(**s));
 	if (!*s)
 		return -ENOMEM;
+	(*s)->active = false;
 	for (size_t i = 0; i < (*s)->n; i++) {
 		struct line *l = &(*s)->l[i];
 
@@ -479,6 +485,13 @@ bool sampler_is_fresh(const struct sampler *s, uint64_t now_usec)
 	return s->before_usec && interval >= INTERVAL_MIN_USEC &&
 	       interval <= INTERVAL_MAX_USEC &&
 	       now_usec - s->now_usec <= AGE_MAX_USEC;
+}
+
+bool sample_is_active(const struct sampler *s, const struct cgroup *c)
+{
+	const struct sample *sample = c->samples[s->slot];
+
+	return sample && sample->passes == 2 && sample->active;
 }
 
 static const struct line *line_of(const struct sampler *s,

@@ -76,6 +76,9 @@ const struct usage *sample_usage(const struct sampler *s,
 				 const struct cgroup *c,
 				 const struct device *device);
 
+/** sample_is_active() - has @c used any device, or waited, between the last two? */
+bool sample_is_active(const struct sampler *s, const struct cgroup *c);
+
 /**
  * sample_add_latencies() - of the reads of @c and all below it, between the last two
  *
