@@ -239,6 +239,7 @@ def test_client_leaves(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
 def test_killed_and_started_again(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
 ) -> None:
+    # Without a floor it gets a 41st; the clock of a busy machine costs some percent.
     db = crowd(systemd, plant)
     plant.start()
     sutrod.start()
@@ -246,9 +247,9 @@ def test_killed_and_started_again(
     wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     time.sleep(6)  # costs are kept now and then
     sutrod.stop(9)
-    assert plant.mbps("db", 0.5) > 0.95 * 60
+    assert plant.mbps("db", 0.5) > 0.9 * 60
     sutrod.start()
-    assert plant.mbps("db", 2) > 0.95 * 60
+    assert plant.mbps("db", 2) > 0.9 * 60
     assert any(line.startswith("8:0 ") for line in machine.weights(db))
 
 
