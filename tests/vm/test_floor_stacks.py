@@ -16,12 +16,13 @@ def test_crypt_over_raid1() -> None:
     """The same where each layer sends bios of its own."""
     mirror = {"kind": "md", "name": "mir", "level": "raid1", "over": ["ssd0", "ssd1"]}
     crypt = {"kind": "crypt", "name": "sec", "over": ["mir"]}
-    # Half as fast: the cipher is emulated, too.
+    # Half as fast: the cipher is emulated, too. And less than one disk has: md decides which of
+    # the two a read goes to, and may send most of them to one for a while.
     with (
         built(2, mirror, crypt, size_mb=64, bus_kbps=KBPS // 2) as made,
         Crowd(made.top, made.disks) as crowd,
     ):
-        crowd.held(FLOOR / 2)
+        crowd.held(FLOOR / 3)
         (said,) = bus.promises(DB)
         assert said["amplification"] == pytest.approx(1, abs=0.1)
 
