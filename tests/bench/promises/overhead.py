@@ -6,6 +6,7 @@ task walks through their cgroups and reads a block of each disk in each, so that
 counters of every disk. Some units stay active on all disks, some are promised something on all.
 
     cpu_percent   CPU time of sutrod's cgroup, user and system, over the time measured
+    user_percent  of that, what was not in the kernel
     rss_mib       VmRSS of sutrod at its end
     step_ms       CPU time for each of four samples a second: what a control step can have taken at
                   most, with reading all counters and answering the bus
@@ -34,7 +35,8 @@ PARENT = "rigload"
 UNIT_FILES = Path("/run/systemd/system")
 POLICIES = Path("/run/sutro/policy.d")
 SAMPLES_PER_S = 4
-SETTLE_S = 5.0
+# The control law forgets a unit that has used nothing for 15 s.
+SETTLE_S = 20.0
 BLOCK = 4096
 # Loads of units and reads of disks: small enough for the slowest CPU.
 ACTIVE = {"rw": "randread", "bs": "4k", "iodepth": 1, "rate_iops": 20}
@@ -57,11 +59,13 @@ def overhead(spec: Overhead, say: Say) -> Iterator[Result]:
         wait_for(lambda: _all_used(disks, spec.active), "all active units use all disks", 120)
         time.sleep(SETTLE_S)
         say(f"{spec.name}: measuring")
-        before_s, begin_s = _cpu_s(), time.monotonic()
+        before_s, user_before_s = _cpu_s("usage"), _cpu_s("user")
+        begin_s = time.monotonic()
         time.sleep(spec.measure_s)
-        used_s, elapsed_s = _cpu_s() - before_s, time.monotonic() - begin_s
+        used_s, elapsed_s = _cpu_s("usage") - before_s, time.monotonic() - begin_s
         values = {
             "cpu_percent": 100 * used_s / elapsed_s,
+            "user_percent": 100 * (_cpu_s("user") - user_before_s) / elapsed_s,
             "rss_mib": _rss_mib(),
             "step_ms": 1000 * used_s / elapsed_s / SAMPLES_PER_S,
         }
@@ -164,9 +168,9 @@ def _all_used(disks: Sequence[ModelDisk], active: int) -> bool:
     )
 
 
-def _cpu_s() -> float:
+def _cpu_s(kind: str) -> float:
     text = (CGROUP_ROOT / "system.slice/sutrod.service/cpu.stat").read_text()
-    return int(dict(line.split() for line in text.splitlines())["usage_usec"]) / 1e6
+    return int(dict(line.split() for line in text.splitlines())[f"{kind}_usec"]) / 1e6
 
 
 def _rss_mib() -> float:
