@@ -412,8 +412,9 @@ def test_names_of_any_bytes(machine: Machine, systemd: Systemd, sutrod: Sutrod) 
     assert "/system.slice/??[2J" in sutrod.call("Dump")
 
     def used() -> list[str]:
-        stat = machine.at(f"/sys/fs/cgroup{odd}/io.stat")
-        stat.write_text(f"8:32 rbytes={time.monotonic_ns()} wbytes=0 rios=1 wios=0\n")
+        # In place: a file that is empty for a moment has forgotten what was counted.
+        line = f"8:32 rbytes={time.monotonic_ns()} wbytes=0 rios=1 wios=0\n"
+        machine.write(f"/sys/fs/cgroup{odd}/io.stat", line)
         return [row["cgroup"] for row in sutrod.call("ListUsage")]
 
     wait_until(lambda: "/system.slice/??[2J" in used())
