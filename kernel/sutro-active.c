@@ -66,12 +66,12 @@ void sutro_active_enter(struct sutro_blkg *sblkg)
 
 	/* Pairs with the barrier in sutro_active_leave(). */
 	smp_mb__after_atomic();
-	if (READ_ONCE(sblkg->active.entered))
+	if (READ_ONCE(sblkg->entered))
 		return;
 
 	spin_lock_irqsave(&sutro_active_lock, flags);
-	if (!sblkg->active.entered) {
-		WRITE_ONCE(sblkg->active.entered, true);
+	if (!sblkg->entered) {
+		WRITE_ONCE(sblkg->entered, true);
 		sblkg->active.ticket = ++sutro_active_ticket;
 		blkg_get(sutro_to_blkg(sblkg));
 		rb_add(&sblkg->active.node, &sutro_active_tree,
@@ -98,7 +98,7 @@ void sutro_active_offline(struct sutro_blkg *sblkg)
 
 	spin_lock_irqsave(&sutro_active_lock, flags);
 	/* As good as in the tree: it never enters again. */
-	WRITE_ONCE(sblkg->active.entered, true);
+	WRITE_ONCE(sblkg->entered, true);
 	if (!RB_EMPTY_NODE(&sblkg->active.node))
 		sutro_active_erase(sblkg);
 	spin_unlock_irqrestore(&sutro_active_lock, flags);
@@ -106,7 +106,8 @@ void sutro_active_offline(struct sutro_blkg *sblkg)
 
 static bool sutro_active_in_use(struct sutro_blkg *sblkg, u64 now_ns)
 {
-	return atomic_read(&sblkg->nr_requests) ||
+	/* Who sees that the last request is done also sees when that was. */
+	return atomic_read_acquire(&sblkg->nr_requests) ||
 	       now_ns < READ_ONCE(sblkg->stat.used_ns) + SUTRO_ACTIVE_NS;
 }
 
@@ -116,11 +117,11 @@ static bool sutro_active_leave(struct sutro_blkg *sblkg, u64 now_ns)
 	if (sutro_active_in_use(sblkg, now_ns))
 		return false;
 
-	WRITE_ONCE(sblkg->active.entered, false);
+	WRITE_ONCE(sblkg->entered, false);
 	/* Pairs with the barrier in sutro_active_enter(). */
 	smp_mb();
 	if (sutro_active_in_use(sblkg, now_ns)) {
-		WRITE_ONCE(sblkg->active.entered, true);
+		WRITE_ONCE(sblkg->entered, true);
 		return false;
 	}
 	sutro_active_erase(sblkg);

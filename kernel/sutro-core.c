@@ -150,12 +150,6 @@ static u64 sutro_age_ns(const struct sutro_core *core)
 	       max(core->tunables.slice_ns, SUTRO_AGE_SLICE_MIN_NS);
 }
 
-/* Are groups waited for that have nothing queued? */
-static bool sutro_waits(const struct sutro_core *core)
-{
-	return core->tunables.rotational || core->tunables.fairness;
-}
-
 /* Within this time a group must come back if others are to make room for it. */
 static u64 sutro_return_ns(const struct sutro_core *core)
 {
@@ -277,14 +271,6 @@ static struct sutro_group *sutro_furthest_behind(struct sutro_core *core)
 	}
 }
 
-/* Will somebody else than @group soon be back with a request or a few? */
-static bool sutro_expects_other(const struct sutro_core *core,
-				const struct sutro_group *group, u64 now_ns)
-{
-	return core->expected && core->expected != group &&
-	       sutro_before(now_ns, core->expected_until_ns);
-}
-
 /* Is the device full enough that the rest had better wait here? */
 static bool sutro_is_deep(const struct sutro_core *core,
 			  const struct sutro_group *group, u64 now_ns)
@@ -302,6 +288,34 @@ static bool sutro_is_deep(const struct sutro_core *core,
 	return (core->nr_active > 1 || group->mixed) &&
 	       (core->in_flight_ns >= t->depth_ns ||
 		core->in_flight >= SUTRO_DEPTH_MAX);
+}
+
+/* @group is empty, and nobody waits for it. */
+static void sutro_leave_at_once(struct sutro_core *core,
+				struct sutro_group *group)
+{
+	group->leave_at_ns = group->empty_since_ns;
+	list_move(&group->leaving, &core->leaving);
+}
+
+/**
+ * sutro_leave - a group ran empty
+ * @core:	the leaf
+ * @group:	the group, which leaves now, or when its next request failed to come
+ * @now_ns:	the time
+ */
+void sutro_leave(struct sutro_core *core, struct sutro_group *group, u64 now_ns)
+{
+	const struct sutro_tunables *t = &core->tunables;
+
+	group->empty_since_ns = now_ns;
+	if (sutro_waits(core) && !group->gone &&
+	    (t->fairness || group->think_ns <= t->group_idle_ns)) {
+		group->leave_at_ns = now_ns + t->group_idle_ns;
+		list_move_tail(&group->leaving, &core->leaving);
+	} else {
+		sutro_leave_at_once(core, group);
+	}
 }
 
 /**
@@ -331,7 +345,8 @@ struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
 	core->nr_active--;
 	if (!group->gone && group->think_ns <= sutro_return_ns(core)) {
 		core->expected = group;
-		core->expected_until_ns = now_ns + 2 * sutro_return_ns(core);
+		core->expected_until_ns =
+			group->leave_at_ns + 2 * sutro_return_ns(core);
 	}
 	group->stat.dequeue++;
 	return group;
@@ -377,6 +392,29 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 }
 
 /**
+ * sutro_learn_arrival - what is learned of a group from its next request
+ * @core:	the leaf
+ * @group:	the group
+ * @far:	the request is far from the last one
+ * @now_ns:	the time
+ */
+void sutro_learn_arrival(const struct sutro_core *core,
+			 struct sutro_group *group, bool far, u64 now_ns)
+{
+	s64 think_ns;
+
+	group->seek_history = (group->seek_history << 1) | far;
+
+	if (group->queued || group->in_flight || !group->empty_since_ns)
+		return;
+	think_ns = max_t(s64, now_ns - group->empty_since_ns, 0);
+	/* One long sleep must not look like a habit. */
+	think_ns = min_t(s64, think_ns, 2 * sutro_return_ns(core));
+	group->think_ns += (think_ns - (s64)group->think_ns) >>
+			   SUTRO_THINK_SHIFT;
+}
+
+/**
  * sutro_core_queue - a request arrived
  * @core:	the leaf
  * @group:	its group
@@ -389,17 +427,8 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 	bool wakes = !group->queued && !group->in_flight;
 	struct sutro_entity *woken, *served;
 
-	group->seek_history = (group->seek_history << 1) | far;
-
-	if (wakes && group->empty_since_ns) {
-		s64 think_ns = max_t(s64, now_ns - group->empty_since_ns, 0);
-
-		/* One long sleep must not look like a habit. */
-		think_ns = min_t(s64, think_ns, 2 * sutro_return_ns(core));
-		group->think_ns += (think_ns - (s64)group->think_ns) >>
-				   SUTRO_THINK_SHIFT;
-	}
-
+	sutro_core_settle(core);
+	sutro_learn_arrival(core, group, far, now_ns);
 	core->queued++;
 	if (group->queued++)
 		return;
@@ -417,30 +446,6 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 		    (woken->class == served->class &&
 		     sutro_owes(core, served, woken)))
 			core->preempt = true;
-	}
-}
-
-/* @group is empty, and nobody waits for it. */
-static void sutro_leave_at_once(struct sutro_core *core,
-				struct sutro_group *group)
-{
-	group->leave_at_ns = group->empty_since_ns;
-	list_move(&group->leaving, &core->leaving);
-}
-
-/* @group ran empty: it leaves now, or when its next request failed to come. */
-static void sutro_leave(struct sutro_core *core, struct sutro_group *group,
-			u64 now_ns)
-{
-	const struct sutro_tunables *t = &core->tunables;
-
-	group->empty_since_ns = now_ns;
-	if (sutro_waits(core) && !group->gone &&
-	    (t->fairness || group->think_ns <= t->group_idle_ns)) {
-		group->leave_at_ns = now_ns + t->group_idle_ns;
-		list_move_tail(&group->leaving, &core->leaving);
-	} else {
-		sutro_leave_at_once(core, group);
 	}
 }
 
@@ -522,6 +527,12 @@ void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 	core->in_flight -= nr;
 	core->in_flight_ns -= estimate_ns;
 	group->stat.time_ns += cost_ns;
+	if (group == core->alone) {
+		core->alone_ns += delta_ns;
+		if (!group->in_flight)
+			group->empty_since_ns = now_ns;
+		return;
+	}
 	sutro_tree_charge(group, delta_ns);
 	if (group == core->in_service) {
 		core->slice_used_ns =

@@ -88,6 +88,8 @@ enum sutro_idle_end {
  * @expected:	a group that has left and will probably be back soon; it may be gone,
  *		and is only compared
  * @expected_until_ns: until when
+ * @alone:	the only active group, if its requests pass (sutro-alone.c)
+ * @alone_ns:	device time that it has used and was not charged yet
  * @leaving:	empty groups; those whose next request is not expected come first
  * @queued:	requests of all groups that wait
  * @in_flight:	requests of all groups at the device
@@ -114,6 +116,8 @@ struct sutro_core {
 	u64 idled_ns;
 	const struct sutro_group *expected;
 	u64 expected_until_ns;
+	struct sutro_group *alone;
+	s64 alone_ns;
 	struct list_head leaving;
 	u32 queued;
 	u32 in_flight;
@@ -139,5 +143,33 @@ void sutro_group_set_class(struct sutro_core *core, struct sutro_group *group,
 			   enum sutro_class class);
 void sutro_group_set_gone(struct sutro_core *core, struct sutro_group *group);
 bool sutro_group_seeky(const struct sutro_group *group);
+
+/* sutro-alone.c */
+bool sutro_core_may_pass(const struct sutro_core *core,
+			 const struct sutro_group *group, u64 now_ns);
+void sutro_core_pass(struct sutro_core *core, struct sutro_group *group,
+		     bool far, u64 estimate_ns, u64 now_ns);
+void sutro_core_settle(struct sutro_core *core);
+
+/* Between the two. */
+void sutro_learn_arrival(const struct sutro_core *core,
+			 struct sutro_group *group, bool far, u64 now_ns);
+void sutro_leave(struct sutro_core *core, struct sutro_group *group,
+		 u64 now_ns);
+
+/* Are groups waited for that have nothing queued? */
+static inline bool sutro_waits(const struct sutro_core *core)
+{
+	return core->tunables.rotational || core->tunables.fairness;
+}
+
+/* Will somebody else than @group soon be back with a request or a few? */
+static inline bool sutro_expects_other(const struct sutro_core *core,
+				       const struct sutro_group *group,
+				       u64 now_ns)
+{
+	return core->expected && core->expected != group &&
+	       sutro_before(now_ns, core->expected_until_ns);
+}
 
 #endif /* SUTRO_CORE_H */

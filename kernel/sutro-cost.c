@@ -102,23 +102,6 @@ void sutro_device_init(struct sutro_device *device, bool rotational)
 	device->rotational = rotational;
 }
 
-/**
- * sutro_cost_class - the class of a request
- * @op:		what it does
- * @bytes:	its size
- *
- * Return: an index below SUTRO_CLASSES.
- */
-unsigned int sutro_cost_class(enum sutro_op op, u32 bytes)
-{
-	unsigned int size = 0;
-
-	if (op != SUTRO_OTHER && bytes > SUTRO_SIZE_MIN_BYTES)
-		size = min(ilog2((bytes - 1) / SUTRO_SIZE_MIN_BYTES) + 1,
-			   SUTRO_SIZES - 1);
-	return op * SUTRO_SIZES + size;
-}
-
 /* The size that a class stands for. */
 static u32 sutro_cost_class_bytes(unsigned int class)
 {
@@ -201,16 +184,13 @@ static u32 sutro_known(const struct sutro_costs *costs)
  * of its kind that were measured; else as it seems to be; else as the other kind,
  * for that tells how fast the device is.
  */
-static u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
-			   unsigned int class)
+static u64 sutro_guess_ns16(const struct sutro_costs *costs, bool rotational,
+			    unsigned int class)
 {
 	int op = class / SUTRO_SIZES, size = class % SUTRO_SIZES;
 	u32 known = costs->measured;
 	u64 ns16 = costs->ns16[class];
 
-	/* The usual case first. */
-	if (ns16 && (!known || known & BIT(class)))
-		return ns16;
 	if (known)
 		ns16 = sutro_nearest_ns16(costs, rotational, known, op, size)
 			       ?: ns16;
@@ -225,6 +205,17 @@ static u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
 		ns16 = sutro_nearest_ns16(costs, rotational, known, SUTRO_WRITE,
 					  size);
 	return ns16 ?: sutro_prior_ns16(rotational, class);
+}
+
+/* The same, where the usual case is short. */
+static inline u64 sutro_cost_ns16(const struct sutro_costs *costs,
+				  bool rotational, unsigned int class)
+{
+	u64 ns16 = costs->ns16[class];
+
+	if (ns16 && (!costs->measured || costs->measured & BIT(class)))
+		return ns16;
+	return sutro_guess_ns16(costs, rotational, class);
 }
 
 /* Cost of a request where the table is the device's. */

@@ -18,7 +18,6 @@ enum sutro_op {
 	SUTRO_READ,
 	SUTRO_WRITE,
 	SUTRO_OTHER, /* discard, write zeroes ... */
-	SUTRO_OPS,
 };
 
 /* Costs are kept in 1/16 ns: a 4 KiB read of a fast drive is some 1000 ns. */
@@ -30,7 +29,8 @@ enum sutro_op {
  */
 #define SUTRO_SIZES 7
 #define SUTRO_SIZE_MIN_BYTES 4096
-#define SUTRO_CLASSES (SUTRO_OPS * SUTRO_SIZES)
+/* Of SUTRO_OTHER there is one: its size tells nothing. */
+#define SUTRO_CLASSES (SUTRO_OTHER * SUTRO_SIZES + 1)
 
 /* A request of exactly the size that its class stands for. */
 #define SUTRO_UNIT_SHIFT 8
@@ -138,7 +138,6 @@ static inline enum sutro_op sutro_cost_op(unsigned int class)
 }
 
 void sutro_device_init(struct sutro_device *device, bool rotational);
-unsigned int sutro_cost_class(enum sutro_op op, u32 bytes);
 u64 sutro_cost_estimate(const struct sutro_device *device,
 			const struct sutro_costs *group, unsigned int class,
 			u32 bytes);
@@ -151,5 +150,22 @@ void sutro_cost_measured(struct sutro_device *device, unsigned int class,
 u64 sutro_meter_ns16(const struct sutro_device *device);
 u64 sutro_cost_busy_ns(const struct sutro_device *device);
 u64 sutro_cost_depth_ns(const struct sutro_device *device);
+
+/**
+ * sutro_cost_class - the class of a request
+ * @op:		what it does
+ * @bytes:	its size
+ *
+ * Return: an index below SUTRO_CLASSES.
+ */
+static inline unsigned int sutro_cost_class(enum sutro_op op, u32 bytes)
+{
+	unsigned int size = 0;
+
+	if (op != SUTRO_OTHER && bytes > SUTRO_SIZE_MIN_BYTES)
+		size = min(ilog2((bytes - 1) / SUTRO_SIZE_MIN_BYTES) + 1,
+			   SUTRO_SIZES - 1);
+	return op * SUTRO_SIZES + size;
+}
 
 #endif /* SUTRO_COST_H */

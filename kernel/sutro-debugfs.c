@@ -62,7 +62,8 @@ static void sutro_show_state(struct seq_file *sf, struct sutro_queue *sq)
 
 	spin_lock(&sq->lock);
 	seq_printf(sf, "rotational %d\n", core->tunables.rotational);
-	seq_printf(sf, "staged %d\nwaiting %d\n", sq->staged, sq->waiting);
+	seq_printf(sf, "staged %d\nwaiting %d\n", sutro_staged(sq),
+		   sq->waiting);
 	seq_printf(sf, "queued %u\nprompt %zu\n", core->queued,
 		   list_count_nodes(&sq->prompt));
 	seq_printf(sf, "in_flight %u\nin_flight_ns %llu\n", core->in_flight,
@@ -125,12 +126,15 @@ static void sutro_debugfs_stop(struct seq_file *sf, void *v) __releases(RCU)
 	sutro_release_elevator(sf->private);
 }
 
+/* Rings are not freed while the elevator is there. */
 static void sutro_show_prio(struct seq_file *sf, struct sutro_blkg *sblkg,
 			    const char *name, enum sutro_prio prio)
 {
+	struct sutro_rings *rings = READ_ONCE(sblkg->requests.rings);
+
 	seq_printf(sf, " %s=%u+%u", name,
-		   READ_ONCE(sblkg->requests.rings[1][prio].nr),
-		   READ_ONCE(sblkg->requests.rings[0][prio].nr));
+		   rings ? READ_ONCE(rings->of[1][prio].nr) : 0,
+		   rings ? READ_ONCE(rings->of[0][prio].nr) : 0);
 }
 
 static int sutro_groups_show(struct seq_file *sf, void *v)

@@ -4,10 +4,10 @@
  *
  * A request's way:
  *
- *  insert	into the stage of its software queue, under the stage's lock only;
- *		bios merge there, too
+ *  insert	into the stage of its CPU, under the stage's lock only; bios merge
+ *		there, too
  *  drain	with sutro_queue.lock held: from the stages to the groups of their
- *		owners, merging with what waits there
+ *		owners, merging with what waits there; or past them (sutro-pass.c)
  *  dispatch	the algorithm picks a group, the group a request
  *  complete	in interrupt context: its cost is added to a note of its group,
  *		under done_lock; no other lock, nothing is decided
@@ -19,9 +19,10 @@
  *
  * When the algorithm says that a completion must come first, @waiting tells
  * completions to run the queue.  It is set before the notes are looked at for
- * the last time, both of them under done_lock; a completion adds its note under
- * that lock before it looks at @waiting.  Either the dispatcher sees the note or
- * the completion sees @waiting: no wake-up is lost.
+ * the last time, under done_lock; a completion adds its note under that lock
+ * before it looks at @waiting.  Either the dispatcher sees the note or the
+ * completion sees @waiting: no wake-up is lost.  Documentation/block/sutro-locking.rst
+ * has all such arguments.
  *
  * Several hardware queues.  There is one scheduler for all of them: whichever is
  * run may be given requests of any, and blk-mq sorts what it got.  So one run is
@@ -48,31 +49,6 @@
 #define SUTRO_ROT_IDLE_NS (8 * NSEC_PER_MSEC)
 #define SUTRO_IDLE_NS (1 * NSEC_PER_MSEC)
 
-/* The group that a request belongs to; decided when it is first seen. */
-static struct sutro_blkg *sutro_attach(struct sutro_queue *sq,
-				       struct request *rq)
-{
-	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
-
-	if (sblkg)
-		return sblkg;
-	sblkg = sutro_bio_blkg(sq->q, rq->bio);
-	blkg_get(sutro_to_blkg(sblkg));
-	atomic_inc(&sblkg->nr_requests);
-	sutro_active_enter(sblkg);
-	rq->elv.priv[0] = sblkg;
-	return sblkg;
-}
-
-static void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			    bool far, u64 now_ns)
-{
-	/* Until sutro_forget(). */
-	if (!sblkg->group.self.active)
-		blkg_get(sutro_to_blkg(sblkg));
-	sutro_core_queue(&sq->core, &sblkg->group, far, now_ns);
-}
-
 static void sutro_unqueue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
 	sutro_core_unqueue(&sq->core, &sblkg->group);
@@ -80,160 +56,12 @@ static void sutro_unqueue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 		sutro_probe_leave(&sblkg->peer);
 }
 
-/* A staged request goes to the group of its owner, or into another request. */
-static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
-			 struct list_head *free)
-{
-	struct sutro_blkg *sblkg = sutro_bio_blkg(sq->q, rq->bio);
-	bool far = sutro_requests_far(&sblkg->requests, rq);
-
-	if (blk_mq_sched_try_insert_merge(sq->q, rq, free))
-		return;
-	sutro_attach(sq, rq);
-	sutro_requests_add(sq, &sblkg->requests, rq, now_ns);
-	sutro_queue_one(sq, sblkg, far, now_ns);
-	if (!sq->device.rotational)
-		sutro_probe_join(&sq->probe, &sblkg->peer,
-				 sutro_request_class(rq));
-}
-
-static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
-			struct list_head *free)
-{
-	struct request *rq, *next;
-	LIST_HEAD(list);
-
-	sutro_stage_collect(sq, &list);
-	list_for_each_entry_safe(rq, next, &list, queuelist) {
-		list_del_init(&rq->queuelist);
-		sutro_accept(sq, rq, now_ns, free);
-	}
-}
-
-static void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
-		       u64 now_ns)
-{
-	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
-	unsigned int class = sutro_request_class(rq);
-	u64 estimate_ns, wait_ns;
-
-	/* Read without done_lock: an estimate may be a completion behind. */
-	estimate_ns = sutro_cost_estimate(&sq->device, &sblkg->costs, class,
-					  blk_rq_bytes(rq));
-	wait_ns = sutro_rq_waited_ns(rq, now_ns);
-
-	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), estimate_ns, wait_ns,
-			     prompt);
-	sutro_lane_charge(rq, estimate_ns);
-	sblkg->stat.wait_ns += wait_ns;
-	sutro_rq_pack(rq, estimate_ns, class,
-		      sq->core.in_flight < SUTRO_DEPTH_MIN &&
-			      sq->core.in_flight_ns <= estimate_ns);
-	sutro_core_dispatch(&sq->core, &sblkg->group, estimate_ns);
-	sutro_probe_sent(&sq->probe, class);
-	if (!sblkg->group.queued)
-		sutro_probe_leave(&sblkg->peer);
-}
-
-/* Let go of the groups that have left. */
-static void sutro_forget(struct sutro_queue *sq, u64 now_ns)
-{
-	struct sutro_group *group;
-
-	while ((group = sutro_core_forget(&sq->core, now_ns))) {
-		sutro_report(sq);
-		blkg_put(sutro_to_blkg(sutro_blkg_of(group)));
-	}
-}
-
-static void sutro_start_timer(struct sutro_queue *sq, u64 now_ns)
-{
-	u64 wait_ns = sq->core.idle_until_ns - now_ns;
-
-	sutro_report_idle(sq, wait_ns);
-	hrtimer_start(&sq->timer, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
-}
-
-/* Ask for a run at the next completion; false if one has come already. */
-static bool sutro_wait(struct sutro_queue *sq)
-{
-	bool nothing;
-
-	WRITE_ONCE(sq->waiting, true);
-	spin_lock_irq(&sq->done_lock);
-	nothing = list_empty(&sq->notes);
-	spin_unlock_irq(&sq->done_lock);
-	return nothing;
-}
-
-static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
-{
-	enum sutro_verdict verdict;
-	struct sutro_group *group;
-	struct request *rq;
-
-	rq = sutro_requests_prompt(sq);
-	if (rq) {
-		sutro_core_interrupt(&sq->core, now_ns);
-		sutro_report(sq);
-		sutro_send(sq, rq, true, now_ns);
-		return rq;
-	}
-
-	do {
-		WRITE_ONCE(sq->waiting, false);
-		sutro_serve_probe(sq, now_ns);
-		sutro_fold(sq);
-		sutro_forget(sq, now_ns);
-		group = sutro_core_select(&sq->core, now_ns, &verdict);
-		if (verdict == SUTRO_SERVE) {
-			rq = sutro_serve(sq, sutro_blkg_of(group), now_ns);
-			verdict = rq ? SUTRO_SERVE : SUTRO_WAIT;
-		}
-	} while ((verdict == SUTRO_WAIT || verdict == SUTRO_IDLE) &&
-		 !sutro_wait(sq));
-
-	sutro_report(sq);
-	switch (verdict) {
-	case SUTRO_SERVE:
-		sutro_send(sq, rq, false, now_ns);
-		break;
-	case SUTRO_IDLE:
-		sutro_start_timer(sq, now_ns);
-		break;
-	case SUTRO_EMPTY:
-		/* Read and written under done_lock otherwise: a hint. */
-		WRITE_ONCE(sq->device.unsaturated, true);
-		break;
-	case SUTRO_WAIT:
-		break;
-	}
-	return rq;
-}
-
-static struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx)
-{
-	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
-	u64 now_ns = ktime_get_ns();
-	struct request *rq;
-	LIST_HEAD(free);
-
-	spin_lock(&sq->lock);
-	if (READ_ONCE(sq->staged))
-		sutro_drain(sq, now_ns, &free);
-	rq = sutro_select(sq, now_ns);
-	spin_unlock(&sq->lock);
-
-	blk_mq_free_requests(&free);
-	return rq;
-}
-
 static bool sutro_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
 
-	return READ_ONCE(sq->staged) || READ_ONCE(sq->core.queued) ||
-	       READ_ONCE(sq->kick);
+	return sutro_staged(sq) || READ_ONCE(sq->core.queued) ||
+	       !list_empty_careful(&sq->passing) || READ_ONCE(sq->kick);
 }
 
 static enum hrtimer_restart sutro_timer(struct hrtimer *timer)
@@ -273,7 +101,7 @@ static void sutro_insert_requests(struct blk_mq_hw_ctx *hctx,
 	if (flags & BLK_MQ_INSERT_AT_HEAD)
 		sutro_insert_head(sq, list);
 	else
-		sutro_stage_insert(hctx, list);
+		sutro_stage_insert(sq, list);
 }
 
 static bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
@@ -283,7 +111,7 @@ static bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
 	struct request *free = NULL;
 	bool merged;
 
-	if (sutro_stage_merge(q, bio, nr_segs))
+	if (sutro_stage_has_any(sq) && sutro_stage_merge(sq, bio, nr_segs))
 		return true;
 	/* Not worth waiting for: the request will be merged when drained. */
 	if (!READ_ONCE(sq->core.queued) || !spin_trylock(&sq->lock))
@@ -296,12 +124,16 @@ static bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
 	return merged;
 }
 
-/* A bio that others wait on gets a request that is served as such. */
+/*
+ * A bio that others wait on gets a request that is served as such, and one that
+ * its task waits for does not wait among writeback.
+ */
 static bool sutro_allow_merge(struct request_queue *q, struct request *rq,
 			      struct bio *bio)
 {
 	return sutro_op_is_prompt(rq->cmd_flags) ==
-	       sutro_op_is_prompt(bio->bi_opf);
+		       sutro_op_is_prompt(bio->bi_opf) &&
+	       (op_is_sync(rq->cmd_flags) || !op_is_sync(bio->bi_opf));
 }
 
 static int sutro_request_merge(struct request_queue *q, struct request **ret_rq,
@@ -339,9 +171,8 @@ static void sutro_requests_merged(struct request_queue *q, struct request *rq,
 	sutro_rq_asked_first(rq, next);
 	/* A request that is just being accepted belongs to nobody yet. */
 	if (!sblkg) {
-		if (sutro_op_is_prompt(next->cmd_flags))
-			sutro_requests_hasten(sq, &sutro_rq_blkg(rq)->requests,
-					      rq);
+		sutro_requests_join(sq, &sutro_rq_blkg(rq)->requests, rq, next,
+				    ktime_get_ns());
 		return;
 	}
 	sutro_requests_merge(sq, &sblkg->requests, rq, next);
@@ -358,15 +189,12 @@ static void sutro_completed_request(struct request *rq, u64 now_ns)
 {
 	struct sutro_queue *sq = rq->q->elevator->elevator_data;
 	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
-	u64 estimate_ns, cost_ns;
 
 	/* Flushes and the like never were in a group. */
 	if (!sblkg)
 		return;
 
-	estimate_ns = sutro_rq_estimate_ns(rq);
-	cost_ns = sutro_note_completed(sq, sblkg, rq, now_ns);
-	trace_sutro_complete(rq, sutro_cgroup_id(sblkg), estimate_ns, cost_ns);
+	sutro_note_completed(sq, sblkg, rq, now_ns);
 	if (READ_ONCE(sq->waiting) || READ_ONCE(sq->kick))
 		blk_mq_run_hw_queues(sq->q, true);
 }
@@ -427,9 +255,13 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 	spin_lock_init(&sq->done_lock);
 	INIT_LIST_HEAD(&sq->notes);
 	INIT_LIST_HEAD(&sq->prompt);
-	ret = sutro_pool_init(&sq->pool, q->node);
+	INIT_LIST_HEAD(&sq->passing);
+	ret = sutro_stages_init(sq);
 	if (ret)
 		goto free_sq;
+	ret = sutro_pool_init(&sq->pool, q->node);
+	if (ret)
+		goto exit_stages;
 	hrtimer_setup(&sq->timer, sutro_timer, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL);
 	sutro_device_init(&sq->device, blk_queue_rot(q));
@@ -463,6 +295,8 @@ exit_pool:
 	q->elevator = NULL;
 	spin_unlock_irq(&q->queue_lock);
 	sutro_pool_exit(&sq->pool);
+exit_stages:
+	sutro_stages_exit(sq);
 free_sq:
 	kfree(sq);
 	return ret;
@@ -481,6 +315,7 @@ static void sutro_exit_sched(struct elevator_queue *eq)
 	/* No request is left, and nobody is waited for any more. */
 	spin_lock(&sq->lock);
 	sutro_fold(sq);
+	sutro_core_settle(&sq->core);
 	sutro_forget(sq, ktime_get_ns() + SUTRO_MAX_IDLE_NS);
 	WARN_ON_ONCE(sq->core.queued || sq->core.in_flight ||
 		     sq->core.nr_active);
@@ -491,6 +326,7 @@ static void sutro_exit_sched(struct elevator_queue *eq)
 
 	blkcg_deactivate_policy(sq->q->disk, &sutro_policy);
 	sutro_pool_exit(&sq->pool);
+	sutro_stages_exit(sq);
 	kfree(sq);
 }
 
@@ -498,8 +334,6 @@ static struct elevator_type sutro_iosched = {
 	.ops = {
 		.init_sched		= sutro_init_sched,
 		.exit_sched		= sutro_exit_sched,
-		.init_hctx		= sutro_init_hctx,
-		.exit_hctx		= sutro_exit_hctx,
 		.depth_updated		= sutro_depth_updated,
 		.bio_merge		= sutro_bio_merge,
 		.allow_merge		= sutro_allow_merge,

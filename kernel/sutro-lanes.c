@@ -21,15 +21,23 @@
  * up to eight turns.
  *
  * The lane of the usual level is part of its ring.  Others come out of a pool of
- * 256 for the leaf, made when the elevator is selected: nothing is allocated on the
- * way of a request.  Who finds the pool empty, because 256 lanes have requests,
- * shares the lane of the ring.
+ * 256 for the leaf, made when the elevator is selected.  Who finds the pool empty,
+ * because 256 lanes have requests, shares the lane of the ring.
+ *
+ * The six rings of a group are nearly as large as the rest of it, and of thousands of
+ * groups few are active at a time, hardly more than there are request slots.  So rings
+ * come out of the pool, too, with a group's first request that takes turns, and go
+ * back when the group is no longer active.  The pool keeps them for the next group,
+ * which finds all old vtimes out of date.  Only when more groups are active than ever
+ * before, rings are allocated on the way of a request.  Where there is no memory that
+ * can be had without waiting, the group does without: its requests are sent as they
+ * came (sutro-requests.c).
  *
  * Who is a submitter?  The thread that made the request; for the workers of an
  * io_uring the thread group they work for.  A kernel worker that carries requests
  * of many is one submitter in each of their groups.
  *
- * Context: sutro_queue.lock is held, but for init, exit and sutro_current_submitter().
+ * Context: sutro_queue.lock is held, but for init and exit.
  */
 #include <linux/ioprio.h>
 #include <linux/sched.h>
@@ -38,21 +46,14 @@
 
 #define SUTRO_POOL_LANES 256
 
+/* In vtime, some minutes: farther than any lane is from its ring. */
+#define SUTRO_RINGS_AFAR BIT_ULL(40)
+
 /* Turns in advance that a lane is held to have had at most when it comes back. */
 #define SUTRO_LANE_DEBT_TURNS 8
 
 /* Keys from here on are submitters, those below ioprio levels. */
 #define SUTRO_KEY_SUBMITTER IOPRIO_NR_LEVELS
-
-/**
- * sutro_current_submitter - who makes the requests of the running task?
- *
- * Return: a number.
- */
-u64 sutro_current_submitter(void)
-{
-	return current->flags & PF_IO_WORKER ? current->tgid : current->pid;
-}
 
 /**
  * sutro_pool_init - make a leaf's lanes
@@ -69,6 +70,7 @@ int sutro_pool_init(struct sutro_pool *pool, int node)
 				    GFP_NOIO, node);
 	if (!pool->lanes)
 		return -ENOMEM;
+	pool->node = node;
 	INIT_LIST_HEAD(&pool->idle);
 	hash_init(pool->hash);
 	for (i = 0; i < SUTRO_POOL_LANES; i++) {
@@ -81,15 +83,17 @@ int sutro_pool_init(struct sutro_pool *pool, int node)
 /* No group has a request. */
 void sutro_pool_exit(struct sutro_pool *pool)
 {
+	struct sutro_rings *rings;
+
+	while ((rings = pool->rings)) {
+		pool->rings = rings->next;
+		kfree(rings);
+	}
 	kvfree(pool->lanes);
 }
 
-/**
- * sutro_ring_init - prepare a ring
- * @ring:	what to prepare, zeroed
- * @sync:	the kind of its requests
- */
-void sutro_ring_init(struct sutro_ring *ring, bool sync)
+/* @ring is zeroed. */
+static void sutro_ring_init(struct sutro_ring *ring, bool sync)
 {
 	INIT_LIST_HEAD(&ring->lanes);
 	INIT_LIST_HEAD(&ring->main.fifo);
@@ -100,8 +104,55 @@ void sutro_ring_init(struct sutro_ring *ring, bool sync)
 	ring->sync = sync;
 }
 
+/* Rings where there were none before. */
+static struct sutro_rings *sutro_rings_make(int node)
+{
+	struct sutro_rings *rings =
+		kzalloc_node(sizeof(*rings), GFP_NOWAIT | __GFP_NOWARN, node);
+	int sync, prio;
+
+	if (!rings)
+		return NULL;
+	for (sync = 0; sync < 2; sync++)
+		for (prio = 0; prio < SUTRO_PRIOS; prio++)
+			sutro_ring_init(&rings->of[sync][prio], sync);
+	return rings;
+}
+
+/**
+ * sutro_rings_get - rings for a group
+ * @pool:	the leaf's
+ *
+ * Return: the rings, empty, or NULL if there is no memory.
+ */
+struct sutro_rings *sutro_rings_get(struct sutro_pool *pool)
+{
+	struct sutro_rings *rings = pool->rings;
+	int prio;
+
+	if (!rings)
+		return sutro_rings_make(pool->node);
+	pool->rings = rings->next;
+	for (prio = 0; prio < SUTRO_PRIOS; prio++) {
+		rings->of[0][prio].vtime += SUTRO_RINGS_AFAR;
+		rings->of[1][prio].vtime += SUTRO_RINGS_AFAR;
+	}
+	return rings;
+}
+
+/**
+ * sutro_rings_put - a group needs its rings no more
+ * @pool:	the leaf's
+ * @rings:	the rings, empty
+ */
+void sutro_rings_put(struct sutro_pool *pool, struct sutro_rings *rings)
+{
+	rings->next = pool->rings;
+	pool->rings = rings;
+}
+
 /* The usual level where nobody said anything, and in the class that has none. */
-static unsigned int sutro_level(struct request *rq)
+unsigned int sutro_level(struct request *rq)
 {
 	unsigned int ioprio = req_get_ioprio(rq);
 	unsigned int class = IOPRIO_PRIO_CLASS(ioprio);
@@ -112,8 +163,8 @@ static unsigned int sutro_level(struct request *rq)
 }
 
 /*
- * The pool's lane for @key, which may be one that a group that is gone had at the
- * same address: it then knows a wrong vtime, which is bounded when it is used.
+ * The pool's lane for @key, which may be one of the group that had the rings before:
+ * its vtime is out of date then.
  */
 static struct sutro_lane *sutro_pool_find(struct sutro_pool *pool,
 					  struct sutro_ring *ring, u64 key)

@@ -6,20 +6,29 @@
  * under q->queue_lock: none of them may take sutro_queue.lock.  They leave a note
  * with the group it is about (struct sutro_note), under done_lock, and the next
  * dispatch folds all notes into the algorithm.  Several notes of one group add
- * up; a group with a note holds its blkg.
+ * up.  The algorithm counts a request as at the device until it reads of it, so that
+ * its group is active, which holds the blkg; other notes hold it themselves.
  */
 #include "sutro.h"
 #include "sutro-trace.h"
 
 /* Make sure that the next dispatch hears of @sblkg. */
-static void sutro_note(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+static inline void sutro_note(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
 	lockdep_assert_held(&sq->done_lock);
 	if (sblkg->note.gone)
 		WRITE_ONCE(sq->kick, true);
-	if (list_empty(&sblkg->note_node) && !sq->exiting) {
-		blkg_get(sutro_to_blkg(sblkg));
+	if (list_empty(&sblkg->note_node) && !sq->exiting)
 		list_add_tail(&sblkg->note_node, &sq->notes);
+}
+
+/* The same for a group that need not be active. */
+static void sutro_note_held(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+{
+	sutro_note(sq, sblkg);
+	if (!sblkg->note.held && !list_empty(&sblkg->note_node)) {
+		sblkg->note.held = true;
+		blkg_get(sutro_to_blkg(sblkg));
 	}
 }
 
@@ -44,7 +53,7 @@ void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting,
 
 	spin_lock_irqsave(&sq->done_lock, flags);
 	sblkg->note.setting[setting] = value;
-	sutro_note(sq, sblkg);
+	sutro_note_held(sq, sblkg);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
 
@@ -66,10 +75,27 @@ void sutro_note_offline(struct sutro_blkg *sblkg)
 	spin_lock_irqsave(&sq->done_lock, flags);
 	if (!sq->exiting) {
 		sblkg->note.gone = true;
-		sutro_note(sq, sblkg);
+		sutro_note_held(sq, sblkg);
 		hrtimer_start(&sq->timer, 0, HRTIMER_MODE_REL);
 	}
 	spin_unlock_irqrestore(&sq->done_lock, flags);
+}
+
+/* What was set for a group, or that its cgroup is gone. */
+static void sutro_fold_setting(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			       const struct sutro_note *note)
+{
+	u32 weight = note->setting[SUTRO_SETTING_WEIGHT];
+	u32 class = note->setting[SUTRO_SETTING_CLASS];
+
+	sutro_core_settle(&sq->core);
+	if (note->gone)
+		sutro_group_set_gone(&sq->core, &sblkg->group);
+	if (weight)
+		sutro_group_set_weight(&sblkg->group, weight);
+	if (class)
+		sutro_group_set_class(&sq->core, &sblkg->group,
+				      sutro_setting_class(class));
 }
 
 /**
@@ -80,19 +106,14 @@ void sutro_note_offline(struct sutro_blkg *sblkg)
  */
 void sutro_fold(struct sutro_queue *sq)
 {
-	struct sutro_blkg *sblkg;
-	struct sutro_note note;
-	u32 weight, class;
-
 	lockdep_assert_held(&sq->lock);
 
-	if (list_empty_careful(&sq->notes))
-		return;
+	while (!list_empty_careful(&sq->notes)) {
+		struct sutro_blkg *sblkg;
+		struct sutro_note note;
 
-	spin_lock_irq(&sq->done_lock);
-	sutro_probe_tunables(&sq->probe, &sq->device, &sq->core.tunables);
-	WRITE_ONCE(sq->kick, false);
-	while (!list_empty(&sq->notes)) {
+		spin_lock_irq(&sq->done_lock);
+		WRITE_ONCE(sq->kick, false);
 		sblkg = list_first_entry(&sq->notes, struct sutro_blkg,
 					 note_node);
 		list_del_init(&sblkg->note_node);
@@ -100,38 +121,27 @@ void sutro_fold(struct sutro_queue *sq)
 		sblkg->note = (struct sutro_note){ .gone = note.gone };
 		spin_unlock_irq(&sq->done_lock);
 
-		if (note.gone)
-			sutro_group_set_gone(&sq->core, &sblkg->group);
-		weight = note.setting[SUTRO_SETTING_WEIGHT];
-		if (weight)
-			sutro_group_set_weight(&sblkg->group, weight);
-		class = note.setting[SUTRO_SETTING_CLASS];
-		if (class)
-			sutro_group_set_class(&sq->core, &sblkg->group,
-					      sutro_setting_class(class));
+		if (note.held)
+			sutro_fold_setting(sq, sblkg, &note);
 		if (note.nr)
 			sutro_core_complete(&sq->core, &sblkg->group, note.nr,
 					    note.estimate_ns, note.cost_ns,
 					    note.now_ns);
-		blkg_put(sutro_to_blkg(sblkg));
-
-		spin_lock_irq(&sq->done_lock);
+		if (note.held)
+			blkg_put(sutro_to_blkg(sblkg));
 	}
-	spin_unlock_irq(&sq->done_lock);
 }
 
-/* As sutro_cost_complete(), and tell what was learned if somebody listens. */
-static u64 sutro_note_cost(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			   const struct sutro_sample *sample)
+/* As sutro_cost_complete(), and tell what was learned. */
+static noinline u64 sutro_note_cost(struct sutro_queue *sq,
+				    struct sutro_blkg *sblkg,
+				    const struct sutro_sample *sample)
 {
 	struct sutro_costs *costs = sq->device.rotational ? &sblkg->costs
 							  : &sq->device.costs;
-	struct sutro_costs old;
+	struct sutro_costs old = *costs;
 	u64 cost_ns;
 
-	if (!trace_sutro_cost_enabled())
-		return sutro_cost_complete(&sq->device, &sblkg->costs, sample);
-	old = *costs;
 	cost_ns = sutro_cost_complete(&sq->device, &sblkg->costs, sample);
 	sutro_report_costs(sq, sblkg, &old, costs);
 	return cost_ns;
@@ -140,14 +150,13 @@ static u64 sutro_note_cost(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 /**
  * sutro_note_completed - a request left the device
  * @sq:		the leaf
- * @sblkg:	the request's group
+ * @sblkg:	the request's group, which may be gone afterwards if the request does
+ *		not hold it
  * @rq:		the request
  * @now_ns:	the time
- *
- * Return: the device time that it used.
  */
-u64 sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			 struct request *rq, u64 now_ns)
+void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			  struct request *rq, u64 now_ns)
 {
 	struct sutro_sample sample = {
 		.class = sutro_rq_class(rq),
@@ -156,14 +165,19 @@ u64 sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		.now_ns = now_ns,
 		.shallow = sutro_rq_shallow(rq),
 	};
+	u64 estimate_ns = sutro_rq_estimate_ns(rq), cost_ns;
 	enum sutro_op op = sutro_rq_op(rq);
 	unsigned long flags;
-	u64 cost_ns;
 
 	spin_lock_irqsave(&sq->done_lock, flags);
-	cost_ns = sutro_note_cost(sq, sblkg, &sample);
+	if (trace_sutro_cost_enabled())
+		cost_ns = sutro_note_cost(sq, sblkg, &sample);
+	else
+		cost_ns = sutro_cost_complete(&sq->device, &sblkg->costs,
+					      &sample);
+	trace_sutro_complete(rq, sutro_cgroup_id(sblkg), estimate_ns, cost_ns);
 	sblkg->note.nr++;
-	sblkg->note.estimate_ns += sutro_rq_estimate_ns(rq);
+	sblkg->note.estimate_ns += estimate_ns;
 	sblkg->note.cost_ns += cost_ns;
 	sblkg->note.now_ns = now_ns;
 	WRITE_ONCE(sblkg->stat.used_ns, now_ns);
@@ -176,9 +190,13 @@ u64 sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 
 		sblkg->stat.rlat[sutro_latency_bucket(latency_ns)]++;
 	}
+	if (!sutro_rq_holds(rq)) {
+		/* From when the note is read on, nobody may hold the group. */
+		rq->elv.priv[0] = NULL;
+		sutro_slot_freed(sblkg);
+	}
 	sutro_note(sq, sblkg);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
-	return cost_ns;
 }
 
 /**
@@ -197,6 +215,10 @@ void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	sblkg->note.estimate_ns += sutro_rq_estimate_ns(rq);
 	sblkg->note.now_ns = ktime_get_ns();
 	sutro_cost_requeue(&sq->device, sutro_rq_class(rq));
+	if (!sutro_rq_holds(rq)) {
+		blkg_get(sutro_to_blkg(sblkg));
+		sutro_rq_set_lane(rq, NULL);
+	}
 	sutro_note(sq, sblkg);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }

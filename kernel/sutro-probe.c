@@ -14,7 +14,9 @@
  * by definition: the reciprocal of the rate that such requests reach alone.  That
  * is a probe.  The device stays full meanwhile, and who is served in advance is
  * charged for it, so a probe costs neither throughput nor shares; the others wait
- * a few milliseconds longer.
+ * a few milliseconds longer.  Groups give requests for it in proportion to their
+ * shares, and no more than they are entitled to in 3 s if there are others: 8
+ * of 1.25 MiB are 76 ms, which one of share 1.5 % would pay back for 5 s.
  *
  * A probe of class k with depth d:
  *
@@ -80,6 +82,11 @@
 #define SUTRO_PROBE_ALARM_MIN_NS (500 * MS)
 #define SUTRO_PROBE_ALARM_MAX_NS (8000 * MS)
 
+/* So many groups are looked at for the one that is to give a request. */
+#define SUTRO_PROBE_PEERS 8
+/* What a group that is not the only one of its class gives in advance. */
+#define SUTRO_PROBE_ADVANCE_NS (3000 * MS)
+
 /* Requests that a class needs for being active without any waiting. */
 #define SUTRO_PROBE_BUSY 8
 
@@ -129,6 +136,59 @@ void sutro_probe_join(struct sutro_probe *probe, struct sutro_peer *peer,
 void sutro_probe_leave(struct sutro_peer *peer)
 {
 	list_del_init(&peer->node);
+}
+
+/**
+ * sutro_probe_ask - which group gives the next request of the probed class?
+ * @probe:	the leaf's probes, one of which is active
+ * @now_ns:	the time
+ *
+ * Of those that waited longest to be asked, the one that has given least for its
+ * share.  sutro_probe_gave() is to be told what it gave.
+ *
+ * Return: the group; NULL if none has queued any, or all have given too much.
+ */
+struct sutro_peer *sutro_probe_ask(struct sutro_probe *probe, u64 now_ns)
+{
+	struct list_head *peers = &probe->peers[probe->class];
+	unsigned int left = SUTRO_PROBE_PEERS;
+	struct sutro_peer *peer, *best = NULL;
+
+	list_for_each_entry(peer, peers, node) {
+		if (!best || sutro_probe_before(peer->even_ns, best->even_ns))
+			best = peer;
+		if (!--left)
+			break;
+	}
+	if (!best || list_is_singular(peers) ||
+	    !sutro_probe_before(now_ns + SUTRO_PROBE_ADVANCE_NS, best->even_ns))
+		return best;
+	/* Next time others are looked at. */
+	list_move_tail(&best->node, peers);
+	return NULL;
+}
+
+/**
+ * sutro_probe_gave - a group that was asked has given a request, or had none
+ * @probe:	the leaf's probes
+ * @peer:	the group
+ * @cost_ns:	of the request, 0 if there was none
+ * @share:	of SUTRO_PROBE_WHOLE that the group is entitled to
+ * @now_ns:	the time
+ */
+void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
+		      u64 cost_ns, u64 share, u64 now_ns)
+{
+	if (!cost_ns) {
+		/* Until it queues another one. */
+		sutro_probe_leave(peer);
+		return;
+	}
+	list_move_tail(&peer->node, &probe->peers[probe->class]);
+	if (sutro_probe_before(peer->even_ns, now_ns))
+		peer->even_ns = now_ns;
+	peer->even_ns +=
+		div64_u64(cost_ns * SUTRO_PROBE_WHOLE, max_t(u64, share, 1));
 }
 
 static u32 sutro_probe_in_flight(const struct sutro_probe *probe,
@@ -375,18 +435,6 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 }
 
 /* ---- for the dispatcher ---- */
-
-/**
- * sutro_probe_look - is it time for sutro_probe_step()?
- * @probe:	the leaf's probes
- * @now_ns:	the time
- *
- * Return: true during a probe, and every 10 ms otherwise.
- */
-bool sutro_probe_look(const struct sutro_probe *probe, u64 now_ns)
-{
-	return probe->active || !sutro_probe_before(now_ns, probe->check_ns);
-}
 
 /**
  * sutro_probe_step - begin, go on with or end a probe

@@ -4,7 +4,8 @@
  * serves many at once.  sutro-probe.c says how.
  *
  * Pure C, like sutro-core.h.  Context: whoever dispatches; functions that take a
- * struct sutro_device also need what protects that.
+ * struct sutro_device also need what protects that, or, where it is const, may see it
+ * as it was a completion ago.
  */
 #ifndef SUTRO_PROBE_H
 #define SUTRO_PROBE_H
@@ -20,15 +21,19 @@
 #define SUTRO_PROBE_GUESTS 2
 /* A group with no more requests than this is let through a probe. */
 #define SUTRO_PROBE_GUEST_REQUESTS 4
+/* The whole device, of which a peer has its share. */
+#define SUTRO_PROBE_WHOLE 0x100000U
 
 /**
  * struct sutro_peer - a group among those whose requests are of one class
  * @node:	place in &sutro_probe.peers, empty while nothing is queued
  * @class:	of the request that it queued last
+ * @even_ns:	when it will have been entitled to what it has given for probes
  */
 struct sutro_peer {
 	struct list_head node;
 	unsigned int class;
+	u64 even_ns;
 };
 
 /**
@@ -102,8 +107,10 @@ void sutro_peer_init(struct sutro_peer *peer);
 void sutro_probe_join(struct sutro_probe *probe, struct sutro_peer *peer,
 		      unsigned int class);
 void sutro_probe_leave(struct sutro_peer *peer);
+struct sutro_peer *sutro_probe_ask(struct sutro_probe *probe, u64 now_ns);
+void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
+		      u64 cost_ns, u64 share, u64 now_ns);
 
-bool sutro_probe_look(const struct sutro_probe *probe, u64 now_ns);
 void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 		      u64 now_ns);
 void sutro_probe_tunables(const struct sutro_probe *probe,
@@ -116,6 +123,18 @@ bool sutro_probe_admits(const struct sutro_probe *probe,
 			const struct sutro_peer *peer, u32 requests);
 bool sutro_probe_starved(struct sutro_probe *probe, struct sutro_device *device,
 			 u64 now_ns);
+
+/**
+ * sutro_probe_look - is it time for sutro_probe_step()?
+ * @probe:	the leaf's probes
+ * @now_ns:	the time
+ *
+ * Return: true during a probe, and every 10 ms otherwise.
+ */
+static inline bool sutro_probe_look(const struct sutro_probe *probe, u64 now_ns)
+{
+	return probe->active || (s64)(now_ns - probe->check_ns) >= 0;
+}
 
 static inline void sutro_probe_sent(struct sutro_probe *probe,
 				    unsigned int class)

@@ -58,10 +58,16 @@
  * The discipline is looked at when a request comes and when one is chosen, and may
  * change at any time: what waits in a lane of the old discipline has its turn there.
  *
- * 6. Merging
+ * 6. Without rings
+ *
+ * A group has rings while it is active (see sutro-lanes.c).  If there was no memory
+ * for them, its requests wait among the prompt ones, and are sent as they came.
+ *
+ * 7. Merging
  *
  * Requests merge with all requests of their group that wait, of any lane: two tasks
- * that read one file in alternating pieces make one stream.
+ * that read one file in alternating pieces make one stream.  Writeback that a sync
+ * write joins waits among the sync ones from then on: a task waits for it.
  *
  * Context: all functions are called with sutro_queue.lock held.
  */
@@ -105,15 +111,26 @@
 
 void sutro_requests_init(struct sutro_requests *requests)
 {
-	int sync, prio;
-
 	INIT_LIST_HEAD(&requests->head);
 	INIT_LIST_HEAD(&requests->prompt);
-	for (sync = 0; sync < 2; sync++) {
-		requests->sorted[sync] = RB_ROOT;
-		for (prio = 0; prio < SUTRO_PRIOS; prio++)
-			sutro_ring_init(&requests->rings[sync][prio], sync);
-	}
+	requests->sorted[0] = RB_ROOT;
+	requests->sorted[1] = RB_ROOT;
+}
+
+/**
+ * sutro_requests_leave - the group is no longer active
+ * @sq:		the leaf
+ * @requests: the group's requests, none
+ */
+void sutro_requests_leave(struct sutro_queue *sq,
+			  struct sutro_requests *requests)
+{
+	struct sutro_rings *rings = requests->rings;
+
+	if (!rings)
+		return;
+	WRITE_ONCE(requests->rings, NULL);
+	sutro_rings_put(&sq->pool, rings);
 }
 
 static enum sutro_prio sutro_prio_of(struct request *rq)
@@ -154,6 +171,19 @@ bool sutro_requests_far(struct sutro_requests *requests, struct request *rq)
 	return (pos > last ? pos - last : last - pos) > SUTRO_FAR_SECTORS;
 }
 
+static bool sutro_prio_waits(struct sutro_rings *rings, int prio)
+{
+	return rings->of[0][prio].nr || rings->of[1][prio].nr;
+}
+
+/* Let a request wait until those before it are sent. */
+static void sutro_requests_append(struct list_head *list, struct request *rq)
+{
+	sutro_rq_set_lane(rq, NULL);
+	rq->fifo_time = SUTRO_IN_PROMPT;
+	list_add_tail(&rq->queuelist, list);
+}
+
 /* Let a request wait for the turn of its lane. */
 static void sutro_requests_line_up(struct sutro_queue *sq,
 				   struct sutro_requests *requests,
@@ -161,12 +191,21 @@ static void sutro_requests_line_up(struct sutro_queue *sq,
 {
 	bool sync = op_is_sync(rq->cmd_flags);
 	enum sutro_prio prio = sutro_prio_of(rq);
+	struct sutro_rings *rings = requests->rings;
 	struct sutro_lane *lane;
 
-	lane = sutro_lane_find(&sq->pool, &requests->rings[sync][prio], rq,
+	if (!rings) {
+		rings = sutro_rings_get(&sq->pool);
+		if (!rings) {
+			sutro_requests_append(&requests->prompt, rq);
+			return;
+		}
+		WRITE_ONCE(requests->rings, rings);
+	}
+	lane = sutro_lane_find(&sq->pool, &rings->of[sync][prio], rq,
 			       READ_ONCE(sq->discipline));
-	if (!requests->rings[0][prio].nr && !requests->rings[1][prio].nr)
-		requests->prio_ns[prio] = now_ns;
+	if (!sutro_prio_waits(rings, prio))
+		rings->prio_ns[prio] = now_ns;
 	rq->fifo_time =
 		now_ns + (sync ? SUTRO_SYNC_EXPIRE_NS : SUTRO_ASYNC_EXPIRE_NS);
 	sutro_lane_add(lane, rq, lane->fifo.prev);
@@ -182,13 +221,10 @@ static void sutro_requests_line_up(struct sutro_queue *sq,
 void sutro_requests_add(struct sutro_queue *sq, struct sutro_requests *requests,
 			struct request *rq, u64 now_ns)
 {
-	if (sutro_op_is_prompt(rq->cmd_flags)) {
-		sutro_rq_set_lane(rq, NULL);
-		rq->fifo_time = SUTRO_IN_PROMPT;
-		list_add_tail(&rq->queuelist, &sq->prompt);
-	} else {
+	if (sutro_op_is_prompt(rq->cmd_flags))
+		sutro_requests_append(&sq->prompt, rq);
+	else
 		sutro_requests_line_up(sq, requests, rq, now_ns);
-	}
 	elv_rb_add(sutro_sorted_of(requests, rq), rq);
 	if (rq_mergeable(rq)) {
 		elv_rqhash_add(rq->q, rq);
@@ -266,21 +302,15 @@ static struct request *sutro_lane_nearest(struct sutro_requests *requests,
 	return rq_entry_fifo(lane->fifo.next);
 }
 
-static bool sutro_prio_waits(struct sutro_requests *requests, int prio)
-{
-	return requests->rings[0][prio].nr || requests->rings[1][prio].nr;
-}
-
 /* Which ioprio class is served now?  At least one has requests. */
-static enum sutro_prio sutro_requests_prio(struct sutro_requests *requests,
-					   u64 now_ns)
+static enum sutro_prio sutro_rings_prio(struct sutro_rings *rings, u64 now_ns)
 {
 	int prio, first = SUTRO_PRIOS;
 
 	for (prio = SUTRO_PRIOS - 1; prio >= 0; prio--) {
-		if (!sutro_prio_waits(requests, prio))
+		if (!sutro_prio_waits(rings, prio))
 			continue;
-		if (now_ns > requests->prio_ns[prio] + SUTRO_PRIO_AGE_NS)
+		if (now_ns > rings->prio_ns[prio] + SUTRO_PRIO_AGE_NS)
 			return prio;
 		first = prio;
 	}
@@ -290,10 +320,11 @@ static enum sutro_prio sutro_requests_prio(struct sutro_requests *requests,
 /* Which kind is served now?  A batch goes on beyond its end when alone. */
 static bool sutro_requests_sync(struct sutro_requests *requests, int prio)
 {
+	struct sutro_rings *rings = requests->rings;
 	bool sync = requests->batch_sync;
 
-	if (!requests->rings[sync][prio].nr ||
-	    (!requests->batch_left && requests->rings[!sync][prio].nr)) {
+	if (!rings->of[sync][prio].nr ||
+	    (!requests->batch_left && rings->of[!sync][prio].nr)) {
 		sync = !sync;
 		requests->batch_sync = sync;
 		requests->batch_left = sync ? SUTRO_SYNC_BATCH
@@ -304,6 +335,33 @@ static bool sutro_requests_sync(struct sutro_requests *requests, int prio)
 	return sync;
 }
 
+/* A turn as a number: an ioprio class and a lane. */
+static u32 sutro_requests_turn_of(enum sutro_prio prio, u64 key)
+{
+	return key * SUTRO_PRIOS + prio + 1;
+}
+
+/**
+ * sutro_requests_turns - would a request be of another turn than the last one?
+ * @requests: the group's requests
+ * @rq:		the request; the discipline is fifo
+ */
+bool sutro_requests_turns(struct sutro_requests *requests, struct request *rq)
+{
+	unsigned int ioprio = req_get_ioprio(rq);
+	u32 turn;
+
+	if (requests->turn && requests->turn == requests->alike_turn &&
+	    ioprio == requests->alike)
+		return false;
+	turn = sutro_requests_turn_of(sutro_prio_of(rq), sutro_level(rq));
+	if (requests->turn != turn)
+		return true;
+	requests->alike = ioprio;
+	requests->alike_turn = turn;
+	return false;
+}
+
 /*
  * Note whether requests that differ in prio or lane, but not only in kind, take
  * turns.
@@ -311,7 +369,7 @@ static bool sutro_requests_sync(struct sutro_requests *requests, int prio)
 static void sutro_requests_mix(struct sutro_requests *requests,
 			       enum sutro_prio prio, u64 key, u64 now_ns)
 {
-	u64 turn = key * SUTRO_PRIOS + prio + 1;
+	u32 turn = sutro_requests_turn_of(prio, key);
 
 	if (turn != requests->turn) {
 		requests->mixed_until_ns =
@@ -328,13 +386,14 @@ static struct request *sutro_requests_turn(struct sutro_queue *sq,
 {
 	enum sutro_discipline discipline = READ_ONCE(sq->discipline);
 	bool rotational = sq->core.tunables.rotational;
-	enum sutro_prio prio = sutro_requests_prio(requests, now_ns);
+	struct sutro_rings *rings = requests->rings;
+	enum sutro_prio prio = sutro_rings_prio(rings, now_ns);
 	bool sync = sutro_requests_sync(requests, prio);
 	struct sutro_lane *lane;
 	struct request *rq;
 
-	requests->prio_ns[prio] = now_ns;
-	lane = sutro_ring_turn(&requests->rings[sync][prio],
+	rings->prio_ns[prio] = now_ns;
+	lane = sutro_ring_turn(&rings->of[sync][prio],
 			       rotational ? SUTRO_ROT_QUANTUM_NS
 					  : SUTRO_QUANTUM_NS);
 	sutro_requests_mix(requests, prio, lane->key, now_ns);
@@ -427,14 +486,17 @@ struct request *sutro_requests_next_of(struct sutro_queue *sq,
 				       struct sutro_requests *requests,
 				       unsigned int class)
 {
+	struct sutro_rings *rings = requests->rings;
 	unsigned int left = SUTRO_PROBE_SCAN;
 	struct request *rq = NULL;
 	int sync, prio;
 
+	if (!rings)
+		return NULL;
 	for (sync = 1; sync >= 0 && !rq; sync--)
 		for (prio = 0; prio < SUTRO_PRIOS && left && !rq; prio++)
-			rq = sutro_ring_next_of(&requests->rings[sync][prio],
-						class, &left);
+			rq = sutro_ring_next_of(&rings->of[sync][prio], class,
+						&left);
 	if (!rq)
 		return NULL;
 	requests->position = blk_rq_pos(rq) + blk_rq_sectors(rq);
@@ -490,36 +552,61 @@ static void sutro_requests_move(struct sutro_queue *sq,
 	elv_rb_add(sutro_sorted_of(requests, rq), rq);
 }
 
+/* Does a waiting request wait among sync or prompt ones? */
+static bool sutro_waits_sync(struct request *rq)
+{
+	struct sutro_lane *lane = sutro_rq_lane(rq);
+
+	return !lane || lane->ring->sync;
+}
+
 /**
- * sutro_requests_hasten - one that others wait on has been merged into a request
+ * sutro_requests_join - an arriving request has been merged into a waiting one
  * @sq:		the leaf
  * @requests: the group's requests
- * @rq:		the request, which waits
+ * @rq:		the one that waits
+ * @next:	the one that goes; who waits for it waits for @rq now
+ * @now_ns:	the time
  */
-void sutro_requests_hasten(struct sutro_queue *sq,
-			   struct sutro_requests *requests, struct request *rq)
+void sutro_requests_join(struct sutro_queue *sq,
+			 struct sutro_requests *requests, struct request *rq,
+			 struct request *next, u64 now_ns)
 {
+	struct sutro_lane *lane;
+	struct sutro_ring *ring;
+
 	if (rq->fifo_time == SUTRO_IN_PROMPT)
 		return;
-	sutro_requests_move(sq, requests, rq, NULL, sq->prompt.prev);
-	rq->fifo_time = SUTRO_IN_PROMPT;
+	if (sutro_op_is_prompt(next->cmd_flags)) {
+		sutro_requests_move(sq, requests, rq, NULL, sq->prompt.prev);
+		rq->fifo_time = SUTRO_IN_PROMPT;
+	} else if (op_is_sync(next->cmd_flags) && !sutro_waits_sync(rq)) {
+		ring = &requests->rings->of[1][sutro_prio_of(rq)];
+		lane = sutro_lane_find(&sq->pool, ring, next,
+				       READ_ONCE(sq->discipline));
+		sutro_requests_move(sq, requests, rq, lane, lane->fifo.prev);
+		rq->fifo_time =
+			min(rq->fifo_time, now_ns + SUTRO_SYNC_EXPIRE_NS);
+	}
 }
 
 /**
  * sutro_requests_merge - a waiting request has been merged into another
  * @sq:		the leaf
  * @requests: the group's requests
- * @rq:		the one that stays, where the older of both waits
+ * @rq:		the one that stays: where the sync one of both waits, or the older
  * @next:	the one that goes
  */
 void sutro_requests_merge(struct sutro_queue *sq,
 			  struct sutro_requests *requests, struct request *rq,
 			  struct request *next)
 {
-	if (next->fifo_time < rq->fifo_time) {
+	bool sync = sutro_waits_sync(next);
+
+	if (sync == sutro_waits_sync(rq) ? next->fifo_time < rq->fifo_time
+					 : sync)
 		sutro_requests_move(sq, requests, rq, sutro_rq_lane(next),
 				    &next->queuelist);
-		rq->fifo_time = next->fifo_time;
-	}
+	rq->fifo_time = min(rq->fifo_time, next->fifo_time);
 	sutro_requests_del(sq, requests, next);
 }

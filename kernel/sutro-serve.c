@@ -5,7 +5,7 @@
  *
  * During a probe (sutro-probe.c) requests of one class only are sent: one of the
  * group whose turn it is, if it has any among its oldest; else of the groups that
- * queued one of that class last, each of them in turn.  A group with few requests
+ * queued one of that class last, by their shares.  A group with few requests
  * is served as ever.  When there is no request of the class although there is room
  * for one, the probe waits for a completion, which usually brings the next, or is
  * over.
@@ -19,10 +19,10 @@
 #include "sutro-trace.h"
 
 /* Groups that are asked for a request of the probed class. */
-#define SUTRO_PROBE_PEERS 8
+#define SUTRO_PROBE_TRIES 8
 
 /**
- * sutro_serve_probe - begin, go on with or end a probe, if it is time
+ * sutro_serve_probe - begin, go on with or end a probe, when it is time
  * @sq:		the leaf
  * @now_ns:	the time
  */
@@ -31,8 +31,6 @@ void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns)
 	unsigned int class = sq->probe.class;
 	u64 *ns16 = &sq->device.costs.ns16[class], old;
 
-	if (sq->device.rotational || !sutro_probe_look(&sq->probe, now_ns))
-		return;
 	spin_lock_irq(&sq->done_lock);
 	old = *ns16;
 	sutro_probe_step(&sq->probe, &sq->device, now_ns);
@@ -42,23 +40,37 @@ void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns)
 	spin_unlock_irq(&sq->done_lock);
 }
 
-/* A request of the class that is being probed, of the groups that have any. */
-static struct request *sutro_probe_find(struct sutro_queue *sq)
+static u64 sutro_probe_cost_ns(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			       unsigned int class, struct request *rq)
 {
-	struct list_head *peers = &sq->probe.peers[sq->probe.class];
+	/* Read without done_lock: an estimate may be a completion behind. */
+	return data_race(sutro_cost_estimate(&sq->device, &sblkg->costs, class,
+					     blk_rq_bytes(rq)));
+}
+
+/* A request of the class that is being probed, of the groups that have any. */
+static struct request *sutro_probe_find(struct sutro_queue *sq, u64 now_ns)
+{
+	unsigned int class = sq->probe.class;
+	struct request *rq = NULL;
 	struct sutro_blkg *sblkg;
-	struct request *rq;
+	struct sutro_peer *peer;
+	u64 cost_ns;
 	int i;
 
-	for (i = 0; i < SUTRO_PROBE_PEERS && !list_empty(peers); i++) {
-		sblkg = list_first_entry(peers, struct sutro_blkg, peer.node);
-		list_move_tail(&sblkg->peer.node, peers);
-		rq = sutro_requests_next_of(sq, &sblkg->requests,
-					    sq->probe.class);
-		if (rq)
-			return rq;
+	for (i = 0; i < SUTRO_PROBE_TRIES && !rq; i++) {
+		peer = sutro_probe_ask(&sq->probe, now_ns);
+		if (!peer)
+			return NULL;
+		sblkg = container_of(peer, struct sutro_blkg, peer);
+		rq = sutro_requests_next_of(sq, &sblkg->requests, class);
+		cost_ns = rq ? sutro_probe_cost_ns(sq, sblkg, class, rq) : 0;
+		sutro_probe_gave(&sq->probe, peer, cost_ns,
+				 sutro_group_share(&sblkg->group,
+						   SUTRO_PROBE_WHOLE),
+				 now_ns);
 	}
-	return NULL;
+	return rq;
 }
 
 /* There is room, but no request for it: will there be one? */
@@ -91,18 +103,20 @@ struct request *sutro_serve(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	if (!sq->probe.active)
 		goto next;
 
-	room = sutro_probe_has_room(&sq->probe, &sq->device);
+	/* Without done_lock: sutro_wait() finds the completions not seen here. */
+	room = data_race(sutro_probe_has_room(&sq->probe, &sq->device));
 	if (room)
 		rq = sutro_requests_next_of(sq, &sblkg->requests,
 					    sq->probe.class);
 	if (rq)
 		return rq;
-	if (sutro_probe_admits(&sq->probe, &sq->device, &sblkg->peer,
-			       group->queued + group->in_flight))
+	/* As above. */
+	if (data_race(sutro_probe_admits(&sq->probe, &sq->device, &sblkg->peer,
+					 group->queued + group->in_flight)))
 		goto next;
 	if (!room)
 		return NULL;
-	rq = sutro_probe_find(sq);
+	rq = sutro_probe_find(sq, now_ns);
 	if (rq || sutro_probe_waits(sq, now_ns))
 		return rq;
 next:

@@ -93,51 +93,79 @@ static void sutro_sleep_for_slot(struct sutro_queue *sq,
 /* A request of a group is done: there is room for another. */
 void sutro_slot_freed(struct sutro_blkg *sblkg)
 {
+	/* Pairs with the acquire in sutro_active_in_use(). */
+	smp_mb__before_atomic();
 	/* The barrier of wq_has_sleeper() pairs with that of prepare_to_wait(). */
 	atomic_dec(&sblkg->nr_requests);
 	if (wq_has_sleeper(&sblkg->slot_wait))
 		wake_up(&sblkg->slot_wait);
 }
 
-/*
- * The running task's group, held by a reference, if its cgroup has used this leaf
- * before; NULL also for who is never refused.
- */
-static struct sutro_blkg *sutro_submitter(struct sutro_queue *sq, blk_opf_t opf)
+/* Is somebody whose cgroup has so many slots below its limit for sure? */
+static bool sutro_has_room(struct sutro_queue *sq, unsigned int used)
+{
+	return !READ_ONCE(sq->group_requests) &&
+	       used < max(sutro_free_slots(sq), sutro_min_slots(sq));
+}
+
+/* The running task's group, held by a reference, if it may have no more slots now. */
+static struct sutro_blkg *sutro_limited(struct sutro_queue *sq,
+					unsigned int *ret_used,
+					unsigned int *ret_limit)
 {
 	struct sutro_blkg *sblkg;
 
-	if (current->flags & (PF_KTHREAD | PF_MEMALLOC) ||
-	    sutro_op_is_prompt(opf))
-		return NULL;
 	rcu_read_lock();
 	sblkg = sutro_current_blkg(sq->q);
-	if (sblkg && !blkg_tryget(sutro_to_blkg(sblkg)))
-		sblkg = NULL;
+	/* A cgroup that has not used this leaf before has none. */
+	if (sblkg) {
+		*ret_used = atomic_read(&sblkg->nr_requests);
+		if (sutro_has_room(sq, *ret_used)) {
+			sblkg = NULL;
+		} else {
+			*ret_limit = sutro_slot_limit(sq, sblkg);
+			if (*ret_used < *ret_limit ||
+			    !blkg_tryget(sutro_to_blkg(sblkg)))
+				sblkg = NULL;
+		}
+	}
 	rcu_read_unlock();
 	return sblkg;
+}
+
+/* Who is never refused: see above. */
+static bool sutro_exempt(blk_opf_t opf)
+{
+	return current->flags & (PF_KTHREAD | PF_MEMALLOC) ||
+	       sutro_op_is_prompt(opf);
+}
+
+/* The running task may have to wait. */
+static noinline void sutro_limit_group(struct sutro_queue *sq,
+				       struct blk_mq_alloc_data *data)
+{
+	struct sutro_blkg *sblkg;
+	unsigned int used, limit;
+
+	sblkg = sutro_limited(sq, &used, &limit);
+	if (!sblkg)
+		return;
+	sutro_report_refused(sq, sblkg, used, limit);
+	if (data->flags & BLK_MQ_REQ_NOWAIT)
+		data->shallow_depth = 1;
+	else
+		sutro_sleep_for_slot(sq, sblkg);
+	blkg_put(sutro_to_blkg(sblkg));
 }
 
 /* How many slots may a submitter choose from?  elevator_mq_ops.limit_depth. */
 void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct sutro_queue *sq = data->q->elevator->elevator_data;
-	struct sutro_blkg *sblkg;
-	unsigned int used, limit;
 
 	if (!op_is_sync(opf))
 		data->shallow_depth = sutro_async_depth(data->q);
-	sblkg = sutro_submitter(sq, opf);
-	if (!sblkg)
-		return;
-	used = atomic_read(&sblkg->nr_requests);
-	limit = sutro_slot_limit(sq, sblkg);
-	if (used >= limit) {
-		sutro_report_refused(sq, sblkg, used, limit);
-		if (data->flags & BLK_MQ_REQ_NOWAIT)
-			data->shallow_depth = 1;
-		else
-			sutro_sleep_for_slot(sq, sblkg);
-	}
-	blkg_put(sutro_to_blkg(sblkg));
+	/* Alone, nobody is limited. */
+	if (READ_ONCE(sq->core.nr_active) > 1 && !sutro_exempt(opf))
+		sutro_limit_group(sq, data);
 }

@@ -3,95 +3,101 @@
  * Sutro I/O scheduler: requests just inserted.
  *
  * Submitters do not take sutro_queue.lock: they leave their requests in the stage
- * of their software queue, where bios merge with them, too.  Whoever dispatches
- * next collects all stages.
+ * of their CPU, where bios merge with them, too.  A stage that gets its first
+ * request is put on a list without a lock, sutro_queue.busy.  Whoever dispatches
+ * next takes that list and collects these stages: what it costs depends on how
+ * many CPUs inserted something, not on how many there are.
  *
- *	CPU 0: stage 0: A, B	collect: A, B, C, by stage and there by arrival
- *	CPU 1: stage 1: C
+ *	CPU 0: stage 0: A, B	busy: 0, 1	collect: A, B, C, by stage and there
+ *	CPU 1: stage 1: C			by arrival
  *
- * No request is left behind: who inserts adds to the stage, then looks whether
- * sutro_queue.staged is set, and sets it if not; who collects clears it, then
- * looks at the stages.  With a full barrier between the two steps of each, either
- * the collector sees the request, or the inserter sees @staged cleared.
+ * No request is left behind.  A stage is marked busy, and put on the list, under its
+ * lock and together with its first request; it is unmarked under its lock and
+ * together with the removal of all.  So a request in a stage means that the stage is
+ * on sutro_queue.busy, or that somebody has taken it from there and will get the
+ * stage's lock.  A stage that is marked anew while a collector still walks along the
+ * old list is no trouble: he looks for the next one before he unmarks one.
+ *
+ * Nobody sleeps on a request either: who inserts runs the queue afterwards, and asks
+ * sutro_has_work() whether it is worth it.  If he sees an empty list, although his
+ * stage was put there before (by himself, or by who had the stage's lock before him),
+ * then somebody has taken the list with his stage on it: llist_del_all() read from
+ * llist_add(), which is an acquire of a release.  That one did not have the stage's
+ * lock yet, for the stage was still marked, and will find the request.
  */
 #include <trace/events/block.h>
 
 #include "sutro.h"
 
-static struct sutro_stage *sutro_stage_of(struct blk_mq_hw_ctx *hctx,
-					  struct blk_mq_ctx *ctx)
+/**
+ * sutro_stages_init - make a leaf's stages
+ * @sq:		the leaf
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int sutro_stages_init(struct sutro_queue *sq)
 {
-	struct sutro_hctx *sh = hctx->sched_data;
+	unsigned int cpu;
 
-	return &sh->stages[ctx->index_hw[hctx->type]];
+	sq->stages = kvcalloc_node(nr_cpu_ids, sizeof(*sq->stages), GFP_NOIO,
+				   sq->q->node);
+	if (!sq->stages)
+		return -ENOMEM;
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++) {
+		spin_lock_init(&sq->stages[cpu].lock);
+		INIT_LIST_HEAD(&sq->stages[cpu].list);
+	}
+	init_llist_head(&sq->busy);
+	return 0;
+}
+
+/* No request is left. */
+void sutro_stages_exit(struct sutro_queue *sq)
+{
+	kvfree(sq->stages);
 }
 
 /**
  * sutro_stage_insert - let requests wait for the next dispatch
- * @hctx:	the hardware queue that they are mapped to
- * @list:	the requests; empty afterwards
+ * @sq:		the leaf
+ * @list:	the requests, usually of one CPU; empty afterwards
  */
-void sutro_stage_insert(struct blk_mq_hw_ctx *hctx, struct list_head *list)
+void sutro_stage_insert(struct sutro_queue *sq, struct list_head *list)
 {
-	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
-	struct sutro_hctx *sh = hctx->sched_data;
-	struct request *rq, *next;
+	struct request *rq = list_first_entry(list, struct request, queuelist);
+	struct sutro_stage *stage = &sq->stages[rq->mq_ctx->cpu];
 
-	list_for_each_entry_safe(rq, next, list, queuelist) {
-		struct sutro_stage *stage = sutro_stage_of(hctx, rq->mq_ctx);
+	if (trace_block_rq_insert_enabled())
+		list_for_each_entry(rq, list, queuelist)
+			trace_block_rq_insert(rq);
 
-		spin_lock(&stage->lock);
-		trace_block_rq_insert(rq);
-		list_move_tail(&rq->queuelist, &stage->list);
-		sbitmap_set_bit(&sh->busy, rq->mq_ctx->index_hw[hctx->type]);
-		spin_unlock(&stage->lock);
+	spin_lock(&stage->lock);
+	list_splice_tail_init(list, &stage->list);
+	if (!stage->busy) {
+		stage->busy = true;
+		llist_add(&stage->node, &sq->busy);
 	}
-	/* Pairs with the barrier in sutro_stage_collect(). */
-	smp_mb();
-	if (!READ_ONCE(sq->staged))
-		WRITE_ONCE(sq->staged, true);
+	spin_unlock(&stage->lock);
 }
 
 /**
  * sutro_stage_merge - put a bio into a request of the running CPU's stage
- * @q:		the leaf's queue
+ * @sq:		the leaf
  * @bio:	the bio
  * @nr_segs:	its segments
  *
  * Return: true if it has found a request to go into.
  */
-bool sutro_stage_merge(struct request_queue *q, struct bio *bio,
+bool sutro_stage_merge(struct sutro_queue *sq, struct bio *bio,
 		       unsigned int nr_segs)
 {
-	struct blk_mq_ctx *ctx = blk_mq_get_ctx(q);
-	struct blk_mq_hw_ctx *hctx = blk_mq_map_queue(bio->bi_opf, ctx);
-	struct sutro_stage *stage = sutro_stage_of(hctx, ctx);
+	struct sutro_stage *stage = &sq->stages[raw_smp_processor_id()];
 	bool merged;
 
-	if (list_empty_careful(&stage->list))
-		return false;
 	spin_lock(&stage->lock);
-	merged = blk_bio_list_merge(q, &stage->list, bio, nr_segs);
+	merged = blk_bio_list_merge(sq->q, &stage->list, bio, nr_segs);
 	spin_unlock(&stage->lock);
 	return merged;
-}
-
-struct sutro_collect {
-	struct sutro_hctx *sh;
-	struct list_head *list;
-};
-
-static bool sutro_collect_stage(struct sbitmap *busy, unsigned int bit,
-				void *data)
-{
-	struct sutro_collect *collect = data;
-	struct sutro_stage *stage = &collect->sh->stages[bit];
-
-	spin_lock(&stage->lock);
-	list_splice_tail_init(&stage->list, collect->list);
-	sbitmap_clear_bit(busy, bit);
-	spin_unlock(&stage->lock);
-	return true;
 }
 
 /**
@@ -103,59 +109,20 @@ static bool sutro_collect_stage(struct sbitmap *busy, unsigned int bit,
  */
 void sutro_stage_collect(struct sutro_queue *sq, struct list_head *list)
 {
-	struct sutro_collect collect = { .list = list };
-	struct blk_mq_hw_ctx *hctx;
-	unsigned long i;
+	struct llist_node *busy = llist_del_all(&sq->busy);
+	struct sutro_stage *stage;
 
 	lockdep_assert_held(&sq->lock);
 
-	WRITE_ONCE(sq->staged, false);
-	/* Pairs with the barrier in sutro_stage_insert(). */
-	smp_mb();
-	queue_for_each_hw_ctx(sq->q, hctx, i) {
-		collect.sh = hctx->sched_data;
-		sbitmap_for_each_set(&collect.sh->busy, sutro_collect_stage,
-				     &collect);
+	/* From the one that was busy first. */
+	if (busy && busy->next)
+		busy = llist_reverse_order(busy);
+	while (busy) {
+		stage = llist_entry(busy, struct sutro_stage, node);
+		busy = busy->next;
+		spin_lock(&stage->lock);
+		stage->busy = false;
+		list_splice_tail_init(&stage->list, list);
+		spin_unlock(&stage->lock);
 	}
-}
-
-/* The stages of a hardware queue that comes; elevator_mq_ops.init_hctx. */
-int sutro_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
-{
-	struct sutro_hctx *sh;
-	unsigned int i;
-
-	sh = kzalloc_node(sizeof(*sh), GFP_NOIO, hctx->numa_node);
-	if (!sh)
-		return -ENOMEM;
-	sh->stages = kcalloc_node(hctx->nr_ctx, sizeof(*sh->stages), GFP_NOIO,
-				  hctx->numa_node);
-	if (!sh->stages)
-		goto free_sh;
-	for (i = 0; i < hctx->nr_ctx; i++) {
-		spin_lock_init(&sh->stages[i].lock);
-		INIT_LIST_HEAD(&sh->stages[i].list);
-	}
-	if (sbitmap_init_node(&sh->busy, hctx->nr_ctx, ilog2(8), GFP_NOIO,
-			      hctx->numa_node, false, false))
-		goto free_stages;
-
-	hctx->sched_data = sh;
-	return 0;
-
-free_stages:
-	kfree(sh->stages);
-free_sh:
-	kfree(sh);
-	return -ENOMEM;
-}
-
-/* ... and of one that goes; elevator_mq_ops.exit_hctx. */
-void sutro_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
-{
-	struct sutro_hctx *sh = hctx->sched_data;
-
-	sbitmap_free(&sh->busy);
-	kfree(sh->stages);
-	kfree(sh);
 }

@@ -81,10 +81,6 @@
  */
 #define SUTRO_AWAY_OWED_NS (250 * 1000000ULL)
 
-/*
- * Device time of the higher classes for each ns of a lower one: a part of 1 in 33.
- */
-#define SUTRO_AGE_PART 32
 /* A class that has once got more than its part pays for a second of it. */
 #define SUTRO_AGE_DEBT_NS (SUTRO_AGE_PART * 1000000000LL)
 
@@ -137,7 +133,7 @@ static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
 	u64 due = vtime + entity->slack;
 	struct rb_node *next, *prev;
 
-	if (!entity->active) {
+	if (!entity->active || level->nr_active == 1) {
 		entity->vtime = vtime;
 		return;
 	}
@@ -155,11 +151,27 @@ static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
 	sutro_enter(level, entity);
 }
 
+/* The class of all who are active, SUTRO_CLASS_NR if they are of several. */
+static enum sutro_class sutro_only_class(const struct sutro_level *level)
+{
+	const struct sutro_rank *rank = level->rank;
+
+	/* The usual case first. */
+	if (rank[SUTRO_CLASS_BE].nr_active == level->nr_active)
+		return SUTRO_CLASS_BE;
+	while (rank < level->rank + SUTRO_CLASS_NR &&
+	       rank->nr_active != level->nr_active)
+		rank++;
+	return rank - level->rank;
+}
+
 /* @class was served: it grows younger if that was before its time, others older. */
 static void sutro_age(struct sutro_level *level, enum sutro_class class, s64 ns)
 {
 	struct sutro_rank *rank = &level->rank[class];
 
+	if (sutro_only_class(level) == class && !rank->early)
+		return;
 	if (rank->early)
 		rank->waited_ns = max(rank->waited_ns - ns * SUTRO_AGE_PART,
 				      -SUTRO_AGE_DEBT_NS);
@@ -180,6 +192,8 @@ void sutro_tree_charge(struct sutro_group *group, s64 ns)
 	struct sutro_level *level = &group->level;
 	struct sutro_entity *entity = &group->self;
 
+	if (!ns)
+		return;
 	for (;;) {
 		sutro_move(level, entity,
 			   entity->vtime + sutro_tree_vtime(entity, ns));
@@ -365,8 +379,16 @@ enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
 				 bool wait)
 {
 	struct sutro_rank *rank = level->rank;
-	enum sutro_class first = 0, aged = SUTRO_CLASS_NR - 1;
+	enum sutro_class first = sutro_only_class(level);
+	enum sutro_class aged = SUTRO_CLASS_NR - 1;
 
+	/* The usual case first. */
+	if (first < SUTRO_CLASS_NR) {
+		rank[first].early = false;
+		return first;
+	}
+
+	first = 0;
 	while (first < SUTRO_CLASS_NR - 1 && !sutro_first(&rank[first].queue) &&
 	       !(wait && sutro_first(&rank[first].away)))
 		first++;
@@ -527,50 +549,6 @@ void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class)
 	entity->class = class;
 	if (entity->active)
 		sutro_enter(level, entity);
-}
-
-/* Is anybody of a higher class active at an entity's level? */
-static bool sutro_outranked(const struct sutro_level *level,
-			    const struct sutro_entity *entity)
-{
-	const struct sutro_rank *rank;
-
-	for (rank = level->rank; rank < &level->rank[entity->class]; rank++)
-		if (rank->nr_active)
-			return true;
-	return false;
-}
-
-/**
- * sutro_group_share - a group's fraction of something that is divided by weight
- * @group:	the group; if it is not active, its share were it so
- * @amount:	what is divided, below 2^48
- *
- * Return: @amount times the group's hierarchical weight (hweight); where a higher
- * class is active, of the part that is left to lower ones.
- */
-u64 sutro_group_share(const struct sutro_group *group, u64 amount)
-{
-	const struct sutro_level *level = &group->level;
-	const struct sutro_entity *entity = &group->self;
-
-	for (;;) {
-		u64 sum = level->rank[entity->class].weight_sum +
-			  (entity->active ? 0 : entity->weight);
-
-		/* Read without locks, the two may not belong together. */
-		sum = max_t(u64, sum, entity->weight);
-
-		amount = div64_u64(amount * entity->weight, sum);
-		if (sutro_outranked(level, entity))
-			amount /= SUTRO_AGE_PART;
-
-		level = sutro_level_of(group);
-		if (!level)
-			return amount;
-		entity = &group->entity;
-		group = group->parent;
-	}
 }
 
 /**

@@ -17,6 +17,9 @@
 #define SUTRO_WEIGHT_MAX 10000
 #define SUTRO_WEIGHT_DFL 100
 
+/* Device time of higher classes for each ns of a lower one: a part of 1 in 33. */
+#define SUTRO_AGE_PART 32
+
 /* Who is served before whom, whatever the weights; as in ioprio. */
 enum sutro_class {
 	SUTRO_CLASS_RT,
@@ -32,9 +35,9 @@ enum sutro_class {
  *		wait for them (sutro_due())
  * @vtime:	vtime of the entity that was last served, never falls
  * @weight_sum:	sum of the weights of active entities
- * @nr_active:	how many these are
  * @waited_ns:	device time that higher classes used while this one was backlogged,
  *		less SUTRO_AGE_PART times what it got nevertheless
+ * @nr_active:	how many entities are active
  * @early:	it was last served before a higher class
  */
 struct sutro_rank {
@@ -42,8 +45,8 @@ struct sutro_rank {
 	struct rb_root_cached away;
 	u64 vtime;
 	u64 weight_sum;
-	u32 nr_active;
 	s64 waited_ns;
+	u32 nr_active;
 	bool early;
 };
 
@@ -65,7 +68,7 @@ struct sutro_level {
  * @slack:	how much further others may be before they have to wait for it; 0 while
  *		backlogged
  * @weight:	share among the entities of its class at the level
- * @class:	which one
+ * @class:	which one, an enum sutro_class
  * @backlogged:	requests are queued at or below it
  * @active:	requests are queued, in flight or expected at or below it
  */
@@ -74,7 +77,7 @@ struct sutro_entity {
 	u64 vtime;
 	u64 slack;
 	u32 weight;
-	enum sutro_class class;
+	u8 class;
 	bool backlogged;
 	bool active;
 };
@@ -88,12 +91,12 @@ struct sutro_entity {
  * @queued:	own requests that wait in the elevator
  * @in_flight:	own requests at the device
  * @seek_history: a bit per request, newest lowest, set when far from the last one
+ * @gone:	its cgroup has been removed: no more requests are expected
+ * @mixed:	set by the caller: its requests compete with one another
  * @think_ns:	mean time from running empty to the next request
  * @empty_since_ns: when it ran empty (nothing queued or in flight), 0 if never
  * @leave_at_ns: until when its next request is expected
  * @leaving:	place in &sutro_core.leaving while empty and active
- * @gone:	its cgroup has been removed: no more requests are expected
- * @mixed:	set by the caller: its requests compete with one another
  * @stat:	what io.sutro.stat reports
  */
 struct sutro_group {
@@ -104,12 +107,12 @@ struct sutro_group {
 	u32 queued;
 	u32 in_flight;
 	u32 seek_history;
+	bool gone;
+	bool mixed;
 	u64 think_ns;
 	u64 empty_since_ns;
 	u64 leave_at_ns;
 	struct list_head leaving;
-	bool gone;
-	bool mixed;
 	struct {
 		u64 time_ns;
 		u64 idle_ns;

@@ -7,24 +7,27 @@
  *  q->elevator_lock		(q->sysfs_lock before 6.15) held while the elevator
  *				changes; then the queue is frozen and quiesced, and
  *				nothing but the files of cgroups is used
- *  q->queue_lock, blkcg->lock	taken by the block layer around the pd callbacks
+ *  q->queue_lock, blkcg->lock	in this order, taken by the block layer around the pd callbacks
  *  sutro_queue.lock		the algorithm, the groups' requests, merging.
- *				Process context only; nothing is taken under it but:
- *  sutro_stage.lock		requests just inserted, one list per software queue
+ *				Process context only; taken under it, one at a time:
+ *  sutro_stage.lock		requests just inserted, one list per CPU
  *  sutro_queue.done_lock	what completions and new settings left for the
  *				next dispatch; taken in hard interrupt context and
  *				under q->queue_lock
  *  sutro_active_lock		which groups are in use; under sutro_queue.lock or
  *				q->queue_lock
+ *  sutro_blkg.slot_wait.lock	the waitqueue's own; under done_lock, too
  *
  * sutro_queue.lock is never taken under q->queue_lock: writing a setting or
  * removing a cgroup only leaves a note under done_lock.
+ *
+ * Documentation/block/sutro-locking.rst has who takes what where, and each barrier.
  */
 #ifndef SUTRO_H
 #define SUTRO_H
 
 #include <linux/hashtable.h>
-#include <linux/sbitmap.h>
+#include <linux/llist.h>
 
 #include "sutro-blk.h"
 #include "blk-mq-debugfs.h"
@@ -93,12 +96,28 @@ struct sutro_ring {
 };
 
 /**
- * struct sutro_pool - lanes of all groups of one leaf
+ * struct sutro_rings - all rings of one group
+ * @next:	in &sutro_pool.rings, while no group has them
+ * @of:		async (0) and sync (1) ones, by prio
+ * @prio_ns:	when a prio was served last, or got its first request
+ */
+struct sutro_rings {
+	struct sutro_rings *next;
+	struct sutro_ring of[2][SUTRO_PRIOS];
+	u64 prio_ns[SUTRO_PRIOS];
+};
+
+/**
+ * struct sutro_pool - lanes and rings of all groups of one leaf
+ * @node:	where its memory shall be
+ * @rings:	those that no group has now
  * @lanes:	all of them
  * @idle:	those without requests, the one idle longest first
  * @hash:	those in use and those that were, by ring and key
  */
 struct sutro_pool {
+	int node;
+	struct sutro_rings *rings;
 	struct sutro_lane *lanes;
 	struct list_head idle;
 	DECLARE_HASHTABLE(hash, 6);
@@ -109,13 +128,14 @@ struct sutro_pool {
  * @head:	to be sent before all others
  * @prompt:	to be sent before those in rings
  * @sorted:	those in rings and prompt ones by sector, async (0) and sync (1)
- * @rings:	the others
- * @prio_ns:	when a prio was served last, or got its first request
+ * @rings:	the others; NULL if there were none since the group became active
+ * @turn:	ioprio class and lane of the last request out of a ring, 0 if none yet
+ * @alike_turn:	for which @alike is valid
+ * @alike:	an ioprio of that turn
  * @batch_sync:	which of the two kinds is being served
  * @batch_left:	requests before the other one is served
- * @turn:	ioprio class and lane of the last request out of a ring, 0 if none yet
+ * @mixed:	@mixed_until_ns has not come
  * @mixed_until_ns: until when others than those of @turn may follow
- * @mixed:	that time has not come
  * @position:	end of the last request sent
  * @arrival_position: end of the last request that arrived
  */
@@ -123,12 +143,13 @@ struct sutro_requests {
 	struct list_head head;
 	struct list_head prompt;
 	struct rb_root sorted[2];
-	struct sutro_ring rings[2][SUTRO_PRIOS];
-	u64 prio_ns[SUTRO_PRIOS];
+	struct sutro_rings *rings;
+	u32 turn;
+	u32 alike_turn;
+	u16 alike;
 	bool batch_sync;
-	unsigned int batch_left;
+	u8 batch_left;
 	bool mixed;
-	u64 turn;
 	u64 mixed_until_ns;
 	sector_t position;
 	sector_t arrival_position;
@@ -155,6 +176,7 @@ static inline enum sutro_class sutro_setting_class(u32 value)
 /**
  * struct sutro_note - what a group has to tell the next dispatch
  * @gone:	its cgroup has been removed; stays set
+ * @held:	the note holds its blkg
  * @setting:	its new weight and class, 0 where that did not change
  * @nr:		requests that left the device
  * @estimate_ns: what they were charged when they were sent
@@ -163,6 +185,7 @@ static inline enum sutro_class sutro_setting_class(u32 value)
  */
 struct sutro_note {
 	bool gone;
+	bool held;
 	u32 setting[SUTRO_SETTINGS];
 	u32 nr;
 	u64 estimate_ns;
@@ -179,12 +202,13 @@ struct sutro_note {
  * @costs:	what its requests cost; protected by sutro_queue.done_lock
  * @device_setting: weight and class set for this leaf, 0 if none
  * @nr_requests: request slots in use
+ * @entered:	it is in the tree of sutro-active.c
  * @slot_wait:	submitters that may not have another one now
  * @note_node:	place in sutro_queue.notes, empty while there is nothing to tell
  * @note:	see there; both protected by sutro_queue.done_lock
  * @stat:	totals for io.sutro.stat, and when a request last completed; written under
  *		sutro_queue.done_lock, but for wait_ns
- * @active:	place in the tree of sutro-active.c, and its key there
+ * @active:	place in that tree, and its key there
  * @slots_refused: how often its submitters met its limit of request slots
  */
 struct sutro_blkg {
@@ -195,6 +219,7 @@ struct sutro_blkg {
 	struct sutro_costs costs;
 	u32 device_setting[SUTRO_SETTINGS];
 	atomic_t nr_requests;
+	bool entered;
 	wait_queue_head_t slot_wait;
 	struct list_head note_node;
 	struct sutro_note note;
@@ -208,30 +233,23 @@ struct sutro_blkg {
 	struct {
 		struct rb_node node;
 		u64 ticket;
-		bool entered;
 	} active;
 	atomic_long_t slots_refused;
 };
 
 /**
- * struct sutro_stage - requests just inserted on one software queue
- * @lock:	protects @list
+ * struct sutro_stage - requests just inserted on one CPU
+ * @lock:	protects @list and @busy
  * @list:	by arrival
+ * @node:	place in &sutro_queue.busy
+ * @busy:	it is there
  */
 struct sutro_stage {
-	spinlock_t lock; /* protects @list */
+	spinlock_t lock; /* protects @list and @busy */
 	struct list_head list;
+	struct llist_node node;
+	bool busy;
 } ____cacheline_aligned_in_smp;
-
-/**
- * struct sutro_hctx - per hardware queue
- * @stages:	one for each software queue mapped to it
- * @busy:	which of them hold requests
- */
-struct sutro_hctx {
-	struct sutro_stage *stages;
-	struct sbitmap busy;
-};
 
 /**
  * struct sutro_queue - per leaf
@@ -247,12 +265,17 @@ struct sutro_hctx {
  *		turn of their group
  * @idle_reported_ns: the last begin of idling that was reported
  * @group_requests: request slots of each group, 0 = by weight
- * @staged:	some stage may hold requests
+ * @stages:	requests just inserted, by CPU
+ * @busy:	stages that hold requests
+ * @passing:	requests that are sent as they came, because nobody else has any
+ * @passer:	whose they are
+ * @passed:	counts them
+ * @now_ns:	the time of the last dispatch
  * @waiting:	a completion shall run the queue
  * @kick:	a note must be taken although nothing is queued
  * @done_lock:	protects @device, @notes and @exiting
  * @device:	what is known of the leaf's speed
- * @notes:	groups with something to tell the next dispatch; each holds its blkg
+ * @notes:	groups with something to tell the next dispatch
  * @exiting:	no more notes are taken
  */
 struct sutro_queue {
@@ -267,9 +290,15 @@ struct sutro_queue {
 	struct list_head prompt;
 	u64 idle_reported_ns;
 	unsigned int group_requests;
-	bool staged;
+	struct sutro_stage *stages;
+	struct list_head passing;
+	struct sutro_blkg *passer;
+	unsigned int passed;
+	u64 now_ns;
 	bool waiting;
 	bool kick;
+
+	struct llist_head busy ____cacheline_aligned_in_smp;
 
 	/* protects what follows, and the groups' notes and costs */
 	spinlock_t done_lock ____cacheline_aligned_in_smp;
@@ -325,6 +354,17 @@ static inline void sutro_rq_set_lane(struct request *rq,
 				     struct sutro_lane *lane)
 {
 	rq->elv.priv[1] = lane;
+}
+
+/*
+ * A request that passes does not hold its group: it is the only active one, and stays
+ * that until the request's completion is folded.  It has no lane, and says so there.
+ */
+#define SUTRO_RQ_PASSED ((void *)1UL)
+
+static inline bool sutro_rq_holds(struct request *rq)
+{
+	return rq->elv.priv[1] != SUTRO_RQ_PASSED;
 }
 
 /*
@@ -402,10 +442,11 @@ static inline enum sutro_op sutro_rq_op(struct request *rq)
 
 /* sutro-lanes.c */
 #define SUTRO_LANE_WEIGHT_MAX 8
-u64 sutro_current_submitter(void);
+unsigned int sutro_level(struct request *rq);
 int sutro_pool_init(struct sutro_pool *pool, int node);
 void sutro_pool_exit(struct sutro_pool *pool);
-void sutro_ring_init(struct sutro_ring *ring, bool sync);
+struct sutro_rings *sutro_rings_get(struct sutro_pool *pool);
+void sutro_rings_put(struct sutro_pool *pool, struct sutro_rings *rings);
 struct sutro_lane *sutro_lane_find(struct sutro_pool *pool,
 				   struct sutro_ring *ring, struct request *rq,
 				   enum sutro_discipline discipline);
@@ -417,7 +458,10 @@ void sutro_lane_charge(struct request *rq, u64 estimate_ns);
 
 /* sutro-requests.c */
 void sutro_requests_init(struct sutro_requests *requests);
+void sutro_requests_leave(struct sutro_queue *sq,
+			  struct sutro_requests *requests);
 bool sutro_requests_far(struct sutro_requests *requests, struct request *rq);
+bool sutro_requests_turns(struct sutro_requests *requests, struct request *rq);
 void sutro_requests_add(struct sutro_queue *sq, struct sutro_requests *requests,
 			struct request *rq, u64 now_ns);
 void sutro_requests_add_head(struct sutro_requests *requests,
@@ -434,8 +478,9 @@ struct request *sutro_requests_prompt(struct sutro_queue *sq);
 struct request *sutro_requests_find(struct sutro_requests *requests,
 				    struct bio *bio);
 void sutro_requests_moved(struct sutro_requests *requests, struct request *rq);
-void sutro_requests_hasten(struct sutro_queue *sq,
-			   struct sutro_requests *requests, struct request *rq);
+void sutro_requests_join(struct sutro_queue *sq,
+			 struct sutro_requests *requests, struct request *rq,
+			 struct request *next, u64 now_ns);
 void sutro_requests_merge(struct sutro_queue *sq,
 			  struct sutro_requests *requests, struct request *rq,
 			  struct request *next);
@@ -444,6 +489,17 @@ static inline unsigned int sutro_request_class(struct request *rq)
 {
 	return sutro_cost_class(sutro_rq_op(rq), blk_rq_bytes(rq));
 }
+
+/* sutro-dispatch.c */
+struct sutro_blkg *sutro_attach(struct sutro_queue *sq, struct request *rq);
+void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg, bool far,
+		     u64 now_ns);
+void sutro_forget(struct sutro_queue *sq, u64 now_ns);
+struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx);
+
+/* sutro-pass.c */
+bool sutro_may_pass(struct sutro_queue *sq);
+bool sutro_pass_goes_on(struct sutro_queue *sq, u64 now_ns);
 
 /* sutro-serve.c */
 void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns);
@@ -472,19 +528,39 @@ int sutro_active_show(struct seq_file *sf, void *v);
 void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting,
 			u32 value);
 void sutro_note_offline(struct sutro_blkg *sblkg);
-u64 sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			 struct request *rq, u64 now_ns);
+void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			  struct request *rq, u64 now_ns);
 void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			 struct request *rq);
 void sutro_fold(struct sutro_queue *sq);
 
+/*
+ * Who makes the requests of the running task?  For the workers of an io_uring the
+ * thread group they work for.
+ */
+static inline u64 sutro_current_submitter(void)
+{
+	return current->flags & PF_IO_WORKER ? current->tgid : current->pid;
+}
+
 /* sutro-stage.c */
-void sutro_stage_insert(struct blk_mq_hw_ctx *hctx, struct list_head *list);
-bool sutro_stage_merge(struct request_queue *q, struct bio *bio,
+int sutro_stages_init(struct sutro_queue *sq);
+void sutro_stages_exit(struct sutro_queue *sq);
+void sutro_stage_insert(struct sutro_queue *sq, struct list_head *list);
+bool sutro_stage_merge(struct sutro_queue *sq, struct bio *bio,
 		       unsigned int nr_segs);
 void sutro_stage_collect(struct sutro_queue *sq, struct list_head *list);
-int sutro_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
-void sutro_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
+
+/* Has the running CPU's stage a request?  A hint. */
+static inline bool sutro_stage_has_any(struct sutro_queue *sq)
+{
+	return !list_empty(&sq->stages[raw_smp_processor_id()].list);
+}
+
+static inline bool sutro_staged(struct sutro_queue *sq)
+{
+	return !llist_empty(&sq->busy);
+}
 
 /* sutro-slots.c */
 void sutro_slot_freed(struct sutro_blkg *sblkg);

@@ -35,7 +35,7 @@
 #define PROBE_SCAN 32
 
 /* sutro-iosched.c */
-#define PROBE_PEERS 8
+#define PROBE_TRIES 8
 
 /* max_sectors_kb of the block layer. */
 #define MERGE_BYTES (1280 << 10)
@@ -352,9 +352,10 @@ static struct rq *leaf_probe_next(struct leaf *leaf, struct leaf_group *group,
 				  bool *ret_over)
 {
 	struct sutro_probe *probe = &leaf->probe;
-	struct list_head *peers = &probe->peers[probe->class];
 	bool room = sutro_probe_has_room(probe, &leaf->device);
-	struct leaf_group *peer;
+	u64 now_ns = leaf->clock->now_ns;
+	struct sutro_peer *peer;
+	struct leaf_group *of;
 	struct rq *rq;
 	u32 i;
 
@@ -366,16 +367,23 @@ static struct rq *leaf_probe_next(struct leaf *leaf, struct leaf_group *group,
 	}
 	if (sutro_probe_admits(probe, &leaf->device, &group->peer,
 			       group->core.queued + group->core.in_flight))
-		return group_next(group, false, leaf->clock->now_ns);
-	for (i = 0; room && i < PROBE_PEERS && !list_empty(peers); i++) {
-		peer = list_first_entry(peers, struct leaf_group, peer.node);
-		list_move_tail(&peer->peer.node, peers);
-		rq = group_next_of(peer, probe->class);
+		return group_next(group, false, now_ns);
+	for (i = 0; room && i < PROBE_TRIES; i++) {
+		peer = sutro_probe_ask(probe, now_ns);
+		if (!peer)
+			break;
+		of = container_of(peer, struct leaf_group, peer);
+		rq = group_next_of(of, probe->class);
+		if (rq)
+			rq->class = probe->class;
+		sutro_probe_gave(
+			probe, peer, rq ? leaf_estimate_ns(leaf, of, rq) : 0,
+			sutro_group_share(&of->core, SUTRO_PROBE_WHOLE),
+			now_ns);
 		if (rq)
 			return rq;
 	}
-	*ret_over = room && sutro_probe_starved(probe, &leaf->device,
-						leaf->clock->now_ns);
+	*ret_over = room && sutro_probe_starved(probe, &leaf->device, now_ns);
 	return NULL;
 }
 

@@ -332,7 +332,9 @@ static void test_estimates_bounded(bool rotational)
 
 		*known = (struct sutro_costs){};
 		known->ns16[one] = ns16;
-		for (class = first; class < first + SUTRO_SIZES; class ++) {
+		for (class = first;
+		     class < min_t(u32, first + SUTRO_SIZES, SUTRO_CLASSES);
+		     class ++) {
 			u64 ns = sutro_cost_estimate(&device, &costs, class,
 						     class_bytes(class));
 

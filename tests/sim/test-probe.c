@@ -200,8 +200,69 @@ static void test_alone(void)
 	free(bench);
 }
 
+/* Asks for @nr requests of 1 ms, one each @every_ns; who gave how many? */
+static void ask(struct bench *bench, const u64 *share, u32 nr, u64 every_ns,
+		u32 *ret_gave, u32 *ret_refused)
+{
+	u64 now_ns = bench->now_ns;
+	struct sutro_peer *peer;
+
+	for (*ret_refused = 0; nr--; now_ns += every_ns) {
+		peer = sutro_probe_ask(&bench->probe, now_ns);
+		if (!peer) {
+			(*ret_refused)++;
+			continue;
+		}
+		ret_gave[peer - bench->peers]++;
+		sutro_probe_gave(&bench->probe, peer, MS,
+				 share[peer - bench->peers] *
+					 SUTRO_PROBE_WHOLE / 100,
+				 now_ns);
+	}
+}
+
+/* Requests for probes come from groups by their shares, and not for seconds ahead. */
+static void test_shares_of_peers(void)
+{
+	static const u64 share[] = { 5, 15, 80, 1, 1 };
+	struct bench *bench = bench_new(32, 1000, 1000);
+	u32 gave[SUTRO_CLASSES] = {}, refused, i;
+
+	bench->probe.class = A;
+	for (i = 0; i < 3; i++)
+		sutro_probe_join(&bench->probe, &bench->peers[i], A);
+	ask(bench, share, 200, 0, gave, &refused);
+	check_equal(refused, 0);
+	check_near(gave[0], 10, 1);
+	check_near(gave[1], 30, 1);
+	check_near(gave[2], 160, 1);
+
+	/* One per cent of 3 s are 30 requests of each. */
+	bench->probe.class = B;
+	for (i = 3; i < 5; i++)
+		sutro_probe_join(&bench->probe, &bench->peers[i], B);
+	ask(bench, share, 100, 0, gave, &refused);
+	check_equal(gave[3] + gave[4], 60);
+	check_equal(refused, 40);
+
+	/* Who is the only one of the class is not spared. */
+	sutro_probe_leave(&bench->peers[4]);
+	ask(bench, share, 100, 0, gave, &refused);
+	check_equal(refused, 0);
+	check_equal(gave[3], 130);
+
+	/* Who has none is asked when it has queued another one. */
+	sutro_probe_gave(&bench->probe, &bench->peers[3], 0, 1, bench->now_ns);
+	check(!sutro_probe_ask(&bench->probe, bench->now_ns), "it is asked");
+	sutro_probe_join(&bench->probe, &bench->peers[3], B);
+	check(sutro_probe_ask(&bench->probe, bench->now_ns) == &bench->peers[3],
+	      "it is not asked");
+	free(bench);
+}
+
 int main(void)
 {
+	test_shares_of_peers();
 	test_measures();
 	test_change();
 	test_rare();

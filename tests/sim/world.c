@@ -77,6 +77,21 @@ void world_forget(struct world *world)
 		      "a group with requests is forgotten");
 }
 
+/* A request arrives and is sent at once, if nothing is to be decided. */
+bool world_pass(struct world *world, u32 group, u64 cost_ns)
+{
+	struct sutro_group *of = &world->group[group];
+
+	world_forget(world);
+	if (!sutro_core_may_pass(&world->core, of, world->now_ns))
+		return false;
+	check(world->flights < MAX_FLIGHTS, "too many requests sent");
+	sutro_core_pass(&world->core, of, false, cost_ns, world->now_ns);
+	world->flight[world->flights++] =
+		(struct flight){ of, cost_ns, cost_ns };
+	return true;
+}
+
 /* Ask who is next, and send a request of that group, estimated at its cost. */
 enum sutro_verdict world_send(struct world *world, u64 cost_ns, u32 *ret_group)
 {

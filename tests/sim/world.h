@@ -69,6 +69,7 @@ void world_free(struct world *world);
 void world_group(struct world *world, u32 group, u32 parent, u32 weight);
 void world_class(struct world *world, u32 group, enum sutro_class class);
 void world_queue(struct world *world, u32 group, u32 nr);
+bool world_pass(struct world *world, u32 group, u64 cost_ns);
 void world_queue_far(struct world *world, u32 group, u32 nr);
 void world_forget(struct world *world);
 enum sutro_verdict world_send(struct world *world, u64 cost_ns, u32 *ret_group);

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 
@@ -120,6 +121,33 @@ def test_metadata_is_prompt(tree: Subtree, metadata) -> None:
     assert waits[len(waits) // 2] < theirs[len(theirs) // 2] / 4
     assert one.truth().of(few.cgroup).rios >= len(prompt)
     assert int(groups(one)[few.cgroup]["time_ns"]) > 0
+
+
+def test_sync_write_among_writeback(tree: Subtree, disk) -> None:
+    """A write that its task waits for does not wait with the writeback that it adjoins."""
+    one = make(disk, "ssd", write_us=20000, channels=1, queue_depth=1)
+    # Every other page, so that none of these merge: 3 s of work.
+    command = (
+        "import mmap, os, sys, time\n"
+        f"cached = os.open({one.node!r}, os.O_RDWR)\n"
+        f"direct = os.open({one.node!r}, os.O_WRONLY | os.O_DIRECT)\n"
+        "for n in range(150):\n"
+        "    os.pwrite(cached, bytes(4096), 8192 * n)\n"
+        "libc = __import__('ctypes').CDLL(None, use_errno=True)\n"
+        "size = __import__('ctypes').c_int64\n"
+        "assert libc.sync_file_range(cached, size(0), size(0), 2) == 0\n"
+        "page = mmap.mmap(-1, 4096)\n"
+        "began = time.monotonic()\n"
+        "os.pwrite(direct, page, 8192 * 140 + 4096)\n"
+        "print(time.monotonic() - began)\n"
+    )
+    began = time.monotonic()
+    job = tree.child("a").run("exec python3 -c " + shlex.quote(command))
+    said, _ = job.communicate(timeout=60)
+    assert job.returncode == 0, said
+    assert float(said) < 0.5
+    run("blockdev", "--flushbufs", one.node)
+    assert time.monotonic() - began > 2.5
 
 
 def test_swapping_is_no_way_around(tree: Subtree, disk) -> None:

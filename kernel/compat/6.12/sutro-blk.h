@@ -33,14 +33,6 @@ static inline bool blk_queue_rot(struct request_queue *q)
 	return !blk_queue_nonrot(q);
 }
 
-static inline struct blk_mq_hw_ctx *sutro_map_queue(blk_opf_t opf,
-						    struct blk_mq_ctx *ctx)
-{
-	return blk_mq_map_queue(ctx->queue, opf, ctx);
-}
-
-#define blk_mq_map_queue sutro_map_queue
-
 static inline void blk_mq_set_min_shallow_depth(struct request_queue *q,
 						unsigned int depth)
 {

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: from the stages to the device.
+ *
+ * Each dispatch first collects what was inserted (sutro-stage.c).  If nobody waits,
+ * these requests are sent as they came (sutro-pass.c); else they go to the groups of
+ * their owners, merging with what waits there.  Then it folds what completions left
+ * (sutro-notes.c), lets go of groups that have left, and asks the algorithm for a
+ * group (sutro-core.c) and the group for a request (sutro-serve.c).
+ *
+ * Context: sutro_queue.lock is held, but for sutro_dispatch_request().
+ */
+#include "sutro.h"
+#include "sutro-trace.h"
+
+/* Requests that pass between two looks at what has completed. */
+#define SUTRO_PASS_LOOK 16
+
+/**
+ * sutro_attach - the group that a request belongs to
+ * @sq:		the leaf
+ * @rq:		the request
+ *
+ * Return: the group; decided when the request is first seen.
+ */
+struct sutro_blkg *sutro_attach(struct sutro_queue *sq, struct request *rq)
+{
+	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
+
+	if (sblkg)
+		return sblkg;
+	sblkg = sutro_bio_blkg(sq->q, rq->bio);
+	blkg_get(sutro_to_blkg(sblkg));
+	atomic_inc(&sblkg->nr_requests);
+	sutro_active_enter(sblkg);
+	rq->elv.priv[0] = sblkg;
+	return sblkg;
+}
+
+/**
+ * sutro_queue_one - a request arrived
+ * @sq:		the leaf
+ * @sblkg:	its group
+ * @far:	it is far from the group's last one
+ * @now_ns:	the time
+ */
+void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg, bool far,
+		     u64 now_ns)
+{
+	/* Until sutro_forget(). */
+	if (!sblkg->group.self.active)
+		blkg_get(sutro_to_blkg(sblkg));
+	sutro_core_queue(&sq->core, &sblkg->group, far, now_ns);
+}
+
+/* A staged request goes to the group of its owner, or into another request. */
+static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
+			 struct list_head *free)
+{
+	struct sutro_blkg *sblkg = sutro_bio_blkg(sq->q, rq->bio);
+	bool far = sutro_requests_far(&sblkg->requests, rq);
+
+	if (blk_mq_sched_try_insert_merge(sq->q, rq, free))
+		return;
+	sutro_attach(sq, rq);
+	sutro_requests_add(sq, &sblkg->requests, rq, now_ns);
+	sutro_queue_one(sq, sblkg, far, now_ns);
+	if (!sq->device.rotational)
+		sutro_probe_join(&sq->probe, &sblkg->peer,
+				 sutro_request_class(rq));
+}
+
+static void sutro_accept_all(struct sutro_queue *sq, struct list_head *list,
+			     u64 now_ns, struct list_head *free)
+{
+	struct request *rq, *next;
+
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		list_del_init(&rq->queuelist);
+		sutro_accept(sq, rq, now_ns, free);
+	}
+}
+
+static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
+			struct list_head *free)
+{
+	bool first = list_empty(&sq->passing);
+
+	sutro_stage_collect(sq, &sq->passing);
+	/* Those that were to pass came before. */
+	if (!first || !sutro_may_pass(sq))
+		sutro_accept_all(sq, &sq->passing, now_ns, free);
+}
+
+/* A request that leaves for the device: what will it cost? */
+static u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+		       struct request *rq, bool prompt, u64 now_ns)
+{
+	unsigned int class = sutro_request_class(rq);
+	u64 estimate_ns, wait_ns;
+
+	/* Read without done_lock: an estimate may be a completion behind. */
+	estimate_ns = data_race(sutro_cost_estimate(&sq->device, &sblkg->costs,
+						    class, blk_rq_bytes(rq)));
+	wait_ns = sutro_rq_waited_ns(rq, now_ns);
+
+	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), estimate_ns, wait_ns,
+			     prompt);
+	sblkg->stat.wait_ns += wait_ns;
+	sutro_rq_pack(rq, estimate_ns, class,
+		      sq->core.in_flight < SUTRO_DEPTH_MIN &&
+			      sq->core.in_flight_ns <= estimate_ns);
+	sutro_probe_sent(&sq->probe, class);
+	return estimate_ns;
+}
+
+static void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
+		       u64 now_ns)
+{
+	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
+	u64 estimate_ns = sutro_price(sq, sblkg, rq, prompt, now_ns);
+
+	sutro_lane_charge(rq, estimate_ns);
+	sutro_core_dispatch(&sq->core, &sblkg->group, estimate_ns);
+	if (!sblkg->group.queued)
+		sutro_probe_leave(&sblkg->peer);
+}
+
+/**
+ * sutro_forget - let go of the groups that have left
+ * @sq:		the leaf
+ * @now_ns:	the time
+ */
+void sutro_forget(struct sutro_queue *sq, u64 now_ns)
+{
+	struct sutro_group *group;
+
+	while ((group = sutro_core_forget(&sq->core, now_ns))) {
+		struct sutro_blkg *sblkg = sutro_blkg_of(group);
+
+		sutro_report(sq);
+		sutro_requests_leave(sq, &sblkg->requests);
+		blkg_put(sutro_to_blkg(sblkg));
+	}
+}
+
+static void sutro_start_timer(struct sutro_queue *sq, u64 now_ns)
+{
+	u64 wait_ns = sq->core.idle_until_ns - now_ns;
+
+	sutro_report_idle(sq, wait_ns);
+	hrtimer_start(&sq->timer, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
+}
+
+/* Ask for a run at the next completion; false if one has come already. */
+static bool sutro_wait(struct sutro_queue *sq)
+{
+	bool nothing;
+
+	WRITE_ONCE(sq->waiting, true);
+	spin_lock_irq(&sq->done_lock);
+	nothing = list_empty(&sq->notes);
+	spin_unlock_irq(&sq->done_lock);
+	return nothing;
+}
+
+/* What has happened since the last dispatch. */
+static void sutro_look(struct sutro_queue *sq, u64 now_ns)
+{
+	if (READ_ONCE(sq->waiting))
+		WRITE_ONCE(sq->waiting, false);
+	if (!sq->device.rotational && sutro_probe_look(&sq->probe, now_ns))
+		sutro_serve_probe(sq, now_ns);
+	if (!list_empty_careful(&sq->notes))
+		sutro_fold(sq);
+	if (!list_empty(&sq->core.leaving))
+		sutro_forget(sq, now_ns);
+}
+
+/* A request that is sent as it came, if none waits in a group. */
+static struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns,
+				  struct list_head *free)
+{
+	struct sutro_blkg *sblkg = sq->passer;
+	struct request *rq;
+
+	/* Who is alone need not know of each completion at once. */
+	if (!(sq->passed++ % SUTRO_PASS_LOOK) || READ_ONCE(sq->kick))
+		sutro_look(sq, now_ns);
+	if (!sutro_pass_goes_on(sq, now_ns)) {
+		sutro_look(sq, now_ns);
+		if (!sutro_pass_goes_on(sq, now_ns)) {
+			sutro_accept_all(sq, &sq->passing, now_ns, free);
+			return NULL;
+		}
+	}
+	rq = list_first_entry(&sq->passing, struct request, queuelist);
+	list_del_init(&rq->queuelist);
+	rq->elv.priv[0] = sblkg;
+	rq->elv.priv[1] = SUTRO_RQ_PASSED;
+	atomic_inc(&sblkg->nr_requests);
+	sutro_active_enter(sblkg);
+	/* Until sutro_forget(). */
+	if (!sblkg->group.self.active)
+		blkg_get(sutro_to_blkg(sblkg));
+	sutro_core_pass(&sq->core, &sblkg->group,
+			sutro_requests_far(&sblkg->requests, rq),
+			sutro_price(sq, sblkg, rq, false, now_ns), now_ns);
+	return rq;
+}
+
+static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
+{
+	enum sutro_verdict verdict;
+	struct sutro_group *group;
+	struct request *rq;
+
+	rq = sutro_requests_prompt(sq);
+	if (rq) {
+		sutro_core_interrupt(&sq->core, now_ns);
+		sutro_report(sq);
+		sutro_send(sq, rq, true, now_ns);
+		return rq;
+	}
+
+	do {
+		sutro_look(sq, now_ns);
+		/* Without done_lock, too: what is known of latencies. */
+		sutro_probe_tunables(&sq->probe, &sq->device,
+				     &sq->core.tunables);
+		group = sutro_core_select(&sq->core, now_ns, &verdict);
+		if (verdict == SUTRO_SERVE) {
+			rq = sutro_serve(sq, sutro_blkg_of(group), now_ns);
+			verdict = rq ? SUTRO_SERVE : SUTRO_WAIT;
+		}
+	} while ((verdict == SUTRO_WAIT || verdict == SUTRO_IDLE) &&
+		 !sutro_wait(sq));
+
+	sutro_report(sq);
+	switch (verdict) {
+	case SUTRO_SERVE:
+		sutro_send(sq, rq, false, now_ns);
+		break;
+	case SUTRO_IDLE:
+		sutro_start_timer(sq, now_ns);
+		break;
+	case SUTRO_EMPTY:
+		/* Read and written under done_lock otherwise: a hint. */
+		WRITE_ONCE(sq->device.unsaturated, true);
+		break;
+	case SUTRO_WAIT:
+		break;
+	}
+	return rq;
+}
+
+/*
+ * The time.  A plug knows that of its first request, which is as good where there are
+ * no seeks to be waited for; but it never goes back.
+ */
+static u64 sutro_now_ns(struct sutro_queue *sq)
+{
+	u64 now_ns = sq->device.rotational ? ktime_get_ns() : blk_time_get_ns();
+
+	sq->now_ns = max(sq->now_ns, now_ns);
+	return sq->now_ns;
+}
+
+/* The next request for the device; elevator_mq_ops.dispatch_request. */
+struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
+	struct request *rq = NULL;
+	LIST_HEAD(free);
+	u64 now_ns;
+
+	spin_lock(&sq->lock);
+	now_ns = sutro_now_ns(sq);
+	if (sutro_staged(sq))
+		sutro_drain(sq, now_ns, &free);
+	if (!list_empty(&sq->passing))
+		rq = sutro_pass(sq, now_ns, &free);
+	if (!rq)
+		rq = sutro_select(sq, now_ns);
+	spin_unlock(&sq->lock);
+
+	if (!list_empty(&free))
+		blk_mq_free_requests(&free);
+	return rq;
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: a group's part of what is divided by weight, request slots.
+ *
+ * May be called without the locks that protect the tree: then what is read here and
+ * there may be of different moments, which is as good as any of them, but each thing is
+ * read once.
+ */
+#include "sutro-tree.h"
+
+/* Is anybody of a higher class than @last's active at its level? */
+static bool sutro_outranked(const struct sutro_level *level,
+			    const struct sutro_rank *last)
+{
+	const struct sutro_rank *rank;
+
+	for (rank = level->rank; rank < last; rank++)
+		if (READ_ONCE(rank->nr_active))
+			return true;
+	return false;
+}
+
+/**
+ * sutro_group_share - a group's fraction of something that is divided by weight
+ * @group:	the group; if it is not active, its share were it so
+ * @amount:	what is divided, below 2^48
+ *
+ * Return: @amount times the group's hierarchical weight (hweight); where a higher
+ * class is active, of the part that is left to lower ones.
+ */
+u64 sutro_group_share(const struct sutro_group *group, u64 amount)
+{
+	const struct sutro_level *level = &group->level;
+	const struct sutro_entity *entity = &group->self;
+
+	for (;;) {
+		const struct sutro_rank *rank =
+			&level->rank[READ_ONCE(entity->class)];
+		u32 weight = READ_ONCE(entity->weight);
+		u64 sum = READ_ONCE(rank->weight_sum);
+
+		if (!READ_ONCE(entity->active))
+			sum += weight;
+		/* The three may not belong together. */
+		sum = max_t(u64, sum, weight);
+
+		amount = div64_u64(amount * weight, sum);
+		if (sutro_outranked(level, rank))
+			amount /= SUTRO_AGE_PART;
+
+		level = sutro_level_of(group);
+		if (!level)
+			return amount;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
