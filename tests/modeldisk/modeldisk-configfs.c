@@ -212,6 +212,8 @@ MDISK_NUMBER(bus_kbps, ANY, 1, MAX_KBPS, false)
 MDISK_NUMBER(cache_kb, ANY, 0, 1024 * 1024, false)
 MDISK_NUMBER(drain_kbps, ANY, 0, MAX_KBPS, false)
 MDISK_NUMBER(give_back, ANY, 0, 1000000, false)
+MDISK_NUMBER(fail, ANY, 0, 1000000, false)
+MDISK_NUMBER(lose, ANY, 0, 1000000, false)
 
 CONFIGFS_ATTR(mdisk_, size_mb);
 CONFIGFS_ATTR(mdisk_, queue_depth);
@@ -232,6 +234,8 @@ CONFIGFS_ATTR(mdisk_, bus_kbps);
 CONFIGFS_ATTR(mdisk_, cache_kb);
 CONFIGFS_ATTR(mdisk_, drain_kbps);
 CONFIGFS_ATTR(mdisk_, give_back);
+CONFIGFS_ATTR(mdisk_, fail);
+CONFIGFS_ATTR(mdisk_, lose);
 
 static ssize_t mdisk_seed_show(struct config_item *item, char *page)
 {
@@ -356,7 +360,8 @@ static struct configfs_attribute *mdisk_attrs[] = {
 	&mdisk_attr_write_us,	  &mdisk_attr_noise_percent,
 	&mdisk_attr_hiccup_us,	  &mdisk_attr_bus_kbps,
 	&mdisk_attr_cache_kb,	  &mdisk_attr_drain_kbps,
-	&mdisk_attr_give_back,	  NULL,
+	&mdisk_attr_give_back,	  &mdisk_attr_fail,
+	&mdisk_attr_lose,	  NULL,
 };
 
 static void mdisk_release(struct config_item *item)

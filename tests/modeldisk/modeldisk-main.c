@@ -285,16 +285,31 @@ u64 mdisk_run(struct mdisk *disk, struct list_head *done)
 	return now_ns;
 }
 
+/* Is this one of every @nth, as counted in @seen? */
+static bool mdisk_is_nth(u32 nth, atomic_t *seen)
+{
+	return nth && (u32)atomic_inc_return(seen) % nth == 0;
+}
+
 /**
  * mdisk_deliver - answers reach the host
  * @done: from mdisk_run()
+ *
+ * But for those that are lost on the way (lose): blk-mq's timeout finds them.
  */
 void mdisk_deliver(struct list_head *done)
 {
 	struct mdisk_cmd *cmd, *next;
 
-	list_for_each_entry_safe(cmd, next, done, node)
-		blk_mq_complete_request(blk_mq_rq_from_pdu(cmd));
+	list_for_each_entry_safe(cmd, next, done, node) {
+		struct request *rq = blk_mq_rq_from_pdu(cmd);
+		struct mdisk *disk = rq->q->queuedata;
+
+		if (mdisk_is_nth(READ_ONCE(disk->num.lose), &disk->lost))
+			WRITE_ONCE(cmd->lost, true);
+		else
+			blk_mq_complete_request(rq);
+	}
 }
 
 static enum hrtimer_restart mdisk_timer(struct hrtimer *timer)
@@ -344,6 +359,8 @@ static blk_status_t mdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 		mdisk_cmd_free_ops(cmd);
 		return mdisk_no_memory(disk, rq);
 	}
+	cmd->status = BLK_STS_OK;
+	WRITE_ONCE(cmd->lost, false);
 	blk_mq_start_request(rq);
 
 	spin_lock_irqsave(&disk->lock, flags);
@@ -390,14 +407,25 @@ static bool mdisk_gives_back(struct mdisk *disk, struct request *rq)
 
 static void mdisk_complete_rq(struct request *rq)
 {
-	if (!mdisk_gives_back(rq->q->queuedata, rq))
-		blk_mq_end_request(rq, BLK_STS_OK);
+	struct mdisk *disk = rq->q->queuedata;
+	struct mdisk_cmd *cmd = blk_mq_rq_to_pdu(rq);
+
+	if (mdisk_is_nth(READ_ONCE(disk->num.fail), &disk->failed))
+		cmd->status = BLK_STS_IOERR;
+	if (cmd->status || !mdisk_gives_back(disk, rq))
+		blk_mq_end_request(rq, cmd->status);
 }
 
-/* A model disk never loses a request; a slow one only takes its time. */
+/* A slow disk only takes its time; what is lost has failed. */
 static enum blk_eh_timer_return mdisk_timeout_rq(struct request *rq)
 {
-	return BLK_EH_RESET_TIMER;
+	struct mdisk_cmd *cmd = blk_mq_rq_to_pdu(rq);
+
+	if (!READ_ONCE(cmd->lost))
+		return BLK_EH_RESET_TIMER;
+	cmd->status = BLK_STS_TIMEOUT;
+	blk_mq_complete_request(rq);
+	return BLK_EH_DONE;
 }
 
 static const struct blk_mq_ops mdisk_mq_ops = {

@@ -73,6 +73,8 @@ struct mdisk_numbers {
 	u32 cache_kb;
 	u32 drain_kbps;
 	u32 give_back;
+	u32 fail;
+	u32 lose;
 	/* before online only */
 	u32 size_mb;
 	u32 queue_depth;
@@ -186,6 +188,8 @@ struct mdisk_op {
  * @ops_left: operations that are not done
  * @first_try: jiffies when there was no memory for it first
  * @cached: a write that the cache took
+ * @status: what blk-mq is told in the end
+ * @lost: only blk-mq's timeout ends it
  */
 struct mdisk_cmd {
 	struct list_head node;
@@ -198,6 +202,8 @@ struct mdisk_cmd {
 	u32 ops_left;
 	unsigned long first_try;
 	bool cached;
+	blk_status_t status;
+	bool lost;
 };
 
 /**
@@ -268,6 +274,8 @@ struct mdisk_model {
  * @pages_made: how many were wanted, for looking at the memory now and then
  * @memory_low: no more pages for now
  * @given_back: requests counted for give_back
+ * @failed: the same for fail
+ * @lost: the same for lose
  * @tag_set: blk-mq
  * @gendisk: NULL when offline
  * @debugfs: its directory
@@ -293,6 +301,8 @@ struct mdisk {
 	atomic_t pages_made;
 	bool memory_low;
 	atomic_t given_back;
+	atomic_t failed;
+	atomic_t lost;
 	struct blk_mq_tag_set tag_set;
 	struct gendisk *gendisk;
 	struct dentry *debugfs;

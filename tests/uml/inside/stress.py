@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Everything that may happen to an elevator at any moment, under load, in an order drawn by a seed.
 
-Two disks are read and written by fio, directly and through the page cache, in cgroups that come and
-go. Meanwhile elevators are switched, weights, classes, knobs and nr_requests change, and disks are
-pulled and put back. The kernel is the one that checks itself: what goes wrong is in its log.
+Disks, one of them below device-mapper, are read and written by fio, directly and through the page
+cache, with all I/O priorities, in cgroups that come and go. Meanwhile elevators are switched,
+weights, classes, knobs, nr_requests and block sizes change, dm is suspended and resumed, and disks
+give requests back, fail or lose some, and are pulled and put back. The kernel is the one that
+checks itself: what goes wrong is in its log. In the end all is taken away, and it is counted what
+is left.
 
-plan.json: `seed`, `seconds` (virtual). result.json: how often each thing was done, and refused.
+plan.json: `seed`, `seconds` (virtual). result.json: how often each thing was done, and refused;
+what is left of it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import random
+import struct
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 MNT = Path("/mnt")
@@ -27,11 +34,25 @@ DISKS = {
     "d0": {"kind": "hdd", "size_mb": 256},
     "d1": {"kind": "ssd", "size_mb": 256, "read_us": 8000, "write_us": 20000, "bus_kbps": 5400,
            "hw_queues": 2},
+    "d2": {"kind": "ssd", "size_mb": 256, "read_us": 8000, "write_us": 20000, "bus_kbps": 5400},
 }  # fmt: skip
+# On the last one stands device-mapper, so it is not pulled.
+STACKED = "d2"
+NODES = {"d0": "/dev/d0", "d1": "/dev/d1", STACKED: "/dev/dm-0"}
+DM = "stressed"
 SCHEDULERS = ("sutro", "sutro", "sutro", "none", "bfq", "mq-deadline", "kyber")
+# Every so many-th request is given back to the elevator; 0: none.
+GIVE_BACK = (0, 0, 3, 7, 50)
+# The same for those that fail, at once or after a timeout.
+FAIL = (0, 0, 0, 20, 100)
+LOSE = (0, 0, 0, 50, 300)
+IO_TIMEOUT_MS = 300
+BLOCK_SIZES = (512, 1024, 2048, 4096)
+BLKBSZSET = 0x40081271
 MAX_GROUPS = 8
-# Half a minute, in which any request is done that is going to be.
-WAIT_STEPS = 3000
+# Five minutes, in which any request is done that is going to be: a disk that loses every 50th does
+# a hundred a second, and who is killed in an fsync may have 16,000 pages to wait for.
+WAIT_STEPS = 30000
 WAIT_STEP_S = 0.01
 # A load that never waits would stop the clock: what needs no disk time pauses.
 LOADS = (
@@ -91,11 +112,19 @@ class Stress:
         folder = CGROUPS / name
         folder.mkdir()
         load, disk = self.random.choice(LOADS), self.disk()
+        kind = self.random.randrange(4)
+        if kind:
+            # Realtime, best effort or idle; the last has no levels.
+            load += f" --prioclass={kind}"
+            load += f" --prio={self.random.randrange(8)}" if kind < 3 else ""
         command = (
-            f"fio --name=x --filename=/dev/{disk} --ioengine=libaio --time_based "
+            f"fio --name=x --filename={NODES[disk]} --ioengine=libaio --time_based "
             f"--runtime=100000 --clocksource=clock_gettime --randseed={self.made} "
             f"--output=/dev/null --allow_file_create=0 --size=64m {load}"
         )
+        if disk == STACKED:
+            # On a disk that is gone it would try again for ever, without any time.
+            command += " --continue_on_error=all"
         self.on[name] = disk
         self.groups[name] = subprocess.Popen(
             ["sh", "-c", f"exec env LD_PRELOAD=/mnt/fio-clock.so {command}"],
@@ -166,21 +195,53 @@ class Stress:
                     if file.is_file() and os.access(file, os.R_OK):
                         file.read_text(errors="replace")
 
+    def give_back(self) -> None:
+        self.write(CONFIGFS / self.disk() / "give_back", self.random.choice(GIVE_BACK))
+
+    def fail(self) -> None:
+        self.write(CONFIGFS / STACKED / "fail", self.random.choice(FAIL))
+
+    def lose(self) -> None:
+        self.write(CONFIGFS / self.disk() / "lose", self.random.choice(LOSE))
+
+    def block_size(self) -> None:
+        """Of a device that is being read; the page cache is thrown away."""
+        size, node = self.random.choice(BLOCK_SIZES), NODES[self.disk()]
+        try:
+            file = os.open(node, os.O_RDONLY)
+        except OSError as error:
+            self.refused[f"{node}: {error.strerror}"] += 1
+            return
+        try:
+            fcntl.ioctl(file, BLKBSZSET, struct.pack("L", size))
+        except OSError as error:
+            self.refused[f"block size: {error.strerror}"] += 1
+        finally:
+            os.close(file)
+
+    def suspend(self) -> None:
+        """Requests wait for a while, in dm or before it."""
+        flags = self.random.choice(([], ["--nolockfs", "--noflush"]))
+        dmsetup("suspend", *flags, DM)
+        time.sleep(self.random.choice((0.0, 0.01, 0.2)))
+        dmsetup("resume", DM)
+
     def pull(self) -> None:
         """Take a disk away under load, and put it back. fio would read nothing from it for ever."""
-        disk = self.disk()
+        disk = self.random.choice([name for name in sorted(DISKS) if name != STACKED])
         self.write(CONFIGFS / disk / "online", 0)
         for name in [name for name in self.groups if self.on[name] == disk]:
             self.kill_load(name)
         time.sleep(self.random.choice((0.0, 0.05)))
         self.write(CONFIGFS / disk / "online", 1)
-        self.write(Path("/sys/block") / disk / "queue/scheduler", "sutro")
+        set_up(disk)
 
     def run(self, seconds: float) -> None:
         """Do this and that, most of it often, pulling disks seldom."""
         actions = {
             self.make_group: 6, self.kill_group: 4, self.switch: 3, self.weight: 6,
             self.set_class: 3, self.knob: 4, self.slots: 2, self.read_stat: 2, self.pull: 1,
+            self.give_back: 2, self.fail: 2, self.lose: 2, self.block_size: 2, self.suspend: 2,
         }  # fmt: skip
         end_s = time.monotonic() + seconds
         while time.monotonic() < end_s:
@@ -192,8 +253,57 @@ class Stress:
             time.sleep(self.random.choice((0.0, 0.001, 0.02, 0.1, 0.3)))
 
 
+def dmsetup(*words: str, stdin: str = "") -> None:
+    """There is no udev to wait for."""
+    subprocess.run(
+        ["dmsetup", "--noudevsync", "--noudevrules", *words], input=stdin, text=True, check=True
+    )
+
+
+def set_up(disk: str) -> None:
+    """What a disk is to have when it comes."""
+    queue = Path("/sys/block") / disk / "queue"
+    (queue / "scheduler").write_text("sutro\n")
+    (queue / "io_timeout").write_text(f"{IO_TIMEOUT_MS}\n")
+
+
+def in_flight() -> int:
+    """Requests that a disk has not answered."""
+    counts = (Path("/sys/block") / name / "inflight" for name in DISKS)
+    return sum(int(word) for file in counts for word in file.read_text().split())
+
+
+def dying() -> int:
+    """Cgroups that were removed and are still held by something."""
+    words = (CGROUPS / "cgroup.stat").read_text().split()
+    return int(words[words.index("nr_dying_descendants") + 1])
+
+
+def settled(count: Callable[[], int], most: int) -> int:
+    """A count that falls to at most so many, given time; what it is then."""
+    for _ in range(WAIT_STEPS):
+        if count() <= most:
+            break
+        # A page that is cached belongs to the cgroup that read it first.
+        Path("/proc/sys/vm/drop_caches").write_text("3\n")
+        time.sleep(WAIT_STEP_S)
+    return count()
+
+
+def leaks() -> list[str]:
+    """Memory that nobody points to any more since this was asked last, as kmemleak knows it."""
+    file = Path("/sys/kernel/debug/kmemleak")
+    # Younger objects are not looked at, and what is found once may have been moving.
+    time.sleep(6)
+    for _ in range(2):
+        file.write_text("scan\n")
+    found = file.read_text(errors="replace").split("unreferenced object ")[1:]
+    file.write_text("clear\n")
+    return found
+
+
 def main() -> None:
-    """Set up, stress, take everything down again."""
+    """Set up, stress, take everything down again, look what is left."""
     plan = json.loads((MNT / "plan.json").read_text())
     (CGROUPS / "cgroup.subtree_control").write_text("+io +memory\n")
     for name, numbers in DISKS.items():
@@ -201,7 +311,12 @@ def main() -> None:
         for key, value in numbers.items():
             (CONFIGFS / name / key).write_text(f"{value}\n")
         (CONFIGFS / name / "online").write_text("1\n")
-        (Path("/sys/block") / name / "queue/scheduler").write_text("sutro\n")
+        set_up(name)
+    sectors = DISKS[STACKED]["size_mb"] * 2048
+    dmsetup("create", DM, stdin=f"0 {sectors} linear /dev/{STACKED} 0\n")
+    # What the kernel did while it booted is not looked at.
+    leaks()
+    before = dying()
     stress = Stress(plan["seed"])
     stress.run(plan["seconds"])
     served = {
@@ -209,10 +324,18 @@ def main() -> None:
     }
     while stress.groups:
         stress.kill_group()
+    left = {"in_flight": settled(in_flight, 0)}
+    dmsetup("remove", DM)
     for name in DISKS:
         (CONFIGFS / name / "online").write_text("0\n")
         (CONFIGFS / name).rmdir()
-    result = {"done": stress.done, "refused": stress.refused, "truth": served}
+    left["dying"] = settled(dying, before) - before
+    found = leaks()
+    left["leaks"] = len(found)
+    result = {
+        "done": stress.done, "refused": stress.refused, "truth": served, "left": left,
+        "leaks": found[:20],
+    }  # fmt: skip
     (MNT / "result.json").write_text(json.dumps(result))
 
 

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What tests/uml/inside/stress.py has to leave behind: nothing.
+
+in_flight   requests that are not done although nobody is left to send any
+dying       cgroups that were removed and are still held
+leaks       objects that nobody points to any more (kmemleak)
+idle_disks  disks that nothing was read from or written to: a stress that was none
+undone      kinds of change that never came
+"""
+
+from __future__ import annotations
+
+from rig.result import Goal, Result
+
+CHANGES = (
+    "make_group", "kill_group", "switch", "weight", "set_class", "knob", "slots", "read_stat",
+    "pull", "give_back", "fail", "lose", "block_size", "suspend",
+)  # fmt: skip
+
+
+def judge(result: dict) -> list[Result]:
+    """A row for each of the above."""
+    done, left = result["done"], result["left"]
+    undone = [name for name in CHANGES if not done.get(name)]
+    total = {disk: truth.partition("\n")[0] for disk, truth in result["truth"].items()}
+    idle = [disk for disk, line in total.items() if " rios=0 wios=0 " in line]
+    values = {
+        "in_flight": (left["in_flight"], {}),
+        "dying": (left["dying"], {}),
+        "leaks": (left["leaks"], {"objects": result["leaks"]}),
+        "idle_disks": (len(idle), {"disks": idle}),
+        "undone": (len(undone), {"changes": undone, "done": done, "refused": result["refused"]}),
+    }
+    return [
+        Result("stress", "sutro", metric, value, Goal(metric, max=0), detail)
+        for metric, (value, detail) in values.items()
+    ]
