@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Usage: bench-governor SUTROD KERNELFILES [UNITS LEAVES WIDTH ACTIVE FLOORS SECONDS]
+ * Usage: bench-governor SUTROD KERNELFILES [UNITS LEAVES WIDTH USES ACTIVE FLOORS SECONDS]
  *
- * What floors cost. The daemon keeps FLOORS floors on a fake machine with UNITS units
- * and LEAVES sutro leaves; each unit reads a stripe over WIDTH of them, ACTIVE units
- * now, so that io.sutro.active has ACTIVE * WIDTH lines, as the kernel writes it. One
- * line is printed: CPU time of the daemon, its memory, its steps of control.
+ * What floors cost. The daemon keeps floors for FLOORS units on a fake machine with
+ * UNITS units and LEAVES sutro leaves, which stripes over WIDTH of them share. Each
+ * unit uses USES of the stripes and has a floor on each, and ACTIVE units read them
+ * now, so that io.sutro.active has ACTIVE * USES * WIDTH lines, as the kernel writes
+ * it. One line is printed: CPU time of the daemon, its memory, its steps of control.
  *
  * What the numbers do not have: sysfs and cgroupfs (the files are in /tmp), and what a
  * write of a weight costs there. What they have too much: KERNELFILES, which makes the
@@ -33,6 +34,7 @@ struct setup {
 	unsigned int units;
 	unsigned int leaves;
 	unsigned int width;
+	unsigned int uses;
 	unsigned int active;
 	unsigned int floors;
 	unsigned int seconds;
@@ -55,6 +57,7 @@ struct machine {
 static struct setup s = { .units = 1000,
 			  .leaves = 16,
 			  .width = 4,
+			  .uses = 1,
 			  .active = 100,
 			  .floors = 50,
 			  .seconds = 10 };
@@ -74,6 +77,12 @@ static uint64_t now_usec(clockid_t clock)
 static unsigned int volumes(void)
 {
 	return s.leaves / s.width;
+}
+
+/* The n-th one that a unit uses. */
+static unsigned int volume_of(unsigned int unit, unsigned int n)
+{
+	return (unit + n) % volumes();
 }
 
 static const char *cgroup_of(const char *unit)
@@ -129,6 +138,7 @@ static int make_counters(const char *path, const char *other)
 static void make_unit(unsigned int i)
 {
 	char path[128], file[256], other[64];
+	_cleanup_(text_freep) struct text floors = {};
 	_cleanup_free_ char *full = NULL;
 	struct stat st;
 
@@ -144,10 +154,12 @@ static void make_unit(unsigned int i)
 	snprintf(other, sizeof(other), "/counters/%u", i);
 	machine.stats[i] = make_counters(file, other);
 	snprintf(file, sizeof(file), "/etc/sutro/policy.d/u%05u.policy", i);
+	for (unsigned int u = 0; u < s.uses; u++)
+		check(text_add(&floors,
+			       "ReadBandwidthMin=/dev/mapper/vg-v%u 10M\n",
+			       volume_of(i, u)) == 0);
 	fake_file(&machine.roots, file,
-		  "[Match]\nUnit=u%05u.service\n[X-Sutro]\n"
-		  "ReadBandwidthMin=/dev/mapper/vg-v%u 10M\n",
-		  i, i % volumes());
+		  "[Match]\nUnit=u%05u.service\n[X-Sutro]\n%s", i, floors.p);
 }
 
 static void make_machine(void)
@@ -175,7 +187,7 @@ static uint64_t noisy(uint64_t n, unsigned int i)
 /* Numbers of one width: nothing has to be cut off. */
 static void add_line(struct text *t, unsigned int unit, unsigned int l)
 {
-	uint64_t share_ns = machine.usec * 1000 * volumes() / s.active;
+	uint64_t share_ns = machine.usec * 1000 * volumes() / s.uses / s.active;
 	uint64_t ios = machine.usec / 100;
 
 	check(text_add(t,
@@ -199,19 +211,22 @@ static void move_counters(void)
 
 	machine.usec += STEP_USEC;
 	for (unsigned int i = 0; i < s.active; i++)
-		for (unsigned int l = 0; l < s.width; l++)
-			add_line(&t, i, i % volumes() * s.width + l);
+		for (unsigned int l = 0; l < s.uses * s.width; l++)
+			add_line(&t, i,
+				 volume_of(i, l / s.width) * s.width +
+					 l % s.width);
 	put(machine.active, &t);
 	for (unsigned int i = 0; i < s.floors && i < s.active; i++) {
-		_cleanup_(text_freep) struct text one = {};
+		_cleanup_(text_freep) struct text all = {};
 
-		check(text_add(&one,
-			       "254:%u rbytes=%014" PRIu64
-			       " wbytes=0 rios=%010" PRIu64 " wios=0\n",
-			       i % volumes(),
-			       noisy(machine.usec * 20, i) * s.width,
-			       machine.usec / 100) == 0);
-		put(machine.stats[i], &one);
+		for (unsigned int u = 0; u < s.uses; u++)
+			check(text_add(&all,
+				       "254:%u rbytes=%014" PRIu64
+				       " wbytes=0 rios=%010" PRIu64 " wios=0\n",
+				       volume_of(i, u),
+				       noisy(machine.usec * 20, i) * s.width,
+				       machine.usec / 100) == 0);
+		put(machine.stats[i], &all);
 	}
 }
 
@@ -309,9 +324,9 @@ static void measure(pid_t pid)
 	cpu = now_usec(clock) - cpu;
 	printf("units %u leaves %u lines %u floors %u: cpu %.2f %%, "
 	       "rss %.1f MiB, step mean %.2f ms, most %.2f ms\n",
-	       s.units, s.leaves, s.active * s.width, s.floors,
-	       100.0 * cpu / (s.seconds * 1e6), memory_kib(pid) / 1024.0,
-	       sum / 1e3 / steps, most / 1e3);
+	       s.units, s.leaves, s.active * s.uses * s.width,
+	       s.floors * s.uses, 100.0 * cpu / (s.seconds * 1e6),
+	       memory_kib(pid) / 1024.0, sum / 1e3 / steps, most / 1e3);
 }
 
 static void stop(pid_t pid)
@@ -330,20 +345,21 @@ static void stop(pid_t pid)
 int main(int argc, char **argv)
 {
 	unsigned int *const numbers[] = { &s.units,  &s.leaves, &s.width,
-					  &s.active, &s.floors, &s.seconds };
+					  &s.uses,   &s.active, &s.floors,
+					  &s.seconds };
 	pid_t pid;
 
 	if (argc < 3 || argc > 3 + (int)ARRAY_SIZE(numbers)) {
 		fprintf(stderr, "bench-governor SUTROD KERNELFILES [UNITS "
-				"LEAVES WIDTH ACTIVE FLOORS SECONDS]\n");
+				"LEAVES WIDTH USES ACTIVE FLOORS SECONDS]\n");
 		return EXIT_FAILURE;
 	}
 	s.sutrod = argv[1];
 	s.kernelfiles = argv[2];
 	for (int i = 3; i < argc; i++)
 		*numbers[i - 3] = atoi(argv[i]);
-	check(s.width && s.width <= s.leaves && s.active <= s.units &&
-	      s.floors <= s.units && s.active);
+	check(s.width && s.width <= s.leaves && s.active <= s.units && s.uses &&
+	      s.uses <= volumes() && s.floors <= s.units && s.active);
 	make_machine();
 	move_counters();
 	pid = start();

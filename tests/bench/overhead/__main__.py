@@ -1,116 +1,35 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Measure what schedulers cost inside the guest, print it as fio tables, and judge sutro.
-
-Exit status 0: every goal of sutro is met. 1: one is not, or there was none. 2: nothing was run.
-"""
+"""Measure what schedulers cost inside the guest, print it as fio tables, and judge sutro."""
 
 from __future__ import annotations
 
-import argparse
-import math
-import signal
 import sys
-import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
-from rig.result import Result, write_json
-from rig.shell import CommandError
+from rig.result import Result
 
+from bench.counted import TROUBLE, arguments, failed, program, show
 from bench.overhead.measure import numbers, verdicts
 from bench.overhead.plot import draw
 from bench.overhead.run import Say, run
-from bench.overhead.scenario import MACHINES, SHIPPED, Case, load
-from bench.tables import ScenarioError
-
-TROUBLE = (CommandError, RuntimeError, OSError, TimeoutError)
-# A column: its heading, the metric, a factor, and how it is written.
-COLUMNS = (
-    ("MB/s read", "mbps_read", 1, ".0f"), ("write", "mbps_write", 1, ".0f"),
-    ("IOPS", "iops", 1, ".0f"), ("us/IO", "time_us", 1, ".2f"), ("usr%", "usr", 100, ".0f"),
-    ("sys%", "sys", 100, ".0f"), ("csw/1000", "switches", 1, ".1f"),
-    ("merged%", "merged", 100, ".0f"), ("idle%", "idle", 100, ".0f"),
-    ("instr/IO", "instructions", 1, ".0f"),
-)  # fmt: skip
+from bench.overhead.scenario import SHIPPED, Case, Scenario, load
 
 
-def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = argparse.ArgumentParser(prog="bench.overhead", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="scenarios of the file (all)")
-    parser.add_argument("--machine", choices=MACHINES, required=True, help="what this guest is")
-    parser.add_argument("--scenarios", type=Path, default=SHIPPED, help="another file")
-    parser.add_argument("--scheduler", action="append", dest="schedulers", metavar="NAME",
-                        help="only this one (may be given again)")  # fmt: skip
-    parser.add_argument("--json", type=Path, help="write all numbers as JSON, too")
-    parser.add_argument("--plot", type=Path, help="draw them, too")
-    return parser.parse_args(words)
+def judged(scenario: Scenario, schedulers: Sequence[str], say: Say) -> Iterator[list[Result]]:
+    """Numbers and verdicts, case by case."""
+    for case in scenario.cases():
+        results = _judged_case(case, schedulers, say)
+        show(case.name, results)
+        yield results
 
 
-def judged_case(case: Case, schedulers: Sequence[str], say: Say) -> list[Result]:
-    """Numbers and verdicts of one case."""
+def _judged_case(case: Case, schedulers: Sequence[str], say: Say) -> list[Result]:
     try:
         found = list(numbers(case, run(case, schedulers, say)))
     except TROUBLE as error:
-        print(f"{case.name}: FAILED {error}", flush=True)
-        why = {"why": str(error), "judged": True}
-        return [Result(case.name, "sutro", "run", math.nan, goal, why) for goal in case.goal]
+        return failed(case.name, error, case.goal)
     return [*found, *verdicts(case, found)]
 
 
-def show(case: Case, results: Sequence[Result]) -> None:
-    """A line for each scheduler, then the goals."""
-    table = {(r.scheduler, r.metric): r for r in results if r.goal is None}
-    columns = [column for column in COLUMNS if any(key[1] == column[1] for key in table)]
-    against = "instructions" if any(c[1] == "instructions" for c in columns) else "iops"
-    heads = "".join(f"{column[0]:>10}" for column in columns)
-    print(f"\n{case.name}\n  {'':12}{heads}{'+- %':>8}{'vs none':>9}")
-    zero = table.get(("none", against))
-    for name in dict.fromkeys(key[0] for key in table):
-        cells = "".join(
-            f"{table[name, metric].value * factor:>10{form}}" for _, metric, factor, form in columns
-        )
-        row = table[name, against]
-        more = f"{(row.value / zero.value - 1):>+9.1%}" if zero else ""
-        print(f"  {name:12}{cells}{row.detail['stdev']:>8}{more}")
-    for result in results:
-        if result.goal:
-            verdict = "met" if result.met else "MISSED"
-            print(f"  {verdict:7} {result.metric} {result.value:.3f}, goal {result.goal}")
-    sys.stdout.flush()
-
-
-def main(words: Sequence[str] | None = None) -> int:
-    """Run the bench."""
-    options = arguments(words)
-    # A stop from outside takes everything down as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        book = load(options.scenarios).only(options.names, options.schedulers or ())
-    except ScenarioError as error:
-        print(f"bench.overhead: {error}", file=sys.stderr)
-        return 2
-    began = time.monotonic()
-
-    def say(what: str) -> None:
-        print(f"[{time.monotonic() - began:6.1f} s] {what}", flush=True)
-
-    found: list[Result] = []
-    for scenario in book.on(options.machine).scenarios:
-        print(f"\n{scenario.name}: {scenario.title}")
-        for case in scenario.cases():
-            results = judged_case(case, book.schedulers, say)
-            show(case, results)
-            found += results
-            if options.json:
-                write_json(found, options.json)
-    if options.plot and found:
-        draw(found, options.plot)
-    judged = [result for result in found if result.goal]
-    met = sum(bool(result.met) for result in judged)
-    print(f"\n{met} of {len(judged)} goals met", flush=True)
-    return 0 if met == len(judged) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program(arguments("bench.overhead", __doc__, SHIPPED), load, judged, draw))

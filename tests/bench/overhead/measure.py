@@ -71,17 +71,18 @@ def numbers(case: Case, windows: Mapping[str, Sequence[Count]]) -> Iterator[Resu
         for metric, of in METRICS.items():
             if metric in COUNTED and case.of.machine != "count":
                 continue
-            yield _result(case, name, metric, [of(count) for count in counts])
+            yield summed_up(case.name, name, metric, [of(count) for count in counts])
         if case.of.machine == "count" and name != "none" and "none" in windows:
             instructions = METRICS["instructions"]
             zero = median(instructions(count) for count in windows["none"])
-            yield _result(case, name, "added", [instructions(c) - zero for c in counts])
+            yield summed_up(case.name, name, "added", [instructions(c) - zero for c in counts])
 
 
-def _result(case: Case, name: str, metric: str, values: Sequence[float]) -> Result:
+def summed_up(case: str, name: str, metric: str, values: Sequence[float]) -> Result:
+    """The median of a metric's windows."""
     value = median(values)
     spread = stdev(values) / value * 100 if len(values) > 1 and value else 0.0
-    return Result(case.name, name, metric, value, None, {"stdev": round(spread, 2)})
+    return Result(case, name, metric, value, None, {"stdev": round(spread, 2)})
 
 
 def verdicts(case: Case, found: Sequence[Result]) -> Iterator[Result]:

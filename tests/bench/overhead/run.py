@@ -24,7 +24,7 @@ from rig.nullblk import NullBlk
 from rig.shell import wait_for
 from rig.unit import CGROUP_ROOT, fio
 
-from bench.overhead.scenario import Case
+from bench.overhead.scenario import Case, Pace
 
 Say = Callable[[str], None]
 
@@ -113,20 +113,28 @@ def run(case: Case, schedulers: Sequence[str], say: Say) -> dict[str, list[Count
             wait_for(came, f"{case.name}: {group.folder.name} uses {disk.node}", COME_S)
         say(f"{case.name}: measuring")
         meter = Meter(disk.name, subtree.folder)
-        for name in _abba(schedulers, case.of.rounds):
-            with _chosen(name, disk):
-                time.sleep(case.of.settle_ms / 1e3)
-                before = meter.read()
-                time.sleep(case.of.window_ms / 1e3)
-                windows[name].append(meter.read() - before)
+        for name, count in rounds(case.of, schedulers, disk, meter):
+            windows[name].append(count)
         for job in jobs:
             if job.poll() is not None:
                 raise RuntimeError(f"{case.name}: fio ended early:\n{job.communicate()[0]}")
     return windows
 
 
-def _abba(schedulers: Sequence[str], rounds: int) -> Iterator[str]:
-    for number in range(rounds):
+def rounds(
+    of: Pace, schedulers: Sequence[str], disk: NullBlk, meter: Meter
+) -> Iterator[tuple[str, Count]]:
+    """A window of each scheduler in turn, there and back; who has been given one is still on."""
+    for name in _abba(schedulers, of.rounds):
+        with _chosen(name, disk, of.slots):
+            time.sleep(of.settle_ms / 1e3)
+            before = meter.read()
+            time.sleep(of.window_ms / 1e3)
+            yield name, meter.read() - before
+
+
+def _abba(schedulers: Sequence[str], count: int) -> Iterator[str]:
+    for number in range(count):
         yield from reversed(schedulers) if number % 2 else schedulers
 
 
@@ -135,8 +143,8 @@ def _came(group: Group, devno: str) -> bool:
 
 
 @contextmanager
-def _chosen(name: str, disk: NullBlk) -> Iterator[None]:
-    elevators.select(disk.name, "none" if name == "iocost" else name)
+def _chosen(name: str, disk: NullBlk, slots: int) -> Iterator[None]:
+    elevators.select(disk.name, "none" if name == "iocost" else name, slots)
     if name != "iocost":
         yield
         return

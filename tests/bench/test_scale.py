@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""How what a scheduler costs grows: files and their mistakes, growth of numbers, the load."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from math import log2
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.scale.measure import (
+    bytes_of_disk,
+    bytes_per_group,
+    case_numbers,
+    cost_ratio,
+    per_doubling,
+    verdicts,
+)
+from bench.scale.run import Windows, per_cpu_bytes, slab_bytes
+from bench.scale.scenario import SHIPPED, Scenario, load
+from bench.tables import ScenarioError
+from bench.test_overhead import WINDOW
+
+ROOT = Path(__file__).resolve().parents[2]
+CROWD = ROOT / "tests/bench/scale/crowd.c"
+GOOD = """
+schedulers = ["none", "sutro"]
+[disk.null]
+irqmode = 0
+[[scenario]]
+name = "idle"
+title = "Idle"
+machine = "count"
+disk = "null"
+axis = "idle"
+sizes = [1, 10, 100]
+goal = [{ metric = "cost_ratio", max = 1.02 }, { metric = "bytes_per_group", max = 1024 }]
+"""
+
+
+def scenario(folder: Path, text: str = GOOD) -> Scenario:
+    file = folder / "s.toml"
+    file.write_text(text)
+    return load(file).scenarios[0]
+
+
+def test_what_a_file_means(tmp_path: Path) -> None:
+    one = scenario(tmp_path)
+    assert [(c.name, c.idle, c.busy, c.queues) for c in one.cases()] == [
+        ("idle/1", 1, 1, 1), ("idle/10", 10, 1, 1), ("idle/100", 100, 1, 1),
+    ]  # fmt: skip
+    text = GOOD.replace('axis = "idle"', 'axis = "queues"\nidle = 7').replace("10, 100", "2, 8")
+    grows = scenario(tmp_path, text)
+    assert [(c.idle, c.queues) for c in grows.cases()] == [(7, 1), (7, 2), (7, 8)]
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "said"),
+    [
+        ('axis = "idle"', 'axis = "age"', "axis: 'age' is none of idle, busy, queues"),
+        ("sizes = [1, 10, 100]", "sizes = [5]", "sizes: must be two or more"),
+        ("sizes = [1, 10, 100]", "sizes = [10, 1]", "each larger than the one before"),
+        ("sizes = [1, 10, 100]", "sizes = [0, 1]", "sizes: 0 is not 1 to 100000"),
+        ('disk = "null"', 'disk = "nil"', "scenario idle: disk: no 'nil'; there are null"),
+        ('"count"', '"fast"', "machine: 'fast' is none of count, speed"),
+        ('axis = "idle"', 'axis = "idle"\nbusy = 0', "busy: must be at least 1"),
+        ('axis = "idle"', 'axis = "idle"\njobs = []', "jobs: unknown key"),
+        ('"cost_ratio"', '"joy"', "goal: metric: 'joy' is none of cost_ratio, per_doubling"),
+        (", max = 1.02", "", "goal: cost_ratio: needs min or max"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, good: str, bad: str, said: str) -> None:
+    assert good in GOOD
+    with pytest.raises(ScenarioError) as told:
+        scenario(tmp_path, GOOD.replace(good, bad, 1))
+    assert said in str(told.value)
+
+
+def test_the_shipped_file_asks_what_was_asked() -> None:
+    book = load(SHIPPED)
+    by_name = {one.name: one for one in book.scenarios}
+    for name in ("idle-alone", "idle-16"):
+        one = by_name[name]
+        assert one.axis == "idle" and one.sizes == (1, 10, 100, 1000, 10000)
+        goals = {(goal.metric, str(goal)) for goal in one.goal}
+        assert goals == {("cost_ratio", "<= 1.02"), ("bytes_per_group", "<= 1024")}
+    assert by_name["busy"].sizes == (1, 10, 100, 1000, 10000)
+    assert [goal.metric for goal in by_name["busy"].goal] == ["per_doubling"]
+    for name in ("queues-1", "queues-16"):
+        assert by_name[name].sizes == (1, 2, 4, 8) and by_name[name].machine == "speed"
+
+
+@settings(deadline=None)
+@given(st.floats(1000, 50000), st.floats(0, 500))
+def test_log_n_adds_the_same_with_each_doubling(base: float, each: float) -> None:
+    costs = {n: base + each * log2(n) for n in (1, 10, 100, 1000)}
+    assert per_doubling({"instructions": costs}) == pytest.approx(each / base, abs=1e-9)
+
+
+@settings(deadline=None)
+@given(st.floats(1000, 30000), st.floats(2, 50))
+def test_a_walk_over_all_groups_does_not_pass(base: float, each: float) -> None:
+    costs = {n: base + each * n for n in (1, 10, 100, 1000, 10000)}
+    assert per_doubling({"instructions": costs}) > 0.02
+
+
+def test_the_step_from_one_to_several_is_left_out() -> None:
+    assert per_doubling({"instructions": {1: 1000.0, 10: 2000.0, 100: 2000.0}}) == 0
+    assert per_doubling({"instructions": {1: 1000.0, 2: 1100.0}}) == pytest.approx(0.1)
+
+
+def test_a_slope_and_what_is_left() -> None:
+    curves = {"instructions": {1: 10000.0, 100: 10100.0}, "bytes": {1: 31000.0, 100: 130000.0}}
+    assert cost_ratio(curves) == pytest.approx(1.01)
+    assert bytes_per_group(curves) == 1000
+    assert bytes_of_disk(curves) == 30000
+
+
+SLABINFO = """slabinfo - version: 2.1
+# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables
+kmalloc-1k           10     16   1024   16    4 : tunables    0    0    0 : slabdata 1 1 0
+kmalloc-8           100    512      8  512    1 : tunables    0    0    0 : slabdata 1 1 0
+"""
+
+
+def test_memory_is_that_of_objects_in_use() -> None:
+    assert slab_bytes(SLABINFO) == 10 * 1024 + 100 * 8
+    assert per_cpu_bytes("Slab: 1 kB\nPercpu:   24 kB\n") == 24 * 1024
+
+
+@settings(deadline=None)
+@given(st.integers(100, 4000), st.floats(0.9, 1.2))
+def test_verdicts_are_on_growth(tmp_path_factory, each: int, factor: float) -> None:
+    one = scenario(tmp_path_factory.mktemp("s"))
+    found = []
+    for case in one.cases():
+        grown = factor if case.size == 100 else 1
+        busy_ns = 2_000_000 + round(7_000_000 * grown)
+        windows = {
+            "none": Windows([WINDOW] * 3, [5_000_000] * 3),
+            "sutro": Windows([replace(WINDOW, busy_ns=busy_ns)] * 3,
+                             [5_040_000 + each * case.size] * 3),
+        }  # fmt: skip
+        found += case_numbers(case, windows)
+    judged = {r.metric: r for r in verdicts(one, found) if r.goal}
+    assert judged["cost_ratio"].value == pytest.approx(factor, rel=1e-3)
+    assert judged["cost_ratio"].met == (judged["cost_ratio"].value <= 1.02)
+    assert judged["bytes_per_group"].value == pytest.approx(each)
+    assert judged["bytes_per_group"].met == (each <= 1024)
+    stated = {r.metric: r.value for r in verdicts(one, found) if r.scheduler == "sutro"}
+    assert stated["bytes_of_disk"] == pytest.approx(40_000)
+
+
+def test_one_size_tells_nothing_of_growth(tmp_path: Path) -> None:
+    one = scenario(tmp_path)
+    case = next(one.cases())
+    assert not list(verdicts(one, list(case_numbers(case, {"sutro": Windows([WINDOW], [1])}))))
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory) -> Path:
+    program = tmp_path_factory.mktemp("crowd") / "crowd"
+    command = ["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(CROWD)]
+    subprocess.run(command, check=True)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "usage: crowd DISK TASKS"),
+        (["/nowhere", "1"], "/nowhere"),
+        (["/dev/null", "1"], "null"),
+    ],
+)
+def test_the_load_names_mistakes(crowd: Path, words: list[str], said: str) -> None:
+    done = subprocess.run(
+        [str(crowd), *words], input="", capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (1, 2) and said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--machine", "count", "nothing"], "no scenario nothing; there are idle-alone"),
+        (["--machine", "count", "--scheduler=cfq"], "no scheduler cfq"),
+        ([], "--machine"),
+    ],
+)
+def test_the_program_names_mistakes(words: list[str], said: str) -> None:
+    done = subprocess.run(
+        ["python3", "-m", "bench.scale", *words], capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and said in done.stderr
