@@ -43,10 +43,12 @@ QEMU = "qemu-system-x86_64"
 # A skipping clock turns each wait for the host into a long time, so its root disk is memory (an
 # NVDIMM, mapped privately from the image), and what it reads of the clone is kept.
 ACCELERATORS = {
-    "kvm": "-accel kvm -cpu host -smp 2",
-    "tcg": "-accel tcg,thread=single -icount shift=1,sleep=off -cpu max,-erms,-fsrm -smp 1",
-    "tcg-smp": "-accel tcg,thread=multi -cpu max,-erms,-fsrm -smp 2",
+    "kvm": "-accel kvm -cpu host",
+    "tcg": "-accel tcg,thread=single -icount shift=1,sleep=off -cpu max,-erms,-fsrm",
+    "tcg-smp": "-accel tcg,thread=multi -cpu max,-erms,-fsrm",
 }
+# A guest may ask for others where there are several.
+CPUS = {"kvm": 2, "tcg": 1, "tcg-smp": 2}
 KERNEL_ARGUMENTS = (
     "loglevel=6 log_buf_len=4M panic=-1 oops=panic mitigations=off nokaslr "
     "audit=0 selinux=0 apparmor=0 random.trust_cpu=on systemd.show_status=0"
@@ -77,11 +79,13 @@ def kernel_trouble(log: str) -> list[str]:
     ]
 
 
-def qemu_command(image: Image, accelerator: str, arguments: str, memory_mib: int) -> list[str]:
+def qemu_command(
+    image: Image, accelerator: str, arguments: str, memory_mib: int, cpus: int | None = None
+) -> list[str]:
     """The part of the command line that all guests share, the KVM probe too."""
     return [
         QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none",
-        *ACCELERATORS[accelerator].split(),
+        *ACCELERATORS[accelerator].split(), "-smp", str(cpus or CPUS[accelerator]),
         "-m", f"{memory_mib}M,slots=1,maxmem={memory_mib + 2 * IMAGE_MIB}M",
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", arguments,
     ]  # fmt: skip
@@ -95,6 +99,7 @@ class Setup:
     accelerator: str
     source: Path
     folder: Path
+    cpus: int | None = None
 
 
 class Guest:
@@ -274,7 +279,7 @@ def _command(setup: Setup, arguments: str) -> list[str]:
     arguments = f"{KERNEL_ARGUMENTS} {PATIENCE} {arguments}"
     if setup.accelerator == "tcg-smp":
         arguments += f" {TRUST_TSC}"
-    command = qemu_command(setup.image, setup.accelerator, arguments, MEMORY_MIB)
+    command = qemu_command(setup.image, setup.accelerator, arguments, MEMORY_MIB, setup.cpus)
     disk = _quoted(setup.image.disk)
     if setup.accelerator == "tcg":
         size = setup.image.disk.stat().st_size

@@ -31,10 +31,15 @@ def image_root(cache: Cache, series: str) -> Root:
     return bootstrapped(cache, image_recipe(series))
 
 
-def built(cache: Cache, debs: Path | None, series: str) -> Image:
-    """The image with the packages in the folder debs, DKMS module and all; None: stock Debian."""
+def built(cache: Cache, debs: Path | None, series: str, *, stacking: bool = False) -> Image:
+    """The image with the packages in the folder debs, DKMS module and all; None: stock Debian.
+
+    stacking: with the patched drivers of md, dm and bcache, too.
+    """
     base = image_root(cache, series)
     scripts = ["guest", "install"] if debs else ["guest"]
+    if stacking:
+        scripts.append("stacking")
 
     def build(folder: Path) -> None:
         work, nothing = folder / "work", folder / "work" / "nothing"
@@ -51,5 +56,7 @@ def built(cache: Cache, debs: Path | None, series: str) -> Image:
         "size_mib": IMAGE_MIB,
     }
     what = "installing Sutro in a copy of the image root" if debs else "stock Debian"
+    if stacking:
+        what += ", and md and dm with patches"
     folder = cache.artefact(f"image-{series}", key, f"image with {series}: {what}", build)
     return Image(folder / "lab-vmlinuz", folder / "lab-initrd.img", folder / "root.ext4")

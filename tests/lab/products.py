@@ -25,6 +25,7 @@ NOT_PACKAGED = (
     "tests/",
 )  # fmt: skip
 MODELDISK = "tests/modeldisk/"
+CROWD = "tests/bench/scale/crowd.c"
 # Names that are left out when there is no git to ask.
 NOT_SOURCE = {".git", "__pycache__", ".pytest_cache", "build", "builddir"}
 
@@ -88,7 +89,7 @@ def debs(cache: Cache, source: Path) -> Path:
         "files": digest_files(source, names),
         "script": (RECIPES / "package").read_text(),
     }
-    return cache.artefact("debs", key, "packages: building sutro and sutro-dkms", build)
+    return cache.artefact("debs", key, "packages: building sutro and its DKMS packages", build)
 
 
 def test_modules(cache: Cache, source: Path, series: str) -> Path | None:
@@ -117,6 +118,24 @@ def test_modules(cache: Cache, source: Path, series: str) -> Path | None:
     }
     what = f"model disk: building modeldisk.ko for {series}"
     return cache.artefact(f"modules-{series}", key, what, build)
+
+
+def crowd(cache: Cache, source: Path) -> Path:
+    """The folder with the load of the bench of scale."""
+    root = build_root(cache)
+
+    def build(folder: Path) -> None:
+        copied(source, [CROWD], folder / "work")
+        as_builder(root, "crowd", folder / "work", cache.run_dir / "crowd.log")
+        shutil.copyfile(folder / "work/crowd", folder / "crowd")
+        remove_tree(folder / "work")
+
+    key = {
+        "root": build_recipe().key(),
+        "files": digest_files(source, [CROWD]),
+        "script": (RECIPES / "crowd").read_text(),
+    }
+    return cache.artefact("crowd", key, "bench: building the load of scale", build)
 
 
 def gathered(target: Path, folders: list[Path | None]) -> Path:

@@ -7,6 +7,7 @@
     guest-7.2   those of tests/vm that a kernel decides   the same with another stock kernel
     measure-7.2 one of those that judge rates             the same, with an exact clock
     measure     all that judge rates                      in a guest with an exact clock
+    stacking, stacking-7.2    test_stacking*.py           in guests with sutro-stacking-dkms
     uml         the patch series, tests/uml (virtual.py)  in User Mode Linux
 
 The first two see a copy of the clone's files, as the user builder. Every stage runs, also after one
@@ -21,7 +22,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,8 @@ MEASURING = (
 )  # fmt: skip
 # Tests that another kernel may decide otherwise; of those that measure time, one for all.
 ON_EVERY_KERNEL = ("test_elevator*.py", "test_packages.py")
+# Tests of the patched drivers.
+STACKING = "test_stacking*.py"
 MEASURED_ON_EVERY_KERNEL = (
     "test_attribution.py", TRACING, "test_shares.py::test_two_to_one[ssd-randread]",
 )  # fmt: skip
@@ -75,22 +78,30 @@ def meson(cache: Cache, source: Path) -> Results:
 
 @dataclass(frozen=True)
 class GuestStage:
-    """A stage in a guest: its kernel, whether it wants two CPUs, and the test files it runs."""
+    """A stage in a guest: its kernel, whether it wants two CPUs, and the test files it runs.
+
+    stacking: md and dm are those of sutro-stacking-dkms.
+    """
 
     name: str
     kernel: str
     smp: bool
     tests: list[str]
+    stacking: bool = False
 
 
 def guest_stages(source: Path) -> list[GuestStage]:
     """The guest stages in their order."""
     names = sorted(path.name for path in (source / "tests" / "vm").glob("test_*.py"))
 
-    def stage(name: str, kernel: str, smp: bool, tests: list[str]) -> GuestStage:
-        return GuestStage(name, kernel, smp, [f"/mnt/src/tests/vm/{test}" for test in tests])
+    def stage(
+        name: str, kernel: str, smp: bool, tests: list[str], stacking: bool = False
+    ) -> GuestStage:
+        paths = [f"/mnt/src/tests/vm/{test}" for test in tests]
+        return GuestStage(name, kernel, smp, paths, stacking)
 
-    smp = [name for name in names if name not in MEASURING]
+    stacking = fnmatch.filter(names, STACKING)
+    smp = [name for name in names if name not in (*MEASURING, *stacking)]
     everywhere = [n for pattern in ON_EVERY_KERNEL for n in fnmatch.filter(smp, pattern)]
     return [
         stage("guest", KERNEL, True, smp),
@@ -101,6 +112,8 @@ def guest_stages(source: Path) -> list[GuestStage]:
             if k != KERNEL
         ),
         stage("measure", KERNEL, False, [name for name in names if name in MEASURING]),
+        stage("stacking", KERNEL, False, stacking, True),
+        *(stage(f"stacking-{k}", k, False, stacking, True) for k in KERNELS if k != KERNEL),
     ]
 
 
@@ -137,16 +150,17 @@ def run(name: str, stage: Callable[[], Results]) -> Results:
 
 
 @contextmanager
-def beside(name: str, stage: Callable[[], Results], log: Path, total: Results) -> Iterator[None]:
-    """Run a stage while another one runs in the body; what it prints comes when both are done."""
-    step(f"test: {name} begins, beside what follows; its output is in {log} until it is done")
+def beside(others: dict[str, Callable[[], Results]], log: Path, total: Results) -> Iterator[None]:
+    """Run stages one by one while the body runs another; what they print comes when all is done."""
+    names = ", ".join(others)
+    step(f"test: {names} begin, beside what follows; their output is in {log} until then")
     ours, theirs = multiprocessing.Pipe(duplex=False)
 
     def work() -> None:
         with log.open("wb", buffering=0) as file:
             for output in (1, 2):
                 os.dup2(file.fileno(), output)
-        theirs.send(run(name, stage))
+        theirs.send([run(name, stage) for name, stage in others.items()])
 
     process = multiprocessing.get_context("fork").Process(target=work)
     process.start()
@@ -154,11 +168,14 @@ def beside(name: str, stage: Callable[[], Results], log: Path, total: Results) -
     try:
         yield
     finally:
+        # Before they are waited for: a pipe is small.
+        with suppress(EOFError):
+            for results in ours.recv():
+                total.add(results)
+            others = {}
         process.join()
     print(log.read_text(errors="replace"), end="", flush=True)
-    try:
-        total.add(ours.recv())
-    except EOFError:
+    for name in others:
         total.failed[name] = f"it ended early, status {process.exitcode}; see {log}"
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -18,6 +18,9 @@ from bench import tables
 from bench.attribution import page, stacks
 from bench.overhead import scenario as costly
 from bench.promises import scenario as promised
+from bench.scale import scenario as growing
+from rig import result
+from uml import robustness as unbroken
 from uml import scenario as fair
 from uml.bench import all_met, limited, run_all, write_json
 
@@ -27,8 +30,8 @@ from .junit import Results
 from .progress import LabError, step
 from .roots import KERNEL
 
-# They have clocks of their own, which no busy host disturbs: the others run beside the first.
-FIRST, BESIDE = "measure", ("measure-7.2", "uml")
+# They have clocks of their own, which no busy host disturbs: the others run beside the longest.
+LONGEST, BESIDE = "measure", ("measure-7.2", "uml", "stacking", "stacking-7.2")
 SOURCE = Path(__file__).resolve().parents[2]
 # Where a table does not know how wide it may be, it is not cut.
 WIDTH = 160
@@ -59,14 +62,14 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
     steps["uml"] = lambda: virtual.stage(cache, SOURCE)
     total = Results()
     names = list(options.stages or (["guest"] if options.rest else steps))
-    beside = [name for name in names if name in BESIDE and FIRST in names]
+    beside = {name: steps[name] for name in names if name in BESIDE and LONGEST in names}
     for name in names:
         if name in beside:
             continue
         with ExitStack() as together:
-            for other in beside if name == FIRST else ():
-                log = cache.run_dir / f"{other}.out"
-                together.enter_context(stages.beside(other, steps[other], log, total))
+            if name == LONGEST and beside:
+                log = cache.run_dir / "beside.out"
+                together.enter_context(stages.beside(beside, log, total))
             total.add(stages.run(name, steps[name]))
     step(f"logs and reports are in {cache.run_dir}")
     print(total.line(), flush=True)
@@ -78,7 +81,7 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
     _has_place(options.json)
     kinds = {
         "fairness": fairness, "promises": promises, "attribution": attribution,
-        "overhead": overhead,
+        "overhead": overhead, "scale": scale, "robustness": robustness,
     }  # fmt: skip
     try:
         return kinds[options.bench](cache, options)
@@ -134,7 +137,13 @@ def attribution(cache: Cache, options: argparse.Namespace) -> int:
     worst, found = 0, []
     for kernel in options.kernels or [KERNEL]:
         # A guest without the packages of this clone is the stock system.
-        setup = _prepare(cache, f"attribution-{kernel}", kernel, bare=not options.patched)
+        setup = _prepare(
+            cache,
+            f"attribution-{kernel}",
+            kernel,
+            bare=not options.patched,
+            stacking=options.patched,
+        )
         shutil.copyfile(file, setup.folder / "out/attribution.toml")
         words = ["--stacks", "/mnt/out/attribution.toml", "--json", "/mnt/out/attribution.json"]
         words += ["--patched"] if options.patched else []
@@ -150,27 +159,50 @@ def attribution(cache: Cache, options: argparse.Namespace) -> int:
 
 def overhead(cache: Cache, options: argparse.Namespace) -> int:
     """Measure what schedulers cost, where instructions are counted and on two CPUs; judge sutro."""
-    _has_place(options.plot)
     file = options.scenarios or costly.SHIPPED
-    book = costly.load(file).only(options.names, options.schedulers or ())
-    machines = [name for name in costly.MACHINES if book.on(name).scenarios]
+    return _by_machine(cache, options, file, costly.load(file))
+
+
+def scale(cache: Cache, options: argparse.Namespace) -> int:
+    """Measure how what schedulers cost grows with groups, queues and CPUs; judge sutro."""
+    file = options.scenarios or growing.SHIPPED
+    book = growing.load(file)
+    queues = [case.queues for one in book.on("speed").scenarios for case in one.cases()]
+    host.ensure_packages()
+    load = products.crowd(cache, SOURCE)
+    return _by_machine(cache, options, file, book, [load], cpus=max(queues, default=None))
+
+
+def _by_machine(
+    cache: Cache,
+    options: argparse.Namespace,
+    file: Path,
+    book: costly.Book,
+    tools: Sequence[Path] = (),
+    cpus: int | None = None,
+) -> int:
+    """Run a bench in a guest whose clock counts instructions and in one with several CPUs."""
+    _has_place(options.plot)
+    name = options.bench
+    book = book.only(options.names, options.schedulers or ())
+    machines = [machine for machine in costly.MACHINES if book.on(machine).scenarios]
     # All are made before the first is booted: of one state of the clone.
-    setups = {name: _prepare(cache, f"overhead-{name}", smp=name == "speed") for name in machines}
+    setups = {m: _prepare(cache, f"{name}-{m}", smp=m == "speed", tools=tools) for m in machines}
     status, found = 0, []
     for machine, setup in setups.items():
-        if machine == "count":
-            # No other clock counts instructions.
-            setup = replace(setup, accelerator="tcg")
+        # No other clock counts instructions.
+        setup = replace(setup, accelerator="tcg") if machine == "count" else setup
+        setup = replace(setup, cpus=cpus) if machine == "speed" else setup
         out = setup.folder / "out"
-        shutil.copyfile(file, out / "overhead.toml")
-        words = ["--machine", machine, "--scenarios", "/mnt/out/overhead.toml"]
-        words += ["--json", "/mnt/out/overhead.json", "--plot", "/mnt/out/overhead.png"]
-        words += [f"--scheduler={name}" for name in options.schedulers or ()]
-        status |= _in_guest(setup, "overhead", [*words, "--", *options.names], None)
-        if (out / "overhead.json").exists():
-            found += json.loads((out / "overhead.json").read_text())
-        if options.plot and (out / "overhead.png").exists():
-            shutil.copyfile(out / "overhead.png", _beside(options.plot, machine))
+        shutil.copyfile(file, out / f"{name}.toml")
+        words = ["--machine", machine, "--scenarios", f"/mnt/out/{name}.toml"]
+        words += ["--json", f"/mnt/out/{name}.json", "--plot", f"/mnt/out/{name}.png"]
+        words += [f"--scheduler={one}" for one in options.schedulers or ()]
+        status |= _in_guest(setup, name, [*words, "--", *options.names], None)
+        if (out / f"{name}.json").exists():
+            found += json.loads((out / f"{name}.json").read_text())
+        if options.plot and (out / f"{name}.png").exists():
+            shutil.copyfile(out / f"{name}.png", _beside(options.plot, machine))
         step(f"bench: all numbers as JSON, and a picture, are in {out}")
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
@@ -179,9 +211,29 @@ def overhead(cache: Cache, options: argparse.Namespace) -> int:
     return 0 if judged and not status else 1
 
 
+def robustness(cache: Cache, options: argparse.Namespace) -> int:
+    """Change everything under load in virtual time, and count what is left in the end."""
+    if options.seconds < 1:
+        raise LabError(f"--seconds {options.seconds}: at least 1")
+    host.ensure_packages()
+    seeds = options.seeds or [1]
+    rows: list[result.Result] = []
+    for number, seed in enumerate(seeds, start=1):
+        step(f"bench: {number} of {len(seeds)}: {options.seconds} s with seed {seed}")
+        found = virtual.stress(cache, SOURCE, seed, options.seconds)
+        rows += [replace(row, scenario=f"stress-{seed}") for row in unbroken.judge(found)]
+    for row in rows:
+        word = "met   " if row.met else "MISSED"
+        print(f"  {word}  {row.scenario}: {row.metric} {row.goal}: {row.value:g}")
+    if options.json:
+        result.write_json(rows, options.json)
+    print(f"{sum(bool(row.met) for row in rows)} of {len(rows)} goals met")
+    return 0 if result.all_met(rows) else 1
+
+
 def shell(cache: Cache, options: argparse.Namespace) -> int:
     """A root login in a guest with everything set up, on this terminal."""
-    setup = _prepare(cache, "shell", options.kernel, smp=True)
+    setup = _prepare(cache, "shell", options.kernel, smp=True, stacking=options.stacking)
     step("guest: booting; Ctrl-A x or `exit` ends it")
     guest.interactive(setup)
     step(f"guest: ended; its console and /mnt/out are in {setup.folder}")
@@ -190,7 +242,16 @@ def shell(cache: Cache, options: argparse.Namespace) -> int:
 
 def run(cache: Cache, options: argparse.Namespace) -> int:
     """Boot a guest, run one command in it, pass its output and exit status on."""
-    setup = _prepare(cache, "run", options.kernel, bare=options.bare, smp=options.smp)
+    if options.bare and options.stacking:
+        raise LabError("--bare and --stacking: a stock system has no package of Sutro")
+    setup = _prepare(
+        cache,
+        "run",
+        options.kernel,
+        bare=options.bare,
+        smp=options.smp,
+        stacking=options.stacking,
+    )
     words = options.command
     with guest.boot(setup) as machine:
         command = words[0] if len(words) == 1 else guest.shell_words(words)
@@ -234,7 +295,8 @@ def _in_guest(setup: guest.Setup, name: str, words: list[str], json: Path | None
 
 
 def _guest_stage(cache: Cache, stage: stages.GuestStage, tests: list[str]) -> Results:
-    with guest.boot(_prepare(cache, stage.name, stage.kernel, smp=stage.smp)) as machine:
+    setup = _prepare(cache, stage.name, stage.kernel, smp=stage.smp, stacking=stage.stacking)
+    with guest.boot(setup) as machine:
         results = stages.guest(machine, stage.name, tests)
         try:
             machine.shutdown()
@@ -244,15 +306,26 @@ def _guest_stage(cache: Cache, stage: stages.GuestStage, tests: list[str]) -> Re
 
 
 def _prepare(
-    cache: Cache, name: str, kernel: str = KERNEL, *, bare: bool = False, smp: bool = False
+    cache: Cache,
+    name: str,
+    kernel: str = KERNEL,
+    *,
+    bare: bool = False,
+    smp: bool = False,
+    stacking: bool = False,
+    tools: Sequence[Path] = (),
 ) -> guest.Setup:
-    """Everything up to the boot; bare: without the Sutro packages, smp: with two CPUs for sure."""
+    """Everything up to the boot.
+
+    bare: without the Sutro packages; smp: with two CPUs for sure; stacking: md and dm with patches;
+    tools: folders whose files the guest has in /mnt/build, too.
+    """
     host.ensure_packages()
     debs = None if bare else products.debs(cache, SOURCE)
-    disk = image.built(cache, debs, kernel)
+    disk = image.built(cache, debs, kernel, stacking=stacking)
     modules = products.test_modules(cache, SOURCE, kernel)
     folder = cache.run_dir / name
     for share in ("out", "log"):
         (folder / share).mkdir(parents=True)
-    products.gathered(folder / "build", [debs, modules])
+    products.gathered(folder / "build", [debs, modules, *tools])
     return guest.Setup(disk, accel.chosen(cache, disk, smp=smp), SOURCE, folder)

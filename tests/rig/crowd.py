@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A unit with a floor beside bigger ones, all reading as fast as they may, and who watches them.
+"""A unit with a floor beside bigger ones, all busy as they may be, and who watches them.
 
-The unit `db` of weight 100 reads beside two of weight 1000, so that without a policy it gets a
-21st. The judge is io.stat of the logical device and the truth of the disks. How exactly a floor
-holds is for `./lab bench promises` to say; here a seventh less is still held.
+The unit `db` of weight 100 reads, or does what is said, beside two of weight 1000, so that without
+a policy it gets a 21st. The judge is io.stat of the logical device and the truth of the disks. How
+exactly a floor holds is for `./lab bench promises` to say; here a seventh less is still held.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rig.unit import CGROUP_ROOT, Unit, fio, start, stop
 
 DB = "rig-db.service"
 KEY = "ReadBandwidthMin"
+WRITE_KEY = "WriteBandwidthMin"
 # Of a disk: slow enough for an emulated CPU. Each reads as much as it may.
 KBPS = 20000
 # What a floor is here: 0.6 of two disks.
@@ -38,6 +39,7 @@ class Crowd:
     def __init__(self, top: str, disks: list[ModelDisk], **job: object):
         read = {"rw": "randread", "bs": "64k", "iodepth": 32, **job}
         self.top, self.disks = top, disks
+        self.key = WRITE_KEY if "write" in str(read["rw"]) else KEY
         self.db = Unit("db", fio(top, seed=1, **read), 100)
         self.bigs = [Unit(f"big{n}", fio(top, seed=n + 2, **read), 1000) for n in range(2)]
         self.units = [self.db, *self.bigs]
@@ -78,7 +80,7 @@ class Crowd:
 
     def promise(self, mbps: float = FLOOR, unit: str = DB, **more: str) -> None:
         """State a floor."""
-        bus.set_policy(unit, **{KEY: f"{self.top} {mbps}M", **more})
+        bus.set_policy(unit, **{self.key: f"{self.top} {mbps}M", **more})
 
     def held(self, mbps: float = FLOOR) -> None:
         """State one and wait until it holds."""

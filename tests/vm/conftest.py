@@ -149,5 +149,5 @@ def daemon() -> Iterator[None]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The judge comes first, the test that purges the packages comes last."""
-    order = {"test_modeldisk.py": 0, "test_purge.py": 2}
+    order = {"test_modeldisk.py": 0, "test_purge.py": 2, "test_stacking_purge.py": 2}
     items.sort(key=lambda item: order.get(item.path.name, 1))

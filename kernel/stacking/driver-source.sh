@@ -1,0 +1,250 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Usage: driver-source.sh KERNEL_VERSION OUTDIR [BUILD_TREE]
+#
+# Fills OUTDIR with drivers/md of an installed kernel, with the patches of
+# patches/X.Y in it that keep the owner of I/O known, ready for
+#
+#   make -C BUILD_TREE M=OUTDIR/md modules
+#
+# Distributions do not ship this source with their headers packages, and a
+# module of another version takes one structure for another and corrupts memory
+# without a warning.  So it is found, and then proved:
+#
+#  1. find: the kernel's own build or source tree if that has drivers/md/, else
+#     the installed linux-source tarball of the same version X.Y.Z;
+#  2. prove: structures that modules built here share with stock ones, as the
+#     source defines them, are compared with the type information (BTF) of the
+#     kernel's own modules.  One difference, and nothing is built;
+#  3. patch: each hunk has to fit without any fuzz.
+#
+# Only what the patches change is built.  No patch changes a structure that two
+# modules share, or a function that stock modules use; so these fit both, and
+# the others stay as they are.  DKMS calls this as PRE_BUILD.
+
+set -euo pipefail
+
+# What dkms.conf installs, as targets of drivers/md/Makefile.
+readonly MODULES=(
+	dm-mod.o dm-thin-pool.o dm-snapshot.o raid456.o raid1.o bcache/
+)
+
+# Structures that those modules share with others, by the stock module that has
+# them; the headers that define them are included in this order.
+readonly PROOFS=(
+	"dm-mod dm-core.h dm.h:mapped_device dm_table dm_io dm_target_io dm_target target_type"
+	"md-mod md.h:mddev md_rdev md_thread md_personality"
+	"raid456 md.h raid5.h:r5conf stripe_head stripe_head_state r5worker_group"
+	"raid1 md.h raid1.h:r1conf r1bio raid1_info"
+)
+
+fail() {
+	echo "driver-source: $*" >&2
+	exit 1
+}
+
+# patches: the files in patches/X.Y that change these drivers; the others are
+# for who builds a kernel.
+patches() {
+	local file
+	for file in "$here/patches/$series/"*.patch; do
+		if [[ -f $file ]] && grep -q '^--- a/drivers/md/' "$file"; then
+			echo "$file"
+		fi
+	done
+}
+
+# public_headers: the files outside drivers/md that those patches change.
+public_headers() {
+	patches | xargs -r sed -nE 's#^--- a/(include/\S+).*#\1#p' | sort -u
+}
+
+# find_source: fills $found from the best source there is, and says which.
+find_source() {
+	local dir tarball files tried=()
+
+	mapfile -t files < <(public_headers)
+	for dir in "$build" "$source"; do
+		if [[ -f $dir/drivers/md/dm.c && -f $dir/drivers/md/raid5.c ]]; then
+			(cd "$dir" && cp --parents -r drivers/md "${files[@]}" "$found")
+			origin=$dir
+			return
+		fi
+	done
+
+	for tarball in "/usr/src/linux-source-$series.tar."{xz,zst,bz2,gz}; do
+		tried+=("$tarball")
+		[[ -f $tarball ]] || continue
+		tar -xaf "$tarball" -C "$found" --strip-components=1 \
+			"linux-source-$series/Makefile" "linux-source-$series/drivers/md" \
+			"${files[@]/#/linux-source-$series/}" ||
+			fail "$tarball does not hold drivers/md of Linux $series:" \
+				"reinstall the package linux-source-$series"
+		origin=$tarball
+		same_version
+		return
+	done
+
+	fail "no drivers/md for kernel $kver: neither in $build/drivers nor in" \
+		"$source/drivers nor in ${tried[0]}; install the package" \
+		"linux-source-$series (apt install linux-source-$series)"
+}
+
+# same_version: a tarball's own version is that of the kernel, to the last number.
+same_version() {
+	local theirs ours
+
+	theirs=$(sed -nE 's/^([0-9]+\.[0-9]+(\.[0-9]+)?).*/\1/p' <<<"$kver")
+	ours=$(sed -nE 's/^(VERSION|PATCHLEVEL|SUBLEVEL) = ([0-9]+)$/\2/p' \
+		"$found/Makefile" | paste -sd .)
+	[[ $ours == "$theirs" || $ours == "$theirs.0" ]] ||
+		fail "$origin is Linux $ours, kernel $kver is $theirs; $remedy"
+}
+
+# stock MODULE: the kernel's own module, uncompressed, with its BTF.  While the
+# patched one is installed, DKMS keeps the stock one.
+stock() {
+	local file
+
+	file=$(find "/lib/modules/$kver/kernel/drivers/md" \
+		"/var/lib/dkms/sutro-stacking/original_module/$kver" \
+		-name "$1.ko*" ! -name '*.origin' 2>/dev/null | head -n 1) || true
+	[[ -n $file ]] ||
+		fail "cannot prove that the drivers of $origin belong to kernel $kver:" \
+			"its module $1 is not in /lib/modules/$kver/kernel/drivers/md;" \
+			"install the package linux-image-$kver"
+	case $file in
+	*.xz) xz -dc "$file" ;;
+	*.zst) zstd -dcq "$file" ;;
+	*.gz) gzip -dc "$file" ;;
+	*) cat "$file" ;;
+	esac >"$work/$1.ko"
+}
+
+# compile_probe MODULE STRUCT...: an object whose debug information holds the
+# structures as the found source defines them; headers on standard input.
+compile_probe() {
+	local module=$1 name
+	shift
+
+	{
+		sed 's/.*/#include "&"/'
+		for name in "$@"; do
+			echo "struct $name probe_$name;"
+		done
+	} >"$found/drivers/md/probe.c"
+	echo "obj-m := probe.o" >"$work/Kbuild"
+	cp "$found/drivers/md/probe.c" "$work"
+	if ! make -C "$build" "M=$work" "KCFLAGS=-g -I$found/drivers/md" probe.o \
+		>"$work/probe.log" 2>&1; then
+		cat "$work/probe.log" >&2
+		fail "the headers of $module in $origin do not compile with the" \
+			"headers of kernel $kver; $remedy"
+	fi
+	pahole --btf_encode_detached="$work/probe.btf" "$work/probe.o" ||
+		fail "pahole finds no types in what $build made of the headers of" \
+			"$origin: are pahole and gcc those of this distribution?"
+}
+
+# verify: does the kernel lay out every shared structure as the source says?
+verify() {
+	local proof head module headers structs name ours theirs total=0
+
+	# A tree the kernel was built from needs no proof.
+	[[ $origin == /usr/src/linux-source-*.tar.* ]] || return 0
+	command -v pahole >/dev/null ||
+		fail "pahole is missing: install the package pahole (dwarves)"
+	[[ -f $build/vmlinux ]] ||
+		fail "kernel $kver has no type information in $build/vmlinux;" \
+			"install its linux-headers package"
+
+	for proof in "${PROOFS[@]}"; do
+		head=${proof%%:*}
+		module=${head%% *}
+		read -ra headers <<<"${head#* }"
+		read -ra structs <<<"${proof#*:}"
+		stock "$module"
+		printf '%s\n' "${headers[@]}" | compile_probe "$module" "${structs[@]}"
+		for name in "${structs[@]}"; do
+			ours=$(pahole -F btf -C "$name" "$work/probe.btf" 2>/dev/null || true)
+			theirs=$(pahole -F btf --btf_base "$build/vmlinux" -C "$name" \
+				"$work/$module.ko" 2>/dev/null || true)
+			[[ -n $ours ]] ||
+				fail "pahole found no struct $name in the probe of $origin"
+			[[ -n $theirs ]] ||
+				fail "module $module of kernel $kver has no struct $name:" \
+					"this version of Sutro does not support it"
+			[[ $ours == "$theirs" ]] && total=$((total + 1)) && continue
+
+			diff -u --label "$module" --label "$origin" \
+				<(echo "$theirs") <(echo "$ours") >&2 || true
+			fail "struct $name of $origin differs from the one in module" \
+				"$module of kernel $kver; $remedy"
+		done
+	done
+	proved=", $total structures equal to those of its modules"
+}
+
+# apply: the patches, and a Makefile that builds what they change.
+apply() {
+	local file kept
+
+	while read -r file; do
+		patch --directory="$found" --strip=1 --fuzz=0 --forward --silent \
+			--no-backup-if-mismatch <"$file" ||
+			fail "${file##*/} does not fit $origin; $remedy"
+		applied=$((applied + 1))
+	done < <(patches)
+	((applied)) || fail "there are no patches for Linux $series in $here/patches"
+
+	# Of the lines that say what is built, those of our modules; and the
+	# headers that the patches changed go before the kernel's.
+	kept=$(IFS='|' && echo "${MODULES[*]//./\\.}")
+	{
+		# shellcheck disable=SC2016
+		echo 'LINUXINCLUDE := -I$(src)/patched $(LINUXINCLUDE)'
+		sed -E "/^obj-/{\#[[:space:]]($kept)([[:space:]]|\$)#!d}" \
+			"$found/drivers/md/Makefile"
+	} >"$work/Makefile"
+	mv "$work/Makefile" "$found/drivers/md/Makefile"
+	mkdir "$found/drivers/md/patched"
+	[[ ! -d $found/include ]] ||
+		cp -r "$found/include/." "$found/drivers/md/patched"
+}
+
+[[ $# -eq 2 || $# -eq 3 ]] ||
+	fail "usage: ${0##*/} KERNEL_VERSION OUTDIR [BUILD_TREE]"
+
+kver=$1
+outdir=$2
+build=${3:-/lib/modules/$kver/build}
+source=/lib/modules/$kver/source
+here=$(dirname "$(readlink -f "$0")")
+[[ -d $here/patches ]] || here=$(dirname "$here")
+series=$(sed -nE 's/^([0-9]+\.[0-9]+).*/\1/p' <<<"$kver")
+remedy="install the linux-source-$series package of the same version as the kernel"
+origin=
+proved=
+applied=0
+
+[[ -n $series ]] || fail "'$kver' is not a kernel version"
+[[ -f $build/Makefile ]] ||
+	fail "no headers of kernel $kver in $build: install the package" \
+		"linux-headers-$kver"
+
+work=$(mktemp -d)
+trap 'rm -rf -- "$work"' EXIT
+found=$work/linux
+mkdir "$found"
+
+find_source
+verify
+rm -f "$found/drivers/md/probe.c"
+apply
+
+rm -rf -- "$outdir"
+mkdir -p -- "$outdir"
+cp -r "$found/drivers/md" "$outdir/md"
+echo "driver-source: $outdir/md: drivers of $origin for kernel $kver$proved," \
+	"$applied patches"

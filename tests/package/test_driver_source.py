@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""kernel/stacking/driver-source.sh takes the right drivers, patches them, and takes no others.
+
+Runs for the newest installed headers of each kernel series that has patches. Whether the structures
+of a tarball are those of the stock modules is proved where a kernel is installed: the guests of the
+stages stacking* have drivers that passed.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+STACKING = Path(__file__).resolve().parents[2] / "kernel/stacking"
+PATCHES = STACKING.parent / "patches"
+SCRIPT = STACKING / "driver-source.sh"
+SOURCES = Path("/usr/src")
+
+
+def newest(series: str) -> list[Path]:
+    """The build tree of the newest installed headers of a series, if there are any."""
+    trees = [path.parent for path in SOURCES.glob(f"linux-headers-{series}.*/vmlinux")]
+    return sorted(trees, key=lambda tree: [int(n) for n in re.findall(r"\d+", tree.name)])[-1:]
+
+
+SERIES = sorted(path.name for path in PATCHES.iterdir())
+TREES = [tree for series in SERIES for tree in newest(series)]
+
+
+@pytest.fixture(scope="session", params=TREES, ids=lambda tree: tree.name.split("-")[2])
+def build_tree(request: pytest.FixtureRequest) -> Path:
+    """The build tree of an installed kernel."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def version(build_tree: Path) -> str:
+    return build_tree.name.removeprefix("linux-headers-")
+
+
+@pytest.fixture
+def own_tree(build_tree: Path, version: str, tmp_path: Path) -> Path:
+    """A build tree that has drivers/md itself, as that of a kernel one built oneself has."""
+    series = ".".join(version.split(".")[:2])
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    subprocess.run(
+        ["tar", "-xaf", SOURCES / f"linux-source-{series}.tar.xz", "-C", tree,
+         "--strip-components=1", f"linux-source-{series}/drivers/md",
+         f"linux-source-{series}/include/linux/dm-kcopyd.h",
+         f"linux-source-{series}/Makefile"],
+        check=True,
+    )  # fmt: skip
+    return tree
+
+
+def take(version: str, outdir: Path, tree: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [SCRIPT, version, outdir, tree], capture_output=True, text=True, timeout=300
+    )
+
+
+def test_every_series_is_installed() -> None:
+    """The other tests are about something."""
+    assert [tree.name.split("-")[2].rsplit(".", 1)[0] for tree in TREES] == SERIES
+
+
+def test_own_drivers_are_patched(own_tree: Path, version: str, tmp_path: Path) -> None:
+    """All patches fit; the Makefile builds what dkms.conf installs, and nothing else."""
+    done = take(version, tmp_path / "out", own_tree)
+    assert done.returncode == 0, done.stderr
+    series = ".".join(version.split(".")[:2])
+    count = len(list((PATCHES / series).glob("*.patch")))
+    assert f"drivers of {own_tree} " in done.stdout
+    assert done.stdout.strip().endswith(f"{count} patches")
+    made = tmp_path / "out/md"
+    assert "raid5_charge_bio(sh, dev, bi, s)" in (made / "raid5.c").read_text()
+    assert "dm_kcopyd_copy_for(" in (made / "patched/linux/dm-kcopyd.h").read_text()
+    built = re.findall(r"^obj-\S+\s*\+=\s*(.*)$", (made / "Makefile").read_text(), re.MULTILINE)
+    conf = (STACKING / "dkms.conf").read_text()
+    wanted = set(re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(.*)"$', conf, re.MULTILINE))
+    assert {re.sub(r"(\.o|/)$", "", name) for line in built for name in line.split()} == wanted
+
+
+def test_other_drivers_are_refused(own_tree: Path, version: str, tmp_path: Path) -> None:
+    """A line that a patch stands on is another one: not even fuzz makes it fit."""
+    path = own_tree / "drivers/md/dm.c"
+    text = path.read_text()
+    line = "	/* Set default bdev, but target must bio_set_dev() before issuing IO */\n"
+    assert text.count(line) == 1
+    path.write_text(text.replace(line, "\t/* Set default bdev */\n"))
+    done = take(version, tmp_path / "out", own_tree)
+    assert done.returncode == 1
+    assert f"does not fit {own_tree}; install the linux-source-" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_source_of_another_update_is_refused(
+    build_tree: Path, version: str, tmp_path: Path
+) -> None:
+    """linux-source may be newer or older than the kernel."""
+    series = ".".join(version.split(".")[:2])
+    done = take(f"{series}.1-amd64", tmp_path / "out", build_tree)
+    assert done.returncode == 1
+    assert (
+        f"kernel {series}.1-amd64 is {series}.1; install the linux-source-{series}" in done.stderr
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_drivers_without_a_stock_module_are_refused(
+    build_tree: Path, version: str, tmp_path: Path
+) -> None:
+    """Nothing to compare with is no proof."""
+    done = take(version.replace("+", "+other"), tmp_path / "out", build_tree)
+    assert done.returncode == 1
+    assert "cannot prove that the drivers of /usr/src/linux-source-" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_source_package_is_named(build_tree: Path, tmp_path: Path) -> None:
+    done = take("6.99.1-amd64", tmp_path / "out", build_tree)
+    assert done.returncode == 1
+    assert "install the package linux-source-6.99" in done.stderr
+
+
+def test_missing_kernel_headers_are_named(version: str, tmp_path: Path) -> None:
+    done = take(version, tmp_path / "out", tmp_path / "nowhere")
+    assert done.returncode == 1
+    assert f"install the package linux-headers-{version}" in done.stderr
+
+
+def test_nonsense_version_is_named(build_tree: Path, tmp_path: Path) -> None:
+    done = take("newest", tmp_path / "out", build_tree)
+    assert done.returncode == 1
+    assert "'newest' is not a kernel version" in done.stderr

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Floors on devices that write more than is written: what a byte costs is measured.
+
+Runs in guests with sutro-stacking-dkms, where those bytes are charged to who writes. The judge is
+the truth of the disks below, beside io.stat of the logical device.
+"""
+
+from __future__ import annotations
+
+import time
+
+from rig import bus
+from rig.crowd import DB, Crowd, built
+from rig.shell import run, wait_for
+
+WRITES = {"rw": "randwrite", "bs": "16k"}
+# Slow enough for an emulated CPU, a tenth of what the others write.
+NUMBERS = {"size_mb": 320, "bus_kbps": 10000}
+
+
+def cost(crowd: Crowd, seconds: float = 3) -> tuple[float, float]:
+    """Bytes at the disks for each that db writes: as the daemon has it, and in truth."""
+    said = []
+    began = time.monotonic()
+    while time.monotonic() < began + seconds:
+        said += [one["amplification"] for one in bus.promises(DB)]
+        time.sleep(0.25)
+    ended = time.monotonic()
+    below = sum(crowd.watch.used(("bytes", d.name, "db"), began, ended) for d in crowd.disks)
+    written = crowd.watch.used(("logical", "db"), began, ended)
+    return sum(said) / len(said), below / written
+
+
+def holds_at_its_cost(crowd: Crowd, by: str) -> float:
+    """A floor of the half of all holds, and its cost is known and told; returns that."""
+    together = sum(crowd.mbps(2, unit.name) for unit in crowd.units)
+    floor = round(together / 2, 2)
+    crowd.held(floor)
+    said, truth = cost(crowd)
+    # Of a quarter of a second each: copies, and what they are made for, come in different ones.
+    assert truth / 2 <= said <= truth * 2
+    crowd.holds(floor)
+    crowd.promise(together * 3)
+    wait_for(lambda: crowd.told()[0][0] == "infeasible", "infeasible", 5)
+    assert by in crowd.told()[0][1]
+    return truth
+
+
+def test_parity() -> None:
+    """A random write to raid5 reads data or parity and writes both."""
+    layer = {"kind": "md", "name": "r5", "level": "raid5", "over": ["ssd0", "ssd1", "ssd2"]}
+    with (
+        built(3, layer, **NUMBERS) as made,
+        Crowd(made.top, made.disks, **WRITES) as crowd,
+    ):
+        assert 2.5 <= holds_at_its_cost(crowd, "bytes at the leaves (parity of the raid)") <= 4.5
+
+
+def test_copy_on_write() -> None:
+    """The first write to a block of 64 KiB that a snapshot shares copies it."""
+    layer = {"kind": "thin", "name": "t", "over": ["ssd0"], "size_mb": 144}
+    with built(1, layer, **NUMBERS) as made:
+        (disk,) = made.disks
+        disk.hurry()
+        run("dd", "if=/dev/zero", f"of={made.top}", "bs=1M", "count=144", "oflag=direct")
+        config = 'global/thin_check_executable=""'
+        run("lvcreate", "--quiet", "--snapshot", "--name", "s", "--config", config, "rig_t/t")
+        disk.slow()
+        with Crowd(made.top, made.disks, **WRITES) as crowd:
+            assert 3 <= holds_at_its_cost(crowd, "bytes at the leaves (copy-on-write)") <= 9
