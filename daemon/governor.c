@@ -23,6 +23,7 @@
  */
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -45,6 +46,9 @@
 
 /* Where a scheduler counts no waiting, a leaf this busy has somebody waiting. */
 #define BUSY_BACKLOGGED 0.9
+
+/* Bytes of so long ago count a third. */
+#define COPIES_TAU_S 2.0
 
 static uint64_t now_usec(const struct governor *g)
 {
@@ -266,6 +270,18 @@ static uint64_t leaf_bytes(const struct governor *g, const struct cgroup *c,
 	return sum;
 }
 
+/* What a byte costs below. Copies and what they are made for come in different ticks. */
+static void measure_copies(struct governed *f, double bytes, double below,
+			   double dt_s)
+{
+	double keep = exp(-dt_s / COPIES_TAU_S);
+
+	f->bytes = keep * f->bytes + bytes;
+	f->leaf_bytes = keep * f->leaf_bytes + below;
+	if (bytes)
+		f->copies = f->leaf_bytes / f->bytes;
+}
+
 /* To the law a target is a floor in device time on all leaves together. */
 static void sample_target(struct governor *g, struct governed *f,
 			  const struct device *d, double dt_s)
@@ -312,8 +328,7 @@ static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 	all = u->rbytes + u->wbytes + other_bytes(g, f->cgroup, d);
 	p->rate = f->rate;
 	p->fraction = all ? (double)own / all : 1;
-	if (u->rbytes + u->wbytes)
-		f->copies = (double)leaf_bytes(g, f->cgroup, d) / all;
+	measure_copies(f, all, leaf_bytes(g, f->cgroup, d), dt_s);
 }
 
 static void sample_plant(struct governor *g, const struct leaf_now *leaves,

@@ -37,7 +37,8 @@ struct history {
  * @rate: units per second in the last tick
  * @got: the same over the last second
  * @target: NULL for a floor; of a target @floor is the goal and @got the P95, in us
- * @copies: bytes at the leaves per byte at the logical device, 0: unknown
+ * @bytes, @leaf_bytes: of late at the logical device and at its leaves, older ones weigh less
+ * @copies: the second for each of the first, 0: unknown
  * @crowded_ticks: for how long it was short while a queue on the way was full; ...
  * @crowded: ... long enough to be the cause
  * @state: what was said last
@@ -55,6 +56,8 @@ struct governed {
 	double rate;
 	double got;
 	struct target *target;
+	double bytes;
+	double leaf_bytes;
 	double copies;
 	unsigned int crowded_ticks;
 	bool crowded;

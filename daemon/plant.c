@@ -338,6 +338,8 @@ static int add_floor(struct governor *g, struct governor *was,
 		return f->history ? 0 : -ENOMEM;
 	}
 	f->got = old->got;
+	f->bytes = old->bytes;
+	f->leaf_bytes = old->leaf_bytes;
 	f->copies = old->copies;
 	f->state = old->state;
 	f->complained = old->complained;

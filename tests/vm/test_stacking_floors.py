@@ -37,8 +37,8 @@ def holds_at_its_cost(crowd: Crowd, by: str) -> float:
     floor = round(together / 2, 2)
     crowd.held(floor)
     said, truth = cost(crowd)
-    # Of a quarter of a second each: copies, and what they are made for, come in different ones.
-    assert truth / 2 <= said <= truth * 2
+    # The daemon's mean goes further back than the truth looked at here.
+    assert truth / 1.5 <= said <= truth * 1.5
     crowd.holds(floor)
     crowd.promise(together * 3)
     wait_for(lambda: crowd.told()[0][0] == "infeasible", "infeasible", 5)
