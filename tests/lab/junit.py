@@ -27,6 +27,15 @@ class Results:
         self.passed += other.passed
         self.failed |= other.failed
 
+    def take_again(self, other: Results) -> None:
+        """Take in the outcome of tests that failed and were run again: what passed now is passed.
+
+        One that was not heard of again, and whatever is new, has failed.
+        """
+        now_passed = set(other.passed) & self.failed.keys()
+        self.failed = {n: t for n, t in self.failed.items() if n not in now_passed} | other.failed
+        self.passed += sorted(now_passed - other.failed.keys())
+
     def line(self) -> str:
         """The summary that ./lab test ends with."""
         return f"{len(self.passed)} passed, {len(self.failed)} failed"
@@ -53,6 +62,13 @@ def read(report: Path) -> Results:
         texts += [(case.findtext(stream) or "") for stream in ("system-out", "system-err")]
         results.failed[name] = "\n".join(text.strip() for text in texts if text.strip())
     return results
+
+
+def path(name: str, root: str) -> str | None:
+    """What pytest is to be told to run a test of that name again; None: it is no test of a file."""
+    module, _, test = name.partition(".test_")[2].partition(".")
+    folder = name.partition(".test_")[0].replace(".", "/")
+    return f"{root}/{folder}/test_{module}.py::{test}" if module and test and folder else None
 
 
 def read_stage(report: Path, status: int, log: Path) -> Results:

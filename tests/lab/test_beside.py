@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Two stages side by side: both count, whatever happens to the one that is not seen."""
+"""How stages run: side by side both count; a test that failed has a second chance, alone."""
 
 import os
+import shlex
 import time
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from lab import stages
+from lab.guest import Guest
 from lab.junit import Results
 from lab.progress import LabError
 
@@ -74,3 +77,66 @@ def test_they_run_one_by_one(tmp_path: Path) -> None:
     ]
     assert total.passed == ["second"]
     assert list(total.failed) == ["first"]
+
+
+class Machine:
+    """A guest in which tests fail as often as `fails` says."""
+
+    def __init__(self, folder: Path, fails: dict[str, int]):
+        self.folder, self.fails = folder, fails
+        self.runs: list[list[str]] = []
+
+    def run(self, command: str, name: str, **_more: object) -> int:
+        """Run what is asked for, leave a report."""
+        words = shlex.split(command)
+        tests = [word for word in words if word.startswith("/mnt/src/")]
+        self.runs.append(tests)
+        cases = ""
+        for test in tests:
+            file, name = test.removeprefix("/mnt/src/").split(".py::")
+            self.fails[test] = self.fails.get(test, 0) - 1
+            bad = "<failure message='why'/>" if self.fails[test] >= 0 else ""
+            cases += (
+                f"<testcase classname='{file.replace('/', '.')}' name='{name}'>{bad}</testcase>"
+            )
+        (report,) = [word.split("/")[-1] for word in words if word.startswith("--junitxml=")]
+        (self.folder / "out").mkdir(exist_ok=True)
+        (self.folder / "out" / report).write_text(f"<testsuites>{cases}</testsuites>")
+        return int("failure" in cases)
+
+
+def guest_runs(folder: Path, fails: dict[str, int], tests: list[str]) -> tuple[Results, Machine]:
+    machine = Machine(folder, fails)
+    return stages.guest(cast(Guest, machine), "guest", tests), machine
+
+
+TESTS = [f"/mnt/src/tests/vm/test_a.py::test_{name}" for name in "vwxyz"]
+
+
+def test_who_failed_once_has_a_second_chance(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    results, machine = guest_runs(tmp_path, {TESTS[1]: 1, TESTS[2]: 2}, TESTS)
+    assert machine.runs == [TESTS, TESTS[1:3]]
+    assert results.line() == "4 passed, 1 failed"
+    assert list(results.failed) == ["tests.vm.test_a.test_x"]
+    assert "AGAIN guest: tests.vm.test_a.test_w" in capfd.readouterr().out
+
+
+def test_many_failures_have_a_reason(tmp_path: Path) -> None:
+    results, machine = guest_runs(tmp_path, dict.fromkeys(TESTS[:4], 1), TESTS)
+    assert machine.runs == [TESTS]
+    assert results.line() == "1 passed, 4 failed"
+
+
+def test_purge_comes_after_second_chances(tmp_path: Path) -> None:
+    purge = ["/mnt/src/tests/vm/test_purge.py"]
+
+    class Files(Machine):
+        def run(self, command: str, name: str, **more: object) -> int:
+            return super().run(command.replace("_purge.py", "_purge.py::test_it"), name, **more)
+
+    machine = Files(tmp_path, {TESTS[0]: 1})
+    results = stages.guest(cast(Guest, machine), "guest", [TESTS[0], *purge])
+    assert [runs[0] for runs in machine.runs] == [TESTS[0], TESTS[0], purge[0] + "::test_it"]
+    assert results.line() == "2 passed, 0 failed"
