@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,14 @@ def test_the_share_is_of_data_at_all_leaves() -> None:
     assert row.data == {"/owner": 8 * MIB, "/root": 2 * MIB}
     assert row.metadata == {"/root": 5 * MIB + 4096}
     assert row.as_object("6.12", False)["charged_share"] == 0.8
+
+
+def test_what_is_served_promptly_is_data_of_its_owner() -> None:
+    """The same marks on what root has are metadata still."""
+    books = {"d0": leaf(owner=(0, 8 * MIB, 6 * MIB), root=(0, 4096, 4096))}
+    row = judged(WRITE, books, replace(SPEC, prompt=True))
+    assert row.data == {"/owner": 8 * MIB} and row.metadata == {"/root": 4096}
+    assert judged(WRITE, books, SPEC).data == {"/owner": 2 * MIB}
 
 
 @given(

@@ -15,6 +15,8 @@ marked REQ_META and for leaves that hold only metadata; these are told apart. Wi
 
     leaf d0: /owner 8 MiB, / 8 MiB of which 1 MiB REQ_META       charged_share = 8 / (8 + 7)
 
+Where a patched driver marks what others may wait for, and has an owner for it, that counts as data.
+
 udev stays away in that time: it would look into each device that was closed after writing, and have
 it written back first.
 """
@@ -120,6 +122,8 @@ def judged(row: Row, truths: Mapping[str, Truth], spec: StackSpec) -> Row:
     for leaf, truth in truths.items():
         for cgroup, usage in truth.owners.items():
             marked = usage.bytes if leaf in spec.metadata else usage.meta_bytes
+            if spec.prompt and cgroup == row.owner and leaf not in spec.metadata:
+                marked = 0
             data[cgroup] += usage.bytes - marked
             metadata[cgroup] += marked
             if leaf not in spec.metadata:

@@ -16,6 +16,8 @@ A file is TOML: a number `mib`, what each use moves or spans, and a list of tabl
     bs_kib        64 unless given: the size of one request
     stride_kib    from one request to the next; bs_kib unless given
     least         1 unless given: bytes that the leaves must see for each byte that is moved
+    prompt        with the patches this driver marks what it does for somebody as REQ_META, so that
+                  nobody waits for his turn: it is data all the same
     compressible  three quarters of what is written are zeros
     after         a shell command that whoever has written runs next
     needs         modules that a kernel may not have: then the stack is not measured
@@ -56,6 +58,7 @@ class StackSpec:
     bs_kib: int = 64
     stride_kib: int = 0
     least: float = 1.0
+    prompt: bool = False
     compressible: bool = False
     after: str = ""
     needs: tuple[str, ...] = ()
