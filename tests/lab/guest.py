@@ -30,7 +30,7 @@ from .namespace import ENVIRONMENT, dies_with_us
 from .progress import LabError, step, tail
 
 MEMORY_MIB = 3072
-BOOT_TIMEOUT_S = 240.0
+BOOT_TIMEOUT_S = 480.0
 QEMU = "qemu-system-x86_64"
 # Without KVM there are two emulations. The one that is measured in has a clock of its own: two
 # nanoseconds an instruction while it works, and where it would be idle the time is skipped. A slow

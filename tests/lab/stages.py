@@ -12,7 +12,8 @@
 
 The first two see a copy of the clone's files, as the user builder. Every stage runs, also after one
 that failed, and every stage leaves JUnit's XML, which alone is counted. From measure-7.2 on they
-have clocks that stand still while the host is busy with something else, so they run side by side.
+have clocks that stand still while the host is busy with something else; all but the longest of
+them run beside the guests, with a lower priority.
 
 A guest is an emulated machine on a host that others may use as well, and some of its tests judge
 times. So up to AGAIN tests that failed are run once more, alone, at the end of their stage. One
@@ -54,6 +55,8 @@ MEASURED_ON_EVERY_KERNEL = (
     "test_attribution.py", TRACING, "test_shares.py::test_two_to_one[ssd-randread]",
 )  # fmt: skip
 GUEST_TIMEOUT_S = 7200.0
+# Beside a guest whose clock is the host's.
+NICE = 5
 # They remove packages, so there is nothing left to test.
 LAST = "_purge.py"
 # As many tests may meet a bad moment.
@@ -191,6 +194,7 @@ def beside(others: dict[str, Callable[[], Results]], log: Path, total: Results) 
     ours, theirs = multiprocessing.Pipe(duplex=False)
 
     def work() -> None:
+        os.nice(NICE)
         with log.open("wb", buffering=0) as file:
             for output in (1, 2):
                 os.dup2(file.fileno(), output)

@@ -30,8 +30,10 @@ from .junit import Results
 from .progress import LabError, step
 from .roots import KERNEL
 
-# They have clocks of their own, which no busy host disturbs: the others run beside the longest.
-LONGEST, BESIDE = "measure", ("measure-7.2", "uml", "stacking", "stacking-7.2")
+# They have clocks of their own, which no busy host disturbs, so they run beside the others that
+# boot a guest; in this order, for what is compiled first leaves the guests most of the host.
+BESIDE = ("uml", "measure-7.2", "stacking", "stacking-7.2")
+ALONE = ("checks", "meson")
 SOURCE = Path(__file__).resolve().parents[2]
 # Where a table does not know how wide it may be, it is not cut.
 WIDTH = 160
@@ -62,16 +64,20 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
     steps["uml"] = lambda: virtual.stage(cache, SOURCE)
     total = Results()
     names = list(options.stages or (["guest"] if options.rest else steps))
-    beside = {name: steps[name] for name in names if name in BESIDE and LONGEST in names}
     for name in names:
-        if name in beside:
-            continue
-        with ExitStack() as together:
-            if name == LONGEST and beside:
-                log = cache.run_dir / "beside.out"
-                together.enter_context(stages.beside(beside, log, total))
+        if name in ALONE:
+            total.add(stages.run(name, steps[name]))
+    guests = [name for name in names if name not in (*ALONE, *BESIDE)]
+    beside = {name: steps[name] for name in BESIDE if name in names}
+    with ExitStack() as together:
+        if guests and beside:
+            log = cache.run_dir / "beside.out"
+            together.enter_context(stages.beside(beside, log, total))
+        for name in guests or beside:
             total.add(stages.run(name, steps[name]))
     step(f"logs and reports are in {cache.run_dir}")
+    for name in total.failed:
+        print(f"FAILED {name[: stages.NAME_CHARS]}")
     print(total.line(), flush=True)
     return 0 if total.passed and not total.failed else 1
 
