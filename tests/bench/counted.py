@@ -29,7 +29,10 @@ COLUMNS = (
     ("sys%", "sys", 100, ".0f"), ("csw/1000", "switches", 1, ".1f"),
     ("merged%", "merged", 100, ".0f"), ("idle%", "idle", 100, ".0f"),
     ("instr/IO", "instructions", 1, ".0f"), ("bytes", "bytes", 1, ".0f"),
+    ("MB/s", "mbps", 1, ".1f"), ("busy%", "busy", 100, ".1f"),
 )  # fmt: skip
+# The one whose spread is shown, and the difference to none: the first that there is.
+LEADING = ("instructions", "iops", "mbps")
 
 
 def arguments(name: str, about: str | None, shipped: Path) -> argparse.ArgumentParser:
@@ -56,7 +59,7 @@ def show(case: str, results: Sequence[Result]) -> None:
     """A line for each scheduler, then the goals."""
     table = {(r.scheduler, r.metric): r for r in results if r.goal is None}
     columns = [column for column in COLUMNS if any(key[1] == column[1] for key in table)]
-    against = "instructions" if any(c[1] == "instructions" for c in columns) else "iops"
+    against = next(name for name in LEADING if any(c[1] == name for c in columns))
     heads = "".join(f"{column[0]:>10}" for column in columns)
     print(f"\n{case}\n  {'':12}{heads}{'+- %':>8}{'vs none':>9}")
     zero = table.get(("none", against))

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.overhead.measure import METRICS, numbers, verdicts
-from bench.overhead.run import IOCOST_MODEL, Count, _abba
-from bench.overhead.scenario import SCHEDULERS, SHIPPED, Book, load
+from bench.overhead.run import IOCOST_MODEL, Count, abba
+from bench.overhead.scenario import SCHEDULERS, SHIPPED, Book, Scenario, Striped, load
 from bench.tables import ScenarioError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,11 +116,14 @@ def test_the_shipped_file_asks_what_was_asked() -> None:
     assert ("groups/randread/16", "instructions", "<= 0.5 x bfq") in goals
     assert ("two-cpus/randread/1", "iops", ">= 0.95 x kyber") in goals
     assert ("two-cpus/randread/16", "iops", ">= 2 x bfq") in goals
-    assert all(scenario.rounds == 5 for scenario in book.scenarios)
+    assert ("striped-hdd/write-direct", "mbps", ">= 0.97 x none") in goals
+    assert ("striped-ssd/read", "busy", ">= 0.97 x none") in goals
+    assert all(one.rounds == 5 for one in book.scenarios if isinstance(one, Scenario))
+    assert all(one.count == 2048 for one in book.scenarios if isinstance(one, Striped))
 
 
 def test_the_order_is_there_and_back() -> None:
-    assert list(_abba("ABC", 3)) == list("ABCCBAABC")
+    assert list(abba("ABC", 3)) == list("ABCCBAABC")
 
 
 def test_the_model_of_iocost_has_all_six_numbers() -> None:
@@ -157,7 +160,7 @@ def test_the_verdict_is_on_medians(factor: float, rounds: int) -> None:
         "mq-deadline": [WINDOW] * rounds,
         "sutro": [*[ours] * rounds, *([wild] if rounds > 1 else [])],
     }
-    (verdict,) = verdicts(case, list(numbers(case, windows)))
+    (verdict,) = verdicts(case.name, case.goal, list(numbers(case, windows)))
     assert verdict.value == pytest.approx(factor, rel=1e-3)
     assert verdict.met == (verdict.value <= 1)
     assert verdict.as_object()["judged"]
@@ -173,7 +176,7 @@ def test_what_none_does_not_need() -> None:
 
 def test_what_was_not_run_is_not_judged() -> None:
     case = next(load(SHIPPED).scenarios[0].cases())
-    assert not list(verdicts(case, list(numbers(case, {"sutro": [WINDOW]}))))
+    assert not list(verdicts(case.name, case.goal, list(numbers(case, {"sutro": [WINDOW]}))))
 
 
 def test_a_window_without_io_is_an_error() -> None:

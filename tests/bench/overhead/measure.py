@@ -23,7 +23,7 @@ from statistics import median, stdev
 from rig.result import Result
 
 from bench.overhead.run import SECTOR_BYTES, Count
-from bench.overhead.scenario import BLOCK_BYTES, Case
+from bench.overhead.scenario import BLOCK_BYTES, Case, Goal
 
 # The clock of the guest that counts: `-icount shift=1`.
 NS_PER_INSTRUCTION = 2
@@ -85,13 +85,13 @@ def summed_up(case: str, name: str, metric: str, values: Sequence[float]) -> Res
     return Result(case, name, metric, value, None, {"stdev": round(spread, 2)})
 
 
-def verdicts(case: Case, found: Sequence[Result]) -> Iterator[Result]:
+def verdicts(case: str, goals: Sequence[Goal], found: Sequence[Result]) -> Iterator[Result]:
     """Sutro's numbers over those that it is held against, where both were run."""
     values = {(result.metric, result.scheduler): result.value for result in found}
-    for goal in case.goal:
+    for goal in goals:
         ours, theirs = values.get((goal.metric, "sutro")), values.get((goal.metric, goal.against))
         if ours is None or theirs is None:
             continue
-        detail = {"ours": round(ours, 1), "theirs": round(theirs, 1), "judged": True}
+        detail = {"ours": round(ours, 3), "theirs": round(theirs, 3), "judged": True}
         metric = f"{goal.metric}_vs_{goal.against}"
-        yield Result(case.name, "sutro", metric, ours / theirs, goal, detail)
+        yield Result(case, "sutro", metric, ours / theirs, goal, detail)

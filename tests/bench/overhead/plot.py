@@ -8,7 +8,8 @@ from pathlib import Path
 
 from rig.result import Result
 
-LABELS = {"instructions": "instructions per I/O", "iops": "I/Os a second"}
+# The first of these that a scenario has is drawn.
+LABELS = {"instructions": "instructions per I/O", "iops": "I/Os a second", "mbps": "MB/s"}
 
 
 def draw(results: Sequence[Result], file: str | Path) -> None:
@@ -51,5 +52,5 @@ def _scenarios(results: Sequence[Result]) -> list[str]:
 def _bars(results: Sequence[Result], scenario: str) -> list[Result]:
     """Instructions where they were counted, else throughput."""
     mine = [result for result in results if result.scenario.split("/")[0] == scenario]
-    counted = [result for result in mine if result.metric == "instructions"]
-    return counted or [result for result in mine if result.metric == "iops"]
+    found = ([result for result in mine if result.metric == metric] for metric in LABELS)
+    return next(filter(None, found), [])

@@ -125,7 +125,7 @@ def rounds(
     of: Pace, schedulers: Sequence[str], disk: NullBlk, meter: Meter
 ) -> Iterator[tuple[str, Count]]:
     """A window of each scheduler in turn, there and back; who has been given one is still on."""
-    for name in _abba(schedulers, of.rounds):
+    for name in abba(schedulers, of.rounds):
         with _chosen(name, disk, of.slots):
             time.sleep(of.settle_ms / 1e3)
             before = meter.read()
@@ -133,7 +133,8 @@ def rounds(
             yield name, meter.read() - before
 
 
-def _abba(schedulers: Sequence[str], count: int) -> Iterator[str]:
+def abba(schedulers: Sequence[str], count: int) -> Iterator[str]:
+    """All of them so many times, there and back."""
     for number in range(count):
         yield from reversed(schedulers) if number % 2 else schedulers
 

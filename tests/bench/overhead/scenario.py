@@ -22,6 +22,9 @@ SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "iocost", "sutro")
 # What is asked, and which machine can tell: one whose clock counts instructions, or two CPUs.
 MACHINES = ("count", "speed")
 METRICS = ("instructions", "added", "time_us", "iops")
+# Of dd on a stripe set, and what is done there.
+STRIPED_METRICS = ("mbps", "busy")
+DDS = ("read", "write", "read-direct", "write-direct")
 BLOCK_BYTES = 4096
 
 Kind = TypeVar("Kind", bound="Pace")
@@ -85,6 +88,29 @@ class Case:
         return {"bs": str(BLOCK_BYTES), "gtod_reduce": 1, **self.job, "jobs": jobs}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Striped(Pace):
+    """A stripe set that dd uses, see striped.py; `disk` has numbers of a model disk."""
+
+    members: int = 4
+    count: int = 2048
+    goal: tuple[Goal, ...] = ()
+
+    def cases(self) -> Iterator[StripedCase]:
+        """Every way to use it."""
+        for dd in DDS:
+            yield StripedCase(f"{self.name}/{dd}", dd, self.goal)
+
+
+@dataclass(frozen=True)
+class StripedCase:
+    """A way to use a stripe set."""
+
+    name: str
+    dd: str
+    goal: tuple[Goal, ...]
+
+
 @dataclass(frozen=True)
 class Book(Generic[Kind]):
     """All that a file holds."""
@@ -107,14 +133,20 @@ class Book(Generic[Kind]):
         return replace(self, scenarios=tuple(s for s in self.scenarios if s.machine == machine))
 
 
-def load(file: str | Path) -> Book[Scenario]:
+def load(file: str | Path) -> Book[Scenario | Striped]:
     """Read a scenario file."""
-    document = read(file, ("schedulers", "disk", "job", "scenario"))
+    document = read(file, ("schedulers", "disk", "job", "scenario", "striped"))
     named_tables(file, document, "job")
     for name, job in document.get("job", {}).items():
         if "rw" not in job:
             raise ScenarioError(f"{file}: job {name}: rw: is missing")
-    return bound(file, document, _scenario)
+    stripes = tuple(
+        _striped(f"{file}: striped {table.get('name', '?')}", table)
+        for table in tables(str(file), document, "striped")
+    )
+    book = bound(file, document, _scenario)
+    unique(f"{file}: scenario", [one.name for one in (*book.scenarios, *stripes)])
+    return replace(book, scenarios=(*book.scenarios, *stripes))
 
 
 def named_tables(file: str | Path, document: Mapping, key: str) -> None:
@@ -188,6 +220,17 @@ def _scenario(where: str, table: dict, document: Mapping) -> Scenario:
     scenario = made(where, Scenario, keys)
     paced(where, scenario)
     return scenario
+
+
+def _striped(where: str, table: dict) -> Striped:
+    keys = {"machine": "count", "disk": {}, "rounds": 2, **table}
+    keys["goal"] = tuple(goals(where, keys, Goal, STRIPED_METRICS))
+    striped = made(where, Striped, keys)
+    paced(where, striped)
+    for key in ("members", "count"):
+        if getattr(striped, key) < 1:
+            raise ScenarioError(f"{where}: {key}: must be at least 1")
+    return replace(striped, disk={"kind": "hdd", **striped.disk})
 
 
 def _goals(where: str, keys: Mapping[str, object]) -> Iterator[Goal]:
