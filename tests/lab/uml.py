@@ -34,9 +34,10 @@ CONFIGS = {
 }
 OURS = ("kernel/", "tests/modeldisk/", "tests/uml/fio-clock.c", "Documentation/block/",
         "Documentation/ABI/")  # fmt: skip
-MEMORY = "2G"
+# The second for each job beyond some; with too little, all time goes into looking for memory.
+MEMORY_MIB, JOB_MIB, JOBS = 2048, 32, 64
 # Real time. A minute of a fast disk is some minutes.
-TIMEOUT_S = 1800.0
+TIMEOUT_S = 3600.0
 # Virtual time begins here, so that nothing depends on the date.
 EPOCH_S = 1700000000
 
@@ -155,7 +156,11 @@ def prepared(source: Path, kernel: Path, folder: Path) -> None:
     folder.chmod(0o777)
 
 
-def run(cache: Cache, folder: Path, name: str, plan: object, timeout_s: float) -> dict:
+def _memory_mib(plan: dict) -> int:
+    return MEMORY_MIB + JOB_MIB * max(len(plan.get("jobs", ())) - JOBS, 0)
+
+
+def run(cache: Cache, folder: Path, name: str, plan: dict, timeout_s: float) -> dict:
     """Run inside/NAME.py with a plan on a machine of its own; the result it leaves.
 
     A kernel that complains, a status that is not 0 and a result that is missing are LabErrors.
@@ -165,8 +170,8 @@ def run(cache: Cache, folder: Path, name: str, plan: object, timeout_s: float) -
     (folder / "plan.json").write_text(json.dumps(plan))
     console = folder / "console.log"
     arguments = (
-        f"mem={MEMORY} root=/dev/root rootfstype=hostfs rootflags=/guest ro init=/mnt/inside/init "
-        "con0=null,fd:1 con=null ssl=null panic=-1 panic_on_oops=1 "
+        f"mem={_memory_mib(plan)}M root=/dev/root rootfstype=hostfs rootflags=/guest ro "
+        "init=/mnt/inside/init con0=null,fd:1 con=null ssl=null panic=-1 panic_on_oops=1 "
         f"time-travel=inf-cpu time-travel-start={EPOCH_S} uml.run={name}"
     )
     command = f"cd /tmp; TMPDIR=/dev/shm exec /guest/mnt/linux {arguments}"
