@@ -4,7 +4,7 @@
     python3 -m bench.attribution.page Documentation/attribution.rst stock.json patched.json
 
 writes a table for each kernel between the two marks in the page and leaves the rest as it is. A
-cell is the share of the owner, before and, if that was measured, with the patches: `0 → 100`. Below
+cell is the share of the owner, before and, if that is another one, with the patches: `0 → 100`. Below
 each table stands why a share cannot be whole, and who was charged beside the root cgroup.
 """
 
@@ -90,9 +90,10 @@ def _row(cells: Sequence[str]) -> Iterator[str]:
 
 
 def _cell(rows: Sequence[Object], op: str, mode: str) -> str:
-    """Per cent before, and after if that was measured."""
+    """Per cent before, and after if that is another number."""
     found = {one["patched"]: one for one in rows if (one["op"], one["mode"]) == (op, mode)}
-    return " → ".join(percent(found[patched]["charged_share"]) for patched in sorted(found))
+    shares = [percent(found[patched]["charged_share"]) for patched in sorted(found)]
+    return " → ".join(dict.fromkeys(shares))
 
 
 def percent(share: object) -> str:
