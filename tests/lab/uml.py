@@ -29,7 +29,7 @@ from .progress import LabError
 from .roots import KERNEL, RECIPES, build_recipe
 
 CONFIGS = {
-    "plain": ("uml.config",),
+    "plain": ("uml.config", "uml-owners.config"),
     "debug": ("uml.config", "uml-debug.config"),
 }
 OURS = ("kernel/", "tests/modeldisk/", "tests/uml/fio-clock.c", "Documentation/block/",

@@ -4,6 +4,7 @@
     series     each patch applies, passes checkpatch, and leaves what compiles, for each kernel
     kunit      the KUnit tests in the series, by kunit.py
     facts      the goals of tests/uml/quick.toml, each a test
+    owners     tests/uml/inside/owners.py: whom buffered writes are charged to
     repeats    a scenario run twice gives the same counts to the last request
     stress     tests/uml/inside/stress.py on the kernel that checks itself
 
@@ -14,10 +15,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from uml import plan, robustness
+from rig.result import Result
+from uml import owners, plan, robustness
 from uml.bench import run_all
 from uml.measure import Run
 from uml.scenario import load
@@ -31,6 +33,8 @@ from .roots import KERNELS
 QUICK = "tests/uml/quick.toml"
 REPEATED = ("two-to-one-hdd", "sutro")
 STRESS_S = 10
+# Real time.
+OWNERS_TIMEOUT_S = 300
 # Real time: to begin with, and for each second in the machine.
 STRESS_TIMEOUT_S, STRESS_TIMEOUT_PER_S = 300, 60
 
@@ -42,6 +46,7 @@ def stage(cache: Cache, source: Path) -> Results:
         _series,
         _kunit,
         _facts,
+        _owners,
         _repeats,
         _stress,
     )
@@ -114,10 +119,23 @@ def _repeats(cache: Cache, source: Path) -> Results:
     return Results([], {"uml.repeats": f"{counts[0]}\n{counts[1]}"})
 
 
+def _owners(cache: Cache, source: Path) -> Results:
+    folder = cache.run_dir / "owners"
+    uml.prepared(source, uml.kernel(cache, source, "plain"), folder)
+    return _judged(owners.judge(uml.run(cache, folder, "owners", {}, OWNERS_TIMEOUT_S)))
+
+
 def _stress(cache: Cache, source: Path) -> Results:
     results = Results(["uml.stress.kernel log"])
-    for row in robustness.judge(stress(cache, source, 1, STRESS_S)):
-        name = f"uml.stress.{row.metric}"
+    results.add(_judged(robustness.judge(stress(cache, source, 1, STRESS_S))))
+    return results
+
+
+def _judged(rows: Iterable[Result]) -> Results:
+    """A test for each row."""
+    results = Results()
+    for row in rows:
+        name = f"uml.{row.scenario}.{row.metric}"
         if row.met:
             results.passed.append(name)
         else:

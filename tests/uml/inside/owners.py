@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Whom buffered writes are charged to: cgroups that share a file, own files, two copies.
+
+ext4 and xfs, each with split_owners 0 and 1 (/sys/class/bdi, a patch of the series), in steps that
+end with a sync:
+
+    shared      cgroups a and b take turns at the blocks of one file
+    private     each writes a file of its own
+    removed     c and d do so, and are removed before the sync
+
+btrfs, with two copies of all data, on two disks:
+
+    copies      a writes a file
+
+In the end all files are read back from the disks, and both copies are scrubbed. plan.json is empty.
+result.json: `steps`, each with `step`, `fs`, `split` and `disks`, the truth of each; `damaged`, the
+files that hold something else than was written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+MNT = Path("/mnt")
+CGROUPS = Path("/sys/fs/cgroup")
+CONFIGFS = Path("/sys/kernel/config/modeldisk")
+DEBUGFS = Path("/sys/kernel/debug/modeldisk")
+AT = Path("/tmp/fs")
+DISKS = ("d0", "d1")
+# The least that xfs and two copies of btrfs fit on.
+SIZE_MB = 512
+BLOCK = 4096
+# 8 MiB for each file of the steps, 64 for the copies.
+BLOCKS, BLOCKS_OF_COPIES = 2048, 16384
+
+
+def write(file: Path, text: object) -> None:
+    """Write a kernel file; a refusal names the file and the value."""
+    try:
+        file.write_text(f"{text}\n")
+    except OSError as error:
+        raise SystemExit(f"{file}: {text}: {error.strerror}") from error
+
+
+def run(*words: str) -> None:
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+
+
+def block(name: str, number: int) -> bytes:
+    """What a block of a file has to hold."""
+    return random.Random(f"{name} {number}").randbytes(BLOCK)
+
+
+class Owners:
+    """The disks and cgroups, and what has been seen."""
+
+    def __init__(self) -> None:
+        self.steps: list[dict] = []
+        self.damaged: list[str] = []
+        self.files: dict[str, int] = {}
+
+    def make(self) -> None:
+        for name in DISKS:
+            folder = CONFIGFS / name
+            folder.mkdir()
+            write(folder / "kind", "ssd")
+            write(folder / "size_mb", SIZE_MB)
+            write(folder / "online", 1)
+        write(CGROUPS / "cgroup.subtree_control", "+io +memory")
+        for group in ("a", "b"):
+            (CGROUPS / group).mkdir()
+        AT.mkdir()
+
+    def mount(self, fs: str, split: bool) -> None:
+        nodes = [f"/dev/{name}" for name in DISKS]
+        if fs == "btrfs":
+            run("mkfs.btrfs", "-q", "-f", "-d", "raid1", "-m", "raid1", *nodes)
+            run("mount", "-t", fs, "-o", f"device={nodes[1]}", nodes[0], str(AT))
+            return
+        # No lazy initialisation, which would write later on.
+        options = ["-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"] if fs == "ext4" else ["-f"]
+        run(f"mkfs.{fs}", "-q", *options, nodes[0])
+        run("mount", "-t", fs, nodes[0], str(AT))
+        number = AT.stat().st_dev
+        bdi = Path("/sys/class/bdi") / f"{os.major(number)}:{os.minor(number)}"
+        # It is the disk's, and outlives file systems.
+        write(bdi / "split_owners", int(split))
+
+    # ---- a step ----
+
+    def changes(self, group: str, name: str, numbers: Iterable[int]) -> None:
+        """Write these blocks of a file out of a cgroup, without a sync."""
+        child = os.fork()
+        if not child:
+            write(CGROUPS / group / "cgroup.procs", 0)
+            file = os.open(AT / name, os.O_WRONLY | os.O_CREAT, 0o600)
+            for number in numbers:
+                os.pwrite(file, block(name, number), number * BLOCK)
+            os._exit(0)
+        if os.waitpid(child, 0)[1]:
+            raise SystemExit(f"{group} could not write {name}")
+        self.files[name] = max(self.files.get(name, 0), *(number + 1 for number in numbers))
+
+    def step(self, step: Callable[[], None], fs: str, split: bool) -> None:
+        """What the disks served for whom because of this."""
+        os.sync()
+        for name in DISKS:
+            write(DEBUGFS / name / "reset", 1)
+        step()
+        os.sync()
+        disks = {name: (DEBUGFS / name / "truth").read_text() for name in DISKS}
+        self.steps.append({"step": step.__name__, "fs": fs, "split": split, "disks": disks})
+
+    def shared(self) -> None:
+        # In two rounds, so that neither is the first everywhere.
+        half = BLOCKS // 2
+        for begin in (0, half):
+            self.changes("a", "shared", range(begin, begin + half, 2))
+            self.changes("b", "shared", range(begin + 1, begin + half, 2))
+
+    def private(self) -> None:
+        for group in ("a", "b"):
+            self.changes(group, f"of-{group}", range(BLOCKS))
+
+    def removed(self) -> None:
+        for group in ("c", "d"):
+            (CGROUPS / group).mkdir()
+            self.changes(group, f"of-{group}", range(BLOCKS))
+            (CGROUPS / group).rmdir()
+
+    # ---- the whole ----
+
+    def check(self) -> None:
+        """Read all files from the disks."""
+        os.sync()
+        write(Path("/proc/sys/vm/drop_caches"), 3)
+        for name, blocks in self.files.items():
+            with (AT / name).open("rb") as file:
+                if any(file.read(BLOCK) != block(name, number) for number in range(blocks)):
+                    self.damaged.append(name)
+        self.files.clear()
+        run("umount", str(AT))
+
+    def filesystem(self, fs: str, split: bool) -> None:
+        self.mount(fs, split)
+        for step in (self.shared, self.private, self.removed):
+            self.step(step, fs, split)
+        self.check()
+
+    def copies(self) -> None:
+        self.changes("a", "copied", range(BLOCKS_OF_COPIES))
+
+    def two_copies(self) -> None:
+        self.mount("btrfs", False)
+        self.step(self.copies, "btrfs", False)
+        run("btrfs", "scrub", "start", "-B", "-r", str(AT))
+        self.check()
+
+
+def main() -> None:
+    """Take all steps and leave the result."""
+    owners = Owners()
+    owners.make()
+    for fs in ("ext4", "xfs"):
+        for split in (False, True):
+            owners.filesystem(fs, split)
+    owners.two_copies()
+    result = {"steps": owners.steps, "damaged": owners.damaged}
+    (MNT / "result.json").write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

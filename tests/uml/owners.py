@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What tests/uml/inside/owners.py has to find: who writes is charged, for what it wrote.
+
+Of the data that the model disks were sent in a step, by the cgroup of their bios; the metadata of
+file systems are not data. FS.OWNERS is the file system with split_owners 0 (inode) or 1 (folio).
+
+FS.OWNERS.shared    part of a, which wrote half of the file; all is one cgroup's if inodes own
+FS.OWNERS.private   what a and b were charged for their own files, of what they wrote: the worse
+FS.OWNERS.removed   part of the root cgroup, which is left to be charged for removed ones
+btrfs.copies.DISK   part of the one cgroup that writes
+damaged             files that hold something else than was written
+"""
+
+from __future__ import annotations
+
+from rig.modeldisk import Truth, Usage, parse_truth
+from rig.result import Goal, Result
+
+SHARED = {False: Goal("shared", min=0.95), True: Goal("shared", min=0.49, max=0.51)}
+
+
+def judge(result: dict) -> list[Result]:
+    """A row for each of the above."""
+    rows = []
+    truths = {
+        (one["fs"], one["split"], one["step"], disk): parse_truth(text)
+        for one in result["steps"]
+        for disk, text in one["disks"].items()
+    }
+    for (fs, split, step, disk), truth in truths.items():
+        where = f"{fs}.{'folio' if split else 'inode'}.{step}"
+        if step == "copies":
+            rows.append(_row(f"{fs}.{step}.{disk}", _part(truth, "/a"), Goal(step, min=0.99)))
+        elif disk != "d0":
+            continue
+        elif step == "shared":
+            rows.append(_row(where, _part(truth, "/a"), SHARED[split]))
+        elif step == "private":
+            worse = 2 * min(_part(truth, "/a"), _part(truth, "/b"))
+            rows.append(_row(where, worse, Goal(step, min=0.99)))
+        elif step == "removed":
+            rows.append(_row(where, _part(truth, "/"), Goal(step, min=0.99)))
+    damaged = result["damaged"]
+    rows.append(_row("damaged", len(damaged), Goal("damaged", max=0), {"files": damaged}))
+    return rows
+
+
+def _row(metric: str, value: float, goal: Goal, detail: dict | None = None) -> Result:
+    return Result("owners", "none", metric, value, goal, detail or {})
+
+
+def _part(truth: Truth, group: str) -> float:
+    """The part of the written data that is a cgroup's."""
+    return _data(truth.of(group)) / max(1, _data(truth.total))
+
+
+def _data(usage: Usage) -> int:
+    return usage.wbytes - usage.meta_wbytes
