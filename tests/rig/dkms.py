@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The module that DKMS made of the package, for the kernel that runs."""
+"""Modules that DKMS made of the packages, for the kernel that runs."""
 
 from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 from rig.shell import run
 
@@ -19,3 +20,8 @@ def built() -> bool:
     status = run("dkms", "status", "sutro")
     line = rf"^sutro/[0-9.]+, {re.escape(kernel())}, x86_64: installed"
     return bool(re.search(line, status, re.MULTILINE))
+
+
+def out_of_tree(module: str) -> bool:
+    """Is the one that is loaded one that did not come with the kernel?"""
+    return "O" in Path("/sys/module", module.replace("-", "_"), "taint").read_text()

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from rig import scheduler
 from rig.cgroup import Group, Subtree
-from rig.dkms import kernel
+from rig.dkms import kernel, out_of_tree
 from rig.modeldisk import ModelDisk, Usage
 from rig.shell import run, run_again, wait_for
 from rig.stack import Stack, devno
@@ -45,11 +45,6 @@ MakeStack = Callable[..., Stack]
 
 
 # ---- the modules ----
-
-
-def out_of_tree(module: str) -> bool:
-    """Is the one that is loaded one that did not come with the kernel?"""
-    return "O" in Path("/sys/module", module.replace("-", "_"), "taint").read_text()
 
 
 @pytest.mark.parametrize("module", MODULES)

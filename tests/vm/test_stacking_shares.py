@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Two units of weights 200 and 100, equally busy on a stack: what each has of the disks below.
+
+With the drivers of sutro-stacking-dkms the true device time is 2 : 1. Without them nobody knows
+whose it is; this file then tells what the units have, and judges no more than that they have some:
+
+    ./lab test --stage measure -- -s /mnt/src/tests/vm/test_stacking_shares.py
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from rig.crowd import built
+from rig.dkms import kernel, out_of_tree
+from rig.sampler import Sampler
+from rig.shell import run, wait_for
+from rig.stack import Stack, devno
+from rig.unit import Unit, fio, start, stop
+
+MODULES = ("dm-mod", "dm-thin-pool", "raid456")
+WEIGHTS = {"heavy": 200, "light": 100}
+# Much slower than an emulated CPU can ask for what is below.
+DISK = {"size_mb": 128, "bus_kbps": 6000}
+# Each takes 16 entries of the cache of stripes, all of them 512.
+STRIPES = {"rw": "randwrite", "bs": "128k", "iodepth": 16}
+CACHED = 2048
+RAID5 = {"kind": "md", "name": "r5", "level": "raid5", "over": ["ssd0", "ssd1", "ssd2"]}
+RANDOM = {"rw": "randwrite", "bs": "4k", "iodepth": 32}
+NO_THIN_CHECK = 'global/thin_check_executable=""'
+RAMP_S, MEASURE_S = 2.0, 5.0
+
+
+@pytest.fixture(scope="module")
+def patched() -> bool:
+    """Are the drivers those of the package?"""
+    for module in MODULES:
+        run("modprobe", module)
+    found = {out_of_tree(module) for module in MODULES}
+    assert len(found) == 1
+    return found.pop()
+
+
+@contextmanager
+def pair(made: Stack, job: dict[str, object]) -> Iterator[list[Unit]]:
+    """The units, each on its half of the device; they use it."""
+    half = int(run("blockdev", "--getsize64", made.top)) // 2 >> 20
+    units = [
+        Unit(name, fio(made.top, seed=n + 1, offset=f"{n * half}m", size=f"{half}m", **job), weight)
+        for n, (name, weight) in enumerate(WEIGHTS.items())
+    ]
+    try:
+        start(units)
+        yield units
+    finally:
+        stop(units)
+
+
+def judge(made: Stack, patched: bool, what: str, job: dict[str, object]) -> None:
+    """Device time of the units is as their weights are, and together it is all there is."""
+    with pair(made, job) as (heavy, light):
+        with Sampler(made.disks, [heavy, light], devno(made.top)) as watch:
+            wait_for(lambda: watch.came("heavy") and watch.came("light"), "I/O of both", 60)
+            time.sleep(RAMP_S)
+            began = time.monotonic()
+            time.sleep(MEASURE_S)
+            ended = time.monotonic()
+        sent = watch.mbps("heavy", began, ended), watch.mbps("light", began, ended)
+        used = [watch.time_ns(unit.name, began, ended) for unit in (heavy, light)]
+        whole = sum(watch.used(("time", d.name), began, ended) for d in made.disks)
+        busy = min(watch.disk_busy(d.name, began, ended) for d in made.disks)
+    assert all(sent)
+    drivers = "patched" if patched else "stock"
+    ratio = f"{used[0] / used[1]:.2f}" if used[1] else "none is theirs"
+    print(
+        f"\nshares {kernel()} {drivers} {what}: device time {ratio}, of all "
+        f"{sum(used) / whole:.1%}, bytes {sent[0] / sent[1]:.2f} ({sum(sent):.2f} MB/s), "
+        f"disks busy {busy:.0%}, CPU idle {watch.cpu_idle(began, ended):.0%}"
+    )
+    if patched:
+        assert 1.9 <= used[0] / used[1] <= 2.1
+        assert sum(used) >= 0.9 * whole
+
+
+def test_parity(patched: bool) -> None:
+    """Random writes of 4 KiB to raid5: pre-reads, data and parity."""
+    with built(3, RAID5, **DISK) as made:
+        judge(made, patched, "raid5 4k", RANDOM)
+
+
+def test_whole_stripes(patched: bool) -> None:
+    """Writes of whole stripes to raid5, whose cache of stripes has room for all of them."""
+    with built(3, RAID5, **{**DISK, "bus_kbps": 20000}) as made:
+        array = Path("/sys/class/block") / Path(made.top).resolve().name
+        (array / "md/stripe_cache_size").write_text(str(CACHED))
+        judge(made, patched, "raid5 stripes", STRIPES)
+
+
+def test_copy_on_write(patched: bool) -> None:
+    """Each write of 4 KiB copies a block of 64 KiB that a snapshot shares."""
+    layer = {"kind": "thin", "name": "t", "over": ["ssd0"], "size_mb": 144}
+    with built(1, layer, **{**DISK, "size_mb": 360, "bus_kbps": 16000}) as made:
+        (disk,) = made.disks
+        disk.hurry()
+        run("dd", "if=/dev/zero", f"of={made.top}", "bs=1M", "count=144", "oflag=direct")
+        run("lvcreate", "--quiet", "--snapshot", "--name=s", "--config", NO_THIN_CHECK, "rig_t/t")
+        disk.slow()
+        judge(made, patched, "thin copy-on-write", {**RANDOM, "rw": "write:60k"})
+
+
+@pytest.mark.parametrize("mode", ["direct", "bitmap"])
+def test_integrity_writes(patched: bool, mode: str) -> None:
+    """Writes of data and tags, without a journal: that would be nobody's."""
+    table = f"0 65536 integrity {{0}} 0 - {mode[0].upper()} 2 internal_hash:crc32c block_size:4096"
+    layer = {"kind": "dm", "name": "checked", "over": ["ssd0"], "table": table}
+    with built(1, layer, **{**DISK, "size_mb": 64, "queue_depth": 4}) as made:
+        (disk,) = made.disks
+        disk.hurry()
+        run("dd", "if=/dev/zero", f"of={made.top}", "bs=1M", "count=32", "oflag=direct")
+        disk.slow()
+        judge(made, patched, f"integrity {mode} randwrite", RANDOM)
