@@ -4,8 +4,8 @@
     python3 -m bench.attribution.page Documentation/attribution.rst stock.json patched.json
 
 writes a table for each kernel between the two marks in the page and leaves the rest as it is. A
-cell is the share of the owner, before and, if that is another one, with the patches: `0 → 100`. Below
-each table stands why a share cannot be whole, and who was charged beside the root cgroup.
+cell is the share of the owner, before and, if that is another one, with the patches: `0 → 100`.
+Below each table stands why a share cannot be whole, and who was charged beside the root cgroup.
 """
 
 from __future__ import annotations
