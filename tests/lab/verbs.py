@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bench import tables
 from bench.attribution import page, stacks
+from bench.blktests import results
 from bench.overhead import scenario as costly
 from bench.promises import scenario as promised
 from bench.scale import scenario as growing
@@ -25,6 +26,7 @@ from uml import scenario as fair
 from uml.bench import all_met, limited, run_all, write_json
 
 from . import accel, guest, host, image, products, stages, uml, virtual
+from . import blktests as foreign
 from .cache import Cache
 from .junit import Results
 from .progress import LabError, step
@@ -87,7 +89,7 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
     _has_place(options.json)
     kinds = {
         "fairness": fairness, "promises": promises, "attribution": attribution,
-        "overhead": overhead, "scale": scale, "robustness": robustness,
+        "overhead": overhead, "scale": scale, "robustness": robustness, "blktests": blktests,
     }  # fmt: skip
     try:
         return kinds[options.bench](cache, options)
@@ -235,6 +237,35 @@ def robustness(cache: Cache, options: argparse.Namespace) -> int:
         result.write_json(rows, options.json)
     print(f"{sum(bool(row.met) for row in rows)} of {len(rows)} goals met")
     return 0 if result.all_met(rows) else 1
+
+
+def blktests(cache: Cache, options: argparse.Namespace) -> int:
+    """Run the kernel's tests of its block layer under mq-deadline, then under sutro; compare."""
+    if options.seconds < 1:
+        raise LabError(f"--seconds {options.seconds}: at least 1")
+    wanted = foreign.tests(options.clone, options.names)
+    setups = {
+        name: _prepare(cache, f"blktests-{name}", options.kernel, smp=True)
+        for name in (results.BASELINE, results.OURS)
+    }
+    before, after = (
+        foreign.under(name, setup, options.clone, wanted, options.seconds)
+        for name, setup in setups.items()
+    )
+    cases = results.cases(before.rows, after.rows)
+    complaints = results.new_complaints(before.complaints, after.complaints)
+    print(f"{'':24}{results.BASELINE:13}{results.OURS}")
+    for case in cases:
+        print(case.text())
+    for line in complaints:
+        print(f"the kernel under {results.OURS}: {line}")
+    numbers = results.judged(cases, complaints)
+    if options.json:
+        result.write_json(numbers, options.json)
+    step(f"bench: what each test left is in {cache.run_dir}")
+    print(results.summary(cases))
+    passed = any(case.verdict == results.PASSED for case in cases)
+    return 0 if passed and result.all_met(numbers) else 1
 
 
 def shell(cache: Cache, options: argparse.Namespace) -> int:
