@@ -17,6 +17,8 @@ from pathlib import Path
 from bench import tables
 from bench.attribution import page, stacks
 from bench.blktests import results
+from bench.harm import measure as harmless
+from bench.harm import scenario as harmed
 from bench.overhead import scenario as costly
 from bench.promises import scenario as promised
 from bench.scale import scenario as growing
@@ -89,7 +91,8 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
     _has_place(options.json)
     kinds = {
         "fairness": fairness, "promises": promises, "attribution": attribution,
-        "overhead": overhead, "scale": scale, "robustness": robustness, "blktests": blktests,
+        "overhead": overhead, "scale": scale, "harm": harm, "robustness": robustness,
+        "blktests": blktests,
     }  # fmt: skip
     try:
         return kinds[options.bench](cache, options)
@@ -217,6 +220,36 @@ def _by_machine(
     judged = [result for result in found if result["goal"]]
     print(f"{sum(result['met'] for result in judged)} of {len(judged)} goals met")
     return 0 if judged and not status else 1
+
+
+def harm(cache: Cache, options: argparse.Namespace) -> int:
+    """Count what an I/O through patched drivers takes, and through stock ones: two guests each."""
+    file = options.stacks or harmed.SHIPPED
+    chosen = harmed.only(harmed.load(file), options.names)
+    stock, patched = harmed.DRIVERS
+    order = (stock, patched, patched, stock)
+    # All are made before the first is booted: of one state of the clone.
+    setups = [
+        _prepare(cache, f"harm-{n}-{drivers}", options.kernel, stacking=drivers == patched)
+        for n, drivers in enumerate(order, start=1)
+    ]
+    found: list[dict] = []
+    for drivers, setup in zip(order, setups, strict=True):
+        shutil.copyfile(file, setup.folder / "out/harm.toml")
+        words = ["--scenarios", "/mnt/out/harm.toml", "--json", "/mnt/out/harm.json"]
+        words += ["--drivers", drivers, "--", *options.names]
+        # No other clock counts instructions.
+        _in_guest(replace(setup, accelerator="tcg"), "harm", words, None)
+        results = setup.folder / "out/harm.json"
+        found += json.loads(results.read_text()) if results.exists() else []
+    rows = list(harmless.verdicts(chosen, found))
+    harmless.show(rows, options.kernel)
+    if options.json:
+        about = {"kernel": options.kernel}
+        objects = [*found, *(row.as_object() for row in rows)]
+        options.json.write_text(json.dumps([{**o, **about} for o in objects], indent=1) + "\n")
+    print(f"{sum(bool(row.met) for row in rows)} of {len(rows)} goals met")
+    return 0 if result.all_met(rows) else 1
 
 
 def robustness(cache: Cache, options: argparse.Namespace) -> int:

@@ -121,7 +121,7 @@ def _stack(where: str, table: Mapping[str, object], mib: int) -> StackSpec:
         raise ScenarioError(f"{where}: bs_kib: at least 4, at most stride_kib, both within mib")
     there = list(spec.leaves)
     for layer in spec.layer:
-        _check_layer(where, layer, there)
+        check_layer(where, layer, there)
         there += [str(layer["name"])] if "name" in layer else []
     for key, names in (("metadata", spec.metadata), ("top", [spec.top] if spec.top else [])):
         for name in names:
@@ -130,7 +130,8 @@ def _stack(where: str, table: Mapping[str, object], mib: int) -> StackSpec:
     return spec
 
 
-def _check_layer(where: str, layer: Mapping[str, object], there: Sequence[str]) -> None:
+def check_layer(where: str, layer: Mapping[str, object], there: Sequence[str]) -> None:
+    """A layer has what every layer needs, and lies on what is there."""
     kinds = (FILL, *stack.KINDS)
     if layer.get("kind") not in kinds:
         kind = layer.get("kind")

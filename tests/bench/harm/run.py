@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Count what an I/O through a stack takes with the drivers that this guest has.
+
+The leaves are disks of null_blk that keep data in memory and answer at once: all time is the CPU's,
+and the clock advances by 2 ns with each instruction. One cgroup runs the job without end. Counters
+are read at both ends of a window, as in bench/overhead/run.py; what md and dm do in threads of
+their own is in them. A job that uses each place once has to end later than the
+last window does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from rig import scheduler
+from rig.cgroup import Subtree
+from rig.dkms import out_of_tree
+from rig.nullblk import NullBlk
+from rig.sampler import parse_io_stat
+from rig.shell import run, wait_for
+from rig.stack import Stack, devno
+from rig.unit import fio
+
+from bench.attribution.stacks import FILL
+from bench.harm.scenario import DRIVERS, Harmed
+from bench.overhead.run import Count, Meter, Say
+
+# Of each driver that the package has, one module that is in use.
+MODULES = ("dm-mod", "dm-thin-pool", "dm-snapshot", "raid456", "raid1", "bcache")
+DISK = {
+    "irqmode": 0, "queue_mode": 2, "submit_queues": 1, "hw_queue_depth": 128, "memory_backed": 1,
+}  # fmt: skip
+COME_S = 600.0
+
+
+def drivers() -> str:
+    """Which ones this guest has; all or none are those of the package."""
+    for module in MODULES:
+        run("modprobe", module)
+    found = {out_of_tree(module) for module in MODULES}
+    if len(found) > 1:
+        raise RuntimeError(f"of {', '.join(MODULES)} some are patched, some are not")
+    return DRIVERS[found.pop()]
+
+
+def windows(stack: Harmed, say: Say) -> list[Count]:
+    """What was counted in each window."""
+    with ExitStack() as undo:
+        scheduler.stop_daemon()
+        say(f"{stack.name}: making it")
+        top = _standing(undo, stack)
+        subtree = undo.enter_context(Subtree("harm"))
+        group = subtree.child("job")
+        job = group.run(fio(top, **_job(stack)))
+        came = partial(_sent, group.folder / "io.stat", devno(top))
+        wait_for(came, f"{stack.name}: I/O at {top}", COME_S, 0.01)
+        say(f"{stack.name}: measuring")
+        meter = Meter(Path(top).resolve().name, subtree.folder)
+        time.sleep(stack.settle_ms / 1e3)
+        counts = []
+        for _ in range(stack.rounds):
+            before = meter.read()
+            time.sleep(stack.window_ms / 1e3)
+            counts.append(meter.read() - before)
+        if job.poll() is not None:
+            raise RuntimeError(f"{stack.name}: fio ended early:\n{job.communicate()[0]}")
+    return counts
+
+
+def _job(stack: Harmed) -> Mapping[str, object]:
+    """One that may use each place once ends when it has used all."""
+    once = {"time_based": 0, "runtime": 0} if stack.once else {}
+    return {"gtod_reduce": 1, **stack.job, **once}
+
+
+def _standing(undo: ExitStack, spec: Harmed) -> str:
+    """The stack; returns what is used."""
+    disks = {}
+    for name, size_mib in spec.leaves.items():
+        disk = undo.enter_context(NullBlk(name, {**DISK, "size": size_mib}))
+        scheduler.select(name, "none")
+        disks[name] = disk.node
+    made = undo.enter_context(Stack(disks))
+    for layer in spec.layer:
+        if layer["kind"] == FILL:
+            _fill(made.nodes[str(layer["over"][0])])
+        else:
+            made.add(**layer)
+    run("udevadm", "settle", "--timeout=60")
+    return made.nodes[spec.top] if spec.top else made.top
+
+
+def _fill(top: str) -> None:
+    mib = int(run("blockdev", "--getsize64", top)) >> 20
+    run("dd", "if=/dev/zero", f"of={top}", "bs=1M", f"count={mib}", "oflag=direct")
+
+
+def _sent(io_stat: Path, number: str) -> bool:
+    return bool(parse_io_stat(io_stat.read_text(), number))

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the patched drivers cost: files of stacks and their mistakes, verdicts on made-up guests."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from bench.harm.measure import number, show, verdicts
+from bench.harm.run import MODULES
+from bench.harm.scenario import SHIPPED, Harmed, load, only
+from bench.overhead.run import Count
+from bench.tables import ScenarioError
+
+GOOD = """
+max = 1.01
+[[stack]]
+name = "linear"
+title = "dm linear"
+leaves = { n0 = 64 }
+layer = [{ kind = "dm", name = "top", over = ["n0"], table = "0 {sectors} linear {0} 0" }]
+job = { rw = "randread", bs = "4k" }
+"""
+# 1000 reads of 4 KiB in 10 ms, of which others had 2 ms and nobody 1 ms.
+WINDOW = Count(
+    at_ns=10_000_000, busy_ns=9_000_000, others_ns=2_000_000, user_us=0, system_us=0, switches=0,
+    reads=1000, writes=0, read_sectors=8000, write_sectors=0, read_merges=0, write_merges=0,
+)  # fmt: skip
+
+
+def read(folder: Path, text: str = GOOD) -> list[Harmed]:
+    file = folder / "h.toml"
+    file.write_text(text)
+    return load(file)
+
+
+def guest(drivers: str, value: float | None, stack: str = "linear") -> dict[str, object]:
+    return {"scenario": stack, "scheduler": drivers, "metric": "instructions", "value": value}
+
+
+def test_what_a_file_means(tmp_path: Path) -> None:
+    (stack,) = read(tmp_path)
+    assert (stack.name, stack.leaves, stack.once) == ("linear", {"n0": 64}, False)
+    assert str(stack.goal) == "<= 1.01"
+    assert only([stack], []) == only([stack], ["linear"]) == [stack]
+    with pytest.raises(ScenarioError, match="no stack raid0; there are linear"):
+        only([stack], ["raid0"])
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "said"),
+    [
+        ("max = 1.01", "", "max: None is no number above 0"),
+        ("max = 1.01", 'max = "x"', "max: 'x' is no number above 0"),
+        ("leaves = { n0 = 64 }", "", "stack linear: leaves: is missing"),
+        ("leaves = { n0 = 64 }", "leaves = {}", "needs leaves and at least one layer"),
+        ('over = ["n0"]', 'over = ["n1"]', "over: no 'n1' below"),
+        ('kind = "dm"', 'kind = "md9"', "kind 'md9' is none of fill"),
+        ('title = "dm linear"', 'title = "x"\ntop = "t"', "top: no 't'; there are n0, top"),
+        ('title = "dm linear"', 'title = "x"\nloops = 3', "loops: unknown key"),
+        ('title = "dm linear"', 'title = "x"\nrounds = 0', "rounds: must be at least 1"),
+        (', bs = "4k"', "", "job: bs: is missing"),
+        ("[[stack]]", "[stock]", "unknown key 'stock'"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, good: str, bad: str, said: str) -> None:
+    assert good in GOOD
+    with pytest.raises(ScenarioError) as told:
+        read(tmp_path, GOOD.replace(good, bad, 1))
+    assert said in str(told.value)
+
+
+def test_a_number(tmp_path: Path) -> None:
+    (stack,) = read(tmp_path)
+    one = number(stack, "stock", [WINDOW])
+    # 7 ms at 2 ns, for 1000 reads.
+    assert (one.scheduler, one.value) == ("stock", 3500)
+    with pytest.raises(RuntimeError, match="no I/O within 300 ms"):
+        number(stack, "stock", [WINDOW, WINDOW - WINDOW])
+
+
+def test_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stacks = read(tmp_path)
+    values = {"stock": (1000, 1010), "patched": (1018, 1020)}
+    guests = [guest(name, value) for name, both in values.items() for value in both]
+    (row,) = verdicts(stacks, guests)
+    assert row.value == pytest.approx(1019 / 1005)
+    assert row.met is False
+    assert row.detail["apart"] == pytest.approx(1)
+    show([row], "6.12")
+    assert "1.0139  MISSED, goal <= 1.01" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("guests", [[], [guest("stock", 1000)], [guest("patched", None)]])
+def test_what_is_not_measured_is_not_met(tmp_path: Path, guests: list) -> None:
+    (row,) = verdicts(read(tmp_path), guests)
+    assert math.isnan(row.value) and row.met is False
+    show([row], "6.12")
+
+
+def test_the_shipped_file_has_every_driver() -> None:
+    stacks = load(SHIPPED)
+    assert {stack.goal.max for stack in stacks} == {1.01}
+    words = " ".join(str(stack.layer) for stack in stacks)
+    for part in ("linear", "thin-pool", "snapshot", "integrity", "raid5", "raid1", "bcache"):
+        assert part in words
+    assert len(MODULES) == len(set(MODULES))
