@@ -61,6 +61,8 @@ NICE = 5
 LAST = "_purge.py"
 # As many tests may meet a bad moment.
 AGAIN = 3
+# What tests/vm/conftest.py says of a kernel that complained while a test ran.
+COMPLAINT = "the kernel said: "
 # A failure's text is shown up to here; the report has all of it.
 TEXT_LINES = 60
 # A parameter may be the name of a test, and 5,000 characters long.
@@ -141,7 +143,8 @@ def guest(machine: Guest, stage: str, tests: list[str]) -> Results:
 def _with_again(machine: Guest, stage: str, tests: list[str]) -> Results:
     results = _pytest(machine, stage, tests)
     paths = [junit.path(name, "/mnt/src") for name in results.failed]
-    if 0 < len(paths) <= AGAIN and all(paths):
+    complained = any(COMPLAINT in text for text in results.failed.values())
+    if 0 < len(paths) <= AGAIN and all(paths) and not complained:
         first = dict(results.failed)
         step(f"test: {stage}: {len(paths)} failed, and run again")
         results.take_again(_pytest(machine, f"{stage}-again", [path for path in paths if path]))

@@ -82,6 +82,8 @@ def test_they_run_one_by_one(tmp_path: Path) -> None:
 class Machine:
     """A guest in which tests fail as often as `fails` says."""
 
+    why = "why"
+
     def __init__(self, folder: Path, fails: dict[str, int]):
         self.folder, self.fails = folder, fails
         self.runs: list[list[str]] = []
@@ -95,7 +97,7 @@ class Machine:
         for test in tests:
             file, name = test.removeprefix("/mnt/src/").split(".py::")
             self.fails[test] = self.fails.get(test, 0) - 1
-            bad = "<failure message='why'/>" if self.fails[test] >= 0 else ""
+            bad = f"<failure message='{self.why}'/>" if self.fails[test] >= 0 else ""
             cases += (
                 f"<testcase classname='{file.replace('/', '.')}' name='{name}'>{bad}</testcase>"
             )
@@ -127,6 +129,16 @@ def test_many_failures_have_a_reason(tmp_path: Path) -> None:
     results, machine = guest_runs(tmp_path, dict.fromkeys(TESTS[:4], 1), TESTS)
     assert machine.runs == [TESTS]
     assert results.line() == "1 passed, 4 failed"
+
+
+def test_a_complaint_of_the_kernel_is_not_forgiven(tmp_path: Path) -> None:
+    class Complaining(Machine):
+        why = "the kernel said: WARNING: at block/sutro-core.c:1"
+
+    machine = Complaining(tmp_path, {TESTS[0]: 1})
+    results = stages.guest(cast(Guest, machine), "guest", TESTS)
+    assert machine.runs == [TESTS]
+    assert results.line() == "4 passed, 1 failed"
 
 
 def test_purge_comes_after_second_chances(tmp_path: Path) -> None:
