@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""User Mode Linux in virtual time: the kernel of linux-source-6.12 with our series in it.
+"""User Mode Linux in virtual time: the kernel of a linux-source package with our series in it.
 
 Two artefacts: the source, configured and compiled without anything of ours (minutes, seldom), and
 a copy of it with the series, the model disk and so on (seconds, for each change). Compilations go
@@ -42,22 +42,24 @@ TIMEOUT_S = 3600.0
 EPOCH_S = 1700000000
 
 
-def kernel(cache: Cache, source: Path, flavour: str) -> Path:
+def kernel(cache: Cache, source: Path, flavour: str, version: str = KERNEL) -> Path:
     """The folder with `linux` and `fio-clock.so` of this clone; flavour: plain or debug."""
-    tree = _tree(cache, source, flavour)
+    tree = _tree(cache, source, flavour, version)
     names = [name for name in source_files(source) if name.startswith(OURS)]
 
     def build(folder: Path) -> None:
         work = folder / "work"
         copied(source, names, work / "sutro")
-        _make(cache, source, "uml-kernel", flavour, work, {"/mnt/tree": tree})
+        arguments = (version, *CONFIGS[flavour])
+        _make(cache, source, "uml-kernel", flavour, work, {"/mnt/tree": tree}, arguments)
         for path in (work / "product").iterdir():
             shutil.copy2(path, folder / path.name)
         remove_tree(work)
 
     scripts = [(RECIPES / name).read_text() for name in ("uml-source", "uml-kernel")]
     key = {"tree": tree.name, "files": digest_files(source, names), "scripts": scripts}
-    return cache.artefact(f"uml-{flavour}", key, f"UML ({flavour}): building our kernel", build)
+    what = f"UML ({flavour}): building our kernel"
+    return cache.artefact(_named(f"uml-{flavour}", version), key, what, build)
 
 
 def series(cache: Cache, source: Path, version: str) -> Path:
@@ -82,15 +84,19 @@ def kunit(cache: Cache, source: Path) -> dict:
     return json.loads((work / "kunit.json").read_text()) | {"log": str(log)}
 
 
-def _tree(cache: Cache, source: Path, flavour: str) -> Path:
+def _named(name: str, version: str) -> str:
+    return name if version == KERNEL else f"{name}-{version}"
+
+
+def _tree(cache: Cache, source: Path, flavour: str, version: str = KERNEL) -> Path:
     def build(folder: Path) -> None:
-        _make(cache, source, "uml-tree", flavour, folder, {})
+        _make(cache, source, "uml-tree", flavour, folder, {}, (version, *CONFIGS[flavour]))
 
     texts = [(source / "tests/uml" / name).read_text() for name in CONFIGS[flavour]]
     scripts = [(RECIPES / name).read_text() for name in ("uml-tree", "uml-make")]
     key = {"root": build_recipe().key(), "configs": texts, "scripts": scripts}
-    what = f"UML ({flavour}): compiling linux-source-6.12, some minutes"
-    return cache.artefact(f"uml-tree-{flavour}", key, what, build)
+    what = f"UML ({flavour}): compiling linux-source-{version}, some minutes"
+    return cache.artefact(_named(f"uml-tree-{flavour}", version), key, what, build)
 
 
 def _bare(cache: Cache, source: Path, version: str) -> Path:
@@ -112,16 +118,16 @@ def _make(
     flavour: str,
     work: Path,
     binds: dict[str, Path],
-    arguments: tuple[str, ...] | None = None,
+    arguments: tuple[str, ...] = (),
 ) -> Path:
-    """Run recipes/SCRIPT in the build root; its arguments, unless given: the flavour's files."""
+    """Run recipes/SCRIPT in the build root."""
     ccache = cache.root / "ccache"
     ccache.mkdir(exist_ok=True)
     root = build_root(cache)
     log = cache.run_dir / f"{script}-{flavour}.log"
     root.run(["chown", "builder:builder", "/ccache"], "ccache", log, binds={"/ccache": ccache})
     binds = {"/mnt/uml": source / "tests/uml", "/ccache": ccache} | binds
-    as_builder(root, script, work, log, arguments=arguments or CONFIGS[flavour], binds=binds)
+    as_builder(root, script, work, log, arguments=arguments, binds=binds)
     return log
 
 

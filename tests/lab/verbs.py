@@ -32,7 +32,7 @@ from . import blktests as foreign
 from .cache import Cache
 from .junit import Results
 from .progress import LabError, step
-from .roots import KERNEL
+from .roots import KERNEL, KERNELS
 
 # They have clocks of their own, which no busy host disturbs, so they run beside the others that
 # boot a guest; in this order, for what is compiled first leaves the guests most of the host.
@@ -57,7 +57,7 @@ def demo(cache: Cache, options: argparse.Namespace) -> int:
 
 
 def test(cache: Cache, options: argparse.Namespace) -> int:
-    """Run every stage of tests and sum them up; the last line is `N passed, M failed`."""
+    """Run the usual stages of tests and sum them up; the last line is `N passed, M failed`."""
     host.ensure_packages()
     steps: dict[str, Callable[[], Results]] = {
         "checks": lambda: stages.checks(cache, SOURCE),
@@ -66,8 +66,11 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
     for stage in stages.guest_stages(SOURCE):
         steps[stage.name] = partial(_guest_stage, cache, stage, options.rest or stage.tests)
     steps["uml"] = lambda: virtual.stage(cache, SOURCE)
+    usual = list(steps)
+    for kernel in KERNELS:
+        steps[f"owners-{kernel}"] = partial(virtual.owners_stage, cache, SOURCE, kernel)
     total = Results()
-    names = list(options.stages or (["guest"] if options.rest else steps))
+    names = list(options.stages or (["guest"] if options.rest else usual))
     for name in names:
         if name in ALONE:
             total.add(stages.run(name, steps[name]))
