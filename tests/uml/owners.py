@@ -8,14 +8,19 @@ FS.OWNERS.shared    part of a, which wrote half of the file; all is one cgroup's
 FS.OWNERS.private   what a and b were charged for their own files, of what they wrote: the worse
 FS.OWNERS.removed   part of the root cgroup, which is left to be charged for removed ones
 btrfs.copies.DISK   part of the one cgroup that writes
+btrfs.stripes       the same of all that is read and written because of it, parity too
+btrfs.parts         the same for the two cgroups that write
 damaged             files that hold something else than was written
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rig.modeldisk import Truth, Usage, parse_truth
 from rig.result import Goal, Result
 
+STRIPED = {"stripes": ("/a",), "parts": ("/a", "/b")}
 SHARED = {False: Goal("shared", min=0.95), True: Goal("shared", min=0.49, max=0.51)}
 
 
@@ -31,8 +36,6 @@ def judge(result: dict) -> list[Result]:
         where = f"{fs}.{'folio' if split else 'inode'}.{step}"
         if step == "copies":
             rows.append(_row(f"{fs}.{step}.{disk}", _part(truth, "/a"), Goal(step, min=0.99)))
-        elif disk != "d0":
-            continue
         elif step == "shared":
             rows.append(_row(where, _part(truth, "/a"), SHARED[split]))
         elif step == "private":
@@ -40,6 +43,9 @@ def judge(result: dict) -> list[Result]:
             rows.append(_row(where, worse, Goal(step, min=0.99)))
         elif step == "removed":
             rows.append(_row(where, _part(truth, "/"), Goal(step, min=0.99)))
+    for step, groups in STRIPED.items():
+        disks = [truth for (_, _, name, _), truth in truths.items() if name == step]
+        rows.append(_row(f"btrfs.{step}", _served(disks, groups), Goal(step, min=0.99)))
     damaged = result["damaged"]
     rows.append(_row("damaged", len(damaged), Goal("damaged", max=0), {"files": damaged}))
     return rows
@@ -52,6 +58,17 @@ def _row(metric: str, value: float, goal: Goal, detail: dict | None = None) -> R
 def _part(truth: Truth, group: str) -> float:
     """The part of the written data that is a cgroup's."""
     return _data(truth.of(group)) / max(1, _data(truth.total))
+
+
+def _served(disks: Iterable[Truth], groups: Iterable[str]) -> float:
+    """The part of the bytes of all disks that is these cgroups', the metadata of others apart.
+
+    What others wait for has the mark of metadata, and an owner.
+    """
+    total = sum((disk.total for disk in disks), Usage())
+    theirs = sum((disk.of(group) for disk in disks for group in groups), Usage())
+    others = total.bytes - theirs.bytes - (total.meta_bytes - theirs.meta_bytes)
+    return theirs.bytes / max(1, theirs.bytes + others)
 
 
 def _data(usage: Usage) -> int:

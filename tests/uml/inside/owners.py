@@ -8,11 +8,13 @@ end with a sync:
     private     each writes a file of its own
     removed     c and d do so, and are removed before the sync
 
-btrfs, with two copies of all data, on two disks:
+btrfs, with two copies of all data on two disks, then with data in raid5 on three:
 
     copies      a writes a file
+    stripes     a writes a file, most of it in whole stripes
+    parts       a and b take turns at writing small files, with a sync after each
 
-In the end all files are read back from the disks, and both copies are scrubbed. plan.json is empty.
+In the end all files are read back from the disks, and btrfs is scrubbed. plan.json is empty.
 result.json: `steps`, each with `step`, `fs`, `split` and `disks`, the truth of each; `damaged`, the
 files that hold something else than was written.
 """
@@ -23,7 +25,7 @@ import json
 import os
 import random
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 MNT = Path("/mnt")
@@ -31,12 +33,12 @@ CGROUPS = Path("/sys/fs/cgroup")
 CONFIGFS = Path("/sys/kernel/config/modeldisk")
 DEBUGFS = Path("/sys/kernel/debug/modeldisk")
 AT = Path("/tmp/fs")
-DISKS = ("d0", "d1")
+DISKS = ("d0", "d1", "d2")
 # The least that xfs and two copies of btrfs fit on.
 SIZE_MB = 512
 BLOCK = 4096
-# 8 MiB for each file of the steps, 64 for the copies.
-BLOCKS, BLOCKS_OF_COPIES = 2048, 16384
+# 8 MiB for each file of the steps, 64 for those of btrfs; its small ones are less than a stripe.
+BLOCKS, BLOCKS_OF_BTRFS, BLOCKS_OF_PART, PARTS = 2048, 16384, 3, 32
 
 
 def write(file: Path, text: object) -> None:
@@ -79,19 +81,21 @@ class Owners:
         AT.mkdir()
 
     def mount(self, fs: str, split: bool) -> None:
-        nodes = [f"/dev/{name}" for name in DISKS]
-        if fs == "btrfs":
-            run("mkfs.btrfs", "-q", "-f", "-d", "raid1", "-m", "raid1", *nodes)
-            run("mount", "-t", fs, "-o", f"device={nodes[1]}", nodes[0], str(AT))
-            return
+        node = f"/dev/{DISKS[0]}"
         # No lazy initialisation, which would write later on.
         options = ["-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"] if fs == "ext4" else ["-f"]
-        run(f"mkfs.{fs}", "-q", *options, nodes[0])
-        run("mount", "-t", fs, nodes[0], str(AT))
+        run(f"mkfs.{fs}", "-q", *options, node)
+        run("mount", "-t", fs, node, str(AT))
         number = AT.stat().st_dev
         bdi = Path("/sys/class/bdi") / f"{os.major(number)}:{os.minor(number)}"
         # It is the disk's, and outlives file systems.
         write(bdi / "split_owners", int(split))
+
+    def mount_btrfs(self, profile: str, disks: Sequence[str]) -> None:
+        nodes = [f"/dev/{name}" for name in disks]
+        others = ",".join(f"device={node}" for node in nodes[1:])
+        run("mkfs.btrfs", "-q", "-f", "-d", profile, "-m", "raid1", *nodes)
+        run("mount", "-t", "btrfs", "-o", others, nodes[0], str(AT))
 
     # ---- a step ----
 
@@ -108,14 +112,16 @@ class Owners:
             raise SystemExit(f"{group} could not write {name}")
         self.files[name] = max(self.files.get(name, 0), *(number + 1 for number in numbers))
 
-    def step(self, step: Callable[[], None], fs: str, split: bool) -> None:
+    def step(
+        self, step: Callable[[], None], fs: str, split: bool, used: Sequence[str] = DISKS[:1]
+    ) -> None:
         """What the disks served for whom because of this."""
         os.sync()
         for name in DISKS:
             write(DEBUGFS / name / "reset", 1)
         step()
         os.sync()
-        disks = {name: (DEBUGFS / name / "truth").read_text() for name in DISKS}
+        disks = {name: (DEBUGFS / name / "truth").read_text() for name in used}
         self.steps.append({"step": step.__name__, "fs": fs, "split": split, "disks": disks})
 
     def shared(self) -> None:
@@ -155,11 +161,20 @@ class Owners:
         self.check()
 
     def copies(self) -> None:
-        self.changes("a", "copied", range(BLOCKS_OF_COPIES))
+        self.changes("a", "copied", range(BLOCKS_OF_BTRFS))
 
-    def two_copies(self) -> None:
-        self.mount("btrfs", False)
-        self.step(self.copies, "btrfs", False)
+    def stripes(self) -> None:
+        self.changes("a", "striped", range(BLOCKS_OF_BTRFS))
+
+    def parts(self) -> None:
+        for number in range(PARTS):
+            self.changes("ab"[number % 2], f"part{number}", range(BLOCKS_OF_PART))
+            os.sync()
+
+    def btrfs(self, profile: str, disks: Sequence[str], *steps: Callable[[], None]) -> None:
+        self.mount_btrfs(profile, disks)
+        for step in steps:
+            self.step(step, "btrfs", False, disks)
         run("btrfs", "scrub", "start", "-B", "-r", str(AT))
         self.check()
 
@@ -171,7 +186,8 @@ def main() -> None:
     for fs in ("ext4", "xfs"):
         for split in (False, True):
             owners.filesystem(fs, split)
-    owners.two_copies()
+    owners.btrfs("raid1", DISKS[:2], owners.copies)
+    owners.btrfs("raid5", DISKS, owners.stripes, owners.parts)
     result = {"steps": owners.steps, "damaged": owners.damaged}
     (MNT / "result.json").write_text(json.dumps(result))
 
