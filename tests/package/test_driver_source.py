@@ -82,7 +82,7 @@ def test_own_drivers_are_patched(own_tree: Path, version: str, tmp_path: Path) -
     assert "dm_kcopyd_copy_for(" in (made / "patched/linux/dm-kcopyd.h").read_text()
     built = re.findall(r"^obj-\S+\s*\+=\s*(.*)$", (made / "Makefile").read_text(), re.MULTILINE)
     conf = (STACKING / "dkms.conf").read_text()
-    wanted = set(re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(.*)"$', conf, re.MULTILINE))
+    wanted = set(re.findall(r'^\s*BUILT_MODULE_NAME\[\d+\]="(.*)"$', conf, re.MULTILINE))
     assert {re.sub(r"(\.o|/)$", "", name) for line in built for name in line.split()} == wanted
 
 

@@ -10,7 +10,7 @@ own where the driver can have it there, so that data and the rest can be told ap
 | integrity | data, tags | mode (J), tag_bytes (4), hash (crc32c) | dm-integrity; hash "": another layer's tags |
 | verity | data, hashes | | dm-verity |
 | cache | origin, fast, metadata | mode (writethrough) | dm-cache; each block of the origin is in it |
-| vdo | one | size_mb | dm-vdo without compression and deduplication |
+| vdo | one | size_mb, compression ("off") | dm-vdo without deduplication |
 | bcache | backing, cache | mode (writethrough) | bcache |
 | zram | one | size_mb | zram with a backing device |
 | xfs | one | options ("") | file system, mounted at /run/rig/NAME |
@@ -93,13 +93,16 @@ def cache(undo: ExitStack, name: str, over: Sequence[str], mode: str = "writethr
     return f"/dev/mapper/{name}"
 
 
-def vdo(undo: ExitStack, name: str, over: Sequence[str], size_mb: int) -> str:
+def vdo(
+    undo: ExitStack, name: str, over: Sequence[str], size_mb: int, compression: str = "off"
+) -> str:
     """dm-vdo, its table written as lvm2 does."""
     (below,) = over
     words = (f"--logical-size={size_mb}M", f"--slab-bits={VDO_SLAB_BITS}")
     run("vdoformat", "--force", "--uds-memory-size=0.25", *words, below)
     blocks = int(run("blockdev", "--getsize64", below)) // 4096
-    how = f"vdo V4 {below} {blocks} 4096 {VDO_CACHE_BLOCKS} 16380 deduplication off compression off"
+    how = f"vdo V4 {below} {blocks} 4096 {VDO_CACHE_BLOCKS} 16380 deduplication off"
+    how += f" compression {compression}"
     run("dmsetup", "create", name, "--table", f"0 {size_mb << 11} {how}")
     undo.callback(run_again, "dmsetup", "remove", name)
     return f"/dev/mapper/{name}"

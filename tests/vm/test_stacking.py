@@ -13,9 +13,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from bench.attribution.run import measure
+from bench.attribution.stacks import SHIPPED, load, only
 from rig import scheduler
 from rig.cgroup import Group, Subtree
 from rig.dkms import kernel, out_of_tree
@@ -24,7 +27,12 @@ from rig.shell import run, run_again, wait_for
 from rig.stack import Stack, devno
 from rig.unit import fio
 
-MODULES = ("dm-mod", "dm-thin-pool", "dm-snapshot", "raid456", "raid1", "bcache")
+MODULES = ("dm-mod", "dm-thin-pool", "dm-snapshot", "dm-vdo", "raid456", "raid1", "bcache")
+# Stacks of the bench.
+BENCH = ("vdo",)
+# Debian's 6.12 has no dm-clone.
+if not kernel().startswith("6.12."):
+    MODULES, BENCH = (*MODULES, "dm-clone"), (*BENCH, "clone-copy")
 # Stock modules that stand on the patched dm-mod, or beside the patched raid456.
 STOCK = ("dm-crypt", "dm-integrity", "dm-cache", "dm-mirror", "dm-raid", "dm-verity", "raid10")
 # It reads a device that has changed, when it likes.
@@ -188,6 +196,14 @@ def test_snapshot(disk: MakeDisk, stack: MakeStack, tree: Subtree) -> None:
     charged(WRITES["random"].format(top=top), tree.child("writer"), disks, WHOLE - 0.04)
 
 
+@pytest.mark.parametrize("name", BENCH)
+def test_what_a_worker_writes(name: str) -> None:
+    """What dm-vdo writes after it said that it was done, and what dm-clone copies first."""
+    (spec,) = only(load(SHIPPED), [name])
+    (row,) = measure(replace(spec, ops=("write",), modes=("direct",)), print)
+    assert row.share is not None and row.share >= WHOLE, row
+
+
 # ---- references ----
 
 MANY = 1000
@@ -212,13 +228,14 @@ def write_from_many(tree: Subtree, node: str) -> None:
         folder.rmdir()
 
 
-@pytest.mark.parametrize("kind", ["raid5", "thin"])
+@pytest.mark.parametrize("kind", ["raid5", "thin", "vdo"])
 def test_no_cgroup_is_pinned(disk: MakeDisk, stack: MakeStack, tree: Subtree, kind: str) -> None:
     """A cgroup that is removed goes, although its stripes are cached and its blocks were copied."""
-    disks = fast(disk, 3 if kind == "raid5" else 1, 160)
+    disks = fast(disk, 3 if kind == "raid5" else 1, 5120 if kind == "vdo" else 160)
     layer = {
         "raid5": md("raid5", disks),
         "thin": {"kind": "thin", "name": "t", "over": ["d0"], "size_mb": 96},
+        "vdo": {"kind": "vdo", "name": "v", "over": ["d0"], "size_mb": 96},
     }[kind]
     top = stack(disks, layer).top
     # The subtree has its controllers from the first child on.

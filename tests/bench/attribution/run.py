@@ -57,6 +57,8 @@ POLL_S = 0.1
 GAP_MIB = 1
 # Requests that fill places are large.
 FILL_KIB = 1024
+# What is compressible is so in each of these.
+PAGE = 4096
 # What may go wrong with a stack without being a mistake of the bench.
 TROUBLE = (CommandError, OSError, RuntimeError, TimeoutError, ValueError)
 
@@ -274,11 +276,12 @@ class Block:
     def __init__(self, size: int, compressible: bool):
         self.size = size
         self.memory = mmap.mmap(-1, size)
-        self._random = size // 4 if compressible else size
+        self._random = PAGE // 4 if compressible else PAGE
 
     def renew(self) -> None:
         """New contents: what is the same might be written once only."""
-        self.memory[: self._random] = os.urandom(self._random)
+        for page in range(0, self.size, PAGE):
+            self.memory[page : page + self._random] = os.urandom(self._random)
 
 
 def _move(file: str, op: str, mode: str, block: Block, offsets: Sequence[int]) -> None:
