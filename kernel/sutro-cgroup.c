@@ -339,16 +339,17 @@ static void sutro_show_rlat(struct seq_file *sf, const u32 *rlat)
 void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg)
 {
 	struct sutro_group *group = &sblkg->group;
+	const u64 *bytes = sblkg->stat.bytes, *ios = sblkg->stat.ios;
 
-	seq_put_decimal_ull(sf, " time_ns=", group->stat.time_ns);
-	seq_put_decimal_ull(sf, " rbytes=", sblkg->stat.bytes[SUTRO_READ]);
-	seq_put_decimal_ull(sf, " wbytes=", sblkg->stat.bytes[SUTRO_WRITE]);
-	seq_put_decimal_ull(sf, " rios=", sblkg->stat.ios[SUTRO_READ]);
-	seq_put_decimal_ull(sf, " wios=", sblkg->stat.ios[SUTRO_WRITE]);
-	seq_put_decimal_ull(sf, " wait_ns=", sblkg->stat.wait_ns);
-	seq_put_decimal_ull(sf, " idle_ns=", group->stat.idle_ns);
+	seq_put_decimal_ull(sf, " time_ns=", READ_ONCE(group->stat.time_ns));
+	seq_put_decimal_ull(sf, " rbytes=", READ_ONCE(bytes[SUTRO_READ]));
+	seq_put_decimal_ull(sf, " wbytes=", READ_ONCE(bytes[SUTRO_WRITE]));
+	seq_put_decimal_ull(sf, " rios=", READ_ONCE(ios[SUTRO_READ]));
+	seq_put_decimal_ull(sf, " wios=", READ_ONCE(ios[SUTRO_WRITE]));
+	seq_put_decimal_ull(sf, " wait_ns=", READ_ONCE(sblkg->stat.wait_ns));
+	seq_put_decimal_ull(sf, " idle_ns=", READ_ONCE(group->stat.idle_ns));
 	seq_put_decimal_ull(sf, " queued=", READ_ONCE(group->queued));
-	seq_put_decimal_ull(sf, " dequeue=", group->stat.dequeue);
+	seq_put_decimal_ull(sf, " dequeue=", READ_ONCE(group->stat.dequeue));
 	seq_put_decimal_ll(sf, " lag_ns=", sutro_group_lag_ns(group));
 	sutro_show_rlat(sf, sblkg->stat.rlat);
 	seq_putc(sf, '\n');

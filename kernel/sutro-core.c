@@ -112,7 +112,7 @@
  */
 bool sutro_group_seeky(const struct sutro_group *group)
 {
-	return hweight32(group->seek_history) > SUTRO_SEEKY_BITS;
+	return hweight32(READ_ONCE(group->seek_history)) > SUTRO_SEEKY_BITS;
 }
 
 /* Device time after which @group lets others in; 0 = after each request. */

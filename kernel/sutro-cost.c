@@ -58,6 +58,8 @@
  * requests that trickle in while the device sleeps, and that no one noticed to be
  * few, would look like seconds of work.
  */
+#include <linux/compiler.h>
+
 #include "sutro-cost.h"
 
 /* A window is long enough with this many completions in this time ... */
@@ -404,7 +406,7 @@ static void sutro_window_restart(struct sutro_device *device, u64 now_ns)
 {
 	memset(&device->window, 0, sizeof(device->window));
 	device->window.start_ns = now_ns;
-	device->unsaturated = false;
+	WRITE_ONCE(device->unsaturated, false);
 }
 
 /* Had the device something to do all the time? */
@@ -419,7 +421,7 @@ static bool sutro_window_busy(const struct sutro_device *device)
 	cost_ns = div_u64(device->window.cost_ns16 >> SUTRO_NS16_SHIFT,
 			  device->window.nr);
 
-	return !device->unsaturated ||
+	return !READ_ONCE(device->unsaturated) ||
 	       (device->latency_ns &&
 		latency_ns >= 2 * (device->latency_ns + cost_ns));
 }
@@ -564,7 +566,7 @@ void sutro_cost_requeue(struct sutro_device *device, unsigned int class)
  */
 u64 sutro_cost_busy_ns(const struct sutro_device *device)
 {
-	return device->latency_ns * 11 / 4;
+	return READ_ONCE(device->latency_ns) * 11 / 4;
 }
 
 /**

@@ -10,8 +10,8 @@
  *	group_costs	the same for each cgroup, where that differs (rotational)
  *
  * A line holds what was true for a moment, not two lines the same moment: only
- * state is printed with sutro_queue.lock held.  Lists of cgroups are walked under
- * RCU, a page of text at a time, so that 10,000 of them hold up nobody.
+ * state and probes are printed with sutro_queue.lock held.  Lists of cgroups are
+ * walked under RCU, a page of text at a time, so that 10,000 of them hold up nobody.
  *
  * For people who look for a fault; no program should depend on it.
  */
@@ -149,8 +149,9 @@ static int sutro_groups_show(struct seq_file *sf, void *v)
 		   sutro_class_names[READ_ONCE(group->entity.class)],
 		   READ_ONCE(group->entity.weight),
 		   sutro_group_share(group, 10000));
-	seq_printf(sf, " active=%d queued=%u in_flight=%u", group->self.active,
-		   READ_ONCE(group->queued), READ_ONCE(group->in_flight));
+	seq_printf(sf, " active=%d queued=%u in_flight=%u",
+		   READ_ONCE(group->self.active), READ_ONCE(group->queued),
+		   READ_ONCE(group->in_flight));
 	sutro_show_prio(sf, sblkg, "queued_rt", SUTRO_PRIO_RT);
 	sutro_show_prio(sf, sblkg, "queued_be", SUTRO_PRIO_BE);
 	sutro_show_prio(sf, sblkg, "queued_idle", SUTRO_PRIO_IDLE);
@@ -160,8 +161,9 @@ static int sutro_groups_show(struct seq_file *sf, void *v)
 	seq_printf(sf, " seeky=%d think_ns=%llu", sutro_group_seeky(group),
 		   READ_ONCE(group->think_ns));
 	seq_printf(sf, " lag_ns=%lld time_ns=%llu idle_ns=%llu dequeue=%llu",
-		   sutro_group_lag_ns(group), group->stat.time_ns,
-		   group->stat.idle_ns, group->stat.dequeue);
+		   sutro_group_lag_ns(group), READ_ONCE(group->stat.time_ns),
+		   READ_ONCE(group->stat.idle_ns),
+		   READ_ONCE(group->stat.dequeue));
 	for (i = 0; i < SUTRO_CLASS_NR; i++)
 		seq_printf(sf, " %s_children=%u %s_children_weight=%llu",
 			   sutro_class_names[i],
@@ -194,23 +196,27 @@ static void sutro_show_costs(struct seq_file *sf,
 	}
 }
 
-/* Read without locks: a number may be from before the others. */
 static void sutro_show_probes(struct seq_file *sf, struct sutro_queue *sq)
 {
 	unsigned int i;
 
 	seq_puts(sf, "# op bytes<= ns depth probes failures interval_ns\n");
+	spin_lock(&sq->lock);
 	for (i = 0; i < SUTRO_CLASSES; i++) {
 		const struct sutro_probe_class *of = &sq->probe.of[i];
+		u64 cost_ns;
 
 		if (!of->probes && !of->failures)
 			continue;
+		/* Without done_lock: it may be a completion behind. */
+		cost_ns = data_race(sutro_cost_class_ns(&sq->device, i));
 		seq_printf(sf, "%s %u %llu %u %u %u %llu\n",
 			   sutro_op_names[sutro_cost_op(i)],
-			   SUTRO_SIZE_MIN_BYTES << (i % SUTRO_SIZES),
-			   sutro_cost_class_ns(&sq->device, i), of->depth,
-			   of->probes, of->failures, of->interval_ns);
+			   SUTRO_SIZE_MIN_BYTES << (i % SUTRO_SIZES), cost_ns,
+			   of->depth, of->probes, of->failures,
+			   of->interval_ns);
 	}
+	spin_unlock(&sq->lock);
 }
 
 static void sutro_show_device(struct seq_file *sf, struct sutro_queue *sq)

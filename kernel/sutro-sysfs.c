@@ -3,7 +3,8 @@
  * Sutro I/O scheduler: queue/iosched/.
  *
  * See Documentation/ABI/testing/sysfs-block-sutro.  Times are kept in ns and told
- * in us.  What is not understood changes nothing.
+ * in us.  What is not understood changes nothing.  What the algorithm reads changes
+ * with sutro_queue.lock held, and is shown without.
  */
 #include "sutro.h"
 
@@ -46,7 +47,9 @@ static ssize_t sutro_fairness_store(struct elevator_queue *eq, const char *page,
 	ret = sutro_parse(page, 1, &value);
 	if (ret)
 		return ret;
+	spin_lock(&sq->lock);
 	WRITE_ONCE(sq->core.tunables.fairness, value);
+	spin_unlock(&sq->lock);
 	return count;
 }
 
@@ -68,7 +71,9 @@ static ssize_t sutro_slice_us_store(struct elevator_queue *eq, const char *page,
 	ret = sutro_parse(page, SUTRO_MAX_SLICE_NS / NSEC_PER_USEC, &value);
 	if (ret)
 		return ret;
+	spin_lock(&sq->lock);
 	WRITE_ONCE(sq->core.tunables.slice_ns, value * NSEC_PER_USEC);
+	spin_unlock(&sq->lock);
 	return count;
 }
 
@@ -90,7 +95,9 @@ static ssize_t sutro_group_idle_us_store(struct elevator_queue *eq,
 	ret = sutro_parse(page, SUTRO_MAX_IDLE_NS / NSEC_PER_USEC, &value);
 	if (ret)
 		return ret;
+	spin_lock(&sq->lock);
 	WRITE_ONCE(sq->core.tunables.group_idle_ns, value * NSEC_PER_USEC);
+	spin_unlock(&sq->lock);
 	return count;
 }
 

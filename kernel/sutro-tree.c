@@ -562,11 +562,13 @@ s64 sutro_group_lag_ns(const struct sutro_group *group)
 {
 	struct sutro_level *level = sutro_level_of(group);
 	const struct sutro_entity *entity = &group->entity;
+	const struct sutro_rank *rank;
 	s64 behind;
 
-	if (!level || !entity->active)
+	if (!level || !READ_ONCE(entity->active))
 		return 0;
-	behind = sutro_rank_of(level, entity)->vtime - entity->vtime;
-	return div_s64(behind * entity->weight,
+	rank = &level->rank[READ_ONCE(entity->class)];
+	behind = READ_ONCE(rank->vtime) - READ_ONCE(entity->vtime);
+	return div_s64(behind * READ_ONCE(entity->weight),
 		       SUTRO_WEIGHT_DFL << SUTRO_VTIME_SHIFT);
 }
