@@ -19,6 +19,8 @@ A guest is an emulated machine on a host that others may use as well, and some o
 times. So up to AGAIN tests that failed are run once more, alone, at the end of their stage. One
 that passes then has passed, and the log says AGAIN and why it failed before; for more than that
 there is another reason. A complaint of the kernel is never forgiven.
+
+One more, deep (deep.py), runs only when it is asked for, and then alone.
 """
 
 from __future__ import annotations

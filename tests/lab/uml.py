@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """User Mode Linux in virtual time: the kernel of a linux-source package with our series in it.
 
-Two artefacts: the source, configured and compiled without anything of ours (minutes, seldom), and
-a copy of it with the series, the model disk and so on (seconds, for each change). Compilations go
-through ccache, in the cache.
+    plain   that             debug   the same, checking itself
+    deep    the same kernel as one of a PC that looks for data races (deep.py)
+
+A flavour is its fragments of configuration in tests/uml. Two artefacts each: the source, configured
+and compiled without anything of ours (minutes, seldom), and a copy of it with the series, the model
+disk and so on (seconds, for each change). Compilations go through ccache, in the cache.
 
 A machine runs as the user builder in the build root. Its root file system is the tree of the
 guest image, read-only; /mnt is a folder of the host:
@@ -29,9 +32,13 @@ from .progress import LabError
 from .roots import KERNEL, RECIPES, build_recipe
 
 CONFIGS = {
-    "plain": ("uml.config", "uml-owners.config"),
-    "debug": ("uml.config", "uml-debug.config"),
+    "plain": ("common.config", "uml.config", "uml-owners.config"),
+    "debug": ("common.config", "uml.config", "debug.config", "uml-debug.config"),
+    "deep": ("common.config", "debug.config", "deep.config"),
 }
+PC = "deep"
+# What the series is compiled with on a kernel that nothing is run on.
+SERIES = ("common.config", "uml.config")
 OURS = ("kernel/", "tests/modeldisk/", "tests/uml/fio-clock.c", "Documentation/block/",
         "Documentation/ABI/")  # fmt: skip
 # The second for each job beyond some; with too little, all time goes into looking for memory.
@@ -43,7 +50,7 @@ EPOCH_S = 1700000000
 
 
 def kernel(cache: Cache, source: Path, flavour: str, version: str = KERNEL) -> Path:
-    """The folder with `linux` and `fio-clock.so` of this clone; flavour: plain or debug."""
+    """The folder with `linux` and `fio-clock.so` of this clone, or with `bzImage` if it is a PC."""
     tree = _tree(cache, source, flavour, version)
     names = [name for name in source_files(source) if name.startswith(OURS)]
 
@@ -105,7 +112,8 @@ def _bare(cache: Cache, source: Path, version: str) -> Path:
     def build(folder: Path) -> None:
         _make(cache, source, "series-tree", version, folder, {}, (version,))
 
-    texts = [(source / "tests/uml/uml.config").read_text(), (RECIPES / "series-tree").read_text()]
+    texts = [(source / "tests/uml" / name).read_text() for name in SERIES]
+    texts.append((RECIPES / "series-tree").read_text())
     key = {"root": build_recipe().key(), "version": version, "texts": texts}
     what = f"series: unpacking linux-source-{version}"
     return cache.artefact(f"series-tree-{version}", key, what, build)
@@ -127,7 +135,8 @@ def _make(
     log = cache.run_dir / f"{script}-{flavour}.log"
     root.run(["chown", "builder:builder", "/ccache"], "ccache", log, binds={"/ccache": ccache})
     binds = {"/mnt/uml": source / "tests/uml", "/ccache": ccache} | binds
-    as_builder(root, script, work, log, arguments=arguments, binds=binds)
+    env = {"ARCH": "x86_64" if flavour == PC else "um"}
+    as_builder(root, script, work, log, arguments=arguments, binds=binds, env=env)
     return log
 
 
@@ -178,7 +187,7 @@ def run(cache: Cache, folder: Path, name: str, plan: dict, timeout_s: float) -> 
     arguments = (
         f"mem={_memory_mib(plan)}M root=/dev/root rootfstype=hostfs rootflags=/guest ro "
         "init=/mnt/inside/init con0=null,fd:1 con=null ssl=null panic=-1 panic_on_oops=1 "
-        f"time-travel=inf-cpu time-travel-start={EPOCH_S} uml.run={name}"
+        f"time-travel=inf-cpu time-travel-start={EPOCH_S} lab.run={name}"
     )
     command = f"cd /tmp; TMPDIR=/dev/shm exec /guest/mnt/linux {arguments}"
     build_root(cache).run(

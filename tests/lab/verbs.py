@@ -27,7 +27,7 @@ from uml import robustness as unbroken
 from uml import scenario as fair
 from uml.bench import all_met, limited, run_all, write_json
 
-from . import accel, guest, host, image, products, stages, uml, virtual
+from . import accel, deep, guest, host, image, products, stages, uml, virtual
 from . import blktests as foreign
 from .cache import Cache
 from .junit import Results
@@ -71,6 +71,8 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
         steps[f"owners-{kernel}"] = partial(virtual.owners_stage, cache, SOURCE, kernel)
     total = Results()
     names = list(options.stages or (["guest"] if options.rest else usual))
+    # Not one of all: it takes a kernel of its own.
+    steps["deep"] = lambda: deep.stage(cache, SOURCE)
     for name in names:
         if name in ALONE:
             total.add(stages.run(name, steps[name]))

@@ -8,8 +8,16 @@ give requests back, fail or lose some, and are pulled and put back. The kernel i
 checks itself: what goes wrong is in its log. In the end all is taken away, and it is counted what
 is left.
 
-plan.json: `seed`, `seconds` (virtual). result.json: how often each thing was done, and refused;
-what is left of it.
+plan.json: `seed`, `seconds` (virtual, if time is), and where there are CPUs for it, which a machine
+in virtual time has not:
+
+    disks    numbers of the model by disk, other than those below
+    hands    processes that change settings and read statistics beside the first one
+    changes  it goes on until there were so many, however slow the machine is
+    files    what the kernel says in the end
+    leaks    false: the kernel has no kmemleak
+
+result.json: how often each thing was done, and refused; what is left of it; the files.
 """
 
 from __future__ import annotations
@@ -17,13 +25,15 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
 import random
+import signal
 import struct
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 MNT = Path("/mnt")
@@ -50,6 +60,9 @@ IO_TIMEOUT_MS = 300
 BLOCK_SIZES = (512, 1024, 2048, 4096)
 BLKBSZSET = 0x40081271
 MAX_GROUPS = 8
+# Of a machine whose time is virtual.
+CLOCK = MNT / "fio-clock.so"
+KMEMLEAK = Path("/sys/kernel/debug/kmemleak")
 # Five minutes, in which any request is done that is going to be: a disk that loses every 50th does
 # a hundred a second, and who is killed in an fsync may have 16,000 pages to wait for.
 WAIT_STEPS = 30000
@@ -125,9 +138,11 @@ class Stress:
         if disk == STACKED:
             # On a disk that is gone it would try again for ever, without any time.
             command += " --continue_on_error=all"
+        if CLOCK.exists():
+            command = f"env LD_PRELOAD={CLOCK} {command}"
         self.on[name] = disk
         self.groups[name] = subprocess.Popen(
-            ["sh", "-c", f"exec env LD_PRELOAD=/mnt/fio-clock.so {command}"],
+            ["sh", "-c", f"exec {command}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -236,21 +251,51 @@ class Stress:
         self.write(CONFIGFS / disk / "online", 1)
         set_up(disk)
 
-    def run(self, seconds: float) -> None:
-        """Do this and that, most of it often, pulling disks seldom."""
-        actions = {
+    def actions(self) -> dict[Callable[[], None], int]:
+        """What may happen, and how often: most of it often, pulling disks seldom."""
+        return {
             self.make_group: 6, self.kill_group: 4, self.switch: 3, self.weight: 6,
             self.set_class: 3, self.knob: 4, self.slots: 2, self.read_stat: 2, self.pull: 1,
             self.give_back: 2, self.fail: 2, self.lose: 2, self.block_size: 2, self.suspend: 2,
         }  # fmt: skip
-        end_s = time.monotonic() + seconds
-        while time.monotonic() < end_s:
+
+    def run(self, seconds: float, changes: int = 0) -> None:
+        """Do this and that, for so long and so often."""
+        actions = self.actions()
+        begin_s = time.monotonic()
+        while time.monotonic() < begin_s + seconds or self.done.total() < changes:
             (action,) = self.random.choices(list(actions), list(actions.values()))
             # The last line of the output tells what a machine that hangs was doing.
-            print(f"{seconds - end_s + time.monotonic():.3f} {action.__name__}")
+            print(f"{time.monotonic() - begin_s:.3f} {action.__name__}")
             action()
             self.done[action.__name__] += 1
             time.sleep(self.random.choice((0.0, 0.001, 0.02, 0.1, 0.3)))
+
+
+class Hand(Stress):
+    """One of several that do what needs no memory of what was done."""
+
+    def group(self) -> Path:
+        found = sorted(file.parent for file in CGROUPS.rglob("io.sutro.weight"))
+        return self.random.choice(found or [CGROUPS])
+
+    def actions(self) -> dict[Callable[[], None], int]:
+        return {self.weight: 3, self.set_class: 2, self.knob: 2, self.read_stat: 4, self.switch: 1}
+
+
+@contextlib.contextmanager
+def hands(seed: int, count: int) -> Iterator[None]:
+    """So many hands are at work as long as the body."""
+    running = []
+    for number in range(count):
+        if not (child := os.fork()):
+            Hand(1000 * seed + number).run(math.inf)
+        running.append(child)
+    yield
+    for child in running:
+        os.kill(child, signal.SIGTERM)
+        if os.waitpid(child, 0)[1] != signal.SIGTERM:
+            raise SystemExit("a hand broke down")
 
 
 def dmsetup(*words: str, stdin: str = "") -> None:
@@ -292,13 +337,12 @@ def settled(count: Callable[[], int], most: int) -> int:
 
 def leaks() -> list[str]:
     """Memory that nobody points to any more since this was asked last, as kmemleak knows it."""
-    file = Path("/sys/kernel/debug/kmemleak")
     # Younger objects are not looked at, and what is found once may have been moving.
     time.sleep(6)
     for _ in range(2):
-        file.write_text("scan\n")
-    found = file.read_text(errors="replace").split("unreferenced object ")[1:]
-    file.write_text("clear\n")
+        KMEMLEAK.write_text("scan\n")
+    found = KMEMLEAK.read_text(errors="replace").split("unreferenced object ")[1:]
+    KMEMLEAK.write_text("clear\n")
     return found
 
 
@@ -306,7 +350,7 @@ def main() -> None:
     """Set up, stress, take everything down again, look what is left."""
     plan = json.loads((MNT / "plan.json").read_text())
     (CGROUPS / "cgroup.subtree_control").write_text("+io +memory\n")
-    for name, numbers in DISKS.items():
+    for name, numbers in (DISKS | plan.get("disks", {})).items():
         (CONFIGFS / name).mkdir()
         for key, value in numbers.items():
             (CONFIGFS / name / key).write_text(f"{value}\n")
@@ -314,11 +358,13 @@ def main() -> None:
         set_up(name)
     sectors = DISKS[STACKED]["size_mb"] * 2048
     dmsetup("create", DM, stdin=f"0 {sectors} linear /dev/{STACKED} 0\n")
-    # What the kernel did while it booted is not looked at.
-    leaks()
+    if plan.get("leaks", True):
+        # What the kernel did while it booted is not looked at.
+        leaks()
     before = dying()
     stress = Stress(plan["seed"])
-    stress.run(plan["seconds"])
+    with hands(plan["seed"], plan.get("hands", 0)):
+        stress.run(plan["seconds"], plan.get("changes", 0))
     served = {
         name: Path("/sys/kernel/debug/modeldisk", name, "truth").read_text() for name in DISKS
     }
@@ -330,12 +376,14 @@ def main() -> None:
         (CONFIGFS / name / "online").write_text("0\n")
         (CONFIGFS / name).rmdir()
     left["dying"] = settled(dying, before) - before
-    found = leaks()
-    left["leaks"] = len(found)
     result = {
         "done": stress.done, "refused": stress.refused, "truth": served, "left": left,
-        "leaks": found[:20],
+        "files": {name: Path(name).read_text() for name in plan.get("files", ())},
     }  # fmt: skip
+    if plan.get("leaks", True):
+        found = leaks()
+        left["leaks"] = len(found)
+        result["leaks"] = found[:20]
     (MNT / "result.json").write_text(json.dumps(result))
 
 

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Data races in a kernel log, as KCSAN reports them, and which of them are ours.
+
+A report stands between two lines of `=`:
+
+    [   31.4] ==================================================================
+    [   31.4] BUG: KCSAN: data-race in sutro_limit_depth / sutro_settle
+    [   31.4]
+    [   31.4] write to 0xffff888003a1c0e8 of 4 bytes by task 118 on cpu 0:
+    [   31.4]  sutro_settle+0x1b2/0x640
+    [   31.4]  ...
+    [   31.4] ==================================================================
+
+It is ours if a function of ours is on either stack. The block layer has races of its own, which
+are counted, and not judged.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+STAMP = re.compile(r"^\[\s*\d+\.\d+\] ?")
+TITLE = re.compile(r"BUG: KCSAN: (.*)")
+RULE = re.compile(r"={60,}$")
+OURS = re.compile(r"\bsutro_\w+")
+
+
+@dataclass(frozen=True)
+class Race:
+    """One report: what its first line says, and all lines, without their times."""
+
+    title: str
+    text: str
+
+    @property
+    def ours(self) -> bool:
+        """A function of ours is in it."""
+        return bool(OURS.search(self.text))
+
+
+def races(log: str) -> list[Race]:
+    """The reports in a kernel log."""
+    found: list[Race] = []
+    report: list[str] | None = None
+    for line in log.splitlines():
+        said = STAMP.sub("", line)
+        if report is None and TITLE.search(said):
+            report = [said]
+        elif report and RULE.match(said):
+            found.append(_race(report))
+            report = None
+        elif report:
+            report.append(said)
+    if report:
+        # The machine ended in the middle of it.
+        found.append(_race(report))
+    return found
+
+
+def _race(report: list[str]) -> Race:
+    title = TITLE.search(report[0])
+    return Race(title[1] if title else report[0], "\n".join(report))
