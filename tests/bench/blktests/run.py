@@ -34,6 +34,9 @@ RULE = Path("/run/udev/rules.d/99-blktests.rules")
 CONFIG = "lab.config"
 # Some tests read a GiB of what they are given.
 DISK_MIB = 1024
+# Others take two buffers as large as the disk of scsi_debug, which is memory itself.
+SMALL_MIB = 256
+SMALL = ("block/042",)
 # What may go wrong with a disk without being a mistake of the bench.
 TROUBLE = (OSError, RuntimeError, TimeoutError)
 SCSI_DEBUG = Path("/sys/bus/pseudo/drivers/scsi_debug")
@@ -106,16 +109,17 @@ def disks(test: str, text: str, scheduler: str) -> Iterator[list[str]]:
             model = undo.enter_context(ModelDisk("model", "ssd", {"size_mb": DISK_MIB}))
             model.hurry()
             nodes.append(model.node)
-        nodes.append(undo.enter_context(_scsi_disk()))
+        size_mib = SMALL_MIB if test in SMALL else DISK_MIB
+        nodes.append(undo.enter_context(_scsi_disk(size_mib)))
         for node in nodes:
             elevators.select(Path(node).name, scheduler, None)
         yield nodes
 
 
 @contextmanager
-def _scsi_disk() -> Iterator[str]:
+def _scsi_disk(size_mib: int) -> Iterator[str]:
     """A disk of scsi_debug, which can discard."""
-    command("modprobe", "scsi_debug", f"dev_size_mb={DISK_MIB}", "delay=0", "lbpu=1")
+    command("modprobe", "scsi_debug", f"dev_size_mb={size_mib}", "delay=0", "lbpu=1")
     try:
         pattern = "adapter*/host*/target*/*:*/block/*"
         found = wait_for(lambda: list(SCSI_DEBUG.glob(pattern)), "a disk of scsi_debug", 60)
