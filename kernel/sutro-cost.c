@@ -30,15 +30,15 @@
  * Here a request is charged what the table says for its class, and the table is
  * filled by probes (sutro-probe.c): moments in which only one class is sent.
  *
- * A class that no probe has measured yet, because it never met another one, is kept
- * in line with elapsed time by windows of completions during which the device was
- * busy:
+ * A class that no probe has measured yet, because it never met another one, or
+ * that had not enough requests for a probe to saturate the device, is kept in line
+ * with elapsed time by windows of completions during which the device was busy:
  *
  *  - a window of one class (97 % of requests and charges) measures that class:
  *    elapsed / completions; the entry moves half way there;
- *  - in a mixed window only the sum is known: if most of it was charged to classes
- *    that were never measured, these are scaled so that the charges add up to the
- *    elapsed time, a quarter of the way.
+ *  - in a mixed window only the sum is known: if most of it was charged to such
+ *    classes, these are scaled so that the charges add up to the elapsed time, a
+ *    quarter of the way.
  *
  * A class that was never measured is estimated between the nearest sizes of the
  * same direction that were; one that was never seen, from any known size of the
@@ -319,10 +319,12 @@ static bool sutro_window_is_of(const struct sutro_device *device,
 static bool sutro_cost_class_is_open(const struct sutro_device *device,
 				     unsigned int class)
 {
-	return !(device->costs.measured & BIT(class));
+	u32 closed = device->costs.measured & ~device->costs.bounded;
+
+	return !(closed & BIT(class));
 }
 
-/* What the classes were charged that no probe has measured. */
+/* What the classes were charged that windows may change. */
 static u64 sutro_window_open_ns16(const struct sutro_device *device)
 {
 	u64 sum = 0;
@@ -447,6 +449,7 @@ static void sutro_meter_complete(struct sutro_meter *meter,
 	}
 	meter->nr++;
 	meter->units += sutro_units(sample->class, sample->bytes);
+	meter->took_ns += sample->now_ns - sample->start_ns;
 	meter->last_ns = sample->now_ns;
 	elapsed_ns = meter->last_ns - meter->start_ns;
 	meter->done = meter->nr >= meter->enough ||
@@ -472,17 +475,36 @@ u64 sutro_meter_ns16(const struct sutro_device *device)
 }
 
 /**
+ * sutro_meter_depth - how many of the class were at the device?
+ * @device:	the leaf, whose meter is done
+ *
+ * Return: their mean number (Little's law), at least 1.
+ */
+u32 sutro_meter_depth(const struct sutro_device *device)
+{
+	const struct sutro_meter *meter = &device->meter;
+	u64 elapsed_ns = meter->last_ns - meter->start_ns;
+
+	return max(div64_u64(meter->took_ns, max(elapsed_ns, 1ULL)), 1ULL);
+}
+
+/**
  * sutro_cost_measured - a probe knows what a class costs
  * @device:	the leaf
  * @class:	from sutro_cost_class()
  * @ns16:	device time of such a request in 1/16 ns
+ * @bounded:	that is what it costs at most
  */
 void sutro_cost_measured(struct sutro_device *device, unsigned int class,
-			 u64 ns16)
+			 u64 ns16, bool bounded)
 {
 	device->costs.ns16[class] =
 		clamp(ns16, 1ULL, SUTRO_COST_MAX_NS << SUTRO_NS16_SHIFT);
 	device->costs.measured |= BIT(class);
+	if (bounded)
+		device->costs.bounded |= BIT(class);
+	else
+		device->costs.bounded &= ~BIT(class);
 }
 
 static u64 sutro_window_complete(struct sutro_device *device,

@@ -40,10 +40,12 @@ enum sutro_op {
  * struct sutro_costs - cost of a request by class
  * @ns16:	in 1/16 ns, 0 = not known yet
  * @measured:	a bit for each class that a probe has measured
+ * @bounded:	of these, those that did not saturate the device: windows scale them
  */
 struct sutro_costs {
 	u64 ns16[SUTRO_CLASSES];
 	u32 measured;
+	u32 bounded;
 };
 
 /**
@@ -57,6 +59,7 @@ struct sutro_costs {
  * @long_ns:	... in this time
  * @nr:		counted
  * @units:	what they were worth, in 1/SUTRO_UNIT of a request of the class's size
+ * @took_ns:	sum of the time that each was at the device
  * @start_ns:	time of the completion before the first one counted
  * @last_ns:	time of the last one counted
  * @strangers_ns16: cost of what completed of other classes in between
@@ -71,6 +74,7 @@ struct sutro_meter {
 	u64 long_ns;
 	u32 nr;
 	u64 units;
+	u64 took_ns;
 	u64 start_ns;
 	u64 last_ns;
 	u64 strangers_ns16;
@@ -146,8 +150,9 @@ u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
 			const struct sutro_sample *sample);
 void sutro_cost_requeue(struct sutro_device *device, unsigned int class);
 void sutro_cost_measured(struct sutro_device *device, unsigned int class,
-			 u64 ns16);
+			 u64 ns16, bool bounded);
 u64 sutro_meter_ns16(const struct sutro_device *device);
+u32 sutro_meter_depth(const struct sutro_device *device);
 u64 sutro_cost_busy_ns(const struct sutro_device *device);
 u64 sutro_cost_depth_ns(const struct sutro_device *device);
 

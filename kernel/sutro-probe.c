@@ -24,9 +24,9 @@
  *     classes complete.  Groups that have no more than 4 requests in all, of a
  *     class that costs little, are let through two at a time: they wait for each
  *     request, and their part can be subtracted.
- *  2. When nothing else of any weight is in flight, 2d completions of k are let
- *     pass.  What a bus or a queue within the device had bunched up would look too
- *     fast.
+ *  2. When nothing else of any weight is in flight, and no more than d, 2d
+ *     completions of k are let pass.  What a bus or a queue within the device had
+ *     bunched up would look too fast.
  *  3. 256 completions are timed, fewer when they take 10 ms, from one completion
  *     to another.
  *
@@ -54,8 +54,18 @@
  * If not, the device has a write cache, or collects garbage: then writes cost
  * what the second largest result says, because the cache is fast only until it is
  * full, and reads the second smallest, because reads after writes pay for them.
+ *
  * Where there never were enough requests to saturate the device, only the results
- * with the most in flight count: the others are too high.
+ * with the most in flight count, and even they are too high: the device could have
+ * worked on more.  How many it works on is the same for all such classes, and
+ * windows of completions (sutro-cost.c) find it, because they keep the charges in
+ * line with elapsed time.  A probe then only tells how long a request took:
+ *
+ *	a disk takes 128 requests, and 1 ms for each.  8 reads in flight: 125 us for
+ *	each, so they took 1 ms.  Charged so, twenty at a time would seem to be all
+ *	that the disk can do.  But twenty complete in 1 ms, so they cost 50 us, more are
+ *	sent, and so on until no more come, or the disk is full: 8 us.  Writes, probed
+ *	then, took 2 ms: 16 us.
  */
 #include "sutro-probe.h"
 
@@ -217,16 +227,24 @@ static u32 sutro_probe_strangers(const struct sutro_probe *probe,
 
 /* ---- results ---- */
 
-/* The cost that results from what was measured. */
-static u64 sutro_probe_cost(const struct sutro_probe_class *of, bool write,
-			    u64 now_ns)
+/* With how many in flight were those results found that count? */
+static u32 sutro_probe_depth(const struct sutro_probe_class *of, u64 now_ns)
 {
-	u64 sorted[SUTRO_PROBE_RESULTS], middle, sum = 0;
-	unsigned int nr = 0, agree = 0, depth = 0, i, j;
+	u32 depth = 0, i;
 
 	for (i = 0; i < of->nr && of->unsaturated; i++)
 		if (now_ns - of->result[i].at_ns <= SUTRO_PROBE_RESULT_NS)
 			depth = max(depth, of->result[i].depth);
+	return depth;
+}
+
+/* The cost that results from what was measured, with so many in flight or more. */
+static u64 sutro_probe_cost(const struct sutro_probe_class *of, bool write,
+			    u32 depth, u64 now_ns)
+{
+	u64 sorted[SUTRO_PROBE_RESULTS], middle, sum = 0;
+	unsigned int nr = 0, agree = 0, i, j;
+
 	for (i = 0; i < of->nr; i++) {
 		u64 ns16 = of->result[i].ns16;
 
@@ -251,6 +269,41 @@ static u64 sutro_probe_cost(const struct sutro_probe_class *of, bool write,
 	return div_u64(sum, agree);
 }
 
+/*
+ * What a class costs of which there were too few: the time that each took, divided by
+ * how many the device can have at work, as far as is known.
+ */
+static u64 sutro_probe_part(const struct sutro_probe *probe,
+			    const struct sutro_device *device, u64 took_ns16,
+			    u32 depth)
+{
+	const struct sutro_costs *costs = &device->costs;
+	u64 parallel16 = depth << 4;
+	unsigned int i;
+
+	for (i = 0; i < SUTRO_CLASSES; i++)
+		if (costs->bounded & BIT(i))
+			parallel16 = max(parallel16,
+					 div64_u64(probe->of[i].took_ns16 << 4,
+						   costs->ns16[i]));
+	return div64_u64(took_ns16 << 4, parallel16);
+}
+
+static void sutro_probe_learn(struct sutro_probe *probe,
+			      struct sutro_device *device, u64 now_ns)
+{
+	bool is_write = sutro_cost_op(probe->class) == SUTRO_WRITE;
+	struct sutro_probe_class *of = &probe->of[probe->class];
+	u32 depth = sutro_probe_depth(of, now_ns);
+	u64 ns16 = sutro_probe_cost(of, is_write, depth, now_ns);
+
+	if (of->unsaturated) {
+		of->took_ns16 = ns16 * depth;
+		ns16 = sutro_probe_part(probe, device, of->took_ns16, depth);
+	}
+	sutro_cost_measured(device, probe->class, ns16, of->unsaturated);
+}
+
 static void sutro_probe_end(struct sutro_probe *probe,
 			    struct sutro_device *device, u64 now_ns)
 {
@@ -265,10 +318,9 @@ static void sutro_probe_result(struct sutro_probe *probe,
 			       struct sutro_device *device, u64 ns16, u32 depth,
 			       bool unsaturated, u64 now_ns)
 {
-	bool is_write = sutro_cost_op(probe->class) == SUTRO_WRITE;
 	struct sutro_probe_class *of = &probe->of[probe->class];
-	u64 expected = device->costs.ns16[probe->class];
-	u64 cost_ns16;
+	u64 expected = of->unsaturated ? div_u64(of->took_ns16, depth)
+				       : device->costs.ns16[probe->class];
 	bool right = of->nr && ns16 * 100 > expected * 94 &&
 		     ns16 * 100 < expected * 106;
 
@@ -290,8 +342,7 @@ static void sutro_probe_result(struct sutro_probe *probe,
 				SUTRO_PROBE_INTERVAL_MAX_NS);
 	of->due_ns = now_ns + of->interval_ns;
 
-	cost_ns16 = sutro_probe_cost(of, is_write, now_ns);
-	sutro_cost_measured(device, probe->class, cost_ns16);
+	sutro_probe_learn(probe, device, now_ns);
 	sutro_probe_end(probe, device, now_ns);
 }
 
@@ -317,11 +368,16 @@ static void sutro_probe_give_up(struct sutro_probe *probe,
 static void sutro_probe_measured(struct sutro_probe *probe,
 				 struct sutro_device *device, u64 now_ns)
 {
+	u32 depth = sutro_meter_depth(device);
 	u64 ns16 = sutro_meter_ns16(device);
-	bool saturated;
+	bool saturated, few = probe->ramping && depth * 4 < probe->depth * 3;
 
-	if (!ns16) {
+	if (!ns16 || (few && probe->half_ns16 && probe->half_ns16 <= ns16)) {
 		sutro_probe_give_up(probe, device, now_ns);
+		return;
+	}
+	if (few) {
+		sutro_probe_result(probe, device, ns16, depth, true, now_ns);
 		return;
 	}
 	saturated = !probe->ramping ||
@@ -446,6 +502,7 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 		      u64 now_ns)
 {
 	u64 strangers_ns;
+	u32 in_flight;
 	bool dear;
 
 	if (!probe->active) {
@@ -463,8 +520,9 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 	if (device->meter.armed)
 		return;
 	sutro_probe_strangers(probe, device, &strangers_ns);
+	in_flight = sutro_probe_in_flight(probe, device);
 	if (strangers_ns > SUTRO_PROBE_GUEST_NS ||
-	    sutro_probe_in_flight(probe, device) < probe->depth / 2)
+	    in_flight < probe->depth / 2 || in_flight > probe->depth)
 		return;
 	dear = sutro_cost_class_ns(device, probe->class) > SUTRO_PROBE_DEAR_NS;
 	device->meter = (struct sutro_meter){

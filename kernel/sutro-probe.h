@@ -44,6 +44,7 @@ struct sutro_peer {
  * @probes:	how many ended with a result
  * @failures:	how many in a row ended without
  * @unsaturated: there never were enough requests
+ * @took_ns16:	then: how long each of them took
  * @nr:		valid results
  * @next:	place of the next one
  * @result:	cost in 1/16 ns, with how many in flight and when it was found
@@ -55,6 +56,7 @@ struct sutro_probe_class {
 	u32 probes;
 	u32 failures;
 	bool unsaturated;
+	u64 took_ns16;
 	u32 nr;
 	u32 next;
 	struct {

@@ -38,11 +38,17 @@ static void client_next(struct client *client)
 		 client->first_byte + client->region_bytes)
 		client->next_byte = client->first_byte;
 
+	client->split_op = job->op;
+	if (job->mixed)
+		client->split_op = random_below(&client->random, 2)
+					   ? SUTRO_READ
+					   : SUTRO_WRITE;
 	client->split = malloc(sizeof(*client->split));
 	assert(client->split);
 	*client->split = (struct whole){
 		.sent_ns = client->clock->now_ns,
-		.bytes = job->bytes * volume_copies(client->volume, job->op),
+		.bytes = job->bytes *
+			 volume_copies(client->volume, client->split_op),
 	};
 	client->split_byte = client->next_byte;
 	client->split_next = 0;
@@ -67,7 +73,7 @@ static bool client_send(struct client *client)
 	u64 first = client->split_byte, last = first + job->bytes;
 	struct extent extent;
 
-	while (volume_extent(client->volume, job->op, first, last,
+	while (volume_extent(client->volume, client->split_op, first, last,
 			     client->split_next, &extent)) {
 		u32 i = extent.leaf;
 		struct leaf *leaf = client->volume->leaf[i];
@@ -85,8 +91,8 @@ static bool client_send(struct client *client)
 			client->asleep = leaf;
 			return false;
 		}
-		leaf_insert(leaf, client->group[i], job->op, !job->async,
-			    extent.byte >> SECTOR_SHIFT, &piece);
+		leaf_insert(leaf, client->group[i], client->split_op,
+			    !job->async, extent.byte >> SECTOR_SHIFT, &piece);
 		client->split_next++;
 	}
 	client->split = NULL;

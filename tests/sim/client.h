@@ -13,6 +13,7 @@
  * @class:	of its group: SUTRO_CLASS_RT and so on, plus 1; 0 = be
  * @below:	number of the scene's group that its own one is in, from 1; 0 = root
  * @op:		SUTRO_READ or SUTRO_WRITE
+ * @mixed:	one of either, at random, for each request
  * @async:	nobody waits for it: writeback
  * @random:	anywhere in its region, else in order
  * @bytes:	of a request
@@ -27,6 +28,7 @@ struct job {
 	u32 class;
 	u32 below;
 	enum sutro_op op;
+	bool mixed;
 	bool async;
 	bool random;
 	u32 bytes;
@@ -46,7 +48,8 @@ struct job {
  * @outstanding: requests on their way
  * @asleep:	the leaf of which it waits for a slot, or NULL
  * @split:	the request that is being submitted ...
- * @split_byte:	... which begins here ...
+ * @split_op:	... does this ...
+ * @split_byte:	... begins here ...
  * @split_next:	... from this piece on
  * @done_bytes:	what has been done
  * @latency:	in ns
@@ -64,6 +67,7 @@ struct client {
 	u32 outstanding;
 	struct leaf *asleep;
 	struct whole *split;
+	enum sutro_op split_op;
 	u64 split_byte;
 	u32 split_next;
 	u64 done_bytes;
