@@ -47,7 +47,7 @@ FAST = {"kind": "ssd", "size_mb": 256, "read_us": 200, "write_us": 400}
 PLAN = {
     "seed": 1, "seconds": SECONDS, "changes": CHANGES, "hands": 2, "leaks": False,
     "files": [KCSAN, LOCKDEP, ONLINE],
-    "disks": {"d1": FAST | {"hw_queues": 2}, "d2": FAST},
+    "disks": {"d1": FAST | {"hw_queues": 2}, "d2": FAST, "d3": {"completion_nsec": 400000}},
 }  # fmt: skip
 # A run that watched less often than this looked at nothing.
 WATCHED = 10000

@@ -74,6 +74,7 @@ def test_kernel_without_kcsan_fails(line: str) -> None:
 
 GOOD = {
     "done": dict.fromkeys(CHANGES, 3), "refused": {}, "left": {"in_flight": 0, "dying": 0},
+    "queues": [1, 2],
     "truth": {"d0": "total time_ns=5 rbytes=4096 wbytes=0 rios=1 wios=0 meta_rbytes=0\n"},
     "files": {
         KCSAN: "enabled: 1\nused_watchpoints: 1\nsetup_watchpoints: 50000\ndata_races: 3\n",
@@ -86,7 +87,7 @@ GOOD = {
 def test_good_end_passes() -> None:
     results = judged_result(GOOD)
     assert not results.failed
-    assert len(results.passed) == 7
+    assert len(results.passed) == 8
 
 
 @pytest.mark.parametrize(
@@ -94,13 +95,18 @@ def test_good_end_passes() -> None:
     [
         (("left", "in_flight"), 1, "deep.stress.in_flight"),
         (("done", "pull"), 0, "deep.stress.undone"),
+        (("queues",), [2], "deep.stress.one_number"),
         (("files", KCSAN), "enabled: 1\nsetup_watchpoints: 12\n", "deep.kcsan.watched"),
         (("files", KCSAN), "", "deep.kcsan.watched"),
         (("files", LOCKDEP), " debug_locks:                  0\n", "deep.lockdep"),
         (("files", ONLINE), "0\n", "deep.cpus"),
     ],
 )
-def test_bad_end_fails(place: tuple[str, str], value: object, failed: str) -> None:
+def test_bad_end_fails(place: tuple[str, ...], value: object, failed: str) -> None:
     result = copy.deepcopy(GOOD)
-    result[place[0]][place[1]] = value
+    *where, last = place
+    part = result
+    for key in where:
+        part = part[key]
+    part[last] = value
     assert set(judged_result(result).failed) == {failed}

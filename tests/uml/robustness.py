@@ -6,6 +6,7 @@ dying       cgroups that were removed and are still held
 leaks       objects that nobody points to any more (unless the plan says that there is no kmemleak)
 idle_disks  disks that nothing was read from or written to: a stress that was none
 undone      kinds of change that never came
+one_number  1 if the number of hardware queues was never another one
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from rig.result import Goal, Result
 
 CHANGES = (
     "make_group", "kill_group", "switch", "weight", "set_class", "knob", "slots", "read_stat",
-    "pull", "give_back", "fail", "lose", "block_size", "suspend",
+    "pull", "give_back", "fail", "lose", "block_size", "suspend", "hw_queues",
 )  # fmt: skip
 
 
@@ -29,6 +30,7 @@ def judge(result: dict) -> list[Result]:
         "dying": (left["dying"], {}),
         "idle_disks": (len(idle), {"disks": idle}),
         "undone": (len(undone), {"changes": undone, "done": done, "refused": result["refused"]}),
+        "one_number": (int(len(result["queues"]) < 2), {"queues": result["queues"]}),
     }
     if "leaks" in left:
         values["leaks"] = (left["leaks"], {"objects": result["leaks"]})

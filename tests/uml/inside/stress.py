@@ -3,21 +3,22 @@
 
 Disks, one of them below device-mapper, are read and written by fio, directly and through the page
 cache, with all I/O priorities, in cgroups that come and go. Meanwhile elevators are switched,
-weights, classes, knobs, nr_requests and block sizes change, dm is suspended and resumed, and disks
-give requests back, fail or lose some, and are pulled and put back. The kernel is the one that
-checks itself: what goes wrong is in its log. In the end all is taken away, and it is counted what
-is left.
+weights, classes, knobs, nr_requests, block sizes and numbers of hardware queues change, dm is
+suspended and resumed, and disks give requests back, fail or lose some, and are pulled and put back.
+The kernel is the one that checks itself: what goes wrong is in its log. In the end all is taken
+away, and it is counted what is left.
 
 plan.json: `seed`, `seconds` (virtual, if time is), and where there are CPUs for it, which a machine
 in virtual time has not:
 
-    disks    numbers of the model by disk, other than those below
+    disks    numbers by disk, other than those below
     hands    processes that change settings and read statistics beside the first one
     changes  it goes on until there were so many, however slow the machine is
     files    what the kernel says in the end
     leaks    false: the kernel has no kmemleak
 
-result.json: how often each thing was done, and refused; what is left of it; the files.
+result.json: how often each thing was done, and refused; what each disk did; what is left of it;
+the files.
 """
 
 from __future__ import annotations
@@ -48,7 +49,14 @@ DISKS = {
 }  # fmt: skip
 # On the last one stands device-mapper, so it is not pulled.
 STACKED = "d2"
-NODES = {"d0": "/dev/d0", "d1": "/dev/d1", STACKED: "/dev/dm-0"}
+# One of null_blk, whose hardware queues can change while it is used. Where there is but one CPU, it
+# is the number of those for polled requests that does.
+QUEUED = "d3"
+NULLB = Path("/sys/kernel/config/nullb")
+NULLB_DISK = {"memory_backed": 1, "discard": 1, "size": 64, "irqmode": 2, "hw_queue_depth": 16,
+              "completion_nsec": 20000000, "submit_queues": 1, "poll_queues": 1}  # fmt: skip
+ALL = (*DISKS, QUEUED)
+NODES = {"d0": "/dev/d0", "d1": "/dev/d1", STACKED: "/dev/dm-0", QUEUED: f"/dev/{QUEUED}"}
 DM = "stressed"
 SCHEDULERS = ("sutro", "sutro", "sutro", "none", "bfq", "mq-deadline", "kyber")
 # Every so many-th request is given back to the elevator; 0: none.
@@ -88,6 +96,7 @@ class Stress:
         self.groups: dict[str, subprocess.Popen] = {}
         self.on: dict[str, str] = {}
         self.made = 0
+        self.queues: set[int] = set()
 
     def write(self, file: Path, value: object) -> None:
         """A write that may be refused: the disk may be gone, the elevator another."""
@@ -97,7 +106,10 @@ class Stress:
             self.refused[f"{file.name}: {error.strerror}"] += 1
 
     def disk(self) -> str:
-        return self.random.choice(sorted(DISKS))
+        return self.random.choice(ALL)
+
+    def model(self) -> Path:
+        return CONFIGFS / self.random.choice(sorted(DISKS))
 
     def queue(self) -> Path:
         return Path("/sys/block") / self.disk() / "queue"
@@ -200,6 +212,18 @@ class Stress:
     def slots(self) -> None:
         self.write(self.queue() / "nr_requests", self.random.choice((4, 32, 64, 256, 1000)))
 
+    def hw_queues(self) -> None:
+        """Another number of hardware queues: the elevator goes and comes, all under load."""
+        kinds = {"poll_queues": (0, 1)}
+        if os.cpu_count() > 1:
+            kinds["submit_queues"] = (1, 2)
+        kind = self.random.choice(sorted(kinds))
+        file, queues = NULLB / QUEUED / kind, Path("/sys/block", QUEUED, "mq")
+        self.queues.add(len(list(queues.iterdir())))
+        # The other one of the two.
+        self.write(file, sum(kinds[kind]) - int(file.read_text()))
+        self.queues.add(len(list(queues.iterdir())))
+
     def read_stat(self) -> None:
         """Statistics of one and all, and whatever debugfs shows of the queue."""
         (CGROUPS / "io.sutro.active").read_text()
@@ -211,13 +235,13 @@ class Stress:
                         file.read_text(errors="replace")
 
     def give_back(self) -> None:
-        self.write(CONFIGFS / self.disk() / "give_back", self.random.choice(GIVE_BACK))
+        self.write(self.model() / "give_back", self.random.choice(GIVE_BACK))
 
     def fail(self) -> None:
         self.write(CONFIGFS / STACKED / "fail", self.random.choice(FAIL))
 
     def lose(self) -> None:
-        self.write(CONFIGFS / self.disk() / "lose", self.random.choice(LOSE))
+        self.write(self.model() / "lose", self.random.choice(LOSE))
 
     def block_size(self) -> None:
         """Of a device that is being read; the page cache is thrown away."""
@@ -257,19 +281,26 @@ class Stress:
             self.make_group: 6, self.kill_group: 4, self.switch: 3, self.weight: 6,
             self.set_class: 3, self.knob: 4, self.slots: 2, self.read_stat: 2, self.pull: 1,
             self.give_back: 2, self.fail: 2, self.lose: 2, self.block_size: 2, self.suspend: 2,
+            self.hw_queues: 2,
         }  # fmt: skip
 
     def run(self, seconds: float, changes: int = 0) -> None:
-        """Do this and that, for so long and so often."""
+        """Do this and that, for so long and so often, and each of it once at least."""
         actions = self.actions()
         begin_s = time.monotonic()
         while time.monotonic() < begin_s + seconds or self.done.total() < changes:
             (action,) = self.random.choices(list(actions), list(actions.values()))
-            # The last line of the output tells what a machine that hangs was doing.
-            print(f"{time.monotonic() - begin_s:.3f} {action.__name__}")
-            action()
-            self.done[action.__name__] += 1
-            time.sleep(self.random.choice((0.0, 0.001, 0.02, 0.1, 0.3)))
+            self.do(action)
+        for action in actions:
+            if not self.done[action.__name__]:
+                self.do(action)
+
+    def do(self, action: Callable[[], None]) -> None:
+        """One change. The last line of the output tells what a machine that hangs was doing."""
+        print(f"{time.monotonic():.3f} {action.__name__}")
+        action()
+        self.done[action.__name__] += 1
+        time.sleep(self.random.choice((0.0, 0.001, 0.02, 0.1, 0.3)))
 
 
 class Hand(Stress):
@@ -312,9 +343,24 @@ def set_up(disk: str) -> None:
     (queue / "io_timeout").write_text(f"{IO_TIMEOUT_MS}\n")
 
 
+def make(folder: Path, numbers: dict[str, object], switch: str) -> None:
+    """A disk that is configured in configfs, switched on."""
+    folder.mkdir()
+    for key, value in numbers.items():
+        (folder / key).write_text(f"{value}\n")
+    (folder / switch).write_text("1\n")
+    set_up(folder.name)
+
+
+def counted(disk: str) -> str:
+    """What the kernel counted for a disk that keeps no account, as the model disk says it."""
+    words = Path("/sys/block", disk, "stat").read_text().split()
+    return f"total rios={words[0]} wios={words[4]} \n"
+
+
 def in_flight() -> int:
     """Requests that a disk has not answered."""
-    counts = (Path("/sys/block") / name / "inflight" for name in DISKS)
+    counts = (Path("/sys/block") / name / "inflight" for name in ALL)
     return sum(int(word) for file in counts for word in file.read_text().split())
 
 
@@ -350,12 +396,10 @@ def main() -> None:
     """Set up, stress, take everything down again, look what is left."""
     plan = json.loads((MNT / "plan.json").read_text())
     (CGROUPS / "cgroup.subtree_control").write_text("+io +memory\n")
-    for name, numbers in (DISKS | plan.get("disks", {})).items():
-        (CONFIGFS / name).mkdir()
-        for key, value in numbers.items():
-            (CONFIGFS / name / key).write_text(f"{value}\n")
-        (CONFIGFS / name / "online").write_text("1\n")
-        set_up(name)
+    numbers = plan.get("disks", {})
+    for name in DISKS:
+        make(CONFIGFS / name, numbers.get(name, DISKS[name]), "online")
+    make(NULLB / QUEUED, NULLB_DISK | numbers.get(QUEUED, {}), "power")
     sectors = DISKS[STACKED]["size_mb"] * 2048
     dmsetup("create", DM, stdin=f"0 {sectors} linear /dev/{STACKED} 0\n")
     if plan.get("leaks", True):
@@ -367,7 +411,7 @@ def main() -> None:
         stress.run(plan["seconds"], plan.get("changes", 0))
     served = {
         name: Path("/sys/kernel/debug/modeldisk", name, "truth").read_text() for name in DISKS
-    }
+    } | {QUEUED: counted(QUEUED)}
     while stress.groups:
         stress.kill_group()
     left = {"in_flight": settled(in_flight, 0)}
@@ -375,9 +419,11 @@ def main() -> None:
     for name in DISKS:
         (CONFIGFS / name / "online").write_text("0\n")
         (CONFIGFS / name).rmdir()
+    (NULLB / QUEUED).rmdir()
     left["dying"] = settled(dying, before) - before
     result = {
         "done": stress.done, "refused": stress.refused, "truth": served, "left": left,
+        "queues": sorted(stress.queues),
         "files": {name: Path(name).read_text() for name in plan.get("files", ())},
     }  # fmt: skip
     if plan.get("leaks", True):
