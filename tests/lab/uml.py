@@ -2,6 +2,7 @@
 """User Mode Linux in virtual time: the kernel of a linux-source package with our series in it.
 
     plain   that             debug   the same, checking itself
+    layers  that, with drivers that the series patches
     deep    the same kernel as one of a PC that looks for data races (deep.py)
 
 A flavour is its fragments of configuration in tests/uml. Two artefacts each: the source, configured
@@ -34,8 +35,10 @@ from .roots import KERNEL, RECIPES, build_recipe
 CONFIGS = {
     "plain": ("common.config", "uml.config", "uml-owners.config"),
     "debug": ("common.config", "uml.config", "debug.config", "uml-debug.config"),
+    "layers": ("common.config", "uml.config", "debug.config", "uml-debug.config",
+               "uml-layers.config"),
     "deep": ("common.config", "debug.config", "deep.config"),
-}
+}  # fmt: skip
 PC = "deep"
 # What the series is compiled with on a kernel that nothing is run on.
 SERIES = ("common.config", "uml.config")

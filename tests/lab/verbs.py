@@ -69,6 +69,7 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
     usual = list(steps)
     for kernel in KERNELS:
         steps[f"owners-{kernel}"] = partial(virtual.owners_stage, cache, SOURCE, kernel)
+    steps["layers"] = lambda: virtual.layers_stage(cache, SOURCE)
     total = Results()
     names = list(options.stages or (["guest"] if options.rest else usual))
     # Not one of all: it takes a kernel of its own.

@@ -10,8 +10,9 @@
 
 A kernel that complains fails whatever ran on it.
 
-The stages owners-VERSION are `owners` on other kernels. Such a kernel takes minutes to compile, so
-they run when they are asked for.
+The stages owners-VERSION are `owners` on other kernels; the stage layers is
+tests/uml/inside/layers.py on the kernel that checks itself, with the drivers that the series
+patches. Such a kernel takes minutes to compile, so they run when they are asked for.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from rig.result import Result
-from uml import owners, plan, robustness
+from uml import layers, owners, plan, robustness
 from uml.bench import run_all
 from uml.measure import Run
 from uml.scenario import load
@@ -36,8 +37,11 @@ from .roots import KERNEL, KERNELS
 QUICK = "tests/uml/quick.toml"
 REPEATED = ("two-to-one-hdd", "sutro")
 STRESS_S = 10
+# Of each layer.
+LAYER_S = 0.6
 # Real time.
 OWNERS_TIMEOUT_S = 300
+LAYERS_TIMEOUT_S = 900
 # Real time: to begin with, and for each second in the machine.
 STRESS_TIMEOUT_S, STRESS_TIMEOUT_PER_S = 300, 60
 
@@ -136,6 +140,16 @@ def owners_stage(cache: Cache, source: Path, version: str) -> Results:
 def _stress(cache: Cache, source: Path) -> Results:
     results = Results(["uml.stress.kernel log"])
     results.add(_judged(robustness.judge(stress(cache, source, 1, STRESS_S))))
+    return results
+
+
+def layers_stage(cache: Cache, source: Path) -> Results:
+    """Drivers with patches, under all that may happen to them."""
+    folder = cache.run_dir / "layers"
+    uml.prepared(source, uml.kernel(cache, source, "layers"), folder)
+    results = Results(["uml.layers.kernel log"])
+    made = {"seed": 1, "seconds": LAYER_S}
+    results.add(_judged(layers.judge(uml.run(cache, folder, "layers", made, LAYERS_TIMEOUT_S))))
     return results
 
 

@@ -1,0 +1,477 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The drivers that the patches of the series change, under load, while their layer changes.
+
+One layer after another stands on disks that sutro has. Cgroups write to it, each in a place of its
+own, directly or through the page cache, and read it back from the disks (fio --verify).
+A cgroup is removed when its job ends, and some are killed in the middle of it. Meanwhile:
+
+    raid5, raid1    members are failed, fail themselves, are pulled, come back and are rebuilt;
+                    raid1 writes behind. In the end md compares what the members hold
+    mirror          copies one disk to the other with kcopyd, while it is written
+    thin, snapshot  snapshots come and go; what one holds is compared before it goes
+    integrity       reads are checked by dm-integrity, too; its journal is written
+    bcache          goes through its modes, and the cache is taken away and given back
+
+and all of dm is suspended and resumed. plan.json: `seed`, `seconds` of each layer (virtual).
+result.json, `layers` by name: `done`, how often each thing was done; `jobs`, how many were right or
+killed; `wrong`, those that failed, with their status; `mismatches` of md and of snapshots; `owned`,
+the bytes that the disks served for cgroups. For all: `left`, and `leaks`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import random
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from stress import CGROUPS, CONFIGFS, MNT, dmsetup, dying, leaks, settled
+
+DEBUGFS = Path("/sys/kernel/debug/modeldisk")
+BLOCK = Path("/sys/block")
+BCACHE = Path("/sys/fs/bcache")
+# Slow enough that a virtual second is few requests.
+NUMBERS = {"kind": "ssd", "read_us": 2000, "write_us": 4000, "bus_kbps": 20000}
+TOP = "/dev/mapper/top"
+MIB = 1 << 20
+# All that a writer uses lies in its own place.
+PLACES, PLACE_KIB = 4, 256
+SIZES = ("4k", "16k", "64k")
+WAIT_S = 600
+STEP_S = 0.02
+
+
+def run(*words: str, check: bool = True) -> str:
+    done = subprocess.run(words, capture_output=True, text=True)
+    if check and done.returncode != 0:
+        raise SystemExit(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def write(file: Path, value: object) -> None:
+    try:
+        file.write_text(f"{value}\n")
+    except OSError as error:
+        raise SystemExit(f"{file}: {value}: {error.strerror}") from error
+
+
+def wait_for(what: str, true: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + WAIT_S
+    while not true():
+        if time.monotonic() > end_s:
+            raise SystemExit(f"{what} did not come")
+        time.sleep(STEP_S)
+
+
+def holds(node: str) -> str:
+    """A digest of all that a device holds."""
+    digest = hashlib.sha256()
+    buffer = mmap.mmap(-1, MIB)
+    file = os.open(node, os.O_RDONLY | os.O_DIRECT)
+    while got := os.readv(file, [buffer]):
+        digest.update(buffer[:got])
+    os.close(file)
+    return digest.hexdigest()
+
+
+def sectors(node: str) -> int:
+    return int((BLOCK / Path(node).name / "size").read_text())
+
+
+class Layer:
+    """Disks and what stands on them; `changes` are what may happen to it."""
+
+    # MiB of each disk.
+    disks: tuple[int, ...] = (16,)
+    top = TOP
+
+    def __init__(self) -> None:
+        self.nodes = [f"/dev/d{number}" for number in range(len(self.disks))]
+        self.mismatches = 0
+        self.changes: list[Callable[[], None]] = [self.suspend]
+
+    def make(self) -> None:
+        raise NotImplementedError
+
+    def suspend(self) -> None:
+        dmsetup("suspend", "top")
+        time.sleep(STEP_S)
+        dmsetup("resume", "top")
+
+    def check(self) -> None:
+        """Whether it is as it should be, when nobody uses it."""
+
+    def remove(self) -> None:
+        dmsetup("remove", "--retry", "top")
+
+    # ---- disks ----
+
+    def plug(self) -> None:
+        for number, size_mb in enumerate(self.disks):
+            folder = CONFIGFS / f"d{number}"
+            folder.mkdir()
+            for key, value in {**NUMBERS, "size_mb": size_mb}.items():
+                write(folder / key, value)
+            self.online(f"d{number}")
+
+    def online(self, name: str) -> None:
+        write(CONFIGFS / name / "online", 1)
+        write(BLOCK / name / "queue/scheduler", "sutro")
+
+    def unplug(self) -> int:
+        """Take the disks away; returns what they served for cgroups."""
+        owned = 0
+        for name in (Path(node).name for node in self.nodes):
+            for line in (DEBUGFS / name / "truth").read_text().splitlines():
+                owner, *words = line.split()
+                if owner not in ("total", "/"):
+                    numbers = dict(word.split("=") for word in words)
+                    owned += int(numbers["rbytes"]) + int(numbers["wbytes"])
+            write(CONFIGFS / name / "online", 0)
+            (CONFIGFS / name).rmdir()
+        return owned
+
+
+class Raid(Layer):
+    """Redundant md; one member at a time is not there."""
+
+    top = "/dev/md0"
+    words: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes = [self.member]
+        self.md = BLOCK / "md0/md"
+        self.missing = ""
+        self.ways = [self.told, self.errors, self.pulled]
+
+    def make(self) -> None:
+        count = f"--raid-devices={len(self.nodes)}"
+        words = ("--run", "--quiet", "--assume-clean", count, *self.words)
+        run("mdadm", "--create", self.top, *words, *self.nodes)
+        write(self.md / "sync_speed_min", 1000000)
+
+    def member(self) -> None:
+        """A member fails; it is rebuilt the next time, when the one before is."""
+        if self.missing:
+            self.back()
+        elif self.whole():
+            self.missing = random.choice(self.nodes)
+            way = self.ways.pop(0)
+            self.ways.append(way)
+            way(Path(self.missing).name)
+
+    def told(self, name: str) -> None:
+        write(self.md / f"dev-{name}/state", "faulty")
+
+    def errors(self, name: str) -> None:
+        write(CONFIGFS / name / "fail", 3)
+
+    def pulled(self, name: str) -> None:
+        write(CONFIGFS / name / "online", 0)
+
+    def back(self) -> None:
+        name = Path(self.missing).name
+        state = self.md / f"dev-{name}/state"
+        if state.exists() and "faulty" not in state.read_text():
+            write(state, "faulty")
+        wait_for(f"{name} removed", lambda: not state.exists() or self.removed(state))
+        write(CONFIGFS / name / "fail", 0)
+        if not (BLOCK / name).exists():
+            self.online(name)
+        run("mdadm", "--quiet", self.top, "--add", self.missing)
+        self.missing = ""
+
+    def removed(self, state: Path) -> bool:
+        try:
+            state.write_text("remove\n")
+        except OSError:
+            return False
+        return True
+
+    def whole(self) -> bool:
+        now = (self.md / "degraded").read_text(), (self.md / "sync_action").read_text()
+        return now == ("0\n", "idle\n")
+
+    def check(self) -> None:
+        if self.missing:
+            self.back()
+        wait_for("the whole array", self.whole)
+        write(self.md / "sync_action", "check")
+        wait_for("the end of the check", self.whole)
+        self.mismatches += int((self.md / "mismatch_cnt").read_text())
+
+    def remove(self) -> None:
+        run("mdadm", "--quiet", "--stop", self.top)
+
+
+class Raid5(Raid):
+    disks = (4, 4, 4)
+    words = ("--level=raid5", "--chunk=64", "--bitmap=none")
+
+
+class Raid1(Raid):
+    disks = (4, 4)
+
+    words = ("--level=raid1", "--bitmap=internal", "--write-behind=64", "--write-mostly")
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Options hold for the devices after them; the first is read from.
+        self.nodes = ["/dev/d1", "/dev/d0"]
+
+
+class Mirror(Layer):
+    disks = (4, 4)
+
+    def make(self) -> None:
+        (one, other), size = self.nodes, sectors(self.nodes[0])
+        dmsetup("create", "top", stdin=f"0 {size} mirror core 1 64 2 {one} 0 {other} 0\n")
+
+
+class Snapped(Layer):
+    """What has snapshots: one at a time, as /dev/mapper/snap."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes.append(self.renew)
+        self.held = ""
+
+    def take(self) -> None:
+        raise NotImplementedError
+
+    def drop(self) -> None:
+        raise NotImplementedError
+
+    def renew(self) -> None:
+        self.check()
+        self.take()
+        self.held = holds("/dev/mapper/snap")
+
+    def check(self) -> None:
+        if self.held:
+            self.mismatches += holds("/dev/mapper/snap") != self.held
+            self.drop()
+            self.held = ""
+
+
+class Snapshot(Snapped):
+    disks = (4, 16)
+
+    def make(self) -> None:
+        size = sectors(self.nodes[0])
+        dmsetup("create", "top", stdin=f"0 {size} snapshot-origin {self.nodes[0]}\n")
+
+    def take(self) -> None:
+        run("dd", "if=/dev/zero", f"of={self.nodes[1]}", "bs=4k", "count=1", "oflag=direct")
+        table = f"0 {sectors(self.nodes[0])} snapshot {' '.join(self.nodes)} P 8\n"
+        dmsetup("suspend", "top")
+        dmsetup("create", "snap", stdin=table)
+        dmsetup("resume", "top")
+
+    def drop(self) -> None:
+        dmsetup("suspend", "top")
+        dmsetup("remove", "snap")
+        dmsetup("resume", "top")
+
+
+class Thin(Snapped):
+    disks = (16, 4)
+    size = 4 * MIB >> 9
+
+    def make(self) -> None:
+        data, meta = self.nodes
+        table = f"0 {sectors(data)} thin-pool {meta} {data} 128 0\n"
+        dmsetup("create", "pool", stdin=table)
+        self.message("create_thin 0")
+        dmsetup("create", "top", stdin=f"0 {self.size} thin /dev/mapper/pool 0\n")
+
+    def message(self, text: str) -> None:
+        dmsetup("message", "/dev/mapper/pool", "0", text)
+
+    def take(self) -> None:
+        dmsetup("suspend", "top")
+        self.message("create_snap 1 0")
+        dmsetup("resume", "top")
+        dmsetup("create", "snap", stdin=f"0 {self.size} thin /dev/mapper/pool 1\n")
+
+    def drop(self) -> None:
+        dmsetup("remove", "snap")
+        self.message("delete 1")
+
+    def remove(self) -> None:
+        super().remove()
+        dmsetup("remove", "pool")
+
+
+class Integrity(Layer):
+    def make(self) -> None:
+        how = f"integrity {self.nodes[0]} 0 - J 2 internal_hash:crc32c block_size:4096"
+        # The kernel formats what holds zeros, and tells how much room there is then.
+        dmsetup("create", "top", stdin=f"0 8 {how}\n")
+        room = run("dmsetup", "status", "top").split()[4]
+        dmsetup("remove", "top")
+        dmsetup("create", "top", stdin=f"0 {room} {how}\n")
+
+
+class Bcache(Layer):
+    disks = (4, 40)
+    top = "/dev/bcache0"
+    modes = ("writearound", "writethrough", "writeback", "none")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes = [self.mode, self.cache]
+        self.part = BLOCK / "bcache0/bcache"
+
+    def make(self) -> None:
+        backing, cache = self.nodes
+        said = run("make-bcache", "--bucket=64k", "--bdev", backing, "--cache", cache)
+        self.set = next(line.split()[-1] for line in said.splitlines() if "Set UUID" in line)
+        for node in self.nodes:
+            write(BCACHE / "register", node)
+        wait_for("bcache with its cache", (self.part / "cache").exists)
+        write(self.part / "sequential_cutoff", 0)
+
+    def mode(self) -> None:
+        write(self.part / "cache_mode", random.choice(self.modes))
+
+    def cache(self) -> None:
+        """Dirty data are written back first."""
+        if not (self.part / "cache").exists():
+            write(self.part / "attach", self.set)
+        elif "detaching" not in (self.part / "state").read_text():
+            write(self.part / "detach", 1)
+
+    def remove(self) -> None:
+        write(self.part / "stop", 1)
+        write(BCACHE / self.set / "stop", 1)
+        wait_for("the end of bcache", lambda: not (BCACHE / self.set).exists())
+        wait_for("the end of its device", lambda: not self.part.exists())
+
+
+LAYERS = (Raid5, Raid1, Mirror, Snapshot, Thin, Integrity, Bcache)
+
+
+class Writer:
+    """A cgroup with a job in a place of the layer; it ends with the job."""
+
+    made = 0
+
+    def __init__(self, top: str, place: int):
+        Writer.made += 1
+        self.killed = False
+        self.folder = CGROUPS / f"w{Writer.made}"
+        self.folder.mkdir()
+        write(self.folder / "io.sutro.weight", random.choice((1, 100, 1000)))
+        words = (
+            f"exec fio --name=x --filename={top} --ioengine=libaio --iodepth=16 "
+            "--clocksource=clock_gettime --output=/dev/null --allow_file_create=0 "
+            f"--rw=randwrite --bs={random.choice(SIZES)} --offset={place * PLACE_KIB}k "
+            f"--size={PLACE_KIB}k --randseed={Writer.made} --verify=crc32c --verify_fatal=1 "
+            # Such a file would hold the cgroup that wrote it.
+            "--verify_state_save=0"
+        )
+        command = f"{words} --direct=1"
+        if random.randrange(2):
+            cached = words.replace("exec ", "")
+            command = f"{cached} --direct=0 --end_fsync=1 --do_verify=0 && {command} --verify_only"
+        self.process = subprocess.Popen(
+            ["sh", "-c", f"export LD_PRELOAD=/mnt/fio-clock.so; {command}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: (self.folder / "cgroup.procs").write_text("0\n"),
+        )
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            write(self.folder / "cgroup.kill", 1)
+            self.killed = True
+
+    def end(self) -> int:
+        """Wait for it and remove the cgroup, at once; the status."""
+        status = self.process.wait()
+        wait_for(f"{self.folder.name} empty", self.empty)
+        self.folder.rmdir()
+        return status
+
+    def empty(self) -> bool:
+        return "populated 0" in (self.folder / "cgroup.events").read_text()
+
+
+def drive(layer: Layer, seconds: float) -> dict:
+    """Writers and changes for so long; what came of it."""
+    done: Counter[str] = Counter()
+    jobs: Counter[str] = Counter()
+    wrong = []
+    writers: dict[int, Writer] = {}
+
+    def ended(place: int) -> None:
+        writer = writers.pop(place)
+        status = writer.end()
+        if writer.killed:
+            jobs["killed"] += 1
+        elif status:
+            wrong.append(f"{writer.folder.name}: {status}")
+        else:
+            jobs["right"] += 1
+
+    end_s = time.monotonic() + seconds
+    next_s = time.monotonic()
+    while time.monotonic() < end_s:
+        for place in range(PLACES):
+            if place in writers and writers[place].process.poll() is not None:
+                ended(place)
+            if place not in writers:
+                writers[place] = Writer(layer.top, place)
+        if time.monotonic() >= next_s:
+            change = random.choice(layer.changes)
+            # The last line of the output tells what a machine that hangs was doing.
+            print(f"{end_s - time.monotonic():.3f} {type(layer).__name__} {change.__name__}")
+            change()
+            done[change.__name__] += 1
+            if not random.randrange(3):
+                writers[random.randrange(PLACES)].kill()
+            next_s = time.monotonic() + random.uniform(0.0, 0.3)
+        time.sleep(STEP_S)
+    for place in sorted(writers):
+        ended(place)
+    layer.check()
+    return {"done": done, "jobs": jobs, "wrong": wrong, "mismatches": layer.mismatches}
+
+
+def main() -> None:
+    """Drive all layers, look what is left."""
+    plan = json.loads((MNT / "plan.json").read_text())
+    # Nodes in /dev are made by the tools.
+    os.environ |= {"DM_DISABLE_UDEV": "1", "MDADM_NO_UDEV": "1"}
+    random.seed(plan["seed"])
+    write(CGROUPS / "cgroup.subtree_control", "+io +memory")
+    # What the kernel did while it booted is not looked at.
+    leaks()
+    before = dying()
+    result = {}
+    for kind in LAYERS:
+        layer, name = kind(), kind.__name__.lower()
+        layer.plug()
+        layer.make()
+        result[name] = drive(layer, plan["seconds"])
+        layer.remove()
+        result[name]["owned"] = layer.unplug()
+    left = {"dying": settled(dying, before) - before}
+    found = leaks()
+    left["leaks"] = len(found)
+    (MNT / "result.json").write_text(
+        json.dumps({"layers": result, "left": left, "leaks": found[:20]})
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What tests/uml/inside/layers.py has to leave behind: right data, and nothing else.
+
+For each layer:
+
+LAYER.wrong       jobs that failed, or read something else than they wrote
+LAYER.mismatches  blocks that md finds to differ, snapshots that changed
+LAYER.right       jobs that came to their end
+LAYER.owned       bytes that the disks served for the cgroups that wrote
+
+dying             cgroups that were removed and are still held
+leaks             objects that nobody points to any more (kmemleak)
+"""
+
+from __future__ import annotations
+
+from rig.result import Goal, Result
+
+LAYERS = ("raid5", "raid1", "mirror", "snapshot", "thin", "integrity", "bcache")
+NONE, SOME = Goal("none", max=0), Goal("some", min=1)
+
+
+def judge(result: dict) -> list[Result]:
+    """A row for each of the above."""
+    rows = []
+    for name in LAYERS:
+        one = result["layers"][name]
+        wrong = {"jobs": one["wrong"], "done": one["done"]}
+        rows.append(_row(f"{name}.wrong", len(one["wrong"]), NONE, wrong))
+        rows.append(_row(f"{name}.mismatches", one["mismatches"], NONE))
+        rows.append(_row(f"{name}.right", one["jobs"].get("right", 0), SOME))
+        rows.append(_row(f"{name}.owned", one["owned"], SOME))
+    left = result["left"]
+    rows.append(_row("dying", left["dying"], NONE))
+    rows.append(_row("leaks", left["leaks"], NONE, {"objects": result["leaks"]}))
+    return rows
+
+
+def _row(metric: str, value: float, goal: Goal, detail: dict | None = None) -> Result:
+    return Result("layers", "sutro", metric, value, goal, detail or {})
