@@ -53,6 +53,16 @@ void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg, bool far,
 	sutro_core_queue(&sq->core, &sblkg->group, far, now_ns);
 }
 
+/* A request of a group that has been told of it waits. */
+static void sutro_keep(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+		       struct request *rq, u64 now_ns)
+{
+	sutro_requests_add(sq, &sblkg->requests, rq, now_ns);
+	if (!sq->device.rotational)
+		sutro_probe_join(&sq->probe, &sblkg->peer,
+				 sutro_request_class(rq));
+}
+
 /* A staged request goes to the group of its owner, or into another request. */
 static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
 			 struct list_head *free)
@@ -63,11 +73,8 @@ static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
 	if (blk_mq_sched_try_insert_merge(sq->q, rq, free))
 		return;
 	sutro_attach(sq, rq);
-	sutro_requests_add(sq, &sblkg->requests, rq, now_ns);
 	sutro_queue_one(sq, sblkg, far, now_ns);
-	if (!sq->device.rotational)
-		sutro_probe_join(&sq->probe, &sblkg->peer,
-				 sutro_request_class(rq));
+	sutro_keep(sq, sblkg, rq, now_ns);
 }
 
 static void sutro_accept_all(struct sutro_queue *sq, struct list_head *list,
@@ -164,6 +171,12 @@ static bool sutro_wait(struct sutro_queue *sq)
 	return nothing;
 }
 
+/* What is known of latencies.  Read without done_lock, too. */
+static void sutro_tunables(struct sutro_queue *sq)
+{
+	sutro_probe_tunables(&sq->probe, &sq->device, &sq->core.tunables);
+}
+
 /* What has happened since the last dispatch. */
 static void sutro_look(struct sutro_queue *sq, u64 now_ns)
 {
@@ -175,6 +188,31 @@ static void sutro_look(struct sutro_queue *sq, u64 now_ns)
 		sutro_fold(sq);
 	if (!list_empty(&sq->core.leaving))
 		sutro_forget(sq, now_ns);
+}
+
+/* The only request there is; NULL if its group may not send it now. */
+static struct request *sutro_turn(struct sutro_queue *sq, u64 now_ns)
+{
+	struct sutro_blkg *sblkg = sq->passer;
+	enum sutro_verdict verdict;
+	struct request *rq;
+
+	rq = list_first_entry(&sq->passing, struct request, queuelist);
+	list_del_init(&rq->queuelist);
+	sutro_attach(sq, rq);
+	sutro_queue_one(sq, sblkg, sutro_requests_far(&sblkg->requests, rq),
+			now_ns);
+	sblkg->group.mixed = false;
+	sutro_tunables(sq);
+	sutro_core_select(&sq->core, now_ns, &verdict);
+	if (verdict != SUTRO_SERVE) {
+		sutro_keep(sq, sblkg, rq, now_ns);
+		return NULL;
+	}
+	sutro_report(sq);
+	sutro_rq_set_lane(rq, NULL);
+	sutro_send(sq, rq, false, now_ns);
+	return rq;
 }
 
 /* A request that is sent as it came, if none waits in a group. */
@@ -190,6 +228,8 @@ static struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns,
 	if (!sutro_pass_goes_on(sq, now_ns)) {
 		sutro_look(sq, now_ns);
 		if (!sutro_pass_goes_on(sq, now_ns)) {
+			if (sutro_pass_takes_turn(sq, now_ns))
+				return sutro_turn(sq, now_ns);
 			sutro_accept_all(sq, &sq->passing, now_ns, free);
 			return NULL;
 		}
@@ -225,9 +265,7 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 
 	do {
 		sutro_look(sq, now_ns);
-		/* Without done_lock, too: what is known of latencies. */
-		sutro_probe_tunables(&sq->probe, &sq->device,
-				     &sq->core.tunables);
+		sutro_tunables(sq);
 		group = sutro_core_select(&sq->core, now_ns, &verdict);
 		if (verdict == SUTRO_SERVE) {
 			rq = sutro_serve(sq, sutro_blkg_of(group), now_ns);
@@ -266,22 +304,34 @@ static u64 sutro_now_ns(struct sutro_queue *sq)
 	return sq->now_ns;
 }
 
+static struct request *sutro_next(struct sutro_queue *sq,
+				  struct list_head *free)
+{
+	u64 now_ns = sutro_now_ns(sq);
+	struct request *rq = NULL;
+
+	if (sutro_staged(sq))
+		sutro_drain(sq, now_ns, free);
+	if (!list_empty(&sq->passing))
+		rq = sutro_pass(sq, now_ns, free);
+	return rq ?: sutro_select(sq, now_ns);
+}
+
 /* The next request for the device; elevator_mq_ops.dispatch_request. */
 struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
-	struct request *rq = NULL;
+	struct request *rq;
 	LIST_HEAD(free);
-	u64 now_ns;
 
 	spin_lock(&sq->lock);
-	now_ns = sutro_now_ns(sq);
-	if (sutro_staged(sq))
-		sutro_drain(sq, now_ns, &free);
-	if (!list_empty(&sq->passing))
-		rq = sutro_pass(sq, now_ns, &free);
-	if (!rq)
-		rq = sutro_select(sq, now_ns);
+	do {
+		WRITE_ONCE(sq->dispatching, true);
+		rq = sutro_next(sq, &free);
+		WRITE_ONCE(sq->dispatching, false);
+		/* Pairs with that in sutro_has_work(). */
+		smp_mb();
+	} while (!rq && sutro_has_news(sq));
 	spin_unlock(&sq->lock);
 
 	if (!list_empty(&free))

@@ -56,12 +56,23 @@ static void sutro_unqueue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 		sutro_probe_leave(&sblkg->peer);
 }
 
+/*
+ * Is it worth to dispatch?  Not for what others left, while somebody else does: he will
+ * do it again, or find it before he leaves.  To come too late would cost more than to wait
+ * for his lock: a dispatch that finds nothing has blk-mq try again after 3 ms.
+ */
 static bool sutro_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
 
-	return sutro_staged(sq) || READ_ONCE(sq->core.queued) ||
-	       !list_empty_careful(&sq->passing) || READ_ONCE(sq->kick);
+	if (sutro_stage_has_any(sq))
+		return true;
+	if (!sutro_has_news(sq) && !READ_ONCE(sq->core.queued) &&
+	    list_empty_careful(&sq->passing))
+		return false;
+	/* Pairs with that in sutro_dispatch_request(). */
+	smp_mb();
+	return !READ_ONCE(sq->dispatching);
 }
 
 static enum hrtimer_restart sutro_timer(struct hrtimer *timer)

@@ -21,6 +21,10 @@
  * request looks at what was noted.  And such a request does not hold its group, which
  * is active, and so held, until the note of its completion is read.
  *
+ * With others active a request has its turn in the trees.  But if it is the only one, and
+ * the device has few, nothing is to be ordered or merged: it goes past lanes and hash
+ * into its turn, and waits there only if that is not now.
+ *
  * Not on rotational devices, where the order matters also to who is alone, nor with
  * fairness=1, which waits for groups, nor with a discipline other than fifo, nor
  * during a probe.
@@ -55,6 +59,23 @@ bool sutro_may_pass(struct sutro_queue *sq)
 			return false;
 	}
 	return true;
+}
+
+/* With fewer than so many at it, no device is full. */
+#define SUTRO_PASS_FEW 8
+
+/**
+ * sutro_pass_takes_turn - may the next request be sent without a place to wait in?
+ * @sq:		the leaf
+ * @now_ns:	the time
+ *
+ * Return: true if it is the only one that is not at the device, where there are few.
+ */
+bool sutro_pass_takes_turn(struct sutro_queue *sq, u64 now_ns)
+{
+	return !sq->probe.active && list_is_singular(&sq->passing) &&
+	       sq->core.in_flight < SUTRO_PASS_FEW &&
+	       now_ns >= sq->passer->requests.mixed_until_ns;
 }
 
 /**

@@ -273,6 +273,7 @@ struct sutro_stage {
  * @now_ns:	the time of the last dispatch
  * @waiting:	a completion shall run the queue
  * @kick:	a note must be taken although nothing is queued
+ * @dispatching: somebody does, and looks at the stages before he leaves with nothing
  * @done_lock:	protects @device, @notes and @exiting
  * @device:	what is known of the leaf's speed
  * @notes:	groups with something to tell the next dispatch
@@ -297,6 +298,7 @@ struct sutro_queue {
 	u64 now_ns;
 	bool waiting;
 	bool kick;
+	bool dispatching;
 
 	struct llist_head busy ____cacheline_aligned_in_smp;
 
@@ -500,6 +502,7 @@ struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx);
 /* sutro-pass.c */
 bool sutro_may_pass(struct sutro_queue *sq);
 bool sutro_pass_goes_on(struct sutro_queue *sq, u64 now_ns);
+bool sutro_pass_takes_turn(struct sutro_queue *sq, u64 now_ns);
 
 /* sutro-serve.c */
 void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns);
@@ -560,6 +563,12 @@ static inline bool sutro_stage_has_any(struct sutro_queue *sq)
 static inline bool sutro_staged(struct sutro_queue *sq)
 {
 	return !llist_empty(&sq->busy);
+}
+
+/* Is there anything that a dispatch has not seen yet? */
+static inline bool sutro_has_news(struct sutro_queue *sq)
+{
+	return sutro_staged(sq) || READ_ONCE(sq->kick);
 }
 
 /* sutro-slots.c */
