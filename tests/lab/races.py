@@ -12,7 +12,8 @@ A report stands between two lines of `=`:
     [   31.4] ==================================================================
 
 It is ours if a function of ours is on either stack. The block layer has races of its own, which
-are counted, and not judged.
+are counted, and not judged. So is the flag PF_BLOCK_TS of a task: it falls when the task is
+preempted, maybe while it looks at another of its flags, and KCSAN sees that it fell, and not why.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ STAMP = re.compile(r"^\[\s*\d+\.\d+\] ?")
 TITLE = re.compile(r"BUG: KCSAN: (.*)")
 RULE = re.compile(r"={60,}$")
 OURS = re.compile(r"\bsutro_\w+")
+UNSEEN = re.compile(r"^race at unknown origin", re.MULTILINE)
+CHANGE = re.compile(r"^value changed: (0x\w+) -> (0x\w+)", re.MULTILINE)
+PF_BLOCK_TS = 0x20000000
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,16 @@ class Race:
     @property
     def ours(self) -> bool:
         """A function of ours is in it."""
-        return bool(OURS.search(self.text))
+        return bool(OURS.search(self.text)) and not self._preempted
+
+    @property
+    def _preempted(self) -> bool:
+        """The flag fell, and nothing else is known."""
+        change = CHANGE.search(self.text)
+        if not (change and UNSEEN.search(self.text)):
+            return False
+        old, new = (int(value, 16) for value in change.groups())
+        return old & ~new == old ^ new == PF_BLOCK_TS
 
 
 def races(log: str) -> list[Race]:

@@ -30,7 +30,26 @@ CALLED = report("data-race in rb_next / rb_erase", "rb_erase", "sutro_activate",
 THEIRS = report("data-race in blk_mq_run_hw_queue / bfq_insert", "bfq_insert", "do_syscall_64")
 
 
-@pytest.mark.parametrize("ours", [OURS, CALLED, OURS.removesuffix(RULE)])
+WRITER = "write to 0xffff888003a1c0e8 of 4 bytes by task 118 on cpu 0:"
+UNSEEN = "race at unknown origin, with read to 0xffff888003ff992c of 4 bytes by task 94 on cpu 1:"
+FLAGS = OURS.replace(WRITER, UNSEEN).replace("0x00000001 -> 0x00000002", "0x20400140 -> 0x00400140")
+
+
+def test_preempted_task_loses_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    results = judged_log("\n".join((SELFTEST, FLAGS)))
+    assert not results.failed
+    assert "1 data races of others" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        *(OURS, CALLED, OURS.removesuffix(RULE)),
+        FLAGS.replace(UNSEEN, WRITER),
+        FLAGS.replace("-> 0x00400140", "-> 0x00000140"),
+        FLAGS.replace("0x20400140 -> 0x00400140", "0x00400140 -> 0x20400140"),
+    ],
+)
 def test_our_race_fails(ours: str) -> None:
     results = judged_log("\n".join((SELFTEST, THEIRS, ours, "[   40.0] all well")))
     assert set(results.failed) == {"deep.races"}
