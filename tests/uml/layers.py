@@ -7,8 +7,8 @@ LAYER.wrong       jobs that failed, or read something else than they wrote
 LAYER.mismatches  blocks that md finds to differ, snapshots that changed
 LAYER.right       jobs that came to their end
 LAYER.owned       bytes that the disks served for the cgroups that wrote
+LAYER.dying       cgroups that were removed and are still held when the layer is gone
 
-dying             cgroups that were removed and are still held
 leaks             objects that nobody points to any more (kmemleak)
 """
 
@@ -30,9 +30,9 @@ def judge(result: dict) -> list[Result]:
         rows.append(_row(f"{name}.mismatches", one["mismatches"], NONE))
         rows.append(_row(f"{name}.right", one["jobs"].get("right", 0), SOME))
         rows.append(_row(f"{name}.owned", one["owned"], SOME))
-    left = result["left"]
-    rows.append(_row("dying", left["dying"], NONE))
-    rows.append(_row("leaks", left["leaks"], NONE, {"objects": result["leaks"]}))
+        rows.append(_row(f"{name}.dying", one["dying"], NONE))
+    found = result["leaks"]
+    rows.append(_row("leaks", len(found), NONE, {"objects": found[:20]}))
     return rows
 
 
