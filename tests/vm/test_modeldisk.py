@@ -1,25 +1,23 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The judge is judged first: tests/modeldisk/selftest.py, a test for each of its checks."""
+"""The judge is judged first: tests/modeldisk/selftest/, a test for each of its checks."""
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-FILE = Path(__file__).parents[1] / "modeldisk" / "selftest.py"
-SPEC = importlib.util.spec_from_file_location("selftest", FILE)
-assert SPEC and SPEC.loader
-selftest = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(selftest)
+sys.path.append(str(Path(__file__).parents[1] / "modeldisk"))
+import selftest  # noqa: E402
+from selftest.bench import quiet_udev  # noqa: E402
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quiet() -> Iterator[None]:
     """No udev rule looks into the disks while their time is taken."""
-    with selftest.quiet_udev():
+    with quiet_udev():
         yield
 
 
