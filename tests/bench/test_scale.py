@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.overhead.measure import summed_up
 from bench.scale.measure import (
     bytes_of_disk,
     bytes_per_group,
@@ -126,6 +127,12 @@ SLABINFO = """slabinfo - version: 2.1
 kmalloc-1k           10     16   1024   16    4 : tunables    0    0    0 : slabdata 1 1 0
 kmalloc-8           100    512      8  512    1 : tunables    0    0    0 : slabdata 1 1 0
 """
+
+
+@given(st.lists(st.integers(-(1 << 40), 1 << 40), min_size=1, max_size=5))
+def test_spread_is_no_less_than_nothing(memory: list[int]) -> None:
+    """Also where there is less memory than under none, by chance."""
+    assert summed_up("idle/1", "sutro", "bytes", memory).detail["stdev"] >= 0
 
 
 def test_memory_is_that_of_objects_in_use() -> None:

@@ -81,7 +81,7 @@ def numbers(case: Case, windows: Mapping[str, Sequence[Count]]) -> Iterator[Resu
 def summed_up(case: str, name: str, metric: str, values: Sequence[float]) -> Result:
     """The median of a metric's windows."""
     value = median(values)
-    spread = stdev(values) / value * 100 if len(values) > 1 and value else 0.0
+    spread = stdev(values) / abs(value) * 100 if len(values) > 1 and value else 0.0
     return Result(case, name, metric, value, None, {"stdev": round(spread, 2)})
 
 
