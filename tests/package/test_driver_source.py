@@ -78,7 +78,7 @@ def test_own_drivers_are_patched(own_tree: Path, version: str, tmp_path: Path) -
     assert f"drivers of {own_tree} " in done.stdout
     assert done.stdout.strip().endswith(f"{count} patches")
     made = tmp_path / "out/md"
-    assert "raid5_charge_bio(sh, dev, bi, s)" in (made / "raid5.c").read_text()
+    assert "raid5_set_dev(sh, dev, bi, rdev->bdev, s)" in (made / "raid5.c").read_text()
     assert "dm_kcopyd_copy_for(" in (made / "patched/linux/dm-kcopyd.h").read_text()
     built = re.findall(r"^obj-\S+\s*\+=\s*(.*)$", (made / "Makefile").read_text(), re.MULTILINE)
     conf = (STACKING / "dkms.conf").read_text()
