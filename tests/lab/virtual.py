@@ -38,10 +38,10 @@ QUICK = "tests/uml/quick.toml"
 REPEATED = ("two-to-one-hdd", "sutro")
 STRESS_S = 10
 # Of each layer.
-LAYER_S = 0.6
+LAYER_S = 1.0
 # Real time.
 OWNERS_TIMEOUT_S = 300
-LAYERS_TIMEOUT_S = 900
+LAYERS_TIMEOUT_S = 1800
 # Real time: to begin with, and for each second in the machine.
 STRESS_TIMEOUT_S, STRESS_TIMEOUT_PER_S = 300, 60
 

@@ -4,7 +4,7 @@
 For each layer:
 
 LAYER.wrong       jobs that failed, or read something else than they wrote
-LAYER.mismatches  blocks that md finds to differ, snapshots that changed
+LAYER.mismatches  blocks that md or dm-integrity finds to differ, snapshots that changed
 LAYER.right       jobs that came to their end
 LAYER.owned       bytes that the disks served for the cgroups that wrote
 LAYER.dying       cgroups that were removed and are still held when the layer is gone
@@ -16,7 +16,10 @@ from __future__ import annotations
 
 from rig.result import Goal, Result
 
-LAYERS = ("raid5", "raid1", "mirror", "snapshot", "thin", "integrity", "bcache")
+LAYERS = (
+    "raid5", "raid6", "raid1", "dm-raid5", "dm-raid1", "mirror", "snapshot", "thin",
+    "integrity-J", "integrity-B", "integrity-D", "bcache",
+)  # fmt: skip
 NONE, SOME = Goal("none", max=0), Goal("some", min=1)
 
 

@@ -5,18 +5,21 @@ One layer after another stands on disks that sutro has. Cgroups write to it, eac
 own, directly or through the page cache, and read it back from the disks (fio --verify).
 A cgroup is removed when its job ends, and some are killed in the middle of it. Meanwhile:
 
-    raid5, raid1    members are failed, fail themselves, are pulled, come back and are rebuilt;
-                    raid1 writes behind. In the end md compares what the members hold
-    mirror          copies one disk to the other with kcopyd, while it is written
-    thin, snapshot  snapshots come and go; what one holds is compared before it goes
-    integrity       reads are checked by dm-integrity, too; its journal is written
-    bcache          goes through its modes, and the cache is taken away and given back
+    raid5, raid6, raid1  members are failed, fail themselves, are pulled, come back and are rebuilt;
+                         raid6 lacks up to two, raid1 writes behind. In the end md compares what
+                         the members hold
+    dm-raid5, dm-raid1   the same, with members that fail themselves and come back with a resume
+    mirror               copies one disk to the other with kcopyd, while it is written
+    thin, snapshot       snapshots come and go; what one holds is compared before it goes
+    integrity-J, -B, -D  reads are checked by dm-integrity, too; it writes a journal, or a bitmap,
+                         or data and tags only
+    bcache               goes through its modes, and the cache is taken away and given back
 
 and all of dm is suspended and resumed. plan.json: `seed`, `seconds` of each layer (virtual).
 result.json, `layers` by name: `done`, how often each thing was done; `jobs`, how many were right or
-killed; `wrong`, those that failed, with their status; `mismatches` of md and of snapshots; `owned`,
-the bytes that the disks served for cgroups; `dying`, cgroups that were removed and are still held
-when the layer is gone. For all: `leaks`.
+killed; `wrong`, those that failed, with their status; `mismatches` of md, of dm-integrity and of
+snapshots; `owned`, the bytes that the disks served for cgroups; `dying`, cgroups that were removed
+and are still held when the layer is gone. For all: `leaks`.
 """
 
 from __future__ import annotations
@@ -28,47 +31,19 @@ import os
 import random
 import subprocess
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
-from stress import CGROUPS, CONFIGFS, MNT, dmsetup, dying, leaks, settled
+from layer import BLOCK, STEP_S, Layer, run, sectors, wait_for, write
+from raid import DmRaid1, DmRaid5, Raid1, Raid5, Raid6
+from stress import CGROUPS, MNT, dmsetup, dying, leaks, settled
 
-DEBUGFS = Path("/sys/kernel/debug/modeldisk")
-BLOCK = Path("/sys/block")
 BCACHE = Path("/sys/fs/bcache")
-# Slow enough that a virtual second is few requests.
-NUMBERS = {"kind": "ssd", "read_us": 2000, "write_us": 4000, "bus_kbps": 20000}
-TOP = "/dev/mapper/top"
 MIB = 1 << 20
 # All that a writer uses lies in its own place.
 PLACES, PLACE_KIB = 4, 256
 SIZES = ("4k", "16k", "64k")
-WAIT_S = 600
-STEP_S = 0.02
-
-
-def run(*words: str, check: bool = True) -> str:
-    done = subprocess.run(words, capture_output=True, text=True)
-    if check and done.returncode != 0:
-        raise SystemExit(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
-
-
-def write(file: Path, value: object) -> None:
-    try:
-        file.write_text(f"{value}\n")
-    except OSError as error:
-        raise SystemExit(f"{file}: {value}: {error.strerror}") from error
-
-
-def wait_for(what: str, true: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + WAIT_S
-    while not true():
-        if time.monotonic() > end_s:
-            raise SystemExit(f"{what} did not come")
-        time.sleep(STEP_S)
 
 
 def holds(node: str) -> str:
@@ -80,154 +55,6 @@ def holds(node: str) -> str:
         digest.update(buffer[:got])
     os.close(file)
     return digest.hexdigest()
-
-
-def sectors(node: str) -> int:
-    return int((BLOCK / Path(node).name / "size").read_text())
-
-
-class Layer(ABC):
-    """Disks and what stands on them; `changes` are what may happen to it."""
-
-    # MiB of each disk.
-    disks: tuple[int, ...] = (16,)
-    top = TOP
-
-    def __init__(self) -> None:
-        self.nodes = [f"/dev/d{number}" for number in range(len(self.disks))]
-        self.mismatches = 0
-        self.changes: list[Callable[[], None]] = [self.suspend]
-
-    @abstractmethod
-    def make(self) -> None:
-        """Set it up on the disks, which are there."""
-
-    def suspend(self) -> None:
-        dmsetup("suspend", "top")
-        time.sleep(STEP_S)
-        dmsetup("resume", "top")
-
-    def check(self) -> None:  # noqa: B027 - of some there is nothing to be said
-        """Whether it is as it should be, when nobody uses it."""
-
-    def remove(self) -> None:
-        dmsetup("remove", "--retry", "top")
-
-    # ---- disks ----
-
-    def plug(self) -> None:
-        for number, size_mb in enumerate(self.disks):
-            folder = CONFIGFS / f"d{number}"
-            folder.mkdir()
-            for key, value in {**NUMBERS, "size_mb": size_mb}.items():
-                write(folder / key, value)
-            self.online(f"d{number}")
-
-    def online(self, name: str) -> None:
-        write(CONFIGFS / name / "online", 1)
-        write(BLOCK / name / "queue/scheduler", "sutro")
-
-    def unplug(self) -> int:
-        """Take the disks away; returns what they served for cgroups."""
-        owned = 0
-        for name in (Path(node).name for node in self.nodes):
-            for line in (DEBUGFS / name / "truth").read_text().splitlines():
-                owner, *words = line.split()
-                if owner not in ("total", "/"):
-                    numbers = dict(word.split("=") for word in words)
-                    owned += int(numbers["rbytes"]) + int(numbers["wbytes"])
-            write(CONFIGFS / name / "online", 0)
-            (CONFIGFS / name).rmdir()
-        return owned
-
-
-class Raid(Layer):
-    """Redundant md; one member at a time is not there."""
-
-    top = "/dev/md0"
-    words: tuple[str, ...] = ()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.changes = [self.member]
-        self.md = BLOCK / "md0/md"
-        self.missing = ""
-        self.ways = [self.told, self.errors, self.pulled]
-
-    def make(self) -> None:
-        count = f"--raid-devices={len(self.nodes)}"
-        words = ("--run", "--quiet", "--assume-clean", count, *self.words)
-        run("mdadm", "--create", self.top, *words, *self.nodes)
-        write(self.md / "sync_speed_min", 1000000)
-
-    def member(self) -> None:
-        """A member fails; it is rebuilt the next time, when the one before is."""
-        if self.missing:
-            self.back()
-        elif self.whole():
-            self.missing = random.choice(self.nodes)
-            way = self.ways.pop(0)
-            self.ways.append(way)
-            way(Path(self.missing).name)
-
-    def told(self, name: str) -> None:
-        write(self.md / f"dev-{name}/state", "faulty")
-
-    def errors(self, name: str) -> None:
-        write(CONFIGFS / name / "fail", 3)
-
-    def pulled(self, name: str) -> None:
-        write(CONFIGFS / name / "online", 0)
-
-    def back(self) -> None:
-        name = Path(self.missing).name
-        state = self.md / f"dev-{name}/state"
-        if state.exists() and "faulty" not in state.read_text():
-            write(state, "faulty")
-        wait_for(f"{name} removed", lambda: not state.exists() or self.removed(state))
-        write(CONFIGFS / name / "fail", 0)
-        if not (BLOCK / name).exists():
-            self.online(name)
-        run("mdadm", "--quiet", self.top, "--add", self.missing)
-        self.missing = ""
-
-    def removed(self, state: Path) -> bool:
-        try:
-            state.write_text("remove\n")
-        except OSError:
-            return False
-        return True
-
-    def whole(self) -> bool:
-        now = (self.md / "degraded").read_text(), (self.md / "sync_action").read_text()
-        return now == ("0\n", "idle\n")
-
-    def check(self) -> None:
-        if self.missing:
-            self.back()
-        wait_for("the whole array", self.whole)
-        write(self.md / "sync_action", "check")
-        wait_for("the end of the check", self.whole)
-        self.mismatches += int((self.md / "mismatch_cnt").read_text())
-
-    def remove(self) -> None:
-        run("mdadm", "--quiet", "--stop", self.top)
-
-
-class Raid5(Raid):
-    disks = (4, 4, 4)
-    words = ("--level=raid5", "--chunk=64", "--bitmap=none")
-
-
-class Raid1(Raid):
-    disks = (4, 4)
-
-    words = ("--level=raid1", "--bitmap=internal", "--write-behind=64", "--write-mostly")
-
-    def __init__(self) -> None:
-        super().__init__()
-        # Options hold for the devices after them; the first is read from.
-        self.nodes = ["/dev/d1", "/dev/d0"]
 
 
 class Mirror(Layer):
@@ -316,13 +143,36 @@ class Thin(Snapped):
 
 
 class Integrity(Layer):
+    mode = "J"
+    words: tuple[str, ...] = ()
+
     def make(self) -> None:
-        how = f"integrity {self.nodes[0]} 0 - J 2 internal_hash:crc32c block_size:4096"
+        words = ("internal_hash:crc32c", "block_size:4096", *self.words)
+        how = f"integrity {self.nodes[0]} 0 - {self.mode} {len(words)} {' '.join(words)}"
         # The kernel formats what holds zeros, and tells how much room there is then.
         dmsetup("create", "top", stdin=f"0 8 {how}\n")
-        room = run("dmsetup", "status", "top").split()[4]
+        _, room = self.status()
         dmsetup("remove", "top")
         dmsetup("create", "top", stdin=f"0 {room} {how}\n")
+
+    def status(self) -> tuple[int, int]:
+        """Blocks that did not have their tag, and the room there is, in sectors."""
+        words = run("dmsetup", "status", "top").split()
+        return int(words[3]), int(words[4])
+
+    def check(self) -> None:
+        differ, _ = self.status()
+        self.mismatches += differ
+
+
+class IntegrityB(Integrity):
+    mode = "B"
+    # A bit would be for the whole disk, and stay for ten seconds.
+    words = ("sectors_per_bit:128", "bitmap_flush_interval:50")
+
+
+class IntegrityD(Integrity):
+    mode = "D"
 
 
 class Bcache(Layer):
@@ -361,7 +211,12 @@ class Bcache(Layer):
         wait_for("the end of its device", lambda: not self.part.exists())
 
 
-LAYERS = (Raid5, Raid1, Mirror, Snapshot, Thin, Integrity, Bcache)
+LAYERS = {
+    "raid5": Raid5, "raid6": Raid6, "raid1": Raid1, "dm-raid5": DmRaid5, "dm-raid1": DmRaid1,
+    "mirror": Mirror, "snapshot": Snapshot, "thin": Thin,
+    "integrity-J": Integrity, "integrity-B": IntegrityB, "integrity-D": IntegrityD,
+    "bcache": Bcache,
+}  # fmt: skip
 
 
 class Writer:
@@ -463,8 +318,8 @@ def main() -> None:
     leaks()
     before = dying()
     result = {}
-    for kind in LAYERS:
-        layer, name = kind(), kind.__name__.lower()
+    for name, kind in LAYERS.items():
+        layer = kind()
         layer.plug()
         layer.make()
         result[name] = drive(layer, plan["seconds"])

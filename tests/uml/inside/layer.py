@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What all layers of layers.py have: model disks that sutro has, and that dm can be suspended."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+
+from stress import CONFIGFS, dmsetup
+
+DEBUGFS = Path("/sys/kernel/debug/modeldisk")
+BLOCK = Path("/sys/block")
+# Slow enough that a virtual second is few requests.
+NUMBERS = {"kind": "ssd", "read_us": 2000, "write_us": 4000, "bus_kbps": 20000}
+TOP = "/dev/mapper/top"
+WAIT_S = 600
+STEP_S = 0.02
+
+
+def run(*words: str, check: bool = True) -> str:
+    done = subprocess.run(words, capture_output=True, text=True)
+    if check and done.returncode != 0:
+        raise SystemExit(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def write(file: Path, value: object) -> None:
+    try:
+        file.write_text(f"{value}\n")
+    except OSError as error:
+        raise SystemExit(f"{file}: {value}: {error.strerror}") from error
+
+
+def wait_for(what: str, true: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + WAIT_S
+    while not true():
+        if time.monotonic() > end_s:
+            raise SystemExit(f"{what} did not come")
+        time.sleep(STEP_S)
+
+
+def sectors(node: str) -> int:
+    return int((BLOCK / Path(node).name / "size").read_text())
+
+
+class Layer(ABC):
+    """Disks and what stands on them; `changes` are what may happen to it."""
+
+    # MiB of each disk.
+    disks: tuple[int, ...] = (16,)
+    top = TOP
+
+    def __init__(self) -> None:
+        self.nodes = [f"/dev/d{number}" for number in range(len(self.disks))]
+        self.mismatches = 0
+        self.changes: list[Callable[[], None]] = [self.suspend]
+
+    @abstractmethod
+    def make(self) -> None:
+        """Set it up on the disks, which are there."""
+
+    def suspend(self) -> None:
+        dmsetup("suspend", "top")
+        time.sleep(STEP_S)
+        dmsetup("resume", "top")
+
+    def check(self) -> None:  # noqa: B027 - of some there is nothing to be said
+        """Whether it is as it should be, when nobody uses it."""
+
+    def remove(self) -> None:
+        dmsetup("remove", "--retry", "top")
+
+    # ---- disks ----
+
+    def plug(self) -> None:
+        for number, size_mb in enumerate(self.disks):
+            folder = CONFIGFS / f"d{number}"
+            folder.mkdir()
+            for key, value in {**NUMBERS, "size_mb": size_mb}.items():
+                write(folder / key, value)
+            self.online(f"d{number}")
+
+    def online(self, name: str) -> None:
+        write(CONFIGFS / name / "online", 1)
+        write(BLOCK / name / "queue/scheduler", "sutro")
+
+    def unplug(self) -> int:
+        """Take the disks away; returns what they served for cgroups."""
+        owned = 0
+        for name in (Path(node).name for node in self.nodes):
+            for line in (DEBUGFS / name / "truth").read_text().splitlines():
+                owner, *words = line.split()
+                if owner not in ("total", "/"):
+                    numbers = dict(word.split("=") for word in words)
+                    owned += int(numbers["rbytes"]) + int(numbers["wbytes"])
+            write(CONFIGFS / name / "online", 0)
+            (CONFIGFS / name).rmdir()
+        return owned
