@@ -10,6 +10,9 @@ FS.OWNERS.removed   part of the root cgroup, which is left to be charged for rem
 btrfs.copies.DISK   part of the one cgroup that writes
 btrfs.stripes       the same of all that is read and written because of it, parity too
 btrfs.parts         the same for the two cgroups that write
+btrfs.degraded      the same for the one that reads while a disk is gone
+btrfs.compressed    the same for the one that writes what is compressed
+btrfs.compressed.size   bytes at the disks, over those of stripes: a file as long
 damaged             files that hold something else than was written
 """
 
@@ -20,7 +23,9 @@ from collections.abc import Iterable
 from rig.modeldisk import Truth, Usage, parse_truth
 from rig.result import Goal, Result
 
-STRIPED = {"stripes": ("/a",), "parts": ("/a", "/b")}
+STRIPED = {
+    "stripes": ("/a",), "parts": ("/a", "/b"), "degraded": ("/a",), "compressed": ("/a",),
+}  # fmt: skip
 SHARED = {False: Goal("shared", min=0.95), True: Goal("shared", min=0.49, max=0.51)}
 
 
@@ -43,9 +48,13 @@ def judge(result: dict) -> list[Result]:
             rows.append(_row(where, worse, Goal(step, min=0.99)))
         elif step == "removed":
             rows.append(_row(where, _part(truth, "/"), Goal(step, min=0.99)))
+    written = {}
     for step, groups in STRIPED.items():
         disks = [truth for (_, _, name, _), truth in truths.items() if name == step]
+        written[step] = sum(disk.total.wbytes for disk in disks)
         rows.append(_row(f"btrfs.{step}", _served(disks, groups), Goal(step, min=0.99)))
+    size = written["compressed"] / max(1, written["stripes"])
+    rows.append(_row("btrfs.compressed.size", size, Goal("compressed", max=0.7)))
     damaged = result["damaged"]
     rows.append(_row("damaged", len(damaged), Goal("damaged", max=0), {"files": damaged}))
     return rows

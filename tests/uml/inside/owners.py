@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Whom buffered writes are charged to: cgroups that share a file, own files, two copies.
+"""Whom I/O of file systems is charged to: shared files, own files, copies, stripes.
 
 ext4 and xfs, each with split_owners 0 and 1 (/sys/class/bdi, a patch of the series), in steps that
 end with a sync:
@@ -13,6 +13,8 @@ btrfs, with two copies of all data on two disks, then with data in raid5 on thre
     copies      a writes a file
     stripes     a writes a file, most of it in whole stripes
     parts       a and b take turns at writing small files, with a sync after each
+    degraded    a disk is gone, and a reads all these files
+    compressed  a writes a file that is compressed
 
 In the end all files are read back from the disks, and btrfs is scrubbed. plan.json is empty.
 result.json: `steps`, each with `step`, `fs`, `split` and `disks`, the truth of each; `damaged`, the
@@ -56,8 +58,8 @@ def run(*words: str) -> None:
 
 
 def block(name: str, number: int) -> bytes:
-    """What a block of a file has to hold."""
-    return random.Random(f"{name} {number}").randbytes(BLOCK)
+    """What a block of a file has to hold; it can be compressed to half of its size."""
+    return random.Random(f"{name} {number}").randbytes(BLOCK // 2) * 2
 
 
 class Owners:
@@ -91,25 +93,32 @@ class Owners:
         # It is the disk's, and outlives file systems.
         write(bdi / "split_owners", int(split))
 
-    def mount_btrfs(self, profile: str, disks: Sequence[str]) -> None:
+    def mount_btrfs(self, disks: Sequence[str], *options: str) -> None:
         nodes = [f"/dev/{name}" for name in disks]
-        others = ",".join(f"device={node}" for node in nodes[1:])
-        run("mkfs.btrfs", "-q", "-f", "-d", profile, "-m", "raid1", *nodes)
-        run("mount", "-t", "btrfs", "-o", others, nodes[0], str(AT))
+        words = ",".join([*(f"device={node}" for node in nodes[1:]), *options])
+        run("mount", "-t", "btrfs", "-o", words, nodes[0], str(AT))
 
     # ---- a step ----
 
-    def changes(self, group: str, name: str, numbers: Iterable[int]) -> None:
-        """Write these blocks of a file out of a cgroup, without a sync."""
+    def out_of(self, group: str, what: Callable[[], None]) -> None:
+        """Do something in a process of a cgroup."""
         child = os.fork()
         if not child:
             write(CGROUPS / group / "cgroup.procs", 0)
+            what()
+            os._exit(0)
+        if os.waitpid(child, 0)[1]:
+            raise SystemExit(f"{group} could not do its part")
+
+    def changes(self, group: str, name: str, numbers: Iterable[int]) -> None:
+        """Write these blocks of a file out of a cgroup, without a sync."""
+
+        def put() -> None:
             file = os.open(AT / name, os.O_WRONLY | os.O_CREAT, 0o600)
             for number in numbers:
                 os.pwrite(file, block(name, number), number * BLOCK)
-            os._exit(0)
-        if os.waitpid(child, 0)[1]:
-            raise SystemExit(f"{group} could not write {name}")
+
+        self.out_of(group, put)
         self.files[name] = max(self.files.get(name, 0), *(number + 1 for number in numbers))
 
     def step(
@@ -117,7 +126,7 @@ class Owners:
     ) -> None:
         """What the disks served for whom because of this."""
         os.sync()
-        for name in DISKS:
+        for name in used:
             write(DEBUGFS / name / "reset", 1)
         step()
         os.sync()
@@ -143,15 +152,19 @@ class Owners:
 
     # ---- the whole ----
 
-    def check(self) -> None:
-        """Read all files from the disks."""
+    def damage(self) -> list[str]:
+        """Files that hold something else on the disks than was written."""
         os.sync()
         write(Path("/proc/sys/vm/drop_caches"), 3)
+        found = []
         for name, blocks in self.files.items():
             with (AT / name).open("rb") as file:
                 if any(file.read(BLOCK) != block(name, number) for number in range(blocks)):
-                    self.damaged.append(name)
-        self.files.clear()
+                    found.append(name)
+        return found
+
+    def check(self) -> None:
+        self.damaged += self.damage()
         run("umount", str(AT))
 
     def filesystem(self, fs: str, split: bool) -> None:
@@ -159,6 +172,7 @@ class Owners:
         for step in (self.shared, self.private, self.removed):
             self.step(step, fs, split)
         self.check()
+        self.files.clear()
 
     def copies(self) -> None:
         self.changes("a", "copied", range(BLOCKS_OF_BTRFS))
@@ -171,12 +185,39 @@ class Owners:
             self.changes("ab"[number % 2], f"part{number}", range(BLOCKS_OF_PART))
             os.sync()
 
-    def btrfs(self, profile: str, disks: Sequence[str], *steps: Callable[[], None]) -> None:
-        self.mount_btrfs(profile, disks)
+    def compressed(self) -> None:
+        self.changes("a", "packed", range(BLOCKS_OF_BTRFS))
+
+    def degraded(self) -> None:
+        def read() -> None:
+            if found := self.damage():
+                raise SystemExit(f"{', '.join(found)}: damaged where a disk is gone")
+
+        self.out_of("a", read)
+
+    def btrfs(
+        self,
+        profile: str,
+        disks: Sequence[str],
+        *steps: Callable[[], None],
+        options: Sequence[str] = (),
+    ) -> None:
+        run("mkfs.btrfs", "-q", "-f", "-d", profile, "-m", "raid1", *(f"/dev/{d}" for d in disks))
+        self.files.clear()
+        self.mount_btrfs(disks, *options)
         for step in steps:
             self.step(step, "btrfs", False, disks)
         run("btrfs", "scrub", "start", "-B", "-r", str(AT))
         self.check()
+
+    def without(self, gone: str, disks: Sequence[str], step: Callable[[], None]) -> None:
+        """A step on what btrfs() has left, less a disk."""
+        write(CONFIGFS / gone / "online", 0)
+        left = [name for name in disks if name != gone]
+        self.mount_btrfs(left, "degraded", "ro")
+        self.step(step, "btrfs", False, left)
+        run("umount", str(AT))
+        write(CONFIGFS / gone / "online", 1)
 
 
 def main() -> None:
@@ -188,6 +229,8 @@ def main() -> None:
             owners.filesystem(fs, split)
     owners.btrfs("raid1", DISKS[:2], owners.copies)
     owners.btrfs("raid5", DISKS, owners.stripes, owners.parts)
+    owners.without(DISKS[2], DISKS, owners.degraded)
+    owners.btrfs("raid5", DISKS, owners.compressed, options=["compress-force=zstd"])
     result = {"steps": owners.steps, "damaged": owners.damaged}
     (MNT / "result.json").write_text(json.dumps(result))
 
