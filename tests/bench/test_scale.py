@@ -22,6 +22,7 @@ from bench.scale.measure import (
     per_doubling,
     verdicts,
 )
+from bench.scale.plot import far_apart
 from bench.scale.run import Windows, per_cpu_bytes, slab_bytes
 from bench.scale.scenario import SHIPPED, Scenario, load
 from bench.tables import ScenarioError
@@ -206,3 +207,12 @@ def test_the_program_names_mistakes(words: list[str], said: str) -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT / "tests")}, check=False,
     )  # fmt: skip
     assert done.returncode == 2 and said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "far"),
+    [([0, 0], False), ([-4, 80], False), ([0, 80], False), ([5, 50], False), ([5, 51], True)],
+)
+def test_what_needs_a_logarithmic_axis(values: list[float], far: bool) -> None:
+    """Memory may be nothing, or less than under none: that has no logarithm."""
+    assert far_apart(values) == far

@@ -12,6 +12,8 @@ from rig.result import Result
 from bench.overhead.plot import LABELS
 
 DRAWN = {**LABELS, "bytes": "KiB for all groups"}
+# Where one is so many times another, the others could not be told apart on a straight scale.
+APART = 10
 AXES = {"idle": "idle groups", "busy": "busy groups", "queues": "hardware queues, CPUs"}
 
 
@@ -42,12 +44,20 @@ def draw(results: Sequence[Result], file: str | Path) -> None:
         axis.set_xticks(sizes, [f"{size:,.0f}" for size in sizes])
         axis.set_xlabel(AXES[str(mine[0].detail["axis"])])
         axis.set_ylabel(DRAWN[panel[1]])
-        axis.set_ylim(bottom=0)
+        if far_apart([result.value for result in mine]):
+            axis.set_yscale("log")
+        else:
+            axis.set_ylim(bottom=0)
         axis.set_title(panel[0], fontsize=10)
     axes[0][0].legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(file, dpi=90)
     pyplot.close(figure)
+
+
+def far_apart(values: Sequence[float]) -> bool:
+    """Whether the least would look like nothing on a straight axis, though it is more."""
+    return 0 < APART * min(values) < max(values)
 
 
 def _panel(result: Result) -> tuple[str, str]:
