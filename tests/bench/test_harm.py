@@ -7,9 +7,10 @@ import math
 from pathlib import Path
 
 import pytest
+from rig.result import Result
 
-from bench.harm.measure import number, show, verdicts
-from bench.harm.run import MODULES
+from bench.harm.drivers import MODULES
+from bench.harm.measure import failed, number, show, verdict
 from bench.harm.scenario import SHIPPED, Harmed, load, only
 from bench.overhead.run import Count
 from bench.tables import ScenarioError
@@ -36,8 +37,8 @@ def read(folder: Path, text: str = GOOD) -> list[Harmed]:
     return load(file)
 
 
-def guest(drivers: str, value: float | None, stack: str = "linear") -> dict[str, object]:
-    return {"scenario": stack, "scheduler": drivers, "metric": "instructions", "value": value}
+def turn(drivers: str, value: float) -> Result:
+    return Result("linear", drivers, "instructions", value)
 
 
 def test_what_a_file_means(tmp_path: Path) -> None:
@@ -81,23 +82,26 @@ def test_a_number(tmp_path: Path) -> None:
         number(stack, "stock", [WINDOW, WINDOW - WINDOW])
 
 
-def test_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    stacks = read(tmp_path)
+def test_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (stack,) = read(tmp_path)
     values = {"stock": (1000, 1010), "patched": (1018, 1020)}
-    guests = [guest(name, value) for name, both in values.items() for value in both]
-    (row,) = verdicts(stacks, guests)
+    row = verdict(stack, [turn(name, value) for name, both in values.items() for value in both])
     assert row.value == pytest.approx(1019 / 1005)
     assert row.met is False
-    assert row.detail["apart"] == pytest.approx(1)
-    show([row], "6.12")
+    # Turns lie 5 and 1 from their means.
+    assert row.detail["error"] == pytest.approx(math.hypot(5 / 1005, 1 / 1019) * 100, abs=0.01)
+    show([row])
     assert "1.0139  MISSED, goal <= 1.01" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("guests", [[], [guest("stock", 1000)], [guest("patched", None)]])
-def test_what_is_not_measured_is_not_met(tmp_path: Path, guests: list) -> None:
-    (row,) = verdicts(read(tmp_path), guests)
+def test_what_is_not_measured_is_not_met(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (stack,) = read(tmp_path)
+    row = failed(stack, RuntimeError("fio ended early"))
     assert math.isnan(row.value) and row.met is False
-    show([row], "6.12")
+    show([row])
+    assert "FAILED fio ended early" in capsys.readouterr().out
 
 
 def test_the_shipped_file_has_every_driver() -> None:

@@ -17,7 +17,6 @@ from pathlib import Path
 from bench import tables
 from bench.attribution import page, stacks
 from bench.blktests import results
-from bench.harm import measure as harmless
 from bench.harm import scenario as harmed
 from bench.overhead import scenario as costly
 from bench.promises import scenario as promised
@@ -229,33 +228,17 @@ def _by_machine(
 
 
 def harm(cache: Cache, options: argparse.Namespace) -> int:
-    """Count what an I/O through patched drivers takes, and through stock ones: two guests each."""
+    """Count in a guest what an I/O through stock drivers takes, and through patched ones."""
     file = options.stacks or harmed.SHIPPED
-    chosen = harmed.only(harmed.load(file), options.names)
-    stock, patched = harmed.DRIVERS
-    order = (stock, patched, patched, stock)
-    # All are made before the first is booted: of one state of the clone.
-    setups = [
-        _prepare(cache, f"harm-{n}-{drivers}", options.kernel, stacking=drivers == patched)
-        for n, drivers in enumerate(order, start=1)
-    ]
-    found: list[dict] = []
-    for drivers, setup in zip(order, setups, strict=True):
-        shutil.copyfile(file, setup.folder / "out/harm.toml")
-        words = ["--scenarios", "/mnt/out/harm.toml", "--json", "/mnt/out/harm.json"]
-        words += ["--drivers", drivers, "--", *options.names]
-        # No other clock counts instructions.
-        _in_guest(replace(setup, accelerator="tcg"), "harm", words, None)
-        results = setup.folder / "out/harm.json"
-        found += json.loads(results.read_text()) if results.exists() else []
-    rows = list(harmless.verdicts(chosen, found))
-    harmless.show(rows, options.kernel)
-    if options.json:
-        about = {"kernel": options.kernel}
-        objects = [*found, *(row.as_object() for row in rows)]
-        options.json.write_text(json.dumps([{**o, **about} for o in objects], indent=1) + "\n")
-    print(f"{sum(bool(row.met) for row in rows)} of {len(rows)} goals met")
-    return 0 if result.all_met(rows) else 1
+    harmed.only(harmed.load(file), options.names)
+    setup = _prepare(cache, "harm", options.kernel, stacking=True)
+    shutil.copyfile(file, setup.folder / "out/harm.toml")
+    words = ["--scenarios", "/mnt/out/harm.toml", "--json", "/mnt/out/harm.json"]
+    # No other clock counts instructions.
+    setup = replace(setup, accelerator="tcg")
+    status = _in_guest(setup, "harm", [*words, "--", *options.names], options.json)
+    step(f"bench: all numbers as JSON are in {options.json or setup.folder / 'out'}")
+    return status
 
 
 def robustness(cache: Cache, options: argparse.Namespace) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Count what an I/O through a stack takes with the drivers that this guest has.
+"""Count what an I/O through a stack takes with the drivers that are loaded.
 
 The leaves are disks of null_blk that keep data in memory and answer at once: all time is the CPU's,
 and the clock advances by 2 ns with each instruction. One cgroup runs the job without end. Counters
@@ -18,7 +18,6 @@ from pathlib import Path
 
 from rig import scheduler
 from rig.cgroup import Subtree
-from rig.dkms import out_of_tree
 from rig.nullblk import NullBlk
 from rig.sampler import parse_io_stat
 from rig.shell import run, wait_for
@@ -26,31 +25,18 @@ from rig.stack import Stack, devno
 from rig.unit import fio
 
 from bench.attribution.stacks import FILL
-from bench.harm.scenario import DRIVERS, Harmed
+from bench.harm.scenario import Harmed
 from bench.overhead.run import Count, Meter, Say
 
-# Of each driver that the package has, one module that is in use.
-MODULES = ("dm-mod", "dm-thin-pool", "dm-snapshot", "raid456", "raid1", "bcache")
 DISK = {
     "irqmode": 0, "queue_mode": 2, "submit_queues": 1, "hw_queue_depth": 128, "memory_backed": 1,
 }  # fmt: skip
 COME_S = 600.0
 
 
-def drivers() -> str:
-    """Which ones this guest has; all or none are those of the package."""
-    for module in MODULES:
-        run("modprobe", module)
-    found = {out_of_tree(module) for module in MODULES}
-    if len(found) > 1:
-        raise RuntimeError(f"of {', '.join(MODULES)} some are patched, some are not")
-    return DRIVERS[found.pop()]
-
-
 def windows(stack: Harmed, say: Say) -> list[Count]:
     """What was counted in each window."""
     with ExitStack() as undo:
-        scheduler.stop_daemon()
         say(f"{stack.name}: making it")
         top = _standing(undo, stack)
         subtree = undo.enter_context(Subtree("harm"))

@@ -17,7 +17,6 @@ from bench.tables import ScenarioError, made, read, tables, unique
 
 SHIPPED = Path(__file__).resolve().parents[1] / "harm.toml"
 METRIC = "instructions"
-DRIVERS = ("stock", "patched")
 
 
 @dataclass(frozen=True, kw_only=True)

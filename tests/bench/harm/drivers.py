@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Gives a guest that has the package the drivers of the kernel, or the patched ones.
+
+All that the package has are taken out of the kernel, with what depends on them, and loaded again,
+each from the file that is wanted; no device may use them. A module that the package does not have
+is the kernel's own both times.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rig.dkms import kernel, out_of_tree
+from rig.shell import run, run_again
+
+STOCK, PATCHED = DRIVERS = ("stock", "patched")
+# Of each driver that the package has, one module that is in use.
+MODULES = ("dm-mod", "dm-thin-pool", "dm-snapshot", "raid456", "raid1", "bcache")
+# Where DKMS puts modules, below those of a kernel, and where it keeps those that it replaces.
+PACKAGED = "updates"
+KEPT = Path("/var/lib/dkms/sutro-stacking/original_module")
+
+
+def load(drivers: str) -> None:
+    """Exchange them; raises RuntimeError if those that are loaded then are not all as wanted."""
+    for module in MODULES:
+        _remove(_folder(module))
+    for module in MODULES:
+        for line in run("modprobe", "--show-depends", module).splitlines():
+            word, path = line.split()[:2]
+            if word == "insmod" and not _folder(Path(path).name.split(".")[0]).exists():
+                run("insmod", _stock(Path(path)) if drivers == STOCK else path)
+    for module in MODULES:
+        if out_of_tree(module) != (drivers == PATCHED):
+            raise RuntimeError(f"the module {module} that was loaded is not the {drivers} one")
+
+
+def _folder(module: str) -> Path:
+    return Path("/sys/module", module.replace("-", "_"))
+
+
+def _remove(folder: Path) -> None:
+    """Take out a module that may be loaded, after those that hold it."""
+    if not folder.exists():
+        return
+    for holder in list((folder / "holders").iterdir()):
+        _remove(_folder(holder.name))
+    run_again("rmmod", folder.name)
+
+
+def _stock(file: Path) -> Path:
+    """The kernel's own module for one of the package; DKMS may have taken it out of its way."""
+    if not file.is_relative_to(Path("/lib/modules", kernel(), PACKAGED)):
+        return file
+    for folder in (Path("/lib/modules", kernel(), "kernel"), KEPT / kernel()):
+        for found in folder.rglob(file.name):
+            return found
+    raise RuntimeError(f"{file.name}: the kernel's own is neither in its folder nor in {KEPT}")
