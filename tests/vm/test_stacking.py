@@ -315,11 +315,13 @@ def test_raid5_two_to_one(disk: MakeDisk, stack: MakeStack, tree: Subtree) -> No
     assert 1.9 <= heavy / light <= 2.1
 
 
-def test_light_writer_slows_nobody(disk: MakeDisk, stack: MakeStack, tree: Subtree) -> None:
+@pytest.mark.parametrize("iodepth", [32, 128])
+def test_light_writer_slows_nobody(
+    disk: MakeDisk, stack: MakeStack, tree: Subtree, iodepth: int
+) -> None:
     """With weights 1000 and 1 the heavy writer of a raid5 is not held up by the other's stripes.
 
-    It has 0.84 of what it has alone: its stripes wait for several disks, and one that has nothing
-    of it to do meanwhile serves the light one.
+    Although both have as many of them: with 128 each, all that the array has.
     """
     top, disks = slow(disk, stack)
     for one in disks:
@@ -327,12 +329,12 @@ def test_light_writer_slows_nobody(disk: MakeDisk, stack: MakeStack, tree: Subtr
     groups = [tree.child("heavy"), tree.child("light")]
     groups[0].write("io.sutro.weight", 1000)
     groups[1].write("io.sutro.weight", 1)
-    jobs = halves(top)
+    jobs = halves(top, iodepth=iodepth)
     groups[0].run(jobs[0])
     (alone,) = rates(groups[:1], top)
     groups[1].run(jobs[1])
-    heavy, _ = rates(groups, top)
-    assert heavy >= 0.75 * alone
+    heavy, light = rates(groups, top)
+    assert heavy >= 0.95 * alone, f"alone {alone:.0f} bytes/s, now {heavy:.0f} and {light:.0f}"
 
 
 @pytest.mark.parametrize("controller", ["io.max", "io.cost"])
