@@ -66,6 +66,8 @@ TROUBLE = re.compile(
     r"(KASAN|KFENCE|UBSAN|KCSAN):|refcount_t:|list_(add|del) corruption|soft lockup|"
     r"scheduling while atomic|sleeping function called"
 )
+# Of a report of the kernel so much is shown: registers and the stack are in it.
+REPORT_LINES = 50
 KERNEL_LINE = re.compile(r"^(<\d+>)?\[\s*\d+\.\d+\] ")
 USERSPACE_LINE = re.compile(r"^\[\s*\d+\.\d+\] [\w.@-]+\[\d+\]: ")
 
@@ -89,6 +91,20 @@ def qemu_command(
         "-m", f"{memory_mib}M,slots=1,maxmem={memory_mib + 2 * IMAGE_MIB}M",
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", arguments,
     ]  # fmt: skip
+
+
+def kernel_complaint(log: str) -> str:
+    """What a kernel log tells of bugs: the first with what follows it, the others in a line each.
+
+    Empty if it tells of none.
+    """
+    trouble = kernel_trouble(log)
+    if not trouble:
+        return ""
+    lines = log.splitlines()
+    first = lines.index(trouble[0])
+    report = lines[first : first + REPORT_LINES]
+    return "\n".join(report + [line for line in trouble if line not in report])
 
 
 @dataclass(frozen=True)
@@ -145,8 +161,8 @@ class Guest:
         try:
             return self._agent.poll(pid)
         except GuestGone as error:
-            trouble = kernel_trouble(self.console.read_text(errors="replace"))
-            found = "; its kernel said:\n" + "\n".join(trouble) if trouble else ""
+            complaint = kernel_complaint(self.console.read_text(errors="replace"))
+            found = "; its kernel said:\n" + complaint if complaint else ""
             raise LabError(f"{error} before the command did{found}", self.console) from error
 
     def shutdown(self) -> None:
@@ -157,10 +173,11 @@ class Guest:
         (self.folder / "dmesg.log").write_text(log)
         self._process.kill()
         self._process.wait()
-        trouble = kernel_trouble(log) or kernel_trouble(self.console.read_text(errors="replace"))
-        if trouble:
+        complaint = kernel_complaint(log)
+        complaint = complaint or kernel_complaint(self.console.read_text(errors="replace"))
+        if complaint:
             raise LabError(
-                "the guest's kernel complained:\n" + "\n".join(trouble), self.folder / "dmesg.log"
+                "the guest's kernel complained:\n" + complaint, self.folder / "dmesg.log"
             )
 
 
@@ -212,8 +229,8 @@ def interactive(setup: Setup) -> None:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, saved)
     if status != 0:
         raise LabError(f"QEMU ended with status {status}", console)
-    if trouble := kernel_trouble(console.read_text(errors="replace")):
-        raise LabError("the guest's kernel complained:\n" + "\n".join(trouble), console)
+    if complaint := kernel_complaint(console.read_text(errors="replace")):
+        raise LabError("the guest's kernel complained:\n" + complaint, console)
 
 
 def probe(image: Image, accelerator: str, log: Path, timeout_s: float) -> bool:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Which lines of a guest's kernel log fail a run."""
+"""Which lines of a guest's kernel log fail a run, and what is shown of them."""
 
 import pytest
 
-from lab.guest import kernel_trouble
+from lab.guest import REPORT_LINES, kernel_complaint, kernel_trouble
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,16 @@ def test_bug_is_found(line: str) -> None:
 )
 def test_other_lines_are_not(line: str) -> None:
     assert kernel_trouble(line) == []
+
+
+def test_a_report_is_shown_with_what_it_says() -> None:
+    before = "[    0.5] usb: all well"
+    report = ["[    1.0] WARNING: at a.c:1 a+0x1/0x2", "[    1.0] RIP: 0010:a+0x1/0x2"]
+    assert kernel_complaint("\n".join([before, *report])) == "\n".join(report)
+    assert kernel_complaint(before) == ""
+
+
+def test_of_the_second_report_a_line_is_shown() -> None:
+    report = ["[    1.0] BUG: one"] + ["[    1.0] Code: 90"] * (REPORT_LINES - 1)
+    second = ["[    2.0] BUG: two", "[    2.0] Code: 90"]
+    assert kernel_complaint("\n".join(report + second)) == "\n".join([*report, second[0]])

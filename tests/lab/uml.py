@@ -25,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .cache import Cache, digest_files
-from .guest import kernel_trouble
+from .guest import kernel_complaint
 from .image import image_root
 from .namespace import remove_tree
 from .products import as_builder, build_root, copied, source_files
@@ -202,9 +202,8 @@ def run(cache: Cache, folder: Path, name: str, plan: dict, timeout_s: float) -> 
         check=False,
         timeout_s=timeout_s,
     )
-    trouble = kernel_trouble(console.read_text(errors="replace"))
-    if trouble:
-        raise LabError("the kernel complained:\n" + "\n".join(trouble), console)
+    if complaint := kernel_complaint(console.read_text(errors="replace")):
+        raise LabError("the kernel complained:\n" + complaint, console)
     status = _text(folder / "status")
     if status != "0":
         raise LabError(f"{name}: {_text(folder / 'output') or 'it said nothing'}", console)

@@ -25,6 +25,8 @@ BROKEN = re.compile(
     r"WARNING:|BUG:|Oops|general protection|stack segment|blocked for more than|lockdep|"
     r"possible circular|suspicious RCU|refcount_t|list_(add|del) corruption|UBSAN|KASAN|Call Trace"
 )
+# Of a report of the kernel so much is shown: registers and the stack are in it.
+REPORT_LINES = 50
 
 MakeDisk = Callable[..., ModelDisk]
 
@@ -55,8 +57,11 @@ def quiet_kernel(modules: None) -> Iterator[None]:
                 continue
     finally:
         os.close(log)
-    bad = [line.split(";", 1)[-1].strip() for line in lines if BROKEN.search(line)]
-    assert not bad, "the kernel said: " + "\n".join(bad)
+    said = [line.split(";", 1)[-1].strip() for line in lines]
+    bad = next((n for n, line in enumerate(said) if BROKEN.search(line)), None)
+    if bad is not None:
+        report = "\n".join(said[bad : bad + REPORT_LINES])
+        pytest.fail(f"the kernel said: {report}", pytrace=False)
 
 
 @pytest.fixture
