@@ -21,8 +21,8 @@ from .progress import LabError
 
 SUITE = "trixie"
 BACKPORTS = f"{SUITE}-backports"
-# The stock kernels, by series, and the suite whose linux-image-amd64 and linux-headers-amd64 they
-# are. The first is Debian's own: what names no kernel gets it.
+# The stock kernels, by series, and the suite that has them. The first is Debian's own, the one of
+# its linux-image-amd64: what names no kernel gets it.
 KERNELS = {"6.12": SUITE, "7.2": BACKPORTS}
 KERNEL = next(iter(KERNELS))
 RECIPES = Path(__file__).resolve().parent / "recipes"
@@ -61,11 +61,9 @@ def build_recipe() -> Recipe:
     """The tree to build in. Everything is built and tested as the user builder, never as root."""
     hooks = ['--customize-hook=chroot "$1" useradd --create-home --uid 1000 --user-group builder']
     hooks.append(WITH_BACKPORTS)
-    first, *others = (_headers(series) for series in KERNELS)
-    # The packages linux-headers-amd64 of two suites take turns; what each depended on stays.
-    install = '--customize-hook=chroot "$1" apt-get install --yes --no-install-recommends '
-    hooks += [install + " ".join(names) for names in others]
-    return Recipe("build", _listed("build") + first, hooks)
+    hooks += [hook for series in KERNELS for hook in _of_backports(series, "headers")]
+    own = ["linux-headers-amd64", f"linux-source-{KERNEL}"]
+    return Recipe("build", _listed("build") + own, hooks)
 
 
 def image_recipe(series: str) -> Recipe:
@@ -78,9 +76,11 @@ def image_recipe(series: str) -> Recipe:
         'echo update_initramfs=no >"$1/etc/initramfs-tools/update-initramfs.conf"'
     ]
     if KERNELS[series] == BACKPORTS:
-        hooks.append(WITH_BACKPORTS)
-    kernel = [_of_suite("linux-image-amd64", series), *_headers(series)]
-    return Recipe(f"image-{series}", _listed("image") + kernel, hooks)
+        hooks += [WITH_BACKPORTS, *_of_backports(series, "image", "headers")]
+        own = []
+    else:
+        own = ["linux-image-amd64", "linux-headers-amd64", f"linux-source-{series}"]
+    return Recipe(f"image-{series}", _listed("image") + own, hooks)
 
 
 def _listed(name: str) -> list[str]:
@@ -89,14 +89,23 @@ def _listed(name: str) -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
-def _headers(series: str) -> list[str]:
-    """What modules for the kernel of a series are built with."""
-    return [_of_suite("linux-headers-amd64", series), f"linux-source-{series}"]
+def _of_backports(series: str, *kinds: str) -> list[str]:
+    """Hooks that install the newest linux-KIND of a series, and its source, if backports have it.
 
-
-def _of_suite(package: str, series: str) -> str:
-    """The package of the suite that has this series; of Debian's own, the newest update."""
-    return f"{package}/{BACKPORTS}" if KERNELS[series] == BACKPORTS else package
+    By their full names, for linux-KIND-amd64 goes on to the next series while the packages of the
+    old one stay. What they depend on may be of that suite, too.
+    """
+    if KERNELS[series] != BACKPORTS:
+        return []
+    return [
+        f'--customize-hook=chroot "$1" apt-cache pkgnames linux-{kind}-{series}. | '
+        f"grep -xE 'linux-{kind}-[0-9.]+[+]deb[0-9]+-amd64' | sort -V | tail -n 1 | "
+        f"(read -r name || {{ echo 'E: {BACKPORTS} has no linux-{kind} of {series} any more: "
+        "change KERNELS in tests/lab/roots.py' >&2; exit 1; }; "
+        'chroot "$1" apt-get install --yes --no-install-recommends '
+        f'"$name/{BACKPORTS}" linux-source-{series})'
+        for kind in kinds
+    ]
 
 
 class Root:
