@@ -103,7 +103,9 @@ def _tree(cache: Cache, source: Path, flavour: str, version: str = KERNEL) -> Pa
         _make(cache, source, "uml-tree", flavour, folder, {}, (version, *CONFIGS[flavour]))
 
     texts = [(source / "tests/uml" / name).read_text() for name in CONFIGS[flavour]]
-    scripts = [(RECIPES / name).read_text() for name in ("uml-tree", "uml-make")]
+    scripts = [
+        (RECIPES / name).read_text() for name in ("uml-tree", "uml-xstate.patch", "uml-make")
+    ]
     key = {"root": build_recipe().key(), "configs": texts, "scripts": scripts}
     what = f"UML ({flavour}): compiling linux-source-{version}, some minutes"
     return cache.artefact(_named(f"uml-tree-{flavour}", version), key, what, build)
