@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Count in the guest what an I/O through each stack takes with stock and with patched drivers.
 
+And what one to a disk takes in the root cgroup and in another.
+
 Exit status 0: every goal is met. 1: one is not. 2: nothing was run.
 """
 
@@ -16,17 +18,17 @@ from pathlib import Path
 
 from rig import scheduler
 from rig.dkms import kernel
-from rig.result import all_met, write_json
+from rig.result import write_json
 
 from bench.counted import TROUBLE
 from bench.harm import drivers
 from bench.harm.measure import failed, number, show, verdict
 from bench.harm.run import windows
-from bench.harm.scenario import SHIPPED, load, only
+from bench.harm.scenario import PATCHED, SHIPPED, STOCK, load, only
 from bench.tables import ScenarioError
 
 # Turns differ by 1 or 2 %, for nothing lies twice where it was.
-ORDER = 3 * (drivers.STOCK, drivers.PATCHED, drivers.PATCHED, drivers.STOCK)
+ROUNDS = 3
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -53,19 +55,22 @@ def main(words: Sequence[str] | None = None) -> int:
     for stack in stacks:
         turns = []
         try:
-            for which in ORDER:
-                drivers.load(which)
-                turns.append(number(stack, which, windows(stack, say)))
+            first, second = stack.pair
+            for which in ROUNDS * (first, second, second, first):
+                drivers.load(PATCHED if which == PATCHED else STOCK)
+                turns.append(number(stack, which, windows(stack, which, say)))
                 say(f"{stack.name}: {which}: {turns[-1].value:.0f}")
-            rows.append(verdict(stack, turns))
+            rows.append(verdict(stack, turns, rows))
         except TROUBLE as error:
             rows.append(failed(stack, error))
         found += [replace(one, detail={**one.detail, **about}) for one in (*turns, rows[-1])]
         if options.json:
             write_json(found, options.json)
     show(rows)
-    print(f"{sum(bool(row.met) for row in rows)} of {len(rows)} goals met")
-    return 0 if all_met(rows) else 1
+    judged = [row for row in rows if row.goal]
+    print(f"{sum(bool(row.met) for row in judged)} of {len(judged)} goals met")
+    bad = [row for row in rows if row.met is False or "why" in row.detail]
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from pathlib import Path
 from rig.dkms import kernel, out_of_tree
 from rig.shell import run, run_again
 
-STOCK, PATCHED = DRIVERS = ("stock", "patched")
+from bench.harm.scenario import PATCHED, STOCK
+
 # Of each driver that the package has, one module that is in use.
 MODULES = ("dm-mod", "dm-thin-pool", "dm-snapshot", "raid456", "raid1", "bcache")
 # Where DKMS puts modules, below those of a kernel, and where it keeps those that it replaces.

@@ -4,6 +4,11 @@
 instructions           for each 4 KiB, the median of all windows of a turn
 instructions_vs_stock  those with the patched drivers over those with stock ones, each the mean
                        of its turns; `error` is the standard error of that, in per cent
+instructions_vs_root   the same of a disk that a cgroup uses, over one that the root cgroup does
+
+The kernel looks up and counts what a cgroup sends, and spares itself that for the root cgroup. A
+driver that keeps the owner of a bio makes one of the first kind of one of the second: `price` is
+the ratio to expect of that alone, if each such bio costs what a cgroup's one costs at a disk.
 """
 
 from __future__ import annotations
@@ -15,8 +20,7 @@ from statistics import mean, stdev
 from rig.dkms import kernel
 from rig.result import Result
 
-from bench.harm.drivers import DRIVERS, PATCHED, STOCK
-from bench.harm.scenario import METRIC, Harmed
+from bench.harm.scenario import CGROUPS, METRIC, Harmed
 from bench.overhead.measure import METRICS, ios, summed_up
 from bench.overhead.run import Count
 
@@ -28,35 +32,43 @@ def number(stack: Harmed, drivers: str, counts: Sequence[Count]) -> Result:
     return summed_up(stack.name, drivers, METRIC, [METRICS[METRIC](count) for count in counts])
 
 
-def verdict(stack: Harmed, turns: Sequence[Result]) -> Result:
-    """One stack's, of the numbers of its turns."""
-    found = [[turn.value for turn in turns if turn.scheduler == name] for name in DRIVERS]
+def verdict(stack: Harmed, turns: Sequence[Result], rows: Sequence[Result] = ()) -> Result:
+    """One stack's, of the numbers of its turns; rows: verdicts that there are already."""
+    found = [[turn.value for turn in turns if turn.scheduler == name] for name in stack.pair]
     theirs, ours = (mean(values) for values in found)
     error = math.hypot(*(stdev(values) / math.sqrt(len(values)) / mean(values) for values in found))
     detail = {
         "ours": round(ours, 1), "theirs": round(theirs, 1), "error": round(error * 100, 2),
-        "judged": True,
+        "judged": stack.goal is not None,
     }  # fmt: skip
-    return Result(stack.name, PATCHED, f"{METRIC}_vs_{STOCK}", ours / theirs, stack.goal, detail)
+    for row in rows:
+        if row.metric == _metric(CGROUPS) and "why" not in row.detail and stack.owned:
+            each = float(str(row.detail["ours"])) - float(str(row.detail["theirs"]))
+            detail["price"] = round(1 + stack.owned * each / theirs, 4)
+    return Result(stack.name, stack.pair[1], _metric(stack.pair), ours / theirs, stack.goal, detail)
 
 
 def failed(stack: Harmed, error: Exception) -> Result:
     """What could not be measured does not meet its goal."""
-    why = {"why": str(error), "judged": True}
-    return Result(stack.name, PATCHED, f"{METRIC}_vs_{STOCK}", math.nan, stack.goal, why)
+    why = {"why": str(error), "judged": stack.goal is not None}
+    return Result(stack.name, stack.pair[1], _metric(stack.pair), math.nan, stack.goal, why)
+
+
+def _metric(pair: tuple[str, str]) -> str:
+    return f"{METRIC}_vs_{pair[0]}"
 
 
 def show(rows: Sequence[Result]) -> None:
     """A line for each stack."""
-    heads = f"{'stock':>10}{'patched':>10}{'+- %':>9}{'ratio':>9}"
+    heads = f"{'stock':>10}{'patched':>10}{'+- %':>9}{'ratio':>9}{'price':>9}"
     print(f"\ninstructions for 4 KiB, Linux {kernel()}\n  {'':15}{heads}")
     for row in rows:
         if "why" in row.detail:
             print(f"  {row.scenario:15}FAILED {row.detail['why']}")
             continue
         numbers = f"{row.detail['theirs']:>10.0f}{row.detail['ours']:>10.0f}"
-        word = "met" if row.met else "MISSED"
+        word = f"{'met' if row.met else 'MISSED'}, goal {row.goal}"
         print(
-            f"  {row.scenario:15}{numbers}{row.detail['error']:>9}{row.value:>9.4f}  "
-            f"{word}, goal {row.goal}"
+            f"  {row.scenario:15}{numbers}{row.detail['error']:>9}{row.value:>9.4f}"
+            f"{row.detail.get('price', ''):>9}  {word if row.goal else 'root and own cgroup'}"
         )

@@ -13,19 +13,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 from rig import scheduler
-from rig.cgroup import Subtree
+from rig.cgroup import Group, Subtree
 from rig.nullblk import NullBlk
-from rig.sampler import parse_io_stat
 from rig.shell import run, wait_for
-from rig.stack import Stack, devno
+from rig.stack import Stack
 from rig.unit import fio
 
 from bench.attribution.stacks import FILL
-from bench.harm.scenario import Harmed
+from bench.harm.scenario import ROOT, Harmed
+from bench.overhead.measure import ios
 from bench.overhead.run import Count, Meter, Say
 
 DISK = {
@@ -34,18 +33,19 @@ DISK = {
 COME_S = 600.0
 
 
-def windows(stack: Harmed, say: Say) -> list[Count]:
-    """What was counted in each window."""
+def windows(stack: Harmed, which: str, say: Say) -> list[Count]:
+    """What was counted in each window; with ROOT in the root cgroup, else in one of its own."""
     with ExitStack() as undo:
         say(f"{stack.name}: making it")
         top = _standing(undo, stack)
         subtree = undo.enter_context(Subtree("harm"))
-        group = subtree.child("job")
-        job = group.run(fio(top, **_job(stack)))
-        came = partial(_sent, group.folder / "io.stat", devno(top))
-        wait_for(came, f"{stack.name}: I/O at {top}", COME_S, 0.01)
-        say(f"{stack.name}: measuring")
+        group = Group.root() if which == ROOT else subtree.child("job")
+        undo.callback(group.kill)
         meter = Meter(Path(top).resolve().name, subtree.folder)
+        begin = meter.read()
+        job = group.run(fio(top, **_job(stack)))
+        wait_for(lambda: ios(meter.read() - begin), f"{stack.name}: I/O at {top}", COME_S, 0.01)
+        say(f"{stack.name}: measuring")
         time.sleep(stack.settle_ms / 1e3)
         counts = []
         for _ in range(stack.rounds):
@@ -83,7 +83,3 @@ def _standing(undo: ExitStack, spec: Harmed) -> str:
 def _fill(top: str) -> None:
     mib = int(run("blockdev", "--getsize64", top)) >> 20
     run("dd", "if=/dev/zero", f"of={top}", "bs=1M", f"count={mib}", "oflag=direct")
-
-
-def _sent(io_stat: Path, number: str) -> bool:
-    return bool(parse_io_stat(io_stat.read_text(), number))

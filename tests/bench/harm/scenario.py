@@ -17,6 +17,10 @@ from bench.tables import ScenarioError, made, read, tables, unique
 
 SHIPPED = Path(__file__).resolve().parents[1] / "harm.toml"
 METRIC = "instructions"
+# What is compared; the second costs what the first does, and something more.
+STOCK, PATCHED = DRIVERS = ("stock", "patched")
+ROOT, OWN = CGROUPS = ("root", "own")
+PAIRS = {"drivers": DRIVERS, "cgroups": CGROUPS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +32,19 @@ class Harmed:
     leaves: Mapping[str, int]
     layer: tuple[Mapping[str, object], ...]
     job: Mapping[str, object]
-    goal: Goal
+    goal: Goal | None
     top: str = ""
+    between: str = "drivers"
+    owned: float = 0
     once: bool = False
     rounds: int = 5
     settle_ms: int = 100
     window_ms: int = 300
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The two that are compared."""
+        return PAIRS[self.between]
 
 
 def load(file: str | Path) -> list[Harmed]:
@@ -61,10 +72,14 @@ def only(stacks: Sequence[Harmed], names: Sequence[str]) -> list[Harmed]:
 
 
 def _stack(where: str, table: Mapping[str, object], goal: Goal) -> Harmed:
-    keys = {**table, "layer": tuple(tables(where, table, "layer")), "goal": goal}
+    # What a cgroup costs is the kernel's affair: nobody judges it.
+    judged = goal if table.get("between", "drivers") == "drivers" else None
+    keys = {**table, "layer": tuple(tables(where, table, "layer")), "goal": judged}
     stack = made(where, Harmed, keys)
-    if not stack.leaves or not stack.layer:
-        raise ScenarioError(f"{where}: needs leaves and at least one layer")
+    if stack.between not in PAIRS:
+        raise ScenarioError(f"{where}: between: {stack.between!r} is none of {', '.join(PAIRS)}")
+    if not stack.leaves or not (stack.layer or stack.top):
+        raise ScenarioError(f"{where}: needs leaves, and a layer or the top")
     there = list(stack.leaves)
     for layer in stack.layer:
         check_layer(where, layer, there)
@@ -74,7 +89,7 @@ def _stack(where: str, table: Mapping[str, object], goal: Goal) -> Harmed:
     for key in ("rw", "bs"):
         if key not in stack.job:
             raise ScenarioError(f"{where}: job: {key}: is missing")
-    for key in ("rounds", "window_ms"):
-        if getattr(stack, key) < 1:
-            raise ScenarioError(f"{where}: {key}: must be at least 1")
+    for key, least in (("rounds", 1), ("window_ms", 1), ("owned", 0)):
+        if getattr(stack, key) < least:
+            raise ScenarioError(f"{where}: {key}: must be at least {least}")
     return stack
