@@ -44,17 +44,17 @@ from .roots import KERNEL, KERNELS
 
 # Tests that measure rates and shares: they want an exact clock more than a second CPU. And those
 # that trace: the kernel patches code then, which two emulated CPUs survive only mostly (guest.py).
-TRACING = "test_elevator_debug.py"
+TRACING = ("test_elevator_debug.py", "test_elevator_prompt.py")
 MEASURING = (
     "test_attribution.py", "test_elevator_stat.py", "test_floor_stacks.py", "test_floors.py",
-    "test_modeldisk.py", "test_ordering.py", "test_promises.py", "test_shares.py", TRACING,
+    "test_modeldisk.py", "test_ordering.py", "test_promises.py", "test_shares.py", *TRACING,
 )  # fmt: skip
 # Tests that another kernel may decide otherwise; of those that measure time, one for all.
 ON_EVERY_KERNEL = ("test_elevator*.py", "test_packages.py")
 # Tests of the patched drivers.
 STACKING = "test_stacking*.py"
 MEASURED_ON_EVERY_KERNEL = (
-    "test_attribution.py", TRACING, "test_shares.py::test_two_to_one[ssd-randread]",
+    "test_attribution.py", *TRACING, "test_shares.py::test_two_to_one[ssd-randread]",
 )  # fmt: skip
 GUEST_TIMEOUT_S = 7200.0
 # Beside a guest whose clock is the host's.

@@ -141,6 +141,15 @@ def test_a_complaint_of_the_kernel_is_not_forgiven(tmp_path: Path) -> None:
     assert results.line() == "4 passed, 1 failed"
 
 
+def test_who_traces_has_one_cpu() -> None:
+    """A tracepoint that is switched on patches code that another emulated CPU may be running."""
+    source = Path(stages.__file__).parents[2]
+    for stage in stages.guest_stages(source):
+        for test in stage.tests if stage.smp else []:
+            text = (source / "tests/vm" / test.rpartition("/")[2]).read_text()
+            assert "rig.trace" not in text, f"{stage.name}: {test}: belongs to TRACING of stages.py"
+
+
 def test_purge_comes_after_second_chances(tmp_path: Path) -> None:
     purge = ["/mnt/src/tests/vm/test_purge.py"]
 
