@@ -27,7 +27,8 @@ set -euo pipefail
 
 # What dkms.conf installs, as targets of drivers/md/Makefile.
 readonly MODULES=(
-	dm-mod.o dm-thin-pool.o dm-snapshot.o dm-clone.o dm-vdo/ raid456.o raid1.o bcache/
+	dm-mod.o dm-integrity.o dm-thin-pool.o dm-snapshot.o dm-clone.o dm-vdo/
+	raid456.o raid1.o bcache/
 )
 
 # Structures that those modules share with others, by the stock module that has

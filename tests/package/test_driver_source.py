@@ -50,6 +50,7 @@ def own_tree(build_tree: Path, version: str, tmp_path: Path) -> Path:
     subprocess.run(
         ["tar", "-xaf", SOURCES / f"linux-source-{series}.tar.xz", "-C", tree,
          "--strip-components=1", f"linux-source-{series}/drivers/md",
+         f"linux-source-{series}/include/linux/device-mapper.h",
          f"linux-source-{series}/include/linux/dm-io.h",
          f"linux-source-{series}/include/linux/dm-kcopyd.h",
          f"linux-source-{series}/Makefile"],
@@ -80,6 +81,7 @@ def test_own_drivers_are_patched(own_tree: Path, version: str, tmp_path: Path) -
     assert done.stdout.strip().endswith(f"{count} patches")
     made = tmp_path / "out/md"
     assert "raid5_set_dev(sh, dev, bi, rdev->bdev, s)" in (made / "raid5.c").read_text()
+    assert "dm_bio_set_dev(" in (made / "patched/linux/device-mapper.h").read_text()
     assert "dm_io_for(" in (made / "patched/linux/dm-io.h").read_text()
     assert "dm_kcopyd_copy_for(" in (made / "patched/linux/dm-kcopyd.h").read_text()
     built = re.findall(r"^obj-\S+\s*\+=\s*(.*)$", (made / "Makefile").read_text(), re.MULTILINE)

@@ -27,14 +27,23 @@ from rig.shell import run, run_again, wait_for
 from rig.stack import Stack, devno
 from rig.unit import fio
 
-MODULES = ("dm-mod", "dm-thin-pool", "dm-snapshot", "dm-vdo", "raid456", "raid1", "bcache")
+MODULES = (
+    "dm-mod",
+    "dm-integrity",
+    "dm-thin-pool",
+    "dm-snapshot",
+    "dm-vdo",
+    "raid456",
+    "raid1",
+    "bcache",
+)
 # Stacks of the bench.
 BENCH = ("vdo",)
 # Debian's 6.12 has no dm-clone.
 if not kernel().startswith("6.12."):
     MODULES, BENCH = (*MODULES, "dm-clone"), (*BENCH, "clone-copy")
 # Stock modules that stand on the patched dm-mod, or beside the patched raid456.
-STOCK = ("dm-crypt", "dm-integrity", "dm-cache", "dm-mirror", "dm-raid", "dm-verity", "raid10")
+STOCK = ("dm-crypt", "dm-cache", "dm-mirror", "dm-raid", "dm-verity", "raid10")
 # It reads a device that has changed, when it likes.
 UDEV = "/system.slice/systemd-udevd.service"
 # What every write of a cgroup has to reach; superblocks and pool metadata are nobody's.

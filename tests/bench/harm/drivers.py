@@ -16,7 +16,7 @@ from rig.shell import run, run_again
 from bench.harm.scenario import PATCHED, STOCK
 
 # Of each driver that the package has, one module that is in use.
-MODULES = ("dm-mod", "dm-thin-pool", "dm-snapshot", "raid456", "raid1", "bcache")
+MODULES = ("dm-mod", "dm-integrity", "dm-thin-pool", "dm-snapshot", "raid456", "raid1", "bcache")
 # Where DKMS puts modules, below those of a kernel, and where it keeps those that it replaces.
 PACKAGED = "updates"
 KEPT = Path("/var/lib/dkms/sutro-stacking/original_module")
