@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 from rig import scheduler
-from rig.cgroup import Subtree
+from rig.cgroup import CONTROLLERS, Group, Subtree
 from rig.modeldisk import ModelDisk
 from rig.sampler import device_time_ns
 from rig.sutro import debug
@@ -40,6 +40,12 @@ def until(load: list[subprocess.Popen]):
     while load[0].poll() is None:
         yield rounds
         rounds += 1
+
+
+def test_no_code_is_patched(subtree: Subtree) -> None:
+    """The tree has the controllers that are used here, and brought none that patches code."""
+    assert {*CONTROLLERS} <= {*subtree.read("cgroup.controllers").split()}
+    assert "cpuset" not in Group.root().read("cgroup.subtree_control").split()
 
 
 def test_switch_elevators(tree: Subtree, sutro_disk: ModelDisk) -> None:
