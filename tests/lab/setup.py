@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What verbs of ./lab share: a guest that is ready to boot, and a program of tests/bench in it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import accel, guest, host, image, products
+from .cache import Cache
+from .progress import LabError
+from .roots import KERNEL
+
+SOURCE = Path(__file__).resolve().parents[2]
+# Where a table does not know how wide it may be, it is not cut.
+WIDTH = 160
+
+
+def has_place(*paths: Path | None) -> None:
+    """Results can be written there: said before they are got."""
+    for path in paths:
+        if path and not path.absolute().parent.is_dir():
+            raise LabError(f"{path.absolute().parent} is no folder, so {path} cannot be written")
+
+
+def in_guest(setup: guest.Setup, name: str, words: list[str], json: Path | None) -> int:
+    """Run a program of tests/bench in a guest and copy its NAME.json; its exit status."""
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+    words = ["python3", "-m", f"bench.{name}", *words]
+    command = f"export PYTHONPATH=/mnt/src/tests COLUMNS={width}; exec {guest.shell_words(words)}"
+    with guest.boot(setup) as machine:
+        status = machine.run(command, name=name, echo=guest.to_stdout)
+        results = setup.folder / "out" / f"{name}.json"
+        if json and results.exists():
+            shutil.copyfile(results, json)
+        machine.shutdown()
+    return status
+
+
+def prepare(
+    cache: Cache,
+    name: str,
+    kernel: str = KERNEL,
+    *,
+    bare: bool = False,
+    smp: bool = False,
+    stacking: bool = False,
+    tools: Sequence[Path] = (),
+) -> guest.Setup:
+    """Everything up to the boot.
+
+    bare: without the Sutro packages; smp: with two CPUs for sure; stacking: md and dm with patches;
+    tools: folders whose files the guest has in /mnt/build, too.
+    """
+    host.ensure_packages()
+    debs = None if bare else products.debs(cache, SOURCE)
+    disk = image.built(cache, debs, kernel, stacking=stacking)
+    modules = products.test_modules(cache, SOURCE, kernel)
+    folder = cache.run_dir / name
+    for share in ("out", "log"):
+        (folder / share).mkdir(parents=True)
+    products.gathered(folder / "build", [debs, modules, *tools])
+    return guest.Setup(disk, accel.chosen(cache, disk, smp=smp), SOURCE, folder)
