@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""KVM or emulation: KVM if it boots this very kernel, asked once per boot of the host.
+"""KVM or emulation. Only emulation has a clock that counts instructions, on which a guest measures.
+
+A guest with two CPUs gets KVM if that boots this very kernel; the lab tries once per boot of the
+host.
 
 /dev/kvm may exist and still not run a stock guest (nested virtualisation that lacks an MSR), so
 nothing but a boot is believed.
@@ -19,10 +22,10 @@ PROBE_S = 10.0
 
 
 def chosen(cache: Cache, image: Image, *, smp: bool) -> str:
-    """Which of guest.ACCELERATORS to use; smp asks for a second CPU, also where it is emulated."""
-    if _kvm_works(cache, image):
-        return "kvm"
-    return "tcg-smp" if smp else "tcg"
+    """Which of guest.ACCELERATORS to use: an exact clock, or with smp two CPUs."""
+    if not smp:
+        return "tcg"
+    return "kvm" if _kvm_works(cache, image) else "tcg-smp"
 
 
 def _kvm_works(cache: Cache, image: Image) -> bool:

@@ -5,12 +5,14 @@
     CACHE/KIND/KEY.part     one that is being built, or whose build was interrupted
     CACHE/locks/KIND-KEY    exclusive while it is built, shared while somebody uses it
     CACHE/locks/cache       shared while any run lives, exclusive for ./lab clean
+    CACHE/results/STAGE/KEY results of test stages (tests/lab/keys.py)
+    CACHE/packages, apt     .deb files and package lists (tests/lab/archive.py)
     CACHE/runs/...          logs and outputs of the last runs
 
-An artefact is built under its .part name and renamed, so that an interrupted build leaves nothing
-that looks finished, and ends at once: its remains are removed by a later run. Whoever uses an
-artefact keeps a shared lock on it until the process ends; what nobody uses is removed when its kind
-has more than KEEP newer ones.
+An artefact is built under its .part name and renamed, so an interrupted build leaves nothing that
+looks finished. A build that fails removes its .part folder; after a kill, a later run does. A run
+keeps a shared lock on each artefact that it uses until the process ends. Unused artefacts are
+removed when their kind has more than KEEP newer ones.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
+import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .namespace import remove_tree
@@ -31,6 +35,10 @@ from .progress import LabError, step
 # Two clones, each with a change tried and taken back, share a cache without rebuilding.
 KEEP = 4
 KEEP_RUNS = 20
+# Less free space than this after a failed build means that the disk is the reason.
+FULL_BYTES = 64 << 20
+# A first `./lab test` fills this much.
+NEEDED_GIB = 16
 
 
 def default_path() -> Path:
@@ -98,6 +106,25 @@ class Cache:
         self._prune(kind)
         return final
 
+    def existing(self, kind: str, recipe: object) -> Path | None:
+        """The folder of an artefact if it has been built, kept from removal until the end."""
+        key = key_of(recipe)
+        if not (self.root / kind / key).exists():
+            return None
+        self._lock(f"{kind}-{key}", fcntl.LOCK_SH, f"another run ({kind})")
+        final = self.root / kind / key
+        return final if final.exists() else None
+
+    @contextlib.contextmanager
+    def locked(self, name: str, other: str) -> Iterator[None]:
+        """Hold an exclusive lock of this cache; `other` names its holder in the progress line."""
+        fd = self._lock(name, fcntl.LOCK_EX, other)
+        try:
+            yield
+        finally:
+            self._held.remove(fd)
+            os.close(fd)
+
     def close(self) -> None:
         """Let go of every artefact; the end of the process does the same."""
         for fd in self._held:
@@ -116,8 +143,23 @@ class Cache:
             remove_tree(part)
         part.mkdir(parents=True)
         step(what)
-        build(part)
-        part.rename(final)
+        try:
+            build(part)
+            part.rename(final)
+        except BaseException as error:
+            # Ctrl-C and SIGTERM as well: gigabytes of remains help nobody.
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                remove_tree(part)
+            if isinstance(error, LabError | OSError) and self.is_full():
+                raise LabError(
+                    f"{what}: the disk of {self.root} is full; free {NEEDED_GIB} GiB there, or "
+                    "name a folder on another disk with --cache DIR"
+                ) from error
+            raise
+
+    def is_full(self) -> bool:
+        """True if the disk of the cache has less than FULL_BYTES left."""
+        return shutil.disk_usage(self.root).free < FULL_BYTES
 
     def _prune(self, kind: str) -> None:
         """Remove what nobody uses: unfinished builds, and all but the newest KEEP of this kind."""

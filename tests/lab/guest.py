@@ -26,7 +26,7 @@ from pathlib import Path
 
 from .agent import POLL_S, Agent, GuestGone
 from .image import IMAGE_MIB, Image
-from .namespace import ENVIRONMENT, dies_with_us
+from .namespace import ENVIRONMENT, dies_with_us, refuse_when_ending
 from .progress import LabError, step, tail
 
 MEMORY_MIB = 3072
@@ -127,6 +127,8 @@ class Guest:
         self._jobs = 0
         self.folder = folder
         self.console = folder / "console.log"
+        # The output of the last command.
+        self.log = self.console
 
     def run(
         self,
@@ -138,7 +140,7 @@ class Guest:
     ) -> int:
         """Run a shell command in the guest to its end; its exit status. echo gets the output."""
         self._jobs += 1
-        log = self.folder / "log" / f"{self._jobs:02d}-{name}.log"
+        self.log = log = self.folder / "log" / f"{self._jobs:02d}-{name}.log"
         # A service of its own: not in the agent's cgroup, and killed as a whole at the end.
         script = f"exec </dev/null >/mnt/log/{log.name} 2>&1; {command}"
         pid = self._agent.start(
@@ -262,6 +264,7 @@ def probe(image: Image, accelerator: str, log: Path, timeout_s: float) -> bool:
 
 @contextlib.contextmanager
 def _started(setup: Setup) -> Iterator[tuple[subprocess.Popen, Agent]]:
+    refuse_when_ending("the guest")
     ours, theirs = socket.socketpair()
     log = setup.folder / "qemu.log"
     with ours, theirs, open(log, "wb") as output:

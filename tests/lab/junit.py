@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Results of tests, from JUnit's XML: what passed, what did not, and why.
 
-There are two outcomes. A test that was skipped, or ended in an error, has not passed. A stage that
-left no readable report, or ended badly with a report that knows of no failure, is a failed test
-itself: what did not run must not look like success.
+There are two outcomes. A test that was skipped, or ended in an error, has failed. A stage that left
+no readable report, or had a bad exit status and no failure in its report, is a failed test itself:
+a test that did not run must not look like success.
 """
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .progress import tail
+
 BAD = ("failure", "error", "skipped")
+# A line of `pytest -v`: the test, its outcome, the part of all tests that have ended.
+PYTEST_LINE = re.compile(r"(?:\.\./)*\S*/(\S+\.py::.*\S) (PASSED|FAILED|ERROR|SKIPPED)\s+\[(.*)\]")
 
 
 @dataclass
@@ -27,18 +32,13 @@ class Results:
         self.passed += other.passed
         self.failed |= other.failed
 
-    def take_again(self, other: Results) -> None:
-        """Take in the outcome of tests that failed and were run again: what passed now is passed.
-
-        One that was not heard of again, and whatever is new, has failed.
-        """
-        now_passed = set(other.passed) & self.failed.keys()
-        self.failed = {n: t for n, t in self.failed.items() if n not in now_passed} | other.failed
-        self.passed += sorted(now_passed - other.failed.keys())
-
     def line(self) -> str:
         """The summary that ./lab test ends with."""
         return f"{len(self.passed)} passed, {len(self.failed)} failed"
+
+    def all_passed(self) -> bool:
+        """True if there were tests and none failed."""
+        return bool(self.passed) and not self.failed
 
 
 def read(report: Path) -> Results:
@@ -64,18 +64,12 @@ def read(report: Path) -> Results:
     return results
 
 
-def path(name: str, root: str) -> str | None:
-    """What pytest is to be told to run a test of that name again; None: it is no test of a file."""
-    module, _, test = name.partition(".test_")[2].partition(".")
-    folder = name.partition(".test_")[0].replace(".", "/")
-    return f"{root}/{folder}/test_{module}.py::{test}" if module and test and folder else None
-
-
 def read_stage(report: Path, status: int, log: Path) -> Results:
     """The results of a stage that ended with a status and left a report."""
     results = read(report)
     if not results.passed and not results.failed:
-        results.failed[report.stem] = f"no test ran; see {log}"
+        said = "\n".join(tail(log))
+        results.failed[report.stem] = f"no test ran; see {log}\n{said}".strip()
     if status != 0 and not results.failed:
         results.failed[report.stem] = f"ended with status {status}; see {log}"
     return results

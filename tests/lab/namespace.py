@@ -14,6 +14,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,6 +31,9 @@ ENVIRONMENT = {
 
 # A process in the middle of a large write may take this long to die.
 NAMESPACE_END_S = 10.0
+
+# Set when the lab is about to end: no thread starts another command.
+_ending = threading.Event()
 
 
 def is_root() -> bool:
@@ -62,6 +66,7 @@ def run(
     With check, a failure raises LabError. Whatever ends the wait early (Ctrl-C, a signal, the
     timeout) kills the command, and with it the namespaces it lives in.
     """
+    refuse_when_ending(what)
     with open(log, "ab") as output:
         child = subprocess.Popen(
             dies_with_us(argv),
@@ -97,10 +102,21 @@ def _end(process: subprocess.Popen) -> None:
     process.wait()
 
 
+def refuse_when_ending(what: str) -> None:
+    """Raise a LabError instead of starting a command when the lab is about to end."""
+    if _ending.is_set():
+        raise LabError(f"{what}: not started, because the lab is ending")
+
+
 def end_all() -> None:
-    """Kill the commands that other threads wait for; their run() returns at once."""
+    """Kill the commands that other threads wait for, and let them start no other."""
+    _ending.set()
     for task in Path("/proc/self/task").iterdir():
-        for child in (task / "children").read_text().split():
+        children = []
+        # A thread may end meanwhile.
+        with contextlib.suppress(OSError):
+            children = (task / "children").read_text().split()
+        for child in children:
             with contextlib.suppress(OSError):
                 inside = Path(f"/proc/{child}/task/{child}/children").read_text().split()
                 for process in (*inside, child):

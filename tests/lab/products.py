@@ -17,7 +17,7 @@ from .cache import Cache, digest_files
 from .image import image_root
 from .namespace import namespaced, remove_tree, run
 from .progress import LabError
-from .roots import RECIPES, Root, bootstrapped, build_recipe, image_recipe
+from .roots import RECIPES, Root, bootstrapped, build_recipe, image_recipe, package_recipe
 
 # Rooms that no package is made from: a change in them costs no rebuild.
 NOT_PACKAGED = (
@@ -68,13 +68,13 @@ def copied(source: Path, names: list[str], target: Path) -> None:
 
 
 def build_root(cache: Cache) -> Root:
-    """The Debian tree that packages are built and checks are run in."""
+    """The Debian tree that checks and host-side tests are run in."""
     return bootstrapped(cache, build_recipe())
 
 
 def debs(cache: Cache, source: Path) -> Path:
     """The folder of .deb packages of this clone."""
-    root = build_root(cache)
+    root = bootstrapped(cache, package_recipe())
     names = [name for name in source_files(source) if not name.startswith(NOT_PACKAGED)]
 
     def build(folder: Path) -> None:
@@ -85,7 +85,7 @@ def debs(cache: Cache, source: Path) -> Path:
         remove_tree(folder / "work")
 
     key = {
-        "root": build_recipe().key(),
+        "root": package_recipe().key(),
         "files": digest_files(source, names),
         "script": (RECIPES / "package").read_text(),
     }

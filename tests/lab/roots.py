@@ -1,33 +1,52 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Debian 13 trees: making them with mmdebstrap, and running commands in them.
 
-There is one to build in, with the headers and sources of every kernel in KERNELS, and for each of
-them one to make a guest of, with that kernel. A tree is described by a list of packages, one per
-line of recipes/build.packages or image.packages. That list is its key, and nothing else is: the
-mirror is the host's business, and what a tree needs beyond its packages is done to a copy of it, or
-in it at the time of use.
+    package-root         what dpkg-buildpackage needs: recipes/package.packages
+    build-root           that, and what the checks and host-side tests need: recipes/build.packages,
+                         with the headers and the source of Debian's stable kernel
+    image-root-SERIES    what a guest is made of: recipes/image.packages and a kernel
+    kernel-SERIES        headers and source of a backports kernel, to be mounted in the build root
+
+The list of packages is the key of a tree, and nothing else is: the mirror is the host's business,
+and what a tree needs beyond its packages is done to a copy of it, or in it at the time of use.
+
+Only Debian stable is required. A backports kernel is an optional input: its trees are made when a
+stage or `--kernel` names its series, and a series that the archive no longer has is one clear line.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
-from . import host
+from . import archive, host
+from .archive import BACKPORTS, SUITE
 from .cache import Cache
 from .namespace import namespaced, run
+from .parallel import at_once
 from .progress import LabError
 
-SUITE = "trixie"
-BACKPORTS = f"{SUITE}-backports"
-# The stock kernels, by series, and the suite that has them. The first is Debian's own, the one of
-# its linux-image-amd64: what names no kernel gets it.
-KERNELS = {"6.12": SUITE, "7.2": BACKPORTS}
-KERNEL = next(iter(KERNELS))
 RECIPES = Path(__file__).resolve().parent / "recipes"
+COMPAT = Path(__file__).resolve().parents[2] / "kernel/compat"
+# The series of Debian's linux-image-amd64: commands that name no kernel use it.
+KERNEL = "6.12"
 
-# Nobody reads documentation in these trees, and unpacking it costs a tenth of the time.
+
+def _series(folder: Path) -> list[int]:
+    return [int(number) for number in folder.name.split(".")]
+
+
+# All series that the elevator supports, the stable one first, and the suite that has each.
+KERNELS = {KERNEL: SUITE} | {
+    path.name: BACKPORTS
+    for path in sorted(filter(Path.is_dir, COMPAT.glob("[0-9]*.[0-9]*")), key=_series)
+    if path.name != KERNEL
+}
+
+# Documentation is of no use in these trees, and unpacking it takes a tenth of the time.
 DPKG_OPTIONS = (
     "force-unsafe-io",
     "force-confold",
@@ -37,7 +56,7 @@ DPKG_OPTIONS = (
     "path-exclude=/usr/share/locale/*",
 )
 
-# Backports come from where the rest comes from; nothing is taken from there unless it is asked for.
+# Backports are on the same mirror; apt takes nothing from there that is not named with the suite.
 WITH_BACKPORTS = (
     f"--setup-hook=sed -n 's/ {SUITE} main$/ {BACKPORTS} main/p' \"$1/etc/apt/sources.list\" | "
     'tee "$1/etc/apt/sources.list.d/backports.list" | grep .'
@@ -49,21 +68,28 @@ class Recipe:
     """What a tree is made from: its name, its packages, and hooks of mmdebstrap."""
 
     name: str
-    packages: list[str]
-    hooks: list[str]
+    packages: tuple[str, ...]
+    hooks: tuple[str, ...] = ()
 
     def key(self) -> dict[str, object]:
         """All of it, for the key of the tree and of what is made in it."""
         return {"suite": SUITE, "dpkg": DPKG_OPTIONS} | asdict(self)
 
 
+# Packages are built and tests are run as the user builder, never as root.
+WITH_BUILDER = '--customize-hook=chroot "$1" useradd --create-home --uid 1000 --user-group builder'
+
+
+def package_recipe() -> Recipe:
+    """The tree that packages are built in: small, so that the first demo starts early."""
+    return Recipe("package", _listed("package"), (WITH_BUILDER,))
+
+
 def build_recipe() -> Recipe:
-    """The tree to build in. Everything is built and tested as the user builder, never as root."""
-    hooks = ['--customize-hook=chroot "$1" useradd --create-home --uid 1000 --user-group builder']
-    hooks.append(WITH_BACKPORTS)
-    hooks += [hook for series in KERNELS for hook in _of_backports(series, "headers")]
-    own = ["linux-headers-amd64", f"linux-source-{KERNEL}"]
-    return Recipe("build", _listed("build") + own, hooks)
+    """The tree that the checks and all host-side tests run in."""
+    stable = ("linux-headers-amd64", f"linux-source-{KERNEL}")
+    packages = (*_listed("package"), *_listed("build"), *stable)
+    return Recipe("build", packages, (WITH_BUILDER,))
 
 
 def image_recipe(series: str) -> Recipe:
@@ -75,33 +101,29 @@ def image_recipe(series: str) -> Recipe:
         '--essential-hook=mkdir -p "$1/etc/initramfs-tools"; '
         'echo update_initramfs=no >"$1/etc/initramfs-tools/update-initramfs.conf"'
     ]
+    own = ["linux-image-amd64", "linux-headers-amd64", f"linux-source-{series}"]
     if KERNELS[series] == BACKPORTS:
         hooks += [WITH_BACKPORTS, *_of_backports(series, "image", "headers")]
         own = []
-    else:
-        own = ["linux-image-amd64", "linux-headers-amd64", f"linux-source-{series}"]
-    return Recipe(f"image-{series}", _listed("image") + own, hooks)
+    return Recipe(f"image-{series}", (*_listed("image"), *own), tuple(hooks))
 
 
-def _listed(name: str) -> list[str]:
+def _listed(name: str) -> tuple[str, ...]:
     """The packages that recipes/NAME.packages lists."""
     lines = (RECIPES / f"{name}.packages").read_text().splitlines()
-    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
 
 
 def _of_backports(series: str, *kinds: str) -> list[str]:
-    """Hooks that install the newest linux-KIND of a series, and its source, if backports have it.
+    """Hooks that install the newest linux-KIND of a series, and its source, from backports.
 
-    By their full names, for linux-KIND-amd64 goes on to the next series while the packages of the
-    old one stay. What they depend on may be of that suite, too.
+    They use the full names, because linux-KIND-amd64 goes on to the next series while the packages
+    of the old one stay. Their dependencies may come from that suite, too.
     """
-    if KERNELS[series] != BACKPORTS:
-        return []
     return [
         f'--customize-hook=chroot "$1" apt-cache pkgnames linux-{kind}-{series}. | '
         f"grep -xE 'linux-{kind}-[0-9.]+[+]deb[0-9]+-amd64' | sort -V | tail -n 1 | "
-        f"(read -r name || {{ echo 'E: {BACKPORTS} has no linux-{kind} of {series} any more: "
-        "change KERNELS in tests/lab/roots.py' >&2; exit 1; }; "
+        f"(read -r name || {{ echo 'E: no linux-{kind} of {series} there' >&2; exit 1; }}; "
         'chroot "$1" apt-get install --yes --no-install-recommends '
         f'"$name/{BACKPORTS}" linux-source-{series})'
         for kind in kinds
@@ -132,27 +154,104 @@ class Root:
         enter = ["sh", str(RECIPES / "enter"), str(self.path), user, *mounts, "--", *argv]
         return run(namespaced(enter), what, log, check=check, timeout_s=timeout_s)
 
+    def versions(self) -> str:
+        """A digest of all installed packages with their versions: part of the key of a result."""
+        status = (self.path / "var/lib/dpkg/status").read_text(errors="replace")
+        wanted = ("Package: ", "Version: ")
+        lines = [line for line in status.splitlines() if line.startswith(wanted)]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
 
 def bootstrapped(cache: Cache, recipe: Recipe) -> Root:
     """The tree of a recipe from the cache, bootstrapped from the Debian archive if not there."""
 
     def build(folder: Path) -> None:
-        _bootstrap(folder / "tree", recipe, cache.run_dir / f"{recipe.name}-root.log")
+        _bootstrap(cache, folder / "tree", recipe)
 
-    what = f"{recipe.name} root: {len(recipe.packages)} packages and what they need, "
-    what += "from the Debian archive"
+    what = f"{recipe.name} root: {len(recipe.packages)} packages and what they need"
     return Root(cache.artefact(f"{recipe.name}-root", recipe.key(), what, build) / "tree")
 
 
-def _bootstrap(tree: Path, recipe: Recipe, log: Path) -> None:
+def prepared(cache: Cache, *recipes: Recipe) -> None:
+    """Bootstrap several trees side by side, after one download of what they need together."""
+    missing = [r for r in recipes if not cache.existing(f"{r.name}-root", r.key())]
+    if not missing:
+        return
+    archive.fetched(cache, [name for recipe in missing for name in recipe.packages])
+    at_once([partial(bootstrapped, cache, recipe) for recipe in missing])
+
+
+def kernel_parcel(cache: Cache, series: str) -> Root:
+    """Headers, kbuild and source of the newest kernel of a backports series, unpacked in a folder.
+
+    Its folders are mounted into the build root with `parcel_binds`; nothing is installed there.
+    """
+
+    def build(folder: Path) -> None:
+        require(cache, series)
+        bootstrapped(cache, build_recipe()).run(
+            ["sh", "-e", "/mnt/lab/kernel-parcel", series, BACKPORTS, *host.apt_options()],
+            f"fetching the headers and the source of Linux {series}",
+            cache.run_dir / f"kernel-{series}.log",
+            binds={"/mnt/lab": RECIPES, "/build": folder} | host.network_files(),
+        )
+
+    what = f"kernel {series}: headers and source from {BACKPORTS}"
+    return Root(cache.artefact(f"kernel-{series}", parcel_key(series), what, build) / "tree")
+
+
+def parcel_key(series: str) -> dict[str, str]:
+    """The key of `kernel_parcel`."""
+    script = (RECIPES / "kernel-parcel").read_text()
+    return {"series": series, "suite": BACKPORTS, "script": script}
+
+
+def parcel_binds(parcel: Root) -> dict[str, Path]:
+    """Mounts for Root.run: each file and folder of a parcel at its own path."""
+    tree = parcel.path
+    found = [*tree.glob("usr/src/*"), *tree.glob("usr/lib/linux-kbuild-*")]
+    found += tree.glob("usr/lib/modules/*")
+    return {f"/{path.relative_to(tree)}": path for path in sorted(found)}
+
+
+def require(cache: Cache, series: str) -> None:
+    """Raise a LabError if the archive has no kernel of this series today."""
+    offered = archive.backports(cache)
+    if series not in offered:
+        raise LabError(absent(series, offered))
+
+
+def absent(series: str, offered: dict[str, str]) -> str:
+    """The one line about a kernel series that backports do not have."""
+    there = ", ".join(offered.values()) or "no kernel with headers and source"
+    return f"{BACKPORTS} has no Linux {series} today; it has {there}"
+
+
+def _bootstrap(cache: Cache, tree: Path, recipe: Recipe) -> None:
     """mmdebstrap in root mode: a user is root of the user namespace it runs in."""
     if any(c in str(tree) for c in ' "\\'):
         raise LabError(
             f"mmdebstrap cannot work below {tree}: choose a --cache without blanks or quotes"
         )
-    command = ["mmdebstrap", "--mode=root", "--variant=minbase", *recipe.hooks]
+    if BACKPORTS in " ".join(recipe.hooks):
+        require(cache, recipe.name.rpartition("-")[2])
+    # Packages that are already there are linked into apt's folder, new ones are kept for the next.
+    shared = archive.packages(cache)
+    shared.mkdir(exist_ok=True)
+    inside = '"$1/var/cache/apt/archives"'
+    command = ["mmdebstrap", "--mode=root", "--variant=minbase"]
+    command += ["--skip=download/empty", "--skip=essential/unlink", "--skip=cleanup/apt/cache"]
+    command += [
+        f"--setup-hook=mkdir -p {inside}; find '{shared}' -maxdepth 1 -name '*.deb' "
+        f"-exec cp --link --target-directory={inside} {{}} +",
+        *recipe.hooks,
+        f"--customize-hook=find {inside} -name '*.deb' -links 1 "
+        f"-exec cp --link --no-clobber --target-directory='{shared}' {{}} +; "
+        f"find {inside} -name '*.deb' -delete",
+    ]
     command += ["--include=" + ",".join(recipe.packages)]
     command += [f"--dpkgopt={option}" for option in DPKG_OPTIONS]
     command += [f"--aptopt={option}" for option in host.apt_options()]
     command += [SUITE, str(tree), *host.mirrors(SUITE)]
+    log = cache.run_dir / f"{recipe.name}-root.log"
     run(namespaced(command), f"mmdebstrap of the {recipe.name} root", log)

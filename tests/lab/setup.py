@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import accel, guest, host, image, products
+from . import accel, guest, host, image, products, roots
 from .cache import Cache
+from .parallel import at_once
 from .progress import LabError
 from .roots import KERNEL
 
@@ -51,13 +52,21 @@ def prepare(
 ) -> guest.Setup:
     """Everything up to the boot.
 
-    bare: without the Sutro packages; smp: with two CPUs for sure; stacking: md and dm with patches;
-    tools: folders whose files the guest has in /mnt/build, too.
+    bare: without the Sutro packages; smp: two CPUs instead of an exact clock; stacking: md and dm
+    with patches; tools: folders whose files the guest has in /mnt/build, too.
     """
     host.ensure_packages()
-    debs = None if bare else products.debs(cache, SOURCE)
+    recipes = [] if bare else [roots.package_recipe()]
+    if kernel == KERNEL:
+        recipes.append(roots.image_recipe(kernel))
+    roots.prepared(cache, *recipes)
+    debs, modules = at_once(
+        [
+            lambda: None if bare else products.debs(cache, SOURCE),
+            lambda: products.test_modules(cache, SOURCE, kernel),
+        ]
+    )
     disk = image.built(cache, debs, kernel, stacking=stacking)
-    modules = products.test_modules(cache, SOURCE, kernel)
     folder = cache.run_dir / name
     for share in ("out", "log"):
         (folder / share).mkdir(parents=True)

@@ -1,225 +1,274 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The stages of ./lab test: static checks, host-side tests, guest tests.
+"""The stages of ./lab test: what each runs, where, and what its result depends on.
 
-    checks      tests/check                               in the build root
-    meson       meson setup, compile, test                in the build root
-    guest       pytest tests/vm                           in a guest with two CPUs
-    guest-7.2   those of tests/vm that a kernel decides   the same with another stock kernel
-    measure-7.2 one of those that judge rates             the same, with an exact clock
-    measure     all that judge rates                      in a guest with an exact clock
-    stacking, stacking-7.2    test_stacking*.py           in guests with sutro-stacking-dkms
-    uml         the patch series, tests/uml (virtual.py)  in User Mode Linux
+First tier, which always runs (`./lab test`):
 
-The first two see a copy of the clone's files, as the user builder. Every stage runs, also after one
-that failed, and every stage leaves JUnit's XML, which alone is counted. From measure-7.2 on they
-have clocks that stand still while the host is busy with something else; all but the longest of
-them run beside the guests, with a lower priority.
+    checks          tests/check                            in the build root
+    meson           compilation, unit tests, simulation    in the build root
+    guest           tests of tests/vm marked `first`       in a guest, exact clock
+    smoke           tests/uml/quick.toml                   in User Mode Linux, virtual time
 
-A guest is an emulated machine on a host that others may use as well, and some of its tests judge
-times. So up to AGAIN tests that failed are run once more, alone, at the end of their stage. One
-that passes then has passed, and the log says AGAIN and why it failed before; for more than that
-there is another reason. A complaint of the kernel is never forgiven.
+The others run with `--all` or by name:
 
-One more, deep (deep.py), runs only when it is asked for, and then alone.
+    long            random runs of the unit tests and the simulation
+    daemon          the rest of the tests about the daemon, exact clock
+    measure         tests of rates and shares, exact clock
+    smp             tests of the elevator in a guest with two CPUs, on the clock of the host
+    stacking        tests of the drivers of sutro-stacking-dkms, exact clock
+    series-S        the patch series for kernel S: applies, passes checkpatch, compiles
+    kunit, stress   KUnit and a stress test on the kernel with KASAN and lockdep
+    owners-S        the owners of buffered writes on kernel S
+    layers          patched drivers under KASAN and lockdep
+    deep            a stress test on two CPUs with KCSAN (deep.py)
+    checks-S, measure-S, smp-S, stacking-S    what another kernel may decide otherwise
+
+An exact clock counts instructions: a busy host makes the guest slower and changes no result. Tests
+on the clock of the host state order, state and eventual outcomes only. Nothing is run twice.
+
+Every stage leaves JUnit's XML, which alone is counted. Stages run in threads, two at a time on two
+CPUs; a stage that fails stops no other one.
 """
 
 from __future__ import annotations
 
 import fnmatch
-import multiprocessing
-import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from . import junit, products
+from . import deep, guest, junit, products, virtual
 from .cache import Cache
-from .guest import Guest, shell_words
 from .junit import Results
 from .namespace import remove_tree
 from .progress import LabError, step
-from .roots import KERNEL, KERNELS
+from .roots import KERNEL, KERNELS, Recipe, build_recipe, image_recipe, kernel_parcel, parcel_binds
+from .setup import prepare
 
-# Tests that measure rates and shares: they want an exact clock more than a second CPU. And those
-# that trace: the kernel patches code then, which two emulated CPUs survive only mostly (guest.py).
+Run = Callable[[Cache, Path], Results]
+
+# Files of tests/vm, by what they need. Tracing patches kernel code, which emulated SMP guests
+# survive only mostly (guest.py): these tests get one CPU.
 TRACING = ("test_elevator_debug.py", "test_elevator_prompt.py")
-MEASURING = (
-    "test_attribution.py", "test_elevator_stat.py", "test_floor_stacks.py", "test_floors.py",
-    "test_modeldisk.py", "test_ordering.py", "test_promises.py", "test_shares.py", *TRACING,
+SMP = ("test_elevator.py", "test_elevator_load.py", "test_elevator_requests.py")
+DAEMON = (
+    "test_daemon.py", "test_kernel_upgrade.py", "test_packages.py", "test_policies.py",
+    "test_purge.py", "test_sutroctl.py", "test_topology.py",
 )  # fmt: skip
-# Tests that another kernel may decide otherwise; of those that measure time, one for all.
-ON_EVERY_KERNEL = ("test_elevator*.py", "test_packages.py")
-# Tests of the patched drivers.
 STACKING = "test_stacking*.py"
-MEASURED_ON_EVERY_KERNEL = (
-    "test_attribution.py", *TRACING, "test_shares.py::test_two_to_one[ssd-randread]",
+# With another kernel: of the tests of rates, one for all.
+ON_EVERY_KERNEL = (
+    "test_attribution.py", "test_packages.py", *TRACING,
+    "test_shares.py::test_two_to_one[ssd-randread]",
 )  # fmt: skip
+FIRST, REST = "first", "not first"
 GUEST_TIMEOUT_S = 7200.0
-# Beside a guest whose clock is the host's.
-NICE = 5
-# They remove packages, so there is nothing left to test.
-LAST = "_purge.py"
-# As many tests may meet a bad moment.
-AGAIN = 3
-# What tests/vm/conftest.py says of a kernel that complained while a test ran.
-COMPLAINT = "the kernel said: "
+PROGRESS_S = 30.0
 # A failure's text is shown up to here; the report has all of it.
 TEXT_LINES = 60
 # A parameter may be the name of a test, and 5,000 characters long.
 NAME_CHARS = 200
 
+# Parts of the clone that a result may depend on, as prefixes; keys.py makes keys of them.
+KERNEL_HALF = ("kernel/", "tests/modeldisk/", "Documentation/block/", "Documentation/ABI/")
+HOST_HALF = ("daemon/", "policies/", "dist/", "debian/", "meson.build", "meson.options",
+             "Documentation/man/", "Documentation/meson.build", "Documentation/org.sutro1.xml",
+             "LICENSES/")  # fmt: skip
+PACKAGES = (*KERNEL_HALF, *HOST_HALF)
+CHECKED = (*PACKAGES, "tests/check")
+UNIT = (*PACKAGES, "tests/unit/", "tests/ctl/", "tests/sim/", "tests/package/", "tests/meson.build",
+        "tests/bench/", "tests/uml/", "tests/rig/")  # fmt: skip
+VIRTUAL = (*KERNEL_HALF, "tests/uml/", "tests/rig/", "tests/bench/")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage: how it runs, and what decides its result.
+
+    rooms are prefixes of files of the clone; trees are the Debian trees that it uses; series is its
+    kernel, parcel states that it uses the headers or the source of that kernel.
+    """
+
+    name: str
+    run: Run
+    rooms: tuple[str, ...]
+    trees: tuple[Recipe, ...]
+    first: bool = False
+    series: str = KERNEL
+    parcel: bool = False
+
+
+def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
+    """All stages, the longest first; tests: what guest stages run instead of their own."""
+    names = sorted(path.name for path in (source / "tests" / "vm").glob("test_*.py"))
+    stacking = fnmatch.filter(names, STACKING)
+    daemon = [name for name in names if name in DAEMON]
+    measure = [name for name in names if name not in (*SMP, *DAEMON, *stacking)]
+    build, image = build_recipe(), image_recipe(KERNEL)
+
+    def in_guest(
+        name: str, files: Iterable[str], mark: str, series: str = KERNEL, **keys: bool
+    ) -> Stage:
+        paths = [f"/mnt/src/tests/vm/{file}" for file in files]
+        words = tests or [*paths, "-m", mark]
+        run = partial(_guest, name=name, tests=words, series=series, **keys)
+        rooms = [f"tests/vm/{file.split('::')[0]}" for file in files]
+        rooms += [*PACKAGES, "tests/vm/conftest.py", "tests/vm/lab-shell", "tests/rig/"]
+        rooms += ["tests/bench/"]
+        return Stage(name, run, tuple(rooms), (image_recipe(series),), mark == FIRST, series)
+
+    def in_uml(name: str, run: Run, series: str = KERNEL) -> Stage:
+        first, parcel = name == "smoke", series != KERNEL
+        return Stage(name, run, VIRTUAL, (build, image), first, series, parcel)
+
+    others = [series for series in KERNELS if series != KERNEL]
+    return [
+        in_guest("guest", names, FIRST),
+        Stage("meson", meson, UNIT, (build,), first=True),
+        Stage("checks", checks, ("",), (build,), first=True),
+        in_uml("smoke", virtual.smoke),
+        in_guest("stacking", stacking, REST, stacking=True),
+        in_guest("measure", measure, REST),
+        in_guest("daemon", daemon, REST),
+        in_guest("smp", SMP, REST, smp=True),
+        in_uml("stress", virtual.stress_stage),
+        in_uml("layers", virtual.layers_stage),
+        Stage("deep", lambda cache, source: deep.stage(cache, source), VIRTUAL, (build, image)),
+        Stage("long", long, UNIT, (build,)),
+        in_uml("kunit", virtual.kunit),
+        *(in_uml(f"owners-{s}", partial(virtual.owners_stage, version=s), s) for s in KERNELS),
+        *(in_uml(f"series-{s}", partial(virtual.series, version=s), s) for s in KERNELS),
+        *(in_guest(f"stacking-{s}", stacking, REST, s, stacking=True) for s in others),
+        *(in_guest(f"smp-{s}", SMP, REST, s, smp=True) for s in others),
+        *(in_guest(f"measure-{s}", ON_EVERY_KERNEL, f"{FIRST} or {REST}", s) for s in others),
+        *(
+            Stage(f"checks-{s}", partial(checks_of, series=s), CHECKED, (build,), False, s, True)
+            for s in others
+        ),
+    ]
+
 
 def checks(cache: Cache, source: Path) -> Results:
     """The static checks."""
-    work, log = _work(cache, source, "checks")
+    return _checked(cache, source, "checks", (), {})
+
+
+def checks_of(cache: Cache, source: Path, *, series: str) -> Results:
+    """Those of them that depend on the kernel, for another one."""
+    binds = parcel_binds(kernel_parcel(cache, series))
+    words = ("--kernel", series, "checkpatch", "module", "modeldisk")
+    return _checked(cache, source, f"checks-{series}", words, binds)
+
+
+def _checked(
+    cache: Cache, source: Path, name: str, words: tuple[str, ...], binds: dict[str, Path]
+) -> Results:
+    work, log = _work(cache, source, name)
     status = products.as_builder(
         products.build_root(cache),
         "checks",
         work,
         log,
-        binds={"/opt/tools": products.tools(cache)},
+        arguments=words,
+        binds={"/opt/tools": products.tools(cache)} | binds,
         check=False,
     )
     return _without_work(work, junit.read_stage(work / "checks.xml", status, log))
 
 
 def meson(cache: Cache, source: Path) -> Results:
-    """Compilation and the tests that need no guest."""
-    work, log = _work(cache, source, "meson")
-    status = products.as_builder(products.build_root(cache), "test", work, log, check=False)
+    """Compilation and the tests that need no guest, but the long ones."""
+    return _tested(cache, source, "meson", "--no-suite")
+
+
+def long(cache: Cache, source: Path) -> Results:
+    """The long ones: random runs by the thousand."""
+    return _tested(cache, source, "long", "--suite")
+
+
+def _tested(cache: Cache, source: Path, name: str, option: str) -> Results:
+    work, log = _work(cache, source, name)
+    root = products.build_root(cache)
+    words = (option, "long")
+    status = products.as_builder(root, "test", work, log, arguments=words, check=False)
     return _without_work(work, junit.read_meson(work / "build", status, log))
 
 
-@dataclass(frozen=True)
-class GuestStage:
-    """A stage in a guest: its kernel, whether it wants two CPUs, and the test files it runs.
-
-    stacking: md and dm are those of sutro-stacking-dkms.
-    """
-
-    name: str
-    kernel: str
-    smp: bool
-    tests: list[str]
-    stacking: bool = False
-
-
-def guest_stages(source: Path) -> list[GuestStage]:
-    """The guest stages in their order."""
-    names = sorted(path.name for path in (source / "tests" / "vm").glob("test_*.py"))
-
-    def stage(
-        name: str, kernel: str, smp: bool, tests: list[str], stacking: bool = False
-    ) -> GuestStage:
-        paths = [f"/mnt/src/tests/vm/{test}" for test in tests]
-        return GuestStage(name, kernel, smp, paths, stacking)
-
-    stacking = fnmatch.filter(names, STACKING)
-    smp = [name for name in names if name not in (*MEASURING, *stacking)]
-    everywhere = [n for pattern in ON_EVERY_KERNEL for n in fnmatch.filter(smp, pattern)]
-    return [
-        stage("guest", KERNEL, True, smp),
-        *(stage(f"guest-{k}", k, True, everywhere) for k in KERNELS if k != KERNEL),
-        *(
-            stage(f"measure-{k}", k, False, [*MEASURED_ON_EVERY_KERNEL])
-            for k in KERNELS
-            if k != KERNEL
-        ),
-        stage("measure", KERNEL, False, [name for name in names if name in MEASURING]),
-        stage("stacking", KERNEL, False, stacking, True),
-        *(stage(f"stacking-{k}", k, False, stacking, True) for k in KERNELS if k != KERNEL),
-    ]
-
-
-def guest(machine: Guest, stage: str, tests: list[str]) -> Results:
-    """Tests inside a guest; what the kernel says there is judged by the caller."""
-    last = [test for test in tests if test.endswith(LAST)]
-    results = _with_again(machine, stage, [test for test in tests if test not in last] or last)
-    if last and last != tests:
-        results.add(_with_again(machine, f"{stage}-last", last))
-    return results
-
-
-def _with_again(machine: Guest, stage: str, tests: list[str]) -> Results:
-    results = _pytest(machine, stage, tests)
-    paths = [junit.path(name, "/mnt/src") for name in results.failed]
-    complained = any(COMPLAINT in text for text in results.failed.values())
-    if 0 < len(paths) <= AGAIN and all(paths) and not complained:
-        first = dict(results.failed)
-        step(f"test: {stage}: {len(paths)} failed, and run again")
-        results.take_again(_pytest(machine, f"{stage}-again", [path for path in paths if path]))
-        for name in sorted(first.keys() - results.failed.keys()):
-            told("AGAIN", stage, name, "it passed now; before:\n" + first[name])
-    return results
-
-
-def _pytest(machine: Guest, stage: str, tests: list[str]) -> Results:
+def _guest(
+    cache: Cache,
+    _source: Path,
+    *,
+    name: str,
+    tests: list[str],
+    series: str,
+    smp: bool = False,
+    stacking: bool = False,
+) -> Results:
+    """Tests inside a guest; a complaint of its kernel is a failed test."""
+    setup = prepare(cache, name, series, smp=smp, stacking=stacking)
     command = ["python3", "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short"]
-    command += [f"--junitxml=/mnt/out/{stage}.xml", "--rootdir=/mnt/src", *tests]
-    status = machine.run(
-        "export PYTHONPATH=/mnt/src/tests; exec " + shell_words(command),
-        name=f"pytest-{stage}",
-        timeout_s=GUEST_TIMEOUT_S,
-        echo=_to_stderr,
-    )
-    log = machine.folder / "log"
-    return junit.read_stage(machine.folder / "out" / f"{stage}.xml", status, log)
+    command += [f"--junitxml=/mnt/out/{name}.xml", "--rootdir=/mnt/src", *tests]
+    with guest.boot(setup) as machine:
+        status = machine.run(
+            "export PYTHONPATH=/mnt/src/tests; exec " + guest.shell_words(command),
+            name=f"pytest-{name}",
+            timeout_s=GUEST_TIMEOUT_S,
+            echo=_progress(name),
+        )
+        report = machine.folder / "out" / f"{name}.xml"
+        results = junit.read_stage(report, status, machine.log)
+        try:
+            machine.shutdown()
+        except LabError as error:
+            results.failed[f"{name}.kernel log"] = str(error)
+    return results
 
 
-def run(name: str, stage: Callable[[], Results]) -> Results:
-    """Run one stage and say how it went; a stage that breaks down is one failed test."""
-    step(f"test: {name}")
+def run(stage: Stage, cache: Cache, source: Path) -> tuple[Results, float]:
+    """Run one stage; its results and seconds. A stage that breaks down is one failed test."""
+    step(f"test: {stage.name}: begins")
+    began_s = time.monotonic()
     try:
-        results = stage()
+        results = stage.run(cache, source)
     except LabError as error:
         text = str(error) if error.log is None else f"{error}\nthe whole log is {error.log}"
-        results = Results([], {name: text})
+        results = Results([], {stage.name: text})
+    return results, time.monotonic() - began_s
+
+
+def show(name: str, results: Results, seconds: float) -> None:
+    """Print the failures of a stage with their reasons, and its line."""
+    lines = []
     for test, text in results.failed.items():
-        told("FAILED", name, test, text)
-    print(f"{name}: {results.line()}", flush=True)
-    return results
+        shown = text.splitlines()
+        if len(shown) > TEXT_LINES:
+            shown[TEXT_LINES:] = [f"... and {len(shown) - TEXT_LINES} lines more"]
+        lines += [f"FAILED {name}: {test[:NAME_CHARS]}", *(f"    {line}" for line in shown)]
+    lines.append(f"{name}: {results.line()} ({minutes(seconds)})")
+    print("\n".join(lines), flush=True)
 
 
-def told(word: str, stage: str, test: str, text: str) -> None:
-    """Show what became of a test, and why."""
-    lines = text.splitlines()
-    shown = lines[:TEXT_LINES]
-    if len(lines) > len(shown):
-        shown.append(f"... and {len(lines) - len(shown)} lines more")
-    print(f"{word} {stage}: {test[:NAME_CHARS]}", *(f"    {line}" for line in shown), sep="\n")
+def minutes(seconds: float) -> str:
+    """Seconds as M:SS."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
-@contextmanager
-def beside(others: dict[str, Callable[[], Results]], log: Path, total: Results) -> Iterator[None]:
-    """Run stages one by one while the body runs another; what they print comes when all is done."""
-    names = ", ".join(others)
-    step(f"test: {names} begin, beside what follows; their output is in {log} until then")
-    ours, theirs = multiprocessing.Pipe(duplex=False)
+def _progress(stage: str) -> Callable[[str], None]:
+    """An echo for pytest's output in a guest: a line now and then, and each failure at once."""
+    shown_s, rest = time.monotonic(), ""
 
-    def work() -> None:
-        os.nice(NICE)
-        with log.open("wb", buffering=0) as file:
-            for output in (1, 2):
-                os.dup2(file.fileno(), output)
-        theirs.send([run(name, stage) for name, stage in others.items()])
+    def echo(text: str) -> None:
+        nonlocal shown_s, rest
+        # pytest writes the name of a test before its outcome.
+        *lines, rest = (rest + text).split("\n")
+        for found in filter(None, map(junit.PYTEST_LINE.match, lines)):
+            test, outcome, percent = found.groups()
+            if outcome != "PASSED" or time.monotonic() - shown_s > PROGRESS_S:
+                step(f"test: {stage}: {percent.strip()} {test[:NAME_CHARS]} {outcome.lower()}")
+                shown_s = time.monotonic()
 
-    process = multiprocessing.get_context("fork").Process(target=work)
-    process.start()
-    theirs.close()
-    try:
-        yield
-    finally:
-        # Before they are waited for: a pipe is small.
-        with suppress(EOFError):
-            for results in ours.recv():
-                total.add(results)
-            others = {}
-        process.join()
-    print(log.read_text(errors="replace"), end="", flush=True)
-    for name in others:
-        total.failed[name] = f"it ended early, status {process.exitcode}; see {log}"
+    return echo
 
 
 def _work(cache: Cache, source: Path, name: str) -> tuple[Path, Path]:
@@ -230,12 +279,7 @@ def _work(cache: Cache, source: Path, name: str) -> tuple[Path, Path]:
 
 
 def _without_work(work: Path, results: Results) -> Results:
-    """The results; what they were got from is kept only if there is something to look for."""
+    """The results; the files they come from are kept only after a failure."""
     if not results.failed:
         remove_tree(work)
     return results
-
-
-def _to_stderr(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()

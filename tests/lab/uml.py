@@ -30,7 +30,7 @@ from .image import image_root
 from .namespace import remove_tree
 from .products import as_builder, build_root, copied, source_files
 from .progress import LabError
-from .roots import KERNEL, RECIPES, build_recipe
+from .roots import KERNEL, RECIPES, build_recipe, kernel_parcel, parcel_binds
 
 CONFIGS = {
     "plain": ("common.config", "uml.config", "uml-owners.config"),
@@ -61,7 +61,8 @@ def kernel(cache: Cache, source: Path, flavour: str, version: str = KERNEL) -> P
         work = folder / "work"
         copied(source, names, work / "sutro")
         arguments = (version, *CONFIGS[flavour])
-        _make(cache, source, "uml-kernel", flavour, work, {"/mnt/tree": tree}, arguments)
+        binds = {"/mnt/tree": tree} | _source_binds(cache, version)
+        _make(cache, source, "uml-kernel", flavour, work, binds, arguments)
         for path in (work / "product").iterdir():
             shutil.copy2(path, folder / path.name)
         remove_tree(work)
@@ -77,7 +78,8 @@ def series(cache: Cache, source: Path, version: str) -> Path:
     work = cache.run_dir / f"series-{version}"
     copied(source, [n for n in source_files(source) if n.startswith(OURS)], work / "sutro")
     tree = _tree(cache, source, "plain") if version == KERNEL else _bare(cache, source, version)
-    log = _make(cache, source, "uml-series", version, work, {"/mnt/tree": tree}, (version,))
+    binds = {"/mnt/tree": tree} | _source_binds(cache, version)
+    log = _make(cache, source, "uml-series", version, work, binds, (version,))
     remove_tree(work)
     return log
 
@@ -100,7 +102,8 @@ def _named(name: str, version: str) -> str:
 
 def _tree(cache: Cache, source: Path, flavour: str, version: str = KERNEL) -> Path:
     def build(folder: Path) -> None:
-        _make(cache, source, "uml-tree", flavour, folder, {}, (version, *CONFIGS[flavour]))
+        binds = _source_binds(cache, version)
+        _make(cache, source, "uml-tree", flavour, folder, binds, (version, *CONFIGS[flavour]))
 
     texts = [(source / "tests/uml" / name).read_text() for name in CONFIGS[flavour]]
     scripts = [
@@ -111,11 +114,17 @@ def _tree(cache: Cache, source: Path, flavour: str, version: str = KERNEL) -> Pa
     return cache.artefact(_named(f"uml-tree-{flavour}", version), key, what, build)
 
 
+def _source_binds(cache: Cache, version: str) -> dict[str, Path]:
+    """Mounts for the source of a kernel that the build root does not have."""
+    return {} if version == KERNEL else parcel_binds(kernel_parcel(cache, version))
+
+
 def _bare(cache: Cache, source: Path, version: str) -> Path:
     """The source of another Linux, configured and not compiled."""
 
     def build(folder: Path) -> None:
-        _make(cache, source, "series-tree", version, folder, {}, (version,))
+        binds = _source_binds(cache, version)
+        _make(cache, source, "series-tree", version, folder, binds, (version,))
 
     texts = [(source / "tests/uml" / name).read_text() for name in SERIES]
     texts.append((RECIPES / "series-tree").read_text())

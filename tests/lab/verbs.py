@@ -5,23 +5,16 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from . import deep, guest, host, stages, virtual
+from . import archive, guest, host, keys, parallel, roots, stages
 from .benches import bench as bench
 from .cache import Cache
 from .junit import Results
 from .progress import LabError, step
-from .roots import KERNELS
+from .roots import KERNEL
 from .setup import SOURCE, has_place, in_guest, prepare
-
-# They have clocks of their own, which no busy host disturbs, so they run beside the others that
-# boot a guest; in this order, for what is compiled first leaves the guests most of the host.
-BESIDE = ("uml", "measure-7.2", "stacking", "stacking-7.2")
-ALONE = ("checks", "meson")
 
 
 def demo(cache: Cache, options: argparse.Namespace) -> int:
@@ -38,39 +31,77 @@ def demo(cache: Cache, options: argparse.Namespace) -> int:
 
 
 def test(cache: Cache, options: argparse.Namespace) -> int:
-    """Run the usual stages of tests and sum them up; the last line is `N passed, M failed`."""
+    """Run a tier or some stages of tests; the last line is `N passed, M failed`."""
     host.ensure_packages()
-    steps: dict[str, Callable[[], Results]] = {
-        "checks": lambda: stages.checks(cache, SOURCE),
-        "meson": lambda: stages.meson(cache, SOURCE),
+    known = {stage.name: stage for stage in stages.stages(SOURCE, options.rest)}
+    chosen = [s for s in known.values() if options.all or s.first]
+    if options.stages or options.rest:
+        chosen = [known[name] for name in options.stages or ["guest"]]
+    roots.prepared(cache, *dict.fromkeys(tree for s in chosen for tree in _stable_trees(s)))
+    chosen = _without_absent(cache, chosen)
+    forced = options.force or not options.all
+    results = _run_stages(cache, chosen, forced=forced, kept=not options.rest)
+    return 0 if results.all_passed() else 1
+
+
+def _stable_trees(stage: stages.Stage) -> list[roots.Recipe]:
+    """The trees that a stage needs from the stable archive; packages are built in one of them."""
+    trees = [tree for tree in stage.trees if tree.name in ("build", f"image-{KERNEL}")]
+    in_guest = any(tree.name.startswith("image-") for tree in stage.trees)
+    return [*trees, roots.package_recipe()] if in_guest else trees
+
+
+def _without_absent(cache: Cache, chosen: list[stages.Stage]) -> list[stages.Stage]:
+    """The stages whose kernel is in the cache or the archive; a line for each other series."""
+    missing = {
+        stage.series
+        for stage in chosen
+        if stage.series != KERNEL and keys.key(cache, stage, SOURCE) is None
     }
-    for stage in stages.guest_stages(SOURCE):
-        steps[stage.name] = partial(_guest_stage, cache, stage, options.rest or stage.tests)
-    steps["uml"] = lambda: virtual.stage(cache, SOURCE)
-    usual = list(steps)
-    for kernel in KERNELS:
-        steps[f"owners-{kernel}"] = partial(virtual.owners_stage, cache, SOURCE, kernel)
-    steps["layers"] = lambda: virtual.layers_stage(cache, SOURCE)
-    total = Results()
-    names = list(options.stages or (["guest"] if options.rest else usual))
-    # Not one of all: it takes a kernel of its own.
-    steps["deep"] = lambda: deep.stage(cache, SOURCE)
-    for name in names:
-        if name in ALONE:
-            total.add(stages.run(name, steps[name]))
-    guests = [name for name in names if name not in (*ALONE, *BESIDE)]
-    beside = {name: steps[name] for name in BESIDE if name in names}
-    with ExitStack() as together:
-        if guests and beside:
-            log = cache.run_dir / "beside.out"
-            together.enter_context(stages.beside(beside, log, total))
-        for name in guests or beside:
-            total.add(stages.run(name, steps[name]))
+    if not missing:
+        return chosen
+    try:
+        offered = archive.backports(cache)
+    except LabError as error:
+        step(str(error))
+        offered = {}
+    for series in sorted(missing - offered.keys()):
+        names = [stage.name for stage in chosen if stage.series == series]
+        print(f"{roots.absent(series, offered)}: not run: {', '.join(names)}", flush=True)
+    return [s for s in chosen if s.series not in missing - offered.keys()]
+
+
+def _run_stages(cache: Cache, chosen: list[stages.Stage], *, forced: bool, kept: bool) -> Results:
+    """Run stages, as many at a time as the host carries, and print their results.
+
+    forced: also those with a kept result; kept: keep the new results.
+    """
+    total, left, spent = Results(), [], {}
+    before = {stage.name: keys.key(cache, stage, SOURCE) for stage in chosen}
+    for stage in chosen:
+        known = None if forced or stage.first else keys.find(cache, stage, before[stage.name])
+        if known:
+            print(f"{stage.name}: {known.line()}", flush=True)
+            total.add(Results(known.passed))
+        else:
+            left.append(stage)
+    tasks = [partial(stages.run, stage, cache, SOURCE) for stage in left]
+    workers = min(parallel.workers(), max(len(tasks), 1))
+    for number, (results, seconds) in parallel.as_they_end(tasks, workers):
+        stage = left[number]
+        stages.show(stage.name, results, seconds)
+        spent[stage.name] = f"{stage.name} {stages.minutes(seconds)}"
+        total.add(results)
+        after = keys.key(cache, stage, SOURCE)
+        # A file that changed meanwhile leaves open which version was tested.
+        if kept and not stage.first and after and before[stage.name] in (after, None):
+            keys.keep(cache, stage, after, results, SOURCE)
     step(f"logs and reports are in {cache.run_dir}")
+    print("stages: " + (", ".join(spent.values()) or "all cached"))
     for name in total.failed:
         print(f"FAILED {name[: stages.NAME_CHARS]}")
     print(total.line(), flush=True)
-    return 0 if total.passed and not total.failed else 1
+    return total
 
 
 def shell(cache: Cache, options: argparse.Namespace) -> int:
@@ -108,14 +139,3 @@ def clean(cache: Cache, options: argparse.Namespace) -> int:
     cache.clean()
     step(f"removed {cache.root}")
     return 0
-
-
-def _guest_stage(cache: Cache, stage: stages.GuestStage, tests: list[str]) -> Results:
-    setup = prepare(cache, stage.name, stage.kernel, smp=stage.smp, stacking=stage.stacking)
-    with guest.boot(setup) as machine:
-        results = stages.guest(machine, stage.name, tests)
-        try:
-            machine.shutdown()
-        except LabError as error:
-            results.failed["kernel log"] = str(error)
-    return results

@@ -152,6 +152,11 @@ def daemon() -> Iterator[None]:
     run("systemctl", "stop", "sutrod.service")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests of the first tier have a mark, which ./lab test selects."""
+    config.addinivalue_line("markers", "first: runs in the first tier of ./lab test")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The judge comes first, the test that purges the packages comes last."""
     order = {"test_modeldisk.py": 0, "test_purge.py": 2, "test_stacking_purge.py": 2}

@@ -69,6 +69,7 @@ def number(name: str) -> str:
 # IOWeight=
 
 
+@pytest.mark.first
 def test_services(leaf: ModelDisk, units) -> None:
     """200 is 200."""
     started = {weight: units(f"svc{weight}", weight=weight) for weight in (1, 99, 200, 666, 10000)}
@@ -76,6 +77,7 @@ def test_services(leaf: ModelDisk, units) -> None:
         becomes(unit.folder, {"default": weight})
 
 
+@pytest.mark.first
 def test_slice(leaf: ModelDisk, units) -> None:
     """A slice has its weight, and its service its own."""
     unit = units("svc", weight=300, parent="rig-outer.slice")
@@ -98,6 +100,7 @@ def test_scope(leaf: ModelDisk) -> None:
         process.wait(10)
 
 
+@pytest.mark.first
 def test_changed_at_run_time(leaf: ModelDisk, units) -> None:
     """set-property, and back to nothing."""
     # systemd takes the files away when nobody in the slice states a weight any more.
@@ -150,6 +153,7 @@ def test_delegated_tree(leaf: ModelDisk) -> None:
 # IODeviceWeight=
 
 
+@pytest.mark.first
 def test_device_weight_on_stack(stripe, units) -> None:
     """A weight on a volume becomes a weight on each of its leaves."""
     unit = units("svc", device_weights={stripe.top: 300})
@@ -256,6 +260,7 @@ def test_bfq_device_weight(disk, stack, daemon: None, units) -> None:
 # stop, restart, kill, things that vanish
 
 
+@pytest.mark.first
 def test_stop_restores(stripe, units) -> None:
     """Stopping the daemon takes back every weight it wrote."""
     unit = units("svc", weight=200, device_weights={stripe.top: 300})
@@ -275,6 +280,7 @@ def test_restart_continues(stripe, units) -> None:
     assert sorted(bus.get("ManagedLeaves")) == ["/dev/ssd0", "/dev/ssd1"]
 
 
+@pytest.mark.first
 def test_kill(stripe, units) -> None:
     """kill -9: weights stay, changes made meanwhile are seen by the next one, stop restores."""
     unit = units("svc", weight=200, device_weights={stripe.top: 300})
@@ -317,6 +323,7 @@ def answers() -> bool:
         return False
 
 
+@pytest.mark.first
 def test_units_vanish(leaf: ModelDisk) -> None:
     """Thirty short units come and go; the daemon stays well and silent about it."""
     pid = run("systemctl", "show", "--property=MainPID", "--value", "sutrod")
@@ -332,6 +339,7 @@ def test_units_vanish(leaf: ModelDisk) -> None:
     assert "brief" not in errors
 
 
+@pytest.mark.first
 def test_leaf_vanishes(disk, daemon: None, units) -> None:
     """An unplugged leaf is forgotten; another one goes on."""
     disks = [disk("ssd", f"ssd{n}") for n in range(2)]

@@ -32,6 +32,7 @@ def group(tree: Subtree) -> Group:
     return tree.child("a")
 
 
+@pytest.mark.first
 def test_select_and_leave(sutro_disk: ModelDisk) -> None:
     """sutro can be chosen, has its knobs, and any other elevator can follow it."""
     knobs = scheduler.queue(sutro_disk.name) / "iosched"
@@ -42,6 +43,7 @@ def test_select_and_leave(sutro_disk: ModelDisk) -> None:
         assert scheduler.current(sutro_disk.name) == name
 
 
+@pytest.mark.first
 @pytest.mark.parametrize(
     ("knob", "good", "bad"),
     [
@@ -66,6 +68,7 @@ def test_knobs(sutro_disk: ModelDisk, knob: str, good: str, bad: list[str]) -> N
     assert file.read_text() == kept
 
 
+@pytest.mark.first
 def test_weight_formats(group: Group, sutro_disk: ModelDisk) -> None:
     """`N`, `default N`, `MAJ:MIN N` and `MAJ:MIN default`, at the ends of the range too."""
     number = sutro_disk.devno
@@ -211,6 +214,7 @@ def test_module_is_in_use(sutro_disk: ModelDisk) -> None:
         run("rmmod", "sutro")
 
 
+@pytest.mark.first
 def test_data_is_what_was_written(group: Group, sutro_disk: ModelDisk) -> None:
     """Reordering, merging and mixed sizes keep each block what was written last."""
     job = group.run(

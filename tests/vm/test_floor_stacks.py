@@ -12,6 +12,7 @@ from rig.modeldisk import ModelDisk
 from rig.shell import run, run_again, wait_for
 
 
+@pytest.mark.first
 def test_crypt_over_raid1() -> None:
     """The same where each layer sends bios of its own."""
     mirror = {"kind": "md", "name": "mir", "level": "raid1", "over": ["ssd0", "ssd1"]}

@@ -36,6 +36,7 @@ def crowd(stripe: Stack) -> Iterator[Crowd]:
 # it holds
 
 
+@pytest.mark.first
 def test_stripe(crowd: Crowd) -> None:
     """A floor holds, nothing is lost by it, and nothing of it stays."""
     before = {unit.name: crowd.mbps(2, unit.name) for unit in crowd.units}

@@ -6,8 +6,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from rig.dkms import built, kernel
 from rig.shell import run
+
+pytestmark = pytest.mark.first
 
 
 def test_stock_kernel() -> None:

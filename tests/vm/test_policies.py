@@ -116,6 +116,7 @@ def test_unit_file_and_drop_in(leaf: ModelDisk, unit_file: Path) -> None:
     assert "X-Sutro" not in run("journalctl", f"--since=@{since:.0f}", "_PID=1", "--output=cat")
 
 
+@pytest.mark.first
 def test_policy_file(leaf: ModelDisk, units, policy_file: Path) -> None:
     """A glob is about all units that it matches, those of later as well."""
     since = time.time()

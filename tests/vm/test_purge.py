@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from rig.dkms import built, kernel
+from rig.modeldisk import ModelDisk
 from rig.shell import CommandError, run
 
 BUILD = Path("/mnt/build")
@@ -40,11 +43,13 @@ def schedulers() -> dict[str, str]:
     }
 
 
-def test_purge_and_install_again() -> None:
+@pytest.mark.first
+def test_purge_and_install_again(disk: Callable[..., ModelDisk]) -> None:
     """Purging leaves nothing behind, disks in use included; installing again makes it all work."""
+    one = disk("ssd", "ssd0")
     before = schedulers()
     run("systemctl", "start", "sutrod.service")
-    run("sutroctl", "use", "/")
+    run("sutroctl", "use", one.node)
     run("sutroctl", "policy", "set", "init.scope", "Class=be")
     assert Path("/etc/sutro/policy.control/init.scope.policy").exists()
     assert "sutro" in schedulers().values()

@@ -40,6 +40,7 @@ def stripe(disk, stack, daemon: None):
     return stack([disk("ssd", f"ssd{n}", bus_kbps=60000) for n in range(2)], STRIPE)
 
 
+@pytest.mark.first
 def test_use_and_release(stripe) -> None:
     """use switches both leaves of the volume, release gives them back."""
     before = scheduler.current("ssd0")
@@ -53,6 +54,7 @@ def test_use_and_release(stripe) -> None:
     assert [scheduler.current(name) for name in ("ssd0", "ssd1")] == [before, before]
 
 
+@pytest.mark.first
 def test_status(stripe, units) -> None:
     """status has the daemon, the leaves and the units with weights; as text too."""
     run("sutroctl", "use", stripe.top)
@@ -82,6 +84,7 @@ def test_tree(stripe, units) -> None:
     assert "ssd0" in run("sutroctl", "tree")
 
 
+@pytest.mark.first
 def test_explain(stripe, units) -> None:
     """explain goes from path to leaves, from statement to file."""
     run("sutroctl", "use", stripe.top)
@@ -96,6 +99,7 @@ def test_explain(stripe, units) -> None:
     assert "200" in run("sutroctl", "explain", unit.unit)
 
 
+@pytest.mark.first
 def test_set(stripe, units) -> None:
     """set goes through systemd and is carried to the leaves when it returns."""
     run("sutroctl", "use", stripe.top)
@@ -115,6 +119,7 @@ def test_set(stripe, units) -> None:
     assert (said["weight"], said["weight_set"]) == (100, False)
 
 
+@pytest.mark.first
 def test_set_refused(daemon: None, units) -> None:
     """A weight that is none is refused with the range that is allowed, and nothing changes."""
     unit = units("svc", weight=200)
@@ -174,6 +179,7 @@ def floor(stripe, units):
     run("sutroctl", "policy", "reset", unit.unit, "--runtime")
 
 
+@pytest.mark.first
 def test_policy(stripe, floor, tmp_path) -> None:
     """policy set, show, reset and check, persistent over --runtime, whole or by key."""
     (shown,) = ask("policy", "show", floor.unit)["units"]

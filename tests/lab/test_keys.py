@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Which change invalidates which stages, and what is kept."""
+
+from pathlib import Path
+
+import pytest
+
+from lab import keys, stages
+from lab.cache import Cache
+from lab.junit import Results
+from lab.products import source_files
+from lab.roots import KERNELS, Recipe
+
+SOURCE = Path(keys.__file__).parents[2]
+ALL = {one.name for one in stages.stages(SOURCE) if not one.first}
+OTHERS = [series for series in KERNELS if series != "6.12"]
+
+
+def each(*kinds: str) -> set[str]:
+    """The stages of these kinds, for every kernel that has them."""
+    return {name for name in ALL if name.rpartition("-")[0] in kinds or name in kinds}
+
+
+GUESTS = each("daemon", "measure", "smp", "stacking")
+VIRTUAL = each("stress", "layers", "deep", "kunit", "owners", "series")
+# One file of each room, and the stages that it invalidates.
+ROOMS = {
+    "kernel/sutro-core.c": ALL,
+    "kernel/compat/6.12/sutro-blk.h": ALL,
+    "kernel/tests/sutro_core_test.c": ALL,
+    "daemon/governor.c": GUESTS | each("checks", "long"),
+    "policies/sutro/sutroctl.py": GUESTS | each("checks", "long"),
+    "dist/sutrod.conf": GUESTS | each("checks", "long"),
+    "debian/control": GUESTS | each("checks", "long"),
+    "Documentation/man/sutroctl.1": GUESTS | each("checks", "long"),
+    "Documentation/design.rst": set(),
+    "Documentation/block/sutro-iosched.rst": ALL,
+    "README.md": set(),
+    "CONTRIBUTING.md": set(),
+    ".ci/run": set(),
+    "tests/check": each("checks"),
+    "tests/modeldisk/modeldisk-main.c": ALL,
+    "tests/sim/leaf.c": {"long"},
+    "tests/unit/test-control.c": {"long"},
+    "tests/ctl/test_errors.py": {"long"},
+    "tests/package/test_block_headers.py": {"long"},
+    "tests/bench/measure.py": GUESTS | VIRTUAL | {"long"},
+    "tests/rig/unit.py": GUESTS | VIRTUAL | {"long"},
+    "tests/uml/inside/stress.py": VIRTUAL | {"long"},
+    "tests/vm/conftest.py": GUESTS,
+    "tests/vm/test_floors.py": {"measure"},
+    "tests/vm/test_shares.py": each("measure"),
+    "tests/vm/test_elevator_load.py": each("smp"),
+    "tests/vm/test_stacking.py": each("stacking"),
+    "tests/lab/stages.py": ALL,
+    "tests/lab/recipes/image": ALL,
+    "tests/lab/test_keys.py": set(),
+    "lab": ALL,
+}
+
+
+@pytest.mark.parametrize("file", ROOMS)
+def test_a_changed_file_invalidates_the_stages_that_it_decides(file: str) -> None:
+    names = [*source_files(SOURCE), file]
+    found = {
+        one.name
+        for one in stages.stages(SOURCE)
+        if not one.first and file in keys.inputs(one, names)
+    }
+    assert found == ROOMS[file]
+
+
+def test_every_room_has_a_line_in_the_table() -> None:
+    rooms = {name.split("/")[0] for name in source_files(SOURCE)}
+    unread = {"LICENSES", ".clang-format", ".clang-format-ignore", ".gitignore", "pyproject.toml"}
+    tests = {"/".join(name.split("/")[:2]) for name in source_files(SOURCE) if "tests/" in name[:6]}
+    known = {file.split("/")[0] for file in ROOMS}
+    assert rooms - known - unread <= {"meson.build", "meson.options"}
+    assert {room for room in tests if (SOURCE / room).is_dir()} <= {
+        "/".join(file.split("/")[:2]) for file in ROOMS
+    }
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> stages.Stage:
+    """A stage of one room and one tree, and a clone with a file in that room."""
+    (tmp_path / "clone/room").mkdir(parents=True)
+    (tmp_path / "clone/room/file").write_text("1")
+    recipe = Recipe("tree", ("package",))
+
+    def build(folder: Path) -> None:
+        (folder / "tree/var/lib/dpkg").mkdir(parents=True)
+        (folder / "tree/var/lib/dpkg/status").write_text("Package: package\nVersion: 1\n")
+
+    Cache(tmp_path / "cache").artefact("tree-root", recipe.key(), "", build)
+    return stages.Stage("some", lambda cache, source: Results(["a"]), ("room/",), (recipe,))
+
+
+def test_a_result_is_found_until_a_file_or_a_version_changes(
+    tmp_path: Path, stage: stages.Stage
+) -> None:
+    cache, clone = Cache(tmp_path / "cache"), tmp_path / "clone"
+    key = keys.key(cache, stage, clone)
+    assert key and keys.find(cache, stage, key) is None
+    keys.keep(cache, stage, key, Results(["a", "b"]), clone)
+    kept = keys.find(cache, stage, keys.key(cache, stage, clone))
+    assert kept and kept.line().startswith("cached: 2 passed (")
+    (clone / "room/file").write_text("2")
+    assert keys.find(cache, stage, keys.key(cache, stage, clone)) is None
+    (clone / "room/file").write_text("1")
+    assert keys.find(cache, stage, keys.key(cache, stage, clone)) == kept
+    (status,) = (tmp_path / "cache/tree-root").glob("*/tree/var/lib/dpkg/status")
+    status.write_text("Package: package\nVersion: 2\n")
+    assert keys.find(cache, stage, keys.key(cache, stage, clone)) is None
+
+
+def test_a_file_elsewhere_changes_no_key(tmp_path: Path, stage: stages.Stage) -> None:
+    cache, clone = Cache(tmp_path / "cache"), tmp_path / "clone"
+    before = keys.key(cache, stage, clone)
+    (clone / "README").write_text("")
+    assert keys.key(cache, stage, clone) == before
+
+
+def test_a_failure_is_not_kept(tmp_path: Path, stage: stages.Stage) -> None:
+    cache, clone = Cache(tmp_path / "cache"), tmp_path / "clone"
+    key = keys.key(cache, stage, clone)
+    assert key
+    keys.keep(cache, stage, key, Results(["a"], {"b": "why"}), clone)
+    keys.keep(cache, stage, key, Results(), clone)
+    assert keys.find(cache, stage, key) is None
+
+
+def test_without_its_tree_a_stage_has_no_key(tmp_path: Path, stage: stages.Stage) -> None:
+    assert keys.key(Cache(tmp_path / "empty"), stage, tmp_path / "clone") is None
