@@ -2,7 +2,7 @@
 /*
  * modeldisk: what differs between kernels
  *
- * Written for Linux 7.2; nothing else in this folder knows of an older one.
+ * Written for Linux 7.2 and later; nothing else in this folder knows of an older one.
  */
 #ifndef MODELDISK_COMPAT_H
 #define MODELDISK_COMPAT_H

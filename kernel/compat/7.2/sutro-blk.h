@@ -2,8 +2,9 @@
 /*
  * Sutro I/O scheduler: the block layer, where its form changed between kernels.
  *
- * There is one such file for each kernel series.  All others are written for the
- * newest one: what only an older kernel lacks is in its file, and not here.
+ * There is one such file for each kernel series; a series whose block layer has
+ * this form, too, is a symbolic link to this folder.  All others are written for
+ * the newest one: what only an older kernel lacks is in its file, and not here.
  */
 #ifndef SUTRO_BLK_H
 #define SUTRO_BLK_H
