@@ -17,7 +17,12 @@
 #     difference, and nothing is built.
 #
 # The kernel need not be the running one; BUILD_TREE is its build tree if that
-# is not /lib/modules/KERNEL_VERSION/build.  DKMS calls this as PRE_BUILD.
+# is not /lib/modules/KERNEL_VERSION/build.  The tarball is taken from
+# $SUTRO_SOURCES, /usr/src unless set.
+#
+# DKMS calls this as PRE_BUILD.  Exit status 77 means that this kernel cannot have
+# the module with what is installed: DKMS then skips it, and the installation of a
+# kernel goes on.  The last line on standard error is the reason, and what to do.
 
 set -euo pipefail
 
@@ -41,6 +46,11 @@ fail() {
 	exit 1
 }
 
+skip() {
+	echo "block-headers: $*" >&2
+	exit 77
+}
+
 # have_all DIR: does DIR hold every header?
 have_all() {
 	local header
@@ -61,22 +71,21 @@ find_headers() {
 		fi
 	done
 
-	for tarball in "/usr/src/linux-source-$series.tar."{xz,zst,bz2,gz}; do
+	for tarball in "$sources/linux-source-$series.tar."{xz,zst,bz2,gz}; do
 		tried+=("$tarball")
 		[[ -f $tarball ]] || continue
 		# The headers lie early in the tarball: --occurrence lets tar
 		# stop after the last of them instead of reading to the end.
 		tar -xaf "$tarball" -C "$found" --strip-components=2 --occurrence=1 \
 			"${HEADERS[@]/#/linux-source-$series/block/}" ||
-			fail "$tarball does not hold block/*.h of Linux $series:" \
+			skip "$tarball does not hold block/*.h of Linux $series:" \
 				"reinstall the package linux-source-$series"
 		origin=$tarball
 		return
 	done
 
-	fail "no block/*.h for kernel $kver: neither in $build/block nor in" \
-		"$source/block nor in ${tried[0]}; install the package" \
-		"linux-source-$series (apt install linux-source-$series)"
+	skip "no block/*.h for kernel $kver: neither in $build/block nor in" \
+		"$source/block nor in ${tried[0]}; $install, $again"
 }
 
 # btf_file: the file that has the kernel's own BTF, or nothing.
@@ -123,7 +132,7 @@ compile_probe() {
 	} >"$work/probe.c"
 	echo "obj-m := probe.o" >"$work/Kbuild"
 	grep -q '(elv_register)(' "$work/prototypes" ||
-		fail "the BTF in $1 has no function elv_register: is it the kernel's?"
+		skip "the BTF in $1 has no function elv_register: is it the kernel's?"
 
 	# Only the object: there is nothing to link, and modpost would ask for
 	# a license.
@@ -133,13 +142,13 @@ compile_probe() {
 		name=$(sed -nE "s/.*conflicting types for [^a-z_]*(\w+).*/\1/p" \
 			"$work/probe.log" | head -n 1)
 		[[ -z $name ]] ||
-			fail "$name() of $origin differs from the one kernel $kver was" \
+			skip "$name() of $origin differs from the one kernel $kver was" \
 				"built with; $remedy"
-		fail "the block/*.h of $origin do not compile with the headers" \
+		skip "the block/*.h of $origin do not compile with the headers" \
 			"of kernel $kver; $remedy"
 	fi
 	pahole --btf_encode_detached="$work/probe.btf" "$work/probe.o" ||
-		fail "pahole finds no types in what $build made of the headers of" \
+		skip "pahole finds no types in what $build made of the headers of" \
 			"$origin: are pahole and gcc those of this distribution?"
 }
 
@@ -156,28 +165,28 @@ verify() {
 	if [[ -z $btf ]]; then
 		# Headers out of the tree the kernel was built from need no
 		# proof; headers of another package do.
-		[[ $origin == /usr/src/linux-source-*.tar.* ]] || return 0
-		fail "cannot prove that the block/*.h of $origin belong to kernel" \
+		[[ $origin == *.tar.* ]] || return 0
+		skip "cannot prove that the block/*.h of $origin belong to kernel" \
 			"$kver: it has no BTF ($build/vmlinux); install its" \
 			"linux-headers package"
 	fi
 	command -v pahole >/dev/null ||
-		fail "pahole is missing: install the package pahole (dwarves)"
+		skip "pahole is missing: install the package pahole (dwarves)"
 
 	compile_probe "$btf"
 	for name in "${STRUCTS[@]}"; do
 		ours=$(layout "$work/probe.btf" "$name")
 		theirs=$(layout "$btf" "$name")
 		[[ -n $ours ]] ||
-			fail "pahole found no struct $name in the probe of $origin"
+			skip "pahole found no struct $name in the probe of $origin"
 		[[ -n $theirs ]] ||
-			fail "kernel $kver has no struct $name (looked in $btf):" \
+			skip "kernel $kver has no struct $name (looked in $btf):" \
 				"this version of Sutro does not support it"
 		[[ $ours == "$theirs" ]] && continue
 
 		diff -u --label "$btf" --label "$origin" \
 			<(echo "$theirs") <(echo "$ours") >&2 || true
-		fail "struct $name of $origin differs from the one kernel $kver was" \
+		skip "struct $name of $origin differs from the one kernel $kver was" \
 			"built with; $remedy"
 	done
 	proof=", ${#STRUCTS[@]} structures and $(wc -l <"$work/prototypes")"
@@ -191,14 +200,21 @@ kver=$1
 outdir=$2
 build=${3:-/lib/modules/$kver/build}
 source=/lib/modules/$kver/source
+sources=${SUTRO_SOURCES:-/usr/src}
+here=$(dirname "$(readlink -f "$0")")
 series=$(sed -nE 's/^([0-9]+\.[0-9]+).*/\1/p' <<<"$kver")
-remedy="install the linux-source-$series package of the same version as the kernel"
+install="install the package linux-source-$series"
+again="then run: dkms autoinstall --kernelver $kver"
+remedy="$install of the same version as the kernel, $again"
 origin=
 proof=
 
 [[ -n $series ]] || fail "'$kver' is not a kernel version"
+[[ -d $here/$series ]] ||
+	skip "kernel $kver is not supported: this version of Sutro supports Linux" \
+		"$(cd "$here" && echo [0-9]*.*)"
 [[ -f $build/Makefile ]] ||
-	fail "no headers of kernel $kver in $build: install the package" \
+	skip "no headers of kernel $kver in $build: install the package" \
 		"linux-headers-$kver"
 
 work=$(mktemp -d)

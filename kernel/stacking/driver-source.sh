@@ -21,7 +21,12 @@
 #
 # Only what the patches change is built.  No patch changes a structure that two
 # modules share, or a function that stock modules use; so these fit both, and
-# the others stay as they are.  DKMS calls this as PRE_BUILD.
+# the others stay as they are.  The tarball is taken from $SUTRO_SOURCES, /usr/src
+# unless set.
+#
+# DKMS calls this as PRE_BUILD.  Exit status 77 means that this kernel cannot have
+# the drivers with what is installed: DKMS then skips it, and the installation of a
+# kernel goes on.  The last line on standard error is the reason, and what to do.
 
 set -euo pipefail
 
@@ -43,6 +48,11 @@ readonly PROOFS=(
 fail() {
 	echo "driver-source: $*" >&2
 	exit 1
+}
+
+skip() {
+	echo "driver-source: $*" >&2
+	exit 77
 }
 
 # patches: the files in patches/X.Y that change these drivers; the others are
@@ -74,22 +84,21 @@ find_source() {
 		fi
 	done
 
-	for tarball in "/usr/src/linux-source-$series.tar."{xz,zst,bz2,gz}; do
+	for tarball in "$sources/linux-source-$series.tar."{xz,zst,bz2,gz}; do
 		tried+=("$tarball")
 		[[ -f $tarball ]] || continue
 		tar -xaf "$tarball" -C "$found" --strip-components=1 \
 			"linux-source-$series/Makefile" "linux-source-$series/drivers/md" \
 			"${files[@]/#/linux-source-$series/}" ||
-			fail "$tarball does not hold drivers/md of Linux $series:" \
+			skip "$tarball does not hold drivers/md of Linux $series:" \
 				"reinstall the package linux-source-$series"
 		origin=$tarball
 		same_version
 		return
 	done
 
-	fail "no drivers/md for kernel $kver: neither in $build/drivers nor in" \
-		"$source/drivers nor in ${tried[0]}; install the package" \
-		"linux-source-$series (apt install linux-source-$series)"
+	skip "no drivers/md for kernel $kver: neither in $build/drivers nor in" \
+		"$source/drivers nor in ${tried[0]}; $install, $again"
 }
 
 # same_version: a tarball's own version is that of the kernel, to the last number.
@@ -100,7 +109,7 @@ same_version() {
 	ours=$(sed -nE 's/^(VERSION|PATCHLEVEL|SUBLEVEL) = ([0-9]+)$/\2/p' \
 		"$found/Makefile" | paste -sd .)
 	[[ $ours == "$theirs" || $ours == "$theirs.0" ]] ||
-		fail "$origin is Linux $ours, kernel $kver is $theirs; $remedy"
+		skip "$origin is Linux $ours, kernel $kver is $theirs; $remedy"
 }
 
 # stock MODULE: the kernel's own module, uncompressed, with its BTF.  While the
@@ -112,7 +121,7 @@ stock() {
 		"/var/lib/dkms/sutro-stacking/original_module/$kver" \
 		-name "$1.ko*" ! -name '*.origin' 2>/dev/null | head -n 1) || true
 	[[ -n $file ]] ||
-		fail "cannot prove that the drivers of $origin belong to kernel $kver:" \
+		skip "cannot prove that the drivers of $origin belong to kernel $kver:" \
 			"its module $1 is not in /lib/modules/$kver/kernel/drivers/md;" \
 			"install the package linux-image-$kver"
 	case $file in
@@ -140,11 +149,11 @@ compile_probe() {
 	if ! make -C "$build" "M=$work" "KCFLAGS=-g -I$found/drivers/md" probe.o \
 		>"$work/probe.log" 2>&1; then
 		cat "$work/probe.log" >&2
-		fail "the headers of $module in $origin do not compile with the" \
+		skip "the headers of $module in $origin do not compile with the" \
 			"headers of kernel $kver; $remedy"
 	fi
 	pahole --btf_encode_detached="$work/probe.btf" "$work/probe.o" ||
-		fail "pahole finds no types in what $build made of the headers of" \
+		skip "pahole finds no types in what $build made of the headers of" \
 			"$origin: are pahole and gcc those of this distribution?"
 }
 
@@ -153,11 +162,11 @@ verify() {
 	local proof head module headers structs name ours theirs total=0
 
 	# A tree the kernel was built from needs no proof.
-	[[ $origin == /usr/src/linux-source-*.tar.* ]] || return 0
+	[[ $origin == *.tar.* ]] || return 0
 	command -v pahole >/dev/null ||
-		fail "pahole is missing: install the package pahole (dwarves)"
+		skip "pahole is missing: install the package pahole (dwarves)"
 	[[ -f $build/vmlinux ]] ||
-		fail "kernel $kver has no type information in $build/vmlinux;" \
+		skip "kernel $kver has no type information in $build/vmlinux;" \
 			"install its linux-headers package"
 
 	for proof in "${PROOFS[@]}"; do
@@ -172,15 +181,15 @@ verify() {
 			theirs=$(pahole -F btf --btf_base "$build/vmlinux" -C "$name" \
 				"$work/$module.ko" 2>/dev/null || true)
 			[[ -n $ours ]] ||
-				fail "pahole found no struct $name in the probe of $origin"
+				skip "pahole found no struct $name in the probe of $origin"
 			[[ -n $theirs ]] ||
-				fail "module $module of kernel $kver has no struct $name:" \
+				skip "module $module of kernel $kver has no struct $name:" \
 					"this version of Sutro does not support it"
 			[[ $ours == "$theirs" ]] && total=$((total + 1)) && continue
 
 			diff -u --label "$module" --label "$origin" \
 				<(echo "$theirs") <(echo "$ours") >&2 || true
-			fail "struct $name of $origin differs from the one in module" \
+			skip "struct $name of $origin differs from the one in module" \
 				"$module of kernel $kver; $remedy"
 		done
 	done
@@ -194,10 +203,10 @@ apply() {
 	while read -r file; do
 		patch --directory="$found" --strip=1 --fuzz=0 --forward --silent \
 			--no-backup-if-mismatch <"$file" ||
-			fail "${file##*/} does not fit $origin; $remedy"
+			skip "${file##*/} does not fit $origin: this version of Sutro has no" \
+				"patches for kernel $kver"
 		applied=$((applied + 1))
 	done < <(patches)
-	((applied)) || fail "there are no patches for Linux $series in $here/patches"
 
 	# Of the lines that say what is built, those of our modules; and the
 	# headers that the patches changed go before the kernel's.
@@ -221,17 +230,23 @@ kver=$1
 outdir=$2
 build=${3:-/lib/modules/$kver/build}
 source=/lib/modules/$kver/source
+sources=${SUTRO_SOURCES:-/usr/src}
 here=$(dirname "$(readlink -f "$0")")
 [[ -d $here/patches ]] || here=$(dirname "$here")
 series=$(sed -nE 's/^([0-9]+\.[0-9]+).*/\1/p' <<<"$kver")
-remedy="install the linux-source-$series package of the same version as the kernel"
+install="install the package linux-source-$series"
+again="then run: dkms autoinstall --kernelver $kver"
+remedy="$install of the same version as the kernel, $again"
 origin=
 proved=
 applied=0
 
 [[ -n $series ]] || fail "'$kver' is not a kernel version"
+[[ -d $here/patches/$series ]] ||
+	skip "kernel $kver is not supported: this version of Sutro has patches for" \
+		"Linux $(cd "$here/patches" && echo [0-9]*.*)"
 [[ -f $build/Makefile ]] ||
-	fail "no headers of kernel $kver in $build: install the package" \
+	skip "no headers of kernel $kver in $build: install the package" \
 		"linux-headers-$kver"
 
 work=$(mktemp -d)

@@ -9,36 +9,17 @@ each of these, the packages linux-headers-amd64 and linux-source-X.Y, as the bui
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from kernels import KERNEL, SERIES, TREES, series_of
 
-COMPAT = Path(__file__).resolve().parents[2] / "kernel/compat"
-SCRIPT = COMPAT / "block-headers.sh"
-SOURCES = Path("/usr/src")
-
-
-def newest(series: str) -> list[Path]:
-    """The build tree of the newest installed headers of a series, if there are any."""
-    trees = [path.parent for path in SOURCES.glob(f"linux-headers-{series}.*/vmlinux")]
-    return sorted(trees, key=lambda tree: [int(n) for n in re.findall(r"\d+", tree.name)])[-1:]
-
-
-SERIES = sorted(path.name for path in COMPAT.iterdir() if path.is_dir())
-TREES = [tree for series in SERIES for tree in newest(series)]
-
-
-@pytest.fixture(scope="session", params=TREES, ids=lambda tree: tree.name.split("-")[2])
-def build_tree(request: pytest.FixtureRequest) -> Path:
-    """The build tree of an installed kernel."""
-    return request.param
-
-
-@pytest.fixture(scope="session")
-def version(build_tree: Path) -> str:
-    return build_tree.name.removeprefix("linux-headers-")
+SCRIPT = KERNEL / "compat/block-headers.sh"
+# What DKMS takes for "skip this kernel".
+SKIPPED = 77
 
 
 @pytest.fixture(scope="session")
@@ -47,8 +28,7 @@ def right_headers(build_tree: Path, version: str, tmp_path_factory: pytest.TempP
     folder = tmp_path_factory.mktemp("right") / "block"
     done = take(version, folder, build_tree)
     assert done.returncode == 0, done.stderr
-    series = ".".join(version.split(".")[:2])
-    assert f"/usr/src/linux-source-{series}.tar.xz" in done.stdout
+    assert f"/usr/src/linux-source-{series_of(version)}.tar.xz" in done.stdout
     return folder
 
 
@@ -68,9 +48,15 @@ def own_tree(build_tree: Path, right_headers: Path, tmp_path: Path) -> Path:
     return tree
 
 
-def take(version: str, outdir: Path, tree: Path) -> subprocess.CompletedProcess[str]:
+def take(
+    version: str, outdir: Path, tree: Path, sources: Path = Path("/usr/src")
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [SCRIPT, version, outdir, tree], capture_output=True, text=True, timeout=120
+        [SCRIPT, version, outdir, tree],
+        env=os.environ | {"SUTRO_SOURCES": str(sources)},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
 
 
@@ -149,7 +135,7 @@ def test_other_headers_are_refused(
 ) -> None:
     tamper(own_tree, header, pattern, replacement)
     done = take(version, tmp_path / "out", own_tree)
-    assert done.returncode == 1
+    assert done.returncode == SKIPPED
     assert f"block-headers: {what} of " in done.stderr
     assert "differs from the one kernel" in done.stderr
     assert not (tmp_path / "out").exists()
@@ -160,20 +146,40 @@ def test_headers_that_do_not_compile_are_refused(
 ) -> None:
     tamper(own_tree, "elevator.h", r"struct elevator_mq_ops \{", "struct elevator_other_ops {")
     done = take(version, tmp_path / "out", own_tree)
-    assert done.returncode == 1
+    assert done.returncode == SKIPPED
     assert "do not compile with the headers of kernel" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_missing_source_package_is_named(build_tree: Path, tmp_path: Path) -> None:
+def test_another_update_with_equal_headers_is_proved(
+    build_tree: Path, version: str, tmp_path: Path
+) -> None:
+    """linux-source may be newer or older than the kernel, as long as nothing shared changed."""
+    done = take(f"{series_of(version)}.999-amd64", tmp_path / "out", build_tree)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out/elevator.h").is_file()
+
+
+def test_unsupported_kernel_is_named_with_the_supported_ones(
+    build_tree: Path, tmp_path: Path
+) -> None:
     done = take("6.99.1-amd64", tmp_path / "out", build_tree)
-    assert done.returncode == 1
-    assert "install the package linux-source-6.99" in done.stderr
+    assert done.returncode == SKIPPED
+    assert done.stderr == (
+        "block-headers: kernel 6.99.1-amd64 is not supported: "
+        f"this version of Sutro supports Linux {' '.join(SERIES)}\n"
+    )
+
+
+def test_missing_source_package_is_named(build_tree: Path, version: str, tmp_path: Path) -> None:
+    done = take(version, tmp_path / "out", build_tree, tmp_path)
+    assert done.returncode == SKIPPED
+    assert f"install the package linux-source-{series_of(version)}, then run: " in done.stderr
 
 
 def test_missing_kernel_headers_are_named(version: str, tmp_path: Path) -> None:
     done = take(version, tmp_path / "out", tmp_path / "nowhere")
-    assert done.returncode == 1
+    assert done.returncode == SKIPPED
     assert f"install the package linux-headers-{version}" in done.stderr
 
 

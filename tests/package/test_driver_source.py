@@ -8,43 +8,25 @@ stages stacking* have drivers that passed.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from kernels import KERNEL, SERIES, SOURCES, TREES, series_of, version_of
 
-STACKING = Path(__file__).resolve().parents[2] / "kernel/stacking"
-PATCHES = STACKING.parent / "patches"
+STACKING = KERNEL / "stacking"
+PATCHES = KERNEL / "patches"
 SCRIPT = STACKING / "driver-source.sh"
-SOURCES = Path("/usr/src")
-
-
-def newest(series: str) -> list[Path]:
-    """The build tree of the newest installed headers of a series, if there are any."""
-    trees = [path.parent for path in SOURCES.glob(f"linux-headers-{series}.*/vmlinux")]
-    return sorted(trees, key=lambda tree: [int(n) for n in re.findall(r"\d+", tree.name)])[-1:]
-
-
-SERIES = sorted(path.name for path in PATCHES.iterdir())
-TREES = [tree for series in SERIES for tree in newest(series)]
-
-
-@pytest.fixture(scope="session", params=TREES, ids=lambda tree: tree.name.split("-")[2])
-def build_tree(request: pytest.FixtureRequest) -> Path:
-    """The build tree of an installed kernel."""
-    return request.param
-
-
-@pytest.fixture(scope="session")
-def version(build_tree: Path) -> str:
-    return build_tree.name.removeprefix("linux-headers-")
+# What DKMS takes for "skip this kernel".
+SKIPPED = 77
 
 
 @pytest.fixture
 def own_tree(build_tree: Path, version: str, tmp_path: Path) -> Path:
     """A build tree that has drivers/md itself, as that of a kernel one built oneself has."""
-    series = ".".join(version.split(".")[:2])
+    series = series_of(version)
     tree = tmp_path / "tree"
     tree.mkdir()
     subprocess.run(
@@ -59,22 +41,36 @@ def own_tree(build_tree: Path, version: str, tmp_path: Path) -> Path:
     return tree
 
 
-def take(version: str, outdir: Path, tree: Path) -> subprocess.CompletedProcess[str]:
+def take(
+    version: str, outdir: Path, tree: Path, sources: Path = SOURCES
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [SCRIPT, version, outdir, tree], capture_output=True, text=True, timeout=300
+        [SCRIPT, version, outdir, tree],
+        env=os.environ | {"SUTRO_SOURCES": str(sources)},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 
 def test_every_series_is_installed() -> None:
     """The other tests are about something."""
-    assert [tree.name.split("-")[2].rsplit(".", 1)[0] for tree in TREES] == SERIES
+    assert [series_of(version_of(tree)) for tree in TREES] == SERIES
+
+
+def test_every_series_has_patches() -> None:
+    """kernel/compat/ is the list of what is supported; patches belong to each of these."""
+    assert {path.name for path in PATCHES.iterdir()} == set(SERIES)
+    for series in SERIES:
+        # A link that leads nowhere is no patch.
+        assert all(path.is_file() for path in (PATCHES / series).iterdir()), series
 
 
 def test_own_drivers_are_patched(own_tree: Path, version: str, tmp_path: Path) -> None:
     """All patches to drivers fit; the Makefile builds what dkms.conf installs, and nothing else."""
     done = take(version, tmp_path / "out", own_tree)
     assert done.returncode == 0, done.stderr
-    series = ".".join(version.split(".")[:2])
+    series = series_of(version)
     patches = [path.read_text() for path in (PATCHES / series).glob("*.patch")]
     count = sum("\n--- a/drivers/md/" in patch for patch in patches)
     assert f"drivers of {own_tree} " in done.stdout
@@ -98,8 +94,8 @@ def test_other_drivers_are_refused(own_tree: Path, version: str, tmp_path: Path)
     assert text.count(line) == 1
     path.write_text(text.replace(line, "\t/* Set default bdev */\n"))
     done = take(version, tmp_path / "out", own_tree)
-    assert done.returncode == 1
-    assert f"does not fit {own_tree}; install the linux-source-" in done.stderr
+    assert done.returncode == SKIPPED
+    assert f"does not fit {own_tree}: this version of Sutro has no patches" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -107,11 +103,12 @@ def test_source_of_another_update_is_refused(
     build_tree: Path, version: str, tmp_path: Path
 ) -> None:
     """linux-source may be newer or older than the kernel."""
-    series = ".".join(version.split(".")[:2])
+    series = series_of(version)
     done = take(f"{series}.1-amd64", tmp_path / "out", build_tree)
-    assert done.returncode == 1
+    assert done.returncode == SKIPPED
     assert (
-        f"kernel {series}.1-amd64 is {series}.1; install the linux-source-{series}" in done.stderr
+        f"kernel {series}.1-amd64 is {series}.1; install the package linux-source-{series} "
+        "of the same version as the kernel, then run: dkms autoinstall" in done.stderr
     )
     assert not (tmp_path / "out").exists()
 
@@ -121,20 +118,31 @@ def test_drivers_without_a_stock_module_are_refused(
 ) -> None:
     """Nothing to compare with is no proof."""
     done = take(version.replace("+", "+other"), tmp_path / "out", build_tree)
-    assert done.returncode == 1
+    assert done.returncode == SKIPPED
     assert "cannot prove that the drivers of /usr/src/linux-source-" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_missing_source_package_is_named(build_tree: Path, tmp_path: Path) -> None:
+def test_unsupported_kernel_is_named_with_the_supported_ones(
+    build_tree: Path, tmp_path: Path
+) -> None:
     done = take("6.99.1-amd64", tmp_path / "out", build_tree)
-    assert done.returncode == 1
-    assert "install the package linux-source-6.99" in done.stderr
+    assert done.returncode == SKIPPED
+    assert done.stderr == (
+        "driver-source: kernel 6.99.1-amd64 is not supported: "
+        f"this version of Sutro has patches for Linux {' '.join(SERIES)}\n"
+    )
+
+
+def test_missing_source_package_is_named(build_tree: Path, version: str, tmp_path: Path) -> None:
+    done = take(version, tmp_path / "out", build_tree, tmp_path)
+    assert done.returncode == SKIPPED
+    assert f"install the package linux-source-{series_of(version)}, then run: " in done.stderr
 
 
 def test_missing_kernel_headers_are_named(version: str, tmp_path: Path) -> None:
     done = take(version, tmp_path / "out", tmp_path / "nowhere")
-    assert done.returncode == 1
+    assert done.returncode == SKIPPED
     assert f"install the package linux-headers-{version}" in done.stderr
 
 

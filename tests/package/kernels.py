@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The kernels that the tests of this folder run for: those with headers below /usr/src.
+
+A series is supported if kernel/compat/ has a folder for it; of each, the newest headers count.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+KERNEL = Path(__file__).resolve().parents[2] / "kernel"
+SOURCES = Path("/usr/src")
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", name)]
+
+
+def _newest(series: str) -> list[Path]:
+    """The build tree of the newest installed headers of a series, if there are any."""
+    trees = [path.parent for path in SOURCES.glob(f"linux-headers-{series}.*/vmlinux")]
+    return sorted(trees, key=lambda tree: _numbers(tree.name))[-1:]
+
+
+SERIES = sorted(path.name for path in (KERNEL / "compat").iterdir() if path.is_dir())
+TREES = [tree for series in SERIES for tree in _newest(series)]
+
+
+def version_of(tree: Path) -> str:
+    """The version of the kernel that a build tree belongs to: 6.12.107+deb13-amd64."""
+    return tree.name.removeprefix("linux-headers-")
+
+
+def series_of(version: str) -> str:
+    """6.12 of 6.12.107+deb13-amd64."""
+    return ".".join(version.split(".")[:2])
