@@ -19,8 +19,8 @@ from rig.unit import CGROUP_ROOT, PREFIX, Unit
 SUTRO = "io.sutro.weight"
 BFQ = "io.bfq.weight"
 
-# From a change in systemd to the cgroup file. It is milliseconds, but the CPU may be emulated.
-SOON_S = 5.0
+# From a change in systemd to the cgroup file: milliseconds, unless the host of the guest is busy.
+SOON_S = 60.0
 
 STRIPE = {"kind": "striped", "name": "str", "over": ["ssd0", "ssd1"]}
 
@@ -296,7 +296,7 @@ def test_kill(stripe, units) -> None:
             now = run("systemctl", "show", "--property=MainPID,ActiveState", "sutrod")
             return f"MainPID={old}\n" not in now and "ActiveState=active" in now
 
-        wait_for(started_again, "sutrod started again", 15)
+        wait_for(started_again, "sutrod started again", 60)
         becomes(unit.folder, {**wanted, "default": weight})
         run("systemctl", "reset-failed", "sutrod")
     assert sorted(bus.get("ManagedLeaves")) == ["/dev/ssd0", "/dev/ssd1"]
@@ -311,7 +311,7 @@ def test_kill_before_stop_of_unit(leaf: ModelDisk, units) -> None:
     pid = int(run("systemctl", "show", "--property=MainPID", "--value", "sutrod"))
     os.kill(pid, signal.SIGKILL)
     unit.stop()
-    wait_for(lambda: answers() and unit.unit not in bus.units(), "a daemon that knows no svc", 15)
+    wait_for(lambda: answers() and unit.unit not in bus.units(), "a daemon that knows no svc", 60)
     run("systemctl", "reset-failed", "sutrod")
 
 
@@ -333,7 +333,7 @@ def test_units_vanish(leaf: ModelDisk) -> None:
             "systemd-run", "--quiet", "--collect", f"--unit={PREFIX}brief{n}",
             "-p", f"IOWeight={100 + n}", "true",
         )  # fmt: skip
-    wait_for(lambda: not any("brief" in name for name in bus.units()), "no brief units", 15)
+    wait_for(lambda: not any("brief" in name for name in bus.units()), "no brief units", 60)
     assert run("systemctl", "show", "--property=MainPID", "--value", "sutrod") == pid
     errors = run("journalctl", "--unit=sutrod", "--priority=err", "--output=cat", "--since=-60")
     assert "brief" not in errors
@@ -482,7 +482,7 @@ def test_dry_run(disk, daemon: None, units) -> None:
     binary = re.search(r"path=(\S+)", main).group(1)
     dry = units("dry", f"exec {binary} --dry-run", properties={"Type": "notify"}, weight=None)
     svc = units("svc", weight=200)
-    wait_for(answers, "a dry daemon on the bus", 15)
+    wait_for(answers, "a dry daemon on the bus", 60)
     assert bus.get("DryRun") is True
     wait_for(lambda: svc.unit in bus.units(), svc.unit, SOON_S)
     time.sleep(1)

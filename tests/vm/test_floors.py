@@ -114,7 +114,7 @@ def test_killed(crowd: Crowd) -> None:
             old = main_pid()
             os.kill(old, signal.SIGKILL)
             assert len(lines(crowd.db)) == 3
-            wait_for(lambda old=old: main_pid() not in (0, old) and answers(), "a new one", 15)
+            wait_for(lambda old=old: main_pid() not in (0, old) and answers(), "a new one", 60)
             run("systemctl", "reset-failed", "sutrod")
             crowd.holds()
         assert crowd.told() == [("held", "")]

@@ -40,9 +40,9 @@ def load(disk: ModelDisk, groups: Mapping[str, Group], **job: object) -> None:
 
 def begun(disk: ModelDisk, groups: Mapping[str, Group]) -> None:
     """Wait until each group has used the disk: fio starts slowly beside busy neighbours."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while idle := [n for n, g in groups.items() if not disk.truth().of(g.cgroup).time_ns]:
-        assert time.monotonic() < deadline, f"no I/O of {idle} within 30 s"
+        assert time.monotonic() < deadline, f"no I/O of {idle} within 60 s"
         time.sleep(0.05)
 
 

@@ -223,7 +223,7 @@ def test_seen(stripe, floor, tmp_path) -> None:
     def state() -> str:
         return next(p["state"] for p in ask("status")["promises"] if p["key"] == "ReadBandwidthMin")
 
-    wait_for(lambda: state() == "held", "a floor that holds", 15)
+    wait_for(lambda: state() == "held", "a floor that holds", 60)
     text = run("sutroctl", "status")
     for word in (floor.unit, "read min", "10.0M", "held", "write max", "stated"):
         assert word in text

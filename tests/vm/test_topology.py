@@ -91,7 +91,7 @@ def test_stack(disk, stack, name: str) -> None:
         return list(dict.fromkeys(step["kind"] for step in steps))[: len(kinds)]
 
     # lvm makes a mirror out of a linear volume; the daemon hears of that from udev, a little later.
-    wait_for(lambda: found() == kinds, f"{made.top} as {kinds}", 5)
+    wait_for(lambda: found() == kinds, f"{made.top} as {kinds}", 60)
     device, leaves, _ = bus.resolve(made.top)
     assert device == node
     # A loop device is a leaf on leaves.
@@ -108,7 +108,7 @@ def test_stack(disk, stack, name: str) -> None:
     if made.top != node:
         # The daemon hears of names from udev, which is a little later than the device.
         name = Path(node).name
-        wait_for(lambda: made.top in bus.devices()[name]["aliases"], f"{made.top} as alias", 5)
+        wait_for(lambda: made.top in bus.devices()[name]["aliases"], f"{made.top} as alias", 60)
 
 
 def test_mount_point_and_file(disk, stack) -> None:
@@ -143,7 +143,7 @@ def test_disks_come_and_go(disk) -> None:
     with pytest.raises(bus.BusError, match=re.escape("/dev/ssd0")):
         bus.resolve("/dev/ssd0")
     # The node is gone at once; that the device is gone the daemon hears from udev, a little later.
-    wait_for(lambda: "ssd0" not in bus.devices(), "ssd0 forgotten", 5)
+    wait_for(lambda: "ssd0" not in bus.devices(), "ssd0 forgotten", 60)
 
 
 def refuses(paths: list[str], why: str) -> None:
