@@ -12,107 +12,153 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import dbus
 import dbusmock
 import pytest
+from privatebus import PrivateBus
 
 TOP = Path(__file__).resolve().parent.parent.parent
 SUTROD = os.environ["SUTROD"]
-SYSTEMD = "org.freedesktop.systemd1"
-POLKIT = "org.freedesktop.PolicyKit1"
+SYSTEMD, SYSTEMD_PATH = "org.freedesktop.systemd1", "/org/freedesktop/systemd1"
 NAME, PATH, INTERFACE = "org.sutro1", "/org/sutro1", "org.sutro1.Manager"
 UNSET = 2**64 - 1
+# Calls that are answered after two samples, 1 s apart.
+SAMPLED = ("Explain", "ListUsage")
+STEP_S = 0.25
+# An answer of systemd may lead to another question, and the last answer to none.
+QUESTIONS_IN_A_ROW = 4
 SCHEDULERS = ("none", "mq-deadline", "bfq", "sutro")
 
-BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
-  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-<busconfig>
-  <type>system</type>
-  <listen>unix:path={directory}/bus</listen>
-  <policy context="default">
-    <allow user="*"/>
-    <allow own="*"/>
-    <allow send_destination="*"/>
-    <allow send_type="signal"/>
-    <allow receive_sender="*"/>
-  </policy>
-  <include>{top}/dist/org.sutro1.conf</include>
-  <!-- Who runs the tests plays root. -->
-  <policy user="{user}">
+BUS_POLICY = f"""<include>{TOP}/dist/org.sutro1.conf</include>
+  <!-- The user of the tests has the rights of root. -->
+  <policy user="{os.getuid()}">
     <allow send_destination="org.sutro1"/>
-  </policy>
-</busconfig>
-"""
+  </policy>"""
+# For what happens at once on an idle machine.
+PATIENCE_S = 60.0
 
 
-def wait_until(what: Callable[[], bool], seconds: float = 5) -> float:
-    """Wait for something to become true, return how long it took."""
-    start = time.monotonic()
-    while not what():
-        assert time.monotonic() < start + seconds, f"not true after {seconds} s"
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition that depends on no clock of the daemon."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not true after {PATIENCE_S} s"
         time.sleep(0.005)
-    return time.monotonic() - start
 
 
-def stop_process(process: subprocess.Popen[Any]) -> None:
-    """End a process this test started."""
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-class Bus:
-    """A private system bus with the bus policy of the package."""
+class Bus(PrivateBus):
+    """A system bus with the bus policy of the package, and mocks of systemd and polkit."""
 
     def __init__(self) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="sutro-bus-"))
-        self.directory.chmod(0o755)
-        config = self.directory / "config"
-        config.write_text(BUS_CONFIG.format(directory=self.directory, top=TOP, user=os.getuid()))
-        self.address = f"unix:path={self.directory}/bus"
-        os.environ["DBUS_SYSTEM_BUS_ADDRESS"] = self.address
-        self.process = subprocess.Popen(
-            ["dbus-daemon", "--nofork", "--print-address", f"--config-file={config}"],
-            stdout=subprocess.PIPE,
-        )
-        assert self.process.stdout
-        assert self.process.stdout.readline()  # it listens
-        self.process.stdout.close()
+        super().__init__(BUS_POLICY)
         self.connection = dbus.bus.BusConnection(self.address)
         # A test of a lost bus must not end the test program.
         self.connection.set_exit_on_disconnect(False)
-
-    def mock(self, name: str, path: str, interface: str) -> dbusmock.SpawnedMock:
-        """Start a mock; its log is in bus.directory / name."""
-        with (self.directory / name).open("w") as log:
-            return dbusmock.SpawnedMock.spawn_for_name(
-                name, path, interface, dbusmock.BusType.SYSTEM, stdout=log, stderr=log
+        self.systemd = self.mock_systemd()
+        with self.log("polkit") as log:
+            self.polkit = dbusmock.SpawnedMock.spawn_with_template(
+                "polkitd", stdout=log, stderr=log
             )
 
-    def stop(self) -> None:
-        """End the bus, and with it everything that lives on it."""
-        stop_process(self.process)
-        shutil.rmtree(self.directory)
+    def log(self, name: str) -> IO[str]:
+        """The log of a mock."""
+        return (self.directory / name).open("a")
+
+    def mock_systemd(self) -> dbusmock.SpawnedMock:
+        """Start a systemd without units."""
+        with self.log("systemd") as log:
+            return dbusmock.SpawnedMock.spawn_for_name(
+                SYSTEMD, SYSTEMD_PATH, SYSTEMD + ".Manager", dbusmock.BusType.SYSTEM, log, log
+            )
+
+    def allow(self, yes: bool) -> None:
+        """Let polkit allow or refuse all actions; it is not asked about root."""
+        self.polkit.obj.AllowUnknown(yes, dbus_interface=dbusmock.MOCK_IFACE)
+
+    def is_whole(self) -> bool:
+        """No test has ended a part of it."""
+        processes = (self.process, self.systemd.process, self.polkit.process)
+        return all(process.poll() is None for process in processes)
+
+    def ping(self, name: str) -> None:
+        """Return when a service has handled all messages that were sent to it before."""
+        proxy = self.connection.get_object(name, "/", introspect=False)
+        proxy.Ping(dbus_interface="org.freedesktop.DBus.Peer")
+
+
+@pytest.fixture(scope="session")
+def buses() -> Iterator[list[Bus]]:
+    """The bus that the tests share, once there is one."""
+    shared: list[Bus] = []
+    yield shared
+    for one in shared:
+        one.stop()
 
 
 @pytest.fixture
-def bus() -> Iterator[Bus]:
-    """A bus of its own for each test, because some tests end it."""
-    b = Bus()
-    yield b
-    b.stop()
+def bus(buses: list[Bus]) -> Bus:
+    """A bus without a sutrod; a new one after a test that ended a part of it."""
+    if buses and not buses[0].is_whole():
+        buses.pop().stop()
+    if not buses:
+        buses.append(Bus())
+    return buses[0]
+
+
+class Clock:
+    """The clock of the daemon, which stands still unless the test moves it (virtualclock.c)."""
+
+    def __init__(self) -> None:
+        self.now_ns = 10**12
+        self.ours: socket.socket | None = None
+        self.theirs: socket.socket | None = None
+        # Each is called with the seconds that will have passed when the daemon runs next.
+        self.loads: list[Callable[[float], None]] = []
+
+    def attach(self) -> dict[str, Any]:
+        """What subprocess.Popen() needs for the next daemon."""
+        self.detach()
+        self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.ours.settimeout(PATIENCE_S)
+        return {
+            "pass_fds": [self.theirs.fileno()],
+            "env": os.environ | {"SUTRO_CLOCK": f"{self.theirs.fileno()} {self.now_ns}"},
+        }
+
+    def detach(self) -> None:
+        """Close what belongs to the last daemon."""
+        for end in (self.ours, self.theirs):
+            if end:
+                end.close()
+        self.ours = self.theirs = None
+
+    def settle(self) -> int:
+        """Let the daemon handle all that is there; return the time of its next timer."""
+        assert self.ours and self.theirs
+        self.theirs.close()
+        self.ours.send(struct.pack("=Q", self.now_ns))
+        reply = self.ours.recv(8)
+        assert reply, "the daemon has ended"
+        return int(struct.unpack("=Q", reply)[0])
+
+    def elapse(self, seconds: float) -> None:
+        """Let time pass, from one timer of the daemon to the next."""
+        end_ns = self.now_ns + round(seconds * 1e9)
+        while self.now_ns < end_ns:
+            due_ns = max(self.settle(), self.now_ns)
+            before_ns, self.now_ns = self.now_ns, min(due_ns, end_ns)
+            for load in self.loads:
+                load((self.now_ns - before_ns) / 1e9)
+        self.settle()
 
 
 class Machine:
@@ -249,11 +295,10 @@ class Systemd:
 
     def __init__(self, bus: Bus, machine: Machine) -> None:
         self.machine = machine
-        self.path = "/org/freedesktop/systemd1"
-        self.mock = bus.mock(SYSTEMD, self.path, SYSTEMD + ".Manager")
-        self.control = dbus.Interface(self.mock.obj, dbusmock.MOCK_IFACE)
-        self.control.AddMethod("", "Subscribe", "", "", "")
         self.bus = bus
+        self.control = dbus.Interface(bus.systemd.obj, dbusmock.MOCK_IFACE)
+        self.control.Reset()
+        self.control.AddMethod("", "Subscribe", "", "", "")
         self.units: dict[str, dict[str, Any]] = {}
         for name in ("init.scope", "system.slice"):
             self.unit(name, "/" + name)
@@ -283,7 +328,7 @@ class Systemd:
     def object_path(self, name: str) -> str:
         """As systemd escapes it."""
         plain = "".join(c if c.isalnum() else f"_{ord(c):02x}" for c in name)
-        return f"{self.path}/unit/{plain}"
+        return f"{SYSTEMD_PATH}/unit/{plain}"
 
     def interface(self, name: str) -> str:
         """The interface of the unit's type."""
@@ -339,89 +384,116 @@ class Systemd:
 
 
 @pytest.fixture
-def systemd(bus: Bus, machine: Machine) -> Iterator[Systemd]:
+def systemd(bus: Bus, machine: Machine) -> Systemd:
     """A systemd that knows init.scope and system.slice."""
-    s = Systemd(bus, machine)
-    yield s
-    s.mock.terminate()
-
-
-class Polkit:
-    """A mock of polkit."""
-
-    def __init__(self, bus: Bus) -> None:
-        self.mock = bus.mock(POLKIT, "/org/freedesktop/PolicyKit1/Authority", POLKIT + ".Authority")
-        self.answer(True)
-
-    def answer(self, yes: bool) -> None:
-        """What it says from now on."""
-        dbus.Interface(self.mock.obj, dbusmock.MOCK_IFACE).AddMethod(
-            "",
-            "CheckAuthorization",
-            "(sa{sv})sa{ss}us",
-            "(bba{ss})",
-            f"ret = ({yes}, False, dbus.Dictionary({{}}, signature='ss'))",
-        )
-
-
-@pytest.fixture
-def polkit(bus: Bus) -> Iterator[Polkit]:
-    """A polkit that says yes; root is not asked about, but the tests need not be root."""
-    p = Polkit(bus)
-    yield p
-    p.mock.terminate()
+    return Systemd(bus, machine)
 
 
 class Sutrod:
-    """The daemon."""
+    """The daemon, whose clock stands still unless the test moves it."""
 
-    def __init__(self, bus: Bus, machine: Machine, log: Path) -> None:
+    def __init__(self, bus: Bus, machine: Machine, directory: Path) -> None:
         self.bus = bus
         self.machine = machine
-        self.log_file = log
+        self.clock = Clock()
+        self.log_file = directory / "log"
         self.process: subprocess.Popen[bytes] | None = None
+        self.notify_path = directory / "notify"
+        self.notify: socket.socket | None = None
+
+    def listen(self) -> None:
+        """Wait for messages of the next daemon; none of the last one is left."""
+        if self.notify:
+            self.notify.close()
+            self.notify_path.unlink()
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.notify.bind(str(bus.directory / "notify"))
-        self.notify.settimeout(20)
+        self.notify.bind(str(self.notify_path))
+        self.notify.settimeout(PATIENCE_S)
+
+    def notified(self) -> bytes:
+        """The next message of the daemon to systemd."""
+        assert self.notify
+        return self.notify.recv(1000)
 
     def spawn(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
         """Start the binary, without waiting."""
-        env = os.environ | environment
-        env["NOTIFY_SOCKET"] = str(self.bus.directory / "notify")
-        env["SUTRO_FAKE_ROOT"] = str(self.machine.root)
+        self.listen()
+        more = self.clock.attach()
+        more["env"] |= environment
+        more["env"]["NOTIFY_SOCKET"] = str(self.notify_path)
+        more["env"]["SUTRO_FAKE_ROOT"] = str(self.machine.root)
         if "SUTRO_KERNELFILES" in os.environ:
-            env["LD_PRELOAD"] = os.environ["SUTRO_KERNELFILES"]
+            more["env"]["LD_PRELOAD"] = os.environ["SUTRO_KERNELFILES"]
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(
-                [SUTROD, f"--root={self.machine.root}", *arguments], env=env, stderr=log
+                [SUTROD, f"--root={self.machine.root}", *arguments], stderr=log, **more
             )
         return self.process
 
     def start(self, *arguments: str, **environment: str) -> None:
-        """Start the daemon and wait until it says that weights are in force."""
+        """Start the daemon and wait until it reports that weights are in force."""
         self.spawn("--debug", *arguments, **environment)
-        while (message := self.notify.recv(1000)) != b"READY=1":
+        while (message := self.notified()) != b"READY=1":
             assert message in (b"WATCHDOG=1", b"STOPPING=1")
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal, return the exit status."""
         assert self.process
         self.process.send_signal(number)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE_S)
+
+    def settle(self) -> None:
+        """Return when the daemon has handled all that was written and sent before.
+
+        Its questions to systemd are answered, too; one answer leads to the next question.
+        """
+        for _ in range(QUESTIONS_IN_A_ROW):
+            self.clock.settle()
+            self.bus.ping(NAME)
+            if self.bus.systemd.process.poll() is None:
+                self.bus.ping(SYSTEMD)
+        self.clock.settle()
+
+    def elapse(self, seconds: float) -> None:
+        """Let some time of its clock pass."""
+        self.settle()
+        self.clock.elapse(seconds)
+        self.settle()
+
+    def until(self, condition: Callable[[], bool], seconds: float = 30) -> float:
+        """Let time pass until a condition is true, return the seconds."""
+        passed = 0.0
+        self.settle()
+        while not condition():
+            assert passed < seconds, f"not true after {passed} s"
+            self.elapse(STEP_S)
+            passed += STEP_S
+        return passed
 
     def log(self) -> str:
-        """All it said."""
+        """All lines that it logged."""
         return self.log_file.read_text()
+
+    def proxy(self) -> dbus.proxies.ProxyObject:
+        """Its object on the bus."""
+        return self.bus.connection.get_object(NAME, PATH, introspect=False)
+
+    def over_time(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function that waits for the daemon; time passes until it returns."""
+        with ThreadPoolExecutor(1) as pool:
+            result = pool.submit(function, *arguments)
+            while not result.done():
+                self.clock.elapse(STEP_S)
+            return result.result()
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Call a method of its interface."""
-        proxy = self.bus.connection.get_object(NAME, PATH, introspect=False)
-        return proxy.get_dbus_method(method, INTERFACE)(*arguments)
+        call = self.proxy().get_dbus_method(method, INTERFACE)
+        return self.over_time(call, *arguments) if method in SAMPLED else call(*arguments)
 
     def property(self, name: str) -> Any:
         """Read a property."""
-        proxy = self.bus.connection.get_object(NAME, PATH, introspect=False)
-        return proxy.Get(INTERFACE, name, dbus_interface=dbus.PROPERTIES_IFACE)
+        return self.proxy().Get(INTERFACE, name, dbus_interface=dbus.PROPERTIES_IFACE)
 
     def error(self, method: str, *arguments: Any) -> tuple[str, str]:
         """Call a method that has to fail; name without prefix and message of the error."""
@@ -432,15 +504,16 @@ class Sutrod:
 
 
 @pytest.fixture
-def sutrod(
-    bus: Bus, machine: Machine, systemd: Systemd, polkit: Polkit, tmp_path: Path
-) -> Iterator[Sutrod]:
+def sutrod(bus: Bus, machine: Machine, systemd: Systemd, tmp_path: Path) -> Iterator[Sutrod]:
     """The daemon, not yet started; at the end its sanitizers must not have complained."""
-    s = Sutrod(bus, machine, tmp_path / "log")
+    bus.allow(True)
+    s = Sutrod(bus, machine, tmp_path)
     yield s
-    if s.process:
-        stop_process(s.process)
-    s.notify.close()
+    if s.process and s.process.poll() is None:
+        s.stop()
+    s.clock.detach()
+    if s.notify:
+        s.notify.close()
     log = s.log() if s.log_file.exists() else ""
     sys.stderr.write(log)
     assert "runtime error" not in log and "Sanitizer" not in log

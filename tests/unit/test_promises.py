@@ -1,30 +1,28 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Promises in the whole daemon, on a fake machine whose disks serve by weight.
 
-The machine's clock is real: a thread divides the time of each disk among the units that want
-it, by the weights in their files, and moves the counters that the daemon samples.
+The clock of the daemon is virtual: between two of its timers the disks divide their time among
+the units that want it, by the weights in their files, and move the counters that it samples.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
-import threading
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import dbus
 import pytest
-from conftest import INTERFACE, Machine, Sutrod, Systemd, wait_until
+from conftest import INTERFACE, Machine, Sutrod, Systemd
 
 STRIPE = "/dev/mapper/vg-db"
 LEAVES = {"sda": "8:0", "sdb": "8:16"}
 LOGICAL = "254:0"
 MB = 1_000_000
-# The loop takes seconds, and more of them on a busy machine.
-SETTLES_S = 20.0
+# Of the daemon's clock, in which floors and targets are in force or reported as infeasible.
+SETTLES_S = 4.0
+# A floor is steered to this many times its value.
+SETPOINT = 1.04
 
 
 @dataclass
@@ -39,18 +37,16 @@ class Reader:
     wait_ns: float = 0
 
 
-class Plant(threading.Thread):
+class Plant:
     """Two disks of 50 MB/s each under a stripe."""
 
-    STEP_S = 0.01
-
-    def __init__(self, machine: Machine) -> None:
-        super().__init__(daemon=True)
+    def __init__(self, machine: Machine, sutrod: Sutrod) -> None:
         self.machine = machine
+        self.sutrod = sutrod
         self.readers: dict[str, Reader] = {}
         self.speed = 50 * MB
         self.logical = LOGICAL
-        self.ended = threading.Event()
+        sutrod.clock.loads.append(self.serve)
 
     def add(self, name: str, cgroup: str, running: bool = True) -> Reader:
         """A reader, whose cgroup exists."""
@@ -58,25 +54,19 @@ class Plant(threading.Thread):
         return self.readers[name]
 
     def weight(self, reader: Reader, leaf: str) -> float:
-        """What its file says for a leaf."""
+        """The weight of a reader on a leaf, by its file."""
         lines = dict(line.split() for line in self.machine.weights(reader.cgroup))
         return float(lines.get(LEAVES[leaf], lines["default"]))
 
     def mbps(self, name: str, seconds: float) -> float:
-        """What readers whose names begin so get in the next seconds."""
+        """The rate of the readers whose names begin so in the next seconds."""
         readers = [r for n, r in self.readers.items() if n.startswith(name)]
-        before, began = sum(r.bytes for r in readers), time.monotonic()
-        time.sleep(seconds)
-        return (sum(r.bytes for r in readers) - before) / (time.monotonic() - began) / MB
+        before = sum(r.bytes for r in readers)
+        self.sutrod.elapse(seconds)
+        return (sum(r.bytes for r in readers) - before) / seconds / MB
 
-    def _put(self, cgroup: str, file: str, text: str) -> None:
-        path = self.machine.at(f"/sys/fs/cgroup{cgroup}/{file}")
-        new = path.with_name(file + ".new")
-        new.write_text(text)
-        os.replace(new, path)
-
-    def step(self, seconds: float) -> None:
-        """Serve for so long."""
+    def serve(self, seconds: float) -> None:
+        """Serve for some time and count it."""
         active = [reader for reader in self.readers.values() if reader.running]
         for leaf in LEAVES:
             weights = [self.weight(reader, leaf) for reader in active]
@@ -90,30 +80,19 @@ class Plant(threading.Thread):
             lines = [
                 f"{devno} time_ns={int(reader.time_ns[leaf])} rbytes={int(reader.on[leaf])} "
                 f"wbytes=0 rios={int(reader.on[leaf]) // 65536} wios=0 "
-                f"wait_ns={int(reader.wait_ns)} idle_ns=0 queued=8"
+                f"wait_ns={int(reader.wait_ns)} idle_ns=0 queued=8\n"
                 for leaf, devno in LEAVES.items()
             ]
-            self._put(reader.cgroup, "io.sutro.stat", "\n".join(lines) + "\n")
             whole = f"rbytes={int(reader.bytes)} wbytes=0 rios={int(reader.bytes) // 65536} wios=0"
-            self._put(reader.cgroup, "io.stat", f"{self.logical} {whole}\n")
-
-    def run(self) -> None:
-        """Serve until the test ends."""
-        last = time.monotonic()
-        while not self.ended.wait(self.STEP_S):
-            now = time.monotonic()
-            self.step(now - last)
-            last = now
+            folder = f"/sys/fs/cgroup{reader.cgroup}"
+            self.machine.write(f"{folder}/io.sutro.stat", "".join(lines))
+            self.machine.write(f"{folder}/io.stat", f"{self.logical} {whole}\n")
 
 
 @pytest.fixture
-def plant(machine: Machine) -> Iterator[Plant]:
-    """The disks; a test starts them when its units are there."""
-    p = Plant(machine)
-    yield p
-    p.ended.set()
-    if p.is_alive():
-        p.join()
+def plant(machine: Machine, sutrod: Sutrod) -> Plant:
+    """The disks, and no reader yet."""
+    return Plant(machine, sutrod)
 
 
 def say(sutrod: Sutrod, unit: str, lifetime: str = "runtime", **assignments: str) -> None:
@@ -144,13 +123,12 @@ def crowd(systemd: Systemd, plant: Plant, running: bool = True) -> str:
 
 def test_floor_holds(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     db = crowd(systemd, plant)
-    plant.start()
     sutrod.start()
     assert plant.mbps("db", 1) < 4  # 100 of 4100 of 100 MB/s
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
-    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
-    time.sleep(1)
-    assert plant.mbps("db", 1) > 0.97 * 60
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.elapse(1)
+    assert plant.mbps("db", 1) == pytest.approx(SETPOINT * 60, rel=0.01)
     seen = promise(sutrod, "db.service")
     assert (seen["value"], seen["device"], seen["cause"]) == (60 * MB, "/dev/dm-0", "")
     assert "/run/sutro/policy.control/db.service.policy:" in seen["source"]
@@ -162,7 +140,7 @@ def test_floor_holds(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: 
     assert "floors and targets kept: 1, last step of control: " in sutrod.call("Dump")
     # Gone with the promise.
     sutrod.call("ResetPolicy", "db.service", "runtime")
-    wait_until(lambda: machine.weights(db) == ["default 100"])
+    sutrod.until(lambda: machine.weights(db) == ["default 100"])
     assert sutrod.call("ListPromises") == []
     assert sutrod.property("ControlStepUSec") == 0
 
@@ -172,40 +150,37 @@ def test_nested(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
     db = systemd.start("db.service", 100)
     plant.add("db", db)
     plant.add("big", systemd.start("big.service", 1000))
-    plant.start()
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 70M")
-    wait_until(lambda: any(line.startswith("8:0 ") for line in machine.weights(db)))
+    sutrod.until(lambda: any(line.startswith("8:0 ") for line in machine.weights(db)))
     assert sutrod.stop() == 0
     assert machine.weights(db) == ["default 100"]
 
 
 def test_infeasible_is_told(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     crowd(systemd, plant)
-    plant.start()
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 90M", Importance="200")
     say(sutrod, "big0.service", ReadBandwidthMin=f"{STRIPE} 60M", Importance="100")
-    wait_until(lambda: state(sutrod, "big0.service") == "infeasible", SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "big0.service") == "infeasible", SETTLES_S)
     low = promise(sutrod, "big0.service")
     assert "need 1" in low["cause"] and "/dev/sd" in low["cause"]
     assert low["granted"] < 0.2
-    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 20M")
-    wait_until(lambda: state(sutrod, "big0.service") == "held", SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "big0.service") == "held", SETTLES_S)
 
 
 def test_idle_costs_nothing(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
 ) -> None:
     crowd(systemd, plant, running=False)
-    plant.start()
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
-    wait_until(lambda: state(sutrod, "db.service") == "idle", SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "db.service") == "idle", SETTLES_S)
     assert plant.mbps("big", 1) > 95
     plant.readers["db"].running = True
-    time.sleep(1)
+    sutrod.elapse(1)
     assert plant.mbps("db", 1) > 0.97 * 60
 
 
@@ -213,12 +188,11 @@ def test_alone_nothing_is_written(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
 ) -> None:
     plant.add("db", systemd.start("db.service", 100))
-    plant.start()
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
-    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     before = len(machine.writes())
-    time.sleep(2)
+    sutrod.elapse(5)
     assert len(machine.writes()) == before
 
 
@@ -230,26 +204,26 @@ def test_client_leaves(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     pairs = dbus.Array([("ReadBandwidthMin", f"{STRIPE} 60M")], signature="(ss)")
     proxy = connection.get_object("org.sutro1", "/org/sutro1", introspect=False)
     proxy.SetPolicy("db.service", pairs, "client", dbus_interface=INTERFACE)
-    wait_until(lambda: len(sutrod.call("ListPromises")) == 1)
+    sutrod.until(lambda: len(sutrod.call("ListPromises")) == 1)
     assert promise(sutrod, "db.service")["source"].startswith("client :")
     connection.close()
-    wait_until(lambda: sutrod.call("ListPromises") == [])
+    sutrod.until(lambda: sutrod.call("ListPromises") == [])
 
 
 def test_killed_and_started_again(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
 ) -> None:
-    # Without a floor it gets a 41st; the clock of a busy machine costs some percent.
     db = crowd(systemd, plant)
-    plant.start()
     sutrod.start()
     say(sutrod, "db.service", "persistent", ReadBandwidthMin=f"{STRIPE} 60M")
-    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
-    time.sleep(6)  # costs are kept now and then
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.elapse(6)  # The daemon saves costs now and then.
     sutrod.stop(9)
-    assert plant.mbps("db", 0.5) > 0.9 * 60
+    before = plant.readers["db"].bytes
+    plant.serve(1)
+    assert plant.readers["db"].bytes - before > 0.97 * 60 * MB
     sutrod.start()
-    assert plant.mbps("db", 2) > 0.9 * 60
+    assert plant.mbps("db", 2) > 0.97 * 60
     assert any(line.startswith("8:0 ") for line in machine.weights(db))
 
 
@@ -309,11 +283,11 @@ def test_weight_and_class_of_a_policy(machine: Machine, systemd: Systemd, sutrod
     a = systemd.start("a.service", 200, [(STRIPE, 300)])
     sutrod.start()
     say(sutrod, "a.service", Weight="700", Class="idle")
-    wait_until(lambda: machine.weights(a) == ["8:0 300", "8:16 300", "default 700"])
-    wait_until(lambda: machine.weights(a, "io.sutro.class") == ["default idle"])
+    sutrod.until(lambda: machine.weights(a) == ["8:0 300", "8:16 300", "default 700"])
+    sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default idle"])
     say(sutrod, "a.service", Weight=f"{STRIPE} 50", Class="")
-    wait_until(lambda: machine.weights(a) == ["8:0 50", "8:16 50", "default 700"])
-    wait_until(lambda: machine.weights(a, "io.sutro.class") == ["default be"])
+    sutrod.until(lambda: machine.weights(a) == ["8:0 50", "8:16 50", "default 700"])
+    sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default be"])
     explained = sutrod.call("Explain", "a.service", STRIPE)
     assert "Weight=" in explained["leaves"][0]["reason"]
 
@@ -325,36 +299,36 @@ def test_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     sutrod.start()
     say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M", WriteIOPSMax=f"{STRIPE} 200")
     line = f"{LOGICAL} rbps=5000000 wbps=max riops=max wiops=200"
-    wait_until(lambda: machine.weights(a, "io.max") == [line])
+    sutrod.until(lambda: machine.weights(a, "io.max") == [line])
     sutrod.call("ResetPolicy", "a.service", "runtime")
-    wait_until(lambda: machine.weights(a, "io.max") == before)
+    sutrod.until(lambda: machine.weights(a, "io.max") == before)
     # A stop gives everything back, too.
     say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
-    wait_until(lambda: machine.weights(a, "io.max") != before)
+    sutrod.until(lambda: machine.weights(a, "io.max") != before)
     assert sutrod.stop() == 0
     assert machine.weights(a, "io.max") == before
 
 
 def test_history_and_usage(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     crowd(systemd, plant)
-    plant.start()
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
-    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
 
     def rows() -> list[Any]:
         return list(sutrod.call("History", "db.service", "ReadBandwidthMin", STRIPE))
 
-    wait_until(lambda: len(rows()) >= 3)
-    # A row is one second, in which the plant of a busy machine may stand still.
-    wait_until(lambda: rows()[-1][1] == pytest.approx(60 * MB, rel=0.1), SETTLES_S)
+    sutrod.until(lambda: len(rows()) >= 3)
+    sutrod.until(lambda: rows()[-1][1] == pytest.approx(SETPOINT * 60 * MB, rel=0.001), SETTLES_S)
     assert rows()[-1][2] == 60 * MB
 
     def usage() -> dict[str, Any]:
         return {row["unit"]: row for row in sutrod.call("ListUsage") if row["unit"]}["db.service"]
 
     assert usage()["device"] == "/dev/dm-0"
-    wait_until(lambda: usage()["rbytes_per_s"] == pytest.approx(60 * MB, rel=0.1), SETTLES_S)
+    sutrod.until(
+        lambda: usage()["rbytes_per_s"] == pytest.approx(SETPOINT * 60 * MB, rel=0.001), SETTLES_S
+    )
     assert sutrod.error("History", "db.service", "ReadIOPSMin", STRIPE)[0] == "NoSuchPromise"
     assert sutrod.error("History", "no.service", "ReadIOPSMin", STRIPE)[0] == "NoSuchUnit"
 
@@ -374,30 +348,28 @@ def test_full_queue_on_the_way(machine: Machine, systemd: Systemd, sutrod: Sutro
 
     sums = itertools.count(MB, MB)
 
-    def read_a_little() -> str:
+    def read(_seconds: float) -> None:
         done = next(sums)
         stat = f"time_ns={done * 10} rbytes={done} wbytes=0 rios=1 wios=0 wait_ns=0 queued=0\n"
         machine.write(f"/sys/fs/cgroup{db}/io.sutro.stat", f"8:0 {stat}")
         machine.write(f"/sys/fs/cgroup{db}/io.stat", f"7:0 rbytes={done} wbytes=0 rios=1 wios=0\n")
-        time.sleep(0.1)
-        return state(sutrod, "db.service")
 
-    wait_until(lambda: read_a_little() == "unweighted", SETTLES_S)
+    sutrod.clock.loads.append(read)
+    sutrod.until(lambda: state(sutrod, "db.service") == "unweighted", SETTLES_S)
     assert promise(sutrod, "db.service")["cause"] == (
         'the scheduler none of /dev/loop0 has no weights; run "sutroctl use /dev/loop0"'
     )
     machine.write(f"{block}/inflight", "        3        0\n")
-    wait_until(lambda: read_a_little() != "unweighted", SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "db.service") != "unweighted", SETTLES_S)
 
 
 def test_mount_point(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     machine.mount("/srv", LOGICAL, "ext4", "/dev/mapper/vg-db")
     machine.write("/srv/data/file", "")
     crowd(systemd, plant)
-    plant.start()
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin="/srv/data 60M")
-    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     seen = promise(sutrod, "db.service")
     assert (seen["path"], seen["device"]) == ("/srv/data", "/dev/dm-0")
 
@@ -411,10 +383,9 @@ def test_loop_on_a_file_system(
     machine.write("/sys/devices/virtual/block/loop0/loop/backing_file", "/srv/image\n")
     plant.logical = "7:0"
     crowd(systemd, plant)
-    plant.start()
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin="/dev/loop0 60M")
-    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     assert {leaf["leaf"] for leaf in promise(sutrod, "db.service")["leaves"]} == {
         "/dev/loop0",
         "/dev/sda",
@@ -431,16 +402,15 @@ def test_partition(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Pl
     machine.link("/sys/class/block/sda1", "../../devices/virtual/block/sda/sda1")
     machine.write("/dev/sda1", "")
     db = crowd(systemd, plant)
-    plant.start()
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
-    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
 
     def needed() -> float:
         (leaf,) = promise(sutrod, "db.service")["leaves"]
         return leaf["share_needed"]
 
-    wait_until(lambda: needed() == pytest.approx(0.6, abs=0.05), SETTLES_S)
+    sutrod.until(lambda: needed() == pytest.approx(0.6, abs=0.05), SETTLES_S)
     # The other disk is nobody's promise.
     assert [line.split()[0] for line in machine.weights(db)] == ["8:0", "default"]
 
@@ -449,34 +419,32 @@ def test_path_that_appears_later(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
 ) -> None:
     crowd(systemd, plant)
-    plant.start()
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin="/dev/mapper/vg-late 60M")
-    wait_until(lambda: state(sutrod, "db.service") == "unresolved")
+    sutrod.until(lambda: state(sutrod, "db.service") == "unresolved")
     assert promise(sutrod, "db.service")["leaves"] == []
     plant.logical = "254:7"
     machine.stripe("dm-7", "254:7", "sda sdb", "vg-late")
     sutrod.call("Reload")
-    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     # And gone again: with it goes what was asked for it.
     machine.at("/dev/mapper/vg-late").unlink()
     machine.at("/sys/class/block/dm-7").unlink()
     sutrod.call("Reload")
-    wait_until(lambda: state(sutrod, "db.service") == "unresolved")
-    wait_until(lambda: machine.weights("/system.slice/db.service") == ["default 100"], SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "db.service") == "unresolved")
+    sutrod.until(lambda: machine.weights("/system.slice/db.service") == ["default 100"], SETTLES_S)
 
 
 def test_weight_written_by_hand(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
 ) -> None:
     db = crowd(systemd, plant)
-    plant.start()
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
-    wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     machine.write(f"/sys/fs/cgroup{db}/io.sutro.weight", "default 100\n8:0 1\n8:16 1\n")
-    wait_until(lambda: "8:0 1" not in machine.weights(db))
-    wait_until(lambda: "8:16 1" not in machine.weights(db))
+    sutrod.until(lambda: "8:0 1" not in machine.weights(db))
+    sutrod.until(lambda: "8:16 1" not in machine.weights(db))
 
 
 def test_own_writes_ask_nothing(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
@@ -487,27 +455,31 @@ def test_own_writes_ask_nothing(machine: Machine, systemd: Systemd, sutrod: Sutr
     big = systemd.start("big.service", 1000)
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin="/dev/sda 60M")
-    began = time.monotonic()
+    done = 0.0
+
+    def serve(seconds: float) -> None:
+        """The unit db reads a tenth, big the rest."""
+        nonlocal done
+        done += seconds * 50 * MB
+        for cgroup, part in (("", 1.0), ("/system.slice", 1.0), (db, 0.1), (big, 0.9)):
+            text = f"8:0 rbytes={int(done * part)} wbytes=0 rios={int(done) // MB} wios=0\n"
+            machine.write(f"/sys/fs/cgroup{cgroup}/io.stat", text)
+        busy_ms = 1000 + int(done / 50 / MB * 1000)
+        machine.write("/sys/class/block/sda/stat", f"0 0 0 0 0 0 0 0 0 {busy_ms} 0\n")
 
     def lines() -> list[str]:
-        """db reads a tenth, big the rest; the weights that the daemon makes of it."""
-        done = int((time.monotonic() - began) * 50 * MB)
-        for cgroup, part in (("", 1.0), ("/system.slice", 1.0), (db, 0.1), (big, 0.9)):
-            text = f"8:0 rbytes={int(done * part)} wbytes=0 rios={done // MB} wios=0\n"
-            machine.write(f"/sys/fs/cgroup{cgroup}/io.stat", text)
-        busy = f"0 0 0 0 0 0 0 0 0 {1000 + int((time.monotonic() - began) * 1000)} 0\n"
-        machine.write("/sys/class/block/sda/stat", busy)
-        time.sleep(0.05)
+        """The weights that the daemon makes of it."""
         return [line for line in machine.weights(db, "io.weight") if line.startswith("8:0 ")]
 
-    wait_until(lambda: bool(lines()), SETTLES_S)
+    sutrod.clock.loads.append(serve)
+    sutrod.until(lambda: bool(lines()), SETTLES_S)
     first = lines()
-    wait_until(lambda: lines() != first, SETTLES_S)
-    time.sleep(0.5)
+    sutrod.until(lambda: lines() != first, SETTLES_S)
+    sutrod.settle()
     question = f"{db}: io.weight was written, asking about it."
     assert question not in sutrod.log()
     systemd.change("db.service", 300)
-    wait_until(lambda: question in sutrod.log())
+    sutrod.until(lambda: question in sutrod.log())
     explained = sutrod.call("Explain", "db.service", "")
     assert explained["weight"] == 300
 
@@ -516,15 +488,13 @@ def test_unit_goes_and_comes(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
 ) -> None:
     crowd(systemd, plant)
-    plant.start()
     sutrod.start()
     for _ in range(3):
         say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
-        wait_until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+        sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
         reader = plant.readers.pop("db")
-        time.sleep(3 * plant.STEP_S)
         systemd.vanish("db.service")
-        wait_until(lambda: sutrod.call("ListPromises") == [])
+        sutrod.until(lambda: sutrod.call("ListPromises") == [])
         assert sutrod.error("History", "db.service", "ReadBandwidthMin", STRIPE)[0] == "NoSuchUnit"
         assert systemd.start("db.service", 100) == reader.cgroup
         plant.add("db", reader.cgroup)
@@ -536,15 +506,15 @@ def test_killed_with_a_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutro
     sutrod.start()
     say(sutrod, "a.service", "persistent", ReadBandwidthMax=f"{STRIPE} 5M", Class="idle")
     line = f"{LOGICAL} rbps=5000000 wbps=max riops=max wiops=max"
-    wait_until(lambda: machine.weights(a, "io.max") == [line])
-    wait_until(lambda: machine.weights(a, "io.sutro.class") == ["default idle"])
+    sutrod.until(lambda: machine.weights(a, "io.max") == [line])
+    sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default idle"])
     sutrod.stop(9)
     before = machine.writes()
     sutrod.start()
     assert machine.writes() == before
     sutrod.call("ResetPolicy", "a.service", "persistent")
-    wait_until(lambda: machine.weights(a, "io.max") == [])
-    wait_until(lambda: machine.weights(a, "io.sutro.class") == ["default be"])
+    sutrod.until(lambda: machine.weights(a, "io.max") == [])
+    sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default be"])
 
 
 def test_ceiling_that_the_kernel_refuses(
@@ -555,14 +525,14 @@ def test_ceiling_that_the_kernel_refuses(
     sutrod.start()
     machine.fault("io.max", "fail")
     say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
-    wait_until(lambda: "io.max" in sutrod.log())
+    sutrod.until(lambda: "io.max" in sutrod.log())
     sutrod.call("ResetPolicy", "a.service", "runtime")
-    wait_until(lambda: sutrod.call("GetPolicy", "a.service") == [])
+    sutrod.until(lambda: sutrod.call("GetPolicy", "a.service") == [])
     machine.write("/faults", "")
     # More IOPS than the kernel can count are no limit, and nothing to complain about.
     say(sutrod, "a.service", WriteIOPSMax=f"{STRIPE} 5G")
-    wait_until(lambda: len(sutrod.call("ListPromises")) == 1)
-    time.sleep(0.2)
+    sutrod.until(lambda: len(sutrod.call("ListPromises")) == 1)
+    sutrod.elapse(1)
     assert machine.at("/run/sutro/ceilings").read_text() == ""
     assert len([line for line in machine.writes() if "io.max" in line]) == 1
     assert machine.weights(a, "io.max") == []

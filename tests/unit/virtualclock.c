@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * A clock that stands still until the test moves it.
+ *
+ * This file replaces the functions through which sd-event reads CLOCK_MONOTONIC and
+ * CLOCK_BOOTTIME, arms its timers and waits; in sutrod by LD_PRELOAD, in the sanitized
+ * sutrod by being linked into it. It is in use if SUTRO_CLOCK is "FD NS": the time at the
+ * start in ns, and a SOCK_SEQPACKET socket with which the test moves the clock.
+ *
+ * The test sends the new time. The process fires the timers that are due, handles all
+ * that is ready, and when it would sleep it replies with the time of its next timer, or
+ * UINT64_MAX. So after the reply no timer that was due is left to be handled.
+ */
+
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TIMERS_MAX 16
+#define NEVER UINT64_MAX
+#define NS_PER_S 1000000000ULL
+
+/**
+ * struct clock - the virtual time of this process
+ * @socket: to the test; -1: the real clocks are in use
+ * @is_awaited: the test waits for a reply
+ * @due_ns: of each timer, NEVER if it is not armed
+ */
+static struct {
+	int socket;
+	bool is_awaited;
+	uint64_t now_ns;
+	int timers[TIMERS_MAX];
+	uint64_t due_ns[TIMERS_MAX];
+} virtual = { .socket = -1 };
+
+__attribute__((constructor)) static void start(void)
+{
+	const char *text = getenv("SUTRO_CLOCK");
+	unsigned long long ns;
+
+	if (!text)
+		return;
+	if (sscanf(text, "%d %llu", &virtual.socket, &ns) != 2)
+		abort();
+	virtual.now_ns = ns;
+	for (size_t i = 0; i < TIMERS_MAX; i++)
+		virtual.due_ns[i] = NEVER;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	if (virtual.socket < 0 ||
+	    (clock != CLOCK_MONOTONIC && clock != CLOCK_BOOTTIME))
+		return syscall(SYS_clock_gettime, clock, t);
+	*t = (struct timespec){ .tv_sec = virtual.now_ns / NS_PER_S,
+				.tv_nsec = virtual.now_ns % NS_PER_S };
+	return 0;
+}
+
+/* Returns when the timer can be read, so that the next poll() sees it. */
+static int fire(int fd)
+{
+	const struct itimerspec past = { .it_value.tv_nsec = 1 };
+	struct pollfd p = { fd, POLLIN, 0 };
+
+	if (syscall(SYS_timerfd_settime, fd, TFD_TIMER_ABSTIME, &past, NULL) <
+	    0)
+		return -1;
+	return poll(&p, 1, -1) == 1 ? 0 : -1;
+}
+
+static void fire_due(void)
+{
+	for (size_t i = 0; i < TIMERS_MAX; i++)
+		if (virtual.due_ns[i] <= virtual.now_ns) {
+			virtual.due_ns[i] = NEVER;
+			if (fire(virtual.timers[i]) < 0)
+				abort();
+		}
+}
+
+static uint64_t *due_of(int fd)
+{
+	for (size_t i = 0; i < TIMERS_MAX; i++) {
+		if (virtual.timers[i] == fd || !virtual.timers[i]) {
+			virtual.timers[i] = fd;
+			return &virtual.due_ns[i];
+		}
+	}
+	abort();
+}
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *new,
+		    struct itimerspec *old)
+{
+	const struct itimerspec never = {};
+	uint64_t ns = new->it_value.tv_sec *NS_PER_S + new->it_value.tv_nsec;
+
+	if (virtual.socket < 0)
+		return syscall(SYS_timerfd_settime, fd, flags, new, old);
+	if (ns && !(flags & TFD_TIMER_ABSTIME))
+		ns += virtual.now_ns;
+	*due_of(fd) = ns ?: NEVER;
+	if (syscall(SYS_timerfd_settime, fd, 0, &never, old) < 0)
+		return -1;
+	fire_due();
+	return 0;
+}
+
+static void reply(void)
+{
+	uint64_t next_ns = NEVER;
+
+	for (size_t i = 0; i < TIMERS_MAX; i++)
+		if (virtual.due_ns[i] < next_ns)
+			next_ns = virtual.due_ns[i];
+	virtual.is_awaited = false;
+	send(virtual.socket, &next_ns, sizeof(next_ns), MSG_NOSIGNAL);
+}
+
+/* Without a test at the other end the clock stands still. */
+static void move(struct pollfd *p)
+{
+	uint64_t ns;
+
+	if (recv(virtual.socket, &ns, sizeof(ns), 0) != sizeof(ns)) {
+		p->fd = -1;
+		return;
+	}
+	virtual.now_ns = ns;
+	virtual.is_awaited = true;
+	fire_due();
+}
+
+static int wait_for_events(int epoll, struct epoll_event *events, int n,
+			   bool may_sleep)
+{
+	struct pollfd p[] = { { epoll, POLLIN, 0 },
+			      { virtual.socket, POLLIN, 0 } };
+
+	while (may_sleep && poll(p, 1, 0) == 0) {
+		if (virtual.is_awaited)
+			reply();
+		if (poll(p, 2, -1) < 0)
+			return -1;
+		if (p[1].revents)
+			move(&p[1]);
+	}
+	return syscall(SYS_epoll_wait, epoll, events, n, 0);
+}
+
+int epoll_wait(int epoll, struct epoll_event *events, int n, int timeout_ms)
+{
+	if (virtual.socket < 0)
+		return syscall(SYS_epoll_wait, epoll, events, n, timeout_ms);
+	return wait_for_events(epoll, events, n, timeout_ms != 0);
+}
+
+int epoll_pwait2(int epoll, struct epoll_event *events, int n,
+		 const struct timespec *timeout, const sigset_t *mask)
+{
+	if (virtual.socket < 0)
+		return syscall(SYS_epoll_pwait2, epoll, events, n, timeout,
+			       mask, _NSIG / 8);
+	return wait_for_events(epoll, events, n,
+			       !timeout || timeout->tv_sec || timeout->tv_nsec);
+}
