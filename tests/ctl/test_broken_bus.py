@@ -7,7 +7,7 @@ import socket
 import threading
 
 import pytest
-from conftest import sutroctl
+from conftest import PATIENCE_S, process
 from dbus_next import Message, MessageType
 from sutro import client
 from sutro.errors import SutroError
@@ -49,18 +49,18 @@ class FragileBus:
                 connection.send(answer + b"\r\n")
             connection.recv(4096)
             if self._stage == "silent hello":
-                self._stopped.wait(10)
+                self._stopped.wait(PATIENCE_S)
             if self._stage.endswith("hello"):
                 return
             connection.send(HELLO_REPLY._marshall())
             connection.recv(4096)
             if self._stage == "silence":
-                self._stopped.wait(10)
+                self._stopped.wait(PATIENCE_S)
             connection.send(self._last)
 
     def stop(self):
         self._stopped.set()
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
         self._socket.close()
 
 
@@ -76,7 +76,7 @@ class FragileBus:
 )
 def test_bus_that_breaks(tmp_path, stage, last, said):
     bus = FragileBus(tmp_path / "bus", stage, last)
-    run = sutroctl("status", DBUS_SYSTEM_BUS_ADDRESS=bus.address)
+    run = process("sutroctl", "status", DBUS_SYSTEM_BUS_ADDRESS=bus.address)
     bus.stop()
     assert (run.status, run.out) == (1, "")
     assert run.err.startswith("sutroctl: " + said)

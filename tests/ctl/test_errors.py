@@ -2,8 +2,7 @@
 """Everything that can go wrong is said in a sentence that names the input and a way out."""
 
 import pytest
-from conftest import sutroctl
-from dbusmock import BusType, PrivateDBus
+from conftest import NOWHERE, sutroctl
 
 DENIED = "org.freedesktop.DBus.Error.AccessDenied"
 INTERACTIVE = "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired"
@@ -38,29 +37,21 @@ def fails(*args, status=1, **environment):
     return run.err.removeprefix("sutroctl: ").strip()
 
 
-@pytest.fixture
-def empty_bus(monkeypatch):
-    """A system bus on which nobody is."""
-    monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", "")
-    with PrivateDBus(BusType.SYSTEM) as bus:
-        yield bus
-
-
 @pytest.mark.parametrize("verb", VERBS)
-def test_no_daemon(empty_bus, verb):
-    said = fails(*VERBS[verb], DBUS_SYSTEM_BUS_ADDRESS=empty_bus.address)
+def test_no_daemon(own_bus, verb):
+    said = fails(*VERBS[verb])
     assert said == "sutrod is not running\n          start it: systemctl start sutrod"
 
 
-def test_no_daemon_and_nothing_is_set(systemd, empty_bus):
+def test_no_daemon_and_nothing_is_set(systemd, own_bus):
     """`set` asks the daemon first: a weight that reaches no disk is not stated silently."""
-    fails("set", "db", "77", DBUS_SYSTEM_BUS_ADDRESS=empty_bus.address)
+    fails("set", "db", "77", DBUS_SYSTEM_BUS_ADDRESS=own_bus.address)
     assert systemd.calls("SetUnitProperties") == []
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_bus(verb):
-    said = fails(*VERBS[verb], DBUS_SYSTEM_BUS_ADDRESS="unix:path=/nonexistent/bus")
+    said = fails(*VERBS[verb], **NOWHERE)
     assert "no system bus at unix:path=/nonexistent/bus" in said
     assert "systemctl start dbus" in said
 

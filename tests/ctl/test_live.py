@@ -13,7 +13,7 @@ import termios
 import time
 
 import pytest
-from conftest import eventually, running, sutroctl
+from conftest import PATIENCE_S, eventually, running, sutroctl
 from test_sutroctl import POLICY_SET, WATCH, fits
 
 
@@ -28,9 +28,9 @@ class Terminal:
     def resize(self, lines, columns):
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
-    def expect(self, pattern, timeout_s=20):
+    def expect(self, pattern):
         """Read until a pattern appears in what is new; return that."""
-        start, deadline = len(self.text), time.monotonic() + timeout_s
+        start, deadline = len(self.text), time.monotonic() + PATIENCE_S
         while not re.search(pattern, self.text[start:], re.DOTALL):
             left = deadline - time.monotonic()
             assert left > 0, f"no {pattern!r} in {self.text[start:][:2000]!r}"
@@ -67,7 +67,7 @@ def test_top_on_a_terminal(promised, terminal):
         assert "lines more" in terminal.expect("lines more: name a DEVICE")
         terminal.press(b"xq")
         terminal.expect(re.escape("\x1b[?1049l"))
-        assert top.wait(10) == 0
+        assert top.wait(PATIENCE_S) == 0
     assert termios.tcgetattr(terminal.theirs)[3] & termios.ICANON, "the terminal is as before"
 
 
@@ -80,7 +80,7 @@ def test_top_waits_for_a_daemon_that_went(promised, terminal):
         text = terminal.expect("q: quit")
         assert "No unit used a device" in text
         top.send_signal(signal.SIGINT)
-        assert top.wait(10) == 0
+        assert top.wait(PATIENCE_S) == 0
 
 
 def test_top_on_a_dumb_terminal(promised, terminal):
@@ -88,7 +88,7 @@ def test_top_on_a_dumb_terminal(promised, terminal):
     with on(terminal, "top", term="dumb") as top:
         text = terminal.expect("UNIT.*infeasible.*UNIT.*UNIT")
         top.send_signal(signal.SIGINT)
-        assert top.wait(10) == 0
+        assert top.wait(PATIENCE_S) == 0
     assert "\x1b" not in text
 
 
@@ -96,7 +96,7 @@ def test_watch(promised):
     with running("sutroctl", "watch") as watch:
         lines = [watch.stdout.readline() for _ in range(16)]
         watch.send_signal(signal.SIGINT)
-        assert watch.wait(10) == 0
+        assert watch.wait(PATIENCE_S) == 0
     said = [re.sub(r"^\d\d:\d\d:\d\d ", "", line).strip() for line in lines]
     assert (
         said[:8]
@@ -115,29 +115,30 @@ def test_watch(promised):
 
 
 def test_watch_json(promised):
-    """An object a line, a second between two of the same promise, over a daemon's absence."""
+    """An object a line, also after a daemon's absence, in which no line is made up."""
     with running("sutroctl", "watch", "--json") as watch:
         records = [json.loads(watch.stdout.readline()) for _ in range(16)]
         promised.mock.Fail("ListPromises", "org.freedesktop.DBus.Error.ServiceUnknown", "gone")
         assert watch.stderr.readline() == "sutroctl: sutrod is not running; waiting for it\n"
-        time.sleep(2.5)
+        missed = len(promised.calls("ListPromises")) + 2
+        eventually(lambda: len(promised.calls("ListPromises")) >= missed)
         promised.mock.Reset()
         back = time.time()
         promised.mock.Promise()
         later = json.loads(watch.stdout.readline())
         watch.send_signal(signal.SIGINT)
-        assert watch.wait(10) == 0
+        assert watch.wait(PATIENCE_S) == 0
     for record in [*records, later]:
         fits(record, WATCH)
-    assert 0.9 < records[8]["time"] - records[0]["time"] < 5
-    assert back - 0.01 < later["time"] < back + 60, "nothing is made up meanwhile"
+    assert records[8]["time"] > records[0]["time"]
+    assert later["time"] > back - 0.01
 
 
 def test_watch_with_a_reader_that_has_had_enough(promised):
     with running("sutroctl", "watch") as watch:
         watch.stdout.readline()
         watch.stdout.close()
-        assert watch.wait(10) == 1
+        assert watch.wait(PATIENCE_S) == 1
         assert watch.stderr.read() == ""
 
 
@@ -148,7 +149,7 @@ def test_policy_set_client_ends_with_it(promised):
     with running(*command) as client:
         eventually(lambda: promised.mock.HeldFor("web.service") == [said])
         client.send_signal(signal.SIGINT)
-        out, err = client.communicate(timeout=10)
+        out, err = client.communicate(timeout=PATIENCE_S)
         assert client.returncode == 0 and "Traceback" not in err
     fits(json.loads(out), POLICY_SET)
     eventually(lambda: promised.mock.HeldFor("web.service") == [])
@@ -167,10 +168,8 @@ def test_policy_set_client_with_a_mistake(promised):
     assert run.err.startswith("sutroctl: Mass: this key is not known")
 
 
-def test_watch_waits_for_the_first_promise(promised):
-
-    promised.mock.Reset()
+def test_watch_waits_for_the_first_promise(sutrod):
     with running("sutroctl", "watch") as watch:
         assert "there is no promise yet; waiting for one" in watch.stderr.readline()
-        promised.mock.Promise()
+        sutrod.mock.Promise()
         assert "idle.service" in watch.stdout.readline()

@@ -6,13 +6,11 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from conftest import POLICIES, sutroctl
+from conftest import NOWHERE, POLICIES, process, sutroctl
 from hypothesis import given
 from hypothesis import strategies as st
 from sutro import chart
 from test_sutroctl import PLOT, fits
-
-NOWHERE = {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent"}
 
 
 def picture(file):
@@ -157,7 +155,7 @@ def test_what_cannot_be_drawn(promised, tmp_path, monkeypatch, args, status, sai
 def test_png_without_matplotlib(tmp_path):
     """Said before anything is asked."""
     (tmp_path / "matplotlib.py").write_text("raise ImportError('not here')\n")
-    run = sutroctl("plot", "-o", "x.png", PYTHONPATH=f"{tmp_path}:{POLICIES}", **NOWHERE)
+    run = process("sutroctl", "plot", "-o", "x.png", PYTHONPATH=f"{tmp_path}:{POLICIES}", **NOWHERE)
     assert (run.status, run.out) == (1, "")
     assert run.err == (
         "sutroctl: PNG needs matplotlib, which is not installed\n"

@@ -3,12 +3,9 @@
 
 import re
 import signal
-import subprocess
-import sys
 
 import pytest
-from conftest import POLICIES, Service, environment, eventually, running
-from dbusmock import BusType, PrivateDBus
+from conftest import NOWHERE, PATIENCE_S, POLICIES, SUTROD, Service, eventually, process, running
 
 WINDOW = """\
 [[promise]]
@@ -53,7 +50,7 @@ def test_what_is_said_ends_with_the_program(promised, file, program, number):
     with running(program, file(program)) as process:
         eventually(lambda: held(promised) == SAID)
         process.send_signal(number)
-        _, said = process.communicate(timeout=10)
+        _, said = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == (-9 if number == signal.SIGKILL else 0)
         eventually(lambda: held(promised) == [])
     assert "Traceback" not in said
@@ -67,7 +64,7 @@ def test_dry_run(promised, file, program):
     with running(program, "--dry-run", file(program)) as process:
         assert "ReadBandwidthMin=/srv would be 5M (was nothing)" in process.stderr.readline()
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert promised.calls("SetPolicy") == []
 
 
@@ -108,44 +105,31 @@ def test_program_logs_how_its_promises_fare(promised, file, program):
         )
 
 
-@pytest.fixture
-def own_bus(monkeypatch):
-    """A bus of its own, on which services come and go."""
-    monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", "")
-    with PrivateDBus(BusType.SYSTEM) as bus:
-        monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", bus.address)
-        yield bus
-
-
 @pytest.mark.parametrize("program", FILES)
 def test_sutrod_that_comes_late_and_restarts(own_bus, file, program):
     """Waited for, and told again after each start."""
-
-    def start():
-        return Service(own_bus, "sutro1", ("org.sutro1", "/org/sutro1"))
-
     with running(program, file(program)) as process:
         assert process.stderr.readline() == "sutrod is not running; waiting for it\n"
         for _ in range(3):
-            sutrod = start()
+            sutrod = Service(own_bus, "mock_sutro1.py", SUTROD)
             eventually(lambda: held(sutrod) == SAID)  # noqa: B023
             sutrod.stop()
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE_S) == 0
         assert "Traceback" not in process.stderr.read()
 
 
 def test_bus_that_goes_away(own_bus, file):
     with running("sutro-window", file("sutro-window")) as process:
-        sutrod = Service(own_bus, "sutro1", ("org.sutro1", "/org/sutro1"))
+        sutrod = Service(own_bus, "mock_sutro1.py", SUTROD)
         eventually(lambda: held(sutrod) == SAID)
         own_bus.stop()
-        sutrod.process.wait(10)
+        sutrod.process.wait(PATIENCE_S)
         lines = iter(process.stderr.readline, "")
         assert any("; waiting for it" in line for line in lines)
         assert process.poll() is None
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 @pytest.mark.parametrize("program", FILES)
@@ -160,38 +144,28 @@ def test_bus_that_goes_away(own_bus, file):
 def test_daemon_that_refuses(promised, file, program, name, said):
     promised.mock.Fail("SetPolicy", name, "ReadBandwidthMin: no")
     with running(program, file(program)) as process:
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
     assert err.startswith(f"{program}: {said}") and "Traceback" not in err
-
-
-def run(program, *args):
-    return subprocess.run(
-        [sys.executable, POLICIES / program, *args],
-        env=environment() | {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 @pytest.mark.parametrize("program", FILES)
 def test_file_with_a_mistake(file, program):
     """Before anything is asked or said, and with the status that systemd does not restart."""
     path = file(program, FILES[program].replace('"/srv"', '"srv"'))
-    done = run(program, path)
-    assert (done.returncode, done.stdout) == (2, "")
+    done = process(program, path, **NOWHERE)
+    assert (done.status, done.out) == (2, "")
     line = FILES[program].splitlines().index('path = "/srv"') + 1
-    assert done.stderr == (
+    assert done.err == (
         f"{program}: {path}:{line}: path = 'srv': allowed is an absolute path without ..\n"
     )
 
 
 @pytest.mark.parametrize("program", FILES)
 def test_usage(program):
-    assert run(program).returncode == 2
-    assert run(program, "--version").stdout == f"{program} 0.1.0\n"
+    assert process(program).status == 2
+    assert process(program, "--version").out == f"{program} 0.1.0\n"
     man = POLICIES.parent / "Documentation" / "man" / f"{program}.1"
-    options = set(re.findall(r"--[a-z-]+", run(program, "--help").stdout))
+    options = set(re.findall(r"--[a-z-]+", process(program, "--help").out))
     text = man.read_text().replace("\\-", "-")
     assert [option for option in options if f"{option}" not in text] == []

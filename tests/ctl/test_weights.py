@@ -2,7 +2,7 @@
 """A weight as people type it: exactly 1 to 10000 in plain decimal digits, or default."""
 
 import pytest
-from conftest import sutroctl
+from conftest import NOWHERE, sutroctl
 from hypothesis import given
 from hypothesis import strategies as st
 from sutro.errors import UsageError
@@ -48,7 +48,7 @@ def test_very_long_number(digits):
 
 @pytest.mark.parametrize("text", ["0", "10001", "-1"])
 def test_out_of_range(text):
-    run = sutroctl("set", "db", text, DBUS_SYSTEM_BUS_ADDRESS="unix:path=/nonexistent")
+    run = sutroctl("set", "db", text, **NOWHERE)
     assert (run.status, run.out) == (2, "")
     assert run.err == (
         f"sutroctl: weight '{text}' is out of range: "
@@ -58,6 +58,6 @@ def test_out_of_range(text):
 
 @pytest.mark.parametrize("text", ["heavy", "", "1.5", "0100", "+5", "1e3", " 7", "٣"])
 def test_not_a_number(text):
-    run = sutroctl("set", "db", text, DBUS_SYSTEM_BUS_ADDRESS="unix:path=/nonexistent")
+    run = sutroctl("set", "db", text, **NOWHERE)
     assert (run.status, run.out) == (2, "")
     assert run.err.startswith(f"sutroctl: weight '{text}' is not a number: allowed is ")
