@@ -7,7 +7,7 @@
 #include "control.h"
 #include "fake.h"
 
-#define CASES 1000
+#define CASES cases(1000)
 #define MAX_LEAVES 6
 #define MAX_UNITS 24
 #define TICK_S 0.25

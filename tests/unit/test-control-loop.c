@@ -13,7 +13,7 @@
 
 #include "control-machine.h"
 
-#define LOOPS 300
+#define LOOPS cases(300)
 #define RUN_S 24.0
 #define STEP_S 14.0
 #define TICKS 96 /* RUN_S / TICK_S */
@@ -198,7 +198,7 @@ static void test_holds(void)
 {
 	double bad = 0, windows = 0;
 
-	for (int n = 0; n < LOOPS; n++) {
+	for (unsigned int n = 0; n < LOOPS; n++) {
 		struct world w = {};
 
 		random_world(&w, 0.85);
@@ -241,7 +241,7 @@ static void test_step(void)
 {
 	double bad = 0, steps = 0;
 
-	for (int n = 0; n < LOOPS; n++) {
+	for (unsigned int n = 0; n < LOOPS; n++) {
 		int step = STEP_S / TICK_S;
 		struct world w = {};
 		uint32_t l;
@@ -285,7 +285,7 @@ static void test_step(void)
  */
 static void test_begins(void)
 {
-	for (int n = 0; n < LOOPS; n++) {
+	for (unsigned int n = 0; n < LOOPS; n++) {
 		struct world w = { .m = { .leaves = 2, .units = 5 } };
 
 		for (uint32_t i = 0; i < w.m.units; i++)

@@ -17,7 +17,7 @@
 #define NODES (1U + SLICES + UNITS)
 #define PROMISES 4U
 #define TICKS 6000U
-#define PLANTS 6U
+#define PLANTS cases(10)
 
 /**
  * struct world - the uses of one tick, which both plants are told of

@@ -366,7 +366,7 @@ static void test_alone(void)
 /* A plant that is built anew goes on where the old one was. */
 static void test_inherit(void)
 {
-	for (int n = 0; n < CASES / 10; n++) {
+	for (unsigned int n = 0; n < CASES / 10; n++) {
 		uint32_t leaf_of[MAX_LEAVES];
 		struct control *from;
 		struct machine m;

@@ -14,7 +14,7 @@
 /* 7, 8: an idle promise costs nobody anything, and is ready to come back. */
 static void test_idle(void)
 {
-	for (int n = 0; n < CASES; n++) {
+	for (unsigned int n = 0; n < CASES; n++) {
 		double before[MAX_UNITS][MAX_LEAVES];
 		struct machine m;
 		struct unit *u;
@@ -70,7 +70,7 @@ static void test_others(void)
 {
 	int shrunk = 0;
 
-	for (int n = 0; n < CASES; n++) {
+	for (unsigned int n = 0; n < CASES; n++) {
 		struct machine m;
 
 		random_machine(&m);
@@ -116,13 +116,13 @@ static void test_others(void)
 		}
 		control_free(m.c);
 	}
-	check(shrunk > CASES / 10);
+	check(shrunk > (int)CASES / 10);
 }
 
 /* 11: units of measurement do not matter, nor does order. */
 static void test_scale(void)
 {
-	for (int n = 0; n < CASES; n++) {
+	for (unsigned int n = 0; n < CASES; n++) {
 		struct machine a, b;
 
 		random_machine(&a);
@@ -162,7 +162,7 @@ static void test_scale(void)
 /* 12: what does not change makes no writes. */
 static void test_constant(void)
 {
-	for (int n = 0; n < CASES; n++) {
+	for (unsigned int n = 0; n < CASES; n++) {
 		uint32_t w[MAX_UNITS][MAX_LEAVES];
 		struct machine m;
 

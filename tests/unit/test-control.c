@@ -27,7 +27,7 @@ static bool declared(const struct machine *m, const struct unit *u)
 /* 1, 2: anything may come in, only numbers in their ranges come out. */
 static void test_wild(void)
 {
-	for (int n = 0; n < CASES; n++) {
+	for (unsigned int n = 0; n < CASES; n++) {
 		struct machine m;
 
 		random_machine(&m);
@@ -62,7 +62,7 @@ static void test_wild(void)
 /* 4: what fits is granted, entitled to, and never declared. */
 static void test_feasible(void)
 {
-	for (int n = 0; n < CASES; n++) {
+	for (unsigned int n = 0; n < CASES; n++) {
 		struct machine m;
 
 		random_machine(&m);
@@ -99,7 +99,7 @@ static void test_feasible(void)
 /* 2, 5: one importance, one leaf: all are cut alike, and the leaf is full. */
 static void test_overload(void)
 {
-	for (int n = 0; n < CASES; n++) {
+	for (unsigned int n = 0; n < CASES; n++) {
 		double phi = -1, sum = 0, room = 0.98, active = 0;
 		struct machine m;
 
@@ -180,7 +180,7 @@ static void rebuild(struct machine *m)
  */
 static void test_importance(void)
 {
-	for (int n = 0; n < CASES; n++) {
+	for (unsigned int n = 0; n < CASES; n++) {
 		double phi[MAX_UNITS];
 		struct machine m;
 		uint32_t raised;
@@ -287,7 +287,7 @@ static void test_nothing(void)
 /* 15: a verdict takes evidence, and time to be taken back. */
 static void test_verdict(void)
 {
-	for (int n = 0; n < CASES / 10; n++) {
+	for (unsigned int n = 0; n < CASES / 10; n++) {
 		double since = 0, good = 0, net = 0;
 		bool was = false;
 		struct machine m = {

@@ -488,7 +488,7 @@ static void test_random(struct roots *r)
 	char *dropins[] = { OWN ".d/1.conf", NULL };
 
 	srandom(4);
-	for (int round = 0; round < 300; round++) {
+	for (unsigned int round = 0; round < cases(300); round++) {
 		uint64_t values[ARRAY_SIZE(files)][ARRAY_SIZE(keys)] = {};
 		bool resets[ARRAY_SIZE(files)] = {};
 		struct policies *p;

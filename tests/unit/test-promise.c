@@ -370,7 +370,7 @@ static void test_format_random(void)
 	static const uint64_t rounds[] = { 1, 1, 10, 100, 1000, 1000000 };
 
 	srandom(1);
-	for (int i = 0; i < 200000; i++) {
+	for (unsigned int i = 0; i < cases(200000); i++) {
 		char path[40] = "/x";
 		struct promise p = {
 			.key = random_below(PROMISE_KEYS),
@@ -421,7 +421,7 @@ static void test_sum_random(void)
 		      { "B", 1 } };
 
 	srandom(2);
-	for (int i = 0; i < 100000; i++) {
+	for (unsigned int i = 0; i < cases(100000); i++) {
 		_cleanup_(text_freep) struct text t = {};
 		uint64_t sum = 0;
 
@@ -454,7 +454,7 @@ static void test_random_bytes(void)
 	static const char bytes[] = "/ab.. \t\"'\\0159KMGTBmsu\xc3\xa4\xff-+";
 
 	srandom(3);
-	for (int i = 0; i < 300000; i++) {
+	for (unsigned int i = 0; i < cases(300000); i++) {
 		enum promise_key k = random_below(PROMISE_KEYS);
 		char text[24] = "/";
 		size_t n = 1 + random_below(sizeof(text) - 2);

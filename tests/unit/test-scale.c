@@ -13,7 +13,7 @@
 #include "actuate.h"
 #include "fake.h"
 
-#define SETS 20000
+#define SETS cases(20000)
 #define SIBLINGS_MAX 40
 
 static uint64_t state = 88172645463325252ULL;
@@ -94,7 +94,7 @@ int main(void)
 	check(apply(200, 100, 200) == 200 && apply(200, 100, 100) == 100);
 	check(apply(1500, 100, 1500) == 990 && apply(1500, 100, 100) == 66);
 	check(apply(10000, 1, 10000) == 1000 && apply(10000, 1, 1) == 1);
-	for (int set = 0; set < SETS; set++) {
+	for (unsigned int set = 0; set < SETS; set++) {
 		size_t n = 1 + random_below(SIBLINGS_MAX);
 
 		for (size_t i = 0; i < n; i++)

@@ -105,7 +105,7 @@ static void test_wild(void)
 	struct target t;
 
 	target_init(&t, 1, 16);
-	for (int n = 0; n < 100000; n++) {
+	for (unsigned int n = 0; n < cases(100000); n++) {
 		struct latencies reads = {};
 		double dt_s = 0.001 + rand_r(&seed) % 5000 / 1e3;
 
