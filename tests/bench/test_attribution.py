@@ -10,22 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rig.modeldisk import Truth, parse_truth
+from rig.result import write_objects
 
 from bench.attribution import page
-from bench.attribution.__main__ import text
+from bench.attribution.kind import text
 from bench.attribution.run import BROKEN, MEASURED, Block, Row, judged
-from bench.attribution.stacks import MODES, SHIPPED, StackSpec, load, only
-from bench.tables import ScenarioError
+from bench.attribution.scenario import MODES, SHIPPED, Book, Scenario
+from bench.read import load
 
 MIB = 1 << 20
-SPEC = StackSpec("s", "A stack", {"d0": 64, "m0": 16}, (), mib=8, metadata=("m0",))
+LEAVES = {"d0": 64, "m0": 16}
+SPEC = Scenario(name="s", title="A stack", leaves=LEAVES, layer=(), mib=8, metadata=("m0",))
 WRITE = Row("s", "write", "direct", owner="/owner")
 GOOD = """
-mib = 8
-
-[[stack]]
+[[scenario]]
 name = "one"
 title = "One"
+mib = 8
 leaves = { d0 = 64 }
 layer = { kind = "dm", name = "top", over = ["d0"], table = "0 {sectors} linear {0} 0" }
 """
@@ -54,7 +55,8 @@ def test_the_share_is_of_data_at_all_leaves() -> None:
     assert row.status == MEASURED and row.share == pytest.approx(0.8)
     assert row.data == {"/owner": 8 * MIB, "/root": 2 * MIB}
     assert row.metadata == {"/root": 5 * MIB + 4096}
-    assert row.as_object("6.12", False)["charged_share"] == 0.8
+    record = row.result("stock", "6.12").as_object()
+    assert (record["metric"], record["value"]) == ("charged_share", 0.8)
 
 
 def test_what_is_served_promptly_is_data_of_its_owner() -> None:
@@ -72,7 +74,7 @@ def test_what_is_served_promptly_is_data_of_its_owner() -> None:
 def test_nothing_is_lost_or_invented(charged: dict[str, int], elsewhere: int) -> None:
     books = {"d0": leaf(**{name: (0, n, 0) for name, n in charged.items()}),
              "m0": leaf(owner=(elsewhere, 0, 0))}  # fmt: skip
-    row = judged(WRITE, books, StackSpec("s", "S", {"d0": 64}, (), 8, ("m0",), least=0.0))
+    row = judged(WRITE, books, replace(SPEC, least=0.0))
     assert sum(row.data.values()) == sum(charged.values())
     assert sum(row.metadata.values()) == elsewhere
     assert row.share is None if not any(charged.values()) else 0 <= row.share <= 1
@@ -108,7 +110,7 @@ def test_no_request_writes_what_another_wrote() -> None:
 
 def test_the_shipped_stacks() -> None:
     """Each is there once, and has room for its places."""
-    specs = load(SHIPPED)
+    specs = load(Book, SHIPPED).scenario
     names = {spec.name for spec in specs}
     assert {"linear", "raid5", "raid1-behind", "thin-cow", "vdo", "zram", "btrfs-raid5"} <= names
     for spec in specs:
@@ -119,47 +121,6 @@ def test_the_shipped_stacks() -> None:
         assert set(spec.exempt) <= set(spec.ops)
 
 
-def test_only_what_is_asked_for(tmp_path: Path) -> None:
-    file = tmp_path / "a.toml"
-    file.write_text(GOOD)
-    specs = load(file)
-    assert only(specs, []) == specs == only(specs, ["one"])
-    with pytest.raises(ScenarioError, match="no stack two; there are one"):
-        only(specs, ["two"])
-
-
-MISTAKES = {
-    "mib = 0": ("mib", "0"),
-    'title = "One"\ncolour = 1': ("one", "colour", "unknown key"),
-    'ops = ["trim"]': ("one", "ops", "trim"),
-    'modes = "direct"': ("one", "modes", "list"),
-    'metadata = ["d7"]': ("one", "metadata", "d7"),
-    'top = "roof"': ("one", "top", "roof"),
-    'fill = "some"': ("one", "fill", "some"),
-    "bs_kib = 64\nstride_kib = 4": ("one", "stride_kib"),
-    "leaves = {}": ("one", "leaves"),
-    'layer = { kind = "cheese", name = "x", over = ["d0"] }': ("one", "cheese", "bcache"),
-    'layer = { kind = "dm", name = "x", over = ["d9"] }': ("one", "over", "d9"),
-    'layer = { kind = "dm", over = ["d0"] }': ("one", "name"),
-}
-
-
-@pytest.mark.parametrize("lines", MISTAKES)
-def test_mistakes_are_named(tmp_path: Path, lines: str) -> None:
-    keys = {line.split(" ")[0] for line in lines.splitlines()}
-    kept = [line for line in GOOD.splitlines() if line.split(" ")[0] not in keys]
-    if lines.startswith("mib"):
-        written = [lines, *kept]
-    else:
-        written = [*kept, *lines.splitlines()]
-    file = tmp_path / "a.toml"
-    file.write_text("\n".join(written))
-    with pytest.raises(ScenarioError) as caught:
-        load(file)
-    for part in (str(file), *MISTAKES[lines]):
-        assert part in str(caught.value)
-
-
 # ---- the page ----
 
 
@@ -168,23 +129,23 @@ def measured(
 ) -> dict[str, object]:
     data = {"/o": mine, to: others}
     row = Row("one", "write", mode, reason=reason, owner="/o", data=data)
-    return row.as_object("6.12", patched)
+    return row.result("patched" if patched else "stock", "6.12").as_object()
 
 
 @pytest.fixture
-def specs(tmp_path: Path) -> list[StackSpec]:
+def specs(tmp_path: Path) -> tuple[Scenario, ...]:
     file = tmp_path / "a.toml"
     file.write_text(GOOD)
-    return load(file)
+    return load(Book, file).scenario
 
 
-def test_a_cell_is_before_and_after(specs: list[StackSpec]) -> None:
+def test_a_cell_is_before_and_after(specs: tuple[Scenario, ...]) -> None:
     said = page.tables([measured(False, 1, 3), measured(True, 9999, 1)], specs)
     assert "     - 25 → 99.9\n" in said
     assert "* one" not in said, "there is nothing to tell: the rest is the root cgroup's"
 
 
-def test_what_is_lost_is_told(specs: list[StackSpec]) -> None:
+def test_what_is_lost_is_told(specs: tuple[Scenario, ...]) -> None:
     """Why, once; and to whom, unless that is the root cgroup. Of what is whole nothing is told."""
     objects = [measured(p, 1, 1, mode, "so", "/x") for p in (False, True) for mode in MODES]
     said = page.tables(objects, specs)
@@ -194,9 +155,11 @@ def test_what_is_lost_is_told(specs: list[StackSpec]) -> None:
     assert "so" not in whole and "/x" not in whole
 
 
-def test_what_a_kernel_lacks_is_said(specs: list[StackSpec]) -> None:
+def test_what_a_kernel_lacks_is_said(specs: tuple[Scenario, ...]) -> None:
     row = Row("one", "write", "direct", "not measured", "this kernel has no dm-one")
-    assert "     - this kernel has no dm-one\n" in page.tables([row.as_object("7.2", False)], specs)
+    assert "     - this kernel has no dm-one\n" in page.tables(
+        [row.result("stock", "7.2").as_object()], specs
+    )
 
 
 def test_only_what_is_between_the_marks_changes() -> None:
@@ -211,9 +174,9 @@ def test_only_what_is_between_the_marks_changes() -> None:
 
 def test_later_runs_replace_earlier_ones(tmp_path: Path) -> None:
     files = [tmp_path / "1.json", tmp_path / "2.json"]
-    page.write_json([measured(False, 1, 1), measured(False, 1, 1, "buffered")], files[0])
-    page.write_json([measured(False, 1, 0)], files[1])
+    write_objects([measured(False, 1, 1), measured(False, 1, 1, "buffered")], files[0])
+    write_objects([measured(False, 1, 0)], files[1])
     read = page.read(files)
-    assert [(one["mode"], one["charged_share"]) for one in read] == [
+    assert [(one["mode"], one["value"]) for one in read] == [
         ("direct", 1.0), ("buffered", 0.5),
     ]  # fmt: skip

@@ -170,7 +170,7 @@ def test_the_json_has_it_all(tmp_path: Path) -> None:
     objects = json.loads((tmp_path / "a.json").read_text())
     assert objects[1] == {
         "scenario": "a/001", "scheduler": "sutro", "metric": "passed", "value": 1.0,
-        "goal": ">= 1", "met": True, "status": PASSED, "reason": "why passed",
+        "goal": ">= 1", "met": True, "judged": True, "status": PASSED, "reason": "why passed",
     }  # fmt: skip
     assert objects[3]["value"] is None and objects[3]["reason"] == "why not run"
     assert objects[-1]["metric"] == "complaints" and objects[-1]["lines"] == ["block/005: BUG: x"]

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.overhead.measure import METRICS, numbers, verdicts
+from bench.judge import verdicts
+from bench.overhead.measure import METRICS, numbers
 from bench.overhead.run import IOCOST_MODEL, Count, abba
-from bench.overhead.scenario import SCHEDULERS, SHIPPED, Book, Scenario, Striped, load
-from bench.tables import ScenarioError
+from bench.overhead.scenario import SCHEDULERS, SHIPPED, Book, Scenario, Striped
+from bench.read import load
 
-ROOT = Path(__file__).resolve().parents[2]
 GOOD = """
+[common]
 schedulers = ["mq-deadline", "sutro"]
 [disk.null]
 irqmode = 0
@@ -49,13 +48,13 @@ WINDOW = Count(
 def read(folder: Path, text: str = GOOD) -> Book:
     file = folder / "o.toml"
     file.write_text(text)
-    return load(file)
+    return load(Book, file)
 
 
 def test_what_a_file_means(tmp_path: Path) -> None:
     book = read(tmp_path)
-    one, two, eight = book.scenarios[0].cases()
-    assert book.schedulers == ("mq-deadline", "sutro")
+    one, two, eight = book.runs()[0].cases()
+    assert one.of.schedulers == ("mq-deadline", "sutro")
     assert (one.name, two.name) == ("one/reads/1", "one/reads/2")
     assert one.of.disk == {"irqmode": 0}
     assert [case.group_job()["jobs"] for case in (one, two, eight)] == [4, 2, 1]
@@ -63,51 +62,15 @@ def test_what_a_file_means(tmp_path: Path) -> None:
     assert [str(goal) for goal in eight.goal] == ["<= 1 x mq-deadline", ">= 2 x bfq"]
 
 
-def test_a_part_of_a_file(tmp_path: Path) -> None:
+def test_a_part_for_a_machine(tmp_path: Path) -> None:
     book = read(tmp_path)
-    assert book.only((), ("none",)).schedulers == ("none",)
-    assert book.on("count").scenarios and not book.on("speed").scenarios
-    with pytest.raises(ScenarioError, match="no scenario two; there are one"):
-        book.only(("two",), ())
-    with pytest.raises(ScenarioError, match="no scheduler cfq; there are none, mq-deadline"):
-        book.only((), ("cfq",))
-
-
-@pytest.mark.parametrize(
-    ("good", "bad", "said"),
-    [
-        ("irqmode = 0", "", ""),
-        ('disk = "null"', 'disk = "nil"', "scenario one: disk: no 'nil'; there are null"),
-        ('jobs = ["reads"]', 'jobs = ["x"]', "scenario one: jobs: no 'x'; there are reads"),
-        ('jobs = ["reads"]', "jobs = 3", "scenario one: jobs: must be a list"),
-        ('rw = "randread"', "", "job reads: rw: is missing"),
-        ("[1, 2, 8]", "[0]", "scenario one: groups: 0 is not 1 to 1000"),
-        ('"count"', '"fast"', "machine: 'fast' is none of count, speed"),
-        ('title = "One"', "", "scenario one: title: is missing"),
-        ('title = "One"', 'title = "One"\nloops = 3', "scenario one: loops: unknown key"),
-        ('title = "One"', 'title = "One"\nwindow_ms = 0', "window_ms: must be at least 1"),
-        ('metric = "iops"', 'metric = "joy"', "goal: metric: 'joy' is none of instructions"),
-        (", min = 2.0", "", "goal: iops: needs min or max"),
-        ('against = "bfq"', 'against = "cfq"', "goal: against: no scheduler cfq"),
-        ('schedulers = ["mq-deadline", "sutro"]', 'schedulers = "x"', "schedulers: must be a list"),
-        ("[[scenario]]", "[scenery]", "unknown key 'scenery'"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_named(tmp_path: Path, good: str, bad: str, said: str) -> None:
-    assert good in GOOD
-    text = GOOD.replace(good, bad, 1)
-    if not said:
-        read(tmp_path, text)
-        return
-    with pytest.raises(ScenarioError) as told:
-        read(tmp_path, text)
-    assert said in str(told.value)
+    assert book.on("count").runs() and not book.on("speed").runs()
 
 
 def test_the_shipped_file_asks_what_was_asked() -> None:
-    book = load(SHIPPED)
-    assert set(book.schedulers) == set(SCHEDULERS)
-    goals = {(c.name, g.metric, str(g)) for s in book.scenarios for c in s.cases() for g in c.goal}
+    book = load(Book, SHIPPED)
+    assert all(set(one.schedulers) == set(SCHEDULERS) for one in book.scenario)
+    goals = {(c.name, g.metric, str(g)) for s in book.runs() for c in s.cases() for g in c.goal}
     jobs = ("write", "read", "randwrite", "randread", "readwrite", "randrw")
     for name in [f"six/{job}/1" for job in jobs]:
         assert (name, "instructions", "<= 1 x mq-deadline") in goals
@@ -118,8 +81,8 @@ def test_the_shipped_file_asks_what_was_asked() -> None:
     assert ("two-cpus/randread/16", "iops", ">= 2 x bfq") in goals
     assert ("striped-hdd/write-direct", "mbps", ">= 0.97 x none") in goals
     assert ("striped-ssd/read", "busy", ">= 0.97 x none") in goals
-    assert all(one.rounds == 5 for one in book.scenarios if isinstance(one, Scenario))
-    assert all(one.count == 2048 for one in book.scenarios if isinstance(one, Striped))
+    assert all(one.rounds == 5 for one in book.runs() if isinstance(one, Scenario))
+    assert all(one.count == 2048 for one in book.runs() if isinstance(one, Striped))
 
 
 def test_the_order_is_there_and_back() -> None:
@@ -152,7 +115,7 @@ def test_counters_only_rise_between_two_looks() -> None:
 @settings(deadline=None)
 @given(st.floats(0.2, 5), st.integers(1, 9))
 def test_the_verdict_is_on_medians(factor: float, rounds: int) -> None:
-    case = next(load(SHIPPED).scenarios[0].cases())
+    case = next(load(Book, SHIPPED).scenario[0].cases())
     ours = replace(WINDOW, busy_ns=2_000_000 + round(7_000_000 * factor))
     wild = replace(WINDOW, busy_ns=900_000_000)
     # One wild window among three or more changes nothing.
@@ -167,7 +130,7 @@ def test_the_verdict_is_on_medians(factor: float, rounds: int) -> None:
 
 
 def test_what_none_does_not_need() -> None:
-    case = next(load(SHIPPED).scenarios[0].cases())
+    case = next(load(Book, SHIPPED).scenario[0].cases())
     more = replace(WINDOW, busy_ns=11_000_000)
     found = list(numbers(case, {"none": [WINDOW] * 3, "bfq": [more] * 3}))
     added = [result for result in found if result.metric == "added"]
@@ -175,36 +138,19 @@ def test_what_none_does_not_need() -> None:
 
 
 def test_what_was_not_run_is_not_judged() -> None:
-    case = next(load(SHIPPED).scenarios[0].cases())
+    case = next(load(Book, SHIPPED).scenario[0].cases())
     assert not list(verdicts(case.name, case.goal, list(numbers(case, {"sutro": [WINDOW]}))))
 
 
 def test_a_window_without_io_is_an_error() -> None:
-    case = next(load(SHIPPED).scenarios[0].cases())
+    case = next(load(Book, SHIPPED).scenario[0].cases())
     still = replace(WINDOW, read_sectors=0)
     with pytest.raises(RuntimeError, match="six/write/1: bfq: no I/O within 60 ms"):
         list(numbers(case, {"bfq": [still]}))
 
 
 def test_two_cpus_have_no_instructions() -> None:
-    case = next(next(s for s in load(SHIPPED).scenarios if s.machine == "speed").cases())
+    case = next(next(s for s in load(Book, SHIPPED).scenario if s.machine == "speed").cases())
     found = {result.metric: result.value for result in numbers(case, {"none": [WINDOW]})}
     assert "instructions" not in found
     assert found["iops"] == 100000, "others may have been on the other CPU"
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--machine", "count", "nothing"], "no scenario nothing; there are six, one"),
-        (["--machine", "count", "--scheduler=cfq"], "no scheduler cfq"),
-        (["--machine", "count", "--scenarios=/nowhere"], "/nowhere"),
-        ([], "--machine"),
-    ],
-)
-def test_the_program_names_mistakes(words: list[str], said: str) -> None:
-    done = subprocess.run(
-        ["python3", "-m", "bench.overhead", *words], capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")}, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2 and said in done.stderr

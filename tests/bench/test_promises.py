@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rig.bus import Signal
 from rig.modeldisk import Truth, Usage
-from rig.result import Result
 from rig.sampler import Sample, Sampler
 
-from bench.promises import __main__ as program
 from bench.promises.measure import Seen, judge, vs_without
 from bench.promises.run import Contest, Happened, Run
-from bench.promises.scenario import Event, Goal, Scenario, StackSpec, UnitSpec, load
+from bench.promises.scenario import SHIPPED, Book, Event, Goal, Scenario, UnitSpec
 from bench.promises.ways import Bfq, Place, Way, random_iops
+from bench.read import load
+from bench.stacks import StackSpec
 
-STACK = StackSpec("stack", ({"names": ["s0"], "kind": "ssd"},))
+STACK = StackSpec(name="stack", disk=({"names": ["s0"], "kind": "ssd"},))
 JOB = {"rw": "randread", "bs": "64k", "iodepth": 16}
 IN_FLIGHT = 1 << 20
 C = 100e6
@@ -32,7 +32,7 @@ BEGIN_S = 10.0
 def scenario(*units: tuple[str, float | None], **keys: object) -> Scenario:
     """Units by name and floor."""
     specs = tuple(UnitSpec(name, JOB, floor=floor) for name, floor in units)
-    return Scenario("made-up", "Made up", STACK, specs, **keys)
+    return Scenario(name="made-up", title="Made up", stack=STACK, unit=specs, **keys)
 
 
 DB = scenario(("db", 0.5), ("noise", None))
@@ -229,7 +229,7 @@ def test_judging_sutro_and_others_alike_but_only_sutro_counts() -> None:
     assert not goals["bfq", "worst_2s"].met and goals["bfq", "hold_s"].value == math.inf
     assert ("sutro", "return_s") not in goals, "nobody returned"
     assert not goals["iocost", "run"].met and goals["iocost", "run"].detail["why"] == "it broke"
-    assert {r.scheduler for r in goals.values() if r.detail["judged"]} == {"sutro"}
+    assert {r.scheduler for r in goals.values() if r.judged} == {"sutro"}
     objects = [json.loads(json.dumps(result.as_object())) for result in found]
     for keys in objects:
         assert {"scenario", "scheduler", "metric", "value", "goal", "met"} <= set(keys)
@@ -241,52 +241,6 @@ def test_a_goal_for_a_unit_that_did_not_return_is_missed() -> None:
     of = replace(DB, goal=(Goal("return_s", max=1, of="db"),))
     (result,) = [r for r in judge(Contest(of, {"sutro": ran(of, db=[(0, C)])}, None, {})) if r.goal]
     assert math.isnan(result.value) and not result.met
-
-
-FILE = """
-[[stack]]
-name = "stack"
-disk = { names = ["s0"], kind = "ssd" }
-[[scenario]]
-name = "made-up"
-title = "Made up"
-stack = "stack"
-unit = [{ name = "db", floor = 0.5, job = { rw = "read", bs = "64k" } }]
-"""
-
-
-def outcome(value: float, scheduler: str = "sutro") -> Result:
-    detail = {"of": "db", "judged": scheduler == "sutro"}
-    return Result("made-up", scheduler, "worst_2s", value, Goal("worst_2s", min=0.95), detail)
-
-
-@pytest.mark.parametrize(
-    ("results", "status", "line"),
-    [
-        ([outcome(0.99)], 0, "1 of 1 goals met"),
-        (
-            [outcome(0.99), outcome(0.2, "bfq")],
-            0,
-            "met     worst_2s db >= 0.95: sutro 0.99  bfq 0.2",
-        ),
-        ([outcome(0.2), outcome(0.99, "bfq")], 1, "MISSED  worst_2s db >= 0.95"),
-        ([outcome(math.nan)], 1, "sutro none"),
-        ([outcome(0.99, "bfq")], 1, "0 of 0 goals met"),
-    ],
-)
-def test_status(tmp_path: Path, monkeypatch, capsys, results, status: int, line: str) -> None:
-    """0 only if sutro was judged and met all of it."""
-    file, numbers = tmp_path / "p.toml", tmp_path / "p.json"
-    file.write_text(FILE)
-    monkeypatch.setattr(program, "run_all", lambda book, say: iter([results]))
-    assert program.main(["--scenarios", str(file), "--json", str(numbers)]) == status
-    assert line in capsys.readouterr().out
-    assert len(json.loads(numbers.read_text())) == len(results)
-
-
-def test_a_file_that_cannot_be_run(tmp_path: Path, capsys) -> None:
-    assert program.main(["--scenarios", str(tmp_path / "none.toml")]) == 2
-    assert "none.toml" in capsys.readouterr().err
 
 
 # ---- what is set up by hand ----
@@ -328,9 +282,7 @@ def test_random_requests_of_an_hdd_without_their_transfer() -> None:
 
 def test_every_shipped_scenario_is_judged_when_all_went_wrong() -> None:
     """A bench that measured nothing has met nothing."""
-    from bench.promises.scenario import SHIPPED
-
-    for of in load(SHIPPED).scenarios:
+    for of in load(Book, SHIPPED).scenario:
         failed = dict.fromkeys(of.schedulers, "no stack")
         found = list(judge(Contest(of, {}, None, failed)))
         assert len(found) == len(of.schedulers) and not any(result.met for result in found)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from dataclasses import replace
 from math import log2
@@ -13,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.overhead.measure import summed_up
+from bench.judge import summed_up
+from bench.read import load
 from bench.scale.measure import (
     bytes_of_disk,
     bytes_per_group,
@@ -24,13 +24,13 @@ from bench.scale.measure import (
 )
 from bench.scale.plot import far_apart
 from bench.scale.run import Windows, per_cpu_bytes, slab_bytes
-from bench.scale.scenario import SHIPPED, Scenario, load
-from bench.tables import ScenarioError
+from bench.scale.scenario import SHIPPED, Book, Scenario
 from bench.test_overhead import WINDOW
 
 ROOT = Path(__file__).resolve().parents[2]
 CROWD = ROOT / "tests/bench/scale/crowd.c"
 GOOD = """
+[common]
 schedulers = ["none", "sutro"]
 [disk.null]
 irqmode = 0
@@ -48,7 +48,7 @@ goal = [{ metric = "cost_ratio", max = 1.02 }, { metric = "bytes_per_group", max
 def scenario(folder: Path, text: str = GOOD) -> Scenario:
     file = folder / "s.toml"
     file.write_text(text)
-    return load(file).scenarios[0]
+    return load(Book, file).scenario[0]
 
 
 def test_what_a_file_means(tmp_path: Path) -> None:
@@ -61,31 +61,9 @@ def test_what_a_file_means(tmp_path: Path) -> None:
     assert [(c.idle, c.queues) for c in grows.cases()] == [(7, 1), (7, 2), (7, 8)]
 
 
-@pytest.mark.parametrize(
-    ("good", "bad", "said"),
-    [
-        ('axis = "idle"', 'axis = "age"', "axis: 'age' is none of idle, busy, queues"),
-        ("sizes = [1, 10, 100]", "sizes = [5]", "sizes: must be two or more"),
-        ("sizes = [1, 10, 100]", "sizes = [10, 1]", "each larger than the one before"),
-        ("sizes = [1, 10, 100]", "sizes = [0, 1]", "sizes: 0 is not 1 to 100000"),
-        ('disk = "null"', 'disk = "nil"', "scenario idle: disk: no 'nil'; there are null"),
-        ('"count"', '"fast"', "machine: 'fast' is none of count, speed"),
-        ('axis = "idle"', 'axis = "idle"\nbusy = 0', "busy: must be at least 1"),
-        ('axis = "idle"', 'axis = "idle"\njobs = []', "jobs: unknown key"),
-        ('"cost_ratio"', '"joy"', "goal: metric: 'joy' is none of cost_ratio, per_doubling"),
-        (", max = 1.02", "", "goal: cost_ratio: needs min or max"),
-    ],
-)
-def test_mistakes_are_named(tmp_path: Path, good: str, bad: str, said: str) -> None:
-    assert good in GOOD
-    with pytest.raises(ScenarioError) as told:
-        scenario(tmp_path, GOOD.replace(good, bad, 1))
-    assert said in str(told.value)
-
-
 def test_the_shipped_file_asks_what_was_asked() -> None:
-    book = load(SHIPPED)
-    by_name = {one.name: one for one in book.scenarios}
+    book = load(Book, SHIPPED)
+    by_name = {one.name: one for one in book.scenario}
     for name in ("idle-alone", "idle-16"):
         one = by_name[name]
         assert one.axis == "idle" and one.sizes == (1, 10, 100, 1000, 10000)
@@ -191,22 +169,6 @@ def test_the_load_names_mistakes(crowd: Path, words: list[str], said: str) -> No
         [str(crowd), *words], input="", capture_output=True, text=True, check=False
     )
     assert done.returncode in (1, 2) and said in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--machine", "count", "nothing"], "no scenario nothing; there are idle-alone"),
-        (["--machine", "count", "--scheduler=cfq"], "no scheduler cfq"),
-        ([], "--machine"),
-    ],
-)
-def test_the_program_names_mistakes(words: list[str], said: str) -> None:
-    done = subprocess.run(
-        ["python3", "-m", "bench.scale", *words], capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")}, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2 and said in done.stderr
 
 
 @pytest.mark.parametrize(

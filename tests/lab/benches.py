@@ -7,178 +7,156 @@ import argparse
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bench import tables
-from bench.attribution import page, stacks
+from bench import show
+from bench.attribution import scenario as stacks
 from bench.blktests import results
+from bench.book import Book
 from bench.harm import scenario as harmed
 from bench.overhead import scenario as costly
+from bench.program import RAN
 from bench.promises import scenario as promised
+from bench.read import ScenarioError, load
 from bench.scale import scenario as growing
 from rig import result
 from uml import robustness as unbroken
 from uml import scenario as fair
-from uml.bench import all_met, limited, run_all, write_json
+from uml.bench import run_all
 
 from . import blktests as foreign
-from . import host, products, uml, virtual
+from . import guest, host, products, uml, virtual
 from .cache import Cache
 from .progress import LabError, step
 from .roots import KERNEL
 from .setup import SOURCE, has_place, in_guest, prepare
 
+# What each kind that has a file reads.
+FILES = {
+    "fairness": fair, "promises": promised, "attribution": stacks, "overhead": costly,
+    "scale": growing, "harm": harmed,
+}  # fmt: skip
+
 
 def bench(cache: Cache, options: argparse.Namespace) -> int:
-    """Run a bench: one of those below."""
-    has_place(options.json)
+    """Run a bench: one of those below. A mistake in a file is named before anything is built."""
+    has_place(options.json, getattr(options, "plot", None))
+    name = options.bench
+    if name not in FILES:
+        return {"robustness": robustness, "blktests": blktests}[name](cache, options)
+    file = options.scenarios = options.scenarios or FILES[name].SHIPPED
+    schedulers = getattr(options, "schedulers", None) or ()
+    try:
+        book = load(FILES[name].Book, file).only(options.names, schedulers)
+    except ScenarioError as error:
+        raise LabError(str(error)) from error
     kinds = {
         "fairness": fairness, "promises": promises, "attribution": attribution,
-        "overhead": overhead, "scale": scale, "harm": harm, "robustness": robustness,
-        "blktests": blktests,
+        "overhead": by_machine, "scale": by_machine, "harm": harm,
     }  # fmt: skip
-    try:
-        return kinds[options.bench](cache, options)
-    except tables.ScenarioError as error:
-        raise LabError(str(error)) from error
+    return kinds[name](cache, options, book)
 
 
-def fairness(cache: Cache, options: argparse.Namespace) -> int:
-    """Run fairness scenarios in virtual time, print their table, say whether goals are met."""
-    file = options.scenarios or SOURCE / "tests/uml/fairness.toml"
-    scenarios = fair.load(file)
-    unknown = sorted(set(options.names) - {scenario.name for scenario in scenarios})
-    if unknown:
-        known = ", ".join(scenario.name for scenario in scenarios)
-        raise LabError(f"{file}: no scenario {unknown[0]}; there are {known}")
-    chosen = [s for s in scenarios if not options.names or s.name in options.names]
-    for name in options.schedulers or ():
-        if name not in fair.SCHEDULERS:
-            raise LabError(f"no scheduler {name}; there are {', '.join(fair.SCHEDULERS)}")
-    if options.schedulers:
-        chosen = [limited(scenario, tuple(options.schedulers)) for scenario in chosen]
+def fairness(cache: Cache, options: argparse.Namespace, book: Book) -> int:
+    """Run fairness scenarios in virtual time."""
     if options.jobs is not None and options.jobs < 1:
         raise LabError(f"--jobs {options.jobs}: at least 1")
     host.ensure_packages()
     machine = uml.machine(cache, SOURCE)
-    objects = run_all(chosen, machine, step, options.jobs or os.cpu_count() or 1)
-    if options.json:
-        write_json(objects, options.json)
-    judged = [item for item in objects if item.get("judged")]
-    met = sum(item["met"] for item in judged)
-    print(f"{met} of {len(judged)} goals met")
-    return 0 if all_met(objects) else 1
+    found = run_all(book.runs(), machine, step, options.jobs or os.cpu_count() or 1)
+    return _summed_up([one.as_object() for one in found], options)
 
 
-def promises(cache: Cache, options: argparse.Namespace) -> int:
-    """Run scenarios of floors in a guest, print a line for each goal, say whether they are met."""
-    file = options.scenarios or promised.SHIPPED
-    # A mistake is told before anything is built or booted.
-    promised.load(file).only(options.names, options.schedulers or ())
-    setup = prepare(cache, "promises")
-    shutil.copyfile(file, setup.folder / "out/promises.toml")
-    words = ["--scenarios", "/mnt/out/promises.toml", "--json", "/mnt/out/promises.json"]
-    words += [f"--scheduler={name}" for name in options.schedulers or ()]
-    status = in_guest(setup, "promises", [*words, "--", *options.names], options.json)
-    step(f"bench: all numbers as JSON are in {options.json or setup.folder / 'out'}")
-    return status
+def promises(cache: Cache, options: argparse.Namespace, book: Book) -> int:
+    """Run scenarios of floors in a guest."""
+    return _in_guests(options, {"promises": prepare(cache, "promises")})
 
 
-def attribution(cache: Cache, options: argparse.Namespace) -> int:
-    """Measure in a guest of each kernel who is charged for I/O through stacks."""
-    file = options.stacks or stacks.SHIPPED
-    stacks.only(stacks.load(file), options.names)
-    worst, found = 0, []
-    for kernel in options.kernels or [KERNEL]:
-        # A guest without the packages of this clone is the stock system.
-        setup = prepare(
-            cache,
-            f"attribution-{kernel}",
-            kernel,
-            bare=not options.patched,
-            stacking=options.patched,
+def attribution(cache: Cache, options: argparse.Namespace, book: Book) -> int:
+    """Measure in a guest of each kernel which cgroup is charged for I/O through stacks."""
+    patched = options.patched
+    # A guest without the packages of this clone is the stock system.
+    setups = {
+        kernel: prepare(
+            cache, f"attribution-{kernel}", kernel, bare=not patched, stacking=patched
         )
-        shutil.copyfile(file, setup.folder / "out/attribution.toml")
-        words = ["--stacks", "/mnt/out/attribution.toml", "--json", "/mnt/out/attribution.json"]
-        words += ["--patched"] if options.patched else []
-        worst = max(worst, in_guest(setup, "attribution", [*words, "--", *options.names], None))
-        results = setup.folder / "out/attribution.json"
-        if results.exists():
-            found += page.read([results])
-            if options.json:
-                page.write_json(found, options.json)
-            step(f"bench: all numbers of {kernel} as JSON are in {options.json or results}")
-    return worst
+        for kernel in options.kernels or [KERNEL]
+    }  # fmt: skip
+    return _in_guests(options, setups, ["--patched"] if patched else [])
 
 
-def overhead(cache: Cache, options: argparse.Namespace) -> int:
-    """Measure what schedulers cost, where instructions are counted and on two CPUs; judge sutro."""
-    file = options.scenarios or costly.SHIPPED
-    return _by_machine(cache, options, file, costly.load(file))
-
-
-def scale(cache: Cache, options: argparse.Namespace) -> int:
-    """Measure how what schedulers cost grows with groups, queues and CPUs; judge sutro."""
-    file = options.scenarios or growing.SHIPPED
-    book = growing.load(file)
-    queues = [case.queues for one in book.on("speed").scenarios for case in one.cases()]
-    host.ensure_packages()
-    load = products.crowd(cache, SOURCE)
-    return _by_machine(cache, options, file, book, [load], cpus=max(queues, default=None))
-
-
-def _by_machine(
-    cache: Cache,
-    options: argparse.Namespace,
-    file: Path,
-    book: costly.Book,
-    tools: Sequence[Path] = (),
-    cpus: int | None = None,
-) -> int:
-    """Run a bench in a guest whose clock counts instructions and in one with several CPUs."""
-    has_place(options.plot)
-    name = options.bench
-    book = book.only(options.names, options.schedulers or ())
-    machines = [machine for machine in costly.MACHINES if book.on(machine).scenarios]
+def by_machine(cache: Cache, options: argparse.Namespace, book: costly.PaceBook) -> int:
+    """Measure costs in a guest whose clock counts instructions and in one with several CPUs."""
+    name, tools, cpus = options.bench, [], None
+    if name == "scale":
+        host.ensure_packages()
+        tools = [products.crowd(cache, SOURCE)]
+        queues = [case.queues for one in book.on("speed").runs() for case in one.cases()]
+        cpus = max(queues, default=None)
+    machines = [machine for machine in costly.MACHINES if book.on(machine).runs()]
     # All are made before the first is booted: of one state of the clone.
     setups = {m: prepare(cache, f"{name}-{m}", smp=m == "speed", tools=tools) for m in machines}
-    status, found = 0, []
-    for machine, setup in setups.items():
-        # No other clock counts instructions.
-        setup = replace(setup, accelerator="tcg") if machine == "count" else setup
-        setup = replace(setup, cpus=cpus) if machine == "speed" else setup
-        out = setup.folder / "out"
-        shutil.copyfile(file, out / f"{name}.toml")
-        words = ["--machine", machine, "--scenarios", f"/mnt/out/{name}.toml"]
-        words += ["--json", f"/mnt/out/{name}.json", "--plot", f"/mnt/out/{name}.png"]
-        words += [f"--scheduler={one}" for one in options.schedulers or ()]
-        status |= in_guest(setup, name, [*words, "--", *options.names], None)
-        if (out / f"{name}.json").exists():
-            found += json.loads((out / f"{name}.json").read_text())
-        if options.plot and (out / f"{name}.png").exists():
-            shutil.copyfile(out / f"{name}.png", _beside(options.plot, machine))
-        step(f"bench: all numbers as JSON, and a picture, are in {out}")
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
-    judged = [result for result in found if result["goal"]]
-    print(f"{sum(result['met'] for result in judged)} of {len(judged)} goals met")
-    return 0 if judged and not status else 1
+    if "count" in setups:
+        setups["count"] = _counting(setups["count"])
+    if "speed" in setups:
+        setups["speed"] = replace(setups["speed"], cpus=cpus)
+    return _in_guests(options, setups, ["--machine"])
 
 
-def harm(cache: Cache, options: argparse.Namespace) -> int:
+def harm(cache: Cache, options: argparse.Namespace, book: Book) -> int:
     """Count in a guest what an I/O through stock drivers takes, and through patched ones."""
-    file = options.stacks or harmed.SHIPPED
-    harmed.only(harmed.load(file), options.names)
     setup = prepare(cache, "harm", options.kernel, stacking=True)
-    shutil.copyfile(file, setup.folder / "out/harm.toml")
-    words = ["--scenarios", "/mnt/out/harm.toml", "--json", "/mnt/out/harm.json"]
-    # No other clock counts instructions.
-    setup = replace(setup, accelerator="tcg")
-    status = in_guest(setup, "harm", [*words, "--", *options.names], options.json)
-    step(f"bench: all numbers as JSON are in {options.json or setup.folder / 'out'}")
+    return _in_guests(options, {"harm": _counting(setup)})
+
+
+def _counting(setup: guest.Setup) -> guest.Setup:
+    """A guest whose clock counts instructions: no other accelerator has one."""
+    return replace(setup, accelerator="tcg")
+
+
+def _in_guests(
+    options: argparse.Namespace, setups: Mapping[str, guest.Setup], more: Sequence[str] = ()
+) -> int:
+    """Run a bench in one guest after the other; gather numbers and pictures.
+
+    more: words for its program; after "--machine", the name of the setup.
+    """
+    kind = options.bench
+    ran, found = True, []
+    for name, setup in setups.items():
+        out = setup.folder / "out"
+        shutil.copyfile(options.scenarios, out / f"{kind}.toml")
+        words = ["--scenarios", f"/mnt/out/{kind}.toml", "--json", f"/mnt/out/{kind}.json"]
+        words += ["--out", "/mnt/out", *more, *([name] if "--machine" in more else [])]
+        words += [f"--scheduler={one}" for one in getattr(options, "schedulers", None) or ()]
+        ran &= in_guest(setup, kind, [*words, "--", *options.names], None) in RAN
+        if (out / f"{kind}.json").exists():
+            found += json.loads((out / f"{kind}.json").read_text())
+        if getattr(options, "plot", None) and (out / f"{kind}.png").exists():
+            shutil.copyfile(out / f"{kind}.png", _beside(options.plot, name))
+        step(f"bench: all numbers as JSON, and pictures, are in {out}")
+        if options.json:
+            result.write_objects(found, options.json)
+    line, status = result.summary(found)
+    if len(setups) > 1:
+        print(line)
+    return status if ran else 1
+
+
+def _summed_up(objects: Sequence[Mapping], options: argparse.Namespace) -> int:
+    """Write all records, print how many goals are met; the exit status."""
+    if options.json:
+        result.write_objects(objects, options.json)
+    line, status = result.summary(objects)
+    print(line)
     return status
+
+
+def _beside(file: Path, machine: str) -> Path:
+    """The file for a machine: NAME.png becomes NAME-count.png."""
+    return file.with_stem(f"{file.stem}-{machine}")
 
 
 def robustness(cache: Cache, options: argparse.Namespace) -> int:
@@ -190,15 +168,10 @@ def robustness(cache: Cache, options: argparse.Namespace) -> int:
     rows: list[result.Result] = []
     for number, seed in enumerate(seeds, start=1):
         step(f"bench: {number} of {len(seeds)}: {options.seconds} s with seed {seed}")
-        found = virtual.stress(cache, SOURCE, seed, options.seconds)
-        rows += [replace(row, scenario=f"stress-{seed}") for row in unbroken.judge(found)]
-    for row in rows:
-        word = "met   " if row.met else "MISSED"
-        print(f"  {word}  {row.scenario}: {row.metric} {row.goal}: {row.value:g}")
-    if options.json:
-        result.write_json(rows, options.json)
-    print(f"{sum(bool(row.met) for row in rows)} of {len(rows)} goals met")
-    return 0 if result.all_met(rows) else 1
+        found = unbroken.judge(virtual.stress(cache, SOURCE, seed, options.seconds))
+        show.goals(found)
+        rows += [replace(row, scenario=f"stress-{seed}") for row in found]
+    return _summed_up([row.as_object() for row in rows], options)
 
 
 def blktests(cache: Cache, options: argparse.Namespace) -> int:
@@ -228,8 +201,3 @@ def blktests(cache: Cache, options: argparse.Namespace) -> int:
     print(results.summary(cases))
     passed = any(case.verdict == results.PASSED for case in cases)
     return 0 if passed and result.all_met(numbers) else 1
-
-
-def _beside(file: Path, machine: str) -> Path:
-    """The file for a machine: NAME.png becomes NAME-count.png."""
-    return file.with_stem(f"{file.stem}-{machine}")

@@ -29,7 +29,7 @@ def has_place(*paths: Path | None) -> None:
 def in_guest(setup: guest.Setup, name: str, words: list[str], json: Path | None) -> int:
     """Run a program of tests/bench in a guest and copy its NAME.json; its exit status."""
     width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
-    words = ["python3", "-m", f"bench.{name}", *words]
+    words = ["python3", "-m", "bench", name, *words]
     command = f"export PYTHONPATH=/mnt/src/tests COLUMNS={width}; exec {guest.shell_words(words)}"
     with guest.boot(setup) as machine:
         status = machine.run(command, name=name, echo=guest.to_stdout)

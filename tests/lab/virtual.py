@@ -17,13 +17,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
+from bench.read import load
 from rig.result import Result
 from uml import layers, owners, plan, robustness
 from uml.bench import run_all
 from uml.measure import Run
-from uml.scenario import load
+from uml.scenario import Book
 
 from . import uml
 from .cache import Cache
@@ -81,22 +83,16 @@ def _cases(where: str, group: dict) -> Iterator[tuple[str, str]]:
 
 
 def _facts(cache: Cache, source: Path) -> Results:
-    objects = run_all(load(source / QUICK), uml.machine(cache, source), step, os.cpu_count() or 1)
-    results = Results()
-    for item in objects:
-        if not item.get("judged"):
-            continue
-        name = f"uml.{item['scenario']}.{item['scheduler']}.{item['metric']}"
-        if item["met"]:
-            results.passed.append(name)
-        else:
-            results.failed[name] = f"{item['value']}, wanted {item['goal']}"
-    return results
+    scenarios = load(Book, source / QUICK).runs()
+    rows = run_all(scenarios, uml.machine(cache, source), step, os.cpu_count() or 1)
+    return _judged(
+        replace(row, scenario=f"{row.scenario}.{row.scheduler}") for row in rows if row.counts
+    )
 
 
 def _repeats(cache: Cache, source: Path) -> Results:
     name, scheduler = REPEATED
-    (scenario,) = [one for one in load(source / QUICK) if one.name == name]
+    (scenario,) = load(Book, source / QUICK).only([name]).runs()
     machine = uml.machine(cache, source)
     made = plan.make(scenario, scheduler)
     counts = [

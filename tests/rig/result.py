@@ -1,26 +1,33 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a run delivered: measured values, the goals they are judged by, the table and the JSON.
+"""What a run delivered: measured values, the goals they are judged by, and the JSON.
 
 A result is one number: what was measured, of what, under which scheduler. It carries a goal if the
-scenario states one for that metric and scheduler; a result without a goal is shown, not judged.
+scenario states one for that metric; a result without a goal is shown, not judged. A goal that is
+stated for sutro may be shown for other schedulers, too; then it is not judged.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
 @dataclass(frozen=True)
 class Goal:
-    """Bounds of a metric; either may be open."""
+    """Bounds of a metric, or of its ratio to that of the scheduler `against`; one may be open."""
 
     metric: str
     min: float | None = None
     max: float | None = None
+    against: str | None = None
+
+    def check(self) -> None:
+        """Raise ValueError for a goal that bounds nothing."""
+        if self.min is None and self.max is None:
+            raise ValueError("needs min or max")
 
     def met(self, value: float) -> bool:
         """True if the value lies within the bounds; a value that is no number never does."""
@@ -31,14 +38,15 @@ class Goal:
         return low and high
 
     def __str__(self) -> str:
+        of = f" x {self.against}" if self.against else ""
         if self.min is not None and self.max is not None:
-            return f"{self.min:g} to {self.max:g}"
-        return f">= {self.min:g}" if self.min is not None else f"<= {self.max:g}"
+            return f"{self.min:g} to {self.max:g}{of}"
+        return (f">= {self.min:g}" if self.min is not None else f"<= {self.max:g}") + of
 
 
 @dataclass(frozen=True)
 class Result:
-    """One measured number, judged if it has a goal."""
+    """One measured number, judged if it has a goal; `judged`: that goal is for its scheduler."""
 
     scenario: str
     scheduler: str
@@ -46,47 +54,51 @@ class Result:
     value: float
     goal: Goal | None = None
     detail: dict[str, object] = field(default_factory=dict)
+    judged: bool = True
 
     @property
     def met(self) -> bool | None:
         """Whether the goal is met; None without a goal."""
         return None if self.goal is None else self.goal.met(self.value)
 
+    @property
+    def counts(self) -> bool:
+        """Whether the outcome of the bench depends on it."""
+        return self.goal is not None and self.judged
+
     def as_object(self) -> dict[str, object]:
         """The JSON object of this result. A value that never came about (infinity) is null."""
-        value = round(self.value, 4) if math.isfinite(self.value) else None
-        flat = {key: item for key, item in asdict(self).items() if key not in ("goal", "detail")}
-        goal = str(self.goal) if self.goal else None
-        return {**flat, "value": value, "goal": goal, "met": self.met, **self.detail}
+        return {
+            "scenario": self.scenario, "scheduler": self.scheduler, "metric": self.metric,
+            "value": round(self.value, 6) if math.isfinite(self.value) else None,
+            "goal": str(self.goal) if self.goal else None, "met": self.met,
+            "judged": self.counts, **self.detail,
+        }  # fmt: skip
+
+
+def failed(scenario: str, scheduler: str, why: object, judged: bool = True) -> Result:
+    """A scenario that could not be run to its end is a goal that is not met."""
+    return Result(scenario, scheduler, "run", 0, Goal("run", min=1), {"why": str(why)}, judged)
+
+
+def write_objects(objects: Iterable[dict], file: str | Path) -> None:
+    """Write a JSON list, an object in each line."""
+    lines = ",\n".join(json.dumps(one) for one in objects)
+    Path(file).write_text(f"[\n{lines}\n]\n")
 
 
 def write_json(results: Iterable[Result], file: str | Path) -> None:
-    """Write results as a JSON list, an object for each."""
-    Path(file).write_text(json.dumps([result.as_object() for result in results], indent=1) + "\n")
+    """Write results as a JSON list."""
+    write_objects((result.as_object() for result in results), file)
+
+
+def summary(objects: Iterable[dict]) -> tuple[str, int]:
+    """The last line of a bench, and its exit status: 0 if there are goals and each is met."""
+    judged = [one for one in objects if one["judged"]]
+    met = sum(bool(one["met"]) for one in judged)
+    return f"{met} of {len(judged)} goals met", 0 if judged and met == len(judged) else 1
 
 
 def all_met(results: Iterable[Result]) -> bool:
     """True if there are goals at all and each is met."""
-    judged = [result for result in results if result.goal]
-    return bool(judged) and all(result.met for result in judged)
-
-
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table; an empty row is a line between sections."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title, box=SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for column in columns:
-        # Words to the left, numbers to the right.
-        left = column in ("scenario", "stack", "scheduler", "unit", "metric", "goal", "met", "of")
-        table.add_column(column, justify="left" if left else "right", no_wrap=True)
-    for row in rows:
-        if row:
-            table.add_row(*row)
-        else:
-            table.add_section()
-    # The output may be a pipe, whose width nobody knows: as wide as the table needs.
-    console = Console(width=200, highlight=False)
-    console.print(table)
+    return not summary([result.as_object() for result in results])[1]

@@ -48,7 +48,10 @@ def calibration(scenario: Scenario) -> Scenario | None:
         return None
     job = Job(fio={"rw": "randread", "bs": "4k", "iodepth": 64})
     disk = dict(scenario.disk)
-    return Scenario("calibration", "", disk, 64, (Group("all", job=(job,)),), measure_s=20)
+    return Scenario(
+        name="calibration", title="", disk=disk, nr_requests=64,
+        group=(Group("all", job=(job,)),), measure_s=20,
+    )  # fmt: skip
 
 
 def make(

@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Scenarios of `./lab bench fairness`: reading a file, and saying exactly what is wrong with it.
-
-tests/uml/README.rst documents the format. Everything a file may say ends up in the fields below,
-under the same names.
-"""
+"""Scenarios of `./lab bench fairness`: cgroups on a model disk. README.rst has the format."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, ClassVar, Self
 
-from bench.tables import ScenarioError, listed, made, read, tables, unique
+from bench import book
+from bench.read import Count, Has, Name, OneOf, OrOne, Positive, Range, Table, Weight, known
+from bench.stacks import Model
+from rig import result
 
+SHIPPED = Path(__file__).with_name("fairness.toml")
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "iocost", "sutro")
-KINDS = ("hdd", "ssd", "nvme")
-CLASSES = ("rt", "be", "idle")
-# Metrics that a goal may state; measure.py computes them.
+# Metrics of one run; measure.py computes them. After these, those that compare runs (bench.py).
 METRICS = (
     "ratio", "share", "worst_share_error", "jain", "charge_error", "throughput_mbps", "iops",
-    "work", "throughput_vs_best", "throughput_vs_none", "p50_us", "p99_us", "p999_us",
-    "p99_vs_alone", "alone_or_entitled", "takeover_ms", "giveback_ms", "settle_s", "finish_s",
-    "speedup_vs_none", "error_vs_best",
+    "work", "p50_us", "p99_us", "p999_us", "takeover_ms", "giveback_ms", "settle_s", "finish_s",
 )  # fmt: skip
+ALONE = ("p99_vs_alone", "alone_or_entitled")
+BEST = ("throughput_vs_best", "error_vs_best")
+COMPARED = (*ALONE, *BEST, "fair_mbps")
+
+Scheduler = Annotated[str, OneOf(*SCHEDULERS)]
+Moment = Annotated[float, Range(0)]
 
 
 @dataclass(frozen=True)
@@ -32,20 +35,65 @@ class Job:
     but for a pause from one moment to another.
     """
 
-    fio: Mapping[str, object] = field(default_factory=dict)
+    fio: Annotated[Table, Has("rw")] = field(default_factory=dict)
     command: str = ""
-    start_s: float = 0.0
-    pause_s: tuple[float, ...] = ()
+    start_s: Moment = 0.0
+    pause_s: tuple[Moment, ...] = ()
+
+    def check(self) -> None:
+        """It has one thing to do, and pauses once at most."""
+        if self.pause_s and (len(self.pause_s) != 2 or not 0 < self.pause_s[0] < self.pause_s[1]):
+            raise ValueError("pause_s: must be [FROM, TO]")
+        if bool(self.fio) == bool(self.command):
+            raise ValueError("either fio or command")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Weights that are drawn at random."""
+
+    random: tuple[Weight, ...]
+    count: Count
+    seed: int
+
+    def check(self) -> None:
+        """There are two bounds."""
+        if len(self.random) != 2 or self.random[0] > self.random[1]:
+            raise ValueError("random: must be [LOW, HIGH]")
+
+    def drawn(self) -> list[int]:
+        """The same ones each time."""
+        generator = random.Random(self.seed)
+        return [generator.randint(*self.random) for _ in range(self.count)]
 
 
 @dataclass(frozen=True)
 class Group:
-    """A cgroup; `name` with slashes lies inside another group."""
+    """A cgroup; `name` with slashes lies inside another group. `weights` makes NAME0, NAME1, ...
+    of it, which take the jobs of `each` in turn, besides `job`.
+    """
 
-    name: str
-    weight: int = 100
-    class_: str | None = None
+    name: Name
+    weight: Weight = 100
+    class_: Annotated[str, OneOf("rt", "be", "idle")] | None = None
     job: tuple[Job, ...] = ()
+    weights: tuple[Weight, ...] | Draw = ()
+    each: tuple[Job, ...] = ()
+
+    def expand(self) -> Iterator[Self]:
+        """The groups that this stands for."""
+        weights = self.weights.drawn() if isinstance(self.weights, Draw) else self.weights
+        if self.each and not weights:
+            raise ValueError("each: only with weights; use job")
+        if weights and self.weight != 100:
+            raise ValueError("weights: not together with weight")
+        if self.name.startswith("/"):
+            raise ValueError("name: must not be absolute")
+        if not weights:
+            yield self
+        for number, weight in enumerate(weights):
+            mine = (self.each[number % len(self.each)],) if self.each else ()
+            yield Group(f"{self.name}{number}", weight, self.class_, self.job + mine)
 
     @property
     def path(self) -> str:
@@ -57,55 +105,64 @@ class Group:
 class Event:
     """Something that changes at a moment."""
 
-    at_s: float
-    weight: Mapping[str, int] = field(default_factory=dict)
-    disk: Mapping[str, object] = field(default_factory=dict)
+    at_s: Moment
+    weight: Mapping[str, Weight] = field(default_factory=dict)
+    disk: Table = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Goal:
-    """What a metric shall be, for these schedulers."""
+class Goal(result.Goal):
+    """Bounds of a metric, of a group or two, for these schedulers."""
 
-    metric: str
-    of: tuple[str, ...] = ()
-    min: float | None = None
-    max: float | None = None
-    schedulers: tuple[str, ...] = ("sutro",)
-
-    def met(self, value: float) -> bool:
-        """A value that is no number never meets a goal."""
-        low = self.min is None or value >= self.min
-        high = self.max is None or value <= self.max
-        return value == value and low and high
-
-    def __str__(self) -> str:
-        if self.min is not None and self.max is not None:
-            return f"{self.min:g} to {self.max:g}"
-        return f">= {self.min:g}" if self.min is not None else f"<= {self.max:g}"
+    metric: Annotated[str, OneOf(*METRICS, *COMPARED)]
+    against: Scheduler | None = None
+    of: Annotated[tuple[str, ...], OrOne()] = ()
+    schedulers: Annotated[tuple[Scheduler, ...], OrOne()] = ("sutro",)
 
 
-@dataclass(frozen=True)
-class Scenario:
+@dataclass(frozen=True, kw_only=True)
+class Scenario(book.Scenario):
     """One scenario."""
 
-    name: str
-    title: str
-    disk: Mapping[str, object]
-    nr_requests: int
+    disk: Annotated[Table, Model()]
+    nr_requests: Annotated[int, Range(2, 100000)]
     group: tuple[Group, ...]
     row: str = ""
-    schedulers: tuple[str, ...] = ("none", "bfq", "iocost", "sutro")
-    warmup_s: float = 3.0
-    measure_s: float = 10.0
-    sample_ms: float = 0.0
+    schedulers: tuple[Scheduler, ...] = ("none", "bfq", "iocost", "sutro")
+    warmup_s: Moment = 3.0
+    measure_s: Positive = 10.0
+    sample_ms: Moment = 0.0
     until: str | None = None
-    timeout_s: float = 600.0
+    timeout_s: Positive = 600.0
     alone: str | None = None
     prepare: tuple[str, ...] = ()
-    settings: Mapping[str, object] = field(default_factory=dict)
-    knobs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    settings: Table = field(default_factory=dict)
+    knobs: Mapping[str, Table] = field(default_factory=dict)
     event: tuple[Event, ...] = ()
     goal: tuple[Goal, ...] = ()
+
+    def check(self) -> None:
+        """Groups lie in groups that are there, and only those with none inside have jobs."""
+        names = [group.name for group in self.group]
+        leaves = [group.name for group in self.leaves()]
+        if not leaves:
+            raise ValueError("group: no group has a job")
+        for number, name in enumerate(names):
+            parent = name.rpartition("/")[0]
+            if parent and parent not in names[:number]:
+                raise ValueError(f"group {name}: name: no group {parent} before it")
+            if parent in leaves:
+                raise ValueError(f"group {parent}: job: it has groups inside")
+        if any(group.name == self.until and len(group.job) != 1 for group in self.group):
+            raise ValueError(f"until: {self.until} must have one job")
+        known("event: weight", {name for event in self.event for name in event.weight}, names)
+        known("goal: of", {name for goal in self.goal for name in goal.of}, names)
+        known("until, alone", {name for name in (self.until, self.alone) if name}, names)
+
+    def under(self, schedulers: Sequence[str]) -> Self:
+        """Under these schedulers only, without the goals that need others."""
+        goals = tuple(g for g in self.goal if g.metric not in BEST and not g.against)
+        return replace(self, schedulers=tuple(schedulers), goal=goals)
 
     @property
     def end_s(self) -> float:
@@ -143,145 +200,10 @@ class Scenario:
         return shares
 
 
-# ---- reading ----
+@dataclass(frozen=True, kw_only=True)
+class Book(book.Book):
+    """A file of fairness."""
 
+    scenario: tuple[Scenario, ...] = ()
 
-def load(file: str | Path) -> list[Scenario]:
-    """Read a scenario file."""
-    document = read(file, ("scenario", "common"))
-    found = tables(str(file), document, "scenario")
-    if not found:
-        raise ScenarioError(f"{file}: no [[scenario]] in it")
-    common = document.get("common", {})
-    scenarios = []
-    for number, table in enumerate(found, start=1):
-        name = table.get("name", f"number {number}")
-        where = f"{file}: scenario {name}"
-        goals = tables(where, table, "goal") + tables(f"{file}: common", common, "goal")
-        scenarios.append(_scenario(where, {**common, **table, "goal": goals}))
-    unique(f"{file}: scenario", [scenario.name for scenario in scenarios])
-    return scenarios
-
-
-def _scenario(where: str, table: Mapping[str, object]) -> Scenario:
-    keys = dict(table)
-    groups: list[Group] = []
-    for part in tables(where, keys, "group"):
-        groups += _groups(f"{where}: group {part.get('name', '')}", part)
-    keys["group"] = tuple(groups)
-    keys["event"] = tuple(
-        made(f"{where}: event", Event, part) for part in tables(where, keys, "event")
-    )
-    keys["goal"] = tuple(_goal(f"{where}: goal", part) for part in tables(where, keys, "goal"))
-    for key in ("schedulers", "prepare"):
-        if key in keys:
-            keys[key] = tuple(listed(where, keys, key))
-    scenario = made(where, Scenario, keys)
-    _check(where, scenario)
-    return scenario
-
-
-def _groups(where: str, table: Mapping[str, object]) -> list[Group]:
-    """The group of a table, or the several that `weights` makes of it."""
-    keys = dict(table)
-    weights = keys.pop("weights", None)
-    each = [_job(f"{where}: each", part) for part in tables(where, keys, "each")]
-    keys.pop("each", None)
-    keys["job"] = tuple(_job(f"{where}: job", part) for part in tables(where, keys, "job"))
-    if "class" in keys:
-        keys["class_"] = keys.pop("class")
-    if weights is None:
-        if each:
-            raise ScenarioError(f"{where}: each: only with weights; use job")
-        return [made(where, Group, keys)]
-    if "weight" in keys:
-        raise ScenarioError(f"{where}: weights: not together with weight")
-    if "name" not in keys:
-        raise ScenarioError(f"{where}: name is missing")
-    groups = []
-    for number, weight in enumerate(_weights(f"{where}: weights", weights)):
-        mine = (each[number % len(each)],) if each else ()
-        name = f"{keys['name']}{number}"
-        groups.append(
-            made(where, Group, {**keys, "name": name, "weight": weight, "job": keys["job"] + mine})
-        )
-    return groups
-
-
-def _weights(where: str, said: object) -> Sequence[int]:
-    """A list of weights, or {random = [LOW, HIGH], count = N, seed = S}."""
-    if isinstance(said, list):
-        return said
-    if isinstance(said, dict) and set(said) == {"random", "count", "seed"}:
-        low, high = said["random"]
-        generator = random.Random(said["seed"])
-        return [generator.randint(low, high) for _ in range(said["count"])]
-    raise ScenarioError(f"{where}: a list, or {{ random = [1, 1000], count = 16, seed = 1 }}")
-
-
-def _job(where: str, table: Mapping[str, object]) -> Job:
-    keys = dict(table)
-    if "pause_s" in keys:
-        keys["pause_s"] = tuple(listed(where, keys, "pause_s"))
-    job = made(where, Job, keys)
-    if job.pause_s and (len(job.pause_s) != 2 or not 0 < job.pause_s[0] < job.pause_s[1]):
-        raise ScenarioError(f"{where}: pause_s: must be [FROM, TO]")
-    if bool(job.fio) == bool(job.command):
-        raise ScenarioError(f"{where}: either fio or command")
-    if job.fio and "rw" not in job.fio:
-        raise ScenarioError(f"{where}: fio: rw is missing")
-    return job
-
-
-def _goal(where: str, table: Mapping[str, object]) -> Goal:
-    keys = dict(table)
-    for key in ("of", "schedulers"):
-        if isinstance(keys.get(key), str):
-            keys[key] = [keys[key]]
-        if key in keys:
-            keys[key] = tuple(listed(where, keys, key))
-    goal = made(where, Goal, keys)
-    if goal.metric not in METRICS:
-        raise ScenarioError(
-            f"{where}: metric: {goal.metric!r} is none of {', '.join(sorted(METRICS))}"
-        )
-    if goal.min is None and goal.max is None:
-        raise ScenarioError(f"{where}: {goal.metric}: needs min or max")
-    return goal
-
-
-def _check(where: str, scenario: Scenario) -> None:
-    """What is well formed and still makes no sense."""
-    if scenario.disk.get("kind") not in KINDS:
-        raise ScenarioError(f"{where}: disk: kind: must be one of {', '.join(KINDS)}")
-    for name in scenario.schedulers:
-        if name not in SCHEDULERS:
-            raise ScenarioError(f"{where}: schedulers: {name!r} is none of {', '.join(SCHEDULERS)}")
-    if not 2 <= scenario.nr_requests <= 100000:
-        raise ScenarioError(f"{where}: nr_requests: {scenario.nr_requests} is not 2 to 100000")
-    names = [group.name for group in scenario.group]
-    jobs = [name for group in scenario.group for name in [group.name] if group.job]
-    if not jobs:
-        raise ScenarioError(f"{where}: group: no group has a job")
-    for group in scenario.group:
-        parent = group.name.rpartition("/")[0]
-        if not group.name or group.name.startswith("/") or names.count(group.name) > 1:
-            raise ScenarioError(f"{where}: group {group.name}: name: empty, absolute or used twice")
-        if parent and parent not in names[: names.index(group.name)]:
-            raise ScenarioError(f"{where}: group {group.name}: name: no group {parent} before it")
-        if parent in jobs:
-            raise ScenarioError(f"{where}: group {parent}: job: it has groups inside")
-        if not 1 <= group.weight <= 10000:
-            raise ScenarioError(f"{where}: group {group.name}: weight: {group.weight}: 1 to 10000")
-        if group.class_ not in (None, *CLASSES):
-            raise ScenarioError(f"{where}: group {group.name}: class: {', '.join(CLASSES)}")
-    waited = [group for group in scenario.group if group.name == scenario.until]
-    if waited and len(waited[0].job) != 1:
-        raise ScenarioError(f"{where}: until: {scenario.until} must have one job")
-    if scenario.warmup_s < 0 or scenario.measure_s <= 0:
-        raise ScenarioError(f"{where}: warmup_s, measure_s: must not be negative or 0")
-    used = {name for event in scenario.event for name in event.weight}
-    used |= {name for goal in scenario.goal for name in goal.of}
-    used |= {name for name in (scenario.until, scenario.alone) if name}
-    for name in sorted(used - set(names)):
-        raise ScenarioError(f"{where}: no group {name!r}; groups are {', '.join(names[:20])}")
+    SCHEDULERS: ClassVar = SCHEDULERS

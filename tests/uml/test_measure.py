@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from uml.bench import Comparison, all_met
+from uml.bench import Comparison, needed
 from uml.measure import Run
 from uml.scenario import Event, Goal, Group, Job, Scenario
 
@@ -110,13 +110,12 @@ def test_throughput_is_compared_with_those_that_share_at_all() -> None:
     made = Comparison(scenario(), runs, {})
     # bfq is more than half as far off as none: it does not count. Bytes go by time: 8.9 s of 9.
     assert made.throughput_vs_best(runs["sutro"], ()) == pytest.approx(8.9 / 9)
-    assert made.throughput_vs_none(runs["sutro"], ()) == pytest.approx(0.89)
+    assert made.value(Goal("fair_mbps", against="none"), "sutro") == pytest.approx(0.89)
 
 
-def test_no_number_meets_no_goal() -> None:
-    assert not Goal("jain", max=1.0).met(math.nan)
-    assert not Goal("jain", min=0.5).met(math.nan)
-    assert Goal("jain", min=0.5, max=1.0).met(1.0)
-    assert not all_met([])
-    assert not all_met([{"judged": True, "met": True}, {"judged": True, "met": False}])
-    assert all_met([{"judged": True, "met": True}, {"judged": False, "met": False}])
+def test_the_runs_that_goals_need() -> None:
+    goals = (Goal("fair_mbps", against="none"), Goal("p99_vs_alone", of=("a",)))
+    made = scenario(schedulers=("bfq", "sutro"), goal=goals)
+    names = ("none", "bfq", "sutro")
+    assert needed(made) == [*((name, None) for name in names), *((name, "a") for name in names)]
+    assert needed(made.under(["sutro"])) == [("sutro", None), ("sutro", "a")]

@@ -7,16 +7,17 @@ The whole matrix is `./lab bench attribution`; this is the quick part of it.
 from __future__ import annotations
 
 import pytest
-from bench.attribution.__main__ import patched
+from bench.attribution.kind import patched
 from bench.attribution.run import MEASURED, Row, measure
-from bench.attribution.stacks import SHIPPED, load, only
+from bench.attribution.scenario import SHIPPED, Book
+from bench.read import load
 
 OWNED = 0.99
 
 
 def rows(name: str) -> list[Row]:
     """All that the bench measures of a stack."""
-    (spec,) = only(load(SHIPPED), [name])
+    (spec,) = load(Book, SHIPPED).only([name]).scenario
     found = list(measure(spec, print))
     assert [(row.op, row.mode) for row in found] == spec.uses()
     for row in found:

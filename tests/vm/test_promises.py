@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from bench import measure
-from bench.demo import SHIPPED
-from bench.run import run
-from bench.scenario import Scenario, ScenarioError, load
+from bench.demo.measure import measure
+from bench.demo.run import run
+from bench.demo.scenario import SHIPPED, Book, Scenario
+from bench.read import ScenarioError, load
 
-SCENARIOS = {scenario.name: scenario for scenario in load(SHIPPED)}
+SCENARIOS = {scenario.name: scenario for scenario in load(Book, SHIPPED).scenario}
 SHORT = ("stripe", "device-weight", "crypt-raid1", "runtime")
 
 
@@ -21,7 +21,7 @@ def test_scenario(name: str) -> None:
     scenario: Scenario = replace(SCENARIOS[name], schedulers=("sutro",))
     found = []
     for one in run(scenario, print):
-        found += measure.measure(one, [one])
+        found += measure(one)
     judged = [result for result in found if result.goal]
     assert judged
     assert not [str(result) for result in judged if not result.met]
@@ -41,5 +41,5 @@ def test_scenario_file_refused(tmp_path, text: str, word: str) -> None:
     file = tmp_path / "bad.toml"
     file.write_text(text)
     with pytest.raises(ScenarioError) as refused:
-        load(file)
+        load(Book, file)
     assert str(file) in str(refused.value) and word in str(refused.value)

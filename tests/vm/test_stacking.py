@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 from bench.attribution.run import measure
-from bench.attribution.stacks import SHIPPED, load, only
+from bench.attribution.scenario import SHIPPED, Book
+from bench.read import load
 from rig import scheduler
 from rig.cgroup import Group, Subtree
 from rig.dkms import kernel, out_of_tree
@@ -208,7 +209,7 @@ def test_snapshot(disk: MakeDisk, stack: MakeStack, tree: Subtree) -> None:
 @pytest.mark.parametrize("name", BENCH)
 def test_what_a_worker_writes(name: str) -> None:
     """What dm-vdo writes after it said that it was done, and what dm-clone copies first."""
-    (spec,) = only(load(SHIPPED), [name])
+    (spec,) = load(Book, SHIPPED).only([name]).scenario
     (row,) = measure(replace(spec, ops=("write",), modes=("direct",)), print)
     assert row.share is not None and row.share >= WHOLE, row
 

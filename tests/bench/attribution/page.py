@@ -16,8 +16,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bench.attribution.run import MEASURED
-from bench.attribution.stacks import MODES, OPS, SHIPPED, StackSpec, load
+from bench.attribution.run import MEASURED, METRIC
+from bench.attribution.scenario import MODES, OPS, SHIPPED, Book, Scenario
+from bench.read import load
 
 BEGIN, END = ".. begin of what was measured", ".. end of what was measured"
 # A share below this is a loss.
@@ -30,15 +31,10 @@ def read(files: Iterable[Path]) -> list[Object]:
     found: dict[tuple, Object] = {}
     for file in files:
         for one in json.loads(file.read_text()):
-            keys = ("kernel", "patched", "stack", "op", "mode")
-            found[tuple(one[key] for key in keys)] = one
+            if one["metric"] == METRIC:
+                keys = ("kernel", "scheduler", "scenario", "op", "mode")
+                found[tuple(one[key] for key in keys)] = one
     return list(found.values())
-
-
-def write_json(objects: Iterable[Object], file: Path) -> None:
-    """A list of objects, one per line."""
-    lines = ",\n".join(json.dumps(one) for one in objects)
-    file.write_text(f"[\n{lines}\n]\n")
 
 
 def replaced(page: str, tables: str) -> str:
@@ -50,7 +46,7 @@ def replaced(page: str, tables: str) -> str:
     return f"{before}{begin}\n\n{tables}\n{end}{after}"
 
 
-def tables(objects: Sequence[Object], specs: Sequence[StackSpec]) -> str:
+def tables(objects: Sequence[Object], specs: Sequence[Scenario]) -> str:
     """The section of each kernel."""
     return "\n".join(
         line
@@ -63,14 +59,14 @@ def _version(kernel: str) -> list[int]:
     return [int(part) for part in kernel.split(".")]
 
 
-def _section(kernel: str, mine: Sequence[Object], specs: Sequence[StackSpec]) -> Iterator[str]:
+def _section(kernel: str, mine: Sequence[Object], specs: Sequence[Scenario]) -> Iterator[str]:
     title = f"Linux {kernel}"
     yield from (title, "-" * len(title), "")
     heads = [f"{op}, {mode}" for op in OPS for mode in MODES]
     yield from (".. list-table::", "   :header-rows: 1", "   :widths: 40 15 15 15 15", "")
     yield from _row(["stack", *heads])
     for spec in specs:
-        rows = [one for one in mine if one["stack"] == spec.name]
+        rows = [one for one in mine if one["scenario"] == spec.name]
         if any(one["status"] == MEASURED for one in rows):
             cells = [_cell(rows, op, mode) for op in OPS for mode in MODES]
         elif rows:
@@ -91,8 +87,8 @@ def _row(cells: Sequence[str]) -> Iterator[str]:
 
 def _cell(rows: Sequence[Object], op: str, mode: str) -> str:
     """Per cent before, and after if that is another number."""
-    found = {one["patched"]: one for one in rows if (one["op"], one["mode"]) == (op, mode)}
-    shares = [percent(found[patched]["charged_share"]) for patched in sorted(found)]
+    found = {one["scheduler"]: one for one in rows if (one["op"], one["mode"]) == (op, mode)}
+    shares = [percent(found[name]["value"]) for name in ("stock", "patched") if name in found]
     return " → ".join(dict.fromkeys(shares))
 
 
@@ -104,7 +100,7 @@ def percent(share: object) -> str:
 
 
 def _share(one: Object) -> float:
-    share = one["charged_share"]
+    share = one["value"]
     return float(share) if isinstance(share, int | float) else math.inf
 
 
@@ -116,7 +112,7 @@ def _listed(head: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _why(one: Object) -> str:
-    return f"{one['stack']}, {one['op']}: {one['reason']}"
+    return f"{one['scenario']}, {one['op']}: {one['reason']}"
 
 
 def _whom(one: Object) -> str:
@@ -124,11 +120,12 @@ def _whom(one: Object) -> str:
     charged = one["charged_to"]
     least = (1 - WHOLE) * sum(charged.values())
     names = [n for n, number in charged.items() if n not in (one["owner"], "/") and number >= least]
-    with_what = "patched" if one["patched"] else "stock"
     said = ", ".join(
         f"``{name}`` {percent(charged[name] / sum(charged.values()))}" for name in names
     )
-    return f"{one['stack']}, {one['op']} {one['mode']}, {with_what}: {said}" if said else ""
+    return (
+        f"{one['scenario']}, {one['op']} {one['mode']}, {one['scheduler']}: {said}" if said else ""
+    )
 
 
 def main(words: Sequence[str]) -> int:
@@ -137,7 +134,7 @@ def main(words: Sequence[str]) -> int:
         print("usage: bench.attribution.page PAGE JSON...", file=sys.stderr)
         return 2
     page, files = Path(words[0]), [Path(word) for word in words[1:]]
-    page.write_text(replaced(page.read_text(), tables(read(files), load(SHIPPED))))
+    page.write_text(replaced(page.read_text(), tables(read(files), load(Book, SHIPPED).scenario)))
     return 0
 
 

@@ -24,6 +24,7 @@ it written back first.
 from __future__ import annotations
 
 import fcntl
+import math
 import mmap
 import os
 import subprocess
@@ -38,13 +39,15 @@ from pathlib import Path
 
 from rig.cgroup import Group, Subtree
 from rig.modeldisk import ModelDisk, Truth
-from rig.shell import CommandError
+from rig.result import Result
 from rig.shell import run as command
 from rig.stack import Stack
 
-from bench.attribution.stacks import FILL, StackSpec
-from bench.run import Say, sysctl
+from bench.attribution.scenario import Scenario
+from bench.judge import TROUBLE, Say
+from bench.stacks import FILL, sysctl
 
+METRIC = "charged_share"
 MEASURED, MISSING, BROKEN = "measured", "not measured", "error"
 # The flusher comes soon, and finds old what has just been written.
 SOON = {"vm.dirty_writeback_centisecs": 20, "vm.dirty_expire_centisecs": 20}
@@ -59,8 +62,6 @@ GAP_MIB = 1
 FILL_KIB = 1024
 # What is compressible is so in each of these.
 PAGE = 4096
-# What may go wrong with a stack without being a mistake of the bench.
-TROUBLE = (CommandError, OSError, RuntimeError, TimeoutError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -83,18 +84,17 @@ class Row:
         whole = sum(self.data.values())
         return self.data.get(self.owner, 0) / whole if whole else None
 
-    def as_object(self, kernel: str, patched: bool) -> dict[str, object]:
-        """The JSON object of this row."""
-        share = self.share
-        return {
-            "stack": self.stack, "kernel": kernel, "patched": patched, "op": self.op,
-            "mode": self.mode, "charged_share": None if share is None else round(share, 4),
-            "charged_to": dict(self.data), "metadata": dict(self.metadata), "owner": self.owner,
-            "moved": self.moved, "status": self.status, "reason": self.reason,
-        }  # fmt: skip
+    def result(self, drivers: str, kernel: str) -> Result:
+        """The record of this row; the value is the owner's share of the data."""
+        value = math.nan if self.share is None else round(self.share, 4)
+        return Result(self.stack, drivers, METRIC, value, None, {
+            "kernel": kernel, "op": self.op, "mode": self.mode, "charged_to": dict(self.data),
+            "metadata": dict(self.metadata), "owner": self.owner, "moved": self.moved,
+            "status": self.status, "reason": self.reason,
+        })  # fmt: skip
 
 
-def measure(spec: StackSpec, say: Say) -> Iterator[Row]:
+def measure(spec: Scenario, say: Say) -> Iterator[Row]:
     """All rows of a stack, as they are measured."""
     left = spec.uses()
     lacking = [name for name in spec.needs if not _has_module(name)]
@@ -116,7 +116,7 @@ def measure(spec: StackSpec, say: Say) -> Iterator[Row]:
             yield Row(spec.name, op, mode, BROKEN, str(error))
 
 
-def judged(row: Row, truths: Mapping[str, Truth], spec: StackSpec) -> Row:
+def judged(row: Row, truths: Mapping[str, Truth], spec: Scenario) -> Row:
     """The row with what the leaves say; one whose bytes they have not seen is no measurement."""
     data: Counter[str] = Counter()
     metadata: Counter[str] = Counter()
@@ -146,7 +146,7 @@ def _has_module(name: str) -> bool:
 
 
 @contextmanager
-def _standing(spec: StackSpec) -> Iterator[Site]:
+def _standing(spec: Scenario) -> Iterator[Site]:
     """The stack over fast leaves, filled, and a cgroup for who will use it."""
     with ExitStack() as undo:
         undo.enter_context(sysctl(SOON))
@@ -168,7 +168,7 @@ def _standing(spec: StackSpec) -> Iterator[Site]:
 class Site:
     """A stack that stands, and its places: for each use one that nothing else touches."""
 
-    def __init__(self, spec: StackSpec, disks: Mapping[str, ModelDisk], stack: Stack, owner: Group):
+    def __init__(self, spec: Scenario, disks: Mapping[str, ModelDisk], stack: Stack, owner: Group):
         self._spec = spec
         self._disks = disks
         self._stack = stack

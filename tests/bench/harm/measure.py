@@ -17,58 +17,36 @@ import math
 from collections.abc import Sequence
 from statistics import mean, stdev
 
-from rig.dkms import kernel
 from rig.result import Result
 
-from bench.harm.scenario import CGROUPS, METRIC, Harmed
-from bench.overhead.measure import METRICS, ios, summed_up
+from bench.harm.scenario import CGROUPS, METRIC, Scenario
+from bench.judge import summed_up
+from bench.overhead.measure import METRICS, ios
 from bench.overhead.run import Count
 
 
-def number(stack: Harmed, drivers: str, counts: Sequence[Count]) -> Result:
+def turn(stack: Scenario, drivers: str, counts: Sequence[Count]) -> Result:
     """Instructions for an I/O."""
     if not all(ios(count) for count in counts):
         raise RuntimeError(f"{stack.name}: no I/O within {stack.window_ms} ms")
     return summed_up(stack.name, drivers, METRIC, [METRICS[METRIC](count) for count in counts])
 
 
-def verdict(stack: Harmed, turns: Sequence[Result], rows: Sequence[Result] = ()) -> Result:
-    """One stack's, of the numbers of its turns; rows: verdicts that there are already."""
+def ratio_of(stack: Scenario, turns: Sequence[Result], rows: Sequence[Result] = ()) -> Result:
+    """One stack's, of the numbers of its turns; rows: ratios that there are already."""
     found = [[turn.value for turn in turns if turn.scheduler == name] for name in stack.pair]
     theirs, ours = (mean(values) for values in found)
     error = math.hypot(*(stdev(values) / math.sqrt(len(values)) / mean(values) for values in found))
     detail = {
         "ours": round(ours, 1), "theirs": round(theirs, 1), "error": round(error * 100, 2),
-        "judged": stack.goal is not None,
     }  # fmt: skip
     for row in rows:
-        if row.metric == _metric(CGROUPS) and "why" not in row.detail and stack.owned:
+        if row.metric == _metric(CGROUPS) and stack.owned:
             each = float(str(row.detail["ours"])) - float(str(row.detail["theirs"]))
             detail["price"] = round(1 + stack.owned * each / theirs, 4)
-    return Result(stack.name, stack.pair[1], _metric(stack.pair), ours / theirs, stack.goal, detail)
-
-
-def failed(stack: Harmed, error: Exception) -> Result:
-    """What could not be measured does not meet its goal."""
-    why = {"why": str(error), "judged": stack.goal is not None}
-    return Result(stack.name, stack.pair[1], _metric(stack.pair), math.nan, stack.goal, why)
+    goal = next(iter(stack.goal), None) if stack.judged else None
+    return Result(stack.name, stack.pair[1], _metric(stack.pair), ours / theirs, goal, detail)
 
 
 def _metric(pair: tuple[str, str]) -> str:
     return f"{METRIC}_vs_{pair[0]}"
-
-
-def show(rows: Sequence[Result]) -> None:
-    """A line for each stack."""
-    heads = f"{'stock':>10}{'patched':>10}{'+- %':>9}{'ratio':>9}{'price':>9}"
-    print(f"\ninstructions for 4 KiB, Linux {kernel()}\n  {'':15}{heads}")
-    for row in rows:
-        if "why" in row.detail:
-            print(f"  {row.scenario:15}FAILED {row.detail['why']}")
-            continue
-        numbers = f"{row.detail['theirs']:>10.0f}{row.detail['ours']:>10.0f}"
-        word = f"{'met' if row.met else 'MISSED'}, goal {row.goal}"
-        print(
-            f"  {row.scenario:15}{numbers}{row.detail['error']:>9}{row.value:>9.4f}"
-            f"{row.detail.get('price', ''):>9}  {word if row.goal else 'root and own cgroup'}"
-        )

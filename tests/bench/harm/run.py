@@ -22,10 +22,11 @@ from rig.shell import run, wait_for
 from rig.stack import Stack
 from rig.unit import fio
 
-from bench.attribution.stacks import FILL
-from bench.harm.scenario import ROOT, Harmed
+from bench.harm.scenario import ROOT, Scenario
+from bench.judge import Say
 from bench.overhead.measure import ios
-from bench.overhead.run import Count, Meter, Say
+from bench.overhead.run import Count, Meter
+from bench.stacks import FILL
 
 DISK = {
     "irqmode": 0, "queue_mode": 2, "submit_queues": 1, "hw_queue_depth": 128, "memory_backed": 1,
@@ -33,7 +34,7 @@ DISK = {
 COME_S = 600.0
 
 
-def windows(stack: Harmed, which: str, say: Say) -> list[Count]:
+def windows(stack: Scenario, which: str, say: Say) -> list[Count]:
     """What was counted in each window; with ROOT in the root cgroup, else in one of its own."""
     with ExitStack() as undo:
         say(f"{stack.name}: making it")
@@ -57,13 +58,13 @@ def windows(stack: Harmed, which: str, say: Say) -> list[Count]:
     return counts
 
 
-def _job(stack: Harmed) -> Mapping[str, object]:
+def _job(stack: Scenario) -> Mapping[str, object]:
     """One that may use each place once ends when it has used all."""
     once = {"time_based": 0, "runtime": 0} if stack.once else {}
     return {"gtod_reduce": 1, **stack.job, **once}
 
 
-def _standing(undo: ExitStack, spec: Harmed) -> str:
+def _standing(undo: ExitStack, spec: Scenario) -> str:
     """The stack; returns what is used."""
     disks = {}
     for name, size_mib in spec.leaves.items():

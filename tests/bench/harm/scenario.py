@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Stacks of `./lab bench harm`: reading a file, and saying exactly what is wrong with it.
-
-tests/bench/README.rst documents the format.
-"""
+"""Scenarios of `./lab bench harm`: a stack and the job on it. README.rst has the format."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Annotated
 
-from rig.result import Goal
+from rig import result
 
-from bench.attribution.stacks import check_layer
-from bench.tables import ScenarioError, made, read, tables, unique
+from bench import book
+from bench.read import Count, Has, NotEmpty, OneOf, Range, Table
+from bench.stacks import FILL, standing
 
-SHIPPED = Path(__file__).resolve().parents[1] / "harm.toml"
+SHIPPED = book.HERE / "harm.toml"
 METRIC = "instructions"
 # What is compared; the second costs what the first does, and something more.
 STOCK, PATCHED = DRIVERS = ("stock", "patched")
@@ -23,73 +21,51 @@ ROOT, OWN = CGROUPS = ("root", "own")
 PAIRS = {"drivers": DRIVERS, "cgroups": CGROUPS}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Harmed:
-    """One stack and the job on it; field names as in the file."""
+@dataclass(frozen=True)
+class Goal(result.Goal):
+    """Bounds of the ratio to the kernel's own drivers."""
 
-    name: str
-    title: str
-    leaves: Mapping[str, int]
-    layer: tuple[Mapping[str, object], ...]
-    job: Mapping[str, object]
-    goal: Goal | None
+    metric: Annotated[str, OneOf(METRIC)]
+    against: Annotated[str, OneOf(STOCK)] = STOCK
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario(book.Scenario):
+    """One stack and the job on it."""
+
+    leaves: Annotated[Mapping[str, Count], NotEmpty()]
+    layer: tuple[Table, ...] = ()
+    job: Annotated[Table, Has("rw", "bs")]
+    goal: tuple[Goal, ...] = ()
     top: str = ""
-    between: str = "drivers"
-    owned: float = 0
+    between: Annotated[str, OneOf(*PAIRS)] = "drivers"
+    owned: Annotated[float, Range(0)] = 0
     once: bool = False
-    rounds: int = 5
-    settle_ms: int = 100
-    window_ms: int = 300
+    rounds: Count = 5
+    settle_ms: Annotated[int, Range(0)] = 100
+    window_ms: Count = 300
+
+    def check(self) -> None:
+        """The layers stand on each other, and the top is one of them."""
+        if not (self.layer or self.top):
+            raise ValueError("needs a layer or the top")
+        there = standing(list(self.leaves), self.layer, FILL)
+        if self.top and self.top not in there:
+            raise ValueError(f"top: no {self.top!r}; there are {', '.join(there)}")
 
     @property
     def pair(self) -> tuple[str, str]:
         """The two that are compared."""
         return PAIRS[self.between]
 
-
-def load(file: str | Path) -> list[Harmed]:
-    """Read a file."""
-    document = read(file, ("max", "stack"))
-    most = document.get("max")
-    if not isinstance(most, float) or most <= 0:
-        raise ScenarioError(f"{file}: max: {most!r} is no number above 0")
-    found = tables(str(file), document, "stack")
-    if not found:
-        raise ScenarioError(f"{file}: no [[stack]] in it")
-    goal = Goal(METRIC, max=most)
-    stacks = [_stack(f"{file}: stack {keys.get('name', '?')}", keys, goal) for keys in found]
-    unique(f"{file}: stack", [stack.name for stack in stacks])
-    return stacks
+    @property
+    def judged(self) -> bool:
+        """What a cgroup costs is the kernel's affair: only drivers are judged."""
+        return self.pair == DRIVERS
 
 
-def only(stacks: Sequence[Harmed], names: Sequence[str]) -> list[Harmed]:
-    """Those that are asked for; all if none is."""
-    known = [stack.name for stack in stacks]
-    for name in names:
-        if name not in known:
-            raise ScenarioError(f"no stack {name}; there are {', '.join(known)}")
-    return [stack for stack in stacks if not names or stack.name in names]
+@dataclass(frozen=True, kw_only=True)
+class Book(book.Book):
+    """A file of harm."""
 
-
-def _stack(where: str, table: Mapping[str, object], goal: Goal) -> Harmed:
-    # What a cgroup costs is the kernel's affair: nobody judges it.
-    judged = goal if table.get("between", "drivers") == "drivers" else None
-    keys = {**table, "layer": tuple(tables(where, table, "layer")), "goal": judged}
-    stack = made(where, Harmed, keys)
-    if stack.between not in PAIRS:
-        raise ScenarioError(f"{where}: between: {stack.between!r} is none of {', '.join(PAIRS)}")
-    if not stack.leaves or not (stack.layer or stack.top):
-        raise ScenarioError(f"{where}: needs leaves, and a layer or the top")
-    there = list(stack.leaves)
-    for layer in stack.layer:
-        check_layer(where, layer, there)
-        there += [str(layer["name"])] if "name" in layer else []
-    if stack.top and stack.top not in there:
-        raise ScenarioError(f"{where}: top: no {stack.top!r}; there are {', '.join(there)}")
-    for key in ("rw", "bs"):
-        if key not in stack.job:
-            raise ScenarioError(f"{where}: job: {key}: is missing")
-    for key, least in (("rounds", 1), ("window_ms", 1), ("owned", 0)):
-        if getattr(stack, key) < least:
-            raise ScenarioError(f"{where}: {key}: must be at least {least}")
-    return stack
+    scenario: tuple[Scenario, ...] = ()

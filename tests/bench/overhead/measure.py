@@ -11,19 +11,20 @@
     merged        I/Os that went into the request of another one
     idle          of the elapsed time
 
-A number is the median of its windows; `stdev` is their standard deviation in per cent of it.
+A number is the median of its windows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import median, stdev
+from statistics import median
 
 from rig.result import Result
 
+from bench.judge import summed_up
 from bench.overhead.run import SECTOR_BYTES, Count
-from bench.overhead.scenario import BLOCK_BYTES, Case, Goal
+from bench.overhead.scenario import BLOCK_BYTES, Case
 
 # The clock of the guest that counts: `-icount shift=1`.
 NS_PER_INSTRUCTION = 2
@@ -76,22 +77,3 @@ def numbers(case: Case, windows: Mapping[str, Sequence[Count]]) -> Iterator[Resu
             instructions = METRICS["instructions"]
             zero = median(instructions(count) for count in windows["none"])
             yield summed_up(case.name, name, "added", [instructions(c) - zero for c in counts])
-
-
-def summed_up(case: str, name: str, metric: str, values: Sequence[float]) -> Result:
-    """The median of a metric's windows."""
-    value = median(values)
-    spread = stdev(values) / abs(value) * 100 if len(values) > 1 and value else 0.0
-    return Result(case, name, metric, value, None, {"stdev": round(spread, 2)})
-
-
-def verdicts(case: str, goals: Sequence[Goal], found: Sequence[Result]) -> Iterator[Result]:
-    """Sutro's numbers over those that it is held against, where both were run."""
-    values = {(result.metric, result.scheduler): result.value for result in found}
-    for goal in goals:
-        ours, theirs = values.get((goal.metric, "sutro")), values.get((goal.metric, goal.against))
-        if ours is None or theirs is None:
-            continue
-        detail = {"ours": round(ours, 3), "theirs": round(theirs, 3), "judged": True}
-        metric = f"{goal.metric}_vs_{goal.against}"
-        yield Result(case, "sutro", metric, ours / theirs, goal, detail)

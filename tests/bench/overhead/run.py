@@ -12,7 +12,7 @@ taken out; nothing else is: what fio, the system calls and the disk cost is in i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
@@ -24,9 +24,8 @@ from rig.nullblk import NullBlk
 from rig.shell import wait_for
 from rig.unit import CGROUP_ROOT, fio
 
+from bench.judge import Say
 from bench.overhead.scenario import Case, Pace
-
-Say = Callable[[str], None]
 
 DISK = "ovh0"
 COME_S = 600.0

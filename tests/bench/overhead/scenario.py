@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Scenarios of `./lab bench overhead`: reading a file, and saying exactly what is wrong with it.
+"""Scenarios of `./lab bench overhead`: jobs on a fast disk. README.rst has the format.
 
-tests/bench/README.rst documents the format. A scenario times one of its jobs times one of its
-numbers of groups is a case; each is run once, under all schedulers in turn.
+A scenario times one of its jobs times one of its numbers of groups is a case; each is run once,
+under all schedulers in turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Generic, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, ClassVar, Self
 
 from rig import result
 from rig.scheduler import NR_REQUESTS
 
-from bench.tables import ScenarioError, listed, made, read, tables, unique
+from bench import book
+from bench.read import Count, Has, Named, OneOf, Range, Table
+from bench.stacks import Model
 
-SHIPPED = Path(__file__).resolve().parents[1] / "overhead.toml"
+SHIPPED = book.HERE / "overhead.toml"
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "iocost", "sutro")
-# What is asked, and which machine can tell: one whose clock counts instructions, or two CPUs.
+# The machine that can measure it: one whose clock counts instructions, or two CPUs.
 MACHINES = ("count", "speed")
 METRICS = ("instructions", "added", "time_us", "iops")
 # Of dd on a stripe set, and what is done there.
@@ -27,41 +28,45 @@ STRIPED_METRICS = ("mbps", "busy")
 DDS = ("read", "write", "read-direct", "write-direct")
 BLOCK_BYTES = 4096
 
-Kind = TypeVar("Kind", bound="Pace")
-Bounds = TypeVar("Bounds", bound=result.Goal)
+Scheduler = Annotated[str, OneOf(*SCHEDULERS)]
 
 
 @dataclass(frozen=True)
 class Goal(result.Goal):
-    """Bounds of sutro's metric over that of another scheduler; with so many groups, or any."""
+    """Bounds of a ratio to another scheduler; with this number of groups, or with any."""
 
-    against: str = "mq-deadline"
+    metric: Annotated[str, OneOf(*METRICS)]
+    against: Scheduler = "mq-deadline"
     groups: int | None = None
 
-    def __str__(self) -> str:
-        return f"{super().__str__()} x {self.against}"
+
+@dataclass(frozen=True)
+class StripedGoal(result.Goal):
+    """The same of dd on a stripe set, whose members have no scheduler in the comparison."""
+
+    metric: Annotated[str, OneOf(*STRIPED_METRICS)]
+    against: Annotated[str, OneOf("none")] = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pace:
-    """What every scenario has: a disk, and how it is measured on which machine."""
+class Pace(book.Scenario):
+    """What every scenario on a fast disk has: the disk, and how it is measured on which machine."""
 
-    name: str
-    title: str
-    machine: str
-    disk: Mapping[str, object]
-    slots: int = NR_REQUESTS
-    rounds: int = 5
-    settle_ms: int = 10
-    window_ms: int = 60
+    machine: Annotated[str, OneOf(*MACHINES)]
+    schedulers: tuple[Scheduler, ...] = SCHEDULERS
+    disk: Annotated[Table, Named("disk")]
+    slots: Count = NR_REQUESTS
+    rounds: Count = 5
+    settle_ms: Annotated[int, Range(0)] = 10
+    window_ms: Count = 60
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario(Pace):
     """Jobs on a disk, by numbers of groups."""
 
-    jobs: Mapping[str, Mapping[str, object]]
-    groups: tuple[int, ...] = (1,)
+    jobs: Annotated[Mapping[str, Mapping[str, object]], Named("job")]
+    groups: tuple[Annotated[int, Range(1, 1000)], ...] = (1,)
     goal: tuple[Goal, ...] = ()
 
     def cases(self) -> Iterator[Case]:
@@ -78,7 +83,7 @@ class Case:
 
     name: str
     of: Scenario
-    job: Mapping[str, object]
+    job: Table
     groups: int
     goal: tuple[Goal, ...]
 
@@ -89,12 +94,19 @@ class Case:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Striped(Pace):
+class Striped(book.Scenario):
     """A stripe set that dd uses, see striped.py; `disk` has numbers of a model disk."""
 
-    members: int = 4
-    count: int = 2048
-    goal: tuple[Goal, ...] = ()
+    disk: Annotated[Table, Model()] = field(default_factory=lambda: {"kind": "hdd"})
+    members: Count = 4
+    count: Count = 2048
+    rounds: Count = 2
+    goal: tuple[StripedGoal, ...] = ()
+    machine: ClassVar = "count"
+
+    def under(self, schedulers: Sequence[str]) -> Self | None:
+        """It always compares sutro and none."""
+        return self if "sutro" in schedulers else None
 
     def cases(self) -> Iterator[StripedCase]:
         """Every way to use it."""
@@ -108,146 +120,32 @@ class StripedCase:
 
     name: str
     dd: str
-    goal: tuple[Goal, ...]
+    goal: tuple[StripedGoal, ...]
 
 
-@dataclass(frozen=True)
-class Book(Generic[Kind]):
-    """All that a file holds."""
+@dataclass(frozen=True, kw_only=True)
+class PaceBook(book.Book):
+    """A file with scenarios for several machines."""
 
-    scenarios: tuple[Kind, ...]
-    schedulers: tuple[str, ...]
+    disk: Mapping[str, Table] = field(default_factory=dict)
 
-    def only(self, names: Sequence[str], schedulers: Sequence[str]) -> Book[Kind]:
-        """A part of it; nothing chosen is everything."""
-        known = [scenario.name for scenario in self.scenarios]
-        for name in names:
-            if name not in known:
-                raise ScenarioError(f"no scenario {name}; there are {', '.join(known)}")
-        known_schedulers("", schedulers)
-        wanted = tuple(s for s in self.scenarios if s.name in names or not names)
-        return Book(wanted, tuple(schedulers) or self.schedulers)
+    SCHEDULERS: ClassVar = SCHEDULERS
 
-    def on(self, machine: str) -> Book[Kind]:
-        """What is for one machine."""
-        return replace(self, scenarios=tuple(s for s in self.scenarios if s.machine == machine))
+    def on(self, machine: str) -> Self:
+        """The part for one machine."""
+        mine = {
+            key: tuple(one for one in getattr(self, key) if one.machine == machine)
+            for key in self.RUN
+        }
+        return replace(self, **mine)
 
 
-def load(file: str | Path) -> Book[Scenario | Striped]:
-    """Read a scenario file."""
-    document = read(file, ("schedulers", "disk", "job", "scenario", "striped"))
-    named_tables(file, document, "job")
-    for name, job in document.get("job", {}).items():
-        if "rw" not in job:
-            raise ScenarioError(f"{file}: job {name}: rw: is missing")
-    stripes = tuple(
-        _striped(f"{file}: striped {table.get('name', '?')}", table)
-        for table in tables(str(file), document, "striped")
-    )
-    book = bound(file, document, _scenario)
-    unique(f"{file}: scenario", [one.name for one in (*book.scenarios, *stripes)])
-    return replace(book, scenarios=(*book.scenarios, *stripes))
+@dataclass(frozen=True, kw_only=True)
+class Book(PaceBook):
+    """A file of overhead."""
 
+    job: Mapping[str, Annotated[Table, Has("rw")]] = field(default_factory=dict)
+    scenario: tuple[Scenario, ...] = ()
+    striped: tuple[Striped, ...] = ()
 
-def named_tables(file: str | Path, document: Mapping, key: str) -> None:
-    """Every part of [KEY.NAME] is a table."""
-    parts = document.get(key, {})
-    if not isinstance(parts, dict) or not all(isinstance(p, dict) for p in parts.values()):
-        raise ScenarioError(f"{file}: {key}: must be tables by name")
-
-
-def bound(
-    file: str | Path, document: Mapping, scenario: Callable[[str, dict, Mapping], Kind]
-) -> Book[Kind]:
-    """A book: scenario makes one of where it stands, its table and the document."""
-    named_tables(file, document, "disk")
-    schedulers = document.get("schedulers", list(SCHEDULERS))
-    schedulers = listed(str(file), {"schedulers": schedulers}, "schedulers")
-    known_schedulers(f"{file}: ", schedulers)
-    found = tables(str(file), document, "scenario")
-    if not found:
-        raise ScenarioError(f"{file}: no [[scenario]] in it")
-    where = [f"{file}: scenario {table.get('name', '?')}" for table in found]
-    scenarios = tuple(scenario(w, t, document) for w, t in zip(where, found, strict=True))
-    unique(f"{file}: scenario", [scenario.name for scenario in scenarios])
-    return Book(scenarios, tuple(schedulers))
-
-
-def chosen_disk(where: str, keys: Mapping[str, object], document: Mapping) -> Mapping[str, object]:
-    """The table of the disk that a scenario names."""
-    disks = document.get("disk", {})
-    if keys["disk"] not in disks:
-        raise ScenarioError(f"{where}: disk: no {keys['disk']!r}; there are {', '.join(disks)}")
-    return disks[keys["disk"]]
-
-
-def numbers_to(where: str, keys: Mapping[str, object], key: str, most: int) -> tuple[int, ...]:
-    """A list of numbers from 1 to most."""
-    for number in listed(where, keys, key):
-        if not isinstance(number, int) or not 1 <= number <= most:
-            raise ScenarioError(f"{where}: {key}: {number!r} is not 1 to {most}")
-    return tuple(keys[key])
-
-
-def paced(where: str, scenario: Pace) -> None:
-    """Its machine is one, and there is a window."""
-    if scenario.machine not in MACHINES:
-        there = ", ".join(MACHINES)
-        raise ScenarioError(f"{where}: machine: {scenario.machine!r} is none of {there}")
-    for key in ("rounds", "window_ms"):
-        if getattr(scenario, key) < 1:
-            raise ScenarioError(f"{where}: {key}: must be at least 1")
-
-
-def known_schedulers(where: str, names: Sequence[object]) -> None:
-    """All are schedulers that can be compared."""
-    for name in names:
-        if name not in SCHEDULERS:
-            there = ", ".join(SCHEDULERS)
-            raise ScenarioError(f"{where}no scheduler {name}; there are {there}")
-
-
-def _scenario(where: str, table: dict, document: Mapping) -> Scenario:
-    keys = {"disk": "", "jobs": [], "groups": [1], **table}
-    jobs = document.get("job", {})
-    keys["disk"] = chosen_disk(where, keys, document)
-    for name in listed(where, keys, "jobs"):
-        if name not in jobs:
-            raise ScenarioError(f"{where}: jobs: no {name!r}; there are {', '.join(jobs)}")
-    keys["groups"] = numbers_to(where, keys, "groups", 1000)
-    keys["jobs"] = {name: jobs[name] for name in keys["jobs"]}
-    keys["goal"] = tuple(_goals(where, keys))
-    scenario = made(where, Scenario, keys)
-    paced(where, scenario)
-    return scenario
-
-
-def _striped(where: str, table: dict) -> Striped:
-    keys = {"machine": "count", "disk": {}, "rounds": 2, **table}
-    keys["goal"] = tuple(goals(where, keys, Goal, STRIPED_METRICS))
-    striped = made(where, Striped, keys)
-    paced(where, striped)
-    for key in ("members", "count"):
-        if getattr(striped, key) < 1:
-            raise ScenarioError(f"{where}: {key}: must be at least 1")
-    return replace(striped, disk={"kind": "hdd", **striped.disk})
-
-
-def _goals(where: str, keys: Mapping[str, object]) -> Iterator[Goal]:
-    for goal in goals(where, keys, Goal, METRICS):
-        known_schedulers(f"{where}: goal: against: ", [goal.against])
-        yield goal
-
-
-def goals(
-    where: str, keys: Mapping[str, object], kind: type[Bounds], metrics: Sequence[str]
-) -> Iterator[Bounds]:
-    """The goals of a scenario, each on one of these metrics."""
-    for part in tables(where, keys, "goal"):
-        goal = made(f"{where}: goal", kind, part)
-        if goal.metric not in metrics:
-            there = ", ".join(metrics)
-            raise ScenarioError(f"{where}: goal: metric: {goal.metric!r} is none of {there}")
-        if goal.min is None and goal.max is None:
-            raise ScenarioError(f"{where}: goal: {goal.metric}: needs min or max")
-        yield goal
+    RUN: ClassVar = ("scenario", "striped")

@@ -27,8 +27,8 @@ from rig.result import Result
 from rig.shell import run
 from rig.stack import Stack
 
-from bench.overhead.measure import summed_up
-from bench.overhead.run import Say, abba
+from bench.judge import Say, summed_up
+from bench.overhead.run import abba
 from bench.overhead.scenario import STRIPED_METRICS, Striped, StripedCase
 
 SCHEDULERS = ("none", "sutro")

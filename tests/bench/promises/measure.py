@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from rig.result import Result
+from rig.result import Result, failed
 from rig.unit import PREFIX
 
 from bench.promises.run import Contest, Happened, Run
@@ -227,7 +227,7 @@ def judge(contest: Contest) -> Iterator[Result]:
     scenario = contest.scenario
     for name in scenario.schedulers:
         if name in contest.failed:
-            yield failed(scenario.name, name, contest.failed[name])
+            yield failed(scenario.name, name, contest.failed[name], name == "sutro")
             continue
         run = contest.runs[name]
         yield from _summary(run)
@@ -235,8 +235,9 @@ def judge(contest: Contest) -> Iterator[Result]:
             for unit, value in _values(goal, contest, run):
                 of = {"of": unit} if unit else {}
                 told = {"state": goal.state} if goal.metric in ("reported_s", "reports") else {}
-                detail = {**of, **told, "judged": name == "sutro"}
-                yield Result(scenario.name, name, goal.metric, value, goal, detail)
+                about = {**of, **told}
+                judged = name == "sutro"
+                yield Result(scenario.name, name, goal.metric, value, goal, about, judged)
 
 
 def _summary(run: Run) -> Iterator[Result]:
@@ -257,9 +258,3 @@ def _summary(run: Run) -> Iterator[Result]:
     busy = [run.sampler.disk_busy(leaf, from_s, to_s) for leaf in run.truth]
     yield result("disk_busy", max(busy))
     yield result("cpu_idle", run.sampler.cpu_idle(from_s, to_s))
-
-
-def failed(scenario: str, scheduler: str, why: str) -> Result:
-    """A scenario that could not be run to its end is a goal that is not met."""
-    goal = Goal("run", min=1)
-    return Result(scenario, scheduler, "run", 0, goal, {"judged": scheduler == "sutro", "why": why})

@@ -28,8 +28,8 @@ from rig.result import Result
 from rig.shell import run, wait_for
 from rig.unit import CGROUP_ROOT, fio
 
+from bench.judge import Say, bounds
 from bench.promises.scenario import Overhead
-from bench.run import Say
 
 PARENT = "rigload"
 UNIT_FILES = Path("/run/systemd/system")
@@ -70,11 +70,9 @@ def overhead(spec: Overhead, say: Say) -> Iterator[Result]:
             "step_ms": 1000 * used_s / elapsed_s / SAMPLES_PER_S,
         }
     about = {"units": spec.units, "leaves": spec.leaves, "promised": spec.promised}
-    goals = {goal.metric: goal for goal in spec.goal}
+    goals = bounds(spec.goal, "sutro")
     for metric, value in values.items():
-        goal = goals.get(metric)
-        judged = {"judged": True} if goal else {}
-        yield Result(spec.name, "sutro", metric, value, goal, {**about, **judged})
+        yield Result(spec.name, "sutro", metric, value, goals.get(metric), dict(about))
 
 
 def _disk(number: int) -> ModelDisk:

@@ -26,22 +26,21 @@ from pathlib import Path
 from rig import bus, unit
 from rig.modeldisk import ModelDisk, Truth
 from rig.sampler import Sampler
-from rig.shell import TIMEOUT_S, CommandError, wait_for
+from rig.shell import TIMEOUT_S, wait_for
 from rig.shell import run as command
 from rig.stack import Stack, devno
 from rig.unit import Unit
 
-from bench.promises.scenario import Event, Scenario, StackSpec, UnitSpec
+from bench.judge import TROUBLE, Say
+from bench.promises.scenario import Event, Scenario, UnitSpec
 from bench.promises.ways import WAYS, Place, Way
-from bench.run import Say, built
+from bench.stacks import StackSpec, built
 
 # Nothing controls it, so nothing has to settle before its bandwidth counts.
 WITHOUT_S = 4.0
 # Between the coming of units and what counts: queues are full.
 QUEUES_S = 0.5
 WEIGHTS = "io.sutro.weight"
-# What may go wrong in a run without being a mistake of the bench.
-TROUBLE = (CommandError, OSError, RuntimeError, TimeoutError)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ from statistics import median
 
 from rig.result import Result
 
-from bench.overhead.measure import numbers, summed_up
+from bench.judge import bounds, summed_up
+from bench.overhead.measure import numbers
 from bench.scale.run import Windows
 from bench.scale.scenario import Case, Scenario
 
@@ -87,9 +88,9 @@ GROWTH: Mapping[str, tuple[str, Callable[[Curves], float]]] = {
 
 def verdicts(scenario: Scenario, found: Sequence[Result]) -> Iterator[Result]:
     """How all schedulers grow; sutro's is judged. Of what was not run at two sizes, nothing."""
-    goals = {goal.metric: goal for goal in scenario.goal}
     for name in dict.fromkeys(result.scheduler for result in found):
         curves: dict[str, dict[int, float]] = {}
+        goals = bounds(scenario.goal, name)
         for result in found:
             if result.scheduler == name:
                 curves.setdefault(result.metric, {})[int(str(result.detail["size"]))] = result.value
@@ -98,6 +99,5 @@ def verdicts(scenario: Scenario, found: Sequence[Result]) -> Iterator[Result]:
                 continue
             if len(curves.get(of, {})) < 2:
                 continue
-            goal = goals.get(metric) if name == "sutro" else None
-            detail = {"sizes": list(scenario.sizes), **({"judged": True} if goal else {})}
-            yield Result(scenario.name, name, metric, grown(curves), goal, detail)
+            detail = {"sizes": list(scenario.sizes)}
+            yield Result(scenario.name, name, metric, grown(curves), goals.get(metric), detail)

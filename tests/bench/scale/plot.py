@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rig.plot import figure
 from rig.result import Result
 
 from bench.overhead.plot import LABELS
@@ -19,40 +20,32 @@ AXES = {"idle": "idle groups", "busy": "busy groups", "queues": "hardware queues
 
 def draw(results: Sequence[Result], file: str | Path) -> None:
     """Write a PNG; the thin bars are standard deviations."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
     panels = list(dict.fromkeys(_panel(r) for r in results if _drawn(r, results)))
     if not panels:
         return
-    figure, axes = pyplot.subplots(len(panels), 1, squeeze=False, figsize=(9, 3.4 * len(panels)))
-    for axis, panel in zip(axes[:, 0], panels, strict=True):
-        mine = [result for result in results if "size" in result.detail and _panel(result) == panel]
-        for name in dict.fromkeys(result.scheduler for result in mine):
-            line = [result for result in mine if result.scheduler == name]
-            sizes = [float(str(result.detail["size"])) for result in line]
-            scale = 1024 if panel[1] == "bytes" else 1
-            values = [result.value / scale for result in line]
-            errors = [
-                abs(value) * float(str(result.detail["stdev"])) / 100
-                for value, result in zip(values, line, strict=True)
-            ]
-            axis.errorbar(sizes, values, errors, marker="o", ms=3, elinewidth=0.7, label=name)
-        axis.set_xscale("log")
-        axis.set_xticks(sizes, [f"{size:,.0f}" for size in sizes])
-        axis.set_xlabel(AXES[str(mine[0].detail["axis"])])
-        axis.set_ylabel(DRAWN[panel[1]])
-        if far_apart([result.value for result in mine]):
-            axis.set_yscale("log")
-        else:
-            axis.set_ylim(bottom=0)
-        axis.set_title(panel[0], fontsize=10)
-    axes[0][0].legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(file, dpi=90)
-    pyplot.close(figure)
+    with figure(len(panels), 1, (9, 3.4), file) as (_, axes):
+        for axis, panel in zip(axes, panels, strict=True):
+            mine = [r for r in results if "size" in r.detail and _panel(r) == panel]
+            for name in dict.fromkeys(result.scheduler for result in mine):
+                line = [result for result in mine if result.scheduler == name]
+                sizes = [float(str(result.detail["size"])) for result in line]
+                scale = 1024 if panel[1] == "bytes" else 1
+                values = [result.value / scale for result in line]
+                errors = [
+                    abs(value) * float(str(result.detail["stdev"])) / 100
+                    for value, result in zip(values, line, strict=True)
+                ]
+                axis.errorbar(sizes, values, errors, marker="o", ms=3, elinewidth=0.7, label=name)
+            axis.set_xscale("log")
+            axis.set_xticks(sizes, [f"{size:,.0f}" for size in sizes])
+            axis.set_xlabel(AXES[str(mine[0].detail["axis"])])
+            axis.set_ylabel(DRAWN[panel[1]])
+            if far_apart([result.value for result in mine]):
+                axis.set_yscale("log")
+            else:
+                axis.set_ylim(bottom=0)
+            axis.set_title(panel[0], fontsize=10)
+        axes[0].legend(fontsize=8)
 
 
 def far_apart(values: Sequence[float]) -> bool:

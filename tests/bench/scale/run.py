@@ -21,7 +21,8 @@ from rig import scheduler as elevators
 from rig.cgroup import Group, Subtree
 from rig.nullblk import NullBlk
 
-from bench.overhead.run import Count, Meter, Say, rounds
+from bench.judge import Say
+from bench.overhead.run import Count, Meter, rounds
 from bench.scale.scenario import Case
 
 DISK = "scale0"

@@ -1,37 +1,51 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Scenarios of `./lab bench scale`: reading a file, and saying exactly what is wrong with it.
+"""Scenarios of `./lab bench scale`: one thing that grows. README.rst has the format.
 
-tests/bench/README.rst documents the format. One thing of a scenario grows, `axis`: the groups that
-have used the disk and are idle, those that are busy, or the hardware queues and CPUs. Each size is
-a case, which is run once, under all schedulers in turn.
+`axis` grows: the groups that have used the disk and are idle, those that are busy, or the hardware
+queues and CPUs. Each size is a case, which is run once, under all schedulers in turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Annotated
 
-from rig.result import Goal
+from rig import result
 
-from bench.overhead.scenario import Book, Pace, bound, chosen_disk, goals, numbers_to, paced
-from bench.tables import ScenarioError, made, read
+from bench import book
+from bench.overhead.scenario import Pace, PaceBook
+from bench.read import Count, OneOf, Range
 
-SHIPPED = Path(__file__).resolve().parents[1] / "scale.toml"
+SHIPPED = book.HERE / "scale.toml"
 AXES = {"idle": 100_000, "busy": 10_000, "queues": 64}
 METRICS = ("cost_ratio", "per_doubling", "bytes_per_group")
+
+
+@dataclass(frozen=True)
+class Goal(result.Goal):
+    """Bounds of growth."""
+
+    metric: Annotated[str, OneOf(*METRICS)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario(Pace):
     """What grows, and what is there besides."""
 
-    axis: str
-    sizes: tuple[int, ...]
-    idle: int = 0
-    busy: int = 1
-    tasks: int = 64
+    axis: Annotated[str, OneOf(*AXES)]
+    sizes: tuple[Count, ...]
+    idle: Annotated[int, Range(0)] = 0
+    busy: Count = 1
+    tasks: Count = 64
     goal: tuple[Goal, ...] = ()
+
+    def check(self) -> None:
+        """There are several sizes, within what the axis allows."""
+        if len(self.sizes) < 2 or list(self.sizes) != sorted(set(self.sizes)):
+            raise ValueError("sizes: must be two or more, each larger than the one before")
+        if self.sizes[-1] > AXES[self.axis]:
+            raise ValueError(f"sizes: {self.sizes[-1]} is not 1 to {AXES[self.axis]}")
 
     def cases(self) -> Iterator[Case]:
         """Every size."""
@@ -52,23 +66,8 @@ class Case:
     queues: int
 
 
-def load(file: str | Path) -> Book[Scenario]:
-    """Read a scenario file."""
-    return bound(file, read(file, ("schedulers", "disk", "scenario")), _scenario)
+@dataclass(frozen=True, kw_only=True)
+class Book(PaceBook):
+    """A file of scale."""
 
-
-def _scenario(where: str, table: dict, document: Mapping) -> Scenario:
-    keys = {"disk": "", "axis": "", "sizes": [], **table}
-    keys["disk"] = chosen_disk(where, keys, document)
-    if keys["axis"] not in AXES:
-        raise ScenarioError(f"{where}: axis: {keys['axis']!r} is none of {', '.join(AXES)}")
-    keys["sizes"] = numbers_to(where, keys, "sizes", AXES[keys["axis"]])
-    if len(keys["sizes"]) < 2 or list(keys["sizes"]) != sorted(set(keys["sizes"])):
-        raise ScenarioError(f"{where}: sizes: must be two or more, each larger than the one before")
-    keys["goal"] = tuple(goals(where, keys, Goal, METRICS))
-    scenario = made(where, Scenario, keys)
-    paced(where, scenario)
-    for key, least in (("idle", 0), ("busy", 1), ("tasks", 1)):
-        if getattr(scenario, key) < least:
-            raise ScenarioError(f"{where}: {key}: must be at least {least}")
-    return scenario
+    scenario: tuple[Scenario, ...] = ()

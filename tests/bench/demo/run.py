@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,9 @@ from rig.shell import run as command
 from rig.stack import Stack, devno
 from rig.unit import Unit
 
-from bench.scenario import Event, Scenario, UnitSpec
-
-Say = Callable[[str], None]
+from bench.demo.scenario import Event, Scenario, UnitSpec
+from bench.judge import Say
+from bench.stacks import built, sysctl
 
 
 @dataclass(frozen=True)
@@ -47,70 +47,16 @@ def run(scenario: Scenario, say: Say) -> Iterator[Run]:
 
     def write_files(stack: Stack) -> None:
         for file in scenario.file:
-            _write_file(Path(stack.top) / str(file["name"]), int(str(file["size_mb"])))
+            _write_file(Path(stack.top) / file.name, file.size_mb)
 
-    with sysctl(scenario.sysctl), built(scenario.disk, scenario.layer, write_files) as made:
-        disks, stack = made
+    spec = scenario.stack
+    with sysctl(scenario.sysctl), built(spec.disk, spec.layer, write_files) as (disks, stack):
         top = stack.top or disks[0].node
         device = _device(stack, top)
         for name in scenario.schedulers:
             say(f"{scenario.name}: {name}: setting up")
             with elevators.chosen(name, [disk.name for disk in disks], device):
                 yield _observe(scenario, name, disks, top, device, say)
-
-
-Tables = Sequence[Mapping[str, object]]
-
-
-@contextmanager
-def built(
-    disks: Tables, layers: Tables, prepare: Callable[[Stack], None] = lambda stack: None
-) -> Iterator[tuple[list[ModelDisk], Stack]]:
-    """Model disks and the stack on them; while it is made and prepared the disks are fast."""
-    with ExitStack() as undo:
-        made = [undo.enter_context(disk) for disk in _disks(disks)]
-        _set_queues(disks)
-        stack = undo.enter_context(Stack({disk.name: disk.node for disk in made}))
-        for disk in made:
-            disk.hurry()
-        stack.build(layers)
-        prepare(stack)
-        for disk in made:
-            disk.slow()
-        yield made, stack
-
-
-def _disks(tables: Tables) -> Iterator[ModelDisk]:
-    for table in tables:
-        keys = dict(table)
-        kind, names, seed = keys.pop("kind"), keys.pop("names"), keys.pop("seed", 1)
-        keys.pop("queue", None)
-        for number, name in enumerate(names):
-            yield ModelDisk(name, kind, {**keys, "seed": seed + number})
-
-
-def _set_queues(tables: Tables) -> None:
-    for table in tables:
-        for name in table["names"]:
-            for key, value in table.get("queue", {}).items():
-                (elevators.queue(name) / key).write_text(str(value))
-
-
-@contextmanager
-def sysctl(settings: Mapping[str, object]) -> Iterator[None]:
-    files = {key: Path("/proc/sys") / key.replace(".", "/") for key in settings}
-    # Of a pair such as dirty_bytes and dirty_ratio the one in force is not 0: it undoes the other.
-    before = {file: file.read_text() for file in files.values()}
-    pairs = [Path(str(file).replace("_bytes", "_ratio")) for file in files.values()]
-    before.update({file: file.read_text() for file in pairs})
-    try:
-        for key, file in files.items():
-            file.write_text(str(settings[key]))
-        yield
-    finally:
-        for file, text in before.items():
-            if text.strip() != "0":
-                file.write_text(text)
 
 
 def _write_file(file: Path, size_mb: int) -> None:
@@ -146,7 +92,7 @@ def _observe(
     last = [unit for unit in everyone if unit.name == scenario.until]
     first = [unit for unit in everyone if unit not in last]
     for file in scenario.file:
-        _forget(Path(top) / str(file["name"]))
+        _forget(Path(top) / file.name)
     for disk in disks:
         disk.reset()
     with ExitStack() as undo:
@@ -197,7 +143,7 @@ def _events(
 
 
 def _change(unit: Unit, event: Event, device: str) -> list[str]:
-    weight = event.weights[unit.name]
+    weight = event.weight[unit.name]
     if unit.device_weights:
         return unit.set_command(IODeviceWeight=f"{device} {weight}")
     return unit.set_command(IOWeight=weight)

@@ -3,16 +3,17 @@
 
 | metric | what it is |
 | --- | --- |
+| mbps | bandwidth of a unit at the logical device, with its share of the true device time |
 | bandwidth_ratio | first unit's bandwidth at the logical device over the second's |
 | device_time_ratio | the same of true device time: at each leaf, and at all of them together |
 | worst_share_error | largest distance of a unit's true share from its due, as a part of that |
 | aggregate_mbps | bandwidth of all units at the logical device |
-| aggregate_vs_stock | the same over that of the scenario's `stock` scheduler |
 | follow_s | from asking for new weights until true shares are, and stay, within 10 % of them |
 | completion_s | how long the unit ran for which the scenario waited |
-| speedup_vs_baseline | the `baseline` scheduler's completion_s over this one's |
 | disk_busy | part of the time that the least busy leaf worked |
 | cpu_idle | part of the CPU that stood idle: with little of it the disks are not what is measured |
+
+Goals `against` another scheduler are on the ratio of sutro's number to that one's.
 
 With events in a scenario the ratios are taken before and after each (`part` 0, 1, ...), beginning
 a second after it.
@@ -21,12 +22,13 @@ a second after it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rig.plot import STEP_S, WINDOW_S, Panel
 from rig.result import Result
 
-from bench.run import Run
+from bench.demo.run import Run
+from bench.judge import bounds, ratio
 
 # Shares have followed when each window of this length is this near to the entitlement.
 FOLLOW_WINDOW_S = 0.5
@@ -41,11 +43,6 @@ def parts(run: Run) -> list[tuple[float, float, dict[str, int]]]:
     at = [0.0, *(event.at_s for event in run.scenario.event)]
     weights = [run.scenario.weights(at_s) for at_s in at]
     return list(zip(starts, ends, weights, strict=True))
-
-
-def ratio(first: float, second: float) -> float:
-    """first over second; infinite if the second got nothing."""
-    return first / second if second else math.inf
 
 
 def aggregate_mbps(run: Run) -> float:
@@ -70,10 +67,10 @@ def follow_s(run: Run, event: int) -> float:
     return 0.0
 
 
-def measure(run: Run, others: Sequence[Run]) -> Iterator[Result]:
-    """All numbers of a run; `others` are the runs of its scenario so far, this one included."""
+def measure(run: Run) -> Iterator[Result]:
+    """All numbers of a run."""
     scenario = run.scenario
-    goals = {goal.metric: goal for goal in scenario.goal} if run.scheduler == "sutro" else {}
+    goals = bounds(scenario.goal, run.scheduler)
 
     def result(metric: str, value: float, **detail: object) -> Result:
         return Result(scenario.name, run.scheduler, metric, value, goals.get(metric), detail)
@@ -89,15 +86,13 @@ def measure(run: Run, others: Sequence[Run]) -> Iterator[Result]:
             times = [sampler.time_ns(name, from_s, to_s, leaf) for name in (first, second)]
             yield result("device_time_ratio", ratio(*times), at=leaf or "all", **about)
         shares, whole = sampler.shares(from_s, to_s), sum(weights.values())
+        for name, weight in weights.items():
+            mine = {"of": name, "part": number, "weight": weight, "time_share": shares[name]}
+            pair = {"pair": about["of"], "asked": asked} if name == first else {}
+            yield result("mbps", sampler.mbps(name, from_s, to_s), **mine, **pair)
         off = max(abs(shares[name] * whole / weight - 1) for name, weight in weights.items())
         yield result("worst_share_error", off, part=number)
     yield result("aggregate_mbps", aggregate_mbps(run))
-    for other in others:
-        if other.scheduler == scenario.stock and other is not run:
-            yield result("aggregate_vs_stock", ratio(aggregate_mbps(run), aggregate_mbps(other)))
-        if scenario.until and other.scheduler == scenario.baseline and other is not run:
-            times = [other.finished_s[scenario.until], run.finished_s[scenario.until]]
-            yield result("speedup_vs_baseline", ratio(*times), of=scenario.until)
     for number in range(len(run.event_s)):
         yield result("follow_s", follow_s(run, number), part=number + 1)
     for name, seconds in run.finished_s.items():

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the files of all kinds of bench have in common: scenarios with goals, and parts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Self
+
+from rig import result
+
+from bench.read import Name, ScenarioError, unique
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """What is run and judged; a kind adds its own keys, and says which schedulers there are."""
+
+    name: Name
+    title: str
+    schedulers: tuple[str, ...] = ()
+    goal: tuple[result.Goal, ...] = ()
+
+    def under(self, schedulers: Sequence[str]) -> Self | None:
+        """The same under these schedulers; None if it is not for any of them."""
+        return replace(self, schedulers=tuple(schedulers))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Book:
+    """All that a file holds. RUN: the keys of what is run; SCHEDULERS: what a user may name."""
+
+    RUN: ClassVar[tuple[str, ...]] = ("scenario",)
+    SCHEDULERS: ClassVar[tuple[str, ...]] = ()
+
+    def runs(self) -> list[Scenario]:
+        """All that is run, in this order."""
+        return [one for key in self.RUN for one in getattr(self, key)]
+
+    def check(self) -> None:
+        """There is something to run, and each has a name of its own."""
+        if not self.runs():
+            raise ValueError(f"no {' and no '.join(f'[[{key}]]' for key in self.RUN)} in it")
+        unique([one.name for one in self.runs()])
+
+    def only(self, names: Sequence[str], schedulers: Sequence[str] = ()) -> Self:
+        """A part of it; nothing chosen is everything."""
+        there = [one.name for one in self.runs()]
+        for what, chosen, known in (
+            ("scenario", names, there),
+            ("scheduler", schedulers, self.SCHEDULERS),
+        ):
+            for name in chosen:
+                if name not in known:
+                    raise ScenarioError(f"no {what} {name}; there are {', '.join(known)}")
+        parts = {}
+        for key in self.RUN:
+            kept = [one for one in getattr(self, key) if not names or one.name in names]
+            moved = [one.under(schedulers) for one in kept] if schedulers else kept
+            parts[key] = tuple(one for one in moved if one)
+        return replace(self, **parts)
