@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import accel, guest, host, image, products, roots
@@ -26,13 +26,22 @@ def has_place(*paths: Path | None) -> None:
             raise LabError(f"{path.absolute().parent} is no folder, so {path} cannot be written")
 
 
-def in_guest(setup: guest.Setup, name: str, words: list[str], json: Path | None) -> int:
-    """Run a program of tests/bench in a guest and copy its NAME.json; its exit status."""
+def in_guest(
+    setup: guest.Setup,
+    name: str,
+    words: list[str],
+    json: Path | None,
+    echo: Callable[[str], None] = guest.to_stdout,
+) -> int:
+    """Run a program of tests/bench in a guest and copy its NAME.json; its exit status.
+
+    echo gets its output.
+    """
     width = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
     words = ["python3", "-m", "bench", name, *words]
     command = f"export PYTHONPATH=/mnt/src/tests COLUMNS={width}; exec {guest.shell_words(words)}"
     with guest.boot(setup) as machine:
-        status = machine.run(command, name=name, echo=guest.to_stdout)
+        status = machine.run(command, name=name, echo=echo)
         results = setup.folder / "out" / f"{name}.json"
         if json and results.exists():
             shutil.copyfile(results, json)

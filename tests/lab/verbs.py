@@ -4,30 +4,16 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from functools import partial
-from pathlib import Path
 
 from . import archive, guest, host, keys, parallel, roots, stages
 from .benches import bench as bench
 from .cache import Cache
+from .demo import demo as demo
 from .junit import Results
 from .progress import LabError, step
 from .roots import KERNEL
-from .setup import SOURCE, has_place, in_guest, prepare
-
-
-def demo(cache: Cache, options: argparse.Namespace) -> int:
-    """Run the scenarios in a guest, show their table, bring JSON and pictures out."""
-    has_place(options.json, options.out)
-    setup = prepare(cache, "demo")
-    words = ["--out", "/mnt/out", "--json", "/mnt/out/demo.json", *options.rest]
-    status = in_guest(setup, "demo", words, options.json)
-    results = setup.folder / "out"
-    if options.out:
-        results = Path(shutil.copytree(results, options.out, dirs_exist_ok=True))
-    step(f"demo: the table as JSON and a picture per scenario are in {results}")
-    return status
+from .setup import SOURCE, prepare
 
 
 def test(cache: Cache, options: argparse.Namespace) -> int:
