@@ -76,7 +76,7 @@ HOST_HALF = ("daemon/", "policies/", "dist/", "debian/", "meson.build", "meson.o
              "Documentation/man/", "Documentation/meson.build", "Documentation/org.sutro1.xml",
              "LICENSES/")  # fmt: skip
 PACKAGES = (*KERNEL_HALF, *HOST_HALF)
-CHECKED = (*PACKAGES, "tests/check")
+CHECKED = (*PACKAGES, "tests/check", "tests/package/")
 UNIT = (*PACKAGES, "tests/unit/", "tests/ctl/", "tests/sim/", "tests/package/", "tests/meson.build",
         "tests/bench/", "tests/uml/", "tests/rig/")  # fmt: skip
 VIRTUAL = (*KERNEL_HALF, "tests/uml/", "tests/rig/", "tests/bench/")
@@ -151,30 +151,27 @@ def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
 
 def checks(cache: Cache, source: Path) -> Results:
     """The static checks."""
-    return _checked(cache, source, "checks", (), {})
+    work, log = _work(cache, source, "checks")
+    root, binds = products.build_root(cache), {"/opt/tools": products.tools(cache)}
+    status = products.as_builder(root, "checks", work, log, binds=binds, check=False)
+    return _without_work(work, junit.read_stage(work / "checks.xml", status, log))
 
 
 def checks_of(cache: Cache, source: Path, *, series: str) -> Results:
-    """Those of them that depend on the kernel, for another one."""
-    binds = parcel_binds(kernel_parcel(cache, series))
-    words = ("--kernel", series, "checkpatch", "module", "modeldisk")
-    return _checked(cache, source, f"checks-{series}", words, binds)
-
-
-def _checked(
-    cache: Cache, source: Path, name: str, words: tuple[str, ...], binds: dict[str, Path]
-) -> Results:
-    work, log = _work(cache, source, name)
+    """The checks and package tests that depend on the kernel, for another one."""
+    work, log = _work(cache, source, f"checks-{series}")
     status = products.as_builder(
         products.build_root(cache),
-        "checks",
+        "checks-kernel",
         work,
         log,
-        arguments=words,
-        binds={"/opt/tools": products.tools(cache)} | binds,
+        arguments=(series,),
+        binds=parcel_binds(kernel_parcel(cache, series)),
         check=False,
     )
-    return _without_work(work, junit.read_stage(work / "checks.xml", status, log))
+    results = junit.read_stage(work / "checks.xml", 0, log)
+    results.add(junit.read_stage(work / "package.xml", 0 if results.failed else status, log))
+    return _without_work(work, results)
 
 
 def meson(cache: Cache, source: Path) -> Results:

@@ -43,7 +43,7 @@ ROOMS = {
     "tests/sim/leaf.c": {"long"},
     "tests/unit/test-control.c": {"long"},
     "tests/ctl/test_errors.py": {"long"},
-    "tests/package/test_block_headers.py": {"long"},
+    "tests/package/test_block_headers.py": each("checks", "long"),
     "tests/bench/measure.py": GUESTS | VIRTUAL | {"long"},
     "tests/rig/unit.py": GUESTS | VIRTUAL | {"long"},
     "tests/uml/inside/stress.py": VIRTUAL | {"long"},

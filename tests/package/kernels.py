@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The kernels that the tests of this folder run for: those with headers below /usr/src.
 
-A series is supported if kernel/compat/ has a folder for it; of each, the newest headers count.
+A series is supported if kernel/compat/ has a folder for it; of each, the newest headers count. The
+environment variable PACKAGE_SERIES limits them to one series.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -24,7 +26,8 @@ def _newest(series: str) -> list[Path]:
 
 
 SERIES = sorted(path.name for path in (KERNEL / "compat").iterdir() if path.is_dir())
-TREES = [tree for series in SERIES for tree in _newest(series)]
+CHOSEN = [os.environ["PACKAGE_SERIES"]] if "PACKAGE_SERIES" in os.environ else SERIES
+TREES = [tree for series in CHOSEN for tree in _newest(series)]
 
 
 def version_of(tree: Path) -> str:
