@@ -18,8 +18,11 @@ wrong, then what is allowed:
 
     a.toml: scenario one: unit db: weight: 0 is not 1 to 10000
 
-Keys in [common] hold for each [[scenario]] that does not have them; each [[goal]] of the file is
-added to the goals of each scenario. ./lab reads files on hosts that have Python's own library only.
+An entry of a list of the file may have `like`, the name of an entry before it, whose keys it has
+unless it states them itself. Keys in [common] hold for each [[scenario]] that does not have them;
+each [[goal]] of the file is added to the goals of each scenario.
+
+./lab reads files on hosts that have Python's own library only.
 """
 
 from __future__ import annotations
@@ -121,6 +124,9 @@ def load(kind: type[File], file: str | Path) -> File:
         raise ScenarioError(f"{file}: {error}") from error
     common = _table(f"{file}: common", document.pop("common", {}))
     goals = _tables(f"{file}: goal", document.pop("goal", []))
+    for key, part in document.items():
+        if isinstance(part, list):
+            _resolve(f"{file}: {key}", part)
     if "scenario" in document:
         document["scenario"] = found = _tables(f"{file}: scenario", document["scenario"])
         for table in found:
@@ -128,6 +134,17 @@ def load(kind: type[File], file: str | Path) -> File:
             if goals:
                 table["goal"] = _tables(f"{file}: scenario: goal", table.get("goal", [])) + goals
     return _made(str(file), kind, document, {}, is_file=True)
+
+
+def _resolve(where: str, entries: list) -> None:
+    """Give each entry that is `like` another one the keys of that."""
+    before: dict[str, dict] = {}
+    for table in (entry for entry in entries if isinstance(entry, dict)):
+        name = str(table.get("name", ""))
+        if "like" in table:
+            other = _named(f"{where} {name}: like", table.pop("like"), before, several=False)
+            table.update({key: part for key, part in other.items() if key not in table})
+        before[name] = table
 
 
 def known(what: str, used: Sequence[str] | set[str], there: Sequence[str]) -> None:

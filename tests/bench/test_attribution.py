@@ -17,19 +17,12 @@ from bench.attribution.kind import text
 from bench.attribution.run import BROKEN, MEASURED, Block, Row, judged
 from bench.attribution.scenario import MODES, SHIPPED, Book, Scenario
 from bench.read import load
+from bench.test_read import read
 
 MIB = 1 << 20
 LEAVES = {"d0": 64, "m0": 16}
 SPEC = Scenario(name="s", title="A stack", leaves=LEAVES, layer=(), mib=8, metadata=("m0",))
 WRITE = Row("s", "write", "direct", owner="/owner")
-GOOD = """
-[[scenario]]
-name = "one"
-title = "One"
-mib = 8
-leaves = { d0 = 64 }
-layer = { kind = "dm", name = "top", over = ["d0"], table = "0 {sectors} linear {0} 0" }
-"""
 
 
 def leaf(**charged: tuple[int, int, int]) -> Truth:
@@ -134,9 +127,7 @@ def measured(
 
 @pytest.fixture
 def specs(tmp_path: Path) -> tuple[Scenario, ...]:
-    file = tmp_path / "a.toml"
-    file.write_text(GOOD)
-    return load(Book, file).scenario
+    return read(tmp_path, "attribution").scenario
 
 
 def test_a_cell_is_before_and_after(specs: tuple[Scenario, ...]) -> None:

@@ -12,47 +12,25 @@ from rig.result import Result
 from bench.harm.drivers import MODULES
 from bench.harm.kind import show
 from bench.harm.measure import ratio_of, turn
-from bench.harm.scenario import SHIPPED, Book, Scenario
-from bench.overhead.run import Count
+from bench.harm.scenario import SHIPPED, Book
 from bench.read import load
 from bench.show import goals
-
-GOOD = """
-[[goal]]
-metric = "instructions"
-max = 1.01
-[[scenario]]
-name = "linear"
-title = "dm linear"
-leaves = { n0 = 64 }
-layer = [{ kind = "dm", name = "top", over = ["n0"], table = "0 {sectors} linear {0} 0" }]
-job = { rw = "randread", bs = "4k" }
-"""
-# 1000 reads of 4 KiB in 10 ms, of which others had 2 ms and nobody 1 ms.
-WINDOW = Count(
-    at_ns=10_000_000, busy_ns=9_000_000, others_ns=2_000_000, user_us=0, system_us=0, switches=0,
-    reads=1000, writes=0, read_sectors=8000, write_sectors=0, read_merges=0, write_merges=0,
-)  # fmt: skip
-
-
-def read(folder: Path, text: str = GOOD) -> tuple[Scenario, ...]:
-    file = folder / "h.toml"
-    file.write_text(text)
-    return load(Book, file).scenario
+from bench.test_overhead import WINDOW
+from bench.test_read import GOOD, read
 
 
 def took(drivers: str, value: float) -> Result:
-    return Result("linear", drivers, "instructions", value)
+    return Result("one", drivers, "instructions", value)
 
 
 def test_what_a_file_means(tmp_path: Path) -> None:
-    (stack,) = read(tmp_path)
-    assert (stack.name, stack.leaves, stack.once) == ("linear", {"n0": 64}, False)
+    (stack,) = read(tmp_path, "harm").scenario
+    assert (stack.name, stack.leaves, stack.once) == ("one", {"n0": 64}, False)
     assert [str(goal) for goal in stack.goal] == ["<= 1.01 x stock"]
 
 
 def test_a_number(tmp_path: Path) -> None:
-    (stack,) = read(tmp_path)
+    (stack,) = read(tmp_path, "harm").scenario
     one = turn(stack, "stock", [WINDOW])
     # 7 ms at 2 ns, for 1000 reads.
     assert (one.scheduler, one.value) == ("stock", 3500)
@@ -61,7 +39,7 @@ def test_a_number(tmp_path: Path) -> None:
 
 
 def test_a_ratio_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (stack,) = read(tmp_path)
+    (stack,) = read(tmp_path, "harm").scenario
     values = {"stock": (1000, 1010), "patched": (1018, 1020)}
     row = ratio_of(stack, [took(name, value) for name, both in values.items() for value in both])
     assert row.value == pytest.approx(1019 / 1005)
@@ -78,12 +56,12 @@ def test_a_ratio_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_a_cgroup_costs_is_the_price(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = GOOD.replace('title = "dm linear"', 'title = "dm linear"\nowned = 2')
+    text = GOOD["harm"].replace('title = "One"', 'title = "One"\nowned = 2')
     disk = (
         '[[scenario]]\nname = "disk"\ntitle = "a disk"\nbetween = "cgroups"\nleaves = { n0 = 64 }\n'
     )
     disk += 'top = "n0"\njob = { rw = "randread", bs = "4k" }\n'
-    linear, alone = read(tmp_path, text + disk)
+    linear, alone = read(tmp_path, "harm", text + disk).scenario
     paid = ratio_of(alone, [took("root", 500), took("own", 505)] * 2)
     assert (paid.goal, paid.metric, paid.value) == (None, "instructions_vs_root", 1.01)
     row = ratio_of(linear, [took("stock", 1000), took("patched", 1020)] * 2, [paid])

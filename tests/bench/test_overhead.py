@@ -15,28 +15,8 @@ from bench.overhead.measure import METRICS, numbers
 from bench.overhead.run import IOCOST_MODEL, Count, abba
 from bench.overhead.scenario import SCHEDULERS, SHIPPED, Book, Scenario, Striped
 from bench.read import load
+from bench.test_read import read
 
-GOOD = """
-[common]
-schedulers = ["mq-deadline", "sutro"]
-[disk.null]
-irqmode = 0
-[job.reads]
-rw = "randread"
-jobs = 4
-iodepth = 8
-[[scenario]]
-name = "one"
-title = "One"
-machine = "count"
-disk = "null"
-jobs = ["reads"]
-groups = [1, 2, 8]
-goal = [
-  { metric = "instructions", against = "mq-deadline", max = 1.0 },
-  { metric = "iops", against = "bfq", min = 2.0, groups = 8 },
-]
-"""
 # 1000 reads of 4 KiB, half of them merged, in 10 ms, of which others had 2 ms and nobody 1 ms.
 WINDOW = Count(
     at_ns=10_000_000, busy_ns=9_000_000, others_ns=2_000_000, user_us=2000, system_us=4000,
@@ -45,14 +25,8 @@ WINDOW = Count(
 )  # fmt: skip
 
 
-def read(folder: Path, text: str = GOOD) -> Book:
-    file = folder / "o.toml"
-    file.write_text(text)
-    return load(Book, file)
-
-
 def test_what_a_file_means(tmp_path: Path) -> None:
-    book = read(tmp_path)
+    book = read(tmp_path, "overhead")
     one, two, eight = book.runs()[0].cases()
     assert one.of.schedulers == ("mq-deadline", "sutro")
     assert (one.name, two.name) == ("one/reads/1", "one/reads/2")
@@ -63,7 +37,7 @@ def test_what_a_file_means(tmp_path: Path) -> None:
 
 
 def test_a_part_for_a_machine(tmp_path: Path) -> None:
-    book = read(tmp_path)
+    book = read(tmp_path, "overhead")
     assert book.on("count").runs() and not book.on("speed").runs()
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rig.result import Goal
@@ -72,6 +74,8 @@ schedulers = ["mq-deadline", "sutro"]
 irqmode = 0
 [job.reads]
 rw = "randread"
+jobs = 4
+iodepth = 8
 [[scenario]]
 name = "one"
 title = "One"
@@ -79,7 +83,10 @@ machine = "count"
 disk = "null"
 jobs = ["reads"]
 groups = [1, 2, 8]
-goal = [{ metric = "iops", against = "bfq", min = 2.0 }]
+goal = [
+  { metric = "instructions", against = "mq-deadline", max = 1.0 },
+  { metric = "iops", against = "bfq", min = 2.0, groups = 8 },
+]
 """,
     "promises": """
 [job]
@@ -118,7 +125,7 @@ machine = "count"
 disk = "null"
 axis = "idle"
 sizes = [1, 10, 100]
-goal = [{ metric = "cost_ratio", max = 1.02 }]
+goal = [{ metric = "cost_ratio", max = 1.02 }, { metric = "bytes_per_group", max = 1024 }]
 """,
 }
 T = 'title = "One"'
@@ -131,14 +138,16 @@ MISTAKES = [
     ("overhead", 'name = "one"', "", "scenario number 1: name: is missing"),
     ("overhead", 'name = "one"', 'name = ""', "scenario number 1: name: is empty"),
     ("overhead", "[[scenario]]", "[scenery]", "scenery: unknown key; there are disk, job"),
-    ("overhead", "[[scenario]]", "[[scenario]\n", "(at line 8"),
+    ("overhead", "[[scenario]]", "[[scenario]\n", "(at line 10"),
     ("overhead", "[common]", "[[common]]", "common: [{'schedulers': ["),
-    ("scale", "[[scenario]]", "[[goal]]\nmax = 1\n[[scenario]]", "goal number 2: metric: is missi"),
+    ("scale", "[[scenario]]", "[[goal]]\nmax = 1\n[[scenario]]", "goal number 3: metric: is missi"),
     ("harm", "[[goal]]", "[[goal]]\nless = 1", "one: goal instructions: less: unknown key"),
     ("promises", 'title = "Cost"', 'title = "Cost"\ncolour = 1', "overhead cost: colour: unknown"),
     ("promises", 'name = "cost"', 'name = "one"', "'one': the name is used twice"),
     ("promises", 'name = "pair"', 'name = "flat"', "stack: 'flat': the name is used twice"),
-    # A machine's.
+    ("overhead", T, f'{T}\nlike = "two"', "scenario one: like: no 'two'; there are "),
+    ("overhead", T, f"{T}\nlike = []", "scenario one: like: no []; there are "),
+    # Of machines.
     ("overhead", 'disk = "null"', 'disk = "nil"', "scenario one: disk: no 'nil'; there are null"),
     ("overhead", 'jobs = ["reads"]', 'jobs = ["x"]', "one: jobs: no 'x'; there are reads"),
     ("overhead", 'jobs = ["reads"]', "jobs = 3", "scenario one: jobs: 3 is no list"),
@@ -246,10 +255,10 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-def read(folder: Path, kind: str, text: str):
-    """The book of a file with this text."""
+def read(folder: Path, kind: str, text: str = "") -> Any:
+    """The book of a file with this text, or with the good one."""
     file = folder / "a.toml"
-    file.write_text(text)
+    file.write_text(text or GOOD[kind])
     return load(KINDS[kind].Book, file)
 
 
@@ -272,7 +281,7 @@ def test_mistakes_are_named(tmp_path: Path, kind: str, good: str, bad: str, said
 @pytest.mark.parametrize("text", ["", "[[scenario]", "[common]\n"])
 def test_a_file_that_has_nothing_to_run_is_named(tmp_path: Path, kind: str, text: str) -> None:
     with pytest.raises(ScenarioError, match="a.toml: .*(scenario|line 1)"):
-        read(tmp_path, kind, text)
+        read(tmp_path, kind, text or "\n")
     with pytest.raises(ScenarioError, match="nowhere"):
         load(KINDS[kind].Book, "nowhere.toml")
 
@@ -283,6 +292,12 @@ def test_common_keys_and_goals(tmp_path: Path) -> None:
     (one,) = read(tmp_path, "fairness", text + GOOD["fairness"].replace(T, "")).runs()
     assert (one.title, one.nr_requests) == ("Both", 64)
     assert [goal.metric for goal in one.goal] == ["jain", "work"]
+
+
+def test_an_entry_like_another_one(tmp_path: Path) -> None:
+    more = '[[scenario]]\nname = "two"\nlike = "one"\ngroups = [4]\n'
+    one, two = read(tmp_path, "overhead", GOOD["overhead"] + more).runs()
+    assert two == replace(one, name="two", groups=(4,))
 
 
 def test_a_table_or_its_name(tmp_path: Path) -> None:

@@ -26,37 +26,26 @@ from bench.scale.plot import far_apart
 from bench.scale.run import Windows, per_cpu_bytes, slab_bytes
 from bench.scale.scenario import SHIPPED, Book, Scenario
 from bench.test_overhead import WINDOW
+from bench.test_read import GOOD, read
 
 ROOT = Path(__file__).resolve().parents[2]
 CROWD = ROOT / "tests/bench/scale/crowd.c"
-GOOD = """
-[common]
-schedulers = ["none", "sutro"]
-[disk.null]
-irqmode = 0
-[[scenario]]
-name = "idle"
-title = "Idle"
-machine = "count"
-disk = "null"
-axis = "idle"
-sizes = [1, 10, 100]
-goal = [{ metric = "cost_ratio", max = 1.02 }, { metric = "bytes_per_group", max = 1024 }]
-"""
 
 
-def scenario(folder: Path, text: str = GOOD) -> Scenario:
-    file = folder / "s.toml"
-    file.write_text(text)
-    return load(Book, file).scenario[0]
+def scenario(folder: Path, text: str = "") -> Scenario:
+    return read(folder, "scale", text).scenario[0]
 
 
 def test_what_a_file_means(tmp_path: Path) -> None:
     one = scenario(tmp_path)
     assert [(c.name, c.idle, c.busy, c.queues) for c in one.cases()] == [
-        ("idle/1", 1, 1, 1), ("idle/10", 10, 1, 1), ("idle/100", 100, 1, 1),
+        ("one/1", 1, 1, 1), ("one/10", 10, 1, 1), ("one/100", 100, 1, 1),
     ]  # fmt: skip
-    text = GOOD.replace('axis = "idle"', 'axis = "queues"\nidle = 7').replace("10, 100", "2, 8")
+    text = (
+        GOOD["scale"]
+        .replace('axis = "idle"', 'axis = "queues"\nidle = 7')
+        .replace("10, 100", "2, 8")
+    )
     grows = scenario(tmp_path, text)
     assert [(c.idle, c.queues) for c in grows.cases()] == [(7, 1), (7, 2), (7, 8)]
 
