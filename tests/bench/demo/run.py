@@ -139,7 +139,8 @@ def _events(
     for event in scenario.event:
         time.sleep(max(0.0, from_s + event.at_s - time.monotonic()))
         yield time.monotonic()
-        units_of.at_once([_change(unit, event, device) for unit in everyone])
+        changed = [unit for unit in everyone if unit.name in event.weight]
+        units_of.at_once([_change(unit, event, device) for unit in changed])
 
 
 def _change(unit: Unit, event: Event, device: str) -> list[str]:

@@ -177,68 +177,64 @@ class Ground:
             return _Play(scenario, way, self._disks, nodes).run()
 
 
+@dataclass
 class _Play:
     """One run, being done."""
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        way: Way,
-        disks: Mapping[str, ModelDisk],
-        nodes: Mapping[str, str],
-    ):
-        self._scenario = scenario
-        self._way = way
-        self._disks = disks
-        self._nodes = nodes
-        self._floors = {spec.name: spec.floor for spec in scenario.promised()}
-        self._units = {spec.name: self._unit(spec) for spec in scenario.unit}
+    scenario: Scenario
+    way: Way
+    disks: Mapping[str, ModelDisk]
+    nodes: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        self._floors = {spec.name: spec.floor for spec in self.scenario.promised()}
+        self._units = {spec.name: self._unit(spec) for spec in self.scenario.unit}
         self._running: set[str] = set()
         self._gates: dict[str, int] = {}
 
     def _unit(self, spec: UnitSpec) -> Unit:
-        move = self._scenario.moves(spec.name)
-        line = spec.command(self._nodes[spec.name], move, str(gate(spec.name)))
+        move = self.scenario.moves(spec.name)
+        line = spec.command(self.nodes[spec.name], move, str(gate(spec.name)))
         return Unit(spec.name, line, spec.weight)
 
     def run(self) -> Run:
         units = list(self._units.values())
-        devnos = {name: devno(node) for name, node in self._nodes.items()}
+        devnos = {name: devno(node) for name, node in self.nodes.items()}
         with ExitStack() as undo:
-            for name in {name for event in self._scenario.event for name in event.move}:
+            for name in {name for event in self.scenario.event for name in event.move}:
                 self._gates[name] = undo.enter_context(_fifo(gate(name)))
-            for name in {name for event in self._scenario.event for name in event.disk}:
-                undo.enter_context(_numbers_kept(self._disks[name], self._scenario))
+            for name in {name for event in self.scenario.event for name in event.disk}:
+                undo.enter_context(_numbers_kept(self.disks[name], self.scenario))
             undo.callback(unit.stop, units)
-            heard = undo.enter_context(bus.Listener()).heard if self._way.daemon else []
-            sampler = undo.enter_context(Sampler(list(self._disks.values()), units, devnos))
-            self._way.state(self._units, self._floors)
-            self._start([spec.name for spec in self._scenario.others()], sampler)
-            promised = [spec.name for spec in self._scenario.promised()]
+            heard = undo.enter_context(bus.Listener()).heard if self.way.daemon else []
+            sampler = undo.enter_context(Sampler(list(self.disks.values()), units, devnos))
+            self.way.state(self._units, self._floors)
+            self._start([spec.name for spec in self.scenario.others()], sampler)
+            promised = [spec.name for spec in self.scenario.promised()]
             if promised:
                 time.sleep(QUEUES_S)
                 self._start(promised, sampler)
             from_s = max(sampler.came_s(name) for name in promised or self._units)
             before = self._weights()
-            happened = tuple(self._happen(event, from_s) for event in self._scenario.event)
-            time.sleep(max(0.0, from_s + self._scenario.measure_s - time.monotonic()))
+            happened = tuple(self._happen(event, from_s) for event in self.scenario.event)
+            time.sleep(max(0.0, from_s + self.scenario.measure_s - time.monotonic()))
             to_s = time.monotonic()
             after = self._weights()
             self._all_alive()
-        truth = {name: disk.truth() for name, disk in self._disks.items()}
+        truth = {name: disk.truth() for name, disk in self.disks.items()}
         rewritten = sum(before[name] != after[name] for name in before.keys() & after.keys())
         return Run(
-            self._scenario, self._way.name, self._way.capacity, sampler, truth, from_s, to_s,
+            self.scenario, self.way.name, self.way.capacity, sampler, truth, from_s, to_s,
             happened, tuple(heard), rewritten,
         )  # fmt: skip
 
     def _start(self, names: Sequence[str], sampler: Sampler) -> None:
         units = [self._units[name] for name in names]
         unit.start(units)
-        self._way.started(units, self._floors)
+        self.way.started(units, self._floors)
         self._running.update(names)
         for name in names:
-            what = f"{self._units[name].unit} uses {self._nodes[name]}"
+            what = f"{self._units[name].unit} uses {self.nodes[name]}"
             wait_for(partial(sampler.came, name), what, TIMEOUT_S)
 
     def _happen(self, event: Event, from_s: float) -> Happened:
@@ -250,20 +246,20 @@ class _Play:
         if event.start:
             units = [self._units[name] for name in event.start]
             unit.start(units)
-            self._way.started(units, self._floors)
+            self.way.started(units, self._floors)
             self._running.update(event.start)
         for verb, names in (("freeze", event.freeze), ("thaw", event.thaw)):
             if names:
                 command("systemctl", verb, *(self._units[name].unit for name in names))
         for name, numbers in event.disk.items():
-            self._disks[name].set(**numbers)
+            self.disks[name].set(**numbers)
         for name in event.move:
             # A line for the job that ends and one for the job that begins, whoever comes first.
             os.write(self._gates[name], b"\n\n")
         if event.floor:
             self._floors.update(event.floor)
-            self._way.state(self._units, dict(event.floor))
-            self._way.started([self._units[name] for name in self._running], self._floors)
+            self.way.state(self._units, dict(event.floor))
+            self.way.started([self._units[name] for name in self._running], self._floors)
         return Happened(event, begin_s, time.monotonic())
 
     def _weights(self) -> dict[str, str]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rig import scheduler as elevators
 from rig.modeldisk import ModelDisk, Truth
@@ -51,25 +52,19 @@ class Place:
         return list(dict.fromkeys(self.device.values()))
 
 
+@dataclass
 class Way:
-    """What is said about floors, and to whom. `floors` are parts of the capacity, by unit."""
+    """How floors are kept. `floors` are parts of the capacity, by unit."""
 
-    name = "elevator"
-    scheduler = "sutro"
-    daemon = False
+    place: Place
+    scenario: Scenario
+    # Bytes/s of each promised unit alone, and what the disks did for the last of them.
+    capacity: Mapping[str, float]
+    truth: Mapping[str, Truth]
 
-    def __init__(
-        self,
-        place: Place,
-        scenario: Scenario,
-        capacity: Mapping[str, float],
-        truth: Mapping[str, Truth],
-    ):
-        self.place = place
-        self.scenario = scenario
-        # Bytes/s of each promised unit alone, and what the disks did for the last of them.
-        self.capacity = capacity
-        self.truth = truth
+    name: ClassVar = "elevator"
+    scheduler: ClassVar = "sutro"
+    daemon: ClassVar = False
 
     @contextmanager
     def chosen(self) -> Iterator[None]:
