@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Schedulers compared on model disks: scenarios are data, `bench.demo` runs the shipped ones."""
+"""Schedulers compared: scenarios are data, `python3 -m bench KIND` runs those of a kind."""
