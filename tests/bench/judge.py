@@ -18,10 +18,10 @@ Say = Callable[[str], None]
 
 
 def summed_up(case: str, scheduler: str, metric: str, values: Sequence[float]) -> Result:
-    """The median of a metric's windows; `stdev` is their standard deviation in per cent of it."""
+    """The median of a metric's windows; `stdev_percent` is their standard deviation."""
     value = median(values)
     spread = stdev(values) / abs(value) * 100 if len(values) > 1 and value else 0.0
-    return Result(case, scheduler, metric, value, None, {"stdev": round(spread, 2)})
+    return Result(case, scheduler, metric, value, None, {"stdev_percent": round(spread, 2)})
 
 
 def ratio(first: float, second: float) -> float:

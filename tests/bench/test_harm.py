@@ -38,14 +38,16 @@ def test_a_number(tmp_path: Path) -> None:
         turn(stack, "stock", [WINDOW, WINDOW - WINDOW])
 
 
-def test_a_ratio_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_ratio(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (stack,) = read(tmp_path, "harm").scenario
     values = {"stock": (1000, 1010), "patched": (1018, 1020)}
     row = ratio_of(stack, [took(name, value) for name, both in values.items() for value in both])
     assert row.value == pytest.approx(1019 / 1005)
     assert row.met is False
     # Turns lie 5 and 1 from their means.
-    assert row.detail["error"] == pytest.approx(math.hypot(5 / 1005, 1 / 1019) * 100, abs=0.01)
+    assert row.detail["error_percent"] == pytest.approx(
+        math.hypot(5 / 1005, 1 / 1019) * 100, abs=0.01
+    )
     show([row])
     goals([row])
     out = capsys.readouterr().out

@@ -75,8 +75,8 @@ def test_goals_against_another_scheduler() -> None:
 
 def test_a_median_and_its_spread() -> None:
     one = summed_up("case", "bfq", "iops", [9, 10, 11])
-    assert (one.value, one.detail["stdev"]) == (10, 10)
-    assert summed_up("case", "bfq", "iops", [0]).detail["stdev"] == 0
+    assert (one.value, one.detail["stdev_percent"]) == (10, 10)
+    assert summed_up("case", "bfq", "iops", [0]).detail["stdev_percent"] == 0
 
 
 def test_a_table_has_columns(capsys) -> None:

@@ -100,7 +100,7 @@ kmalloc-8           100    512      8  512    1 : tunables    0    0    0 : slab
 @given(st.lists(st.integers(-(1 << 40), 1 << 40), min_size=1, max_size=5))
 def test_spread_is_no_less_than_nothing(memory: list[int]) -> None:
     """Also where there is less memory than under none, by chance."""
-    assert summed_up("idle/1", "sutro", "bytes", memory).detail["stdev"] >= 0
+    assert summed_up("idle/1", "sutro", "bytes", memory).detail["stdev_percent"] >= 0
 
 
 def test_memory_is_that_of_objects_in_use() -> None:

@@ -117,7 +117,7 @@ def _why(one: Object) -> str:
 
 def _whom(one: Object) -> str:
     """Who else was charged one per cent or more."""
-    charged = one["charged_to"]
+    charged = one["charged_bytes"]
     least = (1 - WHOLE) * sum(charged.values())
     names = [n for n, number in charged.items() if n not in (one["owner"], "/") and number >= least]
     said = ", ".join(

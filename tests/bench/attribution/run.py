@@ -88,8 +88,8 @@ class Row:
         """The record of this row; the value is the owner's share of the data."""
         value = math.nan if self.share is None else round(self.share, 4)
         return Result(self.stack, drivers, METRIC, value, None, {
-            "kernel": kernel, "op": self.op, "mode": self.mode, "charged_to": dict(self.data),
-            "metadata": dict(self.metadata), "owner": self.owner, "moved": self.moved,
+            "kernel": kernel, "op": self.op, "mode": self.mode, "charged_bytes": dict(self.data),
+            "metadata_bytes": dict(self.metadata), "owner": self.owner, "moved_bytes": self.moved,
             "status": self.status, "reason": self.reason,
         })  # fmt: skip
 

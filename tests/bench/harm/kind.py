@@ -51,10 +51,10 @@ def show(found: Sequence[Result]) -> None:
     rows = [
         [
             f"{row.detail['theirs']:.0f}", f"{row.detail['ours']:.0f}", f"{row.value:.4f}",
-            str(row.detail["error"]), str(row.detail.get("price", "")),
+            str(row.detail["error_percent"]), str(row.detail.get("price", "")),
         ]
         for row in found
-        if "error" in row.detail
+        if "error_percent" in row.detail
     ]  # fmt: skip
     if rows:
         table(heads, rows)

@@ -3,7 +3,7 @@
 
 instructions           for each 4 KiB, the median of all windows of a turn
 instructions_vs_stock  those with the patched drivers over those with stock ones, each the mean
-                       of its turns; `error` is the standard error of that, in per cent
+                       of its turns; `error_percent` is its standard error
 instructions_vs_root   the same of a disk that a cgroup uses, over one that the root cgroup does
 
 The kernel looks up and counts what a cgroup sends, and spares itself that for the root cgroup. A
@@ -38,7 +38,7 @@ def ratio_of(stack: Scenario, turns: Sequence[Result], rows: Sequence[Result] = 
     theirs, ours = (mean(values) for values in found)
     error = math.hypot(*(stdev(values) / math.sqrt(len(values)) / mean(values) for values in found))
     detail = {
-        "ours": round(ours, 1), "theirs": round(theirs, 1), "error": round(error * 100, 2),
+        "ours": round(ours, 1), "theirs": round(theirs, 1), "error_percent": round(error * 100, 2),
     }  # fmt: skip
     for row in rows:
         if row.metric == _metric(CGROUPS) and stack.owned:

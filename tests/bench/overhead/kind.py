@@ -72,7 +72,7 @@ def show(found: Sequence[Result]) -> None:
             f"{cells[name, metric].value * times:{form}}" for _, metric, times, form in columns
         ]
         more = f"{row.value / zero.value - 1:+.1%}" if zero else ""
-        rows.append([name, *texts, str(row.detail["stdev"]), more])
+        rows.append([name, *texts, str(row.detail["stdev_percent"]), more])
     print(f"  {found[0].scenario}")
     table(["", *(column[0] for column in columns), "+- %", "vs none"], rows)
 

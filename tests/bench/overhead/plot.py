@@ -28,7 +28,7 @@ def draw(results: Sequence[Result], file: str | Path) -> None:
                 mine = [row for row in rows if row.scheduler == scheduler]
                 places = [cases.index(row.scenario) + number * width for row in mine]
                 values = [row.value for row in mine]
-                spread = [row.value * float(str(row.detail["stdev"])) / 100 for row in mine]
+                spread = [row.value * float(str(row.detail["stdev_percent"])) / 100 for row in mine]
                 axis.bar(places, values, width, yerr=spread, label=scheduler, error_kw={"lw": 0.7})
             axis.set_xticks([place + 0.4 - width / 2 for place in range(len(cases))])
             axis.set_xticklabels([c.split("/", 1)[1].replace("/", ", groups: ") for c in cases])

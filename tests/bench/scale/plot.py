@@ -32,7 +32,7 @@ def draw(results: Sequence[Result], file: str | Path) -> None:
                 scale = 1024 if panel[1] == "bytes" else 1
                 values = [result.value / scale for result in line]
                 errors = [
-                    abs(value) * float(str(result.detail["stdev"])) / 100
+                    abs(value) * float(str(result.detail["stdev_percent"])) / 100
                     for value, result in zip(values, line, strict=True)
                 ]
                 axis.errorbar(sizes, values, errors, marker="o", ms=3, elinewidth=0.7, label=name)
