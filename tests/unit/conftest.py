@@ -215,6 +215,15 @@ class Machine:
         self.link(f"/sys/dev/block/{devno}", f"../../devices/virtual/block/{name}")
         self.write(f"/dev/{name}", "")
 
+    def partition(self, disk: str, name: str, devno: str) -> None:
+        """A partition of a disk."""
+        block = f"/sys/devices/virtual/block/{disk}/{name}"
+        for file, text in (("dev", devno), ("size", "2097152"), ("partition", "1")):
+            self.write(f"{block}/{file}", text + "\n")
+        self.link(f"/sys/class/block/{name}", f"../../devices/virtual/block/{disk}/{name}")
+        self.link(f"/sys/dev/block/{devno}", f"../../devices/virtual/block/{disk}/{name}")
+        self.write(f"/dev/{name}", "")
+
     def unplug(self, name: str, devno: str) -> None:
         """The disk goes."""
         for path in (f"/sys/class/block/{name}", f"/sys/dev/block/{devno}", f"/dev/{name}"):

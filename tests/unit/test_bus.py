@@ -232,53 +232,6 @@ def test_explain(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     assert sutrod.error("Explain", "/../../etc", "")[0] == "NoSuchUnit"
 
 
-def test_use_and_release(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    machine.set_scheduler("sda", "none")
-    machine.set_scheduler("sdb", "mq-deadline")
-    a = systemd.start("a.service", 200)
-    sutrod.start()
-    assert machine.weights(a) == ["default 100"]
-    results = sutrod.call("UseDevices", ["/dev/mapper/vg-db", "/dev/sda"])
-    assert [
-        (r["leaf"], r["scheduler"], r["previous"], r["changed"], r["error"]) for r in results
-    ] == [
-        ("/dev/sda", "sutro", "none", 1, ""),
-        ("/dev/sdb", "sutro", "mq-deadline", 1, ""),
-    ]
-    sutrod.until(lambda: machine.weights(a) == ["default 200"])
-    assert list(sutrod.property("ManagedLeaves")) == ["/dev/sda", "/dev/sdb"]
-    assert not sutrod.call("UseDevices", ["/dev/sda"])[0]["changed"]
-    # A restart and a crash remember what was before.
-    sutrod.stop()
-    assert machine.scheduler("sda") == "sutro"
-    sutrod.start()
-    sutrod.stop(9)
-    sutrod.start()
-    assert list(sutrod.property("ManagedLeaves")) == ["/dev/sda", "/dev/sdb"]
-    assert not sutrod.call("ReleaseDevices", ["/dev/sdc"])[0]["changed"]
-    results = sutrod.call("ReleaseDevices", dbus.Array([], signature="s"))
-    assert [r["scheduler"] for r in results] == ["none", "mq-deadline"]
-    assert (machine.scheduler("sda"), machine.scheduler("sdb")) == ("none", "mq-deadline")
-    assert list(sutrod.property("ManagedLeaves")) == []
-    assert list(sutrod.call("ReleaseDevices", dbus.Array([], signature="s"))) == []
-
-
-def test_scheduler_that_is_not_there(machine: Machine, sutrod: Sutrod) -> None:
-    machine.write("/sys/class/block/sdd/queue/scheduler", "[none] bfq\n")
-    sutrod.start()
-    name, message = sutrod.error("UseDevices", ["/dev/sdd"])
-    assert name == "NotSupported"
-    assert message == (
-        '/dev/sdd: the kernel has no scheduler "sutro". Install the package sutro-dkms, and see '
-        '"dkms status".'
-    )
-    # One of two works: the other's error is in its result.
-    machine.set_scheduler("sdc", "bfq")
-    results = sutrod.call("UseDevices", ["/dev/sdc", "/dev/sdd"])
-    assert [bool(r["error"]) for r in results] == [False, True]
-    assert list(sutrod.property("ManagedLeaves")) == ["/dev/sdc"]
-
-
 def test_authority(bus: Bus, machine: Machine, sutrod: Sutrod) -> None:
     sutrod.start()
     bus.allow(False)
@@ -327,6 +280,7 @@ def test_weight_changed(machine: Machine, systemd: Systemd, sutrod: Sutrod, bus:
         lambda *arguments: heard.append(arguments), "WeightChanged", INTERFACE
     )
     a = systemd.start("a.service", 200, [("/dev/sda", 300)])
+    machine.write(f"/sys/fs/cgroup{a}/io.bfq.weight", "default 109\n")
     sutrod.start()
 
     def three() -> bool:
@@ -343,7 +297,7 @@ def test_weight_changed(machine: Machine, systemd: Systemd, sutrod: Sutrod, bus:
             300,
             "IODeviceWeight=/dev/sda 300 of a.service, which names this disk",
         ),
-        (a, "/dev/sdc", 100, 200, "IOWeight=200 of a.service"),
+        (a, "/dev/sdc", 109, 200, "IOWeight=200 of a.service"),
     ]
     listener.close()
 
@@ -363,24 +317,6 @@ def test_dump(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
         'on this disk), wanted "8:0 300", file says "8:0 300"\n',
     ):
         assert words in text, words
-
-
-def test_configuration(machine: Machine, sutrod: Sutrod) -> None:
-    machine.write("/etc/sutro/sutrod.conf", "[Leaves]\nUse=/dev/sdd\n")
-    sutrod.start()
-    assert machine.scheduler("sdd") == "sutro"
-    assert list(sutrod.property("ManagedLeaves")) == ["/dev/sdd"]
-    machine.write("/etc/sutro/sutrod.conf", "[Leaves]\nUse=sdc\n")
-    name, message = sutrod.error("Reload")
-    assert name == "org.freedesktop.DBus.Error.Failed" and "journalctl -u sutrod" in message
-    assert '/etc/sutro/sutrod.conf:2: "[Leaves] Use=sdc": absolute paths or globs' in sutrod.log()
-    assert "Use=/dev/sdd\n" in sutrod.call("Dump")
-    machine.write("/etc/sutro/sutrod.conf", "[Leaves]\nUse=/dev/sd[cd]\n")
-    sutrod.call("Reload")
-    assert machine.scheduler("sdc") == "sutro"
-    sutrod.call("ReleaseDevices", ["/dev/sdc"])
-    sutrod.call("Reload")
-    assert machine.scheduler("sdc") == "bfq"
 
 
 def test_names_of_any_bytes(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
@@ -404,14 +340,6 @@ def test_cut_within_a_character(sutrod: Sutrod) -> None:
     name, message = sutrod.error("GetPolicy", 254 * "a" + "ä")
     assert (name, "no name of a unit" in message) == ("BadPolicy", True)
     assert sutrod.error("GetPolicy", "\x1b[2J")[1].startswith('"?[2J"')
-
-
-def test_hangup_reloads(machine: Machine, sutrod: Sutrod) -> None:
-    sutrod.start()
-    machine.write("/etc/sutro/sutrod.conf", "[Leaves]\nUse=/dev/sdd\n")
-    assert sutrod.process
-    os.kill(sutrod.process.pid, 1)
-    sutrod.until(lambda: machine.scheduler("sdd") == "sutro")
 
 
 def test_bad_start(machine: Machine, systemd: Systemd, sutrod: Sutrod, bus: Bus) -> None:

@@ -42,6 +42,7 @@ def test_every_level(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None
 
 
 def test_only_differences_are_written(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """Cgroups with default weights have none of the writes."""
     a = systemd.start("a.service", 200)
     sutrod.start()
     files = f"/sys/fs/cgroup{a}"
@@ -77,6 +78,11 @@ def test_bfq_ratio_above_its_range(machine: Machine, systemd: Systemd, sutrod: S
     sutrod.until(lambda: machine.weights(b, "io.bfq.weight") == ["8:32 250", "default 100"])
     systemd.vanish("c.service")
     sutrod.until(lambda: machine.weights(b, "io.bfq.weight") == ["8:32 333", "default 100"])
+    systemd.change("a.service", 100)
+    sutrod.until(lambda: machine.weights(b, "io.bfq.weight") == ["8:32 1000", "default 100"])
+    systemd.change("b.service", 100)
+    sutrod.until(lambda: machine.weights(b, "io.bfq.weight") == ["default 100"])
+    assert machine.weights(a, "io.bfq.weight") == ["default 100"]
 
 
 def test_more_units_than_the_bus_takes_calls(
@@ -99,6 +105,33 @@ def test_set_property_is_followed(machine: Machine, systemd: Systemd, sutrod: Su
     assert sutrod.until(lambda: machine.weights(a) == ["default 100"]) == 0
 
 
+def test_iocost(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """A leaf of blk-iocost has its lines in io.weight, beside those of systemd and of others."""
+    machine.set_scheduler("sdd", "mq-deadline")
+    machine.write(
+        "/sys/fs/cgroup/io.cost.qos",
+        "8:32 enable=0 ctrl=auto\n8:48 enable=1 ctrl=user rpct=0\n",
+    )
+    machine.stripe("dm-1", "254:1", "sda sdc sdd", "all")
+    a = systemd.start("a.service", 200, [("/dev/mapper/all", 300), ("/dev/sdc", 50)])
+    sutrod.start()
+    assert machine.weights(a) == ["8:0 300", "default 200"]
+    assert machine.weights(a, "io.bfq.weight") == ["8:32 50", "default 100"]
+    assert machine.weights(a, "io.weight") == ["8:48 300", "default 200"]
+    kept = machine.at("/run/sutro/iocost")
+    assert kept.read_text() == f"8:48 {a}\t\n"
+    (leaf,) = sutrod.call("Explain", "a.service", "/dev/sdd")["leaves"]
+    assert (leaf["backend"], leaf["written"], leaf["read_back"]) == ("iocost", *2 * ["8:48 300"])
+    assert leaf["file"] == str(machine.at(f"/sys/fs/cgroup{a}/io.weight"))
+    # A successor that knows only the files takes back its lines, and no others.
+    sutrod.stop(signal.SIGKILL)
+    machine.write(f"/sys/fs/cgroup{a}/io.weight", "default 200\n8:48 300\n8:99 5\n")
+    sutrod.start()
+    assert sutrod.stop() == 0
+    assert machine.weights(a, "io.weight") == ["8:99 5", "default 200"]
+    assert kept.read_text() == ""
+
+
 def test_controller_turned_off(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """The last weight of a slice is unset: systemd takes the files away instead of writing one."""
     a = systemd.start("a.service", 450)
@@ -111,6 +144,10 @@ def test_controller_turned_off(machine: Machine, systemd: Systemd, sutrod: Sutro
     explained = sutrod.call("Explain", "a.service", "")
     assert explained["weight"] == 100
     assert {leaf["file"] for leaf in explained["leaves"]} == {""}
+    writes = machine.writes()
+    systemd.change("a.service", 700, signal=True, write=False)
+    sutrod.elapse(1)
+    assert machine.writes() == writes
 
 
 def test_signals_of_systemd(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
@@ -193,6 +230,8 @@ def test_foreign_cgroups(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> 
     e = sutrod.call("Explain", box, "/dev/sda")
     assert (e["unit"], e["cgroup"], e["weight"]) == ("", box, 800)
     assert e["leaves"][0]["reason"] == f"io.weight /dev/sda 5 of {box}, which names this disk"
+    (other,) = sutrod.call("Explain", box, "/dev/sdb")["leaves"]
+    assert (other["asked"], other["reason"]) == (800, f"io.weight 800 of {box}")
 
 
 @pytest.mark.parametrize("text", ["default 0", "default 10001", "default -1", "lots", ""])
@@ -364,6 +403,7 @@ def test_read_back_mismatch(machine: Machine, systemd: Systemd, sutrod: Sutrod) 
     assert "200 was written, but the file says 100." in sutrod.log()
     sutrod.elapse(1)
     assert len([w for w in machine.writes() if a in w and "sutro" in w]) == 1
+    assert "weight on all sutro leaves" not in sutrod.log()
     machine.write("/faults", "")
     machine.write(f"/sys/fs/cgroup{a}/io.weight", "default 200\n")
     sutrod.until(lambda: machine.weights(a) == ["default 200"])
@@ -377,16 +417,22 @@ def test_failing_write(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> No
         sutrod.log()
     )
     assert machine.weights(b) == ["default 300"]
+    machine.write("/faults", "")
+    systemd.change("a.service", 400)
+    sutrod.until(lambda: machine.weights(a) == ["default 400"])
 
 
 def test_written_over(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """systemd writes the default of io.bfq.weight, which clears our line there."""
-    a = systemd.start("a.service", 200)
+    a = systemd.start("a.service", 200, [("/dev/sda", 300)])
     sutrod.start()
     machine.write(f"/sys/fs/cgroup{a}/io.bfq.weight", "default 109\n")
     sutrod.until(lambda: machine.weights(a, "io.bfq.weight") == ["8:32 200", "default 109"])
-    machine.write(f"/sys/fs/cgroup{a}/io.sutro.weight", "default 5\n")
-    sutrod.until(lambda: machine.weights(a) == ["default 200"])
+    for text in ("default 5\n8:0 8\n", "default 0\n8:0 10001\nx\n"):
+        machine.write(f"/sys/fs/cgroup{a}/io.sutro.weight", text)
+        sutrod.until(lambda: machine.weights(a) == ["8:0 300", "default 200"])
+    sutrod.stop()
+    assert machine.weights(a, "io.bfq.weight") == ["default 109"]
 
 
 def test_scheduler_switched_by_hand(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:

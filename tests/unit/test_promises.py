@@ -395,12 +395,7 @@ def test_loop_on_a_file_system(
 
 def test_partition(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     """It has no line in io.stat, and is its disk there."""
-    part = "/sys/devices/virtual/block/sda/sda1"
-    machine.write(f"{part}/dev", "8:1\n")
-    machine.write(f"{part}/size", "2097152\n")
-    machine.write(f"{part}/partition", "1\n")
-    machine.link("/sys/class/block/sda1", "../../devices/virtual/block/sda/sda1")
-    machine.write("/dev/sda1", "")
+    machine.partition("sda", "sda1", "8:1")
     db = crowd(systemd, plant)
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
