@@ -16,7 +16,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
@@ -319,6 +319,7 @@ class Systemd:
         weight: int = UNSET,
         device_weights: list[tuple[str, int]] | None = None,
         fragment: str = "",
+        dropins: Sequence[str] = (),
     ) -> None:
         """Make a unit known, without its cgroup."""
         self.units[name] = {
@@ -330,7 +331,7 @@ class Systemd:
         }
         path = self.object_path(name)
         self.control.AddObject(path, self.interface(name), self.units[name], [])
-        files = {"FragmentPath": fragment, "DropInPaths": dbus.Array([], signature="s")}
+        files = {"FragmentPath": fragment, "DropInPaths": dbus.Array(dropins, signature="s")}
         mock = self.bus.connection.get_object(SYSTEMD, path)
         dbus.Interface(mock, dbusmock.MOCK_IFACE).AddProperties(SYSTEMD + ".Unit", files)
 
@@ -350,10 +351,11 @@ class Systemd:
         device_weights: list[tuple[str, int]] | None = None,
         slice: str = "/system.slice",
         fragment: str = "",
+        dropins: Sequence[str] = (),
     ) -> str:
         """Start a unit, as "systemd-run -p IOWeight=..." does; returns its cgroup."""
         cgroup = f"{slice.rstrip('/')}/{name}"
-        self.unit(name, cgroup, weight, device_weights, fragment)
+        self.unit(name, cgroup, weight, device_weights, fragment, dropins)
         self.machine.cgroup(cgroup, None if weight == UNSET else weight)
         return cgroup
 

@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Policies of a unit: the files that count, the statement that is in force, and setting it."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+
+import dbus
+import pytest
+from conftest import INTERFACE, Machine, Sutrod, Systemd
+
+UNIT = "db.service"
+X, MATCH = "[X-Sutro]\n", f"[Match]\nUnit={UNIT}\n"
+VENDOR, RUN, ETC = (f"/{top}/sutro/policy.d/" for top in ("usr/lib", "run", "etc"))
+CONTROL, CONTROL_RUN = (f"/{top}/sutro/policy.control/" for top in ("etc", "run"))
+OWN = f"/etc/systemd/system/{UNIT}"
+
+Expect = Callable[[str, str], None]
+
+
+@pytest.fixture
+def expect(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> Expect:
+    """Reads all files and compares: "KEY=VALUE SOURCE; ..." in force and overridden.
+
+    The unit has a file and two drop-ins, of which one is missing.
+    """
+    systemd.start(UNIT, fragment=OWN, dropins=[f"{OWN}.d/{name}.conf" for name in ("10", "gone")])
+    sutrod.start()
+
+    def compare(in_force: str, overridden: str) -> None:
+        sutrod.call("ReloadPolicies")
+        sutrod.settle()
+        found: dict[bool, list[str]] = {True: [], False: []}
+        for e in sutrod.call("GetPolicy", UNIT):
+            source = e["source"].removeprefix(str(machine.root))
+            found[bool(e["in_force"])].append(f"{e['key']}={e['value']} {source}")
+        assert ("; ".join(found[True]), "; ".join(found[False])) == (in_force, overridden)
+
+    return compare
+
+
+def pairs(*assignments: tuple[str, str]) -> dbus.Array:
+    """The second argument of SetPolicy."""
+    return dbus.Array(assignments, signature="(ss)")
+
+
+def say(sutrod: Sutrod, lifetime: str, key: str, value: str, unit: str = UNIT) -> None:
+    """SetPolicy of Importance=7 and one more."""
+    sutrod.call("SetPolicy", unit, pairs(("Importance", "7"), (key, value)), lifetime)
+
+
+def errors(machine: Machine, sutrod: Sutrod) -> list[str]:
+    """PolicyErrors, without the path of the machine; each was logged once."""
+    found = [str(e) for e in sutrod.property("PolicyErrors")]
+    assert all(sutrod.log().count(error) == 1 for error in found)
+    return sorted(error.removeprefix(str(machine.root)) for error in found)
+
+
+def test_directories(machine: Machine, expect: Expect) -> None:
+    """The name of a file is its order; /etc replaces /run, and that the vendor's."""
+    expect("", "")
+    machine.write(f"{VENDOR}20-b.policy", f"{MATCH}{X}Weight=20\n")
+    machine.write(f"{VENDOR}10-a.policy", f"{MATCH}{X}Weight=10\nClass=rt\n")
+    machine.write(f"{RUN}30-c.policy", f"[Match]\nUnit=other.slice\n{X}Weight=3\n")
+    machine.write(f"{ETC}README", "not read")
+    machine.write(f"{ETC}.hidden.policy", "not read")
+    weight, hidden = f"Weight=10 {VENDOR}10-a.policy:4", f"Class=rt {VENDOR}10-a.policy:5"
+    expect(f"{hidden}; Weight=20 {VENDOR}20-b.policy:4", weight)
+    for folder, number in ((RUN, 21), (ETC, 22)):
+        machine.write(f"{folder}20-b.policy", f"{MATCH}{X}Weight={number}\n")
+        expect(f"{hidden}; Weight={number} {folder}20-b.policy:4", weight)
+    machine.at(f"{ETC}20-b.policy").unlink()
+    machine.link(f"{ETC}20-b.policy", "/dev/null")
+    expect(f"{weight}; {hidden}", "")
+
+
+def test_dropins(machine: Machine, expect: Expect) -> None:
+    """Drop-ins follow their file, are replaced by name, and may reset and match."""
+    a = f"{VENDOR}a.policy"
+    machine.write(a, f"{MATCH}{X}ReadIOPSMin=/a 1\nReadIOPSMin=/b 2\nWeight=5\n")
+    machine.write(f"{a}.d/20.conf", f"{X}ReadIOPSMin=/a 3\n")
+    machine.write(f"{RUN}a.policy.d/10.conf", f"{X}ReadIOPSMin=/a 4\n")
+    machine.write(f"{ETC}a.policy.d/not-read", "nonsense\n")
+    machine.write(f"{ETC}b.policy.d/10.conf", f"{MATCH}{X}Weight=9\n")
+    first, second = f"ReadIOPSMin=/a 1 {a}:4", f"ReadIOPSMin=/b 2 {a}:5"
+    third = f"ReadIOPSMin=/a 3 {a}.d/20.conf:2"
+    expect(
+        f"{second}; Weight=5 {a}:6; {third}",
+        f"{first}; ReadIOPSMin=/a 4 {RUN}a.policy.d/10.conf:2",
+    )
+    machine.link(f"{ETC}a.policy.d/10.conf", "/dev/null")
+    reset = f"[Match]\nUnit=\nUnit=db*\n{X}ReadIOPSMin=\nWeight=6\n"
+    machine.write(f"{ETC}a.policy.d/30.conf", reset)
+    expect(f"Weight=6 {ETC}a.policy.d/30.conf:6", f"{first}; {second}; {third}; Weight=5 {a}:6")
+    machine.write(f"{ETC}a.policy.d/40.conf", "[Match]\nUnit=\nUnit=x.slice\n")
+    expect("", "")
+    # Without the file its drop-ins have no effect.
+    machine.write(f"{ETC}a.policy.d/40.conf", MATCH)
+    machine.link(f"{ETC}a.policy", "/dev/null")
+    expect("", "")
+
+
+def test_order_of_sources(machine: Machine, sutrod: Sutrod, expect: Expect) -> None:
+    """Policy files, the unit's files, persistent, runtime, client: the last statement holds."""
+    control, control_run = f"{CONTROL}{UNIT}.policy", f"{CONTROL_RUN}{UNIT}.policy"
+    machine.write(f"{ETC}a.policy", f"{MATCH}{X}ReadIOPSMin=/a 1\nReadIOPSMax=/a 9\nClass=be\n")
+    machine.write(OWN, f"[Service]\nExecStart=/x\n{X}ReadIOPSMin=/a 2\nWeight=2\nImportance=2\n")
+    machine.write(f"{OWN}.d/10.conf", f"{X}ReadIOPSMin=/a 3\n")
+    machine.write(control, f"{MATCH}{X}ReadIOPSMin=/a 4\nImportance=4\n")
+    machine.write(control_run, f"{MATCH}{X}ReadIOPSMin=/a 5\nWeight=\n")
+    # The control file of another unit has no effect on this one.
+    machine.write(f"{CONTROL}x.service.policy", f"{MATCH}{X}Weight=77\n")
+    client = dbus.bus.BusConnection(sutrod.bus.address)
+    proxy = client.get_object("org.sutro1", "/org/sutro1", introspect=False)
+    said = pairs(("ReadIOPSMin", "/a 6"), ("ReadIOPSMax", "/a infinity"))
+    proxy.SetPolicy(UNIT, said, "client", dbus_interface=INTERFACE)
+    name = f"client {client.get_unique_name()} of the bus"
+    expect(
+        f"Class=be {ETC}a.policy:6; Weight=2 {OWN}:5; Importance=4 {control}:5; "
+        f"ReadIOPSMin=/a 6 {name}; ReadIOPSMax=/a infinity {name}",
+        f"ReadIOPSMin=/a 2 {OWN}:4; ReadIOPSMin=/a 1 {ETC}a.policy:4; "
+        f"ReadIOPSMin=/a 3 {OWN}.d/10.conf:2; Importance=2 {OWN}:6; "
+        f"ReadIOPSMin=/a 4 {control}:4; ReadIOPSMin=/a 5 {control_run}:4; "
+        f"ReadIOPSMax=/a 9 {ETC}a.policy:5",
+    )
+    client.close()
+    for path in (OWN, f"{OWN}.d/10.conf"):
+        machine.at(path).unlink()
+    for _ in range(2):
+        sutrod.call("ResetPolicy", UNIT, "runtime")
+    expect(
+        f"ReadIOPSMax=/a 9 {ETC}a.policy:5; Class=be {ETC}a.policy:6; "
+        f"ReadIOPSMin=/a 4 {control}:4; Importance=4 {control}:5",
+        f"ReadIOPSMin=/a 1 {ETC}a.policy:4",
+    )
+
+
+def test_last_good_version_stays(machine: Machine, sutrod: Sutrod, expect: Expect) -> None:
+    a, control, dropin = f"{VENDOR}a.policy", f"{CONTROL}{UNIT}.policy", f"{OWN}.d/10.conf"
+    texts = {
+        a: f"{MATCH}{X}Weight=",
+        f"{a}.d/1.conf": f"{X}Class=",
+        OWN: f"{X}Importance=",
+        control: f"{MATCH}{X}ReadIOPSMin=",
+    }
+    for (file, text), good in zip(texts.items(), ("1", "rt", "1", "/a 1"), strict=True):
+        machine.write(file, f"{text}{good}\n")
+    good = f"Weight=1 {a}:4; Class=rt {a}.d/1.conf:2; Importance=1 {OWN}:2"
+    good += f"; ReadIOPSMin=/a 1 {control}:4"
+    expect(good, "")
+    assert errors(machine, sutrod) == []
+    for file, text in texts.items():
+        machine.write(file, f"{text}x\n")
+    for _ in range(3):
+        expect(good, "")
+        assert [e.split(": ")[0] for e in errors(machine, sutrod)] == sorted(
+            [f"{a}:4", f"{a}.d/1.conf:2", f"{OWN}:2", f"{control}:4"]
+        )
+        assert f'{a}:4: "[X-Sutro] Weight=x"' in "\n".join(errors(machine, sutrod))
+    # A file that replaces it and has a mistake does not end it either.
+    machine.write(f"{ETC}a.policy", f"{MATCH}{X}Weight=y\n")
+    machine.write(dropin, f"{X}Importance=y\n")
+    expect(good, "")
+    assert len(errors(machine, sutrod)) == 5
+    # Corrected, emptied, removed.
+    machine.write(f"{ETC}a.policy", f"{MATCH}{X}Weight=3\n")
+    machine.write(f"{a}.d/1.conf", X)
+    machine.write(OWN, "")
+    machine.at(dropin).unlink()
+    sutrod.call("ResetPolicy", UNIT, "persistent")
+    expect(f"Weight=3 {ETC}a.policy:4", "")
+    assert errors(machine, sutrod) == []
+    # A daemon that starts has no last good version.
+    machine.write(f"{ETC}a.policy", f"{MATCH}{X}Weight=y\n")
+    sutrod.stop()
+    sutrod.start()
+    expect("", "")
+
+
+def test_last_good_version_of_dropins_of_one_name(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    service = "/etc/systemd/system/service.d/10.conf"
+    files = [service, f"{OWN}.d/10.conf"]
+    systemd.start(UNIT, dropins=files)
+    machine.write(files[0], f"{X}Weight=1\nClass=rt\n")
+    machine.write(files[1], f"{X}Weight=2\n")
+    sutrod.start()
+    good = sutrod.call("GetPolicy", UNIT)
+    assert [(e["value"], bool(e["in_force"])) for e in good] == [("1", 0), ("rt", 1), ("2", 1)]
+    for file in files:
+        machine.write(file, f"{X}Weight=x\n")
+    for _ in range(2):
+        sutrod.call("ReloadPolicies")
+        sutrod.settle()
+        assert len(errors(machine, sutrod)) == 2
+        assert sutrod.call("GetPolicy", UNIT) == good
+    systemd.vanish(UNIT)
+    sutrod.settle()
+    assert errors(machine, sutrod) == sutrod.call("GetPolicy", UNIT) == []
+
+
+def test_set(machine: Machine, sutrod: Sutrod, systemd: Systemd) -> None:
+    """Files that all can read, all or nothing; a file without statements is removed."""
+    systemd.start(UNIT)
+    file, control = f"{CONTROL}{UNIT}.policy", machine.at(CONTROL)
+    machine.at("/etc/sutro").rmdir()
+    mask = os.umask(0o077)
+    sutrod.start()
+    os.umask(mask)
+    for value in ("/a 1", "'/b c' 2K", "/a/ 3"):
+        say(sutrod, "persistent", "ReadIOPSMin", value)
+    text = '[Match]\nUnit=db.service\n\n[X-Sutro]\nReadIOPSMin="/b c" 2K\nImportance=7\n'
+    assert text + "ReadIOPSMin=/a 3\n" in machine.at(file).read_text()
+    assert machine.at(file).stat().st_mode & 0o7777 == 0o644
+    assert [d.stat().st_mode & 0o7777 for d in (control, control.parent)] == [0o755, 0o755]
+    say(sutrod, "runtime", "ReadIOPSMin", "/a 4")
+
+    def values() -> list[str]:
+        return [f"{e['key']}={e['value']}" for e in sutrod.call("GetPolicy", UNIT) if e["in_force"]]
+
+    assert values() == ['ReadIOPSMin="/b c" 2K', "Importance=7", "ReadIOPSMin=/a 4"]
+    sutrod.stop()
+    sutrod.start()
+    sutrod.call("ResetPolicy", UNIT, "runtime")
+    kept = ['ReadIOPSMin="/b c" 2K', "Importance=7", "ReadIOPSMin=/a 3"]
+    for key, value, message in (
+        (
+            "ReadIOPSMin",
+            "a 1",
+            'db.service: "ReadIOPSMin=a 1": first an absolute path without ".." and control '
+            "characters, in quotes if it has blanks, at most 4095 bytes",
+        ),
+        (
+            "Wait",
+            "1",
+            'db.service: "Wait": one of ReadBandwidthMin, WriteBandwidthMin, ReadIOPSMin, '
+            "WriteIOPSMin, ReadBandwidthMax, WriteBandwidthMax, ReadIOPSMax, WriteIOPSMax, "
+            "LatencyTarget, Weight, Class, Importance",
+        ),
+    ):
+        said = pairs(("Importance", "7"), (key, value))
+        assert sutrod.error("SetPolicy", UNIT, said, "runtime") == ("BadPolicy", message)
+        assert values() == kept
+    for _ in range(2):
+        said = pairs(("ReadIOPSMin", ""), ("Importance", ""))
+        sutrod.call("SetPolicy", UNIT, said, "persistent")
+        assert values() == []
+        assert not machine.at(file).exists()
+
+
+def test_set_keeps_what_was_edited(machine: Machine, sutrod: Sutrod, expect: Expect) -> None:
+    """A file with a mistake is not written over, only reset."""
+    file = f"{CONTROL_RUN}{UNIT}.policy"
+    say(sutrod, "runtime", "Weight", "5")
+    machine.write(file, f"{MATCH}{X}Class=idle\n")
+    say(sutrod, "runtime", "Weight", "6")
+    expect(f"Class=idle {file}:6; Importance=7 {file}:7; Weight=6 {file}:8", "")
+    machine.write(file, f"{MATCH}{X}Class=no\n")
+    _, message = sutrod.error("SetPolicy", UNIT, pairs(("Weight", "7")), "runtime")
+    assert f'{file}:4: "[X-Sutro] Class=no": rt, be or idle; correct' in message
+    assert machine.at(file).read_text() == f"{MATCH}{X}Class=no\n"
+    sutrod.call("ResetPolicy", UNIT, "runtime")
+    say(sutrod, "runtime", "Weight", "7")
+
+
+def test_names_of_control_files(machine: Machine, sutrod: Sutrod) -> None:
+    """Of 248 bytes one fits into the name of a file; the rules are those of test-policyfile.c."""
+    sutrod.start()
+    for name in (
+        "../../x.service",
+        "a/b.service",
+        "",
+        "db*.service",
+        "a\n.service",
+        "foo@.service",
+    ):
+        for arguments in (("SetPolicy", name, pairs(("Weight", "7"))), ("ResetPolicy", name)):
+            assert sutrod.error(*arguments, "runtime")[0] == "BadPolicy"
+    say(sutrod, "runtime", "Weight", "7", 242 * "a" + ".scope")
+    said = pairs(("Weight", "7"))
+    assert sutrod.error("SetPolicy", 243 * "a" + ".scope", said, "runtime")[0] == "BadPolicy"
+
+
+def test_links_are_replaced_and_not_followed(machine: Machine, sutrod: Sutrod) -> None:
+    sutrod.start()
+    machine.write("/outside", "untouched\n")
+    machine.link(f"{CONTROL_RUN}.new", str(machine.at("/outside")))
+    machine.link(f"{CONTROL_RUN}{UNIT}.policy", "/dev/null")
+    say(sutrod, "runtime", "Weight", "7")
+    assert "Weight=7" in machine.at(f"{CONTROL_RUN}{UNIT}.policy").read_text()
+    assert not machine.at(f"{CONTROL_RUN}{UNIT}.policy").is_symlink()
+    assert machine.at("/outside").read_text() == "untouched\n"
+    machine.at("/elsewhere").mkdir()
+    machine.link("/etc/sutro/policy.control", "../../elsewhere")
+    assert (
+        "Not a directory"
+        in sutrod.error("SetPolicy", UNIT, pairs(("Weight", "7")), "persistent")[1]
+    )
+    assert not list(machine.at("/elsewhere").iterdir())
+
+
+def test_most_statements_of_a_client(sutrod: Sutrod, systemd: Systemd) -> None:
+    systemd.start(UNIT)
+    sutrod.start()
+    for n in range(255):
+        sutrod.call("SetPolicy", UNIT, pairs(("ReadIOPSMin", f"/{n} 1")), "client")
+    _, message = sutrod.error("SetPolicy", UNIT, pairs(("Weight", "1")), "client")
+    assert message == 'db.service: "Weight=1": too many, at most 255 for one unit'
+    assert len(sutrod.call("GetPolicy", UNIT)) == 255
+    sutrod.call("ResetPolicy", UNIT, "client")
+
+
+# Files with the same number are one layer, and a reset ends the layers below.
+LAYERS = {
+    f"{ETC}a.policy": 0,
+    f"{ETC}a.policy.d/1.conf": 0,
+    f"{ETC}a.policy.d/2.conf": 0,
+    f"{VENDOR}b.policy": 1,
+    OWN: 2,
+    f"{OWN}.d/10.conf": 2,
+    f"{CONTROL}{UNIT}.policy": 3,
+    f"{CONTROL_RUN}{UNIT}.policy": 4,
+}
+RANDOM_KEYS = ("ReadIOPSMin=/a", "ReadIOPSMin=/b", "WriteIOPSMax=/a", "Weight=")
+
+
+def test_random_sources(machine: Machine, sutrod: Sutrod, expect: Expect) -> None:
+    """The oracle goes from the strongest source on; the first statement of a key holds."""
+    draw = random.Random(4)
+    for _ in range(300 if "SUTRO_LONG" in os.environ else 30):
+        values: dict[tuple[str, str], int] = {}
+        resets = {file: draw.random() < 1 / 3 for file in LAYERS}
+        for file in LAYERS:
+            text = X if file.startswith(OWN) else MATCH + X
+            if resets[file]:
+                text += "ReadIOPSMin=\nWriteIOPSMax=\nWeight=\n"
+            for key in RANDOM_KEYS:
+                if draw.random() < 1 / 2:
+                    values[file, key] = draw.randrange(1, 10000, 2)  # written without a suffix
+                    text += f"{key} {values[file, key]}\n"
+            machine.write(file, text)
+        holds = set()
+        for key in RANDOM_KEYS:
+            ended = None
+            for file, layer in reversed(LAYERS.items()):
+                if layer == ended:
+                    continue
+                if (file, key) in values:
+                    holds.add(
+                        (key.split("=")[0], f"{key.split('=')[1]} {values[file, key]}".strip())
+                    )
+                    break
+                if resets[file]:
+                    ended = layer
+        sutrod.call("ReloadPolicies")
+        sutrod.settle()
+        found = [e for e in sutrod.call("GetPolicy", UNIT) if e["in_force"]]
+        assert {(e["key"], e["value"]) for e in found} == holds and len(found) == len(holds)
