@@ -235,63 +235,66 @@ def test_explain_path_json(sutrod):
     assert [leaf["leaf"] for leaf in data["leaves"]] == ["/dev/hda", "/dev/hdb"]
 
 
-def test_set_json(sutrod, systemd):
-    data = sutroctl("set", "web", "250", "--json").json()
+UNSET = 2**64 - 1
+
+
+@pytest.mark.parametrize(
+    ("args", "answer", "calls", "asked"),
+    [
+        (["web", "250"], (None, 250, None, False), [("IOWeight", 250)], {250}),
+        (
+            ["db", "default", "--runtime"],
+            (None, None, 300, True),
+            [("IOWeight", UNSET)],
+            {100, 400},
+        ),
+        # A device weight is added to what is there, or replaces it.
+        (
+            ["db", "70", "--device", "/dev/vg0/log"],
+            ("/dev/vg0/log", 70, None, False),
+            [("IODeviceWeight", [("/dev/vg0/log", 70)])],
+            {400},
+        ),
+        (
+            ["db", "10000", "--device", "/dev//vg0/db"],
+            ("/dev/vg0/db", 10000, 400, False),
+            [("IODeviceWeight", [("/dev/vg0/db", 10000)])],
+            {10000},
+        ),
+        (
+            ["db", "default", "--device", "/dev/vg0/db"],
+            ("/dev/vg0/db", None, 400, False),
+            [("IODeviceWeight", [])],
+            {300},
+        ),
+    ],
+)
+def test_set_json(sutrod, systemd, args, answer, calls, asked):
+    """The mocked daemon takes its time; the answer is what holds afterwards."""
+    data = sutroctl("set", *args, "--json").json()
     fits(data, SET | {"explanation": EXPLANATION})
-    assert (data["weight"], data["previous"], data["path"]) == (250, None, None)
-    assert systemd.calls("SetUnitProperties") == [["web.service", False, [("IOWeight", 250)]]]
-    # The mocked daemon takes its time; the answer is what holds afterwards.
-    assert data["explanation"]["weight"] == 250
-    assert {leaf["asked"] for leaf in data["explanation"]["leaves"]} == {250}
-    assert {leaf["read_back"] for leaf in data["explanation"]["leaves"]} == {
-        "default 250",
-        "8:0 250",
-        "",
-    }
-
-
-def test_set_default(sutrod, systemd):
-    data = sutroctl("set", "db", "default", "--runtime", "--json").json()
-    assert (data["weight"], data["previous"], data["runtime"]) == (None, 300, True)
-    unset = 2**64 - 1
-    assert systemd.calls("SetUnitProperties") == [["db.service", True, [("IOWeight", unset)]]]
-    assert data["explanation"]["weight_set"] is False
-
-
-def test_set_device_adds_to_what_is_there(sutrod):
-    data = sutroctl("set", "db", "70", "--device", "/dev/vg0/log", "--json").json()
-    fits(data, SET | {"explanation": EXPLANATION})
-    assert (data["path"], data["weight"], data["previous"]) == ("/dev/vg0/log", 70, None)
-    assert data["explanation"]["device_weights"] == [
-        {"path": "/dev/vg0/db", "weight": 400},
-        {"path": "/dev/vg0/log", "weight": 70},
-    ]
-
-
-def test_set_device_updates(sutrod, systemd):
-    data = sutroctl("set", "db", "10000", "--device", "/dev//vg0/db", "--json").json()
-    assert data["previous"] == 400
-    assert systemd.calls("SetUnitProperties")[0][2] == [
-        ("IODeviceWeight", [("/dev/vg0/db", 10000)])
-    ]
-    assert data["explanation"]["device_weights"] == [{"path": "/dev/vg0/db", "weight": 10000}]
+    path, weight, _, runtime = answer
+    assert tuple(data[key] for key in ("path", "weight", "previous", "runtime")) == answer
+    assert systemd.calls("SetUnitProperties") == [[f"{args[0]}.service", runtime, calls]]
+    after = data["explanation"]
+    if path is None:
+        assert (after["weight"], after["weight_set"]) == (weight or 100, weight is not None)
+    else:
+        expected = ({"/dev/vg0/db": 400} | {path: weight}).items()
+        stated = [{"path": p, "weight": w} for p, w in expected if w is not None]
+        assert after["device_weights"] == stated
+    assert {leaf["asked"] for leaf in after["leaves"]} == asked
+    assert all(leaf["settled"] for leaf in after["leaves"])
 
 
 def test_set_device_default_keeps_the_others(sutrod, systemd):
     assert sutroctl("set", "db", "70", "--device", "/dev/vg0/log").status == 0
     data = sutroctl("set", "db", "default", "--device", "/dev/vg0/db", "--json").json()
-    assert (data["weight"], data["previous"]) == (None, 400)
     assert data["explanation"]["device_weights"] == [{"path": "/dev/vg0/log", "weight": 70}]
     assert systemd.calls("SetUnitProperties")[1][2] == [
         ("IODeviceWeight", []),
         ("IODeviceWeight", [("/dev/vg0/log", 70)]),
     ]
-
-
-def test_set_device_default_for_the_last(sutrod):
-    data = sutroctl("set", "db", "default", "--device", "/dev/vg0/db", "--json").json()
-    assert data["explanation"]["device_weights"] == []
-    assert {leaf["asked"] for leaf in data["explanation"]["leaves"]} == {300}
 
 
 def test_set_inactive_unit(sutrod, systemd):
