@@ -25,6 +25,17 @@ static uint32_t node_below(struct control *c, uint32_t parent)
 	return n;
 }
 
+/* Two cgroups below the root on one leaf. */
+static struct control *siblings(uint32_t *unit, uint32_t *others)
+{
+	struct control *c;
+
+	check(control_new(1, &c) == 0);
+	*unit = node_below(c, 0);
+	*others = node_below(c, 0);
+	return c;
+}
+
 static uint32_t promise_of(struct control *c, uint32_t node, double floor,
 			   uint64_t importance, uint32_t traffic)
 {
@@ -71,9 +82,7 @@ static void test_nested(void)
 	uint32_t slice, service, batch, others, p, q;
 	double top;
 
-	check(control_new(1, &c) == 0);
-	slice = node_below(c, 0);
-	others = node_below(c, 0);
+	c = siblings(&slice, &others);
 	service = node_below(c, slice);
 	batch = node_below(c, slice);
 	control_set_nominal(c, others, 0, 1000);
@@ -96,9 +105,7 @@ static void test_nested(void)
 
 	/* The service alone, in a slice that nobody speaks of: as much. */
 	control_free(c);
-	check(control_new(1, &c) == 0);
-	slice = node_below(c, 0);
-	others = node_below(c, 0);
+	c = siblings(&slice, &others);
 	service = node_below(c, slice);
 	batch = node_below(c, slice);
 	control_set_nominal(c, others, 0, 1000);
@@ -143,9 +150,7 @@ static void test_all_promised(void)
 	struct control *c;
 	uint32_t slice, others, a, b;
 
-	check(control_new(1, &c) == 0);
-	slice = node_below(c, 0);
-	others = node_below(c, 0);
+	c = siblings(&slice, &others);
 	a = node_below(c, slice);
 	b = node_below(c, slice);
 	promise_of(c, a, 100, 100, 0);
@@ -173,12 +178,9 @@ static void test_all_promised(void)
 /* A busy disk that is charged for 0.8 s in a second: parts of it are parts of 0.8. */
 static void test_capacity(void)
 {
-	struct control *c;
 	uint32_t unit, others;
+	struct control *c = siblings(&unit, &others);
 
-	check(control_new(1, &c) == 0);
-	unit = node_below(c, 0);
-	others = node_below(c, 0);
 	promise_of(c, unit, 100, 100, 0);
 	use(c, 0, 0.8, 1);
 	use(c, unit, 0.4, 1);
@@ -226,12 +228,9 @@ static void test_jump(void)
 /* Siblings that were shrunk have their weights back when the ratio fits again. */
 static void test_shrink(void)
 {
-	struct control *c;
 	uint32_t unit, others;
+	struct control *c = siblings(&unit, &others);
 
-	check(control_new(1, &c) == 0);
-	unit = node_below(c, 0);
-	others = node_below(c, 0);
 	control_set_nominal(c, others, 0, 8000);
 	promise_of(c, unit, 100, 100, 0);
 	use(c, others, 0.2, 1);
@@ -250,12 +249,9 @@ static void test_shrink(void)
 static void test_traffic(void)
 {
 	for (uint32_t same = 0; same < 2; same++) {
-		struct control *c;
 		uint32_t unit, others, p, q;
+		struct control *c = siblings(&unit, &others);
 
-		check(control_new(1, &c) == 0);
-		unit = node_below(c, 0);
-		others = node_below(c, 0);
 		p = promise_of(c, unit, 200, 100, 0);
 		q = promise_of(c, unit, 3, 100, same ? 0 : 1);
 		use(c, unit, 0.5, 1);
@@ -278,12 +274,9 @@ static enum control_state state_after(struct control *c, double seconds)
 /* What keeps a promise from holding, from evidence. */
 static void test_causes(void)
 {
-	struct control *c;
 	uint32_t unit, others;
+	struct control *c = siblings(&unit, &others);
 
-	check(control_new(1, &c) == 0);
-	unit = node_below(c, 0);
-	others = node_below(c, 0);
 	promise_of(c, unit, 100, 100, 0);
 	use(c, others, 0.5, 1);
 
@@ -335,12 +328,9 @@ static void test_causes(void)
 /* Without others that wait, nothing is steered. */
 static void test_alone(void)
 {
-	struct control *c;
 	uint32_t unit, others;
+	struct control *c = siblings(&unit, &others);
 
-	check(control_new(1, &c) == 0);
-	unit = node_below(c, 0);
-	others = node_below(c, 0);
 	control_set_nominal(c, others, 0, 1000);
 	promise_of(c, unit, 100, 100, 0);
 	use(c, unit, 0.9, 1);
@@ -412,13 +402,10 @@ static void test_inherit(void)
 /* What was kept over a restart is as good as what was measured. */
 static void test_learnt(void)
 {
-	struct control *c;
 	uint32_t unit, others;
+	struct control *c = siblings(&unit, &others);
 	double w;
 
-	check(control_new(1, &c) == 0);
-	unit = node_below(c, 0);
-	others = node_below(c, 0);
 	promise_of(c, unit, 100, 100, 0);
 	control_learnt(c, 0, 0, 0.007);
 	near(control_cost(c, 0, 0), 0.007, 1e-9);

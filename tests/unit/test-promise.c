@@ -448,39 +448,6 @@ static void test_sum_random(void)
 	}
 }
 
-/* Random bytes: refused or understood, and then the same again. */
-static void test_random_bytes(void)
-{
-	static const char bytes[] = "/ab.. \t\"'\\0159KMGTBmsu\xc3\xa4\xff-+";
-
-	srandom(3);
-	for (unsigned int i = 0; i < cases(300000); i++) {
-		enum promise_key k = random_below(PROMISE_KEYS);
-		char text[24] = "/";
-		size_t n = 1 + random_below(sizeof(text) - 2);
-		const char *allowed = NULL;
-		struct promise p, q;
-		int r;
-
-		for (size_t j = random_below(2); j < n; j++)
-			text[j] = bytes[random_below(sizeof(bytes) - 1)];
-		r = promise_parse(k, text, "", &p, &allowed);
-		check(r == 0 || (r == -EINVAL && allowed));
-		if (!r) {
-			_cleanup_free_ char *again = promise_format(&p);
-
-			check(!p.path ||
-			      (p.path[0] == '/' && !strstr(p.path, "/../") &&
-			       !strstr(p.path, "//") && text_is_plain(p.path)));
-			q = parse(promise_info(k)->name, again);
-			check(q.value == p.value && q.reset == p.reset);
-			check(p.path ? streq(p.path, q.path) : !q.path);
-			promise_done(&q);
-			promise_done(&p);
-		}
-	}
-}
-
 /* "key path value; ..." of a list, in order. */
 static void expect_list(const struct promises *l, const char *expected)
 {
@@ -568,7 +535,6 @@ int main(void)
 	test_format();
 	test_format_random();
 	test_sum_random();
-	test_random_bytes();
 	test_lists();
 	test_plain();
 	return 0;
