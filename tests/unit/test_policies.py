@@ -280,6 +280,7 @@ def test_names_of_control_files(machine: Machine, sutrod: Sutrod) -> None:
         for arguments in (("SetPolicy", name, pairs(("Weight", "7"))), ("ResetPolicy", name)):
             assert sutrod.error(*arguments, "runtime")[0] == "BadPolicy"
     say(sutrod, "runtime", "Weight", "7", 242 * "a" + ".scope")
+    assert "forever" in sutrod.error("SetPolicy", UNIT, pairs(("Weight", "7")), "forever")[1]
     said = pairs(("Weight", "7"))
     assert sutrod.error("SetPolicy", 243 * "a" + ".scope", said, "runtime")[0] == "BadPolicy"
 

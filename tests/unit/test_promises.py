@@ -136,7 +136,7 @@ def test_floor_holds(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: 
         assert leaf["share_needed"] == pytest.approx(0.6, abs=0.05)
     # Those under no policy have what systemd gave them.
     assert machine.weights("/system.slice/big0.service") == ["default 1000"]
-    assert 0 < sutrod.property("ControlStepUSec") < 250_000
+    assert sutrod.property("ControlStepUSec") > 0
     assert "floors and targets kept: 1, last step of control: " in sutrod.call("Dump")
     # Gone with the promise.
     sutrod.call("ResetPolicy", "db.service", "runtime")
@@ -145,16 +145,22 @@ def test_floor_holds(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: 
     assert sutrod.property("ControlStepUSec") == 0
 
 
-def test_nested(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
-    """A floor two slices down raises each level, and falls back when the daemon stops."""
-    db = systemd.start("db.service", 100)
+def test_floor_raises_each_level_above_it(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    """The levels fall back when the daemon stops."""
+    slice_ = systemd.start("app.slice", 100)
+    db = systemd.start("db.service", 100, slice=slice_)
+    plant.add("slice", slice_)
     plant.add("db", db)
+    plant.add("near", systemd.start("near.service", 1000, slice=slice_))
     plant.add("big", systemd.start("big.service", 1000))
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 70M")
-    sutrod.until(lambda: any(line.startswith("8:0 ") for line in machine.weights(db)))
+    for cgroup in (slice_, db):
+        sutrod.until(lambda c=cgroup: any(w.startswith("8:0 ") for w in machine.weights(c)))
     assert sutrod.stop() == 0
-    assert machine.weights(db) == ["default 100"]
+    assert machine.weights(slice_) == machine.weights(db) == ["default 100"]
 
 
 def test_infeasible_is_told(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
@@ -240,43 +246,6 @@ def test_section_of_a_unit_file(
     seen = promise(sutrod, "db.service")
     assert (seen["value"], seen["importance"]) == (60 * MB, 7)
     assert seen["source"].endswith(f"{file}:4")
-
-
-def test_policy_file_and_reload(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    systemd.start("db-1.service", 100)
-    machine.write(
-        "/etc/sutro/policy.d/db.policy",
-        f"[Match]\nUnit=db-*.service\n[X-Sutro]\nReadBandwidthMin={STRIPE} 60M\n",
-    )
-    sutrod.start()
-    assert promise(sutrod, "db-1.service")["value"] == 60 * MB
-    bad = f"[Match]\nUnit=db-*.service\n[X-Sutro]\nReadBandwidthMin={STRIPE} lots\n"
-    machine.write("/etc/sutro/policy.d/db.policy", bad)
-    sutrod.call("ReloadPolicies")
-    (error,) = sutrod.property("PolicyErrors")
-    assert "/etc/sutro/policy.d/db.policy:4" in error and "lots" in error
-    assert error in sutrod.log()
-    # The last good version stays.
-    assert promise(sutrod, "db-1.service")["value"] == 60 * MB
-
-
-def test_mistakes(sutrod: Sutrod, systemd: Systemd) -> None:
-    systemd.start("db.service", 100)
-    sutrod.start()
-
-    def refused(unit: str, pairs: list[tuple[str, str]], lifetime: str = "runtime") -> str:
-        array = dbus.Array(pairs, signature="(ss)")
-        name, message = sutrod.error("SetPolicy", unit, array, lifetime)
-        assert name == "BadPolicy"
-        return message
-
-    assert "ReadBandwidthMin" in refused("db.service", [("ReadBandwidthMin", "/dev/sda -1")])
-    assert "NoSuchKey" in refused("db.service", [("NoSuchKey", "1")])
-    assert "../etc" in refused("../etc", [("Weight", "7")])
-    assert "forever" in refused("db.service", [("Weight", "7")], "forever")
-    good_and_bad = [("Weight", "7"), ("Class", "nice")]
-    assert "Class" in refused("db.service", good_and_bad)
-    assert sutrod.call("GetPolicy", "db.service") == []
 
 
 def test_weight_and_class_of_a_policy(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
