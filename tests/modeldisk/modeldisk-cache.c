@@ -28,7 +28,9 @@
  * Not modelled: reads are not served from the cache, and a block written twice
  * is destaged twice.
  */
-#include "modeldisk.h"
+#include <linux/minmax.h>
+
+#include "modeldisk-model.h"
 
 /**
  * mdisk_cache_init - an empty cache
@@ -46,59 +48,49 @@ void mdisk_cache_init(struct mdisk_cache *cache)
 }
 
 /**
- * mdisk_cache_drop - forget what was not destaged
- * @disk: a disk that goes offline: no request is left and the timer is off
- *
- * The data themselves are safe in the store.
+ * mdisk_cache_drop - forget the data that were not destaged
+ * @drive: a drive without commands
  */
-void mdisk_cache_drop(struct mdisk *disk)
+void mdisk_cache_drop(struct mdisk_drive *drive)
 {
 	struct mdisk_op *op, *next;
 
-	spin_lock_irq(&disk->lock);
-	list_for_each_entry_safe(op, next, &disk->cache.dirty, dirty)
-		mdisk_op_free(disk, op);
-	mdisk_cache_init(&disk->cache);
-	spin_unlock_irq(&disk->lock);
+	list_for_each_entry_safe(op, next, &drive->cache.dirty, dirty)
+		mdisk_op_free(op);
+	mdisk_cache_init(&drive->cache);
 }
 
-static u64 mdisk_cache_bytes(struct mdisk *disk)
+static u64 mdisk_cache_bytes(struct mdisk_drive *drive)
 {
-	return (u64)disk->num.cache_kb << 10;
+	return (u64)drive->num.cache_kb << 10;
 }
 
-static u64 mdisk_cmd_bytes(struct mdisk_cmd *cmd)
+static bool mdisk_cache_has_room(struct mdisk_drive *drive,
+				 struct mdisk_cmd *cmd)
 {
-	return blk_rq_bytes(blk_mq_rq_from_pdu(cmd));
-}
-
-static bool mdisk_cache_has_room(struct mdisk *disk, struct mdisk_cmd *cmd)
-{
-	return disk->cache.used_bytes + mdisk_cmd_bytes(cmd) <=
-	       mdisk_cache_bytes(disk);
+	return drive->cache.used_bytes + cmd->bytes <= mdisk_cache_bytes(drive);
 }
 
 /**
- * mdisk_cache_offer - may the cache have this write?
- * @disk: the disk
+ * mdisk_cache_offer - put a write into the cache, if it may be there
+ * @drive: the drive
  * @cmd: a write command
- * @fua: it must be on the medium before it is answered
  *
  * Return: what happens to the command
  */
-enum mdisk_cache_verdict mdisk_cache_offer(struct mdisk *disk,
-					   struct mdisk_cmd *cmd, bool fua)
+enum mdisk_cache_verdict mdisk_cache_offer(struct mdisk_drive *drive,
+					   struct mdisk_cmd *cmd)
 {
-	struct mdisk_cache *cache = &disk->cache;
+	struct mdisk_cache *cache = &drive->cache;
 	struct mdisk_op *op;
 
-	if (fua || mdisk_cmd_bytes(cmd) > mdisk_cache_bytes(disk))
+	if (cmd->fua || cmd->bytes > mdisk_cache_bytes(drive))
 		return MDISK_CACHE_THROUGH;
-	if (!list_empty(&cache->waiting) || !mdisk_cache_has_room(disk, cmd)) {
+	if (!list_empty(&cache->waiting) || !mdisk_cache_has_room(drive, cmd)) {
 		list_add_tail(&cmd->node, &cache->waiting);
 		return MDISK_CACHE_FULL;
 	}
-	cache->used_bytes += mdisk_cmd_bytes(cmd);
+	cache->used_bytes += cmd->bytes;
 	list_for_each_entry(op, &cmd->ops, node) {
 		op->seq = cache->next_seq++;
 		list_add_tail(&op->dirty, &cache->dirty);
@@ -108,62 +100,63 @@ enum mdisk_cache_verdict mdisk_cache_offer(struct mdisk *disk,
 
 /**
  * mdisk_cache_admit - writes that waited for room and now have it go on
- * @disk: the disk
+ * @drive: the drive
  * @now_ns: model time
  */
-void mdisk_cache_admit(struct mdisk *disk, u64 now_ns)
+void mdisk_cache_admit(struct mdisk_drive *drive, u64 now_ns)
 {
 	LIST_HEAD(waiting);
 	struct mdisk_cmd *cmd;
 
-	list_splice_init(&disk->cache.waiting, &waiting);
+	list_splice_init(&drive->cache.waiting, &waiting);
 	while ((cmd = list_first_entry_or_null(&waiting, struct mdisk_cmd,
 					       node))) {
-		if (!mdisk_cache_has_room(disk, cmd) &&
-		    mdisk_cmd_bytes(cmd) <= mdisk_cache_bytes(disk))
+		if (!mdisk_cache_has_room(drive, cmd) &&
+		    cmd->bytes <= mdisk_cache_bytes(drive))
 			break;
 		list_del(&cmd->node);
-		mdisk_submit(disk, cmd, now_ns);
+		mdisk_submit(drive, cmd, now_ns);
 	}
-	list_splice(&waiting, &disk->cache.waiting);
+	list_splice(&waiting, &drive->cache.waiting);
 }
 
 /**
  * mdisk_cache_stored - the data of a cached operation have arrived
- * @disk: the disk
+ * @drive: the drive
  * @op: the operation, on no list but the cache's
  * @now_ns: model time
  */
-void mdisk_cache_stored(struct mdisk *disk, struct mdisk_op *op, u64 now_ns)
+void mdisk_cache_stored(struct mdisk_drive *drive, struct mdisk_op *op,
+			u64 now_ns)
 {
 	op->arrival_ns = now_ns;
-	list_add_tail(&op->node, &disk->cache.destage);
-	mdisk_op_done(disk, op, now_ns);
+	list_add_tail(&op->node, &drive->cache.destage);
+	mdisk_op_done(drive, op, now_ns);
 }
 
 /**
- * mdisk_cache_urgent - must the medium destage although the host wants it?
- * @disk: the disk
+ * mdisk_cache_urgent - must the medium destage although requests of the host wait?
+ * @drive: the drive
  *
  * Return: true if so
  */
-bool mdisk_cache_urgent(struct mdisk *disk)
+bool mdisk_cache_urgent(struct mdisk_drive *drive)
 {
-	struct mdisk_cache *cache = &disk->cache;
+	struct mdisk_cache *cache = &drive->cache;
 
 	return !list_empty(&cache->waiting) || !list_empty(&cache->flushing) ||
-	       cache->used_bytes * 4 > mdisk_cache_bytes(disk) * 3;
+	       cache->used_bytes * 4 > mdisk_cache_bytes(drive) * 3;
 }
 
 /**
  * mdisk_cache_next_ns - when the next destage may begin
- * @disk: the disk
+ * @drive: the drive
  *
  * Return: model time, which may have passed; MDISK_NEVER_NS when there is nothing to destage
  */
-u64 mdisk_cache_next_ns(struct mdisk *disk)
+u64 mdisk_cache_next_ns(struct mdisk_drive *drive)
 {
-	struct mdisk_cache *cache = &disk->cache;
+	struct mdisk_cache *cache = &drive->cache;
 
 	if (list_empty(&cache->destage))
 		return MDISK_NEVER_NS;
@@ -174,26 +167,27 @@ u64 mdisk_cache_next_ns(struct mdisk *disk)
 
 /**
  * mdisk_cache_take - the medium begins to destage
- * @disk: the disk
+ * @drive: the drive
  * @op: one of the destage list; it is removed from there
  * @now_ns: model time
  */
-void mdisk_cache_take(struct mdisk *disk, struct mdisk_op *op, u64 now_ns)
+void mdisk_cache_take(struct mdisk_drive *drive, struct mdisk_op *op,
+		      u64 now_ns)
 {
-	struct mdisk_cache *cache = &disk->cache;
+	struct mdisk_cache *cache = &drive->cache;
 	u64 pause_ns;
 
 	list_del(&op->node);
-	if (!disk->num.drain_kbps)
+	if (!drive->num.drain_kbps)
 		return;
 	/* a start that was late by less than a pause is made up for */
-	pause_ns = mdisk_transfer_ns(op->bytes, disk->num.drain_kbps);
+	pause_ns = mdisk_transfer_ns(op->bytes, drive->num.drain_kbps);
 	cache->pace_ns = max(cache->pace_ns + pause_ns, now_ns);
 }
 
-static void mdisk_cache_answer_flushes(struct mdisk *disk, u64 now_ns)
+static void mdisk_cache_answer_flushes(struct mdisk_drive *drive, u64 now_ns)
 {
-	struct mdisk_cache *cache = &disk->cache;
+	struct mdisk_cache *cache = &drive->cache;
 	struct mdisk_op *oldest =
 		list_first_entry_or_null(&cache->dirty, struct mdisk_op, dirty);
 	struct mdisk_cmd *cmd, *next;
@@ -202,34 +196,36 @@ static void mdisk_cache_answer_flushes(struct mdisk *disk, u64 now_ns)
 		if (oldest && oldest->seq < cmd->flush_seq)
 			break;
 		list_del(&cmd->node);
-		mdisk_cmd_done(disk, cmd, now_ns);
+		mdisk_cmd_done(drive, cmd, now_ns);
 	}
 }
 
 /**
  * mdisk_cache_cleaned - the medium has destaged
- * @disk: the disk
+ * @drive: the drive
  * @op: the operation; it is freed
  * @now_ns: model time
  */
-void mdisk_cache_cleaned(struct mdisk *disk, struct mdisk_op *op, u64 now_ns)
+void mdisk_cache_cleaned(struct mdisk_drive *drive, struct mdisk_op *op,
+			 u64 now_ns)
 {
-	disk->cache.used_bytes -= op->bytes;
+	drive->cache.used_bytes -= op->bytes;
 	list_del(&op->dirty);
-	mdisk_op_free(disk, op);
-	mdisk_cache_answer_flushes(disk, now_ns);
-	mdisk_cache_admit(disk, now_ns);
+	mdisk_op_free(op);
+	mdisk_cache_answer_flushes(drive, now_ns);
+	mdisk_cache_admit(drive, now_ns);
 }
 
 /**
  * mdisk_cache_flush - a flush command has arrived
- * @disk: the disk
+ * @drive: the drive
  * @cmd: the command
  * @now_ns: model time
  */
-void mdisk_cache_flush(struct mdisk *disk, struct mdisk_cmd *cmd, u64 now_ns)
+void mdisk_cache_flush(struct mdisk_drive *drive, struct mdisk_cmd *cmd,
+		       u64 now_ns)
 {
-	cmd->flush_seq = disk->cache.next_seq;
-	list_add_tail(&cmd->node, &disk->cache.flushing);
-	mdisk_cache_answer_flushes(disk, now_ns);
+	cmd->flush_seq = drive->cache.next_seq;
+	list_add_tail(&cmd->node, &drive->cache.flushing);
+	mdisk_cache_answer_flushes(drive, now_ns);
 }

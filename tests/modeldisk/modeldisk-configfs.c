@@ -22,112 +22,33 @@
 
 #include "modeldisk.h"
 
-#define HDD BIT(MDISK_HDD)
-#define FLASH (BIT(MDISK_SSD) | BIT(MDISK_NVME))
-#define ANY (HDD | FLASH)
-
-/* 1 TiB: keeps sector * 10^9 within 64 bits (modeldisk-hdd.c) */
-#define MAX_SIZE_MB (1024 * 1024)
-/* 100 GB/s and ten minutes: beyond any disk, within the arithmetic */
-#define MAX_KBPS 100000000
-#define MAX_US 600000000
-
-static const char *const mdisk_kind_names[MDISK_KINDS] = {
-	[MDISK_HDD] = "hdd",
-	[MDISK_SSD] = "ssd",
-	[MDISK_NVME] = "nvme",
-};
-
 static const char *const mdisk_order_names[] = {
 	[MDISK_FIFO] = "fifo",
 	[MDISK_SPTF] = "sptf",
 };
-
-/*
- * hdd     a 7200 rpm drive with 150 MB/s ssd      a SATA drive: bound by the
- * bus, but for 4 KiB writes by the channels nvme       1024 deep, so that all
- * channels have work and the rate measured at full
- *	depth is the formula's
- */
-static const struct mdisk_numbers mdisk_defaults[MDISK_KINDS] = {
-	[MDISK_HDD] = {
-		.rpm = 7200,
-		.seek_min_us = 500,
-		.seek_max_us = 10500,
-		.bandwidth_kbps = 150000,
-		.overhead_us = 30,
-		.order = MDISK_SPTF,
-		.age_limit_ms = 1000,
-		.readahead_kb = 2048,
-		.bus_kbps = 540000,
-		.queue_depth = 32,
-		.hw_queues = 1,
-	},
-	[MDISK_SSD] = {
-		.channels = 16,
-		.read_us = 80,
-		.write_us = 200,
-		.bus_kbps = 540000,
-		.queue_depth = 32,
-		.hw_queues = 1,
-	},
-	[MDISK_NVME] = {
-		.channels = 128,
-		.read_us = 70,
-		.write_us = 200,
-		.bus_kbps = 3400000,
-		.queue_depth = 512,
-		.hw_queues = 2,
-	},
-};
-
-#define DEFAULT_SIZE_MB 1024
-#define DEFAULT_SEED 1
 
 static struct mdisk *to_mdisk(struct config_item *item)
 {
 	return container_of(item, struct mdisk, item);
 }
 
-/**
- * struct mdisk_number - a number that can be written
- * @offset: of a u32 in struct mdisk_numbers
- * @kinds: those that have it
- * @min: smallest value
- * @max: largest
- * @offline: can only change while the disk is offline
- */
-struct mdisk_number {
-	size_t offset;
-	u32 kinds;
-	u32 min;
-	u32 max;
-	bool offline;
-};
-
-static u32 *mdisk_number_of(struct mdisk_numbers *num,
-			    const struct mdisk_number *number)
-{
-	return (u32 *)((void *)num + number->offset);
-}
-
 /* Takes *new into use, with the past computed by the old numbers. Context: config mutex held. */
 static int mdisk_numbers_set(struct mdisk *disk,
 			     const struct mdisk_numbers *new)
 {
-	bool cache_changes = !disk->num.cache_kb != !new->cache_kb;
+	bool cache_changes = !disk->drive.num.cache_kb != !new->cache_kb;
 	unsigned long flags;
 	LIST_HEAD(done);
 	u64 now_ns;
 
 	if (!disk->gendisk) {
-		disk->num = *new;
+		disk->drive.num = *new;
 		return 0;
 	}
 	spin_lock_irqsave(&disk->lock, flags);
 	now_ns = mdisk_run(disk, &done);
-	disk->num = *new;
-	mdisk_cache_admit(disk, now_ns);
+	disk->drive.num = *new;
+	mdisk_cache_admit(&disk->drive, now_ns);
 	mdisk_run(disk, &done);
 	spin_unlock_irqrestore(&disk->lock, flags);
 	local_bh_disable();
@@ -136,10 +57,10 @@ static int mdisk_numbers_set(struct mdisk *disk,
 	return cache_changes ? mdisk_announce_cache(disk) : 0;
 }
 
-static ssize_t mdisk_number_store(struct config_item *item,
-				  const struct mdisk_number *number,
+static ssize_t mdisk_number_store(struct config_item *item, const char *name,
 				  const char *page, size_t count)
 {
+	const struct mdisk_number *number = mdisk_number_find(name);
 	struct mdisk *disk = to_mdisk(item);
 	struct mdisk_numbers new;
 	u32 value;
@@ -152,7 +73,7 @@ static ssize_t mdisk_number_store(struct config_item *item,
 		return -ERANGE;
 
 	mutex_lock(&disk->config);
-	new = disk->num;
+	new = disk->drive.num;
 	*mdisk_number_of(&new, number) = value;
 	if (!(number->kinds & BIT(disk->kind)))
 		ret = -EINVAL;
@@ -166,80 +87,53 @@ static ssize_t mdisk_number_store(struct config_item *item,
 	return ret ?: count;
 }
 
-static ssize_t mdisk_number_show(struct config_item *item,
-				 const struct mdisk_number *number, char *page)
+static ssize_t mdisk_number_show(struct config_item *item, const char *name,
+				 char *page)
 {
+	const struct mdisk_number *number = mdisk_number_find(name);
+
 	return sysfs_emit(page, "%u\n",
-			  *mdisk_number_of(&to_mdisk(item)->num, number));
+			  *mdisk_number_of(&to_mdisk(item)->drive.num, number));
 }
 
-#define MDISK_NUMBER(_name, _kinds, _min, _max, _offline)                    \
-	static const struct mdisk_number mdisk_number_##_name = {            \
-		.offset = offsetof(struct mdisk_numbers, _name),             \
-		.kinds = _kinds,                                             \
-		.min = _min,                                                 \
-		.max = _max,                                                 \
-		.offline = _offline,                                         \
-	};                                                                   \
+#define MDISK_NUMBER(_name)                                                  \
 	static ssize_t mdisk_##_name##_show(struct config_item *item,        \
 					    char *page)                      \
 	{                                                                    \
-		return mdisk_number_show(item, &mdisk_number_##_name, page); \
+		return mdisk_number_show(item, #_name, page);                \
 	}                                                                    \
 	static ssize_t mdisk_##_name##_store(struct config_item *item,       \
 					     const char *page, size_t count) \
 	{                                                                    \
-		return mdisk_number_store(item, &mdisk_number_##_name, page, \
-					  count);                            \
-	}
+		return mdisk_number_store(item, #_name, page, count);        \
+	}                                                                    \
+	CONFIGFS_ATTR(mdisk_, _name)
 
-MDISK_NUMBER(size_mb, ANY, 1, MAX_SIZE_MB, true)
-MDISK_NUMBER(queue_depth, ANY, 1, 4096, true)
-MDISK_NUMBER(hw_queues, ANY, 1, 64, true)
-MDISK_NUMBER(rpm, HDD, 60, 1000000, false)
-MDISK_NUMBER(seek_min_us, HDD, 0, MAX_US, false)
-MDISK_NUMBER(seek_max_us, HDD, 0, MAX_US, false)
-MDISK_NUMBER(bandwidth_kbps, HDD, 1, MAX_KBPS, false)
-MDISK_NUMBER(overhead_us, HDD, 0, MAX_US, false)
-MDISK_NUMBER(age_limit_ms, HDD, 1, MAX_US / 1000, false)
-MDISK_NUMBER(readahead_kb, HDD, 0, 1024 * 1024, false)
-MDISK_NUMBER(channels, FLASH, 1, MDISK_MAX_CHANNELS, false)
-MDISK_NUMBER(read_us, FLASH, 1, MAX_US, false)
-MDISK_NUMBER(write_us, FLASH, 1, MAX_US, false)
-MDISK_NUMBER(noise_percent, FLASH, 0, 100, false)
-MDISK_NUMBER(hiccup_us, FLASH, 0, MAX_US, false)
-MDISK_NUMBER(bus_kbps, ANY, 1, MAX_KBPS, false)
-MDISK_NUMBER(cache_kb, ANY, 0, 1024 * 1024, false)
-MDISK_NUMBER(drain_kbps, ANY, 0, MAX_KBPS, false)
-MDISK_NUMBER(give_back, ANY, 0, 1000000, false)
-MDISK_NUMBER(fail, ANY, 0, 1000000, false)
-MDISK_NUMBER(lose, ANY, 0, 1000000, false)
-
-CONFIGFS_ATTR(mdisk_, size_mb);
-CONFIGFS_ATTR(mdisk_, queue_depth);
-CONFIGFS_ATTR(mdisk_, hw_queues);
-CONFIGFS_ATTR(mdisk_, rpm);
-CONFIGFS_ATTR(mdisk_, seek_min_us);
-CONFIGFS_ATTR(mdisk_, seek_max_us);
-CONFIGFS_ATTR(mdisk_, bandwidth_kbps);
-CONFIGFS_ATTR(mdisk_, overhead_us);
-CONFIGFS_ATTR(mdisk_, age_limit_ms);
-CONFIGFS_ATTR(mdisk_, readahead_kb);
-CONFIGFS_ATTR(mdisk_, channels);
-CONFIGFS_ATTR(mdisk_, read_us);
-CONFIGFS_ATTR(mdisk_, write_us);
-CONFIGFS_ATTR(mdisk_, noise_percent);
-CONFIGFS_ATTR(mdisk_, hiccup_us);
-CONFIGFS_ATTR(mdisk_, bus_kbps);
-CONFIGFS_ATTR(mdisk_, cache_kb);
-CONFIGFS_ATTR(mdisk_, drain_kbps);
-CONFIGFS_ATTR(mdisk_, give_back);
-CONFIGFS_ATTR(mdisk_, fail);
-CONFIGFS_ATTR(mdisk_, lose);
+MDISK_NUMBER(size_mb);
+MDISK_NUMBER(queue_depth);
+MDISK_NUMBER(hw_queues);
+MDISK_NUMBER(rpm);
+MDISK_NUMBER(seek_min_us);
+MDISK_NUMBER(seek_max_us);
+MDISK_NUMBER(bandwidth_kbps);
+MDISK_NUMBER(overhead_us);
+MDISK_NUMBER(age_limit_ms);
+MDISK_NUMBER(readahead_kb);
+MDISK_NUMBER(channels);
+MDISK_NUMBER(read_us);
+MDISK_NUMBER(write_us);
+MDISK_NUMBER(noise_percent);
+MDISK_NUMBER(hiccup_us);
+MDISK_NUMBER(bus_kbps);
+MDISK_NUMBER(cache_kb);
+MDISK_NUMBER(drain_kbps);
+MDISK_NUMBER(give_back);
+MDISK_NUMBER(fail);
+MDISK_NUMBER(lose);
 
 static ssize_t mdisk_seed_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%llu\n", to_mdisk(item)->num.seed);
+	return sysfs_emit(page, "%llu\n", to_mdisk(item)->drive.num.seed);
 }
 
 static ssize_t mdisk_seed_store(struct config_item *item, const char *page,
@@ -256,7 +150,7 @@ static ssize_t mdisk_seed_store(struct config_item *item, const char *page,
 	if (disk->gendisk)
 		ret = -EBUSY;
 	else
-		disk->num.seed = seed;
+		disk->drive.num.seed = seed;
 	mutex_unlock(&disk->config);
 	return ret ?: count;
 }
@@ -265,7 +159,7 @@ CONFIGFS_ATTR(mdisk_, seed);
 static ssize_t mdisk_order_show(struct config_item *item, char *page)
 {
 	return sysfs_emit(page, "%s\n",
-			  mdisk_order_names[to_mdisk(item)->num.order]);
+			  mdisk_order_names[to_mdisk(item)->drive.num.order]);
 }
 
 static ssize_t mdisk_order_store(struct config_item *item, const char *page,
@@ -279,7 +173,7 @@ static ssize_t mdisk_order_store(struct config_item *item, const char *page,
 	if (order < 0)
 		return order;
 	mutex_lock(&disk->config);
-	new = disk->num;
+	new = disk->drive.num;
 	new.order = order;
 	ret = disk->kind == MDISK_HDD ? mdisk_numbers_set(disk, &new) : -EINVAL;
 	mutex_unlock(&disk->config);
@@ -289,14 +183,8 @@ CONFIGFS_ATTR(mdisk_, order);
 
 static void mdisk_kind_load(struct mdisk *disk, enum mdisk_kind kind)
 {
-	u32 size_mb = disk->num.size_mb;
-	u64 seed = disk->num.seed;
-
 	disk->kind = kind;
-	disk->model = kind == MDISK_HDD ? &mdisk_hdd_model : &mdisk_flash_model;
-	disk->num = mdisk_defaults[kind];
-	disk->num.size_mb = size_mb;
-	disk->num.seed = seed;
+	mdisk_drive_init(&disk->drive, kind);
 }
 
 static ssize_t mdisk_kind_show(struct config_item *item, char *page)
@@ -400,9 +288,6 @@ static struct config_item *mdisk_make_item(struct config_group *group,
 		kvfree(disk);
 		return ERR_PTR(ret);
 	}
-	disk->num.size_mb = DEFAULT_SIZE_MB;
-	disk->num.seed = DEFAULT_SEED;
-	mdisk_kind_load(disk, MDISK_HDD);
 	config_item_init_type_name(&disk->item, name, &mdisk_type);
 	mdisk_debugfs_add(disk);
 	return &disk->item;

@@ -38,10 +38,13 @@
  * limits the rate of a stream of writes, so it is part of their device time:
  * max(..., bytes / drain_kbps).
  */
-#include <linux/slab.h>
-#include <linux/timerqueue.h>
+#include <linux/kernel.h>
+#include <linux/minmax.h>
+#include <linux/rbtree.h>
+#include <linux/sizes.h>
+#include <linux/time64.h>
 
-#include "modeldisk.h"
+#include "modeldisk-model.h"
 
 #define FLASH_PAGE_BYTES SZ_16K
 /* One page in so many has a hiccup, as in the study of charging methods. */
@@ -51,19 +54,19 @@
 
 /**
  * struct mdisk_channel - pages wait for, or are in, one channel
- * @event: the end of the first one; queued while there is one
+ * @event: place in &mdisk_flash.events while there is one
  * @queue: the pages, with their finish_ns
  * @free_ns: finish_ns of the last one
  */
 struct mdisk_channel {
-	struct timerqueue_node event;
+	struct rb_node event;
 	struct list_head queue;
 	u64 free_ns;
 };
 
 /**
  * struct mdisk_flash - the state of the drive
- * @events: the next event of each channel that has work
+ * @events: channels that have work, by the end of their first page
  * @bus: pages that wait for, or are on, the bus
  * @bus_free_ns: finish_ns of the last one
  * @now_ns: time of the last event
@@ -73,7 +76,7 @@ struct mdisk_channel {
  * @channels: all there may be; the first mdisk_numbers.channels get new work
  */
 struct mdisk_flash {
-	struct timerqueue_head events;
+	struct rb_root_cached events;
 	struct list_head bus;
 	u64 bus_free_ns;
 	u64 now_ns;
@@ -94,95 +97,118 @@ static u64 mdisk_mix(u64 x)
 
 /* ---- busy time ---- */
 
-static void mdisk_flash_enter(struct mdisk *disk, u64 now_ns)
+static void mdisk_flash_enter(struct mdisk_drive *drive, u64 now_ns)
 {
-	struct mdisk_flash *flash = disk->state;
+	struct mdisk_flash *flash = drive->state;
 
 	if (!flash->ops++)
 		flash->busy_since_ns = now_ns;
 }
 
 /* Brings the busy time up to now. */
-static void mdisk_flash_busy(struct mdisk *disk, u64 now_ns)
+static void mdisk_flash_busy(struct mdisk_drive *drive, u64 now_ns)
 {
-	struct mdisk_flash *flash = disk->state;
+	struct mdisk_flash *flash = drive->state;
 
 	flash->now_ns = now_ns;
 	if (flash->ops) {
-		disk->truth.busy_ns += now_ns - flash->busy_since_ns;
+		drive->truth.busy_ns += now_ns - flash->busy_since_ns;
 		flash->busy_since_ns = now_ns;
 	}
 }
 
-static void mdisk_flash_leave(struct mdisk *disk, struct mdisk_op *op,
+static void mdisk_flash_leave(struct mdisk_drive *drive, struct mdisk_op *op,
 			      u64 now_ns)
 {
-	struct mdisk_flash *flash = disk->state;
+	struct mdisk_flash *flash = drive->state;
 
 	flash->ops--;
 	if (op->cmd) {
-		mdisk_op_done(disk, op, now_ns);
-		mdisk_op_free(disk, op);
+		mdisk_op_done(drive, op, now_ns);
+		mdisk_op_free(op);
 	} else {
-		mdisk_cache_cleaned(disk, op, now_ns);
+		mdisk_cache_cleaned(drive, op, now_ns);
 	}
 }
 
 /* ---- channels ---- */
 
-static u64 mdisk_page_ns(struct mdisk *disk, bool write)
+static u64 mdisk_page_ns(struct mdisk_drive *drive, bool write)
 {
-	struct mdisk_flash *flash = disk->state;
-	u64 latency_ns = (write ? disk->num.write_us : disk->num.read_us) *
+	struct mdisk_flash *flash = drive->state;
+	u64 latency_ns = (write ? drive->num.write_us : drive->num.read_us) *
 			 NSEC_PER_USEC;
 	u64 page_ns = latency_ns;
-	u64 random;
+	u64 random, noise_ns;
 
-	if (!disk->num.noise_percent && !disk->num.hiccup_us)
+	if (!drive->num.noise_percent && !drive->num.hiccup_us)
 		return page_ns;
-	random = mdisk_mix(disk->num.seed ^ mdisk_mix(flash->drawn++));
+	random = mdisk_mix(drive->num.seed ^ mdisk_mix(flash->drawn++));
 	/* lower half: even in [-noise, +noise] of the latency; upper half: the hiccup */
-	page_ns += mul_u64_u32_shr(div_u64(latency_ns * disk->num.noise_percent,
-					   50),
-				   (u32)random, 32);
-	page_ns -= div_u64(latency_ns * disk->num.noise_percent, 100);
+	noise_ns = latency_ns * drive->num.noise_percent;
+	page_ns += mul_u64_u32_shr(div_u64(noise_ns, 50), (u32)random, 32);
+	page_ns -= div_u64(noise_ns, 100);
 	if ((random >> 32) % HICCUP_PAGES == 0)
-		page_ns += disk->num.hiccup_us * NSEC_PER_USEC;
+		page_ns += drive->num.hiccup_us * NSEC_PER_USEC;
 	return page_ns;
 }
 
-static void mdisk_channel_add(struct mdisk *disk, struct mdisk_channel *channel,
+static struct mdisk_op *mdisk_channel_op(const struct mdisk_channel *channel)
+{
+	return list_first_entry(&channel->queue, struct mdisk_op, node);
+}
+
+static bool mdisk_channel_less(struct rb_node *a, const struct rb_node *b)
+{
+	const struct mdisk_channel *x, *y;
+
+	x = rb_entry(a, struct mdisk_channel, event);
+	y = rb_entry(b, struct mdisk_channel, event);
+	return mdisk_channel_op(x)->finish_ns < mdisk_channel_op(y)->finish_ns;
+}
+
+/* The first page to leave any channel, or NULL. */
+static struct mdisk_op *mdisk_channels_first(struct mdisk_flash *flash)
+{
+	struct rb_node *event = rb_first_cached(&flash->events);
+
+	if (!event)
+		return NULL;
+	return mdisk_channel_op(rb_entry(event, struct mdisk_channel, event));
+}
+
+static void mdisk_channel_add(struct mdisk_drive *drive,
+			      struct mdisk_channel *channel,
 			      struct mdisk_op *op, u64 now_ns)
 {
-	struct mdisk_flash *flash = disk->state;
+	struct mdisk_flash *flash = drive->state;
 
 	op->finish_ns =
-		max(channel->free_ns, now_ns) + mdisk_page_ns(disk, op->write);
+		max(channel->free_ns, now_ns) + mdisk_page_ns(drive, op->write);
 	channel->free_ns = op->finish_ns;
-	if (list_empty(&channel->queue)) {
-		channel->event.expires = op->finish_ns;
-		timerqueue_add(&flash->events, &channel->event);
-	}
 	list_add_tail(&op->node, &channel->queue);
+	if (list_is_singular(&channel->queue))
+		rb_add_cached(&channel->event, &flash->events,
+			      mdisk_channel_less);
 }
 
-static struct mdisk_channel *mdisk_channel_of_page(struct mdisk *disk,
+static struct mdisk_channel *mdisk_channel_of_page(struct mdisk_drive *drive,
 						   struct mdisk_op *op)
 {
-	struct mdisk_flash *flash = disk->state;
-	u64 page = op->sector / (FLASH_PAGE_BYTES >> SECTOR_SHIFT);
-	u32 random = mdisk_mix(page ^ mdisk_mix(disk->num.seed));
+	struct mdisk_flash *flash = drive->state;
+	u64 page = op->sector / (FLASH_PAGE_BYTES >> MDISK_SECTOR_SHIFT);
+	u32 random = mdisk_mix(page ^ mdisk_mix(drive->num.seed));
 
-	return &flash->channels[((u64)random * disk->num.channels) >> 32];
+	return &flash->channels[((u64)random * drive->num.channels) >> 32];
 }
 
-static struct mdisk_channel *mdisk_channel_free_first(struct mdisk *disk)
+static struct mdisk_channel *mdisk_channel_free_first(struct mdisk_drive *drive)
 {
-	struct mdisk_flash *flash = disk->state;
+	struct mdisk_flash *flash = drive->state;
 	struct mdisk_channel *best = &flash->channels[0];
 	u32 i;
 
-	for (i = 1; i < disk->num.channels; i++) {
+	for (i = 1; i < drive->num.channels; i++) {
 		if (flash->channels[i].free_ns < best->free_ns)
 			best = &flash->channels[i];
 	}
@@ -191,12 +217,13 @@ static struct mdisk_channel *mdisk_channel_free_first(struct mdisk *disk)
 
 /* ---- bus ---- */
 
-static void mdisk_bus_add(struct mdisk *disk, struct mdisk_op *op, u64 now_ns)
+static void mdisk_bus_add(struct mdisk_drive *drive, struct mdisk_op *op,
+			  u64 now_ns)
 {
-	struct mdisk_flash *flash = disk->state;
+	struct mdisk_flash *flash = drive->state;
 
 	op->finish_ns = max(flash->bus_free_ns, now_ns) +
-			mdisk_transfer_ns(op->bytes, disk->num.bus_kbps);
+			mdisk_transfer_ns(op->bytes, drive->num.bus_kbps);
 	flash->bus_free_ns = op->finish_ns;
 	list_add_tail(&op->node, &flash->bus);
 }
@@ -204,75 +231,70 @@ static void mdisk_bus_add(struct mdisk *disk, struct mdisk_op *op, u64 now_ns)
 /* ---- destage ---- */
 
 /* The channel that may take a page to destage, or NULL. */
-static struct mdisk_channel *mdisk_destage_channel(struct mdisk *disk)
+static struct mdisk_channel *mdisk_destage_channel(struct mdisk_drive *drive)
 {
-	struct mdisk_flash *flash = disk->state;
-	struct mdisk_channel *channel = mdisk_channel_free_first(disk);
+	struct mdisk_flash *flash = drive->state;
+	struct mdisk_channel *channel = mdisk_channel_free_first(drive);
 	u64 limit_ns = flash->now_ns;
 
-	if (mdisk_cache_urgent(disk))
-		limit_ns += disk->num.write_us * NSEC_PER_USEC;
+	if (mdisk_cache_urgent(drive))
+		limit_ns += drive->num.write_us * NSEC_PER_USEC;
 	return channel->free_ns <= limit_ns ? channel : NULL;
 }
 
-static u64 mdisk_destage_next_ns(struct mdisk *disk)
+static u64 mdisk_destage_next_ns(struct mdisk_drive *drive)
 {
-	struct mdisk_flash *flash = disk->state;
-	u64 next_ns = mdisk_cache_next_ns(disk);
+	struct mdisk_flash *flash = drive->state;
+	u64 next_ns = mdisk_cache_next_ns(drive);
 
-	if (next_ns == MDISK_NEVER_NS || !mdisk_destage_channel(disk))
+	if (next_ns == MDISK_NEVER_NS || !mdisk_destage_channel(drive))
 		return MDISK_NEVER_NS;
 	return max(next_ns, flash->now_ns);
 }
 
-static void mdisk_destage_step(struct mdisk *disk, u64 now_ns)
+static void mdisk_destage_step(struct mdisk_drive *drive, u64 now_ns)
 {
 	struct mdisk_op *op =
-		list_first_entry(&disk->cache.destage, struct mdisk_op, node);
+		list_first_entry(&drive->cache.destage, struct mdisk_op, node);
 
-	mdisk_cache_take(disk, op, now_ns);
-	mdisk_channel_add(disk, mdisk_destage_channel(disk), op, now_ns);
+	mdisk_cache_take(drive, op, now_ns);
+	mdisk_channel_add(drive, mdisk_destage_channel(drive), op, now_ns);
 }
 
 /* ---- the model ---- */
 
-static void mdisk_bus_step(struct mdisk *disk, u64 now_ns)
+static void mdisk_bus_step(struct mdisk_drive *drive, u64 now_ns)
 {
-	struct mdisk_flash *flash = disk->state;
+	struct mdisk_flash *flash = drive->state;
 	struct mdisk_op *op =
 		list_first_entry(&flash->bus, struct mdisk_op, node);
 
 	list_del(&op->node);
 	if (!op->write)
-		mdisk_flash_leave(disk, op, now_ns);
+		mdisk_flash_leave(drive, op, now_ns);
 	else if (op->cmd->cached)
-		mdisk_cache_stored(disk, op, now_ns);
+		mdisk_cache_stored(drive, op, now_ns);
 	else
-		mdisk_channel_add(disk, mdisk_channel_free_first(disk), op,
+		mdisk_channel_add(drive, mdisk_channel_free_first(drive), op,
 				  now_ns);
 }
 
-static void mdisk_channel_step(struct mdisk *disk, u64 now_ns)
+static void mdisk_channel_step(struct mdisk_drive *drive, u64 now_ns)
 {
-	struct mdisk_flash *flash = disk->state;
-	struct timerqueue_node *event = timerqueue_getnext(&flash->events);
+	struct mdisk_flash *flash = drive->state;
+	struct rb_node *event = rb_first_cached(&flash->events);
 	struct mdisk_channel *channel =
-		container_of(event, struct mdisk_channel, event);
-	struct mdisk_op *op =
-		list_first_entry(&channel->queue, struct mdisk_op, node);
+		rb_entry(event, struct mdisk_channel, event);
+	struct mdisk_op *op = mdisk_channel_op(channel);
 
-	timerqueue_del(&flash->events, event);
+	rb_erase_cached(event, &flash->events);
 	list_del(&op->node);
-	if (!list_empty(&channel->queue)) {
-		event->expires =
-			list_first_entry(&channel->queue, struct mdisk_op, node)
-				->finish_ns;
-		timerqueue_add(&flash->events, event);
-	}
+	if (!list_empty(&channel->queue))
+		rb_add_cached(event, &flash->events, mdisk_channel_less);
 	if (op->write)
-		mdisk_flash_leave(disk, op, now_ns);
+		mdisk_flash_leave(drive, op, now_ns);
 	else
-		mdisk_bus_add(disk, op, now_ns);
+		mdisk_bus_add(drive, op, now_ns);
 }
 
 static u64 mdisk_bus_next_ns(struct mdisk_flash *flash)
@@ -285,26 +307,26 @@ static u64 mdisk_bus_next_ns(struct mdisk_flash *flash)
 
 static u64 mdisk_channel_next_ns(struct mdisk_flash *flash)
 {
-	struct timerqueue_node *event = timerqueue_getnext(&flash->events);
+	struct mdisk_op *op = mdisk_channels_first(flash);
 
-	return event ? event->expires : MDISK_NEVER_NS;
+	return op ? op->finish_ns : MDISK_NEVER_NS;
 }
 
-static u64 mdisk_flash_next_ns(struct mdisk *disk)
+static u64 mdisk_flash_next_ns(struct mdisk_drive *drive)
 {
-	struct mdisk_flash *flash = disk->state;
+	struct mdisk_flash *flash = drive->state;
 
 	return min3(mdisk_bus_next_ns(flash), mdisk_channel_next_ns(flash),
-		    mdisk_destage_next_ns(disk));
+		    mdisk_destage_next_ns(drive));
 }
 
 /*
  * When the bus may finish a command at the earliest. The n-th page in its queue
  * can be the last of its command only if the command waits for n at most.
  */
-static u64 mdisk_bus_wake_ns(struct mdisk *disk)
+static u64 mdisk_bus_wake_ns(struct mdisk_drive *drive)
 {
-	struct mdisk_flash *flash = disk->state;
+	struct mdisk_flash *flash = drive->state;
 	u64 wake_ns = MDISK_NEVER_NS;
 	struct mdisk_op *op;
 	u32 n = 0;
@@ -318,64 +340,62 @@ static u64 mdisk_bus_wake_ns(struct mdisk *disk)
 }
 
 /* When the channels may: a read has yet to cross the bus. */
-static u64 mdisk_channel_wake_ns(struct mdisk *disk)
+static u64 mdisk_channel_wake_ns(struct mdisk_drive *drive)
 {
-	struct mdisk_flash *flash = disk->state;
-	struct timerqueue_node *event = timerqueue_getnext(&flash->events);
-	struct mdisk_channel *channel;
-	struct mdisk_op *op;
+	struct mdisk_flash *flash = drive->state;
+	struct mdisk_op *op = mdisk_channels_first(flash);
 
-	if (!event)
+	if (!op)
 		return MDISK_NEVER_NS;
-	channel = container_of(event, struct mdisk_channel, event);
-	op = list_first_entry(&channel->queue, struct mdisk_op, node);
 	if (op->write)
 		return op->finish_ns;
-	return op->finish_ns + mdisk_transfer_ns(op->bytes, disk->num.bus_kbps);
+	return op->finish_ns +
+	       mdisk_transfer_ns(op->bytes, drive->num.bus_kbps);
 }
 
-static u64 mdisk_flash_wake_ns(struct mdisk *disk)
+static u64 mdisk_flash_wake_ns(struct mdisk_drive *drive)
 {
-	return min3(mdisk_bus_wake_ns(disk), mdisk_channel_wake_ns(disk),
-		    mdisk_destage_next_ns(disk));
+	return min3(mdisk_bus_wake_ns(drive), mdisk_channel_wake_ns(drive),
+		    mdisk_destage_next_ns(drive));
 }
 
-static void mdisk_flash_step(struct mdisk *disk, u64 now_ns)
+static void mdisk_flash_step(struct mdisk_drive *drive, u64 now_ns)
 {
-	struct mdisk_flash *flash = disk->state;
+	struct mdisk_flash *flash = drive->state;
 
-	mdisk_flash_busy(disk, now_ns);
+	mdisk_flash_busy(drive, now_ns);
 	if (mdisk_bus_next_ns(flash) <= now_ns)
-		mdisk_bus_step(disk, now_ns);
+		mdisk_bus_step(drive, now_ns);
 	else if (mdisk_channel_next_ns(flash) <= now_ns)
-		mdisk_channel_step(disk, now_ns);
+		mdisk_channel_step(drive, now_ns);
 	else
-		mdisk_destage_step(disk, now_ns);
+		mdisk_destage_step(drive, now_ns);
 }
 
-static void mdisk_flash_submit(struct mdisk *disk, struct mdisk_cmd *cmd,
+static void mdisk_flash_submit(struct mdisk_drive *drive, struct mdisk_cmd *cmd,
 			       u64 now_ns)
 {
 	struct mdisk_op *op, *next;
 
-	mdisk_flash_busy(disk, now_ns);
+	mdisk_flash_busy(drive, now_ns);
 	list_for_each_entry_safe(op, next, &cmd->ops, node) {
 		list_del(&op->node);
-		mdisk_flash_enter(disk, now_ns);
+		mdisk_flash_enter(drive, now_ns);
 		if (op->write)
-			mdisk_bus_add(disk, op, now_ns);
+			mdisk_bus_add(drive, op, now_ns);
 		else
-			mdisk_channel_add(disk, mdisk_channel_of_page(disk, op),
-					  op, now_ns);
+			mdisk_channel_add(drive,
+					  mdisk_channel_of_page(drive, op), op,
+					  now_ns);
 	}
 }
 
-static u64 mdisk_flash_charge_ns(struct mdisk *disk, struct mdisk_cmd *cmd)
+static u64 mdisk_flash_charge_ns(struct mdisk_drive *drive,
+				 struct mdisk_cmd *cmd)
 {
-	struct request *rq = blk_mq_rq_from_pdu(cmd);
-	bool write = op_is_write(req_op(rq));
-	u64 bytes = blk_rq_bytes(rq);
-	struct mdisk_numbers *num = &disk->num;
+	bool write = cmd->action == MDISK_WRITE;
+	u64 bytes = cmd->bytes;
+	struct mdisk_numbers *num = &drive->num;
 	u64 latency_ns = (write ? num->write_us : num->read_us) * NSEC_PER_USEC;
 	u64 charge_ns = max(div_u64(cmd->ops_total * latency_ns, num->channels),
 			    mdisk_transfer_ns(bytes, num->bus_kbps));
@@ -386,37 +406,24 @@ static u64 mdisk_flash_charge_ns(struct mdisk *disk, struct mdisk_cmd *cmd)
 	return charge_ns;
 }
 
-static int mdisk_flash_init(struct mdisk *disk)
+static void mdisk_flash_init(struct mdisk_drive *drive)
 {
-	struct mdisk_flash *flash = kvzalloc(sizeof(*flash), GFP_KERNEL);
+	struct mdisk_flash *flash = drive->state;
 	u32 i;
 
-	if (!flash)
-		return -ENOMEM;
-	timerqueue_init_head(&flash->events);
+	flash->events = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&flash->bus);
-	for (i = 0; i < MDISK_MAX_CHANNELS; i++) {
-		timerqueue_init(&flash->channels[i].event);
+	for (i = 0; i < MDISK_MAX_CHANNELS; i++)
 		INIT_LIST_HEAD(&flash->channels[i].queue);
-	}
-	disk->state = flash;
-	return 0;
-}
-
-static void mdisk_flash_exit(struct mdisk *disk)
-{
-	/* pages may have been on the way to a channel: the cache knows them and frees them */
-	kvfree(disk->state);
-	disk->state = NULL;
 }
 
 const struct mdisk_model mdisk_flash_model = {
+	.state_bytes = sizeof(struct mdisk_flash),
+	.op_bytes = FLASH_PAGE_BYTES,
 	.init = mdisk_flash_init,
-	.exit = mdisk_flash_exit,
 	.submit = mdisk_flash_submit,
 	.next_ns = mdisk_flash_next_ns,
 	.wake_ns = mdisk_flash_wake_ns,
 	.step = mdisk_flash_step,
 	.charge_ns = mdisk_flash_charge_ns,
-	.op_bytes = FLASH_PAGE_BYTES,
 };

@@ -45,9 +45,10 @@
  * busy with this request's data then. Busy time is the sum of the device times.
  */
 #include <linux/math.h>
-#include <linux/slab.h>
+#include <linux/minmax.h>
+#include <linux/time64.h>
 
-#include "modeldisk.h"
+#include "modeldisk-model.h"
 
 /* Sectors of media time per second and per KiB/s: NSEC_PER_SEC * SECTOR_SIZE / 1024 */
 #define SECTOR_NS_KBPS (NSEC_PER_SEC / 2)
@@ -86,48 +87,49 @@ struct mdisk_hdd_plan {
 
 static u64 mdisk_op_end(struct mdisk_op *op)
 {
-	return op->sector + (op->bytes >> SECTOR_SHIFT);
+	return op->sector + (op->bytes >> MDISK_SECTOR_SHIFT);
 }
 
-static u64 mdisk_media_ns(struct mdisk *disk, u64 sector)
+static u64 mdisk_media_ns(struct mdisk_drive *drive, u64 sector)
 {
-	return div_u64(sector * SECTOR_NS_KBPS, disk->num.bandwidth_kbps);
+	return div_u64(sector * SECTOR_NS_KBPS, drive->num.bandwidth_kbps);
 }
 
-static u64 mdisk_revolution_ns(struct mdisk *disk)
+static u64 mdisk_revolution_ns(struct mdisk_drive *drive)
 {
-	return div_u64(60 * NSEC_PER_SEC, disk->num.rpm);
+	return div_u64(60 * NSEC_PER_SEC, drive->num.rpm);
 }
 
-static u64 mdisk_seek_ns(struct mdisk *disk, u64 from_sector, u64 to_sector)
+static u64 mdisk_seek_ns(struct mdisk_drive *drive, u64 from_sector,
+			 u64 to_sector)
 {
-	u64 revolution_ns = mdisk_revolution_ns(disk);
-	u64 from = div64_u64(mdisk_media_ns(disk, from_sector), revolution_ns);
-	u64 to = div64_u64(mdisk_media_ns(disk, to_sector), revolution_ns);
-	u64 capacity = (u64)disk->num.size_mb << (20 - SECTOR_SHIFT);
+	u64 revolution_ns = mdisk_revolution_ns(drive);
+	u64 from = div64_u64(mdisk_media_ns(drive, from_sector), revolution_ns);
+	u64 to = div64_u64(mdisk_media_ns(drive, to_sector), revolution_ns);
+	u64 capacity = (u64)drive->num.size_mb << (20 - MDISK_SECTOR_SHIFT);
 	u64 tracks =
-		div64_u64(mdisk_media_ns(disk, capacity), revolution_ns) + 1;
+		div64_u64(mdisk_media_ns(drive, capacity), revolution_ns) + 1;
 	u64 distance = from < to ? to - from : from - to;
-	u64 range_ns =
-		(disk->num.seek_max_us - disk->num.seek_min_us) * NSEC_PER_USEC;
+	u64 range_ns = (drive->num.seek_max_us - drive->num.seek_min_us) *
+		       NSEC_PER_USEC;
 
 	if (!distance)
 		return 0;
 	/* the square root of a 32 bit fraction is a 16 bit fraction */
-	return disk->num.seek_min_us * NSEC_PER_USEC +
+	return drive->num.seek_min_us * NSEC_PER_USEC +
 	       ((range_ns * int_sqrt64(div64_u64(distance << 32, tracks))) >>
 		16);
 }
 
 /* From from_ns on: the time until @sector is under the head, if the head is on its track. */
-static u64 mdisk_rotation_ns(struct mdisk *disk, u64 sector, u64 from_ns)
+static u64 mdisk_rotation_ns(struct mdisk_drive *drive, u64 sector, u64 from_ns)
 {
-	struct mdisk_hdd *hdd = disk->state;
-	u64 revolution_ns = mdisk_revolution_ns(disk);
+	struct mdisk_hdd *hdd = drive->state;
+	u64 revolution_ns = mdisk_revolution_ns(drive);
 	u64 angle_ns, target_ns, turned_ns, last_ns;
 
-	div64_u64_rem(mdisk_media_ns(disk, sector), revolution_ns, &target_ns);
-	div64_u64_rem(mdisk_media_ns(disk, hdd->head_sector), revolution_ns,
+	div64_u64_rem(mdisk_media_ns(drive, sector), revolution_ns, &target_ns);
+	div64_u64_rem(mdisk_media_ns(drive, hdd->head_sector), revolution_ns,
 		      &last_ns);
 	div64_u64_rem(from_ns - hdd->head_ns, revolution_ns, &turned_ns);
 	div64_u64_rem(target_ns + 2 * revolution_ns - last_ns - turned_ns,
@@ -139,12 +141,12 @@ static u64 mdisk_rotation_ns(struct mdisk *disk, u64 sector, u64 from_ns)
  * The read-ahead reaches the first sector; with a full buffer as if the head
  * had been held back until now.
  */
-static bool mdisk_hdd_plan_ahead(struct mdisk *disk, struct mdisk_op *op,
+static bool mdisk_hdd_plan_ahead(struct mdisk_drive *drive, struct mdisk_op *op,
 				 u64 now_ns, u64 start_ns,
 				 struct mdisk_hdd_plan *plan)
 {
-	struct mdisk_hdd *hdd = disk->state;
-	u64 window = (u64)disk->num.readahead_kb * 2;
+	struct mdisk_hdd *hdd = drive->state;
+	u64 window = (u64)drive->num.readahead_kb * 2;
 	u64 last_ns, buffer_ns, skip_ns, read_ns, head_ns;
 
 	if (!hdd->reading_ahead || op->write || !window ||
@@ -152,10 +154,10 @@ static bool mdisk_hdd_plan_ahead(struct mdisk *disk, struct mdisk_op *op,
 	    op->sector > hdd->head_sector + window)
 		return false;
 
-	last_ns = mdisk_media_ns(disk, hdd->head_sector);
-	skip_ns = mdisk_media_ns(disk, op->sector) - last_ns;
-	read_ns = mdisk_media_ns(disk, mdisk_op_end(op)) - last_ns;
-	buffer_ns = mdisk_media_ns(disk, window);
+	last_ns = mdisk_media_ns(drive, hdd->head_sector);
+	skip_ns = mdisk_media_ns(drive, op->sector) - last_ns;
+	read_ns = mdisk_media_ns(drive, mdisk_op_end(op)) - last_ns;
+	buffer_ns = mdisk_media_ns(drive, window);
 	head_ns = max(hdd->head_ns, now_ns - min(now_ns, buffer_ns));
 
 	plan->reach_ns = max(start_ns, head_ns + skip_ns);
@@ -165,25 +167,26 @@ static bool mdisk_hdd_plan_ahead(struct mdisk *disk, struct mdisk_op *op,
 	return true;
 }
 
-static void mdisk_hdd_plan(struct mdisk *disk, struct mdisk_op *op, u64 now_ns,
-			   struct mdisk_hdd_plan *plan)
+static void mdisk_hdd_plan(struct mdisk_drive *drive, struct mdisk_op *op,
+			   u64 now_ns, struct mdisk_hdd_plan *plan)
 {
-	struct mdisk_hdd *hdd = disk->state;
-	u64 start_ns = max(now_ns, op->arrival_ns + disk->num.overhead_us *
+	struct mdisk_hdd *hdd = drive->state;
+	u64 start_ns = max(now_ns, op->arrival_ns + drive->num.overhead_us *
 							    NSEC_PER_USEC);
-	bool ahead = mdisk_hdd_plan_ahead(disk, op, now_ns, start_ns, plan);
+	bool ahead = mdisk_hdd_plan_ahead(drive, op, now_ns, start_ns, plan);
 	u64 reach_ns;
 
 	if (ahead && plan->reach_ns <= start_ns)
 		return;
-	reach_ns = start_ns + mdisk_seek_ns(disk, hdd->head_sector, op->sector);
-	reach_ns += mdisk_rotation_ns(disk, op->sector, reach_ns);
+	reach_ns =
+		start_ns + mdisk_seek_ns(drive, hdd->head_sector, op->sector);
+	reach_ns += mdisk_rotation_ns(drive, op->sector, reach_ns);
 	if (ahead && plan->reach_ns <= reach_ns)
 		return;
 
 	plan->reach_ns = reach_ns;
-	plan->media_ns = reach_ns + mdisk_media_ns(disk, mdisk_op_end(op)) -
-			 mdisk_media_ns(disk, op->sector);
+	plan->media_ns = reach_ns + mdisk_media_ns(drive, mdisk_op_end(op)) -
+			 mdisk_media_ns(drive, op->sector);
 	plan->finish_ns = plan->media_ns;
 	plan->charge_ns = plan->finish_ns - now_ns;
 }
@@ -191,9 +194,9 @@ static void mdisk_hdd_plan(struct mdisk *disk, struct mdisk_op *op, u64 now_ns,
 /* ---- what is next ---- */
 
 /* Both lists are by arrival; @best is replaced by what can be reached earlier. */
-static struct mdisk_op *mdisk_nearest(struct mdisk *disk, struct list_head *ops,
-				      u64 now_ns, u64 *best_ns,
-				      struct mdisk_op *best)
+static struct mdisk_op *mdisk_nearest(struct mdisk_drive *drive,
+				      struct list_head *ops, u64 now_ns,
+				      u64 *best_ns, struct mdisk_op *best)
 {
 	struct mdisk_hdd_plan plan;
 	struct mdisk_op *op;
@@ -204,7 +207,7 @@ static struct mdisk_op *mdisk_nearest(struct mdisk *disk, struct list_head *ops,
 		if (op->arrival_ns > now_ns || *best_ns <= now_ns ||
 		    seen++ == SPTF_SCAN)
 			break;
-		mdisk_hdd_plan(disk, op, now_ns, &plan);
+		mdisk_hdd_plan(drive, op, now_ns, &plan);
 		if (plan.reach_ns < *best_ns) {
 			*best_ns = plan.reach_ns;
 			best = op;
@@ -224,54 +227,54 @@ static struct mdisk_op *mdisk_oldest(struct list_head *ops, u64 now_ns,
 	return other && other->arrival_ns <= op->arrival_ns ? other : op;
 }
 
-static struct mdisk_op *mdisk_hdd_choose(struct mdisk *disk, u64 now_ns)
+static struct mdisk_op *mdisk_hdd_choose(struct mdisk_drive *drive, u64 now_ns)
 {
-	struct mdisk_hdd *hdd = disk->state;
+	struct mdisk_hdd *hdd = drive->state;
 	struct mdisk_op *oldest = mdisk_oldest(&hdd->queue, now_ns, NULL);
-	bool destage = mdisk_cache_next_ns(disk) <= now_ns &&
-		       (!oldest || mdisk_cache_urgent(disk));
+	bool destage = mdisk_cache_next_ns(drive) <= now_ns &&
+		       (!oldest || mdisk_cache_urgent(drive));
 	struct mdisk_op *best;
 	u64 best_ns = U64_MAX;
 
 	if (destage)
-		oldest = mdisk_oldest(&disk->cache.destage, now_ns, oldest);
-	if (disk->num.order == MDISK_FIFO ||
+		oldest = mdisk_oldest(&drive->cache.destage, now_ns, oldest);
+	if (drive->num.order == MDISK_FIFO ||
 	    now_ns - oldest->arrival_ns >
-		    disk->num.age_limit_ms * (u64)NSEC_PER_MSEC)
+		    drive->num.age_limit_ms * (u64)NSEC_PER_MSEC)
 		return oldest;
 
-	best = mdisk_nearest(disk, &hdd->queue, now_ns, &best_ns, NULL);
+	best = mdisk_nearest(drive, &hdd->queue, now_ns, &best_ns, NULL);
 	if (destage)
-		best = mdisk_nearest(disk, &disk->cache.destage, now_ns,
+		best = mdisk_nearest(drive, &drive->cache.destage, now_ns,
 				     &best_ns, best);
 	return best;
 }
 
 /* When the actuator can begin something, given that it is idle. */
-static u64 mdisk_hdd_begin_ns(struct mdisk *disk)
+static u64 mdisk_hdd_begin_ns(struct mdisk_drive *drive)
 {
-	struct mdisk_hdd *hdd = disk->state;
+	struct mdisk_hdd *hdd = drive->state;
 	struct mdisk_op *op =
 		list_first_entry_or_null(&hdd->queue, struct mdisk_op, node);
 	u64 begin_ns = min(op ? op->arrival_ns : MDISK_NEVER_NS,
-			   mdisk_cache_next_ns(disk));
+			   mdisk_cache_next_ns(drive));
 
 	return max(begin_ns, hdd->free_ns);
 }
 
 /* ---- the model ---- */
 
-static void mdisk_hdd_begin(struct mdisk *disk, u64 now_ns)
+static void mdisk_hdd_begin(struct mdisk_drive *drive, u64 now_ns)
 {
-	struct mdisk_hdd *hdd = disk->state;
-	struct mdisk_op *op = mdisk_hdd_choose(disk, now_ns);
+	struct mdisk_hdd *hdd = drive->state;
+	struct mdisk_op *op = mdisk_hdd_choose(drive, now_ns);
 	struct mdisk_hdd_plan plan;
 
-	mdisk_hdd_plan(disk, op, now_ns, &plan);
+	mdisk_hdd_plan(drive, op, now_ns, &plan);
 	if (op->cmd)
 		list_del(&op->node);
 	else
-		mdisk_cache_take(disk, op, now_ns);
+		mdisk_cache_take(drive, op, now_ns);
 
 	hdd->serving = op;
 	hdd->finish_ns = plan.finish_ns;
@@ -281,77 +284,63 @@ static void mdisk_hdd_begin(struct mdisk *disk, u64 now_ns)
 	hdd->reading_ahead = !op->write;
 }
 
-static void mdisk_hdd_finish(struct mdisk *disk, u64 now_ns)
+static void mdisk_hdd_finish(struct mdisk_drive *drive, u64 now_ns)
 {
-	struct mdisk_hdd *hdd = disk->state;
+	struct mdisk_hdd *hdd = drive->state;
 	struct mdisk_op *op = hdd->serving;
 
 	hdd->serving = NULL;
 	hdd->free_ns = now_ns;
-	mdisk_charge_time(disk, op->owner, hdd->charge_ns);
-	disk->truth.busy_ns += hdd->charge_ns;
+	mdisk_charge_time(drive, op->owner, hdd->charge_ns);
+	drive->truth.busy_ns += hdd->charge_ns;
 	if (op->cmd) {
-		mdisk_op_done(disk, op, now_ns);
-		mdisk_op_free(disk, op);
+		mdisk_op_done(drive, op, now_ns);
+		mdisk_op_free(op);
 	} else {
-		mdisk_cache_cleaned(disk, op, now_ns);
+		mdisk_cache_cleaned(drive, op, now_ns);
 	}
 }
 
-static u64 mdisk_hdd_next_ns(struct mdisk *disk)
+static u64 mdisk_hdd_next_ns(struct mdisk_drive *drive)
 {
-	struct mdisk_hdd *hdd = disk->state;
+	struct mdisk_hdd *hdd = drive->state;
 
-	return hdd->serving ? hdd->finish_ns : mdisk_hdd_begin_ns(disk);
+	return hdd->serving ? hdd->finish_ns : mdisk_hdd_begin_ns(drive);
 }
 
-static void mdisk_hdd_step(struct mdisk *disk, u64 now_ns)
+static void mdisk_hdd_step(struct mdisk_drive *drive, u64 now_ns)
 {
-	struct mdisk_hdd *hdd = disk->state;
+	struct mdisk_hdd *hdd = drive->state;
 
 	if (hdd->serving)
-		mdisk_hdd_finish(disk, now_ns);
+		mdisk_hdd_finish(drive, now_ns);
 	else
-		mdisk_hdd_begin(disk, now_ns);
+		mdisk_hdd_begin(drive, now_ns);
 }
 
-static void mdisk_hdd_submit(struct mdisk *disk, struct mdisk_cmd *cmd,
+static void mdisk_hdd_submit(struct mdisk_drive *drive, struct mdisk_cmd *cmd,
 			     u64 now_ns)
 {
-	struct mdisk_hdd *hdd = disk->state;
+	struct mdisk_hdd *hdd = drive->state;
 
 	if (cmd->cached)
-		mdisk_link_add(disk, cmd, blk_rq_bytes(blk_mq_rq_from_pdu(cmd)),
-			       now_ns);
+		mdisk_link_add(drive, cmd, cmd->bytes, now_ns);
 	else
 		list_splice_tail_init(&cmd->ops, &hdd->queue);
 }
 
-static int mdisk_hdd_init(struct mdisk *disk)
+static void mdisk_hdd_init(struct mdisk_drive *drive)
 {
-	struct mdisk_hdd *hdd = kzalloc(sizeof(*hdd), GFP_KERNEL);
+	struct mdisk_hdd *hdd = drive->state;
 
-	if (!hdd)
-		return -ENOMEM;
 	INIT_LIST_HEAD(&hdd->queue);
 	/* the angle at the start comes from the seed */
-	hdd->head_ns = disk->num.seed % mdisk_revolution_ns(disk);
-	disk->state = hdd;
-	return 0;
-}
-
-static void mdisk_hdd_exit(struct mdisk *disk)
-{
-	struct mdisk_hdd *hdd = disk->state;
-
-	/* a destage may have been under way: the cache knows it and frees it */
-	kfree(hdd);
-	disk->state = NULL;
+	hdd->head_ns = drive->num.seed % mdisk_revolution_ns(drive);
 }
 
 const struct mdisk_model mdisk_hdd_model = {
+	.state_bytes = sizeof(struct mdisk_hdd),
 	.init = mdisk_hdd_init,
-	.exit = mdisk_hdd_exit,
 	.submit = mdisk_hdd_submit,
 	.next_ns = mdisk_hdd_next_ns,
 	.step = mdisk_hdd_step,

@@ -4,27 +4,13 @@
  *
  * Model time and real time
  *
- * The model is a discrete event simulation whose clock is the kernel's
- * monotonic clock. A request's arrival is the time of queue_rq. Before a
- * request is added, and whenever the timer fires, all events up to now happen
- * in the order of their model times; each sets the times of the next from model
- * times only. So the model never sees how late a timer was:
+ * The clock of the model (modeldisk-drive.c) is the kernel's monotonic clock. A
+ * request's arrival is the time of queue_rq. The throughput of a disk that
+ * always has work is that of the model, on any CPU. A late timer delays only
+ * the delivery of an answer, which makes the host's next request late. A queue
+ * that runs empty cannot hide that; `model` in debugfs reports how late.
  *
- *	model	A finishes at 10.00 ms, B starts there and finishes at 13.20 ms
- *	guest	the timer fires at 10.35 ms: A is delivered 0.35 ms late, B
- *		still finishes at 13.20 ms
- *
- * and the throughput of a disk that always has work is that of the model, on
- * any CPU. A late delivery does make the host's next request late, which a
- * queue that runs empty cannot hide; `model` in debugfs tells how late. As a
- * request joins only after all events before its arrival have happened, each
- * decision sees exactly the requests that had arrived by its model time.
- *
- * Data are copied when a request arrives, by the CPU that submits it.
- *
- * The host interface (the "link") takes commands that do not concern the medium
- * at once: flush, discard, write-zeroes, and on an hdd writes into the cache.
- * It is a FIFO: overhead_us, then the data at bus_kbps.
+ * The CPU that submits a request copies its data at once.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -44,199 +30,19 @@
 
 static struct kmem_cache *mdisk_op_slab;
 
-/* ---- operations and commands ---- */
+/* ---- memory of operations ---- */
 
-/**
- * mdisk_op_free - an operation is over
- * @disk: the disk
- * @op: no longer on any list
- */
-void mdisk_op_free(struct mdisk *disk, struct mdisk_op *op)
+struct mdisk_op *mdisk_op_alloc(void)
 {
-	lockdep_assert_held(&disk->lock);
+	return kmem_cache_zalloc(mdisk_op_slab, GFP_NOWAIT | __GFP_NOWARN);
+}
 
-	op->owner->refs--;
+void mdisk_op_release(struct mdisk_op *op)
+{
 	kmem_cache_free(mdisk_op_slab, op);
 }
 
-/**
- * mdisk_cmd_done - the disk answers
- * @disk: the disk
- * @cmd: the command
- * @now_ns: model time
- */
-void mdisk_cmd_done(struct mdisk *disk, struct mdisk_cmd *cmd, u64 now_ns)
-{
-	struct request *rq = blk_mq_rq_from_pdu(cmd);
-
-	cmd->finish_ns = now_ns;
-	if (cmd->ops_total) {
-		if (disk->model->charge_ns)
-			mdisk_charge_time(disk, cmd->owner,
-					  disk->model->charge_ns(disk, cmd));
-		mdisk_charge_io(disk, cmd->owner, rq);
-	}
-	mdisk_note_answer(disk, cmd);
-	cmd->owner->refs--;
-	list_add_tail(&cmd->node, &disk->done);
-}
-
-/**
- * mdisk_op_done - the medium, or the cache, has done an operation for its command
- * @disk: the disk
- * @op: the operation; its command is forgotten
- * @now_ns: model time
- *
- * The command is done with its last operation.
- */
-void mdisk_op_done(struct mdisk *disk, struct mdisk_op *op, u64 now_ns)
-{
-	struct mdisk_cmd *cmd = op->cmd;
-
-	op->cmd = NULL;
-	if (!--cmd->ops_left)
-		mdisk_cmd_done(disk, cmd, now_ns);
-}
-
-static void mdisk_cmd_free_ops(struct mdisk_cmd *cmd)
-{
-	struct mdisk_op *op, *next;
-
-	list_for_each_entry_safe(op, next, &cmd->ops, node)
-		kmem_cache_free(mdisk_op_slab, op);
-	INIT_LIST_HEAD(&cmd->ops);
-}
-
-static struct mdisk_op *mdisk_op_new(struct mdisk_cmd *cmd, u64 start, u64 end)
-{
-	const gfp_t gfp = GFP_NOWAIT | __GFP_NOWARN;
-	struct mdisk_op *op = kmem_cache_zalloc(mdisk_op_slab, gfp);
-
-	if (!op)
-		return NULL;
-	op->cmd = cmd;
-	op->sector = start >> SECTOR_SHIFT;
-	op->bytes = end - start;
-	op->write = op_is_write(req_op(blk_mq_rq_from_pdu(cmd)));
-	list_add_tail(&op->node, &cmd->ops);
-	return op;
-}
-
-/* Cuts a read or write into operations at multiples of the model's op_bytes. */
-static int mdisk_cmd_init(struct mdisk *disk, struct mdisk_cmd *cmd,
-			  struct request *rq)
-{
-	u32 op_bytes = disk->model->op_bytes;
-	u64 start = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
-	u64 end = start + blk_rq_bytes(rq);
-
-	INIT_LIST_HEAD(&cmd->ops);
-	cmd->ops_total = 0;
-	cmd->cached = false;
-	if (req_op(rq) != REQ_OP_READ && req_op(rq) != REQ_OP_WRITE)
-		return 0;
-
-	while (start < end) {
-		u64 cut = end;
-
-		if (op_bytes)
-			cut = min(end, round_down(start, op_bytes) + op_bytes);
-		if (!mdisk_op_new(cmd, start, cut)) {
-			mdisk_cmd_free_ops(cmd);
-			return -ENOMEM;
-		}
-		cmd->ops_total++;
-		start = cut;
-	}
-	cmd->ops_left = cmd->ops_total;
-	return 0;
-}
-
-/* ---- the link ---- */
-
-/**
- * mdisk_link_add - a command enters the host interface
- * @disk: the disk
- * @cmd: the command
- * @bytes: data that cross the interface
- * @now_ns: model time
- */
-void mdisk_link_add(struct mdisk *disk, struct mdisk_cmd *cmd, u64 bytes,
-		    u64 now_ns)
-{
-	u64 start_ns = max(disk->link_free_ns,
-			   now_ns + disk->num.overhead_us * NSEC_PER_USEC);
-
-	disk->link_free_ns =
-		start_ns + mdisk_transfer_ns(bytes, disk->num.bus_kbps);
-	cmd->finish_ns = disk->link_free_ns;
-	list_add_tail(&cmd->node, &disk->link);
-}
-
-static u64 mdisk_link_next_ns(struct mdisk *disk)
-{
-	struct mdisk_cmd *cmd =
-		list_first_entry_or_null(&disk->link, struct mdisk_cmd, node);
-
-	return cmd ? cmd->finish_ns : MDISK_NEVER_NS;
-}
-
-static void mdisk_link_step(struct mdisk *disk, u64 now_ns)
-{
-	struct mdisk_cmd *cmd =
-		list_first_entry(&disk->link, struct mdisk_cmd, node);
-	struct mdisk_op *op, *next;
-
-	list_del(&cmd->node);
-	if (req_op(blk_mq_rq_from_pdu(cmd)) == REQ_OP_FLUSH) {
-		mdisk_cache_flush(disk, cmd, now_ns);
-		return;
-	}
-	if (!cmd->ops_total) {
-		mdisk_cmd_done(disk, cmd, now_ns);
-		return;
-	}
-	list_for_each_entry_safe(op, next, &cmd->ops, node) {
-		list_del(&op->node);
-		mdisk_cache_stored(disk, op, now_ns);
-	}
-}
-
 /* ---- the clock ---- */
-
-/**
- * mdisk_submit - a command starts its way through the disk
- * @disk: the disk
- * @cmd: the command; a write that waited for room in the cache comes here again
- * @now_ns: model time
- */
-void mdisk_submit(struct mdisk *disk, struct mdisk_cmd *cmd, u64 now_ns)
-{
-	struct request *rq = blk_mq_rq_from_pdu(cmd);
-	struct mdisk_op *op;
-
-	if (!cmd->ops_total) {
-		mdisk_link_add(disk, cmd, 0, now_ns);
-		return;
-	}
-	if (op_is_write(req_op(rq))) {
-		switch (mdisk_cache_offer(disk, cmd, rq->cmd_flags & REQ_FUA)) {
-		case MDISK_CACHE_FULL:
-			return;
-		case MDISK_CACHE_TAKEN:
-			cmd->cached = true;
-			break;
-		case MDISK_CACHE_THROUGH:
-			break;
-		}
-	}
-	list_for_each_entry(op, &cmd->ops, node) {
-		op->arrival_ns = now_ns;
-		op->owner = cmd->owner;
-		op->owner->refs++;
-	}
-	disk->model->submit(disk, cmd, now_ns);
-}
 
 /**
  * mdisk_run - let all events up to now happen and set the timer for the next
@@ -247,41 +53,26 @@ void mdisk_submit(struct mdisk *disk, struct mdisk_cmd *cmd, u64 now_ns)
  */
 u64 mdisk_run(struct mdisk *disk, struct list_head *done)
 {
+	struct mdisk_drive *drive = &disk->drive;
 	u64 now_ns = ktime_get_ns();
-	u64 link_ns, model_ns, next_ns;
+	struct mdisk_cmd *cmd;
+	u64 next_ns, late_ns;
 
 	lockdep_assert_held(&disk->lock);
-	for (;;) {
-		link_ns = mdisk_link_next_ns(disk);
-		model_ns = disk->model->next_ns(disk);
-		next_ns = min(link_ns, model_ns);
-		if (next_ns > now_ns)
-			break;
-		if (link_ns <= model_ns)
-			mdisk_link_step(disk, link_ns);
-		else
-			disk->model->step(disk, model_ns);
-	}
-	if (disk->model->wake_ns)
-		next_ns = min(link_ns, disk->model->wake_ns(disk));
+	next_ns = mdisk_drive_run(drive, now_ns);
 	if (next_ns < disk->armed_ns) {
 		disk->armed_ns = next_ns;
 		hrtimer_start(&disk->timer, ns_to_ktime(next_ns),
 			      HRTIMER_MODE_ABS);
 	}
 
-	if (!list_empty(&disk->done)) {
-		struct mdisk_cmd *cmd;
-
-		list_for_each_entry(cmd, &disk->done, node) {
-			u64 late_ns = now_ns - cmd->finish_ns;
-
-			disk->truth.late_ns += late_ns;
-			disk->truth.late_max_ns =
-				max(disk->truth.late_max_ns, late_ns);
-		}
-		list_splice_tail_init(&disk->done, done);
+	list_for_each_entry(cmd, &drive->done, node) {
+		late_ns = now_ns - cmd->finish_ns;
+		drive->truth.late_ns += late_ns;
+		drive->truth.late_max_ns =
+			max(drive->truth.late_max_ns, late_ns);
 	}
+	list_splice_tail_init(&drive->done, done);
 	return now_ns;
 }
 
@@ -295,18 +86,18 @@ static bool mdisk_is_nth(u32 nth, atomic_t *seen)
  * mdisk_deliver - answers reach the host
  * @done: from mdisk_run()
  *
- * But for those that are lost on the way (lose): blk-mq's timeout finds them.
+ * Lost answers (lose) are left to blk-mq's timeout.
  */
 void mdisk_deliver(struct list_head *done)
 {
-	struct mdisk_cmd *cmd, *next;
+	struct mdisk_pdu *pdu, *next;
 
-	list_for_each_entry_safe(cmd, next, done, node) {
-		struct request *rq = blk_mq_rq_from_pdu(cmd);
+	list_for_each_entry_safe(pdu, next, done, cmd.node) {
+		struct request *rq = blk_mq_rq_from_pdu(pdu);
 		struct mdisk *disk = rq->q->queuedata;
 
-		if (mdisk_is_nth(READ_ONCE(disk->num.lose), &disk->lost))
-			WRITE_ONCE(cmd->lost, true);
+		if (mdisk_is_nth(READ_ONCE(disk->drive.num.lose), &disk->lost))
+			WRITE_ONCE(pdu->lost, true);
 		else
 			blk_mq_complete_request(rq);
 	}
@@ -331,17 +122,33 @@ static enum hrtimer_restart mdisk_timer(struct hrtimer *timer)
 /* For a moment: blk-mq tries again. For good: the disk is larger than memory. */
 static blk_status_t mdisk_no_memory(struct mdisk *disk, struct request *rq)
 {
-	struct mdisk_cmd *cmd = blk_mq_rq_to_pdu(rq);
+	struct mdisk_pdu *pdu = blk_mq_rq_to_pdu(rq);
 
 	if (!(rq->rq_flags & RQF_DONTPREP)) {
 		rq->rq_flags |= RQF_DONTPREP;
-		cmd->first_try = jiffies;
+		pdu->first_try = jiffies;
 	}
-	if (time_before(jiffies, cmd->first_try + MDISK_MEMORY_PATIENCE))
+	if (time_before(jiffies, pdu->first_try + MDISK_MEMORY_PATIENCE))
 		return BLK_STS_RESOURCE;
 	pr_warn_ratelimited("%s: no memory for the data: I/O error\n",
 			    config_item_name(&disk->item));
 	return BLK_STS_IOERR;
+}
+
+static enum mdisk_action mdisk_action(struct request *rq)
+{
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		return MDISK_READ;
+	case REQ_OP_WRITE:
+		return MDISK_WRITE;
+	case REQ_OP_FLUSH:
+		return MDISK_FLUSH;
+	case REQ_OP_DISCARD:
+		return MDISK_DISCARD;
+	default:
+		return MDISK_WRITE_ZEROES;
+	}
 }
 
 static blk_status_t mdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
@@ -349,25 +156,29 @@ static blk_status_t mdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 {
 	struct mdisk *disk = hctx->queue->queuedata;
 	struct request *rq = bd->rq;
-	struct mdisk_cmd *cmd = blk_mq_rq_to_pdu(rq);
+	struct mdisk_pdu *pdu = blk_mq_rq_to_pdu(rq);
+	struct mdisk_cmd *cmd = &pdu->cmd;
 	unsigned long flags;
 	LIST_HEAD(done);
+	u64 now_ns;
 
-	if (mdisk_cmd_init(disk, cmd, rq))
+	cmd->action = mdisk_action(rq);
+	cmd->fua = rq->cmd_flags & REQ_FUA;
+	cmd->meta = rq->cmd_flags & REQ_META;
+	if (mdisk_cmd_init(&disk->drive, cmd, blk_rq_pos(rq), blk_rq_bytes(rq)))
 		return mdisk_no_memory(disk, rq);
 	if (mdisk_store_request(disk, rq)) {
-		mdisk_cmd_free_ops(cmd);
+		mdisk_cmd_exit(cmd);
 		return mdisk_no_memory(disk, rq);
 	}
-	cmd->status = BLK_STS_OK;
-	WRITE_ONCE(cmd->lost, false);
+	pdu->status = BLK_STS_OK;
+	WRITE_ONCE(pdu->lost, false);
 	blk_mq_start_request(rq);
 
 	spin_lock_irqsave(&disk->lock, flags);
-	cmd->arrival_ns = mdisk_run(disk, &done);
-	mdisk_note_arrival(disk, cmd->arrival_ns);
+	now_ns = mdisk_run(disk, &done);
 	cmd->owner = mdisk_owner_get(disk, rq);
-	mdisk_submit(disk, cmd, cmd->arrival_ns);
+	mdisk_drive_submit(&disk->drive, cmd, now_ns);
 	mdisk_run(disk, &done);
 	spin_unlock_irqrestore(&disk->lock, flags);
 
@@ -387,7 +198,7 @@ static blk_status_t mdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
  */
 static bool mdisk_gives_back(struct mdisk *disk, struct request *rq)
 {
-	u32 nth = READ_ONCE(disk->num.give_back);
+	u32 nth = READ_ONCE(disk->drive.num.give_back);
 	u32 n;
 
 	if (!nth)
@@ -396,10 +207,10 @@ static bool mdisk_gives_back(struct mdisk *disk, struct request *rq)
 	if (n % nth)
 		return false;
 	if (n / nth % 2) {
-		struct mdisk_cmd *cmd = blk_mq_rq_to_pdu(rq);
+		struct mdisk_pdu *pdu = blk_mq_rq_to_pdu(rq);
 
 		rq->rq_flags |= RQF_DONTPREP;
-		cmd->first_try = jiffies;
+		pdu->first_try = jiffies;
 	}
 	blk_mq_requeue_request(rq, true);
 	return true;
@@ -408,22 +219,22 @@ static bool mdisk_gives_back(struct mdisk *disk, struct request *rq)
 static void mdisk_complete_rq(struct request *rq)
 {
 	struct mdisk *disk = rq->q->queuedata;
-	struct mdisk_cmd *cmd = blk_mq_rq_to_pdu(rq);
+	struct mdisk_pdu *pdu = blk_mq_rq_to_pdu(rq);
 
-	if (mdisk_is_nth(READ_ONCE(disk->num.fail), &disk->failed))
-		cmd->status = BLK_STS_IOERR;
-	if (cmd->status || !mdisk_gives_back(disk, rq))
-		blk_mq_end_request(rq, cmd->status);
+	if (mdisk_is_nth(READ_ONCE(disk->drive.num.fail), &disk->failed))
+		pdu->status = BLK_STS_IOERR;
+	if (pdu->status || !mdisk_gives_back(disk, rq))
+		blk_mq_end_request(rq, pdu->status);
 }
 
-/* A slow disk only takes its time; what is lost has failed. */
+/* A slow disk only takes its time; a lost request has failed. */
 static enum blk_eh_timer_return mdisk_timeout_rq(struct request *rq)
 {
-	struct mdisk_cmd *cmd = blk_mq_rq_to_pdu(rq);
+	struct mdisk_pdu *pdu = blk_mq_rq_to_pdu(rq);
 
-	if (!READ_ONCE(cmd->lost))
+	if (!READ_ONCE(pdu->lost))
 		return BLK_EH_RESET_TIMER;
-	cmd->status = BLK_STS_TIMEOUT;
+	pdu->status = BLK_STS_TIMEOUT;
 	blk_mq_complete_request(rq);
 	return BLK_EH_DONE;
 }
@@ -444,7 +255,7 @@ static blk_features_t mdisk_features(struct mdisk *disk)
 
 	if (disk->kind == MDISK_HDD)
 		features |= BLK_FEAT_ROTATIONAL;
-	if (disk->num.cache_kb)
+	if (disk->drive.num.cache_kb)
 		features |= BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
 	return features;
 }
@@ -463,6 +274,12 @@ int mdisk_announce_cache(struct mdisk *disk)
 	lim.features &= ~(BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA);
 	lim.features |= mdisk_features(disk);
 	return queue_limits_commit_update_frozen(q, &lim);
+}
+
+static void mdisk_state_free(struct mdisk *disk)
+{
+	kvfree(disk->drive.state);
+	disk->drive.state = NULL;
 }
 
 /**
@@ -497,33 +314,35 @@ int mdisk_online(struct mdisk *disk)
 
 	disk->tag_set = (struct blk_mq_tag_set){
 		.ops = &mdisk_mq_ops,
-		.nr_hw_queues = disk->num.hw_queues,
-		.queue_depth = disk->num.queue_depth,
+		.nr_hw_queues = disk->drive.num.hw_queues,
+		.queue_depth = disk->drive.num.queue_depth,
 		.numa_node = NUMA_NO_NODE,
-		.cmd_size = sizeof(struct mdisk_cmd),
+		.cmd_size = sizeof(struct mdisk_pdu),
 		.flags = MDISK_TAG_SET_FLAGS,
 	};
 	ret = blk_mq_alloc_tag_set(&disk->tag_set);
 	if (ret)
 		return ret;
 
-	ret = disk->model->init(disk);
-	if (ret)
+	disk->drive.state =
+		kvzalloc(disk->drive.model->state_bytes, GFP_KERNEL);
+	if (!disk->drive.state) {
+		ret = -ENOMEM;
 		goto err_tag_set;
-	mdisk_cache_init(&disk->cache);
-	disk->link_free_ns = 0;
+	}
+	mdisk_drive_start(&disk->drive);
 	disk->armed_ns = MDISK_NEVER_NS;
 
 	gendisk = blk_mq_alloc_disk(&disk->tag_set, &lim, disk);
 	if (IS_ERR(gendisk)) {
 		ret = PTR_ERR(gendisk);
-		goto err_model;
+		goto err_state;
 	}
 	strscpy(gendisk->disk_name, name, DISK_NAME_LEN);
 	gendisk->fops = &mdisk_fops;
 	gendisk->private_data = disk;
 	set_capacity(gendisk,
-		     (sector_t)disk->num.size_mb << (20 - SECTOR_SHIFT));
+		     (sector_t)disk->drive.num.size_mb << (20 - SECTOR_SHIFT));
 	ret = add_disk(gendisk);
 	if (ret)
 		goto err_disk;
@@ -533,8 +352,8 @@ int mdisk_online(struct mdisk *disk)
 
 err_disk:
 	put_disk(gendisk);
-err_model:
-	disk->model->exit(disk);
+err_state:
+	mdisk_state_free(disk);
 err_tag_set:
 	blk_mq_free_tag_set(&disk->tag_set);
 	return ret;
@@ -553,8 +372,10 @@ void mdisk_offline(struct mdisk *disk)
 	hrtimer_cancel(&disk->timer);
 	put_disk(disk->gendisk);
 	disk->gendisk = NULL;
-	mdisk_cache_drop(disk);
-	disk->model->exit(disk);
+	spin_lock_irq(&disk->lock);
+	mdisk_drive_stop(&disk->drive);
+	spin_unlock_irq(&disk->lock);
+	mdisk_state_free(disk);
 	blk_mq_free_tag_set(&disk->tag_set);
 }
 
@@ -568,11 +389,9 @@ int mdisk_prepare(struct mdisk *disk)
 {
 	mutex_init(&disk->config);
 	spin_lock_init(&disk->lock);
-	INIT_LIST_HEAD(&disk->link);
-	INIT_LIST_HEAD(&disk->done);
+	mdisk_drive_init(&disk->drive, disk->kind);
 	hrtimer_setup(&disk->timer, mdisk_timer, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS);
-	mdisk_cache_init(&disk->cache);
 	mdisk_store_init(disk);
 	return mdisk_truth_init(disk);
 }
@@ -608,5 +427,5 @@ static void __exit mdisk_module_exit(void)
 module_init(mdisk_module_init);
 module_exit(mdisk_module_exit);
 MODULE_AUTHOR("Sutro");
-MODULE_DESCRIPTION("Block devices that behave like disks and know the truth");
+MODULE_DESCRIPTION("Model disks that report exact device time");
 MODULE_LICENSE("GPL");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * modeldisk: who used how much
+ * modeldisk: device time, bytes and requests by cgroup
  *
  * The owner of a request is the cgroup of its bio (bio_blkcg_css()), whoever
  * submits it: a request that a kworker sends for dm-crypt is charged to the
@@ -45,51 +45,51 @@ static struct dentry *mdisk_debugfs_root;
 
 /* ---- owners ---- */
 
-static struct mdisk_owner *mdisk_owner_new(struct mdisk *disk, u64 id,
-					   const char *path, gfp_t gfp)
+static struct mdisk_cgroup *mdisk_cgroup_new(struct mdisk *disk, u64 id,
+					     const char *path, gfp_t gfp)
 {
 	size_t len = strlen(path) + 1;
-	struct mdisk_owner *owner = kzalloc(struct_size(owner, path, len), gfp);
+	struct mdisk_cgroup *cg = kzalloc(struct_size(cg, path, len), gfp);
 
-	if (!owner)
+	if (!cg)
 		return NULL;
-	memcpy(owner->path, path, len);
-	owner->id = id;
-	hash_add(disk->truth.by_id, &owner->hash, id);
-	list_add_tail(&owner->list, &disk->truth.owners);
-	disk->truth.nr_owners++;
-	return owner;
+	memcpy(cg->path, path, len);
+	cg->id = id;
+	hash_add(disk->cgroups.by_id, &cg->hash, id);
+	list_add_tail(&cg->list, &disk->cgroups.list);
+	disk->cgroups.nr++;
+	return cg;
 }
 
-static void mdisk_owner_free(struct mdisk *disk, struct mdisk_owner *owner)
+static void mdisk_cgroup_free(struct mdisk *disk, struct mdisk_cgroup *cg)
 {
-	hash_del(&owner->hash);
-	list_del(&owner->list);
-	disk->truth.nr_owners--;
-	kfree(owner);
+	hash_del(&cg->hash);
+	list_del(&cg->list);
+	disk->cgroups.nr--;
+	kfree(cg);
 }
 
-static struct mdisk_owner *mdisk_owner_by_id(struct mdisk *disk, u64 id)
+static struct mdisk_cgroup *mdisk_cgroup_by_id(struct mdisk *disk, u64 id)
 {
-	struct mdisk_truth *truth = &disk->truth;
-	struct mdisk_owner *owner;
-	u32 bucket = hash_min(id, HASH_BITS(truth->by_id));
+	struct mdisk_cgroups *cgroups = &disk->cgroups;
+	u32 bucket = hash_min(id, HASH_BITS(cgroups->by_id));
+	struct mdisk_cgroup *cg;
 
-	hlist_for_each_entry(owner, &truth->by_id[bucket], hash) {
-		if (owner->id == id)
-			return owner;
+	hlist_for_each_entry(cg, &cgroups->by_id[bucket], hash) {
+		if (cg->id == id)
+			return cg;
 	}
 	return NULL;
 }
 
-static struct mdisk_owner *mdisk_owner_by_path(struct mdisk *disk,
-					       const char *path)
+static struct mdisk_cgroup *mdisk_cgroup_by_path(struct mdisk *disk,
+						 const char *path)
 {
-	struct mdisk_owner *owner;
+	struct mdisk_cgroup *cg;
 
-	list_for_each_entry(owner, &disk->truth.owners, list) {
-		if (owner != disk->truth.others && !strcmp(owner->path, path))
-			return owner;
+	list_for_each_entry(cg, &disk->cgroups.list, list) {
+		if (cg != disk->cgroups.others && !strcmp(cg->path, path))
+			return cg;
 	}
 	return NULL;
 }
@@ -99,133 +99,65 @@ static struct mdisk_owner *mdisk_owner_by_path(struct mdisk *disk,
  * @disk: the disk, locked
  * @rq: the request
  *
- * Return: the owner, with a reference
+ * Return: the owner; valid as long as the lock is held or it has references
  */
 struct mdisk_owner *mdisk_owner_get(struct mdisk *disk, struct request *rq)
 {
+	struct mdisk_cgroups *cgroups = &disk->cgroups;
 	struct cgroup_subsys_state *css;
-	struct mdisk_owner *owner;
 	struct cgroup *cgroup;
+	struct mdisk_cgroup *cg;
 	u64 id;
 
 	rcu_read_lock();
 	css = rq->bio ? bio_blkcg_css(rq->bio) : NULL;
 	cgroup = css ? css->cgroup : &cgrp_dfl_root.cgrp;
 	id = cgroup_id(cgroup);
-	owner = mdisk_owner_by_id(disk, id);
-	if (!owner) {
-		if (cgroup_path(cgroup, disk->truth.path, PATH_MAX) < 0)
-			strscpy(disk->truth.path, "/(unknown)", PATH_MAX);
-		owner = mdisk_owner_by_path(disk, disk->truth.path);
-		if (owner) {
+	cg = mdisk_cgroup_by_id(disk, id);
+	if (!cg) {
+		if (cgroup_path(cgroup, cgroups->path, PATH_MAX) < 0)
+			strscpy(cgroups->path, "/(unknown)", PATH_MAX);
+		cg = mdisk_cgroup_by_path(disk, cgroups->path);
+		if (cg) {
 			/* the path has a new cgroup */
-			hash_del(&owner->hash);
-			owner->id = id;
-			hash_add(disk->truth.by_id, &owner->hash, id);
-		} else if (disk->truth.nr_owners <= MDISK_MAX_OWNERS) {
-			owner = mdisk_owner_new(disk, id, disk->truth.path,
-						GFP_NOWAIT | __GFP_NOWARN);
+			hash_del(&cg->hash);
+			cg->id = id;
+			hash_add(cgroups->by_id, &cg->hash, id);
+		} else if (cgroups->nr <= MDISK_MAX_OWNERS) {
+			cg = mdisk_cgroup_new(disk, id, cgroups->path,
+					      GFP_NOWAIT | __GFP_NOWARN);
 		}
 	}
 	rcu_read_unlock();
 
-	if (!owner)
-		owner = disk->truth.others;
-	owner->refs++;
-	return owner;
-}
-
-/* ---- charging ---- */
-
-/**
- * mdisk_charge_time - device time was used
- * @disk: the disk, locked
- * @owner: for whom
- * @time_ns: how much
- */
-void mdisk_charge_time(struct mdisk *disk, struct mdisk_owner *owner,
-		       u64 time_ns)
-{
-	owner->counts.time_ns += time_ns;
-	disk->truth.total.time_ns += time_ns;
+	return &(cg ?: cgroups->others)->owner;
 }
 
 /**
- * mdisk_charge_io - a read or write was answered
- * @disk: the disk, locked
- * @owner: whose it was
- * @rq: its request
- */
-void mdisk_charge_io(struct mdisk *disk, struct mdisk_owner *owner,
-		     struct request *rq)
-{
-	struct mdisk_counts *both[] = { &owner->counts, &disk->truth.total };
-	bool write = op_is_write(req_op(rq));
-	u32 bytes = blk_rq_bytes(rq);
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(both); i++) {
-		both[i]->bytes[write] += bytes;
-		both[i]->ios[write]++;
-		if (rq->cmd_flags & REQ_META)
-			both[i]->meta_bytes[write] += bytes;
-	}
-}
-
-/**
- * mdisk_note_arrival - a request enters the disk
- * @disk: the disk, locked
- * @now_ns: model time
- */
-void mdisk_note_arrival(struct mdisk *disk, u64 now_ns)
-{
-	struct mdisk_truth *truth = &disk->truth;
-
-	if (!truth->inside++)
-		truth->idle_max_ns =
-			max(truth->idle_max_ns, now_ns - truth->idle_since_ns);
-}
-
-/**
- * mdisk_note_answer - a request leaves the disk
- * @disk: the disk, locked
- * @cmd: its command, with the time of the answer
- */
-void mdisk_note_answer(struct mdisk *disk, struct mdisk_cmd *cmd)
-{
-	struct mdisk_truth *truth = &disk->truth;
-
-	truth->requests++;
-	truth->latency_ns += cmd->finish_ns - cmd->arrival_ns;
-	if (!--truth->inside)
-		truth->idle_since_ns = cmd->finish_ns;
-}
-
-/**
- * mdisk_truth_init - empty books
+ * mdisk_truth_init - no cgroup has used the disk
  * @disk: the disk
  *
  * Return: 0 or -ENOMEM
  */
 int mdisk_truth_init(struct mdisk *disk)
 {
-	hash_init(disk->truth.by_id);
-	INIT_LIST_HEAD(&disk->truth.owners);
-	disk->truth.others =
-		mdisk_owner_new(disk, MDISK_NO_ID, "/(others)", GFP_KERNEL);
-	return disk->truth.others ? 0 : -ENOMEM;
+	hash_init(disk->cgroups.by_id);
+	INIT_LIST_HEAD(&disk->cgroups.list);
+	disk->cgroups.others =
+		mdisk_cgroup_new(disk, MDISK_NO_ID, "/(others)", GFP_KERNEL);
+	return disk->cgroups.others ? 0 : -ENOMEM;
 }
 
 /**
- * mdisk_truth_exit - free the books
+ * mdisk_truth_exit - free the cgroups
  * @disk: a disk that is offline
  */
 void mdisk_truth_exit(struct mdisk *disk)
 {
-	struct mdisk_owner *owner, *next;
+	struct mdisk_cgroup *cg, *next;
 
-	list_for_each_entry_safe(owner, next, &disk->truth.owners, list)
-		mdisk_owner_free(disk, owner);
+	list_for_each_entry_safe(cg, next, &disk->cgroups.list, list)
+		mdisk_cgroup_free(disk, cg);
 }
 
 /* ---- debugfs ---- */
@@ -253,10 +185,11 @@ static void mdisk_counts_show(struct seq_file *m, const char *name,
 			      const struct mdisk_counts *c)
 {
 	seq_printf(m, "%s time_ns=%llu rbytes=%llu wbytes=%llu", name,
-		   c->time_ns, c->bytes[READ], c->bytes[WRITE]);
-	seq_printf(m, " rios=%llu wios=%llu", c->ios[READ], c->ios[WRITE]);
-	seq_printf(m, " meta_rbytes=%llu meta_wbytes=%llu", c->meta_bytes[READ],
-		   c->meta_bytes[WRITE]);
+		   c->time_ns, c->bytes[MDISK_READ], c->bytes[MDISK_WRITE]);
+	seq_printf(m, " rios=%llu wios=%llu", c->ios[MDISK_READ],
+		   c->ios[MDISK_WRITE]);
+	seq_printf(m, " meta_rbytes=%llu meta_wbytes=%llu",
+		   c->meta_bytes[MDISK_READ], c->meta_bytes[MDISK_WRITE]);
 }
 
 /* One consistent moment: copied under the lock, printed after. */
@@ -264,7 +197,7 @@ static int mdisk_truth_show(struct seq_file *m, void *v)
 {
 	struct mdisk *disk = m->private;
 	struct mdisk_counts *counts, total;
-	struct mdisk_owner *owner;
+	struct mdisk_cgroup *cg;
 	unsigned long flags;
 	LIST_HEAD(done);
 	u32 i = 0, nr;
@@ -276,22 +209,22 @@ static int mdisk_truth_show(struct seq_file *m, void *v)
 
 	mutex_lock(&disk->config);
 	mdisk_lock_now(disk, &done, &flags);
-	list_for_each_entry(owner, &disk->truth.owners, list)
-		counts[i++] = owner->counts;
+	list_for_each_entry(cg, &disk->cgroups.list, list)
+		counts[i++] = cg->owner.counts;
 	nr = i;
-	total = disk->truth.total;
-	busy_ns = disk->truth.busy_ns;
+	total = disk->drive.truth.total;
+	busy_ns = disk->drive.truth.busy_ns;
 	mdisk_unlock_now(disk, &done, &flags);
 
 	mdisk_counts_show(m, "total", &total);
 	seq_printf(m, " busy_ns=%llu\n", busy_ns);
 	/* owners are only appended, and only a reset, which takes the mutex, removes them */
 	i = 0;
-	list_for_each_entry(owner, &disk->truth.owners, list) {
+	list_for_each_entry(cg, &disk->cgroups.list, list) {
 		if (i == nr)
 			break;
-		if (owner != disk->truth.others || counts[i].time_ns) {
-			mdisk_counts_show(m, owner->path, &counts[i]);
+		if (cg != disk->cgroups.others || counts[i].time_ns) {
+			mdisk_counts_show(m, cg->path, &counts[i]);
 			seq_putc(m, '\n');
 		}
 		i++;
@@ -305,7 +238,7 @@ DEFINE_SHOW_ATTRIBUTE(mdisk_truth);
 static int mdisk_model_show(struct seq_file *m, void *v)
 {
 	struct mdisk *disk = m->private;
-	struct mdisk_truth *truth = &disk->truth;
+	struct mdisk_truth *truth = &disk->drive.truth;
 	unsigned long flags;
 	LIST_HEAD(done);
 
@@ -315,7 +248,7 @@ static int mdisk_model_show(struct seq_file *m, void *v)
 		   truth->requests, truth->latency_ns, truth->late_ns);
 	seq_printf(m, " late_max_ns=%llu idle_max_ns=%llu cache_kb=%llu\n",
 		   truth->late_max_ns, truth->idle_max_ns,
-		   disk->cache.used_bytes >> 10);
+		   disk->drive.cache.used_bytes >> 10);
 	mdisk_unlock_now(disk, &done, &flags);
 	mutex_unlock(&disk->config);
 	return 0;
@@ -325,8 +258,8 @@ DEFINE_SHOW_ATTRIBUTE(mdisk_model);
 static int mdisk_reset_set(void *data, u64 value)
 {
 	struct mdisk *disk = data;
-	struct mdisk_truth *truth = &disk->truth;
-	struct mdisk_owner *owner, *next;
+	struct mdisk_truth *truth = &disk->drive.truth;
+	struct mdisk_cgroup *cg, *next;
 	unsigned long flags;
 	LIST_HEAD(done);
 
@@ -334,20 +267,16 @@ static int mdisk_reset_set(void *data, u64 value)
 		return -EINVAL;
 	mutex_lock(&disk->config);
 	mdisk_lock_now(disk, &done, &flags);
-	list_for_each_entry_safe(owner, next, &truth->owners, list) {
-		if (owner != truth->others && !owner->refs)
-			mdisk_owner_free(disk, owner);
+	list_for_each_entry_safe(cg, next, &disk->cgroups.list, list) {
+		if (cg != disk->cgroups.others && !cg->owner.refs)
+			mdisk_cgroup_free(disk, cg);
 		else
-			memset(&owner->counts, 0, sizeof(owner->counts));
+			memset(&cg->owner.counts, 0, sizeof(cg->owner.counts));
 	}
-	memset(&truth->total, 0, sizeof(truth->total));
-	truth->busy_ns = 0;
-	truth->requests = 0;
-	truth->latency_ns = 0;
-	truth->late_ns = 0;
-	truth->late_max_ns = 0;
-	truth->idle_max_ns = 0;
-	truth->idle_since_ns = ktime_get_ns();
+	*truth = (struct mdisk_truth){
+		.inside = truth->inside,
+		.idle_since_ns = ktime_get_ns(),
+	};
 	mdisk_unlock_now(disk, &done, &flags);
 	mutex_unlock(&disk->config);
 	return 0;
@@ -371,7 +300,7 @@ void mdisk_debugfs_add(struct mdisk *disk)
 }
 
 /**
- * mdisk_debugfs_remove - remove it, after those who read
+ * mdisk_debugfs_remove - remove it, after its readers are done
  * @disk: the disk
  */
 void mdisk_debugfs_remove(struct mdisk *disk)
