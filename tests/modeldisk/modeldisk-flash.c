@@ -67,6 +67,7 @@ struct mdisk_channel {
 /**
  * struct mdisk_flash - the state of the drive
  * @events: channels that have work, by the end of their first page
+ * @writes: pages to write that wait for, or are in, any channel
  * @bus: pages that wait for, or are on, the bus
  * @bus_free_ns: finish_ns of the last one
  * @now_ns: time of the last event
@@ -77,6 +78,7 @@ struct mdisk_channel {
  */
 struct mdisk_flash {
 	struct rb_root_cached events;
+	u32 writes;
 	struct list_head bus;
 	u64 bus_free_ns;
 	u64 now_ns;
@@ -186,6 +188,7 @@ static void mdisk_channel_add(struct mdisk_drive *drive,
 	op->finish_ns =
 		max(channel->free_ns, now_ns) + mdisk_page_ns(drive, op->write);
 	channel->free_ns = op->finish_ns;
+	flash->writes += op->write;
 	list_add_tail(&op->node, &channel->queue);
 	if (list_is_singular(&channel->queue))
 		rb_add_cached(&channel->event, &flash->events,
@@ -289,6 +292,7 @@ static void mdisk_channel_step(struct mdisk_drive *drive, u64 now_ns)
 
 	rb_erase_cached(event, &flash->events);
 	list_del(&op->node);
+	flash->writes -= op->write;
 	if (!list_empty(&channel->queue))
 		rb_add_cached(event, &flash->events, mdisk_channel_less);
 	if (op->write)
@@ -339,7 +343,10 @@ static u64 mdisk_bus_wake_ns(struct mdisk_drive *drive)
 	return wake_ns;
 }
 
-/* When the channels may: a read has yet to cross the bus. */
+/*
+ * When the channels may. A read has yet to cross the bus; a write behind it that ends
+ * in another channel meanwhile has not.
+ */
 static u64 mdisk_channel_wake_ns(struct mdisk_drive *drive)
 {
 	struct mdisk_flash *flash = drive->state;
@@ -347,7 +354,7 @@ static u64 mdisk_channel_wake_ns(struct mdisk_drive *drive)
 
 	if (!op)
 		return MDISK_NEVER_NS;
-	if (op->write)
+	if (flash->writes)
 		return op->finish_ns;
 	return op->finish_ns +
 	       mdisk_transfer_ns(op->bytes, drive->num.bus_kbps);
