@@ -92,7 +92,8 @@ static bool client_send(struct client *client)
 			return false;
 		}
 		leaf_insert(leaf, client->group[i], client->split_op,
-			    !job->async, extent.byte >> SECTOR_SHIFT, &piece);
+			    !job->async, extent.byte >> MDISK_SECTOR_SHIFT,
+			    &piece);
 		client->split_next++;
 	}
 	client->split = NULL;
@@ -153,9 +154,7 @@ void client_done(void *context, void *whole, u32 bytes)
 	free(request);
 	client->done_bytes += client->job->bytes;
 	client->done_ios++;
-	client->latency_sum_ns += latency_ns;
 	histogram_add(&client->latency, latency_ns);
-	client->latency_max_ns = max(client->latency_max_ns, latency_ns);
 	clock_at(client->clock,
 		 client->clock->now_ns + WAKEUP_NS + client->job->think_ns,
 		 client_thought, client);

@@ -8,10 +8,6 @@
 
 /**
  * struct job - what a client does
- * @name:	for the report
- * @weight:	of its group
- * @class:	of its group: SUTRO_CLASS_RT and so on, plus 1; 0 = be
- * @below:	number of the scene's group that its own one is in, from 1; 0 = root
  * @op:		SUTRO_READ or SUTRO_WRITE
  * @mixed:	one of either, at random, for each request
  * @async:	nobody waits for it: writeback
@@ -23,10 +19,6 @@
  * @stop_ns:	when it ends, 0 = never
  */
 struct job {
-	const char *name;
-	u32 weight;
-	u32 class;
-	u32 below;
 	enum sutro_op op;
 	bool mixed;
 	bool async;
@@ -72,8 +64,6 @@ struct client {
 	u32 split_next;
 	u64 done_bytes;
 	u64 done_ios;
-	u64 latency_sum_ns;
-	u64 latency_max_ns;
 	struct histogram latency;
 };
 

@@ -42,7 +42,7 @@
 
 static u64 rq_end(const struct rq *rq)
 {
-	return rq->io.sector + (rq->io.bytes >> SECTOR_SHIFT);
+	return rq->sector + (rq->bytes >> MDISK_SECTOR_SHIFT);
 }
 
 static void rq_list_init(struct rq_list *list)
@@ -69,6 +69,17 @@ static struct rq *rq_list_take(struct rq_list *list, struct rq **link)
 	return rq;
 }
 
+/* No more is merged into a request: make it a command of the drive. */
+static void rq_prepare(struct leaf *leaf, struct rq *rq)
+{
+	int r;
+
+	rq->cmd.action = rq->op == SUTRO_READ ? MDISK_READ : MDISK_WRITE;
+	rq->cmd.owner = &rq->group->owner;
+	r = mdisk_cmd_init(&leaf->disk.drive, &rq->cmd, rq->sector, rq->bytes);
+	assert(!r);
+}
+
 /* Append a request to one that waits and ends where it begins. */
 static bool rq_list_merge(struct rq_list *list, struct rq *rq)
 {
@@ -76,13 +87,13 @@ static bool rq_list_merge(struct rq_list *list, struct rq *rq)
 	struct piece **last;
 
 	for (to = list->first; to; to = to->next)
-		if (to->io.op == rq->io.op && to->group == rq->group &&
-		    to->sync == rq->sync && rq_end(to) == rq->io.sector &&
-		    to->io.bytes + rq->io.bytes <= MERGE_BYTES)
+		if (to->op == rq->op && to->group == rq->group &&
+		    to->sync == rq->sync && rq_end(to) == rq->sector &&
+		    to->bytes + rq->bytes <= MERGE_BYTES)
 			break;
 	if (!to)
 		return false;
-	to->io.bytes += rq->io.bytes;
+	to->bytes += rq->bytes;
 	for (last = &to->pieces; *last; last = &(*last)->next)
 		;
 	*last = rq->pieces;
@@ -165,9 +176,9 @@ void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
 	rq->group = group;
 	rq->sync = sync;
 	rq->added_ns = leaf->clock->now_ns;
-	rq->io = (struct io){
-		.owner = rq, .op = op, .sector = sector, .bytes = piece->bytes
-	};
+	rq->op = op;
+	rq->sector = sector;
+	rq->bytes = piece->bytes;
 	if (rq_list_merge(&leaf->stage, rq)) {
 		free(rq);
 		return;
@@ -181,7 +192,7 @@ void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
 
 static bool group_far(struct leaf_group *group, const struct rq *rq)
 {
-	u64 last = group->arrival_position, sector = rq->io.sector;
+	u64 last = group->arrival_position, sector = rq->sector;
 
 	group->arrival_position = rq_end(rq);
 	return (sector > last ? sector - last : last - sector) > FAR_SECTORS;
@@ -208,12 +219,12 @@ static struct rq **rq_list_from(struct rq_list *list, u64 position)
 	struct rq **link, **behind = NULL, **lowest = NULL;
 
 	for (link = &list->first; *link; link = &(*link)->next) {
-		u64 sector = (*link)->io.sector;
+		u64 sector = (*link)->sector;
 
 		if (sector >= position &&
-		    (!behind || sector < (*behind)->io.sector))
+		    (!behind || sector < (*behind)->sector))
 			behind = link;
-		if (!lowest || sector < (*lowest)->io.sector)
+		if (!lowest || sector < (*lowest)->sector)
 			lowest = link;
 	}
 	return behind ? behind : lowest;
@@ -246,7 +257,7 @@ static struct rq *group_next_of(struct leaf_group *group, unsigned int class)
 		     link = &(*link)->next, scanned++) {
 			struct rq *rq = *link;
 
-			if (sutro_cost_class(rq->io.op, rq->io.bytes) == class)
+			if (sutro_cost_class(rq->op, rq->bytes) == class)
 				return rq_list_take(list, link);
 		}
 	}
@@ -312,21 +323,14 @@ static void leaf_drain(struct leaf *leaf)
 		sutro_core_queue(&leaf->core, &group->core, far, now_ns);
 		if (!leaf->core.tunables.rotational)
 			sutro_probe_join(&leaf->probe, &group->peer,
-					 sutro_cost_class(rq->io.op,
-							  rq->io.bytes));
+					 sutro_cost_class(rq->op, rq->bytes));
 	}
-}
-
-static void leaf_expired(struct leaf *leaf)
-{
-	leaf->expired[leaf->core.expiry]++;
-	leaf->core.expiry = SUTRO_EXPIRY_NONE;
 }
 
 static void leaf_forget(struct leaf *leaf, u64 now_ns)
 {
 	while (sutro_core_forget(&leaf->core, now_ns))
-		leaf_expired(leaf);
+		;
 }
 
 static void leaf_timer(void *context, u64 now_ns)
@@ -337,14 +341,15 @@ static void leaf_timer(void *context, u64 now_ns)
 		leaf_run(leaf);
 }
 
-static u64 leaf_estimate_ns(const struct leaf *leaf,
-			    const struct leaf_group *group, const struct rq *rq)
+static u64 leaf_estimate_ns(struct leaf *leaf, const struct leaf_group *group,
+			    struct rq *rq)
 {
+	struct mdisk_drive *drive = &leaf->disk.drive;
+
 	if (leaf->oracle)
-		return flash_true_ns(&leaf->disk.flash.model, rq->io.op,
-				     rq->io.bytes);
+		return drive->model->charge_ns(drive, &rq->cmd);
 	return sutro_cost_estimate(&leaf->device, &group->costs, rq->class,
-				   rq->io.bytes);
+				   rq->bytes);
 }
 
 /* During a probe: @group is whose turn it would be. */
@@ -402,7 +407,6 @@ static struct rq *leaf_select(struct leaf *leaf)
 	leaf_fold(leaf);
 	leaf_forget(leaf, now_ns);
 	core = sutro_core_select(&leaf->core, now_ns, &verdict);
-	leaf_expired(leaf);
 
 	switch (verdict) {
 	case SUTRO_SERVE:
@@ -435,7 +439,8 @@ static struct rq *leaf_select(struct leaf *leaf)
 		rq = group_next(group, leaf->core.tunables.rotational, now_ns);
 	group = rq->group;
 	core = &group->core;
-	rq->class = sutro_cost_class(rq->io.op, rq->io.bytes);
+	rq_prepare(leaf, rq);
+	rq->class = sutro_cost_class(rq->op, rq->bytes);
 	sutro_probe_sent(&leaf->probe, rq->class);
 	rq->estimate_ns = leaf_estimate_ns(leaf, group, rq);
 	rq->shallow = leaf->core.in_flight < SUTRO_DEPTH_MIN &&
@@ -459,6 +464,13 @@ static struct rq *leaf_dispatch(struct leaf *leaf)
 		       : NULL;
 }
 
+static void leaf_send(struct leaf *leaf, struct rq *rq)
+{
+	if (leaf->fifo)
+		rq_prepare(leaf, rq);
+	disk_submit(&leaf->disk, &rq->cmd);
+}
+
 /* Send what may be sent. */
 void leaf_run(struct leaf *leaf)
 {
@@ -467,29 +479,26 @@ void leaf_run(struct leaf *leaf)
 
 		if (!rq)
 			break;
-		if (leaf->disk.nr < leaf->disk.depth)
-			disk_submit(&leaf->disk, &rq->io);
+		if (leaf->disk.nr < leaf->disk.drive.num.queue_depth)
+			leaf_send(leaf, rq);
 		else
 			leaf->held = rq;
 	}
 }
 
-static void leaf_completed(struct leaf *leaf, struct rq *rq, u64 true_ns)
+static void leaf_completed(struct leaf *leaf, struct rq *rq)
 {
 	struct leaf_group *group = rq->group;
 	struct sutro_sample sample = {
 		.class = rq->class,
-		.bytes = rq->io.bytes,
-		.start_ns = rq->io.arrival_ns,
+		.bytes = rq->bytes,
+		.start_ns = rq->cmd.arrival_ns,
 		.now_ns = leaf->clock->now_ns,
 		.shallow = rq->shallow,
 	};
 	u64 cost_ns;
 
-	group->true_ns += true_ns;
-	group->bytes += rq->io.bytes;
-	group->ios++;
-	if (rq->io.op == SUTRO_READ)
+	if (rq->op == SUTRO_READ)
 		group->read_ns += leaf->clock->now_ns - rq->added_ns;
 	if (leaf->fifo)
 		return;
@@ -501,14 +510,14 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq, u64 true_ns)
 	leaf_note(leaf, group);
 }
 
-static void leaf_done(void *context, struct io *io, u64 true_ns)
+static void leaf_done(void *context, struct mdisk_cmd *cmd)
 {
 	struct leaf *leaf = context;
-	struct rq *rq = io->owner;
+	struct rq *rq = container_of(cmd, struct rq, cmd);
 	struct rq *held = leaf->held;
 	struct piece *piece, *next;
 
-	leaf_completed(leaf, rq, true_ns);
+	leaf_completed(leaf, rq);
 	for (piece = rq->pieces; piece; piece = next) {
 		next = piece->next;
 		leaf->done(piece->client, piece->whole, piece->bytes);
@@ -516,7 +525,7 @@ static void leaf_done(void *context, struct io *io, u64 true_ns)
 	}
 	if (held) {
 		leaf->held = NULL;
-		disk_submit(&leaf->disk, &held->io);
+		leaf_send(leaf, held);
 	}
 	leaf_free_slot(leaf, rq->group);
 	free(rq);
@@ -524,27 +533,34 @@ static void leaf_done(void *context, struct io *io, u64 true_ns)
 		leaf_run(leaf);
 }
 
-void leaf_init(struct leaf *leaf, struct clock *clock, bool rotational,
+/* A leaf whose disk, slots and tunables may be changed. */
+void leaf_init(struct leaf *leaf, struct clock *clock, enum mdisk_kind kind,
 	       leaf_done_fn *done)
 {
 	struct sutro_tunables *tunables = &leaf->core.tunables;
+	bool rotational = kind == MDISK_HDD;
 
 	*leaf = (struct leaf){ .clock = clock, .done = done };
 	rq_list_init(&leaf->stage);
-	if (rotational)
-		hdd_init(&leaf->disk, clock, &hdd_default, leaf_done, leaf);
-	else
-		flash_init(&leaf->disk, clock, &ssd_default, leaf_done, leaf);
-	leaf->slots = 2 * min(leaf->disk.depth, 128U);
-
+	disk_init(&leaf->disk, clock, kind, leaf_done, leaf);
 	sutro_device_init(&leaf->device, rotational);
-	sutro_probe_init(&leaf->probe, min(leaf->disk.depth, 128U));
 	leaf_group_init(&leaf->root, NULL, SUTRO_WEIGHT_DFL);
 	sutro_core_init(&leaf->core, &leaf->root.core);
 	tunables->rotational = rotational;
 	tunables->slice_ns = rotational ? ROT_SLICE_NS : SLICE_NS;
 	tunables->group_idle_ns = rotational ? ROT_IDLE_NS : IDLE_NS;
 	tunables->depth_ns = sutro_cost_depth_ns(&leaf->device);
+}
+
+/* The leaf is ready for requests. */
+void leaf_start(struct leaf *leaf)
+{
+	u32 depth = min(leaf->disk.drive.num.queue_depth, 128U);
+
+	if (!leaf->slots)
+		leaf->slots = 2 * depth;
+	sutro_probe_init(&leaf->probe, depth);
+	disk_start(&leaf->disk);
 }
 
 void leaf_group_init(struct leaf_group *group, struct leaf_group *parent,
@@ -567,6 +583,7 @@ void leaf_weight(struct leaf *leaf, struct leaf_group *group, u32 weight)
 /* As sutro_exit_sched(); true if nothing is left behind. */
 bool leaf_exit(struct leaf *leaf)
 {
+	disk_exit(&leaf->disk);
 	leaf_fold(leaf);
 	leaf_forget(leaf, leaf->clock->now_ns + NSEC_PER_SEC);
 	return !leaf->core.queued && !leaf->core.in_flight &&

@@ -5,6 +5,7 @@
 
 #include "disk.h"
 #include "sutro-core.h"
+#include "sutro-cost.h"
 #include "sutro-probe.h"
 
 struct leaf;
@@ -28,12 +29,15 @@ struct leaf_group;
 
 /**
  * struct rq - a request
- * @io:		as the drive sees it
+ * @cmd:	as the drive sees it
  * @pieces:	what was merged into it
  * @expire_ns:	when it has waited too long
  */
 struct rq {
-	struct io io;
+	struct mdisk_cmd cmd;
+	enum sutro_op op;
+	u64 sector;
+	u32 bytes;
 	struct rq *next;
 	struct leaf_group *group;
 	struct piece *pieces;
@@ -54,13 +58,14 @@ struct rq_list {
 /**
  * struct leaf_group - a cgroup on a leaf
  * @requests:	slots in use
- * @true_ns:	device time by the drive's model
+ * @owner:	exact device time, bytes and requests by the drive's model
  * @wait_ns:	sum of the times that requests waited before they were sent
  * @wait_max_ns: the longest of them
  * @read_ns:	sum of the times that reads took
  */
 struct leaf_group {
 	struct sutro_group core;
+	struct mdisk_owner owner;
 	struct sutro_costs costs;
 	struct sutro_peer peer;
 	struct rq_list list[2];
@@ -79,9 +84,6 @@ struct leaf_group {
 		u64 now_ns;
 	} note;
 
-	u64 true_ns;
-	u64 bytes;
-	u64 ios;
 	u64 wait_ns;
 	u64 wait_max_ns;
 	u64 read_ns;
@@ -100,12 +102,11 @@ struct slot_waiter {
  * struct leaf - a drive with a scheduler before it
  * @fifo:	no scheduler: requests are sent as they come
  * @oracle:	requests are charged what they will truly cost (flash)
- * @slots:	nr_requests
+ * @slots:	nr_requests; twice the depth if 0
  * @slots_used:	requests that wait or are at the drive
  * @slots_promised: clients that have been woken up for a slot
  * @held:	taken from the scheduler, but the drive is full
  * @timer_ns:	when the wait for a group's next request ends
- * @expired:	how often slices ended, by reason
  */
 struct leaf {
 	struct clock *clock;
@@ -128,11 +129,11 @@ struct leaf {
 	struct rq *held;
 	bool waiting;
 	u64 timer_ns;
-	u64 expired[SUTRO_EXPIRY_PREEMPTED + 1];
 };
 
-void leaf_init(struct leaf *leaf, struct clock *clock, bool rotational,
+void leaf_init(struct leaf *leaf, struct clock *clock, enum mdisk_kind kind,
 	       leaf_done_fn *done);
+void leaf_start(struct leaf *leaf);
 void leaf_group_init(struct leaf_group *group, struct leaf_group *parent,
 		     u32 weight);
 void leaf_weight(struct leaf *leaf, struct leaf_group *group, u32 weight);

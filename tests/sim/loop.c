@@ -38,23 +38,8 @@ void loop_free(struct loop *loop)
 {
 	control_free(loop->control);
 	clock_exit(&loop->clock);
+	free(loop->truth);
 	free(loop);
-}
-
-u32 loop_add_leaf(struct loop *loop, const struct hdd_model *hdd,
-		  const struct flash_model *flash)
-{
-	struct leaf *leaf = &loop->leaf[loop->leaves];
-
-	leaf_init(leaf, &loop->clock, hdd, client_done);
-	if (hdd)
-		hdd_init(&leaf->disk, &loop->clock, hdd, leaf->disk.done, leaf);
-	else
-		flash_init(&leaf->disk, &loop->clock, flash, leaf->disk.done,
-			   leaf);
-	leaf->probe.limit = min(leaf->disk.depth, 128U);
-	leaf->slots = 2 * min(leaf->disk.depth, 128U);
-	return loop->leaves++;
 }
 
 /* ---- beginning and end ---- */
@@ -72,6 +57,9 @@ static void loop_cgroups(struct loop *loop)
 					parent ? &loop->cgroup[parent].on[l]
 					       : &loop->leaf[l].root,
 					cgroup->weight);
+			sutro_group_set_class(&loop->leaf[l].core,
+					      &cgroup->on[l].core,
+					      cgroup->class);
 		}
 }
 
@@ -156,32 +144,52 @@ static void loop_control(struct loop *loop)
 	}
 }
 
+/* ---- changes ---- */
+
+void loop_change_disk(struct loop *loop, const struct loop_event *event)
+{
+	struct mdisk_numbers *num = &loop->leaf[event->leaf].disk.drive.num;
+	u32 i;
+
+	for (i = 0; i < LOOP_NUMBERS && event->number[i]; i++)
+		*mdisk_number_of(num, event->number[i]) = event->value[i];
+}
+
+void loop_change_weight(struct loop *loop, const struct loop_event *event)
+{
+	u32 l;
+
+	for (l = 0; l < loop->leaves; l++) {
+		control_set_nominal(loop->control, event->cgroup, l,
+				    event->weight);
+		leaf_weight(&loop->leaf[l], loop_group(loop, event->cgroup, l),
+			    event->weight);
+	}
+}
+
+void loop_move_client(struct loop *loop, const struct loop_event *event)
+{
+	struct loop_client *c = &loop->client[event->client];
+
+	c->first = event->first;
+	c->last = event->last;
+	client_place(loop, c);
+}
+
 static void loop_happen(void *context, u64 now_ns)
 {
 	struct loop_event *event = context;
-	struct loop *loop = event->loop;
-	struct disk *disk = &loop->leaf[event->leaf].disk;
 
-	if (event->client != CONTROL_NONE) {
-		struct loop_client *c = &loop->client[event->client];
+	event->happen(event->loop, event);
+}
 
-		c->first = event->first;
-		c->last = event->last;
-		client_place(loop, c);
-	} else if (disk->rotational) {
-		struct hdd_model *hdd = &disk->hdd.model;
+static void loop_warm(void *context, u64 now_ns)
+{
+	struct loop *loop = context;
+	u32 i;
 
-		hdd->rpm *= event->speed;
-		hdd->bandwidth_kbps *= event->speed;
-		hdd->seek_min_ns /= event->speed;
-		hdd->seek_max_ns /= event->speed;
-	} else {
-		struct flash_model *flash = &disk->flash.model;
-
-		flash->read_ns /= event->speed;
-		flash->write_ns /= event->speed;
-		flash->bus_kbps *= event->speed;
-	}
+	for (i = 0; i < loop->clients; i++)
+		loop->client[i].client.latency = (struct histogram){};
 }
 
 /* Let what is on its way come to an end; nothing may be left then. */
@@ -220,8 +228,10 @@ static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 	u64 time_ns = group->core.stat.time_ns - g->last[l].time_ns;
 	u64 wait_ns = group->wait_ns - g->last[l].wait_ns;
 	u64 read_ns = group->read_ns - g->last[l].read_ns;
+	const u64 *by_direction = group->owner.counts.ios;
+	u64 ios = by_direction[MDISK_READ] + by_direction[MDISK_WRITE];
 
-	use->ios = group->ios - g->last[l].ios;
+	use->ios = ios - g->last[l].ios;
 	/* The charge of an estimate may be taken back: then it goes down. */
 	use->time = (s64)time_ns / (double)loop->tick_ns;
 	use->backlog = wait_ns / (double)loop->tick_ns;
@@ -232,7 +242,7 @@ static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 	g->last[l].time_ns = group->core.stat.time_ns;
 	g->last[l].wait_ns = group->wait_ns;
 	g->last[l].read_ns = group->read_ns;
-	g->last[l].ios = group->ios;
+	g->last[l].ios = ios;
 }
 
 static void loop_sample_groups(struct loop *loop)
@@ -310,9 +320,28 @@ static void loop_weights(void *context, u64 now_ns)
 		}
 }
 
+static void loop_record_truth(struct loop *loop)
+{
+	struct loop_truth *row = loop->truth;
+	u32 i, l;
+
+	row += (size_t)loop->ticks * loop->leaves * loop->cgroups;
+	for (l = 0; l < loop->leaves; l++)
+		for (i = 0; i < loop->cgroups; i++) {
+			struct leaf_group *group = loop_group(loop, i, l);
+
+			row->counts = group->owner.counts;
+			row->charged_ns = group->core.stat.time_ns;
+			row++;
+		}
+}
+
 static void loop_record(struct loop *loop)
 {
 	u32 i, l;
+
+	if (loop->truth)
+		loop_record_truth(loop);
 
 	for (i = 0; i < loop->promises; i++) {
 		struct loop_promise *p = &loop->promise[i];
@@ -364,6 +393,8 @@ void loop_run(struct loop *loop)
 
 	loop->begin_ns = loop->clock.now_ns;
 	loop->random = loop->seed;
+	for (i = 0; i < loop->leaves; i++)
+		leaf_start(&loop->leaf[i]);
 	loop_cgroups(loop);
 	loop_clients(loop);
 	loop_control(loop);
@@ -372,6 +403,8 @@ void loop_run(struct loop *loop)
 		clock_at(&loop->clock, loop->begin_ns + loop->event[i].at_ns,
 			 loop_happen, &loop->event[i]);
 	}
+	clock_at(&loop->clock, loop->begin_ns + loop->warmup_ns, loop_warm,
+		 loop);
 	clock_at(&loop->clock, loop->begin_ns + loop->tick_ns, loop_tick, loop);
 	clock_run(&loop->clock, loop->begin_ns + loop->run_ns);
 	loop_end(loop);

@@ -9,21 +9,25 @@
 /* What a loop may have at most of each. */
 #define LOOP_LEAVES 16
 #define LOOP_VOLUMES 32
-#define LOOP_CGROUPS 64
-#define LOOP_CLIENTS 128
+#define LOOP_CGROUPS 320
+#define LOOP_CLIENTS 320
 #define LOOP_PROMISES 64
 #define LOOP_EVENTS 256
 #define LOOP_TICKS 4096
+/* Numbers of a disk that change at once. */
+#define LOOP_NUMBERS 8
 
 /**
  * struct loop_cgroup - a cgroup; number 0 is the root
  * @parent:	comes before it
  * @weight:	asked for on all leaves
+ * @class:	enum sutro_class
  * @on:		the cgroup on each leaf
  */
 struct loop_cgroup {
 	u32 parent;
 	u32 weight;
+	u32 class;
 	struct leaf_group on[LOOP_LEAVES];
 	struct {
 		u64 time_ns;
@@ -78,17 +82,34 @@ struct loop_promise {
 
 /**
  * struct loop_event - something changes
- * @leaf, @speed: a disk becomes slower or faster than its model
- * @client, @first, @last: a client goes elsewhere, if @client is not CONTROL_NONE
+ * @happen:	applies the change
+ * @leaf:	whose disk gets the numbers
+ * @number, @value: of the disk
+ * @cgroup, @weight: a cgroup gets a weight
+ * @client, @first, @last: a client goes to another part of its volume
  */
 struct loop_event {
 	struct loop *loop;
 	u64 at_ns;
+	void (*happen)(struct loop *loop, const struct loop_event *event);
 	u32 leaf;
-	double speed;
+	const struct mdisk_number *number[LOOP_NUMBERS];
+	u32 value[LOOP_NUMBERS];
+	u32 cgroup;
+	u32 weight;
 	u32 client;
 	double first;
 	double last;
+};
+
+/**
+ * struct loop_truth - use of a leaf by a cgroup, without those in it
+ * @counts:	by the drive's model
+ * @charged_ns:	by the elevator
+ */
+struct loop_truth {
+	struct mdisk_counts counts;
+	u64 charged_ns;
 };
 
 /**
@@ -96,8 +117,10 @@ struct loop_event {
  * @is_controlled: the daemon runs
  * @tick_ns:	how often it looks
  * @lag_ns:	from its look to the weights
+ * @warmup_ns:	latencies before are not counted
  * @noise:	part by which what it reads is wrong
  * @writes:	weights that were changed
+ * @truth:	for each tick, leaf and cgroup the exact use so far; NULL: not recorded
  */
 struct loop {
 	struct clock clock;
@@ -118,6 +141,7 @@ struct loop {
 	u64 tick_ns;
 	u64 lag_ns;
 	u64 run_ns;
+	u64 warmup_ns;
 	u64 seed;
 	double noise;
 
@@ -126,13 +150,15 @@ struct loop {
 	u64 random;
 	u32 ticks;
 	u64 writes;
+	struct loop_truth *truth;
 };
 
 struct loop *loop_new(void);
 void loop_free(struct loop *loop);
 
-u32 loop_add_leaf(struct loop *loop, const struct hdd_model *hdd,
-		  const struct flash_model *flash);
+void loop_change_disk(struct loop *loop, const struct loop_event *event);
+void loop_change_weight(struct loop *loop, const struct loop_event *event);
+void loop_move_client(struct loop *loop, const struct loop_event *event);
 void loop_run(struct loop *loop);
 
 #endif /* SIM_LOOP_H */

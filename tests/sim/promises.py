@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Scenarios for sim-promise, the loop of the control law in simulated time."""
+"""Scenarios of the control law: sim-run with the daemon, and floors."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from dataclasses import dataclass, field
 from typing import Any
 
+from program import line, run
+
 STRIPE, LINEAR, MIRROR = range(3)
 MB = 1_000_000
+SIZE = {"size_mb": 2048}
+HDD = {"kind": 0, **SIZE}
+# An hdd that takes twice as long for everything, and as long as usual again.
+SLOWER = {"rpm": 3600, "bandwidth_kbps": 75000, "seek_min_us": 1000, "seek_max_us": 21000}
+USUAL = {"rpm": 7200, "bandwidth_kbps": 150000, "seek_min_us": 500, "seek_max_us": 10500}
+# An ssd that is 8 times slower has as many requests less to simulate.
+FLASH = {"kind": 1, "read_us": 640, "write_us": 1600, "bus_kbps": 67500, **SIZE}
 
 
 class Result:
@@ -60,7 +66,7 @@ class Result:
 
 @dataclass
 class Scenario:
-    """Lines for sim-promise, whose comment says what they mean."""
+    """Lines for sim-run."""
 
     seconds: float = 16
     seed: int = 1
@@ -70,31 +76,24 @@ class Scenario:
 
     def say(self, word: str, **numbers: float) -> int:
         """Add a line; the number of what it made."""
-        self.lines.append(" ".join([word, *(f"{k}={v:.17g}" for k, v in numbers.items())]))
+        self.lines.append(line(word, **numbers))
         self.counts[word] = self.counts.get(word, 0) + 1
         return self.counts[word] - (0 if word == "cgroup" else 1)
 
     def run(self, control: bool = True, only: int | None = None, seconds: float = 0) -> Result:
         """Run it; without the daemon, or with one client alone that is always there."""
-        head = f"run seconds={seconds or self.seconds} seed={self.seed} noise={self.noise} "
-        lines = [head + f"control={int(control)}"]
+        seconds = seconds or self.seconds
+        lines = [line("run", seconds=seconds, seed=self.seed, noise=self.noise, control=control)]
         client = -1
-        for line in self.lines:
-            word, *numbers = line.split()
+        for text in self.lines:
+            word, *numbers = text.split()
             client += word == "client"
             if only is not None:
-                if word in ("promise", "speed", "move") or (word == "client" and client != only):
+                if word in ("promise", "disk", "move") or (word == "client" and client != only):
                     continue
                 numbers = [n for n in numbers if not n.startswith(("start=", "stop="))]
             lines.append(" ".join([word, *numbers]))
-        done = subprocess.run(
-            [os.environ["SIM_PROMISE"]],
-            input="\n".join(lines) + "\n",
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, "\n".join([done.stderr, *lines])
-        return Result(json.loads(done.stdout))
+        return Result(run(lines))
 
     def alone(self, client: int) -> float:
         """Bytes per second that a client gets when nobody else is there."""

@@ -14,11 +14,9 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from promises import LINEAR, MB, MIRROR, STRIPE, Result, Scenario
+from promises import FLASH, HDD, LINEAR, MB, MIRROR, SLOWER, STRIPE, USUAL, Result, Scenario
 
 EXAMPLES = int(os.environ.get("SUTRO_SIM_EXAMPLES", "0"))
-# Flash that is so many times slower has as many requests less to simulate.
-SLOW_FLASH = 8
 SETTLED_S = 3.0
 
 
@@ -54,7 +52,7 @@ def topologies(draw: st.DrawFn) -> tuple[Scenario, list[int]]:
     # Reads and writes of flash disturb one another by more than their costs say.
     write = draw(st.integers(0, 1))
     for _ in range(n_leaves):
-        s.say("leaf", hdd=hdd, slow=1 if hdd else SLOW_FLASH)
+        s.say("leaf", **(HDD if hdd else FLASH))
 
     n_units = draw(st.integers(2, 6))
     on: list[list[int]] = []
@@ -89,7 +87,7 @@ def topologies(draw: st.DrawFn) -> tuple[Scenario, list[int]]:
             write=draw(st.integers(0, 1)) if hdd else write,
             random=1,
             bytes=size,
-            depth=32 * len(on[unit]),
+            iodepth=32 * len(on[unit]),
         )
         units.append((cgroup, client, on[unit]))
 
@@ -104,7 +102,7 @@ def topologies(draw: st.DrawFn) -> tuple[Scenario, list[int]]:
             write=0 if hdd else write,
             random=1,
             bytes=65536,
-            depth=32,
+            iodepth=32,
         )
 
     room = [0.4 if hdd else 0.6] * n_leaves
@@ -153,7 +151,7 @@ def weights_of_clients(scenario: Scenario) -> list[int]:
 
 
 def is_hdd(scenario: Scenario) -> bool:
-    return scenario.lines[0].startswith("leaf hdd=1")
+    return scenario.lines[0].startswith("leaf kind=0")
 
 
 @examples(160)
@@ -197,7 +195,7 @@ def test_infeasible(drawn: tuple[Scenario, list[int]], more: float) -> None:
     # Of the kind of the others of its disk.
     write = int("write=1" in [line for line in scenario.lines if "client" in line][-1])
     client = scenario.say(
-        "client", cgroup=cgroup, volume=volume, random=1, depth=32, write=write, start=6
+        "client", cgroup=cgroup, volume=volume, random=1, iodepth=32, write=write, start=6
     )
     late = scenario.say(
         "promise",
@@ -221,9 +219,9 @@ def test_infeasible(drawn: tuple[Scenario, list[int]], more: float) -> None:
 
 # ---- the scenarios that have a goal ----
 
-READ = {"bytes": 1 << 20, "depth": 16}
-WRITE = {"bytes": 1 << 20, "depth": 16, "write": 1}
-RANDOM = {"bytes": 65536, "depth": 32, "random": 1}
+READ = {"bytes": 1 << 20, "iodepth": 16}
+WRITE = {"bytes": 1 << 20, "iodepth": 16, "write": 1}
+RANDOM = {"bytes": 65536, "iodepth": 32, "random": 1}
 WORKLOADS = pytest.mark.parametrize("job", [READ, WRITE, RANDOM], ids=["read", "write", "random"])
 
 # Of a stream on a hdd in the worst 2 s. Slices of 100 ms are dealt out in a round; those of four
@@ -244,7 +242,7 @@ def besieged(job: dict[str, int], part: float, hdd: int = 1, **more: float) -> S
     """A unit of weight 100 with a floor on a stripe of two, and four others of weight 1000."""
     s = Scenario(seconds=20)
     for _ in range(2):
-        s.say("leaf", hdd=hdd, slow=1 if hdd else SLOW_FLASH)
+        s.say("leaf", **(HDD if hdd else FLASH))
     s.say("volume", leaves=3)
     for number in range(5):
         cgroup = s.say("cgroup", weight=1000 if number else 100)
@@ -272,7 +270,7 @@ def test_shared_disk(job: dict[str, int]) -> None:
     """Two volumes that share one of three disks, and somebody else on each disk: both hold."""
     s = Scenario(seconds=20)
     for _ in range(3):
-        s.say("leaf")
+        s.say("leaf", **HDD)
     for number, bits in enumerate([3, 6, 1, 2, 4]):
         s.say("volume", leaves=bits, part=number, parts=5)
         cgroup = s.say("cgroup", weight=100 if number < 2 else 1000)
@@ -291,7 +289,7 @@ def test_importance(job: dict[str, int]) -> None:
     """Floors of 1.4 of what there is: the important one is whole, the other one is told."""
     s = Scenario(seconds=20)
     for _ in range(2):
-        s.say("leaf")
+        s.say("leaf", **HDD)
     s.say("volume", leaves=3)
     for number, start in enumerate([0, 5, 0, 0]):
         cgroup = s.say("cgroup", weight=1000 if number > 1 else 100)
@@ -312,8 +310,8 @@ def test_importance(job: dict[str, int]) -> None:
 def test_slower_disk(job: dict[str, int], part: float, fits: bool) -> None:
     """One disk takes twice as long for 8 s: the floor holds again, or is said not to."""
     s = besieged(job, part)
-    s.say("speed", at=8, leaf=0, factor=0.5)
-    s.say("speed", at=14, leaf=0, factor=2)
+    s.say("disk", at=8, leaf=0, **SLOWER)
+    s.say("disk", at=14, leaf=0, **USUAL)
     result = s.run()
     if fits:
         # 100 random requests per second of a hdd: 2 s of them are not enough to judge by.
@@ -343,7 +341,7 @@ def test_hot_spot(job: dict[str, int]) -> None:
     """On a linear volume all of the traffic moves from one disk to the other."""
     s = Scenario(seconds=20)
     for _ in range(2):
-        s.say("leaf")
+        s.say("leaf", **HDD)
     for kind, bits in ((LINEAR, 3), (STRIPE, 1), (STRIPE, 2)):
         s.say("volume", kind=kind, leaves=bits)
     cgroup = s.say("cgroup")
@@ -364,7 +362,7 @@ def test_heavy_one_beside_light_ones(seed: int) -> None:
     """A heavy unit comes where light ones are served: one with a floor goes on as before."""
     s = Scenario(seed=seed)
     for _ in range(3):
-        s.say("leaf")
+        s.say("leaf", **HDD)
     # Disks, weight, size of requests, depth; the first one has a floor.
     units = [
         (5, 50, 16384, 64),
@@ -380,12 +378,12 @@ def test_heavy_one_beside_light_ones(seed: int) -> None:
     for number, (bits, weight, size, depth) in enumerate(units):
         s.say("volume", leaves=bits, part=number, parts=len(units))
         cgroup = s.say("cgroup", weight=weight)
-        s.say("client", cgroup=cgroup, volume=number, random=1, bytes=size, depth=depth)
+        s.say("client", cgroup=cgroup, volume=number, random=1, bytes=size, iodepth=depth)
     s.say("promise", cgroup=1, writes=1, floor=1.8 * MB, importance=1)
     # All of a disk is not to be had.
     s.say("volume", leaves=1)
     cgroup = s.say("cgroup")
-    s.say("client", cgroup=cgroup, volume=len(units), random=1, depth=32, start=6)
+    s.say("client", cgroup=cgroup, volume=len(units), random=1, iodepth=32, start=6)
     s.say("promise", cgroup=cgroup, volume=len(units), writes=1, floor=55 * MB, importance=0)
     result = s.run()
     assert result.held(0, 8) >= 0.95
@@ -396,7 +394,7 @@ def test_mirror() -> None:
     """Writes to a mirror take time on both disks, which nobody told the law."""
     s = Scenario(seconds=20)
     for _ in range(2):
-        s.say("leaf")
+        s.say("leaf", **HDD)
     s.say("volume", kind=MIRROR, leaves=3)
     for number in range(3):
         cgroup = s.say("cgroup", weight=1000 if number else 100)
@@ -412,7 +410,7 @@ def test_alone(job: dict[str, int]) -> None:
     """Nobody else waits: nothing is changed."""
     s = Scenario(seconds=10)
     for _ in range(2):
-        s.say("leaf")
+        s.say("leaf", **HDD)
     s.say("volume", leaves=3)
     for number in range(2):
         cgroup = s.say("cgroup", weight=100 + 900 * number)
@@ -424,7 +422,7 @@ def test_alone(job: dict[str, int]) -> None:
 def test_sanitized(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same program with sanitizers says the same."""
     plain = besieged(RANDOM, 0.6).run()
-    monkeypatch.setenv("SIM_PROMISE", os.environ["SIM_PROMISE_SANITIZED"])
+    monkeypatch.setenv("SIM_RUN", os.environ["SIM_RUN_SANITIZED"])
     sanitized = besieged(RANDOM, 0.6).run()
     assert sanitized.promises[0]["weight"] == plain.promises[0]["weight"]
     assert sanitized.clients == plain.clients

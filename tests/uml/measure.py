@@ -2,6 +2,7 @@
 """Numbers out of a run. Shares are of true device time, which the model disk knows.
 
     ratio                true time of the first group of a goal over that of the second
+    bandwidth_ratio      bytes of the first group of a goal over those of the second
     share                true time of a group as a part of that of all
     worst_share_error    largest |share / entitlement - 1| among the siblings of any level
     jain                 Jain's index of share / entitlement over all groups with jobs
@@ -113,6 +114,10 @@ class Run:
         first, second = of or [group.name for group in self.scenario.leaves()[:2]]
         below = self.used(second).time_ns
         return self.used(first).time_ns / below if below else math.inf
+
+    def bandwidth_ratio(self, of: tuple[str, ...]) -> float:
+        first, second = of or [group.name for group in self.scenario.leaves()[:2]]
+        return self.bytes(first) / below if (below := self.bytes(second)) else math.inf
 
     def share(self, of: tuple[str, ...]) -> float:
         return self.shares()[of[0]]

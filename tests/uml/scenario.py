@@ -18,8 +18,9 @@ SHIPPED = Path(__file__).with_name("fairness.toml")
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "iocost", "sutro")
 # Metrics of one run; measure.py computes them. After these, those that compare runs (bench.py).
 METRICS = (
-    "ratio", "share", "worst_share_error", "jain", "charge_error", "throughput_mbps", "iops",
-    "work", "p50_us", "p99_us", "p999_us", "takeover_ms", "giveback_ms", "settle_s", "finish_s",
+    "ratio", "bandwidth_ratio", "share", "worst_share_error", "jain", "charge_error",
+    "throughput_mbps", "iops", "work", "p50_us", "p99_us", "p999_us", "takeover_ms", "giveback_ms",
+    "settle_s", "finish_s",
 )  # fmt: skip
 ALONE = ("p99_vs_alone", "alone_or_entitled")
 BEST = ("throughput_vs_best", "error_vs_best")

@@ -24,6 +24,12 @@ static inline u64 div64_u64(u64 dividend, u64 divisor)
 	return dividend / divisor;
 }
 
+static inline u64 div64_u64_rem(u64 dividend, u64 divisor, u64 *remainder)
+{
+	*remainder = dividend % divisor;
+	return dividend / divisor;
+}
+
 /* a * b / c, the product in 128 bits. */
 static inline u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c)
 {

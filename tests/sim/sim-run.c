@@ -1,31 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Usage: sim-promise < SCENARIO
+ * Usage: sim-run < SCENARIO
  *
- * Runs a scenario in simulated time and prints as JSON what came of it. A line of a
- * scenario is a word and numbers, "name=number"; what is not said has the value shown.
- * Leaves, volumes, cgroups (0 is the root), clients are numbered in the order in which
- * they are said.
+ * Runs a scenario in simulated time and prints the result as JSON. A line of a scenario
+ * is a word and numbers, "name=number"; defaults are shown. Leaves, volumes, cgroups (0
+ * is the root) and clients are numbered in the order of their lines. scenes.py and
+ * promises.py write such scenarios.
  *
- *	run seconds=10 tick_ms=250 lag_ms=5 noise=0 seed=1 control=1
- *	leaf hdd=1 slow=1
- *		a disk, or else flash, so many times slower than the usual model
+ *	run seconds=10 tick_ms=250 lag_ms=5 noise=0 seed=1 control=1 warmup=0 truth=0
+ *		control: the daemon runs; truth: record device times; warmup: seconds
+ *		without latencies
+ *	leaf kind=0 NUMBER=... nr_requests=0 none=0 oracle=0 fairness=0
+ *		a disk, 0 hdd, 1 ssd, 2 nvme, with the numbers of tests/modeldisk; none:
+ *		no scheduler; oracle: requests are charged their exact device time
  *	volume kind=0 leaves=0 chunk=65536 part=0 parts=1
- *		0 stripe, 1 linear, 2 mirror, on the leaves whose bits are set, of each
+ *		0 stripe, 1 linear, 2 mirror, on the leaves of the bits that are set, of each
  *		the given part
- *	cgroup parent=0 weight=100
- *	client cgroup=0 volume=0 write=0 async=0 random=0 bytes=131072 depth=16
+ *	cgroup parent=0 weight=100 class=1
+ *		0 rt, 1 be, 2 idle
+ *	client cgroup=0 volume=0 write=0 mixed=0 async=0 random=0 bytes=131072 iodepth=16
  *			think_us=0 start=0 stop=0 first=0 last=1
  *		times in seconds; between the two given places of the volume
  *	promise cgroup=0 volume=0 reads=1 writes=0 ios=0 floor=0 importance=100
- *	speed at=0 leaf=0 factor=1
- *		the disk becomes so much faster
+ *	disk at=0 leaf=0 NUMBER=...
+ *	weight at=0 cgroup=0 weight=100
  *	move at=0 client=0 first=0 last=1
- *		the client goes elsewhere
+ *		at that second a disk has other numbers, a cgroup another weight, a client
+ *		another place
  *
  * It prints {"tick_s", "writes", "promises": [{"floor", "rate": [], "state": [],
- * "phi": [], "gain": [], "weight": [[]]}], "clients": [{"rate": []}]} with an element
- * for each tick, of weight one list for each leaf.
+ * "phi": [], "gain": [], "weight": [[]]}], "clients": [{"rate": [], "p50_ns", "p99_ns",
+ * "p999_ns"}], "truth": [[]]} with an element for each tick, of weight one list for each
+ * leaf, and of truth one list for each leaf and cgroup: time_ns, rbytes, wbytes, rios,
+ * wios, charged_ns, all since the begin.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -51,6 +58,7 @@ struct option {
 };
 
 static unsigned int line_number;
+static bool wants_truth;
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
 die(const char *format, ...)
@@ -78,24 +86,57 @@ static double get(struct option *options, const char *name)
 	return find(options, name)->value;
 }
 
+/* The next name=number of the line; NULL at its end. */
+static const char *next_word(double *ret_value)
+{
+	char *word = strtok(NULL, " \t\n"), *sign, *end;
+
+	if (!word)
+		return NULL;
+	sign = strchr(word, '=');
+	if (!sign)
+		die("%s: not name=number", word);
+	*sign = '\0';
+	*ret_value = strtod(sign + 1, &end);
+	if (end == sign + 1 || *end || isnan(*ret_value))
+		die("%s=%s: not a number", word, sign + 1);
+	return word;
+}
+
+static void check_range(const char *name, double value, double low, double high)
+{
+	if (value < low || value > high)
+		die("%s=%g: a number from %g to %g", name, value, low, high);
+}
+
+/* Options, and the numbers of a disk where @event has room for them. */
+static void parse_numbers(struct option *options, struct loop_event *event)
+{
+	const struct mdisk_number *number;
+	const char *word;
+	u32 nr = 0;
+	double value;
+
+	while ((word = next_word(&value))) {
+		number = event ? mdisk_number_find(word) : NULL;
+		if (number) {
+			check_range(word, value, number->min, number->max);
+			if (nr == LOOP_NUMBERS)
+				die("no more than %u numbers", LOOP_NUMBERS);
+			event->number[nr] = number;
+			event->value[nr++] = value;
+		} else {
+			struct option *option = find(options, word);
+
+			check_range(word, value, option->low, option->high);
+			option->value = value;
+		}
+	}
+}
+
 static void parse(struct option *options)
 {
-	char *word;
-
-	while ((word = strtok(NULL, " \t\n"))) {
-		char *sign = strchr(word, '='), *end;
-		struct option *option;
-
-		if (!sign)
-			die("%s: not name=number", word);
-		*sign = '\0';
-		option = find(options, word);
-		option->value = strtod(sign + 1, &end);
-		if (end == sign + 1 || *end || isnan(option->value) ||
-		    option->value < option->low || option->value > option->high)
-			die("%s=%s: a number from %g to %g", word, sign + 1,
-			    option->low, option->high);
-	}
+	parse_numbers(options, NULL);
 }
 
 static u32 next(u32 nr, u32 most)
@@ -114,11 +155,13 @@ static void say_run(struct loop *loop)
 {
 	struct option o[] = {
 		{ "seconds", 0, 1000, 10 },
-		{ "tick_ms", 10, 5000, 250 },
+		{ "tick_ms", 1, 5000, 250 },
 		{ "lag_ms", 0, 5000, 5 },
 		{ "noise", 0, 1, 0 },
 		{ "seed", 0, 1e9, 1 },
 		{ "control", 0, 1, 1 },
+		{ "warmup", 0, 1000, 0 },
+		{ "truth", 0, 1, 0 },
 		{},
 	};
 
@@ -129,30 +172,33 @@ static void say_run(struct loop *loop)
 	loop->noise = get(o, "noise");
 	loop->seed = get(o, "seed");
 	loop->is_controlled = get(o, "control");
+	loop->warmup_ns = ns(get(o, "warmup"));
+	wants_truth = get(o, "truth");
 }
 
 static void say_leaf(struct loop *loop)
 {
 	struct option o[] = {
-		{ "hdd", 0, 1, 1 },
-		{ "slow", 0.1, 1000, 1 },
+		{ "kind", 0, MDISK_KINDS - 1, MDISK_HDD },
+		{ "nr_requests", 0, 1e5, 0 },
+		{ "none", 0, 1, 0 },
+		{ "oracle", 0, 1, 0 },
+		{ "fairness", 0, 1, 0 },
 		{},
 	};
-	struct hdd_model hdd = hdd_default;
-	struct flash_model flash = ssd_default;
-	double slow;
+	struct loop_event numbers = {
+		.leaf = next(loop->leaves, LOOP_LEAVES),
+	};
+	struct leaf *leaf = &loop->leaf[numbers.leaf];
 
-	parse(o);
-	next(loop->leaves, LOOP_LEAVES);
-	slow = get(o, "slow");
-	hdd.rpm /= slow;
-	hdd.bandwidth_kbps /= slow;
-	hdd.seek_min_ns *= slow;
-	hdd.seek_max_ns *= slow;
-	flash.read_ns *= slow;
-	flash.write_ns *= slow;
-	flash.bus_kbps /= slow;
-	loop_add_leaf(loop, get(o, "hdd") ? &hdd : NULL, &flash);
+	parse_numbers(o, &numbers);
+	leaf_init(leaf, &loop->clock, get(o, "kind"), client_done);
+	loop_change_disk(loop, &numbers);
+	leaf->slots = get(o, "nr_requests");
+	leaf->fifo = get(o, "none");
+	leaf->oracle = get(o, "oracle");
+	leaf->core.tunables.fairness = get(o, "fairness");
+	loop->leaves++;
 }
 
 static void say_volume(struct loop *loop)
@@ -178,8 +224,8 @@ static void say_volume(struct loop *loop)
 			struct leaf *leaf = &loop->leaf[l];
 
 			volume->leaf[volume->nr++] = leaf;
-			volume->leaf_bytes =
-				min(volume->leaf_bytes, leaf->disk.size_bytes);
+			volume->leaf_bytes = min(volume->leaf_bytes,
+						 disk_bytes(&leaf->disk));
 		}
 	if (!volume->nr || bits >> loop->leaves)
 		die("a volume is on leaves that there are");
@@ -195,6 +241,7 @@ static void say_cgroup(struct loop *loop)
 	struct option o[] = {
 		{ "parent", 0, loop->cgroups - 1, 0 },
 		{ "weight", 1, 10000, 100 },
+		{ "class", 0, SUTRO_CLASS_NR - 1, SUTRO_CLASS_BE },
 		{},
 	};
 	u32 number = next(loop->cgroups, LOOP_CGROUPS);
@@ -202,6 +249,7 @@ static void say_cgroup(struct loop *loop)
 	parse(o);
 	loop->cgroup[number].parent = get(o, "parent");
 	loop->cgroup[number].weight = get(o, "weight");
+	loop->cgroup[number].class = get(o, "class");
 	loop->cgroups++;
 }
 
@@ -211,10 +259,11 @@ static void say_client(struct loop *loop)
 		{ "cgroup", 0, loop->cgroups - 1, 0 },
 		{ "volume", 0, loop->volumes - 1.0, 0 },
 		{ "write", 0, 1, 0 },
+		{ "mixed", 0, 1, 0 },
 		{ "async", 0, 1, 0 },
 		{ "random", 0, 1, 0 },
 		{ "bytes", 512, 16 << 20, 131072 },
-		{ "depth", 1, 1024, 16 },
+		{ "iodepth", 1, 1024, 16 },
 		{ "think_us", 0, 1e7, 0 },
 		{ "start", 0, 1000, 0 },
 		{ "stop", 0, 1000, 0 },
@@ -232,10 +281,11 @@ static void say_client(struct loop *loop)
 	c->last = get(o, "last");
 	c->job = (struct job){
 		.op = get(o, "write") ? SUTRO_WRITE : SUTRO_READ,
+		.mixed = get(o, "mixed"),
 		.async = get(o, "async"),
 		.random = get(o, "random"),
 		.bytes = get(o, "bytes"),
-		.iodepth = get(o, "depth"),
+		.iodepth = get(o, "iodepth"),
 		.think_ns = get(o, "think_us") * 1000,
 		.start_ns = ns(get(o, "start")),
 		.stop_ns = ns(get(o, "stop")),
@@ -271,23 +321,42 @@ static void say_promise(struct loop *loop)
 	loop->promises++;
 }
 
-static void say_speed(struct loop *loop)
+static struct loop_event *next_event(struct loop *loop)
+{
+	return &loop->event[next(loop->events, LOOP_EVENTS)];
+}
+
+static void say_disk(struct loop *loop)
 {
 	struct option o[] = {
 		{ "at", 0, 1000, 0 },
 		{ "leaf", 0, loop->leaves - 1.0, 0 },
-		{ "factor", 0.01, 100, 1 },
 		{},
 	};
-	u32 number = next(loop->events, LOOP_EVENTS);
+	struct loop_event *event = next_event(loop);
+
+	parse_numbers(o, event);
+	event->happen = loop_change_disk;
+	event->at_ns = ns(get(o, "at"));
+	event->leaf = get(o, "leaf");
+	loop->events++;
+}
+
+static void say_weight(struct loop *loop)
+{
+	struct option o[] = {
+		{ "at", 0, 1000, 0 },
+		{ "cgroup", 1, loop->cgroups - 1.0, 1 },
+		{ "weight", 1, 10000, 100 },
+		{},
+	};
+	struct loop_event *event = next_event(loop);
 
 	parse(o);
-	loop->event[number] = (struct loop_event){
-		.at_ns = ns(get(o, "at")),
-		.leaf = get(o, "leaf"),
-		.speed = get(o, "factor"),
-		.client = CONTROL_NONE,
-	};
+	event->happen = loop_change_weight;
+	event->at_ns = ns(get(o, "at"));
+	event->cgroup = get(o, "cgroup");
+	event->weight = get(o, "weight");
 	loop->events++;
 }
 
@@ -300,15 +369,14 @@ static void say_move(struct loop *loop)
 		{ "last", 0, 1, 1 },
 		{},
 	};
-	u32 number = next(loop->events, LOOP_EVENTS);
+	struct loop_event *event = next_event(loop);
 
 	parse(o);
-	loop->event[number] = (struct loop_event){
-		.at_ns = ns(get(o, "at")),
-		.client = get(o, "client"),
-		.first = get(o, "first"),
-		.last = get(o, "last"),
-	};
+	event->happen = loop_move_client;
+	event->at_ns = ns(get(o, "at"));
+	event->client = get(o, "client");
+	event->first = get(o, "first");
+	event->last = get(o, "last");
 	loop->events++;
 }
 
@@ -319,7 +387,8 @@ static const struct {
 	{ "run", say_run },	  { "leaf", say_leaf },
 	{ "volume", say_volume }, { "cgroup", say_cgroup },
 	{ "client", say_client }, { "promise", say_promise },
-	{ "speed", say_speed },	  { "move", say_move },
+	{ "disk", say_disk },	  { "weight", say_weight },
+	{ "move", say_move },
 };
 
 static void read_scenario(struct loop *loop, FILE *file)
@@ -370,9 +439,40 @@ static void print_promise(const struct loop *loop, const struct loop_promise *p)
 	printf("]}");
 }
 
+static void print_client(const struct loop *loop, const struct loop_client *c)
+{
+	const struct histogram *latency = &c->client.latency;
+	u32 t;
+
+	printf("{\"p50_ns\": %.0f, \"p99_ns\": %.0f, \"p999_ns\": %.0f, ",
+	       histogram_quantile(latency, 0.5),
+	       histogram_quantile(latency, 0.99),
+	       histogram_quantile(latency, 0.999));
+	printf("\"rate\": [");
+	for (t = 0; t < loop->ticks; t++)
+		printf("%s%.10g", t ? ", " : "",
+		       c->ticks_bytes[t] * 1e9 / loop->tick_ns);
+	printf("]}");
+}
+
+static void print_truth(const struct loop *loop)
+{
+	const struct loop_truth *row = loop->truth;
+	size_t i, nr = (size_t)loop->ticks * loop->leaves * loop->cgroups;
+
+	for (i = 0; i < nr; i++, row++) {
+		const struct mdisk_counts *c = &row->counts;
+
+		printf("%s[%llu, %llu, %llu, %llu, %llu, %llu]", i ? ",\n" : "",
+		       c->time_ns, c->bytes[MDISK_READ], c->bytes[MDISK_WRITE],
+		       c->ios[MDISK_READ], c->ios[MDISK_WRITE],
+		       row->charged_ns);
+	}
+}
+
 static void print_loop(const struct loop *loop)
 {
-	u32 i, t;
+	u32 i;
 
 	printf("{\"tick_s\": %g, \"writes\": %llu,\n\"promises\": [",
 	       loop->tick_ns / 1e9, (unsigned long long)loop->writes);
@@ -382,14 +482,12 @@ static void print_loop(const struct loop *loop)
 	}
 	printf("],\n\"clients\": [");
 	for (i = 0; i < loop->clients; i++) {
-		const struct loop_client *c = &loop->client[i];
-
-		printf("%s{\"rate\": [", i ? ",\n" : "");
-		for (t = 0; t < loop->ticks; t++)
-			printf("%s%.10g", t ? ", " : "",
-			       c->ticks_bytes[t] * 1e9 / loop->tick_ns);
-		printf("]}");
+		printf("%s", i ? ",\n" : "");
+		print_client(loop, &loop->client[i]);
 	}
+	printf("],\n\"truth\": [");
+	if (loop->truth)
+		print_truth(loop);
 	printf("]}\n");
 }
 
@@ -398,6 +496,13 @@ int main(void)
 	struct loop *loop = loop_new();
 
 	read_scenario(loop, stdin);
+	if (wants_truth) {
+		loop->truth = calloc((size_t)LOOP_TICKS * loop->leaves *
+					     loop->cgroups,
+				     sizeof(*loop->truth));
+		if (!loop->truth)
+			die("no memory");
+	}
 	loop_run(loop);
 	print_loop(loop);
 	loop_free(loop);

@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#define SZ_16K 0x4000

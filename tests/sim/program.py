@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs sim-run, the simulation; the comment of sim-run.c documents its input and output.
+
+SIM_RUN     the program
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable
+from typing import Any
+
+KINDS = ("hdd", "ssd", "nvme")
+
+
+def line(word: str, **numbers: float) -> str:
+    """A line of a scenario."""
+    return " ".join([word, *(f"{name}={number:.17g}" for name, number in numbers.items())])
+
+
+def run(lines: Iterable[str]) -> dict[str, Any]:
+    """The result of a scenario."""
+    text = "\n".join(lines) + "\n"
+    done = subprocess.run([os.environ["SIM_RUN"]], input=text, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + text
+    return json.loads(done.stdout)
