@@ -111,6 +111,8 @@ static void sutro_test_worked_example(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_group_share(&t->a, 1200), 800);
 	KUNIT_EXPECT_EQ(test, sutro_group_share(&t->c, 1200), 100);
 	KUNIT_EXPECT_EQ(test, sutro_group_share(&t->d, 1200), 300);
+	/* If it had requests of its own. */
+	KUNIT_EXPECT_EQ(test, sutro_group_share(&t->b, 1200), 80);
 }
 
 /* 10000 to 1, in requests of 700 ns: the light one has its part. */
@@ -120,11 +122,11 @@ static void sutro_test_extreme_weights(struct kunit *test)
 
 	sutro_group_set_weight(&t->a, SUTRO_WEIGHT_MAX);
 	sutro_group_set_weight(&t->b, SUTRO_WEIGHT_MIN);
-	arrive(t, &t->a, 30000);
+	arrive(t, &t->a, 100010);
 	arrive(t, &t->b, 100);
-	serve_many(t, 20002, 700);
-	KUNIT_EXPECT_GE(test, t->b.stat.time_ns, 700);
-	KUNIT_EXPECT_LE(test, t->b.stat.time_ns, 3 * 700);
+	serve_many(t, 100000, 700);
+	KUNIT_EXPECT_GE(test, t->b.stat.time_ns, 9 * 700);
+	KUNIT_EXPECT_LE(test, t->b.stat.time_ns, 11 * 700);
 }
 
 /* Requests of a group itself compete with those of its children, at 100. */
@@ -157,6 +159,53 @@ static void sutro_test_weight_keeps_lag(struct kunit *test)
 		now_ns = sutro_group_lag_ns(&t->a);
 		KUNIT_EXPECT_LE(test, abs(now_ns - before_ns), 2);
 	}
+}
+
+/* A new weight is in force with the next choice. */
+static void sutro_test_weight_follows(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	u64 time_ns;
+
+	sutro_group_set_weight(&t->a, 200);
+	arrive(t, &t->a, 1000);
+	arrive(t, &t->b, 1000);
+	serve_many(t, 300, MS);
+	KUNIT_EXPECT_LE(test, abs((s64)(t->a.stat.time_ns - 200 * MS)), MS);
+	sutro_group_set_weight(&t->a, 100);
+	sutro_group_set_weight(&t->b, 200);
+	time_ns = t->a.stat.time_ns + 10 * MS;
+	serve_many(t, 30, MS);
+	KUNIT_EXPECT_LE(test, abs((s64)(t->a.stat.time_ns - time_ns)), MS);
+}
+
+/* A group that was served in advance keeps that debt over a short sleep. */
+static void sutro_test_debt(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	int i;
+
+	arrive(t, &t->a, 1000);
+	arrive(t, &t->b, 1);
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, MS), &t->a);
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, 20 * MS), &t->b);
+	forget(t);
+	KUNIT_EXPECT_FALSE(test, t->b.self.active);
+	arrive(t, &t->b, 1000);
+	for (i = 0; i < 10; i++)
+		KUNIT_EXPECT_PTR_EQ(test, serve(t, MS), &t->a);
+}
+
+/* A request that merges into another is not served, and not charged. */
+static void sutro_test_unqueue(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+
+	arrive(t, &t->a, 2);
+	sutro_core_unqueue(&t->core, &t->a);
+	serve(t, MS);
+	KUNIT_EXPECT_EQ(test, t->core.queued, 0);
+	KUNIT_EXPECT_EQ(test, t->a.stat.time_ns, MS);
 }
 
 /* Sleeping earns half a slice, however long. */
@@ -284,6 +333,14 @@ static void sutro_test_gone(struct kunit *test)
 	sutro_group_set_gone(&t->core, &t->a);
 	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->b);
 	KUNIT_EXPECT_FALSE(test, t->a.self.active);
+
+	/* Nor is it, if it was removed before. */
+	t = sutro_test_new(test, true);
+	arrive(t, &t->a, 1);
+	sutro_group_set_gone(&t->core, &t->a);
+	serve(t, 10 * MS);
+	arrive(t, &t->b, 1);
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->b);
 }
 
 /* Who wakes up and is owed half a slice does not wait for the end of another. */
@@ -328,6 +385,11 @@ static void sutro_test_hides_nobody(struct kunit *test)
 	t->root.seek_history = ~0;
 	KUNIT_EXPECT_PTR_EQ(test, send(t, 10 * MS), &t->root);
 	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_WAIT);
+
+	/* One of a's is done and followed by another: a is next. */
+	sutro_core_complete(&t->core, &t->a, 1, 10 * MS, 10 * MS, t->now_ns);
+	arrive(t, &t->a, 1);
+	KUNIT_EXPECT_PTR_EQ(test, send(t, 10 * MS), &t->a);
 }
 
 /*
@@ -410,7 +472,8 @@ static void sutro_test_class_preempts(struct kunit *test)
 	arrive(t, &t->a, 1);
 	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->a);
 	KUNIT_EXPECT_EQ(test, t->core.expiry, SUTRO_EXPIRY_PREEMPTED);
-	/* And is waited for. */
+	/* A lower one does not, and the higher one is waited for. */
+	arrive(t, &t->b, 1);
 	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_IDLE);
 }
 
@@ -463,6 +526,9 @@ static struct kunit_case sutro_core_test_cases[] = {
 	KUNIT_CASE(sutro_test_extreme_weights),
 	KUNIT_CASE(sutro_test_own_requests),
 	KUNIT_CASE(sutro_test_weight_keeps_lag),
+	KUNIT_CASE(sutro_test_weight_follows),
+	KUNIT_CASE(sutro_test_debt),
+	KUNIT_CASE(sutro_test_unqueue),
 	KUNIT_CASE(sutro_test_no_hoarding),
 	KUNIT_CASE(sutro_test_settles),
 	KUNIT_CASE(sutro_test_wraps),

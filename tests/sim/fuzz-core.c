@@ -4,9 +4,9 @@
  *
  * A libFuzzer target: a string of bytes is a small tree of groups, tunables, and
  * then what happens to them, one operation for each byte and its operands.  After
- * every operation all that is always true of the algorithm's state is checked
- * (world_check()); when the bytes are used up, all that waits is served, and nothing
- * may be left.
+ * every operation the invariants of the algorithm's state are checked (world_check()),
+ * and that no verdict leaves the device idle against the rules; when the bytes are used
+ * up, all that waits is served, and nothing may be left.
  *
  *	00 | 01 64 | 02 ...	rotational, 2 groups, weight 100, slice ... ;
  *	30 01 07 | 41 | ...	8 requests for group 1, send one, ...
@@ -127,28 +127,6 @@ static void operate(struct world *world, struct bytes *bytes)
 	}
 }
 
-/* Ask as the rules say until nothing is left; that must not take long. */
-static void serve_all(struct world *world)
-{
-	u32 steps;
-
-	for (steps = 0; world->core.queued || world->flights; steps++) {
-		enum sutro_verdict verdict = SUTRO_WAIT;
-
-		check(steps < 100000, "%u never served", world->core.queued);
-		if (world->flights < MAX_IN_FLIGHT)
-			verdict = world_send(world, MS, NULL);
-		if (verdict == SUTRO_SERVE)
-			continue;
-		if (world->flights)
-			world_complete(world, 0);
-		else if (verdict == SUTRO_IDLE)
-			world->now_ns = world->core.idle_until_ns;
-		else
-			check_equal(verdict, SUTRO_EMPTY);
-	}
-}
-
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	struct bytes bytes = { data, size };
@@ -160,8 +138,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		operate(world, &bytes);
 		world_check(world);
 	}
-	serve_all(world);
-	world_check_empty(world);
+	world_finish(world, MAX_IN_FLIGHT);
 	/* Each ns that the device worked was charged to one group. */
 	for (i = 0; i < world->nr; i++) {
 		check_equal(world->group[i].stat.time_ns, world->served_ns[i]);

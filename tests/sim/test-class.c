@@ -27,23 +27,6 @@ static u32 served(struct world *world, u32 nr, u64 cost_ns, u32 of)
 	return sum;
 }
 
-/* The example of sutro-tree.c: 64 ms for rt, one request for be, 32, one ... */
-static void test_worked_example(void)
-{
-	struct world *world = three_classes(false);
-	u32 round;
-
-	world_queue(world, A, 1000);
-	world_queue(world, B, 100);
-	check_equal(served(world, 64, MS, A), 64);
-	for (round = 0; round < 10; round++) {
-		check_equal(world_serve(world, MS), B);
-		check_equal(served(world, 32, MS, A), 32);
-	}
-	world_check(world);
-	world_free(world);
-}
-
 /* A weight of 10000 does not help against a class. */
 static void test_three(bool rotational)
 {
@@ -63,27 +46,6 @@ static void test_three(bool rotational)
 	check_near(world->served_ns[B], all_ns / 33, 0.1 * all_ns / 33);
 	world_check(world);
 	world_free(world);
-}
-
-/* Weights divide what a class gets, at the top and at the bottom. */
-static void test_weights(void)
-{
-	struct world *world;
-	u32 c, i;
-
-	for (c = 0; c < SUTRO_CLASS_NR; c++) {
-		world = three_classes(false);
-		for (i = A; i < NR; i++) {
-			world_class(world, i, c);
-			sutro_group_set_weight(&world->group[i], 100 * i);
-			world_queue(world, i, 1000);
-		}
-		for (i = 0; i < 600; i++)
-			world_serve(world, MS);
-		for (i = A; i < NR; i++)
-			check_near(world->served_ns[i], 100.0 * i * MS, MS);
-		world_free(world);
-	}
 }
 
 /* An rt child of an idle group comes before its siblings, and after its uncles. */
@@ -111,23 +73,6 @@ static void test_among_siblings(void)
 	world_queue(world, PARENT, 1);
 	world_queue(world, CHILD, 1);
 	check_equal(world_serve(world, MS), CHILD);
-	world_check(world);
-	world_free(world);
-}
-
-/* Who wakes up takes the device from lower classes, and from no higher one. */
-static void test_preempts(void)
-{
-	struct world *world = three_classes(true);
-
-	world_queue(world, B, 100);
-	check_equal(served(world, 3, 10 * MS, B), 3);
-	world_queue(world, C, 10);
-	check_equal(served(world, 1, 10 * MS, B), 1);
-	world_queue(world, A, 2);
-	world->core.expiry = SUTRO_EXPIRY_NONE;
-	check_equal(served(world, 2, 10 * MS, A), 2);
-	check_equal(world->core.expiry, SUTRO_EXPIRY_PREEMPTED);
 	world_check(world);
 	world_free(world);
 }
@@ -188,22 +133,6 @@ static void test_away(void)
 	}
 	check_near(world->served_ns[B], 10.0 * SEC / 33, 60 * MS);
 	world_check(world);
-	world_free(world);
-}
-
-/* An idle group that has one request at a time ages all the same. */
-static void test_one_at_a_time(void)
-{
-	struct world *world = three_classes(false);
-	u32 i;
-
-	world_queue(world, B, 10000);
-	for (i = 0; i < 5000; i++) {
-		if (!world->group[C].queued)
-			world_queue(world, C, 1);
-		world_serve(world, MS);
-	}
-	check_near(world->served_ns[C], 5000.0 * MS / 33, 3 * MS);
 	world_free(world);
 }
 
@@ -284,15 +213,11 @@ static void test_slots(void)
 
 int main(void)
 {
-	test_worked_example();
 	test_three(false);
 	test_three(true);
-	test_weights();
 	test_among_siblings();
-	test_preempts();
 	test_is_waited_for();
 	test_away();
-	test_one_at_a_time();
 	test_no_hoarding();
 	test_changes();
 	test_slots();

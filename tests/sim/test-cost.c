@@ -53,21 +53,6 @@ static void test_gap_is_exact(void)
 	check(charged_ns + idle_ns <= now_ns, "more than there was");
 }
 
-/* A clock that stands still, or completions told late, cost nothing twice. */
-static void test_gap_never_negative(void)
-{
-	struct sutro_device device = {};
-	struct sutro_costs costs = {};
-	struct sutro_sample late = { .start_ns = 1 * MS, .now_ns = 5 * MS };
-	struct sutro_sample early = { .start_ns = 1 * MS, .now_ns = 4 * MS };
-
-	sutro_device_init(&device, true);
-	check_equal(sutro_cost_complete(&device, &costs, &late), 4 * MS);
-	check_equal(sutro_cost_complete(&device, &costs, &early), 0);
-	late.now_ns = 7 * MS;
-	check_equal(sutro_cost_complete(&device, &costs, &late), 2 * MS);
-}
-
 /*
  * One small request has cost a seek.  A class that was never seen is expected to
  * cost the same seek: were it 64 times that, the clock of the groups would run
@@ -91,30 +76,6 @@ static void test_seek_does_not_grow(void)
 				       1 << 20);
 	check(large_ns >= 14 * MS && large_ns <= 20 * MS, "%llu ns for 1 MiB",
 	      large_ns);
-}
-
-static void test_classes(void)
-{
-	static const u32 bytes[SUTRO_SIZES] = {
-		4096, 8192, 16384, 32768, 65536, 131072, 262144,
-	};
-	u32 op, i;
-
-	for (op = SUTRO_READ; op <= SUTRO_WRITE; op++) {
-		u32 first = op * SUTRO_SIZES;
-
-		check_equal(sutro_cost_class(op, 0), first);
-		check_equal(sutro_cost_class(op, 512), first);
-		for (i = 0; i < SUTRO_SIZES; i++) {
-			check_equal(sutro_cost_class(op, bytes[i]), first + i);
-			check_equal(sutro_cost_class(op, bytes[i] + 1),
-				    first + min(i + 1, SUTRO_SIZES - 1U));
-		}
-		check_equal(sutro_cost_class(op, U32_MAX),
-			    first + SUTRO_SIZES - 1);
-	}
-	check(sutro_cost_class(SUTRO_OTHER, U32_MAX) < SUTRO_CLASSES,
-	      "outside of the table");
 }
 
 /* Requests of some classes complete in turn, each after its true cost. */
@@ -257,26 +218,6 @@ static void test_mixed(void)
 	check_near(ratio, 12, 1);
 }
 
-/* A device that waited for its users says nothing about its speed. */
-static void test_unsaturated(void)
-{
-	struct sutro_device device = {};
-	u32 class = sutro_cost_class(SUTRO_WRITE, 4096), i;
-	u64 true_ns = 20000, now_ns = SEC, charged_ns, known_ns;
-
-	sutro_device_init(&device, false);
-	now_ns = feed(&device, now_ns, 20000, &class, &true_ns, 1, &charged_ns);
-	known_ns = sutro_cost_class_ns(&device, class);
-	true_ns = 500000;
-	device.unsaturated = true;
-	for (i = 0; i < 5000; i++) {
-		now_ns = feed(&device, now_ns, 1 + i % 7, &class, &true_ns, 1,
-			      &charged_ns);
-		device.unsaturated = true;
-	}
-	check_equal(sutro_cost_class_ns(&device, class), known_ns);
-}
-
 /*
  * The elevator is empty, as the device took all there was: when requests queue
  * there, it was busy, and the window counts.
@@ -379,15 +320,12 @@ static void test_depth(void)
 int main(void)
 {
 	test_gap_is_exact();
-	test_gap_never_negative();
 	test_seek_does_not_grow();
-	test_classes();
 	test_single_class();
 	test_trickle();
 	test_slow_device();
 	test_bytes();
 	test_mixed();
-	test_unsaturated();
 	test_deep_although_empty();
 	test_estimates_bounded(true);
 	test_estimates_bounded(false);

@@ -24,19 +24,6 @@ static struct world *backlog(bool rotational, u32 a, u32 b)
 	return world;
 }
 
-/* While others are active: as many as take depth_ns, and then wait. */
-static void test_depth_ns(void)
-{
-	struct world *world = backlog(false, 100, 100);
-
-	check_equal(send_all(world, MS / 10), 40);
-	check_equal(send_all(world, MS / 10), 0);
-	world_complete(world, 7);
-	check_equal(send_all(world, MS / 10), 1);
-	world_check(world);
-	world_free(world);
-}
-
 /* A few however long they take, and not too many however short. */
 static void test_bounds(void)
 {
@@ -119,7 +106,6 @@ static void test_not_expected(bool gone)
 
 int main(void)
 {
-	test_depth_ns();
 	test_bounds();
 	test_alone();
 	test_rotational();

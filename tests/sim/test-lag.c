@@ -25,8 +25,6 @@
  */
 #include <math.h>
 
-#include <linux/string.h>
-
 #include "random.h"
 #include "world.h"
 
@@ -235,24 +233,6 @@ static void check_shares(const struct trial *trial)
 	free(sum_ns);
 }
 
-/* All that waits is served, by asking as the rules say. */
-static void finish(struct trial *trial)
-{
-	struct world *world = trial->world;
-
-	memset(trial->steady, 0, world->nr);
-	while (world->core.queued || world->flights) {
-		if (world->flights < 8 &&
-		    world_send(world, MS, NULL) == SUTRO_SERVE)
-			continue;
-		if (world->flights)
-			world_complete(world, 0);
-		else
-			world->now_ns = world->core.idle_until_ns;
-	}
-	world_check_empty(world);
-}
-
 static void try(u32 nr, bool rotational, bool seeky)
 {
 	struct trial trial = trial_new(nr, rotational, seeky);
@@ -271,7 +251,7 @@ static void try(u32 nr, bool rotational, bool seeky)
 			world_check(trial.world);
 		}
 	}
-	finish(&trial);
+	world_finish(trial.world, 8);
 	trial_free(&trial);
 }
 

@@ -154,7 +154,7 @@ def is_hdd(scenario: Scenario) -> bool:
     return scenario.lines[0].startswith("leaf kind=0")
 
 
-@examples(160)
+@examples(60)
 @given(topologies())
 def test_feasible(drawn: tuple[Scenario, list[int]]) -> None:
     """Floors that fit hold, weights are calm, nobody starves.
@@ -184,7 +184,7 @@ def test_feasible(drawn: tuple[Scenario, list[int]]) -> None:
             assert result.mean(rate, 2) > 0
 
 
-@examples(80)
+@examples(30)
 @given(topologies(), st.floats(1.5, 3))
 def test_infeasible(drawn: tuple[Scenario, list[int]], more: float) -> None:
     """One more floor, on the first disk, that does not fit beside the others, and is less

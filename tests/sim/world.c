@@ -92,6 +92,38 @@ bool world_pass(struct world *world, u32 group, u64 cost_ns)
 	return true;
 }
 
+/* The device is left with less than it could do only as the rules allow. */
+static void world_check_verdict(const struct world *world,
+				enum sutro_verdict verdict)
+{
+	const struct sutro_core *core = &world->core;
+	const struct sutro_tunables *t = &core->tunables;
+	bool sliced = t->rotational || t->fairness;
+
+	switch (verdict) {
+	case SUTRO_SERVE:
+		break;
+	case SUTRO_EMPTY:
+		check_equal(core->queued, 0);
+		break;
+	case SUTRO_WAIT:
+		check(core->queued && core->in_flight &&
+			      (sliced || (core->in_flight >= SUTRO_DEPTH_MIN &&
+					  (core->nr_active > 1 || t->busy_ns))),
+		      "%u queued, %u in flight, %u active", core->queued,
+		      core->in_flight, core->nr_active);
+		break;
+	case SUTRO_IDLE:
+		check(sliced, "idle on flash");
+		check(core->queued, "idle without need");
+		check(core->idle_until_ns > world->now_ns &&
+			      core->idle_until_ns - world->now_ns <=
+				      t->group_idle_ns,
+		      "idle for %llu ns", core->idle_until_ns - world->now_ns);
+		break;
+	}
+}
+
 /* Ask who is next, and send a request of that group, estimated at its cost. */
 enum sutro_verdict world_send(struct world *world, u64 cost_ns, u32 *ret_group)
 {
@@ -101,6 +133,7 @@ enum sutro_verdict world_send(struct world *world, u64 cost_ns, u32 *ret_group)
 	world_forget(world);
 	group = sutro_core_select(&world->core, world->now_ns, &verdict);
 	check((verdict == SUTRO_SERVE) == !!group, "verdict %d", verdict);
+	world_check_verdict(world, verdict);
 	if (!group)
 		return verdict;
 
@@ -126,6 +159,29 @@ void world_complete(struct world *world, u32 flight)
 	world->served_ns[done.group - world->group] += done.cost_ns;
 	sutro_core_complete(&world->core, done.group, 1, done.estimate_ns,
 			    done.cost_ns, world->now_ns);
+}
+
+/* Serve all that waits, at most @depth at once, by asking as the rules say. */
+void world_finish(struct world *world, u32 depth)
+{
+	u32 steps;
+
+	for (steps = 0; world->core.queued || world->flights; steps++) {
+		enum sutro_verdict verdict = SUTRO_WAIT;
+
+		check(steps < 100000, "%u never served", world->core.queued);
+		if (world->flights < depth)
+			verdict = world_send(world, MS, NULL);
+		if (verdict == SUTRO_SERVE)
+			continue;
+		if (world->flights)
+			world_complete(world, 0);
+		else if (verdict == SUTRO_IDLE)
+			world->now_ns = world->core.idle_until_ns;
+		else
+			check_equal(verdict, SUTRO_EMPTY);
+	}
+	world_check_empty(world);
 }
 
 /* One request from the choice to the end; says whose. */

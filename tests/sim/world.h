@@ -73,6 +73,7 @@ bool world_pass(struct world *world, u32 group, u64 cost_ns);
 void world_queue_far(struct world *world, u32 group, u32 nr);
 void world_forget(struct world *world);
 enum sutro_verdict world_send(struct world *world, u64 cost_ns, u32 *ret_group);
+void world_finish(struct world *world, u32 depth);
 void world_complete(struct world *world, u32 flight);
 u32 world_serve(struct world *world, u64 cost_ns);
 void world_check(struct world *world);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * As much of KUnit as kernel/tests needs, in userspace: each suite is a program
- * that runs its cases in order, prints what failed and a line for each case (KTAP),
- * and exits with 1 if any failed.
+ * that runs its cases in order and reports them, and each failed expectation, as TAP.
  */
 #ifndef SIM_KUNIT_TEST_H
 #define SIM_KUNIT_TEST_H
@@ -60,20 +59,19 @@ static inline void *kunit_kzalloc(struct kunit *test, size_t size, int gfp)
 	return memory;
 }
 
-#define kunit_compare(test, leave, a, op, b)                                  \
-	do {                                                                  \
-		__typeof__(a) a_ = (a);                                       \
-		__typeof__(b) b_ = (b);                                       \
-                                                                              \
-		if (a_ op b_)                                                 \
-			break;                                                \
-		printf("    # %s:%d: not so: %s %s %s\n", __FILE__, __LINE__, \
-		       #a, #op, #b);                                          \
-		printf("    #     %lld and %lld\n", (long long)a_,            \
-		       (long long)b_);                                        \
-		(test)->failed = true;                                        \
-		if (leave)                                                    \
-			longjmp((test)->abort, 1);                            \
+#define kunit_compare(test, leave, a, op, b)                                   \
+	do {                                                                   \
+		__typeof__(a) a_ = (a);                                        \
+		__typeof__(b) b_ = (b);                                        \
+                                                                               \
+		if (a_ op b_)                                                  \
+			break;                                                 \
+		printf("# %s:%d: not so: %s %s %s\n", __FILE__, __LINE__, #a,  \
+		       #op, #b);                                               \
+		printf("#     %lld and %lld\n", (long long)a_, (long long)b_); \
+		(test)->failed = true;                                         \
+		if (leave)                                                     \
+			longjmp((test)->abort, 1);                             \
 	} while (0)
 
 #define KUNIT_EXPECT_EQ(test, a, b) kunit_compare(test, false, a, ==, b)
@@ -101,8 +99,7 @@ static inline bool kunit_run_case(const struct kunit_case *one, int number)
 		one->run(&test);
 	while (test.allocations)
 		free(test.memory[--test.allocations]);
-	printf("    %s %d %s\n", test.failed ? "not ok" : "ok", number,
-	       one->name);
+	printf("%s %d %s\n", test.failed ? "not ok" : "ok", number, one->name);
 	return !test.failed;
 }
 
@@ -114,11 +111,9 @@ static inline int kunit_run_suite(const struct kunit_suite *suite)
 
 	for (one = suite->test_cases; one->run; one++)
 		nr++;
-	printf("KTAP version 1\n1..1\n    # Subtest: %s\n    1..%d\n",
-	       suite->name, nr);
+	printf("TAP version 13\n1..%d\n", nr);
 	for (one = suite->test_cases, nr = 0; one->run; one++)
 		ok &= kunit_run_case(one, ++nr);
-	printf("%s 1 %s\n", ok ? "ok" : "not ok", suite->name);
 	return !ok;
 }
 
