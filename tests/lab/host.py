@@ -44,7 +44,7 @@ def ensure_packages() -> None:
 def mirrors(suite: str) -> list[str]:
     """Source lines for suite on the mirrors of this host's apt; none: mmdebstrap's choice."""
     fields = "$(ORIGIN)|$(CODENAME)|$(COMPONENT)|$(REPO_URI)"
-    lines = _output(["apt-get", "indextargets", "--format", fields, "Created-By: Packages"])
+    lines = output(["apt-get", "indextargets", "--format", fields, "Created-By: Packages"])
     archive, security = "", ""
     for line in lines.splitlines():
         origin, codename, component, uri = line.split("|", 3)
@@ -66,7 +66,7 @@ def mirrors(suite: str) -> list[str]:
 def apt_options() -> list[str]:
     """How this host reaches its mirrors (proxies, certificates, clock checks), as apt options."""
     options = []
-    for line in _output(["apt-config", "dump", "Acquire"]).splitlines():
+    for line in output(["apt-config", "dump", "Acquire"]).splitlines():
         name, _, value = line.rstrip(";").partition(" ")
         wanted = ("http::", "https::", "Check-Date", "Check-Valid-Until", "Retries")
         if name.removeprefix("Acquire::").startswith(wanted) and value not in ("", '""'):
@@ -123,8 +123,8 @@ def _check_subordinate_ids() -> None:
             )
 
 
-def _output(argv: list[str]) -> str:
-    """What a command prints; nothing if it is not there or fails."""
+def output(argv: list[str]) -> str:
+    """The output of a command; empty if it is missing or fails."""
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"}

@@ -22,6 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import host
 from .cache import Cache, digest_files, key_of
 from .guest import QEMU
 from .junit import Results
@@ -110,5 +111,4 @@ def commit(source: Path) -> str:
 
 
 def _emulator() -> str:
-    done = subprocess.run([QEMU, "--version"], capture_output=True, text=True)
-    return done.stdout.splitlines()[0] if done.stdout else ""
+    return "".join(host.output([QEMU, "--version"]).splitlines()[:1])

@@ -86,8 +86,8 @@ def test_progress_shows_a_failure_although_its_line_comes_in_pieces(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     echo = stages._progress("guest")
-    echo("../mnt/src/tests/vm/test_a.py::test_a PASSED [  1%]\n../mnt/src/tests/vm/test_a.py::te")
-    echo("st_b[x y] ")
+    echo("../mnt/src/tests/vm/test_a.py::test_a PASSED [  1%]\n../mnt/src/tests/vm/")
+    echo("test_a.py::test_b[x y] ")
     echo("FAILED           [  3%]\n")
     shown = capsys.readouterr().err.splitlines()
     assert [line.split("] ", 1)[1] for line in shown] == [

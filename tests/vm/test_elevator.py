@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import re
-import time
 
 import pytest
 from rig import scheduler
