@@ -141,11 +141,14 @@ class Clock:
                 end.close()
         self.ours = self.theirs = None
 
-    def settle(self) -> int:
-        """Let the daemon handle all that is there; return the time of its next timer."""
+    def settle(self, hold: bool = False) -> int:
+        """Let the daemon handle all that is there; return the time of its next timer.
+
+        With hold it handles nothing after that until it is called again.
+        """
         assert self.ours and self.theirs
         self.theirs.close()
-        self.ours.send(struct.pack("=Q", self.now_ns))
+        self.ours.send(struct.pack("=QQ", self.now_ns, hold))
         reply = self.ours.recv(8)
         assert reply, "the daemon has ended"
         return int(struct.unpack("=Q", reply)[0])
@@ -154,7 +157,8 @@ class Clock:
         """Let time pass, from one timer of the daemon to the next."""
         end_ns = self.now_ns + round(seconds * 1e9)
         while self.now_ns < end_ns:
-            due_ns = max(self.settle(), self.now_ns)
+            # A call may begin a sample at any time, but not while the counters change.
+            due_ns = max(self.settle(hold=True), self.now_ns)
             before_ns, self.now_ns = self.now_ns, min(due_ns, end_ns)
             for load in self.loads:
                 load((self.now_ns - before_ns) / 1e9)
@@ -520,9 +524,9 @@ def sutrod(bus: Bus, machine: Machine, systemd: Systemd, tmp_path: Path) -> Iter
     bus.allow(True)
     s = Sutrod(bus, machine, tmp_path)
     yield s
+    s.clock.detach()
     if s.process and s.process.poll() is None:
         s.stop()
-    s.clock.detach()
     if s.notify:
         s.notify.close()
     log = s.log() if s.log_file.exists() else ""

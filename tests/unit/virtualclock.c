@@ -10,7 +10,9 @@
  *
  * The test sends the new time. The process fires the timers that are due, handles all
  * that is ready, and when it would sleep it replies with the time of its next timer, or
- * UINT64_MAX. So after the reply no timer that was due is left to be handled.
+ * UINT64_MAX. So after the reply no timer that was due is left to be handled. If the
+ * test has asked for that, the process then handles nothing before the next message:
+ * meanwhile the test changes files of which the process must not read a part.
  */
 
 #include <poll.h>
@@ -34,11 +36,13 @@
  * struct clock - the virtual time of this process
  * @socket: to the test; -1: the real clocks are in use
  * @is_awaited: the test waits for a reply
+ * @holds: after the reply nothing is handled before the next message
  * @due_ns: of each timer, NEVER if it is not armed
  */
 static struct {
 	int socket;
 	bool is_awaited;
+	bool holds;
 	uint64_t now_ns;
 	int timers[TIMERS_MAX];
 	uint64_t due_ns[TIMERS_MAX];
@@ -132,13 +136,18 @@ static void reply(void)
 /* Without a test at the other end the clock stands still. */
 static void move(struct pollfd *p)
 {
-	uint64_t ns;
+	struct {
+		uint64_t now_ns;
+		uint64_t holds;
+	} message;
 
-	if (recv(virtual.socket, &ns, sizeof(ns), 0) != sizeof(ns)) {
+	if (recv(virtual.socket, &message, sizeof(message), 0) !=
+	    sizeof(message)) {
 		p->fd = -1;
 		return;
 	}
-	virtual.now_ns = ns;
+	virtual.now_ns = message.now_ns;
+	virtual.holds = message.holds;
 	virtual.is_awaited = true;
 	fire_due();
 }
@@ -150,9 +159,11 @@ static int wait_for_events(int epoll, struct epoll_event *events, int n,
 			      { virtual.socket, POLLIN, 0 } };
 
 	while (may_sleep && poll(p, 1, 0) == 0) {
+		bool is_held = virtual.is_awaited && virtual.holds;
+
 		if (virtual.is_awaited)
 			reply();
-		if (poll(p, 2, -1) < 0)
+		if (poll(is_held ? p + 1 : p, is_held ? 1 : 2, -1) < 0)
 			return -1;
 		if (p[1].revents)
 			move(&p[1]);
