@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from lab.progress import LabError
+from rig.result import all_met
 
-from uml.bench import Comparison, needed
+from uml.bench import Comparison, needed, run_all
 from uml.measure import Run
 from uml.scenario import Event, Goal, Group, Job, Scenario
 
@@ -119,3 +122,24 @@ def test_the_runs_that_goals_need() -> None:
     names = ("none", "bfq", "sutro")
     assert needed(made) == [*((name, None) for name in names), *((name, "a") for name in names)]
     assert needed(made.under(["sutro"])) == [("sutro", None), ("sutro", "a")]
+
+
+def test_a_bench_of_made_up_machines(capsys) -> None:
+    """A machine that fails is a goal that is not met; the other scenarios are judged."""
+    goals = (Goal("share", of=("a",), min=0.6), Goal("fair_mbps", against="none", min=0.9))
+    made = scenario(schedulers=("none", "sutro"), goal=goals)
+
+    def machine(name: str, plan: dict) -> dict:
+        if name.startswith("broken"):
+            raise LabError("no machine")
+        ms = {"a": 6000, "b": 3000} if "-sutro" in name else {"a": 5000, "b": 5000}
+        return {"samples": [sample(0, a=0, b=0), sample(10, **ms)], "fio": {}, "ended_s": {}}
+
+    found = run_all([made, replace(made, name="broken")], machine, lambda line: None, 1)
+    judged = {(r.scenario, r.metric): r for r in found if r.counts}
+    assert judged["s", "share"].value == pytest.approx(2 / 3)
+    assert judged["s", "fair_mbps_vs_none"].value == pytest.approx(0.9)
+    assert not judged["broken", "run"].met and not all_met(found)
+    out = capsys.readouterr().out
+    assert "met     share a >= 0.6: none 0.5  sutro 0.6667" in out
+    assert "FAILED  sutro: no machine" in out
