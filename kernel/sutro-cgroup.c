@@ -166,7 +166,7 @@ static void sutro_pd_free(struct blkg_policy_data *pd)
 {
 	struct sutro_blkg *sblkg = sutro_pd(pd);
 
-	kfree_rcu(sblkg, pd.rcu_head);
+	kfree_rcu(sblkg, rcu);
 }
 
 /* "MAJ:MIN" of a group's leaf, NULL once that is gone. */

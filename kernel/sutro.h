@@ -205,7 +205,9 @@ struct sutro_note {
  * @entered:	it is in the tree of sutro-active.c
  * @slot_wait:	submitters that may not have another one now
  * @note_node:	place in sutro_queue.notes, empty while there is nothing to tell
- * @note:	see there; both protected by sutro_queue.done_lock
+ * @rcu:	to free it, when it is in no list any more; that of @pd is not in every
+ *		update of a series
+ * @note:	see there; it and @note_node are protected by sutro_queue.done_lock
  * @stat:	totals for io.sutro.stat, and when a request last completed; written under
  *		sutro_queue.done_lock, but for wait_ns
  * @active:	place in that tree, and its key there
@@ -221,7 +223,10 @@ struct sutro_blkg {
 	atomic_t nr_requests;
 	bool entered;
 	wait_queue_head_t slot_wait;
-	struct list_head note_node;
+	union {
+		struct list_head note_node;
+		struct rcu_head rcu;
+	};
 	struct sutro_note note;
 	struct {
 		u64 bytes[2];
