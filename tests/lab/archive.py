@@ -17,7 +17,6 @@ its newest version, so that a series that is gone is one clear line and not a fa
 from __future__ import annotations
 
 import re
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,10 +66,8 @@ def backports(cache: Cache) -> dict[str, str]:
         return {}
     with cache.locked("archive", "another run that downloads packages"):
         options = _updated(cache, BACKPORTS, lines[:1])
-        listed = subprocess.run(
-            ["apt-cache", *options, "pkgnames", "linux-"], capture_output=True, text=True
-        ).stdout.split()
-    return newest_kernels(listed)
+        listed = host.output(["apt-cache", *options, "pkgnames", "linux-"])
+    return newest_kernels(listed.split())
 
 
 def newest_kernels(names: Sequence[str]) -> dict[str, str]:
@@ -81,7 +78,7 @@ def newest_kernels(names: Sequence[str]) -> dict[str, str]:
     {'7.3': '7.3.4+deb13-amd64'}
     """
     found: dict[str, str] = {}
-    for name in sorted(names, key=lambda name: [int(n) for n in re.findall(r"\d+", name)]):
+    for name in sorted(names, key=_numbers):
         kernel = re.fullmatch(r"linux-image-((\d+\.\d+)\.\d+\+deb\d+-amd64)", name)
         if not kernel:
             continue
@@ -89,6 +86,28 @@ def newest_kernels(names: Sequence[str]) -> dict[str, str]:
         if {f"linux-headers-{version}", f"linux-source-{series}"} <= set(names):
             found[series] = version
     return found
+
+
+def other_kernel(cache: Cache, running: str, folder: Path) -> None:
+    """Download a stable kernel of another version than `running`, with its headers, to a folder."""
+    lines = host.mirrors(SUITE)
+    with cache.locked("archive", "another run that downloads packages"):
+        options = _updated(cache, SUITE, lines)
+        series = ".".join(running.split(".")[:2])
+        names = host.output(["apt-cache", *options, "pkgnames", f"linux-image-{series}."]).split()
+        versions = [n.removeprefix("linux-image-") for n in names if n.endswith("-amd64")]
+        others = sorted((v for v in versions if v != running and "+deb" in v), key=_numbers)
+        if not others:
+            raise LabError(f"{SUITE} has no Linux {series} but {running}: nothing to upgrade to")
+        base = others[-1].removesuffix("-amd64")
+        command = ["sh", "-c", 'cd "$0" && exec apt-get "$@"', str(folder), *options, "--quiet=2"]
+        command += ["download", f"linux-image-{base}-amd64", f"linux-headers-{base}-amd64"]
+        command += [f"linux-headers-{base}-common", f"linux-kbuild-{base}"]
+        run(command, f"downloading Linux {base}", cache.run_dir / "other-kernel.log")
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", name)]
 
 
 def _updated(cache: Cache, suite: str, lines: Sequence[str]) -> list[str]:

@@ -12,12 +12,12 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import host
+from . import archive, host
 from .cache import Cache, digest_files
 from .image import image_root
 from .namespace import namespaced, remove_tree, run
 from .progress import LabError
-from .roots import RECIPES, Root, bootstrapped, build_recipe, image_recipe, package_recipe
+from .roots import KERNEL, RECIPES, Root, bootstrapped, build_recipe, image_recipe, package_recipe
 
 # Rooms that no package is made from: a change in them costs no rebuild.
 NOT_PACKAGED = (
@@ -118,6 +118,18 @@ def test_modules(cache: Cache, source: Path, series: str) -> Path | None:
     }
     what = f"model disk: building modeldisk.ko for {series}"
     return cache.artefact(f"modules-{series}", key, what, build)
+
+
+def other_kernel(cache: Cache) -> Path:
+    """The folder of the packages of a stable kernel that the guest does not run."""
+    modules = image_root(cache, KERNEL).path / "usr/lib/modules"
+    (running,) = (path.name for path in modules.iterdir())
+
+    def build(folder: Path) -> None:
+        archive.other_kernel(cache, running, folder)
+
+    key = {"running": running}
+    return cache.artefact("other-kernel", key, f"packages: another kernel than {running}", build)
 
 
 def crowd(cache: Cache, source: Path) -> Path:

@@ -13,6 +13,7 @@ The others run with `--all` or by name:
     long            random runs of the unit tests and the simulation
     daemon          the rest of the tests about the daemon, exact clock
     measure         tests of rates and shares, exact clock
+    upgrade         another kernel is installed while linux-source is held back
     smp             tests of the elevator in a guest with two CPUs, on the clock of the host
     stacking        tests of the drivers of sutro-stacking-dkms, exact clock
     series-S        the patch series for kernel S: applies, passes checkpatch, compiles
@@ -53,9 +54,10 @@ Run = Callable[[Cache, Path], Results]
 TRACING = ("test_elevator_debug.py", "test_elevator_prompt.py")
 SMP = ("test_elevator.py", "test_elevator_load.py", "test_elevator_requests.py")
 DAEMON = (
-    "test_daemon.py", "test_kernel_upgrade.py", "test_packages.py", "test_policies.py",
-    "test_purge.py", "test_sutroctl.py", "test_topology.py",
+    "test_daemon.py", "test_packages.py", "test_policies.py", "test_purge.py", "test_sutroctl.py",
+    "test_topology.py",
 )  # fmt: skip
+UPGRADE = "test_kernel_upgrade.py"
 STACKING = "test_stacking*.py"
 # With another kernel: of the tests of rates, one for all.
 ON_EVERY_KERNEL = (
@@ -103,8 +105,7 @@ def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
     """All stages, the longest first; tests: what guest stages run instead of their own."""
     names = sorted(path.name for path in (source / "tests" / "vm").glob("test_*.py"))
     stacking = fnmatch.filter(names, STACKING)
-    daemon = [name for name in names if name in DAEMON]
-    measure = [name for name in names if name not in (*SMP, *DAEMON, *stacking)]
+    measure = [name for name in names if name not in (*SMP, *DAEMON, *stacking, UPGRADE)]
     build, image = build_recipe(), image_recipe(KERNEL)
 
     def in_guest(
@@ -124,14 +125,15 @@ def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
 
     others = [series for series in KERNELS if series != KERNEL]
     return [
-        in_guest("guest", names, FIRST),
+        in_guest("guest", [name for name in names if name != UPGRADE], FIRST),
         Stage("meson", meson, UNIT, (build,), first=True),
         Stage("checks", checks, ("",), (build,), first=True),
         in_uml("smoke", virtual.smoke),
         in_guest("stacking", stacking, REST, stacking=True),
         in_guest("measure", measure, REST),
-        in_guest("daemon", daemon, REST),
+        in_guest("daemon", DAEMON, REST),
         in_guest("smp", SMP, REST, smp=True),
+        in_guest("upgrade", [UPGRADE], REST, other_kernel=True),
         in_uml("stress", virtual.stress_stage),
         in_uml("layers", virtual.layers_stage),
         Stage("deep", lambda cache, source: deep.stage(cache, source), VIRTUAL, (build, image)),
@@ -201,9 +203,11 @@ def _guest(
     series: str,
     smp: bool = False,
     stacking: bool = False,
+    other_kernel: bool = False,
 ) -> Results:
     """Tests inside a guest; a complaint of its kernel is a failed test."""
-    setup = prepare(cache, name, series, smp=smp, stacking=stacking)
+    tools = [products.other_kernel(cache)] if other_kernel else []
+    setup = prepare(cache, name, series, smp=smp, stacking=stacking, tools=tools)
     command = ["python3", "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short"]
     command += [f"--junitxml=/mnt/out/{name}.xml", "--rootdir=/mnt/src", *tests]
     with guest.boot(setup) as machine:

@@ -21,7 +21,7 @@ def each(*kinds: str) -> set[str]:
     return {name for name in ALL if name.rpartition("-")[0] in kinds or name in kinds}
 
 
-GUESTS = each("daemon", "measure", "smp", "stacking")
+GUESTS = each("daemon", "measure", "smp", "stacking", "upgrade")
 VIRTUAL = each("stress", "layers", "deep", "kunit", "owners", "series")
 # One file of each room, and the stages that it invalidates.
 ROOMS = {
