@@ -20,7 +20,7 @@
 # is not /lib/modules/KERNEL_VERSION/build.  The tarball is taken from
 # $SUTRO_SOURCES, /usr/src unless set.
 #
-# DKMS calls this as PRE_BUILD.  Exit status 77 means that this kernel cannot have
+# DKMS calls this by pre-build.sh.  Exit status 77 means that this kernel cannot have
 # the module with what is installed: DKMS then skips it, and the installation of a
 # kernel goes on.  The last line on standard error is the reason, and what to do.
 

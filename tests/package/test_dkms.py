@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kernels import KERNEL, SERIES, SOURCES, TREES, series_of
+from kernels import KERNEL, SERIES, SOURCES, TREES, series_of, version_of
 
 TOP = KERNEL.parent
 PACKAGES = ("sutro-dkms", "sutro-stacking-dkms")
@@ -62,7 +62,7 @@ class Dkms:
     """A dkms whose trees are folders of a test."""
 
     folder: Path
-    packaged: Path
+    source_tree: Path
 
     def run(
         self, action: str, *words: str, sources: Path = SOURCES
@@ -70,7 +70,7 @@ class Dkms:
         """One command; standard output and error are one, as on a terminal."""
         places = {
             "--dkmstree": self.folder / "dkms",
-            "--sourcetree": self.packaged,
+            "--sourcetree": self.source_tree,
             "--installtree": self.folder / "modules",
         }
         options = [str(word) for place in places.items() for word in place]
@@ -203,3 +203,20 @@ def test_versions_that_only_look_like_a_series_are_not_supported(dkms: Dkms) -> 
     for version in (f"{SERIES[0]}0.1-amd64", f"1{SERIES[0]}.1-amd64", SERIES[0].replace(".", "-")):
         dkms.install_kernel(version, TREES[0])
         assert f"sutro: kernel {version} is not supported: " in dkms.autoinstall(version)
+
+
+def test_module_that_does_not_compile_is_skipped(tmp_path: Path, packaged: Path) -> None:
+    """An update may change what no proof covers; that must not end the installation of a kernel."""
+    for name in ("dkms", "modules", "src"):
+        (tmp_path / name).mkdir()
+    module = f"sutro-{package_version()}"
+    shutil.copytree(packaged / module, tmp_path / "src" / module, symlinks=True)
+    (tmp_path / "src" / module / "sutro-share.c").write_text("#error of another update\n")
+    dkms = Dkms(tmp_path, tmp_path / "src")
+    dkms.add("sutro")
+    version = version_of(TREES[0])
+    dkms.install_kernel(version, TREES[0])
+    assert f"Autoinstall on {version} was skipped for module(s) sutro." in dkms.autoinstall(version)
+    log = dkms.log("sutro")
+    assert "#error of another update" in log
+    assert f"pre-build: this version of Sutro does not compile for kernel {version}: " in log
