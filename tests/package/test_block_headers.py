@@ -67,9 +67,9 @@ def tamper(tree: Path, header: str, pattern: str, replacement: str) -> None:
     path.write_text(text)
 
 
-def test_some_kernel_is_installed() -> None:
-    """The other tests are about something, and Debian's own kernel is among it."""
-    assert TREES[0].name.startswith("linux-headers-6.12.")
+def test_a_kernel_is_installed() -> None:
+    """The other tests are about something."""
+    assert TREES
 
 
 def test_headers_of_linux_source_are_proved(right_headers: Path) -> None:
