@@ -27,7 +27,7 @@ from .cache import Cache, digest_files, key_of
 from .guest import QEMU
 from .junit import Results
 from .products import source_files
-from .roots import Root, parcel_key
+from .roots import Root, build_key
 from .stages import Stage
 
 LAB = ("lab", "tests/lab/")
@@ -63,8 +63,8 @@ def key(cache: Cache, stage: Stage, source: Path) -> str | None:
         if folder is None:
             return None
         versions[recipe.name] = Root(folder / "tree").versions()
-    if stage.parcel:
-        folder = cache.existing(f"kernel-{stage.series}", parcel_key(stage.series))
+    if stage.source:
+        folder = cache.existing(f"build-{stage.series}-root", build_key(stage.series))
         if folder is None:
             return None
         headers = (folder / "tree/usr/src").glob("linux-headers-*")

@@ -17,7 +17,16 @@ from .cache import Cache, digest_files
 from .image import image_root
 from .namespace import namespaced, remove_tree, run
 from .progress import LabError
-from .roots import KERNEL, RECIPES, Root, bootstrapped, build_recipe, image_recipe, package_recipe
+from .roots import (
+    KERNEL,
+    RECIPES,
+    Root,
+    bootstrapped,
+    build_recipe,
+    build_root,
+    image_recipe,
+    package_recipe,
+)
 
 # Rooms that no package is made from: a change in them costs no rebuild.
 NOT_PACKAGED = (
@@ -65,11 +74,6 @@ def copied(source: Path, names: list[str], target: Path) -> None:
     for name in names:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source / name, target / name, follow_symlinks=False)
-
-
-def build_root(cache: Cache) -> Root:
-    """The Debian tree that checks and host-side tests are run in."""
-    return bootstrapped(cache, build_recipe())
 
 
 def debs(cache: Cache, source: Path) -> Path:

@@ -4,8 +4,8 @@
     package-root         what dpkg-buildpackage needs: recipes/package.packages
     build-root           that, and what the checks and host-side tests need: recipes/build.packages,
                          with the headers and the source of Debian's stable kernel
-    image-root-SERIES    what a guest is made of: recipes/image.packages and a kernel
-    kernel-SERIES        headers and source of a backports kernel, to be mounted in the build root
+    image-SERIES-root    what a guest is made of: recipes/image.packages and a kernel
+    build-SERIES-root    a copy of build-root with headers and source of a backports kernel
 
 The list of packages is the key of a tree, and nothing else is: the mirror is the host's business,
 and what a tree needs beyond its packages is done to a copy of it, or in it at the time of use.
@@ -181,37 +181,35 @@ def prepared(cache: Cache, *recipes: Recipe) -> None:
     at_once([partial(bootstrapped, cache, recipe) for recipe in missing])
 
 
-def kernel_parcel(cache: Cache, series: str) -> Root:
-    """Headers, kbuild and source of the newest kernel of a backports series, unpacked in a folder.
+def build_root(cache: Cache, series: str = KERNEL) -> Root:
+    """The tree that checks and host-side tests run in, with headers and source of a kernel series.
 
-    Its folders are mounted into the build root with `parcel_binds`; nothing is installed there.
+    For a backports series it is a copy of the one for the stable kernel (of links to its files),
+    in which the packages of the newest kernel of that series are unpacked.
     """
+    base = bootstrapped(cache, build_recipe())
+    if series == KERNEL:
+        return base
 
     def build(folder: Path) -> None:
         require(cache, series)
-        bootstrapped(cache, build_recipe()).run(
-            ["sh", "-e", "/mnt/lab/kernel-parcel", series, BACKPORTS, *host.apt_options()],
-            f"fetching the headers and the source of Linux {series}",
-            cache.run_dir / f"kernel-{series}.log",
-            binds={"/mnt/lab": RECIPES, "/build": folder} | host.network_files(),
-        )
+        tree, log = folder / "tree", cache.run_dir / f"kernel-{series}.log"
+        what = f"the headers and the source of Linux {series}"
+        run(namespaced(["cp", "--archive", "--link", str(base.path), str(tree)]), what, log)
+        binds = {"/mnt/lab": RECIPES} | host.network_files()
+        words = ["sh", "-e", "/mnt/lab/kernel-headers", series, BACKPORTS, *host.apt_options()]
+        Root(tree).run(words, f"fetching {what}", log, binds=binds)
 
-    what = f"kernel {series}: headers and source from {BACKPORTS}"
-    return Root(cache.artefact(f"kernel-{series}", parcel_key(series), what, build) / "tree")
-
-
-def parcel_key(series: str) -> dict[str, str]:
-    """The key of `kernel_parcel`."""
-    script = (RECIPES / "kernel-parcel").read_text()
-    return {"series": series, "suite": BACKPORTS, "script": script}
+    what = f"build root for Linux {series}: headers and source from {BACKPORTS}"
+    path = cache.artefact(f"build-{series}-root", build_key(series), what, build)
+    return Root(path / "tree")
 
 
-def parcel_binds(parcel: Root) -> dict[str, Path]:
-    """Mounts for Root.run: each file and folder of a parcel at its own path."""
-    tree = parcel.path
-    found = [*tree.glob("usr/src/*"), *tree.glob("usr/lib/linux-kbuild-*")]
-    found += tree.glob("usr/lib/modules/*")
-    return {f"/{path.relative_to(tree)}": path for path in sorted(found)}
+def build_key(series: str) -> dict[str, object]:
+    """The key of `build_root` for a backports series."""
+    script = (RECIPES / "kernel-headers").read_text()
+    base = build_recipe().key()
+    return {"base": base, "series": series, "suite": BACKPORTS, "script": script}
 
 
 def require(cache: Cache, series: str) -> None:

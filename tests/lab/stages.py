@@ -44,7 +44,7 @@ from .cache import Cache
 from .junit import Results
 from .namespace import remove_tree
 from .progress import LabError, step
-from .roots import KERNEL, KERNELS, Recipe, build_recipe, image_recipe, kernel_parcel, parcel_binds
+from .roots import KERNEL, KERNELS, Recipe, build_recipe, build_root, image_recipe
 from .setup import prepare
 
 Run = Callable[[Cache, Path], Results]
@@ -89,7 +89,7 @@ class Stage:
     """One stage: how it runs, and what decides its result.
 
     rooms are prefixes of files of the clone; trees are the Debian trees that it uses; series is its
-    kernel, parcel states that it uses the headers or the source of that kernel.
+    kernel, source states that it uses the headers or the source of that kernel.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Stage:
     trees: tuple[Recipe, ...]
     first: bool = False
     series: str = KERNEL
-    parcel: bool = False
+    source: bool = False
 
 
 def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
@@ -120,8 +120,8 @@ def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
         return Stage(name, run, tuple(rooms), (image_recipe(series),), mark == FIRST, series)
 
     def in_uml(name: str, run: Run, series: str = KERNEL) -> Stage:
-        first, parcel = name == "smoke", series != KERNEL
-        return Stage(name, run, VIRTUAL, (build, image), first, series, parcel)
+        first, source = name == "smoke", series != KERNEL
+        return Stage(name, run, VIRTUAL, (build, image), first, series, source)
 
     others = [series for series in KERNELS if series != KERNEL]
     return [
@@ -154,7 +154,7 @@ def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
 def checks(cache: Cache, source: Path) -> Results:
     """The static checks."""
     work, log = _work(cache, source, "checks")
-    root, binds = products.build_root(cache), {"/opt/tools": products.tools(cache)}
+    root, binds = build_root(cache), {"/opt/tools": products.tools(cache)}
     status = products.as_builder(root, "checks", work, log, binds=binds, check=False)
     return _without_work(work, junit.read_stage(work / "checks.xml", status, log))
 
@@ -162,15 +162,8 @@ def checks(cache: Cache, source: Path) -> Results:
 def checks_of(cache: Cache, source: Path, *, series: str) -> Results:
     """The checks and package tests that depend on the kernel, for another one."""
     work, log = _work(cache, source, f"checks-{series}")
-    status = products.as_builder(
-        products.build_root(cache),
-        "checks-kernel",
-        work,
-        log,
-        arguments=(series,),
-        binds=parcel_binds(kernel_parcel(cache, series)),
-        check=False,
-    )
+    root = build_root(cache, series)
+    status = products.as_builder(root, "checks-kernel", work, log, arguments=(series,), check=False)
     results = junit.read_stage(work / "checks.xml", 0, log)
     results.add(junit.read_stage(work / "package.xml", 0 if results.failed else status, log))
     return _without_work(work, results)
@@ -188,7 +181,7 @@ def long(cache: Cache, source: Path) -> Results:
 
 def _tested(cache: Cache, source: Path, name: str, option: str) -> Results:
     work, log = _work(cache, source, name)
-    root = products.build_root(cache)
+    root = build_root(cache)
     words = (option, "long")
     status = products.as_builder(root, "test", work, log, arguments=words, check=False)
     return _without_work(work, junit.read_meson(work / "build", status, log))

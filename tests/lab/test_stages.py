@@ -56,7 +56,7 @@ def test_every_guest_test_file_runs_in_the_first_tier_and_in_one_other_stage() -
 def test_the_first_tier_is_of_the_stable_kernel() -> None:
     first = [one for one in stages.stages(SOURCE) if one.first]
     assert {one.name for one in first} == {"checks", "meson", "guest", "smoke"}
-    assert not any(one.parcel for one in first)
+    assert not any(one.source for one in first)
     assert {tree.name for one in first for tree in one.trees} == {"build", "image-6.12"}
 
 

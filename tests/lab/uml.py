@@ -28,9 +28,9 @@ from .cache import Cache, digest_files
 from .guest import kernel_complaint
 from .image import image_root
 from .namespace import remove_tree
-from .products import as_builder, build_root, copied, source_files
+from .products import as_builder, copied, source_files
 from .progress import LabError
-from .roots import KERNEL, RECIPES, build_recipe, kernel_parcel, parcel_binds
+from .roots import KERNEL, RECIPES, build_recipe, build_root
 
 CONFIGS = {
     "plain": ("common.config", "uml.config", "uml-owners.config"),
@@ -60,9 +60,8 @@ def kernel(cache: Cache, source: Path, flavour: str, version: str = KERNEL) -> P
     def build(folder: Path) -> None:
         work = folder / "work"
         copied(source, names, work / "sutro")
-        arguments = (version, *CONFIGS[flavour])
-        binds = {"/mnt/tree": tree} | _source_binds(cache, version)
-        _make(cache, source, "uml-kernel", flavour, work, binds, arguments)
+        binds = {"/mnt/tree": tree}
+        _make(cache, source, "uml-kernel", flavour, work, binds, version, CONFIGS[flavour])
         for path in (work / "product").iterdir():
             shutil.copy2(path, folder / path.name)
         remove_tree(work)
@@ -78,8 +77,7 @@ def series(cache: Cache, source: Path, version: str) -> Path:
     work = cache.run_dir / f"series-{version}"
     copied(source, [n for n in source_files(source) if n.startswith(OURS)], work / "sutro")
     tree = _tree(cache, source, "plain") if version == KERNEL else _bare(cache, source, version)
-    binds = {"/mnt/tree": tree} | _source_binds(cache, version)
-    log = _make(cache, source, "uml-series", version, work, binds, (version,))
+    log = _make(cache, source, "uml-series", version, work, {"/mnt/tree": tree}, version)
     remove_tree(work)
     return log
 
@@ -102,8 +100,7 @@ def _named(name: str, version: str) -> str:
 
 def _tree(cache: Cache, source: Path, flavour: str, version: str = KERNEL) -> Path:
     def build(folder: Path) -> None:
-        binds = _source_binds(cache, version)
-        _make(cache, source, "uml-tree", flavour, folder, binds, (version, *CONFIGS[flavour]))
+        _make(cache, source, "uml-tree", flavour, folder, {}, version, CONFIGS[flavour])
 
     texts = [(source / "tests/uml" / name).read_text() for name in CONFIGS[flavour]]
     scripts = [
@@ -114,17 +111,11 @@ def _tree(cache: Cache, source: Path, flavour: str, version: str = KERNEL) -> Pa
     return cache.artefact(_named(f"uml-tree-{flavour}", version), key, what, build)
 
 
-def _source_binds(cache: Cache, version: str) -> dict[str, Path]:
-    """Mounts for the source of a kernel that the build root does not have."""
-    return {} if version == KERNEL else parcel_binds(kernel_parcel(cache, version))
-
-
 def _bare(cache: Cache, source: Path, version: str) -> Path:
     """The source of another Linux, configured and not compiled."""
 
     def build(folder: Path) -> None:
-        binds = _source_binds(cache, version)
-        _make(cache, source, "series-tree", version, folder, binds, (version,))
+        _make(cache, source, "series-tree", version, folder, {}, version)
 
     texts = [(source / "tests/uml" / name).read_text() for name in SERIES]
     texts.append((RECIPES / "series-tree").read_text())
@@ -140,17 +131,19 @@ def _make(
     flavour: str,
     work: Path,
     binds: dict[str, Path],
-    arguments: tuple[str, ...] = (),
+    version: str = KERNEL,
+    configs: tuple[str, ...] = (),
 ) -> Path:
-    """Run recipes/SCRIPT in the build root."""
+    """Run recipes/SCRIPT VERSION CONFIG... in the build root of that kernel; its log."""
     ccache = cache.root / "ccache"
     ccache.mkdir(exist_ok=True)
-    root = build_root(cache)
+    root = build_root(cache, version)
     log = cache.run_dir / f"{script}-{flavour}.log"
     root.run(["chown", "builder:builder", "/ccache"], "ccache", log, binds={"/ccache": ccache})
     binds = {"/mnt/uml": source / "tests/uml", "/ccache": ccache} | binds
     env = {"ARCH": "x86_64" if flavour == PC else "um"}
-    as_builder(root, script, work, log, arguments=arguments, binds=binds, env=env)
+    words = (version, *configs)
+    as_builder(root, script, work, log, arguments=words, binds=binds, env=env)
     return log
 
 
