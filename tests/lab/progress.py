@@ -20,9 +20,11 @@ class LabError(Exception):
 
 
 def step(text: str) -> None:
-    """Print one line: the time since the start, and what begins now. Results own stdout."""
+    """Print the time since the start and what begins now to stderr; results go to stdout."""
     elapsed_s = int(time.monotonic() - STARTED_S)
-    print(f"[{elapsed_s // 60:2d}:{elapsed_s % 60:02d}] {text}", file=sys.stderr, flush=True)
+    # One write: stages report from several threads.
+    sys.stderr.write(f"[{elapsed_s // 60:2d}:{elapsed_s % 60:02d}] {text}\n")
+    sys.stderr.flush()
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
