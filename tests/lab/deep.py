@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The stage of ./lab test --deep: the stress on a PC with two CPUs whose kernel looks for races.
+"""The stage deep of ./lab test: a stress test on a PC with two CPUs whose kernel has KCSAN.
 
 The kernel (tests/uml/deep.config) is preemptible and has KCSAN, lockdep and the other checks of
 tests/uml/debug.config. QEMU emulates the PC, also where there is KVM: each CPU is a thread of the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What fails `./lab test --deep`: the judge of a kernel log, and of what the stress left."""
+"""What fails the stage deep: the judge of a kernel log, and of what the stress left."""
 
 import copy
 
