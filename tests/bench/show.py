@@ -39,8 +39,8 @@ def goals(results: Iterable[Result]) -> None:
     lines: dict[str, list[Result]] = {}
     for result in results:
         if result.goal and "why" not in result.detail:
-            about = (result.detail[key] for key in ABOUT if key in result.detail)
-            what = " ".join([result.metric, *(_text(part) for part in about if part != "")])
+            about = (_text(key, result.detail[key]) for key in ABOUT if key in result.detail)
+            what = " ".join([result.metric, *filter(None, about)])
             lines.setdefault(f"{what} {result.goal}", []).append(result)
     for what, mine in lines.items():
         judged = [result for result in mine if result.counts]
@@ -53,5 +53,7 @@ def goals(results: Iterable[Result]) -> None:
     print(end="", flush=True)
 
 
-def _text(part: object) -> str:
-    return " ".join(map(str, part)) if isinstance(part, list | tuple) else str(part)
+def _text(key: str, about: object) -> str:
+    if key == "part":
+        return f"part {about}"
+    return " ".join(map(str, about)) if isinstance(about, list | tuple) else str(about)

@@ -19,6 +19,7 @@ def draw(results: Sequence[Result], file: str | Path) -> None:
     bars = {name: mine for name in names if (mine := _bars(results, name))}
     if not bars:
         return
+    colours = {name: f"C{n}" for n, name in enumerate(dict.fromkeys(r.scheduler for r in results))}
     with figure(len(bars), 1, (11, 3.2), file) as (_, axes):
         for axis, (name, rows) in zip(axes, bars.items(), strict=True):
             cases = list(dict.fromkeys(row.scenario for row in rows))
@@ -29,7 +30,8 @@ def draw(results: Sequence[Result], file: str | Path) -> None:
                 places = [cases.index(row.scenario) + number * width for row in mine]
                 values = [row.value for row in mine]
                 spread = [row.value * float(str(row.detail["stdev_percent"])) / 100 for row in mine]
-                axis.bar(places, values, width, yerr=spread, label=scheduler, error_kw={"lw": 0.7})
+                look = {"label": scheduler, "color": colours[scheduler], "error_kw": {"lw": 0.7}}
+                axis.bar(places, values, width, yerr=spread, **look)
             axis.set_xticks([place + 0.4 - width / 2 for place in range(len(cases))])
             axis.set_xticklabels([c.split("/", 1)[1].replace("/", ", groups: ") for c in cases])
             axis.set_ylabel(LABELS[rows[0].metric])
