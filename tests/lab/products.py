@@ -28,11 +28,10 @@ from .roots import (
     package_recipe,
 )
 
-# Rooms that no package is made from: a change in them costs no rebuild.
-NOT_PACKAGED = (
-    "lab", ".ci/", "README.md", "CONTRIBUTING.md",
-    "tests/",
-)  # fmt: skip
+# Rooms that no package is made from, and what is packaged all the same: a change in the former
+# costs no rebuild.
+NOT_PACKAGED = ("lab", ".ci/", "README.md", "CONTRIBUTING.md", "tests/", "Documentation/")
+PACKAGED = ("Documentation/man/", "Documentation/meson.build", "Documentation/org.sutro1.xml")
 MODELDISK = "tests/modeldisk/"
 CROWD = "tests/bench/scale/crowd.c"
 # Names that are left out when there is no git to ask.
@@ -79,7 +78,11 @@ def copied(source: Path, names: list[str], target: Path) -> None:
 def debs(cache: Cache, source: Path) -> Path:
     """The folder of .deb packages of this clone."""
     root = bootstrapped(cache, package_recipe())
-    names = [name for name in source_files(source) if not name.startswith(NOT_PACKAGED)]
+    names = [
+        name
+        for name in source_files(source)
+        if name.startswith(PACKAGED) or not name.startswith(NOT_PACKAGED)
+    ]
 
     def build(folder: Path) -> None:
         copied(source, names, folder / "work" / "sutro")
