@@ -266,23 +266,26 @@ def test_set_keeps_what_was_edited(machine: Machine, sutrod: Sutrod, expect: Exp
     say(sutrod, "runtime", "Weight", "7")
 
 
-def test_names_of_control_files(machine: Machine, sutrod: Sutrod) -> None:
-    """Of 248 bytes one fits into the name of a file; the rules are those of test-policyfile.c."""
+NAMES = "db.service -.slice a.scope a@b.service a@b@c.service dev-a\\x2db.swap a:b_c.mount"
+NO_NAMES = (
+    "|db|db.timer|.service|../a.service|../../x.service|a/b.service|a b.service|a*.service|"
+    "@.service|a@.service|@b.service|..service|a\n.service|ä.service"
+)
+
+
+def test_names_of_units(sutrod: Sutrod) -> None:
+    """A name has at most 255 bytes, and 248 if a control file is named after the unit."""
     sutrod.start()
-    for name in (
-        "../../x.service",
-        "a/b.service",
-        "",
-        "db*.service",
-        "a\n.service",
-        "foo@.service",
-    ):
-        for arguments in (("SetPolicy", name, pairs(("Weight", "7"))), ("ResetPolicy", name)):
-            assert sutrod.error(*arguments, "runtime")[0] == "BadPolicy"
-    say(sutrod, "runtime", "Weight", "7", 242 * "a" + ".scope")
-    assert "forever" in sutrod.error("SetPolicy", UNIT, pairs(("Weight", "7")), "forever")[1]
+    for name in (*NAMES.split(), 249 * "a" + ".slice"):
+        assert sutrod.call("GetPolicy", name) == []
     said = pairs(("Weight", "7"))
+    for name in (*NO_NAMES.split("|"), 250 * "a" + ".slice"):
+        for arguments in (("SetPolicy", name, said), ("ResetPolicy", name)):
+            assert sutrod.error(*arguments, "runtime")[0] == "BadPolicy"
+        assert sutrod.error("GetPolicy", name)[0] == "BadPolicy"
+    say(sutrod, "runtime", "Weight", "7", 242 * "a" + ".scope")
     assert sutrod.error("SetPolicy", 243 * "a" + ".scope", said, "runtime")[0] == "BadPolicy"
+    assert "forever" in sutrod.error("SetPolicy", UNIT, said, "forever")[1]
 
 
 def test_links_are_replaced_and_not_followed(machine: Machine, sutrod: Sutrod) -> None:

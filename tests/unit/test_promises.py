@@ -269,6 +269,9 @@ def test_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M", WriteIOPSMax=f"{STRIPE} 200")
     line = f"{LOGICAL} rbps=5000000 wbps=max riops=max wiops=200"
     sutrod.until(lambda: machine.weights(a, "io.max") == [line])
+    say(sutrod, "a.service", WriteBandwidthMax=f"{STRIPE} 6M", ReadIOPSMax=f"{STRIPE} 100")
+    line = f"{LOGICAL} rbps=5000000 wbps=6000000 riops=100 wiops=200"
+    sutrod.until(lambda: machine.weights(a, "io.max") == [line])
     sutrod.call("ResetPolicy", "a.service", "runtime")
     sutrod.until(lambda: machine.weights(a, "io.max") == before)
     # A stop gives everything back, too.
@@ -276,6 +279,27 @@ def test_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     sutrod.until(lambda: machine.weights(a, "io.max") != before)
     assert sutrod.stop() == 0
     assert machine.weights(a, "io.max") == before
+
+
+def test_each_floor_has_its_counter(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    crowd(systemd, plant)
+    rates = {"rbytes": 7 * MB, "wbytes": 5 * MB, "rios": 300, "wios": 200}
+    sutrod.start()
+    keys = ("ReadBandwidthMin", "WriteBandwidthMin", "ReadIOPSMin", "WriteIOPSMin")
+    say(sutrod, "db.service", **dict.fromkeys(keys, f"{STRIPE} 100"))
+
+    def count(_seconds: float) -> None:
+        seconds = sutrod.clock.now_ns / 1e9 - 1000
+        line = " ".join(f"{name}={int(rate * seconds)}" for name, rate in rates.items())
+        machine.write("/sys/fs/cgroup/system.slice/db.service/io.stat", f"{LOGICAL} {line}\n")
+
+    sutrod.clock.loads.append(count)
+    sutrod.elapse(SETTLES_S)
+    got = {p["key"]: int(p["got"]) for p in sutrod.call("ListPromises")}
+    wanted = dict(zip(keys, rates.values(), strict=True))
+    assert got == pytest.approx(wanted, rel=0.01)
 
 
 def test_history_and_usage(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Lines, sections and mistakes of policy files, and what is no such file.
+
+GetPolicy has what a file says, "sutrod --check" has its mistakes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import PATIENCE_S, SUTROD, Machine, Sutrod, Systemd
+
+X, MATCH = "[X-Sutro]\n", "[Match]\nUnit=db.service\n"
+POLICY = "/etc/sutro/policy.d/db.policy"
+FRAGMENT = "/etc/systemd/system/db.service"
+LINE = "a [Section], Key=value, or a comment that begins with # or ;"
+SECTIONS = "[Match] or [X-Sutro]"
+MOST = "at most 256 assignments and names in one file"
+WEIGHTS = "1 to 10000, or a path and 1 to 10000, such as /dev/vg/db 300"
+PATHS = (
+    'first an absolute path without ".." and control characters, in quotes if it has blanks, '
+    "at most 4095 bytes"
+)
+KEYS = (
+    "ReadBandwidthMin=, WriteBandwidthMin=, ReadIOPSMin=, WriteIOPSMin=, ReadBandwidthMax=, "
+    "WriteBandwidthMax=, ReadIOPSMax=, WriteIOPSMax=, LatencyTarget=, Weight=, Class=, Importance="
+)
+
+# The text, a unit, and "KEY=VALUE LINE; ..." of all statements about it.
+POLICIES = [
+    (
+        "# databases\n[Match]\nUnit=db.service kubepods-*.slice\n"
+        f"\n{X}ReadBandwidthMin=/dev/vg/db 200M\n"
+        "  Weight = 300 \r\n;Weight=1\n#Weight=2\nClass=rt",
+        "kubepods-a.slice",
+        "ReadBandwidthMin=/dev/vg/db 200M 6; Weight=300 7; Class=rt 10",
+    ),
+    # Sections may come again, lists add up, empty values reset.
+    (f"{X}Weight=1\n[Match]\nUnit=a.service\nUnit=\n{MATCH}", "a.service", ""),
+    (
+        f"{X}Weight=1\nClass=rt\n[Match]\nUnit=\tb.slice  db*\n",
+        "db.service",
+        "Weight=1 2; Class=rt 3",
+    ),
+    (f"{MATCH}{X}Weight=1\nClass=rt\n{X}Weight=\n", "db.service", "Weight=1 4; Class=rt 5"),
+    (MATCH, "db.service", ""),
+    # The byte order mark of editors of another system.
+    (f"\ufeff{MATCH}{X}Weight=1", "db.service", "Weight=1 4"),
+    # Lines that go on: comments within them are left out, an empty line or the end ends them.
+    (
+        "[Match]\nUnit=a.service \\\n# not this\n  ; nor this\n"
+        f"   b.service\\\n\tdb.service\n{X}Weight=1\n",
+        "db.service",
+        "Weight=1 8",
+    ),
+    (f"[Match]\nUnit=db.service \\\n\n{X}Weight=1\\", "db.service", "Weight=1 5"),
+    (f"\\\n[Match]\\\r\n\nUnit=\\\ndb.service\n{X}Weight=1", "db.service", "Weight=1 7"),
+]
+FRAGMENTS = [
+    # Two backslashes are one, and none is left for the end of the line.
+    (f"{X}ReadIOPSMin=/a\\\\ \\\n5\nWeight=1\n", 'ReadIOPSMin="/a\\\\" 5 2; Weight=1 4'),
+    (
+        f"[Service]\nExecStart=a\\\\\n{X}Weight=1\n[Service]\nExecStart=a\\\\\\\n{X}Weight=2\n",
+        "Weight=1 4",
+    ),
+    # A header within a line that goes on is none.
+    (f"[Service]\nExecStart=/bin/sh -c \\\n{X}Weight=1\nUser=x\n{X}Weight=2\n", "Weight=2 7"),
+    # Other sections belong to systemd.
+    (
+        "[Unit]\nDescription=[X-Sutro] Weight=5\n= what\nnonsense\n[\n[Service]\nWeight=many\n"
+        f"\x01\udcff\n{X}Importance=5\n[X-Other]\nImportance=no\n[Match]\nUnit=/\n",
+        "Importance=5 10",
+    ),
+    ("", ""),
+    ("no section at all\n", ""),
+]
+
+
+def test_what_files_say(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    systemd.start("db.service", fragment=FRAGMENT)
+    sutrod.start()
+    cases = [(POLICY, *case) for case in POLICIES]
+    cases += [(FRAGMENT, text, "db.service", said) for text, said in FRAGMENTS]
+    for file, text, unit, said in cases:
+        for other in (POLICY, FRAGMENT):
+            machine.write(other, "")
+        machine.at(file).write_bytes(os.fsencode(text))
+        sutrod.call("ReloadPolicies")
+        sutrod.settle()
+        assert list(sutrod.property("PolicyErrors")) == []
+        found = [
+            f"{e['key']}={e['value']} {e['source'].rpartition(':')[2]}"
+            for e in sutrod.call("GetPolicy", unit)
+        ]
+        assert sorted(found) == sorted(filter(None, said.split("; "))), text
+
+
+# Lists of patterns, a unit, and whether it matches.
+MATCHES = [
+    ("db.service", "db.service", True),
+    ("db.service", "dba.service", False),
+    ("a.slice d*", "db.service", True),
+    ("d* a.slice", "db.service", True),
+    ("db.service\nUnit=\nUnit=a.slice", "db.service", False),
+    ("db.service\nUnit=\nUnit=db*", "db.service", True),
+    ("user-[12]*.slice", "user-10.slice", True),
+    ("user-[12]*.slice", "user-30.slice", False),
+    ("kubepods-*.slice", "kubepods-burstable.slice", True),
+    ("kubepods-*.slice", "kubepods.slice", False),
+    ("dev-a\\x2db.swap", "dev-a\\x2db.swap", True),
+    ("dev-a\\x2d*", "dev-a\\x2db.swap", True),
+    ("dev-ax2db.swap", "dev-a\\x2db.swap", False),
+    # A pattern that is slow in bad matchers; a test that hangs is a failure.
+    (125 * "*a" + "b*", 247 * "a" + ".service", False),
+]
+
+
+def test_match(machine: Machine, sutrod: Sutrod) -> None:
+    sutrod.start()
+    for patterns, unit, matches in MATCHES:
+        machine.write(POLICY, f"[Match]\nUnit={patterns}\n{X}Weight=1\n")
+        sutrod.call("ReloadPolicies")
+        assert bool(sutrod.call("GetPolicy", unit)) == matches, patterns
+
+
+def check(*files: Path) -> tuple[list[str], list[str]]:
+    """The verdicts on good files, and the mistakes, without the directory of the first file."""
+    command = [SUTROD, "--check", *files]
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S)
+    parts = [os.fsdecode(text).splitlines() for text in (done.stdout, done.stderr)]
+    assert done.returncode == bool(parts[1])
+    folder = f"{files[0].parent}/"
+    return tuple([line.removeprefix(folder) for line in part] for part in parts)  # type: ignore
+
+
+# A text, and ":LINE: "TEXT": ALLOWED" of each mistake.
+MISTAKES = [
+    (
+        f"{MATCH}{X}ReadBandwidthMin=/dev/vg/db many\nLatencyTarget=srv 5ms\n\nClass=fast\n",
+        ':4: "[X-Sutro] ReadBandwidthMin=/dev/vg/db many": a path and bytes per second, such as '
+        "/dev/vg/db 200M, at most 1000T (K, M, G, T: powers of 1000)",
+        f':5: "[X-Sutro] LatencyTarget=srv 5ms": {PATHS}',
+        ':7: "[X-Sutro] Class=fast": rt, be or idle',
+    ),
+    (f"{MATCH}{X}Wait=5\n", f':4: "[X-Sutro] Wait=5": {KEYS}'),
+    ("[Match]\nUnits=db.service\n", ':2: "[Match] Units=db.service": [Match] Unit='),
+    (
+        f"{X}Weight=1\n",
+        ': "[Match] Unit=": is missing: names or globs of units, separated by blanks, such as '
+        "db.service kubepods-*.slice",
+    ),
+    ("Weight=1\n", f':1: "Weight=1": first a section, {SECTIONS}'),
+    (f"{MATCH}[X-Sutra]\nWeight=1\n", f':3: "X-Sutra": {SECTIONS}'),
+    (
+        f"{MATCH}[X-Sutro\nWeight=1\n",
+        f':3: "[X-Sutro": {LINE}',
+        ':4: "[Match] Weight=1": [Match] Unit=',
+    ),
+    (f"{MATCH}{X}=5\n[]\n", f':4: "=5": {LINE}', f':5: "[]": {LINE}'),
+    # The quoted text is fit for a terminal and the bus, and not longer than 160 bytes.
+    (
+        f"{MATCH}{X}Class=\x1b[31m\udcff\xe4\t\udcc3\n",
+        ':4: "[X-Sutro] Class=?[31m?\xe4??": rt, be or idle',
+    ),
+    (f"{MATCH}{X}Class={50000 * 'xyz '}\n", f':4: "{("[X-Sutro] Class=" + 50 * "xyz ")[:160]}..."'),
+    # Bytes that are no UTF-8, or no character.
+    *(
+        (f"{MATCH}{X}ReadIOPSMin=/{text} 1K\n", f':4: "[X-Sutro] ReadIOPSMin=/{shown} 1K": {PATHS}')
+        for text, shown in (
+            ("\udcff", "?"),
+            ("\udcc0\udcaf", "??"),
+            ("\udced\udca0\udc80", "???"),
+            ("\uffff", "???"),
+            ("\udcf4\udc90\udc80\udc80", "????"),
+            ("\udce2\udc82", "??"),
+        )
+    ),
+    # One statement more than the most, and the first 20 of many mistakes.
+    (
+        MATCH + X + "".join(f"ReadIOPSMin=/{n} 1\n" for n in range(255)) + "Weight=1\n",
+        f':259: "[X-Sutro] Weight=1": {MOST}',
+    ),
+    (5000 * "what is this\n", *(f':{n}: "what is this": {LINE}' for n in range(1, 21))),
+    (f"{MATCH}\0{X}", ': "zero byte": text'),
+    ((MATCH + X).ljust(1024**2 + 1, "\n"), ': "too large": at most 1 MiB'),
+]
+PATTERNS = (
+    "db.service|*|user-*.slice|*.service|db*|db.servic?|-.slice|a@*.service|db.s[elc]*|"
+    "dev-a\\x2db.swap"
+)
+NO_PATTERNS = "postgresql|db.timer|/db.service|a/*.service|db.service,|.service|db.\x01*"
+NAMED = {
+    "db.policy.d/a.conf": ("[Service]\nWeight=1\n", f':1: "Service": {SECTIONS}'),
+    "db.service": (
+        f"[Service]\nWeight=x\n{X}Weight=x\nnonsense\n",
+        f':4: "[X-Sutro] Weight=x": {WEIGHTS}',
+        f':5: "nonsense": {LINE}',
+    ),
+    "policy.control/db.service.policy": (
+        "[Match]\nUnit=db*\n",
+        ':2: "[Match] Unit=db*": the unit that the file is named after',
+    ),
+}
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    """Each mistake is reported with its line, in all files."""
+    cases = {f"{n}.policy": case for n, case in enumerate(MISTAKES)} | NAMED
+    wanted = []
+    for name, (text, *mistakes) in cases.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(os.fsencode(text))
+        wanted += [name + mistake for mistake in mistakes]
+    fine, mistakes = check(*(tmp_path / name for name in cases))
+    assert fine == [] and len(mistakes) == len(wanted)
+    for found, expected in zip(mistakes, wanted, strict=True):
+        assert found.startswith(expected) and len(found) < 600
+
+
+def test_patterns(tmp_path: Path) -> None:
+    for texts, good in ((PATTERNS, True), (NO_PATTERNS, False)):
+        files = [tmp_path / f"{good}-{n}.policy" for n in range(len(texts.split("|")))]
+        for file, text in zip(files, texts.split("|"), strict=True):
+            file.write_text(f"[Match]\nUnit=a.service\nUnit={text}\n")
+        fine, mistakes = check(*files)
+        assert len(fine if good else mistakes) == len(files)
+        for line, file in zip(fine + mistakes, files, strict=True):
+            said = ": unit patterns: 2, promises: 0: fine" if good else ':3: "[Match] Unit='
+            assert line.startswith(f"{file.name}{said}")
+
+
+HIDES = "hides files of this name in other folders: fine"
+TARGETS = [
+    ("/dev/null", HIDES),
+    ("empty", HIDES),
+    ("other", "unit patterns: 1, promises: 1: fine"),
+    ("largest", "unit patterns: 1, promises: 0: fine"),
+    ("most", "unit patterns: 1, promises: 255: fine"),
+    ("/dev/full", '"no regular file": '),
+    ("fifo", '"no regular file": '),
+    (".", '"no regular file": '),
+    ("a.policy", '"Too many levels of symbolic links": a readable file'),
+    ("nothing", "no such file"),
+]
+
+
+@pytest.mark.parametrize(("target", "verdict"), TARGETS)
+def test_files(tmp_path: Path, target: str, verdict: str) -> None:
+    """A link to a file of each kind; nothing waits for a pipe, and 1 MiB is not too large."""
+    (tmp_path / "other").write_text(f"{MATCH}{X}Weight=7\n")
+    (tmp_path / "empty").touch()
+    (tmp_path / "largest").write_text((MATCH + X).ljust(1024**2, "\n"))
+    lines = "".join(f"ReadIOPSMin=/{n} 1\n" for n in range(255))
+    (tmp_path / "most").write_text(MATCH + X + lines)
+    os.mkfifo(tmp_path / "fifo")
+    link = tmp_path / "a.policy"
+    link.symlink_to(target)
+    fine, mistakes = check(link)
+    (line,) = fine + mistakes
+    assert line.startswith(f"{link.name}: {verdict}")
