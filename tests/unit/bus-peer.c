@@ -7,7 +7,6 @@
 #include "bus-peer.h"
 
 #define DBUS "org.freedesktop.DBus"
-#define DBUS_PATH "/org/freedesktop/DBus"
 #define UNITS_PATH "/org/freedesktop/systemd1/unit"
 
 static int reply_get(struct peer *p, sd_bus_message *m)
@@ -39,15 +38,7 @@ static int reply_name(sd_bus_message *m)
 	return sd_bus_reply_method_return(m, "s", name);
 }
 
-void peer_check_message(sd_bus_message *m)
-{
-	const char *signature = sd_bus_message_get_signature(m, true);
-
-	check(!*signature || sd_bus_message_skip(m, signature) > 0);
-	check(sd_bus_message_rewind(m, true) >= 0);
-}
-
-/* Replies to our calls do not come here; a second one to the same call does. */
+/* Replies to our calls do not come here. */
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct peer *p = userdata;
@@ -57,7 +48,6 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	check(sd_bus_message_get_type(m, &type) >= 0);
 	check(type == SD_BUS_MESSAGE_METHOD_CALL ||
 	      type == SD_BUS_MESSAGE_SIGNAL);
-	peer_check_message(m);
 	if (type == SD_BUS_MESSAGE_SIGNAL)
 		return 1;
 	if (streq(member, "Hello")) {
@@ -164,16 +154,4 @@ sd_bus_message *peer_call(struct peer *p, const char *sender,
 		return NULL;
 	check(sd_bus_message_set_sender(m, sender) >= 0);
 	return m;
-}
-
-void peer_client_gone(struct peer *p, const char *name)
-{
-	sd_bus_message *m;
-
-	check(sd_bus_message_new_signal(p->bus, &m, DBUS_PATH, DBUS,
-					"NameOwnerChanged") >= 0);
-	check(sd_bus_message_set_sender(m, DBUS) >= 0);
-	check(sd_bus_message_append(m, "sss", name, name, "") >= 0);
-	check(sd_bus_send(p->bus, m, NULL) >= 0);
-	sd_bus_message_unref(m);
 }

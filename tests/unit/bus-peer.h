@@ -39,10 +39,4 @@ void peer_step(struct peer *p, uint64_t timeout_usec);
 sd_bus_message *peer_call(struct peer *p, const char *sender,
 			  const char *interface, const char *member);
 
-/** peer_check_message() - would a bus take it? One with wild bytes ends the daemon */
-void peer_check_message(sd_bus_message *m);
-
-/** peer_client_gone() - tell that a client has left the bus */
-void peer_client_gone(struct peer *p, const char *name);
-
 #endif
