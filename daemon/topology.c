@@ -23,8 +23,9 @@
  * 3. A path leads to a device by the number of its node, else by the device its
  *    file system is on. A file system with an anonymous device number (btrfs)
  *    names its device in mountinfo.
- * 4. The leaves of every device follow by a walk down. The kernel makes no
- *    cycles but through loop devices; the walk marks where it was.
+ * 4. The leaves of every device follow by a walk down. The kernel makes no cycles,
+ *    but paths of backing files can lead elsewhere since, to a file system that was
+ *    mounted later. An edge that would close a cycle is left out: every walk ends.
  */
 
 #include <dirent.h>
@@ -36,11 +37,6 @@
 #include <systemd/sd-device.h>
 
 #include "topology.h"
-
-/* Below this many levels a stack is a cycle; the kernel's own limit for nested
- * block devices is far lower.
- */
-#define DEPTH_MAX 32
 
 static const char *const kind_names[] = {
 	[DEVICE_UNKNOWN] = "unknown",	  [DEVICE_DISK] = "disk",
@@ -93,11 +89,19 @@ static uint64_t read_number(const struct roots *roots, const char *name,
 	return v;
 }
 
+static bool is_above(const struct device *d, const struct device *below)
+{
+	for (size_t i = 0; i < d->n_slaves; i++)
+		if (d->slaves[i] == below || is_above(d->slaves[i], below))
+			return true;
+	return false;
+}
+
 static int add_slave(struct device *d, struct device *slave)
 {
 	struct device **grown;
 
-	if (!slave || slave == d)
+	if (!slave || slave == d || is_above(slave, d))
 		return 0;
 	for (size_t i = 0; i < d->n_slaves; i++)
 		if (d->slaves[i] == slave)
@@ -491,16 +495,16 @@ static int add_leaf(struct device *d, struct device *leaf)
 	return 0;
 }
 
-static int collect_leaves(struct device *top, struct device *d, int depth)
+static int collect_leaves(struct device *top, struct device *d)
 {
 	int err = 0;
 
 	if (d->leaf)
 		err = add_leaf(top, d);
-	if (device_is_lowest(d) || depth > DEPTH_MAX)
+	if (device_is_lowest(d))
 		return err;
 	for (size_t i = 0; i < d->n_slaves && !err; i++)
-		err = collect_leaves(top, d->slaves[i], depth + 1);
+		err = collect_leaves(top, d->slaves[i]);
 	return err;
 }
 
@@ -597,7 +601,7 @@ int topology_new(const struct roots *roots, struct topology **ret)
 			err = -ENOMEM;
 	}
 	for (size_t i = 0; i < t->n_devices && !err; i++)
-		err = collect_leaves(t->devices[i], t->devices[i], 0);
+		err = collect_leaves(t->devices[i], t->devices[i]);
 	if (err)
 		return err;
 	*ret = TAKE_PTR(t);
