@@ -75,7 +75,8 @@ void fake_file(const struct roots *r, const char *path, const char *format, ...)
 	check(fclose(f) == 0);
 }
 
-void fake_link(const struct roots *r, const char *path, const char *target)
+static void fake_link(const struct roots *r, const char *path,
+		      const char *target)
 {
 	_cleanup_free_ char *full = NULL;
 
@@ -84,17 +85,6 @@ void fake_link(const struct roots *r, const char *path, const char *target)
 	make_parents(full);
 	unlink(full);
 	check(symlink(target, full) == 0);
-}
-
-char *fake_read(const struct roots *r, const char *path)
-{
-	_cleanup_free_ char *full = NULL;
-	char *text = NULL;
-
-	full = asprintf_or_null("%s%s", r->prefix, path);
-	check(full);
-	check(read_file_at(AT_FDCWD, full, &text) == 0);
-	return text;
 }
 
 /* sys/class/block/NAME -> ../../devices/virtual/block/[PARENT/]NAME, and the node. */
@@ -147,18 +137,8 @@ void fake_disk(const struct roots *r, const char *name, const char *devno,
 	fake_file(r, path, "7\n");
 }
 
-void fake_partition(const struct roots *r, const char *disk, const char *name,
-		    const char *devno)
-{
-	char path[512];
-
-	add_device(r, name, devno, disk);
-	snprintf(path, sizeof(path), "/sys/class/block/%s/partition", name);
-	fake_file(r, path, "1\n");
-}
-
-void fake_stack(const struct roots *r, const char *name, const char *devno,
-		const char *slaves)
+static void add_stack(const struct roots *r, const char *name,
+		      const char *devno, const char *slaves)
 {
 	char path[512], copy[256], *save = NULL;
 
@@ -183,7 +163,7 @@ void fake_dm(const struct roots *r, const char *name, const char *devno,
 {
 	char path[512], target[256];
 
-	fake_stack(r, name, devno, slaves);
+	add_stack(r, name, devno, slaves);
 	snprintf(path, sizeof(path), "/sys/class/block/%s/dm/name", name);
 	fake_file(r, path, "%s\n", label);
 	snprintf(path, sizeof(path), "/sys/class/block/%s/dm/uuid", name);
@@ -191,38 +171,6 @@ void fake_dm(const struct roots *r, const char *name, const char *devno,
 	snprintf(path, sizeof(path), "/dev/mapper/%s", label);
 	snprintf(target, sizeof(target), "../%s", name);
 	fake_link(r, path, target);
-}
-
-void fake_md(const struct roots *r, const char *name, const char *devno,
-	     const char *slaves, const char *level)
-{
-	char path[512];
-
-	fake_stack(r, name, devno, slaves);
-	snprintf(path, sizeof(path), "/sys/class/block/%s/md/level", name);
-	fake_file(r, path, "%s\n", level);
-}
-
-void fake_loop(const struct roots *r, const char *name, const char *devno,
-	       const char *file)
-{
-	char path[512];
-
-	add_device(r, name, devno, "");
-	add_queue(r, name, "none");
-	snprintf(path, sizeof(path), "/sys/class/block/%s/loop/backing_file",
-		 name);
-	fake_file(r, path, "%s\n", file);
-}
-
-void fake_mount(const struct roots *r, const char *point, const char *devno,
-		const char *type, const char *source)
-{
-	_cleanup_free_ char *before = fake_read(r, "/proc/self/mountinfo");
-
-	fake_file(r, "/proc/self/mountinfo",
-		  "%s%s36 35 %s / %s rw,relatime shared:1 - %s %s rw\n", before,
-		  *before ? "\n" : "", devno, point, type, source);
 }
 
 void fake_cgroup(const struct roots *r, const char *path)

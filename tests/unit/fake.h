@@ -29,31 +29,14 @@ void fake_remove(struct roots *roots);
 /** fake_file() - write a file of the machine, with its directories */
 void fake_file(const struct roots *r, const char *path, const char *format, ...)
 	_printf_(3, 4);
-void fake_link(const struct roots *r, const char *path, const char *target);
 void fake_dir(const struct roots *r, const char *path);
-
-/** fake_read() - a file of the machine, to be freed */
-char *fake_read(const struct roots *r, const char *path);
 
 /** fake_disk() - a leaf of 1 GiB that offers "none mq-deadline bfq sutro" */
 void fake_disk(const struct roots *r, const char *name, const char *devno,
 	       const char *scheduler);
-void fake_partition(const struct roots *r, const char *disk, const char *name,
-		    const char *devno);
-
-/** fake_stack() - a device on slaves ("sda sdb") */
-void fake_stack(const struct roots *r, const char *name, const char *devno,
-		const char *slaves);
+/** fake_dm() - a volume on slaves ("sda sdb") */
 void fake_dm(const struct roots *r, const char *name, const char *devno,
 	     const char *slaves, const char *label, const char *uuid);
-void fake_md(const struct roots *r, const char *name, const char *devno,
-	     const char *slaves, const char *level);
-void fake_loop(const struct roots *r, const char *name, const char *devno,
-	       const char *file);
-
-/** fake_mount() - add a line to mountinfo */
-void fake_mount(const struct roots *r, const char *point, const char *devno,
-		const char *type, const char *source);
 
 /** fake_cgroup() - a cgroup with empty weight files */
 void fake_cgroup(const struct roots *r, const char *path);

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Stacks of devices: their kinds, their leaves, their names, and the paths that lead to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import Machine, Sutrod
+
+BLOCK = "/sys/devices/virtual/block"
+LVM = "LVM-" + 32 * "a" + 32 * "b"
+# Device-mapper devices: slaves, name, uuid, and the kind and leaves that follow.
+MAPPED = [
+    ("sda1", "vg-lin", LVM, "linear", "sda"),
+    ("sda1 sdb1", "vg-st", LVM, "striped", "sda sdb"),
+    ("sda1 sdb1", "vg-span", LVM, "linear", "sda sdb"),
+    ("md127", "luks", "CRYPT-LUKS2-x-luks", "crypt", "sda sdb"),
+    ("sda1", "vg-pool_tdata", LVM + "-tdata", "linear", "sda"),
+    ("dm-4 sdb1", "vg-pool-tpool", LVM + "-tpool", "thin-pool", "sda sdb"),
+    ("dm-5", "vg-thin", LVM, "thin", "sda sdb"),
+    ("sda1", "vg-m_mimage_0", LVM, "linear", "sda"),
+    ("dm-7", "vg-m", LVM, "mirror", "sda"),
+    ("sda1", "vg-c_corig", LVM + "-real", "linear", "sda"),
+    ("dm-9 sdb1", "vg-c", LVM, "cache", "sda sdb"),
+    ("sda1", "vg-snap-cow", LVM + "-cow", "linear", "sda"),
+    ("dm-11 dm-0", "vg-snap", LVM, "snapshot", "sda"),
+    ("sda sdb", "mpatha", "mpath-3600", "multipath", "dm-13"),
+    ("", "zero", "", "unknown", ""),
+    ("sda1", "my--vg-my--lv", LVM, "linear", "sda"),
+    # A slave that is missing.
+    ("sda sdz", "x", "", "linear", "sda"),
+]
+ARRAYS = ["linear", "raid0", "raid1", "raid10", "raid4", "raid5", "raid6"]
+LOOPS = [
+    ("/srv/disk.img", "loop0 sda sdb"),
+    ("/run/ram.img", "loop1"),
+    ("/srv/gone.img (deleted)", "loop2 sda sdb"),
+    ("/dev/sdb1", "loop3 sdb"),
+    # By their paths each file is on the other device: the edge that closes the cycle is left out.
+    ("/dev/loop5", "loop4 loop5"),
+    ("/dev/loop4", "loop5"),
+]
+# A path, and the device or the error that it leads to.
+PATHS = {
+    "/dev/sda": "sda",
+    "/dev/mapper/vg-st": "dm-1",
+    "/dev/vg/st": "dm-1",
+    "/dev//vg/../sda1": "sda1",
+    "/srv/": "dm-1",
+    "/srv/www/index.html": "dm-1",
+    "/srvother": "sda2",
+    "/": "sda2",
+    # btrfs: an anonymous number, and the source has the name of the device.
+    "/data/sub vol": "dm-3",
+    "/data": "sda2",
+    # The last mount hides those before.
+    "/hidden": "sdc",
+    "/run/ram.img": "NoQueue",
+    "/net": "NoQueue",
+    "/broken": "NoQueue",
+    "/nowhere": "NoSuchPath",
+    "/dev/sda/x": "NoSuchPath",
+    "/a": "NoSuchPath",
+    # Nothing outside of the machine.
+    "/out": "NoSuchPath",
+}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """A machine with all kinds of stacks."""
+    m = Machine(tmp_path.resolve() / "machine")
+    for n, (name, scheduler) in enumerate([("sda", "bfq"), ("sdb", "sutro"), ("sdc", "none")]):
+        m.disk(name, f"8:{16 * n}", scheduler, diskseq=7)
+    m.disk("cciss!c0d0", "104:0")
+    for disk, name, devno in (("sda", "sda1", 1), ("sda", "sda2", 2), ("sdb", "sdb1", 17)):
+        m.partition(disk, name, f"8:{devno}")
+    m.disk("md127", "9:127", slaves="sda2 sdb1")
+    m.write(f"{BLOCK}/md127/md/level", "raid1\n")
+    for n, level in enumerate(ARRAYS):
+        m.disk(f"md{n}", f"9:{n}", slaves="sda sdb sdc")
+        m.write(f"{BLOCK}/md{n}/md/level", level + "\n")
+    for n, (slaves, label, uuid, _, _) in enumerate(MAPPED):
+        m.disk(f"dm-{n}", f"254:{n}", slaves=slaves)
+        m.write(f"{BLOCK}/dm-{n}/dm/name", label + "\n")
+        m.write(f"{BLOCK}/dm-{n}/dm/uuid", uuid + "\n")
+        m.link(f"/dev/mapper/{label}", f"../dm-{n}")
+    m.write(f"{BLOCK}/dm-1/queue/optimal_io_size", "131072\n")
+    m.at(f"{BLOCK}/dm-13/mq").mkdir()
+    m.disk("bcache0", "251:0", slaves="sda1 sdc")
+    m.write(f"{BLOCK}/bcache0/bcache/x", "\n")
+    for n, (file, _) in enumerate(LOOPS):
+        m.disk(f"loop{n}", f"7:{n}")
+        m.write(f"{BLOCK}/loop{n}/loop/backing_file", file + "\n")
+    m.disk("loop9", "7:9", sectors=0)
+    m.write(f"{BLOCK}/loop9/loop/backing_file", "\n")
+    # Devices that vanish while sysfs is read.
+    m.link("/sys/class/block/sdq", "../../devices/gone")
+    m.write("/sys/class/block/bad/dev", "garbage\n")
+    for file in ("/srv/disk.img", "/run/ram.img", "/srv/www/index.html", "/srvother"):
+        m.write(file, "x")
+    for path, target in (
+        ("/dev/vg/st", "../dm-1"),
+        ("/dev/my-vg/my-lv", "../dm-15"),
+        ("/a", "b"),
+        ("/b", "a"),
+        ("/out", "/etc"),
+    ):
+        m.link(path, target)
+    for point, devno, kind, source in (
+        ("/", "8:2", "ext4", "/dev/sda2"),
+        ("/run", "0:25", "tmpfs", "tmpfs"),
+        ("/srv", "254:1", "ext4", "/dev/mapper/vg-st"),
+        ("/data/sub vol", "0:45", "btrfs", "/dev/mapper/luks"),
+        ("/hidden", "254:1", "ext4", "/dev/mapper/vg-st"),
+        ("/hidden", "8:32", "ext4", "/dev/sdc"),
+        ("/net", "0:50", "nfs", "server:/export"),
+        ("/broken", "0:51", "btrfs", "/dev/away"),
+    ):
+        m.mount(point, devno, kind, source)
+    mounts = m.at("/proc/self/mountinfo")
+    mounts.write_text(mounts.read_text().replace("sub vol", "sub\\040vol"))
+    return m
+
+
+def test_topology(machine: Machine, sutrod: Sutrod) -> None:
+    sutrod.start()
+    devices = {str(d["name"]): d for d in sutrod.call("ListDevices")}
+    wanted = {f"dm-{n}": (kind, leaves) for n, (*_, kind, leaves) in enumerate(MAPPED)}
+    wanted |= {f"md{n}": (level, "sda sdb sdc") for n, level in enumerate(ARRAYS)}
+    wanted |= {f"loop{n}": ("loop", leaves) for n, (_, leaves) in enumerate(LOOPS)}
+    wanted |= {name: ("disk", name) for name in ("sda", "sdb", "sdc")}
+    wanted["cciss!c0d0"] = ("disk", "")
+    wanted |= {"sda1": ("partition", "sda"), "sda2": ("partition", "sda")}
+    wanted |= {"sdb1": ("partition", "sdb"), "md127": ("raid1", "sda sdb")}
+    wanted |= {"bcache0": ("bcache", "sda sdc")}
+    # Neither a loop device without a file nor one that has gone.
+    assert set(devices) == set(wanted)
+    for name, (kind, leaves) in wanted.items():
+        assert devices[name]["kind"] == kind, name
+        if leaves:
+            found = sutrod.call("ResolvePath", str(devices[name]["node"]))[1]
+            assert sorted(leaf.removeprefix("/dev/") for leaf in found) == leaves.split(), name
+    assert devices["cciss!c0d0"]["node"] == "/dev/cciss/c0d0"
+    assert set(devices["dm-15"]["aliases"]) == {"/dev/mapper/my--vg-my--lv", "/dev/my-vg/my-lv"}
+    # A layer inside a volume has no /dev/VG/LV.
+    assert list(devices["dm-5"]["aliases"]) == ["/dev/mapper/vg-pool-tpool"]
+    assert [devices[name]["leaf"] for name in ("sda", "sda1", "dm-0")] == [1, 0, 0]
+    assert [devices[name]["scheduler"] for name in ("sda", "sdb")] == ["bfq", "sutro"]
+    assert devices["sda"]["size_bytes"] == 2**30
+
+
+def test_paths(machine: Machine, sutrod: Sutrod) -> None:
+    sutrod.start()
+    for path, target in PATHS.items():
+        if target.startswith("No"):
+            assert sutrod.error("ResolvePath", path)[0] == target
+        else:
+            assert sutrod.call("ResolvePath", path)[0] == f"/dev/{target}", path
