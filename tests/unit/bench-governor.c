@@ -114,7 +114,7 @@ static void make_devices(void)
 		snprintf(name, sizeof(name), "dm-%u", v);
 		snprintf(devno, sizeof(devno), "254:%u", v);
 		snprintf(label, sizeof(label), "vg-v%u", v);
-		fake_dm(&machine.roots, name, devno, slaves, label, "LVM-x");
+		fake_dm(&machine.roots, name, devno, slaves, label);
 	}
 }
 

@@ -87,87 +87,64 @@ static void fake_link(const struct roots *r, const char *path,
 	check(symlink(target, full) == 0);
 }
 
-/* sys/class/block/NAME -> ../../devices/virtual/block/[PARENT/]NAME, and the node. */
+/* A line of /sys/class/block/NAME/FILE. */
+static void add_attribute(const struct roots *r, const char *name,
+			  const char *file, const char *line)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "/sys/class/block/%s/%s", name, file);
+	fake_file(r, path, "%s\n", line);
+}
+
+/* sys/class/block/NAME -> ../../devices/virtual/block/NAME, its node and its queue. */
 static void add_device(const struct roots *r, const char *name,
-		       const char *devno, const char *parent)
+		       const char *devno, const char *schedulers)
 {
 	char path[512], target[512];
 
-	snprintf(target, sizeof(target), "../../devices/virtual/block/%s%s%s",
-		 parent, *parent ? "/" : "", name);
+	snprintf(target, sizeof(target), "/sys/devices/virtual/block/%s", name);
+	fake_dir(r, target);
+	snprintf(target, sizeof(target), "../../devices/virtual/block/%s",
+		 name);
 	snprintf(path, sizeof(path), "/sys/class/block/%s", name);
 	fake_link(r, path, target);
 	snprintf(path, sizeof(path), "/sys/dev/block/%s", devno);
 	fake_link(r, path, target);
 	snprintf(path, sizeof(path), "/dev/%s", name);
 	fake_file(r, path, "%s", "");
-	snprintf(path, sizeof(path), "/sys/devices/virtual/block/%s%s%s/dev",
-		 parent, *parent ? "/" : "", name);
-	fake_file(r, path, "%s\n", devno);
-	snprintf(path, sizeof(path), "/sys/class/block/%s/size", name);
-	fake_file(r, path, "%d\n", 2 * 1024 * 1024);
-}
-
-static void add_queue(const struct roots *r, const char *name,
-		      const char *scheduler)
-{
-	static const char *const all[] = { "none", "mq-deadline", "bfq",
-					   "sutro" };
-	char path[512], text[256] = "";
-
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text),
-			 streq(all[i], scheduler) ? "[%s] " : "%s ", all[i]);
-	snprintf(path, sizeof(path), "/sys/class/block/%s/queue/scheduler",
-		 name);
-	fake_file(r, path, "%s\n", text);
-	snprintf(path, sizeof(path),
-		 "/sys/class/block/%s/queue/optimal_io_size", name);
-	fake_file(r, path, "0\n");
+	add_attribute(r, name, "dev", devno);
+	add_attribute(r, name, "size", "2097152");
+	add_attribute(r, name, "diskseq", "7");
+	add_attribute(r, name, "queue/scheduler", schedulers);
+	add_attribute(r, name, "queue/optimal_io_size", "0");
 }
 
 void fake_disk(const struct roots *r, const char *name, const char *devno,
 	       const char *scheduler)
 {
-	char path[512];
+	char text[64];
 
-	add_device(r, name, devno, "");
-	add_queue(r, name, scheduler);
-	snprintf(path, sizeof(path), "/sys/class/block/%s/diskseq", name);
-	fake_file(r, path, "7\n");
+	snprintf(text, sizeof(text), "none [%s]", scheduler);
+	add_device(r, name, devno, text);
 }
 
-static void add_stack(const struct roots *r, const char *name,
-		      const char *devno, const char *slaves)
+void fake_dm(const struct roots *r, const char *name, const char *devno,
+	     const char *slaves, const char *label)
 {
-	char path[512], copy[256], *save = NULL;
+	char path[512], target[512], copy[1024], *save = NULL;
 
-	add_device(r, name, devno, "");
-	add_queue(r, name, "");
-	snprintf(path, sizeof(path), "/sys/class/block/%s/slaves", name);
-	fake_dir(r, path);
+	add_device(r, name, devno, "none");
+	add_attribute(r, name, "dm/name", label);
+	add_attribute(r, name, "dm/uuid", "LVM-x");
 	snprintf(copy, sizeof(copy), "%s", slaves);
 	for (char *s = strtok_r(copy, " ", &save); s;
 	     s = strtok_r(NULL, " ", &save)) {
-		char target[512];
-
 		snprintf(path, sizeof(path), "/sys/class/block/%s/slaves/%s",
 			 name, s);
 		snprintf(target, sizeof(target), "../../%s", s);
 		fake_link(r, path, target);
 	}
-}
-
-void fake_dm(const struct roots *r, const char *name, const char *devno,
-	     const char *slaves, const char *label, const char *uuid)
-{
-	char path[512], target[256];
-
-	add_stack(r, name, devno, slaves);
-	snprintf(path, sizeof(path), "/sys/class/block/%s/dm/name", name);
-	fake_file(r, path, "%s\n", label);
-	snprintf(path, sizeof(path), "/sys/class/block/%s/dm/uuid", name);
-	fake_file(r, path, "%s\n", uuid);
 	snprintf(path, sizeof(path), "/dev/mapper/%s", label);
 	snprintf(target, sizeof(target), "../%s", name);
 	fake_link(r, path, target);

@@ -31,12 +31,12 @@ void fake_file(const struct roots *r, const char *path, const char *format, ...)
 	_printf_(3, 4);
 void fake_dir(const struct roots *r, const char *path);
 
-/** fake_disk() - a leaf of 1 GiB that offers "none mq-deadline bfq sutro" */
+/** fake_disk() - a leaf of 1 GiB that offers this scheduler and none */
 void fake_disk(const struct roots *r, const char *name, const char *devno,
 	       const char *scheduler);
 /** fake_dm() - a volume on slaves ("sda sdb") */
 void fake_dm(const struct roots *r, const char *name, const char *devno,
-	     const char *slaves, const char *label, const char *uuid);
+	     const char *slaves, const char *label);
 
 /** fake_cgroup() - a cgroup with empty weight files */
 void fake_cgroup(const struct roots *r, const char *path);
