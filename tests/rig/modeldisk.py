@@ -20,9 +20,6 @@ DEBUGFS = Path("/sys/kernel/debug/modeldisk")
 # Where the module may lie when it is not installed: the lab's build folder.
 MODULE_DIRS = ("/mnt/build", "/mnt/build/modeldisk")
 
-# These have to be written before the device is there.
-BEFORE_ONLINE = ("kind", "size_mb", "seed", "queue_depth", "hw_queues")
-
 # Numbers of a disk nobody has to wait for, for the time a stack or a file system is being made.
 FAST = {
     "hdd": {
@@ -151,6 +148,10 @@ class ModelDisk:
         """One number of the model as it stands."""
         return (self._config / key).read_text().strip()
 
+    def number(self, key: str) -> int:
+        """The same as an integer."""
+        return int(self.read(key))
+
     def set(self, **numbers: object) -> None:
         """Change numbers of the model while it runs."""
         for key, value in numbers.items():
@@ -181,6 +182,12 @@ class ModelDisk:
     def truth(self) -> Truth:
         """What the model knows about its use since the last reset."""
         return parse_truth((DEBUGFS / self.name / "truth").read_text())
+
+    def model(self) -> dict[str, int]:
+        """What the model reports of its answers since then, and how late the machine was."""
+        text = (DEBUGFS / self.name / "model").read_text()
+        pairs = (word.partition("=") for word in text.split())
+        return {key: int(value) for key, _, value in pairs if value}
 
     def reset(self) -> None:
         """Zero the truth."""

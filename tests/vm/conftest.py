@@ -159,5 +159,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The judge comes first, the test that purges the packages comes last."""
-    order = {"test_modeldisk.py": 0, "test_purge.py": 2, "test_stacking_purge.py": 2}
-    items.sort(key=lambda item: order.get(item.path.name, 1))
+
+    def place(item: pytest.Item) -> int:
+        name = item.path.stem
+        return 2 * name.endswith("purge") + (not name.startswith("test_modeldisk"))
+
+    items.sort(key=place)

@@ -42,6 +42,7 @@ from rig.modeldisk import ModelDisk, Truth
 from rig.result import Result
 from rig.shell import run as command
 from rig.stack import Stack
+from rig.udev import quiet_udev
 
 from bench.attribution.scenario import Scenario
 from bench.judge import TROUBLE, Say
@@ -159,9 +160,7 @@ def _standing(spec: Scenario) -> Iterator[Site]:
         tree = undo.enter_context(Subtree("attribution"))
         site = Site(spec, disks, stack, tree.child("owner"))
         site.build()
-        command("udevadm", "settle", "--timeout=60")
-        command("udevadm", "control", "--stop-exec-queue")
-        undo.callback(command, "udevadm", "control", "--start-exec-queue")
+        undo.enter_context(quiet_udev())
         yield site
 
 
