@@ -217,6 +217,12 @@ class Stack:
         return node
 
 
+def snapshot(volume: str, *how: str) -> None:
+    """Make the snapshot `s` of a volume GROUP/NAME."""
+    words = ("--quiet", "--yes", "--snapshot", "--name=s", "--config", NO_THIN_CHECK)
+    run("lvcreate", *words, *how, volume)
+
+
 def stripes(over: Sequence[str], stripe_kib: int) -> tuple[str, ...]:
     """Options of lvcreate for a volume striped over some disks; over one it is linear."""
     return (f"--stripes={len(over)}", f"--stripesize={stripe_kib}k") if len(over) > 1 else ()

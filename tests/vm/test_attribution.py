@@ -6,6 +6,8 @@ The whole matrix is `./lab bench attribution`; this is the quick part of it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from bench.attribution.kind import patched
 from bench.attribution.run import MEASURED, Row, measure
@@ -15,9 +17,10 @@ from bench.read import load
 OWNED = 0.99
 
 
-def rows(name: str) -> list[Row]:
-    """All that the bench measures of a stack."""
-    (spec,) = load(Book, SHIPPED).only([name]).scenario
+def rows(name: str, **changes: object) -> list[Row]:
+    """All that the bench measures of a stack, with changes to its scenario."""
+    (shipped,) = load(Book, SHIPPED).only([name]).scenario
+    spec = replace(shipped, **changes)
     found = list(measure(spec, print))
     assert [(row.op, row.mode) for row in found] == spec.uses()
     for row in found:

@@ -11,22 +11,18 @@ import os
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bench.attribution.run import measure
-from bench.attribution.scenario import SHIPPED, Book
-from bench.read import load
 from rig import scheduler
 from rig.cgroup import Group, Subtree
 from rig.dkms import kernel, out_of_tree
-from rig.modeldisk import ModelDisk, Usage
-from rig.shell import run, run_again, wait_for
+from rig.modeldisk import ModelDisk
+from rig.shell import run, wait_for
 from rig.stack import Stack, devno
 from rig.unit import fio
+from test_attribution import OWNED, rows
 
 MODULES = (
     "dm-mod",
@@ -38,25 +34,19 @@ MODULES = (
     "raid1",
     "bcache",
 )
-# Stacks of the bench.
-BENCH = ("vdo",)
+# Stacks of the bench whose owners only patches keep, with changes to them. Before small writes,
+# raid5 and raid6 read old data and parity.
+SMALL = {"ops": ("write",), "bs_kib": 4, "stride_kib": 64}
+STACKS = (
+    ("raid5", {}), ("raid6", {}), ("raid5", SMALL), ("raid6", SMALL), ("raid5-degraded", {}),
+    ("raid1-behind", {}), ("mirror", {}), ("integrity-direct", {}), ("integrity-bitmap", {}),
+    ("thin-zero", {}), ("thin-cow", {}), ("snapshot-origin", {}), ("vdo", {}),
+)  # fmt: skip
 # Debian's 6.12 has no dm-clone.
 if not kernel().startswith("6.12."):
-    MODULES, BENCH = (*MODULES, "dm-clone"), (*BENCH, "clone-copy")
+    MODULES, STACKS = (*MODULES, "dm-clone"), (*STACKS, ("clone-copy", {}))
 # Stock modules that stand on the patched dm-mod, or beside the patched raid456.
 STOCK = ("dm-crypt", "dm-cache", "dm-mirror", "dm-raid", "dm-verity", "raid10")
-# It reads a device that has changed, when it likes.
-UDEV = "/system.slice/systemd-udevd.service"
-# What every write of a cgroup has to reach; superblocks and pool metadata are nobody's.
-WHOLE = 0.99
-
-WRITES = {
-    "direct": "dd if=/dev/zero of={top} bs=1M count=8 oflag=direct conv=notrunc",
-    "buffered": "dd if=/dev/zero of={top} bs=1M count=8 conv=notrunc,fsync",
-    "random": "fio --name=job --filename={top} --rw=randwrite --bs=4k --size=4M --direct=1 "
-    "--ioengine=libaio --iodepth=16",
-}
-READ = "dd if={top} of=/dev/null bs=1M count=8 iflag=direct"
 
 MakeDisk = Callable[..., ModelDisk]
 MakeStack = Callable[..., Stack]
@@ -90,42 +80,21 @@ def test_initramfs() -> None:
     assert all("/updates/dkms/" in path for path in found)
 
 
-# ---- whose I/O it is ----
+# ---- owners ----
 
 
-@contextmanager
-def no_probing() -> Iterator[None]:
-    """udev reads each device that somebody has written to; not now."""
-    run("udevadm", "settle", "--timeout=30")
-    run("udevadm", "control", "--stop-exec-queue")
-    try:
-        yield
-    finally:
-        run("udevadm", "control", "--start-exec-queue")
+@pytest.mark.parametrize(("name", "changes"), STACKS)
+def test_the_owner_is_charged(name: str, changes: dict[str, object]) -> None:
+    """Data, parity, pre-reads, copies and what workers write late are charged to the owner."""
+    for row in rows(name, **changes):
+        assert row.share is not None and row.share >= OWNED, row
 
 
-def charged(command: str, group: Group, disks: list[ModelDisk], least: float = WHOLE) -> None:
-    """So much of all bytes at the disks is charged to the group which runs the command."""
-    with no_probing():
-        run("sync")
-        Path("/proc/sys/vm/drop_caches").write_text("3\n")
-        for disk in disks:
-            disk.reset()
-        process = group.run(command)
-        said = process.stdout.read()
-        assert process.wait() == 0, said
-        run("sync")
-        # What is written behind, and what a stripe cache holds back.
-        time.sleep(1)
-    truths = [disk.truth() for disk in disks]
-    owners = {owner for truth in truths for owner in truth.owners} - {UDEV}
-    used = {owner: sum((t.of(owner) for t in truths), Usage()) for owner in owners}
-    mine = used.get(group.cgroup, Usage()).bytes
-    assert mine >= least * sum(usage.bytes for usage in used.values()), used
+# ---- references ----
 
 
-def fast(disk: MakeDisk, count: int, size_mb: int = 64) -> list[ModelDisk]:
-    """Disks that nobody has to wait for: these tests count bytes."""
+def fast(disk: MakeDisk, count: int, size_mb: int) -> list[ModelDisk]:
+    """Disks that nobody has to wait for: these tests count references."""
     made = [disk("nvme", f"d{n}", size_mb=size_mb, seed=n + 1) for n in range(count)]
     for one in made:
         one.hurry()
@@ -135,86 +104,6 @@ def fast(disk: MakeDisk, count: int, size_mb: int = 64) -> list[ModelDisk]:
 def md(level: str, disks: list[ModelDisk]) -> dict[str, object]:
     return {"kind": "md", "name": "array", "level": level, "over": [one.name for one in disks]}
 
-
-@pytest.mark.parametrize("write", WRITES)
-@pytest.mark.parametrize(("level", "count"), [("raid5", 3), ("raid6", 4), ("raid1", 2)])
-def test_md(
-    disk: MakeDisk, stack: MakeStack, tree: Subtree, level: str, count: int, write: str
-) -> None:
-    """Data, parity and pre-reads are charged to who writes."""
-    disks = fast(disk, count)
-    top = stack(disks, md(level, disks)).top
-    charged(WRITES[write].format(top=top), tree.child("writer"), disks)
-
-
-def test_degraded_raid5(disk: MakeDisk, stack: MakeStack, tree: Subtree) -> None:
-    """What is read to compute a lost block is charged to who wants that."""
-    disks = fast(disk, 3)
-    top = stack(disks, md("raid5", disks)).top
-    run("mdadm", "--quiet", top, "--fail", disks[1].node)
-    # Superblocks tell of it at once, and when it is gone.
-    run_again("mdadm", "--quiet", top, "--remove", disks[1].node)
-    time.sleep(2)
-    group, left = tree.child("user"), [disks[0], disks[2]]
-    charged(READ.format(top=top), group, left)
-    charged(WRITES["random"].format(top=top), group, left)
-
-
-@pytest.mark.parametrize("mode", ["D", "B"])
-def test_integrity(disk: MakeDisk, stack: MakeStack, tree: Subtree, mode: str) -> None:
-    """Reads, which a worker of dm-integrity sends, and writes. A journal (mode J) is nobody's."""
-    (one,) = disks = fast(disk, 1)
-    table = f"integrity {{0}} 0 - {mode} 1 internal_hash:crc32c"
-    with Stack({one.name: one.node}) as formatted:
-        formatted.add("dm", "format", [one.name], table=f"0 1 {table}")
-    layer = {"kind": "dm", "name": "checked", "over": [one.name], "table": f"0 32768 {table}"}
-    top = stack(disks, layer).top
-    group = tree.child("user")
-    # dm-bufio writes tags, and the bitmap of mode B, for whoever wrote: by 64 KiB, of 8 MiB.
-    charged(WRITES["direct"].format(top=top), group, disks, WHOLE - 2 / 128)
-    charged(READ.format(top=top), group, disks)
-
-
-def test_mirror(disk: MakeDisk, stack: MakeStack, tree: Subtree) -> None:
-    """dm-mirror writes both legs for who writes."""
-    disks = fast(disk, 2)
-    table = "0 65536 mirror core 2 1024 nosync 2 {0} 0 {1} 0"
-    layer = {"kind": "dm", "name": "both", "over": ["d0", "d1"], "table": table}
-    top = stack(disks, layer).top
-    charged(WRITES["buffered"].format(top=top), tree.child("writer"), disks)
-
-
-def test_thin(disk: MakeDisk, stack: MakeStack, tree: Subtree) -> None:
-    """Zeroing of new blocks, and copies of shared ones, are charged to who writes 4 KiB."""
-    disks = fast(disk, 1, 160)
-    top = stack(disks, {"kind": "thin", "name": "t", "over": ["d0"], "size_mb": 32}).top
-    group = tree.child("writer")
-    charged(WRITES["random"].format(top=top), group, disks)
-    config = 'global/thin_check_executable=""'
-    run("lvcreate", "--quiet", "--snapshot", "--name", "s", "--config", config, "rig_t/t")
-    charged(WRITES["random"].format(top=top), group, disks)
-
-
-def test_snapshot(disk: MakeDisk, stack: MakeStack, tree: Subtree) -> None:
-    """Copies to an LVM snapshot are charged to who writes to the origin; its table is nobody's."""
-    disks = fast(disk, 1, 160)
-    group = {"kind": "group", "name": "g", "over": ["d0"]}
-    origin = {"kind": "volume", "name": "o", "over": ["g"], "on": ["d0"], "size_mb": 32}
-    top = stack(disks, group, origin).top
-    run("lvcreate", "--quiet", "--yes", "--snapshot", "--size=48m", "--name", "s", "rig_g/o")
-    # Each chunk of 4 KiB is read and written and then written over; the table has an entry for it.
-    charged(WRITES["random"].format(top=top), tree.child("writer"), disks, WHOLE - 0.04)
-
-
-@pytest.mark.parametrize("name", BENCH)
-def test_what_a_worker_writes(name: str) -> None:
-    """What dm-vdo writes after it said that it was done, and what dm-clone copies first."""
-    (spec,) = load(Book, SHIPPED).only([name]).scenario
-    (row,) = measure(replace(spec, ops=("write",), modes=("direct",)), print)
-    assert row.share is not None and row.share >= WHOLE, row
-
-
-# ---- references ----
 
 MANY = 1000
 
@@ -300,29 +189,6 @@ def rates(groups: list[Group], top: str, seconds: float = 6) -> list[float]:
     time.sleep(seconds)
     took = time.monotonic() - began
     return [(written(group) - old) / took for group, old in zip(groups, before, strict=True)]
-
-
-def device_time(groups: list[Group], disks: list[ModelDisk], seconds: float = 8) -> list[int]:
-    """True device time of each group at all disks together, after a ramp."""
-    time.sleep(3)
-    for one in disks:
-        one.reset()
-    time.sleep(seconds)
-    truths = [one.truth() for one in disks]
-    return [sum(truth.of(group.cgroup).time_ns for truth in truths) for group in groups]
-
-
-def test_raid5_two_to_one(disk: MakeDisk, stack: MakeStack, tree: Subtree) -> None:
-    """Weights hold at the members, for data, parity and pre-reads together."""
-    top, disks = slow(disk, stack)
-    for one in disks:
-        scheduler.select(one.name, "sutro")
-    groups = [tree.child("heavy"), tree.child("light")]
-    groups[0].write("io.sutro.weight", 200)
-    for group, job in zip(groups, halves(top), strict=True):
-        group.run(job)
-    heavy, light = device_time(groups, disks)
-    assert 1.9 <= heavy / light <= 2.1
 
 
 @pytest.mark.parametrize("iodepth", [32, 128])

@@ -19,12 +19,11 @@ from rig import scheduler
 from rig.cgroup import Group, Subtree
 from rig.modeldisk import ModelDisk
 from rig.shell import run, run_again, wait_for
-from rig.stack import Stack
+from rig.stack import Stack, snapshot
 
 # Weight and size of a request of each writer.
 WRITERS = {"light": (10, "4k"), "middle": (100, "16k"), "heavy": (1000, "64k")}
 MIB = 6
-NO_THIN_CHECK = 'global/thin_check_executable=""'
 
 MakeDisk = Callable[..., ModelDisk]
 MakeStack = Callable[..., Stack]
@@ -221,9 +220,8 @@ def test_snapshot(
     top = stack(disks, *layers).top
     one.hurry()
     before = filled(top)
-    how = ("--config", NO_THIN_CHECK, "--setactivationskip=n")
-    how += ("--size=48m",) if kind == "snapshot" else ()
-    run("lvcreate", "--quiet", "--yes", "--snapshot", "--name=s", *how, f"{group}/o")
+    how = ("--size=48m",) if kind == "snapshot" else ()
+    snapshot(f"{group}/o", "--setactivationskip=n", *how)
     writers = Writers(tree, top, tmp_path)
     writers.begin()
     writers.end()

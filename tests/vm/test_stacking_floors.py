@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 
 from rig import bus
-from rig.crowd import DB, Crowd, built
-from rig.shell import run, wait_for
+from rig.crowd import DB, Crowd, built, zeroed
+from rig.shell import wait_for
+from rig.stack import snapshot
 
 WRITES = {"rw": "randwrite", "bs": "16k"}
 # Slow enough for an emulated CPU, a tenth of what the others write.
@@ -60,11 +61,7 @@ def test_copy_on_write() -> None:
     """The first write to a block of 64 KiB that a snapshot shares copies it."""
     layer = {"kind": "thin", "name": "t", "over": ["ssd0"], "size_mb": 144}
     with built(1, layer, **NUMBERS) as made:
-        (disk,) = made.disks
-        disk.hurry()
-        run("dd", "if=/dev/zero", f"of={made.top}", "bs=1M", "count=144", "oflag=direct")
-        config = 'global/thin_check_executable=""'
-        run("lvcreate", "--quiet", "--snapshot", "--name", "s", "--config", config, "rig_t/t")
-        disk.slow()
+        zeroed(made, 144)
+        snapshot("rig_t/t")
         with Crowd(made.top, made.disks, **WRITES) as crowd:
             assert 3 <= holds_at_its_cost(crowd, "bytes at the leaves (copy-on-write)") <= 9

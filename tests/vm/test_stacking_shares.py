@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from rig.crowd import built
+from rig.crowd import built, zeroed
 from rig.dkms import kernel, out_of_tree
 from rig.sampler import Sampler
 from rig.shell import run, wait_for
-from rig.stack import Stack, devno
+from rig.stack import Stack, devno, snapshot
 from rig.unit import Unit, fio, start, stop
 
 MODULES = ("dm-mod", "dm-thin-pool", "raid456")
@@ -31,7 +31,6 @@ STRIPES = {"rw": "randwrite", "bs": "128k", "iodepth": 16}
 CACHED = 2048
 RAID5 = {"kind": "md", "name": "r5", "level": "raid5", "over": ["ssd0", "ssd1", "ssd2"]}
 RANDOM = {"rw": "randwrite", "bs": "4k", "iodepth": 32}
-NO_THIN_CHECK = 'global/thin_check_executable=""'
 RAMP_S, MEASURE_S = 2.0, 5.0
 
 
@@ -108,11 +107,8 @@ def test_copy_on_write(patched: bool) -> None:
     """
     layer = {"kind": "thin", "name": "t", "over": ["ssd0"], "size_mb": 240}
     with built(1, layer, **{**DISK, "size_mb": 600, "bus_kbps": 40000}) as made:
-        (disk,) = made.disks
-        disk.hurry()
-        run("dd", "if=/dev/zero", f"of={made.top}", "bs=1M", "count=240", "oflag=direct")
-        run("lvcreate", "--quiet", "--snapshot", "--name=s", "--config", NO_THIN_CHECK, "rig_t/t")
-        disk.slow()
+        zeroed(made, 240)
+        snapshot("rig_t/t")
         judge(made, patched, "thin copy-on-write", {**RANDOM, "rw": "write:60k"})
 
 
@@ -122,8 +118,5 @@ def test_integrity_writes(patched: bool, mode: str) -> None:
     table = f"0 65536 integrity {{0}} 0 - {mode[0].upper()} 2 internal_hash:crc32c block_size:4096"
     layer = {"kind": "dm", "name": "checked", "over": ["ssd0"], "table": table}
     with built(1, layer, **{**DISK, "size_mb": 64, "queue_depth": 4}) as made:
-        (disk,) = made.disks
-        disk.hurry()
-        run("dd", "if=/dev/zero", f"of={made.top}", "bs=1M", "count=32", "oflag=direct")
-        disk.slow()
+        zeroed(made, 32)
         judge(made, patched, f"integrity {mode} randwrite", RANDOM)
