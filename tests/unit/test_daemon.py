@@ -67,6 +67,18 @@ def test_device_weight_on_a_stack(machine: Machine, systemd: Systemd, sutrod: Su
     sutrod.until(lambda: machine.weights(a) == ["default 200"])
 
 
+def test_two_stacks_on_a_leaf(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """The larger statement holds on the shared leaf; one that names the leaf beats both."""
+    machine.set_scheduler("sdd", "sutro")
+    machine.stripe("dm-1", "254:1", "sdb sdd", "right")
+    both = [("/dev/mapper/vg-db", 400), ("/dev/mapper/right", 250)]
+    a = systemd.start("a.service", 150, both)
+    b = systemd.start("b.service", 150, [*both, ("/dev/sdb", 120)])
+    sutrod.start()
+    assert machine.weights(a) == ["8:0 400", "8:16 400", "8:48 250", "default 150"]
+    assert machine.weights(b) == ["8:0 400", "8:16 120", "8:48 250", "default 150"]
+
+
 def test_bfq_ratio_above_its_range(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     a, b = systemd.start("a.service", 3000), systemd.start("b.service", 1000)
     sutrod.start()
@@ -265,6 +277,7 @@ def test_unknown_paths(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> No
     a = systemd.start("a.service", 200, [("/dev/mapper/new", 300), ("/run", 50)])
     sutrod.start()
     assert machine.weights(a) == ["default 200"]
+    assert "/dev/mapper/new" in sutrod.log()
     machine.stripe("dm-1", "254:1", "sdb", "new")
     sutrod.call("Reload")
     sutrod.until(lambda: machine.weights(a) == ["8:16 300", "default 200"])

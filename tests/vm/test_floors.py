@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rig import bus
+from rig import bus, sutrod
 from rig.crowd import DB, FLOOR, KBPS, KEY, SETTLES_S, SOON_S, Bystanders, Crowd, Fall, built, lines
 from rig.shell import run, wait_for
 from rig.stack import Stack
@@ -91,19 +89,6 @@ def test_infeasible(crowd: Crowd) -> None:
 # the daemon and systemd
 
 
-def main_pid() -> int:
-    """Of sutrod, 0 if it does not run."""
-    return int(run("systemctl", "show", "--property=MainPID", "--value", "sutrod"))
-
-
-def answers() -> bool:
-    """The daemon is on the bus."""
-    try:
-        return bool(bus.get("Version"))
-    except bus.BusError:
-        return False
-
-
 def test_killed(crowd: Crowd) -> None:
     """kill -9: the weights stay in force, and the next one goes on with them."""
     crowd.held()
@@ -111,11 +96,10 @@ def test_killed(crowd: Crowd) -> None:
     devices = [disk.devno for disk in crowd.disks]
     with Bystanders(), Fall(crowd.db, devices) as fall:
         for _ in range(2):
-            old = main_pid()
-            os.kill(old, signal.SIGKILL)
+            old = sutrod.main_pid()
+            sutrod.kill()
             assert len(lines(crowd.db)) == 3
-            wait_for(lambda old=old: main_pid() not in (0, old) and answers(), "a new one", 60)
-            run("systemctl", "reset-failed", "sutrod")
+            sutrod.comes_back(old)
             crowd.holds()
         assert crowd.told() == [("held", "")]
     assert fall.lowest > 1000
@@ -128,9 +112,9 @@ def test_restarted(crowd: Crowd, how: str) -> None:
     with Bystanders(), Fall(crowd.db, [disk.devno for disk in crowd.disks]) as fall:
         if how == "upgrade":
             (package,) = Path("/mnt/build").glob("sutro_*.deb")
-            old = main_pid()
+            old = sutrod.main_pid()
             run("dpkg", "--install", package)
-            assert main_pid() not in (0, old)
+            assert sutrod.main_pid() not in (0, old)
         else:
             run("systemctl", "restart", "sutrod")
         crowd.holds()
@@ -160,10 +144,11 @@ def test_systemd(crowd: Crowd, verb: str) -> None:
     assert crowd.told() == [("held", "")]
 
 
+@pytest.mark.first
 def test_dozens(crowd: Crowd) -> None:
     """Units and slices come and go by the dozen, the floor holds."""
     crowd.held()
-    old = main_pid()
+    old = sutrod.main_pid()
     with Bystanders():
         brief = [
             Unit(f"brief{n}", "sleep 0.2", 100 + n, parent=f"rig-many{n % 3}.slice")
@@ -172,8 +157,9 @@ def test_dozens(crowd: Crowd) -> None:
         start(brief)
         crowd.holds()
         stop(brief)
+        wait_for(lambda: not any("brief" in name for name in bus.units()), "no brief units", 60)
         crowd.holds()
-    assert main_pid() == old
+    assert sutrod.main_pid() == old
     errors = run("journalctl", "--unit=sutrod", "--priority=warning", "--since=-30", "--output=cat")
     assert "brief" not in errors
 

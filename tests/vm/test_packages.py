@@ -39,13 +39,15 @@ def test_modinfo() -> None:
 
 
 def test_what_the_daemon_package_brings() -> None:
-    """A unit, a bus policy, a D-Bus service, a polkit action."""
+    """A unit, a bus policy, a D-Bus service, a polkit action, manual pages."""
     listed = run("dpkg", "--listfiles", "sutro").split()
     for wanted in (
         "sutrod.service", "org.sutro1.conf", "org.sutro1.policy", "bin/sutroctl", "sutrod.conf",
         "/usr/lib/sutro/policy.d", "/etc/sutro/policy.d", "/etc/sutro/policy.control",
         "bin/sutro-window", "bin/sutro-latency-guard",
         "sutro-window@.service", "sutro-latency-guard@.service",
+        "man1/sutro-window.1.gz", "man1/sutro-latency-guard.1.gz", "man1/sutroctl.1.gz",
+        "man5/sutrod.conf.5.gz", "man8/sutrod.8.gz",
     ):  # fmt: skip
         assert any(path.endswith(wanted) for path in listed), wanted
     assert "ActiveState" in run("systemctl", "show", "sutrod.service")

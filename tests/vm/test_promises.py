@@ -9,7 +9,7 @@ import pytest
 from bench.demo.measure import measure
 from bench.demo.run import run
 from bench.demo.scenario import SHIPPED, Book, Scenario
-from bench.read import ScenarioError, load
+from bench.read import load
 
 SCENARIOS = {scenario.name: scenario for scenario in load(Book, SHIPPED).scenario}
 SHORT = ("stripe", "device-weight", "crypt-raid1", "runtime")
@@ -25,21 +25,3 @@ def test_scenario(name: str) -> None:
     judged = [result for result in found if result.goal]
     assert judged
     assert not [str(result) for result in judged if not result.met]
-
-
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("", "no [[scenario]]"),
-        ("[[scenario]\n", "line 1"),
-        ('[[scenario]]\nname = "x"\n', "missing"),
-        ('[[scenario]]\nname = "x"\nfrobnicate = 1\n', "frobnicate"),
-    ],
-)
-def test_scenario_file_refused(tmp_path, text: str, word: str) -> None:
-    """A scenario file that cannot be run says where it is wrong."""
-    file = tmp_path / "bad.toml"
-    file.write_text(text)
-    with pytest.raises(ScenarioError) as refused:
-        load(Book, file)
-    assert str(file) in str(refused.value) and word in str(refused.value)
