@@ -95,26 +95,6 @@ def test_group_costs(two: dict[str, Group], disk) -> None:
     assert 1e6 < int(ns) < 3e7
 
 
-def test_files_under_load(two: dict[str, Group], sutro_disk: ModelDisk) -> None:
-    """All files can be read at any time, also by several at once, while cgroups come and go."""
-    load(sutro_disk, two)
-    readers = [
-        two["b"].run(f"for i in $(seq 60); do cat /sys/kernel/debug/block/{sutro_disk.name}"
-                     "/sched/* > /dev/null || exit 1; done")
-        for _ in range(3)
-    ]  # fmt: skip
-    parent = Group(two["b"].folder.parent)
-    made = 0
-    while any(reader.poll() is None for reader in readers):
-        brief = parent.child(f"brief{made}")
-        brief.run(fio(sutro_disk.node, "randread", "4k", 4, runtime=1))
-        time.sleep(0.05)
-        brief.remove()
-        made += 1
-    assert all(reader.returncode == 0 for reader in readers)
-    assert made > 3
-
-
 def test_slots_refused(two: dict[str, Group], sutro_disk: ModelDisk) -> None:
     """Who has all slots of his share is counted, in a counter and in the trace."""
     knob(sutro_disk, "group_requests").write_text("8")

@@ -19,13 +19,17 @@ from rig import scheduler
 from rig.cgroup import CONTROLLERS, Group, Subtree
 from rig.modeldisk import ModelDisk
 from rig.sampler import device_time_ns
-from rig.sutro import debug
+from rig.sutro import active, debug, knob
 from rig.unit import fio
 
 LOAD_S = 5
 # An emulated CPU of a busy host is slow; a request that hangs takes longer than this.
 TIMEOUT_S = 300
 WEIGHT = "io.sutro.weight"
+ELEVATORS = ("none", "sutro", "bfq", "sutro", "mq-deadline", "sutro", "kyber", "sutro")
+DEBUG = ("state", "groups", "costs", "group_costs")
+KNOBS = {"fairness": (0, 1), "group_idle_us": (0, 8000, 2000), "slice_us": (1000, 100000),
+         "group_requests": (0, 1, 16)}  # fmt: skip
 
 
 def job(disk: ModelDisk, seed: int, seconds: int = LOAD_S) -> str:
@@ -34,27 +38,93 @@ def job(disk: ModelDisk, seed: int, seconds: int = LOAD_S) -> str:
     return fio(disk.node, "randrw", "4k", iodepth=32, seed=seed, **more)
 
 
-def finish(load: list[subprocess.Popen]) -> None:
-    """All jobs ended by themselves and well."""
-    for process in load:
-        said, _ = process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == 0, said
+class Site:
+    """A disk with a job in each of some cgroups, and changes to make meanwhile; n counts them."""
+
+    def __init__(self, tree: Subtree, disk: ModelDisk, groups: str):
+        self.tree, self.disk = tree, disk
+        self.groups = [tree.child(name) for name in groups]
+        self.load: list[subprocess.Popen] = []
+        self.dice = random.Random(1)
+        self.read: set[str] = set()
+
+    def start(self, seconds: int = LOAD_S) -> None:
+        jobs = [job(self.disk, seed, seconds) for seed in range(len(self.groups))]
+        self.load = [group.run(job) for group, job in zip(self.groups, jobs, strict=True)]
+
+    def finish(self) -> None:
+        """All jobs ended by themselves and well."""
+        for process in self.load:
+            said, _ = process.communicate(timeout=TIMEOUT_S)
+            assert process.returncode == 0, said
+
+    def during(self, least: int) -> Iterator[int]:
+        """Count rounds while a load runs, which starts again until there were `least` rounds."""
+        rounds = 0
+        while rounds < least:
+            self.start()
+            while self.load[0].poll() is None:
+                yield rounds
+                rounds += 1
+            self.finish()
+
+    def switch(self, n: int) -> None:
+        scheduler.select(self.disk.name, ELEVATORS[n % len(ELEVATORS)])
+
+    def come_and_go(self, n: int) -> None:
+        """A cgroup is made, used, killed and removed while others work."""
+        group = self.tree.child(f"brief{n}")
+        group.write(WEIGHT, 1 + n * 37 % 10000)
+        group.run(job(self.disk, n))
+        time.sleep(0.1)
+        group.remove()
+
+    def weigh(self, n: int) -> None:
+        self.groups[n % len(self.groups)].write(WEIGHT, self.dice.randint(1, 10000))
+
+    def weigh_device(self, n: int) -> None:
+        self.weigh(n)
+        group, devno = self.groups[n % len(self.groups)], self.disk.devno
+        group.write(WEIGHT, f"{devno} {self.dice.randint(1, 10000)}")
+        if n % 5 == 0:
+            group.write(WEIGHT, f"{devno} default")
+
+    def tune(self, n: int) -> None:
+        (scheduler.queue(self.disk.name) / "nr_requests").write_text(str((4, 256, 32, 64)[n % 4]))
+        for name, values in KNOBS.items():
+            knob(self.disk, name).write_text(str(values[n % len(values)]))
+
+    def move(self, n: int) -> None:
+        """A process moves to another cgroup with I/O in flight; one that has ended cannot."""
+        with suppress(ProcessLookupError):
+            self.groups[n % len(self.groups)].write("cgroup.procs", self.load[0].pid)
+        time.sleep(0.02)
+
+    def read_files(self, n: int) -> None:
+        group = self.groups[n % len(self.groups)]
+        assert group.read(WEIGHT).startswith("default ")
+        self.read.update(group.read("io.sutro.stat").split())
+
+    def read_active(self, n: int) -> None:
+        self.read.update(active(self.disk))
+
+    def read_debugfs(self, n: int) -> None:
+        """Between two elevators there is no file, or nothing to read from it."""
+        with suppress(OSError):
+            self.read.update(debug(self.disk, DEBUG[n % len(DEBUG)]).split())
 
 
-def during(start: Callable[[], list[subprocess.Popen]], least: int) -> Iterator[int]:
-    """Count rounds while a load runs, which starts again until there were `least` rounds."""
-    rounds = 0
-    while rounds < least:
-        load = start()
-        while load[0].poll() is None:
-            yield rounds
-            rounds += 1
-        finish(load)
-
-
-def jobs(groups: list[Group], disk: ModelDisk) -> Callable[[], list[subprocess.Popen]]:
-    """A load of one job in each group."""
-    return lambda: [group.run(job(disk, seed)) for seed, group in enumerate(groups)]
+# What changes, in how many cgroups, how often at least.
+CHANGES = (
+    (Site.switch, "ab", 16), (Site.come_and_go, "a", 6), (Site.weigh_device, "abc", 50),
+    (Site.tune, "ab", 12), (Site.move, "abc", 12), (Site.read_files, "ab", 12),
+)  # fmt: skip
+TOGETHER = (
+    (Site.switch, Site.weigh, Site.come_and_go),
+    (Site.switch, Site.read_debugfs, Site.read_debugfs),
+    (Site.come_and_go, Site.read_debugfs, Site.read_debugfs, Site.read_debugfs),
+    (Site.switch, Site.come_and_go, Site.read_active, Site.read_active),
+)
 
 
 def test_no_code_is_patched(subtree: Subtree) -> None:
@@ -63,94 +133,47 @@ def test_no_code_is_patched(subtree: Subtree) -> None:
     assert "cpuset" not in Group.root().read("cgroup.subtree_control").split()
 
 
-def test_switch_elevators(tree: Subtree, sutro_disk: ModelDisk) -> None:
-    """The elevator changes all the time."""
-    load = jobs([tree.child(name) for name in "ab"], sutro_disk)
-    names = ("none", "sutro", "bfq", "sutro", "mq-deadline", "sutro", "kyber", "sutro")
-    for n in during(load, 2 * len(names)):
-        scheduler.select(sutro_disk.name, names[n % len(names)])
+@pytest.mark.parametrize(("change", "groups", "least"), CHANGES)
+def test_change(
+    tree: Subtree, sutro_disk: ModelDisk, change: Callable, groups: str, least: int
+) -> None:
+    """One thing changes all the time."""
+    site = Site(tree, sutro_disk, groups)
+    for n in site.during(least):
+        change(site, n)
+    assert site.read or change is not Site.read_files
 
 
-def test_cgroups_come_and_go(tree: Subtree, sutro_disk: ModelDisk) -> None:
-    """Cgroups are made, used, killed and removed while others work."""
-    for n in during(jobs([tree.child("steady")], sutro_disk), 6):
-        group = tree.child(f"brief{n}")
-        group.write(WEIGHT, 1 + n * 37 % 10000)
-        group.run(job(sutro_disk, n))
-        time.sleep(0.1)
-        group.remove()
+@pytest.mark.parametrize("changes", TOGETHER)
+def test_changes_together(
+    tree: Subtree, sutro_disk: ModelDisk, changes: tuple[Callable, ...]
+) -> None:
+    """Several things change at the same time, each from a thread of its own."""
+    site = Site(tree, sutro_disk, "ab")
+    site.start(8)
+    stop, failed = threading.Event(), []
 
+    def again(change: Callable) -> None:
+        n = 0
+        try:
+            # Between two switches there is time for requests.
+            while not stop.wait(0.2 if change is Site.switch else 0):
+                change(site, n)
+                n += 1
+        except Exception as error:  # noqa: BLE001 - reported by the test
+            failed.append(error)
 
-def test_weights_change(tree: Subtree, sutro_disk: ModelDisk) -> None:
-    """Weights of three groups are rewritten as fast as can be, default and per device."""
-    groups = [tree.child(name) for name in "abc"]
-    dice = random.Random(1)
-    for n in during(jobs(groups, sutro_disk), 50):
-        group = groups[n % 3]
-        group.write(WEIGHT, dice.randint(1, 10000))
-        group.write(WEIGHT, f"{sutro_disk.devno} {dice.randint(1, 10000)}")
-        if n % 5 == 0:
-            group.write(WEIGHT, f"{sutro_disk.devno} default")
-
-
-def test_knobs_and_slots_change(tree: Subtree, sutro_disk: ModelDisk) -> None:
-    """nr_requests and the elevator's knobs move."""
-    queue = scheduler.queue(sutro_disk.name)
-    for n in during(jobs([tree.child(name) for name in "ab"], sutro_disk), 12):
-        (queue / "nr_requests").write_text(str((4, 256, 32, 64)[n % 4]))
-        (queue / "iosched/fairness").write_text(str(n % 2))
-        (queue / "iosched/group_idle_us").write_text(str((0, 8000, 2000)[n % 3]))
-        (queue / "iosched/slice_us").write_text(str((1000, 100000)[n % 2]))
-        (queue / "iosched/group_requests").write_text(str((0, 1, 16)[n % 3]))
-
-
-def test_processes_move(tree: Subtree, sutro_disk: ModelDisk) -> None:
-    """Processes are moved between cgroups with I/O in flight."""
-    groups = [tree.child(name) for name in "abc"]
-    load: list[subprocess.Popen] = []
-
-    def start() -> list[subprocess.Popen]:
-        load[:] = [groups[0].run(job(sutro_disk, 1))]
-        return load
-
-    for n in during(start, 12):
-        # A job that has ended cannot be moved.
-        with suppress(ProcessLookupError):
-            groups[n % 3].write("cgroup.procs", load[0].pid)
-        time.sleep(0.02)
-
-
-def test_readers_of_the_files(tree: Subtree, sutro_disk: ModelDisk) -> None:
-    """All files are read while everything moves."""
-    groups = [tree.child(name) for name in "ab"]
-    read = 0
-    for _ in during(jobs(groups, sutro_disk), 12):
-        for group in groups:
-            assert group.read(WEIGHT).startswith("default ")
-            read += len(group.read("io.sutro.stat"))
-    assert read
-
-
-def test_debugfs_while_switching(tree: Subtree, sutro_disk: ModelDisk) -> None:
-    """The files in debugfs are read while the elevator comes and goes."""
-    stop, read = threading.Event(), []
-
-    def reads() -> None:
-        while not stop.is_set():
-            for name in ("state", "groups", "costs", "group_costs"):
-                # Between two elevators there is no file, or nothing to read from it.
-                with suppress(OSError):
-                    read.append(len(debug(sutro_disk, name)))
-
-    readers = [threading.Thread(target=reads) for _ in range(2)]
-    for reader in readers:
-        reader.start()
-    for n in during(jobs([tree.child(name) for name in "ab"], sutro_disk), 12):
-        scheduler.select(sutro_disk.name, ("none", "sutro", "mq-deadline", "sutro")[n % 4])
+    threads = [threading.Thread(target=again, args=(change,)) for change in changes]
+    for thread in threads:
+        thread.start()
+    for process in site.load:
+        process.wait(TIMEOUT_S)
     stop.set()
-    for reader in readers:
-        reader.join()
-    assert sum(read) > 0
+    for thread in threads:
+        thread.join()
+    assert not failed
+    site.finish()
+    assert site.read or changes == TOGETHER[0]
 
 
 @pytest.mark.parametrize("elevator", ["sutro", "bfq"])
@@ -167,45 +190,3 @@ def test_hot_unplug(tree: Subtree, disk, elevator: str) -> None:
     assert not scheduler.queue(gone.name).exists()
     assert group.read(WEIGHT) == "default 100\n"
     assert not group.read("io.sutro.stat").strip()
-
-
-def test_all_at_once(tree: Subtree, sutro_disk: ModelDisk) -> None:
-    """Elevators, weights and cgroups change at the same time, from three threads."""
-    steady = [tree.child(name) for name in "ab"]
-    load = [group.run(job(sutro_disk, seed, 8)) for seed, group in enumerate(steady)]
-    stop, failed = threading.Event(), []
-
-    def again(what) -> None:
-        n = 0
-        try:
-            while not stop.is_set():
-                what(n)
-                n += 1
-        except Exception as error:  # noqa: BLE001 - reported by the test
-            failed.append(error)
-
-    def switch(n: int) -> None:
-        scheduler.select(sutro_disk.name, ("sutro", "none", "sutro", "mq-deadline")[n % 4])
-        time.sleep(0.2)
-
-    def weigh(n: int) -> None:
-        steady[n % 2].write(WEIGHT, 1 + n % 10000)
-
-    def come_and_go(n: int) -> None:
-        group = tree.child(f"brief{n}")
-        group.run(job(sutro_disk, n))
-        time.sleep(0.2)
-        group.remove()
-
-    threads = [
-        threading.Thread(target=again, args=(what,)) for what in (switch, weigh, come_and_go)
-    ]
-    for thread in threads:
-        thread.start()
-    for process in load:
-        process.wait(TIMEOUT_S)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert not failed
-    finish(load)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections.abc import Callable
 
@@ -212,37 +211,3 @@ def test_active_forgets_what_is_gone(tree: Subtree, sutro_disk: ModelDisk, disk)
     devno = gone.devno
     gone.unplug()
     assert devno not in [line.split()[0] for line in ACTIVE.read_text().splitlines()]
-
-
-def test_active_while_everything_moves(tree: Subtree, sutro_disk: ModelDisk) -> None:
-    """The file is read all the time while cgroups come and go and elevators change."""
-    steady = tree.child("steady")
-    load = steady.run(fio(sutro_disk.node, "randread", "16k", 8, seed=1, runtime=8))
-    stop, seen, failed = threading.Event(), set(), []
-
-    def reads() -> None:
-        try:
-            while not stop.wait(0.001):
-                seen.update(active(sutro_disk))
-        except Exception as error:  # noqa: BLE001 - reported by the test
-            failed.append(error)
-
-    readers = [threading.Thread(target=reads) for _ in range(2)]
-    for reader in readers:
-        reader.start()
-    made = set()
-    while load.poll() is None:
-        brief = tree.child(f"brief{len(made)}")
-        brief.run(f"exec dd if={sutro_disk.node} of=/dev/null bs=4k iflag=direct status=none")
-        time.sleep(0.2)
-        made.add(brief.id)
-        scheduler.select(sutro_disk.name, ("none", "sutro", "mq-deadline", "sutro")[len(made) % 4])
-        brief.remove()
-    stop.set()
-    for reader in readers:
-        reader.join()
-    said, _ = load.communicate(timeout=60)
-    assert load.returncode == 0, said
-    assert not failed
-    assert steady.id in seen
-    assert made & seen
