@@ -75,51 +75,13 @@ def test_weight_formats(group: Group, sutro_disk: ModelDisk) -> None:
     for text, value in (("200", 200), ("default 300", 300), ("1", 1), ("default 10000", 10000)):
         group.write(WEIGHT, text)
         assert weights(group) == {"default": value}
-    group.write(WEIGHT, "default 100")
     for value in (1, 777, 10000):
         group.write(WEIGHT, f"{number} {value}")
-        assert weights(group) == {"default": 100, number: value}
+        assert weights(group) == {"default": 10000, number: value}
+    # A new cgroup begins with 100, whatever its parent has.
+    assert weights(group.child("inside")) == {"default": 100}
     group.write(WEIGHT, f"{number} default")
-    assert weights(group) == {"default": 100}
-
-
-@pytest.mark.parametrize("form", ["{}", "default {}", "{devno} {}"])
-def test_weight_refused(group: Group, sutro_disk: ModelDisk, form: str) -> None:
-    """A bad weight is refused with the right error and changes nothing."""
-    group.write(WEIGHT, "default 150")
-    group.write(WEIGHT, f"{sutro_disk.devno} 250")
-    before = group.read(WEIGHT)
-    for value in ("0", "10001", "-1", "4294967296", "text", "", "1.5", "200 300"):
-        with pytest.raises(OSError) as refused:
-            group.write(WEIGHT, form.format(value, devno=sutro_disk.devno))
-        out_of_range = value in ("0", "10001")
-        expected = {errno.ERANGE} if out_of_range else {errno.EINVAL, errno.ERANGE}
-        assert refused.value.errno in expected, value
-        assert group.read(WEIGHT) == before, value
-
-
-def test_weight_unknown_device(group: Group, sutro_disk: ModelDisk) -> None:
-    """A device that is not there, and words that are no device."""
-    with pytest.raises(OSError) as refused:
-        group.write(WEIGHT, "1023:77 200")
-    assert refused.value.errno == errno.ENODEV
-    for text in ("8 200", "8: 200", ":8 200", "sda 200", "8:x 200"):
-        with pytest.raises(OSError) as refused:
-            group.write(WEIGHT, text)
-        assert refused.value.errno in (errno.EINVAL, errno.ENODEV), text
-    assert weights(group) == {"default": 100}
-
-
-def test_weight_other_elevator(group: Group, disk) -> None:
-    """A device under another elevator cannot have a weight of ours; under sutro it can."""
-    other = disk("ssd", "ssd1")
-    scheduler.select(other.name, "mq-deadline")
-    with pytest.raises(OSError) as refused:
-        group.write(WEIGHT, f"{other.devno} 200")
-    assert refused.value.errno == errno.EOPNOTSUPP
-    scheduler.select(other.name, "sutro")
-    group.write(WEIGHT, f"{other.devno} 200")
-    assert weights(group)[other.devno] == 200
+    assert weights(group) == {"default": 10000}
 
 
 @pytest.mark.parametrize("file", [WEIGHT, CLASS])
@@ -147,41 +109,56 @@ def test_class_formats(group: Group, sutro_disk: ModelDisk) -> None:
     assert group.child("inside").read(CLASS) == "default be\n"
 
 
+# Values of each file that stay, and bad values with the errors that refuse them.
+KEPT = {WEIGHT: ("150", "250"), CLASS: ("idle", "rt")}
+REFUSED = [
+    *((WEIGHT, text, {errno.ERANGE}) for text in ("0", "10001")),
+    *(
+        (WEIGHT, text, {errno.EINVAL, errno.ERANGE})
+        for text in ("-1", "4294967296", "text", "", "1.5", "200 300")
+    ),
+    *(
+        (CLASS, text, {errno.EINVAL})
+        for text in ("RT", "realtime", "r", "rtx", "be idle", "100", "1", "-1", "", "none")
+    ),
+]
+
+
 @pytest.mark.parametrize("form", ["{}", "default {}", "{devno} {}"])
-def test_class_refused(group: Group, sutro_disk: ModelDisk, form: str) -> None:
-    """What is no class is refused and changes nothing."""
-    group.write(CLASS, "idle")
-    group.write(CLASS, f"{sutro_disk.devno} rt")
-    before = group.read(CLASS)
-    for value in ("RT", "realtime", "r", "rtx", "be idle", "100", "1", "-1", "", "none"):
+@pytest.mark.parametrize("file", KEPT)
+def test_bad_values(group: Group, sutro_disk: ModelDisk, file: str, form: str) -> None:
+    """A bad value is refused with the right error and changes nothing."""
+    group.write(file, f"default {KEPT[file][0]}")
+    group.write(file, f"{sutro_disk.devno} {KEPT[file][1]}")
+    before = group.read(file)
+    for _, text, errors in (one for one in REFUSED if one[0] == file):
         with pytest.raises(OSError) as refused:
-            group.write(CLASS, form.format(value, devno=sutro_disk.devno))
-        assert refused.value.errno == errno.EINVAL, value
-        assert group.read(CLASS) == before, value
+            group.write(file, form.format(text, devno=sutro_disk.devno))
+        assert (refused.value.errno in errors, group.read(file)) == (True, before), text
 
 
-def test_class_of_no_such_device(group: Group, disk) -> None:
-    """A device that is not there, and one that another elevator schedules."""
-    with pytest.raises(OSError) as refused:
-        group.write(CLASS, "1023:77 rt")
-    assert refused.value.errno == errno.ENODEV
+@pytest.mark.parametrize(("file", "value"), [(WEIGHT, "200"), (CLASS, "rt")])
+def test_devices(group: Group, disk, file: str, value: str) -> None:
+    """A device that is not there, words that are no device, another elevator; sutro takes it."""
     other = disk("ssd", "ssd1")
     scheduler.select(other.name, "mq-deadline")
-    with pytest.raises(OSError) as refused:
-        group.write(CLASS, f"{other.devno} rt")
-    assert refused.value.errno == errno.EOPNOTSUPP
-    assert group.read(CLASS) == "default be\n"
-
-
-def test_weights_are_inherited_by_nobody(group: Group, sutro_disk: ModelDisk) -> None:
-    """A new cgroup begins with 100, whatever its parent has."""
-    group.write(WEIGHT, "default 900")
-    group.write(WEIGHT, f"{sutro_disk.devno} 800")
-    assert weights(group.child("inside")) == {"default": 100}
+    before = group.read(file)
+    words = dict.fromkeys(("8", "8:", ":8", "sda", "8:x"), {errno.EINVAL, errno.ENODEV})
+    refuse = {"1023:77": {errno.ENODEV}, other.devno: {errno.EOPNOTSUPP}, **words}
+    for device, errors in refuse.items():
+        with pytest.raises(OSError) as refused:
+            group.write(file, f"{device} {value}")
+        assert refused.value.errno in errors, device
+    assert group.read(file) == before
+    scheduler.select(other.name, "sutro")
+    group.write(file, f"{other.devno} {value}")
+    assert f"{other.devno} {value}" in group.read(file).splitlines()
 
 
 def test_stat(group: Group, sutro_disk: ModelDisk) -> None:
-    """io.sutro.stat has every field and counts what was done."""
+    """io.sutro.stat has every field and counts what was done; at first no line, or zeros."""
+    stat = parse_io_stat(group.read(STAT), sutro_disk.devno)
+    assert not stat or (stat["time_ns"], stat["rbytes"], stat["wbytes"]) == (0, 0, 0)
     job = f"fio --name=j --filename={sutro_disk.node} --ioengine=libaio --direct=1 --iodepth=8"
     reads = group.run(f"exec {job} --rw=read --bs=64k --size=16m")
     assert reads.wait(60) == 0
@@ -199,12 +176,6 @@ def test_stat(group: Group, sutro_disk: ModelDisk) -> None:
     assert stat["queued"] == 0
     true = sutro_disk.truth().of(group.cgroup)
     assert (true.rbytes, true.wbytes) == (stat["rbytes"], stat["wbytes"])
-
-
-def test_stat_of_idle_group(group: Group, sutro_disk: ModelDisk) -> None:
-    """A cgroup that did nothing has either no line or zeros."""
-    stat = parse_io_stat(group.read(STAT), sutro_disk.devno)
-    assert not stat or (stat["time_ns"], stat["rbytes"], stat["wbytes"]) == (0, 0, 0)
 
 
 def test_module_is_in_use(sutro_disk: ModelDisk) -> None:
