@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from pathlib import Path
 
 KERNEL = Path(__file__).resolve().parents[2] / "kernel"
 SOURCES = Path("/usr/src")
+# The status of DKMS for a kernel that a module is not meant for.
+SKIPPED = 77
 
 
 def _numbers(name: str) -> list[int]:
@@ -38,3 +41,16 @@ def version_of(tree: Path) -> str:
 def series_of(version: str) -> str:
     """6.12 of 6.12.107+deb13-amd64."""
     return ".".join(version.split(".")[:2])
+
+
+def taken(
+    script: Path, version: str, outdir: Path, tree: Path, sources: Path = SOURCES
+) -> subprocess.CompletedProcess[str]:
+    """What a script does that takes sources of a kernel for DKMS."""
+    return subprocess.run(
+        [script, version, outdir, tree],
+        env=os.environ | {"SUTRO_SOURCES": str(sources)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )

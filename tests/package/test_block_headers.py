@@ -9,17 +9,14 @@ each of these, the packages linux-headers-amd64 and linux-source-X.Y, as the bui
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
-from kernels import KERNEL, SERIES, TREES, series_of
+from kernels import KERNEL, SKIPPED, series_of, taken
 
-SCRIPT = KERNEL / "compat/block-headers.sh"
-# What DKMS takes for "skip this kernel".
-SKIPPED = 77
+take = partial(taken, KERNEL / "compat/block-headers.sh")
 
 
 @pytest.fixture(scope="session")
@@ -48,28 +45,11 @@ def own_tree(build_tree: Path, right_headers: Path, tmp_path: Path) -> Path:
     return tree
 
 
-def take(
-    version: str, outdir: Path, tree: Path, sources: Path = Path("/usr/src")
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [SCRIPT, version, outdir, tree],
-        env=os.environ | {"SUTRO_SOURCES": str(sources)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
 def tamper(tree: Path, header: str, pattern: str, replacement: str) -> None:
     path = tree / "block" / header
     text, changes = re.subn(pattern, replacement, path.read_text(), count=1)
     assert changes == 1, f"{header} has no {pattern}"
     path.write_text(text)
-
-
-def test_a_kernel_is_installed() -> None:
-    """The other tests are about something."""
-    assert TREES
 
 
 def test_headers_of_linux_source_are_proved(right_headers: Path) -> None:
@@ -158,32 +138,3 @@ def test_another_update_with_equal_headers_is_proved(
     done = take(f"{series_of(version)}.999-amd64", tmp_path / "out", build_tree)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out/elevator.h").is_file()
-
-
-def test_unsupported_kernel_is_named_with_the_supported_ones(
-    build_tree: Path, tmp_path: Path
-) -> None:
-    done = take("6.99.1-amd64", tmp_path / "out", build_tree)
-    assert done.returncode == SKIPPED
-    assert done.stderr == (
-        "block-headers: kernel 6.99.1-amd64 is not supported: "
-        f"this version of Sutro supports Linux {' '.join(SERIES)}\n"
-    )
-
-
-def test_missing_source_package_is_named(build_tree: Path, version: str, tmp_path: Path) -> None:
-    done = take(version, tmp_path / "out", build_tree, tmp_path)
-    assert done.returncode == SKIPPED
-    assert f"install the package linux-source-{series_of(version)}, then run: " in done.stderr
-
-
-def test_missing_kernel_headers_are_named(version: str, tmp_path: Path) -> None:
-    done = take(version, tmp_path / "out", tmp_path / "nowhere")
-    assert done.returncode == SKIPPED
-    assert f"install the package linux-headers-{version}" in done.stderr
-
-
-def test_nonsense_version_is_named(build_tree: Path, tmp_path: Path) -> None:
-    done = take("newest", tmp_path / "out", build_tree)
-    assert done.returncode == 1
-    assert "'newest' is not a kernel version" in done.stderr

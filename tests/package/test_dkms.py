@@ -17,13 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kernels import KERNEL, SERIES, SOURCES, TREES, series_of, version_of
+from kernels import KERNEL, SERIES, SKIPPED, SOURCES, TREES, series_of, version_of
 
 TOP = KERNEL.parent
 PACKAGES = ("sutro-dkms", "sutro-stacking-dkms")
 MODULES = [package.removesuffix("-dkms") for package in PACKAGES]
-# The status of dkms for a kernel that a module is not meant for.
-SKIPPED = 77
 
 
 def package_version() -> str:

@@ -8,19 +8,17 @@ stages stacking* have drivers that passed.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
-from kernels import KERNEL, SERIES, SOURCES, TREES, series_of
+from kernels import KERNEL, SERIES, SKIPPED, SOURCES, series_of, taken
 
 STACKING = KERNEL / "stacking"
 PATCHES = KERNEL / "patches"
-SCRIPT = STACKING / "driver-source.sh"
-# What DKMS takes for "skip this kernel".
-SKIPPED = 77
+take = partial(taken, STACKING / "driver-source.sh")
 
 
 @pytest.fixture
@@ -39,23 +37,6 @@ def own_tree(build_tree: Path, version: str, tmp_path: Path) -> Path:
         check=True,
     )  # fmt: skip
     return tree
-
-
-def take(
-    version: str, outdir: Path, tree: Path, sources: Path = SOURCES
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [SCRIPT, version, outdir, tree],
-        env=os.environ | {"SUTRO_SOURCES": str(sources)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-
-
-def test_a_kernel_is_installed() -> None:
-    """The other tests are about something."""
-    assert TREES
 
 
 def test_every_series_has_patches() -> None:
@@ -121,32 +102,3 @@ def test_drivers_without_a_stock_module_are_refused(
     assert done.returncode == SKIPPED
     assert "cannot prove that the drivers of /usr/src/linux-source-" in done.stderr
     assert not (tmp_path / "out").exists()
-
-
-def test_unsupported_kernel_is_named_with_the_supported_ones(
-    build_tree: Path, tmp_path: Path
-) -> None:
-    done = take("6.99.1-amd64", tmp_path / "out", build_tree)
-    assert done.returncode == SKIPPED
-    assert done.stderr == (
-        "driver-source: kernel 6.99.1-amd64 is not supported: "
-        f"this version of Sutro has patches for Linux {' '.join(SERIES)}\n"
-    )
-
-
-def test_missing_source_package_is_named(build_tree: Path, version: str, tmp_path: Path) -> None:
-    done = take(version, tmp_path / "out", build_tree, tmp_path)
-    assert done.returncode == SKIPPED
-    assert f"install the package linux-source-{series_of(version)}, then run: " in done.stderr
-
-
-def test_missing_kernel_headers_are_named(version: str, tmp_path: Path) -> None:
-    done = take(version, tmp_path / "out", tmp_path / "nowhere")
-    assert done.returncode == SKIPPED
-    assert f"install the package linux-headers-{version}" in done.stderr
-
-
-def test_nonsense_version_is_named(build_tree: Path, tmp_path: Path) -> None:
-    done = take("newest", tmp_path / "out", build_tree)
-    assert done.returncode == 1
-    assert "'newest' is not a kernel version" in done.stderr
