@@ -3,35 +3,19 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
-from stress import CONFIGFS, dmsetup
+from machine import BLOCK, CONFIGFS, make_disk, truth, write
+from stress import dmsetup
 
-DEBUGFS = Path("/sys/kernel/debug/modeldisk")
-BLOCK = Path("/sys/block")
 # Slow enough that a virtual second is few requests.
 NUMBERS = {"kind": "ssd", "read_us": 2000, "write_us": 4000, "bus_kbps": 20000}
 TOP = "/dev/mapper/top"
 WAIT_S = 600
 STEP_S = 0.02
-
-
-def run(*words: str, check: bool = True) -> str:
-    done = subprocess.run(words, capture_output=True, text=True)
-    if check and done.returncode != 0:
-        raise SystemExit(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
-
-
-def write(file: Path, value: object) -> None:
-    try:
-        file.write_text(f"{value}\n")
-    except OSError as error:
-        raise SystemExit(f"{file}: {value}: {error.strerror}") from error
 
 
 def wait_for(what: str, true: Callable[[], bool]) -> None:
@@ -77,21 +61,17 @@ class Layer(ABC):
 
     def plug(self) -> None:
         for number, size_mb in enumerate(self.disks):
-            folder = CONFIGFS / f"d{number}"
-            folder.mkdir()
-            for key, value in {**NUMBERS, "size_mb": size_mb}.items():
-                write(folder / key, value)
-            self.online(f"d{number}")
+            make_disk(f"d{number}", {**NUMBERS, "size_mb": size_mb})
+            self.use(f"d{number}")
 
-    def online(self, name: str) -> None:
-        write(CONFIGFS / name / "online", 1)
+    def use(self, name: str) -> None:
         write(BLOCK / name / "queue/scheduler", "sutro")
 
     def unplug(self) -> int:
         """Take the disks away; returns what they served for cgroups."""
         owned = 0
         for name in (Path(node).name for node in self.nodes):
-            for line in (DEBUGFS / name / "truth").read_text().splitlines():
+            for line in truth(name).splitlines():
                 owner, *words = line.split()
                 if owner not in ("total", "/"):
                     numbers = dict(word.split("=") for word in words)

@@ -25,19 +25,18 @@ and are still held when the layer is gone. For all: `leaks`.
 from __future__ import annotations
 
 import hashlib
-import json
 import mmap
 import os
 import random
-import subprocess
 import time
 from abc import abstractmethod
 from collections import Counter
 from pathlib import Path
 
-from layer import BLOCK, STEP_S, Layer, run, sectors, wait_for, write
+from layer import STEP_S, Layer, sectors, wait_for
+from machine import BLOCK, CGROUPS, CONTROLLERS, leave, plan, run, started, write
 from raid import DmRaid1, DmRaid5, Raid1, Raid5, Raid6
-from stress import CGROUPS, MNT, dmsetup, dying, leaks, settled
+from stress import dmsetup, dying, leaks, settled
 
 BCACHE = Path("/sys/fs/bcache")
 MIB = 1 << 20
@@ -242,13 +241,7 @@ class Writer:
         if random.randrange(2):
             cached = words.replace("exec ", "")
             command = f"{cached} --direct=0 --end_fsync=1 --do_verify=0 && {command} --verify_only"
-        self.process = subprocess.Popen(
-            ["sh", "-c", f"export LD_PRELOAD=/mnt/fio-clock.so; {command}"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            preexec_fn=lambda: (self.folder / "cgroup.procs").write_text("0\n"),
-        )
+        self.process = started(self.folder, f"export LD_PRELOAD=/mnt/fio-clock.so; {command}")
 
     def kill(self) -> None:
         if self.process.poll() is None:
@@ -309,11 +302,11 @@ def drive(layer: Layer, seconds: float) -> dict:
 
 def main() -> None:
     """Drive all layers, look what is left."""
-    plan = json.loads((MNT / "plan.json").read_text())
+    todo = plan()
     # Nodes in /dev are made by the tools.
     os.environ |= {"DM_DISABLE_UDEV": "1", "MDADM_NO_UDEV": "1"}
-    random.seed(plan["seed"])
-    write(CGROUPS / "cgroup.subtree_control", "+io +memory")
+    random.seed(todo["seed"])
+    write(CGROUPS / "cgroup.subtree_control", CONTROLLERS)
     # What the kernel did while it booted is not looked at.
     leaks()
     before = dying()
@@ -322,12 +315,12 @@ def main() -> None:
         layer = kind()
         layer.plug()
         layer.make()
-        result[name] = drive(layer, plan["seconds"])
+        result[name] = drive(layer, todo["seconds"])
         layer.remove()
         result[name]["owned"] = layer.unplug()
         result[name]["dying"] = settled(dying, before) - before
         before += result[name]["dying"]
-    (MNT / "result.json").write_text(json.dumps({"layers": result, "leaks": leaks()}))
+    leave({"layers": result, "leaks": leaks()})
 
 
 if __name__ == "__main__":

@@ -23,17 +23,13 @@ files that hold something else than was written.
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-MNT = Path("/mnt")
-CGROUPS = Path("/sys/fs/cgroup")
-CONFIGFS = Path("/sys/kernel/config/modeldisk")
-DEBUGFS = Path("/sys/kernel/debug/modeldisk")
+from machine import CGROUPS, CONFIGFS, CONTROLLERS, DEBUGFS, leave, make_disk, run, truth, write
+
 AT = Path("/tmp/fs")
 DISKS = ("d0", "d1", "d2")
 # The least that xfs and two copies of btrfs fit on.
@@ -41,20 +37,6 @@ SIZE_MB = 512
 BLOCK = 4096
 # 8 MiB for each file of the steps, 64 for those of btrfs; its small ones are less than a stripe.
 BLOCKS, BLOCKS_OF_BTRFS, BLOCKS_OF_PART, PARTS = 2048, 16384, 3, 32
-
-
-def write(file: Path, text: object) -> None:
-    """Write a kernel file; a refusal names the file and the value."""
-    try:
-        file.write_text(f"{text}\n")
-    except OSError as error:
-        raise SystemExit(f"{file}: {text}: {error.strerror}") from error
-
-
-def run(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
 
 
 def block(name: str, number: int) -> bytes:
@@ -72,12 +54,8 @@ class Owners:
 
     def make(self) -> None:
         for name in DISKS:
-            folder = CONFIGFS / name
-            folder.mkdir()
-            write(folder / "kind", "ssd")
-            write(folder / "size_mb", SIZE_MB)
-            write(folder / "online", 1)
-        write(CGROUPS / "cgroup.subtree_control", "+io +memory")
+            make_disk(name, {"kind": "ssd", "size_mb": SIZE_MB})
+        write(CGROUPS / "cgroup.subtree_control", CONTROLLERS)
         for group in ("a", "b"):
             (CGROUPS / group).mkdir()
         AT.mkdir()
@@ -130,7 +108,7 @@ class Owners:
             write(DEBUGFS / name / "reset", 1)
         step()
         os.sync()
-        disks = {name: (DEBUGFS / name / "truth").read_text() for name in used}
+        disks = {name: truth(name) for name in used}
         self.steps.append({"step": step.__name__, "fs": fs, "split": split, "disks": disks})
 
     def shared(self) -> None:
@@ -231,8 +209,7 @@ def main() -> None:
     owners.btrfs("raid5", DISKS, owners.stripes, owners.parts)
     owners.without(DISKS[2], DISKS, owners.degraded)
     owners.btrfs("raid5", DISKS, owners.compressed, options=["compress-force=zstd"])
-    result = {"steps": owners.steps, "damaged": owners.damaged}
-    (MNT / "result.json").write_text(json.dumps(result))
+    leave({"steps": owners.steps, "damaged": owners.damaged})
 
 
 if __name__ == "__main__":

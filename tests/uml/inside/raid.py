@@ -7,8 +7,9 @@ import random
 from abc import abstractmethod
 from pathlib import Path
 
-from layer import BLOCK, Layer, run, sectors, wait_for, write
-from stress import CONFIGFS, dmsetup
+from layer import Layer, sectors, wait_for
+from machine import BLOCK, CONFIGFS, run, write
+from stress import dmsetup
 
 
 class Raid(Layer):
@@ -101,7 +102,8 @@ class Md(Raid):
         wait_for(f"{name} removed", lambda: not self.state(name) or self.removed(name))
         write(CONFIGFS / name / "fail", 0)
         if not (BLOCK / name).exists():
-            self.online(name)
+            write(CONFIGFS / name / "online", 1)
+            self.use(name)
         run("mdadm", "--quiet", self.top, "--add", f"/dev/{name}")
 
     def removed(self, name: str) -> bool:

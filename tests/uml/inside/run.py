@@ -19,19 +19,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-MNT = Path("/mnt")
-CGROUPS = Path("/sys/fs/cgroup")
-CONFIGFS = Path("/sys/kernel/config/modeldisk")
+from machine import CGROUPS, CONTROLLERS, leave, make_disk, plan, run, started, truth, write
+
 PAUSE = (signal.SIGSTOP, signal.SIGCONT)
-DEBUGFS = Path("/sys/kernel/debug/modeldisk")
-
-
-def write(file: Path, text: object) -> None:
-    """Write a kernel file; a refusal names the file and the value."""
-    try:
-        file.write_text(f"{text}\n")
-    except OSError as error:
-        raise SystemExit(f"{file}: {text}: {error.strerror}") from error
 
 
 class Run:
@@ -51,30 +41,21 @@ class Run:
 
     # ---- before ----
 
-    def make_disk(self) -> None:
-        folder = CONFIGFS / self.disk
-        folder.mkdir()
-        for key, value in self.plan["disk"]["numbers"]:
-            write(folder / key, value)
-        write(folder / "online", 1)
-
     def prepare(self) -> None:
         """File systems and files, on a disk that nobody has to wait for."""
         for command in self.plan["prepare"]:
-            done = subprocess.run(["sh", "-ec", command], capture_output=True, text=True)
-            if done.returncode != 0:
-                raise SystemExit(f"prepare: {command}: {done.stderr.strip()}")
+            run("sh", "-ec", command)
         devno = (Path("/sys/block") / self.disk / "dev").read_text().strip()
         for file, value in self.plan["settings"]:
             write(Path(file), str(value).replace("{devno}", devno))
 
     def make_groups(self) -> None:
-        write(CGROUPS / "cgroup.subtree_control", "+io +memory")
+        write(CGROUPS / "cgroup.subtree_control", CONTROLLERS)
         for group in self.plan["groups"]:
             folder = CGROUPS / group["path"].lstrip("/")
             folder.mkdir()
             if group["inner"]:
-                write(folder / "cgroup.subtree_control", "+io +memory")
+                write(folder / "cgroup.subtree_control", CONTROLLERS)
             for file, value in group["files"]:
                 write(folder / file, value)
 
@@ -82,21 +63,10 @@ class Run:
 
     def begin(self, job: dict) -> None:
         """Start a command in its cgroup, as the leader of a session that can be ended whole."""
-        procs = CGROUPS / job["group"].lstrip("/") / "cgroup.procs"
-
-        def enter() -> None:
-            procs.write_text("0\n")
-
-        output = open(f"/tmp/{job['name']}.out", "wb")
-        with output:
-            self.running[job["name"]] = subprocess.Popen(
-                ["sh", "-c", job["command"]],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                preexec_fn=enter,
-                start_new_session=True,
-            )
+        folder = CGROUPS / job["group"].lstrip("/")
+        with open(f"/tmp/{job['name']}.out", "wb") as output:
+            process = started(folder, job["command"], output, start_new_session=True)
+        self.running[job["name"]] = process
 
     def signal(self, job: dict, number: int) -> None:
         """Tell a command and all that it started."""
@@ -109,39 +79,38 @@ class Run:
             for group in self.plan["groups"]:
                 file = CGROUPS / group["path"].lstrip("/") / "io.sutro.stat"
                 stat[group["path"]] = file.read_text()
-        truth = (DEBUGFS / self.disk / "truth").read_text()
-        self.samples.append({"at_s": round(self.now_s(), 6), "truth": truth, "stat": stat})
+        at_s = round(self.now_s(), 6)
+        self.samples.append({"at_s": at_s, "truth": truth(self.disk), "stat": stat})
 
     def follow(self) -> None:
         """Do what the plan says, at its times; or until a command has ended, if one is awaited."""
-        plan = self.plan
         todo: list[tuple[float, Callable[[], None]]] = []
 
         def at(when_s: float, action: Callable[[], None]) -> None:
             todo.append((when_s, action))
 
-        for job in plan["jobs"]:
+        for job in self.plan["jobs"]:
             at(job["start_s"], lambda job=job: self.begin(job))
             for when_s, number in zip(job["pause_s"], PAUSE, strict=False):
                 at(when_s, lambda job=job, number=number: self.signal(job, number))
-        for change in plan["changes"]:
+        for change in self.plan["changes"]:
             for file, value in change["writes"]:
                 at(change["at_s"], lambda file=file, value=value: write(Path(file), value))
-        for when_s in plan["samples_s"]:
+        for when_s in self.plan["samples_s"]:
             at(when_s, self.sample)
         self.start_s = time.monotonic()
         # What is due at the same time is done in the order of the plan.
         for when_s, action in sorted(todo, key=lambda item: item[0]):
             time.sleep(max(0.0, when_s - self.now_s()))
             action()
-        if plan["until"]:
-            limit_s = plan["timeout_s"]
-            job = self.running[plan["until"]]
+        if until := self.plan["until"]:
+            limit_s = self.plan["timeout_s"]
+            job = self.running[until]
             while job.poll() is None and self.now_s() < limit_s:
                 time.sleep(0.01)
             if job.poll() is None:
-                raise SystemExit(f"{plan['until']} did not end within {limit_s} s")
-            self.ended[plan["until"]] = self.now_s()
+                raise SystemExit(f"{until} did not end within {limit_s} s")
+            self.ended[until] = self.now_s()
             self.sample()
 
     # ---- after ----
@@ -171,14 +140,13 @@ class Run:
 
 def main() -> None:
     """Follow the plan and leave the result."""
-    run = Run(json.loads((MNT / "plan.json").read_text()))
-    run.make_disk()
-    run.prepare()
-    run.make_groups()
-    run.follow()
-    reports = run.finish()
-    result = {"samples": run.samples, "ended_s": run.ended, "fio": reports}
-    (MNT / "result.json").write_text(json.dumps(result))
+    one = Run(plan())
+    make_disk(one.disk, dict(one.plan["disk"]["numbers"]))
+    one.prepare()
+    one.make_groups()
+    one.follow()
+    reports = one.finish()
+    leave({"samples": one.samples, "ended_s": one.ended, "fio": reports})
 
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import math
 import os
 import random
@@ -37,9 +36,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-MNT = Path("/mnt")
-CGROUPS = Path("/sys/fs/cgroup")
-CONFIGFS = Path("/sys/kernel/config/modeldisk")
+from machine import BLOCK, CGROUPS, CONFIGFS, CONTROLLERS, MNT, leave, plan, started, truth
+
 # Slow enough that minutes of virtual time are few requests.
 DISKS = {
     "d0": {"kind": "hdd", "size_mb": 256},
@@ -116,14 +114,14 @@ class Stress:
         return CONFIGFS / self.random.choice(sorted(DISKS))
 
     def queue(self) -> Path:
-        return Path("/sys/block") / self.disk() / "queue"
+        return BLOCK / self.disk() / "queue"
 
     def group(self) -> Path:
         return CGROUPS / self.random.choice(sorted(self.groups) or ["."])
 
     def devno(self) -> str:
         with contextlib.suppress(OSError):
-            return (Path("/sys/block") / self.disk() / "dev").read_text().strip()
+            return (BLOCK / self.disk() / "dev").read_text().strip()
         return "259:0"
 
     # ---- what happens ----
@@ -136,7 +134,7 @@ class Stress:
         name = f"g{self.made}"
         if self.made % 3 == 0:
             (CGROUPS / f"p{self.made}").mkdir()
-            (CGROUPS / f"p{self.made}" / "cgroup.subtree_control").write_text("+io +memory\n")
+            (CGROUPS / f"p{self.made}" / "cgroup.subtree_control").write_text(f"{CONTROLLERS}\n")
             name = f"p{self.made}/{name}"
         folder = CGROUPS / name
         folder.mkdir()
@@ -157,13 +155,7 @@ class Stress:
         if CLOCK.exists():
             command = f"env LD_PRELOAD={CLOCK} {command}"
         self.on[name] = disk
-        self.groups[name] = subprocess.Popen(
-            ["sh", "-c", f"exec {command}"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            preexec_fn=lambda: (folder / "cgroup.procs").write_text("0\n"),
-        )
+        self.groups[name] = started(folder, f"exec {command}")
 
     def kill_group(self) -> None:
         """End a cgroup in the middle of its requests, and remove it at once if that is possible."""
@@ -237,7 +229,7 @@ class Stress:
         if os.cpu_count() > 1:
             kinds["submit_queues"] = (1, 2)
         kind = self.random.choice(sorted(kinds))
-        file, queues = NULLB / QUEUED / kind, Path("/sys/block", QUEUED, "mq")
+        file, queues = NULLB / QUEUED / kind, BLOCK / QUEUED / "mq"
         self.queues.add(len(list(queues.iterdir())))
         # The other one of the two.
         self.write(file, sum(kinds[kind]) - int(file.read_text()))
@@ -361,7 +353,7 @@ def dmsetup(*words: str, stdin: str = "") -> None:
 
 def set_up(disk: str) -> None:
     """What a disk is to have when it comes."""
-    queue = Path("/sys/block") / disk / "queue"
+    queue = BLOCK / disk / "queue"
     (queue / "scheduler").write_text("sutro\n")
     (queue / "io_timeout").write_text(f"{IO_TIMEOUT_MS}\n")
 
@@ -377,13 +369,13 @@ def make(folder: Path, numbers: dict[str, object], switch: str) -> None:
 
 def counted(disk: str) -> str:
     """What the kernel counted for a disk that keeps no account, as the model disk says it."""
-    words = Path("/sys/block", disk, "stat").read_text().split()
+    words = (BLOCK / disk / "stat").read_text().split()
     return f"total rios={words[0]} wios={words[4]} \n"
 
 
 def in_flight() -> int:
     """Requests that a disk has not answered."""
-    counts = (Path("/sys/block") / name / "inflight" for name in ALL)
+    counts = (BLOCK / name / "inflight" for name in ALL)
     return sum(int(word) for file in counts for word in file.read_text().split())
 
 
@@ -417,24 +409,22 @@ def leaks() -> list[str]:
 
 def main() -> None:
     """Set up, stress, take everything down again, look what is left."""
-    plan = json.loads((MNT / "plan.json").read_text())
-    (CGROUPS / "cgroup.subtree_control").write_text("+io +memory\n")
-    numbers = plan.get("disks", {})
+    todo = plan()
+    (CGROUPS / "cgroup.subtree_control").write_text(f"{CONTROLLERS}\n")
+    numbers = todo.get("disks", {})
     for name in DISKS:
         make(CONFIGFS / name, numbers.get(name, DISKS[name]), "online")
     make(NULLB / QUEUED, NULLB_DISK | numbers.get(QUEUED, {}), "power")
     sectors = DISKS[STACKED]["size_mb"] * 2048
     dmsetup("create", DM, stdin=f"0 {sectors} linear /dev/{STACKED} 0\n")
-    if plan.get("leaks", True):
+    if todo.get("leaks", True):
         # What the kernel did while it booted is not looked at.
         leaks()
     before = dying()
-    stress = Stress(plan["seed"])
-    with hands(plan["seed"], plan.get("hands", 0)):
-        stress.run(plan["seconds"], plan.get("changes", 0))
-    served = {
-        name: Path("/sys/kernel/debug/modeldisk", name, "truth").read_text() for name in DISKS
-    } | {QUEUED: counted(QUEUED)}
+    stress = Stress(todo["seed"])
+    with hands(todo["seed"], todo.get("hands", 0)):
+        stress.run(todo["seconds"], todo.get("changes", 0))
+    served = {name: truth(name) for name in DISKS} | {QUEUED: counted(QUEUED)}
     stress.end()
     left = {"in_flight": settled(in_flight, 0)}
     dmsetup("remove", DM)
@@ -446,13 +436,13 @@ def main() -> None:
     result = {
         "done": stress.done, "refused": stress.refused, "truth": served, "left": left,
         "queues": sorted(stress.queues),
-        "files": {name: Path(name).read_text() for name in plan.get("files", ())},
+        "files": {name: Path(name).read_text() for name in todo.get("files", ())},
     }  # fmt: skip
-    if plan.get("leaks", True):
+    if todo.get("leaks", True):
         found = leaks()
         left["leaks"] = len(found)
         result["leaks"] = found[:20]
-    (MNT / "result.json").write_text(json.dumps(result))
+    leave(result)
 
 
 if __name__ == "__main__":
