@@ -24,7 +24,7 @@ from uml import robustness
 
 from . import uml
 from .cache import Cache
-from .guest import ACCELERATORS, PATIENCE, QEMU, TRUST_TSC, kernel_trouble
+from .guest import ACCELERATORS, PATIENCE, QEMU, TRUST_TSC, kernel_trouble, shared
 from .image import image_root
 from .junit import Results
 from .namespace import run
@@ -135,12 +135,8 @@ def _command(cache: Cache, folder: Path) -> list[str]:
         "-m", f"{MEMORY_MIB}M", "-kernel", str(folder / "bzImage"), "-append", arguments,
         "-serial", f"file:{folder / 'console.log'}",
     ]  # fmt: skip
-    shares = {"root": (image_root(cache, KERNEL).path, ",readonly=on"), "work": (folder, "")}
-    for tag, (path, mode) in shares.items():
-        path = str(path).replace(",", ",,")
-        command += ["-virtfs", f"local,mount_tag={tag},path={path},security_model=none,"
-                    f"multidevs=remap{mode}"]  # fmt: skip
-    return command
+    command += shared("root", image_root(cache, KERNEL).path, ",readonly=on")
+    return command + shared("work", folder)
 
 
 def _result(folder: Path) -> dict:

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from .agent import POLL_S, Agent, GuestGone
 from .image import IMAGE_MIB, Image
-from .namespace import ENVIRONMENT, dies_with_us, refuse_when_ending
+from .namespace import ENVIRONMENT, dies_with_us, started
 from .progress import LabError, step, tail
 
 MEMORY_MIB = 3072
@@ -239,35 +239,23 @@ def probe(image: Image, accelerator: str, log: Path, timeout_s: float) -> bool:
     """Whether the accelerator runs the image's kernel as far as its initramfs."""
     command = qemu_command(image, accelerator, "console=ttyS0 panic=-1 lab.probe", 512)
     command += ["-serial", "stdio"]
-    with open(log, "wb") as output:
-        process = subprocess.Popen(
-            dies_with_us(command),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=ENVIRONMENT,
-        )
-        try:
-            deadline = time.monotonic() + timeout_s
-            while process.poll() is None and time.monotonic() < deadline:
-                time.sleep(POLL_S)
-                said = log.read_bytes()
-                if b"lab-probe-reached" in said:
-                    return True
-                if b"KVM internal error" in said:
-                    return False
-            return b"lab-probe-reached" in log.read_bytes()
-        finally:
-            process.kill()
-            process.wait()
+    with started(command, "the probe of an accelerator", log) as process:
+        deadline = time.monotonic() + timeout_s
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+            said = log.read_bytes()
+            if b"lab-probe-reached" in said:
+                return True
+            if b"KVM internal error" in said:
+                return False
+        return b"lab-probe-reached" in log.read_bytes()
 
 
 @contextlib.contextmanager
 def _started(setup: Setup) -> Iterator[tuple[subprocess.Popen, Agent]]:
-    refuse_when_ending("the guest")
     ours, theirs = socket.socketpair()
     log = setup.folder / "qemu.log"
-    with ours, theirs, open(log, "wb") as output:
+    with ours, theirs:
         command = [
             *_command(setup, f"console=ttyS0 {NO_LOGIN.format('ttyS0')}"),
             "-serial", f"file:{setup.folder / 'console.log'}",
@@ -275,24 +263,14 @@ def _started(setup: Setup) -> Iterator[tuple[subprocess.Popen, Agent]]:
             "-chardev", f"socket,id=agent,fd={theirs.fileno()}",
             "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0",
         ]  # fmt: skip
-        process = subprocess.Popen(
-            dies_with_us(command),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=ENVIRONMENT,
-            pass_fds=[theirs.fileno()],
-        )
-        theirs.close()
         try:
-            yield process, Agent(ours)
+            with started(command, "the guest", log, pass_fds=[theirs.fileno()]) as process:
+                theirs.close()
+                yield process, Agent(ours)
         except LabError as error:
             if said := tail(log, 5):
                 raise LabError(f"{error}\nqemu: " + "\nqemu: ".join(said), error.log) from error
             raise
-        finally:
-            process.kill()
-            process.wait()
 
 
 def _command(setup: Setup, arguments: str) -> list[str]:
@@ -309,22 +287,16 @@ def _command(setup: Setup, arguments: str) -> list[str]:
         ]  # fmt: skip
     else:
         command += ["-drive", f"file={disk},format=raw,if=virtio,snapshot=on,cache=unsafe"]
-    command += [
-        "-device", "virtio-rng-pci",
-    ]  # fmt: skip
-    shares = {
-        "src": (setup.source, True),
-        "build": (setup.folder / "build", True),
-        "out": (setup.folder / "out", False),
-        "log": (setup.folder / "log", False),
-    }
-    for tag, (folder, read_only) in shares.items():
-        command += [
-            "-virtfs",
-            f"local,mount_tag={tag},path={_quoted(folder)},security_model=none,multidevs=remap"
-            + (",readonly=on" if read_only else ""),
-        ]
+    command += ["-device", "virtio-rng-pci", *shared("src", setup.source, ",readonly=on")]
+    for tag, mode in (("build", ",readonly=on"), ("out", ""), ("log", "")):
+        command += shared(tag, setup.folder / tag, mode)
     return command
+
+
+def shared(tag: str, folder: Path, mode: str = "") -> list[str]:
+    """The options of QEMU that share a folder of the host."""
+    how = f"path={_quoted(folder)},security_model=none,multidevs=remap{mode}"
+    return ["-virtfs", f"local,mount_tag={tag},{how}"]
 
 
 def _quoted(path: Path) -> str:

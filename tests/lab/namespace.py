@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .progress import LabError
@@ -66,25 +66,36 @@ def run(
     With check, a failure raises LabError. Whatever ends the wait early (Ctrl-C, a signal, the
     timeout) kills the command, and with it the namespaces it lives in.
     """
+    with started(argv, what, log, "ab") as process:
+        try:
+            status = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise LabError(f"{what} did not end within {timeout_s:.0f} s", log) from None
+    if check and status != 0:
+        raise LabError(f"{what} failed with status {status}", log)
+    return status
+
+
+@contextlib.contextmanager
+def started(
+    argv: Sequence[str], what: str, log: Path, mode: str = "wb", pass_fds: Sequence[int] = ()
+) -> Iterator[subprocess.Popen]:
+    """A command whose output goes to log, killed at the end of the body if it still runs."""
     refuse_when_ending(what)
-    with open(log, "ab") as output:
-        child = subprocess.Popen(
+    with open(log, mode) as output:
+        process = subprocess.Popen(
             dies_with_us(argv),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             env=ENVIRONMENT,
+            pass_fds=pass_fds,
         )
         try:
-            status = child.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise LabError(f"{what} did not end within {timeout_s:.0f} s", log) from None
+            yield process
         finally:
-            if child.poll() is None:
-                _end(child)
-    if check and status != 0:
-        raise LabError(f"{what} failed with status {status}", log)
-    return status
+            if process.poll() is None:
+                _end(process)
 
 
 def _end(process: subprocess.Popen) -> None:
