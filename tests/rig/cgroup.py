@@ -98,6 +98,13 @@ class Group:
         return True
 
 
+def ended(process: subprocess.Popen, timeout_s: float = 600) -> str:
+    """Wait for the end of a command, which must succeed; return its output."""
+    said, _ = process.communicate(timeout=timeout_s)
+    assert process.returncode == 0, said
+    return said
+
+
 class Subtree(Group):
     """A delegated subtree for the time of a `with` statement.
 

@@ -6,6 +6,7 @@ Weights are set only as an administrator sets them: `IOWeight=` and `IODeviceWei
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -154,6 +155,11 @@ def fio(
         "time_based": 1, "runtime": 86400, "thread": 1, "group_reporting": 1, **more,
     }  # fmt: skip
     return "exec fio " + " ".join(shlex.quote(f"--{key}={value}") for key, value in options.items())
+
+
+def fio_report(said: str) -> dict[str, dict]:
+    """The job in the JSON output of fio, which other lines may precede."""
+    return json.loads(said[said.index("{") :])["jobs"][0]
 
 
 def dd_readers(target: str, bs_kib: int, streams: int, apart_mb: int, first_mb: int = 0) -> str:

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 import pytest
 from rig import scheduler
-from rig.cgroup import CONTROLLERS, Group, Subtree
+from rig.cgroup import CONTROLLERS, Group, Subtree, ended
 from rig.modeldisk import ModelDisk
 from rig.sampler import device_time_ns
 from rig.sutro import active, debug, knob
@@ -55,8 +55,7 @@ class Site:
     def finish(self) -> None:
         """All jobs ended by themselves and well."""
         for process in self.load:
-            said, _ = process.communicate(timeout=TIMEOUT_S)
-            assert process.returncode == 0, said
+            ended(process, TIMEOUT_S)
 
     def during(self, least: int) -> Iterator[int]:
         """Count rounds while a load runs, which starts again until there were `least` rounds."""

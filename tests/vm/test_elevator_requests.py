@@ -8,7 +8,7 @@ import time
 
 import pytest
 from rig import scheduler
-from rig.cgroup import Group, Subtree
+from rig.cgroup import Group, Subtree, ended
 from rig.modeldisk import ModelDisk
 from rig.sampler import device_time_ns
 from rig.shell import run, wait_for
@@ -23,15 +23,13 @@ def make(disk, kind: str, **numbers: object) -> ModelDisk:
     """A disk under sutro with 256 slots."""
     made = disk(kind, "req0", **numbers)
     scheduler.select(made.name, "sutro")
-    (scheduler.queue(made.name) / "nr_requests").write_text("256")
     return made
 
 
 def finish(load) -> None:
     """All jobs ended by themselves and well."""
     for process in load:
-        said, _ = process.communicate(timeout=300)
-        assert process.returncode == 0, said
+        ended(process)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("hdd", "deadline"), ("ssd", "fifo")])
@@ -102,8 +100,7 @@ def test_sync_write_among_writeback(tree: Subtree, disk) -> None:
         f"print(open('/sys/block/{one.name}/stat').read().split()[4])\n"
     )
     job = tree.child("a").run("exec python3 -c " + shlex.quote(command))
-    said, _ = job.communicate(timeout=60)
-    assert job.returncode == 0, said
+    said = ended(job)
     # In the order of sectors it would be the 141st.
     assert int(said) < 100
     run("blockdev", "--flushbufs", one.node)

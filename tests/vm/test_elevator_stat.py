@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable
 
 import pytest
 from rig import scheduler
-from rig.cgroup import Group, Subtree
+from rig.cgroup import Group, Subtree, ended
 from rig.modeldisk import ModelDisk
 from rig.sampler import parse_io_stat
 from rig.shell import wait_for
 from rig.sutro import ACTIVE, RLAT_FROM_NS, active, knob, rlat, rlat_percentile
-from rig.unit import fio
+from rig.unit import fio, fio_report
 
 STAT = "io.sutro.stat"
 # After so long without a request a group is no longer in use.
@@ -43,14 +42,12 @@ def slow_disk(disk: Callable[..., ModelDisk]) -> ModelDisk:
 def read_once(group: Group, disk: ModelDisk, seed: int = 1) -> None:
     """Four reads, in this group."""
     job = fio(disk.node, "randread", "4k", seed=seed, number_ios=4, time_based=0, size="1m")
-    said, _ = (process := group.run(job)).communicate(timeout=60)
-    assert process.returncode == 0, said
+    ended(group.run(job))
 
 
 def fio_percentiles(said: str) -> dict[float, int]:
     """What fio saw, in ns from before the submission to the end."""
-    report = json.loads(said[said.index("{") :])
-    found = report["jobs"][0]["read"]["lat_ns"]["percentile"]
+    found = fio_report(said)["read"]["lat_ns"]["percentile"]
     return {float(percent): ns for percent, ns in found.items()}
 
 
@@ -68,8 +65,7 @@ def test_latencies_are_those_that_fio_sees(
 ) -> None:
     """Percentiles of rlat and of fio agree, and each read is counted once."""
     job = group.run(fio(slow_disk.node, "randread", "16k", iodepth, runtime=6, **FIO_LATENCIES))
-    said, _ = job.communicate(timeout=120)
-    assert job.returncode == 0, said
+    said = ended(job)
     counts = rlat(group.read(STAT), slow_disk.devno)
     assert sum(counts) == parse_io_stat(group.read(STAT), slow_disk.devno)["rios"] > 100
     agrees(counts, fio_percentiles(said))
@@ -86,8 +82,7 @@ def test_latencies_include_the_wait_for_a_slot(tree: Subtree, slow_disk: ModelDi
     # Who has just had a slot is not to have the next one before those who wait have looked.
     keys = {"ioengine": "psync", "jobs": 16, "thinktime": 2000, "runtime": 8, **FIO_LATENCIES}
     job = group.run(fio(slow_disk.node, "randread", "16k", seed=3, **keys))
-    said, _ = job.communicate(timeout=120)
-    assert job.returncode == 0, said
+    said = ended(job)
     counts = rlat(group.read(STAT), slow_disk.devno)
     agrees(counts, fio_percentiles(said))
     # Eight turns of 8 ms; once they have a slot they wait for two at most.
@@ -97,9 +92,7 @@ def test_latencies_include_the_wait_for_a_slot(tree: Subtree, slow_disk: ModelDi
 def test_only_reads_have_latencies(group: Group, slow_disk: ModelDisk) -> None:
     """Writes, flushes and discards are not among them."""
     for rw, keys in (("randwrite", {"fsync": 4}), ("randtrim", {})):
-        job = group.run(fio(slow_disk.node, rw, "16k", 4, runtime=1, **keys))
-        said, _ = job.communicate(timeout=60)
-        assert job.returncode == 0, said
+        ended(group.run(fio(slow_disk.node, rw, "16k", 4, runtime=1, **keys)))
     stat = parse_io_stat(group.read(STAT), slow_disk.devno)
     counts = rlat(group.read(STAT), slow_disk.devno)
     assert len(counts) == len(RLAT_FROM_NS)
@@ -109,9 +102,7 @@ def test_only_reads_have_latencies(group: Group, slow_disk: ModelDisk) -> None:
 
 def test_merged_reads_are_one(group: Group, sutro_disk: ModelDisk) -> None:
     """What has been merged is one request here as it is in rios."""
-    job = group.run(fio(sutro_disk.node, "read", "4k", 64, iodepth_batch=16, runtime=3))
-    said, _ = job.communicate(timeout=60)
-    assert job.returncode == 0, said
+    ended(group.run(fio(sutro_disk.node, "read", "4k", 64, iodepth_batch=16, runtime=3)))
     stat = parse_io_stat(group.read(STAT), sutro_disk.devno)
     assert stat["rios"] < stat["rbytes"] // 4096
     assert sum(rlat(group.read(STAT), sutro_disk.devno)) == stat["rios"]
@@ -173,8 +164,7 @@ def test_active_page_by_page(tree: Subtree, sutro_disk: ModelDisk) -> None:
     groups = [tree.child(f"g{n}") for n in range(40)]
     for n, group in enumerate(groups):
         job = f"exec dd if={sutro_disk.node} of=/dev/null bs=4k count=1 iflag=direct skip={n}"
-        said, _ = (process := group.run(job)).communicate(timeout=60)
-        assert process.returncode == 0, said
+        ended(group.run(job))
     wanted = [group.id for group in groups]
     for piece in (100, 4096, 1 << 20):
         file = os.open(ACTIVE, os.O_RDONLY)

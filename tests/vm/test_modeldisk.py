@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import subprocess
 import time
 
 import pytest
 from rig import scheduler
-from rig.cgroup import Group, Subtree
+from rig.cgroup import Group, Subtree, ended
 from rig.modeldisk import CONFIGFS, DEBUGFS, ModelDisk
 from rig.oracle import loaded, ready
 from rig.shell import CommandError, run
 from rig.udev import quiet_udev
-from rig.unit import fio
+from rig.unit import fio, fio_report
 from test_modeldisk_hdd import QUICK_HDD
 
 SECTOR = 512
@@ -33,7 +32,7 @@ def test_data(kind: str, numbers: dict[str, int]) -> None:
             "--rw=randrw", "--bsrange=512-300k", "--iodepth=16", "--size=8m", "--verify=crc32c",
             "--randseed=11", "--fsync=37", "--output-format=json",
         )  # fmt: skip
-        job = json.loads(said[said.index("{") :])["jobs"][0]
+        job = fio_report(said)
         assert job["error"] == 0 and job["read"]["total_ios"] > 20
 
 
@@ -175,20 +174,15 @@ def started(group: Group, disk: ModelDisk, rw: str, bs: str, count: int) -> subp
     return group.run(fio(disk.node, rw, bs, 8, **keys))
 
 
-def ended(process: subprocess.Popen) -> dict[str, dict]:
-    """What fio reports of them."""
-    said, _ = process.communicate(timeout=600)
-    assert process.returncode == 0, said
-    return json.loads(said[said.index("{") :])["jobs"][0]
-
-
 def test_truth_by_cgroup(tree: Subtree) -> None:
     """Each cgroup is charged its own requests, bytes and time; the sum is the total."""
     a, b = tree.child("a"), tree.child("b")
     with ready("hdd", order="fifo") as disk:
         disk.reset()
         jobs = [started(a, disk, "randread", "4k", 200), started(b, disk, "randwrite", "64k", 100)]
-        reads, writes = (ended(job)[way] for job, way in zip(jobs, ("read", "write"), strict=True))
+        reads, writes = (
+            fio_report(ended(job))[way] for job, way in zip(jobs, ("read", "write"), strict=True)
+        )
         truth = disk.truth()
     of_a, of_b = truth.of(a.cgroup), truth.of(b.cgroup)
     assert (of_a.rios, of_a.rbytes) == (reads["total_ios"], reads["io_bytes"])

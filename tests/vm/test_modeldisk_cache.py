@@ -8,7 +8,7 @@ import time
 
 import pytest
 from rig import scheduler
-from rig.cgroup import Subtree
+from rig.cgroup import Subtree, ended
 from rig.oracle import Direct, Rate, loaded, ready
 from rig.unit import fio
 
@@ -29,10 +29,7 @@ def test_burst(tree: Subtree) -> None:
         assert announced(disk.name) == "write back"
         disk.reset()
         keys = {"number_ios": BURST, "time_based": 0}
-        said, _ = (job := writer.run(fio(disk.node, "randwrite", "4k", **keys))).communicate(
-            timeout=600
-        )
-        assert job.returncode == 0, said
+        ended(writer.run(fio(disk.node, "randwrite", "4k", **keys)))
         answered = disk.model()
         start_s = time.monotonic()
         with Direct(disk.node, 4096) as io:

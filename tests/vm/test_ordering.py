@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from rig import scheduler
-from rig.cgroup import Group, Subtree
+from rig.cgroup import Group, Subtree, ended
 from rig.modeldisk import ModelDisk
 from rig.sutro import knob, reads
-from rig.unit import fio
+from rig.unit import fio, fio_report
 
 NUMBERS = {"hdd": {"size_mb": 1024}, "ssd": {"bus_kbps": 60000}}
 KINDS = tuple(NUMBERS)
@@ -24,7 +23,6 @@ def make(disk, kind: str, **more: object) -> ModelDisk:
     """A disk under sutro with 256 slots."""
     made = disk(kind, f"{kind}0", **NUMBERS[kind], **more)
     scheduler.select(made.name, "sutro")
-    (scheduler.queue(made.name) / "nr_requests").write_text("256")
     return made
 
 
@@ -37,9 +35,7 @@ def rates(group: Group, disk: ModelDisk, jobs: Mapping[object, Mapping]) -> dict
         started[name] = group.run(fio(disk.node, **keys))
     found = {}
     for name, process in started.items():
-        said, _ = process.communicate(timeout=600)
-        assert process.returncode == 0, said
-        found[name] = json.loads(said[said.index("{") :])["jobs"][0]["read"]["iops"]
+        found[name] = fio_report(ended(process))["read"]["iops"]
     return found
 
 
@@ -97,9 +93,7 @@ def pieces(group: Group, disk: ModelDisk, tasks: int, kib: int) -> float:
     """Pieces per second read by tasks, each of which takes the next one that nobody has."""
     program = Path(__file__).parents[1] / "rig" / "handout.py"
     job = group.run(f"exec python3 {program} {disk.node} {tasks} {kib << 10} 2")
-    said, _ = job.communicate(timeout=600)
-    assert job.returncode == 0, said
-    return float(said)
+    return float(ended(job))
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
