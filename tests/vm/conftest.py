@@ -152,6 +152,15 @@ def daemon() -> Iterator[None]:
     run("systemctl", "stop", "sutrod.service")
 
 
+@pytest.fixture
+def leaf(disk: MakeDisk, daemon: None) -> ModelDisk:
+    """A disk in use by sutro."""
+    one = disk("ssd", "ssd0", bus_kbps=20000)
+    run("sutroctl", "use", one.node)
+    assert scheduler.current("ssd0") == "sutro"
+    return one
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Tests of the first tier have a mark, which ./lab test selects."""
     config.addinivalue_line("markers", "first: runs in the first tier of ./lab test")

@@ -45,15 +45,6 @@ def becomes(folder: Path, wanted: dict[str, int], file: str = SUTRO) -> None:
 
 
 @pytest.fixture
-def leaf(disk, daemon: None) -> ModelDisk:
-    """A disk in use by sutro."""
-    one = disk("ssd", "ssd0")
-    run("sutroctl", "use", one.node)
-    assert scheduler.current("ssd0") == "sutro"
-    return one
-
-
-@pytest.fixture
 def stripe(disk, stack, daemon: None):
     """An LVM stripe over two disks that sutro uses."""
     made = stack([disk("ssd", f"ssd{n}") for n in range(2)], STRIPE)

@@ -22,14 +22,6 @@ UNIT_FILE = Path("/run/systemd/system/rig-said.service")
 POLICY_D = Path("/etc/sutro/policy.d")
 
 
-@pytest.fixture
-def leaf(disk, daemon: None) -> ModelDisk:
-    """A disk in use by sutro."""
-    one = disk("ssd", "ssd0", bus_kbps=20000)
-    run("sutroctl", "use", one.node)
-    return one
-
-
 def said(unit: str) -> dict[str, int]:
     """Values of the promises of a unit, by key."""
     return {one["key"]: one["value"] for one in bus.promises(unit)}
