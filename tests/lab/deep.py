@@ -26,7 +26,7 @@ from . import uml
 from .cache import Cache
 from .guest import ACCELERATORS, PATIENCE, QEMU, TRUST_TSC, kernel_trouble, shared
 from .image import image_root
-from .junit import Results
+from .junit import Results, judged, reason
 from .namespace import run
 from .progress import LabError, step
 from .races import TITLE, races
@@ -86,13 +86,13 @@ def judged_log(log: str) -> Results:
     others = sorted(race.title for race in found if not race.ours)
     step(f"deep: {len(others)} data races of others, not judged: {', '.join(others) or 'none'}")
     tested = re.search(r"kcsan: selftest: (\d+)/(\d+) tests passed", log)
-    return _results(
-        {
-            "deep.kernel log": "\n".join(trouble),
-            "deep.races": "\n\n".join(race.text for race in ours),
-            "deep.kcsan.selftest": "" if tested and tested[1] == tested[2] else "it did not pass",
-        }
-    )
+    passed = tested and tested[1] == tested[2]
+    texts = {
+        "deep.kernel log": "\n".join(trouble),
+        "deep.races": "\n\n".join(race.text for race in ours),
+        "deep.kcsan.selftest": "" if passed else "it did not pass",
+    }
+    return judged(texts.items())
 
 
 def judged_result(result: dict) -> Results:
@@ -101,22 +101,11 @@ def judged_result(result: dict) -> Results:
     times = int(watched[1]) if watched else 0
     step(f"deep: KCSAN watched {times} times; done: {result['done']}")
     locks = re.search(r"^ debug_locks: +1$", result["files"][LOCKDEP], re.MULTILINE)
-    texts = {
-        f"deep.stress.{row.metric}": ""
-        if row.met
-        else f"{row.metric} is {row.value:g}, wanted {row.goal}; {row.detail}"
-        for row in robustness.judge(result)
-    }
+    texts = {f"deep.stress.{row.metric}": reason(row) for row in robustness.judge(result)}
     texts["deep.kcsan.watched"] = "" if times >= WATCHED else f"{times} times; wanted {WATCHED}"
     texts["deep.lockdep"] = "" if locks else f"it gave up:\n{result['files'][LOCKDEP]}"
     texts["deep.cpus"] = "" if result["files"][ONLINE] == "0-1\n" else result["files"][ONLINE]
-    return _results(texts)
-
-
-def _results(texts: dict[str, str]) -> Results:
-    """Tests by name, with the reason of those that failed."""
-    passed = [name for name, text in texts.items() if not text]
-    return Results(passed, {name: text for name, text in texts.items() if text})
+    return judged(texts.items())
 
 
 def _command(cache: Cache, folder: Path) -> list[str]:

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from rig.result import Result
 
 from .progress import tail
 
@@ -39,6 +42,19 @@ class Results:
     def all_passed(self) -> bool:
         """True if there were tests and none failed."""
         return bool(self.passed) and not self.failed
+
+
+def judged(cases: Iterable[tuple[str, str]]) -> Results:
+    """Names of tests, each with the reason of its failure; a name may come more than once."""
+    found = list(cases)
+    passed = [name for name, text in found if not text]
+    return Results(passed, {name: text for name, text in found if text})
+
+
+def reason(row: Result) -> str:
+    """Why a number of a bench is a failure; nothing if its goal is met."""
+    missed = f"{row.metric} is {row.value:g}, wanted {row.goal}; {row.detail}"
+    return "" if row.met else missed
 
 
 def read(report: Path) -> Results:

@@ -29,7 +29,7 @@ from uml.scenario import Book
 
 from . import uml
 from .cache import Cache
-from .junit import Results
+from .junit import Results, judged, reason
 from .progress import LabError, step
 
 QUICK = "tests/uml/quick.toml"
@@ -63,12 +63,8 @@ def series(cache: Cache, source: Path, *, version: str) -> Results:
 
 def kunit(cache: Cache, source: Path) -> Results:
     """Each KUnit case is a test."""
-    results = Results()
-    for name, status in _cases("uml.kunit", uml.kunit(cache, source)):
-        if status == "PASS":
-            results.passed.append(name)
-        else:
-            results.failed[name] = status
+    cases = _cases("uml.kunit", uml.kunit(cache, source))
+    results = judged((name, "" if status == "PASS" else status or "none") for name, status in cases)
     if not results.passed and not results.failed:
         raise LabError("kunit.py ran no test")
     return results
@@ -129,14 +125,7 @@ def layers_stage(cache: Cache, source: Path) -> Results:
 
 def _judged(rows: Iterable[Result]) -> Results:
     """A test for each row."""
-    results = Results()
-    for row in rows:
-        name = f"uml.{row.scenario}.{row.metric}"
-        if row.met:
-            results.passed.append(name)
-        else:
-            results.failed[name] = f"{row.metric} is {row.value:g}, wanted {row.goal}; {row.detail}"
-    return results
+    return judged((f"uml.{row.scenario}.{row.metric}", reason(row)) for row in rows)
 
 
 def stress(cache: Cache, source: Path, seed: int, seconds: int) -> dict:
