@@ -62,7 +62,7 @@ STACKING = "test_stacking*.py"
 # With another kernel: of the tests of rates, one for all.
 ON_EVERY_KERNEL = (
     "test_attribution.py", "test_packages.py", *TRACING,
-    "test_shares.py::test_two_to_one[ssd-randread]",
+    "test_shares.py::test_two_to_one",
 )  # fmt: skip
 FIRST, REST = "first", "not first"
 GUEST_TIMEOUT_S = 7200.0
