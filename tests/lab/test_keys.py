@@ -12,7 +12,9 @@ from lab.products import source_files
 from lab.roots import KERNELS, Recipe
 
 SOURCE = Path(keys.__file__).parents[2]
-ALL = {one.name for one in stages.stages(SOURCE) if not one.first}
+STAGES = stages.stages(SOURCE)
+FILES = source_files(SOURCE)
+ALL = {one.name for one in STAGES if not one.first}
 OTHERS = [series for series in KERNELS if series != "6.12"]
 
 
@@ -61,19 +63,15 @@ ROOMS = {
 
 @pytest.mark.parametrize("file", ROOMS)
 def test_a_changed_file_invalidates_the_stages_that_it_decides(file: str) -> None:
-    names = [*source_files(SOURCE), file]
-    found = {
-        one.name
-        for one in stages.stages(SOURCE)
-        if not one.first and file in keys.inputs(one, names)
-    }
+    names = [*FILES, file]
+    found = {one.name for one in STAGES if not one.first and file in keys.inputs(one, names)}
     assert found == ROOMS[file]
 
 
 def test_every_room_has_a_line_in_the_table() -> None:
-    rooms = {name.split("/")[0] for name in source_files(SOURCE)}
+    rooms = {name.split("/")[0] for name in FILES}
     unread = {"LICENSES", ".clang-format", ".clang-format-ignore", ".gitignore", "pyproject.toml"}
-    tests = {"/".join(name.split("/")[:2]) for name in source_files(SOURCE) if "tests/" in name[:6]}
+    tests = {"/".join(name.split("/")[:2]) for name in FILES if "tests/" in name[:6]}
     known = {file.split("/")[0] for file in ROOMS}
     assert rooms - known - unread <= {"meson.build", "meson.options"}
     assert {room for room in tests if (SOURCE / room).is_dir()} <= {
