@@ -11,7 +11,7 @@ from rig.result import Goal, Result
 from rig.shell import CommandError
 
 OURS = "sutro"
-# What may go wrong with a case without being a mistake of the bench.
+# Errors that fail a case and are no mistake of the bench.
 TROUBLE = (CommandError, OSError, RuntimeError, TimeoutError, ValueError)
 
 Say = Callable[[str], None]

@@ -131,7 +131,7 @@ goal = [{ metric = "cost_ratio", max = 1.02 }, { metric = "bytes_per_group", max
 T = 'title = "One"'
 UNIT = 'unit = [{ name = "db", floor = 0.5, job = "read" }]'
 MISTAKES = [
-    # What all kinds have in common.
+    # Keys that all kinds have in common.
     ("overhead", T, "", "scenario one: title: is missing"),
     ("overhead", T, "title = 3", "scenario one: title: 3 is no str"),
     ("overhead", T, f"{T}\nloops = 3", "scenario one: loops: unknown key; there are name, title"),

@@ -33,7 +33,7 @@ from .progress import LabError, step
 from .roots import KERNEL
 from .setup import SOURCE, has_place, in_guest, prepare
 
-# What each kind that has a file reads.
+# The module of each kind that reads a file.
 FILES = {
     "fairness": fair, "promises": promised, "attribution": stacks, "overhead": costly,
     "scale": growing, "harm": harmed,

@@ -4,7 +4,7 @@
 The clock of a guest counts instructions and skips idle time, so two guests side by side disturb
 each other's figures no more than any other work of the host does.
 
-    guest 1    stripe, runtime            guest 2    device-weight, crypt-raid1, reader-writer
+    guest 1    runtime, reader-writer     guest 2    stripe, device-weight, crypt-raid1
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .cache import Cache
 from .progress import LabError, step
 from .setup import has_place, in_guest, prepare
 
-# What a guest prints: when something begins, and the summary of its own part.
+# Lines of a guest: the beginning of something, and the summary of its own part.
 PROGRESS = re.compile(r"\[ *[0-9.]+ s\] (.*)")
 SUMMARY = re.compile(r"\d+ of \d+ goals met")
 # Guesses, only to balance the guests: setting a scheduler up, and a job that is waited for.

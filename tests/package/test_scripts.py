@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What both scripts that take sources of a kernel refuse, and how they name it.
+"""Refusals of both scripts that take the source of a kernel, and their messages.
 
 test_dkms.py states the reason for a source package that is missing.
 """
