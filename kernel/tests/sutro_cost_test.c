@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of what requests cost (sutro-cost.c). */
-#include <kunit/test.h>
 #include <linux/module.h>
 
 #include "../sutro-cost.h"
+#include "sutro_test.h"
 
 #define US 1000ULL
-#define MS 1000000ULL
+
+/* The size that a class stands for. */
+static u32 class_bytes(unsigned int class)
+{
+	return SUTRO_SIZE_MIN_BYTES << class % SUTRO_SIZES;
+}
 
 static struct sutro_device *device_new(struct kunit *test, bool rotational)
 {
@@ -73,6 +78,39 @@ static void sutro_test_gap(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_cost_complete(device, costs, &a), 3 * MS);
 }
 
+/*
+ * An actuator that picks any of the requests it has, and takes any time for it: the
+ * charge of each is exact, and pauses of the drive are charged to no request.
+ */
+static void sutro_test_gap_is_exact(struct kunit *test)
+{
+	struct sutro_device *device = device_new(test, true);
+	struct sutro_costs *costs = costs_new(test);
+	struct sutro_sample pending[16], *sample;
+	u64 random = 1, now_ns = 1000 * MS;
+	u32 nr = 0, cost_ns;
+	int i;
+
+	for (i = 0; i < 10000; i++) {
+		if (!nr && random_below(&random, 2))
+			now_ns += random_below(&random, 1000 * MS);
+		while (!nr ||
+		       (nr < ARRAY_SIZE(pending) && random_below(&random, 3)))
+			pending[nr++] = (struct sutro_sample){
+				.class = random_below(&random, SUTRO_CLASSES),
+				.start_ns = now_ns,
+			};
+		sample = &pending[random_below(&random, nr)];
+		cost_ns = random_below(&random, 1 << random_below(&random, 26));
+		now_ns += cost_ns;
+		sample->now_ns = now_ns;
+		KUNIT_ASSERT_EQ(test,
+				sutro_cost_complete(device, costs, sample),
+				cost_ns);
+		*sample = pending[--nr];
+	}
+}
+
 /* A drive that hangs for half a minute is nobody's fault. */
 static void sutro_test_hang(struct kunit *test)
 {
@@ -109,63 +147,228 @@ static void sutro_test_own_estimate(struct kunit *test)
 	KUNIT_EXPECT_LE(test, ns, 9 * MS + MS / 50);
 }
 
-/* When one class is known, larger ones are never thought cheaper. */
-static void estimates_grow(struct kunit *test, unsigned int known, u64 known_ns)
+/*
+ * One small request has cost a seek.  A class that was never seen is expected to
+ * cost the same seek: were it 64 times that, the clock of the groups would run
+ * ahead by minutes before the first of them completes.
+ */
+static void sutro_test_seek_does_not_grow(struct kunit *test)
 {
-	struct sutro_device *device = device_new(test, false);
-	u64 ns, last_ns = 0;
-	unsigned int i;
+	struct sutro_device *device = device_new(test, true);
+	struct sutro_costs *costs = costs_new(test);
+	struct sutro_sample seek = {
+		.class = sutro_cost_class(SUTRO_READ, 4096),
+		.start_ns = 1 * MS,
+		.now_ns = 15 * MS,
+	};
+	unsigned int large = sutro_cost_class(SUTRO_WRITE, 1 << 20);
+	u64 ns;
 
-	device->costs.ns16[known] = known_ns << 4;
-	for (i = 0; i < SUTRO_SIZES; i++) {
-		ns = sutro_cost_class_ns(device, i);
-		KUNIT_EXPECT_GE(test, ns, last_ns);
-		last_ns = ns;
-	}
-	ns = sutro_cost_class_ns(device, known);
-	KUNIT_EXPECT_EQ(test, ns, known_ns);
+	sutro_cost_complete(device, costs, &seek);
+	ns = sutro_cost_estimate(device, costs, large, 1 << 20);
+	KUNIT_EXPECT_GE(test, ns, 14 * MS);
+	KUNIT_EXPECT_LE(test, ns, 20 * MS);
 }
 
+/* One class is known: larger ones of its operation are not estimated cheaper. */
+static void estimates_grow(struct kunit *test, struct sutro_device *device,
+			   struct sutro_costs *costs, unsigned int known,
+			   u64 ns16)
+{
+	unsigned int first = known - known % SUTRO_SIZES, i;
+	unsigned int last = min(first + SUTRO_SIZES, SUTRO_CLASSES) - 1;
+	u64 prior_ns, last_ns, ns = 0;
+
+	*costs = (struct sutro_costs){};
+	prior_ns = sutro_cost_estimate(device, costs, last, class_bytes(last));
+	KUNIT_EXPECT_GT(test, prior_ns, 0);
+	KUNIT_EXPECT_LT(test, prior_ns, 100 * MS);
+	costs->ns16[known] = ns16;
+	for (i = first; i <= last; i++) {
+		last_ns = ns;
+		ns = sutro_cost_estimate(device, costs, i, class_bytes(i));
+		KUNIT_EXPECT_GE(test, ns, last_ns);
+		if (i == known && ns16 >= 16 && ns16 < 16000 * MS)
+			KUNIT_EXPECT_EQ(test, ns, ns16 >> 4);
+	}
+	KUNIT_EXPECT_LE(test, ns, prior_ns + ((ns16 + 16) >> 4 << SUTRO_SIZES));
+}
+
+/* From nothing to three days. */
 static void sutro_test_estimates_grow(struct kunit *test)
 {
-	static const u64 known_ns[] = { 1, 900, 80 * US, 3 * MS, 900 * MS };
-	unsigned int i, known;
+	unsigned int rotational, known, shift;
 
-	for (i = 0; i < ARRAY_SIZE(known_ns); i++)
-		for (known = 0; known < SUTRO_SIZES; known++)
-			estimates_grow(test, known, known_ns[i]);
-}
+	for (rotational = 0; rotational < 2; rotational++) {
+		struct sutro_device *device = device_new(test, rotational);
+		struct sutro_costs *costs = rotational ? costs_new(test)
+						       : &device->costs;
 
-/* Flash: requests of one class, always several at once, one done after the other. */
-static void feed(struct sutro_device *device, struct sutro_costs *none,
-		 struct sutro_sample *sample, u64 each_ns, u32 nr)
-{
-	while (nr--) {
-		sample->start_ns = sample->now_ns - 9 * each_ns;
-		sample->now_ns += each_ns;
-		sutro_cost_complete(device, none, sample);
+		for (known = 0; known < SUTRO_CLASSES; known++)
+			for (shift = 0; shift <= 52; shift += 4)
+				estimates_grow(test, device, costs, known,
+					       1ULL << shift);
 	}
 }
 
+/* Requests of some classes complete in turn, each after its true cost. */
+static u64 feed(struct sutro_device *device, u64 now_ns, u32 nr,
+		const unsigned int *classes, const u64 *true_ns, u32 kinds)
+{
+	struct sutro_costs none = {};
+	u64 charged_ns = 0;
+	u32 i, kind = 0;
+
+	for (i = 0; i < nr; i++, kind = (kind + 1) % kinds) {
+		struct sutro_sample sample = {
+			.class = classes[kind],
+			.bytes = class_bytes(classes[kind]),
+			/* Always at least two at the device. */
+			.start_ns = now_ns - max(5 * MS, true_ns[kind]),
+		};
+
+		now_ns += true_ns[kind];
+		sample.now_ns = now_ns;
+		charged_ns += sutro_cost_complete(device, &none, &sample);
+	}
+	return charged_ns;
+}
+
+/* Windows of one class measure what it costs, whatever was known before. */
 static void sutro_test_busy_device(struct kunit *test)
+{
+	static const u64 costs_ns[] = { 1500, 10000, 400000, 9 * MS, 500 };
+	struct sutro_device *device = device_new(test, false);
+	unsigned int class = sutro_cost_class(SUTRO_WRITE, 16384);
+	u64 now_ns = 1000 * MS;
+	u32 i, nr;
+
+	for (i = 0; i < ARRAY_SIZE(costs_ns); i++) {
+		/* 40 windows, of 64 requests and 5 ms each, at least. */
+		nr = 40 * (64 + (u32)(5 * MS) / (u32)costs_ns[i]);
+		feed(device, now_ns, nr, &class, &costs_ns[i], 1);
+		now_ns += nr * costs_ns[i];
+		EXPECT_NEAR(test, sutro_cost_class_ns(device, class) * 100,
+			    costs_ns[i] * 100, costs_ns[i] + 100);
+	}
+}
+
+/* A slow device need not complete 64 requests before its cost is known. */
+static void sutro_test_slow_device(struct kunit *test)
+{
+	struct sutro_device *device = device_new(test, false);
+	unsigned int class = sutro_cost_class(SUTRO_WRITE, 1 << 20);
+	u64 true_ns = 50 * MS;
+
+	feed(device, 1000 * MS, 60, &class, &true_ns, 1);
+	EXPECT_NEAR(test, sutro_cost_class_ns(device, class), true_ns,
+		    50 * MS / 20);
+}
+
+/* Large requests of one class are charged by their bytes, small ones alike. */
+static void sutro_test_bytes(struct kunit *test)
+{
+	u64 true_ns = 100 * US;
+	int small;
+
+	for (small = 0; small < 2; small++) {
+		struct sutro_device *device = device_new(test, false);
+		struct sutro_costs *none = costs_new(test);
+		unsigned int class =
+			sutro_cost_class(SUTRO_READ, small ? 4096 : 1 << 20);
+		u32 bytes = class_bytes(class);
+
+		feed(device, 1000 * MS, 20000, &class, &true_ns, 1);
+		EXPECT_NEAR(test,
+			    sutro_cost_estimate(device, none, class, bytes / 2),
+			    small ? 100 * US : 50 * US, US);
+		EXPECT_NEAR(test,
+			    sutro_cost_estimate(device, none, class, bytes),
+			    100 * US, US);
+	}
+}
+
+/* In a mix the sum is right, and the ratio of the classes stays what it was. */
+static void sutro_test_mixed(struct kunit *test)
+{
+	unsigned int classes[2] = { sutro_cost_class(SUTRO_READ, 4096),
+				    sutro_cost_class(SUTRO_WRITE, 65536) };
+	struct sutro_device *device = device_new(test, false);
+	static const u64 alone_ns[2] = { 10000, 120000 };
+	/* Together they are slower by a half. */
+	static const u64 mixed_ns[2] = { 15000, 180000 };
+	u64 now_ns = 1000 * MS, read_ns, charged_ns;
+
+	feed(device, now_ns, 20000, &classes[0], &alone_ns[0], 1);
+	now_ns += 20000 * alone_ns[0];
+	feed(device, now_ns, 20000, &classes[1], &alone_ns[1], 1);
+	now_ns += 20000 * alone_ns[1];
+	read_ns = sutro_cost_class_ns(device, classes[0]);
+	EXPECT_NEAR(test, sutro_cost_class_ns(device, classes[1]) * 10,
+		    read_ns * 120, read_ns * 3);
+
+	feed(device, now_ns, 20000, classes, mixed_ns, 2);
+	now_ns += 10000 * (mixed_ns[0] + mixed_ns[1]);
+	charged_ns = feed(device, now_ns, 20000, classes, mixed_ns, 2);
+	EXPECT_NEAR(test, charged_ns, 10000 * (15000 + 180000),
+		    100 * (15000 + 180000));
+	read_ns = sutro_cost_class_ns(device, classes[0]);
+	EXPECT_NEAR(test, sutro_cost_class_ns(device, classes[1]), read_ns * 12,
+		    read_ns);
+}
+
+/*
+ * A few requests that trickle in while the device sleeps look like a window of
+ * seconds: no class is estimated to cost more than its requests took.
+ */
+static void sutro_test_trickle(struct kunit *test)
+{
+	unsigned int classes[2] = { sutro_cost_class(SUTRO_READ, 4096),
+				    sutro_cost_class(SUTRO_WRITE, 65536) };
+	struct sutro_device *device = device_new(test, false);
+	struct sutro_costs *none = costs_new(test);
+	struct sutro_sample sample = { .now_ns = 1000 * MS };
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		sample.class = classes[i % 8 == 7];
+		sample.bytes = class_bytes(sample.class);
+		sample.start_ns = sample.now_ns + 20 * MS;
+		sample.now_ns = sample.start_ns + MS / 2;
+		sutro_cost_complete(device, none, &sample);
+	}
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_LE(test, sutro_cost_class_ns(device, classes[i]),
+				MS / 2);
+}
+
+/*
+ * The elevator is empty, as the device took all there was: when requests queue
+ * there, it was busy, and the window counts.
+ */
+static void sutro_test_deep_although_empty(struct kunit *test)
 {
 	struct sutro_device *device = device_new(test, false);
 	struct sutro_costs *none = costs_new(test);
 	struct sutro_sample sample = {
-		.class = sutro_cost_class(SUTRO_WRITE, 16384),
+		.class = sutro_cost_class(SUTRO_READ, 1 << 20),
+		.bytes = 1 << 20,
 		.now_ns = 1000 * MS,
 	};
-	u64 ns;
+	int i;
 
-	feed(device, none, &sample, 50 * US, 5000);
-	ns = sutro_cost_class_ns(device, sample.class);
-	KUNIT_EXPECT_GE(test, ns, 49 * US);
-	KUNIT_EXPECT_LE(test, ns, 51 * US);
-	/* Its writes become five times slower. */
-	feed(device, none, &sample, 250 * US, 2000);
-	ns = sutro_cost_class_ns(device, sample.class);
-	KUNIT_EXPECT_GE(test, ns, 245 * US);
-	KUNIT_EXPECT_LE(test, ns, 255 * US);
+	for (i = 0; i < 100; i++) {
+		/* One alone, then always eight at once. */
+		sample.shallow = !i;
+		sample.now_ns += 40 * MS;
+		sample.start_ns = sample.now_ns - (i ? 8 : 1) * 40 * MS;
+		sutro_cost_complete(device, none, &sample);
+		device->unsaturated = true;
+	}
+	EXPECT_NEAR(test,
+		    sutro_cost_estimate(device, none, sample.class,
+					sample.bytes),
+		    40 * MS, 2 * MS);
 }
 
 /* A device that waits for its users says nothing about its speed. */
@@ -177,10 +380,11 @@ static void sutro_test_calm_device(struct kunit *test)
 		.class = sutro_cost_class(SUTRO_READ, 4096),
 		.now_ns = 1000 * MS,
 	};
-	u64 before_ns;
+	u64 true_ns = 20 * US, before_ns;
 	int i;
 
-	feed(device, none, &sample, 20 * US, 5000);
+	feed(device, sample.now_ns, 5000, &sample.class, &true_ns, 1);
+	sample.now_ns += 5000 * true_ns;
 	before_ns = sutro_cost_class_ns(device, sample.class);
 	device->unsaturated = true;
 	for (i = 0; i < 1000; i++) {
@@ -215,15 +419,46 @@ static void sutro_test_depth_bounds(struct kunit *test)
 	}
 }
 
+/* The least depth is about a millisecond; with latencies of 10 ms almost three times that. */
+static void sutro_test_depth_follows(struct kunit *test)
+{
+	struct sutro_device *device = device_new(test, false);
+	struct sutro_costs *none = costs_new(test);
+	struct sutro_sample sample = { .shallow = true, .now_ns = 1000 * MS };
+	u64 least_ns = sutro_cost_depth_ns(device);
+	int i;
+
+	KUNIT_EXPECT_GE(test, least_ns, MS / 2);
+	KUNIT_EXPECT_LE(test, least_ns, 5 * MS);
+	for (i = 0; i < 400; i++) {
+		if (i == 200)
+			EXPECT_NEAR(test, sutro_cost_depth_ns(device),
+				    275 * MS / 10, MS / 10);
+		sample.start_ns = sample.now_ns;
+		sample.now_ns += i < 200 ? 10 * MS : 100 * US;
+		device->unsaturated = true;
+		sutro_cost_complete(device, none, &sample);
+	}
+	KUNIT_EXPECT_EQ(test, sutro_cost_depth_ns(device), least_ns);
+}
+
 static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_size_classes),
 	KUNIT_CASE(sutro_test_gap),
+	KUNIT_CASE(sutro_test_gap_is_exact),
 	KUNIT_CASE(sutro_test_hang),
 	KUNIT_CASE(sutro_test_own_estimate),
+	KUNIT_CASE(sutro_test_seek_does_not_grow),
 	KUNIT_CASE(sutro_test_estimates_grow),
 	KUNIT_CASE(sutro_test_busy_device),
+	KUNIT_CASE(sutro_test_slow_device),
+	KUNIT_CASE(sutro_test_bytes),
+	KUNIT_CASE(sutro_test_mixed),
+	KUNIT_CASE(sutro_test_trickle),
+	KUNIT_CASE(sutro_test_deep_although_empty),
 	KUNIT_CASE(sutro_test_calm_device),
 	KUNIT_CASE(sutro_test_depth_bounds),
+	KUNIT_CASE(sutro_test_depth_follows),
 	{}
 };
 

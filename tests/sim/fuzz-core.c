@@ -82,7 +82,10 @@ static void operate(struct world *world, struct bytes *bytes)
 	u32 group = take_below(bytes, world->nr);
 	struct sutro_group *g = &world->group[group];
 
-	switch (op % 12) {
+	/* What others change of a group, they change when its account is settled. */
+	if (op % 13 >= 8 && op % 13 <= 10)
+		sutro_core_settle(&world->core);
+	switch (op % 13) {
 	case 0:
 		if (world->core.queued < MAX_QUEUED)
 			world_queue(world, group, 1 + take_below(bytes, 8));
@@ -123,6 +126,10 @@ static void operate(struct world *world, struct bytes *bytes)
 	case 11:
 		world->now_ns += take_ns(bytes);
 		world_forget(world);
+		break;
+	case 12:
+		if (world->flights < MAX_IN_FLIGHT)
+			world_pass(world, group, take_ns(bytes));
 		break;
 	}
 }

@@ -148,35 +148,10 @@ static void try(bool rotational, bool seeky)
 	world_free(world);
 }
 
-/*
- * B had the device beside A, which is heavy and asks for little.  The newcomer is owed
- * nothing for that: B has its part soon after it came.
- */
-static void test_is_owed_nothing(void)
-{
-	enum { ROOT, A, B, NEWCOMER, NR };
-	struct world *world = world_new(NR, false);
-	u32 i;
-
-	world_group(world, A, ROOT, 9000);
-	world_group(world, B, ROOT, 100);
-	world_group(world, NEWCOMER, ROOT, 1000);
-	world_queue(world, A, 1);
-	check_equal(world_send(world, MS, NULL), SUTRO_SERVE);
-	world_queue(world, B, 20000);
-	for (i = 0; i < 10000; i++)
-		check_equal(world_serve(world, MS), B);
-	world_queue(world, NEWCOMER, 1000);
-	for (i = 0; world_serve(world, MS) != B; i++)
-		check(i < 20, "%u ms for the newcomer, 1 due for each 10", i);
-	world_free(world);
-}
-
 int main(int argc, char **argv)
 {
 	u32 i;
 
-	test_is_owed_nothing();
 	if (argc > 1)
 		seed = strtoull(argv[1], NULL, 0);
 	for (i = 0; i < CASES; i++) {

@@ -161,40 +161,6 @@ void world_complete(struct world *world, u32 flight)
 			    done.cost_ns, world->now_ns);
 }
 
-/* Serve all that waits, at most @depth at once, by asking as the rules say. */
-void world_finish(struct world *world, u32 depth)
-{
-	u32 steps;
-
-	for (steps = 0; world->core.queued || world->flights; steps++) {
-		enum sutro_verdict verdict = SUTRO_WAIT;
-
-		check(steps < 100000, "%u never served", world->core.queued);
-		if (world->flights < depth)
-			verdict = world_send(world, MS, NULL);
-		if (verdict == SUTRO_SERVE)
-			continue;
-		if (world->flights)
-			world_complete(world, 0);
-		else if (verdict == SUTRO_IDLE)
-			world->now_ns = world->core.idle_until_ns;
-		else
-			check_equal(verdict, SUTRO_EMPTY);
-	}
-	world_check_empty(world);
-}
-
-/* One request from the choice to the end; says whose. */
-u32 world_serve(struct world *world, u64 cost_ns)
-{
-	u32 group = 0;
-	enum sutro_verdict verdict = world_send(world, cost_ns, &group);
-
-	check_equal(verdict, SUTRO_SERVE);
-	world_complete(world, world->flights - 1);
-	return group;
-}
-
 /* What the counters of a group's level must be, from those of its members. */
 struct tally {
 	struct {
@@ -299,12 +265,13 @@ void world_check(struct world *world)
 }
 
 /* Nothing is queued or at the device; when all have left, nothing is left. */
-void world_check_empty(struct world *world)
+static void world_check_empty(struct world *world)
 {
 	enum sutro_verdict verdict;
 	u32 i, c;
 
 	world->now_ns += world->core.tunables.group_idle_ns;
+	sutro_core_settle(&world->core);
 	world_forget(world);
 	check(!sutro_core_select(&world->core, world->now_ns, &verdict),
 	      "a request out of nothing");
@@ -319,4 +286,27 @@ void world_check_empty(struct world *world)
 			check_equal(world->group[i].level.rank[c].weight_sum,
 				    0);
 	}
+}
+
+/* Serve all that waits, at most @depth at once, by asking as the rules say. */
+void world_finish(struct world *world, u32 depth)
+{
+	u32 steps;
+
+	for (steps = 0; world->core.queued || world->flights; steps++) {
+		enum sutro_verdict verdict = SUTRO_WAIT;
+
+		check(steps < 100000, "%u never served", world->core.queued);
+		if (world->flights < depth)
+			verdict = world_send(world, MS, NULL);
+		if (verdict == SUTRO_SERVE)
+			continue;
+		if (world->flights)
+			world_complete(world, 0);
+		else if (verdict == SUTRO_IDLE)
+			world->now_ns = world->core.idle_until_ns;
+		else
+			check_equal(verdict, SUTRO_EMPTY);
+	}
+	world_check_empty(world);
 }

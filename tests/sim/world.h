@@ -30,15 +30,6 @@
 		check(got_ == due_, "%s is %lld, not %lld", #a, got_, due_); \
 	} while (0)
 
-#define check_near(a, b, bound)                                                \
-	do {                                                                   \
-		double got_ = (a), due_ = (b), bound_ = (bound);               \
-                                                                               \
-		check(got_ - due_ <= bound_ && due_ - got_ <= bound_,          \
-		      "%s is %.9g, not within %.9g of %.9g", #a, got_, bound_, \
-		      due_);                                                   \
-	} while (0)
-
 /* A request at the device. */
 struct flight {
 	struct sutro_group *group;
@@ -75,8 +66,6 @@ void world_forget(struct world *world);
 enum sutro_verdict world_send(struct world *world, u64 cost_ns, u32 *ret_group);
 void world_finish(struct world *world, u32 depth);
 void world_complete(struct world *world, u32 flight);
-u32 world_serve(struct world *world, u64 cost_ns);
 void world_check(struct world *world);
-void world_check_empty(struct world *world);
 
 #endif /* SIM_WORLD_H */

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of probes (sutro-probe.c), on a device that serves requests in order,
+ * each after its true cost.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/string.h>
+
+#include "../sutro-probe.h"
+
+#define MS 1000000ULL
+#define SEC (1000 * MS)
+
+#define A sutro_cost_class(SUTRO_READ, 4096)
+#define B sutro_cost_class(SUTRO_WRITE, 65536)
+#define DEPTH 32
+
+/**
+ * struct probe_test - a leaf in which requests of two classes always wait, or not
+ * @waiting:	requests of each class that wait or are in flight
+ * @cost_ns:	their true costs
+ * @queue:	classes of those in flight, oldest first
+ * @start_ns:	when they were sent
+ * @probes:	number of probes that ended
+ */
+struct probe_test {
+	struct kunit *test;
+	struct sutro_device device;
+	struct sutro_probe probe;
+	struct sutro_peer peers[SUTRO_CLASSES];
+	u64 now_ns;
+	u32 waiting[SUTRO_CLASSES];
+	u64 cost_ns[SUTRO_CLASSES];
+	unsigned int queue[DEPTH];
+	u64 start_ns[DEPTH];
+	u32 nr;
+	u32 probes;
+};
+
+static struct probe_test *probe_test_new(struct kunit *test, u64 a_ns, u64 b_ns)
+{
+	struct probe_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	t->test = test;
+	sutro_device_init(&t->device, false);
+	sutro_probe_init(&t->probe, DEPTH);
+	for (i = 0; i < SUTRO_CLASSES; i++)
+		sutro_peer_init(&t->peers[i]);
+	t->now_ns = SEC;
+	t->cost_ns[A] = a_ns;
+	t->cost_ns[B] = b_ns;
+	return t;
+}
+
+static void set_waiting(struct probe_test *t, unsigned int class, u32 nr)
+{
+	t->waiting[class] = nr;
+	if (nr)
+		sutro_probe_join(&t->probe, &t->peers[class], class);
+	else
+		sutro_probe_leave(&t->peers[class]);
+}
+
+static bool send_one(struct probe_test *t, unsigned int class)
+{
+	u32 in_flight = t->probe.sent[class] - t->device.done[class];
+
+	if (t->nr == DEPTH || in_flight >= t->waiting[class])
+		return false;
+	t->queue[t->nr] = class;
+	t->start_ns[t->nr++] = t->now_ns;
+	sutro_probe_sent(&t->probe, class);
+	return true;
+}
+
+/* As sutro-iosched.c: what a probe lets through, else by turns. */
+static void dispatch(struct probe_test *t)
+{
+	struct sutro_probe *probe = &t->probe;
+	bool was_active, sent;
+
+	do {
+		was_active = probe->active;
+		if (sutro_probe_look(probe, t->now_ns))
+			sutro_probe_step(probe, &t->device, t->now_ns);
+		t->probes += was_active && !probe->active;
+		if (probe->active) {
+			if (!sutro_probe_has_room(probe, &t->device))
+				return;
+			sent = send_one(t, probe->class);
+			if (sent)
+				continue;
+			if (!sutro_probe_starved(probe, &t->device, t->now_ns))
+				return;
+			t->probes++;
+		}
+		sent = send_one(t, A);
+		sent |= send_one(t, B);
+	} while (sent);
+}
+
+/* The oldest request is done. */
+static void complete_one(struct probe_test *t)
+{
+	struct sutro_sample sample = {
+		.class = t->queue[0],
+		.bytes = t->queue[0] == A ? 4096 : 65536,
+		.start_ns = t->start_ns[0],
+	};
+
+	t->now_ns += t->cost_ns[sample.class];
+	sample.now_ns = t->now_ns;
+	t->nr--;
+	memmove(t->queue, t->queue + 1, t->nr * sizeof(t->queue[0]));
+	memmove(t->start_ns, t->start_ns + 1, t->nr * sizeof(t->start_ns[0]));
+	sutro_cost_complete(&t->device, NULL, &sample);
+}
+
+static void run_until(struct probe_test *t, u64 until_ns)
+{
+	while (t->now_ns < until_ns) {
+		dispatch(t);
+		/* The device is never empty while requests wait. */
+		KUNIT_ASSERT_GT(t->test, t->nr, 0);
+		complete_one(t);
+	}
+}
+
+static void expect_cost(struct probe_test *t, unsigned int class, u64 cost_ns,
+			u64 bound_ns)
+{
+	u64 ns = sutro_cost_class_ns(&t->device, class);
+
+	KUNIT_EXPECT_GE(t->test, ns + bound_ns, cost_ns);
+	KUNIT_EXPECT_LE(t->test, ns, cost_ns + bound_ns);
+}
+
+/* Two classes that always have requests: both are measured, whatever they cost. */
+static void sutro_test_measures(struct kunit *test)
+{
+	static const struct {
+		u32 a_ns, b_ns, ms;
+	} cases[] = {
+		{ 1000, 100000, 2000 }, { 100000, 1000, 2000 },
+		{ 7407, 118518, 3000 }, { 66666, 17 * MS, 3000 },
+		{ 500, 600, 500 },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		u32 a_ns = cases[i].a_ns, b_ns = cases[i].b_ns;
+		struct probe_test *t = probe_test_new(test, a_ns, b_ns);
+
+		set_waiting(t, A, 40);
+		set_waiting(t, B, 40);
+		run_until(t, t->now_ns + cases[i].ms * MS);
+		expect_cost(t, A, a_ns, a_ns / 50 + 1);
+		expect_cost(t, B, b_ns, b_ns / 50 + 1);
+	}
+}
+
+/* When the cost of a class rises five times, that is measured within six seconds. */
+static void sutro_test_change(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 40000, 160000);
+
+	set_waiting(t, A, 40);
+	set_waiting(t, B, 40);
+	run_until(t, 20 * SEC);
+	t->cost_ns[B] *= 5;
+	run_until(t, 26 * SEC);
+	expect_cost(t, A, 40000, 2000);
+	expect_cost(t, B, 800000, 40000);
+}
+
+/* When no cost changes, each class is measured every 4 s. */
+static void sutro_test_rare(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 40000, 160000);
+	u32 before;
+
+	set_waiting(t, A, 40);
+	set_waiting(t, B, 40);
+	run_until(t, 11 * SEC);
+	before = t->probes;
+	run_until(t, 31 * SEC);
+	KUNIT_EXPECT_LE(test, t->probes - before, 2 * 20 / 4 + 2);
+}
+
+/* A class that is alone is not measured; one without requests delays no other. */
+static void sutro_test_alone(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 40000, 160000);
+
+	set_waiting(t, A, 40);
+	run_until(t, 5 * SEC);
+	KUNIT_EXPECT_EQ(test, t->probes, 0);
+	/* One request at a time is too few for any probe. */
+	set_waiting(t, B, 1);
+	run_until(t, 10 * SEC);
+	KUNIT_EXPECT_EQ(test, t->probe.of[B].probes, 0);
+	KUNIT_EXPECT_GT(test, t->probe.of[A].probes, 0);
+	set_waiting(t, A, 0);
+	run_until(t, 11 * SEC);
+}
+
+/* Ask for @nr requests of 1 ms; counts those that peers gave, returns the refused. */
+static u32 ask_peers(struct probe_test *t, const u32 *percent, u32 nr,
+		     u32 *gave)
+{
+	struct sutro_peer *peer;
+	u32 refused = 0;
+
+	while (nr--) {
+		peer = sutro_probe_ask(&t->probe, t->now_ns);
+		if (!peer) {
+			refused++;
+			continue;
+		}
+		gave[peer - t->peers]++;
+		sutro_probe_gave(&t->probe, peer, MS,
+				 SUTRO_PROBE_WHOLE / 100 *
+					 percent[peer - t->peers],
+				 t->now_ns);
+	}
+	return refused;
+}
+
+/* Groups give requests for probes by their shares, and not for seconds ahead. */
+static void sutro_test_shares_of_peers(struct kunit *test)
+{
+	static const u32 percent[] = { 5, 15, 80, 1, 1 };
+	struct probe_test *t = probe_test_new(test, 1000, 1000);
+	u32 gave[ARRAY_SIZE(percent)] = {};
+	int i;
+
+	t->probe.class = A;
+	for (i = 0; i < 3; i++)
+		sutro_probe_join(&t->probe, &t->peers[i], A);
+	KUNIT_EXPECT_EQ(test, ask_peers(t, percent, 200, gave), 0);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_GE(test, gave[i] + 1, 2 * percent[i]);
+		KUNIT_EXPECT_LE(test, gave[i], 2 * percent[i] + 1);
+	}
+
+	/* One per cent of 3 s are 30 requests of each. */
+	t->probe.class = B;
+	for (i = 3; i < 5; i++)
+		sutro_probe_join(&t->probe, &t->peers[i], B);
+	KUNIT_EXPECT_EQ(test, ask_peers(t, percent, 100, gave), 40);
+	KUNIT_EXPECT_EQ(test, gave[3] + gave[4], 60);
+
+	/* The only peer of the class gives without bounds. */
+	sutro_probe_leave(&t->peers[4]);
+	KUNIT_EXPECT_EQ(test, ask_peers(t, percent, 100, gave), 0);
+	KUNIT_EXPECT_EQ(test, gave[3], 130);
+
+	/* A peer that had no such request is asked when it has queued another one. */
+	sutro_probe_gave(&t->probe, &t->peers[3], 0, 1, t->now_ns);
+	KUNIT_EXPECT_NULL(test, sutro_probe_ask(&t->probe, t->now_ns));
+	sutro_probe_join(&t->probe, &t->peers[3], B);
+	KUNIT_EXPECT_PTR_EQ(test, sutro_probe_ask(&t->probe, t->now_ns),
+			    &t->peers[3]);
+}
+
+static struct kunit_case sutro_probe_test_cases[] = {
+	KUNIT_CASE(sutro_test_measures),
+	KUNIT_CASE(sutro_test_change),
+	KUNIT_CASE(sutro_test_rare),
+	KUNIT_CASE(sutro_test_alone),
+	KUNIT_CASE(sutro_test_shares_of_peers),
+	{}
+};
+
+static struct kunit_suite sutro_probe_test_suite = {
+	.name = "sutro_probe",
+	.test_cases = sutro_probe_test_cases,
+};
+
+kunit_test_suite(sutro_probe_test_suite);
+
+MODULE_DESCRIPTION("KUnit tests of probes");
+MODULE_LICENSE("GPL");
