@@ -86,13 +86,10 @@ static void operate(struct world *world, struct bytes *bytes)
 	if (op % 13 >= 8 && op % 13 <= 10)
 		sutro_core_settle(&world->core);
 	switch (op % 13) {
-	case 0:
+	case 0 ... 1:
 		if (world->core.queued < MAX_QUEUED)
-			world_queue(world, group, 1 + take_below(bytes, 8));
-		break;
-	case 1:
-		if (world->core.queued < MAX_QUEUED)
-			world_queue_far(world, group, 1 + take_below(bytes, 8));
+			world_queue(world, group, 1 + take_below(bytes, 8),
+				    op % 13);
 		break;
 	case 2 ... 4:
 		if (world->flights < MAX_IN_FLIGHT &&

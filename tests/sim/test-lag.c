@@ -123,12 +123,7 @@ static void trial_free(struct trial *trial)
 
 static void arrive(struct trial *trial, u32 group)
 {
-	u32 nr = 1 + below(3);
-
-	if (trial->seeky)
-		world_queue_far(trial->world, group, nr);
-	else
-		world_queue(trial->world, group, nr);
+	world_queue(trial->world, group, 1 + below(3), trial->seeky);
 }
 
 /* One request is sent, or one that is at the device is done. */

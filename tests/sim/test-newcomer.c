@@ -71,12 +71,10 @@ static struct crowd crowd_new(u32 nr, bool rotational, bool seeky)
 static void fill(struct crowd *crowd, u32 group)
 {
 	const struct sutro_group *g = &crowd->world->group[group];
-	u32 nr = crowd->depth[group] - g->queued - g->in_flight;
 
-	if (crowd->seeky)
-		world_queue_far(crowd->world, group, nr);
-	else
-		world_queue(crowd->world, group, nr);
+	world_queue(crowd->world, group,
+		    crowd->depth[group] - g->queued - g->in_flight,
+		    crowd->seeky);
 }
 
 /* One request is sent, or one that is at the device is done; says whose was sent. */

@@ -48,23 +48,12 @@ void world_class(struct world *world, u32 group, enum sutro_class class)
 	sutro_group_set_class(&world->core, &world->group[group], class);
 }
 
-static void world_arrive(struct world *world, u32 group, u32 nr, bool far)
+/* Requests of a group arrive, each behind the one before or far from it. */
+void world_queue(struct world *world, u32 group, u32 nr, bool far)
 {
 	while (nr--)
 		sutro_core_queue(&world->core, &world->group[group], far,
 				 world->now_ns);
-}
-
-/* Requests of a group arrive, each behind the one before. */
-void world_queue(struct world *world, u32 group, u32 nr)
-{
-	world_arrive(world, group, nr, false);
-}
-
-/* Requests of a group arrive, each far from the one before. */
-void world_queue_far(struct world *world, u32 group, u32 nr)
-{
-	world_arrive(world, group, nr, true);
 }
 
 /* Forget who has left, as sutro_forget(). */
