@@ -108,7 +108,7 @@ def test_the_shipped_stacks() -> None:
     assert {"linear", "raid5", "raid1-behind", "thin-cow", "vdo", "zram", "btrfs-raid5"} <= names
     for spec in specs:
         places = len(spec.uses()) * (spec.mib + 1)
-        data = [size for leaf, size in spec.leaves.items() if leaf not in spec.metadata]
+        data = [size for leaf, size in spec.used.items() if leaf not in spec.metadata]
         assert places <= sum(data), spec.name
         assert spec.moved <= spec.mib * MIB
         assert set(spec.exempt) <= set(spec.ops)

@@ -152,7 +152,7 @@ def _standing(spec: Scenario) -> Iterator[Site]:
     with ExitStack() as undo:
         undo.enter_context(sysctl(SOON))
         disks = {}
-        for name, size_mib in spec.leaves.items():
+        for name, size_mib in spec.used.items():
             disk = ModelDisk(name, "ssd", {"size_mb": size_mib})
             disks[name] = undo.enter_context(disk)
             disk.hurry()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -44,6 +45,12 @@ class Scenario(book.Scenario):
         there = standing(list(self.leaves), self.layer, FILL)
         known("metadata", self.metadata, list(self.leaves))
         known("top", {self.top} if self.top else (), there)
+
+    @property
+    def used(self) -> dict[str, int]:
+        """The leaves that are the top, or that a layer names: in `over`, or as {NAME} in a text."""
+        words = set(re.findall(r"\w+", f"{self.top} {self.layer}"))
+        return {name: size_mib for name, size_mib in self.leaves.items() if name in words}
 
     def uses(self) -> list[tuple[str, str]]:
         """What is done to it, in this order: pairs of op and mode."""
