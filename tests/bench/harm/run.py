@@ -2,10 +2,8 @@
 """Count what an I/O through a stack takes with the drivers that are loaded.
 
 The leaves are disks of null_blk that keep data in memory and answer at once: all time is the CPU's,
-and the clock advances by 2 ns with each instruction. One cgroup runs the job without end. Counters
-are read at both ends of a window, as in bench/overhead/run.py; what md and dm do in threads of
-their own is in them. A job that uses each place once has to end later than the
-last window does.
+and the clock counts instructions (README.rst). A job that uses each place once has to end later
+than the last window does.
 """
 
 from __future__ import annotations

@@ -3,10 +3,7 @@
 
     none mq-deadline ... sutro  sutro ... mq-deadline none  none mq-deadline ...
 
-So the programs are started once, and what changes slowly changes for all schedulers alike. In the
-guest that counts instructions the clock advances by 2 ns with each: time is instructions. What the
-rest of the system did meanwhile (this program, the agent of the lab) is known by its cgroup and
-taken out; nothing else is: what fio, the system calls and the disk cost is in it for everybody.
+What changes slowly changes for all schedulers alike. README.rst describes the two guests.
 """
 
 from __future__ import annotations

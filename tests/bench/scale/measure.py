@@ -12,12 +12,12 @@ for an I/O:
     cost_ratio      c(last) / c(s0)
     per_doubling    the steepest step: (c(s2) - c(s1)) / log2(s2 / s1) / c(s0), from s1 on, since
                     the first step is that from one to several. What costs O(log n) adds the same
-                    with each doubling; what costs O(n) adds ever more
+                    with each doubling; what costs O(n) adds ever more. A walk over 1000 groups
+                    at 3 instructions each would be 0.05 to 0.08
     bytes_per_group (bytes(last) - bytes(s0)) / (last - s0)
     bytes_of_disk   what is left of bytes(s0) without its groups: for the disk and for each CPU
 
-    10 groups 10000 instructions, 100: 10200, 1000: 10400: 60 a doubling, 0.006. A list of 1000 that
-    is walked at 3 instructions a group adds 810 with each of the last doublings, 0.08.
+    10 groups 10000 instructions, 100: 10200, 1000: 10400: 60 a doubling, 0.006
 """
 
 from __future__ import annotations
