@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench.promises.scenario import SHIPPED, Book, UnitSpec
 from bench.read import load
+from bench.test_read import read
 
 GOOD = """
 [common]
@@ -47,14 +48,8 @@ goal = [{ metric = "reported_s", of = "db", state = "held", max = 2 }]
 """
 
 
-def read(folder: Path, text: str) -> Book:
-    file = folder / "p.toml"
-    file.write_text(text)
-    return load(Book, file)
-
-
 def test_what_a_file_means(tmp_path: Path) -> None:
-    first, second = read(tmp_path, GOOD).runs()
+    first, second = read(tmp_path, "promises", GOOD).runs()
     assert (first.name, second.name) == ("first", "second"), "in the order of their stacks"
     assert [unit.name for unit in first.unit] == ["db", "noise0", "noise1", "noise2"]
     seeds = [re.findall(r"randseed=\d+", unit.command("/dev/x", None, "")) for unit in first.unit]
@@ -68,7 +63,7 @@ def test_what_a_file_means(tmp_path: Path) -> None:
 
 
 def test_alone_and_without(tmp_path: Path) -> None:
-    first, _ = read(tmp_path, GOOD).runs()
+    first, _ = read(tmp_path, "promises", GOOD).runs()
     alone, without = first.alone("db"), first.without()
     assert [unit.name for unit in alone.unit] == ["db"] and not alone.event
     assert not alone.promised() and not without.promised()

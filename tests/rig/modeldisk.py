@@ -50,6 +50,10 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         return Usage(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
+    def __sub__(self, other: Usage) -> Usage:
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Usage(*(mine - theirs for mine, theirs in pairs))
+
     @property
     def bytes(self) -> int:
         """Read and written bytes together."""

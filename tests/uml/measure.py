@@ -76,9 +76,7 @@ class Run:
 
     def used(self, name: str, begin: int = 0, end: int = -1) -> Usage:
         """What a group and all groups in it used between two samples."""
-        return _difference(
-            self._sum(name, self.samples[end].truth), self._sum(name, self.samples[begin].truth)
-        )
+        return self._sum(name, self.samples[end].truth) - self._sum(name, self.samples[begin].truth)
 
     @staticmethod
     def _sum(name: str, truth: Truth) -> Usage:
@@ -241,16 +239,6 @@ def _charged(text: str) -> int:
     """time_ns of the one disk in an io.sutro.stat."""
     words = dict(word.split("=", 1) for word in text.split() if "=" in word)
     return int(words.get("time_ns", 0))
-
-
-def _difference(after: Usage, before: Usage) -> Usage:
-    return Usage(
-        after.time_ns - before.time_ns,
-        after.rbytes - before.rbytes,
-        after.wbytes - before.wbytes,
-        after.rios - before.rios,
-        after.wios - before.wios,
-    )
 
 
 def _worst(errors) -> float:
