@@ -22,8 +22,20 @@
  *		backlogged all the time, too.
  *
  * In the end all groups run empty, and nothing is left of them.
+ *
+ * newcomer	A group that comes is soon served, whatever was served before: light
+ *		and heavy siblings, some backlogged, some with a few requests that are
+ *		mostly at the device, and many of these want more when it comes.  Until
+ *		its first request is sent each of the others has had no more than it
+ *		can be owed, half a slice where others are held back for it and 250 ms
+ *		where not, and a turn of its own.
+ *
+ * What a light group has had is much to a heavy one: 10 ms at weight 9 are 10 s at
+ * 9000.  If these were still owed, the newcomer would wait for as long.
  */
 #include <math.h>
+
+#include <linux/string.h>
 
 #include "random.h"
 #include "world.h"
@@ -32,6 +44,9 @@
 #define MAX_LEVELS 4
 #define ROUNDS 30000
 #define CHECKS 10
+#define SIBLINGS 24
+#define NEWCOMERS 3000
+#define ROUNDS_BEFORE 400
 
 static u64 seed = 1;
 
@@ -42,7 +57,9 @@ static u64 below(u64 n)
 
 /**
  * struct trial - a tree, and what was sent
+ * @in_flight:	the most requests at the device
  * @steady:	a group's own requests are backlogged all the time
+ * @depth:	or it keeps so many queued or at the device, if not 0
  * @busy:	steady ones are at or below a group
  * @sent_ns:	device time of a group's own requests
  * @turn_ns:	the most by which somebody is served beyond his turn
@@ -50,7 +67,9 @@ static u64 below(u64 n)
 struct trial {
 	struct world *world;
 	bool seeky;
+	u32 in_flight;
 	bool *steady;
+	u32 *depth;
 	bool *busy;
 	u64 *sent_ns;
 	u64 turn_ns;
@@ -77,16 +96,26 @@ static struct trial trial_new(u32 nr, bool rotational, bool seeky)
 	struct trial trial = {
 		.world = world_new(nr, rotational),
 		.seeky = seeky,
+		.in_flight = 8,
 		.steady = new_array(nr, sizeof(bool)),
+		.depth = new_array(nr, sizeof(u32)),
 		.busy = new_array(nr, sizeof(bool)),
 		.sent_ns = new_array(nr, sizeof(u64)),
+		.turn_ns = MAX_REQUEST_NS,
 	};
-	u32 *level = new_array(nr, sizeof(u32)), i;
 
-	trial.turn_ns = MAX_REQUEST_NS;
 	if (rotational)
 		trial.turn_ns += trial.world->core.tunables.slice_ns +
 				 trial.world->core.tunables.group_idle_ns;
+	return trial;
+}
+
+/* A random tree, with some groups that are steady. */
+static struct trial trial_tree(u32 nr, bool rotational, bool seeky)
+{
+	struct trial trial = trial_new(nr, rotational, seeky);
+	u32 *level = new_array(nr, sizeof(u32)), i;
+
 	for (i = 0; i < nr; i++) {
 		u32 parent = i ? below(i) : 0;
 
@@ -113,10 +142,35 @@ static struct trial trial_new(u32 nr, bool rotational, bool seeky)
 	return trial;
 }
 
+/* Light and heavy groups below the root, with many requests or few. */
+static struct trial trial_siblings(u32 nr, bool rotational, bool seeky)
+{
+	struct trial trial = trial_new(nr, rotational, seeky);
+	struct sutro_tunables *t = &trial.world->core.tunables;
+	u32 i;
+
+	trial.in_flight = 1 + below(32);
+	if (!rotational && below(2))
+		t->busy_ns = random_magnitude(&seed, 10 * MS);
+	if (below(2))
+		t->depth_ns = random_magnitude(&seed, SEC);
+	for (i = 0; i < nr; i++) {
+		u32 weight = below(2) ? 1 + below(20)
+				      : SUTRO_WEIGHT_MAX - below(8000);
+
+		trial.steady[i] = true;
+		trial.depth[i] = below(2) ? 100 : 1 + below(8);
+		if (i)
+			world_group(trial.world, i, 0, weight);
+	}
+	return trial;
+}
+
 static void trial_free(struct trial *trial)
 {
 	world_free(trial->world);
 	free(trial->steady);
+	free(trial->depth);
 	free(trial->busy);
 	free(trial->sent_ns);
 }
@@ -126,27 +180,42 @@ static void arrive(struct trial *trial, u32 group)
 	world_queue(trial->world, group, 1 + below(3), trial->seeky);
 }
 
+/* What a steady group sends after one of its requests was sent or is done. */
+static void refill(struct trial *trial, u32 group)
+{
+	const struct sutro_group *g = &trial->world->group[group];
+
+	if (trial->depth[group])
+		world_queue(trial->world, group,
+			    trial->depth[group] - g->queued - g->in_flight,
+			    trial->seeky);
+	else if (trial->steady[group] && !g->queued)
+		arrive(trial, group);
+}
+
 /* One request is sent, or one that is at the device is done. */
 static void round_of(struct trial *trial)
 {
 	struct world *world = trial->world;
 	u64 cost_ns = random_magnitude(&seed, MAX_REQUEST_NS);
 	enum sutro_verdict verdict = SUTRO_WAIT;
-	u32 group;
+	u32 group, flight;
 
 	if (!below(4)) {
 		group = below(world->nr);
 		if (!trial->steady[group])
 			arrive(trial, group);
 	}
-	if (world->flights < 8)
+	if (world->flights < trial->in_flight)
 		verdict = world_send(world, cost_ns, &group);
 	if (verdict == SUTRO_SERVE) {
 		trial->sent_ns[group] += cost_ns;
-		if (trial->steady[group] && !world->group[group].queued)
-			arrive(trial, group);
+		refill(trial, group);
 	} else if (world->flights) {
-		world_complete(world, below(world->flights));
+		flight = below(world->flights);
+		group = world->flight[flight].group - world->group;
+		world_complete(world, flight);
+		refill(trial, group);
 	} else {
 		check_equal(verdict, SUTRO_IDLE);
 		world->now_ns = world->core.idle_until_ns;
@@ -230,7 +299,7 @@ static void check_shares(const struct trial *trial)
 
 static void try(u32 nr, bool rotational, bool seeky)
 {
-	struct trial trial = trial_new(nr, rotational, seeky);
+	struct trial trial = trial_tree(nr, rotational, seeky);
 	u32 i;
 
 	printf("%u groups%s%s\n", nr, rotational ? ", hdd" : "",
@@ -250,6 +319,43 @@ static void try(u32 nr, bool rotational, bool seeky)
 	trial_free(&trial);
 }
 
+static void try_newcomer(bool rotational, bool seeky)
+{
+	u32 nr = 4 + below(SIBLINGS - 3), newcomer = nr - 1, i;
+	struct trial trial = trial_siblings(nr, rotational, seeky);
+	struct world *world = trial.world;
+	u64 slice_ns = world->core.tunables.slice_ns, most_ns = MAX_REQUEST_NS;
+
+	if (rotational)
+		most_ns += slice_ns / 2 + (seeky ? 0 : slice_ns);
+	else
+		most_ns += 250 * MS;
+	for (i = 1; i < newcomer; i++)
+		refill(&trial, i);
+	for (i = 0; i < ROUNDS_BEFORE; i++)
+		round_of(&trial);
+	world_check(world);
+
+	for (i = 1; i < newcomer; i++) {
+		if (below(2))
+			trial.depth[i] = 100;
+		refill(&trial, i);
+	}
+	refill(&trial, newcomer);
+	memset(trial.sent_ns, 0, nr * sizeof(trial.sent_ns[0]));
+	while (!trial.sent_ns[newcomer]) {
+		round_of(&trial);
+		for (i = 1; i < newcomer; i++)
+			check(trial.sent_ns[i] <= most_ns,
+			      "weight %u had %.3f ms before weight %u came to it",
+			      world->group[i].entity.weight,
+			      trial.sent_ns[i] / 1e6,
+			      world->group[newcomer].entity.weight);
+	}
+	world_check(world);
+	trial_free(&trial);
+}
+
 int main(int argc, char **argv)
 {
 	static const u32 sizes[] = { 10, 10, 30, 30, 100, 300, 1000, 10000 };
@@ -261,6 +367,11 @@ int main(int argc, char **argv)
 		try(sizes[i % nr], false, false);
 		try(sizes[i % nr], true, false);
 		try(sizes[i % nr], true, true);
+	}
+	for (i = 0; i < NEWCOMERS; i++) {
+		try_newcomer(false, false);
+		try_newcomer(true, false);
+		try_newcomer(true, true);
 	}
 	return 0;
 }
