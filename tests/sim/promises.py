@@ -80,6 +80,12 @@ class Scenario:
         self.counts[word] = self.counts.get(word, 0) + 1
         return self.counts[word] - (0 if word == "cgroup" else 1)
 
+    def unit(self, weight: int = 100, **client: float) -> int:
+        """Add a cgroup and its client; the number of the cgroup."""
+        cgroup = self.say("cgroup", weight=weight)
+        self.say("client", cgroup=cgroup, **client)
+        return cgroup
+
     def run(self, control: bool = True, only: int | None = None, seconds: float = 0) -> Result:
         """Run it; without the daemon, or with one client alone that is always there."""
         seconds = seconds or self.seconds
@@ -104,3 +110,11 @@ class Scenario:
         return "\n".join(self.lines)
 
     __repr__ = __str__
+
+
+def disks(count: int, numbers: dict[str, int] = HDD, **keys: float) -> Scenario:
+    """A scenario of 20 s with so many disks."""
+    s = Scenario(**{"seconds": 20, **keys})
+    for _ in range(count):
+        s.say("leaf", **numbers)
+    return s

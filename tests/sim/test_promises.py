@@ -14,7 +14,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from promises import FLASH, HDD, LINEAR, MB, MIRROR, SLOWER, STRIPE, USUAL, Result, Scenario
+from promises import FLASH, HDD, LINEAR, MB, MIRROR, SLOWER, STRIPE, USUAL, Result, Scenario, disks
 
 EXAMPLES = int(os.environ.get("SUTRO_SIM_EXAMPLES", "0"))
 SETTLED_S = 3.0
@@ -59,14 +59,9 @@ def topologies(draw: st.DrawFn) -> tuple[Scenario, list[int]]:
     for part in range(n_units):
         bits = draw(st.sampled_from(SUBSETS[n_leaves]))
         kinds = [STRIPE, MIRROR] if len(leaves_of(bits)) > 1 and not hdd else [STRIPE]
-        s.say(
-            "volume",
-            kind=draw(st.sampled_from(kinds)),
-            leaves=bits,
-            chunk=draw(st.sampled_from([65536, 131072])),
-            part=part,
-            parts=n_units + n_leaves,
-        )
+        kind, chunk = draw(st.sampled_from(kinds)), draw(st.sampled_from([65536, 131072]))
+        parts = n_units + n_leaves
+        s.say("volume", kind=kind, leaves=bits, chunk=chunk, part=part, parts=parts)
         on.append(leaves_of(bits))
 
     slices = [0] + [
@@ -79,31 +74,17 @@ def topologies(draw: st.DrawFn) -> tuple[Scenario, list[int]]:
         cgroup = s.say("cgroup", parent=draw(st.sampled_from(slices)), weight=weight)
         # On flash, small ones have too few slots beside much larger ones, and are told so.
         size = draw(st.sampled_from([16384, 65536, 131072] if hdd else [65536, 131072]))
+        writes = draw(st.integers(0, 1)) if hdd else write
         # Enough on each leaf that it can use any share.
-        client = s.say(
-            "client",
-            cgroup=cgroup,
-            volume=unit,
-            write=draw(st.integers(0, 1)) if hdd else write,
-            random=1,
-            bytes=size,
-            iodepth=32 * len(on[unit]),
-        )
+        job = {"write": writes, "random": 1, "bytes": size, "iodepth": 32 * len(on[unit])}
+        client = s.say("client", cgroup=cgroup, volume=unit, **job)
         units.append((cgroup, client, on[unit]))
 
     # Somebody without a floor on each leaf.
     for leaf in range(n_leaves):
         volume = s.say("volume", leaves=1 << leaf, part=n_units + leaf, parts=n_units + n_leaves)
-        cgroup = s.say("cgroup", weight=draw(st.sampled_from([100, 1000])))
-        s.say(
-            "client",
-            cgroup=cgroup,
-            volume=volume,
-            write=0 if hdd else write,
-            random=1,
-            bytes=65536,
-            iodepth=32,
-        )
+        weight = draw(st.sampled_from([100, 1000]))
+        s.unit(weight, volume=volume, write=0 if hdd else write, **RANDOM)
 
     room = [0.4 if hdd else 0.6] * n_leaves
     promised = []
@@ -116,14 +97,9 @@ def topologies(draw: st.DrawFn) -> tuple[Scenario, list[int]]:
             continue
         for leaf in leaves:
             room[leaf] -= part
-        s.say(
-            "promise",
-            cgroup=cgroup,
-            volume=client,
-            writes=1,
-            floor=part * s.alone(client),
-            importance=draw(st.sampled_from([1, 100])),
-        )
+        floor, importance = part * s.alone(client), draw(st.sampled_from([1, 100]))
+        keys = {"writes": 1, "floor": floor, "importance": importance}
+        s.say("promise", cgroup=cgroup, volume=client, **keys)
         promised.append(client)
     return s, promised
 
@@ -197,14 +173,8 @@ def test_infeasible(drawn: tuple[Scenario, list[int]], more: float) -> None:
     client = scenario.say(
         "client", cgroup=cgroup, volume=volume, random=1, iodepth=32, write=write, start=6
     )
-    late = scenario.say(
-        "promise",
-        cgroup=cgroup,
-        volume=volume,
-        writes=1,
-        floor=more * scenario.alone(client),
-        importance=0,
-    )
+    keys = {"writes": 1, "floor": more * scenario.alone(client), "importance": 0}
+    late = scenario.say("promise", cgroup=cgroup, volume=volume, **keys)
     note(str(scenario))
     result = scenario.run()
     check_weights(result)
@@ -240,14 +210,11 @@ def place(job: dict[str, int], number: int, of: int) -> dict[str, float]:
 
 def besieged(job: dict[str, int], part: float, hdd: int = 1, **more: float) -> Scenario:
     """A unit of weight 100 with a floor on a stripe of two, and four others of weight 1000."""
-    s = Scenario(seconds=20)
-    for _ in range(2):
-        s.say("leaf", **(HDD if hdd else FLASH))
+    s = disks(2, HDD if hdd else FLASH)
     s.say("volume", leaves=3)
     for number in range(5):
-        cgroup = s.say("cgroup", weight=1000 if number else 100)
         times = {} if number else more
-        s.say("client", cgroup=cgroup, **job, **place(job, number, 5), **times)
+        s.unit(1000 if number else 100, **job, **place(job, number, 5), **times)
     s.say("promise", cgroup=1, floor=part * s.alone(0), **of_job(job))
     return s
 
@@ -268,13 +235,10 @@ def test_stripe(job: dict[str, int], hdd: int) -> None:
 @WORKLOADS
 def test_shared_disk(job: dict[str, int]) -> None:
     """Two volumes that share one of three disks, and somebody else on each disk: both hold."""
-    s = Scenario(seconds=20)
-    for _ in range(3):
-        s.say("leaf", **HDD)
+    s = disks(3)
     for number, bits in enumerate([3, 6, 1, 2, 4]):
         s.say("volume", leaves=bits, part=number, parts=5)
-        cgroup = s.say("cgroup", weight=100 if number < 2 else 1000)
-        s.say("client", cgroup=cgroup, volume=number, **job)
+        s.unit(100 if number < 2 else 1000, volume=number, **job)
     for number in range(2):
         floor = 0.35 * s.alone(number)
         s.say("promise", cgroup=number + 1, volume=number, floor=floor, **of_job(job))
@@ -287,13 +251,10 @@ def test_shared_disk(job: dict[str, int]) -> None:
 @WORKLOADS
 def test_importance(job: dict[str, int]) -> None:
     """Floors of 1.4 of what there is: the important one is whole, the other one is told."""
-    s = Scenario(seconds=20)
-    for _ in range(2):
-        s.say("leaf", **HDD)
+    s = disks(2)
     s.say("volume", leaves=3)
     for number, start in enumerate([0, 5, 0, 0]):
-        cgroup = s.say("cgroup", weight=1000 if number > 1 else 100)
-        s.say("client", cgroup=cgroup, start=start, **job, **place(job, number, 4))
+        s.unit(1000 if number > 1 else 100, start=start, **job, **place(job, number, 4))
     alone = s.alone(0)
     s.say("promise", cgroup=1, floor=0.8 * alone, importance=2, **of_job(job))
     s.say("promise", cgroup=2, floor=0.6 * alone, importance=1, **of_job(job))
@@ -339,16 +300,12 @@ def test_return(job: dict[str, int]) -> None:
 @WORKLOADS
 def test_hot_spot(job: dict[str, int]) -> None:
     """On a linear volume all of the traffic moves from one disk to the other."""
-    s = Scenario(seconds=20)
-    for _ in range(2):
-        s.say("leaf", **HDD)
+    s = disks(2)
     for kind, bits in ((LINEAR, 3), (STRIPE, 1), (STRIPE, 2)):
         s.say("volume", kind=kind, leaves=bits)
-    cgroup = s.say("cgroup")
-    s.say("client", cgroup=cgroup, first=0, last=0.2, **job)
+    s.unit(first=0, last=0.2, **job)
     for volume in (1, 2):
-        cgroup = s.say("cgroup", weight=1000)
-        s.say("client", cgroup=cgroup, volume=volume, first=0.5, **job)
+        s.unit(1000, volume=volume, first=0.5, **job)
     s.say("promise", cgroup=1, floor=0.6 * s.alone(0), **of_job(job))
     s.say("move", at=10, client=0, first=0.5, last=0.7)
     result = s.run()
@@ -360,9 +317,7 @@ def test_hot_spot(job: dict[str, int]) -> None:
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_heavy_one_beside_light_ones(seed: int) -> None:
     """A heavy unit comes where light ones are served: one with a floor goes on as before."""
-    s = Scenario(seed=seed)
-    for _ in range(3):
-        s.say("leaf", **HDD)
+    s = disks(3, seconds=16, seed=seed)
     # Disks, weight, size of requests, depth; the first one has a floor.
     units = [
         (5, 50, 16384, 64),
@@ -377,13 +332,11 @@ def test_heavy_one_beside_light_ones(seed: int) -> None:
     ]
     for number, (bits, weight, size, depth) in enumerate(units):
         s.say("volume", leaves=bits, part=number, parts=len(units))
-        cgroup = s.say("cgroup", weight=weight)
-        s.say("client", cgroup=cgroup, volume=number, random=1, bytes=size, iodepth=depth)
+        s.unit(weight, volume=number, random=1, bytes=size, iodepth=depth)
     s.say("promise", cgroup=1, writes=1, floor=1.8 * MB, importance=1)
     # All of a disk is not to be had.
     s.say("volume", leaves=1)
-    cgroup = s.say("cgroup")
-    s.say("client", cgroup=cgroup, volume=len(units), random=1, iodepth=32, start=6)
+    cgroup = s.unit(volume=len(units), random=1, iodepth=32, start=6)
     s.say("promise", cgroup=cgroup, volume=len(units), writes=1, floor=55 * MB, importance=0)
     result = s.run()
     assert result.held(0, 8) >= 0.95
@@ -392,13 +345,10 @@ def test_heavy_one_beside_light_ones(seed: int) -> None:
 
 def test_mirror() -> None:
     """Writes to a mirror take time on both disks, which nobody told the law."""
-    s = Scenario(seconds=20)
-    for _ in range(2):
-        s.say("leaf", **HDD)
+    s = disks(2)
     s.say("volume", kind=MIRROR, leaves=3)
     for number in range(3):
-        cgroup = s.say("cgroup", weight=1000 if number else 100)
-        s.say("client", cgroup=cgroup, **WRITE, **place(WRITE, number, 3))
+        s.unit(1000 if number else 100, **WRITE, **place(WRITE, number, 3))
     s.say("promise", cgroup=1, floor=0.6 * s.alone(0), **of_job(WRITE))
     result = s.run()
     assert result.held(0, SETTLED_S) >= 0.97
@@ -408,13 +358,10 @@ def test_mirror() -> None:
 @WORKLOADS
 def test_alone(job: dict[str, int]) -> None:
     """Nobody else waits: nothing is changed."""
-    s = Scenario(seconds=10)
-    for _ in range(2):
-        s.say("leaf", **HDD)
+    s = disks(2, seconds=10)
     s.say("volume", leaves=3)
     for number in range(2):
-        cgroup = s.say("cgroup", weight=100 + 900 * number)
-        s.say("client", cgroup=cgroup, start=0 if not number else 999, **job)
+        s.unit(100 + 900 * number, start=0 if not number else 999, **job)
     s.say("promise", cgroup=1, floor=0.6 * s.alone(0), **of_job(job))
     assert s.run().writes == 0
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench.read import load
+from bench.test_read import read
 
 from uml import plan
 from uml.scenario import Book
@@ -24,15 +25,7 @@ title = "One"
 disk = { kind = "ssd" }
 group = [{ name = "a", weight = 300 }, { name = "a/b", job = { fio = { rw = "read" } } }]
 goal = [{ metric = "share", of = "a/b", min = 0.5 }]
-[[scenario.group]]
-name = "never"
 """
-
-
-def read(folder: Path, text: str):
-    file = folder / "s.toml"
-    file.write_text(text)
-    return load(Book, file).scenario
 
 
 @pytest.mark.parametrize("file", sorted(HERE.glob("*.toml")), ids=lambda path: path.name)
@@ -44,13 +37,8 @@ def test_every_shipped_file_makes_plans(file: Path) -> None:
 
 
 def test_entitlement_is_the_product_of_the_shares_on_the_path(tmp_path: Path) -> None:
-    (scenario,) = read(
-        tmp_path,
-        GOOD.replace('[[scenario.group]]\nname = "never"\n', "").replace(
-            '{ name = "a/b", job',
-            '{ name = "c" }, { name = "a/c", weight = 300 }, { name = "a/b", job',
-        ),
-    )
+    more = '{ name = "c" }, { name = "a/c", weight = 300 }, { name = "a/b", job'
+    (scenario,) = read(tmp_path, "fairness", GOOD.replace('{ name = "a/b", job', more)).scenario
     assert scenario.entitled(0) == {"a": 0.75, "c": 0.25, "a/c": 0.5625, "a/b": 0.1875}
     assert [goal.metric for goal in scenario.goal] == ["share", "throughput_vs_best"]
 
@@ -67,7 +55,7 @@ name = "g"
 weights = { random = [1, 1000], count = 50, seed = 3 }
 each = [{ fio = { rw = "randread" } }, { command = "true" }]
 """
-    first, second = read(tmp_path, text)[0], read(tmp_path, text)[0]
+    first, second = (read(tmp_path, "fairness", text).scenario[0] for _ in range(2))
     assert first == second
     assert len(first.group) == 50 and len({group.weight for group in first.group}) > 40
     assert first.group[1].job[0].command == "true"
