@@ -12,8 +12,6 @@ import subprocess
 from collections.abc import Iterable
 from typing import Any
 
-KINDS = ("hdd", "ssd", "nvme")
-
 
 def line(word: str, **numbers: float) -> str:
     """A line of a scenario."""

@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.read import load
-from program import KINDS, line, run
+from bench.stacks import KINDS
+from program import line, run
 from uml.bench import Comparison
 from uml.measure import Run
 from uml.scenario import ALONE, Book, Goal, Group, Job, Scenario
