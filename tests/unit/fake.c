@@ -97,11 +97,10 @@ static void add_attribute(const struct roots *r, const char *name,
 	fake_file(r, path, "%s\n", line);
 }
 
-/* sys/class/block/NAME -> ../../devices/virtual/block/NAME, its node and its queue. */
-static void add_device(const struct roots *r, const char *name,
-		       const char *devno, const char *schedulers)
+void fake_disk(const struct roots *r, const char *name, const char *devno,
+	       const char *scheduler)
 {
-	char path[512], target[512];
+	char path[512], target[512], schedulers[64];
 
 	snprintf(target, sizeof(target), "/sys/devices/virtual/block/%s", name);
 	fake_dir(r, target);
@@ -113,52 +112,10 @@ static void add_device(const struct roots *r, const char *name,
 	fake_link(r, path, target);
 	snprintf(path, sizeof(path), "/dev/%s", name);
 	fake_file(r, path, "%s", "");
+	snprintf(schedulers, sizeof(schedulers), "none [%s]", scheduler);
 	add_attribute(r, name, "dev", devno);
 	add_attribute(r, name, "size", "2097152");
 	add_attribute(r, name, "diskseq", "7");
 	add_attribute(r, name, "queue/scheduler", schedulers);
 	add_attribute(r, name, "queue/optimal_io_size", "0");
-}
-
-void fake_disk(const struct roots *r, const char *name, const char *devno,
-	       const char *scheduler)
-{
-	char text[64];
-
-	snprintf(text, sizeof(text), "none [%s]", scheduler);
-	add_device(r, name, devno, text);
-}
-
-void fake_dm(const struct roots *r, const char *name, const char *devno,
-	     const char *slaves, const char *label)
-{
-	char path[512], target[512], copy[1024], *save = NULL;
-
-	add_device(r, name, devno, "none");
-	add_attribute(r, name, "dm/name", label);
-	add_attribute(r, name, "dm/uuid", "LVM-x");
-	snprintf(copy, sizeof(copy), "%s", slaves);
-	for (char *s = strtok_r(copy, " ", &save); s;
-	     s = strtok_r(NULL, " ", &save)) {
-		snprintf(path, sizeof(path), "/sys/class/block/%s/slaves/%s",
-			 name, s);
-		snprintf(target, sizeof(target), "../../%s", s);
-		fake_link(r, path, target);
-	}
-	snprintf(path, sizeof(path), "/dev/mapper/%s", label);
-	snprintf(target, sizeof(target), "../%s", name);
-	fake_link(r, path, target);
-}
-
-void fake_cgroup(const struct roots *r, const char *path)
-{
-	static const char *const files[] = { "io.weight", "io.bfq.weight",
-					     "io.sutro.weight" };
-	char file[512];
-
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		snprintf(file, sizeof(file), "/sys/fs/cgroup%s/%s", path,
-			 files[i]);
-		fake_file(r, file, "default 100\n");
-	}
 }

@@ -34,11 +34,5 @@ void fake_dir(const struct roots *r, const char *path);
 /** fake_disk() - a leaf of 1 GiB that offers this scheduler and none */
 void fake_disk(const struct roots *r, const char *name, const char *devno,
 	       const char *scheduler);
-/** fake_dm() - a volume on slaves ("sda sdb") */
-void fake_dm(const struct roots *r, const char *name, const char *devno,
-	     const char *slaves, const char *label);
-
-/** fake_cgroup() - a cgroup with empty weight files */
-void fake_cgroup(const struct roots *r, const char *path);
 
 #endif
