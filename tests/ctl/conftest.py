@@ -1,34 +1,51 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A private system bus with a mocked systemd and a mocked sutrod, and the real sutroctl.
+"""The real sutroctl and the real sutrod, on a fake machine (fakemachine.py):
 
-The services live as long as the test run; Reset gives each test their first state.
+/dev/vg0/db  dm-0 striped ---- hda, hdb          (sutro, sutro), mounted at /srv
+/dev/vg0/log dm-1 linear  ---- hdb
+/dev/mapper/secret dm-2 crypt - md0 raid1 - sda1, sdb   (bfq, none), sda1 is a partition
+sdc, a drive without a medium
+
+The clock of the daemon is virtual and runs CLOCK_RATE times as fast as that of sutroctl.
 """
 
 import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
-import time
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
 import dbus
 import pytest
-from dbusmock import MOCK_IFACE, BusType
+from dbusmock import MOCK_IFACE, BusType, SpawnedMock
+from fakemachine import (
+    INTERFACE,
+    NAME,
+    PATH,
+    PATIENCE_S,
+    STEP_S,
+    UNSET,
+    Machine,
+    Sutrod,
+    Systemd,
+)
 from hypothesis import settings
 from privatebus import PrivateBus
+from sutro import client
 from sutro import sutroctl as command
 
 HERE = Path(__file__).parent
 POLICIES = HERE.parent.parent / "policies"
-SUTROD = ("org.sutro1", "/org/sutro1")
-SYSTEMD = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
 NOWHERE = {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent/bus"}
-# For what happens at once on an idle machine.
-PATIENCE_S = 60
+CLOCK_RATE = 25
+# Of the daemon's clock, after which floors and targets have their states.
+SETTLES_S = 40
 
 # "meson test --suite long" sets HYPOTHESIS_PROFILE=long.
 settings.register_profile("short", deadline=None, max_examples=25)
@@ -104,51 +121,266 @@ def running(*command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **more):
         process.wait()
 
 
-def eventually(condition):
-    """Wait until something is true."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not true after {PATIENCE_S} s"
-        time.sleep(0.02)
+@pytest.fixture
+def machine(tmp_path):
+    machine = Machine(tmp_path.resolve() / "machine")
+    gib = 2 * 2**20
+    for name, devno, scheduler, size in (
+        ("hda", "259:0", "sutro", 10),
+        ("hdb", "259:1", "sutro", 10),
+        ("sda", "8:0", "bfq", 21),
+        ("sdb", "8:16", "none", 20),
+        ("sdc", "8:32", "none", 0),
+    ):
+        machine.disk(name, devno, scheduler, sectors=size * gib)
+    machine.partition("sda", "sda1", "8:1")
+    machine.stripe("dm-0", "254:0", "hda hdb", "vg0-db")
+    machine.stripe("dm-1", "254:1", "hdb", "vg0-log")
+    machine.disk("md0", "9:0", slaves="sda1 sdb", sectors=20 * gib)
+    machine.write("/sys/class/block/md0/md/level", "raid1\n")
+    machine.disk("dm-2", "254:2", slaves="md0", sectors=20 * gib)
+    machine.write("/sys/class/block/dm-2/dm/name", "secret\n")
+    machine.write("/sys/class/block/dm-2/dm/uuid", "CRYPT-LUKS2-x-secret\n")
+    machine.link("/dev/mapper/secret", "../dm-2")
+    machine.mount("/srv", "254:0", "ext4", "/dev/mapper/vg0-db")
+    machine.write("/srv/db/file", "")
+    machine.mount("/proc", "0:5", "proc", "proc")
+    for cgroup in ("/init.scope", "/system.slice", "/payload"):
+        machine.cgroup(cgroup)
+    return machine
 
 
-class Service:
-    """A mocked service: a process that runs one template."""
+@pytest.fixture
+def systemd(bus, machine):
+    systemd = Systemd(bus, machine)
+    systemd.unit("backup.service", "", 50, active=False)
+    for slice_, weight in (("batch.slice", 20), ("user-1000.slice", UNSET)):
+        systemd.start(slice_, weight, slice="/")
+    systemd.start("db.service", 300, [("/dev/vg0/db", 400)], dropins=[DROPIN])
+    systemd.start("web.service")
+    systemd.start("idle.service")
+    systemd.start("job.service", slice="/batch.slice")
+    # Nothing beside it sets a weight, so systemd has enabled no io controller for it.
+    systemd.unit("log.service", "/job.slice/log.service")
+    systemd.start("job.slice", slice="/")
+    machine.at("/sys/fs/cgroup/job.slice/log.service").mkdir()
+    return systemd
 
-    def __init__(self, bus, template, service):
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "dbusmock", "--system", "-t", HERE / template],
-            stdout=subprocess.DEVNULL,
+
+# cgroup: {leaf or device: (part of a leaf's time, bytes read, bytes written in a second)}
+USE = {
+    "/system.slice/db.service": {
+        "259:0": (0.7931, 31_550_000, 1536),
+        "259:1": (0.8012, 31_550_000, 0),
+        "254:0": (0, 63_100_000, 1536),
+    },
+    "/system.slice/web.service": {
+        "259:0": (0.2067, 20_850_000, 450_000),
+        "259:1": (0.1988, 20_850_000, 450_000),
+        "254:0": (0, 41_700_000, 900_000),
+    },
+    "/batch.slice/job.service": {
+        "259:0": (0.0002, 4096, 0),
+        "8:0": (0, 29_500_000, 7_900_000),
+        "8:16": (0, 0, 7_900_000),
+        "254:2": (0, 29_500_000, 7_900_000),
+    },
+    "/batch.slice": {"8:0": (0, 29_500_000, 7_900_000)},
+    "/": {"8:0": (0, 29_500_000, 7_900_000)},
+    "/payload": {"259:1": (0.0001, 0, 300)},
+}
+
+DROPIN = "/etc/systemd/system/db.service.d/sutro.conf"
+POLICIES_OF = {
+    "/etc/sutro/policy.d/db.policy": """[Match]
+Unit=db.service
+[X-Sutro]
+ReadBandwidthMin=/dev/vg0/db 60M
+WriteBandwidthMin=/dev/vg0/db 10M
+LatencyTarget=/srv 10ms
+""",
+    "/usr/lib/sutro/policy.d/50-services.policy": """[Match]
+Unit=db.service
+[X-Sutro]
+Importance=50
+""",
+    DROPIN: "[X-Sutro]\nImportance=200\n",
+    "/etc/sutro/policy.d/web.policy": """[Match]
+Unit=web.service
+[X-Sutro]
+ReadBandwidthMin=/srv 80M
+WriteBandwidthMin=/srv 1.5M
+""",
+    "/etc/sutro/policy.d/job.policy": """[Match]
+Unit=job.service
+[X-Sutro]
+WriteIOPSMin=/dev/mapper/secret 500
+ReadBandwidthMax=/dev/mapper/secret 30M
+""",
+    "/etc/sutro/policy.d/idle.policy": """[Match]
+Unit=idle.service
+[X-Sutro]
+ReadBandwidthMin=/mnt/backup 5M
+ReadIOPSMin=/dev/vg0/log 100
+""",
+}
+
+
+def serve(machine, now_s):
+    """Write the counters at a time of units that always use the same."""
+    # Bucket 17 of the latencies of reads ends at 6.29 ms.
+    rest = f"wait_ns={int(now_s * 8e9)} idle_ns=0 queued=8 rlat={17 * '0,'}{int(now_s * 100)}\n"
+    for cgroup, devices in USE.items():
+        stats = {"io.sutro.stat": "", "io.stat": ""}
+        for devno, (part, read, written) in devices.items():
+            line = f"{devno} rbytes={int(read * now_s)} wbytes={int(written * now_s)} "
+            line += f"rios={int(read * now_s / 65536)} wios={int(written * now_s / 65536)}"
+            if part:
+                stats["io.sutro.stat"] += f"{line} time_ns={int(part * now_s * 1e9)} {rest}"
+            else:
+                stats["io.stat"] += line + "\n"
+        for file, text in stats.items():
+            machine.write(f"/sys/fs/cgroup{cgroup}/{file}", text)
+
+
+class Daemon(Sutrod):
+    """The daemon, whose clock goes on by itself."""
+
+    def __init__(self, bus, machine, directory):
+        super().__init__(bus, machine, directory)
+        self.lock = threading.Lock()
+        self.ending = threading.Event()
+        self.clock.loads.append(lambda _: serve(machine, self.clock.now_ns / 1e9))
+        self.thread = threading.Thread(target=self.tick)
+
+    def tick(self):
+        """Move the clock while the daemon runs."""
+        while not self.ending.wait(STEP_S / CLOCK_RATE):
+            with self.lock:
+                if self.process and self.process.poll() is None:
+                    self.clock.elapse(STEP_S)
+
+    def start(self, *arguments, **environment):
+        with self.lock:
+            super().start(*arguments, **environment)
+
+    def stop(self, number=signal.SIGTERM):
+        with self.lock:
+            return super().stop(number)
+
+    def call(self, method, *arguments):
+        """Call a method; the clock needs no help."""
+        return getattr(self.proxy(), method)(*arguments, dbus_interface=INTERFACE)
+
+    def elapse(self, seconds):
+        with self.lock:
+            super().elapse(seconds)
+
+    def held(self, unit):
+        """What clients hold for a unit: KEY=VALUE."""
+        entries = self.call("GetPolicy", unit)
+        return [f"{e['key']}={e['value']}" for e in entries if e["source"].startswith("client")]
+
+
+@pytest.fixture
+def daemon(bus, machine, systemd, tmp_path):
+    """The daemon, not yet started."""
+    bus.allow(True)
+    daemon = Daemon(bus, machine, tmp_path)
+    daemon.thread.start()
+    yield daemon
+    daemon.ending.set()
+    daemon.thread.join()
+    daemon.end()
+
+
+@pytest.fixture
+def sutrod(daemon):
+    """A sutrod that manages hda and hdb, without policies."""
+    daemon.start()
+    daemon.call("UseDevices", ["/dev/hda", "/dev/hdb"])
+    return daemon
+
+
+@pytest.fixture
+def promised(machine, sutrod):
+    """A sutrod that keeps promises."""
+    for file, text in POLICIES_OF.items():
+        machine.write(file, text)
+    sutrod.call("ReloadPolicies")
+    sutrod.elapse(SETTLES_S)
+    return sutrod
+
+
+@pytest.fixture(autouse=True)
+def asked(monkeypatch, tmp_path):
+    """Calls of sutroctl() by member; paths in the replies are those of the machine."""
+    calls = []
+    root, call = str(tmp_path.resolve() / "machine"), client.Client.call
+
+    async def recorded(self, service, path, interface, member, signature="", *body):
+        calls.append((member, client.plain(list(body))))
+        reply = await call(self, service, path, interface, member, signature, *body)
+        return json.loads(json.dumps(reply).replace(root, ""))
+
+    monkeypatch.setattr(client.Client, "call", recorded)
+    return lambda member: [body for name, body in calls if name == member]
+
+
+ANSWER = """[{"node": "/dev/hda", "name": "hda", "devno": "259:0", "kind": "disk", "leaf": True,
+"slaves": dbus.Array([], "s"), "aliases": dbus.Array([], "s"), "managed": False,
+"size_bytes": 4096, "scheduler": "sutro"}]"""
+UNIT = """{"unit": "db.service", "cgroup": "/db.service", "weight": 100, "weight_set": False,
+"device_weights": dbus.Array([], "(st)")}"""
+ANSWERS = {
+    "ListDevices": ("", "aa{sv}", ANSWER),
+    "ListUnits": ("", "aa{sv}", f"[{UNIT}]"),
+    "ListPromises": ("", "aa{sv}", "[]"),
+    "ListUsage": ("", "aa{sv}", "[]"),
+    "Explain": ("ss", "a{sv}", UNIT + ' | {"device": "", "leaves": dbus.Array([], "a{sv}")}'),
+    "UseDevices": ("as", "aa{sv}", "[]"),
+    "ReleaseDevices": ("as", "aa{sv}", "[]"),
+    "GetPolicy": ("s", "aa{sv}", "[]"),
+    "SetPolicy": ("sa(ss)s", "", "None"),
+    "ReloadPolicies": ("", "", "None"),
+}
+
+
+class BrokenDaemon:
+    """A mock of org.sutro1 that always has the same answers, or errors that no sutrod has."""
+
+    def __init__(self):
+        self.service = SpawnedMock.spawn_for_name(
+            NAME, PATH, INTERFACE, BusType.SYSTEM, subprocess.DEVNULL, subprocess.DEVNULL
         )
-        # Not the process-wide connection: there is one bus after the other.
-        self.connection = dbus.bus.BusConnection(bus.address)
-        self.connection.set_exit_on_disconnect(False)
-        self.name = service[0]
-        BusType.SYSTEM.wait_for_bus_object(*service)
-        self.mock = dbus.Interface(self.connection.get_object(*service), MOCK_IFACE)
+        self.mock = dbus.Interface(self.service.obj, MOCK_IFACE)
+        for member, (takes, returns, answer) in ANSWERS.items():
+            self.mock.AddMethod("", member, takes, returns, f"ret = {answer}")
+        properties = {"Version": "0.0.9", "DryRun": False}
+        properties["ManagedLeaves"] = dbus.Array([], signature="s")
+        self.mock.AddProperties(INTERFACE, properties)
 
-    def calls(self, member):
-        """The arguments of each call of a method since the last Reset."""
-        return [list(call[1]) for call in self.mock.GetMethodCalls(member)]
+    def fail(self, member, name, text):
+        """Let a method answer with an error from now on."""
+        takes, returns, _ = ANSWERS[member]
+        error = f"raise dbus.exceptions.DBusException({text!r}, name={name!r})"
+        self.mock.AddMethod("", member, takes, returns, error)
 
-    def reset(self):
-        """Back to the first state, without calls."""
-        self.mock.Reset()
-        self.mock.ClearCalls()
-        return self
+    def policies(self):
+        """The arguments of all calls of SetPolicy."""
+        return [arguments for _, arguments in self.mock.GetMethodCalls("SetPolicy")]
 
     def stop(self):
-        """End the process; the bus has noticed it."""
-        self.process.kill()
-        self.process.wait()
-        eventually(lambda: not self.connection.name_has_owner(self.name))
+        """End the service."""
+        self.service.process.kill()
+        self.service.process.wait()
 
 
-@pytest.fixture(scope="session")
-def system_bus():
-    bus = PrivateBus()
-    yield bus
-    bus.stop()
+@pytest.fixture
+def broken(bus, systemd):
+    daemon = BrokenDaemon()
+    yield daemon
+    daemon.stop()
 
 
 @pytest.fixture
@@ -158,30 +390,3 @@ def own_bus(monkeypatch):
     bus = PrivateBus()
     yield bus
     bus.stop()
-
-
-@pytest.fixture(scope="session")
-def systemd_process(system_bus):
-    return Service(system_bus, "mock_systemd1.py", SYSTEMD)
-
-
-@pytest.fixture(scope="session")
-def sutrod_process(system_bus):
-    return Service(system_bus, "mock_sutro1.py", SUTROD)
-
-
-@pytest.fixture
-def systemd(systemd_process):
-    return systemd_process.reset()
-
-
-@pytest.fixture
-def sutrod(systemd, sutrod_process):
-    return sutrod_process.reset()
-
-
-@pytest.fixture
-def promised(sutrod):
-    """A sutrod that has promises."""
-    sutrod.mock.Promise()
-    return sutrod

@@ -44,10 +44,10 @@ def test_no_daemon(own_bus, verb):
     assert said == NOT_RUNNING
 
 
-def test_no_daemon_and_nothing_is_set(systemd, own_bus):
+def test_no_daemon_and_nothing_is_set(systemd, asked):
     """`set` asks the daemon first: a weight that reaches no disk is not stated silently."""
-    fails("set", "db", "77", DBUS_SYSTEM_BUS_ADDRESS=own_bus.address)
-    assert systemd.calls("SetUnitProperties") == []
+    assert fails("set", "db", "77") == NOT_RUNNING
+    assert asked("SetUnitProperties") == []
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -66,18 +66,22 @@ def test_bad_bus_address(address):
 
 @pytest.mark.parametrize("name", [DENIED, INTERACTIVE])
 @pytest.mark.parametrize(
-    ("verb", "service", "member", "action"),
+    ("verb", "member", "action"),
     [
-        ("use", "sutrod", "UseDevices", "org.sutro1.manage-devices"),
-        ("release", "sutrod", "ReleaseDevices", "org.sutro1.manage-devices"),
-        ("policy set", "sutrod", "SetPolicy", "org.sutro1.manage-policies"),
-        ("policy reload", "sutrod", "ReloadPolicies", "org.sutro1.manage-policies"),
-        ("set", "systemd", "SetUnitProperties", "org.freedesktop.systemd1.manage-units"),
+        ("use", "UseDevices", "org.sutro1.manage-devices"),
+        ("release", "ReleaseDevices", "org.sutro1.manage-devices"),
+        ("policy set", "SetPolicy", "org.sutro1.manage-policies"),
+        ("policy reload", "ReloadPolicies", "org.sutro1.manage-policies"),
+        ("set", "SetUnitProperties", "org.freedesktop.systemd1.manage-units"),
     ],
 )
-def test_not_permitted(sutrod, systemd, name, verb, service, member, action):
-    {"sutrod": sutrod, "systemd": systemd}[service].mock.Fail(member, name, "Permission denied")
+def test_not_permitted(broken, systemd, name, verb, member, action):
+    if verb == "set":
+        systemd.control.Fail(member, name, "Permission denied")
+    else:
+        broken.fail(member, name, "Permission denied")
     said = fails(*VERBS[verb])
+    service = "systemd" if verb == "set" else "sutrod"
     assert said.startswith(f"{service} does not permit this: Permission denied")
     assert "run it as root" in said and action in said
 
@@ -94,17 +98,16 @@ def test_not_permitted(sutrod, systemd, name, verb, service, member, action):
         ("policy reload", "ReloadPolicies"),
     ],
 )
-def test_daemon_that_is_too_old(promised, verb, member):
-    promised.mock.Fail(member, "org.freedesktop.DBus.Error.UnknownMethod", "Unknown method")
+def test_daemon_that_is_too_old(broken, verb, member):
+    broken.fail(member, "org.freedesktop.DBus.Error.UnknownMethod", "Unknown method")
     said = fails(*VERBS[verb])
     assert said.startswith(f"the sutrod that runs does not know {member}: it is older than")
     assert "systemctl restart sutrod" in said
 
 
 @pytest.mark.parametrize("verb", ["status", "explain"])
-def test_verbs_that_work_with_an_older_daemon(sutrod, verb):
-    member = ("ListPromises", "org.freedesktop.DBus.Error.UnknownMethod", "Unknown method")
-    sutrod.mock.Fail(*member)
+def test_verbs_that_work_with_an_older_daemon(broken, verb):
+    broken.fail("ListPromises", "org.freedesktop.DBus.Error.UnknownMethod", "Unknown method")
     assert sutroctl(*VERBS[verb]).status == 0
     assert sutroctl("--json", *VERBS[verb]).json()["promises"] is None
 
@@ -122,10 +125,10 @@ def test_verbs_that_work_with_an_older_daemon(sutrod, verb):
         (["policy", "reset", "bd"], "'bd.service'", "did you mean db.service?"),
     ],
 )
-def test_unknown_unit(sutrod, systemd, args, named, hint):
+def test_unknown_unit(sutrod, asked, args, named, hint):
     said = fails(*args)
     assert said.startswith(f"there is no unit {named}") and hint in said
-    assert systemd.calls("SetUnitProperties") == []
+    assert asked("SetUnitProperties") == []
 
 
 @pytest.mark.parametrize(
@@ -166,20 +169,20 @@ PATH_VERBS = ["tree", "explain", "set", "use", "release"]
     [
         ("/dev/vg9/lost", 1, ["/dev/vg9/lost"]),
         ("hdx", 1, ["there is no device and no file named 'hdx'", "did you mean", "hda"]),
-        ("/proc", 1, ["/proc is on tmpfs, which has no block device"]),
+        ("/proc", 1, ["/proc is not on a block device with a request queue"]),
         ("", 2, ["the path is empty"]),
     ],
 )
-def test_bad_path(sutrod, systemd, verb, path, status, words):
+def test_bad_path(sutrod, asked, verb, path, status, words):
     said = fails(*with_path(verb, path), status=status)
     assert all(word in said for word in words)
-    assert systemd.calls("SetUnitProperties") == []
+    assert asked("SetUnitProperties") == []
 
 
-def test_path_with_space(sutrod, systemd):
+def test_path_with_space(sutrod, asked):
     said = fails(*with_path("set", "/srv/a b"), status=2)
     assert "'/srv/a b'" in said
-    assert systemd.calls("SetUnitProperties") == []
+    assert asked("SetUnitProperties") == []
 
 
 def test_device_weight_that_is_not_there(sutrod):
@@ -215,22 +218,22 @@ def test_release_needs_devices_or_all():
         ),
     ],
 )
-def test_error_of_the_daemon(sutrod, member, name, text, args, said):
-    sutrod.mock.Fail(member, name, text)
+def test_error_of_the_daemon(broken, member, name, text, args, said):
+    broken.fail(member, name, text)
     assert fails(*args).startswith(said)
 
 
-def test_unit_that_ends_while_the_tree_is_asked_for(sutrod):
-    sutrod.mock.Fail("Explain", "org.sutro1.Error.NoSuchUnit", "gone")
+def test_unit_that_ends_while_the_tree_is_asked_for(broken):
+    broken.fail("Explain", "org.sutro1.Error.NoSuchUnit", "gone")
     run = sutroctl("tree")
-    assert (run.status, run.err) == (0, "") and "/dev/vg0/db" in run.out
+    assert (run.status, run.err) == (0, "") and "/dev/hda" in run.out
 
 
-def test_unit_that_ends_after_the_weight_was_set(sutrod, systemd):
-    sutrod.mock.Fail("Explain", "org.sutro1.Error.NoSuchUnit", "gone")
+def test_unit_that_ends_after_the_weight_was_set(broken, asked):
+    broken.fail("Explain", "org.sutro1.Error.NoSuchUnit", "gone")
     run = sutroctl("set", "web", "200")
     assert (run.status, run.err) == (0, "") and "IOWeight=200" in run.out
-    assert len(systemd.calls("SetUnitProperties")) == 1
+    assert len(asked("SetUnitProperties")) == 1
 
 
 @pytest.mark.parametrize("text", ["Weight", "=5", " =5", ""])
@@ -242,12 +245,9 @@ def test_what_is_no_assignment(text, how_long):
 
 def test_policy_that_the_daemon_does_not_take(sutrod):
     said = fails("policy", "set", "db", "Weight=5", "ReadBandwithMin=/srv 5M")
-    assert said.startswith("ReadBandwithMin: this key is not known; known are ReadBandwidthMin")
-    assert (
-        sutroctl("policy", "show", "db", "--json")
-        .json()["units"][0]["policy"][-1]["source"]
-        .startswith("/usr/lib")
-    ), "nothing of it was taken"
+    assert said.startswith('db.service: "ReadBandwithMin": one of ReadBandwidthMin')
+    data = sutroctl("policy", "show", "db", "--json").json()
+    assert data["units"][0]["policy"] == [], "nothing of it was taken"
 
 
 def test_reset_of_what_is_not_set(sutrod):

@@ -5,7 +5,8 @@ import re
 import signal
 
 import pytest
-from conftest import NOWHERE, PATIENCE_S, POLICIES, SUTROD, Service, eventually, process, running
+from conftest import NOWHERE, POLICIES, BrokenDaemon, process, running
+from fakemachine import PATIENCE_S, wait_until
 
 WINDOW = """\
 [[promise]]
@@ -39,22 +40,18 @@ def file(tmp_path):
     return write
 
 
-def held(sutrod):
-    return list(sutrod.mock.HeldFor("web.service"))
-
-
 @pytest.mark.parametrize("program", FILES)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_what_is_said_ends_with_the_program(promised, file, program, number):
+def test_what_is_said_ends_with_the_program(sutrod, file, program, number):
     """Also when it is killed with -9: the daemon sees the connection end."""
     with running(program, file(program)) as process:
         # The line comes after the daemon's answer.
         first = process.stderr.readline()
-        assert held(promised) == SAID
+        assert sutrod.held("web.service") == SAID
         process.send_signal(number)
         _, said = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == (-9 if number == signal.SIGKILL else 0)
-        eventually(lambda: held(promised) == [])
+        wait_until(lambda: sutrod.held("web.service") == [])
     assert "Traceback" not in said
     assert first.startswith("web.service: ReadBandwidthMin=/srv is now 5M (was nothing): ")
     if number != signal.SIGKILL:
@@ -62,41 +59,41 @@ def test_what_is_said_ends_with_the_program(promised, file, program, number):
 
 
 @pytest.mark.parametrize("program", FILES)
-def test_dry_run(promised, file, program):
+def test_dry_run(sutrod, file, program):
     with running(program, "--dry-run", file(program)) as process:
         assert "ReadBandwidthMin=/srv would be 5M (was nothing)" in process.stderr.readline()
         process.terminate()
         assert process.wait(PATIENCE_S) == 0
-    assert promised.calls("SetPolicy") == []
+        assert sutrod.held("web.service") == []
 
 
-def test_guard_raises_and_gives_up_nothing_too_soon(promised, file):
-    """Against the samples of the mocked daemon; the numbers are test_latency_guard.py's."""
-    promised.mock.Latency(15_000)
-    with running("sutro-latency-guard", file("sutro-latency-guard")) as process:
-        lines = [process.stderr.readline() for _ in range(2)]
-        assert lines[1] == (
-            "web.service: ReadBandwidthMin=/srv is now 7.5M (was 5M): P99 15.0ms is over 10.0ms\n"
+def test_guard_raises_and_gives_up_nothing_too_soon(sutrod, file):
+    """Against the samples of the daemon; the numbers are test_latency_guard.py's."""
+    text = GUARD.replace('"10ms"', '"4ms"')
+    with running("sutro-latency-guard", file("sutro-latency-guard", text)) as process:
+        assert next(line for line in process.stderr if "over" in line) == (
+            "web.service: ReadBandwidthMin=/srv is now 7863750 (was 5M): "
+            "P99 6.29ms is over 4.00ms\n"
         )
-        assert held(promised) == ["ReadBandwidthMin=/srv 7.5M"]
+        assert sutrod.held("web.service") == ["ReadBandwidthMin=/srv 7863750"]
 
 
-def test_guard_of_a_path_that_leads_nowhere(promised, file):
+def test_guard_of_a_path_that_leads_nowhere(sutrod, file):
     text = GUARD.replace('"/srv"', '"/dev/vg9/lost"')
     with running("sutro-latency-guard", file("sutro-latency-guard", text)) as process:
         process.stderr.readline()
         assert process.stderr.readline() == (
-            "web.service: /dev/vg9/lost: No such file or directory\n"
+            "web.service: /dev/vg9/lost: No such file or directory.\n"
         )
         assert process.poll() is None
 
 
 @pytest.mark.parametrize("program", FILES)
-def test_program_logs_how_its_promises_fare(promised, file, program):
+def test_program_logs_how_its_promises_fare(broken, file, program):
     with running(program, file(program)) as process:
         process.stderr.readline()
         for path in ("/other", "/srv"):
-            promised.mock.EmitSignal(
+            broken.mock.EmitSignal(
                 "org.sutro1.Manager",
                 "PromiseChanged",
                 "sssss",
@@ -108,25 +105,25 @@ def test_program_logs_how_its_promises_fare(promised, file, program):
 
 
 @pytest.mark.parametrize("program", FILES)
-def test_sutrod_that_comes_late_and_restarts(own_bus, file, program):
+def test_sutrod_that_comes_late_and_restarts(daemon, file, program):
     """Waited for, and told again after each start."""
     with running(program, file(program)) as process:
         assert process.stderr.readline() == "sutrod is not running; waiting for it\n"
         for _ in range(3):
-            sutrod = Service(own_bus, "mock_sutro1.py", SUTROD)
-            eventually(lambda: held(sutrod) == SAID)  # noqa: B023
-            sutrod.stop()
+            daemon.start()
+            wait_until(lambda: daemon.held("web.service") == SAID)
+            daemon.stop()
         process.terminate()
         assert process.wait(PATIENCE_S) == 0
         assert "Traceback" not in process.stderr.read()
 
 
 def test_bus_that_goes_away(own_bus, file):
+    broken = BrokenDaemon()
     with running("sutro-window", file("sutro-window")) as process:
-        sutrod = Service(own_bus, "mock_sutro1.py", SUTROD)
-        eventually(lambda: held(sutrod) == SAID)
+        wait_until(broken.policies)
         own_bus.stop()
-        sutrod.process.wait(PATIENCE_S)
+        broken.stop()
         lines = iter(process.stderr.readline, "")
         assert any("; waiting for it" in line for line in lines)
         assert process.poll() is None
@@ -143,8 +140,8 @@ def test_bus_that_goes_away(own_bus, file):
         ("org.freedesktop.DBus.Error.UnknownMethod", "the sutrod that runs does not know"),
     ],
 )
-def test_daemon_that_refuses(promised, file, program, name, said):
-    promised.mock.Fail("SetPolicy", name, "ReadBandwidthMin: no")
+def test_daemon_that_refuses(broken, file, program, name, said):
+    broken.fail("SetPolicy", name, "ReadBandwidthMin: no")
     with running(program, file(program)) as process:
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1

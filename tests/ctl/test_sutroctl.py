@@ -1,41 +1,37 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The verbs, against a mocked sutrod and systemd: what people see, and what programs get."""
+"""The verbs, against the real sutrod on a fake machine: text for people, JSON for programs."""
 
 import json
 import os
 import subprocess
 from pathlib import Path
 
-import dbus
 import pytest
-from conftest import HERE, PATIENCE_S, POLICIES, process, sutroctl
+from conftest import HERE, POLICIES, process, sutroctl
+from fakemachine import PATIENCE_S, wait_until
 from sutro import statements
 
 GOLDEN = HERE / "golden"
 MAN = HERE.parent.parent / "Documentation" / "man" / "sutroctl.1"
 
 TEXTS = {
-    "status": ["status"],
     "tree": ["tree"],
     "tree-device": ["tree", "/srv"],
-    "explain": ["explain", "db"],
-    "explain-path": ["explain", "web.service", "/dev/vg0/db"],
     "explain-none": ["explain", "db", "secret"],
-    "explain-slice": ["explain", "job", "hda"],
+    "explain-slice": ["explain", "log", "hda"],
     "explain-cgroup": ["explain", "/system.slice/web.service", "dm-1"],
     "set": ["set", "web", "200"],
     "set-device": ["set", "web", "500", "--device", "/srv", "--runtime"],
     "set-inactive": ["set", "backup", "default"],
     "use": ["use", "dm-1", "/dev/sda"],
     "release": ["release", "--all"],
-    "dump": ["dump"],
 }
 # The same with promises.
 PROMISED = {
-    "promised-status": ["status"],
-    "promised-explain": ["explain", "db"],
-    "promised-explain-path": ["explain", "web", "/srv"],
-    "promised-explain-unresolved": ["explain", "idle"],
+    "status": ["status"],
+    "explain": ["explain", "db"],
+    "explain-path": ["explain", "web", "/srv"],
+    "explain-unresolved": ["explain", "idle"],
     "top": ["top", "--once"],
     "top-device": ["top", "secret", "--once"],
     "policy-show": ["policy", "show"],
@@ -48,7 +44,7 @@ PROMISED = {
 
 
 @pytest.mark.parametrize("name", PROMISED)
-def test_text_with_promises(promised, systemd, name):
+def test_text_with_promises(promised, name):
     test_text(promised, name, PROMISED[name])
 
 
@@ -195,27 +191,30 @@ def test_tree_json(sutrod):
         fits_tree(top)
     assert [top["name"] for top in data] == ["dm-0", "dm-1", "dm-2"]
     hda = data[0]["children"][0]
-    # Who uses the leaf or states a weight for it; idle.service does neither.
-    assert [(row["unit"], row["asked"], row["got"]) for row in hda["units"]] == [
-        ("batch.slice", 20, 0.0),
+    # Units that use the leaf or state a weight for it; idle.service does neither.
+    assert [(row["unit"], row["asked"], round(row["got"], 4)) for row in hda["units"]] == [
+        ("batch.slice", 20, 0.0002),
         ("job.service", 100, 0.0002),
+        ("system.slice", 100, 0.9998),
         ("db.service", 400, 0.7931),
         ("web.service", 100, 0.2067),
     ]
     assert data[2]["children"][0]["children"][0]["children"][0]["name"] == "sda"
 
 
-def test_tree_asks_only_for_the_device(sutrod):
+def test_tree_asks_only_for_the_device(sutrod, asked):
     data = sutroctl("tree", "vg0-db", "--json").json()
     assert [top["name"] for top in data] == ["dm-0"]
-    assert {call[1] for call in sutrod.calls("Explain")} == {"/dev/dm-0"}
+    assert {path for _, path in asked("Explain")} == {"/dev/dm-0"}
 
 
-def test_tree_with_more_units_than_the_bus_lets_be_asked_for_at_once(sutrod):
+def test_tree_with_more_units_than_the_bus_lets_be_asked_for_at_once(systemd, sutrod):
     """dbus-daemon allows 128 calls without an answer on one connection of the system bus."""
-    sutrod.mock.Crowd(dbus.UInt32(300))
+    for number in range(300):
+        systemd.start(f"crowd{number}.service", 1 + number)
+    wait_until(lambda: sum(unit["weight_set"] for unit in sutrod.call("ListUnits")) >= 300)
     data = sutroctl("tree", "hda", "--json").json()
-    assert len(data[0]["units"]) == 304
+    assert len(data[0]["units"]) == 305
 
 
 def test_explain_json(sutrod):
@@ -239,43 +238,43 @@ UNSET = 2**64 - 1
 
 
 @pytest.mark.parametrize(
-    ("args", "answer", "calls", "asked"),
+    ("args", "answer", "calls", "wanted"),
     [
-        (["web", "250"], (None, 250, None, False), [("IOWeight", 250)], {250}),
+        (["web", "250"], (None, 250, None, False), [["IOWeight", 250]], {250}),
         (
             ["db", "default", "--runtime"],
             (None, None, 300, True),
-            [("IOWeight", UNSET)],
+            [["IOWeight", UNSET]],
             {100, 400},
         ),
         # A device weight is added to what is there, or replaces it.
         (
             ["db", "70", "--device", "/dev/vg0/log"],
             ("/dev/vg0/log", 70, None, False),
-            [("IODeviceWeight", [("/dev/vg0/log", 70)])],
+            [["IODeviceWeight", [["/dev/vg0/log", 70]]]],
             {400},
         ),
         (
             ["db", "10000", "--device", "/dev//vg0/db"],
             ("/dev/vg0/db", 10000, 400, False),
-            [("IODeviceWeight", [("/dev/vg0/db", 10000)])],
+            [["IODeviceWeight", [["/dev/vg0/db", 10000]]]],
             {10000},
         ),
         (
             ["db", "default", "--device", "/dev/vg0/db"],
             ("/dev/vg0/db", None, 400, False),
-            [("IODeviceWeight", [])],
+            [["IODeviceWeight", []]],
             {300},
         ),
     ],
 )
-def test_set_json(sutrod, systemd, args, answer, calls, asked):
-    """The mocked daemon takes its time; the answer is what holds afterwards."""
+def test_set_json(sutrod, asked, args, answer, calls, wanted):
+    """systemd and the daemon take their time; the answer is what holds afterwards."""
     data = sutroctl("set", *args, "--json").json()
     fits(data, SET | {"explanation": EXPLANATION})
     path, weight, _, runtime = answer
     assert tuple(data[key] for key in ("path", "weight", "previous", "runtime")) == answer
-    assert systemd.calls("SetUnitProperties") == [[f"{args[0]}.service", runtime, calls]]
+    assert asked("SetUnitProperties") == [[f"{args[0]}.service", runtime, calls]]
     after = data["explanation"]
     if path is None:
         assert (after["weight"], after["weight_set"]) == (weight or 100, weight is not None)
@@ -283,40 +282,40 @@ def test_set_json(sutrod, systemd, args, answer, calls, asked):
         expected = ({"/dev/vg0/db": 400} | {path: weight}).items()
         stated = [{"path": p, "weight": w} for p, w in expected if w is not None]
         assert after["device_weights"] == stated
-    assert {leaf["asked"] for leaf in after["leaves"]} == asked
+    assert {leaf["asked"] for leaf in after["leaves"]} == wanted
     assert all(leaf["settled"] for leaf in after["leaves"])
 
 
-def test_set_device_default_keeps_the_others(sutrod, systemd):
+def test_set_device_default_keeps_the_others(sutrod, asked):
     assert sutroctl("set", "db", "70", "--device", "/dev/vg0/log").status == 0
     data = sutroctl("set", "db", "default", "--device", "/dev/vg0/db", "--json").json()
     assert data["explanation"]["device_weights"] == [{"path": "/dev/vg0/log", "weight": 70}]
-    assert systemd.calls("SetUnitProperties")[1][2] == [
-        ("IODeviceWeight", []),
-        ("IODeviceWeight", [("/dev/vg0/log", 70)]),
+    assert asked("SetUnitProperties")[1][2] == [
+        ["IODeviceWeight", []],
+        ["IODeviceWeight", [["/dev/vg0/log", 70]]],
     ]
 
 
-def test_set_inactive_unit(sutrod, systemd):
+def test_set_inactive_unit(sutrod, asked):
     data = sutroctl("set", "backup", "70", "--json").json()
     fits(data, SET | {"explanation": type(None)})
     assert data["previous"] == 50
-    assert systemd.calls("SetUnitProperties") == [["backup.service", False, [("IOWeight", 70)]]]
+    assert asked("SetUnitProperties") == [["backup.service", False, [["IOWeight", 70]]]]
 
 
-def test_set_when_the_daemon_does_not_hear(sutrod, monkeypatch):
+def test_set_when_the_daemon_does_not_hear(broken, monkeypatch):
     monkeypatch.setattr(statements, "SETTLE_TIMEOUT_S", 1)
-    sutrod.mock.BeDeaf()
-    run = sutroctl("set", "web", "250")
+    run = sutroctl("set", "db", "250")
     assert run.status == 1
-    assert "web.service: IOWeight=250" in run.out
+    assert "db.service: IOWeight=250" in run.out
     assert "set in systemd, but sutrod has not heard of it in 1 s" in run.err
     assert "journalctl -u sutrod" in run.err
 
 
-def test_file_that_was_overwritten(sutrod, monkeypatch):
+def test_file_that_does_not_take_the_weight(machine, sutrod, monkeypatch):
     monkeypatch.setattr(statements, "SETTLE_TIMEOUT_S", 1)
-    sutrod.mock.Overwrite()
+    machine.fault("weight", "ignore")
+    assert sutroctl("set", "web", "240").status == 1
     run = sutroctl("explain", "web", "hda")
     assert (run.status, run.err) == (0, "")
     assert "/dev/hda: the file does not have the line that is wanted" in run.out
@@ -326,45 +325,48 @@ def test_file_that_was_overwritten(sutrod, monkeypatch):
     assert run.status == 1 and "sutrod has not written it to the files in 1 s" in run.err
 
 
-def test_set_when_the_daemon_runs_dry(sutrod):
-    sutrod.mock.BeDry()
+def test_set_when_the_daemon_runs_dry(daemon):
+    daemon.start("--dry-run")
     run = sutroctl("set", "web", "250")
     assert (run.status, run.err) == (0, "")
     assert "it writes nothing" in run.out
     assert sutroctl("set", "web", "251", "--json").json()["dry_run"] is True
 
 
-def test_use_json(sutrod):
+def test_use_json(sutrod, asked):
     data = sutroctl("use", "/dev/sda1", "hda", "--json").json()
     fits(data, SWITCHED)
-    assert sutrod.calls("UseDevices") == [[["/dev/sda1", "/dev/hda"]]]
+    assert asked("UseDevices") == [[["/dev/sda1", "/dev/hda"]]]
     assert [(row["leaf"], row["scheduler"], row["changed"]) for row in data] == [
-        ("/dev/sda", "sutro", True),
         ("/dev/hda", "sutro", False),
+        ("/dev/sda", "sutro", True),
     ]
 
 
-def test_release_json(sutrod):
+def test_release_json(sutrod, asked):
     data = sutroctl("release", "/dev/vg0/log", "--json").json()
     fits(data, SWITCHED)
-    assert sutrod.calls("ReleaseDevices") == [[["/dev/vg0/log"]]]
+    assert asked("ReleaseDevices") == [[["/dev/vg0/log"]]]
     assert data[0]["previous"] == "sutro"
     assert len(sutroctl("release", "--all", "--json").json()) == 1
-    assert sutrod.calls("ReleaseDevices")[1] == [[]]
+    assert asked("ReleaseDevices")[1] == [[]]
     assert sutroctl("release", "--all").out == "Nothing to do: no leaf was switched by Sutro.\n"
 
 
-def test_use_that_fails_for_one_leaf(sutrod):
+def test_use_that_fails_for_one_leaf(machine, sutrod):
+    machine.fault("sdb/queue/scheduler", "fail")
     run = sutroctl("use", "secret")
     assert run.status == 1
     assert run.err == "sutroctl: could not switch /dev/sdb\n"
-    assert "its queue has no scheduler" in run.out
+    assert "Input/output error" in run.out
     assert "/dev/sda  sutro" in run.out
 
 
-def test_dump_json(sutrod):
+def test_dump(sutrod):
+    run = sutroctl("dump")
+    assert (run.status, run.err) == (0, "") and run.out.startswith("sutrod 0.1.0\n")
     data = sutroctl("dump", "--json").json()
-    assert data == {"dump": "sutrod 0.1.0\n[leaf] /dev/hda\n"}
+    assert list(data) == ["dump"] and data["dump"].startswith("sutrod 0.1.0\n")
 
 
 LINE = {
@@ -415,9 +417,9 @@ PLOT = {"file": str, "panels": [{"unit": str, "key": str, "path": str, "samples"
 def test_promises_json(promised):
     data = sutroctl("status", "--json").json()
     fits(data, STATUS)
-    failing = ["unresolved", "unweighted", "infeasible"]
+    failing = ["unresolved", "unattributed", "infeasible", "infeasible"]
     states = [promise["state"] for promise in data["promises"]]
-    assert states == [*failing, "settling", "held", "idle", "held", "stated"]
+    assert states == [*failing, "settling", "held", "held", "idle", "stated"]
     data = sutroctl("explain", "db", "/dev/vg0/log", "--json").json()
     fits(data, EXPLAIN)
     assert data["promises"] == [], "none is about this device"
@@ -428,29 +430,36 @@ def test_promises_json(promised):
 def test_top_json(promised):
     data = sutroctl("top", "--json").json()
     fits(data, TOP)
-    assert [(row["unit"], row["fails"]) for row in data] == [
-        ("web.service", True),
-        ("job.service", True),
-        ("idle.service", True),
-        ("db.service", False),
-        ("", False),
+    failing = ["job.service", "web.service", "idle.service"]
+    assert [(row["unit"], row["fails"]) for row in data[:4]] == [
+        *((unit, True) for unit in failing),
+        ("batch.slice", False),
     ]
-    assert [line["about"] for line in data[3]["lines"]] == ["read min", "write min", "read P95"]
-    assert sutroctl("top", "/srv", "--json").json() == [data[0], data[3]]
+    (db,) = (row for row in data if row["unit"] == "db.service")
+    assert [line["about"] for line in db["lines"]] == ["read min", "write min", "read P95"]
+    assert ("", "/payload") in [(row["unit"], row["cgroup"]) for row in data]
+    data = sutroctl("top", "/srv", "--json").json()
+    assert [row["unit"] for row in data] == ["web.service", "db.service"]
+    assert {row["device"] for row in data} == {"/dev/dm-0"}
 
 
-def test_policy_json(promised):
+def test_top_without_usage(broken):
+    assert "No unit used a device" in sutroctl("top", "--once").out
+
+
+def test_policy_json(promised, asked):
     data = sutroctl("policy", "show", "--json").json()
     fits(data, POLICY)
-    assert [unit["unit"] for unit in data["units"]] == ["db.service", "web.service"]
+    units = [unit["unit"].removesuffix(".service") for unit in data["units"]]
+    assert units == ["db", "idle", "job", "web"]
     data = sutroctl("policy", "set", "web", "Class=rt", "--json").json()
     fits(data, POLICY_SET)
-    assert promised.calls("SetPolicy") == [["web.service", [("Class", "rt")], "persistent"]]
-    assert data["policy"][-1]["source"] == "/etc/sutro/policy.control/web.service.policy:4"
+    assert asked("SetPolicy") == [["web.service", [["Class", "rt"]], "persistent"]]
+    assert data["policy"][-1]["source"] == "/etc/sutro/policy.control/web.service.policy:6"
 
 
 @pytest.mark.parametrize(("option", "folder"), [([], "/etc"), (["--runtime"], "/run")])
-def test_policy_reset(promised, option, folder):
+def test_policy_reset(promised, asked, option, folder):
     """Only what was set in this way is taken back, by the daemon and not by files."""
     for how in ([], ["--runtime"]):
         said = ["Weight=5", "Class=rt", "ReadBandwidthMin=/srv 5M"]
@@ -461,39 +470,37 @@ def test_policy_reset(promised, option, folder):
     data = sutroctl("policy", "reset", "web", *option, "--json").json()
     assert [pair["key"] for pair in data["said"]] == ["Weight", "ReadBandwidthMin"]
     lifetime = "runtime" if option else "persistent"
-    assert promised.calls("ResetPolicy") == [["web.service", lifetime]]
+    assert asked("ResetPolicy") == [["web.service", lifetime]]
     other = {"/etc": "/run", "/run": "/etc"}[folder]
     sources = {entry["source"].split(".control")[0] for entry in data["policy"]}
-    assert sources == {"/etc/sutro/policy.d/web.policy:4", other + "/sutro/policy"}
+    files = {f"/etc/sutro/policy.d/web.policy:{line}" for line in (4, 5)}
+    assert sources == files | {other + "/sutro/policy"}
     data = sutroctl("policy", "reset", "web", *option, "--json").json()
     assert data["said"] == [] and data["note"].startswith("nothing to take back")
     assert ("with --runtime" in data["note"]) == (folder == "/etc")
 
 
-def test_policy_reset_of_a_broken_file(sutrod):
-    """What nobody can read is not in force; to reset removes it."""
-    other = "/etc/sutro/policy.d/web.policy:4: ..."
-    mistake = '/run/sutro/policy.control/web.service.policy:4: "Heft": ...'
-    sutrod.mock.Mistake([other, mistake])
-    assert sutroctl("policy", "reload").status == 1
+def test_policy_files_with_mistakes(machine, sutrod):
+    """A file with a mistake is not in force; to reset removes a control file that has one."""
+    mistake = "[Match]\nUnit=web.service\n[X-Sutro]\nWeight=many\n"
+    machine.write("/etc/sutro/policy.d/web.policy", mistake)
+    run = sutroctl("policy", "reload")
+    assert run.status == 1
+    assert "a mistake in a file, whose last good version stays in force" in run.err
+    assert "web.policy:4" in run.out.replace("\n", " ")
+    (other,) = sutroctl("status", "--json").json()["policy_errors"]
+    assert other.startswith('/etc/sutro/policy.d/web.policy:4: "[X-Sutro] Weight=many"')
+    assert "mistake /etc/sutro/policy.d/web.policy:4" in sutroctl("status").out
+    machine.write("/run/sutro/policy.control/web.service.policy", mistake)
+    run = sutroctl("policy", "reload")
+    assert "2 mistakes in 2 files, whose last good versions stay in force" in run.err
     data = sutroctl("policy", "reset", "web", "--json").json()
     assert data["note"].startswith("nothing to take back")
     data = sutroctl("policy", "reset", "web", "--runtime", "--json").json()
     fits(data, POLICY_SET)
-    assert (data["said"], data["note"]) == ([], f"gone with its file: {mistake}")
+    note = "gone with its file: /run/sutro/policy.control/web.service.policy:4: "
+    assert data["said"] == [] and data["note"].startswith(note)
     assert sutroctl("policy", "show", "--json").json()["policy_errors"] == [other]
-
-
-def test_policy_reload_with_mistakes(sutrod):
-    mistake = '/etc/sutro/policy.d/db.policy:5: "many": bytes per second above 0, as 200M'
-    sutrod.mock.Mistake([mistake])
-    run = sutroctl("policy", "reload")
-    assert run.status == 1
-    assert "a mistake in a file, whose last good version stays in force" in run.err
-    assert "db.policy:5" in run.out.replace("\n", " ")
-    assert sutroctl("status", "--json").json()["policy_errors"] == [mistake]
-    assert "mistake /etc/sutro/policy.d/db.policy:5" in sutroctl("status").out
-    assert sutroctl("policy", "show", "--json").json()["policy_errors"] == [mistake]
 
 
 CHECK = """#!/bin/sh

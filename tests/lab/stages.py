@@ -80,7 +80,8 @@ HOST_HALF = ("daemon/", "policies/", "dist/", "debian/", "meson.build", "meson.o
 PACKAGES = (*KERNEL_HALF, *HOST_HALF)
 CHECKED = (*PACKAGES, "tests/check", "tests/package/")
 UNIT = (*PACKAGES, "tests/unit/", "tests/ctl/", "tests/sim/", "tests/package/", "tests/meson.build",
-        "tests/bench/", "tests/uml/", "tests/rig/")  # fmt: skip
+        "tests/fakemachine.py", "tests/mocksystemd.py", "tests/privatebus.py", "tests/bench/",
+        "tests/uml/", "tests/rig/")  # fmt: skip
 VIRTUAL = (*KERNEL_HALF, "tests/uml/", "tests/rig/", "tests/bench/")
 
 

@@ -21,7 +21,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from conftest import STEP_S, Bus, Machine, Sutrod, Systemd
+from fakemachine import STEP_S, Bus, Machine, Sutrod, Systemd
 
 WARM_UP_STEPS = 16
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")

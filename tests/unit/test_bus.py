@@ -11,7 +11,8 @@ from pathlib import Path
 
 import dbus
 import pytest
-from conftest import (
+from dbus.mainloop.glib import DBusGMainLoop
+from fakemachine import (
     INTERFACE,
     NAME,
     PATH,
@@ -24,7 +25,6 @@ from conftest import (
     Systemd,
     wait_until,
 )
-from dbus.mainloop.glib import DBusGMainLoop
 from gi.repository import GLib
 
 NOBODY = 65534

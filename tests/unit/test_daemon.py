@@ -9,7 +9,7 @@ import signal
 
 import dbus
 import pytest
-from conftest import PATIENCE_S, Bus, Machine, Sutrod, Systemd, wait_until
+from fakemachine import PATIENCE_S, Bus, Machine, Sutrod, Systemd, wait_until
 
 
 def test_every_level(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import dbus
 import pytest
-from conftest import PATIENCE_S, Machine, Sutrod, Systemd
+from fakemachine import PATIENCE_S, Machine, Sutrod, Systemd
 
 CONF = "/etc/sutro/sutrod.conf"
 EVERY = dbus.Array([], signature="s")

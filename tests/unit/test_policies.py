@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import dbus
 import pytest
-from conftest import INTERFACE, Machine, Sutrod, Systemd
+from fakemachine import INTERFACE, Machine, Sutrod, Systemd
 
 UNIT = "db.service"
 X, MATCH = "[X-Sutro]\n", f"[Match]\nUnit={UNIT}\n"

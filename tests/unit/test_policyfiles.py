@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE_S, SUTROD, Machine, Sutrod, Systemd
+from fakemachine import PATIENCE_S, SUTROD, Machine, Sutrod, Systemd
 
 X, MATCH = "[X-Sutro]\n", "[Match]\nUnit=db.service\n"
 POLICY = "/etc/sutro/policy.d/db.policy"

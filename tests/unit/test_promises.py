@@ -13,7 +13,7 @@ from typing import Any
 
 import dbus
 import pytest
-from conftest import INTERFACE, Machine, Sutrod, Systemd
+from fakemachine import INTERFACE, Machine, Sutrod, Systemd
 
 STRIPE = "/dev/mapper/vg-db"
 LEAVES = {"sda": "8:0", "sdb": "8:16"}

@@ -17,7 +17,15 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 import dbus
-from conftest import (
+from dbus.lowlevel import (
+    MESSAGE_TYPE_ERROR,
+    MESSAGE_TYPE_METHOD_RETURN,
+    ErrorMessage,
+    Message,
+    MethodCallMessage,
+)
+from dbus.mainloop.glib import DBusGMainLoop
+from fakemachine import (
     INTERFACE,
     NAME,
     PATH,
@@ -30,14 +38,6 @@ from conftest import (
     Sutrod,
     Systemd,
 )
-from dbus.lowlevel import (
-    MESSAGE_TYPE_ERROR,
-    MESSAGE_TYPE_METHOD_RETURN,
-    ErrorMessage,
-    Message,
-    MethodCallMessage,
-)
-from dbus.mainloop.glib import DBusGMainLoop
 from gi.repository import GLib
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

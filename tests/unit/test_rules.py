@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from conftest import UNSET, Machine, Sutrod, Systemd
+from fakemachine import UNSET, Machine, Sutrod, Systemd
 
 DB, BACKUP = ("/dev/mapper/db", 30), ("/srv/backup", 50)
 # IOWeight=, IODeviceWeight= in any order, and for each leaf the statement that holds.

@@ -12,7 +12,7 @@ from typing import Any
 
 import dbus
 import pytest
-from conftest import Sutrod, Systemd
+from fakemachine import Sutrod, Systemd
 
 UNIT = "db.service"
 PATH = 'first an absolute path without ".." and control characters, in quotes if it has blanks, '

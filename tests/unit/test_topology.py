@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import Machine, Sutrod
+from fakemachine import Machine, Sutrod
 
 BLOCK = "/sys/devices/virtual/block"
 LVM = "LVM-" + 32 * "a" + 32 * "b"
