@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import dbus
 import pytest
@@ -86,37 +85,6 @@ def test_every_member_is_documented() -> None:
     for i, line in enumerate(lines):
         if line.strip().startswith(("<method", "<signal", "<property")):
             assert lines[i - 1].strip().endswith("-->"), line
-
-
-def test_list_devices(machine: Machine, sutrod: Sutrod) -> None:
-    sutrod.start()
-    devices = {d["name"]: d for d in sutrod.call("ListDevices")}
-    assert set(devices) == {"sda", "sdb", "sdc", "sdd", "dm-0"}
-    dm = devices["dm-0"]
-    assert (dm["node"], dm["devno"], dm["kind"], dm["leaf"]) == ("/dev/dm-0", "254:0", "striped", 0)
-    assert list(dm["slaves"]) == ["sda", "sdb"]
-    assert list(dm["aliases"]) == ["/dev/mapper/vg-db", "/dev/vg/db"]
-    assert dm["size_bytes"] == 2**30
-    assert "scheduler" not in dm
-    sda = devices["sda"]
-    assert (sda["kind"], sda["leaf"], sda["scheduler"], sda["managed"]) == ("disk", 1, "sutro", 0)
-
-
-def test_resolve_path(machine: Machine, sutrod: Sutrod) -> None:
-    machine.mount("/srv/data", "254:0", "ext4", "/dev/mapper/vg-db")
-    sutrod.start()
-    for path in ("/dev/mapper/vg-db", "/dev/dm-0", "/srv/data"):
-        device, leaves, steps = sutrod.call("ResolvePath", path)
-        assert (device, list(leaves)) == ("/dev/dm-0", ["/dev/sda", "/dev/sdb"])
-    assert [(s["device"], s["kind"], s["level"]) for s in steps] == [
-        ("/dev/dm-0", "striped", 0),
-        ("/dev/sda", "disk", 1),
-        ("/dev/sdb", "disk", 1),
-    ]
-    assert steps[0]["text"] == (
-        "/dev/dm-0 (/dev/mapper/vg-db) is a device of kind striped on /dev/sda and /dev/sdb"
-    )
-    assert steps[1]["text"] == "/dev/sda is a leaf: disk with scheduler sutro"
 
 
 def test_device_that_nobody_announced(machine: Machine, sutrod: Sutrod) -> None:
@@ -373,44 +341,3 @@ def test_command_line(arguments: list[str], status: int, words: str) -> None:
     done = subprocess.run([SUTROD, *arguments], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == status
     assert words in done.stdout + done.stderr
-
-
-def test_check(tmp_path: Path) -> None:
-    """--check needs only the files; it tells where each mistake is, and by its status if any."""
-    good = tmp_path / "db.policy"
-    good.write_text("[Match]\nUnit=a.service b*\n[X-Sutro]\nReadIOPSMin=/a 1\nWeight=5\n")
-    unit = tmp_path / "db.service"
-    unit.write_text("[Service]\nExecStart=/bin/true\nWeight=x\n[X-Sutro]\nClass=idle\n")
-    bad = tmp_path / "bad.policy"
-    bad.write_text("[Match]\nUnit=a.service\n[X-Sutro]\nWeight=0\nClass=fast\n")
-    nowhere = {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nowhere"}
-
-    def check(*files: Path) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [SUTROD, "--check", *files],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            env=nowhere,
-        )
-        return done.returncode, done.stdout, done.stderr
-
-    fine = f"{good}: unit patterns: 2, promises: 2: fine\n{unit}: promises: 1: fine\n"
-    assert check(good, unit) == (0, fine, "")
-    mistakes = (
-        f'{bad}:4: "[X-Sutro] Weight=0": 1 to 10000, or a path and 1 to 10000, such as '
-        f'/dev/vg/db 300\n{bad}:5: "[X-Sutro] Class=fast": rt, be or idle\n'
-    )
-    assert check(good, bad, unit) == (1, fine, mistakes)
-
-
-def test_check_examples() -> None:
-    """The policies that we ship have no mistake."""
-    examples = sorted((TOP / "policies").glob("*.policy"))
-    assert len(examples) == 4
-    done = subprocess.run(
-        [SUTROD, "--check", *examples], capture_output=True, text=True, timeout=PATIENCE_S
-    )
-    assert done.stderr == ""
-    assert done.stdout.count(": fine\n") == len(examples)
-    assert done.returncode == 0

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fakemachine import PATIENCE_S, SUTROD, Machine, Sutrod, Systemd
+from fakemachine import PATIENCE_S, SUTROD, TOP, Machine, Sutrod, Systemd
 
 X, MATCH = "[X-Sutro]\n", "[Match]\nUnit=db.service\n"
 POLICY = "/etc/sutro/policy.d/db.policy"
@@ -129,7 +129,8 @@ def test_match(machine: Machine, sutrod: Sutrod) -> None:
 def check(*files: Path) -> tuple[list[str], list[str]]:
     """The verdicts on good files, and the mistakes, without the directory of the first file."""
     command = [SUTROD, "--check", *files]
-    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S)
+    nowhere = {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nowhere"}
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, env=nowhere)
     parts = [os.fsdecode(text).splitlines() for text in (done.stdout, done.stderr)]
     assert done.returncode == bool(parts[1])
     folder = f"{files[0].parent}/"
@@ -221,15 +222,24 @@ def test_mistakes(tmp_path: Path) -> None:
 
 
 def test_patterns(tmp_path: Path) -> None:
-    for texts, good in ((PATTERNS, True), (NO_PATTERNS, False)):
-        files = [tmp_path / f"{good}-{n}.policy" for n in range(len(texts.split("|")))]
-        for file, text in zip(files, texts.split("|"), strict=True):
-            file.write_text(f"[Match]\nUnit=a.service\nUnit={text}\n")
-        fine, mistakes = check(*files)
-        assert len(fine if good else mistakes) == len(files)
-        for line, file in zip(fine + mistakes, files, strict=True):
-            said = ": unit patterns: 2, promises: 0: fine" if good else ':3: "[Match] Unit='
-            assert line.startswith(f"{file.name}{said}")
+    """Good files and mistakes are reported apart."""
+    texts = {f"{n}.policy": text for n, text in enumerate(f"{PATTERNS}|{NO_PATTERNS}".split("|"))}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(f"[Match]\nUnit=a.service\nUnit={text}\n")
+    fine, mistakes = check(*(tmp_path / name for name in texts))
+    assert len(fine) == len(PATTERNS.split("|"))
+    for line, name in zip(fine + mistakes, texts, strict=True):
+        said = ": unit patterns: 2, promises: 0: fine" if line in fine else ':3: "[Match] Unit='
+        assert line.startswith(f"{name}{said}")
+
+
+def test_shipped_policies(tmp_path: Path) -> None:
+    """The policies that we ship have no mistake, nor have sections of systemd's files."""
+    unit = tmp_path / "db.service"
+    unit.write_text(f"[Service]\nWeight=x\n{X}Class=idle\n")
+    fine, mistakes = check(unit, *(TOP / "policies").glob("*.policy"))
+    assert fine[0] == "db.service: promises: 1: fine"
+    assert (len(fine), mistakes) == (5, [])
 
 
 HIDES = "hides files of this name in other folders: fine"

@@ -13,7 +13,7 @@ from typing import Any
 
 import dbus
 import pytest
-from fakemachine import INTERFACE, Machine, Sutrod, Systemd
+from fakemachine import Machine, Sutrod, Systemd
 
 STRIPE = "/dev/mapper/vg-db"
 LEAVES = {"sda": "8:0", "sdb": "8:16"}
@@ -112,6 +112,12 @@ def state(sutrod: Sutrod, unit: str) -> str:
     return "".join(p["state"] for p in sutrod.call("ListPromises") if p["unit"] == unit)
 
 
+def hold(sutrod: Sutrod, path: str = STRIPE) -> None:
+    """A floor of 60 MB/s for db.service, until it is held."""
+    say(sutrod, "db.service", ReadBandwidthMin=f"{path} 60M")
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+
+
 def crowd(systemd: Systemd, plant: Plant, running: bool = True) -> str:
     """db.service of weight 100 and four of weight 1000, all of them on the stripe."""
     db = systemd.start("db.service", 100)
@@ -125,8 +131,7 @@ def test_floor_holds(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: 
     db = crowd(systemd, plant)
     sutrod.start()
     assert plant.mbps("db", 1) < 4  # 100 of 4100 of 100 MB/s
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    hold(sutrod)
     sutrod.elapse(1)
     assert plant.mbps("db", 1) == pytest.approx(SETPOINT * 60, rel=0.01)
     seen = promise(sutrod, "db.service")
@@ -145,9 +150,7 @@ def test_floor_holds(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: 
     assert sutrod.property("ControlStepUSec") == 0
 
 
-def test_floor_raises_each_level_above_it(
-    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
-) -> None:
+def test_floor_raises_each_level_above_it(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     """The levels fall back when the daemon stops."""
     slice_ = systemd.start("app.slice", 100)
     db = systemd.start("db.service", 100, slice=slice_)
@@ -158,9 +161,9 @@ def test_floor_raises_each_level_above_it(
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 70M")
     for cgroup in (slice_, db):
-        sutrod.until(lambda c=cgroup: any(w.startswith("8:0 ") for w in machine.weights(c)))
+        sutrod.until(lambda c=cgroup: any(w.startswith("8:0 ") for w in plant.machine.weights(c)))
     assert sutrod.stop() == 0
-    assert machine.weights(slice_) == machine.weights(db) == ["default 100"]
+    assert plant.machine.weights(slice_) == plant.machine.weights(db) == ["default 100"]
 
 
 def test_infeasible_is_told(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
@@ -177,9 +180,7 @@ def test_infeasible_is_told(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> N
     sutrod.until(lambda: state(sutrod, "big0.service") == "held", SETTLES_S)
 
 
-def test_idle_costs_nothing(
-    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
-) -> None:
+def test_idle_costs_nothing(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     crowd(systemd, plant, running=False)
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
@@ -190,35 +191,16 @@ def test_idle_costs_nothing(
     assert plant.mbps("db", 1) > 0.97 * 60
 
 
-def test_alone_nothing_is_written(
-    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
-) -> None:
+def test_alone_nothing_is_written(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     plant.add("db", systemd.start("db.service", 100))
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
-    before = len(machine.writes())
+    hold(sutrod)
+    before = len(plant.machine.writes())
     sutrod.elapse(5)
-    assert len(machine.writes()) == before
+    assert len(plant.machine.writes()) == before
 
 
-def test_client_leaves(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
-    """What a program of the bus promises ends with it, however it ends."""
-    crowd(systemd, plant)
-    sutrod.start()
-    connection = dbus.bus.BusConnection(sutrod.bus.address)
-    pairs = dbus.Array([("ReadBandwidthMin", f"{STRIPE} 60M")], signature="(ss)")
-    proxy = connection.get_object("org.sutro1", "/org/sutro1", introspect=False)
-    proxy.SetPolicy("db.service", pairs, "client", dbus_interface=INTERFACE)
-    sutrod.until(lambda: len(sutrod.call("ListPromises")) == 1)
-    assert promise(sutrod, "db.service")["source"].startswith("client :")
-    connection.close()
-    sutrod.until(lambda: sutrod.call("ListPromises") == [])
-
-
-def test_killed_and_started_again(
-    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
-) -> None:
+def test_killed_and_started_again(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     db = crowd(systemd, plant)
     sutrod.start()
     say(sutrod, "db.service", "persistent", ReadBandwidthMin=f"{STRIPE} 60M")
@@ -230,14 +212,12 @@ def test_killed_and_started_again(
     assert plant.readers["db"].bytes - before > 0.97 * 60 * MB
     sutrod.start()
     assert plant.mbps("db", 2) > 0.97 * 60
-    assert any(line.startswith("8:0 ") for line in machine.weights(db))
+    assert any(line.startswith("8:0 ") for line in plant.machine.weights(db))
 
 
-def test_section_of_a_unit_file(
-    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
-) -> None:
+def test_section_of_a_unit_file(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     file = "/etc/systemd/system/db.service"
-    machine.write(
+    plant.machine.write(
         file,
         f"[Service]\nExecStart=/bin/db\n[X-Sutro]\nReadBandwidthMin={STRIPE} 60M\nImportance=7\n",
     )
@@ -281,9 +261,7 @@ def test_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     assert machine.weights(a, "io.max") == before
 
 
-def test_each_floor_has_its_counter(
-    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
-) -> None:
+def test_each_floor_has_its_counter(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     crowd(systemd, plant)
     rates = {"rbytes": 7 * MB, "wbytes": 5 * MB, "rios": 300, "wios": 200}
     sutrod.start()
@@ -293,7 +271,7 @@ def test_each_floor_has_its_counter(
     def count(_seconds: float) -> None:
         seconds = sutrod.clock.now_ns / 1e9 - 1000
         line = " ".join(f"{name}={int(rate * seconds)}" for name, rate in rates.items())
-        machine.write("/sys/fs/cgroup/system.slice/db.service/io.stat", f"{LOGICAL} {line}\n")
+        plant.machine.write("/sys/fs/cgroup/system.slice/db.service/io.stat", f"{LOGICAL} {line}\n")
 
     sutrod.clock.loads.append(count)
     sutrod.elapse(SETTLES_S)
@@ -305,8 +283,7 @@ def test_each_floor_has_its_counter(
 def test_history_and_usage(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     crowd(systemd, plant)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    hold(sutrod)
 
     def rows() -> list[Any]:
         return list(sutrod.call("History", "db.service", "ReadBandwidthMin", STRIPE))
@@ -361,24 +338,20 @@ def test_mount_point(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: 
     machine.write("/srv/data/file", "")
     crowd(systemd, plant)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="/srv/data 60M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    hold(sutrod, "/srv/data")
     seen = promise(sutrod, "db.service")
     assert (seen["path"], seen["device"]) == ("/srv/data", "/dev/dm-0")
 
 
-def test_loop_on_a_file_system(
-    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
-) -> None:
-    machine.mount("/srv", LOGICAL, "ext4", "/dev/mapper/vg-db")
-    machine.write("/srv/image", "")
-    machine.disk("loop0", "7:0")
-    machine.write("/sys/devices/virtual/block/loop0/loop/backing_file", "/srv/image\n")
+def test_loop_on_a_file_system(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
+    plant.machine.mount("/srv", LOGICAL, "ext4", "/dev/mapper/vg-db")
+    plant.machine.write("/srv/image", "")
+    plant.machine.disk("loop0", "7:0")
+    plant.machine.write("/sys/devices/virtual/block/loop0/loop/backing_file", "/srv/image\n")
     plant.logical = "7:0"
     crowd(systemd, plant)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="/dev/loop0 60M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    hold(sutrod, "/dev/loop0")
     assert {leaf["leaf"] for leaf in promise(sutrod, "db.service")["leaves"]} == {
         "/dev/loop0",
         "/dev/sda",
@@ -403,36 +376,33 @@ def test_partition(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Pl
     assert [line.split()[0] for line in machine.weights(db)] == ["8:0", "default"]
 
 
-def test_path_that_appears_later(
-    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
-) -> None:
+def test_path_that_appears_later(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     crowd(systemd, plant)
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin="/dev/mapper/vg-late 60M")
     sutrod.until(lambda: state(sutrod, "db.service") == "unresolved")
     assert promise(sutrod, "db.service")["leaves"] == []
     plant.logical = "254:7"
-    machine.stripe("dm-7", "254:7", "sda sdb", "vg-late")
+    plant.machine.stripe("dm-7", "254:7", "sda sdb", "vg-late")
     sutrod.call("Reload")
     sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     # And gone again: with it goes what was asked for it.
-    machine.at("/dev/mapper/vg-late").unlink()
-    machine.at("/sys/class/block/dm-7").unlink()
+    plant.machine.at("/dev/mapper/vg-late").unlink()
+    plant.machine.at("/sys/class/block/dm-7").unlink()
     sutrod.call("Reload")
     sutrod.until(lambda: state(sutrod, "db.service") == "unresolved")
-    sutrod.until(lambda: machine.weights("/system.slice/db.service") == ["default 100"], SETTLES_S)
+    sutrod.until(
+        lambda: plant.machine.weights("/system.slice/db.service") == ["default 100"], SETTLES_S
+    )
 
 
-def test_weight_written_by_hand(
-    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
-) -> None:
+def test_weight_written_by_hand(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     db = crowd(systemd, plant)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
-    machine.write(f"/sys/fs/cgroup{db}/io.sutro.weight", "default 100\n8:0 1\n8:16 1\n")
-    sutrod.until(lambda: "8:0 1" not in machine.weights(db))
-    sutrod.until(lambda: "8:16 1" not in machine.weights(db))
+    hold(sutrod)
+    plant.machine.write(f"/sys/fs/cgroup{db}/io.sutro.weight", "default 100\n8:0 1\n8:16 1\n")
+    sutrod.until(lambda: "8:0 1" not in plant.machine.weights(db))
+    sutrod.until(lambda: "8:16 1" not in plant.machine.weights(db))
 
 
 def test_own_writes_ask_nothing(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
@@ -472,14 +442,11 @@ def test_own_writes_ask_nothing(machine: Machine, systemd: Systemd, sutrod: Sutr
     assert explained["weight"] == 300
 
 
-def test_unit_goes_and_comes(
-    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
-) -> None:
+def test_unit_goes_and_comes(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     crowd(systemd, plant)
     sutrod.start()
     for _ in range(3):
-        say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
-        sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+        hold(sutrod)
         reader = plant.readers.pop("db")
         systemd.vanish("db.service")
         sutrod.until(lambda: sutrod.call("ListPromises") == [])

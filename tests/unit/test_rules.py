@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Which weight holds for a leaf, on stacks that overlap.
+"""Which weight holds for a leaf: on stacks that overlap, and in the smaller range of bfq.
 
 /dev/mapper/db      dm-1  sda1 + sdb
 /dev/mapper/backup  dm-2  sdb + sdc     mounted at /srv/backup
@@ -9,6 +9,9 @@ sda1, sda2                of sda        mounted at / and /home
 from __future__ import annotations
 
 import itertools
+import math
+import os
+import random
 
 import pytest
 from fakemachine import UNSET, Machine, Sutrod, Systemd
@@ -65,3 +68,51 @@ def test_weight_of_a_leaf(
                 reason = f"IODeviceWeight={path} {asked} of {unit}, {REASONS[holds[0]]}"
             leaf = explained["/dev/" + name]
             assert (leaf["asked"], leaf["reason"]) == (asked, reason)
+
+
+# Weights of siblings on a bfq leaf, and what is written.
+SCALED = {(200, 100): [200, 100], (1500, 100): [990, 66], (10000, 1): [1000, 1]}
+
+
+def random_siblings(draw: random.Random) -> list[int]:
+    """Small and large weights are as likely as each other."""
+    weights = []
+    for _ in range(draw.randrange(1, 20)):
+        step = draw.choice([1, 1, 100])
+        weights.append(draw.randrange(draw.choice([10, 100, 1000, 10000])) // step * step or 1)
+    return weights
+
+
+def test_random_siblings_on_bfq(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """Weights are in 1..1000, and their order and ratios are kept.
+
+    A set that fits is not changed, one whose shortened ratio fits is exact, and each other weight
+    is within half a step of its ratio to the largest one.
+    """
+    draw = random.Random(3)
+    count = 300 if "SUTRO_LONG" in os.environ else 30
+    sets = [*map(list, SCALED), *(random_siblings(draw) for _ in range(count))]
+    for number, weights in enumerate(sets):
+        slice_ = systemd.start(f"s{number}.slice", slice="/")
+        for n, weight in enumerate(weights):
+            systemd.start(f"s{number}u{n}.service", weight, slice=slice_)
+    sutrod.start()
+    for number, weights in enumerate(sets):
+        written = []
+        for n in range(len(weights)):
+            lines = machine.weights(f"/s{number}.slice/s{number}u{n}.service", "io.bfq.weight")
+            stated = dict(line.split() for line in lines)
+            written.append(int(stated.get("8:32", stated["default"])))
+        assert written == SCALED.get(tuple(weights), written)
+        assert all(1 <= one <= 1000 for one in written)
+        largest, top = max(weights), max(written)
+        for weight, one in zip(weights, written, strict=True):
+            if largest <= 1000:
+                assert one == weight
+            elif largest // math.gcd(*weights) <= 1000:
+                assert one * largest == weight * top
+            else:
+                assert one == 1 or abs(one - weight * top / largest) <= 0.5001
+        pairs = sorted(set(zip(weights, written, strict=True)))
+        assert len(pairs) == len(set(weights))
+        assert [one for _, one in pairs] == sorted(one for _, one in pairs)
