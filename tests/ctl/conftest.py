@@ -39,6 +39,7 @@ from hypothesis import settings
 from privatebus import PrivateBus
 from sutro import client
 from sutro import sutroctl as command
+from sutro.errors import UsageError
 
 HERE = Path(__file__).parent
 POLICIES = HERE.parent.parent / "policies"
@@ -101,6 +102,15 @@ def process(program, *args, **more):
         timeout=PATIENCE_S,
     )
     return Run(run.returncode, run.stdout, run.stderr)
+
+
+def check_mistake(read, file, text, line, said):
+    """Reading a file with this text is refused: the line, and what is wrong there."""
+    file.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        read(str(file))
+    assert caught.value.message.startswith(f"{file}:{line}: "), caught.value.message
+    assert said in caught.value.message
 
 
 @contextlib.contextmanager
@@ -181,49 +191,39 @@ USE = {
     },
     "/batch.slice/job.service": {
         "259:0": (0.0002, 4096, 0),
-        "8:0": (0, 29_500_000, 7_900_000),
-        "8:16": (0, 0, 7_900_000),
-        "254:2": (0, 29_500_000, 7_900_000),
+        "8:0": (0, 29_500_000, 7_905_280),
+        "8:16": (0, 0, 7_905_280),
+        "254:2": (0, 29_500_000, 7_905_280),
     },
-    "/batch.slice": {"8:0": (0, 29_500_000, 7_900_000)},
-    "/": {"8:0": (0, 29_500_000, 7_900_000)},
-    "/payload": {"259:1": (0.0001, 0, 300)},
+    "/batch.slice": {"8:0": (0, 29_500_000, 7_905_280)},
+    "/": {"8:0": (0, 29_500_000, 7_905_280)},
+    "/payload": {"259:1": (0.0001, 0, 300_000)},
 }
 
 DROPIN = "/etc/systemd/system/db.service.d/sutro.conf"
+# File: unit and what is stated of it.
 POLICIES_OF = {
-    "/etc/sutro/policy.d/db.policy": """[Match]
-Unit=db.service
-[X-Sutro]
-ReadBandwidthMin=/dev/vg0/db 60M
-WriteBandwidthMin=/dev/vg0/db 10M
-LatencyTarget=/srv 10ms
-""",
-    "/usr/lib/sutro/policy.d/50-services.policy": """[Match]
-Unit=db.service
-[X-Sutro]
-Importance=50
-""",
-    DROPIN: "[X-Sutro]\nImportance=200\n",
-    "/etc/sutro/policy.d/web.policy": """[Match]
-Unit=web.service
-[X-Sutro]
-ReadBandwidthMin=/srv 80M
-WriteBandwidthMin=/srv 1.5M
-""",
-    "/etc/sutro/policy.d/job.policy": """[Match]
-Unit=job.service
-[X-Sutro]
-WriteIOPSMin=/dev/mapper/secret 500
-ReadBandwidthMax=/dev/mapper/secret 30M
-""",
-    "/etc/sutro/policy.d/idle.policy": """[Match]
-Unit=idle.service
-[X-Sutro]
-ReadBandwidthMin=/mnt/backup 5M
-ReadIOPSMin=/dev/vg0/log 100
-""",
+    "/etc/sutro/policy.d/db.policy": (
+        *("db", "ReadBandwidthMin=/dev/vg0/db 60M", "WriteBandwidthMin=/dev/vg0/db 10M"),
+        "LatencyTarget=/srv 10ms",
+    ),
+    "/etc/sutro/policy.d/web.policy": (
+        *("web", "ReadBandwidthMin=/srv 80M", "WriteBandwidthMin=/srv 1.5M"),
+    ),
+    "/etc/sutro/policy.d/job.policy": (
+        *("job", "WriteIOPSMin=/dev/mapper/secret 5000", "ReadBandwidthMax=/dev/mapper/secret 30M"),
+    ),
+    "/etc/sutro/policy.d/idle.policy": (
+        *("idle", "ReadBandwidthMin=/mnt/backup 5M", "ReadIOPSMin=/dev/vg0/log 100"),
+    ),
+    "/usr/lib/sutro/policy.d/50-services.policy": ("db", "Importance=50"),
 }
+
+
+def write_policy(machine, file):
+    unit, *said = POLICIES_OF[file]
+    text = ["[Match]", f"Unit={unit}.service", "[X-Sutro]", *said, ""]
+    machine.write(file, "\n".join(text))
 
 
 def serve(machine, now_s):
@@ -234,7 +234,7 @@ def serve(machine, now_s):
         stats = {"io.sutro.stat": "", "io.stat": ""}
         for devno, (part, read, written) in devices.items():
             line = f"{devno} rbytes={int(read * now_s)} wbytes={int(written * now_s)} "
-            line += f"rios={int(read * now_s / 65536)} wios={int(written * now_s / 65536)}"
+            line += f"rios={int(read * now_s / 4096)} wios={int(written * now_s / 4096)}"
             if part:
                 stats["io.sutro.stat"] += f"{line} time_ns={int(part * now_s * 1e9)} {rest}"
             else:
@@ -305,8 +305,9 @@ def sutrod(daemon):
 @pytest.fixture
 def promised(machine, sutrod):
     """A sutrod that keeps promises."""
-    for file, text in POLICIES_OF.items():
-        machine.write(file, text)
+    for file in POLICIES_OF:
+        write_policy(machine, file)
+    machine.write(DROPIN, "[X-Sutro]\nImportance=200\n")
     sutrod.call("ReloadPolicies")
     sutrod.elapse(SETTLES_S)
     return sutrod

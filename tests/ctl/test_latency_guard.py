@@ -2,9 +2,9 @@
 """sutro-latency-guard: the step as a pure function, in a closed loop, and its file."""
 
 import pytest
+from conftest import check_mistake
 from hypothesis import given
 from hypothesis import strategies as st
-from sutro.errors import UsageError
 from sutro.latency_guard import (
     EASE_BELOW,
     PATIENCE_LEAST_S,
@@ -207,9 +207,4 @@ def test_good_file(tmp_path):
     ],
 )
 def test_file_with_a_mistake(tmp_path, good, bad, line, said):
-    file = tmp_path / "guard.toml"
-    file.write_text(GOOD.replace(good, bad))
-    with pytest.raises(UsageError) as caught:
-        read(str(file))
-    assert caught.value.message.startswith(f"{file}:{line}: "), caught.value.message
-    assert said in caught.value.message
+    check_mistake(read, tmp_path / "guard.toml", GOOD.replace(good, bad), line, said)

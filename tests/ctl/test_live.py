@@ -13,7 +13,7 @@ import termios
 import time
 
 import pytest
-from conftest import POLICIES_OF, running, sutroctl
+from conftest import running, sutroctl, write_policy
 from fakemachine import PATIENCE_S, wait_until
 from test_sutroctl import POLICY_SET, WATCH, fits
 
@@ -157,6 +157,6 @@ def test_policy_set_client_with_a_mistake(promised):
 def test_watch_waits_for_the_first_promise(machine, sutrod):
     with running("sutroctl", "watch") as watch:
         assert "there is no promise yet; waiting for one" in watch.stderr.readline()
-        machine.write(*next(iter(POLICIES_OF.items())))
+        write_policy(machine, "/etc/sutro/policy.d/db.policy")
         sutrod.call("ReloadPolicies")
         assert "db.service" in watch.stdout.readline()

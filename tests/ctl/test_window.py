@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from conftest import check_mistake
 from hypothesis import given
 from hypothesis import strategies as st
 from sutro.errors import UsageError
@@ -258,11 +259,7 @@ def test_good_file(tmp_path):
 )
 def test_file_with_a_mistake(tmp_path, good, bad, line, said):
     assert GOOD.count(good) >= 1
-    file = write(tmp_path, GOOD.replace(good, bad, 1))
-    with pytest.raises(UsageError) as caught:
-        read(file)
-    assert caught.value.message.startswith(f"{file}:{line}: "), caught.value.message
-    assert said in caught.value.message
+    check_mistake(read, tmp_path / "window.toml", GOOD.replace(good, bad, 1), line, said)
 
 
 def test_line_of_a_window_of_a_later_promise(tmp_path):
@@ -270,8 +267,7 @@ def test_line_of_a_window_of_a_later_promise(tmp_path):
     again = GOOD.split("\n", 2)[2].split("[[promise]]")[1].replace('"backup"', '"late"')
     text = GOOD + "[[promise]]" + again.replace('"12:00"', '"12:60"')
     line = text.splitlines().index('from = "12:60"') + 1
-    with pytest.raises(UsageError, match=f":{line}: from = '12:60' is no time of day"):
-        read(write(tmp_path, text))
+    check_mistake(read, tmp_path / "w.toml", text, line, "from = '12:60' is no time of day")
 
 
 def test_same_promise_twice(tmp_path):
