@@ -280,7 +280,7 @@ static struct config_item *mdisk_make_item(struct config_group *group,
 	if (strlen(name) >= DISK_NAME_LEN)
 		return ERR_PTR(-ENAMETOOLONG);
 
-	disk = kvzalloc(sizeof(*disk), GFP_KERNEL);
+	disk = kvcalloc(1, sizeof(*disk), GFP_KERNEL);
 	if (!disk)
 		return ERR_PTR(-ENOMEM);
 	ret = mdisk_prepare(disk);
