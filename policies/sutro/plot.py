@@ -22,7 +22,6 @@ from .promises import worst_first
 
 Dict = dict[str, Any]
 
-DEFAULT_FILE = "sutro.html"
 SUFFIXES = (".html", ".png")
 
 

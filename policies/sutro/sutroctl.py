@@ -10,11 +10,12 @@ cannot be right.
 
 import argparse
 import asyncio
+import importlib
 import os
 import sys
 from collections.abc import Awaitable, Callable
 
-from . import __version__, daemon, plot, policy, stacks, statements, top, units, watch
+from . import __version__, units
 from .answer import Answer, tell
 from .client import Client
 from .errors import SutroError, UsageError
@@ -24,6 +25,22 @@ Verb = Callable[[Client | None, argparse.Namespace], Awaitable[Answer]]
 Add = Callable[..., argparse.ArgumentParser]
 
 UNIT = "a unit (.service may be left out)"
+PLOT_FILE = "sutro.html"
+
+
+def _verb(name: str) -> Verb:
+    """The coroutine of a verb, `MODULE.FUNCTION`: a command imports the module of its verb only."""
+    module, _, function = name.rpartition(".")
+    return getattr(importlib.import_module("." + module, __package__), function)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose help begins with the description of its verb."""
+
+    def format_help(self) -> str:
+        if run := self.get_default("run"):
+            self.description = _verb(run).__doc__
+        return super().format_help()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -32,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument(
         "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON, see sutroctl(1)"
     )
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="sutroctl",
         description="Ask and tell Sutro: weights and promises of I/O on stacked block devices.",
         epilog="sutroctl(1) explains each verb with examples.",
@@ -42,8 +59,8 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
     def add_to(family: argparse._SubParsersAction, prefix: str = "") -> Add:
-        def add(name: str, run: Verb, show: str, text: str) -> argparse.ArgumentParser:
-            verb = family.add_parser(name, help=text, description=run.__doc__, parents=[common])
+        def add(name: str, run: str, show: str, text: str) -> argparse.ArgumentParser:
+            verb = family.add_parser(name, help=text, parents=[common])
             verb.set_defaults(verb=prefix + name, run=run, show=show)
             return verb
 
@@ -57,61 +74,63 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_verbs(add: Add) -> None:
-    add("status", daemon.status, "show.status", "the daemon, promises, leaf disks, weights")
+    add("status", "daemon.status", "show.status", "the daemon, promises, leaf disks, weights")
 
     verb = add(
-        "tree", stacks.tree, "show.tree", "the stacks, with weights and shares on the leaves"
+        "tree", "stacks.tree", "show.tree", "the stacks, with weights and shares on the leaves"
     )
     verb.add_argument("device", nargs="?", metavar="DEVICE", help="only the stack of this device")
 
     text = "how a unit's weight becomes a share of the disks, and how its promises fare"
-    verb = add("explain", statements.explain, "show.explain", text)
+    verb = add("explain", "statements.explain", "show.explain", text)
     verb.add_argument("unit", metavar="UNIT", help=UNIT + " or /a/cgroup")
     verb.add_argument("path", nargs="?", metavar="PATH", help="a device, mount point or file")
 
-    verb = add("top", top.top, "show_promises.top", "who uses which device now")
+    verb = add("top", "top.top", "show_promises.top", "who uses which device now")
     verb.add_argument("device", nargs="?", metavar="DEVICE", help="only this device")
     verb.add_argument("--once", action="store_true", help="one table, then end")
 
-    add("watch", watch.watch, "", "a line per second and promise")
+    add("watch", "watch.watch", "", "a line per second and promise")
 
-    verb = add("plot", plot.plot, "show_promises.plot", "what promises got over time, as a picture")
+    verb = add(
+        "plot", "plot.plot", "show_promises.plot", "what promises got over time, as a picture"
+    )
     verb.add_argument("unit", nargs="*", metavar="UNIT", help="only these units")
     verb.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        default=plot.DEFAULT_FILE,
-        help=f"a .html or .png file ({plot.DEFAULT_FILE})",
+        default=PLOT_FILE,
+        help=f"a .html or .png file ({PLOT_FILE})",
     )
     verb.add_argument("--from", dest="source", metavar="FILE", help="a file of watch --json")
 
-    verb = add("set", statements.set_, "show.set_", "set the weight of a unit, or for a device")
+    verb = add("set", "statements.set_", "show.set_", "set the weight of a unit, or for a device")
     verb.add_argument("unit", metavar="UNIT", help=UNIT)
     verb.add_argument("weight", metavar="WEIGHT", help="1 to 10000; 'default' takes it away")
     verb.add_argument("--device", metavar="PATH", help="only for this device, mount point or path")
     verb.add_argument("--runtime", action="store_true", help="only until the next boot")
 
     text = "switch the leaves of devices to the sutro scheduler"
-    verb = add("use", stacks.use, "show.switched", text)
+    verb = add("use", "stacks.use", "show.switched", text)
     verb.add_argument("device", nargs="+", metavar="DEVICE")
 
     text = "give the leaves their former scheduler back"
-    verb = add("release", stacks.release, "show.switched", text)
+    verb = add("release", "stacks.release", "show.switched", text)
     verb.add_argument("device", nargs="*", metavar="DEVICE")
     verb.add_argument("--all", action="store_true", help="all leaves that Sutro switched")
 
-    add("dump", daemon.dump, "show.dump", "the whole state of the daemon, for bug reports")
+    add("dump", "daemon.dump", "show.dump", "the whole state of the daemon, for bug reports")
 
 
 def _add_policy_verbs(add: Add) -> None:
-    verb = add("check", policy.check, "", "look for mistakes in policy files")
+    verb = add("check", "policy.check", "", "look for mistakes in policy files")
     verb.add_argument("file", nargs="+", metavar="FILE")
 
-    verb = add("show", policy.show, "show_promises.policy", "what is said, and what is in force")
+    verb = add("show", "policy.show", "show_promises.policy", "what is said, and what is in force")
     verb.add_argument("unit", nargs="?", metavar="UNIT", help=UNIT)
 
-    verb = add("set", policy.set_, "show_promises.policy_set", "say something about a unit")
+    verb = add("set", "policy.set_", "show_promises.policy_set", "say something about a unit")
     verb.add_argument("unit", metavar="UNIT", help=UNIT)
     verb.add_argument("assignment", nargs="+", metavar="KEY=VALUE", help="see sutro.policy(5)")
     how_long = verb.add_mutually_exclusive_group()
@@ -119,13 +138,13 @@ def _add_policy_verbs(add: Add) -> None:
     how_long.add_argument("--client", action="store_true", help="only until Ctrl-C")
 
     text = "take back what was set for a unit"
-    verb = add("reset", policy.reset, "show_promises.policy_set", text)
+    verb = add("reset", "policy.reset", "show_promises.policy_set", text)
     verb.add_argument("unit", metavar="UNIT", help=UNIT)
     verb.add_argument("key", nargs="*", metavar="KEY", help="only these keys")
     verb.add_argument("--runtime", action="store_true", help="what was set with --runtime")
 
     text = "let the daemon read all policy files again"
-    add("reload", policy.reload, "show_promises.policy_reload", text)
+    add("reload", "policy.reload", "show_promises.policy_reload", text)
 
 
 def _complain(error: SutroError) -> int:
@@ -143,8 +162,12 @@ def _check(args: argparse.Namespace) -> None:
     elif unit is not None:
         args.unit = _unit(unit) if args.verb == "explain" else units.complete(unit)
     if args.verb == "policy set":
+        from . import policy
+
         policy.assignments(args.assignment)
     if args.verb == "plot":
+        from . import plot
+
         plot.check_output(args.output)
     if args.verb == "set":
         args.weight = parse_weight(args.weight)
@@ -163,9 +186,9 @@ def _unit(name: str) -> str:
 
 async def _run(args: argparse.Namespace) -> Answer:
     if args.verb in ("policy check", "plot") and getattr(args, "source", True):
-        return await args.run(None, args)
+        return await _verb(args.run)(None, args)
     async with Client() as client:
-        return await args.run(client, args)
+        return await _verb(args.run)(client, args)
 
 
 def main(argv: list[str] | None = None) -> int:
