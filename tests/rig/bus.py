@@ -60,6 +60,21 @@ def units() -> dict[str, dict[str, Any]]:
     return {unit["unit"]: unit for unit in call("ListUnits")}
 
 
+def use(*paths: str) -> None:
+    """UseDevices: switch the leaves under the paths to sutro; each of them must switch."""
+    _switched(call("UseDevices", "as", str(len(paths)), *paths))
+
+
+def release(*paths: str) -> None:
+    """ReleaseDevices: give the leaves under the paths back, all managed leaves if there is none."""
+    _switched(call("ReleaseDevices", "as", str(len(paths)), *paths))
+
+
+def _switched(results: list[dict[str, Any]]) -> None:
+    if failed := [f"{one['leaf']}: {one['error']}" for one in results if one["error"]]:
+        raise BusError("; ".join(failed))
+
+
 def resolve(path: str) -> tuple[str, list[str], list[dict[str, Any]]]:
     """ResolvePath: device, leaves, steps."""
     device, leaves, steps = call("ResolvePath", "s", path)

@@ -193,8 +193,8 @@ def built(count: int, *layers: dict[str, object], **numbers: object) -> Iterator
         made.disks = disks
         run("systemctl", "start", "sutrod")
         undo.callback(run, "systemctl", "stop", "sutrod")
-        undo.callback(run, "sutroctl", "release", "--all")
-        run("sutroctl", "use", made.top)
+        undo.callback(bus.release)
+        bus.use(made.top)
         yield made
 
 

@@ -60,8 +60,8 @@ def tune(leaf: str, name: str, nr_requests: int | None = NR_REQUESTS) -> None:
 def chosen(name: str, leaves: Sequence[str], *devices: str) -> Iterator[None]:
     """Run the leaves under an elevator for a while.
 
-    `sutro` is chosen as a user chooses it: sutrod runs, `sutroctl use DEVICE...` switches the
-    leaves under these devices. For all others sutrod is stopped: systemd is alone.
+    `sutro` is chosen as a user chooses it: sutrod runs, and switches the leaves under these devices
+    as `sutroctl use DEVICE...` requests it. For all others sutrod is stopped: systemd is alone.
     """
     before = {leaf: current(leaf) for leaf in leaves}
     with ExitStack() as undo:
@@ -70,8 +70,8 @@ def chosen(name: str, leaves: Sequence[str], *devices: str) -> Iterator[None]:
         if name == "sutro":
             run("systemctl", "start", "sutrod.service")
             undo.callback(run, "systemctl", "stop", "sutrod.service")
-            run("sutroctl", "use", *devices)
-            undo.callback(bus.call, "ReleaseDevices", "as", str(len(devices)), *devices)
+            bus.use(*devices)
+            undo.callback(bus.release, *devices)
             for leaf in leaves:
                 tune(leaf, name)
         else:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from rig import modeldisk, scheduler
+from rig import bus, modeldisk, scheduler
 from rig.cgroup import Subtree
 from rig.modeldisk import ModelDisk
 from rig.shell import run
@@ -148,7 +148,7 @@ def daemon() -> Iterator[None]:
     yield
     run("systemctl", "reset-failed", "sutrod.service")
     run("systemctl", "start", "sutrod.service")
-    run("sutroctl", "release", "--all")
+    bus.release()
     run("systemctl", "stop", "sutrod.service")
 
 
@@ -156,7 +156,7 @@ def daemon() -> Iterator[None]:
 def leaf(disk: MakeDisk, daemon: None) -> ModelDisk:
     """A disk in use by sutro."""
     one = disk("ssd", "ssd0", bus_kbps=20000)
-    run("sutroctl", "use", one.node)
+    bus.use(one.node)
     assert scheduler.current("ssd0") == "sutro"
     return one
 

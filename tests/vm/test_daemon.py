@@ -48,7 +48,7 @@ def becomes(folder: Path, wanted: dict[str, int], file: str = SUTRO) -> None:
 def stripe(disk, stack, daemon: None):
     """An LVM stripe over two disks that sutro uses."""
     made = stack([disk("ssd", f"ssd{n}") for n in range(2)], STRIPE)
-    run("sutroctl", "use", made.top)
+    bus.use(made.top)
     return made
 
 
@@ -188,7 +188,7 @@ def test_kill(stripe, units) -> None:
 def test_leaf_vanishes_and_comes_back(disk, daemon: None, units) -> None:
     """An unplugged leaf is forgotten, another one goes on; a leaf that comes gets its weights."""
     disks = [disk("ssd", f"ssd{n}") for n in range(2)]
-    run("sutroctl", "use", *[one.node for one in disks])
+    bus.use(*[one.node for one in disks])
     gone, stays = disks[0].devno, disks[1].devno
     unit = units("svc", weight=200, device_weights={"/dev/ssd0": 300, "/dev/ssd1": 400})
     becomes(unit.folder, {"default": 200, gone: 300, stays: 400})
@@ -197,7 +197,7 @@ def test_leaf_vanishes_and_comes_back(disk, daemon: None, units) -> None:
     wait_for(lambda: bus.get("ManagedLeaves") == ["/dev/ssd1"], "one managed leaf", SOON_S)
     disks[0].set(online=1)
     wait_for(lambda: os.path.exists(disks[0].node), disks[0].node)
-    run("sutroctl", "use", disks[0].node)
+    bus.use(disks[0].node)
     becomes(unit.folder, {"default": 200, disks[0].devno: 300, stays: 400})
 
 
@@ -216,7 +216,7 @@ def test_stack_changes_under_a_unit(disk, stack, daemon: None, units) -> None:
     sectors = 64 * 2048
     table = f"0 {sectors} linear {{0}} 0"
     made = stack(disks, {"kind": "dm", "name": "grow", "over": ["ssd0"], "table": table})
-    run("sutroctl", "use", *[one.node for one in disks])
+    bus.use(*[one.node for one in disks])
     unit = units("svc", device_weights={made.top: 300})
     becomes(unit.folder, {"default": 100, disks[0].devno: 300})
     longer = f"{table.format(disks[0].node)}\n{sectors} {sectors} linear {disks[1].node} 0"

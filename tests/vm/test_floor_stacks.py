@@ -33,13 +33,13 @@ def test_loop() -> None:
     files = {"kind": "ext4", "name": "files", "over": ["ssd0"]}
     image = {"kind": "loop", "name": "image", "over": ["files"], "size_mb": 48}
     with built(1, files, image, size_mb=96) as made:
-        run("sutroctl", "release", made.top)
-        run("sutroctl", "use", made.disks[0].node)
+        bus.release(made.top)
+        bus.use(made.disks[0].node)
         with Crowd(made.top, made.disks, iodepth=64) as crowd:
             crowd.promise(FLOOR / 2)
             wait_for(lambda: crowd.told()[0][0] == "unweighted", "unweighted", 2 * SOON_S)
             assert made.top in crowd.told()[0][1]
-            run("sutroctl", "use", made.top)
+            bus.use(made.top)
             crowd.settles(FLOOR / 2)
             assert leaves() == [made.top, "/dev/ssd0"]
 
@@ -71,7 +71,7 @@ def test_leaf_added() -> None:
                     crowd.promise(FLOOR / 2)
                     wait_for(lambda: crowd.told()[0][0] == "unweighted", "unweighted", SOON_S)
                     assert "/dev/ssd1" in crowd.told()[0][1]
-                    run("sutroctl", "use", made.top)
+                    bus.use(made.top)
                     crowd.settles(FLOOR / 2)
             finally:
                 run("lvreduce", "--yes", "--quiet", "--extents=50%LV", made.top)
@@ -83,7 +83,7 @@ def test_pvmove_and_leaf_removed() -> None:
     group = {"kind": "group", "name": "vg", "over": ["ssd0", "ssd1"]}
     volume = {"kind": "volume", "name": "lv", "over": ["vg"], "on": ["ssd0"], "size_mb": 32}
     with built(2, group, volume, size_mb=64) as made:
-        run("sutroctl", "use", "/dev/ssd1")
+        bus.use("/dev/ssd1")
         with Crowd(made.top, made.disks) as crowd:
             crowd.held(FLOOR / 2)
             run("pvmove", "--quiet", "--interval=1", "/dev/ssd0", "/dev/ssd1")

@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 import pytest
-from rig import scheduler
+from rig import bus, scheduler
 from rig.shell import run, wait_for
 from rig.unit import fio
 
@@ -40,12 +40,12 @@ def fails(*words: str) -> str:
 @pytest.fixture
 def stripe(disk, stack, daemon: None):
     """An LVM stripe over two disks, not yet used."""
-    return stack([disk("ssd", f"ssd{n}", bus_kbps=60000) for n in range(2)], STRIPE)
+    return stack([disk("ssd", f"ssd{n}", bus_kbps=20000) for n in range(2)], STRIPE)
 
 
 @pytest.mark.first
 def test_use_and_release(stripe) -> None:
-    """use switches both leaves of the volume, release gives them back."""
+    """use switches both leaves of the volume, release gives them back; so does release --all."""
     before = scheduler.current("ssd0")
     used = ask("use", stripe.top)
     assert {one["leaf"]: one["scheduler"] for one in used} == {
@@ -55,12 +55,15 @@ def test_use_and_release(stripe) -> None:
     assert [scheduler.current(name) for name in ("ssd0", "ssd1")] == ["sutro", "sutro"]
     ask("release", stripe.top)
     assert [scheduler.current(name) for name in ("ssd0", "ssd1")] == [before, before]
+    bus.use(stripe.top)
+    run("sutroctl", "release", "--all")
+    assert [scheduler.current(name) for name in ("ssd0", "ssd1")] == [before, before]
 
 
 @pytest.mark.first
 def test_status(stripe, units) -> None:
     """status has the daemon, the leaves and the units with weights; as text too."""
-    run("sutroctl", "use", stripe.top)
+    bus.use(stripe.top)
     unit = units("svc", weight=234)
     said = ask("status")
     assert sorted(said["daemon"]["managed_leaves"]) == ["/dev/ssd0", "/dev/ssd1"]
@@ -75,7 +78,7 @@ def test_status(stripe, units) -> None:
 @pytest.mark.first
 def test_tree_and_explain(stripe, units) -> None:
     """tree draws the volume above its disks; explain goes from statement to file and share."""
-    run("sutroctl", "use", stripe.top)
+    bus.use(stripe.top)
     job = fio(stripe.top, "randread", "64k", 32)
     unit = units("svc", job, weight=200, device_weights={stripe.top: 300})
     time.sleep(2.5)
@@ -104,7 +107,7 @@ def test_tree_and_explain(stripe, units) -> None:
 @pytest.mark.first
 def test_set(stripe, units) -> None:
     """set goes through systemd and is carried to the leaves when it returns."""
-    run("sutroctl", "use", stripe.top)
+    bus.use(stripe.top)
     unit = units("svc", weight=200)
     run("sutroctl", "set", unit.unit, "450", "--runtime")
     assert unit.show("IOWeight")["IOWeight"] == "450"
@@ -124,7 +127,7 @@ def test_set(stripe, units) -> None:
 @pytest.fixture
 def floor(stripe, units):
     """A unit that reads the stripe, with a floor and a ceiling for its writes."""
-    run("sutroctl", "use", stripe.top)
+    bus.use(stripe.top)
     unit = units("svc", fio(stripe.top, "randread", "64k", 32), weight=300)
     floor, ceiling = f"ReadBandwidthMin={stripe.top} 10M", f"WriteBandwidthMax={stripe.top} 5M"
     run("sutroctl", "policy", "set", unit.unit, floor, ceiling, "--runtime")
@@ -165,9 +168,10 @@ def test_policy(stripe, floor, tmp_path) -> None:
     finally:
         run("sutroctl", "policy", "reset", floor.unit)
     assert not os.path.exists(file)
-    assert ask("policy", "show")["policy_errors"] == []
-    (shown,) = ask("policy", "show", floor.unit)["units"]
-    assert [one["value"] for one in shown["policy"]] == [f"{stripe.top} 10M", f"{stripe.top} 5M"]
+    shown = ask("policy", "show")
+    assert shown["policy_errors"] == []
+    (policy,) = [one["policy"] for one in shown["units"] if one["unit"] == floor.unit]
+    assert [one["value"] for one in policy] == [f"{stripe.top} 10M", f"{stripe.top} 5M"]
 
 
 def test_seen(stripe, floor, tmp_path) -> None:
