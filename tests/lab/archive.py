@@ -30,6 +30,8 @@ SUITE = "trixie"
 BACKPORTS = f"{SUITE}-backports"
 # What mmdebstrap's variant minbase installs before the packages that a recipe lists.
 MINBASE = ("?essential", "?priority(required)", "apt")
+# Not those for clouds and for real time (+deb13-cloud-amd64).
+STABLE_IMAGE = re.compile(r"linux-image-(\d+\.\d+\.\d+\+deb\d+-amd64)")
 KEEP_DAYS = 60
 DAY_S = 86400.0
 
@@ -95,8 +97,8 @@ def other_kernel(cache: Cache, running: str, folder: Path) -> None:
         options = _updated(cache, SUITE, lines)
         series = ".".join(running.split(".")[:2])
         names = host.output(["apt-cache", *options, "pkgnames", f"linux-image-{series}."]).split()
-        versions = [n.removeprefix("linux-image-") for n in names if n.endswith("-amd64")]
-        others = sorted((v for v in versions if v != running and "+deb" in v), key=_numbers)
+        found = filter(None, map(STABLE_IMAGE.fullmatch, names))
+        others = sorted((m[1] for m in found if m[1] != running), key=_numbers)
         if not others:
             raise LabError(f"{SUITE} has no Linux {series} but {running}: nothing to upgrade to")
         base = others[-1].removesuffix("-amd64")
