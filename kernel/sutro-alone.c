@@ -67,6 +67,7 @@ bool sutro_core_may_pass(const struct sutro_core *core,
 	if (core->alone != group && core->nr_active != group->self.active)
 		return false;
 	return !core->queued && !sutro_waits(core) &&
+	       !sutro_protects(&core->protect) &&
 	       !sutro_expects_other(core, group, now_ns);
 }
 

@@ -290,6 +290,19 @@ static bool sutro_is_deep(const struct sutro_core *core,
 		core->in_flight >= SUTRO_DEPTH_MAX);
 }
 
+/* @group is empty and leaves at its time; most leave later than those before. */
+static void sutro_leave_later(struct sutro_core *core,
+			      struct sutro_group *group)
+{
+	struct sutro_group *before;
+
+	list_del_init(&group->leaving);
+	list_for_each_entry_reverse(before, &core->leaving, leaving)
+		if (!sutro_before(group->leave_at_ns, before->leave_at_ns))
+			break;
+	list_add(&group->leaving, &before->leaving);
+}
+
 /* @group is empty, and nobody waits for it. */
 static void sutro_leave_at_once(struct sutro_core *core,
 				struct sutro_group *group)
@@ -309,10 +322,14 @@ void sutro_leave(struct sutro_core *core, struct sutro_group *group, u64 now_ns)
 	const struct sutro_tunables *t = &core->tunables;
 
 	group->empty_since_ns = now_ns;
-	if (sutro_waits(core) && !group->gone &&
-	    (t->fairness || group->think_ns <= t->group_idle_ns)) {
+	if (sutro_group_protected(group) && !group->gone) {
+		group->leave_at_ns =
+			sutro_protect_leave_ns(group, t->group_idle_ns);
+		sutro_leave_later(core, group);
+	} else if (sutro_waits(core) && !group->gone &&
+		   (t->fairness || group->think_ns <= t->group_idle_ns)) {
 		group->leave_at_ns = now_ns + t->group_idle_ns;
-		list_move_tail(&group->leaving, &core->leaving);
+		sutro_leave_later(core, group);
 	} else {
 		sutro_leave_at_once(core, group);
 	}
@@ -343,13 +360,42 @@ struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
 		sutro_expire(core, SUTRO_EXPIRY_EMPTY);
 	sutro_tree_deactivate(group);
 	core->nr_active--;
-	if (!group->gone && group->think_ns <= sutro_return_ns(core)) {
+	if (!group->gone && sutro_group_protected(group) &&
+	    sutro_protect_needed(&core->protect)) {
+		core->expected = group;
+		core->expected_until_ns =
+			group->leave_at_ns + SUTRO_PROTECT_EXPECTED_NS;
+	} else if (!group->gone && group->think_ns <= sutro_return_ns(core)) {
 		core->expected = group;
 		core->expected_until_ns =
 			group->leave_at_ns + 2 * sutro_return_ns(core);
 	}
+	sutro_protect_drop(core, group);
 	group->stat.dequeue++;
 	return group;
+}
+
+/* In a reserved window: the protected group to be served, or to be waited for. */
+static struct sutro_group *sutro_reserved(struct sutro_core *core, u64 now_ns)
+{
+	sutro_window_look(core, now_ns);
+	if (!core->protect.reserved)
+		return NULL;
+	return sutro_protect_next(&core->protect)
+		       ?: sutro_protect_awaited(core, now_ns);
+}
+
+/* Nothing may be sent for the sake of @group until the reserved window ends. */
+static enum sutro_verdict sutro_hold_reserved(struct sutro_core *core,
+					      struct sutro_group *group,
+					      u64 now_ns)
+{
+	u64 end_ns = core->protect.begin_ns + core->protect.cycle_ns;
+	enum sutro_verdict verdict = sutro_hold(core, group, now_ns);
+
+	if (sutro_before(end_ns, core->idle_until_ns))
+		core->idle_until_ns = end_ns;
+	return verdict;
 }
 
 /**
@@ -370,7 +416,14 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		return NULL;
 	}
 
-	if (core->in_service && sutro_keeps_slice(core)) {
+	group = sutro_reserved(core, now_ns);
+	if (group && !group->queued) {
+		*ret_verdict = sutro_hold_reserved(core, group, now_ns);
+		return NULL;
+	}
+	if (group) {
+		/* It is its turn. */
+	} else if (core->in_service && sutro_keeps_slice(core)) {
 		group = core->in_service;
 	} else {
 		group = sutro_furthest_behind(core);
@@ -408,6 +461,7 @@ void sutro_learn_arrival(const struct sutro_core *core,
 	if (group->queued || group->in_flight || !group->empty_since_ns)
 		return;
 	think_ns = max_t(s64, now_ns - group->empty_since_ns, 0);
+	sutro_protect_learn(group, think_ns);
 	/* One long sleep must not look like a habit. */
 	think_ns = min_t(s64, think_ns, 2 * sutro_return_ns(core));
 	group->think_ns += (think_ns - (s64)group->think_ns) >>
@@ -430,8 +484,10 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 	sutro_core_settle(core);
 	sutro_learn_arrival(core, group, far, now_ns);
 	core->queued++;
-	if (group->queued++)
+	if (group->queued++) {
+		sutro_protect_arrived(core, group, now_ns);
 		return;
+	}
 
 	list_del_init(&group->leaving);
 	if (group == core->idle_for)
@@ -439,6 +495,7 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 	if (!group->self.active)
 		core->nr_active++;
 	sutro_tree_backlog(group, core->tunables.slice_ns / 2);
+	sutro_protect_arrived(core, group, now_ns);
 
 	if (wakes && core->in_service && group != core->in_service) {
 		sutro_tree_compare(group, core->in_service, &woken, &served);
@@ -457,7 +514,9 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
 {
 	core->queued--;
-	if (--group->queued)
+	group->queued--;
+	sutro_protect_unqueued(core, group);
+	if (group->queued)
 		return;
 	sutro_tree_unbacklog(group, core->tunables.slice_ns / 2);
 	if (!group->in_flight)
@@ -486,6 +545,7 @@ void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 			 u64 estimate_ns)
 {
 	sutro_tree_charge(group, estimate_ns);
+	sutro_protect_sent(core, group, estimate_ns);
 	group->in_flight++;
 	sutro_core_unqueue(core, group);
 	core->in_flight++;
@@ -525,6 +585,7 @@ void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 
 	group->in_flight -= nr;
 	core->in_flight -= nr;
+	sutro_protect_completed(core, group, nr, cost_ns, now_ns);
 	core->in_flight_ns -= estimate_ns;
 	group->stat.time_ns += cost_ns;
 	if (group == core->alone) {
@@ -553,6 +614,7 @@ void sutro_core_init(struct sutro_core *core, struct sutro_group *root)
 {
 	core->root = root;
 	INIT_LIST_HEAD(&core->leaving);
+	sutro_protect_init(&core->protect);
 }
 
 /**

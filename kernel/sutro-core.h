@@ -11,6 +11,7 @@
 
 #include <linux/bitops.h>
 
+#include "sutro-protect.h"
 #include "sutro-tree.h"
 
 /* Requests that may always be in flight, whatever they are estimated at. */
@@ -31,6 +32,11 @@
  *		not known
  * @depth_ns:	estimated device time that may be in flight while several groups
  *		are active and nobody has a slice
+ * @latency_ns:	latency of a request on a device with little to do, less its cost, 0 if
+ *		not known
+ * @protect:	percent of what they receive alone that protected groups shall receive,
+ *		0 = none is protected (sutro-protect.c)
+ * @probing:	a probe is going on: requests of all groups are needed
  */
 struct sutro_tunables {
 	bool rotational;
@@ -39,6 +45,9 @@ struct sutro_tunables {
 	u64 group_idle_ns;
 	u64 busy_ns;
 	u64 depth_ns;
+	u64 latency_ns;
+	u32 protect;
+	bool probing;
 };
 
 /* What sutro_core_select() says. */
@@ -90,7 +99,8 @@ enum sutro_idle_end {
  * @expected_until_ns: until when
  * @alone:	the only active group, if its requests pass (sutro-alone.c)
  * @alone_ns:	device time that it has used and was not charged yet
- * @leaving:	empty groups; those whose next request is not expected come first
+ * @leaving:	empty groups, by when they leave
+ * @protect:	groups for which others are held back
  * @queued:	requests of all groups that wait
  * @in_flight:	requests of all groups at the device
  * @in_flight_ns: their estimated device time
@@ -119,6 +129,7 @@ struct sutro_core {
 	struct sutro_group *alone;
 	s64 alone_ns;
 	struct list_head leaving;
+	struct sutro_protect protect;
 	u32 queued;
 	u32 in_flight;
 	u64 in_flight_ns;

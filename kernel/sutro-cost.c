@@ -51,7 +51,8 @@
  *
  * Windows in which the elevator ran out of requests are thrown away: the device
  * may have waited for the submitters.  But not when requests took twice as long as
- * when few are there: then they queued within the device, and it was busy.
+ * when few are there: then they queued within the device, and it was busy, unless nothing
+ * at all was there for a time, as between bursts.
  *
  * No request costs more than it took: whatever a window says, an entry never
  * exceeds the mean latency of its class in that window.  Without this, a few
@@ -409,6 +410,7 @@ static void sutro_window_restart(struct sutro_device *device, u64 now_ns)
 	memset(&device->window, 0, sizeof(device->window));
 	device->window.start_ns = now_ns;
 	WRITE_ONCE(device->unsaturated, false);
+	WRITE_ONCE(device->idle, false);
 }
 
 /* Had the device something to do all the time? */
@@ -424,7 +426,7 @@ static bool sutro_window_busy(const struct sutro_device *device)
 			  device->window.nr);
 
 	return !READ_ONCE(device->unsaturated) ||
-	       (device->latency_ns &&
+	       (!READ_ONCE(device->idle) && device->latency_ns &&
 		latency_ns >= 2 * (device->latency_ns + cost_ns));
 }
 

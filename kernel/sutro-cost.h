@@ -87,6 +87,7 @@ struct sutro_meter {
  * @costs:	cost by class, where it is a property of the device (not rotational)
  * @latency_ns:	latency of a request on a device with little to do, less its cost
  * @unsaturated: set by the caller when it had nothing to send
+ * @idle:	set by the caller when nothing was at the device
  * @window:	completions since @window.start_ns
  * @probing:	a probe is going on: windows tell nothing
  * @meter:	its meter
@@ -100,6 +101,7 @@ struct sutro_device {
 	struct sutro_costs costs;
 	u64 latency_ns;
 	bool unsaturated;
+	bool idle;
 	struct {
 		u64 start_ns;
 		u64 cost_ns16;

@@ -114,6 +114,8 @@ static u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), estimate_ns, wait_ns,
 			     prompt);
 	sblkg->stat.wait_ns += wait_ns;
+	if (!sq->core.in_flight)
+		WRITE_ONCE(sq->device.idle, true);
 	sutro_rq_pack(rq, estimate_ns, class,
 		      sq->core.in_flight < SUTRO_DEPTH_MIN &&
 			      sq->core.in_flight_ns <= estimate_ns);
@@ -182,7 +184,11 @@ static void sutro_look(struct sutro_queue *sq, u64 now_ns)
 {
 	if (READ_ONCE(sq->waiting))
 		WRITE_ONCE(sq->waiting, false);
-	if (!sq->device.rotational && sutro_probe_look(&sq->probe, now_ns))
+	sq->probe.rare = sutro_protects(&sq->core.protect);
+	/* Not in a window that others may not disturb. */
+	if (!sq->device.rotational &&
+	    (sq->probe.active || !sq->core.protect.reserved) &&
+	    sutro_probe_look(&sq->probe, now_ns))
 		sutro_serve_probe(sq, now_ns);
 	if (!list_empty_careful(&sq->notes))
 		sutro_fold(sq);
@@ -274,6 +280,9 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 	} while ((verdict == SUTRO_WAIT || verdict == SUTRO_IDLE) &&
 		 !sutro_wait(sq));
 
+	/* What is held back could have been sent: windows of completions tell nothing. */
+	if (verdict != SUTRO_SERVE && sq->core.protect.reserved)
+		WRITE_ONCE(sq->device.unsaturated, true);
 	sutro_report(sq);
 	switch (verdict) {
 	case SUTRO_SERVE:

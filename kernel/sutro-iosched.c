@@ -242,6 +242,7 @@ static void sutro_init_tunables(struct sutro_tunables *tunables,
 	tunables->slice_ns = rotational ? SUTRO_ROT_SLICE_NS : SUTRO_SLICE_NS;
 	tunables->group_idle_ns = rotational ? SUTRO_ROT_IDLE_NS
 					     : SUTRO_IDLE_NS;
+	tunables->protect = SUTRO_PROTECT_DFL;
 }
 
 /**

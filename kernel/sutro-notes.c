@@ -93,6 +93,8 @@ static void sutro_fold_setting(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		sutro_group_set_gone(&sq->core, &sblkg->group);
 	if (weight)
 		sutro_group_set_weight(&sblkg->group, weight);
+	if (weight || class)
+		sq->core.protect.changed = true;
 	if (class)
 		sutro_group_set_class(&sq->core, &sblkg->group,
 				      sutro_setting_class(class));
@@ -123,6 +125,8 @@ void sutro_fold(struct sutro_queue *sq)
 
 		if (note.held)
 			sutro_fold_setting(sq, sblkg, &note);
+		sutro_protect_took(&sq->core, &sblkg->group, note.took_ns,
+				   note.nr_slow);
 		if (note.nr)
 			sutro_core_complete(&sq->core, &sblkg->group, note.nr,
 					    note.estimate_ns, note.cost_ns,
@@ -165,6 +169,8 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		.now_ns = now_ns,
 		.shallow = sutro_rq_shallow(rq),
 	};
+	u32 slow_ns = READ_ONCE(sblkg->group.protect.slow_ns);
+	u64 took_ns = sutro_rq_waited_ns(rq, now_ns);
 	u64 estimate_ns = sutro_rq_estimate_ns(rq), cost_ns;
 	enum sutro_op op = sutro_rq_op(rq);
 	unsigned long flags;
@@ -177,6 +183,8 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 					      &sample);
 	trace_sutro_complete(rq, sutro_cgroup_id(sblkg), estimate_ns, cost_ns);
 	sblkg->note.nr++;
+	sblkg->note.nr_slow += slow_ns && took_ns > slow_ns;
+	sblkg->note.took_ns += took_ns;
 	sblkg->note.estimate_ns += estimate_ns;
 	sblkg->note.cost_ns += cost_ns;
 	sblkg->note.now_ns = now_ns;
@@ -185,11 +193,8 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		sblkg->stat.ios[op]++;
 		sblkg->stat.bytes[op] += (u64)rq->stats_sectors << SECTOR_SHIFT;
 	}
-	if (op == SUTRO_READ) {
-		u64 latency_ns = sutro_rq_waited_ns(rq, now_ns);
-
-		sblkg->stat.rlat[sutro_latency_bucket(latency_ns)]++;
-	}
+	if (op == SUTRO_READ)
+		sblkg->stat.rlat[sutro_latency_bucket(took_ns)]++;
 	if (!sutro_rq_holds(rq)) {
 		/* From when the note is read on, nobody may hold the group. */
 		rq->elv.priv[0] = NULL;

@@ -47,7 +47,9 @@
  * was not.  Between any two probes of known classes at least 49 times the length
  * of the last one passes, so that they take 2 % of the time; 9 times when there is
  * but one result yet, once when there is none.  When charges and elapsed time
- * drift apart (sutro-cost.c), all classes are due.  A class that has not enough
+ * drift apart (sutro-cost.c), all classes are due.  While groups are protected
+ * (sutro-protect.c), 96 times the length of the last probe passes, and none takes longer
+ * than 50 ms, for it disturbs them.  A class that has not enough
  * requests is given up for 125 ms, then twice that, and so on.
  *
  * The cost is the mean of the last 8 results of 20 s, if they agree within 25 %.
@@ -82,6 +84,10 @@
 /* A probe that takes longer will not come to an end. */
 #define SUTRO_PROBE_MAX_NS (1000 * MS)
 #define SUTRO_PROBE_RAMP 4
+/* Pause between probes while groups are protected, in lengths of the last one. */
+#define SUTRO_PROBE_RARE 96
+/* Probes do not take longer then. */
+#define SUTRO_PROBE_RARE_MAX_NS (50 * MS)
 
 #define SUTRO_PROBE_CHECK_NS (10 * MS)
 #define SUTRO_PROBE_INTERVAL_MIN_NS (125 * MS)
@@ -271,14 +277,15 @@ static u64 sutro_probe_cost(const struct sutro_probe_class *of, bool write,
 
 /*
  * What a class costs of which there were too few: the time that each took, divided by
- * how many the device can have at work, as far as is known.
+ * how many the device can have at work, as far as is known.  At least twice as many as
+ * there were: had these been enough, the ramp would have found no gain in the last step.
  */
 static u64 sutro_probe_part(const struct sutro_probe *probe,
 			    const struct sutro_device *device, u64 took_ns16,
 			    u32 depth)
 {
 	const struct sutro_costs *costs = &device->costs;
-	u64 parallel16 = depth << 4;
+	u64 parallel16 = depth << 5;
 	unsigned int i;
 
 	for (i = 0; i < SUTRO_CLASSES; i++)
@@ -398,6 +405,8 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
 				const struct sutro_probe_class *of)
 {
+	if (probe->rare)
+		return probe->lasted_ns * SUTRO_PROBE_RARE;
 	if (!of->probes)
 		return probe->lasted_ns;
 	return probe->lasted_ns * (of->probes == 1 ? 9 : 49);
@@ -513,7 +522,8 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 		sutro_probe_measured(probe, device, now_ns);
 		return;
 	}
-	if (now_ns - probe->begin_ns > SUTRO_PROBE_MAX_NS) {
+	if (now_ns - probe->begin_ns >
+	    (probe->rare ? SUTRO_PROBE_RARE_MAX_NS : SUTRO_PROBE_MAX_NS)) {
 		sutro_probe_give_up(probe, device, now_ns);
 		return;
 	}
@@ -548,6 +558,8 @@ void sutro_probe_tunables(const struct sutro_probe *probe,
 			  const struct sutro_device *device,
 			  struct sutro_tunables *tunables)
 {
+	tunables->probing = probe->active;
+	tunables->latency_ns = device->latency_ns;
 	tunables->busy_ns = probe->active ? 0 : sutro_cost_busy_ns(device);
 	tunables->depth_ns = probe->active ? U64_MAX
 					   : sutro_cost_depth_ns(device);

@@ -73,6 +73,7 @@ struct sutro_probe_class {
  * @class:	of this class
  * @depth:	requests that are kept in flight
  * @ramping:	its depth is being looked for
+ * @rare:	set by the caller: a probe disturbs groups that are protected
  * @half_ns16:	cost that was measured at half of @depth, 0 if none
  * @begin_ns:	when it began
  * @check_ns:	when to look for a class that is due
@@ -91,6 +92,7 @@ struct sutro_probe {
 	unsigned int class;
 	u32 depth;
 	bool ramping;
+	bool rare;
 	u64 half_ns16;
 	u64 begin_ns;
 	u64 check_ns;

@@ -55,3 +55,54 @@ u64 sutro_group_share(const struct sutro_group *group, u64 amount)
 		group = group->parent;
 	}
 }
+
+/* Is @entity of a lower class than somebody, or of less weight than the mean? */
+static bool sutro_is_less(const struct sutro_level *level,
+			  const struct sutro_entity *entity,
+			  const struct sutro_rank *rank)
+{
+	return sutro_outranked(level, rank) ||
+	       (u64)entity->weight * rank->nr_active < rank->weight_sum;
+}
+
+/* Is @entity of a higher class than somebody, or of more weight than the mean? */
+static bool sutro_is_more(const struct sutro_level *level,
+			  const struct sutro_entity *entity,
+			  const struct sutro_rank *rank)
+{
+	if ((u64)entity->weight * rank->nr_active > rank->weight_sum)
+		return true;
+	while (++rank < level->rank + SUTRO_CLASS_NR)
+		if (rank->nr_active)
+			return true;
+	return false;
+}
+
+/**
+ * sutro_group_favoured - is a group entitled to more than those that it competes with?
+ * @group:	the group, which is active
+ *
+ * Return: true if at some level it is of a higher class than others that are active, or
+ * weighs more than the mean of its class, and at no level less.
+ *
+ * Context: as the tree.
+ */
+bool sutro_group_favoured(const struct sutro_group *group)
+{
+	const struct sutro_level *level = &group->level;
+	const struct sutro_entity *entity = &group->self;
+	bool more = false;
+
+	for (;;) {
+		const struct sutro_rank *rank = &level->rank[entity->class];
+
+		if (sutro_is_less(level, entity, rank))
+			return false;
+		more |= sutro_is_more(level, entity, rank);
+		level = sutro_level_of(group);
+		if (!level)
+			return more;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}

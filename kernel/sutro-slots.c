@@ -23,6 +23,9 @@
  * For writeback that is the only limit, since kernel threads submit it: a group that
  * writes much is held back where it makes pages dirty, not here.
  *
+ * While a group is protected (sutro-protect.c), others leave an eighth of the slots to it:
+ * their requests may be held back, and it must not wait for these.
+ *
  * With several hardware queues each has nr_requests slots of its own; a group's
  * limit is its share of one queue's, for all its requests may be on one CPU.
  */
@@ -32,6 +35,8 @@
 
 /* Half an even share of the slots, but no more than this, is never refused. */
 #define SUTRO_MIN_SLOTS 16U
+/* This part of the slots is left to protected groups. */
+#define SUTRO_LEFT_PART 8U
 
 /* Slots that every group may use, whatever its share. */
 static unsigned int sutro_min_slots(struct sutro_queue *sq)
@@ -52,6 +57,17 @@ static unsigned int sutro_free_slots(struct sutro_queue *sq)
 	       min_t(unsigned int, used, sq->q->nr_requests);
 }
 
+/* Do groups that are not protected use all slots but those of others?  A hint. */
+static bool sutro_leaves_slots(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+{
+	const struct sutro_protect *protect = &sq->core.protect;
+	unsigned int left = sq->q->nr_requests / SUTRO_LEFT_PART;
+
+	return sutro_protect_needed(protect) &&
+	       list_empty_careful(&sblkg->group.protect.list) &&
+	       sutro_free_slots(sq) + READ_ONCE(protect->requests) <= left;
+}
+
 /* How many requests may a group have? */
 static unsigned int sutro_slot_limit(struct sutro_queue *sq,
 				     struct sutro_blkg *sblkg)
@@ -62,6 +78,8 @@ static unsigned int sutro_slot_limit(struct sutro_queue *sq,
 		return UINT_MAX;
 	if (limit)
 		return limit;
+	if (sutro_leaves_slots(sq, sblkg))
+		return 1;
 	limit = sutro_group_share(&sblkg->group, sq->q->nr_requests) +
 		sutro_free_slots(sq);
 	return max(limit, sutro_min_slots(sq));
@@ -120,7 +138,8 @@ static struct sutro_blkg *sutro_limited(struct sutro_queue *sq,
 	/* A cgroup that has not used this leaf before has none. */
 	if (sblkg) {
 		*ret_used = atomic_read(&sblkg->nr_requests);
-		if (sutro_has_room(sq, *ret_used)) {
+		if (sutro_has_room(sq, *ret_used) &&
+		    !sutro_leaves_slots(sq, sblkg)) {
 			sblkg = NULL;
 		} else {
 			*ret_limit = sutro_slot_limit(sq, sblkg);

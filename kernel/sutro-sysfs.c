@@ -122,6 +122,29 @@ static ssize_t sutro_group_requests_store(struct elevator_queue *eq,
 	return count;
 }
 
+static ssize_t sutro_protect_show(struct elevator_queue *eq, char *page)
+{
+	struct sutro_queue *sq = eq->elevator_data;
+
+	return sutro_show(page, READ_ONCE(sq->core.tunables.protect));
+}
+
+static ssize_t sutro_protect_store(struct elevator_queue *eq, const char *page,
+				   size_t count)
+{
+	struct sutro_queue *sq = eq->elevator_data;
+	u64 value;
+	int ret;
+
+	ret = sutro_parse(page, SUTRO_PROTECT_MAX, &value);
+	if (ret)
+		return ret;
+	spin_lock(&sq->lock);
+	WRITE_ONCE(sq->core.tunables.protect, value);
+	spin_unlock(&sq->lock);
+	return count;
+}
+
 static const char *const sutro_discipline_names[] = {
 	[SUTRO_FIFO] = "fifo",
 	[SUTRO_DEADLINE] = "deadline",
@@ -157,8 +180,10 @@ static ssize_t sutro_discipline_store(struct elevator_queue *eq,
 #define SUTRO_ATTR(name) \
 	__ATTR(name, 0644, sutro_##name##_show, sutro_##name##_store)
 
-struct elv_fs_entry sutro_attrs[] = {
-	SUTRO_ATTR(fairness),	    SUTRO_ATTR(slice_us),
-	SUTRO_ATTR(group_idle_us),  SUTRO_ATTR(discipline),
-	SUTRO_ATTR(group_requests), __ATTR_NULL
-};
+struct elv_fs_entry sutro_attrs[] = { SUTRO_ATTR(fairness),
+				      SUTRO_ATTR(slice_us),
+				      SUTRO_ATTR(group_idle_us),
+				      SUTRO_ATTR(discipline),
+				      SUTRO_ATTR(group_requests),
+				      SUTRO_ATTR(protect),
+				      __ATTR_NULL };

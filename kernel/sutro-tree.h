@@ -97,6 +97,17 @@ struct sutro_entity {
  * @empty_since_ns: when it ran empty (nothing queued or in flight), 0 if never
  * @leave_at_ns: until when its next request is expected
  * @leaving:	place in &sutro_core.leaving while empty and active
+ * @protect.list: place in &sutro_protect.groups while protected (sutro-protect.c)
+ * @protect.node: place in &sutro_protect.queue while it has queued requests, too
+ * @protect.vtime: device time used among protected groups, by share
+ * @protect.rest_until_ns: it is not protected before
+ * @protect.think_us: as @think_ns, up to a longer time
+ * @protect.think_min_us: the shortest of its recent think times, nearly
+ * @protect.think_max_us: the longest, likewise
+ * @protect.slow_ns: a request that takes longer is slow, 0 = not known
+ * @protect.depth: most requests queued and in flight
+ * @protect.rests: how often it was found in a row that it needs no protection
+ * @protect.needed: a trial has shown that it needs protection
  * @stat:	what io.sutro.stat reports
  */
 struct sutro_group {
@@ -113,6 +124,19 @@ struct sutro_group {
 	u64 empty_since_ns;
 	u64 leave_at_ns;
 	struct list_head leaving;
+	struct {
+		struct list_head list;
+		struct rb_node node;
+		u64 vtime;
+		u64 rest_until_ns;
+		u32 think_us;
+		u32 think_min_us;
+		u32 think_max_us;
+		u32 slow_ns;
+		u16 depth;
+		u8 rests;
+		bool needed;
+	} protect;
 	struct {
 		u64 time_ns;
 		u64 idle_ns;
@@ -160,6 +184,7 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 void sutro_group_set_weight(struct sutro_group *group, u32 weight);
 void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class);
 u64 sutro_group_share(const struct sutro_group *group, u64 amount);
+bool sutro_group_favoured(const struct sutro_group *group);
 s64 sutro_group_lag_ns(const struct sutro_group *group);
 
 s64 sutro_tree_vtime(const struct sutro_entity *entity, s64 ns);

@@ -25,6 +25,7 @@
 #define ROT_IDLE_NS (8 * NSEC_PER_MSEC)
 #define IDLE_NS (1 * NSEC_PER_MSEC)
 #define MIN_SLOTS 16U
+#define PROTECTED_PART 8
 
 /* sutro-requests.c */
 #define SYNC_BATCH 32
@@ -118,6 +119,13 @@ static bool leaf_slot_free(const struct leaf *leaf,
 			   const struct leaf_group *group, bool sync)
 {
 	u32 slots = sync ? leaf->slots : 3 * leaf->slots / 4;
+
+	if (sutro_protect_needed(&leaf->core.protect) &&
+	    !sutro_group_protected(&group->core)) {
+		u32 left = leaf->slots / PROTECTED_PART;
+
+		slots -= left - min(left, leaf->core.protect.requests);
+	}
 
 	return leaf->slots_used + leaf->slots_promised < slots &&
 	       group->requests < leaf_limit(leaf, group);
@@ -293,8 +301,12 @@ static void leaf_fold(struct leaf *leaf)
 
 		leaf->notes = group->next_note;
 		group->note = (typeof(note)){};
-		if (note.weight)
+		if (note.weight) {
 			sutro_group_set_weight(&group->core, note.weight);
+			leaf->core.protect.changed = true;
+		}
+		sutro_protect_took(&leaf->core, &group->core, note.took_ns,
+				   note.nr_slow);
 		if (note.nr)
 			sutro_core_complete(&leaf->core, &group->core, note.nr,
 					    note.estimate_ns, note.cost_ns,
@@ -401,7 +413,9 @@ static struct rq *leaf_select(struct leaf *leaf)
 	struct rq *rq;
 
 	leaf->waiting = false;
+	leaf->probe.rare = sutro_protects(&leaf->core.protect);
 	if (!leaf->core.tunables.rotational && !leaf->oracle &&
+	    (leaf->probe.active || !leaf->core.protect.reserved) &&
 	    sutro_probe_look(&leaf->probe, now_ns))
 		sutro_probe_step(&leaf->probe, &leaf->device, now_ns);
 	leaf_fold(leaf);
@@ -412,6 +426,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 	case SUTRO_SERVE:
 		break;
 	case SUTRO_IDLE:
+		leaf->device.unsaturated |= leaf->core.protect.reserved;
 		leaf->timer_ns = leaf->core.idle_until_ns;
 		clock_at(leaf->clock, leaf->timer_ns, leaf_timer, leaf);
 		leaf->waiting = true;
@@ -420,6 +435,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 		leaf->device.unsaturated = true;
 		return NULL;
 	case SUTRO_WAIT:
+		leaf->device.unsaturated |= leaf->core.protect.reserved;
 		leaf->waiting = true;
 		return NULL;
 	}
@@ -445,6 +461,8 @@ static struct rq *leaf_select(struct leaf *leaf)
 	rq->estimate_ns = leaf_estimate_ns(leaf, group, rq);
 	rq->shallow = leaf->core.in_flight < SUTRO_DEPTH_MIN &&
 		      leaf->core.in_flight_ns <= rq->estimate_ns;
+	if (!leaf->core.in_flight)
+		leaf->device.idle = true;
 	group->wait_ns += now_ns - rq->added_ns;
 	group->wait_max_ns = max(group->wait_max_ns, now_ns - rq->added_ns);
 	sutro_core_dispatch(&leaf->core, core, rq->estimate_ns);
@@ -496,15 +514,19 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq)
 		.now_ns = leaf->clock->now_ns,
 		.shallow = rq->shallow,
 	};
+	u64 took_ns = leaf->clock->now_ns - rq->added_ns;
 	u64 cost_ns;
 
 	if (rq->op == SUTRO_READ)
-		group->read_ns += leaf->clock->now_ns - rq->added_ns;
+		group->read_ns += took_ns;
 	if (leaf->fifo)
 		return;
 	cost_ns = sutro_cost_complete(&leaf->device, &group->costs, &sample);
 	group->note.cost_ns += leaf->oracle ? rq->estimate_ns : cost_ns;
 	group->note.nr++;
+	group->note.took_ns += took_ns;
+	group->note.nr_slow += group->core.protect.slow_ns &&
+			       took_ns > group->core.protect.slow_ns;
 	group->note.estimate_ns += rq->estimate_ns;
 	group->note.now_ns = sample.now_ns;
 	leaf_note(leaf, group);

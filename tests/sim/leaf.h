@@ -79,6 +79,8 @@ struct leaf_group {
 		bool noted;
 		u32 weight;
 		u32 nr;
+		u32 nr_slow;
+		u64 took_ns;
 		u64 estimate_ns;
 		u64 cost_ns;
 		u64 now_ns;

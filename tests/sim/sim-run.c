@@ -11,6 +11,7 @@
  *		control: the daemon runs; truth: record device times; warmup: seconds
  *		without latencies
  *	leaf kind=0 NUMBER=... nr_requests=0 none=0 oracle=0 fairness=0
+ *			protect=0
  *		a disk, 0 hdd, 1 ssd, 2 nvme, with the numbers of tests/modeldisk; none:
  *		no scheduler; oracle: requests are charged their exact device time
  *	volume kind=0 leaves=0 chunk=65536 part=0 parts=1
@@ -184,6 +185,7 @@ static void say_leaf(struct loop *loop)
 		{ "none", 0, 1, 0 },
 		{ "oracle", 0, 1, 0 },
 		{ "fairness", 0, 1, 0 },
+		{ "protect", 0, SUTRO_PROTECT_MAX, SUTRO_PROTECT_DFL },
 		{},
 	};
 	struct loop_event numbers = {
@@ -198,6 +200,7 @@ static void say_leaf(struct loop *loop)
 	leaf->fifo = get(o, "none");
 	leaf->oracle = get(o, "oracle");
 	leaf->core.tunables.fairness = get(o, "fairness");
+	leaf->core.tunables.protect = get(o, "protect");
 	loop->leaves++;
 }
 

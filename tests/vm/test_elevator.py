@@ -36,7 +36,8 @@ def test_select_and_leave(sutro_disk: ModelDisk) -> None:
     """sutro can be chosen, has its knobs, and any other elevator can follow it."""
     knobs = scheduler.queue(sutro_disk.name) / "iosched"
     names = {path.name for path in knobs.iterdir()}
-    assert names >= {"fairness", "group_idle_us", "slice_us", "group_requests", "discipline"}
+    wanted = "fairness group_idle_us slice_us group_requests discipline protect"
+    assert names >= set(wanted.split())
     for name in ("none", "mq-deadline", "kyber", "bfq", "sutro"):
         scheduler.select(sutro_disk.name, name)
         assert scheduler.current(sutro_disk.name) == name
@@ -51,6 +52,7 @@ def test_select_and_leave(sutro_disk: ModelDisk) -> None:
         ("group_idle_us", "4000", ["-1", "text"]),
         ("slice_us", "50000", ["-1", "text"]),
         ("group_requests", "16", ["-1", "text"]),
+        ("protect", "50", ["100", "-1", "text"]),
         ("discipline", "process", ["proc", "[fifo]", "", "fifo deadline"]),
     ],
 )

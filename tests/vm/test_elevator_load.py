@@ -29,7 +29,7 @@ WEIGHT = "io.sutro.weight"
 ELEVATORS = ("none", "sutro", "bfq", "sutro", "mq-deadline", "sutro", "kyber", "sutro")
 DEBUG = ("state", "groups", "costs", "group_costs")
 KNOBS = {"fairness": (0, 1), "group_idle_us": (0, 8000, 2000), "slice_us": (1000, 100000),
-         "group_requests": (0, 1, 16)}  # fmt: skip
+         "group_requests": (0, 1, 16), "protect": (0, 50, 98)}  # fmt: skip
 
 
 def job(disk: ModelDisk, seed: int, seconds: int = LOAD_S) -> str:

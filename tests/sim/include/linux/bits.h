@@ -3,5 +3,6 @@
 #define SIM_LINUX_BITS_H
 
 #define BIT(nr) (1UL << (nr))
+#define BIT_ULL(nr) (1ULL << (nr))
 
 #endif /* SIM_LINUX_BITS_H */

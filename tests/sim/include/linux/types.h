@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 typedef uint8_t u8;
+typedef uint16_t u16;
 typedef uint32_t u32;
 typedef int32_t s32;
 typedef unsigned long long u64;
@@ -25,6 +26,7 @@ struct hlist_head {
 	struct hlist_node *first;
 };
 
+#define U16_MAX ((u16)~0U)
 #define U32_MAX ((u32)~0U)
 #define U64_MAX (~0ULL)
 

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of protection (sutro-protect.c): which groups are protected, what they
+ * receive, and what is left to others.
+ *
+ * The device is one that serves requests one after another, in the order in which they
+ * were sent.
+ */
+#include <linux/module.h>
+
+#include "sutro_test.h"
+
+#define SMALL_NS (MS / 10)
+#define LARGE_NS (8 * MS)
+#define SECOND_NS (1000 * MS)
+#define DEEP 32
+
+/**
+ * struct load - a small request at a time of one group, beside large ones of another
+ * @think_ns:	from a completion of @few to its next request
+ * @next_ns:	when that arrives
+ * @few_nr:	completed requests of @few
+ * @many_nr:	those of @many
+ * @few_slow:	requests of @few that took longer than twice their device time
+ */
+struct load {
+	struct sutro_test *t;
+	struct sutro_group *few;
+	struct sutro_group *many;
+	u64 think_ns;
+	u64 next_ns;
+	u64 sent_ns;
+	struct sutro_group *at_device[DEEP + 1];
+	int first;
+	int nr;
+	int few_nr;
+	int many_nr;
+	int few_slow;
+};
+
+static u64 load_cost_ns(const struct load *load,
+			const struct sutro_group *group)
+{
+	return group == load->few ? SMALL_NS : LARGE_NS;
+}
+
+static void load_send(struct load *load)
+{
+	struct sutro_test *t = load->t;
+	enum sutro_verdict verdict;
+	struct sutro_group *group;
+
+	while (load->nr <= DEEP) {
+		group = choose(t, &verdict);
+		if (!group)
+			break;
+		sutro_core_dispatch(&t->core, group, load_cost_ns(load, group));
+		load->at_device[(load->first + load->nr++) % (DEEP + 1)] =
+			group;
+	}
+}
+
+/* The oldest request at the device completes. */
+static void load_finish(struct load *load)
+{
+	struct sutro_group *group = load->at_device[load->first];
+	u64 cost_ns = load_cost_ns(load, group);
+	struct sutro_test *t = load->t;
+
+	load->first = (load->first + 1) % (DEEP + 1);
+	load->nr--;
+	t->now_ns += cost_ns;
+	if (group == load->few) {
+		u64 took_ns = t->now_ns - load->sent_ns;
+		u64 slow_ns = group->protect.slow_ns;
+
+		sutro_protect_took(&t->core, group, took_ns,
+				   slow_ns && took_ns > slow_ns);
+		load->few_slow += took_ns > 2 * SMALL_NS;
+		load->few_nr++;
+		load->next_ns = t->now_ns + load->think_ns;
+	} else {
+		load->many_nr++;
+	}
+	sutro_core_complete(&t->core, group, 1, cost_ns, cost_ns, t->now_ns);
+	if (group == load->many)
+		arrive_far(t, group, 1);
+}
+
+static void load_run(struct load *load, u64 length_ns)
+{
+	struct sutro_test *t = load->t;
+	u64 end_ns = t->now_ns + length_ns;
+
+	load->few_nr = 0;
+	load->many_nr = 0;
+	load->few_slow = 0;
+	while (sutro_before(t->now_ns, end_ns)) {
+		if (load->next_ns && !sutro_before(t->now_ns, load->next_ns)) {
+			load->sent_ns = t->now_ns;
+			load->next_ns = 0;
+			arrive_far(t, load->few, 1);
+		}
+		load_send(load);
+		if (load->nr)
+			load_finish(load);
+		else
+			t->now_ns += SMALL_NS / 4;
+	}
+}
+
+/* a has one small request at a time, e DEEP large ones. */
+static struct load *load_new(struct kunit *test, u64 think_ns)
+{
+	struct load *load = kunit_kzalloc(test, sizeof(*load), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, load);
+	load->t = sutro_test_new(test, false);
+	load->t->core.tunables.protect = 98;
+	load->few = &load->t->a;
+	load->many = &load->t->e;
+	load->think_ns = think_ns;
+	load->next_ns = load->t->now_ns;
+	arrive_far(load->t, load->many, DEEP);
+	return load;
+}
+
+/* With ten times the weight, a has nearly all that it has alone, and e the rest. */
+static void sutro_test_protected(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	int alone = SECOND_NS / (2 * SMALL_NS);
+
+	sutro_group_set_weight(load->few, 1000);
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone * 95 / 100);
+	KUNIT_EXPECT_LE(test, load->few_slow, load->few_nr / 100);
+	/* 1/64 of the time is left to e in any case. */
+	KUNIT_EXPECT_GE(test, load->many_nr,
+			(int)(10 * SECOND_NS / LARGE_NS / 64 * 8 / 10));
+}
+
+/* The same for a group of a higher class. */
+static void sutro_test_protected_class(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	int alone = SECOND_NS / (2 * SMALL_NS);
+
+	sutro_group_set_class(&load->t->core, load->few, SUTRO_CLASS_RT);
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone * 95 / 100);
+}
+
+/* With equal weights, or with protect=0, nobody is held back. */
+static void sutro_test_not_protected(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+
+	load_run(load, 4 * SECOND_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_protects(&load->t->core.protect));
+	KUNIT_EXPECT_GE(test, load->many_nr,
+			(int)(4 * SECOND_NS / LARGE_NS * 95 / 100));
+
+	load->t->core.tunables.protect = 0;
+	sutro_group_set_weight(load->few, 1000);
+	load_run(load, 4 * SECOND_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_protects(&load->t->core.protect));
+}
+
+/* Protection ends with the knob, and with the weight. */
+static void sutro_test_protection_ends(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+
+	sutro_group_set_weight(load->few, 1000);
+	load_run(load, 2 * SECOND_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->few));
+	sutro_group_set_weight(load->few, 100);
+	load_run(load, 2 * SECOND_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->few));
+	KUNIT_EXPECT_EQ(test, load->t->core.protect.requests, 0);
+	KUNIT_EXPECT_EQ(test, load->t->core.protect.in_flight, 0);
+}
+
+/* While a thinks for longer than a request of e takes, e is served. */
+static void sutro_test_gaps(struct kunit *test)
+{
+	struct load *load = load_new(test, 4 * LARGE_NS - MS);
+
+	load->t->core.tunables.latency_ns = SMALL_NS;
+	sutro_group_set_weight(load->few, 1000);
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	KUNIT_EXPECT_GE(test, load->few_nr,
+			(int)(10 * SECOND_NS / (4 * LARGE_NS) * 95 / 100));
+	/* Two or three in each gap. */
+	KUNIT_EXPECT_GE(test, load->many_nr, 2 * load->few_nr * 9 / 10);
+}
+
+static bool favoured(struct sutro_group *group)
+{
+	return sutro_group_favoured(group);
+}
+
+/* By weight or class at one level, and at no level less. */
+static void sutro_test_favoured(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+
+	arrive(t, &t->a, 1);
+	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
+	arrive(t, &t->c, 1);
+	arrive(t, &t->d, 1);
+	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
+	sutro_group_set_weight(&t->c, 200);
+	KUNIT_EXPECT_TRUE(test, favoured(&t->c));
+	KUNIT_EXPECT_FALSE(test, favoured(&t->d));
+	sutro_group_set_weight(&t->a, 200);
+	KUNIT_EXPECT_TRUE(test, favoured(&t->a));
+	KUNIT_EXPECT_FALSE(test, favoured(&t->c));
+	sutro_group_set_weight(&t->a, 100);
+	sutro_group_set_class(&t->core, &t->b, SUTRO_CLASS_RT);
+	KUNIT_EXPECT_TRUE(test, favoured(&t->c));
+	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
+}
+
+static struct kunit_case sutro_protect_test_cases[] = {
+	KUNIT_CASE(sutro_test_protected),
+	KUNIT_CASE(sutro_test_protected_class),
+	KUNIT_CASE(sutro_test_not_protected),
+	KUNIT_CASE(sutro_test_protection_ends),
+	KUNIT_CASE(sutro_test_gaps),
+	KUNIT_CASE(sutro_test_favoured),
+	{}
+};
+
+static struct kunit_suite sutro_protect_test_suite = {
+	.name = "sutro_protect",
+	.test_cases = sutro_protect_test_cases,
+};
+
+kunit_test_suite(sutro_protect_test_suite);
+
+MODULE_DESCRIPTION("KUnit tests of protection");
+MODULE_LICENSE("GPL");
