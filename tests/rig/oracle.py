@@ -48,7 +48,7 @@ def loaded(disk: ModelDisk, rw: str, bs: str, iodepth: int = 1, **more: object) 
 
 
 class Rate:
-    """What a disk did under load while the guest kept it busy.
+    """The work of a disk under load while the guest kept it busy.
 
     A guest that is stopped by a busy host takes answers late and stops sending. So the time is cut
     into windows, and those are left out in which answers were later than slack_ms (less than the

@@ -36,7 +36,7 @@ AGGRESSORS = {
     "processes": {"rw": "randread", "bs": "4k", "iodepth": 200},
 }
 RANKS = {"1000:100": {"weight": 1000}, "rt": {"class_": "rt"}}
-# What a group of class rt leaves to others: sutro-tree.c.
+# A group of class rt leaves the rest to others: sutro-tree.c.
 RT_SHARE = 32 / 33
 ENTITLED = 0.95
 SYNC = ("sync", "think")

@@ -108,7 +108,7 @@ def members() -> dict[tuple[str, str], tuple[str, tuple[str, ...]]]:
 
 
 MEMBERS = members()
-# Whom a call comes from, whether a reply is expected, interface, member, signature, arguments.
+# Parts of a call: sender, whether a reply is expected, interface, member, signature, arguments.
 Call = tuple[int, bool, str, str, str, tuple[Any, ...]]
 LEAVES = None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is said about units, where it can be said, and by whom: real units, files, programs.
+"""Policies of units in real units, files and programs.
 
 tests/unit/test_policies.py and test_promises.py state the rest on a fake machine.
 """
