@@ -43,7 +43,7 @@ class Book:
     def check(self) -> None:
         """There is something to run, and each has a name of its own."""
         if not self.runs():
-            raise ValueError(f"no {' and no '.join(f'[[{key}]]' for key in self.RUN)} in it")
+            raise ValueError(f"no {' and no '.join(f'[{key}.NAME]' for key in self.RUN)} in it")
         unique([one.name for one in self.runs()])
 
     def only(self, names: Sequence[str], schedulers: Sequence[str] = ()) -> Self:

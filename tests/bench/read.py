@@ -11,16 +11,16 @@ A file is a dataclass, and so is each table in it. The type of a field is the ru
     disk: Annotated[Table, Named("disk")]       a table, or the name of one of the tables `disk`
                                                 that the file has before
 
+A file has its lists of tables as tables by name: [scenario.NAME]. Such a table may have `like`, the
+name of one before it, whose keys it has unless it states them itself. Keys in [common] hold for
+each scenario that does not have them; each [[goal]] of the file is added to the goals of each.
+
 A key that Python has taken (`class`) is a field with a `_` behind it. A dataclass may have two
 methods: check() raises ValueError for what is well formed and still wrong, and expand() yields the
 entries that one entry of a list stands for. A message has file, table and key, then what is
 wrong, then what is allowed:
 
     a.toml: scenario one: unit db: weight: 0 is not 1 to 10000
-
-An entry of a list of the file may have `like`, the name of an entry before it, whose keys it has
-unless it states them itself. Keys in [common] hold for each [[scenario]] that does not have them;
-each [[goal]] of the file is added to the goals of each scenario.
 
 ./lab reads files on hosts that have Python's own library only.
 """
@@ -124,27 +124,28 @@ def load(kind: type[File], file: str | Path) -> File:
         raise ScenarioError(f"{file}: {error}") from error
     common = _table(f"{file}: common", document.pop("common", {}))
     goals = _tables(f"{file}: goal", document.pop("goal", []))
-    for key, part in document.items():
-        if isinstance(part, list):
-            _resolve(f"{file}: {key}", part)
-    if "scenario" in document:
-        document["scenario"] = found = _tables(f"{file}: scenario", document["scenario"])
-        for table in found:
-            table.update({key: value for key, value in common.items() if key not in table})
-            if goals:
-                table["goal"] = _tables(f"{file}: scenario: goal", table.get("goal", [])) + goals
+    for key, hint in _hints(kind).items():
+        if key in document and get_origin(hint) is tuple:
+            document[key] = _entries(f"{file}: {key}", document[key])
+    for table in document.get("scenario", []):
+        table.update({key: value for key, value in common.items() if key not in table})
+        if goals:
+            table["goal"] = _tables(f"{file}: scenario: goal", table.get("goal", [])) + goals
     return _made(str(file), kind, document, {}, is_file=True)
 
 
-def _resolve(where: str, entries: list) -> None:
-    """Give each entry that is `like` another one the keys of that."""
-    before: dict[str, dict] = {}
-    for table in (entry for entry in entries if isinstance(entry, dict)):
-        name = str(table.get("name", ""))
+def _entries(where: str, raw: object) -> list[dict[str, Any]]:
+    """Tables by name as a list; each that is `like` another one has the keys of that."""
+    before: dict[str, dict[str, Any]] = {}
+    for name, part in _table(where, raw).items():
+        table = _table(f"{where}: {name}", part)
+        if "name" in table:
+            raise ScenarioError(f"{where} {name}: name: unknown key; the name is {name}")
         if "like" in table:
             other = _named(f"{where} {name}: like", table.pop("like"), before, several=False)
-            table.update({key: part for key, part in other.items() if key not in table})
-        before[name] = table
+            table = other | table
+        before[name] = table | {"name": name}
+    return list(before.values())
 
 
 def known(what: str, used: Sequence[str] | set[str], there: Sequence[str]) -> None:

@@ -59,9 +59,7 @@ def test_what_a_cgroup_costs_is_the_price(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = GOOD["harm"].replace('title = "One"', 'title = "One"\nowned = 2')
-    disk = (
-        '[[scenario]]\nname = "disk"\ntitle = "a disk"\nbetween = "cgroups"\nleaves = { n0 = 64 }\n'
-    )
+    disk = '[scenario.disk]\ntitle = "a disk"\nbetween = "cgroups"\nleaves = { n0 = 64 }\n'
     disk += 'top = "n0"\njob = { rw = "randread", bs = "4k" }\n'
     linear, alone = read(tmp_path, "harm", text + disk).scenario
     paid = ratio_of(alone, [took("root", 500), took("own", 505)] * 2)

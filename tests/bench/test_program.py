@@ -16,8 +16,7 @@ from bench.judge import summed_up, verdicts
 from bench.promises.kind import KIND
 
 FILE = """
-[[scenario]]
-name = "made-up"
+[scenario.made-up]
 title = "Made up"
 stack = { name = "flat", disk = { names = ["s0"], kind = "ssd" } }
 unit = [{ name = "db", floor = 0.5, job = { rw = "read", bs = "64k" } }]

@@ -28,19 +28,16 @@ KINDS = {
 }  # fmt: skip
 GOOD = {
     "attribution": """
-[[scenario]]
-name = "one"
+[scenario.one]
 title = "One"
 mib = 8
 leaves = { d0 = 64 }
 layer = { kind = "dm", name = "top", over = ["d0"], table = "0 {sectors} linear {0} 0" }
 """,
     "demo": """
-[[stack]]
-name = "flat"
+[stack.flat]
 disk = { names = ["s0"], kind = "ssd" }
-[[scenario]]
-name = "one"
+[scenario.one]
 title = "One"
 stack = "flat"
 unit = [{ name = "a", weight = 200, job = { run = "fio", rw = "read" } }]
@@ -48,8 +45,7 @@ event = [{ at_s = 1, weight = { a = 300 } }]
 goal = [{ metric = "aggregate_mbps", against = "bfq", min = 0.9 }]
 """,
     "fairness": """
-[[scenario]]
-name = "one"
+[scenario.one]
 title = "One"
 nr_requests = 64
 disk = { kind = "ssd" }
@@ -60,8 +56,7 @@ goal = [{ metric = "jain", min = 1 }]
 [[goal]]
 metric = "instructions"
 max = 1.01
-[[scenario]]
-name = "one"
+[scenario.one]
 title = "One"
 leaves = { n0 = 64 }
 layer = [{ kind = "dm", name = "top", over = ["n0"], table = "0 {sectors} linear {0} 0" }]
@@ -76,8 +71,7 @@ irqmode = 0
 rw = "randread"
 jobs = 4
 iodepth = 8
-[[scenario]]
-name = "one"
+[scenario.one]
 title = "One"
 machine = "count"
 disk = "null"
@@ -91,23 +85,19 @@ goal = [
     "promises": """
 [job]
 read = { rw = "randread", bs = "64k", iodepth = 32 }
-[[stack]]
-name = "flat"
+[stack.flat]
 disk = { names = ["s0", "s1"], kind = "ssd" }
-[[stack]]
-name = "pair"
+[stack.pair]
 disk = { names = ["s0"], kind = "ssd" }
 layer = { kind = "crypt", name = "z", over = ["s0"] }
 fill = ["z"]
-[[scenario]]
-name = "one"
+[scenario.one]
 title = "One"
 stack = "flat"
 unit = [{ name = "db", floor = 0.5, job = "read" }]
 event = [{ at_s = 1, stop = ["db"] }]
 goal = [{ metric = "reports", max = 1 }]
-[[overhead]]
-name = "cost"
+[overhead.cost]
 title = "Cost"
 units = 5
 leaves = 2
@@ -118,8 +108,7 @@ goal = [{ metric = "rss_mib", max = 1 }]
     "scale": """
 [disk.null]
 irqmode = 0
-[[scenario]]
-name = "one"
+[scenario.one]
 title = "One"
 machine = "count"
 disk = "null"
@@ -135,16 +124,18 @@ MISTAKES = [
     ("overhead", T, "", "scenario one: title: is missing"),
     ("overhead", T, "title = 3", "scenario one: title: 3 is no str"),
     ("overhead", T, f"{T}\nloops = 3", "scenario one: loops: unknown key; there are name, title"),
-    ("overhead", 'name = "one"', "", "scenario number 1: name: is missing"),
-    ("overhead", 'name = "one"', 'name = ""', "scenario number 1: name: is empty"),
-    ("overhead", "[[scenario]]", "[scenery]", "scenery: unknown key; there are disk, job"),
-    ("overhead", "[[scenario]]", "[[scenario]\n", "(at line 10"),
+    ("overhead", "[scenario.one]", "[scenario]", "scenario: title: 'One' is no table"),
+    ("overhead", "[scenario.one]", "[[scenario]]", "scenario: [{'title': 'One', "),
+    ("overhead", T, f'{T}\nname = "two"', "scenario one: name: unknown key; the name is one"),
+    ("overhead", ".one]", '.""]', "scenario number 1: name: is empty"),
+    ("overhead", "[scenario.one]", "[scenery]", "scenery: unknown key; there are disk, job"),
+    ("overhead", "[scenario.one]", "[scenario.one\n", "(at line 10"),
     ("overhead", "[common]", "[[common]]", "common: [{'schedulers': ["),
-    ("scale", "[[scenario]]", "[[goal]]\nmax = 1\n[[scenario]]", "goal number 3: metric: is missi"),
+    ("scale", "[scen", "[[goal]]\nmax = 1\n[scen", "goal number 3: metric: is missing"),
     ("harm", "[[goal]]", "[[goal]]\nless = 1", "one: goal instructions: less: unknown key"),
     ("promises", 'title = "Cost"', 'title = "Cost"\ncolour = 1', "overhead cost: colour: unknown"),
-    ("promises", 'name = "cost"', 'name = "one"', "'one': the name is used twice"),
-    ("promises", 'name = "pair"', 'name = "flat"', "stack: 'flat': the name is used twice"),
+    ("promises", "overhead.cost", "overhead.one", "'one': the name is used twice"),
+    ("promises", "stack.pair", "stack.flat", "Cannot declare ('stack', 'flat') twice"),
     ("overhead", T, f'{T}\nlike = "two"', "scenario one: like: no 'two'; there are "),
     ("overhead", T, f"{T}\nlike = []", "scenario one: like: no []; there are "),
     # Of machines.
@@ -193,7 +184,6 @@ MISTAKES = [
     ("promises", 'disk = { names = ["s0"], kind = "ssd" }', "", "stack pair: disk: is missing"),
     ("promises", '["s0"], kind = "ssd"', '["s0"], kind = "tape"', "kind: 'tape' is none of hdd"),
     ("promises", '["s0"], kind', '"s0", kind', "stack pair: disk: names: must be a list"),
-    ("promises", 'name = "pair"', "", "stack number 2: name: is missing"),
     ("promises", '["z"]', '["b"]', "stack pair: fill: no 'b'; there are s0, z"),
     ("promises", '"crypt"', '"zfs"', "stack pair: layer z: kind: 'zfs' is none of striped"),
     ("promises", 'over = ["s0"]', 'over = ["b"]', "stack pair: layer z: over: no 'b'"),
@@ -223,9 +213,9 @@ MISTAKES = [
     ("promises", 'stop = ["db"]', "floor = { db = 2 }", "floor: db: 2 is not above 0 to 1"),
     ("promises", 'stop = ["db"]', "floor = { zz = 1 }", "at_s = 1: no 'zz'; there are db"),
     ("promises", '"reports"', '"beauty"', "goal beauty: metric: 'beauty' is none of hold_s"),
-    ("promises", ", max = 1 }]\n[[", "}]\n[[", "goal reports: needs min or max"),
-    ("promises", "max = 1 }]\n[[", 'of = "zz", max = 1 }]\n[[', "goal: of: no 'zz'; there are db"),
-    ("promises", "max = 1 }]\n[[", 'state = "sad", max = 1 }]\n[[', "state: 'sad' is none of unk"),
+    ("promises", ", max = 1 }]\n[", "}]\n[", "goal reports: needs min or max"),
+    ("promises", "max = 1 }]\n[", 'of = "zz", max = 1 }]\n[', "goal: of: no 'zz'; there are db"),
+    ("promises", "max = 1 }]\n[", 'state = "sad", max = 1 }]\n[', "state: 'sad' is none of unk"),
     ("promises", "units = 5", "units = 0", "overhead cost: units: 0 is not 1 to 10000"),
     ("promises", "promised = 1", "promised = 9", "overhead cost: promised, active: more than"),
     ("promises", '"rss_mib"', '"hold_s"', "goal hold_s: metric: 'hold_s' is none of cpu_percent"),
@@ -278,7 +268,7 @@ def test_mistakes_are_named(tmp_path: Path, kind: str, good: str, bad: str, said
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("text", ["", "[[scenario]", "[common]\n"])
+@pytest.mark.parametrize("text", ["", "[scenario]]\n", "[common]\n"])
 def test_a_file_that_has_nothing_to_run_is_named(tmp_path: Path, kind: str, text: str) -> None:
     with pytest.raises(ScenarioError, match="a.toml: .*(scenario|line 1)"):
         read(tmp_path, kind, text or "\n")
@@ -295,7 +285,7 @@ def test_common_keys_and_goals(tmp_path: Path) -> None:
 
 
 def test_an_entry_like_another_one(tmp_path: Path) -> None:
-    more = '[[scenario]]\nname = "two"\nlike = "one"\ngroups = [4]\n'
+    more = '[scenario.two]\nlike = "one"\ngroups = [4]\n'
     one, two = read(tmp_path, "overhead", GOOD["overhead"] + more).runs()
     assert two == replace(one, name="two", groups=(4,))
 

@@ -22,20 +22,16 @@ metric = "hold_s"
 max = 3
 [job]
 read = { rw = "randread", bs = "64k", iodepth = 32 }
-[[stack]]
-name = "flat"
+[stack.flat]
 disk = { names = ["s0", "s1"], kind = "ssd" }
-[[stack]]
-name = "mirror"
+[stack.mirror]
 disk = [{ names = ["s0"], kind = "ssd" }, { names = ["s1"], kind = "hdd" }]
 layer = { kind = "md", name = "md", level = "raid1", over = ["s0", "s1"] }
-[[scenario]]
-name = "second"
+[scenario.second]
 title = "Second"
 stack = "mirror"
 unit = [{ name = "db", floor = 0.5, job = "read" }]
-[[scenario]]
-name = "first"
+[scenario.first]
 title = "First"
 stack = "flat"
 measure_s = 8

@@ -19,8 +19,7 @@ nr_requests = 64
 [[goal]]
 metric = "throughput_vs_best"
 min = 0.9
-[[scenario]]
-name = "one"
+[scenario.one]
 title = "One"
 disk = { kind = "ssd" }
 group = [{ name = "a", weight = 300 }, { name = "a/b", job = { fio = { rw = "read" } } }]
@@ -45,12 +44,11 @@ def test_entitlement_is_the_product_of_the_shares_on_the_path(tmp_path: Path) ->
 
 def test_random_weights_repeat(tmp_path: Path) -> None:
     text = """
-[[scenario]]
-name = "r"
+[scenario.r]
 title = "R"
 nr_requests = 64
 disk = { kind = "hdd" }
-[[scenario.group]]
+[[scenario.r.group]]
 name = "g"
 weights = { random = [1, 1000], count = 50, seed = 3 }
 each = [{ fio = { rw = "randread" } }, { command = "true" }]
