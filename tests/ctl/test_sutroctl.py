@@ -67,65 +67,39 @@ def test_text_does_not_depend_on_columns(sutrod):
 
 # JSON: the type of each value; a list holds any number of the one shape given.
 
+
+def each(kind, names):
+    """Keys whose values are of one type."""
+    return dict.fromkeys(names.split(), kind)
+
+
 WEIGHTS = [{"path": str, "weight": int}]
 UNIT = {"unit": str, "cgroup": str, "weight": int, "weight_set": bool, "device_weights": WEIGHTS}
-LEAF = {
-    "leaf": str,
-    "devno": str,
-    "scheduler": str,
-    "backend": str,
-    "asked": int,
-    "reason": str,
-    "file": str,
-    "written": str,
-    "read_back": str,
-    "hweight": float,
-    "got": float,
-    "time_ns": int,
-    "rbytes": int,
-    "wbytes": int,
-}
-DEVICE = {
-    "node": str,
-    "name": str,
-    "devno": str,
-    "kind": str,
-    "slaves": [str],
-    "aliases": [str],
-    "leaf": bool,
-    "managed": bool,
-    "size_bytes": int,
-}
+LEAF = (
+    each(str, "leaf devno scheduler backend reason file written read_back")
+    | each(int, "asked time_ns rbytes wbytes")
+    | each(float, "hweight got")
+)
+DEVICE = (
+    each(str, "node name devno kind")
+    | each([str], "slaves aliases")
+    | each(bool, "leaf managed")
+    | {"size_bytes": int}
+)
 LEAF_DEVICE = DEVICE | {"scheduler": str}
 EXPLANATION = UNIT | {"path": str, "device": str, "leaves": [LEAF | {"settled": bool}]}
 STEP = {"device": str, "kind": str, "level": int, "text": str}
-NEED = {
-    "leaf": str,
-    "share_needed": float,
-    "share_allotted": float,
-    "share_got": float,
-    "weight": int,
-    "cost_ns": float,
-    "backlog": float,
-    "scheduler": str,
-}
-PROMISE = {
-    "unit": str,
-    "cgroup": str,
-    "key": str,
-    "path": str,
-    "device": str,
-    "value": int,
-    "importance": int,
-    "source": str,
-    "state": str,
-    "cause": str,
-    "got": int,
-    "granted": float,
-    "gain": float,
-    "amplification": float,
-    "leaves": [NEED],
-}
+NEED = (
+    each(str, "leaf scheduler")
+    | each(float, "share_needed share_allotted share_got cost_ns backlog")
+    | {"weight": int}
+)
+PROMISE = (
+    each(str, "unit cgroup key path device source state cause")
+    | each(int, "value importance got")
+    | each(float, "granted gain amplification")
+    | {"leaves": [NEED]}
+)
 EXPLAIN = EXPLANATION | {"slices": [UNIT], "steps": [STEP], "promises": [PROMISE]}
 STATUS = {
     "policy_errors": [str],
@@ -134,14 +108,11 @@ STATUS = {
     "leaves": [LEAF_DEVICE | {"stacks": [str]}],
     "units": [UNIT],
 }
-SET = {
-    "unit": str,
-    "path": (str, type(None)),
-    "weight": (int, type(None)),
-    "previous": (int, type(None)),
-    "runtime": bool,
-    "dry_run": bool,
-}
+SET = (
+    each((int, type(None)), "weight previous")
+    | each(bool, "runtime dry_run")
+    | {"unit": str, "path": (str, type(None))}
+)
 SWITCHED = [{"leaf": str, "scheduler": str, "previous": str, "changed": bool, "error": str}]
 
 
@@ -369,48 +340,24 @@ def test_dump(sutrod):
     assert list(data) == ["dump"] and data["dump"].startswith("sutrod 0.1.0\n")
 
 
-LINE = {
-    "about": str,
-    "key": str,
-    "path": str,
-    "value": int,
-    "granted": float,
-    "got": int,
-    "state": str,
-    "cause": str,
-}
+LINE = each(str, "about key path state cause") | {"value": int, "granted": float, "got": int}
 TOP = [
-    {
-        "unit": str,
-        "cgroup": str,
-        "device": str,
-        "name": str,
-        "fails": bool,
-        "lines": [LINE],
-        "leaves": [{"leaf": str, "share": float, "weight": int}],
-    }
+    each(str, "unit cgroup device name")
+    | {"fails": bool, "lines": [LINE], "leaves": [{"leaf": str, "share": float, "weight": int}]}
 ]
 SAID = [{"key": str, "value": str, "source": str, "in_force": bool}]
 POLICY = {"units": [{"unit": str, "policy": SAID}], "policy_errors": [str]}
-POLICY_SET = {
-    "unit": str,
-    "lifetime": str,
+POLICY_SET = each(str, "unit lifetime note") | {
     "said": [{"key": str, "value": str}],
     "policy": SAID,
-    "note": str,
 }
 POLICY_CHECK = {"files": [str], "mistakes": [str]}
-WATCH = {
-    "time": float,
-    "unit": str,
-    "key": str,
-    "path": str,
-    "value": int,
-    "got": int,
-    "granted": float,
-    "state": str,
-    "leaves": [NEED],
-}
+WATCH = (
+    each(str, "unit key path state")
+    | each(float, "time granted")
+    | each(int, "value got")
+    | {"leaves": [NEED]}
+)
 PLOT = {"file": str, "panels": [{"unit": str, "key": str, "path": str, "samples": int}]}
 
 
