@@ -49,14 +49,29 @@
 
 /**
  * struct option - a number of a line
- * @value:	what it is if it is not said, then what was said
+ * @initial:	what it is if it is not said
+ * @to:		where it goes, as a number of @type
+ * @factor:	what one of it is there
  */
 struct option {
 	const char *name;
 	double low;
 	double high;
-	double value;
+	double initial;
+	void *to;
+	enum { TO_BOOL, TO_U32, TO_U64, TO_DOUBLE } type;
+	double factor;
 };
+
+#define TO_TIMES(x, factor)         \
+	&(x),                       \
+		_Generic((x),       \
+		bool: TO_BOOL,      \
+		unsigned: TO_U32,   \
+		u64: TO_U64,        \
+		double: TO_DOUBLE), \
+		factor
+#define TO(x) TO_TIMES(x, 1)
 
 static unsigned int line_number;
 static bool wants_truth;
@@ -72,19 +87,6 @@ die(const char *format, ...)
 	fputc('\n', stderr);
 	va_end(args);
 	exit(2);
-}
-
-static struct option *find(struct option *options, const char *name)
-{
-	for (; options->name; options++)
-		if (!strcmp(options->name, name))
-			return options;
-	die("there is no %s here", name);
-}
-
-static double get(struct option *options, const char *name)
-{
-	return find(options, name)->value;
 }
 
 /* The next name=number of the line; NULL at its end. */
@@ -110,14 +112,30 @@ static void check_range(const char *name, double value, double low, double high)
 		die("%s=%g: a number from %g to %g", name, value, low, high);
 }
 
+static void set(const struct option *option, double value)
+{
+	value *= option->factor;
+	if (option->type == TO_BOOL)
+		*(bool *)option->to = value;
+	else if (option->type == TO_U32)
+		*(u32 *)option->to = value;
+	else if (option->type == TO_U64)
+		*(u64 *)option->to = value;
+	else
+		*(double *)option->to = value;
+}
+
 /* Options, and the numbers of a disk where @event has room for them. */
-static void parse_numbers(struct option *options, struct loop_event *event)
+static void parse(const struct option *options, struct loop_event *event)
 {
 	const struct mdisk_number *number;
+	const struct option *option;
 	const char *word;
 	u32 nr = 0;
 	double value;
 
+	for (option = options; option->name; option++)
+		set(option, option->initial);
 	while ((word = next_word(&value))) {
 		number = event ? mdisk_number_find(word) : NULL;
 		if (number) {
@@ -126,18 +144,16 @@ static void parse_numbers(struct option *options, struct loop_event *event)
 				die("no more than %u numbers", LOOP_NUMBERS);
 			event->number[nr] = number;
 			event->value[nr++] = value;
-		} else {
-			struct option *option = find(options, word);
-
-			check_range(word, value, option->low, option->high);
-			option->value = value;
+			continue;
 		}
+		for (option = options; option->name; option++)
+			if (!strcmp(option->name, word))
+				break;
+		if (!option->name)
+			die("there is no %s here", word);
+		check_range(word, value, option->low, option->high);
+		set(option, value);
 	}
-}
-
-static void parse(struct option *options)
-{
-	parse_numbers(options, NULL);
 }
 
 static u32 next(u32 nr, u32 most)
@@ -147,81 +163,72 @@ static u32 next(u32 nr, u32 most)
 	return nr;
 }
 
-static u64 ns(double s)
-{
-	return s * NSEC_PER_SEC;
-}
-
 static void say_run(struct loop *loop)
 {
-	struct option o[] = {
-		{ "seconds", 0, 1000, 10 },
-		{ "tick_ms", 1, 5000, 250 },
-		{ "lag_ms", 0, 5000, 5 },
-		{ "noise", 0, 1, 0 },
-		{ "seed", 0, 1e9, 1 },
-		{ "control", 0, 1, 1 },
-		{ "warmup", 0, 1000, 0 },
-		{ "truth", 0, 1, 0 },
+	const struct option o[] = {
+		{ "seconds", 0, 1000, 10,
+		  TO_TIMES(loop->run_ns, NSEC_PER_SEC) },
+		{ "tick_ms", 1, 5000, 250,
+		  TO_TIMES(loop->tick_ns, NSEC_PER_MSEC) },
+		{ "lag_ms", 0, 5000, 5, TO_TIMES(loop->lag_ns, NSEC_PER_MSEC) },
+		{ "noise", 0, 1, 0, TO(loop->noise) },
+		{ "seed", 0, 1e9, 1, TO(loop->seed) },
+		{ "control", 0, 1, 1, TO(loop->is_controlled) },
+		{ "warmup", 0, 1000, 0,
+		  TO_TIMES(loop->warmup_ns, NSEC_PER_SEC) },
+		{ "truth", 0, 1, 0, TO(wants_truth) },
 		{},
 	};
 
-	parse(o);
-	loop->run_ns = ns(get(o, "seconds"));
-	loop->tick_ns = ns(get(o, "tick_ms") / 1000);
-	loop->lag_ns = ns(get(o, "lag_ms") / 1000);
-	loop->noise = get(o, "noise");
-	loop->seed = get(o, "seed");
-	loop->is_controlled = get(o, "control");
-	loop->warmup_ns = ns(get(o, "warmup"));
-	wants_truth = get(o, "truth");
+	parse(o, NULL);
 }
 
 static void say_leaf(struct loop *loop)
 {
-	struct option o[] = {
-		{ "kind", 0, MDISK_KINDS - 1, MDISK_HDD },
-		{ "nr_requests", 0, 1e5, 0 },
-		{ "none", 0, 1, 0 },
-		{ "oracle", 0, 1, 0 },
-		{ "fairness", 0, 1, 0 },
-		{ "protect", 0, SUTRO_PROTECT_MAX, SUTRO_PROTECT_DFL },
-		{},
-	};
 	struct loop_event numbers = {
 		.leaf = next(loop->leaves, LOOP_LEAVES),
 	};
 	struct leaf *leaf = &loop->leaf[numbers.leaf];
+	struct sutro_tunables *tunables = &leaf->core.tunables;
+	u32 kind, slots, fairness, protect;
+	bool fifo, oracle;
+	const struct option o[] = {
+		{ "kind", 0, MDISK_KINDS - 1, MDISK_HDD, TO(kind) },
+		{ "nr_requests", 0, 1e5, 0, TO(slots) },
+		{ "none", 0, 1, 0, TO(fifo) },
+		{ "oracle", 0, 1, 0, TO(oracle) },
+		{ "fairness", 0, 1, 0, TO(fairness) },
+		{ "protect", 0, SUTRO_PROTECT_MAX, SUTRO_PROTECT_DFL,
+		  TO(protect) },
+		{},
+	};
 
-	parse_numbers(o, &numbers);
-	leaf_init(leaf, &loop->clock, get(o, "kind"), client_done);
+	parse(o, &numbers);
+	leaf_init(leaf, &loop->clock, kind, client_done);
 	loop_change_disk(loop, &numbers);
-	leaf->slots = get(o, "nr_requests");
-	leaf->fifo = get(o, "none");
-	leaf->oracle = get(o, "oracle");
-	leaf->core.tunables.fairness = get(o, "fairness");
-	leaf->core.tunables.protect = get(o, "protect");
+	leaf->slots = slots;
+	leaf->fifo = fifo;
+	leaf->oracle = oracle;
+	tunables->fairness = fairness;
+	tunables->protect = protect;
 	loop->leaves++;
 }
 
 static void say_volume(struct loop *loop)
 {
-	struct option o[] = {
-		{ "kind", 0, VOLUME_KINDS - 1, 0 },
-		{ "leaves", 0, (1U << LOOP_LEAVES) - 1, 1 },
-		{ "chunk", 4096, 1 << 24, 65536 },
-		{ "part", 0, 63, 0 },
-		{ "parts", 1, 64, 1 },
+	u32 number = next(loop->volumes, LOOP_VOLUMES), bits, part, parts, l;
+	struct volume *volume = &loop->volume[number];
+	const struct option o[] = {
+		{ "kind", 0, VOLUME_KINDS - 1, 0, TO(volume->kind) },
+		{ "leaves", 0, (1U << LOOP_LEAVES) - 1, 1, TO(bits) },
+		{ "chunk", 4096, 1 << 24, 65536, TO(volume->chunk_bytes) },
+		{ "part", 0, 63, 0, TO(part) },
+		{ "parts", 1, 64, 1, TO(parts) },
 		{},
 	};
-	u32 number = next(loop->volumes, LOOP_VOLUMES), bits, l;
-	struct volume *volume = &loop->volume[number];
 
-	parse(o);
-	volume->kind = get(o, "kind");
-	volume->chunk_bytes = get(o, "chunk");
+	parse(o, NULL);
 	volume->leaf_bytes = U64_MAX;
-	bits = get(o, "leaves");
 	for (l = 0; l < loop->leaves && volume->nr < MAX_LEAVES; l++)
 		if (bits & (1U << l)) {
 			struct leaf *leaf = &loop->leaf[l];
@@ -232,93 +239,72 @@ static void say_volume(struct loop *loop)
 		}
 	if (!volume->nr || bits >> loop->leaves)
 		die("a volume is on leaves that there are");
-	volume->leaf_bytes /= get(o, "parts");
+	volume->leaf_bytes /= parts;
 	volume->leaf_bytes -= volume->leaf_bytes % (16 << 20);
 	for (l = 0; l < volume->nr; l++)
-		volume->first_byte[l] = get(o, "part") * volume->leaf_bytes;
+		volume->first_byte[l] = part * volume->leaf_bytes;
 	loop->volumes++;
 }
 
 static void say_cgroup(struct loop *loop)
 {
-	struct option o[] = {
-		{ "parent", 0, loop->cgroups - 1, 0 },
-		{ "weight", 1, 10000, 100 },
-		{ "class", 0, SUTRO_CLASS_NR - 1, SUTRO_CLASS_BE },
+	struct loop_cgroup *g =
+		&loop->cgroup[next(loop->cgroups, LOOP_CGROUPS)];
+	const struct option o[] = {
+		{ "parent", 0, loop->cgroups - 1, 0, TO(g->parent) },
+		{ "weight", 1, 10000, 100, TO(g->weight) },
+		{ "class", 0, SUTRO_CLASS_NR - 1, SUTRO_CLASS_BE,
+		  TO(g->class) },
 		{},
 	};
-	u32 number = next(loop->cgroups, LOOP_CGROUPS);
 
-	parse(o);
-	loop->cgroup[number].parent = get(o, "parent");
-	loop->cgroup[number].weight = get(o, "weight");
-	loop->cgroup[number].class = get(o, "class");
+	parse(o, NULL);
 	loop->cgroups++;
 }
 
 static void say_client(struct loop *loop)
 {
-	struct option o[] = {
-		{ "cgroup", 0, loop->cgroups - 1, 0 },
-		{ "volume", 0, loop->volumes - 1.0, 0 },
-		{ "write", 0, 1, 0 },
-		{ "mixed", 0, 1, 0 },
-		{ "async", 0, 1, 0 },
-		{ "random", 0, 1, 0 },
-		{ "bytes", 512, 16 << 20, 131072 },
-		{ "iodepth", 1, 1024, 16 },
-		{ "think_us", 0, 1e7, 0 },
-		{ "start", 0, 1000, 0 },
-		{ "stop", 0, 1000, 0 },
-		{ "first", 0, 1, 0 },
-		{ "last", 0, 1, 1 },
-		{},
-	};
 	struct loop_client *c =
 		&loop->client[next(loop->clients, LOOP_CLIENTS)];
-
-	parse(o);
-	c->cgroup = get(o, "cgroup");
-	c->volume = get(o, "volume");
-	c->first = get(o, "first");
-	c->last = get(o, "last");
-	c->job = (struct job){
-		.op = get(o, "write") ? SUTRO_WRITE : SUTRO_READ,
-		.mixed = get(o, "mixed"),
-		.async = get(o, "async"),
-		.random = get(o, "random"),
-		.bytes = get(o, "bytes"),
-		.iodepth = get(o, "iodepth"),
-		.think_ns = get(o, "think_us") * 1000,
-		.start_ns = ns(get(o, "start")),
-		.stop_ns = ns(get(o, "stop")),
+	struct job *job = &c->job;
+	const struct option o[] = {
+		{ "cgroup", 0, loop->cgroups - 1, 0, TO(c->cgroup) },
+		{ "volume", 0, loop->volumes - 1.0, 0, TO(c->volume) },
+		{ "write", SUTRO_READ, SUTRO_WRITE, SUTRO_READ, TO(job->op) },
+		{ "mixed", 0, 1, 0, TO(job->mixed) },
+		{ "async", 0, 1, 0, TO(job->async) },
+		{ "random", 0, 1, 0, TO(job->random) },
+		{ "bytes", 512, 16 << 20, 131072, TO(job->bytes) },
+		{ "iodepth", 1, 1024, 16, TO(job->iodepth) },
+		{ "think_us", 0, 1e7, 0,
+		  TO_TIMES(job->think_ns, NSEC_PER_USEC) },
+		{ "start", 0, 1000, 0, TO_TIMES(job->start_ns, NSEC_PER_SEC) },
+		{ "stop", 0, 1000, 0, TO_TIMES(job->stop_ns, NSEC_PER_SEC) },
+		{ "first", 0, 1, 0, TO(c->first) },
+		{ "last", 0, 1, 1, TO(c->last) },
+		{},
 	};
+
+	parse(o, NULL);
 	loop->clients++;
 }
 
 static void say_promise(struct loop *loop)
 {
-	struct option o[] = {
-		{ "cgroup", 0, loop->cgroups - 1, 0 },
-		{ "volume", 0, loop->volumes - 1.0, 0 },
-		{ "reads", 0, 1, 1 },
-		{ "writes", 0, 1, 0 },
-		{ "ios", 0, 1, 0 },
-		{ "floor", 1e-3, 1e12, 0 },
-		{ "importance", 0, 1000, 100 },
-		{},
-	};
 	struct loop_promise *p =
 		&loop->promise[next(loop->promises, LOOP_PROMISES)];
+	const struct option o[] = {
+		{ "cgroup", 0, loop->cgroups - 1, 0, TO(p->cgroup) },
+		{ "volume", 0, loop->volumes - 1.0, 0, TO(p->volume) },
+		{ "reads", 0, 1, 1, TO(p->reads) },
+		{ "writes", 0, 1, 0, TO(p->writes) },
+		{ "ios", 0, 1, 0, TO(p->ios) },
+		{ "floor", 1e-3, 1e12, 0, TO(p->floor) },
+		{ "importance", 0, 1000, 100, TO(p->importance) },
+		{},
+	};
 
-	parse(o);
-	p->cgroup = get(o, "cgroup");
-	p->volume = get(o, "volume");
-	p->reads = get(o, "reads");
-	p->writes = get(o, "writes");
-	p->ios = get(o, "ios");
-	p->floor = get(o, "floor");
-	p->importance = get(o, "importance");
+	parse(o, NULL);
 	if (!(p->floor > 0))
 		die("a promise has a floor");
 	loop->promises++;
@@ -331,55 +317,46 @@ static struct loop_event *next_event(struct loop *loop)
 
 static void say_disk(struct loop *loop)
 {
-	struct option o[] = {
-		{ "at", 0, 1000, 0 },
-		{ "leaf", 0, loop->leaves - 1.0, 0 },
+	struct loop_event *event = next_event(loop);
+	const struct option o[] = {
+		{ "at", 0, 1000, 0, TO_TIMES(event->at_ns, NSEC_PER_SEC) },
+		{ "leaf", 0, loop->leaves - 1.0, 0, TO(event->leaf) },
 		{},
 	};
-	struct loop_event *event = next_event(loop);
 
-	parse_numbers(o, event);
+	parse(o, event);
 	event->happen = loop_change_disk;
-	event->at_ns = ns(get(o, "at"));
-	event->leaf = get(o, "leaf");
 	loop->events++;
 }
 
 static void say_weight(struct loop *loop)
 {
-	struct option o[] = {
-		{ "at", 0, 1000, 0 },
-		{ "cgroup", 1, loop->cgroups - 1.0, 1 },
-		{ "weight", 1, 10000, 100 },
+	struct loop_event *event = next_event(loop);
+	const struct option o[] = {
+		{ "at", 0, 1000, 0, TO_TIMES(event->at_ns, NSEC_PER_SEC) },
+		{ "cgroup", 1, loop->cgroups - 1.0, 1, TO(event->cgroup) },
+		{ "weight", 1, 10000, 100, TO(event->weight) },
 		{},
 	};
-	struct loop_event *event = next_event(loop);
 
-	parse(o);
+	parse(o, NULL);
 	event->happen = loop_change_weight;
-	event->at_ns = ns(get(o, "at"));
-	event->cgroup = get(o, "cgroup");
-	event->weight = get(o, "weight");
 	loop->events++;
 }
 
 static void say_move(struct loop *loop)
 {
-	struct option o[] = {
-		{ "at", 0, 1000, 0 },
-		{ "client", 0, loop->clients - 1.0, 0 },
-		{ "first", 0, 1, 0 },
-		{ "last", 0, 1, 1 },
+	struct loop_event *event = next_event(loop);
+	const struct option o[] = {
+		{ "at", 0, 1000, 0, TO_TIMES(event->at_ns, NSEC_PER_SEC) },
+		{ "client", 0, loop->clients - 1.0, 0, TO(event->client) },
+		{ "first", 0, 1, 0, TO(event->first) },
+		{ "last", 0, 1, 1, TO(event->last) },
 		{},
 	};
-	struct loop_event *event = next_event(loop);
 
-	parse(o);
+	parse(o, NULL);
 	event->happen = loop_move_client;
-	event->at_ns = ns(get(o, "at"));
-	event->client = get(o, "client");
-	event->first = get(o, "first");
-	event->last = get(o, "last");
 	loop->events++;
 }
 
