@@ -28,17 +28,27 @@ void near(double a, double b, double part)
 	check(fabs(a - b) <= part * fmax(fabs(b), 1e-12));
 }
 
+void each_machine(unsigned int n, void (*test)(struct machine *m))
+{
+	while (n--) {
+		struct machine m;
+
+		random_machine(&m);
+		test(&m);
+		control_free(m.c);
+	}
+}
+
 void build(struct machine *m)
 {
 	check(control_new(m->leaves, &m->c) == 0);
-	for (uint32_t i = 0; i < m->units; i++) {
-		struct unit *u = &m->unit[i];
+	for_each_unit(u, m) {
 		struct control_promise p = { .floor = u->floor,
 					     .importance = u->importance };
 		uint32_t leaves[MAX_LEAVES], n = 0;
 
 		check(control_add_node(m->c, 0, &u->node) == 0);
-		for (uint32_t l = 0; l < m->leaves; l++) {
+		for_each_leaf(l, m) {
 			control_set_nominal(m->c, u->node, l, u->weight);
 			if (u->cost[l] > 0)
 				leaves[n++] = l;
@@ -52,19 +62,16 @@ void build(struct machine *m)
 
 void feed(struct machine *m)
 {
-	for (uint32_t i = 0; i < m->units; i++) {
-		struct unit *u = &m->unit[i];
-
-		for (uint32_t l = 0; l < m->leaves; l++)
+	for_each_unit(u, m)
+		for_each_leaf(l, m)
 			*control_use(m->c, u->node, l) = (struct control_use){
 				.time = u->rate * u->cost[l],
 				.backlog = u->asks && u->cost[l] > 0 ? 1 : 0,
 				.ios = u->rate > 0 ? 100 : 0,
 			};
-		if (u->floor > 0) {
-			control_promise(m->c, u->promise)->rate = u->rate;
-			control_promise(m->c, u->promise)->fraction = 1;
-		}
+	for_each_floor(u, m) {
+		promise(m, u)->rate = u->rate;
+		promise(m, u)->fraction = 1;
 	}
 }
 
@@ -81,31 +88,39 @@ double need(const struct unit *u, uint32_t l)
 	return u->floor * u->cost[l];
 }
 
+double needed(const struct machine *m, uint32_t l)
+{
+	double sum = 0;
+
+	for_each_unit(u, m)
+		sum += need(u, l);
+	return sum;
+}
+
 void random_machine(struct machine *m)
 {
 	*m = (struct machine){
 		.leaves = 1 + below(MAX_LEAVES),
 		.units = 2 + below(MAX_UNITS - 2),
 	};
-	for (uint32_t i = 0; i < m->units; i++) {
-		struct unit *u = &m->unit[i];
+	for_each_unit(u, m) {
 		double unit = pow(10, between(0, 8));
 
 		u->weight = below(3) ? 100 : 1 + below(10000);
 		u->asks = true;
 		u->importance = below(3);
-		if (i) {
-			u->floor = below(2) ? unit : 0;
-			for (uint32_t l = 0; l < m->leaves; l++)
-				if (below(2))
-					u->cost[l] = between(0.01, 0.5) / unit;
-			u->cost[below(m->leaves)] = between(0.01, 0.5) / unit;
-			u->rate = unit * between(0.05, 0.5);
-		} else {
-			for (uint32_t l = 0; l < m->leaves; l++)
+		if (u == m->unit) {
+			for_each_leaf(l, m)
 				u->cost[l] = between(0.2, 1);
 			u->rate = 0.5;
+			continue;
 		}
+		u->floor = below(2) ? unit : 0;
+		for_each_leaf(l, m)
+			if (below(2))
+				u->cost[l] = between(0.01, 0.5) / unit;
+		u->cost[below(m->leaves)] = between(0.01, 0.5) / unit;
+		u->rate = unit * between(0.05, 0.5);
 	}
 }
 
@@ -113,16 +128,9 @@ void scale_floors(struct machine *m, double most)
 {
 	double worst = 0;
 
-	for (uint32_t l = 0; l < m->leaves; l++) {
-		double sum = 0;
-
-		for (uint32_t i = 0; i < m->units; i++)
-			sum += need(&m->unit[i], l);
-		worst = fmax(worst, sum);
-	}
-	for (uint32_t i = 0; i < m->units; i++) {
-		struct unit *u = &m->unit[i];
-
+	for_each_leaf(l, m)
+		worst = fmax(worst, needed(m, l));
+	for_each_unit(u, m) {
 		u->floor *= fmin(most / worst, 1);
 		u->rate = u->floor ?: u->rate;
 	}
@@ -132,37 +140,30 @@ double weights(const struct machine *m, uint32_t l)
 {
 	double sum = 0;
 
-	for (uint32_t i = 0; i < m->units; i++)
-		if (m->unit[i].asks && m->unit[i].cost[l] > 0)
-			sum += control_weight(m->c, m->unit[i].node, l);
+	for_each_unit(u, m)
+		if (u->asks && u->cost[l] > 0)
+			sum += weight(m, u, l);
 	return sum;
 }
 
 void check_ranges(const struct machine *m)
 {
-	for (uint32_t l = 0; l < m->leaves; l++) {
+	for_each_leaf(l, m) {
 		double sum = 0;
 
-		for (uint32_t i = 0; i < m->units; i++) {
-			const struct unit *u = &m->unit[i];
-			uint32_t w = control_weight(m->c, u->node, l);
-
-			check(w >= 1 && w <= 10000);
-			if (!(u->floor > 0))
-				continue;
-			sum += control_allotted(m->c, u->promise, l);
+		for_each_unit(u, m)
+			check(weight(m, u, l) >= 1 && weight(m, u, l) <= 10000);
+		for_each_floor(u, m) {
+			sum += allotted(m, u, l);
 			check(control_need(m->c, u->promise, l) >= 0);
 			check(control_need(m->c, u->promise, l) <= 1);
 			check(control_cost(m->c, u->promise, l) >= 0);
 		}
 		check(sum >= 0 && sum <= 1 + 1e-6);
 	}
-	for (uint32_t i = 0; i < m->units; i++) {
-		const struct control_promise *p;
+	for_each_floor(u, m) {
+		const struct control_promise *p = promise(m, u);
 
-		if (!(m->unit[i].floor > 0))
-			continue;
-		p = control_promise(m->c, m->unit[i].promise);
 		check(p->phi >= 0 && p->phi <= 1);
 		check(p->gain >= 1 && p->gain <= 1.6);
 		check(p->backlog >= 0 && p->backlog <= 1);

@@ -44,6 +44,40 @@ struct machine {
 	struct unit unit[MAX_UNITS];
 };
 
+#define for_each_unit(u, m) \
+	for (__auto_type u = (m)->unit; u < (m)->unit + (m)->units; u++)
+/* Units with a floor. */
+#define for_each_floor(u, m)           \
+	for_each_unit(u, m)            \
+		if (!(u->floor > 0)) { \
+		} else
+#define for_each_leaf(l, m) for (uint32_t l = 0; l < (m)->leaves; l++)
+
+static inline uint32_t weight(const struct machine *m, const struct unit *u,
+			      uint32_t leaf)
+{
+	return control_weight(m->c, u->node, leaf);
+}
+
+static inline struct control_promise *promise(const struct machine *m,
+					      const struct unit *u)
+{
+	return control_promise(m->c, u->promise);
+}
+
+static inline double allotted(const struct machine *m, const struct unit *u,
+			      uint32_t leaf)
+{
+	return control_allotted(m->c, u->promise, leaf);
+}
+
+static inline bool declared(const struct machine *m, const struct unit *u)
+{
+	return promise(m, u)->state == CONTROL_INFEASIBLE;
+}
+
+/** each_machine() - run a test with @n random machines, which it builds */
+void each_machine(unsigned int n, void (*test)(struct machine *m));
 /** build() - the plant of a machine */
 void build(struct machine *m);
 /** feed() - a tick's samples */
@@ -56,6 +90,8 @@ void random_machine(struct machine *m);
 void scale_floors(struct machine *m, double most);
 /** need() - the share that a floor takes, by the costs that the samples are made of */
 double need(const struct unit *u, uint32_t l);
+/** needed() - the same of all floors */
+double needed(const struct machine *m, uint32_t l);
 /** weights() - sum of those who ask on a leaf */
 double weights(const struct machine *m, uint32_t l);
 /** check_ranges() - what is true of any output */

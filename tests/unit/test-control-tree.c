@@ -357,26 +357,21 @@ static void test_inherit(void)
 		for (uint32_t l = 0; l < m.leaves; l++)
 			leaf_of[l] = l;
 		build(&m);
-		for (uint32_t i = 0; i < m.units; i++) {
-			const struct unit *u = &m.unit[i];
-
+		for_each_unit(u, &m)
 			control_inherit_node(m.c, u->node, from, u->node,
 					     leaf_of);
-			if (u->floor > 0)
-				control_inherit(m.c, u->promise, from,
-						u->promise, leaf_of);
-		}
+		for_each_floor(u, &m)
+			control_inherit(m.c, u->promise, from, u->promise,
+					leaf_of);
 		control_inherit_node(m.c, 0, from, 0, leaf_of);
 		for (int t = 0; t < 8; t++) {
 			struct control *now = m.c;
 
-			for (uint32_t i = 0; i < m.units; i++)
-				for (uint32_t l = 0; l < m.leaves; l++)
-					check(control_weight(from,
-							     m.unit[i].node,
+			for_each_unit(u, &m)
+				for_each_leaf(l, &m)
+					check(control_weight(from, u->node,
 							     l) ==
-					      control_weight(
-						      now, m.unit[i].node, l));
+					      control_weight(now, u->node, l));
 			run(&m, TICK_S);
 			m.c = from;
 			run(&m, TICK_S);

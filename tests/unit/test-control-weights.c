@@ -12,188 +12,155 @@
 #include "control-machine.h"
 
 /* 7, 8: an idle promise costs nobody anything, and is ready to come back. */
-static void test_idle(void)
+static void test_idle(struct machine *m)
 {
-	for (unsigned int n = 0; n < CASES; n++) {
-		double before[MAX_UNITS][MAX_LEAVES];
-		struct machine m;
-		struct unit *u;
+	double before[MAX_UNITS][MAX_LEAVES];
+	struct unit *idle = &m->unit[1];
 
-		random_machine(&m);
-		u = &m.unit[1];
-		u->floor = u->floor ?: 1e6;
-		u->cost[0] = between(0.05, 0.8) / u->floor;
-		scale_floors(&m, 0.85);
-		build(&m);
-		run(&m, 3);
-		u->asks = false;
-		u->rate = 0;
-		run(&m, 15);
-		check(control_promise(m.c, u->promise)->state == CONTROL_IDLE);
-		for (uint32_t l = 0; l < m.leaves; l++) {
-			double w = control_weight(m.c, u->node, l);
-			double others = weights(&m, l);
-			double x = fmin(need(u, l) * 1.04, 0.9);
+	idle->floor = idle->floor ?: 1e6;
+	idle->cost[0] = between(0.05, 0.8) / idle->floor;
+	scale_floors(m, 0.85);
+	build(m);
+	run(m, 3);
+	idle->asks = false;
+	idle->rate = 0;
+	run(m, 15);
+	check(promise(m, idle)->state == CONTROL_IDLE);
+	for_each_leaf(l, m) {
+		double w = weight(m, idle, l);
+		double others = weights(m, l);
+		double x = fmin(need(idle, l) * 1.04, 0.9);
 
-			for (uint32_t i = 0; i < m.units; i++)
-				before[i][l] =
-					control_weight(m.c, m.unit[i].node, l);
-			before[1][l] = others;
-			if (u->cost[l] > 0 && others > 0)
-				check(w / (w + others) >=
-				      x * 0.96 - 2 / others);
-			if (u->cost[l] > 0 && others > 0 && w > u->weight)
-				check(w / (w + others) <= 0.91);
+		for_each_unit(u, m)
+			before[u - m->unit][l] = weight(m, u, l);
+		before[1][l] = others;
+		if (!(idle->cost[l] > 0 && others > 0))
+			continue;
+		check(w / (w + others) >= x * 0.96 - 2 / others);
+		if (w > idle->weight)
+			check(w / (w + others) <= 0.91);
+	}
+	idle->floor = 0;
+	control_free(m->c);
+	build(m);
+	run(m, 18);
+	for_each_leaf(l, m) {
+		double others = weights(m, l);
+
+		for_each_unit(u, m) {
+			double w = weight(m, u, l),
+			       was = before[u - m->unit][l];
+
+			/* Dead bands, and rounding of small weights. */
+			if (u != idle && others > 0 && w > 30 && was > 30)
+				near(was / before[1][l], w / others, 0.08);
 		}
-		u->floor = 0;
-		control_free(m.c);
-		build(&m);
-		run(&m, 18);
-		for (uint32_t l = 0; l < m.leaves; l++)
-			for (uint32_t i = 0; i < m.units; i++) {
-				double others = weights(&m, l);
-				double w =
-					control_weight(m.c, m.unit[i].node, l);
-
-				/* Dead bands, and rounding of small weights. */
-				if (i != 1 && others > 0 && w > 30 &&
-				    before[i][l] > 30)
-					near(before[i][l] / before[1][l],
-					     w / others, 0.08);
-			}
-		control_free(m.c);
 	}
 }
 
+static unsigned int shrunk;
+
 /* 9, 13: without a promise: the nominal weight, or that ratio; nobody starves. */
-static void test_others(void)
+static void test_others(struct machine *m)
 {
-	int shrunk = 0;
+	const struct unit *first = &m->unit[0];
 
-	for (unsigned int n = 0; n < CASES; n++) {
-		struct machine m;
+	scale_floors(m, below(2) ? 0.9 : 5);
+	build(m);
+	run(m, 5);
+	for_each_leaf(l, m) {
+		double free = 0, nominal = 0, largest = 0, scale;
 
-		random_machine(&m);
-		scale_floors(&m, below(2) ? 0.9 : 5);
-		build(&m);
-		run(&m, 5);
-		for (uint32_t l = 0; l < m.leaves; l++) {
-			double free = 0, nominal = 0, largest = 0, scale;
-
-			for (uint32_t i = 0; i < m.units; i++) {
-				const struct unit *u = &m.unit[i];
-				double w = control_weight(m.c, u->node, l);
-
-				if (u->cost[l] > 0)
-					nominal += u->weight;
-				if (u->floor > 0)
-					largest = fmax(largest, w);
-				else if (u->cost[l] > 0)
-					free += w;
-			}
-			scale = control_weight(m.c, m.unit[0].node, l) /
-				(double)m.unit[0].weight;
-			check(scale <= 1);
-			shrunk += scale < 1;
-			/* Only if something did not fit, and no more than needed. */
-			check(scale == 1 || largest > 10000 / 1.35);
-			for (uint32_t i = 0; i < m.units; i++) {
-				const struct unit *u = &m.unit[i];
-				double w = control_weight(m.c, u->node, l);
-
-				if (u->floor > 0 && u->cost[l] > 0)
-					continue;
-				check(scale < 1 || w == u->weight);
-				check(w == 1 ||
-				      fabs(w - u->weight * scale) <=
-					      0.5 + u->weight * scale * 0.5 /
-							      (scale *
-							       m.unit[0].weight));
-			}
-			/* 2 % is left, by nominal weights; 1.5 is rounded to 1. */
-			check(free / weights(&m, l) >=
-			      fmin(0.011 * free / scale / nominal, 0.011));
+		for_each_unit(u, m) {
+			if (u->cost[l] > 0)
+				nominal += u->weight;
+			if (u->floor > 0)
+				largest = fmax(largest, weight(m, u, l));
+			else if (u->cost[l] > 0)
+				free += weight(m, u, l);
 		}
-		control_free(m.c);
+		scale = weight(m, first, l) / (double)first->weight;
+		check(scale <= 1);
+		shrunk += scale < 1;
+		/* Only if something did not fit, and no more than needed. */
+		check(scale == 1 || largest > 10000 / 1.35);
+		for_each_unit(u, m) {
+			double w = weight(m, u, l), wanted = u->weight * scale;
+
+			if (u->floor > 0 && u->cost[l] > 0)
+				continue;
+			check(scale < 1 || w == u->weight);
+			check(w == 1 ||
+			      fabs(w - wanted) <=
+				      0.5 + wanted * 0.5 /
+						      (scale * first->weight));
+		}
+		/* 2 % is left, by nominal weights; 1.5 is rounded to 1. */
+		check(free / weights(m, l) >=
+		      fmin(0.011 * free / scale / nominal, 0.011));
 	}
-	check(shrunk > (int)CASES / 10);
 }
 
 /* 11: units of measurement do not matter, nor does order. */
-static void test_scale(void)
+static void test_scale(struct machine *m)
 {
-	for (unsigned int n = 0; n < CASES; n++) {
-		struct machine a, b;
+	struct machine other = *m;
 
-		random_machine(&a);
-		b = a;
-		for (uint32_t i = 0; i < b.units; i++) {
-			struct unit *u = &b.unit[i];
+	for_each_unit(u, &other) {
+		const struct unit *same =
+			&m->unit[&other.unit[m->units - 1] - u];
 
-			*u = a.unit[a.units - 1 - i];
-			for (uint32_t l = 0; l < a.leaves; l++)
-				u->cost[l] = a.unit[a.units - 1 - i]
-						     .cost[a.leaves - 1 - l] *
-					     1024;
-			u->floor /= 1024;
-			u->rate /= 1024;
-		}
-		build(&a);
-		build(&b);
-		run(&a, 4);
-		run(&b, 4);
-		for (uint32_t i = 0; i < a.units; i++)
-			for (uint32_t l = 0; l < a.leaves; l++) {
-				uint32_t v =
-					control_weight(a.c, a.unit[i].node, l);
-				uint32_t w = control_weight(
-					b.c, b.unit[a.units - 1 - i].node,
-					a.leaves - 1 - l);
-
-				/* lambda is found to a millionth. */
-				check(v > w ? v - w <= 1 + v / 1000
-					    : w - v <= 1 + v / 1000);
-			}
-		control_free(a.c);
-		control_free(b.c);
+		*u = *same;
+		for_each_leaf(l, m)
+			u->cost[l] = same->cost[m->leaves - 1 - l] * 1024;
+		u->floor /= 1024;
+		u->rate /= 1024;
 	}
+	build(m);
+	build(&other);
+	run(m, 4);
+	run(&other, 4);
+	for_each_unit(u, &other)
+		for_each_leaf(l, m) {
+			const struct unit *same =
+				&m->unit[&other.unit[m->units - 1] - u];
+			uint32_t v = weight(m, same, m->leaves - 1 - l);
+			uint32_t w = weight(&other, u, l);
+
+			/* lambda is found to a millionth. */
+			check(v > w ? v - w <= 1 + v / 1000
+				    : w - v <= 1 + v / 1000);
+		}
+	control_free(other.c);
 }
 
 /* 12: what does not change makes no writes. */
-static void test_constant(void)
+static void test_constant(struct machine *m)
 {
-	for (unsigned int n = 0; n < CASES; n++) {
-		uint32_t w[MAX_UNITS][MAX_LEAVES];
-		struct machine m;
+	uint32_t w[MAX_UNITS][MAX_LEAVES];
 
-		random_machine(&m);
-		/* All have what they were promised: there is nothing to correct. */
-		for (uint32_t i = 0; i < m.units; i++)
-			if (m.unit[i].floor > 0)
-				m.unit[i].rate = m.unit[i].floor;
-		build(&m);
-		run(&m, 5);
-		for (uint32_t i = 0; i < m.units; i++)
-			for (uint32_t l = 0; l < m.leaves; l++)
-				w[i][l] =
-					control_weight(m.c, m.unit[i].node, l);
-		for (int t = 0; t < 60; t++) {
-			run(&m, TICK_S);
-			for (uint32_t i = 0; i < m.units; i++)
-				for (uint32_t l = 0; l < m.leaves; l++)
-					check(control_weight(m.c,
-							     m.unit[i].node,
-							     l) == w[i][l]);
-		}
-		control_free(m.c);
+	/* All have what they were promised: there is nothing to correct. */
+	for_each_floor(u, m)
+		u->rate = u->floor;
+	build(m);
+	run(m, 5);
+	for_each_unit(u, m)
+		for_each_leaf(l, m)
+			w[u - m->unit][l] = weight(m, u, l);
+	for (int t = 0; t < 60; t++) {
+		run(m, TICK_S);
+		for_each_unit(u, m)
+			for_each_leaf(l, m)
+				check(weight(m, u, l) == w[u - m->unit][l]);
 	}
 }
 
 int main(void)
 {
-	test_idle();
-	test_others();
-	test_scale();
-	test_constant();
+	each_machine(CASES, test_idle);
+	each_machine(CASES, test_others);
+	check(shrunk > CASES / 10);
+	each_machine(CASES, test_scale);
+	each_machine(CASES, test_constant);
 	return 0;
 }

@@ -19,123 +19,81 @@ static double wild(void)
 	return below(2) ? between(0, 2) : values[below(ARRAY_SIZE(values))];
 }
 
-static bool declared(const struct machine *m, const struct unit *u)
-{
-	return control_promise(m->c, u->promise)->state == CONTROL_INFEASIBLE;
-}
-
 /* 1, 2: anything may come in, only numbers in their ranges come out. */
-static void test_wild(void)
+static void test_wild(struct machine *m)
 {
-	for (unsigned int n = 0; n < CASES; n++) {
-		struct machine m;
-
-		random_machine(&m);
-		build(&m);
-		for (int t = 0; t < 30; t++) {
-			for (uint32_t i = 0; i < m.units; i++) {
-				struct unit *u = &m.unit[i];
-
-				for (uint32_t l = 0; l < m.leaves; l++)
-					*control_use(m.c, u->node, l) =
-						(struct control_use){
-							wild(), wild(),
-							below(2) ? below(1000)
-								 : UINT64_MAX,
-							wild()
-						};
-				if (!(u->floor > 0))
-					continue;
-				control_promise(m.c, u->promise)->rate =
-					wild() * u->floor;
-				control_promise(m.c, u->promise)->fraction =
-					wild();
-			}
-			control_tick(m.c, !t || below(4) ? between(0.01, 5)
-							 : wild());
-			check_ranges(&m);
+	build(m);
+	for (int t = 0; t < 30; t++) {
+		for_each_unit(u, m) {
+			for_each_leaf(l, m)
+				*control_use(m->c, u->node,
+					     l) = (struct control_use){
+					wild(), wild(),
+					below(2) ? below(1000) : UINT64_MAX,
+					wild()
+				};
+			if (!(u->floor > 0))
+				continue;
+			promise(m, u)->rate = wild() * u->floor;
+			promise(m, u)->fraction = wild();
 		}
-		control_free(m.c);
+		control_tick(m->c, !t || below(4) ? between(0.01, 5) : wild());
+		check_ranges(m);
 	}
 }
 
 /* 4: what fits is granted, entitled to, and never declared. */
-static void test_feasible(void)
+static void test_feasible(struct machine *m)
 {
-	for (unsigned int n = 0; n < CASES; n++) {
-		struct machine m;
+	scale_floors(m, 0.9);
+	build(m);
+	for (int t = 0; t < 20; t++) {
+		run(m, TICK_S);
+		for_each_floor(u, m)
+			check(!declared(m, u));
+	}
+	check_ranges(m);
+	for_each_floor(u, m) {
+		check(promise(m, u)->phi == 1);
+		for_each_leaf(l, m) {
+			double due = need(u, l), sum = weights(m, l);
 
-		random_machine(&m);
-		scale_floors(&m, 0.9);
-		build(&m);
-		for (int t = 0; t < 20; t++) {
-			run(&m, TICK_S);
-			for (uint32_t i = 0; i < m.units; i++)
-				check(!(m.unit[i].floor > 0) ||
-				      !declared(&m, &m.unit[i]));
+			check(allotted(m, u, l) >= due * 0.9999);
+			/* A weight that is 3 % off, or rounded. */
+			check(weight(m, u, l) / sum >= due * 0.97 - 1 / sum);
 		}
-		check_ranges(&m);
-		for (uint32_t i = 0; i < m.units; i++) {
-			const struct unit *u = &m.unit[i];
-
-			if (!(u->floor > 0))
-				continue;
-			check(control_promise(m.c, u->promise)->phi == 1);
-			for (uint32_t l = 0; l < m.leaves; l++) {
-				double due = need(u, l);
-				double w = control_weight(m.c, u->node, l);
-
-				check(control_allotted(m.c, u->promise, l) >=
-				      due * 0.9999);
-				/* A weight that is 3 % off, or rounded. */
-				check(w / weights(&m, l) >=
-				      due * 0.97 - 1 / weights(&m, l));
-			}
-		}
-		control_free(m.c);
 	}
 }
 
 /* 2, 5: one importance, one leaf: all are cut alike, and the leaf is full. */
-static void test_overload(void)
+static void test_overload(struct machine *m)
 {
-	for (unsigned int n = 0; n < CASES; n++) {
-		double phi = -1, sum = 0, room = 0.98, active = 0;
-		struct machine m;
+	double phi = -1, sum, room = 0.98;
 
-		random_machine(&m);
-		m.leaves = 1;
-		for (uint32_t i = 0; i < m.units; i++) {
-			struct unit *u = &m.unit[i];
-
-			u->importance = 7;
-			u->cost[0] = fmax(u->cost[0], 0.02 / fmax(u->floor, 1));
-			sum += need(u, 0);
-			active++;
-		}
-		if (sum < 1.01)
-			continue;
-		build(&m);
-		run(&m, 3);
-		room -= 0.98 * 1e-4 * active;
-		for (uint32_t i = 0; i < m.units; i++) {
-			const struct control_promise *p;
-
-			if (!(m.unit[i].floor > 0))
-				continue;
-			p = control_promise(m.c, m.unit[i].promise);
-			if (phi < 0)
-				phi = p->phi;
-			near(p->phi, phi, 1e-4);
-			check(p->bottleneck == 0);
-			/* More for one would be less for the other. */
-			check(p->phi >= 0.97 || p->gain == 1);
-			/* Each gets less than 97 % of its floor. */
-			check(declared(&m, &m.unit[i]) == (p->phi < 0.97));
-		}
-		near(phi, room / sum, 1e-3);
-		control_free(m.c);
+	m->leaves = 1;
+	for_each_unit(u, m) {
+		u->importance = 7;
+		u->cost[0] = fmax(u->cost[0], 0.02 / fmax(u->floor, 1));
 	}
+	sum = needed(m, 0);
+	if (sum < 1.01)
+		return;
+	build(m);
+	run(m, 3);
+	room -= 0.98 * 1e-4 * m->units;
+	for_each_floor(u, m) {
+		const struct control_promise *p = promise(m, u);
+
+		if (phi < 0)
+			phi = p->phi;
+		near(p->phi, phi, 1e-4);
+		check(p->bottleneck == 0);
+		/* More for one would be less for the other. */
+		check(p->phi >= 0.97 || p->gain == 1);
+		/* Each gets less than 97 % of its floor. */
+		check(declared(m, u) == (p->phi < 0.97));
+	}
+	near(phi, room / sum, 1e-3);
 }
 
 /*
@@ -152,10 +110,10 @@ static void test_rounds(void)
 			  { .floor = 1, .cost = { 0, 0, 0.3 } } },
 	};
 
-	for (uint32_t i = 0; i < m.units; i++) {
-		m.unit[i].rate = 0.9;
-		m.unit[i].asks = true;
-		m.unit[i].weight = 100;
+	for_each_unit(u, &m) {
+		u->rate = 0.9;
+		u->asks = true;
+		u->weight = 100;
 	}
 	build(&m);
 	run(&m, 3);
@@ -178,52 +136,40 @@ static void rebuild(struct machine *m)
  * 3: raising an importance above all never lowers what is granted; those that are
  * less important make no difference. 6: one part, on all leaves.
  */
-static void test_importance(void)
+static void test_importance(struct machine *m)
 {
-	for (unsigned int n = 0; n < CASES; n++) {
-		double phi[MAX_UNITS];
-		struct machine m;
-		uint32_t raised;
+	struct unit *raised;
+	double phi[MAX_UNITS];
 
-		random_machine(&m);
-		for (uint32_t i = 0; i < m.units; i++)
-			m.unit[i].floor *= between(0.2, 2);
-		build(&m);
-		run(&m, 3);
-		for (uint32_t i = 0; i < m.units; i++) {
-			struct unit *u = &m.unit[i];
+	for_each_unit(u, m)
+		u->floor *= between(0.2, 2);
+	build(m);
+	run(m, 3);
+	for_each_floor(u, m) {
+		double most;
 
-			if (!(u->floor > 0))
-				continue;
-			phi[i] = control_promise(m.c, u->promise)->phi;
-			for (uint32_t l = 0; l < m.leaves; l++)
-				check(control_allotted(m.c, u->promise, l) <=
-				      need(u, l) * fmin(phi[i] * 1.6 * 1.04,
-							2) +
-					      1e-9);
-		}
-
-		for (uint32_t i = 0; i < m.units; i++)
-			if (m.unit[i].importance == 0)
-				m.unit[i].floor /= 2;
-		rebuild(&m);
-		for (uint32_t i = 0; i < m.units; i++)
-			if (m.unit[i].floor > 0 && m.unit[i].importance > 0)
-				near(control_promise(m.c, m.unit[i].promise)
-					     ->phi,
-				     phi[i], 1e-6);
-		for (uint32_t i = 0; i < m.units; i++)
-			if (m.unit[i].importance == 0)
-				m.unit[i].floor *= 2;
-
-		raised = below(m.units);
-		m.unit[raised].importance = 99;
-		rebuild(&m);
-		if (m.unit[raised].floor > 0)
-			check(control_promise(m.c, m.unit[raised].promise)
-				      ->phi >= phi[raised] - 1e-6);
-		control_free(m.c);
+		phi[u - m->unit] = promise(m, u)->phi;
+		most = fmin(promise(m, u)->phi * 1.6 * 1.04, 2);
+		for_each_leaf(l, m)
+			check(allotted(m, u, l) <= need(u, l) * most + 1e-9);
 	}
+
+	for_each_floor(u, m)
+		if (u->importance == 0)
+			u->floor /= 2;
+	rebuild(m);
+	for_each_floor(u, m)
+		if (u->importance > 0)
+			near(promise(m, u)->phi, phi[u - m->unit], 1e-6);
+	for_each_floor(u, m)
+		if (u->importance == 0)
+			u->floor *= 2;
+
+	raised = &m->unit[below(m->units)];
+	raised->importance = 99;
+	rebuild(m);
+	if (raised->floor > 0)
+		check(promise(m, raised)->phi >= phi[raised - m->unit] - 1e-6);
 }
 
 /* 10: who does not ask is not corrected. */
@@ -247,7 +193,7 @@ static void test_gain(void)
 	build(&m);
 	/* Uses what it is entitled to, and lacks a tenth. */
 	run(&m, 10);
-	p = control_promise(m.c, m.unit[0].promise);
+	p = promise(&m, &m.unit[0]);
 	check(p->gain > 1.1);
 	m.unit[0].asks = false;
 	run(&m, 10);
@@ -335,11 +281,11 @@ static void test_verdict(void)
 
 int main(void)
 {
-	test_wild();
-	test_feasible();
-	test_overload();
+	each_machine(CASES, test_wild);
+	each_machine(CASES, test_feasible);
+	each_machine(CASES, test_overload);
 	test_rounds();
-	test_importance();
+	each_machine(CASES, test_importance);
 	test_gain();
 	test_nothing();
 	test_verdict();
