@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The measured tables of Documentation/attribution.rst, out of the JSON of several runs.
 
-    python3 -m bench.attribution.page Documentation/attribution.rst stock.json patched.json
+    python3 -m bench.attribution.page ../Documentation/attribution.rst stock.json patched.json
 
-writes a table for each kernel between the two marks in the page and leaves the rest as it is. A
-cell is the share of the owner, before and, if that is another one, with the patches: `0 → 100`.
+in tests/ writes a table for each kernel between the two marks in the page and leaves the rest as it
+is. A cell is the share of the owner, before and, if that is another one, with the patches:
+`0 → 100`.
 Below each table stands why a share cannot be whole, and who was charged beside the root cgroup.
 """
 
