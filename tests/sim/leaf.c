@@ -46,27 +46,14 @@ static u64 rq_end(const struct rq *rq)
 	return rq->sector + (rq->bytes >> MDISK_SECTOR_SHIFT);
 }
 
-static void rq_list_init(struct rq_list *list)
+static struct rq *rq_first(struct list_head *list)
 {
-	list->first = NULL;
-	list->tail = &list->first;
+	return list_first_entry_or_null(list, struct rq, node);
 }
 
-static void rq_list_add(struct rq_list *list, struct rq *rq)
+static struct rq *rq_take(struct rq *rq)
 {
-	rq->next = NULL;
-	*list->tail = rq;
-	list->tail = &rq->next;
-}
-
-/* Take out what a link of the list points to. */
-static struct rq *rq_list_take(struct rq_list *list, struct rq **link)
-{
-	struct rq *rq = *link;
-
-	*link = rq->next;
-	if (list->tail == &rq->next)
-		list->tail = link;
+	list_del(&rq->node);
 	return rq;
 }
 
@@ -82,23 +69,20 @@ static void rq_prepare(struct leaf *leaf, struct rq *rq)
 }
 
 /* Append a request to one that waits and ends where it begins. */
-static bool rq_list_merge(struct rq_list *list, struct rq *rq)
+static bool rq_merge(struct list_head *list, struct rq *rq)
 {
 	struct rq *to;
-	struct piece **last;
 
-	for (to = list->first; to; to = to->next)
-		if (to->op == rq->op && to->group == rq->group &&
-		    to->sync == rq->sync && rq_end(to) == rq->sector &&
-		    to->bytes + rq->bytes <= MERGE_BYTES)
-			break;
-	if (!to)
-		return false;
-	to->bytes += rq->bytes;
-	for (last = &to->pieces; *last; last = &(*last)->next)
-		;
-	*last = rq->pieces;
-	return true;
+	list_for_each_entry(to, list, node) {
+		if (to->op != rq->op || to->group != rq->group ||
+		    to->sync != rq->sync || rq_end(to) != rq->sector ||
+		    to->bytes + rq->bytes > MERGE_BYTES)
+			continue;
+		to->bytes += rq->bytes;
+		list_splice_tail(&rq->pieces, &to->pieces);
+		return true;
+	}
+	return false;
 }
 
 /* How many requests may a group have? */
@@ -176,24 +160,25 @@ void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
 		 bool sync, u64 sector, const struct piece *piece)
 {
 	struct rq *rq = calloc(1, sizeof(*rq));
+	struct piece *copy = malloc(sizeof(*copy));
 
-	assert(rq);
-	rq->pieces = malloc(sizeof(*piece));
-	assert(rq->pieces);
-	*rq->pieces = *piece;
+	assert(rq && copy);
+	*copy = *piece;
+	INIT_LIST_HEAD(&rq->pieces);
+	list_add_tail(&copy->node, &rq->pieces);
 	rq->group = group;
 	rq->sync = sync;
 	rq->added_ns = leaf->clock->now_ns;
 	rq->op = op;
 	rq->sector = sector;
 	rq->bytes = piece->bytes;
-	if (rq_list_merge(&leaf->stage, rq)) {
+	if (rq_merge(&leaf->stage, rq)) {
 		free(rq);
 		return;
 	}
 	leaf->slots_used++;
 	group->requests++;
-	rq_list_add(&leaf->stage, rq);
+	list_add_tail(&rq->node, &leaf->stage);
 }
 
 /* ---- sutro-requests.c ---- */
@@ -206,12 +191,12 @@ static bool group_far(struct leaf_group *group, const struct rq *rq)
 	return (sector > last ? sector - last : last - sector) > FAR_SECTORS;
 }
 
-static struct rq_list *group_batch(struct leaf_group *group)
+static struct list_head *group_batch(struct leaf_group *group)
 {
 	bool sync = group->batch_sync;
 
-	if (!group->list[sync].first ||
-	    (!group->batch_left && group->list[!sync].first)) {
+	if (list_empty(&group->list[sync]) ||
+	    (!group->batch_left && !list_empty(&group->list[!sync]))) {
 		sync = !sync;
 		group->batch_sync = sync;
 		group->batch_left = sync ? SYNC_BATCH : ASYNC_BATCH;
@@ -222,53 +207,45 @@ static struct rq_list *group_batch(struct leaf_group *group)
 }
 
 /* The first request at or behind the last one, or the lowest of all. */
-static struct rq **rq_list_from(struct rq_list *list, u64 position)
+static struct rq *rq_from(struct list_head *list, u64 position)
 {
-	struct rq **link, **behind = NULL, **lowest = NULL;
+	struct rq *rq, *behind = NULL, *lowest = NULL;
 
-	for (link = &list->first; *link; link = &(*link)->next) {
-		u64 sector = (*link)->sector;
-
-		if (sector >= position &&
-		    (!behind || sector < (*behind)->sector))
-			behind = link;
-		if (!lowest || sector < (*lowest)->sector)
-			lowest = link;
+	list_for_each_entry(rq, list, node) {
+		if (rq->sector >= position &&
+		    (!behind || rq->sector < behind->sector))
+			behind = rq;
+		if (!lowest || rq->sector < lowest->sector)
+			lowest = rq;
 	}
-	return behind ? behind : lowest;
+	return behind ?: lowest;
 }
 
 static struct rq *group_next(struct leaf_group *group, bool rotational,
 			     u64 now_ns)
 {
-	struct rq_list *list = group_batch(group);
-	struct rq **link = &list->first;
-	struct rq *rq;
+	struct list_head *list = group_batch(group);
+	struct rq *rq = rq_first(list);
 
-	if (rotational && (*link)->expire_ns > now_ns)
-		link = rq_list_from(list, group->position);
-	rq = rq_list_take(list, link);
+	if (rotational && rq->expire_ns > now_ns)
+		rq = rq_from(list, group->position);
 	group->position = rq_end(rq);
-	return rq;
+	return rq_take(rq);
 }
 
 /* Among the first requests of a group, one of a class. */
 static struct rq *group_next_of(struct leaf_group *group, unsigned int class)
 {
 	int sync, scanned = 0;
+	struct rq *rq;
 
-	for (sync = 1; sync >= 0; sync--) {
-		struct rq_list *list = &group->list[sync];
-		struct rq **link;
-
-		for (link = &list->first; *link && scanned < PROBE_SCAN;
-		     link = &(*link)->next, scanned++) {
-			struct rq *rq = *link;
-
+	for (sync = 1; sync >= 0; sync--)
+		list_for_each_entry(rq, &group->list[sync], node) {
+			if (scanned++ == PROBE_SCAN)
+				return NULL;
 			if (sutro_cost_class(rq->op, rq->bytes) == class)
-				return rq_list_take(list, link);
+				return rq_take(rq);
 		}
-	}
 	return NULL;
 }
 
@@ -281,25 +258,19 @@ static struct leaf_group *group_of(struct sutro_group *core)
 
 static void leaf_note(struct leaf *leaf, struct leaf_group *group)
 {
-	struct leaf_group **last = &leaf->notes;
-
-	if (group->note.noted)
-		return;
-	group->note.noted = true;
-	group->next_note = NULL;
-	while (*last)
-		last = &(*last)->next_note;
-	*last = group;
+	if (list_empty(&group->noted))
+		list_add_tail(&group->noted, &leaf->notes);
 }
 
 static void leaf_fold(struct leaf *leaf)
 {
+	struct leaf_group *group, *next;
+
 	sutro_probe_tunables(&leaf->probe, &leaf->device, &leaf->core.tunables);
-	while (leaf->notes) {
-		struct leaf_group *group = leaf->notes;
+	list_for_each_entry_safe(group, next, &leaf->notes, noted) {
 		typeof(group->note) note = group->note;
 
-		leaf->notes = group->next_note;
+		list_del_init(&group->noted);
 		group->note = (typeof(note)){};
 		if (note.weight) {
 			sutro_group_set_weight(&group->core, note.weight);
@@ -317,21 +288,22 @@ static void leaf_fold(struct leaf *leaf)
 static void leaf_drain(struct leaf *leaf)
 {
 	u64 now_ns = leaf->clock->now_ns;
+	struct rq *rq;
 
-	while (leaf->stage.first) {
-		struct rq *rq = rq_list_take(&leaf->stage, &leaf->stage.first);
+	while ((rq = rq_first(&leaf->stage))) {
 		struct leaf_group *group = rq->group;
-		struct rq_list *list = &group->list[rq->sync];
+		struct list_head *list = &group->list[rq->sync];
 		bool far = group_far(group, rq);
 
-		if (rq_list_merge(list, rq)) {
+		list_del(&rq->node);
+		if (rq_merge(list, rq)) {
 			free(rq);
 			leaf_free_slot(leaf, group);
 			continue;
 		}
 		rq->expire_ns =
 			now_ns + (rq->sync ? SYNC_EXPIRE_NS : ASYNC_EXPIRE_NS);
-		rq_list_add(list, rq);
+		list_add_tail(&rq->node, list);
 		sutro_core_queue(&leaf->core, &group->core, far, now_ns);
 		if (!leaf->core.tunables.rotational)
 			sutro_probe_join(&leaf->probe, &group->peer,
@@ -473,13 +445,14 @@ static struct rq *leaf_select(struct leaf *leaf)
 
 static struct rq *leaf_dispatch(struct leaf *leaf)
 {
+	struct rq *rq;
+
 	if (!leaf->fifo) {
 		leaf_drain(leaf);
 		return leaf_select(leaf);
 	}
-	return leaf->stage.first
-		       ? rq_list_take(&leaf->stage, &leaf->stage.first)
-		       : NULL;
+	rq = rq_first(&leaf->stage);
+	return rq ? rq_take(rq) : NULL;
 }
 
 static void leaf_send(struct leaf *leaf, struct rq *rq)
@@ -540,8 +513,7 @@ static void leaf_done(void *context, struct mdisk_cmd *cmd)
 	struct piece *piece, *next;
 
 	leaf_completed(leaf, rq);
-	for (piece = rq->pieces; piece; piece = next) {
-		next = piece->next;
+	list_for_each_entry_safe(piece, next, &rq->pieces, node) {
 		leaf->done(piece->client, piece->whole, piece->bytes);
 		free(piece);
 	}
@@ -563,7 +535,8 @@ void leaf_init(struct leaf *leaf, struct clock *clock, enum mdisk_kind kind,
 	bool rotational = kind == MDISK_HDD;
 
 	*leaf = (struct leaf){ .clock = clock, .done = done };
-	rq_list_init(&leaf->stage);
+	INIT_LIST_HEAD(&leaf->stage);
+	INIT_LIST_HEAD(&leaf->notes);
 	disk_init(&leaf->disk, clock, kind, leaf_done, leaf);
 	sutro_device_init(&leaf->device, rotational);
 	leaf_group_init(&leaf->root, NULL, SUTRO_WEIGHT_DFL);
@@ -589,8 +562,9 @@ void leaf_group_init(struct leaf_group *group, struct leaf_group *parent,
 		     u32 weight)
 {
 	*group = (struct leaf_group){};
-	rq_list_init(&group->list[0]);
-	rq_list_init(&group->list[1]);
+	INIT_LIST_HEAD(&group->list[0]);
+	INIT_LIST_HEAD(&group->list[1]);
+	INIT_LIST_HEAD(&group->noted);
 	sutro_peer_init(&group->peer);
 	sutro_group_init(&group->core, parent ? &parent->core : NULL, weight);
 }

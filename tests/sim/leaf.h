@@ -3,6 +3,8 @@
 #ifndef SIM_LEAF_H
 #define SIM_LEAF_H
 
+#include <linux/list.h>
+
 #include "disk.h"
 #include "sutro-core.h"
 #include "sutro-cost.h"
@@ -19,7 +21,7 @@ typedef void leaf_slot_fn(void *client);
  * @client, @whole: for the client
  */
 struct piece {
-	struct piece *next;
+	struct list_head node;
 	void *client;
 	void *whole;
 	u32 bytes;
@@ -38,9 +40,9 @@ struct rq {
 	enum sutro_op op;
 	u64 sector;
 	u32 bytes;
-	struct rq *next;
+	struct list_head node;
 	struct leaf_group *group;
-	struct piece *pieces;
+	struct list_head pieces;
 	bool sync;
 	bool shallow;
 	u64 added_ns;
@@ -49,14 +51,9 @@ struct rq {
 	unsigned int class;
 };
 
-/* Requests of one kind that wait, oldest first. */
-struct rq_list {
-	struct rq *first;
-	struct rq **tail;
-};
-
 /**
  * struct leaf_group - a cgroup on a leaf
+ * @list:	its async and its sync requests that wait, oldest first
  * @requests:	slots in use
  * @owner:	exact device time, bytes and requests by the drive's model
  * @wait_ns:	sum of the times that requests waited before they were sent
@@ -68,15 +65,14 @@ struct leaf_group {
 	struct mdisk_owner owner;
 	struct sutro_costs costs;
 	struct sutro_peer peer;
-	struct rq_list list[2];
+	struct list_head list[2];
 	bool batch_sync;
 	u32 batch_left;
 	u64 position;
 	u64 arrival_position;
 	u32 requests;
-	struct leaf_group *next_note;
+	struct list_head noted;
 	struct {
-		bool noted;
 		u32 weight;
 		u32 nr;
 		u32 nr_slow;
@@ -126,8 +122,8 @@ struct leaf {
 	struct sutro_device device;
 	struct sutro_probe probe;
 	struct leaf_group root;
-	struct rq_list stage;
-	struct leaf_group *notes;
+	struct list_head stage;
+	struct list_head notes;
 	struct rq *held;
 	bool waiting;
 	u64 timer_ns;
