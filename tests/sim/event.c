@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Simulated time: a binary heap of events.  What was added cannot be removed;
+/* Simulated time: a tree of events.  What was added cannot be removed;
  * whom an event no longer concerns must notice that himself.
  */
 #include "event.h"
@@ -8,72 +8,63 @@
 
 #include <linux/minmax.h>
 
+/* An event; among those of the same time, the one added first is first. */
+struct event {
+	struct rb_node node;
+	u64 at_ns;
+	event_fn *fn;
+	void *context;
+};
+
+static bool event_less(struct rb_node *a, const struct rb_node *b)
+{
+	return rb_entry(a, struct event, node)->at_ns <
+	       rb_entry(b, struct event, node)->at_ns;
+}
+
+static struct event *clock_next(struct clock *clock)
+{
+	struct rb_node *node = rb_first_cached(&clock->events);
+
+	return node ? rb_entry(node, struct event, node) : NULL;
+}
+
 void clock_init(struct clock *clock, u64 now_ns)
 {
-	*clock = (struct clock){ .now_ns = now_ns };
+	*clock = (struct clock){ .now_ns = now_ns, .events = RB_ROOT_CACHED };
 }
 
 void clock_exit(struct clock *clock)
 {
-	free(clock->heap);
-}
+	struct event *event, *next;
 
-static bool event_less(const struct event *a, const struct event *b)
-{
-	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
-}
-
-static void event_swap(struct event *a, struct event *b)
-{
-	struct event c = *a;
-
-	*a = *b;
-	*b = c;
+	rbtree_postorder_for_each_entry_safe(event, next,
+					     &clock->events.rb_root, node)
+		free(event);
 }
 
 void clock_at(struct clock *clock, u64 at_ns, event_fn *fn, void *context)
 {
-	struct event *heap = clock->heap;
-	size_t i = clock->nr++;
+	struct event *event = malloc(sizeof(*event));
 
-	if (clock->nr > clock->size) {
-		clock->size = 2 * clock->nr;
-		heap = realloc(heap, clock->size * sizeof(*heap));
-		if (!heap)
-			abort();
-		clock->heap = heap;
-	}
-	heap[i] = (struct event){ max(at_ns, clock->now_ns), clock->order++, fn,
-				  context };
-	for (; i && event_less(&heap[i], &heap[(i - 1) / 2]); i = (i - 1) / 2)
-		event_swap(&heap[i], &heap[(i - 1) / 2]);
-}
-
-static struct event clock_pop(struct clock *clock)
-{
-	struct event *heap = clock->heap, first = heap[0];
-	size_t i = 0, child;
-
-	heap[0] = heap[--clock->nr];
-	for (; (child = 2 * i + 1) < clock->nr; i = child) {
-		if (child + 1 < clock->nr &&
-		    event_less(&heap[child + 1], &heap[child]))
-			child++;
-		if (!event_less(&heap[child], &heap[i]))
-			break;
-		event_swap(&heap[child], &heap[i]);
-	}
-	return first;
+	if (!event)
+		abort();
+	event->at_ns = max(at_ns, clock->now_ns);
+	event->fn = fn;
+	event->context = context;
+	rb_add_cached(&event->node, &clock->events, event_less);
 }
 
 /* Let everything happen up to a time; it is then that time. */
 void clock_run(struct clock *clock, u64 until_ns)
 {
-	while (clock->nr && clock->heap[0].at_ns <= until_ns) {
-		struct event event = clock_pop(clock);
+	struct event *event;
 
-		clock->now_ns = event.at_ns;
-		event.fn(event.context, event.at_ns);
+	while ((event = clock_next(clock)) && event->at_ns <= until_ns) {
+		rb_erase_cached(&event->node, &clock->events);
+		clock->now_ns = event->at_ns;
+		event->fn(event->context, event->at_ns);
+		free(event);
 	}
 	clock->now_ns = until_ns;
 }
