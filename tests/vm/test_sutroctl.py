@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """sutroctl as an administrator uses it, against the real daemon and systemd.
 
-tests/ctl states what it prints and refuses.
+tests/ctl states what it prints and refuses; here its data are looked at.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def test_use_and_release(stripe) -> None:
 
 @pytest.mark.first
 def test_status(stripe, units) -> None:
-    """status has the daemon, the leaves and the units with weights; as text too."""
+    """status has the daemon, the leaves and the units with weights."""
     bus.use(stripe.top)
     unit = units("svc", weight=234)
     said = ask("status")
@@ -70,9 +70,6 @@ def test_status(stripe, units) -> None:
     leaves = {leaf["name"]: leaf for leaf in said["leaves"]}
     assert leaves["ssd0"]["scheduler"] == "sutro"
     assert any(one["unit"] == unit.unit and one["weight"] == 234 for one in said["units"])
-    text = run("sutroctl", "status")
-    for word in ("ssd0", "ssd1", "sutro", unit.unit, "234"):
-        assert word in text
 
 
 @pytest.mark.first
@@ -85,10 +82,9 @@ def test_tree_and_explain(stripe, units) -> None:
     (top,) = ask("tree", stripe.top)
     assert top["kind"] == "striped"
     assert sorted(child["name"] for child in top["children"]) == ["ssd0", "ssd1"]
-    text = run("sutroctl", "tree", stripe.top)
+    text = run("sutroctl", "tree")
     for word in ("striped", "ssd0", "ssd1", "sutro", unit.unit, "300"):
         assert word in text
-    assert "ssd0" in run("sutroctl", "tree")
     said = ask("explain", unit.unit, stripe.top)
     assert (said["cgroup"], said["device"]) == (unit.cgroup, os.path.realpath(stripe.top))
     assert {leaf["leaf"] for leaf in said["leaves"]} == {"/dev/ssd0", "/dev/ssd1"}
@@ -98,10 +94,7 @@ def test_tree_and_explain(stripe, units) -> None:
         # It is alone on the disk.
         assert (leaf["hweight"], leaf["got"]) == pytest.approx((1, 1), abs=0.02)
         assert leaf["time_ns"] > 0 and leaf["rbytes"] > 0 and leaf["wbytes"] == 0
-    text = run("sutroctl", "explain", unit.name.join(("rig-", "")), stripe.top)
-    for word in (unit.unit, "300", "/dev/ssd0", "/dev/ssd1", "io.sutro.weight"):
-        assert word in text
-    assert "200" in run("sutroctl", "explain", unit.unit)
+    assert ask("explain", unit.unit)["weight"] == 200
 
 
 @pytest.mark.first
@@ -181,16 +174,11 @@ def test_seen(stripe, floor, tmp_path) -> None:
         return next(p["state"] for p in ask("status")["promises"] if p["key"] == "ReadBandwidthMin")
 
     wait_for(lambda: state() == "held", "a floor that holds", 60)
-    text = run("sutroctl", "status")
-    for word in (floor.unit, "read min", "10.0M", "held", "write max", "stated"):
-        assert word in text
-    text = run("sutroctl", "explain", floor.unit, stripe.top)
-    lines = (f"ReadBandwidthMin={stripe.top} 10M", f"WriteBandwidthMax={stripe.top} 5M")
-    for word in (*lines, "held", "NEEDED", "/dev/ssd1", "stated", "at the leaves"):
-        assert word in text
-    explained = ask("explain", floor.unit)
-    keys = {one["key"] for one in explained["promises"]}
-    assert keys == {"ReadBandwidthMin", "WriteBandwidthMax"}
+    explained = ask("explain", floor.unit, stripe.top)
+    assert {(one["key"], one["value"], one["state"]) for one in explained["promises"]} == {
+        ("ReadBandwidthMin", 10_000_000, "held"),
+        ("WriteBandwidthMax", 5_000_000, "stated"),
+    }
     (row,) = [one for one in ask("top", "--once") if one["unit"] == floor.unit]
     assert not row["fails"]
     assert {leaf["leaf"] for leaf in row["leaves"]} == {"/dev/ssd0", "/dev/ssd1"}
