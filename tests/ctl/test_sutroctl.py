@@ -16,7 +16,6 @@ MAN = HERE.parent.parent / "Documentation" / "man" / "sutroctl.1"
 
 TEXTS = {
     "tree": ["tree"],
-    "tree-device": ["tree", "/srv"],
     "explain-none": ["explain", "db", "secret"],
     "explain-slice": ["explain", "log", "hda"],
     "explain-cgroup": ["explain", "/system.slice/web.service", "dm-1"],
@@ -63,6 +62,12 @@ def test_text(sutrod, name, args=None):
 
 def test_text_does_not_depend_on_columns(sutrod):
     assert sutroctl("tree", COLUMNS="20").out == (GOLDEN / "tree.txt").read_text()
+
+
+def test_tree_of_a_device_is_its_part_of_the_whole(sutrod):
+    run = sutroctl("tree", "/srv")
+    assert (run.status, run.err) == (0, "")
+    assert run.out == (GOLDEN / "tree.txt").read_text().partition("/dev/vg0/log")[0]
 
 
 # JSON: the type of each value; a list holds any number of the one shape given.
