@@ -169,7 +169,7 @@ def needed(scenario: Scenario) -> list[tuple[str, str | None]]:
     schedulers = [*missing, *scenario.schedulers]
     runs: list[tuple[str, str | None]] = [(scheduler, None) for scheduler in schedulers]
     if metrics & set(ALONE):
-        group = scenario.alone or next(g.of[0] for g in scenario.goal if g.metric in ALONE)
+        group = next(goal.of[0] for goal in scenario.goal if goal.metric in ALONE)
         runs += [(scheduler, group) for scheduler in schedulers]
     return runs
 

@@ -172,14 +172,8 @@ class Run:
         known = [value for value in found if not math.isnan(value)]
         return max(known, default=NAN)
 
-    def p50_us(self, of: tuple[str, ...]) -> float:
-        return self.latency_us(of[0], 50)
-
     def p99_us(self, of: tuple[str, ...]) -> float:
         return self.latency_us(of[0], 99)
-
-    def p999_us(self, of: tuple[str, ...]) -> float:
-        return self.latency_us(of[0], 99.9)
 
     # ---- what happens when something changes ----
 

@@ -94,8 +94,7 @@ def _numbers(scenario: Scenario) -> list[list[object]]:
 
 
 def _settings(scenario: Scenario, scheduler: str, random_iops: float) -> list[list[object]]:
-    found: list[list[object]] = [[key, value] for key, value in scenario.settings.items()]
-    found.append([f"{QUEUE}/scheduler", ELEVATOR.get(scheduler, scheduler)])
+    found: list[list[object]] = [[f"{QUEUE}/scheduler", ELEVATOR.get(scheduler, scheduler)]]
     if ELEVATOR.get(scheduler, scheduler) != "none":
         # Without an elevator the slots are the device's own tags and cannot grow beyond them.
         found.append([f"{QUEUE}/nr_requests", scenario.nr_requests])

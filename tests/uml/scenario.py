@@ -19,8 +19,8 @@ SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "iocost", "sutro")
 # Metrics of one run; measure.py computes them. After these, those that compare runs (bench.py).
 METRICS = (
     "ratio", "bandwidth_ratio", "share", "worst_share_error", "jain", "charge_error",
-    "throughput_mbps", "iops", "work", "p50_us", "p99_us", "p999_us", "takeover_ms", "giveback_ms",
-    "settle_s", "finish_s",
+    "throughput_mbps", "iops", "work", "p99_us", "takeover_ms", "giveback_ms", "settle_s",
+    "finish_s",
 )  # fmt: skip
 ALONE = ("p99_vs_alone", "alone_or_entitled")
 BEST = ("throughput_vs_best", "error_vs_best")
@@ -135,9 +135,7 @@ class Scenario(book.Scenario):
     sample_ms: Moment = 0.0
     until: str | None = None
     timeout_s: Positive = 600.0
-    alone: str | None = None
     prepare: tuple[str, ...] = ()
-    settings: Table = field(default_factory=dict)
     knobs: Mapping[str, Table] = field(default_factory=dict)
     event: tuple[Event, ...] = ()
     goal: tuple[Goal, ...] = ()
@@ -158,7 +156,7 @@ class Scenario(book.Scenario):
             raise ValueError(f"until: {self.until} must have one job")
         known("event: weight", {name for event in self.event for name in event.weight}, names)
         known("goal: of", {name for goal in self.goal for name in goal.of}, names)
-        known("until, alone", {name for name in (self.until, self.alone) if name}, names)
+        known("until", {self.until} if self.until else (), names)
 
     def under(self, schedulers: Sequence[str]) -> Self:
         """Under these schedulers only, without the goals that need others."""
