@@ -92,11 +92,8 @@ def begun(disk: ModelDisk, groups: list[Group]) -> bool:
 def contents(device: str) -> str:
     """What a device holds, from the device."""
     run("blockdev", "--flushbufs", device)
-    digest = hashlib.sha256()
-    with open(device, "rb", buffering=1 << 20) as file:
-        while data := file.read(1 << 20):
-            digest.update(data)
-    return digest.hexdigest()
+    with open(device, "rb", buffering=0) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # ---- md ----
