@@ -88,12 +88,13 @@ static int append_promise(struct manager *m, sd_bus_message *r,
 	err = sd_bus_message_open_container(r, 'a', "{sv}");
 	if (err >= 0)
 		err = sd_bus_message_append(
-			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "unit", "s",
+			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "unit", "s",
 			c->origin == CGROUP_UNIT ? c->policy.subject : "",
 			"cgroup", "s", c->path, "key", "s",
 			promise_info(p->key)->name, "path", "s", p->path,
 			"device", "s", p->device ? p->device->node : "",
-			"value", "t", p->value, "importance", "t",
+			"value", "t", f && f->part ? f->floor : p->value,
+			"percent", "d", p->part / 100.0, "importance", "t",
 			promises_importance(&c->policy.promises), "source", "s",
 			p->source ?: "");
 	if (err >= 0)
@@ -181,7 +182,7 @@ int method_history(sd_bus_message *call, void *userdata, sd_bus_error *error)
 				HISTORY_ROWS];
 
 		r = sd_bus_message_append(reply, "(tddd)", row->usec, row->got,
-					  (double)f->floor, row->granted);
+					  row->promised, row->granted);
 	}
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);

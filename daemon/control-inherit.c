@@ -22,13 +22,13 @@ void control_learnt(struct control *c, uint32_t promise, uint32_t leaf,
 		for (uint32_t i = 0; i < p->n_links; i++)
 			p->links[i].cost_s = 0;
 	p->is_known = true;
+	k->cost_s = cost_s;
+	control_follow_part(p);
 	p->smooth_rate = p->pub.floor;
 	p->slow_rate = p->pub.floor;
 	for (uint32_t i = 0; i < p->n_links; i++) {
 		struct link *other = &p->links[i];
 
-		if (other == k)
-			other->cost_s = cost_s;
 		other->time = other->cost_s * p->pub.floor;
 		other->slow_time = other->time;
 		other->share = other->time;
@@ -47,6 +47,7 @@ void control_inherit(struct control *to, uint32_t to_promise,
 	 */
 	learnt.pub.node = p->pub.node;
 	learnt.pub.floor = p->pub.floor;
+	learnt.pub.part = p->pub.part;
 	learnt.pub.importance = p->pub.importance;
 	learnt.pub.wandering = p->pub.wandering;
 	learnt.pub.traffic = p->pub.traffic;
@@ -68,6 +69,7 @@ void control_inherit(struct control *to, uint32_t to_promise,
 		p->links[i].leaf = leaf;
 	}
 	*p = learnt;
+	control_follow_part(p);
 }
 
 void control_inherit_node(struct control *to, uint32_t to_node,

@@ -247,6 +247,9 @@ struct link *control_link(const struct control *c, uint32_t promise,
 
 /* control-promise.c: what a promise needs, and how it fares. */
 void control_promise_init(struct promise *p);
+double control_cost_most(const struct promise *p);
+bool control_promise_is_measured(const struct promise *p);
+void control_follow_part(struct promise *p);
 void control_measure(struct control *c, double dt_s);
 void control_judge(struct control *c, double dt_s);
 

@@ -15,6 +15,15 @@
  * above 1 where traffic of the unit that is not promised takes part of what its
  * weight brings: the elevator divides among cgroups, not within.
  *
+ * A promise may be a part of its leaves' time, "30 % of the device". Its floor is then
+ * what that part is worth for requests like the unit's own,
+ *
+ *	floor = part / largest cost
+ *
+ * so that its share of the worst leaf is the part whatever its requests cost, and the
+ * floor follows the mean of the costs. Until a cost is known there is no floor to be
+ * short of, and the share is the part on each leaf.
+ *
  * The gain is a sum of two parts: one grows by 0.4 per second and part that is
  * missing of the floor, one is 1.5 times that part and gone when it is. Its job are
  * errors of the elevator of some percent. It does not grow while
@@ -56,6 +65,8 @@
 #define JUMP_IOS 10
 /* Nothing is known yet: half of the leaves, evenly. */
 #define SHARE_UNKNOWN 0.5
+/* Of a part that is not measured; any rate is above it. */
+#define FLOOR_UNKNOWN 1.0
 /* A share is more than there is anyway. */
 #define SHARE_MAX 2.0
 /* A unit whose other traffic is larger than its promised one has no more for it. */
@@ -122,9 +133,12 @@ void control_promise_init(struct promise *p)
 {
 	uint32_t n = p->n_links ?: 1;
 
+	if (p->pub.part)
+		p->pub.floor = FLOOR_UNKNOWN;
 	for (uint32_t i = 0; i < p->n_links; i++) {
-		p->links[i].share = SHARE_UNKNOWN / n;
-		p->links[i].cost_s = SHARE_UNKNOWN / n / p->pub.floor;
+		p->links[i].share = p->pub.part ?: SHARE_UNKNOWN / n;
+		p->links[i].cost_s =
+			p->pub.part ? 0 : SHARE_UNKNOWN / n / p->pub.floor;
 	}
 	p->pub.state = CONTROL_UNKNOWN;
 	p->pub.phi = 1;
@@ -142,6 +156,27 @@ static struct cell *cell_of_link(const struct control *c,
 }
 
 /* ---- cost ---- */
+
+/* On the leaf that limits the unit were it alone. */
+double control_cost_most(const struct promise *p)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < p->n_links; i++)
+		most = fmax(most, p->links[i].cost_s);
+	return most;
+}
+
+bool control_promise_is_measured(const struct promise *p)
+{
+	return p->is_known && control_cost_most(p) > 0;
+}
+
+void control_follow_part(struct promise *p)
+{
+	if (p->pub.part && control_promise_is_measured(p))
+		p->pub.floor = p->pub.part / control_cost_most(p);
+}
 
 /* How fast the means follow: faster when the cost has risen beyond doubt. */
 static double promise_learning(const struct control *c, const struct promise *p,
@@ -211,6 +246,7 @@ static void promise_learn(struct control *c, struct promise *p, double dt_s)
 					  SHARE_MAX / p->pub.floor);
 	if (p->pub.wandering)
 		promise_lead(p);
+	control_follow_part(p);
 }
 
 /* ---- need ---- */
@@ -238,13 +274,16 @@ static double promise_others(const struct control *c, const struct promise *p)
 
 static void promise_need(struct control *c, struct promise *p)
 {
+	bool guessed = p->pub.part && !control_promise_is_measured(p);
 	double others = promise_others(c, p);
 
 	for (uint32_t i = 0; i < p->n_links; i++) {
 		struct link *k = &p->links[i];
 		double demand = cell_of_link(c, p, k)->all.demand;
 
-		k->share = fmin(p->pub.floor * k->cost_s * others, SHARE_MAX);
+		k->share = guessed ? p->pub.part
+				   : fmin(p->pub.floor * k->cost_s * others,
+					  SHARE_MAX);
 		k->need = demand < 1 ? fmin(k->share, demand) : k->share;
 	}
 }
@@ -413,6 +452,9 @@ static enum control_state promise_short(const struct control *c,
 
 	if (p->idle_s)
 		return CONTROL_HELD;
+	if (p->pub.part && !control_promise_is_measured(p))
+		return promise_is_unattributed(p) ? CONTROL_UNATTRIBUTED
+						  : CONTROL_HELD;
 	why = promise_why(c, p);
 	if (why == CONTROL_INFEASIBLE)
 		return p->fast_rate < SHORT_BELOW * floor ? why : CONTROL_HELD;
@@ -455,7 +497,10 @@ static void promise_judge(struct control *c, struct promise *p, double dt_s)
 	enum control_state why = promise_short(c, p);
 
 	promise_weigh(p, why, dt_s);
-	if (p->idle_s >= ACTIVE_S || (p->idle_s > 0 && !p->is_known))
+	if (p->pub.part && !control_promise_is_measured(p))
+		p->pub.state = p->verdict != CONTROL_HELD ? p->verdict
+							  : CONTROL_UNMEASURED;
+	else if (p->idle_s >= ACTIVE_S || (p->idle_s > 0 && !p->is_known))
 		p->pub.state = CONTROL_IDLE;
 	else if (p->verdict != CONTROL_HELD)
 		p->pub.state = p->verdict;

@@ -111,6 +111,9 @@ static const struct {
 				   "somebody else." },
 	[CONTROL_UNWEIGHTED] = { "unweighted",
 				 "The scheduler of a disk has no weights." },
+	[CONTROL_UNMEASURED] = { "unknown-capacity",
+				 "The capacity of the device for its requests "
+				 "is unknown until it uses the device." },
 };
 
 const char *control_state_to_string(enum control_state s)
@@ -266,7 +269,10 @@ static bool promise_is_valid(const struct control *c,
 			     const struct control_promise *p,
 			     const uint32_t *leaves, uint32_t n_leaves)
 {
-	if (!(p->floor > 0) || !isfinite(p->floor) || p->node >= c->n_nodes)
+	if (p->part ? !(p->part > 0 && p->part <= 1)
+		    : !(p->floor > 0 && isfinite(p->floor)))
+		return false;
+	if (p->node >= c->n_nodes)
 		return false;
 	for (uint32_t i = 0; i < n_leaves; i++) {
 		if (leaves[i] >= c->n_leaves)
@@ -347,6 +353,7 @@ int control_add_promise(struct control *c, const struct control_promise *p,
 	c->promises[n].pub = (struct control_promise){
 		.node = p->node,
 		.floor = p->floor,
+		.part = p->part,
 		.importance = p->importance,
 		.wandering = p->wandering,
 		.traffic = p->traffic,
@@ -608,6 +615,18 @@ double control_allotted(const struct control *c, uint32_t promise,
 	const struct link *k = control_link(c, promise, leaf);
 
 	return k ? k->grant : 0;
+}
+
+bool control_is_measured(const struct control *c, uint32_t promise)
+{
+	return control_promise_is_measured(&c->promises[promise]);
+}
+
+double control_rate_alone(const struct control *c, uint32_t promise)
+{
+	const struct promise *p = &c->promises[promise];
+
+	return control_promise_is_measured(p) ? 1 / control_cost_most(p) : 0;
 }
 
 double control_cost(const struct control *c, uint32_t promise, uint32_t leaf)

@@ -29,6 +29,7 @@ enum control_state {
 	CONTROL_CROWDED, /* the unit's own other traffic takes its share */
 	CONTROL_UNATTRIBUTED, /* served, but device time is charged to others */
 	CONTROL_UNWEIGHTED, /* a leaf's scheduler knows no weights */
+	CONTROL_UNMEASURED, /* a part of a device of which nothing is known */
 	_CONTROL_STATE_MAX,
 };
 
@@ -59,7 +60,9 @@ struct control_use {
 /**
  * struct control_promise - a floor of a unit on a logical device
  * @node: whose
- * @floor: units per second (bytes or ios)
+ * @floor: units per second (bytes or ios); of a promise with @part an output: the rate
+ *	that the part is worth now, which control_is_measured() is about
+ * @part: 0, or the part of its leaves' time that is promised, up to 1
  * @importance: higher is kept first
  * @wandering: the mapping is linear or thin: traffic may move between the leaves
  * @traffic: what it is about, e.g. reads of one device. Of the promises of a cgroup
@@ -80,6 +83,7 @@ struct control_use {
 struct control_promise {
 	uint32_t node;
 	double floor;
+	double part;
 	uint64_t importance;
 	bool wandering;
 	uint32_t traffic;
@@ -109,7 +113,7 @@ int control_add_node(struct control *c, uint32_t parent, uint32_t *ret_node);
  *
  * @p is copied up to @traffic. Pointers from control_promise() and control_use() are
  * no longer valid.
- * Return: 0; -EINVAL without a floor above 0, or for a node or leaf that is not
+ * Return: 0; -EINVAL without a floor above 0 or a part up to 1, or for a node or leaf that is not
  * there or named twice; -ENOMEM.
  */
 int control_add_promise(struct control *c, const struct control_promise *p,
@@ -162,6 +166,17 @@ double control_allotted(const struct control *c, uint32_t promise,
 			uint32_t leaf);
 /** control_capacity() - device time per second that a busy @leaf is charged for, about 1 */
 double control_capacity(const struct control *c, uint32_t leaf);
+/**
+ * control_is_measured() - is it known what a unit of the promised rate costs?
+ *
+ * Until then control_cost() is a guess or 0, and a part of a device is no rate.
+ */
+bool control_is_measured(const struct control *c, uint32_t promise);
+/**
+ * control_rate_alone() - units per second that the unit's requests would get had it its
+ * leaves to itself: what the device can do, for requests like these; 0: not measured
+ */
+double control_rate_alone(const struct control *c, uint32_t promise);
 /** control_cost() - part of a second of @leaf for a unit of the promised rate */
 double control_cost(const struct control *c, uint32_t promise, uint32_t leaf);
 

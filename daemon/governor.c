@@ -367,8 +367,8 @@ static char *explain_weight(const struct governor *g, uint32_t node,
 		}
 	}
 	if (best) {
-		_cleanup_free_ char *value =
-			promise_format_value(best->key, best->floor);
+		_cleanup_free_ char *value = promise_format_value(
+			best->key, best->floor, best->part);
 
 		return asprintf_or_null("%s=%s %s needs %.0f %% of %s",
 					promise_info(best->key)->name,
@@ -425,6 +425,21 @@ static int give_setpoints(struct governor *g, const struct leaf_now *leaves)
 	return r;
 }
 
+/* What parts of devices are worth now. */
+static void follow_parts(struct governor *g)
+{
+	for (size_t i = 0; i < g->n_floors; i++) {
+		struct governed *f = &g->floors[i];
+
+		if (f->part)
+			f->floor =
+				control_is_measured(g->control, f->number)
+					? control_promise(g->control, f->number)
+						  ->floor
+					: 0;
+	}
+}
+
 static int tick(struct governor *g)
 {
 	_cleanup_free_ struct leaf_now *leaves = NULL;
@@ -450,6 +465,7 @@ static int tick(struct governor *g)
 		return -ENOMEM;
 	sample_plant(g, leaves, dt_s);
 	control_tick(g->control, dt_s);
+	follow_parts(g);
 	err = give_setpoints(g, leaves);
 	if (!err)
 		err = verdicts_tell(g, dt_s);

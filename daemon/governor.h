@@ -16,12 +16,14 @@ struct manager;
 /**
  * struct history - how a floor fared
  * @next: where the next row goes
+ * @row: when, the rate, the rate that was promised then, the part of it granted
  * @n: rows there are
  */
 struct history {
 	struct history_row {
 		uint64_t usec;
 		double got;
+		double promised;
 		double granted;
 	} row[HISTORY_ROWS];
 	unsigned int next;
@@ -32,6 +34,7 @@ struct history {
  * struct governed - a floor that is being kept, or a target, see target.c
  * @cgroup: whose; NULL when it is gone
  * @key, @path, @floor, @source: the promise, see promise.h
+ * @part: of the promise; @floor is then what it is worth now, 0: not known
  * @devno: of the logical device
  * @number: of the promise in the plant
  * @rate: units per second in the last tick
@@ -50,6 +53,7 @@ struct governed {
 	enum promise_key key;
 	char *path;
 	uint64_t floor;
+	uint32_t part;
 	char *source;
 	dev_t devno;
 	uint32_t number;

@@ -118,7 +118,8 @@ int governor_save(const struct governor *g)
 			double cost_s =
 				control_cost(g->control, floor->number, l);
 
-			if (cost_s > 0)
+			if (cost_s > 0 &&
+			    control_is_measured(g->control, floor->number))
 				fprintf(f, "%s %u:%u %.9g %s\t%s\n",
 					promise_info(floor->key)->name,
 					major(g->leaves[l]),
@@ -291,6 +292,20 @@ static uint32_t traffic_number(const struct topology *t, const struct device *d,
 	return 2 * i + promise_info(key)->write;
 }
 
+/* Of a floor that is another than before what it costs is still the same. */
+static void take_costs(struct governor *g, const struct governed *f,
+		       const struct governor *was, const struct governed *old,
+		       const uint32_t *leaf_was)
+{
+	if (f->target || !control_is_measured(was->control, old->number))
+		return;
+	for (uint32_t l = 0; l < g->n_leaves; l++)
+		if (leaf_was[l] != CONTROL_NONE)
+			control_learnt(g->control, f->number, l,
+				       control_cost(was->control, old->number,
+						    leaf_was[l]));
+}
+
 /* @was: what there was before this plant was made. */
 static int add_floor(struct governor *g, struct governor *was,
 		     const uint32_t *leaf_was, struct cgroup *c,
@@ -301,6 +316,7 @@ static int add_floor(struct governor *g, struct governor *was,
 	struct control_promise cp = {
 		.node = c->node,
 		.floor = p->value,
+		.part = (double)p->part / PART_ALL,
 		.importance = promises_importance(&c->policy.promises),
 		.wandering = wanders(d),
 		.traffic = traffic_number(g->manager->topology, d, p->key),
@@ -319,6 +335,7 @@ static int add_floor(struct governor *g, struct governor *was,
 				.path = strdup(p->path),
 				.source = strdup(p->source ?: ""),
 				.floor = p->value,
+				.part = p->part,
 				.devno = d->devno };
 	if (promise_info(p->key)->kind == PROMISE_KIND_TARGET) {
 		f->target = calloc(1, sizeof(*f->target));
@@ -345,8 +362,14 @@ static int add_floor(struct governor *g, struct governor *was,
 	f->complained = old->complained;
 	f->cause = TAKE_PTR(old->cause);
 	f->history = TAKE_PTR(old->history);
-	if (old->devno != f->devno || old->floor != f->floor)
+	if (old->devno != f->devno)
 		return 0;
+	if (old->part != f->part || (!f->part && old->floor != f->floor)) {
+		take_costs(g, f, was, old, leaf_was);
+		return 0;
+	}
+	if (f->part)
+		f->floor = old->floor;
 	if (f->target)
 		*f->target = *old->target;
 	control_inherit(g->control, f->number, was->control, old->number,

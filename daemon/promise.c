@@ -19,6 +19,9 @@
  *    behind the point: 1500000000 is "1.5G", 1250000000 is "1250M". What is read
  *    again is the same number.
  *
+ * 4. A floor may be a percentage of what the device can do, 1% to 100% with at most
+ *    two decimals, as systemd's percentages have: "12.5%".
+ *
  * Values end at 10^15 (1000T) and at a minute: products with small factors fit into
  * 64 bits, and more can only be a mistake.
  */
@@ -39,24 +42,31 @@
 #define IOS_ALLOWED                                                             \
 	"a path and requests per second, such as /dev/vg/db 5K, at most 1000T " \
 	"(K, M, G, T: powers of 1000)"
+#define OR_PERCENT "; or 1% to 100% of what the device can do"
 #define OR_INFINITY "; infinity: no limit"
 
 static const char path_allowed[] =
 	"first an absolute path without \"..\" and control characters, in "
 	"quotes if it has blanks, at most 4095 bytes";
 
+static const char percent_allowed[] =
+	"a path and 1% to 100% of what the device can do, with at most two "
+	"decimals, such as /dev/vg/db 12.5%";
+
 static const struct promise_info infos[] = {
 	[PROMISE_READ_BANDWIDTH_MIN] = { "ReadBandwidthMin", PROMISE_KIND_FLOOR,
 					 PROMISE_UNIT_BYTES, false,
-					 BYTES_ALLOWED },
+					 BYTES_ALLOWED OR_PERCENT },
 	[PROMISE_WRITE_BANDWIDTH_MIN] = { "WriteBandwidthMin",
 					  PROMISE_KIND_FLOOR,
 					  PROMISE_UNIT_BYTES, true,
-					  BYTES_ALLOWED },
+					  BYTES_ALLOWED OR_PERCENT },
 	[PROMISE_READ_IOPS_MIN] = { "ReadIOPSMin", PROMISE_KIND_FLOOR,
-				    PROMISE_UNIT_IOS, false, IOS_ALLOWED },
+				    PROMISE_UNIT_IOS, false,
+				    IOS_ALLOWED OR_PERCENT },
 	[PROMISE_WRITE_IOPS_MIN] = { "WriteIOPSMin", PROMISE_KIND_FLOOR,
-				     PROMISE_UNIT_IOS, true, IOS_ALLOWED },
+				     PROMISE_UNIT_IOS, true,
+				     IOS_ALLOWED OR_PERCENT },
 	[PROMISE_READ_BANDWIDTH_MAX] = { "ReadBandwidthMax",
 					 PROMISE_KIND_CEILING,
 					 PROMISE_UNIT_BYTES, false,
@@ -231,7 +241,17 @@ static char *format_sum(uint64_t value, const struct suffix *suffixes)
 		"%llu%s", (unsigned long long)(value / f->factor), f->name);
 }
 
-char *promise_format_value(enum promise_key key, uint64_t value)
+static char *format_part(uint32_t part)
+{
+	unsigned int whole = part / 100, rest = part % 100;
+
+	if (!rest)
+		return asprintf_or_null("%u%%", whole);
+	return rest % 10 ? asprintf_or_null("%u.%02u%%", whole, rest)
+			 : asprintf_or_null("%u.%u%%", whole, rest / 10);
+}
+
+char *promise_format_value(enum promise_key key, uint64_t value, uint32_t part)
 {
 	static const struct suffix sizes[] = {
 		{ "T", 1000000000000ULL },
@@ -246,6 +266,8 @@ char *promise_format_value(enum promise_key key, uint64_t value)
 		{ "us", 1 },
 	};
 
+	if (part)
+		return format_part(part);
 	if (infos[key].kind == PROMISE_KIND_CEILING &&
 	    value == PROMISE_INFINITY)
 		return strdup("infinity");
@@ -288,7 +310,38 @@ static int parse_between(const char *s, uint64_t min, uint64_t max,
 	return 0;
 }
 
-static int parse_value(enum promise_key key, const char *s, uint64_t *ret)
+static bool is_percent(enum promise_key key, const char *s)
+{
+	return infos[key].kind == PROMISE_KIND_FLOOR && endswith(s, "%");
+}
+
+/* "12.5%" is 1250. */
+static int parse_percent(const char *s, uint32_t *ret)
+{
+	size_t digits = strspn(s, DIGITS), decimals = 0;
+	uint32_t part;
+
+	if (digits < 1 || digits > 3)
+		return -EINVAL;
+	part = strtoul(s, NULL, 10) * 100;
+	s += digits;
+	if (*s == '.') {
+		decimals = strspn(++s, DIGITS);
+		if (decimals < 1 || decimals > 2)
+			return -EINVAL;
+		part += (s[0] - '0') * 10;
+		part += decimals > 1 ? s[1] - '0' : 0;
+	}
+	if (!streq(s + decimals, "%"))
+		return -EINVAL;
+	if (part < PART_MIN || part > PART_ALL)
+		return -ERANGE;
+	*ret = part;
+	return 0;
+}
+
+static int parse_value(enum promise_key key, const char *s, uint64_t *ret,
+		       uint32_t *ret_part)
 {
 	switch (infos[key].kind) {
 	case PROMISE_KIND_CEILING:
@@ -298,7 +351,9 @@ static int parse_value(enum promise_key key, const char *s, uint64_t *ret)
 		}
 		return parse_sum(s, size_suffixes, RATE_MAX, ret);
 	case PROMISE_KIND_FLOOR:
-		return parse_sum(s, size_suffixes, RATE_MAX, ret);
+		return is_percent(key, s)
+			       ? parse_percent(s, ret_part)
+			       : parse_sum(s, size_suffixes, RATE_MAX, ret);
 	case PROMISE_KIND_TARGET:
 		return parse_sum(s, time_suffixes, LATENCY_MAX_USEC, ret);
 	case PROMISE_KIND_WEIGHT:
@@ -406,10 +461,11 @@ int promise_parse(enum promise_key key, const char *text, const char *source,
 		}
 	}
 	if (!p.reset)
-		err = parse_value(key, text, &p.value);
+		err = parse_value(key, text, &p.value, &p.part);
 	if (err) {
 		free(p.path);
-		*ret_allowed = infos[key].allowed;
+		*ret_allowed = is_percent(key, text) ? percent_allowed
+						     : infos[key].allowed;
 		return -EINVAL;
 	}
 	p.source = strdup(source);
@@ -435,7 +491,7 @@ char *promise_format(const struct promise *p)
 
 	if (p->reset)
 		return strdup("");
-	value = promise_format_value(p->key, p->value);
+	value = promise_format_value(p->key, p->value, p->part);
 	if (!value ||
 	    (p->path && (add_path(&t, p->path) < 0 || text_add(&t, " ") < 0)) ||
 	    text_add(&t, "%s", value) < 0) {

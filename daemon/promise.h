@@ -55,6 +55,10 @@ enum promise_class {
 /* "infinity": a ceiling that is none; it overrides those of weaker sources. */
 #define PROMISE_INFINITY UINT64_MAX
 
+/* Parts of a device are counted in 1/10000 of it, as systemd's permyriads. */
+#define PART_MIN 100U
+#define PART_ALL 10000U
+
 #define IMPORTANCE_MAX 1000U
 #define IMPORTANCE_DEFAULT 100U
 
@@ -85,6 +89,8 @@ const char *promise_class_name(enum promise_class class);
  * @path: the device, without superfluous slashes; NULL: about the unit as a whole
  *	(Class=, Importance=, Weight= without a path) and for @reset
  * @value: in the unit of the key; an enum promise_class; PROMISE_INFINITY
+ * @part: of a floor in percent: 1/10000 of what the device can do, PART_MIN to
+ *	PART_ALL, and @value is 0; else 0
  * @reset: an empty assignment: forget what was said before with this key
  * @source: who said so: "FILE:LINE", or a client of the bus
  * @device: where @path leads now, NULL while it leads nowhere; belongs to the
@@ -95,6 +101,7 @@ struct promise {
 	enum promise_key key;
 	char *path;
 	uint64_t value;
+	uint32_t part;
 	bool reset;
 	char *source;
 	const struct device *device;
@@ -115,8 +122,8 @@ void promise_done(struct promise *p);
 /** promise_format() - as it is written behind "KEY="; to be freed, NULL: no memory */
 char *promise_format(const struct promise *p);
 
-/** promise_format_value() - the same without the path: "200M", "5ms", "idle" */
-char *promise_format_value(enum promise_key key, uint64_t value);
+/** promise_format_value() - the same without the path: "200M", "5ms", "idle", "30%" */
+char *promise_format_value(enum promise_key key, uint64_t value, uint32_t part);
 
 /** struct promises - a list; one for each key and path where not said otherwise */
 struct promises {

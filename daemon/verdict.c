@@ -310,6 +310,12 @@ static int explain(const struct governor *g, const struct governed *f,
 	const struct device *leaf;
 	int r;
 
+	if (state == CONTROL_UNMEASURED && d)
+		return text_add(t,
+				"the capacity of %s for requests of this unit "
+				"is unknown until the unit uses it; meanwhile "
+				"%g %% of the time of each leaf is set aside",
+				d->node, f->part / 100.0);
 	if (!is_broken(state) || !d || !f->cgroup)
 		return text_add(t, "%s", "");
 	r = f->target ? 0 : find_cap(g, f, d, &cap);
@@ -374,7 +380,8 @@ static enum control_state look_again(const struct governor *g,
 
 static void tell_journal(const struct governed *f, bool broken)
 {
-	_cleanup_free_ char *value = promise_format_value(f->key, f->floor);
+	_cleanup_free_ char *value =
+		promise_format_value(f->key, f->floor, f->part);
 	const char *key = promise_info(f->key)->name;
 	const char *unit = f->cgroup->policy.subject;
 
@@ -430,6 +437,7 @@ static void remember(const struct governor *g, struct governed *f)
 	h->row[h->next] = (struct history_row){
 		.usec = now,
 		.got = f->got,
+		.promised = f->floor,
 		.granted = control_promise(g->control, f->number)->phi,
 	};
 	h->next = (h->next + 1) % HISTORY_ROWS;

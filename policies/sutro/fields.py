@@ -35,7 +35,7 @@ def path(table: Table) -> str:
 def value(table: Table, name: str, key: str, text: str) -> str:
     """A value as it was written, if it is one."""
     try:
-        values.parse(key, text)
+        values.check(key, text)
     except SutroError as error:
         raise table.wrong(name, error.message) from None
     return text.strip()

@@ -7,11 +7,13 @@ for a promise that does not hold, so that nobody overlooks it.
 
 from typing import Any
 
+from . import values
+
 Dict = dict[str, Any]
 
 # "stated" is a ceiling: the kernel keeps it, and nothing is controlled.
 HOLDS = ("held", "idle", "stated")
-NOT_YET = ("settling", "unknown")
+NOT_YET = ("settling", "unknown", "unknown-capacity")
 
 # What a key is about, in the few letters that a table has for it.
 ABOUT = {
@@ -46,6 +48,13 @@ def worst_first(promises: list[Dict]) -> list[Dict]:
 def about(key: str) -> str:
     """The key in few letters; one that is not known here as it is."""
     return ABOUT.get(key, key)
+
+
+def stated(promise: Dict) -> str:
+    """The value; of a percentage what it is worth, too, where that is known."""
+    rate = values.short(promise["key"], promise["value"]) if promise["value"] else ""
+    percent = promise.get("percent")  # which a daemon of before does not have
+    return " = ".join(filter(None, (f"{percent:g}%" if percent else "", rate))) or "-"
 
 
 def granted(promise: Dict) -> int:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import values
-from .promises import NOT_YET, about, fails, granted
+from .promises import NOT_YET, about, fails, granted, stated
 from .show import BAD, FAINT, GOOD, NAME, columns, console, percent
 
 __all__ = ["console"]
@@ -59,7 +59,7 @@ def promises(out: Console, found: list[Dict]) -> None:
             Text(promise["unit"] or promise["cgroup"], style=NAME),
             about(key),
             promise["path"],
-            _number(key, promise["value"]),
+            stated(promise),
             _granted(promise),
             _number(key, promise["got"]),
             _state(promise),
@@ -77,7 +77,8 @@ def explained(out: Console, found: list[Dict]) -> None:
         key = promise["key"]
         out.print()
         line = Text.assemble((key, NAME), f"={promise['path']} ")
-        line.append(f"{values.text(key, promise['value'])}  " if key in values.KINDS else "")
+        exact = key in values.KINDS and not promise.get("percent")
+        line.append(f"{values.text(key, promise['value']) if exact else stated(promise)}  ")
         line.append(_state(promise))
         out.print(line.append(f"  got {_number(key, promise['got'])}"))
         if promise["cause"]:

@@ -33,10 +33,12 @@ KINDS = {
     "Weight": WEIGHT,
 }
 
+FLOORS = tuple(key for key in KINDS if key.endswith("Min"))
 CEILINGS = tuple(key for key in KINDS if key.endswith("Max"))
 
 # What the daemon allows, see sutro.policy(5).
 RATE_MOST = 10**15
+PERCENT_LEAST, PERCENT_MOST = 1, 100
 LATENCY_MOST_US = 60 * 10**6
 INFINITY = 2**64 - 1
 
@@ -91,6 +93,20 @@ def parse(key: str, text: str) -> int:
         allowed = ALLOWED[kind] + ("; infinity: no limit" if key in CEILINGS else "")
         raise UsageError(f"'{text[:LONGEST]}' is no value for {key}: allowed is {allowed}")
     return number
+
+
+def check(key: str, text: str) -> None:
+    """Refuse what is no value of `key`; a floor may be a percentage, which is no number yet."""
+    text = text.strip(" \t")
+    if key not in FLOORS or not text.endswith("%"):
+        parse(key, text)
+        return
+    number = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,2})?)%", text)
+    if not number or not PERCENT_LEAST <= Fraction(number[1]) <= PERCENT_MOST:
+        raise UsageError(
+            f"'{text[:LONGEST]}' is no value for {key}: allowed is {PERCENT_LEAST}% to "
+            f"{PERCENT_MOST}% of what the device can do, with at most two decimals"
+        )
 
 
 def text(key: str, number: int) -> str:

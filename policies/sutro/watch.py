@@ -16,7 +16,7 @@ from . import values
 from .answer import Answer, interrupted, wait
 from .client import Client
 from .errors import NotRunning
-from .promises import granted, worst_first
+from .promises import granted, stated, worst_first
 
 Dict = dict[str, Any]
 
@@ -32,7 +32,7 @@ def record(promise: Dict, time_s: float) -> Dict:
 def line(promise: Dict, time_s: float) -> str:
     """The same for people."""
     key = promise["key"]
-    of = values.short(key, promise["value"])
+    of = stated(promise)
     if promise["granted"] < 1:
         of = f"{values.short(key, granted(promise))} of {of}"
     clock = time.strftime("%H:%M:%S", time.localtime(time_s))

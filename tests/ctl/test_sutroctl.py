@@ -102,7 +102,7 @@ NEED = (
 PROMISE = (
     each(str, "unit cgroup key path device source state cause")
     | each(int, "value importance got")
-    | each(float, "granted gain amplification")
+    | each(float, "percent granted gain amplification")
     | {"leaves": [NEED]}
 )
 EXPLAIN = EXPLANATION | {"slices": [UNIT], "steps": [STEP], "promises": [PROMISE]}

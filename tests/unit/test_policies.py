@@ -17,6 +17,8 @@ VENDOR, RUN, ETC = (f"/{top}/sutro/policy.d/" for top in ("usr/lib", "run", "etc
 CONTROL, CONTROL_RUN = (f"/{top}/sutro/policy.control/" for top in ("etc", "run"))
 OWN = f"/etc/systemd/system/{UNIT}"
 
+PERCENT = "a path and 1% to 100% of what the device can do, with at most two decimals"
+
 Expect = Callable[[str, str], None]
 
 
@@ -244,6 +246,15 @@ def test_set(machine: Machine, sutrod: Sutrod, systemd: Systemd) -> None:
         said = pairs(("Importance", "7"), (key, value))
         assert sutrod.error("SetPolicy", UNIT, said, "runtime") == ("BadPolicy", message)
         assert values() == kept
+    for percent in ("0%", "0.99%", "100.01%", "101%", "-5%", "30.5.1%", "1.234%", "30 %", ".5%"):
+        said = pairs(("Importance", "7"), ("WriteIOPSMin", f"/a {percent}"))
+        _, message = sutrod.error("SetPolicy", UNIT, said, "runtime")
+        assert message.startswith(f'db.service: "WriteIOPSMin=/a {percent}": {PERCENT}')
+        assert values() == kept
+    for said, kept_as in (("1%", "1%"), ("100%", "100%"), ("012.50%", "12.5%"), ("7.05%", "7.05%")):
+        say(sutrod, "runtime", "WriteIOPSMin", f"/a {said}")
+        assert f"WriteIOPSMin=/a {kept_as}" in values()
+    sutrod.call("ResetPolicy", UNIT, "runtime")
     for _ in range(2):
         said = pairs(("ReadIOPSMin", ""), ("Importance", ""))
         sutrod.call("SetPolicy", UNIT, said, "persistent")

@@ -146,6 +146,12 @@ MISTAKES = [
         f':5: "[X-Sutro] LatencyTarget=srv 5ms": {PATHS}',
         ':7: "[X-Sutro] Class=fast": rt, be or idle',
     ),
+    (
+        f"{MATCH}{X}ReadBandwidthMin=/srv 101%\nReadIOPSMax=/srv 30%\n",
+        ':4: "[X-Sutro] ReadBandwidthMin=/srv 101%": a path and 1% to 100% of what the device can '
+        "do, with at most two decimals, such as /dev/vg/db 12.5%",
+        ':5: "[X-Sutro] ReadIOPSMax=/srv 30%": a path and requests per second',
+    ),
     (f"{MATCH}{X}Wait=5\n", f':4: "[X-Sutro] Wait=5": {KEYS}'),
     ("[Match]\nUnits=db.service\n", ':2: "[Match] Units=db.service": [Match] Unit='),
     (

@@ -21,6 +21,7 @@ LOGICAL = "254:0"
 MB = 1_000_000
 # Of the daemon's clock, in which floors and targets are in force or reported as infeasible.
 SETTLES_S = 4.0
+TICK_S = 0.25
 # A floor is steered to this many times its value.
 SETPOINT = 1.04
 
@@ -178,6 +179,40 @@ def test_infeasible_is_told(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> N
     sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 20M")
     sutrod.until(lambda: state(sutrod, "big0.service") == "held", SETTLES_S)
+
+
+def test_part_of_the_device(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
+    """No rate until something is known of the device, then one that follows the device."""
+    crowd(systemd, plant, running=False)
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 12.5%")
+    sutrod.until(lambda: state(sutrod, "db.service") == "unknown-capacity", SETTLES_S)
+    seen = promise(sutrod, "db.service")
+    assert (seen["value"], seen["percent"]) == (0, 12.5)
+    assert "the capacity of /dev/dm-0 for requests of this unit is unknown" in seen["cause"]
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 30%")
+    plant.readers["db"].running = True
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.elapse(1)
+    assert plant.mbps("db", 1) == pytest.approx(SETPOINT * 30, rel=0.02)
+
+    for speed, falls in ((25 * MB, True), (50 * MB, False)):
+        plant.speed, rates = speed, []
+        for _ in range(int(SETTLES_S / TICK_S)):
+            sutrod.elapse(TICK_S)
+            rates.append(promise(sutrod, "db.service")["value"])
+        assert rates == sorted(rates, reverse=falls)
+        assert rates[-1] == pytest.approx(0.3 * 2 * speed, rel=0.01)
+    # A new daemon knows it, and so does a changed floor.
+    assert sutrod.stop() == 0
+    plant.readers["db"].running = False
+    sutrod.start()
+    sutrod.elapse(1)
+    assert promise(sutrod, "db.service")["value"] == pytest.approx(30 * MB, rel=0.01)
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 40%")
+    sutrod.until(lambda: promise(sutrod, "db.service")["percent"] == 40)
+    sutrod.elapse(1)
+    assert promise(sutrod, "db.service")["value"] == pytest.approx(40 * MB, rel=0.01)
 
 
 def test_idle_costs_nothing(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
