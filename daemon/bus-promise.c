@@ -70,9 +70,14 @@ static int append_ungoverned(sd_bus_message *r, const struct promise *p)
 
 	err = sd_bus_message_append(
 		r, "{sv}{sv}{sv}{sv}{sv}{sv}", "state", "s",
-		p->device ? STATE_STATED : STATE_UNRESOLVED, "cause", "s",
-		p->device ? "" : "the path is on no block device", "got", "t",
-		(uint64_t)0, "granted", "d", 1.0, "gain", "d", 1.0,
+		p->device	    ? STATE_STATED
+		: promise_is_any(p) ? control_state_to_string(CONTROL_IDLE)
+				    : STATE_UNRESOLVED,
+		"cause", "s",
+		p->device || promise_is_any(p)
+			? ""
+			: "the path is on no block device",
+		"got", "t", (uint64_t)0, "granted", "d", 1.0, "gain", "d", 1.0,
 		"amplification", "d", 0.0);
 	if (err >= 0)
 		err = bus_open_list(r, "leaves");
@@ -103,11 +108,22 @@ static int append_promise(struct manager *m, sd_bus_message *r,
 	return err < 0 ? err : sd_bus_message_close_container(r);
 }
 
-static bool is_listed(const struct promise *p)
+static bool leads_somewhere(const struct policy *policy, enum promise_key key)
+{
+	for (size_t i = 0; i < policy->promises.n; i++)
+		if (policy->promises.items[i].device &&
+		    policy->promises.items[i].key == key)
+			return true;
+	return false;
+}
+
+/* A promise about any volume is listed itself while there is no volume for it. */
+static bool is_listed(const struct policy *policy, const struct promise *p)
 {
 	enum promise_kind kind = promise_info(p->key)->kind;
 
 	return p->path &&
+	       !(promise_is_any(p) && leads_somewhere(policy, p->key)) &&
 	       (kind == PROMISE_KIND_FLOOR || kind == PROMISE_KIND_CEILING ||
 		kind == PROMISE_KIND_TARGET);
 }
@@ -125,7 +141,7 @@ int method_list_promises(sd_bus_message *call, void *userdata,
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
 	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c))
 		for (size_t i = 0; i < c->policy.promises.n && r >= 0; i++)
-			if (is_listed(&c->policy.promises.items[i]))
+			if (is_listed(&c->policy, &c->policy.promises.items[i]))
 				r = append_promise(
 					m, reply, c,
 					&c->policy.promises.items[i]);

@@ -196,16 +196,6 @@ static uint64_t promised_units(enum promise_key key, const struct usage *u)
 	}
 }
 
-static bool stands_on_device(const struct device *top, const struct device *d)
-{
-	if (top == d)
-		return true;
-	for (size_t i = 0; i < top->n_slaves; i++)
-		if (stands_on_device(top->slaves[i], d))
-			return true;
-	return false;
-}
-
 static bool share_leaf(const struct device *a, const struct device *b)
 {
 	for (size_t i = 0; i < a->n_leaves; i++)
@@ -229,7 +219,7 @@ static uint64_t other_bytes(const struct governor *g, const struct cgroup *c,
 		bool under = false;
 
 		if (device_is_lowest(e) || e->kind == DEVICE_PARTITION ||
-		    stands_on_device(d, e) || stands_on_device(e, d) ||
+		    device_is_above(d, e) || device_is_above(e, d) ||
 		    !share_leaf(d, e))
 			continue;
 		u = sample_usage(&g->sampler, c, e);
@@ -239,7 +229,7 @@ static uint64_t other_bytes(const struct governor *g, const struct cgroup *c,
 			const struct usage *above;
 
 			if (t->devices[j] == e ||
-			    !stands_on_device(t->devices[j], e))
+			    !device_is_above(t->devices[j], e))
 				continue;
 			above = sample_usage(&g->sampler, c, t->devices[j]);
 			under = above->rbytes || above->wbytes;

@@ -162,6 +162,9 @@ int manager_renew_topology(struct manager *m)
 	m->topology = new;
 	m->actuator.topology = new;
 	m->ceilings.topology = new;
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
+		if (manager_look_at_volumes(m, c) < 0)
+			return log_oom();
 	err = leaves_configure(&m->roots, m->conf, new, m->dry_run);
 	if (!err)
 		err = watch_schedulers(m) ?: watch_md(m);

@@ -10,6 +10,61 @@
 
 #include "bus.h"
 #include "manager.h"
+#include "volume.h"
+
+/* A unit that begins to use a volume has its promises there so much later. */
+#define VOLUMES_USEC 1000000U
+
+/* ---- promises about any volume ---- */
+
+int manager_look_at_volumes(struct manager *m, struct cgroup *c)
+{
+	_cleanup_free_ const struct device **used = NULL;
+	size_t n;
+	int r;
+
+	if (!policy_has_any(&c->policy))
+		return 0;
+	r = volumes_used(c, m->topology, &used, &n);
+	if (r >= 0)
+		r = policy_expand(&c->policy, used, n);
+	if (r > 0) {
+		governor_renew(&m->governor);
+		manager_mark(m, c);
+	}
+	return r;
+}
+
+int manager_on_volumes(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+	struct cgroup *root = cgroup_tree_root(m->tree);
+	bool any = false;
+	int r = 0;
+
+	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c)) {
+		any |= policy_has_any(&c->policy);
+		r = manager_look_at_volumes(m, c);
+	}
+	if (r < 0 || !any)
+		return r;
+	sd_event_source_set_time_relative(s, VOLUMES_USEC);
+	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+static int watch_volumes(struct manager *m, struct cgroup *c)
+{
+	int enabled = SD_EVENT_ON, r;
+
+	if (!policy_has_any(&c->policy))
+		return 0;
+	r = manager_look_at_volumes(m, c);
+	sd_event_source_get_enabled(m->volumes, &enabled);
+	if (r < 0 || enabled != SD_EVENT_OFF)
+		return r;
+	sd_event_source_set_time_relative(m->volumes, VOLUMES_USEC);
+	return sd_event_source_set_enabled(m->volumes, SD_EVENT_ONESHOT);
+}
 
 /* ---- what is said about a cgroup ---- */
 
@@ -34,6 +89,8 @@ static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 	*p = (struct policy){};
 	c->waiting = false;
 	policy_resolve(&c->policy, m->topology, &m->roots);
+	if (watch_volumes(m, c) < 0)
+		log_oom();
 	c->refused = false;
 	manager_mark(m, c);
 }

@@ -10,6 +10,7 @@
  *	udev event, md		after a pause make a new topology, resolve all
  *				statements, switch configured leaves, all dirty
  *	queue/scheduler written	all dirty
+ *	every second		if promises are about any volume: which are used?
  *	every ReconcileSec=	scan the tree, all dirty
  */
 
@@ -284,7 +285,8 @@ static void on_weight_changed(const struct cgroup *c, const struct device *leaf,
 
 static int add_sources(struct manager *m)
 {
-	sd_event_source **vital[] = { &m->flush, &m->sampling, &m->reconcile };
+	sd_event_source **vital[] = { &m->flush, &m->sampling, &m->reconcile,
+				      &m->volumes };
 	sigset_t signals;
 	int r;
 
@@ -312,6 +314,11 @@ static int add_sources(struct manager *m)
 				      0, 0, on_sampling, m);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(m->sampling, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_time(m->event, &m->volumes, CLOCK_MONOTONIC, 0,
+				      0, manager_on_volumes, m);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(m->volumes, SD_EVENT_OFF);
 	if (r >= 0)
 		r = sd_event_add_time_relative(m->event, &m->reconcile,
 					       CLOCK_MONOTONIC,
@@ -433,6 +440,7 @@ struct manager *manager_free(struct manager *m)
 	sd_event_source_disable_unref(m->rescan);
 	sd_event_source_disable_unref(m->reconcile);
 	sd_event_source_disable_unref(m->sampling);
+	sd_event_source_disable_unref(m->volumes);
 	sd_bus_flush_close_unref(m->bus);
 	sd_event_unref(m->event);
 	roots_done(&m->roots);

@@ -37,6 +37,7 @@
  * @md: tells of changes of md arrays, NULL before the first one
  * @rescan: armed while the topology is out of date
  * @reconcile: the periodic comparison of everything
+ * @volumes: armed while a promise is about any volume that its unit uses
  * @sampling: armed while somebody asks for shares, until @sample_until_usec
  * @schedulers: watches on queue/scheduler of the leaves
  */
@@ -64,6 +65,7 @@ struct manager {
 	sd_event_source *md;
 	sd_event_source *rescan;
 	sd_event_source *reconcile;
+	sd_event_source *volumes;
 	sd_event_source *sampling;
 	sd_event_source **schedulers;
 	size_t n_schedulers;
@@ -116,6 +118,9 @@ void manager_ask(struct manager *m, struct cgroup *c);
 void manager_ask_all(struct manager *m);
 int manager_mirror(struct manager *m, struct cgroup *c);
 int manager_load_policies(struct manager *m);
+/* Derive promises for the volumes that @c uses; for all cgroups, once a second. */
+int manager_look_at_volumes(struct manager *m, struct cgroup *c);
+int manager_on_volumes(sd_event_source *s, uint64_t usec, void *userdata);
 void manager_log_sentences(char *const *sentences);
 extern const struct unit_ops manager_unit_ops;
 

@@ -123,6 +123,13 @@ static const struct device *resolve(const struct topology *t,
 	return d;
 }
 
+/* They are the last ones. */
+static void drop_derived(struct promises *l)
+{
+	while (l->n > 0 && l->items[l->n - 1].derived)
+		promise_done(&l->items[--l->n]);
+}
+
 void policy_resolve(struct policy *p, const struct topology *t,
 		    const struct roots *roots)
 {
@@ -132,15 +139,100 @@ void policy_resolve(struct policy *p, const struct topology *t,
 		s->device = resolve(t, roots, s->path, &s->missed, p->subject,
 				    "the weight");
 	}
+	drop_derived(&p->promises);
 	for (size_t i = 0; i < p->promises.n; i++) {
 		struct promise *one = &p->promises.items[i];
 
 		/* A weight is a statement, too. */
-		if (one->path && one->key != PROMISE_WEIGHT)
+		if (one->path && !promise_is_any(one) &&
+		    one->key != PROMISE_WEIGHT)
 			one->device = resolve(t, roots, one->path, &one->missed,
 					      p->subject,
 					      promise_info(one->key)->name);
 	}
+}
+
+/* ---- promises about any volume ---- */
+
+bool policy_has_any(const struct policy *p)
+{
+	for (size_t i = 0; i < p->promises.n; i++)
+		if (promise_is_any(&p->promises.items[i]))
+			return true;
+	return false;
+}
+
+/* A path may lead to a partition, whose volume is the disk. */
+static bool is_named(const struct policy *p, enum promise_key key,
+		     const struct device *volume)
+{
+	for (size_t i = 0; i < p->promises.n; i++) {
+		const struct promise *one = &p->promises.items[i];
+
+		if (one->key == key && !one->derived && one->device &&
+		    device_is_part_of(one->device, volume))
+			return true;
+	}
+	return false;
+}
+
+static int derive(const struct policy *p, const struct device *const *used,
+		  size_t n_used, struct promises *ret)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < p->promises.n; i++) {
+		struct promise one = p->promises.items[i];
+
+		for (size_t u = 0; promise_is_any(&one) && u < n_used && !err;
+		     u++) {
+			const struct device *d = used[u];
+			struct promise derived = one;
+
+			if (is_named(p, one.key, d))
+				continue;
+			derived.path = d->aliases ? d->aliases[0] : d->node;
+			derived.device = d;
+			derived.derived = true;
+			err = promises_add(ret, &derived);
+		}
+	}
+	return err;
+}
+
+static bool is_same(const struct promise *a, const struct promise *b)
+{
+	return a->key == b->key && a->device == b->device &&
+	       a->value == b->value && a->part == b->part &&
+	       streq(a->path, b->path) && streq(a->source, b->source);
+}
+
+int policy_expand(struct policy *p, const struct device *const *used,
+		  size_t n_used)
+{
+	struct promises derived = {}, *l = &p->promises, all = {};
+	size_t first = l->n;
+	bool same;
+	int err;
+
+	while (first > 0 && l->items[first - 1].derived)
+		first--;
+	err = derive(p, used, n_used, &derived);
+	same = !err && derived.n == l->n - first;
+	for (size_t i = 0; i < derived.n && same; i++)
+		same = is_same(&derived.items[i], &l->items[first + i]);
+	for (size_t i = 0; i < first && !same && !err; i++)
+		err = promises_add(&all, &l->items[i]);
+	for (size_t i = 0; i < derived.n && !same && !err; i++)
+		err = promises_add(&all, &derived.items[i]);
+	promises_done(&derived);
+	if (err || same) {
+		promises_done(&all);
+		return err;
+	}
+	promises_done(l);
+	*l = all;
+	return 1;
 }
 
 struct asked policy_default(const struct policy *p)

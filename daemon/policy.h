@@ -96,9 +96,26 @@ void policy_done(struct policy *p);
  */
 int policy_promise(struct policy *p, struct promises *promises);
 
-/** policy_resolve() - find the devices of all statements in a new topology */
+/**
+ * policy_resolve() - find the devices of all statements in a new topology
+ *
+ * What policy_expand() derived is gone after it.
+ */
 void policy_resolve(struct policy *p, const struct topology *t,
 		    const struct roots *roots);
+
+/** policy_has_any() - is there a promise about each volume that the unit uses? */
+bool policy_has_any(const struct policy *p);
+
+/**
+ * policy_expand() - derive a promise for each volume from those with PROMISE_ANY
+ * @used: the volumes
+ *
+ * A volume that a promise with the same key names by a path has that one only.
+ * Return: 1 if other ones are derived than before, 0, or -ENOMEM: then all is as before.
+ */
+int policy_expand(struct policy *p, const struct device *const *used,
+		  size_t n_used);
 
 /** policy_default() - what is asked on every leaf that no statement is about */
 struct asked policy_default(const struct policy *p);

@@ -12,6 +12,8 @@
  *    ".." (nobody can say where that leads without asking the file system) and no
  *    control characters, and gets shorter where that changes nothing: "//", "/./"
  *    and a "/" at the end go.
+ *    Or it is the word "any": each volume that the unit uses. Weight=any 300 is
+ *    Weight=300: that is what a weight without a path means.
  * 2. Sizes and times are sums of parts, the largest suffix first: "1G 500M" is
  *    1500000000, "1s 500us" is 1000500 us. Fractions are exact, what is less than
  *    one goes. Sizes are those of IOReadBandwidthMax=: K is 1000.
@@ -47,7 +49,8 @@
 
 static const char path_allowed[] =
 	"first an absolute path without \"..\" and control characters, in "
-	"quotes if it has blanks, at most 4095 bytes";
+	"quotes if it has blanks, at most 4095 bytes, or the word any: each "
+	"volume that the unit uses";
 
 static const char percent_allowed[] =
 	"a path and 1% to 100% of what the device can do, with at most two "
@@ -431,6 +434,13 @@ static int add_path(struct text *t, const char *path)
 
 /* ---- assignments ---- */
 
+static bool is_any_word(const char *text)
+{
+	const char *rest = startswith(text, PROMISE_ANY);
+
+	return rest && strchr(BLANKS, *rest);
+}
+
 static bool has_path(enum promise_key key, const char *text)
 {
 	switch (infos[key].kind) {
@@ -438,10 +448,15 @@ static bool has_path(enum promise_key key, const char *text)
 	case PROMISE_KIND_IMPORTANCE:
 		return false;
 	case PROMISE_KIND_WEIGHT:
-		return strchr("/\"'", *text);
+		return strchr("/\"'", *text) || is_any_word(text);
 	default:
 		return true;
 	}
+}
+
+bool promise_is_any(const struct promise *p)
+{
+	return p->path && streq(p->path, PROMISE_ANY);
 }
 
 int promise_parse(enum promise_key key, const char *text, const char *source,
@@ -454,11 +469,16 @@ int promise_parse(enum promise_key key, const char *text, const char *source,
 		p.path = malloc(strlen(text) + 1);
 		if (!p.path)
 			return -ENOMEM;
-		if (take_word(&text, p.path) < 0 || simplify_path(p.path) < 0) {
+		if (take_word(&text, p.path) < 0 ||
+		    (!promise_is_any(&p) && simplify_path(p.path) < 0)) {
 			free(p.path);
 			*ret_allowed = path_allowed;
 			return -EINVAL;
 		}
+	}
+	if (key == PROMISE_WEIGHT && promise_is_any(&p)) {
+		free(p.path);
+		p.path = NULL;
 	}
 	if (!p.reset)
 		err = parse_value(key, text, &p.value, &p.part);

@@ -52,6 +52,9 @@ enum promise_class {
 	PROMISE_CLASSES,
 };
 
+/* In the place of a path: each volume that the unit uses, see policy_expand(). */
+#define PROMISE_ANY "any"
+
 /* "infinity": a ceiling that is none; it overrides those of weaker sources. */
 #define PROMISE_INFINITY UINT64_MAX
 
@@ -86,8 +89,8 @@ const char *promise_class_name(enum promise_class class);
 
 /**
  * struct promise - one assignment
- * @path: the device, without superfluous slashes; NULL: about the unit as a whole
- *	(Class=, Importance=, Weight= without a path) and for @reset
+ * @path: the device, without superfluous slashes, or PROMISE_ANY; NULL: about the
+ *	unit as a whole (Class=, Importance=, Weight= without a path) and for @reset
  * @value: in the unit of the key; an enum promise_class; PROMISE_INFINITY
  * @part: of a floor in percent: 1/10000 of what the device can do, PART_MIN to
  *	PART_ALL, and @value is 0; else 0
@@ -96,6 +99,7 @@ const char *promise_class_name(enum promise_class class);
  * @device: where @path leads now, NULL while it leads nowhere; belongs to the
  *	topology, and is filled in by who has one
  * @missed: it has been said that @path leads nowhere
+ * @derived: of one with PROMISE_ANY, for the volume @device
  */
 struct promise {
 	enum promise_key key;
@@ -106,7 +110,11 @@ struct promise {
 	char *source;
 	const struct device *device;
 	bool missed;
+	bool derived;
 };
+
+/** promise_is_any() - is it about each volume that the unit uses? */
+bool promise_is_any(const struct promise *p);
 
 /**
  * promise_parse() - what stands behind "KEY="

@@ -643,6 +643,16 @@ bool device_stands_on(const struct device *d, const struct device *leaf)
 	return false;
 }
 
+bool device_is_above(const struct device *top, const struct device *d)
+{
+	if (top == d)
+		return true;
+	for (size_t i = 0; i < top->n_slaves; i++)
+		if (device_is_above(top->slaves[i], d))
+			return true;
+	return false;
+}
+
 bool device_is_part_of(const struct device *d, const struct device *leaf)
 {
 	return d == leaf || (d->kind == DEVICE_PARTITION && d->n_slaves == 1 &&

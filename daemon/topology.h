@@ -90,6 +90,9 @@ int topology_resolve(const struct topology *t, const struct roots *roots,
 /** device_stands_on() - is @leaf one of the leaves under @d? */
 bool device_stands_on(const struct device *d, const struct device *leaf);
 
+/** device_is_above() - does @top stand on @d, directly or not, or is it @d? */
+bool device_is_above(const struct device *top, const struct device *d);
+
 /** device_is_part_of() - is @d the leaf itself or a partition of it? */
 bool device_is_part_of(const struct device *d, const struct device *leaf);
 

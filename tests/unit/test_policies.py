@@ -233,7 +233,8 @@ def test_set(machine: Machine, sutrod: Sutrod, systemd: Systemd) -> None:
             "ReadIOPSMin",
             "a 1",
             'db.service: "ReadIOPSMin=a 1": first an absolute path without ".." and control '
-            "characters, in quotes if it has blanks, at most 4095 bytes",
+            "characters, in quotes if it has blanks, at most 4095 bytes, or the word any: each "
+            "volume that the unit uses",
         ),
         (
             "Wait",

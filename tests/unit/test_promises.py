@@ -215,6 +215,46 @@ def test_part_of_the_device(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> N
     assert promise(sutrod, "db.service")["value"] == pytest.approx(40 * MB, rel=0.01)
 
 
+def test_floor_on_any_volume(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
+    """It is about the volumes that the unit has used, except those that are named."""
+    crowd(systemd, plant, running=False)
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="any 60M")
+    sutrod.until(lambda: state(sutrod, "db.service") == "idle")
+    assert promise(sutrod, "db.service")["path"] == "any"
+    plant.readers["db"].running = True
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    seen = promise(sutrod, "db.service")
+    assert (seen["value"], seen["device"], seen["path"]) == (60 * MB, "/dev/dm-0", STRIPE)
+    sutrod.elapse(1)
+    assert plant.mbps("db", 1) == pytest.approx(SETPOINT * 60, rel=0.01)
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 20%")
+    sutrod.until(lambda: promise(sutrod, "db.service")["value"] == 20 * MB, SETTLES_S)
+
+
+def test_ceiling_target_and_weight_on_any_volume(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    a = systemd.start("a.service")
+    most = "rbps=5000000 wbps=max riops=max wiops=max"
+    lines = {devno: f"{devno} {most}" for devno in (LOGICAL, "8:32")}
+    stat = f"{LOGICAL} rbytes=1 wbytes=0\n8:0 rbytes=1 wbytes=0\n8:48 rbytes=0 wbytes=0\n"
+    machine.write(f"/sys/fs/cgroup{a}/io.stat", stat)
+    sutrod.start()
+    say(sutrod, "a.service", ReadBandwidthMax="any 5M", LatencyTarget="any 5ms", Weight="any 700")
+    sutrod.until(lambda: machine.weights(a, "io.max") == [lines[LOGICAL]])
+    sutrod.until(lambda: machine.weights(a) == ["default 700"])
+    machine.write(f"/sys/fs/cgroup{a}/io.stat", stat + "8:32 rbytes=0 wbytes=7\n")
+    sutrod.until(lambda: machine.weights(a, "io.max") == list(lines.values()))
+    found = [(p["key"], p["device"]) for p in sutrod.call("ListPromises")]
+    keys, devices = ("ReadBandwidthMax", "LatencyTarget"), ("/dev/dm-0", "/dev/sdc")
+    assert found == [(key, device) for key in keys for device in devices]
+    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} infinity")
+    sutrod.until(lambda: machine.weights(a, "io.max") == [lines["8:32"]])
+    said = [e["value"] for e in sutrod.call("GetPolicy", "a.service")]
+    assert said == ["any 5M", "any 5ms", "700", f"{STRIPE} infinity"]
+
+
 def test_idle_costs_nothing(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     crowd(systemd, plant, running=False)
     sutrod.start()
