@@ -30,6 +30,7 @@ int bus_with_authority(struct manager *m, sd_bus_message *call,
 		       sd_bus_error *error);
 
 #define ACTION_MANAGE_DEVICES "org.sutro1.manage-devices"
+#define ACTION_MANAGE_POLICIES "org.sutro1.manage-policies"
 
 /** bus_caller_uid() - the effective user of the caller */
 int bus_caller_uid(sd_bus_message *call, uid_t *ret);
@@ -68,6 +69,10 @@ int bus_no_such_unit(sd_bus_error *error, const char *unit);
 
 /** bus_send() - send @reply unless making it failed with @r */
 int bus_send(sd_bus_message *reply, int r);
+
+/* bus-admission.c */
+int method_check_policies(sd_bus_message *call, void *userdata,
+			  sd_bus_error *error);
 
 /* bus-devices.c */
 int method_list_devices(sd_bus_message *call, void *userdata,

@@ -8,7 +8,6 @@
 
 #include "bus-method.h"
 
-#define ACTION_ALL "org.sutro1.manage-policies"
 #define ACTION_OWN "org.sutro1.manage-own-policies"
 
 /* More in one call is a mistake or worse. */
@@ -183,7 +182,8 @@ static int change(sd_bus_message *call, struct manager *m, bus_method_t method,
 					"sutrod runs with --dry-run and "
 					"changes nothing.");
 	return bus_with_authority(
-		m, call, is_own(m, call, unit) ? ACTION_OWN : ACTION_ALL,
+		m, call,
+		is_own(m, call, unit) ? ACTION_OWN : ACTION_MANAGE_POLICIES,
 		method, error);
 }
 
@@ -261,8 +261,8 @@ static int reload_policies(struct manager *m, sd_bus_message *call,
 int method_reload_policies(sd_bus_message *call, void *userdata,
 			   sd_bus_error *error)
 {
-	return bus_with_authority(userdata, call, ACTION_ALL, reload_policies,
-				  error);
+	return bus_with_authority(userdata, call, ACTION_MANAGE_POLICIES,
+				  reload_policies, error);
 }
 
 int property_policy_errors(sd_bus *bus, const char *path, const char *interface,

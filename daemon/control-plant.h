@@ -251,6 +251,7 @@ double control_cost_most(const struct promise *p);
 bool control_promise_is_measured(const struct promise *p);
 void control_follow_part(struct promise *p);
 void control_measure(struct control *c, double dt_s);
+void control_need_all(struct control *c);
 void control_judge(struct control *c, double dt_s);
 
 /* control-share.c: what each promise is granted on each leaf. */

@@ -288,6 +288,28 @@ static void promise_need(struct control *c, struct promise *p)
 	}
 }
 
+/* What is needed where nothing limits demand. */
+void control_need_all(struct control *c)
+{
+	for (uint32_t i = 0; i < c->n_promises; i++) {
+		struct promise *p = &c->promises[i];
+
+		for (uint32_t j = 0; j < p->n_links; j++) {
+			struct link *k = &p->links[j];
+
+			cell_of_link(c, p, k)->all.demand = 1;
+			if (!p->is_known)
+				k->cost_s = 0;
+		}
+		promise_need(c, p);
+	}
+}
+
+bool control_is_granted(const struct control_promise *p)
+{
+	return p->phi >= GRANTED_FROM;
+}
+
 /* ---- entitlement ---- */
 
 /* By the weights in force: the share that a cgroup has when it asks for all. */
@@ -368,7 +390,7 @@ static void promise_gain(struct promise *p, double dt_s)
 		p->push = p->pub.gain;
 		return;
 	}
-	if (p->running_s < GAIN_FROM_S || p->pub.phi < GRANTED_FROM)
+	if (p->running_s < GAIN_FROM_S || !control_is_granted(&p->pub))
 		return;
 	gain += GAIN_I_PER_S * fmin(dt_s, 1) * missing;
 	p->pub.gain = clampd(gain, 1, GAIN_MAX);
@@ -433,7 +455,7 @@ static enum control_state promise_why(const struct control *c,
 	if (promise_is_unweighted(c, p))
 		return CONTROL_UNWEIGHTED;
 	/* Not even what it asks for is granted: on a hdd it may wait in the drive. */
-	if (p->pub.phi < GRANTED_FROM)
+	if (!control_is_granted(&p->pub))
 		return CONTROL_INFEASIBLE;
 	if (p->pub.used < USED_ENOUGH)
 		return CONTROL_LIMITED;

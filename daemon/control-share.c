@@ -387,12 +387,52 @@ static uint32_t count_active(const struct control *c, uint32_t leaf)
 	return n;
 }
 
-void control_allot(struct control *c)
+static void find_room(struct control *c)
 {
 	for (uint32_t l = 0; l < c->n_leaves; l++)
 		c->fits[l].room =
 			fmax(1 - SHARE_LEAST * count_active(c, l), 0.5);
+}
 
+/* All that is needed, whether it fits or not. */
+static void class_ask(const struct class *class)
+{
+	for (uint32_t i = 0; i < class->n; i++) {
+		struct promise *p = member(class, i);
+
+		for (uint32_t j = 0; j < p->n_links; j++)
+			grant(class->c, p, &p->links[j], p->links[j].need);
+	}
+}
+
+static void set_margins(struct control *c, double margin)
+{
+	for (uint32_t n = 0; n < c->n_nodes; n++)
+		for (uint32_t l = 0; l < c->n_leaves; l++)
+			cell_of(c, n, l)->margin = margin;
+}
+
+void control_admit(struct control *c)
+{
+	control_need_all(c);
+	set_margins(c, 1);
+	by_class(c, class_ask);
+	for (uint32_t l = 0; l < c->n_leaves; l++)
+		cell_of(c, 0, l)->standing = cell_of(c, 0, l)->reserved;
+	/* There will be units without a promise at each level. */
+	set_margins(c, 1 / (1 - RESIDUAL));
+	find_room(c);
+	by_class(c, class_decide);
+}
+
+double control_asked(const struct control *c, uint32_t leaf)
+{
+	return cell_of(c, 0, leaf)->standing;
+}
+
+void control_allot(struct control *c)
+{
+	find_room(c);
 	by_class(c, class_stand_by);
 	for (uint32_t n = 0; n < c->n_nodes; n++)
 		for (uint32_t l = 0; l < c->n_leaves; l++) {

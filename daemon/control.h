@@ -148,6 +148,20 @@ struct control_promise *control_promise(struct control *c, uint32_t promise);
  */
 void control_tick(struct control *c, double dt_s);
 
+/**
+ * control_admit() - would all that is promised fit, if every unit asked for all of it?
+ *
+ * In the place of ticks, on a plant that is made for the question and was told of costs
+ * by control_learnt(). The allotment is that of a tick; @phi and @bottleneck of each
+ * promise, control_need() and control_asked() are its results. A rate whose cost is
+ * not known takes nothing.
+ */
+void control_admit(struct control *c);
+/** control_asked() - after control_admit(): share of @leaf that all promises take */
+double control_asked(const struct control *c, uint32_t leaf);
+/** control_is_granted() - has the promise what it needs, or so nearly that it holds? */
+bool control_is_granted(const struct control_promise *p);
+
 /* Output of a tick. */
 
 /**

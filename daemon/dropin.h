@@ -26,6 +26,10 @@ struct dropins {
  */
 int dropins_list(char *const *dirs, const char *folder, const char *suffix,
 		 struct dropins *ret);
+
+/** dropins_put() - @path in the place of the file with @name, or as another one */
+int dropins_put(struct dropins *l, const char *name, const char *path);
+
 void dropins_done(struct dropins *l);
 
 #endif

@@ -536,6 +536,32 @@ const struct governed *governor_find(const struct governor *g,
 	return NULL;
 }
 
+const struct governed *governor_find_like(const struct governor *g,
+					  const struct cgroup *c,
+					  enum promise_key key,
+					  const struct device *d)
+{
+	const struct governed *best = NULL;
+	double least = INFINITY;
+
+	for (size_t i = 0; i < g->n_floors; i++) {
+		const struct governed *f = &g->floors[i];
+		double rate;
+
+		if (f->key != key || f->devno != d->devno || f->target ||
+		    !control_is_measured(g->control, f->number))
+			continue;
+		if (c && f->cgroup == c)
+			return f;
+		rate = control_rate_alone(g->control, f->number);
+		if (rate < least) {
+			least = rate;
+			best = f;
+		}
+	}
+	return best;
+}
+
 uint32_t governor_leaf(const struct governor *g, const struct device *leaf)
 {
 	for (uint32_t l = 0; l < g->n_leaves; l++)

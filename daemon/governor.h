@@ -115,6 +115,17 @@ const struct governed *governor_find(const struct governor *g,
 				     const struct cgroup *c,
 				     const struct promise *p);
 
+/**
+ * governor_find_like() - a floor whose costs are known, and would be those of another one
+ *
+ * For @key of @c on @d: its own; else of those of other cgroups the one that costs
+ * most. NULL: there is none.
+ */
+const struct governed *governor_find_like(const struct governor *g,
+					  const struct cgroup *c,
+					  enum promise_key key,
+					  const struct device *d);
+
 /** governor_leaf() - number of @leaf in the plant, CONTROL_NONE: it is not in it */
 uint32_t governor_leaf(const struct governor *g, const struct device *leaf);
 

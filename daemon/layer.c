@@ -42,6 +42,15 @@ int layer_add_file(struct layer *l, const char *path, enum policyfile_kind kind)
 	return 0;
 }
 
+int layer_give(struct layer *l, const char *text)
+{
+	struct policyfile *f = &l->files[l->n_files - 1];
+
+	free(f->given);
+	f->given = strdup(text);
+	return f->given ? 0 : -ENOMEM;
+}
+
 /* A unit has drop-ins in several folders (db.service.d, service.d) that may have
  * the same name; they are told by their path.
  */

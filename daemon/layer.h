@@ -31,6 +31,9 @@ struct layers {
 int layer_add_file(struct layer *l, const char *path,
 		   enum policyfile_kind kind);
 
+/** layer_give() - a text that is taken for that of the file added last */
+int layer_give(struct layer *l, const char *text);
+
 /**
  * layer_read() - read all files and settle what they say together
  * @before: the layer as it was; the last good version of a file of the same name is

@@ -139,13 +139,19 @@ void manager_log_sentences(char *const *sentences)
 		log_error("%s", *sentences);
 }
 
-int manager_stated(const struct manager *m, const char *unit,
-		   struct stated *ret)
+int manager_stated_by(const struct manager *m, const struct policies *p,
+		      const char *unit, struct stated *ret)
 {
 	_cleanup_free_ const struct promises **more = NULL;
 	int n = clients_about(&m->clients, unit, &more);
 
-	return n < 0 ? n : policies_state(m->policies, unit, more, n, ret);
+	return n < 0 ? n : policies_state(p, unit, more, n, ret);
+}
+
+int manager_stated(const struct manager *m, const char *unit,
+		   struct stated *ret)
+{
+	return manager_stated_by(m, m->policies, unit, ret);
 }
 
 /* What policies say about a unit, on top of what systemd says. */

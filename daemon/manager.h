@@ -102,6 +102,10 @@ void manager_policy_changed(const char *unit, void *userdata);
 int manager_stated(const struct manager *m, const char *unit,
 		   struct stated *ret);
 
+/** manager_stated_by() - the same with other policy files, see policies_propose() */
+int manager_stated_by(const struct manager *m, const struct policies *p,
+		      const char *unit, struct stated *ret);
+
 /** manager_renew_topology() - look at all block devices again, resolve all paths */
 int manager_renew_topology(struct manager *m);
 

@@ -279,11 +279,8 @@ static void recall(struct governor *g, const struct governed *f)
 					       l->cost_s);
 }
 
-/* Floors about the same bytes have the same number: bandwidth and IOPS of the reads of
- * one device are kept with one share.
- */
-static uint32_t traffic_number(const struct topology *t, const struct device *d,
-			       enum promise_key key)
+uint32_t plant_traffic(const struct topology *t, const struct device *d,
+		       enum promise_key key)
 {
 	uint32_t i = 0;
 
@@ -319,7 +316,7 @@ static int add_floor(struct governor *g, struct governor *was,
 		.part = (double)p->part / PART_ALL,
 		.importance = promises_importance(&c->policy.promises),
 		.wandering = wanders(d),
-		.traffic = traffic_number(g->manager->topology, d, p->key),
+		.traffic = plant_traffic(g->manager->topology, d, p->key),
 	};
 	int err;
 

@@ -29,8 +29,15 @@
 #include "policies.h"
 #include "store.h"
 
+/**
+ * struct policies
+ * @base: of a catalogue that policies_propose() makes: what it was made from
+ * @proposals: while it is made
+ */
 struct policies {
 	const struct roots *roots;
+	const struct policies *base;
+	struct proposals proposals;
 	struct layers files;
 	struct layers own;
 	struct layers control[POLICY_LIFETIMES];
@@ -67,6 +74,15 @@ void stated_done(struct stated *s)
 
 /* ---- reading ---- */
 
+static int add_file(const struct policies *p, struct layer *layer,
+		    const char *path, enum policyfile_kind kind)
+{
+	const char *text = proposals_text(&p->proposals, path);
+	int err = layer_add_file(layer, path, kind);
+
+	return err || !text ? err : layer_give(layer, text);
+}
+
 /* *name is taken over. */
 static int put_layer(struct layers *l, struct layer *layer, char *name,
 		     struct layers *before, char ***new_errors)
@@ -90,9 +106,12 @@ static int add_dropins(const struct policies *p, struct layer *layer,
 	if (!folder)
 		return -ENOMEM;
 	err = dropins_list(p->roots->policy_dirs, folder, ".conf", &found);
+	if (!err)
+		err = proposals_put(&p->proposals, POLICYFILE_DROPIN, folder,
+				    &found);
 	for (size_t i = 0; i < found.n && !err; i++)
-		err = layer_add_file(layer, found.items[i].path,
-				     POLICYFILE_DROPIN);
+		err = add_file(p, layer, found.items[i].path,
+			       POLICYFILE_DROPIN);
 	dropins_done(&found);
 	return err;
 }
@@ -106,11 +125,12 @@ static int load_files(struct policies *p, char ***new_errors)
 	err = dropins_list(p->roots->policy_dirs, "", ".policy", &found);
 	if (err)
 		return err;
+	err = proposals_put(&p->proposals, POLICYFILE_POLICY, "", &found);
 	for (size_t i = 0; i < found.n && !err; i++) {
 		const struct dropin *d = &found.items[i];
 		struct layer layer = {};
 
-		err = layer_add_file(&layer, d->path, POLICYFILE_POLICY) ?:
+		err = add_file(p, &layer, d->path, POLICYFILE_POLICY) ?:
 		      add_dropins(p, &layer, d->name) ?:
 		      put_layer(&l, &layer, strdup(d->name), &p->files,
 				new_errors);
@@ -140,11 +160,14 @@ static int load_control(struct policies *p, enum policy_lifetime lifetime,
 	err = dropins_list(dirs, "", ".policy", &found);
 	if (err)
 		return err;
+	/* What is proposed in another folder is to be persistent. */
+	err = proposals_put(&p->proposals, POLICYFILE_CONTROL,
+			    lifetime == POLICY_RUNTIME ? dirs[0] : "", &found);
 	for (size_t i = 0; i < found.n && !err; i++) {
 		const struct dropin *d = &found.items[i];
 		struct layer layer = {};
 
-		err = layer_add_file(&layer, d->path, POLICYFILE_CONTROL)
+		err = add_file(p, &layer, d->path, POLICYFILE_CONTROL)
 			      ?: put_layer(&l, &layer,
 					   strndup(d->name,
 						   strlen(d->name) -
@@ -214,6 +237,131 @@ int policies_errors(const struct policies *p, char ***errors)
 	return err;
 }
 
+/* ---- what files would say ---- */
+
+/* Says why something is not done: to be freed by the receiver. */
+static int refuse(char **ret_error, int error, const char *text,
+		  const char *allowed)
+{
+	_cleanup_(text_freep) struct text t = {};
+
+	if (text_add(&t, "\"") < 0 || text_add_plain(&t, text, PATH_MAX) < 0 ||
+	    text_add(&t, "\": %s", allowed) < 0)
+		return -ENOMEM;
+	*ret_error = TAKE_PTR(t.p);
+	return error;
+}
+
+/* The files of a unit, with what is proposed for it. */
+static int propose_own(struct policies *p, const char *unit, char ***errors)
+{
+	const struct layer *own = layers_find(&p->base->own, unit);
+	struct layer layer = {};
+	int err = 0;
+
+	for (size_t i = 0; own && i < own->n_files && !err; i++)
+		err = add_file(p, &layer, own->files[i].path, POLICYFILE_UNIT);
+	for (size_t i = 0; i < p->proposals.n && !err; i++) {
+		const char *path = p->proposals.items[i].path;
+		_cleanup_free_ char *of = proposal_unit(path);
+		bool known = false;
+
+		for (size_t f = 0; f < layer.n_files; f++)
+			known |= streq(layer.files[f].path, path);
+		if (!of)
+			err = -ENOMEM;
+		else if (policyfile_kind_of(path) == POLICYFILE_UNIT &&
+			 streq(of, unit) && !known)
+			err = add_file(p, &layer, path, POLICYFILE_UNIT);
+	}
+	err = err ?: put_layer(&p->own, &layer, strdup(unit), &p->own, errors);
+	layer_done(&layer);
+	return err;
+}
+
+static int propose(struct policies *p, char ***errors, char **ret_error)
+{
+	int err = policies_load(p, errors);
+
+	for (size_t i = 0; i < p->proposals.n && !err; i++) {
+		const char *path = p->proposals.items[i].path;
+		_cleanup_free_ char *unit = proposal_unit(path);
+
+		if (!unit)
+			return -ENOMEM;
+		if (policyfile_kind_of(path) != POLICYFILE_UNIT)
+			continue;
+		if (!*unit)
+			return refuse(ret_error, -EINVAL, path,
+				      "a file NAME.policy, a drop-in of one, "
+				      "or a file of a unit");
+		if (!layers_find(&p->own, unit))
+			err = propose_own(p, unit, errors);
+	}
+	return err;
+}
+
+int policies_propose(const struct policies *base, const struct proposals *l,
+		     struct policies **ret, char **ret_error)
+{
+	_cleanup_(policies_freep) struct policies *p = NULL;
+	_cleanup_strv_ char **errors = NULL;
+	int err = policies_new(base->roots, &p);
+
+	if (err)
+		return err;
+	p->base = base;
+	p->proposals = *l;
+	err = propose(p, &errors, ret_error);
+	p->proposals = (struct proposals){};
+	if (!err && errors) {
+		*ret_error = TAKE_PTR(errors[0]);
+		for (size_t i = 1; errors[i]; i++)
+			free(errors[i]);
+		return -EBADMSG;
+	}
+	if (!err)
+		*ret = TAKE_PTR(p);
+	return err;
+}
+
+static bool is_proposed(const struct layer *l)
+{
+	for (size_t i = 0; i < l->n_files; i++)
+		if (l->files[i].given)
+			return true;
+	return false;
+}
+
+static int add_name(char ***names, const char *name)
+{
+	if (!unit_name_is_valid(name) || strv_contains(*names, name))
+		return 0;
+	return strv_add(names, name);
+}
+
+int policies_named(const struct policies *p, char ***names)
+{
+	const struct layers *named[] = { &p->own,
+					 &p->control[POLICY_PERSISTENT],
+					 &p->control[POLICY_RUNTIME] };
+	int err = 0;
+
+	for (size_t i = 0; i < p->files.n && !err; i++) {
+		const struct layer *l = &p->files.items[i];
+
+		for (char **u = l->units; is_proposed(l) && u && *u && !err;
+		     u++)
+			if (units_match(l->units, *u))
+				err = add_name(names, *u);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(named); i++)
+		for (size_t j = 0; j < named[i]->n && !err; j++)
+			if (is_proposed(&named[i]->items[j]))
+				err = add_name(names, named[i]->items[j].name);
+	return err;
+}
+
 /* ---- what holds ---- */
 
 static int apply(struct stated *s, const struct promises *l)
@@ -239,14 +387,17 @@ int policies_state(const struct policies *p, const char *unit,
 		   const struct promises *const *more, size_t n_more,
 		   struct stated *ret)
 {
+	const struct layer *own = layers_find(&p->own, unit);
 	struct stated s = {};
 	int err = 0;
 
+	if (!own && p->base)
+		own = layers_find(&p->base->own, unit);
 	for (size_t i = 0; i < p->files.n && !err; i++)
 		if (units_match(p->files.items[i].units, unit))
 			err = apply_layer(&s, &p->files.items[i]);
 	if (!err)
-		err = apply_layer(&s, layers_find(&p->own, unit));
+		err = apply_layer(&s, own);
 	for (size_t i = 0; i < POLICY_LIFETIMES && !err; i++)
 		err = apply_layer(&s, layers_find(&p->control[i], unit));
 	for (size_t i = 0; i < n_more && !err; i++)
@@ -260,19 +411,6 @@ int policies_state(const struct policies *p, const char *unit,
 }
 
 /* ---- saying it at run time ---- */
-
-/* Says why something is not done: to be freed by the receiver. */
-static int refuse(char **ret_error, int error, const char *text,
-		  const char *allowed)
-{
-	_cleanup_(text_freep) struct text t = {};
-
-	if (text_add(&t, "\"") < 0 || text_add_plain(&t, text, PATH_MAX) < 0 ||
-	    text_add(&t, "\": %s", allowed) < 0)
-		return -ENOMEM;
-	*ret_error = TAKE_PTR(t.p);
-	return error;
-}
 
 static int refuse_key(char **ret_error, const char *key)
 {

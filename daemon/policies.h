@@ -3,6 +3,7 @@
 #define SUTRO_POLICIES_H
 
 #include "policyfile.h"
+#include "proposal.h"
 #include "roots.h"
 
 /* Units that may have policies set at run time, in each of the two folders. */
@@ -49,6 +50,22 @@ DEFINE_CLEANUP(struct policies *, policies_free);
  * Return: 0, also with mistakes; -ENOMEM.
  */
 int policies_load(struct policies *p, char ***new_errors);
+
+/**
+ * policies_propose() - the catalogue that @base would be with other files
+ * @base: has the units' own files that are not proposed; must outlive it
+ * @l: *.policy files take the place of those with their names, drop-ins and unit files
+ *	that of those with their paths; used up to the return
+ * @ret_error: on -EINVAL and -EBADMSG a sentence, to be freed
+ *
+ * Return: 0; -EINVAL: a path that names no unit; -EBADMSG: a file has mistakes, be it a
+ * proposed one or another; -ENOMEM.
+ */
+int policies_propose(const struct policies *base, const struct proposals *l,
+		     struct policies **ret, char **ret_error);
+
+/** policies_named() - add the units that proposals name without a glob, each once */
+int policies_named(const struct policies *p, char ***names);
 
 /**
  * policies_load_unit() - read the [X-Sutro] of a unit's own files

@@ -191,7 +191,7 @@ static int derive(const struct policy *p, const struct device *const *used,
 
 			if (is_named(p, one.key, d))
 				continue;
-			derived.path = d->aliases ? d->aliases[0] : d->node;
+			derived.path = (char *)device_label(d);
 			derived.device = d;
 			derived.derived = true;
 			err = promises_add(ret, &derived);

@@ -309,6 +309,15 @@ static int read_text(struct parser *p, int fd, char **ret)
 	return 0;
 }
 
+static int take_given(struct parser *p, const char *given, char **ret)
+{
+	if (strlen(given) > SIZE_MAX_BYTES)
+		return complain(p, 0, "too large", "at most 1 MiB");
+	p->file.mask = !*given;
+	*ret = strdup(given);
+	return *ret ? 0 : -ENOMEM;
+}
+
 /* Either the new content or the mistakes become those of @f. */
 static int finish(struct policyfile *f, struct parser *p, int err,
 		  char ***new_errors)
@@ -351,6 +360,12 @@ int policyfile_read(struct policyfile *f, char ***new_errors)
 	_cleanup_close_ int fd = -1;
 	int err = 0;
 
+	if (f->given) {
+		err = take_given(&p, f->given, &text);
+		if (!err && text)
+			err = parse(&p, text);
+		return finish(f, &p, err, new_errors);
+	}
 	/* A pipe must not hold us up, a terminal not become ours. */
 	fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 && errno == ENOENT)
@@ -369,13 +384,16 @@ void policyfile_clear(struct policyfile *f)
 	strv_free(f->units);
 	strv_free(f->errors);
 	promises_done(&f->promises);
-	*f = (struct policyfile){ .path = f->path, .kind = f->kind };
+	*f = (struct policyfile){ .path = f->path,
+				  .kind = f->kind,
+				  .given = f->given };
 }
 
 void policyfile_done(struct policyfile *f)
 {
 	policyfile_clear(f);
 	free(f->path);
+	free(f->given);
 	*f = (struct policyfile){};
 }
 

@@ -28,6 +28,7 @@ enum policyfile_kind policyfile_kind_of(const char *path);
  * struct policyfile - one file, as it was when it last had no mistake
  * @units: values of Unit= in their order, "" for an empty one, which resets
  * @promises: assignments in their order, with resets
+ * @given: a text that is taken for the file's; NULL: the file is read
  * @mask: it is empty or a link to /dev/null, and hides others of its name
  * @good: it was ever read without a mistake
  * @errors: the mistakes it has now, sentences; then the rest is from before
@@ -35,6 +36,7 @@ enum policyfile_kind policyfile_kind_of(const char *path);
 struct policyfile {
 	char *path;
 	enum policyfile_kind kind;
+	char *given;
 	char **units;
 	struct promises promises;
 	bool mask;

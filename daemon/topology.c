@@ -643,6 +643,11 @@ bool device_stands_on(const struct device *d, const struct device *leaf)
 	return false;
 }
 
+const char *device_label(const struct device *d)
+{
+	return d->aliases ? d->aliases[0] : d->node;
+}
+
 bool device_is_above(const struct device *top, const struct device *d)
 {
 	if (top == d)

@@ -90,6 +90,9 @@ int topology_resolve(const struct topology *t, const struct roots *roots,
 /** device_stands_on() - is @leaf one of the leaves under @d? */
 bool device_stands_on(const struct device *d, const struct device *leaf);
 
+/** device_label() - a node of it that people use, "/dev/vg/db" */
+const char *device_label(const struct device *d);
+
 /** device_is_above() - does @top stand on @d, directly or not, or is it @d? */
 bool device_is_above(const struct device *top, const struct device *d);
 

@@ -32,7 +32,8 @@ _sutroctl() {
 			options+=' --version'
 		fi
 		;;
-	tree | use | 'policy check') files=yes ;;
+	tree | use) files=yes ;;
+	'policy check') files=yes options+=' --fits' ;;
 	top) files=yes options+=' --once' ;;
 	plot) options+=' --from --output' ;;&
 	'policy set') options+=' --runtime --client' ;;&

@@ -37,7 +37,7 @@ WEIGHT_UNSET = 2**64 - 1
 
 SERVICES = {SUTRO: ("sutrod", "sutrod"), SYSTEMD: ("systemd", None)}
 ACTIONS = {SUTRO: "org.sutro1.manage-devices", SYSTEMD: "org.freedesktop.systemd1.manage-units"}
-POLICY_MEMBERS = ("SetPolicy", "ResetPolicy", "ReloadPolicies")
+POLICY_MEMBERS = ("SetPolicy", "ResetPolicy", "ReloadPolicies", "CheckPolicies")
 POLICY_ACTION = "org.sutro1.manage-policies"
 
 NOT_RUNNING = ("ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoReply")
@@ -264,6 +264,12 @@ class Client:
     async def reset_policy(self, unit: str, lifetime: str) -> None:
         """Forget all that set_policy() said about a unit with this lifetime."""
         await self._sutro("ResetPolicy", "ss", unit, lifetime)
+
+    async def check_policies(self, files: list[tuple[str, str]]) -> Dict:
+        """Would the floors fit with these files (path, text)? Without any: do they fit now?"""
+        pairs = [list(file) for file in files]
+        verdict, devices = await self._sutro("CheckPolicies", "a(ss)", pairs)
+        return {"verdict": verdict, "devices": devices}
 
     async def reload_policies(self) -> None:
         """Let the daemon read all policy files again."""

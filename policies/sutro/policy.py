@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from .answer import Answer, tell, unknown_unit
@@ -15,6 +16,9 @@ from .errors import NoSuchUnit, SutroError, UsageError
 from .program import Program
 
 Dict = dict[str, Any]
+
+# The exit status of check --fits by verdict; 2 is an error.
+FITS = {"fits": 0, "does-not-fit": 1, "unknown": 3}
 
 CLIENT, RUNTIME, PERSISTENT = "client", "runtime", "persistent"
 # Where the daemon keeps what was set over the bus; sources begin with it.
@@ -52,8 +56,26 @@ def sutrod() -> str:
     return found
 
 
-async def check(_client: None, args: argparse.Namespace) -> Answer:
-    """Let the daemon's own parser read policy files, and say what it says."""
+def _text(file: str) -> str:
+    """What stands in a file, as far as it can be sent over the bus."""
+    try:
+        text = Path(file).read_bytes().decode()
+    except OSError as error:
+        raise SutroError(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SutroError(f"{file}: this is not UTF-8") from None
+    if "\0" in text:
+        raise SutroError(f"{file}: this has a zero byte, so it is no text")
+    return text
+
+
+async def check(client: Client | None, args: argparse.Namespace) -> Answer:
+    """Look for mistakes in policy files; with --fits: do the devices have room for the floors?"""
+    if args.fits:
+        assert client
+        files = [(os.path.abspath(file), _text(file)) for file in args.file]
+        found = await client.check_policies(files)
+        return Answer(found, status=FITS.get(found["verdict"], FITS["unknown"]))
     files = ["./" + file if file.startswith("-") else file for file in args.file]
     command = [sutrod(), "--check", *files]
     if not getattr(args, "json", False):

@@ -230,6 +230,32 @@ def policy(out: Console, data: Dict) -> None:
     mistakes(out, data["policy_errors"])
 
 
+VERDICTS = {"fits": ("fits", GOOD), "does-not-fit": ("does not fit", BAD)}
+
+
+def fits(out: Console, data: Dict) -> None:
+    """For each device: whether its floors fit, why, and what each of them takes."""
+    if not data["devices"]:
+        out.print("No unit has a floor, so there is room.")
+    for device in data["devices"]:
+        verdict, style = VERDICTS.get(device["verdict"], (device["verdict"], PENDING))
+        out.print(Text.assemble((device["path"], NAME), "  ", (verdict, style)))
+        out.print(Text(f"  {device['reason']}"))
+        headers = (">FLOOR", ">OF", ">SHARE", ">GRANTED")
+        table = columns("  UNIT", "PROMISE", *headers, "SAID IN")
+        for floor in device["floors"]:
+            table.add_row(
+                Text("  " + floor["unit"], style=NAME),
+                about(floor["key"]),
+                stated(floor),
+                _number(floor["key"], floor["rate_alone"]),
+                percent(floor["share"]),
+                percent(floor["granted"]),
+                Text(floor["source"], style=FAINT),
+            )
+        out.print(table)
+
+
 LIFETIMES = {
     "persistent": "kept over reboots",
     "runtime": "until reboot",

@@ -124,8 +124,11 @@ def _add_verbs(add: Add) -> None:
 
 
 def _add_policy_verbs(add: Add) -> None:
-    verb = add("check", "policy.check", "", "look for mistakes in policy files")
-    verb.add_argument("file", nargs="+", metavar="FILE")
+    text = "look for mistakes in policy files, or whether floors fit"
+    verb = add("check", "policy.check", "show_promises.fits", text)
+    verb.add_argument("file", nargs="*", metavar="FILE")
+    verb.set_defaults(refuse=verb.error)
+    verb.add_argument("--fits", action="store_true", help="do the devices have room for them?")
 
     verb = add("show", "policy.show", "show_promises.policy", "what is said, and what is in force")
     verb.add_argument("unit", nargs="?", metavar="UNIT", help=UNIT)
@@ -147,11 +150,12 @@ def _add_policy_verbs(add: Add) -> None:
     add("reload", "policy.reload", "show_promises.policy_reload", text)
 
 
-def _complain(error: SutroError) -> int:
+def _complain(error: SutroError, args: argparse.Namespace) -> int:
     print(f"sutroctl: {error.message}", file=sys.stderr)
     if error.hint:
         print(f"          {error.hint}", file=sys.stderr)
-    return 2 if isinstance(error, UsageError) else 1
+    # With --fits, 1 is an answer.
+    return 2 if isinstance(error, UsageError) or getattr(args, "fits", False) else 1
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -165,6 +169,8 @@ def _check(args: argparse.Namespace) -> None:
         from . import policy
 
         policy.assignments(args.assignment)
+    if args.verb == "policy check" and not args.file and not args.fits:
+        args.refuse("either FILE or --fits is required")
     if args.verb == "plot":
         from . import plot
 
@@ -184,8 +190,14 @@ def _unit(name: str) -> str:
     return name if name.startswith("/") else units.complete(name)
 
 
+def _needs_no_bus(args: argparse.Namespace) -> bool:
+    if args.verb == "policy check":
+        return not args.fits
+    return args.verb == "plot" and bool(args.source)
+
+
 async def _run(args: argparse.Namespace) -> Answer:
-    if args.verb in ("policy check", "plot") and getattr(args, "source", True):
+    if _needs_no_bus(args):
         return await _verb(args.run)(None, args)
     async with Client() as client:
         return await _verb(args.run)(client, args)
@@ -200,14 +212,14 @@ def main(argv: list[str] | None = None) -> int:
         if answer.data is not None:
             tell(args, answer.data)
     except SutroError as error:
-        return _complain(error)
+        return _complain(error, args)
     except BrokenPipeError:
         # The reader (head, less) has had enough; nothing is left to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
         return 130
-    return _complain(answer.failure) if answer.failure else answer.status
+    return _complain(answer.failure, args) if answer.failure else answer.status
 
 
 if __name__ == "__main__":

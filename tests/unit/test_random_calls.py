@@ -83,8 +83,12 @@ PAIRS = [
     ("ReadBandwidthMin", f"/{5000 * 'x'} 1M"),
 ]
 PAIR = st.sampled_from(PAIRS) | st.tuples(TEXT, TEXT)
+NAMES = st.sampled_from(["/a.policy", "/a.service", "/b.policy.d/1.conf"]) | TEXT
+POLICIES = [f"[Match]\nUnit=a.service\n[X-Sutro]\n{key}={value}\n" for key, value in PAIRS]
+FILE = st.tuples(NAMES, st.sampled_from(POLICIES) | TEXT)
 ARGUMENT = {name: st.sampled_from(words) | TEXT for name, words in WORDS.items()} | {
     "assignments": st.lists(PAIR, max_size=6) | st.builds(lambda pair: 300 * [pair], PAIR),
+    "files": st.lists(FILE, max_size=4) | st.builds(lambda file: 65 * [file], FILE),
     "paths": st.lists(st.sampled_from(WORDS["path"]) | TEXT, max_size=4),
     "value": TEXT,
 }

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_ADMISSION_H
+#define SUTRO_ADMISSION_H
+
+#include "manager.h"
+
+/** enum fit - do the floors fit on a device? the worst last */
+enum fit {
+	FIT_FITS,
+	FIT_UNKNOWN,
+	FIT_DOES_NOT,
+	FITS,
+};
+
+/** fit_to_string() - one word, as the bus has it */
+const char *fit_to_string(enum fit f);
+
+/**
+ * struct guarantee - a floor
+ * @unit: whose; it need not run
+ * @promise: belongs to the admission
+ * @importance: of the unit
+ * @device: NULL: there is none; see admission.c
+ * @number: of the promise in the plant
+ * @rate_alone: what the device can do for requests like its own, 0: not known
+ * @share: part of the time of the leaf where that is most, 0 if it is not known
+ * @granted: part of the floor that there is room for, 0..1; 0 if @share is not known
+ */
+struct guarantee {
+	const char *unit;
+	const struct promise *promise;
+	uint64_t importance;
+	const struct device *device;
+	uint32_t number;
+	double rate_alone;
+	double share;
+	double granted;
+};
+
+/**
+ * struct admitted - a device with floors
+ * @device: NULL: of a floor that is on no device
+ * @path: for people
+ * @leaf: the one of which most is asked, and
+ * @needed: how much of its time
+ * @reason: a sentence: why, and what to do
+ */
+struct admitted {
+	const struct device *device;
+	const char *path;
+	const struct device *leaf;
+	double needed;
+	enum fit fit;
+	char *reason;
+};
+
+/** struct admission_unit - what would hold for a unit; @cgroup: NULL: it does not run */
+struct admission_unit {
+	struct policy policy;
+	const struct cgroup *cgroup;
+};
+
+/**
+ * struct admission - the question whether a set of floors fits, and its answer
+ * @fit: the worst of all devices
+ * @guarantees, @devices: what is found, each in the order of the cgroups; the rest is
+ *	what it was found with
+ */
+struct admission {
+	enum fit fit;
+	struct guarantee *guarantees;
+	size_t n_guarantees;
+	struct admitted *devices;
+	size_t n_devices;
+
+	struct manager *manager;
+	struct policies *policies;
+	struct admission_unit **units;
+	size_t n_units;
+	struct control *control;
+	const struct device **leaves;
+	uint32_t n_leaves;
+	const struct cgroup **nodes;
+	uint32_t n_nodes;
+};
+
+/**
+ * admission_check() - would all floors fit if these were the policy files?
+ * @files: see policies_propose(); none: what holds now
+ * @ret: admission_done() it, also after an error
+ * @ret_error: as policies_propose() has it
+ */
+int admission_check(struct manager *m, const struct proposals *files,
+		    struct admission *ret, char **ret_error);
+void admission_done(struct admission *a);
+
+#endif

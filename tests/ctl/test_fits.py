@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Percentages in the programs' files, and `policy check --fits`."""
+
+import os
+
+import pytest
+from conftest import sutroctl
+from sutro import values
+from sutro.errors import UsageError
+from test_sutroctl import GOLDEN
+
+
+@pytest.mark.parametrize("text", "0.5%|101%|-5%|30.5.1%|30 %|1.234%".split("|"))
+def test_percentage(text):
+    """A floor may be one, and nothing else."""
+    for key, value in (("ReadBandwidthMin", text), ("ReadBandwidthMax", " 12.5% ")):
+        with pytest.raises(UsageError) as caught:
+            values.check(key, value)
+        assert f"'{value.strip()}' is no value for {key}: allowed is " in caught.value.message
+    for value in ("1%", "100%", " 12.5% "):
+        values.check("ReadBandwidthMin", value)
+
+
+@pytest.mark.parametrize(
+    ("floor", "status", "said"),
+    [
+        ("/dev/mapper/secret 5%", 3, "no weights, so no floor holds; run"),
+        ("/dev/vg0/log 40%", 0, "fits"),
+        ("/dev/vg0/log 101%", 2, '"[X-Sutro] ReadBandwidthMin=/dev/vg0/log 101%": a path and 1%'),
+        ("/dev/vg0/db 99%", 1, "does not fit"),
+        ("/dev/vg0/db 10M", 3, "the capacity of /dev/dm-0 for ReadBandwidthMin= of db"),
+    ],
+)
+def test_fits(sutrod, tmp_path, floor, status, said):
+    """Beside a unit that has the other half of a leaf."""
+    sutrod.call("SetPolicy", "web.service", [("ReadIOPSMin", "/dev/vg0/log 50%")], "runtime")
+    sutrod.settle()
+    file = tmp_path / "60-new.policy"
+    file.write_text(f"[Match]\nUnit=db.service\n[X-Sutro]\nReadBandwidthMin={floor}\n")
+    run = sutroctl("policy", "check", "--fits", str(file))
+    assert run.status == status and said in " ".join((run.out + run.err).split())
+    data = sutroctl("--json", "policy", "check", "--fits")
+    assert data.json()["verdict"] == "fits"
+    assert [f["unit"] for d in data.json()["devices"] for f in d["floors"]] == ["web.service"]
+
+
+def test_text(promised):
+    """The golden text, as in test_sutroctl.py."""
+    golden = GOLDEN / "policy-check-fits.txt"
+    run = sutroctl("policy", "check", "--fits")
+    if os.environ.get("SUTRO_GOLDEN") == "write":
+        golden.write_text(run.out)
+    assert (run.status, run.err, run.out) == (1, "", golden.read_text())
+
+
+@pytest.mark.parametrize("file", [[], ["/nowhere/a.policy"]])
+def test_fits_without_a_daemon_or_a_file(bus, file):
+    run = sutroctl("policy", "check", "--fits", *file)
+    assert run.status == 2 and run.err

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Do floors fit before they are in force? The daemon is asked over the bus, as sutroctl does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dbus
+import pytest
+from fakemachine import Machine, Sutrod, Systemd
+from test_promises import MB, SETTLES_S, STRIPE, Plant, crowd, hold, plant
+
+__all__ = ["plant"]
+NEW = "/etc/sutro/policy.d/50-new.policy"
+
+
+def fits(sutrod: Sutrod, *files: tuple[str, str]) -> tuple[str, list[dict[str, Any]]]:
+    """The verdict, and what is said of each device."""
+    verdict, devices = sutrod.call("CheckPolicies", dbus.Array(files, signature="(ss)"))
+    return str(verdict), list(devices)
+
+
+def policy(unit: str, *promises: str) -> str:
+    """The text of a policy file."""
+    return "\n".join((f"[Match]\nUnit={unit}\n[X-Sutro]", *promises, ""))
+
+
+@pytest.mark.parametrize(
+    ("promise", "verdict", "share"),
+    [
+        ("ReadBandwidthMin={} 38M", "fits", 0.38),
+        ("ReadBandwidthMin={} 45M", "does-not-fit", 0.45),
+        ("ReadBandwidthMin=any 38%", "fits", 0.38),
+        ("WriteIOPSMin={} 45%", "does-not-fit", 0.45),
+        ("WriteIOPSMin={} 5", "unknown", 0),
+        ("ReadBandwidthMin=/nowhere 5M", "unknown", 0),
+    ],
+)
+def test_verdict(
+    systemd: Systemd, sutrod: Sutrod, plant: Plant, promise: str, verdict: str, share: float
+) -> None:
+    """Beside a floor of 60 MB/s that is held, on a volume that does 100 MB/s."""
+    crowd(systemd, plant)
+    sutrod.start()
+    hold(sutrod)
+    sutrod.elapse(SETTLES_S)
+    before = sutrod.call("ListPromises")
+    text = policy("big0.service", promise.format(STRIPE))
+    found, devices = fits(sutrod, (NEW, text))
+    assert found == verdict, devices
+    floors = {f["unit"]: f for d in devices for f in d["floors"]}
+    assert floors["db.service"]["rate_alone"] == pytest.approx(100 * MB, rel=0.01)
+    assert floors["db.service"]["share"] == pytest.approx(0.6, rel=0.01)
+    assert floors["big0.service"]["share"] == pytest.approx(share, rel=0.02)
+    assert floors["big0.service"]["source"] == f"{NEW}:4"
+    volume = next(d for d in devices if d["device"] == "/dev/dm-0")
+    assert volume["needed"] == pytest.approx(0.6 + share, rel=0.02)
+    assert ("need 105 % of /dev/sd" in volume["reason"]) == (verdict == "does-not-fit")
+    assert sutrod.call("ListPromises") == before
+    # The loop says the same of what fits and what does not.
+    plant.machine.write(NEW, text)
+    sutrod.call("ReloadPolicies")
+    sutrod.elapse(2 * SETTLES_S)
+    states = [p["state"] for p in sutrod.call("ListPromises")]
+    assert ("infeasible" in states) == (verdict == "does-not-fit")
+
+
+def test_files_that_are_proposed(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """They replace their predecessors, and count for units that do not run."""
+    own, dropin = "/etc/systemd/system/db.service", "/etc/sutro/policy.d/50-new.policy.d/a.conf"
+    machine.write(NEW, policy("web.service", "ReadBandwidthMin=/dev/sda 80%"))
+    systemd.start("web.service")
+    sutrod.start()
+    half = "ReadBandwidthMin=/dev/sda 50%"
+    root = str(machine.root)
+    assert fits(sutrod)[0] == "fits"
+    for file, text, verdict in (
+        (f"{root}{NEW}", policy("db.service", half), "fits"),
+        ("/tmp/60-other.policy", policy("db.service", half), "does-not-fit"),
+        ("/tmp/60-other.policy", policy("db*.service", half), "fits"),
+        (own, f"[X-Sutro]\n{half}\n", "does-not-fit"),
+        (f"{own}.d/x.conf", f"[X-Sutro]\n{half}\n", "does-not-fit"),
+        (dropin, "[X-Sutro]\nReadBandwidthMin=\n", "fits"),
+        (dropin, "[Match]\nUnit=db.service\n", "does-not-fit"),
+        ("/tmp/policy.control/db.service.policy", policy("db.service", half), "does-not-fit"),
+        ("/tmp/60-x.policy", policy("db.service", "LatencyTarget=/dev/sda 1ms"), "fits"),
+        ("/tmp/60-x.policy", policy("db.service", "ReadBandwidthMin=any 50%"), "unknown"),
+    ):
+        assert fits(sutrod, (file, text))[0] == verdict, (file, text)
+    for file, text, message in (
+        ("/a.policy", policy("a.service", half, "Weight=x"), '/a.policy:5: "[X-Sutro] Weight=x": '),
+        ("/tmp/a.txt", "[X-Sutro]\n", '"/tmp/a.txt": a file NAME.policy, a drop-in of one'),
+        ("a.policy", "", '"a.policy" is no absolute path.'),
+        ("/a.policy", 1024**2 * "#" + "#", '"too large": at most 1 MiB'),
+    ):
+        name, said = sutrod.error("CheckPolicies", dbus.Array([(file, text)], signature="(ss)"))
+        assert name == "BadPolicy" and message in said
+    sutrod.bus.allow(False)
+    assert "AccessDenied" in sutrod.error("CheckPolicies", dbus.Array([("/a.policy", "")]))[0]
+    machine.write(NEW, "[Match\n")
+    assert f'{root}{NEW}:1: "[Match"' in sutrod.error("CheckPolicies", dbus.Array([], "(ss)"))[1]
