@@ -14,18 +14,8 @@
  *    and a "/" at the end go.
  *    Or it is the word "any": each volume that the unit uses. Weight=any 300 is
  *    Weight=300: that is what a weight without a path means.
- * 2. Sizes and times are sums of parts, the largest suffix first: "1G 500M" is
- *    1500000000, "1s 500us" is 1000500 us. Fractions are exact, what is less than
- *    one goes. Sizes are those of IOReadBandwidthMax=: K is 1000.
- * 3. Written back, a value has the largest suffix that needs no more than one digit
- *    behind the point: 1500000000 is "1.5G", 1250000000 is "1250M". What is read
- *    again is the same number.
- *
- * 4. A floor may be a percentage of what the device can do, 1% to 100% with at most
- *    two decimals, as systemd's percentages have: "12.5%".
- *
- * Values end at 10^15 (1000T) and at a minute: products with small factors fit into
- * 64 bits, and more can only be a mistake.
+ * 2. Values are sizes, times, numbers or words; a floor may be a percentage. value.c
+ *    reads and writes them.
  */
 
 #include <limits.h>
@@ -33,10 +23,6 @@
 #include "promise.h"
 
 #define BLANKS " \t"
-#define DIGITS "0123456789"
-
-#define RATE_MAX 1000000000000000ULL
-#define LATENCY_MAX_USEC 60000000ULL
 
 #define BYTES_ALLOWED                                                          \
 	"a path and bytes per second, such as /dev/vg/db 200M, at most 1000T " \
@@ -124,153 +110,10 @@ const char *promise_class_name(enum promise_class class)
 	return class_names[class];
 }
 
-/* ---- sizes and times ---- */
-
-struct suffix {
-	const char *name;
-	uint64_t factor;
-};
-
-/* Largest first, and of those that begin alike the longest first. */
-static const struct suffix size_suffixes[] = {
-	{ "P", 1000000000000000ULL },
-	{ "T", 1000000000000ULL },
-	{ "G", 1000000000ULL },
-	{ "M", 1000000ULL },
-	{ "K", 1000ULL },
-	{ "B", 1 },
-	{ "", 1 },
-};
-
-static const struct suffix time_suffixes[] = {
-	{ "minutes", 60000000 },
-	{ "minute", 60000000 },
-	{ "min", 60000000 },
-	{ "msec", 1000 },
-	{ "ms", 1000 },
-	{ "m", 60000000 },
-	{ "seconds", 1000000 },
-	{ "second", 1000000 },
-	{ "sec", 1000000 },
-	{ "s", 1000000 },
-	{ "usec", 1 },
-	{ "us", 1 },
-	{ "µs", 1 },
-	{ "μs", 1 }, /* U+00B5, U+03BC */
-	{ "", 1000000 },
-	{},
-};
-
-/* "200", ".5" as far as it goes: what comes behind the point, times @factor. */
-static uint64_t take_fraction(const char **s, uint64_t factor)
-{
-	uint64_t sum = 0;
-
-	for (; **s >= '0' && **s <= '9'; ++*s) {
-		factor /= 10;
-		sum += factor * (**s - '0');
-	}
-	return sum;
-}
-
-/* One part, "1.5G": *s moves behind it and the blanks that follow. */
-static int take_part(const char **s, const struct suffix *suffixes,
-		     uint64_t *factor, uint64_t *value)
-{
-	const struct suffix *f = suffixes;
-	unsigned long long whole;
-	const char *fraction;
-	char *end;
-
-	if (**s < '0' || **s > '9')
-		return -EINVAL;
-	errno = 0;
-	whole = strtoull(*s, &end, 10);
-	if (errno)
-		return -ERANGE;
-	fraction = *end == '.' ? end + 1 : "";
-	if (*end == '.' && !strspn(fraction, DIGITS))
-		return -EINVAL;
-	*s = *fraction ? fraction + strspn(fraction, DIGITS) : end;
-	*s += strspn(*s, BLANKS);
-	while (!startswith(*s, f->name))
-		f++;
-	*s = startswith(*s, f->name);
-	*s += strspn(*s, BLANKS);
-	if (__builtin_mul_overflow(whole, f->factor, value) ||
-	    __builtin_add_overflow(*value, take_fraction(&fraction, f->factor),
-				   value))
-		return -ERANGE;
-	*factor = f->factor;
-	return 0;
-}
-
-static int parse_sum(const char *s, const struct suffix *suffixes, uint64_t max,
-		     uint64_t *ret)
-{
-	uint64_t sum = 0, before = UINT64_MAX;
-
-	do {
-		uint64_t factor, value;
-		int err = take_part(&s, suffixes, &factor, &value);
-
-		if (err)
-			return err;
-		if (factor >= before)
-			return -EINVAL;
-		before = factor;
-		if (__builtin_add_overflow(sum, value, &sum))
-			return -ERANGE;
-	} while (*s);
-	if (sum < 1 || sum > max)
-		return -ERANGE;
-	*ret = sum;
-	return 0;
-}
-
-static char *format_sum(uint64_t value, const struct suffix *suffixes)
-{
-	const struct suffix *f = suffixes;
-	uint64_t tenth;
-
-	while (f->factor > 1 && (value < f->factor || value % (f->factor / 10)))
-		f++;
-	tenth = f->factor > 1 ? value % f->factor / (f->factor / 10) : 0;
-	if (tenth)
-		return asprintf_or_null("%llu.%llu%s",
-					(unsigned long long)(value / f->factor),
-					(unsigned long long)tenth, f->name);
-	return asprintf_or_null(
-		"%llu%s", (unsigned long long)(value / f->factor), f->name);
-}
-
-static char *format_part(uint32_t part)
-{
-	unsigned int whole = part / 100, rest = part % 100;
-
-	if (!rest)
-		return asprintf_or_null("%u%%", whole);
-	return rest % 10 ? asprintf_or_null("%u.%02u%%", whole, rest)
-			 : asprintf_or_null("%u.%u%%", whole, rest / 10);
-}
-
 char *promise_format_value(enum promise_key key, uint64_t value, uint32_t part)
 {
-	static const struct suffix sizes[] = {
-		{ "T", 1000000000000ULL },
-		{ "G", 1000000000ULL },
-		{ "M", 1000000ULL },
-		{ "K", 1000ULL },
-		{ "", 1 },
-	};
-	static const struct suffix times[] = {
-		{ "s", 1000000 },
-		{ "ms", 1000 },
-		{ "us", 1 },
-	};
-
 	if (part)
-		return format_part(part);
+		return value_format_percent(part);
 	if (infos[key].kind == PROMISE_KIND_CEILING &&
 	    value == PROMISE_INFINITY)
 		return strdup("infinity");
@@ -280,9 +123,9 @@ char *promise_format_value(enum promise_key key, uint64_t value, uint32_t part)
 	switch (infos[key].unit) {
 	case PROMISE_UNIT_BYTES:
 	case PROMISE_UNIT_IOS:
-		return format_sum(value, sizes);
+		return value_format_size(value);
 	case PROMISE_UNIT_USEC:
-		return format_sum(value, times);
+		return value_format_time(value);
 	case PROMISE_UNIT_NUMBER:
 		break;
 	}
@@ -318,31 +161,6 @@ static bool is_percent(enum promise_key key, const char *s)
 	return infos[key].kind == PROMISE_KIND_FLOOR && endswith(s, "%");
 }
 
-/* "12.5%" is 1250. */
-static int parse_percent(const char *s, uint32_t *ret)
-{
-	size_t digits = strspn(s, DIGITS), decimals = 0;
-	uint32_t part;
-
-	if (digits < 1 || digits > 3)
-		return -EINVAL;
-	part = strtoul(s, NULL, 10) * 100;
-	s += digits;
-	if (*s == '.') {
-		decimals = strspn(++s, DIGITS);
-		if (decimals < 1 || decimals > 2)
-			return -EINVAL;
-		part += (s[0] - '0') * 10;
-		part += decimals > 1 ? s[1] - '0' : 0;
-	}
-	if (!streq(s + decimals, "%"))
-		return -EINVAL;
-	if (part < PART_MIN || part > PART_ALL)
-		return -ERANGE;
-	*ret = part;
-	return 0;
-}
-
 static int parse_value(enum promise_key key, const char *s, uint64_t *ret,
 		       uint32_t *ret_part)
 {
@@ -352,13 +170,12 @@ static int parse_value(enum promise_key key, const char *s, uint64_t *ret,
 			*ret = PROMISE_INFINITY;
 			return 0;
 		}
-		return parse_sum(s, size_suffixes, RATE_MAX, ret);
+		return value_parse_size(s, ret);
 	case PROMISE_KIND_FLOOR:
-		return is_percent(key, s)
-			       ? parse_percent(s, ret_part)
-			       : parse_sum(s, size_suffixes, RATE_MAX, ret);
+		return is_percent(key, s) ? value_parse_percent(s, ret_part)
+					  : value_parse_size(s, ret);
 	case PROMISE_KIND_TARGET:
-		return parse_sum(s, time_suffixes, LATENCY_MAX_USEC, ret);
+		return value_parse_time(s, ret);
 	case PROMISE_KIND_WEIGHT:
 		return parse_between(s, WEIGHT_MIN, WEIGHT_MAX, ret);
 	case PROMISE_KIND_CLASS:

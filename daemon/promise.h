@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "util.h"
+#include "value.h"
 
 struct device;
 
@@ -57,10 +57,6 @@ enum promise_class {
 
 /* "infinity": a ceiling that is none; it overrides those of weaker sources. */
 #define PROMISE_INFINITY UINT64_MAX
-
-/* Parts of a device are counted in 1/10000 of it, as systemd's permyriads. */
-#define PART_MIN 100U
-#define PART_ALL 10000U
 
 #define IMPORTANCE_MAX 1000U
 #define IMPORTANCE_DEFAULT 100U
