@@ -22,11 +22,6 @@
 
 #include "modeldisk.h"
 
-static const char *const mdisk_order_names[] = {
-	[MDISK_FIFO] = "fifo",
-	[MDISK_SPTF] = "sptf",
-};
-
 static struct mdisk *to_mdisk(struct config_item *item)
 {
 	return container_of(item, struct mdisk, item);
@@ -57,6 +52,28 @@ static int mdisk_numbers_set(struct mdisk *disk,
 	return cache_changes ? mdisk_announce_cache(disk) : 0;
 }
 
+/* A value that @number can have, by its digits or its name. */
+static int mdisk_number_parse(const struct mdisk_number *number,
+			      const char *page, u32 *value)
+{
+	int ret;
+
+	if (number->names) {
+		ret = __sysfs_match_string(number->names, number->max + 1,
+					   page);
+		if (ret < 0)
+			return ret;
+		*value = ret;
+		return 0;
+	}
+	ret = kstrtou32(page, 0, value);
+	if (ret)
+		return ret;
+	if (*value < number->min || *value > number->max)
+		return -ERANGE;
+	return 0;
+}
+
 static ssize_t mdisk_number_store(struct config_item *item, const char *name,
 				  const char *page, size_t count)
 {
@@ -66,11 +83,9 @@ static ssize_t mdisk_number_store(struct config_item *item, const char *name,
 	u32 value;
 	int ret;
 
-	ret = kstrtou32(page, 0, &value);
+	ret = mdisk_number_parse(number, page, &value);
 	if (ret)
 		return ret;
-	if (value < number->min || value > number->max)
-		return -ERANGE;
 
 	mutex_lock(&disk->config);
 	new = disk->drive.num;
@@ -91,9 +106,11 @@ static ssize_t mdisk_number_show(struct config_item *item, const char *name,
 				 char *page)
 {
 	const struct mdisk_number *number = mdisk_number_find(name);
+	u32 value = *mdisk_number_of(&to_mdisk(item)->drive.num, number);
 
-	return sysfs_emit(page, "%u\n",
-			  *mdisk_number_of(&to_mdisk(item)->drive.num, number));
+	if (number->names)
+		return sysfs_emit(page, "%s\n", number->names[value]);
+	return sysfs_emit(page, "%u\n", value);
 }
 
 #define MDISK_NUMBER(_name)                                                  \
@@ -117,6 +134,7 @@ MDISK_NUMBER(seek_min_us);
 MDISK_NUMBER(seek_max_us);
 MDISK_NUMBER(bandwidth_kbps);
 MDISK_NUMBER(overhead_us);
+MDISK_NUMBER(order);
 MDISK_NUMBER(age_limit_ms);
 MDISK_NUMBER(readahead_kb);
 MDISK_NUMBER(channels);
@@ -124,6 +142,7 @@ MDISK_NUMBER(read_us);
 MDISK_NUMBER(write_us);
 MDISK_NUMBER(noise_percent);
 MDISK_NUMBER(hiccup_us);
+MDISK_NUMBER(bus_order);
 MDISK_NUMBER(bus_kbps);
 MDISK_NUMBER(cache_kb);
 MDISK_NUMBER(drain_kbps);
@@ -155,31 +174,6 @@ static ssize_t mdisk_seed_store(struct config_item *item, const char *page,
 	return ret ?: count;
 }
 CONFIGFS_ATTR(mdisk_, seed);
-
-static ssize_t mdisk_order_show(struct config_item *item, char *page)
-{
-	return sysfs_emit(page, "%s\n",
-			  mdisk_order_names[to_mdisk(item)->drive.num.order]);
-}
-
-static ssize_t mdisk_order_store(struct config_item *item, const char *page,
-				 size_t count)
-{
-	struct mdisk *disk = to_mdisk(item);
-	int order = sysfs_match_string(mdisk_order_names, page);
-	struct mdisk_numbers new;
-	int ret;
-
-	if (order < 0)
-		return order;
-	mutex_lock(&disk->config);
-	new = disk->drive.num;
-	new.order = order;
-	ret = disk->kind == MDISK_HDD ? mdisk_numbers_set(disk, &new) : -EINVAL;
-	mutex_unlock(&disk->config);
-	return ret ?: count;
-}
-CONFIGFS_ATTR(mdisk_, order);
 
 static void mdisk_kind_load(struct mdisk *disk, enum mdisk_kind kind)
 {
@@ -237,19 +231,33 @@ static ssize_t mdisk_online_store(struct config_item *item, const char *page,
 CONFIGFS_ATTR(mdisk_, online);
 
 static struct configfs_attribute *mdisk_attrs[] = {
-	&mdisk_attr_kind,	  &mdisk_attr_online,
-	&mdisk_attr_size_mb,	  &mdisk_attr_seed,
-	&mdisk_attr_queue_depth,  &mdisk_attr_hw_queues,
-	&mdisk_attr_rpm,	  &mdisk_attr_seek_min_us,
-	&mdisk_attr_seek_max_us,  &mdisk_attr_bandwidth_kbps,
-	&mdisk_attr_overhead_us,  &mdisk_attr_order,
-	&mdisk_attr_age_limit_ms, &mdisk_attr_readahead_kb,
-	&mdisk_attr_channels,	  &mdisk_attr_read_us,
-	&mdisk_attr_write_us,	  &mdisk_attr_noise_percent,
-	&mdisk_attr_hiccup_us,	  &mdisk_attr_bus_kbps,
-	&mdisk_attr_cache_kb,	  &mdisk_attr_drain_kbps,
-	&mdisk_attr_give_back,	  &mdisk_attr_fail,
-	&mdisk_attr_lose,	  NULL,
+	&mdisk_attr_kind,
+	&mdisk_attr_online,
+	&mdisk_attr_size_mb,
+	&mdisk_attr_seed,
+	&mdisk_attr_queue_depth,
+	&mdisk_attr_hw_queues,
+	&mdisk_attr_rpm,
+	&mdisk_attr_seek_min_us,
+	&mdisk_attr_seek_max_us,
+	&mdisk_attr_bandwidth_kbps,
+	&mdisk_attr_overhead_us,
+	&mdisk_attr_order,
+	&mdisk_attr_age_limit_ms,
+	&mdisk_attr_readahead_kb,
+	&mdisk_attr_channels,
+	&mdisk_attr_read_us,
+	&mdisk_attr_write_us,
+	&mdisk_attr_noise_percent,
+	&mdisk_attr_hiccup_us,
+	&mdisk_attr_bus_order,
+	&mdisk_attr_bus_kbps,
+	&mdisk_attr_cache_kb,
+	&mdisk_attr_drain_kbps,
+	&mdisk_attr_give_back,
+	&mdisk_attr_fail,
+	&mdisk_attr_lose,
+	NULL,
 };
 
 static void mdisk_release(struct config_item *item)

@@ -145,6 +145,7 @@ int mdisk_cmd_init(struct mdisk_drive *drive, struct mdisk_cmd *cmd, u64 sector,
 	u64 end = start + bytes;
 
 	INIT_LIST_HEAD(&cmd->ops);
+	INIT_LIST_HEAD(&cmd->turn.ops);
 	cmd->bytes = bytes;
 	cmd->ops_total = 0;
 	cmd->cached = false;

@@ -3,11 +3,24 @@
  * modeldisk: channels and a shared bus
  *
  * A request is cut into flash pages of 16 KiB; a page of which only 4 KiB are
- * wanted costs the channel a whole page and the bus 4 KiB. Two kinds of stages,
- * each a FIFO:
+ * wanted costs the channel a whole page and the bus 4 KiB. There are two kinds of
+ * stages; a channel is a FIFO:
  *
  *	read	channel (read_us), then bus (bytes / bus_kbps)
  *	write	bus, then channel (write_us)
+ *
+ * The bus transfers one page at a time. bus_order sets which page is next:
+ *
+ *	fifo		the one that has waited longest
+ *	round-robin	one page of each request that has pages waiting, in turn, as
+ *			the data transfers of an NVMe drive alternate
+ *
+ * Example, an ssd with 540000 KiB/s (30 us per 16 KiB) on which a write of 1 MiB, 64
+ * pages, has just arrived. A 4 KiB read leaves its channel 80 us later. With fifo
+ * it waits for the rest of the write and is answered after 64 * 29.6 + 7.4 = 1904 us,
+ * with round-robin it waits for the page in transfer: 88.9 + 7.4 = 96 us. The
+ * write ends 7.4 us later. The order moves the end of a request and does not change
+ * its device time.
  *
  * A read goes to the channel where its page lies, a hash of page number and
  * seed. A write goes to the channel that is free first, as a flash translation
@@ -68,8 +81,8 @@ struct mdisk_channel {
  * struct mdisk_flash - the state of the drive
  * @events: channels that have work, by the end of their first page
  * @writes: pages to write that wait for, or are in, any channel
- * @bus: pages that wait for, or are on, the bus
- * @bus_free_ns: finish_ns of the last one
+ * @turns: turns with pages for the bus; the first page of the first is on the bus
+ * @fifo: the one turn of all pages with bus_order fifo
  * @now_ns: time of the last event
  * @busy_since_ns: when @ops left zero
  * @ops: operations in the drive
@@ -79,8 +92,8 @@ struct mdisk_channel {
 struct mdisk_flash {
 	struct rb_root_cached events;
 	u32 writes;
-	struct list_head bus;
-	u64 bus_free_ns;
+	struct list_head turns;
+	struct mdisk_turn fifo;
 	u64 now_ns;
 	u64 busy_since_ns;
 	u64 ops;
@@ -220,15 +233,40 @@ static struct mdisk_channel *mdisk_channel_free_first(struct mdisk_drive *drive)
 
 /* ---- bus ---- */
 
+/* The page on the bus, or NULL. */
+static struct mdisk_op *mdisk_bus_op(struct mdisk_flash *flash)
+{
+	struct list_head *turns = &flash->turns;
+	struct mdisk_turn *turn =
+		list_first_entry_or_null(turns, struct mdisk_turn, node);
+
+	return turn ? list_first_entry(&turn->ops, struct mdisk_op, node)
+		    : NULL;
+}
+
+static void mdisk_bus_begin(struct mdisk_flash *flash, u64 now_ns)
+{
+	struct mdisk_op *op = mdisk_bus_op(flash);
+
+	if (op)
+		op->finish_ns = now_ns + op->transfer_ns;
+}
+
 static void mdisk_bus_add(struct mdisk_drive *drive, struct mdisk_op *op,
 			  u64 now_ns)
 {
 	struct mdisk_flash *flash = drive->state;
+	struct mdisk_turn *turn = drive->num.bus_order == MDISK_BUS_FIFO
+					  ? &flash->fifo
+					  : &op->cmd->turn;
+	bool idle = list_empty(&flash->turns);
 
-	op->finish_ns = max(flash->bus_free_ns, now_ns) +
-			mdisk_transfer_ns(op->bytes, drive->num.bus_kbps);
-	flash->bus_free_ns = op->finish_ns;
-	list_add_tail(&op->node, &flash->bus);
+	op->transfer_ns = mdisk_transfer_ns(op->bytes, drive->num.bus_kbps);
+	if (list_empty(&turn->ops))
+		list_add_tail(&turn->node, &flash->turns);
+	list_add_tail(&op->node, &turn->ops);
+	if (idle)
+		mdisk_bus_begin(flash, now_ns);
 }
 
 /* ---- destage ---- */
@@ -269,10 +307,16 @@ static void mdisk_destage_step(struct mdisk_drive *drive, u64 now_ns)
 static void mdisk_bus_step(struct mdisk_drive *drive, u64 now_ns)
 {
 	struct mdisk_flash *flash = drive->state;
-	struct mdisk_op *op =
-		list_first_entry(&flash->bus, struct mdisk_op, node);
+	struct mdisk_turn *turn =
+		list_first_entry(&flash->turns, struct mdisk_turn, node);
+	struct mdisk_op *op = mdisk_bus_op(flash);
 
 	list_del(&op->node);
+	if (list_empty(&turn->ops))
+		list_del(&turn->node);
+	else
+		list_move_tail(&turn->node, &flash->turns);
+	mdisk_bus_begin(flash, now_ns);
 	if (!op->write)
 		mdisk_flash_leave(drive, op, now_ns);
 	else if (op->cmd->cached)
@@ -303,8 +347,7 @@ static void mdisk_channel_step(struct mdisk_drive *drive, u64 now_ns)
 
 static u64 mdisk_bus_next_ns(struct mdisk_flash *flash)
 {
-	struct mdisk_op *op =
-		list_first_entry_or_null(&flash->bus, struct mdisk_op, node);
+	struct mdisk_op *op = mdisk_bus_op(flash);
 
 	return op ? op->finish_ns : MDISK_NEVER_NS;
 }
@@ -325,20 +368,26 @@ static u64 mdisk_flash_next_ns(struct mdisk_drive *drive)
 }
 
 /*
- * When the bus may finish a command at the earliest. The n-th page in its queue
- * can be the last of its command only if the command waits for n at most.
+ * When the bus may finish a command at the earliest. The n-th page to cross it
+ * can be the last of its command only if the command waits for n at most. With
+ * several turns only the first page of each is looked at.
  */
 static u64 mdisk_bus_wake_ns(struct mdisk_drive *drive)
 {
 	struct mdisk_flash *flash = drive->state;
-	u64 wake_ns = MDISK_NEVER_NS;
+	u64 wake_ns = mdisk_bus_next_ns(flash);
+	struct mdisk_turn *turn;
 	struct mdisk_op *op;
 	u32 n = 0;
 
-	list_for_each_entry(op, &flash->bus, node) {
-		wake_ns = op->finish_ns;
-		if (op->cmd->ops_left <= ++n || n == WAKE_SCAN)
-			break;
+	list_for_each_entry(turn, &flash->turns, node) {
+		list_for_each_entry(op, &turn->ops, node) {
+			wake_ns += n ? op->transfer_ns : 0;
+			if (op->cmd->ops_left <= ++n || n == WAKE_SCAN)
+				return wake_ns;
+			if (!list_is_singular(&flash->turns))
+				break;
+		}
 	}
 	return wake_ns;
 }
@@ -419,7 +468,8 @@ static void mdisk_flash_init(struct mdisk_drive *drive)
 	u32 i;
 
 	flash->events = RB_ROOT_CACHED;
-	INIT_LIST_HEAD(&flash->bus);
+	INIT_LIST_HEAD(&flash->turns);
+	INIT_LIST_HEAD(&flash->fifo.ops);
 	for (i = 0; i < MDISK_MAX_CHANNELS; i++)
 		INIT_LIST_HEAD(&flash->channels[i].queue);
 }

@@ -38,6 +38,8 @@ enum mdisk_kind { MDISK_HDD, MDISK_SSD, MDISK_NVME, MDISK_KINDS };
 
 enum mdisk_order { MDISK_FIFO, MDISK_SPTF };
 
+enum mdisk_bus_order { MDISK_BUS_FIFO, MDISK_BUS_ROUND_ROBIN };
+
 enum mdisk_action {
 	MDISK_READ,
 	MDISK_WRITE,
@@ -69,6 +71,7 @@ struct mdisk_numbers {
 	u32 write_us;
 	u32 noise_percent;
 	u32 hiccup_us;
+	u32 bus_order; /* enum mdisk_bus_order */
 	/* all */
 	u32 bus_kbps;
 	u32 cache_kb;
@@ -91,6 +94,8 @@ struct mdisk_numbers {
  * @min: smallest value
  * @max: largest
  * @offline: can only change while the disk is offline
+ * @names: configfs and scene files have these names for the values 0 to @max;
+ *	NULL: digits
  */
 struct mdisk_number {
 	const char *name;
@@ -99,6 +104,7 @@ struct mdisk_number {
 	u32 min;
 	u32 max;
 	bool offline;
+	const char *const *names;
 };
 
 /**
@@ -152,13 +158,24 @@ struct mdisk_truth {
 struct mdisk_cmd;
 
 /**
+ * struct mdisk_turn - operations that share one turn of the bus (flash)
+ * @node: in the list of turns, while there are operations
+ * @ops: operations that wait for the bus, oldest first
+ */
+struct mdisk_turn {
+	struct list_head node;
+	struct list_head ops;
+};
+
+/**
  * struct mdisk_op - one piece of work for the medium
  * @node: place in a queue of the model, or in &mdisk_cmd.ops
  * @dirty: place in &mdisk_cache.dirty while the cache holds its data
  * @cmd: the command that waits for it; NULL for a destage
  * @owner: the owner that is charged
  * @arrival_ns: the model may serve it from then on
- * @finish_ns: when it leaves the queue it is in (flash)
+ * @transfer_ns: time that it needs on the bus (flash)
+ * @finish_ns: when it leaves the channel or the bus (flash)
  * @seq: order in which the cache took it
  * @sector: first sector
  * @bytes: length
@@ -170,6 +187,7 @@ struct mdisk_op {
 	struct mdisk_cmd *cmd;
 	struct mdisk_owner *owner;
 	u64 arrival_ns;
+	u64 transfer_ns;
 	u64 finish_ns;
 	u64 seq;
 	u64 sector;
@@ -181,6 +199,7 @@ struct mdisk_op {
  * struct mdisk_cmd - a request as the drive sees it
  * @node: in one of the link, the cache's waiting or flushing list, the done list
  * @ops: operations not handed to the model yet
+ * @turn: those that wait for the bus, with round robin (flash)
  * @owner: its owner, from the caller
  * @action: from the caller
  * @fua: from the caller: a write that is answered by the medium only
@@ -196,6 +215,7 @@ struct mdisk_op {
 struct mdisk_cmd {
 	struct list_head node;
 	struct list_head ops;
+	struct mdisk_turn turn;
 	struct mdisk_owner *owner;
 	enum mdisk_action action;
 	bool fua;

@@ -27,6 +27,16 @@ const char *const mdisk_kind_names[MDISK_KINDS] = {
 	[MDISK_NVME] = "nvme",
 };
 
+static const char *const mdisk_order_names[] = {
+	[MDISK_FIFO] = "fifo",
+	[MDISK_SPTF] = "sptf",
+};
+
+static const char *const mdisk_bus_order_names[] = {
+	[MDISK_BUS_FIFO] = "fifo",
+	[MDISK_BUS_ROUND_ROBIN] = "round-robin",
+};
+
 #define NUMBER(_name, _kinds, _min, _max, _offline)              \
 	{                                                        \
 		.name = #_name,                                  \
@@ -35,6 +45,15 @@ const char *const mdisk_kind_names[MDISK_KINDS] = {
 		.min = _min,                                     \
 		.max = _max,                                     \
 		.offline = _offline,                             \
+	}
+
+#define CHOICE(_name, _kinds)                                    \
+	{                                                        \
+		.name = #_name,                                  \
+		.offset = offsetof(struct mdisk_numbers, _name), \
+		.kinds = _kinds,                                 \
+		.max = ARRAY_SIZE(mdisk_##_name##_names) - 1,    \
+		.names = mdisk_##_name##_names,                  \
 	}
 
 static const struct mdisk_number mdisk_number_table[] = {
@@ -46,6 +65,7 @@ static const struct mdisk_number mdisk_number_table[] = {
 	NUMBER(seek_max_us, HDD, 0, MAX_US, false),
 	NUMBER(bandwidth_kbps, HDD, 1, MAX_KBPS, false),
 	NUMBER(overhead_us, HDD, 0, MAX_US, false),
+	CHOICE(order, HDD),
 	NUMBER(age_limit_ms, HDD, 1, MAX_US / 1000, false),
 	NUMBER(readahead_kb, HDD, 0, 1024 * 1024, false),
 	NUMBER(channels, FLASH, 1, MDISK_MAX_CHANNELS, false),
@@ -53,6 +73,7 @@ static const struct mdisk_number mdisk_number_table[] = {
 	NUMBER(write_us, FLASH, 1, MAX_US, false),
 	NUMBER(noise_percent, FLASH, 0, 100, false),
 	NUMBER(hiccup_us, FLASH, 0, MAX_US, false),
+	CHOICE(bus_order, FLASH),
 	NUMBER(bus_kbps, ANY, 1, MAX_KBPS, false),
 	NUMBER(cache_kb, ANY, 0, 1024 * 1024, false),
 	NUMBER(drain_kbps, ANY, 0, MAX_KBPS, false),

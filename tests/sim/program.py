@@ -13,9 +13,12 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def line(word: str, **numbers: float) -> str:
+def line(word: str, **values: float | str) -> str:
     """A line of a scenario."""
-    return " ".join([word, *(f"{name}={number:.17g}" for name, number in numbers.items())])
+    texts = {
+        name: value if isinstance(value, str) else f"{value:.17g}" for name, value in values.items()
+    }
+    return " ".join([word, *(f"{name}={text}" for name, text in texts.items())])
 
 
 def run(lines: Iterable[str]) -> dict[str, Any]:

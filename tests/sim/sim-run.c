@@ -3,7 +3,8 @@
  * Usage: sim-run < SCENARIO
  *
  * Runs a scenario in simulated time and prints the result as JSON. A line of a scenario
- * is a word and numbers, "name=number"; defaults are shown. Leaves, volumes, cgroups (0
+ * is a word and numbers, "name=number"; defaults are shown. A number of a disk that
+ * has names for its values has one of these, "bus_order=round-robin". Leaves, volumes, cgroups (0
  * is the root) and clients are numbered in the order of their lines. scenes.py and
  * promises.py write such scenarios.
  *
@@ -89,10 +90,10 @@ die(const char *format, ...)
 	exit(2);
 }
 
-/* The next name=number of the line; NULL at its end. */
-static const char *next_word(double *ret_value)
+/* The next name=value of the line; NULL at its end. */
+static const char *next_word(const char **ret_value)
 {
-	char *word = strtok(NULL, " \t\n"), *sign, *end;
+	char *word = strtok(NULL, " \t\n"), *sign;
 
 	if (!word)
 		return NULL;
@@ -100,10 +101,28 @@ static const char *next_word(double *ret_value)
 	if (!sign)
 		die("%s: not name=number", word);
 	*sign = '\0';
-	*ret_value = strtod(sign + 1, &end);
-	if (end == sign + 1 || *end || isnan(*ret_value))
-		die("%s=%s: not a number", word, sign + 1);
+	*ret_value = sign + 1;
 	return word;
+}
+
+static double to_number(const char *name, const char *value)
+{
+	char *end;
+	double number = strtod(value, &end);
+
+	if (end == value || *end || isnan(number))
+		die("%s=%s: not a number", name, value);
+	return number;
+}
+
+static double to_choice(const struct mdisk_number *number, const char *value)
+{
+	u32 i;
+
+	for (i = 0; i <= number->max; i++)
+		if (!strcmp(number->names[i], value))
+			return i;
+	die("%s=%s: not a value of it", number->name, value);
 }
 
 static void check_range(const char *name, double value, double low, double high)
@@ -130,14 +149,16 @@ static void parse(const struct option *options, struct loop_event *event)
 {
 	const struct mdisk_number *number;
 	const struct option *option;
-	const char *word;
+	const char *word, *text;
 	u32 nr = 0;
 	double value;
 
 	for (option = options; option->name; option++)
 		set(option, option->initial);
-	while ((word = next_word(&value))) {
+	while ((word = next_word(&text))) {
 		number = event ? mdisk_number_find(word) : NULL;
+		value = number && number->names ? to_choice(number, text)
+						: to_number(word, text);
 		if (number) {
 			check_range(word, value, number->min, number->max);
 			if (nr == LOOP_NUMBERS)

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Unit tests of the flash model of tests/modeldisk: the order of the bus, and device
+ * time by owner under random commands.
+ */
+#include <linux/sizes.h>
+
+#include <kunit/test.h>
+
+#include "disk.h"
+#include "random.h"
+
+#define OWNERS 3
+#define DEPTH 32
+#define SIZE_MB 64
+
+struct command {
+	struct mdisk_cmd cmd;
+	bool in_flight;
+};
+
+/* A drive, and commands of some owners. */
+struct rig {
+	struct clock clock;
+	struct disk disk;
+	struct mdisk_owner owner[OWNERS];
+	struct command command[DEPTH];
+};
+
+static void rig_done(void *context, struct mdisk_cmd *cmd)
+{
+	container_of(cmd, struct command, cmd)->in_flight = false;
+}
+
+static struct rig *rig_new(struct kunit *test, enum mdisk_kind kind)
+{
+	struct rig *rig = kunit_kzalloc(test, sizeof(*rig), GFP_KERNEL);
+
+	clock_init(&rig->clock, 0);
+	disk_init(&rig->disk, &rig->clock, kind, rig_done, rig);
+	rig->disk.drive.num.size_mb = SIZE_MB;
+	return rig;
+}
+
+static void rig_exit(struct rig *rig)
+{
+	disk_exit(&rig->disk);
+	clock_exit(&rig->clock);
+}
+
+/* Sends a command if one is free. */
+static struct mdisk_cmd *rig_send(struct rig *rig, u32 owner,
+				  enum mdisk_action action, u64 byte, u32 bytes)
+{
+	struct command *command = rig->command;
+
+	while (command->in_flight)
+		if (++command == rig->command + DEPTH)
+			return NULL;
+	command->in_flight = true;
+	command->cmd.action = action;
+	command->cmd.owner = &rig->owner[owner];
+	if (mdisk_cmd_init(&rig->disk.drive, &command->cmd,
+			   byte >> MDISK_SECTOR_SHIFT, bytes))
+		abort();
+	disk_submit(&rig->disk, &command->cmd);
+	return &command->cmd;
+}
+
+static u64 took_ns(const struct mdisk_cmd *cmd)
+{
+	return cmd->finish_ns - cmd->arrival_ns;
+}
+
+/* The sums over the owners are those of the drive. */
+static void expect_whole(struct kunit *test, struct rig *rig)
+{
+	const struct mdisk_counts *total = &rig->disk.drive.truth.total;
+	u64 time_ns = 0, bytes = 0, i;
+
+	for (i = 0; i < OWNERS; i++) {
+		const struct mdisk_counts *counts = &rig->owner[i].counts;
+
+		time_ns += counts->time_ns;
+		bytes += counts->bytes[MDISK_READ] + counts->bytes[MDISK_WRITE];
+		KUNIT_EXPECT_EQ(test, rig->owner[i].refs, 0);
+	}
+	KUNIT_EXPECT_EQ(test, time_ns, total->time_ns);
+	KUNIT_EXPECT_EQ(test, bytes,
+			total->bytes[MDISK_READ] + total->bytes[MDISK_WRITE]);
+	KUNIT_EXPECT_EQ(test, rig->disk.nr, 0);
+}
+
+/* The example of modeldisk-flash.c. */
+static void bus_order_example(struct kunit *test)
+{
+	u64 read_ns[2], write_ns[2];
+	u32 order;
+
+	for (order = MDISK_BUS_FIFO; order <= MDISK_BUS_ROUND_ROBIN; order++) {
+		struct rig *rig = rig_new(test, MDISK_SSD);
+		struct mdisk_cmd *write, *read;
+
+		rig->disk.drive.num.bus_order = order;
+		disk_start(&rig->disk);
+		write = rig_send(rig, 0, MDISK_WRITE, 0, SZ_1M);
+		read = rig_send(rig, 1, MDISK_READ, SZ_4M, SZ_4K);
+		clock_run(&rig->clock, NSEC_PER_SEC);
+		read_ns[order] = took_ns(read);
+		write_ns[order] = took_ns(write);
+		KUNIT_EXPECT_EQ(test, rig->owner[1].counts.time_ns, 7407);
+		KUNIT_EXPECT_EQ(test, rig->owner[0].counts.time_ns, 1896296);
+		expect_whole(test, rig);
+		rig_exit(rig);
+	}
+	KUNIT_EXPECT_EQ(test, read_ns[MDISK_BUS_FIFO] / 1000, 1903);
+	KUNIT_EXPECT_EQ(test, read_ns[MDISK_BUS_ROUND_ROBIN] / 1000, 96);
+	KUNIT_EXPECT_EQ(test,
+			write_ns[MDISK_BUS_ROUND_ROBIN] -
+				write_ns[MDISK_BUS_FIFO],
+			7407);
+}
+
+/* Random commands while the order changes; the device time of each owner is the formula's. */
+static void bus_order_property(struct kunit *test)
+{
+	u64 seed, now_ns, charge_ns[OWNERS];
+
+	for (seed = 0; seed < 200; seed++) {
+		struct rig *rig =
+			rig_new(test, seed & 1 ? MDISK_SSD : MDISK_NVME);
+		struct mdisk_drive *drive = &rig->disk.drive;
+		u64 random = seed;
+
+		drive->num.cache_kb = seed & 2 ? 256 : 0;
+		disk_start(&rig->disk);
+		for (u32 i = 0; i < OWNERS; i++)
+			charge_ns[i] = 0;
+		for (now_ns = 0; now_ns < 20 * NSEC_PER_MSEC;
+		     now_ns += random_magnitude(&random, NSEC_PER_MSEC)) {
+			u32 owner = random_below(&random, OWNERS);
+			struct mdisk_cmd *cmd;
+
+			clock_run(&rig->clock, now_ns);
+			if (!random_below(&random, 50))
+				drive->num.bus_order ^= 1;
+			cmd = rig_send(rig, owner, random_below(&random, 2),
+				       random_below(&random, 1000) * SZ_4K,
+				       random_between(&random, 1, 300) * SZ_4K);
+			if (cmd)
+				charge_ns[owner] +=
+					drive->model->charge_ns(drive, cmd);
+		}
+		clock_run(&rig->clock, NSEC_PER_SEC);
+		expect_whole(test, rig);
+		for (u32 i = 0; i < OWNERS; i++)
+			KUNIT_EXPECT_EQ(test, rig->owner[i].counts.time_ns,
+					charge_ns[i]);
+		rig_exit(rig);
+	}
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(bus_order_example),
+	KUNIT_CASE(bus_order_property),
+	{},
+};
+
+static struct kunit_suite suite = {
+	.name = "disk",
+	.test_cases = cases,
+};
+kunit_test_suite(suite);
