@@ -143,6 +143,8 @@ MDISK_NUMBER(write_us);
 MDISK_NUMBER(noise_percent);
 MDISK_NUMBER(hiccup_us);
 MDISK_NUMBER(bus_order);
+MDISK_NUMBER(discard_us);
+MDISK_NUMBER(discard_us_per_mb);
 MDISK_NUMBER(bus_kbps);
 MDISK_NUMBER(cache_kb);
 MDISK_NUMBER(drain_kbps);
@@ -251,6 +253,8 @@ static struct configfs_attribute *mdisk_attrs[] = {
 	&mdisk_attr_noise_percent,
 	&mdisk_attr_hiccup_us,
 	&mdisk_attr_bus_order,
+	&mdisk_attr_discard_us,
+	&mdisk_attr_discard_us_per_mb,
 	&mdisk_attr_bus_kbps,
 	&mdisk_attr_cache_kb,
 	&mdisk_attr_drain_kbps,

@@ -14,7 +14,8 @@
  * each decision sees exactly the commands that had arrived by its model time.
  *
  * The host interface (the "link") takes commands that do not concern the medium
- * at once: flush, discard, write-zeroes, and on an hdd writes into the cache.
+ * at once: flush, write-zeroes, discard without a cost, and on an hdd writes into
+ * the cache.
  * It is a FIFO: overhead_us, then the data at bus_kbps.
  */
 #include <linux/errno.h>
@@ -39,6 +40,8 @@ void mdisk_charge_time(struct mdisk_drive *drive, struct mdisk_owner *owner,
 
 static void mdisk_charge_io(struct mdisk_counts *counts, struct mdisk_cmd *cmd)
 {
+	if (cmd->action != MDISK_READ && cmd->action != MDISK_WRITE)
+		return;
 	counts->bytes[cmd->action] += cmd->bytes;
 	counts->ios[cmd->action]++;
 	if (cmd->meta)
@@ -128,8 +131,24 @@ static struct mdisk_op *mdisk_op_new(struct mdisk_cmd *cmd, u64 start, u64 end)
 	return op;
 }
 
+/* The size at whose multiples a command is cut, 0: nowhere. -1: it has no operations. */
+static s64 mdisk_cut_bytes(struct mdisk_drive *drive, enum mdisk_action action)
+{
+	switch (action) {
+	case MDISK_READ:
+	case MDISK_WRITE:
+		return drive->model->op_bytes;
+	case MDISK_DISCARD:
+		if (drive->num.discard_us || drive->num.discard_us_per_mb)
+			return MDISK_DISCARD_BYTES;
+		return -1;
+	default:
+		return -1;
+	}
+}
+
 /**
- * mdisk_cmd_init - cut a read or write into operations
+ * mdisk_cmd_init - cut a command into operations
  * @drive: the drive
  * @cmd: a command with its action, fua and meta
  * @sector: where it begins
@@ -140,7 +159,7 @@ static struct mdisk_op *mdisk_op_new(struct mdisk_cmd *cmd, u64 start, u64 end)
 int mdisk_cmd_init(struct mdisk_drive *drive, struct mdisk_cmd *cmd, u64 sector,
 		   u32 bytes)
 {
-	u32 op_bytes = drive->model->op_bytes;
+	s64 cut_bytes = mdisk_cut_bytes(drive, cmd->action);
 	u64 start = sector << MDISK_SECTOR_SHIFT;
 	u64 end = start + bytes;
 
@@ -149,14 +168,15 @@ int mdisk_cmd_init(struct mdisk_drive *drive, struct mdisk_cmd *cmd, u64 sector,
 	cmd->bytes = bytes;
 	cmd->ops_total = 0;
 	cmd->cached = false;
-	if (cmd->action != MDISK_READ && cmd->action != MDISK_WRITE)
+	if (cut_bytes < 0)
 		return 0;
 
 	while (start < end) {
 		u64 cut = end;
 
-		if (op_bytes)
-			cut = min(end, round_down(start, op_bytes) + op_bytes);
+		if (cut_bytes)
+			cut = min(end,
+				  round_down(start, cut_bytes) + cut_bytes);
 		if (!mdisk_op_new(cmd, start, cut)) {
 			mdisk_cmd_exit(cmd);
 			return -ENOMEM;

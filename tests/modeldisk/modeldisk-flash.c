@@ -44,6 +44,14 @@
  * which pages reach channels. Latencies are fixed at that moment, so a number
  * written at run time holds for the pages that come after.
  *
+ * A discard occupies the bus, the stage that all commands pass, for discard_us +
+ * MiB * discard_us_per_mb: the firmware updates its map and starts no transfer
+ * meanwhile. This is its device time. Each MiB is a unit of bus_order, the first one
+ * with discard_us. Example, 100 us and 10 us per MiB: a discard of 32 MiB takes 420 us.
+ * A 4 KiB read that arrives just after it is answered after 427 us with fifo and after
+ * 117 us with round-robin. A discard does not touch the write cache: discarded
+ * data are destaged.
+ *
  * With a write cache (modeldisk-cache.c) a page is in the cache when it has
  * crossed the bus. A channel without work takes the next page to destage; when
  * the cache is urgent, so does the channel that is free first, if it has at
@@ -54,7 +62,6 @@
 #include <linux/kernel.h>
 #include <linux/minmax.h>
 #include <linux/rbtree.h>
-#include <linux/sizes.h>
 #include <linux/time64.h>
 
 #include "modeldisk-model.h"
@@ -253,7 +260,7 @@ static void mdisk_bus_begin(struct mdisk_flash *flash, u64 now_ns)
 }
 
 static void mdisk_bus_add(struct mdisk_drive *drive, struct mdisk_op *op,
-			  u64 now_ns)
+			  u64 transfer_ns, u64 now_ns)
 {
 	struct mdisk_flash *flash = drive->state;
 	struct mdisk_turn *turn = drive->num.bus_order == MDISK_BUS_FIFO
@@ -261,12 +268,26 @@ static void mdisk_bus_add(struct mdisk_drive *drive, struct mdisk_op *op,
 					  : &op->cmd->turn;
 	bool idle = list_empty(&flash->turns);
 
-	op->transfer_ns = mdisk_transfer_ns(op->bytes, drive->num.bus_kbps);
+	op->transfer_ns = transfer_ns;
 	if (list_empty(&turn->ops))
 		list_add_tail(&turn->node, &flash->turns);
 	list_add_tail(&op->node, &turn->ops);
 	if (idle)
 		mdisk_bus_begin(flash, now_ns);
+}
+
+static void mdisk_bus_add_page(struct mdisk_drive *drive, struct mdisk_op *op,
+			       u64 now_ns)
+{
+	mdisk_bus_add(drive, op,
+		      mdisk_transfer_ns(op->bytes, drive->num.bus_kbps),
+		      now_ns);
+}
+
+/* @bytes: below 2^32 */
+static u64 mdisk_discard_ns(struct mdisk_drive *drive, u64 bytes)
+{
+	return (bytes * drive->num.discard_us_per_mb * NSEC_PER_USEC) >> 20;
 }
 
 /* ---- destage ---- */
@@ -342,7 +363,7 @@ static void mdisk_channel_step(struct mdisk_drive *drive, u64 now_ns)
 	if (op->write)
 		mdisk_flash_leave(drive, op, now_ns);
 	else
-		mdisk_bus_add(drive, op, now_ns);
+		mdisk_bus_add_page(drive, op, now_ns);
 }
 
 static u64 mdisk_bus_next_ns(struct mdisk_flash *flash)
@@ -431,18 +452,26 @@ static void mdisk_flash_step(struct mdisk_drive *drive, u64 now_ns)
 static void mdisk_flash_submit(struct mdisk_drive *drive, struct mdisk_cmd *cmd,
 			       u64 now_ns)
 {
+	u64 first_ns = drive->num.discard_us * NSEC_PER_USEC;
 	struct mdisk_op *op, *next;
 
 	mdisk_flash_busy(drive, now_ns);
 	list_for_each_entry_safe(op, next, &cmd->ops, node) {
 		list_del(&op->node);
 		mdisk_flash_enter(drive, now_ns);
-		if (op->write)
-			mdisk_bus_add(drive, op, now_ns);
-		else
+		if (cmd->action == MDISK_DISCARD) {
+			mdisk_bus_add(drive, op,
+				      first_ns + mdisk_discard_ns(drive,
+								  op->bytes),
+				      now_ns);
+			first_ns = 0;
+		} else if (op->write) {
+			mdisk_bus_add_page(drive, op, now_ns);
+		} else {
 			mdisk_channel_add(drive,
 					  mdisk_channel_of_page(drive, op), op,
 					  now_ns);
+		}
 	}
 }
 
@@ -456,6 +485,9 @@ static u64 mdisk_flash_charge_ns(struct mdisk_drive *drive,
 	u64 charge_ns = max(div_u64(cmd->ops_total * latency_ns, num->channels),
 			    mdisk_transfer_ns(bytes, num->bus_kbps));
 
+	if (cmd->action == MDISK_DISCARD)
+		return num->discard_us * NSEC_PER_USEC +
+		       mdisk_discard_ns(drive, bytes);
 	if (write && num->cache_kb && num->drain_kbps)
 		charge_ns = max(charge_ns,
 				mdisk_transfer_ns(bytes, num->drain_kbps));

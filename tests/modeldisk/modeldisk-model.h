@@ -14,18 +14,19 @@
  *	modeldisk-numbers.c	names, ranges and defaults of the numbers
  *
  * A request is a command (struct mdisk_cmd, the host waits for it) of one or
- * more operations (struct mdisk_op, work of the medium: one on an hdd, one per
- * flash page on an ssd). An operation outlives its command when the write
+ * more operations (struct mdisk_op, work of the medium: one on an hdd; on an ssd one
+ * per flash page, or per MiB of a discard). An operation outlives its command when the write
  * cache has taken it.
  *
- * Each action except read and write takes the host interface only. A model in
- * which one of them costs more (discards) gets a case in mdisk_submit().
+ * Flushes and write-zeroes take the host interface only, and so do discards on an
+ * hdd and where discard_us and discard_us_per_mb are 0.
  */
 #ifndef MODELDISK_MODEL_H
 #define MODELDISK_MODEL_H
 
 #include <linux/list.h>
 #include <linux/math64.h>
+#include <linux/sizes.h>
 #include <linux/types.h>
 
 /* The time of the next event of an idle model. */
@@ -33,6 +34,8 @@
 /* More than any flash drive has. */
 #define MDISK_MAX_CHANNELS 256
 #define MDISK_SECTOR_SHIFT 9
+/* Discards are cut into operations at multiples of this. */
+#define MDISK_DISCARD_BYTES SZ_1M
 
 enum mdisk_kind { MDISK_HDD, MDISK_SSD, MDISK_NVME, MDISK_KINDS };
 
@@ -72,6 +75,8 @@ struct mdisk_numbers {
 	u32 noise_percent;
 	u32 hiccup_us;
 	u32 bus_order; /* enum mdisk_bus_order */
+	u32 discard_us; /* per command */
+	u32 discard_us_per_mb;
 	/* all */
 	u32 bus_kbps;
 	u32 cache_kb;

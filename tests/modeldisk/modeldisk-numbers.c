@@ -74,6 +74,8 @@ static const struct mdisk_number mdisk_number_table[] = {
 	NUMBER(noise_percent, FLASH, 0, 100, false),
 	NUMBER(hiccup_us, FLASH, 0, MAX_US, false),
 	CHOICE(bus_order, FLASH),
+	NUMBER(discard_us, FLASH, 0, MAX_US, false),
+	NUMBER(discard_us_per_mb, FLASH, 0, MAX_US / 1000, false),
 	NUMBER(bus_kbps, ANY, 1, MAX_KBPS, false),
 	NUMBER(cache_kb, ANY, 0, 1024 * 1024, false),
 	NUMBER(drain_kbps, ANY, 0, MAX_KBPS, false),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Unit tests of the flash model of tests/modeldisk: the order of the bus, and device
- * time by owner under random commands.
+ * Unit tests of the flash model of tests/modeldisk: the order of the bus, the cost of
+ * discards, and device time by owner under random commands.
  */
 #include <linux/sizes.h>
 
@@ -124,6 +124,8 @@ static void bus_order_example(struct kunit *test)
 /* Random commands while the order changes; the device time of each owner is the formula's. */
 static void bus_order_property(struct kunit *test)
 {
+	const enum mdisk_action action[] = { MDISK_READ, MDISK_WRITE,
+					     MDISK_DISCARD };
 	u64 seed, now_ns, charge_ns[OWNERS];
 
 	for (seed = 0; seed < 200; seed++) {
@@ -133,6 +135,7 @@ static void bus_order_property(struct kunit *test)
 		u64 random = seed;
 
 		drive->num.cache_kb = seed & 2 ? 256 : 0;
+		drive->num.discard_us = seed & 4 ? 50 : 0;
 		disk_start(&rig->disk);
 		for (u32 i = 0; i < OWNERS; i++)
 			charge_ns[i] = 0;
@@ -144,10 +147,11 @@ static void bus_order_property(struct kunit *test)
 			clock_run(&rig->clock, now_ns);
 			if (!random_below(&random, 50))
 				drive->num.bus_order ^= 1;
-			cmd = rig_send(rig, owner, random_below(&random, 2),
+			cmd = rig_send(rig, owner,
+				       action[random_below(&random, 3)],
 				       random_below(&random, 1000) * SZ_4K,
 				       random_between(&random, 1, 300) * SZ_4K);
-			if (cmd)
+			if (cmd && cmd->ops_total)
 				charge_ns[owner] +=
 					drive->model->charge_ns(drive, cmd);
 		}
@@ -160,9 +164,51 @@ static void bus_order_property(struct kunit *test)
 	}
 }
 
+/* The example of modeldisk-flash.c. */
+static void discard_example(struct kunit *test)
+{
+	const u64 read_us[] = { 427, 117 };
+	u32 order;
+
+	for (order = 0; order < 2; order++) {
+		struct rig *rig = rig_new(test, MDISK_SSD);
+		struct mdisk_numbers *num = &rig->disk.drive.num;
+		struct mdisk_cmd *discard, *read;
+
+		num->bus_order = order;
+		num->discard_us = 100;
+		num->discard_us_per_mb = 10;
+		disk_start(&rig->disk);
+		discard = rig_send(rig, 0, MDISK_DISCARD, 0, 32 * SZ_1M);
+		read = rig_send(rig, 1, MDISK_READ, 0, SZ_4K);
+		clock_run(&rig->clock, NSEC_PER_SEC);
+		KUNIT_EXPECT_EQ(test, took_ns(read) / 1000, read_us[order]);
+		KUNIT_EXPECT_EQ(test, took_ns(discard),
+				order ? 427407 : 420000);
+		KUNIT_EXPECT_EQ(test, rig->owner[0].counts.time_ns, 420000);
+		expect_whole(test, rig);
+		rig_exit(rig);
+	}
+}
+
+/* A discard without a cost is answered at once. */
+static void discard_free(struct kunit *test)
+{
+	struct rig *rig = rig_new(test, MDISK_SSD);
+
+	disk_start(&rig->disk);
+	KUNIT_EXPECT_EQ(test,
+			took_ns(rig_send(rig, 0, MDISK_DISCARD, 0, SZ_1M)), 0);
+	KUNIT_EXPECT_EQ(test, rig->owner[0].counts.time_ns, 0);
+	expect_whole(test, rig);
+	rig_exit(rig);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(bus_order_example),
 	KUNIT_CASE(bus_order_property),
+	KUNIT_CASE(discard_example),
+	KUNIT_CASE(discard_free),
 	{},
 };
 
