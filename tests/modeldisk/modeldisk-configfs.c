@@ -145,6 +145,9 @@ MDISK_NUMBER(hiccup_us);
 MDISK_NUMBER(bus_order);
 MDISK_NUMBER(discard_us);
 MDISK_NUMBER(discard_us_per_mb);
+MDISK_NUMBER(erase_us);
+MDISK_NUMBER(over_provision_percent);
+MDISK_NUMBER(fill_percent);
 MDISK_NUMBER(bus_kbps);
 MDISK_NUMBER(cache_kb);
 MDISK_NUMBER(drain_kbps);
@@ -233,35 +236,22 @@ static ssize_t mdisk_online_store(struct config_item *item, const char *page,
 CONFIGFS_ATTR(mdisk_, online);
 
 static struct configfs_attribute *mdisk_attrs[] = {
-	&mdisk_attr_kind,
-	&mdisk_attr_online,
-	&mdisk_attr_size_mb,
-	&mdisk_attr_seed,
-	&mdisk_attr_queue_depth,
-	&mdisk_attr_hw_queues,
-	&mdisk_attr_rpm,
-	&mdisk_attr_seek_min_us,
-	&mdisk_attr_seek_max_us,
-	&mdisk_attr_bandwidth_kbps,
-	&mdisk_attr_overhead_us,
-	&mdisk_attr_order,
-	&mdisk_attr_age_limit_ms,
-	&mdisk_attr_readahead_kb,
-	&mdisk_attr_channels,
-	&mdisk_attr_read_us,
-	&mdisk_attr_write_us,
-	&mdisk_attr_noise_percent,
-	&mdisk_attr_hiccup_us,
-	&mdisk_attr_bus_order,
-	&mdisk_attr_discard_us,
-	&mdisk_attr_discard_us_per_mb,
-	&mdisk_attr_bus_kbps,
-	&mdisk_attr_cache_kb,
-	&mdisk_attr_drain_kbps,
-	&mdisk_attr_give_back,
-	&mdisk_attr_fail,
-	&mdisk_attr_lose,
-	NULL,
+	&mdisk_attr_kind,	  &mdisk_attr_online,
+	&mdisk_attr_size_mb,	  &mdisk_attr_seed,
+	&mdisk_attr_queue_depth,  &mdisk_attr_hw_queues,
+	&mdisk_attr_rpm,	  &mdisk_attr_seek_min_us,
+	&mdisk_attr_seek_max_us,  &mdisk_attr_bandwidth_kbps,
+	&mdisk_attr_overhead_us,  &mdisk_attr_order,
+	&mdisk_attr_age_limit_ms, &mdisk_attr_readahead_kb,
+	&mdisk_attr_channels,	  &mdisk_attr_read_us,
+	&mdisk_attr_write_us,	  &mdisk_attr_noise_percent,
+	&mdisk_attr_hiccup_us,	  &mdisk_attr_bus_order,
+	&mdisk_attr_discard_us,	  &mdisk_attr_discard_us_per_mb,
+	&mdisk_attr_erase_us,	  &mdisk_attr_over_provision_percent,
+	&mdisk_attr_fill_percent, &mdisk_attr_bus_kbps,
+	&mdisk_attr_cache_kb,	  &mdisk_attr_drain_kbps,
+	&mdisk_attr_give_back,	  &mdisk_attr_fail,
+	&mdisk_attr_lose,	  NULL,
 };
 
 static void mdisk_release(struct config_item *item)

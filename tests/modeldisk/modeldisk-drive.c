@@ -139,7 +139,8 @@ static s64 mdisk_cut_bytes(struct mdisk_drive *drive, enum mdisk_action action)
 	case MDISK_WRITE:
 		return drive->model->op_bytes;
 	case MDISK_DISCARD:
-		if (drive->num.discard_us || drive->num.discard_us_per_mb)
+		if (drive->num.discard_us || drive->num.discard_us_per_mb ||
+		    drive->num.over_provision_percent)
 			return MDISK_DISCARD_BYTES;
 		return -1;
 	default:
@@ -166,6 +167,7 @@ int mdisk_cmd_init(struct mdisk_drive *drive, struct mdisk_cmd *cmd, u64 sector,
 	INIT_LIST_HEAD(&cmd->ops);
 	INIT_LIST_HEAD(&cmd->turn.ops);
 	cmd->bytes = bytes;
+	cmd->reclaim_ns = 0;
 	cmd->ops_total = 0;
 	cmd->cached = false;
 	if (cut_bytes < 0)

@@ -31,7 +31,8 @@
  *
  *	max(pages * latency / channels, bytes / bus_kbps)
  *
- * by the numbers at its end. Example, 16 channels, read 80 us, write 200 us,
+ * by the numbers at its end, with the time of garbage collection (modeldisk-ftl.c) as
+ * part of the latencies. Example, 16 channels, read 80 us, write 200 us,
  * bus 540000 KiB/s: a 4 KiB read max(80 / 16 =
  * 5.0, 7.4) = 7.4 us, a 4 KiB write max(12.5, 7.4) = 12.5 us, a 128 KiB read max(8 * 5.0, 237)
  * = 237 us. The defaults are such that the rate measured at full depth is within 2 % of this.
@@ -52,6 +53,10 @@
  * 117 us with round-robin. A discard does not touch the write cache: discarded
  * data are destaged.
  *
+ * With over_provision_percent the drive has a translation layer (modeldisk-ftl.c). It
+ * maps pages and frees discarded ones in the order in which commands reach the
+ * medium. Channels are chosen as without it.
+ *
  * With a write cache (modeldisk-cache.c) a page is in the cache when it has
  * crossed the bus. A channel without work takes the next page to destage; when
  * the cache is urgent, so does the channel that is free first, if it has at
@@ -64,9 +69,8 @@
 #include <linux/rbtree.h>
 #include <linux/time64.h>
 
-#include "modeldisk-model.h"
+#include "modeldisk-ftl.h"
 
-#define FLASH_PAGE_BYTES SZ_16K
 /* One page in so many has a hiccup, as in the study of charging methods. */
 #define HICCUP_PAGES 2048
 /* How far the timer looks ahead in the bus queue: a request of 256 KiB. */
@@ -94,6 +98,7 @@ struct mdisk_channel {
  * @busy_since_ns: when @ops left zero
  * @ops: operations in the drive
  * @drawn: random numbers used
+ * @ftl: translation layer, or NULL
  * @channels: all there may be; the first mdisk_numbers.channels get new work
  */
 struct mdisk_flash {
@@ -105,6 +110,7 @@ struct mdisk_flash {
 	u64 busy_since_ns;
 	u64 ops;
 	u64 drawn;
+	struct mdisk_ftl *ftl;
 	struct mdisk_channel channels[MDISK_MAX_CHANNELS];
 };
 
@@ -205,8 +211,8 @@ static void mdisk_channel_add(struct mdisk_drive *drive,
 {
 	struct mdisk_flash *flash = drive->state;
 
-	op->finish_ns =
-		max(channel->free_ns, now_ns) + mdisk_page_ns(drive, op->write);
+	op->finish_ns = max(channel->free_ns, now_ns) +
+			mdisk_page_ns(drive, op->write) + op->reclaim_ns;
 	channel->free_ns = op->finish_ns;
 	flash->writes += op->write;
 	list_add_tail(&op->node, &channel->queue);
@@ -215,12 +221,16 @@ static void mdisk_channel_add(struct mdisk_drive *drive,
 			      mdisk_channel_less);
 }
 
+static u64 mdisk_page_of(struct mdisk_op *op)
+{
+	return op->sector / (MDISK_FLASH_PAGE_BYTES >> MDISK_SECTOR_SHIFT);
+}
+
 static struct mdisk_channel *mdisk_channel_of_page(struct mdisk_drive *drive,
 						   struct mdisk_op *op)
 {
 	struct mdisk_flash *flash = drive->state;
-	u64 page = op->sector / (FLASH_PAGE_BYTES >> MDISK_SECTOR_SHIFT);
-	u32 random = mdisk_mix(page ^ mdisk_mix(drive->num.seed));
+	u32 random = mdisk_mix(mdisk_page_of(op) ^ mdisk_mix(drive->num.seed));
 
 	return &flash->channels[((u64)random * drive->num.channels) >> 32];
 }
@@ -449,6 +459,24 @@ static void mdisk_flash_step(struct mdisk_drive *drive, u64 now_ns)
 		mdisk_destage_step(drive, now_ns);
 }
 
+/* Updates the map of the translation layer for a write or discard. */
+static void mdisk_flash_map(struct mdisk_drive *drive, struct mdisk_cmd *cmd,
+			    struct mdisk_op *op)
+{
+	struct mdisk_flash *flash = drive->state;
+	u64 byte = op->sector << MDISK_SECTOR_SHIFT;
+
+	if (!flash->ftl)
+		return;
+	if (cmd->action == MDISK_DISCARD) {
+		mdisk_ftl_discard(flash->ftl, byte, byte + op->bytes);
+	} else if (cmd->action == MDISK_WRITE) {
+		op->reclaim_ns =
+			mdisk_ftl_write(drive, flash->ftl, mdisk_page_of(op));
+		cmd->reclaim_ns += op->reclaim_ns;
+	}
+}
+
 static void mdisk_flash_submit(struct mdisk_drive *drive, struct mdisk_cmd *cmd,
 			       u64 now_ns)
 {
@@ -459,6 +487,7 @@ static void mdisk_flash_submit(struct mdisk_drive *drive, struct mdisk_cmd *cmd,
 	list_for_each_entry_safe(op, next, &cmd->ops, node) {
 		list_del(&op->node);
 		mdisk_flash_enter(drive, now_ns);
+		mdisk_flash_map(drive, cmd, op);
 		if (cmd->action == MDISK_DISCARD) {
 			mdisk_bus_add(drive, op,
 				      first_ns + mdisk_discard_ns(drive,
@@ -482,7 +511,8 @@ static u64 mdisk_flash_charge_ns(struct mdisk_drive *drive,
 	u64 bytes = cmd->bytes;
 	struct mdisk_numbers *num = &drive->num;
 	u64 latency_ns = (write ? num->write_us : num->read_us) * NSEC_PER_USEC;
-	u64 charge_ns = max(div_u64(cmd->ops_total * latency_ns, num->channels),
+	u64 pages_ns = cmd->ops_total * latency_ns + cmd->reclaim_ns;
+	u64 charge_ns = max(div_u64(pages_ns, num->channels),
 			    mdisk_transfer_ns(bytes, num->bus_kbps));
 
 	if (cmd->action == MDISK_DISCARD)
@@ -492,6 +522,11 @@ static u64 mdisk_flash_charge_ns(struct mdisk_drive *drive,
 		charge_ns = max(charge_ns,
 				mdisk_transfer_ns(bytes, num->drain_kbps));
 	return charge_ns;
+}
+
+static size_t mdisk_flash_state_bytes(const struct mdisk_drive *drive)
+{
+	return sizeof(struct mdisk_flash) + mdisk_ftl_bytes(&drive->num);
 }
 
 static void mdisk_flash_init(struct mdisk_drive *drive)
@@ -504,11 +539,15 @@ static void mdisk_flash_init(struct mdisk_drive *drive)
 	INIT_LIST_HEAD(&flash->fifo.ops);
 	for (i = 0; i < MDISK_MAX_CHANNELS; i++)
 		INIT_LIST_HEAD(&flash->channels[i].queue);
+	if (drive->num.over_provision_percent) {
+		flash->ftl = (void *)(flash + 1);
+		mdisk_ftl_init(drive, flash->ftl);
+	}
 }
 
 const struct mdisk_model mdisk_flash_model = {
-	.state_bytes = sizeof(struct mdisk_flash),
-	.op_bytes = FLASH_PAGE_BYTES,
+	.state_bytes = mdisk_flash_state_bytes,
+	.op_bytes = MDISK_FLASH_PAGE_BYTES,
 	.init = mdisk_flash_init,
 	.submit = mdisk_flash_submit,
 	.next_ns = mdisk_flash_next_ns,

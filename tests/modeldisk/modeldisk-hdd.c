@@ -329,6 +329,11 @@ static void mdisk_hdd_submit(struct mdisk_drive *drive, struct mdisk_cmd *cmd,
 		list_splice_tail_init(&cmd->ops, &hdd->queue);
 }
 
+static size_t mdisk_hdd_state_bytes(const struct mdisk_drive *drive)
+{
+	return sizeof(struct mdisk_hdd);
+}
+
 static void mdisk_hdd_init(struct mdisk_drive *drive)
 {
 	struct mdisk_hdd *hdd = drive->state;
@@ -339,7 +344,7 @@ static void mdisk_hdd_init(struct mdisk_drive *drive)
 }
 
 const struct mdisk_model mdisk_hdd_model = {
-	.state_bytes = sizeof(struct mdisk_hdd),
+	.state_bytes = mdisk_hdd_state_bytes,
 	.init = mdisk_hdd_init,
 	.submit = mdisk_hdd_submit,
 	.next_ns = mdisk_hdd_next_ns,

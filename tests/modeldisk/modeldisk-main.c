@@ -303,6 +303,7 @@ int mdisk_online(struct mdisk *disk)
 		.features = mdisk_features(disk),
 	};
 	struct gendisk *gendisk;
+	size_t state_bytes;
 	char path[DISK_NAME_LEN + 8];
 	dev_t taken;
 	int ret;
@@ -324,8 +325,8 @@ int mdisk_online(struct mdisk *disk)
 	if (ret)
 		return ret;
 
-	disk->drive.state =
-		kvzalloc(disk->drive.model->state_bytes, GFP_KERNEL);
+	state_bytes = disk->drive.model->state_bytes(&disk->drive);
+	disk->drive.state = kvzalloc(state_bytes, GFP_KERNEL);
 	if (!disk->drive.state) {
 		ret = -ENOMEM;
 		goto err_tag_set;

@@ -10,6 +10,7 @@
  *	modeldisk-drive.c	the path of a command; the order of events
  *	modeldisk-hdd.c		one actuator: seek, rotation, transfer, read-ahead
  *	modeldisk-flash.c	channels and a shared bus
+ *	modeldisk-ftl.c		flash translation layer with garbage collection
  *	modeldisk-cache.c	the volatile write cache of either
  *	modeldisk-numbers.c	names, ranges and defaults of the numbers
  *
@@ -19,7 +20,7 @@
  * cache has taken it.
  *
  * Flushes and write-zeroes take the host interface only, and so do discards on an
- * hdd and where discard_us and discard_us_per_mb are 0.
+ * hdd and on flash without a cost of them and without a translation layer.
  */
 #ifndef MODELDISK_MODEL_H
 #define MODELDISK_MODEL_H
@@ -77,6 +78,7 @@ struct mdisk_numbers {
 	u32 bus_order; /* enum mdisk_bus_order */
 	u32 discard_us; /* per command */
 	u32 discard_us_per_mb;
+	u32 erase_us; /* per block */
 	/* all */
 	u32 bus_kbps;
 	u32 cache_kb;
@@ -85,6 +87,8 @@ struct mdisk_numbers {
 	u32 fail;
 	u32 lose;
 	/* before online only */
+	u32 over_provision_percent; /* ssd, nvme; 0: no translation layer */
+	u32 fill_percent;
 	u32 size_mb;
 	u32 queue_depth;
 	u32 hw_queues;
@@ -147,6 +151,9 @@ struct mdisk_owner {
  * @inside: requests in the drive
  * @idle_since_ns: when @inside became zero
  * @idle_max_ns: the longest time with @inside zero
+ * @written_pages: flash pages that the host wrote, with a translation layer
+ * @moved_pages: flash pages that garbage collection wrote
+ * @erased_blocks: flash blocks that it erased
  */
 struct mdisk_truth {
 	struct mdisk_counts total;
@@ -158,6 +165,9 @@ struct mdisk_truth {
 	u32 inside;
 	u64 idle_since_ns;
 	u64 idle_max_ns;
+	u64 written_pages;
+	u64 moved_pages;
+	u64 erased_blocks;
 };
 
 struct mdisk_cmd;
@@ -180,6 +190,7 @@ struct mdisk_turn {
  * @owner: the owner that is charged
  * @arrival_ns: the model may serve it from then on
  * @transfer_ns: time that it needs on the bus (flash)
+ * @reclaim_ns: time of the channel for garbage collection (flash)
  * @finish_ns: when it leaves the channel or the bus (flash)
  * @seq: order in which the cache took it
  * @sector: first sector
@@ -193,6 +204,7 @@ struct mdisk_op {
 	struct mdisk_owner *owner;
 	u64 arrival_ns;
 	u64 transfer_ns;
+	u64 reclaim_ns;
 	u64 finish_ns;
 	u64 seq;
 	u64 sector;
@@ -213,6 +225,7 @@ struct mdisk_op {
  * @arrival_ns: when the drive received it
  * @finish_ns: when the drive answered
  * @flush_seq: a flush waits for all that the cache took before this
+ * @reclaim_ns: the sum over the operations (flash)
  * @ops_total: operations of the command
  * @ops_left: operations that are not done
  * @cached: a write that the cache took
@@ -229,6 +242,7 @@ struct mdisk_cmd {
 	u64 arrival_ns;
 	u64 finish_ns;
 	u64 flush_seq;
+	u64 reclaim_ns;
 	u32 ops_total;
 	u32 ops_left;
 	bool cached;
@@ -258,7 +272,7 @@ struct mdisk_drive;
 
 /**
  * struct mdisk_model - the functions of a kind of medium
- * @state_bytes: size of &mdisk_drive.state
+ * @state_bytes: Return: size of &mdisk_drive.state
  * @op_bytes: operations are cut at multiples of this, 0: one per command
  * @init: makes the zeroed state that of an idle medium
  * @submit: a data command reaches the medium
@@ -271,7 +285,7 @@ struct mdisk_drive;
  * Time never goes back: submit and step get a time not smaller than any before.
  */
 struct mdisk_model {
-	size_t state_bytes;
+	size_t (*state_bytes)(const struct mdisk_drive *drive);
 	u32 op_bytes;
 	void (*init)(struct mdisk_drive *drive);
 	void (*submit)(struct mdisk_drive *drive, struct mdisk_cmd *cmd,

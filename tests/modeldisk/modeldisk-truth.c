@@ -22,7 +22,8 @@
  *
  *	# cat /sys/kernel/debug/modeldisk/slow/model
  *	requests=3 latency_ns=3100000 late_ns=450000 late_max_ns=200000
- *	idle_max_ns=80000 cache_kb=0		(one line)
+ *	idle_max_ns=80000 cache_kb=0 written_pages=0 moved_pages=0
+ *	erased_blocks=0				(one line)
  *
  * is for judging a measurement: latency_ns is the sum of the model's answer
  * times, late_ns what the guest's timers added to them, idle_max_ns the longest
@@ -246,9 +247,13 @@ static int mdisk_model_show(struct seq_file *m, void *v)
 	mdisk_lock_now(disk, &done, &flags);
 	seq_printf(m, "requests=%llu latency_ns=%llu late_ns=%llu",
 		   truth->requests, truth->latency_ns, truth->late_ns);
-	seq_printf(m, " late_max_ns=%llu idle_max_ns=%llu cache_kb=%llu\n",
+	seq_printf(m, " late_max_ns=%llu idle_max_ns=%llu cache_kb=%llu",
 		   truth->late_max_ns, truth->idle_max_ns,
 		   disk->drive.cache.used_bytes >> 10);
+	seq_printf(m,
+		   " written_pages=%llu moved_pages=%llu erased_blocks=%llu\n",
+		   truth->written_pages, truth->moved_pages,
+		   truth->erased_blocks);
 	mdisk_unlock_now(disk, &done, &flags);
 	mutex_unlock(&disk->config);
 	return 0;

@@ -29,8 +29,8 @@ FAST = {
         "overhead_us": 0,
         "bandwidth_kbps": 4000000,
     },
-    "ssd": {"read_us": 1, "write_us": 1, "bus_kbps": 4000000},
-    "nvme": {"read_us": 1, "write_us": 1, "bus_kbps": 4000000},
+    "ssd": {"read_us": 1, "write_us": 1, "erase_us": 0, "bus_kbps": 4000000},
+    "nvme": {"read_us": 1, "write_us": 1, "erase_us": 0, "bus_kbps": 4000000},
 }
 
 

@@ -76,7 +76,8 @@ void disk_init(struct disk *disk, struct clock *clock, enum mdisk_kind kind,
 /* The drive is ready for commands. */
 void disk_start(struct disk *disk)
 {
-	disk->drive.state = calloc(1, disk->drive.model->state_bytes);
+	disk->drive.state =
+		calloc(1, disk->drive.model->state_bytes(&disk->drive));
 	assert(disk->drive.state);
 	mdisk_drive_start(&disk->drive);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Unit tests of the flash model of tests/modeldisk: the order of the bus, the cost of
- * discards, and device time by owner under random commands.
+ * discards and of garbage collection, and device time by owner under random commands.
  */
 #include <linux/sizes.h>
 
@@ -136,6 +136,9 @@ static void bus_order_property(struct kunit *test)
 
 		drive->num.cache_kb = seed & 2 ? 256 : 0;
 		drive->num.discard_us = seed & 4 ? 50 : 0;
+		/* The charge of a write is known when it has passed the cache. */
+		drive->num.over_provision_percent = seed & (2 | 8) ? 0 : 10;
+		drive->num.fill_percent = 100;
 		disk_start(&rig->disk);
 		for (u32 i = 0; i < OWNERS; i++)
 			charge_ns[i] = 0;
@@ -204,12 +207,51 @@ static void discard_free(struct kunit *test)
 	rig_exit(rig);
 }
 
+/*
+ * Two owners keep a full drive busy with random writes of 16 KiB: garbage collection makes
+ * them more than four times as expensive, the device times add up to elapsed time, and
+ * both owners are charged the same for a write.
+ */
+static void collection_saturates(struct kunit *test)
+{
+	const u64 run_ns = 4 * NSEC_PER_SEC, warmup_ns = run_ns / 2;
+	struct rig *rig = rig_new(test, MDISK_SSD);
+	struct mdisk_numbers *num = &rig->disk.drive.num;
+	const struct mdisk_truth *truth = &rig->disk.drive.truth;
+	u64 random = 1, warm_ns = 0, now_ns, price_ns[2], i;
+
+	num->bus_kbps = 10000000;
+	num->over_provision_percent = 15;
+	num->fill_percent = 100;
+	disk_start(&rig->disk);
+	for (now_ns = 0; now_ns < run_ns; now_ns += 20 * NSEC_PER_USEC) {
+		clock_run(&rig->clock, now_ns);
+		if (now_ns == warmup_ns)
+			warm_ns = truth->total.time_ns;
+		while (rig_send(rig, random_below(&random, 2), MDISK_WRITE,
+				random_below(&random, 4096) * SZ_16K, SZ_16K))
+			;
+	}
+	KUNIT_EXPECT_GT(test, truth->total.time_ns - warm_ns,
+			(run_ns - warmup_ns) / 100 * 99);
+	KUNIT_EXPECT_LT(test, truth->total.time_ns - warm_ns,
+			(run_ns - warmup_ns) / 100 * 101);
+	clock_run(&rig->clock, 2 * run_ns);
+	expect_whole(test, rig);
+	for (i = 0; i < 2; i++) {
+		const struct mdisk_counts *counts = &rig->owner[i].counts;
+
+		price_ns[i] = counts->time_ns / counts->ios[MDISK_WRITE];
+		KUNIT_EXPECT_GT(test, price_ns[i], 4 * 12500);
+	}
+	KUNIT_EXPECT_LT(test, abs((s64)(price_ns[0] - price_ns[1])), 500);
+	rig_exit(rig);
+}
+
 static struct kunit_case cases[] = {
-	KUNIT_CASE(bus_order_example),
-	KUNIT_CASE(bus_order_property),
-	KUNIT_CASE(discard_example),
-	KUNIT_CASE(discard_free),
-	{},
+	KUNIT_CASE(bus_order_example),	  KUNIT_CASE(bus_order_property),
+	KUNIT_CASE(discard_example),	  KUNIT_CASE(discard_free),
+	KUNIT_CASE(collection_saturates), {},
 };
 
 static struct kunit_suite suite = {

@@ -11,7 +11,13 @@ from uml.scenario import Scenario
 
 SCENES = {scene.name: scene for scene in scenes.SCENES}
 # Both kinds of medium, and both ways to know costs.
-SANITIZED = ("stripe-stream-1-200", "hdd-file-random-writer", "ssd-directions", "ssd-three-levels")
+SANITIZED = (
+    "stripe-stream-1-200",
+    "hdd-file-random-writer",
+    "ssd-directions",
+    "ssd-three-levels",
+    "ssd-collection",
+)
 
 
 @pytest.mark.parametrize("scene", SCENES.values(), ids=lambda scene: scene.name)
