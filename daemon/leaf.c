@@ -98,6 +98,16 @@ void leaf_result_done(struct leaf_result *r)
 	*r = (struct leaf_result){};
 }
 
+/* Removed meanwhile, it has no queue any more. */
+static bool leaf_exists(const struct roots *roots, const struct device *leaf)
+{
+	_cleanup_free_ char *path = NULL;
+
+	path = asprintf_or_null("%s/class/block/%s/queue/scheduler",
+				roots->sysfs, leaf->name);
+	return !path || access(path, F_OK) >= 0;
+}
+
 static int write_scheduler(const struct roots *roots, const struct device *leaf,
 			   const char *name)
 {
@@ -222,6 +232,11 @@ int leaf_release(const struct roots *roots, struct device *leaf, bool dry_run,
 		return err;
 	if (!leaf_is_managed(roots, leaf) || !record_load(roots, leaf, &r))
 		return 0;
+	if (!leaf_exists(roots, leaf)) {
+		log_info("%s is gone: nothing to release.", leaf->node);
+		record_remove(roots, leaf);
+		return 0;
+	}
 	err = switch_to(roots, leaf, r.previous, dry_run, ret);
 	if (err || dry_run || ret->error)
 		return err;

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from typing import Any
 
@@ -84,6 +85,15 @@ def test_another_disk_of_the_same_name_is_not_managed(machine: Machine, sutrod: 
         sutrod.call("Reload")
         assert managed(sutrod) == names
         assert change(sutrod, "Release", "/dev/sdd")[0][1] == scheduler
+
+
+def test_disk_that_is_gone_needs_no_release(machine: Machine, sutrod: Sutrod) -> None:
+    """The daemon has not seen yet that it was removed."""
+    sutrod.start()
+    change(sutrod, "Use", "/dev/sda", "/dev/sdb")
+    shutil.rmtree(machine.at("/sys/class/block/sda/queue"))
+    assert change(sutrod, "Release", "/dev/sda", "/dev/sdb")[1][1] != "sutro"
+    assert not machine.at("/run/sutro/leaves/sda").exists()
 
 
 def test_scheduler_that_is_not_there(machine: Machine, sutrod: Sutrod) -> None:
