@@ -22,6 +22,7 @@ from bench.promises import scenario as promised
 from bench.read import ScenarioError, load
 from bench.scale import scenario as growing
 from rig import result
+from uml import protect as favoured
 from uml import robustness as unbroken
 from uml import scenario as fair
 from uml.bench import run_all
@@ -35,8 +36,8 @@ from .setup import SOURCE, has_place, in_guest, prepare
 
 # The module of each kind that reads a file.
 FILES = {
-    "fairness": fair, "promises": promised, "attribution": stacks, "overhead": costly,
-    "scale": growing, "harm": harmed,
+    "fairness": fair, "protect": favoured, "promises": promised, "attribution": stacks,
+    "overhead": costly, "scale": growing, "harm": harmed,
 }  # fmt: skip
 
 
@@ -53,14 +54,14 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
     except ScenarioError as error:
         raise LabError(str(error)) from error
     kinds = {
-        "fairness": fairness, "promises": promises, "attribution": attribution,
+        "fairness": fairness, "protect": fairness, "promises": promises, "attribution": attribution,
         "overhead": by_machine, "scale": by_machine, "harm": harm,
     }  # fmt: skip
     return kinds[name](cache, options, book)
 
 
 def fairness(cache: Cache, options: argparse.Namespace, book: Book) -> int:
-    """Run fairness scenarios in virtual time."""
+    """Run scenarios of fairness or protection in virtual time."""
     if options.jobs is not None and options.jobs < 1:
         raise LabError(f"--jobs {options.jobs}: at least 1")
     host.ensure_packages()

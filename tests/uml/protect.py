@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Scenarios of `./lab bench protect`: a group with few requests beside one with many.
+
+Each table of the file stands for all pairs of its victims and aggressors, with each rank of the
+victim: [scenario.ssd] with a victim sync-4k, an aggressor writes and a rank rt becomes the scenario
+ssd-sync-4k-writes-rt of two groups, `victim` and `other`. The rest is as for fairness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from bench import book
+from bench.read import Has, Name, OneOf, Positive, Range, Table, Weight
+from bench.stacks import Model
+
+from uml.scenario import SCHEDULERS, Goal, Group, Job, Scenario, Scheduler
+
+SHIPPED = Path(__file__).with_name("protect.toml")
+# The part of what it is entitled to that a victim receives; its latency, of that alone.
+ENTITLED = 0.95
+P99 = 2.0
+KNOBS = {"sutro": {"protect": 98}}
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What a victim has more than its aggressor, of weight 100."""
+
+    weight: Weight = 100
+    class_: Annotated[str, OneOf("rt", "be", "idle")] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Scenarios of one disk. prompt: the victims that are judged by latency, too."""
+
+    name: Name
+    disk: Annotated[Table, Model()]
+    victim: Mapping[str, Annotated[Table, Has("rw")]]
+    aggressor: Mapping[str, Annotated[Table, Has("rw")]]
+    rank: Mapping[str, Rank]
+    prompt: tuple[str, ...] = ()
+    nr_requests: Annotated[int, Range(2, 100000)] = 256
+    schedulers: tuple[Scheduler, ...] = SCHEDULERS
+    warmup_s: Positive = 3.0
+    measure_s: Positive = 6.0
+
+    def expand(self) -> Iterator[Scenario]:
+        """All pairs."""
+        for victim, mine in self.victim.items():
+            for aggressor, theirs in self.aggressor.items():
+                for rank, more in self.rank.items():
+                    yield self._pair((victim, mine), (aggressor, theirs), (rank, more))
+
+    def _pair(
+        self, victim: tuple[str, Table], aggressor: tuple[str, Table], rank: tuple[str, Rank]
+    ) -> Scenario:
+        names = (victim[0], aggressor[0], rank[0])
+        goals = [Goal("alone_or_entitled", of=("victim",), min=ENTITLED)]
+        if victim[0] in self.prompt:
+            goals.append(Goal("p99_vs_alone", of=("victim",), max=P99))
+        return Scenario(
+            name="-".join((self.name, *names)),
+            title=f"{self.name}: {names[0]} beside {names[1]}, {names[2]}",
+            disk=self.disk,
+            nr_requests=self.nr_requests,
+            group=(
+                Group("victim", rank[1].weight, rank[1].class_, (Job(victim[1]),)),
+                Group("other", job=(Job(aggressor[1]),)),
+            ),
+            schedulers=self.schedulers,
+            warmup_s=self.warmup_s,
+            measure_s=self.measure_s,
+            knobs=KNOBS,
+            goal=tuple(goals),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Book(book.Book):
+    """A file of pairs."""
+
+    scenario: tuple[Pairs, ...] = ()
+
+    SCHEDULERS: ClassVar = SCHEDULERS
