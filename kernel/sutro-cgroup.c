@@ -117,7 +117,7 @@ static void sutro_cpd_free(struct blkcg_policy_data *cpd)
 
 /* What a cgroup takes on each leaf, unless locks are large because they are watched. */
 static_assert(sizeof(spinlock_t) > sizeof(u32) ||
-	      sizeof(struct sutro_blkg) <= SZ_1K + SZ_128);
+	      sizeof(struct sutro_blkg) <= SZ_1K + SZ_8);
 
 /* Shown by slabtop as sutro_blkg. */
 static struct kmem_cache *sutro_blkg_cache;
@@ -166,6 +166,7 @@ static void sutro_pd_free(struct blkg_policy_data *pd)
 {
 	struct sutro_blkg *sblkg = sutro_pd(pd);
 
+	sutro_protect_exit(&sblkg->group);
 	kfree_rcu(sblkg, rcu);
 }
 

@@ -192,7 +192,8 @@ static void sutro_stop_idling(struct sutro_core *core, enum sutro_idle_end why,
 	core->idled_for = group;
 	core->idled_ns = idle_ns;
 	group->stat.idle_ns += idle_ns;
-	sutro_tree_charge(group, idle_ns);
+	if (sutro_protect_charged(core, group))
+		sutro_tree_charge(group, idle_ns);
 	if (group == core->in_service)
 		core->slice_used_ns += idle_ns;
 }
@@ -360,8 +361,7 @@ struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
 		sutro_expire(core, SUTRO_EXPIRY_EMPTY);
 	sutro_tree_deactivate(group);
 	core->nr_active--;
-	if (!group->gone && sutro_group_protected(group) &&
-	    sutro_protect_needed(&core->protect)) {
+	if (!group->gone && sutro_group_protected(group)) {
 		core->expected = group;
 		core->expected_until_ns =
 			group->leave_at_ns + SUTRO_PROTECT_EXPECTED_NS;
@@ -544,7 +544,8 @@ void sutro_core_interrupt(struct sutro_core *core, u64 now_ns)
 void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 			 u64 estimate_ns)
 {
-	sutro_tree_charge(group, estimate_ns);
+	if (sutro_protect_charged(core, group))
+		sutro_tree_charge(group, estimate_ns);
 	sutro_protect_sent(core, group, estimate_ns);
 	group->in_flight++;
 	sutro_core_unqueue(core, group);
@@ -594,7 +595,8 @@ void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 			group->empty_since_ns = now_ns;
 		return;
 	}
-	sutro_tree_charge(group, delta_ns);
+	if (sutro_protect_charged(core, group))
+		sutro_tree_charge(group, delta_ns);
 	if (group == core->in_service) {
 		core->slice_used_ns =
 			max_t(s64, 0, core->slice_used_ns + delta_ns);

@@ -74,9 +74,8 @@ static void sutro_show_state(struct seq_file *sf, struct sutro_queue *sq)
 	sutro_show_name(sf, "in_service", core->in_service);
 	seq_printf(sf, "slice_used_ns %llu\n", core->slice_used_ns);
 	sutro_show_name(sf, "idle_for", core->idle_for);
-	seq_printf(sf, "protected %zu\nprotect_trial %d\n",
-		   list_count_nodes(&sq->core.protect.groups),
-		   !!core->protect.trial_ns);
+	seq_printf(sf, "protected %zu\n",
+		   list_count_nodes(&sq->core.protect.groups));
 	seq_printf(sf, "protect_cycle_ns %llu\nprotect_shared_part %u/%u\n",
 		   core->protect.cycle_ns, core->protect.part,
 		   SUTRO_PROTECT_WHOLE);

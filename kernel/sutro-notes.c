@@ -125,7 +125,7 @@ void sutro_fold(struct sutro_queue *sq)
 
 		if (note.held)
 			sutro_fold_setting(sq, sblkg, &note);
-		sutro_protect_took(&sq->core, &sblkg->group, note.took_ns,
+		sutro_protect_took(&sq->core, &sblkg->group, note.took_us,
 				   note.nr_slow);
 		if (note.nr)
 			sutro_core_complete(&sq->core, &sblkg->group, note.nr,
@@ -169,7 +169,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		.now_ns = now_ns,
 		.shallow = sutro_rq_shallow(rq),
 	};
-	u32 slow_ns = READ_ONCE(sblkg->group.protect.slow_ns);
+	u32 slow_ns = sutro_protect_slow_ns(&sblkg->group);
 	u64 took_ns = sutro_rq_waited_ns(rq, now_ns);
 	u64 estimate_ns = sutro_rq_estimate_ns(rq), cost_ns;
 	enum sutro_op op = sutro_rq_op(rq);
@@ -184,7 +184,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	trace_sutro_complete(rq, sutro_cgroup_id(sblkg), estimate_ns, cost_ns);
 	sblkg->note.nr++;
 	sblkg->note.nr_slow += slow_ns && took_ns > slow_ns;
-	sblkg->note.took_ns += took_ns;
+	sblkg->note.took_us += div_u64(took_ns, NSEC_PER_USEC);
 	sblkg->note.estimate_ns += estimate_ns;
 	sblkg->note.cost_ns += cost_ns;
 	sblkg->note.now_ns = now_ns;

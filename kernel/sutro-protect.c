@@ -12,19 +12,31 @@
  *
  * A group is favoured if at some level of the tree it is of a higher class than an
  * active sibling, or weighs more than the mean of the active siblings of its class,
- * and at no level less (sutro_group_favoured()).  With equal weights no group is.  A
- * favoured group becomes protected when a request of it arrives and none of its own is
- * queued: then it depends on the latency of the device.  It is protected until it is
- * no longer favoured, or thinks for longer than it did recently, or a trial shows that
- * it receives its share without protection (sutro-window.c).
+ * and at no level less (sutro_group_favoured()).  With equal weights no group is.
+ *
+ * A favoured group is on trial: from time to time the device time that it got is compared
+ * with its share of what all groups have used while it had requests.  It needs
+ * protection if it got less than SUTRO_TRIAL_ENTITLED percent of that.  Groups that have
+ * a backlog get their share by weight and need none; of those that are able to have one,
+ * less than SUTRO_TRIAL_SHORT percent is expected before they are protected.
+ *
+ * A group that needs protection becomes protected when a request of it arrives and none
+ * of its own is queued: then it depends on the latency of the device.  Groups whose
+ * share is not smaller than that of a protected one are protected with it: nobody is
+ * held back for a group that is entitled to less.  A group is protected until it is no
+ * longer favoured, or thinks for longer than it did recently, or nearly all of the time
+ * was shared for a while and a new trial begins (sutro-window.c).
+ *
+ *	a (weight 1000) reads 4 KiB at a time, b (100) writes 1 MiB with 32 in flight.  In
+ *	a trial of 512 ms a got 10 of 470 ms that it was entitled to.
  *
  * 2. What protection is
  *
  * For most of the time (in reserved windows, see there) only requests of protected
  * groups are sent; which of these is next, their shares of the device decide.  If none
- * of them has a request, the device idles, and the time is charged to the group that it
- * waits for.  For the rest of the time (in shared windows) the elevator works as
- * without protection.
+ * of them has a request, the device idles.  For the rest of the time (in shared windows)
+ * the elevator works as without protection.  What is used in reserved windows does not
+ * count for vtime: shared windows are not there to make up for it.
  *
  * 3. Gaps
  *
@@ -53,23 +65,50 @@
  *	The first example of sutro-window.c: T is 537 ms, p * T = 11 ms, D = 15 ms.
  *	R is 0.95 X in the worst cycle and 0.98 X in the mean, with a latency of 52 ms.
  */
+#include <linux/slab.h>
+
 #include "sutro-core.h"
 
 #define US 1000ULL
+#define MS (1000 * US)
 
 /* A group that thinks for longer is not waited for. */
 #define SUTRO_PROTECT_HOLD_US 32000ULL
 /* Weight of the newest sample in means: 1/8; in a minimum or a maximum: 1/64. */
 #define SUTRO_PROTECT_MEAN_SHIFT 3
 #define SUTRO_PROTECT_MIN_SHIFT 6
+/* Share of a class that others cannot precede. */
+#define SUTRO_PROTECT_MOST \
+	(SUTRO_PROTECT_WHOLE * (u64)SUTRO_AGE_PART / (SUTRO_AGE_PART + 1))
+/*
+ * A trial takes at least TRIAL_MIN_NS and until its group was entitled to TRIAL_DUE_NS,
+ * or longer, up to TRIAL_MAX_NS, while fewer than TRIAL_NR of its requests have
+ * completed.  It takes up to TRIAL_LONG_NS while there are fewer than TRIAL_FEW, or if the
+ * group got between TRIAL_SHORT and TRIAL_ENTITLED percent and was not protected lately:
+ * on a stripe, who gets how much of one disk changes from moment to moment.
+ */
+#define SUTRO_TRIAL_MIN_NS (128 * MS)
+#define SUTRO_TRIAL_MAX_NS (512 * MS)
+#define SUTRO_TRIAL_LONG_NS (1024 * MS)
+#define SUTRO_TRIAL_DUE_NS (8 * MS)
+#define SUTRO_TRIAL_NR 256
+#define SUTRO_TRIAL_FEW 16
+#define SUTRO_TRIAL_SHORT 75
+#define SUTRO_TRIAL_ENTITLED 95
+/* What is missing must be more than so many requests of mean cost. */
+#define SUTRO_TRIAL_MISSING 4
+/* A group with requests for so many times depth_ns is not one with few. */
+#define SUTRO_TRIAL_DEEP 2
+/* Device time after which a trial looks at the group's share again. */
+#define SUTRO_TRIAL_LOOK_NS MS
 
 static bool sutro_protect_less(struct rb_node *a, const struct rb_node *b)
 {
-	const struct sutro_group *first, *second;
+	const struct sutro_group_protect *first, *second;
 
-	first = rb_entry(a, struct sutro_group, protect.node);
-	second = rb_entry(b, struct sutro_group, protect.node);
-	return sutro_before(first->protect.vtime, second->protect.vtime);
+	first = rb_entry(a, struct sutro_group_protect, node);
+	second = rb_entry(b, struct sutro_group_protect, node);
+	return sutro_before(first->vtime, second->vtime);
 }
 
 /**
@@ -79,7 +118,18 @@ static bool sutro_protect_less(struct rb_node *a, const struct rb_node *b)
 void sutro_protect_init(struct sutro_protect *protect)
 {
 	INIT_LIST_HEAD(&protect->groups);
+	protect->epoch = 1;
 	sutro_window_init(protect);
+}
+
+/**
+ * sutro_protect_exit - a group goes
+ * @group:	the group, which is not protected
+ */
+void sutro_protect_exit(struct sutro_group *group)
+{
+	kfree(group->protect);
+	group->protect = NULL;
 }
 
 /**
@@ -92,25 +142,25 @@ struct sutro_group *sutro_protect_next(struct sutro_protect *protect)
 {
 	struct rb_node *node = rb_first_cached(&protect->queue);
 
-	return node ? rb_entry(node, struct sutro_group, protect.node) : NULL;
+	return node ? rb_entry(node, struct sutro_group_protect, node)->group
+		    : NULL;
 }
 
 static void sutro_protect_enqueue(struct sutro_protect *protect,
-				  struct sutro_group *group)
+				  struct sutro_group_protect *own)
 {
-	if (sutro_before(group->protect.vtime, protect->vtime))
-		group->protect.vtime = protect->vtime;
-	rb_add_cached(&group->protect.node, &protect->queue,
-		      sutro_protect_less);
+	if (sutro_before(own->vtime, protect->vtime))
+		own->vtime = protect->vtime;
+	rb_add_cached(&own->node, &protect->queue, sutro_protect_less);
 }
 
 static void sutro_protect_dequeue(struct sutro_protect *protect,
-				  struct sutro_group *group)
+				  struct sutro_group_protect *own)
 {
-	if (RB_EMPTY_NODE(&group->protect.node))
+	if (RB_EMPTY_NODE(&own->node))
 		return;
-	rb_erase_cached(&group->protect.node, &protect->queue);
-	RB_CLEAR_NODE(&group->protect.node);
+	rb_erase_cached(&own->node, &protect->queue);
+	RB_CLEAR_NODE(&own->node);
 }
 
 /**
@@ -124,11 +174,12 @@ void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group)
 
 	if (!sutro_group_protected(group))
 		return;
-	sutro_protect_dequeue(protect, group);
-	list_del_init(&group->protect.list);
+	sutro_protect_dequeue(protect, group->protect);
+	list_del_init(&group->protect->list);
 	protect->in_flight -= group->in_flight;
 	protect->requests -= group->in_flight + group->queued;
-	group->protect.slow_ns = 0;
+	protect->changed = true;
+	group->protect->slow_ns = 0;
 }
 
 /* ---- gaps ---- */
@@ -139,14 +190,13 @@ static bool sutro_protect_has_gap(const struct sutro_core *core, u64 now_ns)
 	const struct sutro_protect *protect = &core->protect;
 	u64 done_ns = now_ns + core->in_flight_ns + protect->other_ns +
 		      2 * core->tunables.latency_ns;
-	const struct sutro_group *group;
+	const struct sutro_group_protect *own;
 
 	if (!core->tunables.latency_ns)
 		return false;
-	list_for_each_entry(group, &protect->groups, protect.list)
-		if (!sutro_before(done_ns,
-				  group->empty_since_ns +
-					  group->protect.think_min_us * US))
+	list_for_each_entry(own, &protect->groups, list)
+		if (!sutro_before(done_ns, own->group->empty_since_ns +
+						   own->think_min_us * US))
 			return false;
 	return true;
 }
@@ -162,15 +212,15 @@ static bool sutro_protect_has_gap(const struct sutro_core *core, u64 now_ns)
 struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
 					  u64 now_ns)
 {
-	const struct sutro_protect *protect = &core->protect;
-	struct sutro_group *group, *last = NULL;
+	const struct sutro_group_protect *own;
+	struct sutro_group *last = NULL;
 
-	list_for_each_entry(group, &protect->groups, protect.list) {
-		if (group->in_flight)
-			return group;
+	list_for_each_entry(own, &core->protect.groups, list) {
+		if (own->group->in_flight)
+			return own->group;
 		if (!last ||
-		    sutro_before(last->leave_at_ns, group->leave_at_ns))
-			last = group;
+		    sutro_before(last->leave_at_ns, own->group->leave_at_ns))
+			last = own->group;
 	}
 	return sutro_protect_has_gap(core, now_ns) ? NULL : last;
 }
@@ -182,10 +232,11 @@ struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
  */
 u64 sutro_protect_leave_ns(const struct sutro_group *group, u64 idle_ns)
 {
+	const struct sutro_group_protect *own = group->protect;
 	u64 hold_ns = idle_ns;
 
-	if (group->protect.think_us <= SUTRO_PROTECT_HOLD_US)
-		hold_ns = min(group->protect.think_max_us * US + idle_ns,
+	if (own->think_us <= SUTRO_PROTECT_HOLD_US)
+		hold_ns = min(own->think_max_us * US + idle_ns,
 			      SUTRO_PROTECT_HOLD_US * US);
 	return group->empty_since_ns + hold_ns;
 }
@@ -197,45 +248,271 @@ u64 sutro_protect_leave_ns(const struct sutro_group *group, u64 idle_ns)
  */
 void sutro_protect_learn(struct sutro_group *group, u64 think_ns)
 {
-	/* One long pause must not look like a habit. */
-	u32 think_us =
-		div_u64(min(think_ns, 2 * SUTRO_PROTECT_HOLD_US * US), US);
-	u32 *mean_us = &group->protect.think_us;
-	u32 *min_us = &group->protect.think_min_us;
-	u32 *max_us = &group->protect.think_max_us;
+	struct sutro_group_protect *own = group->protect;
+	u32 think_us;
 
-	*mean_us += ((s32)think_us - (s32)*mean_us) >> SUTRO_PROTECT_MEAN_SHIFT;
-	if (think_us < *min_us || !*min_us)
-		*min_us = think_us;
+	if (!own)
+		return;
+	/* One long pause must not look like a habit. */
+	think_us = div_u64(min(think_ns, 2 * SUTRO_PROTECT_HOLD_US * US), US);
+	own->think_us += ((s32)think_us - (s32)own->think_us) >>
+			 SUTRO_PROTECT_MEAN_SHIFT;
+	if (think_us < own->think_min_us || !own->think_min_us)
+		own->think_min_us = think_us;
 	else
-		*min_us += (think_us - *min_us) >> SUTRO_PROTECT_MIN_SHIFT;
-	if (think_us > *max_us)
-		*max_us = think_us;
+		own->think_min_us += (think_us - own->think_min_us) >>
+				     SUTRO_PROTECT_MIN_SHIFT;
+	if (think_us > own->think_max_us)
+		own->think_max_us = think_us;
 	else
-		*max_us -= (*max_us - think_us) >> SUTRO_PROTECT_MIN_SHIFT;
+		own->think_max_us -= (own->think_max_us - think_us) >>
+				     SUTRO_PROTECT_MIN_SHIFT;
 }
 
-/* ---- requests ---- */
+/* ---- trials ---- */
+
+static void sutro_trial_begin(const struct sutro_protect *protect,
+			      struct sutro_group_protect *own, u64 now_ns)
+{
+	own->trial_ns = now_ns;
+	own->from_ns = protect->used_ns;
+	own->from_nr = protect->used_nr;
+	own->seen_ns = protect->used_ns;
+	own->due_ns = 0;
+	own->got_ns = 0;
+	own->nr = 0;
+	own->depth = 0;
+}
+
+/* Has enough been seen to say whether a group needs protection? */
+static bool sutro_trial_ends(const struct sutro_protect *protect,
+			     const struct sutro_group_protect *own, u32 percent,
+			     u64 now_ns)
+{
+	u64 length_ns = now_ns - own->trial_ns;
+	bool doubtful = percent >= SUTRO_TRIAL_SHORT &&
+			percent < SUTRO_TRIAL_ENTITLED &&
+			own->epoch != protect->epoch;
+
+	if (length_ns < SUTRO_TRIAL_MIN_NS || own->due_ns < SUTRO_TRIAL_DUE_NS)
+		return false;
+	if (doubtful || own->nr < SUTRO_TRIAL_FEW)
+		return length_ns >= SUTRO_TRIAL_LONG_NS;
+	return length_ns >= SUTRO_TRIAL_MAX_NS || own->nr >= SUTRO_TRIAL_NR;
+}
+
+/*
+ * Did a group have more requests at once than the device needs to be busy?  If so it can
+ * have a backlog, and what it lacks it may lack for another leaf of its volume.  A class
+ * that precedes others has a backlog only if all of the device is too little for it.
+ */
+static bool sutro_trial_deep(const struct sutro_core *core,
+			     const struct sutro_group *group)
+{
+	const struct sutro_group_protect *own = group->protect;
+
+	for (; group->parent; group = group->parent)
+		if (group->entity.class == SUTRO_CLASS_RT)
+			return false;
+	return own->depth * own->got_ns >
+	       SUTRO_TRIAL_DEEP * core->tunables.depth_ns * own->nr;
+}
+
+/* The trial of a group goes on or ends. */
+static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
+			     u64 now_ns)
+{
+	const struct sutro_protect *protect = &core->protect;
+	struct sutro_group_protect *own = group->protect;
+	u64 share = min(sutro_group_share(group, SUTRO_PROTECT_WHOLE),
+			SUTRO_PROTECT_MOST);
+	u32 percent, entitled;
+	u64 missing_ns;
+
+	own->due_ns +=
+		(protect->used_ns - own->seen_ns) * share / SUTRO_PROTECT_WHOLE;
+	own->seen_ns = protect->used_ns;
+	percent = div64_u64(100 * own->got_ns, max(own->due_ns, 1ULL));
+	if (!sutro_trial_ends(protect, own, percent, now_ns))
+		return;
+	missing_ns = own->due_ns - min(own->got_ns, own->due_ns);
+	entitled = sutro_trial_deep(core, group) ? SUTRO_TRIAL_SHORT
+						 : SUTRO_TRIAL_ENTITLED;
+	own->needed =
+		percent < entitled &&
+		missing_ns * (protect->used_nr - own->from_nr) >
+			SUTRO_TRIAL_MISSING * (protect->used_ns - own->from_ns);
+	sutro_trial_begin(protect, own, now_ns);
+}
+
+/* Requests of a group have completed in a shared window. */
+static void sutro_trial_completed(struct sutro_core *core,
+				  struct sutro_group *group, u32 nr,
+				  u64 cost_ns, u64 now_ns)
+{
+	struct sutro_protect *protect = &core->protect;
+	struct sutro_group_protect *own = group->protect;
+
+	protect->used_ns += cost_ns;
+	protect->used_nr += nr;
+	if (!own || sutro_group_protected(group))
+		return;
+	own->got_ns += cost_ns;
+	own->nr += nr;
+	if (!(group->queued || group->in_flight) ||
+	    protect->used_ns - own->seen_ns >= SUTRO_TRIAL_LOOK_NS)
+		sutro_trial_look(core, group, now_ns);
+}
+
+/**
+ * sutro_protect_release - no group is protected until a trial shows that it has to be
+ * @core:	the leaf
+ * @now_ns:	the time
+ */
+void sutro_protect_release(struct sutro_core *core, u64 now_ns)
+{
+	struct sutro_group_protect *own, *next;
+
+	list_for_each_entry_safe(own, next, &core->protect.groups, list) {
+		sutro_protect_drop(core, own->group);
+		own->needed = false;
+		sutro_trial_begin(&core->protect, own, now_ns);
+	}
+}
+
+/* ---- which groups ---- */
+
+/* Other groups than those before are protected: what was measured says nothing. */
+static void sutro_protect_count(struct sutro_protect *protect)
+{
+	struct sutro_group_protect *own;
+
+	sutro_window_init(protect);
+	protect->releases = 0;
+	protect->epoch++;
+	list_for_each_entry(own, &protect->groups, list)
+		own->epoch = protect->epoch;
+}
 
 static void sutro_protect_join(struct sutro_core *core,
 			       struct sutro_group *group, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
+	struct sutro_group_protect *own = group->protect;
 
 	if (!sutro_protects(protect)) {
 		protect->reserved = false;
 		protect->clear = false;
 		protect->sum_ns = now_ns;
 		protect->cleared_from_ns = now_ns;
-		protect->trial_ns = 0;
-		if (!group->protect.needed)
-			sutro_window_begin(protect, now_ns);
+		protect->least = SUTRO_PROTECT_WHOLE;
 	}
-	list_add_tail(&group->protect.list, &protect->groups);
-	group->protect.depth = 0;
+	list_add_tail(&own->list, &protect->groups);
+	if (own->epoch != protect->epoch)
+		sutro_protect_count(protect);
+	if (own->needed)
+		protect->least =
+			min(protect->least,
+			    sutro_group_share(group, SUTRO_PROTECT_WHOLE));
+	protect->changed = true;
+	protect->full_ns = now_ns;
 	protect->in_flight += group->in_flight;
 	protect->requests += group->in_flight + group->queued - 1;
 }
+
+/* May a group be protected? */
+static bool sutro_protect_may(const struct sutro_core *core,
+			      const struct sutro_group *group)
+{
+	const struct sutro_tunables *t = &core->tunables;
+
+	return t->protect && core->nr_active > 1 && !t->rotational &&
+	       !t->fairness && sutro_group_favoured(group);
+}
+
+/* What is needed to protect a group; without memory it is not protected. */
+static struct sutro_group_protect *
+sutro_protect_prepare(const struct sutro_protect *protect,
+		      struct sutro_group *group, u64 now_ns)
+{
+	struct sutro_group_protect *own =
+		kzalloc(sizeof(*own), GFP_NOWAIT | __GFP_NOWARN);
+
+	if (!own)
+		return NULL;
+	own->group = group;
+	INIT_LIST_HEAD(&own->list);
+	RB_CLEAR_NODE(&own->node);
+	sutro_trial_begin(protect, own, now_ns);
+	/* Pairs with READ_ONCE() in sutro_group_protected(). */
+	smp_store_release(&group->protect, own);
+	return own;
+}
+
+/* A request of a group that is not protected has arrived: is the group from now on? */
+static void sutro_protect_ask(struct sutro_core *core,
+			      struct sutro_group *group, u64 now_ns)
+{
+	const struct sutro_protect *protect = &core->protect;
+	struct sutro_group_protect *own = group->protect;
+
+	/* One with a backlog may join others, which is asked once in a cycle. */
+	if (group->queued > 1 && (!sutro_protects(protect) ||
+				  (own && own->asked_ns == protect->begin_ns)))
+		return;
+	if (own)
+		own->asked_ns = protect->begin_ns;
+	if (!sutro_protect_may(core, group))
+		return;
+	if (!own)
+		own = sutro_protect_prepare(protect, group, now_ns);
+	if (!own)
+		return;
+	if ((own->needed && group->queued == 1) ||
+	    (sutro_protects(protect) &&
+	     sutro_group_share(group, SUTRO_PROTECT_WHOLE) >= protect->least))
+		sutro_protect_join(core, group, now_ns);
+}
+
+/**
+ * sutro_protect_share - the share of all groups that are still to be protected
+ * @core:	the leaf
+ * @ret_depth:	how many requests they have at most
+ *
+ * Return: of SUTRO_PROTECT_WHOLE.
+ */
+u64 sutro_protect_share(struct sutro_core *core, u32 *ret_depth)
+{
+	struct sutro_protect *protect = &core->protect;
+	u64 share = 0, own_share, least = SUTRO_PROTECT_WHOLE;
+	struct sutro_group_protect *own, *next;
+	u32 depth = 0;
+
+	list_for_each_entry_safe(own, next, &protect->groups, list) {
+		if (!sutro_protect_may(core, own->group))
+			sutro_protect_drop(core, own->group);
+		else if (own->needed)
+			least = min(least,
+				    sutro_group_share(own->group,
+						      SUTRO_PROTECT_WHOLE));
+	}
+	protect->least = least;
+	list_for_each_entry_safe(own, next, &protect->groups, list) {
+		own_share = sutro_group_share(own->group, SUTRO_PROTECT_WHOLE);
+		if (!own->needed &&
+		    (own_share < least || least == SUTRO_PROTECT_WHOLE)) {
+			sutro_protect_drop(core, own->group);
+			continue;
+		}
+		share += own_share;
+		depth += own->depth;
+	}
+	*ret_depth = depth;
+	/* Lower classes have a part in any case (sutro-tree.c). */
+	return min(share, SUTRO_PROTECT_MOST);
+}
+
+/* ---- requests ---- */
 
 /**
  * sutro_protect_arrived - a request of a group was queued
@@ -246,21 +523,23 @@ static void sutro_protect_join(struct sutro_core *core,
 void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 			   u64 now_ns)
 {
-	const struct sutro_tunables *t = &core->tunables;
+	struct sutro_group_protect *own;
 
-	if (group->queued == 1 && !sutro_group_protected(group) &&
-	    core->nr_active > 1 && t->protect && !t->rotational &&
-	    !t->fairness &&
-	    !sutro_before(now_ns, group->protect.rest_until_ns) &&
-	    sutro_group_favoured(group))
-		sutro_protect_join(core, group, now_ns);
+	if (!sutro_group_protected(group))
+		sutro_protect_ask(core, group, now_ns);
+	own = group->protect;
+	if (!own)
+		return;
+	/* What others use while a group has no requests is none of its business. */
+	if (group->queued == 1 && !group->in_flight)
+		own->seen_ns = core->protect.used_ns;
+	own->depth = clamp(group->queued + group->in_flight, (u32)own->depth,
+			   (u32)U16_MAX);
 	if (!sutro_group_protected(group))
 		return;
 	core->protect.requests++;
-	if (RB_EMPTY_NODE(&group->protect.node))
-		sutro_protect_enqueue(&core->protect, group);
-	group->protect.depth = clamp(group->queued + group->in_flight,
-				     (u32)group->protect.depth, (u32)U16_MAX);
+	if (RB_EMPTY_NODE(&own->node))
+		sutro_protect_enqueue(&core->protect, own);
 }
 
 /**
@@ -274,7 +553,7 @@ void sutro_protect_unqueued(struct sutro_core *core, struct sutro_group *group)
 		return;
 	core->protect.requests--;
 	if (!group->queued)
-		sutro_protect_dequeue(&core->protect, group);
+		sutro_protect_dequeue(&core->protect, group->protect);
 }
 
 /**
@@ -287,6 +566,7 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 			u64 estimate_ns)
 {
 	struct sutro_protect *protect = &core->protect;
+	struct sutro_group_protect *own = group->protect;
 	u64 share;
 
 	if (!sutro_protects(protect))
@@ -302,32 +582,42 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 	}
 	protect->in_flight++;
 	protect->requests++;
-	if (sutro_before(protect->vtime, group->protect.vtime))
-		protect->vtime = group->protect.vtime;
-	sutro_protect_dequeue(protect, group);
+	if (sutro_before(protect->vtime, own->vtime))
+		protect->vtime = own->vtime;
+	sutro_protect_dequeue(protect, own);
 	share = max(sutro_group_share(group, SUTRO_PROTECT_WHOLE), 1ULL);
-	group->protect.vtime +=
-		div64_u64(estimate_ns * SUTRO_PROTECT_WHOLE, share);
-	sutro_protect_enqueue(protect, group);
+	own->vtime += div64_u64(estimate_ns * SUTRO_PROTECT_WHOLE, share);
+	sutro_protect_enqueue(protect, own);
+}
+
+/**
+ * sutro_protect_charged - does what a group uses now count for its vtime in the tree?
+ * @core:	the leaf
+ * @group:	the group
+ */
+bool sutro_protect_charged(const struct sutro_core *core,
+			   const struct sutro_group *group)
+{
+	return !core->protect.reserved || !sutro_group_protected(group);
 }
 
 /**
  * sutro_protect_took - how long requests took that completed
  * @core:	the leaf
  * @group:	their group
- * @took_ns:	sum of the times since they were asked for
+ * @took_us:	sum of the times since they were asked for
  * @nr_slow:	how many of them took longer than the group's protect.slow_ns
  *
  * To be called before sutro_core_complete().
  */
 void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
-			u64 took_ns, u32 nr_slow)
+			u64 took_us, u32 nr_slow)
 {
 	struct sutro_protect *protect = &core->protect;
 
 	if (!sutro_group_protected(group))
 		return;
-	protect->sums[protect->clear].took_ns += took_ns;
+	protect->sums[protect->clear].took_us += took_us;
 	protect->sums[protect->clear].nr_slow += nr_slow;
 }
 
@@ -345,6 +635,8 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 	struct sutro_protect *protect = &core->protect;
 	struct sutro_protect_sums *sums = &protect->sums[protect->clear];
 
+	if (!protect->clear)
+		sutro_trial_completed(core, group, nr, cost_ns, now_ns);
 	if (!sutro_protects(protect))
 		return;
 	sutro_window_sum(protect, now_ns);

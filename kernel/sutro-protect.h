@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sutro I/O scheduler: protection of favoured groups with few requests.
- * sutro-protect.c and
- * sutro-window.c describe the algorithm.
+ * sutro-protect.c and sutro-window.c describe the algorithm.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */
@@ -17,6 +16,12 @@ struct sutro_core;
 #define SUTRO_PROTECT_DFL 0
 #define SUTRO_PROTECT_MAX 99
 
+/* The whole of a cycle, or of the device. */
+#define SUTRO_PROTECT_WHOLE 1024U
+
+/* Other groups leave room for a group that was protected for so long. */
+#define SUTRO_PROTECT_EXPECTED_NS (250 * 1000 * 1000ULL)
+
 /* The two kinds of windows of a cycle. */
 enum sutro_window {
 	SUTRO_WINDOW_SHARED, /* requests of all groups are sent */
@@ -29,15 +34,15 @@ enum sutro_window {
  * @time_ns:	length of the windows
  * @all_ns:	device time of the requests of all groups that completed
  * @cost_ns:	that of protected groups
- * @took_ns:	time from submission to completion of these requests
+ * @took_us:	time from submission to completion of these requests
  * @nr:		how many completed
- * @nr_slow:	how many of them took longer than &sutro_group.protect.slow_ns
+ * @nr_slow:	how many of them took longer than &sutro_group_protect.slow_ns
  */
 struct sutro_protect_sums {
 	u64 time_ns;
 	u64 all_ns;
 	u64 cost_ns;
-	u64 took_ns;
+	u64 took_us;
 	u64 nr;
 	u64 nr_slow;
 };
@@ -45,20 +50,20 @@ struct sutro_protect_sums {
 /**
  * struct sutro_protect - protection on one leaf
  * @groups:	protected groups
- * @queue:	those with queued requests, by their protect.vtime
- * @vtime:	protect.vtime of the group that was served last, never decreases
+ * @queue:	those with queued requests, by their vtime
+ * @vtime:	vtime of the group that was served last, never decreases
+ * @least:	smallest share of those that need protection, of SUTRO_PROTECT_WHOLE
  * @in_flight:	requests of protected groups at the device
  * @requests:	all of their requests
+ * @used_ns:	device time of all requests that completed in shared windows
+ * @used_nr:	how many
  * @reserved:	only requests of protected groups are sent
  * @clear:	a reserved window, and no request of another group is at the device
- * @changed:	the weight or class of a group has changed
+ * @changed:	a weight or class, or the set of protected groups, has changed
  * @late:	a probe has prolonged the shared window
- * @trial_ns:	since when all windows are shared, to see whether protection is needed, or 0
- * @sample_ns:	when the groups' share is to be sampled during a trial
- * @share_sum:	sum of the samples
- * @samples:	how many
- * @retry_ns:	when the next trial may begin
- * @retries:	how many trials in a row have shown that it is needed
+ * @epoch:	number of the set of groups that @sums are of
+ * @full_ns:	since when nearly all of the time is shared
+ * @releases:	how often the groups of this set were released
  * @cycle_ns:	length of a cycle, a power of two
  * @begin_ns:	when the cycle began, a multiple of @cycle_ns
  * @shared_ns:	when its shared window ends
@@ -67,26 +72,27 @@ struct sutro_protect_sums {
  * @drain_ns:	mean time that requests of other groups take to complete after the end
  *		of a shared window
  * @debt_ns:	device time that other groups have used beyond their shared windows
+ * @paid_ns:	debt by which this cycle's shared window is shorter
  * @other_ns:	estimate of an expensive request of other groups
- * @part:	shared part of a cycle, in 1/SUTRO_PROTECT_WHOLE
+ * @part:	shared part of a cycle, of SUTRO_PROTECT_WHOLE
  * @sums:	by enum sutro_window, older ones count less
  */
 struct sutro_protect {
 	struct list_head groups;
 	struct rb_root_cached queue;
 	u64 vtime;
+	u64 least;
 	u32 in_flight;
 	u32 requests;
+	u64 used_ns;
+	u32 used_nr;
 	bool reserved;
 	bool clear;
-	bool late;
 	bool changed;
-	u64 trial_ns;
-	u64 sample_ns;
-	u64 share_sum;
-	u32 samples;
-	u64 retry_ns;
-	u32 retries;
+	bool late;
+	u32 epoch;
+	u32 releases;
+	u64 full_ns;
 	u64 cycle_ns;
 	u64 begin_ns;
 	u64 shared_ns;
@@ -94,36 +100,81 @@ struct sutro_protect {
 	u64 sum_ns;
 	u64 drain_ns;
 	s64 debt_ns;
+	s64 paid_ns;
 	u64 other_ns;
 	u32 part;
 	struct sutro_protect_sums sums[SUTRO_WINDOWS];
 };
 
-/* The whole of a cycle, or of the device. */
-#define SUTRO_PROTECT_WHOLE 1024U
+/**
+ * struct sutro_group_protect - a group that was favoured
+ * @group:	the group
+ * @list:	place in &sutro_protect.groups while protected
+ * @node:	place in &sutro_protect.queue while it has queued requests, too
+ * @vtime:	device time used among protected groups, by share
+ * @needed:	its last trial has shown that it needs protection
+ * @epoch:	&sutro_protect.epoch when it was protected last
+ * @asked_ns:	&sutro_protect.begin_ns when it was asked last whether it joins others
+ * @depth:	most requests queued and in flight
+ * @slow_ns:	a request that takes longer is slow, 0 = not known
+ * @think_us:	mean time from its last completion to its next request
+ * @think_min_us: the shortest of these times, nearly
+ * @think_max_us: the longest, likewise
+ * @trial_ns:	when its trial began, 0 = never
+ * @from_ns:	&sutro_protect.used_ns then
+ * @from_nr:	&sutro_protect.used_nr then
+ * @seen_ns:	&sutro_protect.used_ns up to which @due_ns is complete
+ * @due_ns:	its share of the device time that all groups have used in the trial
+ * @got_ns:	the device time that it has used
+ * @nr:		requests of it that have completed
+ */
+struct sutro_group_protect {
+	struct sutro_group *group;
+	struct list_head list;
+	struct rb_node node;
+	u64 vtime;
+	bool needed;
+	u16 depth;
+	u32 epoch;
+	u64 asked_ns;
+	u32 slow_ns;
+	u32 think_us;
+	u32 think_min_us;
+	u32 think_max_us;
+	u64 trial_ns;
+	u64 from_ns;
+	u32 from_nr;
+	u32 nr;
+	u64 seen_ns;
+	u64 due_ns;
+	u64 got_ns;
+};
 
+/* Is any group protected?  A hint, where the caller is not serialized. */
 static inline bool sutro_protects(const struct sutro_protect *protect)
 {
-	return !list_empty(&protect->groups);
+	return !list_empty_careful(&protect->groups);
 }
 
+/* Likewise. */
 static inline bool sutro_group_protected(const struct sutro_group *group)
 {
-	return !list_empty(&group->protect.list);
+	const struct sutro_group_protect *protect = READ_ONCE(group->protect);
+
+	return protect && !list_empty_careful(&protect->list);
 }
 
-/* Is protection known to be needed?  A hint, where the caller is not serialized. */
-static inline bool sutro_protect_needed(const struct sutro_protect *protect)
+/* From which time on is a request of a group slow?  A hint; 0 = not known. */
+static inline u32 sutro_protect_slow_ns(const struct sutro_group *group)
 {
-	return !list_empty_careful(&protect->groups) &&
-	       !READ_ONCE(protect->trial_ns);
+	const struct sutro_group_protect *protect = READ_ONCE(group->protect);
+
+	return protect ? READ_ONCE(protect->slow_ns) : 0;
 }
 
 void sutro_protect_init(struct sutro_protect *protect);
+void sutro_protect_exit(struct sutro_group *group);
 struct sutro_group *sutro_protect_next(struct sutro_protect *protect);
-/* Other groups leave room for a group that was protected for so long. */
-#define SUTRO_PROTECT_EXPECTED_NS (250 * 1000 * 1000ULL)
-
 struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
 					  u64 now_ns);
 u64 sutro_protect_leave_ns(const struct sutro_group *group, u64 idle_ns);
@@ -133,15 +184,18 @@ void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 void sutro_protect_unqueued(struct sutro_core *core, struct sutro_group *group);
 void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 			u64 estimate_ns);
+bool sutro_protect_charged(const struct sutro_core *core,
+			   const struct sutro_group *group);
 void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
-			u64 took_ns, u32 nr_slow);
+			u64 took_us, u32 nr_slow);
 void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 			     u32 nr, u64 cost_ns, u64 now_ns);
 void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group);
+void sutro_protect_release(struct sutro_core *core, u64 now_ns);
+u64 sutro_protect_share(struct sutro_core *core, u32 *ret_depth);
 
 /* sutro-window.c */
 void sutro_window_init(struct sutro_protect *protect);
-void sutro_window_begin(struct sutro_protect *protect, u64 now_ns);
 void sutro_window_look(struct sutro_core *core, u64 now_ns);
 void sutro_window_sum(struct sutro_protect *protect, u64 now_ns);
 void sutro_window_owe(struct sutro_protect *protect, u64 ns);

@@ -63,8 +63,8 @@ static bool sutro_leaves_slots(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 	const struct sutro_protect *protect = &sq->core.protect;
 	unsigned int left = sq->q->nr_requests / SUTRO_LEFT_PART;
 
-	return sutro_protect_needed(protect) &&
-	       list_empty_careful(&sblkg->group.protect.list) &&
+	return sutro_protects(protect) &&
+	       !sutro_group_protected(&sblkg->group) &&
 	       sutro_free_slots(sq) + READ_ONCE(protect->requests) <= left;
 }
 

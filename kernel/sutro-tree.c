@@ -475,8 +475,6 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 	group->entity.class = SUTRO_CLASS_BE;
 	group->self.class = SUTRO_CLASS_BE;
 	INIT_LIST_HEAD(&group->leaving);
-	INIT_LIST_HEAD(&group->protect.list);
-	RB_CLEAR_NODE(&group->protect.node);
 }
 
 /* A distance in vtime for another weight: the same device time, an hour at most. */

@@ -82,6 +82,8 @@ struct sutro_entity {
 	bool active;
 };
 
+struct sutro_group_protect;
+
 /**
  * struct sutro_group - one cgroup on one leaf
  * @parent:	the group of the parent cgroup, NULL for the root
@@ -97,17 +99,7 @@ struct sutro_entity {
  * @empty_since_ns: when it ran empty (nothing queued or in flight), 0 if never
  * @leave_at_ns: until when its next request is expected
  * @leaving:	place in &sutro_core.leaving while empty and active
- * @protect.list: place in &sutro_protect.groups while protected (sutro-protect.c)
- * @protect.node: place in &sutro_protect.queue while it has queued requests, too
- * @protect.vtime: device time used among protected groups, by share
- * @protect.rest_until_ns: it is not protected before
- * @protect.think_us: as @think_ns, up to a longer time
- * @protect.think_min_us: the shortest of its recent think times, nearly
- * @protect.think_max_us: the longest, likewise
- * @protect.slow_ns: a request that takes longer is slow, 0 = not known
- * @protect.depth: most requests queued and in flight
- * @protect.rests: how often it was found in a row that it needs no protection
- * @protect.needed: a trial has shown that it needs protection
+ * @protect:	whether it is protected, NULL until it was favoured (sutro-protect.c)
  * @stat:	what io.sutro.stat reports
  */
 struct sutro_group {
@@ -124,19 +116,7 @@ struct sutro_group {
 	u64 empty_since_ns;
 	u64 leave_at_ns;
 	struct list_head leaving;
-	struct {
-		struct list_head list;
-		struct rb_node node;
-		u64 vtime;
-		u64 rest_until_ns;
-		u32 think_us;
-		u32 think_min_us;
-		u32 think_max_us;
-		u32 slow_ns;
-		u16 depth;
-		u8 rests;
-		bool needed;
-	} protect;
+	struct sutro_group_protect *protect;
 	struct {
 		u64 time_ns;
 		u64 idle_ns;

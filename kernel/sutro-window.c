@@ -32,9 +32,16 @@
  * but not less than SUTRO_PROTECT_LEAST: that is what other groups receive in any case.
  * If sharing does no harm, p is 1 less SUTRO_PROTECT_SAMPLE, which keeps X_r known.
  *
- * A protected group is not entitled to more than its share phi of the device.  If it
- * uses a part u > phi of the device time in reserved windows, and s < phi in shared
- * ones, p is at least (u - phi) / (u - s): then it receives (1 - p) * u + p * s = phi.
+ * Protected groups are not entitled to more than their share phi of the device.  If they
+ * use a part u > phi of it in reserved windows, and s = u * X_s / X_r in shared ones, p is
+ * at least (u - phi) / (u - s): then they receive (1 - p) * u + p * s = phi.  If s is phi
+ * or more, they need no protection at the moment, and p is 1 less SUTRO_PROTECT_SAMPLE.
+ * When it was that for SUTRO_RELEASE_NS, the groups are released and on trial again
+ * (sutro-protect.c); each time that a trial shows that they do need protection, the next
+ * release comes later.
+ *
+ * As long as nothing is known, u = 1 and s = 0 are assumed.  So it is whenever a group
+ * becomes protected that was not when these were measured.
  *
  *	a (weight 1000) has 8 readers of 4 KiB, b (100) writes 1 MiB, 7.4 ms each.
  *	X_r is 18,000 a second, X_s 400: p = 0.02 / (1 - 0.02) = 2 %.  a's requests use
@@ -48,66 +55,44 @@
  *
  * One request for each that a group keeps in flight meets the shared window of a
  * cycle.  For less than 1 % of all requests to do so, a cycle takes as long as
- * SUTRO_PROTECT_ROUNDS of them: ROUNDS * depth / X_r.  It also has to be so long that
- * draining takes less than half of the shared window.
+ * SUTRO_PROTECT_ROUNDS of them: ROUNDS * depth / X_r.  Where p is large, many requests meet
+ * shared windows in any case, and 4 / p rounds are enough.  A cycle also has to be so
+ * long that draining takes less than half of either window.
  *
  *	8 readers at 18,000 a second: 128 * 8 / 18,000 = 57 ms; a drain of 4 ms at
  *	p = 2 % needs 400 ms: a cycle of 2^29 ns.
- *
- * 4. Trials
- *
- * When the first group becomes protected, all windows are shared for a while.  If the
- * protected groups receive their share of the device all the same, they need no
- * protection, and rest: for 1/4 s, then 1/2 s, up to 8 s.  So it is with groups that
- * have a backlog most of the time.  Groups that could use more than their share are
- * tried again from time to time, as they may have got a backlog meanwhile.
  */
 #include <linux/bits.h>
 #include <linux/string.h>
 
 #include "sutro-core.h"
 
-#define MS (1000 * 1000ULL)
+#define US 1000ULL
+#define MS (1000 * US)
 
 /* Shared part that other groups have in any case, of SUTRO_PROTECT_WHOLE. */
 #define SUTRO_PROTECT_LEAST 16U
 /* Reserved part that measures how fast protected groups are alone. */
-#define SUTRO_PROTECT_SAMPLE 20U
-/* Share of a class that others cannot precede. */
-#define SUTRO_PROTECT_MOST \
-	(SUTRO_PROTECT_WHOLE * (u64)SUTRO_AGE_PART / (SUTRO_AGE_PART + 1))
+#define SUTRO_PROTECT_SAMPLE 8U
+#define SUTRO_PROTECT_MOST_PART (SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_SAMPLE)
 /* Slow requests of 1024. */
 #define SUTRO_PROTECT_SLOW 5U
-/* Percent of its share with which a group has what it is entitled to. */
-#define SUTRO_PROTECT_ENTITLED 95U
-/* Shared part as long as nothing is known. */
-#define SUTRO_PROTECT_FIRST 256U
 /* Completions in reserved windows from which on rates are known. */
 #define SUTRO_PROTECT_KNOWN 16U
 /* Requests of a protected group in a cycle for each one that it has in flight. */
 #define SUTRO_PROTECT_ROUNDS 128U
-/* Length of a cycle: 8 ms to 1 s; as long as nothing is known, 34 to 134 ms. */
+#define SUTRO_PROTECT_FEW_ROUNDS 4U
+/* Length of a cycle: 8 ms to 1 s; 34 ms to begin with. */
 #define SUTRO_PROTECT_CYCLE_MIN_NS BIT_ULL(23)
 #define SUTRO_PROTECT_CYCLE_FIRST_NS BIT_ULL(25)
-#define SUTRO_PROTECT_CYCLE_KNOWN_NS BIT_ULL(27)
 #define SUTRO_PROTECT_CYCLE_MAX_NS BIT_ULL(30)
 /* So many shared windows may be left out for a debt. */
 #define SUTRO_PROTECT_DEBT 4
-/*
- * A trial takes so long, or until so many requests have completed.  The next one begins
- * after SUTRO_PROTECT_RETRY_NS, then twice as long and so on.
- */
-#define SUTRO_PROTECT_TRIAL_MIN_NS (128 * MS)
-#define SUTRO_PROTECT_TRIAL_MAX_NS (512 * MS)
-#define SUTRO_PROTECT_TRIAL_NR 256U
-#define SUTRO_PROTECT_SAMPLE_NS (8 * MS)
-#define SUTRO_PROTECT_RETRY_NS (2000 * MS)
-#define SUTRO_PROTECT_RETRIES 4
-/* A group that needs no protection is left alone for 1/4 s, then 1/2, up to 8 s. */
-#define SUTRO_PROTECT_REST_NS (250 * MS)
-#define SUTRO_PROTECT_RESTS 5
 /* Sums are halved when they hold more than so many cycles. */
 #define SUTRO_PROTECT_CYCLES 4
+/* Groups are released after this time, then twice as long, up to 32 times. */
+#define SUTRO_RELEASE_NS (1000 * MS)
+#define SUTRO_RELEASES 5
 /* Weight of the newest sample in the mean time that draining takes: 1/8. */
 #define SUTRO_DRAIN_SHIFT 3
 
@@ -124,93 +109,41 @@ static u64 sutro_part_of(u64 part_ns, u64 time_ns)
 }
 
 /*
- * The part of the device that protected groups use in one kind of windows.  Estimates of
- * costs are right in proportion only, so the whole is what all groups use together.
+ * The part of the device that protected groups use in reserved windows.  Estimates of
+ * costs are right in proportion only, so the whole is the most that is used in windows
+ * of either kind.
  */
-static u64 sutro_window_used(const struct sutro_protect_sums *sums,
-			     enum sutro_window window)
+static u64 sutro_window_used(const struct sutro_protect_sums *sums)
 {
 	const struct sutro_protect_sums *shared = &sums[SUTRO_WINDOW_SHARED];
 	const struct sutro_protect_sums *alone = &sums[SUTRO_WINDOW_RESERVED];
-	u64 whole = max(sutro_part_of(shared->all_ns, shared->time_ns),
-			sutro_part_of(alone->cost_ns, alone->time_ns));
-	u64 part = sutro_part_of(sums[window].cost_ns, sums[window].time_ns);
+	u64 part = sutro_part_of(alone->cost_ns, alone->time_ns);
 
-	return sutro_part_of(part, whole);
-}
-
-/* Begin to look whether protection is needed. */
-static void sutro_window_try(struct sutro_protect *protect, u64 now_ns)
-{
-	protect->sums[SUTRO_WINDOW_SHARED] = (struct sutro_protect_sums){};
-	protect->debt_ns = 0;
-	protect->trial_ns = now_ns;
-	protect->sample_ns = now_ns;
-	protect->samples = 0;
-	protect->share_sum = 0;
+	return sutro_part_of(part,
+			     max(sutro_part_of(shared->all_ns, shared->time_ns),
+				 part));
 }
 
 /**
- * sutro_window_init - prepare the windows of a leaf
+ * sutro_window_init - nothing is known of the windows
  * @protect:	the protection
  */
 void sutro_window_init(struct sutro_protect *protect)
 {
-	protect->cycle_ns = SUTRO_PROTECT_CYCLE_FIRST_NS;
-	protect->part = SUTRO_PROTECT_FIRST;
-}
-
-/**
- * sutro_window_begin - a group joins, and nothing is known of the windows
- * @protect:	the protection
- * @now_ns:	the time
- */
-void sutro_window_begin(struct sutro_protect *protect, u64 now_ns)
-{
 	memset(protect->sums, 0, sizeof(protect->sums));
-	sutro_window_init(protect);
-	protect->retries = 0;
-	sutro_window_try(protect, now_ns);
+	protect->cycle_ns = SUTRO_PROTECT_CYCLE_FIRST_NS;
+	protect->part = SUTRO_PROTECT_WHOLE;
 }
 
-/* Did protected groups receive what they are entitled to without protection? */
-static bool sutro_protect_needless(const struct sutro_protect *protect,
-				   u64 share)
-{
-	const struct sutro_protect_sums *shared =
-		&protect->sums[SUTRO_WINDOW_SHARED];
-
-	return shared->cost_ns * SUTRO_PROTECT_WHOLE * 100 >=
-	       shared->all_ns * share * SUTRO_PROTECT_ENTITLED;
-}
-
-/* All protected groups are left to their weights for a while, longer each time. */
-static void sutro_protect_rest(struct sutro_core *core, u64 now_ns)
-{
-	struct sutro_protect *protect = &core->protect;
-	struct sutro_group *group, *next;
-
-	list_for_each_entry_safe(group, next, &protect->groups, protect.list) {
-		sutro_protect_drop(core, group);
-		group->protect.needed = false;
-		group->protect.rest_until_ns =
-			now_ns +
-			(SUTRO_PROTECT_REST_NS << group->protect.rests);
-		if (group->protect.rests < SUTRO_PROTECT_RESTS)
-			group->protect.rests++;
-	}
-}
-
-/* The largest shared part that costs no more than is allowed. */
-static u32 sutro_window_part(const struct sutro_core *core, u64 share)
+/* The largest shared part that costs protected groups no more than is allowed. */
+static u64 sutro_window_harmless(const struct sutro_core *core)
 {
 	const struct sutro_protect_sums *sums = core->protect.sums;
 	const struct sutro_protect_sums *shared = &sums[SUTRO_WINDOW_SHARED];
-	const struct sutro_protect_sums *alone = &sums[SUTRO_WINDOW_RESERVED];
-	u64 rate = max(sutro_window_rate(alone), 1ULL);
+	u64 rate = max(sutro_window_rate(&sums[SUTRO_WINDOW_RESERVED]), 1ULL);
 	u64 shared_rate = min(sutro_window_rate(shared), rate);
 	u64 loss = (100 - core->tunables.protect) * SUTRO_PROTECT_WHOLE / 100;
-	u64 part = SUTRO_PROTECT_WHOLE, used, shared_used;
+	u64 part = SUTRO_PROTECT_MOST_PART;
 
 	if (shared_rate < rate)
 		part = min(part, div64_u64(loss * rate, rate - shared_rate));
@@ -218,14 +151,38 @@ static u32 sutro_window_part(const struct sutro_core *core, u64 share)
 		part = min(part,
 			   div64_u64(SUTRO_PROTECT_SLOW * shared->nr * rate,
 				     shared->nr_slow * shared_rate));
-	part = clamp_t(u64, part, SUTRO_PROTECT_LEAST,
-		       SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_SAMPLE);
-	used = sutro_window_used(sums, SUTRO_WINDOW_RESERVED);
-	shared_used = sutro_window_used(sums, SUTRO_WINDOW_SHARED);
-	if (used > share && share > shared_used)
-		part = max(part, div64_u64((used - share) * SUTRO_PROTECT_WHOLE,
-					   used - shared_used));
-	return min(part, (u64)SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_SAMPLE);
+	return max_t(u64, part, SUTRO_PROTECT_LEAST);
+}
+
+/* The smallest shared part with which protected groups receive their share. */
+static u64 sutro_window_entitled(const struct sutro_protect *protect, u64 share,
+				 bool known)
+{
+	const struct sutro_protect_sums *sums = protect->sums;
+	u64 rate = max(sutro_window_rate(&sums[SUTRO_WINDOW_RESERVED]), 1ULL);
+	u64 shared_rate =
+		min(sutro_window_rate(&sums[SUTRO_WINDOW_SHARED]), rate);
+	u64 used = SUTRO_PROTECT_WHOLE, shared_used = 0;
+
+	if (known) {
+		used = sutro_window_used(sums);
+		shared_used = div64_u64(used * shared_rate, rate);
+	}
+	if (used <= share)
+		return 0;
+	return div64_u64((used - share) * SUTRO_PROTECT_WHOLE,
+			 used - min(shared_used, share));
+}
+
+static u32 sutro_window_part(const struct sutro_core *core, u64 share)
+{
+	const struct sutro_protect *protect = &core->protect;
+	bool known = protect->sums[SUTRO_WINDOW_RESERVED].nr >=
+		     SUTRO_PROTECT_KNOWN;
+	u64 part = known ? sutro_window_harmless(core) : SUTRO_PROTECT_LEAST;
+
+	part = max(part, sutro_window_entitled(protect, share, known));
+	return min_t(u64, part, SUTRO_PROTECT_MOST_PART);
 }
 
 /* How long shall cycles be? */
@@ -233,13 +190,17 @@ static u64 sutro_window_cycle_ns(const struct sutro_protect *protect, u32 depth)
 {
 	const struct sutro_protect_sums *alone =
 		&protect->sums[SUTRO_WINDOW_RESERVED];
+	u32 rounds = min(SUTRO_PROTECT_ROUNDS, SUTRO_PROTECT_FEW_ROUNDS *
+						       SUTRO_PROTECT_WHOLE /
+						       protect->part);
+	u32 less = min(protect->part, SUTRO_PROTECT_WHOLE - protect->part);
 	u64 target_ns = div64_u64(alone->time_ns, max(alone->nr, 1ULL)) *
-			max(depth, 1U) * SUTRO_PROTECT_ROUNDS;
+			max(depth, 1U) * rounds;
 	u64 cycle_ns = SUTRO_PROTECT_CYCLE_MIN_NS;
 
-	target_ns = max(target_ns,
-			div_u64(2 * protect->drain_ns * SUTRO_PROTECT_WHOLE,
-				protect->part));
+	target_ns =
+		max(target_ns,
+		    div_u64(2 * protect->drain_ns * SUTRO_PROTECT_WHOLE, less));
 	while (cycle_ns < SUTRO_PROTECT_CYCLE_MAX_NS && cycle_ns < target_ns)
 		cycle_ns *= 2;
 	return cycle_ns;
@@ -257,23 +218,29 @@ static void sutro_window_resize(struct sutro_protect *protect, u64 cycle_ns,
 		protect->cycle_ns *= 2;
 }
 
+static void sutro_window_halve(struct sutro_protect_sums *sums)
+{
+	sums->time_ns /= 2;
+	sums->all_ns /= 2;
+	sums->cost_ns /= 2;
+	sums->took_us /= 2;
+	sums->nr /= 2;
+	sums->nr_slow /= 2;
+}
+
 /* What is long ago counts less. */
 static void sutro_window_age(struct sutro_protect *protect)
 {
-	struct sutro_protect_sums *sums;
+	u64 enough_ns = SUTRO_PROTECT_CYCLES * protect->cycle_ns;
+	struct sutro_protect_sums *sums = protect->sums;
 
-	if (protect->sums[SUTRO_WINDOW_RESERVED].time_ns <
-	    SUTRO_PROTECT_CYCLES * protect->cycle_ns)
+	if (sums[SUTRO_WINDOW_RESERVED].time_ns < enough_ns)
 		return;
-	for (sums = protect->sums; sums < protect->sums + SUTRO_WINDOWS;
-	     sums++) {
-		sums->time_ns /= 2;
-		sums->all_ns /= 2;
-		sums->cost_ns /= 2;
-		sums->took_ns /= 2;
-		sums->nr /= 2;
-		sums->nr_slow /= 2;
-	}
+	sutro_window_halve(&sums[SUTRO_WINDOW_RESERVED]);
+	/* Debts may have left no shared windows; what is known of them stays. */
+	if (sums[SUTRO_WINDOW_SHARED].time_ns * SUTRO_PROTECT_WHOLE * 2 >=
+	    enough_ns * protect->part)
+		sutro_window_halve(&sums[SUTRO_WINDOW_SHARED]);
 }
 
 /* Set the shared part and the length of cycles by what has been measured. */
@@ -283,100 +250,60 @@ static void sutro_window_adapt(struct sutro_core *core, u64 share, u32 depth,
 	struct sutro_protect *protect = &core->protect;
 	const struct sutro_protect_sums *alone =
 		&protect->sums[SUTRO_WINDOW_RESERVED];
-	struct sutro_group *group;
+	struct sutro_group_protect *own;
 	u64 slow_ns;
 
-	if (alone->nr < SUTRO_PROTECT_KNOWN) {
-		/* Draining may take as long as the reserved window. */
-		sutro_window_resize(protect, SUTRO_PROTECT_CYCLE_KNOWN_NS,
-				    now_ns);
-		return;
-	}
 	protect->part = sutro_window_part(core, share);
 	sutro_window_resize(protect, sutro_window_cycle_ns(protect, depth),
 			    now_ns);
-	slow_ns = min_t(u64, div64_u64(2 * alone->took_ns, alone->nr), U32_MAX);
-	list_for_each_entry(group, &protect->groups, protect.list)
-		group->protect.slow_ns = slow_ns;
+	if (alone->nr < SUTRO_PROTECT_KNOWN)
+		return;
+	slow_ns = min_t(u64, div64_u64(2 * US * alone->took_us, alone->nr),
+			U32_MAX);
+	list_for_each_entry(own, &protect->groups, list)
+		WRITE_ONCE(own->slow_ns, slow_ns);
 	sutro_window_age(protect);
 }
 
-/* The share and the depth of all groups that are still to be protected. */
-static u64 sutro_protect_share(struct sutro_core *core, u32 *ret_depth)
-{
-	struct sutro_group *group, *next;
-	u64 share = 0;
-	u32 depth = 0;
-
-	list_for_each_entry_safe(group, next, &core->protect.groups,
-				 protect.list) {
-		if (!core->tunables.protect || !sutro_group_favoured(group)) {
-			sutro_protect_drop(core, group);
-			continue;
-		}
-		share += sutro_group_share(group, SUTRO_PROTECT_WHOLE);
-		depth += group->protect.depth;
-	}
-	*ret_depth = depth;
-	/* Lower classes have a part in any case (sutro-tree.c). */
-	return min(share, SUTRO_PROTECT_MOST);
-}
-
-/* A trial goes on or ends; the groups that are protected may change meanwhile. */
-static void sutro_window_trial(struct sutro_core *core, u64 now_ns)
+/* Nearly all of the time was shared for long: is protection needed? */
+static bool sutro_window_releases(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
-	u64 length_ns = now_ns - protect->trial_ns;
-	struct sutro_group *group;
-	u64 share;
-	u32 depth;
 
-	if (sutro_before(now_ns, protect->sample_ns))
-		return;
-	protect->sample_ns = now_ns + SUTRO_PROTECT_SAMPLE_NS;
-	protect->share_sum += sutro_protect_share(core, &depth);
-	protect->samples++;
-	if (length_ns < SUTRO_PROTECT_TRIAL_MIN_NS ||
-	    (protect->sums[SUTRO_WINDOW_SHARED].nr < SUTRO_PROTECT_TRIAL_NR &&
-	     length_ns < SUTRO_PROTECT_TRIAL_MAX_NS))
-		return;
-	share = div_u64(protect->share_sum, protect->samples);
-	protect->trial_ns = 0;
-	protect->retry_ns =
-		now_ns + (SUTRO_PROTECT_RETRY_NS << protect->retries);
-	if (protect->retries < SUTRO_PROTECT_RETRIES)
-		protect->retries++;
-	if (sutro_protect_needless(protect, share)) {
-		sutro_protect_rest(core, now_ns);
-		return;
+	if (protect->part < SUTRO_PROTECT_MOST_PART) {
+		protect->full_ns = now_ns;
+		return false;
 	}
-	list_for_each_entry(group, &protect->groups, protect.list) {
-		group->protect.needed = true;
-		group->protect.rests = 0;
-	}
+	if (now_ns - protect->full_ns < SUTRO_RELEASE_NS << protect->releases)
+		return false;
+	if (protect->releases < SUTRO_RELEASES)
+		protect->releases++;
+	sutro_protect_release(core, now_ns);
+	return true;
 }
 
-/* A cycle begins, or weights have changed in the middle of one. */
+/* A cycle begins, or weights or protected groups have changed in the middle of one. */
 static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
+	u64 begin_ns, share;
 	s64 shared_ns;
 	u32 depth;
-	u64 share = sutro_protect_share(core, &depth);
 
+	share = sutro_protect_share(core, &depth);
 	protect->changed = false;
 	sutro_window_adapt(core, share, depth, now_ns);
-	/* A group that can use all of its share may do so without protection now. */
-	if (!sutro_before(now_ns, protect->retry_ns) &&
-	    sutro_window_used(protect->sums, SUTRO_WINDOW_RESERVED) > share) {
-		sutro_window_try(protect, now_ns);
+	if (sutro_window_releases(core, now_ns))
 		return;
-	}
-	protect->begin_ns = now_ns & ~(protect->cycle_ns - 1);
-	shared_ns = protect->cycle_ns * protect->part / SUTRO_PROTECT_WHOLE -
-		    protect->debt_ns;
-	protect->debt_ns = max_t(s64, -shared_ns, 0);
-	protect->shared_ns = protect->begin_ns + max_t(s64, shared_ns, 0);
+	begin_ns = now_ns & ~(protect->cycle_ns - 1);
+	/* A debt is paid once in a cycle. */
+	if (begin_ns == protect->begin_ns)
+		protect->debt_ns += protect->paid_ns;
+	protect->begin_ns = begin_ns;
+	shared_ns = protect->cycle_ns * protect->part / SUTRO_PROTECT_WHOLE;
+	protect->paid_ns = min(protect->debt_ns, shared_ns);
+	protect->debt_ns -= protect->paid_ns;
+	protect->shared_ns = begin_ns + shared_ns - protect->paid_ns;
 }
 
 /**
@@ -406,16 +333,14 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 
 	if (!sutro_protects(protect)) {
 		protect->reserved = false;
+		protect->clear = false;
 		return;
 	}
 	sutro_window_sum(protect, now_ns);
-	if (protect->trial_ns)
-		sutro_window_trial(core, now_ns);
-	if (!protect->trial_ns &&
-	    (protect->changed ||
-	     !sutro_before(now_ns, protect->begin_ns + protect->cycle_ns)))
+	if (protect->changed ||
+	    !sutro_before(now_ns, protect->begin_ns + protect->cycle_ns))
 		sutro_window_cycle(core, now_ns);
-	shared = protect->trial_ns || sutro_before(now_ns, protect->shared_ns);
+	shared = sutro_before(now_ns, protect->shared_ns);
 	/* A probe needs requests of other groups. */
 	if (!shared && core->tunables.probing) {
 		protect->late = true;

@@ -180,7 +180,7 @@ static inline enum sutro_class sutro_setting_class(u32 value)
  * @setting:	its new weight and class, 0 where that did not change
  * @nr:		requests that left the device
  * @nr_slow:	how many of them took longer than the group's protect.slow_ns
- * @took_ns:	sum of the times since they were asked for
+ * @took_us:	sum of the times since they were asked for
  * @estimate_ns: what they were charged when they were sent
  * @cost_ns:	what they cost
  * @now_ns:	when the last one completed
@@ -191,7 +191,7 @@ struct sutro_note {
 	u32 setting[SUTRO_SETTINGS];
 	u32 nr;
 	u32 nr_slow;
-	u64 took_ns;
+	u32 took_us;
 	u64 estimate_ns;
 	u64 cost_ns;
 	u64 now_ns;

@@ -16,25 +16,28 @@
 #define DEEP 32
 
 /**
- * struct load - a small request at a time of one group, beside large ones of another
+ * struct load - a small request at a time of one group, beside large ones of others
  * @think_ns:	from a completion of @few to its next request
  * @next_ns:	when that arrives
  * @few_nr:	completed requests of @few
  * @many_nr:	those of @many
+ * @equal_nr:	those of @equal
  * @few_slow:	requests of @few that took longer than twice their device time
  */
 struct load {
 	struct sutro_test *t;
 	struct sutro_group *few;
 	struct sutro_group *many;
+	struct sutro_group *equal;
 	u64 think_ns;
 	u64 next_ns;
 	u64 sent_ns;
-	struct sutro_group *at_device[DEEP + 1];
+	struct sutro_group *at_device[2 * DEEP + 1];
 	int first;
 	int nr;
 	int few_nr;
 	int many_nr;
+	int equal_nr;
 	int few_slow;
 };
 
@@ -50,12 +53,12 @@ static void load_send(struct load *load)
 	enum sutro_verdict verdict;
 	struct sutro_group *group;
 
-	while (load->nr <= DEEP) {
+	while (load->nr <= 2 * DEEP) {
 		group = choose(t, &verdict);
 		if (!group)
 			break;
 		sutro_core_dispatch(&t->core, group, load_cost_ns(load, group));
-		load->at_device[(load->first + load->nr++) % (DEEP + 1)] =
+		load->at_device[(load->first + load->nr++) % (2 * DEEP + 1)] =
 			group;
 	}
 }
@@ -67,23 +70,25 @@ static void load_finish(struct load *load)
 	u64 cost_ns = load_cost_ns(load, group);
 	struct sutro_test *t = load->t;
 
-	load->first = (load->first + 1) % (DEEP + 1);
+	load->first = (load->first + 1) % (2 * DEEP + 1);
 	load->nr--;
 	t->now_ns += cost_ns;
 	if (group == load->few) {
 		u64 took_ns = t->now_ns - load->sent_ns;
-		u64 slow_ns = group->protect.slow_ns;
+		u64 slow_ns = sutro_protect_slow_ns(group);
 
-		sutro_protect_took(&t->core, group, took_ns,
+		sutro_protect_took(&t->core, group, took_ns / 1000,
 				   slow_ns && took_ns > slow_ns);
 		load->few_slow += took_ns > 2 * SMALL_NS;
 		load->few_nr++;
 		load->next_ns = t->now_ns + load->think_ns;
-	} else {
+	} else if (group == load->many) {
 		load->many_nr++;
+	} else {
+		load->equal_nr++;
 	}
 	sutro_core_complete(&t->core, group, 1, cost_ns, cost_ns, t->now_ns);
-	if (group == load->many)
+	if (group != load->few)
 		arrive_far(t, group, 1);
 }
 
@@ -94,6 +99,7 @@ static void load_run(struct load *load, u64 length_ns)
 
 	load->few_nr = 0;
 	load->many_nr = 0;
+	load->equal_nr = 0;
 	load->few_slow = 0;
 	while (sutro_before(t->now_ns, end_ns)) {
 		if (load->next_ns && !sutro_before(t->now_ns, load->next_ns)) {
@@ -119,6 +125,7 @@ static struct load *load_new(struct kunit *test, u64 think_ns)
 	load->t->core.tunables.protect = 98;
 	load->few = &load->t->a;
 	load->many = &load->t->e;
+	load->equal = &load->t->b;
 	load->think_ns = think_ns;
 	load->next_ns = load->t->now_ns;
 	arrive_far(load->t, load->many, DEEP);
@@ -167,6 +174,21 @@ static void sutro_test_not_protected(struct kunit *test)
 	sutro_group_set_weight(load->few, 1000);
 	load_run(load, 4 * SECOND_NS);
 	KUNIT_EXPECT_FALSE(test, sutro_protects(&load->t->core.protect));
+}
+
+/* Nobody is held back for a group that is entitled to no more. */
+static void sutro_test_protected_with_equal(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+
+	arrive_far(load->t, load->equal, DEEP);
+	sutro_group_set_weight(load->few, 1000);
+	sutro_group_set_weight(load->equal, 1000);
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	/* Of what @few cannot use. */
+	KUNIT_EXPECT_GE(test, load->equal_nr * LARGE_NS, 9 * SECOND_NS);
+	KUNIT_EXPECT_GE(test, load->many_nr, 1);
 }
 
 /* Protection ends with the knob, and with the weight. */
@@ -230,6 +252,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protected),
 	KUNIT_CASE(sutro_test_protected_class),
 	KUNIT_CASE(sutro_test_not_protected),
+	KUNIT_CASE(sutro_test_protected_with_equal),
 	KUNIT_CASE(sutro_test_protection_ends),
 	KUNIT_CASE(sutro_test_gaps),
 	KUNIT_CASE(sutro_test_favoured),

@@ -30,6 +30,17 @@ struct sutro_test {
 	u64 now_ns;
 };
 
+static inline void sutro_test_exit(void *data)
+{
+	struct sutro_test *t = data;
+
+	sutro_protect_exit(&t->a);
+	sutro_protect_exit(&t->b);
+	sutro_protect_exit(&t->c);
+	sutro_protect_exit(&t->d);
+	sutro_protect_exit(&t->e);
+}
+
 static inline struct sutro_test *sutro_test_new(struct kunit *test,
 						bool rotational)
 {
@@ -51,6 +62,8 @@ static inline struct sutro_test *sutro_test_new(struct kunit *test,
 	sutro_group_init(&t->d, &t->b, SUTRO_WEIGHT_DFL);
 	sutro_group_init(&t->e, &t->root, SUTRO_WEIGHT_DFL);
 	sutro_core_init(&t->core, &t->root);
+	KUNIT_ASSERT_EQ(test,
+			kunit_add_action_or_reset(test, sutro_test_exit, t), 0);
 	return t;
 }
 

@@ -104,7 +104,7 @@ static bool leaf_slot_free(const struct leaf *leaf,
 {
 	u32 slots = sync ? leaf->slots : 3 * leaf->slots / 4;
 
-	if (sutro_protect_needed(&leaf->core.protect) &&
+	if (sutro_protects(&leaf->core.protect) &&
 	    !sutro_group_protected(&group->core)) {
 		u32 left = leaf->slots / PROTECTED_PART;
 
@@ -276,7 +276,7 @@ static void leaf_fold(struct leaf *leaf)
 			sutro_group_set_weight(&group->core, note.weight);
 			leaf->core.protect.changed = true;
 		}
-		sutro_protect_took(&leaf->core, &group->core, note.took_ns,
+		sutro_protect_took(&leaf->core, &group->core, note.took_us,
 				   note.nr_slow);
 		if (note.nr)
 			sutro_core_complete(&leaf->core, &group->core, note.nr,
@@ -488,7 +488,7 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq)
 		.shallow = rq->shallow,
 	};
 	u64 took_ns = leaf->clock->now_ns - rq->added_ns;
-	u64 cost_ns;
+	u64 cost_ns, slow_ns;
 
 	if (rq->op == SUTRO_READ)
 		group->read_ns += took_ns;
@@ -497,9 +497,9 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq)
 	cost_ns = sutro_cost_complete(&leaf->device, &group->costs, &sample);
 	group->note.cost_ns += leaf->oracle ? rq->estimate_ns : cost_ns;
 	group->note.nr++;
-	group->note.took_ns += took_ns;
-	group->note.nr_slow += group->core.protect.slow_ns &&
-			       took_ns > group->core.protect.slow_ns;
+	group->note.took_us += took_ns / NSEC_PER_USEC;
+	slow_ns = sutro_protect_slow_ns(&group->core);
+	group->note.nr_slow += slow_ns && took_ns > slow_ns;
 	group->note.estimate_ns += rq->estimate_ns;
 	group->note.now_ns = sample.now_ns;
 	leaf_note(leaf, group);

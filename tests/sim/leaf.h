@@ -76,7 +76,7 @@ struct leaf_group {
 		u32 weight;
 		u32 nr;
 		u32 nr_slow;
-		u64 took_ns;
+		u32 took_us;
 		u64 estimate_ns;
 		u64 cost_ns;
 		u64 now_ns;

@@ -36,6 +36,11 @@ struct loop *loop_new(void)
 
 void loop_free(struct loop *loop)
 {
+	u32 i, leaf;
+
+	for (i = 0; i < loop->cgroups; i++)
+		for (leaf = 0; leaf < loop->leaves; leaf++)
+			sutro_protect_exit(&loop->cgroup[i].on[leaf].core);
 	control_free(loop->control);
 	clock_exit(&loop->clock);
 	free(loop->truth);

@@ -33,6 +33,10 @@ struct world *world_new(u32 groups, bool rotational)
 
 void world_free(struct world *world)
 {
+	u32 i;
+
+	for (i = 0; i < world->nr; i++)
+		sutro_protect_exit(&world->group[i]);
 	free(world->group);
 	free(world->served_ns);
 	free(world);

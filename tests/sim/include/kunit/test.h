@@ -20,19 +20,23 @@
 		x_ < 0 ? -x_ : x_;      \
 	})
 
-#define KUNIT_MAX_ALLOCATIONS 256
+#define KUNIT_MAX_ACTIONS 256
 
 /**
  * struct kunit - a case that is being run
  * @failed:	some expectation was not met
  * @abort:	where a failed assertion leaves the case
- * @memory:	what it allocated
+ * @actions:	what is to be done at its end, the last one first
+ * @nr_actions:	how many
  */
 struct kunit {
 	bool failed;
 	jmp_buf abort;
-	void *memory[KUNIT_MAX_ALLOCATIONS];
-	unsigned int allocations;
+	struct {
+		void (*run)(void *data);
+		void *data;
+	} actions[KUNIT_MAX_ACTIONS];
+	unsigned int nr_actions;
 };
 
 struct kunit_case {
@@ -49,13 +53,23 @@ struct kunit_suite {
 
 #define GFP_KERNEL 0
 
+static inline int kunit_add_action_or_reset(struct kunit *test,
+					    void (*run)(void *data), void *data)
+{
+	if (test->nr_actions == KUNIT_MAX_ACTIONS)
+		abort();
+	test->actions[test->nr_actions].run = run;
+	test->actions[test->nr_actions++].data = data;
+	return 0;
+}
+
 static inline void *kunit_kzalloc(struct kunit *test, size_t size, int gfp)
 {
 	void *memory = calloc(1, size);
 
-	if (!memory || test->allocations == KUNIT_MAX_ALLOCATIONS)
+	if (!memory)
 		abort();
-	test->memory[test->allocations++] = memory;
+	kunit_add_action_or_reset(test, free, memory);
 	return memory;
 }
 
@@ -97,8 +111,9 @@ static inline bool kunit_run_case(const struct kunit_case *one, int number)
 
 	if (!setjmp(test.abort))
 		one->run(&test);
-	while (test.allocations)
-		free(test.memory[--test.allocations]);
+	while (test.nr_actions--)
+		test.actions[test.nr_actions].run(
+			test.actions[test.nr_actions].data);
 	printf("%s %d %s\n", test.failed ? "not ok" : "ok", number, one->name);
 	return !test.failed;
 }

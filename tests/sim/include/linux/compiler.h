@@ -11,5 +11,6 @@
 
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, value) (*(volatile typeof(x) *)&(x) = (value))
+#define smp_store_release(p, value) WRITE_ONCE(*(p), value)
 
 #endif /* SIM_LINUX_COMPILER_H */
