@@ -22,8 +22,8 @@
  *
  * A group that needs protection becomes protected when a request of it arrives and none
  * of its own is queued: then it depends on the latency of the device.  Groups whose
- * share is not smaller than that of a protected one are protected with it: nobody is
- * held back for a group that is entitled to less.  A group is protected until it is no
+ * share is not smaller than that of a protected one are protected with it: no group is
+ * held back for one that is entitled to less.  A group is protected until it is no
  * longer favoured, or thinks for longer than it did recently, or nearly all of the time
  * was shared for a while and a new trial begins (sutro-window.c).
  *
@@ -35,8 +35,9 @@
  * For most of the time (in reserved windows, see there) only requests of protected
  * groups are sent; which of these is next, their shares of the device decide.  If none
  * of them has a request, the device idles.  For the rest of the time (in shared windows)
- * the elevator works as without protection.  What is used in reserved windows does not
- * count for vtime: shared windows are not there to make up for it.
+ * the elevator works as without protection.  Device time that protected groups use in
+ * reserved windows does not count for vtime: otherwise they would get none in shared
+ * windows, and other groups all of it when protection ends.
  *
  * 3. Gaps
  *
@@ -85,7 +86,7 @@
  * or longer, up to TRIAL_MAX_NS, while fewer than TRIAL_NR of its requests have
  * completed.  It takes up to TRIAL_LONG_NS while there are fewer than TRIAL_FEW, or if the
  * group got between TRIAL_SHORT and TRIAL_ENTITLED percent and was not protected lately:
- * on a stripe, who gets how much of one disk changes from moment to moment.
+ * on a stripe, the shares of one leaf change from moment to moment.
  */
 #define SUTRO_TRIAL_MIN_NS (128 * MS)
 #define SUTRO_TRIAL_MAX_NS (512 * MS)
@@ -95,7 +96,7 @@
 #define SUTRO_TRIAL_FEW 16
 #define SUTRO_TRIAL_SHORT 75
 #define SUTRO_TRIAL_ENTITLED 95
-/* What is missing must be more than so many requests of mean cost. */
+/* The shortage must be larger than so many requests of mean cost. */
 #define SUTRO_TRIAL_MISSING 4
 /* A group with requests for so many times depth_ns is not one with few. */
 #define SUTRO_TRIAL_DEEP 2
@@ -382,8 +383,8 @@ void sutro_protect_release(struct sutro_core *core, u64 now_ns)
 
 /* ---- which groups ---- */
 
-/* Other groups than those before are protected: what was measured says nothing. */
-static void sutro_protect_count(struct sutro_protect *protect)
+/* A new set of groups is protected: forget what was measured of the one before. */
+static void sutro_protect_new_set(struct sutro_protect *protect)
 {
 	struct sutro_group_protect *own;
 
@@ -409,7 +410,7 @@ static void sutro_protect_join(struct sutro_core *core,
 	}
 	list_add_tail(&own->list, &protect->groups);
 	if (own->epoch != protect->epoch)
-		sutro_protect_count(protect);
+		sutro_protect_new_set(protect);
 	if (own->needed)
 		protect->least =
 			min(protect->least,
@@ -430,7 +431,7 @@ static bool sutro_protect_may(const struct sutro_core *core,
 	       !t->fairness && sutro_group_favoured(group);
 }
 
-/* What is needed to protect a group; without memory it is not protected. */
+/* Allocate the state of a group; without memory it is not protected. */
 static struct sutro_group_protect *
 sutro_protect_prepare(const struct sutro_protect *protect,
 		      struct sutro_group *group, u64 now_ns)
@@ -530,7 +531,7 @@ void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 	own = group->protect;
 	if (!own)
 		return;
-	/* What others use while a group has no requests is none of its business. */
+	/* Device time used while the group had no requests does not count in its trial. */
 	if (group->queued == 1 && !group->in_flight)
 		own->seen_ns = core->protect.used_ns;
 	own->depth = clamp(group->queued + group->in_flight, (u32)own->depth,
@@ -606,7 +607,7 @@ bool sutro_protect_charged(const struct sutro_core *core,
  * @core:	the leaf
  * @group:	their group
  * @took_us:	sum of the times since they were asked for
- * @nr_slow:	how many of them took longer than the group's protect.slow_ns
+ * @nr_slow:	how many of them took longer than sutro_protect_slow_ns()
  *
  * To be called before sutro_core_complete().
  */

@@ -179,7 +179,7 @@ static inline enum sutro_class sutro_setting_class(u32 value)
  * @held:	the note holds its blkg
  * @setting:	its new weight and class, 0 where that did not change
  * @nr:		requests that left the device
- * @nr_slow:	how many of them took longer than the group's protect.slow_ns
+ * @nr_slow:	how many of them took longer than sutro_protect_slow_ns()
  * @took_us:	sum of the times since they were asked for
  * @estimate_ns: what they were charged when they were sent
  * @cost_ns:	what they cost
