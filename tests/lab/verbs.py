@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from . import archive, guest, host, keys, parallel, roots, stages
+from . import archive, guest, host, keys, parallel, roots, selection, stages
 from .benches import bench as bench
 from .cache import Cache
 from .demo import demo as demo
@@ -18,8 +18,9 @@ from .setup import SOURCE, prepare
 
 def test(cache: Cache, options: argparse.Namespace) -> int:
     """Run a tier or some stages of tests; the last line is `N passed, M failed`."""
+    tests = selection.in_guest(SOURCE, options.rest)
     host.ensure_packages()
-    known = {stage.name: stage for stage in stages.stages(SOURCE, options.rest)}
+    known = {stage.name: stage for stage in stages.stages(SOURCE, tests)}
     chosen = [s for s in known.values() if options.all or s.first]
     if options.stages or options.rest:
         chosen = [known[name] for name in options.stages or ["guest"]]

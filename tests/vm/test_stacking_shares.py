@@ -4,7 +4,7 @@
 With the drivers of sutro-stacking-dkms the true device time is 2 : 1. Without them nobody knows
 whose it is; this file then tells what the units have, and judges no more than that they have some:
 
-    ./lab test --stage measure -- -s /mnt/src/tests/vm/test_stacking_shares.py
+    ./lab test --stage measure -- -s tests/vm/test_stacking_shares.py
 """
 
 from __future__ import annotations
