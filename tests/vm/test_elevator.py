@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 
 import pytest
@@ -12,6 +13,7 @@ from rig.cgroup import Group, Subtree, ended
 from rig.modeldisk import ModelDisk
 from rig.sampler import parse_io_stat
 from rig.shell import CommandError, run, wait_for
+from rig.sutro import reads
 from rig.unit import fio
 
 WEIGHT = "io.sutro.weight"
@@ -196,15 +198,24 @@ def test_data_is_what_was_written(group: Group, sutro_disk: ModelDisk) -> None:
     ended(job)
 
 
-def test_sequential_streams_merge(group: Group, sutro_disk: ModelDisk) -> None:
-    """Adjacent small requests of a group that wait together become one."""
-    block = scheduler.queue(sutro_disk.name).parent / "stat"
-    before = int(block.read_text().split()[1])
-    keys = {"seed": 3, "iodepth_batch": 16, "runtime": 120}
-    job = group.run(fio(sutro_disk.node, "read", "4k", 64, **keys))
-    wait_for(lambda: int(block.read_text().split()[1]) - before > 100, "read merges", 60)
+@pytest.mark.parametrize("submitters", [1, 2])
+def test_sequential_streams_merge(group: Group, disk, submitters: int) -> None:
+    """Adjacent small requests of a group that wait together become one, from whatever CPU.
+
+    Two submitters read every other page each, so only requests of both can merge. fio submits each
+    read by itself, so that none merges before the elevator has it.
+    """
+    # Any host submits reads faster than this disk serves them: they wait.
+    slow = disk("ssd", "ssd1", read_us=20000, channels=1, queue_depth=1)
+    scheduler.select(slow.name, "sutro")
+    cpus = sorted(os.sched_getaffinity(0))
+    before = reads(slow)[1]
+    for n in range(submitters):
+        keys = {"offset": 4096 * n, "size": "256k", "cpus_allowed": cpus[n % len(cpus)]}
+        order = "read" if submitters == 1 else "read:4k"
+        group.run(fio(slow.node, order, "4k", 64 // submitters, **keys))
+    wait_for(lambda: reads(slow)[1] - before > 100, "read merges", 60)
     group.kill()
-    assert job.returncode is not None
 
 
 def test_writeback_leaves_slots(group: Group, disk) -> None:

@@ -83,7 +83,10 @@ def test_all_priorities_at_once(tree: Subtree, disk, discipline: str) -> None:
 
 
 def test_sync_write_among_writeback(tree: Subtree, disk) -> None:
-    """A write that its task waits for does not wait with the writeback that it adjoins."""
+    """A write that its task waits for does not wait with the writeback that it adjoins.
+
+    It merges into the request of the page before it, which is served as a sync one from then on.
+    """
     one = make(disk, "ssd", write_us=20000, channels=1, queue_depth=1)
     # Every other page, so that none of these merge.
     command = (
@@ -104,7 +107,8 @@ def test_sync_write_among_writeback(tree: Subtree, disk) -> None:
     # In the order of sectors it would be the 141st.
     assert int(said) < 100
     run("blockdev", "--flushbufs", one.node)
-    assert one.truth().total.wios == 151
+    total = one.truth().total
+    assert (total.wbytes, total.wios) == (151 * 4096, 150)
 
 
 def test_requests_come_back(tree: Subtree, disk) -> None:
