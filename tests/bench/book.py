@@ -20,7 +20,7 @@ class Scenario:
     """What is run and judged; a kind adds its own keys, and says which schedulers there are."""
 
     name: Name
-    title: str
+    title: Name
     schedulers: tuple[str, ...] = ()
     goal: tuple[result.Goal, ...] = ()
 

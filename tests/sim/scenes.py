@@ -169,7 +169,8 @@ def main(words: str) -> None:
         if words not in scene.name:
             continue
         missed = scene.knobs.get("sim", {}).get("missed")
-        print(f"{scene.name}: {scene.title}" + (f" (missed: {missed})" if missed else ""))
+        head = ": ".join(filter(None, (scene.name, scene.title)))
+        print(head + (f" (missed: {missed})" if missed else ""))
         for goal, of_leaf in values(scene):
             met = "met" if all(map(goal.met, of_leaf)) else "missed"
             shown = " ".join(f"{value:.4g}" for value in of_leaf)

@@ -141,7 +141,8 @@ def run_all(
         try:
             for number, (scenario, waiting) in enumerate(zip(scenarios, futures, strict=True), 1):
                 say(f"bench: {number} of {len(scenarios)}: {scenario.name}: {len(waiting)} runs")
-                print(f"{scenario.name}: {scenario.title} (nr_requests {scenario.nr_requests})")
+                head = ": ".join(filter(None, (scenario.name, scenario.title)))
+                print(f"{head} (nr_requests {scenario.nr_requests})")
                 try:
                     comparison = _gathered(scenario, waiting)
                 except LabError as error:

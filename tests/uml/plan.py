@@ -49,7 +49,7 @@ def calibration(scenario: Scenario) -> Scenario | None:
     job = Job(fio={"rw": "randread", "bs": "4k", "iodepth": 64})
     disk = dict(scenario.disk)
     return Scenario(
-        name="calibration", title="", disk=disk, nr_requests=64,
+        name="calibration", disk=disk, nr_requests=64,
         group=(Group("all", job=(job,)),), measure_s=20,
     )  # fmt: skip
 

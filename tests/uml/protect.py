@@ -65,7 +65,6 @@ class Pairs:
             goals.append(Goal("p99_vs_alone", of=("victim",), max=P99))
         return Scenario(
             name="-".join((self.name, *names)),
-            title=f"{self.name}: {names[0]} beside {names[1]}, {names[2]}",
             disk=self.disk,
             nr_requests=self.nr_requests,
             group=(

@@ -123,8 +123,9 @@ class Goal(result.Goal):
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario(book.Scenario):
-    """One scenario."""
+    """One scenario. Its keys describe it; a title is for what they do not state."""
 
+    title: str = ""
     disk: Annotated[Table, Model()]
     nr_requests: Annotated[int, Range(2, 100000)]
     group: tuple[Group, ...]

@@ -21,7 +21,7 @@ JOB = Job(fio={"rw": "randread"})
 
 def scenario(**keys) -> Scenario:
     groups = (Group("a", 200, job=(JOB,)), Group("b", 100, job=(JOB,)))
-    return Scenario(**({"name": "s", "title": "", "disk": {"kind": "ssd"}, "nr_requests": 64,
+    return Scenario(**({"name": "s", "disk": {"kind": "ssd"}, "nr_requests": 64,
                         "group": groups} | keys))  # fmt: skip
 
 

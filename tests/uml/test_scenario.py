@@ -20,7 +20,6 @@ nr_requests = 64
 metric = "throughput_vs_best"
 min = 0.9
 [scenario.one]
-title = "One"
 disk = { kind = "ssd" }
 group = [{ name = "a", weight = 300 }, { name = "a/b", job = { fio = { rw = "read" } } }]
 goal = [{ metric = "share", of = "a/b", min = 0.5 }]
@@ -46,7 +45,6 @@ def test_entitlement_is_the_product_of_the_shares_on_the_path(tmp_path: Path) ->
 def test_random_weights_repeat(tmp_path: Path) -> None:
     text = """
 [scenario.r]
-title = "R"
 nr_requests = 64
 disk = { kind = "hdd" }
 [[scenario.r.group]]
