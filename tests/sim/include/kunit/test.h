@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * As much of KUnit as kernel/tests needs, in userspace: each suite is a program
- * that runs its cases in order and reports them, and each failed expectation, as TAP.
+ * As much of KUnit as kernel/tests needs, in userspace, on the test framework of
+ * GLib: each suite is a program that runs its cases and reports them as TAP.
  */
 #ifndef SIM_KUNIT_TEST_H
 #define SIM_KUNIT_TEST_H
 
-#include <setjmp.h>
+#include <glib.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,24 +20,8 @@
 		x_ < 0 ? -x_ : x_;      \
 	})
 
-#define KUNIT_MAX_ACTIONS 256
-
-/**
- * struct kunit - a case that is being run
- * @failed:	some expectation was not met
- * @abort:	where a failed assertion leaves the case
- * @actions:	what is to be done at its end, the last one first
- * @nr_actions:	how many
- */
-struct kunit {
-	bool failed;
-	jmp_buf abort;
-	struct {
-		void (*run)(void *data);
-		void *data;
-	} actions[KUNIT_MAX_ACTIONS];
-	unsigned int nr_actions;
-};
+/* GLib has the state of the case that runs. */
+struct kunit;
 
 struct kunit_case {
 	void (*run)(struct kunit *test);
@@ -56,87 +40,72 @@ struct kunit_suite {
 static inline int kunit_add_action_or_reset(struct kunit *test,
 					    void (*run)(void *data), void *data)
 {
-	if (test->nr_actions == KUNIT_MAX_ACTIONS)
-		abort();
-	test->actions[test->nr_actions].run = run;
-	test->actions[test->nr_actions++].data = data;
+	g_test_queue_destroy(run, data);
 	return 0;
 }
 
 static inline void *kunit_kzalloc(struct kunit *test, size_t size, int gfp)
 {
-	void *memory = calloc(1, size);
+	void *memory = g_malloc0(size);
 
-	if (!memory)
-		abort();
-	kunit_add_action_or_reset(test, free, memory);
+	g_test_queue_free(memory);
 	return memory;
 }
 
-#define kunit_compare(test, leave, a, op, b)                                   \
-	do {                                                                   \
-		__typeof__(a) a_ = (a);                                        \
-		__typeof__(b) b_ = (b);                                        \
-                                                                               \
-		if (a_ op b_)                                                  \
-			break;                                                 \
-		printf("# %s:%d: not so: %s %s %s\n", __FILE__, __LINE__, #a,  \
-		       #op, #b);                                               \
-		printf("#     %lld and %lld\n", (long long)a_, (long long)b_); \
-		(test)->failed = true;                                         \
-		if (leave)                                                     \
-			longjmp((test)->abort, 1);                             \
+#define kunit_compare(a, op, b)                                             \
+	do {                                                                \
+		__typeof__(a) a_ = (a);                                     \
+		__typeof__(b) b_ = (b);                                     \
+                                                                            \
+		if (!(a_ op b_))                                            \
+			g_test_fail_printf(                                 \
+				"%s:%d: not true: %s %s %s: %lld and %lld", \
+				__FILE__, __LINE__, #a, #op, #b,            \
+				(long long)a_, (long long)b_);              \
 	} while (0)
 
-#define KUNIT_EXPECT_EQ(test, a, b) kunit_compare(test, false, a, ==, b)
-#define KUNIT_EXPECT_NE(test, a, b) kunit_compare(test, false, a, !=, b)
-#define KUNIT_EXPECT_LT(test, a, b) kunit_compare(test, false, a, <, b)
-#define KUNIT_EXPECT_LE(test, a, b) kunit_compare(test, false, a, <=, b)
-#define KUNIT_EXPECT_GT(test, a, b) kunit_compare(test, false, a, >, b)
-#define KUNIT_EXPECT_GE(test, a, b) kunit_compare(test, false, a, >=, b)
-#define KUNIT_EXPECT_TRUE(test, a) kunit_compare(test, false, !!(a), ==, 1)
-#define KUNIT_EXPECT_FALSE(test, a) kunit_compare(test, false, !!(a), ==, 0)
-#define KUNIT_EXPECT_PTR_EQ(test, a, b) kunit_compare(test, false, a, ==, b)
-#define KUNIT_EXPECT_PTR_NE(test, a, b) kunit_compare(test, false, a, !=, b)
+#define KUNIT_EXPECT_EQ(test, a, b) kunit_compare(a, ==, b)
+#define KUNIT_EXPECT_NE(test, a, b) kunit_compare(a, !=, b)
+#define KUNIT_EXPECT_LT(test, a, b) kunit_compare(a, <, b)
+#define KUNIT_EXPECT_LE(test, a, b) kunit_compare(a, <=, b)
+#define KUNIT_EXPECT_GT(test, a, b) kunit_compare(a, >, b)
+#define KUNIT_EXPECT_GE(test, a, b) kunit_compare(a, >=, b)
+#define KUNIT_EXPECT_TRUE(test, a) kunit_compare(!!(a), ==, 1)
+#define KUNIT_EXPECT_FALSE(test, a) kunit_compare(!!(a), ==, 0)
+#define KUNIT_EXPECT_PTR_EQ(test, a, b) kunit_compare(a, ==, b)
+#define KUNIT_EXPECT_PTR_NE(test, a, b) kunit_compare(a, !=, b)
 #define KUNIT_EXPECT_NULL(test, a) \
-	kunit_compare(test, false, (const void *)(a), ==, (const void *)NULL)
-#define KUNIT_ASSERT_EQ(test, a, b) kunit_compare(test, true, a, ==, b)
-#define KUNIT_ASSERT_GT(test, a, b) kunit_compare(test, true, a, >, b)
-#define KUNIT_ASSERT_NOT_NULL(test, a) \
-	kunit_compare(test, true, (const void *)(a), !=, (const void *)NULL)
+	kunit_compare((const void *)(a), ==, (const void *)NULL)
+/* A failed assertion ends the program, and with it the cases that follow. */
+#define KUNIT_ASSERT_EQ(test, a, b) g_assert_cmpint(a, ==, b)
+#define KUNIT_ASSERT_GT(test, a, b) g_assert_cmpint(a, >, b)
+#define KUNIT_ASSERT_NOT_NULL(test, a) g_assert_nonnull(a)
 
-static inline bool kunit_run_case(const struct kunit_case *one, int number)
+static inline void kunit_run_case(const void *one)
 {
-	struct kunit test = {};
-
-	if (!setjmp(test.abort))
-		one->run(&test);
-	while (test.nr_actions--)
-		test.actions[test.nr_actions].run(
-			test.actions[test.nr_actions].data);
-	printf("%s %d %s\n", test.failed ? "not ok" : "ok", number, one->name);
-	return !test.failed;
+	((const struct kunit_case *)one)->run(NULL);
 }
 
-static inline int kunit_run_suite(const struct kunit_suite *suite)
+static inline int kunit_run_suite(const struct kunit_suite *suite, int argc,
+				  char **argv)
 {
 	const struct kunit_case *one;
-	bool ok = true;
-	int nr = 0;
 
-	for (one = suite->test_cases; one->run; one++)
-		nr++;
-	printf("TAP version 13\n1..%d\n", nr);
-	for (one = suite->test_cases, nr = 0; one->run; one++)
-		ok &= kunit_run_case(one, ++nr);
-	return !ok;
+	g_test_init(&argc, &argv, NULL);
+	for (one = suite->test_cases; one->run; one++) {
+		g_autofree char *path =
+			g_strdup_printf("/%s/%s", suite->name, one->name);
+
+		g_test_add_data_func(path, one, kunit_run_case);
+	}
+	return g_test_run();
 }
 
-#define kunit_test_suite(suite)                   \
-	int main(void)                            \
-	{                                         \
-		return kunit_run_suite(&(suite)); \
-	}                                         \
+#define kunit_test_suite(suite)                               \
+	int main(int argc, char **argv)                       \
+	{                                                     \
+		return kunit_run_suite(&(suite), argc, argv); \
+	}                                                     \
 	_Static_assert(1, "")
 
 #endif /* SIM_KUNIT_TEST_H */

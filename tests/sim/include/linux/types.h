@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* __u64 and so on, for the system's headers of the kernel. */
+#include <asm/types.h>
+
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
