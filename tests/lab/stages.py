@@ -79,7 +79,7 @@ HOST_HALF = ("daemon/", "policies/", "dist/", "debian/", "meson.build", "meson.o
              "Documentation/man/", "Documentation/meson.build", "Documentation/org.sutro1.xml",
              "LICENSES/")  # fmt: skip
 PACKAGES = (*KERNEL_HALF, *HOST_HALF)
-CHECKED = (*PACKAGES, "tests/check", "tests/package/")
+CHECKED = (*PACKAGES, "tests/package/")
 UNIT = (*PACKAGES, "tests/unit/", "tests/ctl/", "tests/sim/", "tests/package/", "tests/meson.build",
         "tests/fakemachine.py", "tests/mocksystemd.py", "tests/privatebus.py", "tests/bench/",
         "tests/uml/", "tests/rig/")  # fmt: skip
@@ -165,13 +165,11 @@ def checks(cache: Cache, source: Path) -> Results:
 
 
 def checks_of(cache: Cache, source: Path, *, series: str) -> Results:
-    """The checks and package tests that depend on the kernel, for another one."""
+    """The package tests, which depend on the kernel, for another one."""
     work, log = _work(cache, source, f"checks-{series}")
     root = build_root(cache, series)
     status = products.as_builder(root, "checks-kernel", work, log, arguments=(series,), check=False)
-    results = junit.read_stage(work / "checks.xml", 0, log)
-    results.add(junit.read_stage(work / "package.xml", 0 if results.failed else status, log))
-    return _without_work(work, results)
+    return _without_work(work, junit.read_stage(work / "checks.xml", status, log))
 
 
 def meson(cache: Cache, source: Path) -> Results:

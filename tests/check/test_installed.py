@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""meson builds and installs the daemon without a warning, and its data are well-formed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tree import TOP, passes
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that has what meson installs; a warning of the compiler is an error."""
+    build, root = (tmp_path_factory.mktemp(name) for name in ("build", "root"))
+    passes("meson", "setup", "--werror", "-Dtests=false", build, TOP)
+    passes("meson", "compile", "-C", build)
+    passes("meson", "install", "-C", build, "--quiet", "--destdir", root)
+    return root
+
+
+def test_units(installed: Path, tmp_path: Path) -> None:
+    """systemd understands each key of the units."""
+    units = list(installed.rglob("*.service"))
+    assert units
+    for unit in units:
+        # The daemon is not installed here: let the unit name the one that was built.
+        text = re.sub(r"^(ExecStart=[@:+!-]*)/", rf"\1{installed}/", unit.read_text(), flags=re.M)
+        copy = tmp_path / unit.name
+        copy.write_text(text)
+        # As a manager of units of its own, for which one need not be root; the keys are the same.
+        folders = (f"HOME={tmp_path}", f"XDG_RUNTIME_DIR={tmp_path}")
+        said = passes("env", *folders, "systemd-analyze", "--user", "verify", "--man=no", copy)
+        assert not said.strip()
+
+
+def test_udev_rules(installed: Path) -> None:
+    rules = list(installed.rglob("*.rules"))
+    assert rules
+    passes("udevadm", "verify", *rules)

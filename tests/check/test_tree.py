@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Static checks of this tree: licences, spelling, formatters and linters.
+
+They run in a Debian 13 root with the packages of tests/lab/recipes/build.packages (./lab test does
+that) and write nothing into the tree. A tool that is missing is a failure.
+
+    python3 -m pytest tests/check               all checks
+    python3 -m pytest tests/check -k ruff       those of ruff
+
+tests/package has the checks of the kernel modules.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tree import TOP, files, having, passes, shebang
+
+GPL = (
+    "kernel/",
+    "tests/modeldisk/",
+    "tests/sim/",
+    "tests/uml/fio-clock.c",
+    "Documentation/block/",
+    "Documentation/litmus-tests/",
+    "Documentation/ABI/",
+)
+HERE = str(Path(__file__).resolve().relative_to(TOP))
+PYTHON = having(".py", interpreter=r"\bpython3?$")
+SHELL = having(".sh", interpreter=r"/(ba|da)?sh\b|\A# shellcheck shell=")
+
+
+def test_spdx() -> None:
+    """The licence of each source file, in its first line (or the second, after #!)."""
+    problems = []
+    no_comments = (".json", ".txt", ".gitkeep", ".png", ".patch")
+    for name in files():
+        # debian/copyright says it for debian/; the kernel's ABI files have a format of their own.
+        if name.startswith(("debian/", "LICENSES/", "Documentation/ABI/")) and not shebang(name):
+            continue
+        if name.endswith(no_comments) or not (TOP / name).stat().st_size:
+            continue
+        head = (TOP / name).read_text(errors="replace").splitlines()[:3]
+        is_gpl = name.startswith((*GPL, ".clang-format"))
+        wanted = "GPL-2.0-only" if is_gpl else "LGPL-2.1-or-later"
+        found = re.search(r"SPDX-License-Identifier: ([\w.-]+)", "\n".join(head))
+        if not found or found[1] != wanted:
+            problems.append(f"{name}: {found[1] if found else 'no licence'}, wanted {wanted}")
+    assert not problems, "\n".join(problems)
+
+
+def test_unfinished() -> None:
+    """No marker of work to do, no test that is skipped or expected to fail."""
+    marker = re.compile(
+        r"\b(TODO|FIXME|XXX)\b|\bpytest\.(skip|xfail|importorskip)|mark\.(skip|skipif|xfail)"
+        r"|\bunittest\.skip|\bskipTest\("
+    )
+    problems = []
+    for name in files():
+        if name.startswith(("LICENSES/", HERE)) or name.endswith(".png"):
+            continue
+        text = (TOP / name).read_text(errors="replace")
+        lines = enumerate(text.splitlines(), 1)
+        problems += [f"{name}:{n}: {line.strip()}" for n, line in lines if marker.search(line)]
+    assert not problems, "\n".join(problems)
+
+
+def test_spelling() -> None:
+    """codespell on everything a person reads."""
+    names = [name for name in files() if not name.endswith((".png", ".json", ".patch"))]
+    passes("codespell", "--", *(name for name in names if "LICENSES/" not in name))
+
+
+def test_versions() -> None:
+    """meson.build and debian/changelog have the same version."""
+    meson = re.search(r"version: '([^']+)'", (TOP / "meson.build").read_text())
+    debian = re.match(r"\w+ \(([^)]+)\)", (TOP / "debian/changelog").read_text())
+    assert meson and debian and meson[1] == debian[1]
+
+
+def test_clang_format() -> None:
+    """The kernel's C style."""
+    passes("clang-format", "--dry-run", "-Werror", *having(".c", ".h"))
+
+
+def test_ruff() -> None:
+    passes("ruff", "check", "--quiet", "--no-cache", *PYTHON)
+
+
+def test_ruff_format() -> None:
+    passes("ruff", "format", "--check", "--quiet", "--no-cache", *PYTHON)
+
+
+def test_shellcheck() -> None:
+    passes("shellcheck", *SHELL)
+
+
+def test_shellcheck_of_recipes() -> None:
+    """The recipes of the lab have no first line: roots.py runs each with `sh -e`."""
+    folder = "tests/lab/recipes/"
+    recipes = [name for name in files() if name.startswith(folder) and "." not in name]
+    plain = [name for name in recipes if name not in SHELL]
+    passes("shellcheck", "--shell=sh", "--exclude=SC2164", *plain)
+
+
+def test_xml() -> None:
+    """Bus policy, polkit actions and interface are well-formed."""
+    names = having(".xml", "org.sutro1.conf", "org.sutro1.policy")
+    passes("xmllint", "--noout", "--nonet", *names)
+
+
+def test_man_pages() -> None:
+    """mandoc finds nothing to warn of."""
+    pages = having(*(f".{section}" for section in range(1, 9)))
+    assert pages
+    passes("mandoc", "-T", "lint", "-W", "warning", *pages)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The kernel modules pass checkpatch and compile without a warning, for each installed kernel."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from kernels import KERNEL, SERIES, SOURCES, series_of, taken
+
+TOP = KERNEL.parent
+ROOMS = ("kernel", "tests/modeldisk")
+
+
+def ran(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    """A command that has ended, with all its output."""
+    return subprocess.run(
+        command, cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600
+    )
+
+
+def test_checkpatch(version: str, tmp_path: Path) -> None:
+    """checkpatch --strict of that kernel."""
+    source = f"linux-source-{series_of(version)}"
+    names = ("checkpatch.pl", "spelling.txt", "const_structs.checkpatch")
+    done = ran(
+        *("tar", "-xaf", SOURCES / f"{source}.tar.xz", "-C", tmp_path, "--strip-components=2"),
+        *("--occurrence=1", *(f"{source}/scripts/{name}" for name in names)),
+    )
+    assert done.returncode == 0, done.stdout
+    found = [file for room in ROOMS for file in (TOP / room).rglob("*.[ch]")]
+    files = [file for file in found if not file.name.endswith(".mod.c")]
+    done = ran(
+        *("perl", tmp_path / "checkpatch.pl", "--no-tree", "--strict", "--terse", "--no-summary"),
+        *("--show-types", "--file", *sorted(files)),
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_compiles(room: str, version: str, build_tree: Path, tmp_path: Path) -> None:
+    """The compiler with W=1, sparse and modpost report nothing about the module in a room."""
+    copy = tmp_path / "module"
+    shutil.copytree(TOP / room, copy, ignore=shutil.ignore_patterns("*.o", "*.ko", "*.cmd"))
+    done = taken(KERNEL / "compat/block-headers.sh", version, copy / ".block-headers", build_tree)
+    assert done.returncode == 0, done.stderr
+    # The sparse of Debian 13 does not know __typeof_unqual__, which newer kernels are full of.
+    sparse = "C=2" if series_of(version) == SERIES[0] else "C=0"
+    done = ran("make", "-C", build_tree, f"M={copy}", sparse, "W=1", "modules")
+    reports = [
+        line.replace(f"{copy}/", f"{room}/")
+        for line in done.stdout.splitlines()
+        if re.search(r"\b(warning|error|WARNING|ERROR)\b", line)
+    ]
+    # sparse reads whole files of the kernel's own headers: only its reports about ours count.
+    assert all(".block-headers/" in line for line in reports), done.stdout
+    assert done.returncode == 0, done.stdout
