@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include <fcntl.h>
 #include <ftw.h>
+#include <glib.h>
+#include <glib/gstdio.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <sys/stat.h>
 
 #include "fake.h"
 
@@ -15,10 +14,9 @@ unsigned int cases(unsigned int n)
 
 void fake_new(struct roots *roots)
 {
-	char dir[] = "/tmp/sutro-test-XXXXXX";
+	g_autofree char *dir = g_dir_make_tmp("sutro-test-XXXXXX", NULL);
 
-	check(mkdtemp(dir));
-	check(setenv("SUTRO_FAKE_ROOT", dir, 1) == 0);
+	check(dir);
 	check(roots_init(roots, dir) == 0);
 	fake_dir(roots, "/sys/class/block");
 	fake_dir(roots, "/sys/dev/block");
@@ -40,82 +38,62 @@ void fake_remove(struct roots *roots)
 	roots_done(roots);
 }
 
-static void make_parents(char *path)
+/* The path outside of the machine, in a directory that exists. */
+static char *outside(const struct roots *r, const char *path)
 {
-	for (char *c = strchr(path + 1, '/'); c; c = strchr(c + 1, '/')) {
-		*c = '\0';
-		check(mkdir(path, 0755) == 0 || errno == EEXIST);
-		*c = '/';
-	}
+	char *full = g_strconcat(r->prefix, path, NULL);
+	g_autofree char *dir = g_path_get_dirname(full);
+
+	check(g_mkdir_with_parents(dir, 0755) == 0);
+	return full;
 }
 
 void fake_dir(const struct roots *r, const char *path)
 {
-	_cleanup_free_ char *full = NULL;
+	g_autofree char *full = outside(r, path);
 
-	full = asprintf_or_null("%s%s/", r->prefix, path);
-	check(full);
-	make_parents(full);
+	check(g_mkdir_with_parents(full, 0755) == 0);
 }
 
 void fake_file(const struct roots *r, const char *path, const char *format, ...)
 {
-	_cleanup_free_ char *full = NULL;
+	g_autofree char *full = outside(r, path), *text = NULL;
 	va_list ap;
-	FILE *f;
 
-	full = asprintf_or_null("%s%s", r->prefix, path);
-	check(full);
-	make_parents(full);
-	f = fopen(full, "we");
-	check(f);
 	va_start(ap, format);
-	check(vfprintf(f, format, ap) >= 0);
+	text = g_strdup_vprintf(format, ap);
 	va_end(ap);
-	check(fclose(f) == 0);
-}
-
-static void fake_link(const struct roots *r, const char *path,
-		      const char *target)
-{
-	_cleanup_free_ char *full = NULL;
-
-	full = asprintf_or_null("%s%s", r->prefix, path);
-	check(full);
-	make_parents(full);
-	unlink(full);
-	check(symlink(target, full) == 0);
-}
-
-/* A line of /sys/class/block/NAME/FILE. */
-static void add_attribute(const struct roots *r, const char *name,
-			  const char *file, const char *line)
-{
-	char path[512];
-
-	snprintf(path, sizeof(path), "/sys/class/block/%s/%s", name, file);
-	fake_file(r, path, "%s\n", line);
+	/* In place: a reader may have it open. */
+	check(g_file_set_contents_full(full, text, -1, G_FILE_SET_CONTENTS_NONE,
+				       0644, NULL));
 }
 
 void fake_disk(const struct roots *r, const char *name, const char *devno,
 	       const char *scheduler)
 {
-	char path[512], target[512], schedulers[64];
+	const char *const files[][2] = { { "dev", devno },
+					 { "size", "2097152" },
+					 { "diskseq", "7" },
+					 { "queue/optimal_io_size", "0" } };
+	g_autofree char *block =
+		g_strconcat("/sys/devices/virtual/block/", name, NULL);
+	g_autofree char *target = g_strconcat("../..", block + 4, NULL);
+	g_autofree char *node = g_strconcat("/dev/", name, NULL);
+	g_autofree char *of_class =
+		g_strconcat(r->prefix, "/sys/class/block/", name, NULL);
+	g_autofree char *of_devno =
+		g_strconcat(r->prefix, "/sys/dev/block/", devno, NULL);
+	g_autofree char *queue = g_strconcat(block, "/queue/scheduler", NULL);
 
-	snprintf(target, sizeof(target), "/sys/devices/virtual/block/%s", name);
-	fake_dir(r, target);
-	snprintf(target, sizeof(target), "../../devices/virtual/block/%s",
-		 name);
-	snprintf(path, sizeof(path), "/sys/class/block/%s", name);
-	fake_link(r, path, target);
-	snprintf(path, sizeof(path), "/sys/dev/block/%s", devno);
-	fake_link(r, path, target);
-	snprintf(path, sizeof(path), "/dev/%s", name);
-	fake_file(r, path, "%s", "");
-	snprintf(schedulers, sizeof(schedulers), "none [%s]", scheduler);
-	add_attribute(r, name, "dev", devno);
-	add_attribute(r, name, "size", "2097152");
-	add_attribute(r, name, "diskseq", "7");
-	add_attribute(r, name, "queue/scheduler", schedulers);
-	add_attribute(r, name, "queue/optimal_io_size", "0");
+	fake_dir(r, block);
+	check(symlink(target, of_class) == 0);
+	check(symlink(target, of_devno) == 0);
+	fake_file(r, node, "%s", "");
+	fake_file(r, queue, "none [%s]\n", scheduler);
+	for (size_t i = 0; i < G_N_ELEMENTS(files); i++) {
+		g_autofree char *file =
+			g_strconcat(block, "/", files[i][0], NULL);
+
+		fake_file(r, file, "%s\n", files[i][1]);
+	}
 }

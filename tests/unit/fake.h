@@ -22,7 +22,7 @@
 /** cases() - number of random cases: @n with SUTRO_LONG=1, a tenth without */
 unsigned int cases(unsigned int n);
 
-/** fake_new() - an empty machine; SUTRO_FAKE_ROOT is set to it */
+/** fake_new() - an empty machine */
 void fake_new(struct roots *roots);
 void fake_remove(struct roots *roots);
 

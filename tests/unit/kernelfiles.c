@@ -4,8 +4,8 @@
  * Files of a fake machine that behave like the kernel's when they are written.
  *
  * A fake machine is a directory with sys/, dev/, proc/ and so on; its path is in
- * SUTRO_FAKE_ROOT. This file replaces write(2), in a test program by being linked
- * into it, in sutrod by LD_PRELOAD, and gives some files below that
+ * SUTRO_FAKE_ROOT. This file replaces write(2), in sutrod by LD_PRELOAD, in the
+ * sanitized sutrod by being linked into it, and gives some files below that
  * directory the kernel's grammar:
  *
  *	io.weight, io.bfq.weight, io.sutro.weight
@@ -25,43 +25,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glib.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LINES_MAX 64
 #define TEXT_MAX 4096
 
-struct line {
-	char devno[32];
-	unsigned long long weight;
-};
-
-struct file {
-	unsigned long long fallback;
-	struct line lines[LINES_MAX];
-	size_t n;
-};
-
-static bool ends_in(const char *s, const char *suffix)
+static char *slurp(const char *path)
 {
-	size_t n = strlen(s), m = strlen(suffix);
+	char *text = NULL;
 
-	return n >= m && strcmp(s + n - m, suffix) == 0;
-}
-
-static void slurp(const char *path, char *buffer, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, buffer, size - 1);
-
-	buffer[n > 0 ? n : 0] = '\0';
-	if (fd >= 0)
-		close(fd);
+	g_file_get_contents(path, &text, NULL, NULL);
+	return text ?: g_strdup("");
 }
 
 /* Without O_TRUNC before the new text: a reader must not see an empty file. */
@@ -77,51 +55,46 @@ static void spill(const char *path, int flags, const char *text)
 	close(fd);
 }
 
-static const char *fault_of(const char *root, const char *path)
+/* The text behind the key, if the line has it. */
+static const char *behind(const char *line, const char *key)
 {
-	static char text[TEXT_MAX];
-	char file[PATH_MAX], *save = NULL;
+	size_t n = strlen(key);
 
-	snprintf(file, sizeof(file), "%s/faults", root);
-	slurp(file, text, sizeof(text));
-	for (char *l = strtok_r(text, "\n", &save); l;
-	     l = strtok_r(NULL, "\n", &save)) {
-		char *blank = strchr(l, ' ');
-
-		if (!blank)
-			continue;
-		*blank = '\0';
-		if (ends_in(path, l))
-			return blank + 1;
-	}
-	return "";
+	if (g_str_has_prefix(line, key) && line[n] == ' ')
+		return line + n + 1;
+	return NULL;
 }
 
-static void parse_file(const char *text, struct file *f)
+/* A line "KEY VALUE" in the place of the one that has the key; NULL: none. Lines without a
+ * value go.
+ */
+static void set_line(const char *path, const char *key, const char *value)
 {
-	char copy[TEXT_MAX], *save = NULL;
+	g_autofree char *old = slurp(path);
+	g_auto(GStrv) lines = g_strsplit(old, "\n", -1);
+	g_autoptr(GString) new = g_string_new(NULL);
 
-	*f = (struct file){ .fallback = 100 };
-	snprintf(copy, sizeof(copy), "%s", text);
-	for (char *l = strtok_r(copy, "\n", &save); l && f->n < LINES_MAX;
-	     l = strtok_r(NULL, "\n", &save)) {
-		struct line *line = &f->lines[f->n];
+	for (char **l = lines; *l; l++) {
+		bool is_old = behind(*l, key) != NULL;
 
-		if (sscanf(l, "default %llu", &f->fallback) == 1)
-			continue;
-		if (sscanf(l, "%31[0-9:] %llu", line->devno, &line->weight) ==
-		    2)
-			f->n++;
+		if (is_old && value)
+			g_string_append_printf(new, "%s %s\n", key, value);
+		else if (!is_old && strchr(*l, ' '))
+			g_string_append_printf(new, "%s\n", *l);
+		if (is_old)
+			value = NULL;
 	}
+	if (value)
+		g_string_append_printf(new, "%s %s\n", key, value);
+	spill(path, 0, new->str);
 }
 
-static void print_file(const struct file *f, char *text, size_t size)
+static bool device_exists(const char *root, const char *devno)
 {
-	int n = snprintf(text, size, "default %llu\n", f->fallback);
+	g_autofree char *path =
+		g_strdup_printf("%s/sys/dev/block/%s", root, devno);
 
-	for (size_t i = 0; i < f->n; i++)
-		n += snprintf(text + n, size - n, "%s %llu\n",
-			      f->lines[i].devno, f->lines[i].weight);
+	return access(path, F_OK) == 0;
 }
 
 /* Does the elevator of the device take this file? io.weight belongs to blk-iocost,
@@ -129,221 +102,199 @@ static void print_file(const struct file *f, char *text, size_t size)
  */
 static int device_takes(const char *root, const char *devno, const char *path)
 {
-	char file[PATH_MAX + 64], text[TEXT_MAX];
+	bool is_iocost = g_str_has_suffix(path, "/io.weight");
+	g_autofree char *qos =
+		g_build_filename(root, "sys/fs/cgroup/io.cost.qos", NULL);
+	g_autofree char *scheduler = g_build_filename(
+		root, "sys/dev/block", devno, "queue/scheduler", NULL);
+	g_autofree char *text = slurp(is_iocost ? qos : scheduler);
+	const char *wanted = "[sutro]";
 
-	snprintf(file, sizeof(file), "%s/sys/dev/block/%.31s", root, devno);
-	if (access(file, F_OK) < 0)
+	if (is_iocost)
+		wanted = devno;
+	else if (g_str_has_suffix(path, "/io.bfq.weight"))
+		wanted = "[bfq]";
+	if (!device_exists(root, devno))
 		return -ENODEV;
-	if (ends_in(path, "/io.weight")) {
-		snprintf(file, sizeof(file), "%s/sys/fs/cgroup/io.cost.qos",
-			 root);
-		slurp(file, text, sizeof(text));
-		return strstr(text, devno) ? 0 : -EOPNOTSUPP;
-	}
-	strncat(file, "/queue/scheduler", sizeof(file) - strlen(file) - 1);
-	slurp(file, text, sizeof(text));
-	if (ends_in(path, "/io.bfq.weight"))
-		return strstr(text, "[bfq]") ? 0 : -EOPNOTSUPP;
-	return strstr(text, "[sutro]") ? 0 : -EOPNOTSUPP;
+	return strstr(text, wanted) ? 0 : -EOPNOTSUPP;
 }
 
-static int parse_weight(const char *path, const char *s,
-			unsigned long long *ret)
+static int check_weight(const char *path, const char *text)
 {
-	unsigned long long max = ends_in(path, "/io.bfq.weight") ? 1000 : 10000;
-	char *end;
+	guint64 max = g_str_has_suffix(path, "/io.bfq.weight") ? 1000 : 10000;
+	g_autoptr(GError) error = NULL;
 
-	*ret = strtoull(s, &end, 10);
-	if (end == s || *end || *s == '-')
-		return -EINVAL;
-	return *ret < 1 || *ret > max ? -ERANGE : 0;
+	g_ascii_string_to_unsigned(text, 10, 1, max, NULL, &error);
+	if (!error)
+		return 0;
+	if (error->code == G_NUMBER_PARSER_ERROR_OUT_OF_BOUNDS)
+		return -ERANGE;
+	return -EINVAL;
 }
 
-static int set_line(struct file *f, const char *devno, unsigned long long w)
+static int write_weight(const char *root, const char *path, const char *text)
 {
-	size_t i = 0;
+	bool is_bfq = g_str_has_suffix(path, "/io.bfq.weight");
+	const char *value = strchr(text, ' ');
+	g_autofree char *devno = NULL, *line = NULL;
+	int r;
 
-	while (i < f->n && strcmp(f->lines[i].devno, devno) != 0)
-		i++;
-	if (!w) {
-		if (i < f->n)
-			f->lines[i] = f->lines[--f->n];
+	if (!value || behind(text, "default")) {
+		if (value && is_bfq)
+			return -EINVAL; /* bfq wants the number alone */
+		value = value ? value + 1 : text;
+		r = check_weight(path, value);
+		if (r)
+			return r;
+		line = g_strdup_printf("default %s\n", value);
+		if (is_bfq)
+			spill(path, 0, line); /* the lines go */
+		else
+			set_line(path, "default", value);
 		return 0;
 	}
-	if (i == LINES_MAX)
-		return -ENOSPC;
-	if (i == f->n)
-		f->n++;
-	snprintf(f->lines[i].devno, sizeof(f->lines[i].devno), "%.31s", devno);
-	f->lines[i].weight = w;
-	return 0;
+	devno = g_strndup(text, value++ - text);
+	r = device_takes(root, devno, path);
+	if (g_str_equal(value, "default"))
+		value = NULL;
+	else if (!r)
+		r = check_weight(path, value);
+	if (!r)
+		set_line(path, devno, value);
+	return r;
 }
 
-static int write_weight(const char *root, const char *path, char *text)
+static int write_max(const char *root, const char *path, const char *text)
 {
-	bool bfq = ends_in(path, "/io.bfq.weight");
-	char old[TEXT_MAX], new[TEXT_MAX + 64], *value;
-	unsigned long long weight = 0;
-	struct file f;
-	int err;
+	static const char *const keys[] = { "rbps=", "wbps=", "riops=",
+					    "wiops=" };
+	g_autofree char *devno = g_strndup(text, strcspn(text, " "));
+	g_autofree char *old = slurp(path), *all = NULL;
+	g_auto(GStrv) lines = g_strsplit(old, "\n", -1), words = NULL;
+	g_autoptr(GString) new = g_string_new(NULL);
+	bool is_limited = false;
+	const char *was = "";
 
-	slurp(path, old, sizeof(old));
-	parse_file(old, &f);
-	value = strchr(text, ' ');
-	if (!value || strncmp(text, "default ", 8) == 0) {
-		if (value && bfq)
-			return -EINVAL; /* bfq wants the number alone */
-		err = parse_weight(path, value ? value + 1 : text, &weight);
-		if (err)
-			return err;
-		f.fallback = weight;
-		if (bfq)
-			f.n = 0; /* the default of bfq clears the lines */
-	} else {
-		*value++ = '\0';
-		err = device_takes(root, text, path);
-		if (!err && strcmp(value, "default") != 0)
-			err = parse_weight(path, value, &weight);
-		if (!err)
-			err = set_line(&f, text, weight);
-		if (err)
-			return err;
-	}
-	print_file(&f, new, sizeof(new));
-	spill(path, 0, new);
-	return 0;
-}
-
-static const char *const max_keys[] = { "rbps=", "wbps=", "riops=", "wiops=" };
-
-static void parse_max(char *line, char values[4][24])
-{
-	char *save = NULL;
-
-	for (char *w = strtok_r(line, " ", &save); w;
-	     w = strtok_r(NULL, " ", &save))
-		for (size_t k = 0; k < 4; k++)
-			if (strncmp(w, max_keys[k], strlen(max_keys[k])) == 0)
-				snprintf(values[k], sizeof(values[k]), "%.23s",
-					 w + strlen(max_keys[k]));
-}
-
-static int write_max(const char *root, const char *path, char *text)
-{
-	char old[TEXT_MAX], new[TEXT_MAX] = "", file[PATH_MAX + 64];
-	char values[4][24] = { "max", "max", "max", "max" };
-	char *blank = strchr(text, ' '), *save = NULL;
-	bool limited = false;
-	size_t n;
-
-	if (!blank)
+	if (!strchr(text, ' '))
 		return -EINVAL;
-	*blank = '\0';
-	n = strlen(text);
-	snprintf(file, sizeof(file), "%s/sys/dev/block/%.31s", root, text);
-	if (access(file, F_OK) < 0)
+	if (!device_exists(root, devno))
 		return -ENODEV;
-	slurp(path, old, sizeof(old));
-	for (char *l = strtok_r(old, "\n", &save); l;
-	     l = strtok_r(NULL, "\n", &save)) {
-		if (strncmp(l, text, n) == 0 && l[n] == ' ') {
-			parse_max(l + n + 1, values);
-			continue;
-		}
-		strncat(new, l, sizeof(new) - strlen(new) - 2);
-		strcat(new, "\n");
+	for (char **l = lines; *l; l++)
+		if (behind(*l, devno))
+			was = *l;
+	/* Of two words with a key the last one counts. */
+	all = g_strconcat(was, " ", text, NULL);
+	words = g_strsplit(all, " ", -1);
+	for (size_t k = 0; k < G_N_ELEMENTS(keys); k++) {
+		const char *value = "max";
+
+		for (char **w = words; *w; w++)
+			if (g_str_has_prefix(*w, keys[k]))
+				value = *w + strlen(keys[k]);
+		/* IOPS have 32 bits. */
+		if (k >= 2 && strtoull(value, NULL, 10) >= 0xffffffff)
+			value = "max";
+		is_limited |= !g_str_equal(value, "max");
+		g_string_append_printf(new, "%s%s%s", k ? " " : "", keys[k],
+				       value);
 	}
-	parse_max(blank + 1, values);
-	/* IOPS have 32 bits. */
-	for (size_t k = 2; k < 4; k++)
-		if (strtoull(values[k], NULL, 10) >= 0xffffffff)
-			strcpy(values[k], "max");
-	for (size_t k = 0; k < 4; k++)
-		limited |= strcmp(values[k], "max") != 0;
-	if (limited)
-		snprintf(new + strlen(new), sizeof(new) - strlen(new),
-			 "%s rbps=%s wbps=%s riops=%s wiops=%s\n", text,
-			 values[0], values[1], values[2], values[3]);
-	spill(path, 0, new);
+	set_line(path, devno, is_limited ? new->str : NULL);
 	return 0;
 }
 
 static int write_class(const char *path, const char *text)
 {
-	char new[TEXT_MAX + 2];
+	static const char *const names[] = { "rt", "be", "idle", NULL };
+	const char *name = behind(text, "default");
 
-	if (strcmp(text, "default rt") != 0 &&
-	    strcmp(text, "default be") != 0 &&
-	    strcmp(text, "default idle") != 0)
+	if (!name || !g_strv_contains(names, name))
 		return -EINVAL;
-	snprintf(new, sizeof(new), "%s\n", text);
-	spill(path, 0, new);
+	set_line(path, "default", name);
 	return 0;
 }
 
 static int write_scheduler(const char *path, const char *name)
 {
-	char old[TEXT_MAX], new[TEXT_MAX] = "", *save = NULL;
-	bool found = false;
+	g_autofree char *old = slurp(path);
+	g_auto(GStrv) words = g_strsplit_set(old, " []\n", -1);
+	g_autoptr(GString) new = g_string_new(NULL);
 
-	slurp(path, old, sizeof(old));
-	for (char *w = strtok_r(old, " []\n", &save); w;
-	     w = strtok_r(NULL, " []\n", &save)) {
-		bool is = strcmp(w, name) == 0;
-
-		found |= is;
-		snprintf(new + strlen(new), sizeof(new) - strlen(new),
-			 is ? "[%s] " : "%s ", w);
-	}
-	if (!found)
+	if (!g_strv_contains((const char *const *)words, name))
 		return -EINVAL;
-	strcat(new, "\n");
-	spill(path, 0, new);
+	for (char **w = words; *w; w++)
+		if (**w)
+			g_string_append_printf(
+				new, g_str_equal(*w, name) ? "[%s] " : "%s ",
+				*w);
+	g_string_append_c(new, '\n');
+	spill(path, 0, new->str);
 	return 0;
 }
 
-static int write_kernel_file(const char *root, const char *path, char *text)
+/* What happens to a write instead: the word behind the suffix that the path has. */
+static char *fault_of(const char *root, const char *path)
 {
-	char log[PATH_MAX], line[PATH_MAX + TEXT_MAX + 2];
-	const char *fault = fault_of(root, path);
+	g_autofree char *file = g_strdup_printf("%s/faults", root);
+	g_autofree char *text = slurp(file);
+	g_auto(GStrv) words = g_strsplit_set(text, " \n", -1);
 
-	text[strcspn(text, "\n")] = '\0';
-	snprintf(log, sizeof(log), "%s/writes", root);
-	snprintf(line, sizeof(line), "%s %s\n", path + strlen(root), text);
+	for (char **w = words; w[0] && w[1]; w += 2)
+		if (g_str_has_suffix(path, w[0]))
+			return g_strdup(w[1]);
+	return g_strdup("");
+}
+
+static int write_kernel_file(const char *root, const char *path,
+			     const char *text)
+{
+	g_autofree char *log = g_strdup_printf("%s/writes", root);
+	g_autofree char *line =
+		g_strdup_printf("%s %s\n", path + strlen(root), text);
+	g_autofree char *fault = fault_of(root, path);
+
 	spill(log, O_CREAT | O_APPEND, line);
-	if (strcmp(fault, "ignore") == 0)
+	if (g_str_equal(fault, "ignore"))
 		return 0;
-	if (strcmp(fault, "fail") == 0)
+	if (g_str_equal(fault, "fail"))
 		return -EIO;
-	if (ends_in(path, "/scheduler"))
+	if (g_str_has_suffix(path, "/scheduler"))
 		return write_scheduler(path, text);
-	if (ends_in(path, "/io.max"))
+	if (g_str_has_suffix(path, "/io.max"))
 		return write_max(root, path, text);
-	if (ends_in(path, "/io.sutro.class"))
+	if (g_str_has_suffix(path, "/io.sutro.class"))
 		return write_class(path, text);
 	return write_weight(root, path, text);
+}
+
+static bool is_kernel_file(const char *root, const char *path)
+{
+	static const char *const names[] = { "io.max",
+					     "io.sutro.class",
+					     "io.weight",
+					     "io.bfq.weight",
+					     "io.sutro.weight",
+					     "scheduler",
+					     NULL };
+	g_autofree char *name = g_path_get_basename(path);
+
+	return g_str_has_prefix(path, root) && g_strv_contains(names, name);
 }
 
 ssize_t write(int fd, const void *buffer, size_t n)
 {
 	const char *root = getenv("SUTRO_FAKE_ROOT");
-	char link[64], path[PATH_MAX], text[TEXT_MAX];
+	char link[64], path[PATH_MAX];
+	g_autofree char *text = NULL;
 	ssize_t length;
 	int err;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	length = root ? readlink(link, path, sizeof(path) - 1) : -1;
-	if (length < 0 || n >= sizeof(text))
+	path[MAX(length, 0)] = '\0';
+	if (length < 0 || n >= TEXT_MAX || !is_kernel_file(root, path))
 		return syscall(SYS_write, fd, buffer, n);
-	path[length] = '\0';
-	if (strncmp(path, root, strlen(root)) != 0 ||
-	    !(ends_in(path, "/io.max") || ends_in(path, "/io.sutro.class") ||
-	      ends_in(path, "/io.weight") || ends_in(path, "/io.bfq.weight") ||
-	      ends_in(path, "/io.sutro.weight") ||
-	      ends_in(path, "/queue/scheduler")))
-		return syscall(SYS_write, fd, buffer, n);
-	memcpy(text, buffer, n);
-	text[n] = '\0';
+	text = g_strndup(buffer, n);
+	text[strcspn(text, "\n")] = '\0';
 	err = write_kernel_file(root, path, text);
 	if (err) {
 		errno = -err;
