@@ -113,7 +113,8 @@ static ssize_t mdisk_number_show(struct config_item *item, const char *name,
 	return sysfs_emit(page, "%u\n", value);
 }
 
-#define MDISK_NUMBER(_name)                                                  \
+/* configfs passes no attribute to its functions: each number has two of its own. */
+#define NUMBER(_name, ...)                                                   \
 	static ssize_t mdisk_##_name##_show(struct config_item *item,        \
 					    char *page)                      \
 	{                                                                    \
@@ -123,62 +124,22 @@ static ssize_t mdisk_number_show(struct config_item *item, const char *name,
 					     const char *page, size_t count) \
 	{                                                                    \
 		return mdisk_number_store(item, #_name, page, count);        \
-	}                                                                    \
-	CONFIGFS_ATTR(mdisk_, _name)
+	}
+#define CHOICE NUMBER
+#include "modeldisk-table.h"
 
-MDISK_NUMBER(size_mb);
-MDISK_NUMBER(queue_depth);
-MDISK_NUMBER(hw_queues);
-MDISK_NUMBER(rpm);
-MDISK_NUMBER(seek_min_us);
-MDISK_NUMBER(seek_max_us);
-MDISK_NUMBER(bandwidth_kbps);
-MDISK_NUMBER(overhead_us);
-MDISK_NUMBER(order);
-MDISK_NUMBER(age_limit_ms);
-MDISK_NUMBER(readahead_kb);
-MDISK_NUMBER(channels);
-MDISK_NUMBER(read_us);
-MDISK_NUMBER(write_us);
-MDISK_NUMBER(noise_percent);
-MDISK_NUMBER(hiccup_us);
-MDISK_NUMBER(bus_order);
-MDISK_NUMBER(discard_us);
-MDISK_NUMBER(discard_us_per_mb);
-MDISK_NUMBER(erase_us);
-MDISK_NUMBER(over_provision_percent);
-MDISK_NUMBER(fill_percent);
-MDISK_NUMBER(bus_kbps);
-MDISK_NUMBER(cache_kb);
-MDISK_NUMBER(drain_kbps);
-MDISK_NUMBER(give_back);
-MDISK_NUMBER(fail);
-MDISK_NUMBER(lose);
-
-static ssize_t mdisk_seed_show(struct config_item *item, char *page)
-{
-	return sysfs_emit(page, "%llu\n", to_mdisk(item)->drive.num.seed);
-}
-
-static ssize_t mdisk_seed_store(struct config_item *item, const char *page,
-				size_t count)
-{
-	struct mdisk *disk = to_mdisk(item);
-	u64 seed;
-	int ret;
-
-	ret = kstrtou64(page, 0, &seed);
-	if (ret)
-		return ret;
-	mutex_lock(&disk->config);
-	if (disk->gendisk)
-		ret = -EBUSY;
-	else
-		disk->drive.num.seed = seed;
-	mutex_unlock(&disk->config);
-	return ret ?: count;
-}
-CONFIGFS_ATTR(mdisk_, seed);
+static struct configfs_attribute mdisk_number_attrs[] = {
+#define NUMBER(_name, ...)                      \
+	{                                       \
+		.ca_name = #_name,              \
+		.ca_mode = 0644,                \
+		.ca_owner = THIS_MODULE,        \
+		.show = mdisk_##_name##_show,   \
+		.store = mdisk_##_name##_store, \
+	},
+#define CHOICE NUMBER
+#include "modeldisk-table.h"
+};
 
 static void mdisk_kind_load(struct mdisk *disk, enum mdisk_kind kind)
 {
@@ -235,24 +196,12 @@ static ssize_t mdisk_online_store(struct config_item *item, const char *page,
 }
 CONFIGFS_ATTR(mdisk_, online);
 
-static struct configfs_attribute *mdisk_attrs[] = {
-	&mdisk_attr_kind,	  &mdisk_attr_online,
-	&mdisk_attr_size_mb,	  &mdisk_attr_seed,
-	&mdisk_attr_queue_depth,  &mdisk_attr_hw_queues,
-	&mdisk_attr_rpm,	  &mdisk_attr_seek_min_us,
-	&mdisk_attr_seek_max_us,  &mdisk_attr_bandwidth_kbps,
-	&mdisk_attr_overhead_us,  &mdisk_attr_order,
-	&mdisk_attr_age_limit_ms, &mdisk_attr_readahead_kb,
-	&mdisk_attr_channels,	  &mdisk_attr_read_us,
-	&mdisk_attr_write_us,	  &mdisk_attr_noise_percent,
-	&mdisk_attr_hiccup_us,	  &mdisk_attr_bus_order,
-	&mdisk_attr_discard_us,	  &mdisk_attr_discard_us_per_mb,
-	&mdisk_attr_erase_us,	  &mdisk_attr_over_provision_percent,
-	&mdisk_attr_fill_percent, &mdisk_attr_bus_kbps,
-	&mdisk_attr_cache_kb,	  &mdisk_attr_drain_kbps,
-	&mdisk_attr_give_back,	  &mdisk_attr_fail,
-	&mdisk_attr_lose,	  NULL,
-};
+/* Those of the numbers follow, then NULL. */
+static struct configfs_attribute
+	*mdisk_attrs[2 + ARRAY_SIZE(mdisk_number_attrs) + 1] = {
+		&mdisk_attr_kind,
+		&mdisk_attr_online,
+	};
 
 static void mdisk_release(struct config_item *item)
 {
@@ -334,6 +283,10 @@ static struct configfs_subsystem mdisk_subsystem = {
  */
 int mdisk_configfs_init(void)
 {
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(mdisk_number_attrs); i++)
+		mdisk_attrs[2 + i] = &mdisk_number_attrs[i];
 	config_group_init(&mdisk_subsystem.su_group);
 	mutex_init(&mdisk_subsystem.su_mutex);
 	return configfs_register_subsystem(&mdisk_subsystem);

@@ -56,8 +56,8 @@ enum mdisk_action {
  * struct mdisk_numbers - the parameters of a drive
  *
  * Every number may be written at any time; the next decision of the model uses
- * it. modeldisk-numbers.c and README.rst list the kinds, range and defaults of
- * each number.
+ * it. modeldisk-table.h has the kinds and the range of each number,
+ * modeldisk-numbers.c the defaults.
  */
 struct mdisk_numbers {
 	/* hdd */
@@ -92,7 +92,7 @@ struct mdisk_numbers {
 	u32 size_mb;
 	u32 queue_depth;
 	u32 hw_queues;
-	u64 seed;
+	u32 seed;
 };
 
 /**

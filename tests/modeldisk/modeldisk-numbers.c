@@ -4,6 +4,7 @@
  */
 #include <linux/array_size.h>
 #include <linux/bits.h>
+#include <linux/limits.h>
 #include <linux/string.h>
 
 #include "modeldisk-model.h"
@@ -37,6 +38,7 @@ static const char *const mdisk_bus_order_names[] = {
 	[MDISK_BUS_ROUND_ROBIN] = "round-robin",
 };
 
+static const struct mdisk_number mdisk_number_table[] = {
 #define NUMBER(_name, _kinds, _min, _max, _offline)              \
 	{                                                        \
 		.name = #_name,                                  \
@@ -45,8 +47,7 @@ static const char *const mdisk_bus_order_names[] = {
 		.min = _min,                                     \
 		.max = _max,                                     \
 		.offline = _offline,                             \
-	}
-
+	},
 #define CHOICE(_name, _kinds)                                    \
 	{                                                        \
 		.name = #_name,                                  \
@@ -54,37 +55,8 @@ static const char *const mdisk_bus_order_names[] = {
 		.kinds = _kinds,                                 \
 		.max = ARRAY_SIZE(mdisk_##_name##_names) - 1,    \
 		.names = mdisk_##_name##_names,                  \
-	}
-
-static const struct mdisk_number mdisk_number_table[] = {
-	NUMBER(size_mb, ANY, 1, MAX_SIZE_MB, true),
-	NUMBER(queue_depth, ANY, 1, 4096, true),
-	NUMBER(hw_queues, ANY, 1, 64, true),
-	NUMBER(rpm, HDD, 60, 1000000, false),
-	NUMBER(seek_min_us, HDD, 0, MAX_US, false),
-	NUMBER(seek_max_us, HDD, 0, MAX_US, false),
-	NUMBER(bandwidth_kbps, HDD, 1, MAX_KBPS, false),
-	NUMBER(overhead_us, HDD, 0, MAX_US, false),
-	CHOICE(order, HDD),
-	NUMBER(age_limit_ms, HDD, 1, MAX_US / 1000, false),
-	NUMBER(readahead_kb, HDD, 0, 1024 * 1024, false),
-	NUMBER(channels, FLASH, 1, MDISK_MAX_CHANNELS, false),
-	NUMBER(read_us, FLASH, 1, MAX_US, false),
-	NUMBER(write_us, FLASH, 1, MAX_US, false),
-	NUMBER(noise_percent, FLASH, 0, 100, false),
-	NUMBER(hiccup_us, FLASH, 0, MAX_US, false),
-	CHOICE(bus_order, FLASH),
-	NUMBER(discard_us, FLASH, 0, MAX_US, false),
-	NUMBER(discard_us_per_mb, FLASH, 0, MAX_US / 1000, false),
-	NUMBER(erase_us, FLASH, 0, MAX_US, false),
-	NUMBER(over_provision_percent, FLASH, 0, 100, true),
-	NUMBER(fill_percent, FLASH, 0, 100, true),
-	NUMBER(bus_kbps, ANY, 1, MAX_KBPS, false),
-	NUMBER(cache_kb, ANY, 0, 1024 * 1024, false),
-	NUMBER(drain_kbps, ANY, 0, MAX_KBPS, false),
-	NUMBER(give_back, ANY, 0, 1000000, false),
-	NUMBER(fail, ANY, 0, 1000000, false),
-	NUMBER(lose, ANY, 0, 1000000, false),
+	},
+#include "modeldisk-table.h"
 };
 
 /*
@@ -135,7 +107,7 @@ static const struct mdisk_numbers mdisk_defaults[MDISK_KINDS] = {
 void mdisk_numbers_load(struct mdisk_numbers *num, enum mdisk_kind kind)
 {
 	u32 size_mb = num->size_mb;
-	u64 seed = num->seed;
+	u32 seed = num->seed;
 
 	*num = mdisk_defaults[kind];
 	num->size_mb = size_mb ?: DEFAULT_SIZE_MB;
