@@ -1,17 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Results keyed by content: a stage whose inputs have not changed since it passed need not run.
 
-The key of a stage is a hash of all that its result depends on:
-
-    files       name, mode and content of the files of the clone below the stage's rooms
-                (stages.py), and of the lab itself: `lab`, tests/lab without its own tests
-    packages    every package with its version in each Debian tree that the stage uses, and the
-                version of the backports kernel
-    emulator    the version of the host's QEMU
-
-Not in the key: the host's kernel and CPU, the date, other files of the clone. Only results without
-a failure are kept, in CACHE/results/STAGE/KEY as JSON, with the commit and the date; the newest
-KEEP of each stage stay. The first tier has no keys: it always runs.
+README.rst explains what belongs to the key of a stage. Only results without a failure are kept, in
+CACHE/results/STAGE/KEY as JSON, with the commit and the date; the newest KEEP of each stage stay.
 """
 
 from __future__ import annotations

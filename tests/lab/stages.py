@@ -1,33 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The stages of ./lab test: what each runs, where, and what its result depends on.
+"""The stages of ./lab test: how each runs, where, and what its result depends on.
 
-First tier, which always runs (`./lab test`):
-
-    checks          tests/check                            in the build root
-    meson           compilation, unit tests, simulation    in the build root
-    guest           tests of tests/vm marked `first`       in a guest, exact clock
-    smoke           tests/uml/quick.toml                   in User Mode Linux, virtual time
-
-The others run with `--all` or by name:
-
-    long            random runs of the unit tests and the simulation
-    daemon          the rest of the tests about the daemon, exact clock
-    measure         tests of rates and shares, exact clock
-    upgrade         another kernel is installed while linux-source is held back
-    smp             tests of the elevator in a guest with two CPUs, on the clock of the host
-    stacking        tests of the drivers of sutro-stacking-dkms, exact clock
-    series-S        the patch series for kernel S: applies, passes checkpatch, compiles
-    kunit, stress   KUnit and a stress test on the kernel with KASAN and lockdep
-    owners-S        the owners of buffered writes on kernel S
-    layers          patched drivers under KASAN and lockdep
-    deep            a stress test on two CPUs with KCSAN (deep.py)
-    checks-S, measure-S, smp-S, stacking-S    what another kernel may decide otherwise
-
-An exact clock counts instructions: a busy host makes the guest slower and changes no result. Tests
-on the clock of the host state order, state and eventual outcomes only. Nothing is run twice.
-
-Every stage leaves JUnit's XML, which alone is counted. Stages run in threads, two at a time on two
-CPUs; a stage that fails stops no other one.
+README.rst has the list of stages. Stages of the first tier always run; the others run with `--all`
+or by name. An exact clock counts instructions: a busy host makes the guest slower and changes no
+result. Every stage leaves JUnit's XML, which alone is counted. Stages run in threads, two at a time
+on two CPUs; a stage that fails stops no other one.
 """
 
 from __future__ import annotations

@@ -1,14 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Test stages in User Mode Linux, most of them in virtual time: the kernel with our patch series.
 
-    smoke           the goals of tests/uml/quick.toml, each a test; a scenario that runs twice has
-                    the same counts to the last request
-    series-VERSION  each patch applies, passes checkpatch, and leaves a tree that compiles
-    kunit           the KUnit tests in the series, by kunit.py
-    owners-VERSION  tests/uml/inside/owners.py: the cgroups that buffered writes are charged to
-    stress          tests/uml/inside/stress.py on the kernel with KASAN and lockdep
-    layers          tests/uml/inside/layers.py on that kernel, with all patched drivers
-
 A complaint of the kernel fails the stage.
 """
 

@@ -5,29 +5,10 @@
  * The owner of a request is the cgroup of its bio (bio_blkcg_css()), whoever
  * submits it: a request that a kworker sends for dm-crypt is charged to the
  * service that wrote. Requests without an owner (flushes of the block layer)
- * belong to "/".
+ * belong to "/". README.rst explains the files truth, model and reset.
  *
- *	# cat /sys/kernel/debug/modeldisk/slow/truth
- *	total time_ns=3000000 rbytes=4096 wbytes=8192 rios=1 wios=2
- *	meta_rbytes=0 meta_wbytes=4096 busy_ns=3000000		(one line)
- *	/ time_ns=0 rbytes=0 wbytes=0 ...
- *	/system.slice/a.service time_ns=1000000 rbytes=4096 wbytes=0 ...
- *	/system.slice/b.service time_ns=2000000 rbytes=0 wbytes=8192 ...
- *	# echo 1 > /sys/kernel/debug/modeldisk/slow/reset
- *
- * Owners are kept by cgroup id; the cgroup is not referenced and may go. One
- * that comes later with the same path continues the line. Beyond
- * MDISK_MAX_OWNERS all further ones share the line "/(others)"; reset forgets
- * the owners that have nothing in flight.
- *
- *	# cat /sys/kernel/debug/modeldisk/slow/model
- *	requests=3 latency_ns=3100000 late_ns=450000 late_max_ns=200000
- *	idle_max_ns=80000 cache_kb=0 written_pages=0 moved_pages=0
- *	erased_blocks=0				(one line)
- *
- * is for judging a measurement: latency_ns is the sum of the model's answer
- * times, late_ns what the guest's timers added to them, idle_max_ns the longest
- * time for which the guest left the disk without a request.
+ * Owners are kept by cgroup id; the cgroup is not referenced and may go. Beyond
+ * MDISK_MAX_OWNERS all further ones share the line "/(others)".
  */
 #include <linux/blk-cgroup.h>
 #include <linux/cgroup.h>
