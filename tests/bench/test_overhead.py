@@ -20,8 +20,7 @@ from bench.test_read import read
 # 1000 reads of 4 KiB, half of them merged, in 10 ms, of which others had 2 ms and nobody 1 ms.
 WINDOW = Count(
     at_ns=10_000_000, busy_ns=9_000_000, others_ns=2_000_000, user_us=2000, system_us=4000,
-    switches=50, reads=500, writes=0, read_sectors=8000, write_sectors=0, read_merges=500,
-    write_merges=0,
+    switches=50, reads=500, writes=0, read_sectors=8000, write_sectors=0,
 )  # fmt: skip
 
 

@@ -24,7 +24,6 @@ from bench.stacks import StackSpec
 
 STACK = StackSpec(name="stack", disk=({"names": ["s0"], "kind": "ssd"},))
 JOB = {"rw": "randread", "bs": "64k", "iodepth": 16}
-IN_FLIGHT = 1 << 20
 C = 100e6
 BEGIN_S = 10.0
 

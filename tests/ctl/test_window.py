@@ -13,7 +13,6 @@ from sutro.errors import UsageError
 from sutro.window import DAYS, Timed, Window, WindowProgram, read
 
 BERLIN = ZoneInfo("Europe/Berlin")
-ALL_DAYS = frozenset(range(7))
 MINUTE = timedelta(minutes=1)
 
 

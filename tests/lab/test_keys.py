@@ -9,13 +9,12 @@ from lab import keys, stages
 from lab.cache import Cache
 from lab.junit import Results
 from lab.products import source_files
-from lab.roots import KERNELS, Recipe
+from lab.roots import Recipe
 
 SOURCE = Path(keys.__file__).parents[2]
 STAGES = stages.stages(SOURCE)
 FILES = source_files(SOURCE)
 ALL = {one.name for one in STAGES if not one.first}
-OTHERS = [series for series in KERNELS if series != "6.12"]
 
 
 def each(*kinds: str) -> set[str]:

@@ -81,11 +81,6 @@ def resolve(path: str) -> tuple[str, list[str], list[dict[str, Any]]]:
     return device, leaves, steps
 
 
-def explain(unit: str, path: str = "") -> dict[str, Any]:
-    """Explain."""
-    return call("Explain", "ss", unit, path)
-
-
 def promises(unit: str = "") -> list[dict[str, Any]]:
     """ListPromises, of one unit or of all."""
     return [one for one in call("ListPromises") if unit in ("", one["unit"])]

@@ -36,9 +36,4 @@ static inline u64 disk_bytes(const struct disk *disk)
 	return (u64)disk->drive.num.size_mb << 20;
 }
 
-static inline bool disk_is_rotational(const struct disk *disk)
-{
-	return disk->drive.model == &mdisk_hdd_model;
-}
-
 #endif /* SIM_DISK_H */

@@ -25,7 +25,11 @@ class Result:
     def __init__(self, result: dict[str, Any]) -> None:
         self.tick_s: float = result["tick_s"]
         self.writes: int = result["writes"]
-        self.promises: list[dict[str, Any]] = result["promises"]
+        self.promises: list[dict[str, Any]] = []
+        for promise in result["promises"]:
+            columns = [list(column) for column in zip(*promise["ticks"], strict=True)]
+            named = zip(("rate", "state", "phi", "gain"), columns, strict=False)
+            self.promises.append({**promise, "weight": columns[4:], **dict(named)})
         self.clients: list[list[float]] = [client["rate"] for client in result["clients"]]
 
     def ticks(self, seconds: float) -> int:

@@ -30,11 +30,11 @@
  *		at that second a disk has other numbers, a cgroup another weight, a client
  *		another place
  *
- * It prints {"tick_s", "writes", "promises": [{"floor", "rate": [], "state": [],
- * "phi": [], "gain": [], "weight": [[]]}], "clients": [{"rate": [], "p50_ns", "p99_ns",
- * "p999_ns"}], "truth": [[]]} with an element for each tick, of weight one list for each
- * leaf, and of truth one list for each leaf and cgroup: time_ns, rbytes, wbytes, rios,
- * wios, charged_ns, all since the begin.
+ * It prints {"tick_s", "writes", "promises": [{"floor", "ticks": [[]]}], "clients":
+ * [{"rate": [], "p50_ns", "p99_ns", "p999_ns"}], "truth": [[]]} with an element for each
+ * tick: of a promise rate, state, phi, gain and the weight on each leaf, of truth one
+ * list for each leaf and cgroup: time_ns, rbytes, wbytes, rios, wios, charged_ns, all
+ * since the begin.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -45,8 +45,6 @@
 #include <string.h>
 
 #include "loop.h"
-
-#define MAX_WORDS 16
 
 /**
  * struct option - a number of a line
@@ -417,24 +415,14 @@ static void print_promise(const struct loop *loop, const struct loop_promise *p)
 {
 	u32 t, l;
 
-	printf("{\"floor\": %.17g, \"rate\": [", p->floor);
-	for (t = 0; t < loop->ticks; t++)
-		printf("%s%.10g", t ? ", " : "", p->ticks[t].rate);
-	printf("], \"state\": [");
-	for (t = 0; t < loop->ticks; t++)
-		printf("%s\"%s\"", t ? ", " : "",
-		       control_state_to_string(p->ticks[t].state));
-	printf("], \"phi\": [");
-	for (t = 0; t < loop->ticks; t++)
-		printf("%s%.5f", t ? ", " : "", p->ticks[t].phi);
-	printf("], \"gain\": [");
-	for (t = 0; t < loop->ticks; t++)
-		printf("%s%.5f", t ? ", " : "", p->ticks[t].gain);
-	printf("], \"weight\": [");
-	for (l = 0; l < loop->leaves; l++) {
-		printf("%s[", l ? ", " : "");
-		for (t = 0; t < loop->ticks; t++)
-			printf("%s%u", t ? ", " : "", p->ticks[t].weight[l]);
+	printf("{\"floor\": %.17g, \"ticks\": [", p->floor);
+	for (t = 0; t < loop->ticks; t++) {
+		printf("%s[%.10g, \"%s\", %.5f, %.5f", t ? ", " : "",
+		       p->ticks[t].rate,
+		       control_state_to_string(p->ticks[t].state),
+		       p->ticks[t].phi, p->ticks[t].gain);
+		for (l = 0; l < loop->leaves; l++)
+			printf(", %u", p->ticks[t].weight[l]);
 		printf("]");
 	}
 	printf("]}");

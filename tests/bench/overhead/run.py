@@ -47,8 +47,6 @@ class Count:
     writes: int
     read_sectors: int
     write_sectors: int
-    read_merges: int
-    write_merges: int
 
     def __sub__(self, before: Count) -> Count:
         names = [part.name for part in fields(Count)]
@@ -82,10 +80,8 @@ class Meter:
             system_us=ours["system_usec"],
             switches=int(stat[stat.index("ctxt") :].split()[1]),
             reads=disk[0],
-            read_merges=disk[1],
             read_sectors=disk[2],
             writes=disk[4],
-            write_merges=disk[5],
             write_sectors=disk[6],
         )
 

@@ -9,11 +9,6 @@ static inline s64 div_s64(s64 dividend, s32 divisor)
 	return dividend / divisor;
 }
 
-static inline s64 div64_s64(s64 dividend, s64 divisor)
-{
-	return dividend / divisor;
-}
-
 static inline u64 div_u64(u64 dividend, u32 divisor)
 {
 	return dividend / divisor;
@@ -30,12 +25,7 @@ static inline u64 div64_u64_rem(u64 dividend, u64 divisor, u64 *remainder)
 	return dividend / divisor;
 }
 
-/* a * b / c, the product in 128 bits. */
-static inline u64 mul_u64_u64_div_u64(u64 a, u64 b, u64 c)
-{
-	return (unsigned __int128)a * b / c;
-}
-
+/* The product has 128 bits. */
 static inline u64 mul_u64_u32_div(u64 a, u32 b, u32 c)
 {
 	return (unsigned __int128)a * b / c;
