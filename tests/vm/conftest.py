@@ -13,7 +13,7 @@ from contextlib import ExitStack
 
 import pytest
 from rig import bus, modeldisk, scheduler
-from rig.cgroup import Subtree
+from rig.cgroup import Group, Subtree
 from rig.modeldisk import ModelDisk
 from rig.shell import run
 from rig.stack import Stack
@@ -66,12 +66,19 @@ def quiet_kernel(modules: None) -> Iterator[None]:
 
 @pytest.fixture
 def disk() -> Iterator[MakeDisk]:
-    """Make model disks: `disk("ssd", "ssd0", bus_kbps=60000)`; they go when the test ends."""
+    """Make model disks: `disk("ssd", "ssd0", "sutro", bus_kbps=60000)`; they go when the test ends.
+
+    A disk for which no elevator is named has that of the system.
+    """
     with ExitStack() as made:
 
-        def make(kind: str = "ssd", name: str = "disk0", **numbers: object) -> ModelDisk:
-            numbers = {"size_mb": 256, **numbers}
-            return made.enter_context(ModelDisk(name, kind, numbers))
+        def make(
+            kind: str = "ssd", name: str = "disk0", elevator: str = "", **numbers: object
+        ) -> ModelDisk:
+            one = made.enter_context(ModelDisk(name, kind, {"size_mb": 256, **numbers}))
+            if elevator:
+                scheduler.select(name, elevator)
+            return one
 
         yield make
 
@@ -122,6 +129,12 @@ def tree(subtree: Subtree) -> Iterator[Subtree]:
     """The delegated subtree, empty before and after."""
     yield subtree
     subtree.clear()
+
+
+@pytest.fixture
+def group(tree: Subtree) -> Group:
+    """A cgroup with the io controller."""
+    return tree.child("a")
 
 
 @pytest.fixture(scope="module")

@@ -148,8 +148,7 @@ def test_device_weight_on_stack(stripe, units) -> None:
 
 def test_bfq_ratio(disk, daemon: None, units) -> None:
     """On a bfq leaf the weights keep the ratio asked for, which systemd's own numbers do not."""
-    one = disk("ssd", "ssd0")
-    scheduler.select(one.name, "bfq")
+    one = disk("ssd", "ssd0", "bfq")
     heavy = units("heavy", weight=2000)
     light = units("light", weight=500)
 

@@ -9,7 +9,7 @@ import re
 
 import pytest
 from rig import scheduler
-from rig.cgroup import Group, Subtree, ended
+from rig.cgroup import Group, ended
 from rig.modeldisk import ModelDisk
 from rig.sampler import parse_io_stat
 from rig.shell import CommandError, run, wait_for
@@ -25,12 +25,6 @@ def weights(group: Group) -> dict[str, int]:
     """The weight file as a dictionary."""
     pairs = (line.split() for line in group.read(WEIGHT).splitlines())
     return {key: int(value) for key, value in pairs}
-
-
-@pytest.fixture
-def group(tree: Subtree) -> Group:
-    """A cgroup with the io controller."""
-    return tree.child("a")
 
 
 @pytest.mark.first
@@ -144,8 +138,7 @@ def test_bad_values(group: Group, sutro_disk: ModelDisk, file: str, form: str) -
 @pytest.mark.parametrize(("file", "value"), [(WEIGHT, "200"), (CLASS, "rt")])
 def test_devices(group: Group, disk, file: str, value: str) -> None:
     """A device that is not there, words that are no device, another elevator; sutro takes it."""
-    other = disk("ssd", "ssd1")
-    scheduler.select(other.name, "mq-deadline")
+    other = disk("ssd", "ssd1", "mq-deadline")
     before = group.read(file)
     words = dict.fromkeys(("8", "8:", ":8", "sda", "8:x"), {errno.EINVAL, errno.ENODEV})
     refuse = {"1023:77": {errno.ENODEV}, other.devno: {errno.EOPNOTSUPP}, **words}

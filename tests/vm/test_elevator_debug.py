@@ -85,8 +85,7 @@ def test_costs(two: dict[str, Group], sutro_disk: ModelDisk) -> None:
 
 def test_group_costs(two: dict[str, Group], disk) -> None:
     """On a rotational disk costs are known for each cgroup."""
-    one = disk("hdd", "hdd0", size_mb=1024)
-    scheduler.select(one.name, "sutro")
+    one = disk("hdd", "hdd0", "sutro", size_mb=1024)
     load(one, two)
     text = debug(one, "group_costs")
     part = text[text.index(f"# {two['b'].cgroup}\n") :].splitlines()[1]
@@ -111,8 +110,7 @@ def test_slots_refused(two: dict[str, Group], sutro_disk: ModelDisk) -> None:
 
 def test_decisions_are_traced(two: dict[str, Group], disk) -> None:
     """Each decision has its event, with the cgroup it is about and why."""
-    one = disk("hdd", "hdd0", size_mb=1024)
-    scheduler.select(one.name, "sutro")
+    one = disk("hdd", "hdd0", "sutro", size_mb=1024)
     with Trace("sutro") as trace:
         # A stream that thinks for 2 ms: its slice is worth waiting for.
         two["a"].run(fio(one.node, "read", "64k", 1, thinktime=2000))
@@ -151,8 +149,7 @@ def test_stat_agrees_with_trace(two: dict[str, Group], sutro_disk: ModelDisk) ->
 @pytest.fixture
 def blk_tracer(disk) -> Iterator[ModelDisk]:
     """An hdd whose requests and notes go to ftrace, as blktrace would show them."""
-    one = disk("hdd", "hdd0", size_mb=1024)
-    scheduler.select(one.name, "sutro")
+    one = disk("hdd", "hdd0", "sutro", size_mb=1024)
     enable = scheduler.queue(one.name).parent / "trace/enable"
     (TRACING / "current_tracer").write_text("blk")
     enable.write_text("1")

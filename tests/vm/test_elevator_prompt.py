@@ -15,13 +15,13 @@ from rig.shell import run
 from rig.sutro import groups
 from rig.trace import Trace
 from rig.unit import fio
-from test_elevator_requests import WEIGHT, finish, make
+from test_elevator_requests import WEIGHT, finish
 
 
 @pytest.fixture
 def metadata(disk, tmp_path: Path):
     """An ext4 file system with 300 directories on a slow ssd; yields the disk and its mount."""
-    one = make(disk, "ssd", bus_kbps=20000)
+    one = disk("ssd", "req0", "sutro", bus_kbps=20000)
     one.hurry()
     run("mkfs.ext4", "-q", "-O", "^has_journal", "-N", "40000", one.node)
     run("mount", one.node, tmp_path)
@@ -58,7 +58,7 @@ def test_metadata_is_prompt(tree: Subtree, metadata) -> None:
 
 def test_swapping_is_no_way_around(tree: Subtree, disk) -> None:
     """Swap-outs are prompt, and charged: who only swaps gets no more than its share by it."""
-    one = make(disk, "ssd", bus_kbps=20000)
+    one = disk("ssd", "req0", "sutro", bus_kbps=20000)
     run("mkswap", one.node)
     run("swapon", one.node)
     try:

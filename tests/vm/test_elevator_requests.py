@@ -9,7 +9,6 @@ import time
 import pytest
 from rig import scheduler
 from rig.cgroup import Group, Subtree, ended
-from rig.modeldisk import ModelDisk
 from rig.sampler import device_time_ns
 from rig.shell import run, wait_for
 from rig.sutro import groups, knob, state
@@ -17,13 +16,6 @@ from rig.unit import fio
 
 WEIGHT = "io.sutro.weight"
 DISCIPLINES = ("fifo", "deadline", "process")
-
-
-def make(disk, kind: str, **numbers: object) -> ModelDisk:
-    """A disk under sutro with 256 slots."""
-    made = disk(kind, "req0", **numbers)
-    scheduler.select(made.name, "sutro")
-    return made
 
 
 def finish(load) -> None:
@@ -36,12 +28,12 @@ def finish(load) -> None:
 def test_default_discipline(disk, kind: str, name: str) -> None:
     """Reads show all with the current one in brackets; the default is that of the kind."""
     shown = " ".join(f"[{one}]" if one == name else one for one in DISCIPLINES)
-    assert knob(make(disk, kind), "discipline").read_text() == shown + "\n"
+    assert knob(disk(kind, "req0", "sutro"), "discipline").read_text() == shown + "\n"
 
 
 def test_discipline_changes_under_load(tree: Subtree, disk) -> None:
     """The discipline changes all the time, and each block is what was written last."""
-    one = make(disk, "ssd", bus_kbps=60000)
+    one = disk("ssd", "req0", "sutro", bus_kbps=60000)
     verify = (
         "exec fio --name=v --ioengine=libaio --direct=1 --rw=randwrite --iodepth=32 --size=16m"
         f" --bsrange=4k-64k --blockalign=4k --verify=crc32c --filename={one.node} --numjobs=2"
@@ -61,7 +53,7 @@ def test_discipline_changes_under_load(tree: Subtree, disk) -> None:
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_all_priorities_at_once(tree: Subtree, disk, discipline: str) -> None:
     """Threads of all classes and levels, sync and async, end well; no lane stays in use."""
-    one = make(disk, "ssd", bus_kbps=60000)
+    one = disk("ssd", "req0", "sutro", bus_kbps=60000)
     knob(one, "discipline").write_text(discipline)
     group = tree.child("a")
     load = []
@@ -87,7 +79,7 @@ def test_sync_write_among_writeback(tree: Subtree, disk) -> None:
 
     It merges into the request of the page before it, which is served as a sync one from then on.
     """
-    one = make(disk, "ssd", write_us=20000, channels=1, queue_depth=1)
+    one = disk("ssd", "req0", "sutro", write_us=20000, channels=1, queue_depth=1)
     # Every other page, so that none of these merge.
     command = (
         "import mmap, os\n"
@@ -113,7 +105,7 @@ def test_sync_write_among_writeback(tree: Subtree, disk) -> None:
 
 def test_requests_come_back(tree: Subtree, disk) -> None:
     """Requests that the driver gives back, prepared or not, are served, and counted once."""
-    one = make(disk, "ssd", bus_kbps=60000, give_back=7)
+    one = disk("ssd", "req0", "sutro", bus_kbps=60000, give_back=7)
     a, b = tree.child("a"), tree.child("b")
     finish(
         group.run(fio(one.node, "randrw", "16k", 16, seed=seed, runtime=3))
@@ -131,7 +123,7 @@ def test_requests_come_back(tree: Subtree, disk) -> None:
 @pytest.mark.parametrize("flags", ["--fsync=1", "--sync=dsync", "--rw=randtrim"])
 def test_special_requests(tree: Subtree, disk, flags: str) -> None:
     """Flushes, FUA writes and discards work beside others, over a volatile cache."""
-    one = make(disk, "ssd", bus_kbps=60000, cache_kb=4096)
+    one = disk("ssd", "req0", "sutro", bus_kbps=60000, cache_kb=4096)
     special = fio(one.node, "randwrite", "16k", 8, runtime=3)
     other = fio(one.node, "randrw", "16k", 16, seed=2, runtime=3)
     finish([tree.child("a").run(f"{special} {flags}"), tree.child("b").run(other)])
@@ -139,7 +131,7 @@ def test_special_requests(tree: Subtree, disk, flags: str) -> None:
 
 def test_passthrough(tree: Subtree, disk) -> None:
     """Write zeroes and zeroing with unmap pass, and the device then reads zeroes."""
-    one = make(disk, "ssd", bus_kbps=60000)
+    one = disk("ssd", "req0", "sutro", bus_kbps=60000)
     job = tree.child("a").run(fio(one.node, "randread", "16k", 16, runtime=3))
     run("dd", "if=/dev/urandom", f"of={one.node}", "bs=1M", "count=4", "oflag=direct")
     run("blkdiscard", "--zeroout", "--length", str(4 << 20), one.node)
@@ -150,7 +142,7 @@ def test_passthrough(tree: Subtree, disk) -> None:
 @pytest.mark.parametrize("queues", [1, 2])
 def test_hardware_queues(tree: Subtree, disk, queues: int) -> None:
     """The heavier cgroup gets more over all hardware queues, each with submitters of both."""
-    one = make(disk, "nvme", hw_queues=queues, bus_kbps=15000)
+    one = disk("nvme", "req0", "sutro", hw_queues=queues, bus_kbps=15000)
     made = sorted((scheduler.queue(one.name).parent / "mq").iterdir())
     assert len(made) == queues
     two = {"heavy": tree.child("heavy"), "light": tree.child("light")}

@@ -26,16 +26,9 @@ FIO_LATENCIES = {"lat_percentiles": 1, "percentile_list": "50:95:99", "output-fo
 
 
 @pytest.fixture
-def group(tree: Subtree) -> Group:
-    """A cgroup with the io controller."""
-    return tree.child("a")
-
-
-@pytest.fixture
 def slow_disk(disk: Callable[..., ModelDisk]) -> ModelDisk:
     """An ssd whose latencies are large against what a slow machine adds to them."""
-    made = disk("ssd", "slow0", channels=4, read_us=8000, noise_percent=40, bus_kbps=20000)
-    scheduler.select(made.name, "sutro")
+    made = disk("ssd", "slow0", "sutro", channels=4, read_us=8000, noise_percent=40, bus_kbps=20000)
     return made
 
 
@@ -117,8 +110,7 @@ def test_active_is_of_the_root(group: Group) -> None:
 
 def test_active_tells_what_stat_tells(tree: Subtree, sutro_disk: ModelDisk, disk) -> None:
     """Who has used a disk has a line for it, with the words of io.sutro.stat; nobody else has."""
-    second = disk("ssd", "second0")
-    scheduler.select(second.name, "sutro")
+    second = disk("ssd", "second0", "sutro")
     one, both, never = (tree.child(name) for name in ("one", "both", "never"))
     read_once(one, sutro_disk)
     read_once(both, sutro_disk, 2)
@@ -133,8 +125,7 @@ def test_active_tells_what_stat_tells(tree: Subtree, sutro_disk: ModelDisk, disk
 
 def test_active_while_a_request_is_on_its_way(group: Group, disk) -> None:
     """A read that takes longer than idle groups are kept: its group is in use all the time."""
-    stuck = disk("ssd", "stuck0")
-    scheduler.select(stuck.name, "sutro")
+    stuck = disk("ssd", "stuck0", "sutro")
     stuck.set(read_us=(ACTIVE_S + 4) * 1_000_000)
     group.run(f"exec dd if={stuck.node} of=/dev/null bs=4k count=1 iflag=direct status=none")
     wait_for(lambda: group.id in active(stuck), "the group")
@@ -195,8 +186,7 @@ def test_active_forgets_what_is_gone(tree: Subtree, sutro_disk: ModelDisk, disk)
     read_once(stays, sutro_disk, 5)
     assert parse_io_stat(f"x {active(sutro_disk)[stays.id]}", "x")["rios"] < 20
 
-    gone = disk("ssd", "gone0")
-    scheduler.select(gone.name, "sutro")
+    gone = disk("ssd", "gone0", "sutro")
     read_once(stays, gone, 6)
     devno = gone.devno
     gone.unplug()

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from rig import scheduler
 from rig.cgroup import Group, Subtree, ended
 from rig.modeldisk import ModelDisk
 from rig.sutro import knob, reads
@@ -17,13 +16,6 @@ NUMBERS = {"hdd": {"size_mb": 1024}, "ssd": {"bus_kbps": 60000}}
 KINDS = tuple(NUMBERS)
 DISCIPLINES = ("fifo", "deadline", "process")
 RUN_S = 4
-
-
-def make(disk, kind: str, **more: object) -> ModelDisk:
-    """A disk under sutro with 256 slots."""
-    made = disk(kind, f"{kind}0", **NUMBERS[kind], **more)
-    scheduler.select(made.name, "sutro")
-    return made
 
 
 def rates(group: Group, disk: ModelDisk, jobs: Mapping[object, Mapping]) -> dict[object, float]:
@@ -43,7 +35,7 @@ def rates(group: Group, disk: ModelDisk, jobs: Mapping[object, Mapping]) -> dict
 @pytest.mark.parametrize("kind", KINDS)
 def test_levels(tree: Subtree, disk, kind: str, discipline: str) -> None:
     """Levels 0, 4 and 7 of one cgroup share its device time 8 : 4 : 1."""
-    one = make(disk, kind)
+    one = disk(kind, f"{kind}0", "sutro", **NUMBERS[kind])
     knob(one, "discipline").write_text(discipline)
     jobs = {level: {"prioclass": 2, "prio": level} for level in (0, 4, 7)}
     got = rates(tree.child("a"), one, jobs)
@@ -55,7 +47,7 @@ def test_levels(tree: Subtree, disk, kind: str, discipline: str) -> None:
 def test_classes(tree: Subtree, disk, kind: str) -> None:
     """rt goes before be and idle, which are served a few times a second nevertheless."""
     jobs = {name: {"prioclass": n} for n, name in enumerate(("rt", "be", "idle"), start=1)}
-    got = rates(tree.child("a"), make(disk, kind), jobs)
+    got = rates(tree.child("a"), disk(kind, f"{kind}0", "sutro", **NUMBERS[kind]), jobs)
     # Five times a second at least, and when rt has just nothing to send.
     for lower in ("be", "idle"):
         assert 4 <= got[lower] <= got["rt"] / 10, got
@@ -63,7 +55,7 @@ def test_classes(tree: Subtree, disk, kind: str) -> None:
 
 def test_class_alone_has_all(tree: Subtree, disk) -> None:
     """The idle class is as fast as any where nobody else is."""
-    one = make(disk, "ssd")
+    one = disk("ssd", "ssd0", "sutro", **NUMBERS["ssd"])
     group = tree.child("a")
     alone = rates(group, one, {"be": {}})["be"]
     assert rates(group, one, {"idle": {"prioclass": 3}})["idle"] >= 0.95 * alone
@@ -72,7 +64,7 @@ def test_class_alone_has_all(tree: Subtree, disk) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_process_shares(tree: Subtree, disk, kind: str) -> None:
     """With process, one thread of depth 4 holds its own against 8 of depth 16; not with fifo."""
-    one = make(disk, kind)
+    one = disk(kind, f"{kind}0", "sutro", **NUMBERS[kind])
     group = tree.child("a")
     jobs = {"deep": {"jobs": 8}, "shallow": {"iodepth": 4}}
     share = {}
@@ -86,7 +78,7 @@ def test_process_shares(tree: Subtree, disk, kind: str) -> None:
 
 
 # A disk that an emulated CPU keeps busy with pieces of 8 KiB.
-SLOW = {"bandwidth_kbps": 30000}
+SLOW = {"size_mb": 1024, "bandwidth_kbps": 30000}
 
 
 def pieces(group: Group, disk: ModelDisk, tasks: int, kib: int) -> float:
@@ -100,7 +92,7 @@ def pieces(group: Group, disk: ModelDisk, tasks: int, kib: int) -> float:
 @pytest.mark.parametrize("kib", [8, 64])
 def test_cooperators(tree: Subtree, disk, discipline: str, kib: int) -> None:
     """Tasks that read one stream together are as fast as one that reads it alone: no seeks."""
-    one = make(disk, "hdd", **SLOW)
+    one = disk("hdd", "hdd0", "sutro", **SLOW)
     knob(one, "discipline").write_text(discipline)
     group = tree.child("a")
     alone = pieces(group, one, 1, kib)
@@ -112,7 +104,7 @@ def test_cooperators(tree: Subtree, disk, discipline: str, kib: int) -> None:
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 def test_cooperators_merge(tree: Subtree, disk, discipline: str) -> None:
     """Where such requests wait, those of different tasks become one."""
-    one = make(disk, "hdd", queue_depth=2, **SLOW)
+    one = disk("hdd", "hdd0", "sutro", queue_depth=2, **SLOW)
     knob(one, "discipline").write_text(discipline)
     before = reads(one)
     pieces(tree.child("a"), one, 8, 8)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping
 
 import pytest
-from rig import scheduler
 from rig.cgroup import Group, Subtree
 from rig.modeldisk import ModelDisk
 from rig.sampler import device_time_ns
@@ -19,19 +18,13 @@ from rig.unit import fio
 
 WEIGHT = "io.sutro.weight"
 CLASS = "io.sutro.class"
+# Disks that an emulated CPU can keep busy.
 NUMBERS = {
     "hdd": {"size_mb": 1024},
     "ssd": {"size_mb": 1024, "bus_kbps": 60000},
     "nvme": {"size_mb": 1024, "bus_kbps": 120000},
 }
 KINDS = tuple(NUMBERS)
-
-
-def make(disk, kind: str) -> ModelDisk:
-    """A disk that an emulated CPU can keep busy, under sutro."""
-    made = disk(kind, f"{kind}0", **NUMBERS[kind])
-    scheduler.select(made.name, "sutro")
-    return made
 
 
 def load(disk: ModelDisk, groups: Mapping[str, Group], **job: object) -> None:
@@ -66,7 +59,7 @@ def measured(disk: ModelDisk, groups: Mapping[str, Group], seconds: float) -> di
 @pytest.mark.first
 def test_two_to_one(tree: Subtree, disk) -> None:
     """Equal jobs, weights 200 and 100."""
-    one = make(disk, "ssd")
+    one = disk("ssd", "ssd0", "sutro", **NUMBERS["ssd"])
     groups = {name: tree.child(name) for name in ("heavy", "light")}
     groups["heavy"].write(WEIGHT, 200)
     load(one, groups)
@@ -77,7 +70,7 @@ def test_two_to_one(tree: Subtree, disk) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_class_changes_under_load(tree: Subtree, disk, kind: str) -> None:
     """Of two equal groups one is made rt, and then idle."""
-    one = make(disk, kind)
+    one = disk(kind, f"{kind}0", "sutro", **NUMBERS[kind])
     groups = {name: tree.child(name) for name in ("fickle", "steady")}
     load(one, groups, iodepth=16)
     for setting, low, high in (("rt", 0.9, 1), ("idle", 0.01, 0.1), ("be", 0.45, 0.55)):
@@ -88,10 +81,9 @@ def test_class_changes_under_load(tree: Subtree, disk, kind: str) -> None:
 
 def test_weight_of_one_device(tree: Subtree, disk) -> None:
     """`MAJ:MIN N` counts on that disk only; the default counts on the other."""
-    disks = [disk("ssd", f"ssd{n}", **NUMBERS["ssd"]) for n in range(2)]
+    disks = [disk("ssd", f"ssd{n}", "sutro", **NUMBERS["ssd"]) for n in range(2)]
     groups = {name: tree.child(name) for name in ("a", "b")}
     for one in disks:
-        scheduler.select(one.name, "sutro")
         load(one, groups, iodepth=32)
     groups["a"].write(WEIGHT, "default 200")
     groups["b"].write(WEIGHT, f"{disks[0].devno} 600")

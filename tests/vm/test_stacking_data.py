@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rig import scheduler
 from rig.cgroup import Group, Subtree
 from rig.modeldisk import ModelDisk
 from rig.shell import run, run_again, wait_for
@@ -31,10 +30,7 @@ MakeStack = Callable[..., Stack]
 
 def disks_of(disk: MakeDisk, count: int, **numbers: object) -> list[ModelDisk]:
     """Disks under sutro."""
-    made = [disk("ssd", f"d{n}", seed=n + 1, **numbers) for n in range(count)]
-    for one in made:
-        scheduler.select(one.name, "sutro")
-    return made
+    return [disk("ssd", f"d{n}", "sutro", seed=n + 1, **numbers) for n in range(count)]
 
 
 def job(top: str, place: int, size: str) -> str:
