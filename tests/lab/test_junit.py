@@ -19,14 +19,6 @@ def suite(*cases: str) -> str:
     return f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>"
 
 
-@pytest.fixture
-def build(tmp_path: Path) -> Path:
-    """A build folder of meson with nothing in it yet."""
-    (tmp_path / "meson-logs").mkdir()
-    (tmp_path / "tests").mkdir()
-    return tmp_path
-
-
 def test_failures_errors_and_skips_all_fail(tmp_path: Path) -> None:
     (tmp_path / "x.xml").write_text(MIXED)
     results = junit.read(tmp_path / "x.xml")
@@ -57,29 +49,25 @@ def test_bad_status_with_a_clean_report_is_a_failure(tmp_path: Path) -> None:
     assert junit.read_stage(tmp_path / "vm.xml", 0, tmp_path).line() == "1 passed, 0 failed"
 
 
-def test_meson_counts_what_pytest_counted(build: Path) -> None:
-    outer = (
-        '<testcase classname="sutro" name="ctl"/>',
-        '<testcase classname="sutro" name="core"/>',
-    )
-    (build / "meson-logs" / "testlog.junit.xml").write_text(suite(*outer))
-    (build / "tests" / "ctl.xml").write_text(suite(*(f'<testcase name="{n}"/>' for n in "abc")))
-    assert junit.read_meson(build, 0, build).line() == "4 passed, 0 failed"
+CTL = '<testcase classname="sutro" name="ctl"/>'
+CORE = '<testcase classname="sutro" name="core"/>'
+DIED = '<testcase classname="sutro" name="ctl"><failure message="timeout"/></testcase>'
+INNER = suite(*(f'<testcase name="{name}"/>' for name in "abc"))
 
 
-def test_meson_sees_a_skip_that_pytest_let_pass(build: Path) -> None:
-    outer = '<testcase classname="sutro" name="ctl"/>'
-    (build / "meson-logs" / "testlog.junit.xml").write_text(suite(outer))
-    (build / "tests" / "ctl.xml").write_text(MIXED)
-    assert junit.read_meson(build, 0, build).line() == "1 passed, 3 failed"
-
-
-def test_meson_test_that_died_fails_though_its_report_is_clean(build: Path) -> None:
-    outer = '<testcase classname="sutro" name="ctl"><failure message="timeout"/></testcase>'
-    (build / "meson-logs" / "testlog.junit.xml").write_text(suite(outer))
-    (build / "tests" / "ctl.xml").write_text(suite('<testcase name="a"/>'))
-    assert junit.read_meson(build, 1, build).line() == "1 passed, 1 failed"
-
-
-def test_meson_that_did_not_get_to_testing_fails(build: Path) -> None:
-    assert junit.read_meson(build, 1, build).line() == "0 passed, 1 failed"
+@pytest.mark.parametrize(
+    ("outer", "inner", "status", "line"),
+    [
+        pytest.param(CTL + CORE, INNER, 0, "4 passed, 0 failed", id="tests of pytest count"),
+        pytest.param(CTL, MIXED, 0, "1 passed, 3 failed", id="pytest let a skip pass"),
+        pytest.param(DIED, INNER, 1, "3 passed, 1 failed", id="a clean report of a dead test"),
+        pytest.param(None, None, 1, "0 passed, 1 failed", id="no test ran"),
+    ],
+)
+def test_meson(tmp_path: Path, outer: str | None, inner: str, status: int, line: str) -> None:
+    """The report of meson and that of pytest for the test ctl."""
+    if outer:
+        (tmp_path / "meson-logs").mkdir()
+        (tmp_path / "meson-logs/testlog.junit.xml").write_text(suite(outer))
+        (tmp_path / "ctl.xml").write_text(inner)
+    assert junit.read_meson(tmp_path, status, tmp_path).line() == line

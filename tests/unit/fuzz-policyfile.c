@@ -14,17 +14,9 @@
  */
 
 #include <limits.h>
-#include <stdio.h>
 
+#include "fake.h"
 #include "policies.h"
-
-#define check(condition)                                               \
-	do {                                                           \
-		if (!(condition)) {                                    \
-			fprintf(stderr, "not true: %s\n", #condition); \
-			abort();                                       \
-		}                                                      \
-	} while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
