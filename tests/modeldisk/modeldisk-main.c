@@ -256,7 +256,9 @@ static blk_features_t mdisk_features(struct mdisk *disk)
 	if (disk->kind == MDISK_HDD)
 		features |= BLK_FEAT_ROTATIONAL;
 	if (disk->drive.num.cache_kb)
-		features |= BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
+		features |= BLK_FEAT_WRITE_CACHE;
+	if (disk->drive.num.cache_kb && disk->drive.num.fua)
+		features |= BLK_FEAT_FUA;
 	return features;
 }
 

@@ -93,6 +93,7 @@ struct mdisk_numbers {
 	u32 queue_depth;
 	u32 hw_queues;
 	u32 seed;
+	u32 fua; /* with a cache: announced */
 };
 
 /**

@@ -78,6 +78,7 @@ static const struct mdisk_numbers mdisk_defaults[MDISK_KINDS] = {
 		.bus_kbps = 540000,
 		.queue_depth = 32,
 		.hw_queues = 1,
+		.fua = 1,
 	},
 	[MDISK_SSD] = {
 		.channels = 16,
@@ -87,6 +88,7 @@ static const struct mdisk_numbers mdisk_defaults[MDISK_KINDS] = {
 		.bus_kbps = 540000,
 		.queue_depth = 32,
 		.hw_queues = 1,
+		.fua = 1,
 	},
 	[MDISK_NVME] = {
 		.channels = 128,
@@ -96,6 +98,7 @@ static const struct mdisk_numbers mdisk_defaults[MDISK_KINDS] = {
 		.bus_kbps = 3400000,
 		.queue_depth = 512,
 		.hw_queues = 2,
+		.fua = 1,
 	},
 };
 
