@@ -232,6 +232,10 @@ static bool sutro_keeps_slice(struct sutro_core *core)
 		sutro_expire(core, SUTRO_EXPIRY_PREEMPTED);
 		return false;
 	}
+	if (!group->queued && sutro_commit_waits(core, group)) {
+		sutro_expire(core, SUTRO_EXPIRY_EMPTY);
+		return false;
+	}
 	if (core->slice_used_ns < slice_ns)
 		return true;
 	if (slice_ns && !group->queued && group->in_flight &&
@@ -245,12 +249,12 @@ static bool sutro_keeps_slice(struct sutro_core *core)
 
 /*
  * The backlogged group that is furthest behind, unless others have to wait for a
- * group that is away: then that one.  Advances the clocks.
+ * group that is away, and may be held back: then that one.  Advances the clocks.
  */
-static struct sutro_group *sutro_furthest_behind(struct sutro_core *core)
+static struct sutro_group *sutro_furthest_behind(struct sutro_core *core,
+						 bool may_hold)
 {
 	struct sutro_group *group = core->root;
-	bool may_hold = sutro_may_hold(core);
 	u64 age_ns = sutro_age_ns(core);
 
 	for (;;) {
@@ -288,7 +292,7 @@ static bool sutro_is_deep(const struct sutro_core *core,
 		return true;
 	return (core->nr_active > 1 || group->mixed) &&
 	       (core->in_flight_ns >= t->depth_ns ||
-		core->in_flight >= SUTRO_DEPTH_MAX);
+		core->in_flight - core->commits >= SUTRO_DEPTH_MAX);
 }
 
 /* @group is empty and leaves at its time; most leave later than those before. */
@@ -416,7 +420,15 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		return NULL;
 	}
 
+	if (core->commits && !core->flush_data &&
+	    sutro_before(now_ns, core->commit_until_ns)) {
+		core->idle_until_ns = core->commit_until_ns;
+		*ret_verdict = SUTRO_IDLE;
+		return NULL;
+	}
 	group = sutro_reserved(core, now_ns);
+	if (group && !group->queued && sutro_commit_waits(core, group))
+		group = NULL;
 	if (group && !group->queued) {
 		*ret_verdict = sutro_hold_reserved(core, group, now_ns);
 		return NULL;
@@ -426,7 +438,9 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 	} else if (core->in_service && sutro_keeps_slice(core)) {
 		group = core->in_service;
 	} else {
-		group = sutro_furthest_behind(core);
+		group = sutro_furthest_behind(core, sutro_may_hold(core));
+		if (!group->queued && sutro_commit_waits(core, group))
+			group = sutro_furthest_behind(core, false);
 		if (group->queued && sutro_slice_ns(core, group))
 			sutro_begin_slice(core, group);
 	}

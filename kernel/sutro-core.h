@@ -104,6 +104,9 @@ enum sutro_idle_end {
  * @queued:	requests of all groups that wait
  * @in_flight:	requests of all groups at the device
  * @in_flight_ns: their estimated device time
+ * @commits:	flushes and journal writes among them (sutro-commit.c)
+ * @commit_until_ns: until when no other request is sent for their sake
+ * @flush_data:	requests queued for which flushes may wait; counted by the caller
  * @nr_active:	active groups
  */
 struct sutro_core {
@@ -133,6 +136,9 @@ struct sutro_core {
 	u32 queued;
 	u32 in_flight;
 	u64 in_flight_ns;
+	u32 commits;
+	u64 commit_until_ns;
+	u32 flush_data;
 	u32 nr_active;
 };
 
@@ -162,11 +168,24 @@ void sutro_core_pass(struct sutro_core *core, struct sutro_group *group,
 		     bool far, u64 estimate_ns, u64 now_ns);
 void sutro_core_settle(struct sutro_core *core);
 
-/* Between the two. */
+/* sutro-commit.c */
+void sutro_core_commit(struct sutro_core *core, struct sutro_group *group,
+		       u64 now_ns);
+void sutro_core_committed(struct sutro_core *core, struct sutro_group *group,
+			  u32 nr);
+
+/* Between them. */
 void sutro_learn_arrival(const struct sutro_core *core,
 			 struct sutro_group *group, bool far, u64 now_ns);
 void sutro_leave(struct sutro_core *core, struct sutro_group *group,
 		 u64 now_ns);
+
+/* May a commit of @group, which is at the device, wait for queued requests? */
+static inline bool sutro_commit_waits(const struct sutro_core *core,
+				      const struct sutro_group *group)
+{
+	return group->commits && core->flush_data;
+}
 
 /* Are groups waited for that have nothing queued? */
 static inline bool sutro_waits(const struct sutro_core *core)

@@ -568,6 +568,60 @@ u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
 }
 
 /**
+ * sutro_cost_flush_begin - a request waits for a flush of the device's cache
+ * @device:	the leaf
+ */
+void sutro_cost_flush_begin(struct sutro_device *device)
+{
+	device->flushes++;
+}
+
+/**
+ * sutro_cost_flush_cancel - a request no longer waits for a flush
+ * @device:	the leaf
+ */
+void sutro_cost_flush_cancel(struct sutro_device *device)
+{
+	if (!--device->flushes)
+		device->flush_ns = 0;
+}
+
+/**
+ * sutro_cost_flush - the flush that a request waited for is over: what did it cost?
+ * @device:	the leaf
+ * @start_ns:	when it was asked for
+ * @now_ns:	when it was over
+ *
+ * One actuator did nothing else since the last completion.  Where much is done at
+ * once, the time says little: what the cache held was charged when it was written, and
+ * a flush makes the device write a page that it could have filled otherwise.
+ *
+ * Requests that share a flush share its cost, too: each pays its part among those that
+ * wait, and leaves the rest to the others.
+ *
+ *	Three requests wait for a flush of 12 ms.  They complete together, and each
+ *	is charged 4 ms.
+ *
+ * Return: device time in ns.
+ */
+u64 sutro_cost_flush(struct sutro_device *device, u64 start_ns, u64 now_ns)
+{
+	unsigned int page = sutro_cost_class(SUTRO_WRITE, SUTRO_SIZE_MIN_BYTES);
+	u64 most_ns = device->rotational ? SUTRO_COST_MAX_NS
+					 : sutro_cost_class_ns(device, page);
+	u64 *last_ns = device->rotational ? &device->last_completion_ns
+					  : &device->last_flush_ns;
+	u64 from_ns = max(*last_ns, start_ns);
+	u64 cost_ns = now_ns > from_ns ? now_ns - from_ns : 0;
+
+	*last_ns = max(*last_ns, now_ns);
+	device->flush_ns += min(cost_ns, most_ns);
+	cost_ns = div_u64(device->flush_ns, device->flushes--);
+	device->flush_ns -= cost_ns;
+	return cost_ns;
+}
+
+/**
  * sutro_cost_requeue - a request left the device unserved
  * @device:	the leaf
  * @class:	its class

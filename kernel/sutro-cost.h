@@ -84,6 +84,9 @@ struct sutro_meter {
  * struct sutro_device - what is known of a leaf
  * @rotational:	one actuator does all the work
  * @last_completion_ns: time of the last completion
+ * @last_flush_ns: time when the last flush was over
+ * @flushes:	requests that wait for a flush
+ * @flush_ns:	cost of flushes that is left for them
  * @costs:	cost by class, where it is a property of the device (not rotational)
  * @latency_ns:	latency of a request on a device with little to do, less its cost
  * @unsaturated: set by the caller when it had nothing to send
@@ -98,6 +101,9 @@ struct sutro_meter {
 struct sutro_device {
 	bool rotational;
 	u64 last_completion_ns;
+	u64 last_flush_ns;
+	u32 flushes;
+	u64 flush_ns;
 	struct sutro_costs costs;
 	u64 latency_ns;
 	bool unsaturated;
@@ -150,6 +156,9 @@ u64 sutro_cost_estimate(const struct sutro_device *device,
 u64 sutro_cost_class_ns(const struct sutro_device *device, unsigned int class);
 u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
 			const struct sutro_sample *sample);
+void sutro_cost_flush_begin(struct sutro_device *device);
+void sutro_cost_flush_cancel(struct sutro_device *device);
+u64 sutro_cost_flush(struct sutro_device *device, u64 start_ns, u64 now_ns);
 void sutro_cost_requeue(struct sutro_device *device, unsigned int class);
 void sutro_cost_measured(struct sutro_device *device, unsigned int class,
 			 u64 ns16, bool bounded);

@@ -25,12 +25,15 @@
  */
 struct sutro_blkg *sutro_attach(struct sutro_queue *sq, struct request *rq)
 {
-	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
+	struct sutro_blkg *sblkg;
 
+	/* It comes without having been flushed for. */
+	if (sutro_rq_flushes(rq))
+		sutro_flush_cancel(sq, rq);
+	sblkg = sutro_rq_blkg(rq);
 	if (sblkg)
 		return sblkg;
-	sblkg = sutro_bio_blkg(sq->q, rq->bio);
-	blkg_get(sutro_to_blkg(sblkg));
+	sblkg = sutro_flush_owner(sq, rq);
 	atomic_inc(&sblkg->nr_requests);
 	sutro_active_enter(sblkg);
 	rq->elv.priv[0] = sblkg;
@@ -72,7 +75,7 @@ static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
 
 	if (blk_mq_sched_try_insert_merge(sq->q, rq, free))
 		return;
-	sutro_attach(sq, rq);
+	sblkg = sutro_attach(sq, rq);
 	sutro_queue_one(sq, sblkg, far, now_ns);
 	sutro_keep(sq, sblkg, rq, now_ns);
 }
@@ -120,6 +123,7 @@ static u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		      sq->core.in_flight < SUTRO_DEPTH_MIN &&
 			      sq->core.in_flight_ns <= estimate_ns);
 	sutro_probe_sent(&sq->probe, class);
+	sutro_flush_sent(sq, sblkg, rq, now_ns);
 	return estimate_ns;
 }
 
@@ -131,6 +135,10 @@ static void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
 
 	sutro_lane_charge(rq, estimate_ns);
 	sutro_core_dispatch(&sq->core, &sblkg->group, estimate_ns);
+	if (prompt && sutro_op_commits(rq->cmd_flags)) {
+		rq->fifo_time |= SUTRO_RQ_COMMIT;
+		sutro_core_commit(&sq->core, &sblkg->group, now_ns);
+	}
 	if (!sblkg->group.queued)
 		sutro_probe_leave(&sblkg->peer);
 }

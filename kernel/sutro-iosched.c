@@ -83,7 +83,10 @@ static enum hrtimer_restart sutro_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Requests that the driver gave back wait again, before their like. */
+/*
+ * Requests that the driver gave back wait again, before their like.  Data that were to be
+ * written after a flush come here for the first time, and wait like others.
+ */
 static void sutro_insert_head(struct sutro_queue *sq, struct list_head *list)
 {
 	u64 now_ns = ktime_get_ns();
@@ -94,11 +97,18 @@ static void sutro_insert_head(struct sutro_queue *sq, struct list_head *list)
 	/* From the last to the first, each before the one added last. */
 	while (!list_empty(list)) {
 		struct sutro_blkg *sblkg;
+		bool first;
 
 		rq = list_last_entry(list, struct request, queuelist);
 		list_del_init(&rq->queuelist);
+		if (sutro_rq_flushes(rq))
+			sutro_flush_end(sq, rq, now_ns);
+		first = !sutro_rq_blkg(rq);
 		sblkg = sutro_attach(sq, rq);
-		sutro_requests_add_head(&sblkg->requests, rq);
+		if (first && sutro_op_is_prompt(rq->cmd_flags))
+			sutro_requests_add(sq, &sblkg->requests, rq, now_ns);
+		else
+			sutro_requests_add_head(sq, &sblkg->requests, rq);
 		sutro_queue_one(sq, sblkg, false, now_ns);
 	}
 	spin_unlock(&sq->lock);
@@ -186,7 +196,8 @@ static void sutro_requests_merged(struct request_queue *q, struct request *rq,
 				    ktime_get_ns());
 		return;
 	}
-	sutro_requests_merge(sq, &sblkg->requests, rq, next);
+	sutro_requests_merge(sq, &sutro_rq_blkg(rq)->requests, rq,
+			     &sblkg->requests, next);
 	sutro_unqueue_one(sq, sblkg);
 }
 
@@ -194,6 +205,8 @@ static void sutro_prepare_request(struct request *rq)
 {
 	rq->elv.priv[0] = NULL;
 	rq->elv.priv[1] = (void *)(uintptr_t)sutro_current_submitter();
+	if (rq->cmd_flags & REQ_PREFLUSH && blk_queue_write_cache(rq->q))
+		sutro_flush_begin(rq->q->elevator->elevator_data, rq);
 }
 
 static void sutro_completed_request(struct request *rq, u64 now_ns)
@@ -201,13 +214,17 @@ static void sutro_completed_request(struct request *rq, u64 now_ns)
 	struct sutro_queue *sq = rq->q->elevator->elevator_data;
 	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 
-	/* Flushes and the like never were in a group. */
+	/* Flushes of a group that did not use this leaf before, and the like. */
 	if (!sblkg)
 		return;
 
-	sutro_note_completed(sq, sblkg, rq, now_ns);
-	if (READ_ONCE(sq->waiting) || READ_ONCE(sq->kick))
-		blk_mq_run_hw_queues(sq->q, true);
+	if (sutro_rq_flushes(rq)) {
+		sutro_flush_end(sq, rq, now_ns);
+	} else {
+		sutro_flush_written(sq, sblkg, rq);
+		sutro_note_completed(sq, sblkg, rq, now_ns);
+	}
+	sutro_wake_dispatcher(sq);
 }
 
 /*
@@ -230,6 +247,13 @@ static void sutro_finish_request(struct request *rq)
 
 	if (!sblkg)
 		return;
+	if (sutro_rq_flushes(rq)) {
+		struct sutro_queue *sq = rq->q->elevator->elevator_data;
+
+		sutro_flush_cancel(sq, rq);
+		sutro_wake_dispatcher(sq);
+		return;
+	}
 	rq->elv.priv[0] = NULL;
 	sutro_slot_freed(sblkg);
 	blkg_put(sutro_to_blkg(sblkg));
@@ -320,6 +344,7 @@ static void sutro_exit_sched(struct elevator_queue *eq)
 
 	/* Cgroups may still be written to and removed; see sutro_note(). */
 	spin_lock_irq(&sq->done_lock);
+	sutro_flush_forget(sq, NULL);
 	sq->exiting = true;
 	spin_unlock_irq(&sq->done_lock);
 	hrtimer_cancel(&sq->timer);

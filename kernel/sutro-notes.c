@@ -12,6 +12,9 @@
 #include "sutro.h"
 #include "sutro-trace.h"
 
+/* Flushes of a group that are noted before the queue is run for them. */
+#define SUTRO_NOTE_FLUSHES 64
+
 /* Make sure that the next dispatch hears of @sblkg. */
 static inline void sutro_note(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
@@ -74,6 +77,7 @@ void sutro_note_offline(struct sutro_blkg *sblkg)
 
 	spin_lock_irqsave(&sq->done_lock, flags);
 	if (!sq->exiting) {
+		sutro_flush_forget(sq, sblkg);
 		sblkg->note.gone = true;
 		sutro_note_held(sq, sblkg);
 		hrtimer_start(&sq->timer, 0, HRTIMER_MODE_REL);
@@ -98,6 +102,19 @@ static void sutro_fold_setting(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	if (class)
 		sutro_group_set_class(&sq->core, &sblkg->group,
 				      sutro_setting_class(class));
+}
+
+/* Flushes that began are requests at the device. */
+static void sutro_fold_flushes(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			       u32 nr)
+{
+	u64 now_ns = ktime_get_ns();
+
+	while (nr--) {
+		sutro_queue_one(sq, sblkg, false, now_ns);
+		sutro_core_dispatch(&sq->core, &sblkg->group, 0);
+		sutro_core_commit(&sq->core, &sblkg->group, now_ns);
+	}
 }
 
 /**
@@ -125,8 +142,14 @@ void sutro_fold(struct sutro_queue *sq)
 
 		if (note.held)
 			sutro_fold_setting(sq, sblkg, &note);
-		sutro_protect_took(&sq->core, &sblkg->group, note.took_us,
+		if (note.nr_flushes)
+			sutro_fold_flushes(sq, sblkg, note.nr_flushes);
+		sutro_protect_took(&sq->core, &sblkg->group,
+				   note.nr - note.nr_flushed, note.took_us,
 				   note.nr_slow);
+		if (note.nr_commits)
+			sutro_core_committed(&sq->core, &sblkg->group,
+					     note.nr_commits);
 		if (note.nr)
 			sutro_core_complete(&sq->core, &sblkg->group, note.nr,
 					    note.estimate_ns, note.cost_ns,
@@ -183,6 +206,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 					      &sample);
 	trace_sutro_complete(rq, sutro_cgroup_id(sblkg), estimate_ns, cost_ns);
 	sblkg->note.nr++;
+	sblkg->note.nr_commits += sutro_rq_commits(rq);
 	sblkg->note.nr_slow += slow_ns && took_ns > slow_ns;
 	sblkg->note.took_us += div_u64(took_ns, NSEC_PER_USEC);
 	sblkg->note.estimate_ns += estimate_ns;
@@ -217,6 +241,7 @@ void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 
 	spin_lock_irqsave(&sq->done_lock, flags);
 	sblkg->note.nr++;
+	sblkg->note.nr_commits += sutro_rq_commits(rq);
 	sblkg->note.estimate_ns += sutro_rq_estimate_ns(rq);
 	sblkg->note.now_ns = ktime_get_ns();
 	sutro_cost_requeue(&sq->device, sutro_rq_class(rq));
@@ -225,5 +250,65 @@ void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		sutro_rq_set_lane(rq, NULL);
 	}
 	sutro_note(sq, sblkg);
+	spin_unlock_irqrestore(&sq->done_lock, flags);
+}
+
+/**
+ * sutro_note_flush - a flush begins
+ * @sq:		the leaf
+ * @sblkg:	its group
+ *
+ * Context: sutro_queue.done_lock is held.
+ */
+void sutro_note_flush(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+{
+	sutro_cost_flush_begin(&sq->device);
+	/* With nothing but flushes there is no dispatch. */
+	if (++sblkg->note.nr_flushes >= SUTRO_NOTE_FLUSHES)
+		WRITE_ONCE(sq->kick, true);
+	sutro_note_held(sq, sblkg);
+}
+
+static void sutro_note_flush_end(struct sutro_queue *sq,
+				 struct sutro_blkg *sblkg, u64 now_ns)
+{
+	sblkg->note.nr++;
+	sblkg->note.nr_flushed++;
+	sblkg->note.nr_commits++;
+	sblkg->note.now_ns = now_ns;
+	sutro_note(sq, sblkg);
+}
+
+/**
+ * sutro_note_flushed - a flush is over
+ * @sq:		the leaf
+ * @sblkg:	its group
+ * @start_ns:	when it was asked for
+ * @now_ns:	the time
+ */
+void sutro_note_flushed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			u64 start_ns, u64 now_ns)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&sq->done_lock, flags);
+	sblkg->note.cost_ns += sutro_cost_flush(&sq->device, start_ns, now_ns);
+	WRITE_ONCE(sblkg->stat.used_ns, now_ns);
+	sutro_note_flush_end(sq, sblkg, now_ns);
+	spin_unlock_irqrestore(&sq->done_lock, flags);
+}
+
+/**
+ * sutro_note_unflushed - a flush that began does not take place
+ * @sq:		the leaf
+ * @sblkg:	its group
+ */
+void sutro_note_unflushed(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&sq->done_lock, flags);
+	sutro_cost_flush_cancel(&sq->device);
+	sutro_note_flush_end(sq, sblkg, ktime_get_ns());
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }

@@ -606,18 +606,20 @@ bool sutro_protect_charged(const struct sutro_core *core,
  * sutro_protect_took - how long requests took that completed
  * @core:	the leaf
  * @group:	their group
+ * @nr:		how many, without flushes
  * @took_us:	sum of the times since they were asked for
  * @nr_slow:	how many of them took longer than sutro_protect_slow_ns()
  *
  * To be called before sutro_core_complete().
  */
 void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
-			u64 took_us, u32 nr_slow)
+			u32 nr, u64 took_us, u32 nr_slow)
 {
 	struct sutro_protect *protect = &core->protect;
 
 	if (!sutro_group_protected(group))
 		return;
+	protect->sums[protect->clear].nr += nr;
 	protect->sums[protect->clear].took_us += took_us;
 	protect->sums[protect->clear].nr_slow += nr_slow;
 }
@@ -645,7 +647,6 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 	if (sutro_group_protected(group)) {
 		protect->in_flight -= nr;
 		protect->requests -= nr;
-		sums->nr += nr;
 		sums->cost_ns += cost_ns;
 	} else if (protect->clear) {
 		/* In a gap. */

@@ -187,7 +187,7 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 bool sutro_protect_charged(const struct sutro_core *core,
 			   const struct sutro_group *group);
 void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
-			u64 took_us, u32 nr_slow);
+			u32 nr, u64 took_us, u32 nr_slow);
 void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 			     u32 nr, u64 cost_ns, u64 now_ns);
 void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group);

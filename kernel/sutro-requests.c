@@ -12,13 +12,15 @@
  * been served more than half a slice in advance: they wait in sutro_queue.prompt,
  * by arrival, and are charged to their group, which pays for them with its next
  * turns.  So who marks all his requests gets no more than his share; from half a
- * slice in advance on, his prompt requests only go before his others.
+ * slice in advance on, his prompt requests only go before his others.  Journals that
+ * are written on behalf of a group (sutro-flush.c) are sent whatever the group was
+ * served, as tasks of other groups may wait for the same commit.
  *
  * Flushes and passthrough requests never come here: the block layer sends them
- * past the elevator.  The data part of a write that asks for a flush does, like any
- * write, and is never merged.  Discards, write zeroes, zone resets and the like wait
- * among writes, and are charged as a kind of their own.  Zoned writes are put into
- * order by the block layer above.
+ * past the elevator.  The data part of a write that asks for a flush does, when the
+ * flush is over, like any write, and is never merged.  Discards, write zeroes, zone
+ * resets and the like wait among writes, and are charged as a kind of their own.
+ * Zoned writes are put into order by the block layer above.
  *
  * 2. ioprio
  *
@@ -225,6 +227,8 @@ void sutro_requests_add(struct sutro_queue *sq, struct sutro_requests *requests,
 		sutro_requests_append(&sq->prompt, rq);
 	else
 		sutro_requests_line_up(sq, requests, rq, now_ns);
+	if (rq->rq_flags & RQF_FLUSH_SEQ)
+		sq->core.flush_data++;
 	elv_rb_add(sutro_sorted_of(requests, rq), rq);
 	if (rq_mergeable(rq)) {
 		elv_rqhash_add(rq->q, rq);
@@ -235,12 +239,16 @@ void sutro_requests_add(struct sutro_queue *sq, struct sutro_requests *requests,
 
 /**
  * sutro_requests_add_head - let a request wait that comes back from the driver
+ * @sq:		the leaf
  * @requests: the group's requests
  * @rq:		the request
  */
-void sutro_requests_add_head(struct sutro_requests *requests,
+void sutro_requests_add_head(struct sutro_queue *sq,
+			     struct sutro_requests *requests,
 			     struct request *rq)
 {
+	if (rq->rq_flags & RQF_FLUSH_SEQ)
+		sq->core.flush_data++;
 	sutro_rq_set_lane(rq, NULL);
 	rq->fifo_time = SUTRO_IN_HEAD;
 	list_add(&rq->queuelist, &requests->head);
@@ -255,6 +263,8 @@ void sutro_requests_add_head(struct sutro_requests *requests,
 void sutro_requests_del(struct sutro_queue *sq, struct sutro_requests *requests,
 			struct request *rq)
 {
+	if (rq->rq_flags & RQF_FLUSH_SEQ)
+		sq->core.flush_data--;
 	if (rq->fifo_time == SUTRO_IN_HEAD) {
 		list_del_init(&rq->queuelist);
 		return;
@@ -445,7 +455,9 @@ struct request *sutro_requests_prompt(struct sutro_queue *sq)
 		struct request *rq = rq_entry_fifo(sq->prompt.next);
 		struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 
-		if (sutro_tree_may_borrow(&sblkg->group, most_ns)) {
+		/* Another one than that of its bio: a journal's. */
+		if (sutro_bio_blkg(sq->q, rq->bio) != sblkg ||
+		    sutro_tree_may_borrow(&sblkg->group, most_ns)) {
 			sutro_requests_del(sq, &sblkg->requests, rq);
 			return rq;
 		}
@@ -593,13 +605,15 @@ void sutro_requests_join(struct sutro_queue *sq,
 /**
  * sutro_requests_merge - a waiting request has been merged into another
  * @sq:		the leaf
- * @requests: the group's requests
+ * @requests: the requests of the group of @rq
  * @rq:		the one that stays: where the sync one of both waits, or the older
+ * @others:	the requests of the group of @next, which may be another one if it or
+ *		@rq is a journal's
  * @next:	the one that goes
  */
 void sutro_requests_merge(struct sutro_queue *sq,
 			  struct sutro_requests *requests, struct request *rq,
-			  struct request *next)
+			  struct sutro_requests *others, struct request *next)
 {
 	bool sync = sutro_waits_sync(next);
 
@@ -608,5 +622,5 @@ void sutro_requests_merge(struct sutro_queue *sq,
 		sutro_requests_move(sq, requests, rq, sutro_rq_lane(next),
 				    &next->queuelist);
 	rq->fifo_time = min(rq->fifo_time, next->fifo_time);
-	sutro_requests_del(sq, requests, next);
+	sutro_requests_del(sq, others, next);
 }

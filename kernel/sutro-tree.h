@@ -93,6 +93,7 @@ struct sutro_group_protect;
  * @queued:	own requests that wait in the elevator
  * @in_flight:	own requests at the device
  * @seek_history: a bit per request, newest lowest, set when far from the last one
+ * @commits:	flushes and journal writes among those at the device (sutro-commit.c)
  * @gone:	its cgroup has been removed: no more requests are expected
  * @mixed:	set by the caller: its requests compete with one another
  * @think_ns:	mean time from running empty to the next request
@@ -110,6 +111,7 @@ struct sutro_group {
 	u32 queued;
 	u32 in_flight;
 	u32 seek_history;
+	u16 commits;
 	bool gone;
 	bool mixed;
 	u64 think_ns;

@@ -178,9 +178,12 @@ static inline enum sutro_class sutro_setting_class(u32 value)
  * @gone:	its cgroup has been removed; stays set
  * @held:	the note holds its blkg
  * @setting:	its new weight and class, 0 where that did not change
- * @nr:		requests that left the device
+ * @nr_flushes:	flushes that began
+ * @nr_commits:	commits (sutro-commit.c) among the requests that left the device
+ * @nr_flushed:	flushes that are over
+ * @nr:		requests that left the device, with these flushes
  * @nr_slow:	how many of them took longer than sutro_protect_slow_ns()
- * @took_us:	sum of the times since they were asked for
+ * @took_us:	sum of the times since they were asked for, without flushes
  * @estimate_ns: what they were charged when they were sent
  * @cost_ns:	what they cost
  * @now_ns:	when the last one completed
@@ -188,7 +191,10 @@ static inline enum sutro_class sutro_setting_class(u32 value)
 struct sutro_note {
 	bool gone;
 	bool held;
-	u32 setting[SUTRO_SETTINGS];
+	u16 setting[SUTRO_SETTINGS];
+	u16 nr_flushes;
+	u16 nr_commits;
+	u16 nr_flushed;
 	u32 nr;
 	u32 nr_slow;
 	u32 took_us;
@@ -283,9 +289,12 @@ struct sutro_stage {
  * @waiting:	a completion shall run the queue
  * @kick:	a note must be taken although nothing is queued
  * @dispatching: somebody does, and looks at the stages before he leaves with nothing
- * @done_lock:	protects @device, @notes and @exiting
+ * @done_lock:	protects @device, @notes, @syncer, @synced_ns and @exiting
  * @device:	what is known of the leaf's speed
  * @notes:	groups with something to tell the next dispatch
+ * @syncer:	the group that last sent data of an fsync(), NULL if none is known
+ *		(sutro-flush.c); holds its blkg
+ * @synced_ns:	when it did
  * @exiting:	no more notes are taken
  */
 struct sutro_queue {
@@ -315,6 +324,8 @@ struct sutro_queue {
 	spinlock_t done_lock ____cacheline_aligned_in_smp;
 	struct sutro_device device;
 	struct list_head notes;
+	struct sutro_blkg *syncer;
+	u64 synced_ns;
 	bool exiting;
 };
 
@@ -335,11 +346,12 @@ static inline u64 sutro_cgroup_id(struct sutro_blkg *sblkg)
 }
 
 /*
- * While a request is at the device, rq->fifo_time holds its estimate, its class
- * and whether few others were there.
+ * While a request is at the device, rq->fifo_time holds its estimate, its class,
+ * whether few others were there, and whether others were held back for it.
  */
 #define SUTRO_RQ_SHALLOW 0x80
-#define SUTRO_RQ_CLASS 0x7f
+#define SUTRO_RQ_COMMIT 0x40
+#define SUTRO_RQ_CLASS 0x3f
 #define SUTRO_RQ_SHIFT 8
 
 static inline struct sutro_blkg *sutro_rq_blkg(struct request *rq)
@@ -376,6 +388,14 @@ static inline void sutro_rq_set_lane(struct request *rq,
 static inline bool sutro_rq_holds(struct request *rq)
 {
 	return rq->elv.priv[1] != SUTRO_RQ_PASSED;
+}
+
+/* The same while a request waits for a flush (sutro-flush.c); it holds its group. */
+#define SUTRO_RQ_FLUSHES ((void *)2UL)
+
+static inline bool sutro_rq_flushes(struct request *rq)
+{
+	return rq->elv.priv[0] && rq->elv.priv[1] == SUTRO_RQ_FLUSHES;
 }
 
 /*
@@ -415,6 +435,12 @@ static inline bool sutro_op_is_prompt(blk_opf_t opf)
 	return opf & (REQ_META | REQ_SWAP);
 }
 
+/* A journal's write: a task waits for it, and nothing comes after it until then. */
+static inline bool sutro_op_commits(blk_opf_t opf)
+{
+	return op_is_write(opf) && (opf & REQ_META) && (opf & REQ_SYNC);
+}
+
 static inline void sutro_rq_pack(struct request *rq, u64 estimate_ns,
 				 unsigned int class, bool shallow)
 {
@@ -431,6 +457,11 @@ static inline u64 sutro_rq_estimate_ns(struct request *rq)
 static inline unsigned int sutro_rq_class(struct request *rq)
 {
 	return rq->fifo_time & SUTRO_RQ_CLASS;
+}
+
+static inline bool sutro_rq_commits(struct request *rq)
+{
+	return rq->fifo_time & SUTRO_RQ_COMMIT;
 }
 
 static inline bool sutro_rq_shallow(struct request *rq)
@@ -475,7 +506,8 @@ bool sutro_requests_far(struct sutro_requests *requests, struct request *rq);
 bool sutro_requests_turns(struct sutro_requests *requests, struct request *rq);
 void sutro_requests_add(struct sutro_queue *sq, struct sutro_requests *requests,
 			struct request *rq, u64 now_ns);
-void sutro_requests_add_head(struct sutro_requests *requests,
+void sutro_requests_add_head(struct sutro_queue *sq,
+			     struct sutro_requests *requests,
 			     struct request *rq);
 void sutro_requests_del(struct sutro_queue *sq, struct sutro_requests *requests,
 			struct request *rq);
@@ -494,7 +526,7 @@ void sutro_requests_join(struct sutro_queue *sq,
 			 struct request *next, u64 now_ns);
 void sutro_requests_merge(struct sutro_queue *sq,
 			  struct sutro_requests *requests, struct request *rq,
-			  struct request *next);
+			  struct sutro_requests *others, struct request *next);
 
 static inline unsigned int sutro_request_class(struct request *rq)
 {
@@ -544,6 +576,10 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			  struct request *rq, u64 now_ns);
 void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			 struct request *rq);
+void sutro_note_flush(struct sutro_queue *sq, struct sutro_blkg *sblkg);
+void sutro_note_flushed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			u64 start_ns, u64 now_ns);
+void sutro_note_unflushed(struct sutro_queue *sq, struct sutro_blkg *sblkg);
 void sutro_fold(struct sutro_queue *sq);
 
 /*
@@ -554,6 +590,18 @@ static inline u64 sutro_current_submitter(void)
 {
 	return current->flags & PF_IO_WORKER ? current->tgid : current->pid;
 }
+
+/* sutro-flush.c */
+void sutro_flush_sent(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+		      struct request *rq, u64 now_ns);
+void sutro_flush_forget(struct sutro_queue *sq, struct sutro_blkg *sblkg);
+struct sutro_blkg *sutro_flush_owner(struct sutro_queue *sq,
+				     struct request *rq);
+void sutro_flush_begin(struct sutro_queue *sq, struct request *rq);
+void sutro_flush_end(struct sutro_queue *sq, struct request *rq, u64 now_ns);
+void sutro_flush_cancel(struct sutro_queue *sq, struct request *rq);
+void sutro_flush_written(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			 struct request *rq);
 
 /* sutro-stage.c */
 int sutro_stages_init(struct sutro_queue *sq);
@@ -567,6 +615,13 @@ void sutro_stage_collect(struct sutro_queue *sq, struct list_head *list);
 static inline bool sutro_stage_has_any(struct sutro_queue *sq)
 {
 	return !list_empty(&sq->stages[raw_smp_processor_id()].list);
+}
+
+/* After a note of a completion: does a dispatcher wait for one? */
+static inline void sutro_wake_dispatcher(struct sutro_queue *sq)
+{
+	if (READ_ONCE(sq->waiting) || READ_ONCE(sq->kick))
+		blk_mq_run_hw_queues(sq->q, true);
 }
 
 static inline bool sutro_staged(struct sutro_queue *sq)

@@ -77,7 +77,7 @@ static void load_finish(struct load *load)
 		u64 took_ns = t->now_ns - load->sent_ns;
 		u64 slow_ns = sutro_protect_slow_ns(group);
 
-		sutro_protect_took(&t->core, group, took_ns / 1000,
+		sutro_protect_took(&t->core, group, 1, took_ns / 1000,
 				   slow_ns && took_ns > slow_ns);
 		load->few_slow += took_ns > 2 * SMALL_NS;
 		load->few_nr++;
@@ -85,6 +85,7 @@ static void load_finish(struct load *load)
 	} else if (group == load->many) {
 		load->many_nr++;
 	} else {
+		sutro_protect_took(&t->core, group, 1, 0, 0);
 		load->equal_nr++;
 	}
 	sutro_core_complete(&t->core, group, 1, cost_ns, cost_ns, t->now_ns);

@@ -276,8 +276,8 @@ static void leaf_fold(struct leaf *leaf)
 			sutro_group_set_weight(&group->core, note.weight);
 			leaf->core.protect.changed = true;
 		}
-		sutro_protect_took(&leaf->core, &group->core, note.took_us,
-				   note.nr_slow);
+		sutro_protect_took(&leaf->core, &group->core, note.nr,
+				   note.took_us, note.nr_slow);
 		if (note.nr)
 			sutro_core_complete(&leaf->core, &group->core, note.nr,
 					    note.estimate_ns, note.cost_ns,

@@ -60,6 +60,17 @@ static inline void blkg_conf_close_bdev(struct blkg_conf_ctx *ctx)
 /* sutro-iosched.c */
 int sutro_start(struct request_queue *q, struct elevator_queue *eq);
 
+/* sutro-flush.c */
+void sutro_flush_after(struct request *rq);
+
+/* An rq_end_io_fn: the flush that follows a write with REQ_FUA is over. */
+static inline enum rq_end_io_ret sutro_flush_end_io(struct request *rq,
+						    blk_status_t error)
+{
+	sutro_flush_after(rq);
+	return RQ_END_IO_FREE;
+}
+
 /*
  * elevator_mq_ops.init_sched.  The queue is frozen, and nothing but we keep
  * reclaim from waiting for it; q->sysfs_lock is held.

@@ -22,6 +22,18 @@
 /* sutro-iosched.c */
 int sutro_start(struct request_queue *q, struct elevator_queue *eq);
 
+/* sutro-flush.c */
+void sutro_flush_after(struct request *rq);
+
+/* An rq_end_io_fn: the flush that follows a write with REQ_FUA is over. */
+static inline enum rq_end_io_ret
+sutro_flush_end_io(struct request *rq, blk_status_t error,
+		   const struct io_comp_batch *iob)
+{
+	sutro_flush_after(rq);
+	return RQ_END_IO_FREE;
+}
+
 /*
  * elevator_mq_ops.init_sched.  The queue is frozen, and reclaim kept from
  * waiting for it; q->elevator_lock is held.
