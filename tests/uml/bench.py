@@ -12,6 +12,8 @@ Metrics that compare runs of one scenario, besides goals `against` another sched
     error_vs_best        worst share error over the smallest one of bfq and iocost
     p99_vs_alone         P99 of a group over what it is when only the group's jobs run
     alone_or_entitled    the larger of: bytes/s over what the group alone gets; share / entitlement
+    entitled_speed       bytes/s over entitlement * what the group alone gets; for a group that
+                         alone keeps the disk busy, by its I/O or by a journal's on its behalf
 """
 
 from __future__ import annotations
@@ -86,6 +88,11 @@ class Comparison:
         speed = run.bytes(of[0]) / run.elapsed_s / (alone.bytes(of[0]) / alone.elapsed_s)
         entitled = self.scenario.entitled(run.samples[-1].at_s)[of[0]]
         return max(speed, run.shares()[of[0]] / entitled)
+
+    def entitled_speed(self, run: Run, of: tuple[str, ...]) -> float:
+        alone = self.alone[run.scheduler]
+        speed = run.bytes(of[0]) / run.elapsed_s / (alone.bytes(of[0]) / alone.elapsed_s)
+        return speed / self.scenario.entitled(run.samples[-1].at_s)[of[0]]
 
     # ---- output ----
 

@@ -22,7 +22,7 @@ METRICS = (
     "throughput_mbps", "iops", "work", "p99_us", "takeover_ms", "giveback_ms", "settle_s",
     "finish_s",
 )  # fmt: skip
-ALONE = ("p99_vs_alone", "alone_or_entitled")
+ALONE = ("p99_vs_alone", "alone_or_entitled", "entitled_speed")
 BEST = ("throughput_vs_best", "error_vs_best")
 COMPARED = (*ALONE, *BEST, "fair_mbps")
 

@@ -116,6 +116,15 @@ def test_throughput_is_compared_with_those_that_share_at_all() -> None:
     assert made.value(Goal("fair_mbps", against="none"), "sutro") == pytest.approx(0.89)
 
 
+def test_speed_against_what_a_group_gets_alone() -> None:
+    alone = {"sutro": run([sample(0, a=0), sample(5, a=5000)])}
+    made = Comparison(scenario(), {}, alone)
+    # a is entitled to two thirds. The others of its share did what a asked for.
+    shared = run([sample(0, a=0, b=0), sample(10, a=3000, b=6000)])
+    assert made.alone_or_entitled(shared, ("a",)) == pytest.approx(0.5)
+    assert made.entitled_speed(shared, ("a",)) == pytest.approx(0.45)
+
+
 def test_the_runs_that_goals_need() -> None:
     goals = (Goal("fair_mbps", against="none"), Goal("p99_vs_alone", of=("a",)))
     made = scenario(schedulers=("bfq", "sutro"), goal=goals)

@@ -40,10 +40,11 @@ from machine import BLOCK, CGROUPS, CONFIGFS, CONTROLLERS, MNT, leave, plan, sta
 
 # Slow enough that minutes of virtual time are few requests.
 DISKS = {
-    "d0": {"kind": "hdd", "size_mb": 256},
+    "d0": {"kind": "hdd", "size_mb": 256, "cache_kb": 1024, "fua": 0},
     "d1": {"kind": "ssd", "size_mb": 256, "read_us": 8000, "write_us": 20000, "bus_kbps": 5400,
            "hw_queues": 2},
-    "d2": {"kind": "ssd", "size_mb": 256, "read_us": 8000, "write_us": 20000, "bus_kbps": 5400},
+    "d2": {"kind": "ssd", "size_mb": 256, "read_us": 8000, "write_us": 20000, "bus_kbps": 5400,
+           "cache_kb": 1024},
 }  # fmt: skip
 # On the last one stands device-mapper, so it is not pulled.
 STACKED = "d2"
@@ -82,6 +83,7 @@ LOADS = (
     "--rw=write --bs=64k --iodepth=4 --direct=1",
     "--rw=read --bs=128k --ioengine=psync --direct=0 --thinktime=2000",
     "--rw=randwrite --bs=4k --ioengine=psync --direct=0 --fsync=32 --thinktime=500",
+    "--rw=randwrite --bs=4k --ioengine=psync --direct=1 --sync=dsync --thinktime=500",
     "--rw=randtrim --bs=64k --iodepth=4 --direct=1 --thinktime=2000",
 )
 
