@@ -146,7 +146,7 @@ void sutro_fold(struct sutro_queue *sq)
 			sutro_fold_flushes(sq, sblkg, note.nr_flushes);
 		sutro_protect_took(&sq->core, &sblkg->group,
 				   note.nr - note.nr_flushed, note.took_us,
-				   note.nr_slow);
+				   note.nr_slow, note.now_ns);
 		if (note.nr_commits)
 			sutro_core_committed(&sq->core, &sblkg->group,
 					     note.nr_commits);

@@ -23,7 +23,9 @@
  * A group that needs protection becomes protected when a request of it arrives and none
  * of its own is queued: then it depends on the latency of the device.  Groups whose
  * share is not smaller than that of a protected one are protected with it: no group is
- * held back for one that is entitled to less.  A group is protected until it is no
+ * held back for one that is entitled to less.  The latency of a group of a higher class
+ * or of more than SUTRO_PROTECT_PROMPT times the weight is protected, too; of others,
+ * only the rate is.  A group is protected until it is no
  * longer favoured, or thinks for longer than it did recently, or nearly all of the time
  * was shared for a while and a new trial begins (sutro-window.c).
  *
@@ -42,10 +44,10 @@
  * 3. Gaps
  *
  * While a protected group thinks, other groups may use the device, if they are done
- * when the group is back.  The group is expected back after the shortest of its recent
+ * when the group is back, and once the requests of the shared window have completed.  The group is expected back after the shortest of its recent
  * think times; requests of other groups are sent before that as long as their
  * estimated device time, the largest one that is to be expected, and the latency of the
- * device fit in.  What they receive in this way makes shared windows shorter.
+ * device fit in.  What they receive in this way they need not have in shared windows.
  *
  *	a reads 4 KiB and thinks for 5 ms, b reads 64 KiB, 0.47 ms each: requests of b
  *	are sent for 4 ms of 5.3, and none of a waits for one.
@@ -63,8 +65,8 @@
  * shorter.  This is a rate-latency service curve (Le Boudec and Thiran, Network
  * Calculus, 2001).
  *
- *	The first example of sutro-window.c: T is 537 ms, p * T = 11 ms, D = 15 ms.
- *	R is 0.95 X in the worst cycle and 0.98 X in the mean, with a latency of 52 ms.
+ *	The first example of sutro-window.c at 1000:100: T is 537 ms, p * T = 9 ms, D = 15 ms.
+ *	R is 0.96 X in the worst cycle and 0.98 X in the mean, with a latency of 48 ms.
  */
 #include <linux/slab.h>
 
@@ -78,6 +80,8 @@
 /* Weight of the newest sample in means: 1/8; in a minimum or a maximum: 1/64. */
 #define SUTRO_PROTECT_MEAN_SHIFT 3
 #define SUTRO_PROTECT_MIN_SHIFT 6
+/* A group that weighs more than so many times others has its latency protected, too. */
+#define SUTRO_PROTECT_PROMPT 9
 /* Share of a class that others cannot precede. */
 #define SUTRO_PROTECT_MOST \
 	(SUTRO_PROTECT_WHOLE * (u64)SUTRO_AGE_PART / (SUTRO_AGE_PART + 1))
@@ -96,10 +100,10 @@
 #define SUTRO_TRIAL_FEW 16
 #define SUTRO_TRIAL_SHORT 75
 #define SUTRO_TRIAL_ENTITLED 95
+/* What a trial tells windows counts as so many requests. */
+#define SUTRO_TRIAL_COUNTS 64
 /* The shortage must be larger than so many requests of mean cost. */
 #define SUTRO_TRIAL_MISSING 4
-/* A group with requests for so many times depth_ns is not one with few. */
-#define SUTRO_TRIAL_DEEP 2
 /* Device time after which a trial looks at the group's share again. */
 #define SUTRO_TRIAL_LOOK_NS MS
 
@@ -190,10 +194,11 @@ static bool sutro_protect_has_gap(const struct sutro_core *core, u64 now_ns)
 {
 	const struct sutro_protect *protect = &core->protect;
 	u64 done_ns = now_ns + core->in_flight_ns + protect->other_ns +
-		      2 * core->tunables.latency_ns;
+		      5 * core->tunables.latency_ns / 2;
 	const struct sutro_group_protect *own;
 
-	if (!core->tunables.latency_ns)
+	/* First the requests of the shared window have to complete. */
+	if (!protect->clear || !core->tunables.latency_ns)
 		return false;
 	list_for_each_entry(own, &protect->groups, list)
 		if (!sutro_before(done_ns, own->group->empty_since_ns +
@@ -316,7 +321,7 @@ static bool sutro_trial_deep(const struct sutro_core *core,
 		if (group->entity.class == SUTRO_CLASS_RT)
 			return false;
 	return own->depth * own->got_ns >
-	       SUTRO_TRIAL_DEEP * core->tunables.depth_ns * own->nr;
+	       (u64)core->tunables.depth_ns * own->nr;
 }
 
 /* The trial of a group goes on or ends. */
@@ -343,6 +348,14 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 		percent < entitled &&
 		missing_ns * (protect->used_nr - own->from_nr) >
 			SUTRO_TRIAL_MISSING * (protect->used_ns - own->from_ns);
+	own->shared = (struct sutro_protect_sums){
+		.time_ns = now_ns - own->trial_ns,
+		.all_ns = protect->used_ns - own->from_ns,
+		.cost_ns = own->got_ns,
+		.nr_seen = 2 * own->nr,
+	};
+	while (own->shared.nr_seen / 2 > SUTRO_TRIAL_COUNTS)
+		sutro_window_halve(&own->shared);
 	sutro_trial_begin(protect, own, now_ns);
 }
 
@@ -393,6 +406,10 @@ static void sutro_protect_new_set(struct sutro_protect *protect)
 	protect->epoch++;
 	list_for_each_entry(own, &protect->groups, list)
 		own->epoch = protect->epoch;
+	own = list_first_entry(&protect->groups, struct sutro_group_protect,
+			       list);
+	if (list_is_singular(&protect->groups))
+		protect->sums[SUTRO_WINDOW_SHARED] = own->shared;
 }
 
 static void sutro_protect_join(struct sutro_core *core,
@@ -428,7 +445,7 @@ static bool sutro_protect_may(const struct sutro_core *core,
 	const struct sutro_tunables *t = &core->tunables;
 
 	return t->protect && core->nr_active > 1 && !t->rotational &&
-	       !t->fairness && sutro_group_favoured(group);
+	       !t->fairness && sutro_group_favoured(group, 1);
 }
 
 /* Allocate the state of a group; without memory it is not protected. */
@@ -498,6 +515,7 @@ u64 sutro_protect_share(struct sutro_core *core, u32 *ret_depth)
 						      SUTRO_PROTECT_WHOLE));
 	}
 	protect->least = least;
+	protect->prompt = false;
 	list_for_each_entry_safe(own, next, &protect->groups, list) {
 		own_share = sutro_group_share(own->group, SUTRO_PROTECT_WHOLE);
 		if (!own->needed &&
@@ -506,6 +524,8 @@ u64 sutro_protect_share(struct sutro_core *core, u32 *ret_depth)
 			continue;
 		}
 		share += own_share;
+		protect->prompt |=
+			sutro_group_favoured(own->group, SUTRO_PROTECT_PROMPT);
 		depth += own->depth;
 	}
 	*ret_depth = depth;
@@ -539,6 +559,7 @@ void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 	if (!sutro_group_protected(group))
 		return;
 	core->protect.requests++;
+	core->protect.sums[core->protect.clear].nr_seen++;
 	if (RB_EMPTY_NODE(&own->node))
 		sutro_protect_enqueue(&core->protect, own);
 }
@@ -609,19 +630,25 @@ bool sutro_protect_charged(const struct sutro_core *core,
  * @nr:		how many, without flushes
  * @took_us:	sum of the times since they were asked for
  * @nr_slow:	how many of them took longer than sutro_protect_slow_ns()
+ * @now_ns:	when the last one completed
  *
  * To be called before sutro_core_complete().
  */
 void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
-			u32 nr, u64 took_us, u32 nr_slow)
+			u32 nr, u64 took_us, u32 nr_slow, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
+	struct sutro_protect_sums *sums = protect->sums;
 
-	if (!sutro_group_protected(group))
+	if (!sutro_group_protected(group) || !nr)
 		return;
-	protect->sums[protect->clear].nr += nr;
-	protect->sums[protect->clear].took_us += took_us;
-	protect->sums[protect->clear].nr_slow += nr_slow;
+	/* Requests that met those of a shared window count as its own. */
+	if (protect->clear &&
+	    sutro_before(protect->clear_ns + div_u64(took_us * US, nr), now_ns))
+		sums += SUTRO_WINDOW_RESERVED;
+	sums->nr += nr;
+	sums->took_us += took_us;
+	sums->nr_slow += nr_slow;
 }
 
 /**
@@ -647,11 +674,10 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 	if (sutro_group_protected(group)) {
 		protect->in_flight -= nr;
 		protect->requests -= nr;
+		sums->nr_seen += nr;
 		sums->cost_ns += cost_ns;
-	} else if (protect->clear) {
-		/* In a gap. */
-		sutro_window_owe(protect, cost_ns);
-	} else if (protect->reserved && core->in_flight == protect->in_flight) {
+	} else if (!protect->clear && protect->reserved &&
+		   core->in_flight == protect->in_flight) {
 		sutro_window_cleared(protect, now_ns);
 	}
 }

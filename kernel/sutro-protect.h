@@ -12,8 +12,8 @@
 
 struct sutro_core;
 
-/* Default of &sutro_tunables.protect, in percent: off. */
-#define SUTRO_PROTECT_DFL 0
+/* Default of &sutro_tunables.protect, in percent. */
+#define SUTRO_PROTECT_DFL 97
 #define SUTRO_PROTECT_MAX 99
 
 /* The whole of a cycle, or of the device. */
@@ -35,7 +35,8 @@ enum sutro_window {
  * @all_ns:	device time of the requests of all groups that completed
  * @cost_ns:	that of protected groups
  * @took_us:	time from submission to completion of these requests
- * @nr:		how many completed
+ * @nr:		how many completed, without flushes
+ * @nr_seen:	how many arrived and how many completed, with flushes
  * @nr_slow:	how many of them took longer than &sutro_group_protect.slow_ns
  */
 struct sutro_protect_sums {
@@ -44,6 +45,7 @@ struct sutro_protect_sums {
 	u64 cost_ns;
 	u64 took_us;
 	u64 nr;
+	u64 nr_seen;
 	u64 nr_slow;
 };
 
@@ -61,12 +63,14 @@ struct sutro_protect_sums {
  * @clear:	a reserved window, and no request of another group is at the device
  * @changed:	a weight or class, or the set of protected groups, has changed
  * @late:	a probe has prolonged the shared window
+ * @prompt:	the latency of a protected group is protected, too
  * @epoch:	number of the set of groups that @sums are of
  * @full_ns:	since when nearly all of the time is shared
  * @releases:	how often the groups of this set were released
  * @cycle_ns:	length of a cycle, a power of two
  * @begin_ns:	when the cycle began, a multiple of @cycle_ns
  * @shared_ns:	when its shared window ends
+ * @clear_ns:	since when @clear is set
  * @cleared_from_ns: when the reserved window began, for @debt_ns
  * @sum_ns:	until when @sums are complete
  * @drain_ns:	mean time that requests of other groups take to complete after the end
@@ -74,6 +78,8 @@ struct sutro_protect_sums {
  * @debt_ns:	device time that other groups have used beyond their shared windows
  * @paid_ns:	debt by which this cycle's shared window is shorter
  * @other_ns:	estimate of an expensive request of other groups
+ * @most:	the part of the device that all groups use in shared windows, if these are
+ *		long enough to tell, else the largest part that they used
  * @part:	shared part of a cycle, of SUTRO_PROTECT_WHOLE
  * @sums:	by enum sutro_window, older ones count less
  */
@@ -90,6 +96,7 @@ struct sutro_protect {
 	bool clear;
 	bool changed;
 	bool late;
+	bool prompt;
 	u32 epoch;
 	u32 releases;
 	u64 full_ns;
@@ -97,11 +104,13 @@ struct sutro_protect {
 	u64 begin_ns;
 	u64 shared_ns;
 	u64 cleared_from_ns;
+	u64 clear_ns;
 	u64 sum_ns;
 	u64 drain_ns;
 	s64 debt_ns;
 	s64 paid_ns;
 	u64 other_ns;
+	s64 most;
 	u32 part;
 	struct sutro_protect_sums sums[SUTRO_WINDOWS];
 };
@@ -127,6 +136,7 @@ struct sutro_protect {
  * @due_ns:	its share of the device time that all groups have used in the trial
  * @got_ns:	the device time that it has used
  * @nr:		requests of it that have completed
+ * @shared:	what it received in its last trial
  */
 struct sutro_group_protect {
 	struct sutro_group *group;
@@ -148,6 +158,7 @@ struct sutro_group_protect {
 	u64 seen_ns;
 	u64 due_ns;
 	u64 got_ns;
+	struct sutro_protect_sums shared;
 };
 
 /* Is any group protected?  A hint, where the caller is not serialized. */
@@ -172,6 +183,7 @@ static inline u32 sutro_protect_slow_ns(const struct sutro_group *group)
 	return protect ? READ_ONCE(protect->slow_ns) : 0;
 }
 
+void sutro_window_halve(struct sutro_protect_sums *sums);
 void sutro_protect_init(struct sutro_protect *protect);
 void sutro_protect_exit(struct sutro_group *group);
 struct sutro_group *sutro_protect_next(struct sutro_protect *protect);
@@ -187,7 +199,7 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 bool sutro_protect_charged(const struct sutro_core *core,
 			   const struct sutro_group *group);
 void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
-			u32 nr, u64 took_us, u32 nr_slow);
+			u32 nr, u64 took_us, u32 nr_slow, u64 now_ns);
 void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 			     u32 nr, u64 cost_ns, u64 now_ns);
 void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group);

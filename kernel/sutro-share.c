@@ -65,12 +65,14 @@ static bool sutro_is_less(const struct sutro_level *level,
 	       (u64)entity->weight * rank->nr_active < rank->weight_sum;
 }
 
-/* Is @entity of a higher class than somebody, or of more weight than the mean? */
+/* Is @entity of a higher class than somebody, or of @times the weight of the others? */
 static bool sutro_is_more(const struct sutro_level *level,
 			  const struct sutro_entity *entity,
-			  const struct sutro_rank *rank)
+			  const struct sutro_rank *rank, u32 times)
 {
-	if ((u64)entity->weight * rank->nr_active > rank->weight_sum)
+	u64 others = rank->weight_sum - entity->weight;
+
+	if ((u64)entity->weight * (rank->nr_active - 1) > times * others)
 		return true;
 	while (++rank < level->rank + SUTRO_CLASS_NR)
 		if (rank->nr_active)
@@ -81,13 +83,15 @@ static bool sutro_is_more(const struct sutro_level *level,
 /**
  * sutro_group_favoured - is a group entitled to more than those that it competes with?
  * @group:	the group, which is active
+ * @times:	by how much more
  *
  * Return: true if at some level it is of a higher class than others that are active, or
- * weighs more than the mean of its class, and at no level less.
+ * weighs more than @times the mean of the others of its class, and at no level less than
+ * the mean.
  *
  * Context: as the tree.
  */
-bool sutro_group_favoured(const struct sutro_group *group)
+bool sutro_group_favoured(const struct sutro_group *group, u32 times)
 {
 	const struct sutro_level *level = &group->level;
 	const struct sutro_entity *entity = &group->self;
@@ -98,7 +102,7 @@ bool sutro_group_favoured(const struct sutro_group *group)
 
 		if (sutro_is_less(level, entity, rank))
 			return false;
-		more |= sutro_is_more(level, entity, rank);
+		more |= sutro_is_more(level, entity, rank, times);
 		level = sutro_level_of(group);
 		if (!level)
 			return more;

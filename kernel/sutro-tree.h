@@ -166,7 +166,7 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 void sutro_group_set_weight(struct sutro_group *group, u32 weight);
 void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class);
 u64 sutro_group_share(const struct sutro_group *group, u64 amount);
-bool sutro_group_favoured(const struct sutro_group *group);
+bool sutro_group_favoured(const struct sutro_group *group, u32 times);
 s64 sutro_group_lag_ns(const struct sutro_group *group);
 
 s64 sutro_tree_vtime(const struct sutro_entity *entity, s64 ns);

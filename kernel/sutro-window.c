@@ -25,11 +25,15 @@
  * shared part p of the time loses p * (1 - X_s / X_r) of what they receive alone.  p is
  * the largest part with which
  *
- *  - the loss is at most 1 - protect / 100, 2 % if protect is 98;
- *  - at most SUTRO_PROTECT_SLOW of 1024 requests take longer than twice their mean in
- *    reserved windows, so that the 99th percentile of latency stays below that;
+ *  - the loss is at most 1 - protect / 100, 3 % if protect is 97;
+ *  - for a group whose latency is protected, at most SUTRO_PROTECT_SLOW of 1024 requests
+ *    take longer than twice their mean in reserved windows, so that the 99th percentile
+ *    of latency stays below that.  In a short window requests arrive as in reserved
+ *    ones: p is at most that part of the requests, by the part of those in shared
+ *    windows that are slow;
  *
- * but not less than SUTRO_PROTECT_LEAST: that is what other groups receive in any case.
+ * but not less than SUTRO_PROTECT_LEAST, less what other groups receive in gaps: that is
+ * what they receive in any case.
  * If sharing does no harm, p is 1 less SUTRO_PROTECT_SAMPLE, which keeps X_r known.
  *
  * Protected groups are not entitled to more than their share phi of the device.  If they
@@ -40,13 +44,15 @@
  * (sutro-protect.c); each time that a trial shows that they do need protection, the next
  * release comes later.
  *
- * As long as nothing is known, u = 1 and s = 0 are assumed.  So it is whenever a group
- * becomes protected that was not when these were measured.
+ * The trial of a group that becomes protected alone tells X_s.  Otherwise, as long as
+ * nothing is known, u = 1 and s = 0 are assumed.  So it is whenever a group becomes
+ * protected that was not when these were measured.
  *
- *	a (weight 1000) has 8 readers of 4 KiB, b (100) writes 1 MiB, 7.4 ms each.
- *	X_r is 18,000 a second, X_s 400: p = 0.02 / (1 - 0.02) = 2 %.  a's requests use
- *	u = 0.54 of the device, less than phi = 0.91.  So a receives 98 % of what it
- *	receives alone.  At 200:100 that is the same, as phi = 0.67 > u.
+ *	a (weight 200) has 8 readers of 4 KiB, b (100) writes 1 MiB, 7.4 ms each.
+ *	X_r is 18,000 a second, X_s 400: p = 0.03 / (1 - 0.02) = 3 %.  a's requests use
+ *	u = 0.54 of the device, less than phi = 0.67.  So a receives 97 % of what it
+ *	receives alone.  At 1000:100 all requests in shared windows are slow, so p is the
+ *	least, 1.6 %.
  *
  *	a reads 16 KiB with 16 requests in flight, u = 1, otherwise the same at 200:100,
  *	s = 0.05: p = 0.33 / 0.95 = 35 %, and both receive what they are entitled to.
@@ -56,8 +62,9 @@
  * One request for each that a group keeps in flight meets the shared window of a
  * cycle.  For less than 1 % of all requests to do so, a cycle takes as long as
  * SUTRO_PROTECT_ROUNDS of them: ROUNDS * depth / X_r.  Where p is large, many requests meet
- * shared windows in any case, and 4 / p rounds are enough.  A cycle also has to be so
- * long that draining takes less than half of either window.
+ * shared windows in any case, and FEW_ROUNDS / p rounds are enough.  Where only the rate is
+ * protected, a cycle takes SUTRO_PROTECT_CYCLE_RATE_NS at most.  It also has to be so long
+ * that draining takes less than half of either window.
  *
  *	8 readers at 18,000 a second: 128 * 8 / 18,000 = 57 ms; a drain of 4 ms at
  *	p = 2 % needs 400 ms: a cycle of 2^29 ns.
@@ -70,22 +77,28 @@
 #define US 1000ULL
 #define MS (1000 * US)
 
-/* Shared part that other groups have in any case, of SUTRO_PROTECT_WHOLE. */
+/*
+ * Part that other groups have in any case, of SUTRO_PROTECT_WHOLE, in shared windows or
+ * gaps; and what of it shared windows are, to measure what sharing costs.
+ */
 #define SUTRO_PROTECT_LEAST 16U
+#define SUTRO_PROTECT_LEAST_SHARED 2U
 /* Reserved part that measures how fast protected groups are alone. */
 #define SUTRO_PROTECT_SAMPLE 8U
 #define SUTRO_PROTECT_MOST_PART (SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_SAMPLE)
 /* Slow requests of 1024. */
-#define SUTRO_PROTECT_SLOW 5U
+#define SUTRO_PROTECT_SLOW 4U
 /* Completions in reserved windows from which on rates are known. */
 #define SUTRO_PROTECT_KNOWN 16U
 /* Requests of a protected group in a cycle for each one that it has in flight. */
 #define SUTRO_PROTECT_ROUNDS 128U
-#define SUTRO_PROTECT_FEW_ROUNDS 4U
+#define SUTRO_PROTECT_FEW_ROUNDS 16U
 /* Length of a cycle: 8 ms to 1 s; 34 ms to begin with. */
 #define SUTRO_PROTECT_CYCLE_MIN_NS BIT_ULL(23)
 #define SUTRO_PROTECT_CYCLE_FIRST_NS BIT_ULL(25)
 #define SUTRO_PROTECT_CYCLE_MAX_NS BIT_ULL(30)
+/* Longer ones only for latency, or for requests of others that take long. */
+#define SUTRO_PROTECT_CYCLE_RATE_NS BIT_ULL(27)
 /* So many shared windows may be left out for a debt. */
 #define SUTRO_PROTECT_DEBT 4
 /* Sums are halved when they hold more than so many cycles. */
@@ -95,11 +108,32 @@
 #define SUTRO_RELEASES 5
 /* Weight of the newest sample in the mean time that draining takes: 1/8. */
 #define SUTRO_DRAIN_SHIFT 3
+/* Shared windows of this part tell how much of the device all groups use. */
+#define SUTRO_MOST_PART (SUTRO_PROTECT_WHOLE / 4)
+#define SUTRO_MOST_SHIFT 3
 
-/* Requests a second. */
+/**
+ * sutro_window_halve - let a sum count less
+ * @sums:	the sum
+ */
+void sutro_window_halve(struct sutro_protect_sums *sums)
+{
+	sums->time_ns /= 2;
+	sums->all_ns /= 2;
+	sums->cost_ns /= 2;
+	sums->took_us /= 2;
+	sums->nr /= 2;
+	sums->nr_seen /= 2;
+	sums->nr_slow /= 2;
+}
+
+/*
+ * Requests a second: the mean of arrivals and completions, because a window may begin
+ * or end between both.
+ */
 static u64 sutro_window_rate(const struct sutro_protect_sums *sums)
 {
-	return div64_u64(sums->nr * 1000 * MS, max(sums->time_ns, 1ULL));
+	return div64_u64(sums->nr_seen * 500 * MS, max(sums->time_ns, 1ULL));
 }
 
 /* A part of a time, of SUTRO_PROTECT_WHOLE. */
@@ -113,15 +147,29 @@ static u64 sutro_part_of(u64 part_ns, u64 time_ns)
  * costs are right in proportion only, so the whole is the most that is used in windows
  * of either kind.
  */
-static u64 sutro_window_used(const struct sutro_protect_sums *sums)
+static u64 sutro_window_used(const struct sutro_protect *protect)
 {
-	const struct sutro_protect_sums *shared = &sums[SUTRO_WINDOW_SHARED];
-	const struct sutro_protect_sums *alone = &sums[SUTRO_WINDOW_RESERVED];
+	const struct sutro_protect_sums *alone =
+		&protect->sums[SUTRO_WINDOW_RESERVED];
 	u64 part = sutro_part_of(alone->cost_ns, alone->time_ns);
 
-	return sutro_part_of(part,
-			     max(sutro_part_of(shared->all_ns, shared->time_ns),
-				 part));
+	return sutro_part_of(part, max_t(u64, protect->most, part));
+}
+
+/*
+ * Learn from shared windows what the whole of the device is.  At the beginning of a
+ * window little completes, so short ones tell only what it is at least.
+ */
+static void sutro_window_learn_most(struct sutro_protect *protect)
+{
+	const struct sutro_protect_sums *shared =
+		&protect->sums[SUTRO_WINDOW_SHARED];
+	s64 used = sutro_part_of(shared->all_ns, shared->time_ns);
+
+	if (used > protect->most)
+		protect->most = used;
+	else if (protect->part >= SUTRO_MOST_PART)
+		protect->most -= (protect->most - used) >> SUTRO_MOST_SHIFT;
 }
 
 /**
@@ -131,8 +179,20 @@ static u64 sutro_window_used(const struct sutro_protect_sums *sums)
 void sutro_window_init(struct sutro_protect *protect)
 {
 	memset(protect->sums, 0, sizeof(protect->sums));
+	protect->most = 0;
 	protect->cycle_ns = SUTRO_PROTECT_CYCLE_FIRST_NS;
 	protect->part = SUTRO_PROTECT_WHOLE;
+}
+
+/* The part that other groups have in any case, less what they have in gaps. */
+static u64 sutro_window_least(const struct sutro_protect_sums *alone)
+{
+	u64 gaps =
+		sutro_part_of(alone->all_ns - alone->cost_ns, alone->time_ns);
+
+	return SUTRO_PROTECT_LEAST -
+	       min_t(u64, gaps,
+		     SUTRO_PROTECT_LEAST - SUTRO_PROTECT_LEAST_SHARED);
 }
 
 /* The largest shared part that costs protected groups no more than is allowed. */
@@ -147,11 +207,10 @@ static u64 sutro_window_harmless(const struct sutro_core *core)
 
 	if (shared_rate < rate)
 		part = min(part, div64_u64(loss * rate, rate - shared_rate));
-	if (shared->nr_slow && shared_rate)
-		part = min(part,
-			   div64_u64(SUTRO_PROTECT_SLOW * shared->nr * rate,
-				     shared->nr_slow * shared_rate));
-	return max_t(u64, part, SUTRO_PROTECT_LEAST);
+	if (core->protect.prompt && shared->nr_slow)
+		part = min(part, div64_u64(SUTRO_PROTECT_SLOW * shared->nr,
+					   shared->nr_slow));
+	return max(part, sutro_window_least(&sums[SUTRO_WINDOW_RESERVED]));
 }
 
 /* The smallest shared part with which protected groups receive their share. */
@@ -165,7 +224,7 @@ static u64 sutro_window_entitled(const struct sutro_protect *protect, u64 share,
 	u64 used = SUTRO_PROTECT_WHOLE, shared_used = 0;
 
 	if (known) {
-		used = sutro_window_used(sums);
+		used = sutro_window_used(protect);
 		shared_used = div64_u64(used * shared_rate, rate);
 	}
 	if (used <= share)
@@ -198,6 +257,8 @@ static u64 sutro_window_cycle_ns(const struct sutro_protect *protect, u32 depth)
 			max(depth, 1U) * rounds;
 	u64 cycle_ns = SUTRO_PROTECT_CYCLE_MIN_NS;
 
+	if (!protect->prompt)
+		target_ns = min_t(u64, target_ns, SUTRO_PROTECT_CYCLE_RATE_NS);
 	target_ns =
 		max(target_ns,
 		    div_u64(2 * protect->drain_ns * SUTRO_PROTECT_WHOLE, less));
@@ -216,16 +277,6 @@ static void sutro_window_resize(struct sutro_protect *protect, u64 cycle_ns,
 		protect->cycle_ns = cycle_ns;
 	else if (!(begin_ns & (2 * protect->cycle_ns - 1)))
 		protect->cycle_ns *= 2;
-}
-
-static void sutro_window_halve(struct sutro_protect_sums *sums)
-{
-	sums->time_ns /= 2;
-	sums->all_ns /= 2;
-	sums->cost_ns /= 2;
-	sums->took_us /= 2;
-	sums->nr /= 2;
-	sums->nr_slow /= 2;
 }
 
 /* What is long ago counts less. */
@@ -253,6 +304,7 @@ static void sutro_window_adapt(struct sutro_core *core, u64 share, u32 depth,
 	struct sutro_group_protect *own;
 	u64 slow_ns;
 
+	sutro_window_learn_most(protect);
 	protect->part = sutro_window_part(core, share);
 	sutro_window_resize(protect, sutro_window_cycle_ns(protect, depth),
 			    now_ns);
@@ -352,6 +404,7 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 	} else if (!protect->reserved) {
 		protect->reserved = true;
 		protect->clear = core->in_flight == protect->in_flight;
+		protect->clear_ns = now_ns;
 	}
 }
 
@@ -379,6 +432,7 @@ void sutro_window_cleared(struct sutro_protect *protect, u64 now_ns)
 	s64 drain_ns = max_t(s64, now_ns - since_ns, 0);
 
 	protect->clear = true;
+	protect->clear_ns = now_ns;
 	sutro_window_owe(protect, drain_ns);
 	if (!protect->late)
 		protect->drain_ns += (drain_ns - (s64)protect->drain_ns) >>

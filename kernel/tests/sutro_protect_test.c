@@ -78,7 +78,7 @@ static void load_finish(struct load *load)
 		u64 slow_ns = sutro_protect_slow_ns(group);
 
 		sutro_protect_took(&t->core, group, 1, took_ns / 1000,
-				   slow_ns && took_ns > slow_ns);
+				   slow_ns && took_ns > slow_ns, t->now_ns);
 		load->few_slow += took_ns > 2 * SMALL_NS;
 		load->few_nr++;
 		load->next_ns = t->now_ns + load->think_ns;

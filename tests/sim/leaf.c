@@ -277,7 +277,7 @@ static void leaf_fold(struct leaf *leaf)
 			leaf->core.protect.changed = true;
 		}
 		sutro_protect_took(&leaf->core, &group->core, note.nr,
-				   note.took_us, note.nr_slow);
+				   note.took_us, note.nr_slow, note.now_ns);
 		if (note.nr)
 			sutro_core_complete(&leaf->core, &group->core, note.nr,
 					    note.estimate_ns, note.cost_ns,

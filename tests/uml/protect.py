@@ -23,7 +23,8 @@ SHIPPED = Path(__file__).with_name("protect.toml")
 # The part of what it is entitled to that a victim receives; its latency, of that alone.
 ENTITLED = 0.95
 P99 = 2.0
-KNOBS = {"sutro": {"protect": 98}}
+# The weight from which on latency is judged, too: ten times that of the aggressor.
+PROMPT_WEIGHT = 1000
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,15 @@ class Rank:
     weight: Weight = 100
     class_: Annotated[str, OneOf("rt", "be", "idle")] | None = None
 
+    def is_prompt(self) -> bool:
+        """Whether its latency is judged, too."""
+        return self.class_ == "rt" or self.weight >= PROMPT_WEIGHT
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Scenarios of one disk. prompt: the victims that are judged by latency, too."""
+    """Scenarios of one disk. prompt: the victims that are judged by latency, too,
+    where their rank is far above the aggressor's."""
 
     name: Name
     disk: Annotated[Table, Model()]
@@ -61,7 +67,7 @@ class Pairs:
     ) -> Scenario:
         names = (victim[0], aggressor[0], rank[0])
         goals = [Goal("alone_or_entitled", of=("victim",), min=ENTITLED)]
-        if victim[0] in self.prompt:
+        if victim[0] in self.prompt and rank[1].is_prompt():
             goals.append(Goal("p99_vs_alone", of=("victim",), max=P99))
         return Scenario(
             name="-".join((self.name, *names)),
@@ -74,7 +80,6 @@ class Pairs:
             schedulers=self.schedulers,
             warmup_s=self.warmup_s,
             measure_s=self.measure_s,
-            knobs=KNOBS,
             goal=tuple(goals),
         )
 
