@@ -14,23 +14,17 @@
  * active sibling, or weighs more than the mean of the active siblings of its class,
  * and at no level less (sutro_group_favoured()).  With equal weights no group is.
  *
- * A favoured group is on trial: from time to time the device time that it got is compared
- * with its share of what all groups have used while it had requests.  It needs
- * protection if it got less than SUTRO_TRIAL_ENTITLED percent of that.  Groups that have
- * a backlog get their share by weight and need none; of those that are able to have one,
- * less than SUTRO_TRIAL_SHORT percent is expected before they are protected.
+ * A favoured group is on trial (sutro-trial.c) and needs protection if it received less
+ * than its share.  Groups that have a backlog receive their share by weight.
  *
  * A group that needs protection becomes protected when a request of it arrives and none
  * of its own is queued: then it depends on the latency of the device.  Groups whose
  * share is not smaller than that of a protected one are protected with it: no group is
  * held back for one that is entitled to less.  The latency of a group of a higher class
  * or of more than SUTRO_PROTECT_PROMPT times the weight is protected, too; of others,
- * only the rate is.  A group is protected until it is no
- * longer favoured, or thinks for longer than it did recently, or nearly all of the time
- * was shared for a while and a new trial begins (sutro-window.c).
- *
- *	a (weight 1000) reads 4 KiB at a time, b (100) writes 1 MiB with 32 in flight.  In
- *	a trial of 512 ms a got 10 of 470 ms that it was entitled to.
+ * only the rate is.  A group is protected until it is no longer favoured, or thinks for
+ * longer than it did recently, or nearly all of the time was shared for a while and a new
+ * trial begins (sutro-window.c).
  *
  * 2. What protection is
  *
@@ -44,10 +38,11 @@
  * 3. Gaps
  *
  * While a protected group thinks, other groups may use the device, if they are done
- * when the group is back, and once the requests of the shared window have completed.  The group is expected back after the shortest of its recent
- * think times; requests of other groups are sent before that as long as their
- * estimated device time, the largest one that is to be expected, and the latency of the
- * device fit in.  What they receive in this way they need not have in shared windows.
+ * when the group is back, and once the requests of the shared window have completed.
+ * The group is expected back after the shortest of its recent think times; requests of
+ * other groups are sent before that as long as their estimated device time, the largest
+ * one that is to be expected, and the latency of the device fit in.  What they receive in
+ * this way they need not have in shared windows.
  *
  *	a reads 4 KiB and thinks for 5 ms, b reads 64 KiB, 0.47 ms each: requests of b
  *	are sent for 4 ms of 5.3, and none of a waits for one.
@@ -82,30 +77,6 @@
 #define SUTRO_PROTECT_MIN_SHIFT 6
 /* A group that weighs more than so many times others has its latency protected, too. */
 #define SUTRO_PROTECT_PROMPT 9
-/* Share of a class that others cannot precede. */
-#define SUTRO_PROTECT_MOST \
-	(SUTRO_PROTECT_WHOLE * (u64)SUTRO_AGE_PART / (SUTRO_AGE_PART + 1))
-/*
- * A trial takes at least TRIAL_MIN_NS and until its group was entitled to TRIAL_DUE_NS,
- * or longer, up to TRIAL_MAX_NS, while fewer than TRIAL_NR of its requests have
- * completed.  It takes up to TRIAL_LONG_NS while there are fewer than TRIAL_FEW, or if the
- * group got between TRIAL_SHORT and TRIAL_ENTITLED percent and was not protected lately:
- * on a stripe, the shares of one leaf change from moment to moment.
- */
-#define SUTRO_TRIAL_MIN_NS (128 * MS)
-#define SUTRO_TRIAL_MAX_NS (512 * MS)
-#define SUTRO_TRIAL_LONG_NS (1024 * MS)
-#define SUTRO_TRIAL_DUE_NS (8 * MS)
-#define SUTRO_TRIAL_NR 256
-#define SUTRO_TRIAL_FEW 16
-#define SUTRO_TRIAL_SHORT 75
-#define SUTRO_TRIAL_ENTITLED 95
-/* What a trial tells windows counts as so many requests. */
-#define SUTRO_TRIAL_COUNTS 64
-/* The shortage must be larger than so many requests of mean cost. */
-#define SUTRO_TRIAL_MISSING 4
-/* Device time after which a trial looks at the group's share again. */
-#define SUTRO_TRIAL_LOOK_NS MS
 
 static bool sutro_protect_less(struct rb_node *a, const struct rb_node *b)
 {
@@ -275,108 +246,7 @@ void sutro_protect_learn(struct sutro_group *group, u64 think_ns)
 				     SUTRO_PROTECT_MIN_SHIFT;
 }
 
-/* ---- trials ---- */
-
-static void sutro_trial_begin(const struct sutro_protect *protect,
-			      struct sutro_group_protect *own, u64 now_ns)
-{
-	own->trial_ns = now_ns;
-	own->from_ns = protect->used_ns;
-	own->from_nr = protect->used_nr;
-	own->seen_ns = protect->used_ns;
-	own->due_ns = 0;
-	own->got_ns = 0;
-	own->nr = 0;
-	own->depth = 0;
-}
-
-/* Has enough been seen to say whether a group needs protection? */
-static bool sutro_trial_ends(const struct sutro_protect *protect,
-			     const struct sutro_group_protect *own, u32 percent,
-			     u64 now_ns)
-{
-	u64 length_ns = now_ns - own->trial_ns;
-	bool doubtful = percent >= SUTRO_TRIAL_SHORT &&
-			percent < SUTRO_TRIAL_ENTITLED &&
-			own->epoch != protect->epoch;
-
-	if (length_ns < SUTRO_TRIAL_MIN_NS || own->due_ns < SUTRO_TRIAL_DUE_NS)
-		return false;
-	if (doubtful || own->nr < SUTRO_TRIAL_FEW)
-		return length_ns >= SUTRO_TRIAL_LONG_NS;
-	return length_ns >= SUTRO_TRIAL_MAX_NS || own->nr >= SUTRO_TRIAL_NR;
-}
-
-/*
- * Did a group have more requests at once than the device needs to be busy?  If so it can
- * have a backlog, and what it lacks it may lack for another leaf of its volume.  A class
- * that precedes others has a backlog only if all of the device is too little for it.
- */
-static bool sutro_trial_deep(const struct sutro_core *core,
-			     const struct sutro_group *group)
-{
-	const struct sutro_group_protect *own = group->protect;
-
-	for (; group->parent; group = group->parent)
-		if (group->entity.class == SUTRO_CLASS_RT)
-			return false;
-	return own->depth * own->got_ns >
-	       (u64)core->tunables.depth_ns * own->nr;
-}
-
-/* The trial of a group goes on or ends. */
-static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
-			     u64 now_ns)
-{
-	const struct sutro_protect *protect = &core->protect;
-	struct sutro_group_protect *own = group->protect;
-	u64 share = min(sutro_group_share(group, SUTRO_PROTECT_WHOLE),
-			SUTRO_PROTECT_MOST);
-	u32 percent, entitled;
-	u64 missing_ns;
-
-	own->due_ns +=
-		(protect->used_ns - own->seen_ns) * share / SUTRO_PROTECT_WHOLE;
-	own->seen_ns = protect->used_ns;
-	percent = div64_u64(100 * own->got_ns, max(own->due_ns, 1ULL));
-	if (!sutro_trial_ends(protect, own, percent, now_ns))
-		return;
-	missing_ns = own->due_ns - min(own->got_ns, own->due_ns);
-	entitled = sutro_trial_deep(core, group) ? SUTRO_TRIAL_SHORT
-						 : SUTRO_TRIAL_ENTITLED;
-	own->needed =
-		percent < entitled &&
-		missing_ns * (protect->used_nr - own->from_nr) >
-			SUTRO_TRIAL_MISSING * (protect->used_ns - own->from_ns);
-	own->shared = (struct sutro_protect_sums){
-		.time_ns = now_ns - own->trial_ns,
-		.all_ns = protect->used_ns - own->from_ns,
-		.cost_ns = own->got_ns,
-		.nr_seen = 2 * own->nr,
-	};
-	while (own->shared.nr_seen / 2 > SUTRO_TRIAL_COUNTS)
-		sutro_window_halve(&own->shared);
-	sutro_trial_begin(protect, own, now_ns);
-}
-
-/* Requests of a group have completed in a shared window. */
-static void sutro_trial_completed(struct sutro_core *core,
-				  struct sutro_group *group, u32 nr,
-				  u64 cost_ns, u64 now_ns)
-{
-	struct sutro_protect *protect = &core->protect;
-	struct sutro_group_protect *own = group->protect;
-
-	protect->used_ns += cost_ns;
-	protect->used_nr += nr;
-	if (!own || sutro_group_protected(group))
-		return;
-	own->got_ns += cost_ns;
-	own->nr += nr;
-	if (!(group->queued || group->in_flight) ||
-	    protect->used_ns - own->seen_ns >= SUTRO_TRIAL_LOOK_NS)
-		sutro_trial_look(core, group, now_ns);
-}
+/* ---- which groups ---- */
 
 /**
  * sutro_protect_release - no group is protected until a trial shows that it has to be
@@ -393,8 +263,6 @@ void sutro_protect_release(struct sutro_core *core, u64 now_ns)
 		sutro_trial_begin(&core->protect, own, now_ns);
 	}
 }
-
-/* ---- which groups ---- */
 
 /* A new set of groups is protected: forget what was measured of the one before. */
 static void sutro_protect_new_set(struct sutro_protect *protect)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sutro I/O scheduler: protection of favoured groups with few requests.
- * sutro-protect.c and sutro-window.c describe the algorithm.
+ * sutro-protect.c, sutro-trial.c and sutro-window.c describe the algorithm.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */
@@ -18,6 +18,9 @@ struct sutro_core;
 
 /* The whole of a cycle, or of the device. */
 #define SUTRO_PROTECT_WHOLE 1024U
+/* Share of a class that others cannot precede. */
+#define SUTRO_PROTECT_MOST \
+	(SUTRO_PROTECT_WHOLE * (u64)SUTRO_AGE_PART / (SUTRO_AGE_PART + 1))
 
 /* Other groups leave room for a group that was protected for so long. */
 #define SUTRO_PROTECT_EXPECTED_NS (250 * 1000 * 1000ULL)
@@ -183,6 +186,10 @@ static inline u32 sutro_protect_slow_ns(const struct sutro_group *group)
 	return protect ? READ_ONCE(protect->slow_ns) : 0;
 }
 
+void sutro_trial_begin(const struct sutro_protect *protect,
+		       struct sutro_group_protect *own, u64 now_ns);
+void sutro_trial_completed(struct sutro_core *core, struct sutro_group *group,
+			   u32 nr, u64 cost_ns, u64 now_ns);
 void sutro_window_halve(struct sutro_protect_sums *sums);
 void sutro_protect_init(struct sutro_protect *protect);
 void sutro_protect_exit(struct sutro_group *group);

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: does a favoured group need protection?
+ *
+ * From time to time the device time that a favoured group got is compared with what was
+ * due to it: its share of what all groups have used in shared windows while it had
+ * requests.  It needs protection (sutro-protect.c) if it got less than
+ * SUTRO_TRIAL_ENTITLED percent of that.  Groups that have a backlog get their share by
+ * weight and need none; of those that are able to have one, less than SUTRO_TRIAL_SHORT
+ * percent is expected before they are protected.  A group is able to if it had more
+ * requests at once than the device needs to be busy.
+ *
+ *	a (weight 1000) reads 4 KiB at a time, b (100) writes 1 MiB with 32 in flight.  In
+ *	a trial of 512 ms a got 10 of 470 ms that it was entitled to.
+ *
+ * A trial also tells how fast a group is in shared windows (sutro-window.c).
+ */
+#include "sutro-core.h"
+
+#define MS (1000 * 1000ULL)
+
+/*
+ * A trial takes at least TRIAL_MIN_NS and until its group was entitled to TRIAL_DUE_NS,
+ * or longer, up to TRIAL_MAX_NS, while fewer than TRIAL_NR of its requests have
+ * completed.  It takes up to TRIAL_LONG_NS while there are fewer than TRIAL_FEW, or if the
+ * group got between TRIAL_SHORT and TRIAL_ENTITLED percent and was not protected lately:
+ * on a stripe, the shares of one leaf change from moment to moment.
+ */
+#define SUTRO_TRIAL_MIN_NS (128 * MS)
+#define SUTRO_TRIAL_MAX_NS (512 * MS)
+#define SUTRO_TRIAL_LONG_NS (1024 * MS)
+#define SUTRO_TRIAL_DUE_NS (8 * MS)
+#define SUTRO_TRIAL_NR 256
+#define SUTRO_TRIAL_FEW 16
+#define SUTRO_TRIAL_SHORT 75
+#define SUTRO_TRIAL_ENTITLED 95
+/* What a trial tells windows counts as so many requests. */
+#define SUTRO_TRIAL_COUNTS 64
+/* The shortage must be larger than so many requests of mean cost. */
+#define SUTRO_TRIAL_MISSING 4
+/* Device time after which a trial looks at the group's share again. */
+#define SUTRO_TRIAL_LOOK_NS MS
+
+/**
+ * sutro_trial_begin - the trial of a group begins anew
+ * @protect:	the protection of the leaf
+ * @own:	that of the group
+ * @now_ns:	the time
+ */
+void sutro_trial_begin(const struct sutro_protect *protect,
+		       struct sutro_group_protect *own, u64 now_ns)
+{
+	own->trial_ns = now_ns;
+	own->from_ns = protect->used_ns;
+	own->from_nr = protect->used_nr;
+	own->seen_ns = protect->used_ns;
+	own->due_ns = 0;
+	own->got_ns = 0;
+	own->nr = 0;
+	own->depth = 0;
+}
+
+/* Has enough been seen to say whether a group needs protection? */
+static bool sutro_trial_ends(const struct sutro_protect *protect,
+			     const struct sutro_group_protect *own, u32 percent,
+			     u64 now_ns)
+{
+	u64 length_ns = now_ns - own->trial_ns;
+	bool doubtful = percent >= SUTRO_TRIAL_SHORT &&
+			percent < SUTRO_TRIAL_ENTITLED &&
+			own->epoch != protect->epoch;
+
+	if (length_ns < SUTRO_TRIAL_MIN_NS || own->due_ns < SUTRO_TRIAL_DUE_NS)
+		return false;
+	if (doubtful || own->nr < SUTRO_TRIAL_FEW)
+		return length_ns >= SUTRO_TRIAL_LONG_NS;
+	return length_ns >= SUTRO_TRIAL_MAX_NS || own->nr >= SUTRO_TRIAL_NR;
+}
+
+/*
+ * Did a group have more requests at once than the device needs to be busy?  If so it can
+ * have a backlog, and what it lacks it may lack for another leaf of its volume.  A class
+ * that precedes others has a backlog only if all of the device is too little for it.
+ */
+static bool sutro_trial_deep(const struct sutro_core *core,
+			     const struct sutro_group *group)
+{
+	const struct sutro_group_protect *own = group->protect;
+
+	for (; group->parent; group = group->parent)
+		if (group->entity.class == SUTRO_CLASS_RT)
+			return false;
+	return own->depth * own->got_ns >
+	       (u64)core->tunables.depth_ns * own->nr;
+}
+
+/* The trial of a group goes on or ends. */
+static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
+			     u64 now_ns)
+{
+	const struct sutro_protect *protect = &core->protect;
+	struct sutro_group_protect *own = group->protect;
+	u64 share = min(sutro_group_share(group, SUTRO_PROTECT_WHOLE),
+			SUTRO_PROTECT_MOST);
+	u32 percent, entitled;
+	u64 missing_ns;
+
+	own->due_ns +=
+		(protect->used_ns - own->seen_ns) * share / SUTRO_PROTECT_WHOLE;
+	own->seen_ns = protect->used_ns;
+	percent = div64_u64(100 * own->got_ns, max(own->due_ns, 1ULL));
+	if (!sutro_trial_ends(protect, own, percent, now_ns))
+		return;
+	missing_ns = own->due_ns - min(own->got_ns, own->due_ns);
+	entitled = sutro_trial_deep(core, group) ? SUTRO_TRIAL_SHORT
+						 : SUTRO_TRIAL_ENTITLED;
+	own->needed =
+		percent < entitled &&
+		missing_ns * (protect->used_nr - own->from_nr) >
+			SUTRO_TRIAL_MISSING * (protect->used_ns - own->from_ns);
+	own->shared = (struct sutro_protect_sums){
+		.time_ns = now_ns - own->trial_ns,
+		.all_ns = protect->used_ns - own->from_ns,
+		.cost_ns = own->got_ns,
+		.nr_seen = 2 * own->nr,
+	};
+	while (own->shared.nr_seen / 2 > SUTRO_TRIAL_COUNTS)
+		sutro_window_halve(&own->shared);
+	sutro_trial_begin(protect, own, now_ns);
+}
+
+/**
+ * sutro_trial_completed - requests of a group have completed in a shared window
+ * @core:	the leaf
+ * @group:	the group
+ * @nr:		how many
+ * @cost_ns:	their device time
+ * @now_ns:	the time
+ */
+void sutro_trial_completed(struct sutro_core *core, struct sutro_group *group,
+			   u32 nr, u64 cost_ns, u64 now_ns)
+{
+	struct sutro_protect *protect = &core->protect;
+	struct sutro_group_protect *own = group->protect;
+
+	protect->used_ns += cost_ns;
+	protect->used_nr += nr;
+	if (!own || sutro_group_protected(group))
+		return;
+	own->got_ns += cost_ns;
+	own->nr += nr;
+	if (!(group->queued || group->in_flight) ||
+	    protect->used_ns - own->seen_ns >= SUTRO_TRIAL_LOOK_NS)
+		sutro_trial_look(core, group, now_ns);
+}
