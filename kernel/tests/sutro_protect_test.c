@@ -85,7 +85,7 @@ static void load_finish(struct load *load)
 	} else if (group == load->many) {
 		load->many_nr++;
 	} else {
-		sutro_protect_took(&t->core, group, 1, 0, 0);
+		sutro_protect_took(&t->core, group, 1, 0, 0, t->now_ns);
 		load->equal_nr++;
 	}
 	sutro_core_complete(&t->core, group, 1, cost_ns, cost_ns, t->now_ns);
@@ -224,7 +224,7 @@ static void sutro_test_gaps(struct kunit *test)
 
 static bool favoured(struct sutro_group *group)
 {
-	return sutro_group_favoured(group);
+	return sutro_group_favoured(group, 1);
 }
 
 /* By weight or class at one level, and at no level less. */
@@ -243,6 +243,10 @@ static void sutro_test_favoured(struct kunit *test)
 	sutro_group_set_weight(&t->a, 200);
 	KUNIT_EXPECT_TRUE(test, favoured(&t->a));
 	KUNIT_EXPECT_FALSE(test, favoured(&t->c));
+	sutro_group_set_weight(&t->a, 900);
+	KUNIT_EXPECT_FALSE(test, sutro_group_favoured(&t->a, 9));
+	sutro_group_set_weight(&t->a, 1000);
+	KUNIT_EXPECT_TRUE(test, sutro_group_favoured(&t->a, 9));
 	sutro_group_set_weight(&t->a, 100);
 	sutro_group_set_class(&t->core, &t->b, SUTRO_CLASS_RT);
 	KUNIT_EXPECT_TRUE(test, favoured(&t->c));
