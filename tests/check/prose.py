@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Sentences of the documentation, and the rules that a program can check on them.
+
+A document becomes a list of sentences and headings, each with its line. Tables, examples, literal
+blocks and comments are left out; an inline literal counts as one word.
+
+    python3 tests/check/prose.py FILE...        what the rules find in these files
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_WORDS = 35
+
+# What stands for an inline literal.
+LITERAL = "LITERAL"
+# A line that begins with it is a paragraph of its own: a heading, a tag.
+ALONE = "\v"
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence or a heading, and the line on which its paragraph begins."""
+
+    line: int
+    text: str
+
+
+# A pattern, and what to write instead. Questions are not searched.
+RULES = [
+    (
+        r"^(Who|Whoever|Whom|Whose|What|Whatever|That which)\b",
+        "a relative clause without a noun: name the subject",
+    ),
+    (
+        r"\b(to|for|by|of|from|with|among|at|while|until|than|because) (who|whom|whoever)\b"
+        r"|[;:(] (who|whom|whoever)\b",
+        "a relative clause without a noun: name the group, user, reader or task",
+    ),
+    (
+        r"\b(than|but|and|not|nor|as|of|for|to|by|with|from|in|on|against) what\b(?! to\b)"
+        r"|[,;:(] what\b",
+        "a relative clause without a noun: name the thing",
+    ),
+    (
+        r"\b(say|says|said|saying|tells?|telling|told|hears?|knows?|knew|asks?|asked|asking"
+        r"|wants?|wanted|forgets?)\b",
+        "things do not speak or know: state, set, report, log, return, request, need, detect",
+    ),
+    (
+        r"\b(he|him|his|nobody|somebody|anybody|everybody)\b",
+        "a CPU or task is it; name the group, unit or task",
+    ),
+    (
+        r"\b(dear|deaf|strangers?|handouts?)\b",
+        "not a term of the field: see Documentation/glossary.rst",
+    ),
+]
+
+
+def findings(path: Path) -> list[str]:
+    """What the rules find in a file, each with its line."""
+    return [f"{one.line}: {reason}" for one in sentences(path) for reason in wrong(one.text)]
+
+
+def wrong(text: str) -> list[str]:
+    """The rules that a sentence breaks, each with a reason."""
+    words = len(re.findall(r"[\w%/]\S*", text))
+    reasons = []
+    if words > MAX_WORDS:
+        reasons.append(f"{words} words, {MAX_WORDS} are allowed: {text[:60]}...")
+    if not text.endswith("?"):
+        for pattern, advice in RULES:
+            if match := re.search(pattern, text, re.IGNORECASE):
+                reasons.append(f"{match[0]!r}: {advice}")
+    return reasons
+
+
+def sentences(path: Path) -> Iterator[Sentence]:
+    """The sentences and headings of a document, by the format that its name states."""
+    text = path.read_text(encoding="utf-8")
+    forms = {".md": markdown, ".rst": rst, "": abi}
+    form = forms.get(path.suffix, man)
+    for line, paragraph in paragraphs(form(text.splitlines())):
+        for part in re.split(r"(?<=[\w)\]%\"'*][.!?])[\"')*]*\s+", paragraph):
+            yield Sentence(line, part.strip(" *"))
+
+
+def paragraphs(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Join lines up to an empty one, an item of a list, or a change of indentation."""
+    start, indent, text = 0, 0, ""
+    for number, line in enumerate([*lines, ""], 1):
+        item = re.match(r"\s*(?:[*-]|\d+\.)\s+", line)
+        margin = len(item[0]) if item else len(line) - len(line.lstrip())
+        if line.startswith(ALONE):
+            margin = -number
+        if item or margin != indent or not line.strip():
+            if text:
+                yield start, text
+            start, indent, text = number, margin, ""
+        text = f"{text} {line[max(margin, 0) :]}".strip()
+
+
+def markdown(lines: list[str]) -> list[str]:
+    """Markdown without comments, tables, pictures and examples; headings stand alone."""
+    kept, comment, fenced = [], False, False
+    for line in lines:
+        comment = comment or line.startswith("<!--")
+        fence = line.lstrip().startswith("```")
+        kept.append("" if comment or fence or fenced or re.match(r"\||    |!\[|<", line) else line)
+        fenced ^= fence
+        comment = comment and "-->" not in line
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", "\n".join(kept))
+    plain = re.sub(r"`[^`]+`", LITERAL, plain)
+    return re.sub(r"^#+ (.*)$", rf"{ALONE}\1", plain, flags=re.M).split("\n")
+
+
+def rst(lines: list[str]) -> list[str]:
+    """reStructuredText without directives, literal blocks and tables."""
+    kept: list[str] = []
+    block: int | None = None  # indentation of the paragraph above a literal block
+    table = False
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        indent = len(line) - len(line.lstrip())
+        if block is not None and line.strip() and indent <= block:
+            block = None
+        border = re.fullmatch(r"\s*=+( +=+)+\s*", line)
+        if border:
+            table = not (table and not after.strip())
+        left_out = block is not None or table or border or re.fullmatch(r"\s*([=~^-])\1+", line)
+        directive = line.lstrip().startswith(".. ")
+        if block is None and (directive or line.endswith("::")):
+            block = indent
+        kept.append("" if left_out or directive else re.sub(r":?:$", ":", line))
+    plain = re.sub(r"``[^`]+``|`[^`]+`_?", LITERAL, "\n".join(kept))
+    return plain.split("\n")
+
+
+def abi(lines: list[str]) -> list[str]:
+    """A file of Documentation/ABI: reStructuredText below lines of fields."""
+    return rst(["" if re.match(r"\w+:", line) else line for line in lines])
+
+
+def man(lines: list[str]) -> list[str]:
+    """A manual page without examples, its macros for fonts resolved."""
+    kept, example, tag = [], False, False
+    for line in lines:
+        macro, _, rest = line.partition(" ")
+        if macro in (".nf", ".fi"):
+            example = macro == ".nf"
+        if example or macro == ".TH":
+            text = ""
+        elif macro in (".SH", ".SS"):
+            text = ALONE + rest
+        elif re.fullmatch(r"\.[BRI]{1,2}", macro):
+            text = LITERAL + re.search(r"[.,;:?)]*$", rest.rstrip('"'))[0]
+        elif line.startswith("."):
+            text = ""
+        else:
+            text = line
+        # The line after .TP is a tag.
+        kept.append(ALONE + text if tag and text else text)
+        tag = macro == ".TP"
+    plain = [re.sub(r"\\f[BI].*?\\f[RP]", LITERAL, line) for line in kept]
+    return [re.sub(r"\\\(..|\\", "", line.replace(r"\-", "-")) for line in plain]
+
+
+if __name__ == "__main__":
+    problems = [f"{name}:{text}" for name in sys.argv[1:] for text in findings(Path(name))]
+    print("\n".join(problems))
+    sys.exit(1 if problems else 0)

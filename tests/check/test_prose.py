@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Documents are in plain English: prose.py has the rules."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import prose
+import pytest
+from tree import TOP, files
+
+DOCUMENTS = [
+    name
+    for name in files()
+    if name.endswith((".md", ".rst")) or re.fullmatch(r"Documentation/(man/.*\.[1-8]|ABI/.*)", name)
+]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_prose(name: str) -> None:
+    """No sentence of the document breaks a rule."""
+    found = [f"{name}:{text}" for text in prose.findings(TOP / name)]
+    assert not found, "\n".join(found)
+
+
+MARKDOWN = """\
+<!-- Who wrote this? -->
+# Who is next
+
+It passes. What is left
+waits (see `who`).
+
+| Who | table |
+
+    Who is in an example
+* A file knows it.
+"""
+RST = """\
+.. Who comments
+
+Who is next
+===========
+
+It passes: ``who says``.  What is left
+waits::
+
+    What is in an example
+
+=== ===
+Who table
+=== ===
+
+term
+    A file knows it.
+"""
+MAN = """\
+.SH NAME
+.SS Who is next
+It passes.
+What is left
+waits, as
+.B who says
+shows.
+.PP
+.nf
+What is in an example
+.fi
+.TP
+.BR \\-\\-who ", " \\-w
+A file knows it.
+"""
+ABI = """\
+What:\t\t/sys/who
+Description:
+\t\tWho is next
+
+\t\tIt passes.  What is left
+\t\twaits::
+
+\t\t\tWhat is in an example
+
+\t\tA file knows it.
+"""
+FOUND = ["Who is next", "What is left waits", "A file knows it."]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.md", MARKDOWN), ("a.rst", RST), ("a.8", MAN), ("a", ABI)]
+)
+def test_prose_formats(name: str, text: str, tmp_path: Path) -> None:
+    """Headings, paragraphs and items are read; examples, tables, literals and comments are not."""
+    path = tmp_path / name
+    path.write_text(text)
+    assert len(prose.findings(path)) == len(FOUND)
+    wrong = [one.text for one in prose.sentences(path) if prose.wrong(one.text)]
+    starts = [found[: len(start)] for found, start in zip(wrong, FOUND, strict=True)]
+    assert starts == FOUND
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Whoever comes second waits.",
+        "The slots go to who comes first.",
+        "It is idle: who waits is served.",
+        "It reports the size of what it reads.",
+        "The disk is told the size.",
+        "A CPU reads what he wrote.",
+        "The request is too dear.",
+        " ".join(["word"] * 36),
+    ],
+)
+def test_prose_rules(text: str) -> None:
+    assert prose.wrong(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Who is a submitter?",
+        "The message has the reason and what to do.",
+        "A task that waits for a slot sleeps.",
+        "A user who selects the scheduler reads this.",
+        " ".join(["word"] * 35),
+    ],
+)
+def test_prose_allows(text: str) -> None:
+    assert not prose.wrong(text)
