@@ -9,8 +9,8 @@
 
 #include <systemd/sd-login.h>
 
+#include "host/util.h"
 #include "job.h"
-#include "util.h"
 
 #define SYSTEMD "org.freedesktop.systemd1"
 #define UNITS_PATH "/org/freedesktop/systemd1/unit"

@@ -3,9 +3,9 @@
 #include <getopt.h>
 #include <stdio.h>
 
-#include "bus.h"
-#include "check.h"
+#include "bus/bus.h"
 #include "manager.h"
+#include "policy/check.h"
 
 static const char help[] =
 	"sutrod [OPTION...]\n"

@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 
-#include "bus.h"
+#include "bus/bus.h"
 #include "manager.h"
 
 /* One new device is a burst of uevents (partitions, LVM, udev's own changes); this is

@@ -8,9 +8,9 @@
  * system manager; below a service or scope is what somebody else made there.
  */
 
-#include "bus.h"
+#include "bus/bus.h"
+#include "host/volume.h"
 #include "manager.h"
-#include "volume.h"
 
 /* A unit that begins to use a volume has its promises there so much later. */
 #define VOLUMES_USEC 1000000U

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
-#include "bus.h"
+#include "bus/bus.h"
 #include "job.h"
 #include "manager.h"
 

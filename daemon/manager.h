@@ -6,17 +6,17 @@
 #include <systemd/sd-device.h>
 #include <systemd/sd-event.h>
 
-#include "actuate.h"
-#include "ceiling.h"
-#include "cgroup.h"
-#include "class.h"
-#include "client.h"
-#include "conf.h"
-#include "governor.h"
-#include "leaf.h"
-#include "policies.h"
-#include "sample.h"
-#include "unit.h"
+#include "control/actuate.h"
+#include "control/ceiling.h"
+#include "control/class.h"
+#include "control/governor.h"
+#include "host/cgroup.h"
+#include "host/leaf.h"
+#include "host/sample.h"
+#include "policy/client.h"
+#include "policy/conf.h"
+#include "policy/policies.h"
+#include "policy/unit.h"
 
 /**
  * struct manager - the daemon

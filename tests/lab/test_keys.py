@@ -29,7 +29,7 @@ ROOMS = {
     "kernel/sutro-core.c": ALL,
     "kernel/compat/6.12/sutro-blk.h": ALL,
     "kernel/tests/sutro_core_test.c": ALL,
-    "daemon/governor.c": GUESTS | each("checks", "long"),
+    "daemon/control/governor.c": GUESTS | each("checks", "long"),
     "policies/sutro/sutroctl.py": GUESTS | each("checks", "long"),
     "dist/sutrod.conf": GUESTS | each("checks", "long"),
     "debian/control": GUESTS | each("checks", "long"),

@@ -4,7 +4,7 @@
 #define SIM_LOOP_H
 
 #include "client.h"
-#include "control.h"
+#include "control/law.h"
 
 /* What a loop may have at most of each. */
 #define LOOP_LEAVES 16

@@ -4,7 +4,7 @@
 
 /* Cgroups and leaves whose samples are consistent: time is rate times cost. */
 
-#include "control.h"
+#include "control/law.h"
 #include "fake.h"
 
 #define CASES cases(1000)

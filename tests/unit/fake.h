@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "roots.h"
-#include "topology.h"
+#include "host/roots.h"
+#include "host/topology.h"
 
 /* A fake machine in a temporary directory. Every function aborts on failure. */
 

@@ -16,7 +16,7 @@
 #include <limits.h>
 
 #include "fake.h"
-#include "policies.h"
+#include "policy/policies.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

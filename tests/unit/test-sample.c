@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #include "fake.h"
-#include "sample.h"
+#include "host/sample.h"
 
 static struct roots roots;
 static struct topology *topology;

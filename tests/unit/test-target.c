@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "control/target.h"
 #include "fake.h"
-#include "target.h"
 
 #define DT_S 0.25
 

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * May the caller change something? Root may. Of others polkit is asked, without
+ * waiting: the call is kept, and the answer runs the method or refuses it.
+ */
+
+#include "bus/method.h"
+
+#define POLKIT "org.freedesktop.PolicyKit1"
+#define POLKIT_PATH "/org/freedesktop/PolicyKit1/Authority"
+#define POLKIT_INTERFACE POLKIT ".Authority"
+#define POLKIT_ALLOW_INTERACTION 1U
+
+struct authorization {
+	struct manager *m;
+	sd_bus_message *call;
+	const char *action;
+	bus_method_t change;
+};
+
+static int refuse(sd_bus_error *error, const char *action, const char *why)
+{
+	return bus_error(error, SD_BUS_ERROR_ACCESS_DENIED,
+			 "Not authorized for %s: %s. Root always is.", action,
+			 why);
+}
+
+static int on_polkit(sd_bus_message *reply, void *userdata,
+		     sd_bus_error *unused)
+{
+	struct authorization *a = userdata;
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	const sd_bus_error *e = sd_bus_message_get_error(reply);
+	int allowed = false, challenge = false, r;
+
+	if (e) {
+		r = refuse(&error, a->action, e->message);
+	} else {
+		r = sd_bus_message_enter_container(reply, 'r', "bba{ss}");
+		if (r >= 0)
+			r = sd_bus_message_read(reply, "bb", &allowed,
+						&challenge);
+		if (r >= 0 && !allowed)
+			r = refuse(&error, a->action,
+				   challenge ? "a password is needed"
+					     : "polkit says no");
+		if (r >= 0)
+			r = a->change(a->m, a->call, &error);
+	}
+	if (r < 0)
+		sd_bus_reply_method_errno(a->call, r, &error);
+	return 0;
+}
+
+static void authorization_free(void *userdata)
+{
+	struct authorization *a = userdata;
+
+	sd_bus_message_unref(a->call);
+	free(a);
+}
+
+int bus_caller_uid(sd_bus_message *call, uid_t *ret)
+{
+	sd_bus_creds *creds = NULL;
+	int r = sd_bus_query_sender_creds(call, SD_BUS_CREDS_EUID, &creds);
+
+	if (r >= 0)
+		r = sd_bus_creds_get_euid(creds, ret);
+	sd_bus_creds_unref(creds);
+	return r;
+}
+
+int bus_with_authority(struct manager *m, sd_bus_message *call,
+		       const char *action, bus_method_t change,
+		       sd_bus_error *error)
+{
+	struct authorization *a;
+	sd_bus_slot *slot = NULL;
+	bool interactive;
+	uid_t uid;
+	int r;
+
+	if (bus_caller_uid(call, &uid) >= 0 && uid == 0)
+		return change(m, call, error);
+	interactive = sd_bus_message_get_allow_interactive_authorization(call) >
+		      0;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	*a = (struct authorization){ m, sd_bus_message_ref(call), action,
+				     change };
+	r = sd_bus_call_method_async(
+		m->bus, &slot, POLKIT, POLKIT_PATH, POLKIT_INTERFACE,
+		"CheckAuthorization", on_polkit, a, "(sa{sv})sa{ss}us",
+		"system-bus-name", 1, "name", "s",
+		sd_bus_message_get_sender(call), action, 0,
+		interactive ? POLKIT_ALLOW_INTERACTION : 0U, "");
+	if (r < 0) {
+		authorization_free(a);
+		return refuse(error, action, "polkit cannot be asked");
+	}
+	sd_bus_slot_set_destroy_callback(slot, authorization_free);
+	sd_bus_slot_set_floating(slot, true);
+	sd_bus_slot_unref(slot);
+	return 1;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Members about devices: ListDevices, ResolvePath, UseDevices, ReleaseDevices. */
+
+#include "bus/method.h"
+
+/* No call has a reason to name more devices than a machine has. */
+#define PATHS_MAX 1024
+
+/* ---- ListDevices, ResolvePath ---- */
+
+static int append_strings(sd_bus_message *r, const char *key, char *const *l)
+{
+	int err;
+
+	err = sd_bus_message_open_container(r, 'e', "sv");
+	if (err >= 0)
+		err = sd_bus_message_append(r, "s", key);
+	if (err >= 0)
+		err = sd_bus_message_open_container(r, 'v', "as");
+	if (err >= 0)
+		err = sd_bus_message_append_strv(r, (char **)l);
+	if (err >= 0)
+		err = sd_bus_message_close_container(r);
+	return err >= 0 ? sd_bus_message_close_container(r) : err;
+}
+
+/* Node names of devices as "as". */
+static int append_nodes(sd_bus_message *r, struct device *const *l, size_t n)
+{
+	int err = sd_bus_message_open_container(r, 'a', "s");
+
+	for (size_t i = 0; i < n && err >= 0; i++)
+		err = sd_bus_message_append(r, "s", l[i]->node);
+	return err >= 0 ? sd_bus_message_close_container(r) : err;
+}
+
+static int append_device(struct manager *m, sd_bus_message *r,
+			 const struct device *d)
+{
+	_cleanup_strv_ char **slaves = NULL;
+	int err = 0;
+
+	for (size_t i = 0; i < d->n_slaves && !err; i++)
+		err = strv_add(&slaves, d->slaves[i]->name);
+	if (!err)
+		err = sd_bus_message_open_container(r, 'a', "{sv}");
+	if (err >= 0)
+		err = sd_bus_message_append(r, "{sv}{sv}{sv}", "node", "s",
+					    d->node, "name", "s", d->name,
+					    "kind", "s",
+					    device_kind_name(d->kind));
+	if (err >= 0)
+		err = bus_append_devno(r, d);
+	if (err >= 0)
+		err = append_strings(r, "slaves", slaves);
+	if (err >= 0)
+		err = append_strings(r, "aliases", d->aliases);
+	if (err >= 0)
+		err = sd_bus_message_append(r, "{sv}{sv}{sv}", "leaf", "b",
+					    d->leaf, "managed", "b",
+					    leaf_is_managed(&m->roots, d),
+					    "size_bytes", "t", d->size_bytes);
+	if (err >= 0 && d->leaf)
+		err = sd_bus_message_append(r, "{sv}", "scheduler", "s",
+					    d->scheduler);
+	return err >= 0 ? sd_bus_message_close_container(r) : err;
+}
+
+int method_list_devices(sd_bus_message *call, void *userdata,
+			sd_bus_error *error)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	struct manager *m = userdata;
+	int r;
+
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	for (size_t i = 0; i < m->topology->n_devices && r >= 0; i++)
+		r = append_device(m, reply, m->topology->devices[i]);
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return bus_send(reply, r);
+}
+
+static char *step_text(const struct device *d)
+{
+	struct text t = {};
+
+	text_add(&t, "%s", d->node);
+	if (d->aliases)
+		text_add(&t, " (%s)", d->aliases[0]);
+	text_add(&t, " is %s %s", d->leaf ? "a leaf:" : "a device of kind",
+		 device_kind_name(d->kind));
+	if (d->leaf)
+		text_add(&t, " with scheduler %s", d->scheduler);
+	for (size_t i = 0; i < d->n_slaves && !device_is_lowest(d); i++)
+		text_add(&t, "%s %s", i ? " and" : " on", d->slaves[i]->node);
+	return t.p;
+}
+
+static int append_steps(sd_bus_message *r, const struct device *d,
+			uint32_t level)
+{
+	_cleanup_free_ char *text = step_text(d);
+	int err;
+
+	if (!text)
+		return -ENOMEM;
+	err = sd_bus_message_append(r, "a{sv}", 4, "device", "s", d->node,
+				    "kind", "s", device_kind_name(d->kind),
+				    "level", "u", level, "text", "s", text);
+	for (size_t i = 0; i < d->n_slaves && !device_is_lowest(d) && err >= 0;
+	     i++)
+		err = append_steps(r, d->slaves[i], level + 1);
+	return err;
+}
+
+int method_resolve_path(sd_bus_message *call, void *userdata,
+			sd_bus_error *error)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	struct manager *m = userdata;
+	struct device *d;
+	const char *path;
+	int r;
+
+	r = sd_bus_message_read(call, "s", &path);
+	if (r >= 0) {
+		manager_catch_up(m, path);
+		r = bus_resolve(m, path, &d, error);
+	}
+	if (r >= 0)
+		r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_append(reply, "s", d->node);
+	if (r >= 0)
+		r = append_nodes(reply, d->leaves, d->n_leaves);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	if (r >= 0)
+		r = append_steps(reply, d, 0);
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return bus_send(reply, r);
+}
+
+/* ---- UseDevices, ReleaseDevices ---- */
+
+/* The leaves under all @paths, each once, in the order of the topology. */
+static int mark_leaves(struct manager *m, char **paths, bool *marks,
+		       sd_bus_error *error)
+{
+	for (char **p = paths; p && *p; p++) {
+		struct device *d;
+		int r = bus_resolve(m, *p, &d, error);
+
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < m->topology->n_devices; i++)
+			if (device_stands_on(d, m->topology->devices[i]))
+				marks[i] = true;
+	}
+	return 0;
+}
+
+static int append_result(sd_bus_message *r, const struct device *leaf,
+			 const struct leaf_result *result)
+{
+	return sd_bus_message_append(r, "a{sv}", 5, "leaf", "s", leaf->node,
+				     "scheduler", "s", leaf->scheduler,
+				     "previous", "s", result->previous,
+				     "changed", "b", result->changed, "error",
+				     "s", result->error ?: "");
+}
+
+static int change_leaves(struct manager *m, sd_bus_message *reply,
+			 const bool *marks, bool use, sd_bus_error *error)
+{
+	_cleanup_free_ char *failure = NULL;
+	size_t good = 0, bad = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < m->topology->n_devices && r >= 0; i++) {
+		struct device *leaf = m->topology->devices[i];
+		struct leaf_result result = {};
+
+		if (!marks[i])
+			continue;
+		r = use ? leaf_use(&m->roots, leaf, m->dry_run, &result)
+			: leaf_release(&m->roots, leaf, m->dry_run, &result);
+		if (r >= 0)
+			r = append_result(reply, leaf, &result);
+		if (result.changed)
+			manager_leaf_switched(m, leaf);
+		if (!result.error) {
+			good++;
+		} else {
+			bad++;
+			free(failure);
+			failure = TAKE_PTR(result.error);
+		}
+		leaf_result_done(&result);
+	}
+	if (r >= 0 && bad && !good)
+		return bus_error(error, ERROR_NOT_SUPPORTED, "%s", failure);
+	return r;
+}
+
+static int change_devices(struct manager *m, sd_bus_message *call, bool use,
+			  sd_bus_error *error)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	_cleanup_strv_ char **paths = NULL;
+	_cleanup_free_ bool *marks = NULL;
+	size_t n;
+	int r;
+
+	r = sd_bus_message_read_strv(call, &paths);
+	if (r < 0)
+		return r;
+	if (strv_length(paths) > PATHS_MAX)
+		return bus_error(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+				 "More than %d paths.", PATHS_MAX);
+	for (char **p = paths; p && *p; p++)
+		manager_catch_up(m, *p);
+	n = m->topology->n_devices;
+	marks = calloc(n + 1, sizeof(*marks));
+	if (!marks)
+		return -ENOMEM;
+	r = mark_leaves(m, paths, marks, error);
+	for (size_t i = 0; i < n && !use && !paths; i++)
+		marks[i] = leaf_is_managed(&m->roots, m->topology->devices[i]);
+	if (r >= 0)
+		r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	if (r >= 0)
+		r = change_leaves(m, reply, marks, use, error);
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return bus_send(reply, r);
+}
+
+static int use_devices(struct manager *m, sd_bus_message *call,
+		       sd_bus_error *error)
+{
+	return change_devices(m, call, true, error);
+}
+
+static int release_devices(struct manager *m, sd_bus_message *call,
+			   sd_bus_error *error)
+{
+	return change_devices(m, call, false, error);
+}
+
+int method_use_devices(sd_bus_message *call, void *userdata,
+		       sd_bus_error *error)
+{
+	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES,
+				  use_devices, error);
+}
+
+int method_release_devices(sd_bus_message *call, void *userdata,
+			   sd_bus_error *error)
+{
+	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES,
+				  release_devices, error);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Members that change or show what is said about units: SetPolicy, ResetPolicy,
+ * GetPolicy, ReloadPolicies, PolicyErrors. policies.c keeps what lasts, client.c what
+ * ends with the caller.
+ */
+
+#include "bus/method.h"
+
+#define ACTION_OWN "org.sutro1.manage-own-policies"
+
+/* More in one call is a mistake or worse. */
+#define SAID_MAX POLICYFILE_STATEMENTS_MAX
+
+enum lifetime {
+	LIFETIME_PERSISTENT = POLICY_PERSISTENT,
+	LIFETIME_RUNTIME = POLICY_RUNTIME,
+	LIFETIME_CLIENT,
+	LIFETIMES,
+};
+
+static const char *const lifetimes[] = {
+	[LIFETIME_PERSISTENT] = "persistent",
+	[LIFETIME_RUNTIME] = "runtime",
+	[LIFETIME_CLIENT] = "client",
+};
+
+static int parse_lifetime(const char *text, enum lifetime *ret,
+			  sd_bus_error *error)
+{
+	for (enum lifetime l = 0; l < LIFETIMES; l++)
+		if (streq(text, lifetimes[l])) {
+			*ret = l;
+			return 0;
+		}
+	return bus_error(error, ERROR_BAD_POLICY,
+			 "\"%.64s\" is no lifetime; there are "
+			 "persistent, runtime and client.",
+			 text);
+}
+
+static int check_unit(const char *unit, sd_bus_error *error)
+{
+	if (unit_name_is_valid(unit))
+		return 0;
+	return bus_error(error, ERROR_BAD_POLICY,
+			 "\"%.255s\" is no name of a unit with a "
+			 "control group, such as db.service or "
+			 "user-1000.slice.",
+			 unit);
+}
+
+static int refuse(sd_bus_error *error, const char *unit, int r,
+		  const char *sentence)
+{
+	if (r == -ENOMEM)
+		return r;
+	if (r == -EINVAL || r == -EBADMSG)
+		return bus_error(error, ERROR_BAD_POLICY, "%s: %s", unit,
+				 sentence ?: strerror(-r));
+	if (r == -ENOSPC)
+		return bus_error(
+			error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+			"%s: too much is set at run time already; reset "
+			"policies that are not needed.",
+			unit);
+	return bus_error(error, SD_BUS_ERROR_FAILED,
+			 "%s: cannot keep the policy: %s.", unit, strerror(-r));
+}
+
+/* ---- SetPolicy, ResetPolicy ---- */
+
+static int read_said(sd_bus_message *call, struct said *said, size_t *n,
+		     sd_bus_error *error)
+{
+	const char *key, *value;
+	int r;
+
+	r = sd_bus_message_enter_container(call, 'a', "(ss)");
+	*n = 0;
+	while (r >= 0 &&
+	       (r = sd_bus_message_read(call, "(ss)", &key, &value)) > 0) {
+		if (*n >= SAID_MAX)
+			return bus_error(
+				error, ERROR_BAD_POLICY,
+				"More than %u assignments in one call.",
+				SAID_MAX);
+		said[(*n)++] = (struct said){ key, value };
+	}
+	return r < 0 ? r : sd_bus_message_exit_container(call);
+}
+
+static int set_policy(struct manager *m, sd_bus_message *call,
+		      sd_bus_error *error)
+{
+	_cleanup_free_ char *sentence = NULL;
+	struct said said[SAID_MAX];
+	const char *unit, *lifetime;
+	enum lifetime l = LIFETIMES;
+	size_t n;
+	int r;
+
+	r = sd_bus_message_rewind(call, true);
+	if (r >= 0)
+		r = sd_bus_message_read(call, "s", &unit);
+	if (r >= 0)
+		r = read_said(call, said, &n, error);
+	if (r >= 0)
+		r = sd_bus_message_read(call, "s", &lifetime);
+	if (r >= 0)
+		r = parse_lifetime(lifetime, &l, error);
+	if (r < 0)
+		return r;
+	if (l == LIFETIME_CLIENT)
+		r = clients_say(&m->clients, sd_bus_message_get_sender(call),
+				unit, said, n, &sentence);
+	else
+		r = policies_set(m->policies, unit, (enum policy_lifetime)l,
+				 said, n, &sentence);
+	if (r < 0)
+		return refuse(error, unit, r, sentence);
+	if (l != LIFETIME_CLIENT)
+		manager_policy_changed(unit, m);
+	return sd_bus_reply_method_return(call, "");
+}
+
+static int reset_policy(struct manager *m, sd_bus_message *call,
+			sd_bus_error *error)
+{
+	const char *unit, *lifetime;
+	enum lifetime l = LIFETIMES;
+	int r;
+
+	r = sd_bus_message_rewind(call, true);
+	if (r >= 0)
+		r = sd_bus_message_read(call, "ss", &unit, &lifetime);
+	if (r >= 0)
+		r = parse_lifetime(lifetime, &l, error);
+	if (r < 0)
+		return r;
+	if (l == LIFETIME_CLIENT) {
+		clients_forget(&m->clients, sd_bus_message_get_sender(call),
+			       unit);
+	} else {
+		r = policies_reset(m->policies, unit, (enum policy_lifetime)l);
+		if (r < 0)
+			return refuse(error, unit, r, NULL);
+		manager_policy_changed(unit, m);
+	}
+	return sd_bus_reply_method_return(call, "");
+}
+
+/* A unit below the slice of the caller is the caller's own. The slice itself is not:
+ * what it may take from others is for an administrator to say.
+ */
+static bool is_own(struct manager *m, sd_bus_message *call, const char *unit)
+{
+	struct cgroup *c = manager_find_unit(m, unit);
+	_cleanup_free_ char *slice = NULL;
+	uid_t uid;
+
+	if (!c || bus_caller_uid(call, &uid) < 0)
+		return false;
+	slice = asprintf_or_null("/user.slice/user-%u.slice/",
+				 (unsigned int)uid);
+	return slice && startswith(c->path, slice);
+}
+
+static int change(sd_bus_message *call, struct manager *m, bus_method_t method,
+		  sd_bus_error *error)
+{
+	const char *unit;
+	int r = sd_bus_message_read(call, "s", &unit);
+
+	if (r >= 0)
+		r = check_unit(unit, error);
+	if (r < 0)
+		return r;
+	if (m->dry_run)
+		return sd_bus_error_set(error, SD_BUS_ERROR_FAILED,
+					"sutrod runs with --dry-run and "
+					"changes nothing.");
+	return bus_with_authority(
+		m, call,
+		is_own(m, call, unit) ? ACTION_OWN : ACTION_MANAGE_POLICIES,
+		method, error);
+}
+
+int method_set_policy(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+	return change(call, userdata, set_policy, error);
+}
+
+int method_reset_policy(sd_bus_message *call, void *userdata,
+			sd_bus_error *error)
+{
+	return change(call, userdata, reset_policy, error);
+}
+
+/* ---- GetPolicy ---- */
+
+static int append_assignments(sd_bus_message *r, const struct promises *l,
+			      int in_force)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < l->n && err >= 0; i++) {
+		const struct promise *p = &l->items[i];
+		_cleanup_free_ char *value = promise_format(p);
+
+		if (!value)
+			return -ENOMEM;
+		err = sd_bus_message_append(r, "a{sv}", 4, "key", "s",
+					    promise_info(p->key)->name, "value",
+					    "s", value, "source", "s",
+					    p->source ?: "", "in_force", "b",
+					    in_force);
+	}
+	return err;
+}
+
+int method_get_policy(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	struct stated stated = {};
+	struct manager *m = userdata;
+	const char *unit;
+	int r;
+
+	r = sd_bus_message_read(call, "s", &unit);
+	if (r >= 0)
+		r = check_unit(unit, error);
+	if (r >= 0)
+		r = manager_stated(m, unit, &stated);
+	if (r < 0)
+		return r;
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	if (r >= 0)
+		r = append_assignments(reply, &stated.overridden, false);
+	if (r >= 0)
+		r = append_assignments(reply, &stated.in_force, true);
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	stated_done(&stated);
+	return bus_send(reply, r);
+}
+
+/* ---- ReloadPolicies, PolicyErrors ---- */
+
+static int reload_policies(struct manager *m, sd_bus_message *call,
+			   sd_bus_error *error)
+{
+	int r = manager_reload_policies(m);
+
+	return r < 0 ? r : sd_bus_reply_method_return(call, "");
+}
+
+int method_reload_policies(sd_bus_message *call, void *userdata,
+			   sd_bus_error *error)
+{
+	return bus_with_authority(userdata, call, ACTION_MANAGE_POLICIES,
+				  reload_policies, error);
+}
+
+int property_policy_errors(sd_bus *bus, const char *path, const char *interface,
+			   const char *property, sd_bus_message *reply,
+			   void *userdata, sd_bus_error *error)
+{
+	_cleanup_strv_ char **errors = NULL;
+	struct manager *m = userdata;
+	int r = policies_errors(m->policies, &errors);
+
+	return r < 0 ? r : sd_bus_message_append_strv(reply, errors);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Members about promises: ListPromises, History, PromiseChanged.
+ *
+ * What the governor keeps (floors) comes from its plant; ceilings and targets are
+ * listed as they are stated.
+ */
+
+#include "bus/bus.h"
+#include "bus/method.h"
+#include "control/verdict.h"
+
+/* A promise that leads nowhere, and one that is written and needs no control. */
+#define STATE_UNRESOLVED "unresolved"
+#define STATE_STATED "stated"
+
+static int append_leaf(struct manager *m, sd_bus_message *r,
+		       const struct governed *f, const struct device *leaf)
+{
+	const struct governor *g = &m->governor;
+	uint32_t n = governor_leaf(g, leaf);
+	struct control_use *use;
+	int err;
+
+	if (n == CONTROL_NONE)
+		return 0;
+	use = control_use(g->control, f->cgroup->node, n);
+	err = sd_bus_message_open_container(r, 'a', "{sv}");
+	if (err >= 0)
+		err = sd_bus_message_append(
+			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "leaf", "s",
+			leaf->node, "scheduler", "s", leaf->scheduler ?: "",
+			"share_needed", "d",
+			control_need(g->control, f->number, n),
+			"share_allotted", "d",
+			control_allotted(g->control, f->number, n), "share_got",
+			"d", use->time, "backlog", "d", use->backlog, "weight",
+			"t", policy_weight(&f->cgroup->policy, leaf).weight);
+	if (err >= 0)
+		err = sd_bus_message_append(
+			r, "{sv}", "cost_ns", "d",
+			control_cost(g->control, f->number, n) * 1e9);
+	return err < 0 ? err : sd_bus_message_close_container(r);
+}
+
+static int append_governed(struct manager *m, sd_bus_message *r,
+			   const struct governed *f, const struct device *d)
+{
+	const struct control_promise *p =
+		control_promise(m->governor.control, f->number);
+	int err;
+
+	err = sd_bus_message_append(r, "{sv}{sv}{sv}{sv}{sv}{sv}", "state", "s",
+				    control_state_to_string(f->state), "cause",
+				    "s", f->cause ?: "", "got", "t",
+				    (uint64_t)f->got, "granted", "d", p->phi,
+				    "gain", "d", p->gain, "amplification", "d",
+				    f->copies);
+	if (err >= 0)
+		err = bus_open_list(r, "leaves");
+	for (size_t i = 0; i < d->n_leaves && err >= 0; i++)
+		err = append_leaf(m, r, f, d->leaves[i]);
+	return err < 0 ? err : bus_close_list(r);
+}
+
+static int append_ungoverned(sd_bus_message *r, const struct promise *p)
+{
+	int err;
+
+	err = sd_bus_message_append(
+		r, "{sv}{sv}{sv}{sv}{sv}{sv}", "state", "s",
+		p->device	    ? STATE_STATED
+		: promise_is_any(p) ? control_state_to_string(CONTROL_IDLE)
+				    : STATE_UNRESOLVED,
+		"cause", "s",
+		p->device || promise_is_any(p)
+			? ""
+			: "the path is on no block device",
+		"got", "t", (uint64_t)0, "granted", "d", 1.0, "gain", "d", 1.0,
+		"amplification", "d", 0.0);
+	if (err >= 0)
+		err = bus_open_list(r, "leaves");
+	return err < 0 ? err : bus_close_list(r);
+}
+
+static int append_promise(struct manager *m, sd_bus_message *r,
+			  const struct cgroup *c, const struct promise *p)
+{
+	const struct governed *f = governor_find(&m->governor, c, p);
+	int err;
+
+	err = sd_bus_message_open_container(r, 'a', "{sv}");
+	if (err >= 0)
+		err = sd_bus_message_append(
+			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "unit", "s",
+			c->origin == CGROUP_UNIT ? c->policy.subject : "",
+			"cgroup", "s", c->path, "key", "s",
+			promise_info(p->key)->name, "path", "s", p->path,
+			"device", "s", p->device ? p->device->node : "",
+			"value", "t", f && f->part ? f->floor : p->value,
+			"percent", "d", p->part / 100.0, "importance", "t",
+			promises_importance(&c->policy.promises), "source", "s",
+			p->source ?: "");
+	if (err >= 0)
+		err = f && p->device ? append_governed(m, r, f, p->device)
+				     : append_ungoverned(r, p);
+	return err < 0 ? err : sd_bus_message_close_container(r);
+}
+
+static bool leads_somewhere(const struct policy *policy, enum promise_key key)
+{
+	for (size_t i = 0; i < policy->promises.n; i++)
+		if (policy->promises.items[i].device &&
+		    policy->promises.items[i].key == key)
+			return true;
+	return false;
+}
+
+/* A promise about any volume is listed itself while there is no volume for it. */
+static bool is_listed(const struct policy *policy, const struct promise *p)
+{
+	enum promise_kind kind = promise_info(p->key)->kind;
+
+	return p->path &&
+	       !(promise_is_any(p) && leads_somewhere(policy, p->key)) &&
+	       (kind == PROMISE_KIND_FLOOR || kind == PROMISE_KIND_CEILING ||
+		kind == PROMISE_KIND_TARGET);
+}
+
+int method_list_promises(sd_bus_message *call, void *userdata,
+			 sd_bus_error *error)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	struct manager *m = userdata;
+	struct cgroup *root = cgroup_tree_root(m->tree);
+	int r;
+
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c))
+		for (size_t i = 0; i < c->policy.promises.n && r >= 0; i++)
+			if (is_listed(&c->policy, &c->policy.promises.items[i]))
+				r = append_promise(
+					m, reply, c,
+					&c->policy.promises.items[i]);
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return bus_send(reply, r);
+}
+
+/* ---- history ---- */
+
+static const struct governed *find_floor(const struct manager *m,
+					 const struct cgroup *c,
+					 const char *key, const char *path)
+{
+	enum promise_key k;
+
+	if (promise_key_from_name(key, &k) < 0)
+		return NULL;
+	return governor_find(&m->governor, c,
+			     &(struct promise){ .key = k,
+						.path = (char *)path });
+}
+
+int method_history(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	const char *unit, *key, *path;
+	struct manager *m = userdata;
+	const struct governed *f;
+	const struct history *h;
+	struct cgroup *c;
+	int r;
+
+	r = sd_bus_message_read(call, "sss", &unit, &key, &path);
+	if (r < 0)
+		return r;
+	c = manager_find_unit(m, unit);
+	if (!c)
+		return bus_no_such_unit(error, unit);
+	f = find_floor(m, c, key, path);
+	if (!f)
+		return bus_error(
+			error, ERROR_NO_SUCH_PROMISE,
+			"%s has no promise %s=%s that is being kept; see "
+			"\"sutroctl explain %s\".",
+			unit, key, path, unit);
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "(tddd)");
+	h = f->history;
+	for (unsigned int i = 0; i < h->n && r >= 0; i++) {
+		const struct history_row *row =
+			&h->row[(h->next + HISTORY_ROWS - h->n + i) %
+				HISTORY_ROWS];
+
+		r = sd_bus_message_append(reply, "(tddd)", row->usec, row->got,
+					  row->promised, row->granted);
+	}
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return bus_send(reply, r);
+}
+
+void bus_promise_changed(struct manager *m, const struct governed *f)
+{
+	int r;
+
+	r = sd_bus_emit_signal(
+		m->bus, BUS_PATH, BUS_INTERFACE, "PromiseChanged", "sssss",
+		f->cgroup->policy.subject, promise_info(f->key)->name, f->path,
+		control_state_to_string(f->state), f->cause ?: "");
+	if (r < 0)
+		log_debug_errno(r, "Cannot emit PromiseChanged: %m, ignoring.");
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * ListUsage: who uses what now. A row is a cgroup and a device that it uses itself:
+ * one on which nothing stands that it uses, too. For a file system on an LVM volume
+ * that is the volume, not the disks under it.
+ */
+
+#include "bus/method.h"
+
+static bool is_used(const struct manager *m, const struct cgroup *c,
+		    const struct device *d)
+{
+	const struct usage *u = sample_usage(&m->watcher, c, d);
+
+	return u->rbytes || u->wbytes;
+}
+
+static bool is_used_above(const struct manager *m, const struct cgroup *c,
+			  const struct device *d)
+{
+	for (size_t i = 0; i < m->topology->n_devices; i++) {
+		const struct device *top = m->topology->devices[i];
+
+		for (size_t s = 0; s < top->n_slaves; s++)
+			if (top->slaves[s] == d &&
+			    (is_used(m, c, top) || is_used_above(m, c, top)))
+				return true;
+	}
+	return false;
+}
+
+static int append_leaf(struct manager *m, sd_bus_message *r,
+		       const struct cgroup *c, const struct device *leaf)
+{
+	double waiting = sample_usage(&m->watcher, c, leaf)->wait_ns / 1e9 /
+			 sampler_interval_s(&m->watcher);
+	struct latencies reads = {};
+	int err;
+
+	sample_add_latencies(&m->watcher, c, leaf, &reads);
+	err = sd_bus_message_open_container(r, 'a', "{sv}");
+	if (err >= 0)
+		err = sd_bus_message_append(r, "{sv}", "read_p99_us", "t",
+					    sample_latency_us(&reads, 0.99));
+	if (err >= 0)
+		err = sd_bus_message_append(
+			r, "{sv}{sv}{sv}{sv}{sv}", "leaf", "s", leaf->node,
+			"share_got", "d", sample_got(&m->watcher, c, leaf),
+			"hweight", "d", sample_hweight(&m->watcher, c, leaf),
+			"weight", "t", policy_weight(&c->policy, leaf).weight,
+			"backlog", "d", waiting < 1 ? waiting : 1.0);
+	return err < 0 ? err : sd_bus_message_close_container(r);
+}
+
+/* Of the reads at all leaves under the device. */
+static uint64_t read_p99_us(const struct manager *m, const struct cgroup *c,
+			    const struct device *d)
+{
+	struct latencies sum = {};
+
+	for (size_t i = 0; i < d->n_leaves; i++)
+		sample_add_latencies(&m->watcher, c, d->leaves[i], &sum);
+	return sample_latency_us(&sum, 0.99);
+}
+
+static int append_row(struct manager *m, sd_bus_message *r,
+		      const struct cgroup *c, const struct device *d)
+{
+	const struct usage *u = sample_usage(&m->watcher, c, d);
+	double s = sampler_interval_s(&m->watcher);
+	int err;
+
+	err = sd_bus_message_open_container(r, 'a', "{sv}");
+	if (err >= 0)
+		err = sd_bus_message_append(
+			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "unit", "s",
+			c->origin == CGROUP_UNIT ? c->policy.subject : "",
+			"cgroup", "s", c->shown, "device", "s", d->node,
+			"rbytes_per_s", "t", (uint64_t)(u->rbytes / s),
+			"wbytes_per_s", "t", (uint64_t)(u->wbytes / s),
+			"rios_per_s", "t", (uint64_t)(u->rios / s),
+			"wios_per_s", "t", (uint64_t)(u->wios / s));
+	if (err >= 0)
+		err = sd_bus_message_append(r, "{sv}", "read_p99_us", "t",
+					    read_p99_us(m, c, d));
+	if (err >= 0)
+		err = bus_open_list(r, "leaves");
+	for (size_t i = 0; i < d->n_leaves && err >= 0; i++)
+		err = append_leaf(m, r, c, d->leaves[i]);
+	if (err >= 0)
+		err = bus_close_list(r);
+	return err < 0 ? err : sd_bus_message_close_container(r);
+}
+
+static int list_usage(struct manager *m, sd_bus_message *call,
+		      sd_bus_error *error)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	struct cgroup *root = cgroup_tree_root(m->tree);
+	int r;
+
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	for (struct cgroup *c = cgroup_next(root, root); c && r >= 0;
+	     c = cgroup_next(root, c))
+		for (size_t i = 0; i < m->topology->n_devices && r >= 0; i++) {
+			const struct device *d = m->topology->devices[i];
+
+			if (d->n_leaves && is_used(m, c, d) &&
+			    !is_used_above(m, c, d))
+				r = append_row(m, reply, c, d);
+		}
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return bus_send(reply, r);
+}
+
+int method_list_usage(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+	return bus_with_samples(userdata, call, list_usage, error);
+}

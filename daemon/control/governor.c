@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Keeping floors: between the cgroups and devices of this machine and the control
+ * law (law-tick.c), which knows only numbers.
+ *
+ * Four times a second, while there is a floor:
+ *
+ *	io.sutro.stat, io.stat -> use of each leaf, rate at the logical device
+ *	control_tick()         -> a weight per (cgroup, leaf), a verdict per floor
+ *	weights                -> setpoints of the policies; actuate.c writes them
+ *	verdicts               -> bus, journal, history (verdict.c)
+ *
+ * The plant has only what matters: the promised cgroups, those above them, and the
+ * children of those above them, each standing for all below it. In
+ *
+ *	/ --- system.slice --- db (floor)
+ *	  |                `-- web
+ *	  `-- user.slice --- ... a hundred cgroups
+ *
+ * that is five nodes. plant.c makes it, again whenever cgroups, policies or devices
+ * change, and takes over what was learnt.
+ */
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "control/governor.h"
+#include "control/plant.h"
+#include "control/verdict.h"
+#include "manager.h"
+
+/* Seconds of noise are averaged out by the law; this is how late it can be. */
+#define TICK_USEC 250000U
+
+/* The loop's own default is as long as a tick. */
+#define TICK_ACCURACY_USEC 5000U
+
+/* A tick that comes much later than that says little about now. */
+#define TICK_MAX_S 5.0
+
+/* Costs are kept over a restart; they change slowly enough for this. */
+#define SAVE_TICKS 20U
+
+/* Where a scheduler counts no waiting, a leaf this busy has somebody waiting. */
+#define BUSY_BACKLOGGED 0.9
+
+/* Bytes of so long ago count a third. */
+#define COPIES_TAU_S 2.0
+
+static uint64_t now_usec(const struct governor *g)
+{
+	uint64_t usec = 0;
+
+	sd_event_now(g->manager->event, CLOCK_MONOTONIC, &usec);
+	return usec;
+}
+
+/* ---- what was measured ---- */
+
+/* The tenth number of queue statistics: ms in which requests were on their way. */
+static uint64_t read_busy_ms(const struct governor *g,
+			     const struct device *leaf)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	unsigned long long busy;
+
+	path = asprintf_or_null("%s/class/block/%s/stat",
+				g->manager->roots.sysfs, leaf->name);
+	if (!path || read_file_at(AT_FDCWD, path, &text) < 0 ||
+	    sscanf(text, "%*u %*u %*u %*u %*u %*u %*u %*u %*u %llu", &busy) !=
+		    1)
+		return 0;
+	return busy;
+}
+
+static bool measures_time(const struct device *leaf)
+{
+	return leaf->scheduler && streq(leaf->scheduler, "sutro");
+}
+
+/* Device time as the scheduler counted it. */
+static struct control_use measured_use(const struct usage *u, double dt_s)
+{
+	double waiting = u->wait_ns / 1e9 / dt_s;
+
+	/* Waiting is counted when it ends: who was not served at all waited. */
+	if (u->queued && !u->rios && !u->wios)
+		waiting = 1;
+	return (struct control_use){
+		.time = u->time_ns / 1e9 / dt_s,
+		.backlog = waiting < 1 ? waiting : 1,
+		.ios = u->rios + u->wios,
+	};
+}
+
+/* Where no time is counted, bytes have to stand for it. */
+static struct control_use guessed_use(const struct usage *u,
+				      const struct usage *all, double busy)
+{
+	uint64_t bytes = u->rbytes + u->wbytes;
+	uint64_t sum = all->rbytes + all->wbytes;
+
+	return (struct control_use){
+		.time = sum ? busy * bytes / sum : 0,
+		.backlog = busy > BUSY_BACKLOGGED && bytes ? 1 : 0,
+		.ios = u->rios + u->wios,
+	};
+}
+
+/**
+ * struct leaf_now - a leaf in this tick
+ * @d: NULL: it is gone
+ * @measured: its scheduler counts time
+ * @busy: part of the tick in which it worked, if not
+ * @all: what everybody used of it
+ */
+struct leaf_now {
+	const struct device *d;
+	bool measured;
+	double busy;
+	const struct usage *all;
+};
+
+static double busy_part(struct governor *g, uint32_t leaf,
+			const struct device *d, double dt_s)
+{
+	uint64_t before = g->busy_ms[leaf], now = read_busy_ms(g, d);
+	double busy = before && now > before ? (now - before) / 1e3 / dt_s : 0;
+
+	g->busy_ms[leaf] = now;
+	return busy < 1 ? busy : 1;
+}
+
+static struct leaf_now *look_at_leaves(struct governor *g, double dt_s)
+{
+	struct leaf_now *leaves = calloc(g->n_leaves, sizeof(*leaves));
+
+	for (uint32_t l = 0; leaves && l < g->n_leaves; l++) {
+		const struct device *d =
+			topology_by_devno(g->manager->topology, g->leaves[l]);
+
+		if (!d)
+			continue;
+		leaves[l] = (struct leaf_now){
+			.d = d,
+			.measured = measures_time(d),
+			.all = sample_usage(&g->sampler, g->nodes[0], d),
+		};
+		if (!leaves[l].measured)
+			leaves[l].busy = busy_part(g, l, d, dt_s);
+	}
+	return leaves;
+}
+
+static void sample_node(struct governor *g, uint32_t n,
+			const struct leaf_now *leaves, double dt_s)
+{
+	const struct cgroup *c = g->nodes[n];
+
+	if (c && control_rests(g->control, n) &&
+	    !sample_is_active(&g->sampler, c))
+		return;
+	for (uint32_t l = 0; c && l < g->n_leaves; l++) {
+		const struct leaf_now *leaf = &leaves[l];
+		uint32_t nominal = c->policy.weight;
+		const struct usage *u;
+
+		if (!leaf->d)
+			continue;
+		if (c->policy.n_statements)
+			nominal = policy_nominal(&c->policy, leaf->d).weight;
+		u = sample_usage(&g->sampler, c, leaf->d);
+		*control_use(g->control, n, l) =
+			leaf->measured ? measured_use(u, dt_s)
+				       : guessed_use(u, leaf->all, leaf->busy);
+		control_set_nominal(g->control, n, l, nominal);
+	}
+}
+
+static uint64_t promised_units(enum promise_key key, const struct usage *u)
+{
+	switch (key) {
+	case PROMISE_READ_BANDWIDTH_MIN:
+		return u->rbytes;
+	case PROMISE_WRITE_BANDWIDTH_MIN:
+		return u->wbytes;
+	case PROMISE_READ_IOPS_MIN:
+		return u->rios;
+	case PROMISE_WRITE_IOPS_MIN:
+		return u->wios;
+	default:
+		return 0;
+	}
+}
+
+static bool share_leaf(const struct device *a, const struct device *b)
+{
+	for (size_t i = 0; i < a->n_leaves; i++)
+		if (device_stands_on(b, a->leaves[i]))
+			return true;
+	return false;
+}
+
+/* What the unit moves on the leaves of @d beside @d: other devices that share a leaf
+ * and that it uses itself, which are those on which none stands that it uses.
+ */
+static uint64_t other_bytes(const struct governor *g, const struct cgroup *c,
+			    const struct device *d)
+{
+	const struct topology *t = g->manager->topology;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < t->n_devices; i++) {
+		const struct device *e = t->devices[i];
+		const struct usage *u;
+		bool under = false;
+
+		if (device_is_lowest(e) || e->kind == DEVICE_PARTITION ||
+		    device_is_above(d, e) || device_is_above(e, d) ||
+		    !share_leaf(d, e))
+			continue;
+		u = sample_usage(&g->sampler, c, e);
+		if (!u->rbytes && !u->wbytes)
+			continue;
+		for (size_t j = 0; j < t->n_devices && !under; j++) {
+			const struct usage *above;
+
+			if (t->devices[j] == e ||
+			    !device_is_above(t->devices[j], e))
+				continue;
+			above = sample_usage(&g->sampler, c, t->devices[j]);
+			under = above->rbytes || above->wbytes;
+		}
+		if (!under)
+			sum += u->rbytes + u->wbytes;
+	}
+	return sum;
+}
+
+/* Without a line of its own in io.stat: a partition, and a leaf that sutro serves. */
+static const struct device *counted_at(const struct device *d)
+{
+	return d->kind == DEVICE_PARTITION ? d->leaves[0] : d;
+}
+
+static uint64_t leaf_bytes(const struct governor *g, const struct cgroup *c,
+			   const struct device *d)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < d->n_leaves; i++) {
+		const struct usage *u =
+			sample_usage(&g->sampler, c, d->leaves[i]);
+
+		sum += u->rbytes + u->wbytes;
+	}
+	return sum;
+}
+
+/* What a byte costs below. Copies and what they are made for come in different ticks. */
+static void measure_copies(struct governed *f, double bytes, double below,
+			   double dt_s)
+{
+	double keep = exp(-dt_s / COPIES_TAU_S);
+
+	f->bytes = keep * f->bytes + bytes;
+	f->leaf_bytes = keep * f->leaf_bytes + below;
+	if (bytes)
+		f->copies = f->leaf_bytes / f->bytes;
+}
+
+/* To the law a target is a floor in device time on all leaves together. */
+static void sample_target(struct governor *g, struct governed *f,
+			  const struct device *d, double dt_s)
+{
+	struct control_promise *p = control_promise(g->control, f->number);
+	struct latencies reads = {};
+	uint64_t time_ns = 0;
+	bool measured = true, waits = false;
+
+	for (size_t i = 0; i < d->n_leaves; i++) {
+		const struct usage *u =
+			sample_usage(&g->sampler, f->cgroup, d->leaves[i]);
+
+		measured = measured && measures_time(d->leaves[i]);
+		time_ns += u->time_ns;
+		waits |= u->queued;
+		sample_add_latencies(&g->sampler, f->cgroup, d->leaves[i],
+				     &reads);
+	}
+	p->rate = time_ns / 1e9 / dt_s;
+	p->fraction = 1;
+	target_tick(f->target, &reads, waits, p->rate, measured, dt_s);
+	p->floor = f->target->wanted;
+	f->rate = f->target->p95_us;
+}
+
+static void sample_floor(struct governor *g, struct governed *f, double dt_s)
+{
+	const struct device *d =
+		topology_by_devno(g->manager->topology, f->devno);
+	struct control_promise *p = control_promise(g->control, f->number);
+	const struct usage *u;
+	uint64_t own, all;
+
+	if (!d || !f->cgroup)
+		return;
+	if (f->target) {
+		sample_target(g, f, d, dt_s);
+		return;
+	}
+	u = sample_usage(&g->sampler, f->cgroup, counted_at(d));
+	f->rate = promised_units(f->key, u) / dt_s;
+	own = promise_info(f->key)->write ? u->wbytes : u->rbytes;
+	all = u->rbytes + u->wbytes + other_bytes(g, f->cgroup, d);
+	p->rate = f->rate;
+	p->fraction = all ? (double)own / all : 1;
+	measure_copies(f, all, leaf_bytes(g, f->cgroup, d), dt_s);
+}
+
+static void sample_plant(struct governor *g, const struct leaf_now *leaves,
+			 double dt_s)
+{
+	for (uint32_t n = 0; n < g->n_nodes; n++)
+		sample_node(g, n, leaves, dt_s);
+	for (size_t i = 0; i < g->n_floors; i++)
+		sample_floor(g, &g->floors[i], dt_s);
+}
+
+/* ---- what follows ---- */
+
+/* The floor that asks for most of a leaf speaks for the cgroup. */
+static char *explain_weight(const struct governor *g, uint32_t node,
+			    uint32_t leaf, const struct device *d)
+{
+	const struct governed *best = NULL;
+	size_t below = 0;
+	double most = 0;
+
+	for (size_t i = 0; i < g->n_floors; i++) {
+		const struct governed *f = &g->floors[i];
+		const struct cgroup *c = f->cgroup;
+		double need = control_need(g->control, f->number, leaf);
+
+		while (c && c != g->nodes[node])
+			c = c->parent;
+		if (!c)
+			continue;
+		if (f->cgroup != g->nodes[node]) {
+			below++;
+		} else if (need >= most) {
+			most = need;
+			best = f;
+		}
+	}
+	if (best) {
+		_cleanup_free_ char *value = promise_format_value(
+			best->key, best->floor, best->part);
+
+		return asprintf_or_null("%s=%s %s needs %.0f %% of %s",
+					promise_info(best->key)->name,
+					best->path, value ?: "", most * 100,
+					d->node);
+	}
+	if (below)
+		return asprintf_or_null("holds %zu floor(s) below it", below);
+	return strdup("scaled down with its siblings, for a floor among them "
+		      "asks for more than 10000 beside them");
+}
+
+static int give_setpoint(struct governor *g, uint32_t node, uint32_t leaf,
+			 const struct device *d)
+{
+	struct cgroup *c = g->nodes[node];
+	uint32_t weight = control_weight(g->control, node, leaf);
+	struct asked before;
+	char *why;
+	int r;
+
+	if (weight == control_nominal(g->control, node, leaf)) {
+		if (policy_clear_point(&c->policy, d->devno))
+			manager_mark(g->manager, c);
+		return 0;
+	}
+	before = policy_weight(&c->policy, d);
+	if (before.setpoint && before.weight == weight)
+		return 0;
+	why = explain_weight(g, node, leaf, d);
+	if (!why)
+		return -ENOMEM;
+	r = policy_set_point(&c->policy, d->devno, weight, why);
+	if (r > 0)
+		manager_mark(g->manager, c);
+	return r < 0 ? r : 0;
+}
+
+/* The root has no weight. */
+static int give_setpoints(struct governor *g, const struct leaf_now *leaves)
+{
+	int r = 0;
+
+	for (uint32_t n = 1; n < g->n_nodes; n++) {
+		const struct cgroup *c = g->nodes[n];
+
+		if (!c || (!control_is_moved(g->control, n) &&
+			   !c->policy.n_setpoints))
+			continue;
+		for (uint32_t l = 0; l < g->n_leaves && r >= 0; l++)
+			if (leaves[l].d)
+				r = give_setpoint(g, n, l, leaves[l].d);
+	}
+	return r;
+}
+
+/* What parts of devices are worth now. */
+static void follow_parts(struct governor *g)
+{
+	for (size_t i = 0; i < g->n_floors; i++) {
+		struct governed *f = &g->floors[i];
+
+		if (f->part)
+			f->floor =
+				control_is_measured(g->control, f->number)
+					? control_promise(g->control, f->number)
+						  ->floor
+					: 0;
+	}
+}
+
+static int tick(struct governor *g)
+{
+	_cleanup_free_ struct leaf_now *leaves = NULL;
+	double dt_s;
+	int err;
+
+	if (g->stale) {
+		err = plant_make(g);
+		if (err)
+			return err;
+		g->stale = false;
+	}
+	if (!g->n_floors)
+		return 0;
+	err = sampler_take(&g->sampler, cgroup_tree_root(g->manager->tree),
+			   g->manager->topology, now_usec(g));
+	dt_s = sampler_interval_s(&g->sampler);
+	/* The first sample is what the next one is compared with. */
+	if (err || g->ticks++ == 0 || dt_s <= 0 || dt_s > TICK_MAX_S)
+		return err;
+	leaves = look_at_leaves(g, dt_s);
+	if (!leaves)
+		return -ENOMEM;
+	sample_plant(g, leaves, dt_s);
+	control_tick(g->control, dt_s);
+	follow_parts(g);
+	err = give_setpoints(g, leaves);
+	if (!err)
+		err = verdicts_tell(g, dt_s);
+	/* A successor would learn again. */
+	if (!err && g->ticks % SAVE_TICKS == 0 && governor_save(g) < 0)
+		log_debug("What was learnt about costs is not kept.");
+	return err;
+}
+
+/* What it costs: on a busy machine a step is interrupted. */
+static uint64_t cpu_usec(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000ULL + t.tv_nsec / 1000;
+}
+
+static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct governor *g = userdata;
+	uint64_t began = cpu_usec();
+	int err = tick(g);
+
+	g->step_usec = g->n_floors ? cpu_usec() - began : 0;
+	if (err == -ENOMEM)
+		return err;
+	if (err)
+		log_warning_errno(err, "A step of control failed, the weights "
+				       "stay: %m");
+	if (!g->n_floors)
+		return 0;
+	sd_event_source_set_time_relative(s, TICK_USEC);
+	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+/* ---- life ---- */
+
+void governor_renew(struct governor *g)
+{
+	g->stale = true;
+	/* With floors it ticks already. */
+	if (!g->timer || g->n_floors)
+		return;
+	sd_event_source_set_time(g->timer, 0);
+	sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT);
+}
+
+void governor_look_at(struct governor *g, const struct cgroup *c)
+{
+	if (c->node < g->n_nodes && g->nodes[c->node] == c)
+		control_wake(g->control, c->node);
+}
+
+void governor_cgroup_gone(struct governor *g, const struct cgroup *c)
+{
+	for (size_t i = 0; i < g->n_floors; i++)
+		if (g->floors[i].cgroup == c)
+			g->floors[i].cgroup = NULL;
+	for (size_t n = 0; n < g->n_nodes; n++)
+		if (g->nodes[n] == c) {
+			g->nodes[n] = NULL;
+			governor_renew(g);
+		}
+}
+
+const struct governed *governor_find(const struct governor *g,
+				     const struct cgroup *c,
+				     const struct promise *p)
+{
+	for (size_t i = 0; i < g->n_floors; i++) {
+		const struct governed *f = &g->floors[i];
+
+		if (f->cgroup == c && f->key == p->key &&
+		    streq(f->path, p->path))
+			return f;
+	}
+	return NULL;
+}
+
+const struct governed *governor_find_like(const struct governor *g,
+					  const struct cgroup *c,
+					  enum promise_key key,
+					  const struct device *d)
+{
+	const struct governed *best = NULL;
+	double least = INFINITY;
+
+	for (size_t i = 0; i < g->n_floors; i++) {
+		const struct governed *f = &g->floors[i];
+		double rate;
+
+		if (f->key != key || f->devno != d->devno || f->target ||
+		    !control_is_measured(g->control, f->number))
+			continue;
+		if (c && f->cgroup == c)
+			return f;
+		rate = control_rate_alone(g->control, f->number);
+		if (rate < least) {
+			least = rate;
+			best = f;
+		}
+	}
+	return best;
+}
+
+uint32_t governor_leaf(const struct governor *g, const struct device *leaf)
+{
+	for (uint32_t l = 0; l < g->n_leaves; l++)
+		if (g->leaves[l] == leaf->devno)
+			return l;
+	return CONTROL_NONE;
+}
+
+int governor_start(struct governor *g, struct manager *m)
+{
+	int r;
+
+	*g = (struct governor){ .manager = m,
+				.sampler.slot = SAMPLER_GOVERNOR };
+	r = plant_load(g);
+	if (r >= 0)
+		r = sd_event_add_time(m->event, &g->timer, CLOCK_MONOTONIC, 0,
+				      TICK_ACCURACY_USEC, on_tick, g);
+	if (r >= 0)
+		r = sd_event_source_set_exit_on_failure(g->timer, true);
+	return r;
+}
+
+void governor_stop(struct governor *g)
+{
+	g->timer = sd_event_source_disable_unref(g->timer);
+	plant_free(g);
+}

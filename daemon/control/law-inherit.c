@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The control law: what was learnt outlives a plant. Plants are built anew when leaves,
+ * cgroups or promises come and go, and their loops are to go on where they were.
+ */
+
+#include <math.h>
+
+#include "control/law-internal.h"
+
+void control_learnt(struct control *c, uint32_t promise, uint32_t leaf,
+		    double cost_s)
+{
+	struct promise *p = &c->promises[promise];
+	struct link *k = control_link(c, promise, leaf);
+
+	if (!k || !(cost_s >= 0) || !isfinite(cost_s))
+		return;
+	/* As if it had run at its floor for long. */
+	if (!p->is_known)
+		for (uint32_t i = 0; i < p->n_links; i++)
+			p->links[i].cost_s = 0;
+	p->is_known = true;
+	k->cost_s = cost_s;
+	control_follow_part(p);
+	p->smooth_rate = p->pub.floor;
+	p->slow_rate = p->pub.floor;
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		struct link *other = &p->links[i];
+
+		other->time = other->cost_s * p->pub.floor;
+		other->slow_time = other->time;
+		other->share = other->time;
+	}
+}
+
+void control_inherit(struct control *to, uint32_t to_promise,
+		     const struct control *from, uint32_t from_promise,
+		     const uint32_t *leaf_of)
+{
+	struct promise *p = &to->promises[to_promise];
+	struct promise learnt = from->promises[from_promise];
+
+	/* The floor may have changed: gains and verdicts are about the old one, but
+	 * better than none, and what no longer holds is gone in a moment.
+	 */
+	learnt.pub.node = p->pub.node;
+	learnt.pub.floor = p->pub.floor;
+	learnt.pub.part = p->pub.part;
+	learnt.pub.importance = p->pub.importance;
+	learnt.pub.wandering = p->pub.wandering;
+	learnt.pub.traffic = p->pub.traffic;
+	learnt.pub.bottleneck = CONTROL_NONE;
+	learnt.links = p->links;
+	learnt.n_links = p->n_links;
+	learnt.first = p->first;
+	learnt.next = p->next;
+	learnt.shares_traffic = p->shares_traffic;
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		uint32_t leaf = p->links[i].leaf;
+		const struct link *k = leaf_of[leaf] == CONTROL_NONE
+					       ? NULL
+					       : control_link(from,
+							      from_promise,
+							      leaf_of[leaf]);
+
+		p->links[i] = k ? *k : (struct link){};
+		p->links[i].leaf = leaf;
+	}
+	*p = learnt;
+	control_follow_part(p);
+}
+
+void control_inherit_node(struct control *to, uint32_t to_node,
+			  const struct control *from, uint32_t from_node,
+			  const uint32_t *leaf_of)
+{
+	for (uint32_t l = 0; l < to->n_leaves; l++) {
+		struct cell *cell = cell_of(to, to_node, l);
+		const struct cell *old;
+
+		if (leaf_of[l] == CONTROL_NONE)
+			continue;
+		old = cell_of(from, from_node, leaf_of[l]);
+		cell->all = old->all;
+		cell->own = old->own;
+		cell->weight = old->weight;
+		cell->shrink = old->shrink;
+		cell->over_s = old->over_s;
+		to->capacity[l] = from->capacity[leaf_of[l]];
+	}
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_LAW_INTERNAL_H
+#define SUTRO_LAW_INTERNAL_H
+
+/* What the files of the control law share; law.h is for all others. */
+
+#include "control/law.h"
+#include "host/util.h"
+
+/* A cgroup's own requests beside its children weigh as much as a child at the
+ * default weight, and nobody can change that.
+ */
+#define OWN_WEIGHT 100.0
+/* Who neither used a leaf nor waited for that long no longer competes there. Below
+ * 0.25 s a group that waits for its slice on a hdd comes and goes.
+ */
+#define ACTIVE_S 0.5
+/* Requests wait for less than this part of a tick: not backlogged. */
+#define WAITING 0.02
+/* Backlogged for more than this part of a tick: would use any share. */
+#define BACKLOGGED 0.6
+/* Part of a level that is kept for those beside the promised ones. */
+#define RESIDUAL 0.02
+
+/**
+ * struct asking - what a competitor would use if it could
+ * @demand: share of the leaf, 0..1
+ * @idle_s: since it last used the leaf or waited
+ * @calm_s: since it last waited
+ */
+struct asking {
+	double demand;
+	float idle_s;
+	float calm_s;
+};
+
+/**
+ * struct cell - a cgroup on a leaf
+ * @use: of the tick
+ * @time: device time of the tick as a share of what the leaf has
+ * @all: of the cgroup with those below it
+ * @own: of its own requests beside its children
+ * @own_time: share of these
+ * @rivals: weights in force of the children, each times its backlog
+ * @margin: what is set aside for children times this leaves something to the others
+ * @promised: set aside for the cgroup's own promises
+ * @below: set aside for its children
+ * @reserved: both, as one contains the other: the larger
+ * @standing: as @reserved, were everybody to ask for all that was promised
+ * @part: share of the leaf that its children divide
+ * @wanted: its weight, beside the nominal ones of those without a promise
+ * @shrink: its children's weights were divided by SHRINK_STEP so many times
+ * @over_s: that is not enough since
+ * @is_promised: it, or one below it, has a promise on the leaf
+ */
+struct cell {
+	struct control_use use;
+	double time;
+	struct asking all;
+	struct asking own;
+	double own_time;
+	double rivals;
+	double margin;
+	double promised;
+	double below;
+	double reserved;
+	double standing;
+	double part;
+	double wanted;
+	uint32_t nominal;
+	uint32_t weight;
+	uint32_t shrink;
+	float over_s;
+	bool is_promised;
+};
+
+/**
+ * struct node - a cgroup
+ * @promises: first of its promises, linked by @next of struct promise
+ * @steered: one below it has a promise
+ * @rests: uses nothing, for so long that nothing here follows from it: a tick skips
+ *	it; only those that are not steered
+ * @moved: its weight on some leaf is not the nominal one
+ * @fraction: part of its traffic that its promises are about
+ */
+struct node {
+	uint32_t parent;
+	uint32_t first_child;
+	uint32_t last_child;
+	uint32_t next;
+	uint32_t promises;
+	bool steered;
+	bool rests;
+	bool moved;
+	double fraction;
+};
+
+/**
+ * struct link - a promise on a leaf
+ * @time: device time that it used, smoothed
+ * @slow_time: the same, slower
+ * @cost_s: device time per unit
+ * @share: of the leaf, that the whole floor takes
+ * @need: and what it asks for now
+ * @base, @want: to be granted, and by how much that may grow; see law-share.c
+ * @grant: set aside for it
+ */
+struct link {
+	uint32_t leaf;
+	double time;
+	double slow_time;
+	double cost_s;
+	double share;
+	double need;
+	double base;
+	double want;
+	double grant;
+};
+
+/**
+ * struct promise - what is known about one
+ * @links: its leaves
+ * @first: of the promises of its cgroup about the same traffic; itself if alone
+ * @next: promise of the same cgroup
+ * @shares_traffic: others are about the same traffic
+ * @is_known: its cost was measured
+ * @is_live: may still grow; see law-share.c
+ * @part: of what it wants, that it was granted
+ * @worst: the leaf that this follows from, or CONTROL_NONE
+ * @smooth_rate: over the time that a cost is measured in
+ * @slow_rate: the same, slower
+ * @fast_rate, @steady_rate: what shortness is judged by
+ * @most: share of the leaf of which it uses most, smoothed
+ * @pending: requests on their way, smoothed
+ * @charged: device time on all leaves, @ios: requests there per second; smoothed
+ * @running_s: uses the device, or waits for it, since; up to 0 it tells nothing
+ * @idle_s: does not since
+ * @push: gain with its passing part
+ * @short_s: net time that it was short of its floor
+ * @good_s: time without, since a verdict
+ * @other_s: time that another cause than that of the verdict was found
+ * @cause: the last one
+ * @verdict: why it is short, CONTROL_HELD if it is not
+ */
+struct promise {
+	struct control_promise pub;
+	struct link *links;
+	uint32_t n_links;
+	uint32_t first;
+	uint32_t next;
+	bool shares_traffic;
+	bool is_known;
+	bool is_live;
+	double part;
+	uint32_t worst;
+	double smooth_rate;
+	double slow_rate;
+	double fast_rate;
+	double steady_rate;
+	double most;
+	double pending;
+	double charged;
+	double ios;
+	double running_s;
+	double idle_s;
+	double push;
+	double short_s;
+	double good_s;
+	double other_s;
+	enum control_state cause;
+	enum control_state verdict;
+};
+
+/**
+ * struct leaf_fit - how far the claims of a class fit on a leaf
+ * @room: share of the leaf there is for promises
+ * @low, @high: parts of the claims that fit, and that do not
+ * @low_total, @high_total: what is reserved with these
+ * @part: the part that is tried
+ * @is_settled: @low is as far as it goes
+ */
+struct leaf_fit {
+	double room;
+	double low;
+	double high;
+	double low_total;
+	double high_total;
+	double part;
+	bool is_settled;
+};
+
+/**
+ * struct control - a plant
+ * @cells: of node n on leaf l: [n * n_leaves + l]
+ * @order: promises, the most important first
+ * @unweighted: leaves whose scheduler has no weights
+ * @capacity: device time per second that each leaf is charged for when it is busy
+ * @fits: of each leaf
+ * @rivals: room for the competitors of a level; see law-weights.c
+ * @kids, @n_kids: those of the children of a node that do not rest, or are moved
+ */
+struct control {
+	uint32_t n_leaves;
+	uint32_t n_nodes;
+	uint32_t n_promises;
+	size_t nodes_size;
+	size_t promises_size;
+	struct node *nodes;
+	struct cell *cells;
+	struct promise *promises;
+	uint32_t *order;
+	bool *unweighted;
+	double *capacity;
+	struct leaf_fit *fits;
+	struct rival *rivals;
+	uint32_t *kids;
+	uint32_t n_kids;
+};
+
+static inline struct cell *cell_of(const struct control *c, uint32_t node,
+				   uint32_t leaf)
+{
+	return &c->cells[(size_t)node * c->n_leaves + leaf];
+}
+
+static inline bool is_active(const struct asking *a)
+{
+	return a->idle_s <= (float)ACTIVE_S;
+}
+
+static inline double clampd(double x, double low, double high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+/** struct rival - an active competitor of a level; law-weights.c */
+struct rival {
+	double demand;
+	double least;
+	double nominal;
+	bool is_promised;
+};
+
+/* law-tick.c: a promise on a leaf; NULL if it has nothing there. */
+struct link *control_link(const struct control *c, uint32_t promise,
+			  uint32_t leaf);
+
+/* law-promise.c: what a promise needs, and how it fares. */
+void control_promise_init(struct promise *p);
+double control_cost_most(const struct promise *p);
+bool control_promise_is_measured(const struct promise *p);
+void control_follow_part(struct promise *p);
+void control_measure(struct control *c, double dt_s);
+void control_need_all(struct control *c);
+void control_judge(struct control *c, double dt_s);
+
+/* law-share.c: what each promise is granted on each leaf. */
+void control_allot(struct control *c);
+
+/* law-weights.c: from what is granted to weights. */
+void control_weigh(struct control *c, double dt_s);
+
+#endif

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The control law: what a promise needs, and how it fares.
+ *
+ * Of each promise, each tick, from the rate R at its logical device and the device
+ * time T of its cgroup on each leaf, of which a part @fraction is this promise's:
+ *
+ *	cost = smooth(fraction * T) / smooth(R)
+ *	share = floor * cost * others
+ *	need = min(share, demand)
+ *
+ * Both means forget with the same time constant, so the quotient is right after the
+ * first tick with traffic, and stays what it was while nothing happens. "others" is
+ * above 1 where traffic of the unit that is not promised takes part of what its
+ * weight brings: the elevator divides among cgroups, not within.
+ *
+ * A promise may be a part of its leaves' time, "30 % of the device". Its floor is then
+ * what that part is worth for requests like the unit's own,
+ *
+ *	floor = part / largest cost
+ *
+ * so that its share of the worst leaf is the part whatever its requests cost, and the
+ * floor follows the mean of the costs. Until a cost is known there is no floor to be
+ * short of, and the share is the part on each leaf.
+ *
+ * The gain is a sum of two parts: one grows by 0.4 per second and part that is
+ * missing of the floor, one is 1.5 times that part and gone when it is. Its job are
+ * errors of the elevator of some percent. It does not grow while
+ *
+ *	the unit does not ask: nothing waits on any leaf, or
+ *	it cannot use what it has: less than half of its entitlement, or
+ *	the floors do not fit: then more for one is less for the other
+ *
+ * which are the three ways in which a correction could wind up.
+ */
+
+#include <math.h>
+
+#include "control/law-internal.h"
+
+/* Costs: 1 s finds an overload too late (2.25 s), 0.3 s takes noise for news. */
+#define COST_S 0.6
+/* With a slower mean beside: where is the traffic of a wandering mapping going? */
+#define COST_SLOW 2.5
+/* The rate by which an overload is found, in which past plenty counts for no more than
+ * that; ...
+ */
+#define RATE_S 0.4
+#define RATE_MOST 1.2
+/* ... and the one that is corrected, and by which a floor is held: on a hdd that
+ * several streams share a turn of all of them takes a second, of which nobody's part
+ * is news.
+ */
+#define RATE_STEADY_S 1.0
+/* A cost that rose by more than exp(0.2), and by more than what chance makes of so few
+ * requests (twice 1 / sqrt(n): on a hdd no two cost the same), is believed sooner, and
+ * one that rose by exp(0.3) more than that almost at once. One that fell does no harm
+ * meanwhile.
+ */
+#define JUMP_FROM 0.2
+#define JUMP_CHANCE 2.0
+#define JUMP_WIDTH 0.3
+#define JUMP_MOST 0.85
+#define JUMP_IOS 10
+/* Nothing is known yet: half of the leaves, evenly. */
+#define SHARE_UNKNOWN 0.5
+/* Of a part that is not measured; any rate is above it. */
+#define FLOOR_UNKNOWN 1.0
+/* A share is more than there is anyway. */
+#define SHARE_MAX 2.0
+/* A unit whose other traffic is larger than its promised one has no more for it. */
+#define OTHERS_MAX 4.0
+/* Gains may be off by a factor of 3 before the loop begins to hunt. */
+#define GAIN_P 1.5
+#define GAIN_P_MOST 0.3
+#define GAIN_I_PER_S 0.4
+#define GAIN_MAX 1.6
+/* A gain that no longer helps is forgotten. */
+#define GAIN_RELEASE_S 3.0
+/* What it gets until its first weights are in force, and what was on its way then, is
+ * no sign that they fail.
+ */
+#define BEGIN_S 0.5
+/* A unit that has just begun has few requests on their way. */
+#define GAIN_FROM_S 0.6
+/* Uses that much of a leaf: there is no more. */
+#define ALL_OF_IT 0.85
+/* Has so many requests on their way, on the average of 1 s. */
+#define NEVER_WITHOUT 0.9
+/* Uses less than this part of its entitlement: more would not help. */
+#define LIMITED_BELOW 0.5
+/* And less than this, if it is short and waits now and then: it is why. */
+#define USED_ENOUGH 0.7
+#define WAITS_A_LITTLE 0.15
+/* From this part of the floor on it is held ... */
+#define HELD_FROM 0.97
+/* ... and until it falls below that, so that noise does not make news; ... */
+#define HELD_UNTIL 0.95
+/* ... but if the leaves are too small, it is short already here. */
+#define SHORT_BELOW 0.98
+/* Less than its floor is granted. */
+#define GRANTED_FROM 0.97
+/* Net time that it takes to say that the floors do not fit, and for any other cause,
+ * which is found by comparing noisier things; time without to take it back.
+ */
+#define INFEASIBLE_S 0.75
+#define VERDICT_S 2.0
+#define VERDICT_FROM_S 0.5
+#define CLEAR_S 2.0
+/* Shares below this say nothing about entitlement. */
+#define SHARE_TELLING 0.02
+/* A floor that would take less than that of all its leaves, and yet is missed ... */
+#define SHARE_NOTHING 1e-3
+/* ... with less than so many requests per second on them. */
+#define IOS_NOTHING 10
+#define CHARGED_S 1.0
+/* Not a rate. */
+#define RATE_NOTHING 1e-6
+
+static double smooth(double old, double now, double a)
+{
+	return old + a * (now - old);
+}
+
+/* Weight of a tick in a mean over a time. */
+static double tick_part(double dt_s, double mean_s)
+{
+	return -expm1(-dt_s / mean_s);
+}
+
+void control_promise_init(struct promise *p)
+{
+	uint32_t n = p->n_links ?: 1;
+
+	if (p->pub.part)
+		p->pub.floor = FLOOR_UNKNOWN;
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		p->links[i].share = p->pub.part ?: SHARE_UNKNOWN / n;
+		p->links[i].cost_s =
+			p->pub.part ? 0 : SHARE_UNKNOWN / n / p->pub.floor;
+	}
+	p->pub.state = CONTROL_UNKNOWN;
+	p->pub.phi = 1;
+	p->pub.bottleneck = CONTROL_NONE;
+	p->pub.gain = 1;
+	p->push = 1;
+	p->running_s = -BEGIN_S;
+	p->verdict = CONTROL_HELD;
+}
+
+static struct cell *cell_of_link(const struct control *c,
+				 const struct promise *p, const struct link *k)
+{
+	return cell_of(c, p->pub.node, k->leaf);
+}
+
+/* ---- cost ---- */
+
+/* On the leaf that limits the unit were it alone. */
+double control_cost_most(const struct promise *p)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < p->n_links; i++)
+		most = fmax(most, p->links[i].cost_s);
+	return most;
+}
+
+bool control_promise_is_measured(const struct promise *p)
+{
+	return p->is_known && control_cost_most(p) > 0;
+}
+
+void control_follow_part(struct promise *p)
+{
+	if (p->pub.part && control_promise_is_measured(p))
+		p->pub.floor = p->pub.part / control_cost_most(p);
+}
+
+/* How fast the means follow: faster when the cost has risen beyond doubt. */
+static double promise_learning(const struct control *c, const struct promise *p,
+			       double dt_s)
+{
+	double a = tick_part(dt_s, COST_S), now = 0, known = 0, rise;
+	uint64_t ios = 0;
+
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		const struct cell *cell = cell_of_link(c, p, &p->links[i]);
+
+		now += cell->time * p->pub.fraction;
+		known += p->links[i].time;
+		ios += cell->use.ios;
+	}
+	if (ios < JUMP_IOS || !(p->pub.rate > 0) || !(known > 0) ||
+	    !(p->smooth_rate > 0))
+		return a;
+	rise = log(now / p->pub.rate / (known / p->smooth_rate)) - JUMP_FROM -
+	       JUMP_CHANCE / sqrt((double)ios);
+	if (rise > 0)
+		a = fmax(a, fmin(JUMP_MOST, rise / JUMP_WIDTH));
+	return a;
+}
+
+/*
+ * Traffic may move from leaf to leaf as the unit goes from one place to another. A
+ * leaf whose part of the cost grows gets what it is expected to grow by; the slower
+ * mean tells.
+ */
+static void promise_lead(struct promise *p)
+{
+	double sum = 0, slow_sum = 0;
+
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		sum += p->links[i].cost_s;
+		slow_sum += p->links[i].slow_time;
+	}
+	if (!(sum > 0) || !(slow_sum > 0))
+		return;
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		struct link *k = &p->links[i];
+		double part = k->cost_s / sum;
+
+		k->cost_s += sum * fmax(0, part - k->slow_time / slow_sum);
+	}
+}
+
+static void promise_learn(struct control *c, struct promise *p, double dt_s)
+{
+	double a = promise_learning(c, p, dt_s), slow = a / COST_SLOW;
+
+	p->smooth_rate = smooth(p->smooth_rate, p->pub.rate, a);
+	p->slow_rate = smooth(p->slow_rate, p->pub.rate, slow);
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		struct link *k = &p->links[i];
+		double time = cell_of_link(c, p, k)->time * p->pub.fraction;
+
+		k->time = smooth(k->time, time, a);
+		k->slow_time = smooth(k->slow_time, time, slow);
+	}
+	if (!(p->smooth_rate > RATE_NOTHING * p->pub.floor))
+		return;
+	p->is_known = true;
+	for (uint32_t i = 0; i < p->n_links; i++)
+		p->links[i].cost_s = fmin(p->links[i].time / p->smooth_rate,
+					  SHARE_MAX / p->pub.floor);
+	if (p->pub.wandering)
+		promise_lead(p);
+	control_follow_part(p);
+}
+
+/* ---- need ---- */
+
+/*
+ * It waits; or there is nothing more to be had, and all its requests are at the disk; or
+ * it never is without a request, of which a drive's queue keeps the waiting to itself.
+ */
+static bool promise_asks(const struct promise *p)
+{
+	return p->pub.backlog > BACKLOGGED || p->most >= ALL_OF_IT ||
+	       p->pending >= NEVER_WITHOUT;
+}
+
+/* By how much more than its own share a promise must ask for; see above. */
+static double promise_others(const struct control *c, const struct promise *p)
+{
+	double part = c->nodes[p->pub.node].fraction;
+
+	if (!(part > 0) || part >= 1 || !promise_asks(p) ||
+	    p->steady_rate >= p->pub.floor)
+		return 1;
+	return fmax(1, fmin(1 / part, OTHERS_MAX * part));
+}
+
+static void promise_need(struct control *c, struct promise *p)
+{
+	bool guessed = p->pub.part && !control_promise_is_measured(p);
+	double others = promise_others(c, p);
+
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		struct link *k = &p->links[i];
+		double demand = cell_of_link(c, p, k)->all.demand;
+
+		k->share = guessed ? p->pub.part
+				   : fmin(p->pub.floor * k->cost_s * others,
+					  SHARE_MAX);
+		k->need = demand < 1 ? fmin(k->share, demand) : k->share;
+	}
+}
+
+/* What is needed where nothing limits demand. */
+void control_need_all(struct control *c)
+{
+	for (uint32_t i = 0; i < c->n_promises; i++) {
+		struct promise *p = &c->promises[i];
+
+		for (uint32_t j = 0; j < p->n_links; j++) {
+			struct link *k = &p->links[j];
+
+			cell_of_link(c, p, k)->all.demand = 1;
+			if (!p->is_known)
+				k->cost_s = 0;
+		}
+		promise_need(c, p);
+	}
+}
+
+bool control_is_granted(const struct control_promise *p)
+{
+	return p->phi >= GRANTED_FROM;
+}
+
+/* ---- entitlement ---- */
+
+/* By the weights in force: the share that a cgroup has when it asks for all. */
+static double entitlement(const struct control *c, uint32_t node, uint32_t leaf)
+{
+	double part = 1;
+
+	for (uint32_t n = node; n; n = c->nodes[n].parent) {
+		const struct cell *cell = cell_of(c, n, leaf);
+		double others = cell_of(c, c->nodes[n].parent, leaf)->rivals -
+				cell->weight * cell->use.backlog;
+
+		part *= cell->weight / (cell->weight + fmax(others, 0));
+	}
+	return part;
+}
+
+/* A unit that begins has no rate from before to be judged by. */
+static double rate_part(const struct promise *p, double dt_s, double mean_s)
+{
+	double a = tick_part(dt_s, mean_s);
+
+	return p->running_s > 0 ? fmax(a, fmin(dt_s / p->running_s, 1)) : a;
+}
+
+static void promise_look(struct control *c, struct promise *p, double dt_s)
+{
+	double a = tick_part(dt_s, RATE_S), b = tick_part(dt_s, CHARGED_S);
+	double backlog = 0, used = 0, charged = 0, ios = 0, most = 0;
+	double pending = 0;
+
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		const struct link *k = &p->links[i];
+		const struct cell *cell = cell_of_link(c, p, k);
+
+		backlog = fmax(backlog, cell->use.backlog);
+		most = fmax(most, cell->time);
+		pending += cell->use.pending;
+		charged += cell->time * p->pub.fraction;
+		ios += (double)cell->use.ios;
+		if (k->share > SHARE_TELLING)
+			used = fmax(used,
+				    cell->time / entitlement(c, p->pub.node,
+							     k->leaf));
+	}
+	p->pub.backlog = smooth(p->pub.backlog, backlog, a);
+	/* Half a tick's worth more than all, and it is all. */
+	p->pub.used = smooth(p->pub.used, fmin(used, 2), a);
+	p->most = smooth(p->most, most, a);
+	p->pending = smooth(p->pending, pending, b);
+	p->charged = smooth(p->charged, charged, b);
+	p->ios = smooth(p->ios, ios / dt_s, b);
+	if (p->pub.rate > RATE_NOTHING * p->pub.floor || backlog > WAITING) {
+		p->running_s += dt_s;
+		p->idle_s = 0;
+	} else {
+		p->running_s = p->is_known ? 0 : -BEGIN_S;
+		p->idle_s += dt_s;
+	}
+	p->fast_rate =
+		smooth(p->fast_rate, p->pub.rate, rate_part(p, dt_s, RATE_S));
+	p->steady_rate = smooth(p->steady_rate, p->pub.rate,
+				rate_part(p, dt_s, RATE_STEADY_S));
+}
+
+/* ---- gain ---- */
+
+static void promise_gain(struct promise *p, double dt_s)
+{
+	double missing = clampd(1 - p->steady_rate / p->pub.floor, -1, 1);
+	bool limited = !promise_asks(p) || p->pub.used < LIMITED_BELOW;
+	double gain = p->pub.gain;
+
+	p->push = gain;
+	if (limited) {
+		/* As an exponential: a late tick must not take it below 1. */
+		p->pub.gain = smooth(gain, 1, tick_part(dt_s, GAIN_RELEASE_S));
+		p->push = p->pub.gain;
+		return;
+	}
+	if (p->running_s < GAIN_FROM_S || !control_is_granted(&p->pub))
+		return;
+	gain += GAIN_I_PER_S * fmin(dt_s, 1) * missing;
+	p->pub.gain = clampd(gain, 1, GAIN_MAX);
+	p->push = clampd(p->pub.gain + GAIN_P * clampd(missing, 0, GAIN_P_MOST),
+			 1, GAIN_MAX);
+}
+
+void control_measure(struct control *c, double dt_s)
+{
+	for (uint32_t i = 0; i < c->n_promises; i++)
+		c->nodes[c->promises[i].pub.node].fraction = 0;
+	for (uint32_t i = 0; i < c->n_promises; i++) {
+		struct promise *p = &c->promises[i];
+
+		if (p->first == i)
+			c->nodes[p->pub.node].fraction += p->pub.fraction;
+	}
+	for (uint32_t i = 0; i < c->n_promises; i++) {
+		struct promise *p = &c->promises[i];
+
+		promise_look(c, p, dt_s);
+		if (!p->idle_s) {
+			promise_learn(c, p, dt_s);
+			promise_gain(p, dt_s);
+		}
+		promise_need(c, p);
+	}
+}
+
+/* ---- verdicts ---- */
+
+static bool promise_is_unattributed(const struct promise *p)
+{
+	double share = p->charged * p->pub.floor / fmax(p->fast_rate, 1e-300);
+
+	if (p->fast_rate < 0.01 * p->pub.floor)
+		return false;
+	return p->charged < 1e-9 ||
+	       (share < SHARE_NOTHING && p->ios < IOS_NOTHING);
+}
+
+static bool promise_is_unweighted(const struct control *c,
+				  const struct promise *p)
+{
+	for (uint32_t i = 0; i < p->n_links; i++)
+		if (p->links[i].share > SHARE_TELLING &&
+		    c->unweighted[p->links[i].leaf])
+			return true;
+	return false;
+}
+
+/* Why is it short? CONTROL_HELD if it only does not ask for more. */
+static enum control_state promise_why(const struct control *c,
+				      const struct promise *p)
+{
+	double part = c->nodes[p->pub.node].fraction;
+
+	if (promise_is_unattributed(p))
+		return CONTROL_UNATTRIBUTED;
+	if (p->pub.backlog < WAITS_A_LITTLE && !promise_asks(p))
+		return CONTROL_HELD;
+	if (promise_is_unweighted(c, p))
+		return CONTROL_UNWEIGHTED;
+	/* Not even what it asks for is granted: on a hdd it may wait in the drive. */
+	if (!control_is_granted(&p->pub))
+		return CONTROL_INFEASIBLE;
+	if (p->pub.used < USED_ENOUGH)
+		return CONTROL_LIMITED;
+	if (promise_asks(p) && part > 0 && part * promise_others(c, p) < 0.95)
+		return CONTROL_CROWDED;
+	return promise_asks(p) ? CONTROL_SETTLING : CONTROL_LIMITED;
+}
+
+/* Is it short, and why? CONTROL_HELD if it is not, or could not be otherwise. */
+static enum control_state promise_short(const struct control *c,
+					const struct promise *p)
+{
+	double held = p->pub.state == CONTROL_HELD ? HELD_UNTIL : HELD_FROM;
+	double floor = p->pub.floor;
+	enum control_state why;
+
+	if (p->idle_s)
+		return CONTROL_HELD;
+	if (p->pub.part && !control_promise_is_measured(p))
+		return promise_is_unattributed(p) ? CONTROL_UNATTRIBUTED
+						  : CONTROL_HELD;
+	why = promise_why(c, p);
+	if (why == CONTROL_INFEASIBLE)
+		return p->fast_rate < SHORT_BELOW * floor ? why : CONTROL_HELD;
+	/* Either may say that it has what it needs: one is sooner, one is calm. */
+	return fmax(p->fast_rate, p->steady_rate) < held * floor ? why
+								 : CONTROL_HELD;
+}
+
+/*
+ * A verdict takes net evidence, and is taken back when there was none for a while. One
+ * that stands is replaced when another cause has been the only one for as long.
+ */
+static void promise_weigh(struct promise *p, enum control_state why,
+			  double dt_s)
+{
+	double due_s = why == CONTROL_INFEASIBLE ? INFEASIBLE_S : VERDICT_S;
+
+	if (why == CONTROL_HELD) {
+		p->short_s = fmax(p->short_s - dt_s, 0);
+		p->good_s += dt_s;
+		if (p->good_s >= CLEAR_S)
+			p->verdict = CONTROL_HELD;
+		return;
+	}
+	/* What it costs is not known well yet. */
+	if (p->running_s > VERDICT_FROM_S)
+		p->short_s = fmin(p->short_s + dt_s, VERDICT_S);
+	p->good_s = 0;
+	p->other_s = why == p->verdict || why != p->cause ? 0
+							  : p->other_s + dt_s;
+	p->cause = why;
+	if (why == CONTROL_SETTLING || p->short_s < due_s)
+		return;
+	if (p->verdict == CONTROL_HELD || p->other_s >= due_s)
+		p->verdict = why;
+}
+
+static void promise_judge(struct control *c, struct promise *p, double dt_s)
+{
+	enum control_state why = promise_short(c, p);
+
+	promise_weigh(p, why, dt_s);
+	if (p->pub.part && !control_promise_is_measured(p))
+		p->pub.state = p->verdict != CONTROL_HELD ? p->verdict
+							  : CONTROL_UNMEASURED;
+	else if (p->idle_s >= ACTIVE_S || (p->idle_s > 0 && !p->is_known))
+		p->pub.state = CONTROL_IDLE;
+	else if (p->verdict != CONTROL_HELD)
+		p->pub.state = p->verdict;
+	else if (why == CONTROL_HELD)
+		p->pub.state = CONTROL_HELD;
+	else if (p->pub.state != CONTROL_HELD || p->short_s >= INFEASIBLE_S)
+		p->pub.state = CONTROL_SETTLING;
+}
+
+void control_judge(struct control *c, double dt_s)
+{
+	for (uint32_t i = 0; i < c->n_promises; i++)
+		promise_judge(c, &c->promises[i], dt_s);
+}

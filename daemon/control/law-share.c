@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The control law: what each promise is granted on each leaf.
+ *
+ * Promises belong to cgroups, and these are in one another. A slice with 0.4 of a
+ * leaf that has a service with 0.3 needs 0.4, not 0.7. So from the leaves of the
+ * cgroup tree up:
+ *
+ *	promised = sum over kinds of traffic of the largest grant about it
+ *	reserved = max(promised, margin * sum of the children's reserved)
+ *
+ * where the margin leaves 2 % of a level to those beside the promised ones, if there
+ * are any, so that nobody starves. What is reserved at the root must not be more than
+ * the leaf. It is a convex function of each grant: a chord finds how far grants may
+ * grow without ever trying too much.
+ *
+ * By falling importance, the promises of one importance together ("class"): the part
+ * of their needs that fits is found on each leaf, and a promise gets on all its leaves
+ * the part of the worst one. Those that end on a full leaf, or have all they need, are
+ * done; what is then left on other leaves is shared by the rest in the next round
+ * (max-min fairness of the parts). Without rounds 2 % of random cases waste space.
+ *
+ *	Disks 0, 1, 2. a needs 0.8 of 0 and 1, b 0.8 of 1 and 2, c 0.3 of 2.
+ *	Round 1: disk 0 has room for all of a, 1 for 0.61 of a and b, 2 for 0.89 of b
+ *	and c. a and b get 0.61: disk 1 is full, they are done, with 0.49 each.
+ *	Round 2: c may have all of its 0.3, for b has left that much on disk 2.
+ *
+ * That is done three times: with full needs, for the shares that stand by; with needs
+ * as they are, which says what part of each floor is granted (phi); and with these
+ * parts and then a margin of 4 % and the gain on top, class by class: the margin of
+ * the important comes before the floor of the others.
+ */
+
+#include <math.h>
+
+#include "control/law-internal.h"
+
+/* Against noise: with 2 % the worst 2 s are at 0.93 to 0.95 of the floor. */
+#define MARGIN 1.04
+/* A cgroup of weight 1 beside one of 10000 still gets that much. */
+#define SHARE_LEAST 1e-4
+/* Rounds; each ends for those that share the fullest leaf. */
+#define ROUNDS_MAX 8
+/* Needs of less than this do not cut what is needed elsewhere. */
+#define NEED_TELLING 5e-4
+/* Fits, as nearly as makes no difference. */
+#define CLOSE 1e-9
+#define TRIES_MAX 24
+
+/* What all promises of a cgroup about the same traffic need: the largest. */
+static double traffic_grant(const struct control *c, const struct promise *p,
+			    uint32_t leaf)
+{
+	double most = 0;
+
+	for (uint32_t i = c->nodes[p->pub.node].promises; i != CONTROL_NONE;
+	     i = c->promises[i].next) {
+		const struct promise *other = &c->promises[i];
+
+		if (other->first != p->first)
+			continue;
+		for (uint32_t j = 0; j < other->n_links; j++)
+			if (other->links[j].leaf == leaf)
+				most = fmax(most, other->links[j].grant);
+	}
+	return most;
+}
+
+/* Set a grant, and with it what is reserved from its cgroup up to the root. */
+static void grant(struct control *c, struct promise *p, struct link *k,
+		  double share)
+{
+	double old = k->grant, delta;
+	uint32_t n = p->pub.node;
+	struct cell *cell = cell_of(c, n, k->leaf);
+
+	if (p->shares_traffic) {
+		old = traffic_grant(c, p, k->leaf);
+		k->grant = share;
+		share = traffic_grant(c, p, k->leaf);
+	} else {
+		k->grant = share;
+	}
+	cell->promised += share - old;
+	for (;;) {
+		double reserved =
+			fmax(cell->promised, cell->margin * cell->below);
+
+		delta = reserved - cell->reserved;
+		cell->reserved = reserved;
+		n = c->nodes[n].parent;
+		if (delta == 0 || n == CONTROL_NONE)
+			return;
+		cell = cell_of(c, n, k->leaf);
+		cell->below += delta;
+	}
+}
+
+static void grants_clear(struct control *c)
+{
+	for (uint32_t i = 0; i < c->n_promises; i++)
+		for (uint32_t j = 0; j < c->promises[i].n_links; j++)
+			c->promises[i].links[j].grant = 0;
+	for (uint32_t n = 0; n < c->n_nodes; n++) {
+		if (!c->nodes[n].steered &&
+		    c->nodes[n].promises == CONTROL_NONE)
+			continue;
+		for (uint32_t l = 0; l < c->n_leaves; l++) {
+			struct cell *cell = cell_of(c, n, l);
+
+			cell->promised = 0;
+			cell->below = 0;
+			cell->reserved = 0;
+		}
+	}
+}
+
+/* ---- one class ---- */
+
+/**
+ * struct class - promises of one importance
+ * @order: their numbers
+ */
+struct class
+{
+	struct control *c;
+	const uint32_t *order;
+	uint32_t n;
+};
+
+static struct promise *member(const struct class *class, uint32_t i)
+{
+	return &class->c->promises[class->order[i]];
+}
+
+/* Grant the live ones what they have, and the part of what they want. */
+static void class_try(const struct class *class)
+{
+	for (uint32_t i = 0; i < class->n; i++) {
+		struct promise *p = member(class, i);
+
+		for (uint32_t j = 0; p->is_live && j < p->n_links; j++) {
+			struct link *k = &p->links[j];
+			double part = class->c->fits[k->leaf].part;
+
+			grant(class->c, p, k, k->base + part * k->want);
+		}
+	}
+}
+
+/* A part was tried: say which one is next, or that it is found. */
+static void fit_step(struct leaf_fit *fit, double total, uint32_t tries)
+{
+	if (fit->is_settled)
+		return;
+	if (total <= fit->room + CLOSE) {
+		fit->low = fit->part;
+		fit->low_total = total;
+	} else {
+		fit->high = fit->part;
+		fit->high_total = total;
+	}
+	fit->is_settled = fit->low >= fit->high ||
+			  fit->room - fit->low_total <= CLOSE ||
+			  fit->high - fit->low <= CLOSE || tries == TRIES_MAX;
+	if (fit->is_settled)
+		fit->part = fit->low;
+	else if (tries % 4 == 3)
+		fit->part = (fit->low + fit->high) / 2;
+	else
+		fit->part =
+			fit->low + (fit->room - fit->low_total) *
+					   (fit->high - fit->low) /
+					   (fit->high_total - fit->low_total);
+}
+
+/*
+ * On each leaf the largest part of what is wanted that fits; it is granted. None of
+ * it is what was granted before, if even that does not fit.
+ */
+static void class_fit(const struct class *class)
+{
+	struct control *c = class->c;
+	bool settled = true;
+
+	for (uint32_t l = 0; l < c->n_leaves; l++)
+		c->fits[l].part = 1;
+	class_try(class);
+	for (uint32_t l = 0; l < c->n_leaves; l++) {
+		struct leaf_fit *fit = &c->fits[l];
+
+		fit->high = 1;
+		fit->high_total = cell_of(c, 0, l)->reserved;
+		fit->is_settled = fit->high_total <= fit->room + CLOSE;
+		if (!fit->is_settled) {
+			settled = false;
+			fit->part = 0;
+		}
+	}
+	if (settled)
+		return;
+	for (uint32_t tries = 0; !settled && tries <= TRIES_MAX; tries++) {
+		class_try(class);
+		settled = true;
+		for (uint32_t l = 0; l < c->n_leaves; l++) {
+			struct leaf_fit *fit = &c->fits[l];
+
+			/* The first try is with nothing. */
+			if (!tries && !fit->is_settled) {
+				fit->low = 0;
+				fit->low_total = 0;
+			}
+			fit_step(fit, cell_of(c, 0, l)->reserved, tries);
+			settled = settled && fit->is_settled;
+		}
+	}
+	class_try(class);
+}
+
+/* A promise gets the part of its worst leaf; says whether it may still grow. */
+static bool promise_cut(struct control *c, struct promise *p)
+{
+	double part = 1;
+
+	p->worst = CONTROL_NONE;
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		struct link *k = &p->links[i];
+		double fits = c->fits[k->leaf].part;
+
+		if (k->want > NEED_TELLING && fits < part) {
+			part = fits;
+			p->worst = k->leaf;
+		}
+	}
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		struct link *k = &p->links[i];
+
+		grant(c, p, k, k->want * fmin(part, c->fits[k->leaf].part));
+	}
+	p->part = part;
+	return part < 1;
+}
+
+static bool promise_ends_full(const struct control *c, const struct promise *p)
+{
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		const struct link *k = &p->links[i];
+
+		if (k->want > NEED_TELLING &&
+		    cell_of(c, 0, k->leaf)->reserved >=
+			    c->fits[k->leaf].room - 1e-6)
+			return true;
+	}
+	return false;
+}
+
+/* Grant the members what they want, or the same part of it as far as may be. */
+static void class_grant(const struct class *class)
+{
+	struct control *c = class->c;
+	bool live = true;
+
+	for (uint32_t i = 0; i < class->n; i++)
+		member(class, i)->is_live = true;
+	for (uint32_t round = 0; live && round < ROUNDS_MAX; round++) {
+		bool grows = false;
+
+		class_fit(class);
+		for (uint32_t i = 0; i < class->n; i++) {
+			struct promise *p = member(class, i);
+
+			if (p->is_live) {
+				p->is_live = promise_cut(c, p);
+				grows = grows || p->is_live;
+			}
+		}
+		live = false;
+		for (uint32_t i = 0; grows && i < class->n; i++) {
+			struct promise *p = member(class, i);
+
+			p->is_live = p->is_live && !promise_ends_full(c, p);
+			live = live || p->is_live;
+		}
+	}
+}
+
+/* On top of what they have: margin and gain, as far as there is room. */
+static void class_add_margin(const struct class *class)
+{
+	for (uint32_t i = 0; i < class->n; i++) {
+		struct promise *p = member(class, i);
+
+		p->is_live = true;
+		for (uint32_t j = 0; j < p->n_links; j++) {
+			struct link *k = &p->links[j];
+
+			k->base = k->grant;
+			k->want = k->grant * (p->push * MARGIN - 1);
+		}
+	}
+	class_fit(class);
+}
+
+/* ---- all of them ---- */
+
+typedef void class_fn(const struct class *class);
+
+static void by_class(struct control *c, class_fn *fn)
+{
+	uint32_t first, last;
+
+	grants_clear(c);
+	for (first = 0; first < c->n_promises; first = last) {
+		uint64_t importance =
+			c->promises[c->order[first]].pub.importance;
+
+		for (last = first + 1; last < c->n_promises; last++)
+			if (c->promises[c->order[last]].pub.importance !=
+			    importance)
+				break;
+		fn(&(struct class){ c, &c->order[first], last - first });
+	}
+}
+
+/* Were everybody to ask. A wandering promise may ask for all of it on any leaf. */
+static void class_stand_by(const struct class *class)
+{
+	for (uint32_t i = 0; i < class->n; i++) {
+		struct promise *p = member(class, i);
+		double sum = 0;
+
+		for (uint32_t j = 0; j < p->n_links; j++)
+			sum += p->links[j].share;
+		for (uint32_t j = 0; j < p->n_links; j++) {
+			struct link *k = &p->links[j];
+
+			k->base = 0;
+			k->want = fmin((p->pub.wandering ? sum : k->share) *
+					       MARGIN,
+				       1);
+		}
+	}
+	class_grant(class);
+}
+
+static void class_decide(const struct class *class)
+{
+	for (uint32_t i = 0; i < class->n; i++) {
+		struct promise *p = member(class, i);
+
+		for (uint32_t j = 0; j < p->n_links; j++) {
+			p->links[j].base = 0;
+			p->links[j].want = p->links[j].need;
+		}
+	}
+	class_grant(class);
+	for (uint32_t i = 0; i < class->n; i++) {
+		struct promise *p = member(class, i);
+
+		p->pub.phi = p->part;
+		p->pub.bottleneck = p->worst;
+	}
+}
+
+static void class_allot(const struct class *class)
+{
+	for (uint32_t i = 0; i < class->n; i++) {
+		struct promise *p = member(class, i);
+
+		for (uint32_t j = 0; j < p->n_links; j++) {
+			p->links[j].base = 0;
+			p->links[j].want = p->links[j].need * p->pub.phi;
+		}
+	}
+	class_grant(class);
+	class_add_margin(class);
+}
+
+static uint32_t count_active(const struct control *c, uint32_t leaf)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = c->nodes[0].first_child; i != CONTROL_NONE;
+	     i = c->nodes[i].next)
+		n += is_active(&cell_of(c, i, leaf)->all);
+	return n;
+}
+
+static void find_room(struct control *c)
+{
+	for (uint32_t l = 0; l < c->n_leaves; l++)
+		c->fits[l].room =
+			fmax(1 - SHARE_LEAST * count_active(c, l), 0.5);
+}
+
+/* All that is needed, whether it fits or not. */
+static void class_ask(const struct class *class)
+{
+	for (uint32_t i = 0; i < class->n; i++) {
+		struct promise *p = member(class, i);
+
+		for (uint32_t j = 0; j < p->n_links; j++)
+			grant(class->c, p, &p->links[j], p->links[j].need);
+	}
+}
+
+static void set_margins(struct control *c, double margin)
+{
+	for (uint32_t n = 0; n < c->n_nodes; n++)
+		for (uint32_t l = 0; l < c->n_leaves; l++)
+			cell_of(c, n, l)->margin = margin;
+}
+
+void control_admit(struct control *c)
+{
+	control_need_all(c);
+	set_margins(c, 1);
+	by_class(c, class_ask);
+	for (uint32_t l = 0; l < c->n_leaves; l++)
+		cell_of(c, 0, l)->standing = cell_of(c, 0, l)->reserved;
+	/* There will be units without a promise at each level. */
+	set_margins(c, 1 / (1 - RESIDUAL));
+	find_room(c);
+	by_class(c, class_decide);
+}
+
+double control_asked(const struct control *c, uint32_t leaf)
+{
+	return cell_of(c, 0, leaf)->standing;
+}
+
+void control_allot(struct control *c)
+{
+	find_room(c);
+	by_class(c, class_stand_by);
+	for (uint32_t n = 0; n < c->n_nodes; n++)
+		for (uint32_t l = 0; l < c->n_leaves; l++) {
+			struct cell *cell = cell_of(c, n, l);
+
+			cell->standing = cell->reserved;
+		}
+
+	by_class(c, class_decide);
+	by_class(c, class_allot);
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The control law: from what is granted to weights.
+ *
+ * From the root down, on each leaf: the children of a cgroup, and its own requests as
+ * one more child, divide its share X. lambda, the worth of a weight of 1, is where
+ *
+ *	sigma_i = min(demand_i, max(reserved_i, least, lambda * nominal_i))
+ *
+ * adds up to X over those who are active; if they ask for less in all, nobody will be
+ * short, and demand is left out. Weights are sigma / lambda, which for those
+ * without a promise is their nominal weight: what systemd gave them stays in their
+ * files. A promised one has max(nominal, reserved / lambda).
+ *
+ *	X = 1. a (weight 100) has 0.5 reserved, b (100) and c (300) are backlogged,
+ *	d (100) is too, but uses 0.05 at most.
+ *	lambda * (100 + 300) + 0.05 = 0.5: lambda = 0.001125. a's weight is 444.
+ *	444 / (444 + 100 + 300 + what d uses) is 0.5 of the leaf.
+ *
+ * A promised one that is idle, or asks for less than was promised, is to get its
+ * share x when it comes back, and one that is alone when the others do. So it weighs
+ * at least
+ *
+ *	x / (1 - x) * (sum of the others' sigma / lambda + weights of who is away)
+ *
+ * which costs nobody anything: what does not ask takes no part above. Away is who
+ * waited within the last 10 s, but no longer does.
+ *
+ * Where a ratio does not fit into 1..10000, all weights of the level are shrunk
+ * together, those without a promise as well. So that is done only when it has not
+ * fitted for 1 s: a gain that passes must not touch them. By steps of a tenth, of which
+ * the last two are kept a while, so that they do not move with every breath of lambda.
+ * A change of less than 3 % is not made: it is less than the margin, and 1 % would mean
+ * twice the writes.
+ *
+ * Where nobody but the only promised one waits, a level has its nominal weights.
+ */
+
+#include <math.h>
+
+#include "control/law-internal.h"
+
+/* Of a level, for a promised one to which nothing is granted, over all active. */
+#define LEAST 0.01
+/* A weight that stands by is not to have more than that of its level. */
+#define STANDING_MAX 0.9
+/* Steering goes on for so long after the last wait. */
+#define CALM_S 10.0F
+#define SHRINK_STEP 1.1
+#define SHRINK_AFTER_S 1.0F
+#define DEAD_BAND 0.03
+/* lambda is as exact as anybody can tell. */
+#define CLOSE 1e-6
+#define TRIES_MAX 60
+
+/**
+ * struct level - those who divide a cgroup's share of a leaf
+ * @dt_s: length of the tick
+ * @share: X
+ * @n: active ones, in @rivals of struct control
+ * @demand: sum of what they ask for
+ * @lightest: of their nominal weights
+ * @used: sum of their sigma
+ * @away: nominal weights of those who may soon be back
+ * @least: for a promised one
+ * @squeeze: what was reserved for all times this is no more than @share
+ * @lambda: worth of a weight of 1
+ */
+struct level {
+	struct control *c;
+	uint32_t node;
+	uint32_t leaf;
+	float dt_s;
+	double share;
+	uint32_t n;
+	double demand;
+	double lightest;
+	double used;
+	double away;
+	double least;
+	double squeeze;
+	double lambda;
+};
+
+/* Those that rest at their nominal weights are as if they were not there. */
+#define FOREACH_KID(level, n)                      \
+	for (const uint32_t *n = (level)->c->kids; \
+	     n < (level)->c->kids + (level)->c->n_kids; n++)
+
+static struct cell *child(const struct level *v, uint32_t node)
+{
+	return cell_of(v->c, node, v->leaf);
+}
+
+static void rival_add(struct level *v, const struct asking *a, double nominal,
+		      const struct cell *promised)
+{
+	if (is_active(a)) {
+		v->c->rivals[v->n++] =
+			(struct rival){ a->demand,
+					promised ? promised->reserved : 0,
+					nominal, promised };
+		v->demand += a->demand;
+		v->lightest = fmin(v->lightest, nominal);
+	} else if (!promised && a->calm_s <= CALM_S) {
+		v->away += nominal;
+	}
+}
+
+/* Is there anybody for whom, or against whom, a promise has to be kept? */
+static bool level_is_contended(const struct level *v)
+{
+	uint32_t promised = 0, waiting = 0, promised_waiting = 0;
+
+	waiting += cell_of(v->c, v->node, v->leaf)->own.calm_s <= CALM_S;
+	FOREACH_KID(v, n)
+	{
+		const struct cell *cell = child(v, *n);
+		bool waits = cell->all.calm_s <= CALM_S;
+
+		waiting += waits;
+		promised += cell->is_promised;
+		promised_waiting += waits && cell->is_promised;
+	}
+	if (waiting == 1)
+		return promised > promised_waiting;
+	return waiting && promised;
+}
+
+/* What each has at least; it fits, or nearly, but for rounding and late demands. */
+static void level_reserve(struct level *v)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < v->n; i++) {
+		struct rival *r = &v->c->rivals[i];
+
+		if (v->demand <= v->share)
+			r->demand = v->share;
+		if (r->is_promised)
+			r->least = fmax(r->least, v->least);
+		sum += r->least;
+	}
+	v->squeeze = sum > v->share ? v->share / sum : 1;
+	for (uint32_t i = 0; i < v->n; i++)
+		v->c->rivals[i].least *= v->squeeze;
+}
+
+static void level_gather(struct level *v)
+{
+	const struct cell *above = cell_of(v->c, v->node, v->leaf);
+
+	rival_add(v, &above->own, OWN_WEIGHT, NULL);
+	FOREACH_KID(v, n)
+	{
+		const struct cell *cell = child(v, *n);
+
+		rival_add(v, &cell->all, cell->nominal,
+			  cell->is_promised ? cell : NULL);
+	}
+	v->least = v->n ? LEAST * v->share / v->n : 0;
+	level_reserve(v);
+}
+
+static double sigma(double demand, double least, double nominal, double lambda)
+{
+	return fmin(demand, fmax(least, lambda * nominal));
+}
+
+static double level_sum(const struct level *v, double lambda)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < v->n; i++) {
+		const struct rival *r = &v->c->rivals[i];
+
+		sum += sigma(r->demand, r->least, r->nominal, lambda);
+	}
+	return sum;
+}
+
+/*
+ * The largest lambda with which all fits: between a chord and halves. Where all of a
+ * level is promised to those who are there it is the one at which the first of them
+ * would have more than that, so that a sum a hair above X or below makes no difference.
+ */
+static void level_solve(struct level *v)
+{
+	double low = 0, high = v->share / v->lightest;
+	double low_sum = level_sum(v, 0), high_sum = level_sum(v, high);
+	double room = v->share * (1 + CLOSE);
+
+	for (int tries = 0; high_sum > room && tries < TRIES_MAX; tries++) {
+		double try = (low + high) / 2, sum;
+
+		if (tries % 2 == 0 && low_sum < room)
+			try = low + (room - low_sum) * (high - low) /
+					    (high_sum - low_sum);
+		sum = level_sum(v, try);
+		if (sum <= room) {
+			low = try;
+			low_sum = sum;
+		} else {
+			high = try;
+			high_sum = sum;
+		}
+		if (high - low <= CLOSE * high)
+			break;
+	}
+	v->lambda = high_sum > room ? fmax(low, CLOSE * high) : high;
+	v->used = level_sum(v, v->lambda);
+}
+
+/* What a promised one ought to weigh, beside the nominal weights of the others. */
+static double level_weight(const struct level *v, struct cell *cell)
+{
+	bool active = is_active(&cell->all);
+	bool asks = active && cell->all.demand >= cell->standing;
+	double x = asks ? cell->reserved : cell->standing;
+	double weight = cell->nominal, part = 0;
+
+	x = fmin(x / v->share, STANDING_MAX);
+	if (active) {
+		double least = fmax(cell->reserved, v->least) * v->squeeze;
+		double demand = v->demand <= v->share ? v->share
+						      : cell->all.demand;
+
+		part = sigma(demand, least, cell->nominal, v->lambda);
+		weight = fmax(weight, least / v->lambda);
+	}
+	/* For the level below: with what stands by it would be as large. */
+	cell->part = fmax(part, x * v->share);
+	return fmax(weight,
+		    x / (1 - x) *
+			    (fmax(v->used - part, 0) / v->lambda + v->away));
+}
+
+/* By what the level's weights are multiplied, given the largest. */
+static double level_scale(const struct level *v, double largest)
+{
+	struct cell *above = cell_of(v->c, v->node, v->leaf);
+	double over = log(largest / WEIGHT_MAX) / log(SHRINK_STEP);
+
+	over = fmin(over, 1000);
+	above->over_s = over > above->shrink ? above->over_s + v->dt_s : 0;
+	if (above->over_s >= SHRINK_AFTER_S || over < (double)above->shrink - 2)
+		above->shrink = (uint32_t)fmax(ceil(over), 0);
+	return pow(SHRINK_STEP, -(double)above->shrink);
+}
+
+static uint32_t in_range(double weight)
+{
+	return (uint32_t)lrint(clampd(weight, WEIGHT_MIN, WEIGHT_MAX));
+}
+
+static void cell_set_weight(struct cell *cell, double scale)
+{
+	uint32_t weight = in_range(cell->wanted * scale);
+
+	if (!cell->is_promised || cell->wanted <= cell->nominal ||
+	    fabs(log((double)weight / cell->weight)) > DEAD_BAND)
+		cell->weight = weight;
+}
+
+static void scale_resting(struct level *v, double scale)
+{
+	struct node *nodes = v->c->nodes;
+
+	for (uint32_t n = nodes[v->node].first_child; n != CONTROL_NONE;
+	     n = nodes[n].next) {
+		struct cell *cell = child(v, n);
+
+		if (!nodes[n].rests)
+			continue;
+		cell->weight = in_range(cell->nominal * scale);
+		nodes[n].moved |= cell->weight != cell->nominal;
+	}
+}
+
+static void level_decide(struct level *v)
+{
+	double largest = 0, scale;
+
+	level_gather(v);
+	/* For a moment nobody is there: what is in force is as good as anything. */
+	if (!v->n)
+		return;
+	level_solve(v);
+	FOREACH_KID(v, n)
+	{
+		struct cell *cell = child(v, *n);
+
+		cell->wanted = cell->is_promised ? level_weight(v, cell)
+						 : cell->nominal;
+		largest = fmax(largest, cell->wanted);
+	}
+	scale = level_scale(v, largest);
+	FOREACH_KID(v, n)
+	cell_set_weight(child(v, *n), scale);
+	if (scale < 1)
+		scale_resting(v, scale);
+}
+
+static void level_reset(struct level *v)
+{
+	struct cell *above = cell_of(v->c, v->node, v->leaf);
+
+	above->shrink = 0;
+	above->over_s = 0;
+	FOREACH_KID(v, n)
+	{
+		struct cell *cell = child(v, *n);
+
+		cell->weight = cell->nominal;
+		cell->part = v->share;
+	}
+}
+
+static void node_decide(struct control *c, uint32_t node, uint32_t leaf,
+			float dt_s)
+{
+	const struct cell *cell = cell_of(c, node, leaf);
+	struct level v = { .c = c,
+			   .node = node,
+			   .leaf = leaf,
+			   .dt_s = dt_s,
+			   .share = node ? cell->part : 1,
+			   .lightest = WEIGHT_MAX };
+
+	if (c->nodes[node].steered && cell->is_promised && v.share > 0 &&
+	    !c->unweighted[leaf] && level_is_contended(&v))
+		level_decide(&v);
+	else
+		level_reset(&v);
+	FOREACH_KID(&v, n)
+	{
+		const struct cell *kid = child(&v, *n);
+
+		c->nodes[*n].moved |= kid->weight != kid->nominal;
+	}
+}
+
+static void find_kids(struct control *c, uint32_t node)
+{
+	c->n_kids = 0;
+	for (uint32_t n = c->nodes[node].first_child; n != CONTROL_NONE;
+	     n = c->nodes[n].next) {
+		struct node *kid = &c->nodes[n];
+
+		if (kid->rests && !kid->moved)
+			continue;
+		kid->moved = false;
+		c->kids[c->n_kids++] = n;
+	}
+}
+
+void control_weigh(struct control *c, double dt_s)
+{
+	for (uint32_t n = 0; n < c->n_nodes; n++) {
+		find_kids(c, n);
+		for (uint32_t l = 0; l < c->n_leaves && c->n_kids; l++)
+			node_decide(c, n, l, (float)dt_s);
+	}
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_LAW_H
+#define SUTRO_LAW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The control law: from samples to weights, so that floors hold. Pure: no I/O, no
+ * clock, no allocation but in control_new() and the add functions. law-tick.c has
+ * the equations and a worked example.
+ *
+ * A caller builds a plant once for a set of leaves, cgroups and promises, and again
+ * when these change (the inherit functions carry over what was learnt); each tick it
+ * fills in what was sampled, calls control_tick(), and reads weights and verdicts.
+ */
+
+#define CONTROL_NONE UINT32_MAX
+
+/** enum control_state - how a promise fares, and if it does not hold: why */
+enum control_state {
+	CONTROL_UNKNOWN, /* nothing was measured yet */
+	CONTROL_IDLE, /* the unit does not use the device */
+	CONTROL_HELD, /* got what was promised, or all that it asked for */
+	CONTROL_SETTLING, /* short of it for less than a verdict takes */
+	CONTROL_INFEASIBLE, /* the floors on a leaf add up to more than there is */
+	CONTROL_LIMITED, /* has too few requests on their way to use its share */
+	CONTROL_CROWDED, /* the unit's own other traffic takes its share */
+	CONTROL_UNATTRIBUTED, /* served, but device time is charged to others */
+	CONTROL_UNWEIGHTED, /* a leaf's scheduler knows no weights */
+	CONTROL_UNMEASURED, /* a part of a device of which nothing is known */
+	_CONTROL_STATE_MAX,
+};
+
+/** control_state_to_string() - one word, as the bus has it */
+const char *control_state_to_string(enum control_state s);
+
+/** control_state_cause() - a sentence for people, "" where nothing is wrong */
+const char *control_state_cause(enum control_state s);
+
+/**
+ * struct control_use - a cgroup on a leaf in one tick
+ * @time: device time used by the cgroup itself and those below it, over the tick's
+ *	length: 0..1, a little more if the leaf says so
+ * @backlog: part of the tick in which it, or one below it, had requests waiting,
+ *	0..1; time waited over the tick's length will do where that is all one has
+ * @ios: requests completed
+ * @pending: requests on their way, on the average (latencies of what completed over
+ *	the tick's length); 0 if that is not known. Only verdicts need it: a drive's
+ *	queue may hold all of a unit's requests, so that none is seen to wait
+ */
+struct control_use {
+	double time;
+	double backlog;
+	uint64_t ios;
+	double pending;
+};
+
+/**
+ * struct control_promise - a floor of a unit on a logical device
+ * @node: whose
+ * @floor: units per second (bytes or ios); of a promise with @part an output: the rate
+ *	that the part is worth now, which control_is_measured() is about
+ * @part: 0, or the part of its leaves' time that is promised, up to 1
+ * @importance: higher is kept first
+ * @wandering: the mapping is linear or thin: traffic may move between the leaves
+ * @traffic: what it is about, e.g. reads of one device. Of the promises of a cgroup
+ *	with the same number the largest need counts; those of others add up
+ * @rate: input of a tick: units per second at the logical device
+ * @fraction: input of a tick: part of the unit's traffic on its leaves that is this
+ *	promise's, 0..1
+ *
+ * Output of control_tick():
+ * @state: and what it says in its comment
+ * @phi: part of the floor that was allotted, 0..1; below 1 the leaves are too small
+ * @bottleneck: the leaf that @phi follows from, or CONTROL_NONE
+ * @gain: by how much the share is corrected, 1..1.6
+ * @backlog: of the leaf on which the unit waits most, smoothed, 0..1
+ * @used: part of what its weights entitle the unit to that it used, on the leaf where
+ *	that is most, smoothed; much below 1 it cannot use what it has
+ */
+struct control_promise {
+	uint32_t node;
+	double floor;
+	double part;
+	uint64_t importance;
+	bool wandering;
+	uint32_t traffic;
+
+	double rate;
+	double fraction;
+
+	enum control_state state;
+	double phi;
+	uint32_t bottleneck;
+	double gain;
+	double backlog;
+	double used;
+};
+
+struct control;
+
+/** control_new() - a plant of @n_leaves leaves and a root cgroup, which is node 0 */
+int control_new(uint32_t n_leaves, struct control **ret);
+struct control *control_free(struct control *c);
+
+/** control_add_node() - a cgroup below @parent; ret_node: its number */
+int control_add_node(struct control *c, uint32_t parent, uint32_t *ret_node);
+
+/**
+ * control_add_promise() - a floor; @leaves: numbers of the leaves under its device
+ *
+ * @p is copied up to @traffic. Pointers from control_promise() and control_use() are
+ * no longer valid.
+ * Return: 0; -EINVAL without a floor above 0 or a part up to 1, or for a node or leaf that is not
+ * there or named twice; -ENOMEM.
+ */
+int control_add_promise(struct control *c, const struct control_promise *p,
+			const uint32_t *leaves, uint32_t n_leaves,
+			uint32_t *ret_promise);
+
+/* Input of a tick, kept until it is set again. */
+struct control_use *control_use(struct control *c, uint32_t node,
+				uint32_t leaf);
+/**
+ * control_rests() - uses nothing, for long: while that is so its use and its nominal
+ * weights need not be set
+ *
+ * control_use() and control_wake() end that.
+ */
+bool control_rests(const struct control *c, uint32_t node);
+/** control_wake() - there is something to be set */
+void control_wake(struct control *c, uint32_t node);
+/** control_set_nominal() - the weight that is asked for, 1..10000, 100 at first */
+void control_set_nominal(struct control *c, uint32_t node, uint32_t leaf,
+			 uint32_t weight);
+/** control_nominal() - as it was set */
+uint32_t control_nominal(const struct control *c, uint32_t node, uint32_t leaf);
+/** control_set_weighted() - has the scheduler of the leaf weights? true at first */
+void control_set_weighted(struct control *c, uint32_t leaf, bool weighted);
+struct control_promise *control_promise(struct control *c, uint32_t promise);
+
+/**
+ * control_tick() - one step
+ * @dt_s: seconds that the samples are about, as measured; nothing is done if it is
+ *	not above 0
+ */
+void control_tick(struct control *c, double dt_s);
+
+/**
+ * control_admit() - would all that is promised fit, if every unit asked for all of it?
+ *
+ * In the place of ticks, on a plant that is made for the question and was told of costs
+ * by control_learnt(). The allotment is that of a tick; @phi and @bottleneck of each
+ * promise, control_need() and control_asked() are its results. A rate whose cost is
+ * not known takes nothing.
+ */
+void control_admit(struct control *c);
+/** control_asked() - after control_admit(): share of @leaf that all promises take */
+double control_asked(const struct control *c, uint32_t leaf);
+/** control_is_granted() - has the promise what it needs, or so nearly that it holds? */
+bool control_is_granted(const struct control_promise *p);
+
+/* Output of a tick. */
+
+/**
+ * control_weight() - the weight that is to be in force, 1..10000
+ *
+ * It differs from the nominal one only for promised units, for those above them,
+ * and, where the ratio wanted does not fit into 1..10000, for their siblings.
+ */
+uint32_t control_weight(const struct control *c, uint32_t node, uint32_t leaf);
+/** control_is_moved() - does it differ from the nominal one on any leaf? */
+bool control_is_moved(const struct control *c, uint32_t node);
+/** control_need() - share of @leaf that the promise needs, 0..1 */
+double control_need(const struct control *c, uint32_t promise, uint32_t leaf);
+/** control_allotted() - share of @leaf set aside for the promise, 0..1 */
+double control_allotted(const struct control *c, uint32_t promise,
+			uint32_t leaf);
+/** control_capacity() - device time per second that a busy @leaf is charged for, about 1 */
+double control_capacity(const struct control *c, uint32_t leaf);
+/**
+ * control_is_measured() - is it known what a unit of the promised rate costs?
+ *
+ * Until then control_cost() is a guess or 0, and a part of a device is no rate.
+ */
+bool control_is_measured(const struct control *c, uint32_t promise);
+/**
+ * control_rate_alone() - units per second that the unit's requests would get had it its
+ * leaves to itself: what the device can do, for requests like these; 0: not measured
+ */
+double control_rate_alone(const struct control *c, uint32_t promise);
+/** control_cost() - part of a second of @leaf for a unit of the promised rate */
+double control_cost(const struct control *c, uint32_t promise, uint32_t leaf);
+
+/**
+ * control_learnt() - take over the cost of a promise, from another plant or from
+ * what was kept over a restart
+ */
+void control_learnt(struct control *c, uint32_t promise, uint32_t leaf,
+		    double cost_s);
+/**
+ * control_inherit() - all that was learnt about a promise
+ * @leaf_of: for each leaf of @to its number in @from, or CONTROL_NONE
+ */
+void control_inherit(struct control *to, uint32_t to_promise,
+		     const struct control *from, uint32_t from_promise,
+		     const uint32_t *leaf_of);
+/** control_inherit_node() - the same for a cgroup: its demand, its weights in force */
+void control_inherit_node(struct control *to, uint32_t to_node,
+			  const struct control *from, uint32_t from_node,
+			  const uint32_t *leaf_of);
+
+#endif

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The plant: which cgroups, leaves and floors the control law is told of.
+ *
+ * Nodes are the cgroups on the way from the root to a promised one, and the children
+ * of those on the way: whoever competes with a promise at some level. What was learnt
+ * about a floor goes on from plant to plant, and over a restart in
+ * /run/sutro/learnt, so that the first weights of a new daemon are right; until its
+ * first samples are there it leaves the lines alone that its predecessor wrote.
+ *
+ *	KEY MAJ:MIN COST CGROUP TAB PATH
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/sysmacros.h>
+
+#include "control/plant.h"
+#include "manager.h"
+
+/**
+ * struct learnt - the cost of a floor on a leaf, from /run/sutro
+ */
+struct learnt {
+	struct learnt *next;
+	enum promise_key key;
+	dev_t devno;
+	double cost_s;
+	char *cgroup;
+	char *path;
+};
+
+/* ---- memory over a restart ---- */
+
+static void forget_learnt(struct governor *g)
+{
+	struct learnt *l;
+
+	while ((l = g->learnt)) {
+		g->learnt = l->next;
+		free(l->cgroup);
+		free(l->path);
+		free(l);
+	}
+}
+
+static int load_line(struct governor *g, char *line)
+{
+	char key[32], devno[32];
+	enum promise_key k;
+	struct learnt *l;
+	double cost_s;
+	char *tab;
+	int at = 0;
+
+	if (sscanf(line, "%31s %31s %lf %n", key, devno, &cost_s, &at) != 3 ||
+	    !at || !(cost_s > 0))
+		return 0;
+	tab = strchr(line + at, '\t');
+	if (!tab || promise_key_from_name(key, &k) < 0)
+		return 0;
+	*tab = '\0';
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	*l = (struct learnt){ .next = g->learnt,
+			      .key = k,
+			      .cost_s = cost_s,
+			      .cgroup = strdup(line + at),
+			      .path = strdup(tab + 1) };
+	g->learnt = l;
+	if (!l->cgroup || !l->path)
+		return -ENOMEM;
+	return parse_devno(devno, &l->devno) < 0 ? -EINVAL : 0;
+}
+
+static char *learnt_path(const struct governor *g)
+{
+	return asprintf_or_null("%s/learnt", g->manager->roots.run);
+}
+
+int plant_load(struct governor *g)
+{
+	_cleanup_free_ char *path = learnt_path(g), *text = NULL;
+	char *save = NULL;
+	int err;
+
+	if (!path)
+		return -ENOMEM;
+	err = read_file_at(AT_FDCWD, path, &text);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	for (char *line = strtok_r(text, "\n", &save); line && err != -ENOMEM;
+	     line = strtok_r(NULL, "\n", &save))
+		err = load_line(g, line);
+	return err == -ENOMEM ? err : 0;
+}
+
+int governor_save(const struct governor *g)
+{
+	_cleanup_free_ char *path = learnt_path(g), *new = NULL;
+	int err = 0;
+	FILE *f;
+
+	new = asprintf_or_null("%s.new", path);
+	if (!path || !new)
+		return -ENOMEM;
+	if (g->manager->dry_run)
+		return 0;
+	f = fopen(new, "we");
+	if (!f)
+		return -errno;
+	for (size_t i = 0; i < g->n_floors; i++) {
+		const struct governed *floor = &g->floors[i];
+
+		for (uint32_t l = 0; floor->cgroup && l < g->n_leaves; l++) {
+			double cost_s =
+				control_cost(g->control, floor->number, l);
+
+			if (cost_s > 0 &&
+			    control_is_measured(g->control, floor->number))
+				fprintf(f, "%s %u:%u %.9g %s\t%s\n",
+					promise_info(floor->key)->name,
+					major(g->leaves[l]),
+					minor(g->leaves[l]), cost_s,
+					floor->cgroup->path, floor->path);
+		}
+	}
+	if (ferror(f))
+		err = -EIO;
+	if (fclose(f) != 0 && !err)
+		err = -errno;
+	if (!err && rename(new, path) < 0)
+		err = -errno;
+	return err;
+}
+
+/* ---- what is in it ---- */
+
+/* Of a promise that takes weights to keep; NULL for others. */
+static const struct device *device_of(const struct promise *p)
+{
+	enum promise_kind kind = promise_info(p->key)->kind;
+
+	if (kind != PROMISE_KIND_FLOOR && kind != PROMISE_KIND_TARGET)
+		return NULL;
+	return p->device && p->device->n_leaves ? p->device : NULL;
+}
+
+static bool is_promised(const struct cgroup *c)
+{
+	for (size_t i = 0; i < c->policy.promises.n; i++)
+		if (device_of(&c->policy.promises.items[i]))
+			return true;
+	return false;
+}
+
+static int add_leaf(struct governor *g, dev_t devno)
+{
+	dev_t *grown;
+
+	for (size_t l = 0; l < g->n_leaves; l++)
+		if (g->leaves[l] == devno)
+			return 0;
+	grown = reallocarray(g->leaves, g->n_leaves + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	g->leaves = grown;
+	grown[g->n_leaves++] = devno;
+	return 0;
+}
+
+static int add_leaves_of(struct governor *g, const struct cgroup *c)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < c->policy.promises.n && !err; i++) {
+		const struct device *d =
+			device_of(&c->policy.promises.items[i]);
+
+		for (size_t l = 0; d && l < d->n_leaves && !err; l++)
+			err = add_leaf(g, d->leaves[l]->devno);
+	}
+	return err;
+}
+
+/* The node numbers of cgroups, while the plant is made: open means its children are
+ * nodes, too.
+ */
+static int add_node(struct governor *g, struct cgroup *c)
+{
+	struct cgroup **grown;
+	uint32_t number = 0;
+	int err = 0;
+
+	grown = reallocarray(g->nodes, g->n_nodes + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	g->nodes = grown;
+	if (c->parent)
+		err = control_add_node(g->control, c->parent->node, &number);
+	if (err)
+		return err;
+	c->node = number;
+	grown[g->n_nodes++] = c;
+	return 0;
+}
+
+static void mark_way(struct cgroup *c)
+{
+	for (; c && !c->on_way; c = c->parent)
+		c->on_way = true;
+}
+
+static bool has_target(const struct cgroup *c)
+{
+	for (size_t i = 0; i < c->policy.promises.n; i++) {
+		const struct promise *p = &c->policy.promises.items[i];
+
+		if (device_of(p) &&
+		    promise_info(p->key)->kind == PROMISE_KIND_TARGET)
+			return true;
+	}
+	return false;
+}
+
+/* Which counters the sampler reads. */
+static void mark_sampled(struct governor *g, bool measured, bool guessed)
+{
+	for (size_t n = 0; n < g->n_nodes; n++) {
+		struct cgroup *top = g->nodes[n];
+
+		if (guessed || is_promised(top))
+			top->sampled |= SAMPLE_RATE;
+		if (!measured)
+			continue;
+		top->sampled |= SAMPLE_TIME;
+		/* One on the way has its children as nodes. */
+		for (struct cgroup *c = cgroup_next(top, top);
+		     c && !top->on_way; c = cgroup_next(top, c))
+			c->sampled |= SAMPLE_TIME;
+		for (struct cgroup *c = top; c && has_target(top);
+		     c = cgroup_next(top, c))
+			c->sampled |= SAMPLE_LATENCY;
+	}
+}
+
+static int add_nodes(struct governor *g, struct cgroup *root)
+{
+	int err = 0;
+
+	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
+		if (!c->parent || c->parent->on_way)
+			err = add_node(g, c);
+	return err;
+}
+
+/* ---- floors ---- */
+
+static bool wanders(const struct device *d)
+{
+	bool some = d->kind == DEVICE_LINEAR || d->kind == DEVICE_THIN ||
+		    d->kind == DEVICE_THIN_POOL;
+
+	for (size_t i = 0; i < d->n_slaves && !some; i++)
+		some = wanders(d->slaves[i]);
+	return some && d->n_leaves > 1;
+}
+
+static void recall(struct governor *g, const struct governed *f)
+{
+	for (const struct learnt *l = g->learnt; l; l = l->next)
+		for (uint32_t n = 0; n < g->n_leaves; n++)
+			if (l->devno == g->leaves[n] && l->key == f->key &&
+			    streq(l->cgroup, f->cgroup->path) &&
+			    streq(l->path, f->path))
+				control_learnt(g->control, f->number, n,
+					       l->cost_s);
+}
+
+uint32_t plant_traffic(const struct topology *t, const struct device *d,
+		       enum promise_key key)
+{
+	uint32_t i = 0;
+
+	while (t->devices[i] != d)
+		i++;
+	return 2 * i + promise_info(key)->write;
+}
+
+/* Of a floor that is another than before what it costs is still the same. */
+static void take_costs(struct governor *g, const struct governed *f,
+		       const struct governor *was, const struct governed *old,
+		       const uint32_t *leaf_was)
+{
+	if (f->target || !control_is_measured(was->control, old->number))
+		return;
+	for (uint32_t l = 0; l < g->n_leaves; l++)
+		if (leaf_was[l] != CONTROL_NONE)
+			control_learnt(g->control, f->number, l,
+				       control_cost(was->control, old->number,
+						    leaf_was[l]));
+}
+
+/* @was: what there was before this plant was made. */
+static int add_floor(struct governor *g, struct governor *was,
+		     const uint32_t *leaf_was, struct cgroup *c,
+		     const struct promise *p, const struct device *d)
+{
+	struct governed *grown, *f, *old;
+	uint32_t leaves[d->n_leaves];
+	struct control_promise cp = {
+		.node = c->node,
+		.floor = p->value,
+		.part = (double)p->part / PART_ALL,
+		.importance = promises_importance(&c->policy.promises),
+		.wandering = wanders(d),
+		.traffic = plant_traffic(g->manager->topology, d, p->key),
+	};
+	int err;
+
+	for (size_t i = 0; i < d->n_leaves; i++)
+		leaves[i] = governor_leaf(g, d->leaves[i]);
+	grown = reallocarray(g->floors, g->n_floors + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	g->floors = grown;
+	f = &grown[g->n_floors++];
+	*f = (struct governed){ .cgroup = c,
+				.key = p->key,
+				.path = strdup(p->path),
+				.source = strdup(p->source ?: ""),
+				.floor = p->value,
+				.part = p->part,
+				.devno = d->devno };
+	if (promise_info(p->key)->kind == PROMISE_KIND_TARGET) {
+		f->target = calloc(1, sizeof(*f->target));
+		if (!f->target)
+			return -ENOMEM;
+		target_init(f->target, p->value, d->n_leaves);
+		cp.floor = f->target->wanted;
+	}
+	err = control_add_promise(g->control, &cp, leaves, d->n_leaves,
+				  &f->number);
+	if (err || !f->path || !f->source)
+		return err ?: -ENOMEM;
+	old = (struct governed *)governor_find(was, c, p);
+	if (!old) {
+		f->history = calloc(1, sizeof(*f->history));
+		recall(g, f);
+		return f->history ? 0 : -ENOMEM;
+	}
+	f->got = old->got;
+	f->bytes = old->bytes;
+	f->leaf_bytes = old->leaf_bytes;
+	f->copies = old->copies;
+	f->state = old->state;
+	f->complained = old->complained;
+	f->cause = TAKE_PTR(old->cause);
+	f->history = TAKE_PTR(old->history);
+	if (old->devno != f->devno)
+		return 0;
+	if (old->part != f->part || (!f->part && old->floor != f->floor)) {
+		take_costs(g, f, was, old, leaf_was);
+		return 0;
+	}
+	if (f->part)
+		f->floor = old->floor;
+	if (f->target)
+		*f->target = *old->target;
+	control_inherit(g->control, f->number, was->control, old->number,
+			leaf_was);
+	return 0;
+}
+
+static int add_floors(struct governor *g, struct governor *was,
+		      const uint32_t *leaf_was)
+{
+	int err = 0;
+
+	for (size_t n = 0; n < g->n_nodes && !err; n++) {
+		struct cgroup *c = g->nodes[n];
+
+		for (size_t i = 0; i < c->policy.promises.n && !err; i++) {
+			const struct promise *p = &c->policy.promises.items[i];
+			const struct device *d = device_of(p);
+
+			if (d)
+				err = add_floor(g, was, leaf_was, c, p, d);
+		}
+	}
+	return err;
+}
+
+/* ---- old and new ---- */
+
+static void drop(struct governor *g)
+{
+	for (size_t i = 0; i < g->n_floors; i++) {
+		free(g->floors[i].path);
+		free(g->floors[i].source);
+		free(g->floors[i].cause);
+		free(g->floors[i].target);
+		free(g->floors[i].history);
+	}
+	free(g->floors);
+	free(g->nodes);
+	free(g->leaves);
+	free(g->busy_ms);
+	control_free(g->control);
+}
+
+static void clear(struct governor *g)
+{
+	g->control = NULL;
+	g->nodes = NULL;
+	g->n_nodes = 0;
+	g->leaves = NULL;
+	g->busy_ms = NULL;
+	g->n_leaves = 0;
+	g->floors = NULL;
+	g->n_floors = 0;
+}
+
+void plant_free(struct governor *g)
+{
+	drop(g);
+	forget_learnt(g);
+	*g = (struct governor){};
+}
+
+/* A cgroup that is in no plant any more gets its nominal weights back. When the daemon
+ * has just started, nodes keep the lines that are there until there are samples.
+ */
+static int settle_setpoints(struct governor *g)
+{
+	struct cgroup *root = cgroup_tree_root(g->manager->tree);
+	int r = 0;
+
+	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c)) {
+		bool is_node = c->parent && c->parent->on_way;
+
+		for (size_t i = c->policy.n_setpoints; i-- > 0;) {
+			dev_t devno = c->policy.setpoints[i].devno;
+			bool known = false;
+
+			for (size_t l = 0; l < g->n_leaves; l++)
+				known |= g->leaves[l] == devno;
+			if (is_node && known)
+				continue;
+			policy_clear_point(&c->policy, devno);
+			manager_mark(g->manager, c);
+		}
+		for (size_t l = 0;
+		     g->ticks < 2 && is_node && l < g->n_leaves && r >= 0; l++)
+			r = policy_set_point(&c->policy, g->leaves[l],
+					     SETPOINT_KEEP, NULL);
+	}
+	return r < 0 ? r : 0;
+}
+
+static int make(struct governor *g, struct governor *was)
+{
+	const struct topology *t = g->manager->topology;
+	struct cgroup *root = cgroup_tree_root(g->manager->tree);
+	bool measured = false, guessed = false;
+	uint32_t *leaf_was;
+	int err = 0;
+
+	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c)) {
+		c->node = CONTROL_NONE;
+		c->on_way = false;
+		c->sampled = 0;
+		err = add_leaves_of(g, c);
+	}
+	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
+		if (c->parent && is_promised(c))
+			mark_way(c->parent);
+	if (err || !g->n_leaves)
+		return err ?: settle_setpoints(g);
+	err = control_new(g->n_leaves, &g->control);
+	g->busy_ms = calloc(g->n_leaves, sizeof(*g->busy_ms));
+	leaf_was = calloc(g->n_leaves, sizeof(*leaf_was));
+	if (!err && (!g->busy_ms || !leaf_was))
+		err = -ENOMEM;
+	for (uint32_t l = 0; l < g->n_leaves && !err; l++) {
+		const struct device *d = topology_by_devno(t, g->leaves[l]);
+		const char *backend =
+			actuator_backend(&g->manager->actuator, d);
+
+		leaf_was[l] = governor_leaf(was, d);
+		control_set_weighted(g->control, l, backend);
+		if (backend && streq(backend, "sutro"))
+			measured = true;
+		else
+			guessed = true;
+	}
+	if (!err)
+		err = add_nodes(g, root);
+	if (!err)
+		err = add_floors(g, was, leaf_was);
+	for (uint32_t n = 0; n < was->n_nodes && !err; n++)
+		if (was->nodes[n] && was->nodes[n]->node != CONTROL_NONE)
+			control_inherit_node(g->control, was->nodes[n]->node,
+					     was->control, n, leaf_was);
+	free(leaf_was);
+	if (err)
+		return err;
+	mark_sampled(g, measured, guessed);
+	return settle_setpoints(g);
+}
+
+int plant_make(struct governor *g)
+{
+	struct governor was = *g;
+	int err;
+
+	clear(g);
+	err = make(g, &was);
+	drop(&was);
+	/* Half a plant is none. */
+	if (err) {
+		drop(g);
+		clear(g);
+	}
+	return err;
+}

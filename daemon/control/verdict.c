@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * How each floor fares, and if it does not hold: why, from evidence.
+ *
+ * The law knows most causes (enum control_state). What it cannot know is read only
+ * when a floor is short: an io.max above the unit, pages that writeback has not sent
+ * yet, how many bytes at the leaves each byte of the unit becomes.
+ *
+ * A change is told at once: PromiseChanged on the bus, and a message in the journal,
+ * which the catalog (dist/sutro.catalog) explains.
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/sysmacros.h>
+#include <systemd/sd-journal.h>
+
+#include "bus/bus.h"
+#include "control/verdict.h"
+#include "manager.h"
+
+#define MESSAGE_BROKEN "675631796b7b48fc924f9eefb133a4d2"
+#define MESSAGE_HOLDS "b58b79105bcc456ead91d0bb75e84ac3"
+
+/* Rates are told as they were over about a second. */
+#define GOT_TAU_S 0.5
+
+/* A unit this near to its io.max is throttled by it. */
+#define CAPPED 0.9
+
+/* A queue on the way with that part of its slots taken for so many ticks, while the
+ * unit gets less than that part of its floor: that is why.
+ */
+#define FULL 0.9
+#define CROWDED_TICKS 8
+#define SHORT 0.95
+
+/* More bytes at the leaves than the layers explain, by so much: worth a word. */
+#define COPIES_ODD 1.25
+
+static bool is_broken(enum control_state state)
+{
+	return state == CONTROL_INFEASIBLE || state == CONTROL_LIMITED ||
+	       state == CONTROL_CROWDED || state == CONTROL_UNATTRIBUTED ||
+	       state == CONTROL_UNWEIGHTED;
+}
+
+/* ---- evidence ---- */
+
+/* "8:16 rbps=1048576 wbps=max riops=max wiops=max" */
+static uint64_t max_of(const struct cgroup *c, dev_t devno, const char *key)
+{
+	_cleanup_free_ char *text = NULL;
+	char *save = NULL;
+
+	if (cgroup_read(c, "io.max", &text) < 0)
+		return PROMISE_INFINITY;
+	for (char *line = strtok_r(text, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		char *value = strstr(line, key), *blank = strchr(line, ' ');
+		uint64_t limit;
+		dev_t d;
+
+		if (!value || !blank)
+			continue;
+		*blank = '\0';
+		value += strlen(key);
+		value[strcspn(value, " ")] = '\0';
+		if (parse_devno(line, &d) == 0 && d == devno &&
+		    parse_u64(value, &limit) == 0)
+			return limit;
+	}
+	return PROMISE_INFINITY;
+}
+
+static const char *max_key(enum promise_key key)
+{
+	const struct promise_info *info = promise_info(key);
+
+	if (info->unit == PROMISE_UNIT_BYTES)
+		return info->write ? "wbps=" : "rbps=";
+	return info->write ? "wiops=" : "riops=";
+}
+
+static double rate_at(const struct governor *g, const struct cgroup *c,
+		      enum promise_key key, const struct device *d)
+{
+	const struct usage *u = sample_usage(&g->sampler, c, d);
+	const struct promise_info *info = promise_info(key);
+	double dt_s = sampler_interval_s(&g->sampler);
+
+	if (info->unit == PROMISE_UNIT_BYTES)
+		return (info->write ? u->wbytes : u->rbytes) / dt_s;
+	return (info->write ? u->wios : u->rios) / dt_s;
+}
+
+/* Does an io.max at the device or a leaf, of the unit or above it, hold it down? */
+static int find_cap(const struct governor *g, const struct governed *f,
+		    const struct device *d, char **ret)
+{
+	const char *key = max_key(f->key);
+
+	for (const struct cgroup *c = f->cgroup; c->parent; c = c->parent)
+		for (size_t i = 0; i <= d->n_leaves; i++) {
+			const struct device *at = i ? d->leaves[i - 1] : d;
+			uint64_t limit = max_of(c, at->devno, key);
+
+			if (limit == PROMISE_INFINITY ||
+			    rate_at(g, f->cgroup, f->key, at) < CAPPED * limit)
+				continue;
+			*ret = asprintf_or_null(
+				"io.max of %s says %s%llu for %s, which "
+				"throttles it; raise that limit",
+				c->path, key, (unsigned long long)limit,
+				at->node);
+			return *ret ? 1 : -ENOMEM;
+		}
+	return 0;
+}
+
+/* Bytes of the unit's pages that are dirty or on their way to a disk. */
+static uint64_t waiting_pages_bytes(const struct cgroup *c)
+{
+	_cleanup_free_ char *text = NULL;
+	uint64_t sum = 0;
+	char *save = NULL;
+
+	if (cgroup_read(c, "memory.stat", &text) < 0)
+		return 0;
+	for (char *line = strtok_r(text, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		const char *value =
+			startswith(line, "file_dirty ")
+				?: startswith(line, "file_writeback ");
+		uint64_t bytes;
+
+		if (value && parse_u64(value, &bytes) == 0)
+			sum += bytes;
+	}
+	return sum;
+}
+
+static const struct device *bottleneck(const struct governor *g,
+				       const struct governed *f)
+{
+	uint32_t leaf = control_promise(g->control, f->number)->bottleneck;
+
+	return leaf == CONTROL_NONE ? NULL
+				    : topology_by_devno(g->manager->topology,
+							g->leaves[leaf]);
+}
+
+/* Is there parity or a copy-on-write somewhere under the device? */
+static const char *find_amplifier(const struct device *d)
+{
+	const char *found = NULL;
+
+	switch (d->kind) {
+	case DEVICE_RAID4:
+	case DEVICE_RAID5:
+	case DEVICE_RAID6:
+		return "parity of the raid";
+	case DEVICE_THIN:
+	case DEVICE_SNAPSHOT:
+		return "copy-on-write";
+	case DEVICE_RAID1:
+	case DEVICE_RAID10:
+	case DEVICE_MIRROR:
+		return "copies of the mirror";
+	default:
+		break;
+	}
+	for (size_t i = 0; i < d->n_slaves && !found; i++)
+		found = find_amplifier(d->slaves[i]);
+	return found;
+}
+
+static int add_amplification(struct text *t, const struct governed *f,
+			     const struct device *d)
+{
+	const char *by = find_amplifier(d);
+
+	if (!promise_info(f->key)->write || !by || f->copies < COPIES_ODD)
+		return 0;
+	return text_add(t,
+			". Each byte written becomes %.1f bytes at the leaves "
+			"(%s)",
+			f->copies, by);
+}
+
+static int explain_target(const struct governed *f, struct text *t)
+{
+	return text_add(t,
+			"the P95 of its reads is %.1f ms with %.0f %% of the "
+			"leaves' time, and more is not given; the rest is what "
+			"others have at the disks already. Give them ceilings, "
+			"or raise the target",
+			f->target->p95_us / 1e3,
+			f->target->wanted / f->target->most * 90);
+}
+
+static int explain_infeasible(const struct governor *g,
+			      const struct governed *f, const struct device *d,
+			      struct text *t)
+{
+	const struct control_promise *p =
+		control_promise(g->control, f->number);
+	const struct device *leaf = bottleneck(g, f);
+	double sum = 0;
+	int err;
+
+	for (size_t i = 0; i < g->n_floors && leaf; i++)
+		sum += control_need(g->control, g->floors[i].number,
+				    p->bottleneck);
+	err = text_add(t,
+		       "the floors need %.0f %% of %s; by importance this one "
+		       "gets %.0f %% of what was promised. Lower a floor, "
+		       "move a unit, or raise Importance=",
+		       sum * 100, leaf ? leaf->node : "a leaf", p->phi * 100);
+	return err ?: add_amplification(t, f, d);
+}
+
+/* The lowest device that has the unit's bytes while the leaves do not. */
+static const struct device *lost_below(const struct governor *g,
+				       const struct governed *f,
+				       const struct device *d)
+{
+	for (size_t i = 0; i < d->n_slaves; i++)
+		if (rate_at(g, f->cgroup, f->key, d->slaves[i]) > 0)
+			return lost_below(g, f, d->slaves[i]);
+	return d;
+}
+
+static const struct device *without_weights(const struct governor *g,
+					    const struct device *d)
+{
+	for (size_t i = 0; i < d->n_leaves; i++)
+		if (!actuator_backend(&g->manager->actuator, d->leaves[i]))
+			return d->leaves[i];
+	return NULL;
+}
+
+/* Has a loop device no weights, its few slots go to who comes first. While all of them
+ * are taken, what waits is seen on no leaf.
+ */
+static bool is_full(const struct governor *g, const struct device *d)
+{
+	_cleanup_free_ char *inflight = NULL, *requests = NULL;
+	_cleanup_free_ char *path = NULL, *limit = NULL;
+	unsigned long long reads, writes;
+	uint64_t slots;
+
+	path = asprintf_or_null("%s/class/block/%s/inflight",
+				g->manager->roots.sysfs, d->name);
+	limit = asprintf_or_null("%s/class/block/%s/queue/nr_requests",
+				 g->manager->roots.sysfs, d->name);
+	return path && limit && read_file_at(AT_FDCWD, path, &inflight) == 0 &&
+	       read_file_at(AT_FDCWD, limit, &requests) == 0 &&
+	       sscanf(inflight, "%llu %llu", &reads, &writes) == 2 &&
+	       parse_u64(requests, &slots) == 0 &&
+	       reads + writes >= FULL * slots;
+}
+
+static const struct device *find_full_queue(const struct governor *g,
+					    const struct device *d)
+{
+	const struct device *found = NULL;
+
+	if (d->kind == DEVICE_LOOP &&
+	    !actuator_backend(&g->manager->actuator, d) && is_full(g, d))
+		return d;
+	for (size_t i = 0; i < d->n_slaves && !found; i++)
+		found = find_full_queue(g, d->slaves[i]);
+	return found;
+}
+
+static const struct device *not_sutro(const struct device *d)
+{
+	for (size_t i = 0; i < d->n_leaves; i++)
+		if (!d->leaves[i]->scheduler ||
+		    !streq(d->leaves[i]->scheduler, "sutro"))
+			return d->leaves[i];
+	return NULL;
+}
+
+static int explain_limited(const struct governor *g, const struct governed *f,
+			   const struct device *d, struct text *t)
+{
+	uint64_t pages = waiting_pages_bytes(f->cgroup);
+
+	if (promise_info(f->key)->write && pages)
+		return text_add(t,
+				"page cache writeback does not keep the disks "
+				"busy for it (%llu MiB of its pages are dirty "
+				"or on their way); write with O_DIRECT, sync "
+				"more often, or lower vm.dirty_bytes",
+				(unsigned long long)(pages >> 20));
+	return text_add(t, "has too few requests on their way to use its "
+			   "share; raise its queue depth, or let several "
+			   "threads read and write");
+}
+
+static int explain(const struct governor *g, const struct governed *f,
+		   enum control_state state, struct text *t)
+{
+	const struct device *d =
+		topology_by_devno(g->manager->topology, f->devno);
+	_cleanup_free_ char *cap = NULL;
+	const struct device *leaf;
+	int r;
+
+	if (state == CONTROL_UNMEASURED && d)
+		return text_add(t,
+				"the capacity of %s for requests of this unit "
+				"is unknown until the unit uses it; meanwhile "
+				"%g %% of the time of each leaf is set aside",
+				d->node, f->part / 100.0);
+	if (!is_broken(state) || !d || !f->cgroup)
+		return text_add(t, "%s", "");
+	r = f->target ? 0 : find_cap(g, f, d, &cap);
+	if (r)
+		return r < 0 ? r : text_add(t, "%s", cap);
+	switch (state) {
+	case CONTROL_INFEASIBLE:
+		if (f->target)
+			return explain_target(f, t);
+		return explain_infeasible(g, f, d, t);
+	case CONTROL_LIMITED:
+		return explain_limited(g, f, d, t);
+	case CONTROL_CROWDED:
+		return text_add(t, "the unit's other traffic on the same "
+				   "leaves takes the share; move it to a unit "
+				   "of its own");
+	case CONTROL_UNATTRIBUTED:
+		return text_add(t,
+				"below %s its requests are charged to another "
+				"cgroup, so no weight can help them; see "
+				"sutro-stacking-dkms",
+				lost_below(g, f, d)->node);
+	case CONTROL_UNWEIGHTED:
+		leaf = f->crowded ? find_full_queue(g, d) : NULL;
+		if (!leaf)
+			leaf = f->target ? not_sutro(d) : without_weights(g, d);
+		return text_add(
+			t,
+			"the scheduler %s of %s %s; run \"sutroctl "
+			"use %s\"",
+			leaf && leaf->scheduler ? leaf->scheduler : "none",
+			leaf ? leaf->node : "a leaf",
+			f->target ? "counts no latencies" : "has no weights",
+			f->path);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* What the law takes for a unit that does not ask may be one that cannot: it sees the
+ * leaves only.
+ */
+static enum control_state look_again(const struct governor *g,
+				     struct governed *f,
+				     enum control_state state)
+{
+	const struct device *d =
+		topology_by_devno(g->manager->topology, f->devno);
+	bool satisfied = state == CONTROL_HELD || state == CONTROL_IDLE ||
+			 state == CONTROL_SETTLING;
+
+	if (!satisfied || f->target || !d || f->got >= SHORT * f->floor ||
+	    !find_full_queue(g, d))
+		f->crowded_ticks = 0;
+	else if (f->crowded_ticks < CROWDED_TICKS)
+		f->crowded_ticks++;
+	f->crowded = f->crowded_ticks >= CROWDED_TICKS;
+	return f->crowded ? CONTROL_UNWEIGHTED : state;
+}
+
+/* ---- telling ---- */
+
+static void tell_journal(const struct governed *f, bool broken)
+{
+	_cleanup_free_ char *value =
+		promise_format_value(f->key, f->floor, f->part);
+	const char *key = promise_info(f->key)->name;
+	const char *unit = f->cgroup->policy.subject;
+
+	sd_journal_send("MESSAGE_ID=%s",
+			broken ? MESSAGE_BROKEN : MESSAGE_HOLDS, "PRIORITY=%i",
+			broken ? LOG_WARNING : LOG_INFO,
+			broken ? "MESSAGE=%s: %s=%s %s does not hold: %s."
+			       : "MESSAGE=%s: %s=%s %s holds again%s",
+			unit, key, f->path, value ?: "", f->cause,
+			"SUTRO_UNIT=%s", unit, "SUTRO_CGROUP=%s",
+			f->cgroup->path, "SUTRO_PROMISE=%s=%s", key, f->path,
+			"SUTRO_SOURCE=%s", f->source, "SUTRO_STATE=%s",
+			control_state_to_string(f->state), NULL);
+}
+
+static int tell(struct governor *g, struct governed *f)
+{
+	enum control_state state =
+		f->target ? f->target->state
+			  : look_again(g, f,
+				       control_promise(g->control, f->number)
+					       ->state);
+	_cleanup_(text_freep) struct text t = {};
+	int err;
+
+	if (state == f->state || !f->cgroup)
+		return 0;
+	err = explain(g, f, state, &t);
+	if (err)
+		return err;
+	f->state = state;
+	free(f->cause);
+	f->cause = TAKE_PTR(t.p);
+	bus_promise_changed(g->manager, f);
+	if (is_broken(state))
+		tell_journal(f, true);
+	else if (f->complained && state == CONTROL_HELD)
+		tell_journal(f, false);
+	/* It may settle, or be idle, before it holds again. */
+	f->complained = is_broken(state) ||
+			(f->complained && state != CONTROL_HELD);
+	return 0;
+}
+
+static void remember(const struct governor *g, struct governed *f)
+{
+	struct history *h = f->history;
+	unsigned int last = (h->next + HISTORY_ROWS - 1) % HISTORY_ROWS;
+	uint64_t now = g->sampler.now_usec;
+
+	if (h->n && now - h->row[last].usec < 1000000 - 1000)
+		return;
+	h->row[h->next] = (struct history_row){
+		.usec = now,
+		.got = f->got,
+		.promised = f->floor,
+		.granted = control_promise(g->control, f->number)->phi,
+	};
+	h->next = (h->next + 1) % HISTORY_ROWS;
+	if (h->n < HISTORY_ROWS)
+		h->n++;
+}
+
+int verdicts_tell(struct governor *g, double dt_s)
+{
+	double a = dt_s / (dt_s + GOT_TAU_S);
+	int err = 0;
+
+	for (size_t i = 0; i < g->n_floors && !err; i++) {
+		struct governed *f = &g->floors[i];
+
+		/* A target's P95 is over a second already. */
+		f->got = f->target ? f->rate : f->got + a * (f->rate - f->got);
+		remember(g, f);
+		err = tell(g, f);
+	}
+	return err;
+}

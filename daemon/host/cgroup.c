@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The cgroup hierarchy, kept up to date, and its files.
+ *
+ * libcgroup finds the hierarchy of the io controller and walks it. Files are read
+ * and written with plain system calls, because libcgroup ignores a write that
+ * fails with EOPNOTSUPP (which is how a leaf with another scheduler answers),
+ * writes no line "8:16 300" beside another, and has error codes of its own. Its
+ * walk returns an error when a directory vanishes under it; that is normal, and the
+ * walk here goes on.
+ *
+ * A watch on each cgroup's directory tells at once about cgroups below it and
+ * about writes to its files (systemd writes io.weight when IOWeight= changes, but
+ * sends no signal about it). The scan is the safety net.
+ *
+ * This is the only file that writes cgroup files.
+ */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <libcgroup.h>
+#include <limits.h>
+#include <search.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include "host/cgroup.h"
+#include "host/sample.h"
+
+/* The name of the controller that the walk is for. */
+#define CONTROLLER "io"
+
+struct cgroup_tree {
+	char *mount;
+	int fd;
+	bool with_libcgroup;
+	sd_event *event;
+	const struct cgroup_ops *ops;
+	void *userdata;
+	struct cgroup *root;
+	void *index;
+	void *inodes;
+	unsigned int generation;
+};
+
+/* ---- files ---- */
+
+/* Names come from the kernel and hold no ".."; cgroupfs has no symbolic links.
+ * (openat2 would say so to the kernel, but RestrictSUIDSGID= of the service
+ * forbids it.)
+ */
+static int open_beneath(const struct cgroup *c, const char *file, int flags)
+{
+	_cleanup_free_ char *path = NULL;
+	int fd;
+
+	path = asprintf_or_null("%s/%s", c->path, file);
+	if (!path)
+		return -ENOMEM;
+	fd = openat(c->tree->fd, path + strspn(path, "/"),
+		    flags | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int cgroup_read(const struct cgroup *c, const char *file, char **ret)
+{
+	_cleanup_close_ int fd = open_beneath(c, file, O_RDONLY);
+
+	if (fd < 0)
+		return fd;
+	return read_fd(fd, ret);
+}
+
+int cgroup_read_lines(const struct cgroup *c, const char *file,
+		      int (*on_line)(char *line, void *userdata),
+		      void *userdata)
+{
+	_cleanup_close_ int fd = open_beneath(c, file, O_RDONLY);
+
+	return fd < 0 ? fd : read_lines(fd, on_line, userdata);
+}
+
+int cgroup_write(const struct cgroup *c, const char *file, const char *text)
+{
+	_cleanup_close_ int fd = open_beneath(c, file, O_WRONLY);
+	size_t length = strlen(text);
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	do
+		n = write(fd, text, length);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == length ? 0 : -EIO;
+}
+
+static uint64_t hash_weight(const struct cgroup *c)
+{
+	_cleanup_free_ char *text = NULL;
+	uint64_t hash = 0xcbf29ce484222325ULL;
+
+	if (cgroup_read(c, "io.weight", &text) < 0)
+		return 0;
+	for (const char *s = text; *s; s++)
+		hash = (hash ^ (unsigned char)*s) * 0x100000001b3ULL;
+	return hash;
+}
+
+void cgroup_remember_weight(struct cgroup *c)
+{
+	c->echo = hash_weight(c);
+}
+
+bool cgroup_is_echo(const struct cgroup *c)
+{
+	return c->echo && c->echo == hash_weight(c);
+}
+
+/* ---- the tree ---- */
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct cgroup *)a)->path,
+		      ((const struct cgroup *)b)->path);
+}
+
+struct cgroup *cgroup_find(const struct cgroup_tree *t, const char *path)
+{
+	struct cgroup key = { .path = (char *)path }, **found;
+
+	found = tfind(&key, &t->index, by_path);
+	return found ? *found : NULL;
+}
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct cgroup *c = a, *d = b;
+
+	return c->inode < d->inode ? -1 : c->inode > d->inode;
+}
+
+struct cgroup *cgroup_by_inode(const struct cgroup_tree *t, uint64_t inode)
+{
+	struct cgroup key = { .inode = inode }, **found;
+
+	found = tfind(&key, &t->inodes, by_inode);
+	return found ? *found : NULL;
+}
+
+/* One that cannot be looked at is on its way out. */
+static int add_inode(struct cgroup *c)
+{
+	const char *relative = c->path + strspn(c->path, "/");
+	struct cgroup **there;
+	struct stat st;
+
+	if (fstatat(c->tree->fd, *relative ? relative : ".", &st,
+		    AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	c->inode = st.st_ino;
+	there = tsearch(c, &c->tree->inodes, by_inode);
+	if (!there)
+		return -ENOMEM;
+	/* The number of one that is gone, which we have not noticed yet. */
+	if (*there != c) {
+		(*there)->inode = 0;
+		*there = c;
+	}
+	return 0;
+}
+
+static void remove_inode(struct cgroup *c)
+{
+	if (c->inode)
+		tdelete(c, &c->tree->inodes, by_inode);
+}
+
+struct cgroup *cgroup_tree_root(const struct cgroup_tree *t)
+{
+	return t->root;
+}
+
+const char *cgroup_tree_mount(const struct cgroup_tree *t)
+{
+	return t->mount;
+}
+
+struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c)
+{
+	struct cgroup *next = TAILQ_FIRST(&c->children);
+
+	while (!next && c != top) {
+		next = TAILQ_NEXT(c, siblings);
+		c = c->parent;
+	}
+	return next;
+}
+
+static void remove_cgroup(struct cgroup *c)
+{
+	struct cgroup_tree *t = c->tree;
+	struct cgroup *child;
+
+	while ((child = TAILQ_FIRST(&c->children)))
+		remove_cgroup(child);
+	t->ops->removed(c, t->userdata);
+	tdelete(c, &t->index, by_path);
+	remove_inode(c);
+	if (c->parent)
+		TAILQ_REMOVE(&c->parent->children, c, siblings);
+	else
+		t->root = NULL;
+	sd_event_source_disable_unref(c->watch);
+	policy_done(&c->policy);
+	for (size_t i = 0; i < SAMPLER_SLOTS; i++)
+		sample_free(c->samples[i]);
+	free(c->path);
+	free(c->shown);
+	free(c);
+}
+
+static int scan_below(struct cgroup_tree *t, const char *path);
+
+/* When a unit's weight goes, and no unit beside it has one, systemd turns the io
+ * controller off for all of them. Then it writes no io.weight, and the files are
+ * gone without an event; subtree_control of the slice is what shows it.
+ */
+static void on_file_modified(struct cgroup *c, const char *name)
+{
+	struct cgroup_tree *t = c->tree;
+	struct cgroup *child;
+
+	if (streq(name, "cgroup.subtree_control"))
+		TAILQ_FOREACH(child, &c->children, siblings)
+			t->ops->modified(child, "io.weight", t->userdata);
+	else if (startswith(name, "io.") && endswith(name, "weight"))
+		t->ops->modified(c, name, t->userdata);
+}
+
+static int on_inotify(sd_event_source *s, const struct inotify_event *event,
+		      void *userdata)
+{
+	struct cgroup *c = userdata, *child;
+	struct cgroup_tree *t = c->tree;
+	_cleanup_free_ char *path = NULL;
+
+	if (event->mask & IN_Q_OVERFLOW) {
+		t->ops->lost(t->userdata);
+		return 0;
+	}
+	if (event->len == 0)
+		return 0;
+	if (!(event->mask & IN_ISDIR)) {
+		if (event->mask & IN_MODIFY)
+			on_file_modified(c, event->name);
+		return 0;
+	}
+	path = asprintf_or_null("%s/%s", c->parent ? c->path : "", event->name);
+	if (!path)
+		return -ENOMEM;
+	if (event->mask & IN_CREATE)
+		return scan_below(t, path);
+	/* If it was made again since, it is another directory with no watch
+	 * yet, and its IN_CREATE is still to come.
+	 */
+	child = cgroup_find(t, path);
+	if (child && (event->mask & IN_DELETE))
+		remove_cgroup(child);
+	return 0;
+}
+
+static int watch_cgroup(struct cgroup *c)
+{
+	struct cgroup_tree *t = c->tree;
+	_cleanup_free_ char *full = NULL;
+	int r;
+
+	if (!t->event)
+		return 0;
+	full = asprintf_or_null("%s%s", t->mount, c->path);
+	if (!full)
+		return -ENOMEM;
+	r = sd_event_add_inotify(t->event, &c->watch, full,
+				 IN_CREATE | IN_DELETE | IN_MODIFY | IN_ONLYDIR,
+				 on_inotify, c);
+	if (r < 0 && r != -ENOENT)
+		log_warning_errno(r,
+				  "Cannot watch %s, changes there are found "
+				  "by the periodic comparison: %m",
+				  full);
+	return r == -ENOMEM ? r : 0;
+}
+
+static char *shown_path(const char *path)
+{
+	_cleanup_(text_freep) struct text t = {};
+
+	return text_add_plain(&t, path, PATH_MAX) < 0 ? NULL : TAKE_PTR(t.p);
+}
+
+static int add_cgroup(struct cgroup_tree *t, const char *path)
+{
+	struct cgroup *c = cgroup_find(t, path), *parent = NULL;
+	_cleanup_free_ char *up = NULL;
+	char *slash;
+	int err;
+
+	if (c) {
+		c->generation = t->generation;
+		return 0;
+	}
+	if (!streq(path, "/")) {
+		up = strdup(path);
+		if (!up)
+			return -ENOMEM;
+		slash = strrchr(up, '/');
+		slash[slash == up ? 1 : 0] = '\0';
+		parent = cgroup_find(t, up);
+		if (!parent)
+			return 0; /* removed while we walk */
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->path = strdup(path);
+	c->shown = shown_path(path);
+	if (!c->path || !c->shown || !tsearch(c, &t->index, by_path)) {
+		free(c->path);
+		free(c->shown);
+		free(c);
+		return -ENOMEM;
+	}
+	c->name = strrchr(c->path, '/') + 1;
+	c->tree = t;
+	c->generation = t->generation;
+	c->parent = parent;
+	TAILQ_INIT(&c->children);
+	if (parent)
+		TAILQ_INSERT_TAIL(&parent->children, c, siblings);
+	else
+		t->root = c;
+	/* Watch before looking inside, so that nothing is missed between. */
+	err = add_inode(c) ?: watch_cgroup(c);
+	if (err)
+		return err;
+	t->ops->added(c, t->userdata);
+	return 0;
+}
+
+/* ---- walking ---- */
+
+static int walk_with_libcgroup(struct cgroup_tree *t, const char *base)
+{
+	struct cgroup_file_info info;
+	void *handle = NULL;
+	int code, level, err = 0;
+
+	code = cgroup_walk_tree_begin(CONTROLLER, base, 0, &handle, &info,
+				      &level);
+	while (handle && (code == 0 || code == ECGOTHER) && !err) {
+		/* ECGOTHER: one directory could not be read, most likely
+		 * because it is gone. The next call goes on after it.
+		 */
+		if (code == 0 && info.type == CGROUP_FILE_TYPE_DIR) {
+			const char *path = startswith(info.full_path, t->mount);
+			_cleanup_free_ char *clean = NULL;
+
+			clean = asprintf_or_null(
+				"/%s", path ? path + strspn(path, "/") : "");
+			if (!clean)
+				err = -ENOMEM;
+			else if (clean[1] && clean[strlen(clean) - 1] == '/')
+				clean[strlen(clean) - 1] = '\0';
+			if (!err && path)
+				err = add_cgroup(t, clean);
+		}
+		if (!err)
+			code = cgroup_walk_tree_next(0, &handle, &info, level);
+	}
+	if (handle)
+		cgroup_walk_tree_end(&handle);
+	if (!handle && code && code != ECGEOF)
+		log_debug("libcgroup: walk of %s: %s, ignoring.", base,
+			  cgroup_strerror(code));
+	return err;
+}
+
+/* For a directory that is not the mounted hierarchy: the trees of tests. */
+static int walk_directories(struct cgroup_tree *t, const char *base)
+{
+	_cleanup_free_ char *full = NULL;
+	struct dirent *e;
+	int err;
+	DIR *d;
+
+	full = asprintf_or_null("%s%s", t->mount, base);
+	if (!full)
+		return -ENOMEM;
+	d = opendir(full);
+	if (!d)
+		return 0;
+	err = add_cgroup(t, base);
+	while (!err && (e = readdir(d))) {
+		_cleanup_free_ char *path = NULL;
+
+		if (e->d_type != DT_DIR || streq(e->d_name, ".") ||
+		    streq(e->d_name, ".."))
+			continue;
+		path = asprintf_or_null("%s/%s", streq(base, "/") ? "" : base,
+					e->d_name);
+		err = path ? walk_directories(t, path) : -ENOMEM;
+	}
+	closedir(d);
+	return err;
+}
+
+static int scan_below(struct cgroup_tree *t, const char *path)
+{
+	return t->with_libcgroup ? walk_with_libcgroup(t, path)
+				 : walk_directories(t, path);
+}
+
+int cgroup_tree_scan(struct cgroup_tree *t)
+{
+	struct cgroup *c, *next;
+	int err;
+
+	t->generation++;
+	err = scan_below(t, "/");
+	if (err)
+		return err;
+	for (c = t->root; c; c = next) {
+		next = cgroup_next(t->root, c);
+		if (c->generation == t->generation)
+			continue;
+		/* Its whole subtree goes with it. */
+		while (next && startswith(next->path, c->path) &&
+		       next->path[strlen(c->path)] == '/')
+			next = cgroup_next(t->root, next);
+		remove_cgroup(c);
+	}
+	return t->root ? 0 : -ENOENT;
+}
+
+/* ---- opening ---- */
+
+static int find_mount(const struct roots *roots, struct cgroup_tree *t)
+{
+	char *point = NULL;
+	int code;
+
+	if (roots->cgroup) {
+		t->mount = strdup(roots->cgroup);
+		return t->mount ? 0 : -ENOMEM;
+	}
+	code = cgroup_init();
+	if (!code)
+		code = cgroup_get_subsys_mount_point(CONTROLLER, &point);
+	if (code) {
+		log_error("No cgroup2 hierarchy with the io controller "
+			  "(libcgroup: %s). Boot with "
+			  "systemd.unified_cgroup_hierarchy=1.",
+			  cgroup_strerror(code));
+		return -ENOENT;
+	}
+	t->mount = point;
+	t->with_libcgroup = true;
+	return 0;
+}
+
+int cgroup_tree_new(const struct roots *roots, sd_event *event,
+		    const struct cgroup_ops *ops, void *userdata,
+		    struct cgroup_tree **ret)
+{
+	_cleanup_(cgroup_tree_freep) struct cgroup_tree *t = NULL;
+	int err;
+
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->fd = -1;
+	t->ops = ops;
+	t->userdata = userdata;
+	t->event = sd_event_ref(event);
+	err = find_mount(roots, t);
+	if (err)
+		return err;
+	t->fd = open(t->mount, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (t->fd < 0)
+		return log_error_errno(errno, "Cannot open %s: %m", t->mount);
+	*ret = TAKE_PTR(t);
+	return 0;
+}
+
+struct cgroup_tree *cgroup_tree_free(struct cgroup_tree *t)
+{
+	if (!t)
+		return NULL;
+	if (t->root)
+		remove_cgroup(t->root);
+	closep(&t->fd);
+	sd_event_unref(t->event);
+	free(t->mount);
+	free(t);
+	return NULL;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_CGROUP_H
+#define SUTRO_CGROUP_H
+
+#include <sys/queue.h>
+#include <systemd/sd-event.h>
+
+#include "host/roots.h"
+#include "policy/policy.h"
+
+enum cgroup_origin {
+	CGROUP_PENDING, /* not known yet */
+	CGROUP_UNIT, /* a unit of systemd */
+	CGROUP_FOREIGN, /* made by somebody else, below a delegated unit */
+};
+
+/* The series of samples there are. */
+enum sampler_slot {
+	SAMPLER_WATCHER,
+	SAMPLER_GOVERNOR,
+	SAMPLER_SLOTS,
+};
+
+TAILQ_HEAD(cgroup_list, cgroup);
+
+/**
+ * struct cgroup - one control group
+ * @path: from the root of the hierarchy, "/system.slice/db.service"; root: "/"
+ * @shown: the same, fit to be shown: who has cgroups delegated names them with any bytes
+ * @name: the last component of @path
+ * @inode: number of its directory, what the kernel calls its id; 0: unknown
+ * @policy: what is said about it
+ * @waiting: systemd was asked about it; its files wait for the answer
+ * @dirty: its files are to be compared with what is asked
+ * @refused: a write did not do what it should; not tried again before the next
+ *	periodic comparison or a new statement
+ * @echo: what io.weight said when we had written it, as a hash; 0: we have not
+ * @node: its number in the plant of the control law, see plant.c
+ * @on_way: there is a promise below it
+ * @sampled: SAMPLE_TIME and others: what the governor's sampler reads of it
+ * @samples: what it used, see sample.h; NULL before it was sampled
+ */
+struct cgroup {
+	char *path;
+	char *shown;
+	const char *name;
+	uint64_t inode;
+	struct cgroup_tree *tree;
+	struct cgroup *parent;
+	struct cgroup_list children;
+	TAILQ_ENTRY(cgroup) siblings;
+	sd_event_source *watch;
+	unsigned int generation;
+	enum cgroup_origin origin;
+	struct policy policy;
+	bool waiting;
+	bool dirty;
+	bool refused;
+	uint64_t echo;
+	uint32_t node;
+	bool on_way;
+	unsigned int sampled;
+	struct sample *samples[SAMPLER_SLOTS];
+};
+
+/**
+ * struct cgroup_ops - what the tree tells its owner
+ * @added: a cgroup was found; its parent was before it
+ * @removed: it is about to be freed; its children were before it
+ * @modified: somebody wrote to a file "io.*weight" of it
+ * @lost: events were lost, a scan is due
+ */
+struct cgroup_ops {
+	void (*added)(struct cgroup *c, void *userdata);
+	void (*removed)(struct cgroup *c, void *userdata);
+	void (*modified)(struct cgroup *c, const char *file, void *userdata);
+	void (*lost)(void *userdata);
+};
+
+struct cgroup_tree;
+
+/** cgroup_tree_new() - open the hierarchy; it is empty until it is scanned */
+int cgroup_tree_new(const struct roots *roots, sd_event *event,
+		    const struct cgroup_ops *ops, void *userdata,
+		    struct cgroup_tree **ret);
+struct cgroup_tree *cgroup_tree_free(struct cgroup_tree *t);
+DEFINE_CLEANUP(struct cgroup_tree *, cgroup_tree_free);
+
+/** cgroup_tree_scan() - add what is there and remove what is not */
+int cgroup_tree_scan(struct cgroup_tree *t);
+
+/** cgroup_tree_mount() - where the hierarchy is mounted */
+const char *cgroup_tree_mount(const struct cgroup_tree *t);
+
+struct cgroup *cgroup_tree_root(const struct cgroup_tree *t);
+struct cgroup *cgroup_find(const struct cgroup_tree *t, const char *path);
+
+/** cgroup_by_inode() - by the inode number of its directory */
+struct cgroup *cgroup_by_inode(const struct cgroup_tree *t, uint64_t inode);
+
+/** cgroup_next() - all below @top in pre-order: start with @c = @top */
+struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c);
+
+/**
+ * cgroup_read(), cgroup_read_lines(), cgroup_write() - one file of a cgroup
+ *
+ * Return: 0 or -errno; -ENOENT: no such cgroup, or no such file in it;
+ * -ENODEV: the cgroup goes away.
+ */
+int cgroup_read(const struct cgroup *c, const char *file, char **ret);
+int cgroup_read_lines(const struct cgroup *c, const char *file,
+		      int (*on_line)(char *line, void *userdata),
+		      void *userdata);
+int cgroup_write(const struct cgroup *c, const char *file, const char *text);
+
+/**
+ * cgroup_remember_weight(), cgroup_is_echo() - is io.weight as we left it?
+ *
+ * systemd and we write to it, and an event does not tell who did. What says the same as
+ * after our last write was our write.
+ */
+void cgroup_remember_weight(struct cgroup *c);
+bool cgroup_is_echo(const struct cgroup *c);
+
+#endif

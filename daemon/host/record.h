@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_RECORD_H
+#define SUTRO_RECORD_H
+
+#include "host/roots.h"
+#include "host/util.h"
+
+/**
+ * struct record - what has to be known to undo something, over any end of the daemon
+ * @path: /run/sutro/NAME
+ * @lines: "KEY TAB VALUE", the file's content
+ *
+ * It is on disk before the function that changes it returns.
+ */
+struct record {
+	char *path;
+	char **lines;
+};
+
+/** record_open() - read what a predecessor left */
+int record_open(struct record *r, const struct roots *roots, const char *name);
+void record_done(struct record *r);
+
+/** record_get() - the value of @key, NULL: there is none */
+const char *record_get(const struct record *r, const char *key);
+
+/** record_set() - remember @value for @key; neither may have tabs or newlines */
+int record_set(struct record *r, const char *key, const char *value);
+
+/** record_drop() - forget @key; nothing happens if it is not there */
+int record_drop(struct record *r, const char *key);
+
+#endif

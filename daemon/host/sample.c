@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What each cgroup used of each device.
+ *
+ * A sutro leaf counts device time in io.sutro.stat, for each cgroup alone. On other
+ * leaves, and on what stands on leaves, io.stat is all there is: bytes, no time, and
+ * a cgroup's counters include those below it. A share there is a share of the bytes.
+ *
+ * Two series of samples are kept apart: the watcher's, of all cgroups each second
+ * while somebody looks, and the governor's, several times a second of the few cgroups
+ * that matter for a promise. The latter is one read of io.sutro.active, which has a
+ * line for each cgroup in use; the counters of those without a line stand still. An
+ * elevator without that file costs a read for each cgroup.
+ *
+ * Each line that is read is compared with what it said before, and the difference is
+ * added to the cgroup and, for a sutro leaf, to all above it. So whoever asks finds a
+ * sum, and a line that is read twice in one pass (the kernel may give it again, with
+ * newer numbers) is no mistake.
+ *
+ * Entitlement, for db in this tree on one leaf, with backup idle:
+ *
+ *	/ --- system.slice 100 --- db 300            3/4 * 100/(100+100) = 0.375
+ *	  |                   `--- web 100
+ *	  |                   `--- backup 500 (idle)
+ *	  `-- user.slice 100 --- ...
+ *
+ * at each level the weight over the sum of those that were active in the interval,
+ * the one that is asked about included. A cgroup without files of the io
+ * controller is served as part of the nearest one above that has them.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "host/sample.h"
+
+/* The interval is a second; a timer may be late, and a short interval says little. */
+#define INTERVAL_MIN_USEC 500000U
+#define INTERVAL_MAX_USEC 3000000U
+#define AGE_MAX_USEC 1500000U
+
+/* Counters of disks that are gone are kept for so many samples. */
+#define CLEAN_ROUNDS 256U
+
+/* What a file says of one device; the order is that of the fields of struct usage. */
+enum counter {
+	COUNTER_TIME_NS,
+	COUNTER_RBYTES,
+	COUNTER_WBYTES,
+	COUNTER_RIOS,
+	COUNTER_WIOS,
+	COUNTER_WAIT_NS,
+	COUNTER_QUEUED,
+	COUNTERS,
+};
+
+/** struct latency_line - reads by latency: what was read last, what is new */
+struct latency_line {
+	struct latencies total;
+	struct latencies use;
+};
+
+/**
+ * struct line - counters of one device
+ * @total: of the cgroup, as read last
+ * @use: what is new, of all below, too, if the device is a sutro leaf
+ * @known: @total was read; false: the line is only for those below
+ * @sutro: @total is from a file about sutro leaves
+ * @seen: in this pass
+ * @latency: NULL where nobody wants it
+ */
+struct line {
+	dev_t devno;
+	uint64_t total[COUNTERS];
+	struct usage use;
+	bool known;
+	bool sutro;
+	bool seen;
+	struct latency_line *latency;
+};
+
+/**
+ * struct sample - the last reading of a cgroup, and what changed since the one before
+ * @passes: readings taken, 0..2
+ * @active: a line has something new
+ */
+struct sample {
+	struct line *l;
+	size_t n;
+	unsigned int passes;
+	bool has_files;
+	bool active;
+};
+
+struct sample *sample_free(struct sample *s)
+{
+	if (!s)
+		return NULL;
+	for (size_t i = 0; i < s->n; i++)
+		free(s->l[i].latency);
+	free(s->l);
+	free(s);
+	return NULL;
+}
+
+/* Does io.sutro.stat have the device, or io.stat? */
+static bool is_sutro(const struct device *d)
+{
+	return d->leaf && d->scheduler && streq(d->scheduler, "sutro");
+}
+
+static struct line *find(const struct sample *s, dev_t devno)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->l[i].devno == devno)
+			return &s->l[i];
+	return NULL;
+}
+
+static struct line *find_or_add(struct sample *s, dev_t devno)
+{
+	struct line *l = find(s, devno), *grown;
+
+	if (l)
+		return l;
+	grown = reallocarray(s->l, s->n + 1, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	s->l = grown;
+	l = &grown[s->n++];
+	*l = (struct line){ .devno = devno };
+	return l;
+}
+
+/* ---- what a line says ---- */
+
+/* "0,0,7,1": what is missing is 0. */
+static const char *parse_latencies(const char *s, struct latencies *ret)
+{
+	*ret = (struct latencies){};
+	for (size_t i = 0; i < LATENCY_BUCKETS && *s >= '0' && *s <= '9'; i++) {
+		uint64_t count;
+
+		s = skip_u64(s, &count);
+		ret->count[i] = count;
+		s += *s == ',';
+	}
+	return s;
+}
+
+/* The word that begins with @key, before "="; COUNTERS: none of ours. */
+static enum counter counter_of(const char *key, size_t length)
+{
+	static const struct {
+		const char *name;
+		size_t length;
+	} names[] = {
+		[COUNTER_TIME_NS] = { "time_ns", 7 },
+		[COUNTER_RBYTES] = { "rbytes", 6 },
+		[COUNTER_WBYTES] = { "wbytes", 6 },
+		[COUNTER_RIOS] = { "rios", 4 },
+		[COUNTER_WIOS] = { "wios", 4 },
+		[COUNTER_WAIT_NS] = { "wait_ns", 7 },
+		[COUNTER_QUEUED] = { "queued", 6 },
+	};
+	enum counter i = 0;
+
+	while (i < COUNTERS && (names[i].length != length ||
+				memcmp(names[i].name, key, length)))
+		i++;
+	return i;
+}
+
+/* "time_ns=1 rbytes=2 wbytes=3 ... queued=4": keys in any order, others too. */
+static void parse_counters(const char *s, uint64_t *ret,
+			   struct latencies *latencies)
+{
+	while (*s) {
+		const char *key = s;
+		enum counter i;
+
+		while (*s && *s != '=' && *s != ' ')
+			s++;
+		if (*s == '=') {
+			i = counter_of(key, s - key);
+			if (i < COUNTERS)
+				s = skip_u64(s + 1, &ret[i]);
+			else if (latencies && startswith(key, "rlat="))
+				s = parse_latencies(s + 1, latencies);
+		}
+		while (*s && *s != ' ')
+			s++;
+		s += *s == ' ';
+	}
+}
+
+/* ---- what is new ---- */
+
+/* A counter that went back was reset (the scheduler was switched): start over. */
+static uint64_t since(uint64_t now, uint64_t before)
+{
+	return now >= before ? now - before : now;
+}
+
+static void add_usage(struct usage *sum, const struct usage *u)
+{
+	sum->time_ns += u->time_ns;
+	sum->rbytes += u->rbytes;
+	sum->wbytes += u->wbytes;
+	sum->rios += u->rios;
+	sum->wios += u->wios;
+	sum->wait_ns += u->wait_ns;
+	sum->queued += u->queued;
+	sum->active |= u->active;
+}
+
+static struct usage difference(const uint64_t *now, const uint64_t *before)
+{
+	struct usage u = {
+		.time_ns = since(now[COUNTER_TIME_NS], before[COUNTER_TIME_NS]),
+		.rbytes = since(now[COUNTER_RBYTES], before[COUNTER_RBYTES]),
+		.wbytes = since(now[COUNTER_WBYTES], before[COUNTER_WBYTES]),
+		.rios = since(now[COUNTER_RIOS], before[COUNTER_RIOS]),
+		.wios = since(now[COUNTER_WIOS], before[COUNTER_WIOS]),
+		.wait_ns = since(now[COUNTER_WAIT_NS], before[COUNTER_WAIT_NS]),
+		.queued = now[COUNTER_QUEUED],
+	};
+
+	u.active = u.time_ns || u.rbytes || u.wbytes || u.queued;
+	return u;
+}
+
+static int read_latencies(struct line *l, const struct latencies *now,
+			  bool compare)
+{
+	bool first = !l->latency;
+
+	if (first)
+		l->latency = calloc(1, sizeof(*l->latency));
+	if (!l->latency)
+		return -ENOMEM;
+	for (size_t i = 0; i < LATENCY_BUCKETS && compare && !first; i++)
+		l->latency->use.count[i] +=
+			now->count[i] - l->latency->total.count[i];
+	l->latency->total = *now;
+	return 0;
+}
+
+/* ---- a pass over all cgroups ---- */
+
+/**
+ * struct pass - one sample being taken
+ * @sutro: the file is about sutro leaves
+ * @active: it is io.sutro.active
+ * @c: whose file it is; in io.sutro.active, whose line was the last
+ */
+struct pass {
+	const struct sampler *sampler;
+	const struct topology *t;
+	struct cgroup *root;
+	bool sutro;
+	bool active;
+	struct cgroup *c;
+};
+
+static int add_to_those_above(const struct pass *p, const struct cgroup *c,
+			      dev_t devno, const struct usage *u)
+{
+	while ((c = c->parent)) {
+		struct sample *s = c->samples[p->sampler->slot];
+		struct line *l = s ? find_or_add(s, devno) : NULL;
+
+		if (s && !l)
+			return -ENOMEM;
+		if (!l)
+			continue;
+		s->active = true;
+		add_usage(&l->use, u);
+	}
+	return 0;
+}
+
+/* In io.sutro.active a line that was not there before says nothing about when its
+ * numbers came about; in a file of the cgroup it was made since.
+ */
+static int take_line(const struct pass *p, struct cgroup *c, dev_t devno,
+		     const char *counters)
+{
+	bool latency = p->sutro && (p->sampler->slot == SAMPLER_WATCHER ||
+				    c->sampled & SAMPLE_LATENCY);
+	struct sample *s = c->samples[p->sampler->slot];
+	struct line *l = find_or_add(s, devno);
+	uint64_t now[COUNTERS] = {};
+	struct latencies latencies = {};
+	struct usage u;
+	bool compare, reset;
+	int err = 0;
+
+	if (!l)
+		return -ENOMEM;
+	parse_counters(counters, now, latency ? &latencies : NULL);
+	compare = s->passes && (l->known ? l->sutro == p->sutro : !p->active);
+	u = difference(now, compare ? l->total : now);
+	reset = now[COUNTER_RIOS] < l->total[COUNTER_RIOS];
+	/* Those who waited in the line before wait in this one, too. */
+	if (l->seen)
+		u.queued = 0;
+	memcpy(l->total, now, sizeof(now));
+	l->known = true;
+	l->sutro = p->sutro;
+	l->seen = true;
+	s->active |= u.active;
+	add_usage(&l->use, &u);
+	if (latency)
+		err = read_latencies(l, &latencies, compare && !reset);
+	if (!err && p->sutro && u.active)
+		err = add_to_those_above(p, c, devno, &u);
+	return err;
+}
+
+/* "8:16 ..." of a device that the file is about; in io.sutro.active "8:16 4711 ...",
+ * the cgroup by its inode number.
+ */
+static int on_line(char *line, void *userdata)
+{
+	struct pass *p = userdata;
+	const struct device *d;
+	const char *rest = line;
+	uint64_t inode;
+	dev_t devno;
+
+	if (!skip_devno(&rest, &devno) || *rest != ' ')
+		return 0;
+	rest++;
+	if (p->active) {
+		rest = skip_u64(rest, &inode);
+		/* Lines of one cgroup mostly stand together. */
+		if (!p->c || p->c->inode != inode)
+			p->c = cgroup_by_inode(p->root->tree, inode);
+		if (*rest != ' ' || !p->c || !(p->c->sampled & SAMPLE_TIME) ||
+		    !p->c->samples[p->sampler->slot])
+			return 0;
+	}
+	d = topology_by_devno(p->t, devno);
+	if (!d || p->sutro != is_sutro(d))
+		return 0;
+	return take_line(p, p->c, devno, rest);
+}
+
+/* Nothing is new yet. What was read before a cgroup was left out is too old to compare
+ * with.
+ */
+static int begin(struct cgroup *c, const struct sampler *sampler,
+		 unsigned int what)
+{
+	struct sample **s = &c->samples[sampler->slot];
+
+	if (!what) {
+		*s = sample_free(*s);
+		return 0;
+	}
+	if (!*s)
+		*s = calloc(1, sizeof(**s));
+	if (!*s)
+		return -ENOMEM;
+	(*s)->active = false;
+	for (size_t i = 0; i < (*s)->n; i++) {
+		struct line *l = &(*s)->l[i];
+
+		l->use = (struct usage){};
+		l->seen = false;
+		if (l->latency)
+			l->latency->use = (struct latencies){};
+	}
+	return 0;
+}
+
+/* A file without a line of a device has forgotten it; io.sutro.active has only lines of
+ * those in use.
+ */
+static void end(struct sample *s, const struct pass *p, bool from_active)
+{
+	bool clean = p->sampler->n % CLEAN_ROUNDS == 0;
+
+	for (size_t i = s->n; i-- > 0;) {
+		struct line *l = &s->l[i];
+
+		if (!l->seen && !(from_active && l->sutro)) {
+			l->known = false;
+			memset(l->total, 0, sizeof(l->total));
+		}
+		if (clean && !topology_by_devno(p->t, l->devno)) {
+			free(l->latency);
+			*l = s->l[--s->n];
+		}
+	}
+	if (s->passes < 2)
+		s->passes++;
+}
+
+static int read_files(struct pass *p, struct cgroup *c, unsigned int what)
+{
+	struct sample *s = c->samples[p->sampler->slot];
+	int err = 0;
+
+	p->c = c;
+	s->has_files = false;
+	if (what & SAMPLE_TIME) {
+		p->sutro = true;
+		err = cgroup_read_lines(c, "io.sutro.stat", on_line, p);
+		s->has_files = !err;
+	}
+	if (what & SAMPLE_RATE && err != -ENOMEM) {
+		p->sutro = false;
+		err = cgroup_read_lines(c, "io.stat", on_line, p);
+		s->has_files |= !err;
+	}
+	return err == -ENOMEM ? err : 0;
+}
+
+static unsigned int what_of(const struct sampler *s, const struct cgroup *c,
+			    unsigned int all)
+{
+	return s->slot == SAMPLER_WATCHER ? all : c->sampled & all;
+}
+
+/* Return: 1; 0: there is no such file; -ENOMEM. */
+static int read_active(struct pass *p)
+{
+	int err;
+
+	p->active = true;
+	p->sutro = true;
+	err = cgroup_read_lines(p->root, "io.sutro.active", on_line, p);
+	p->active = false;
+	return err == -ENOMEM ? err : !err;
+}
+
+int sampler_take(struct sampler *s, struct cgroup *root,
+		 const struct topology *t, uint64_t now_usec)
+{
+	struct pass p = { .sampler = s, .t = t, .root = root };
+	unsigned int all = SAMPLE_RATE;
+	int r = 0;
+
+	for (size_t i = 0; i < t->n_devices; i++)
+		if (is_sutro(t->devices[i]))
+			all |= SAMPLE_TIME;
+	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c))
+		r = begin(c, s, what_of(s, c, all));
+	if (r >= 0 && s->slot == SAMPLER_GOVERNOR && all & SAMPLE_TIME)
+		r = read_active(&p);
+	if (r > 0)
+		all &= ~SAMPLE_TIME;
+	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c)) {
+		int err;
+
+		if (!c->samples[s->slot])
+			continue;
+		err = read_files(&p, c, what_of(s, c, all));
+		if (err)
+			return err;
+		end(c->samples[s->slot], &p, r > 0);
+	}
+	if (r < 0)
+		return r;
+	s->before_usec = s->now_usec;
+	s->now_usec = now_usec;
+	s->n++;
+	return 0;
+}
+
+/* ---- questions ---- */
+
+double sampler_interval_s(const struct sampler *s)
+{
+	return s->before_usec ? (s->now_usec - s->before_usec) / 1e6 : 0;
+}
+
+bool sampler_is_fresh(const struct sampler *s, uint64_t now_usec)
+{
+	uint64_t interval = s->now_usec - s->before_usec;
+
+	return s->before_usec && interval >= INTERVAL_MIN_USEC &&
+	       interval <= INTERVAL_MAX_USEC &&
+	       now_usec - s->now_usec <= AGE_MAX_USEC;
+}
+
+bool sample_is_active(const struct sampler *s, const struct cgroup *c)
+{
+	const struct sample *sample = c->samples[s->slot];
+
+	return sample && sample->passes == 2 && sample->active;
+}
+
+static const struct line *line_of(const struct sampler *s,
+				  const struct cgroup *c, dev_t devno)
+{
+	const struct sample *sample = c->samples[s->slot];
+
+	return sample && sample->passes == 2 ? find(sample, devno) : NULL;
+}
+
+const struct usage *sample_usage(const struct sampler *s,
+				 const struct cgroup *c,
+				 const struct device *device)
+{
+	static const struct usage none;
+	const struct line *l = line_of(s, c, device->devno);
+
+	return l ? &l->use : &none;
+}
+
+void sample_add_latencies(const struct sampler *s, const struct cgroup *top,
+			  const struct device *leaf, struct latencies *sum)
+{
+	struct cgroup *c = (struct cgroup *)top;
+
+	for (; c; c = cgroup_next(top, c)) {
+		const struct line *l = line_of(s, c, leaf->devno);
+
+		for (size_t i = 0; l && l->latency && i < LATENCY_BUCKETS; i++)
+			sum->count[i] += l->latency->use.count[i];
+	}
+}
+
+static const struct cgroup *root_of(const struct cgroup *c)
+{
+	while (c->parent)
+		c = c->parent;
+	return c;
+}
+
+double sample_got(const struct sampler *s, const struct cgroup *c,
+		  const struct device *leaf)
+{
+	const struct usage *all = sample_usage(s, root_of(c), leaf);
+	const struct usage *mine = sample_usage(s, c, leaf);
+
+	if (all->time_ns)
+		return (double)mine->time_ns / all->time_ns;
+	if (all->rbytes + all->wbytes)
+		return (double)(mine->rbytes + mine->wbytes) /
+		       (all->rbytes + all->wbytes);
+	return 0;
+}
+
+double sample_hweight(const struct sampler *s, const struct cgroup *c,
+		      const struct device *leaf)
+{
+	double share = 1;
+
+	while (c->parent &&
+	       !(c->samples[s->slot] && c->samples[s->slot]->has_files))
+		c = c->parent;
+	for (; c->parent; c = c->parent) {
+		const struct cgroup *one;
+		uint64_t sum = 0;
+
+		TAILQ_FOREACH(one, &c->parent->children, siblings)
+			if (one == c || sample_usage(s, one, leaf)->active)
+				sum += policy_weight(&one->policy, leaf).weight;
+		share *= (double)policy_weight(&c->policy, leaf).weight / sum;
+	}
+	return share;
+}
+
+uint64_t sample_latency_us(const struct latencies *l, double part)
+{
+	uint64_t all = 0, sum = 0;
+
+	for (size_t i = 0; i < LATENCY_BUCKETS; i++)
+		all += l->count[i];
+	for (size_t i = 0; i < LATENCY_BUCKETS; i++) {
+		sum += l->count[i];
+		if (sum && sum >= part * all) {
+			/* Where the next bucket begins. */
+			uint64_t octave = 1ULL << (14 + i / 2);
+
+			return (i % 2 ? octave + octave / 2 : octave) / 1000;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_SAMPLE_H
+#define SUTRO_SAMPLE_H
+
+#include "host/cgroup.h"
+
+/* Cgroups whose counters the governor reads, and which: see struct cgroup. */
+#define SAMPLE_TIME 1U
+#define SAMPLE_RATE 2U
+#define SAMPLE_LATENCY 4U
+
+/**
+ * struct usage - what a cgroup and those below it used of one device
+ * @time_ns: device time; 0 where the scheduler does not measure it
+ * @wait_ns: sum over requests of the time they waited in the scheduler, counted
+ *	when they are sent; 0 where the scheduler does not measure it
+ * @queued: requests that waited when the sample was taken
+ * @active: it used the device, or waits for it
+ */
+struct usage {
+	uint64_t time_ns;
+	uint64_t rbytes;
+	uint64_t wbytes;
+	uint64_t rios;
+	uint64_t wios;
+	uint64_t wait_ns;
+	uint64_t queued;
+	bool active;
+};
+
+/* Counts of reads by their latency in io.sutro.stat, "rlat=". */
+#define LATENCY_BUCKETS 40U
+
+/** struct latencies - reads by how long they took */
+struct latencies {
+	uint32_t count[LATENCY_BUCKETS];
+};
+
+struct sample;
+struct sample *sample_free(struct sample *s);
+
+/**
+ * struct sampler - a series of samples
+ * @slot: which of the samples of each cgroup are its own
+ * @now_usec, @before_usec: when the last two were taken
+ * @n: how many were taken
+ */
+struct sampler {
+	enum sampler_slot slot;
+	uint64_t now_usec;
+	uint64_t before_usec;
+	unsigned int n;
+};
+
+/**
+ * sampler_take() - read the counters of @root and cgroups below
+ *
+ * The watcher's sampler reads all of them, the governor's those with @sampled.
+ */
+int sampler_take(struct sampler *s, struct cgroup *root,
+		 const struct topology *t, uint64_t now_usec);
+
+/** sampler_is_fresh() - are there two samples, not too old and not too close? */
+bool sampler_is_fresh(const struct sampler *s, uint64_t now_usec);
+
+/** sampler_interval_s() - time between the last two samples, 0: there are no two */
+double sampler_interval_s(const struct sampler *s);
+
+/**
+ * sample_usage() - of @c and all below it, between the last two samples
+ * @device: a leaf, or a device on leaves
+ *
+ * Return: never NULL; valid until the next sample is taken.
+ */
+const struct usage *sample_usage(const struct sampler *s,
+				 const struct cgroup *c,
+				 const struct device *device);
+
+/** sample_is_active() - has @c used any device, or waited, between the last two? */
+bool sample_is_active(const struct sampler *s, const struct cgroup *c);
+
+/**
+ * sample_add_latencies() - of the reads of @c and all below it, between the last two
+ *
+ * The governor's sampler has them where SAMPLE_LATENCY is set.
+ */
+void sample_add_latencies(const struct sampler *s, const struct cgroup *c,
+			  const struct device *leaf, struct latencies *sum);
+
+/**
+ * sample_latency_us() - a percentile of the reads' latency
+ * @part: 0.95 for P95
+ *
+ * Return: the upper bound of the bucket it is in; 0 without reads.
+ */
+uint64_t sample_latency_us(const struct latencies *l, double part);
+
+/** sample_got() - share of @leaf that @c got between the last two samples, 0..1 */
+double sample_got(const struct sampler *s, const struct cgroup *c,
+		  const struct device *leaf);
+
+/** sample_hweight() - share of @leaf that the weights entitle @c to, 0..1 */
+double sample_hweight(const struct sampler *s, const struct cgroup *c,
+		      const struct device *leaf);
+
+#endif

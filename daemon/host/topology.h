@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_TOPOLOGY_H
+#define SUTRO_TOPOLOGY_H
+
+#include "host/roots.h"
+#include "host/util.h"
+
+enum device_kind {
+	DEVICE_UNKNOWN,
+	DEVICE_DISK,
+	DEVICE_PARTITION,
+	DEVICE_LINEAR,
+	DEVICE_STRIPED,
+	DEVICE_CRYPT,
+	DEVICE_MIRROR,
+	DEVICE_RAID0,
+	DEVICE_RAID1,
+	DEVICE_RAID10,
+	DEVICE_RAID4,
+	DEVICE_RAID5,
+	DEVICE_RAID6,
+	DEVICE_THIN,
+	DEVICE_THIN_POOL,
+	DEVICE_CACHE,
+	DEVICE_SNAPSHOT,
+	DEVICE_MULTIPATH,
+	DEVICE_LOOP,
+	DEVICE_BCACHE,
+};
+
+const char *device_kind_name(enum device_kind kind);
+
+/**
+ * struct device - one block device
+ * @name: kernel name, "dm-0"
+ * @node: "/dev/dm-0"
+ * @label: what stacked drivers call it (dm/name), NULL for others
+ * @slaves: the devices it stands on directly; a partition stands on its disk, a
+ *	loop device on the device of its backing file
+ * @leaves: all leaves under it; a leaf has itself
+ * @aliases: other nodes, /dev/mapper/NAME, /dev/VG/LV
+ * @leaf: it has a request queue and no slaves
+ * @scheduler: of a leaf, the one in use
+ * @diskseq: unlike the name, never used twice between two boots; 0: unknown
+ */
+struct device {
+	char *name;
+	char *node;
+	char *label;
+	dev_t devno;
+	enum device_kind kind;
+	struct device **slaves;
+	size_t n_slaves;
+	struct device **leaves;
+	size_t n_leaves;
+	char **aliases;
+	bool leaf;
+	char *scheduler;
+	uint64_t size_bytes;
+	uint64_t diskseq;
+};
+
+/**
+ * struct topology - a snapshot of the block devices of the machine, a DAG
+ *
+ * It is not changed, except for @scheduler of leaves: when devices come and go a new
+ * one is made, and what pointed into the old one is resolved again.
+ */
+struct topology {
+	struct device **devices;
+	size_t n_devices;
+};
+
+int topology_new(const struct roots *roots, struct topology **ret);
+struct topology *topology_free(struct topology *t);
+DEFINE_CLEANUP(struct topology *, topology_free);
+
+struct device *topology_by_name(const struct topology *t, const char *name);
+struct device *topology_by_devno(const struct topology *t, dev_t devno);
+
+/**
+ * topology_resolve() - the device behind a node, link, mount point or file
+ *
+ * Return: 0; -EINVAL: not absolute; -ENOENT and others of stat(2): no such path;
+ * -ENODEV: not on a block device.
+ */
+int topology_resolve(const struct topology *t, const struct roots *roots,
+		     const char *path, struct device **ret);
+
+/** device_stands_on() - is @leaf one of the leaves under @d? */
+bool device_stands_on(const struct device *d, const struct device *leaf);
+
+/** device_label() - a node of it that people use, "/dev/vg/db" */
+const char *device_label(const struct device *d);
+
+/** device_is_above() - does @top stand on @d, directly or not, or is it @d? */
+bool device_is_above(const struct device *top, const struct device *d);
+
+/** device_is_part_of() - is @d the leaf itself or a partition of it? */
+bool device_is_part_of(const struct device *d, const struct device *leaf);
+
+/**
+ * device_is_lowest() - is nothing below it that weights could be written to?
+ *
+ * Below a request-based multipath device is the same queue's dispatch list. A loop
+ * device on a file is a leaf and stands on leaves.
+ */
+bool device_is_lowest(const struct device *d);
+
+/** device_is_current() - is it still this disk that bears the name in sysfs? */
+bool device_is_current(const struct device *d, const struct roots *roots);
+
+/** device_read_scheduler() - read queue/scheduler of a leaf again */
+int device_read_scheduler(struct device *leaf, const struct roots *roots);
+
+/**
+ * dm_kind() - the kind of a device-mapper device
+ * @table: type and first word of the first line of its table ("raid raid5_ls"),
+ *	NULL when it is not known
+ *
+ * Reading a table takes CAP_SYS_ADMIN, which the daemon does without: a udev rule
+ * stores the words. Where that did not happen, uuid, slaves and queue limits tell
+ * most kinds apart.
+ */
+enum device_kind dm_kind(const char *table, const char *uuid,
+			 struct device *const *slaves, size_t n_slaves,
+			 bool stripe_limits);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Promises of bus clients. A program that sets floors for a while should not have to
+ * take them back: when it is gone from the bus, however it ended, so are they.
+ */
+
+#include <sys/queue.h>
+
+#include "policy/client.h"
+
+struct about {
+	char *unit;
+	struct promises promises;
+	LIST_ENTRY(about) list;
+};
+
+/**
+ * struct client - a connection to the bus
+ * @track: tells when it ends
+ */
+struct client {
+	struct clients *clients;
+	char *name;
+	sd_bus_track *track;
+	LIST_HEAD(, about) about;
+	struct client *next;
+};
+
+static void about_free(struct about *a)
+{
+	LIST_REMOVE(a, list);
+	promises_done(&a->promises);
+	free(a->unit);
+	free(a);
+}
+
+static void client_free(struct client *c)
+{
+	struct about *a;
+
+	for (struct client **p = &c->clients->first; *p; p = &(*p)->next)
+		if (*p == c) {
+			*p = c->next;
+			break;
+		}
+	while ((a = LIST_FIRST(&c->about)))
+		about_free(a);
+	sd_bus_track_unref(c->track);
+	free(c->name);
+	free(c);
+}
+
+static int on_gone(sd_bus_track *track, void *userdata)
+{
+	struct client *c = userdata;
+	struct clients *all = c->clients;
+	_cleanup_strv_ char **units = NULL;
+	struct about *a;
+
+	log_debug("%s left the bus, its promises go with it.", c->name);
+	LIST_FOREACH(a, &c->about, list)
+	if (strv_add(&units, a->unit) < 0)
+		return log_oom();
+	client_free(c);
+	for (char **u = units; u && *u; u++)
+		all->changed(*u, all->userdata);
+	return 0;
+}
+
+static struct client *find_client(const struct clients *c, const char *name)
+{
+	struct client *one = c->first;
+
+	while (one && !streq(one->name, name))
+		one = one->next;
+	return one;
+}
+
+static int add_client(struct clients *all, const char *name,
+		      struct client **ret)
+{
+	struct client **end = &all->first, *c;
+	size_t n = 0;
+	int r;
+
+	for (; *end; end = &(*end)->next)
+		n++;
+	if (n >= CLIENTS_MAX)
+		return -ENOSPC;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->clients = all;
+	c->name = strdup(name);
+	LIST_INIT(&c->about);
+	*end = c;
+	r = c->name ? sd_bus_track_new(all->bus, &c->track, on_gone, c)
+		    : -ENOMEM;
+	if (r >= 0)
+		r = sd_bus_track_add_name(c->track, name);
+	if (r < 0) {
+		client_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+static struct about *find_about(const struct client *c, const char *unit)
+{
+	struct about *a;
+
+	LIST_FOREACH(a, &c->about, list)
+	if (streq(a->unit, unit))
+		return a;
+	return NULL;
+}
+
+static int add_about(struct client *c, const char *unit, struct about **ret)
+{
+	struct about *a;
+	size_t n = 0;
+
+	LIST_FOREACH(a, &c->about, list)
+	n++;
+	if (n >= CLIENT_UNITS_MAX)
+		return -ENOSPC;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	a->unit = strdup(unit);
+	if (!a->unit) {
+		free(a);
+		return -ENOMEM;
+	}
+	LIST_INSERT_HEAD(&c->about, a, list);
+	*ret = a;
+	return 0;
+}
+
+int clients_say(struct clients *all, const char *name, const char *unit,
+		const struct said *said, size_t n, char **ret_error)
+{
+	struct client *c = find_client(all, name);
+	_cleanup_free_ char *source = NULL;
+	struct about *a;
+	int r;
+
+	source = asprintf_or_null("client %s of the bus", name);
+	if (!source)
+		return -ENOMEM;
+	r = c ? 0 : add_client(all, name, &c);
+	if (r < 0)
+		return r;
+	a = find_about(c, unit);
+	if (!a)
+		r = add_about(c, unit, &a);
+	if (r >= 0)
+		r = promises_say(&a->promises, said, n, source, ret_error);
+	if (a && !a->promises.n)
+		about_free(a);
+	if (LIST_EMPTY(&c->about))
+		client_free(c);
+	if (r >= 0)
+		all->changed(unit, all->userdata);
+	return r;
+}
+
+void clients_forget(struct clients *all, const char *name, const char *unit)
+{
+	struct client *c = find_client(all, name);
+	struct about *a = c ? find_about(c, unit) : NULL;
+
+	if (!a)
+		return;
+	about_free(a);
+	if (LIST_EMPTY(&c->about))
+		client_free(c);
+	all->changed(unit, all->userdata);
+}
+
+int clients_about(const struct clients *all, const char *unit,
+		  const struct promises ***ret)
+{
+	const struct promises **l = NULL, **grown;
+	int n = 0;
+
+	for (const struct client *c = all->first; c; c = c->next) {
+		const struct about *a = find_about(c, unit);
+
+		if (!a)
+			continue;
+		grown = reallocarray(l, n + 1, sizeof(*grown));
+		if (!grown) {
+			free(l);
+			return -ENOMEM;
+		}
+		l = grown;
+		l[n++] = &a->promises;
+	}
+	*ret = l;
+	return n;
+}
+
+void clients_init(struct clients *c, sd_bus *bus,
+		  void (*changed)(const char *unit, void *userdata),
+		  void *userdata)
+{
+	*c = (struct clients){ .bus = bus,
+			       .changed = changed,
+			       .userdata = userdata };
+}
+
+void clients_done(struct clients *c)
+{
+	while (c->first)
+		client_free(c->first);
+}

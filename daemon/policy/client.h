@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_CLIENT_H
+#define SUTRO_CLIENT_H
+
+#include <systemd/sd-bus.h>
+
+#include "policy/policies.h"
+
+/* Clients with promises, and units of each; root may have many programs. */
+#define CLIENTS_MAX 256U
+#define CLIENT_UNITS_MAX 1024U
+
+/**
+ * struct clients - what clients of the bus say, for as long as they are on it
+ * @changed: what is said about @unit is not what it was
+ */
+struct clients {
+	sd_bus *bus;
+	struct client *first;
+	void (*changed)(const char *unit, void *userdata);
+	void *userdata;
+};
+
+void clients_init(struct clients *c, sd_bus *bus,
+		  void (*changed)(const char *unit, void *userdata),
+		  void *userdata);
+void clients_done(struct clients *c);
+
+/**
+ * clients_say() - add to what the client @name says about @unit, all or nothing
+ * @name: unique bus name
+ * @ret_error: on -EINVAL a sentence, to be freed
+ *
+ * Return: 0; -EINVAL: a mistake; -ENOSPC: it says too much; another -errno.
+ */
+int clients_say(struct clients *c, const char *name, const char *unit,
+		const struct said *said, size_t n, char **ret_error);
+
+/** clients_forget() - what the client @name says about @unit */
+void clients_forget(struct clients *c, const char *name, const char *unit);
+
+/**
+ * clients_about() - what all say about @unit, the latest client last
+ * @ret: an array to be freed; what it points to belongs to the clients
+ *
+ * Return: how many, or -ENOMEM.
+ */
+int clients_about(const struct clients *c, const char *unit,
+		  const struct promises ***ret);
+
+#endif

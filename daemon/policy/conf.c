@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * sutrod.conf(5): inih parses, a table says which keys there are.
+ *
+ * As in systemd, the main file is read first, then all drop-ins sorted by file
+ * name whatever their directory; of two with the same name the one in /etc wins,
+ * then /run. A later assignment adds to a list, an empty one resets it.
+ *
+ * inih hands its handler no line number, but it reads through a function of
+ * ours, which counts. It cuts lines longer than its buffer; the reader notices.
+ */
+
+#include <ini.h>
+#include <stdio.h>
+
+#include "policy/conf.h"
+#include "policy/dropin.h"
+
+#define RECONCILE_DEFAULT_SEC 60U
+#define RECONCILE_MAX_SEC 3600U
+
+struct source {
+	FILE *file;
+	const char *path;
+	unsigned int line;
+	unsigned int long_line;
+	struct conf *conf;
+	char ***errors;
+	int err;
+};
+
+static int parse_paths(struct conf *c, const char *value, void *field)
+{
+	_cleanup_free_ char *copy = strdup(value);
+	char ***list = field, *save = NULL;
+	int err;
+
+	if (!copy)
+		return -ENOMEM;
+	if (!*value) {
+		strv_free(*list);
+		*list = NULL;
+	}
+	for (char *word = strtok_r(copy, " \t", &save); word;
+	     word = strtok_r(NULL, " \t", &save)) {
+		if (*word != '/')
+			return -EINVAL;
+		err = strv_add(list, word);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int parse_sec(struct conf *c, const char *value, void *field)
+{
+	uint64_t sec, *usec = field;
+	int err = parse_u64(value, &sec);
+
+	if (err)
+		return err;
+	if (sec < 1 || sec > RECONCILE_MAX_SEC)
+		return -ERANGE;
+	*usec = sec * 1000000;
+	return 0;
+}
+
+static const struct key {
+	const char *section;
+	const char *name;
+	int (*parse)(struct conf *c, const char *value, void *field);
+	size_t offset;
+	const char *allowed;
+} keys[] = {
+	{ "Leaves", "Use", parse_paths, offsetof(struct conf, use),
+	  "absolute paths or globs of devices, separated by spaces" },
+	{ "Daemon", "ReconcileSec", parse_sec,
+	  offsetof(struct conf, reconcile_usec), "seconds, 1 to 3600" },
+};
+
+static int complain(struct source *s, const char *text, const char *allowed)
+{
+	_cleanup_free_ char *message = NULL;
+
+	message = asprintf_or_null("%s:%u: \"%s\": %s", s->path, s->line, text,
+				   allowed);
+	if (!message || strv_add(s->errors, message) < 0)
+		s->err = -ENOMEM;
+	else if (!s->err)
+		s->err = -EBADMSG;
+	return 1;
+}
+
+static int on_assignment(void *userdata, const char *section, const char *name,
+			 const char *value)
+{
+	struct source *s = userdata;
+	_cleanup_free_ char *text = NULL;
+	struct text known = {};
+	int err;
+
+	if (s->long_line == s->line)
+		return 1;
+	text = asprintf_or_null("[%s] %s=%s", section, name, value);
+	if (!text) {
+		s->err = -ENOMEM;
+		return 1;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const struct key *k = &keys[i];
+
+		text_add(&known, "%s[%s] %s=", i ? ", " : "", k->section,
+			 k->name);
+		if (!streq(k->section, section) || !streq(k->name, name))
+			continue;
+		err = k->parse(s->conf, value, (char *)s->conf + k->offset);
+		if (err == -ENOMEM)
+			s->err = err;
+		else if (err)
+			complain(s, text, k->allowed);
+		free(known.p);
+		return 1;
+	}
+	complain(s, text, known.p ?: "");
+	free(known.p);
+	return 1;
+}
+
+static char *read_line(char *buffer, int size, void *userdata)
+{
+	struct source *s = userdata;
+	char *line = fgets(buffer, size, s->file);
+
+	if (!line)
+		return NULL;
+	s->line++;
+	if (strlen(line) == (size_t)size - 1 && line[size - 2] != '\n') {
+		int c;
+
+		s->long_line = s->line;
+		complain(s, line,
+			 "the line is too long; write several, a later "
+			 "assignment adds to a list");
+		while ((c = getc(s->file)) != '\n' && c != EOF)
+			;
+	}
+	return line;
+}
+
+static int load_file(struct conf *c, const char *path, char ***errors)
+{
+	struct source s = { .path = path, .conf = c, .errors = errors };
+	int line;
+
+	s.file = fopen(path, "re");
+	if (!s.file)
+		return errno == ENOENT ? 0 : -errno;
+	line = ini_parse_stream(read_line, &s, on_assignment, &s);
+	fclose(s.file);
+	if (line == -2)
+		return -ENOMEM;
+	if (line > 0 && !s.err) {
+		s.line = line;
+		complain(&s, "...",
+			 "a [Section], Key=value, or a comment that "
+			 "begins with # or ;");
+	}
+	return s.err;
+}
+
+int conf_load(const struct roots *roots, struct conf **ret, char ***errors)
+{
+	_cleanup_(conf_freep) struct conf *c = calloc(1, sizeof(*c));
+	struct dropins l = {};
+	int err, worst;
+
+	if (!c)
+		return -ENOMEM;
+	c->reconcile_usec = RECONCILE_DEFAULT_SEC * 1000000ULL;
+	worst = load_file(c, roots->conf, errors);
+	err = dropins_list(roots->conf_dirs, "", ".conf", &l);
+	for (size_t i = 0; i < l.n && !err; i++) {
+		err = load_file(c, l.items[i].path, errors);
+		if (err == -EBADMSG) {
+			worst = err;
+			err = 0;
+		}
+	}
+	dropins_done(&l);
+	if (err || worst)
+		return err ?: worst;
+	*ret = TAKE_PTR(c);
+	return 0;
+}
+
+struct conf *conf_free(struct conf *c)
+{
+	if (!c)
+		return NULL;
+	strv_free(c->use);
+	free(c);
+	return NULL;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_CONF_H
+#define SUTRO_CONF_H
+
+#include <stdint.h>
+
+#include "host/roots.h"
+#include "host/util.h"
+
+/**
+ * struct conf - sutrod.conf and its drop-ins
+ * @use: [Leaves] Use=, paths and globs of the devices whose leaves are switched
+ * @reconcile_usec: [Daemon] ReconcileSec=, time between two full comparisons
+ */
+struct conf {
+	char **use;
+	uint64_t reconcile_usec;
+};
+
+/**
+ * conf_load() - read the main file, then the drop-ins in order of their names
+ * @errors: one sentence per mistake is added: file, line, text, what is allowed
+ *
+ * Return: 0; -EBADMSG with @errors filled and @ret untouched; another -errno.
+ */
+int conf_load(const struct roots *roots, struct conf **ret, char ***errors);
+struct conf *conf_free(struct conf *c);
+DEFINE_CLEANUP(struct conf *, conf_free);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Which files count, of directories that stand before each other (systemd.unit(5)):
+ *
+ *	/etc	20-b.conf		20-b.conf of /etc
+ *	/run	30-c.conf	->	30-c.conf of /run
+ *	/usr	10-a.conf 20-b.conf	10-a.conf of /usr, which comes first
+ */
+
+#include <dirent.h>
+
+#include "policy/dropin.h"
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct dropin *)a)->name,
+		      ((const struct dropin *)b)->name);
+}
+
+static bool is_known(const struct dropins *l, const char *name)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (streq(l->items[i].name, name))
+			return true;
+	return false;
+}
+
+static int add(struct dropins *l, const char *dir, const char *name)
+{
+	struct dropin *grown, d;
+
+	grown = reallocarray(l->items, l->n + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	l->items = grown;
+	d.name = strdup(name);
+	d.path = asprintf_or_null("%s/%s", dir, name);
+	if (!d.name || !d.path) {
+		free(d.name);
+		free(d.path);
+		return -ENOMEM;
+	}
+	grown[l->n++] = d;
+	return 0;
+}
+
+static int list_one(const char *dir, const char *suffix, struct dropins *l)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	int err = 0;
+
+	while (d && !err && (e = readdir(d)))
+		if (e->d_name[0] != '.' && endswith(e->d_name, suffix) &&
+		    !is_known(l, e->d_name))
+			err = add(l, dir, e->d_name);
+	if (d)
+		closedir(d);
+	return err;
+}
+
+int dropins_list(char *const *dirs, const char *folder, const char *suffix,
+		 struct dropins *ret)
+{
+	struct dropins l = {};
+	int err = 0;
+
+	for (; *dirs && !err; dirs++) {
+		_cleanup_free_ char *dir = NULL;
+
+		dir = asprintf_or_null("%s%s%s", *dirs, *folder ? "/" : "",
+				       folder);
+		err = dir ? list_one(dir, suffix, &l) : -ENOMEM;
+	}
+	if (err) {
+		dropins_done(&l);
+		return err;
+	}
+	if (l.n)
+		qsort(l.items, l.n, sizeof(*l.items), by_name);
+	*ret = l;
+	return 0;
+}
+
+int dropins_put(struct dropins *l, const char *name, const char *path)
+{
+	struct dropin *grown, d = { strdup(name), strdup(path) };
+
+	for (size_t i = 0; i < l->n && d.name && d.path; i++)
+		if (streq(l->items[i].name, name)) {
+			free(l->items[i].path);
+			l->items[i].path = d.path;
+			free(d.name);
+			return 0;
+		}
+	grown = d.name && d.path
+			? reallocarray(l->items, l->n + 1, sizeof(*grown))
+			: NULL;
+	if (!grown) {
+		free(d.name);
+		free(d.path);
+		return -ENOMEM;
+	}
+	l->items = grown;
+	grown[l->n++] = d;
+	qsort(l->items, l->n, sizeof(*l->items), by_name);
+	return 0;
+}
+
+void dropins_done(struct dropins *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->items[i].name);
+		free(l->items[i].path);
+	}
+	free(l->items);
+	*l = (struct dropins){};
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_LAYER_H
+#define SUTRO_LAYER_H
+
+#include "policy/policyfile.h"
+
+/**
+ * struct layer - a file with its drop-ins, which say something together
+ * @name: file name of a policy, name of the unit for its own files
+ * @files: the file itself, then its drop-ins as they are applied
+ * @units: Unit= of all, one after the other
+ * @promises: one for each key and path
+ * @displaced: what later files of the layer override
+ */
+struct layer {
+	char *name;
+	struct policyfile *files;
+	size_t n_files;
+	char **units;
+	struct promises promises;
+	struct promises displaced;
+};
+
+/** struct layers - sorted by name, which is what they are found by */
+struct layers {
+	struct layer *items;
+	size_t n;
+};
+
+/** layer_add_file() - a file that is not read yet */
+int layer_add_file(struct layer *l, const char *path,
+		   enum policyfile_kind kind);
+
+/** layer_give() - a text that is taken for that of the file added last */
+int layer_give(struct layer *l, const char *text);
+
+/**
+ * layer_read() - read all files and settle what they say together
+ * @before: the layer as it was; the last good version of a file of the same name is
+ *	taken from there; may be NULL
+ *
+ * Return: 0, also with mistakes; -ENOMEM.
+ */
+int layer_read(struct layer *l, struct layer *before, char ***new_errors);
+
+/** layer_is_empty() - neither promises nor mistakes */
+bool layer_is_empty(const struct layer *l);
+
+void layer_done(struct layer *l);
+
+struct layer *layers_find(const struct layers *l, const char *name);
+
+/** layers_put() - take over @layer, in the place of the one with its name */
+int layers_put(struct layers *l, struct layer *layer);
+
+void layers_remove(struct layers *l, const char *name);
+void layers_done(struct layers *l);
+
+/** layers_errors() - add the mistakes of all files */
+int layers_errors(const struct layers *l, char ***errors);
+
+#endif

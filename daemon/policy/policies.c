@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * All that is said about units, and which of it holds.
+ *
+ * Who says something about db.service, the weakest first:
+ *
+ *	1. policy.d/10-all.policy	Unit=*.service	Weight=100
+ *	   policy.d/20-db.policy	Unit=db.service	ReadIOPSMin=/srv 100
+ *	2. db.service, [X-Sutro]	Weight=300	ReadIOPSMin=/srv 200
+ *	3. /etc/sutro/policy.control/db.service.policy	WriteIOPSMin=/srv 20
+ *	4. /run/sutro/policy.control/db.service.policy	ReadIOPSMin=/srv 400
+ *	5. clients of the bus
+ *
+ * For each key and path the strongest holds: Weight=300, 400 reads, 20 writes. Each
+ * source is a layer (layer.c): a file with its drop-ins, the fragment of a unit with
+ * its own. A reset takes back what its own layer said, not what weaker ones say; what
+ * is masked or overridden by name in policy.d is not said at all.
+ *
+ * Control files are found by their name, policies by globs; units without a section
+ * [X-Sutro], nearly all, are not kept.
+ */
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "policy/dropin.h"
+#include "policy/layer.h"
+#include "policy/policies.h"
+#include "policy/store.h"
+
+/**
+ * struct policies
+ * @base: of a catalogue that policies_propose() makes: what it was made from
+ * @proposals: while it is made
+ */
+struct policies {
+	const struct roots *roots;
+	const struct policies *base;
+	struct proposals proposals;
+	struct layers files;
+	struct layers own;
+	struct layers control[POLICY_LIFETIMES];
+};
+
+int policies_new(const struct roots *roots, struct policies **ret)
+{
+	struct policies *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->roots = roots;
+	*ret = p;
+	return 0;
+}
+
+struct policies *policies_free(struct policies *p)
+{
+	if (!p)
+		return NULL;
+	layers_done(&p->files);
+	layers_done(&p->own);
+	for (size_t i = 0; i < POLICY_LIFETIMES; i++)
+		layers_done(&p->control[i]);
+	free(p);
+	return NULL;
+}
+
+void stated_done(struct stated *s)
+{
+	promises_done(&s->in_force);
+	promises_done(&s->overridden);
+}
+
+/* ---- reading ---- */
+
+static int add_file(const struct policies *p, struct layer *layer,
+		    const char *path, enum policyfile_kind kind)
+{
+	const char *text = proposals_text(&p->proposals, path);
+	int err = layer_add_file(layer, path, kind);
+
+	return err || !text ? err : layer_give(layer, text);
+}
+
+/* *name is taken over. */
+static int put_layer(struct layers *l, struct layer *layer, char *name,
+		     struct layers *before, char ***new_errors)
+{
+	int err;
+
+	layer->name = name;
+	if (!name)
+		return -ENOMEM;
+	err = layer_read(layer, layers_find(before, name), new_errors);
+	return err ?: layers_put(l, layer);
+}
+
+static int add_dropins(const struct policies *p, struct layer *layer,
+		       const char *name)
+{
+	_cleanup_free_ char *folder = asprintf_or_null("%s.d", name);
+	struct dropins found = {};
+	int err;
+
+	if (!folder)
+		return -ENOMEM;
+	err = dropins_list(p->roots->policy_dirs, folder, ".conf", &found);
+	if (!err)
+		err = proposals_put(&p->proposals, POLICYFILE_DROPIN, folder,
+				    &found);
+	for (size_t i = 0; i < found.n && !err; i++)
+		err = add_file(p, layer, found.items[i].path,
+			       POLICYFILE_DROPIN);
+	dropins_done(&found);
+	return err;
+}
+
+static int load_files(struct policies *p, char ***new_errors)
+{
+	struct layers l = {};
+	struct dropins found;
+	int err;
+
+	err = dropins_list(p->roots->policy_dirs, "", ".policy", &found);
+	if (err)
+		return err;
+	err = proposals_put(&p->proposals, POLICYFILE_POLICY, "", &found);
+	for (size_t i = 0; i < found.n && !err; i++) {
+		const struct dropin *d = &found.items[i];
+		struct layer layer = {};
+
+		err = add_file(p, &layer, d->path, POLICYFILE_POLICY) ?:
+		      add_dropins(p, &layer, d->name) ?:
+		      put_layer(&l, &layer, strdup(d->name), &p->files,
+				new_errors);
+		layer_done(&layer);
+	}
+	dropins_done(&found);
+	layers_done(&p->files);
+	p->files = l;
+	return err;
+}
+
+static const char *control_dir(const struct policies *p,
+			       enum policy_lifetime lifetime)
+{
+	return lifetime == POLICY_PERSISTENT ? p->roots->control
+					     : p->roots->control_run;
+}
+
+static int load_control(struct policies *p, enum policy_lifetime lifetime,
+			char ***new_errors)
+{
+	char *dirs[] = { (char *)control_dir(p, lifetime), NULL };
+	struct layers l = {};
+	struct dropins found;
+	int err;
+
+	err = dropins_list(dirs, "", ".policy", &found);
+	if (err)
+		return err;
+	/* What is proposed in another folder is to be persistent. */
+	err = proposals_put(&p->proposals, POLICYFILE_CONTROL,
+			    lifetime == POLICY_RUNTIME ? dirs[0] : "", &found);
+	for (size_t i = 0; i < found.n && !err; i++) {
+		const struct dropin *d = &found.items[i];
+		struct layer layer = {};
+
+		err = add_file(p, &layer, d->path, POLICYFILE_CONTROL)
+			      ?: put_layer(&l, &layer,
+					   strndup(d->name,
+						   strlen(d->name) -
+							   strlen(".policy")),
+					   &p->control[lifetime], new_errors);
+		layer_done(&layer);
+	}
+	dropins_done(&found);
+	layers_done(&p->control[lifetime]);
+	p->control[lifetime] = l;
+	return err;
+}
+
+int policies_load(struct policies *p, char ***new_errors)
+{
+	int err = load_files(p, new_errors);
+
+	for (size_t i = 0; i < POLICY_LIFETIMES && !err; i++)
+		err = load_control(p, i, new_errors);
+	return err;
+}
+
+static int add_own_file(const struct policies *p, struct layer *layer,
+			const char *path)
+{
+	_cleanup_free_ char *full = NULL;
+
+	full = asprintf_or_null("%s%s", p->roots->prefix, path);
+	return full ? layer_add_file(layer, full, POLICYFILE_UNIT) : -ENOMEM;
+}
+
+int policies_load_unit(struct policies *p, const char *unit,
+		       const char *fragment, char *const *dropins,
+		       char ***new_errors)
+{
+	struct layer layer = { .name = strdup(unit) };
+	int err = layer.name ? 0 : -ENOMEM;
+
+	if (!err && *fragment == '/')
+		err = add_own_file(p, &layer, fragment);
+	for (; dropins && *dropins && !err; dropins++)
+		if (**dropins == '/')
+			err = add_own_file(p, &layer, *dropins);
+	if (!err)
+		err = layer_read(&layer, layers_find(&p->own, unit),
+				 new_errors);
+	if (!err && layer_is_empty(&layer))
+		layers_remove(&p->own, unit);
+	else if (!err)
+		err = layers_put(&p->own, &layer);
+	layer_done(&layer);
+	return err;
+}
+
+void policies_forget_unit(struct policies *p, const char *unit)
+{
+	layers_remove(&p->own, unit);
+}
+
+int policies_errors(const struct policies *p, char ***errors)
+{
+	int err = layers_errors(&p->files, errors)
+			  ?: layers_errors(&p->own, errors);
+
+	for (size_t i = 0; i < POLICY_LIFETIMES && !err; i++)
+		err = layers_errors(&p->control[i], errors);
+	return err;
+}
+
+/* ---- what files would say ---- */
+
+/* Says why something is not done: to be freed by the receiver. */
+static int refuse(char **ret_error, int error, const char *text,
+		  const char *allowed)
+{
+	_cleanup_(text_freep) struct text t = {};
+
+	if (text_add(&t, "\"") < 0 || text_add_plain(&t, text, PATH_MAX) < 0 ||
+	    text_add(&t, "\": %s", allowed) < 0)
+		return -ENOMEM;
+	*ret_error = TAKE_PTR(t.p);
+	return error;
+}
+
+/* The files of a unit, with what is proposed for it. */
+static int propose_own(struct policies *p, const char *unit, char ***errors)
+{
+	const struct layer *own = layers_find(&p->base->own, unit);
+	struct layer layer = {};
+	int err = 0;
+
+	for (size_t i = 0; own && i < own->n_files && !err; i++)
+		err = add_file(p, &layer, own->files[i].path, POLICYFILE_UNIT);
+	for (size_t i = 0; i < p->proposals.n && !err; i++) {
+		const char *path = p->proposals.items[i].path;
+		_cleanup_free_ char *of = proposal_unit(path);
+		bool known = false;
+
+		for (size_t f = 0; f < layer.n_files; f++)
+			known |= streq(layer.files[f].path, path);
+		if (!of)
+			err = -ENOMEM;
+		else if (policyfile_kind_of(path) == POLICYFILE_UNIT &&
+			 streq(of, unit) && !known)
+			err = add_file(p, &layer, path, POLICYFILE_UNIT);
+	}
+	err = err ?: put_layer(&p->own, &layer, strdup(unit), &p->own, errors);
+	layer_done(&layer);
+	return err;
+}
+
+static int propose(struct policies *p, char ***errors, char **ret_error)
+{
+	int err = policies_load(p, errors);
+
+	for (size_t i = 0; i < p->proposals.n && !err; i++) {
+		const char *path = p->proposals.items[i].path;
+		_cleanup_free_ char *unit = proposal_unit(path);
+
+		if (!unit)
+			return -ENOMEM;
+		if (policyfile_kind_of(path) != POLICYFILE_UNIT)
+			continue;
+		if (!*unit)
+			return refuse(ret_error, -EINVAL, path,
+				      "a file NAME.policy, a drop-in of one, "
+				      "or a file of a unit");
+		if (!layers_find(&p->own, unit))
+			err = propose_own(p, unit, errors);
+	}
+	return err;
+}
+
+int policies_propose(const struct policies *base, const struct proposals *l,
+		     struct policies **ret, char **ret_error)
+{
+	_cleanup_(policies_freep) struct policies *p = NULL;
+	_cleanup_strv_ char **errors = NULL;
+	int err = policies_new(base->roots, &p);
+
+	if (err)
+		return err;
+	p->base = base;
+	p->proposals = *l;
+	err = propose(p, &errors, ret_error);
+	p->proposals = (struct proposals){};
+	if (!err && errors) {
+		*ret_error = TAKE_PTR(errors[0]);
+		for (size_t i = 1; errors[i]; i++)
+			free(errors[i]);
+		return -EBADMSG;
+	}
+	if (!err)
+		*ret = TAKE_PTR(p);
+	return err;
+}
+
+static bool is_proposed(const struct layer *l)
+{
+	for (size_t i = 0; i < l->n_files; i++)
+		if (l->files[i].given)
+			return true;
+	return false;
+}
+
+static int add_name(char ***names, const char *name)
+{
+	if (!unit_name_is_valid(name) || strv_contains(*names, name))
+		return 0;
+	return strv_add(names, name);
+}
+
+int policies_named(const struct policies *p, char ***names)
+{
+	const struct layers *named[] = { &p->own,
+					 &p->control[POLICY_PERSISTENT],
+					 &p->control[POLICY_RUNTIME] };
+	int err = 0;
+
+	for (size_t i = 0; i < p->files.n && !err; i++) {
+		const struct layer *l = &p->files.items[i];
+
+		for (char **u = l->units; is_proposed(l) && u && *u && !err;
+		     u++)
+			if (units_match(l->units, *u))
+				err = add_name(names, *u);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(named); i++)
+		for (size_t j = 0; j < named[i]->n && !err; j++)
+			if (is_proposed(&named[i]->items[j]))
+				err = add_name(names, named[i]->items[j].name);
+	return err;
+}
+
+/* ---- what holds ---- */
+
+static int apply(struct stated *s, const struct promises *l)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < l->n && !err; i++)
+		err = promises_apply(&s->in_force, &l->items[i],
+				     &s->overridden);
+	return err;
+}
+
+static int apply_layer(struct stated *s, const struct layer *l)
+{
+	int err = 0;
+
+	for (size_t i = 0; l && i < l->displaced.n && !err; i++)
+		err = promises_add(&s->overridden, &l->displaced.items[i]);
+	return l && !err ? apply(s, &l->promises) : err;
+}
+
+int policies_state(const struct policies *p, const char *unit,
+		   const struct promises *const *more, size_t n_more,
+		   struct stated *ret)
+{
+	const struct layer *own = layers_find(&p->own, unit);
+	struct stated s = {};
+	int err = 0;
+
+	if (!own && p->base)
+		own = layers_find(&p->base->own, unit);
+	for (size_t i = 0; i < p->files.n && !err; i++)
+		if (units_match(p->files.items[i].units, unit))
+			err = apply_layer(&s, &p->files.items[i]);
+	if (!err)
+		err = apply_layer(&s, own);
+	for (size_t i = 0; i < POLICY_LIFETIMES && !err; i++)
+		err = apply_layer(&s, layers_find(&p->control[i], unit));
+	for (size_t i = 0; i < n_more && !err; i++)
+		err = apply(&s, more[i]);
+	if (err) {
+		stated_done(&s);
+		return err;
+	}
+	*ret = s;
+	return 0;
+}
+
+/* ---- saying it at run time ---- */
+
+static int refuse_key(char **ret_error, const char *key)
+{
+	_cleanup_(text_freep) struct text t = {};
+	int err = text_add(&t, "one of ");
+
+	for (size_t i = 0; i < PROMISE_KEYS && !err; i++)
+		err = text_add(&t, "%s%s", i ? ", " : "",
+			       promise_info(i)->name);
+	return err ?: refuse(ret_error, -EINVAL, key, t.p);
+}
+
+static int say_one(struct promises *l, const struct said *said,
+		   const char *source, char **ret_error)
+{
+	_cleanup_free_ char *text = NULL;
+	const char *allowed = NULL;
+	struct promise promise;
+	enum promise_key key;
+	int err;
+
+	if (promise_key_from_name(said->key, &key) < 0)
+		return refuse_key(ret_error, said->key);
+	text = asprintf_or_null("%s=%s", said->key, said->value);
+	if (!text)
+		return -ENOMEM;
+	err = promise_parse(key, said->value, source, &promise, &allowed);
+	if (err == -EINVAL)
+		return refuse(ret_error, err, text, allowed);
+	if (err)
+		return err;
+	err = promises_apply(l, &promise, NULL);
+	promise_done(&promise);
+	if (!err && l->n > POLICYFILE_STATEMENTS_MAX - 1)
+		return refuse(ret_error, -EINVAL, text,
+			      "too many, at most 255 for one unit");
+	return err;
+}
+
+int promises_say(struct promises *l, const struct said *said, size_t n,
+		 const char *source, char **ret_error)
+{
+	struct promises all = {};
+	int err = 0;
+
+	for (size_t i = 0; i < l->n && !err; i++)
+		err = promises_add(&all, &l->items[i]);
+	for (size_t i = 0; i < n && !err; i++)
+		err = say_one(&all, &said[i], source, ret_error);
+	if (err) {
+		promises_done(&all);
+		return err;
+	}
+	promises_done(l);
+	*l = all;
+	return 0;
+}
+
+/* What the control file says now, also if somebody has edited it. */
+static int read_control(const char *path, struct promises *ret,
+			char **ret_error)
+{
+	struct policyfile f = { .path = strdup(path),
+				.kind = POLICYFILE_CONTROL };
+	int err = f.path ? policyfile_read(&f, NULL) : -ENOMEM;
+
+	if (err == -ENOENT)
+		err = 0;
+	if (err == -EBADMSG) {
+		*ret_error = asprintf_or_null("%s; correct the file or reset "
+					      "the policy",
+					      f.errors[0]);
+		err = *ret_error ? err : -ENOMEM;
+	}
+	for (size_t i = 0; i < f.promises.n && !err; i++)
+		err = promises_apply(ret, &f.promises.items[i], NULL);
+	policyfile_done(&f);
+	return err;
+}
+
+static int reload_control(struct policies *p, const char *unit,
+			  enum policy_lifetime lifetime, const char *path)
+{
+	struct layers *l = &p->control[lifetime];
+	struct layer layer = {};
+	int err;
+
+	err = layer_add_file(&layer, path, POLICYFILE_CONTROL)
+		      ?: put_layer(l, &layer, strdup(unit), l, NULL);
+	layer_done(&layer);
+	return err;
+}
+
+static int write_control(struct policies *p, const char *unit,
+			 enum policy_lifetime lifetime, const char *name,
+			 const struct promises *l)
+{
+	const char *dir = control_dir(p, lifetime);
+	_cleanup_free_ char *text = NULL;
+
+	if (!l->n)
+		return store_remove(dir, name);
+	if (p->control[lifetime].n >= POLICIES_CONTROL_MAX &&
+	    !layers_find(&p->control[lifetime], unit))
+		return -ENOSPC;
+	text = policyfile_format(unit, l);
+	return text ? store_put(dir, name, text) : -ENOMEM;
+}
+
+int policies_set(struct policies *p, const char *unit,
+		 enum policy_lifetime lifetime, const struct said *said,
+		 size_t n, char **ret_error)
+{
+	_cleanup_free_ char *name = NULL, *path = NULL;
+	struct promises l = {};
+	int err;
+
+	if (!unit_name_is_valid(unit) ||
+	    strlen(unit) + strlen(".policy") > NAME_MAX)
+		return refuse(ret_error, -EINVAL, unit,
+			      "the name of a service, slice, scope, socket, "
+			      "mount or swap unit, at most 248 bytes");
+	name = asprintf_or_null("%s.policy", unit);
+	path = name ? asprintf_or_null("%s/%s", control_dir(p, lifetime), name)
+		    : NULL;
+	err = path ? read_control(path, &l, ret_error) : -ENOMEM;
+	if (!err)
+		err = promises_say(&l, said, n, "", ret_error);
+	if (!err)
+		err = write_control(p, unit, lifetime, name, &l);
+	if (!err && l.n)
+		err = reload_control(p, unit, lifetime, path);
+	else if (!err)
+		layers_remove(&p->control[lifetime], unit);
+	promises_done(&l);
+	return err;
+}
+
+int policies_reset(struct policies *p, const char *unit,
+		   enum policy_lifetime lifetime)
+{
+	_cleanup_free_ char *name = NULL;
+	int err;
+
+	if (!unit_name_is_valid(unit))
+		return -EINVAL;
+	name = asprintf_or_null("%s.policy", unit);
+	err = name ? store_remove(control_dir(p, lifetime), name) : -ENOMEM;
+	if (!err)
+		layers_remove(&p->control[lifetime], unit);
+	return err;
+}

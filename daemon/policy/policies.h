@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_POLICIES_H
+#define SUTRO_POLICIES_H
+
+#include "host/roots.h"
+#include "policy/policyfile.h"
+#include "policy/proposal.h"
+
+/* Units that may have policies set at run time, in each of the two folders. */
+#define POLICIES_CONTROL_MAX 4096U
+
+/**
+ * enum policy_lifetime - how long a policy stays that is set at run time
+ * @POLICY_PERSISTENT: in /etc
+ * @POLICY_RUNTIME: in /run, until the next boot
+ */
+enum policy_lifetime {
+	POLICY_PERSISTENT,
+	POLICY_RUNTIME,
+	POLICY_LIFETIMES,
+};
+
+/**
+ * struct stated - what is said about one unit
+ * @in_force: one promise for each key and path, each with its source
+ * @overridden: what a stronger or later source with the same key and path hides, or
+ *	a reset took back; promises_find() in @in_force has the one that holds
+ */
+struct stated {
+	struct promises in_force;
+	struct promises overridden;
+};
+
+void stated_done(struct stated *s);
+
+/** struct policies - the catalogue of all that files say */
+struct policies;
+
+/** policies_new() - an empty one; @roots must outlive it */
+int policies_new(const struct roots *roots, struct policies **ret);
+struct policies *policies_free(struct policies *p);
+DEFINE_CLEANUP(struct policies *, policies_free);
+
+/**
+ * policies_load() - read all policy and control files, again if they were read
+ * @new_errors: sentences about mistakes that were not there before are added
+ *
+ * Of a file with mistakes the last good version stays.
+ *
+ * Return: 0, also with mistakes; -ENOMEM.
+ */
+int policies_load(struct policies *p, char ***new_errors);
+
+/**
+ * policies_propose() - the catalogue that @base would be with other files
+ * @base: has the units' own files that are not proposed; must outlive it
+ * @l: *.policy files take the place of those with their names, drop-ins and unit files
+ *	that of those with their paths; used up to the return
+ * @ret_error: on -EINVAL and -EBADMSG a sentence, to be freed
+ *
+ * Return: 0; -EINVAL: a path that names no unit; -EBADMSG: a file has mistakes, be it a
+ * proposed one or another; -ENOMEM.
+ */
+int policies_propose(const struct policies *base, const struct proposals *l,
+		     struct policies **ret, char **ret_error);
+
+/** policies_named() - add the units that proposals name without a glob, each once */
+int policies_named(const struct policies *p, char ***names);
+
+/**
+ * policies_load_unit() - read the [X-Sutro] of a unit's own files
+ * @fragment: FragmentPath of systemd, "" for none
+ * @dropins: DropInPaths, in systemd's order
+ * @new_errors: as above
+ */
+int policies_load_unit(struct policies *p, const char *unit,
+		       const char *fragment, char *const *dropins,
+		       char ***new_errors);
+
+/** policies_forget_unit() - the unit is gone; policies for it stay */
+void policies_forget_unit(struct policies *p, const char *unit);
+
+/** policies_errors() - all mistakes there are now, sentences are added */
+int policies_errors(const struct policies *p, char ***errors);
+
+/**
+ * policies_state() - what is said about @unit
+ * @more: what stands above all files, the strongest last (clients of the bus)
+ */
+int policies_state(const struct policies *p, const char *unit,
+		   const struct promises *const *more, size_t n_more,
+		   struct stated *ret);
+
+/**
+ * struct said - an assignment as a client of the bus sends it
+ * @key: "ReadBandwidthMin"
+ * @value: as in a file; "" resets
+ */
+struct said {
+	const char *key;
+	const char *value;
+};
+
+/**
+ * promises_say() - apply assignments to a list, all or none
+ * @source: of what is added
+ * @ret_error: on -EINVAL a sentence that names the key, to be freed
+ *
+ * Return: 0; -EINVAL: a mistake, or more than POLICYFILE_STATEMENTS_MAX; -ENOMEM.
+ */
+int promises_say(struct promises *l, const struct said *said, size_t n,
+		 const char *source, char **ret_error);
+
+/**
+ * policies_set() - change the control file of @unit, all or nothing
+ * @ret_error: for -EINVAL and -EBADMSG a sentence, to be freed; else not touched
+ *
+ * A file in which nothing is left is removed.
+ *
+ * Return: 0; -EINVAL: a mistake in what is said, or no unit name; -EBADMSG: somebody
+ * wrote a mistake into the file by hand, which would be lost; -ENOSPC: too many units
+ * have one; another -errno of the file system.
+ */
+int policies_set(struct policies *p, const char *unit,
+		 enum policy_lifetime lifetime, const struct said *said,
+		 size_t n, char **ret_error);
+
+/** policies_reset() - remove the control file of @unit; 0 also without one */
+int policies_reset(struct policies *p, const char *unit,
+		   enum policy_lifetime lifetime);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_POLICY_H
+#define SUTRO_POLICY_H
+
+#include "host/topology.h"
+#include "policy/promise.h"
+
+/**
+ * struct statement - "this weight on this device"
+ * @path: as it was stated: a node, a link, a mount point, any path
+ * @device: where @path leads now, NULL while it leads nowhere; belongs to the
+ *	topology
+ * @missed: it has been said that @path leads nowhere
+ * @source: of a Weight= in a policy; NULL: systemd or io.weight says so
+ */
+struct statement {
+	char *path;
+	uint64_t weight;
+	const struct device *device;
+	bool missed;
+	char *source;
+};
+
+/* A setpoint that leaves a line as it is. */
+#define SETPOINT_KEEP 0U
+
+/**
+ * struct setpoint - a weight that the governor wants for a leaf, over what is stated
+ * @weight: 1..10000, or SETPOINT_KEEP
+ * @why: for people
+ */
+struct setpoint {
+	dev_t devno;
+	uint64_t weight;
+	char *why;
+};
+
+enum policy_source {
+	POLICY_UNIT,
+	POLICY_FILE,
+};
+
+/**
+ * struct policy - what is said about one cgroup
+ * @source: POLICY_UNIT: systemd, for the unit @subject; POLICY_FILE: the io.weight
+ *	file of @subject, a cgroup that systemd did not make
+ * @weight: IOWeight=, or the default line of io.weight
+ * @weight_set: false: nobody said anything, @weight is 100
+ * @weight_source: of a Weight= in a policy; NULL: systemd or io.weight says so
+ * @statements: IODeviceWeight=, or the other lines of io.weight
+ * @promises: what [X-Sutro] sections, policy files and clients of the bus say
+ * @setpoints: what the governor makes of it, so that floors hold
+ */
+struct policy {
+	enum policy_source source;
+	char *subject;
+	uint64_t weight;
+	bool weight_set;
+	char *weight_source;
+	struct statement *statements;
+	size_t n_statements;
+	struct promises promises;
+	struct setpoint *setpoints;
+	size_t n_setpoints;
+};
+
+/** enum reason - which statement a weight follows from */
+enum reason {
+	REASON_UNSET,
+	REASON_WEIGHT,
+	REASON_LEAF,
+	REASON_STACK,
+	REASON_SETPOINT,
+};
+
+/**
+ * struct asked - the weight asked for one cgroup on one leaf, and why
+ * @statement: for REASON_LEAF and REASON_STACK
+ * @setpoint: for REASON_SETPOINT
+ */
+struct asked {
+	uint64_t weight;
+	enum reason reason;
+	const struct statement *statement;
+	const struct setpoint *setpoint;
+};
+
+int policy_add(struct policy *p, const char *path, uint64_t weight);
+void policy_done(struct policy *p);
+
+/**
+ * policy_promise() - take over what policies say, on top of what systemd says
+ * @promises: one for each key and path; empty afterwards
+ *
+ * Weight= replaces IOWeight=, with a path IODeviceWeight= for the same path.
+ */
+int policy_promise(struct policy *p, struct promises *promises);
+
+/**
+ * policy_resolve() - find the devices of all statements in a new topology
+ *
+ * What policy_expand() derived is gone after it.
+ */
+void policy_resolve(struct policy *p, const struct topology *t,
+		    const struct roots *roots);
+
+/** policy_has_any() - is there a promise about each volume that the unit uses? */
+bool policy_has_any(const struct policy *p);
+
+/**
+ * policy_expand() - derive a promise for each volume from those with PROMISE_ANY
+ * @used: the volumes
+ *
+ * A volume that a promise with the same key names by a path has that one only.
+ * Return: 1 if other ones are derived than before, 0, or -ENOMEM: then all is as before.
+ */
+int policy_expand(struct policy *p, const struct device *const *used,
+		  size_t n_used);
+
+/** policy_default() - what is asked on every leaf that no statement is about */
+struct asked policy_default(const struct policy *p);
+
+/** policy_nominal() - what is stated for @leaf; policy.c has the rules */
+struct asked policy_nominal(const struct policy *p, const struct device *leaf);
+
+/** policy_weight() - what is wanted on @leaf: the setpoint, else the nominal weight */
+struct asked policy_weight(const struct policy *p, const struct device *leaf);
+
+/** policy_keeps() - is the line for @leaf to be left as it is? */
+bool policy_keeps(const struct policy *p, const struct device *leaf);
+
+/**
+ * policy_set_point() - want @weight on @leaf
+ * @why: owned by the policy from now on, also on failure
+ *
+ * Return: 1 if it was something else before, 0, or -ENOMEM.
+ */
+int policy_set_point(struct policy *p, dev_t devno, uint64_t weight, char *why);
+
+/** policy_clear_points() - no setpoints any more; returns if there were any */
+bool policy_clear_points(struct policy *p);
+bool policy_clear_point(struct policy *p, dev_t devno);
+
+/** policy_move_points() - give the setpoints of one policy to its successor */
+void policy_move_points(struct policy *to, struct policy *from);
+
+/** policy_reason() - the statement as a sentence for people; to be freed */
+char *policy_reason(const struct policy *p, const struct asked *a);
+
+#endif

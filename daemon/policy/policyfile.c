@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * One file that states policies: *.policy, a drop-in of one, or a unit file.
+ *
+ *	[Match]
+ *	Unit=postgresql.service kubepods-*.slice
+ *	[X-Sutro]
+ *	ReadBandwidthMin=/dev/vg/db 200M
+ *
+ * 1. A file is used whole or not at all. A mistake is a sentence: file, line, the
+ *    text, what is allowed. The first MISTAKES_MAX are named: a file of another
+ *    format would have thousands.
+ * 2. Assignments stay in their order, resets among them, because drop-ins go on
+ *    where the file ends: policies.c replays them.
+ * 3. In unit files only [X-Sutro] is ours. The rest is systemd's to complain about.
+ *
+ * Files belong to root, but what is in them may come from anywhere: sizes are
+ * bounded, nothing but regular files is read, and what is shown of them is plain text.
+ */
+
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "policy/line.h"
+#include "policy/policyfile.h"
+
+#define BLANKS " \t"
+
+/* Unit files have some KiB; systemd itself ends a line at this size. */
+#define SIZE_MAX_BYTES (1024 * 1024)
+
+#define MISTAKES_MAX 20U
+
+/* Of a text that is wrong this much is shown: enough to find it. */
+#define TEXT_MAX_BYTES 160U
+
+#define UNIT_NAME_MAX 255U
+
+#define SECTION "X-Sutro"
+
+static const char too_many[] = "at most 256 assignments and names in one file";
+#define UNITS_ALLOWED                                                       \
+	"names or globs of units, separated by blanks, such as db.service " \
+	"kubepods-*.slice"
+
+/* ---- names of units ---- */
+
+/* Units that have a cgroup. */
+static const char *const suffixes[] = { ".service", ".slice", ".scope",
+					".socket",  ".mount", ".swap" };
+
+static bool has_suffix(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
+		if (endswith(name, suffixes[i]))
+			return true;
+	return false;
+}
+
+#define NAME_LETTERS                                           \
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" \
+	"0123456789:-_.\\@"
+
+bool unit_name_is_valid(const char *name)
+{
+	const char *at = strchr(name, '@');
+
+	if (strlen(name) > UNIT_NAME_MAX || !has_suffix(name) ||
+	    name[strspn(name, NAME_LETTERS)])
+		return false;
+	/* Neither "@.service" nor a template, which is no unit. */
+	return name[0] != '.' && at != name && !(at && at[1] == '.');
+}
+
+/* A name that matches nothing, such as "postgresql", is a mistake, too. */
+static bool is_glob(const char *s)
+{
+	return strlen(s) <= UNIT_NAME_MAX && text_is_plain(s) &&
+	       !strchr(s, '/') &&
+	       (has_suffix(s) || strchr("*?]", s[strlen(s) - 1]));
+}
+
+bool units_match(char *const *globs, const char *unit)
+{
+	bool found = false;
+
+	/* Unit names have backslashes: FNM_NOESCAPE. */
+	for (; globs && *globs; globs++)
+		found = **globs &&
+			(found || fnmatch(*globs, unit, FNM_NOESCAPE) == 0);
+	return found;
+}
+
+/* ---- mistakes ---- */
+
+/**
+ * struct parser - a file being read
+ * @file: what it says; thrown away if there is a mistake
+ * @errors: mistakes up to now
+ */
+struct parser {
+	struct policyfile file;
+	char **errors;
+};
+
+static int complain(struct parser *p, unsigned int line, const char *text,
+		    const char *allowed)
+{
+	_cleanup_(text_freep) struct text t = {};
+	int err;
+
+	err = text_add_plain(&t, p->file.path, PATH_MAX);
+	if (!err)
+		err = line ? text_add(&t, ":%u: \"", line)
+			   : text_add(&t, ": \"");
+	if (!err)
+		err = text_add_plain(&t, text, TEXT_MAX_BYTES);
+	if (!err)
+		err = text_add(&t, "\": %s", allowed);
+	return err ?: strv_add(&p->errors, t.p);
+}
+
+/* ---- lines ---- */
+
+static size_t n_statements(const struct policyfile *f)
+{
+	return f->promises.n + strv_length(f->units);
+}
+
+/* Of policy.control/db.service.policy: "db.service". */
+static bool is_named_after(const char *path, const char *unit)
+{
+	const char *slash = strrchr(path, '/');
+	const char *rest = startswith(slash ? slash + 1 : path, unit);
+
+	return rest && streq(rest, ".policy");
+}
+
+static int on_match(struct parser *p, const struct line *l, const char *text)
+{
+	_cleanup_free_ char *copy = strdup(l->value);
+	char *save = NULL;
+	int err = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	if (!streq(l->key, "Unit"))
+		return complain(p, l->number, text, "[Match] Unit=");
+	if (!*l->value)
+		return strv_add(&p->file.units, "");
+	for (char *word = strtok_r(copy, BLANKS, &save); word && !err;
+	     word = strtok_r(NULL, BLANKS, &save)) {
+		if (!is_glob(word))
+			return complain(p, l->number, text, UNITS_ALLOWED);
+		if (p->file.kind == POLICYFILE_CONTROL &&
+		    !is_named_after(p->file.path, word))
+			return complain(
+				p, l->number, text,
+				"the unit that the file is named after");
+		if (n_statements(&p->file) >= POLICYFILE_STATEMENTS_MAX)
+			return complain(p, l->number, text, too_many);
+		err = strv_add(&p->file.units, word);
+	}
+	return err;
+}
+
+static int unknown_key(struct parser *p, const struct line *l, const char *text)
+{
+	_cleanup_(text_freep) struct text names = {};
+	int err = 0;
+
+	for (size_t i = 0; i < PROMISE_KEYS && !err; i++)
+		err = text_add(&names, "%s%s=", i ? ", " : "",
+			       promise_info(i)->name);
+	return err ?: complain(p, l->number, text, names.p);
+}
+
+static int on_promise(struct parser *p, const struct line *l, const char *text)
+{
+	_cleanup_free_ char *source = NULL;
+	const char *allowed = NULL;
+	struct promise promise;
+	enum promise_key key;
+	struct text t = {};
+	int err;
+
+	if (promise_key_from_name(l->key, &key) < 0)
+		return unknown_key(p, l, text);
+	if (n_statements(&p->file) >= POLICYFILE_STATEMENTS_MAX)
+		return complain(p, l->number, text, too_many);
+	err = text_add_plain(&t, p->file.path, PATH_MAX)
+		      ?: text_add(&t, ":%u", l->number);
+	source = t.p;
+	if (!err)
+		err = promise_parse(key, l->value, source, &promise, &allowed);
+	if (err == -EINVAL)
+		return complain(p, l->number, text, allowed);
+	if (err)
+		return err;
+	err = promises_add(&p->file.promises, &promise);
+	promise_done(&promise);
+	return err;
+}
+
+static int on_assignment(struct parser *p, const struct line *l)
+{
+	_cleanup_free_ char *text = NULL;
+
+	text = asprintf_or_null("[%s] %s=%s", l->section ?: "", l->key,
+				l->value);
+	if (!text)
+		return -ENOMEM;
+	if (l->section && streq(l->section, SECTION))
+		return on_promise(p, l, text);
+	if (p->file.kind == POLICYFILE_UNIT)
+		return 0;
+	if (l->section && streq(l->section, "Match"))
+		return on_match(p, l, text);
+	/* Of a section that is wrong its name is a mistake, that is enough. */
+	return l->section ? 0
+			  : complain(p, l->number, text + strlen("[] "),
+				     "first a section, [Match] or [X-Sutro]");
+}
+
+static int on_line(struct parser *p, const struct line *l)
+{
+	bool unit = p->file.kind == POLICYFILE_UNIT;
+
+	switch (l->kind) {
+	case LINE_ASSIGNMENT:
+		return on_assignment(p, l);
+	case LINE_SECTION:
+		if (unit || streq(l->section, SECTION) ||
+		    streq(l->section, "Match"))
+			return 0;
+		return complain(p, l->number, l->section,
+				"[Match] or [X-Sutro]");
+	case LINE_OTHER:
+		if (unit && !(l->section && streq(l->section, SECTION)))
+			return 0;
+		return complain(p, l->number, l->text,
+				"a [Section], Key=value, or a comment that "
+				"begins with # or ;");
+	}
+	return 0;
+}
+
+static int parse(struct parser *p, char *text)
+{
+	struct line_reader reader;
+	struct line l;
+	int err = 0;
+
+	line_reader_init(&reader, text);
+	while (!err && strv_length(p->errors) < MISTAKES_MAX &&
+	       line_next(&reader, &l))
+		err = on_line(p, &l);
+	if (!err && !p->errors && !p->file.mask &&
+	    (p->file.kind == POLICYFILE_POLICY ||
+	     p->file.kind == POLICYFILE_CONTROL) &&
+	    !strv_length(p->file.units))
+		err = complain(p, 0,
+			       "[Match] Unit=", "is missing: " UNITS_ALLOWED);
+	return err;
+}
+
+/* ---- files ---- */
+
+/* A whole file, or a mistake of it; @ret is NULL for a mistake and a mask. */
+static int read_text(struct parser *p, int fd, char **ret)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t length = 0;
+	struct stat st;
+	ssize_t n;
+
+	if (fstat(fd, &st) < 0)
+		return complain(p, 0, strerror(errno), "a readable file");
+	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)) {
+		p->file.mask = true;
+		return 0;
+	}
+	if (!S_ISREG(st.st_mode))
+		return complain(p, 0, "no regular file",
+				"a regular file, or a link to one or to "
+				"/dev/null");
+	text = malloc(SIZE_MAX_BYTES + 2);
+	if (!text)
+		return -ENOMEM;
+	do {
+		n = read(fd, text + length, SIZE_MAX_BYTES + 1 - length);
+		if (n < 0 && errno != EINTR)
+			return complain(p, 0, strerror(errno),
+					"a readable file");
+		length += n > 0 ? n : 0;
+	} while (n && length <= SIZE_MAX_BYTES);
+	text[length] = '\0';
+	if (length > SIZE_MAX_BYTES)
+		return complain(p, 0, "too large", "at most 1 MiB");
+	if (strlen(text) != length)
+		return complain(p, 0, "zero byte", "text");
+	p->file.mask = !length;
+	*ret = TAKE_PTR(text);
+	return 0;
+}
+
+static int take_given(struct parser *p, const char *given, char **ret)
+{
+	if (strlen(given) > SIZE_MAX_BYTES)
+		return complain(p, 0, "too large", "at most 1 MiB");
+	p->file.mask = !*given;
+	*ret = strdup(given);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* Either the new content or the mistakes become those of @f. */
+static int finish(struct policyfile *f, struct parser *p, int err,
+		  char ***new_errors)
+{
+	bool bad = p->errors;
+
+	for (char **e = p->errors; e && *e && !err && new_errors; e++)
+		if (!strv_contains(f->errors, *e))
+			err = strv_add(new_errors, *e);
+	if (!err) {
+		strv_free(f->errors);
+		f->errors = TAKE_PTR(p->errors);
+	}
+	if (!err && !bad) {
+		strv_free(f->units);
+		promises_done(&f->promises);
+		f->units = TAKE_PTR(p->file.units);
+		f->promises = p->file.promises;
+		p->file.promises = (struct promises){};
+		f->mask = p->file.mask;
+		f->good = true;
+	}
+	strv_free(p->errors);
+	strv_free(p->file.units);
+	promises_done(&p->file.promises);
+	return err ?: bad ? -EBADMSG : 0;
+}
+
+int policyfile_parse(struct policyfile *f, char *text, char ***new_errors)
+{
+	struct parser p = { .file = { .path = f->path, .kind = f->kind } };
+
+	return finish(f, &p, parse(&p, text), new_errors);
+}
+
+int policyfile_read(struct policyfile *f, char ***new_errors)
+{
+	struct parser p = { .file = { .path = f->path, .kind = f->kind } };
+	_cleanup_free_ char *text = NULL;
+	_cleanup_close_ int fd = -1;
+	int err = 0;
+
+	if (f->given) {
+		err = take_given(&p, f->given, &text);
+		if (!err && text)
+			err = parse(&p, text);
+		return finish(f, &p, err, new_errors);
+	}
+	/* A pipe must not hold us up, a terminal not become ours. */
+	fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 && errno == ENOENT)
+		return -ENOENT;
+	if (fd < 0)
+		err = complain(&p, 0, strerror(errno), "a readable file");
+	else
+		err = read_text(&p, fd, &text);
+	if (!err && text)
+		err = parse(&p, text);
+	return finish(f, &p, err, new_errors);
+}
+
+void policyfile_clear(struct policyfile *f)
+{
+	strv_free(f->units);
+	strv_free(f->errors);
+	promises_done(&f->promises);
+	*f = (struct policyfile){ .path = f->path,
+				  .kind = f->kind,
+				  .given = f->given };
+}
+
+void policyfile_done(struct policyfile *f)
+{
+	policyfile_clear(f);
+	free(f->path);
+	free(f->given);
+	*f = (struct policyfile){};
+}
+
+enum policyfile_kind policyfile_kind_of(const char *path)
+{
+	_cleanup_free_ char *folder = NULL;
+	const char *slash = strrchr(path, '/');
+
+	folder = strndup(path, slash ? slash - path : 0);
+	if (endswith(path, ".policy"))
+		return folder && endswith(folder, "/policy.control")
+			       ? POLICYFILE_CONTROL
+			       : POLICYFILE_POLICY;
+	return folder && endswith(folder, ".policy.d") &&
+			       endswith(path, ".conf")
+		       ? POLICYFILE_DROPIN
+		       : POLICYFILE_UNIT;
+}
+
+char *policyfile_format(const char *unit, const struct promises *promises)
+{
+	struct text t = {};
+	int err;
+
+	err = text_add(&t,
+		       "# Written by sutrod(8); see sutroctl(1), policy set, "
+		       "and sutro.policy(5).\n[Match]\nUnit=%s\n\n[" SECTION
+		       "]\n",
+		       unit);
+	for (size_t i = 0; i < promises->n && !err; i++) {
+		const struct promise *p = &promises->items[i];
+		_cleanup_free_ char *value = promise_format(p);
+
+		err = value ? text_add(&t, "%s=%s\n",
+				       promise_info(p->key)->name, value)
+			    : -ENOMEM;
+	}
+	if (err) {
+		free(t.p);
+		return NULL;
+	}
+	return t.p;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_POLICYFILE_H
+#define SUTRO_POLICYFILE_H
+
+#include "policy/promise.h"
+
+/* What one file may say; a control file of a user must not grow without end. */
+#define POLICYFILE_STATEMENTS_MAX 256U
+
+/**
+ * enum policyfile_kind - what a file may hold
+ * @POLICYFILE_POLICY: *.policy: [Match], which it must have, and [X-Sutro]
+ * @POLICYFILE_DROPIN: *.policy.d/\*.conf: the same, [Match] may be missing
+ * @POLICYFILE_CONTROL: policy.control/UNIT.policy, about the unit in its name only
+ * @POLICYFILE_UNIT: a unit file or its drop-in: only [X-Sutro] is looked at
+ */
+enum policyfile_kind {
+	POLICYFILE_POLICY,
+	POLICYFILE_DROPIN,
+	POLICYFILE_CONTROL,
+	POLICYFILE_UNIT,
+};
+
+/** policyfile_kind_of() - by the names of file and folder */
+enum policyfile_kind policyfile_kind_of(const char *path);
+
+/**
+ * struct policyfile - one file, as it was when it last had no mistake
+ * @units: values of Unit= in their order, "" for an empty one, which resets
+ * @promises: assignments in their order, with resets
+ * @given: a text that is taken for the file's; NULL: the file is read
+ * @mask: it is empty or a link to /dev/null, and hides others of its name
+ * @good: it was ever read without a mistake
+ * @errors: the mistakes it has now, sentences; then the rest is from before
+ */
+struct policyfile {
+	char *path;
+	enum policyfile_kind kind;
+	char *given;
+	char **units;
+	struct promises promises;
+	bool mask;
+	bool good;
+	char **errors;
+};
+
+/**
+ * policyfile_read() - read the file at @f->path
+ * @new_errors: mistakes that @f->errors did not have are added; may be NULL
+ *
+ * A file with a mistake is not used: only @f->errors changes.
+ *
+ * Return: 0; -EBADMSG: it has mistakes; -ENOENT: it is not there (any more), no
+ * mistake; -ENOMEM.
+ */
+int policyfile_read(struct policyfile *f, char ***new_errors);
+
+/** policyfile_parse() - the same for a text, which is changed; for tests */
+int policyfile_parse(struct policyfile *f, char *text, char ***new_errors);
+
+/** policyfile_clear() - it says nothing any more */
+void policyfile_clear(struct policyfile *f);
+
+void policyfile_done(struct policyfile *f);
+
+/**
+ * policyfile_format() - the text of a control file: @promises for @unit
+ *
+ * To be freed; NULL: no memory.
+ */
+char *policyfile_format(const char *unit, const struct promises *promises);
+
+/**
+ * unit_name_is_valid() - may @name be a unit with a cgroup?
+ *
+ * Only what systemd allows: letters, digits, ":-_.\@", a suffix such as .service,
+ * at most 255 bytes. So it is a file name, too, and no glob.
+ */
+bool unit_name_is_valid(const char *name);
+
+/**
+ * units_match() - does @unit match one of the globs since the last reset?
+ * @globs: values of Unit=, of several files one after the other
+ */
+bool units_match(char *const *globs, const char *unit);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_VALUE_H
+#define SUTRO_VALUE_H
+
+#include "host/util.h"
+
+/* Parts are counted in 1/10000, as systemd's permyriads. */
+#define PART_MIN 100U
+#define PART_ALL 10000U
+
+/** value_parse_size() - "1.5G", 1 to 1000T; -EINVAL, -ERANGE */
+int value_parse_size(const char *s, uint64_t *ret);
+/** value_parse_time() - "1s 500us", 1us to 1min; -EINVAL, -ERANGE */
+int value_parse_time(const char *s, uint64_t *ret_usec);
+/** value_parse_percent() - "12.5%", PART_MIN to PART_ALL; -EINVAL, -ERANGE */
+int value_parse_percent(const char *s, uint32_t *ret_part);
+
+/* To be freed; NULL: no memory. */
+char *value_format_size(uint64_t value);
+char *value_format_time(uint64_t usec);
+char *value_format_percent(uint32_t part);
+
+#endif
