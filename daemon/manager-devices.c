@@ -157,7 +157,7 @@ int manager_renew_topology(struct manager *m)
 		return log_error_errno(err, "Cannot read %s: %m",
 				       m->roots.sysfs);
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
-		policy_resolve(&c->policy, new, &m->roots);
+		policy_resolve(c->policy, new, &m->roots);
 	topology_free(m->topology);
 	m->topology = new;
 	m->actuator.topology = new;
@@ -165,7 +165,7 @@ int manager_renew_topology(struct manager *m)
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
 		if (manager_look_at_volumes(m, c) < 0)
 			return log_oom();
-	err = leaves_configure(&m->roots, m->conf, new, m->dry_run);
+	err = leaves_configure(&m->roots, m->conf->use, new, m->dry_run);
 	if (!err)
 		err = watch_schedulers(m) ?: watch_md(m);
 	if (!err && root)

@@ -23,11 +23,11 @@ int manager_look_at_volumes(struct manager *m, struct cgroup *c)
 	size_t n;
 	int r;
 
-	if (!policy_has_any(&c->policy))
+	if (!policy_has_any(c->policy))
 		return 0;
 	r = volumes_used(c, m->topology, &used, &n);
 	if (r >= 0)
-		r = policy_expand(&c->policy, used, n);
+		r = policy_expand(c->policy, used, n);
 	if (r > 0) {
 		governor_renew(&m->governor);
 		manager_mark(m, c);
@@ -43,7 +43,7 @@ int manager_on_volumes(sd_event_source *s, uint64_t usec, void *userdata)
 	int r = 0;
 
 	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c)) {
-		any |= policy_has_any(&c->policy);
+		any |= policy_has_any(c->policy);
 		r = manager_look_at_volumes(m, c);
 	}
 	if (r < 0 || !any)
@@ -56,7 +56,7 @@ static int watch_volumes(struct manager *m, struct cgroup *c)
 {
 	int enabled = SD_EVENT_ON, r;
 
-	if (!policy_has_any(&c->policy))
+	if (!policy_has_any(c->policy))
 		return 0;
 	r = manager_look_at_volumes(m, c);
 	sd_event_source_get_enabled(m->volumes, &enabled);
@@ -79,16 +79,16 @@ static bool may_be_unit(const struct cgroup *c)
 
 static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 {
-	if (p->promises.n || c->policy.promises.n)
+	if (p->promises.n || c->policy->promises.n)
 		governor_renew(&m->governor);
 	else
 		governor_look_at(&m->governor, c);
-	policy_move_points(p, &c->policy);
-	policy_done(&c->policy);
-	c->policy = *p;
+	policy_move_points(p, c->policy);
+	policy_done(c->policy);
+	*c->policy = *p;
 	*p = (struct policy){};
 	c->waiting = false;
-	policy_resolve(&c->policy, m->topology, &m->roots);
+	policy_resolve(c->policy, m->topology, &m->roots);
 	if (watch_volumes(m, c) < 0)
 		log_oom();
 	c->refused = false;

@@ -91,8 +91,8 @@ static void on_cgroup_added(struct cgroup *c, void *userdata)
 {
 	struct manager *m = userdata;
 
-	c->policy.weight = WEIGHT_DEFAULT;
-	c->policy.subject = strdup(c->shown);
+	c->policy->weight = WEIGHT_DEFAULT;
+	c->policy->subject = strdup(c->shown);
 	c->node = CONTROL_NONE;
 	if (!c->parent)
 		return;
@@ -106,14 +106,16 @@ static void on_cgroup_removed(struct cgroup *c, void *userdata)
 	struct manager *m = userdata;
 
 	/* At the end all are freed, and nothing happened to them. */
-	if (!m->flush)
-		return;
-	governor_cgroup_gone(&m->governor, c);
-	ceilings_cgroup_gone(&m->ceilings, c);
-	classes_cgroup_gone(&m->classes, c);
-	/* The children of bfq are scaled together. */
-	if (c->parent)
-		manager_mark(m, c);
+	if (m->flush) {
+		governor_cgroup_gone(&m->governor, c);
+		ceilings_cgroup_gone(&m->ceilings, c);
+		classes_cgroup_gone(&m->classes, c);
+		/* The children of bfq are scaled together. */
+		if (c->parent)
+			manager_mark(m, c);
+	}
+	policy_done(c->policy);
+	samples_drop(c);
 }
 
 static void on_cgroup_modified(struct cgroup *c, const char *file,
@@ -143,6 +145,7 @@ static void on_events_lost(void *userdata)
 }
 
 static const struct cgroup_ops cgroup_ops = {
+	.policy_bytes = sizeof(struct policy),
 	.added = on_cgroup_added,
 	.removed = on_cgroup_removed,
 	.modified = on_cgroup_modified,

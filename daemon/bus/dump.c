@@ -4,6 +4,7 @@
 
 #include "bus/dump.h"
 #include "manager.h"
+#include "policy/policy.h"
 
 static int dump_device(const struct manager *m, struct text *t,
 		       const struct device *d)
@@ -24,8 +25,8 @@ static int dump_device(const struct manager *m, struct text *t,
 static int dump_on_leaf(const struct manager *m, struct text *t,
 			const struct cgroup *c, const struct device *leaf)
 {
-	struct asked asked = policy_weight(&c->policy, leaf);
-	_cleanup_free_ char *reason = policy_reason(&c->policy, &asked);
+	struct asked asked = policy_weight(c->policy, leaf);
+	_cleanup_free_ char *reason = policy_reason(c->policy, &asked);
 	struct actuation e;
 	int err;
 
@@ -53,7 +54,7 @@ static int dump_cgroup(const struct manager *m, struct text *t,
 		[CGROUP_UNIT] = "unit",
 		[CGROUP_FOREIGN] = "foreign",
 	};
-	const struct policy *p = &c->policy;
+	const struct policy *p = c->policy;
 	int err;
 
 	err = text_add(t, "  %s  %s, weight %llu%s\n", c->shown,

@@ -9,11 +9,13 @@
 
 #include "bus/bus.h"
 #include "bus/method.h"
+#include "policy/entitlement.h"
+#include "policy/policy.h"
 
 /* The keys that ListUnits and Explain share. */
 static int append_unit(sd_bus_message *r, const struct cgroup *c)
 {
-	const struct policy *p = &c->policy;
+	const struct policy *p = c->policy;
 	int err;
 
 	err = sd_bus_message_append(r, "{sv}{sv}{sv}{sv}", "unit", "s",
@@ -65,9 +67,9 @@ static int append_explained_leaf(struct manager *m, sd_bus_message *r,
 				 const struct cgroup *c,
 				 const struct device *leaf)
 {
-	struct asked asked = policy_weight(&c->policy, leaf);
+	struct asked asked = policy_weight(c->policy, leaf);
 	const struct usage *usage = sample_usage(&m->watcher, c, leaf);
-	_cleanup_free_ char *reason = policy_reason(&c->policy, &asked);
+	_cleanup_free_ char *reason = policy_reason(c->policy, &asked);
 	struct actuation e;
 	int err;
 
@@ -89,7 +91,7 @@ static int append_explained_leaf(struct manager *m, sd_bus_message *r,
 	if (err >= 0)
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}", "hweight", "d",
-			sample_hweight(&m->watcher, c, leaf), "got", "d",
+			entitlement(&m->watcher, c, leaf), "got", "d",
 			sample_got(&m->watcher, c, leaf), "time_ns", "t",
 			usage->time_ns, "rbytes", "t", usage->rbytes, "wbytes",
 			"t", usage->wbytes);

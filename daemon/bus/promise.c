@@ -10,6 +10,7 @@
 #include "bus/bus.h"
 #include "bus/method.h"
 #include "control/verdict.h"
+#include "policy/policy.h"
 
 /* A promise that leads nowhere, and one that is written and needs no control. */
 #define STATE_UNRESOLVED "unresolved"
@@ -36,7 +37,7 @@ static int append_leaf(struct manager *m, sd_bus_message *r,
 			"share_allotted", "d",
 			control_allotted(g->control, f->number, n), "share_got",
 			"d", use->time, "backlog", "d", use->backlog, "weight",
-			"t", policy_weight(&f->cgroup->policy, leaf).weight);
+			"t", policy_weight(f->cgroup->policy, leaf).weight);
 	if (err >= 0)
 		err = sd_bus_message_append(
 			r, "{sv}", "cost_ns", "d",
@@ -94,14 +95,14 @@ static int append_promise(struct manager *m, sd_bus_message *r,
 	if (err >= 0)
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "unit", "s",
-			c->origin == CGROUP_UNIT ? c->policy.subject : "",
+			c->origin == CGROUP_UNIT ? c->policy->subject : "",
 			"cgroup", "s", c->path, "key", "s",
 			promise_info(p->key)->name, "path", "s", p->path,
 			"device", "s", p->device ? p->device->node : "",
 			"value", "t", f && f->part ? f->floor : p->value,
 			"percent", "d", p->part / 100.0, "importance", "t",
-			promises_importance(&c->policy.promises), "source", "s",
-			p->source ?: "");
+			promises_importance(&c->policy->promises), "source",
+			"s", p->source ?: "");
 	if (err >= 0)
 		err = f && p->device ? append_governed(m, r, f, p->device)
 				     : append_ungoverned(r, p);
@@ -140,11 +141,11 @@ int method_list_promises(sd_bus_message *call, void *userdata,
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
 	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c))
-		for (size_t i = 0; i < c->policy.promises.n && r >= 0; i++)
-			if (is_listed(&c->policy, &c->policy.promises.items[i]))
+		for (size_t i = 0; i < c->policy->promises.n && r >= 0; i++)
+			if (is_listed(c->policy, &c->policy->promises.items[i]))
 				r = append_promise(
 					m, reply, c,
-					&c->policy.promises.items[i]);
+					&c->policy->promises.items[i]);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
 	return bus_send(reply, r);
@@ -211,7 +212,7 @@ void bus_promise_changed(struct manager *m, const struct governed *f)
 
 	r = sd_bus_emit_signal(
 		m->bus, BUS_PATH, BUS_INTERFACE, "PromiseChanged", "sssss",
-		f->cgroup->policy.subject, promise_info(f->key)->name, f->path,
+		f->cgroup->policy->subject, promise_info(f->key)->name, f->path,
 		control_state_to_string(f->state), f->cause ?: "");
 	if (r < 0)
 		log_debug_errno(r, "Cannot emit PromiseChanged: %m, ignoring.");

@@ -7,6 +7,8 @@
  */
 
 #include "bus/method.h"
+#include "policy/entitlement.h"
+#include "policy/policy.h"
 
 static bool is_used(const struct manager *m, const struct cgroup *c,
 		    const struct device *d)
@@ -47,8 +49,8 @@ static int append_leaf(struct manager *m, sd_bus_message *r,
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}", "leaf", "s", leaf->node,
 			"share_got", "d", sample_got(&m->watcher, c, leaf),
-			"hweight", "d", sample_hweight(&m->watcher, c, leaf),
-			"weight", "t", policy_weight(&c->policy, leaf).weight,
+			"hweight", "d", entitlement(&m->watcher, c, leaf),
+			"weight", "t", policy_weight(c->policy, leaf).weight,
 			"backlog", "d", waiting < 1 ? waiting : 1.0);
 	return err < 0 ? err : sd_bus_message_close_container(r);
 }
@@ -75,7 +77,7 @@ static int append_row(struct manager *m, sd_bus_message *r,
 	if (err >= 0)
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "unit", "s",
-			c->origin == CGROUP_UNIT ? c->policy.subject : "",
+			c->origin == CGROUP_UNIT ? c->policy->subject : "",
 			"cgroup", "s", c->shown, "device", "s", d->node,
 			"rbytes_per_s", "t", (uint64_t)(u->rbytes / s),
 			"wbytes_per_s", "t", (uint64_t)(u->wbytes / s),

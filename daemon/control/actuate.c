@@ -24,6 +24,7 @@
 #include <sys/sysmacros.h>
 
 #include "control/actuate.h"
+#include "policy/policy.h"
 
 #define BFQ_WEIGHT_MAX 1000U
 
@@ -85,7 +86,7 @@ static struct scale scale_of_children(const struct cgroup *parent,
 	struct cgroup *c;
 
 	TAILQ_FOREACH(c, &parent->children, siblings)
-		scale_add(&s, policy_weight(&c->policy, leaf).weight);
+		scale_add(&s, policy_weight(c->policy, leaf).weight);
 	return s;
 }
 
@@ -127,16 +128,16 @@ static uint64_t sutro_line(const struct actuator *a, const struct cgroup *c,
 			   const struct device *leaf, const struct scale *scale,
 			   const struct weights *present)
 {
-	struct asked asked = policy_weight(&c->policy, leaf);
+	struct asked asked = policy_weight(c->policy, leaf);
 
-	return asked.weight == c->policy.weight ? 0 : asked.weight;
+	return asked.weight == c->policy->weight ? 0 : asked.weight;
 }
 
 static uint64_t bfq_line(const struct actuator *a, const struct cgroup *c,
 			 const struct device *leaf, const struct scale *scale,
 			 const struct weights *present)
 {
-	struct asked asked = policy_weight(&c->policy, leaf);
+	struct asked asked = policy_weight(c->policy, leaf);
 	uint64_t scaled = scale_apply(scale, asked.weight);
 
 	return scaled == present->fallback ? 0 : scaled;
@@ -147,10 +148,10 @@ static uint64_t iocost_line(const struct actuator *a, const struct cgroup *c,
 			    const struct scale *scale,
 			    const struct weights *present)
 {
-	struct asked asked = policy_weight(&c->policy, leaf);
+	struct asked asked = policy_weight(c->policy, leaf);
 
 	/* In a foreign cgroup the file is the statement itself. */
-	if (asked.setpoint || c->policy.weight_source ||
+	if (asked.setpoint || c->policy->weight_source ||
 	    (c->origin == CGROUP_UNIT && asked.statement))
 		return asked.weight;
 	return is_held(a, c, leaf) ? 0 : weights_get(present, leaf->devno);
@@ -379,7 +380,7 @@ static int add_change(struct change **l, size_t *n, const struct cgroup *c,
 
 	if (old == new)
 		return 0;
-	reason = asked ? policy_reason(&c->policy, asked) : strdup("restored");
+	reason = asked ? policy_reason(c->policy, asked) : strdup("restored");
 	grown = reallocarray(*l, *n + 1, sizeof(**l));
 	if (grown)
 		*l = grown;
@@ -411,7 +412,7 @@ static int actuate_file(struct actuator *a, struct cgroup *c,
 {
 	struct weights present = {};
 	struct change *changes = NULL;
-	struct asked asked = policy_default(&c->policy);
+	struct asked asked = policy_default(c->policy);
 	size_t n = 0;
 	int err;
 
@@ -429,9 +430,9 @@ static int actuate_file(struct actuator *a, struct cgroup *c,
 		const struct device *leaf = a->topology->devices[i];
 
 		if (!leaf->leaf || backend_of(a, leaf) != b ||
-		    policy_keeps(&c->policy, leaf))
+		    policy_keeps(c->policy, leaf))
 			continue;
-		asked = policy_weight(&c->policy, leaf);
+		asked = policy_weight(c->policy, leaf);
 		err = add_change(&changes, &n, c, leaf,
 				 weights_get(&present, leaf->devno),
 				 b->line(a, c, leaf, &scales[i], &present),
@@ -560,7 +561,7 @@ int actuate_explain(const struct actuator *a, const struct cgroup *c,
 		if (line)
 			e.written = line_text(leaf, line);
 		else if (b->owns_default)
-			e.written = line_text(NULL, c->policy.weight);
+			e.written = line_text(NULL, c->policy->weight);
 		else
 			e.written = strdup("");
 		e.read_back = there ? line_text(leaf, there)

@@ -4,6 +4,7 @@
 
 #include "host/cgroup.h"
 #include "host/record.h"
+#include "host/topology.h"
 #include "host/weights.h"
 
 /**

@@ -135,7 +135,7 @@ static int add_units(struct admission *a)
 
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
 		if (c->origin == CGROUP_UNIT)
-			err = add_unit(a, c->policy.subject, c);
+			err = add_unit(a, c->policy->subject, c);
 	if (!err)
 		err = policies_named(a->policies, &names);
 	for (char **name = names; name && *name && !err; name++)

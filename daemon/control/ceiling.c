@@ -24,6 +24,8 @@
 #include <sys/sysmacros.h>
 
 #include "control/ceiling.h"
+#include "host/topology.h"
+#include "policy/policy.h"
 
 #define FILE_NAME "io.max"
 
@@ -382,7 +384,7 @@ static int settle(struct ceilings *s, struct cgroup *c, const struct wanted *w)
 int ceilings_apply(struct ceilings *s, struct cgroup *c)
 {
 	struct wanted w = {};
-	int err = want_all(&w, &c->policy.promises);
+	int err = want_all(&w, &c->policy->promises);
 
 	if (!err && (w.n || s->record.lines))
 		err = settle(s, c, &w);

@@ -7,6 +7,7 @@
  */
 
 #include "control/class.h"
+#include "policy/policy.h"
 
 #define FILE_NAME "io.sutro.class"
 
@@ -72,7 +73,7 @@ static int give_back(struct classes *s, struct cgroup *c)
 int classes_apply(struct classes *s, struct cgroup *c)
 {
 	const struct promise *p =
-		promises_find(&c->policy.promises, PROMISE_CLASS, NULL);
+		promises_find(&c->policy->promises, PROMISE_CLASS, NULL);
 	int err = p ? write_class(s, c, promise_class_name(p->value))
 		    : give_back(s, c);
 

@@ -31,6 +31,7 @@
 #include "control/plant.h"
 #include "control/verdict.h"
 #include "manager.h"
+#include "policy/policy.h"
 
 /* Seconds of noise are averaged out by the law; this is how late it can be. */
 #define TICK_USEC 250000U
@@ -165,13 +166,13 @@ static void sample_node(struct governor *g, uint32_t n,
 		return;
 	for (uint32_t l = 0; c && l < g->n_leaves; l++) {
 		const struct leaf_now *leaf = &leaves[l];
-		uint32_t nominal = c->policy.weight;
+		uint32_t nominal = c->policy->weight;
 		const struct usage *u;
 
 		if (!leaf->d)
 			continue;
-		if (c->policy.n_statements)
-			nominal = policy_nominal(&c->policy, leaf->d).weight;
+		if (c->policy->n_statements)
+			nominal = policy_nominal(c->policy, leaf->d).weight;
 		u = sample_usage(&g->sampler, c, leaf->d);
 		*control_use(g->control, n, l) =
 			leaf->measured ? measured_use(u, dt_s)
@@ -381,17 +382,17 @@ static int give_setpoint(struct governor *g, uint32_t node, uint32_t leaf,
 	int r;
 
 	if (weight == control_nominal(g->control, node, leaf)) {
-		if (policy_clear_point(&c->policy, d->devno))
+		if (policy_clear_point(c->policy, d->devno))
 			manager_mark(g->manager, c);
 		return 0;
 	}
-	before = policy_weight(&c->policy, d);
+	before = policy_weight(c->policy, d);
 	if (before.setpoint && before.weight == weight)
 		return 0;
 	why = explain_weight(g, node, leaf, d);
 	if (!why)
 		return -ENOMEM;
-	r = policy_set_point(&c->policy, d->devno, weight, why);
+	r = policy_set_point(c->policy, d->devno, weight, why);
 	if (r > 0)
 		manager_mark(g->manager, c);
 	return r < 0 ? r : 0;
@@ -406,7 +407,7 @@ static int give_setpoints(struct governor *g, const struct leaf_now *leaves)
 		const struct cgroup *c = g->nodes[n];
 
 		if (!c || (!control_is_moved(g->control, n) &&
-			   !c->policy.n_setpoints))
+			   !c->policy->n_setpoints))
 			continue;
 		for (uint32_t l = 0; l < g->n_leaves && r >= 0; l++)
 			if (leaves[l].d)

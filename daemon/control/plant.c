@@ -18,6 +18,7 @@
 
 #include "control/plant.h"
 #include "manager.h"
+#include "policy/policy.h"
 
 /**
  * struct learnt - the cost of a floor on a leaf, from /run/sutro
@@ -150,8 +151,8 @@ static const struct device *device_of(const struct promise *p)
 
 static bool is_promised(const struct cgroup *c)
 {
-	for (size_t i = 0; i < c->policy.promises.n; i++)
-		if (device_of(&c->policy.promises.items[i]))
+	for (size_t i = 0; i < c->policy->promises.n; i++)
+		if (device_of(&c->policy->promises.items[i]))
 			return true;
 	return false;
 }
@@ -175,9 +176,9 @@ static int add_leaves_of(struct governor *g, const struct cgroup *c)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < c->policy.promises.n && !err; i++) {
+	for (size_t i = 0; i < c->policy->promises.n && !err; i++) {
 		const struct device *d =
-			device_of(&c->policy.promises.items[i]);
+			device_of(&c->policy->promises.items[i]);
 
 		for (size_t l = 0; d && l < d->n_leaves && !err; l++)
 			err = add_leaf(g, d->leaves[l]->devno);
@@ -215,8 +216,8 @@ static void mark_way(struct cgroup *c)
 
 static bool has_target(const struct cgroup *c)
 {
-	for (size_t i = 0; i < c->policy.promises.n; i++) {
-		const struct promise *p = &c->policy.promises.items[i];
+	for (size_t i = 0; i < c->policy->promises.n; i++) {
+		const struct promise *p = &c->policy->promises.items[i];
 
 		if (device_of(p) &&
 		    promise_info(p->key)->kind == PROMISE_KIND_TARGET)
@@ -314,7 +315,7 @@ static int add_floor(struct governor *g, struct governor *was,
 		.node = c->node,
 		.floor = p->value,
 		.part = (double)p->part / PART_ALL,
-		.importance = promises_importance(&c->policy.promises),
+		.importance = promises_importance(&c->policy->promises),
 		.wandering = wanders(d),
 		.traffic = plant_traffic(g->manager->topology, d, p->key),
 	};
@@ -382,8 +383,8 @@ static int add_floors(struct governor *g, struct governor *was,
 	for (size_t n = 0; n < g->n_nodes && !err; n++) {
 		struct cgroup *c = g->nodes[n];
 
-		for (size_t i = 0; i < c->policy.promises.n && !err; i++) {
-			const struct promise *p = &c->policy.promises.items[i];
+		for (size_t i = 0; i < c->policy->promises.n && !err; i++) {
+			const struct promise *p = &c->policy->promises.items[i];
 			const struct device *d = device_of(p);
 
 			if (d)
@@ -441,20 +442,20 @@ static int settle_setpoints(struct governor *g)
 	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c)) {
 		bool is_node = c->parent && c->parent->on_way;
 
-		for (size_t i = c->policy.n_setpoints; i-- > 0;) {
-			dev_t devno = c->policy.setpoints[i].devno;
+		for (size_t i = c->policy->n_setpoints; i-- > 0;) {
+			dev_t devno = c->policy->setpoints[i].devno;
 			bool known = false;
 
 			for (size_t l = 0; l < g->n_leaves; l++)
 				known |= g->leaves[l] == devno;
 			if (is_node && known)
 				continue;
-			policy_clear_point(&c->policy, devno);
+			policy_clear_point(c->policy, devno);
 			manager_mark(g->manager, c);
 		}
 		for (size_t l = 0;
 		     g->ticks < 2 && is_node && l < g->n_leaves && r >= 0; l++)
-			r = policy_set_point(&c->policy, g->leaves[l],
+			r = policy_set_point(c->policy, g->leaves[l],
 					     SETPOINT_KEEP, NULL);
 	}
 	return r < 0 ? r : 0;

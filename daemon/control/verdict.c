@@ -19,6 +19,7 @@
 #include "bus/bus.h"
 #include "control/verdict.h"
 #include "manager.h"
+#include "policy/policy.h"
 
 #define MESSAGE_BROKEN "675631796b7b48fc924f9eefb133a4d2"
 #define MESSAGE_HOLDS "b58b79105bcc456ead91d0bb75e84ac3"
@@ -383,7 +384,7 @@ static void tell_journal(const struct governed *f, bool broken)
 	_cleanup_free_ char *value =
 		promise_format_value(f->key, f->floor, f->part);
 	const char *key = promise_info(f->key)->name;
-	const char *unit = f->cgroup->policy.subject;
+	const char *unit = f->cgroup->policy->subject;
 
 	sd_journal_send("MESSAGE_ID=%s",
 			broken ? MESSAGE_BROKEN : MESSAGE_HOLDS, "PRIORITY=%i",

@@ -26,7 +26,6 @@
 #include <sys/stat.h>
 
 #include "host/cgroup.h"
-#include "host/sample.h"
 
 /* The name of the controller that the walk is for. */
 #define CONTROLLER "io"
@@ -214,9 +213,7 @@ static void remove_cgroup(struct cgroup *c)
 	else
 		t->root = NULL;
 	sd_event_source_disable_unref(c->watch);
-	policy_done(&c->policy);
-	for (size_t i = 0; i < SAMPLER_SLOTS; i++)
-		sample_free(c->samples[i]);
+	free(c->policy);
 	free(c->path);
 	free(c->shown);
 	free(c);
@@ -327,7 +324,10 @@ static int add_cgroup(struct cgroup_tree *t, const char *path)
 		return -ENOMEM;
 	c->path = strdup(path);
 	c->shown = shown_path(path);
-	if (!c->path || !c->shown || !tsearch(c, &t->index, by_path)) {
+	c->policy = calloc(1, t->ops->policy_bytes);
+	if (!c->path || !c->shown || !c->policy ||
+	    !tsearch(c, &t->index, by_path)) {
+		free(c->policy);
 		free(c->path);
 		free(c->shown);
 		free(c);

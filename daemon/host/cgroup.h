@@ -6,7 +6,10 @@
 #include <systemd/sd-event.h>
 
 #include "host/roots.h"
-#include "policy/policy.h"
+#include "host/util.h"
+
+struct policy;
+struct sample;
 
 enum cgroup_origin {
 	CGROUP_PENDING, /* not known yet */
@@ -29,7 +32,7 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @shown: the same, fit to be shown: who has cgroups delegated names them with any bytes
  * @name: the last component of @path
  * @inode: number of its directory, what the kernel calls its id; 0: unknown
- * @policy: what is said about it
+ * @policy: what is wanted for it; the owner of the tree fills it in
  * @waiting: systemd was asked about it; its files wait for the answer
  * @dirty: its files are to be compared with what is asked
  * @refused: a write did not do what it should; not tried again before the next
@@ -52,7 +55,7 @@ struct cgroup {
 	sd_event_source *watch;
 	unsigned int generation;
 	enum cgroup_origin origin;
-	struct policy policy;
+	struct policy *policy;
 	bool waiting;
 	bool dirty;
 	bool refused;
@@ -64,13 +67,16 @@ struct cgroup {
 };
 
 /**
- * struct cgroup_ops - what the tree tells its owner
+ * struct cgroup_ops - how the tree and its owner work together
+ * @policy_bytes: size of a policy; each new cgroup has one, filled with zeroes
  * @added: a cgroup was found; its parent was before it
- * @removed: it is about to be freed; its children were before it
+ * @removed: it is about to be freed; its children were before it. The owner frees what
+ *	@policy and @samples hold
  * @modified: somebody wrote to a file "io.*weight" of it
  * @lost: events were lost, a scan is due
  */
 struct cgroup_ops {
+	size_t policy_bytes;
 	void (*added)(struct cgroup *c, void *userdata);
 	void (*removed)(struct cgroup *c, void *userdata);
 	void (*modified)(struct cgroup *c, const char *file, void *userdata);

@@ -263,13 +263,13 @@ static int use_by_conf(const struct roots *roots, struct device *leaf,
 	return err;
 }
 
-int leaves_configure(const struct roots *roots, const struct conf *conf,
+int leaves_configure(const struct roots *roots, char *const *use,
 		     const struct topology *t, bool dry_run)
 {
 	size_t skip = strlen(roots->prefix);
 	int err = 0;
 
-	for (char **p = conf->use; p && *p && !err; p++) {
+	for (char *const *p = use; p && *p && !err; p++) {
 		_cleanup_free_ char *pattern = NULL;
 		glob_t g = {};
 

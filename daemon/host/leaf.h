@@ -3,7 +3,6 @@
 #define SUTRO_LEAF_H
 
 #include "host/topology.h"
-#include "policy/conf.h"
 
 /**
  * struct leaf_result - what came of switching a leaf
@@ -33,8 +32,8 @@ int leaf_release(const struct roots *roots, struct device *leaf, bool dry_run,
 /** leaf_is_managed() - was it switched by us, and is it still sutro? */
 bool leaf_is_managed(const struct roots *roots, const struct device *leaf);
 
-/** leaves_configure() - switch the leaves that [Leaves] Use= names */
-int leaves_configure(const struct roots *roots, const struct conf *conf,
+/** leaves_configure() - switch the leaves that @use, [Leaves] Use=, names */
+int leaves_configure(const struct roots *roots, char *const *use,
 		     const struct topology *t, bool dry_run);
 
 #endif

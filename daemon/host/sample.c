@@ -17,17 +17,6 @@
  * added to the cgroup and, for a sutro leaf, to all above it. So whoever asks finds a
  * sum, and a line that is read twice in one pass (the kernel may give it again, with
  * newer numbers) is no mistake.
- *
- * Entitlement, for db in this tree on one leaf, with backup idle:
- *
- *	/ --- system.slice 100 --- db 300            3/4 * 100/(100+100) = 0.375
- *	  |                   `--- web 100
- *	  |                   `--- backup 500 (idle)
- *	  `-- user.slice 100 --- ...
- *
- * at each level the weight over the sum of those that were active in the interval,
- * the one that is asked about included. A cgroup without files of the io
- * controller is served as part of the nearest one above that has them.
  */
 
 #include <inttypes.h>
@@ -93,7 +82,7 @@ struct sample {
 	bool active;
 };
 
-struct sample *sample_free(struct sample *s)
+static struct sample *sample_free(struct sample *s)
 {
 	if (!s)
 		return NULL;
@@ -102,6 +91,12 @@ struct sample *sample_free(struct sample *s)
 	free(s->l);
 	free(s);
 	return NULL;
+}
+
+void samples_drop(struct cgroup *c)
+{
+	for (size_t i = 0; i < SAMPLER_SLOTS; i++)
+		c->samples[i] = sample_free(c->samples[i]);
 }
 
 /* Does io.sutro.stat have the device, or io.stat? */
@@ -546,24 +541,9 @@ double sample_got(const struct sampler *s, const struct cgroup *c,
 	return 0;
 }
 
-double sample_hweight(const struct sampler *s, const struct cgroup *c,
-		      const struct device *leaf)
+bool sample_has_files(const struct sampler *s, const struct cgroup *c)
 {
-	double share = 1;
-
-	while (c->parent &&
-	       !(c->samples[s->slot] && c->samples[s->slot]->has_files))
-		c = c->parent;
-	for (; c->parent; c = c->parent) {
-		const struct cgroup *one;
-		uint64_t sum = 0;
-
-		TAILQ_FOREACH(one, &c->parent->children, siblings)
-			if (one == c || sample_usage(s, one, leaf)->active)
-				sum += policy_weight(&one->policy, leaf).weight;
-		share *= (double)policy_weight(&c->policy, leaf).weight / sum;
-	}
-	return share;
+	return c->samples[s->slot] && c->samples[s->slot]->has_files;
 }
 
 uint64_t sample_latency_us(const struct latencies *l, double part)

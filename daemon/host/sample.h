@@ -3,6 +3,7 @@
 #define SUTRO_SAMPLE_H
 
 #include "host/cgroup.h"
+#include "host/topology.h"
 
 /* Cgroups whose counters the governor reads, and which: see struct cgroup. */
 #define SAMPLE_TIME 1U
@@ -36,8 +37,8 @@ struct latencies {
 	uint32_t count[LATENCY_BUCKETS];
 };
 
-struct sample;
-struct sample *sample_free(struct sample *s);
+/** samples_drop() - free the samples of @c, which is about to be freed */
+void samples_drop(struct cgroup *c);
 
 /**
  * struct sampler - a series of samples
@@ -99,8 +100,7 @@ uint64_t sample_latency_us(const struct latencies *l, double part);
 double sample_got(const struct sampler *s, const struct cgroup *c,
 		  const struct device *leaf);
 
-/** sample_hweight() - share of @leaf that the weights entitle @c to, 0..1 */
-double sample_hweight(const struct sampler *s, const struct cgroup *c,
-		      const struct device *leaf);
+/** sample_has_files() - did @c have files of the io controller in the last sample? */
+bool sample_has_files(const struct sampler *s, const struct cgroup *c);
 
 #endif

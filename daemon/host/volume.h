@@ -3,6 +3,7 @@
 #define SUTRO_VOLUME_H
 
 #include "host/cgroup.h"
+#include "host/topology.h"
 
 /**
  * volumes_used() - the devices that a cgroup uses itself, see volume.c

@@ -14,6 +14,8 @@
 
 #include "fake.h"
 #include "host/sample.h"
+#include "policy/entitlement.h"
+#include "policy/policy.h"
 
 static struct roots roots;
 static struct topology *topology;
@@ -26,17 +28,19 @@ static void on_added(struct cgroup *c, void *userdata)
 		uint64_t weight;
 	} weights[] = { { "db", 300 }, { "web", 100 }, { "backup", 500 } };
 
-	c->policy.weight = WEIGHT_DEFAULT;
+	c->policy->weight = WEIGHT_DEFAULT;
 	for (size_t i = 0; i < ARRAY_SIZE(weights); i++)
 		if (streq(c->name, weights[i].name))
-			c->policy.weight = weights[i].weight;
+			c->policy->weight = weights[i].weight;
 }
 
 static void on_removed(struct cgroup *c, void *userdata)
 {
+	samples_drop(c);
 }
 
-static const struct cgroup_ops ops = { .added = on_added,
+static const struct cgroup_ops ops = { .policy_bytes = sizeof(struct policy),
+				       .added = on_added,
 				       .removed = on_removed };
 
 /* Counters of sda (sutro) and sdb (bfq; io.stat includes what is below). */
@@ -219,13 +223,13 @@ int main(void)
 	check(!sample_usage(&s, find("/system.slice/backup"), sda)->active);
 
 	/* 300/(300+100) of 100/(100+100); asking makes backup count. */
-	close_to(sample_hweight(&s, find("/system.slice/db"), sda), 0.375);
-	close_to(sample_hweight(&s, find("/system.slice/web"), sda), 0.125);
-	close_to(sample_hweight(&s, find("/system.slice/backup"), sda),
+	close_to(entitlement(&s, find("/system.slice/db"), sda), 0.375);
+	close_to(entitlement(&s, find("/system.slice/web"), sda), 0.125);
+	close_to(entitlement(&s, find("/system.slice/backup"), sda),
 		 500. / 900 / 2);
-	close_to(sample_hweight(&s, find("/user.slice"), sda), 0.5);
-	close_to(sample_hweight(&s, find("/user.slice/box"), sda), 0.5);
-	close_to(sample_hweight(&s, find("/system.slice/db"), sdb), 0.5);
+	close_to(entitlement(&s, find("/user.slice"), sda), 0.5);
+	close_to(entitlement(&s, find("/user.slice/box"), sda), 0.5);
+	close_to(entitlement(&s, find("/system.slice/db"), sdb), 0.5);
 
 	/* Waiting without being served is active, and so is a reset counter. */
 	count("/system.slice/backup", 4000, 10, 3);
@@ -234,7 +238,7 @@ int main(void)
 	check(sample_usage(&s, find("/system.slice/backup"), sda)->active);
 	u = sample_usage(&s, find("/system.slice/db"), sda);
 	check(u->time_ns == 5000000 && u->rbytes == 1024);
-	close_to(sample_hweight(&s, find("/system.slice/db"), sda), 300. / 800);
+	close_to(entitlement(&s, find("/system.slice/db"), sda), 300. / 800);
 
 	test_active(sda, sdb);
 
