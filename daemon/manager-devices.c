@@ -23,14 +23,15 @@ int manager_read_schedulers(struct manager *m)
 {
 	bool switched = false;
 
-	for (size_t i = 0; i < m->topology->n_devices; i++) {
-		struct device *d = m->topology->devices[i];
+	for (size_t i = 0; i < m->machine.topology->n_devices; i++) {
+		struct device *d = m->machine.topology->devices[i];
 		_cleanup_free_ char *before = NULL;
 
 		if (!d->leaf)
 			continue;
 		before = strdup(d->scheduler ?: "");
-		if (!before || device_read_scheduler(d, &m->roots) == -ENOMEM)
+		if (!before ||
+		    device_read_scheduler(d, &m->machine.roots) == -ENOMEM)
 			return -ENOMEM;
 		if (d->scheduler && !streq(before, d->scheduler)) {
 			manager_leaf_switched(m, d);
@@ -107,12 +108,13 @@ static int watch_md(struct manager *m)
 {
 	int fd, r;
 
-	if (m->md || !roots_are_real(&m->roots))
+	if (m->md || !roots_are_real(&m->machine.roots))
 		return 0;
-	fd = open(m->roots.mdstat, O_RDONLY | O_CLOEXEC);
+	fd = open(m->machine.roots.mdstat, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
-	r = sd_event_add_io(m->event, &m->md, fd, EPOLLPRI, on_mdstat, m);
+	r = sd_event_add_io(m->machine.event, &m->md, fd, EPOLLPRI, on_mdstat,
+			    m);
 	if (r >= 0)
 		r = sd_event_source_set_io_fd_own(m->md, true);
 	if (r < 0)
@@ -123,15 +125,15 @@ static int watch_md(struct manager *m)
 static int watch_schedulers(struct manager *m)
 {
 	manager_unwatch_devices(m);
-	for (size_t i = 0; i < m->topology->n_devices; i++) {
-		const struct device *d = m->topology->devices[i];
+	for (size_t i = 0; i < m->machine.topology->n_devices; i++) {
+		const struct device *d = m->machine.topology->devices[i];
 		_cleanup_free_ char *path = NULL;
 		sd_event_source **grown;
 
 		if (!d->leaf)
 			continue;
 		path = asprintf_or_null("%s/class/block/%s/queue/scheduler",
-					m->roots.sysfs, d->name);
+					m->machine.roots.sysfs, d->name);
 		grown = reallocarray(m->schedulers, m->n_schedulers + 1,
 				     sizeof(*grown));
 		if (grown)
@@ -139,8 +141,8 @@ static int watch_schedulers(struct manager *m)
 		if (!path || !grown)
 			return -ENOMEM;
 		if (sd_event_add_inotify(
-			    m->event, &m->schedulers[m->n_schedulers], path,
-			    IN_MODIFY, on_scheduler_written, m) >= 0)
+			    m->machine.event, &m->schedulers[m->n_schedulers],
+			    path, IN_MODIFY, on_scheduler_written, m) >= 0)
 			m->n_schedulers++;
 	}
 	return 0;
@@ -148,24 +150,25 @@ static int watch_schedulers(struct manager *m)
 
 int manager_renew_topology(struct manager *m)
 {
-	struct cgroup *root = cgroup_tree_root(m->tree);
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 	struct topology *new;
 	int err;
 
-	err = topology_new(&m->roots, &new);
+	err = topology_new(&m->machine.roots, &new);
 	if (err)
 		return log_error_errno(err, "Cannot read %s: %m",
-				       m->roots.sysfs);
+				       m->machine.roots.sysfs);
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
-		policy_resolve(c->policy, new, &m->roots);
-	topology_free(m->topology);
-	m->topology = new;
+		policy_resolve(c->policy, new, &m->machine.roots);
+	topology_free(m->machine.topology);
+	m->machine.topology = new;
 	m->actuator.topology = new;
 	m->ceilings.topology = new;
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
 		if (manager_look_at_volumes(m, c) < 0)
 			return log_oom();
-	err = leaves_configure(&m->roots, m->conf->use, new, m->dry_run);
+	err = leaves_configure(&m->machine.roots, m->conf->use, new,
+			       m->machine.dry_run);
 	if (!err)
 		err = watch_schedulers(m) ?: watch_md(m);
 	if (!err && root)
@@ -187,12 +190,13 @@ int manager_renew_topology(struct manager *m)
  */
 static bool is_new_device(const struct manager *m, const char *name)
 {
-	const struct device *d = topology_by_name(m->topology, name);
+	const struct device *d = topology_by_name(m->machine.topology, name);
 	_cleanup_free_ char *path = NULL, *size = NULL;
 
-	if (name[0] == '.' || (d && device_is_current(d, &m->roots)))
+	if (name[0] == '.' || (d && device_is_current(d, &m->machine.roots)))
 		return false;
-	path = asprintf_or_null("%s/class/block/%s/size", m->roots.sysfs, name);
+	path = asprintf_or_null("%s/class/block/%s/size",
+				m->machine.roots.sysfs, name);
 	return path && read_file_at(AT_FDCWD, path, &size) == 0 &&
 	       !streq(size, "0");
 }
@@ -200,7 +204,7 @@ static bool is_new_device(const struct manager *m, const char *name)
 static bool has_new_device(const struct manager *m)
 {
 	_cleanup_free_ char *path =
-		asprintf_or_null("%s/class/block", m->roots.sysfs);
+		asprintf_or_null("%s/class/block", m->machine.roots.sysfs);
 	DIR *dir = path ? opendir(path) : NULL;
 	const struct dirent *e;
 	bool found = false;
@@ -215,10 +219,11 @@ static bool has_new_device(const struct manager *m)
 void manager_catch_up(struct manager *m, const char *path)
 {
 	struct device *d;
-	int r = topology_resolve(m->topology, &m->roots, path, &d);
+	int r = topology_resolve(m->machine.topology, &m->machine.roots, path,
+				 &d);
 
 	/* Whoever asks about a path on no disk must not keep us busy. */
-	if (r == 0 ? !device_is_current(d, &m->roots)
+	if (r == 0 ? !device_is_current(d, &m->machine.roots)
 		   : r == -ENODEV && has_new_device(m))
 		manager_renew_topology(m);
 }
@@ -242,14 +247,15 @@ int manager_watch_devices(struct manager *m)
 {
 	int r;
 
-	if (!roots_are_real(&m->roots))
+	if (!roots_are_real(&m->machine.roots))
 		return 0;
 	r = sd_device_monitor_new(&m->monitor);
 	if (r >= 0)
 		r = sd_device_monitor_filter_add_match_subsystem_devtype(
 			m->monitor, "block", NULL);
 	if (r >= 0)
-		r = sd_device_monitor_attach_event(m->monitor, m->event);
+		r = sd_device_monitor_attach_event(m->monitor,
+						   m->machine.event);
 	if (r >= 0)
 		r = sd_device_monitor_start(m->monitor, on_uevent, m);
 	return r;

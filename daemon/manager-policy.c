@@ -3,14 +3,12 @@
 /*
  * The manager's part about what is said: by systemd of its units, by policies and
  * clients of the bus on top of that, and by the io.weight files of other cgroups.
- *
- * Only cgroups whose parent is a slice of systemd (or the root) can be units of the
- * system manager; below a service or scope is what somebody else made there.
  */
 
 #include "bus/bus.h"
 #include "host/volume.h"
 #include "manager.h"
+#include "policy/unit-cgroup.h"
 
 /* A unit that begins to use a volume has its promises there so much later. */
 #define VOLUMES_USEC 1000000U
@@ -25,7 +23,7 @@ int manager_look_at_volumes(struct manager *m, struct cgroup *c)
 
 	if (!policy_has_any(c->policy))
 		return 0;
-	r = volumes_used(c, m->topology, &used, &n);
+	r = volumes_used(c, m->machine.topology, &used, &n);
 	if (r >= 0)
 		r = policy_expand(c->policy, used, n);
 	if (r > 0) {
@@ -38,7 +36,7 @@ int manager_look_at_volumes(struct manager *m, struct cgroup *c)
 int manager_on_volumes(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
-	struct cgroup *root = cgroup_tree_root(m->tree);
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 	bool any = false;
 	int r = 0;
 
@@ -68,15 +66,6 @@ static int watch_volumes(struct manager *m, struct cgroup *c)
 
 /* ---- what is said about a cgroup ---- */
 
-static bool may_be_unit(const struct cgroup *c)
-{
-	const struct cgroup *up = c->parent;
-
-	return up && unit_is_name(c->name) &&
-	       (!up->parent ||
-		(up->origin != CGROUP_FOREIGN && endswith(up->name, ".slice")));
-}
-
 static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 {
 	if (p->promises.n || c->policy->promises.n)
@@ -88,7 +77,7 @@ static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 	*c->policy = *p;
 	*p = (struct policy){};
 	c->waiting = false;
-	policy_resolve(c->policy, m->topology, &m->roots);
+	policy_resolve(c->policy, m->machine.topology, &m->machine.roots);
 	if (watch_volumes(m, c) < 0)
 		log_oom();
 	c->refused = false;
@@ -118,8 +107,8 @@ int manager_mirror(struct manager *m, struct cgroup *c)
 		p.weight_set = w.fallback != WEIGHT_DEFAULT;
 	}
 	for (size_t i = 0; i < w.n_lines && r != -ENOMEM; i++) {
-		struct device *d =
-			topology_by_devno(m->topology, w.lines[i].devno);
+		struct device *d = topology_by_devno(m->machine.topology,
+						     w.lines[i].devno);
 
 		if (d)
 			r = policy_add(&p, d->node, w.lines[i].weight);
@@ -139,21 +128,6 @@ void manager_log_sentences(char *const *sentences)
 		log_error("%s", *sentences);
 }
 
-int manager_stated_by(const struct manager *m, const struct policies *p,
-		      const char *unit, struct stated *ret)
-{
-	_cleanup_free_ const struct promises **more = NULL;
-	int n = clients_about(&m->clients, unit, &more);
-
-	return n < 0 ? n : policies_state(p, unit, more, n, ret);
-}
-
-int manager_stated(const struct manager *m, const char *unit,
-		   struct stated *ret)
-{
-	return manager_stated_by(m, m->policies, unit, ret);
-}
-
 /* What policies say about a unit, on top of what systemd says. */
 static int add_promises(struct manager *m, struct unit_answer *a)
 {
@@ -168,7 +142,7 @@ static int add_promises(struct manager *m, struct unit_answer *a)
 		sd_bus_emit_properties_changed(m->bus, BUS_PATH, BUS_INTERFACE,
 					       "PolicyErrors", NULL);
 	if (r >= 0)
-		r = manager_stated(m, a->name, &stated);
+		r = clients_state(&m->clients, m->policies, a->name, &stated);
 	if (r >= 0)
 		r = policy_promise(&a->policy, &stated.in_force);
 	stated_done(&stated);
@@ -177,7 +151,7 @@ static int add_promises(struct manager *m, struct unit_answer *a)
 
 void manager_ask(struct manager *m, struct cgroup *c)
 {
-	bool unit = may_be_unit(c);
+	bool unit = cgroup_may_be_unit(c);
 	int r = unit ? units_ask(m->units, c->name) : manager_mirror(m, c);
 
 	c->waiting = unit && r >= 0;
@@ -194,13 +168,13 @@ static void ask_about_children(struct manager *m, const struct cgroup *slice)
 	struct cgroup *c;
 
 	TAILQ_FOREACH(c, &slice->children, siblings)
-		if (c->origin == CGROUP_FOREIGN && may_be_unit(c))
+		if (c->origin == CGROUP_FOREIGN && cgroup_may_be_unit(c))
 			manager_ask(m, c);
 }
 
 void manager_ask_all(struct manager *m)
 {
-	struct cgroup *root = cgroup_tree_root(m->tree);
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 
 	for (struct cgroup *c = cgroup_next(root, root); c;
 	     c = cgroup_next(root, c))
@@ -209,16 +183,6 @@ void manager_ask_all(struct manager *m)
 
 /* ---- systemd ---- */
 
-static struct cgroup *find_candidate(const struct manager *m, const char *name)
-{
-	struct cgroup *root = cgroup_tree_root(m->tree);
-
-	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
-		if (streq(c->name, name) && may_be_unit(c))
-			return c;
-	return NULL;
-}
-
 static void on_unit_answer(struct unit_answer *a, void *userdata)
 {
 	struct manager *m = userdata;
@@ -226,13 +190,13 @@ static void on_unit_answer(struct unit_answer *a, void *userdata)
 
 	if (!a->cgroup) {
 		log_warning("systemd does not answer about %s.", a->name);
-		c = find_candidate(m, a->name);
+		c = unit_find_candidate(m->machine.tree, a->name);
 		if (c)
 			c->waiting = false;
 		return;
 	}
 	if (*a->cgroup)
-		c = cgroup_find(m->tree, a->cgroup);
+		c = cgroup_find(m->machine.tree, a->cgroup);
 	if (c && c->parent) {
 		bool is_new = c->origin != CGROUP_UNIT;
 
@@ -245,7 +209,8 @@ static void on_unit_answer(struct unit_answer *a, void *userdata)
 	} else if (!*a->cgroup) {
 		policies_forget_unit(m->policies, a->name);
 	}
-	if (!*a->cgroup && (c = find_candidate(m, a->name))) {
+	if (!*a->cgroup &&
+	    (c = unit_find_candidate(m->machine.tree, a->name))) {
 		/* It only looks like a unit, or is one no more. */
 		if (manager_mirror(m, c) == -ENOMEM)
 			log_oom();
@@ -260,7 +225,7 @@ static void on_unit_answer(struct unit_answer *a, void *userdata)
 static void on_unit_appeared(const char *name, void *userdata)
 {
 	struct manager *m = userdata;
-	struct cgroup *c = find_candidate(m, name);
+	struct cgroup *c = unit_find_candidate(m->machine.tree, name);
 
 	if (c && c->origin == CGROUP_UNIT)
 		manager_ask(m, c);
@@ -269,7 +234,7 @@ static void on_unit_appeared(const char *name, void *userdata)
 void manager_policy_changed(const char *unit, void *userdata)
 {
 	struct manager *m = userdata;
-	struct cgroup *c = find_candidate(m, unit);
+	struct cgroup *c = unit_find_candidate(m->machine.tree, unit);
 
 	if (c)
 		manager_ask(m, c);
@@ -285,16 +250,6 @@ const struct unit_ops manager_unit_ops = {
 	.appeared = on_unit_appeared,
 	.all_changed = on_all_units_changed,
 };
-
-struct cgroup *manager_find_unit(const struct manager *m, const char *name)
-{
-	struct cgroup *c;
-
-	if (name[0] == '/')
-		return cgroup_find(m->tree, name);
-	c = find_candidate(m, name);
-	return c && c->origin == CGROUP_UNIT ? c : NULL;
-}
 
 int manager_load_policies(struct manager *m)
 {

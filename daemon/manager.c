@@ -36,7 +36,7 @@
 static int on_flush(sd_event_source *s, void *userdata)
 {
 	struct manager *m = userdata;
-	struct cgroup *root = cgroup_tree_root(m->tree);
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 	int err = 0;
 
 	/* Before systemd has answered nothing is known that could be taken back. */
@@ -76,7 +76,7 @@ void manager_mark(struct manager *m, struct cgroup *c)
 
 void manager_mark_all(struct manager *m)
 {
-	struct cgroup *root = cgroup_tree_root(m->tree);
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
 		c->dirty = true;
@@ -154,26 +154,19 @@ static const struct cgroup_ops cgroup_ops = {
 
 /* ---- samples ---- */
 
-static uint64_t now_usec(const struct manager *m)
-{
-	uint64_t usec = 0;
-
-	sd_event_now(m->event, CLOCK_MONOTONIC, &usec);
-	return usec;
-}
-
 static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
 	int err;
 
-	err = sampler_take(&m->watcher, cgroup_tree_root(m->tree), m->topology,
-			   now_usec(m));
+	err = sampler_take(&m->watcher, cgroup_tree_root(m->machine.tree),
+			   m->machine.topology, machine_now_usec(&m->machine));
 	if (err)
 		return err;
 	bus_samples_taken(m);
 	/* Samples that come too late are no answer: who waits gets the next. */
-	if (m->waiters || now_usec(m) < m->sample_until_usec) {
+	if (m->waiters ||
+	    machine_now_usec(&m->machine) < m->sample_until_usec) {
 		sd_event_source_set_time_relative(s, SAMPLE_INTERVAL_USEC);
 		sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 	}
@@ -184,7 +177,8 @@ int manager_want_samples(struct manager *m)
 {
 	int enabled = SD_EVENT_OFF;
 
-	m->sample_until_usec = now_usec(m) + SAMPLE_LINGER_USEC;
+	m->sample_until_usec =
+		machine_now_usec(&m->machine) + SAMPLE_LINGER_USEC;
 	sd_event_source_get_enabled(m->sampling, &enabled);
 	if (enabled != SD_EVENT_OFF)
 		return 0;
@@ -200,8 +194,8 @@ static int on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 	struct cgroup *root;
 	int err;
 
-	err = cgroup_tree_scan(m->tree);
-	root = cgroup_tree_root(m->tree);
+	err = cgroup_tree_scan(m->machine.tree);
+	root = cgroup_tree_root(m->machine.tree);
 	if (!err && manager_read_schedulers(m) == -ENOMEM)
 		err = -ENOMEM;
 	if (!err)
@@ -226,7 +220,7 @@ static int load_conf(struct manager *m)
 	struct conf *conf;
 	int err;
 
-	err = conf_load(&m->roots, &conf, &errors);
+	err = conf_load(&m->machine.roots, &conf, &errors);
 	manager_log_sentences(errors);
 	if (err)
 		return err;
@@ -269,14 +263,14 @@ static int on_terminate(sd_event_source *s, const struct signalfd_siginfo *si,
 	sd_notify(false, "STOPPING=1");
 	if (governor_save(&m->governor) < 0)
 		log_debug("What was learnt about costs is not kept.");
-	if (roots_are_real(&m->roots) && job_is_restart(m->bus) > 0) {
+	if (roots_are_real(&m->machine.roots) && job_is_restart(m->bus) > 0) {
 		log_info("Weights stay in force over a restart.");
-		return sd_event_exit(m->event, 0);
+		return sd_event_exit(m->machine.event, 0);
 	}
-	ceilings_restore(&m->ceilings, cgroup_tree_root(m->tree));
-	classes_restore(&m->classes, cgroup_tree_root(m->tree));
-	actuate_restore(&m->actuator, cgroup_tree_root(m->tree));
-	return sd_event_exit(m->event, 0);
+	ceilings_restore(&m->ceilings, cgroup_tree_root(m->machine.tree));
+	classes_restore(&m->classes, cgroup_tree_root(m->machine.tree));
+	actuate_restore(&m->actuator, cgroup_tree_root(m->machine.tree));
+	return sd_event_exit(m->machine.event, 0);
 }
 
 static void on_weight_changed(const struct cgroup *c, const struct device *leaf,
@@ -284,6 +278,29 @@ static void on_weight_changed(const struct cgroup *c, const struct device *leaf,
 			      void *userdata)
 {
 	bus_weight_changed(userdata, c, leaf, old, new, reason);
+}
+
+static void on_setpoint_changed(struct cgroup *c, void *userdata)
+{
+	manager_mark(userdata, c);
+}
+
+static void on_state_changed(const struct governed *f, void *userdata)
+{
+	bus_promise_changed(userdata, f);
+}
+
+static int start_governor(struct manager *m)
+{
+	const struct control_context context = {
+		.machine = &m->machine,
+		.actuator = &m->actuator,
+		.setpoint_changed = on_setpoint_changed,
+		.state_changed = on_state_changed,
+		.userdata = m,
+	};
+
+	return governor_start(&m->governor, &context);
 }
 
 static int add_sources(struct manager *m)
@@ -299,31 +316,36 @@ static int add_sources(struct manager *m)
 	sigaddset(&signals, SIGHUP);
 	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
 		return -errno;
-	r = sd_event_add_signal(m->event, NULL, SIGTERM, on_terminate, m);
+	r = sd_event_add_signal(m->machine.event, NULL, SIGTERM, on_terminate,
+				m);
 	if (r >= 0)
-		r = sd_event_add_signal(m->event, NULL, SIGINT, on_terminate,
-					m);
+		r = sd_event_add_signal(m->machine.event, NULL, SIGINT,
+					on_terminate, m);
 	if (r >= 0)
-		r = sd_event_add_signal(m->event, NULL, SIGHUP, on_hangup, m);
+		r = sd_event_add_signal(m->machine.event, NULL, SIGHUP,
+					on_hangup, m);
 	if (r >= 0)
-		r = sd_event_add_defer(m->event, &m->flush, on_flush, m);
+		r = sd_event_add_defer(m->machine.event, &m->flush, on_flush,
+				       m);
 	if (r >= 0)
-		r = sd_event_add_time(m->event, &m->rescan, CLOCK_MONOTONIC, 0,
-				      0, manager_on_rescan, m);
+		r = sd_event_add_time(m->machine.event, &m->rescan,
+				      CLOCK_MONOTONIC, 0, 0, manager_on_rescan,
+				      m);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(m->rescan, SD_EVENT_OFF);
 	if (r >= 0)
-		r = sd_event_add_time(m->event, &m->sampling, CLOCK_MONOTONIC,
-				      0, 0, on_sampling, m);
+		r = sd_event_add_time(m->machine.event, &m->sampling,
+				      CLOCK_MONOTONIC, 0, 0, on_sampling, m);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(m->sampling, SD_EVENT_OFF);
 	if (r >= 0)
-		r = sd_event_add_time(m->event, &m->volumes, CLOCK_MONOTONIC, 0,
-				      0, manager_on_volumes, m);
+		r = sd_event_add_time(m->machine.event, &m->volumes,
+				      CLOCK_MONOTONIC, 0, 0, manager_on_volumes,
+				      m);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(m->volumes, SD_EVENT_OFF);
 	if (r >= 0)
-		r = sd_event_add_time_relative(m->event, &m->reconcile,
+		r = sd_event_add_time_relative(m->machine.event, &m->reconcile,
 					       CLOCK_MONOTONIC,
 					       m->conf->reconcile_usec, 0,
 					       on_reconcile, m);
@@ -334,7 +356,7 @@ static int add_sources(struct manager *m)
 	/* What fails there is out of memory; the service is started again. */
 	for (size_t i = 0; i < ARRAY_SIZE(vital) && r >= 0; i++)
 		r = sd_event_source_set_exit_on_failure(*vital[i], true);
-	return r < 0 ? r : sd_event_set_watchdog(m->event, true);
+	return r < 0 ? r : sd_event_set_watchdog(m->machine.event, true);
 }
 
 int manager_new(const char *root, bool dry_run, struct manager **ret)
@@ -344,29 +366,32 @@ int manager_new(const char *root, bool dry_run, struct manager **ret)
 
 	if (!m)
 		return log_oom();
-	err = roots_init(&m->roots, root);
+	err = roots_init(&m->machine.roots, root);
 	if (err)
 		return log_oom();
-	m->dry_run = dry_run;
-	err = actuator_init(&m->actuator, &m->roots);
+	m->machine.dry_run = dry_run;
+	err = actuator_init(&m->actuator, &m->machine.roots);
 	if (err)
-		return log_error_errno(err, "Cannot read %s: %m", m->roots.run);
+		return log_error_errno(err, "Cannot read %s: %m",
+				       m->machine.roots.run);
 	m->actuator.dry_run = dry_run;
-	err = ceilings_init(&m->ceilings, &m->roots)
-		      ?: classes_init(&m->classes, &m->roots);
+	err = ceilings_init(&m->ceilings, &m->machine.roots)
+		      ?: classes_init(&m->classes, &m->machine.roots);
 	if (err)
-		return log_error_errno(err, "Cannot read %s: %m", m->roots.run);
+		return log_error_errno(err, "Cannot read %s: %m",
+				       m->machine.roots.run);
 	m->ceilings.dry_run = dry_run;
 	m->classes.dry_run = dry_run;
 	m->actuator.changed = on_weight_changed;
 	m->actuator.userdata = m;
 	if (!dry_run)
-		mkdir(m->roots.run, 0755);
+		mkdir(m->machine.roots.run, 0755);
 	err = load_conf(m);
 	if (err)
 		return log_error_errno(err, "Cannot load the configuration: "
 					    "%m");
-	err = policies_new(&m->roots, &m->policies) ?: manager_load_policies(m);
+	err = policies_new(&m->machine.roots, &m->policies)
+		      ?: manager_load_policies(m);
 	if (err)
 		return log_error_errno(err, "Cannot read policies: %m");
 	*ret = TAKE_PTR(m);
@@ -377,7 +402,7 @@ static int start(struct manager *m)
 {
 	int r;
 
-	r = sd_event_default(&m->event);
+	r = sd_event_default(&m->machine.event);
 	if (r >= 0)
 		r = add_sources(m);
 	if (r < 0)
@@ -385,7 +410,8 @@ static int start(struct manager *m)
 	r = manager_watch_devices(m);
 	if (r < 0)
 		return log_error_errno(r, "Cannot listen to udev: %m");
-	r = cgroup_tree_new(&m->roots, m->event, &cgroup_ops, m, &m->tree);
+	r = cgroup_tree_new(&m->machine.roots, m->machine.event, &cgroup_ops, m,
+			    &m->machine.tree);
 	if (r < 0)
 		return r;
 	r = manager_renew_topology(m);
@@ -398,15 +424,16 @@ static int start(struct manager *m)
 	r = units_new(m->bus, &manager_unit_ops, m, &m->units);
 	if (r < 0)
 		return log_error_errno(r, "Cannot follow systemd: %m");
-	r = governor_start(&m->governor, m);
+	r = start_governor(m);
 	if (r < 0)
 		return log_error_errno(r, "Cannot keep floors: %m");
-	r = cgroup_tree_scan(m->tree);
+	r = cgroup_tree_scan(m->machine.tree);
 	if (r >= 0)
-		r = actuator_survey(&m->actuator, cgroup_tree_root(m->tree));
+		r = actuator_survey(&m->actuator,
+				    cgroup_tree_root(m->machine.tree));
 	if (r < 0)
 		return log_error_errno(r, "Cannot read the cgroups in %s: %m",
-				       cgroup_tree_mount(m->tree));
+				       cgroup_tree_mount(m->machine.tree));
 	manager_mark_all(m);
 	return 0;
 }
@@ -417,7 +444,7 @@ int manager_run(struct manager *m)
 
 	if (r < 0)
 		return r;
-	return sd_event_loop(m->event);
+	return sd_event_loop(m->machine.event);
 }
 
 struct manager *manager_free(struct manager *m)
@@ -428,14 +455,14 @@ struct manager *manager_free(struct manager *m)
 	governor_stop(&m->governor);
 	clients_done(&m->clients);
 	m->flush = sd_event_source_disable_unref(m->flush);
-	cgroup_tree_free(m->tree);
+	cgroup_tree_free(m->machine.tree);
 	units_free(m->units);
 	manager_unwatch_devices(m);
 	free(m->schedulers);
 	actuator_done(&m->actuator);
 	ceilings_done(&m->ceilings);
 	classes_done(&m->classes);
-	topology_free(m->topology);
+	topology_free(m->machine.topology);
 	conf_free(m->conf);
 	policies_free(m->policies);
 	sd_device_monitor_unref(m->monitor);
@@ -445,8 +472,8 @@ struct manager *manager_free(struct manager *m)
 	sd_event_source_disable_unref(m->sampling);
 	sd_event_source_disable_unref(m->volumes);
 	sd_bus_flush_close_unref(m->bus);
-	sd_event_unref(m->event);
-	roots_done(&m->roots);
+	sd_event_unref(m->machine.event);
+	roots_done(&m->machine.roots);
 	free(m);
 	return NULL;
 }

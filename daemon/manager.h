@@ -12,6 +12,7 @@
 #include "control/governor.h"
 #include "host/cgroup.h"
 #include "host/leaf.h"
+#include "host/machine.h"
 #include "host/sample.h"
 #include "policy/client.h"
 #include "policy/conf.h"
@@ -22,8 +23,7 @@
  * struct manager - the daemon
  *
  * What is known:
- * @topology: block devices; replaced when they change
- * @tree: cgroups, each with what is said about it
+ * @machine: block devices, cgroups, where files are
  * @units: questions to systemd
  * @policies, @clients: what files and clients of the bus say about units
  * @watcher: samples for those who look
@@ -42,16 +42,12 @@
  * @schedulers: watches on queue/scheduler of the leaves
  */
 struct manager {
-	struct roots roots;
-	bool dry_run;
+	struct machine machine;
 	struct conf *conf;
-	sd_event *event;
 	sd_bus *bus;
 	sd_bus_slot *vtable;
 	sd_device_monitor *monitor;
 
-	struct topology *topology;
-	struct cgroup_tree *tree;
 	struct units *units;
 	struct policies *policies;
 	struct clients clients;
@@ -98,14 +94,6 @@ int manager_reload_policies(struct manager *m);
 /** manager_policy_changed() - something else is said about @unit; @userdata: manager */
 void manager_policy_changed(const char *unit, void *userdata);
 
-/** manager_stated() - what policies and clients say about @unit */
-int manager_stated(const struct manager *m, const char *unit,
-		   struct stated *ret);
-
-/** manager_stated_by() - the same with other policy files, see policies_propose() */
-int manager_stated_by(const struct manager *m, const struct policies *p,
-		      const char *unit, struct stated *ret);
-
 /** manager_renew_topology() - look at all block devices again, resolve all paths */
 int manager_renew_topology(struct manager *m);
 
@@ -146,9 +134,6 @@ void manager_mark_all(struct manager *m);
 
 /** manager_want_samples() - keep sampling for a while */
 int manager_want_samples(struct manager *m);
-
-/** manager_find_unit() - by unit name or cgroup path, NULL: unknown */
-struct cgroup *manager_find_unit(const struct manager *m, const char *name);
 
 /** manager_leaf_switched() - the scheduler of a leaf changed */
 void manager_leaf_switched(struct manager *m, const struct device *leaf);

@@ -94,6 +94,13 @@ static int reply_with(sd_bus_message *call, const struct admission *a)
 static int check_policies(struct manager *m, sd_bus_message *call,
 			  sd_bus_error *error)
 {
+	const struct admission_base base = {
+		.machine = &m->machine,
+		.policies = m->policies,
+		.clients = &m->clients,
+		.plant = &m->governor.plant,
+		.actuator = &m->actuator,
+	};
 	_cleanup_(admission_done) struct admission a = {};
 	_cleanup_free_ char *sentence = NULL;
 	struct proposal files[PROPOSALS_MAX];
@@ -105,7 +112,7 @@ static int check_policies(struct manager *m, sd_bus_message *call,
 		r = read_proposals(call, files, &proposals.n, error);
 	if (r < 0)
 		return r;
-	r = admission_check(m, &proposals, &a, &sentence);
+	r = admission_check(&base, &proposals, &a, &sentence);
 	if ((r == -EINVAL || r == -EBADMSG) && sentence)
 		return bus_error(error, ERROR_BAD_POLICY, "%s", sentence);
 	return r < 0 ? r : reply_with(call, &a);

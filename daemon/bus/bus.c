@@ -113,7 +113,8 @@ int bus_resolve(struct manager *m, const char *path, struct device **ret,
 	struct device *d;
 	int err;
 
-	err = topology_resolve(m->topology, &m->roots, path, &d);
+	err = topology_resolve(m->machine.topology, &m->machine.roots, path,
+			       &d);
 	if (!err && !d->n_leaves)
 		err = -ENODEV;
 	if (err)
@@ -165,7 +166,7 @@ static int property_dry_run(sd_bus *bus, const char *path,
 {
 	struct manager *m = userdata;
 
-	return sd_bus_message_append(reply, "b", m->dry_run);
+	return sd_bus_message_append(reply, "b", m->machine.dry_run);
 }
 
 static int property_control_step(sd_bus *bus, const char *path,
@@ -187,10 +188,10 @@ static int property_managed_leaves(sd_bus *bus, const char *path,
 	int r;
 
 	r = sd_bus_message_open_container(reply, 'a', "s");
-	for (size_t i = 0; i < m->topology->n_devices && r >= 0; i++) {
-		const struct device *d = m->topology->devices[i];
+	for (size_t i = 0; i < m->machine.topology->n_devices && r >= 0; i++) {
+		const struct device *d = m->machine.topology->devices[i];
 
-		if (leaf_is_managed(&m->roots, d))
+		if (leaf_is_managed(&m->machine.roots, d))
 			r = sd_bus_message_append(reply, "s", d->node);
 	}
 	return r < 0 ? r : sd_bus_message_close_container(reply);
@@ -301,7 +302,7 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 	log_error("Cannot take the bus name " BUS_NAME "%s%s. Is another "
 		  "sutrod running?",
 		  e ? ": " : "", e ? e->message : "");
-	return sd_event_exit(m->event, -EBUSY);
+	return sd_event_exit(m->machine.event, -EBUSY);
 }
 
 int bus_open(struct manager *m)
@@ -320,7 +321,7 @@ int bus_open(struct manager *m)
 		r = sd_bus_add_object_vtable(m->bus, &m->vtable, BUS_PATH,
 					     BUS_INTERFACE, vtable, m);
 	if (r >= 0)
-		r = sd_bus_attach_event(m->bus, m->event,
+		r = sd_bus_attach_event(m->bus, m->machine.event,
 					SD_EVENT_PRIORITY_NORMAL);
 	if (r >= 0)
 		r = sd_bus_request_name_async(m->bus, NULL, BUS_NAME, 0,

@@ -57,10 +57,10 @@ static int append_device(struct manager *m, sd_bus_message *r,
 	if (err >= 0)
 		err = append_strings(r, "aliases", d->aliases);
 	if (err >= 0)
-		err = sd_bus_message_append(r, "{sv}{sv}{sv}", "leaf", "b",
-					    d->leaf, "managed", "b",
-					    leaf_is_managed(&m->roots, d),
-					    "size_bytes", "t", d->size_bytes);
+		err = sd_bus_message_append(
+			r, "{sv}{sv}{sv}", "leaf", "b", d->leaf, "managed", "b",
+			leaf_is_managed(&m->machine.roots, d), "size_bytes",
+			"t", d->size_bytes);
 	if (err >= 0 && d->leaf)
 		err = sd_bus_message_append(r, "{sv}", "scheduler", "s",
 					    d->scheduler);
@@ -77,8 +77,8 @@ int method_list_devices(sd_bus_message *call, void *userdata,
 	r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-	for (size_t i = 0; i < m->topology->n_devices && r >= 0; i++)
-		r = append_device(m, reply, m->topology->devices[i]);
+	for (size_t i = 0; i < m->machine.topology->n_devices && r >= 0; i++)
+		r = append_device(m, reply, m->machine.topology->devices[i]);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
 	return bus_send(reply, r);
@@ -158,8 +158,9 @@ static int mark_leaves(struct manager *m, char **paths, bool *marks,
 
 		if (r < 0)
 			return r;
-		for (size_t i = 0; i < m->topology->n_devices; i++)
-			if (device_stands_on(d, m->topology->devices[i]))
+		for (size_t i = 0; i < m->machine.topology->n_devices; i++)
+			if (device_stands_on(d,
+					     m->machine.topology->devices[i]))
 				marks[i] = true;
 	}
 	return 0;
@@ -182,14 +183,16 @@ static int change_leaves(struct manager *m, sd_bus_message *reply,
 	size_t good = 0, bad = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < m->topology->n_devices && r >= 0; i++) {
-		struct device *leaf = m->topology->devices[i];
+	for (size_t i = 0; i < m->machine.topology->n_devices && r >= 0; i++) {
+		struct device *leaf = m->machine.topology->devices[i];
 		struct leaf_result result = {};
 
 		if (!marks[i])
 			continue;
-		r = use ? leaf_use(&m->roots, leaf, m->dry_run, &result)
-			: leaf_release(&m->roots, leaf, m->dry_run, &result);
+		r = use ? leaf_use(&m->machine.roots, leaf, m->machine.dry_run,
+				   &result)
+			: leaf_release(&m->machine.roots, leaf,
+				       m->machine.dry_run, &result);
 		if (r >= 0)
 			r = append_result(reply, leaf, &result);
 		if (result.changed)
@@ -225,13 +228,14 @@ static int change_devices(struct manager *m, sd_bus_message *call, bool use,
 				 "More than %d paths.", PATHS_MAX);
 	for (char **p = paths; p && *p; p++)
 		manager_catch_up(m, *p);
-	n = m->topology->n_devices;
+	n = m->machine.topology->n_devices;
 	marks = calloc(n + 1, sizeof(*marks));
 	if (!marks)
 		return -ENOMEM;
 	r = mark_leaves(m, paths, marks, error);
 	for (size_t i = 0; i < n && !use && !paths; i++)
-		marks[i] = leaf_is_managed(&m->roots, m->topology->devices[i]);
+		marks[i] = leaf_is_managed(&m->machine.roots,
+					   m->machine.topology->devices[i]);
 	if (r >= 0)
 		r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)

@@ -16,7 +16,8 @@ static int dump_device(const struct manager *m, struct text *t,
 		text_add(t, "%s%s", i ? " " : " on ", d->slaves[i]->name);
 	if (d->leaf)
 		text_add(t, " leaf, scheduler %s%s", d->scheduler,
-			 leaf_is_managed(&m->roots, d) ? ", managed" : "");
+			 leaf_is_managed(&m->machine.roots, d) ? ", managed"
+							       : "");
 	for (char **a = d->aliases; a && *a; a++)
 		text_add(t, " %s", *a);
 	return text_add(t, "\n");
@@ -67,20 +68,21 @@ static int dump_cgroup(const struct manager *m, struct text *t,
 			       p->statements[i].device
 				       ? p->statements[i].device->node
 				       : "leads nowhere");
-	for (size_t i = 0; i < m->topology->n_devices && !err; i++)
-		if (m->topology->devices[i]->leaf)
-			err = dump_on_leaf(m, t, c, m->topology->devices[i]);
+	for (size_t i = 0; i < m->machine.topology->n_devices && !err; i++)
+		if (m->machine.topology->devices[i]->leaf)
+			err = dump_on_leaf(m, t, c,
+					   m->machine.topology->devices[i]);
 	return err;
 }
 
 int dump_manager(const struct manager *m, char **ret)
 {
 	_cleanup_(text_freep) struct text t = {};
-	struct cgroup *root = cgroup_tree_root(m->tree);
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 	int err;
 
 	text_add(&t, "sutrod %s%s\n", SUTRO_VERSION,
-		 m->dry_run ? ", dry run" : "");
+		 m->machine.dry_run ? ", dry run" : "");
 	text_add(&t, "configuration: ReconcileSec=%llu Use=",
 		 (unsigned long long)m->conf->reconcile_usec / 1000000);
 	for (char **u = m->conf->use; u && *u; u++)
@@ -90,14 +92,14 @@ int dump_manager(const struct manager *m, char **ret)
 	text_add(
 		&t,
 		"floors and targets kept: %zu, last step of control: %llu us of CPU time\n",
-		m->governor.n_floors,
+		m->governor.plant.n_floors,
 		(unsigned long long)m->governor.step_usec);
 	err = text_add(&t, "devices:\n");
-	for (size_t i = 0; i < m->topology->n_devices && !err; i++)
-		err = dump_device(m, &t, m->topology->devices[i]);
+	for (size_t i = 0; i < m->machine.topology->n_devices && !err; i++)
+		err = dump_device(m, &t, m->machine.topology->devices[i]);
 	if (!err)
 		err = text_add(&t, "cgroups in %s:\n",
-			       cgroup_tree_mount(m->tree));
+			       cgroup_tree_mount(m->machine.tree));
 	for (struct cgroup *c = cgroup_next(root, root); c && !err;
 	     c = cgroup_next(root, c))
 		err = dump_cgroup(m, &t, c);

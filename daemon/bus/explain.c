@@ -11,6 +11,7 @@
 #include "bus/method.h"
 #include "policy/entitlement.h"
 #include "policy/policy.h"
+#include "policy/unit-cgroup.h"
 
 /* The keys that ListUnits and Explain share. */
 static int append_unit(sd_bus_message *r, const struct cgroup *c)
@@ -43,7 +44,7 @@ int method_list_units(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	struct manager *m = userdata;
-	struct cgroup *root = cgroup_tree_root(m->tree);
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 	int r;
 
 	r = sd_bus_message_new_method_return(call, &reply);
@@ -108,8 +109,9 @@ static int append_explained_leaves(struct manager *m, sd_bus_message *r,
 	int err;
 
 	err = bus_open_list(r, "leaves");
-	for (size_t i = 0; i < m->topology->n_devices && err >= 0; i++) {
-		const struct device *leaf = m->topology->devices[i];
+	for (size_t i = 0; i < m->machine.topology->n_devices && err >= 0;
+	     i++) {
+		const struct device *leaf = m->machine.topology->devices[i];
 
 		if (leaf->leaf && (!d || device_stands_on(d, leaf)))
 			err = append_explained_leaf(m, r, c, leaf);
@@ -128,7 +130,7 @@ static int explain(struct manager *m, sd_bus_message *call, sd_bus_error *error)
 	r = sd_bus_message_read(call, "ss", &unit, &path);
 	if (r < 0)
 		return r;
-	c = manager_find_unit(m, unit);
+	c = unit_find_cgroup(m->machine.tree, unit);
 	if (!c)
 		return bus_no_such_unit(error, unit);
 	if (*path) {
@@ -163,14 +165,6 @@ struct bus_waiter {
 	struct bus_waiter *next;
 };
 
-static uint64_t now_usec(const struct manager *m)
-{
-	uint64_t usec = 0;
-
-	sd_event_now(m->event, CLOCK_MONOTONIC, &usec);
-	return usec;
-}
-
 int bus_with_samples(struct manager *m, sd_bus_message *call,
 		     bus_method_t method, sd_bus_error *error)
 {
@@ -180,7 +174,7 @@ int bus_with_samples(struct manager *m, sd_bus_message *call,
 	r = manager_want_samples(m);
 	if (r < 0)
 		return r;
-	if (sampler_is_fresh(&m->watcher, now_usec(m)))
+	if (sampler_is_fresh(&m->watcher, machine_now_usec(&m->machine)))
 		return method(m, call, error);
 	w = calloc(1, sizeof(*w));
 	if (!w)
@@ -200,7 +194,7 @@ void bus_samples_taken(struct manager *m)
 {
 	struct bus_waiter *w;
 
-	if (!sampler_is_fresh(&m->watcher, now_usec(m)))
+	if (!sampler_is_fresh(&m->watcher, machine_now_usec(&m->machine)))
 		return;
 	while ((w = m->waiters)) {
 		_cleanup_(sd_bus_error_free)

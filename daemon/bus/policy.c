@@ -7,6 +7,7 @@
  */
 
 #include "bus/method.h"
+#include "policy/unit-cgroup.h"
 
 #define ACTION_OWN "org.sutro1.manage-own-policies"
 
@@ -156,7 +157,7 @@ static int reset_policy(struct manager *m, sd_bus_message *call,
  */
 static bool is_own(struct manager *m, sd_bus_message *call, const char *unit)
 {
-	struct cgroup *c = manager_find_unit(m, unit);
+	struct cgroup *c = unit_find_cgroup(m->machine.tree, unit);
 	_cleanup_free_ char *slice = NULL;
 	uid_t uid;
 
@@ -177,7 +178,7 @@ static int change(sd_bus_message *call, struct manager *m, bus_method_t method,
 		r = check_unit(unit, error);
 	if (r < 0)
 		return r;
-	if (m->dry_run)
+	if (m->machine.dry_run)
 		return sd_bus_error_set(error, SD_BUS_ERROR_FAILED,
 					"sutrod runs with --dry-run and "
 					"changes nothing.");
@@ -232,7 +233,7 @@ int method_get_policy(sd_bus_message *call, void *userdata, sd_bus_error *error)
 	if (r >= 0)
 		r = check_unit(unit, error);
 	if (r >= 0)
-		r = manager_stated(m, unit, &stated);
+		r = clients_state(&m->clients, m->policies, unit, &stated);
 	if (r < 0)
 		return r;
 	r = sd_bus_message_new_method_return(call, &reply);

@@ -9,8 +9,9 @@
 
 #include "bus/bus.h"
 #include "bus/method.h"
-#include "control/verdict.h"
+#include "control/plant.h"
 #include "policy/policy.h"
+#include "policy/unit-cgroup.h"
 
 /* A promise that leads nowhere, and one that is written and needs no control. */
 #define STATE_UNRESOLVED "unresolved"
@@ -19,29 +20,30 @@
 static int append_leaf(struct manager *m, sd_bus_message *r,
 		       const struct governed *f, const struct device *leaf)
 {
-	const struct governor *g = &m->governor;
-	uint32_t n = governor_leaf(g, leaf);
+	const struct plant *plant = &m->governor.plant;
+	uint32_t n = plant_leaf(plant, leaf);
 	struct control_use *use;
 	int err;
 
 	if (n == CONTROL_NONE)
 		return 0;
-	use = control_use(g->control, f->cgroup->node, n);
+	use = control_use(plant->control, f->cgroup->node, n);
 	err = sd_bus_message_open_container(r, 'a', "{sv}");
 	if (err >= 0)
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "leaf", "s",
 			leaf->node, "scheduler", "s", leaf->scheduler ?: "",
 			"share_needed", "d",
-			control_need(g->control, f->number, n),
+			control_need(plant->control, f->number, n),
 			"share_allotted", "d",
-			control_allotted(g->control, f->number, n), "share_got",
-			"d", use->time, "backlog", "d", use->backlog, "weight",
-			"t", policy_weight(f->cgroup->policy, leaf).weight);
+			control_allotted(plant->control, f->number, n),
+			"share_got", "d", use->time, "backlog", "d",
+			use->backlog, "weight", "t",
+			policy_weight(f->cgroup->policy, leaf).weight);
 	if (err >= 0)
 		err = sd_bus_message_append(
 			r, "{sv}", "cost_ns", "d",
-			control_cost(g->control, f->number, n) * 1e9);
+			control_cost(plant->control, f->number, n) * 1e9);
 	return err < 0 ? err : sd_bus_message_close_container(r);
 }
 
@@ -49,7 +51,7 @@ static int append_governed(struct manager *m, sd_bus_message *r,
 			   const struct governed *f, const struct device *d)
 {
 	const struct control_promise *p =
-		control_promise(m->governor.control, f->number);
+		control_promise(m->governor.plant.control, f->number);
 	int err;
 
 	err = sd_bus_message_append(r, "{sv}{sv}{sv}{sv}{sv}{sv}", "state", "s",
@@ -88,7 +90,7 @@ static int append_ungoverned(sd_bus_message *r, const struct promise *p)
 static int append_promise(struct manager *m, sd_bus_message *r,
 			  const struct cgroup *c, const struct promise *p)
 {
-	const struct governed *f = governor_find(&m->governor, c, p);
+	const struct governed *f = plant_find(&m->governor.plant, c, p);
 	int err;
 
 	err = sd_bus_message_open_container(r, 'a', "{sv}");
@@ -134,7 +136,7 @@ int method_list_promises(sd_bus_message *call, void *userdata,
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	struct manager *m = userdata;
-	struct cgroup *root = cgroup_tree_root(m->tree);
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 	int r;
 
 	r = sd_bus_message_new_method_return(call, &reply);
@@ -161,9 +163,8 @@ static const struct governed *find_floor(const struct manager *m,
 
 	if (promise_key_from_name(key, &k) < 0)
 		return NULL;
-	return governor_find(&m->governor, c,
-			     &(struct promise){ .key = k,
-						.path = (char *)path });
+	return plant_find(&m->governor.plant, c,
+			  &(struct promise){ .key = k, .path = (char *)path });
 }
 
 int method_history(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -179,7 +180,7 @@ int method_history(sd_bus_message *call, void *userdata, sd_bus_error *error)
 	r = sd_bus_message_read(call, "sss", &unit, &key, &path);
 	if (r < 0)
 		return r;
-	c = manager_find_unit(m, unit);
+	c = unit_find_cgroup(m->machine.tree, unit);
 	if (!c)
 		return bus_no_such_unit(error, unit);
 	f = find_floor(m, c, key, path);

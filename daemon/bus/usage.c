@@ -21,8 +21,8 @@ static bool is_used(const struct manager *m, const struct cgroup *c,
 static bool is_used_above(const struct manager *m, const struct cgroup *c,
 			  const struct device *d)
 {
-	for (size_t i = 0; i < m->topology->n_devices; i++) {
-		const struct device *top = m->topology->devices[i];
+	for (size_t i = 0; i < m->machine.topology->n_devices; i++) {
+		const struct device *top = m->machine.topology->devices[i];
 
 		for (size_t s = 0; s < top->n_slaves; s++)
 			if (top->slaves[s] == d &&
@@ -99,7 +99,7 @@ static int list_usage(struct manager *m, sd_bus_message *call,
 		      sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	struct cgroup *root = cgroup_tree_root(m->tree);
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 	int r;
 
 	r = sd_bus_message_new_method_return(call, &reply);
@@ -107,8 +107,10 @@ static int list_usage(struct manager *m, sd_bus_message *call,
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
 	for (struct cgroup *c = cgroup_next(root, root); c && r >= 0;
 	     c = cgroup_next(root, c))
-		for (size_t i = 0; i < m->topology->n_devices && r >= 0; i++) {
-			const struct device *d = m->topology->devices[i];
+		for (size_t i = 0; i < m->machine.topology->n_devices && r >= 0;
+		     i++) {
+			const struct device *d =
+				m->machine.topology->devices[i];
 
 			if (d->n_leaves && is_used(m, c, d) &&
 			    !is_used_above(m, c, d))

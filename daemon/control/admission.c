@@ -24,6 +24,7 @@
 #include "control/admission.h"
 #include "control/plant.h"
 #include "host/volume.h"
+#include "policy/unit-cgroup.h"
 
 const char *fit_to_string(enum fit f)
 {
@@ -89,10 +90,11 @@ static int find_devices(struct admission *a, struct admission_unit *u)
 	/* A path that leads nowhere is for the answer, not for the log. */
 	for (size_t i = 0; i < u->policy.promises.n; i++)
 		u->policy.promises.items[i].missed = true;
-	policy_resolve(&u->policy, a->manager->topology, &a->manager->roots);
+	policy_resolve(&u->policy, a->base->machine->topology,
+		       &a->base->machine->roots);
 	if (!u->cgroup || !policy_has_any(&u->policy))
 		return 0;
-	err = volumes_used(u->cgroup, a->manager->topology, &used, &n);
+	err = volumes_used(u->cgroup, a->base->machine->topology, &used, &n);
 	if (!err)
 		err = policy_expand(&u->policy, used, n);
 	return err < 0 ? err : 0;
@@ -118,7 +120,7 @@ static int add_unit(struct admission *a, const char *name,
 	u->policy.subject = strdup(name);
 	if (!u->policy.subject)
 		return -ENOMEM;
-	err = manager_stated_by(a->manager, a->policies, name, &stated);
+	err = clients_state(a->base->clients, a->policies, name, &stated);
 	if (err)
 		return err;
 	u->policy.promises = stated.in_force;
@@ -129,7 +131,7 @@ static int add_unit(struct admission *a, const char *name,
 
 static int add_units(struct admission *a)
 {
-	struct cgroup *root = cgroup_tree_root(a->manager->tree);
+	struct cgroup *root = cgroup_tree_root(a->base->machine->tree);
 	_cleanup_strv_ char **names = NULL;
 	int err = 0;
 
@@ -139,7 +141,7 @@ static int add_units(struct admission *a)
 	if (!err)
 		err = policies_named(a->policies, &names);
 	for (char **name = names; name && *name && !err; name++)
-		if (!manager_find_unit(a->manager, *name))
+		if (!unit_find_cgroup(a->base->machine->tree, *name))
 			err = add_unit(a, *name, NULL);
 	return err;
 }
@@ -157,8 +159,8 @@ static uint32_t leaf_number(const struct admission *a, const struct device *d)
 
 static int add_leaves(struct admission *a)
 {
-	a->leaves =
-		calloc(a->manager->topology->n_devices + 1, sizeof(*a->leaves));
+	a->leaves = calloc(a->base->machine->topology->n_devices + 1,
+			   sizeof(*a->leaves));
 	if (!a->leaves)
 		return -ENOMEM;
 	for (size_t i = 0; i < a->n_guarantees; i++) {
@@ -202,17 +204,17 @@ static int find_node(struct admission *a, const struct cgroup *c, uint32_t *ret)
 static void take_costs(struct admission *a, const struct guarantee *g,
 		       const struct cgroup *c)
 {
-	const struct governor *governor = &a->manager->governor;
+	const struct plant *plant = a->base->plant;
 	const struct governed *like;
 
-	like = governor_find_like(governor, c, g->promise->key, g->device);
+	like = plant_find_like(plant, c, g->promise->key, g->device);
 	for (uint32_t l = 0; like && l < a->n_leaves; l++) {
-		uint32_t n = governor_leaf(governor, a->leaves[l]);
+		uint32_t n = plant_leaf(plant, a->leaves[l]);
 
 		if (n != CONTROL_NONE &&
 		    device_stands_on(g->device, a->leaves[l]))
 			control_learnt(a->control, g->number, l,
-				       control_cost(governor->control,
+				       control_cost(plant->control,
 						    like->number, n));
 	}
 }
@@ -227,8 +229,8 @@ static int add_promise(struct admission *a, struct guarantee *g, uint32_t node,
 		.floor = g->promise->value,
 		.part = (double)g->promise->part / PART_ALL,
 		.importance = g->importance,
-		.traffic =
-			plant_traffic(a->manager->topology, d, g->promise->key),
+		.traffic = plant_traffic(a->base->machine->topology, d,
+					 g->promise->key),
 	};
 	int err;
 
@@ -245,7 +247,7 @@ static int add_promise(struct admission *a, struct guarantee *g, uint32_t node,
 
 static int make_plant(struct admission *a)
 {
-	struct cgroup *root = cgroup_tree_root(a->manager->tree);
+	struct cgroup *root = cgroup_tree_root(a->base->machine->tree);
 	size_t next = 0;
 	int err = add_leaves(a);
 
@@ -347,7 +349,7 @@ static const struct device *find_unweighted(const struct admission *a,
 					    const struct device *d)
 {
 	for (size_t i = 0; i < d->n_leaves; i++)
-		if (!actuator_backend(&a->manager->actuator, d->leaves[i]))
+		if (!actuator_backend(a->base->actuator, d->leaves[i]))
 			return d->leaves[i];
 	return NULL;
 }
@@ -446,13 +448,14 @@ static int add_admitted(struct admission *a, const struct guarantee *g)
 	return 0;
 }
 
-int admission_check(struct manager *m, const struct proposals *files,
-		    struct admission *a, char **ret_error)
+int admission_check(const struct admission_base *base,
+		    const struct proposals *files, struct admission *a,
+		    char **ret_error)
 {
 	int err;
 
-	*a = (struct admission){ .manager = m };
-	err = policies_propose(m->policies, files, &a->policies, ret_error);
+	*a = (struct admission){ .base = base };
+	err = policies_propose(base->policies, files, &a->policies, ret_error);
 	if (!err)
 		err = add_units(a);
 	if (!err)

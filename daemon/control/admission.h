@@ -2,7 +2,12 @@
 #ifndef SUTRO_ADMISSION_H
 #define SUTRO_ADMISSION_H
 
-#include "manager.h"
+#include "control/actuate.h"
+#include "control/plant.h"
+#include "host/machine.h"
+#include "policy/client.h"
+#include "policy/policies.h"
+#include "policy/policy.h"
 
 /** enum fit - do the floors fit on a device? the worst last */
 enum fit {
@@ -61,6 +66,19 @@ struct admission_unit {
 };
 
 /**
+ * struct admission_base - what is in force
+ * @plant: has the costs that were learnt
+ * @actuator: has the backend of each leaf
+ */
+struct admission_base {
+	const struct machine *machine;
+	const struct policies *policies;
+	const struct clients *clients;
+	const struct plant *plant;
+	const struct actuator *actuator;
+};
+
+/**
  * struct admission - the question whether a set of floors fits, and its answer
  * @fit: the worst of all devices
  * @guarantees, @devices: what is found, each in the order of the cgroups; the rest is
@@ -73,7 +91,7 @@ struct admission {
 	struct admitted *devices;
 	size_t n_devices;
 
-	struct manager *manager;
+	const struct admission_base *base;
 	struct policies *policies;
 	struct admission_unit **units;
 	size_t n_units;
@@ -87,11 +105,13 @@ struct admission {
 /**
  * admission_check() - would all floors fit if these were the policy files?
  * @files: see policies_propose(); none: what holds now
+ * @base: must outlive @ret
  * @ret: admission_done() it, also after an error
  * @ret_error: as policies_propose() has it
  */
-int admission_check(struct manager *m, const struct proposals *files,
-		    struct admission *ret, char **ret_error);
+int admission_check(const struct admission_base *base,
+		    const struct proposals *files, struct admission *ret,
+		    char **ret_error);
 void admission_done(struct admission *a);
 
 #endif

@@ -28,9 +28,7 @@
 #include <time.h>
 
 #include "control/governor.h"
-#include "control/plant.h"
 #include "control/verdict.h"
-#include "manager.h"
 #include "policy/policy.h"
 
 /* Seconds of noise are averaged out by the law; this is how late it can be. */
@@ -51,14 +49,6 @@
 /* Bytes of so long ago count a third. */
 #define COPIES_TAU_S 2.0
 
-static uint64_t now_usec(const struct governor *g)
-{
-	uint64_t usec = 0;
-
-	sd_event_now(g->manager->event, CLOCK_MONOTONIC, &usec);
-	return usec;
-}
-
 /* ---- what was measured ---- */
 
 /* The tenth number of queue statistics: ms in which requests were on their way. */
@@ -69,7 +59,7 @@ static uint64_t read_busy_ms(const struct governor *g,
 	unsigned long long busy;
 
 	path = asprintf_or_null("%s/class/block/%s/stat",
-				g->manager->roots.sysfs, leaf->name);
+				g->context.machine->roots.sysfs, leaf->name);
 	if (!path || read_file_at(AT_FDCWD, path, &text) < 0 ||
 	    sscanf(text, "%*u %*u %*u %*u %*u %*u %*u %*u %*u %llu", &busy) !=
 		    1)
@@ -128,27 +118,27 @@ struct leaf_now {
 static double busy_part(struct governor *g, uint32_t leaf,
 			const struct device *d, double dt_s)
 {
-	uint64_t before = g->busy_ms[leaf], now = read_busy_ms(g, d);
+	uint64_t before = g->plant.busy_ms[leaf], now = read_busy_ms(g, d);
 	double busy = before && now > before ? (now - before) / 1e3 / dt_s : 0;
 
-	g->busy_ms[leaf] = now;
+	g->plant.busy_ms[leaf] = now;
 	return busy < 1 ? busy : 1;
 }
 
 static struct leaf_now *look_at_leaves(struct governor *g, double dt_s)
 {
-	struct leaf_now *leaves = calloc(g->n_leaves, sizeof(*leaves));
+	struct leaf_now *leaves = calloc(g->plant.n_leaves, sizeof(*leaves));
 
-	for (uint32_t l = 0; leaves && l < g->n_leaves; l++) {
-		const struct device *d =
-			topology_by_devno(g->manager->topology, g->leaves[l]);
+	for (uint32_t l = 0; leaves && l < g->plant.n_leaves; l++) {
+		const struct device *d = topology_by_devno(
+			g->context.machine->topology, g->plant.leaves[l]);
 
 		if (!d)
 			continue;
 		leaves[l] = (struct leaf_now){
 			.d = d,
 			.measured = measures_time(d),
-			.all = sample_usage(&g->sampler, g->nodes[0], d),
+			.all = sample_usage(&g->sampler, g->plant.nodes[0], d),
 		};
 		if (!leaves[l].measured)
 			leaves[l].busy = busy_part(g, l, d, dt_s);
@@ -159,12 +149,12 @@ static struct leaf_now *look_at_leaves(struct governor *g, double dt_s)
 static void sample_node(struct governor *g, uint32_t n,
 			const struct leaf_now *leaves, double dt_s)
 {
-	const struct cgroup *c = g->nodes[n];
+	const struct cgroup *c = g->plant.nodes[n];
 
-	if (c && control_rests(g->control, n) &&
+	if (c && control_rests(g->plant.control, n) &&
 	    !sample_is_active(&g->sampler, c))
 		return;
-	for (uint32_t l = 0; c && l < g->n_leaves; l++) {
+	for (uint32_t l = 0; c && l < g->plant.n_leaves; l++) {
 		const struct leaf_now *leaf = &leaves[l];
 		uint32_t nominal = c->policy->weight;
 		const struct usage *u;
@@ -174,10 +164,10 @@ static void sample_node(struct governor *g, uint32_t n,
 		if (c->policy->n_statements)
 			nominal = policy_nominal(c->policy, leaf->d).weight;
 		u = sample_usage(&g->sampler, c, leaf->d);
-		*control_use(g->control, n, l) =
+		*control_use(g->plant.control, n, l) =
 			leaf->measured ? measured_use(u, dt_s)
 				       : guessed_use(u, leaf->all, leaf->busy);
-		control_set_nominal(g->control, n, l, nominal);
+		control_set_nominal(g->plant.control, n, l, nominal);
 	}
 }
 
@@ -211,7 +201,7 @@ static bool share_leaf(const struct device *a, const struct device *b)
 static uint64_t other_bytes(const struct governor *g, const struct cgroup *c,
 			    const struct device *d)
 {
-	const struct topology *t = g->manager->topology;
+	const struct topology *t = g->context.machine->topology;
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < t->n_devices; i++) {
@@ -277,7 +267,8 @@ static void measure_copies(struct governed *f, double bytes, double below,
 static void sample_target(struct governor *g, struct governed *f,
 			  const struct device *d, double dt_s)
 {
-	struct control_promise *p = control_promise(g->control, f->number);
+	struct control_promise *p =
+		control_promise(g->plant.control, f->number);
 	struct latencies reads = {};
 	uint64_t time_ns = 0;
 	bool measured = true, waits = false;
@@ -302,8 +293,9 @@ static void sample_target(struct governor *g, struct governed *f,
 static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 {
 	const struct device *d =
-		topology_by_devno(g->manager->topology, f->devno);
-	struct control_promise *p = control_promise(g->control, f->number);
+		topology_by_devno(g->context.machine->topology, f->devno);
+	struct control_promise *p =
+		control_promise(g->plant.control, f->number);
 	const struct usage *u;
 	uint64_t own, all;
 
@@ -325,10 +317,10 @@ static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 static void sample_plant(struct governor *g, const struct leaf_now *leaves,
 			 double dt_s)
 {
-	for (uint32_t n = 0; n < g->n_nodes; n++)
+	for (uint32_t n = 0; n < g->plant.n_nodes; n++)
 		sample_node(g, n, leaves, dt_s);
-	for (size_t i = 0; i < g->n_floors; i++)
-		sample_floor(g, &g->floors[i], dt_s);
+	for (size_t i = 0; i < g->plant.n_floors; i++)
+		sample_floor(g, &g->plant.floors[i], dt_s);
 }
 
 /* ---- what follows ---- */
@@ -341,16 +333,16 @@ static char *explain_weight(const struct governor *g, uint32_t node,
 	size_t below = 0;
 	double most = 0;
 
-	for (size_t i = 0; i < g->n_floors; i++) {
-		const struct governed *f = &g->floors[i];
+	for (size_t i = 0; i < g->plant.n_floors; i++) {
+		const struct governed *f = &g->plant.floors[i];
 		const struct cgroup *c = f->cgroup;
-		double need = control_need(g->control, f->number, leaf);
+		double need = control_need(g->plant.control, f->number, leaf);
 
-		while (c && c != g->nodes[node])
+		while (c && c != g->plant.nodes[node])
 			c = c->parent;
 		if (!c)
 			continue;
-		if (f->cgroup != g->nodes[node]) {
+		if (f->cgroup != g->plant.nodes[node]) {
 			below++;
 		} else if (need >= most) {
 			most = need;
@@ -375,15 +367,15 @@ static char *explain_weight(const struct governor *g, uint32_t node,
 static int give_setpoint(struct governor *g, uint32_t node, uint32_t leaf,
 			 const struct device *d)
 {
-	struct cgroup *c = g->nodes[node];
-	uint32_t weight = control_weight(g->control, node, leaf);
+	struct cgroup *c = g->plant.nodes[node];
+	uint32_t weight = control_weight(g->plant.control, node, leaf);
 	struct asked before;
 	char *why;
 	int r;
 
-	if (weight == control_nominal(g->control, node, leaf)) {
+	if (weight == control_nominal(g->plant.control, node, leaf)) {
 		if (policy_clear_point(c->policy, d->devno))
-			manager_mark(g->manager, c);
+			g->context.setpoint_changed(c, g->context.userdata);
 		return 0;
 	}
 	before = policy_weight(c->policy, d);
@@ -394,7 +386,7 @@ static int give_setpoint(struct governor *g, uint32_t node, uint32_t leaf,
 		return -ENOMEM;
 	r = policy_set_point(c->policy, d->devno, weight, why);
 	if (r > 0)
-		manager_mark(g->manager, c);
+		g->context.setpoint_changed(c, g->context.userdata);
 	return r < 0 ? r : 0;
 }
 
@@ -403,13 +395,13 @@ static int give_setpoints(struct governor *g, const struct leaf_now *leaves)
 {
 	int r = 0;
 
-	for (uint32_t n = 1; n < g->n_nodes; n++) {
-		const struct cgroup *c = g->nodes[n];
+	for (uint32_t n = 1; n < g->plant.n_nodes; n++) {
+		const struct cgroup *c = g->plant.nodes[n];
 
-		if (!c || (!control_is_moved(g->control, n) &&
+		if (!c || (!control_is_moved(g->plant.control, n) &&
 			   !c->policy->n_setpoints))
 			continue;
-		for (uint32_t l = 0; l < g->n_leaves && r >= 0; l++)
+		for (uint32_t l = 0; l < g->plant.n_leaves && r >= 0; l++)
 			if (leaves[l].d)
 				r = give_setpoint(g, n, l, leaves[l].d);
 	}
@@ -419,13 +411,14 @@ static int give_setpoints(struct governor *g, const struct leaf_now *leaves)
 /* What parts of devices are worth now. */
 static void follow_parts(struct governor *g)
 {
-	for (size_t i = 0; i < g->n_floors; i++) {
-		struct governed *f = &g->floors[i];
+	for (size_t i = 0; i < g->plant.n_floors; i++) {
+		struct governed *f = &g->plant.floors[i];
 
 		if (f->part)
 			f->floor =
-				control_is_measured(g->control, f->number)
-					? control_promise(g->control, f->number)
+				control_is_measured(g->plant.control, f->number)
+					? control_promise(g->plant.control,
+							  f->number)
 						  ->floor
 					: 0;
 	}
@@ -438,15 +431,17 @@ static int tick(struct governor *g)
 	int err;
 
 	if (g->stale) {
-		err = plant_make(g);
+		err = plant_make(&g->plant, &g->context, g->ticks < 2);
 		if (err)
 			return err;
 		g->stale = false;
 	}
-	if (!g->n_floors)
+	if (!g->plant.n_floors)
 		return 0;
-	err = sampler_take(&g->sampler, cgroup_tree_root(g->manager->tree),
-			   g->manager->topology, now_usec(g));
+	err = sampler_take(&g->sampler,
+			   cgroup_tree_root(g->context.machine->tree),
+			   g->context.machine->topology,
+			   machine_now_usec(g->context.machine));
 	dt_s = sampler_interval_s(&g->sampler);
 	/* The first sample is what the next one is compared with. */
 	if (err || g->ticks++ == 0 || dt_s <= 0 || dt_s > TICK_MAX_S)
@@ -455,11 +450,11 @@ static int tick(struct governor *g)
 	if (!leaves)
 		return -ENOMEM;
 	sample_plant(g, leaves, dt_s);
-	control_tick(g->control, dt_s);
+	control_tick(g->plant.control, dt_s);
 	follow_parts(g);
 	err = give_setpoints(g, leaves);
 	if (!err)
-		err = verdicts_tell(g, dt_s);
+		err = verdicts_tell(&g->plant, &g->sampler, &g->context, dt_s);
 	/* A successor would learn again. */
 	if (!err && g->ticks % SAVE_TICKS == 0 && governor_save(g) < 0)
 		log_debug("What was learnt about costs is not kept.");
@@ -481,13 +476,13 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)
 	uint64_t began = cpu_usec();
 	int err = tick(g);
 
-	g->step_usec = g->n_floors ? cpu_usec() - began : 0;
+	g->step_usec = g->plant.n_floors ? cpu_usec() - began : 0;
 	if (err == -ENOMEM)
 		return err;
 	if (err)
 		log_warning_errno(err, "A step of control failed, the weights "
 				       "stay: %m");
-	if (!g->n_floors)
+	if (!g->plant.n_floors)
 		return 0;
 	sd_event_source_set_time_relative(s, TICK_USEC);
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
@@ -499,7 +494,7 @@ void governor_renew(struct governor *g)
 {
 	g->stale = true;
 	/* With floors it ticks already. */
-	if (!g->timer || g->n_floors)
+	if (!g->timer || g->plant.n_floors)
 		return;
 	sd_event_source_set_time(g->timer, 0);
 	sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT);
@@ -507,80 +502,38 @@ void governor_renew(struct governor *g)
 
 void governor_look_at(struct governor *g, const struct cgroup *c)
 {
-	if (c->node < g->n_nodes && g->nodes[c->node] == c)
-		control_wake(g->control, c->node);
+	if (c->node < g->plant.n_nodes && g->plant.nodes[c->node] == c)
+		control_wake(g->plant.control, c->node);
 }
 
 void governor_cgroup_gone(struct governor *g, const struct cgroup *c)
 {
-	for (size_t i = 0; i < g->n_floors; i++)
-		if (g->floors[i].cgroup == c)
-			g->floors[i].cgroup = NULL;
-	for (size_t n = 0; n < g->n_nodes; n++)
-		if (g->nodes[n] == c) {
-			g->nodes[n] = NULL;
+	for (size_t i = 0; i < g->plant.n_floors; i++)
+		if (g->plant.floors[i].cgroup == c)
+			g->plant.floors[i].cgroup = NULL;
+	for (size_t n = 0; n < g->plant.n_nodes; n++)
+		if (g->plant.nodes[n] == c) {
+			g->plant.nodes[n] = NULL;
 			governor_renew(g);
 		}
 }
 
-const struct governed *governor_find(const struct governor *g,
-				     const struct cgroup *c,
-				     const struct promise *p)
+int governor_save(const struct governor *g)
 {
-	for (size_t i = 0; i < g->n_floors; i++) {
-		const struct governed *f = &g->floors[i];
-
-		if (f->cgroup == c && f->key == p->key &&
-		    streq(f->path, p->path))
-			return f;
-	}
-	return NULL;
+	return plant_save(&g->plant, g->context.machine);
 }
 
-const struct governed *governor_find_like(const struct governor *g,
-					  const struct cgroup *c,
-					  enum promise_key key,
-					  const struct device *d)
-{
-	const struct governed *best = NULL;
-	double least = INFINITY;
-
-	for (size_t i = 0; i < g->n_floors; i++) {
-		const struct governed *f = &g->floors[i];
-		double rate;
-
-		if (f->key != key || f->devno != d->devno || f->target ||
-		    !control_is_measured(g->control, f->number))
-			continue;
-		if (c && f->cgroup == c)
-			return f;
-		rate = control_rate_alone(g->control, f->number);
-		if (rate < least) {
-			least = rate;
-			best = f;
-		}
-	}
-	return best;
-}
-
-uint32_t governor_leaf(const struct governor *g, const struct device *leaf)
-{
-	for (uint32_t l = 0; l < g->n_leaves; l++)
-		if (g->leaves[l] == leaf->devno)
-			return l;
-	return CONTROL_NONE;
-}
-
-int governor_start(struct governor *g, struct manager *m)
+int governor_start(struct governor *g, const struct control_context *context)
 {
 	int r;
 
-	*g = (struct governor){ .manager = m,
+	*g = (struct governor){ .context = *context,
 				.sampler.slot = SAMPLER_GOVERNOR };
-	r = plant_load(g);
+	r = plant_load(&g->plant, context->machine);
 	if (r >= 0)
-		r = sd_event_add_time(m->event, &g->timer, CLOCK_MONOTONIC, 0,
-				      TICK_ACCURACY_USEC, on_tick, g);
+		r = sd_event_add_time(context->machine->event, &g->timer,
+				      CLOCK_MONOTONIC, 0, TICK_ACCURACY_USEC,
+				      on_tick, g);
 	if (r >= 0)
 		r = sd_event_source_set_exit_on_failure(g->timer, true);
 	return r;
@@ -588,6 +541,7 @@ int governor_start(struct governor *g, struct manager *m)
 
 void governor_stop(struct governor *g)
 {
-	g->timer = sd_event_source_disable_unref(g->timer);
-	plant_free(g);
+	sd_event_source_disable_unref(g->timer);
+	plant_free(&g->plant);
+	*g = (struct governor){};
 }

@@ -13,11 +13,11 @@
  */
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <sys/sysmacros.h>
 
 #include "control/plant.h"
-#include "manager.h"
 #include "policy/policy.h"
 
 /**
@@ -34,19 +34,19 @@ struct learnt {
 
 /* ---- memory over a restart ---- */
 
-static void forget_learnt(struct governor *g)
+static void forget_learnt(struct plant *plant)
 {
 	struct learnt *l;
 
-	while ((l = g->learnt)) {
-		g->learnt = l->next;
+	while ((l = plant->learnt)) {
+		plant->learnt = l->next;
 		free(l->cgroup);
 		free(l->path);
 		free(l);
 	}
 }
 
-static int load_line(struct governor *g, char *line)
+static int load_line(struct plant *plant, char *line)
 {
 	char key[32], devno[32];
 	enum promise_key k;
@@ -65,25 +65,25 @@ static int load_line(struct governor *g, char *line)
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
-	*l = (struct learnt){ .next = g->learnt,
+	*l = (struct learnt){ .next = plant->learnt,
 			      .key = k,
 			      .cost_s = cost_s,
 			      .cgroup = strdup(line + at),
 			      .path = strdup(tab + 1) };
-	g->learnt = l;
+	plant->learnt = l;
 	if (!l->cgroup || !l->path)
 		return -ENOMEM;
 	return parse_devno(devno, &l->devno) < 0 ? -EINVAL : 0;
 }
 
-static char *learnt_path(const struct governor *g)
+static char *learnt_path(const struct machine *machine)
 {
-	return asprintf_or_null("%s/learnt", g->manager->roots.run);
+	return asprintf_or_null("%s/learnt", machine->roots.run);
 }
 
-int plant_load(struct governor *g)
+int plant_load(struct plant *plant, const struct machine *machine)
 {
-	_cleanup_free_ char *path = learnt_path(g), *text = NULL;
+	_cleanup_free_ char *path = learnt_path(machine), *text = NULL;
 	char *save = NULL;
 	int err;
 
@@ -94,37 +94,38 @@ int plant_load(struct governor *g)
 		return err == -ENOMEM ? err : 0;
 	for (char *line = strtok_r(text, "\n", &save); line && err != -ENOMEM;
 	     line = strtok_r(NULL, "\n", &save))
-		err = load_line(g, line);
+		err = load_line(plant, line);
 	return err == -ENOMEM ? err : 0;
 }
 
-int governor_save(const struct governor *g)
+int plant_save(const struct plant *plant, const struct machine *machine)
 {
-	_cleanup_free_ char *path = learnt_path(g), *new = NULL;
+	_cleanup_free_ char *path = learnt_path(machine), *new = NULL;
 	int err = 0;
 	FILE *f;
 
 	new = asprintf_or_null("%s.new", path);
 	if (!path || !new)
 		return -ENOMEM;
-	if (g->manager->dry_run)
+	if (machine->dry_run)
 		return 0;
 	f = fopen(new, "we");
 	if (!f)
 		return -errno;
-	for (size_t i = 0; i < g->n_floors; i++) {
-		const struct governed *floor = &g->floors[i];
+	for (size_t i = 0; i < plant->n_floors; i++) {
+		const struct governed *floor = &plant->floors[i];
 
-		for (uint32_t l = 0; floor->cgroup && l < g->n_leaves; l++) {
+		for (uint32_t l = 0; floor->cgroup && l < plant->n_leaves;
+		     l++) {
 			double cost_s =
-				control_cost(g->control, floor->number, l);
+				control_cost(plant->control, floor->number, l);
 
 			if (cost_s > 0 &&
-			    control_is_measured(g->control, floor->number))
+			    control_is_measured(plant->control, floor->number))
 				fprintf(f, "%s %u:%u %.9g %s\t%s\n",
 					promise_info(floor->key)->name,
-					major(g->leaves[l]),
-					minor(g->leaves[l]), cost_s,
+					major(plant->leaves[l]),
+					minor(plant->leaves[l]), cost_s,
 					floor->cgroup->path, floor->path);
 		}
 	}
@@ -157,22 +158,23 @@ static bool is_promised(const struct cgroup *c)
 	return false;
 }
 
-static int add_leaf(struct governor *g, dev_t devno)
+static int add_leaf(struct plant *plant, dev_t devno)
 {
 	dev_t *grown;
 
-	for (size_t l = 0; l < g->n_leaves; l++)
-		if (g->leaves[l] == devno)
+	for (size_t l = 0; l < plant->n_leaves; l++)
+		if (plant->leaves[l] == devno)
 			return 0;
-	grown = reallocarray(g->leaves, g->n_leaves + 1, sizeof(*grown));
+	grown = reallocarray(plant->leaves, plant->n_leaves + 1,
+			     sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
-	g->leaves = grown;
-	grown[g->n_leaves++] = devno;
+	plant->leaves = grown;
+	grown[plant->n_leaves++] = devno;
 	return 0;
 }
 
-static int add_leaves_of(struct governor *g, const struct cgroup *c)
+static int add_leaves_of(struct plant *plant, const struct cgroup *c)
 {
 	int err = 0;
 
@@ -181,7 +183,7 @@ static int add_leaves_of(struct governor *g, const struct cgroup *c)
 			device_of(&c->policy->promises.items[i]);
 
 		for (size_t l = 0; d && l < d->n_leaves && !err; l++)
-			err = add_leaf(g, d->leaves[l]->devno);
+			err = add_leaf(plant, d->leaves[l]->devno);
 	}
 	return err;
 }
@@ -189,22 +191,23 @@ static int add_leaves_of(struct governor *g, const struct cgroup *c)
 /* The node numbers of cgroups, while the plant is made: open means its children are
  * nodes, too.
  */
-static int add_node(struct governor *g, struct cgroup *c)
+static int add_node(struct plant *plant, struct cgroup *c)
 {
 	struct cgroup **grown;
 	uint32_t number = 0;
 	int err = 0;
 
-	grown = reallocarray(g->nodes, g->n_nodes + 1, sizeof(*grown));
+	grown = reallocarray(plant->nodes, plant->n_nodes + 1, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
-	g->nodes = grown;
+	plant->nodes = grown;
 	if (c->parent)
-		err = control_add_node(g->control, c->parent->node, &number);
+		err = control_add_node(plant->control, c->parent->node,
+				       &number);
 	if (err)
 		return err;
 	c->node = number;
-	grown[g->n_nodes++] = c;
+	grown[plant->n_nodes++] = c;
 	return 0;
 }
 
@@ -227,10 +230,10 @@ static bool has_target(const struct cgroup *c)
 }
 
 /* Which counters the sampler reads. */
-static void mark_sampled(struct governor *g, bool measured, bool guessed)
+static void mark_sampled(struct plant *plant, bool measured, bool guessed)
 {
-	for (size_t n = 0; n < g->n_nodes; n++) {
-		struct cgroup *top = g->nodes[n];
+	for (size_t n = 0; n < plant->n_nodes; n++) {
+		struct cgroup *top = plant->nodes[n];
 
 		if (guessed || is_promised(top))
 			top->sampled |= SAMPLE_RATE;
@@ -247,14 +250,64 @@ static void mark_sampled(struct governor *g, bool measured, bool guessed)
 	}
 }
 
-static int add_nodes(struct governor *g, struct cgroup *root)
+static int add_nodes(struct plant *plant, struct cgroup *root)
 {
 	int err = 0;
 
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
 		if (!c->parent || c->parent->on_way)
-			err = add_node(g, c);
+			err = add_node(plant, c);
 	return err;
+}
+
+/* ---- finding ---- */
+
+const struct governed *plant_find(const struct plant *plant,
+				  const struct cgroup *c,
+				  const struct promise *p)
+{
+	for (size_t i = 0; i < plant->n_floors; i++) {
+		const struct governed *f = &plant->floors[i];
+
+		if (f->cgroup == c && f->key == p->key &&
+		    streq(f->path, p->path))
+			return f;
+	}
+	return NULL;
+}
+
+const struct governed *plant_find_like(const struct plant *plant,
+				       const struct cgroup *c,
+				       enum promise_key key,
+				       const struct device *d)
+{
+	const struct governed *best = NULL;
+	double least = INFINITY;
+
+	for (size_t i = 0; i < plant->n_floors; i++) {
+		const struct governed *f = &plant->floors[i];
+		double rate;
+
+		if (f->key != key || f->devno != d->devno || f->target ||
+		    !control_is_measured(plant->control, f->number))
+			continue;
+		if (c && f->cgroup == c)
+			return f;
+		rate = control_rate_alone(plant->control, f->number);
+		if (rate < least) {
+			least = rate;
+			best = f;
+		}
+	}
+	return best;
+}
+
+uint32_t plant_leaf(const struct plant *plant, const struct device *leaf)
+{
+	for (uint32_t l = 0; l < plant->n_leaves; l++)
+		if (plant->leaves[l] == leaf->devno)
+			return l;
+	return CONTROL_NONE;
 }
 
 /* ---- floors ---- */
@@ -269,14 +322,14 @@ static bool wanders(const struct device *d)
 	return some && d->n_leaves > 1;
 }
 
-static void recall(struct governor *g, const struct governed *f)
+static void recall(struct plant *plant, const struct governed *f)
 {
-	for (const struct learnt *l = g->learnt; l; l = l->next)
-		for (uint32_t n = 0; n < g->n_leaves; n++)
-			if (l->devno == g->leaves[n] && l->key == f->key &&
+	for (const struct learnt *l = plant->learnt; l; l = l->next)
+		for (uint32_t n = 0; n < plant->n_leaves; n++)
+			if (l->devno == plant->leaves[n] && l->key == f->key &&
 			    streq(l->cgroup, f->cgroup->path) &&
 			    streq(l->path, f->path))
-				control_learnt(g->control, f->number, n,
+				control_learnt(plant->control, f->number, n,
 					       l->cost_s);
 }
 
@@ -291,23 +344,24 @@ uint32_t plant_traffic(const struct topology *t, const struct device *d,
 }
 
 /* Of a floor that is another than before what it costs is still the same. */
-static void take_costs(struct governor *g, const struct governed *f,
-		       const struct governor *was, const struct governed *old,
+static void take_costs(struct plant *plant, const struct governed *f,
+		       const struct plant *was, const struct governed *old,
 		       const uint32_t *leaf_was)
 {
 	if (f->target || !control_is_measured(was->control, old->number))
 		return;
-	for (uint32_t l = 0; l < g->n_leaves; l++)
+	for (uint32_t l = 0; l < plant->n_leaves; l++)
 		if (leaf_was[l] != CONTROL_NONE)
-			control_learnt(g->control, f->number, l,
+			control_learnt(plant->control, f->number, l,
 				       control_cost(was->control, old->number,
 						    leaf_was[l]));
 }
 
 /* @was: what there was before this plant was made. */
-static int add_floor(struct governor *g, struct governor *was,
-		     const uint32_t *leaf_was, struct cgroup *c,
-		     const struct promise *p, const struct device *d)
+static int add_floor(struct plant *plant, struct plant *was,
+		     const struct topology *t, const uint32_t *leaf_was,
+		     struct cgroup *c, const struct promise *p,
+		     const struct device *d)
 {
 	struct governed *grown, *f, *old;
 	uint32_t leaves[d->n_leaves];
@@ -317,17 +371,18 @@ static int add_floor(struct governor *g, struct governor *was,
 		.part = (double)p->part / PART_ALL,
 		.importance = promises_importance(&c->policy->promises),
 		.wandering = wanders(d),
-		.traffic = plant_traffic(g->manager->topology, d, p->key),
+		.traffic = plant_traffic(t, d, p->key),
 	};
 	int err;
 
 	for (size_t i = 0; i < d->n_leaves; i++)
-		leaves[i] = governor_leaf(g, d->leaves[i]);
-	grown = reallocarray(g->floors, g->n_floors + 1, sizeof(*grown));
+		leaves[i] = plant_leaf(plant, d->leaves[i]);
+	grown = reallocarray(plant->floors, plant->n_floors + 1,
+			     sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
-	g->floors = grown;
-	f = &grown[g->n_floors++];
+	plant->floors = grown;
+	f = &grown[plant->n_floors++];
 	*f = (struct governed){ .cgroup = c,
 				.key = p->key,
 				.path = strdup(p->path),
@@ -342,14 +397,14 @@ static int add_floor(struct governor *g, struct governor *was,
 		target_init(f->target, p->value, d->n_leaves);
 		cp.floor = f->target->wanted;
 	}
-	err = control_add_promise(g->control, &cp, leaves, d->n_leaves,
+	err = control_add_promise(plant->control, &cp, leaves, d->n_leaves,
 				  &f->number);
 	if (err || !f->path || !f->source)
 		return err ?: -ENOMEM;
-	old = (struct governed *)governor_find(was, c, p);
+	old = (struct governed *)plant_find(was, c, p);
 	if (!old) {
 		f->history = calloc(1, sizeof(*f->history));
-		recall(g, f);
+		recall(plant, f);
 		return f->history ? 0 : -ENOMEM;
 	}
 	f->got = old->got;
@@ -363,32 +418,33 @@ static int add_floor(struct governor *g, struct governor *was,
 	if (old->devno != f->devno)
 		return 0;
 	if (old->part != f->part || (!f->part && old->floor != f->floor)) {
-		take_costs(g, f, was, old, leaf_was);
+		take_costs(plant, f, was, old, leaf_was);
 		return 0;
 	}
 	if (f->part)
 		f->floor = old->floor;
 	if (f->target)
 		*f->target = *old->target;
-	control_inherit(g->control, f->number, was->control, old->number,
+	control_inherit(plant->control, f->number, was->control, old->number,
 			leaf_was);
 	return 0;
 }
 
-static int add_floors(struct governor *g, struct governor *was,
-		      const uint32_t *leaf_was)
+static int add_floors(struct plant *plant, struct plant *was,
+		      const struct topology *t, const uint32_t *leaf_was)
 {
 	int err = 0;
 
-	for (size_t n = 0; n < g->n_nodes && !err; n++) {
-		struct cgroup *c = g->nodes[n];
+	for (size_t n = 0; n < plant->n_nodes && !err; n++) {
+		struct cgroup *c = plant->nodes[n];
 
 		for (size_t i = 0; i < c->policy->promises.n && !err; i++) {
 			const struct promise *p = &c->policy->promises.items[i];
 			const struct device *d = device_of(p);
 
 			if (d)
-				err = add_floor(g, was, leaf_was, c, p, d);
+				err = add_floor(plant, was, t, leaf_was, c, p,
+						d);
 		}
 	}
 	return err;
@@ -396,47 +452,49 @@ static int add_floors(struct governor *g, struct governor *was,
 
 /* ---- old and new ---- */
 
-static void drop(struct governor *g)
+static void drop(struct plant *plant)
 {
-	for (size_t i = 0; i < g->n_floors; i++) {
-		free(g->floors[i].path);
-		free(g->floors[i].source);
-		free(g->floors[i].cause);
-		free(g->floors[i].target);
-		free(g->floors[i].history);
+	for (size_t i = 0; i < plant->n_floors; i++) {
+		free(plant->floors[i].path);
+		free(plant->floors[i].source);
+		free(plant->floors[i].cause);
+		free(plant->floors[i].target);
+		free(plant->floors[i].history);
 	}
-	free(g->floors);
-	free(g->nodes);
-	free(g->leaves);
-	free(g->busy_ms);
-	control_free(g->control);
+	free(plant->floors);
+	free(plant->nodes);
+	free(plant->leaves);
+	free(plant->busy_ms);
+	control_free(plant->control);
 }
 
-static void clear(struct governor *g)
+static void clear(struct plant *plant)
 {
-	g->control = NULL;
-	g->nodes = NULL;
-	g->n_nodes = 0;
-	g->leaves = NULL;
-	g->busy_ms = NULL;
-	g->n_leaves = 0;
-	g->floors = NULL;
-	g->n_floors = 0;
+	plant->control = NULL;
+	plant->nodes = NULL;
+	plant->n_nodes = 0;
+	plant->leaves = NULL;
+	plant->busy_ms = NULL;
+	plant->n_leaves = 0;
+	plant->floors = NULL;
+	plant->n_floors = 0;
 }
 
-void plant_free(struct governor *g)
+void plant_free(struct plant *plant)
 {
-	drop(g);
-	forget_learnt(g);
-	*g = (struct governor){};
+	drop(plant);
+	forget_learnt(plant);
+	*plant = (struct plant){};
 }
 
 /* A cgroup that is in no plant any more gets its nominal weights back. When the daemon
  * has just started, nodes keep the lines that are there until there are samples.
  */
-static int settle_setpoints(struct governor *g)
+static int settle_setpoints(const struct plant *plant,
+			    const struct control_context *context,
+			    bool keep_lines)
 {
-	struct cgroup *root = cgroup_tree_root(g->manager->tree);
+	struct cgroup *root = cgroup_tree_root(context->machine->tree);
 	int r = 0;
 
 	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c)) {
@@ -446,25 +504,27 @@ static int settle_setpoints(struct governor *g)
 			dev_t devno = c->policy->setpoints[i].devno;
 			bool known = false;
 
-			for (size_t l = 0; l < g->n_leaves; l++)
-				known |= g->leaves[l] == devno;
+			for (size_t l = 0; l < plant->n_leaves; l++)
+				known |= plant->leaves[l] == devno;
 			if (is_node && known)
 				continue;
 			policy_clear_point(c->policy, devno);
-			manager_mark(g->manager, c);
+			context->setpoint_changed(c, context->userdata);
 		}
 		for (size_t l = 0;
-		     g->ticks < 2 && is_node && l < g->n_leaves && r >= 0; l++)
-			r = policy_set_point(c->policy, g->leaves[l],
+		     keep_lines && is_node && l < plant->n_leaves && r >= 0;
+		     l++)
+			r = policy_set_point(c->policy, plant->leaves[l],
 					     SETPOINT_KEEP, NULL);
 	}
 	return r < 0 ? r : 0;
 }
 
-static int make(struct governor *g, struct governor *was)
+static int make(struct plant *plant, struct plant *was,
+		const struct control_context *context, bool keep_lines)
 {
-	const struct topology *t = g->manager->topology;
-	struct cgroup *root = cgroup_tree_root(g->manager->tree);
+	const struct topology *t = context->machine->topology;
+	struct cgroup *root = cgroup_tree_root(context->machine->tree);
 	bool measured = false, guessed = false;
 	uint32_t *leaf_was;
 	int err = 0;
@@ -473,57 +533,58 @@ static int make(struct governor *g, struct governor *was)
 		c->node = CONTROL_NONE;
 		c->on_way = false;
 		c->sampled = 0;
-		err = add_leaves_of(g, c);
+		err = add_leaves_of(plant, c);
 	}
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
 		if (c->parent && is_promised(c))
 			mark_way(c->parent);
-	if (err || !g->n_leaves)
-		return err ?: settle_setpoints(g);
-	err = control_new(g->n_leaves, &g->control);
-	g->busy_ms = calloc(g->n_leaves, sizeof(*g->busy_ms));
-	leaf_was = calloc(g->n_leaves, sizeof(*leaf_was));
-	if (!err && (!g->busy_ms || !leaf_was))
+	if (err || !plant->n_leaves)
+		return err ?: settle_setpoints(plant, context, keep_lines);
+	err = control_new(plant->n_leaves, &plant->control);
+	plant->busy_ms = calloc(plant->n_leaves, sizeof(*plant->busy_ms));
+	leaf_was = calloc(plant->n_leaves, sizeof(*leaf_was));
+	if (!err && (!plant->busy_ms || !leaf_was))
 		err = -ENOMEM;
-	for (uint32_t l = 0; l < g->n_leaves && !err; l++) {
-		const struct device *d = topology_by_devno(t, g->leaves[l]);
-		const char *backend =
-			actuator_backend(&g->manager->actuator, d);
+	for (uint32_t l = 0; l < plant->n_leaves && !err; l++) {
+		const struct device *d = topology_by_devno(t, plant->leaves[l]);
+		const char *backend = actuator_backend(context->actuator, d);
 
-		leaf_was[l] = governor_leaf(was, d);
-		control_set_weighted(g->control, l, backend);
+		leaf_was[l] = plant_leaf(was, d);
+		control_set_weighted(plant->control, l, backend);
 		if (backend && streq(backend, "sutro"))
 			measured = true;
 		else
 			guessed = true;
 	}
 	if (!err)
-		err = add_nodes(g, root);
+		err = add_nodes(plant, root);
 	if (!err)
-		err = add_floors(g, was, leaf_was);
+		err = add_floors(plant, was, t, leaf_was);
 	for (uint32_t n = 0; n < was->n_nodes && !err; n++)
 		if (was->nodes[n] && was->nodes[n]->node != CONTROL_NONE)
-			control_inherit_node(g->control, was->nodes[n]->node,
-					     was->control, n, leaf_was);
+			control_inherit_node(plant->control,
+					     was->nodes[n]->node, was->control,
+					     n, leaf_was);
 	free(leaf_was);
 	if (err)
 		return err;
-	mark_sampled(g, measured, guessed);
-	return settle_setpoints(g);
+	mark_sampled(plant, measured, guessed);
+	return settle_setpoints(plant, context, keep_lines);
 }
 
-int plant_make(struct governor *g)
+int plant_make(struct plant *plant, const struct control_context *context,
+	       bool keep_lines)
 {
-	struct governor was = *g;
+	struct plant was = *plant;
 	int err;
 
-	clear(g);
-	err = make(g, &was);
+	clear(plant);
+	err = make(plant, &was, context, keep_lines);
 	drop(&was);
 	/* Half a plant is none. */
 	if (err) {
-		drop(g);
-		clear(g);
+		drop(plant);
+		clear(plant);
 	}
 	return err;
 }

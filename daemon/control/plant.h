@@ -2,13 +2,64 @@
 #ifndef SUTRO_PLANT_H
 #define SUTRO_PLANT_H
 
-#include "control/governor.h"
+#include "control/context.h"
+#include "control/governed.h"
+#include "control/law.h"
 
-/** plant_make() - the plant for what there is now; keeps what was learnt */
-int plant_make(struct governor *g);
+/**
+ * struct plant - the cgroups, leaves and floors that the control law works on
+ * @control: their counterparts in the law
+ * @nodes: cgroup of each node; NULL when it is gone
+ * @leaves: numbers of the leaves
+ * @busy_ms: of each leaf, when it was read last
+ * @learnt: costs that a predecessor learnt
+ */
+struct plant {
+	struct control *control;
+	struct cgroup **nodes;
+	size_t n_nodes;
+	dev_t *leaves;
+	uint64_t *busy_ms;
+	size_t n_leaves;
+	struct governed *floors;
+	size_t n_floors;
+	struct learnt *learnt;
+};
+
+/**
+ * plant_make() - make the plant again for what there is now
+ * @keep_lines: leave the lines of a predecessor alone
+ *
+ * What was learnt is kept.
+ */
+int plant_make(struct plant *plant, const struct control_context *context,
+	       bool keep_lines);
+void plant_free(struct plant *plant);
 
 /** plant_load() - what a predecessor learnt, from /run/sutro */
-int plant_load(struct governor *g);
+int plant_load(struct plant *plant, const struct machine *machine);
+
+/** plant_save() - keep what was learnt about costs in /run/sutro */
+int plant_save(const struct plant *plant, const struct machine *machine);
+
+/** plant_find() - the floor of @c for this key and path, NULL: there is none */
+const struct governed *plant_find(const struct plant *plant,
+				  const struct cgroup *c,
+				  const struct promise *p);
+
+/**
+ * plant_find_like() - a floor whose costs are known, and would be those of another one
+ *
+ * For @key of @c on @d: its own; else of those of other cgroups the one that costs
+ * most. NULL: there is none.
+ */
+const struct governed *plant_find_like(const struct plant *plant,
+				       const struct cgroup *c,
+				       enum promise_key key,
+				       const struct device *d);
+
+/** plant_leaf() - number of @leaf in the plant, CONTROL_NONE: it is not in it */
+uint32_t plant_leaf(const struct plant *plant, const struct device *leaf);
 
 /**
  * plant_traffic() - a number of what a floor is about
@@ -18,7 +69,5 @@ int plant_load(struct governor *g);
  */
 uint32_t plant_traffic(const struct topology *t, const struct device *d,
 		       enum promise_key key);
-
-void plant_free(struct governor *g);
 
 #endif

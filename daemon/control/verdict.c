@@ -16,9 +16,7 @@
 #include <sys/sysmacros.h>
 #include <systemd/sd-journal.h>
 
-#include "bus/bus.h"
 #include "control/verdict.h"
-#include "manager.h"
 #include "policy/policy.h"
 
 #define MESSAGE_BROKEN "675631796b7b48fc924f9eefb133a4d2"
@@ -48,6 +46,13 @@ static bool is_broken(enum control_state state)
 }
 
 /* ---- evidence ---- */
+
+/** struct evidence - what verdicts are based on */
+struct evidence {
+	const struct plant *plant;
+	const struct sampler *sampler;
+	const struct control_context *context;
+};
 
 /* "8:16 rbps=1048576 wbps=max riops=max wiops=max" */
 static uint64_t max_of(const struct cgroup *c, dev_t devno, const char *key)
@@ -84,12 +89,12 @@ static const char *max_key(enum promise_key key)
 	return info->write ? "wiops=" : "riops=";
 }
 
-static double rate_at(const struct governor *g, const struct cgroup *c,
+static double rate_at(const struct evidence *e, const struct cgroup *c,
 		      enum promise_key key, const struct device *d)
 {
-	const struct usage *u = sample_usage(&g->sampler, c, d);
+	const struct usage *u = sample_usage(e->sampler, c, d);
 	const struct promise_info *info = promise_info(key);
-	double dt_s = sampler_interval_s(&g->sampler);
+	double dt_s = sampler_interval_s(e->sampler);
 
 	if (info->unit == PROMISE_UNIT_BYTES)
 		return (info->write ? u->wbytes : u->rbytes) / dt_s;
@@ -97,7 +102,7 @@ static double rate_at(const struct governor *g, const struct cgroup *c,
 }
 
 /* Does an io.max at the device or a leaf, of the unit or above it, hold it down? */
-static int find_cap(const struct governor *g, const struct governed *f,
+static int find_cap(const struct evidence *e, const struct governed *f,
 		    const struct device *d, char **ret)
 {
 	const char *key = max_key(f->key);
@@ -108,7 +113,7 @@ static int find_cap(const struct governor *g, const struct governed *f,
 			uint64_t limit = max_of(c, at->devno, key);
 
 			if (limit == PROMISE_INFINITY ||
-			    rate_at(g, f->cgroup, f->key, at) < CAPPED * limit)
+			    rate_at(e, f->cgroup, f->key, at) < CAPPED * limit)
 				continue;
 			*ret = asprintf_or_null(
 				"io.max of %s says %s%llu for %s, which "
@@ -142,14 +147,16 @@ static uint64_t waiting_pages_bytes(const struct cgroup *c)
 	return sum;
 }
 
-static const struct device *bottleneck(const struct governor *g,
+static const struct device *bottleneck(const struct evidence *e,
 				       const struct governed *f)
 {
-	uint32_t leaf = control_promise(g->control, f->number)->bottleneck;
+	uint32_t leaf =
+		control_promise(e->plant->control, f->number)->bottleneck;
 
-	return leaf == CONTROL_NONE ? NULL
-				    : topology_by_devno(g->manager->topology,
-							g->leaves[leaf]);
+	return leaf == CONTROL_NONE
+		       ? NULL
+		       : topology_by_devno(e->context->machine->topology,
+					   e->plant->leaves[leaf]);
 }
 
 /* Is there parity or a copy-on-write somewhere under the device? */
@@ -201,19 +208,19 @@ static int explain_target(const struct governed *f, struct text *t)
 			f->target->wanted / f->target->most * 90);
 }
 
-static int explain_infeasible(const struct governor *g,
+static int explain_infeasible(const struct evidence *e,
 			      const struct governed *f, const struct device *d,
 			      struct text *t)
 {
 	const struct control_promise *p =
-		control_promise(g->control, f->number);
-	const struct device *leaf = bottleneck(g, f);
+		control_promise(e->plant->control, f->number);
+	const struct device *leaf = bottleneck(e, f);
 	double sum = 0;
 	int err;
 
-	for (size_t i = 0; i < g->n_floors && leaf; i++)
-		sum += control_need(g->control, g->floors[i].number,
-				    p->bottleneck);
+	for (size_t i = 0; i < e->plant->n_floors && leaf; i++)
+		sum += control_need(e->plant->control,
+				    e->plant->floors[i].number, p->bottleneck);
 	err = text_add(t,
 		       "the floors need %.0f %% of %s; by importance this one "
 		       "gets %.0f %% of what was promised. Lower a floor, "
@@ -223,21 +230,21 @@ static int explain_infeasible(const struct governor *g,
 }
 
 /* The lowest device that has the unit's bytes while the leaves do not. */
-static const struct device *lost_below(const struct governor *g,
+static const struct device *lost_below(const struct evidence *e,
 				       const struct governed *f,
 				       const struct device *d)
 {
 	for (size_t i = 0; i < d->n_slaves; i++)
-		if (rate_at(g, f->cgroup, f->key, d->slaves[i]) > 0)
-			return lost_below(g, f, d->slaves[i]);
+		if (rate_at(e, f->cgroup, f->key, d->slaves[i]) > 0)
+			return lost_below(e, f, d->slaves[i]);
 	return d;
 }
 
-static const struct device *without_weights(const struct governor *g,
+static const struct device *without_weights(const struct evidence *e,
 					    const struct device *d)
 {
 	for (size_t i = 0; i < d->n_leaves; i++)
-		if (!actuator_backend(&g->manager->actuator, d->leaves[i]))
+		if (!actuator_backend(e->context->actuator, d->leaves[i]))
 			return d->leaves[i];
 	return NULL;
 }
@@ -245,7 +252,7 @@ static const struct device *without_weights(const struct governor *g,
 /* Has a loop device no weights, its few slots go to who comes first. While all of them
  * are taken, what waits is seen on no leaf.
  */
-static bool is_full(const struct governor *g, const struct device *d)
+static bool is_full(const struct evidence *e, const struct device *d)
 {
 	_cleanup_free_ char *inflight = NULL, *requests = NULL;
 	_cleanup_free_ char *path = NULL, *limit = NULL;
@@ -253,9 +260,9 @@ static bool is_full(const struct governor *g, const struct device *d)
 	uint64_t slots;
 
 	path = asprintf_or_null("%s/class/block/%s/inflight",
-				g->manager->roots.sysfs, d->name);
+				e->context->machine->roots.sysfs, d->name);
 	limit = asprintf_or_null("%s/class/block/%s/queue/nr_requests",
-				 g->manager->roots.sysfs, d->name);
+				 e->context->machine->roots.sysfs, d->name);
 	return path && limit && read_file_at(AT_FDCWD, path, &inflight) == 0 &&
 	       read_file_at(AT_FDCWD, limit, &requests) == 0 &&
 	       sscanf(inflight, "%llu %llu", &reads, &writes) == 2 &&
@@ -263,16 +270,16 @@ static bool is_full(const struct governor *g, const struct device *d)
 	       reads + writes >= FULL * slots;
 }
 
-static const struct device *find_full_queue(const struct governor *g,
+static const struct device *find_full_queue(const struct evidence *e,
 					    const struct device *d)
 {
 	const struct device *found = NULL;
 
 	if (d->kind == DEVICE_LOOP &&
-	    !actuator_backend(&g->manager->actuator, d) && is_full(g, d))
+	    !actuator_backend(e->context->actuator, d) && is_full(e, d))
 		return d;
 	for (size_t i = 0; i < d->n_slaves && !found; i++)
-		found = find_full_queue(g, d->slaves[i]);
+		found = find_full_queue(e, d->slaves[i]);
 	return found;
 }
 
@@ -285,7 +292,7 @@ static const struct device *not_sutro(const struct device *d)
 	return NULL;
 }
 
-static int explain_limited(const struct governor *g, const struct governed *f,
+static int explain_limited(const struct evidence *e, const struct governed *f,
 			   const struct device *d, struct text *t)
 {
 	uint64_t pages = waiting_pages_bytes(f->cgroup);
@@ -302,11 +309,11 @@ static int explain_limited(const struct governor *g, const struct governed *f,
 			   "threads read and write");
 }
 
-static int explain(const struct governor *g, const struct governed *f,
+static int explain(const struct evidence *e, const struct governed *f,
 		   enum control_state state, struct text *t)
 {
 	const struct device *d =
-		topology_by_devno(g->manager->topology, f->devno);
+		topology_by_devno(e->context->machine->topology, f->devno);
 	_cleanup_free_ char *cap = NULL;
 	const struct device *leaf;
 	int r;
@@ -319,16 +326,16 @@ static int explain(const struct governor *g, const struct governed *f,
 				d->node, f->part / 100.0);
 	if (!is_broken(state) || !d || !f->cgroup)
 		return text_add(t, "%s", "");
-	r = f->target ? 0 : find_cap(g, f, d, &cap);
+	r = f->target ? 0 : find_cap(e, f, d, &cap);
 	if (r)
 		return r < 0 ? r : text_add(t, "%s", cap);
 	switch (state) {
 	case CONTROL_INFEASIBLE:
 		if (f->target)
 			return explain_target(f, t);
-		return explain_infeasible(g, f, d, t);
+		return explain_infeasible(e, f, d, t);
 	case CONTROL_LIMITED:
-		return explain_limited(g, f, d, t);
+		return explain_limited(e, f, d, t);
 	case CONTROL_CROWDED:
 		return text_add(t, "the unit's other traffic on the same "
 				   "leaves takes the share; move it to a unit "
@@ -338,11 +345,11 @@ static int explain(const struct governor *g, const struct governed *f,
 				"below %s its requests are charged to another "
 				"cgroup, so no weight can help them; see "
 				"sutro-stacking-dkms",
-				lost_below(g, f, d)->node);
+				lost_below(e, f, d)->node);
 	case CONTROL_UNWEIGHTED:
-		leaf = f->crowded ? find_full_queue(g, d) : NULL;
+		leaf = f->crowded ? find_full_queue(e, d) : NULL;
 		if (!leaf)
-			leaf = f->target ? not_sutro(d) : without_weights(g, d);
+			leaf = f->target ? not_sutro(d) : without_weights(e, d);
 		return text_add(
 			t,
 			"the scheduler %s of %s %s; run \"sutroctl "
@@ -359,17 +366,17 @@ static int explain(const struct governor *g, const struct governed *f,
 /* What the law takes for a unit that does not ask may be one that cannot: it sees the
  * leaves only.
  */
-static enum control_state look_again(const struct governor *g,
+static enum control_state look_again(const struct evidence *e,
 				     struct governed *f,
 				     enum control_state state)
 {
 	const struct device *d =
-		topology_by_devno(g->manager->topology, f->devno);
+		topology_by_devno(e->context->machine->topology, f->devno);
 	bool satisfied = state == CONTROL_HELD || state == CONTROL_IDLE ||
 			 state == CONTROL_SETTLING;
 
 	if (!satisfied || f->target || !d || f->got >= SHORT * f->floor ||
-	    !find_full_queue(g, d))
+	    !find_full_queue(e, d))
 		f->crowded_ticks = 0;
 	else if (f->crowded_ticks < CROWDED_TICKS)
 		f->crowded_ticks++;
@@ -398,25 +405,26 @@ static void tell_journal(const struct governed *f, bool broken)
 			control_state_to_string(f->state), NULL);
 }
 
-static int tell(struct governor *g, struct governed *f)
+static int tell(const struct evidence *e, struct governed *f)
 {
 	enum control_state state =
 		f->target ? f->target->state
-			  : look_again(g, f,
-				       control_promise(g->control, f->number)
+			  : look_again(e, f,
+				       control_promise(e->plant->control,
+						       f->number)
 					       ->state);
 	_cleanup_(text_freep) struct text t = {};
 	int err;
 
 	if (state == f->state || !f->cgroup)
 		return 0;
-	err = explain(g, f, state, &t);
+	err = explain(e, f, state, &t);
 	if (err)
 		return err;
 	f->state = state;
 	free(f->cause);
 	f->cause = TAKE_PTR(t.p);
-	bus_promise_changed(g->manager, f);
+	e->context->state_changed(f, e->context->userdata);
 	if (is_broken(state))
 		tell_journal(f, true);
 	else if (f->complained && state == CONTROL_HELD)
@@ -427,11 +435,11 @@ static int tell(struct governor *g, struct governed *f)
 	return 0;
 }
 
-static void remember(const struct governor *g, struct governed *f)
+static void remember(const struct evidence *e, struct governed *f)
 {
 	struct history *h = f->history;
 	unsigned int last = (h->next + HISTORY_ROWS - 1) % HISTORY_ROWS;
-	uint64_t now = g->sampler.now_usec;
+	uint64_t now = e->sampler->now_usec;
 
 	if (h->n && now - h->row[last].usec < 1000000 - 1000)
 		return;
@@ -439,25 +447,27 @@ static void remember(const struct governor *g, struct governed *f)
 		.usec = now,
 		.got = f->got,
 		.promised = f->floor,
-		.granted = control_promise(g->control, f->number)->phi,
+		.granted = control_promise(e->plant->control, f->number)->phi,
 	};
 	h->next = (h->next + 1) % HISTORY_ROWS;
 	if (h->n < HISTORY_ROWS)
 		h->n++;
 }
 
-int verdicts_tell(struct governor *g, double dt_s)
+int verdicts_tell(struct plant *plant, const struct sampler *sampler,
+		  const struct control_context *context, double dt_s)
 {
+	const struct evidence e = { plant, sampler, context };
 	double a = dt_s / (dt_s + GOT_TAU_S);
 	int err = 0;
 
-	for (size_t i = 0; i < g->n_floors && !err; i++) {
-		struct governed *f = &g->floors[i];
+	for (size_t i = 0; i < plant->n_floors && !err; i++) {
+		struct governed *f = &plant->floors[i];
 
 		/* A target's P95 is over a second already. */
 		f->got = f->target ? f->rate : f->got + a * (f->rate - f->got);
-		remember(g, f);
-		err = tell(g, f);
+		remember(&e, f);
+		err = tell(&e, f);
 	}
 	return err;
 }

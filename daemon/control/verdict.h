@@ -2,9 +2,12 @@
 #ifndef SUTRO_VERDICT_H
 #define SUTRO_VERDICT_H
 
-#include "control/governor.h"
+#include "control/context.h"
+#include "control/plant.h"
+#include "host/sample.h"
 
 /** verdicts_tell() - after a tick: tell what changed, keep history */
-int verdicts_tell(struct governor *g, double dt_s);
+int verdicts_tell(struct plant *plant, const struct sampler *sampler,
+		  const struct control_context *context, double dt_s);
 
 #endif

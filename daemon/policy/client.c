@@ -217,3 +217,12 @@ void clients_done(struct clients *c)
 	while (c->first)
 		client_free(c->first);
 }
+
+int clients_state(const struct clients *c, const struct policies *p,
+		  const char *unit, struct stated *ret)
+{
+	_cleanup_free_ const struct promises **more = NULL;
+	int n = clients_about(c, unit, &more);
+
+	return n < 0 ? n : policies_state(p, unit, more, n, ret);
+}

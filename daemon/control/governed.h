@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_GOVERNED_H
+#define SUTRO_GOVERNED_H
+
+#include "control/law.h"
+#include "control/target.h"
+#include "host/cgroup.h"
+#include "policy/promise.h"
+
+/* A row of history is a second; ten minutes are kept. */
+#define HISTORY_ROWS 600U
+
+/**
+ * struct history - how a floor fared
+ * @next: where the next row goes
+ * @row: when, the rate, the rate that was promised then, the part of it granted
+ * @n: rows there are
+ */
+struct history {
+	struct history_row {
+		uint64_t usec;
+		double got;
+		double promised;
+		double granted;
+	} row[HISTORY_ROWS];
+	unsigned int next;
+	unsigned int n;
+};
+
+/**
+ * struct governed - a floor that is being kept, or a target, see target.c
+ * @cgroup: whose; NULL when it is gone
+ * @key, @path, @floor, @source: the promise, see promise.h
+ * @part: of the promise; @floor is then what it is worth now, 0: not known
+ * @devno: of the logical device
+ * @number: of the promise in the plant
+ * @rate: units per second in the last tick
+ * @got: the same over the last second
+ * @target: NULL for a floor; of a target @floor is the goal and @got the P95, in us
+ * @bytes, @leaf_bytes: of late at the logical device and at its leaves, older ones weigh less
+ * @copies: the second for each of the first, 0: unknown
+ * @crowded_ticks: for how long it was short while a queue on the way was full; ...
+ * @crowded: ... long enough to be the cause
+ * @state: what was said last
+ * @cause: why it does not hold, for people
+ * @complained: the journal has it that it does not hold
+ */
+struct governed {
+	struct cgroup *cgroup;
+	enum promise_key key;
+	char *path;
+	uint64_t floor;
+	uint32_t part;
+	char *source;
+	dev_t devno;
+	uint32_t number;
+	double rate;
+	double got;
+	struct target *target;
+	double bytes;
+	double leaf_bytes;
+	double copies;
+	unsigned int crowded_ticks;
+	bool crowded;
+	enum control_state state;
+	char *cause;
+	bool complained;
+	struct history *history;
+};
+
+#endif

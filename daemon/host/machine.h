@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_MACHINE_H
+#define SUTRO_MACHINE_H
+
+#include <systemd/sd-event.h>
+
+#include "host/cgroup.h"
+#include "host/roots.h"
+#include "host/topology.h"
+
+/**
+ * struct machine - the machine that the daemon serves
+ * @roots: where its files are
+ * @dry_run: nothing is written to it
+ * @event: the loop in which its events arrive
+ * @topology: block devices; replaced when they change
+ * @tree: cgroups, each with its policy
+ */
+struct machine {
+	struct roots roots;
+	bool dry_run;
+	sd_event *event;
+	struct topology *topology;
+	struct cgroup_tree *tree;
+};
+
+/** machine_now_usec() - the monotonic clock when the loop began to serve its events */
+uint64_t machine_now_usec(const struct machine *m);
+
+#endif

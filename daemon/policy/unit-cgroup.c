@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The cgroups of units.
+ *
+ * Only cgroups whose parent is a slice of systemd (or the root) can be units of the
+ * system manager; cgroups below a service or scope belong to that service.
+ */
+
+#include "policy/unit-cgroup.h"
+#include "policy/unit.h"
+
+bool cgroup_may_be_unit(const struct cgroup *c)
+{
+	const struct cgroup *up = c->parent;
+
+	return up && unit_is_name(c->name) &&
+	       (!up->parent ||
+		(up->origin != CGROUP_FOREIGN && endswith(up->name, ".slice")));
+}
+
+struct cgroup *unit_find_candidate(const struct cgroup_tree *t,
+				   const char *name)
+{
+	struct cgroup *root = cgroup_tree_root(t);
+
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
+		if (streq(c->name, name) && cgroup_may_be_unit(c))
+			return c;
+	return NULL;
+}
+
+struct cgroup *unit_find_cgroup(const struct cgroup_tree *t, const char *name)
+{
+	struct cgroup *c;
+
+	if (name[0] == '/')
+		return cgroup_find(t, name);
+	c = unit_find_candidate(t, name);
+	return c && c->origin == CGROUP_UNIT ? c : NULL;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_UNIT_CGROUP_H
+#define SUTRO_UNIT_CGROUP_H
+
+#include "host/cgroup.h"
+
+/** cgroup_may_be_unit() - could @c be the cgroup of a unit of the system manager? */
+bool cgroup_may_be_unit(const struct cgroup *c);
+
+/** unit_find_candidate() - a cgroup that may be unit @name, NULL: there is none */
+struct cgroup *unit_find_candidate(const struct cgroup_tree *t,
+				   const char *name);
+
+/** unit_find_cgroup() - by unit name or cgroup path, NULL: unknown */
+struct cgroup *unit_find_cgroup(const struct cgroup_tree *t, const char *name);
+
+#endif
