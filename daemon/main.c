@@ -3,7 +3,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-#include "bus/bus.h"
+#include "bus/interface.h"
 #include "manager.h"
 #include "policy/check.h"
 

@@ -11,7 +11,6 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 
-#include "bus/bus.h"
 #include "manager.h"
 
 /* One new device is a burst of uevents (partitions, LVM, udev's own changes); this is
@@ -57,9 +56,7 @@ static int on_scheduler_written(sd_event_source *s,
 void manager_leaf_switched(struct manager *m, const struct device *leaf)
 {
 	log_debug("%s: has the scheduler %s now.", leaf->node, leaf->scheduler);
-	if (m->bus)
-		sd_bus_emit_properties_changed(m->bus, BUS_PATH, BUS_INTERFACE,
-					       "ManagedLeaves", NULL);
+	bus_property_changed(&m->bus, "ManagedLeaves");
 	governor_renew(&m->governor);
 	manager_mark_all(m);
 }
@@ -175,9 +172,7 @@ int manager_renew_topology(struct manager *m)
 		err = actuator_survey(&m->actuator, root);
 	if (err)
 		return err;
-	if (m->bus)
-		sd_bus_emit_properties_changed(m->bus, BUS_PATH, BUS_INTERFACE,
-					       "ManagedLeaves", NULL);
+	bus_property_changed(&m->bus, "ManagedLeaves");
 	if (root) {
 		governor_renew(&m->governor);
 		manager_mark_all(m);

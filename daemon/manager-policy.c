@@ -5,7 +5,6 @@
  * clients of the bus on top of that, and by the io.weight files of other cgroups.
  */
 
-#include "bus/bus.h"
 #include "host/volume.h"
 #include "manager.h"
 #include "policy/unit-cgroup.h"
@@ -139,8 +138,7 @@ static int add_promises(struct manager *m, struct unit_answer *a)
 			       &errors);
 	manager_log_sentences(errors);
 	if (r >= 0 && errors)
-		sd_bus_emit_properties_changed(m->bus, BUS_PATH, BUS_INTERFACE,
-					       "PolicyErrors", NULL);
+		bus_property_changed(&m->bus, "PolicyErrors");
 	if (r >= 0)
 		r = clients_state(&m->clients, m->policies, a->name, &stated);
 	if (r >= 0)
@@ -264,8 +262,7 @@ int manager_reload_policies(struct manager *m)
 {
 	int err = manager_load_policies(m);
 
-	sd_bus_emit_properties_changed(m->bus, BUS_PATH, BUS_INTERFACE,
-				       "PolicyErrors", NULL);
+	bus_property_changed(&m->bus, "PolicyErrors");
 	manager_ask_all(m);
 	return err;
 }

@@ -19,7 +19,8 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
-#include "bus/bus.h"
+#include "bus/interface.h"
+#include "bus/wait.h"
 #include "job.h"
 #include "manager.h"
 
@@ -163,9 +164,9 @@ static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 			   m->machine.topology, machine_now_usec(&m->machine));
 	if (err)
 		return err;
-	bus_samples_taken(m);
+	bus_samples_taken(&m->bus);
 	/* Samples that come too late are no answer: who waits gets the next. */
-	if (m->waiters ||
+	if (bus_has_waiters(&m->bus) ||
 	    machine_now_usec(&m->machine) < m->sample_until_usec) {
 		sd_event_source_set_time_relative(s, SAMPLE_INTERVAL_USEC);
 		sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
@@ -173,8 +174,9 @@ static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 	return 0;
 }
 
-int manager_want_samples(struct manager *m)
+static int on_want_samples(void *userdata)
 {
+	struct manager *m = userdata;
 	int enabled = SD_EVENT_OFF;
 
 	m->sample_until_usec =
@@ -226,6 +228,7 @@ static int load_conf(struct manager *m)
 		return err;
 	conf_free(m->conf);
 	m->conf = conf;
+	m->bus.conf = conf;
 	return 0;
 }
 
@@ -263,7 +266,8 @@ static int on_terminate(sd_event_source *s, const struct signalfd_siginfo *si,
 	sd_notify(false, "STOPPING=1");
 	if (governor_save(&m->governor) < 0)
 		log_debug("What was learnt about costs is not kept.");
-	if (roots_are_real(&m->machine.roots) && job_is_restart(m->bus) > 0) {
+	if (roots_are_real(&m->machine.roots) &&
+	    job_is_restart(m->bus.connection) > 0) {
 		log_info("Weights stay in force over a restart.");
 		return sd_event_exit(m->machine.event, 0);
 	}
@@ -277,7 +281,9 @@ static void on_weight_changed(const struct cgroup *c, const struct device *leaf,
 			      uint64_t old, uint64_t new, const char *reason,
 			      void *userdata)
 {
-	bus_weight_changed(userdata, c, leaf, old, new, reason);
+	struct manager *m = userdata;
+
+	bus_weight_changed(&m->bus, c, leaf, old, new, reason);
 }
 
 static void on_setpoint_changed(struct cgroup *c, void *userdata)
@@ -287,7 +293,54 @@ static void on_setpoint_changed(struct cgroup *c, void *userdata)
 
 static void on_state_changed(const struct governed *f, void *userdata)
 {
-	bus_promise_changed(userdata, f);
+	struct manager *m = userdata;
+
+	bus_promise_changed(&m->bus, f);
+}
+
+static int on_reload(void *userdata)
+{
+	return manager_reload(userdata);
+}
+
+static int on_reload_policies(void *userdata)
+{
+	return manager_reload_policies(userdata);
+}
+
+static void on_catch_up(const char *path, void *userdata)
+{
+	manager_catch_up(userdata, path);
+}
+
+static void on_leaf_switched(const struct device *leaf, void *userdata)
+{
+	manager_leaf_switched(userdata, leaf);
+}
+
+static int start_bus(struct manager *m)
+{
+	static const struct bus_ops ops = {
+		.reload = on_reload,
+		.reload_policies = on_reload_policies,
+		.policy_changed = manager_policy_changed,
+		.catch_up = on_catch_up,
+		.leaf_switched = on_leaf_switched,
+		.want_samples = on_want_samples,
+	};
+
+	m->bus = (struct bus){
+		.ops = &ops,
+		.userdata = m,
+		.machine = &m->machine,
+		.policies = m->policies,
+		.clients = &m->clients,
+		.watcher = &m->watcher,
+		.governor = &m->governor,
+		.actuator = &m->actuator,
+		.conf = m->conf,
+	};
+	return bus_open(&m->bus);
 }
 
 static int start_governor(struct manager *m)
@@ -417,13 +470,14 @@ static int start(struct manager *m)
 	r = manager_renew_topology(m);
 	if (r < 0)
 		return r;
-	r = bus_open(m);
+	r = start_bus(m);
 	if (r < 0)
 		return r;
-	clients_init(&m->clients, m->bus, manager_policy_changed, m);
-	r = units_new(m->bus, &manager_unit_ops, m, &m->units);
+	clients_init(&m->clients, m->bus.connection, manager_policy_changed, m);
+	r = units_new(m->bus.connection, &manager_unit_ops, m, &m->units);
 	if (r < 0)
 		return log_error_errno(r, "Cannot follow systemd: %m");
+	m->bus.units = m->units;
 	r = start_governor(m);
 	if (r < 0)
 		return log_error_errno(r, "Cannot keep floors: %m");
@@ -451,7 +505,7 @@ struct manager *manager_free(struct manager *m)
 {
 	if (!m)
 		return NULL;
-	bus_close(m);
+	bus_close(&m->bus);
 	governor_stop(&m->governor);
 	clients_done(&m->clients);
 	m->flush = sd_event_source_disable_unref(m->flush);
@@ -471,7 +525,7 @@ struct manager *manager_free(struct manager *m)
 	sd_event_source_disable_unref(m->reconcile);
 	sd_event_source_disable_unref(m->sampling);
 	sd_event_source_disable_unref(m->volumes);
-	sd_bus_flush_close_unref(m->bus);
+	sd_bus_flush_close_unref(m->bus.connection);
 	sd_event_unref(m->machine.event);
 	roots_done(&m->machine.roots);
 	free(m);

@@ -6,6 +6,7 @@
 #include <systemd/sd-device.h>
 #include <systemd/sd-event.h>
 
+#include "bus/bus.h"
 #include "control/actuate.h"
 #include "control/ceiling.h"
 #include "control/class.h"
@@ -44,8 +45,7 @@
 struct manager {
 	struct machine machine;
 	struct conf *conf;
-	sd_bus *bus;
-	sd_bus_slot *vtable;
+	struct bus bus;
 	sd_device_monitor *monitor;
 
 	struct units *units;
@@ -66,7 +66,6 @@ struct manager {
 	sd_event_source **schedulers;
 	size_t n_schedulers;
 	uint64_t sample_until_usec;
-	struct bus_waiter *waiters;
 	bool ready;
 };
 
@@ -131,9 +130,6 @@ void manager_flush_soon(struct manager *m);
 
 /** manager_mark_all() - compare all files with what is asked, soon */
 void manager_mark_all(struct manager *m);
-
-/** manager_want_samples() - keep sampling for a while */
-int manager_want_samples(struct manager *m);
 
 /** manager_leaf_switched() - the scheduler of a leaf changed */
 void manager_leaf_switched(struct manager *m, const struct device *leaf);

@@ -2,6 +2,8 @@
 
 /* CheckPolicies: would floors fit, if these were the policy files? See admission.c. */
 
+#include "bus/authority.h"
+#include "bus/bus.h"
 #include "bus/method.h"
 #include "control/admission.h"
 
@@ -91,15 +93,15 @@ static int reply_with(sd_bus_message *call, const struct admission *a)
 	return bus_send(reply, r);
 }
 
-static int check_policies(struct manager *m, sd_bus_message *call,
+static int check_policies(struct bus *b, sd_bus_message *call,
 			  sd_bus_error *error)
 {
 	const struct admission_base base = {
-		.machine = &m->machine,
-		.policies = m->policies,
-		.clients = &m->clients,
-		.plant = &m->governor.plant,
-		.actuator = &m->actuator,
+		.machine = b->machine,
+		.policies = b->policies,
+		.clients = b->clients,
+		.plant = &b->governor->plant,
+		.actuator = b->actuator,
 	};
 	_cleanup_(admission_done) struct admission a = {};
 	_cleanup_free_ char *sentence = NULL;

@@ -5,7 +5,7 @@
  * waiting: the call is kept, and the answer runs the method or refuses it.
  */
 
-#include "bus/method.h"
+#include "bus/authority.h"
 
 #define POLKIT "org.freedesktop.PolicyKit1"
 #define POLKIT_PATH "/org/freedesktop/PolicyKit1/Authority"
@@ -13,7 +13,7 @@
 #define POLKIT_ALLOW_INTERACTION 1U
 
 struct authorization {
-	struct manager *m;
+	struct bus *bus;
 	sd_bus_message *call;
 	const char *action;
 	bus_method_t change;
@@ -46,7 +46,7 @@ static int on_polkit(sd_bus_message *reply, void *userdata,
 				   challenge ? "a password is needed"
 					     : "polkit says no");
 		if (r >= 0)
-			r = a->change(a->m, a->call, &error);
+			r = a->change(a->bus, a->call, &error);
 	}
 	if (r < 0)
 		sd_bus_reply_method_errno(a->call, r, &error);
@@ -72,9 +72,8 @@ int bus_caller_uid(sd_bus_message *call, uid_t *ret)
 	return r;
 }
 
-int bus_with_authority(struct manager *m, sd_bus_message *call,
-		       const char *action, bus_method_t change,
-		       sd_bus_error *error)
+int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
+		       bus_method_t change, sd_bus_error *error)
 {
 	struct authorization *a;
 	sd_bus_slot *slot = NULL;
@@ -83,16 +82,16 @@ int bus_with_authority(struct manager *m, sd_bus_message *call,
 	int r;
 
 	if (bus_caller_uid(call, &uid) >= 0 && uid == 0)
-		return change(m, call, error);
+		return change(b, call, error);
 	interactive = sd_bus_message_get_allow_interactive_authorization(call) >
 		      0;
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
-	*a = (struct authorization){ m, sd_bus_message_ref(call), action,
+	*a = (struct authorization){ b, sd_bus_message_ref(call), action,
 				     change };
 	r = sd_bus_call_method_async(
-		m->bus, &slot, POLKIT, POLKIT_PATH, POLKIT_INTERFACE,
+		b->connection, &slot, POLKIT, POLKIT_PATH, POLKIT_INTERFACE,
 		"CheckAuthorization", on_polkit, a, "(sa{sv})sa{ss}us",
 		"system-bus-name", 1, "name", "s",
 		sd_bus_message_get_sender(call), action, 0,

@@ -1,30 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/*
- * The window: org.sutro1 on the system bus, documented in
- * Documentation/org.sutro1.xml. The vtable at the end is the only source of the API.
- *
- * The members about devices are in devices.c, those about units in explain.c;
- * authority.c asks polkit.
- */
+/* What all members of the bus interface use: containers, errors, signals. */
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <sys/sysmacros.h>
 
 #include "bus/bus.h"
-#include "bus/dump.h"
-#include "bus/method.h"
-#include "manager.h"
-
-/* The reply of RequestName: we are the owner. */
-#define REQUEST_NAME_OWNER 1U
+#include "policy/policy.h"
 
 /* A path of 4095 bytes and a sentence. */
 #define ERROR_BYTES_MAX 6000U
 
-/* ---- shared ---- */
+/* ---- replies ---- */
 
 int bus_append_devno(sd_bus_message *r, const struct device *d)
 {
@@ -107,13 +95,13 @@ static int path_error(sd_bus_error *error, const char *path, int err)
 			 strerror(-err));
 }
 
-int bus_resolve(struct manager *m, const char *path, struct device **ret,
+int bus_resolve(struct bus *b, const char *path, struct device **ret,
 		sd_bus_error *error)
 {
 	struct device *d;
 	int err;
 
-	err = topology_resolve(m->machine.topology, &m->machine.roots, path,
+	err = topology_resolve(b->machine->topology, &b->machine->roots, path,
 			       &d);
 	if (!err && !d->n_leaves)
 		err = -ENODEV;
@@ -123,294 +111,36 @@ int bus_resolve(struct manager *m, const char *path, struct device **ret,
 	return 0;
 }
 
-/* ---- Reload, Dump, properties, signal ---- */
+/* ---- signals ---- */
 
-static int reload(struct manager *m, sd_bus_message *call, sd_bus_error *error)
+void bus_property_changed(const struct bus *b, const char *property)
 {
-	if (manager_reload(m) < 0)
-		return sd_bus_error_set(error, SD_BUS_ERROR_FAILED,
-					"The configuration has mistakes and "
-					"the last good one stays in force; see "
-					"\"journalctl -u sutrod\".");
-	return sd_bus_reply_method_return(call, "");
+	if (b->connection)
+		sd_bus_emit_properties_changed(b->connection, BUS_PATH,
+					       BUS_INTERFACE, property, NULL);
 }
 
-static int method_reload(sd_bus_message *call, void *userdata,
-			 sd_bus_error *error)
-{
-	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES, reload,
-				  error);
-}
-
-static int method_dump(sd_bus_message *call, void *userdata,
-		       sd_bus_error *error)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = dump_manager(userdata, &text);
-
-	return r < 0 ? r : sd_bus_reply_method_return(call, "s", text);
-}
-
-static int property_version(sd_bus *bus, const char *path,
-			    const char *interface, const char *property,
-			    sd_bus_message *reply, void *userdata,
-			    sd_bus_error *error)
-{
-	return sd_bus_message_append(reply, "s", SUTRO_VERSION);
-}
-
-static int property_dry_run(sd_bus *bus, const char *path,
-			    const char *interface, const char *property,
-			    sd_bus_message *reply, void *userdata,
-			    sd_bus_error *error)
-{
-	struct manager *m = userdata;
-
-	return sd_bus_message_append(reply, "b", m->machine.dry_run);
-}
-
-static int property_control_step(sd_bus *bus, const char *path,
-				 const char *interface, const char *property,
-				 sd_bus_message *reply, void *userdata,
-				 sd_bus_error *error)
-{
-	struct manager *m = userdata;
-
-	return sd_bus_message_append(reply, "t", m->governor.step_usec);
-}
-
-static int property_managed_leaves(sd_bus *bus, const char *path,
-				   const char *interface, const char *property,
-				   sd_bus_message *reply, void *userdata,
-				   sd_bus_error *error)
-{
-	struct manager *m = userdata;
-	int r;
-
-	r = sd_bus_message_open_container(reply, 'a', "s");
-	for (size_t i = 0; i < m->machine.topology->n_devices && r >= 0; i++) {
-		const struct device *d = m->machine.topology->devices[i];
-
-		if (leaf_is_managed(&m->machine.roots, d))
-			r = sd_bus_message_append(reply, "s", d->node);
-	}
-	return r < 0 ? r : sd_bus_message_close_container(reply);
-}
-
-void bus_weight_changed(struct manager *m, const struct cgroup *c,
+void bus_weight_changed(struct bus *b, const struct cgroup *c,
 			const struct device *leaf, uint64_t old, uint64_t new,
 			const char *reason)
 {
 	int r;
 
-	r = sd_bus_emit_signal(m->bus, BUS_PATH, BUS_INTERFACE, "WeightChanged",
-			       "sstts", c->shown, leaf ? leaf->node : "", old,
-			       new, reason);
+	r = sd_bus_emit_signal(b->connection, BUS_PATH, BUS_INTERFACE,
+			       "WeightChanged", "sstts", c->shown,
+			       leaf ? leaf->node : "", old, new, reason);
 	if (r < 0)
 		log_debug_errno(r, "Cannot emit WeightChanged: %m, ignoring.");
 }
 
-static const sd_bus_vtable vtable[] = {
-	SD_BUS_VTABLE_START(0),
-	SD_BUS_METHOD_WITH_ARGS(
-		"ListDevices", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", devices),
-		method_list_devices, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS(
-		"ResolvePath", SD_BUS_ARGS("s", path),
-		SD_BUS_RESULT("s", device, "as", leaves, "aa{sv}", steps),
-		method_resolve_path, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("ListUnits", SD_BUS_NO_ARGS,
-				SD_BUS_RESULT("aa{sv}", units),
-				method_list_units, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", unit, "s", path),
-				SD_BUS_RESULT("a{sv}", explanation),
-				method_explain, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("UseDevices", SD_BUS_ARGS("as", paths),
-				SD_BUS_RESULT("aa{sv}", results),
-				method_use_devices, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("ReleaseDevices", SD_BUS_ARGS("as", paths),
-				SD_BUS_RESULT("aa{sv}", results),
-				method_release_devices,
-				SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("ListPromises", SD_BUS_NO_ARGS,
-				SD_BUS_RESULT("aa{sv}", promises),
-				method_list_promises,
-				SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("ListUsage", SD_BUS_NO_ARGS,
-				SD_BUS_RESULT("aa{sv}", usage),
-				method_list_usage, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("History",
-				SD_BUS_ARGS("s", unit, "s", key, "s", path),
-				SD_BUS_RESULT("a(tddd)", rows), method_history,
-				SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("SetPolicy",
-				SD_BUS_ARGS("s", unit, "a(ss)", assignments,
-					    "s", lifetime),
-				SD_BUS_NO_RESULT, method_set_policy,
-				SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("ResetPolicy",
-				SD_BUS_ARGS("s", unit, "s", lifetime),
-				SD_BUS_NO_RESULT, method_reset_policy,
-				SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("GetPolicy", SD_BUS_ARGS("s", unit),
-				SD_BUS_RESULT("aa{sv}", assignments),
-				method_get_policy, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("CheckPolicies", SD_BUS_ARGS("a(ss)", files),
-				SD_BUS_RESULT("s", verdict, "aa{sv}", devices),
-				method_check_policies,
-				SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("ReloadPolicies", SD_BUS_NO_ARGS,
-				SD_BUS_NO_RESULT, method_reload_policies,
-				SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT,
-				method_reload, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("Dump", SD_BUS_NO_ARGS,
-				SD_BUS_RESULT("s", text), method_dump,
-				SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_SIGNAL_WITH_ARGS("WeightChanged",
-				SD_BUS_ARGS("s", cgroup, "s", leaf, "t", old,
-					    "t", new, "s", reason),
-				0),
-	SD_BUS_SIGNAL_WITH_ARGS("PromiseChanged",
-				SD_BUS_ARGS("s", unit, "s", key, "s", path, "s",
-					    state, "s", cause),
-				0),
-	SD_BUS_PROPERTY("Version", "s", property_version, 0,
-			SD_BUS_VTABLE_PROPERTY_CONST),
-	SD_BUS_PROPERTY("DryRun", "b", property_dry_run, 0,
-			SD_BUS_VTABLE_PROPERTY_CONST),
-	SD_BUS_PROPERTY("ManagedLeaves", "as", property_managed_leaves, 0,
-			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-	SD_BUS_PROPERTY("PolicyErrors", "as", property_policy_errors, 0,
-			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-	SD_BUS_PROPERTY("ControlStepUSec", "t", property_control_step, 0, 0),
-	SD_BUS_VTABLE_END,
-};
-
-/* ---- life ---- */
-
-static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-	struct manager *m = userdata;
-	const sd_bus_error *e = sd_bus_message_get_error(reply);
-	uint32_t code = 0;
-
-	if (!e)
-		sd_bus_message_read(reply, "u", &code);
-	if (code == REQUEST_NAME_OWNER)
-		return 0;
-	log_error("Cannot take the bus name " BUS_NAME "%s%s. Is another "
-		  "sutrod running?",
-		  e ? ": " : "", e ? e->message : "");
-	return sd_event_exit(m->machine.event, -EBUSY);
-}
-
-int bus_open(struct manager *m)
+void bus_promise_changed(struct bus *b, const struct governed *f)
 {
 	int r;
 
-	r = sd_bus_open_system(&m->bus);
+	r = sd_bus_emit_signal(
+		b->connection, BUS_PATH, BUS_INTERFACE, "PromiseChanged",
+		"sssss", f->cgroup->policy->subject, promise_info(f->key)->name,
+		f->path, control_state_to_string(f->state), f->cause ?: "");
 	if (r < 0)
-		return log_error_errno(r, "Cannot connect to the system bus: "
-					  "%m");
-	/* Without the bus there is no systemd to follow; the service manager
-	 * starts us again when it is back. Weights stay.
-	 */
-	r = sd_bus_set_exit_on_disconnect(m->bus, true);
-	if (r >= 0)
-		r = sd_bus_add_object_vtable(m->bus, &m->vtable, BUS_PATH,
-					     BUS_INTERFACE, vtable, m);
-	if (r >= 0)
-		r = sd_bus_attach_event(m->bus, m->machine.event,
-					SD_EVENT_PRIORITY_NORMAL);
-	if (r >= 0)
-		r = sd_bus_request_name_async(m->bus, NULL, BUS_NAME, 0,
-					      on_name, m);
-	if (r < 0)
-		return log_error_errno(r, "Cannot serve on the system bus: %m");
-	return 0;
-}
-
-void bus_close(struct manager *m)
-{
-	bus_drop_waiters(m);
-	m->vtable = sd_bus_slot_unref(m->vtable);
-}
-
-/* ---- introspection without a bus ---- */
-
-static int connect_pair(sd_bus **ret_server, sd_bus **ret_client)
-{
-	sd_id128_t id;
-	int fds[2], r;
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
-		       fds) < 0)
-		return -errno;
-	r = sd_id128_randomize(&id);
-	if (r >= 0)
-		r = sd_bus_new(ret_server);
-	if (r >= 0)
-		r = sd_bus_set_fd(*ret_server, fds[0], fds[0]);
-	if (r >= 0)
-		r = sd_bus_set_server(*ret_server, true, id);
-	if (r >= 0)
-		r = sd_bus_start(*ret_server);
-	if (r >= 0)
-		r = sd_bus_new(ret_client);
-	if (r >= 0)
-		r = sd_bus_set_fd(*ret_client, fds[1], fds[1]);
-	if (r >= 0)
-		r = sd_bus_start(*ret_client);
-	return r;
-}
-
-static int on_xml(sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-	const char *xml, *begin, *end;
-	char **ret = userdata;
-
-	if (sd_bus_message_read(reply, "s", &xml) < 0)
-		return -EIO;
-	/* Without the interfaces that sd-bus adds to every object. */
-	begin = strstr(xml, " <interface name=\"" BUS_INTERFACE "\">");
-	end = begin ? strstr(begin, "</interface>\n") : NULL;
-	if (!end)
-		return -EIO;
-	*ret = asprintf_or_null("<node>\n%.*s</node>\n",
-				(int)(end + strlen("</interface>\n") - begin),
-				begin);
-	return *ret ? 0 : -ENOMEM;
-}
-
-int bus_introspect(char **ret)
-{
-	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *server = NULL;
-	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *client = NULL;
-	_cleanup_free_ char *xml = NULL;
-	int r;
-
-	r = connect_pair(&server, &client);
-	if (r >= 0)
-		r = sd_bus_add_object_vtable(server, NULL, BUS_PATH,
-					     BUS_INTERFACE, vtable, NULL);
-	if (r >= 0)
-		r = sd_bus_call_method_async(
-			client, NULL, NULL, BUS_PATH,
-			"org.freedesktop.DBus.Introspectable", "Introspect",
-			on_xml, &xml, "");
-	while (r >= 0 && !xml) {
-		int busy;
-
-		r = sd_bus_process(server, NULL);
-		busy = r;
-		if (r >= 0)
-			r = sd_bus_process(client, NULL);
-		if (r == 0 && busy == 0 && !xml)
-			r = sd_bus_wait(client, 10000);
-	}
-	if (r < 0)
-		return r;
-	*ret = TAKE_PTR(xml);
-	return 0;
+		log_debug_errno(r, "Cannot emit PromiseChanged: %m, ignoring.");
 }

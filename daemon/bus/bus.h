@@ -2,33 +2,110 @@
 #ifndef SUTRO_BUS_H
 #define SUTRO_BUS_H
 
-#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+#include "control/actuate.h"
+#include "control/governor.h"
+#include "host/machine.h"
+#include "host/sample.h"
+#include "policy/client.h"
+#include "policy/conf.h"
+#include "policy/policies.h"
+#include "policy/unit.h"
 
 #define BUS_NAME "org.sutro1"
 #define BUS_PATH "/org/sutro1"
 #define BUS_INTERFACE "org.sutro1.Manager"
 
-struct cgroup;
-struct device;
-struct governed;
-struct manager;
+#define ERROR_NO_SUCH_UNIT "org.sutro1.Error.NoSuchUnit"
+#define ERROR_NO_SUCH_PATH "org.sutro1.Error.NoSuchPath"
+#define ERROR_BAD_POLICY "org.sutro1.Error.BadPolicy"
+#define ERROR_NO_SUCH_PROMISE "org.sutro1.Error.NoSuchPromise"
+#define ERROR_NO_QUEUE "org.sutro1.Error.NoQueue"
+#define ERROR_NOT_SUPPORTED "org.sutro1.Error.NotSupported"
 
-/** bus_open() - connect to the system bus, attach it to the loop, take the name */
-int bus_open(struct manager *m);
-void bus_close(struct manager *m);
+/**
+ * struct bus_ops - what methods request from the owner of the bus
+ * @reload: read configuration, topology and all units again
+ * @reload_policies: read policies again, for all units
+ * @policy_changed: the policy of @unit is another one now
+ * @catch_up: read the topology again if @path is on a device that is not in it
+ * @leaf_switched: the scheduler of @leaf changed
+ * @want_samples: keep sampling for a while
+ */
+struct bus_ops {
+	int (*reload)(void *userdata);
+	int (*reload_policies)(void *userdata);
+	void (*policy_changed)(const char *unit, void *userdata);
+	void (*catch_up)(const char *path, void *userdata);
+	void (*leaf_switched)(const struct device *leaf, void *userdata);
+	int (*want_samples)(void *userdata);
+};
 
-/** bus_samples_taken() - answer those who wait for samples */
-void bus_samples_taken(struct manager *m);
+/**
+ * struct bus - the daemon on the system bus
+ * @ops, @userdata: its owner
+ * @machine, @policies, @clients, @watcher, @governor, @actuator: what methods show and
+ *	set; the owner fills them in before bus_open()
+ * @conf, @units: the same; set again when they change
+ * @waiters: calls that wait for samples
+ */
+struct bus {
+	sd_bus *connection;
+	sd_bus_slot *vtable;
+	const struct bus_ops *ops;
+	void *userdata;
+	const struct machine *machine;
+	struct policies *policies;
+	struct clients *clients;
+	const struct sampler *watcher;
+	const struct governor *governor;
+	const struct actuator *actuator;
+	const struct conf *conf;
+	const struct units *units;
+	struct bus_waiter *waiters;
+};
+
+/** bus_method_t - a method that runs later; it sends its reply itself */
+typedef int (*bus_method_t)(struct bus *b, sd_bus_message *call,
+			    sd_bus_error *error);
+
+/** bus_resolve() - a path of a caller to a device with leaves, or a bus error */
+int bus_resolve(struct bus *b, const char *path, struct device **ret,
+		sd_bus_error *error);
+
+/** bus_append_devno() - {"devno": "8:16"} */
+int bus_append_devno(sd_bus_message *r, const struct device *d);
+
+/** bus_open_list(), bus_close_list() - a value of type aa{sv} in a dictionary */
+int bus_open_list(sd_bus_message *r, const char *key);
+int bus_close_list(sd_bus_message *r);
+
+/**
+ * bus_error() - set an error whose text may quote anything a caller said
+ *
+ * What is not fit to be shown is replaced: a reply that is cut within a character
+ * would not be sent at all.
+ * Return: a negative errno, for the method to return.
+ */
+int bus_error(sd_bus_error *error, const char *name, const char *format, ...)
+	_printf_(3, 4);
+
+/** bus_no_such_unit() - set the error about a unit that is not there */
+int bus_no_such_unit(sd_bus_error *error, const char *unit);
+
+/** bus_send() - send @reply unless making it failed with @r */
+int bus_send(sd_bus_message *reply, int r);
+
+/** bus_property_changed() - emit PropertiesChanged; nothing before bus_open() */
+void bus_property_changed(const struct bus *b, const char *property);
 
 /** bus_weight_changed() - emit WeightChanged; @leaf NULL: the default line */
-void bus_weight_changed(struct manager *m, const struct cgroup *c,
+void bus_weight_changed(struct bus *b, const struct cgroup *c,
 			const struct device *leaf, uint64_t old, uint64_t new,
 			const char *reason);
 
 /** bus_promise_changed() - emit PromiseChanged */
-void bus_promise_changed(struct manager *m, const struct governed *f);
-
-/** bus_introspect() - the interface as XML, from the vtable; to be freed */
-int bus_introspect(char **ret);
+void bus_promise_changed(struct bus *b, const struct governed *f);
 
 #endif

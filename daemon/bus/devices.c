@@ -2,7 +2,10 @@
 
 /* Members about devices: ListDevices, ResolvePath, UseDevices, ReleaseDevices. */
 
+#include "bus/authority.h"
+#include "bus/bus.h"
 #include "bus/method.h"
+#include "host/leaf.h"
 
 /* No call has a reason to name more devices than a machine has. */
 #define PATHS_MAX 1024
@@ -35,7 +38,7 @@ static int append_nodes(sd_bus_message *r, struct device *const *l, size_t n)
 	return err >= 0 ? sd_bus_message_close_container(r) : err;
 }
 
-static int append_device(struct manager *m, sd_bus_message *r,
+static int append_device(struct bus *b, sd_bus_message *r,
 			 const struct device *d)
 {
 	_cleanup_strv_ char **slaves = NULL;
@@ -59,7 +62,7 @@ static int append_device(struct manager *m, sd_bus_message *r,
 	if (err >= 0)
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}", "leaf", "b", d->leaf, "managed", "b",
-			leaf_is_managed(&m->machine.roots, d), "size_bytes",
+			leaf_is_managed(&b->machine->roots, d), "size_bytes",
 			"t", d->size_bytes);
 	if (err >= 0 && d->leaf)
 		err = sd_bus_message_append(r, "{sv}", "scheduler", "s",
@@ -71,14 +74,14 @@ int method_list_devices(sd_bus_message *call, void *userdata,
 			sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	struct manager *m = userdata;
+	struct bus *b = userdata;
 	int r;
 
 	r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-	for (size_t i = 0; i < m->machine.topology->n_devices && r >= 0; i++)
-		r = append_device(m, reply, m->machine.topology->devices[i]);
+	for (size_t i = 0; i < b->machine->topology->n_devices && r >= 0; i++)
+		r = append_device(b, reply, b->machine->topology->devices[i]);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
 	return bus_send(reply, r);
@@ -121,15 +124,15 @@ int method_resolve_path(sd_bus_message *call, void *userdata,
 			sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	struct manager *m = userdata;
+	struct bus *b = userdata;
 	struct device *d;
 	const char *path;
 	int r;
 
 	r = sd_bus_message_read(call, "s", &path);
 	if (r >= 0) {
-		manager_catch_up(m, path);
-		r = bus_resolve(m, path, &d, error);
+		b->ops->catch_up(path, b->userdata);
+		r = bus_resolve(b, path, &d, error);
 	}
 	if (r >= 0)
 		r = sd_bus_message_new_method_return(call, &reply);
@@ -149,18 +152,18 @@ int method_resolve_path(sd_bus_message *call, void *userdata,
 /* ---- UseDevices, ReleaseDevices ---- */
 
 /* The leaves under all @paths, each once, in the order of the topology. */
-static int mark_leaves(struct manager *m, char **paths, bool *marks,
+static int mark_leaves(struct bus *b, char **paths, bool *marks,
 		       sd_bus_error *error)
 {
 	for (char **p = paths; p && *p; p++) {
 		struct device *d;
-		int r = bus_resolve(m, *p, &d, error);
+		int r = bus_resolve(b, *p, &d, error);
 
 		if (r < 0)
 			return r;
-		for (size_t i = 0; i < m->machine.topology->n_devices; i++)
+		for (size_t i = 0; i < b->machine->topology->n_devices; i++)
 			if (device_stands_on(d,
-					     m->machine.topology->devices[i]))
+					     b->machine->topology->devices[i]))
 				marks[i] = true;
 	}
 	return 0;
@@ -176,27 +179,27 @@ static int append_result(sd_bus_message *r, const struct device *leaf,
 				     "s", result->error ?: "");
 }
 
-static int change_leaves(struct manager *m, sd_bus_message *reply,
+static int change_leaves(struct bus *b, sd_bus_message *reply,
 			 const bool *marks, bool use, sd_bus_error *error)
 {
 	_cleanup_free_ char *failure = NULL;
 	size_t good = 0, bad = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < m->machine.topology->n_devices && r >= 0; i++) {
-		struct device *leaf = m->machine.topology->devices[i];
+	for (size_t i = 0; i < b->machine->topology->n_devices && r >= 0; i++) {
+		struct device *leaf = b->machine->topology->devices[i];
 		struct leaf_result result = {};
 
 		if (!marks[i])
 			continue;
-		r = use ? leaf_use(&m->machine.roots, leaf, m->machine.dry_run,
-				   &result)
-			: leaf_release(&m->machine.roots, leaf,
-				       m->machine.dry_run, &result);
+		r = use ? leaf_use(&b->machine->roots, leaf,
+				   b->machine->dry_run, &result)
+			: leaf_release(&b->machine->roots, leaf,
+				       b->machine->dry_run, &result);
 		if (r >= 0)
 			r = append_result(reply, leaf, &result);
 		if (result.changed)
-			manager_leaf_switched(m, leaf);
+			b->ops->leaf_switched(leaf, b->userdata);
 		if (!result.error) {
 			good++;
 		} else {
@@ -211,7 +214,7 @@ static int change_leaves(struct manager *m, sd_bus_message *reply,
 	return r;
 }
 
-static int change_devices(struct manager *m, sd_bus_message *call, bool use,
+static int change_devices(struct bus *b, sd_bus_message *call, bool use,
 			  sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -227,36 +230,35 @@ static int change_devices(struct manager *m, sd_bus_message *call, bool use,
 		return bus_error(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
 				 "More than %d paths.", PATHS_MAX);
 	for (char **p = paths; p && *p; p++)
-		manager_catch_up(m, *p);
-	n = m->machine.topology->n_devices;
+		b->ops->catch_up(*p, b->userdata);
+	n = b->machine->topology->n_devices;
 	marks = calloc(n + 1, sizeof(*marks));
 	if (!marks)
 		return -ENOMEM;
-	r = mark_leaves(m, paths, marks, error);
+	r = mark_leaves(b, paths, marks, error);
 	for (size_t i = 0; i < n && !use && !paths; i++)
-		marks[i] = leaf_is_managed(&m->machine.roots,
-					   m->machine.topology->devices[i]);
+		marks[i] = leaf_is_managed(&b->machine->roots,
+					   b->machine->topology->devices[i]);
 	if (r >= 0)
 		r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
 	if (r >= 0)
-		r = change_leaves(m, reply, marks, use, error);
+		r = change_leaves(b, reply, marks, use, error);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
 	return bus_send(reply, r);
 }
 
-static int use_devices(struct manager *m, sd_bus_message *call,
-		       sd_bus_error *error)
+static int use_devices(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 {
-	return change_devices(m, call, true, error);
+	return change_devices(b, call, true, error);
 }
 
-static int release_devices(struct manager *m, sd_bus_message *call,
+static int release_devices(struct bus *b, sd_bus_message *call,
 			   sd_bus_error *error)
 {
-	return change_devices(m, call, false, error);
+	return change_devices(b, call, false, error);
 }
 
 int method_use_devices(sd_bus_message *call, void *userdata,

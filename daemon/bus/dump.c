@@ -3,10 +3,10 @@
 #include <sys/sysmacros.h>
 
 #include "bus/dump.h"
-#include "manager.h"
+#include "host/leaf.h"
 #include "policy/policy.h"
 
-static int dump_device(const struct manager *m, struct text *t,
+static int dump_device(const struct bus *b, struct text *t,
 		       const struct device *d)
 {
 	text_add(t, "  %-12s %3u:%-4u %-10s %12llu bytes", d->name,
@@ -16,14 +16,14 @@ static int dump_device(const struct manager *m, struct text *t,
 		text_add(t, "%s%s", i ? " " : " on ", d->slaves[i]->name);
 	if (d->leaf)
 		text_add(t, " leaf, scheduler %s%s", d->scheduler,
-			 leaf_is_managed(&m->machine.roots, d) ? ", managed"
-							       : "");
+			 leaf_is_managed(&b->machine->roots, d) ? ", managed"
+								: "");
 	for (char **a = d->aliases; a && *a; a++)
 		text_add(t, " %s", *a);
 	return text_add(t, "\n");
 }
 
-static int dump_on_leaf(const struct manager *m, struct text *t,
+static int dump_on_leaf(const struct bus *b, struct text *t,
 			const struct cgroup *c, const struct device *leaf)
 {
 	struct asked asked = policy_weight(c->policy, leaf);
@@ -33,7 +33,7 @@ static int dump_on_leaf(const struct manager *m, struct text *t,
 
 	if (!reason)
 		return -ENOMEM;
-	err = actuate_explain(&m->actuator, c, leaf, &e);
+	err = actuate_explain(b->actuator, c, leaf, &e);
 	if (err)
 		return err;
 	if (*e.file)
@@ -47,7 +47,7 @@ static int dump_on_leaf(const struct manager *m, struct text *t,
 	return err;
 }
 
-static int dump_cgroup(const struct manager *m, struct text *t,
+static int dump_cgroup(const struct bus *b, struct text *t,
 		       const struct cgroup *c)
 {
 	static const char *const origins[] = {
@@ -68,41 +68,41 @@ static int dump_cgroup(const struct manager *m, struct text *t,
 			       p->statements[i].device
 				       ? p->statements[i].device->node
 				       : "leads nowhere");
-	for (size_t i = 0; i < m->machine.topology->n_devices && !err; i++)
-		if (m->machine.topology->devices[i]->leaf)
-			err = dump_on_leaf(m, t, c,
-					   m->machine.topology->devices[i]);
+	for (size_t i = 0; i < b->machine->topology->n_devices && !err; i++)
+		if (b->machine->topology->devices[i]->leaf)
+			err = dump_on_leaf(b, t, c,
+					   b->machine->topology->devices[i]);
 	return err;
 }
 
-int dump_manager(const struct manager *m, char **ret)
+int dump_daemon(const struct bus *b, char **ret)
 {
 	_cleanup_(text_freep) struct text t = {};
-	struct cgroup *root = cgroup_tree_root(m->machine.tree);
+	struct cgroup *root = cgroup_tree_root(b->machine->tree);
 	int err;
 
 	text_add(&t, "sutrod %s%s\n", SUTRO_VERSION,
-		 m->machine.dry_run ? ", dry run" : "");
+		 b->machine->dry_run ? ", dry run" : "");
 	text_add(&t, "configuration: ReconcileSec=%llu Use=",
-		 (unsigned long long)m->conf->reconcile_usec / 1000000);
-	for (char **u = m->conf->use; u && *u; u++)
-		text_add(&t, "%s%s", u == m->conf->use ? "" : " ", *u);
+		 (unsigned long long)b->conf->reconcile_usec / 1000000);
+	for (char **u = b->conf->use; u && *u; u++)
+		text_add(&t, "%s%s", u == b->conf->use ? "" : " ", *u);
 	text_add(&t, "\nquestions to systemd without answer: %zu\n",
-		 units_pending(m->units));
+		 units_pending(b->units));
 	text_add(
 		&t,
 		"floors and targets kept: %zu, last step of control: %llu us of CPU time\n",
-		m->governor.plant.n_floors,
-		(unsigned long long)m->governor.step_usec);
+		b->governor->plant.n_floors,
+		(unsigned long long)b->governor->step_usec);
 	err = text_add(&t, "devices:\n");
-	for (size_t i = 0; i < m->machine.topology->n_devices && !err; i++)
-		err = dump_device(m, &t, m->machine.topology->devices[i]);
+	for (size_t i = 0; i < b->machine->topology->n_devices && !err; i++)
+		err = dump_device(b, &t, b->machine->topology->devices[i]);
 	if (!err)
 		err = text_add(&t, "cgroups in %s:\n",
-			       cgroup_tree_mount(m->machine.tree));
+			       cgroup_tree_mount(b->machine->tree));
 	for (struct cgroup *c = cgroup_next(root, root); c && !err;
 	     c = cgroup_next(root, c))
-		err = dump_cgroup(m, &t, c);
+		err = dump_cgroup(b, &t, c);
 	if (err)
 		return err;
 	*ret = TAKE_PTR(t.p);

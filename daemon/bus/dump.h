@@ -2,9 +2,9 @@
 #ifndef SUTRO_DUMP_H
 #define SUTRO_DUMP_H
 
-struct manager;
+#include "bus/bus.h"
 
-/** dump_manager() - the whole state as text; to be freed */
-int dump_manager(const struct manager *m, char **ret);
+/** dump_daemon() - the whole state as text; to be freed */
+int dump_daemon(const struct bus *b, char **ret);
 
 #endif

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/*
- * Members about units: ListUnits, Explain.
- *
- * Explain is about the last second, and sampling starts when somebody asks. The
- * first call is kept until there are two samples.
- */
+/* Members about units: ListUnits, Explain. */
 
 #include "bus/bus.h"
 #include "bus/method.h"
+#include "bus/wait.h"
 #include "policy/entitlement.h"
 #include "policy/policy.h"
 #include "policy/unit-cgroup.h"
@@ -43,8 +39,8 @@ static int append_unit(sd_bus_message *r, const struct cgroup *c)
 int method_list_units(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	struct manager *m = userdata;
-	struct cgroup *root = cgroup_tree_root(m->machine.tree);
+	struct bus *b = userdata;
+	struct cgroup *root = cgroup_tree_root(b->machine->tree);
 	int r;
 
 	r = sd_bus_message_new_method_return(call, &reply);
@@ -64,19 +60,19 @@ int method_list_units(sd_bus_message *call, void *userdata, sd_bus_error *error)
 	return bus_send(reply, r);
 }
 
-static int append_explained_leaf(struct manager *m, sd_bus_message *r,
+static int append_explained_leaf(struct bus *b, sd_bus_message *r,
 				 const struct cgroup *c,
 				 const struct device *leaf)
 {
 	struct asked asked = policy_weight(c->policy, leaf);
-	const struct usage *usage = sample_usage(&m->watcher, c, leaf);
+	const struct usage *usage = sample_usage(b->watcher, c, leaf);
 	_cleanup_free_ char *reason = policy_reason(c->policy, &asked);
 	struct actuation e;
 	int err;
 
 	if (!reason)
 		return -ENOMEM;
-	err = actuate_explain(&m->actuator, c, leaf, &e);
+	err = actuate_explain(b->actuator, c, leaf, &e);
 	if (err)
 		return err;
 	err = sd_bus_message_open_container(r, 'a', "{sv}");
@@ -92,8 +88,8 @@ static int append_explained_leaf(struct manager *m, sd_bus_message *r,
 	if (err >= 0)
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}", "hweight", "d",
-			entitlement(&m->watcher, c, leaf), "got", "d",
-			sample_got(&m->watcher, c, leaf), "time_ns", "t",
+			entitlement(b->watcher, c, leaf), "got", "d",
+			sample_got(b->watcher, c, leaf), "time_ns", "t",
 			usage->time_ns, "rbytes", "t", usage->rbytes, "wbytes",
 			"t", usage->wbytes);
 	if (err >= 0)
@@ -102,24 +98,24 @@ static int append_explained_leaf(struct manager *m, sd_bus_message *r,
 	return err;
 }
 
-static int append_explained_leaves(struct manager *m, sd_bus_message *r,
+static int append_explained_leaves(struct bus *b, sd_bus_message *r,
 				   const struct cgroup *c,
 				   const struct device *d)
 {
 	int err;
 
 	err = bus_open_list(r, "leaves");
-	for (size_t i = 0; i < m->machine.topology->n_devices && err >= 0;
+	for (size_t i = 0; i < b->machine->topology->n_devices && err >= 0;
 	     i++) {
-		const struct device *leaf = m->machine.topology->devices[i];
+		const struct device *leaf = b->machine->topology->devices[i];
 
 		if (leaf->leaf && (!d || device_stands_on(d, leaf)))
-			err = append_explained_leaf(m, r, c, leaf);
+			err = append_explained_leaf(b, r, c, leaf);
 	}
 	return err < 0 ? err : bus_close_list(r);
 }
 
-static int explain(struct manager *m, sd_bus_message *call, sd_bus_error *error)
+static int explain(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	const char *unit, *path;
@@ -130,12 +126,12 @@ static int explain(struct manager *m, sd_bus_message *call, sd_bus_error *error)
 	r = sd_bus_message_read(call, "ss", &unit, &path);
 	if (r < 0)
 		return r;
-	c = unit_find_cgroup(m->machine.tree, unit);
+	c = unit_find_cgroup(b->machine->tree, unit);
 	if (!c)
 		return bus_no_such_unit(error, unit);
 	if (*path) {
-		manager_catch_up(m, path);
-		r = bus_resolve(m, path, &d, error);
+		b->ops->catch_up(path, b->userdata);
+		r = bus_resolve(b, path, &d, error);
 	}
 	if (r >= 0)
 		r = sd_bus_message_new_method_return(call, &reply);
@@ -147,76 +143,13 @@ static int explain(struct manager *m, sd_bus_message *call, sd_bus_error *error)
 		r = sd_bus_message_append(reply, "{sv}", "device", "s",
 					  d ? d->node : "");
 	if (r >= 0)
-		r = append_explained_leaves(m, reply, c, d);
+		r = append_explained_leaves(b, reply, c, d);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
 	return bus_send(reply, r);
 }
 
-/* ---- waiting for samples ---- */
-
-/**
- * struct bus_waiter - a call that waits for samples
- * @method: runs when there are some
- */
-struct bus_waiter {
-	sd_bus_message *call;
-	bus_method_t method;
-	struct bus_waiter *next;
-};
-
-int bus_with_samples(struct manager *m, sd_bus_message *call,
-		     bus_method_t method, sd_bus_error *error)
-{
-	struct bus_waiter *w;
-	int r;
-
-	r = manager_want_samples(m);
-	if (r < 0)
-		return r;
-	if (sampler_is_fresh(&m->watcher, machine_now_usec(&m->machine)))
-		return method(m, call, error);
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return -ENOMEM;
-	*w = (struct bus_waiter){ sd_bus_message_ref(call), method,
-				  m->waiters };
-	m->waiters = w;
-	return 1;
-}
-
 int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
 	return bus_with_samples(userdata, call, explain, error);
-}
-
-void bus_samples_taken(struct manager *m)
-{
-	struct bus_waiter *w;
-
-	if (!sampler_is_fresh(&m->watcher, machine_now_usec(&m->machine)))
-		return;
-	while ((w = m->waiters)) {
-		_cleanup_(sd_bus_error_free)
-			sd_bus_error error = SD_BUS_ERROR_NULL;
-		int r;
-
-		m->waiters = w->next;
-		r = w->method(m, w->call, &error);
-		if (r < 0)
-			sd_bus_reply_method_errno(w->call, r, &error);
-		sd_bus_message_unref(w->call);
-		free(w);
-	}
-}
-
-void bus_drop_waiters(struct manager *m)
-{
-	struct bus_waiter *w;
-
-	while ((w = m->waiters)) {
-		m->waiters = w->next;
-		sd_bus_message_unref(w->call);
-		free(w);
-	}
 }

@@ -6,6 +6,8 @@
  * ends with the caller.
  */
 
+#include "bus/authority.h"
+#include "bus/bus.h"
 #include "bus/method.h"
 #include "policy/unit-cgroup.h"
 
@@ -92,8 +94,7 @@ static int read_said(sd_bus_message *call, struct said *said, size_t *n,
 	return r < 0 ? r : sd_bus_message_exit_container(call);
 }
 
-static int set_policy(struct manager *m, sd_bus_message *call,
-		      sd_bus_error *error)
+static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 {
 	_cleanup_free_ char *sentence = NULL;
 	struct said said[SAID_MAX];
@@ -114,19 +115,19 @@ static int set_policy(struct manager *m, sd_bus_message *call,
 	if (r < 0)
 		return r;
 	if (l == LIFETIME_CLIENT)
-		r = clients_say(&m->clients, sd_bus_message_get_sender(call),
+		r = clients_say(b->clients, sd_bus_message_get_sender(call),
 				unit, said, n, &sentence);
 	else
-		r = policies_set(m->policies, unit, (enum policy_lifetime)l,
+		r = policies_set(b->policies, unit, (enum policy_lifetime)l,
 				 said, n, &sentence);
 	if (r < 0)
 		return refuse(error, unit, r, sentence);
 	if (l != LIFETIME_CLIENT)
-		manager_policy_changed(unit, m);
+		b->ops->policy_changed(unit, b->userdata);
 	return sd_bus_reply_method_return(call, "");
 }
 
-static int reset_policy(struct manager *m, sd_bus_message *call,
+static int reset_policy(struct bus *b, sd_bus_message *call,
 			sd_bus_error *error)
 {
 	const char *unit, *lifetime;
@@ -141,13 +142,13 @@ static int reset_policy(struct manager *m, sd_bus_message *call,
 	if (r < 0)
 		return r;
 	if (l == LIFETIME_CLIENT) {
-		clients_forget(&m->clients, sd_bus_message_get_sender(call),
+		clients_forget(b->clients, sd_bus_message_get_sender(call),
 			       unit);
 	} else {
-		r = policies_reset(m->policies, unit, (enum policy_lifetime)l);
+		r = policies_reset(b->policies, unit, (enum policy_lifetime)l);
 		if (r < 0)
 			return refuse(error, unit, r, NULL);
-		manager_policy_changed(unit, m);
+		b->ops->policy_changed(unit, b->userdata);
 	}
 	return sd_bus_reply_method_return(call, "");
 }
@@ -155,9 +156,9 @@ static int reset_policy(struct manager *m, sd_bus_message *call,
 /* A unit below the slice of the caller is the caller's own. The slice itself is not:
  * what it may take from others is for an administrator to say.
  */
-static bool is_own(struct manager *m, sd_bus_message *call, const char *unit)
+static bool is_own(struct bus *b, sd_bus_message *call, const char *unit)
 {
-	struct cgroup *c = unit_find_cgroup(m->machine.tree, unit);
+	struct cgroup *c = unit_find_cgroup(b->machine->tree, unit);
 	_cleanup_free_ char *slice = NULL;
 	uid_t uid;
 
@@ -168,7 +169,7 @@ static bool is_own(struct manager *m, sd_bus_message *call, const char *unit)
 	return slice && startswith(c->path, slice);
 }
 
-static int change(sd_bus_message *call, struct manager *m, bus_method_t method,
+static int change(sd_bus_message *call, struct bus *b, bus_method_t method,
 		  sd_bus_error *error)
 {
 	const char *unit;
@@ -178,13 +179,13 @@ static int change(sd_bus_message *call, struct manager *m, bus_method_t method,
 		r = check_unit(unit, error);
 	if (r < 0)
 		return r;
-	if (m->machine.dry_run)
+	if (b->machine->dry_run)
 		return sd_bus_error_set(error, SD_BUS_ERROR_FAILED,
 					"sutrod runs with --dry-run and "
 					"changes nothing.");
 	return bus_with_authority(
-		m, call,
-		is_own(m, call, unit) ? ACTION_OWN : ACTION_MANAGE_POLICIES,
+		b, call,
+		is_own(b, call, unit) ? ACTION_OWN : ACTION_MANAGE_POLICIES,
 		method, error);
 }
 
@@ -225,7 +226,7 @@ int method_get_policy(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	struct stated stated = {};
-	struct manager *m = userdata;
+	struct bus *b = userdata;
 	const char *unit;
 	int r;
 
@@ -233,7 +234,7 @@ int method_get_policy(sd_bus_message *call, void *userdata, sd_bus_error *error)
 	if (r >= 0)
 		r = check_unit(unit, error);
 	if (r >= 0)
-		r = clients_state(&m->clients, m->policies, unit, &stated);
+		r = clients_state(b->clients, b->policies, unit, &stated);
 	if (r < 0)
 		return r;
 	r = sd_bus_message_new_method_return(call, &reply);
@@ -251,10 +252,10 @@ int method_get_policy(sd_bus_message *call, void *userdata, sd_bus_error *error)
 
 /* ---- ReloadPolicies, PolicyErrors ---- */
 
-static int reload_policies(struct manager *m, sd_bus_message *call,
+static int reload_policies(struct bus *b, sd_bus_message *call,
 			   sd_bus_error *error)
 {
-	int r = manager_reload_policies(m);
+	int r = b->ops->reload_policies(b->userdata);
 
 	return r < 0 ? r : sd_bus_reply_method_return(call, "");
 }
@@ -271,8 +272,8 @@ int property_policy_errors(sd_bus *bus, const char *path, const char *interface,
 			   void *userdata, sd_bus_error *error)
 {
 	_cleanup_strv_ char **errors = NULL;
-	struct manager *m = userdata;
-	int r = policies_errors(m->policies, &errors);
+	struct bus *b = userdata;
+	int r = policies_errors(b->policies, &errors);
 
 	return r < 0 ? r : sd_bus_message_append_strv(reply, errors);
 }

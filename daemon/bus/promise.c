@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Members about promises: ListPromises, History, PromiseChanged.
+ * Members about promises: ListPromises, History.
  *
  * What the governor keeps (floors) comes from its plant; ceilings and targets are
  * listed as they are stated.
@@ -17,10 +17,10 @@
 #define STATE_UNRESOLVED "unresolved"
 #define STATE_STATED "stated"
 
-static int append_leaf(struct manager *m, sd_bus_message *r,
+static int append_leaf(struct bus *b, sd_bus_message *r,
 		       const struct governed *f, const struct device *leaf)
 {
-	const struct plant *plant = &m->governor.plant;
+	const struct plant *plant = &b->governor->plant;
 	uint32_t n = plant_leaf(plant, leaf);
 	struct control_use *use;
 	int err;
@@ -47,11 +47,11 @@ static int append_leaf(struct manager *m, sd_bus_message *r,
 	return err < 0 ? err : sd_bus_message_close_container(r);
 }
 
-static int append_governed(struct manager *m, sd_bus_message *r,
+static int append_governed(struct bus *b, sd_bus_message *r,
 			   const struct governed *f, const struct device *d)
 {
 	const struct control_promise *p =
-		control_promise(m->governor.plant.control, f->number);
+		control_promise(b->governor->plant.control, f->number);
 	int err;
 
 	err = sd_bus_message_append(r, "{sv}{sv}{sv}{sv}{sv}{sv}", "state", "s",
@@ -63,7 +63,7 @@ static int append_governed(struct manager *m, sd_bus_message *r,
 	if (err >= 0)
 		err = bus_open_list(r, "leaves");
 	for (size_t i = 0; i < d->n_leaves && err >= 0; i++)
-		err = append_leaf(m, r, f, d->leaves[i]);
+		err = append_leaf(b, r, f, d->leaves[i]);
 	return err < 0 ? err : bus_close_list(r);
 }
 
@@ -87,10 +87,10 @@ static int append_ungoverned(sd_bus_message *r, const struct promise *p)
 	return err < 0 ? err : bus_close_list(r);
 }
 
-static int append_promise(struct manager *m, sd_bus_message *r,
+static int append_promise(struct bus *b, sd_bus_message *r,
 			  const struct cgroup *c, const struct promise *p)
 {
-	const struct governed *f = plant_find(&m->governor.plant, c, p);
+	const struct governed *f = plant_find(&b->governor->plant, c, p);
 	int err;
 
 	err = sd_bus_message_open_container(r, 'a', "{sv}");
@@ -106,7 +106,7 @@ static int append_promise(struct manager *m, sd_bus_message *r,
 			promises_importance(&c->policy->promises), "source",
 			"s", p->source ?: "");
 	if (err >= 0)
-		err = f && p->device ? append_governed(m, r, f, p->device)
+		err = f && p->device ? append_governed(b, r, f, p->device)
 				     : append_ungoverned(r, p);
 	return err < 0 ? err : sd_bus_message_close_container(r);
 }
@@ -135,8 +135,8 @@ int method_list_promises(sd_bus_message *call, void *userdata,
 			 sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	struct manager *m = userdata;
-	struct cgroup *root = cgroup_tree_root(m->machine.tree);
+	struct bus *b = userdata;
+	struct cgroup *root = cgroup_tree_root(b->machine->tree);
 	int r;
 
 	r = sd_bus_message_new_method_return(call, &reply);
@@ -146,7 +146,7 @@ int method_list_promises(sd_bus_message *call, void *userdata,
 		for (size_t i = 0; i < c->policy->promises.n && r >= 0; i++)
 			if (is_listed(c->policy, &c->policy->promises.items[i]))
 				r = append_promise(
-					m, reply, c,
+					b, reply, c,
 					&c->policy->promises.items[i]);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
@@ -155,7 +155,7 @@ int method_list_promises(sd_bus_message *call, void *userdata,
 
 /* ---- history ---- */
 
-static const struct governed *find_floor(const struct manager *m,
+static const struct governed *find_floor(const struct bus *b,
 					 const struct cgroup *c,
 					 const char *key, const char *path)
 {
@@ -163,7 +163,7 @@ static const struct governed *find_floor(const struct manager *m,
 
 	if (promise_key_from_name(key, &k) < 0)
 		return NULL;
-	return plant_find(&m->governor.plant, c,
+	return plant_find(&b->governor->plant, c,
 			  &(struct promise){ .key = k, .path = (char *)path });
 }
 
@@ -171,7 +171,7 @@ int method_history(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	const char *unit, *key, *path;
-	struct manager *m = userdata;
+	struct bus *b = userdata;
 	const struct governed *f;
 	const struct history *h;
 	struct cgroup *c;
@@ -180,10 +180,10 @@ int method_history(sd_bus_message *call, void *userdata, sd_bus_error *error)
 	r = sd_bus_message_read(call, "sss", &unit, &key, &path);
 	if (r < 0)
 		return r;
-	c = unit_find_cgroup(m->machine.tree, unit);
+	c = unit_find_cgroup(b->machine->tree, unit);
 	if (!c)
 		return bus_no_such_unit(error, unit);
-	f = find_floor(m, c, key, path);
+	f = find_floor(b, c, key, path);
 	if (!f)
 		return bus_error(
 			error, ERROR_NO_SUCH_PROMISE,
@@ -205,16 +205,4 @@ int method_history(sd_bus_message *call, void *userdata, sd_bus_error *error)
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
 	return bus_send(reply, r);
-}
-
-void bus_promise_changed(struct manager *m, const struct governed *f)
-{
-	int r;
-
-	r = sd_bus_emit_signal(
-		m->bus, BUS_PATH, BUS_INTERFACE, "PromiseChanged", "sssss",
-		f->cgroup->policy->subject, promise_info(f->key)->name, f->path,
-		control_state_to_string(f->state), f->cause ?: "");
-	if (r < 0)
-		log_debug_errno(r, "Cannot emit PromiseChanged: %m, ignoring.");
 }

@@ -6,41 +6,43 @@
  * that is the volume, not the disks under it.
  */
 
+#include "bus/bus.h"
 #include "bus/method.h"
+#include "bus/wait.h"
 #include "policy/entitlement.h"
 #include "policy/policy.h"
 
-static bool is_used(const struct manager *m, const struct cgroup *c,
+static bool is_used(const struct bus *b, const struct cgroup *c,
 		    const struct device *d)
 {
-	const struct usage *u = sample_usage(&m->watcher, c, d);
+	const struct usage *u = sample_usage(b->watcher, c, d);
 
 	return u->rbytes || u->wbytes;
 }
 
-static bool is_used_above(const struct manager *m, const struct cgroup *c,
+static bool is_used_above(const struct bus *b, const struct cgroup *c,
 			  const struct device *d)
 {
-	for (size_t i = 0; i < m->machine.topology->n_devices; i++) {
-		const struct device *top = m->machine.topology->devices[i];
+	for (size_t i = 0; i < b->machine->topology->n_devices; i++) {
+		const struct device *top = b->machine->topology->devices[i];
 
 		for (size_t s = 0; s < top->n_slaves; s++)
 			if (top->slaves[s] == d &&
-			    (is_used(m, c, top) || is_used_above(m, c, top)))
+			    (is_used(b, c, top) || is_used_above(b, c, top)))
 				return true;
 	}
 	return false;
 }
 
-static int append_leaf(struct manager *m, sd_bus_message *r,
-		       const struct cgroup *c, const struct device *leaf)
+static int append_leaf(struct bus *b, sd_bus_message *r, const struct cgroup *c,
+		       const struct device *leaf)
 {
-	double waiting = sample_usage(&m->watcher, c, leaf)->wait_ns / 1e9 /
-			 sampler_interval_s(&m->watcher);
+	double waiting = sample_usage(b->watcher, c, leaf)->wait_ns / 1e9 /
+			 sampler_interval_s(b->watcher);
 	struct latencies reads = {};
 	int err;
 
-	sample_add_latencies(&m->watcher, c, leaf, &reads);
+	sample_add_latencies(b->watcher, c, leaf, &reads);
 	err = sd_bus_message_open_container(r, 'a', "{sv}");
 	if (err >= 0)
 		err = sd_bus_message_append(r, "{sv}", "read_p99_us", "t",
@@ -48,29 +50,29 @@ static int append_leaf(struct manager *m, sd_bus_message *r,
 	if (err >= 0)
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}", "leaf", "s", leaf->node,
-			"share_got", "d", sample_got(&m->watcher, c, leaf),
-			"hweight", "d", entitlement(&m->watcher, c, leaf),
+			"share_got", "d", sample_got(b->watcher, c, leaf),
+			"hweight", "d", entitlement(b->watcher, c, leaf),
 			"weight", "t", policy_weight(c->policy, leaf).weight,
 			"backlog", "d", waiting < 1 ? waiting : 1.0);
 	return err < 0 ? err : sd_bus_message_close_container(r);
 }
 
 /* Of the reads at all leaves under the device. */
-static uint64_t read_p99_us(const struct manager *m, const struct cgroup *c,
+static uint64_t read_p99_us(const struct bus *b, const struct cgroup *c,
 			    const struct device *d)
 {
 	struct latencies sum = {};
 
 	for (size_t i = 0; i < d->n_leaves; i++)
-		sample_add_latencies(&m->watcher, c, d->leaves[i], &sum);
+		sample_add_latencies(b->watcher, c, d->leaves[i], &sum);
 	return sample_latency_us(&sum, 0.99);
 }
 
-static int append_row(struct manager *m, sd_bus_message *r,
-		      const struct cgroup *c, const struct device *d)
+static int append_row(struct bus *b, sd_bus_message *r, const struct cgroup *c,
+		      const struct device *d)
 {
-	const struct usage *u = sample_usage(&m->watcher, c, d);
-	double s = sampler_interval_s(&m->watcher);
+	const struct usage *u = sample_usage(b->watcher, c, d);
+	double s = sampler_interval_s(b->watcher);
 	int err;
 
 	err = sd_bus_message_open_container(r, 'a', "{sv}");
@@ -85,21 +87,20 @@ static int append_row(struct manager *m, sd_bus_message *r,
 			"wios_per_s", "t", (uint64_t)(u->wios / s));
 	if (err >= 0)
 		err = sd_bus_message_append(r, "{sv}", "read_p99_us", "t",
-					    read_p99_us(m, c, d));
+					    read_p99_us(b, c, d));
 	if (err >= 0)
 		err = bus_open_list(r, "leaves");
 	for (size_t i = 0; i < d->n_leaves && err >= 0; i++)
-		err = append_leaf(m, r, c, d->leaves[i]);
+		err = append_leaf(b, r, c, d->leaves[i]);
 	if (err >= 0)
 		err = bus_close_list(r);
 	return err < 0 ? err : sd_bus_message_close_container(r);
 }
 
-static int list_usage(struct manager *m, sd_bus_message *call,
-		      sd_bus_error *error)
+static int list_usage(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	struct cgroup *root = cgroup_tree_root(m->machine.tree);
+	struct cgroup *root = cgroup_tree_root(b->machine->tree);
 	int r;
 
 	r = sd_bus_message_new_method_return(call, &reply);
@@ -107,14 +108,14 @@ static int list_usage(struct manager *m, sd_bus_message *call,
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
 	for (struct cgroup *c = cgroup_next(root, root); c && r >= 0;
 	     c = cgroup_next(root, c))
-		for (size_t i = 0; i < m->machine.topology->n_devices && r >= 0;
-		     i++) {
+		for (size_t i = 0;
+		     i < b->machine->topology->n_devices && r >= 0; i++) {
 			const struct device *d =
-				m->machine.topology->devices[i];
+				b->machine->topology->devices[i];
 
-			if (d->n_leaves && is_used(m, c, d) &&
-			    !is_used_above(m, c, d))
-				r = append_row(m, reply, c, d);
+			if (d->n_leaves && is_used(b, c, d) &&
+			    !is_used_above(b, c, d))
+				r = append_row(b, reply, c, d);
 		}
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_AUTHORITY_H
+#define SUTRO_AUTHORITY_H
+
+#include "bus/bus.h"
+
+/**
+ * bus_with_authority() - run @change for root at once, for others if polkit says yes
+ * @action: what polkit is asked about, a constant
+ *
+ * The answer of polkit comes later; @call is kept until then.
+ */
+int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
+		       bus_method_t change, sd_bus_error *error);
+
+#define ACTION_MANAGE_DEVICES "org.sutro1.manage-devices"
+#define ACTION_MANAGE_POLICIES "org.sutro1.manage-policies"
+
+/** bus_caller_uid() - the effective user of the caller */
+int bus_caller_uid(sd_bus_message *call, uid_t *ret);
+
+#endif

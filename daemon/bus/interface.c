@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The interface org.sutro1 on the system bus, documented in
+ * Documentation/org.sutro1.xml. The vtable is the only source of the API.
+ *
+ * The members about devices are in devices.c, those about units in explain.c;
+ * authority.c asks polkit.
+ */
+
+#include <sys/socket.h>
+
+#include "bus/authority.h"
+#include "bus/bus.h"
+#include "bus/dump.h"
+#include "bus/interface.h"
+#include "bus/method.h"
+#include "bus/wait.h"
+#include "host/leaf.h"
+
+/* The reply of RequestName: we are the owner. */
+#define REQUEST_NAME_OWNER 1U
+
+/* ---- Reload, Dump, properties ---- */
+
+static int reload(struct bus *b, sd_bus_message *call, sd_bus_error *error)
+{
+	if (b->ops->reload(b->userdata) < 0)
+		return sd_bus_error_set(error, SD_BUS_ERROR_FAILED,
+					"The configuration has mistakes and "
+					"the last good one stays in force; see "
+					"\"journalctl -u sutrod\".");
+	return sd_bus_reply_method_return(call, "");
+}
+
+static int method_reload(sd_bus_message *call, void *userdata,
+			 sd_bus_error *error)
+{
+	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES, reload,
+				  error);
+}
+
+static int method_dump(sd_bus_message *call, void *userdata,
+		       sd_bus_error *error)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = dump_daemon(userdata, &text);
+
+	return r < 0 ? r : sd_bus_reply_method_return(call, "s", text);
+}
+
+static int property_version(sd_bus *bus, const char *path,
+			    const char *interface, const char *property,
+			    sd_bus_message *reply, void *userdata,
+			    sd_bus_error *error)
+{
+	return sd_bus_message_append(reply, "s", SUTRO_VERSION);
+}
+
+static int property_dry_run(sd_bus *bus, const char *path,
+			    const char *interface, const char *property,
+			    sd_bus_message *reply, void *userdata,
+			    sd_bus_error *error)
+{
+	struct bus *b = userdata;
+
+	return sd_bus_message_append(reply, "b", b->machine->dry_run);
+}
+
+static int property_control_step(sd_bus *bus, const char *path,
+				 const char *interface, const char *property,
+				 sd_bus_message *reply, void *userdata,
+				 sd_bus_error *error)
+{
+	struct bus *b = userdata;
+
+	return sd_bus_message_append(reply, "t", b->governor->step_usec);
+}
+
+static int property_managed_leaves(sd_bus *bus, const char *path,
+				   const char *interface, const char *property,
+				   sd_bus_message *reply, void *userdata,
+				   sd_bus_error *error)
+{
+	struct bus *b = userdata;
+	int r;
+
+	r = sd_bus_message_open_container(reply, 'a', "s");
+	for (size_t i = 0; i < b->machine->topology->n_devices && r >= 0; i++) {
+		const struct device *d = b->machine->topology->devices[i];
+
+		if (leaf_is_managed(&b->machine->roots, d))
+			r = sd_bus_message_append(reply, "s", d->node);
+	}
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static const sd_bus_vtable vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	SD_BUS_METHOD_WITH_ARGS(
+		"ListDevices", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", devices),
+		method_list_devices, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS(
+		"ResolvePath", SD_BUS_ARGS("s", path),
+		SD_BUS_RESULT("s", device, "as", leaves, "aa{sv}", steps),
+		method_resolve_path, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ListUnits", SD_BUS_NO_ARGS,
+				SD_BUS_RESULT("aa{sv}", units),
+				method_list_units, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", unit, "s", path),
+				SD_BUS_RESULT("a{sv}", explanation),
+				method_explain, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("UseDevices", SD_BUS_ARGS("as", paths),
+				SD_BUS_RESULT("aa{sv}", results),
+				method_use_devices, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ReleaseDevices", SD_BUS_ARGS("as", paths),
+				SD_BUS_RESULT("aa{sv}", results),
+				method_release_devices,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ListPromises", SD_BUS_NO_ARGS,
+				SD_BUS_RESULT("aa{sv}", promises),
+				method_list_promises,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ListUsage", SD_BUS_NO_ARGS,
+				SD_BUS_RESULT("aa{sv}", usage),
+				method_list_usage, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("History",
+				SD_BUS_ARGS("s", unit, "s", key, "s", path),
+				SD_BUS_RESULT("a(tddd)", rows), method_history,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("SetPolicy",
+				SD_BUS_ARGS("s", unit, "a(ss)", assignments,
+					    "s", lifetime),
+				SD_BUS_NO_RESULT, method_set_policy,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ResetPolicy",
+				SD_BUS_ARGS("s", unit, "s", lifetime),
+				SD_BUS_NO_RESULT, method_reset_policy,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("GetPolicy", SD_BUS_ARGS("s", unit),
+				SD_BUS_RESULT("aa{sv}", assignments),
+				method_get_policy, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("CheckPolicies", SD_BUS_ARGS("a(ss)", files),
+				SD_BUS_RESULT("s", verdict, "aa{sv}", devices),
+				method_check_policies,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ReloadPolicies", SD_BUS_NO_ARGS,
+				SD_BUS_NO_RESULT, method_reload_policies,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT,
+				method_reload, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Dump", SD_BUS_NO_ARGS,
+				SD_BUS_RESULT("s", text), method_dump,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_SIGNAL_WITH_ARGS("WeightChanged",
+				SD_BUS_ARGS("s", cgroup, "s", leaf, "t", old,
+					    "t", new, "s", reason),
+				0),
+	SD_BUS_SIGNAL_WITH_ARGS("PromiseChanged",
+				SD_BUS_ARGS("s", unit, "s", key, "s", path, "s",
+					    state, "s", cause),
+				0),
+	SD_BUS_PROPERTY("Version", "s", property_version, 0,
+			SD_BUS_VTABLE_PROPERTY_CONST),
+	SD_BUS_PROPERTY("DryRun", "b", property_dry_run, 0,
+			SD_BUS_VTABLE_PROPERTY_CONST),
+	SD_BUS_PROPERTY("ManagedLeaves", "as", property_managed_leaves, 0,
+			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("PolicyErrors", "as", property_policy_errors, 0,
+			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("ControlStepUSec", "t", property_control_step, 0, 0),
+	SD_BUS_VTABLE_END,
+};
+
+/* ---- life ---- */
+
+static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	struct bus *b = userdata;
+	const sd_bus_error *e = sd_bus_message_get_error(reply);
+	uint32_t code = 0;
+
+	if (!e)
+		sd_bus_message_read(reply, "u", &code);
+	if (code == REQUEST_NAME_OWNER)
+		return 0;
+	log_error("Cannot take the bus name " BUS_NAME "%s%s. Is another "
+		  "sutrod running?",
+		  e ? ": " : "", e ? e->message : "");
+	return sd_event_exit(b->machine->event, -EBUSY);
+}
+
+int bus_open(struct bus *b)
+{
+	int r;
+
+	r = sd_bus_open_system(&b->connection);
+	if (r < 0)
+		return log_error_errno(r, "Cannot connect to the system bus: "
+					  "%m");
+	/* Without the bus there is no systemd to follow; the service manager
+	 * starts us again when it is back. Weights stay.
+	 */
+	r = sd_bus_set_exit_on_disconnect(b->connection, true);
+	if (r >= 0)
+		r = sd_bus_add_object_vtable(b->connection, &b->vtable,
+					     BUS_PATH, BUS_INTERFACE, vtable,
+					     b);
+	if (r >= 0)
+		r = sd_bus_attach_event(b->connection, b->machine->event,
+					SD_EVENT_PRIORITY_NORMAL);
+	if (r >= 0)
+		r = sd_bus_request_name_async(b->connection, NULL, BUS_NAME, 0,
+					      on_name, b);
+	if (r < 0)
+		return log_error_errno(r, "Cannot serve on the system bus: %m");
+	return 0;
+}
+
+void bus_close(struct bus *b)
+{
+	bus_drop_waiters(b);
+	b->vtable = sd_bus_slot_unref(b->vtable);
+}
+
+/* ---- introspection without a bus ---- */
+
+static int connect_pair(sd_bus **ret_server, sd_bus **ret_client)
+{
+	sd_id128_t id;
+	int fds[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+		       fds) < 0)
+		return -errno;
+	r = sd_id128_randomize(&id);
+	if (r >= 0)
+		r = sd_bus_new(ret_server);
+	if (r >= 0)
+		r = sd_bus_set_fd(*ret_server, fds[0], fds[0]);
+	if (r >= 0)
+		r = sd_bus_set_server(*ret_server, true, id);
+	if (r >= 0)
+		r = sd_bus_start(*ret_server);
+	if (r >= 0)
+		r = sd_bus_new(ret_client);
+	if (r >= 0)
+		r = sd_bus_set_fd(*ret_client, fds[1], fds[1]);
+	if (r >= 0)
+		r = sd_bus_start(*ret_client);
+	return r;
+}
+
+static int on_xml(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	const char *xml, *begin, *end;
+	char **ret = userdata;
+
+	if (sd_bus_message_read(reply, "s", &xml) < 0)
+		return -EIO;
+	/* Without the interfaces that sd-bus adds to every object. */
+	begin = strstr(xml, " <interface name=\"" BUS_INTERFACE "\">");
+	end = begin ? strstr(begin, "</interface>\n") : NULL;
+	if (!end)
+		return -EIO;
+	*ret = asprintf_or_null("<node>\n%.*s</node>\n",
+				(int)(end + strlen("</interface>\n") - begin),
+				begin);
+	return *ret ? 0 : -ENOMEM;
+}
+
+int bus_introspect(char **ret)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *server = NULL;
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *client = NULL;
+	_cleanup_free_ char *xml = NULL;
+	int r;
+
+	r = connect_pair(&server, &client);
+	if (r >= 0)
+		r = sd_bus_add_object_vtable(server, NULL, BUS_PATH,
+					     BUS_INTERFACE, vtable, NULL);
+	if (r >= 0)
+		r = sd_bus_call_method_async(
+			client, NULL, NULL, BUS_PATH,
+			"org.freedesktop.DBus.Introspectable", "Introspect",
+			on_xml, &xml, "");
+	while (r >= 0 && !xml) {
+		int busy;
+
+		r = sd_bus_process(server, NULL);
+		busy = r;
+		if (r >= 0)
+			r = sd_bus_process(client, NULL);
+		if (r == 0 && busy == 0 && !xml)
+			r = sd_bus_wait(client, 10000);
+	}
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(xml);
+	return 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Calls that wait for samples.
+ *
+ * Shares are about the last second, and sampling starts with the first call for them.
+ * That call is kept until there are two samples.
+ */
+
+#include "bus/wait.h"
+
+/**
+ * struct bus_waiter - a call that waits for samples
+ * @method: runs when there are some
+ */
+struct bus_waiter {
+	sd_bus_message *call;
+	bus_method_t method;
+	struct bus_waiter *next;
+};
+
+int bus_with_samples(struct bus *b, sd_bus_message *call, bus_method_t method,
+		     sd_bus_error *error)
+{
+	struct bus_waiter *w;
+	int r;
+
+	r = b->ops->want_samples(b->userdata);
+	if (r < 0)
+		return r;
+	if (sampler_is_fresh(b->watcher, machine_now_usec(b->machine)))
+		return method(b, call, error);
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	*w = (struct bus_waiter){ sd_bus_message_ref(call), method,
+				  b->waiters };
+	b->waiters = w;
+	return 1;
+}
+
+bool bus_has_waiters(const struct bus *b)
+{
+	return b->waiters;
+}
+
+void bus_samples_taken(struct bus *b)
+{
+	struct bus_waiter *w;
+
+	if (!sampler_is_fresh(b->watcher, machine_now_usec(b->machine)))
+		return;
+	while ((w = b->waiters)) {
+		_cleanup_(sd_bus_error_free)
+			sd_bus_error error = SD_BUS_ERROR_NULL;
+		int r;
+
+		b->waiters = w->next;
+		r = w->method(b, w->call, &error);
+		if (r < 0)
+			sd_bus_reply_method_errno(w->call, r, &error);
+		sd_bus_message_unref(w->call);
+		free(w);
+	}
+}
+
+void bus_drop_waiters(struct bus *b)
+{
+	struct bus_waiter *w;
+
+	while ((w = b->waiters)) {
+		b->waiters = w->next;
+		sd_bus_message_unref(w->call);
+		free(w);
+	}
+}

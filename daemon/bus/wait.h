@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_WAIT_H
+#define SUTRO_WAIT_H
+
+#include "bus/bus.h"
+
+/**
+ * bus_with_samples() - run @method as soon as there are samples of the last second
+ *
+ * They are taken while somebody asks; the first call is kept for a second.
+ */
+int bus_with_samples(struct bus *b, sd_bus_message *call, bus_method_t method,
+		     sd_bus_error *error);
+
+/** bus_has_waiters() - do calls wait for samples? */
+bool bus_has_waiters(const struct bus *b);
+
+/** bus_samples_taken() - answer the calls that wait for samples */
+void bus_samples_taken(struct bus *b);
+
+/** bus_drop_waiters() - forget the calls that wait */
+void bus_drop_waiters(struct bus *b);
+
+#endif
