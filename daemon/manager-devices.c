@@ -11,6 +11,8 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 
+#include "host/discover.h"
+#include "host/path.h"
 #include "manager.h"
 
 /* One new device is a burst of uevents (partitions, LVM, udev's own changes); this is

@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include "bus/bus.h"
+#include "host/path.h"
 #include "policy/policy.h"
 
 /* A path of 4095 bytes and a sentence. */

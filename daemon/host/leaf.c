@@ -17,7 +17,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "host/discover.h"
 #include "host/leaf.h"
+#include "host/path.h"
 
 #define SCHEDULER "sutro"
 

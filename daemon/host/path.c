@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * From a path to the block device behind it (step 3 of topology.c).
+ * From a path to the block device behind it (step 3 of discover.c).
  *
  * A node is its device number. Any other file is on the device of its file
  * system: st_dev, or, when that is an anonymous number (btrfs), the source that
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "host/topology.h"
+#include "host/path.h"
 
 struct mount {
 	dev_t devno;

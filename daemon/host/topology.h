@@ -60,6 +60,9 @@ struct device {
 	uint64_t diskseq;
 };
 
+struct device *device_free(struct device *d);
+DEFINE_CLEANUP(struct device *, device_free);
+
 /**
  * struct topology - a snapshot of the block devices of the machine, a DAG
  *
@@ -71,21 +74,11 @@ struct topology {
 	size_t n_devices;
 };
 
-int topology_new(const struct roots *roots, struct topology **ret);
 struct topology *topology_free(struct topology *t);
 DEFINE_CLEANUP(struct topology *, topology_free);
 
 struct device *topology_by_name(const struct topology *t, const char *name);
 struct device *topology_by_devno(const struct topology *t, dev_t devno);
-
-/**
- * topology_resolve() - the device behind a node, link, mount point or file
- *
- * Return: 0; -EINVAL: not absolute; -ENOENT and others of stat(2): no such path;
- * -ENODEV: not on a block device.
- */
-int topology_resolve(const struct topology *t, const struct roots *roots,
-		     const char *path, struct device **ret);
 
 /** device_stands_on() - is @leaf one of the leaves under @d? */
 bool device_stands_on(const struct device *d, const struct device *leaf);
@@ -106,24 +99,5 @@ bool device_is_part_of(const struct device *d, const struct device *leaf);
  * device on a file is a leaf and stands on leaves.
  */
 bool device_is_lowest(const struct device *d);
-
-/** device_is_current() - is it still this disk that bears the name in sysfs? */
-bool device_is_current(const struct device *d, const struct roots *roots);
-
-/** device_read_scheduler() - read queue/scheduler of a leaf again */
-int device_read_scheduler(struct device *leaf, const struct roots *roots);
-
-/**
- * dm_kind() - the kind of a device-mapper device
- * @table: type and first word of the first line of its table ("raid raid5_ls"),
- *	NULL when it is not known
- *
- * Reading a table takes CAP_SYS_ADMIN, which the daemon does without: a udev rule
- * stores the words. Where that did not happen, uuid, slaves and queue limits tell
- * most kinds apart.
- */
-enum device_kind dm_kind(const char *table, const char *uuid,
-			 struct device *const *slaves, size_t n_slaves,
-			 bool stripe_limits);
 
 #endif

@@ -24,6 +24,7 @@
  * This file does no I/O but policy_resolve().
  */
 
+#include "host/path.h"
 #include "policy/policy.h"
 
 int policy_add(struct policy *p, const char *path, uint64_t weight)

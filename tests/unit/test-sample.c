@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "fake.h"
+#include "host/discover.h"
 #include "host/sample.h"
 #include "policy/entitlement.h"
 #include "policy/policy.h"

@@ -3,6 +3,7 @@
 /* The kind of a device-mapper device by the words of its table, which udev has. */
 
 #include "fake.h"
+#include "host/discover.h"
 
 int main(void)
 {

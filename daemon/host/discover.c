@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Which leaves does a device stand on?
+ *
+ *        /dev/vg/db        linear, striped, thin ...     dm-N/slaves/
+ *            |
+ *          dm-0            crypt                         dm-0/slaves/
+ *            |
+ *          md127           raid1                         md127/slaves/
+ *          /    \
+ *       sda2    sdb2       partition -> its disk         the parent directory
+ *        |        |
+ *       sda      sdb       leaf: a request queue, no slaves
+ *
+ * 1. Every entry of /sys/class/block becomes a device; empty loop devices and
+ *    other devices without size do not.
+ * 2. Edges: slaves/ for device-mapper, md and bcache, the disk for a partition,
+ *    the device of the backing file for a loop device (3.). A request-based
+ *    multipath device is a leaf, for the elevator works in its queue and not below.
+ *    A loop device is a leaf that stands on others: its queue has 128 slots, and
+ *    without weights there they go to who comes first, whatever is said below.
+ * 3. A path leads to a device by the number of its node, else by the device its
+ *    file system is on. A file system with an anonymous device number (btrfs)
+ *    names its device in mountinfo.
+ * 4. The leaves of every device follow by a walk down. The kernel makes no cycles,
+ *    but paths of backing files can lead elsewhere since, to a file system that was
+ *    mounted later. An edge that would close a cycle is left out: every walk ends.
+ */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <systemd/sd-device.h>
+
+#include "host/discover.h"
+#include "host/path.h"
+
+/* ---- reading one device ---- */
+
+static int read_attribute(const struct roots *roots, const char *name,
+			  const char *attribute, char **ret)
+{
+	_cleanup_free_ char *path = NULL;
+
+	path = asprintf_or_null("%s/class/block/%s/%s", roots->sysfs, name,
+				attribute);
+	return path ? read_file_at(AT_FDCWD, path, ret) : -ENOMEM;
+}
+
+static bool has_attribute(const struct roots *roots, const char *name,
+			  const char *attribute)
+{
+	_cleanup_free_ char *path = NULL;
+
+	path = asprintf_or_null("%s/class/block/%s/%s", roots->sysfs, name,
+				attribute);
+	return path && access(path, F_OK) == 0;
+}
+
+static uint64_t read_number(const struct roots *roots, const char *name,
+			    const char *attribute)
+{
+	_cleanup_free_ char *text = NULL;
+	uint64_t v = 0;
+
+	if (read_attribute(roots, name, attribute, &text) == 0)
+		parse_u64(text, &v);
+	return v;
+}
+
+static int add_slave(struct device *d, struct device *slave)
+{
+	struct device **grown;
+
+	if (!slave || device_is_above(slave, d))
+		return 0;
+	for (size_t i = 0; i < d->n_slaves; i++)
+		if (d->slaves[i] == slave)
+			return 0;
+	grown = reallocarray(d->slaves, d->n_slaves + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	d->slaves = grown;
+	grown[d->n_slaves++] = slave;
+	return 0;
+}
+
+int device_read_scheduler(struct device *leaf, const struct roots *roots)
+{
+	_cleanup_free_ char *text = NULL;
+	char *open, *close, *name;
+	int err;
+
+	err = read_attribute(roots, leaf->name, "queue/scheduler", &text);
+	if (err)
+		return err;
+	/* "none [mq-deadline] bfq"; a device without a choice says "none". */
+	open = strchr(text, '[');
+	close = open ? strchr(open, ']') : NULL;
+	if (close) {
+		*close = '\0';
+		name = strdup(open + 1);
+	} else {
+		name = strdup("none");
+	}
+	if (!name)
+		return -ENOMEM;
+	free(leaf->scheduler);
+	leaf->scheduler = name;
+	return 0;
+}
+
+/* A sysfs name has '!' where the node has '/' (cciss!c0d0). */
+static char *node_of(const char *name)
+{
+	char *node = asprintf_or_null("/dev/%s", name);
+
+	for (char *c = node; c && *c; c++)
+		if (*c == '!')
+			*c = '/';
+	return node;
+}
+
+static int device_new(const struct roots *roots, const char *name,
+		      struct device **ret)
+{
+	_cleanup_(device_freep) struct device *d = calloc(1, sizeof(*d));
+	_cleanup_free_ char *text = NULL;
+	int err;
+
+	if (!d)
+		return -ENOMEM;
+	err = read_attribute(roots, name, "dev", &text);
+	if (!err)
+		err = parse_devno(text, &d->devno);
+	if (err)
+		return err;
+	d->name = strdup(name);
+	d->node = node_of(name);
+	if (!d->name || !d->node)
+		return -ENOMEM;
+	d->size_bytes = read_number(roots, name, "size") * 512;
+	d->diskseq = read_number(roots, name, "diskseq");
+	if (read_attribute(roots, name, "dm/name", &d->label) == -ENOMEM)
+		return -ENOMEM;
+	*ret = TAKE_PTR(d);
+	return 0;
+}
+
+/* ---- edges ---- */
+
+static int link_slaves(const struct topology *t, const struct roots *roots,
+		       struct device *d)
+{
+	_cleanup_free_ struct dirent **l = NULL;
+	_cleanup_free_ char *path = NULL;
+	int n, err = 0;
+
+	path = asprintf_or_null("%s/class/block/%s/slaves", roots->sysfs,
+				d->name);
+	if (!path)
+		return -ENOMEM;
+	n = scandir(path, &l, NULL, versionsort);
+	for (int i = 0; i < n; i++) {
+		if (!err && l[i]->d_name[0] != '.')
+			err = add_slave(d, topology_by_name(t, l[i]->d_name));
+		free(l[i]);
+	}
+	return err;
+}
+
+static int link_partition(const struct topology *t, const struct roots *roots,
+			  struct device *d)
+{
+	_cleanup_free_ char *path = NULL, *real = NULL;
+	char *slash;
+
+	path = asprintf_or_null("%s/class/block/%s", roots->sysfs, d->name);
+	if (!path)
+		return -ENOMEM;
+	real = realpath(path, NULL);
+	slash = real ? strrchr(real, '/') : NULL;
+	if (!slash)
+		return 0;
+	*slash = '\0';
+	slash = strrchr(real, '/');
+	return slash ? add_slave(d, topology_by_name(t, slash + 1)) : 0;
+}
+
+static int link_loop(const struct topology *t, const struct roots *roots,
+		     struct device *d)
+{
+	_cleanup_free_ char *file = NULL;
+	struct device *slave;
+	char *deleted;
+	int err;
+
+	err = read_attribute(roots, d->name, "loop/backing_file", &file);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	err = topology_resolve(t, roots, file, &slave);
+	if (err == -ENOENT && endswith(file, " (deleted)")) {
+		/* The file is gone, its directory most likely is not. */
+		deleted = strrchr(file, '/');
+		*(deleted == file ? deleted + 1 : deleted) = '\0';
+		err = topology_resolve(t, roots, file, &slave);
+	}
+	if (err) {
+		log_debug_errno(err, "%s: backing file %s: %m, ignoring.",
+				d->node, file);
+		return err == -ENOMEM ? err : 0;
+	}
+	return add_slave(d, slave);
+}
+
+/* ---- kinds and names ---- */
+
+static enum device_kind raid_kind(const char *level)
+{
+	static const struct {
+		const char *prefix;
+		enum device_kind kind;
+	} levels[] = {
+		/* raid10 before raid1: these are prefixes (raid5_ls, raid6_zr) */
+		{ "raid10", DEVICE_RAID10 }, { "raid0", DEVICE_RAID0 },
+		{ "raid1", DEVICE_RAID1 },   { "raid4", DEVICE_RAID4 },
+		{ "raid5", DEVICE_RAID5 },   { "raid6", DEVICE_RAID6 },
+		{ "linear", DEVICE_LINEAR },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
+		if (startswith(level, levels[i].prefix))
+			return levels[i].kind;
+	return DEVICE_UNKNOWN;
+}
+
+static enum device_kind kind_by_table(const char *table)
+{
+	static const struct {
+		const char *target;
+		enum device_kind kind;
+	} targets[] = {
+		{ "linear", DEVICE_LINEAR },
+		{ "striped", DEVICE_STRIPED },
+		{ "crypt", DEVICE_CRYPT },
+		{ "mirror", DEVICE_MIRROR },
+		{ "thin", DEVICE_THIN },
+		{ "thin-pool", DEVICE_THIN_POOL },
+		{ "cache", DEVICE_CACHE },
+		{ "writecache", DEVICE_CACHE },
+		{ "snapshot", DEVICE_SNAPSHOT },
+		{ "multipath", DEVICE_MULTIPATH },
+		{ "snapshot-origin", DEVICE_SNAPSHOT },
+		{ "snapshot-merge", DEVICE_SNAPSHOT },
+	};
+	size_t n = strcspn(table, " ");
+
+	if (n == 4 && startswith(table, "raid "))
+		return raid_kind(table + 5);
+	for (size_t i = 0; i < ARRAY_SIZE(targets); i++)
+		if (strlen(targets[i].target) == n &&
+		    strncmp(table, targets[i].target, n) == 0)
+			return targets[i].kind;
+	return DEVICE_UNKNOWN;
+}
+
+static bool any_slave_label(struct device *const *slaves, size_t n,
+			    const char *part)
+{
+	for (size_t i = 0; i < n; i++)
+		if (slaves[i]->label && strstr(slaves[i]->label, part))
+			return true;
+	return false;
+}
+
+enum device_kind dm_kind(const char *table, const char *uuid,
+			 struct device *const *slaves, size_t n_slaves,
+			 bool stripe_limits)
+{
+	if (table && *table)
+		return kind_by_table(table);
+	if (startswith(uuid, "CRYPT-") && !startswith(uuid, "CRYPT-VERITY"))
+		return DEVICE_CRYPT;
+	if (startswith(uuid, "mpath-"))
+		return DEVICE_MULTIPATH;
+	if (startswith(uuid, "LVM-")) {
+		/* lvm2 tells layers apart by the end of the uuid, and names
+		 * the volumes inside another one.
+		 */
+		if (endswith(uuid, "-tpool"))
+			return DEVICE_THIN_POOL;
+		if (any_slave_label(slaves, n_slaves, "-tpool"))
+			return DEVICE_THIN;
+		if (any_slave_label(slaves, n_slaves, "_mimage_"))
+			return DEVICE_MIRROR;
+		if (any_slave_label(slaves, n_slaves, "_corig"))
+			return DEVICE_CACHE;
+		if (any_slave_label(slaves, n_slaves, "-cow") ||
+		    any_slave_label(slaves, n_slaves, "-real"))
+			return DEVICE_SNAPSHOT;
+		if (any_slave_label(slaves, n_slaves, "_rimage_"))
+			return DEVICE_UNKNOWN; /* some raid level */
+	}
+	if (n_slaves == 0)
+		return DEVICE_UNKNOWN;
+	return n_slaves > 1 && stripe_limits ? DEVICE_STRIPED : DEVICE_LINEAR;
+}
+
+/* dm-stripe announces its stripe width; dm-linear passes on what is below. */
+static bool has_stripe_limits(const struct roots *roots, const struct device *d)
+{
+	uint64_t width = read_number(roots, d->name, "queue/optimal_io_size");
+
+	for (size_t i = 0; i < d->n_slaves; i++)
+		if (read_number(roots, d->slaves[i]->name,
+				"queue/optimal_io_size") >= width)
+			return false;
+	return d->n_slaves > 0;
+}
+
+/* Another node of the device, if there is one: inner volumes of LVM have none. */
+static int add_alias(const struct roots *roots, struct device *d,
+		     const char *alias)
+{
+	_cleanup_free_ char *full = NULL;
+	struct stat st;
+
+	full = asprintf_or_null("%s%s", roots->prefix, alias);
+	if (!full)
+		return -ENOMEM;
+	/* DevicePolicy=closed refuses access() to a node, also with F_OK. */
+	if (stat(full, &st) < 0)
+		return 0;
+	if (streq(alias, d->node) || strv_contains(d->aliases, alias))
+		return 0;
+	return strv_add(&d->aliases, alias);
+}
+
+/* dm/name of a logical volume is VG-LV with every '-' inside a name doubled. */
+static char *lvm_alias(const char *label)
+{
+	char *alias = asprintf_or_null("/dev/%s", label), *to;
+	bool in_lv = false;
+
+	if (!alias)
+		return NULL;
+	to = alias + strlen("/dev/");
+	for (const char *c = label; *c; c++) {
+		if (*c != '-') {
+			*to++ = *c;
+		} else if (c[1] == '-') {
+			*to++ = '-';
+			c++;
+		} else if (!in_lv) {
+			*to++ = '/';
+			in_lv = true;
+		} else {
+			*to++ = '-'; /* a layer of an LV, as in "-tpool" */
+		}
+	}
+	*to = '\0';
+	return alias;
+}
+
+/* What udev knows: links (only those made for people), the words of the table. */
+static int ask_udev(const struct roots *roots, struct device *d,
+		    char **ret_table)
+{
+	static const char *const families[] = { "/dev/mapper/", "/dev/md/" };
+	sd_device *dev = NULL;
+	const char *value;
+	int err = 0;
+
+	if (sd_device_new_from_devnum(&dev, 'b', d->devno) < 0)
+		return 0;
+	for (const char *link = sd_device_get_devlink_first(dev); link && !err;
+	     link = sd_device_get_devlink_next(dev)) {
+		bool wanted = d->label && !startswith(link, "/dev/disk/") &&
+			      !startswith(link, "/dev/block/");
+
+		for (size_t i = 0; i < ARRAY_SIZE(families); i++)
+			if (startswith(link, families[i]))
+				wanted = true;
+		if (wanted)
+			err = add_alias(roots, d, link);
+	}
+	if (!err &&
+	    sd_device_get_property_value(dev, "SUTRO_DM_TABLE", &value) >= 0) {
+		*ret_table = strdup(value);
+		if (!*ret_table)
+			err = -ENOMEM;
+	}
+	sd_device_unref(dev);
+	return err;
+}
+
+static int name_and_kind(const struct roots *roots, struct device *d)
+{
+	_cleanup_free_ char *uuid = NULL, *level = NULL, *table = NULL;
+	_cleanup_free_ char *mapper = NULL, *lvm = NULL;
+	int err = 0;
+
+	if (roots_are_real(roots))
+		err = ask_udev(roots, d, &table);
+	if (!err && d->label) {
+		read_attribute(roots, d->name, "dm/uuid", &uuid);
+		d->kind = dm_kind(table, uuid ?: "", d->slaves, d->n_slaves,
+				  has_stripe_limits(roots, d));
+		mapper = asprintf_or_null("/dev/mapper/%s", d->label);
+		if (!mapper)
+			return -ENOMEM;
+		err = add_alias(roots, d, mapper);
+		/* "LVM-" and two ids of 32 characters: a volume for users. */
+		if (!err && uuid && startswith(uuid, "LVM-") &&
+		    strlen(uuid) == 68) {
+			lvm = lvm_alias(d->label);
+			if (!lvm)
+				return -ENOMEM;
+			err = add_alias(roots, d, lvm);
+		}
+	} else if (has_attribute(roots, d->name, "partition")) {
+		d->kind = DEVICE_PARTITION;
+	} else if (read_attribute(roots, d->name, "md/level", &level) == 0) {
+		d->kind = raid_kind(level);
+	} else if (has_attribute(roots, d->name, "loop/backing_file")) {
+		d->kind = DEVICE_LOOP;
+	} else if (has_attribute(roots, d->name, "bcache")) {
+		d->kind = d->n_slaves ? DEVICE_BCACHE : DEVICE_DISK;
+	} else if (d->n_slaves) {
+		d->kind = DEVICE_UNKNOWN;
+	} else {
+		d->kind = DEVICE_DISK;
+	}
+	return err;
+}
+
+/* ---- leaves ---- */
+
+static int add_leaf(struct device *d, struct device *leaf)
+{
+	struct device **grown;
+
+	if (device_stands_on(d, leaf))
+		return 0;
+	grown = reallocarray(d->leaves, d->n_leaves + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	d->leaves = grown;
+	grown[d->n_leaves++] = leaf;
+	return 0;
+}
+
+static int collect_leaves(struct device *top, struct device *d)
+{
+	int err = 0;
+
+	if (d->leaf)
+		err = add_leaf(top, d);
+	if (device_is_lowest(d))
+		return err;
+	for (size_t i = 0; i < d->n_slaves && !err; i++)
+		err = collect_leaves(top, d->slaves[i]);
+	return err;
+}
+
+static int find_leaf(const struct roots *roots, struct device *d)
+{
+	bool queue = has_attribute(roots, d->name, "queue/scheduler");
+
+	/* Only a request-based device-mapper device has hardware queues. */
+	if (d->label && has_attribute(roots, d->name, "mq"))
+		d->leaf = queue;
+	else
+		d->leaf = queue &&
+			  (d->n_slaves == 0 || d->kind == DEVICE_LOOP) &&
+			  !d->label && !has_attribute(roots, d->name, "md");
+	return d->leaf ? device_read_scheduler(d, roots) : 0;
+}
+
+/* ---- the snapshot ---- */
+
+static int read_devices(struct topology *t, const struct roots *roots)
+{
+	_cleanup_free_ char *path = NULL;
+	struct dirent *e;
+	int err = 0;
+	DIR *dir;
+
+	path = asprintf_or_null("%s/class/block", roots->sysfs);
+	if (!path)
+		return -ENOMEM;
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	while (!err && (e = readdir(dir))) {
+		struct device **grown, *d;
+
+		if (e->d_name[0] == '.')
+			continue;
+		err = device_new(roots, e->d_name, &d);
+		if (err) {
+			log_debug_errno(err, "%s: %m, ignoring.", e->d_name);
+			err = err == -ENOMEM ? err : 0;
+			continue;
+		}
+		if (d->size_bytes == 0) {
+			device_free(d);
+			continue;
+		}
+		grown = reallocarray(t->devices, t->n_devices + 1,
+				     sizeof(*grown));
+		if (!grown) {
+			device_free(d);
+			err = -ENOMEM;
+			continue;
+		}
+		t->devices = grown;
+		grown[t->n_devices++] = d;
+	}
+	closedir(dir);
+	return err;
+}
+
+static int by_device_name(const void *a, const void *b)
+{
+	const struct device *const *x = a, *const *y = b;
+
+	return strverscmp((*x)->name, (*y)->name);
+}
+
+int topology_new(const struct roots *roots, struct topology **ret)
+{
+	_cleanup_(topology_freep) struct topology *t = calloc(1, sizeof(*t));
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	err = read_devices(t, roots);
+	if (err)
+		return err;
+	if (t->n_devices)
+		qsort(t->devices, t->n_devices, sizeof(*t->devices),
+		      by_device_name);
+	for (size_t i = 0; i < t->n_devices && !err; i++) {
+		struct device *d = t->devices[i];
+
+		err = link_slaves(t, roots, d);
+		if (!err && has_attribute(roots, d->name, "partition"))
+			err = link_partition(t, roots, d);
+		if (!err)
+			err = link_loop(t, roots, d);
+	}
+	for (size_t i = 0; i < t->n_devices && !err; i++) {
+		err = name_and_kind(roots, t->devices[i]);
+		if (!err && find_leaf(roots, t->devices[i]) == -ENOMEM)
+			err = -ENOMEM;
+	}
+	for (size_t i = 0; i < t->n_devices && !err; i++)
+		err = collect_leaves(t->devices[i], t->devices[i]);
+	if (err)
+		return err;
+	*ret = TAKE_PTR(t);
+	return 0;
+}
+
+bool device_is_current(const struct device *d, const struct roots *roots)
+{
+	_cleanup_free_ char *text = NULL;
+	dev_t devno;
+
+	return read_attribute(roots, d->name, "dev", &text) == 0 &&
+	       parse_devno(text, &devno) == 0 && devno == d->devno &&
+	       read_number(roots, d->name, "diskseq") == d->diskseq;
+}
