@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What all members of the bus interface use: containers, errors, signals. */
+/* Helpers of all members of the bus interface: containers, errors, signals. */
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -25,7 +25,7 @@
 #define ERROR_NOT_SUPPORTED "org.sutro1.Error.NotSupported"
 
 /**
- * struct bus_ops - what methods request from the owner of the bus
+ * struct bus_ops - requests of methods to the owner of the bus
  * @reload: read configuration, topology and all units again
  * @reload_policies: read policies again, for all units
  * @policy_changed: the policy of @unit is another one now
@@ -45,8 +45,8 @@ struct bus_ops {
 /**
  * struct bus - the daemon on the system bus
  * @ops, @userdata: its owner
- * @machine, @policies, @clients, @watcher, @governor, @actuator: what methods show and
- *	set; the owner fills them in before bus_open()
+ * @machine, @policies, @clients, @watcher, @governor, @actuator: state that methods
+ *	show and set; the owner fills it in before bus_open()
  * @conf, @units: the same; set again when they change
  * @waiters: calls that wait for samples
  */

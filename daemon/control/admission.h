@@ -66,8 +66,8 @@ struct admission_unit {
 };
 
 /**
- * struct admission_base - what is in force
- * @plant: has the costs that were learnt
+ * struct admission_base - devices, policies and costs that a check starts from
+ * @plant: has the learnt costs
  * @actuator: has the backend of each leaf
  */
 struct admission_base {

@@ -7,7 +7,7 @@
 #include "host/machine.h"
 
 /**
- * struct control_context - what the governor gets from its owner
+ * struct control_context - input and callbacks of the governor
  * @machine: devices and cgroups
  * @actuator: has the backend of each leaf
  * @setpoint_changed: the files of @c are to be compared with its policy, soon

@@ -30,16 +30,16 @@ struct plant {
  * plant_make() - make the plant again for what there is now
  * @keep_lines: leave the lines of a predecessor alone
  *
- * What was learnt is kept.
+ * Costs and other learnt state go on from the former plant.
  */
 int plant_make(struct plant *plant, const struct control_context *context,
 	       bool keep_lines);
 void plant_free(struct plant *plant);
 
-/** plant_load() - what a predecessor learnt, from /run/sutro */
+/** plant_load() - read the costs that a predecessor learnt from /run/sutro */
 int plant_load(struct plant *plant, const struct machine *machine);
 
-/** plant_save() - keep what was learnt about costs in /run/sutro */
+/** plant_save() - write the learnt costs to /run/sutro */
 int plant_save(const struct plant *plant, const struct machine *machine);
 
 /** plant_find() - the floor of @c for this key and path, NULL: there is none */

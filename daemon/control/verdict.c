@@ -47,7 +47,7 @@ static bool is_broken(enum control_state state)
 
 /* ---- evidence ---- */
 
-/** struct evidence - what verdicts are based on */
+/** struct evidence - input of the verdicts */
 struct evidence {
 	const struct plant *plant;
 	const struct sampler *sampler;

@@ -32,7 +32,7 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @shown: the same, fit to be shown: who has cgroups delegated names them with any bytes
  * @name: the last component of @path
  * @inode: number of its directory, what the kernel calls its id; 0: unknown
- * @policy: what is wanted for it; the owner of the tree fills it in
+ * @policy: weights and promises wanted for it; the owner of the tree fills it in
  * @waiting: systemd was asked about it; its files wait for the answer
  * @dirty: its files are to be compared with what is asked
  * @refused: a write did not do what it should; not tried again before the next
@@ -67,11 +67,11 @@ struct cgroup {
 };
 
 /**
- * struct cgroup_ops - how the tree and its owner work together
- * @policy_bytes: size of a policy; each new cgroup has one, filled with zeroes
+ * struct cgroup_ops - callbacks of the tree, and the size of its policies
+ * @policy_bytes: each new cgroup gets a policy of this size, filled with zeroes
  * @added: a cgroup was found; its parent was before it
- * @removed: it is about to be freed; its children were before it. The owner frees what
- *	@policy and @samples hold
+ * @removed: it is about to be freed; its children were before it. The owner frees
+ *	the contents of @policy and @samples
  * @modified: somebody wrote to a file "io.*weight" of it
  * @lost: events were lost, a scan is due
  */

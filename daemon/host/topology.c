@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Block devices and what stands on what; discover.c fills a topology from sysfs. */
+/* Block devices and their dependencies; discover.c fills a topology from sysfs. */
 
 #include "host/topology.h"
 

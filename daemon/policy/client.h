@@ -48,7 +48,7 @@ void clients_forget(struct clients *c, const char *name, const char *unit);
 int clients_about(const struct clients *c, const char *unit,
 		  const struct promises ***ret);
 
-/** clients_state() - what @p and all clients say about @unit, see policies_state() */
+/** clients_state() - the policies of files and clients for @unit, see policies_state() */
 int clients_state(const struct clients *c, const struct policies *p,
 		  const char *unit, struct stated *ret);
 
