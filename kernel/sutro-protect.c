@@ -10,9 +10,9 @@
  *
  * 1. Which groups
  *
- * A group is favoured if at some level of the tree it is of a higher class than an
- * active sibling, or weighs more than the mean of the active siblings of its class,
- * and at no level less (sutro_group_favoured()).  With equal weights no group is.
+ * A group is favoured if at the highest level of the tree where it has active siblings it
+ * is of a higher class than one of them, or weighs more than the mean of those of its
+ * class, and at no level less (sutro_group_favoured()).  With equal weights no group is.
  *
  * A favoured group is on trial (sutro-trial.c) and needs protection if it received less
  * than its share.  Groups that have a backlog receive their share by weight.

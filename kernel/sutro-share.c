@@ -65,6 +65,18 @@ static bool sutro_is_less(const struct sutro_level *level,
 	       (u64)entity->weight * rank->nr_active < rank->weight_sum;
 }
 
+/* Is another child of a level active? */
+static bool sutro_has_others(const struct sutro_level *level,
+			     const struct sutro_rank *rank)
+{
+	if (rank->nr_active > 1 || sutro_outranked(level, rank))
+		return true;
+	while (++rank < level->rank + SUTRO_CLASS_NR)
+		if (rank->nr_active)
+			return true;
+	return false;
+}
+
 /* Is @entity of a higher class than somebody, or of @times the weight of the others? */
 static bool sutro_is_more(const struct sutro_level *level,
 			  const struct sutro_entity *entity,
@@ -85,9 +97,10 @@ static bool sutro_is_more(const struct sutro_level *level,
  * @group:	the group, which is active
  * @times:	by how much more
  *
- * Return: true if at some level it is of a higher class than others that are active, or
- * weighs more than @times the mean of the others of its class, and at no level less than
- * the mean.
+ * Return: true if at the highest level where others are active it is of a higher class
+ * than these, or weighs more than @times the mean of the others of its class, and at no
+ * level less than the mean.  The settings below that level are the business of one
+ * subtree, whose owner must not gain anything against other subtrees by them.
  *
  * Context: as the tree.
  */
@@ -102,7 +115,8 @@ bool sutro_group_favoured(const struct sutro_group *group, u32 times)
 
 		if (sutro_is_less(level, entity, rank))
 			return false;
-		more |= sutro_is_more(level, entity, rank, times);
+		if (sutro_has_others(level, rank))
+			more = sutro_is_more(level, entity, rank, times);
 		level = sutro_level_of(group);
 		if (!level)
 			return more;

@@ -227,7 +227,7 @@ static bool favoured(struct sutro_group *group)
 	return sutro_group_favoured(group, 1);
 }
 
-/* By weight or class at one level, and at no level less. */
+/* By weight or class at the highest level with others, and at no level less. */
 static void sutro_test_favoured(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
@@ -237,9 +237,14 @@ static void sutro_test_favoured(struct kunit *test)
 	arrive(t, &t->c, 1);
 	arrive(t, &t->d, 1);
 	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
+	/* Within b, that weighs as much as a. */
 	sutro_group_set_weight(&t->c, 200);
+	KUNIT_EXPECT_FALSE(test, favoured(&t->c));
+	KUNIT_EXPECT_FALSE(test, favoured(&t->d));
+	sutro_group_set_weight(&t->b, 200);
 	KUNIT_EXPECT_TRUE(test, favoured(&t->c));
 	KUNIT_EXPECT_FALSE(test, favoured(&t->d));
+	sutro_group_set_weight(&t->b, 100);
 	sutro_group_set_weight(&t->a, 200);
 	KUNIT_EXPECT_TRUE(test, favoured(&t->a));
 	KUNIT_EXPECT_FALSE(test, favoured(&t->c));
