@@ -65,16 +65,22 @@ static bool sutro_is_less(const struct sutro_level *level,
 	       (u64)entity->weight * rank->nr_active < rank->weight_sum;
 }
 
-/* Is another child of a level active? */
-static bool sutro_has_others(const struct sutro_level *level,
-			     const struct sutro_rank *rank)
+/* Is a lower class of a level active? */
+static bool sutro_outranks(const struct sutro_level *level,
+			   const struct sutro_rank *rank)
 {
-	if (rank->nr_active > 1 || sutro_outranked(level, rank))
-		return true;
 	while (++rank < level->rank + SUTRO_CLASS_NR)
 		if (rank->nr_active)
 			return true;
 	return false;
+}
+
+/* Is another child of a level active? */
+static bool sutro_has_others(const struct sutro_level *level,
+			     const struct sutro_rank *rank)
+{
+	return rank->nr_active > 1 || sutro_outranked(level, rank) ||
+	       sutro_outranks(level, rank);
 }
 
 /* Is @entity of a higher class than somebody, or of @times the weight of the others? */
@@ -84,12 +90,8 @@ static bool sutro_is_more(const struct sutro_level *level,
 {
 	u64 others = rank->weight_sum - entity->weight;
 
-	if ((u64)entity->weight * (rank->nr_active - 1) > times * others)
-		return true;
-	while (++rank < level->rank + SUTRO_CLASS_NR)
-		if (rank->nr_active)
-			return true;
-	return false;
+	return (u64)entity->weight * (rank->nr_active - 1) > times * others ||
+	       sutro_outranks(level, rank);
 }
 
 /**

@@ -33,8 +33,8 @@
  *    windows that are slow;
  *
  * but not less than SUTRO_PROTECT_LEAST, less what other groups receive in gaps: that is
- * what they receive in any case.
- * If sharing does no harm, p is 1 less SUTRO_PROTECT_SAMPLE, which keeps X_r known.
+ * what they receive in any case.  If sharing does no harm, p is 1 less
+ * SUTRO_PROTECT_SAMPLE, which keeps X_r known.
  *
  * Protected groups are not entitled to more than their share phi of the device.  If they
  * use a part u > phi of it in reserved windows, and s = u * X_s / X_r in shared ones, p is
@@ -67,7 +67,7 @@
  * that draining takes less than half of either window.
  *
  *	8 readers at 18,000 a second: 128 * 8 / 18,000 = 57 ms; a drain of 4 ms at
- *	p = 2 % needs 400 ms: a cycle of 2^29 ns.
+ *	p = 1.6 % needs 500 ms: a cycle of 2^29 ns.
  */
 #include <linux/bits.h>
 #include <linux/string.h>
@@ -90,7 +90,10 @@
 #define SUTRO_PROTECT_SLOW 4U
 /* Completions in reserved windows from which on rates are known. */
 #define SUTRO_PROTECT_KNOWN 16U
-/* Requests of a protected group in a cycle for each one that it has in flight. */
+/*
+ * Requests of a protected group in a cycle for each one that it has in flight, for its
+ * latency; and, divided by the shared part, where that part is large.
+ */
 #define SUTRO_PROTECT_ROUNDS 128U
 #define SUTRO_PROTECT_FEW_ROUNDS 16U
 /* Length of a cycle: 8 ms to 1 s; 34 ms to begin with. */

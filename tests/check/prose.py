@@ -17,7 +17,7 @@ from pathlib import Path
 
 MAX_WORDS = 35
 
-# What stands for an inline literal.
+# The word that stands for an inline literal.
 LITERAL = "LITERAL"
 # A line that begins with it is a paragraph of its own: a heading, a tag.
 ALONE = "\v"
