@@ -162,7 +162,6 @@ int manager_renew_topology(struct manager *m)
 	topology_free(m->machine.topology);
 	m->machine.topology = new;
 	m->actuator.topology = new;
-	m->ceilings.topology = new;
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
 		if (manager_look_at_volumes(m, c) < 0)
 			return log_oom();

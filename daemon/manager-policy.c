@@ -79,7 +79,7 @@ static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 	policy_resolve(c->policy, m->machine.topology, &m->machine.roots);
 	if (watch_volumes(m, c) < 0)
 		log_oom();
-	c->refused = false;
+	cgfile_retry(c);
 	manager_mark(m, c);
 }
 
@@ -87,32 +87,27 @@ static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 int manager_mirror(struct manager *m, struct cgroup *c)
 {
 	struct policy p = { .source = POLICY_FILE, .weight = WEIGHT_DEFAULT };
-	_cleanup_free_ char *text = NULL;
-	struct weights w = {};
+	struct cglines l = { .file = CGFILE_WEIGHT };
+	uint64_t weight;
 	int r;
 
 	p.subject = strdup(c->shown);
 	if (!p.subject)
 		return -ENOMEM;
-	r = cgroup_read(c, "io.weight", &text);
-	if (!r)
-		r = weights_parse(&w, text);
-	if (r > 0)
-		log_warning("%s: io.weight has %d line(s) that are no weights "
-			    "in 1..10000, ignoring.",
-			    c->path, r);
-	if (w.fallback) {
-		p.weight = w.fallback;
-		p.weight_set = w.fallback != WEIGHT_DEFAULT;
+	r = cgfile_read(c, CGFILE_WEIGHT, &l);
+	weight = cglines_get(&l, CGFILE_DEFAULT).number[0];
+	if (weight) {
+		p.weight = weight;
+		p.weight_set = weight != WEIGHT_DEFAULT;
 	}
-	for (size_t i = 0; i < w.n_lines && r != -ENOMEM; i++) {
+	for (size_t i = 0; i < l.n_lines && r != -ENOMEM; i++) {
 		struct device *d = topology_by_devno(m->machine.topology,
-						     w.lines[i].devno);
+						     l.lines[i].devno);
 
 		if (d)
-			r = policy_add(&p, d->node, w.lines[i].weight);
+			r = policy_add(&p, d->node, l.lines[i].value.number[0]);
 	}
-	weights_done(&w);
+	cglines_done(&l);
 	if (r != -ENOMEM) {
 		c->origin = CGROUP_FOREIGN;
 		set_policy(m, c, &p);

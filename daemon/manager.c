@@ -21,6 +21,8 @@
 
 #include "bus/interface.h"
 #include "bus/wait.h"
+#include "control/ceiling.h"
+#include "control/class.h"
 #include "job.h"
 #include "manager.h"
 
@@ -44,8 +46,8 @@ static int on_flush(sd_event_source *s, void *userdata)
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
 		if (c->dirty && c->parent && !c->waiting &&
 		    c->origin != CGROUP_PENDING)
-			err = ceilings_apply(&m->ceilings, c)
-				      ?: classes_apply(&m->classes, c);
+			err = ceilings_apply(&m->files, m->machine.topology, c)
+				      ?: class_apply(&m->files, c);
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
 		err = actuate_children(&m->actuator, c);
 	if (err)
@@ -81,7 +83,7 @@ void manager_mark_all(struct manager *m)
 
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
 		c->dirty = true;
-		c->refused = false;
+		cgfile_retry(c);
 	}
 	manager_flush_soon(m);
 }
@@ -109,13 +111,13 @@ static void on_cgroup_removed(struct cgroup *c, void *userdata)
 	/* At the end all are freed, and nothing happened to them. */
 	if (m->flush) {
 		governor_cgroup_gone(&m->governor, c);
-		ceilings_cgroup_gone(&m->ceilings, c);
-		classes_cgroup_gone(&m->classes, c);
+		cgfiles_cgroup_gone(&m->files, c);
 		/* The children of bfq are scaled together. */
 		if (c->parent)
 			manager_mark(m, c);
 	}
 	policy_done(c->policy);
+	cgfile_retry(c);
 	samples_drop(c);
 }
 
@@ -124,13 +126,13 @@ static void on_cgroup_modified(struct cgroup *c, const char *file,
 {
 	struct manager *m = userdata;
 
-	/* systemd or somebody may have written over our lines. It may also be
-	 * the echo of our own write; one that failed must not go round for ever.
+	/* systemd or somebody may have written over our lines. Our own write
+	 * causes an event, too: the comparison then finds no difference, or
+	 * only lines that the kernel refused, which are not written again.
 	 */
 	if (!streq(file, "io.weight")) {
-		if (!c->refused)
-			manager_mark(m, c);
-	} else if (!cgroup_is_echo(c)) {
+		manager_mark(m, c);
+	} else if (!cgfile_is_echo(c)) {
 		log_debug("%s: io.weight was written, asking about it.",
 			  c->shown);
 		manager_ask(m, c);
@@ -271,9 +273,7 @@ static int on_terminate(sd_event_source *s, const struct signalfd_siginfo *si,
 		log_info("Weights stay in force over a restart.");
 		return sd_event_exit(m->machine.event, 0);
 	}
-	ceilings_restore(&m->ceilings, cgroup_tree_root(m->machine.tree));
-	classes_restore(&m->classes, cgroup_tree_root(m->machine.tree));
-	actuate_restore(&m->actuator, cgroup_tree_root(m->machine.tree));
+	cgfiles_restore(&m->files, cgroup_tree_root(m->machine.tree));
 	return sd_event_exit(m->machine.event, 0);
 }
 
@@ -423,18 +423,11 @@ int manager_new(const char *root, bool dry_run, struct manager **ret)
 	if (err)
 		return log_oom();
 	m->machine.dry_run = dry_run;
-	err = actuator_init(&m->actuator, &m->machine.roots);
+	err = cgfiles_init(&m->files, &m->machine.roots, dry_run);
 	if (err)
 		return log_error_errno(err, "Cannot read %s: %m",
 				       m->machine.roots.run);
-	m->actuator.dry_run = dry_run;
-	err = ceilings_init(&m->ceilings, &m->machine.roots)
-		      ?: classes_init(&m->classes, &m->machine.roots);
-	if (err)
-		return log_error_errno(err, "Cannot read %s: %m",
-				       m->machine.roots.run);
-	m->ceilings.dry_run = dry_run;
-	m->classes.dry_run = dry_run;
+	actuator_init(&m->actuator, &m->files);
 	m->actuator.changed = on_weight_changed;
 	m->actuator.userdata = m;
 	if (!dry_run)
@@ -514,8 +507,7 @@ struct manager *manager_free(struct manager *m)
 	manager_unwatch_devices(m);
 	free(m->schedulers);
 	actuator_done(&m->actuator);
-	ceilings_done(&m->ceilings);
-	classes_done(&m->classes);
+	cgfiles_done(&m->files);
 	topology_free(m->machine.topology);
 	conf_free(m->conf);
 	policies_free(m->policies);

@@ -8,9 +8,8 @@
 
 #include "bus/bus.h"
 #include "control/actuate.h"
-#include "control/ceiling.h"
-#include "control/class.h"
 #include "control/governor.h"
+#include "host/cgfile.h"
 #include "host/cgroup.h"
 #include "host/leaf.h"
 #include "host/machine.h"
@@ -31,9 +30,8 @@
  * @governor: keeps floors
  *
  * What is to be done:
+ * @files: writes cgroup files
  * @actuator: writes weights
- * @ceilings: writes io.max
- * @classes: writes io.sutro.class
  * @flush: armed while a cgroup is dirty
  * @md: tells of changes of md arrays, NULL before the first one
  * @rescan: armed while the topology is out of date
@@ -54,9 +52,8 @@ struct manager {
 	struct sampler watcher;
 	struct governor governor;
 
+	struct cgfiles files;
 	struct actuator actuator;
-	struct ceilings ceilings;
-	struct classes classes;
 	sd_event_source *flush;
 	sd_event_source *md;
 	sd_event_source *rescan;

@@ -39,10 +39,11 @@ static int dump_on_leaf(const struct bus *b, struct text *t,
 	if (*e.file)
 		err = text_add(t,
 			       "      %s: %s, asked %llu (%s), wanted \"%s\", "
-			       "file says \"%s\"\n",
+			       "read back \"%s\"%s%s\n",
 			       leaf->name, e.backend,
 			       (unsigned long long)asked.weight, reason,
-			       e.written, e.read_back);
+			       e.written, e.read_back, *e.error ? ", " : "",
+			       e.error);
 	actuation_done(&e);
 	return err;
 }

@@ -80,11 +80,12 @@ static int append_explained_leaf(struct bus *b, sd_bus_message *r,
 		err = bus_append_devno(r, leaf);
 	if (err >= 0)
 		err = sd_bus_message_append(
-			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "leaf", "s",
+			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "leaf", "s",
 			leaf->node, "scheduler", "s", leaf->scheduler,
 			"backend", "s", e.backend, "asked", "t", asked.weight,
 			"reason", "s", reason, "file", "s", e.file, "written",
-			"s", e.written, "read_back", "s", e.read_back);
+			"s", e.written, "read_back", "s", e.read_back, "error",
+			"s", e.error);
 	if (err >= 0)
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}", "hweight", "d",

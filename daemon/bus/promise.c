@@ -9,6 +9,7 @@
 
 #include "bus/bus.h"
 #include "bus/method.h"
+#include "control/ceiling.h"
 #include "control/plant.h"
 #include "policy/policy.h"
 #include "policy/unit-cgroup.h"
@@ -67,21 +68,34 @@ static int append_governed(struct bus *b, sd_bus_message *r,
 	return err < 0 ? err : bus_close_list(r);
 }
 
-static int append_ungoverned(sd_bus_message *r, const struct promise *p)
+static char *ungoverned_cause(const struct cgroup *c, const struct promise *p)
 {
+	const struct cgrefusal *r = NULL;
+
+	if (!p->device)
+		return strdup(promise_is_any(p)
+				      ? ""
+				      : "the path is on no block device");
+	if (promise_info(p->key)->kind == PROMISE_KIND_CEILING)
+		r = ceiling_refusal(c, p);
+	return r ? cgrefusal_text(r) : strdup("");
+}
+
+static int append_ungoverned(sd_bus_message *r, const struct cgroup *c,
+			     const struct promise *p)
+{
+	_cleanup_free_ char *cause = ungoverned_cause(c, p);
 	int err;
 
+	if (!cause)
+		return -ENOMEM;
 	err = sd_bus_message_append(
 		r, "{sv}{sv}{sv}{sv}{sv}{sv}", "state", "s",
 		p->device	    ? STATE_STATED
 		: promise_is_any(p) ? control_state_to_string(CONTROL_IDLE)
 				    : STATE_UNRESOLVED,
-		"cause", "s",
-		p->device || promise_is_any(p)
-			? ""
-			: "the path is on no block device",
-		"got", "t", (uint64_t)0, "granted", "d", 1.0, "gain", "d", 1.0,
-		"amplification", "d", 0.0);
+		"cause", "s", cause, "got", "t", (uint64_t)0, "granted", "d",
+		1.0, "gain", "d", 1.0, "amplification", "d", 0.0);
 	if (err >= 0)
 		err = bus_open_list(r, "leaves");
 	return err < 0 ? err : bus_close_list(r);
@@ -107,7 +121,7 @@ static int append_promise(struct bus *b, sd_bus_message *r,
 			"s", p->source ?: "");
 	if (err >= 0)
 		err = f && p->device ? append_governed(b, r, f, p->device)
-				     : append_ungoverned(r, p);
+				     : append_ungoverned(r, c, p);
 	return err < 0 ? err : sd_bus_message_close_container(r);
 }
 

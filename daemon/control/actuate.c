@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * From what is asked to what the cgroup files say.
+ * Weights of policies become lines of weight files.
  *
  * A leaf's scheduler decides which file steers it (the table "backends"):
  *
- *	sutro	io.sutro.weight. It is ours alone: the default line is IOWeight=,
+ *	sutro	io.sutro.weight. The daemon alone writes it: the default line is IOWeight=,
  *		a line "8:16 N" holds what a statement asks for that leaf.
  *	bfq	io.bfq.weight. systemd owns the default line and compresses it
  *		(200 becomes 109), so a line per leaf corrects it where it is not
  *		what is asked. bfq ends at 1000: above that all children of a
  *		cgroup are scaled together (struct scale).
  *	iocost	io.weight. systemd writes the default line exactly; only what a
- *		statement about a stack asks for is added. Others write there too,
- *		so each line of ours is recorded in /run/sutro before it is written.
+ *		statement about a stack asks for is added.
  *
- * The wanted lines follow from the statements alone, the present ones are read, and
- * only differences are written; doing it again changes nothing. So neither a crash
- * nor another writer needs memory here. Every write is read back.
+ * The wanted lines follow from the statements and from the present lines of others. cgfile.c
+ * writes only differences, so doing it again changes nothing: neither a crash nor another
+ * writer needs memory here.
  */
-
-#include <stdio.h>
-#include <sys/sysmacros.h>
 
 #include "control/actuate.h"
 #include "policy/policy.h"
@@ -31,17 +27,15 @@
 /**
  * struct backend - the file for one kind of leaf
  * @owns_default: the default line is ours, too
- * @owns_lines: nobody else means to write lines per leaf
  * @line: the wanted weight in the line for @leaf, 0: no line
  */
 struct backend {
 	const char *name;
-	const char *file;
+	enum cgfile file;
 	bool owns_default;
-	bool owns_lines;
 	uint64_t (*line)(const struct actuator *a, const struct cgroup *c,
 			 const struct device *leaf, const struct scale *scale,
-			 const struct weights *present);
+			 const struct cglines *present);
 };
 
 /* ---- scaling for bfq ---- */
@@ -90,43 +84,17 @@ static struct scale scale_of_children(const struct cgroup *parent,
 	return s;
 }
 
-/* ---- lines of ours in a file that others write, too ---- */
-
-static char *held_key(const struct cgroup *c, const struct device *leaf)
-{
-	return asprintf_or_null("%u:%u %s", major(leaf->devno),
-				minor(leaf->devno), c->path);
-}
-
-static bool is_held(const struct actuator *a, const struct cgroup *c,
-		    const struct device *leaf)
-{
-	_cleanup_free_ char *key = held_key(c, leaf);
-
-	return key && record_get(&a->held, key);
-}
-
-static int hold(struct actuator *a, const struct cgroup *c,
-		const struct device *leaf)
-{
-	_cleanup_free_ char *key = held_key(c, leaf);
-
-	return key ? record_set(&a->held, key, "") : -ENOMEM;
-}
-
-static int let_go(struct actuator *a, const struct cgroup *c,
-		  const struct device *leaf)
-{
-	_cleanup_free_ char *key = held_key(c, leaf);
-
-	return key ? record_drop(&a->held, key) : -ENOMEM;
-}
-
 /* ---- the backends ---- */
+
+/* The number of the line for @devno, 0: there is none. */
+static uint64_t weight_of(const struct cglines *l, dev_t devno)
+{
+	return cglines_get(l, devno).number[0];
+}
 
 static uint64_t sutro_line(const struct actuator *a, const struct cgroup *c,
 			   const struct device *leaf, const struct scale *scale,
-			   const struct weights *present)
+			   const struct cglines *present)
 {
 	struct asked asked = policy_weight(c->policy, leaf);
 
@@ -135,39 +103,38 @@ static uint64_t sutro_line(const struct actuator *a, const struct cgroup *c,
 
 static uint64_t bfq_line(const struct actuator *a, const struct cgroup *c,
 			 const struct device *leaf, const struct scale *scale,
-			 const struct weights *present)
+			 const struct cglines *present)
 {
 	struct asked asked = policy_weight(c->policy, leaf);
 	uint64_t scaled = scale_apply(scale, asked.weight);
 
-	return scaled == present->fallback ? 0 : scaled;
+	return scaled == weight_of(present, CGFILE_DEFAULT) ? 0 : scaled;
 }
 
 static uint64_t iocost_line(const struct actuator *a, const struct cgroup *c,
 			    const struct device *leaf,
 			    const struct scale *scale,
-			    const struct weights *present)
+			    const struct cglines *present)
 {
 	struct asked asked = policy_weight(c->policy, leaf);
+	struct cgvalue former;
 
 	/* In a foreign cgroup the file is the statement itself. */
 	if (asked.setpoint || c->policy->weight_source ||
 	    (c->origin == CGROUP_UNIT && asked.statement))
 		return asked.weight;
-	return is_held(a, c, leaf) ? 0 : weights_get(present, leaf->devno);
+	if (cgfile_former(a->files, c, CGFILE_WEIGHT, leaf->devno, &former))
+		return former.number[0];
+	return weight_of(present, leaf->devno);
 }
 
 static const struct backend backends[] = {
 	{ .name = "sutro",
-	  .file = "io.sutro.weight",
+	  .file = CGFILE_SUTRO_WEIGHT,
 	  .owns_default = true,
-	  .owns_lines = true,
 	  .line = sutro_line },
-	{ .name = "bfq",
-	  .file = "io.bfq.weight",
-	  .owns_lines = true,
-	  .line = bfq_line },
-	{ .name = "iocost", .file = "io.weight", .line = iocost_line },
+	{ .name = "bfq", .file = CGFILE_BFQ_WEIGHT, .line = bfq_line },
+	{ .name = "iocost", .file = CGFILE_WEIGHT, .line = iocost_line },
 };
 
 static const struct backend *backend_of(const struct actuator *a,
@@ -206,226 +173,63 @@ bool actuator_needs_siblings(const struct actuator *a)
 	return has_leaves(a, &backends[1]);
 }
 
-/* ---- differences ---- */
+/* ---- changes ---- */
 
-/**
- * struct change - one line of a file that has to change
- * @leaf: NULL: the default line
- * @old, @new: weights; 0: no such line
- * @asked: somebody asked for this weight; setpoints change too often to be told
- * @reason: for people
- */
-struct change {
-	const struct device *leaf;
-	uint64_t old;
-	uint64_t new;
-	bool asked;
-	char *reason;
+/** struct changes - lines of a file that have to change */
+struct changes {
+	struct cgchange *items;
+	size_t n;
 };
 
-/* A cgroup or disk that is gone is normal. */
-static void log_failure(int err, const struct cgroup *c, const char *file,
-			const char *line)
+static int add_change(struct changes *l, const struct cgroup *c,
+		      const struct cglines *present, dev_t devno,
+		      uint64_t weight, const struct asked *asked)
 {
-	bool gone = err == -ENOENT || err == -ENODEV;
-	int level = gone ? LOG_DEBUG : LOG_WARNING;
-	const char *end = gone ? ", ignoring." : ".";
-
-	if (line)
-		log_write(level, err, "%s: cannot write \"%s\" to %s: %m%s",
-			  c->path, line, file, end);
-	else
-		log_write(level, err, "%s: cannot read %s: %m%s", c->path, file,
-			  end);
-}
-
-static int read_weights(const struct cgroup *c, const struct backend *b,
-			struct weights *ret)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = cgroup_read(c, b->file, &text);
-
-	if (r)
-		return r;
-	r = weights_parse(ret, text);
-	if (r > 0)
-		log_warning("%s: %d line(s) of %s are no weights in 1..10000, "
-			    "ignoring.",
-			    c->path, r, b->file);
-	return r < 0 ? r : 0;
-}
-
-static char *line_text(const struct device *leaf, uint64_t weight)
-{
-	if (!leaf)
-		return asprintf_or_null("default %llu",
-					(unsigned long long)weight);
-	if (!weight)
-		return asprintf_or_null("%u:%u default", major(leaf->devno),
-					minor(leaf->devno));
-	return asprintf_or_null("%u:%u %llu", major(leaf->devno),
-				minor(leaf->devno), (unsigned long long)weight);
-}
-
-static uint64_t present_weight(const struct weights *w,
-			       const struct device *leaf)
-{
-	return leaf ? weights_get(w, leaf->devno) : w->fallback;
-}
-
-/* What counts for a leaf: its line, else the default. */
-static uint64_t effective(const struct weights *w, uint64_t line)
-{
-	return line ?: w->fallback;
-}
-
-static int write_change(struct actuator *a, struct cgroup *c,
-			const struct backend *b, const struct change *ch)
-{
-	_cleanup_free_ char *line = line_text(ch->leaf, ch->new);
-	int err = 0;
-
-	if (!line)
-		return -ENOMEM;
-	if (a->dry_run) {
-		log_info("%s: would write \"%s\" to %s: %s", c->path, line,
-			 b->file, ch->reason);
-		return 0;
-	}
-	if (!b->owns_lines && ch->leaf && ch->new)
-		err = hold(a, c, ch->leaf);
-	if (!err)
-		err = cgroup_write(c, b->file, line);
-	if (err == -ENOMEM)
-		return err;
-	if (err) {
-		c->refused = true;
-		log_failure(err, c, b->file, line);
-	} else if (!b->owns_lines && ch->leaf && !ch->new) {
-		err = let_go(a, c, ch->leaf);
-	}
-	return err;
-}
-
-/* The kernel may take a write and do something else, or another may have written
- * in between; only the file itself tells.
- */
-static void check_change(struct actuator *a, struct cgroup *c,
-			 const struct backend *b, const struct change *ch,
-			 const struct weights *before,
-			 const struct weights *after)
-{
-	uint64_t now = present_weight(after, ch->leaf);
-	uint64_t was = effective(before, ch->old);
-
-	if (now != ch->new) {
-		c->refused = true;
-		log_warning("%s: %s for %s: %llu was written, but the file "
-			    "says %llu.",
-			    c->path, b->file,
-			    ch->leaf ? ch->leaf->node : "all leaves",
-			    (unsigned long long)ch->new,
-			    (unsigned long long)now);
-		return;
-	}
-	now = effective(after, now);
-	/* bfq scales all children of a cgroup when one of them changes. */
-	log_write(ch->asked ? LOG_INFO : LOG_DEBUG, 0,
-		  "%s: weight on %s %llu -> %llu: %s", c->path,
-		  ch->leaf ? ch->leaf->node : "all sutro leaves",
-		  (unsigned long long)was, (unsigned long long)now, ch->reason);
-	if (a->changed)
-		a->changed(c, ch->leaf, was, now, ch->reason, a->userdata);
-}
-
-static int apply_changes(struct actuator *a, struct cgroup *c,
-			 const struct backend *b, struct change *changes,
-			 size_t n, const struct weights *before)
-{
-	struct weights after = {};
-	bool *done = calloc(n, sizeof(*done));
-	int err = done ? 0 : -ENOMEM;
-
-	for (size_t i = 0; i < n && err != -ENOMEM; i++) {
-		err = write_change(a, c, b, &changes[i]);
-		if (!err)
-			done[i] = !a->dry_run;
-	}
-	if (err != -ENOMEM && !a->dry_run) {
-		if (!b->owns_lines)
-			cgroup_remember_weight(c);
-		err = read_weights(c, b, &after);
-		if (err && err != -ENOMEM)
-			log_failure(err, c, b->file, NULL);
-		for (size_t i = 0; i < n && !err; i++)
-			if (done[i])
-				check_change(a, c, b, &changes[i], before,
-					     &after);
-	}
-	weights_done(&after);
-	free(done);
-	return err == -ENOMEM ? err : 0;
-}
-
-/**
- * add_change() - remember one line that is not as wanted
- * @asked: why it is wanted, NULL: to restore
- */
-static int add_change(struct change **l, size_t *n, const struct cgroup *c,
-		      const struct device *leaf, uint64_t old, uint64_t new,
-		      const struct asked *asked)
-{
-	struct change *grown;
+	struct cgchange *grown;
 	char *reason;
 
-	if (old == new)
+	if (weight_of(present, devno) == weight)
 		return 0;
-	reason = asked ? policy_reason(c->policy, asked) : strdup("restored");
-	grown = reallocarray(*l, *n + 1, sizeof(**l));
-	if (grown)
-		*l = grown;
-	if (!reason || !grown) {
-		free(reason);
+	grown = reallocarray(l->items, l->n + 1, sizeof(*grown));
+	if (!grown)
 		return -ENOMEM;
-	}
-	grown[(*n)++] = (struct change){
-		.leaf = leaf,
-		.old = old,
-		.new = new,
-		.asked = asked && asked->reason != REASON_UNSET &&
-			 asked->reason != REASON_SETPOINT,
+	l->items = grown;
+	reason = policy_reason(c->policy, asked);
+	if (!reason)
+		return -ENOMEM;
+	grown[l->n++] = (struct cgchange){
+		.devno = devno,
+		.value = cgvalue(weight),
 		.reason = reason,
+		/* Setpoints change several times a second. */
+		.is_routine = asked->reason == REASON_UNSET ||
+			      asked->reason == REASON_SETPOINT,
 	};
 	return 0;
 }
 
-static void free_changes(struct change *l, size_t n)
+static void changes_done(struct changes *l)
 {
-	for (size_t i = 0; i < n; i++)
-		free(l[i].reason);
-	free(l);
+	for (size_t i = 0; i < l->n; i++)
+		free((char *)l->items[i].reason);
+	free(l->items);
 }
 
 /* One file of one cgroup. @scales: one for each device, used for leaves. */
 static int actuate_file(struct actuator *a, struct cgroup *c,
 			const struct backend *b, const struct scale *scales)
 {
-	struct weights present = {};
-	struct change *changes = NULL;
 	struct asked asked = policy_default(c->policy);
-	size_t n = 0;
+	struct cglines present = {};
+	struct changes l = {};
 	int err;
 
-	err = read_weights(c, b, &present);
-	if (err) {
-		/* No such file: the io controller is off for this cgroup. */
-		if (err != -ENOMEM && err != -ENOENT)
-			log_failure(err, c, b->file, NULL);
+	err = cgfile_read(c, b->file, &present);
+	if (err)
 		return err == -ENOMEM ? err : 0;
-	}
 	if (b->owns_default)
-		err = add_change(&changes, &n, c, NULL, present.fallback,
-				 asked.weight, &asked);
+		err = add_change(&l, c, &present, CGFILE_DEFAULT, asked.weight,
+				 &asked);
 	for (size_t i = 0; i < a->topology->n_devices && !err; i++) {
 		const struct device *leaf = a->topology->devices[i];
 
@@ -433,15 +237,14 @@ static int actuate_file(struct actuator *a, struct cgroup *c,
 		    policy_keeps(c->policy, leaf))
 			continue;
 		asked = policy_weight(c->policy, leaf);
-		err = add_change(&changes, &n, c, leaf,
-				 weights_get(&present, leaf->devno),
+		err = add_change(&l, c, &present, leaf->devno,
 				 b->line(a, c, leaf, &scales[i], &present),
 				 &asked);
 	}
-	if (!err && n)
-		err = apply_changes(a, c, b, changes, n, &present);
-	free_changes(changes, n);
-	weights_done(&present);
+	if (!err)
+		err = cgfile_write(a->files, c, &present, l.items, l.n);
+	changes_done(&l);
+	cglines_done(&present);
 	return err;
 }
 
@@ -489,91 +292,97 @@ int actuate_children(struct actuator *a, struct cgroup *parent)
 	return err;
 }
 
-static int restore_file(struct actuator *a, struct cgroup *c,
-			const struct backend *b)
+/* The weight that counts for a leaf: that of its line, else the default. */
+static uint64_t effective(const struct cglines *l, dev_t devno)
 {
-	struct weights present = {};
-	struct change *changes = NULL;
-	size_t n = 0;
-	int err;
-
-	err = read_weights(c, b, &present);
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	if (b->owns_default)
-		err = add_change(&changes, &n, c, NULL, present.fallback,
-				 WEIGHT_DEFAULT, NULL);
-	for (size_t i = 0; i < present.n_lines && !err; i++) {
-		const struct weight_line *l = &present.lines[i];
-		const struct device *leaf;
-
-		leaf = topology_by_devno(a->topology, l->devno);
-		if (leaf && (b->owns_lines || is_held(a, c, leaf)))
-			err = add_change(&changes, &n, c, leaf, l->weight, 0,
-					 NULL);
-	}
-	if (!err && n)
-		err = apply_changes(a, c, b, changes, n, &present);
-	free_changes(changes, n);
-	weights_done(&present);
-	return err;
+	return weight_of(l, devno) ?: weight_of(l, CGFILE_DEFAULT);
 }
 
-int actuate_restore(struct actuator *a, struct cgroup *top)
+static bool is_weight(enum cgfile file)
 {
-	for (struct cgroup *c = top; c; c = cgroup_next(top, c)) {
-		for (size_t i = 0; i < ARRAY_SIZE(backends); i++) {
-			int err = restore_file(a, c, &backends[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(backends); i++)
+		if (backends[i].file == file)
+			return true;
+	return false;
+}
 
-			if (err)
-				return err;
-		}
+static void on_changed(const struct cgroup *c, const struct cgchange *ch,
+		       const struct cglines *before,
+		       const struct cglines *after, void *userdata)
+{
+	struct actuator *a = userdata;
+	const struct device *leaf = NULL;
+
+	if (!a->changed || !is_weight(after->file))
+		return;
+	if (ch->devno != CGFILE_DEFAULT) {
+		leaf = topology_by_devno(a->topology, ch->devno);
+		if (!leaf)
+			return;
 	}
-	return 0;
+	a->changed(c, leaf, effective(before, ch->devno),
+		   effective(after, ch->devno), ch->reason, a->userdata);
 }
 
 /* ---- explaining ---- */
+
+static int explain_file(const struct actuator *a, const struct cgroup *c,
+			const struct backend *b, const struct device *leaf,
+			const struct cglines *present, struct actuation *e)
+{
+	dev_t there = weight_of(present, leaf->devno) ? leaf->devno
+						      : CGFILE_DEFAULT;
+	const struct cgrefusal *refusal;
+	struct scale scale = {};
+	uint64_t line;
+
+	if (b->line == bfq_line)
+		scale = scale_of_children(c->parent, leaf);
+	line = b->line(a, c, leaf, &scale, present);
+	e->file = asprintf_or_null("%s%s/%s", cgroup_tree_mount(c->tree),
+				   c->path, cgformat(b->file)->name);
+	if (line)
+		e->written = cgline_text(b->file, leaf->devno, cgvalue(line));
+	else if (b->owns_default)
+		e->written = cgline_text(b->file, CGFILE_DEFAULT,
+					 cgvalue(c->policy->weight));
+	else
+		e->written = strdup("");
+	e->read_back = cgline_text(b->file, there, cglines_get(present, there));
+	refusal =
+		cgfile_refusal(c, b->file, line ? leaf->devno : CGFILE_DEFAULT);
+	e->error = refusal ? cgrefusal_text(refusal) : strdup("");
+	return e->file && e->written && e->read_back && e->error ? 0 : -ENOMEM;
+}
+
+static int explain_nothing(struct actuation *e)
+{
+	e->file = strdup("");
+	e->written = strdup("");
+	e->read_back = strdup("");
+	e->error = strdup("");
+	return e->file && e->written && e->read_back && e->error ? 0 : -ENOMEM;
+}
 
 int actuate_explain(const struct actuator *a, const struct cgroup *c,
 		    const struct device *leaf, struct actuation *ret)
 {
 	const struct backend *b = backend_of(a, leaf);
 	struct actuation e = { .backend = b ? b->name : "none" };
-	struct weights present = {};
-	struct scale scale = {};
-	uint64_t line, there;
+	struct cglines present = {};
 	int err;
 
-	err = b && c->parent ? read_weights(c, b, &present) : -ENOENT;
+	err = b && c->parent ? cgfile_read(c, b->file, &present) : -ENOENT;
 	if (err == -ENOMEM)
 		return err;
-	if (err) {
-		e.file = strdup("");
-		e.written = strdup("");
-		e.read_back = strdup("");
-	} else {
-		if (b->line == bfq_line)
-			scale = scale_of_children(c->parent, leaf);
-		line = b->line(a, c, leaf, &scale, &present);
-		there = weights_get(&present, leaf->devno);
-		e.file = asprintf_or_null("%s%s/%s", cgroup_tree_mount(c->tree),
-					  c->path, b->file);
-		if (line)
-			e.written = line_text(leaf, line);
-		else if (b->owns_default)
-			e.written = line_text(NULL, c->policy->weight);
-		else
-			e.written = strdup("");
-		e.read_back = there ? line_text(leaf, there)
-				    : line_text(NULL, present.fallback);
-	}
-	weights_done(&present);
-	if (!e.file || !e.written || !e.read_back) {
+	err = err ? explain_nothing(&e)
+		  : explain_file(a, c, b, leaf, &present, &e);
+	cglines_done(&present);
+	if (err)
 		actuation_done(&e);
-		return -ENOMEM;
-	}
-	*ret = e;
-	return 0;
+	else
+		*ret = e;
+	return err;
 }
 
 void actuation_done(struct actuation *e)
@@ -581,21 +390,22 @@ void actuation_done(struct actuation *e)
 	free(e->file);
 	free(e->written);
 	free(e->read_back);
+	free(e->error);
 	*e = (struct actuation){};
 }
 
 /* ---- beginning and end ---- */
 
-int actuator_init(struct actuator *a, const struct roots *roots)
+void actuator_init(struct actuator *a, struct cgfiles *files)
 {
-	*a = (struct actuator){ .roots = roots };
-	return record_open(&a->held, roots, "iocost");
+	*a = (struct actuator){ .files = files };
+	files->changed = on_changed;
+	files->userdata = a;
 }
 
 void actuator_done(struct actuator *a)
 {
 	free(a->iocost);
-	record_done(&a->held);
 	*a = (struct actuator){};
 }
 

@@ -2,34 +2,29 @@
 #ifndef SUTRO_ACTUATE_H
 #define SUTRO_ACTUATE_H
 
-#include "host/cgroup.h"
-#include "host/record.h"
+#include "host/cgfile.h"
 #include "host/topology.h"
-#include "host/weights.h"
 
 /**
- * struct actuator - writes what is asked into the cgroup files
+ * struct actuator - writes weights of policies to the weight files
+ * @files: writer of cgroup files
  * @topology: the leaves; set again when it changes
- * @dry_run: compute and log, write nothing
  * @changed: a weight was written and read back
  * @iocost: numbers of the leaves that blk-iocost steers
- * @held: lines of ours in io.weight, "8:16 /system.slice/db.service"
  */
 struct actuator {
-	const struct roots *roots;
+	struct cgfiles *files;
 	const struct topology *topology;
-	bool dry_run;
 	void (*changed)(const struct cgroup *c, const struct device *leaf,
 			uint64_t old, uint64_t new, const char *reason,
 			void *userdata);
 	void *userdata;
 	dev_t *iocost;
 	size_t n_iocost;
-	struct record held;
 };
 
-/** actuator_init() - read what a predecessor left in /run/sutro */
-int actuator_init(struct actuator *a, const struct roots *roots);
+/** actuator_init() - write through @files, and follow the weights that it changes */
+void actuator_init(struct actuator *a, struct cgfiles *files);
 void actuator_done(struct actuator *a);
 
 /** actuator_survey() - find out which leaves blk-iocost steers */
@@ -43,15 +38,12 @@ const char *actuator_backend(const struct actuator *a,
 bool actuator_needs_siblings(const struct actuator *a);
 
 /**
- * actuate_children() - make the files of all dirty children of @parent say what is
- * asked, and clear their mark
+ * actuate_children() - write the weights of all dirty children of @parent, and clear
+ *	their mark
  *
- * Return: 0 or -ENOMEM; what else fails is logged.
+ * Return: 0 or -ENOMEM; another failure is logged.
  */
 int actuate_children(struct actuator *a, struct cgroup *parent);
-
-/** actuate_restore() - take back all that was written to @c and below */
-int actuate_restore(struct actuator *a, struct cgroup *c);
 
 /**
  * struct actuation - how one cgroup is steered on one leaf, now
@@ -59,12 +51,14 @@ int actuate_restore(struct actuator *a, struct cgroup *c);
  * @file: full path of the file, "" when there is nothing to write
  * @written: the line that is wanted there, "" when the file is right without
  * @read_back: the line of the file that counts for the leaf
+ * @error: for people, "" unless the kernel refused @written
  */
 struct actuation {
 	const char *backend;
 	char *file;
 	char *written;
 	char *read_back;
+	char *error;
 };
 
 int actuate_explain(const struct actuator *a, const struct cgroup *c,

@@ -8,93 +8,80 @@
  *
  *	253:0 rbps=50000000 wbps=max riops=max wiops=200
  *
- * The kernel throttles bios where they are submitted, so the line is for the logical
- * device itself and says exactly what is meant. A partition has no line of its own:
- * there it is its disk. Where the kernel takes no line for the device, its leaves get
- * one each: the whole value where each leaf carries all (writes to a mirror), else
- * an equal part.
+ * The kernel throttles bios where they are submitted, so the line names the logical device
+ * itself. A partition has no line of its own: its ceiling is that of its disk. Where the kernel
+ * takes no line for the device, each of its leaves gets one: with the whole value where each leaf
+ * carries all (writes to a mirror), else with an equal part.
  *
- * Others write to io.max, too: IOReadBandwidthMax= of systemd. A ceiling of ours
- * replaces what the line said, which is remembered in /run/sutro/ceilings and
- * comes back when the ceiling goes.
+ * Others write io.max, too: IOReadBandwidthMax= of systemd. A ceiling replaces their limits for
+ * the device; cgfile.c restores them when the ceiling is withdrawn.
  */
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <sys/sysmacros.h>
-
 #include "control/ceiling.h"
-#include "host/topology.h"
 #include "policy/policy.h"
 
-#define FILE_NAME "io.max"
-
+/* The numbers of a line. */
 enum limit {
 	LIMIT_RBPS,
 	LIMIT_WBPS,
 	LIMIT_RIOPS,
 	LIMIT_WIOPS,
-	LIMITS,
+	LIMITS = CGFILE_NUMBERS,
 };
 
-static const struct {
-	const char *name;
-	enum promise_key key;
-} limits[] = {
-	[LIMIT_RBPS] = { "rbps=", PROMISE_READ_BANDWIDTH_MAX },
-	[LIMIT_WBPS] = { "wbps=", PROMISE_WRITE_BANDWIDTH_MAX },
-	[LIMIT_RIOPS] = { "riops=", PROMISE_READ_IOPS_MAX },
-	[LIMIT_WIOPS] = { "wiops=", PROMISE_WRITE_IOPS_MAX },
+static const enum promise_key keys[] = {
+	[LIMIT_RBPS] = PROMISE_READ_BANDWIDTH_MAX,
+	[LIMIT_WBPS] = PROMISE_WRITE_BANDWIDTH_MAX,
+	[LIMIT_RIOPS] = PROMISE_READ_IOPS_MAX,
+	[LIMIT_WIOPS] = PROMISE_WRITE_IOPS_MAX,
 };
 
-/** struct line - limits of one device; PROMISE_INFINITY is "max" */
-struct line {
-	dev_t devno;
-	uint64_t limit[LIMITS];
-};
-
-/** struct wanted - lines that follow from the promises of a cgroup */
-struct wanted {
-	struct line *lines;
+/** struct ceilings - lines that follow from the promises of a cgroup */
+struct ceilings {
+	struct cgchange *items;
 	size_t n;
 };
 
-static struct line *find_line(const struct wanted *w, dev_t devno)
+static struct cgchange *find_line(const struct ceilings *l, dev_t devno)
 {
-	for (size_t i = 0; i < w->n; i++)
-		if (w->lines[i].devno == devno)
-			return &w->lines[i];
+	for (size_t i = 0; i < l->n; i++)
+		if (l->items[i].devno == devno)
+			return &l->items[i];
 	return NULL;
 }
 
 /* The lower of two ceilings for one device holds. */
-static int want(struct wanted *w, dev_t devno, enum limit limit, uint64_t value)
+static int add_limit(struct ceilings *l, const struct device *d,
+		     enum limit limit, uint64_t value)
 {
-	struct line *l = find_line(w, devno), *grown;
+	struct cgchange *line = find_line(l, d->devno), *grown;
 
-	if (!l) {
-		grown = reallocarray(w->lines, w->n + 1, sizeof(*grown));
+	if (!line) {
+		grown = reallocarray(l->items, l->n + 1, sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
-		w->lines = grown;
-		l = &grown[w->n++];
-		l->devno = devno;
-		for (size_t i = 0; i < LIMITS; i++)
-			l->limit[i] = PROMISE_INFINITY;
+		l->items = grown;
+		line = &grown[l->n++];
+		*line = (struct cgchange){
+			.devno = d->devno,
+			.value = cgvalue_unset(CGFILE_MAX),
+			.is_attempt = !d->leaf,
+		};
 	}
-	if (value < l->limit[limit])
-		l->limit[limit] = value;
+	if (value < line->value.number[limit])
+		line->value.number[limit] = value;
 	return 0;
 }
 
-/* The kernel counts IOPS in 32 bits and says "max" for more. */
+/* The kernel counts IOPS in 32 bits; more is "max". */
 static bool is_limit(const struct promise *p)
 {
 	return promise_info(p->key)->unit == PROMISE_UNIT_BYTES ||
 	       p->value < UINT32_MAX;
 }
 
-static int want_all(struct wanted *w, const struct promises *promises)
+static int add_promises(struct ceilings *logical, struct ceilings *leaves,
+			const struct promises *promises)
 {
 	int err = 0;
 
@@ -107,146 +94,11 @@ static int want_all(struct wanted *w, const struct promises *promises)
 		if (d->kind == DEVICE_PARTITION)
 			d = d->leaves[0];
 		for (size_t l = 0; l < LIMITS && !err; l++)
-			if (limits[l].key == p->key)
-				err = want(w, d->devno, l, p->value);
+			if (keys[l] == p->key)
+				err = add_limit(d->leaf ? leaves : logical, d,
+						l, p->value);
 	}
 	return err;
-}
-
-/* ---- lines as text ---- */
-
-static void print_line(const struct line *l, char *text, size_t size)
-{
-	size_t n =
-		snprintf(text, size, "%u:%u", major(l->devno), minor(l->devno));
-
-	for (size_t i = 0; i < LIMITS; i++) {
-		if (l->limit[i] == PROMISE_INFINITY)
-			n += snprintf(text + n, size - n, " %smax",
-				      limits[i].name);
-		else
-			n += snprintf(text + n, size - n, " %s%" PRIu64,
-				      limits[i].name, l->limit[i]);
-	}
-}
-
-static int parse_line(char *text, struct line *ret)
-{
-	char *rest = NULL, *word = strtok_r(text, " ", &rest);
-	struct line l;
-
-	for (size_t i = 0; i < LIMITS; i++)
-		l.limit[i] = PROMISE_INFINITY;
-	if (!word || parse_devno(word, &l.devno) < 0)
-		return -EINVAL;
-	while ((word = strtok_r(NULL, " ", &rest)))
-		for (size_t i = 0; i < LIMITS; i++) {
-			const char *v = startswith(word, limits[i].name);
-
-			/* "max" is what it is already. */
-			if (v)
-				parse_u64(v, &l.limit[i]);
-		}
-	*ret = l;
-	return 0;
-}
-
-/* What io.max of @c says about @devno; no line: no limits. */
-static int present_line(const struct cgroup *c, dev_t devno, struct line *ret)
-{
-	_cleanup_free_ char *text = NULL;
-	char *rest = NULL;
-	int err = cgroup_read(c, FILE_NAME, &text);
-
-	if (err)
-		return err;
-	*ret = (struct line){ .devno = devno };
-	for (size_t i = 0; i < LIMITS; i++)
-		ret->limit[i] = PROMISE_INFINITY;
-	for (char *l = strtok_r(text, "\n", &rest); l;
-	     l = strtok_r(NULL, "\n", &rest)) {
-		struct line line;
-
-		if (parse_line(l, &line) == 0 && line.devno == devno)
-			*ret = line;
-	}
-	return 0;
-}
-
-static bool same(const struct line *a, const struct line *b)
-{
-	return memcmp(a->limit, b->limit, sizeof(a->limit)) == 0;
-}
-
-/* ---- writing ---- */
-
-static char *record_key(const struct cgroup *c, dev_t devno)
-{
-	return asprintf_or_null("%u:%u %s", major(devno), minor(devno),
-				c->path);
-}
-
-/* Remember what was there, write, read back. */
-static int write_line(struct ceilings *s, struct cgroup *c,
-		      const struct line *before, const struct line *want)
-{
-	_cleanup_free_ char *key = record_key(c, want->devno);
-	char old[160], new[160];
-	struct line now;
-	bool is_new;
-	int err = 0;
-
-	if (!key)
-		return -ENOMEM;
-	print_line(before, old, sizeof(old));
-	print_line(want, new, sizeof(new));
-	if (s->dry_run) {
-		log_info("%s: would write \"%s\" to " FILE_NAME ".", c->path,
-			 new);
-		return 0;
-	}
-	is_new = !record_get(&s->record, key);
-	if (is_new)
-		err = record_set(&s->record, key, old);
-	if (err)
-		return err;
-	err = cgroup_write(c, FILE_NAME, new);
-	/* What was not written is not ours to give back. */
-	if (err && is_new && record_drop(&s->record, key) < 0)
-		log_debug("%s is still in %s.", key, s->record.path);
-	if (!err)
-		err = present_line(c, want->devno, &now);
-	if (err)
-		return err;
-	if (!same(&now, want))
-		return -EIO;
-	log_info("%s: " FILE_NAME " \"%s\", was \"%s\".", c->path, new, old);
-	return 0;
-}
-
-static int give_back(struct ceilings *s, struct cgroup *c, dev_t devno)
-{
-	_cleanup_free_ char *key = record_key(c, devno), *old = NULL;
-	const char *value;
-	int err;
-
-	if (!key)
-		return -ENOMEM;
-	value = record_get(&s->record, key);
-	if (!value || s->dry_run)
-		return 0;
-	old = strdup(value);
-	if (!old)
-		return -ENOMEM;
-	err = cgroup_write(c, FILE_NAME, old);
-	if (err && err != -ENOENT && err != -ENODEV)
-		log_warning_errno(err,
-				  "%s: cannot write \"%s\" back to " FILE_NAME
-				  ": %m",
-				  c->path, old);
-	else if (!err)
-		log_info("%s: " FILE_NAME " \"%s\" again.", c->path, old);
-	return record_drop(&s->record, key);
 }
 
 /* All leaves carry all that is written to a mirror. */
@@ -255,160 +107,97 @@ static bool is_mirror(const struct device *d)
 	return d->kind == DEVICE_RAID1 || d->kind == DEVICE_MIRROR;
 }
 
-static int apply_at_leaves(struct ceilings *s, struct cgroup *c,
-			   const struct device *d, const struct line *want)
+static int add_at_leaves(struct ceilings *leaves, const struct device *d,
+			 const struct cgvalue *value)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < d->n_leaves && !err; i++) {
-		struct line part = *want, before;
-
-		part.devno = d->leaves[i]->devno;
-		for (size_t l = 0; l < LIMITS; l++) {
+	for (size_t i = 0; i < d->n_leaves; i++)
+		for (size_t l = 0; l < LIMITS && !err; l++) {
 			bool write = l == LIMIT_WBPS || l == LIMIT_WIOPS;
+			size_t parts = write && is_mirror(d) ? 1 : d->n_leaves;
+			uint64_t limit = value->number[l];
 
-			if (part.limit[l] == PROMISE_INFINITY ||
-			    (write && is_mirror(d)))
-				continue;
-			part.limit[l] =
-				(part.limit[l] + d->n_leaves - 1) / d->n_leaves;
+			if (limit != CGFILE_NO_LIMIT)
+				err = add_limit(leaves, d->leaves[i], l,
+						limit / parts +
+							(limit % parts != 0));
 		}
-		err = present_line(c, part.devno, &before);
-		if (!err && !same(&before, &part))
-			err = write_line(s, c, &before, &part);
-	}
 	return err;
 }
 
-static int apply_line(struct ceilings *s, struct cgroup *c,
-		      const struct line *want)
+static int write_lines(struct cgfiles *files, struct cgroup *c,
+		       struct ceilings *l)
 {
-	const struct device *d = topology_by_devno(s->topology, want->devno);
-	struct line before;
-	int err;
+	struct cglines present = {};
+	int err = l->n ? cgfile_read(c, CGFILE_MAX, &present) : -ENOENT;
 
-	err = present_line(c, want->devno, &before);
-	if (err || same(&before, want))
-		return err;
-	err = write_line(s, c, &before, want);
-	if ((err == -EINVAL || err == -ENODEV || err == -EOPNOTSUPP) && d &&
-	    !d->leaf)
-		err = apply_at_leaves(s, c, d, want);
-	return err;
-}
-
-static bool is_wanted(const struct ceilings *s, const struct wanted *w,
-		      dev_t devno)
-{
-	for (size_t i = 0; i < w->n; i++) {
-		const struct device *d =
-			topology_by_devno(s->topology, w->lines[i].devno);
-
-		if (w->lines[i].devno == devno)
-			return true;
-		for (size_t l = 0; d && !d->leaf && l < d->n_leaves; l++)
-			if (d->leaves[l]->devno == devno)
-				return true;
-	}
-	return false;
-}
-
-/* Is the record "MAJ:MIN CGROUP TAB ..." about @c? */
-static bool is_about(const char *line, const struct cgroup *c, dev_t *ret)
-{
-	size_t length = strlen(c->path), blank = strcspn(line, " ");
-	char devno[32];
-
-	if (blank >= sizeof(devno) ||
-	    strncmp(line + blank + 1, c->path, length) ||
-	    line[blank + 1 + length] != '\t')
-		return false;
-	memcpy(devno, line, blank);
-	devno[blank] = '\0';
-	return parse_devno(devno, ret) == 0;
-}
-
-/* Lines that were ours and are wanted no more. */
-static int withdraw(struct ceilings *s, struct cgroup *c,
-		    const struct wanted *w)
-{
-	int err = 0;
-
-	for (size_t i = strv_length(s->record.lines); i-- > 0 && !err;) {
-		dev_t devno;
-
-		if (is_about(s->record.lines[i], c, &devno) &&
-		    !is_wanted(s, w, devno))
-			err = give_back(s, c, devno);
-	}
-	return err;
-}
-
-void ceilings_cgroup_gone(struct ceilings *s, const struct cgroup *c)
-{
-	for (size_t i = strv_length(s->record.lines); i-- > 0;) {
-		_cleanup_free_ char *key = NULL;
-		dev_t devno;
-
-		if (!is_about(s->record.lines[i], c, &devno))
-			continue;
-		key = record_key(c, devno);
-		if (!key || record_drop(&s->record, key) < 0)
-			log_debug("%s is still in %s.", c->path,
-				  s->record.path);
-	}
-}
-
-static int settle(struct ceilings *s, struct cgroup *c, const struct wanted *w)
-{
-	int err = s->record.lines ? withdraw(s, c, w) : 0;
-
-	for (size_t i = 0; i < w->n && !err; i++) {
-		char text[160];
-
-		err = apply_line(s, c, &w->lines[i]);
-		if (!err || err == -ENOMEM)
-			continue;
-		print_line(&w->lines[i], text, sizeof(text));
-		if (err != -ENOENT && err != -ENODEV && !c->refused)
-			log_warning_errno(
-				err,
-				"%s: cannot write \"%s\" to " FILE_NAME ": %m",
-				c->path, text);
-		c->refused = true;
-		err = 0;
-	}
-	return err;
-}
-
-int ceilings_apply(struct ceilings *s, struct cgroup *c)
-{
-	struct wanted w = {};
-	int err = want_all(&w, &c->policy->promises);
-
-	if (!err && (w.n || s->record.lines))
-		err = settle(s, c, &w);
-	free(w.lines);
+	if (!err)
+		err = cgfile_write(files, c, &present, l->items, l->n);
+	cglines_done(&present);
 	return err == -ENOMEM ? err : 0;
 }
 
-int ceilings_restore(struct ceilings *s, struct cgroup *top)
+/* Lines of logical devices first: those that the kernel does not take go to the leaves. */
+static int apply(struct cgfiles *files, const struct topology *topology,
+		 struct cgroup *c, struct ceilings *logical,
+		 struct ceilings *leaves)
 {
-	int err = 0;
+	int err = write_lines(files, c, logical);
 
-	for (struct cgroup *c = top; c && err != -ENOMEM;
-	     c = cgroup_next(top, c))
-		err = withdraw(s, c, &(struct wanted){});
+	for (size_t i = logical->n; i-- > 0 && !err;) {
+		const struct cgchange *line = &logical->items[i];
+		const struct device *d;
+
+		if (!cgchange_is_untaken(line))
+			continue;
+		d = topology_by_devno(topology, line->devno);
+		if (d)
+			err = add_at_leaves(leaves, d, &line->value);
+	}
+	return err ?: write_lines(files, c, leaves);
+}
+
+static int withdraw_others(struct cgfiles *files, struct cgroup *c,
+			   const struct ceilings *logical,
+			   const struct ceilings *leaves)
+{
+	struct ceilings kept = { .n = logical->n + leaves->n };
+	int err;
+
+	kept.items = calloc(kept.n + 1, sizeof(*kept.items));
+	if (!kept.items)
+		return -ENOMEM;
+	for (size_t i = 0; i < kept.n; i++)
+		kept.items[i] = i < logical->n ? logical->items[i]
+					       : leaves->items[i - logical->n];
+	err = cgfile_withdraw(files, c, CGFILE_MAX, kept.items, kept.n);
+	free(kept.items);
 	return err;
 }
 
-int ceilings_init(struct ceilings *s, const struct roots *roots)
+int ceilings_apply(struct cgfiles *files, const struct topology *topology,
+		   struct cgroup *c)
 {
-	*s = (struct ceilings){};
-	return record_open(&s->record, roots, "ceilings");
+	struct ceilings logical = {}, leaves = {};
+	int err = add_promises(&logical, &leaves, &c->policy->promises);
+
+	if (!err)
+		err = apply(files, topology, c, &logical, &leaves);
+	if (!err)
+		err = withdraw_others(files, c, &logical, &leaves);
+	free(logical.items);
+	free(leaves.items);
+	return err;
 }
 
-void ceilings_done(struct ceilings *s)
+const struct cgrefusal *ceiling_refusal(const struct cgroup *c,
+					const struct promise *p)
 {
-	record_done(&s->record);
+	const struct cgrefusal *r =
+		cgfile_refusal(c, CGFILE_MAX, p->device->devno);
+
+	for (size_t i = 0; i < p->device->n_leaves && !r; i++)
+		r = cgfile_refusal(c, CGFILE_MAX, p->device->leaves[i]->devno);
+	return r;
 }

@@ -2,33 +2,21 @@
 #ifndef SUTRO_CEILING_H
 #define SUTRO_CEILING_H
 
-#include "host/cgroup.h"
-#include "host/record.h"
+#include "host/cgfile.h"
+#include "host/topology.h"
+#include "policy/promise.h"
 
 /**
- * struct ceilings - writes ceilings of promises to io.max
- * @record: what the lines said before, "MAJ:MIN CGROUP" -> "rbps=max ..."
- */
-struct ceilings {
-	struct record record;
-	const struct topology *topology;
-	bool dry_run;
-};
-
-int ceilings_init(struct ceilings *s, const struct roots *roots);
-void ceilings_done(struct ceilings *s);
-
-/**
- * ceilings_apply() - make io.max of @c say what its promises say, and no more
+ * ceilings_apply() - write the ceilings of the policy of @c to io.max; lines without a
+ *	ceiling get back the limits that they had before
  *
- * Return: 0 or -ENOMEM; what else fails is logged.
+ * Return: 0 or -ENOMEM; another failure is logged.
  */
-int ceilings_apply(struct ceilings *s, struct cgroup *c);
+int ceilings_apply(struct cgfiles *files, const struct topology *topology,
+		   struct cgroup *c);
 
-/** ceilings_cgroup_gone() - @c and its lines are no more */
-void ceilings_cgroup_gone(struct ceilings *s, const struct cgroup *c);
-
-/** ceilings_restore() - give @top and all below the lines back they had before */
-int ceilings_restore(struct ceilings *s, struct cgroup *top);
+/** ceiling_refusal() - why the ceiling @p of @c does not hold, NULL: the kernel took it */
+const struct cgrefusal *ceiling_refusal(const struct cgroup *c,
+					const struct promise *p);
 
 #endif

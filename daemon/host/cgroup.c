@@ -13,8 +13,6 @@
  * A watch on each cgroup's directory tells at once about cgroups below it and
  * about writes to its files (systemd writes io.weight when IOWeight= changes, but
  * sends no signal about it). The scan is the safety net.
- *
- * This is the only file that writes cgroup files.
  */
 
 #include <dirent.h>
@@ -94,28 +92,6 @@ int cgroup_write(const struct cgroup *c, const char *file, const char *text)
 	if (n < 0)
 		return -errno;
 	return (size_t)n == length ? 0 : -EIO;
-}
-
-static uint64_t hash_weight(const struct cgroup *c)
-{
-	_cleanup_free_ char *text = NULL;
-	uint64_t hash = 0xcbf29ce484222325ULL;
-
-	if (cgroup_read(c, "io.weight", &text) < 0)
-		return 0;
-	for (const char *s = text; *s; s++)
-		hash = (hash ^ (unsigned char)*s) * 0x100000001b3ULL;
-	return hash;
-}
-
-void cgroup_remember_weight(struct cgroup *c)
-{
-	c->echo = hash_weight(c);
-}
-
-bool cgroup_is_echo(const struct cgroup *c)
-{
-	return c->echo && c->echo == hash_weight(c);
 }
 
 /* ---- the tree ---- */

@@ -8,6 +8,7 @@
 #include "host/roots.h"
 #include "host/util.h"
 
+struct cgrefusal;
 struct policy;
 struct sample;
 
@@ -35,9 +36,9 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @policy: weights and promises wanted for it; the owner of the tree fills it in
  * @waiting: systemd was asked about it; its files wait for the answer
  * @dirty: its files are to be compared with what is asked
- * @refused: a write did not do what it should; not tried again before the next
- *	periodic comparison or a new statement
- * @echo: what io.weight said when we had written it, as a hash; 0: we have not
+ * @refusals: lines that the kernel did not take, see cgfile.h
+ * @echo: hash of io.weight after the last write of the daemon, 0: there was none; see
+ *	cgfile_is_echo()
  * @node: its number in the plant of the control law, see plant.c
  * @on_way: there is a promise below it
  * @sampled: SAMPLE_TIME and others: what the governor's sampler reads of it
@@ -58,7 +59,7 @@ struct cgroup {
 	struct policy *policy;
 	bool waiting;
 	bool dirty;
-	bool refused;
+	struct cgrefusal *refusals;
 	uint64_t echo;
 	uint32_t node;
 	bool on_way;
@@ -71,7 +72,7 @@ struct cgroup {
  * @policy_bytes: each new cgroup gets a policy of this size, filled with zeroes
  * @added: a cgroup was found; its parent was before it
  * @removed: it is about to be freed; its children were before it. The owner frees
- *	the contents of @policy and @samples
+ *	the contents of @policy, @refusals and @samples
  * @modified: somebody wrote to a file "io.*weight" of it
  * @lost: events were lost, a scan is due
  */
@@ -110,6 +111,8 @@ struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c);
 /**
  * cgroup_read(), cgroup_read_lines(), cgroup_write() - one file of a cgroup
  *
+ * Only cgfile.c writes.
+ *
  * Return: 0 or -errno; -ENOENT: no such cgroup, or no such file in it;
  * -ENODEV: the cgroup goes away.
  */
@@ -118,14 +121,5 @@ int cgroup_read_lines(const struct cgroup *c, const char *file,
 		      int (*on_line)(char *line, void *userdata),
 		      void *userdata);
 int cgroup_write(const struct cgroup *c, const char *file, const char *text);
-
-/**
- * cgroup_remember_weight(), cgroup_is_echo() - is io.weight as we left it?
- *
- * systemd and we write to it, and an event does not tell who did. What says the same as
- * after our last write was our write.
- */
-void cgroup_remember_weight(struct cgroup *c);
-bool cgroup_is_echo(const struct cgroup *c);
 
 #endif

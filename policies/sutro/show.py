@@ -245,7 +245,8 @@ def _advice(out: Console, unit: str, leaves: list[Dict]) -> None:
         )
     for leaf in leaves:
         if not leaf["settled"]:
-            out.print(f"{leaf['leaf']}: the file does not have the line that is wanted", style=BAD)
+            why = leaf["error"] or "the file does not have the line that is wanted"
+            out.print(f"{leaf['leaf']}: {why}", style=BAD)
 
 
 def _leaves(out: Console, explanation: Dict, usage: bool) -> None:

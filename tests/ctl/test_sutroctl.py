@@ -81,7 +81,7 @@ def each(kind, names):
 WEIGHTS = [{"path": str, "weight": int}]
 UNIT = {"unit": str, "cgroup": str, "weight": int, "weight_set": bool, "device_weights": WEIGHTS}
 LEAF = (
-    each(str, "leaf devno scheduler backend reason file written read_back")
+    each(str, "leaf devno scheduler backend reason file written read_back error")
     | each(int, "asked time_ns rbytes wbytes")
     | each(float, "hweight got")
 )
@@ -294,7 +294,7 @@ def test_file_that_does_not_take_the_weight(machine, sutrod, monkeypatch):
     assert sutroctl("set", "web", "240").status == 1
     run = sutroctl("explain", "web", "hda")
     assert (run.status, run.err) == (0, "")
-    assert "/dev/hda: the file does not have the line that is wanted" in run.out
+    assert '/dev/hda: the kernel ignored "default 240" for io.sutro.weight' in run.out
     settled = [leaf["settled"] for leaf in sutroctl("explain", "web", "--json").json()["leaves"]]
     assert settled == [False, False, False, True]  # no weight is written for /dev/sdb
     run = sutroctl("set", "web", "250", "--device", "hda")

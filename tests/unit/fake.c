@@ -6,6 +6,8 @@
 #include <stdarg.h>
 
 #include "fake.h"
+#include "host/cgfile.h"
+#include "policy/policy.h"
 
 unsigned int cases(unsigned int n)
 {
@@ -58,14 +60,19 @@ void fake_dir(const struct roots *r, const char *path)
 void fake_file(const struct roots *r, const char *path, const char *format, ...)
 {
 	g_autofree char *full = outside(r, path), *text = NULL;
+	bool is_kernel = getenv("SUTRO_FAKE_ROOT");
 	va_list ap;
 
 	va_start(ap, format);
 	text = g_strdup_vprintf(format, ap);
 	va_end(ap);
+	/* As it is: this is no write to the kernel. */
+	unsetenv("SUTRO_FAKE_ROOT");
 	/* In place: a reader may have it open. */
 	check(g_file_set_contents_full(full, text, -1, G_FILE_SET_CONTENTS_NONE,
 				       0644, NULL));
+	if (is_kernel)
+		fake_kernel(r);
 }
 
 void fake_disk(const struct roots *r, const char *name, const char *devno,
@@ -96,4 +103,74 @@ void fake_disk(const struct roots *r, const char *name, const char *devno,
 
 		fake_file(r, file, "%s\n", files[i][1]);
 	}
+}
+
+/* ---- cgroups ---- */
+
+static void on_added(struct cgroup *c, void *userdata)
+{
+	c->policy->weight = WEIGHT_DEFAULT;
+	c->policy->subject = strdup(c->shown);
+	c->origin = CGROUP_UNIT;
+}
+
+static void on_removed(struct cgroup *c, void *userdata)
+{
+	policy_done(c->policy);
+	cgfile_retry(c);
+}
+
+struct cgroup_tree *fake_cgroups(const struct roots *r)
+{
+	static const struct cgroup_ops ops = {
+		.policy_bytes = sizeof(struct policy),
+		.added = on_added,
+		.removed = on_removed,
+	};
+	struct cgroup_tree *tree;
+
+	check(cgroup_tree_new(r, NULL, &ops, NULL, &tree) == 0);
+	check(cgroup_tree_scan(tree) == 0);
+	return tree;
+}
+
+/* ---- files that behave like the kernel's ---- */
+
+void fake_kernel(const struct roots *r)
+{
+	check(setenv("SUTRO_FAKE_ROOT", r->prefix, 1) == 0);
+}
+
+void fake_fault(const struct roots *r, const char *fault)
+{
+	fake_file(r, "/faults", "%s\n", fault);
+}
+
+char *fake_read(const struct roots *r, const char *path)
+{
+	g_autofree char *full = g_strconcat(r->prefix, path, NULL);
+	g_autofree char *text = NULL;
+
+	return g_file_get_contents(full, &text, NULL, NULL) ? strdup(text)
+							    : strdup("");
+}
+
+bool fake_has(const struct roots *r, const char *path, const char *text)
+{
+	_cleanup_free_ char *is = fake_read(r, path);
+
+	if (!streq(is, text))
+		fprintf(stderr, "%s: \"%s\", not \"%s\"\n", path, is, text);
+	return streq(is, text);
+}
+
+unsigned int fake_writes(const struct roots *r)
+{
+	_cleanup_free_ char *text = fake_read(r, "/writes");
+	unsigned int n = 0;
+
+	for (const char *s = text; *s; s++)
+		n += *s == '\n';
+	fake_file(r, "/writes", "%s", "");
+	return n;
 }

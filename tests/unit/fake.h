@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "host/cgroup.h"
 #include "host/roots.h"
 #include "host/topology.h"
 
@@ -34,5 +35,25 @@ void fake_dir(const struct roots *r, const char *path);
 /** fake_disk() - a leaf of 1 GiB that offers this scheduler and none */
 void fake_disk(const struct roots *r, const char *name, const char *devno,
 	       const char *scheduler);
+
+/* For tests with kernelfiles.c linked into them. */
+
+/** fake_cgroups() - the tree of the cgroups that were made, each with a policy */
+struct cgroup_tree *fake_cgroups(const struct roots *r);
+
+/** fake_kernel() - start to handle writes to cgroup files as the kernel does */
+void fake_kernel(const struct roots *r);
+
+/** fake_fault() - "FILE WHAT", see kernelfiles.c; "": no fault */
+void fake_fault(const struct roots *r, const char *fault);
+
+/** fake_read() - content of a file of the machine, to be freed */
+char *fake_read(const struct roots *r, const char *path);
+
+/** fake_has() - is @text the content of a file of the machine? */
+bool fake_has(const struct roots *r, const char *path, const char *text);
+
+/** fake_writes() - number of writes to files of the kernel since the last call */
+unsigned int fake_writes(const struct roots *r);
 
 #endif

@@ -282,7 +282,7 @@ def test_dump(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
         "    on /dev/mapper/vg-db 300 (/dev/dm-0)\n",
         "    on /nowhere 5 (leads nowhere)\n",
         "sda: sutro, asked 300 (IODeviceWeight=/dev/mapper/vg-db 300 of a.service, which stands "
-        'on this disk), wanted "8:0 300", file says "8:0 300"\n',
+        'on this disk), wanted "8:0 300", read back "8:0 300"\n',
     ):
         assert words in text, words
 

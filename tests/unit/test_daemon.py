@@ -131,7 +131,7 @@ def test_iocost(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     assert machine.weights(a, "io.bfq.weight") == ["8:32 50", "default 100"]
     assert machine.weights(a, "io.weight") == ["8:48 300", "default 200"]
     kept = machine.at("/run/sutro/iocost")
-    assert kept.read_text() == f"8:48 {a}\t\n"
+    assert kept.read_text() == f"8:48 {a}\tdefault\n"
     (leaf,) = sutrod.call("Explain", "a.service", "/dev/sdd")["leaves"]
     assert (leaf["backend"], leaf["written"], leaf["read_back"]) == ("iocost", *2 * ["8:48 300"])
     assert leaf["file"] == str(machine.at(f"/sys/fs/cgroup{a}/io.weight"))
@@ -257,7 +257,7 @@ def test_garbage_in_io_weight(
     machine.write(f"/sys/fs/cgroup{box}/io.weight", text + "\n8:16 20\n")
     sutrod.until(lambda: machine.weights(box) == ["8:16 20", "default 100"])
     if text:
-        sutrod.until(lambda: f"{box}: io.weight has 1 line(s) that are no weights" in sutrod.log())
+        sutrod.until(lambda: f"{box}: ignoring 1 invalid line(s) of io.weight." in sutrod.log())
 
 
 @pytest.mark.parametrize("weight", [0, 10001, 2**63])
@@ -413,10 +413,10 @@ def test_read_back_mismatch(machine: Machine, systemd: Systemd, sutrod: Sutrod) 
     a = systemd.start("a.service", 200)
     machine.fault(f"{a}/io.sutro.weight", "ignore")
     sutrod.start()
-    assert "200 was written, but the file says 100." in sutrod.log()
+    assert 'wrote "default 200" to io.sutro.weight, but read back "default 100".' in sutrod.log()
     sutrod.elapse(1)
     assert len([w for w in machine.writes() if a in w and "sutro" in w]) == 1
-    assert "weight on all sutro leaves" not in sutrod.log()
+    assert 'io.sutro.weight "default 100" -> ' not in sutrod.log()
     machine.write("/faults", "")
     machine.write(f"/sys/fs/cgroup{a}/io.weight", "default 200\n")
     sutrod.until(lambda: machine.weights(a) == ["default 200"])
@@ -430,6 +430,12 @@ def test_failing_write(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> No
         sutrod.log()
     )
     assert machine.weights(b) == ["default 300"]
+    (leaf,) = sutrod.call("Explain", "a.service", "/dev/sda")["leaves"]
+    assert leaf["error"] == (
+        'the kernel refused "default 200" for io.sutro.weight: Input/output error'
+    )
+    (leaf,) = sutrod.call("Explain", "b.service", "/dev/sda")["leaves"]
+    assert leaf["error"] == ""
     machine.write("/faults", "")
     systemd.change("a.service", 400)
     sutrod.until(lambda: machine.weights(a) == ["default 400"])

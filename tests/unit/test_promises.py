@@ -547,6 +547,20 @@ def test_killed_with_a_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutro
     sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default be"])
 
 
+def test_refusal_counts_for_one_file(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """A refused io.max hides no failure of io.sutro.class and stops no repair of a weight."""
+    a = systemd.start("a.service", 200)
+    sutrod.start()
+    machine.write("/faults", "io.max fail io.sutro.class fail\n")
+    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M", Class="idle")
+    sutrod.until(lambda: "to io.max: Input/output error" in sutrod.log())
+    sutrod.settle()
+    assert "to io.sutro.class: Input/output error" in sutrod.log()
+    assert promise(sutrod, "a.service")["cause"].endswith("for io.max: Input/output error")
+    machine.write(f"/sys/fs/cgroup{a}/io.sutro.weight", "default 5\n")
+    sutrod.until(lambda: machine.weights(a) == ["default 200"])
+
+
 def test_ceiling_that_the_kernel_refuses(
     machine: Machine, systemd: Systemd, sutrod: Sutrod
 ) -> None:

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The writer of cgroup files.
+ *
+ * Others write io.weight, io.max and io.sutro.class, too. The value that a line had before is
+ * recorded in /run/sutro before the line is written, and is restored when the line is withdrawn.
+ * All device lines of the other files belong to the daemon: when they are withdrawn, a device has
+ * no line.
+ *
+ * Only lines that differ are written, and every write is read back. A line whose write failed or
+ * had no effect is remembered (struct cgrefusal) and not written again with each event.
+ */
+
+#include <sys/sysmacros.h>
+
+#include "host/cgfile.h"
+
+/* A cgroup or disk that is gone is normal. */
+static bool is_gone(int err)
+{
+	return err == -ENOENT || err == -ENODEV;
+}
+
+static const char *name_of(enum cgfile file)
+{
+	return cgformat(file)->name;
+}
+
+static void log_failure(int level, int err, const struct cgroup *c,
+			enum cgfile file, const char *line)
+{
+	const char *end = is_gone(err) ? ", ignoring." : ".";
+
+	if (is_gone(err))
+		level = LOG_DEBUG;
+	if (line)
+		log_write(level, err, "%s: cannot write \"%s\" to %s: %m%s",
+			  c->shown, line, name_of(file), end);
+	else
+		log_write(level, err, "%s: cannot read %s: %m%s", c->shown,
+			  name_of(file), end);
+}
+
+int cgfile_read(const struct cgroup *c, enum cgfile file, struct cglines *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = cgroup_read(c, name_of(file), &text);
+
+	if (r) {
+		if (r != -ENOENT && r != -ENOMEM)
+			log_failure(LOG_WARNING, r, c, file, NULL);
+		return r;
+	}
+	r = cglines_parse(file, text, ret);
+	if (r > 0)
+		log_warning("%s: ignoring %d invalid line(s) of %s.", c->shown,
+			    r, name_of(file));
+	return r < 0 ? r : 0;
+}
+
+/* ---- echoes ---- */
+
+static uint64_t hash_of(const struct cgroup *c, const char *name)
+{
+	_cleanup_free_ char *text = NULL;
+	uint64_t hash = 0xcbf29ce484222325ULL;
+
+	if (cgroup_read(c, name, &text) < 0)
+		return 0;
+	for (const char *s = text; *s; s++)
+		hash = (hash ^ (unsigned char)*s) * 0x100000001b3ULL;
+	return hash;
+}
+
+bool cgfile_is_echo(const struct cgroup *c)
+{
+	return c->echo && c->echo == hash_of(c, name_of(CGFILE_WEIGHT));
+}
+
+/* ---- refusals ---- */
+
+static struct cgrefusal *find_refusal(const struct cgroup *c, enum cgfile file,
+				      dev_t devno)
+{
+	struct cgrefusal *r = c->refusals;
+
+	while (r && (r->file != file || r->devno != devno))
+		r = r->next;
+	return r;
+}
+
+const struct cgrefusal *cgfile_refusal(const struct cgroup *c, enum cgfile file,
+				       dev_t devno)
+{
+	return find_refusal(c, file, devno);
+}
+
+char *cgrefusal_text(const struct cgrefusal *r)
+{
+	_cleanup_free_ char *line = cgline_text(r->file, r->devno, r->value);
+
+	if (!line)
+		return NULL;
+	if (!r->error)
+		return asprintf_or_null("the kernel ignored \"%s\" for %s",
+					line, name_of(r->file));
+	return asprintf_or_null("the kernel refused \"%s\" for %s: %s", line,
+				name_of(r->file), strerror(-r->error));
+}
+
+static int remember_refusal(struct cgroup *c, enum cgfile file,
+			    const struct cgchange *ch, int error)
+{
+	struct cgrefusal *r = find_refusal(c, file, ch->devno);
+
+	if (!r) {
+		r = calloc(1, sizeof(*r));
+		if (!r)
+			return -ENOMEM;
+		*r = (struct cgrefusal){ .next = c->refusals,
+					 .file = file,
+					 .devno = ch->devno };
+		c->refusals = r;
+	}
+	r->value = ch->value;
+	r->error = error;
+	return 0;
+}
+
+static void forget_refusal(struct cgroup *c, enum cgfile file, dev_t devno)
+{
+	struct cgrefusal **at = &c->refusals, *r;
+
+	while (*at && ((*at)->file != file || (*at)->devno != devno))
+		at = &(*at)->next;
+	r = *at;
+	if (r) {
+		*at = r->next;
+		free(r);
+	}
+}
+
+void cgfile_retry(struct cgroup *c)
+{
+	while (c->refusals) {
+		struct cgrefusal *r = c->refusals;
+
+		c->refusals = r->next;
+		free(r);
+	}
+}
+
+/* ---- values that lines had before ---- */
+
+static char *record_key(const struct cgroup *c, dev_t devno)
+{
+	if (devno == CGFILE_DEFAULT)
+		return strdup(c->path);
+	return asprintf_or_null("%u:%u %s", major(devno), minor(devno),
+				c->path);
+}
+
+/* Is the record "MAJ:MIN CGROUP TAB VALUE" or "CGROUP TAB VALUE" about @c? */
+static bool is_about(const char *line, const struct cgroup *c, dev_t *ret)
+{
+	dev_t devno = CGFILE_DEFAULT;
+	const char *rest = line;
+
+	if (*line != '/' && (!skip_devno(&rest, &devno) || *rest++ != ' '))
+		return false;
+	rest = startswith(rest, c->path);
+	if (!rest || *rest != '\t')
+		return false;
+	*ret = devno;
+	return true;
+}
+
+bool cgfile_former(const struct cgfiles *files, const struct cgroup *c,
+		   enum cgfile file, dev_t devno, struct cgvalue *ret)
+{
+	_cleanup_free_ char *key = NULL;
+	const char *text;
+
+	if (!cgformat(file)->record)
+		return false;
+	key = record_key(c, devno);
+	text = key ? record_get(&files->records[file], key) : NULL;
+	if (!text)
+		return false;
+	if (cgvalue_parse(file, text, ret) < 0)
+		*ret = cgvalue_unset(file);
+	return true;
+}
+
+/* Return: 1 when it was not recorded before, 0 when it was, or -errno. */
+static int record_former(struct cgfiles *files, const struct cgroup *c,
+			 enum cgfile file, dev_t devno,
+			 const struct cgvalue *was)
+{
+	_cleanup_free_ char *key = NULL, *text = NULL;
+	int err;
+
+	if (!cgformat(file)->record)
+		return 0;
+	key = record_key(c, devno);
+	text = cgvalue_text(file, was);
+	if (!key || !text)
+		return -ENOMEM;
+	if (record_get(&files->records[file], key))
+		return 0;
+	err = record_set(&files->records[file], key, text);
+	return err ?: 1;
+}
+
+static void forget_former(struct cgfiles *files, const struct cgroup *c,
+			  enum cgfile file, dev_t devno)
+{
+	_cleanup_free_ char *key = record_key(c, devno);
+	int err = key ? record_drop(&files->records[file], key) : -ENOMEM;
+
+	if (err)
+		log_write(LOG_WARNING, err,
+			  "%s: %s still has a value of %s to restore: %m",
+			  c->shown, files->records[file].path, name_of(file));
+}
+
+/* A line that has its former value again belongs to the daemon no more. */
+static void forget_if_restored(struct cgfiles *files, const struct cgroup *c,
+			       enum cgfile file, const struct cgchange *ch)
+{
+	struct cgvalue former;
+
+	if (files->dry_run ||
+	    !cgfile_former(files, c, file, ch->devno, &former))
+		return;
+	if (ch->error ? is_gone(ch->error) : cgvalue_equal(&former, &ch->value))
+		forget_former(files, c, file, ch->devno);
+}
+
+void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c)
+{
+	for (enum cgfile f = 0; f < CGFILES && !files->dry_run; f++) {
+		char *const *lines = files->records[f].lines;
+
+		for (size_t i = strv_length(lines); i-- > 0;) {
+			dev_t devno;
+
+			if (is_about(lines[i], c, &devno))
+				forget_former(files, c, f, devno);
+		}
+	}
+}
+
+/* ---- writing ---- */
+
+bool cgchange_is_untaken(const struct cgchange *ch)
+{
+	return ch->error == -EINVAL || ch->error == -ENODEV ||
+	       ch->error == -EOPNOTSUPP;
+}
+
+/* Of a line that fails with one value after the other, the first failure is for people. */
+static int level_of_failure(const struct cgroup *c, enum cgfile file,
+			    const struct cgchange *ch)
+{
+	return find_refusal(c, file, ch->devno) ? LOG_DEBUG : LOG_WARNING;
+}
+
+static int write_line(struct cgfiles *files, struct cgroup *c,
+		      const struct cglines *before, struct cgchange *ch)
+{
+	enum cgfile file = before->file;
+	struct cgvalue was = cglines_get(before, ch->devno);
+	_cleanup_free_ char *line = cgline_text(file, ch->devno, ch->value);
+	int is_new;
+
+	if (!line)
+		return -ENOMEM;
+	if (files->dry_run) {
+		log_info("%s: would write \"%s\" to %s%s%s", c->shown, line,
+			 name_of(file), ch->reason ? ": " : "",
+			 ch->reason ?: ".");
+		return 0;
+	}
+	is_new = record_former(files, c, file, ch->devno, &was);
+	ch->error = is_new < 0 ? is_new : cgroup_write(c, name_of(file), line);
+	if (!ch->error) {
+		ch->written = true;
+		return 0;
+	}
+	if (is_new > 0)
+		forget_former(files, c, file, ch->devno);
+	if (ch->error == -ENOMEM)
+		return -ENOMEM;
+	if (ch->is_attempt && cgchange_is_untaken(ch))
+		return 0;
+	log_failure(level_of_failure(c, file, ch), ch->error, c, file, line);
+	return is_gone(ch->error) ? 0
+				  : remember_refusal(c, file, ch, ch->error);
+}
+
+/* The kernel may accept a write and do something else, or someone else may have written in
+ * between.
+ */
+static int check_line(struct cgfiles *files, struct cgroup *c,
+		      const struct cglines *before, const struct cglines *after,
+		      struct cgchange *ch)
+{
+	struct cgvalue was = cglines_get(before, ch->devno);
+	struct cgvalue is = cglines_get(after, ch->devno);
+	_cleanup_free_ char *wrote =
+		cgline_text(before->file, ch->devno, ch->value);
+	_cleanup_free_ char *old = cgline_text(before->file, ch->devno, was);
+	_cleanup_free_ char *new = cgline_text(before->file, ch->devno, is);
+	const char *name = name_of(before->file);
+
+	if (!wrote || !old || !new)
+		return -ENOMEM;
+	if (!cgvalue_equal(&is, &ch->value)) {
+		ch->error = -EIO;
+		log_write(level_of_failure(c, before->file, ch), 0,
+			  "%s: wrote \"%s\" to %s, but read back \"%s\".",
+			  c->shown, wrote, name, new);
+		return remember_refusal(c, before->file, ch, 0);
+	}
+	forget_refusal(c, before->file, ch->devno);
+	log_write(ch->is_routine ? LOG_DEBUG : LOG_INFO, 0,
+		  "%s: %s \"%s\" -> \"%s\"%s%s", c->shown, name, old, new,
+		  ch->reason ? ": " : "", ch->reason ?: ".");
+	if (files->changed)
+		files->changed(c, ch, before, after, files->userdata);
+	return 0;
+}
+
+static int read_back(struct cgfiles *files, struct cgroup *c,
+		     const struct cglines *before, struct cgchange *changes,
+		     size_t n)
+{
+	const struct cgformat *f = cgformat(before->file);
+	struct cglines after = {};
+	int err;
+
+	if (f->has_echo)
+		c->echo = hash_of(c, f->name);
+	err = cgfile_read(c, before->file, &after);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	for (size_t i = 0; i < n && !err; i++)
+		if (changes[i].written)
+			err = check_line(files, c, before, &after, &changes[i]);
+	cglines_done(&after);
+	return err;
+}
+
+int cgfile_write(struct cgfiles *files, struct cgroup *c,
+		 const struct cglines *before, struct cgchange *changes,
+		 size_t n)
+{
+	enum cgfile file = before->file;
+	bool written = false;
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		struct cgchange *ch = &changes[i];
+		struct cgvalue was = cglines_get(before, ch->devno);
+		const struct cgrefusal *refusal =
+			find_refusal(c, file, ch->devno);
+
+		ch->written = false;
+		ch->error = 0;
+		if (cgvalue_equal(&was, &ch->value))
+			continue;
+		if (refusal && cgvalue_equal(&refusal->value, &ch->value))
+			ch->error = refusal->error ?: -EIO;
+		else
+			err = write_line(files, c, before, ch);
+		written |= ch->written;
+	}
+	if (!err && written)
+		err = read_back(files, c, before, changes, n);
+	for (size_t i = 0; i < n && !err; i++)
+		forget_if_restored(files, c, file, &changes[i]);
+	return err;
+}
+
+/* ---- withdrawing ---- */
+
+/** struct changes - a growing list */
+struct changes {
+	struct cgchange *items;
+	size_t n;
+};
+
+static int add_change(struct changes *l, dev_t devno, struct cgvalue value,
+		      bool is_routine)
+{
+	struct cgchange *grown =
+		reallocarray(l->items, l->n + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	l->items = grown;
+	grown[l->n++] = (struct cgchange){ .devno = devno,
+					   .value = value,
+					   .reason = "restored",
+					   .is_routine = is_routine };
+	return 0;
+}
+
+static bool is_kept(const struct cgchange *keep, size_t n, dev_t devno)
+{
+	for (size_t i = 0; i < n; i++)
+		if (keep[i].devno == devno)
+			return true;
+	return false;
+}
+
+/* Lines with a recorded value get it back. */
+static int add_recorded(struct changes *l, const struct cgfiles *files,
+			const struct cgroup *c, enum cgfile file,
+			const struct cgchange *keep, size_t n, bool is_routine)
+{
+	char *const *lines = files->records[file].lines;
+	struct cgvalue former;
+	dev_t devno;
+	int err = 0;
+
+	for (; lines && *lines && !err; lines++)
+		if (is_about(*lines, c, &devno) && !is_kept(keep, n, devno) &&
+		    cgfile_former(files, c, file, devno, &former))
+			err = add_change(l, devno, former, is_routine);
+	return err;
+}
+
+/* In a file without records all device lines go. */
+static int add_present(struct changes *l, const struct cglines *present,
+		       const struct cgchange *keep, size_t n, bool is_routine)
+{
+	uint64_t initial = cgformat(present->file)->initial;
+	int err = 0;
+
+	for (size_t i = 0; i < present->n_lines && !err; i++) {
+		dev_t devno = present->lines[i].devno;
+
+		if (is_kept(keep, n, devno))
+			continue;
+		if (devno != CGFILE_DEFAULT)
+			err = add_change(l, devno, cgvalue_unset(present->file),
+					 is_routine);
+		else if (initial)
+			err = add_change(l, devno, cgvalue(initial),
+					 is_routine);
+	}
+	return err;
+}
+
+static int withdraw(struct cgfiles *files, struct cgroup *c, enum cgfile file,
+		    const struct cgchange *keep, size_t n, bool is_routine)
+{
+	bool has_record = cgformat(file)->record;
+	struct cglines present = {};
+	struct changes l = {};
+	int err = 0;
+
+	if (has_record)
+		err = add_recorded(&l, files, c, file, keep, n, is_routine);
+	if (!err && (l.n || !has_record))
+		err = cgfile_read(c, file, &present);
+	if (!err && !has_record)
+		err = add_present(&l, &present, keep, n, is_routine);
+	if (!err && l.n)
+		err = cgfile_write(files, c, &present, l.items, l.n);
+	cglines_done(&present);
+	free(l.items);
+	return err == -ENOMEM ? err : 0;
+}
+
+int cgfile_withdraw(struct cgfiles *files, struct cgroup *c, enum cgfile file,
+		    const struct cgchange *keep, size_t n_keep)
+{
+	return withdraw(files, c, file, keep, n_keep, false);
+}
+
+int cgfile_set(struct cgfiles *files, struct cgroup *c, enum cgfile file,
+	       struct cgchange *changes, size_t n)
+{
+	struct cglines present = {};
+	int err = cgfile_withdraw(files, c, file, changes, n);
+
+	if (err || !n)
+		return err;
+	err = cgfile_read(c, file, &present);
+	if (!err)
+		err = cgfile_write(files, c, &present, changes, n);
+	cglines_done(&present);
+	return err == -ENOMEM ? err : 0;
+}
+
+int cgfiles_restore(struct cgfiles *files, struct cgroup *top)
+{
+	int err = 0;
+
+	if (files->dry_run)
+		return 0;
+	for (struct cgroup *c = top; c && !err; c = cgroup_next(top, c)) {
+		/* No later comparison would write them. */
+		cgfile_retry(c);
+		for (enum cgfile f = 0; f < CGFILES && !err; f++)
+			err = withdraw(files, c, f, NULL, 0, true);
+	}
+	return err;
+}
+
+/* ---- beginning and end ---- */
+
+int cgfiles_init(struct cgfiles *files, const struct roots *roots, bool dry_run)
+{
+	int err = 0;
+
+	*files = (struct cgfiles){ .dry_run = dry_run };
+	for (enum cgfile f = 0; f < CGFILES && !err; f++)
+		if (cgformat(f)->record)
+			err = record_open(&files->records[f], roots,
+					  cgformat(f)->record);
+	return err;
+}
+
+void cgfiles_done(struct cgfiles *files)
+{
+	for (enum cgfile f = 0; f < CGFILES; f++)
+		record_done(&files->records[f]);
+	*files = (struct cgfiles){};
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_CGFILE_H
+#define SUTRO_CGFILE_H
+
+#include "host/cgformat.h"
+#include "host/record.h"
+
+/**
+ * cgfile_read() - read a file; its invalid lines are logged and left out
+ *
+ * Return: 0 or -errno, which is logged, except -ENOENT: the io controller is off for @c,
+ * or no leaf has the scheduler of this file.
+ */
+int cgfile_read(const struct cgroup *c, enum cgfile file, struct cglines *ret);
+
+/**
+ * struct cgchange - a line that a file has to have
+ * @devno: of the line, or CGFILE_DEFAULT
+ * @value: wanted
+ * @reason: for the log, NULL: none
+ * @is_routine: the change is logged for debugging only
+ * @is_attempt: the caller has another way when the kernel takes no line for @devno: that is
+ *	neither logged nor a refusal
+ * @written: set by cgfile_write(): the line was written
+ * @error: set by cgfile_write(): 0 or -errno
+ */
+struct cgchange {
+	dev_t devno;
+	struct cgvalue value;
+	const char *reason;
+	bool is_routine;
+	bool is_attempt;
+	bool written;
+	int error;
+};
+
+/** cgchange_is_untaken() - the kernel takes no line for the device of @ch in this file */
+bool cgchange_is_untaken(const struct cgchange *ch);
+
+/**
+ * struct cgfiles - the writer of cgroup files
+ * @dry_run: log changes, write nothing
+ * @records: values that lines of others had before, by file, in /run/sutro
+ * @changed: called after a line was written and read back
+ */
+struct cgfiles {
+	bool dry_run;
+	struct record records[CGFILES];
+	void (*changed)(const struct cgroup *c, const struct cgchange *ch,
+			const struct cglines *before,
+			const struct cglines *after, void *userdata);
+	void *userdata;
+};
+
+/** cgfiles_init() - read what a predecessor left in /run/sutro */
+int cgfiles_init(struct cgfiles *files, const struct roots *roots,
+		 bool dry_run);
+void cgfiles_done(struct cgfiles *files);
+
+/**
+ * cgfile_write() - write the lines that differ from @before, and read them back
+ * @before: content of the file now
+ *
+ * Return: 0 or -ENOMEM; another failure is logged and is in @error of its change.
+ */
+int cgfile_write(struct cgfiles *files, struct cgroup *c,
+		 const struct cglines *before, struct cgchange *changes,
+		 size_t n);
+
+/**
+ * cgfile_withdraw() - restore all lines of the daemon in @file except those for a device of @keep
+ *
+ * Return: 0 or -ENOMEM; another failure is logged.
+ */
+int cgfile_withdraw(struct cgfiles *files, struct cgroup *c, enum cgfile file,
+		    const struct cgchange *keep, size_t n_keep);
+
+/**
+ * cgfile_set() - make @changes all lines of the daemon in @file: write them, withdraw others
+ *
+ * Return: 0 or -ENOMEM; another failure is logged.
+ */
+int cgfile_set(struct cgfiles *files, struct cgroup *c, enum cgfile file,
+	       struct cgchange *changes, size_t n);
+
+/** cgfiles_restore() - withdraw all lines of the daemon from all files of @top and below */
+int cgfiles_restore(struct cgfiles *files, struct cgroup *top);
+
+/** cgfiles_cgroup_gone() - @c is removed: forget what its lines had before */
+void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c);
+
+/** cgfile_former() - did a line of the daemon replace another value, @ret? */
+bool cgfile_former(const struct cgfiles *files, const struct cgroup *c,
+		   enum cgfile file, dev_t devno, struct cgvalue *ret);
+
+/**
+ * struct cgrefusal - a line whose write failed or had no effect
+ *
+ * @error: -errno, 0: the write had no effect
+ *
+ * The line is not written again until cgfile_retry(), unless with another value. Other lines and
+ * files of the cgroup are written as usual.
+ */
+struct cgrefusal {
+	struct cgrefusal *next;
+	enum cgfile file;
+	dev_t devno;
+	struct cgvalue value;
+	int error;
+};
+
+/** cgfile_refusal() - refusal of the line for @devno, NULL: there is none */
+const struct cgrefusal *cgfile_refusal(const struct cgroup *c, enum cgfile file,
+				       dev_t devno);
+
+/** cgrefusal_text() - "the kernel ignored "8:16 300" for io.sutro.weight"; NULL: out of memory */
+char *cgrefusal_text(const struct cgrefusal *r);
+
+/** cgfile_retry() - forget refusals: the policy changed, or the periodic comparison begins */
+void cgfile_retry(struct cgroup *c);
+
+/**
+ * cgfile_is_echo() - is io.weight as the daemon left it?
+ *
+ * Both systemd and the daemon write io.weight, and an event does not identify the writer. The
+ * same content as after the daemon's last write is its own write.
+ */
+bool cgfile_is_echo(const struct cgroup *c);
+
+#endif

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The writer of cgroup files, on the cgroup /a and the disks sda (8:0, sutro) and sdb (8:16, bfq),
+ * with files that behave like the kernel's (kernelfiles.c).
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/sysmacros.h>
+
+#include "fake.h"
+#include "host/cgfile.h"
+
+#define A "/sys/fs/cgroup/a/"
+
+static const char *const names[] = { "io.weight", "io.bfq.weight",
+				     "io.sutro.weight", "io.max",
+				     "io.sutro.class" };
+
+/** struct test - a machine without settings, and a writer */
+struct test {
+	struct roots roots;
+	struct cgroup_tree *tree;
+	struct cgroup *a;
+	struct cgfiles files;
+	dev_t sda;
+	dev_t sdb;
+};
+
+static void setup(struct test *t)
+{
+	*t = (struct test){ .sda = makedev(8, 0), .sdb = makedev(8, 16) };
+	fake_new(&t->roots);
+	fake_disk(&t->roots, "sda", "8:0", "sutro");
+	fake_disk(&t->roots, "sdb", "8:16", "bfq");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_free_ char *path = asprintf_or_null(A "%s", names[i]);
+
+		fake_file(&t->roots, path, "%s",
+			  streq(names[i], "io.max") ? ""
+			  : streq(names[i], "io.sutro.class")
+				  ? "default be\n"
+				  : "default 100\n");
+	}
+	t->tree = fake_cgroups(&t->roots);
+	t->a = cgroup_find(t->tree, "/a");
+	check(t->a);
+	fake_kernel(&t->roots);
+	check(cgfiles_init(&t->files, &t->roots, false) == 0);
+}
+
+static void teardown(struct test *t)
+{
+	unsetenv("SUTRO_FAKE_ROOT");
+	cgfiles_done(&t->files);
+	cgroup_tree_free(t->tree);
+	fake_remove(&t->roots);
+}
+
+/* The next daemon has what is in /run/sutro. */
+static void restart(struct test *t)
+{
+	cgfiles_done(&t->files);
+	cgfile_retry(t->a);
+	check(cgfiles_init(&t->files, &t->roots, false) == 0);
+}
+
+static struct cgvalue parse(enum cgfile file, const char *text)
+{
+	struct cgvalue v;
+
+	check(cgvalue_parse(file, text, &v) == 0);
+	return v;
+}
+
+/* Make one line, or none, all lines of the daemon in a file. */
+static int set(struct test *t, enum cgfile file, dev_t devno, const char *text)
+{
+	struct cgchange ch = { .devno = devno };
+
+	if (!text)
+		return cgfile_set(&t->files, t->a, file, NULL, 0);
+	ch.value = parse(file, text);
+	check(cgfile_set(&t->files, t->a, file, &ch, 1) == 0);
+	return ch.error;
+}
+
+/* Standard error goes to a file until the function returns. */
+static unsigned int warnings_of_set(struct test *t, enum cgfile file,
+				    dev_t devno, const char *text)
+{
+	_cleanup_free_ char *path = asprintf_or_null("%s/log", t->roots.prefix);
+	_cleanup_free_ char *log = NULL;
+	int before = dup(STDERR_FILENO), fd;
+	unsigned int n = 0;
+
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	check(before >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	log_set_max_level(LOG_WARNING);
+	set(t, file, devno, text);
+	log_set_max_level(LOG_INFO);
+	fflush(stderr);
+	check(dup2(before, STDERR_FILENO) >= 0);
+	close(before);
+	close(fd);
+	log = fake_read(&t->roots, "/log");
+	for (const char *s = log; *s; s++)
+		n += *s == '\n';
+	return n;
+}
+
+static void test_values_as_text(void)
+{
+	static const struct {
+		enum cgfile file;
+		const char *valid;
+		const char *invalid;
+	} cases[] = {
+		{ CGFILE_WEIGHT, "10000", "10001" },
+		{ CGFILE_BFQ_WEIGHT, "1", "0" },
+		{ CGFILE_SUTRO_WEIGHT, "300", "3OO" },
+		{ CGFILE_MAX, "rbps=5 wbps=max riops=7 wiops=max", "rbps=x" },
+		{ CGFILE_SUTRO_CLASS, "idle", "2" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct cgvalue v = parse(cases[i].file, cases[i].valid);
+		_cleanup_free_ char *text = cgvalue_text(cases[i].file, &v);
+
+		check(streq(text, cases[i].valid));
+		check(cgvalue_parse(cases[i].file, cases[i].invalid, &v) ==
+		      -EINVAL);
+	}
+}
+
+static void test_invalid_lines_are_left_out(void)
+{
+	char text[] = "default 200\n8:0 x\n8:x 3\n8:16 300\n8:0 10001";
+	struct cglines l;
+
+	check(cglines_parse(CGFILE_SUTRO_WEIGHT, text, &l) == 3);
+	check(l.n_lines == 2);
+	check(cglines_get(&l, CGFILE_DEFAULT).number[0] == 200);
+	check(cglines_get(&l, makedev(8, 16)).number[0] == 300);
+	check(cglines_get(&l, makedev(8, 0)).number[0] == 0);
+	cglines_done(&l);
+}
+
+static void test_unknown_keys_are_ignored(void)
+{
+	struct cgvalue v = parse(CGFILE_MAX, "rbps=5 burst=9");
+
+	check(v.number[0] == 5 && v.number[1] == CGFILE_NO_LIMIT);
+}
+
+static void test_only_differences_are_written(struct test *t)
+{
+	check(set(t, CGFILE_SUTRO_WEIGHT, t->sda, "300") == 0);
+	check(fake_has(&t->roots, A "io.sutro.weight",
+		       "default 100\n8:0 300\n"));
+	check(fake_writes(&t->roots) == 1);
+	check(set(t, CGFILE_SUTRO_WEIGHT, t->sda, "300") == 0);
+	check(fake_writes(&t->roots) == 0);
+}
+
+static void test_set_withdraws_other_lines(struct test *t)
+{
+	fake_disk(&t->roots, "sdc", "8:32", "sutro");
+	set(t, CGFILE_SUTRO_WEIGHT, t->sda, "300");
+	set(t, CGFILE_SUTRO_WEIGHT, makedev(8, 32), "200");
+	check(fake_has(&t->roots, A "io.sutro.weight",
+		       "default 100\n8:32 200\n"));
+}
+
+static void test_former_limits_come_back(struct test *t)
+{
+	const char *theirs = "8:0 rbps=max wbps=9 riops=max wiops=max\n";
+
+	fake_file(&t->roots, A "io.max", "%s", theirs);
+	set(t, CGFILE_MAX, t->sda, "rbps=5");
+	set(t, CGFILE_MAX, t->sda, "rbps=6");
+	restart(t);
+	set(t, CGFILE_MAX, 0, NULL);
+	check(fake_has(&t->roots, A "io.max", theirs));
+	check(fake_has(&t->roots, "/run/sutro/ceilings", ""));
+	/* A restored line is written no more. */
+	fake_file(&t->roots, A "io.max", "%s", "");
+	set(t, CGFILE_MAX, 0, NULL);
+	check(fake_has(&t->roots, A "io.max", ""));
+}
+
+static void test_restore(struct test *t)
+{
+	fake_file(&t->roots, A "io.sutro.class", "default rt\n");
+	fake_file(&t->roots, A "io.bfq.weight", "default 109\n");
+	fake_file(&t->roots, A "io.weight", "default 200\n8:16 7\n");
+	set(t, CGFILE_SUTRO_WEIGHT, t->sda, "300");
+	set(t, CGFILE_SUTRO_WEIGHT, CGFILE_DEFAULT, "400");
+	set(t, CGFILE_BFQ_WEIGHT, t->sdb, "200");
+	set(t, CGFILE_SUTRO_CLASS, CGFILE_DEFAULT, "idle");
+	check(fake_has(&t->roots, A "io.sutro.class", "default idle\n"));
+	restart(t);
+	check(cgfiles_restore(&t->files, cgroup_tree_root(t->tree)) == 0);
+	check(fake_has(&t->roots, A "io.sutro.weight", "default 100\n"));
+	check(fake_has(&t->roots, A "io.bfq.weight", "default 109\n"));
+	check(fake_has(&t->roots, A "io.sutro.class", "default rt\n"));
+	check(fake_has(&t->roots, A "io.weight", "default 200\n8:16 7\n"));
+}
+
+static void test_lines_of_others_in_io_weight(struct test *t)
+{
+	fake_file(&t->roots, "/sys/fs/cgroup/io.cost.qos",
+		  "8:0 enable=1\n8:16 enable=1\n");
+	fake_file(&t->roots, A "io.weight", "default 200\n8:16 7\n");
+	set(t, CGFILE_WEIGHT, t->sda, "300");
+	check(cgfile_is_echo(t->a));
+	set(t, CGFILE_WEIGHT, t->sdb, "400");
+	check(fake_has(&t->roots, A "io.weight", "default 200\n8:16 400\n"));
+	check(cgfile_is_echo(t->a));
+	fake_file(&t->roots, A "io.weight", "default 50\n8:16 400\n");
+	check(!cgfile_is_echo(t->a));
+	check(cgfiles_restore(&t->files, cgroup_tree_root(t->tree)) == 0);
+	check(fake_has(&t->roots, A "io.weight", "default 50\n8:16 7\n"));
+}
+
+static void test_removed_cgroup_is_forgotten(struct test *t)
+{
+	set(t, CGFILE_SUTRO_CLASS, CGFILE_DEFAULT, "rt");
+	set(t, CGFILE_MAX, t->sda, "rbps=5");
+	cgfiles_cgroup_gone(&t->files, t->a);
+	check(fake_has(&t->roots, "/run/sutro/ceilings", ""));
+	check(fake_has(&t->roots, "/run/sutro/classes", ""));
+}
+
+static void test_refusal_is_of_one_line(struct test *t)
+{
+	fake_fault(&t->roots,
+		   "io.max fail io.sutro.class fail io.sutro.weight fail");
+	check(warnings_of_set(t, CGFILE_MAX, t->sda, "rbps=5") == 1);
+	check(cgfile_refusal(t->a, CGFILE_MAX, t->sda)->error == -EIO);
+	/* Nothing was written, so there is nothing to restore. */
+	check(fake_has(&t->roots, "/run/sutro/ceilings", ""));
+	/* The failure of another file is reported, too. */
+	check(!cgfile_refusal(t->a, CGFILE_SUTRO_WEIGHT, t->sda));
+	check(warnings_of_set(t, CGFILE_SUTRO_WEIGHT, t->sda, "300") == 1);
+	check(warnings_of_set(t, CGFILE_SUTRO_CLASS, CGFILE_DEFAULT, "rt") ==
+	      1);
+	/* Other lines and files are written. */
+	fake_fault(&t->roots, "");
+	check(set(t, CGFILE_SUTRO_WEIGHT, CGFILE_DEFAULT, "200") == 0);
+	check(set(t, CGFILE_MAX, t->sdb, "rbps=5") == 0);
+	check(fake_has(&t->roots, A "io.max",
+		       "8:16 rbps=5 wbps=max riops=max wiops=max\n"));
+}
+
+static void test_refused_line_is_written_once(struct test *t)
+{
+	fake_fault(&t->roots, "io.sutro.weight ignore");
+	check(warnings_of_set(t, CGFILE_SUTRO_WEIGHT, t->sda, "300") == 1);
+	check(set(t, CGFILE_SUTRO_WEIGHT, t->sda, "300") == -EIO);
+	check(fake_writes(&t->roots) == 1);
+	/* Another value is tried, without another warning. */
+	check(warnings_of_set(t, CGFILE_SUTRO_WEIGHT, t->sda, "400") == 0);
+	check(fake_writes(&t->roots) == 1);
+	cgfile_retry(t->a);
+	check(warnings_of_set(t, CGFILE_SUTRO_WEIGHT, t->sda, "400") == 1);
+	check(fake_writes(&t->roots) == 1);
+	/* A write that succeeds ends the refusal. */
+	fake_fault(&t->roots, "");
+	check(set(t, CGFILE_SUTRO_WEIGHT, t->sda, "500") == 0);
+	check(!cgfile_refusal(t->a, CGFILE_SUTRO_WEIGHT, t->sda));
+}
+
+static void test_refused_line_is_restored_at_the_end(struct test *t)
+{
+	set(t, CGFILE_MAX, t->sda, "rbps=5");
+	fake_fault(&t->roots, "io.max fail");
+	set(t, CGFILE_MAX, 0, NULL);
+	check(cgfile_refusal(t->a, CGFILE_MAX, t->sda));
+	fake_fault(&t->roots, "");
+	check(cgfiles_restore(&t->files, cgroup_tree_root(t->tree)) == 0);
+	check(fake_has(&t->roots, A "io.max", ""));
+}
+
+static void test_refusal_as_text(struct test *t)
+{
+	_cleanup_free_ char *text = NULL, *ignored = NULL;
+
+	fake_fault(&t->roots, "io.sutro.weight ignore");
+	set(t, CGFILE_SUTRO_WEIGHT, t->sda, "200");
+	ignored = cgrefusal_text(
+		cgfile_refusal(t->a, CGFILE_SUTRO_WEIGHT, t->sda));
+	check(streq(ignored,
+		    "the kernel ignored \"8:0 200\" for io.sutro.weight"));
+	fake_fault(&t->roots, "io.sutro.weight fail");
+	set(t, CGFILE_SUTRO_WEIGHT, t->sda, "300");
+	text = cgrefusal_text(
+		cgfile_refusal(t->a, CGFILE_SUTRO_WEIGHT, t->sda));
+	check(streq(text, "the kernel refused \"8:0 300\" for "
+			  "io.sutro.weight: Input/output error"));
+}
+
+/* An attempt for a device that the kernel does not know is left to the caller. */
+static void test_attempt(struct test *t)
+{
+	struct cglines present;
+	struct cgchange ch = { .devno = makedev(8, 99),
+			       .value = parse(CGFILE_MAX, "rbps=5"),
+			       .is_attempt = true };
+
+	check(cgfile_read(t->a, CGFILE_MAX, &present) == 0);
+	check(cgfile_write(&t->files, t->a, &present, &ch, 1) == 0);
+	check(cgchange_is_untaken(&ch) && !t->a->refusals);
+	fake_fault(&t->roots, "io.max fail");
+	check(cgfile_write(&t->files, t->a, &present, &ch, 1) == 0);
+	check(!cgchange_is_untaken(&ch) && t->a->refusals);
+	cglines_done(&present);
+}
+
+static void test_dry_run_writes_nothing(struct test *t)
+{
+	cgfiles_done(&t->files);
+	fake_file(&t->roots, "/run/sutro/classes", "/a\trt\n");
+	check(cgfiles_init(&t->files, &t->roots, true) == 0);
+	check(set(t, CGFILE_SUTRO_WEIGHT, t->sda, "300") == 0);
+	check(set(t, CGFILE_SUTRO_CLASS, 0, NULL) == 0);
+	check(cgfiles_restore(&t->files, cgroup_tree_root(t->tree)) == 0);
+	cgfiles_cgroup_gone(&t->files, t->a);
+	check(fake_writes(&t->roots) == 0);
+	check(fake_has(&t->roots, "/run/sutro/classes", "/a\trt\n"));
+}
+
+static void on_changed(const struct cgroup *c, const struct cgchange *ch,
+		       const struct cglines *before,
+		       const struct cglines *after, void *userdata)
+{
+	unsigned int *n = userdata;
+
+	check(before->file == CGFILE_SUTRO_WEIGHT);
+	check(cglines_get(before, ch->devno).number[0] == 0);
+	check(cglines_get(after, ch->devno).number[0] == 300);
+	(*n)++;
+}
+
+static void test_changes_are_reported(struct test *t)
+{
+	unsigned int n = 0;
+
+	t->files.changed = on_changed;
+	t->files.userdata = &n;
+	set(t, CGFILE_SUTRO_WEIGHT, t->sda, "300");
+	fake_fault(&t->roots, "io.sutro.weight ignore");
+	set(t, CGFILE_SUTRO_WEIGHT, t->sda, "400");
+	check(n == 1);
+}
+
+static void test_without_a_file(struct test *t)
+{
+	_cleanup_free_ char *path =
+		asprintf_or_null("%s" A "io.sutro.class", t->roots.prefix);
+
+	check(unlink(path) == 0);
+	check(warnings_of_set(t, CGFILE_SUTRO_CLASS, CGFILE_DEFAULT, "rt") ==
+	      0);
+	check(fake_writes(&t->roots) == 0);
+}
+
+int main(void)
+{
+	static void (*const tests[])(struct test *t) = {
+		test_only_differences_are_written,
+		test_set_withdraws_other_lines,
+		test_former_limits_come_back,
+		test_restore,
+		test_lines_of_others_in_io_weight,
+		test_removed_cgroup_is_forgotten,
+		test_refusal_is_of_one_line,
+		test_refused_line_is_written_once,
+		test_refused_line_is_restored_at_the_end,
+		test_refusal_as_text,
+		test_attempt,
+		test_dry_run_writes_nothing,
+		test_changes_are_reported,
+		test_without_a_file,
+	};
+
+	test_values_as_text();
+	test_invalid_lines_are_left_out();
+	test_unknown_keys_are_ignored();
+	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
+		struct test t;
+
+		setup(&t);
+		tests[i](&t);
+		teardown(&t);
+	}
+	return 0;
+}
