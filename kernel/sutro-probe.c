@@ -359,6 +359,13 @@ static void sutro_probe_give_up(struct sutro_probe *probe,
 {
 	struct sutro_probe_class *of = &probe->of[probe->class];
 
+	/* Too long for protected groups: that says nothing about a known class. */
+	if (probe->rare && of->nr && !of->unsaturated) {
+		of->probes++;
+		of->due_ns = now_ns + of->interval_ns;
+		sutro_probe_end(probe, device, now_ns);
+		return;
+	}
 	if (probe->half_ns16) {
 		sutro_probe_result(probe, device, probe->half_ns16,
 				   probe->depth / 2, true, now_ns);

@@ -190,6 +190,23 @@ static void sutro_test_rare(struct kunit *test)
 	KUNIT_EXPECT_LE(test, t->probes - before, 2 * 20 / 4 + 2);
 }
 
+/* A probe that is cut short for protected groups changes no known cost. */
+static void sutro_test_cut_short(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 40000, 4 * MS);
+	int i;
+
+	set_waiting(t, A, 40);
+	set_waiting(t, B, 40);
+	run_until(t, 20 * SEC);
+	t->probe.rare = true;
+	for (i = 0; i < 40; i++) {
+		run_until(t, t->now_ns + 2 * SEC);
+		expect_cost(t, A, 40000, 2000);
+		expect_cost(t, B, 4 * MS, 4 * MS / 20);
+	}
+}
+
 /* A class that is alone is not measured; one without requests delays no other. */
 static void sutro_test_alone(struct kunit *test)
 {
@@ -270,6 +287,7 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_measures),
 	KUNIT_CASE(sutro_test_change),
 	KUNIT_CASE(sutro_test_rare),
+	KUNIT_CASE(sutro_test_cut_short),
 	KUNIT_CASE(sutro_test_alone),
 	KUNIT_CASE(sutro_test_shares_of_peers),
 	{}
