@@ -2,16 +2,17 @@
 /*
  * Sutro I/O scheduler: cgroups and their files.
  *
- * Every cgroup has a weight and a class (struct sutro_blkcg, "default"), and on
- * each leaf that sutro schedules a struct sutro_blkg, which may have its own.
+ * Every cgroup has a weight, a class and a reserve (struct sutro_blkcg, "default"),
+ * and on each leaf that sutro schedules a struct sutro_blkg, which may have its own.
  *
  *	io.sutro.weight		"default 100", then "MAJ:MIN N" where set
  *	io.sutro.class		likewise: rt, be or idle
+ *	io.sutro.reserve	likewise: 0 to 1000, thousandths of the time
  *	io.sutro.stat		what the cgroup used of each leaf
  *	io.sutro.active		of the root: the same of all that use one (sutro-active.c)
  *
- * Both settings are read and written by the same code; cftype.private tells which
- * one a file is about.  A setting is a number, and 0 means that there is none.
+ * All settings are read and written by the same code (sutro_setting_kind); cftype.private
+ * is the one that a file is about.  A setting is a number, and 0 means that there is none.
  *
  * The owner of a request is the cgroup of its bio's blkg, whoever submits it.
  */
@@ -107,6 +108,7 @@ static struct blkcg_policy_data *sutro_cpd_alloc(gfp_t gfp)
 	sblkcg->setting[SUTRO_SETTING_WEIGHT] = SUTRO_WEIGHT_DFL;
 	sblkcg->setting[SUTRO_SETTING_CLASS] =
 		sutro_class_setting(SUTRO_CLASS_BE);
+	sblkcg->setting[SUTRO_SETTING_RESERVE] = sutro_reserve_setting(0);
 	return &sblkcg->cpd;
 }
 
@@ -147,12 +149,14 @@ static void sutro_pd_init(struct blkg_policy_data *pd)
 	struct sutro_blkg *parent = blkg->parent ? sutro_from_blkg(blkg->parent)
 						 : NULL;
 	const u32 *setting = sutro_blkcg_of(blkg->blkcg)->setting;
-	u32 class;
+	u32 class, reserve;
 
 	sutro_group_init(&sblkg->group, parent ? &parent->group : NULL,
 			 READ_ONCE(setting[SUTRO_SETTING_WEIGHT]));
 	class = READ_ONCE(setting[SUTRO_SETTING_CLASS]);
 	sutro_tree_set_class(&sblkg->group, sutro_setting_class(class));
+	reserve = READ_ONCE(setting[SUTRO_SETTING_RESERVE]);
+	sblkg->group.reserve = sutro_setting_reserve(reserve);
 }
 
 static void sutro_pd_offline(struct blkg_policy_data *pd)
@@ -178,14 +182,86 @@ static const char *sutro_dev_name(struct blkg_policy_data *pd)
 	return disk ? bdi_dev_name(disk->bdi) : NULL;
 }
 
+/* ---- settings ---- */
+
+static int sutro_weight_parse(const char *text, u32 *ret_value)
+{
+	s64 weight;
+	int ret;
+
+	ret = kstrtos64(text, 10, &weight);
+	if (ret)
+		return ret;
+	if (weight < SUTRO_WEIGHT_MIN || weight > SUTRO_WEIGHT_MAX)
+		return -ERANGE;
+	*ret_value = weight;
+	return 0;
+}
+
+static void sutro_weight_show(struct seq_file *sf, u32 value)
+{
+	seq_printf(sf, "%u\n", value);
+}
+
+static int sutro_class_parse(const char *text, u32 *ret_value)
+{
+	int class = match_string(sutro_class_names, SUTRO_CLASS_NR, text);
+
+	if (class < 0)
+		return -EINVAL;
+	*ret_value = sutro_class_setting(class);
+	return 0;
+}
+
+static void sutro_class_show(struct seq_file *sf, u32 value)
+{
+	seq_printf(sf, "%s\n", sutro_class_names[sutro_setting_class(value)]);
+}
+
+/*
+ * All others on the disk are held back for a cgroup with reserved time, so it takes the
+ * privilege that the I/O class RT takes.
+ */
+static int sutro_reserve_parse(const char *text, u32 *ret_value)
+{
+	s64 reserve;
+	int ret;
+
+	if (!capable(CAP_SYS_NICE))
+		return -EPERM;
+	ret = kstrtos64(text, 10, &reserve);
+	if (ret)
+		return ret;
+	if (reserve < 0 || reserve > SUTRO_RESERVE_WHOLE)
+		return -ERANGE;
+	*ret_value = sutro_reserve_setting(reserve);
+	return 0;
+}
+
+static void sutro_reserve_show(struct seq_file *sf, u32 value)
+{
+	seq_printf(sf, "%u\n", sutro_setting_reserve(value));
+}
+
+/**
+ * struct sutro_setting_kind - how a setting is written and read
+ * @parse:	text without white space around it; returns 0 or a negative errno
+ * @show:	the setting, and a newline
+ */
+static const struct sutro_setting_kind {
+	int (*parse)(const char *text, u32 *ret_value);
+	void (*show)(struct seq_file *sf, u32 value);
+} sutro_setting_kind[SUTRO_SETTINGS] = {
+	[SUTRO_SETTING_WEIGHT] = { sutro_weight_parse, sutro_weight_show },
+	[SUTRO_SETTING_CLASS] = { sutro_class_parse, sutro_class_show },
+	[SUTRO_SETTING_RESERVE] = { sutro_reserve_parse, sutro_reserve_show },
+};
+
 static void sutro_setting_show_one(struct seq_file *sf, const char *of,
 				   enum sutro_setting setting, u32 value)
 {
-	if (setting == SUTRO_SETTING_CLASS)
-		seq_printf(sf, "%s %s\n", of,
-			   sutro_class_names[sutro_setting_class(value)]);
-	else
-		seq_printf(sf, "%s %u\n", of, value);
+	seq_printf(sf, "%s ", of);
+	sutro_setting_kind[setting].show(sf, value);
 }
 
 static u64 sutro_prfill_setting(struct seq_file *sf,
@@ -210,39 +286,6 @@ static int sutro_setting_show(struct seq_file *sf, void *v)
 	blkcg_print_blkgs(sf, blkcg, sutro_prfill_setting, &sutro_policy,
 			  setting, false);
 	return 0;
-}
-
-static int sutro_parse_weight(const char *text, u32 *ret_value)
-{
-	s64 weight;
-	int ret;
-
-	ret = kstrtos64(text, 10, &weight);
-	if (ret)
-		return ret;
-	if (weight < SUTRO_WEIGHT_MIN || weight > SUTRO_WEIGHT_MAX)
-		return -ERANGE;
-	*ret_value = weight;
-	return 0;
-}
-
-static int sutro_parse_class(const char *text, u32 *ret_value)
-{
-	int class = match_string(sutro_class_names, SUTRO_CLASS_NR, text);
-
-	if (class < 0)
-		return -EINVAL;
-	*ret_value = sutro_class_setting(class);
-	return 0;
-}
-
-static int sutro_parse_setting(enum sutro_setting setting, char *text,
-			       u32 *ret_value)
-{
-	text = strim(text);
-	return setting == SUTRO_SETTING_CLASS
-		       ? sutro_parse_class(text, ret_value)
-		       : sutro_parse_weight(text, ret_value);
 }
 
 static void sutro_set_default(struct blkcg *blkcg, enum sutro_setting setting,
@@ -279,7 +322,8 @@ static int sutro_set_device(struct blkcg *blkcg, enum sutro_setting setting,
 		goto close;
 
 	if (strcmp(strim(ctx.body), "default"))
-		ret = sutro_parse_setting(setting, ctx.body, &value);
+		ret = sutro_setting_kind[setting].parse(strim(ctx.body),
+							&value);
 	if (!ret) {
 		struct sutro_blkg *sblkg =
 			sutro_pd(blkg_to_pd(ctx.blkg, &sutro_policy));
@@ -311,7 +355,7 @@ static ssize_t sutro_setting_write(struct kernfs_open_file *of, char *buf,
 	} else {
 		if (!strncmp(buf, "default", word) && isspace(buf[word]))
 			buf += word;
-		ret = sutro_parse_setting(setting, buf, &value);
+		ret = sutro_setting_kind[setting].parse(strim(buf), &value);
 		if (!ret)
 			sutro_set_default(blkcg, setting, value);
 	}
@@ -325,6 +369,14 @@ static void sutro_show_rlat(struct seq_file *sf, const u32 *rlat)
 	seq_puts(sf, " rlat=");
 	for (i = 0; i < SUTRO_LATENCY_BUCKETS; i++)
 		seq_put_decimal_ull(sf, i ? "," : "", READ_ONCE(rlat[i]));
+}
+
+/* Less those that have completed, of which the algorithm has not read yet. */
+static u32 sutro_in_flight(struct sutro_blkg *sblkg)
+{
+	u32 in_flight = READ_ONCE(sblkg->group.in_flight);
+
+	return in_flight - min(in_flight, READ_ONCE(sblkg->note.nr));
 }
 
 /**
@@ -348,8 +400,11 @@ void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg)
 	seq_put_decimal_ull(sf, " rios=", READ_ONCE(ios[SUTRO_READ]));
 	seq_put_decimal_ull(sf, " wios=", READ_ONCE(ios[SUTRO_WRITE]));
 	seq_put_decimal_ull(sf, " wait_ns=", READ_ONCE(sblkg->stat.wait_ns));
+	seq_put_decimal_ull(sf,
+			    " pending_ns=", READ_ONCE(sblkg->stat.pending_ns));
 	seq_put_decimal_ull(sf, " idle_ns=", READ_ONCE(group->stat.idle_ns));
 	seq_put_decimal_ull(sf, " queued=", READ_ONCE(group->queued));
+	seq_put_decimal_ull(sf, " in_flight=", sutro_in_flight(sblkg));
 	seq_put_decimal_ull(sf, " dequeue=", READ_ONCE(group->stat.dequeue));
 	seq_put_decimal_ll(sf, " lag_ns=", sutro_group_lag_ns(group));
 	sutro_show_rlat(sf, sblkg->stat.rlat);
@@ -387,6 +442,13 @@ static struct cftype sutro_files[] = {
 		.name = "sutro.class",
 		.flags = CFTYPE_NOT_ON_ROOT,
 		.private = SUTRO_SETTING_CLASS,
+		.seq_show = sutro_setting_show,
+		.write = sutro_setting_write,
+	},
+	{
+		.name = "sutro.reserve",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.private = SUTRO_SETTING_RESERVE,
 		.seq_show = sutro_setting_show,
 		.write = sutro_setting_write,
 	},

@@ -42,8 +42,8 @@ static struct sutro_queue *sutro_blkg_queue(struct sutro_blkg *sblkg)
 }
 
 /**
- * sutro_note_setting - a group shall have another weight or class from the next
- *			dispatch on
+ * sutro_note_setting - a group shall have another weight, class or reserve from
+ *			the next dispatch on
  * @sblkg:	the group
  * @setting:	which of them
  * @value:	the new one
@@ -91,13 +91,16 @@ static void sutro_fold_setting(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 {
 	u32 weight = note->setting[SUTRO_SETTING_WEIGHT];
 	u32 class = note->setting[SUTRO_SETTING_CLASS];
+	u32 reserve = note->setting[SUTRO_SETTING_RESERVE];
 
 	sutro_core_settle(&sq->core);
 	if (note->gone)
 		sutro_group_set_gone(&sq->core, &sblkg->group);
 	if (weight)
 		sutro_group_set_weight(&sblkg->group, weight);
-	if (weight || class)
+	if (reserve)
+		sblkg->group.reserve = sutro_setting_reserve(reserve);
+	if (weight || class || reserve)
 		sq->core.protect.changed = true;
 	if (class)
 		sutro_group_set_class(&sq->core, &sblkg->group,
@@ -217,6 +220,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		sblkg->stat.ios[op]++;
 		sblkg->stat.bytes[op] += (u64)rq->stats_sectors << SECTOR_SHIFT;
 	}
+	sblkg->stat.pending_ns += took_ns;
 	if (op == SUTRO_READ)
 		sblkg->stat.rlat[sutro_latency_bucket(took_ns)]++;
 	if (!sutro_rq_holds(rq)) {

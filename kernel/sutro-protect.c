@@ -47,7 +47,21 @@
  *	a reads 4 KiB and thinks for 5 ms, b reads 64 KiB, 0.47 ms each: requests of b
  *	are sent for 4 ms of 5.3, and none of a waits for one.
  *
- * 4. The bound
+ * 4. Reserved time
+ *
+ * io.sutro.reserve is a part of the time that is reserved for a group and all groups below
+ * it, whatever their weights.  Such groups are protected without a trial while they have
+ * requests, and for SUTRO_RESERVE_HOLD_NS after that: on a stripe, a group has requests
+ * now at one leaf and now at another.  Cycles begin at the same moments on all leaves, so
+ * with the same part on all leaves of a volume, a group has the whole volume for itself in
+ * its windows.
+ *
+ * If time is reserved for several groups, their windows are common, as long as the sum of
+ * their parts.  In a cycle each may use as much device time in these as its part.  Then it
+ * waits for the shared window, so that many large requests of one do not take the time of
+ * the others.
+ *
+ * 5. The bound
  *
  * Let T be the length of a cycle, p the shared part of it, D the longest time that
  * requests of other groups take to complete after a shared window, and X the rate that
@@ -72,6 +86,8 @@
 
 /* A group that thinks for longer is not waited for. */
 #define SUTRO_PROTECT_HOLD_US 32000ULL
+/* But one with reserved time is. */
+#define SUTRO_RESERVE_HOLD_NS (1000 * MS)
 /* Weight of the newest sample in means: 1/8; in a minimum or a maximum: 1/64. */
 #define SUTRO_PROTECT_MEAN_SHIFT 3
 #define SUTRO_PROTECT_MIN_SHIFT 6
@@ -108,6 +124,20 @@ void sutro_protect_exit(struct sutro_group *group)
 	group->protect = NULL;
 }
 
+/*
+ * Has a group used all of the time that is reserved for it in this cycle?  Then it leaves
+ * the rest to other groups with reserved time: it would hold them up.
+ */
+static bool sutro_protect_used_up(const struct sutro_protect *protect,
+				  const struct sutro_group_protect *own)
+{
+	const struct sutro_group *group = own->reserving;
+
+	return group && group->reserve_used_ns >= protect->cycle_ns *
+							  group->reserve /
+							  SUTRO_RESERVE_WHOLE;
+}
+
 /**
  * sutro_protect_next - the protected group that is served next
  * @protect:	the protection
@@ -116,10 +146,17 @@ void sutro_protect_exit(struct sutro_group *group)
  */
 struct sutro_group *sutro_protect_next(struct sutro_protect *protect)
 {
-	struct rb_node *node = rb_first_cached(&protect->queue);
+	struct rb_node *node;
 
-	return node ? rb_entry(node, struct sutro_group_protect, node)->group
-		    : NULL;
+	for (node = rb_first_cached(&protect->queue); node;
+	     node = rb_next(node)) {
+		const struct sutro_group_protect *own;
+
+		own = rb_entry(node, struct sutro_group_protect, node);
+		if (!sutro_protect_used_up(protect, own))
+			return own->group;
+	}
+	return NULL;
 }
 
 static void sutro_protect_enqueue(struct sutro_protect *protect,
@@ -193,13 +230,15 @@ struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
 	struct sutro_group *last = NULL;
 
 	list_for_each_entry(own, &core->protect.groups, list) {
+		if (sutro_protect_used_up(&core->protect, own))
+			continue;
 		if (own->group->in_flight)
 			return own->group;
 		if (!last ||
 		    sutro_before(last->leave_at_ns, own->group->leave_at_ns))
 			last = own->group;
 	}
-	return sutro_protect_has_gap(core, now_ns) ? NULL : last;
+	return last && sutro_protect_has_gap(core, now_ns) ? NULL : last;
 }
 
 /**
@@ -212,7 +251,9 @@ u64 sutro_protect_leave_ns(const struct sutro_group *group, u64 idle_ns)
 	const struct sutro_group_protect *own = group->protect;
 	u64 hold_ns = idle_ns;
 
-	if (own->think_us <= SUTRO_PROTECT_HOLD_US)
+	if (own->reserving)
+		hold_ns = max(hold_ns, SUTRO_RESERVE_HOLD_NS);
+	else if (own->think_us <= SUTRO_PROTECT_HOLD_US)
 		hold_ns = min(own->think_max_us * US + idle_ns,
 			      SUTRO_PROTECT_HOLD_US * US);
 	return group->empty_since_ns + hold_ns;
@@ -280,6 +321,12 @@ static void sutro_protect_new_set(struct sutro_protect *protect)
 		protect->sums[SUTRO_WINDOW_SHARED] = own->shared;
 }
 
+/* Does a group need protection for which others with its share are not held back? */
+static bool sutro_protect_by_share(const struct sutro_group_protect *own)
+{
+	return own->needed && !own->reserving;
+}
+
 static void sutro_protect_join(struct sutro_core *core,
 			       struct sutro_group *group, u64 now_ns)
 {
@@ -294,9 +341,10 @@ static void sutro_protect_join(struct sutro_core *core,
 		protect->least = SUTRO_PROTECT_WHOLE;
 	}
 	list_add_tail(&own->list, &protect->groups);
+	own->reserving = sutro_group_reserving(group);
 	if (own->epoch != protect->epoch)
 		sutro_protect_new_set(protect);
-	if (own->needed)
+	if (sutro_protect_by_share(own))
 		protect->least =
 			min(protect->least,
 			    sutro_group_share(group, SUTRO_PROTECT_WHOLE));
@@ -308,12 +356,13 @@ static void sutro_protect_join(struct sutro_core *core,
 
 /* May a group be protected? */
 static bool sutro_protect_may(const struct sutro_core *core,
-			      const struct sutro_group *group)
+			      struct sutro_group *group)
 {
 	const struct sutro_tunables *t = &core->tunables;
 
-	return t->protect && core->nr_active > 1 && !t->rotational &&
-	       !t->fairness && sutro_group_favoured(group, 1);
+	return core->nr_active > 1 && !t->rotational && !t->fairness &&
+	       (sutro_group_reserving(group) ||
+		(t->protect && sutro_group_favoured(group, 1)));
 }
 
 /* Allocate the state of a group; without memory it is not protected. */
@@ -341,6 +390,7 @@ static void sutro_protect_ask(struct sutro_core *core,
 {
 	const struct sutro_protect *protect = &core->protect;
 	struct sutro_group_protect *own = group->protect;
+	bool reserving;
 
 	/* One with a backlog may join others, which is asked once in a cycle. */
 	if (group->queued > 1 && (!sutro_protects(protect) ||
@@ -354,44 +404,67 @@ static void sutro_protect_ask(struct sutro_core *core,
 		own = sutro_protect_prepare(protect, group, now_ns);
 	if (!own)
 		return;
-	if ((own->needed && group->queued == 1) ||
+	reserving = sutro_group_reserving(group);
+	if (((own->needed || reserving) && group->queued == 1) ||
 	    (sutro_protects(protect) &&
-	     sutro_group_share(group, SUTRO_PROTECT_WHOLE) >= protect->least))
+	     (reserving ||
+	      sutro_group_share(group, SUTRO_PROTECT_WHOLE) >= protect->least)))
 		sutro_protect_join(core, group, now_ns);
+}
+
+/* Add the time that is reserved for a group, once for all groups that may use it. */
+static void sutro_protect_add_reserve(struct sutro_protect *protect,
+				      struct sutro_group *group, bool begins)
+{
+	if (!group || group->reserve_seen == protect->cycles)
+		return;
+	group->reserve_seen = protect->cycles;
+	if (begins)
+		group->reserve_used_ns = 0;
+	protect->reserve +=
+		group->reserve * SUTRO_PROTECT_WHOLE / SUTRO_RESERVE_WHOLE;
 }
 
 /**
  * sutro_protect_share - the share of all groups that are still to be protected
  * @core:	the leaf
+ * @begins:	a cycle begins
  * @ret_depth:	how many requests they have at most
  *
  * Return: of SUTRO_PROTECT_WHOLE.
  */
-u64 sutro_protect_share(struct sutro_core *core, u32 *ret_depth)
+u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth)
 {
 	struct sutro_protect *protect = &core->protect;
 	u64 share = 0, own_share, least = SUTRO_PROTECT_WHOLE;
 	struct sutro_group_protect *own, *next;
 	u32 depth = 0;
 
+	protect->by_share = false;
 	list_for_each_entry_safe(own, next, &protect->groups, list) {
-		if (!sutro_protect_may(core, own->group))
+		own->reserving = sutro_group_reserving(own->group);
+		if (!sutro_protect_may(core, own->group)) {
 			sutro_protect_drop(core, own->group);
-		else if (own->needed)
+		} else if (sutro_protect_by_share(own)) {
+			protect->by_share = true;
 			least = min(least,
 				    sutro_group_share(own->group,
 						      SUTRO_PROTECT_WHOLE));
+		}
 	}
 	protect->least = least;
 	protect->prompt = false;
+	protect->reserve = 0;
+	protect->cycles++;
 	list_for_each_entry_safe(own, next, &protect->groups, list) {
 		own_share = sutro_group_share(own->group, SUTRO_PROTECT_WHOLE);
-		if (!own->needed &&
+		if (!own->needed && !own->reserving &&
 		    (own_share < least || least == SUTRO_PROTECT_WHOLE)) {
 			sutro_protect_drop(core, own->group);
 			continue;
 		}
 		share += own_share;
+		sutro_protect_add_reserve(protect, own->reserving, begins);
 		protect->prompt |=
 			sutro_group_favoured(own->group, SUTRO_PROTECT_PROMPT);
 		depth += own->depth;
@@ -472,6 +545,8 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 	}
 	protect->in_flight++;
 	protect->requests++;
+	if (own->reserving && protect->reserved)
+		own->reserving->reserve_used_ns += estimate_ns;
 	if (sutro_before(protect->vtime, own->vtime))
 		protect->vtime = own->vtime;
 	sutro_protect_dequeue(protect, own);
@@ -544,8 +619,10 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 		protect->requests -= nr;
 		sums->nr_seen += nr;
 		sums->cost_ns += cost_ns;
-	} else if (!protect->clear && protect->reserved &&
-		   core->in_flight == protect->in_flight) {
-		sutro_window_cleared(protect, now_ns);
+	} else {
+		protect->other_done_ns = now_ns;
+		if (!protect->clear && protect->reserved &&
+		    core->in_flight == protect->in_flight)
+			sutro_window_cleared(protect, now_ns);
 	}
 }

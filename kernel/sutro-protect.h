@@ -67,6 +67,10 @@ struct sutro_protect_sums {
  * @changed:	a weight or class, or the set of protected groups, has changed
  * @late:	a probe has prolonged the shared window
  * @prompt:	the latency of a protected group is protected, too
+ * @by_share:	a group is protected for its share, not for time that is reserved for it
+ * @reserve:	part of the time that is reserved for these groups, of
+ *		SUTRO_PROTECT_WHOLE
+ * @cycles:	how often that was added up
  * @epoch:	number of the set of groups that @sums are of
  * @full_ns:	since when nearly all of the time is shared
  * @releases:	how often the groups of this set were released
@@ -81,6 +85,7 @@ struct sutro_protect_sums {
  * @debt_ns:	device time that other groups have used beyond their shared windows
  * @paid_ns:	debt by which this cycle's shared window is shorter
  * @other_ns:	estimate of an expensive request of other groups
+ * @other_done_ns: when a request of another group has completed last
  * @most:	the part of the device that all groups use in shared windows, if these are
  *		long enough to tell, else the largest part that they used
  * @part:	shared part of a cycle, of SUTRO_PROTECT_WHOLE
@@ -100,6 +105,9 @@ struct sutro_protect {
 	bool changed;
 	bool late;
 	bool prompt;
+	bool by_share;
+	u32 reserve;
+	u32 cycles;
 	u32 epoch;
 	u32 releases;
 	u64 full_ns;
@@ -113,6 +121,7 @@ struct sutro_protect {
 	s64 debt_ns;
 	s64 paid_ns;
 	u64 other_ns;
+	u64 other_done_ns;
 	s64 most;
 	u32 part;
 	struct sutro_protect_sums sums[SUTRO_WINDOWS];
@@ -124,6 +133,7 @@ struct sutro_protect {
  * @list:	place in &sutro_protect.groups while protected
  * @node:	place in &sutro_protect.queue while it has queued requests, too
  * @vtime:	device time used among protected groups, by share
+ * @reserving:	the group for which time is reserved that this one may use, or NULL
  * @needed:	its last trial has shown that it needs protection
  * @epoch:	&sutro_protect.epoch when it was protected last
  * @asked_ns:	&sutro_protect.begin_ns when it was asked last whether it joins others
@@ -146,6 +156,7 @@ struct sutro_group_protect {
 	struct list_head list;
 	struct rb_node node;
 	u64 vtime;
+	struct sutro_group *reserving;
 	bool needed;
 	u16 depth;
 	u32 epoch;
@@ -211,7 +222,7 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 			     u32 nr, u64 cost_ns, u64 now_ns);
 void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group);
 void sutro_protect_release(struct sutro_core *core, u64 now_ns);
-u64 sutro_protect_share(struct sutro_core *core, u32 *ret_depth);
+u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth);
 
 /* sutro-window.c */
 void sutro_window_init(struct sutro_protect *protect);

@@ -17,6 +17,9 @@
 #define SUTRO_WEIGHT_MAX 10000
 #define SUTRO_WEIGHT_DFL 100
 
+/* All of the time, for what is reserved of it. */
+#define SUTRO_RESERVE_WHOLE 1000
+
 /* Device time of higher classes for each ns of a lower one: a part of 1 in 33. */
 #define SUTRO_AGE_PART 32
 
@@ -94,6 +97,10 @@ struct sutro_group_protect;
  * @in_flight:	own requests at the device
  * @seek_history: a bit per request, newest lowest, set when far from the last one
  * @commits:	flushes and journal writes among those at the device (sutro-commit.c)
+ * @reserve:	part of the time that is reserved for it and all below it, of
+ *		SUTRO_RESERVE_WHOLE
+ * @reserve_seen: &sutro_protect.cycles when @reserve was added up last
+ * @reserve_used_ns: device time of the requests that were sent in it in this cycle
  * @gone:	its cgroup has been removed: no more requests are expected
  * @mixed:	set by the caller: its requests compete with one another
  * @think_ns:	mean time from running empty to the next request
@@ -112,6 +119,9 @@ struct sutro_group {
 	u32 in_flight;
 	u32 seek_history;
 	u16 commits;
+	u16 reserve;
+	u32 reserve_seen;
+	u64 reserve_used_ns;
 	bool gone;
 	bool mixed;
 	u64 think_ns;
@@ -166,6 +176,7 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 void sutro_group_set_weight(struct sutro_group *group, u32 weight);
 void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class);
 u64 sutro_group_share(const struct sutro_group *group, u64 amount);
+struct sutro_group *sutro_group_reserving(struct sutro_group *group);
 bool sutro_group_favoured(const struct sutro_group *group, u32 times);
 s64 sutro_group_lag_ns(const struct sutro_group *group);
 

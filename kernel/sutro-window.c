@@ -57,6 +57,10 @@
  *	a reads 16 KiB with 16 requests in flight, u = 1, otherwise the same at 200:100,
  *	s = 0.05: p = 0.33 / 0.95 = 35 %, and both receive what they are entitled to.
  *
+ * If time is reserved, p is at most what that leaves; if no group is protected for its
+ * share, p is that.  Draining is not owed then: the reserved part is one of the time, and
+ * sutrod corrects it by what it brings.
+ *
  * 3. The length of a cycle
  *
  * One request for each that a group keeps in flight meets the shared window of a
@@ -64,7 +68,8 @@
  * SUTRO_PROTECT_ROUNDS of them: ROUNDS * depth / X_r.  Where p is large, many requests meet
  * shared windows in any case, and FEW_ROUNDS / p rounds are enough.  Where only the rate is
  * protected, a cycle takes SUTRO_PROTECT_CYCLE_RATE_NS at most.  It also has to be so long
- * that draining takes less than half of either window.
+ * that draining, or an expensive request of others, takes less than half of either window;
+ * with reserved time, SUTRO_RESERVE_DRAINS times as long as draining.
  *
  *	8 readers at 18,000 a second: 128 * 8 / 18,000 = 57 ms; a drain of 4 ms at
  *	p = 1.6 % needs 500 ms: a cycle of 2^29 ns.
@@ -102,6 +107,8 @@
 #define SUTRO_PROTECT_CYCLE_MAX_NS BIT_ULL(30)
 /* Longer ones only for latency, or for requests of others that take long. */
 #define SUTRO_PROTECT_CYCLE_RATE_NS BIT_ULL(27)
+/* With reserved time, a cycle is so many times as long as draining takes. */
+#define SUTRO_RESERVE_DRAINS 6
 /* So many shared windows may be left out for a debt. */
 #define SUTRO_PROTECT_DEBT 4
 /* Sums are halved when they hold more than so many cycles. */
@@ -114,6 +121,9 @@
 /* Shared windows of this part tell how much of the device all groups use. */
 #define SUTRO_MOST_PART (SUTRO_PROTECT_WHOLE / 4)
 #define SUTRO_MOST_SHIFT 3
+/* They tell nothing until they took so many times an expensive request of others. */
+#define SUTRO_MOST_REQUESTS 4
+#define SUTRO_MOST_MIN_NS (8 * MS)
 
 /**
  * sutro_window_halve - let a sum count less
@@ -161,7 +171,8 @@ static u64 sutro_window_used(const struct sutro_protect *protect)
 
 /*
  * Learn from shared windows what the whole of the device is.  At the beginning of a
- * window little completes, so short ones tell only what it is at least.
+ * window little completes, so short ones tell only what it is at least.  In too short a
+ * time, one completion looks like more than the whole.
  */
 static void sutro_window_learn_most(struct sutro_protect *protect)
 {
@@ -169,6 +180,9 @@ static void sutro_window_learn_most(struct sutro_protect *protect)
 		&protect->sums[SUTRO_WINDOW_SHARED];
 	s64 used = sutro_part_of(shared->all_ns, shared->time_ns);
 
+	if (shared->time_ns <
+	    max(SUTRO_MOST_REQUESTS * protect->other_ns, SUTRO_MOST_MIN_NS))
+		return;
 	if (used > protect->most)
 		protect->most = used;
 	else if (protect->part >= SUTRO_MOST_PART)
@@ -239,12 +253,18 @@ static u64 sutro_window_entitled(const struct sutro_protect *protect, u64 share,
 static u32 sutro_window_part(const struct sutro_core *core, u64 share)
 {
 	const struct sutro_protect *protect = &core->protect;
+	u32 most = SUTRO_PROTECT_WHOLE -
+		   clamp(protect->reserve, SUTRO_PROTECT_SAMPLE,
+			 SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_LEAST);
 	bool known = protect->sums[SUTRO_WINDOW_RESERVED].nr >=
 		     SUTRO_PROTECT_KNOWN;
-	u64 part = known ? sutro_window_harmless(core) : SUTRO_PROTECT_LEAST;
+	u64 part;
 
+	if (!protect->by_share)
+		return most;
+	part = known ? sutro_window_harmless(core) : SUTRO_PROTECT_LEAST;
 	part = max(part, sutro_window_entitled(protect, share, known));
-	return min_t(u64, part, SUTRO_PROTECT_MOST_PART);
+	return min_t(u64, part, most);
 }
 
 /* How long shall cycles be? */
@@ -259,12 +279,17 @@ static u64 sutro_window_cycle_ns(const struct sutro_protect *protect, u32 depth)
 	u64 target_ns = div64_u64(alone->time_ns, max(alone->nr, 1ULL)) *
 			max(depth, 1U) * rounds;
 	u64 cycle_ns = SUTRO_PROTECT_CYCLE_MIN_NS;
+	u64 other_ns = protect->drain_ns;
 
 	if (!protect->prompt)
 		target_ns = min_t(u64, target_ns, SUTRO_PROTECT_CYCLE_RATE_NS);
-	target_ns =
-		max(target_ns,
-		    div_u64(2 * protect->drain_ns * SUTRO_PROTECT_WHOLE, less));
+	if (protect->by_share)
+		other_ns = max(other_ns, protect->other_ns);
+	if (protect->reserve)
+		target_ns = max_t(u64, target_ns,
+				  SUTRO_RESERVE_DRAINS * protect->drain_ns);
+	target_ns = max(target_ns,
+			div_u64(2 * other_ns * SUTRO_PROTECT_WHOLE, less));
 	while (cycle_ns < SUTRO_PROTECT_CYCLE_MAX_NS && cycle_ns < target_ns)
 		cycle_ns *= 2;
 	return cycle_ns;
@@ -276,6 +301,9 @@ static void sutro_window_resize(struct sutro_protect *protect, u64 cycle_ns,
 {
 	u64 begin_ns = now_ns & ~(protect->cycle_ns - 1);
 
+	/* Leaves of one volume measure nearly the same, and need the same. */
+	if (cycle_ns < protect->cycle_ns && protect->reserve)
+		cycle_ns *= 2;
 	if (cycle_ns <= protect->cycle_ns)
 		protect->cycle_ns = cycle_ns;
 	else if (!(begin_ns & (2 * protect->cycle_ns - 1)))
@@ -325,7 +353,7 @@ static bool sutro_window_releases(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
 
-	if (protect->part < SUTRO_PROTECT_MOST_PART) {
+	if (protect->part < SUTRO_PROTECT_MOST_PART || !protect->by_share) {
 		protect->full_ns = now_ns;
 		return false;
 	}
@@ -343,16 +371,20 @@ static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 	struct sutro_protect *protect = &core->protect;
 	u64 begin_ns, share;
 	s64 shared_ns;
+	bool begins;
 	u32 depth;
 
-	share = sutro_protect_share(core, &depth);
+	begins = now_ns - protect->begin_ns >= protect->cycle_ns;
+	share = sutro_protect_share(core, begins, &depth);
 	protect->changed = false;
 	sutro_window_adapt(core, share, depth, now_ns);
 	if (sutro_window_releases(core, now_ns))
 		return;
 	begin_ns = now_ns & ~(protect->cycle_ns - 1);
-	/* A debt is paid once in a cycle. */
-	if (begin_ns == protect->begin_ns)
+	/* A debt is paid once in a cycle.  Time is reserved as a part of the whole. */
+	if (!protect->by_share)
+		protect->debt_ns = 0;
+	else if (begin_ns == protect->begin_ns)
 		protect->debt_ns += protect->paid_ns;
 	protect->begin_ns = begin_ns;
 	shared_ns = protect->cycle_ns * protect->part / SUTRO_PROTECT_WHOLE;
@@ -375,6 +407,32 @@ void sutro_window_sum(struct sutro_protect *protect, u64 now_ns)
 }
 
 /**
+ * sutro_window_owe - other groups have used the device beyond their shared windows
+ * @protect:	the protection
+ * @ns:		for so long
+ */
+void sutro_window_owe(struct sutro_protect *protect, u64 ns)
+{
+	s64 most_ns = SUTRO_PROTECT_DEBT * protect->cycle_ns * protect->part /
+		      SUTRO_PROTECT_WHOLE;
+
+	protect->debt_ns = min_t(s64, protect->debt_ns + ns, most_ns);
+}
+
+/* Requests of other groups took so long after the end of the shared window. */
+static void sutro_window_drained(struct sutro_protect *protect, u64 now_ns)
+{
+	u64 since_ns = max(protect->shared_ns, protect->cleared_from_ns);
+	s64 drain_ns = max_t(s64, now_ns - since_ns, 0);
+
+	sutro_window_owe(protect, drain_ns);
+	if (!protect->late)
+		protect->drain_ns += (drain_ns - (s64)protect->drain_ns) >>
+				     SUTRO_DRAIN_SHIFT;
+	protect->late = false;
+}
+
+/**
  * sutro_window_look - which window is it?
  * @core:	the leaf
  * @now_ns:	the time
@@ -384,7 +442,7 @@ void sutro_window_sum(struct sutro_protect *protect, u64 now_ns)
 void sutro_window_look(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
-	bool shared;
+	bool shared, ends;
 
 	if (!sutro_protects(protect)) {
 		protect->reserved = false;
@@ -392,8 +450,10 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 		return;
 	}
 	sutro_window_sum(protect, now_ns);
-	if (protect->changed ||
-	    !sutro_before(now_ns, protect->begin_ns + protect->cycle_ns))
+	ends = !sutro_before(now_ns, protect->begin_ns + protect->cycle_ns);
+	if (ends && protect->reserved && !protect->clear)
+		sutro_window_drained(protect, now_ns);
+	if (ends || protect->changed)
 		sutro_window_cycle(core, now_ns);
 	shared = sutro_before(now_ns, protect->shared_ns);
 	/* A probe needs requests of other groups. */
@@ -408,20 +468,10 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 		protect->reserved = true;
 		protect->clear = core->in_flight == protect->in_flight;
 		protect->clear_ns = now_ns;
+		/* The end of the shared window may be noticed late. */
+		if (protect->clear)
+			sutro_window_drained(protect, protect->other_done_ns);
 	}
-}
-
-/**
- * sutro_window_owe - other groups have used the device beyond their shared windows
- * @protect:	the protection
- * @ns:		for so long
- */
-void sutro_window_owe(struct sutro_protect *protect, u64 ns)
-{
-	s64 most_ns = SUTRO_PROTECT_DEBT * protect->cycle_ns * protect->part /
-		      SUTRO_PROTECT_WHOLE;
-
-	protect->debt_ns = min_t(s64, protect->debt_ns + ns, most_ns);
 }
 
 /**
@@ -431,14 +481,7 @@ void sutro_window_owe(struct sutro_protect *protect, u64 ns)
  */
 void sutro_window_cleared(struct sutro_protect *protect, u64 now_ns)
 {
-	u64 since_ns = max(protect->shared_ns, protect->cleared_from_ns);
-	s64 drain_ns = max_t(s64, now_ns - since_ns, 0);
-
 	protect->clear = true;
 	protect->clear_ns = now_ns;
-	sutro_window_owe(protect, drain_ns);
-	if (!protect->late)
-		protect->drain_ns += (drain_ns - (s64)protect->drain_ns) >>
-				     SUTRO_DRAIN_SHIFT;
-	protect->late = false;
+	sutro_window_drained(protect, now_ns);
 }

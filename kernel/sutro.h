@@ -159,6 +159,7 @@ struct sutro_requests {
 enum sutro_setting {
 	SUTRO_SETTING_WEIGHT,
 	SUTRO_SETTING_CLASS,
+	SUTRO_SETTING_RESERVE,
 	SUTRO_SETTINGS,
 };
 
@@ -173,11 +174,22 @@ static inline enum sutro_class sutro_setting_class(u32 value)
 	return value - 1;
 }
 
+/* Likewise a part of the time, of SUTRO_RESERVE_WHOLE. */
+static inline u32 sutro_reserve_setting(u32 reserve)
+{
+	return reserve + 1;
+}
+
+static inline u32 sutro_setting_reserve(u32 value)
+{
+	return value - 1;
+}
+
 /**
  * struct sutro_note - what a group has to tell the next dispatch
  * @gone:	its cgroup has been removed; stays set
  * @held:	the note holds its blkg
- * @setting:	its new weight and class, 0 where that did not change
+ * @setting:	its new weight, class and reserve, 0 where that did not change
  * @nr_flushes:	flushes that began
  * @nr_commits:	commits (sutro-commit.c) among the requests that left the device
  * @nr_flushed:	flushes that are over
@@ -210,7 +222,7 @@ struct sutro_note {
  * @requests:	what waits; protected by sutro_queue.lock
  * @peer:	its place in sutro_queue.probe; protected by sutro_queue.lock
  * @costs:	what its requests cost; protected by sutro_queue.done_lock
- * @device_setting: weight and class set for this leaf, 0 if none
+ * @device_setting: weight, class and reserve set for this leaf, 0 if none
  * @nr_requests: request slots in use
  * @entered:	it is in the tree of sutro-active.c
  * @slot_wait:	submitters that may not have another one now
@@ -242,6 +254,7 @@ struct sutro_blkg {
 		u64 bytes[2];
 		u64 ios[2];
 		u64 wait_ns;
+		u64 pending_ns;
 		u64 used_ns;
 		u32 rlat[SUTRO_LATENCY_BUCKETS];
 	} stat;

@@ -161,6 +161,47 @@ static void sutro_test_protected_class(struct kunit *test)
 	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone * 95 / 100);
 }
 
+/* In the time that is reserved for it, a group of less weight has what it has alone. */
+static void sutro_test_reserved(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	int alone = SECOND_NS / (2 * SMALL_NS);
+
+	sutro_group_set_weight(load->many, 300);
+	load->few->reserve = SUTRO_RESERVE_WHOLE / 2;
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	/* Requests of e are at the device for at most 1/6 of a cycle when that begins. */
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone / 3);
+	KUNIT_EXPECT_LE(test, load->few_nr, 10 * alone * 105 / 200);
+	KUNIT_EXPECT_GE(test, load->many_nr,
+			(int)(10 * SECOND_NS / LARGE_NS * 45 / 100));
+
+	load->few->reserve = 0;
+	load->t->core.protect.changed = true;
+	load_run(load, SECOND_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->few));
+}
+
+/* A group with many large requests uses no more of common windows than is reserved for it. */
+static void sutro_test_reserved_for_two(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	int alone = SECOND_NS / (2 * SMALL_NS);
+
+	arrive_far(load->t, load->equal, DEEP);
+	load->few->reserve = SUTRO_RESERVE_WHOLE / 2;
+	load->equal->reserve = SUTRO_RESERVE_WHOLE / 4;
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone / 3);
+	/* At least its own part, less one request in each cycle. */
+	KUNIT_EXPECT_GE(test, load->equal_nr * LARGE_NS,
+			10 * SECOND_NS / 4 * 90 / 100);
+	KUNIT_EXPECT_GE(test, load->many_nr * LARGE_NS,
+			10 * SECOND_NS / 10 * 80 / 100);
+}
+
 /* With equal weights, or with protect=0, nobody is held back. */
 static void sutro_test_not_protected(struct kunit *test)
 {
@@ -258,9 +299,33 @@ static void sutro_test_favoured(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
 }
 
+/* Time that is reserved for a group is there for all below it, and is reserved once. */
+static void sutro_test_reserved_subtree(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	u32 depth;
+
+	t->b.reserve = SUTRO_RESERVE_WHOLE / 4;
+	arrive(t, &t->a, 1);
+	arrive(t, &t->c, 1);
+	arrive(t, &t->d, 1);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(&t->a));
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(&t->c));
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(&t->d));
+	sutro_protect_share(&t->core, true, &depth);
+	KUNIT_EXPECT_EQ(test, t->core.protect.reserve, SUTRO_PROTECT_WHOLE / 4);
+	t->d.reserve = SUTRO_RESERVE_WHOLE / 2;
+	sutro_protect_share(&t->core, true, &depth);
+	KUNIT_EXPECT_EQ(test, t->core.protect.reserve,
+			SUTRO_PROTECT_WHOLE * 3 / 4);
+}
+
 static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protected),
 	KUNIT_CASE(sutro_test_protected_class),
+	KUNIT_CASE(sutro_test_reserved),
+	KUNIT_CASE(sutro_test_reserved_subtree),
+	KUNIT_CASE(sutro_test_reserved_for_two),
 	KUNIT_CASE(sutro_test_not_protected),
 	KUNIT_CASE(sutro_test_protected_with_equal),
 	KUNIT_CASE(sutro_test_protection_ends),

@@ -272,10 +272,12 @@ static void leaf_fold(struct leaf *leaf)
 
 		list_del_init(&group->noted);
 		group->note = (typeof(note)){};
-		if (note.weight) {
+		if (note.weight)
 			sutro_group_set_weight(&group->core, note.weight);
+		if (note.is_reserve)
+			group->core.reserve = note.reserve;
+		if (note.weight || note.is_reserve)
 			leaf->core.protect.changed = true;
-		}
 		sutro_protect_took(&leaf->core, &group->core, note.nr,
 				   note.took_us, note.nr_slow, note.now_ns);
 		if (note.nr)
@@ -490,8 +492,7 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq)
 	u64 took_ns = leaf->clock->now_ns - rq->added_ns;
 	u64 cost_ns, slow_ns;
 
-	if (rq->op == SUTRO_READ)
-		group->read_ns += took_ns;
+	group->pending_ns += took_ns;
 	if (leaf->fifo)
 		return;
 	cost_ns = sutro_cost_complete(&leaf->device, &group->costs, &sample);
@@ -573,6 +574,14 @@ void leaf_group_init(struct leaf_group *group, struct leaf_group *parent,
 void leaf_weight(struct leaf *leaf, struct leaf_group *group, u32 weight)
 {
 	group->note.weight = weight;
+	leaf_note(leaf, group);
+}
+
+/* As a write to io.sutro.reserve. */
+void leaf_reserve(struct leaf *leaf, struct leaf_group *group, u32 reserve)
+{
+	group->note.is_reserve = true;
+	group->note.reserve = reserve;
 	leaf_note(leaf, group);
 }
 

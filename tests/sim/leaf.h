@@ -58,7 +58,7 @@ struct rq {
  * @owner:	exact device time, bytes and requests by the drive's model
  * @wait_ns:	sum of the times that requests waited before they were sent
  * @wait_max_ns: the longest of them
- * @read_ns:	sum of the times that reads took
+ * @pending_ns:	sum of the times that requests took
  */
 struct leaf_group {
 	struct sutro_group core;
@@ -74,6 +74,8 @@ struct leaf_group {
 	struct list_head noted;
 	struct {
 		u32 weight;
+		bool is_reserve;
+		u32 reserve;
 		u32 nr;
 		u32 nr_slow;
 		u32 took_us;
@@ -84,7 +86,7 @@ struct leaf_group {
 
 	u64 wait_ns;
 	u64 wait_max_ns;
-	u64 read_ns;
+	u64 pending_ns;
 };
 
 struct slot_waiter {
@@ -135,6 +137,7 @@ void leaf_start(struct leaf *leaf);
 void leaf_group_init(struct leaf_group *group, struct leaf_group *parent,
 		     u32 weight);
 void leaf_weight(struct leaf *leaf, struct leaf_group *group, u32 weight);
+void leaf_reserve(struct leaf *leaf, struct leaf_group *group, u32 reserve);
 bool leaf_exit(struct leaf *leaf);
 
 bool leaf_has_slot(const struct leaf *leaf, const struct leaf_group *group,
