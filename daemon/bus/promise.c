@@ -43,8 +43,10 @@ static int append_leaf(struct bus *b, sd_bus_message *r,
 			policy_weight(f->cgroup->policy, leaf).weight);
 	if (err >= 0)
 		err = sd_bus_message_append(
-			r, "{sv}", "cost_ns", "d",
-			control_cost(plant->control, f->number, n) * 1e9);
+			r, "{sv}{sv}", "cost_ns", "d",
+			control_cost(plant->control, f->number, n) * 1e9,
+			"price", "d",
+			control_price(plant->control, f->number, n));
 	return err < 0 ? err : sd_bus_message_close_container(r);
 }
 
@@ -61,6 +63,9 @@ static int append_governed(struct bus *b, sd_bus_message *r,
 				    (uint64_t)f->got, "granted", "d", p->phi,
 				    "gain", "d", p->gain, "amplification", "d",
 				    f->copies);
+	if (err >= 0)
+		err = sd_bus_message_append(r, "{sv}", "reserve", "d",
+					    p->reserve);
 	if (err >= 0)
 		err = bus_open_list(r, "leaves");
 	for (size_t i = 0; i < d->n_leaves && err >= 0; i++)
@@ -96,6 +101,8 @@ static int append_ungoverned(sd_bus_message *r, const struct cgroup *c,
 				    : STATE_UNRESOLVED,
 		"cause", "s", cause, "got", "t", (uint64_t)0, "granted", "d",
 		1.0, "gain", "d", 1.0, "amplification", "d", 0.0);
+	if (err >= 0)
+		err = sd_bus_message_append(r, "{sv}", "reserve", "d", 0.0);
 	if (err >= 0)
 		err = bus_open_list(r, "leaves");
 	return err < 0 ? err : bus_close_list(r);

@@ -36,6 +36,7 @@ struct history {
  * @number: of the promise in the plant
  * @rate: units per second in the last tick
  * @got: the same over the last second
+ * @reserve: part of the time that was reserved for it in the last tick
  * @target: NULL for a floor; of a target @floor is the goal and @got the P95, in us
  * @bytes, @leaf_bytes: of late at the logical device and at its leaves, older ones weigh less
  * @copies: the second for each of the first, 0: unknown
@@ -56,6 +57,7 @@ struct governed {
 	uint32_t number;
 	double rate;
 	double got;
+	double reserve;
 	struct target *target;
 	double bytes;
 	double leaf_bytes;

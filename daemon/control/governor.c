@@ -76,14 +76,18 @@ static bool measures_time(const struct device *leaf)
 static struct control_use measured_use(const struct usage *u, double dt_s)
 {
 	double waiting = u->wait_ns / 1e9 / dt_s;
+	double pending = u->pending_ns / 1e9 / dt_s;
 
-	/* Waiting is counted when it ends: who was not served at all waited. */
-	if (u->queued && !u->rios && !u->wios)
-		waiting = 1;
+	/* Both are counted when they end: who was not served at all waited. */
+	if (!u->rios && !u->wios) {
+		pending = u->queued + u->in_flight;
+		waiting = u->queued ? 1 : waiting;
+	}
 	return (struct control_use){
 		.time = u->time_ns / 1e9 / dt_s,
 		.backlog = waiting < 1 ? waiting : 1,
 		.ios = u->rios + u->wios,
+		.pending = pending,
 	};
 }
 
@@ -408,6 +412,20 @@ static int give_setpoints(struct governor *g, const struct leaf_now *leaves)
 	return r;
 }
 
+static void give_reserves(struct governor *g)
+{
+	for (size_t i = 0; i < g->plant.n_floors; i++) {
+		struct governed *f = &g->plant.floors[i];
+		double reserve =
+			control_promise(g->plant.control, f->number)->reserve;
+
+		if (!f->cgroup || f->reserve == reserve)
+			continue;
+		f->reserve = reserve;
+		g->context.setpoint_changed(f->cgroup, g->context.userdata);
+	}
+}
+
 /* What parts of devices are worth now. */
 static void follow_parts(struct governor *g)
 {
@@ -453,6 +471,7 @@ static int tick(struct governor *g)
 	control_tick(g->plant.control, dt_s);
 	follow_parts(g);
 	err = give_setpoints(g, leaves);
+	give_reserves(g);
 	if (!err)
 		err = verdicts_tell(&g->plant, &g->sampler, &g->context, dt_s);
 	/* A successor would learn again. */

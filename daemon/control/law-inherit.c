@@ -49,6 +49,7 @@ void control_inherit(struct control *to, uint32_t to_promise,
 	learnt.pub.floor = p->pub.floor;
 	learnt.pub.part = p->pub.part;
 	learnt.pub.importance = p->pub.importance;
+	learnt.pub.is_time = p->pub.is_time;
 	learnt.pub.wandering = p->pub.wandering;
 	learnt.pub.traffic = p->pub.traffic;
 	learnt.pub.bottleneck = CONTROL_NONE;

@@ -136,6 +136,8 @@ struct link {
  * @running_s: uses the device, or waits for it, since; up to 0 it tells nothing
  * @idle_s: does not since
  * @push: gain with its passing part
+ * @reserve: of the time, as it follows from the last tick; the public one is in force
+ * @reserve_short_s: time that it was short with nothing reserved for it
  * @short_s: net time that it was short of its floor
  * @good_s: time without, since a verdict
  * @other_s: time that another cause than that of the verdict was found
@@ -164,6 +166,8 @@ struct promise {
 	double running_s;
 	double idle_s;
 	double push;
+	double reserve;
+	double reserve_short_s;
 	double short_s;
 	double good_s;
 	double other_s;
@@ -194,6 +198,8 @@ struct leaf_fit {
  * @cells: of node n on leaf l: [n * n_leaves + l]
  * @order: promises, the most important first
  * @unweighted: leaves whose scheduler has no weights
+ * @reserves: leaves whose scheduler can reserve time
+ * @is_reserved: leaves on which some is
  * @capacity: device time per second that each leaf is charged for when it is busy
  * @fits: of each leaf
  * @rivals: room for the competitors of a level; see law-weights.c
@@ -210,6 +216,8 @@ struct control {
 	struct promise *promises;
 	uint32_t *order;
 	bool *unweighted;
+	bool *reserves;
+	bool *is_reserved;
 	double *capacity;
 	struct leaf_fit *fits;
 	struct rival *rivals;
@@ -256,6 +264,10 @@ void control_judge(struct control *c, double dt_s);
 
 /* law-share.c: what each promise is granted on each leaf. */
 void control_allot(struct control *c);
+
+/* law-reserve.c: time that is reserved for promises. */
+void control_reserve_all(struct control *c, double dt_s);
+bool control_may_reserve(const struct control *c, const struct promise *p);
 
 /* law-weights.c: from what is granted to weights. */
 void control_weigh(struct control *c, double dt_s);

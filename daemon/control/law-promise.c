@@ -115,6 +115,8 @@
 /* ... with less than so many requests per second on them. */
 #define IOS_NOTHING 10
 #define CHARGED_S 1.0
+/* Requests on their way are known sooner, when a unit begins: weight of a tick. */
+#define PENDING_FIRST 0.5
 /* Not a rate. */
 #define RATE_NOTHING 1e-6
 
@@ -285,6 +287,9 @@ static void promise_need(struct control *c, struct promise *p)
 				   : fmin(p->pub.floor * k->cost_s * others,
 					  SHARE_MAX);
 		k->need = demand < 1 ? fmin(k->share, demand) : k->share;
+		/* Others do without what is reserved, whether or not it is used. */
+		k->share = fmax(k->share, p->pub.reserve);
+		k->need = fmax(k->need, p->pub.reserve);
 	}
 }
 
@@ -359,10 +364,12 @@ static void promise_look(struct control *c, struct promise *p, double dt_s)
 	/* Half a tick's worth more than all, and it is all. */
 	p->pub.used = smooth(p->pub.used, fmin(used, 2), a);
 	p->most = smooth(p->most, most, a);
-	p->pending = smooth(p->pending, pending, b);
+	p->pending = smooth(p->pending, pending,
+			    p->running_s > 0 ? b : PENDING_FIRST);
 	p->charged = smooth(p->charged, charged, b);
 	p->ios = smooth(p->ios, ios / dt_s, b);
-	if (p->pub.rate > RATE_NOTHING * p->pub.floor || backlog > WAITING) {
+	if (p->pub.rate > RATE_NOTHING * p->pub.floor || backlog > WAITING ||
+	    pending > WAITING) {
 		p->running_s += dt_s;
 		p->idle_s = 0;
 	} else {
@@ -458,7 +465,8 @@ static enum control_state promise_why(const struct control *c,
 	if (!control_is_granted(&p->pub))
 		return CONTROL_INFEASIBLE;
 	if (p->pub.used < USED_ENOUGH)
-		return CONTROL_LIMITED;
+		return control_may_reserve(c, p) ? CONTROL_SETTLING
+						 : CONTROL_LIMITED;
 	if (promise_asks(p) && part > 0 && part * promise_others(c, p) < 0.95)
 		return CONTROL_CROWDED;
 	return promise_asks(p) ? CONTROL_SETTLING : CONTROL_LIMITED;

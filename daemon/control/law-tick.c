@@ -82,6 +82,8 @@
 #define CAPACITY_S 2.0
 #define CAPACITY_MIN 0.5
 #define CAPACITY_MAX 1.25
+/* A leaf that can reserve time does so for favoured cgroups, too. */
+#define CAPACITY_LEAST 0.85
 /* A tick that is said to be longer than this was a pause of the caller. */
 #define TICK_MAX_S 5.0
 /* Nothing here asks for what was longer ago. */
@@ -138,9 +140,12 @@ int control_new(uint32_t n_leaves, struct control **ret)
 	c->n_leaves = n_leaves;
 	/* One more: there is no error in not having a leaf. */
 	c->unweighted = calloc(n_leaves + 1, sizeof(*c->unweighted));
+	c->reserves = calloc(n_leaves + 1, sizeof(*c->reserves));
+	c->is_reserved = calloc(n_leaves + 1, sizeof(*c->is_reserved));
 	c->capacity = calloc(n_leaves + 1, sizeof(*c->capacity));
 	c->fits = calloc(n_leaves + 1, sizeof(*c->fits));
-	if (!c->unweighted || !c->capacity || !c->fits) {
+	if (!c->unweighted || !c->reserves || !c->is_reserved || !c->capacity ||
+	    !c->fits) {
 		control_free(c);
 		return -ENOMEM;
 	}
@@ -168,6 +173,8 @@ struct control *control_free(struct control *c)
 	free(c->rivals);
 	free(c->kids);
 	free(c->unweighted);
+	free(c->reserves);
+	free(c->is_reserved);
 	free(c->capacity);
 	free(c->fits);
 	free(c);
@@ -355,6 +362,7 @@ int control_add_promise(struct control *c, const struct control_promise *p,
 		.floor = p->floor,
 		.part = p->part,
 		.importance = p->importance,
+		.is_time = p->is_time,
 		.wandering = p->wandering,
 		.traffic = p->traffic,
 	};
@@ -406,6 +414,11 @@ uint32_t control_nominal(const struct control *c, uint32_t node, uint32_t leaf)
 void control_set_weighted(struct control *c, uint32_t leaf, bool weighted)
 {
 	c->unweighted[leaf] = !weighted;
+}
+
+void control_set_reserves(struct control *c, uint32_t leaf, bool reserves)
+{
+	c->reserves[leaf] = reserves;
 }
 
 struct control_promise *control_promise(struct control *c, uint32_t promise)
@@ -481,9 +494,14 @@ static void observe_capacity(struct control *c, double dt_s)
 	for (uint32_t l = 0; l < c->n_leaves; l++) {
 		struct control_use *use = &cell_of(c, 0, l)->use;
 
-		if (use->backlog >= BUSY && use->time >= CAPACITY_MIN)
-			c->capacity[l] += a * (fmin(use->time, CAPACITY_MAX) -
-					       c->capacity[l]);
+		double least = c->reserves[l] ? CAPACITY_LEAST : 0;
+
+		/* Where time is reserved, others wait for a leaf that has some to spare. */
+		if (!c->is_reserved[l] && use->backlog >= BUSY &&
+		    use->time >= CAPACITY_MIN)
+			c->capacity[l] +=
+				a * (clampd(use->time, least, CAPACITY_MAX) -
+				     c->capacity[l]);
 	}
 }
 
@@ -571,6 +589,7 @@ void control_tick(struct control *c, double dt_s)
 	control_measure(c, dt_s);
 	control_allot(c);
 	control_judge(c, dt_s);
+	control_reserve_all(c, dt_s);
 	control_weigh(c, dt_s);
 }
 

@@ -64,6 +64,7 @@ struct control_use {
  *	that the part is worth now, which control_is_measured() is about
  * @part: 0, or the part of its leaves' time that is promised, up to 1
  * @importance: higher is kept first
+ * @is_time: the floor is device time, for a target: no time is reserved for it
  * @wandering: the mapping is linear or thin: traffic may move between the leaves
  * @traffic: what it is about, e.g. reads of one device. Of the promises of a cgroup
  *	with the same number the largest need counts; those of others add up
@@ -77,6 +78,7 @@ struct control_use {
  * @bottleneck: the leaf that @phi follows from, or CONTROL_NONE
  * @gain: by how much the share is corrected, 1..1.6
  * @backlog: of the leaf on which the unit waits most, smoothed, 0..1
+ * @reserve: part of the time that is reserved for it on its leaves, 0..1
  * @used: part of what its weights entitle the unit to that it used, on the leaf where
  *	that is most, smoothed; much below 1 it cannot use what it has
  */
@@ -85,6 +87,7 @@ struct control_promise {
 	double floor;
 	double part;
 	uint64_t importance;
+	bool is_time;
 	bool wandering;
 	uint32_t traffic;
 
@@ -96,6 +99,7 @@ struct control_promise {
 	uint32_t bottleneck;
 	double gain;
 	double backlog;
+	double reserve;
 	double used;
 };
 
@@ -139,6 +143,8 @@ void control_set_nominal(struct control *c, uint32_t node, uint32_t leaf,
 uint32_t control_nominal(const struct control *c, uint32_t node, uint32_t leaf);
 /** control_set_weighted() - has the scheduler of the leaf weights? true at first */
 void control_set_weighted(struct control *c, uint32_t leaf, bool weighted);
+/** control_set_reserves() - can the scheduler of the leaf reserve time? false at first */
+void control_set_reserves(struct control *c, uint32_t leaf, bool reserves);
 struct control_promise *control_promise(struct control *c, uint32_t promise);
 
 /**
@@ -170,6 +176,10 @@ bool control_is_granted(const struct control_promise *p);
  * It differs from the nominal one only for promised units, for those above them,
  * and, where the ratio wanted does not fit into 1..10000, for their siblings.
  */
+/** control_price() - part of a leaf that is reserved for a promise, unused, and wanted */
+double control_price(const struct control *c, uint32_t promise, uint32_t leaf);
+/** control_reserve() - what is to be reserved for a cgroup, in thousandths of the time */
+uint32_t control_reserve(const struct control *c, uint32_t node, uint32_t leaf);
 uint32_t control_weight(const struct control *c, uint32_t node, uint32_t leaf);
 /** control_is_moved() - does it differ from the nominal one on any leaf? */
 bool control_is_moved(const struct control *c, uint32_t node);

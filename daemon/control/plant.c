@@ -396,6 +396,7 @@ static int add_floor(struct plant *plant, struct plant *was,
 			return -ENOMEM;
 		target_init(f->target, p->value, d->n_leaves);
 		cp.floor = f->target->wanted;
+		cp.is_time = true;
 	}
 	err = control_add_promise(plant->control, &cp, leaves, d->n_leaves,
 				  &f->number);
@@ -408,6 +409,7 @@ static int add_floor(struct plant *plant, struct plant *was,
 		return f->history ? 0 : -ENOMEM;
 	}
 	f->got = old->got;
+	f->reserve = old->reserve;
 	f->bytes = old->bytes;
 	f->leaf_bytes = old->leaf_bytes;
 	f->copies = old->copies;
@@ -520,6 +522,14 @@ static int settle_setpoints(const struct plant *plant,
 	return r < 0 ? r : 0;
 }
 
+/* A floor may be gone, and with it what was reserved for it. */
+static void settle_reserve(const struct plant *was, const struct governed *f,
+			   const struct control_context *context)
+{
+	if (f->cgroup && control_promise(was->control, f->number)->reserve > 0)
+		context->setpoint_changed(f->cgroup, context->userdata);
+}
+
 static int make(struct plant *plant, struct plant *was,
 		const struct control_context *context, bool keep_lines)
 {
@@ -551,10 +561,12 @@ static int make(struct plant *plant, struct plant *was,
 
 		leaf_was[l] = plant_leaf(was, d);
 		control_set_weighted(plant->control, l, backend);
-		if (backend && streq(backend, "sutro"))
+		if (backend && streq(backend, "sutro")) {
 			measured = true;
-		else
+			control_set_reserves(plant->control, l, !d->rotational);
+		} else {
 			guessed = true;
+		}
 	}
 	if (!err)
 		err = add_nodes(plant, root);
@@ -580,6 +592,8 @@ int plant_make(struct plant *plant, const struct control_context *context,
 
 	clear(plant);
 	err = make(plant, &was, context, keep_lines);
+	for (size_t i = 0; i < was.n_floors; i++)
+		settle_reserve(&was, &was.floors[i], context);
 	drop(&was);
 	/* Half a plant is none. */
 	if (err) {

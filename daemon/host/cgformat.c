@@ -51,6 +51,7 @@ static const struct cgformat formats[] = {
 				 .min = 1,
 				 .max = 0,
 				 .unset = 2 },
+	[CGFILE_SUTRO_RESERVE] = { .name = "io.sutro.reserve", .max = 1000 },
 };
 
 const struct cgformat *cgformat(enum cgfile file)

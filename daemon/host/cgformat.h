@@ -11,6 +11,7 @@ enum cgfile {
 	CGFILE_SUTRO_WEIGHT, /* io.sutro.weight */
 	CGFILE_MAX, /* io.max */
 	CGFILE_SUTRO_CLASS, /* io.sutro.class */
+	CGFILE_SUTRO_RESERVE, /* io.sutro.reserve */
 	CGFILES,
 };
 

@@ -111,6 +111,7 @@ int device_read_scheduler(struct device *leaf, const struct roots *roots)
 		return -ENOMEM;
 	free(leaf->scheduler);
 	leaf->scheduler = name;
+	leaf->rotational = read_number(roots, leaf->name, "queue/rotational");
 	return 0;
 }
 

@@ -40,7 +40,9 @@ enum counter {
 	COUNTER_RIOS,
 	COUNTER_WIOS,
 	COUNTER_WAIT_NS,
+	COUNTER_PENDING_NS,
 	COUNTER_QUEUED,
+	COUNTER_IN_FLIGHT,
 	COUNTERS,
 };
 
@@ -157,7 +159,9 @@ static enum counter counter_of(const char *key, size_t length)
 		[COUNTER_RIOS] = { "rios", 4 },
 		[COUNTER_WIOS] = { "wios", 4 },
 		[COUNTER_WAIT_NS] = { "wait_ns", 7 },
+		[COUNTER_PENDING_NS] = { "pending_ns", 10 },
 		[COUNTER_QUEUED] = { "queued", 6 },
+		[COUNTER_IN_FLIGHT] = { "in_flight", 9 },
 	};
 	enum counter i = 0;
 
@@ -206,7 +210,9 @@ static void add_usage(struct usage *sum, const struct usage *u)
 	sum->rios += u->rios;
 	sum->wios += u->wios;
 	sum->wait_ns += u->wait_ns;
+	sum->pending_ns += u->pending_ns;
 	sum->queued += u->queued;
+	sum->in_flight += u->in_flight;
 	sum->active |= u->active;
 }
 
@@ -219,10 +225,13 @@ static struct usage difference(const uint64_t *now, const uint64_t *before)
 		.rios = since(now[COUNTER_RIOS], before[COUNTER_RIOS]),
 		.wios = since(now[COUNTER_WIOS], before[COUNTER_WIOS]),
 		.wait_ns = since(now[COUNTER_WAIT_NS], before[COUNTER_WAIT_NS]),
+		.pending_ns = since(now[COUNTER_PENDING_NS],
+				    before[COUNTER_PENDING_NS]),
 		.queued = now[COUNTER_QUEUED],
+		.in_flight = now[COUNTER_IN_FLIGHT],
 	};
 
-	u.active = u.time_ns || u.rbytes || u.wbytes || u.queued;
+	u.active = u.time_ns || u.rbytes || u.wbytes || u.queued || u.in_flight;
 	return u;
 }
 

@@ -15,7 +15,10 @@
  * @time_ns: device time; 0 where the scheduler does not measure it
  * @wait_ns: sum over requests of the time they waited in the scheduler, counted
  *	when they are sent; 0 where the scheduler does not measure it
+ * @pending_ns: sum over requests of the time from submission to completion, counted
+ *	when they complete; 0 where the scheduler does not measure it
  * @queued: requests that waited when the sample was taken
+ * @in_flight: requests that were at the device then
  * @active: it used the device, or waits for it
  */
 struct usage {
@@ -25,7 +28,9 @@ struct usage {
 	uint64_t rios;
 	uint64_t wios;
 	uint64_t wait_ns;
+	uint64_t pending_ns;
 	uint64_t queued;
+	uint64_t in_flight;
 	bool active;
 };
 

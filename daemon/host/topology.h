@@ -41,6 +41,7 @@ const char *device_kind_name(enum device_kind kind);
  * @aliases: other nodes, /dev/mapper/NAME, /dev/VG/LV
  * @leaf: it has a request queue and no slaves
  * @scheduler: of a leaf, the one in use
+ * @rotational: of a leaf, as its queue says
  * @diskseq: unlike the name, never used twice between two boots; 0: unknown
  */
 struct device {
@@ -56,6 +57,7 @@ struct device {
 	char **aliases;
 	bool leaf;
 	char *scheduler;
+	bool rotational;
 	uint64_t size_bytes;
 	uint64_t diskseq;
 };
@@ -66,7 +68,7 @@ DEFINE_CLEANUP(struct device *, device_free);
 /**
  * struct topology - a snapshot of the block devices of the machine, a DAG
  *
- * It is not changed, except for @scheduler of leaves: when devices come and go a new
+ * It is not changed, except for @scheduler and @rotational of leaves: when devices come and go a new
  * one is made, and what pointed into the old one is resolved again.
  */
 struct topology {

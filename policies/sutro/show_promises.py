@@ -85,12 +85,20 @@ def explained(out: Console, found: list[Dict]) -> None:
             out.print("  because " + promise["cause"])
         if promise["granted"] < 1 and promise["device"]:
             out.print(f"  granted {_granted(promise)}: {percent(promise['granted'])} of it")
+        if promise["reserve"]:
+            out.print(f"  {_reserve(promise)}")
         if promise["amplification"]:
             out.print(f"  {promise['amplification']:.2f} bytes at the leaves for each byte")
         said = f"  said in {promise['source']}, importance {promise['importance']}"
         out.print(said, style=FAINT)
         if promise["leaves"]:
             out.print(_needs(promise))
+
+
+def _reserve(promise: Dict) -> str:
+    said = f"{percent(promise['reserve'])} of the time of its leaves is reserved for it"
+    prices = [f"{percent(leaf['price'])} of {leaf['leaf']}" for leaf in promise["leaves"]]
+    return f"{said}, which costs others {', '.join(prices)}"
 
 
 def _needs(promise: Dict) -> Table:

@@ -96,13 +96,13 @@ EXPLANATION = UNIT | {"path": str, "device": str, "leaves": [LEAF | {"settled": 
 STEP = {"device": str, "kind": str, "level": int, "text": str}
 NEED = (
     each(str, "leaf scheduler")
-    | each(float, "share_needed share_allotted share_got cost_ns backlog")
+    | each(float, "share_needed share_allotted share_got cost_ns backlog price")
     | {"weight": int}
 )
 PROMISE = (
     each(str, "unit cgroup key path device source state cause")
     | each(int, "value importance got")
-    | each(float, "percent granted gain amplification")
+    | each(float, "percent granted gain amplification reserve")
     | {"leaves": [NEED]}
 )
 EXPLAIN = EXPLANATION | {"slices": [UNIT], "steps": [STEP], "promises": [PROMISE]}

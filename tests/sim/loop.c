@@ -121,6 +121,8 @@ static void loop_control(struct loop *loop)
 
 	r = control_new(loop->leaves, &loop->control);
 	assert(!r);
+	for (l = 0; l < loop->leaves; l++)
+		control_set_reserves(loop->control, l, true);
 	for (i = 1; i < loop->cgroups; i++) {
 		r = control_add_node(loop->control, loop->cgroup[i].parent,
 				     NULL);
@@ -232,7 +234,7 @@ static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 	struct control_use *use = control_use(loop->control, cgroup, l);
 	u64 time_ns = group->core.stat.time_ns - g->last[l].time_ns;
 	u64 wait_ns = group->wait_ns - g->last[l].wait_ns;
-	u64 read_ns = group->read_ns - g->last[l].read_ns;
+	u64 pending_ns = group->pending_ns - g->last[l].pending_ns;
 	const u64 *by_direction = group->owner.counts.ios;
 	u64 ios = by_direction[MDISK_READ] + by_direction[MDISK_WRITE];
 
@@ -240,13 +242,15 @@ static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 	/* The charge of an estimate may be taken back: then it goes down. */
 	use->time = (s64)time_ns / (double)loop->tick_ns;
 	use->backlog = wait_ns / (double)loop->tick_ns;
-	use->pending = read_ns / (double)loop->tick_ns;
-	/* Nobody's wait has ended, so none was counted. */
+	use->pending = pending_ns / (double)loop->tick_ns;
+	/* What has not ended was not counted. */
 	if (group->core.queued && !use->ios)
 		use->backlog = 1;
+	if (!use->ios)
+		use->pending = group->core.queued + group->core.in_flight;
 	g->last[l].time_ns = group->core.stat.time_ns;
 	g->last[l].wait_ns = group->wait_ns;
-	g->last[l].read_ns = group->read_ns;
+	g->last[l].pending_ns = group->pending_ns;
 	g->last[l].ios = ios;
 }
 
@@ -317,11 +321,16 @@ static void loop_weights(void *context, u64 now_ns)
 		for (l = 0; l < loop->leaves; l++) {
 			struct leaf_group *group = loop_group(loop, i, l);
 			u32 weight = control_weight(loop->control, i, l);
+			u32 reserve = control_reserve(loop->control, i, l);
 
-			if (group->core.entity.weight == weight)
-				continue;
-			leaf_weight(&loop->leaf[l], group, weight);
-			loop->writes++;
+			if (group->core.entity.weight != weight) {
+				leaf_weight(&loop->leaf[l], group, weight);
+				loop->writes++;
+			}
+			if (group->core.reserve != reserve) {
+				leaf_reserve(&loop->leaf[l], group, reserve);
+				loop->writes++;
+			}
 		}
 }
 
@@ -356,6 +365,7 @@ static void loop_record(struct loop *loop)
 		p->ticks[loop->ticks].state = said->state;
 		p->ticks[loop->ticks].phi = said->phi;
 		p->ticks[loop->ticks].gain = said->gain;
+		p->ticks[loop->ticks].reserve = said->reserve;
 		for (l = 0; l < loop->leaves; l++)
 			p->ticks[loop->ticks].weight[l] =
 				control_weight(loop->control, p->cgroup, l);

@@ -32,7 +32,7 @@ struct loop_cgroup {
 	struct {
 		u64 time_ns;
 		u64 wait_ns;
-		u64 read_ns;
+		u64 pending_ns;
 		u64 ios;
 	} last[LOOP_LEAVES];
 };
@@ -60,7 +60,7 @@ struct loop_client {
  * struct loop_promise - a floor
  * @reads, @writes: of which it is
  * @ios:	requests per second, else bytes
- * @rate, @state, @phi, @gain: of each tick
+ * @rate, @state, @phi, @gain, @reserve: of each tick
  * @weight:	of its cgroup, in force on each leaf after the tick
  */
 struct loop_promise {
@@ -76,6 +76,7 @@ struct loop_promise {
 		enum control_state state;
 		double phi;
 		double gain;
+		double reserve;
 		u32 weight[LOOP_LEAVES];
 	} ticks[LOOP_TICKS];
 };

@@ -28,8 +28,8 @@ class Result:
         self.promises: list[dict[str, Any]] = []
         for promise in result["promises"]:
             columns = [list(column) for column in zip(*promise["ticks"], strict=True)]
-            named = zip(("rate", "state", "phi", "gain"), columns, strict=False)
-            self.promises.append({**promise, "weight": columns[4:], **dict(named)})
+            named = zip(("rate", "state", "phi", "gain", "reserve"), columns, strict=False)
+            self.promises.append({**promise, "weight": columns[5:], **dict(named)})
         self.clients: list[list[float]] = [client["rate"] for client in result["clients"]]
 
     def ticks(self, seconds: float) -> int:

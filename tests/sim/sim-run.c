@@ -32,7 +32,7 @@
  *
  * It prints {"tick_s", "writes", "promises": [{"floor", "ticks": [[]]}], "clients":
  * [{"rate": [], "p50_ns", "p99_ns", "p999_ns"}], "truth": [[]]} with an element for each
- * tick: of a promise rate, state, phi, gain and the weight on each leaf, of truth one
+ * tick: of a promise rate, state, phi, gain, reserve and the weight on each leaf, of truth one
  * list for each leaf and cgroup: time_ns, rbytes, wbytes, rios, wios, charged_ns, all
  * since the begin.
  */
@@ -417,10 +417,10 @@ static void print_promise(const struct loop *loop, const struct loop_promise *p)
 
 	printf("{\"floor\": %.17g, \"ticks\": [", p->floor);
 	for (t = 0; t < loop->ticks; t++) {
-		printf("%s[%.10g, \"%s\", %.5f, %.5f", t ? ", " : "",
+		printf("%s[%.10g, \"%s\", %.5f, %.5f, %.5f", t ? ", " : "",
 		       p->ticks[t].rate,
 		       control_state_to_string(p->ticks[t].state),
-		       p->ticks[t].phi, p->ticks[t].gain);
+		       p->ticks[t].phi, p->ticks[t].gain, p->ticks[t].reserve);
 		for (l = 0; l < loop->leaves; l++)
 			printf(", %u", p->ticks[t].weight[l]);
 		printf("]");

@@ -366,6 +366,80 @@ def test_alone(job: dict[str, int]) -> None:
     assert s.run().writes == 0
 
 
+# ---- floors of units with few requests ----
+
+OLTP = {"bytes": 16384, "iodepth": 8, "random": 1}
+SINGLE = {"bytes": 65536, "iodepth": 1, "random": 1}
+SYNC_READ = {"bytes": 4096, "iodepth": 1, "random": 1}
+SYNC_WRITE = SYNC_READ | {"write": 1}
+THINKS = SYNC_READ | {"think_us": 2000}
+CHUNKS = {"bytes": 1 << 19, "iodepth": 16, "write": 1}
+
+
+def shallow(
+    leaves: int, part: float, victim: dict[str, int], others: dict[str, int], count: int
+) -> Scenario:
+    """A unit with a floor of a part of what it has alone, beside others of ten times its weight."""
+    s = disks(leaves, FLASH)
+    for number in range(1 + count):
+        s.say("volume", leaves=(1 << leaves) - 1, chunk=1 << 19, part=number, parts=1 + count)
+    cgroup = s.unit(100, volume=0, **victim)
+    for number in range(count):
+        s.unit(1000, volume=1 + number, **others)
+    floor = part * s.alone(0)
+    s.say("promise", cgroup=cgroup, volume=0, reads=1, writes=1, floor=floor, importance=1)
+    return s
+
+
+@pytest.mark.parametrize(
+    ("leaves", "part", "victim", "others", "left"),
+    [
+        (4, 0.4, OLTP, WRITE, 0.7),
+        (4, 0.6, SINGLE, RANDOM, 0.6),
+        (4, 0.5, OLTP, RANDOM, 0.7),
+        (4, 0.5, SYNC_READ, CHUNKS, 0.4),
+        (1, 0.5, SYNC_READ, RANDOM, 0.7),
+        (1, 0.5, SYNC_WRITE, RANDOM, 0.6),
+        (1, 0.5, SYNC_WRITE, CHUNKS, 0.4),
+        (1, 0.5, THINKS, CHUNKS, 0.4),
+    ],
+)
+def test_shallow_floor_holds(
+    leaves: int, part: float, victim: dict[str, int], others: dict[str, int], left: float
+) -> None:
+    """Whatever its weight; others keep a part of what all have without the daemon.
+
+    The goal for the worst 2 s is 0.95, and is missed with some seeds.
+    """
+    scenario = shallow(leaves, part, victim, others, 3)
+    result, free = scenario.run(), scenario.run(control=False)
+    assert free.held(0, SETTLED_S) < 0.95
+    assert result.held(0, SETTLED_S) >= 1
+    assert result.worst(0, SETTLED_S) >= 0.8
+    assert result.total(SETTLED_S) >= left * free.total(SETTLED_S)
+
+
+def test_nothing_is_reserved_for_a_backlog() -> None:
+    """A unit that can use its share is helped by its weight."""
+    result = shallow(2, 0.5, RANDOM, RANDOM, 3).run()
+    assert result.held(0, SETTLED_S) >= 1
+    assert max(result.promises[0]["reserve"]) == 0
+
+
+def test_reserve_ends_with_the_competition() -> None:
+    """When the others stop, what is reserved is released, and comes back with them."""
+    s = disks(1, FLASH)
+    for number in range(2):
+        s.say("volume", leaves=1, part=number, parts=2)
+    cgroup = s.unit(100, volume=0, **SYNC_READ)
+    s.unit(1000, volume=1, stop=8, **CHUNKS)
+    s.say("promise", cgroup=cgroup, volume=0, reads=1, floor=0.5 * s.alone(0), importance=1)
+    result = s.run()
+    reserve = result.promises[0]["reserve"]
+    assert reserve[result.ticks(7)] > 0.3
+    assert reserve[-1] == 0
+
+
 def test_sanitized(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same program with sanitizers says the same."""
     plain = besieged(RANDOM, 0.6).run()

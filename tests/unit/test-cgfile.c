@@ -14,9 +14,9 @@
 
 #define A "/sys/fs/cgroup/a/"
 
-static const char *const names[] = { "io.weight", "io.bfq.weight",
+static const char *const names[] = { "io.weight",	"io.bfq.weight",
 				     "io.sutro.weight", "io.max",
-				     "io.sutro.class" };
+				     "io.sutro.class",	"io.sutro.reserve" };
 
 /** struct test - a machine without settings, and a writer */
 struct test {
@@ -38,9 +38,10 @@ static void setup(struct test *t)
 		_cleanup_free_ char *path = asprintf_or_null(A "%s", names[i]);
 
 		fake_file(&t->roots, path, "%s",
-			  streq(names[i], "io.max") ? ""
-			  : streq(names[i], "io.sutro.class")
-				  ? "default be\n"
+			  streq(names[i], "io.max")	      ? ""
+			  : streq(names[i], "io.sutro.class") ? "default be\n"
+			  : streq(names[i], "io.sutro.reserve")
+				  ? "default 0\n"
 				  : "default 100\n");
 	}
 	t->tree = fake_cgroups(&t->roots);

@@ -22,20 +22,26 @@ MB = 1_000_000
 # Of the daemon's clock, in which floors and targets are in force or reported as infeasible.
 SETTLES_S = 4.0
 TICK_S = 0.25
-# A floor is steered to this many times its value.
+# A floor is steered to this many times its value; by time that is reserved for it to a little more.
 SETPOINT = 1.04
+SETPOINT_RESERVED = 1.06
+RESERVE = "io.sutro.reserve"
+# Part of the device time that a shallow reader uses when it is alone.
+SHALLOW = 0.5
 
 
 @dataclass
 class Reader:
-    """A unit that reads the stripe as fast as it may."""
+    """A unit that reads the stripe as fast as it may; if shallow, one request at a time."""
 
     cgroup: str
     running: bool = True
+    shallow: bool = False
     bytes: float = 0
     on: dict[str, float] = field(default_factory=lambda: dict.fromkeys(LEAVES, 0.0))
     time_ns: dict[str, float] = field(default_factory=lambda: dict.fromkeys(LEAVES, 0.0))
     wait_ns: float = 0
+    pending_ns: float = 0
 
 
 class Plant:
@@ -66,12 +72,26 @@ class Plant:
         self.sutrod.elapse(seconds)
         return (sum(r.bytes for r in readers) - before) / seconds / MB
 
+    def reserve(self, reader: Reader) -> float:
+        """The part of the time that is reserved for a reader on all leaves."""
+        lines = dict(line.split() for line in self.machine.weights(reader.cgroup, RESERVE))
+        return min(float(lines.get(devno, lines["default"])) for devno in LEAVES.values()) / 1000
+
     def serve(self, seconds: float) -> None:
         """Serve for some time and count it."""
         active = [reader for reader in self.readers.values() if reader.running]
+        for reader in active:
+            reader.pending_ns += seconds * 1e9
+        for reader in [reader for reader in active if reader.shallow]:
+            for leaf in LEAVES:
+                share = SHALLOW * (self.reserve(reader) + 0.01)
+                reader.time_ns[leaf] += share * seconds * 1e9
+                reader.bytes += share * seconds * self.speed
+                reader.on[leaf] += share * seconds * self.speed
+        deep = [reader for reader in active if not reader.shallow]
         for leaf in LEAVES:
-            weights = [self.weight(reader, leaf) for reader in active]
-            for reader, weight in zip(active, weights, strict=True):
+            weights = [self.weight(reader, leaf) for reader in deep]
+            for reader, weight in zip(deep, weights, strict=True):
                 share = weight / sum(weights)
                 reader.time_ns[leaf] += share * seconds * 1e9
                 reader.bytes += share * seconds * self.speed
@@ -81,7 +101,8 @@ class Plant:
             lines = [
                 f"{devno} time_ns={int(reader.time_ns[leaf])} rbytes={int(reader.on[leaf])} "
                 f"wbytes=0 rios={int(reader.on[leaf]) // 65536} wios=0 "
-                f"wait_ns={int(reader.wait_ns)} idle_ns=0 queued=8\n"
+                f"wait_ns={int(reader.wait_ns)} pending_ns={int(reader.pending_ns)} "
+                f"idle_ns=0 queued={0 if reader.shallow else 8}\n"
                 for leaf, devno in LEAVES.items()
             ]
             whole = f"rbytes={int(reader.bytes)} wbytes=0 rios={int(reader.bytes) // 65536} wios=0"
@@ -149,6 +170,29 @@ def test_floor_holds(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: 
     sutrod.until(lambda: machine.weights(db) == ["default 100"])
     assert sutrod.call("ListPromises") == []
     assert sutrod.property("ControlStepUSec") == 0
+
+
+def test_time_is_reserved_for_a_shallow_unit(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    """No weight helps it. What is reserved follows its floor, and is gone with it."""
+    db = crowd(systemd, plant)
+    plant.readers["db"].shallow = True
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 30M")
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.elapse(15)
+    assert plant.mbps("db", 2) == pytest.approx(SETPOINT_RESERVED * 30, rel=0.05)
+    seen = promise(sutrod, "db.service")
+    assert seen["reserve"] == pytest.approx(SETPOINT_RESERVED * 0.3 / SHALLOW, rel=0.1)
+    for leaf in seen["leaves"]:
+        # Half of it is not used.
+        assert leaf["price"] == pytest.approx(seen["reserve"] * SHALLOW, rel=0.1)
+    assert len(machine.weights(db, RESERVE)) == 3
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
+    sutrod.until(lambda: state(sutrod, "db.service") == "limited", 4 * SETTLES_S)
+    sutrod.call("ResetPolicy", "db.service", "runtime")
+    sutrod.until(lambda: machine.weights(db, RESERVE) == ["8:0 0", "8:16 0", "default 0"])
 
 
 def test_floor_raises_each_level_above_it(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
