@@ -197,16 +197,29 @@ def boot(setup: Setup) -> Iterator[Guest]:
 
         try:
             agent.connect(BOOT_TIMEOUT_S, still_alive)
-            status, state = agent.run(
-                ["/usr/bin/systemctl", "is-system-running", "--wait"], BOOT_TIMEOUT_S
-            )
-            if status != 0:
-                _, units = agent.run(["/usr/bin/systemctl", "--failed", "--no-legend", "--plain"])
-                raise LabError(f"the guest came up {state.strip()}:\n{units}", guest.console)
+            expect_running(agent, guest.console)
         except GuestGone as error:
             raise LabError(str(error), guest.console) from error
         step("guest: up")
         yield guest
+
+
+def expect_running(agent: Agent, console: Path) -> None:
+    """Wait for the end of the boot; raise a LabError with the failed units if there are any.
+
+    The state is compared, not the exit status alone: a guest in emergency mode has an agent, too.
+    """
+    words = ["/usr/bin/systemctl", "is-system-running", "--wait"]
+    status, state = agent.run(words, BOOT_TIMEOUT_S)
+    if (status, state.strip()) == (0, "running"):
+        return
+    _, listed = agent.run(["/usr/bin/systemctl", "--failed", "--no-legend", "--plain"])
+    units = [line.split()[0] for line in listed.splitlines() if line.strip()]
+    raise LabError(
+        f"the guest did not boot: its state is {state.strip() or 'unknown'}, not running; "
+        f"failed units: {', '.join(units) or 'none'}",
+        console,
+    )
 
 
 def interactive(setup: Setup) -> None:
