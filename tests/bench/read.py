@@ -6,14 +6,15 @@ A file is a dataclass, and so is each table in it. The type of a field is the ru
     name: str                                   without a default, the key must be there
     weight: Annotated[int, Range(1, 10000)]     bounds
     rw: Annotated[str, OneOf("read", "write")]  allowed values
-    goal: tuple[Goal, ...]                      a list of tables; a single table is a list of one
+    unit: tuple[Unit, ...]                      a list of tables; a single table is a list of one
+    goal: tuple[Goal, ...]                      the same; each may be a text (rig.result.Goal.parse)
     job: Mapping[str, Job]                      tables by name
     disk: Annotated[Table, Named("disk")]       a table, or the name of one of the tables `disk`
                                                 that the file has before
 
 A file has its lists of tables as tables by name: [scenario.NAME]. Such a table may have `like`, the
 name of one before it, whose keys it has unless it states them itself. Keys in [common] hold for
-each scenario that does not have them; each [[goal]] of the file is added to the goals of each.
+each scenario that does not have them; each goal of the file is added to the goals of each.
 
 A key that Python has taken (`class`) is a field with a `_` behind it. A dataclass may have two
 methods: check() raises ValueError for what is well formed and still wrong, and expand() yields the
@@ -35,6 +36,8 @@ from math import inf
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from rig.result import Goal
 
 Table = Mapping[str, object]
 File = TypeVar("File")
@@ -123,14 +126,16 @@ def load(kind: type[File], file: str | Path) -> File:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ScenarioError(f"{file}: {error}") from error
     common = _table(f"{file}: common", document.pop("common", {}))
-    goals = _tables(f"{file}: goal", document.pop("goal", []))
+    if "goal" in common:
+        common["goal"] = _goals(f"{file}: common: goal", common["goal"])
+    goals = _goals(f"{file}: goal", document.pop("goal", []))
     for key, hint in _hints(kind).items():
         if key in document and get_origin(hint) is tuple:
             document[key] = _entries(f"{file}: {key}", document[key])
     for table in document.get("scenario", []):
         table.update({key: value for key, value in common.items() if key not in table})
         if goals:
-            table["goal"] = _tables(f"{file}: scenario: goal", table.get("goal", [])) + goals
+            table["goal"] = table.get("goal", []) + goals
     return _made(str(file), kind, document, {}, is_file=True)
 
 
@@ -141,6 +146,8 @@ def _entries(where: str, raw: object) -> list[dict[str, Any]]:
         table = _table(f"{where}: {name}", part)
         if "name" in table:
             raise ScenarioError(f"{where} {name}: name: unknown key; the name is {name}")
+        if "goal" in table:
+            table["goal"] = _goals(f"{where} {name}: goal", table["goal"])
         if "like" in table:
             other = _named(f"{where} {name}: like", table.pop("like"), before, several=False)
             table = other | table
@@ -174,14 +181,21 @@ def _tables(where: str, raw: object) -> list[dict[str, Any]]:
     return raw
 
 
+def _goals(where: str, raw: object) -> list[dict[str, Any]]:
+    """Goals as tables; each may be a text."""
+    if isinstance(raw, list):
+        raw = [_checked(where, Goal.parse, one) if isinstance(one, str) else one for one in raw]
+    return _tables(where, raw)
+
+
 @cache
 def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
-def _checked(where: str, rule: Callable[[Any], None], value: Any) -> None:
+def _checked(where: str, rule: Callable[[Any], Any], value: Any) -> Any:
     try:
-        rule(value)
+        return rule(value)
     except ValueError as error:
         raise ScenarioError(f"{where}: {error}") from error
 

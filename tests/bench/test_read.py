@@ -216,6 +216,8 @@ MISTAKES = [
     ("promises", "promised = 1", "promised = 9", "overhead cost: promised, active: more than"),
     ("promises", '"rss_mib"', '"hold_s"', "goal hold_s: metric: 'hold_s' is none of cpu_percent"),
     # Of units and cgroups with weights.
+    ("demo", 'goal = [', 'goal = ["rate > 1", ', "goal: 'rate > 1' is no goal such as 'ratio 1.9"),
+    ("demo", 'goal = [', 'goal = ["rate >= 1", ', "goal rate: metric: 'rate' is none of bandw"),
     ("demo", 'run = "fio", ', "", "unit a: job: run: is missing"),
     ("demo", '"fio"', '"cp"', "unit a: job: run: 'cp' is none of fio, dd-readers"),
     ("demo", "{ a = 300 }", "{ b = 300 }", "scenario one: event: no 'b'; there are a"),
@@ -329,4 +331,7 @@ def test_goals_have_bounds() -> None:
     assert str(Goal("m", min=1)) == ">= 1" and str(Goal("m", max=2, against="bfq")) == "<= 2 x bfq"
     assert str(Goal("m", 1, 2)) == "1 to 2"
     assert Goal("m", 1, 2).met(1) and not Goal("m", 1, 2).met(2.1)
+    for goal in (Goal("m", min=1), Goal("m", 1, 2.5), Goal("m", max=2, against="bfq")):
+        assert Goal(**Goal.parse(f"m {goal}")) == goal
+    assert Goal.parse("share of a/b <= 1") == {"metric": "share", "of": "a/b", "max": 1}
     assert not Goal("m", min=0.5).met(float("nan")) and not Goal("m", max=1).met(float("nan"))

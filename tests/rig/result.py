@@ -10,9 +10,17 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+# METRIC [of WHOM] BOUNDS [x SCHEDULER]
+GOAL = re.compile(
+    r"(?P<metric>\w+)(?: of (?P<of>\S+))? "
+    r"(?:>= (?P<least>\S+)|<= (?P<most>\S+)|(?P<low>\S+) to (?P<high>\S+))"
+    r"(?: x (?P<against>\S+))?"
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +31,16 @@ class Goal:
     min: float | None = None
     max: float | None = None
     against: str | None = None
+
+    @staticmethod
+    def parse(text: str) -> dict[str, object]:
+        """The keys of a goal that is written as it is printed: `ratio 1.9 to 2.1`, `mbps >= 2`."""
+        found = GOAL.fullmatch(text)
+        if not found:
+            raise ValueError(f"{text!r} is no goal such as 'ratio 1.9 to 2.1' or 'mbps >= 2 x bfq'")
+        bounds = {"min": found["least"] or found["low"], "max": found["most"] or found["high"]}
+        numbers = {key: float(word) for key, word in bounds.items() if word}
+        return numbers | {key: found[key] for key in ("metric", "of", "against") if found[key]}
 
     def check(self) -> None:
         """Raise ValueError for a goal that bounds nothing."""
