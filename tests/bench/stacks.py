@@ -79,6 +79,15 @@ def standing(leaves: Sequence[str], layers: Sequence[Table], *more_kinds: str) -
     return there
 
 
+def build(made: Stack, layers: Sequence[Table], fill: Callable[[str], object]) -> None:
+    """Make layers; one of the kind FILL fills the device that it lies on."""
+    for layer in layers:
+        if layer["kind"] == FILL:
+            fill(made.nodes[str(layer["over"][0])])
+        else:
+            made.add(**layer)
+
+
 @contextmanager
 def built(
     disks: Sequence[Table], layers: Sequence[Table], prepare: Callable[[Stack], None]
@@ -90,13 +99,7 @@ def built(
             for name in table["names"]:
                 for key, value in table.get("queue", {}).items():
                     (scheduler.queue(name) / key).write_text(str(value))
-        stood = undo.enter_context(Stack({disk.name: disk.node for disk in made}))
-        for disk in made:
-            disk.hurry()
-        stood.build(layers)
-        prepare(stood)
-        for disk in made:
-            disk.slow()
+        stood = undo.enter_context(stack.standing(made, layers, prepare))
         yield made, stood
 
 

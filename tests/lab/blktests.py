@@ -17,6 +17,7 @@ from pathlib import Path
 
 from bench.blktests import clone
 from bench.blktests.results import FAILED, STUCK, Row, from_object
+from rig.kernel_log import kernel_trouble
 
 from . import guest
 from .progress import LabError, step
@@ -97,7 +98,7 @@ def _read(out: Path, found: Found) -> None:
 def _complained(test: str, log: Path, found: Found) -> None:
     """Add what was not there before: a console has everything since the boot."""
     known = {line for lines in found.complaints.values() for line in lines}
-    lines = guest.kernel_trouble(log.read_text(errors="replace"))
+    lines = kernel_trouble(log.read_text(errors="replace"))
     if new := [line for line in lines if line not in known]:
         found.complaints[test] = new
 

@@ -20,11 +20,12 @@ import json
 import re
 from pathlib import Path
 
+from rig.kernel_log import kernel_trouble
 from uml import robustness
 
 from . import uml
 from .cache import Cache
-from .guest import ACCELERATORS, PATIENCE, QEMU, TRUST_TSC, kernel_trouble, shared
+from .guest import ACCELERATORS, PATIENCE, QEMU, TRUST_TSC, shared
 from .image import image_root
 from .junit import Results, judged, reason
 from .namespace import run
@@ -65,7 +66,7 @@ def stage(cache: Cache, source: Path) -> Results:
     step(f"deep: the PC boots; {SECONDS} s of stress at least")
     try:
         run(_command(cache, folder), "the PC", folder / "qemu.log", timeout_s=TIMEOUT_S)
-        result = _result(folder)
+        result = uml.left(folder, "stress")
     except LabError as error:
         # What its kernel said is worth more than that it did not end.
         results.failed["deep.stress"] = f"{error}\nthe whole log is {error.log or console}"
@@ -126,13 +127,3 @@ def _command(cache: Cache, folder: Path) -> list[str]:
     ]  # fmt: skip
     command += shared("root", image_root(cache, KERNEL).path, ",readonly=on")
     return command + shared("work", folder)
-
-
-def _result(folder: Path) -> dict:
-    """What the stress left; a LabError if it did not come to its end."""
-    texts = {name: folder / name for name in ("status", "output")}
-    said = {name: path.read_text() if path.exists() else "" for name, path in texts.items()}
-    if said["status"].strip() != "0":
-        end = "\n".join(said["output"].splitlines()[-20:])
-        raise LabError(f"it ended early: {end or 'it said nothing'}", folder / "console.log")
-    return json.loads((folder / "result.json").read_text())

@@ -12,7 +12,6 @@ host follows, so that a long command is seen while it runs.
 from __future__ import annotations
 
 import contextlib
-import re
 import shlex
 import shutil
 import socket
@@ -23,6 +22,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from rig.kernel_log import kernel_complaint
 
 from .agent import POLL_S, Agent, GuestGone
 from .image import IMAGE_MIB, Image
@@ -58,28 +59,6 @@ NO_LOGIN = "systemd.mask=serial-getty@{}.service"
 # An emulated CPU that the host does not schedule for a while is no lockup.
 PATIENCE = "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120"
 
-# What the kernel prints when it has found a bug in itself or in a module.
-TROUBLE = re.compile(
-    r"WARNING: |\bBUG: |\bkernel BUG at|\bOops\b|general protection fault|Unable to handle kernel|"
-    r"INFO: task .* blocked for more than|INFO: .*detected stall|Kernel panic|"
-    r"possible (circular|recursive|irq) lock|suspicious RCU usage|bad unlock balance|"
-    r"(KASAN|KFENCE|UBSAN|KCSAN):|refcount_t:|list_(add|del) corruption|soft lockup|"
-    r"scheduling while atomic|sleeping function called"
-)
-# Of a report of the kernel so much is shown: registers and the stack are in it.
-REPORT_LINES = 50
-KERNEL_LINE = re.compile(r"^(<\d+>)?\[\s*\d+\.\d+\] ")
-USERSPACE_LINE = re.compile(r"^\[\s*\d+\.\d+\] [\w.@-]+\[\d+\]: ")
-
-
-def kernel_trouble(log: str) -> list[str]:
-    """The lines of a kernel log that tell of a bug; messages of user space in it do not count."""
-    return [
-        line
-        for line in log.splitlines()
-        if KERNEL_LINE.match(line) and not USERSPACE_LINE.match(line) and TROUBLE.search(line)
-    ]
-
 
 def qemu_command(
     image: Image, accelerator: str, arguments: str, memory_mib: int, cpus: int | None = None
@@ -91,20 +70,6 @@ def qemu_command(
         "-m", f"{memory_mib}M,slots=1,maxmem={memory_mib + 2 * IMAGE_MIB}M",
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", arguments,
     ]  # fmt: skip
-
-
-def kernel_complaint(log: str) -> str:
-    """What a kernel log tells of bugs: the first with what follows it, the others in a line each.
-
-    Empty if it tells of none.
-    """
-    trouble = kernel_trouble(log)
-    if not trouble:
-        return ""
-    lines = log.splitlines()
-    first = lines.index(trouble[0])
-    report = lines[first : first + REPORT_LINES]
-    return "\n".join(report + [line for line in trouble if line not in report])
 
 
 @dataclass(frozen=True)

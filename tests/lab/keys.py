@@ -8,7 +8,6 @@ CACHE/results/STAGE/KEY as JSON, with the commit and the date; the newest KEEP o
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from . import host
 from .cache import Cache, digest_files, key_of
 from .guest import QEMU
 from .junit import Results
-from .products import source_files
+from .products import git, source_files
 from .roots import Root, build_key
 from .stages import Stage
 
@@ -95,9 +94,7 @@ def keep(cache: Cache, stage: Stage, key: str, results: Results, source: Path) -
 
 def commit(source: Path) -> str:
     """The commit of the clone, `+` behind it if files differ from it; - without git."""
-    command = ["git", "-c", f"safe.directory={source}", "-C", str(source), "describe"]
-    command += ["--always", "--dirty=+", "--abbrev=8", "--exclude=*"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = git(source, "describe", "--always", "--dirty=+", "--abbrev=8", "--exclude=*")
     return done.stdout.strip() or "-"
 
 

@@ -38,26 +38,19 @@ CROWD = "tests/bench/scale/crowd.c"
 NOT_SOURCE = {".git", "__pycache__", ".pytest_cache", "build", "builddir"}
 
 
+def git(source: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run git in the clone, which may belong to somebody else than the one who runs the lab."""
+    command = ["git", "-c", f"safe.directory={source}", "-C", str(source), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def source_files(source: Path) -> list[str]:
     """The files of the clone: tracked, and new ones that git does not ignore."""
-    # The clone may belong to somebody else than the one who runs the lab, which git dislikes.
-    command = [
-        "git",
-        "-c",
-        f"safe.directory={source}",
-        "-C",
-        str(source),
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ]
     if (source / ".git").exists():
-        done = subprocess.run(command, capture_output=True, check=False)
+        done = git(source, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
         if done.returncode != 0:
-            raise LabError(f"git cannot list the files of {source}: {done.stderr.decode().strip()}")
-        names = {name for name in done.stdout.decode().split("\0") if name}
+            raise LabError(f"git cannot list the files of {source}: {done.stderr.strip()}")
+        names = {name for name in done.stdout.split("\0") if name}
     else:
         names = {
             str(path.relative_to(source))

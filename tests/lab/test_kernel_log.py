@@ -2,8 +2,7 @@
 """Which lines of a guest's kernel log fail a run, and what is shown of them."""
 
 import pytest
-
-from lab.guest import REPORT_LINES, kernel_complaint, kernel_trouble
+from rig.kernel_log import REPORT_LINES, kernel_complaint, kernel_trouble
 
 
 @pytest.mark.parametrize(

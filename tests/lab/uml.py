@@ -12,7 +12,7 @@ disk and so on (seconds, for each change). Compilations go through ccache, in th
 A machine runs as the user builder in the build root. Its root file system is the tree of the
 guest image, read-only; /mnt is a folder of the host:
 
-    inside/     tests/uml/inside: its first process `init`, and NAME.py, which init runs
+    inside/     tests/uml/inside: its first process `init`, and NAME.py, which init runs; tests/rig
     plan.json   what NAME.py is to do        result.json   what came of it
     output      what NAME.py said            status        its exit status
 """
@@ -24,8 +24,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from rig.kernel_log import kernel_complaint
+
 from .cache import Cache, digest_files
-from .guest import kernel_complaint
 from .image import image_root
 from .namespace import remove_tree
 from .products import as_builder, copied, source_files
@@ -175,6 +176,7 @@ def prepared(source: Path, kernel: Path, folder: Path) -> None:
         if path.is_file():
             shutil.copy2(path, folder / path.name)
     shutil.copytree(source / "tests/uml/inside", folder / "inside")
+    shutil.copytree(source / "tests/rig", folder / "inside/rig")
     folder.chmod(0o777)
 
 
@@ -208,9 +210,14 @@ def run(cache: Cache, folder: Path, name: str, plan: dict, timeout_s: float) -> 
     )
     if complaint := kernel_complaint(console.read_text(errors="replace")):
         raise LabError("the kernel complained:\n" + complaint, console)
-    status = _text(folder / "status")
-    if status != "0":
-        raise LabError(f"{name}: {_text(folder / 'output') or 'it said nothing'}", console)
+    return left(folder, name)
+
+
+def left(folder: Path, name: str) -> dict:
+    """The result of inside/NAME.py; a LabError with its last lines if it did not end well."""
+    if _text(folder / "status") != "0":
+        said = "\n".join(_text(folder / "output").splitlines()[-20:]) or "it said nothing"
+        raise LabError(f"{name} ended early: {said}", folder / "console.log")
     return json.loads((folder / "result.json").read_text())
 
 

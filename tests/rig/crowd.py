@@ -12,12 +12,13 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
+from typing import Self
 
 from rig import bus
-from rig.modeldisk import ModelDisk
+from rig.modeldisk import ModelDisk, hurried
 from rig.sampler import Sampler
 from rig.shell import run, wait_for
-from rig.stack import Stack, devno
+from rig.stack import Stack, devno, fill, standing
 from rig.unit import CGROUP_ROOT, Unit, fio, start, stop
 
 DB = "rig-db.service"
@@ -102,26 +103,51 @@ def lines(unit: Unit) -> dict[str, str]:
     return dict(line.split() for line in weight_file(unit.cgroup).splitlines())
 
 
-class Bystanders:
-    """Units under no policy, beside the crowd and in a slice of their own: all of their files.
+class Watcher:
+    """A thread that looks at something all the time while the `with` statement lasts."""
 
-    A thread looks all the time.
-    """
+    PERIOD_S = 0.1
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self.PERIOD_S):
+            self.look()
+
+    def look(self) -> None:
+        """Look once."""
+        raise NotImplementedError
+
+
+class Bystanders(Watcher):
+    """Units under no policy, beside the crowd and in a slice of their own: all of their files."""
 
     FILES = ("io.sutro.weight", "io.sutro.class", "io.weight", "io.bfq.weight", "io.max")
 
     def __init__(self) -> None:
+        super().__init__()
         self.units = [Unit("near", "exec sleep infinity", 333)]
         self.units += [Unit("far", "exec sleep infinity", 77, parent="rig-far.slice")]
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self.odd: list[str] = []
+        # What they were at any time, by path.
+        self.seen: list[dict[str, str]] = []
 
-    def files(self) -> dict[str, str]:
-        """Every file that weighs or limits, by its path."""
+    def look(self) -> None:
+        """Every file that weighs or limits."""
         folders = [unit.folder for unit in self.units] + [self.units[1].folder.parent]
         paths = [folder / file for folder in folders for file in self.FILES]
-        return {str(path): path.read_text() for path in paths if path.exists()}
+        now = {str(path): path.read_text() for path in paths if path.exists()}
+        if now not in self.seen:
+            self.seen.append(now)
 
     def __enter__(self) -> Bystanders:
         start(self.units)
@@ -131,49 +157,30 @@ class Bystanders:
                 unit.unit,
                 SOON_S,
             )
-        self.before = self.files()
-        self._thread.start()
-        return self
+        self.look()
+        return super().__enter__()
 
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-        after = self.files()
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        self.look()
         stop(self.units)
-        assert not self.odd
-        assert after == self.before
-
-    def _look(self) -> None:
-        while not self._ended.wait(0.1):
-            now = self.files()
-            if now != self.before:
-                self.odd += [f"{path}: {now.get(path)!r}" for path in self.before
-                             if now.get(path) != self.before[path]]  # fmt: skip
-                return
+        assert len(self.seen) == 1, self.seen
 
 
-class Fall:
-    """Looks at the lines of a unit all the time: how low is the lowest of them?"""
+class Fall(Watcher):
+    """The lines of a unit: how low is the lowest of them?"""
+
+    PERIOD_S = 0.02
 
     def __init__(self, unit: Unit, devices: list[str]):
+        super().__init__()
         self._unit, self._devices = unit, devices
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
         self.lowest = 10000
 
-    def __enter__(self) -> Fall:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._ended.wait(0.02):
-            now = lines(self._unit)
-            self.lowest = min([int(now.get(d, now["default"])) for d in self._devices] +
-                              [self.lowest])  # fmt: skip
+    def look(self) -> None:
+        now = lines(self._unit)
+        found = [int(now.get(device, now["default"])) for device in self._devices]
+        self.lowest = min(self.lowest, *found)
 
 
 @contextlib.contextmanager
@@ -184,12 +191,7 @@ def built(count: int, *layers: dict[str, object], **numbers: object) -> Iterator
         disks = [ModelDisk(f"ssd{n}", "ssd", {**numbers, "seed": n + 1}) for n in range(count)]
         for one in disks:
             undo.enter_context(one)
-        made = undo.enter_context(Stack({one.name: one.node for one in disks}))
-        for one in disks:
-            one.hurry()
-        made.build(layers)
-        for one in disks:
-            one.slow()
+        made = undo.enter_context(standing(disks, layers))
         made.disks = disks
         run("systemctl", "start", "sutrod")
         undo.callback(run, "systemctl", "stop", "sutrod")
@@ -198,10 +200,7 @@ def built(count: int, *layers: dict[str, object], **numbers: object) -> Iterator
         yield made
 
 
-def zeroed(made: Stack, mb: int) -> None:
+def zeroed(made: Stack) -> None:
     """Write all of a stack that built() made, which takes no time."""
-    for one in made.disks:
-        one.hurry()
-    run("dd", "if=/dev/zero", f"of={made.top}", "bs=1M", f"count={mb}", "oflag=direct")
-    for one in made.disks:
-        one.slow()
+    with hurried(made.disks):
+        fill(made.top)

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
+import sys
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -57,3 +61,20 @@ def wait_for(condition, what: str, timeout_s: float = 10, pause_s: float = 0.05)
         if time.monotonic() >= end:
             raise TimeoutError(f"{what}: not within {timeout_s} s")
         time.sleep(pause_s)
+
+
+def in_process(work: Callable[[], object]) -> None:
+    """Do some work in a process of its own, which may enter cgroups, and wait for its end."""
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    if os.waitpid(pid, 0)[1]:
+        raise RuntimeError("a process failed; see above")

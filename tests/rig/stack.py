@@ -32,12 +32,13 @@ rig.layers has more of them.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
 from rig import layers
+from rig.modeldisk import ModelDisk, hurried
 from rig.shell import run, run_again
 
 KINDS = (
@@ -215,6 +216,27 @@ class Stack:
         node = run("losetup", "--find", "--show", how, file).strip()
         self._undo.callback(run_again, "losetup", "--detach", node)
         return node
+
+
+@contextmanager
+def standing(
+    disks: Sequence[ModelDisk],
+    layers: Sequence[Mapping[str, object]],
+    prepare: Callable[[Stack], object] = lambda stack: None,
+) -> Iterator[Stack]:
+    """A stack over model disks, which are fast while it is made and prepared."""
+    with Stack({disk.name: disk.node for disk in disks}) as stack:
+        with hurried(disks):
+            stack.build(layers)
+            prepare(stack)
+        yield stack
+
+
+def fill(node: str) -> None:
+    """Write all of a device: a block that was never written may be read without a disk."""
+    size_mb = int(run("blockdev", "--getsize64", node)) >> 20
+    words = ("bs=1M", f"count={size_mb}", "oflag=direct", "conv=fsync", "status=none")
+    run("dd", "if=/dev/zero", f"of={node}", *words)
 
 
 def snapshot(volume: str, *how: str) -> None:

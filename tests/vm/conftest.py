@@ -6,27 +6,18 @@ Run as root in the lab's guest, PYTHONPATH=/mnt/src/tests: `python3 -m pytest /m
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
 from rig import bus, modeldisk, scheduler
 from rig.cgroup import Group, Subtree
+from rig.kernel_log import KernelLog, kernel_complaint
 from rig.modeldisk import ModelDisk
 from rig.shell import run
-from rig.stack import Stack
+from rig.stack import Stack, standing
 from rig.unit import Unit
 from rig.unit import stop as stop_units
-
-# What the kernel says when something is broken.
-BROKEN = re.compile(
-    r"WARNING:|BUG:|Oops|general protection|stack segment|blocked for more than|lockdep|"
-    r"possible circular|suspicious RCU|refcount_t|list_(add|del) corruption|UBSAN|KASAN|Call Trace"
-)
-# Of a report of the kernel so much is shown: registers and the stack are in it.
-REPORT_LINES = 50
 
 MakeDisk = Callable[..., ModelDisk]
 
@@ -39,29 +30,20 @@ def modules() -> None:
         run("modprobe", name)
 
 
+@pytest.fixture(scope="session")
+def kernel_log(modules: None) -> KernelLog:
+    """The kernel log from the first test on."""
+    return KernelLog()
+
+
 @pytest.fixture(autouse=True)
-def quiet_kernel(modules: None) -> Iterator[None]:
+def quiet_kernel(kernel_log: KernelLog) -> Iterator[None]:
     """No test passes if the kernel complained while it ran."""
-    log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        os.lseek(log, 0, os.SEEK_END)
-        yield
-        lines = []
-        while True:
-            try:
-                lines.append(os.read(log, 8192).decode(errors="replace"))
-            except BlockingIOError:
-                break
-            except BrokenPipeError:
-                # Messages were overwritten before they could be read; go on with the rest.
-                continue
-    finally:
-        os.close(log)
-    said = [line.split(";", 1)[-1].strip() for line in lines]
-    bad = next((n for n, line in enumerate(said) if BROKEN.search(line)), None)
-    if bad is not None:
-        report = "\n".join(said[bad : bad + REPORT_LINES])
-        pytest.fail(f"the kernel said: {report}", pytrace=False)
+    kernel_log.news()
+    yield
+    news = kernel_log.news()
+    if (complaint := kernel_complaint(news)) or "Call Trace" in news:
+        pytest.fail(f"the kernel said: {complaint or news}", pytrace=False)
 
 
 @pytest.fixture
@@ -89,13 +71,7 @@ def stack(disk: MakeDisk) -> Iterator[Callable[..., Stack]]:
     with ExitStack() as made:
 
         def make(disks: list[ModelDisk], *layers: dict[str, object]) -> Stack:
-            new = made.enter_context(Stack({disk.name: disk.node for disk in disks}))
-            for one in disks:
-                one.hurry()
-            new.build(layers)
-            for one in disks:
-                one.slow()
-            return new
+            return made.enter_context(standing(disks, layers))
 
         yield make
 

@@ -10,7 +10,6 @@ import mmap
 import os
 import re
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from rig import scheduler
 from rig.cgroup import Group, Subtree
 from rig.dkms import kernel, out_of_tree
 from rig.modeldisk import ModelDisk
-from rig.shell import run, wait_for
+from rig.shell import in_process, run, wait_for
 from rig.stack import Stack, devno
 from rig.unit import fio
 from test_attribution import OWNED, rows
@@ -140,15 +139,7 @@ def test_no_cgroup_is_pinned(disk: MakeDisk, stack: MakeStack, tree: Subtree, ki
     # The subtree has its controllers from the first child on.
     tree.child("first").remove()
     before = dying()
-    pid = os.fork()
-    if not pid:
-        try:
-            write_from_many(tree, top)
-            os._exit(0)
-        finally:
-            traceback.print_exc()
-            os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    in_process(lambda: write_from_many(tree, top))
 
     def gone() -> bool:
         Path("/proc/sys/vm/drop_caches").write_text("3\n")

@@ -61,7 +61,7 @@ def test_copy_on_write() -> None:
     """The first write to a block of 64 KiB that a snapshot shares copies it."""
     layer = {"kind": "thin", "name": "t", "over": ["ssd0"], "size_mb": 144}
     with built(1, layer, **NUMBERS) as made:
-        zeroed(made, 144)
+        zeroed(made)
         snapshot("rig_t/t")
         with Crowd(made.top, made.disks, **WRITES) as crowd:
             assert 3 <= holds_at_its_cost(crowd, "bytes at the leaves (copy-on-write)") <= 9

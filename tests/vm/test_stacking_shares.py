@@ -107,7 +107,7 @@ def test_copy_on_write(patched: bool) -> None:
     """
     layer = {"kind": "thin", "name": "t", "over": ["ssd0"], "size_mb": 240}
     with built(1, layer, **{**DISK, "size_mb": 600, "bus_kbps": 40000}) as made:
-        zeroed(made, 240)
+        zeroed(made)
         snapshot("rig_t/t")
         judge(made, patched, "thin copy-on-write", {**RANDOM, "rw": "write:60k"})
 
@@ -118,5 +118,5 @@ def test_integrity_writes(patched: bool, mode: str) -> None:
     table = f"0 65536 integrity {{0}} 0 - {mode[0].upper()} 2 internal_hash:crc32c block_size:4096"
     layer = {"kind": "dm", "name": "checked", "over": ["ssd0"], "table": table}
     with built(1, layer, **{**DISK, "size_mb": 64, "queue_depth": 4}) as made:
-        zeroed(made, 32)
+        zeroed(made)
         judge(made, patched, f"integrity {mode} randwrite", RANDOM)

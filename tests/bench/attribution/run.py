@@ -28,9 +28,7 @@ import math
 import mmap
 import os
 import subprocess
-import sys
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -40,13 +38,14 @@ from pathlib import Path
 from rig.cgroup import Group, Subtree
 from rig.modeldisk import ModelDisk, Truth
 from rig.result import Result
+from rig.shell import in_process
 from rig.shell import run as command
 from rig.stack import Stack
 from rig.udev import quiet_udev
 
 from bench.attribution.scenario import Scenario
 from bench.judge import TROUBLE, Say
-from bench.stacks import FILL, sysctl
+from bench.stacks import FILL, build, sysctl
 
 METRIC = "charged_share"
 MEASURED, MISSING, BROKEN = "measured", "not measured", "error"
@@ -175,11 +174,7 @@ class Site:
 
     def build(self) -> None:
         """Make the layers, and fill places where and when the stack wants it."""
-        for layer in self._spec.layer:
-            if layer["kind"] == FILL:
-                self._fill(self._stack.nodes[str(layer["over"][0])])
-            else:
-                self._stack.add(**layer)
+        build(self._stack, self._spec.layer, self._fill)
         if all(layer["kind"] != FILL for layer in self._spec.layer):
             self._fill(self._top)
 
@@ -190,7 +185,7 @@ class Site:
             for disk in self._disks.values():
                 disk.reset()
             work = self._work(op, mode)
-            _in_cgroup(self._owner, work)
+            in_process(work)
             self._at_rest()
             truths = {name: disk.truth() for name, disk in self._disks.items()}
         row = Row(self._spec.name, op, mode, owner=self._owner.cgroup)
@@ -228,6 +223,7 @@ class Site:
         block = Block(spec.bs_kib << 10, spec.compressible)
 
         def work() -> None:
+            self._owner.write("cgroup.procs", 0)
             _move(file, op, mode, block, places)
             if spec.after and op == "write":
                 os.sync()
@@ -298,21 +294,3 @@ def _move(file: str, op: str, mode: str, block: Block, offsets: Sequence[int]) -
                 raise OSError(f"{file}: {op} of {block.size} bytes at {offset} gave {done}")
     finally:
         os.close(fd)
-
-
-def _in_cgroup(group: Group, work: Callable[[], None]) -> None:
-    """Do some work in a process of that cgroup, to its end."""
-    pid = os.fork()
-    if not pid:
-        status = 1
-        try:
-            group.write("cgroup.procs", os.getpid())
-            work()
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(status)
-    if os.waitpid(pid, 0)[1]:
-        raise RuntimeError(f"what used it in {group.cgroup} failed; see above")

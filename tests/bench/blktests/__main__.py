@@ -18,8 +18,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from rig.kernel_log import KernelLog
+
 from bench.blktests.results import STUCK, Row
-from bench.blktests.run import KernelLog, Stuck, prepare, run
+from bench.blktests.run import Stuck, prepare, run
 
 CLONE = Path("/root/blktests")
 

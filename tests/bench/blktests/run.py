@@ -52,31 +52,6 @@ class Stuck(Exception):
         self.held = held
 
 
-class KernelLog:
-    """What the kernel says from now on, without what programs write into its log."""
-
-    def __init__(self) -> None:
-        self._fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
-        os.lseek(self._fd, 0, os.SEEK_END)
-
-    def news(self) -> str:
-        """Lines since the last call, as dmesg shows them."""
-        lines = []
-        while True:
-            try:
-                record = os.read(self._fd, 1 << 14).decode(errors="replace")
-            except BlockingIOError:
-                return "".join(lines)
-            except BrokenPipeError:
-                # Overrun: the next read goes on with the oldest record that is left.
-                continue
-            head, _, text = record.partition(";")
-            priority, _, time_us, *_ = head.split(",")
-            if int(priority) >> 3 == 0:
-                line = text.split("\n", 1)[0]
-                lines.append(f"[{int(time_us) / 1e6:12.6f}] {line}\n")
-
-
 def prepare(scheduler: str) -> None:
     """Every disk that appears gets the scheduler; fail if that does not come true."""
     elevators.stop_daemon()

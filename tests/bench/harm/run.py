@@ -17,14 +17,14 @@ from rig import scheduler
 from rig.cgroup import Group, Subtree
 from rig.nullblk import NullBlk
 from rig.shell import run, wait_for
-from rig.stack import Stack
+from rig.stack import Stack, fill
 from rig.unit import fio
 
 from bench.harm.scenario import ROOT, Scenario
 from bench.judge import Say
 from bench.overhead.measure import ios
 from bench.overhead.run import Count, Meter
-from bench.stacks import FILL
+from bench.stacks import build
 
 DISK = {
     "irqmode": 0, "queue_mode": 2, "submit_queues": 1, "hw_queue_depth": 128, "memory_backed": 1,
@@ -70,15 +70,6 @@ def _standing(undo: ExitStack, spec: Scenario) -> str:
         scheduler.select(name, "none")
         disks[name] = disk.node
     made = undo.enter_context(Stack(disks))
-    for layer in spec.layer:
-        if layer["kind"] == FILL:
-            _fill(made.nodes[str(layer["over"][0])])
-        else:
-            made.add(**layer)
+    build(made, spec.layer, fill)
     run("udevadm", "settle", "--timeout=60")
     return made.nodes[spec.top] if spec.top else made.top
-
-
-def _fill(top: str) -> None:
-    mib = int(run("blockdev", "--getsize64", top)) >> 20
-    run("dd", "if=/dev/zero", f"of={top}", "bs=1M", f"count={mib}", "oflag=direct")

@@ -20,12 +20,13 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from rig import scheduler as elevators
 from rig.modeldisk import ModelDisk
 from rig.result import Result
-from rig.shell import run, wait_for
+from rig.shell import in_process, run, wait_for
 from rig.unit import CGROUP_ROOT, fio
 
 from bench.judge import Say, bounds
@@ -54,7 +55,7 @@ def overhead(spec: Overhead, say: Say) -> Iterator[Result]:
         undo.enter_context(_slices(names))
         undo.enter_context(_policy(names[: spec.promised], nodes))
         say(f"{spec.name}: each unit uses each disk")
-        _touch(names, nodes)
+        in_process(partial(_touch, names, nodes))
         undo.enter_context(_active(names[: spec.active], nodes))
         wait_for(lambda: _all_used(disks, spec.active), "all active units use all disks", 120)
         time.sleep(SETTLE_S)
@@ -121,22 +122,12 @@ def _policy(names: Sequence[str], nodes: Sequence[str]) -> Iterator[None]:
 
 def _touch(names: Sequence[str], nodes: Sequence[str]) -> None:
     """Read a block of each disk in each cgroup, in a process that walks through them."""
-    child = os.fork()
-    if child == 0:
-        try:
-            page = mmap.mmap(-1, BLOCK)
-            files = [os.open(node, os.O_RDONLY | os.O_DIRECT) for node in nodes]
-            for name in names:
-                (_cgroup(name) / "cgroup.procs").write_text("0")
-                for file in files:
-                    os.preadv(file, [page], 0)
-            os._exit(0)
-        except BaseException as error:
-            print(f"cannot use all disks in all units: {error}", flush=True)
-            os._exit(1)
-    _, status = os.waitpid(child, 0)
-    if status:
-        raise RuntimeError("a unit could not use a disk")
+    page = mmap.mmap(-1, BLOCK)
+    files = [os.open(node, os.O_RDONLY | os.O_DIRECT) for node in nodes]
+    for name in names:
+        (_cgroup(name) / "cgroup.procs").write_text("0")
+        for file in files:
+            os.preadv(file, [page], 0)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from rig.modeldisk import ModelDisk, Truth
 from rig.sampler import Sampler
 from rig.shell import TIMEOUT_S, wait_for
 from rig.shell import run as command
-from rig.stack import Stack, devno
+from rig.stack import Stack, devno, fill
 from rig.unit import Unit
 
 from bench.judge import TROUBLE, Say
@@ -96,11 +96,8 @@ def contests(scenarios: Sequence[Scenario], say: Say) -> Iterator[Contest]:
 
 
 def _fill(spec: StackSpec, stack: Stack) -> None:
-    """Blocks that were never written may be read without a disk: thin, files, unwritten extents."""
     for name in spec.fill:
-        size_mb = int(command("blockdev", "--getsize64", stack.nodes[name])) >> 20
-        words = ("bs=1M", f"count={size_mb}", "oflag=direct", "conv=fsync", "status=none")
-        command("dd", "if=/dev/zero", f"of={stack.nodes[name]}", *words)
+        fill(stack.nodes[name])
 
 
 class Ground:
