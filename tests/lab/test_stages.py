@@ -65,7 +65,7 @@ def test_the_first_tier_is_of_the_stable_kernel() -> None:
 def test_every_other_kernel_has_its_stages() -> None:
     names = {one.name for one in stages.stages(SOURCE)}
     for series in list(KERNELS)[1:]:
-        kinds = ("checks", "series", "owners", "smp", "measure", "stacking")
+        kinds = ("checks", "layers", "series", "owners", "smp", "measure", "stacking")
         assert {f"{kind}-{series}" for kind in kinds} <= names
 
 

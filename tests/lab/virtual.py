@@ -105,10 +105,10 @@ def stress_stage(cache: Cache, source: Path) -> Results:
     return results
 
 
-def layers_stage(cache: Cache, source: Path) -> Results:
-    """Drivers with patches, under all that may happen to them."""
-    folder = cache.run_dir / "layers"
-    uml.prepared(source, uml.kernel(cache, source, "layers"), folder)
+def layers_stage(cache: Cache, source: Path, *, version: str) -> Results:
+    """Drivers with the patches for a kernel, under all that may happen to them."""
+    folder = cache.run_dir / f"layers-{version}"
+    uml.prepared(source, uml.kernel(cache, source, "layers", version), folder)
     results = Results(["uml.layers.kernel log"])
     made = {"seed": 1, "seconds": LAYER_S}
     results.add(_judged(layers.judge(uml.run(cache, folder, "layers", made, LAYERS_TIMEOUT_S))))

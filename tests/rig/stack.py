@@ -239,10 +239,10 @@ def fill(node: str) -> None:
     run("dd", "if=/dev/zero", f"of={node}", *words)
 
 
-def snapshot(volume: str, *how: str) -> None:
+def snapshot(volume: str) -> None:
     """Make the snapshot `s` of a volume GROUP/NAME."""
     words = ("--quiet", "--yes", "--snapshot", "--name=s", "--config", NO_THIN_CHECK)
-    run("lvcreate", *words, *how, volume)
+    run("lvcreate", *words, volume)
 
 
 def stripes(over: Sequence[str], stripe_kib: int) -> tuple[str, ...]:

@@ -6,24 +6,19 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from machine import BLOCK, CONFIGFS, make_disk, truth, write
+from rig import shell
+from rig.modeldisk import parse_truth
 from stress import dmsetup
 
 # Slow enough that a virtual second is few requests.
 NUMBERS = {"kind": "ssd", "read_us": 2000, "write_us": 4000, "bus_kbps": 20000}
 TOP = "/dev/mapper/top"
-WAIT_S = 600
 STEP_S = 0.02
-
-
-def wait_for(what: str, true: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + WAIT_S
-    while not true():
-        if time.monotonic() > end_s:
-            raise SystemExit(f"{what} did not come")
-        time.sleep(STEP_S)
+wait_for = partial(shell.wait_for, timeout_s=600, pause_s=STEP_S)
 
 
 def sectors(node: str) -> int:
@@ -71,11 +66,8 @@ class Layer(ABC):
         """Take the disks away; returns what they served for cgroups."""
         owned = 0
         for name in (Path(node).name for node in self.nodes):
-            for line in truth(name).splitlines():
-                owner, *words = line.split()
-                if owner not in ("total", "/"):
-                    numbers = dict(word.split("=") for word in words)
-                    owned += int(numbers["rbytes"]) + int(numbers["wbytes"])
+            owners = parse_truth(truth(name)).owners
+            owned += sum(usage.bytes for owner, usage in owners.items() if owner != "/")
             write(CONFIGFS / name / "online", 0)
             (CONFIGFS / name).rmdir()
         return owned

@@ -12,7 +12,8 @@ A cgroup is removed when its job ends, and some are killed in the middle of it. 
     mirror               copies one disk to the other with kcopyd, while it is written
     thin, snapshot       snapshots come and go; what one holds is compared before it goes
     integrity-J, -B, -D  reads are checked by dm-integrity, too; it writes a journal, or a bitmap,
-                         or data and tags only
+                         or data and tags only. In the end a block is changed below it, which it
+                         must find
     bcache               goes through its modes, and the cache is taken away and given back
 
 and all of dm is suspended and resumed. plan.json: `seed`, `seconds` of each layer (virtual).
@@ -24,7 +25,6 @@ and are still held when the layer is gone. For all: `leaks`.
 
 from __future__ import annotations
 
-import hashlib
 import mmap
 import os
 import random
@@ -39,21 +39,23 @@ from raid import DmRaid1, DmRaid5, Raid1, Raid5, Raid6
 from stress import dmsetup, dying, leaks, settled
 
 BCACHE = Path("/sys/fs/bcache")
-MIB = 1 << 20
+MIB, PAGE = 1 << 20, 4096
+SNAP = "/dev/mapper/snap"
 # All that a writer uses lies in its own place.
 PLACES, PLACE_KIB = 4, 256
 SIZES = ("4k", "16k", "64k")
 
 
-def holds(node: str) -> str:
-    """A digest of all that a device holds."""
-    digest = hashlib.sha256()
-    buffer = mmap.mmap(-1, MIB)
+def contents(node: str, count: int = 0) -> bytes:
+    """What a device holds, from the device: so many bytes of its beginning, or all."""
     file = os.open(node, os.O_RDONLY | os.O_DIRECT)
-    while got := os.readv(file, [buffer]):
-        digest.update(buffer[:got])
-    os.close(file)
-    return digest.hexdigest()
+    try:
+        buffer = mmap.mmap(-1, count or os.lseek(file, 0, os.SEEK_END))
+        if os.preadv(file, [buffer], 0) != len(buffer):
+            raise OSError(f"{node} cannot be read to its end")
+    finally:
+        os.close(file)
+    return bytes(buffer)
 
 
 class Mirror(Layer):
@@ -65,12 +67,12 @@ class Mirror(Layer):
 
 
 class Snapped(Layer):
-    """What has snapshots: one at a time, as /dev/mapper/snap."""
+    """What has snapshots: one at a time, as SNAP."""
 
     def __init__(self) -> None:
         super().__init__()
         self.changes.append(self.renew)
-        self.held = ""
+        self.held = b""
 
     @abstractmethod
     def take(self) -> None:
@@ -83,13 +85,13 @@ class Snapped(Layer):
     def renew(self) -> None:
         self.check()
         self.take()
-        self.held = holds("/dev/mapper/snap")
+        self.held = contents(SNAP)
 
     def check(self) -> None:
         if self.held:
-            self.mismatches += holds("/dev/mapper/snap") != self.held
+            self.mismatches += contents(SNAP) != self.held
             self.drop()
-            self.held = ""
+            self.held = b""
 
 
 class Snapshot(Snapped):
@@ -146,12 +148,15 @@ class Integrity(Layer):
     words: tuple[str, ...] = ()
 
     def make(self) -> None:
+        # The kernel formats what holds zeros, and tells how much room there is then.
+        self.create(8)
+        _, self.room = self.status()
+        dmsetup("remove", "top")
+        self.create(self.room)
+
+    def create(self, room: int) -> None:
         words = ("internal_hash:crc32c", "block_size:4096", *self.words)
         how = f"integrity {self.nodes[0]} 0 - {self.mode} {len(words)} {' '.join(words)}"
-        # The kernel formats what holds zeros, and tells how much room there is then.
-        dmsetup("create", "top", stdin=f"0 8 {how}\n")
-        _, room = self.status()
-        dmsetup("remove", "top")
         dmsetup("create", "top", stdin=f"0 {room} {how}\n")
 
     def status(self) -> tuple[int, int]:
@@ -162,6 +167,20 @@ class Integrity(Layer):
     def check(self) -> None:
         differ, _ = self.status()
         self.mismatches += differ
+        block = contents(self.top, PAGE)
+        dmsetup("remove", "top")
+        # The journal, which may have a copy, lies before the data.
+        place = contents(self.nodes[0]).rindex(block)
+        seek = f"seek={place // PAGE}"
+        run("dd", "if=/dev/zero", f"of={self.nodes[0]}", "bs=4k", "count=1", seek, "oflag=direct")
+        self.create(self.room)
+        try:
+            contents(self.top, PAGE)
+            found = 0
+        except OSError:
+            found, _ = self.status()
+        if not found:
+            raise SystemExit(f"integrity {self.mode}: a block that was changed below is not found")
 
 
 class IntegrityB(Integrity):
@@ -190,7 +209,7 @@ class Bcache(Layer):
         self.set = next(line.split()[-1] for line in said.splitlines() if "Set UUID" in line)
         for node in self.nodes:
             write(BCACHE / "register", node)
-        wait_for("bcache with its cache", (self.part / "cache").exists)
+        wait_for((self.part / "cache").exists, "bcache with its cache")
         write(self.part / "sequential_cutoff", 0)
 
     def mode(self) -> None:
@@ -206,8 +225,8 @@ class Bcache(Layer):
     def remove(self) -> None:
         write(self.part / "stop", 1)
         write(BCACHE / self.set / "stop", 1)
-        wait_for("the end of bcache", lambda: not (BCACHE / self.set).exists())
-        wait_for("the end of its device", lambda: not self.part.exists())
+        wait_for(lambda: not (BCACHE / self.set).exists(), "the end of bcache")
+        wait_for(lambda: not self.part.exists(), "the end of its device")
 
 
 LAYERS = {
@@ -251,7 +270,7 @@ class Writer:
     def end(self) -> int:
         """Wait for it and remove the cgroup, at once; the status."""
         status = self.process.wait()
-        wait_for(f"{self.folder.name} empty", self.empty)
+        wait_for(self.empty, f"{self.folder.name} empty")
         self.folder.rmdir()
         return status
 

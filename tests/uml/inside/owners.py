@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from machine import CGROUPS, CONFIGFS, CONTROLLERS, DEBUGFS, leave, make_disk, run, truth, write
+from rig.shell import in_process
 
 AT = Path("/tmp/fs")
 DISKS = ("d0", "d1", "d2")
@@ -80,13 +81,12 @@ class Owners:
 
     def out_of(self, group: str, what: Callable[[], None]) -> None:
         """Do something in a process of a cgroup."""
-        child = os.fork()
-        if not child:
+
+        def work() -> None:
             write(CGROUPS / group / "cgroup.procs", 0)
             what()
-            os._exit(0)
-        if os.waitpid(child, 0)[1]:
-            raise SystemExit(f"{group} could not do its part")
+
+        in_process(work)
 
     def changes(self, group: str, name: str, numbers: Iterable[int]) -> None:
         """Write these blocks of a file out of a cgroup, without a sync."""

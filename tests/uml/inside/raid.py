@@ -60,7 +60,7 @@ class Raid(Layer):
     def check(self) -> None:
         while self.missing:
             self.back(self.missing.pop())
-        wait_for("the whole array", self.whole)
+        wait_for(self.whole, "the whole array")
         self.mismatches += self.compare()
 
 
@@ -99,7 +99,7 @@ class Md(Raid):
     def back(self, name: str) -> None:
         if (state := self.state(name)) and "faulty" not in state:
             self.told(name)
-        wait_for(f"{name} removed", lambda: not self.state(name) or self.removed(name))
+        wait_for(lambda: not self.state(name) or self.removed(name), f"{name} removed")
         write(CONFIGFS / name / "fail", 0)
         if not (BLOCK / name).exists():
             write(CONFIGFS / name / "online", 1)
@@ -115,7 +115,7 @@ class Md(Raid):
 
     def compare(self) -> int:
         write(self.md / "sync_action", "check")
-        wait_for("the end of the check", self.whole)
+        wait_for(self.whole, "the end of the check")
         return int((self.md / "mismatch_cnt").read_text())
 
     def remove(self) -> None:
@@ -184,7 +184,7 @@ class DmRaid(Raid):
 
     def back(self, name: str) -> None:
         write(CONFIGFS / name / "fail", 0)
-        wait_for(f"{name} taken back", lambda: self.resumed(self.members.index(name)))
+        wait_for(lambda: self.resumed(self.members.index(name)), f"{name} taken back")
 
     def resumed(self, number: int) -> bool:
         """Whether a member is not, or no more, a dead one: a resume tries those again."""
@@ -194,7 +194,7 @@ class DmRaid(Raid):
 
     def compare(self) -> int:
         dmsetup("message", "top", "0", "check")
-        wait_for("the end of the check", self.whole)
+        wait_for(self.whole, "the end of the check")
         _, _, differ = self.status()
         return differ
 
