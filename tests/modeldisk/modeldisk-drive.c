@@ -81,8 +81,6 @@ void mdisk_cmd_done(struct mdisk_drive *drive, struct mdisk_cmd *cmd,
 	}
 	truth->requests++;
 	truth->latency_ns += cmd->finish_ns - cmd->arrival_ns;
-	if (!--truth->inside)
-		truth->idle_since_ns = cmd->finish_ns;
 	cmd->owner->refs--;
 	list_add_tail(&cmd->node, &drive->done);
 }
@@ -284,13 +282,8 @@ void mdisk_submit(struct mdisk_drive *drive, struct mdisk_cmd *cmd, u64 now_ns)
 void mdisk_drive_submit(struct mdisk_drive *drive, struct mdisk_cmd *cmd,
 			u64 now_ns)
 {
-	struct mdisk_truth *truth = &drive->truth;
-
 	cmd->arrival_ns = now_ns;
 	cmd->owner->refs++;
-	if (!truth->inside++)
-		truth->idle_max_ns =
-			max(truth->idle_max_ns, now_ns - truth->idle_since_ns);
 	mdisk_submit(drive, cmd, now_ns);
 }
 

@@ -55,8 +55,7 @@ u64 mdisk_run(struct mdisk *disk, struct list_head *done)
 {
 	struct mdisk_drive *drive = &disk->drive;
 	u64 now_ns = ktime_get_ns();
-	struct mdisk_cmd *cmd;
-	u64 next_ns, late_ns;
+	u64 next_ns;
 
 	lockdep_assert_held(&disk->lock);
 	next_ns = mdisk_drive_run(drive, now_ns);
@@ -66,12 +65,6 @@ u64 mdisk_run(struct mdisk *disk, struct list_head *done)
 			      HRTIMER_MODE_ABS);
 	}
 
-	list_for_each_entry(cmd, &drive->done, node) {
-		late_ns = now_ns - cmd->finish_ns;
-		drive->truth.late_ns += late_ns;
-		drive->truth.late_max_ns =
-			max(drive->truth.late_max_ns, late_ns);
-	}
 	list_splice_tail_init(&drive->done, done);
 	return now_ns;
 }

@@ -147,11 +147,6 @@ struct mdisk_owner {
  * @busy_ns: time in which the device had work
  * @requests: requests answered, of any kind
  * @latency_ns: sum over requests of finish - arrival
- * @late_ns: sum over requests of delivery - finish: the error of the guest's timers
- * @late_max_ns: the largest of them
- * @inside: requests in the drive
- * @idle_since_ns: when @inside became zero
- * @idle_max_ns: the longest time with @inside zero
  * @written_pages: flash pages that the host wrote, with a translation layer
  * @moved_pages: flash pages that garbage collection wrote
  * @erased_blocks: flash blocks that it erased
@@ -161,11 +156,6 @@ struct mdisk_truth {
 	u64 busy_ns;
 	u64 requests;
 	u64 latency_ns;
-	u64 late_ns;
-	u64 late_max_ns;
-	u32 inside;
-	u64 idle_since_ns;
-	u64 idle_max_ns;
 	u64 written_pages;
 	u64 moved_pages;
 	u64 erased_blocks;

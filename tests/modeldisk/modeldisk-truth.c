@@ -226,10 +226,8 @@ static int mdisk_model_show(struct seq_file *m, void *v)
 
 	mutex_lock(&disk->config);
 	mdisk_lock_now(disk, &done, &flags);
-	seq_printf(m, "requests=%llu latency_ns=%llu late_ns=%llu",
-		   truth->requests, truth->latency_ns, truth->late_ns);
-	seq_printf(m, " late_max_ns=%llu idle_max_ns=%llu cache_kb=%llu",
-		   truth->late_max_ns, truth->idle_max_ns,
+	seq_printf(m, "requests=%llu latency_ns=%llu cache_kb=%llu",
+		   truth->requests, truth->latency_ns,
 		   disk->drive.cache.used_bytes >> 10);
 	seq_printf(m,
 		   " written_pages=%llu moved_pages=%llu erased_blocks=%llu\n",
@@ -244,7 +242,6 @@ DEFINE_SHOW_ATTRIBUTE(mdisk_model);
 static int mdisk_reset_set(void *data, u64 value)
 {
 	struct mdisk *disk = data;
-	struct mdisk_truth *truth = &disk->drive.truth;
 	struct mdisk_cgroup *cg, *next;
 	unsigned long flags;
 	LIST_HEAD(done);
@@ -259,10 +256,7 @@ static int mdisk_reset_set(void *data, u64 value)
 		else
 			memset(&cg->owner.counts, 0, sizeof(cg->owner.counts));
 	}
-	*truth = (struct mdisk_truth){
-		.inside = truth->inside,
-		.idle_since_ns = ktime_get_ns(),
-	};
+	disk->drive.truth = (struct mdisk_truth){};
 	mdisk_unlock_now(disk, &done, &flags);
 	mutex_unlock(&disk->config);
 	return 0;

@@ -62,7 +62,7 @@ def test_drain_rate(kind: str) -> None:
     """With a full cache, writes run at drain_kbps; on the ssd it is their charge too."""
     with ready(kind, cache_kb=2048, drain_kbps=20000) as disk, loaded(disk, "write", "64k", 32):
         time.sleep(0.3)
-        rate = Rate(disk, 1.2, 50)
+        rate = Rate(disk, 1.2)
     if kind == "ssd":
         assert rate.busy == pytest.approx(1, rel=0.03)
     assert rate.kbps == pytest.approx(20000, rel=0.03)
