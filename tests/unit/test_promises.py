@@ -299,26 +299,6 @@ def test_ceiling_target_and_weight_on_any_volume(
     assert said == ["any 5M", "any 5ms", "700", f"{STRIPE} infinity"]
 
 
-def test_idle_costs_nothing(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
-    crowd(systemd, plant, running=False)
-    sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "idle", SETTLES_S)
-    assert plant.mbps("big", 1) > 95
-    plant.readers["db"].running = True
-    sutrod.elapse(1)
-    assert plant.mbps("db", 1) > 0.97 * 60
-
-
-def test_alone_nothing_is_written(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
-    plant.add("db", systemd.start("db.service", 100))
-    sutrod.start()
-    hold(sutrod)
-    before = len(plant.machine.writes())
-    sutrod.elapse(5)
-    assert len(plant.machine.writes()) == before
-
-
 def test_killed_and_started_again(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     db = crowd(systemd, plant)
     sutrod.start()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The daemon with a real systemd: what an administrator states is what the leaves get.
 
-tests/unit/test_daemon.py, test_leaves.py and test_bus.py state the rest on a fake machine.
+tests/unit/test_daemon.py, test_leaves.py and test_bus.py state the rest on a fake machine, and
+test_policies.py has the unit file with a drop-in.
 """
 
 from __future__ import annotations
@@ -100,21 +101,6 @@ def test_changed_at_run_time(leaf: ModelDisk, units) -> None:
     becomes(unit.folder, {"default": 250})
     unit.set(IOWeight="")
     becomes(unit.folder, {"default": 100})
-
-
-def test_unit_file_and_reload(leaf: ModelDisk, units) -> None:
-    """A drop-in on disk counts after daemon-reload."""
-    unit = units("svc", weight=200)
-    drop_in = Path(f"/run/systemd/system/{unit.unit}.d/50-weight.conf")
-    drop_in.parent.mkdir(parents=True)
-    try:
-        drop_in.write_text("[Service]\nIOWeight=777\n")
-        run("systemctl", "daemon-reload")
-        becomes(unit.folder, {"default": 777})
-    finally:
-        drop_in.unlink()
-        drop_in.parent.rmdir()
-        run("systemctl", "daemon-reload")
 
 
 def test_delegated_tree(leaf: ModelDisk) -> None:

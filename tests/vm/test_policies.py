@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from rig import bus, scheduler, sutrod
+from rig.crowd import weight_file
 from rig.modeldisk import ModelDisk
 from rig.shell import CommandError, run, wait_for
 from rig.unit import Unit
@@ -65,23 +66,26 @@ def unit_file() -> Iterator[Path]:
 def test_unit_file_and_drop_in(leaf: ModelDisk, unit_file: Path) -> None:
     """[X-Sutro] of a unit file; a drop-in wins."""
     since = time.time()
-    text = "[Service]\nExecStart=sleep infinity\nIOWeight=150\n[X-Sutro]\n"
-    text += f"ReadBandwidthMin={leaf.node} "
-    unit_file.write_text(text + "4M\n")
+    own = "[Service]\nExecStart=sleep infinity\nIOWeight=150\n[X-Sutro]\n"
+    own += f"ReadBandwidthMin={leaf.node} "
+    unit_file.write_text(own + "4M\n")
     run("systemctl", "daemon-reload")
     run("systemctl", "start", unit_file.name)
     becomes(unit_file.name, {"ReadBandwidthMin": 4_000_000})
     assert source(unit_file.name) == f"{unit_file}:5"
 
-    unit_file.write_text(text + "5M\n")
+    unit_file.write_text(own + "5M\n")
     run("systemctl", "daemon-reload")
     becomes(unit_file.name, {"ReadBandwidthMin": 5_000_000})
 
     drop_in = unit_file.with_suffix(".service.d") / "50-more.conf"
-    drop_in.write_text(f"[X-Sutro]\nReadBandwidthMin={leaf.node} 6M\n")
+    text = f"[Service]\nIOWeight=777\n[X-Sutro]\nReadBandwidthMin={leaf.node} 6M\n"
+    drop_in.write_text(text)
     run("systemctl", "daemon-reload")
     becomes(unit_file.name, {"ReadBandwidthMin": 6_000_000})
-    assert source(unit_file.name) == f"{drop_in}:2"
+    assert source(unit_file.name) == f"{drop_in}:4"
+    file = f"/system.slice/{unit_file.name}"
+    wait_for(lambda: weight_file(file).startswith("default 777\n"), "IOWeight=777", SOON_S)
 
     drop_in.unlink()
     run("systemctl", "daemon-reload")
