@@ -6,8 +6,6 @@ systemd and polkit (python-dbusmock). kernelfiles.c makes the weight files behav
     SUTRO_KERNELFILES  kernelfiles.so for LD_PRELOAD; not set: it is linked into the binary
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A system bus for the processes of a test only."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`python3 -m bench KIND`: see program.py."""
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 

@@ -5,8 +5,6 @@ Exit status 0: there are goals, and each is met. 1: one is not. 2: nothing was r
 goal among what was run.
 """
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys

@@ -26,8 +26,6 @@ wrong, then what is allowed:
 ./lab reads files on hosts that have Python's own library only.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass

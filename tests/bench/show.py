@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What all kinds of bench print: tables of numbers, and a line for each goal."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Who is charged, from the books of made-up leaves; the stacks file; the tables of the page."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What blktests says is read, and two schedulers are compared, on made-up files and output."""
 
-from __future__ import annotations
-
 import json
 import math
 import stat

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the patched drivers cost: files of stacks and their mistakes, verdicts on made-up guests."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a scheduler costs: files of scenarios and their mistakes, numbers of made-up windows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

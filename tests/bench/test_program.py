@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The engine: what is printed of results, the JSON, and the exit status."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

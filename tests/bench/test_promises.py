@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a run of promises is worth: numbers of made-up samples, and the verdict on them."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

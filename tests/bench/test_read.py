@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Scenario files of all kinds: every mistake is named with file, table and key."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from dataclasses import replace

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """How what a scheduler costs grows: files and their mistakes, growth of numbers, the load."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from math import log2

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Files of floors: what they mean, and how a unit moves its hot spot."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -7,8 +7,6 @@ blocks and comments are left out; an inline literal counts as one word.
     python3 tests/check/prose.py FILE...        what the rules find in these files
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

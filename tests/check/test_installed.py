@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """meson builds and installs the daemon without a warning, and its data are well-formed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -9,8 +9,6 @@ rooms below:
 Modules that include each other, directly or through others, are a cycle, inside a room too.
 """
 
-from __future__ import annotations
-
 import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Documents are in plain English: prose.py has the rules."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -10,8 +10,6 @@ that) and write nothing into the tree. A tool that is missing is a failure.
 tests/package has the checks of the kernel modules.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The source files of this tree, and tools that are run on them."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from functools import cache

@@ -8,8 +8,6 @@ host.
 nothing but a boot is believed.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

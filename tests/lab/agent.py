@@ -6,8 +6,6 @@ of an earlier conversation in its queue, so connect() repeats guest-sync with fr
 the last of them comes back.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import secrets

@@ -14,8 +14,6 @@ Backports replace kernels as they like. `backports` maps each kernel series that
 its newest version, so that a series that is gone is one clear line and not a failed build.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`./lab bench KIND`: each kind of bench, in terms of artefacts and guests."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -7,8 +7,6 @@ both are failures, and the tests after it get a new guest.
     guest 1    block/001 ... block/019 hangs     guest 2    block/020 ...
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence

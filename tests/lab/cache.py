@@ -15,8 +15,6 @@ keeps a shared lock on each artefact that it uses until the process ends. Unused
 removed when their kind has more than KEEP newer ones.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

@@ -14,8 +14,6 @@ image, its /mnt is a folder of the host as in uml.py; both come by 9p.
     cpus           there were two
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

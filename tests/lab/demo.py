@@ -7,8 +7,6 @@ each other's figures no more than any other work of the host does.
     guest 1    runtime, reader-writer     guest 2    stripe, device-weight, crypt-raid1
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -9,8 +9,6 @@ All commands of a run come through the agent; what they print goes to a file in 
 host follows, so that a long command is seen while it runs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shlex
 import shutil

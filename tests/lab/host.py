@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The host: the Debian packages the lab needs on it, and what its apt says about mirrors."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import re

@@ -5,8 +5,6 @@ A copy of the image root gets the guest's settings (recipes/guest), the Sutro pa
 (recipes/install) and a file system around it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

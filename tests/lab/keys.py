@@ -5,8 +5,6 @@ README.rst explains what belongs to the key of a stage. Only results without a f
 CACHE/results/STAGE/KEY as JSON, with the commit and the date; the newest KEEP of each stage stay.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import dataclass

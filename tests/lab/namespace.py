@@ -7,8 +7,6 @@ which the user is root and the ranges of /etc/subuid are everybody else. All mou
 there, so the kernel takes them away with the last process, however that process ended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -4,8 +4,6 @@
 The first exception, Ctrl-C and SIGTERM included, ends the commands of all tasks and is raised.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -5,8 +5,6 @@ A build sees a copy of exactly the files that its key was made from, so what is 
 cannot change the product.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Progress lines with elapsed time, and the one exception that ends a run with an explanation."""
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

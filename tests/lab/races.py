@@ -16,8 +16,6 @@ are counted, and not judged. So is the flag PF_BLOCK_TS of a task: it falls when
 preempted, maybe while it looks at another of its flags, and KCSAN sees that it fell, and not why.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

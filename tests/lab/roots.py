@@ -14,8 +14,6 @@ Only Debian stable is required. A backports kernel is an optional input: its tre
 stage or `--kernel` names its series, and a series that the archive no longer has is one clear line.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

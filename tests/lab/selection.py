@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The tests that a user selects for a guest stage: a path in the clone becomes one in the guest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from .progress import LabError

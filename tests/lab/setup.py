@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What verbs of ./lab share: a guest that is ready to boot, and a program of tests/bench in it."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Callable, Sequence

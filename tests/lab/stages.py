@@ -7,8 +7,6 @@ result. Every stage leaves JUnit's XML, which alone is counted. Stages run in th
 on two CPUs; a stage that fails stops no other one.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import time
 from collections.abc import Callable, Iterable

@@ -17,8 +17,6 @@ guest image, read-only; /mnt is a folder of the host:
     output      what NAME.py said            status        its exit status
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What each verb of ./lab does, in terms of artefacts and guests."""
 
-from __future__ import annotations
-
 import argparse
 from functools import partial
 

@@ -4,8 +4,6 @@
 A complaint of the kernel fails the stage.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Fixtures: the build tree of an installed kernel, one of each supported series."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

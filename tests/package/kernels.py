@@ -5,8 +5,6 @@ A series is supported if kernel/compat/ has a folder for it; of each, the newest
 environment variable PACKAGE_SERIES limits them to one series.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -7,8 +7,6 @@ the newest installed headers of each kernel series that kernel/compat/ knows. Ne
 each of these, the packages linux-headers-amd64 and linux-source-X.Y, as the build root has them.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from pathlib import Path

@@ -7,8 +7,6 @@ autoinstall` is what /etc/kernel/postinst.d/dkms runs; if it fails, apt leaves a
 half-configured.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

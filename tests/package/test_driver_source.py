@@ -6,8 +6,6 @@ of a tarball are those of the stock modules is proved where a kernel is installe
 stages stacking* have drivers that passed.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from functools import partial

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The kernel modules pass checkpatch and compile without a warning, for each installed kernel."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -4,8 +4,6 @@
 test_dkms.py states the reason for a source package that is missing.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

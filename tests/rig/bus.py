@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Ask sutrod over the system bus, through busctl: no library between the test and the daemon."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from rig.shell import run, wait_for
 
@@ -111,7 +109,7 @@ class Listener:
         self.heard: list[Signal] = []
         self._ready = threading.Event()
 
-    def __enter__(self) -> Listener:
+    def __enter__(self) -> Self:
         wanted = [f"type='signal',interface='{name}'" for name in (PLACE[2], self.CHECK[1])]
         self._monitor = subprocess.Popen(
             ["busctl", "--system", "--json=short", *(f"--match={rule}" for rule in wanted),

@@ -6,8 +6,6 @@ a policy it gets a 21st. The judge is io.stat of the logical device and the trut
 exactly a floor holds is for `./lab bench promises` to say; here a seventh less is still held.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time
@@ -46,7 +44,7 @@ class Crowd:
         self.units = [self.db, *self.bigs]
         self.watch = Sampler(disks, self.units, devno(top))
 
-    def __enter__(self) -> Crowd:
+    def __enter__(self) -> Self:
         start(self.units)
         self.watch.__enter__()
         return self
@@ -149,7 +147,7 @@ class Bystanders(Watcher):
         if now not in self.seen:
             self.seen.append(now)
 
-    def __enter__(self) -> Bystanders:
+    def __enter__(self) -> Self:
         start(self.units)
         for unit in self.units:
             wait_for(

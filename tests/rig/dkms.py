@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Modules that DKMS made of the packages, for the kernel that runs."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -5,8 +5,6 @@ So read the threads of an NFS server, or of a parallel bulkstat. Run as a progra
 `handout.py DEVICE TASKS PIECE_BYTES SECONDS` prints pieces per second.
 """
 
-from __future__ import annotations
-
 import mmap
 import multiprocessing
 import os

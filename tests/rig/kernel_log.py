@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The log of a kernel: reading it in a guest, and the lines in which it complains."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -17,8 +17,6 @@ own where the driver can have it there, so that data and the rest can be told ap
 | btrfs | any | profile (single), options ("") | file system, data in this profile |
 """  # noqa: E501
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack

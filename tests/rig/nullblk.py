@@ -2,10 +2,9 @@
 """A disk of the kernel's null_blk: it keeps nothing and answers as told, so that what is left to
 measure is the way to it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 from rig.shell import run
 
@@ -30,7 +29,7 @@ class NullBlk:
         """MAJOR:MINOR."""
         return (Path("/sys/block") / self.name / "dev").read_text().strip()
 
-    def __enter__(self) -> NullBlk:
+    def __enter__(self) -> Self:
         run("modprobe", "null_blk", "nr_devices=0")
         self._folder.mkdir()
         try:

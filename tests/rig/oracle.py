@@ -6,14 +6,13 @@ slow fast drives by a factor (all their times alike). The guest's clock counts i
 host changes no rate.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Self
 
 from rig import scheduler
 from rig.modeldisk import ModelDisk
@@ -77,7 +76,7 @@ class Direct:
     def write(self, offset: int) -> None:
         os.pwritev(self.fd, [self.buffer], offset)
 
-    def __enter__(self) -> Direct:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -6,8 +6,6 @@ scenario states one for that metric; a result without a goal is shown, not judge
 stated for sutro may be shown for other schedulers, too; then it is not judged.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -12,14 +12,13 @@ Totals go on where they were when a unit is stopped and started again, though it
 Questions are asked afterwards, for any window of time: totals between two samples are interpolated.
 """
 
-from __future__ import annotations
-
 import bisect
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from rig.modeldisk import ModelDisk
 from rig.unit import Unit
@@ -75,7 +74,7 @@ class Sampler:
         self._failure: Exception | None = None
         self.samples: list[Sample] = []
 
-    def __enter__(self) -> Sampler:
+    def __enter__(self) -> Self:
         self.samples.append(self._take())
         self._thread.start()
         return self

@@ -6,8 +6,6 @@ request slots weights mean nothing, whichever elevator runs. BFQ gets `low_laten
 interactivity heuristics override weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path

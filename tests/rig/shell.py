@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Run commands of the system and say clearly what failed."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

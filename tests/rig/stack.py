@@ -29,13 +29,12 @@ of mdadm, in which {NAME} is a device; `slow` members are write-mostly; member `
 rig.layers has more of them.
 """  # noqa: E501
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from rig import layers
 from rig.modeldisk import ModelDisk, hurried
@@ -60,7 +59,7 @@ class Stack:
         self.top = ""
         self._undo = ExitStack()
 
-    def __enter__(self) -> Stack:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The elevator's files of one disk: knobs in sysfs, state in debugfs, counts of the block layer."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

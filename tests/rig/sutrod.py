@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The process of sutrod: whether it runs and answers, and how it is killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 

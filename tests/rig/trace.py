@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Watch tracepoints of the kernel: each event is a dictionary of its `key=value` pairs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
+from typing import Self
 
 TRACING = Path("/sys/kernel/tracing")
 INSTANCE = TRACING / "instances/rig"
@@ -21,7 +20,7 @@ class Trace:
         self._names = names
         self._text = ""
 
-    def __enter__(self) -> Trace:
+    def __enter__(self) -> Self:
         INSTANCE.mkdir()
         (INSTANCE / "buffer_size_kb").write_text(str(BUFFER_KB))
         for name in self._names:

@@ -4,8 +4,6 @@
 Weights are set only as an administrator sets them: `IOWeight=` and `IODeviceWeight=` of the unit.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

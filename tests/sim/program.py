@@ -4,8 +4,6 @@
 SIM_RUN     the program
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Scenarios of the control law: sim-run with the daemon, and floors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

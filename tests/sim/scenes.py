@@ -14,8 +14,6 @@ goals. `knobs.sim` holds what only the simulation has:
     python3 scenes.py [WORDS]       values and goals of the scenes whose names hold WORDS
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

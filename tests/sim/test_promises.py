@@ -6,8 +6,6 @@ Random scenarios, and those that have a goal. Everything is seeded: a failure co
     SUTRO_SIM_EXAMPLES  random scenarios of each kind, instead of those of a normal run
 """
 
-from __future__ import annotations
-
 import math
 import os
 

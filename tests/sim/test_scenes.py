@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The elevator's algorithm on model disks: each scene of scenes.toml meets its goals."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

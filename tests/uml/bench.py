@@ -16,8 +16,6 @@ Metrics that compare runs of one scenario, besides goals `against` another sched
                          alone keeps the disk busy, by its I/O or by a journal's on its behalf
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

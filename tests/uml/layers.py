@@ -12,8 +12,6 @@ LAYER.dying       cgroups that were removed and are still held when the layer is
 leaks             objects that nobody points to any more (kmemleak)
 """
 
-from __future__ import annotations
-
 from rig.result import Goal, Result
 
 LAYERS = (

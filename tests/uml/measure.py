@@ -25,8 +25,6 @@ group's entitlement, as far as the device is used at all.
 The other metrics compare runs (bench.py).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

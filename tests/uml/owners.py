@@ -16,8 +16,6 @@ btrfs.compressed.size   bytes at the disks, over those of stripes: a file as lon
 damaged             files that hold something else than was written
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from rig.modeldisk import Truth, Usage, parse_truth

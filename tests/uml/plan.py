@@ -17,8 +17,6 @@ error of the model costs less: the 95th percentile of latency shall be what a fu
 device takes. It works above mq-deadline, with the scenario's nr_requests.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 

@@ -6,8 +6,6 @@ victim: [scenario.ssd] with a victim sync-4k, an aggressor writes and a rank rt 
 ssd-sync-4k-writes-rt of two groups, `victim` and `other`. The rest is as for fairness.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -9,8 +9,6 @@ undone      kinds of change that never came
 one_number  1 if the number of hardware queues was never another one
 """
 
-from __future__ import annotations
-
 from rig.result import Goal, Result
 
 CHANGES = (

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Scenario files of fairness: what they mean."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

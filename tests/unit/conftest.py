@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Fixtures: the daemon on a fake machine (fakemachine.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Do floors fit before they are in force? The daemon is asked over the bus, as sutroctl does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import dbus

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """org.sutro1: every member, its errors, and who may call it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What sutrod writes, on a fake machine with a mock of systemd."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Leaves: switching their schedulers by the bus and by sutrod.conf, and what is remembered."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Policies of a unit: the files that count, the statement that is in force, and setting it."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable

@@ -4,8 +4,6 @@
 GetPolicy has what a file says, "sutrod --check" has its mistakes.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -5,8 +5,6 @@ The clock of the daemon is virtual: between two of its timers the disks divide t
 the units that want it, by the weights in their files, and move the counters that it samples.
 """
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, field
 from typing import Any

@@ -7,8 +7,6 @@ the machine but control files of valid units, which "sutrod --check" accepts, an
 keeps in /run/sutro. After ResetPolicy and the clients' end nothing is left of them.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

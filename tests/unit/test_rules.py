@@ -6,8 +6,6 @@
 sda1, sda2                of sda        mounted at / and /home
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

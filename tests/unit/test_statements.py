@@ -4,8 +4,6 @@
 Values are set over the bus; ListPromises has them as numbers, GetPolicy as canonical text.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Stacks of devices: their kinds, their leaves, their names, and the paths that lead to them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

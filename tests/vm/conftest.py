@@ -4,8 +4,6 @@
 Run as root in the lab's guest, PYTHONPATH=/mnt/src/tests: `python3 -m pytest /mnt/src/tests/vm`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 

@@ -4,8 +4,6 @@
 The whole matrix is `./lab bench attribution`; this is the quick part of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -5,8 +5,6 @@ tests/unit/test_daemon.py, test_leaves.py and test_bus.py state the rest on a fa
 test_policies.py has the unit file with a drop-in.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

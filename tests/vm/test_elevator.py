@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The elevator's files: what they take, what they refuse, what they tell."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the elevator tells those who look into it: debugfs, tracepoints, blktrace, the slots."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@ The clock is that of the host, so nothing here depends on how fast things happen
 before enough changes were made starts again. The stage stress has more changes, and faults.
 """
 
-from __future__ import annotations
-
 import random
 import subprocess
 import threading

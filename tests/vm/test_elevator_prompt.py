@@ -4,8 +4,6 @@
 Who traces has one CPU (tests/lab/stages.py).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

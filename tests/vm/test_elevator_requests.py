@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Requests of every kind, and the order they are sent in: nothing is lost, each has its place."""
 
-from __future__ import annotations
-
 import shlex
 import time
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the elevator tells of each group: latencies of reads, and who is in use."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

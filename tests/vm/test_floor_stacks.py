@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Floors on stacks whose disks come, go and fail while they are in use."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -7,8 +7,6 @@ not (linux-headers-*-common, linux-kbuild-*). Nothing is downloaded, and the gue
 kernel that it runs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

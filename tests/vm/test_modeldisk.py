@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The judge is judged first: data, attributes and removal of model disks, device time by cgroup."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

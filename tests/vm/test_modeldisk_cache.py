@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The write cache of a drive of modeldisk."""
 
-from __future__ import annotations
-
 import os
 import time
 

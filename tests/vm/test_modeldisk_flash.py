@@ -2,8 +2,6 @@
 """What flash of modeldisk should do: its times, and a copy of the hash that maps pages to
 channels."""
 
-from __future__ import annotations
-
 import heapq
 import random
 import time

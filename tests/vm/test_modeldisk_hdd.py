@@ -2,8 +2,6 @@
 """What an hdd of modeldisk should do: closed formulas, and a simulation of shortest positioning
 first, computed from its numbers independently of the module."""
 
-from __future__ import annotations
-
 import math
 import random
 import time

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the tasks of one cgroup get of it: disciplines, ioprio, cooperators."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

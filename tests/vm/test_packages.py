@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The packages on a stock Debian: what they bring."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 tests/unit/test_policies.py and test_promises.py state the rest on a fake machine.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@
 Runs last (conftest.py): for a while there is nothing else to test.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

@@ -5,8 +5,6 @@ tests/uml/quick.toml states shares in virtual time, with tighter bounds. Here ar
 module on a stock kernel, and what a scenario has no words for.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@
 Runs in guests that have it (the stages stacking*). The judge is the truth of the model disks below.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import re

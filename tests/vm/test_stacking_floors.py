@@ -5,8 +5,6 @@ Runs in guests with sutro-stacking-dkms, where those bytes are charged to who wr
 the truth of the disks below, beside io.stat of the logical device.
 """
 
-from __future__ import annotations
-
 import time
 
 from rig import bus

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Without sutro-stacking-dkms the stock modules are back. Runs last (conftest.py)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from rig.dkms import kernel

@@ -7,8 +7,6 @@ whose it is; this file then tells what the units have, and judges no more than t
     ./lab test --stage measure -- -s tests/vm/test_stacking_shares.py
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

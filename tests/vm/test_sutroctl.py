@@ -4,8 +4,6 @@
 tests/ctl states what it prints and refuses, with the real daemon on a fake machine.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import struct

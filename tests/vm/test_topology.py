@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The daemon's picture of real stacks: any path goes down to the right leaves."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The bench of attribution: a line for each use of each stack, as soon as it is measured."""
 
-from __future__ import annotations
-
 import os
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence

@@ -9,8 +9,6 @@ is. A cell is the share of the owner, before and, if that is another one, with t
 Below each table stands why a share cannot be whole, and who was charged beside the root cgroup.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sys

@@ -6,8 +6,6 @@ running is in the file `now`: if the guest does not survive it, the host knows. 
 tests have ended, however. 3: one is stuck, and the guest is of no use any more.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

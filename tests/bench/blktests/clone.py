@@ -6,8 +6,6 @@ tests/block/001, ... are bash. One that has `test_device()` wants to be given a 
 that misses one says so, and does not run.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

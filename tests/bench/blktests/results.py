@@ -20,8 +20,6 @@ What passes under the first scheduler must pass under sutro, and what sutro fail
 the first one, too. The kernel may complain only as it did there.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

@@ -12,8 +12,6 @@ of scsi_debug (in the group scsi, that only):
 A test that does not end in time is killed after the kernel was asked to log who waits for what.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The demo: a row for each unit under each scheduler, and a picture for each scenario."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from collections.abc import Iterator, Sequence

@@ -19,8 +19,6 @@ With events in a scenario the ratios are taken before and after each (`part` 0, 
 a second after it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@
 Nothing is judged here; what was seen goes back as a `Run` per scheduler.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator, Mapping

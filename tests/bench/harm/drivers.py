@@ -6,8 +6,6 @@ each from the file that is wanted; no device may use them. A module that the pac
 is the kernel's own both times.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from rig.dkms import kernel, out_of_tree

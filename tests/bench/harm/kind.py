@@ -4,8 +4,6 @@
 And what an I/O to a disk takes in the root cgroup and in another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

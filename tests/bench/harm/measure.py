@@ -11,8 +11,6 @@ driver that keeps the owner of a bio makes one of the first kind of one of the s
 the ratio to expect of that alone, if each such bio costs what a cgroup's one costs at a disk.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import mean, stdev

@@ -6,8 +6,6 @@ and the clock counts instructions (README.rst). A job that uses each place once 
 than the last window does.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack

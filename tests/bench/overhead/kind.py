@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The bench of overhead: numbers of every case as fio tables, judged against other schedulers."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Draw what each scheduler costs: a panel for each scenario, a group of bars for each case."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -14,8 +14,6 @@ They take turns, there and back. What is measured of a run of dd, from its start
 A number is the median of its runs.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack

@@ -23,8 +23,6 @@ than nothing is nothing. Example: 32 requests of 256 KiB are 8 MiB; a unit that 
 8 MiB at once, and then sends one whenever one is done.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 

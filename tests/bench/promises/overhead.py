@@ -12,8 +12,6 @@ counters of every disk. Some units stay active on all disks, some are promised s
                   most, with reading all counters and answering the bus
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import subprocess

@@ -13,8 +13,6 @@ What a unit can get alone, its capacity C, is measured first, and once for all s
 in which it has the same job.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence

@@ -14,8 +14,6 @@ compete, and the numbers of the disks.
               the capacity is measured, and what runs without floors
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass

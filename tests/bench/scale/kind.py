@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The bench of scale: numbers of every size, then how they grew."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from rig.result import Result, failed

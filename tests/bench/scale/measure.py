@@ -20,8 +20,6 @@ for an I/O:
     10 groups 10000 instructions, 100: 10200, 1000: 10400: 60 a doubling, 0.006
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import log2

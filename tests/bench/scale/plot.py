@@ -2,8 +2,6 @@
 """Draw how what each scheduler costs grows: a panel for each scenario and metric, a line for each
 scheduler."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

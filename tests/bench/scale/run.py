@@ -6,8 +6,6 @@ bench/overhead/run.py. When the window of one ends, and it is still on, memory i
 of all slab caches times their size, and memory for each CPU.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

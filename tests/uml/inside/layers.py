@@ -23,8 +23,6 @@ snapshots; `owned`, the bytes that the disks served for cgroups; `dying`, cgroup
 and are still held when the layer is gone. For all: `leaks`.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import random

@@ -4,8 +4,6 @@
 A program reads its plan from /mnt/plan.json and leaves its result in /mnt/result.json.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Mapping

@@ -21,8 +21,6 @@ result.json: `steps`, each with `step`, `fs`, `split` and `disks`, the truth of 
 files that hold something else than was written.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable, Iterable, Sequence

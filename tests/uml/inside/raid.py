@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The layers of layers.py that can do without some of their disks: md, and dm-raid above it."""
 
-from __future__ import annotations
-
 import random
 from abc import abstractmethod
 from pathlib import Path

@@ -9,8 +9,6 @@ io.sutro.stat, what fio reported, when each command ended. Nothing is judged her
 Time is virtual: it passes only while everybody sleeps, so nothing here costs any.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

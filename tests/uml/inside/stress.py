@@ -21,8 +21,6 @@ result.json: how often each thing was done, and refused; what each disk did; wha
 the files.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import math
