@@ -527,6 +527,8 @@ void governor_look_at(struct governor *g, const struct cgroup *c)
 
 void governor_cgroup_gone(struct governor *g, const struct cgroup *c)
 {
+	if (plant_remember(&g->plant, g->context.machine, c) < 0)
+		log_debug("%s: what its floors cost is not kept.", c->path);
 	for (size_t i = 0; i < g->plant.n_floors; i++)
 		if (g->plant.floors[i].cgroup == c)
 			g->plant.floors[i].cgroup = NULL;
@@ -537,7 +539,7 @@ void governor_cgroup_gone(struct governor *g, const struct cgroup *c)
 		}
 }
 
-int governor_save(const struct governor *g)
+int governor_save(struct governor *g)
 {
 	return plant_save(&g->plant, g->context.machine);
 }

@@ -35,6 +35,6 @@ void governor_look_at(struct governor *g, const struct cgroup *c);
 void governor_cgroup_gone(struct governor *g, const struct cgroup *c);
 
 /** governor_save() - keep what was learnt about costs over a restart */
-int governor_save(const struct governor *g);
+int governor_save(struct governor *g);
 
 #endif

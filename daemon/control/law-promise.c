@@ -63,7 +63,7 @@
 #define JUMP_WIDTH 0.3
 #define JUMP_MOST 0.85
 #define JUMP_IOS 10
-/* Nothing is known yet: half of the leaves, evenly. */
+/* The guess for a unit that waits and gets nothing: half of the leaves, evenly. */
 #define SHARE_UNKNOWN 0.5
 /* Of a part that is not measured; any rate is above it. */
 #define FLOOR_UNKNOWN 1.0
@@ -138,7 +138,7 @@ void control_promise_init(struct promise *p)
 	if (p->pub.part)
 		p->pub.floor = FLOOR_UNKNOWN;
 	for (uint32_t i = 0; i < p->n_links; i++) {
-		p->links[i].share = p->pub.part ?: SHARE_UNKNOWN / n;
+		p->links[i].share = p->pub.part;
 		p->links[i].cost_s =
 			p->pub.part ? 0 : SHARE_UNKNOWN / n / p->pub.floor;
 	}
@@ -274,10 +274,21 @@ static double promise_others(const struct control *c, const struct promise *p)
 	return fmax(1, fmin(1 / part, OTHERS_MAX * part));
 }
 
+/*
+ * A rate whose cost is not known needs nothing until the unit has waited for a while
+ * without a request completed: only then is a guess better than its nominal weight. A
+ * share that stood by as a guess would take half of the leaves from the floors of others
+ * whenever a unit starts, and one tick measures what the floor really needs.
+ */
+static bool promise_awaits_cost(const struct promise *p)
+{
+	return !p->is_known && !p->pub.part && p->running_s <= 0;
+}
+
 static void promise_need(struct control *c, struct promise *p)
 {
 	bool guessed = p->pub.part && !control_promise_is_measured(p);
-	double others = promise_others(c, p);
+	double others = promise_awaits_cost(p) ? 0 : promise_others(c, p);
 
 	for (uint32_t i = 0; i < p->n_links; i++) {
 		struct link *k = &p->links[i];

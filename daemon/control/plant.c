@@ -5,76 +5,17 @@
  *
  * Nodes are the cgroups on the way from the root to a promised one, and the children
  * of those on the way: whoever competes with a promise at some level. What was learnt
- * about a floor goes on from plant to plant, and over a restart in
- * /run/sutro/learnt, so that the first weights of a new daemon are right; until its
- * first samples are there it leaves the lines alone that its predecessor wrote.
- *
- *	KEY MAJ:MIN COST CGROUP TAB PATH
+ * about a floor goes on from plant to plant, and beyond its unit and the daemon in
+ * prior.c, so that the first weights of a new one are right. Until its first samples are
+ * there a new daemon leaves the lines alone that its predecessor wrote.
  */
 
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <sys/sysmacros.h>
 
 #include "control/plant.h"
 #include "policy/policy.h"
 
-/**
- * struct learnt - the cost of a floor on a leaf, from /run/sutro
- */
-struct learnt {
-	struct learnt *next;
-	enum promise_key key;
-	dev_t devno;
-	double cost_s;
-	char *cgroup;
-	char *path;
-};
-
-/* ---- memory over a restart ---- */
-
-static void forget_learnt(struct plant *plant)
-{
-	struct learnt *l;
-
-	while ((l = plant->learnt)) {
-		plant->learnt = l->next;
-		free(l->cgroup);
-		free(l->path);
-		free(l);
-	}
-}
-
-static int load_line(struct plant *plant, char *line)
-{
-	char key[32], devno[32];
-	enum promise_key k;
-	struct learnt *l;
-	double cost_s;
-	char *tab;
-	int at = 0;
-
-	if (sscanf(line, "%31s %31s %lf %n", key, devno, &cost_s, &at) != 3 ||
-	    !at || !(cost_s > 0))
-		return 0;
-	tab = strchr(line + at, '\t');
-	if (!tab || promise_key_from_name(key, &k) < 0)
-		return 0;
-	*tab = '\0';
-	l = calloc(1, sizeof(*l));
-	if (!l)
-		return -ENOMEM;
-	*l = (struct learnt){ .next = plant->learnt,
-			      .key = k,
-			      .cost_s = cost_s,
-			      .cgroup = strdup(line + at),
-			      .path = strdup(tab + 1) };
-	plant->learnt = l;
-	if (!l->cgroup || !l->path)
-		return -ENOMEM;
-	return parse_devno(devno, &l->devno) < 0 ? -EINVAL : 0;
-}
+/* ---- memory ---- */
 
 static char *learnt_path(const struct machine *machine)
 {
@@ -83,59 +24,45 @@ static char *learnt_path(const struct machine *machine)
 
 int plant_load(struct plant *plant, const struct machine *machine)
 {
-	_cleanup_free_ char *path = learnt_path(machine), *text = NULL;
-	char *save = NULL;
-	int err;
+	_cleanup_free_ char *path = learnt_path(machine);
 
-	if (!path)
-		return -ENOMEM;
-	err = read_file_at(AT_FDCWD, path, &text);
-	if (err)
-		return err == -ENOMEM ? err : 0;
-	for (char *line = strtok_r(text, "\n", &save); line && err != -ENOMEM;
-	     line = strtok_r(NULL, "\n", &save))
-		err = load_line(plant, line);
-	return err == -ENOMEM ? err : 0;
+	return path ? priors_load(&plant->priors, path) : -ENOMEM;
 }
 
-int plant_save(const struct plant *plant, const struct machine *machine)
+int plant_remember(struct plant *plant, const struct machine *machine,
+		   const struct cgroup *c)
 {
-	_cleanup_free_ char *path = learnt_path(machine), *new = NULL;
 	int err = 0;
-	FILE *f;
 
-	new = asprintf_or_null("%s.new", path);
-	if (!path || !new)
-		return -ENOMEM;
-	if (machine->dry_run)
-		return 0;
-	f = fopen(new, "we");
-	if (!f)
-		return -errno;
-	for (size_t i = 0; i < plant->n_floors; i++) {
-		const struct governed *floor = &plant->floors[i];
+	for (size_t i = 0; i < plant->n_floors && !err; i++) {
+		const struct governed *f = &plant->floors[i];
+		struct prior p = { .key = f->key,
+				   .device = f->devno,
+				   .usec = machine_now_usec(machine),
+				   .source = f->source };
 
-		for (uint32_t l = 0; floor->cgroup && l < plant->n_leaves;
-		     l++) {
-			double cost_s =
-				control_cost(plant->control, floor->number, l);
-
-			if (cost_s > 0 &&
-			    control_is_measured(plant->control, floor->number))
-				fprintf(f, "%s %u:%u %.9g %s\t%s\n",
-					promise_info(floor->key)->name,
-					major(plant->leaves[l]),
-					minor(plant->leaves[l]), cost_s,
-					floor->cgroup->path, floor->path);
+		if (!f->cgroup || (c && f->cgroup != c) ||
+		    !control_is_measured(plant->control, f->number))
+			continue;
+		p.unit = f->cgroup->policy->subject;
+		for (uint32_t l = 0; l < plant->n_leaves && !err; l++) {
+			p.leaf = plant->leaves[l];
+			p.cost_s = control_cost(plant->control, f->number, l);
+			if (p.cost_s > 0)
+				err = priors_set(&plant->priors, &p);
 		}
 	}
-	if (ferror(f))
-		err = -EIO;
-	if (fclose(f) != 0 && !err)
-		err = -errno;
-	if (!err && rename(new, path) < 0)
-		err = -errno;
 	return err;
+}
+
+int plant_save(struct plant *plant, const struct machine *machine)
+{
+	_cleanup_free_ char *path = learnt_path(machine);
+	int err = path ? plant_remember(plant, machine, NULL) : -ENOMEM;
+
+	if (err || machine->dry_run)
+		return err;
+	return priors_save(&plant->priors, path);
 }
 
 /* ---- what is in it ---- */
@@ -322,15 +249,24 @@ static bool wanders(const struct device *d)
 	return some && d->n_leaves > 1;
 }
 
-static void recall(struct plant *plant, const struct governed *f)
+/* A unit that is new begins with what one like it cost. */
+static void recall(struct plant *plant, const struct governed *f,
+		   const struct machine *machine)
 {
-	for (const struct learnt *l = plant->learnt; l; l = l->next)
-		for (uint32_t n = 0; n < plant->n_leaves; n++)
-			if (l->devno == plant->leaves[n] && l->key == f->key &&
-			    streq(l->cgroup, f->cgroup->path) &&
-			    streq(l->path, f->path))
-				control_learnt(plant->control, f->number, n,
-					       l->cost_s);
+	struct prior like = { .key = f->key,
+			      .device = f->devno,
+			      .usec = machine_now_usec(machine),
+			      .unit = f->cgroup->policy->subject,
+			      .source = f->source };
+
+	for (uint32_t l = 0; l < plant->n_leaves; l++) {
+		const struct prior *p;
+
+		like.leaf = plant->leaves[l];
+		p = priors_find(&plant->priors, &like);
+		if (p)
+			control_learnt(plant->control, f->number, l, p->cost_s);
+	}
 }
 
 uint32_t plant_traffic(const struct topology *t, const struct device *d,
@@ -359,7 +295,7 @@ static void take_costs(struct plant *plant, const struct governed *f,
 
 /* @was: what there was before this plant was made. */
 static int add_floor(struct plant *plant, struct plant *was,
-		     const struct topology *t, const uint32_t *leaf_was,
+		     const struct machine *machine, const uint32_t *leaf_was,
 		     struct cgroup *c, const struct promise *p,
 		     const struct device *d)
 {
@@ -371,7 +307,7 @@ static int add_floor(struct plant *plant, struct plant *was,
 		.part = (double)p->part / PART_ALL,
 		.importance = promises_importance(&c->policy->promises),
 		.wandering = wanders(d),
-		.traffic = plant_traffic(t, d, p->key),
+		.traffic = plant_traffic(machine->topology, d, p->key),
 	};
 	int err;
 
@@ -405,7 +341,7 @@ static int add_floor(struct plant *plant, struct plant *was,
 	old = (struct governed *)plant_find(was, c, p);
 	if (!old) {
 		f->history = calloc(1, sizeof(*f->history));
-		recall(plant, f);
+		recall(plant, f, machine);
 		return f->history ? 0 : -ENOMEM;
 	}
 	f->got = old->got;
@@ -433,7 +369,7 @@ static int add_floor(struct plant *plant, struct plant *was,
 }
 
 static int add_floors(struct plant *plant, struct plant *was,
-		      const struct topology *t, const uint32_t *leaf_was)
+		      const struct machine *machine, const uint32_t *leaf_was)
 {
 	int err = 0;
 
@@ -445,8 +381,8 @@ static int add_floors(struct plant *plant, struct plant *was,
 			const struct device *d = device_of(p);
 
 			if (d)
-				err = add_floor(plant, was, t, leaf_was, c, p,
-						d);
+				err = add_floor(plant, was, machine, leaf_was,
+						c, p, d);
 		}
 	}
 	return err;
@@ -485,7 +421,7 @@ static void clear(struct plant *plant)
 void plant_free(struct plant *plant)
 {
 	drop(plant);
-	forget_learnt(plant);
+	priors_done(&plant->priors);
 	*plant = (struct plant){};
 }
 
@@ -571,7 +507,7 @@ static int make(struct plant *plant, struct plant *was,
 	if (!err)
 		err = add_nodes(plant, root);
 	if (!err)
-		err = add_floors(plant, was, t, leaf_was);
+		err = add_floors(plant, was, context->machine, leaf_was);
 	for (uint32_t n = 0; n < was->n_nodes && !err; n++)
 		if (was->nodes[n] && was->nodes[n]->node != CONTROL_NONE)
 			control_inherit_node(plant->control,
@@ -587,9 +523,13 @@ static int make(struct plant *plant, struct plant *was,
 int plant_make(struct plant *plant, const struct control_context *context,
 	       bool keep_lines)
 {
-	struct plant was = *plant;
+	struct plant was;
 	int err;
 
+	err = plant_remember(plant, context->machine, NULL);
+	if (err)
+		return err;
+	was = *plant;
 	clear(plant);
 	err = make(plant, &was, context, keep_lines);
 	for (size_t i = 0; i < was.n_floors; i++)

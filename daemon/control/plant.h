@@ -5,6 +5,7 @@
 #include "control/context.h"
 #include "control/governed.h"
 #include "control/law.h"
+#include "control/prior.h"
 
 /**
  * struct plant - the cgroups, leaves and floors that the control law works on
@@ -12,7 +13,7 @@
  * @nodes: cgroup of each node; NULL when it is gone
  * @leaves: numbers of the leaves
  * @busy_ms: of each leaf, when it was read last
- * @learnt: costs that a predecessor learnt
+ * @priors: costs of floors that were in this plant, or in that of a predecessor
  */
 struct plant {
 	struct control *control;
@@ -23,7 +24,7 @@ struct plant {
 	size_t n_leaves;
 	struct governed *floors;
 	size_t n_floors;
-	struct learnt *learnt;
+	struct priors priors;
 };
 
 /**
@@ -39,8 +40,15 @@ void plant_free(struct plant *plant);
 /** plant_load() - read the costs that a predecessor learnt from /run/sutro */
 int plant_load(struct plant *plant, const struct machine *machine);
 
-/** plant_save() - write the learnt costs to /run/sutro */
-int plant_save(const struct plant *plant, const struct machine *machine);
+/**
+ * plant_remember() - take over measured costs into the priors
+ * @c: of its floors; NULL: of all
+ */
+int plant_remember(struct plant *plant, const struct machine *machine,
+		   const struct cgroup *c);
+
+/** plant_save() - remember the costs of all floors, write the priors to /run/sutro */
+int plant_save(struct plant *plant, const struct machine *machine);
 
 /** plant_find() - the floor of @c for this key and path, NULL: there is none */
 const struct governed *plant_find(const struct plant *plant,

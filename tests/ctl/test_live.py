@@ -102,7 +102,7 @@ def test_watch(promised):
     assert [line.rpartition(", ")[2] for line in said[:3]] == [
         *("unresolved", "unattributed", "infeasible")
     ]
-    assert said[2] == "web.service ReadBandwidthMin=/srv 18.2M of 80.0M: got 41.7M, infeasible"
+    assert said[2] == "web.service ReadBandwidthMin=/srv 19.2M of 80.0M: got 41.7M, infeasible"
     assert said[6] == "db.service LatencyTarget=/srv 10.0ms: got 6.19ms, held"
 
 

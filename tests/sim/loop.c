@@ -183,6 +183,16 @@ void loop_move_client(struct loop *loop, const struct loop_event *event)
 	client_place(loop, c);
 }
 
+/* What prior.c does for a unit that is like another one. */
+void loop_recall(struct loop *loop, const struct loop_event *event)
+{
+	u32 l;
+
+	for (l = 0; l < loop->leaves; l++)
+		control_learnt(loop->control, event->promise, l,
+			       control_cost(loop->control, event->like, l));
+}
+
 static void loop_happen(void *context, u64 now_ns)
 {
 	struct loop_event *event = context;

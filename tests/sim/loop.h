@@ -88,6 +88,7 @@ struct loop_promise {
  * @number, @value: of the disk
  * @cgroup, @weight: a cgroup gets a weight
  * @client, @first, @last: a client goes to another part of its volume
+ * @promise, @like: a promise costs what the other one cost
  */
 struct loop_event {
 	struct loop *loop;
@@ -101,6 +102,8 @@ struct loop_event {
 	u32 client;
 	double first;
 	double last;
+	u32 promise;
+	u32 like;
 };
 
 /**
@@ -160,6 +163,7 @@ void loop_free(struct loop *loop);
 void loop_change_disk(struct loop *loop, const struct loop_event *event);
 void loop_change_weight(struct loop *loop, const struct loop_event *event);
 void loop_move_client(struct loop *loop, const struct loop_event *event);
+void loop_recall(struct loop *loop, const struct loop_event *event);
 void loop_run(struct loop *loop);
 
 #endif /* SIM_LOOP_H */

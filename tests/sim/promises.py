@@ -97,7 +97,9 @@ class Scenario:
             word, *numbers = text.split()
             client += word == "client"
             if only is not None:
-                if word in ("promise", "disk", "move") or (word == "client" and client != only):
+                if word in ("promise", "disk", "move", "recall"):
+                    continue
+                if word == "client" and client != only:
                     continue
                 numbers = [n for n in numbers if not n.startswith(("start=", "stop="))]
             lines.append(" ".join([word, *numbers]))

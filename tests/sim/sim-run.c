@@ -29,6 +29,8 @@
  *	move at=0 client=0 first=0 last=1
  *		at that second a disk has other numbers, a cgroup another weight, a client
  *		another place
+ *	recall at=0 promise=0 like=0
+ *		the law takes the cost of one promise for that of another one
  *
  * It prints {"tick_s", "writes", "promises": [{"floor", "ticks": [[]]}], "clients":
  * [{"rate": [], "p50_ns", "p99_ns", "p999_ns"}], "truth": [[]]} with an element for each
@@ -379,6 +381,21 @@ static void say_move(struct loop *loop)
 	loop->events++;
 }
 
+static void say_recall(struct loop *loop)
+{
+	struct loop_event *event = next_event(loop);
+	const struct option o[] = {
+		{ "at", 0, 1000, 0, TO_TIMES(event->at_ns, NSEC_PER_SEC) },
+		{ "promise", 0, loop->promises - 1.0, 0, TO(event->promise) },
+		{ "like", 0, loop->promises - 1.0, 0, TO(event->like) },
+		{},
+	};
+
+	parse(o, NULL);
+	event->happen = loop_recall;
+	loop->events++;
+}
+
 static const struct {
 	const char *word;
 	void (*say)(struct loop *loop);
@@ -387,7 +404,7 @@ static const struct {
 	{ "volume", say_volume }, { "cgroup", say_cgroup },
 	{ "client", say_client }, { "promise", say_promise },
 	{ "disk", say_disk },	  { "weight", say_weight },
-	{ "move", say_move },
+	{ "move", say_move },	  { "recall", say_recall },
 };
 
 static void read_scenario(struct loop *loop, FILE *file)

@@ -353,6 +353,41 @@ def test_mirror() -> None:
     assert result.worst(0, SETTLED_S) >= WORST_STREAM
 
 
+def guests(job: dict[str, int], part: float, recall: bool) -> Scenario:
+    """A floor of 0.6 on flash under siege, and four units with a floor that each live for 1 s."""
+    s = disks(2, FLASH)
+    s.say("volume", leaves=3)
+    for number in range(9):
+        times = {} if number < 5 else {"start": 2 * number - 2, "stop": 2 * number - 1}
+        s.unit(1000 if 0 < number < 5 else 100, **job, **place(job, number, 9), **times)
+    alone = s.alone(0)
+    s.say("promise", cgroup=1, floor=0.6 * alone, **of_job(job))
+    for number in range(5, 9):
+        promise = s.say("promise", cgroup=number + 1, floor=part * alone, **of_job(job))
+        if recall:
+            s.say("recall", at=2 * number - 3, promise=promise, like=0)
+    return s
+
+
+@pytest.mark.parametrize("job", [READ, RANDOM], ids=["read", "random"])
+def test_unit_of_unknown_cost_cuts_no_floor(job: dict[str, int]) -> None:
+    """Small floors of units that have never run: none takes a tick from a floor that holds."""
+    result = guests(job, 0.02, recall=False).run()
+    floor, rate = result.promises[0]["floor"], result.promises[0]["rate"]
+    assert min(rate[result.ticks(8) : result.ticks(16)]) >= 0.85 * floor
+    assert min(result.windows(rate, 8, 16, 1)) >= 0.97 * floor
+
+
+def test_unit_like_another_begins_with_its_cost() -> None:
+    """Its first tick has its floor, which otherwise begins once a tick was measured."""
+    unknown, known = (guests(RANDOM, 0.2, recall).run() for recall in (False, True))
+    for number in range(1, 5):
+        first = known.ticks(6 + 2 * number)
+        floor = known.promises[number]["floor"]
+        assert known.promises[number]["rate"][first] >= 0.8 * floor
+        assert unknown.promises[number]["rate"][first] < 0.3 * floor
+
+
 @WORKLOADS
 def test_alone(job: dict[str, int]) -> None:
     """Nobody else waits: nothing is changed."""
