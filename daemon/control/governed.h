@@ -5,6 +5,7 @@
 #include "control/law.h"
 #include "control/target.h"
 #include "host/cgroup.h"
+#include "host/partition.h"
 #include "policy/promise.h"
 
 /* A row of history is a second; ten minutes are kept. */
@@ -33,6 +34,7 @@ struct history {
  * @key, @path, @floor, @source: the promise, see promise.h
  * @part: of the promise; @floor is then what it is worth now, 0: not known
  * @devno: of the logical device
+ * @partition: counters of the device, if it is a partition
  * @number: of the promise in the plant
  * @rate: units per second in the last tick
  * @got: the same over the last second
@@ -54,6 +56,7 @@ struct governed {
 	uint32_t part;
 	char *source;
 	dev_t devno;
+	struct partition partition;
 	uint32_t number;
 	double rate;
 	double got;

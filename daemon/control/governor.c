@@ -235,10 +235,51 @@ static uint64_t other_bytes(const struct governor *g, const struct cgroup *c,
 	return sum;
 }
 
-/* Without a line of its own in io.stat: a partition, and a leaf that sutro serves. */
-static const struct device *counted_at(const struct device *d)
+/* What the unit used of volumes that stand on other partitions of the disk, and on no
+ * other disk.
+ */
+static struct usage used_elsewhere(const struct governor *g,
+				   const struct cgroup *c,
+				   const struct device *partition)
 {
-	return d->kind == DEVICE_PARTITION ? d->leaves[0] : d;
+	const struct topology *t = g->context.machine->topology;
+	const struct device *disk = partition_disk(partition);
+	struct usage sum = {};
+
+	for (size_t i = 0; i < t->n_devices; i++) {
+		const struct device *e = t->devices[i], *on;
+		const struct usage *u;
+
+		on = e->n_slaves == 1 && e->n_leaves == 1 ? e->slaves[0] : NULL;
+		if (!on || on == partition || partition_disk(on) != disk)
+			continue;
+		u = sample_usage(&g->sampler, c, e);
+		sum.rbytes += u->rbytes;
+		sum.wbytes += u->wbytes;
+	}
+	return sum;
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* A partition has no line in io.stat, its disk has. */
+static struct usage used_of_partition(const struct governor *g,
+				      struct governed *f,
+				      const struct device *partition,
+				      const struct usage *disk)
+{
+	struct usage use = *disk, all, elsewhere;
+
+	if (!partition_take(&f->partition, &g->context.machine->roots,
+			    partition, &all))
+		return use;
+	elsewhere = used_elsewhere(g, f->cgroup, partition);
+	use.rbytes = less(use.rbytes, elsewhere.rbytes);
+	use.wbytes = less(use.wbytes, elsewhere.wbytes);
+	return partition_use(&use, &all);
 }
 
 static uint64_t leaf_bytes(const struct governor *g, const struct cgroup *c,
@@ -300,8 +341,9 @@ static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 		topology_by_devno(g->context.machine->topology, f->devno);
 	struct control_promise *p =
 		control_promise(g->plant.control, f->number);
-	const struct usage *u;
+	const struct device *counted;
 	uint64_t own, all;
+	struct usage u;
 
 	if (!d || !f->cgroup)
 		return;
@@ -309,10 +351,13 @@ static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 		sample_target(g, f, d, dt_s);
 		return;
 	}
-	u = sample_usage(&g->sampler, f->cgroup, counted_at(d));
-	f->rate = promised_units(f->key, u) / dt_s;
-	own = promise_info(f->key)->write ? u->wbytes : u->rbytes;
-	all = u->rbytes + u->wbytes + other_bytes(g, f->cgroup, d);
+	counted = partition_disk(d) ?: d;
+	u = *sample_usage(&g->sampler, f->cgroup, counted);
+	all = u.rbytes + u.wbytes + other_bytes(g, f->cgroup, counted);
+	if (counted != d)
+		u = used_of_partition(g, f, d, &u);
+	f->rate = promised_units(f->key, &u) / dt_s;
+	own = promise_info(f->key)->write ? u.wbytes : u.rbytes;
 	p->rate = f->rate;
 	p->fraction = all ? (double)own / all : 1;
 	measure_copies(f, all, leaf_bytes(g, f->cgroup, d), dt_s);

@@ -71,6 +71,10 @@
 #define SHARE_MAX 2.0
 /* A unit whose other traffic is larger than its promised one has no more for it. */
 #define OTHERS_MAX 4.0
+/* It counts until the floor is surpassed by more than the margin: a rate at the floor is
+ * due to it, and would fall to a part of that without.
+ */
+#define OTHERS_UNTIL 1.1
 /* Gains may be off by a factor of 3 before the loop begins to hunt. */
 #define GAIN_P 1.5
 #define GAIN_P_MOST 0.3
@@ -269,7 +273,7 @@ static double promise_others(const struct control *c, const struct promise *p)
 	double part = c->nodes[p->pub.node].fraction;
 
 	if (!(part > 0) || part >= 1 || !promise_asks(p) ||
-	    p->steady_rate >= p->pub.floor)
+	    p->steady_rate >= OTHERS_UNTIL * p->pub.floor)
 		return 1;
 	return fmax(1, fmin(1 / part, OTHERS_MAX * part));
 }
@@ -285,6 +289,12 @@ static bool promise_awaits_cost(const struct promise *p)
 	return !p->is_known && !p->pub.part && p->running_s <= 0;
 }
 
+/* The unit waits, but has for long moved nothing that the promise is about. */
+static bool promise_is_elsewhere(const struct promise *p)
+{
+	return p->idle_s >= ACTIVE_S && !(p->pub.fraction > 0);
+}
+
 static void promise_need(struct control *c, struct promise *p)
 {
 	bool guessed = p->pub.part && !control_promise_is_measured(p);
@@ -298,6 +308,8 @@ static void promise_need(struct control *c, struct promise *p)
 				   : fmin(p->pub.floor * k->cost_s * others,
 					  SHARE_MAX);
 		k->need = demand < 1 ? fmin(k->share, demand) : k->share;
+		if (!guessed && promise_is_elsewhere(p))
+			k->need = 0;
 		/* Others do without what is reserved, whether or not it is used. */
 		k->share = fmax(k->share, p->pub.reserve);
 		k->need = fmax(k->need, p->pub.reserve);
@@ -379,8 +391,9 @@ static void promise_look(struct control *c, struct promise *p, double dt_s)
 			    p->running_s > 0 ? b : PENDING_FIRST);
 	p->charged = smooth(p->charged, charged, b);
 	p->ios = smooth(p->ios, ios / dt_s, b);
-	if (p->pub.rate > RATE_NOTHING * p->pub.floor || backlog > WAITING ||
-	    pending > WAITING) {
+	/* Requests that wait may be the unit's other ones, if only those complete. */
+	if (p->pub.rate > RATE_NOTHING * p->pub.floor ||
+	    (fmax(backlog, pending) > WAITING && p->pub.fraction > 0)) {
 		p->running_s += dt_s;
 		p->idle_s = 0;
 	} else {

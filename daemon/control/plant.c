@@ -355,6 +355,7 @@ static int add_floor(struct plant *plant, struct plant *was,
 	f->history = TAKE_PTR(old->history);
 	if (old->devno != f->devno)
 		return 0;
+	f->partition = old->partition;
 	if (old->part != f->part || (!f->part && old->floor != f->floor)) {
 		take_costs(plant, f, was, old, leaf_was);
 		return 0;

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Floors on partitions: the floor is about the partition, the competition about its disk.
+
+The kernel counts the bytes of a cgroup on the disk, and the bytes of a partition for all cgroups.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from fakemachine import Machine, Sutrod, Systemd
+from test_promises import MB, SETPOINT, SETTLES_S, promise, say, state
+
+SPEED = 50 * MB
+DISK = "8:0"
+REQUEST = 65536
+
+
+@dataclass
+class Reader:
+    """A unit that reads as fast as it may, a part of its requests from each place."""
+
+    cgroup: str
+    parts: dict[str, float]
+    stacked: str = ""
+    bytes: float = 0
+
+
+class Disk:
+    """A disk of 50 MB/s with two partitions, which divides its time by weight."""
+
+    def __init__(self, machine: Machine, sutrod: Sutrod) -> None:
+        self.machine = machine
+        self.readers: dict[str, Reader] = {}
+        self.partitions: defaultdict[str, float] = defaultdict(float)
+        self.waited_ns = 0
+        for number in (1, 2):
+            machine.partition("sda", f"sda{number}", f"8:{number}")
+        sutrod.clock.loads.append(self.serve)
+
+    def weight(self, reader: Reader) -> float:
+        lines = dict(line.split() for line in self.machine.weights(reader.cgroup))
+        return float(lines.get(DISK, lines["default"]))
+
+    def serve(self, seconds: float) -> None:
+        """Serve for some time and count it, as the kernel does."""
+        weights = {name: self.weight(reader) for name, reader in self.readers.items()}
+        for name, reader in self.readers.items():
+            done = seconds * SPEED * weights[name] / sum(weights.values())
+            reader.bytes += done
+            for place, part in reader.parts.items():
+                self.partitions[place] += done * part
+        self.waited_ns += int(1e9 * seconds)
+        for reader in self.readers.values():
+            done = int(reader.bytes)
+            count = f"rbytes={done} wbytes=0 rios={done // REQUEST} wios=0"
+            time_ns = int(done / SPEED * 1e9)
+            folder = f"/sys/fs/cgroup{reader.cgroup}"
+            line = f"{DISK} time_ns={time_ns} {count} wait_ns={self.waited_ns} idle_ns=0 queued=8\n"
+            self.machine.write(f"{folder}/io.sutro.stat", line)
+            if reader.stacked:
+                self.machine.write(f"{folder}/io.stat", f"{reader.stacked} {count}\n")
+        for place, done in self.partitions.items():
+            ios, sectors = int(done) // REQUEST, int(done) // 512
+            self.machine.write(f"/sys/class/block/{place}/stat", f"{ios} 7 {sectors} 0 0 0 0 0\n")
+
+    def mbps(self, place: str, sutrod: Sutrod, seconds: float) -> float:
+        """The rate of all units on a partition in the next seconds."""
+        before = self.partitions[place]
+        sutrod.elapse(seconds)
+        return (self.partitions[place] - before) / seconds / MB
+
+
+@pytest.fixture
+def disk(machine: Machine, sutrod: Sutrod) -> Disk:
+    """The disk, and no reader yet."""
+    return Disk(machine, sutrod)
+
+
+@pytest.fixture
+def start(systemd: Systemd, disk: Disk) -> Callable[..., Reader]:
+    """Start a unit that reads."""
+
+    def start(name: str, weight: int, **parts: float) -> Reader:
+        disk.readers[name] = Reader(systemd.start(f"{name}.service", weight), parts)
+        return disk.readers[name]
+
+    return start
+
+
+def test_other_partition_of_the_unit_does_not_count(
+    start: Callable[..., Reader], sutrod: Sutrod, disk: Disk
+) -> None:
+    """Half of the unit's requests go elsewhere, so it needs twice the share."""
+    start("db", 100, sda1=0.5, sda2=0.5)
+    start("big", 4000, sda2=1)
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 15M")
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.elapse(1)
+    assert disk.mbps("sda1", sutrod, 2) >= 0.97 * 15
+    got = promise(sutrod, "db.service")["got"]
+    assert got == pytest.approx(disk.mbps("sda1", sutrod, 1) * MB, rel=0.03)
+
+
+def test_unit_that_uses_another_partition_only_is_idle(
+    start: Callable[..., Reader], sutrod: Sutrod, disk: Disk
+) -> None:
+    """It uses nothing of what is promised, and others keep the disk."""
+    start("db", 100, sda2=1)
+    start("big", 900, sda2=1)
+    disk.partitions["sda1"] = 100 * MB
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
+    sutrod.elapse(SETTLES_S)
+    assert promise(sutrod, "db.service")["got"] < 0.01 * MB
+    assert state(sutrod, "db.service") == "idle"
+    before = disk.readers["db"].bytes
+    sutrod.elapse(1)
+    assert disk.readers["db"].bytes - before == pytest.approx(0.1 * SPEED, rel=0.05)
+
+
+def test_others_on_the_partition_do_not_count(
+    start: Callable[..., Reader], sutrod: Sutrod, disk: Disk
+) -> None:
+    """The unit has all that it reads on the partition, to which another unit adds."""
+    start("db", 100, sda1=1)
+    start("big", 4000, sda1=1)
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M", ReadIOPSMin="/dev/sda1 100")
+    sutrod.elapse(SETTLES_S)
+    got = {p["key"]: p["got"] for p in sutrod.call("ListPromises")}
+    assert got["ReadBandwidthMin"] == pytest.approx(SETPOINT * 30 * MB, rel=0.03)
+    assert got["ReadIOPSMin"] == pytest.approx(SETPOINT * 30 * MB / REQUEST, rel=0.03)
+
+
+def test_volume_on_another_partition_does_not_count(
+    machine: Machine, start: Callable[..., Reader], sutrod: Sutrod, disk: Disk
+) -> None:
+    """What the unit reads of a volume is known exactly, also where others use its partition."""
+    machine.stripe("dm-7", "254:7", "sda2", "vg-data")
+    start("db", 100, sda2=1).stacked = "254:7"
+    start("big", 900, sda1=1)
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
+    sutrod.elapse(SETTLES_S)
+    assert promise(sutrod, "db.service")["got"] < 0.01 * MB
+
+
+def test_disk_without_statistics_counts_as_a_whole(
+    machine: Machine, start: Callable[..., Reader], sutrod: Sutrod, disk: Disk
+) -> None:
+    """queue/iostats is 0: the counters of partitions stand still."""
+    machine.write("/sys/class/block/sda/queue/iostats", "0\n")
+    start("db", 100, sda1=0)
+    start("big", 900, sda1=0)
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+
+
+def test_partition_of_an_array_is_counted_at_the_array(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """Not at the first of its disks."""
+    machine.disk("md0", "9:0", slaves="sda sdb")
+    machine.write("/sys/devices/virtual/block/md0/md/level", "raid0\n")
+    machine.partition("md0", "md0p1", "259:1")
+    db = systemd.start("db.service", 100)
+    done = 0.0
+
+    def read(seconds: float) -> None:
+        nonlocal done
+        done += seconds * 40 * MB
+        count = "rbytes={} wbytes=0 rios=1 wios=0"
+        lines = [
+            f"{devno} time_ns={int(done * 10)} {count.format(int(done / 2))} wait_ns=0 queued=0\n"
+            for devno in (DISK, "8:16")
+        ]
+        machine.write(f"/sys/fs/cgroup{db}/io.sutro.stat", "".join(lines))
+        machine.write(f"/sys/fs/cgroup{db}/io.stat", f"9:0 {count.format(int(done))}\n")
+        machine.write("/sys/class/block/md0p1/stat", f"1 0 {int(done) // 512} 0 0 0 0 0\n")
+
+    sutrod.clock.loads.append(read)
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="/dev/md0p1 30M")
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.elapse(SETTLES_S)
+    assert promise(sutrod, "db.service")["got"] == pytest.approx(40 * MB, rel=0.05)
