@@ -170,7 +170,8 @@ int manager_renew_topology(struct manager *m)
 	if (!err)
 		err = watch_schedulers(m) ?: watch_md(m);
 	if (!err && root)
-		err = actuator_survey(&m->actuator, root);
+		err = actuator_survey(&m->actuator, root)
+			      ?: resyncs_follow(&m->machine, m->conf->resync.n);
 	if (err)
 		return err;
 	bus_property_changed(&m->bus, "ManagedLeaves");

@@ -122,6 +122,20 @@ void manager_log_sentences(char *const *sentences)
 		log_error("%s", *sentences);
 }
 
+/* ResyncWeight= holds where no policy states a weight of resync.slice. */
+static int add_resync_weights(const struct conf *conf, struct promises *l)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < conf->resync.n && !err; i++) {
+		const struct promise *p = &conf->resync.items[i];
+
+		if (!promises_find(l, p->key, p->path))
+			err = promises_add(l, p);
+	}
+	return err;
+}
+
 /* What policies say about a unit, on top of what systemd says. */
 static int add_promises(struct manager *m, struct unit_answer *a)
 {
@@ -136,6 +150,8 @@ static int add_promises(struct manager *m, struct unit_answer *a)
 		bus_property_changed(&m->bus, "PolicyErrors");
 	if (r >= 0)
 		r = clients_state(&m->clients, m->policies, a->name, &stated);
+	if (r >= 0 && streq(a->name, RESYNC_UNIT))
+		r = add_resync_weights(m->conf, &stated.in_force);
 	if (r >= 0)
 		r = policy_promise(&a->policy, &stated.in_force);
 	stated_done(&stated);

@@ -207,6 +207,8 @@ static int on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 		err = -ENOMEM;
 	if (!err)
 		err = actuator_survey(&m->actuator, root);
+	if (!err)
+		err = resyncs_follow(&m->machine, m->conf->resync.n);
 	if (err)
 		return log_error_errno(err, "Cannot look at all cgroups: %m");
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
@@ -276,6 +278,8 @@ static int on_terminate(sd_event_source *s, const struct signalfd_siginfo *si,
 		log_info("Weights stay in force over a restart.");
 		return sd_event_exit(m->machine.event, 0);
 	}
+	if (resyncs_follow(&m->machine, false) < 0)
+		log_oom();
 	cgfiles_restore(&m->files, cgroup_tree_root(m->machine.tree));
 	return sd_event_exit(m->machine.event, 0);
 }
@@ -481,6 +485,8 @@ static int start(struct manager *m)
 	if (r >= 0)
 		r = actuator_survey(&m->actuator,
 				    cgroup_tree_root(m->machine.tree));
+	if (r >= 0)
+		r = resyncs_follow(&m->machine, m->conf->resync.n);
 	if (r < 0)
 		return log_error_errno(r, "Cannot read the cgroups in %s: %m",
 				       cgroup_tree_mount(m->machine.tree));
@@ -512,6 +518,7 @@ struct manager *manager_free(struct manager *m)
 	actuator_done(&m->actuator);
 	cgfiles_done(&m->files);
 	topology_free(m->machine.topology);
+	resyncs_done(&m->machine.resyncs);
 	conf_free(m->conf);
 	policies_free(m->policies);
 	sd_device_monitor_unref(m->monitor);

@@ -9,6 +9,7 @@
 #include "bus/bus.h"
 #include "control/actuate.h"
 #include "control/governor.h"
+#include "control/resync-group.h"
 #include "host/cgfile.h"
 #include "host/cgroup.h"
 #include "host/leaf.h"

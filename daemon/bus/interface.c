@@ -121,6 +121,9 @@ static const sd_bus_vtable vtable[] = {
 				SD_BUS_RESULT("aa{sv}", promises),
 				method_list_promises,
 				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS(
+		"ListResyncs", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", resyncs),
+		method_list_resyncs, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ListUsage", SD_BUS_NO_ARGS,
 				SD_BUS_RESULT("aa{sv}", usage),
 				method_list_usage, SD_BUS_VTABLE_UNPRIVILEGED),

@@ -30,6 +30,10 @@ int method_list_promises(sd_bus_message *call, void *userdata,
 			 sd_bus_error *error);
 int method_history(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
+/* resync.c */
+int method_list_resyncs(sd_bus_message *call, void *userdata,
+			sd_bus_error *error);
+
 /* usage.c */
 int method_list_usage(sd_bus_message *call, void *userdata,
 		      sd_bus_error *error);

@@ -296,7 +296,17 @@ static int explain_limited(const struct evidence *e, const struct governed *f,
 			   const struct device *d, struct text *t)
 {
 	uint64_t pages = waiting_pages_bytes(f->cgroup);
+	const struct machine *machine = e->context->machine;
+	const struct resync *r =
+		resyncs_sharing(&machine->resyncs, machine->topology, d);
 
+	if (r)
+		return text_add(t,
+				"the %s of /dev/%s uses the same disks, and md "
+				"holds back requests to the blocks it is at; "
+				"lower ResyncWeight= in sutrod.conf or "
+				"sync_speed_max of the array",
+				r->action, r->name);
 	if (promise_info(f->key)->write && pages)
 		return text_add(t,
 				"page cache writeback does not keep the disks "

@@ -5,6 +5,7 @@
 #include <systemd/sd-event.h>
 
 #include "host/cgroup.h"
+#include "host/resync.h"
 #include "host/roots.h"
 #include "host/topology.h"
 
@@ -15,6 +16,7 @@
  * @event: the loop in which its events arrive
  * @topology: block devices; replaced when they change
  * @tree: cgroups, each with its policy
+ * @resyncs: of RAID arrays, those that run
  */
 struct machine {
 	struct roots roots;
@@ -22,6 +24,7 @@ struct machine {
 	sd_event *event;
 	struct topology *topology;
 	struct cgroup_tree *tree;
+	struct resyncs resyncs;
 };
 
 /** machine_now_usec() - the monotonic clock when the loop began to serve its events */

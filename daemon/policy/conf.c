@@ -66,6 +66,20 @@ static int parse_sec(struct conf *c, const char *value, void *field)
 	return 0;
 }
 
+static int parse_resync(struct conf *c, const char *value, void *field)
+{
+	struct promise p = {};
+	const char *allowed;
+	int err;
+
+	err = promise_parse(PROMISE_WEIGHT, value,
+			    "ResyncWeight= in sutrod.conf", &p, &allowed);
+	if (!err)
+		err = promises_apply(field, &p, NULL);
+	promise_done(&p);
+	return err;
+}
+
 static const struct key {
 	const char *section;
 	const char *name;
@@ -75,6 +89,8 @@ static const struct key {
 } keys[] = {
 	{ "Leaves", "Use", parse_paths, offsetof(struct conf, use),
 	  "absolute paths or globs of devices, separated by spaces" },
+	{ "Daemon", "ResyncWeight", parse_resync, offsetof(struct conf, resync),
+	  "a weight of 1 to 10000, or a path and a weight" },
 	{ "Daemon", "ReconcileSec", parse_sec,
 	  offsetof(struct conf, reconcile_usec), "seconds, 1 to 3600" },
 };
@@ -199,6 +215,7 @@ struct conf *conf_free(struct conf *c)
 	if (!c)
 		return NULL;
 	strv_free(c->use);
+	promises_done(&c->resync);
 	free(c);
 	return NULL;
 }

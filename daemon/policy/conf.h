@@ -6,14 +6,17 @@
 
 #include "host/roots.h"
 #include "host/util.h"
+#include "policy/promise.h"
 
 /**
  * struct conf - sutrod.conf and its drop-ins
  * @use: [Leaves] Use=, paths and globs of the devices whose leaves are switched
+ * @resync: [Daemon] ResyncWeight=, weights of resync.slice; none: it is not used
  * @reconcile_usec: [Daemon] ReconcileSec=, time between two full comparisons
  */
 struct conf {
 	char **use;
+	struct promises resync;
 	uint64_t reconcile_usec;
 };
 

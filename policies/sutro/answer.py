@@ -74,6 +74,14 @@ async def promises_if_known(client: Client) -> list[Dict] | None:
         return None
 
 
+async def resyncs_if_known(client: Client) -> list[Dict]:
+    """All resyncs that run; none from a daemon that is too old for them."""
+    try:
+        return await client.resyncs()
+    except TooOld:
+        return []
+
+
 def interrupted() -> asyncio.Event:
     """An event that Ctrl-C sets from now on, for verbs that end in this way."""
     event = asyncio.Event()

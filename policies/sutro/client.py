@@ -241,6 +241,10 @@ class Client:
         """All promises, with how each fares."""
         return (await self._sutro("ListPromises"))[0]
 
+    async def resyncs(self) -> list[Dict]:
+        """Resyncs of RAID arrays that run, with the cgroup that each is charged to."""
+        return (await self._sutro("ListResyncs"))[0]
+
     async def usage(self) -> list[Dict]:
         """What was used in the last second, by unit and logical device."""
         return (await self._sutro("ListUsage"))[0]

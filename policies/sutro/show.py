@@ -82,6 +82,18 @@ def settings(unit: Dict) -> list[str]:
     return said + [f"IODeviceWeight={w['path']} {w['weight']}" for w in unit["device_weights"]]
 
 
+def resyncs(out: Console, found: list[Dict]) -> None:
+    """A line for each resync: where, by which weight, and which part the weight is not about."""
+    for resync in found:
+        line = Text.assemble("resync of ", (resync["device"] or "a volume of LVM", NAME))
+        line.append(f" ({resync['action']})" if resync["action"] != "resync" else "")
+        moved = resync["cgroup"] != "/"
+        line.append(f" in {resync['cgroup'].lstrip('/')}" if moved else "")
+        weights = (f"{leaf['weight']} on {leaf['leaf']}" for leaf in resync["leaves"] if moved)
+        line.append("".join(f", weight {weight}" for weight in weights))
+        out.print(line.append(f": {resync['note']}" if resync["note"] else ""))
+
+
 # status
 
 
@@ -100,6 +112,9 @@ def status(out: Console, data: Dict) -> None:
     out.print()
     if data["promises"]:
         show_promises.promises(out, data["promises"])
+        out.print()
+    if data["resyncs"]:
+        resyncs(out, data["resyncs"])
         out.print()
 
     table = columns("LEAF", "KIND", "SCHEDULER", ">SIZE", "UNDER")
@@ -283,6 +298,7 @@ def explain(out: Console, data: Dict) -> None:
             out.print(Padding(step["text"], (0, 0, 0, 2 * (step["level"] + 1))))
     out.print()
     _leaves(out, data, usage=True)
+    resyncs(out, data["resyncs"])
     show_promises.explained(out, data["promises"] or [])
 
 

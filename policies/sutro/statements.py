@@ -5,7 +5,7 @@ import argparse
 import asyncio
 from typing import Any
 
-from .answer import Answer, promises_if_known, unknown_unit
+from .answer import Answer, promises_if_known, resyncs_if_known, unknown_unit
 from .client import Client
 from .errors import NoSuchPath, NoSuchUnit, SutroError, UsageError
 from .topology import Topology
@@ -67,7 +67,14 @@ async def explain(client: Client, args: argparse.Namespace) -> Answer:
     promises = await promises_if_known(client)
     if promises is not None:
         promises = [promise for promise in promises if _is_about(promise, explanation)]
-    return Answer(explanation | {"slices": slices, "steps": steps, "promises": promises})
+    nodes = {leaf["leaf"] for leaf in explanation["leaves"]}
+    resyncs = [
+        resync
+        for resync in await resyncs_if_known(client)
+        if nodes & {leaf["leaf"] for leaf in resync["leaves"]} or not resync["device"]
+    ]
+    parts = {"slices": slices, "steps": steps, "promises": promises, "resyncs": resyncs}
+    return Answer(explanation | parts)
 
 
 async def _wait_until_written(

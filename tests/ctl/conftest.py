@@ -337,6 +337,7 @@ ANSWERS = {
     "ListDevices": ("", "aa{sv}", ANSWER),
     "ListUnits": ("", "aa{sv}", f"[{UNIT}]"),
     "ListPromises": ("", "aa{sv}", "[]"),
+    "ListResyncs": ("", "aa{sv}", "[]"),
     "ListUsage": ("", "aa{sv}", "[]"),
     "Explain": ("ss", "a{sv}", UNIT + ' | {"device": "", "leaves": dbus.Array([], "a{sv}")}'),
     "UseDevices": ("as", "aa{sv}", "[]"),

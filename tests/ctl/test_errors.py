@@ -112,6 +112,12 @@ def test_verbs_that_work_with_an_older_daemon(broken, verb):
     assert sutroctl("--json", *VERBS[verb]).json()["promises"] is None
 
 
+@pytest.mark.parametrize("verb", ["status", "explain"])
+def test_verbs_that_work_with_a_daemon_without_resyncs(broken, verb):
+    broken.fail("ListResyncs", "org.freedesktop.DBus.Error.UnknownMethod", "Unknown method")
+    assert sutroctl("--json", *VERBS[verb]).json()["resyncs"] == []
+
+
 @pytest.mark.parametrize(
     ("args", "named", "hint"),
     [

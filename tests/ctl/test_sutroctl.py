@@ -105,10 +105,17 @@ PROMISE = (
     | each(float, "percent granted gain amplification reserve")
     | {"leaves": [NEED]}
 )
-EXPLAIN = EXPLANATION | {"slices": [UNIT], "steps": [STEP], "promises": [PROMISE]}
+RESYNC = each(str, "device name action cgroup note") | {"leaves": [{"leaf": str, "weight": int}]}
+EXPLAIN = EXPLANATION | {
+    "slices": [UNIT],
+    "steps": [STEP],
+    "promises": [PROMISE],
+    "resyncs": [RESYNC],
+}
 STATUS = {
     "policy_errors": [str],
     "promises": [PROMISE],
+    "resyncs": [RESYNC],
     "daemon": {"version": str, "dry_run": bool, "managed_leaves": [str]},
     "leaves": [LEAF_DEVICE | {"stacks": [str]}],
     "units": [UNIT],
@@ -143,6 +150,39 @@ def test_status_json(sutrod):
     assert data["leaves"][1]["stacks"] == ["/dev/vg0/db", "/dev/vg0/log"]
     assert [unit["unit"] for unit in data["units"]] == ["batch.slice", "db.service"]
     assert data["daemon"]["managed_leaves"] == ["/dev/hda", "/dev/hdb"]
+
+
+@pytest.fixture
+def resyncing(machine, systemd, daemon):
+    """A daemon that gives the check of md0 a weight; md7 is a raid5 on the other disks."""
+    systemd.start("resync.slice", slice="/")
+    machine.disk("md7", "9:7", slaves="hda hdb")
+    for array, level, action in (("md0", "raid1", "check"), ("md7", "raid5", "resync")):
+        block = f"/sys/devices/virtual/block/{array}/md"
+        machine.write(f"{block}/level", level + "\n")
+        machine.write(f"{block}/sync_action", action + "\n")
+    machine.write("/proc/4711/comm", "md0_resync\n")
+    machine.write("/sys/fs/cgroup/cgroup.procs", "4711\n")
+    machine.write("/sys/fs/cgroup/resync.slice/cgroup.procs", "")
+    machine.write("/etc/sutro/sutrod.conf", "[Daemon]\nResyncWeight=/dev/md0 30\n")
+    daemon.start()
+    daemon.until(lambda: "8:0 30" in machine.weights("/resync.slice", "io.bfq.weight"))
+    return daemon
+
+
+def test_resyncs(resyncing):
+    """Each is a competitor with a name; one that a weight cannot help is not given one."""
+    for array in ("status", "explain db"):
+        data = sutroctl(*array.split(), "--json").json()
+        fits(data, STATUS if array == "status" else EXPLAIN)
+        assert [resync["device"] for resync in data["resyncs"]] == ["/dev/md0", "/dev/md7"]
+    text = " ".join(sutroctl("status").out.split())
+    weighted = "resync of /dev/md0 (check) in resync.slice, weight 30 on /dev/sda, weight 30 on"
+    assert weighted in text
+    assert "resync of /dev/md7: its driver charges all of it to the root cgroup" in text
+    text = sutroctl("explain", "job", "/dev/mapper/secret").out
+    assert "resync of /dev/md0 (check) in resync.slice" in text
+    assert "/dev/md7" not in text
 
 
 def test_json_may_stand_before_the_verb(sutrod):

@@ -17,7 +17,7 @@ NOT_THERE = (
 )
 USE = "absolute paths or globs of devices, separated by spaces"
 SECONDS = "seconds, 1 to 3600"
-KEYS = "[Leaves] Use=, [Daemon] ReconcileSec="
+KEYS = "[Leaves] Use=, [Daemon] ResyncWeight=, [Daemon] ReconcileSec="
 
 
 def managed(sutrod: Sutrod) -> list[str]:
