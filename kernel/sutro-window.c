@@ -68,8 +68,8 @@
  * SUTRO_PROTECT_ROUNDS of them: ROUNDS * depth / X_r.  Where p is large, many requests meet
  * shared windows in any case, and FEW_ROUNDS / p rounds are enough.  Where only the rate is
  * protected, a cycle takes SUTRO_PROTECT_CYCLE_RATE_NS at most.  It also has to be so long
- * that draining, or an expensive request of others, takes less than half of either window;
- * with reserved time, SUTRO_RESERVE_DRAINS times as long as draining.
+ * that draining takes less than half of either window; with reserved time,
+ * SUTRO_RESERVE_DRAINS times as long as draining.
  *
  *	8 readers at 18,000 a second: 128 * 8 / 18,000 = 57 ms; a drain of 4 ms at
  *	p = 1.6 % needs 500 ms: a cycle of 2^29 ns.
@@ -279,17 +279,15 @@ static u64 sutro_window_cycle_ns(const struct sutro_protect *protect, u32 depth)
 	u64 target_ns = div64_u64(alone->time_ns, max(alone->nr, 1ULL)) *
 			max(depth, 1U) * rounds;
 	u64 cycle_ns = SUTRO_PROTECT_CYCLE_MIN_NS;
-	u64 other_ns = protect->drain_ns;
 
 	if (!protect->prompt)
 		target_ns = min_t(u64, target_ns, SUTRO_PROTECT_CYCLE_RATE_NS);
-	if (protect->by_share)
-		other_ns = max(other_ns, protect->other_ns);
 	if (protect->reserve)
 		target_ns = max_t(u64, target_ns,
 				  SUTRO_RESERVE_DRAINS * protect->drain_ns);
-	target_ns = max(target_ns,
-			div_u64(2 * other_ns * SUTRO_PROTECT_WHOLE, less));
+	target_ns =
+		max(target_ns,
+		    div_u64(2 * protect->drain_ns * SUTRO_PROTECT_WHOLE, less));
 	while (cycle_ns < SUTRO_PROTECT_CYCLE_MAX_NS && cycle_ns < target_ns)
 		cycle_ns *= 2;
 	return cycle_ns;
@@ -451,7 +449,7 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 	}
 	sutro_window_sum(protect, now_ns);
 	ends = !sutro_before(now_ns, protect->begin_ns + protect->cycle_ns);
-	if (ends && protect->reserved && !protect->clear)
+	if (ends && protect->reserved && !protect->clear && !protect->by_share)
 		sutro_window_drained(protect, now_ns);
 	if (ends || protect->changed)
 		sutro_window_cycle(core, now_ns);
@@ -469,7 +467,7 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 		protect->clear = core->in_flight == protect->in_flight;
 		protect->clear_ns = now_ns;
 		/* The end of the shared window may be noticed late. */
-		if (protect->clear)
+		if (protect->clear && !protect->by_share)
 			sutro_window_drained(protect, protect->other_done_ns);
 	}
 }

@@ -80,7 +80,7 @@ static struct control_use measured_use(const struct usage *u, double dt_s)
 
 	/* Both are counted when they end: who was not served at all waited. */
 	if (!u->rios && !u->wios) {
-		pending = u->queued + u->in_flight;
+		pending = u->queued || u->in_flight;
 		waiting = u->queued ? 1 : waiting;
 	}
 	return (struct control_use){

@@ -132,6 +132,7 @@ struct link {
  * @fast_rate, @steady_rate: what shortness is judged by
  * @most: share of the leaf of which it uses most, smoothed
  * @pending: requests on their way, smoothed
+ * @pending_most: the most of them of the last seconds
  * @charged: device time on all leaves, @ios: requests there per second; smoothed
  * @running_s: uses the device, or waits for it, since; up to 0 it tells nothing
  * @idle_s: does not since
@@ -161,6 +162,7 @@ struct promise {
 	double steady_rate;
 	double most;
 	double pending;
+	double pending_most;
 	double charged;
 	double ios;
 	double running_s;

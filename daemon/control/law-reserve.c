@@ -57,11 +57,13 @@
 #define FEW 12
 /* Has that many requests on their way: it would use more. */
 #define ASKS 0.5
+/* A unit that is back within this time finds its reserve in force. */
+#define IDLE_S 1.0
 /* What is in force changes by this part of it, or of the time. */
 #define STEP 0.03
 #define STEP_LEAST 0.005
 /* Less tells nothing of how many requests it has. */
-#define RUNNING_S 0.25
+#define RUNNING_S 1.0
 /* It is short for so long before anything is reserved for it. */
 #define SHORT_S 0.5
 
@@ -107,11 +109,15 @@ static double promise_most(const struct promise *p)
 	return most;
 }
 
-/* A unit with many requests is helped by its weight; where floors do not fit, by nothing. */
+/*
+ * A unit with many requests is helped by its weight; where floors do not fit, by nothing.
+ * One with half of the requests that it had is about to end.
+ */
 static bool promise_begins(struct promise *p, double error, double dt_s)
 {
 	bool needs = error > 0 && p->pub.used < USES_LITTLE &&
 		     p->pending < FEW * p->n_links &&
+		     p->pending > p->pending_most / 2 &&
 		     p->running_s >= RUNNING_S && control_is_granted(&p->pub);
 
 	p->reserve_short_s = needs ? p->reserve_short_s + dt_s : 0;
@@ -142,13 +148,14 @@ static void promise_reserve(struct promise *p, double dt_s)
 		p->reserve = promise_first(p);
 }
 
-/* In steps, for each is written to a file of each leaf. */
+/* In steps, for each is written to a file of each leaf; nothing for a unit that is idle. */
 static void promise_publish(struct promise *p)
 {
 	double step = fmax(p->pub.reserve * STEP, STEP_LEAST);
+	double reserve = p->idle_s < IDLE_S ? p->reserve : 0;
 
-	if (!(p->reserve > 0) || fabs(p->reserve - p->pub.reserve) >= step)
-		p->pub.reserve = p->reserve;
+	if (!(reserve > 0) || fabs(reserve - p->pub.reserve) >= step)
+		p->pub.reserve = reserve;
 }
 
 void control_reserve_all(struct control *c, double dt_s)

@@ -82,8 +82,6 @@
 #define CAPACITY_S 2.0
 #define CAPACITY_MIN 0.5
 #define CAPACITY_MAX 1.25
-/* A leaf that can reserve time does so for favoured cgroups, too. */
-#define CAPACITY_LEAST 0.85
 /* A tick that is said to be longer than this was a pause of the caller. */
 #define TICK_MAX_S 5.0
 /* Nothing here asks for what was longer ago. */
@@ -494,14 +492,11 @@ static void observe_capacity(struct control *c, double dt_s)
 	for (uint32_t l = 0; l < c->n_leaves; l++) {
 		struct control_use *use = &cell_of(c, 0, l)->use;
 
-		double least = c->reserves[l] ? CAPACITY_LEAST : 0;
-
 		/* Where time is reserved, others wait for a leaf that has some to spare. */
 		if (!c->is_reserved[l] && use->backlog >= BUSY &&
 		    use->time >= CAPACITY_MIN)
-			c->capacity[l] +=
-				a * (clampd(use->time, least, CAPACITY_MAX) -
-				     c->capacity[l]);
+			c->capacity[l] += a * (fmin(use->time, CAPACITY_MAX) -
+					       c->capacity[l]);
 	}
 }
 

@@ -257,7 +257,7 @@ static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 	if (group->core.queued && !use->ios)
 		use->backlog = 1;
 	if (!use->ios)
-		use->pending = group->core.queued + group->core.in_flight;
+		use->pending = group->core.queued || group->core.in_flight;
 	g->last[l].time_ns = group->core.stat.time_ns;
 	g->last[l].wait_ns = group->wait_ns;
 	g->last[l].pending_ns = group->pending_ns;

@@ -429,9 +429,9 @@ def shallow(
     [
         (4, 0.4, OLTP, WRITE, 0.7),
         (4, 0.6, SINGLE, RANDOM, 0.6),
-        (4, 0.5, OLTP, RANDOM, 0.7),
+        (4, 0.5, OLTP, RANDOM, 0.55),
         (4, 0.5, SYNC_READ, CHUNKS, 0.4),
-        (1, 0.5, SYNC_READ, RANDOM, 0.7),
+        (1, 0.5, SYNC_READ, RANDOM, 0.6),
         (1, 0.5, SYNC_WRITE, RANDOM, 0.6),
         (1, 0.5, SYNC_WRITE, CHUNKS, 0.4),
         (1, 0.5, THINKS, CHUNKS, 0.4),

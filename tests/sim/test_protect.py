@@ -24,13 +24,16 @@ PAIRS = {one.name: one for one in load(protect.Book, protect.SHIPPED).runs()}
 MISSED = {
     "ssd-fast-think-5ms-processes-1000:100",
     "ssd-fast-think-5ms-processes-rt",
-    "ssd-fast-oltp-2-processes-1000:100",
+    "ssd-fast-oltp-2-processes-200:100",
+    "ssd-fast-oltp-2-processes-rt",
     "ssd-fast-oltp-8-writes-200:100",
     "ssd-fast-oltp-8-flood-200:100",
     "ssd-fast-bursts-writes-200:100",
+    "ssd-fast-bursts-flood-200:100",
     "ssd-fast-scan-deep-200:100",
     "nvme-sync-4k-x8-writes-200:100",
     "nvme-sync-4k-x8-flood-200:100",
+    "nvme-think-5ms-flood-200:100",
     "nvme-oltp-8-writes-200:100",
     "nvme-oltp-8-flood-200:100",
 }
