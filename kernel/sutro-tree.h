@@ -118,10 +118,10 @@ struct sutro_group {
 	u32 queued;
 	u32 in_flight;
 	u32 seek_history;
-	u16 commits;
-	u16 reserve;
 	u32 reserve_seen;
 	u64 reserve_used_ns;
+	u16 commits;
+	u16 reserve;
 	bool gone;
 	bool mixed;
 	u64 think_ns;

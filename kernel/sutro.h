@@ -241,7 +241,7 @@ struct sutro_blkg {
 	struct sutro_requests requests;
 	struct sutro_peer peer;
 	struct sutro_costs costs;
-	u32 device_setting[SUTRO_SETTINGS];
+	u16 device_setting[SUTRO_SETTINGS];
 	atomic_t nr_requests;
 	bool entered;
 	wait_queue_head_t slot_wait;
