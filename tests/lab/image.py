@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .cache import Cache
 from .namespace import namespaced, remove_tree, run
-from .roots import RECIPES, Root, bootstrapped, image_recipe
+from .roots import RECIPES, Recipe, Root, bootstrapped, image_recipe
 
 IMAGE_MIB = 4096
 
@@ -29,12 +29,12 @@ def image_root(cache: Cache, series: str) -> Root:
     return bootstrapped(cache, image_recipe(series))
 
 
-def built(cache: Cache, debs: Path | None, series: str, *, stacking: bool = False) -> Image:
+def built(cache: Cache, debs: Path | None, recipe: Recipe, *, stacking: bool = False) -> Image:
     """The image with the packages in the folder debs, DKMS module and all; None: stock Debian.
 
-    stacking: with the patched drivers of md, dm and bcache, too.
+    recipe: of the image root; stacking: with the patched drivers of md, dm and bcache, too.
     """
-    base = image_root(cache, series)
+    base = bootstrapped(cache, recipe)
     scripts = ["guest", "install"] if debs else ["guest"]
     if stacking:
         scripts.append("stacking")
@@ -48,7 +48,7 @@ def built(cache: Cache, debs: Path | None, series: str, *, stacking: bool = Fals
         remove_tree(work)
 
     key = {
-        "root": image_recipe(series).key(),
+        "root": recipe.key(),
         "debs": debs.name if debs else None,
         "scripts": [(RECIPES / script).read_text() for script in ("image", *scripts)],
         "size_mib": IMAGE_MIB,
@@ -56,5 +56,5 @@ def built(cache: Cache, debs: Path | None, series: str, *, stacking: bool = Fals
     what = "installing Sutro in a copy of the image root" if debs else "stock Debian"
     if stacking:
         what += ", and md and dm with patches"
-    folder = cache.artefact(f"image-{series}", key, f"image with {series}: {what}", build)
+    folder = cache.artefact(recipe.name, key, f"{recipe.name}: {what}", build)
     return Image(folder / "lab-vmlinuz", folder / "lab-initrd.img", folder / "root.ext4")

@@ -18,11 +18,11 @@ from .progress import LabError
 from .roots import (
     KERNEL,
     RECIPES,
+    Recipe,
     Root,
     bootstrapped,
     build_recipe,
     build_root,
-    image_recipe,
     package_recipe,
 )
 
@@ -90,11 +90,11 @@ def debs(cache: Cache, source: Path) -> Path:
     return cache.artefact("debs", key, "packages: building sutro and its DKMS packages", build)
 
 
-def test_modules(cache: Cache, source: Path, series: str) -> Path | None:
-    """The folder with modeldisk.ko, built for the kernel of the image of a series."""
+def test_modules(cache: Cache, source: Path, recipe: Recipe) -> Path | None:
+    """The folder with modeldisk.ko, built for the kernel of the image root of a recipe."""
     if not (source / MODELDISK / "Kbuild").exists():
         return None
-    root = image_root(cache, series)
+    root = bootstrapped(cache, recipe)
     names = [name for name in source_files(source) if name.startswith(MODELDISK)]
 
     def build(folder: Path) -> None:
@@ -110,12 +110,12 @@ def test_modules(cache: Cache, source: Path, series: str) -> Path | None:
         remove_tree(folder / "work")
 
     key = {
-        "root": image_recipe(series).key(),
+        "root": recipe.key(),
         "files": digest_files(source, names),
         "script": (RECIPES / "modules").read_text(),
     }
-    what = f"model disk: building modeldisk.ko for {series}"
-    return cache.artefact(f"modules-{series}", key, what, build)
+    kind = recipe.name.replace("image", "modules", 1)
+    return cache.artefact(kind, key, f"model disk: building modeldisk.ko for {recipe.name}", build)
 
 
 def other_kernel(cache: Cache) -> Path:

@@ -5,6 +5,8 @@
     build-root           that, and what the checks and host-side tests need: recipes/build.packages,
                          with the headers and the source of Debian's stable kernel
     image-SERIES-root    what a guest is made of: recipes/image.packages and a kernel
+    image-applications-SERIES-root
+                         the same with recipes/applications.packages, for one bench
     build-SERIES-root    a copy of build-root with headers and source of a backports kernel
 
 The list of packages is the key of a tree, and nothing else is: the mirror is the host's business,
@@ -95,15 +97,29 @@ def image_recipe(series: str) -> Recipe:
 
     An initramfs of Debian's making is never booted here; making it would cost ten seconds.
     """
-    hooks = [
-        '--essential-hook=mkdir -p "$1/etc/initramfs-tools"; '
-        'echo update_initramfs=no >"$1/etc/initramfs-tools/update-initramfs.conf"'
-    ]
+    hooks = [_setting("initramfs-tools/update-initramfs.conf", "update_initramfs=no")]
     own = ["linux-image-amd64", "linux-headers-amd64", f"linux-source-{series}"]
     if KERNELS[series] == BACKPORTS:
         hooks += [WITH_BACKPORTS, *_of_backports(series, "image", "headers")]
         own = []
     return Recipe(f"image-{series}", (*_listed("image"), *own), tuple(hooks))
+
+
+def applications_recipe() -> Recipe:
+    """The tree of a guest with applications, and no database before the guest makes one.
+
+    It is a tree of its own, so that the image of all other guests stays small.
+    """
+    base = image_recipe(KERNEL)
+    packages = (*base.packages, *_listed("applications"))
+    hook = _setting("postgresql-common/createcluster.conf", "create_main_cluster=false")
+    return Recipe(f"image-applications-{KERNEL}", packages, (*base.hooks, hook))
+
+
+def _setting(file: str, line: str) -> str:
+    """A hook that writes a file below /etc before packages are configured."""
+    folder = file.partition("/")[0]
+    return f'--essential-hook=mkdir -p "$1/etc/{folder}"; echo {line} >"$1/etc/{file}"'
 
 
 def _listed(name: str) -> tuple[str, ...]:

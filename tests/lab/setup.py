@@ -55,25 +55,28 @@ def prepare(
     bare: bool = False,
     smp: bool = False,
     stacking: bool = False,
+    applications: bool = False,
     tools: Sequence[Path] = (),
 ) -> guest.Setup:
     """Everything up to the boot.
 
     bare: without the Sutro packages; smp: two CPUs instead of an exact clock; stacking: md and dm
-    with patches; tools: folders whose files the guest has in /mnt/build, too.
+    with patches; applications: with databases, on the stable kernel; tools: folders whose files
+    the guest has in /mnt/build, too.
     """
     host.ensure_packages()
+    image_of = roots.applications_recipe() if applications else roots.image_recipe(kernel)
     recipes = [] if bare else [roots.package_recipe()]
     if kernel == KERNEL:
-        recipes.append(roots.image_recipe(kernel))
+        recipes.append(image_of)
     roots.prepared(cache, *recipes)
     debs, modules = at_once(
         [
             lambda: None if bare else products.debs(cache, SOURCE),
-            lambda: products.test_modules(cache, SOURCE, kernel),
+            lambda: products.test_modules(cache, SOURCE, image_of),
         ]
     )
-    disk = image.built(cache, debs, kernel, stacking=stacking)
+    disk = image.built(cache, debs, image_of, stacking=stacking)
     folder = cache.run_dir / name
     for share in ("out", "log"):
         (folder / share).mkdir(parents=True)
