@@ -13,10 +13,11 @@ from rig.bus import Signal
 from rig.modeldisk import Truth, Usage
 from rig.sampler import Sample, Sampler
 
+from bench.iocost import random_iops
 from bench.promises.measure import Seen, judge, vs_without
 from bench.promises.run import Contest, Happened, Run
 from bench.promises.scenario import SHIPPED, Book, Event, Goal, Scenario, UnitSpec
-from bench.promises.ways import Bfq, Place, Way, random_iops
+from bench.promises.ways import Bfq, Place, Way
 from bench.read import load
 from bench.stacks import StackSpec
 

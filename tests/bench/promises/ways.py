@@ -22,9 +22,9 @@ from typing import ClassVar
 from rig import scheduler as elevators
 from rig.modeldisk import ModelDisk, Truth
 from rig.shell import run
-from rig.unit import CGROUP_ROOT, Unit
-from uml.plan import DEFAULTS, iocost_model, iocost_qos
+from rig.unit import Unit
 
+from bench import iocost
 from bench.promises.scenario import Scenario, UnitSpec
 
 # What is left for all others together at least: nobody is given a weight of 0.
@@ -145,13 +145,7 @@ class Iocost(ByWeight):
 
     @contextmanager
     def chosen(self) -> Iterator[None]:
-        with super().chosen(), ExitStack() as undo:
-            for disk in self.place.disks:
-                undo.callback(_write_cost, "qos", f"{disk.devno} enable=0")
-                numbers = self.place.numbers[disk.name]
-                iops = random_iops(self.truth[disk.name], numbers)
-                for file, line in (("model", iocost_model), ("qos", iocost_qos)):
-                    _write_cost(file, line(numbers, iops).format(devno=disk.devno))
+        with super().chosen(), iocost.enabled(self.place.disks, self.place.numbers, self.truth):
             yield
 
 
@@ -170,20 +164,3 @@ class IoMax(Way):
 
 
 WAYS: dict[str, Callable[..., Way]] = {way.name: way for way in (Sutro, Bfq, Iocost, IoMax, Way)}
-
-
-def random_iops(truth: Truth, numbers: Mapping[str, object]) -> float:
-    """Random requests of 4 KiB per second, by what larger ones took: what transfer took goes off.
-
-    Only an hdd's model needs it, and there the medium's rate is the rate of transfer.
-    """
-    total, numbers = truth.total, {**DEFAULTS[str(numbers["kind"])], **numbers}
-    ios = total.rios + total.wios
-    if not ios or numbers["kind"] != "hdd":
-        return 0.0
-    transfer_s = (total.bytes / ios - 4096) / (int(str(numbers["bandwidth_kbps"])) * 1024)
-    return 1 / max(1e-5, total.busy_ns / 1e9 / ios - transfer_s)
-
-
-def _write_cost(file: str, line: str) -> None:
-    (CGROUP_ROOT / f"io.cost.{file}").write_text(line)
