@@ -6,7 +6,7 @@ from importlib import import_module
 
 from bench import program
 
-KINDS = ("demo", "promises", "overhead", "scale", "harm", "attribution")
+KINDS = ("demo", "promises", "overhead", "scale", "harm", "attribution", "applications")
 
 
 def main(words: list[str]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rig.result import Result
 
 # Details that tell apart what a goal is about.
-ABOUT = ("of", "at", "part", "state")
+ABOUT = ("of", "beside", "at", "part", "state")
 
 
 def number(value: float) -> str:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench import show
+from bench.applications import scenario as databases
 from bench.attribution import scenario as stacks
 from bench.blktests import results
 from bench.book import Book
@@ -35,7 +36,7 @@ from .setup import SOURCE, has_place, in_guest, prepare
 # The module of each kind that reads a file.
 FILES = {
     "fairness": fair, "protect": favoured, "promises": promised, "attribution": stacks,
-    "overhead": costly, "scale": growing, "harm": harmed,
+    "overhead": costly, "scale": growing, "harm": harmed, "applications": databases,
 }  # fmt: skip
 
 
@@ -53,7 +54,7 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
         raise LabError(str(error)) from error
     kinds = {
         "fairness": fairness, "protect": fairness, "promises": promises, "attribution": attribution,
-        "overhead": by_machine, "scale": by_machine, "harm": harm,
+        "overhead": by_machine, "scale": by_machine, "harm": harm, "applications": applications,
     }  # fmt: skip
     return kinds[name](cache, options, book)
 
@@ -108,6 +109,12 @@ def harm(cache: Cache, options: argparse.Namespace, book: Book) -> int:
     """Count in a guest what an I/O through stock drivers takes, and through patched ones."""
     setup = prepare(cache, "harm", options.kernel, stacking=True)
     return _in_guests(options, {"harm": _counting(setup)})
+
+
+def applications(cache: Cache, options: argparse.Namespace, book: Book) -> int:
+    """Run databases beside backups and writers in a guest that has them."""
+    setup = prepare(cache, "applications", applications=True)
+    return _in_guests(options, {"applications": _counting(setup)})
 
 
 def _counting(setup: guest.Setup) -> guest.Setup:
