@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.applications import measure, page
+from bench.applications import kind, measure, page
 from bench.applications.application import Served, db_bench_served, pgbench_served
 from bench.applications.run import Run
 from bench.applications.scenario import FLOOR, LATENCY, SHIPPED, Book, Goal, Scenario
@@ -32,7 +32,6 @@ PGBENCH = Scenario(
     stack=STACK,
     beside=("dd",),
     goal=(Goal("kept", min=0.9),),
-    size_mb=150,
     clients=4,
     floor=0.6,
     latency_ms=2.5,
@@ -117,7 +116,6 @@ title = "One"
 application = "pgbench"
 stack = "disk"
 beside = ["dd"]
-size_mb = 15
 clients = 1
 floor = 0.5
 latency_ms = 5
@@ -194,6 +192,15 @@ def test_rounds_give_their_median() -> None:
     found = {one.metric: one for one in measure.results(PGBENCH, "dd", runs, ALONE)}
     assert found["per_s"].value == 110
     assert found["per_s"].detail["stdev_percent"] > 30
+
+
+def test_an_explanation_is_printed_for_a_missed_goal(capsys: pytest.CaptureFixture) -> None:
+    for per_s, shown in ((60.0, True), (120.0, False)):
+        runs = [beside("none", 1.0), beside(FLOOR, per_s, explanation="because")]
+        found = list(measure.results(PGBENCH, "dd", runs, ALONE))
+        assert sum("explanation" in one.detail for one in found) == 1
+        kind.show(found)
+        assert ("because" in capsys.readouterr().out) is shown
 
 
 def test_a_failed_round_fails_the_scheduler() -> None:

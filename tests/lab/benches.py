@@ -113,7 +113,8 @@ def harm(cache: Cache, options: argparse.Namespace, book: Book) -> int:
 
 def applications(cache: Cache, options: argparse.Namespace, book: Book) -> int:
     """Run databases beside backups and writers in a guest that has them."""
-    setup = prepare(cache, "applications", applications=True)
+    tools = [products.databases(cache)]
+    setup = prepare(cache, "applications", applications=True, tools=tools)
     return _in_guests(options, {"applications": _counting(setup)})
 
 

@@ -20,6 +20,7 @@ from .roots import (
     RECIPES,
     Recipe,
     Root,
+    applications_recipe,
     bootstrapped,
     build_recipe,
     build_root,
@@ -146,6 +147,25 @@ def crowd(cache: Cache, source: Path) -> Path:
         "script": (RECIPES / "crowd").read_text(),
     }
     return cache.artefact("crowd", key, "bench: building the load of scale", build)
+
+
+def databases(cache: Cache) -> Path:
+    """The folder with the data of the bench of applications."""
+    recipe = applications_recipe()
+    root = bootstrapped(cache, recipe)
+    log = cache.run_dir / "databases.log"
+
+    def build(folder: Path) -> None:
+        work = folder / "work"
+        work.mkdir()
+        what, binds = "making the data of databases", {"/mnt/lab": RECIPES, "/build": work}
+        root.run(["chown", "postgres:postgres", "/build"], what, log, binds=binds)
+        root.run(["sh", "-e", "/mnt/lab/databases"], what, log, binds=binds, user="postgres")
+        shutil.copyfile(work / "postgresql.tar", folder / "postgresql.tar")
+        remove_tree(work)
+
+    key = {"root": recipe.key(), "script": (RECIPES / "databases").read_text()}
+    return cache.artefact("databases", key, "bench: making the data of databases", build)
 
 
 def gathered(target: Path, folders: list[Path | None]) -> Path:

@@ -53,9 +53,10 @@ def show(found: Sequence[Result]) -> None:
             for (beside, scheduler), row in rows.items()
         ]
         table(HEADS, cells)
+    missed = {(r.scheduler, r.detail.get("beside")) for r in found if r.counts and not r.met}
     for one in found:
-        if one.metric == "kept" and one.counts and not one.met and "explanation" in one.detail:
-            print(f"  sutroctl explain beside {one.detail['beside']}:")
+        if one.detail.get("explanation") and (one.scheduler, one.detail["beside"]) in missed:
+            print(f"  sutroctl explain beside {one.detail['beside']}, {one.scheduler}:")
             print("".join(f"    {line}\n" for line in str(one.detail["explanation"]).splitlines()))
 
 

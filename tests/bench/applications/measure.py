@@ -27,6 +27,8 @@ from bench.applications.scenario import BASELINE, LATENCY, Scenario
 from bench.judge import ratio, summed_up
 
 COMPARED = ("retained", "p99_ratio", "kept")
+# The metric whose result has what sutroctl explained in the last round.
+EXPLAINED = "per_s"
 
 
 def numbers(run: Run, alone: Run, floor: float) -> dict[str, float]:
@@ -64,15 +66,15 @@ def results(scenario: Scenario, beside: str, runs: Sequence[Run], alone: Run) ->
             one = failed(scenario.name, name, broken[0], judged)
             yield replace(one, detail={**one.detail, **about})
             continue
-        if mine[-1].explanation:
-            about["explanation"] = mine[-1].explanation
         rounds = [numbers(run, alone, scenario.floor) for run in mine]
         for metric in rounds[0]:
             if metric == "kept" and name == LATENCY:
                 # Nothing is promised to it that could be kept.
                 continue
             one = summed_up(scenario.name, name, metric, [each[metric] for each in rounds])
-            one = replace(one, detail={**about, **one.detail})
+            told = mine[-1].explanation if metric == EXPLAINED else ""
+            why = {"explanation": told} if told else {}
+            one = replace(one, detail={**about, **one.detail, **why})
             goals = [g for g in scenario.goal if g.metric == metric and g.about(beside)]
             for goal in goals:
                 yield replace(one, goal=goal, judged=goal.scheduler == name)

@@ -99,7 +99,7 @@ class Ground:
     def prepare(self) -> None:
         """Make the data of the database and of its competitors."""
         scenario = self._scenario
-        self._say(f"{scenario.name}: making {scenario.size_mb} MiB of data")
+        self._say(f"{scenario.name}: making the data")
         with self._fast():
             self.database.prepare()
             for name in scenario.beside:

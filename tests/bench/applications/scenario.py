@@ -45,7 +45,6 @@ class Scenario(book.Scenario):
     beside: Annotated[tuple[Annotated[str, OneOf(*COMPETITORS)], ...], NotEmpty()]
     schedulers: tuple[Annotated[str, OneOf(*SCHEDULERS)], ...] = SCHEDULERS
     goal: tuple[Goal, ...] = ()
-    size_mb: Count
     clients: Count
     floor: Annotated[float, Range(0, 1, above=True)]
     latency_ms: Positive
