@@ -82,7 +82,7 @@ class Application(ABC):
 # Its tables and the settings of the server: tests/lab/recipes/databases.
 DATA = "/mnt/build/postgresql.tar"
 # The page cache of the service holds a part of the data only, as that of a large database does.
-MEMORY_MAX = "48M"
+MEMORY_MAX = "96M"
 SOCKETS = Path("/run/rig-postgresql")
 LOG = SOCKETS / "transactions"
 

@@ -56,8 +56,9 @@ def show(found: Sequence[Result]) -> None:
     missed = {(r.scheduler, r.detail.get("beside")) for r in found if r.counts and not r.met}
     for one in found:
         if one.detail.get("explanation") and (one.scheduler, one.detail["beside"]) in missed:
-            print(f"  sutroctl explain beside {one.detail['beside']}, {one.scheduler}:")
-            print("".join(f"    {line}\n" for line in str(one.detail["explanation"]).splitlines()))
+            print(f"  sutrod beside {one.detail['beside']}, {one.scheduler}:")
+            for line in str(one.detail["explanation"]).splitlines():
+                print(f"    {line}")
 
 
 KIND = Kind(Book, SHIPPED, results, show)

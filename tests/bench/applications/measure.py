@@ -27,7 +27,7 @@ from bench.applications.scenario import BASELINE, LATENCY, Scenario
 from bench.judge import ratio, summed_up
 
 COMPARED = ("retained", "p99_ratio", "kept")
-# The metric whose result has what sutroctl explained in the last round.
+# The metric whose result has what sutrod reported in the last round.
 EXPLAINED = "per_s"
 
 
