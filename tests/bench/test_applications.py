@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bench.applications import kind, measure, page
 from bench.applications.application import Served, db_bench_served, pgbench_served
-from bench.applications.run import Run
+from bench.applications.run import Moment, Run, explained, seen
 from bench.applications.scenario import FLOOR, LATENCY, SHIPPED, Book, Goal, Scenario
 from bench.applications.ways import Rates, policy
 from bench.read import ScenarioError, load
@@ -91,6 +91,33 @@ def test_output_of_db_bench() -> None:
     assert db_bench_served(DB_BENCH) == [Served(28216.0, 0.21731)]
     assert db_bench_served(DB_BENCH + again)[1] == Served(30000.0, 0.3)
     assert db_bench_served(DB_BENCH[: DB_BENCH.index("Min: 1 ")]) == []
+
+
+# ---- counters ----
+
+
+def test_rates_between_two_moments() -> None:
+    """Of the database and of its competitor; the busiest leaf; the part of the CPU that idled."""
+    begin = Moment(1.0, {"db": 100, "dd": 0}, {"db": 10, "dd": 5}, [0, 10**9], 50, 100)
+    busy_ns = [10**9, 10**9 + 500_000_000]
+    end = Moment(3.0, {"db": 300, "dd": 2000}, {"db": 10, "dd": 5}, busy_ns, 65, 160)
+    run = seen("bfq", "dd", 2, Served(7.0, 8.0), begin, end, "")
+    assert (run.database, run.competitor) == (Rates(100.0, 0.0), Rates(1000.0, 0.0))
+    assert (run.disk_busy, run.cpu_idle) == (0.5, 0.25)
+    assert end.total("dd") - begin.total("dd") == 2000
+    assert seen("none", "", 0, Served(7.0, 8.0), begin, end, "").competitor == Rates(0.0, 0.0)
+
+
+def test_a_policy_in_a_line() -> None:
+    leaf = {"leaf": "/dev/s0", "share_needed": 0.28, "share_allotted": 0.3, "share_got": 0.1}
+    promise = {
+        "key": "ReadBandwidthMin", "value": 1000, "state": "limited", "cause": "too few requests",
+        "got": 400, "gain": 1.0, "leaves": [{**leaf, "weight": 173}],
+    }  # fmt: skip
+    assert explained(promise) == (
+        "ReadBandwidthMin 1000: limited (too few requests), got 400, gain 1.00; "
+        "/dev/s0 needs 28%, has 30%, got 10% with weight 173"
+    )
 
 
 # ---- files ----

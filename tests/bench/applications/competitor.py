@@ -8,6 +8,7 @@ flood   a buffered writer, `dd` to a file
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -30,18 +31,18 @@ class Competitor:
         self._folder = folder
         self._device = device
         self._flood = folder / "flood"
+        self._archive = folder / "archive"
 
     def prepare(self) -> None:
         """Make what it reads."""
         if self.name != "tar":
             return
-        archive = self._folder / "archive"
-        archive.mkdir()
+        self._archive.mkdir()
         count = ARCHIVE_MB // ARCHIVE_FILES
         for number in range(ARCHIVE_FILES):
             # Past the page cache: all of it is read from the disks.
             words = ("bs=1M", f"count={count}", "oflag=direct", "conv=fsync", "status=none")
-            run("dd", "if=/dev/zero", f"of={archive}/{number}", *words)
+            run("dd", "if=/dev/zero", f"of={self._archive}/{number}", *words)
 
     def unit(self) -> Unit:
         """Its service."""
@@ -57,5 +58,11 @@ class Competitor:
         return Unit("flood", dd_writer(str(self._flood), FLOOD_MB), properties=COUNTED)
 
     def clean(self) -> None:
-        """Drop what it has written and is not on the disks yet."""
+        """Leave nothing in memory: of what it has written, and of what the next one will read.
+
+        The pages of a service that has ended no longer count for its MemoryMax=.
+        """
         self._flood.unlink(missing_ok=True)
+        for file in self._archive.glob("*"):
+            with file.open("rb") as opened:
+                os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

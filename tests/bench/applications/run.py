@@ -67,6 +67,10 @@ class Moment:
     idle: int
     jiffies: int
 
+    def total(self, unit: str) -> int:
+        """Bytes of a unit so far."""
+        return self.read[unit] + self.written[unit]
+
 
 def runs(scenario: Scenario, say: Say) -> Iterator[Run]:
     """The database alone, then round by round each competitor under each scheduler."""
@@ -171,8 +175,10 @@ class Ground:
             served = load.served()
             if competitor and not other.busy():
                 raise RuntimeError(f"{other.unit} ended early:\n{other.journal()}")
+            if competitor and begin.total(other.name) == end.total(other.name):
+                raise RuntimeError(f"{other.unit} did not use {self._device}")
         beside = competitor.name if competitor else ""
-        run = _seen(name, beside, number, served, begin, end, explanation)
+        run = seen(name, beside, number, served, begin, end, explanation)
         self._say(f"{self._scenario.name}: {text(run)}")
         return run
 
@@ -203,7 +209,7 @@ class Ground:
         )
 
 
-def _seen(
+def seen(
     scheduler: str,
     beside: str,
     number: int,
@@ -212,6 +218,7 @@ def _seen(
     end: Moment,
     explanation: str,
 ) -> Run:
+    """A run from what its load got and from counters at both ends of the measured time."""
     seconds = end.at_s - begin.at_s
     rates = [
         Rates(
