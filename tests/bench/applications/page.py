@@ -21,7 +21,7 @@ from bench.show import number
 BEGIN, END = "<!-- begin of applications -->", "<!-- end of applications -->"
 TITLES = {FLOOR: "Sutro, floor", LATENCY: "Sutro, latency target"}
 ROWS = {
-    "kept": "transactions per second, against the promised ones",
+    "kept": "transactions or operations per second, against the promised ones",
     "retained": "... against alone",
     "p99_ratio": "P99, times its value alone",
     "competitor_mbps": "competitor, MB/s",
