@@ -429,6 +429,10 @@ int manager_new(const char *root, bool dry_run, struct manager **ret)
 	err = roots_init(&m->machine.roots, root);
 	if (err)
 		return log_oom();
+	/* Before anything is read: it gives up capabilities. */
+	if (roots_are_real(&m->machine.roots) &&
+	    latency_open(&m->machine.latency) < 0)
+		return log_oom();
 	m->machine.dry_run = dry_run;
 	err = cgfiles_init(&m->files, &m->machine.roots, dry_run);
 	if (err)
@@ -517,6 +521,7 @@ struct manager *manager_free(struct manager *m)
 	free(m->schedulers);
 	actuator_done(&m->actuator);
 	cgfiles_done(&m->files);
+	latency_close(m->machine.latency);
 	topology_free(m->machine.topology);
 	resyncs_done(&m->machine.resyncs);
 	conf_free(m->conf);

@@ -94,6 +94,9 @@ int bus_error(sd_bus_error *error, const char *name, const char *format, ...)
 /** bus_no_such_unit() - set the error about a unit that is not there */
 int bus_no_such_unit(sd_bus_error *error, const char *unit);
 
+/** bus_source_name() - where latencies are measured, "volume" or "leaves" */
+const char *bus_source_name(enum target_source source);
+
 /** bus_send() - send @reply unless making it failed with @r */
 int bus_send(sd_bus_message *reply, int r);
 

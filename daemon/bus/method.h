@@ -25,6 +25,10 @@ int method_list_units(sd_bus_message *call, void *userdata,
 		      sd_bus_error *error);
 int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
+/* latency.c */
+int method_list_latencies(sd_bus_message *call, void *userdata,
+			  sd_bus_error *error);
+
 /* promise.c */
 int method_list_promises(sd_bus_message *call, void *userdata,
 			 sd_bus_error *error);

@@ -127,6 +127,12 @@ static int append_promise(struct bus *b, sd_bus_message *r,
 			promises_importance(&c->policy->promises), "source",
 			"s", p->source ?: "");
 	if (err >= 0)
+		err = sd_bus_message_append(
+			r, "{sv}{sv}", "percentile", "d", p->percentile / 100.0,
+			"measured_at", "s",
+			f && f->target ? bus_source_name(f->target->source)
+				       : "");
+	if (err >= 0)
 		err = f && p->device ? append_governed(b, r, f, p->device)
 				     : append_ungoverned(r, c, p);
 	return err < 0 ? err : sd_bus_message_close_container(r);

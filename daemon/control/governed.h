@@ -39,7 +39,8 @@ struct history {
  * @rate: units per second in the last tick
  * @got: the same over the last second
  * @reserve: part of the time that was reserved for it in the last tick
- * @target: NULL for a floor; of a target @floor is the goal and @got the P95, in us
+ * @target: NULL for a floor; of a target @floor is the goal and @got the percentile
+ *	of latency, in us
  * @bytes, @leaf_bytes: of late at the logical device and at its leaves, older ones weigh less
  * @copies: the second for each of the first, 0: unknown
  * @crowded_ticks: for how long it was short while a queue on the way was full; ...
@@ -72,5 +73,11 @@ struct governed {
 	bool complained;
 	struct history *history;
 };
+
+/** governed_percentile() - of a target as in struct promise, 0 for a floor */
+static inline uint32_t governed_percentile(const struct governed *f)
+{
+	return f->target ? f->target->percentile * PART_ALL + 0.5 : 0;
+}
 
 #endif

@@ -28,6 +28,7 @@
 #include <time.h>
 
 #include "control/governor.h"
+#include "control/meter.h"
 #include "control/verdict.h"
 #include "policy/policy.h"
 
@@ -308,33 +309,6 @@ static void measure_copies(struct governed *f, double bytes, double below,
 		f->copies = f->leaf_bytes / f->bytes;
 }
 
-/* To the law a target is a floor in device time on all leaves together. */
-static void sample_target(struct governor *g, struct governed *f,
-			  const struct device *d, double dt_s)
-{
-	struct control_promise *p =
-		control_promise(g->plant.control, f->number);
-	struct latencies reads = {};
-	uint64_t time_ns = 0;
-	bool measured = true, waits = false;
-
-	for (size_t i = 0; i < d->n_leaves; i++) {
-		const struct usage *u =
-			sample_usage(&g->sampler, f->cgroup, d->leaves[i]);
-
-		measured = measured && measures_time(d->leaves[i]);
-		time_ns += u->time_ns;
-		waits |= u->queued;
-		sample_add_latencies(&g->sampler, f->cgroup, d->leaves[i],
-				     &reads);
-	}
-	p->rate = time_ns / 1e9 / dt_s;
-	p->fraction = 1;
-	target_tick(f->target, &reads, waits, p->rate, measured, dt_s);
-	p->floor = f->target->wanted;
-	f->rate = f->target->p95_us;
-}
-
 static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 {
 	const struct device *d =
@@ -348,7 +322,8 @@ static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 	if (!d || !f->cgroup)
 		return;
 	if (f->target) {
-		sample_target(g, f, d, dt_s);
+		meter_sample(&g->plant, f, d, &g->sampler,
+			     g->context.machine->latency, dt_s);
 		return;
 	}
 	counted = partition_disk(d) ?: d;
@@ -399,8 +374,9 @@ static char *explain_weight(const struct governor *g, uint32_t node,
 		}
 	}
 	if (best) {
-		_cleanup_free_ char *value = promise_format_value(
-			best->key, best->floor, best->part);
+		_cleanup_free_ char *value =
+			promise_format_value(best->key, best->floor, best->part,
+					     governed_percentile(best));
 
 		return asprintf_or_null("%s=%s %s needs %.0f %% of %s",
 					promise_info(best->key)->name,
@@ -487,6 +463,24 @@ static void follow_parts(struct governor *g)
 	}
 }
 
+/* A new plant for what there is now, and what its targets need measured. */
+static int renew_plant(struct governor *g)
+{
+	int err = plant_make(&g->plant, &g->context, g->ticks < 2);
+
+	if (err)
+		return err;
+	err = meters_watch(&g->plant, g->context.machine->latency);
+	if (err == -ENOMEM)
+		return err;
+	if (err && !g->latency_complained)
+		log_warning_errno(err, "Latency targets are measured at the "
+				       "leaves of their devices, and for reads "
+				       "only: BPF is not available: %m");
+	g->latency_complained |= err;
+	return 0;
+}
+
 static int tick(struct governor *g)
 {
 	_cleanup_free_ struct leaf_now *leaves = NULL;
@@ -494,7 +488,7 @@ static int tick(struct governor *g)
 	int err;
 
 	if (g->stale) {
-		err = plant_make(&g->plant, &g->context, g->ticks < 2);
+		err = renew_plant(g);
 		if (err)
 			return err;
 		g->stale = false;
@@ -505,6 +499,8 @@ static int tick(struct governor *g)
 			   cgroup_tree_root(g->context.machine->tree),
 			   g->context.machine->topology,
 			   machine_now_usec(g->context.machine));
+	if (!err && latency_sample(g->context.machine->latency) < 0)
+		log_debug("Latencies of a target could not be read.");
 	dt_s = sampler_interval_s(&g->sampler);
 	/* The first sample is what the next one is compared with. */
 	if (err || g->ticks++ == 0 || dt_s <= 0 || dt_s > TICK_MAX_S)

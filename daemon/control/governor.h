@@ -11,6 +11,7 @@
  * @stale: cgroups, policies or devices changed, a new plant is due
  * @ticks: since the daemon was started
  * @step_usec: CPU time of the last one
+ * @latency_complained: the log has that latencies are not measured at volumes
  */
 struct governor {
 	struct control_context context;
@@ -20,6 +21,7 @@ struct governor {
 	struct plant plant;
 	unsigned int ticks;
 	uint64_t step_usec;
+	bool latency_complained;
 };
 
 int governor_start(struct governor *g, const struct control_context *context);

@@ -111,6 +111,9 @@ static const struct {
 				   "somebody else." },
 	[CONTROL_UNWEIGHTED] = { "unweighted",
 				 "The scheduler of a disk has no weights." },
+	[CONTROL_UNOBSERVED] = { "unobserved",
+				 "Nothing measures the latencies of its "
+				 "requests." },
 	[CONTROL_UNMEASURED] = { "unknown-capacity",
 				 "The capacity of the device for its requests "
 				 "is unknown until it uses the device." },

@@ -30,6 +30,7 @@ enum control_state {
 	CONTROL_UNATTRIBUTED, /* served, but device time is charged to others */
 	CONTROL_UNWEIGHTED, /* a leaf's scheduler knows no weights */
 	CONTROL_UNMEASURED, /* a part of a device of which nothing is known */
+	CONTROL_UNOBSERVED, /* nothing measures the latencies of a target */
 	_CONTROL_STATE_MAX,
 };
 

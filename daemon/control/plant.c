@@ -330,7 +330,9 @@ static int add_floor(struct plant *plant, struct plant *was,
 		f->target = calloc(1, sizeof(*f->target));
 		if (!f->target)
 			return -ENOMEM;
-		target_init(f->target, p->value, d->n_leaves);
+		target_init(f->target, p->value,
+			    (double)p->percentile / PART_ALL,
+			    promise_info(p->key)->op, d->n_leaves);
 		cp.floor = f->target->wanted;
 		cp.is_time = true;
 	}
@@ -362,8 +364,13 @@ static int add_floor(struct plant *plant, struct plant *was,
 	}
 	if (f->part)
 		f->floor = old->floor;
-	if (f->target)
+	/* Counts stay when only the percentile is another one. */
+	if (f->target) {
+		double percentile = f->target->percentile;
+
 		*f->target = *old->target;
+		f->target->percentile = percentile;
+	}
 	control_inherit(plant->control, f->number, was->control, old->number,
 			leaf_was);
 	return 0;

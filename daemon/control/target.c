@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * LatencyTarget=: the P95 of a unit's reads.
+ * LatencyTarget= and its like: a percentile of a unit's reads, writes or fsyncs.
  *
  * Latency is not a rate: no share can be worked out from it beforehand. So the share
  * is searched for. To the control law a target is a floor in device time: the unit
  * gets @wanted seconds per second of its leaves, which weights can do as for any
- * floor. While the P95 is above the goal that grows, in a second to 2.4 times what it
+ * floor. While the percentile is above the goal that grows, in a second to 2.4 times what it
  * was; while it is below 80 % of it, it shrinks by a tenth in a second, so that what
  * is not needed goes back to the others; between the two it stays. A step up is
  * larger than one down because a miss hurts the one who was promised something, and
@@ -31,8 +31,9 @@
 
 /* The mean that a second ago counts for a third in. */
 #define COUNTS_S 0.9
-/* Fewer reads than that in it say nothing about a 20th. */
-#define READS_MIN 20
+/* Fewer requests than that in it have no P95: one in 20 is above it. */
+#define REQUESTS_MIN 20
+#define PERCENTILE_USUAL 0.95
 
 #define GROW 1.25
 #define GROW_EXTRA 0.01
@@ -44,50 +45,54 @@
 #define WANTED_MOST 0.9
 #define VERDICT_S 2.0
 
-void target_init(struct target *t, uint64_t goal_us, size_t n_leaves)
+void target_init(struct target *t, uint64_t goal_us, double percentile,
+		 enum latency_op op, size_t n_leaves)
 {
 	*t = (struct target){
 		.goal_us = goal_us,
+		.percentile = percentile,
+		.op = op,
 		.wanted = WANTED_MIN,
 		.most = WANTED_MOST * n_leaves,
 		.state = CONTROL_UNKNOWN,
 	};
 }
 
-static double bucket_end_us(size_t i)
+/* Requests of which (1 - percentile) is as many as 0.05 of REQUESTS_MIN. */
+static double requests_min(const struct target *t)
 {
-	/* As in io.sutro.stat: 2^14 ns, 1.5 * 2^14, 2^15 ... */
-	return ldexp(i % 2 ? 1.5 : 1, 14 + i / 2) / 1000;
+	double min =
+		REQUESTS_MIN * (1 - PERCENTILE_USUAL) / (1 - t->percentile);
+
+	return fmax(min, REQUESTS_MIN);
 }
 
-static double percentile_us(const double *counts, double part, double *ret_all)
+/*
+ * Part of the counts that is kept. Where a percentile needs more requests than come in
+ * a second, counts are kept so much longer.
+ */
+static double kept(const struct target *t, double dt_s)
 {
-	double all = 0, sum = 0;
+	double min = requests_min(t), all = histogram_sum(&t->counts);
+	double quick = exp(-dt_s / COUNTS_S);
+	double slow = exp(-dt_s / COUNTS_S * REQUESTS_MIN / min);
 
-	for (size_t i = 0; i < LATENCY_BUCKETS; i++)
-		all += counts[i];
-	*ret_all = all;
-	for (size_t i = 0; i < LATENCY_BUCKETS; i++) {
-		double begin_us = i ? bucket_end_us(i - 1) : 0;
-
-		if (all > 0 && sum + counts[i] >= part * all)
-			return begin_us + (bucket_end_us(i) - begin_us) *
-						  (part * all - sum) /
-						  counts[i];
-		sum += counts[i];
-	}
-	return 0;
+	if (all <= 0)
+		return quick;
+	return fmin(slow, fmax(quick, min / all));
 }
 
-static void judge(struct target *t, double dt_s)
+/* A verdict takes longer than counts of the time before the last change are kept. */
+static void judge(struct target *t, double keep, double dt_s)
 {
-	bool missed = t->p95_us > t->goal_us;
+	double verdict_s = VERDICT_S / COUNTS_S * dt_s / -log(keep);
+	bool missed = t->latency_us > t->goal_us;
 
 	if (missed && t->wanted >= t->most)
-		t->missed_s = fmin(t->missed_s + dt_s, VERDICT_S);
+		t->missed_s = fmin(t->missed_s + dt_s, verdict_s);
 	else
 		t->missed_s = fmax(t->missed_s - dt_s, 0);
-	if (t->missed_s >= VERDICT_S)
+	if (t->missed_s >= verdict_s)
 		t->state = CONTROL_INFEASIBLE;
 	else if (!missed)
 		t->state = CONTROL_HELD;
@@ -95,19 +100,20 @@ static void judge(struct target *t, double dt_s)
 		t->state = CONTROL_SETTLING;
 }
 
-void target_tick(struct target *t, const struct latencies *new, bool waits,
-		 double time, bool measured, double dt_s)
+void target_tick(struct target *t, const struct histogram *new, bool waits,
+		 double time, enum control_state obstacle, double dt_s)
 {
-	double keep = exp(-dt_s / COUNTS_S), reads;
+	double keep = kept(t, dt_s);
 
-	for (size_t i = 0; i < LATENCY_BUCKETS; i++)
-		t->counts[i] = t->counts[i] * keep + new->count[i];
-	t->p95_us = percentile_us(t->counts, 0.95, &reads);
-	if (!measured) {
-		t->state = CONTROL_UNWEIGHTED;
+	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+		t->counts.count[i] = t->counts.count[i] * keep + new->count[i];
+	histogram_add(&t->total, new);
+	t->latency_us = histogram_percentile_us(&t->counts, t->percentile);
+	if (obstacle != CONTROL_UNKNOWN) {
+		t->state = obstacle;
 		return;
 	}
-	if (reads < READS_MIN) {
+	if (histogram_sum(&t->counts) < requests_min(t)) {
 		/* Too few to say, or none that are done: it may be starved. */
 		t->state = waits ? CONTROL_SETTLING : CONTROL_IDLE;
 		if (waits)
@@ -115,12 +121,12 @@ void target_tick(struct target *t, const struct latencies *new, bool waits,
 				fmin(t->wanted * GROW + GROW_EXTRA, t->most);
 		return;
 	}
-	if (t->p95_us > t->goal_us)
+	if (t->latency_us > t->goal_us)
 		t->wanted = fmin(fmax(t->wanted, fmin(time, t->most)) * GROW +
 					 GROW_EXTRA,
 				 t->most);
-	else if (t->p95_us < CALM * t->goal_us)
+	else if (t->latency_us < CALM * t->goal_us)
 		t->wanted =
 			fmax(t->wanted * pow(SHRINK_PER_S, dt_s), WANTED_MIN);
-	judge(t, dt_s);
+	judge(t, keep, dt_s);
 }

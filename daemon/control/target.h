@@ -3,21 +3,35 @@
 #define SUTRO_TARGET_H
 
 #include "control/law.h"
-#include "host/sample.h"
+#include "host/histogram.h"
+
+/** enum target_source - where the latencies of a target are measured */
+enum target_source {
+	TARGET_AT_LEAVES, /* sum of the reads on the leaves, by their elevators */
+	TARGET_AT_VOLUME,
+};
 
 /**
- * struct target - a goal for the P95 of a unit's reads, and what is done for it
+ * struct target - a goal for a percentile of a unit's latencies, and its control
  * @goal_us: what is promised
- * @counts: reads by latency over about the last second
- * @p95_us: of these, 0: no reads
+ * @percentile: of all requests, 0..1
+ * @op: which requests
+ * @source: of the last tick
+ * @total: all requests so far
+ * @counts: requests by latency over about the last second, longer if they are few
+ * @latency_us: the percentile of these, 0: no requests
  * @wanted: device time per second on all its leaves together that it is to have
  * @most: and the most it may have
  * @missed_s: net time that it was missed with all that may be given
  */
 struct target {
 	double goal_us;
-	double counts[LATENCY_BUCKETS];
-	double p95_us;
+	double percentile;
+	enum latency_op op;
+	enum target_source source;
+	struct histogram total;
+	struct histogram counts;
+	double latency_us;
 	double wanted;
 	double most;
 	double missed_s;
@@ -25,16 +39,18 @@ struct target {
 };
 
 /** target_init() - @n_leaves: under the device */
-void target_init(struct target *t, uint64_t goal_us, size_t n_leaves);
+void target_init(struct target *t, uint64_t goal_us, double percentile,
+		 enum latency_op op, size_t n_leaves);
 
 /**
  * target_tick() - one step
- * @new: reads of the unit on all leaves
+ * @new: requests of the unit since the tick before
  * @waits: it has requests that wait
  * @time: device time it used per second on all leaves together
- * @measured: every leaf counts latencies
+ * @obstacle: why the target cannot be kept: CONTROL_UNWEIGHTED, a leaf counts no
+ *	device time; CONTROL_UNOBSERVED, @new is not known; CONTROL_UNKNOWN: nothing
  */
-void target_tick(struct target *t, const struct latencies *new, bool waits,
-		 double time, bool measured, double dt_s);
+void target_tick(struct target *t, const struct histogram *new, bool waits,
+		 double time, enum control_state obstacle, double dt_s);
 
 #endif

@@ -16,6 +16,7 @@
 #include <sys/sysmacros.h>
 #include <systemd/sd-journal.h>
 
+#include "control/meter.h"
 #include "control/verdict.h"
 #include "policy/policy.h"
 
@@ -42,7 +43,7 @@ static bool is_broken(enum control_state state)
 {
 	return state == CONTROL_INFEASIBLE || state == CONTROL_LIMITED ||
 	       state == CONTROL_CROWDED || state == CONTROL_UNATTRIBUTED ||
-	       state == CONTROL_UNWEIGHTED;
+	       state == CONTROL_UNWEIGHTED || state == CONTROL_UNOBSERVED;
 }
 
 /* ---- evidence ---- */
@@ -197,15 +198,42 @@ static int add_amplification(struct text *t, const struct governed *f,
 			f->copies, by);
 }
 
-static int explain_target(const struct governed *f, struct text *t)
+static const char *const op_names[] = {
+	[LATENCY_READ] = "reads",
+	[LATENCY_WRITE] = "writes",
+	[LATENCY_FSYNC] = "fsyncs",
+};
+
+static int explain_target(const struct governed *f, const struct device *d,
+			  struct text *t)
 {
+	const struct target *target = f->target;
+	_cleanup_free_ char *word =
+		value_format_percentile(governed_percentile(f));
+
+	if (!word)
+		return -ENOMEM;
 	return text_add(t,
-			"the P95 of its reads is %.1f ms with %.0f %% of the "
+			"the %s of its %s %s %s is %.1f ms with %.0f %% of the "
 			"leaves' time, and more is not given; the rest is what "
 			"others have at the disks already. Give them ceilings, "
 			"or raise the target",
-			f->target->p95_us / 1e3,
-			f->target->wanted / f->target->most * 90);
+			word, op_names[target->op],
+			target->source == TARGET_AT_VOLUME ? "at"
+							   : "at the leaves of",
+			d->node, target->latency_us / 1e3,
+			target->wanted / target->most * 90);
+}
+
+static int explain_unobserved(const struct evidence *e,
+			      const struct governed *f, struct text *t)
+{
+	return text_add(t,
+			"latencies of %s are measured by BPF only, which is "
+			"not available: %s; see \"Latency targets\" in "
+			"sutrod(8)",
+			op_names[f->target->op],
+			strerror(-latency_error(e->context->machine->latency)));
 }
 
 static int explain_infeasible(const struct evidence *e,
@@ -283,15 +311,6 @@ static const struct device *find_full_queue(const struct evidence *e,
 	return found;
 }
 
-static const struct device *not_sutro(const struct device *d)
-{
-	for (size_t i = 0; i < d->n_leaves; i++)
-		if (!d->leaves[i]->scheduler ||
-		    !streq(d->leaves[i]->scheduler, "sutro"))
-			return d->leaves[i];
-	return NULL;
-}
-
 static int explain_limited(const struct evidence *e, const struct governed *f,
 			   const struct device *d, struct text *t)
 {
@@ -342,7 +361,7 @@ static int explain(const struct evidence *e, const struct governed *f,
 	switch (state) {
 	case CONTROL_INFEASIBLE:
 		if (f->target)
-			return explain_target(f, t);
+			return explain_target(f, d, t);
 		return explain_infeasible(e, f, d, t);
 	case CONTROL_LIMITED:
 		return explain_limited(e, f, d, t);
@@ -359,15 +378,19 @@ static int explain(const struct evidence *e, const struct governed *f,
 	case CONTROL_UNWEIGHTED:
 		leaf = f->crowded ? find_full_queue(e, d) : NULL;
 		if (!leaf)
-			leaf = f->target ? not_sutro(d) : without_weights(e, d);
+			leaf = f->target ? meter_gap(d) : without_weights(e, d);
 		return text_add(
 			t,
 			"the scheduler %s of %s %s; run \"sutroctl "
 			"use %s\"",
 			leaf && leaf->scheduler ? leaf->scheduler : "none",
 			leaf ? leaf->node : "a leaf",
-			f->target ? "counts no latencies" : "has no weights",
+			f->target ? "counts no device time, so the target is "
+				    "not kept"
+				  : "has no weights",
 			f->path);
+	case CONTROL_UNOBSERVED:
+		return explain_unobserved(e, f, t);
 	default:
 		return -EINVAL;
 	}
@@ -398,8 +421,8 @@ static enum control_state look_again(const struct evidence *e,
 
 static void tell_journal(const struct governed *f, bool broken)
 {
-	_cleanup_free_ char *value =
-		promise_format_value(f->key, f->floor, f->part);
+	_cleanup_free_ char *value = promise_format_value(
+		f->key, f->floor, f->part, governed_percentile(f));
 	const char *key = promise_info(f->key)->name;
 	const char *unit = f->cgroup->policy->subject;
 
@@ -474,7 +497,7 @@ int verdicts_tell(struct plant *plant, const struct sampler *sampler,
 	for (size_t i = 0; i < plant->n_floors && !err; i++) {
 		struct governed *f = &plant->floors[i];
 
-		/* A target's P95 is over a second already. */
+		/* A target's percentile is over a second already. */
 		f->got = f->target ? f->rate : f->got + a * (f->rate - f->got);
 		remember(&e, f);
 		err = tell(&e, f);

@@ -5,6 +5,7 @@
 #include <systemd/sd-event.h>
 
 #include "host/cgroup.h"
+#include "host/latency.h"
 #include "host/resync.h"
 #include "host/roots.h"
 #include "host/topology.h"
@@ -17,6 +18,7 @@
  * @topology: block devices; replaced when they change
  * @tree: cgroups, each with its policy
  * @resyncs: of RAID arrays, those that run
+ * @latency: latencies at devices; NULL on a fake machine
  */
 struct machine {
 	struct roots roots;
@@ -25,6 +27,7 @@ struct machine {
 	struct topology *topology;
 	struct cgroup_tree *tree;
 	struct resyncs resyncs;
+	struct latency *latency;
 };
 
 /** machine_now_usec() - the monotonic clock when the loop began to serve its events */

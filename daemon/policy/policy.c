@@ -205,7 +205,8 @@ static bool is_same(const struct promise *a, const struct promise *b)
 {
 	return a->key == b->key && a->device == b->device &&
 	       a->value == b->value && a->part == b->part &&
-	       streq(a->path, b->path) && streq(a->source, b->source);
+	       a->percentile == b->percentile && streq(a->path, b->path) &&
+	       streq(a->source, b->source);
 }
 
 int policy_expand(struct policy *p, const struct device *const *used,

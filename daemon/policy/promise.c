@@ -14,8 +14,8 @@
  *    and a "/" at the end go.
  *    Or it is the word "any": each volume that the unit uses. Weight=any 300 is
  *    Weight=300: that is what a weight without a path means.
- * 2. Values are sizes, times, numbers or words; a floor may be a percentage. value.c
- *    reads and writes them.
+ * 2. Values are sizes, times, numbers or words; a floor may be a percentage, and a
+ *    target's time may have a percentile behind it. value.c reads and writes them.
  */
 
 #include <limits.h>
@@ -30,6 +30,10 @@
 #define IOS_ALLOWED                                                             \
 	"a path and requests per second, such as /dev/vg/db 5K, at most 1000T " \
 	"(K, M, G, T: powers of 1000)"
+#define LATENCY_ALLOWED                                                      \
+	"a path and a time from 1us to 1min, then a percentile from P50 to " \
+	"P99.9 (without one: P95), such as /dev/vg/db 5ms or "               \
+	"/dev/vg/db 5ms P99"
 #define OR_PERCENT "; or 1% to 100% of what the device can do"
 #define OR_INFINITY "; infinity: no limit"
 
@@ -71,9 +75,16 @@ static const struct promise_info infos[] = {
 				     PROMISE_UNIT_IOS, true,
 				     IOS_ALLOWED OR_INFINITY },
 	[PROMISE_LATENCY_TARGET] = { "LatencyTarget", PROMISE_KIND_TARGET,
-				     PROMISE_UNIT_USEC, false,
-				     "a path and a time from 1us to 1min, such "
-				     "as /dev/vg/db 5ms" },
+				     PROMISE_UNIT_USEC, false, LATENCY_ALLOWED,
+				     LATENCY_READ },
+	[PROMISE_WRITE_LATENCY_TARGET] = { "WriteLatencyTarget",
+					   PROMISE_KIND_TARGET,
+					   PROMISE_UNIT_USEC, true,
+					   LATENCY_ALLOWED, LATENCY_WRITE },
+	[PROMISE_FSYNC_LATENCY_TARGET] = { "FsyncLatencyTarget",
+					   PROMISE_KIND_TARGET,
+					   PROMISE_UNIT_USEC, true,
+					   LATENCY_ALLOWED, LATENCY_FSYNC },
 	[PROMISE_WEIGHT] = { "Weight", PROMISE_KIND_WEIGHT, PROMISE_UNIT_NUMBER,
 			     false,
 			     "1 to 10000, or a path and 1 to 10000, such as "
@@ -110,7 +121,18 @@ const char *promise_class_name(enum promise_class class)
 	return class_names[class];
 }
 
-char *promise_format_value(enum promise_key key, uint64_t value, uint32_t part)
+static char *format_target(uint64_t usec, uint32_t percentile)
+{
+	_cleanup_free_ char *time = value_format_time(usec), *word = NULL;
+
+	if (!time || percentile == PERCENTILE_DEFAULT)
+		return TAKE_PTR(time);
+	word = value_format_percentile(percentile);
+	return word ? asprintf_or_null("%s %s", time, word) : NULL;
+}
+
+char *promise_format_value(enum promise_key key, uint64_t value, uint32_t part,
+			   uint32_t percentile)
 {
 	if (part)
 		return value_format_percent(part);
@@ -125,7 +147,7 @@ char *promise_format_value(enum promise_key key, uint64_t value, uint32_t part)
 	case PROMISE_UNIT_IOS:
 		return value_format_size(value);
 	case PROMISE_UNIT_USEC:
-		return value_format_time(value);
+		return format_target(value, percentile);
 	case PROMISE_UNIT_NUMBER:
 		break;
 	}
@@ -161,9 +183,28 @@ static bool is_percent(enum promise_key key, const char *s)
 	return infos[key].kind == PROMISE_KIND_FLOOR && endswith(s, "%");
 }
 
-static int parse_value(enum promise_key key, const char *s, uint64_t *ret,
-		       uint32_t *ret_part)
+/* "5ms", "1s 500us P99" */
+static int parse_target(const char *s, struct promise *ret)
 {
+	_cleanup_free_ char *time = NULL;
+	const char *word = strchr(s, 'P');
+
+	ret->percentile = PERCENTILE_DEFAULT;
+	if (!word)
+		return value_parse_time(s, &ret->value);
+	if (word == s || !strchr(BLANKS, word[-1]))
+		return -EINVAL;
+	time = strndup(s, word - s);
+	if (!time)
+		return -ENOMEM;
+	return value_parse_time(time, &ret->value)
+		       ?: value_parse_percentile(word, &ret->percentile);
+}
+
+static int parse_value(enum promise_key key, const char *s, struct promise *p)
+{
+	uint64_t *ret = &p->value;
+
 	switch (infos[key].kind) {
 	case PROMISE_KIND_CEILING:
 		if (streq(s, "infinity")) {
@@ -172,10 +213,10 @@ static int parse_value(enum promise_key key, const char *s, uint64_t *ret,
 		}
 		return value_parse_size(s, ret);
 	case PROMISE_KIND_FLOOR:
-		return is_percent(key, s) ? value_parse_percent(s, ret_part)
+		return is_percent(key, s) ? value_parse_percent(s, &p->part)
 					  : value_parse_size(s, ret);
 	case PROMISE_KIND_TARGET:
-		return value_parse_time(s, ret);
+		return parse_target(s, p);
 	case PROMISE_KIND_WEIGHT:
 		return parse_between(s, WEIGHT_MIN, WEIGHT_MAX, ret);
 	case PROMISE_KIND_CLASS:
@@ -298,12 +339,12 @@ int promise_parse(enum promise_key key, const char *text, const char *source,
 		p.path = NULL;
 	}
 	if (!p.reset)
-		err = parse_value(key, text, &p.value, &p.part);
+		err = parse_value(key, text, &p);
 	if (err) {
 		free(p.path);
 		*ret_allowed = is_percent(key, text) ? percent_allowed
 						     : infos[key].allowed;
-		return -EINVAL;
+		return err == -ENOMEM ? err : -EINVAL;
 	}
 	p.source = strdup(source);
 	if (!p.source) {
@@ -328,7 +369,7 @@ char *promise_format(const struct promise *p)
 
 	if (p->reset)
 		return strdup("");
-	value = promise_format_value(p->key, p->value, p->part);
+	value = promise_format_value(p->key, p->value, p->part, p->percentile);
 	if (!value ||
 	    (p->path && (add_path(&t, p->path) < 0 || text_add(&t, " ") < 0)) ||
 	    text_add(&t, "%s", value) < 0) {

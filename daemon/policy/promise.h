@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "host/latency-map.h"
 #include "policy/value.h"
 
 struct device;
@@ -20,6 +21,8 @@ enum promise_key {
 	PROMISE_READ_IOPS_MAX,
 	PROMISE_WRITE_IOPS_MAX,
 	PROMISE_LATENCY_TARGET,
+	PROMISE_WRITE_LATENCY_TARGET,
+	PROMISE_FSYNC_LATENCY_TARGET,
 	PROMISE_WEIGHT,
 	PROMISE_CLASS,
 	PROMISE_IMPORTANCE,
@@ -65,6 +68,7 @@ enum promise_class {
  * struct promise_info - a key
  * @name: as it is written
  * @write: about writes; else about reads
+ * @op: of a target, the requests that it is about
  * @allowed: what may be written behind the "=", a sentence for people
  */
 struct promise_info {
@@ -73,6 +77,7 @@ struct promise_info {
 	enum promise_unit unit;
 	bool write;
 	const char *allowed;
+	enum latency_op op;
 };
 
 const struct promise_info *promise_info(enum promise_key key);
@@ -90,6 +95,7 @@ const char *promise_class_name(enum promise_class class);
  * @value: in the unit of the key; an enum promise_class; PROMISE_INFINITY
  * @part: of a floor in percent: 1/10000 of what the device can do, PART_MIN to
  *	PART_ALL, and @value is 0; else 0
+ * @percentile: of a target, in 1/10000, PERCENTILE_MIN to PERCENTILE_MAX; else 0
  * @reset: an empty assignment: forget what was said before with this key
  * @source: who said so: "FILE:LINE", or a client of the bus
  * @device: where @path leads now, NULL while it leads nowhere; belongs to the
@@ -102,6 +108,7 @@ struct promise {
 	char *path;
 	uint64_t value;
 	uint32_t part;
+	uint32_t percentile;
 	bool reset;
 	char *source;
 	const struct device *device;
@@ -126,8 +133,12 @@ void promise_done(struct promise *p);
 /** promise_format() - as it is written behind "KEY="; to be freed, NULL: no memory */
 char *promise_format(const struct promise *p);
 
-/** promise_format_value() - the same without the path: "200M", "5ms", "idle", "30%" */
-char *promise_format_value(enum promise_key key, uint64_t value, uint32_t part);
+/**
+ * promise_format_value() - the same without the path: "200M", "5ms P99", "idle", "30%"
+ * @part, @percentile: as in struct promise
+ */
+char *promise_format_value(enum promise_key key, uint64_t value, uint32_t part,
+			   uint32_t percentile);
 
 /** struct promises - a list; one for each key and path where not said otherwise */
 struct promises {

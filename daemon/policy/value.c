@@ -175,27 +175,48 @@ char *value_format_time(uint64_t usec)
 	return format_sum(usec, times);
 }
 
-int value_parse_percent(const char *s, uint32_t *ret)
+/* "12.5" in 1/100, with at most @decimals_max decimals; *s moves behind it. */
+static int take_hundredths(const char **s, size_t decimals_max, uint32_t *ret)
 {
-	size_t digits = strspn(s, DIGITS), decimals = 0;
-	uint32_t part;
+	size_t digits = strspn(*s, DIGITS), decimals;
+	uint32_t sum;
 
 	if (digits < 1 || digits > 3)
 		return -EINVAL;
-	part = strtoul(s, NULL, 10) * 100;
-	s += digits;
-	if (*s == '.') {
-		decimals = strspn(++s, DIGITS);
-		if (decimals < 1 || decimals > 2)
+	sum = strtoul(*s, NULL, 10) * 100;
+	*s += digits;
+	if (**s == '.') {
+		decimals = strspn(++*s, DIGITS);
+		if (decimals < 1 || decimals > decimals_max)
 			return -EINVAL;
-		part += (s[0] - '0') * 10;
-		part += decimals > 1 ? s[1] - '0' : 0;
+		sum += take_fraction(s, 100);
 	}
-	if (!streq(s + decimals, "%"))
+	*ret = sum;
+	return 0;
+}
+
+int value_parse_percent(const char *s, uint32_t *ret)
+{
+	uint32_t part;
+	int err = take_hundredths(&s, 2, &part);
+
+	if (err || !streq(s, "%"))
 		return -EINVAL;
 	if (part < PART_MIN || part > PART_ALL)
 		return -ERANGE;
 	*ret = part;
+	return 0;
+}
+
+int value_parse_percentile(const char *s, uint32_t *ret)
+{
+	uint32_t percentile;
+
+	if (*s++ != 'P' || take_hundredths(&s, 1, &percentile) < 0 || *s)
+		return -EINVAL;
+	if (percentile < PERCENTILE_MIN || percentile > PERCENTILE_MAX)
+		return -ERANGE;
+	*ret = percentile;
 	return 0;
 }
 
@@ -207,4 +228,12 @@ char *value_format_percent(uint32_t part)
 		return asprintf_or_null("%u%%", whole);
 	return rest % 10 ? asprintf_or_null("%u.%02u%%", whole, rest)
 			 : asprintf_or_null("%u.%u%%", whole, rest / 10);
+}
+
+char *value_format_percentile(uint32_t percentile)
+{
+	unsigned int whole = percentile / 100, tenth = percentile % 100 / 10;
+
+	return tenth ? asprintf_or_null("P%u.%u", whole, tenth)
+		     : asprintf_or_null("P%u", whole);
 }

@@ -8,16 +8,24 @@
 #define PART_MIN 100U
 #define PART_ALL 10000U
 
+/* The same for percentiles of latencies, with at most one decimal. */
+#define PERCENTILE_MIN 5000U
+#define PERCENTILE_MAX 9990U
+#define PERCENTILE_DEFAULT 9500U
+
 /** value_parse_size() - "1.5G", 1 to 1000T; -EINVAL, -ERANGE */
 int value_parse_size(const char *s, uint64_t *ret);
 /** value_parse_time() - "1s 500us", 1us to 1min; -EINVAL, -ERANGE */
 int value_parse_time(const char *s, uint64_t *ret_usec);
 /** value_parse_percent() - "12.5%", PART_MIN to PART_ALL; -EINVAL, -ERANGE */
 int value_parse_percent(const char *s, uint32_t *ret_part);
+/** value_parse_percentile() - "P99.9", PERCENTILE_MIN to _MAX; -EINVAL, -ERANGE */
+int value_parse_percentile(const char *s, uint32_t *ret_percentile);
 
 /* To be freed; NULL: no memory. */
 char *value_format_size(uint64_t value);
 char *value_format_time(uint64_t usec);
 char *value_format_percent(uint32_t part);
+char *value_format_percentile(uint32_t percentile);
 
 #endif

@@ -25,8 +25,9 @@ ABOUT = {
     "WriteBandwidthMax": "write max",
     "ReadIOPSMax": "read ios max",
     "WriteIOPSMax": "write ios max",
-    "LatencyTarget": "read P95",
 }
+# What a target is about; its percentile follows.
+TARGETS = {"LatencyTarget": "read", "WriteLatencyTarget": "write", "FsyncLatencyTarget": "fsync"}
 
 
 def fails(promise: Dict) -> bool:
@@ -45,9 +46,16 @@ def worst_first(promises: list[Dict]) -> list[Dict]:
     return sorted(promises, key=rank)
 
 
-def about(key: str) -> str:
+def percentile(promise: Dict) -> str:
+    """The percentile of a latency target, as one types it."""
+    # A daemon of before has none to choose.
+    return f"P{promise.get('percentile') or values.PERCENTILE_USUAL:g}"
+
+
+def about(promise: Dict) -> str:
     """The key in few letters; one that is not known here as it is."""
-    return ABOUT.get(key, key)
+    key = promise["key"]
+    return f"{TARGETS[key]} {percentile(promise)}" if key in TARGETS else ABOUT.get(key, key)
 
 
 def stated(promise: Dict) -> str:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import values
-from .promises import NOT_YET, about, fails, granted, stated
+from .promises import NOT_YET, TARGETS, about, fails, granted, percentile, stated
 from .show import BAD, FAINT, GOOD, NAME, columns, console, percent
 
 __all__ = ["console"]
@@ -22,6 +22,10 @@ Dict = dict[str, Any]
 Draw = Callable[..., None]
 
 PENDING = "yellow"
+MEASURED_AT = {
+    "volume": "at the device itself",
+    "leaves": "as the sum over its leaves, without BPF",
+}
 # In a window with fewer columns the leaves would leave no room for names.
 WITH_LEAVES = 96
 
@@ -57,7 +61,7 @@ def promises(out: Console, found: list[Dict]) -> None:
         key = promise["key"]
         table.add_row(
             Text(promise["unit"] or promise["cgroup"], style=NAME),
-            about(key),
+            about(promise),
             promise["path"],
             stated(promise),
             _granted(promise),
@@ -67,7 +71,7 @@ def promises(out: Console, found: list[Dict]) -> None:
     out.print(table)
     for promise in found:
         if promise["cause"]:
-            who = f"{promise['unit'] or promise['cgroup']} {about(promise['key'])}"
+            who = f"{promise['unit'] or promise['cgroup']} {about(promise)}"
             out.print(Text.assemble((f"{who}: ", NAME), promise["cause"]))
 
 
@@ -78,11 +82,16 @@ def explained(out: Console, found: list[Dict]) -> None:
         out.print()
         line = Text.assemble((key, NAME), f"={promise['path']} ")
         exact = key in values.KINDS and not promise.get("percent")
-        line.append(f"{values.text(key, promise['value']) if exact else stated(promise)}  ")
+        value = values.text(key, promise["value"]) if exact else stated(promise)
+        if key in TARGETS and percentile(promise) != f"P{values.PERCENTILE_USUAL}":
+            value += f" {percentile(promise)}"
+        line.append(f"{value}  ")
         line.append(_state(promise))
         out.print(line.append(f"  got {_number(key, promise['got'])}"))
         if promise["cause"]:
             out.print("  because " + promise["cause"])
+        if measured := MEASURED_AT.get(promise.get("measured_at", "")):
+            out.print(Text(f"  measured {measured}", style=FAINT))
         if promise["granted"] < 1 and promise["device"]:
             out.print(f"  granted {_granted(promise)}: {percent(promise['granted'])} of it")
         if promise["reserve"]:
@@ -254,7 +263,7 @@ def fits(out: Console, data: Dict) -> None:
         for floor in device["floors"]:
             table.add_row(
                 Text("  " + floor["unit"], style=NAME),
-                about(floor["key"]),
+                about(floor),
                 stated(floor),
                 _number(floor["key"], floor["rate_alone"]),
                 percent(floor["share"]),

@@ -33,7 +33,7 @@ LIMITED = {
 
 def _promise_line(promise: Dict, used: Dict) -> Dict:
     keys = ("key", "path", "value", "granted", "got", "state", "cause")
-    line = {"about": about(promise["key"])} | {key: promise[key] for key in keys}
+    line = {"about": about(promise)} | {key: promise[key] for key in keys}
     limited = LIMITED.get(promise["key"])
     return line | {"got": used[limited]} if limited and used else line
 

@@ -30,16 +30,20 @@ KINDS = {
     "ReadIOPSMax": COUNT,
     "WriteIOPSMax": COUNT,
     "LatencyTarget": TIME,
+    "WriteLatencyTarget": TIME,
+    "FsyncLatencyTarget": TIME,
     "Weight": WEIGHT,
 }
 
 FLOORS = tuple(key for key in KINDS if key.endswith("Min"))
 CEILINGS = tuple(key for key in KINDS if key.endswith("Max"))
+TARGETS = tuple(key for key in KINDS if key.endswith("LatencyTarget"))
 
 # What the daemon allows, see sutro.policy(5).
 RATE_MOST = 10**15
 PERCENT_LEAST, PERCENT_MOST = 1, 100
 LATENCY_MOST_US = 60 * 10**6
+PERCENTILE_LEAST, PERCENTILE_MOST, PERCENTILE_USUAL = 50, Fraction("99.9"), 95
 INFINITY = 2**64 - 1
 
 ALLOWED = {
@@ -95,9 +99,24 @@ def parse(key: str, text: str) -> int:
     return number
 
 
+def _check_percentile(key: str, text: str) -> None:
+    number = re.fullmatch(r"[0-9]{1,3}(\.[0-9])?", text)
+    if not number or not PERCENTILE_LEAST <= Fraction(text) <= PERCENTILE_MOST:
+        raise UsageError(
+            f"'P{text[:LONGEST]}' is no percentile for {key}: allowed is P{PERCENTILE_LEAST} to "
+            f"P{float(PERCENTILE_MOST)}, with at most one decimal"
+        )
+
+
 def check(key: str, text: str) -> None:
-    """Refuse what is no value of `key`; a floor may be a percentage, which is no number yet."""
+    """Refuse what is no value of `key`.
+
+    A floor may be a percentage, which is no number yet; a target may have a percentile.
+    """
     text = text.strip(" \t")
+    if key in TARGETS and (found := re.fullmatch(r"(.*)[ \t]P([0-9.]*)", text)):
+        _check_percentile(key, found[2])
+        text = found[1]
     if key not in FLOORS or not text.endswith("%"):
         parse(key, text)
         return

@@ -100,9 +100,9 @@ NEED = (
     | {"weight": int}
 )
 PROMISE = (
-    each(str, "unit cgroup key path device source state cause")
+    each(str, "unit cgroup key path device source state cause measured_at")
     | each(int, "value importance got")
-    | each(float, "percent granted gain amplification reserve")
+    | each(float, "percent percentile granted gain amplification reserve")
     | {"leaves": [NEED]}
 )
 RESYNC = each(str, "device name action cgroup note") | {"leaves": [{"leaf": str, "weight": int}]}

@@ -76,6 +76,20 @@ def test_any_text_is_read_or_refused(key, text):
         assert key in error.message
 
 
+@pytest.mark.parametrize("key", values.TARGETS)
+def test_percentile_of_a_target(key):
+    for text in ("5ms", "5ms P50", "1s 500us P99", "5ms\tP99.9", " 1min P99.5 "):
+        values.check(key, text)
+    for text in ("5ms P49.9", "5ms P99.91", "5ms P99.95", "5ms P100", "5ms P", "5ms P99."):
+        with pytest.raises(UsageError, match=r"P50 to P99\.9"):
+            values.check(key, text)
+    for text in ("P99", "2min P99", "0ms P99", "5ms p99", "5ms P99 P99"):
+        with pytest.raises(UsageError, match="a time from 1us to 1min"):
+            values.check(key, text)
+    with pytest.raises(UsageError):
+        values.check("ReadBandwidthMin", "5M P99")
+
+
 @given(st.sampled_from(["ReadBandwidthMin", "LatencyTarget"]), st.integers(1, 10**14))
 def test_short_is_short_and_near(key, number):
     text = values.short(key, number)

@@ -13,26 +13,18 @@
 
 #define DT_S 0.25
 
-/* Bucket of a latency, as the kernel counts: 2^14 ns, 1.5 * 2^14, 2^15 ... */
-static size_t bucket_of(double us)
-{
-	double end_us = 16.384;
-	size_t i = 0;
-
-	while (i < LATENCY_BUCKETS - 1 && us >= end_us) {
-		end_us *= i % 2 ? 4. / 3 : 1.5;
-		i++;
-	}
-	return i;
-}
-
 /* 100 reads, all about as slow, for what it has. */
 static void tick(struct target *t, double us, double time)
 {
-	struct latencies reads = {};
+	struct histogram reads = {};
 
-	reads.count[bucket_of(us)] = 100;
-	target_tick(t, &reads, false, time, true, DT_S);
+	reads.count[histogram_bucket(us * 1000)] = 100;
+	target_tick(t, &reads, false, time, CONTROL_UNKNOWN, DT_S);
+}
+
+static void init(struct target *t, uint64_t goal_us, size_t n_leaves)
+{
+	target_init(t, goal_us, 0.95, LATENCY_READ, n_leaves);
 }
 
 /* Reads take 4 ms of the disk's time alone and more the less they are given. */
@@ -47,7 +39,7 @@ static void test_found_and_given_back(void)
 	double held;
 	int n = 0;
 
-	target_init(&t, 5000, 1);
+	init(&t, 5000, 1);
 	while (t.state != CONTROL_HELD) {
 		tick(&t, latency_us(t.wanted), t.wanted);
 		check(++n < 40);
@@ -69,7 +61,7 @@ static void test_out_of_reach(void)
 {
 	struct target t;
 
-	target_init(&t, 50, 2);
+	init(&t, 50, 2);
 	for (int n = 0; n < 40; n++) {
 		tick(&t, 4000, t.wanted);
 		check(t.wanted <= 2 * 0.9);
@@ -84,18 +76,65 @@ static void test_out_of_reach(void)
 
 static void test_without_reads(void)
 {
-	const struct latencies reads = {};
+	const struct histogram reads = {};
 	struct target t;
 
-	target_init(&t, 5000, 1);
-	target_tick(&t, &reads, false, 0, true, DT_S);
-	check(t.state == CONTROL_IDLE && t.p95_us == 0);
+	init(&t, 5000, 1);
+	target_tick(&t, &reads, false, 0, CONTROL_UNKNOWN, DT_S);
+	check(t.state == CONTROL_IDLE && t.latency_us == 0);
 	/* Nothing is done and something waits: that is no idle unit. */
 	for (int n = 0; n < 8; n++)
-		target_tick(&t, &reads, true, 0, true, DT_S);
+		target_tick(&t, &reads, true, 0, CONTROL_UNKNOWN, DT_S);
 	check(t.state == CONTROL_SETTLING && t.wanted > 0.1);
-	target_tick(&t, &reads, true, 0, false, DT_S);
+	target_tick(&t, &reads, true, 0, CONTROL_UNWEIGHTED, DT_S);
 	check(t.state == CONTROL_UNWEIGHTED);
+}
+
+/* Ticks until a target has a verdict about @per_tick requests, each faster than it. */
+static int ticks_until_held(double percentile, uint32_t per_tick)
+{
+	struct histogram new = {};
+	struct target t;
+	int n = 0;
+
+	new.count[histogram_bucket(1000000)] = per_tick;
+	target_init(&t, 5000, percentile, LATENCY_FSYNC, 1);
+	do
+		target_tick(&t, &new, false, 0.1, CONTROL_UNKNOWN, DT_S);
+	while (t.state != CONTROL_HELD && ++n < 1000);
+	return n;
+}
+
+/* A percentile needs more requests the higher it is, and waits for them. */
+static void test_percentiles(void)
+{
+	check(ticks_until_held(0.5, 100) == 0);
+	check(ticks_until_held(0.95, 100) == 0);
+	/* P99 needs 100 requests, P99.9 needs 1000. */
+	check(ticks_until_held(0.99, 50) == 2);
+	check(ticks_until_held(0.999, 100) >= 9);
+	check(ticks_until_held(0.999, 100) < 20);
+	check(ticks_until_held(0.99, 10) < 20);
+}
+
+/* The percentile that was chosen decides, not another one. */
+static void test_chosen(void)
+{
+	struct histogram new = {};
+	struct target p95, p99;
+
+	/* 97 of 100 are fast. */
+	new.count[histogram_bucket(1000000)] = 97;
+	new.count[histogram_bucket(20000000)] = 3;
+	target_init(&p95, 5000, 0.95, LATENCY_WRITE, 1);
+	target_init(&p99, 5000, 0.99, LATENCY_WRITE, 1);
+	for (int n = 0; n < 100; n++) {
+		target_tick(&p95, &new, false, 0.1, CONTROL_UNKNOWN, DT_S);
+		target_tick(&p99, &new, false, 0.1, CONTROL_UNKNOWN, DT_S);
+	}
+	check(p95.state == CONTROL_HELD && p95.latency_us < 1200);
+	check(p99.state == CONTROL_INFEASIBLE && p99.latency_us > 16000);
+	check(histogram_sum(&p99.total) == 100 * 100);
 }
 
 /* Whatever comes, what is wanted can be given. */
@@ -104,18 +143,18 @@ static void test_wild(void)
 	unsigned int seed = 1;
 	struct target t;
 
-	target_init(&t, 1, 16);
+	init(&t, 1, 16);
 	for (unsigned int n = 0; n < cases(100000); n++) {
-		struct latencies reads = {};
+		struct histogram reads = {};
 		double dt_s = 0.001 + rand_r(&seed) % 5000 / 1e3;
 
 		for (int i = rand_r(&seed) % 40; i > 0; i--)
-			reads.count[rand_r(&seed) % LATENCY_BUCKETS] =
+			reads.count[rand_r(&seed) % HISTOGRAM_BUCKETS] =
 				rand_r(&seed);
 		target_tick(&t, &reads, rand_r(&seed) % 2,
-			    rand_r(&seed) % 100 / 5., true, dt_s);
+			    rand_r(&seed) % 100 / 5., CONTROL_UNKNOWN, dt_s);
 		check(t.wanted >= 0.01 && t.wanted <= 16 * 0.9);
-		check(t.p95_us >= 0 && t.p95_us < 1e8);
+		check(t.latency_us >= 0 && t.latency_us < 1e8);
 		check(t.state < _CONTROL_STATE_MAX);
 	}
 }
@@ -125,6 +164,8 @@ int main(void)
 	test_found_and_given_back();
 	test_out_of_reach();
 	test_without_reads();
+	test_percentiles();
+	test_chosen();
 	test_wild();
 	return 0;
 }

@@ -239,7 +239,7 @@ def test_set(machine: Machine, sutrod: Sutrod, systemd: Systemd) -> None:
             "1",
             'db.service: "Wait": one of ReadBandwidthMin, WriteBandwidthMin, ReadIOPSMin, '
             "WriteIOPSMin, ReadBandwidthMax, WriteBandwidthMax, ReadIOPSMax, WriteIOPSMax, "
-            "LatencyTarget, Weight, Class, Importance",
+            "LatencyTarget, WriteLatencyTarget, FsyncLatencyTarget, Weight, Class, Importance",
         ),
     ):
         said = pairs(("Importance", "7"), (key, value))

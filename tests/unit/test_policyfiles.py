@@ -24,7 +24,8 @@ PATHS = (
 )
 KEYS = (
     "ReadBandwidthMin=, WriteBandwidthMin=, ReadIOPSMin=, WriteIOPSMin=, ReadBandwidthMax=, "
-    "WriteBandwidthMax=, ReadIOPSMax=, WriteIOPSMax=, LatencyTarget=, Weight=, Class=, Importance="
+    "WriteBandwidthMax=, ReadIOPSMax=, WriteIOPSMax=, LatencyTarget=, WriteLatencyTarget=, "
+    "FsyncLatencyTarget=, Weight=, Class=, Importance="
 )
 
 # The text, a unit, and "KEY=VALUE LINE; ..." of all statements about it.

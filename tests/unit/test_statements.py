@@ -22,9 +22,14 @@ RATES = [
     for what in ("Bandwidth", "IOPS")
     for way in ("Read", "Write")
 ]
-KEYS = [*RATES, "LatencyTarget", "Weight", "Class", "Importance"]
+TARGETS = ["LatencyTarget", "WriteLatencyTarget", "FsyncLatencyTarget"]
+KEYS = [*RATES, *TARGETS, "Weight", "Class", "Importance"]
+TARGET = (
+    "a path and a time from 1us to 1min, then a percentile from P50 to P99.9 (without one: P95), "
+    "such as /dev/vg/db 5ms or /dev/vg/db 5ms P99"
+)
 ALLOWED = {key: ("bytes" if "Band" in key else "requests") + " per second" for key in RATES} | {
-    "LatencyTarget": "a path and a time from 1us to 1min, such as /dev/vg/db 5ms",
+    **dict.fromkeys(TARGETS, TARGET),
     "Weight": "1 to 10000, or a path and 1 to 10000, such as /dev/vg/db 300",
     "Class": "rt, be or idle",
     "Importance": "0 to 1000",
@@ -106,11 +111,23 @@ TEXTS = {
     ("LatencyTarget", "/2 0.005"): "/2 5ms",
     ("LatencyTarget", "/3 1.5ms"): "/3 1.5ms",
     ("LatencyTarget", "/4 1s 1us"): "/4 1000001us",
+    ("LatencyTarget", "/5 1s 1us P99"): "/5 1000001us P99",
+    ("LatencyTarget", "any 5ms\tP99.9"): "any 5ms P99.9",
+    ("WriteLatencyTarget", "/5 5ms P99.0"): "/5 5ms P99",
+    ("WriteLatencyTarget", "/6 0.005 P050"): "/6 5ms P50",
+    ("FsyncLatencyTarget", "/5 10ms P95"): "/5 10ms",
+    ("FsyncLatencyTarget", "'/my P99' 10ms"): '"/my P99" 10ms',
     ("Weight", "10000"): "10000",
     ("Weight", "/1 1"): "/1 1",
     ("Class", "idle"): "idle",
     ("Importance", "0"): "0",
 }
+PERCENTILES = {"P50": 50, "P90": 90, "P95": 95, "P99": 99, "P99.5": 99.5, "P99.9": 99.9}
+NO_PERCENTILES = (
+    "P99|5ms P49|5ms P49.9|5ms P99.91|5ms P99.99|5ms P100|5ms P0|5ms P|5ms P-99|5ms P99.|5ms 99|"
+    "5ms p99|5ms P99 P99|P99 5ms|5msP99|5ms P99%|5ms P9 9|0ms P99|2min P99|"
+    "5ms P18446744073709551715"
+)
 NO_TEXTS = {
     "Weight": "0|10001|-1|100 200|1K|/srv|/srv 0|/srv 1 2|srv 100",
     "Class": "RT|best-effort|/srv idle",
@@ -190,6 +207,20 @@ def test_times(statements: Statements) -> None:
     assert statements.numbers() == wanted
     for text in NO_TIMES.split("|"):
         statements.refuse(key, f"/srv {text}", ALLOWED[key])
+
+
+@pytest.mark.parametrize("key", TARGETS)
+def test_percentiles(statements: Statements, key: str) -> None:
+    """A percentile stands behind the time; one out of range is refused with the range."""
+    statements.set(
+        *((key, f"/{n} 5ms {text}") for n, text in enumerate(PERCENTILES)), (key, "/x 1")
+    )
+    wanted = {f"/{n}": percentile for n, percentile in enumerate(PERCENTILES.values())} | {"/x": 95}
+    assert {p["path"]: p["percentile"] for p in statements.promises()} == wanted
+    for text in NO_PERCENTILES.split("|"):
+        statements.refuse(key, f"/srv {text}", ALLOWED[key])
+    statements.set(("ReadIOPSMin", "/a 1"))
+    assert [p["percentile"] for p in statements.promises()] == [0]
 
 
 def test_paths(statements: Statements) -> None:
