@@ -7,7 +7,8 @@ _sutroctl() {
 	local verb='' family='' place=0 options='--json --help' words='' files='' word last=''
 
 	local keys='ReadBandwidthMin WriteBandwidthMin ReadIOPSMin WriteIOPSMin ReadBandwidthMax'
-	keys+=' WriteBandwidthMax ReadIOPSMax WriteIOPSMax LatencyTarget Weight Class Importance'
+	keys+=' WriteBandwidthMax ReadIOPSMax WriteIOPSMax LatencyTarget WriteLatencyTarget'
+	keys+=' FsyncLatencyTarget Weight Class Importance'
 
 	# The verb, and how many arguments of its own stand before the cursor.
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
@@ -28,7 +29,7 @@ _sutroctl() {
 		if [[ -n $family ]]; then
 			words='check show set reset reload'
 		else
-			words='status tree explain top watch plot policy set use release dump'
+			words='status tree explain latency top watch plot policy set use release dump'
 			options+=' --version'
 		fi
 		;;
@@ -40,7 +41,7 @@ _sutroctl() {
 	'policy reset') options+=' --runtime' ;;&
 	release) files=yes options+=' --all' ;;
 	set) options+=' --device --runtime' ;;&
-	set | explain | plot | 'policy show' | 'policy set' | 'policy reset')
+	set | explain | latency | plot | 'policy show' | 'policy set' | 'policy reset')
 		if [[ $prev == @(--device|--from|--output|-o) ]] || [[ $verb == explain && $place == 1 ]]; then
 			files=yes
 		elif ((place == 0)) || [[ $verb == plot ]]; then

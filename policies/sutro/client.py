@@ -249,6 +249,10 @@ class Client:
         """What was used in the last second, by unit and logical device."""
         return (await self._sutro("ListUsage"))[0]
 
+    async def latencies(self, unit: str) -> list[Dict]:
+        """Latencies of a unit on the devices of its targets, with the buckets of a histogram."""
+        return (await self._sutro("ListLatencies", "s", unit))[0]
+
     async def history(self, unit: str, key: str, path: str) -> list[list[float]]:
         """monotonic_us, got, value, granted of a promise for each of the last seconds."""
         return (await self._sutro("History", "sss", unit, key, path))[0]

@@ -38,6 +38,21 @@ def _is_about(promise: Dict, explanation: Dict) -> bool:
     return not explanation["path"] or explanation["device"] == promise["device"]
 
 
+async def without_cgroup(client: Client, unit: str) -> NoSuchUnit:
+    """The failure that says why a unit has no cgroup."""
+    if unit.startswith("/"):
+        return NoSuchUnit(f"there is no cgroup '{unit}'", "see: systemd-cgls")
+    settings = await client.unit_settings(unit)
+    if settings["load_state"] == "not-found":
+        return await unknown_unit(client, unit)
+    if not settings["active"]:
+        return NoSuchUnit(
+            f"unit '{unit}' is not active, so it has no cgroup",
+            f"start it: systemctl start {unit}",
+        )
+    return NoSuchUnit(f"unit '{unit}' has no cgroup that sutrod has seen")
+
+
 async def explain(client: Client, args: argparse.Namespace) -> Answer:
     """How a unit's weight becomes a share of the leaves under a path."""
     unit, path, steps = args.unit, "", []
@@ -47,17 +62,7 @@ async def explain(client: Client, args: argparse.Namespace) -> Answer:
     try:
         explanation = await _explain(client, unit, path)
     except NoSuchUnit:
-        if unit.startswith("/"):
-            raise NoSuchUnit(f"there is no cgroup '{unit}'", "see: systemd-cgls") from None
-        settings = await client.unit_settings(unit)
-        if settings["load_state"] == "not-found":
-            raise await unknown_unit(client, unit) from None
-        if not settings["active"]:
-            raise NoSuchUnit(
-                f"unit '{unit}' is not active, so it has no cgroup",
-                f"start it: systemctl start {unit}",
-            ) from None
-        raise
+        raise await without_cgroup(client, unit) from None
     # Its slices share the disk first, then the unit its slice.
     slices = [
         above

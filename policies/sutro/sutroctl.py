@@ -86,6 +86,10 @@ def _add_verbs(add: Add) -> None:
     verb.add_argument("unit", metavar="UNIT", help=UNIT + " or /a/cgroup")
     verb.add_argument("path", nargs="?", metavar="PATH", help="a device, mount point or file")
 
+    text = "how long the requests of a unit with a latency target take"
+    verb = add("latency", "latency.latency", "show_latency.latency", text)
+    verb.add_argument("unit", metavar="UNIT", help=UNIT + " or /a/cgroup")
+
     verb = add("top", "top.top", "show_promises.top", "who uses which device now")
     verb.add_argument("device", nargs="?", metavar="DEVICE", help="only this device")
     verb.add_argument("--once", action="store_true", help="one table, then end")
@@ -164,7 +168,8 @@ def _check(args: argparse.Namespace) -> None:
     if isinstance(unit, list):
         args.unit = [_unit(name) for name in unit]
     elif unit is not None:
-        args.unit = _unit(unit) if args.verb == "explain" else units.complete(unit)
+        of_cgroup = args.verb in ("explain", "latency")
+        args.unit = _unit(unit) if of_cgroup else units.complete(unit)
     if args.verb == "policy set":
         from . import policy
 

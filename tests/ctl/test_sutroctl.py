@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -417,6 +418,66 @@ def test_promises_json(promised):
     assert data["promises"] == [], "none is about this device"
     data = sutroctl("explain", "job", "--json").json()
     assert [promise["key"] for promise in data["promises"]] == ["WriteIOPSMin", "ReadBandwidthMax"]
+
+
+LATENCIES = {
+    "unit": str,
+    "rows": [
+        each(str, "cgroup device name op source")
+        | each(float, "p50_us p90_us p95_us p99_us p99_9_us")
+        | {"requests": int, "buckets": [each(float, "from_us to_us requests")]}
+        | {"targets": [{"path": str, "percentile": float, "state": str} | each(int, "value got")]}
+    ],
+}
+
+
+def test_latency_json(promised):
+    """On the fake machine latencies are those at the leaves: all in one of their buckets."""
+    data = sutroctl("latency", "db", "--json").json()
+    fits(data, LATENCIES)
+    (row,) = data["rows"]
+    assert (row["name"], row["op"], row["source"]) == ("/dev/vg0/db", "read", "leaves")
+    assert [(bucket["from_us"], bucket["to_us"]) for bucket in row["buckets"]] == [
+        (4194.304, 4718.592),
+        (4718.592, 5242.88),
+        (5242.88, 5767.168),
+        (5767.168, 6291.456),
+    ]
+    counts = [bucket["requests"] for bucket in row["buckets"]]
+    assert max(counts) == min(counts) and round(sum(counts)) == row["requests"] > 1000
+    width = 6291.456 - 4194.304
+    for key, part in (("p50_us", 0.5), ("p90_us", 0.9), ("p99_us", 0.99), ("p99_9_us", 0.999)):
+        assert row[key] == pytest.approx(4194.304 + part * width)
+    (target,) = row["targets"]
+    assert (target["path"], target["value"], target["percentile"]) == ("/srv", 10_000, 95)
+    assert target["state"] == "held"
+
+
+def test_latency_text(promised):
+    """The golden text, with N in the place of counts: they grow as the test runs."""
+    run = sutroctl("latency", "db")
+    assert (run.status, run.err) == (0, "")
+    text = re.sub(r" +[0-9]+(?= +[0-9.]+ %)", " N", run.out)
+    text = re.sub(r"[0-9]+ requests", "N requests", text)
+    text = re.sub(r" +REQUESTS", " REQUESTS", text)
+    golden = GOLDEN / "latency.txt"
+    if os.environ.get("SUTRO_GOLDEN") == "write":
+        golden.write_text(text)
+    assert text == golden.read_text()
+    assert max(len(line) for line in run.out.splitlines()) <= 100
+
+
+def test_latency_without_target(promised):
+    """Nothing is measured of a unit without a target, and the error has the command to set one."""
+    run = sutroctl("latency", "web")
+    assert (run.status, run.out) == (1, "")
+    assert "web.service has no latency target" in run.err
+    assert "sutroctl policy set web.service LatencyTarget='any 1min'" in run.err
+    run = sutroctl("latency", "bd")
+    assert (run.status, run.out) == (1, "")
+    assert "there is no unit 'bd.service'" in run.err and "db.service" in run.err
+    run = sutroctl("latency", "/no/such")
+    assert "there is no cgroup '/no/such'" in run.err
 
 
 def test_top_json(promised):
