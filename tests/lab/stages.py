@@ -36,7 +36,7 @@ UPGRADE = "test_kernel_upgrade.py"
 STACKING = "test_stacking*.py"
 # With another kernel: of the tests of rates, one for all.
 ON_EVERY_KERNEL = (
-    "test_attribution.py", "test_packages.py", *TRACING,
+    "test_attribution.py", "test_latency.py", "test_packages.py", *TRACING,
     "test_shares.py::test_two_to_one",
 )  # fmt: skip
 FIRST, REST = "first", "not first"
