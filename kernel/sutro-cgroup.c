@@ -248,10 +248,12 @@ static void sutro_reserve_show(struct seq_file *sf, u32 value)
  * @parse:	text without white space around it; returns 0 or a negative errno
  * @show:	the setting, and a newline
  */
-static const struct sutro_setting_kind {
+struct sutro_setting_kind {
 	int (*parse)(const char *text, u32 *ret_value);
 	void (*show)(struct seq_file *sf, u32 value);
-} sutro_setting_kind[SUTRO_SETTINGS] = {
+};
+
+static const struct sutro_setting_kind sutro_setting_kind[SUTRO_SETTINGS] = {
 	[SUTRO_SETTING_WEIGHT] = { sutro_weight_parse, sutro_weight_show },
 	[SUTRO_SETTING_CLASS] = { sutro_class_parse, sutro_class_show },
 	[SUTRO_SETTING_RESERVE] = { sutro_reserve_parse, sutro_reserve_show },

@@ -63,9 +63,12 @@
 #define STEP 0.03
 #define STEP_LEAST 0.005
 /* Less tells nothing of how many requests it has. */
-#define RUNNING_S 1.0
-/* It is short for so long before anything is reserved for it. */
-#define SHORT_S 0.5
+#define RUNNING_S 0.5
+/*
+ * It is short for so long before anything is reserved for it: with a small weight, a unit
+ * has few request slots, and few requests at the disk, until its weight is raised.
+ */
+#define SHORT_S 2.0
 
 /* It would use more. */
 static bool promise_would_use(const struct promise *p)

@@ -47,6 +47,7 @@ int plant_remember(struct plant *plant, const struct machine *machine,
 		p.unit = f->cgroup->policy->subject;
 		for (uint32_t l = 0; l < plant->n_leaves && !err; l++) {
 			p.leaf = plant->leaves[l];
+			p.leaf_seq = plant->leaf_seqs[l];
 			p.cost_s = control_cost(plant->control, f->number, l);
 			if (p.cost_s > 0)
 				err = priors_set(&plant->priors, &p);
@@ -263,6 +264,7 @@ static void recall(struct plant *plant, const struct governed *f,
 		const struct prior *p;
 
 		like.leaf = plant->leaves[l];
+		like.leaf_seq = plant->leaf_seqs[l];
 		p = priors_find(&plant->priors, &like);
 		if (p)
 			control_learnt(plant->control, f->number, l, p->cost_s);
@@ -411,6 +413,7 @@ static void drop(struct plant *plant)
 	free(plant->nodes);
 	free(plant->leaves);
 	free(plant->busy_ms);
+	free(plant->leaf_seqs);
 	control_free(plant->control);
 }
 
@@ -421,6 +424,7 @@ static void clear(struct plant *plant)
 	plant->n_nodes = 0;
 	plant->leaves = NULL;
 	plant->busy_ms = NULL;
+	plant->leaf_seqs = NULL;
 	plant->n_leaves = 0;
 	plant->floors = NULL;
 	plant->n_floors = 0;
@@ -496,14 +500,16 @@ static int make(struct plant *plant, struct plant *was,
 		return err ?: settle_setpoints(plant, context, keep_lines);
 	err = control_new(plant->n_leaves, &plant->control);
 	plant->busy_ms = calloc(plant->n_leaves, sizeof(*plant->busy_ms));
+	plant->leaf_seqs = calloc(plant->n_leaves, sizeof(*plant->leaf_seqs));
 	leaf_was = calloc(plant->n_leaves, sizeof(*leaf_was));
-	if (!err && (!plant->busy_ms || !leaf_was))
+	if (!err && (!plant->busy_ms || !plant->leaf_seqs || !leaf_was))
 		err = -ENOMEM;
 	for (uint32_t l = 0; l < plant->n_leaves && !err; l++) {
 		const struct device *d = topology_by_devno(t, plant->leaves[l]);
 		const char *backend = actuator_backend(context->actuator, d);
 
 		leaf_was[l] = plant_leaf(was, d);
+		plant->leaf_seqs[l] = d->diskseq;
 		control_set_weighted(plant->control, l, backend);
 		if (backend && streq(backend, "sutro")) {
 			measured = true;

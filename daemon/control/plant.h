@@ -12,6 +12,7 @@
  * @control: their counterparts in the law
  * @nodes: cgroup of each node; NULL when it is gone
  * @leaves: numbers of the leaves
+ * @leaf_seqs: their diskseq
  * @busy_ms: of each leaf, when it was read last
  * @priors: costs of floors that were in this plant, or in that of a predecessor
  */
@@ -20,6 +21,7 @@ struct plant {
 	struct cgroup **nodes;
 	size_t n_nodes;
 	dev_t *leaves;
+	uint64_t *leaf_seqs;
 	uint64_t *busy_ms;
 	size_t n_leaves;
 	struct governed *floors;

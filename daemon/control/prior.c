@@ -12,7 +12,7 @@
  * The costs are kept in /run/sutro/learnt over a restart of the daemon, a line for a
  * promise on a leaf:
  *
- *	KEY DEVICE LEAF COST USEC UNIT TAB SOURCE
+ *	KEY DEVICE LEAF[/DISKSEQ] COST USEC UNIT TAB SOURCE
  */
 
 #include <fcntl.h>
@@ -56,7 +56,8 @@ enum likeness {
 
 static enum likeness likeness(const struct prior *a, const struct prior *b)
 {
-	if (a->key != b->key || a->device != b->device || a->leaf != b->leaf)
+	if (a->key != b->key || a->device != b->device || a->leaf != b->leaf ||
+	    a->leaf_seq != b->leaf_seq)
 		return LIKENESS_NONE;
 	if (streq(a->unit, b->unit))
 		return LIKENESS_UNIT;
@@ -149,18 +150,22 @@ int priors_set(struct priors *l, const struct prior *p)
 
 static int load_line(struct priors *l, char *line)
 {
-	char key[32], device[32], leaf[32], *tab;
+	char key[32], device[32], leaf[64], *tab, *seq;
 	struct prior p = {};
 	int at = 0;
 
-	if (sscanf(line, "%31s %31s %31s %lf %" SCNu64 " %n", key, device, leaf,
+	if (sscanf(line, "%31s %31s %63s %lf %" SCNu64 " %n", key, device, leaf,
 		   &p.cost_s, &p.usec, &at) != 5 ||
 	    !at || !(p.cost_s > 0))
 		return -EBADMSG;
+	seq = strchr(leaf, '/');
+	if (seq)
+		*seq++ = '\0';
 	tab = strchr(line + at, '\t');
 	if (!tab || promise_key_from_name(key, &p.key) < 0 ||
 	    parse_devno(device, &p.device) < 0 ||
-	    parse_devno(leaf, &p.leaf) < 0)
+	    parse_devno(leaf, &p.leaf) < 0 ||
+	    (seq && parse_u64(seq, &p.leaf_seq) < 0))
 		return -EBADMSG;
 	*tab = '\0';
 	p.unit = line + at;
@@ -198,10 +203,11 @@ int priors_save(const struct priors *l, const char *path)
 	for (size_t i = 0; i < l->n; i++) {
 		const struct prior *p = &l->items[i];
 
-		fprintf(f, "%s %u:%u %u:%u %.17g %" PRIu64 " %s\t%s\n",
+		fprintf(f,
+			"%s %u:%u %u:%u/%" PRIu64 " %.17g %" PRIu64 " %s\t%s\n",
 			promise_info(p->key)->name, major(p->device),
 			minor(p->device), major(p->leaf), minor(p->leaf),
-			p->cost_s, p->usec, p->unit, p->source);
+			p->leaf_seq, p->cost_s, p->usec, p->unit, p->source);
 	}
 	if (ferror(f))
 		err = -EIO;

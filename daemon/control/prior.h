@@ -14,6 +14,7 @@
  * struct prior - what a unit of a promised rate cost
  * @key, @device: the promise was about
  * @leaf: where the cost was measured
+ * @leaf_seq: diskseq of that leaf: another disk may have its number later
  * @cost_s: device time on @leaf for a byte or request at @device, in seconds
  * @usec: time of the measurement, on the monotonic clock
  * @unit: whose promise it was
@@ -23,6 +24,7 @@ struct prior {
 	enum promise_key key;
 	dev_t device;
 	dev_t leaf;
+	uint64_t leaf_seq;
 	double cost_s;
 	uint64_t usec;
 	char *unit;

@@ -19,6 +19,7 @@ LOGICAL = "254:0"
 MB = 1_000_000
 # Of the daemon's clock, in which floors and targets are in force or reported as infeasible.
 SETTLES_S = 4.0
+RESERVES_S = 8.0
 TICK_S = 0.25
 # A floor is steered to this many times its value; by time that is reserved for it to a little more.
 SETPOINT = 1.04
@@ -178,7 +179,7 @@ def test_time_is_reserved_for_a_shallow_unit(
     plant.readers["db"].shallow = True
     sutrod.start()
     say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 30M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", RESERVES_S)
     sutrod.elapse(15)
     assert plant.mbps("db", 2) == pytest.approx(SETPOINT_RESERVED * 30, rel=0.05)
     seen = promise(sutrod, "db.service")
@@ -354,20 +355,23 @@ def test_new_unit_begins_with_what_one_like_it_cost(
 def test_costs_are_forgotten(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
 ) -> None:
-    """After a week without a measurement."""
+    """After a week without a measurement, and with the disk that had the number."""
     now_us = 10**9
+    seq = int(machine.at("/sys/class/block/sda/diskseq").read_text())
 
-    def line(unit: str, age_days: float) -> str:
+    def line(unit: str, age_days: float, seq: int = seq) -> str:
         usec = int(now_us - age_days * 86400e6) + 7 * 86400 * 10**6
-        return f"ReadBandwidthMin {LOGICAL} 8:0 1e-8 {usec} {unit}\t/a:1\n"
+        return f"ReadBandwidthMin {LOGICAL} 8:0/{seq} 1e-8 {usec} {unit}\t/a:1\n"
 
     sutrod.clock.now_ns += 7 * 86400 * 10**9
-    machine.write("/run/sutro/learnt", line("old.service", 7.1) + line("new.service", 6.9))
-    for unit in ("old.service", "new.service"):
+    swapped = line("swapped.service", 1, seq + 1000)
+    lines = line("old.service", 7.1) + line("new.service", 6.9) + swapped
+    machine.write("/run/sutro/learnt", lines)
+    for unit in ("old.service", "new.service", "swapped.service"):
         systemd.start(unit, 100)
     plant.add("big", systemd.start("big.service", 1000))
     sutrod.start()
-    for unit, share in (("old.service", 0), ("new.service", 0.05)):
+    for unit, share in (("old.service", 0), ("new.service", 0.05), ("swapped.service", 0)):
         say(sutrod, unit, ReadBandwidthMin=f"{STRIPE} 5M")
         sutrod.until(lambda u=unit: state(sutrod, u) == "idle")
         assert needed(sutrod, unit) == pytest.approx(share)
