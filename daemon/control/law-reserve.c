@@ -12,19 +12,18 @@
  * itself.
  *
  * A reserve begins when a unit with few requests on their way, which uses little of its
- * share, is short of its floor although that was granted. It begins with the largest share
- * that the floor takes of a leaf. Then it follows
+ * share, was short of its floor for SHORT_S although that was granted. It begins with the
+ * largest share that the floor takes of a leaf. Then it follows
  *
- *	d(log reserve) / dt = log(target / rate) / FOLLOW_S
+ *	d(log reserve) / dt = log(target / rate) / T
  *
- * for the rate is nearly proportional to it. The target is a little more than what is
- * granted of the floor. A reserve that has become small ends.
+ * with T = RISE_S below the target and FALL_S above it, for the rate is nearly
+ * proportional to the reserve. The target is a little more than what is granted of the
+ * floor. A reserve that has become small ends, and none is in force while a unit is idle.
  *
- *	An OLTP load, 16 KiB at depth 8, reads 33 MB/s from a stripe of four disks when
- *	alone, and 0.3 beside three streams of 512 KiB writes. Its floor is 13.2 MB/s. It
- *	begins with 0.33 of the time and 6 MB/s, and ends with 0.58, for its windows begin
- *	with the requests that others have on their way. Without it the disks do 41 MB/s,
- *	with it 36.
+ *	A unit with a floor of 30 MB/s has 0.3 of the time, and receives 20 MB/s. Its
+ *	target is 31.8: log(31.8 / 20) = 0.46, so in a tick of 250 ms the reserve grows
+ *	by a factor of exp(0.46 * 0.25 / 0.8) = 1.15, to 0.35.
  *
  * What is reserved counts as needed (control_measure()), so that others are granted no
  * more than the rest, and a promise never reserves more than it is granted.
@@ -34,7 +33,7 @@
 
 #include "control/law-internal.h"
 
-/* What a scheduler is told is a part of that. */
+/* The whole of the time, in io.sutro.reserve. */
 #define RESERVE_WHOLE 1000
 /* A unit that gets all of this and is short cannot reach its floor. */
 #define RESERVE_MAX 0.9

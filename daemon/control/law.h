@@ -48,7 +48,7 @@ const char *control_state_cause(enum control_state s);
  *	0..1; time waited over the tick's length will do where that is all one has
  * @ios: requests completed
  * @pending: requests on their way, on the average (latencies of what completed over
- *	the tick's length); 0 if that is not known. Only verdicts need it: a drive's
+ *	the tick's length); 0 if that is not known. Verdicts and reserves need it: a drive's
  *	queue may hold all of a unit's requests, so that none is seen to wait
  */
 struct control_use {

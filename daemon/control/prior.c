@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What floors cost, remembered beyond the units that had them.
+ * Costs of floors, remembered beyond the units that had them.
  *
  * A unit that starts has done nothing by which its floor could be measured. Most units
  * are like one before: the same service after a restart, another instance of its

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What a cgroup used of a partition.
+ * The use of a partition by a cgroup.
  *
  * The kernel keeps no counter for a cgroup on a partition. A cgroup is counted on the
  * disk, a partition for all cgroups. The smaller of the two is

@@ -183,7 +183,7 @@ class Ground:
         return run
 
     def _explanation(self, name: str) -> str:
-        """What sutrod reports of the policies of the database, a line each.
+        """The state of the policies of the database by sutrod, a line each.
 
         Over the bus: sutroctl takes most of a second of an emulated CPU.
         """

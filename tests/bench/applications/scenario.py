@@ -13,7 +13,7 @@ from bench.read import Count, Named, NotEmpty, OneOf, Positive, Range, Table, kn
 from bench.stacks import StackSpec
 
 SHIPPED = book.HERE / "applications.toml"
-# What the database has when it is alone is measured under this one.
+# The rate of the database alone is measured under this one.
 BASELINE = "none"
 FLOOR = "sutro-floor"
 LATENCY = "sutro-latency"
