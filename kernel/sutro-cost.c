@@ -183,6 +183,25 @@ static u32 sutro_known(const struct sutro_costs *costs)
 }
 
 /*
+ * The most that a class is charged of which there were too few: what its bytes are of the
+ * nearest larger class that was measured, 0 if there is none.  A read costs no more than a
+ * write.
+ */
+static u64 sutro_by_bytes_ns16(const struct sutro_costs *costs,
+			       unsigned int class)
+{
+	u32 closed = costs->measured & ~costs->bounded;
+	unsigned int op, size = class % SUTRO_SIZES, larger;
+
+	for (op = class / SUTRO_SIZES; op <= SUTRO_WRITE; op++)
+		for (larger = size; larger < SUTRO_SIZES; larger++)
+			if (closed & BIT(op * SUTRO_SIZES + larger))
+				return costs->ns16[op * SUTRO_SIZES + larger] >>
+				       (larger - size);
+	return 0;
+}
+
+/*
  * Cost of a class that may never have been measured, or even seen: between those
  * of its kind that were measured; else as it seems to be; else as the other kind,
  * for that tells how fast the device is.
@@ -192,11 +211,14 @@ static u64 sutro_guess_ns16(const struct sutro_costs *costs, bool rotational,
 {
 	int op = class / SUTRO_SIZES, size = class % SUTRO_SIZES;
 	u32 known = costs->measured;
-	u64 ns16 = costs->ns16[class];
+	u64 ns16 = costs->ns16[class], limit_ns16;
 
 	if (known)
 		ns16 = sutro_nearest_ns16(costs, rotational, known, op, size)
 			       ?: ns16;
+	limit_ns16 = rotational ? 0 : sutro_by_bytes_ns16(costs, class);
+	if (limit_ns16 && (!ns16 || ns16 > limit_ns16))
+		ns16 = limit_ns16;
 	if (ns16)
 		return ns16;
 	known = sutro_known(costs);
@@ -288,22 +310,6 @@ static u64 sutro_gap_complete(struct sutro_device *device,
 	return cost_ns;
 }
 
-/*
- * How long does a request take, beyond its cost, that hardly waits for others?
- * The shortest is the truest: hiccups, and costs that are not known yet, only add.
- */
-static void sutro_latency_learn(struct sutro_device *device, u64 latency_ns)
-{
-	s64 delta;
-
-	latency_ns = max(latency_ns, 1ULL);
-	delta = latency_ns - device->latency_ns;
-	if (!device->latency_ns || delta < 0)
-		device->latency_ns = latency_ns;
-	else
-		device->latency_ns += delta >> SUTRO_LATENCY_SHIFT;
-}
-
 /* A window of one class measures it. */
 static bool sutro_window_is_of(const struct sutro_device *device,
 			       unsigned int class, u64 ns16)
@@ -325,6 +331,27 @@ static bool sutro_cost_class_is_open(const struct sutro_device *device,
 	return !(closed & BIT(class));
 }
 
+/*
+ * How long does a request take, beyond its cost, that hardly waits for others?
+ * The shortest is the truest: hiccups only add.  But an estimated cost may be too high;
+ * of such a class, half of the time is not its cost.
+ */
+static void sutro_latency_learn(struct sutro_device *device, unsigned int class,
+				u64 cost_ns, u64 took_ns)
+{
+	bool known = device->costs.measured & BIT(class) &&
+		     !sutro_cost_class_is_open(device, class);
+	u64 latency_ns = took_ns - min(cost_ns, known ? took_ns : took_ns / 2);
+	s64 delta;
+
+	latency_ns = max(latency_ns, 1ULL);
+	delta = latency_ns - device->latency_ns;
+	if (!device->latency_ns || delta < 0)
+		device->latency_ns = latency_ns;
+	else
+		device->latency_ns += delta >> SUTRO_LATENCY_SHIFT;
+}
+
 /* What the classes were charged that windows may change. */
 static u64 sutro_window_open_ns16(const struct sutro_device *device)
 {
@@ -337,6 +364,19 @@ static u64 sutro_window_open_ns16(const struct sutro_device *device)
 			sum += device->window.units_of[i] *
 			       sutro_cost_ns16(&device->costs, false, i);
 	return sum >> SUTRO_UNIT_SHIFT;
+}
+
+/* Set the cost of a class, within what is known of larger ones. */
+static void sutro_cost_set(struct sutro_costs *costs, unsigned int class,
+			   u64 ns16)
+{
+	u64 limit_ns16 = costs->bounded & BIT(class) ?
+				 sutro_by_bytes_ns16(costs, class) :
+				 0;
+
+	if (limit_ns16)
+		ns16 = min(ns16, limit_ns16);
+	costs->ns16[class] = max(ns16, 1ULL);
 }
 
 /* Bring the table in line with the time that a busy window took. */
@@ -371,7 +411,7 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 						 << (SUTRO_UNIT_SHIFT +
 						     SUTRO_NS16_SHIFT),
 					 units));
-		device->costs.ns16[i] = max(new, 1ULL);
+		sutro_cost_set(&device->costs, i, new);
 	}
 }
 
@@ -500,13 +540,19 @@ u32 sutro_meter_depth(const struct sutro_device *device)
 void sutro_cost_measured(struct sutro_device *device, unsigned int class,
 			 u64 ns16, bool bounded)
 {
-	device->costs.ns16[class] =
-		clamp(ns16, 1ULL, SUTRO_COST_MAX_NS << SUTRO_NS16_SHIFT);
-	device->costs.measured |= BIT(class);
+	struct sutro_costs *costs = &device->costs;
+	unsigned int i;
+
+	costs->measured |= BIT(class);
 	if (bounded)
-		device->costs.bounded |= BIT(class);
+		costs->bounded |= BIT(class);
 	else
-		device->costs.bounded &= ~BIT(class);
+		costs->bounded &= ~BIT(class);
+	sutro_cost_set(costs, class,
+		       min(ns16, SUTRO_COST_MAX_NS << SUTRO_NS16_SHIFT));
+	for (i = 0; i < SUTRO_CLASSES; i++)
+		if (costs->bounded & BIT(i))
+			sutro_cost_set(costs, i, costs->ns16[i]);
 }
 
 static u64 sutro_window_complete(struct sutro_device *device,
@@ -518,10 +564,8 @@ static u64 sutro_window_complete(struct sutro_device *device,
 	u64 latency_ns = sample->now_ns - sample->start_ns;
 
 	if (sample->shallow)
-		sutro_latency_learn(device,
-				    latency_ns -
-					    min(latency_ns,
-						cost_ns16 >> SUTRO_NS16_SHIFT));
+		sutro_latency_learn(device, sample->class,
+				    cost_ns16 >> SUTRO_NS16_SHIFT, latency_ns);
 
 	sutro_meter_complete(&device->meter, sample, cost_ns16);
 	if (device->probing || !device->window.start_ns) {

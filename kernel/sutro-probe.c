@@ -499,7 +499,7 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	probe->class = best;
 	probe->begin_ns = now_ns;
 	probe->half_ns16 = 0;
-	probe->ramping = !depth || probe->of[best].unsaturated ||
+	probe->ramping = !probe->of[best].nr || probe->of[best].unsaturated ||
 			 probe->of[best].probes % 4 == 3;
 	if (probe->ramping)
 		depth /= 2;
@@ -580,10 +580,13 @@ void sutro_probe_tunables(const struct sutro_probe *probe,
 bool sutro_probe_has_room(const struct sutro_probe *probe,
 			  const struct sutro_device *device)
 {
+	u32 strangers;
 	u64 ns;
 
-	return sutro_probe_in_flight(probe, device) +
-		       sutro_probe_strangers(probe, device, &ns) <
+	/* Groups that are let through leave the room to the class. */
+	strangers = sutro_probe_strangers(probe, device, &ns);
+	return sutro_probe_in_flight(probe, device) + strangers -
+		       min(strangers, SUTRO_PROBE_GUESTS) <
 	       probe->depth;
 }
 
@@ -600,7 +603,9 @@ bool sutro_probe_admits(const struct sutro_probe *probe,
 {
 	u64 ns;
 
+	/* Requests of the probed class itself wait for room. */
 	if (requests > SUTRO_PROBE_GUEST_REQUESTS ||
+	    peer->class == probe->class ||
 	    sutro_probe_strangers(probe, device, &ns) >= SUTRO_PROBE_GUESTS)
 		return false;
 	return ns + sutro_cost_class_ns(device, peer->class) <=
