@@ -100,6 +100,8 @@
 #define SUTRO_SLICE_PART 2
 /* Weight of the newest sample in the mean cost of a switch: 1 / 8. */
 #define SUTRO_SWITCH_SHIFT 3
+/* Beside a protected group, others have such a part of busy_ns in flight. */
+#define SUTRO_PROTECT_BUSY 3
 /* Weight of the newest sample in the mean think time: 1 / 8. */
 #define SUTRO_THINK_SHIFT 3
 
@@ -289,6 +291,10 @@ static bool sutro_is_deep(const struct sutro_core *core,
 		       core->in_flight_ns >= t->slice_ns / 2;
 	if (t->busy_ns && core->in_flight_ns >= t->busy_ns &&
 	    sutro_expects_other(core, group, now_ns))
+		return true;
+	if (t->busy_ns && core->protect.gentle &&
+	    core->in_flight_ns >= t->busy_ns / SUTRO_PROTECT_BUSY &&
+	    sutro_protects(&core->protect) && !sutro_group_protected(group))
 		return true;
 	return (core->nr_active > 1 || group->mixed) &&
 	       (core->in_flight_ns >= t->depth_ns ||

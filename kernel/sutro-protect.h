@@ -67,6 +67,8 @@ struct sutro_protect_sums {
  * @changed:	a weight or class, or the set of protected groups, has changed
  * @late:	a probe has prolonged the shared window
  * @prompt:	the latency of a protected group is protected, too
+ * @gentle:	protected groups use less than their share of the device: others send less
+ *		in shared windows
  * @by_share:	a group is protected for its share, not for time that is reserved for it
  * @reserve:	part of the time that is reserved for these groups, of
  *		SUTRO_PROTECT_WHOLE
@@ -105,6 +107,7 @@ struct sutro_protect {
 	bool changed;
 	bool late;
 	bool prompt;
+	bool gentle;
 	bool by_share;
 	u32 reserve;
 	u32 cycles;

@@ -91,6 +91,8 @@
 /* Reserved part that measures how fast protected groups are alone. */
 #define SUTRO_PROTECT_SAMPLE 8U
 #define SUTRO_PROTECT_MOST_PART (SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_SAMPLE)
+/* The reserved part is at most so many times the share of protected groups. */
+#define SUTRO_PROTECT_PRICE 4U
 /* Slow requests of 1024. */
 #define SUTRO_PROTECT_SLOW 4U
 /* Completions in reserved windows from which on rates are known. */
@@ -185,7 +187,7 @@ static void sutro_window_learn_most(struct sutro_protect *protect)
 		return;
 	if (used > protect->most)
 		protect->most = used;
-	else if (protect->part >= SUTRO_MOST_PART)
+	else if (protect->part >= SUTRO_MOST_PART && !protect->gentle)
 		protect->most -= (protect->most - used) >> SUTRO_MOST_SHIFT;
 }
 
@@ -250,20 +252,27 @@ static u64 sutro_window_entitled(const struct sutro_protect *protect, u64 share,
 			 used - min(shared_used, share));
 }
 
-static u32 sutro_window_part(const struct sutro_core *core, u64 share)
+static u32 sutro_window_part(struct sutro_core *core, u64 share)
 {
-	const struct sutro_protect *protect = &core->protect;
+	struct sutro_protect *protect = &core->protect;
 	u32 most = SUTRO_PROTECT_WHOLE -
 		   clamp(protect->reserve, SUTRO_PROTECT_SAMPLE,
 			 SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_LEAST);
 	bool known = protect->sums[SUTRO_WINDOW_RESERVED].nr >=
 		     SUTRO_PROTECT_KNOWN;
-	u64 part;
+	u64 part, entitled;
 
+	protect->gentle = false;
 	if (!protect->by_share)
 		return most;
 	part = known ? sutro_window_harmless(core) : SUTRO_PROTECT_LEAST;
-	part = max(part, sutro_window_entitled(protect, share, known));
+	entitled = sutro_window_entitled(protect, share, known);
+	protect->gentle = known && !entitled;
+	part = max(part, entitled);
+	/* Others do not lose the device for a group that is entitled to little of it. */
+	if (SUTRO_PROTECT_PRICE * share < SUTRO_PROTECT_WHOLE)
+		part = max(part, SUTRO_PROTECT_WHOLE -
+					 SUTRO_PROTECT_PRICE * share);
 	return min_t(u64, part, most);
 }
 
@@ -417,11 +426,19 @@ void sutro_window_owe(struct sutro_protect *protect, u64 ns)
 	protect->debt_ns = min_t(s64, protect->debt_ns + ns, most_ns);
 }
 
+/* For how long have requests of other groups been at the device after their window? */
+static s64 sutro_window_drain_ns(const struct sutro_protect *protect,
+				 u64 now_ns)
+{
+	u64 since_ns = max(protect->shared_ns, protect->cleared_from_ns);
+
+	return max_t(s64, now_ns - since_ns, 0);
+}
+
 /* Requests of other groups took so long after the end of the shared window. */
 static void sutro_window_drained(struct sutro_protect *protect, u64 now_ns)
 {
-	u64 since_ns = max(protect->shared_ns, protect->cleared_from_ns);
-	s64 drain_ns = max_t(s64, now_ns - since_ns, 0);
+	s64 drain_ns = sutro_window_drain_ns(protect, now_ns);
 
 	sutro_window_owe(protect, drain_ns);
 	if (!protect->late)
@@ -449,8 +466,15 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 	}
 	sutro_window_sum(protect, now_ns);
 	ends = !sutro_before(now_ns, protect->begin_ns + protect->cycle_ns);
-	if (ends && protect->reserved && !protect->clear && !protect->by_share)
-		sutro_window_drained(protect, now_ns);
+	if (ends && protect->reserved && !protect->clear) {
+		/* Longer than the window: nothing is known of the rest. */
+		if (protect->by_share)
+			protect->drain_ns =
+				max_t(u64, protect->drain_ns,
+				      sutro_window_drain_ns(protect, now_ns));
+		else
+			sutro_window_drained(protect, now_ns);
+	}
 	if (ends || protect->changed)
 		sutro_window_cycle(core, now_ns);
 	shared = sutro_before(now_ns, protect->shared_ns);
