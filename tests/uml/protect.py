@@ -21,8 +21,12 @@ SHIPPED = Path(__file__).with_name("protect.toml")
 # The part of what it is entitled to that a victim receives; its latency, of that alone.
 ENTITLED = 0.95
 P99 = 2.0
+# Of what it receives alone it has so many times its share at most (kernel/sutro-window.c).
+PRICE = 4
 # The weight from which on latency is judged, too: ten times that of the aggressor.
 PROMPT_WEIGHT = 1000
+# An aggressor with `cgroups` is so many groups with this job each.
+OTHER = "other"
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,14 @@ class Rank:
     def is_prompt(self) -> bool:
         """Whether its latency is judged, too."""
         return self.class_ == "rt" or self.weight >= PROMPT_WEIGHT
+
+
+def _others(aggressor: Table) -> tuple[Group, ...]:
+    """The aggressor's groups, each with the whole job."""
+    fio = {key: value for key, value in aggressor.items() if key != "cgroups"}
+    count = int(aggressor.get("cgroups", 1))
+    names = [OTHER] if count == 1 else [f"{OTHER}-{number}" for number in range(1, count + 1)]
+    return tuple(Group(name, job=(Job(fio),)) for name in names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +76,10 @@ class Pairs:
         self, victim: tuple[str, Table], aggressor: tuple[str, Table], rank: tuple[str, Rank]
     ) -> Scenario:
         names = (victim[0], aggressor[0], rank[0])
-        goals = [Goal("alone_or_entitled", of=("victim",), min=ENTITLED)]
+        others = _others(aggressor[1])
+        share = rank[1].weight / (rank[1].weight + sum(other.weight for other in others))
+        priced = 1.0 if rank[1].class_ else min(1.0, PRICE * share)
+        goals = [Goal("alone_or_entitled", of=("victim",), min=ENTITLED * priced)]
         if victim[0] in self.prompt and rank[1].is_prompt():
             goals.append(Goal("p99_vs_alone", of=("victim",), max=P99))
         return Scenario(
@@ -73,7 +88,7 @@ class Pairs:
             nr_requests=self.nr_requests,
             group=(
                 Group("victim", rank[1].weight, rank[1].class_, (Job(victim[1]),)),
-                Group("other", job=(Job(aggressor[1]),)),
+                *others,
             ),
             schedulers=self.schedulers,
             warmup_s=self.warmup_s,
