@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -240,13 +239,11 @@ def test_a_failed_round_fails_the_scheduler() -> None:
 # ---- the page ----
 
 
-def test_the_table(tmp_path: Path) -> None:
+def test_the_table() -> None:
     runs = [beside("none", 60.0), beside("bfq", 1.0, why="x"), beside(FLOOR, 100.0)]
     found = list(measure.alone_results(PGBENCH, ALONE))
     found += measure.results(PGBENCH, "dd", runs, ALONE)
-    file = tmp_path / "a.json"
-    file.write_text(json.dumps([one.as_object() for one in found]))
-    lines = page.table(page.read([file]), [PGBENCH]).splitlines()
+    lines = page.table([one.as_object() for one in found], [PGBENCH]).splitlines()
     backup = page.COMPETITORS["dd"]
     about = "PostgreSQL: 200/s, P99 10 ms"
     assert lines[2:] == [
@@ -255,10 +252,3 @@ def test_the_table(tmp_path: Path) -> None:
         f"|  |  | {page.ROWS['p99_ratio']} | 2 | **failed** |  | 2 |  |",
         f"|  |  | {page.ROWS['competitor_mbps']} | 50 | **failed** |  | 50 |  |",
     ]
-
-
-def test_the_table_goes_between_the_marks() -> None:
-    before = f"Head\n{page.BEGIN}\nold\n{page.END}\nTail\n"
-    assert page.replaced(before, "new\n") == f"Head\n{page.BEGIN}\nnew\n{page.END}\nTail\n"
-    with pytest.raises(ValueError):
-        page.replaced("Head\n", "new\n")

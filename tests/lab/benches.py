@@ -27,7 +27,7 @@ from uml import scenario as fair
 from uml.bench import run_all
 
 from . import blktests as foreign
-from . import guest, host, products, uml, virtual
+from . import guest, host, keys, products, report, uml, virtual
 from .cache import Cache
 from .progress import LabError, step
 from .roots import KERNEL
@@ -43,9 +43,11 @@ FILES = {
 def bench(cache: Cache, options: argparse.Namespace) -> int:
     """Run a bench: one of those below. A mistake in a file is named before anything is built."""
     has_place(options.json, getattr(options, "plot", None))
-    name = options.bench
+    name, options.commit = options.bench, ""
     if name not in FILES:
         return {"robustness": robustness, "blktests": blktests}[name](cache, options)
+    # Figures of the report are of scenarios that everybody has.
+    options.commit = "" if options.scenarios else keys.commit(SOURCE)
     file = options.scenarios = options.scenarios or FILES[name].SHIPPED
     schedulers = getattr(options, "schedulers", None) or ()
     try:
@@ -66,12 +68,12 @@ def fairness(cache: Cache, options: argparse.Namespace, book: Book) -> int:
     host.ensure_packages()
     machine = uml.machine(cache, SOURCE)
     found = run_all(book.runs(), machine, step, options.jobs or os.cpu_count() or 1)
-    return _summed_up([one.as_object() for one in found], options)
+    return _summed_up(cache, [one.as_object() for one in found], options)
 
 
 def promises(cache: Cache, options: argparse.Namespace, book: Book) -> int:
     """Run scenarios of floors in a guest."""
-    return _in_guests(options, {"promises": prepare(cache, "promises")})
+    return _in_guests(cache, options, {"promises": prepare(cache, "promises")})
 
 
 def attribution(cache: Cache, options: argparse.Namespace, book: Book) -> int:
@@ -84,7 +86,7 @@ def attribution(cache: Cache, options: argparse.Namespace, book: Book) -> int:
         )
         for kernel in options.kernels or [KERNEL]
     }  # fmt: skip
-    return _in_guests(options, setups, ["--patched"] if patched else [])
+    return _in_guests(cache, options, setups, ["--patched"] if patched else [])
 
 
 def by_machine(cache: Cache, options: argparse.Namespace, book: costly.PaceBook) -> int:
@@ -102,20 +104,20 @@ def by_machine(cache: Cache, options: argparse.Namespace, book: costly.PaceBook)
         setups["count"] = _counting(setups["count"])
     if "speed" in setups:
         setups["speed"] = replace(setups["speed"], cpus=cpus)
-    return _in_guests(options, setups, ["--machine"])
+    return _in_guests(cache, options, setups, ["--machine"])
 
 
 def harm(cache: Cache, options: argparse.Namespace, book: Book) -> int:
     """Count in a guest what an I/O through stock drivers takes, and through patched ones."""
     setup = prepare(cache, "harm", options.kernel, stacking=True)
-    return _in_guests(options, {"harm": _counting(setup)})
+    return _in_guests(cache, options, {"harm": _counting(setup)})
 
 
 def applications(cache: Cache, options: argparse.Namespace, book: Book) -> int:
     """Run databases beside backups and writers in a guest that has them."""
     tools = [products.databases(cache)]
     setup = prepare(cache, "applications", applications=True, tools=tools)
-    return _in_guests(options, {"applications": _counting(setup)})
+    return _in_guests(cache, options, {"applications": _counting(setup)})
 
 
 def _counting(setup: guest.Setup) -> guest.Setup:
@@ -124,7 +126,10 @@ def _counting(setup: guest.Setup) -> guest.Setup:
 
 
 def _in_guests(
-    options: argparse.Namespace, setups: Mapping[str, guest.Setup], more: Sequence[str] = ()
+    cache: Cache,
+    options: argparse.Namespace,
+    setups: Mapping[str, guest.Setup],
+    more: Sequence[str] = (),
 ) -> int:
     """Run a bench in one guest after the other; gather numbers and pictures.
 
@@ -144,21 +149,36 @@ def _in_guests(
         if getattr(options, "plot", None) and (out / f"{kind}.png").exists():
             shutil.copyfile(out / f"{kind}.png", _beside(options.plot, name))
         step(f"bench: all numbers as JSON, and pictures, are in {out}")
-        if options.json:
-            result.write_objects(found, options.json)
+        _kept(cache, found, options)
     line, status = result.summary(found)
     if len(setups) > 1:
         print(line)
     return status if ran else 1
 
 
-def _summed_up(objects: Sequence[Mapping], options: argparse.Namespace) -> int:
+def _summed_up(cache: Cache, objects: Sequence[Mapping], options: argparse.Namespace) -> int:
     """Write all records, print how many goals are met; the exit status."""
-    if options.json:
-        result.write_objects(objects, options.json)
+    _kept(cache, objects, options)
     line, status = result.summary(objects)
     print(line)
     return status
+
+
+def _kept(cache: Cache, objects: Sequence[Mapping], options: argparse.Namespace) -> None:
+    """Write all records to --json, and those of shipped scenarios for `./lab report`."""
+    if options.json:
+        result.write_objects(objects, options.json)
+    if options.commit:
+        kernel = getattr(options, "kernel", KERNEL)
+        report.keep(
+            cache, options.bench, _command(options, kernel), options.commit, kernel, objects
+        )
+
+
+def _command(options: argparse.Namespace, kernel: str) -> list[str]:
+    """The words that repeat a run."""
+    more = ["--kernel", kernel] if kernel != KERNEL else []
+    return ["./lab", "bench", options.bench, *more, *options.names]
 
 
 def _beside(file: Path, machine: str) -> Path:
@@ -178,7 +198,7 @@ def robustness(cache: Cache, options: argparse.Namespace) -> int:
         found = unbroken.judge(virtual.stress(cache, SOURCE, seed, options.seconds))
         show.goals(found)
         rows += [replace(row, scenario=f"stress-{seed}") for row in found]
-    return _summed_up([row.as_object() for row in rows], options)
+    return _summed_up(cache, [row.as_object() for row in rows], options)
 
 
 def blktests(cache: Cache, options: argparse.Namespace) -> int:

@@ -21,10 +21,11 @@ from bench.demo import scenario
 from bench.program import RAN
 from rig import result
 
-from . import guest, parallel
+from . import guest, keys, parallel, report
 from .cache import Cache
 from .progress import LabError, step
-from .setup import has_place, in_guest, prepare
+from .roots import KERNEL
+from .setup import SOURCE, has_place, in_guest, prepare
 
 # Lines of a guest: the beginning of something, and the summary of its own part.
 PROGRESS = re.compile(r"\[ *[0-9.]+ s\] (.*)")
@@ -41,6 +42,7 @@ def demo(cache: Cache, options: argparse.Namespace) -> int:
     except read.ScenarioError as error:
         raise LabError(str(error)) from error
     parts = balanced(chosen, min(parallel.workers(), len(chosen)))
+    commit = keys.commit(SOURCE)
     # The artefacts are made once; what follows is a folder for each guest.
     setups = [prepare(cache, f"demo-{number}") for number, _ in enumerate(parts, 1)]
     tasks = [partial(_run, setup, names) for setup, names in zip(setups, parts, strict=True)]
@@ -51,6 +53,7 @@ def demo(cache: Cache, options: argparse.Namespace) -> int:
     result.write_objects(found, place / "demo.json")
     if options.json:
         shutil.copyfile(place / "demo.json", options.json)
+    report.keep(cache, "demo", ["./lab", "demo", *options.names], commit, KERNEL, found)
     step(f"demo: the numbers as JSON and a picture per scenario are in {place}")
     line, status = result.summary(found)
     print(line, flush=True)

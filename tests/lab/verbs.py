@@ -10,6 +10,7 @@ from .cache import Cache
 from .demo import demo as demo
 from .junit import Results
 from .progress import LabError, step
+from .report import report as report
 from .roots import KERNEL
 from .setup import SOURCE, prepare
 

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Documentation/results.md, made from results of the benches.
+
+    Documentation/results/BENCH.json    runs of a bench, the oldest first: command, commit, date,
+                                        kernel, and results as the bench wrote them
+    Documentation/results/page.toml     the page: sections, conclusions, rows and columns of tables
+
+The newest result of each figure counts; an older one of the same figure leaves the file. A row and
+a column of a table select results by their keys, and a cell shows all that both select:
+
+    column { head = "Sutro", scheduler = "sutro" }
+    row    { head = "ratio: hdd; ssd", metric = "ratio", scenario = ["hdd", "ssd"] }
+    cell   1.99; 2
+
+A result that is judged and misses its goal is bold. Numbers have three digits, or as many as it
+takes to show on which side of the goal they are. A text of the page has figures as {NAME}; NAME
+selects a result in the same way.
+"""
+
+import json
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from rig.result import Goal
+
+from bench.applications import page as applications
+from bench.applications.scenario import SHIPPED, Book
+from bench.read import load
+
+PAGE = "results.md"
+LICENCE = "<!-- SPDX-License-Identifier: LGPL-2.1-or-later -->"
+NOTICE = "<!-- Made by ./lab report from results/*.json and results/page.toml. -->"
+# Keys of a row, column or figure that do not select results.
+SHOWN = ("head", "unit", "percent", "places", "goal", "pick")
+# Details of a result that belong to the name of its figure.
+SUBJECT = ("scenario", "scheduler", "metric", "of", "beside", "at", "part", "state", "size",
+           "groups")  # fmt: skip
+DIGITS = (3, 4, 5, 6)
+# Of all results that a row or a figure selects, one.
+PICKS: Mapping[str, Callable] = {"lowest": min, "highest": max}
+Object = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Results that one command gave; published: the commit is that which published them."""
+
+    command: str
+    commit: str
+    date: str
+    kernel: str
+    results: Sequence[Object]
+    published: bool = False
+
+    def source(self) -> str:
+        """Where the figures come from."""
+        how = "published with" if self.published else "measured at"
+        return f"{how} commit {self.commit} on {self.date[:10]}, Linux {self.kernel}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A result, and the run that gave it."""
+
+    one: Object
+    run: Run
+
+    def has(self, where: Mapping[str, object]) -> bool:
+        """Do all keys of the result have these values?"""
+        return all(_text(self.one.get(key, "")) == _text(value) for key, value in where.items())
+
+
+def read(file: Path) -> list[Run]:
+    """The runs of a bench; none if there is no file yet."""
+    return [Run(**one) for one in json.loads(file.read_text())["runs"]] if file.exists() else []
+
+
+def write(runs: Iterable[Run], file: Path) -> None:
+    """Write runs: a line for each result."""
+    texts = []
+    for run in runs:
+        head = json.dumps({key: value for key, value in vars(run).items() if key != "results"})
+        lines = ",\n".join(json.dumps(one) for one in run.results)
+        texts.append(f'{head[:-1]}, "results": [\n{lines}\n]}}')
+    file.write_text('{"runs": [\n' + ",\n".join(texts) + "\n]}\n")
+
+
+def merged(runs: Sequence[Run]) -> list[Run]:
+    """The runs with the newest result of each figure, without details that no page shows."""
+    newest = sorted(runs, key=lambda run: run.date)
+    names = {_name(one, run): run for run in newest for one in run.results}
+    kept = []
+    for run in newest:
+        mine = [_plain(one) for one in run.results if names[_name(one, run)] is run]
+        if mine:
+            kept.append(Run(**{**vars(run), "results": mine}))
+    return kept
+
+
+def _name(one: Object, run: Run) -> tuple[str, ...]:
+    """The figure that a result is for: its subject, and the kernel series."""
+    series = ".".join(run.kernel.split(".")[:2])
+    return (series, *(_text(one.get(key, "")) for key in SUBJECT))
+
+
+def _plain(one: Object) -> Object:
+    """A result without tables and multi-line texts."""
+    return {
+        key: value
+        for key, value in one.items()
+        if not isinstance(value, dict) and "\n" not in str(value)
+    }
+
+
+def _text(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def benches(folder: Path) -> set[str]:
+    """The benches that the page has figures of."""
+    return {one["bench"] for one in _page(folder)["section"] if "bench" in one}
+
+
+def _page(folder: Path) -> Mapping:
+    return tomllib.loads((folder / "page.toml").read_text())
+
+
+def render(folder: Path) -> str:
+    """The page that belongs to the files of a folder."""
+    page = _page(folder)
+    sections = [Section(one, folder).render() for one in page["section"]]
+    return "\n\n".join([f"{LICENCE}\n{NOTICE}\n# Results", page["intro"].strip(), *sections]) + "\n"
+
+
+class Section:
+    """A section of the page: one command, its conclusion, tables and notes."""
+
+    def __init__(self, spec: Mapping, folder: Path):
+        self.spec = spec
+        runs = read(folder / f"{spec['bench']}.json") if "bench" in spec else []
+        self.results = [Found({**one, "kernel": _series(r)}, r) for r in runs for one in r.results]
+        self.used: dict[str, Run] = {}
+
+    def render(self) -> str:
+        """The section as Markdown."""
+        figures = {name: self._figure(of) for name, of in self.spec.get("figure", {}).items()}
+
+        def text(key: str) -> list[str]:
+            return [self.spec[key].strip().format(**figures)] if key in self.spec else []
+
+        body = [*text("conclusion"), *text("before")]
+        for table in self.spec.get("table", ()):
+            body += [line.format(**figures) for line in [table["title"]] if line]
+            body.append(self._table(table))
+        body += text("after")
+        commands = "\n".join(f"    {line}" for line in self.spec["command"])
+        sources = "; ".join(sorted(run.source() for run in self.used.values()))
+        source = [f"{sources[0].upper()}{sources[1:]}."] if sources else []
+        return "\n\n".join([f"## {self.spec['title']}", commands, *source, *body])
+
+    def _select(self, where: Mapping[str, object]) -> Iterator[Found]:
+        """The newest result for each combination of values."""
+        keys = [key for key in where if key not in SHOWN]
+        values = [where[key] if isinstance(where[key], list) else [where[key]] for key in keys]
+        for chosen in product(*values):
+            wanted = dict(zip(keys, chosen, strict=True))
+            mine = [one for one in self.results if one.has(wanted)]
+            if "pick" in where:
+                yield from _picked(mine, PICKS[str(where["pick"])])
+            elif mine:
+                yield mine[-1]
+
+    def _figure(self, where: Mapping[str, object]) -> str:
+        found = list(self._select(where))
+        if not found:
+            raise ValueError(f"{self.spec['title']}: no result has {where}")
+        return self._shown(found, where)
+
+    def _shown(self, found: Sequence[Found], how: Mapping[str, object]) -> str:
+        """Values, bold where they miss their goal, and the unit after the last one."""
+        for one in found:
+            self.used[one.run.source()] = one.run
+        values = [_value(one.one, how) for one in found]
+        unit = str(how.get("unit", "%" if how.get("percent") else ""))
+        return "; ".join(values) + (f" {unit}" if unit and values[-1].strip("*") != "never" else "")
+
+    def _table(self, table: Mapping) -> str:
+        if table.get("form") == "applications":
+            return self._applications()
+        columns = table["column"]
+        lines = [["", *(column["head"] for column in columns)], ["---"] * (len(columns) + 1)]
+        sources = []
+        for row in table["row"]:
+            used, self.used = self.used, {}
+            lines.append([row["head"], *(self._cell({**column, **row}) for column in columns)])
+            sources.append(", ".join(f"{run.commit}" for run in self.used.values()))
+            self.used = used | self.used
+        if len(set(sources)) > 1:
+            for line, last in zip(lines, ["commit", "---", *sources], strict=True):
+                line.append(last)
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+    def _cell(self, where: Mapping[str, object]) -> str:
+        found = list(self._select(where))
+        if where.get("goal"):
+            goals = dict.fromkeys(_goal(one.one, where) for one in found)
+            return "; ".join(filter(None, goals))
+        return self._shown(found, where) if found else ""
+
+    def _applications(self) -> str:
+        for found in self.results:
+            self.used[found.run.source()] = found.run
+        chosen = [found.one for found in self.results if "beside" in found.one]
+        return applications.table(chosen, load(Book, SHIPPED).scenario).strip()
+
+
+def _series(run: Run) -> str:
+    return ".".join(run.kernel.split(".")[:2])
+
+
+def _picked(found: Sequence[Found], pick: Callable) -> list[Found]:
+    """One result of the run that has most; a result that stands for N scenarios counts as N."""
+    counts: dict[str, int] = {}
+    for one in found:
+        counts[one.run.date] = counts.get(one.run.date, 0) + int(str(one.one.get("scenarios", 1)))
+    fullest = [one for one in found if counts[one.run.date] == max(counts.values())]
+    return [pick(fullest, key=lambda one: _order(one.one["value"]))] if fullest else []
+
+
+def _order(value: object) -> float:
+    """`never` is more than any number."""
+    return math.inf if value is None else float(str(value))
+
+
+def _value(one: Object, how: Mapping[str, object]) -> str:
+    """A result as text: bold if it misses its goal."""
+    if "why" in one:
+        return "**failed**"
+    missed = one["judged"] and not one["met"]
+    text = "never" if one["value"] is None else number(float(str(one["value"])), one["goal"], how)
+    return f"**{text}**" if missed else text
+
+
+def number(value: float, goal: object, how: Mapping[str, object]) -> str:
+    """Three digits, or as many as it takes to be on the same side of a bound as the value."""
+    scale = 100 if how.get("percent") else 1
+    if "places" in how:
+        return f"{value * scale:,.{how['places']}f}"
+    bounds = _bounds(goal)
+    texts = [_digits(value * scale, digits) for digits in DIGITS]
+    for text in texts:
+        if not bounds or bounds.met(float(text.replace(",", "")) / scale) == bounds.met(value):
+            return text
+    return texts[-1]
+
+
+def _digits(value: float, digits: int) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
+
+
+def _bounds(goal: object) -> Goal | None:
+    if not goal:
+        return None
+    found = {key: one for key, one in Goal.parse(f"m {goal}").items() if key in ("min", "max")}
+    return Goal("m", **found)  # type: ignore[arg-type]
+
+
+def _goal(one: Object, how: Mapping[str, object]) -> str:
+    """The bounds of a result as text, in the unit of its row."""
+    bounds = _bounds(one["goal"])
+    if not bounds:
+        return ""
+    scale = 100 if how.get("percent") else 1
+    sides = (None if side is None else side * scale for side in (bounds.min, bounds.max))
+    unit = str(how.get("unit", "%" if how.get("percent") else ""))
+    text = str(Goal("m", *sides)).replace(">=", "at least").replace("<=", "at most")
+    return f"{text} {unit}".strip()

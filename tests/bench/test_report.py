@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The page of results: selection, rounding, provenance, and newer runs."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rig.result import Goal, Result
+
+from bench import report
+from bench.report import Run
+
+OLD = Run("./lab bench fairness", "aaaa", "2026-01-01", "6.12", [], published=True)
+NEW = Run("./lab bench fairness", "bbbb", "2026-02-02T10:00:00Z", "6.12", [])
+PAGE = """
+intro = "Two runs."
+[[section]]
+title = "Shares"
+command = ["./lab bench fairness"]
+bench = "fairness"
+conclusion = "The ratio is {ratio}."
+[section.figure]
+ratio = { scenario = "hdd", metric = "ratio", scheduler = "sutro" }
+[[section.table]]
+title = ""
+column = [
+  { head = "goal", scheduler = "sutro", goal = true },
+  { head = "Sutro", scheduler = "sutro" },
+]
+row = [
+  { head = "ratio: hdd; ssd", metric = "ratio", scenario = ["hdd", "ssd"] },
+  { head = "error", metric = "error", percent = true },
+]
+"""
+
+
+def result(scenario: str, metric: str, value: float, goal: Goal | None = None) -> dict:
+    return Result(scenario, "sutro", metric, value, goal).as_object()
+
+
+def page(folder: Path, *runs: Run) -> list[str]:
+    (folder / "page.toml").write_text(PAGE)
+    report.write(report.merged(runs), folder / "fairness.json")
+    return report.render(folder).splitlines()
+
+
+def test_a_page_of_one_run(tmp_path: Path) -> None:
+    goal, error = Goal("ratio", 1.98, 2.02), Goal("error", max=0.02)
+    found = [result("hdd", "ratio", 1.99, goal), result("ssd", "ratio", 2.5, goal)]
+    found.append(result("ssd", "error", 0.0213, error))
+    assert page(tmp_path, replace(OLD, results=found))[5:] == [
+        "",
+        "## Shares",
+        "",
+        "    ./lab bench fairness",
+        "",
+        "Published with commit aaaa on 2026-01-01, Linux 6.12.",
+        "",
+        "The ratio is 1.99.",
+        "",
+        "|  | goal | Sutro |",
+        "| --- | --- | --- |",
+        "| ratio: hdd; ssd | 1.98 to 2.02 | 1.99; **2.5** |",
+        "| error | at most 2 % | **2.13** % |",
+    ]
+
+
+def test_a_newer_run_replaces_its_own_figures(tmp_path: Path) -> None:
+    """Rows of two runs have a column with the commit of each."""
+    old = replace(OLD, results=[result("hdd", "ratio", 1), result("hdd", "error", 0.01)])
+    new = replace(NEW, results=[result("hdd", "ratio", 2)])
+    lines = page(tmp_path, new, old)
+    assert "The ratio is 2." in lines
+    assert lines[-3:] == [
+        "| --- | --- | --- | --- |",
+        "| ratio: hdd; ssd |  | 2 | bbbb |",
+        "| error |  | 1 % | aaaa |",
+    ]
+    assert [run.commit for run in report.read(tmp_path / "fairness.json")] == ["aaaa", "bbbb"]
+
+
+def test_a_run_without_a_figure_of_its_own_leaves(tmp_path: Path) -> None:
+    old, new = (replace(run, results=[result("hdd", "ratio", 1)]) for run in (OLD, NEW))
+    assert report.merged([old, new]) == [new]
+    other = replace(old, kernel="7.2.1")
+    assert len(report.merged([other, new])) == 2, "another kernel is another figure"
+
+
+def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
+    run = replace(OLD, results=[result("hdd", "ratio", 1.5), result("ssd", "ratio", float("inf"))])
+    report.write([run, replace(NEW, results=run.results)], tmp_path / "a.json")
+    assert report.read(tmp_path / "a.json") == [run, replace(NEW, results=run.results)]
+    json.loads((tmp_path / "a.json").read_text())
+    assert report.read(tmp_path / "none.json") == []
+
+
+def test_a_failed_run_and_a_time_that_never_came() -> None:
+    failed = {"why": "x", "value": 0, "goal": ">= 1", "judged": True, "met": False}
+    assert report._value(failed, {}) == "**failed**"
+    never = result("hdd", "hold_s", float("inf"), Goal("hold_s", max=3))
+    assert report._value(never, {"unit": "s"}) == "**never**"
+
+
+def test_a_figure_that_no_result_has(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="Shares: no result has"):
+        page(tmp_path, replace(OLD, results=[result("ssd", "ratio", 1)]))
+
+
+@pytest.mark.parametrize(("pick", "value"), [("lowest", 0.5), ("highest", 0.9)])
+def test_a_pick_is_of_the_run_with_most_scenarios(tmp_path: Path, pick: str, value: float) -> None:
+    full = replace(OLD, results=[result(str(n), "ratio", n / 10) for n in range(5, 10)])
+    part = replace(NEW, results=[result("x", "ratio", 0.1)])
+    found = [report.Found(one, run) for run in (full, part) for one in run.results]
+    (one,) = report._picked(found, report.PICKS[pick])
+    assert one.one["value"] == value
+    alone = report.Found({**part.results[0], "scenarios": 29}, part)
+    assert report._picked([*found, alone], report.PICKS[pick]) == [
+        report.Found(part.results[0], part) if pick == "lowest" else found[-1]
+    ]
+
+
+@given(st.floats(1e-4, 999), st.floats(1e-4, 999))
+def test_a_rounded_number_is_on_the_side_of_the_value(value: float, bound: float) -> None:
+    """Six digits are enough for figures that JSON has; nearer ones are one number to a reader."""
+    bound = float(f"{bound:.5g}")
+    text = report.number(value, f">= {bound}", {})
+    if abs(value / bound - 1) > 1e-5:
+        assert (float(text) >= bound) == (value >= bound)
+    assert float(text) == pytest.approx(value, rel=5e-3)

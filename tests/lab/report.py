@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""`./lab report`: Documentation/results.md, from the newest runs of the benches.
+
+A bench leaves CACHE/runs/RUN/NAME.run.json: its results with command, commit, date and kernel. The
+runs that are newer than those of Documentation/results are merged into that folder. A run of a
+clone whose files differed from its commit is left out: its figures could not be repeated.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench.report import PAGE, Run, benches, merged, read, render, write
+
+from . import keys
+from .cache import Cache
+from .progress import LabError, step
+from .setup import SOURCE
+
+FOLDER = SOURCE / "Documentation" / "results"
+SUFFIX = ".run.json"
+# What keys.commit() appends to the commit of files that differ from it.
+CHANGED = "+"
+
+
+def report(cache: Cache, options: argparse.Namespace) -> int:
+    """Merge the newest runs into the results, and write the page; with --check, compare it only."""
+    page = FOLDER.parent / PAGE
+    if options.check:
+        if page.read_text() != render(FOLDER):
+            raise LabError(f"{page} is not what ./lab report makes; run it, and commit the page")
+        return 0
+    shown = {f"{name}{SUFFIX}" for name in benches(FOLDER)}
+    kept = sorted(cache.run_dir.parent.glob(f"*/*{SUFFIX}"))
+    for file in options.files or [one for one in kept if one.name in shown]:
+        _add(file, chosen=bool(options.files))
+    page.write_text(render(FOLDER))
+    step(f"report: {page} is up to date")
+    return 0
+
+
+def _add(file: Path, *, chosen: bool) -> None:
+    """Add a run to the results of its bench, if it is newer than they are or was chosen."""
+    try:
+        run = Run(**json.loads(file.read_text()))
+    except (ValueError, TypeError) as error:
+        raise LabError(
+            f"{file}: not a run of a bench ({error}); ./lab bench writes them"
+        ) from error
+    if run.commit.endswith(CHANGED) or run.commit == "-":
+        step(f"report: {file}: left out: files of the clone differed from their commit")
+        return
+    place = FOLDER / file.name.replace(SUFFIX, ".json")
+    known = read(place)
+    if not chosen and any(run.date <= one.date for one in known):
+        return
+    write(merged([*known, run]), place)
+    step(f"report: {place.name}: {len(run.results)} results of {run.commit}, {run.date[:10]}")
+
+
+def keep(
+    cache: Cache, name: str, command: Sequence[str], commit: str, kernel: str, found: list[Mapping]
+) -> None:
+    """Keep the results of a run for `./lab report`; the commit is that of its begin."""
+    date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    run = Run(" ".join(command), commit, date, kernel, found)
+    if keys.commit(SOURCE) == commit:
+        (cache.run_dir / f"{name}{SUFFIX}").write_text(json.dumps(vars(run)))
