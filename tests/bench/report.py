@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Documentation/results.md, made from results of the benches.
+"""Documentation/results.md and the table of README.md, made from results of the benches.
 
     Documentation/results/BENCH.json    runs of a bench, the oldest first: command, commit, date,
                                         kernel, and results as the bench wrote them
-    Documentation/results/page.toml     the page: sections, conclusions, rows and columns of tables
+    Documentation/results/page.toml     the page: sections, conclusions, rows and columns of tables,
+                                        and the table of README.md, which lies between two marks
 
 The newest result of each figure counts; an older one of the same figure leaves the file. A row and
 a column of a table select results by their keys, and a cell shows all that both select:
@@ -33,6 +34,7 @@ from bench.read import load
 
 PAGE = "results.md"
 LICENCE = "<!-- SPDX-License-Identifier: LGPL-2.1-or-later -->"
+BEGIN, END = "<!-- begin of figures -->", "<!-- end of figures -->"
 NOTICE = "<!-- Made by ./lab report from results/*.json and results/page.toml. -->"
 # Keys of a row, column or figure that do not select results.
 SHOWN = ("head", "unit", "percent", "places", "goal", "pick")
@@ -103,8 +105,7 @@ def merged(runs: Sequence[Run]) -> list[Run]:
 
 def _name(one: Object, run: Run) -> tuple[str, ...]:
     """The figure that a result is for: its subject, and the kernel series."""
-    series = ".".join(run.kernel.split(".")[:2])
-    return (series, *(_text(one.get(key, "")) for key in SUBJECT))
+    return (_series(run), *(_text(one.get(key, "")) for key in SUBJECT))
 
 
 def _plain(one: Object) -> Object:
@@ -122,7 +123,12 @@ def _text(value: object) -> str:
 
 def benches(folder: Path) -> set[str]:
     """The benches that the page has figures of."""
-    return {one["bench"] for one in _page(folder)["section"] if "bench" in one}
+    return {name for one in _page(folder)["section"] for name in _benches(one)}
+
+
+def _benches(section: Mapping) -> list[str]:
+    names = section.get("bench", [])
+    return names if isinstance(names, list) else [names]
 
 
 def _page(folder: Path) -> Mapping:
@@ -136,13 +142,31 @@ def render(folder: Path) -> str:
     return "\n\n".join([f"{LICENCE}\n{NOTICE}\n# Results", page["intro"].strip(), *sections]) + "\n"
 
 
+def readme(folder: Path, text: str) -> str:
+    """The text of README.md with its table."""
+    spec = _page(folder)["readme"]
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"README.md has no {BEGIN!r} and {END!r} around its table")
+    table = Section(spec, folder).table(spec, sources=False)
+    return f"{before}{begin}\n{table}\n{end}{after}"
+
+
 class Section:
-    """A section of the page: one command, its conclusion, tables and notes."""
+    """A section of the page: one command, its conclusion, tables and notes.
+
+    Results have the keys `bench` and `kernel`, too.
+    """
 
     def __init__(self, spec: Mapping, folder: Path):
         self.spec = spec
-        runs = read(folder / f"{spec['bench']}.json") if "bench" in spec else []
-        self.results = [Found({**one, "kernel": _series(r)}, r) for r in runs for one in r.results]
+        self.results = [
+            Found({**one, "bench": name, "kernel": _series(run)}, run)
+            for name in _benches(spec)
+            for run in read(folder / f"{name}.json")
+            for one in run.results
+        ]
         self.used: dict[str, Run] = {}
 
     def render(self) -> str:
@@ -155,7 +179,7 @@ class Section:
         body = [*text("conclusion"), *text("before")]
         for table in self.spec.get("table", ()):
             body += [line.format(**figures) for line in [table["title"]] if line]
-            body.append(self._table(table))
+            body.append(self.table(table))
         body += text("after")
         commands = "\n".join(f"    {line}" for line in self.spec["command"])
         sources = "; ".join(sorted(run.source() for run in self.used.values()))
@@ -188,19 +212,20 @@ class Section:
         unit = str(how.get("unit", "%" if how.get("percent") else ""))
         return "; ".join(values) + (f" {unit}" if unit and values[-1].strip("*") != "never" else "")
 
-    def _table(self, table: Mapping) -> str:
+    def table(self, table: Mapping, sources: bool = True) -> str:
+        """A table; if its rows are of several runs, with the commit of each row."""
         if table.get("form") == "applications":
             return self._applications()
         columns = table["column"]
         lines = [["", *(column["head"] for column in columns)], ["---"] * (len(columns) + 1)]
-        sources = []
+        commits = []
         for row in table["row"]:
             used, self.used = self.used, {}
             lines.append([row["head"], *(self._cell({**column, **row}) for column in columns)])
-            sources.append(", ".join(f"{run.commit}" for run in self.used.values()))
+            commits.append(", ".join(run.commit for run in self.used.values()))
             self.used = used | self.used
-        if len(set(sources)) > 1:
-            for line, last in zip(lines, ["commit", "---", *sources], strict=True):
+        if sources and len(set(commits)) > 1:
+            for line, last in zip(lines, ["commit", "---", *commits], strict=True):
                 line.append(last)
         return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 

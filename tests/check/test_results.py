@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Documentation/results.md has the figures of Documentation/results, and no others."""
+"""Documentation/results.md and the table of README.md have the figures of Documentation/results."""
 
 import re
 import tomllib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""`./lab report`: Documentation/results.md, from the newest runs of the benches.
+"""`./lab report`: results.md and the table of README.md, from the newest runs of the benches.
 
 A bench leaves CACHE/runs/RUN/NAME.run.json: its results with command, commit, date and kernel. The
 runs that are newer than those of Documentation/results are merged into that folder. A run of a
@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench.report import PAGE, Run, benches, merged, read, render, write
+from bench.report import PAGE, Run, benches, merged, read, readme, render, write
 
 from . import keys
 from .cache import Cache
@@ -27,18 +27,27 @@ CHANGED = "+"
 
 def report(cache: Cache, options: argparse.Namespace) -> int:
     """Merge the newest runs into the results, and write the page; with --check, compare it only."""
-    page = FOLDER.parent / PAGE
+    page, landing = FOLDER.parent / PAGE, FOLDER.parents[1] / "README.md"
     if options.check:
-        if page.read_text() != render(FOLDER):
-            raise LabError(f"{page} is not what ./lab report makes; run it, and commit the page")
+        for file, text in _made(page, landing):
+            if file.read_text() != text:
+                raise LabError(
+                    f"{file} is not what ./lab report makes; run it, and commit the file"
+                )
         return 0
     shown = {f"{name}{SUFFIX}" for name in benches(FOLDER)}
     kept = sorted(cache.run_dir.parent.glob(f"*/*{SUFFIX}"))
     for file in options.files or [one for one in kept if one.name in shown]:
         _add(file, chosen=bool(options.files))
-    page.write_text(render(FOLDER))
-    step(f"report: {page} is up to date")
+    for file, text in _made(page, landing):
+        file.write_text(text)
+        step(f"report: {file} is up to date")
     return 0
+
+
+def _made(page: Path, landing: Path) -> list[tuple[Path, str]]:
+    """The files that a report makes, and their text."""
+    return [(page, render(FOLDER)), (landing, readme(FOLDER, landing.read_text()))]
 
 
 def _add(file: Path, *, chosen: bool) -> None:

@@ -20,7 +20,12 @@ title = "Scale"
 command = ["./lab bench scale"]
 bench = "scale"
 conclusion = "It does not grow."
+[readme]
+bench = "scale"
+column = [{ head = "Sutro", scheduler = "sutro" }]
+row = [{ head = "cost", metric = "cost" }]
 """
+README = "# Sutro\n<!-- begin of figures -->\n{}\n<!-- end of figures -->\nEnd\n"
 
 
 @pytest.fixture
@@ -30,12 +35,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     (folder / "page.toml").write_text(PAGE)
     write([one("cost", "2026-02-01")], folder / "scale.json")
+    (tmp_path / "README.md").write_text(README.format("by hand"))
     monkeypatch.setattr(report, "FOLDER", folder)
     return folder
 
 
 def one(metric: str, date: str, commit: str = "aaaa") -> Run:
     found = {"scenario": "idle", "scheduler": "sutro", "metric": metric, "value": 1}
+    found |= {"goal": None, "judged": False}
     return Run(RUN.command, commit, date, "6.12", [found])
 
 
@@ -61,9 +68,14 @@ def test_newer_runs_of_commits_are_merged(tmp_path: Path, place: Path) -> None:
     assert [run.results[0]["metric"] for run in read(place / "scale.json")] == ["cost", "bytes"]
     assert not (place / "protect.json").exists()
     assert run_report(cache, check=True) == 0
-    (place.parent / "results.md").write_text("by hand\n")
-    with pytest.raises(LabError, match="./lab report"):
-        run_report(cache, check=True)
+    table = "|  | Sutro |\n| --- | --- |\n| cost | 1 |"
+    assert (tmp_path / "README.md").read_text() == README.format(table)
+    for file in (tmp_path / "README.md", place.parent / "results.md"):
+        text = file.read_text()
+        file.write_text(text.replace("Sutro", "bfq") + "by hand")
+        with pytest.raises(LabError, match="./lab report"):
+            run_report(cache, check=True)
+        file.write_text(text)
 
 
 def test_a_named_run_may_be_older(tmp_path: Path, place: Path) -> None:
