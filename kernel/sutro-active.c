@@ -3,22 +3,22 @@
  * Sutro I/O scheduler: which groups are in use.
  *
  * A machine may have thousands of cgroups, and few of them use a disk.  The file
- * io.sutro.active of the root cgroup tells of these what io.sutro.stat tells of one,
- * so that who samples all has one file to read, and pays for groups in use only.
+ * io.sutro.active of the root cgroup has the values of io.sutro.stat for each of these,
+ * so that a reader of all groups reads one file, whose cost grows with groups in use.
  *
  * 1. In and out
  *
  * Groups in use on all leaves form one tree.  A group enters it when it gets a
  * request and is not there, with a ticket: a number larger than all before.  It leaves
- * when a reader comes by and finds that it has no request and had none for five
- * seconds; or when its cgroup or its leaf goes.  So a busy group enters once, and
- * its requests only look whether it has.  If nobody reads nobody leaves, and the tree
- * still holds no more than there are groups.
+ * when a reader finds that it has no request and had none for five seconds; or when its
+ * cgroup or its leaf is removed.  So a busy group enters once, and its requests only
+ * test @entered.  Without a reader no group leaves, and the tree still holds no more
+ * entries than there are groups.
  *
- * Who enters counts his request first (nr_requests), then looks at @entered; who makes
- * a group leave clears @entered, then looks at its requests.  With a full barrier
+ * An arriving request is counted first (nr_requests), then tests @entered.  The reader
+ * clears @entered of a group first, then tests its requests.  With a full barrier
  * between the two steps of each, either the group does not leave, or its request
- * finds that it has left: nobody is in use and not in the tree.
+ * finds that it has left: no group is in use and not in the tree.
  *
  * 2. Reading
  *
@@ -31,13 +31,13 @@
  * A group in the tree holds its blkg.  A page is read under RCU, which keeps groups
  * that leave meanwhile from being freed; sutro_active_lock is held for each step in
  * the tree, not for showing what is there.  Elevators may be switched, and cgroups and
- * disks removed: nobody waits for a reader.
+ * disks removed: none of these waits for a reader.
  */
 #include <linux/seq_file.h>
 
 #include "sutro.h"
 
-/* Long enough that who reads once a second sees the last request of a group. */
+/* Long enough that a program that reads once a second sees a group's last request. */
 #define SUTRO_ACTIVE_NS (5ULL * NSEC_PER_SEC)
 
 /* Protects the tree, by ticket; taken under q->queue_lock and sutro_queue.lock. */

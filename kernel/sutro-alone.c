@@ -3,11 +3,11 @@
  * Sutro I/O scheduler: a group that is alone.
  *
  * On a device without slices, a group that alone is active and has nothing queued
- * needs no choice: its requests pass.  What they use is summed up, and the group
- * stays active while it has none, until somebody else comes or it is gone: so there
- * is no way through the tree for each request.  Then the account is settled: the
- * group is charged, the clocks of its classes are where it is, and if it is empty it
- * leaves as if it had done so when it became so.
+ * needs no choice: its requests pass.  Their device time is summed up, and the group
+ * stays active while it has no request, until another group comes or it is removed.  So
+ * a request does not walk through the tree.  Then the account is settled: the group is
+ * charged, the clocks of its classes are set to its vtime, and if it is empty it leaves
+ * as it would have when it became empty.
  *
  *	a passes 1000 requests of 0.1 ms, b comes: a's vtime and the clock are 100 ms
  *	later, b starts there, and neither owes the other anything.

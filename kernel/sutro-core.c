@@ -2,20 +2,20 @@
 /*
  * Sutro I/O scheduler: the algorithm.
  *
- * 1. Who is next
+ * 1. The next group
  *
  * Groups form a tree, as their cgroups do.  Device time is divided by weight at
- * each level of it; sutro-tree.c says how.  The backlogged group that is furthest
+ * each level of it (sutro-tree.c).  The backlogged group that is furthest
  * behind its entitlement is next; of the highest class, unless a lower one has
  * grown 16 slices old, which is 1.6 s where slices are 100 ms.
  *
- * 2. For how long
+ * 2. Slices
  *
  * Where leaving a stream costs a seek, a group of streams keeps the device for a
  * slice of slice_ns of device time.  When streams take turns, it is 24 times what a
  * switch costs, if that is less, but no less than half of slice_ns: the first
- * completion after a switch tells, by what it cost more than was estimated.  So where
- * a seek is short everybody has his turn more often, for the same loss of bandwidth.
+ * completion after a switch costs that much more than was estimated.  So where a seek
+ * is short, turns are shorter, for the same loss of bandwidth.
  *
  *	A stream's 1 MiB takes 7 ms, the first one after a switch 10: slices of 72 ms.
  *
@@ -30,7 +30,7 @@
  * Elsewhere (flash, or a group of random requests, for which one seek is as good
  * as another) each request is its own turn.
  *
- * 3. Who is waited for
+ * 3. Groups without queued requests
  *
  * A group may have nothing queued because all its requests are at the device, or
  * because it has just seen its last one complete and will send the next in a
@@ -40,9 +40,9 @@
  * back.  So where requests are served one by one (rotational), others are held
  * back while such a group is owed half a slice or more: until it has received it,
  * or has left.  Where many are served at once, that is done only while the device
- * has enough in flight to be busy without a pause (busy_ns), and nobody is waited
- * for who has nothing there: no throughput is given up, but a heavy group has its
- * share also when the device could take all that both have.
+ * has enough in flight to be busy without a pause (busy_ns), and only for groups that
+ * have requests there: no throughput is given up, but a heavy group has its share also
+ * when the device could take all requests of both.
  *
  * A group leaves when its last request completes, unless it usually comes back
  * within group_idle_ns: then after that time.  While the device is idle for its
@@ -58,8 +58,8 @@
  * 4. How many at the device
  *
  * What is at the device can no longer be ordered.  A group with slices sends at
- * most half a slice's worth, also when alone: a stream needs no more, and who
- * comes next would have to wait for it (32 writes of 512 KiB are 400 ms of a slow
+ * most half a slice's worth, also when alone: a stream needs no more, and the next
+ * group would have to wait for it (32 writes of 512 KiB are 400 ms of a slow
  * drive).  Random requests are sent as they come: the drive chooses better among
  * many.
  *
@@ -72,18 +72,18 @@
  * limited on any device as if it had slices, and as if it were not alone.
  *
  * A group that sends a request, waits for it, and sends the next a moment later has
- * nothing waiting that could be put before others': it finds at the device what was
- * sent while it was away.  So when a group has left that usually comes back within
- * slice_ns, nobody else gets more than busy_ns in flight until it is back, or twice
- * slice_ns have passed.
+ * nothing queued that could be put before others' requests: its next request waits at
+ * the device behind those that were sent in the meantime.  So when a group has left
+ * that usually comes back within slice_ns, all others together get no more than
+ * busy_ns in flight until it is back, or twice slice_ns have passed.
  *
- *	a reads 4 KiB at a time and thinks for 1 ms, b reads 128 KiB with 32 on
- *	their way: without this a waits for 32 of b's, with it for three.
+ *	a reads 4 KiB at a time and thinks for 1 ms, b reads 128 KiB with 32 in
+ *	flight: without this a waits for 32 of b's, with it for three.
  *
  * 5. Charging
  *
  * A request is charged an estimate when it is dispatched, so that the next
- * choice already knows of it, and the difference to its measured device time
+ * choice includes it, and the difference to its measured device time
  * when it completes (sutro-cost.c).
  */
 #include "sutro-core.h"
@@ -314,7 +314,7 @@ static void sutro_leave_later(struct sutro_core *core,
 	list_add(&group->leaving, &before->leaving);
 }
 
-/* @group is empty, and nobody waits for it. */
+/* @group is empty, and no other group is held back for it. */
 static void sutro_leave_at_once(struct sutro_core *core,
 				struct sutro_group *group)
 {
@@ -409,7 +409,7 @@ static enum sutro_verdict sutro_hold_reserved(struct sutro_core *core,
 }
 
 /**
- * sutro_core_select - who may send the next request?
+ * sutro_core_select - which group may send the next request?
  * @core:	the leaf
  * @now_ns:	the time
  * @ret_verdict: what to do
@@ -576,7 +576,7 @@ void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 		core->slice_used_ns += estimate_ns;
 }
 
-/* A slice has begun with a request that cost so much more than others. */
+/* The first request of a slice cost so much more than its estimate: a switch. */
 static void sutro_learn_switch(struct sutro_core *core, s64 more_ns)
 {
 	core->fresh = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sutro I/O scheduler: the algorithm.  sutro-core.c says how it works.
+ * Sutro I/O scheduler: the algorithm, which sutro-core.c describes.
  *
  * Pure C: no locks, no clock, no allocation, no struct request.  The same files
  * are built into the kernel module and into the userspace simulation, which
@@ -14,7 +14,7 @@
 #include "sutro-protect.h"
 #include "sutro-tree.h"
 
-/* Requests that may always be in flight, whatever they are estimated at. */
+/* So many requests may always be in flight, whatever their estimated cost. */
 #define SUTRO_DEPTH_MIN 2
 /* Requests that may be in flight while several groups are active: enough for a
  * fast drive, few enough that the rest waits where it can be ordered.
@@ -31,7 +31,7 @@
  * @busy_ns:	estimated device time in flight with which the device has no pause, 0 if
  *		not known
  * @depth_ns:	estimated device time that may be in flight while several groups
- *		are active and nobody has a slice
+ *		are active and none has a slice
  * @latency_ns:	latency of a request on a device with little to do, less its cost, 0 if
  *		not known
  * @protect:	percent of what they receive alone that protected groups shall receive,
@@ -50,7 +50,7 @@ struct sutro_tunables {
 	bool probing;
 };
 
-/* What sutro_core_select() says. */
+/* The result of sutro_core_select(). */
 enum sutro_verdict {
 	SUTRO_SERVE, /* dispatch a request of the group returned */
 	SUTRO_EMPTY, /* nothing is queued */
@@ -78,7 +78,7 @@ enum sutro_idle_end {
  * struct sutro_core - the state of one leaf
  * @tunables:	may change between any two calls
  * @root:	group of the root cgroup
- * @in_service:	who holds the slice, or NULL
+ * @in_service:	the group that holds the slice, or NULL
  * @last_served: whose request was last dispatched; it may be gone, and is only compared
  * @slice_ns:	how long the slice is
  * @slice_used_ns: device time of the slice so far; requests in flight by estimate
@@ -86,13 +86,13 @@ enum sutro_idle_end {
  * @switch_ns:	mean of what the first completion of such a slice cost more than was
  *		estimated, 0 = not known
  * @preempt:	the slice shall end
- * @expiry:	why the last slice ended, for who wants to tell; reset by its reader
+ * @expiry:	why the last slice ended, for tracepoints; reset by its reader
  * @expired:	whose it was
  * @idle_for:	whose next request an idle device waits for, or NULL
  * @idle_since_ns: since when
  * @idle_until_ns: until when; valid with SUTRO_IDLE
- * @idle_end:	why it last ceased to idle, for who wants to tell; reset by its reader
- * @idled_for:	for whom that was
+ * @idle_end:	why it last ceased to idle, for tracepoints; reset by its reader
+ * @idled_for:	the group that it had idled for
  * @idled_ns:	and how long
  * @expected:	a group that has left and will probably be back soon; it may be gone,
  *		and is only compared
@@ -193,7 +193,7 @@ static inline bool sutro_waits(const struct sutro_core *core)
 	return core->tunables.rotational || core->tunables.fairness;
 }
 
-/* Will somebody else than @group soon be back with a request or a few? */
+/* Will a group other than @group soon be back with a request or a few? */
 static inline bool sutro_expects_other(const struct sutro_core *core,
 				       const struct sutro_group *group,
 				       u64 now_ns)

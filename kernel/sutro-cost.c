@@ -25,9 +25,9 @@
  * 2. Everything else: a table by class, kept to elapsed time
  *
  * A flash drive works on many requests at once.  Neither the latency of a
- * request nor the gap before its completion says what it took from the others:
+ * request nor the gap before its completion shows its part of the device's work:
  * with 4 KiB and 256 KiB requests in flight together, all wait equally long.
- * Here a request is charged what the table says for its class, and the table is
+ * Here a request is charged the entry of the table for its class, and the table is
  * filled by probes (sutro-probe.c): moments in which only one class is sent.
  *
  * A class that no probe has measured yet, because it never met another one, or
@@ -54,10 +54,10 @@
  * when few are there: then they queued within the device, and it was busy, unless nothing
  * at all was there for a time, as between bursts.
  *
- * No request costs more than it took: whatever a window says, an entry never
+ * No request costs more than it took: whatever a window shows, an entry never
  * exceeds the mean latency of its class in that window.  Without this, a few
- * requests that trickle in while the device sleeps, and that no one noticed to be
- * few, would look like seconds of work.
+ * requests that trickle in while the device sleeps, and that were not counted as few,
+ * would look like seconds of work.
  */
 #include <linux/compiler.h>
 
@@ -72,7 +72,7 @@
 
 /*
  * A drive that recovers from an error, or spins up, may take half a minute; that
- * is nobody's fault and is not charged to whoever happened to wait.
+ * is not charged to the groups whose requests wait meanwhile.
  */
 #define SUTRO_COST_MAX_NS (1000 * 1000 * 1000ULL)
 
@@ -204,7 +204,7 @@ static u64 sutro_by_bytes_ns16(const struct sutro_costs *costs,
 /*
  * Cost of a class that may never have been measured, or even seen: between those
  * of its kind that were measured; else as it seems to be; else as the other kind,
- * for that tells how fast the device is.
+ * for that depends on how fast the device is.
  */
 static u64 sutro_guess_ns16(const struct sutro_costs *costs, bool rotational,
 			    unsigned int class)
@@ -388,7 +388,7 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 		device->window.cost_ns16 - min(device->window.cost_ns16, open);
 	unsigned int i;
 
-	/* What little is left for them would say nothing about them. */
+	/* The rest is too small to follow from their cost. */
 	if (open <= closed || elapsed_ns16 <= closed)
 		return;
 	for (i = 0; i < SUTRO_CLASSES; i++) {
@@ -531,7 +531,7 @@ u32 sutro_meter_depth(const struct sutro_device *device)
 }
 
 /**
- * sutro_cost_measured - a probe knows what a class costs
+ * sutro_cost_measured - a probe has measured the cost of a class
  * @device:	the leaf
  * @class:	from sutro_cost_class()
  * @ns16:	device time of such a request in 1/16 ns
@@ -633,11 +633,11 @@ void sutro_cost_flush_cancel(struct sutro_device *device)
 /**
  * sutro_cost_flush - the flush that a request waited for is over: what did it cost?
  * @device:	the leaf
- * @start_ns:	when it was asked for
+ * @start_ns:	when it was requested
  * @now_ns:	when it was over
  *
  * One actuator did nothing else since the last completion.  Where much is done at
- * once, the time says little: what the cache held was charged when it was written, and
+ * once, the time means little: what the cache held was charged when it was written, and
  * a flush makes the device write a page that it could have filled otherwise.
  *
  * Requests that share a flush share its cost, too: each pays its part among those that

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sutro I/O scheduler: what a request costs.  sutro-cost.c says how it is known.
+ * Sutro I/O scheduler: what a request costs; sutro-cost.c describes its measurement.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */
@@ -29,7 +29,7 @@ enum sutro_op {
  */
 #define SUTRO_SIZES 7
 #define SUTRO_SIZE_MIN_BYTES 4096
-/* Of SUTRO_OTHER there is one: its size tells nothing. */
+/* Of SUTRO_OTHER there is one: its cost does not depend on the size. */
 #define SUTRO_CLASSES (SUTRO_OTHER * SUTRO_SIZES + 1)
 
 /* A request of exactly the size that its class stands for. */
@@ -92,7 +92,7 @@ struct sutro_meter {
  * @unsaturated: set by the caller when it had nothing to send
  * @idle:	set by the caller when nothing was at the device
  * @window:	completions since @window.start_ns
- * @probing:	a probe is going on: windows tell nothing
+ * @probing:	a probe is going on: windows are not evaluated
  * @meter:	its meter
  * @done:	requests of each class that left the device, ever
  * @drift:	charges against elapsed time, in windows of 100 ms: their ratio and its

@@ -11,9 +11,9 @@
  *
  * A line holds what was true for a moment, not two lines the same moment: only
  * state and probes are printed with sutro_queue.lock held.  Lists of cgroups are
- * walked under RCU, a page of text at a time, so that 10,000 of them hold up nobody.
+ * walked under RCU, a page of text at a time, so that 10,000 of them delay nothing else.
  *
- * For people who look for a fault; no program should depend on it.
+ * For debugging; no program should depend on it.
  */
 #include <linux/cgroup.h>
 #include <linux/seq_file.h>
@@ -25,7 +25,7 @@
 /* A path that is longer is cut at its end. */
 #define SUTRO_PATH_BYTES 256
 
-/* With sutro_hold_elevator(): NULL if the elevator has gone before its files. */
+/* With sutro_hold_elevator(); NULL: the elevator was removed before its files. */
 static struct sutro_queue *sutro_debugfs_queue(struct request_queue *q)
 {
 	struct elevator_queue *eq = q->elevator;

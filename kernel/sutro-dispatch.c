@@ -2,11 +2,11 @@
 /*
  * Sutro I/O scheduler: from the stages to the device.
  *
- * Each dispatch first collects what was inserted (sutro-stage.c).  If nobody waits,
- * these requests are sent as they came (sutro-pass.c); else they go to the groups of
- * their owners, merging with what waits there.  Then it folds what completions left
- * (sutro-notes.c), lets go of groups that have left, and asks the algorithm for a
- * group (sutro-core.c) and the group for a request (sutro-serve.c).
+ * Each dispatch first collects the inserted requests (sutro-stage.c).  If no request is
+ * queued, they are sent as they came (sutro-pass.c); else they go to the groups of
+ * their owners, and merge with requests there.  Then it processes the notes of
+ * completions (sutro-notes.c), releases groups that have left, selects a group
+ * (sutro-core.c) and sends a request of it (sutro-serve.c).
  *
  * Context: sutro_queue.lock is held, but for sutro_dispatch_request().
  */
@@ -56,7 +56,7 @@ void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg, bool far,
 	sutro_core_queue(&sq->core, &sblkg->group, far, now_ns);
 }
 
-/* A request of a group that has been told of it waits. */
+/* Queue a request in a group that is active already. */
 static void sutro_keep(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		       struct request *rq, u64 now_ns)
 {
@@ -288,7 +288,7 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 	} while ((verdict == SUTRO_WAIT || verdict == SUTRO_IDLE) &&
 		 !sutro_wait(sq));
 
-	/* What is held back could have been sent: windows of completions tell nothing. */
+	/* What is held back could have been sent: windows of completions are not valid. */
 	if (verdict != SUTRO_SERVE && sq->core.protect.reserved)
 		WRITE_ONCE(sq->device.unsaturated, true);
 	sutro_report(sq);
@@ -310,8 +310,8 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 }
 
 /*
- * The time.  A plug knows that of its first request, which is as good where there are
- * no seeks to be waited for; but it never goes back.
+ * The time.  A plug has cached that of its first request, which is as good where no
+ * seeks are waited for; but time never goes back.
  */
 static u64 sutro_now_ns(struct sutro_queue *sq)
 {

@@ -15,20 +15,19 @@
  *
  * So sutro_queue.lock is taken in process context only, and the algorithm sees
  * one caller at a time.  A request in a group, and an active group, hold a
- * reference to their blkg; so do a note, and who is listed in io.sutro.active.
+ * reference to their blkg; so do a note, and a group that io.sutro.active lists.
  *
- * When the algorithm says that a completion must come first, @waiting tells
- * completions to run the queue.  It is set before the notes are looked at for
- * the last time, under done_lock; a completion adds its note under that lock
- * before it looks at @waiting.  Either the dispatcher sees the note or the
- * completion sees @waiting: no wake-up is lost.  Documentation/block/sutro-locking.rst
- * has all such arguments.
+ * When the algorithm has to wait for a completion, @waiting makes completions run the
+ * queue.  It is set before the notes are looked at for the last time, under done_lock;
+ * a completion adds its note under that lock before it looks at @waiting.  Either the
+ * dispatcher sees the note or the completion sees @waiting: no wake-up is lost.
+ * Documentation/block/sutro-locking.rst has all such arguments.
  *
  * Several hardware queues.  There is one scheduler for all of them: whichever is
  * run may be given requests of any, and blk-mq sorts what it got.  So one run is
- * enough after a completion or for the timer; QUEUE_FLAG_SQ_SCHED tells
- * blk_mq_run_hw_queues(), which runs that of the running CPU, and of the others
- * only those with requests that bypass the scheduler.
+ * enough after a completion or for the timer; with QUEUE_FLAG_SQ_SCHED,
+ * blk_mq_run_hw_queues() runs that of the running CPU, and of the others only those
+ * with requests that bypass the scheduler.
  */
 #include <linux/module.h>
 
@@ -57,9 +56,9 @@ static void sutro_unqueue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 }
 
 /*
- * Is it worth to dispatch?  Not for what others left, while somebody else does: he will
- * do it again, or find it before he leaves.  To come too late would cost more than to wait
- * for his lock: a dispatch that finds nothing has blk-mq try again after 3 ms.
+ * Is it worth to dispatch?  Not for requests of other CPUs while another CPU dispatches:
+ * that CPU tests again before it returns, and finds them.  To wait for its lock would cost
+ * less than to come too late: after a dispatch that finds nothing, blk-mq waits for 3 ms.
  */
 static bool sutro_has_work(struct blk_mq_hw_ctx *hctx)
 {
@@ -190,7 +189,7 @@ static void sutro_requests_merged(struct request_queue *q, struct request *rq,
 	lockdep_assert_held(&sq->lock);
 
 	sutro_rq_asked_first(rq, next);
-	/* A request that is just being accepted belongs to nobody yet. */
+	/* A request that is just being accepted has no group yet. */
 	if (!sblkg) {
 		sutro_requests_join(sq, &sutro_rq_blkg(rq)->requests, rq, next,
 				    ktime_get_ns());
@@ -320,7 +319,7 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	blk_mq_set_min_shallow_depth(q, 1);
 	blk_stat_enable_accounting(q);
-	/* Stays set when we leave: iocost asks for the same, and keeps no count. */
+	/* Stays set after us: iocost sets the same flag, and flags have no count. */
 	blk_queue_flag_set(QUEUE_FLAG_RQ_ALLOC_TIME, q);
 	/* Two throttles of writeback would fight each other. */
 	sutro_disable_wbt(q);
@@ -349,7 +348,7 @@ static void sutro_exit_sched(struct elevator_queue *eq)
 	spin_unlock_irq(&sq->done_lock);
 	hrtimer_cancel(&sq->timer);
 
-	/* No request is left, and nobody is waited for any more. */
+	/* No request is left, and others are not held back for any group. */
 	spin_lock(&sq->lock);
 	sutro_fold(sq);
 	sutro_core_settle(&sq->core);

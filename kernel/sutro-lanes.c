@@ -5,11 +5,11 @@
  * Requests of one group, kind (sync or async) and ioprio class form a ring of
  * lanes.  With the disciplines fifo and deadline there is a lane for each ioprio
  * level, with process one for each submitter.  A lane weighs 8 - level, from 8 at
- * level 0 to 1 at level 7, 4 where nobody said anything.  It has a virtual time,
+ * level 0 to 1 at level 7, 4 without an ioprio.  It has a virtual time,
  * the estimated device time of its requests times 8 / weight, and the lane with the
  * lowest vtime has the next turn: a quantum of device time times its weight, or
  * until it has no more requests.  So lanes share the group's device time as groups
- * share the leaf's, but for idling: nobody waits for a lane.
+ * share the leaf's, but for idling: no lane is waited for.
  *
  *	Weights 4 and 4, one thread with 64 requests waiting and one with one at a
  *	time, all of 1 ms, a quantum of 0.1 ms: a turn of the deep one is one
@@ -151,7 +151,7 @@ void sutro_rings_put(struct sutro_pool *pool, struct sutro_rings *rings)
 	pool->rings = rings;
 }
 
-/* The usual level where nobody said anything, and in the class that has none. */
+/* The usual level without an ioprio, and in the class that has no levels. */
 unsigned int sutro_level(struct request *rq)
 {
 	unsigned int ioprio = req_get_ioprio(rq);
@@ -265,7 +265,7 @@ void sutro_lane_add(struct sutro_lane *lane, struct request *rq,
 /**
  * sutro_lane_del - a request no longer waits in its lane
  * @pool:	the leaf's lanes
- * @rq:		the request, whose lane is still told by sutro_rq_lane()
+ * @rq:		the request; sutro_rq_lane() still returns its lane
  */
 void sutro_lane_del(struct sutro_pool *pool, struct request *rq)
 {

@@ -11,8 +11,8 @@
  *	3,500,000 ns lie between 2^21 and 2^22, and above 1.5 * 2^21 = 3,145,728: that
  *	is bucket 1 + 2 * (21 - 14) + 1 = 16, which ends at 2^22 = 4,194,304.
  *
- * So a bucket ends at 1.33 or 1.5 times where it begins, and so well is a percentile
- * known to who has counts of two moments.
+ * So a bucket ends at 1.33 or 1.5 times where it begins, and a percentile between two
+ * readings of the counts is as exact.
  *
  * Pure C, like sutro-core.h.
  */
@@ -22,7 +22,7 @@
 #include <linux/log2.h>
 #include <linux/types.h>
 
-/* The fastest flash takes less, and nobody promises more. */
+/* The fastest flash takes less, and no latency target is longer. */
 #define SUTRO_LATENCY_MIN_SHIFT 14
 #define SUTRO_LATENCY_MAX_SHIFT 33
 #define SUTRO_LATENCY_BUCKETS \

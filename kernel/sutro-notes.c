@@ -162,7 +162,7 @@ void sutro_fold(struct sutro_queue *sq)
 	}
 }
 
-/* As sutro_cost_complete(), and tell what was learned. */
+/* As sutro_cost_complete(), and report a changed cost. */
 static noinline u64 sutro_note_cost(struct sutro_queue *sq,
 				    struct sutro_blkg *sblkg,
 				    const struct sutro_sample *sample)
@@ -224,7 +224,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	if (op == SUTRO_READ)
 		sblkg->stat.rlat[sutro_latency_bucket(took_ns)]++;
 	if (!sutro_rq_holds(rq)) {
-		/* From when the note is read on, nobody may hold the group. */
+		/* From when the note is read on, the request may not hold the group. */
 		rq->elv.priv[0] = NULL;
 		sutro_slot_freed(sblkg);
 	}
@@ -287,7 +287,7 @@ static void sutro_note_flush_end(struct sutro_queue *sq,
  * sutro_note_flushed - a flush is over
  * @sq:		the leaf
  * @sblkg:	its group
- * @start_ns:	when it was asked for
+ * @start_ns:	when it was requested
  * @now_ns:	the time
  */
 void sutro_note_flushed(struct sutro_queue *sq, struct sutro_blkg *sblkg,

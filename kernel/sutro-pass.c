@@ -7,7 +7,7 @@
  * lanes and the hash, straight to the device.  They are charged as ever, so that the
  * next group finds the right account.
  *
- *	a reads 4 KiB, again and again, nobody else does anything: each read is
+ *	a reads 4 KiB, again and again, without other groups: each read is
  *	collected, finds nothing queued, and is sent.  b comes: what a has just sent
  *	stays with the device, and all other requests of both wait in their groups.
  *
@@ -15,17 +15,17 @@
  * and others do not wait on any of it (REQ_META, REQ_SWAP).  As soon as the device
  * does not take it all, more requests come, and those that were to pass wait like any
  * other: so they are sorted, merged and limited where there is a backlog, and only
- * there.  A batch is not merged with itself: plugs have seen to that.
+ * there.  A batch is not merged with itself: plugs have merged it already.
  *
- * Who is alone need not know of each completion at once either: only every 16th
- * request looks at what was noted.  And such a request does not hold its group, which
- * is active, and so held, until the note of its completion is read.
+ * With one active group, the notes of completions are processed at every 16th request
+ * only.  And such a request does not hold its group, which is active, and so held, until
+ * the note of its completion is read.
  *
  * With others active a request has its turn in the trees.  But if it is the only one, and
  * the device has few, nothing is to be ordered or merged: it goes past lanes and hash
  * into its turn, and waits there only if that is not now.
  *
- * Not on rotational devices, where the order matters also to who is alone, nor with
+ * Not on rotational devices, where the order matters with one group, too, nor with
  * fairness=1, which waits for groups, nor with a discipline other than fifo, nor
  * during a probe.
  *

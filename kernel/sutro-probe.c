@@ -5,15 +5,15 @@
  *
  * Fair queueing keeps the mix of requests constant, and from a constant mix
  * nothing can be learned about its parts: every division of the elapsed time
- * among them explains it.  Nor does latency tell, or the gap before a completion
+ * among them explains it.  Nor do latency or the gap before a completion show it
  * (sutro-cost.c).  But when for some milliseconds all requests at the device are
  * of one class, and as many as it can make use of, then the class costs
  *
  *	elapsed / completions
  *
  * by definition: the reciprocal of the rate that such requests reach alone.  That
- * is a probe.  The device stays full meanwhile, and who is served in advance is
- * charged for it, so a probe costs neither throughput nor shares; the others wait
+ * is a probe.  The device stays full meanwhile, and a group that is served in advance
+ * is charged for it, so a probe costs neither throughput nor shares; the others wait
  * a few milliseconds longer.  Groups give requests for it in proportion to their
  * shares, and no more than they are entitled to in 3 s if there are others: 8
  * of 1.25 MiB are 76 ms, which one of share 1.5 % would pay back for 5 s.
@@ -54,14 +54,14 @@
  *
  * The cost is the mean of the last 8 results of 20 s, if they agree within 25 %.
  * If not, the device has a write cache, or collects garbage: then writes cost
- * what the second largest result says, because the cache is fast only until it is
- * full, and reads the second smallest, because reads after writes pay for them.
+ * the second largest result, because the cache is fast only until it is full, and reads
+ * the second smallest, because reads after writes pay for them.
  *
  * Where there never were enough requests to saturate the device, only the results
  * with the most in flight count, and even they are too high: the device could have
  * worked on more.  How many it works on is the same for all such classes, and
  * windows of completions (sutro-cost.c) find it, because they keep the charges in
- * line with elapsed time.  A probe then only tells how long a request took:
+ * line with elapsed time.  A probe then only shows how long a request took:
  *
  *	a disk takes 128 requests, and 1 ms for each.  8 reads in flight: 125 us for
  *	each, so they took 1 ms.  Charged so, twenty at a time would seem to be all
@@ -94,7 +94,7 @@
 #define SUTRO_PROBE_INTERVAL_MAX_NS (4000 * MS)
 #define SUTRO_PROBE_MAX_FAILURES 6
 #define SUTRO_PROBE_RESULT_NS (20000 * MS)
-/* After an alarm, the next one is listened to: at first, and at last. */
+/* After an alarm, no other one counts until this time. */
 #define SUTRO_PROBE_ALARM_MIN_NS (500 * MS)
 #define SUTRO_PROBE_ALARM_MAX_NS (8000 * MS)
 
@@ -159,8 +159,8 @@ void sutro_probe_leave(struct sutro_peer *peer)
  * @probe:	the leaf's probes, one of which is active
  * @now_ns:	the time
  *
- * Of those that waited longest to be asked, the one that has given least for its
- * share.  sutro_probe_gave() is to be told what it gave.
+ * Of those that were selected longest ago, the one that has given least for its share.
+ * The caller passes the cost of the request to sutro_probe_gave().
  *
  * Return: the group; NULL if none has queued any, or all have given too much.
  */
@@ -185,7 +185,7 @@ struct sutro_peer *sutro_probe_ask(struct sutro_probe *probe, u64 now_ns)
 }
 
 /**
- * sutro_probe_gave - a group that was asked has given a request, or had none
+ * sutro_probe_gave - a selected group has given a request, or had none
  * @probe:	the leaf's probes
  * @peer:	the group
  * @cost_ns:	of the request, 0 if there was none
@@ -359,7 +359,7 @@ static void sutro_probe_give_up(struct sutro_probe *probe,
 {
 	struct sutro_probe_class *of = &probe->of[probe->class];
 
-	/* Too long for protected groups: that says nothing about a known class. */
+	/* Too long for protected groups: a known class keeps its cost. */
 	if (probe->rare && of->nr && !of->unsaturated) {
 		of->probes++;
 		of->due_ns = now_ns + of->interval_ns;
@@ -559,7 +559,7 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
  * @device:	what is known of the leaf
  * @tunables:	whose @busy_ns and @depth_ns are set
  *
- * During a probe its depth decides, and nobody is held back for anybody else.
+ * During a probe its depth decides, and no group is held back for another one.
  */
 void sutro_probe_tunables(const struct sutro_probe *probe,
 			  const struct sutro_device *device,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sutro I/O scheduler: measuring what a class of requests costs on a device that
- * serves many at once.  sutro-probe.c says how.
+ * serves many at once (sutro-probe.c).
  *
- * Pure C, like sutro-core.h.  Context: whoever dispatches; functions that take a
+ * Pure C, like sutro-core.h.  Context: the dispatcher; functions that take a
  * struct sutro_device also need what protects that, or, where it is const, may see it
  * as it was a completion ago.
  */

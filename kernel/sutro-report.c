@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sutro I/O scheduler: decisions, told to who traces.
+ * Sutro I/O scheduler: tracepoints for scheduling decisions.
  *
- * Each goes to its tracepoint (sutro-trace.h), and those that explain why the disk
- * waits or who must wait also into the stream of blktrace, where they stand among
- * the requests that they are about.  Nothing is computed while nobody listens.
+ * Each decision goes to its tracepoint (sutro-trace.h).  Those that make the disk or a
+ * submitter wait also go into the stream of blktrace, among the requests that they are
+ * about.  Without a listener nothing is computed.
  */
 #include <linux/blktrace_api.h>
 
@@ -56,7 +56,7 @@ static void sutro_report_idle_end(struct sutro_queue *sq)
 }
 
 /**
- * sutro_report - tell what the algorithm has just decided
+ * sutro_report - report the decisions of the last selection
  * @sq:		the leaf
  *
  * Context: sutro_queue.lock is held.  To be called before the group concerned may
@@ -71,7 +71,7 @@ void sutro_report(struct sutro_queue *sq)
 }
 
 /**
- * sutro_report_idle - tell that the leaf idles for a group
+ * sutro_report_idle - report that the leaf idles for a group
  * @sq:		the leaf
  * @wait_ns:	how long it will at most
  *
@@ -93,7 +93,7 @@ void sutro_report_idle(struct sutro_queue *sq, u64 wait_ns)
 }
 
 /**
- * sutro_report_refused - tell that a group's submitters get no more slots
+ * sutro_report_refused - report that a group's submitters get no more slots
  * @sq:		the leaf
  * @sblkg:	the group
  * @used:	slots that it holds
@@ -113,7 +113,7 @@ void sutro_report_refused(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 }
 
 /**
- * sutro_report_costs - tell what is now known of costs
+ * sutro_report_costs - report changed costs
  * @sq:		the leaf
  * @sblkg:	the group whose requests cost so
  * @old:	what was known before

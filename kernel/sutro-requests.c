@@ -7,17 +7,17 @@
  * 1. Special requests
  *
  * Requests that the driver gave back go first, then those that others may wait on
- * (REQ_META, REQ_SWAP): a journal's, or a page's that somebody needs to get memory.
+ * (REQ_META, REQ_SWAP): a journal's, or those of a page that a task needs to get memory.
  * The latter do not even wait for their group's turn, as long as the group has not
  * been served more than half a slice in advance: they wait in sutro_queue.prompt,
  * by arrival, and are charged to their group, which pays for them with its next
- * turns.  So who marks all his requests gets no more than his share; from half a
- * slice in advance on, his prompt requests only go before his others.  Journals that
+ * turns.  So a group that marks all its requests gets no more than its share; from half
+ * a slice in advance on, its prompt requests only go before its others.  Journals that
  * are written on behalf of a group (sutro-flush.c) are sent whatever the group was
  * served, as tasks of other groups may wait for the same commit.
  *
  * Flushes and passthrough requests never come here: the block layer sends them
- * past the elevator.  The data part of a write that asks for a flush does, when the
+ * past the elevator.  The data part of a write that needs a flush does, when the
  * flush is over, like any write, and is never merged.  Discards, write zeroes, zone
  * resets and the like wait among writes, and are charged as a kind of their own.
  * Zoned writes are put into order by the block layer above.
@@ -34,13 +34,13 @@
  *
  * 3. Sync and async
  *
- * Requests that somebody waits for (sync: reads, and writes marked so) are kept
+ * Requests that a task waits for (sync: reads, and writes marked so) are kept
  * apart from the others (async: mostly writeback).  Sync ones are served in
  * batches of 32, async ones of 16, and a kind without the other is served alone.
  *
  * 4. How many at the device
  *
- * The device knows nothing of all this.  While requests of different ioprio or of
+ * The device does not keep this order.  While requests of different ioprio or of
  * different lanes take turns, the group sends no more than a group with slices, or
  * than one among others (depth_ns), so that the rest waits here.
  *
@@ -166,7 +166,7 @@ bool sutro_requests_far(struct sutro_requests *requests, struct request *rq)
 {
 	sector_t last = requests->arrival_position, pos = blk_rq_pos(rq);
 
-	/* Served out of order, it says nothing about the others. */
+	/* It is served out of order, and is no measure for the others. */
 	if (sutro_op_is_prompt(rq->cmd_flags))
 		return false;
 	requests->arrival_position = pos + blk_rq_sectors(rq);
@@ -577,7 +577,7 @@ static bool sutro_waits_sync(struct request *rq)
  * @sq:		the leaf
  * @requests: the group's requests
  * @rq:		the one that waits
- * @next:	the one that goes; who waits for it waits for @rq now
+ * @next:	the one that goes; its waiters wait for @rq now
  * @now_ns:	the time
  */
 void sutro_requests_join(struct sutro_queue *sq,

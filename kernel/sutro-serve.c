@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Sutro I/O scheduler: a request of the group whose turn it is, or of another one
- * that a probe asks for.
+ * that a probe selects.
  *
  * During a probe (sutro-probe.c) requests of one class only are sent: one of the
  * group whose turn it is, if it has any among its oldest; else of the groups that
@@ -18,7 +18,7 @@
 #include "sutro.h"
 #include "sutro-trace.h"
 
-/* Groups that are asked for a request of the probed class. */
+/* Groups that are tried for a request of the probed class. */
 #define SUTRO_PROBE_TRIES 8
 
 /**

@@ -8,7 +8,7 @@
  */
 #include "sutro-tree.h"
 
-/* Is anybody of a higher class than @last's active at its level? */
+/* Is an entity of a higher class than @last's active at its level? */
 static bool sutro_outranked(const struct sutro_level *level,
 			    const struct sutro_rank *last)
 {
@@ -56,7 +56,7 @@ u64 sutro_group_share(const struct sutro_group *group, u64 amount)
 	}
 }
 
-/* Is @entity of a lower class than somebody, or of less weight than the mean? */
+/* Is @entity of a lower class than another one, or of less weight than the mean? */
 static bool sutro_is_less(const struct sutro_level *level,
 			  const struct sutro_entity *entity,
 			  const struct sutro_rank *rank)
@@ -83,7 +83,7 @@ static bool sutro_has_others(const struct sutro_level *level,
 	       sutro_outranks(level, rank);
 }
 
-/* Is @entity of a higher class than somebody, or of @times the weight of the others? */
+/* Is @entity of a higher class than another one, or of @times the weight of the others? */
 static bool sutro_is_more(const struct sutro_level *level,
 			  const struct sutro_entity *entity,
 			  const struct sutro_rank *rank, u32 times)

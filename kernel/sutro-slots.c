@@ -2,24 +2,24 @@
 /*
  * Sutro I/O scheduler: request slots.
  *
- * A group with many submitters could take all request slots, and weights mean
- * nothing to those who wait for one.  So a group may have its share of the slots,
- * and beyond that as many as are free: the more others use, the less it may have
- * beyond its share, and somebody who comes finds slots.
+ * A group with many submitters could take all request slots, and weights have no
+ * effect on a submitter that waits for one.  So a group may have its share of the
+ * slots, and beyond that as many as are free: the more others use, the less it may have
+ * beyond its share, and a newcomer finds slots.
  *
  *	256 slots, groups of weight 100 and 300.  Both have more to send than that:
  *	64 slots for the one, 192 for the other.  The second one has a request at a
  *	time: the first has 64 + (256 - 160) = 160.
  *
- * Who may not have one sleeps until a request of its group is done: it has some, or
- * it could have another.  A submitter that may not sleep gets one of the few slots
+ * A submitter without a slot sleeps until a request of its group is done: the group has
+ * some, or it could have another slot.  A submitter that may not sleep gets one of the few slots
  * that blk-mq leaves to a shallow depth, or none.
  *
  * Kernel threads are exempt: one of them may carry requests of many groups, and
  * sleeping for one would hold up all.  So are requests that others may wait on
  * (REQ_META, REQ_SWAP), and those of tasks that free memory.
  *
- * Async requests, whoever makes them, leave a quarter of the slots to sync ones.
+ * Async requests of any submitter leave a quarter of the slots to sync ones.
  * For writeback that is the only limit, since kernel threads submit it: a group that
  * writes much is held back where it makes pages dirty, not here.
  *
@@ -103,7 +103,7 @@ static void sutro_sleep_for_slot(struct sutro_queue *sq,
 		io_schedule();
 	}
 	finish_wait(&sblkg->slot_wait, &wait);
-	/* Each request that is done wakes one; the limit may have risen by more. */
+	/* Each completed request wakes one submitter; the limit may have risen by more. */
 	if (!sutro_over_slots(sq, sblkg))
 		wake_up(&sblkg->slot_wait);
 }
@@ -119,7 +119,7 @@ void sutro_slot_freed(struct sutro_blkg *sblkg)
 		wake_up(&sblkg->slot_wait);
 }
 
-/* Is somebody whose cgroup has so many slots below its limit for sure? */
+/* Is a group that has so many slots certainly below its limit? */
 static bool sutro_has_room(struct sutro_queue *sq, unsigned int used)
 {
 	return !READ_ONCE(sq->group_requests) &&
@@ -184,7 +184,7 @@ void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 
 	if (!op_is_sync(opf))
 		data->shallow_depth = sutro_async_depth(data->q);
-	/* Alone, nobody is limited. */
+	/* One active group is not limited. */
 	if (READ_ONCE(sq->core.nr_active) > 1 && !sutro_exempt(opf))
 		sutro_limit_group(sq, data);
 }

@@ -4,8 +4,8 @@
  *
  * Submitters do not take sutro_queue.lock: they leave their requests in the stage
  * of their CPU, where bios merge with them, too.  A stage that gets its first
- * request is put on a list without a lock, sutro_queue.busy.  Whoever dispatches
- * next takes that list and collects these stages: what it costs depends on how
+ * request is put on a list without a lock, sutro_queue.busy.  The next
+ * dispatcher takes that list and collects these stages: what it costs depends on how
  * many CPUs inserted something, not on how many there are.
  *
  *	CPU 0: stage 0: A, B	busy: 0, 1	collect: A, B, C, by stage and there
@@ -14,16 +14,17 @@
  * No request is left behind.  A stage is marked busy, and put on the list, under its
  * lock and together with its first request; it is unmarked under its lock and
  * together with the removal of all.  So a request in a stage means that the stage is
- * on sutro_queue.busy, or that somebody has taken it from there and will get the
- * stage's lock.  A stage that is marked anew while a collector still walks along the
- * old list is no trouble: he looks for the next one before he unmarks one.
+ * on sutro_queue.busy, or that a collector has taken it from there and will get the
+ * stage's lock.  A stage may be marked anew while a collector still walks along the old
+ * list: it reads the next entry before it unmarks a stage.
  *
- * Nobody sleeps on a request either: who inserts runs the queue afterwards, and asks
- * sutro_has_work() whether it is worth it.  If he sees an empty list, although his
- * stage was put there before (by himself, or by who had the stage's lock before him),
- * then somebody has taken the list with his stage on it: llist_del_all() read from
- * llist_add(), which is an acquire of a release.  That one did not have the stage's
- * lock yet, for the stage was still marked, and will find the request.
+ * No request waits for a dispatch that does not come: a CPU that has inserted one runs
+ * the queue, and sutro_has_work() decides whether it dispatches.  If the CPU sees an
+ * empty list, although its stage was put there before (by itself, or by the CPU that
+ * had the stage's lock before), then a collector has taken the list with that stage:
+ * llist_del_all() read from llist_add(), which is an acquire of a release.  The
+ * collector did not have the stage's lock yet, for the stage was still marked, and
+ * will find the request.
  */
 #include <trace/events/block.h>
 

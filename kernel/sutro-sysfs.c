@@ -2,9 +2,9 @@
 /*
  * Sutro I/O scheduler: queue/iosched/.
  *
- * See Documentation/ABI/testing/sysfs-block-sutro.  Times are kept in ns and told
- * in us.  What is not understood changes nothing.  What the algorithm reads changes
- * with sutro_queue.lock held, and is shown without.
+ * See Documentation/ABI/testing/sysfs-block-sutro.  Times are kept in ns and
+ * shown in us.  An invalid value changes nothing.  Members that the algorithm reads are
+ * changed with sutro_queue.lock held, and shown without.
  */
 #include "sutro.h"
 

@@ -4,7 +4,7 @@
  *
  * Groups form a tree, as their cgroups do.  At each level the children of a
  * group compete with one another and with the group's own requests, which weigh
- * 100 like a child that nobody configured.  Each competitor (entity) has a
+ * 100 like a child without a setting.  Each competitor (entity) has a
  * virtual time: the device time it has used, times 100 / weight.  The one with
  * the lowest vtime is served: start from the root, take the backlogged entity
  * with the lowest vtime, go down, until the entity is a group's own requests.
@@ -12,10 +12,9 @@
  * weight at each level, whatever the levels below do (start-time fair queueing
  * at each level, Goyal, Vin and Cheng 1996, as CFS did for CPU time).
  *
- * One tree flattened by hierarchical weight was tried on paper first: a charge
- * made under yesterday's hweight is then wrong as soon as a group comes or goes
- * anywhere, and mending it touches all groups.  Level by level nothing needs
- * mending, and a weight change moves one entity.
+ * In one tree, flattened by hierarchical weight, each charge would be wrong as soon
+ * as a group comes or goes anywhere, and its correction would touch all groups.  Level
+ * by level no charge needs a correction, and a weight change moves one entity.
  *
  *	root ----- a (weight 200) ----- own requests
  *	   \------ b (weight 100) --+-- c (weight 100) -- own requests
@@ -26,26 +25,26 @@
  * c is charged 1 ms for each and d 0.33, so c gets 1 ms and d 3.
  *
  * An entity that becomes active starts at the vtime of its class, less at most
- * half a slice's worth: sleeping earns no more than that (no hoarding), and who was
- * served in advance keeps that debt.
+ * half a slice's worth: sleeping earns no more than that (no hoarding), and a group that
+ * was served in advance keeps that debt.
  *
  * Away.  An entity may be active with nothing queued: its requests are all at the
  * device, or the next one is expected.  Where others are held back for it
  * (sutro-core.c), they may be half a slice of its device time ahead before they are:
  * its slack, in vtime of its weight.  So those that are away are in the order of
- * vtime and slack, when others have to wait for them, and the first one says whether
- * anybody has to.  By vtime alone a light one, which can wait, would hide a heavy one,
- * which can not:
+ * vtime and slack, when others have to wait for them, and the first one decides whether
+ * any group has to.  By vtime alone, a light one, which can wait, would hide a heavy
+ * one, which can not:
  *
  *	h (weight 9000) and l (9) are away, m (9) has requests of 10 ms queued, half a
  *	slice is 50 ms.  h is at 100 ms of vtime and has a slack of 0.6 ms, l at 90
  *	with 556 ms, m at 105.  m is ahead of h's 100.6 and held back.  Were it not,
  *	its next request would begin at 216 ms, which is the vtime of the class then: h
- *	would be owed 116 ms times 90, and who comes now wait for these 10 s.
+ *	would be owed 116 ms times 90, and a newcomer would wait for these 10 s.
  *
- * Where nobody is held back, who is away falls behind as long as it does not ask for
- * its share.  When it does, it is owed 250 ms of device time at most: no hoarding, and
- * who comes does not wait longer than that for it.
+ * Where no group is held back, a group that is away falls behind as long as it does not
+ * use its share.  When it does, it is owed 250 ms of device time at most: no hoarding,
+ * and a newcomer does not wait longer than that for it.
  *
  * Classes.  Each child of a group is of class rt, be or idle; a group's own
  * requests are be.  At each level the entities of one class compete by weight, and
@@ -53,12 +52,12 @@
  * matter among siblings: an rt child of an idle group comes before its be
  * siblings, and all of them come after the idle group's siblings.
  *
- * Nobody starves.  A class that is backlogged while higher ones are served ages by
+ * No class starves.  A class that is backlogged while higher ones are served ages by
  * the device time that they use.  When it is age_ns old it comes first, and each
  * ns that it is served makes it 32 ns younger.  So it waits for age_ns of others'
  * device time at most, and then has 1 ns for each 32 of theirs: 3 % of the level's
- * time, little enough for those above, and enough that who sleeps on a lock that a
- * lower class holds, or a filesystem whose journal waits for it, goes on.  Age is
+ * time, little enough for those above, and enough that a task that sleeps on a lock of
+ * a lower class, or a filesystem whose journal waits for it, goes on.  Age is
  * kept while a class has nothing queued: one request at a time ages as well.
  *
  *	a is rt, b be, both have requests of 1 ms without end, age_ns is 64 ms: a is
@@ -151,7 +150,7 @@ static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
 	sutro_enter(level, entity);
 }
 
-/* The class of all who are active, SUTRO_CLASS_NR if they are of several. */
+/* The class of all active entities, SUTRO_CLASS_NR if they are of several. */
 static enum sutro_class sutro_only_class(const struct sutro_level *level)
 {
 	const struct sutro_rank *rank = level->rank;
@@ -213,7 +212,7 @@ static void sutro_wake(struct sutro_level *level, struct sutro_entity *entity,
 	struct sutro_rank *rank = sutro_rank_of(level, entity);
 	u64 oldest = rank->vtime;
 
-	/* Alone, there is nobody who could owe it anything. */
+	/* Without others, no group owes it anything. */
 	if (rank->nr_active)
 		oldest -= sutro_tree_vtime(entity, credit_ns);
 	/*
@@ -245,7 +244,7 @@ static void sutro_return(struct sutro_level *level, struct sutro_entity *entity,
 /**
  * sutro_tree_backlog - a group got its first queued request
  * @group:	the group
- * @credit_ns:	device time that who was not active can be owed at most
+ * @credit_ns:	device time that a group that was not active is owed at most
  */
 void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns)
 {
@@ -369,11 +368,11 @@ void sutro_tree_compare(struct sutro_group *a, struct sutro_group *b,
 
 /**
  * sutro_tree_turn - which class is served at a level?
- * @level:	the level, where somebody is active
+ * @level:	the level, which has an active entity
  * @age_ns:	how old a class grows before it comes first
- * @wait:	who is away comes before lower classes, too
+ * @wait:	entities that are away come before lower classes, too
  *
- * Return: a class with somebody queued, or with @wait somebody away.
+ * Return: a class with a queued entity, or with @wait one that is away.
  */
 enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
 				 bool wait)
@@ -405,8 +404,8 @@ enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
  * @group:	the group
  * @age_ns:	as for sutro_tree_turn()
  *
- * Return: true if nobody with requests queued is further behind, and nobody without
- * has to be waited for.
+ * Return: true if no group with requests queued is further behind, and others are not
+ * held back for a group without.
  */
 bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sutro I/O scheduler: the tree of groups.  sutro-tree.c says how it works.
+ * Sutro I/O scheduler: the tree of groups, which sutro-tree.c describes.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */
@@ -23,7 +23,7 @@
 /* Device time of higher classes for each ns of a lower one: a part of 1 in 33. */
 #define SUTRO_AGE_PART 32
 
-/* Who is served before whom, whatever the weights; as in ioprio. */
+/* A higher class is served before a lower one, whatever the weights; as in ioprio. */
 enum sutro_class {
 	SUTRO_CLASS_RT,
 	SUTRO_CLASS_BE,

@@ -21,7 +21,7 @@
  * sutro_queue.lock is never taken under q->queue_lock: writing a setting or
  * removing a cgroup only leaves a note under done_lock.
  *
- * Documentation/block/sutro-locking.rst has who takes what where, and each barrier.
+ * Documentation/block/sutro-locking.rst has the context of each lock and barrier.
  */
 #ifndef SUTRO_H
 #define SUTRO_H
@@ -76,7 +76,7 @@ struct sutro_lane {
 /**
  * struct sutro_ring - lanes of one kind (sync or async) and ioprio class
  * @lanes:	those with requests, by vtime
- * @main:	the lane of all who have none of their own
+ * @main:	the lane of requests without a lane of their own
  * @turn:	whose turn it is, or NULL
  * @turn_left_ns: device time before it is another one's
  * @quantum_ns:	device time of a turn of a lane of weight 1
@@ -186,7 +186,7 @@ static inline u32 sutro_setting_reserve(u32 value)
 }
 
 /**
- * struct sutro_note - what a group has to tell the next dispatch
+ * struct sutro_note - changes of a group that the next dispatch processes
  * @gone:	its cgroup has been removed; stays set
  * @held:	the note holds its blkg
  * @setting:	its new weight, class and reserve, 0 where that did not change
@@ -195,7 +195,7 @@ static inline u32 sutro_setting_reserve(u32 value)
  * @nr_flushed:	flushes that are over
  * @nr:		requests that left the device, with these flushes
  * @nr_slow:	how many of them took longer than sutro_protect_slow_ns()
- * @took_us:	sum of the times since they were asked for, without flushes
+ * @took_us:	sum of the times since their submission, without flushes
  * @estimate_ns: what they were charged when they were sent
  * @cost_ns:	what they cost
  * @now_ns:	when the last one completed
@@ -226,7 +226,7 @@ struct sutro_note {
  * @nr_requests: request slots in use
  * @entered:	it is in the tree of sutro-active.c
  * @slot_wait:	submitters that may not have another one now
- * @note_node:	place in sutro_queue.notes, empty while there is nothing to tell
+ * @note_node:	place in sutro_queue.notes, empty without a note
  * @rcu:	to free it, when it is in no list any more; that of @pd is not in every
  *		update of a series
  * @note:	see there; it and @note_node are protected by sutro_queue.done_lock
@@ -295,16 +295,17 @@ struct sutro_stage {
  * @group_requests: request slots of each group, 0 = by weight
  * @stages:	requests just inserted, by CPU
  * @busy:	stages that hold requests
- * @passing:	requests that are sent as they came, because nobody else has any
- * @passer:	whose they are
- * @passed:	counts them
+ * @passing:	requests that are sent as they came, because no other group has any
+ * @passer:	the group of these
+ * @passed:	their number
  * @now_ns:	the time of the last dispatch
  * @waiting:	a completion shall run the queue
  * @kick:	a note must be taken although nothing is queued
- * @dispatching: somebody does, and looks at the stages before he leaves with nothing
+ * @dispatching: a CPU dispatches, and looks at the stages before it returns without a
+ *		request
  * @done_lock:	protects @device, @notes, @syncer, @synced_ns and @exiting
  * @device:	what is known of the leaf's speed
- * @notes:	groups with something to tell the next dispatch
+ * @notes:	groups with notes for the next dispatch
  * @syncer:	the group that last sent data of an fsync(), NULL if none is known
  *		(sutro-flush.c); holds its blkg
  * @synced_ns:	when it did
@@ -373,7 +374,7 @@ static inline struct sutro_blkg *sutro_rq_blkg(struct request *rq)
 }
 
 /*
- * rq->elv.priv[1]: who submitted the request until it is in a group, then its
+ * rq->elv.priv[1]: the submitter of the request until it is in a group, then its
  * lane, NULL if it has none.
  */
 static inline u64 sutro_rq_submitter(struct request *rq)
@@ -394,7 +395,8 @@ static inline void sutro_rq_set_lane(struct request *rq,
 
 /*
  * A request that passes does not hold its group: it is the only active one, and stays
- * that until the request's completion is folded.  It has no lane, and says so there.
+ * that until the request's completion is processed.  This value is in the place of a
+ * lane.
  */
 #define SUTRO_RQ_PASSED ((void *)1UL)
 
@@ -412,8 +414,8 @@ static inline bool sutro_rq_flushes(struct request *rq)
 }
 
 /*
- * When a request's submitter asked for it, before he waited for a slot.  Kernels that
- * do not note that know when he got one.
+ * When the submitter of a request began to wait for a slot; on kernels that do not
+ * record that, when it got one.
  */
 static inline u64 sutro_rq_asked_ns(struct request *rq)
 {
@@ -424,7 +426,7 @@ static inline u64 sutro_rq_asked_ns(struct request *rq)
 	return rq->start_time_ns;
 }
 
-/* @next has been merged into @rq: as if both had been asked for with the first. */
+/* @next has been merged into @rq, which then has the earlier time of both. */
 static inline void sutro_rq_asked_first(struct request *rq,
 					struct request *next)
 {
