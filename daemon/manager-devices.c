@@ -100,8 +100,8 @@ static int on_mdstat(sd_event_source *s, int fd, uint32_t revents,
 	return 0;
 }
 
-/* When a member of an array is removed md makes no uevent, but wakes who polls
- * /proc/mdstat, which is not there before the first array.
+/* When a member of an array is removed md makes no uevent, but wakes programs that
+ * poll /proc/mdstat, which does not exist before the first array.
  */
 static int watch_md(struct manager *m)
 {

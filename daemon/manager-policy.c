@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The manager's part about what is said: by systemd of its units, by policies and
- * clients of the bus on top of that, and by the io.weight files of other cgroups.
+ * The manager's part about settings: of units in systemd, of policies and clients of the
+ * bus above these, and of the io.weight files of other cgroups.
  */
 
 #include "host/volume.h"
@@ -63,7 +63,7 @@ static int watch_volumes(struct manager *m, struct cgroup *c)
 	return sd_event_source_set_enabled(m->volumes, SD_EVENT_ONESHOT);
 }
 
-/* ---- what is said about a cgroup ---- */
+/* ---- settings of a cgroup ---- */
 
 static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 {
@@ -83,7 +83,7 @@ static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 	manager_mark(m, c);
 }
 
-/* io.weight of a cgroup that systemd did not make is what its owner asks for. */
+/* io.weight of a cgroup that systemd did not make is a setting of its owner. */
 int manager_mirror(struct manager *m, struct cgroup *c)
 {
 	struct policy p = { .source = POLICY_FILE, .weight = WEIGHT_DEFAULT };
@@ -136,7 +136,7 @@ static int add_resync_weights(const struct conf *conf, struct promises *l)
 	return err;
 }
 
-/* What policies say about a unit, on top of what systemd says. */
+/* The settings of policies for a unit, above those of systemd. */
 static int add_promises(struct manager *m, struct unit_answer *a)
 {
 	_cleanup_strv_ char **errors = NULL;
@@ -166,8 +166,8 @@ void manager_ask(struct manager *m, struct cgroup *c)
 	c->waiting = unit && r >= 0;
 	if (r < 0)
 		log_warning_errno(r,
-				  "%s: cannot find out what is asked for "
-				  "it, ignoring: %m",
+				  "%s: cannot read its settings, ignoring: "
+				  "%m",
 				  c->path);
 }
 

@@ -43,7 +43,7 @@ static int on_flush(sd_event_source *s, void *userdata)
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 	int err = 0;
 
-	/* Before systemd has answered nothing is known that could be taken back. */
+	/* Before systemd has answered there are no settings to take back. */
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
 		if (c->dirty && c->parent && !c->waiting &&
 		    c->origin != CGROUP_PENDING)
@@ -170,7 +170,7 @@ static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 	if (err)
 		return err;
 	bus_samples_taken(&m->bus);
-	/* Samples that come too late are no answer: who waits gets the next. */
+	/* Samples that come too late are no answer: waiting calls get the next. */
 	if (bus_has_waiters(&m->bus) ||
 	    machine_now_usec(&m->machine) < m->sample_until_usec) {
 		sd_event_source_set_time_relative(s, SAMPLE_INTERVAL_USEC);

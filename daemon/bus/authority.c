@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * May the caller change something? Root may. Of others polkit is asked, without
- * waiting: the call is kept, and the answer runs the method or refuses it.
+ * Authorization of calls that change something. Root may; for other callers, polkit
+ * decides, without waiting: the call is kept, and the answer runs or refuses it.
  */
 
 #include "bus/authority.h"
@@ -44,7 +44,7 @@ static int on_polkit(sd_bus_message *reply, void *userdata,
 		if (r >= 0 && !allowed)
 			r = refuse(&error, a->action,
 				   challenge ? "a password is needed"
-					     : "polkit says no");
+					     : "polkit denied it");
 		if (r >= 0)
 			r = a->change(a->bus, a->call, &error);
 	}
@@ -98,7 +98,7 @@ int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
 		interactive ? POLKIT_ALLOW_INTERACTION : 0U, "");
 	if (r < 0) {
 		authorization_free(a);
-		return refuse(error, action, "polkit cannot be asked");
+		return refuse(error, action, "polkit does not answer");
 	}
 	sd_bus_slot_set_destroy_callback(slot, authorization_free);
 	sd_bus_slot_set_floating(slot, true);

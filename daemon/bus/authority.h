@@ -5,8 +5,8 @@
 #include "bus/bus.h"
 
 /**
- * bus_with_authority() - run @change for root at once, for others if polkit says yes
- * @action: what polkit is asked about, a constant
+ * bus_with_authority() - run @change for root at once, for others if polkit permits it
+ * @action: the action for polkit, a constant
  *
  * The answer of polkit comes later; @call is kept until then.
  */

@@ -82,7 +82,7 @@ int bus_open_list(sd_bus_message *r, const char *key);
 int bus_close_list(sd_bus_message *r);
 
 /**
- * bus_error() - set an error whose text may quote anything a caller said
+ * bus_error() - set an error whose text may quote any input of a caller
  *
  * What is not fit to be shown is replaced: a reply that is cut within a character
  * would not be sent at all.

@@ -38,7 +38,7 @@ static int dump_on_leaf(const struct bus *b, struct text *t,
 		return err;
 	if (*e.file)
 		err = text_add(t,
-			       "      %s: %s, asked %llu (%s), wanted \"%s\", "
+			       "      %s: %s, weight %llu (%s), line \"%s\", "
 			       "read back \"%s\"%s%s\n",
 			       leaf->name, e.backend,
 			       (unsigned long long)asked.weight, reason,

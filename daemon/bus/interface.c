@@ -5,7 +5,7 @@
  * Documentation/org.sutro1.xml. The vtable is the only source of the API.
  *
  * The members about devices are in devices.c, those about units in explain.c;
- * authority.c asks polkit.
+ * authority.c checks with polkit.
  */
 
 #include <sys/socket.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Members that change or show what is said about units: SetPolicy, ResetPolicy,
- * GetPolicy, ReloadPolicies, PolicyErrors. policies.c keeps what lasts, client.c what
- * ends with the caller.
+ * Members that change or show the settings of units: SetPolicy, ResetPolicy,
+ * GetPolicy, ReloadPolicies, PolicyErrors. policies.c keeps lasting settings, client.c
+ * those that end with the caller.
  */
 
 #include "bus/authority.h"
@@ -154,7 +154,7 @@ static int reset_policy(struct bus *b, sd_bus_message *call,
 }
 
 /* A unit below the slice of the caller is the caller's own. The slice itself is not:
- * what it may take from others is for an administrator to say.
+ * an administrator decides how much it may take from others.
  */
 static bool is_own(struct bus *b, sd_bus_message *call, const char *unit)
 {

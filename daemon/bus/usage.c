@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * ListUsage: who uses what now. A row is a cgroup and a device that it uses itself:
- * one on which nothing stands that it uses, too. For a file system on an LVM volume
+ * ListUsage: the present use of devices. A row is a cgroup and a device that it uses
+ * directly: no device above it is used by the cgroup, too. For a file system on an LVM volume
  * that is the volume, not the disks under it.
  */
 

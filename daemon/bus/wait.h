@@ -7,7 +7,7 @@
 /**
  * bus_with_samples() - run @method as soon as there are samples of the last second
  *
- * They are taken while somebody asks; the first call is kept for a second.
+ * Samples are taken while there are such calls; the first call is kept for a second.
  */
 int bus_with_samples(struct bus *b, sd_bus_message *call, bus_method_t method,
 		     sd_bus_error *error);

@@ -9,10 +9,10 @@
  *		a line "8:16 N" holds what a statement asks for that leaf.
  *	bfq	io.bfq.weight. systemd owns the default line and compresses it
  *		(200 becomes 109), so a line per leaf corrects it where it is not
- *		what is asked. bfq ends at 1000: above that all children of a
+ *		the requested weight. bfq ends at 1000: above that all children of a
  *		cgroup are scaled together (struct scale).
  *	iocost	io.weight. systemd writes the default line exactly; only what a
- *		statement about a stack asks for is added.
+ *		setting for a stack requests is added.
  *
  * The wanted lines follow from the statements and from the present lines of others. cgfile.c
  * writes only differences, so doing it again changes nothing: neither a crash nor another

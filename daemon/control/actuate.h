@@ -49,7 +49,7 @@ int actuate_children(struct actuator *a, struct cgroup *parent);
  * struct actuation - how one cgroup is steered on one leaf, now
  * @backend: "sutro", "bfq", "iocost", "none"
  * @file: full path of the file, "" when there is nothing to write
- * @written: the line that is wanted there, "" when the file is right without
+ * @written: the line that should be there, "" when the file is right without
  * @read_back: the line of the file that counts for the leaf
  * @error: for people, "" unless the kernel refused @written
  */

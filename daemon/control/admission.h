@@ -46,7 +46,7 @@ struct guarantee {
  * struct admitted - a device with floors
  * @device: NULL: of a floor that is on no device
  * @path: for people
- * @leaf: the one of which most is asked, and
+ * @leaf: the one with the largest need, and
  * @needed: how much of its time
  * @reason: a sentence: why, and what to do
  */

@@ -45,7 +45,7 @@ struct history {
  * @copies: the second for each of the first, 0: unknown
  * @crowded_ticks: for how long it was short while a queue on the way was full; ...
  * @crowded: ... long enough to be the cause
- * @state: what was said last
+ * @state: as reported last
  * @cause: why it does not hold, for people
  * @complained: the journal has it that it does not hold
  */

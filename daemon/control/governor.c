@@ -2,7 +2,7 @@
 
 /*
  * Keeping floors: between the cgroups and devices of this machine and the control
- * law (law-tick.c), which knows only numbers.
+ * law (law-tick.c), which has only numbers.
  *
  * Four times a second, while there is a floor:
  *
@@ -38,13 +38,13 @@
 /* The loop's own default is as long as a tick. */
 #define TICK_ACCURACY_USEC 5000U
 
-/* A tick that comes much later than that says little about now. */
+/* The samples of a tick that comes much later are no measure of the present. */
 #define TICK_MAX_S 5.0
 
 /* Costs are kept over a restart; they change slowly enough for this. */
 #define SAVE_TICKS 20U
 
-/* Where a scheduler counts no waiting, a leaf this busy has somebody waiting. */
+/* On leaves whose scheduler counts no waiting: this busy, a unit has requests waiting. */
 #define BUSY_BACKLOGGED 0.9
 
 /* Bytes of so long ago count a third. */
@@ -79,7 +79,7 @@ static struct control_use measured_use(const struct usage *u, double dt_s)
 	double waiting = u->wait_ns / 1e9 / dt_s;
 	double pending = u->pending_ns / 1e9 / dt_s;
 
-	/* Both are counted when they end: who was not served at all waited. */
+	/* Both are counted when they end: a unit that was not served at all waited. */
 	if (!u->rios && !u->wios) {
 		pending = u->queued || u->in_flight;
 		waiting = u->queued ? 1 : waiting;
@@ -349,7 +349,7 @@ static void sample_plant(struct governor *g, const struct leaf_now *leaves,
 
 /* ---- what follows ---- */
 
-/* The floor that asks for most of a leaf speaks for the cgroup. */
+/* Of several floors of the cgroup, the one with the largest need of the leaf counts. */
 static char *explain_weight(const struct governor *g, uint32_t node,
 			    uint32_t leaf, const struct device *d)
 {

@@ -7,7 +7,7 @@
 #include "host/sample.h"
 
 /**
- * struct governor - keeps floors: samples, asks the control law, gives setpoints
+ * struct governor - keeps floors: samples, runs the control law, gives setpoints
  * @stale: cgroups, policies or devices changed, a new plant is due
  * @ticks: since the daemon was started
  * @step_usec: CPU time of the last one

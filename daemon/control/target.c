@@ -9,8 +9,8 @@
  * floor. While the percentile is above the goal that grows, in a second to 2.4 times what it
  * was; while it is below 80 % of it, it shrinks by a tenth in a second, so that what
  * is not needed goes back to the others; between the two it stays. A step up is
- * larger than one down because a miss hurts the one who was promised something, and
- * too much hurts only a little for a little while.
+ * larger than one down because a miss breaks the promise, and too much time costs the
+ * others little, for a short time.
  *
  * Example. Two leaves, goal 5 ms; the unit used 0.04 of their time and sees 20 ms.
  *
@@ -20,9 +20,9 @@
  *	...
  *	7	4.6 ms	0.29, and stays
  *
- * Only the wait in the scheduler can be shortened. What others have at the disk
- * already is waited for; a goal below that is missed with all there is, which is said
- * after two seconds.
+ * Only the wait in the scheduler can be shortened. Requests of others that are at the
+ * disk already are waited for; a goal below that is missed with all the time that there
+ * is, and is reported as missed after two seconds.
  */
 
 #include <math.h>
@@ -114,7 +114,7 @@ void target_tick(struct target *t, const struct histogram *new, bool waits,
 		return;
 	}
 	if (histogram_sum(&t->counts) < requests_min(t)) {
-		/* Too few to say, or none that are done: it may be starved. */
+		/* Too few for a percentile, or none that are done: the unit may be starved. */
 		t->state = waits ? CONTROL_SETTLING : CONTROL_IDLE;
 		if (waits)
 			t->wanted =

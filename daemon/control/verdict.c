@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * How each floor fares, and if it does not hold: why, from evidence.
+ * The state of each floor, and the cause if it does not hold, from evidence.
  *
- * The law knows most causes (enum control_state). What it cannot know is read only
- * when a floor is short: an io.max above the unit, pages that writeback has not sent
- * yet, how many bytes at the leaves each byte of the unit becomes.
+ * Most causes follow from the law (enum control_state). The others are read only when a
+ * floor is short: an io.max above the unit, pages that writeback has not sent yet, the
+ * number of bytes at the leaves for each byte of the unit.
  *
- * A change is told at once: PromiseChanged on the bus, and a message in the journal,
+ * A change is reported at once: PromiseChanged on the bus, and a message in the journal,
  * which the catalog (dist/sutro.catalog) explains.
  */
 
@@ -23,7 +23,7 @@
 #define MESSAGE_BROKEN "675631796b7b48fc924f9eefb133a4d2"
 #define MESSAGE_HOLDS "b58b79105bcc456ead91d0bb75e84ac3"
 
-/* Rates are told as they were over about a second. */
+/* Rates are reported as means over about a second. */
 #define GOT_TAU_S 0.5
 
 /* A unit this near to its io.max is throttled by it. */
@@ -102,7 +102,7 @@ static double rate_at(const struct evidence *e, const struct cgroup *c,
 	return (info->write ? u->wios : u->rios) / dt_s;
 }
 
-/* Does an io.max at the device or a leaf, of the unit or above it, hold it down? */
+/* Does an io.max at the device or a leaf, of the unit or above it, throttle it? */
 static int find_cap(const struct evidence *e, const struct governed *f,
 		    const struct device *d, char **ret)
 {
@@ -117,7 +117,7 @@ static int find_cap(const struct evidence *e, const struct governed *f,
 			    rate_at(e, f->cgroup, f->key, at) < CAPPED * limit)
 				continue;
 			*ret = asprintf_or_null(
-				"io.max of %s says %s%llu for %s, which "
+				"io.max of %s has %s%llu for %s, which "
 				"throttles it; raise that limit",
 				c->path, key, (unsigned long long)limit,
 				at->node);
@@ -215,9 +215,9 @@ static int explain_target(const struct governed *f, const struct device *d,
 		return -ENOMEM;
 	return text_add(t,
 			"the %s of its %s %s %s is %.1f ms with %.0f %% of the "
-			"leaves' time, and more is not given; the rest is what "
-			"others have at the disks already. Give them ceilings, "
-			"or raise the target",
+			"leaves' time, which is the maximum; its requests wait "
+			"for those that other units have in flight. Limit "
+			"these units, or raise the target",
 			word, op_names[target->op],
 			target->source == TARGET_AT_VOLUME ? "at"
 							   : "at the leaves of",
@@ -250,9 +250,10 @@ static int explain_infeasible(const struct evidence *e,
 		sum += control_need(e->plant->control,
 				    e->plant->floors[i].number, p->bottleneck);
 	err = text_add(t,
-		       "the floors need %.0f %% of %s; by importance this one "
-		       "gets %.0f %% of what was promised. Lower a floor, "
-		       "move a unit, or raise Importance=",
+		       "the floors need %.0f %% of the time of %s; by "
+		       "importance, this one is granted %.0f %% of its "
+		       "value. Lower a floor, move a unit to another device, "
+		       "or raise Importance=",
 		       sum * 100, leaf ? leaf->node : "a leaf", p->phi * 100);
 	return err ?: add_amplification(t, f, d);
 }
@@ -277,8 +278,8 @@ static const struct device *without_weights(const struct evidence *e,
 	return NULL;
 }
 
-/* Has a loop device no weights, its few slots go to who comes first. While all of them
- * are taken, what waits is seen on no leaf.
+/* Without weights, a loop device serves its few slots first come, first served. While
+ * all of them are taken, waiting requests are seen on no leaf.
  */
 static bool is_full(const struct evidence *e, const struct device *d)
 {
@@ -322,20 +323,22 @@ static int explain_limited(const struct evidence *e, const struct governed *f,
 	if (r)
 		return text_add(t,
 				"the %s of /dev/%s uses the same disks, and md "
-				"holds back requests to the blocks it is at; "
+				"delays requests to the blocks that it "
+				"processes; "
 				"lower ResyncWeight= in sutrod.conf or "
 				"sync_speed_max of the array",
 				r->action, r->name);
 	if (promise_info(f->key)->write && pages)
-		return text_add(t,
-				"page cache writeback does not keep the disks "
-				"busy for it (%llu MiB of its pages are dirty "
-				"or on their way); write with O_DIRECT, sync "
-				"more often, or lower vm.dirty_bytes",
-				(unsigned long long)(pages >> 20));
-	return text_add(t, "has too few requests on their way to use its "
-			   "share; raise its queue depth, or let several "
-			   "threads read and write");
+		return text_add(
+			t,
+			"writeback of its pages does not keep the disks "
+			"busy (%llu MiB are dirty or in writeback); "
+			"write with O_DIRECT, sync more often, or "
+			"lower vm.dirty_bytes",
+			(unsigned long long)(pages >> 20));
+	return text_add(t, "the unit has too few requests in flight to use "
+			   "its share; raise its queue depth, or let "
+			   "several threads read and write");
 }
 
 static int explain(const struct evidence *e, const struct governed *f,
@@ -366,14 +369,15 @@ static int explain(const struct evidence *e, const struct governed *f,
 	case CONTROL_LIMITED:
 		return explain_limited(e, f, d, t);
 	case CONTROL_CROWDED:
-		return text_add(t, "the unit's other traffic on the same "
-				   "leaves takes the share; move it to a unit "
-				   "of its own");
+		return text_add(t, "other requests of the unit on the same "
+				   "leaves use its share; move them to a unit "
+				   "of their own");
 	case CONTROL_UNATTRIBUTED:
 		return text_add(t,
 				"below %s its requests are charged to another "
-				"cgroup, so no weight can help them; see "
-				"sutro-stacking-dkms",
+				"cgroup, so its weight has no effect on them; "
+				"the package sutro-stacking-dkms has drivers "
+				"that keep the owner",
 				lost_below(e, f, d)->node);
 	case CONTROL_UNWEIGHTED:
 		leaf = f->crowded ? find_full_queue(e, d) : NULL;

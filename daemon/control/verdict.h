@@ -6,7 +6,7 @@
 #include "control/plant.h"
 #include "host/sample.h"
 
-/** verdicts_tell() - after a tick: tell what changed, keep history */
+/** verdicts_tell() - after a tick: report changes, keep history */
 int verdicts_tell(struct plant *plant, const struct sampler *sampler,
 		  const struct control_context *context, double dt_s);
 

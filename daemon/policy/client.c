@@ -17,7 +17,7 @@ struct about {
 
 /**
  * struct client - a connection to the bus
- * @track: tells when it ends
+ * @track: reports its disconnection
  */
 struct client {
 	struct clients *clients;

@@ -11,8 +11,8 @@
 #define CLIENT_UNITS_MAX 1024U
 
 /**
- * struct clients - what clients of the bus say, for as long as they are on it
- * @changed: what is said about @unit is not what it was
+ * struct clients - settings of clients of the bus, as long as they are connected
+ * @changed: settings of @unit have changed
  */
 struct clients {
 	sd_bus *bus;
@@ -27,20 +27,20 @@ void clients_init(struct clients *c, sd_bus *bus,
 void clients_done(struct clients *c);
 
 /**
- * clients_say() - add to what the client @name says about @unit, all or nothing
+ * clients_say() - add to the settings of @unit by the client @name, all or nothing
  * @name: unique bus name
  * @ret_error: on -EINVAL a sentence, to be freed
  *
- * Return: 0; -EINVAL: a mistake; -ENOSPC: it says too much; another -errno.
+ * Return: 0; -EINVAL: a mistake; -ENOSPC: too many settings; another -errno.
  */
 int clients_say(struct clients *c, const char *name, const char *unit,
 		const struct said *said, size_t n, char **ret_error);
 
-/** clients_forget() - what the client @name says about @unit */
+/** clients_forget() - the settings of @unit by the client @name */
 void clients_forget(struct clients *c, const char *name, const char *unit);
 
 /**
- * clients_about() - what all say about @unit, the latest client last
+ * clients_about() - all settings of @unit, the latest client last
  * @ret: an array to be freed; what it points to belongs to the clients
  *
  * Return: how many, or -ENOMEM.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * sutrod.conf(5): inih parses, a table says which keys there are.
+ * sutrod.conf(5): inih parses, a table has the keys.
  *
  * As in systemd, the main file is read first, then all drop-ins sorted by file
  * name whatever their directory; of two with the same name the one in /etc wins,

@@ -9,13 +9,13 @@
  *	db.policy.d/10.conf	ReadIOPSMin=/srv 200
  *	db.policy.d/20.conf	Unit=mirror.service
  *
- * say together that db.service and mirror.service get 200 on /srv and 50 on /home;
- * the 100 are displaced. An empty assignment in a drop-in takes back what was said
- * before it in the same layer, not in another.
+ * give db.service and mirror.service 200 on /srv and 50 on /home together; the 100 are
+ * replaced. An empty assignment in a drop-in removes earlier settings of the same
+ * layer, not those of another.
  *
- * A file with mistakes keeps saying what the file of its name last said without
- * them, wherever that was: a new file in /etc with a slip in it does not end what
- * the one of the vendor promised.
+ * While a file has mistakes, the last version of that name without mistakes stays in
+ * force, whichever folder it was in: a new file in /etc with a typing error does not
+ * end the promises of the vendor's file.
  */
 
 #include "policy/layer.h"
@@ -80,7 +80,7 @@ static void inherit(struct policyfile *f, struct layer *before)
 	}
 }
 
-/* Without its file, or under a mask, a drop-in says nothing. */
+/* Without its file, or under a mask, a drop-in has no effect. */
 static bool is_void(const struct layer *l)
 {
 	return l->n_files && l->files[0].kind == POLICYFILE_POLICY &&

@@ -5,7 +5,7 @@
 #include "policy/policyfile.h"
 
 /**
- * struct layer - a file with its drop-ins, which say something together
+ * struct layer - a file with its drop-ins, which are one set of settings
  * @name: file name of a policy, name of the unit for its own files
  * @files: the file itself, then its drop-ins as they are applied
  * @units: Unit= of all, one after the other
@@ -35,7 +35,7 @@ int layer_add_file(struct layer *l, const char *path,
 int layer_give(struct layer *l, const char *text);
 
 /**
- * layer_read() - read all files and settle what they say together
+ * layer_read() - read all files and merge their settings
  * @before: the layer as it was; the last good version of a file of the same name is
  *	taken from there; may be NULL
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * All that is said about units, and which of it holds.
+ * All settings of units, and those in force.
  *
- * Who says something about db.service, the weakest first:
+ * Sources of settings of db.service, the weakest first:
  *
  *	1. policy.d/10-all.policy	Unit=*.service	Weight=100
  *	   policy.d/20-db.policy	Unit=db.service	ReadIOPSMin=/srv 100
@@ -14,8 +14,8 @@
  *
  * For each key and path the strongest holds: Weight=300, 400 reads, 20 writes. Each
  * source is a layer (layer.c): a file with its drop-ins, the fragment of a unit with
- * its own. A reset takes back what its own layer said, not what weaker ones say; what
- * is masked or overridden by name in policy.d is not said at all.
+ * its own. A reset removes settings of its own layer, not those of weaker ones. A file
+ * that is masked or overridden by name in policy.d has no settings.
  *
  * Control files are found by their name, policies by globs; units without a section
  * [X-Sutro], nearly all, are not kept.
@@ -237,9 +237,9 @@ int policies_errors(const struct policies *p, char ***errors)
 	return err;
 }
 
-/* ---- what files would say ---- */
+/* ---- proposed files ---- */
 
-/* Says why something is not done: to be freed by the receiver. */
+/* The reason of a refusal; the receiver frees it. */
 static int refuse(char **ret_error, int error, const char *text,
 		  const char *allowed)
 {
@@ -469,7 +469,7 @@ int promises_say(struct promises *l, const struct said *said, size_t n,
 	return 0;
 }
 
-/* What the control file says now, also if somebody has edited it. */
+/* The present settings of the control file, which may have been edited by hand. */
 static int read_control(const char *path, struct promises *ret,
 			char **ret_error)
 {

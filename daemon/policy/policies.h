@@ -21,7 +21,7 @@ enum policy_lifetime {
 };
 
 /**
- * struct stated - what is said about one unit
+ * struct stated - the settings of one unit
  * @in_force: one promise for each key and path, each with its source
  * @overridden: what a stronger or later source with the same key and path hides, or
  *	a reset took back; promises_find() in @in_force has the one that holds
@@ -33,7 +33,7 @@ struct stated {
 
 void stated_done(struct stated *s);
 
-/** struct policies - the catalogue of all that files say */
+/** struct policies - the settings of all files */
 struct policies;
 
 /** policies_new() - an empty one; @roots must outlive it */
@@ -84,7 +84,7 @@ void policies_forget_unit(struct policies *p, const char *unit);
 int policies_errors(const struct policies *p, char ***errors);
 
 /**
- * policies_state() - what is said about @unit
+ * policies_state() - the settings of @unit
  * @more: what stands above all files, the strongest last (clients of the bus)
  */
 int policies_state(const struct policies *p, const char *unit,
@@ -117,7 +117,7 @@ int promises_say(struct promises *l, const struct said *said, size_t n,
  *
  * A file in which nothing is left is removed.
  *
- * Return: 0; -EINVAL: a mistake in what is said, or no unit name; -EBADMSG: somebody
+ * Return: 0; -EINVAL: a mistake in a setting, or no unit name; -EBADMSG: somebody
  * wrote a mistake into the file by hand, which would be lost; -ENOSPC: too many units
  * have one; another -errno of the file system.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * From what was said to one weight per (cgroup, leaf).
+ * From settings to one weight per (cgroup, leaf).
  *
  * Several statements can be about one leaf, for stacks share disks:
  *
@@ -14,8 +14,8 @@
  *    Of several the largest.
  * 2. Else the largest of the stacks that stand on the leaf: sdb 300, sdc 50. A
  *    cgroup has one weight per leaf, and the promise to db must hold on sdb too;
- *    backup then gets more there than was asked, which takes from nobody who was
- *    promised more.
+ *    backup then gets more there than its setting, which takes nothing from a unit
+ *    with a larger one.
  * 3. Else IOWeight=: sdd 100.
  *
  * These are nominal weights. Where floors need others, the governor gives a setpoint
@@ -371,18 +371,18 @@ char *policy_reason(const struct policy *p, const struct asked *a)
 			(unsigned long long)a->weight, p->subject);
 	case REASON_LEAF:
 	case REASON_STACK:
-		return asprintf_or_null("%s%s %llu of %s%s%s%s",
-					a->statement->source ? "Weight="
-					: unit		     ? "IODeviceWeight="
-							     : "io.weight ",
-					a->statement->path,
-					(unsigned long long)a->weight,
-					p->subject,
-					a->reason == REASON_LEAF
-						? ", which names this disk"
-						: ", which stands on this disk",
-					a->statement->source ? ", " : "",
-					a->statement->source ?: "");
+		return asprintf_or_null(
+			"%s%s %llu of %s%s%s%s",
+			a->statement->source ? "Weight="
+			: unit		     ? "IODeviceWeight="
+					     : "io.weight ",
+			a->statement->path, (unsigned long long)a->weight,
+			p->subject,
+			a->reason == REASON_LEAF
+				? ", which names this disk"
+				: ", whose device is on this disk",
+			a->statement->source ? ", " : "",
+			a->statement->source ?: "");
 	case REASON_SETPOINT:
 		return strdup(a->setpoint->why ?: "");
 	}

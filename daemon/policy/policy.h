@@ -10,8 +10,8 @@
  * @path: as it was stated: a node, a link, a mount point, any path
  * @device: where @path leads now, NULL while it leads nowhere; belongs to the
  *	topology
- * @missed: it has been said that @path leads nowhere
- * @source: of a Weight= in a policy; NULL: systemd or io.weight says so
+ * @missed: it was logged that @path leads nowhere
+ * @source: of a Weight= in a policy; NULL: systemd or io.weight
  */
 struct statement {
 	char *path;
@@ -25,7 +25,7 @@ struct statement {
 #define SETPOINT_KEEP 0U
 
 /**
- * struct setpoint - a weight that the governor wants for a leaf, over what is stated
+ * struct setpoint - a weight that the governor requests for a leaf, above the settings
  * @weight: 1..10000, or SETPOINT_KEEP
  * @why: for people
  */
@@ -41,15 +41,15 @@ enum policy_source {
 };
 
 /**
- * struct policy - what is said about one cgroup
+ * struct policy - the settings of one cgroup
  * @source: POLICY_UNIT: systemd, for the unit @subject; POLICY_FILE: the io.weight
  *	file of @subject, a cgroup that systemd did not make
  * @weight: IOWeight=, or the default line of io.weight
- * @weight_set: false: nobody said anything, @weight is 100
- * @weight_source: of a Weight= in a policy; NULL: systemd or io.weight says so
+ * @weight_set: false: there is no setting, @weight is 100
+ * @weight_source: of a Weight= in a policy; NULL: systemd or io.weight
  * @statements: IODeviceWeight=, or the other lines of io.weight
- * @promises: what [X-Sutro] sections, policy files and clients of the bus say
- * @setpoints: what the governor makes of it, so that floors hold
+ * @promises: of [X-Sutro] sections, policy files and clients of the bus
+ * @setpoints: of the governor, so that floors hold
  */
 struct policy {
 	enum policy_source source;
@@ -74,7 +74,7 @@ enum reason {
 };
 
 /**
- * struct asked - the weight asked for one cgroup on one leaf, and why
+ * struct asked - the weight of one cgroup on one leaf, and its reason
  * @statement: for REASON_LEAF and REASON_STACK
  * @setpoint: for REASON_SETPOINT
  */
@@ -89,7 +89,7 @@ int policy_add(struct policy *p, const char *path, uint64_t weight);
 void policy_done(struct policy *p);
 
 /**
- * policy_promise() - take over what policies say, on top of what systemd says
+ * policy_promise() - take over settings of policies, above those of systemd
  * @promises: one for each key and path; empty afterwards
  *
  * Weight= replaces IOWeight=, with a path IODeviceWeight= for the same path.
@@ -117,7 +117,7 @@ bool policy_has_any(const struct policy *p);
 int policy_expand(struct policy *p, const struct device *const *used,
 		  size_t n_used);
 
-/** policy_default() - what is asked on every leaf that no statement is about */
+/** policy_default() - the weight on leaves without a setting of their own */
 struct asked policy_default(const struct policy *p);
 
 /** policy_nominal() - what is stated for @leaf; policy.c has the rules */

@@ -100,7 +100,7 @@ bool units_match(char *const *globs, const char *unit)
 
 /**
  * struct parser - a file being read
- * @file: what it says; thrown away if there is a mistake
+ * @file: its settings; thrown away if there is a mistake
  * @errors: mistakes up to now
  */
 struct parser {

@@ -4,7 +4,7 @@
 
 #include "policy/promise.h"
 
-/* What one file may say; a control file of a user must not grow without end. */
+/* Settings of one file; a control file of a user must not grow without end. */
 #define POLICYFILE_STATEMENTS_MAX 256U
 
 /**
@@ -58,7 +58,7 @@ int policyfile_read(struct policyfile *f, char ***new_errors);
 /** policyfile_parse() - the same for a text, which is changed; for tests */
 int policyfile_parse(struct policyfile *f, char *text, char ***new_errors);
 
-/** policyfile_clear() - it says nothing any more */
+/** policyfile_clear() - remove all settings */
 void policyfile_clear(struct policyfile *f);
 
 void policyfile_done(struct policyfile *f);

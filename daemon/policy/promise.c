@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What can be said about a unit: a table of keys, and how their values are written.
+ * Policy keys: a table of them, and the syntax of their values.
  *
  *	ReadBandwidthMin="/srv/my data" 1.5G
  *	\______________/ \____________/ \__/
@@ -9,7 +9,7 @@
  *
  * 1. A path is one word as in systemd: in quotes, single or double, if it has
  *    blanks; a backslash takes the next character as it is. It is absolute, has no
- *    ".." (nobody can say where that leads without asking the file system) and no
+ *    ".." (its target depends on links in the file system) and no
  *    control characters, and gets shorter where that changes nothing: "//", "/./"
  *    and a "/" at the end go.
  *    Or it is the word "any": each volume that the unit uses. Weight=any 300 is

@@ -10,7 +10,7 @@
 
 struct device;
 
-/** enum promise_key - what can be said in a section [X-Sutro] */
+/** enum promise_key - keys of a section [X-Sutro] */
 enum promise_key {
 	PROMISE_READ_BANDWIDTH_MIN,
 	PROMISE_WRITE_BANDWIDTH_MIN,
@@ -93,14 +93,14 @@ const char *promise_class_name(enum promise_class class);
  * @path: the device, without superfluous slashes, or PROMISE_ANY; NULL: about the
  *	unit as a whole (Class=, Importance=, Weight= without a path) and for @reset
  * @value: in the unit of the key; an enum promise_class; PROMISE_INFINITY
- * @part: of a floor in percent: 1/10000 of what the device can do, PART_MIN to
+ * @part: of a floor in percent: 1/10000 of the capacity of the device, PART_MIN to
  *	PART_ALL, and @value is 0; else 0
  * @percentile: of a target, in 1/10000, PERCENTILE_MIN to PERCENTILE_MAX; else 0
- * @reset: an empty assignment: forget what was said before with this key
- * @source: who said so: "FILE:LINE", or a client of the bus
+ * @reset: an empty assignment: remove earlier settings of this key
+ * @source: "FILE:LINE", or a client of the bus
  * @device: where @path leads now, NULL while it leads nowhere; belongs to the
- *	topology, and is filled in by who has one
- * @missed: it has been said that @path leads nowhere
+ *	topology, and is filled in by its owner
+ * @missed: it was logged that @path leads nowhere
  * @derived: of one with PROMISE_ANY, for the volume @device
  */
 struct promise {
@@ -140,7 +140,7 @@ char *promise_format(const struct promise *p);
 char *promise_format_value(enum promise_key key, uint64_t value, uint32_t part,
 			   uint32_t percentile);
 
-/** struct promises - a list; one for each key and path where not said otherwise */
+/** struct promises - a list; one for each key and path unless a function states otherwise */
 struct promises {
 	struct promise *items;
 	size_t n;
@@ -150,7 +150,7 @@ struct promises {
 int promises_add(struct promises *l, const struct promise *p);
 
 /**
- * promises_apply() - say @p after all that was said before
+ * promises_apply() - add @p after all earlier settings
  * @displaced: what does not hold any more because of it goes there; may be NULL
  *
  * It replaces the promise with the same key and path; a reset removes all of its
@@ -159,7 +159,7 @@ int promises_add(struct promises *l, const struct promise *p);
 int promises_apply(struct promises *l, const struct promise *p,
 		   struct promises *displaced);
 
-/** promises_find() - NULL: nothing is said; @path NULL: about the unit as a whole */
+/** promises_find() - NULL: no setting; @path NULL: of the unit as a whole */
 struct promise *promises_find(const struct promises *l, enum promise_key key,
 			      const char *path);
 

@@ -16,7 +16,7 @@ struct proposals {
 	size_t n;
 };
 
-/** proposals_text() - what the file is to say; NULL: nothing is proposed for it */
+/** proposals_text() - the proposed text of the file; NULL: none is proposed */
 const char *proposals_text(const struct proposals *l, const char *path);
 
 /**

@@ -15,7 +15,7 @@
 
 #define TEMPORARY ".new"
 
-/* 0755 whatever the umask of the service says: anybody may read policies. */
+/* 0755 whatever the umask of the service is: all users may read policies. */
 static int make_dir(const char *dir)
 {
 	_cleanup_free_ char *above = strdup(dir);

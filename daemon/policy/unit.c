@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What systemd says about units: IOWeight=, IODeviceWeight=, ControlGroup, and in which
- * files they are, for systemd does not tell what is in sections [X-...].
+ * Properties of units in systemd: IOWeight=, IODeviceWeight=, ControlGroup, and the names
+ * of their files, because sections [X-...] are in no property.
  *
- * Which units there are follows from the cgroup tree (manager.c); this file asks
- * for their properties. systemd emits no PropertiesChanged for these, so the
- * watch on io.weight in cgroup.c is what notices "systemctl set-property", and
- * UnitNew and the end of a reload are reasons to ask again. Should a systemd emit
- * them, that is used too.
+ * The list of units follows from the cgroup tree (manager.c); this file requests their
+ * properties. systemd emits no PropertiesChanged for these, so the watch on io.weight in
+ * cgroup.c detects "systemctl set-property"; UnitNew and the end of a reload also cause a
+ * new request. A systemd that emits the signal is followed by it as well.
  *
- * A question is five asynchronous Get calls (GetAll would make systemd read
- * dozens of cgroup files). When a unit changes while it is asked about, it is
- * asked about once more afterwards. Between the two signals Reloading systemd removes all
- * units and loads them anew, and while it executes itself anew nobody answers; neither
- * says anything about a unit, for all are asked about afterwards. The bus refuses more than 128 calls without a
- * reply, so few questions are under way at once and the others wait for their turn.
+ * A request is five asynchronous Get calls (GetAll would make systemd read dozens of
+ * cgroup files). When a unit changes meanwhile, the request is repeated. Between the two
+ * signals Reloading, systemd removes all units and loads them anew, and while it executes
+ * itself anew it does not answer. Both are ignored, as all units are requested afterwards.
+ * The bus refuses more than 128 calls without a reply, so few requests are under way at
+ * once and the others wait for their turn.
  */
 
 #include <search.h>
@@ -56,11 +55,11 @@ static const struct {
 };
 
 /**
- * struct question - a unit being asked about, or to be
+ * struct question - a unit with a request under way, or waiting for one
  * @under_way: it was sent
  * @waiting: replies to come
  * @again: it changed meanwhile
- * @failed: systemd does not know it
+ * @failed: systemd has no such unit
  * @silent: systemd does not answer
  */
 struct question {
@@ -219,7 +218,7 @@ static int send_questions(struct question *q);
 
 static void finish(struct question *q);
 
-/* Those who wait longest first. One that cannot be sent is answered with nothing. */
+/* The oldest first. A request that cannot be sent has an empty answer. */
 static void send_next(struct units *u)
 {
 	struct question *q, *next;

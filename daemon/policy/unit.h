@@ -7,8 +7,8 @@
 #include "policy/policy.h"
 
 /**
- * struct unit_answer - what systemd says about a unit
- * @name: as it was asked
+ * struct unit_answer - properties of a unit in systemd
+ * @name: as in the request
  * @cgroup: its control group, "" when it has none or is not known; NULL when
  *	systemd did not answer
  * @fragment, @dropins: its files, as systemd read them; "" and NULL: none
@@ -23,9 +23,9 @@ struct unit_answer {
 };
 
 /**
- * struct unit_ops - what the follower tells its owner
+ * struct unit_ops - calls of the follower to its owner
  * @answer: systemd answered, or something of the unit changed
- * @appeared: systemd loaded the unit @name, perhaps only because we asked about it
+ * @appeared: systemd loaded the unit @name, perhaps only because of our request
  * @all_changed: systemd was reloaded or started again, ask about every unit
  */
 struct unit_ops {

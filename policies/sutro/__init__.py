@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the operator asks of Sutro, and what Sutro answers.
+"""The programs of the operator: sutroctl and policy programs.
 
 client         the buses: org.sutro1 and the few calls of systemd that set weights
 errors         failures, and what to do about them

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a verb answers, and what several verbs ask for."""
+"""The answers of verbs, and calls that several verbs make."""
 
 import argparse
 import asyncio
@@ -20,7 +20,7 @@ Dict = dict[str, Any]
 
 @dataclass
 class Answer:
-    """What a verb found: data for JSON and show, and what makes it a failure, if anything.
+    """The result of a verb: data for JSON and show, and the failure, if there is one.
 
     Data of None: the verb has printed what it had to say by itself. The status is that of
     another program that was run.
@@ -32,7 +32,7 @@ class Answer:
 
 
 def tell(args: argparse.Namespace, data: Any) -> None:
-    """Print an answer: JSON, or what the function that `args.show` names makes of it."""
+    """Print an answer: as JSON, or as text by the function that `args.show` names."""
     if getattr(args, "json", False):
         json.dump(data, sys.stdout, indent=2)
         sys.stdout.write("\n")
@@ -40,7 +40,7 @@ def tell(args: argparse.Namespace, data: Any) -> None:
         # rich takes 0.1 s to import, and JSON does not need it.
         module, _, function = args.show.rpartition(".")
         show = importlib.import_module("." + module, __package__)
-        out = show.console()
+        out = importlib.import_module(".text", __package__).console()
         with out.capture() as text:
             getattr(show, function)(out, data)
         # rich fills each line of a table to its full width
@@ -57,7 +57,7 @@ async def _known_units(client: Client) -> list[str]:
 
 
 async def unknown_unit(client: Client, name: str) -> NoSuchUnit:
-    """The failure that says which units may have been meant."""
+    """The failure for an unknown unit, with similar names as its hint."""
     meant = units.near(name, await _known_units(client))
     hint = "did you mean " + " or ".join(meant) + "?" if meant else "see: systemctl list-units"
     return NoSuchUnit(f"there is no unit '{name}'", hint)

@@ -72,7 +72,7 @@ def _unit(unit: Dict) -> Dict:
 
 
 def _failure(service: str, member: str, name: str, text: str) -> errors.SutroError:
-    """The exception that says what the D-Bus error `name` of a call means to a person."""
+    """The exception for the D-Bus error `name` of a call."""
     people, unit = SERVICES.get(service, (service, None))
     if ".Spawn." in name or (service == SUTRO and name.startswith(SYSTEMD)):
         return errors.NotRunning(
@@ -89,7 +89,7 @@ def _failure(service: str, member: str, name: str, text: str) -> errors.SutroErr
         )
     if last == "UnknownMethod" and service == SUTRO:
         return errors.TooOld(
-            f"the sutrod that runs does not know {member}: it is older than this program",
+            f"the running sutrod has no {member}: it is older than this program",
             "start the new one: systemctl restart sutrod",
         )
     if last in NOT_RUNNING:
@@ -150,7 +150,7 @@ class Client:
         signature: str = "",
         *body: Any,
     ) -> list[Any]:
-        """Call a method; return what it returns, or raise the SutroError that its error means."""
+        """Call a method; return its result, or raise the SutroError for its error."""
         assert self._bus is not None, "used outside of 'async with'"
         message = Message(
             destination=service,
@@ -222,7 +222,7 @@ class Client:
         return [_unit(unit) for unit in (await self._sutro("ListUnits"))[0]]
 
     async def explain(self, unit: str, path: str = "") -> Dict:
-        """What a unit is entitled to on the leaves under a path ("": all leaves), and why."""
+        """Weights and shares of a unit on the leaves under a path ("": all leaves)."""
         return _unit((await self._sutro("Explain", "ss", unit, path))[0])
 
     async def use(self, paths: list[str]) -> list[Dict]:
@@ -258,11 +258,11 @@ class Client:
         return (await self._sutro("History", "sss", unit, key, path))[0]
 
     async def policy(self, unit: str) -> list[Dict]:
-        """What is said about a unit: key, value, source, in_force."""
+        """The settings of a unit: key, value, source, in_force."""
         return (await self._sutro("GetPolicy", "s", unit))[0]
 
     async def set_policy(self, unit: str, said: list[tuple[str, str]], lifetime: str) -> None:
-        """Say something about a unit, all or nothing; the value "" resets a key.
+        """Set policy keys of a unit, all or nothing; the value "" resets a key.
 
         `lifetime` is persistent, runtime, or client: as long as this connection.
         """
@@ -270,7 +270,7 @@ class Client:
         await self._sutro("SetPolicy", "sa(ss)s", unit, assignments, lifetime)
 
     async def reset_policy(self, unit: str, lifetime: str) -> None:
-        """Forget all that set_policy() said about a unit with this lifetime."""
+        """Remove all settings of a unit that set_policy() made with this lifetime."""
         await self._sutro("ResetPolicy", "ss", unit, lifetime)
 
     async def check_policies(self, files: list[tuple[str, str]]) -> Dict:
@@ -334,7 +334,7 @@ class Client:
         await self._systemd("SetUnitProperties", "sba(sv)", unit, runtime, pairs)
 
     async def set_weight(self, unit: str, weight: int | None, runtime: bool) -> None:
-        """Set IOWeight= of a unit, None takes the setting away."""
+        """Set IOWeight= of a unit; None removes the setting."""
         value = Variant("t", WEIGHT_UNSET if weight is None else weight)
         await self._set_properties(unit, runtime, [["IOWeight", value]])
 

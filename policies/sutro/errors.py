@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Failures that people can do something about: what happened, and what to do next."""
+"""Failures that a user can resolve: each has a sentence, and a remedy if there is one."""
 
 
 class SutroError(Exception):
-    """A failure with a sentence that names the bad input and, if there is one, a way out."""
+    """A failure: a sentence that names the bad input, and a remedy."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -16,11 +16,11 @@ class UsageError(SutroError):
 
 
 class BusUnavailable(SutroError):
-    """There is no system bus to ask."""
+    """There is no system bus."""
 
 
 class NotRunning(SutroError):
-    """The service asked does not run and could not be started."""
+    """A service on the bus does not run and could not be started."""
 
 
 class NotPermitted(SutroError):
@@ -32,7 +32,7 @@ class NoSuchUnit(SutroError):
 
 
 class NoSuchPromise(SutroError):
-    """Nothing of this kind is being kept for the unit."""
+    """The unit has no promise of this kind."""
 
 
 class NoSuchPath(SutroError):
@@ -44,8 +44,8 @@ class NoQueue(SutroError):
 
 
 class TooOld(SutroError):
-    """The daemon that runs does not know what it was asked."""
+    """The running daemon has no such method."""
 
 
 class BadPolicy(SutroError):
-    """The daemon does not take what a policy says."""
+    """The daemon refuses a policy."""

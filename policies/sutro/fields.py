@@ -16,7 +16,7 @@ def unit(table: Table) -> str:
 
 
 def key(table: Table, allowed: tuple[str, ...], name: str = "key") -> str:
-    """The key that says which key of a policy it is about."""
+    """The key that names a key of a policy."""
     key = table.take(name, str)
     if key not in allowed:
         raise table.wrong(name, f"{name} = '{key}' is not known: allowed is {', '.join(allowed)}")

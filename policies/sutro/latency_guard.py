@@ -53,7 +53,7 @@ RAISED = ("Weight", "ReadBandwidthMin", "ReadIOPSMin")
 
 @dataclass(frozen=True)
 class Goal:
-    """What is wanted, and the bounds of what may be done for it."""
+    """The target, and the bounds of the setting that is moved for it."""
 
     target_us: int
     least: int
@@ -62,7 +62,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class State:
-    """Where the level stands, and what led there.
+    """The present level, and the samples that led to it.
 
     `over` and `calm_s` count samples in a row above the target and below the band;
     `settle_s` those still to be ignored; `eased` says that the last move was down; `why`

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The verb plot: what promises got over time, against what was promised; a panel for each.
+"""The verb plot: rates of promises over time, against the promised ones; a panel for each.
 
 The samples come from the daemon, which keeps the last ten minutes, or from a file that
 `sutroctl watch --json` wrote. Time is in seconds before the newest sample of all.
@@ -51,7 +51,7 @@ class Panel:
 
 
 def check_output(name: str) -> None:
-    """Refuse a file that cannot be written, before anything is asked."""
+    """Refuse a file that cannot be written, before any call."""
     suffix = Path(name).suffix
     if suffix not in SUFFIXES:
         allowed = " or ".join(SUFFIXES)
@@ -61,7 +61,7 @@ def check_output(name: str) -> None:
 
 
 async def plot(client: Client | None, args: argparse.Namespace) -> Answer:
-    """Draw what promises got over time."""
+    """Draw the rates of promises over time."""
     output = Path(args.output)
     panels = _recorded(args.source) if client is None else await _remembered(client)
     panels = _chosen(panels, args.unit)

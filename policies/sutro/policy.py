@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is said about units: the verbs below `policy`."""
+"""Settings of units: the verbs below `policy`."""
 
 import argparse
 import asyncio
@@ -26,7 +26,7 @@ CONTROL = {RUNTIME: "/run/sutro/policy.control/", PERSISTENT: "/etc/sutro/policy
 
 
 def lifetime(args: argparse.Namespace) -> str:
-    """For how long something is said, from the options."""
+    """The lifetime of a setting, from the options."""
     return CLIENT if getattr(args, "client", False) else RUNTIME if args.runtime else PERSISTENT
 
 
@@ -90,7 +90,7 @@ async def check(client: Client | None, args: argparse.Namespace) -> Answer:
 
 
 async def show(client: Client, args: argparse.Namespace) -> Answer:
-    """What is said about a unit (or each unit), by whom, and what of it is in force."""
+    """Settings of a unit, or of all units: key, value, source, and those in force."""
     mistakes = (await client.properties()).get("PolicyErrors", [])
     if args.unit:
         said = {args.unit: await client.policy(args.unit)}
@@ -105,7 +105,7 @@ async def show(client: Client, args: argparse.Namespace) -> Answer:
 
 
 async def _must_be_known(client: Client, unit: str) -> None:
-    """Of a unit without a policy: if there is none of the name either, it is a slip."""
+    """Of a unit without a policy: without a unit of this name, the name is an error."""
     if (await client.unit_settings(unit))["load_state"] == "not-found":
         raise await unknown_unit(client, unit)
 
@@ -114,7 +114,7 @@ async def _must_be_known(client: Client, unit: str) -> None:
 
 
 async def set_(client: Client, args: argparse.Namespace) -> Answer:
-    """Say something about a unit, all or nothing; with --client hold it until Ctrl-C."""
+    """Set policy keys of a unit, all or nothing; with --client hold them until Ctrl-C."""
     if args.client:
         await client.properties()  # a sutrod that is not there is waited for later, but not now
         await Held(assignments(args.assignment), args).run()
@@ -125,12 +125,12 @@ async def set_(client: Client, args: argparse.Namespace) -> Answer:
 
 
 async def _outcome(client: Client, unit: str, said: list[tuple[str, str]], how: str) -> Dict:
-    """What is in force after something was said; and that the unit may be a slip."""
+    """The settings in force after a change; and a note if the unit may be a typing error."""
     note = ""
     try:
         await _must_be_known(client, unit)
     except NoSuchUnit as error:
-        note = f"{error.message} now; this holds once there is one"
+        note = f"{error.message}; the setting takes effect when there is one"
         if error.hint.startswith("did you mean"):
             note += f" ({error.hint})"
     return {
@@ -143,7 +143,7 @@ async def _outcome(client: Client, unit: str, said: list[tuple[str, str]], how: 
 
 
 class Held(Program):
-    """`policy set --client`: a program that has one thing to say."""
+    """`policy set --client`: a program with one setting."""
 
     def __init__(self, said: list[tuple[str, str]], args: argparse.Namespace) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ class Held(Program):
 
 
 async def reset(client: Client, args: argparse.Namespace) -> Answer:
-    """Take back what was set for a unit at run time: all of it, or some keys."""
+    """Remove settings of a unit that were made at run time: all, or some keys."""
     folder = CONTROL[lifetime(args)]
     entries = await client.policy(args.unit)
     set_here = dict.fromkeys(e["key"] for e in entries if e["source"].startswith(folder))
@@ -186,7 +186,7 @@ def _must_be_set(args: argparse.Namespace, folder: str, set_here: dict[str, None
         there = ", ".join(set_here) or "nothing"
         raise SutroError(
             f"{', '.join(lost)} of {args.unit} is not set in {folder}: there is {there}",
-            f"where it is said: sutroctl policy show {args.unit}",
+            f"to see where it is set: sutroctl policy show {args.unit}",
         )
 
 

@@ -62,13 +62,13 @@ class Program:
         raise NotImplementedError
 
     async def step(self) -> float:
-        """State what is to hold now; return in how many seconds to look again."""
+        """Set the promises that hold now; return the seconds to the next look."""
         raise NotImplementedError
 
     # What a subclass uses.
 
     async def state(self, unit: str, changes: Changes) -> None:
-        """Change what is said for a unit, all or nothing; nothing is sent if it is said already."""
+        """Change the settings of a unit, all or nothing; without a difference nothing is sent."""
         before = self._said.get(unit, {})
         new = {where: value for where, (value, _) in changes.items()}
         after = {where: value for where, value in (before | new).items() if value is not None}
@@ -85,7 +85,7 @@ class Program:
                 log(f"{unit}: {name} {verb} {value or 'nothing'} (was {old}): {why}")
 
     def promise_changed(self, unit: str, key: str, path: str, state: str, cause: str) -> None:
-        """A promise fares otherwise than before: say so, if it is one of ours."""
+        """The state of a promise changed: log it, if it is one of ours."""
         if (key, path) in self._said.get(unit, {}):
             log(f"{unit}: {key}={path} is {state}" + (f": {cause}" if cause else ""))
 
@@ -167,7 +167,7 @@ def main(program: type[Program], argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog=program.name, description=program.about, epilog=f"See {program.name}(1)."
     )
-    parser.add_argument("file", metavar="FILE", help="what to do, in TOML")
+    parser.add_argument("file", metavar="FILE", help="settings of the program, in TOML")
     parser.add_argument("--dry-run", action="store_true", help="log the changes, make none")
     parser.add_argument("--version", action="version", version=f"{program.name} {__version__}")
     args = parser.parse_args(argv)

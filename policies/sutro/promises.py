@@ -59,7 +59,7 @@ def about(promise: Dict) -> str:
 
 
 def stated(promise: Dict) -> str:
-    """The value; of a percentage what it is worth, too, where that is known."""
+    """The value; of a percentage also the rate that it stands for, where that is known."""
     rate = values.short(promise["key"], promise["value"]) if promise["value"] else ""
     percent = promise.get("percent")  # which a daemon of before does not have
     return " = ".join(filter(None, (f"{percent:g}%" if percent else "", rate))) or "-"

@@ -69,14 +69,14 @@ class Lines:
 
 
 class Table:
-    """A table of the file. Each key is taken once; finish() refuses what nobody took."""
+    """A table of the file. Each key is taken once; finish() refuses the other keys."""
 
     def __init__(self, file: str, lines: Lines, values: dict[str, Any], where: Where = ()) -> None:
         self._file, self._lines, self._values, self._where = file, lines, values, where
         self._known: list[str] = []
 
     def wrong(self, key: str, what: str) -> UsageError:
-        """The failure that says what is wrong with a key, and where it stands."""
+        """The failure for a wrong key, with its place in the file."""
         return UsageError(f"{self._file}:{self._lines.line(self._where, key)}: {what}")
 
     def take(self, key: str, kind: type, default: Any = MISSING) -> Any:
@@ -109,7 +109,7 @@ class Table:
 
 
 def load(file: str) -> Table:
-    """Read a file; UsageError with file, line and what is allowed where it cannot be right."""
+    """Read a file; UsageError for a mistake, with file, line and the allowed values."""
     try:
         with Path(file).open("rb") as stream:
             raw = stream.read(LARGEST_BYTES + 1)

@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Answers as text for people: aligned, without lines and boxes, at most 100 columns.
+"""Answers about the daemon, stacks and weights as text for people."""
 
-Colours appear on a terminal only (rich sees to that, and obeys NO_COLOR). Long names fold
-instead of being cut: what one reads here is often what one copies.
-"""
-
-import sys
 from typing import Any
 
 from rich.console import Console, Group
@@ -14,76 +9,23 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from . import show_promises
+from .text import BAD, FAINT, GOOD, NAME, columns, percent, scheduler, size, used
 from .topology import label
 
 Dict = dict[str, Any]
 
-WIDTH = 100
-GOOD, BAD, FAINT, NAME = "green", "bold red", "dim", "bold"
-
-
-def console() -> Console:
-    """A console on stdout; a pipe is as wide as a terminal should be, whatever COLUMNS says."""
-    width = None if sys.stdout.isatty() else WIDTH
-    return Console(width=width, highlight=False, markup=False, emoji=False)
-
-
-def size(count: float) -> str:
-    """A number of bytes in three digits: 1.95 GiB, 20.0 GiB, 512 B."""
-    if count < 1000:
-        return f"{count:.0f} B"
-    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
-        count /= 1024
-        if count < 999.5 or unit == "EiB":
-            break
-    digits = 2 if count < 9.995 else 1 if count < 99.95 else 0
-    return f"{count:.{digits}f} {unit}"
-
-
-def used(count: int) -> str:
-    """Bytes moved; a dash for none keeps the eye on those that move some."""
-    return size(count) if count else "-"
-
-
-def percent(share: float) -> str:
-    """A share of 0..1; what is there but too small for the digits is not shown as nothing."""
-    if not share:
-        return "-"
-    if share < 0.0005:
-        return "<0.1 %"
-    return f"{100 * share:.1f} %"
-
-
-def columns(*headers: str) -> Table:
-    """A table without lines. A header that begins with > has its column aligned to the right."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=FAINT)
-    for header in headers:
-        justify = "right" if header.startswith(">") else "left"
-        table.add_column(
-            header.lstrip(">"), justify=justify, overflow="fold", no_wrap=justify == "right"
-        )
-    return table
-
-
-def scheduler(device: Dict) -> Text:
-    """The scheduler of a leaf, marked when Sutro put it there."""
-    name = device.get("scheduler") or "-"
-    return Text(
-        name + ("*" if device.get("managed") else ""), style=GOOD if name == "sutro" else ""
-    )
-
-
-NO_SETTING = "no weight stated, so 100"
+NO_SETTING = "no weight set, so 100"
 
 
 def settings(unit: Dict) -> list[str]:
-    """What the unit's files and drop-ins say, in their words."""
+    """The weights that the unit's files and drop-ins set, as written there."""
     said = [f"IOWeight={unit['weight']}"] if unit["weight_set"] else []
     return said + [f"IODeviceWeight={w['path']} {w['weight']}" for w in unit["device_weights"]]
 
 
 def resyncs(out: Console, found: list[Dict]) -> None:
-    """A line for each resync: where, by which weight, and which part the weight is not about."""
+    """A line for each resync: array, weight, and the requests that the weight does not apply to."""
     for resync in found:
         line = Text.assemble("resync of ", (resync["device"] or "a volume of LVM", NAME))
         line.append(f" ({resync['action']})" if resync["action"] != "resync" else "")
@@ -98,16 +40,16 @@ def resyncs(out: Console, found: list[Dict]) -> None:
 
 
 def status(out: Console, data: Dict) -> None:
-    """The daemon, promises, leaves, and the units that say something about weights."""
-    from . import show_promises
-
+    """The daemon, promises, leaves, and the units that set a weight."""
     daemon = data["daemon"]
     line = Text.assemble("sutrod ", (daemon["version"], NAME), ", running")
     if daemon["dry_run"]:
         line.append(", dry run: nothing is written", style=BAD)
     out.print(line)
     if data["promises"] is None:
-        out.print("It is older than sutroctl and knows no promises: systemctl restart sutrod")
+        out.print(
+            "It is older than sutroctl and has no promises; update it: systemctl restart sutrod"
+        )
     show_promises.mistakes(out, data["policy_errors"])
     out.print()
     if data["promises"]:
@@ -128,7 +70,7 @@ def status(out: Console, data: Dict) -> None:
         )
     out.print(table)
     if any(leaf["managed"] for leaf in data["leaves"]):
-        out.print("* switched by Sutro; 'sutroctl release' gives it back", style=FAINT)
+        out.print("* switched by Sutro; 'sutroctl release' restores the former one", style=FAINT)
     if not any(leaf["scheduler"] == "sutro" for leaf in data["leaves"]):
         out.print("no leaf uses sutro; switch one: sutroctl use DEVICE", style=FAINT)
     out.print()
@@ -218,7 +160,7 @@ def tree(out: Console, data: list[Dict]) -> None:
 
 
 def _written_table(leaves: list[Dict], usage: bool) -> Table:
-    headers = ["LEAF", "SCHEDULER", ">ASKED", "WRITTEN", "READ BACK", ">ENTITLED"]
+    headers = ["LEAF", "SCHEDULER", ">WEIGHT", "WRITTEN", "READ BACK", ">ENTITLED"]
     table = columns(*headers, *([">GOT", ">READ/s", ">WRITTEN/s"] if usage else []))
     for leaf in leaves:
         cells = [
@@ -249,18 +191,18 @@ def _grouped(out: Console, title: str, leaves: list[Dict], key: str) -> None:
 def _advice(out: Console, unit: str, leaves: list[Dict]) -> None:
     if any(leaf["backend"] != "none" and not leaf["file"] for leaf in leaves):
         out.print(
-            f"{unit} is not controlled by itself, because neither it nor a unit beside it states a "
-            f"weight; to change this: sutroctl set {unit} 100"
+            f"{unit} has no weight of its own: neither it nor a unit of the same slice sets one; "
+            f"to change this: sutroctl set {unit} 100"
         )
     bare = [leaf["leaf"] for leaf in leaves if leaf["backend"] == "none"]
     if bare:
         out.print(
-            f"No weight has an effect on {' '.join(bare)} with that scheduler; to change this: "
-            f"sutroctl use {' '.join(bare)}"
+            f"Weights have no effect on {' '.join(bare)}, whose scheduler has none; to change "
+            f"this: sutroctl use {' '.join(bare)}"
         )
     for leaf in leaves:
         if not leaf["settled"]:
-            why = leaf["error"] or "the file does not have the line that is wanted"
+            why = leaf["error"] or "the cgroup file does not have the line that sutrod wrote"
             out.print(f"{leaf['leaf']}: {why}", style=BAD)
 
 
@@ -279,9 +221,7 @@ def _relation(path: str, device: str) -> str:
 
 
 def explain(out: Console, data: Dict) -> None:
-    """From the statement over the path to the leaves: asked, written, read back, got."""
-    from . import show_promises
-
+    """The unit's settings, the path, and for each leaf the weight, the file and the shares."""
     title = Text.assemble((data["unit"] or data["cgroup"], NAME))
     if data["unit"]:
         title.append(f"  {data['cgroup']}", style=FAINT)
@@ -306,7 +246,7 @@ def explain(out: Console, data: Dict) -> None:
 
 
 def set_(out: Console, data: Dict) -> None:
-    """What was stated, and what became of it on the leaves."""
+    """The new weight, and the lines of the cgroup files on the leaves."""
 
     def said(weight: int | None) -> str:
         return "default" if weight is None else str(weight)
@@ -320,7 +260,7 @@ def set_(out: Console, data: Dict) -> None:
         return
     if data["dry_run"]:
         out.print("sutrod runs with --dry-run: it writes nothing.", style=BAD)
-    # What the unit got in the last second was by the weight of before.
+    # Shares of the last second follow from the former weight.
     _leaves(out, data["explanation"], usage=False)
 
 
@@ -330,7 +270,7 @@ def set_(out: Console, data: Dict) -> None:
 def switched(out: Console, results: list[Dict]) -> None:
     """The schedulers of the leaves before and after."""
     if not results:
-        out.print("Nothing to do: no leaf was switched by Sutro.")
+        out.print("Nothing to do: Sutro has switched no leaf.")
         return
     table = columns("LEAF", "SCHEDULER", "BEFORE", "")
     for result in results:
@@ -345,5 +285,5 @@ def switched(out: Console, results: list[Dict]) -> None:
 
 
 def dump(out: Console, data: Dict) -> None:
-    """The daemon's own text, as it is."""
+    """The text of the daemon, unchanged."""
     out.out(data["dump"].rstrip("\n"))

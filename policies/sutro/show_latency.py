@@ -9,9 +9,7 @@ from rich.text import Text
 
 from . import values
 from .promises import fails
-from .show import BAD, FAINT, GOOD, NAME, columns, console, percent
-
-__all__ = ["console"]
+from .text import BAD, FAINT, GOOD, NAME, columns, percent
 
 Dict = dict[str, Any]
 

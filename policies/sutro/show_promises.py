@@ -14,9 +14,7 @@ from rich.text import Text
 
 from . import values
 from .promises import NOT_YET, TARGETS, about, fails, granted, percentile, stated
-from .show import BAD, FAINT, GOOD, NAME, columns, console, percent
-
-__all__ = ["console"]
+from .text import BAD, FAINT, GOOD, NAME, columns, percent
 
 Dict = dict[str, Any]
 Draw = Callable[..., None]
@@ -76,7 +74,7 @@ def promises(out: Console, found: list[Dict]) -> None:
 
 
 def explained(out: Console, found: list[Dict]) -> None:
-    """Each promise of a unit, and what it takes on each leaf."""
+    """Each promise of a unit, with its need of each leaf."""
     for promise in found:
         key = promise["key"]
         out.print()
@@ -98,16 +96,16 @@ def explained(out: Console, found: list[Dict]) -> None:
             out.print(f"  {_reserve(promise)}")
         if promise["amplification"]:
             out.print(f"  {promise['amplification']:.2f} bytes at the leaves for each byte")
-        said = f"  said in {promise['source']}, importance {promise['importance']}"
-        out.print(said, style=FAINT)
+        line = f"  set in {promise['source']}, importance {promise['importance']}"
+        out.print(line, style=FAINT)
         if promise["leaves"]:
             out.print(_needs(promise))
 
 
 def _reserve(promise: Dict) -> str:
-    said = f"{percent(promise['reserve'])} of the time of its leaves is reserved for it"
+    part = f"{percent(promise['reserve'])} of the time of its leaves is reserved for it"
     prices = [f"{percent(leaf['price'])} of {leaf['leaf']}" for leaf in promise["leaves"]]
-    return f"{said}, which costs others {', '.join(prices)}"
+    return f"{part}, which costs other units {', '.join(prices)}"
 
 
 def _needs(promise: Dict) -> Table:
@@ -136,7 +134,7 @@ def _cost(key: str, cost_ns: float) -> str:
 
 
 def _usage_table(rows: list[Dict], width: int) -> Table:
-    headers = ["UNIT", "DEVICE", "", ">ASKED", ">PROMISED", ">GOT", "STATE"]
+    headers = ["UNIT", "DEVICE", "", ">VALUE", ">GRANTED", ">GOT", "STATE"]
     with_leaves = width >= WITH_LEAVES
     table = columns(*headers, *(["LEAF", ">SHARE", ">WEIGHT"] if with_leaves else []))
     for column in table.columns[2:]:
@@ -188,7 +186,7 @@ def top(out: Console, rows: list[Dict]) -> None:
 
 @contextlib.contextmanager
 def screen(out: Console) -> Iterator[Draw]:
-    """While in it, the function given draws rows and a note over what it drew before."""
+    """A context whose function draws rows and a note over the former ones."""
     if not out.is_terminal or out.is_dumb_terminal:
         yield lambda rows, note="": _print_below(out, rows, note)
         return
@@ -207,7 +205,7 @@ def _print_below(out: Console, rows: list[Dict], note: str) -> None:
 
 
 def _fitted(out: Console, rows: list[Dict], note: str) -> Segments:
-    """As many lines as the window has; the last one says what is missing."""
+    """As many lines as the window has; the last one has the number of missing ones."""
     lines = out.render_lines(_usage(out, rows))
     room = max(out.size.height - 1, 1)
     if len(lines) > room:
@@ -221,8 +219,8 @@ def _fitted(out: Console, rows: list[Dict], note: str) -> Segments:
 # policy
 
 
-def _said(out: Console, entries: list[Dict]) -> None:
-    table = columns("", "KEY", "VALUE", "SAID IN")
+def _settings(out: Console, entries: list[Dict]) -> None:
+    table = columns("", "KEY", "VALUE", "SET IN")
     for entry in entries:
         style = "" if entry["in_force"] else FAINT
         table.add_row(
@@ -235,13 +233,13 @@ def _said(out: Console, entries: list[Dict]) -> None:
 
 
 def policy(out: Console, data: Dict) -> None:
-    """What is said about each unit; a star marks what is in force."""
+    """The settings of each unit; a star marks those in force."""
     if not any(unit["policy"] for unit in data["units"]):
-        out.print("No policy says anything here. Say something: sutroctl policy set UNIT KEY=VALUE")
+        out.print("No policy is set. Set one: sutroctl policy set UNIT KEY=VALUE")
     for unit in data["units"]:
         if unit["policy"]:
             out.print(Text(unit["unit"], style=NAME))
-            _said(out, unit["policy"])
+            _settings(out, unit["policy"])
     if any(unit["policy"] for unit in data["units"]):
         out.print("* in force", style=FAINT)
     mistakes(out, data["policy_errors"])
@@ -251,15 +249,15 @@ VERDICTS = {"fits": ("fits", GOOD), "does-not-fit": ("does not fit", BAD)}
 
 
 def fits(out: Console, data: Dict) -> None:
-    """For each device: whether its floors fit, why, and what each of them takes."""
+    """For each device: whether its floors fit, the reason, and the need of each floor."""
     if not data["devices"]:
-        out.print("No unit has a floor, so there is room.")
+        out.print("No unit has a floor: the devices have room.")
     for device in data["devices"]:
         verdict, style = VERDICTS.get(device["verdict"], (device["verdict"], PENDING))
         out.print(Text.assemble((device["path"], NAME), "  ", (verdict, style)))
         out.print(Text(f"  {device['reason']}"))
-        headers = (">FLOOR", ">OF", ">SHARE", ">GRANTED")
-        table = columns("  UNIT", "PROMISE", *headers, "SAID IN")
+        headers = (">FLOOR", ">CAPACITY", ">SHARE", ">GRANTED")
+        table = columns("  UNIT", "PROMISE", *headers, "SET IN")
         for floor in device["floors"]:
             table.add_row(
                 Text("  " + floor["unit"], style=NAME),
@@ -281,22 +279,22 @@ LIFETIMES = {
 
 
 def policy_set(out: Console, data: Dict) -> None:
-    """What was said, and what is in force since."""
+    """The new settings, and those in force since."""
     for pair in data["said"]:
         line = Text.assemble((data["unit"], NAME), f": {pair['key']}")
         if pair["value"]:
             line.append(f"={pair['value']}")
             line.append(f"  ({LIFETIMES[data['lifetime']]})", style=FAINT)
-        out.print(line if pair["value"] else line.append(" is taken back"))
+        out.print(line if pair["value"] else line.append(" is removed"))
     if data["policy"]:
-        _said(out, data["policy"])
+        _settings(out, data["policy"])
         out.print("* in force", style=FAINT)
     if data["note"]:
         out.print(data["note"])
 
 
 def policy_reload(out: Console, data: Dict) -> None:
-    """That all was read, or where the mistakes are."""
+    """Mistakes in the files, or a line if there are none."""
     mistakes(out, data["policy_errors"])
     if not data["policy_errors"]:
         out.print("All policies were read again.")
@@ -306,7 +304,7 @@ def policy_reload(out: Console, data: Dict) -> None:
 
 
 def plot(out: Console, data: Dict) -> None:
-    """Where it was drawn, and what."""
+    """The file, and the promises in it."""
     out.print(Text.assemble((data["file"], NAME), f": {len(data['panels'])} promises"))
     for panel in data["panels"]:
         out.print(f"  {panel['unit']} {panel['key']}={panel['path']}, {panel['samples']} samples")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The stacks of devices and who uses them: the verbs tree, use and release."""
+"""The stacks of devices and their users: the verbs tree, use and release."""
 
 import argparse
 import asyncio
@@ -68,14 +68,14 @@ def _failed(results: list[Dict], verb: str) -> SutroError | None:
 
 
 async def use(client: Client, args: argparse.Namespace) -> Answer:
-    """Switch the leaves under devices to sutro."""
+    """Switch the leaves under devices to the scheduler sutro."""
     topology = Topology(await client.devices())
     results = await client.use([topology.path(name) for name in args.device])
     return Answer(results, _failed(results, "switch"))
 
 
 async def release(client: Client, args: argparse.Namespace) -> Answer:
-    """Give leaves back to the scheduler they had."""
+    """Switch leaves back to their former scheduler."""
     topology = Topology(await client.devices())
     results = await client.release([topology.path(name) for name in args.device])
     return Answer(results, _failed(results, "release"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a unit states, and what becomes of it: the verbs explain and set."""
+"""Weights of a unit, and their effect on the leaves: the verbs explain and set."""
 
 import argparse
 import asyncio
@@ -32,14 +32,14 @@ async def _explain(client: Client, unit: str, path: str) -> Dict:
 
 
 def _is_about(promise: Dict, explanation: Dict) -> bool:
-    """Is this a promise of what is explained, on the device that was asked for (if any)?"""
+    """Is this a promise of the explained unit, on the named device (if there is one)?"""
     if promise["cgroup"] != explanation["cgroup"]:
         return False
     return not explanation["path"] or explanation["device"] == promise["device"]
 
 
 async def without_cgroup(client: Client, unit: str) -> NoSuchUnit:
-    """The failure that says why a unit has no cgroup."""
+    """The failure for a unit without a cgroup, with the reason."""
     if unit.startswith("/"):
         return NoSuchUnit(f"there is no cgroup '{unit}'", "see: systemd-cgls")
     settings = await client.unit_settings(unit)
@@ -54,7 +54,7 @@ async def without_cgroup(client: Client, unit: str) -> NoSuchUnit:
 
 
 async def explain(client: Client, args: argparse.Namespace) -> Answer:
-    """How a unit's weight becomes a share of the leaves under a path."""
+    """Weights, shares and promises of a unit on the leaves under a path."""
     unit, path, steps = args.unit, "", []
     if args.path:
         path = Topology(await client.devices()).path(args.path)
@@ -85,7 +85,7 @@ async def explain(client: Client, args: argparse.Namespace) -> Answer:
 async def _wait_until_written(
     client: Client, unit: str, path: str, weight: int | None, dry_run: bool
 ) -> Answer:
-    """Ask until the daemon knows the new weight and the files say what it wrote, but not for long.
+    """Poll until the daemon has the new weight and the files have its lines, but not for long.
 
     The answer is the last explanation, a failure if it still does not show the weight.
     """
@@ -122,7 +122,7 @@ async def _wait_until_written(
 
 
 async def set_(client: Client, args: argparse.Namespace) -> Answer:
-    """State a weight through systemd; wait until the daemon has carried it to the leaves."""
+    """Set a weight in systemd, and wait until the daemon has written it on the leaves."""
     unit, weight = args.unit, args.weight
     properties = await client.properties()
     path = ""
@@ -161,7 +161,7 @@ async def set_(client: Client, args: argparse.Namespace) -> Answer:
 async def _set_device(
     client: Client, unit: str, path: str, weight: int | None, settings: Dict, runtime: bool
 ) -> int | None:
-    """Set or take away one device's weight; return what it was."""
+    """Set or remove the weight of one device; return the former one."""
     before = settings["device_weights"]
     previous = next((entry["weight"] for entry in before if entry["path"] == path), None)
     if weight is not None:

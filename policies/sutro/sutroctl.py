@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sutroctl: ask and tell Sutro.
+"""sutroctl: show and set weights, guarantees and limits.
 
-Each verb is a coroutine that asks the buses and returns plain data; the same data is
-printed as JSON, or given to show.py as text for people. Verbs that go on until Ctrl-C
-print by themselves. The exit status is 0 when all was done, 1 when something was not (with
-a sentence on stderr that says what and what to do next), 2 when the command line itself
-cannot be right.
+Each verb is a coroutine that calls the buses and returns plain data, which is printed as JSON, or
+as text for people by the show modules. Verbs that run until Ctrl-C print by themselves. The exit
+status is 0 if all was done, 1 if something was not (stderr has a sentence with the failure and a
+line with the remedy), 2 if the command line is wrong whatever the state of the machine.
 """
 
 import argparse
@@ -51,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser = _Parser(
         prog="sutroctl",
-        description="Ask and tell Sutro: weights and promises of I/O on stacked block devices.",
+        description="Show and set I/O weights, guarantees and limits on stacked block devices.",
         epilog="sutroctl(1) explains each verb with examples.",
         parents=[common],
     )
@@ -67,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         return add
 
     _add_verbs(add_to(verbs))
-    below = verbs.add_parser("policy", help="what is said about units, and saying it")
+    below = verbs.add_parser("policy", help="settings of units: check, show, set, reset, reload")
     family = below.add_subparsers(metavar="VERB", required=True)
     _add_policy_verbs(add_to(family, "policy "))
     return parser
@@ -81,23 +80,23 @@ def _add_verbs(add: Add) -> None:
     )
     verb.add_argument("device", nargs="?", metavar="DEVICE", help="only the stack of this device")
 
-    text = "how a unit's weight becomes a share of the disks, and how its promises fare"
+    text = "weights of a unit on its disks, and the state of its promises"
     verb = add("explain", "statements.explain", "show.explain", text)
     verb.add_argument("unit", metavar="UNIT", help=UNIT + " or /a/cgroup")
     verb.add_argument("path", nargs="?", metavar="PATH", help="a device, mount point or file")
 
-    text = "how long the requests of a unit with a latency target take"
+    text = "latencies of a unit with a latency target"
     verb = add("latency", "latency.latency", "show_latency.latency", text)
     verb.add_argument("unit", metavar="UNIT", help=UNIT + " or /a/cgroup")
 
-    verb = add("top", "top.top", "show_promises.top", "who uses which device now")
+    verb = add("top", "top.top", "show_promises.top", "present use of devices by units")
     verb.add_argument("device", nargs="?", metavar="DEVICE", help="only this device")
     verb.add_argument("--once", action="store_true", help="one table, then end")
 
     add("watch", "watch.watch", "", "a line per second and promise")
 
     verb = add(
-        "plot", "plot.plot", "show_promises.plot", "what promises got over time, as a picture"
+        "plot", "plot.plot", "show_promises.plot", "rates of promises over time, as a picture"
     )
     verb.add_argument("unit", nargs="*", metavar="UNIT", help="only these units")
     verb.add_argument(
@@ -111,7 +110,7 @@ def _add_verbs(add: Add) -> None:
 
     verb = add("set", "statements.set_", "show.set_", "set the weight of a unit, or for a device")
     verb.add_argument("unit", metavar="UNIT", help=UNIT)
-    verb.add_argument("weight", metavar="WEIGHT", help="1 to 10000; 'default' takes it away")
+    verb.add_argument("weight", metavar="WEIGHT", help="1 to 10000; 'default' removes it")
     verb.add_argument("--device", metavar="PATH", help="only for this device, mount point or path")
     verb.add_argument("--runtime", action="store_true", help="only until the next boot")
 
@@ -119,7 +118,7 @@ def _add_verbs(add: Add) -> None:
     verb = add("use", "stacks.use", "show.switched", text)
     verb.add_argument("device", nargs="+", metavar="DEVICE")
 
-    text = "give the leaves their former scheduler back"
+    text = "switch leaves back to their former scheduler"
     verb = add("release", "stacks.release", "show.switched", text)
     verb.add_argument("device", nargs="*", metavar="DEVICE")
     verb.add_argument("--all", action="store_true", help="all leaves that Sutro switched")
@@ -128,27 +127,31 @@ def _add_verbs(add: Add) -> None:
 
 
 def _add_policy_verbs(add: Add) -> None:
-    text = "look for mistakes in policy files, or whether floors fit"
+    text = "find mistakes in policy files; --fits: compare floors with the capacity of devices"
     verb = add("check", "policy.check", "show_promises.fits", text)
     verb.add_argument("file", nargs="*", metavar="FILE")
     verb.set_defaults(refuse=verb.error)
-    verb.add_argument("--fits", action="store_true", help="do the devices have room for them?")
+    verb.add_argument(
+        "--fits", action="store_true", help="check whether the devices have room for the floors"
+    )
 
-    verb = add("show", "policy.show", "show_promises.policy", "what is said, and what is in force")
+    verb = add(
+        "show", "policy.show", "show_promises.policy", "settings, their sources, and those in force"
+    )
     verb.add_argument("unit", nargs="?", metavar="UNIT", help=UNIT)
 
-    verb = add("set", "policy.set_", "show_promises.policy_set", "say something about a unit")
+    verb = add("set", "policy.set_", "show_promises.policy_set", "set policy keys of a unit")
     verb.add_argument("unit", metavar="UNIT", help=UNIT)
     verb.add_argument("assignment", nargs="+", metavar="KEY=VALUE", help="see sutro.policy(5)")
     how_long = verb.add_mutually_exclusive_group()
     how_long.add_argument("--runtime", action="store_true", help="only until the next boot")
     how_long.add_argument("--client", action="store_true", help="only until Ctrl-C")
 
-    text = "take back what was set for a unit"
+    text = "remove settings of a unit"
     verb = add("reset", "policy.reset", "show_promises.policy_set", text)
     verb.add_argument("unit", metavar="UNIT", help=UNIT)
     verb.add_argument("key", nargs="*", metavar="KEY", help="only these keys")
-    verb.add_argument("--runtime", action="store_true", help="what was set with --runtime")
+    verb.add_argument("--runtime", action="store_true", help="settings of set --runtime, too")
 
     text = "let the daemon read all policy files again"
     add("reload", "policy.reload", "show_promises.policy_reload", text)

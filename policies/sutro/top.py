@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The verb top: who uses what, as it changes.
+"""The verb top: the present use of devices by units.
 
 On a terminal the table is drawn over itself each second, as large as the window, until q or
 Ctrl-C. A terminal that cannot move its cursor, or a pipe, gets one table after the other.
@@ -27,7 +27,7 @@ PERIOD_S = 1.0
 
 
 async def top(client: Client, args: argparse.Namespace) -> Answer:
-    """Who uses which device, what is promised to them, and what they get."""
+    """The present use of each device by units: promises, rates, shares and weights."""
     node = ""
     if args.device:
         path = Topology(await client.devices()).path(args.device)
@@ -46,11 +46,11 @@ async def _look(client: Client, node: str) -> list[Dict]:
 
 async def _follow(client: Client, node: str, found: list[Dict]) -> None:
     """Draw until q or Ctrl-C."""
-    from . import show, show_promises
+    from . import show_promises, text
 
     quit_ = interrupted()
     loop = asyncio.get_running_loop()
-    out = show.console()
+    out = text.console()
     with _keys(quit_), show_promises.screen(out) as draw:
         # The loop's handler: a signal's own would draw in the middle of drawing.
         loop.add_signal_handler(signal.SIGWINCH, lambda: draw(found))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The stacks of block devices, as a graph from what people name down to the leaves.
+"""The stacks of block devices, as a graph from the named devices down to the leaves.
 
 The daemon sends a flat list in which each device names what it stands on (`slaves`).
 A leaf under two stacks appears in both trees: it is the same device, and shown twice.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who uses which device and what is promised to them, as rows: one per unit and device.
+"""The use of devices by units, with their promises, as rows: one per unit and device.
 
 A row has lines, one for each thing that is promised or used:
 

@@ -84,7 +84,7 @@ def _weight(text: str) -> int | None:
 
 
 def parse(key: str, text: str) -> int:
-    """The number that `text` says as a value of `key`: bytes or ios per second, us, a weight."""
+    """The number of `text` as a value of `key`: bytes or ios per second, us, a weight."""
     kind, text = KINDS[key], text.strip(" \t")
     if key in CEILINGS and text == "infinity":
         return INFINITY

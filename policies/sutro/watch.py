@@ -25,7 +25,7 @@ FIELDS = ("unit", "key", "path", "value", "got", "granted", "state", "leaves")
 
 
 def record(promise: Dict, time_s: float) -> Dict:
-    """What --json says of a promise at a time (seconds since 1970)."""
+    """The JSON of a promise at a time (seconds since 1970)."""
     return {"time": time_s} | {field: promise[field] for field in FIELDS}
 
 

@@ -17,7 +17,7 @@ ALLOWED = f"a whole number from {WEIGHT_MIN} to {WEIGHT_MAX}, or 'default'"
 
 
 def parse_weight(text: str) -> int | None:
-    """Return the weight that `text` says, None for 'default'."""
+    """Return the weight in `text`, None for 'default'."""
     if text == "default":
         return None
     if not re.fullmatch(r"0|-?[1-9][0-9]*", text, re.ASCII):

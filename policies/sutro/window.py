@@ -106,7 +106,7 @@ class WindowProgram(Program):
         return cls(*read(file), dry_run=dry_run)
 
     async def step(self) -> float:
-        """State what holds in this minute; return the seconds to the next."""
+        """Set the promises of this minute; return the seconds to the next one."""
         now = self._now()
         wall = now.astimezone(self._zone)
         changes: dict[str, Changes] = {}

@@ -101,7 +101,7 @@ def test_not_permitted(broken, systemd, name, verb, member, action):
 def test_daemon_that_is_too_old(broken, verb, member):
     broken.fail(member, "org.freedesktop.DBus.Error.UnknownMethod", "Unknown method")
     said = fails(*VERBS[verb])
-    assert said.startswith(f"the sutrod that runs does not know {member}: it is older than")
+    assert said.startswith(f"the running sutrod has no {member}: it is older than")
     assert "systemctl restart sutrod" in said
 
 

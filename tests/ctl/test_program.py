@@ -137,7 +137,7 @@ def test_bus_that_goes_away(own_bus, file):
     [
         ("org.sutro1.Error.BadPolicy", "ReadBandwidthMin: no"),
         ("org.freedesktop.DBus.Error.AccessDenied", "sutrod does not permit this: Read"),
-        ("org.freedesktop.DBus.Error.UnknownMethod", "the sutrod that runs does not know"),
+        ("org.freedesktop.DBus.Error.UnknownMethod", "the running sutrod has no"),
     ],
 )
 def test_daemon_that_refuses(broken, file, program, name, said):

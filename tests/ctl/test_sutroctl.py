@@ -367,7 +367,7 @@ def test_release_json(sutrod, asked):
     assert data[0]["previous"] == "sutro"
     assert len(sutroctl("release", "--all", "--json").json()) == 1
     assert asked("ReleaseDevices")[1] == [[]]
-    assert sutroctl("release", "--all").out == "Nothing to do: no leaf was switched by Sutro.\n"
+    assert sutroctl("release", "--all").out == "Nothing to do: Sutro has switched no leaf.\n"
 
 
 def test_use_that_fails_for_one_leaf(machine, sutrod):

@@ -176,7 +176,7 @@ def test_explain(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     assert (sda["leaf"], sda["devno"], sda["scheduler"]) == ("/dev/sda", "8:0", "sutro")
     assert (sda["backend"], sda["asked"]) == ("sutro", 600)
     assert sda["reason"] == (
-        "IODeviceWeight=/dev/mapper/vg-db 600 of a.service, which stands on this disk"
+        "IODeviceWeight=/dev/mapper/vg-db 600 of a.service, whose device is on this disk"
     )
     assert sda["file"] == str(machine.at(f"/sys/fs/cgroup{a}/io.sutro.weight"))
     assert (sda["written"], sda["read_back"]) == ("8:0 600", "8:0 600")
@@ -279,8 +279,8 @@ def test_dump(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
         f"  {a}  unit, weight 200\n",
         "    on /dev/mapper/vg-db 300 (/dev/dm-0)\n",
         "    on /nowhere 5 (leads nowhere)\n",
-        "sda: sutro, asked 300 (IODeviceWeight=/dev/mapper/vg-db 300 of a.service, which stands "
-        'on this disk), wanted "8:0 300", read back "8:0 300"\n',
+        "sda: sutro, weight 300 (IODeviceWeight=/dev/mapper/vg-db 300 of a.service, whose device "
+        'is on this disk), line "8:0 300", read back "8:0 300"\n',
     ):
         assert words in text, words
 

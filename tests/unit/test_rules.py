@@ -31,7 +31,7 @@ RULES = [
     (UNSET, [("/dev/sda2", 40), ("/dev/sda1", 60), ("/dev/sda", 50)], {"sda": ("names", 1)}),
     (UNSET, [("/home/user/file", 70)], {"sda": ("names", 0)}),
 ]
-REASONS = {"stands": "which stands on this disk", "names": "which names this disk"}
+REASONS = {"stands": "whose device is on this disk", "names": "which names this disk"}
 
 
 @pytest.mark.parametrize(("weight", "stated", "leaves"), RULES)

@@ -6,7 +6,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sutro import show
+from sutro.text import percent, size
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,12 @@ from sutro import show
     ],
 )
 def test_size(count, text):
-    assert show.size(count) == text
+    assert size(count) == text
 
 
 @given(st.integers(0, 2**63))
 def test_size_is_short_and_near(count):
-    text = show.size(count)
+    text = size(count)
     assert len(text) <= 8
     number, unit = re.fullmatch(r"([0-9.]+) ([KMGTPE]?i?B)", text).groups()
     power = "BKMGTPE".index(unit[0])
@@ -39,4 +39,4 @@ def test_size_is_short_and_near(count):
     [(0, "-"), (0.0001, "<0.1 %"), (0.0005, "0.1 %"), (2 / 3, "66.7 %"), (1, "100.0 %")],
 )
 def test_percent(share, text):
-    assert show.percent(share) == text
+    assert percent(share) == text

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Text for people: aligned, without lines and boxes, at most 100 columns.
+
+Colours appear on a terminal only (rich sees to that, and obeys NO_COLOR). Long names fold instead
+of being cut, because readers copy them.
+"""
+
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+Dict = dict[str, Any]
+
+WIDTH = 100
+GOOD, BAD, FAINT, NAME = "green", "bold red", "dim", "bold"
+
+
+def console() -> Console:
+    """A console on stdout; a pipe is as wide as a terminal should be, without regard to COLUMNS."""
+    width = None if sys.stdout.isatty() else WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def size(count: float) -> str:
+    """A number of bytes in three digits: 1.95 GiB, 20.0 GiB, 512 B."""
+    if count < 1000:
+        return f"{count:.0f} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
+        count /= 1024
+        if count < 999.5 or unit == "EiB":
+            break
+    digits = 2 if count < 9.995 else 1 if count < 99.95 else 0
+    return f"{count:.{digits}f} {unit}"
+
+
+def used(count: int) -> str:
+    """Bytes moved; a dash for none keeps the eye on those that move some."""
+    return size(count) if count else "-"
+
+
+def percent(share: float) -> str:
+    """A share of 0..1; one that is too small for the digits is not shown as none."""
+    if not share:
+        return "-"
+    if share < 0.0005:
+        return "<0.1 %"
+    return f"{100 * share:.1f} %"
+
+
+def columns(*headers: str) -> Table:
+    """A table without lines. A header that begins with > has its column aligned to the right."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=FAINT)
+    for header in headers:
+        justify = "right" if header.startswith(">") else "left"
+        table.add_column(
+            header.lstrip(">"), justify=justify, overflow="fold", no_wrap=justify == "right"
+        )
+    return table
+
+
+def scheduler(device: Dict) -> Text:
+    """The scheduler of a leaf, marked when Sutro put it there."""
+    name = device.get("scheduler") or "-"
+    return Text(
+        name + ("*" if device.get("managed") else ""), style=GOOD if name == "sutro" else ""
+    )
