@@ -51,8 +51,8 @@ NAME_CHARS = 200
 # Parts of the clone that a result may depend on, as prefixes; keys.py makes keys of them.
 KERNEL_HALF = ("kernel/", "tests/modeldisk/", "Documentation/block/", "Documentation/ABI/")
 HOST_HALF = ("daemon/", "policies/", "dist/", "debian/", "meson.build", "meson.options",
-             "Documentation/man/", "Documentation/meson.build", "Documentation/org.sutro1.xml",
-             "LICENSES/")  # fmt: skip
+             "Documentation/man/", "Documentation/guides/", "Documentation/meson.build",
+             "Documentation/org.sutro1.xml", "LICENSES/")  # fmt: skip
 PACKAGES = (*KERNEL_HALF, *HOST_HALF)
 CHECKED = (*PACKAGES, "tests/package/")
 UNIT = (*PACKAGES, "tests/unit/", "tests/ctl/", "tests/sim/", "tests/package/", "tests/meson.build",
