@@ -78,7 +78,7 @@ def test_bytes_that_no_leaf_has_seen_are_no_measurement() -> None:
         assert row.status == BROKEN and str(8 * MIB) in row.reason and row.share is None
 
 
-def test_a_line_says_who_was_charged() -> None:
+def test_a_line_names_the_charged_cgroups() -> None:
     row = judged(WRITE, {"d0": leaf(owner=(0, 6 * MIB, 0), root=(0, 2 * MIB, 0))}, SPEC)
     assert text(row) == "s write direct: 75.0% of 8.00 MiB; /root 2.00 MiB"
 
@@ -134,7 +134,7 @@ def test_a_cell_is_before_and_after(specs: tuple[Scenario, ...]) -> None:
     assert "* one" not in said, "there is nothing to tell: the rest is the root cgroup's"
 
 
-def test_what_is_lost_is_told(specs: tuple[Scenario, ...]) -> None:
+def test_a_lost_owner_is_reported(specs: tuple[Scenario, ...]) -> None:
     """Why, once; and to whom, unless that is the root cgroup. Of what is whole nothing is told."""
     objects = [measured(p, 1, 1, mode, "so", "/x") for p in (False, True) for mode in MODES]
     said = page.tables(objects, specs)
@@ -144,7 +144,7 @@ def test_what_is_lost_is_told(specs: tuple[Scenario, ...]) -> None:
     assert "so" not in whole and "/x" not in whole
 
 
-def test_what_a_kernel_lacks_is_said(specs: tuple[Scenario, ...]) -> None:
+def test_a_missing_module_is_reported(specs: tuple[Scenario, ...]) -> None:
     row = Row("one", "write", "direct", "not measured", "this kernel has no dm-one")
     assert "     - this kernel has no dm-one\n" in page.tables(
         [row.result("stock", "7.2").as_object()], specs

@@ -73,7 +73,7 @@ block/005 => sda (what)                                      [not run]
     assert sda.reason == "command setpci is not available; sda is none" and not sda.said
 
 
-def test_what_a_variant_says(tmp_path: Path) -> None:
+def test_the_reason_of_a_variant(tmp_path: Path) -> None:
     """As the disk that a test was given, it is at its head."""
     said = """\
 block/005 (kind=a b) (what, and (more))                      [failed]
@@ -225,5 +225,5 @@ def test_old_results_stay_behind(folder: Path) -> None:
         ("setup_test_device() {\n}\ntest() {\n}\n", False),
     ],
 )
-def test_who_wants_a_disk(text: str, wants: bool) -> None:
+def test_tests_that_need_a_disk(text: str, wants: bool) -> None:
     assert clone.wants_disk(text) == wants

@@ -38,7 +38,7 @@ def test_a_part_for_a_machine(tmp_path: Path) -> None:
     assert book.on("count").runs() and not book.on("speed").runs()
 
 
-def test_the_shipped_file_asks_what_was_asked() -> None:
+def test_the_shipped_file_has_the_required_goals() -> None:
     book = load(Book, SHIPPED)
     assert all(set(one.schedulers) == set(SCHEDULERS) for one in book.scenario)
     goals = {(c.name, g.metric, str(g)) for s in book.runs() for c in s.cases() for g in c.goal}

@@ -135,7 +135,7 @@ def test_a_disk_that_changed_has_five_seconds() -> None:
     assert Seen(ran(to_s=14, happened=((4, event),), db=later)).worst("db") < 0.3
 
 
-def test_a_new_floor_counts_from_when_it_was_said() -> None:
+def test_a_new_floor_counts_from_its_setting() -> None:
     event = Event(5, floor={"db": 0.25})
     got = [(0, 0.5 * C), (5, 0.25 * C)]
     run = ran(to_s=12, happened=((5, event),), db=got)

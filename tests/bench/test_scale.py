@@ -48,7 +48,7 @@ def test_what_a_file_means(tmp_path: Path) -> None:
     assert [(c.idle, c.queues) for c in grows.cases()] == [(7, 1), (7, 2), (7, 8)]
 
 
-def test_the_shipped_file_asks_what_was_asked() -> None:
+def test_the_shipped_file_has_the_required_goals() -> None:
     book = load(Book, SHIPPED)
     by_name = {one.name: one for one in book.scenario}
     for name in ("idle-alone", "idle-16"):
@@ -129,7 +129,7 @@ def test_verdicts_are_on_growth(tmp_path_factory, each: int, factor: float) -> N
     assert stated["bytes_of_disk"] == pytest.approx(40_000)
 
 
-def test_one_size_tells_nothing_of_growth(tmp_path: Path) -> None:
+def test_one_size_shows_no_growth(tmp_path: Path) -> None:
     one = scenario(tmp_path)
     case = next(one.cases())
     assert not list(verdicts(one, list(case_numbers(case, {"sutro": Windows([WINDOW], [1])}))))

@@ -11,7 +11,7 @@ import pytest
 from tree import TOP, having
 
 # Each folder is on the path of those who import its modules.
-ROOTS = ("policies/", "tests/", "tests/unit/", "tests/ctl/", "tests/check/", "tests/vm/")
+ROOTS = ("policies/", "tests/", "tests/daemon/", "tests/ctl/", "tests/check/", "tests/vm/")
 
 
 def module(name: str) -> str:

@@ -24,7 +24,7 @@ HELLO_REPLY = Message(
 
 
 class FragileBus:
-    """A bus that serves one connection up to a stage, then says `last` and closes it."""
+    """A bus that serves one connection up to a stage, then sends `last` and closes it."""
 
     def __init__(self, path, stage, last=b""):
         self.address = f"unix:path={path}"

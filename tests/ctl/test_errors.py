@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Everything that can go wrong is said in a sentence that names the input and a way out."""
+"""Each failure is a sentence that names the input, and a remedy."""
 
 import pytest
 from conftest import NOWHERE, sutroctl
@@ -31,7 +31,7 @@ VERBS = {
 
 
 def fails(*args, status=1, **environment):
-    """Run a command line that must fail; return what it says, the name of the program apart."""
+    """Run a command line that must fail; return its message without the name of the program."""
     run = sutroctl(*args, **environment)
     assert (run.status, run.out) == (status, "")
     assert run.err.startswith("sutroctl: ")
@@ -45,7 +45,7 @@ def test_no_daemon(own_bus, verb):
 
 
 def test_no_daemon_and_nothing_is_set(systemd, asked):
-    """`set` asks the daemon first: a weight that reaches no disk is not stated silently."""
+    """`set` calls the daemon first: a weight that reaches no disk is not set silently."""
     assert fails("set", "db", "77") == NOT_RUNNING
     assert asked("SetUnitProperties") == []
 
@@ -229,7 +229,7 @@ def test_error_of_the_daemon(broken, member, name, text, args, said):
     assert fails(*args).startswith(said)
 
 
-def test_unit_that_ends_while_the_tree_is_asked_for(broken):
+def test_unit_that_ends_while_the_tree_is_requested(broken):
     broken.fail("Explain", "org.sutro1.Error.NoSuchUnit", "gone")
     run = sutroctl("tree")
     assert (run.status, run.err) == (0, "") and "/dev/hda" in run.out

@@ -80,7 +80,7 @@ def test_inside_the_band_nothing_moves(goal, samples, band):
 
 
 @given(GOALS, SAMPLES)
-def test_lasting_trouble_leads_to_the_top_and_is_told_once(goal, samples):
+def test_lasting_misses_lead_to_the_top_and_are_logged_once(goal, samples):
     state = after(goal, samples)[-1]
     rest = after(goal, [1.5 if goal.target_us > 9 else 5] * 600, state)
     assert rest[-1].level == goal.most

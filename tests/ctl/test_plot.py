@@ -72,7 +72,7 @@ def record(tmp_path, *samples):
 
 
 def test_recorded(tmp_path):
-    """From a file no daemon and no bus are asked; a gap in it is one in the curve."""
+    """With a file no daemon and no bus are called; a gap in it is one in the curve."""
     source = record(tmp_path, *(sample(10**9 + t, t) for t in (0, 1, 2, 30, 31)))
     file = tmp_path / "plot.html"
     run = sutroctl("plot", "--from", source, "-o", str(file), **NOWHERE)
@@ -155,7 +155,7 @@ def test_what_cannot_be_drawn(promised, tmp_path, monkeypatch, args, status, sai
 
 
 def test_png_without_matplotlib(tmp_path):
-    """Said before anything is asked."""
+    """Reported before any call."""
     (tmp_path / "matplotlib.py").write_text("raise ImportError('not here')\n")
     run = process("sutroctl", "plot", "-o", "x.png", PYTHONPATH=f"{tmp_path}:{POLICIES}", **NOWHERE)
     assert (run.status, run.out) == (1, "")

@@ -42,7 +42,7 @@ def file(tmp_path):
 
 @pytest.mark.parametrize("program", FILES)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_what_is_said_ends_with_the_program(sutrod, file, program, number):
+def test_settings_end_with_the_program(sutrod, file, program, number):
     """Also when it is killed with -9: the daemon sees the connection end."""
     with running(program, file(program)) as process:
         # The line comes after the daemon's answer.
@@ -106,7 +106,7 @@ def test_program_logs_how_its_promises_fare(broken, file, program):
 
 @pytest.mark.parametrize("program", FILES)
 def test_sutrod_that_comes_late_and_restarts(daemon, file, program):
-    """Waited for, and told again after each start."""
+    """The program waits for the daemon, and sets its promises after each start."""
     with running(program, file(program)) as process:
         assert process.stderr.readline() == "sutrod is not running; waiting for it\n"
         for _ in range(3):
@@ -150,7 +150,7 @@ def test_daemon_that_refuses(broken, file, program, name, said):
 
 @pytest.mark.parametrize("program", FILES)
 def test_file_with_a_mistake(file, program):
-    """Before anything is asked or said, and with the status that systemd does not restart."""
+    """Before any call, and with the status that systemd does not restart."""
     path = file(program, FILES[program].replace('"/srv"', '"srv"'))
     done = process(program, path, **NOWHERE)
     assert (done.status, done.out) == (2, "")

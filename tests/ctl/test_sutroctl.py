@@ -219,13 +219,13 @@ def test_tree_json(sutrod):
     assert data[2]["children"][0]["children"][0]["children"][0]["name"] == "sda"
 
 
-def test_tree_asks_only_for_the_device(sutrod, asked):
+def test_tree_requests_only_the_device(sutrod, asked):
     data = sutroctl("tree", "vg0-db", "--json").json()
     assert [top["name"] for top in data] == ["dm-0"]
     assert {path for _, path in asked("Explain")} == {"/dev/dm-0"}
 
 
-def test_tree_with_more_units_than_the_bus_lets_be_asked_for_at_once(systemd, sutrod):
+def test_tree_with_more_units_than_the_bus_permits_calls(systemd, sutrod):
     """dbus-daemon allows 128 calls without an answer on one connection of the system bus."""
     for number in range(300):
         systemd.start(f"crowd{number}.service", 1 + number)
@@ -564,7 +564,7 @@ exit 1
 
 
 def test_policy_check(tmp_path):
-    """The daemon's own parser is asked, what it says is what one reads; no bus is needed."""
+    """The daemon's own parser runs, and its output is shown; no bus is needed."""
     sutrod = tmp_path / "sutrod"
     sutrod.write_text(CHECK)
     sutrod.chmod(0o755)

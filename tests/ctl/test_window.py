@@ -114,7 +114,7 @@ class Daemon:
 
 
 def walk(promises, first, hours, zone=BERLIN):
-    """Run a program over some hours, as fast as it asks to be called; what it said, and when."""
+    """Run a program over some hours, as fast as it requests; its calls with their times."""
     clock = [first]
     program = WindowProgram(promises, zone, now=lambda: clock[0])
     program.client = daemon = Daemon()
@@ -132,7 +132,7 @@ def walk(promises, first, hours, zone=BERLIN):
     return said
 
 
-def test_program_says_something_at_each_boundary_only(capfd):
+def test_program_sets_promises_at_each_boundary_only(capfd):
     night = Timed(
         "backup.service", "ReadBandwidthMin", "/srv", "10M", (window("22:00", "06:00", "100M"),)
     )
@@ -152,7 +152,7 @@ def test_program_says_something_at_each_boundary_only(capfd):
     )
 
 
-def test_without_default_nothing_is_said_outside(capfd):
+def test_without_default_nothing_is_set_outside(capfd):
     one = Timed("a.service", "Weight", "", None, (window("12:00", "13:00", "500"),))
     said = walk([one], datetime(2026, 3, 2, 11, tzinfo=BERLIN), 3)
     assert [what for _, _, what, _ in said] == [
@@ -162,7 +162,7 @@ def test_without_default_nothing_is_said_outside(capfd):
     assert "Weight is now nothing (was 500): outside of its windows" in capfd.readouterr().err
 
 
-def test_promises_of_a_unit_are_said_in_one_call():
+def test_promises_of_a_unit_are_set_in_one_call():
     """All or nothing, and a path with a blank is quoted."""
     noon = (window("12:00", "13:00", "5M"),)
     promises = [
@@ -278,7 +278,7 @@ def test_same_promise_twice(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", 'timezone = "UTC"\n'])
-def test_file_that_says_nothing(tmp_path, text):
+def test_file_without_settings(tmp_path, text):
     with pytest.raises(UsageError, match=r":1: there is no \[\[promise\]\] in this file"):
         read(write(tmp_path, text))
 

@@ -38,7 +38,7 @@ def test_other_lines_are_not(line: str) -> None:
     assert kernel_trouble(line) == []
 
 
-def test_a_report_is_shown_with_what_it_says() -> None:
+def test_a_report_is_shown_with_its_text() -> None:
     before = "[    0.5] usb: all well"
     report = ["[    1.0] WARNING: at a.c:1 a+0x1/0x2", "[    1.0] RIP: 0010:a+0x1/0x2"]
     assert kernel_complaint("\n".join([before, *report])) == "\n".join(report)

@@ -43,6 +43,7 @@ ROOMS = {
     "tests/modeldisk/modeldisk-main.c": ALL,
     "tests/sim/leaf.c": {"long"},
     "tests/unit/test-control.c": {"long"},
+    "tests/daemon/test_bus.py": {"long"},
     "tests/ctl/test_errors.py": {"long"},
     "tests/package/test_block_headers.py": each("checks", "long"),
     "tests/bench/measure.py": GUESTS | VIRTUAL | {"long"},

@@ -84,7 +84,7 @@ def test_late_is_the_latency_of_the_service_curve() -> None:
     assert made.giveback_ms(("b",)) == pytest.approx(300, abs=11)
 
 
-def test_who_never_comes_back_is_late_by_all_the_time() -> None:
+def test_a_group_that_never_comes_back_is_late_by_all_the_time() -> None:
     made = run(series(lambda t: (t, 0.5 * min(t, 4))), group=PAUSING)
     assert made.giveback_ms(("b",)) == pytest.approx(4000, abs=11)
 

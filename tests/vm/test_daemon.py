@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The daemon with a real systemd: what an administrator states is what the leaves get.
 
-tests/unit/test_daemon.py, test_leaves.py and test_bus.py state the rest on a fake machine, and
+tests/daemon/test_daemon.py, test_leaves.py and test_bus.py state the rest on a fake machine, and
 test_policies.py has the unit file with a drop-in.
 """
 

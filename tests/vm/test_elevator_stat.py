@@ -106,7 +106,7 @@ def test_active_is_of_the_root(group: Group) -> None:
         ACTIVE.write_text("1\n")
 
 
-def test_active_tells_what_stat_tells(tree: Subtree, sutro_disk: ModelDisk, disk) -> None:
+def test_active_has_the_values_of_stat(tree: Subtree, sutro_disk: ModelDisk, disk) -> None:
     """Who has used a disk has a line for it, with the words of io.sutro.stat; nobody else has."""
     second = disk("ssd", "second0", "sutro")
     one, both, never = (tree.child(name) for name in ("one", "both", "never"))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Policies of units in real units, files and programs.
 
-tests/unit/test_policies.py and test_promises.py state the rest on a fake machine.
+tests/daemon/test_policies.py and test_promises.py state the rest on a fake machine.
 """
 
 import time

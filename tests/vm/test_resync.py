@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Resyncs of real arrays: the cgroup that the kernel charges, and the weight that they have.
 
-tests/unit/test_resync.py states the rest on a fake machine.
+tests/daemon/test_resync.py states the rest on a fake machine.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def rates(groups: list[Group], top: str, seconds: float = 6) -> list[float]:
 
 
 @pytest.mark.parametrize("iodepth", [32, 128])
-def test_light_writer_slows_nobody(
+def test_light_writer_slows_no_other(
     disk: MakeDisk, stack: MakeStack, tree: Subtree, iodepth: int
 ) -> None:
     """With weights 1000 and 1 the heavy writer of a raid5 is not held up by the other's stripes.

@@ -67,7 +67,7 @@ def test_use_and_release(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> 
 
 
 def test_leaf_with_the_scheduler_is_released_to_none(sutrod: Sutrod) -> None:
-    """It is not managed before somebody asks for that."""
+    """A leaf is not managed before UseDevices."""
     sutrod.start()
     assert managed(sutrod) == []
     assert change(sutrod, "Use", "/dev/sda") == [("sda", "sutro", "sutro", False)]

@@ -148,7 +148,7 @@ class Statements:
         sutrod.start()
 
     def set(self, *pairs: tuple[str, str], lifetime: str = "client") -> list[tuple[str, str]]:
-        """Set nothing but these; return all that is said then, as it is written again."""
+        """Set these settings and no others; return all settings, as the daemon writes them."""
         self.sutrod.call("ResetPolicy", UNIT, lifetime)
         return self.add(*pairs, lifetime=lifetime)
 
@@ -158,7 +158,7 @@ class Statements:
         return self.read()
 
     def read(self) -> list[tuple[str, str]]:
-        """All that is said."""
+        """All settings."""
         return [(str(e["key"]), str(e["value"])) for e in self.sutrod.call("GetPolicy", UNIT)]
 
     def promises(self) -> list[dict[str, Any]]:

@@ -191,7 +191,7 @@ def test_systemd_loads_its_units_anew(machine: Machine, systemd: Systemd, sutrod
 
 
 def test_systemd_is_away(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    """daemon-reexec: for a moment nobody can be asked; what was known stays."""
+    """daemon-reexec: for a moment systemd does not answer; the settings stay."""
     a = systemd.start("a.service", 200, [("/dev/sda", 300)])
     sutrod.start()
     systemd.bus.systemd.terminate()
@@ -263,7 +263,7 @@ def test_garbage_from_the_bus(
 
 
 def test_unknown_paths(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    """A statement that leads nowhere says nothing, and holds as soon as it leads somewhere."""
+    """A path that does not resolve is ignored until it does."""
     machine.mount("/run", "0:25", "tmpfs", "tmpfs")
     a = systemd.start("a.service", 200, [("/dev/mapper/new", 300), ("/run", 50)])
     sutrod.start()
@@ -294,7 +294,7 @@ def test_unit_that_systemd_does_not_know(machine: Machine, sutrod: Sutrod) -> No
 
 
 def test_question_that_answers_itself(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    """systemd announces a unit that it loads only because sutrod asked about it."""
+    """systemd announces a unit that it loads only because of a request by sutrod."""
     machine.cgroup("/system.slice/fake.service", 77)
     sutrod.start()
     # Each question about a unit that systemd does not know leaves lines in the log.
@@ -400,7 +400,7 @@ def test_dry_run_writes_nothing(machine: Machine, systemd: Systemd, sutrod: Sutr
 
 
 def test_read_back_mismatch(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    """A write that does not what it should is said once, and not tried for ever."""
+    """A write without its effect is logged once, and not repeated for ever."""
     a = systemd.start("a.service", 200)
     machine.fault(f"{a}/io.sutro.weight", "ignore")
     sutrod.start()
@@ -472,7 +472,7 @@ def test_scheduler_switched_there_and_back(
 
 
 def test_periodic_comparison(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    """What no event told is found: here a file behind a new inode, which has no watch."""
+    """A change without an event is found: here a file behind a new inode, which has no watch."""
     machine.write("/etc/sutro/sutrod.conf", "[Daemon]\nReconcileSec=1\n")
     a = systemd.start("a.service", 200)
     sutrod.start()

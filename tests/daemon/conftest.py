@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fakemachine import Bus, Machine, Sutrod, Systemd
+from plant import Plant
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def machine(tmp_path: Path) -> Machine:
 
 @pytest.fixture
 def systemd(bus: Bus, machine: Machine) -> Systemd:
-    """A systemd that knows init.scope and system.slice."""
+    """A systemd with init.scope and system.slice."""
     return Systemd(bus, machine)
 
 
@@ -35,3 +36,9 @@ def sutrod(bus: Bus, machine: Machine, systemd: Systemd, tmp_path: Path) -> Iter
     s = Sutrod(bus, machine, tmp_path)
     yield s
     s.end()
+
+
+@pytest.fixture
+def plant(machine: Machine, sutrod: Sutrod) -> Plant:
+    """The disks, and no reader yet."""
+    return Plant(machine, sutrod)

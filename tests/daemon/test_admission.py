@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Do floors fit before they are in force? The daemon is asked over the bus, as sutroctl does."""
+"""Do floors fit before they are in force? Tests of the call CheckPolicies on the bus."""
 
 from typing import Any
 
 import dbus
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
-from test_promises import MB, SETTLES_S, STRIPE, Plant, crowd, hold, plant
+from plant import MB, SETTLES_S, STRIPE, Plant, crowd, hold
 
-__all__ = ["plant"]
 NEW = "/etc/sutro/policy.d/50-new.policy"
 
 
 def fits(sutrod: Sutrod, *files: tuple[str, str]) -> tuple[str, list[dict[str, Any]]]:
-    """The verdict, and what is said of each device."""
+    """The verdict, and the reason for each device."""
     verdict, devices = sutrod.call("CheckPolicies", dbus.Array(files, signature="(ss)"))
     return str(verdict), list(devices)
 

@@ -85,7 +85,7 @@ def test_every_member_is_documented() -> None:
             assert lines[i - 1].strip().endswith("-->"), line
 
 
-def test_device_that_nobody_announced(machine: Machine, sutrod: Sutrod) -> None:
+def test_device_without_a_uevent(machine: Machine, sutrod: Sutrod) -> None:
     """A node is there before its uevent is."""
     sutrod.start()
     machine.disk("sdz", "65:144")
@@ -97,7 +97,7 @@ def test_device_that_nobody_announced(machine: Machine, sutrod: Sutrod) -> None:
 
 @pytest.mark.parametrize("devno", ["65:144", "65:160"])
 def test_disk_that_was_exchanged(machine: Machine, sutrod: Sutrod, devno: str) -> None:
-    """A disk goes, another one bears its name, and perhaps its number, before udev says so."""
+    """A disk goes, and another one has its name, and perhaps its number, before the uevent."""
     machine.disk("sdz", "65:144")
     machine.mount("/srv/data", "65:144", "ext4", "/dev/sdz")
     sutrod.start()

@@ -9,7 +9,7 @@ from typing import Any
 import dbus
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
-from test_promises import MB, SETTLES_S, promise, say, state
+from plant import MB, SETTLES_S, promise, say, state
 
 SLICE, ROOT = (f"/sys/fs/cgroup{cgroup}/cgroup.procs" for cgroup in ("/resync.slice", ""))
 CONF = "/etc/sutro/sutrod.conf"

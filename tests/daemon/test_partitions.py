@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
-from test_promises import MB, SETPOINT, SETTLES_S, promise, say, state
+from plant import MB, SETPOINT, SETTLES_S, promise, say, state
 
 SPEED = 50 * MB
 DISK = "8:0"

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Limits and classes in the whole daemon: io.max and io.sutro.class, and their restoration."""
+
+from fakemachine import Machine, Sutrod, Systemd
+from plant import LOGICAL, STRIPE, promise, say
+
+
+def test_ceiling_target_and_weight_on_any_volume(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    a = systemd.start("a.service")
+    most = "rbps=5000000 wbps=max riops=max wiops=max"
+    lines = {devno: f"{devno} {most}" for devno in (LOGICAL, "8:32")}
+    stat = f"{LOGICAL} rbytes=1 wbytes=0\n8:0 rbytes=1 wbytes=0\n8:48 rbytes=0 wbytes=0\n"
+    machine.write(f"/sys/fs/cgroup{a}/io.stat", stat)
+    sutrod.start()
+    say(sutrod, "a.service", ReadBandwidthMax="any 5M", LatencyTarget="any 5ms", Weight="any 700")
+    sutrod.until(lambda: machine.weights(a, "io.max") == [lines[LOGICAL]])
+    sutrod.until(lambda: machine.weights(a) == ["default 700"])
+    machine.write(f"/sys/fs/cgroup{a}/io.stat", stat + "8:32 rbytes=0 wbytes=7\n")
+    sutrod.until(lambda: machine.weights(a, "io.max") == list(lines.values()))
+    found = [(p["key"], p["device"]) for p in sutrod.call("ListPromises")]
+    keys, devices = ("ReadBandwidthMax", "LatencyTarget"), ("/dev/dm-0", "/dev/sdc")
+    assert found == [(key, device) for key in keys for device in devices]
+    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} infinity")
+    sutrod.until(lambda: machine.weights(a, "io.max") == [lines["8:32"]])
+    said = [e["value"] for e in sutrod.call("GetPolicy", "a.service")]
+    assert said == ["any 5M", "any 5ms", "700", f"{STRIPE} infinity"]
+
+
+def test_weight_and_class_of_a_policy(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    a = systemd.start("a.service", 200, [(STRIPE, 300)])
+    sutrod.start()
+    say(sutrod, "a.service", Weight="700", Class="idle")
+    sutrod.until(lambda: machine.weights(a) == ["8:0 300", "8:16 300", "default 700"])
+    sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default idle"])
+    say(sutrod, "a.service", Weight=f"{STRIPE} 50", Class="")
+    sutrod.until(lambda: machine.weights(a) == ["8:0 50", "8:16 50", "default 700"])
+    sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default be"])
+    explained = sutrod.call("Explain", "a.service", STRIPE)
+    assert "Weight=" in explained["leaves"][0]["reason"]
+
+
+def test_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    a = systemd.start("a.service", 200)
+    machine.write(f"/sys/fs/cgroup{a}/io.max", f"{LOGICAL} rbps=max wbps=9 riops=max wiops=max\n")
+    before = machine.weights(a, "io.max")
+    sutrod.start()
+    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M", WriteIOPSMax=f"{STRIPE} 200")
+    line = f"{LOGICAL} rbps=5000000 wbps=max riops=max wiops=200"
+    sutrod.until(lambda: machine.weights(a, "io.max") == [line])
+    say(sutrod, "a.service", WriteBandwidthMax=f"{STRIPE} 6M", ReadIOPSMax=f"{STRIPE} 100")
+    line = f"{LOGICAL} rbps=5000000 wbps=6000000 riops=100 wiops=200"
+    sutrod.until(lambda: machine.weights(a, "io.max") == [line])
+    sutrod.call("ResetPolicy", "a.service", "runtime")
+    sutrod.until(lambda: machine.weights(a, "io.max") == before)
+    # A stop gives everything back, too.
+    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
+    sutrod.until(lambda: machine.weights(a, "io.max") != before)
+    assert sutrod.stop() == 0
+    assert machine.weights(a, "io.max") == before
+
+
+def test_killed_with_a_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """The next daemon finds it in force and leaves it so, also before systemd answers."""
+    a = systemd.start("a.service", 200)
+    sutrod.start()
+    say(sutrod, "a.service", "persistent", ReadBandwidthMax=f"{STRIPE} 5M", Class="idle")
+    line = f"{LOGICAL} rbps=5000000 wbps=max riops=max wiops=max"
+    sutrod.until(lambda: machine.weights(a, "io.max") == [line])
+    sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default idle"])
+    sutrod.stop(9)
+    before = machine.writes()
+    sutrod.start()
+    assert machine.writes() == before
+    sutrod.call("ResetPolicy", "a.service", "persistent")
+    sutrod.until(lambda: machine.weights(a, "io.max") == [])
+    sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default be"])
+
+
+def test_refusal_counts_for_one_file(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """A refused io.max hides no failure of io.sutro.class and stops no repair of a weight."""
+    a = systemd.start("a.service", 200)
+    sutrod.start()
+    machine.write("/faults", "io.max fail io.sutro.class fail\n")
+    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M", Class="idle")
+    sutrod.until(lambda: "to io.max: Input/output error" in sutrod.log())
+    sutrod.settle()
+    assert "to io.sutro.class: Input/output error" in sutrod.log()
+    assert promise(sutrod, "a.service")["cause"].endswith("for io.max: Input/output error")
+    machine.write(f"/sys/fs/cgroup{a}/io.sutro.weight", "default 5\n")
+    sutrod.until(lambda: machine.weights(a) == ["default 200"])
+
+
+def test_ceiling_that_the_kernel_refuses(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """What was not written is not given back, and what is too large for io.max is no limit."""
+    a = systemd.start("a.service", 200)
+    sutrod.start()
+    machine.fault("io.max", "fail")
+    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
+    sutrod.until(lambda: "io.max" in sutrod.log())
+    sutrod.call("ResetPolicy", "a.service", "runtime")
+    sutrod.until(lambda: sutrod.call("GetPolicy", "a.service") == [])
+    machine.write("/faults", "")
+    # More IOPS than the kernel can count are no limit, and nothing to complain about.
+    say(sutrod, "a.service", WriteIOPSMax=f"{STRIPE} 5G")
+    sutrod.until(lambda: len(sutrod.call("ListPromises")) == 1)
+    sutrod.elapse(1)
+    assert machine.at("/run/sutro/ceilings").read_text() == ""
+    assert len([line for line in machine.writes() if "io.max" in line]) == 1
+    assert machine.weights(a, "io.max") == []

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Floors of units with few requests in flight, and what the disks cannot show of them."""
+
+import itertools
+
+import pytest
+from fakemachine import Machine, Sutrod, Systemd
+from plant import (
+    MB,
+    RESERVE,
+    RESERVES_S,
+    SETPOINT_RESERVED,
+    SETTLES_S,
+    SHALLOW,
+    STRIPE,
+    Plant,
+    crowd,
+    promise,
+    say,
+    state,
+)
+
+
+def test_time_is_reserved_for_a_shallow_unit(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    """No weight helps it. What is reserved follows its floor, and is gone with it."""
+    db = crowd(systemd, plant)
+    plant.readers["db"].shallow = True
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 30M")
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", RESERVES_S)
+    sutrod.elapse(15)
+    assert plant.mbps("db", 2) == pytest.approx(SETPOINT_RESERVED * 30, rel=0.05)
+    seen = promise(sutrod, "db.service")
+    assert seen["reserve"] == pytest.approx(SETPOINT_RESERVED * 0.3 / SHALLOW, rel=0.1)
+    for leaf in seen["leaves"]:
+        # Half of it is not used.
+        assert leaf["price"] == pytest.approx(seen["reserve"] * SHALLOW, rel=0.1)
+    assert len(machine.weights(db, RESERVE)) == 3
+    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
+    sutrod.until(lambda: state(sutrod, "db.service") == "limited", 4 * SETTLES_S)
+    sutrod.call("ResetPolicy", "db.service", "runtime")
+    sutrod.until(lambda: machine.weights(db, RESERVE) == ["8:0 0", "8:16 0", "default 0"])
+
+
+def test_full_queue_on_the_way(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """A loop device with all slots taken: the unit waits on no leaf, and this is reported."""
+    machine.mount("/srv", "8:0", "ext4", "/dev/sda")
+    machine.write("/srv/image", "")
+    machine.disk("loop0", "7:0")
+    block = "/sys/devices/virtual/block/loop0"
+    machine.write(f"{block}/loop/backing_file", "/srv/image\n")
+    machine.write(f"{block}/queue/nr_requests", "128\n")
+    machine.write(f"{block}/inflight", "      120        8\n")
+    db = systemd.start("db.service", 100)
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMin="/dev/loop0 60M")
+
+    sums = itertools.count(MB, MB)
+
+    def read(_seconds: float) -> None:
+        done = next(sums)
+        stat = f"time_ns={done * 10} rbytes={done} wbytes=0 rios=1 wios=0 wait_ns=0 queued=0\n"
+        machine.write(f"/sys/fs/cgroup{db}/io.sutro.stat", f"8:0 {stat}")
+        machine.write(f"/sys/fs/cgroup{db}/io.stat", f"7:0 rbytes={done} wbytes=0 rios=1 wios=0\n")
+
+    sutrod.clock.loads.append(read)
+    sutrod.until(lambda: state(sutrod, "db.service") == "unweighted", SETTLES_S)
+    assert promise(sutrod, "db.service")["cause"] == (
+        'the scheduler none of /dev/loop0 has no weights; run "sutroctl use /dev/loop0"'
+    )
+    machine.write(f"{block}/inflight", "        3        0\n")
+    sutrod.until(lambda: state(sutrod, "db.service") != "unweighted", SETTLES_S)
