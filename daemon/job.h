@@ -8,7 +8,7 @@
  * job_is_restart() - does systemd stop this service only to start it again?
  * @bus: the system bus
  *
- * Return: 1: it does; 0: it does not, or this is no service; -errno: nobody knows.
+ * Return: 1: it does; 0: it does not, or this is no service; -errno: unknown.
  */
 int job_is_restart(sd_bus *bus);
 

@@ -30,7 +30,7 @@
 /* Shares are about the last second. */
 #define SAMPLE_INTERVAL_USEC 1000000U
 
-/* Somebody who watches asks again within this time; then sampling stops, because
+/* A watching client calls again within this time; then sampling stops, because
  * reading the counters of a thousand cgroups each second costs a few percent CPU.
  */
 #define SAMPLE_LINGER_USEC 10000000U
@@ -129,7 +129,7 @@ static void on_cgroup_modified(struct cgroup *c, const char *file,
 {
 	struct manager *m = userdata;
 
-	/* systemd or somebody may have written over our lines. Our own write
+	/* systemd or another program may have written over our lines. Our own write
 	 * causes an event, too: the comparison then finds no difference, or
 	 * only lines that the kernel refused, which are not written again.
 	 */

@@ -26,8 +26,8 @@
  * What is known:
  * @machine: block devices, cgroups, where files are
  * @units: questions to systemd
- * @policies, @clients: what files and clients of the bus say about units
- * @watcher: samples for those who look
+ * @policies, @clients: settings of units by files and by clients of the bus
+ * @watcher: samples for calls of the bus
  * @governor: keeps floors
  *
  * What is to be done:
@@ -38,7 +38,7 @@
  * @rescan: armed while the topology is out of date
  * @reconcile: the periodic comparison of everything
  * @volumes: armed while a promise is about any volume that its unit uses
- * @sampling: armed while somebody asks for shares, until @sample_until_usec
+ * @sampling: armed while there are calls for shares, until @sample_until_usec
  * @schedulers: watches on queue/scheduler of the leaves
  */
 struct manager {
@@ -102,7 +102,7 @@ int manager_renew_topology(struct manager *m);
  */
 void manager_catch_up(struct manager *m, const char *path);
 
-/* manager-policy.c: find out what is said about one cgroup, about all; read policies. */
+/* manager-policy.c: read the settings of one cgroup, of all; read policies. */
 void manager_ask(struct manager *m, struct cgroup *c);
 void manager_ask_all(struct manager *m);
 int manager_mirror(struct manager *m, struct cgroup *c);
@@ -120,13 +120,13 @@ void manager_unwatch_devices(struct manager *m);
 int manager_read_schedulers(struct manager *m);
 int manager_on_rescan(sd_event_source *s, uint64_t usec, void *userdata);
 
-/** manager_mark() - compare the files of @c with what is asked, soon */
+/** manager_mark() - compare the files of @c with its settings, soon */
 void manager_mark(struct manager *m, struct cgroup *c);
 
 /** manager_flush_soon() - look at what is dirty when nothing else is to be done */
 void manager_flush_soon(struct manager *m);
 
-/** manager_mark_all() - compare all files with what is asked, soon */
+/** manager_mark_all() - compare all files with the settings, soon */
 void manager_mark_all(struct manager *m);
 
 /** manager_leaf_switched() - the scheduler of a leaf changed */

@@ -34,7 +34,7 @@ static void sutro_catch_up(struct sutro_group *group)
 }
 
 /**
- * sutro_core_settle - charge what has passed
+ * sutro_core_settle - charge the requests that have passed
  * @core:	the leaf
  *
  * To be called before anything of a group is changed by others.

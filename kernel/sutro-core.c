@@ -169,7 +169,7 @@ static bool sutro_may_hold(const struct sutro_core *core)
 				     core->in_flight >= SUTRO_DEPTH_MIN);
 }
 
-/* Is @ahead half a slice or more ahead of what @behind is entitled to? */
+/* Is @ahead half a slice or more ahead, by the entitlement of @behind? */
 static bool sutro_owes(const struct sutro_core *core,
 		       const struct sutro_entity *ahead,
 		       const struct sutro_entity *behind)
@@ -465,7 +465,7 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 }
 
 /**
- * sutro_learn_arrival - what is learned of a group from its next request
+ * sutro_learn_arrival - update the statistics of a group from its next request
  * @core:	the leaf
  * @group:	the group
  * @far:	the request is far from the last one

@@ -22,7 +22,7 @@
 #define SUTRO_DEPTH_MAX 128U
 
 /**
- * struct sutro_tunables - what an administrator may set, and what the device is
+ * struct sutro_tunables - settings of the administrator, and properties of the device
  * @rotational:	leaving a stream costs a seek
  * @fairness:	exact shares are worth more than throughput
  * @slice_ns:	device time that a group may use before others are served, and twice

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sutro I/O scheduler: what a request costs, in device time.
+ * Sutro I/O scheduler: the cost of a request, in device time.
  *
  * Device time is the part of the leaf's work that a request used: requests of
  * 1 ms each mean that the leaf serves 1000 of them in a second, however many are
@@ -96,7 +96,7 @@
 #define SUTRO_DEPTH_MAX_NS (32 * 1000 * 1000ULL)
 
 /**
- * sutro_device_init - prepare what is known of a leaf
+ * sutro_device_init - prepare the state of a leaf
  * @device:	what to prepare, zeroed
  * @rotational:	one actuator does all the work
  */
@@ -254,7 +254,7 @@ static u64 sutro_request_ns16(const struct sutro_device *device,
 }
 
 /**
- * sutro_cost_class_ns - what does a request of a class's size cost?
+ * sutro_cost_class_ns - cost of a request of a class's size
  * @device:	the leaf, not rotational
  * @class:	from sutro_cost_class()
  *
@@ -267,9 +267,9 @@ u64 sutro_cost_class_ns(const struct sutro_device *device, unsigned int class)
 }
 
 /**
- * sutro_cost_estimate - what will a request cost?
+ * sutro_cost_estimate - estimated cost of a request
  * @device:	the leaf
- * @group:	what the group's requests cost so far
+ * @group:	measured costs of the group's requests
  * @class:	from sutro_cost_class()
  * @bytes:	its size
  *
@@ -499,7 +499,7 @@ static void sutro_meter_complete(struct sutro_meter *meter,
 }
 
 /**
- * sutro_meter_ns16 - what did the class cost?
+ * sutro_meter_ns16 - measured cost of the class
  * @device:	the leaf, whose meter is done
  *
  * Return: device time in 1/16 ns, 0 if others took more than half of the time.
@@ -535,7 +535,7 @@ u32 sutro_meter_depth(const struct sutro_device *device)
  * @device:	the leaf
  * @class:	from sutro_cost_class()
  * @ns16:	device time of such a request in 1/16 ns
- * @bounded:	that is what it costs at most
+ * @bounded:	@ns16 is an upper bound of the cost
  */
 void sutro_cost_measured(struct sutro_device *device, unsigned int class,
 			 u64 ns16, bool bounded)
@@ -595,9 +595,9 @@ static u64 sutro_window_complete(struct sutro_device *device,
 }
 
 /**
- * sutro_cost_complete - a request left the device: what did it cost?
+ * sutro_cost_complete - cost of a request that left the device
  * @device:	the leaf
- * @group:	what the group's requests cost so far
+ * @group:	measured costs of the group's requests
  * @sample:	the request
  *
  * Return: device time in ns.
@@ -631,7 +631,7 @@ void sutro_cost_flush_cancel(struct sutro_device *device)
 }
 
 /**
- * sutro_cost_flush - the flush that a request waited for is over: what did it cost?
+ * sutro_cost_flush - cost of a flush that a request waited for, and that is over
  * @device:	the leaf
  * @start_ns:	when it was requested
  * @now_ns:	when it was over
@@ -676,12 +676,12 @@ void sutro_cost_requeue(struct sutro_device *device, unsigned int class)
 }
 
 /**
- * sutro_cost_busy_ns - device time in flight with which the device has no pause
+ * sutro_cost_busy_ns - device time in flight that keeps the device busy without a pause
  * @device:	the leaf
  *
  * A saturated device completes in a latency's time as much work as it has in
- * flight (Little's law).  What counts is the time in which a request uses nothing
- * that others could: its latency when few are there, less its cost.  Almost
+ * flight (Little's law).  The time that counts is that in which a request uses no
+ * resource that others could: its latency when few are there, less its cost.  Almost
  * three times that, because some parts of the device are always without work.
  *
  * Return: device time in ns, 0 if not known yet.

@@ -81,7 +81,7 @@ struct sutro_meter {
 };
 
 /**
- * struct sutro_device - what is known of a leaf
+ * struct sutro_device - measured costs and state of a leaf
  * @rotational:	one actuator does all the work
  * @last_completion_ns: time of the last completion
  * @last_flush_ns: time when the last flush was over

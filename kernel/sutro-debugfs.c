@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sutro I/O scheduler: what there is to see in debugfs.
+ * Sutro I/O scheduler: files in debugfs.
  *
  * In /sys/kernel/debug/block/<disk>/sched/, all read-only:
  *
- *	state	the leaf: what waits, what is at the device, who is served
+ *	state	the leaf: requests queued and at the device, the group that is served
  *	groups	a line for each cgroup that uses the leaf, parents before children
- *	costs	what requests are known to cost
+ *	costs	measured costs of requests
  *	group_costs	the same for each cgroup, where that differs (rotational)
  *
  * A line holds what was true for a moment, not two lines the same moment: only

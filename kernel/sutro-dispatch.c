@@ -13,7 +13,7 @@
 #include "sutro.h"
 #include "sutro-trace.h"
 
-/* Requests that pass between two looks at what has completed. */
+/* Requests that pass between two looks at the notes of completions. */
 #define SUTRO_PASS_LOOK 16
 
 /**
@@ -102,7 +102,7 @@ static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
 		sutro_accept_all(sq, &sq->passing, now_ns, free);
 }
 
-/* A request that leaves for the device: what will it cost? */
+/* The estimated cost of a request that leaves for the device. */
 static u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		       struct request *rq, bool prompt, u64 now_ns)
 {
@@ -288,7 +288,7 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 	} while ((verdict == SUTRO_WAIT || verdict == SUTRO_IDLE) &&
 		 !sutro_wait(sq));
 
-	/* What is held back could have been sent: windows of completions are not valid. */
+	/* The device could take the requests that are held back: no window is valid. */
 	if (verdict != SUTRO_SERVE && sq->core.protect.reserved)
 		WRITE_ONCE(sq->device.unsaturated, true);
 	sutro_report(sq);

@@ -7,7 +7,7 @@
  *  insert	into the stage of its CPU, under the stage's lock only; bios merge
  *		there, too
  *  drain	with sutro_queue.lock held: from the stages to the groups of their
- *		owners, merging with what waits there; or past them (sutro-pass.c)
+ *		owners, and merge with requests there; or past them (sutro-pass.c)
  *  dispatch	the algorithm picks a group, the group a request
  *  complete	in interrupt context: its cost is added to a note of its group,
  *		under done_lock; no other lock, nothing is decided
@@ -24,7 +24,7 @@
  * Documentation/block/sutro-locking.rst has all such arguments.
  *
  * Several hardware queues.  There is one scheduler for all of them: whichever is
- * run may be given requests of any, and blk-mq sorts what it got.  So one run is
+ * run may be given requests of any, and blk-mq sorts them.  So one run is
  * enough after a completion or for the timer; with QUEUE_FLAG_SQ_SCHED,
  * blk_mq_run_hw_queues() runs that of the running CPU, and of the others only those
  * with requests that bypass the scheduler.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sutro I/O scheduler: what happened since the last dispatch.
+ * Sutro I/O scheduler: events since the last dispatch.
  *
  * Completions come in interrupt context, settings are written and cgroups removed
  * under q->queue_lock: none of them may take sutro_queue.lock.  They leave a note

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sutro I/O scheduler: what a class of requests costs on a device that serves many
+ * Sutro I/O scheduler: the cost of a class of requests on a device that serves many
  * at once.
  *
  * Fair queueing keeps the mix of requests constant, and from a constant mix
@@ -213,7 +213,7 @@ static u32 sutro_probe_in_flight(const struct sutro_probe *probe,
 	return probe->sent[probe->class] - device->done[probe->class];
 }
 
-/* Requests of other classes at the device, and what they are worth. */
+/* Requests of other classes at the device, and their cost. */
 static u32 sutro_probe_strangers(const struct sutro_probe *probe,
 				 const struct sutro_device *device, u64 *ret_ns)
 {
@@ -244,7 +244,7 @@ static u32 sutro_probe_depth(const struct sutro_probe_class *of, u64 now_ns)
 	return depth;
 }
 
-/* The cost that results from what was measured, with so many in flight or more. */
+/* The cost by the measurements with so many requests in flight or more. */
 static u64 sutro_probe_cost(const struct sutro_probe_class *of, bool write,
 			    u32 depth, u64 now_ns)
 {
@@ -511,7 +511,7 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 /**
  * sutro_probe_step - begin, go on with or end a probe
  * @probe:	the leaf's probes
- * @device:	what is known of the leaf
+ * @device:	state of the leaf
  * @now_ns:	the time
  */
 void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
@@ -556,7 +556,7 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 /**
  * sutro_probe_tunables - how much may be at the device?
  * @probe:	the leaf's probes
- * @device:	what is known of the leaf
+ * @device:	state of the leaf
  * @tunables:	whose @busy_ns and @depth_ns are set
  *
  * During a probe its depth decides, and no group is held back for another one.
@@ -575,7 +575,7 @@ void sutro_probe_tunables(const struct sutro_probe *probe,
 /**
  * sutro_probe_has_room - may a request of the probed class be sent?
  * @probe:	the leaf's probes
- * @device:	what is known of the leaf
+ * @device:	state of the leaf
  */
 bool sutro_probe_has_room(const struct sutro_probe *probe,
 			  const struct sutro_device *device)
@@ -593,7 +593,7 @@ bool sutro_probe_has_room(const struct sutro_probe *probe,
 /**
  * sutro_probe_admits - may a group be served in spite of the probe?
  * @probe:	the leaf's probes
- * @device:	what is known of the leaf
+ * @device:	state of the leaf
  * @peer:	the group
  * @requests:	requests that it has, queued and in flight
  */
@@ -615,7 +615,7 @@ bool sutro_probe_admits(const struct sutro_probe *probe,
 /**
  * sutro_probe_starved - there is room, but no request of the probed class
  * @probe:	the leaf's probes
- * @device:	what is known of the leaf
+ * @device:	state of the leaf
  * @now_ns:	the time
  *
  * Return: true if the probe is over.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sutro I/O scheduler: measuring what a class of requests costs on a device that
+ * Sutro I/O scheduler: measuring the cost of a class of requests on a device that
  * serves many at once (sutro-probe.c).
  *
  * Pure C, like sutro-core.h.  Context: the dispatcher; functions that take a
- * struct sutro_device also need what protects that, or, where it is const, may see it
+ * struct sutro_device also need the lock of that, or, where it is const, may see it
  * as it was a completion ago.
  */
 #ifndef SUTRO_PROBE_H
@@ -37,7 +37,7 @@ struct sutro_peer {
 };
 
 /**
- * struct sutro_probe_class - what is known of a class
+ * struct sutro_probe_class - measurements of a class
  * @due_ns:	when it should be measured again
  * @interval_ns: pause between two probes
  * @depth:	requests in flight with which it saturates the device, 0 if not known

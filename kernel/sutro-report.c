@@ -115,9 +115,9 @@ void sutro_report_refused(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 /**
  * sutro_report_costs - report changed costs
  * @sq:		the leaf
- * @sblkg:	the group whose requests cost so
- * @old:	what was known before
- * @new:	what is known now
+ * @sblkg:	the group of the measured requests
+ * @old:	the former costs
+ * @new:	the present costs
  *
  * Context: sutro_queue.done_lock is held.
  */

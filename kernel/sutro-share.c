@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sutro I/O scheduler: a group's part of what is divided by weight, request slots.
+ * Sutro I/O scheduler: a group's part of something that is divided by weight, such as
+ * request slots.
  *
- * May be called without the locks that protect the tree: then what is read here and
- * there may be of different moments, which is as good as any of them, but each thing is
- * read once.
+ * The functions may be called without the locks that protect the tree.  Members may then
+ * be of different moments, which is exact enough; each one is read once.
  */
 #include "sutro-tree.h"
 

@@ -17,7 +17,7 @@
 #define SUTRO_WEIGHT_MAX 10000
 #define SUTRO_WEIGHT_DFL 100
 
-/* All of the time, for what is reserved of it. */
+/* All of the time, in the unit of reserves. */
 #define SUTRO_RESERVE_WHOLE 1000
 
 /* Device time of higher classes for each ns of a lower one: a part of 1 in 33. */
@@ -64,7 +64,7 @@ struct sutro_level {
 };
 
 /**
- * struct sutro_entity - what competes at a level
+ * struct sutro_entity - a competitor at a level
  * @node:	place in &sutro_rank.queue while backlogged, else in
  *		&sutro_rank.away while active
  * @vtime:	device time used, in ns, times SUTRO_WEIGHT_DFL / @weight
@@ -108,7 +108,7 @@ struct sutro_group_protect;
  * @leave_at_ns: until when its next request is expected
  * @leaving:	place in &sutro_core.leaving while empty and active
  * @protect:	whether it is protected, NULL until it was favoured (sutro-protect.c)
- * @stat:	what io.sutro.stat reports
+ * @stat:	counters of io.sutro.stat
  */
 struct sutro_group {
 	struct sutro_group *parent;

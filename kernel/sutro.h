@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sutro I/O scheduler: what the glue files share.
+ * Sutro I/O scheduler: shared declarations of the glue files.
  *
  * Locks, outermost first:
  *
@@ -196,8 +196,8 @@ static inline u32 sutro_setting_reserve(u32 value)
  * @nr:		requests that left the device, with these flushes
  * @nr_slow:	how many of them took longer than sutro_protect_slow_ns()
  * @took_us:	sum of the times since their submission, without flushes
- * @estimate_ns: what they were charged when they were sent
- * @cost_ns:	what they cost
+ * @estimate_ns: charges when they were sent
+ * @cost_ns:	their measured cost
  * @now_ns:	when the last one completed
  */
 struct sutro_note {
@@ -219,9 +219,9 @@ struct sutro_note {
  * struct sutro_blkg - one cgroup on one leaf, as the block layer sees it
  * @pd:		must be first
  * @group:	as the algorithm sees it
- * @requests:	what waits; protected by sutro_queue.lock
+ * @requests:	queued requests; protected by sutro_queue.lock
  * @peer:	its place in sutro_queue.probe; protected by sutro_queue.lock
- * @costs:	what its requests cost; protected by sutro_queue.done_lock
+ * @costs:	costs of its requests; protected by sutro_queue.done_lock
  * @device_setting: weight, class and reserve set for this leaf, 0 if none
  * @nr_requests: request slots in use
  * @entered:	it is in the tree of sutro-active.c
@@ -304,7 +304,7 @@ struct sutro_stage {
  * @dispatching: a CPU dispatches, and looks at the stages before it returns without a
  *		request
  * @done_lock:	protects @device, @notes, @syncer, @synced_ns and @exiting
- * @device:	what is known of the leaf's speed
+ * @device:	measured speed of the leaf
  * @notes:	groups with notes for the next dispatch
  * @syncer:	the group that last sent data of an fsync(), NULL if none is known
  *		(sutro-flush.c); holds its blkg

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Admission: do floors fit what the devices are known to do, before they are in force?
+ * Admission: do floors fit the measured capacity of devices, before they are in force?
  *
  *	policies that would hold -> floors of all units -> a plant of their own
  *	costs that the governor has learnt -> control_admit() -> a verdict per device

@@ -27,7 +27,7 @@ const char *fit_to_string(enum fit f);
  * @importance: of the unit
  * @device: NULL: there is none; see admission.c
  * @number: of the promise in the plant
- * @rate_alone: what the device can do for requests like its own, 0: not known
+ * @rate_alone: capacity of the device for requests like its own, 0: not known
  * @share: part of the time of the leaf where that is most, 0 if it is not known
  * @granted: part of the floor that there is room for, 0..1; 0 if @share is not known
  */
@@ -46,9 +46,9 @@ struct guarantee {
  * struct admitted - a device with floors
  * @device: NULL: of a floor that is on no device
  * @path: for people
- * @leaf: the one with the largest need, and
- * @needed: how much of its time
- * @reason: a sentence: why, and what to do
+ * @leaf: the leaf with the largest need
+ * @needed: part of its time that the floors need
+ * @reason: a sentence with the cause and the remedy
  */
 struct admitted {
 	const struct device *device;
@@ -59,7 +59,7 @@ struct admitted {
 	char *reason;
 };
 
-/** struct admission_unit - what would hold for a unit; @cgroup: NULL: it does not run */
+/** struct admission_unit - proposed settings of a unit; @cgroup: NULL: it does not run */
 struct admission_unit {
 	struct policy policy;
 	const struct cgroup *cgroup;
@@ -81,8 +81,8 @@ struct admission_base {
 /**
  * struct admission - the question whether a set of floors fits, and its answer
  * @fit: the worst of all devices
- * @guarantees, @devices: what is found, each in the order of the cgroups; the rest is
- *	what it was found with
+ * @guarantees, @devices: the answer, each in the order of the cgroups; the other
+ *	members are used to find it
  */
 struct admission {
 	enum fit fit;
@@ -104,7 +104,7 @@ struct admission {
 
 /**
  * admission_check() - would all floors fit if these were the policy files?
- * @files: see policies_propose(); none: what holds now
+ * @files: see policies_propose(); none: the present policies
  * @base: must outlive @ret
  * @ret: admission_done() it, also after an error
  * @ret_error: as policies_propose() has it

@@ -11,7 +11,7 @@
  * @stale: cgroups, policies or devices changed, a new plant is due
  * @ticks: since the daemon was started
  * @step_usec: CPU time of the last one
- * @latency_complained: the log has that latencies are not measured at volumes
+ * @latency_complained: it was logged that latencies are not measured at volumes
  */
 struct governor {
 	struct control_context context;

@@ -52,7 +52,7 @@ struct cgfiles {
 	void *userdata;
 };
 
-/** cgfiles_init() - read what a predecessor left in /run/sutro */
+/** cgfiles_init() - read the records of a former daemon in /run/sutro */
 int cgfiles_init(struct cgfiles *files, const struct roots *roots,
 		 bool dry_run);
 void cgfiles_done(struct cgfiles *files);

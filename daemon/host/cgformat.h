@@ -32,7 +32,7 @@ struct cgword {
 
 /**
  * struct cgformat - lines of one cgroup file, and how cgfile.c restores them
- * @record: file in /run/sutro with the values that lines had before; NULL: nobody else
+ * @record: file in /run/sutro with the values that lines had before; NULL: no other program
  *	writes device lines
  * @keys: "KEY=" of each number; none: the value is one number
  * @words: words in place of numbers, NULL: none

@@ -44,8 +44,7 @@ struct cgroup_tree {
 /* ---- files ---- */
 
 /* Names come from the kernel and hold no ".."; cgroupfs has no symbolic links.
- * (openat2 would say so to the kernel, but RestrictSUIDSGID= of the service
- * forbids it.)
+ * (openat2 could enforce this, but RestrictSUIDSGID= of the service forbids it.)
  */
 static int open_beneath(const struct cgroup *c, const char *file, int flags)
 {
@@ -199,7 +198,7 @@ static int scan_below(struct cgroup_tree *t, const char *path);
 
 /* When a unit's weight goes, and no unit beside it has one, systemd turns the io
  * controller off for all of them. Then it writes no io.weight, and the files are
- * gone without an event; subtree_control of the slice is what shows it.
+ * gone without an event; subtree_control of the slice shows it.
  */
 static void on_file_modified(struct cgroup *c, const char *name)
 {

@@ -15,7 +15,7 @@ struct sample;
 enum cgroup_origin {
 	CGROUP_PENDING, /* not known yet */
 	CGROUP_UNIT, /* a unit of systemd */
-	CGROUP_FOREIGN, /* made by somebody else, below a delegated unit */
+	CGROUP_FOREIGN, /* made by another program, below a delegated unit */
 };
 
 /* The series of samples there are. */
@@ -30,12 +30,12 @@ TAILQ_HEAD(cgroup_list, cgroup);
 /**
  * struct cgroup - one control group
  * @path: from the root of the hierarchy, "/system.slice/db.service"; root: "/"
- * @shown: the same, fit to be shown: who has cgroups delegated names them with any bytes
+ * @shown: the same, fit to be shown: names of delegated cgroups may have any bytes
  * @name: the last component of @path
  * @inode: number of its directory, what the kernel calls its id; 0: unknown
  * @policy: weights and promises wanted for it; the owner of the tree fills it in
  * @waiting: systemd was asked about it; its files wait for the answer
- * @dirty: its files are to be compared with what is asked
+ * @dirty: its files are to be compared with the settings
  * @refusals: lines that the kernel did not take, see cgfile.h
  * @echo: hash of io.weight after the last write of the daemon, 0: there was none; see
  *	cgfile_is_echo()

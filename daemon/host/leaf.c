@@ -6,7 +6,7 @@
  * /run/sutro/leaves/NAME remembers it: "mq-deadline 17 used", scheduler, diskseq,
  * state. It survives the daemon, not a reboot, as does the scheduler itself. The
  * diskseq tells a disk from another one that got its name later. "released" keeps
- * the configuration from taking a leaf again that somebody gave back.
+ * the configuration from taking a leaf again that was given back.
  *
  * Stopping the daemon leaves the schedulers alone: a restart must not drain and
  * switch queues twice, and sutro without the daemon works with the weights it has.
@@ -203,7 +203,7 @@ int leaf_use(const struct roots *roots, struct device *leaf, bool dry_run,
 		return is_sutro ? 0
 				: switch_to(roots, leaf, SCHEDULER, dry_run,
 					    ret);
-	/* A leaf that udev or somebody made sutro is ours from now on. What it
+	/* A leaf that was switched to sutro by udev or by hand is ours from now on. What it
 	 * had before is not known then, and "none" is what every leaf has.
 	 */
 	if (!is_sutro)
@@ -255,8 +255,8 @@ static int use_by_conf(const struct roots *roots, struct device *leaf,
 	struct record r;
 	int err;
 
-	/* Neither against the will of somebody who gave it back, nor of one
-	 * who switched it by hand after we did.
+	/* Not if it was given back, nor if it was switched by hand after we
+	 * did.
 	 */
 	if (record_load(roots, leaf, &r))
 		return 0;

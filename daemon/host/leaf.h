@@ -5,7 +5,7 @@
 #include "host/topology.h"
 
 /**
- * struct leaf_result - what came of switching a leaf
+ * struct leaf_result - the result of switching a leaf
  * @previous: the scheduler before
  * @changed: it has another scheduler now
  * @error: for people, NULL when all is well

@@ -6,7 +6,7 @@
 #include "host/util.h"
 
 /**
- * struct record - what has to be known to undo something, over any end of the daemon
+ * struct record - former values, to undo writes after any end of the daemon
  * @path: /run/sutro/NAME
  * @lines: "KEY TAB VALUE", the file's content
  *
@@ -17,7 +17,7 @@ struct record {
 	char **lines;
 };
 
-/** record_open() - read what a predecessor left */
+/** record_open() - read the records of a former daemon */
 int record_open(struct record *r, const struct roots *roots, const char *name);
 void record_done(struct record *r);
 

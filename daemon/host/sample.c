@@ -13,7 +13,7 @@
  * line for each cgroup in use; the counters of those without a line stand still. An
  * elevator without that file costs a read for each cgroup.
  *
- * Each line that is read is compared with what it said before, and the difference is
+ * Each line that is read is compared with its former values, and the difference is
  * added to the cgroup and, for a sutro leaf, to all above it. So whoever asks finds a
  * sum, and a line that is read twice in one pass (the kernel may give it again, with
  * newer numbers) is no mistake.
@@ -59,7 +59,7 @@ struct latency_line {
  * @known: @total was read; false: the line is only for those below
  * @sutro: @total is from a file about sutro leaves
  * @seen: in this pass
- * @latency: NULL where nobody wants it
+ * @latency: NULL where it is not sampled
  */
 struct line {
 	dev_t devno;
@@ -72,7 +72,7 @@ struct line {
 };
 
 /**
- * struct sample - the last reading of a cgroup, and what changed since the one before
+ * struct sample - the last reading of a cgroup, and the difference to the one before
  * @passes: readings taken, 0..2
  * @active: a line has something new
  */
@@ -130,9 +130,9 @@ static struct line *find_or_add(struct sample *s, dev_t devno)
 	return l;
 }
 
-/* ---- what a line says ---- */
+/* ---- lines ---- */
 
-/* "0,0,7,1": what is missing is 0. */
+/* "0,0,7,1": missing numbers are 0. */
 static const char *parse_latencies(const char *s, struct latencies *ret)
 {
 	*ret = (struct latencies){};
@@ -194,7 +194,7 @@ static void parse_counters(const char *s, uint64_t *ret,
 	}
 }
 
-/* ---- what is new ---- */
+/* ---- differences ---- */
 
 /* A counter that went back was reset (the scheduler was switched): start over. */
 static uint64_t since(uint64_t now, uint64_t before)
@@ -307,7 +307,7 @@ static int take_line(const struct pass *p, struct cgroup *c, dev_t devno,
 	compare = s->passes && (l->known ? l->sutro == p->sutro : !p->active);
 	u = difference(now, compare ? l->total : now);
 	reset = now[COUNTER_RIOS] < l->total[COUNTER_RIOS];
-	/* Those who waited in the line before wait in this one, too. */
+	/* Requests that waited in the line before wait in this one, too. */
 	if (l->seen)
 		u.queued = 0;
 	memcpy(l->total, now, sizeof(now));
@@ -380,8 +380,8 @@ static int begin(struct cgroup *c, const struct sampler *sampler,
 	return 0;
 }
 
-/* A file without a line of a device has forgotten it; io.sutro.active has only lines of
- * those in use.
+/* Drop devices without a line in the file: their counters began anew. io.sutro.active
+ * has lines of groups in use only.
  */
 static void end(struct sample *s, const struct pass *p, bool from_active)
 {

@@ -11,7 +11,7 @@
 #define SAMPLE_LATENCY 4U
 
 /**
- * struct usage - what a cgroup and those below it used of one device
+ * struct usage - use of one device by a cgroup and those below it
  * @time_ns: device time; 0 where the scheduler does not measure it
  * @wait_ns: sum over requests of the time they waited in the scheduler, counted
  *	when they are sent; 0 where the scheduler does not measure it

@@ -85,7 +85,7 @@ int policies_errors(const struct policies *p, char ***errors);
 
 /**
  * policies_state() - the settings of @unit
- * @more: what stands above all files, the strongest last (clients of the bus)
+ * @more: settings above all files, the strongest last (clients of the bus)
  */
 int policies_state(const struct policies *p, const char *unit,
 		   const struct promises *const *more, size_t n_more,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Files as they are to be: which files they take the place of. */
+/* Proposed files, and the files that they would replace. */
 
 #include "policy/proposal.h"
 

@@ -28,7 +28,7 @@ int proposals_put(const struct proposals *l, enum policyfile_kind kind,
 		  const char *folder, struct dropins *files);
 
 /**
- * proposal_unit() - whose file it is, by its name or that of its folder; to be freed
+ * proposal_unit() - the unit of a file, by its name or that of its folder; to be freed
  *
  * "db.service" of /etc/systemd/system/db.service and db.service.d/io.conf; "" of others;
  * NULL: no memory.

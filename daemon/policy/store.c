@@ -2,8 +2,8 @@
 
 /*
  * Files that must not be lost: written beside, synced, renamed, the folder synced.
- * One temporary name does, because nobody else writes there; what a crash left under
- * it is replaced.
+ * One temporary name is enough, because no other program writes there; a file of that
+ * name from before a crash is replaced.
  */
 
 #include <fcntl.h>

@@ -58,7 +58,7 @@ static const struct suffix time_suffixes[] = {
 	{},
 };
 
-/* "200", ".5" as far as it goes: what comes behind the point, times @factor. */
+/* The digits behind the point of "1.5", as a fraction of @factor. */
 static uint64_t take_fraction(const char **s, uint64_t factor)
 {
 	uint64_t sum = 0;
