@@ -34,7 +34,7 @@
 	"a path and a time from 1us to 1min, then a percentile from P50 to " \
 	"P99.9 (without one: P95), such as /dev/vg/db 5ms or "               \
 	"/dev/vg/db 5ms P99"
-#define OR_PERCENT "; or 1% to 100% of what the device can do"
+#define OR_PERCENT "; or 1% to 100% of the capacity of the device"
 #define OR_INFINITY "; infinity: no limit"
 
 static const char path_allowed[] =
@@ -43,7 +43,7 @@ static const char path_allowed[] =
 	"volume that the unit uses";
 
 static const char percent_allowed[] =
-	"a path and 1% to 100% of what the device can do, with at most two "
+	"a path and 1% to 100% of the capacity of the device, with at most two "
 	"decimals, such as /dev/vg/db 12.5%";
 
 static const struct promise_info infos[] = {

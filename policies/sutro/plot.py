@@ -146,7 +146,7 @@ def _chosen(panels: list[Panel], wanted: list[str]) -> list[Panel]:
     if not found:
         raise SutroError(
             "there is nothing to draw: no promise has a sample yet",
-            "a promise is recorded from the second on in which it is stated",
+            "a promise is recorded from the second in which it is set",
         )
     return found
 

@@ -124,7 +124,7 @@ def check(key: str, text: str) -> None:
     if not number or not PERCENT_LEAST <= Fraction(number[1]) <= PERCENT_MOST:
         raise UsageError(
             f"'{text[:LONGEST]}' is no value for {key}: allowed is {PERCENT_LEAST}% to "
-            f"{PERCENT_MOST}% of what the device can do, with at most two decimals"
+            f"{PERCENT_MOST}% of the capacity of the device, with at most two decimals"
         )
 
 

@@ -15,7 +15,7 @@ VENDOR, RUN, ETC = (f"/{top}/sutro/policy.d/" for top in ("usr/lib", "run", "etc
 CONTROL, CONTROL_RUN = (f"/{top}/sutro/policy.control/" for top in ("etc", "run"))
 OWN = f"/etc/systemd/system/{UNIT}"
 
-PERCENT = "a path and 1% to 100% of what the device can do, with at most two decimals"
+PERCENT = "a path and 1% to 100% of the capacity of the device, with at most two decimals"
 
 Expect = Callable[[str, str], None]
 

@@ -147,8 +147,8 @@ MISTAKES = [
     ),
     (
         f"{MATCH}{X}ReadBandwidthMin=/srv 101%\nReadIOPSMax=/srv 30%\n",
-        ':4: "[X-Sutro] ReadBandwidthMin=/srv 101%": a path and 1% to 100% of what the device can '
-        "do, with at most two decimals, such as /dev/vg/db 12.5%",
+        ':4: "[X-Sutro] ReadBandwidthMin=/srv 101%": a path and 1% to 100% of the capacity '
+        "of the device, with at most two decimals, such as /dev/vg/db 12.5%",
         ':5: "[X-Sutro] ReadIOPSMax=/srv 30%": a path and requests per second',
     ),
     (f"{MATCH}{X}Wait=5\n", f':4: "[X-Sutro] Wait=5": {KEYS}'),
