@@ -351,6 +351,9 @@ static ssize_t sutro_setting_write(struct kernfs_open_file *of, char *buf,
 	u32 value;
 	int ret;
 
+	/* Deeper cgroups have no level of their own on which a setting could count. */
+	if (blkcg->css.cgroup->level > SUTRO_LEVELS)
+		return -EOPNOTSUPP;
 	buf = strim(buf);
 	if (strchr(buf, ':')) {
 		ret = sutro_set_device(blkcg, setting, buf);

@@ -28,6 +28,15 @@
  * half a slice's worth: sleeping earns no more than that (no hoarding), and a group that
  * was served in advance keeps that debt.
  *
+ * Depth.  A request takes a few ways from its group to the root, each under the lock of
+ * the leaf.  A user with a delegated cgroup may nest others in it without end, so the tree
+ * has SUTRO_LEVELS levels: all cgroups that are deeper compete with one another on the last
+ * level, as children of their ancestor above it.  Whoever is not below that ancestor gets
+ * what he would get without such a limit.
+ *
+ *	A cgroup with 1000 others nested in one another beside another one of the same
+ *	weight: each of the two has half, and a request passes 17 entities, not 1000.
+ *
  * Away.  An entity may be active with nothing queued: its requests are all at the
  * device, or the next one is expected.  Where others are held back for it
  * (sutro-core.c), they may be half a slice of its device time ahead before they are:
@@ -329,15 +338,6 @@ void sutro_tree_deactivate(struct sutro_group *group)
 	}
 }
 
-static unsigned int sutro_depth_of(const struct sutro_group *group)
-{
-	unsigned int depth = 0;
-
-	while ((group = group->parent))
-		depth++;
-	return depth;
-}
-
 /**
  * sutro_tree_compare - through which entities do two groups compete?
  * @a:		a group
@@ -349,7 +349,7 @@ void sutro_tree_compare(struct sutro_group *a, struct sutro_group *b,
 			struct sutro_entity **ret_a,
 			struct sutro_entity **ret_b)
 {
-	unsigned int depth_a = sutro_depth_of(a), depth_b = sutro_depth_of(b);
+	unsigned int depth_a = a->depth, depth_b = b->depth;
 
 	*ret_a = &a->self;
 	*ret_b = &b->self;
@@ -460,15 +460,18 @@ bool sutro_tree_may_borrow(const struct sutro_group *group, u64 most_ns)
 /**
  * sutro_group_init - prepare a group
  * @group:	what to prepare, zeroed
- * @parent:	its parent, which outlives it; NULL for the root
+ * @parent:	the group of its parent cgroup, which outlives it; NULL for the root
  * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
  *
- * Its class is be.
+ * Its class is be.  On the last level it becomes a sibling of @parent.
  */
 void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 		      u32 weight)
 {
+	if (parent && parent->depth == SUTRO_LEVELS)
+		parent = parent->parent;
 	group->parent = parent;
+	group->depth = parent ? parent->depth + 1 : 0;
 	group->entity.weight = weight;
 	group->self.weight = SUTRO_WEIGHT_DFL;
 	group->entity.class = SUTRO_CLASS_BE;

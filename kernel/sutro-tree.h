@@ -20,6 +20,12 @@
 /* All of the time, in the unit of reserves. */
 #define SUTRO_RESERVE_WHOLE 1000
 
+/*
+ * Levels of the tree below the root.  Each request takes a few ways from its group to the
+ * root, so no user may make that way longer.
+ */
+#define SUTRO_LEVELS 16
+
 /* Device time of higher classes for each ns of a lower one: a part of 1 in 33. */
 #define SUTRO_AGE_PART 32
 
@@ -89,7 +95,8 @@ struct sutro_group_protect;
 
 /**
  * struct sutro_group - one cgroup on one leaf
- * @parent:	the group of the parent cgroup, NULL for the root
+ * @parent:	the group of the parent cgroup, or of the nearest ancestor above
+ *		SUTRO_LEVELS; NULL for the root
  * @entity:	the group among its siblings
  * @self:	the group's own requests among its children
  * @level:	where @self and the children compete
@@ -101,6 +108,7 @@ struct sutro_group_protect;
  *		SUTRO_RESERVE_WHOLE
  * @reserve_seen: &sutro_protect.cycles when @reserve was added up last
  * @reserve_used_ns: device time of the requests that were sent in it in this cycle
+ * @depth:	steps from it to the root, SUTRO_LEVELS at most
  * @gone:	its cgroup has been removed: no more requests are expected
  * @mixed:	set by the caller: its requests compete with one another
  * @think_ns:	mean time from running empty to the next request
@@ -122,6 +130,7 @@ struct sutro_group {
 	u64 reserve_used_ns;
 	u16 commits;
 	u16 reserve;
+	u8 depth;
 	bool gone;
 	bool mixed;
 	u64 think_ns;

@@ -319,6 +319,39 @@ static void sutro_test_deep_tree(struct kunit *test)
 			    2 * MS);
 }
 
+/* Nested as deeply as its user likes, a subtree is 16 levels deep, and has its share. */
+static void sutro_test_nested(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_group *groups =
+		kunit_kzalloc(test, 1000 * sizeof(*groups), GFP_KERNEL);
+	struct sutro_group *group;
+	u64 time_ns = 0;
+	int i, steps;
+
+	KUNIT_ASSERT_NOT_NULL(test, groups);
+	for (i = 0; i < 1000; i++) {
+		sutro_group_init(&groups[i], i ? &groups[i - 1] : &t->b,
+				 SUTRO_WEIGHT_DFL);
+		steps = 0;
+		for (group = &groups[i]; group->parent; group = group->parent)
+			steps++;
+		KUNIT_EXPECT_EQ(test, steps, min(i + 2, SUTRO_LEVELS));
+	}
+	arrive(t, &t->a, 1000);
+	/* All of these are on the last level. */
+	for (i = 900; i < 1000; i++)
+		arrive(t, &groups[i], 10);
+	KUNIT_EXPECT_EQ(test, sutro_group_share(&groups[999], 1000), 5);
+	serve_many(t, 1000, MS, NULL);
+	EXPECT_NEAR(test, t->a.stat.time_ns, 500 * MS, MS);
+	for (i = 900; i < 1000; i++) {
+		EXPECT_NEAR(test, groups[i].stat.time_ns, 5 * MS, MS);
+		time_ns += groups[i].stat.time_ns;
+	}
+	EXPECT_NEAR(test, time_ns, 500 * MS, MS);
+}
+
 /* Whatever came and went, nothing is left of it. */
 static void sutro_test_nothing_is_left(struct kunit *test)
 {
@@ -380,6 +413,7 @@ static struct kunit_case sutro_core_test_cases[] = {
 	KUNIT_CASE(sutro_test_extreme_costs),
 	KUNIT_CASE(sutro_test_long_sleep),
 	KUNIT_CASE(sutro_test_deep_tree),
+	KUNIT_CASE(sutro_test_nested),
 	KUNIT_CASE(sutro_test_nothing_is_left),
 	{}
 };

@@ -133,6 +133,20 @@ def test_bad_values(group: Group, sutro_disk: ModelDisk, file: str, form: str) -
         assert (refused.value.errno in errors, group.read(file)) == (True, before), text
 
 
+def test_levels(group: Group, sutro_disk: ModelDisk) -> None:
+    """A cgroup 16 levels below the root has settings, deeper ones have none."""
+    while group.cgroup.count("/") < 16:
+        group = group.child("deep")
+    deeper = group.child("deeper")
+    for file in (WEIGHT, CLASS):
+        for text in KEPT[file]:
+            group.write(file, text)
+            with pytest.raises(OSError) as refused:
+                deeper.write(file, text)
+            assert refused.value.errno == errno.EOPNOTSUPP
+    ended(deeper.run(f"exec dd if={sutro_disk.node} of=/dev/null bs=16k count=100 iflag=direct"))
+
+
 @pytest.mark.parametrize(("file", "value"), [(WEIGHT, "200"), (CLASS, "rt")])
 def test_devices(group: Group, disk, file: str, value: str) -> None:
     """A device that is not there, words that are no device, another elevator; sutro takes it."""
