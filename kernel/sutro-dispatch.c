@@ -34,8 +34,7 @@ struct sutro_blkg *sutro_attach(struct sutro_queue *sq, struct request *rq)
 	if (sblkg)
 		return sblkg;
 	sblkg = sutro_flush_owner(sq, rq);
-	atomic_inc(&sblkg->nr_requests);
-	sutro_active_enter(sblkg);
+	sutro_slot_taken(sblkg);
 	rq->elv.priv[0] = sblkg;
 	return sblkg;
 }
@@ -252,8 +251,7 @@ static struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns,
 	list_del_init(&rq->queuelist);
 	rq->elv.priv[0] = sblkg;
 	rq->elv.priv[1] = SUTRO_RQ_PASSED;
-	atomic_inc(&sblkg->nr_requests);
-	sutro_active_enter(sblkg);
+	sutro_slot_taken(sblkg);
 	/* Until sutro_forget(). */
 	if (!sblkg->group.self.active)
 		blkg_get(sutro_to_blkg(sblkg));

@@ -20,6 +20,23 @@ static bool sutro_outranked(const struct sutro_level *level,
 	return false;
 }
 
+/* The part of @amount that an entity of a level has by its class and weight. */
+static u64 sutro_part(const struct sutro_level *level,
+		      const struct sutro_entity *entity, u64 amount)
+{
+	const struct sutro_rank *rank = &level->rank[READ_ONCE(entity->class)];
+	u32 weight = READ_ONCE(entity->weight);
+	u64 sum = READ_ONCE(rank->weight_sum);
+
+	if (!READ_ONCE(entity->active))
+		sum += weight;
+	/* The three may not belong together. */
+	sum = max_t(u64, sum, weight);
+
+	amount = div64_u64(amount * weight, sum);
+	return sutro_outranked(level, rank) ? amount / SUTRO_AGE_PART : amount;
+}
+
 /**
  * sutro_group_share - a group's fraction of something that is divided by weight
  * @group:	the group; if it is not active, its share were it so
@@ -34,20 +51,7 @@ u64 sutro_group_share(const struct sutro_group *group, u64 amount)
 	const struct sutro_entity *entity = &group->self;
 
 	for (;;) {
-		const struct sutro_rank *rank =
-			&level->rank[READ_ONCE(entity->class)];
-		u32 weight = READ_ONCE(entity->weight);
-		u64 sum = READ_ONCE(rank->weight_sum);
-
-		if (!READ_ONCE(entity->active))
-			sum += weight;
-		/* The three may not belong together. */
-		sum = max_t(u64, sum, weight);
-
-		amount = div64_u64(amount * weight, sum);
-		if (sutro_outranked(level, rank))
-			amount /= SUTRO_AGE_PART;
-
+		amount = sutro_part(level, entity, amount);
 		level = sutro_level_of(group);
 		if (!level)
 			return amount;
@@ -56,7 +60,51 @@ u64 sutro_group_share(const struct sutro_group *group, u64 amount)
 	}
 }
 
-/* Is @entity of a lower class than another one, or of less weight than the mean? */
+/* Slots of an entity of a level that has @slots. */
+static u32 sutro_slots_of(const struct sutro_level *level,
+			  const struct sutro_entity *entity, u32 slots)
+{
+	u32 nr = READ_ONCE(level->nr_active) + !READ_ONCE(entity->active);
+	u32 even = slots / max(nr, 1U);
+
+	return max_t(u32, sutro_part(level, entity, slots),
+		     clamp(even / 2, 1U, SUTRO_MIN_SLOTS));
+}
+
+/**
+ * sutro_group_slots - request slots of a group and of its ancestors
+ * @group:	the group; if it is not active, as if it were
+ * @slots:	slots of the root
+ * @ret_slots:	set for each depth from 0 to that of @group: slots of the ancestor of this
+ *		depth with all that is below it
+ *
+ * An entity has its part of the slots of the level above, and no less than half an even
+ * one.  So what a subtree has does not depend on how many groups are below it.
+ *
+ *	64 slots; a reader of weight 1000, and a subtree of weight 1 with 200 groups: 63
+ *	for the reader, 16 for the subtree, one for each of its groups, as long as the
+ *	subtree has not used its 16.
+ *
+ * Return: slots of the group's own requests.
+ */
+u32 sutro_group_slots(const struct sutro_group *group, u32 slots,
+		      u32 ret_slots[SUTRO_LEVELS + 1])
+{
+	const struct sutro_group *path[SUTRO_LEVELS + 1], *ancestor;
+	u32 depth;
+
+	for (ancestor = group; ancestor; ancestor = ancestor->parent)
+		path[ancestor->depth] = ancestor;
+	ret_slots[0] = slots;
+	for (depth = 1; depth <= group->depth; depth++) {
+		slots = sutro_slots_of(&path[depth - 1]->level,
+				       &path[depth]->entity, slots);
+		ret_slots[depth] = slots;
+	}
+	return sutro_slots_of(&group->level, &group->self, slots);
+}
+
+/* Is @entity of a lower class than somebody, or of less weight than the mean? */
 static bool sutro_is_less(const struct sutro_level *level,
 			  const struct sutro_entity *entity,
 			  const struct sutro_rank *rank)

@@ -11,9 +11,14 @@
  *	64 slots for the one, 192 for the other.  The second one has a request at a
  *	time: the first has 64 + (256 - 160) = 160.
  *
- * A submitter without a slot sleeps until a request of its group is done: the group has
- * some, or it could have another slot.  A submitter that may not sleep gets one of the few slots
- * that blk-mq leaves to a shallow depth, or none.
+ * The same holds for a group together with all groups below it: a request needs a slot
+ * of its own group, and of each ancestor but the root (sutro_group_slots()).  So a subtree
+ * gains nothing by many groups.
+ *
+ * Who may not have one sleeps until a request of the group or ancestor that has too many
+ * is done.  A submitter that may not sleep gets one of the few slots that blk-mq leaves to
+ * a shallow depth, or none.  A plug that takes slots in reserve gets no more than there
+ * are.
  *
  * Kernel threads are exempt: one of them may carry requests of many groups, and
  * sleeping for one would hold up all.  So are requests that others may wait on
@@ -33,18 +38,24 @@
 
 #include "sutro.h"
 
-/* Half an even share of the slots, but no more than this, is never refused. */
-#define SUTRO_MIN_SLOTS 16U
 /* This part of the slots is left to protected groups. */
 #define SUTRO_LEFT_PART 8U
 
-/* Slots that every group may use, whatever its share. */
-static unsigned int sutro_min_slots(struct sutro_queue *sq)
-{
-	unsigned int even =
-		sq->q->nr_requests / max(READ_ONCE(sq->core.nr_active), 1U);
+/**
+ * struct sutro_quota - the slots of a group, or of a group and all below it
+ * @sblkg:	the group
+ * @used:	slots that it uses
+ * @limit:	slots that it may use
+ */
+struct sutro_quota {
+	struct sutro_blkg *sblkg;
+	unsigned int used;
+	unsigned int limit;
+};
 
-	return clamp(even / 2, 1U, SUTRO_MIN_SLOTS);
+static int sutro_quota_left(const struct sutro_quota *quota)
+{
+	return (int)quota->limit - (int)quota->used;
 }
 
 /* Slots that no request of any group uses; those just taken are not counted yet. */
@@ -68,68 +79,123 @@ static bool sutro_leaves_slots(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 	       sutro_free_slots(sq) + READ_ONCE(protect->requests) <= left;
 }
 
-/* How many requests may a group have? */
-static unsigned int sutro_slot_limit(struct sutro_queue *sq,
-				     struct sutro_blkg *sblkg)
+/* The quota with the fewest slots left, of a group and its ancestors. */
+static struct sutro_quota sutro_quota_of(struct sutro_queue *sq,
+					 struct sutro_blkg *sblkg)
 {
-	unsigned int limit = READ_ONCE(sq->group_requests);
+	unsigned int each = READ_ONCE(sq->group_requests);
+	struct sutro_group *group = &sblkg->group;
+	struct sutro_quota least = { .sblkg = sblkg }, quota;
+	unsigned int beyond = sutro_free_slots(sq);
+	u32 slots[SUTRO_LEVELS + 1];
 
-	if (READ_ONCE(sq->core.nr_active) < 2)
-		return UINT_MAX;
-	if (limit)
-		return limit;
-	if (sutro_leaves_slots(sq, sblkg))
-		return 1;
-	limit = sutro_group_share(&sblkg->group, sq->q->nr_requests) +
-		sutro_free_slots(sq);
-	return max(limit, sutro_min_slots(sq));
-}
+	least.used = atomic_read(&sblkg->nr_requests);
+	least.limit = each ?: UINT_MAX / 2;
+	if (each || READ_ONCE(sq->core.nr_active) < 2)
+		return least;
 
-static bool sutro_over_slots(struct sutro_queue *sq, struct sutro_blkg *sblkg)
-{
-	return atomic_read(&sblkg->nr_requests) >= sutro_slot_limit(sq, sblkg);
+	least.limit =
+		beyond + sutro_group_slots(group, sq->q->nr_requests, slots);
+	if (sutro_leaves_slots(sq, sblkg)) {
+		beyond = 0;
+		least.limit = 1;
+	}
+	for (; group->parent; group = group->parent) {
+		sblkg = sutro_blkg_of(group);
+		quota = (struct sutro_quota){
+			.sblkg = sblkg,
+			.used = atomic_read(&sblkg->nr_requests) +
+				atomic_read(&sblkg->nr_below),
+			.limit = slots[group->depth] + beyond,
+		};
+		if (sutro_quota_left(&quota) < sutro_quota_left(&least))
+			least = quota;
+	}
+	return least;
 }
 
 static void sutro_sleep_for_slot(struct sutro_queue *sq,
-				 struct sutro_blkg *sblkg)
+				 struct sutro_blkg *sblkg,
+				 struct sutro_blkg *full)
 {
-	DEFINE_WAIT(wait);
+	struct sutro_quota quota;
+	bool is_full;
 
-	for (;;) {
-		prepare_to_wait_exclusive(&sblkg->slot_wait, &wait,
-					  TASK_UNINTERRUPTIBLE);
-		if (!sutro_over_slots(sq, sblkg))
-			break;
-		io_schedule();
-	}
-	finish_wait(&sblkg->slot_wait, &wait);
-	/* Each completed request wakes one submitter; the limit may have risen by more. */
-	if (!sutro_over_slots(sq, sblkg))
+	do {
+		struct sutro_blkg *at = full;
+		DEFINE_WAIT(wait);
+
+		for (;;) {
+			prepare_to_wait_exclusive(&at->slot_wait, &wait,
+						  TASK_UNINTERRUPTIBLE);
+			quota = sutro_quota_of(sq, sblkg);
+			is_full = sutro_quota_left(&quota) <= 0;
+			full = quota.sblkg;
+			if (!is_full || full != at)
+				break;
+			io_schedule();
+		}
+		finish_wait(&at->slot_wait, &wait);
+		/*
+		 * Each request that is done wakes one; the limit may have risen by
+		 * more, or this one has to wait for another group.
+		 */
+		if (is_full || sutro_quota_left(&quota) > 1)
+			wake_up(&at->slot_wait);
+	} while (is_full);
+}
+
+static void sutro_slot_wake(struct sutro_blkg *sblkg)
+{
+	smp_mb__after_atomic();
+	/* That pairs with the barrier of prepare_to_wait_exclusive(). */
+	if (waitqueue_active(&sblkg->slot_wait))
 		wake_up(&sblkg->slot_wait);
 }
 
-/* A request of a group is done: there is room for another. */
+/**
+ * sutro_slot_taken - a group has one more request
+ * @sblkg:	the group
+ */
+void sutro_slot_taken(struct sutro_blkg *sblkg)
+{
+	struct sutro_group *group = sblkg->group.parent;
+
+	for (; group && group->parent; group = group->parent)
+		atomic_inc(&sutro_blkg_of(group)->nr_below);
+	atomic_inc(&sblkg->nr_requests);
+	sutro_active_enter(sblkg);
+}
+
+/**
+ * sutro_slot_freed - a request of a group is done: there is room for another
+ * @sblkg:	the group
+ */
 void sutro_slot_freed(struct sutro_blkg *sblkg)
 {
+	struct sutro_group *group = sblkg->group.parent;
+
 	/* Pairs with the acquire in sutro_active_in_use(). */
 	smp_mb__before_atomic();
-	/* The barrier of wq_has_sleeper() pairs with that of prepare_to_wait(). */
 	atomic_dec(&sblkg->nr_requests);
-	if (wq_has_sleeper(&sblkg->slot_wait))
-		wake_up(&sblkg->slot_wait);
+	sutro_slot_wake(sblkg);
+	for (; group && group->parent; group = group->parent) {
+		sblkg = sutro_blkg_of(group);
+		atomic_dec(&sblkg->nr_below);
+		sutro_slot_wake(sblkg);
+	}
 }
 
-/* Is a group that has so many slots certainly below its limit? */
-static bool sutro_has_room(struct sutro_queue *sq, unsigned int used)
+/* Have all groups together fewer requests than any of them may have for sure? */
+static bool sutro_has_room(struct sutro_queue *sq)
 {
 	return !READ_ONCE(sq->group_requests) &&
-	       used < max(sutro_free_slots(sq), sutro_min_slots(sq));
+	       2 * sutro_free_slots(sq) > sq->q->nr_requests;
 }
 
 /* The running task's group, held by a reference, if it may have no more slots now. */
 static struct sutro_blkg *sutro_limited(struct sutro_queue *sq,
-					unsigned int *ret_used,
-					unsigned int *ret_limit)
+					struct sutro_quota *ret_quota)
 {
 	struct sutro_blkg *sblkg;
 
@@ -137,16 +203,10 @@ static struct sutro_blkg *sutro_limited(struct sutro_queue *sq,
 	sblkg = sutro_current_blkg(sq->q);
 	/* A cgroup that has not used this leaf before has none. */
 	if (sblkg) {
-		*ret_used = atomic_read(&sblkg->nr_requests);
-		if (sutro_has_room(sq, *ret_used) &&
-		    !sutro_leaves_slots(sq, sblkg)) {
+		*ret_quota = sutro_quota_of(sq, sblkg);
+		if (sutro_quota_left(ret_quota) > 0 ||
+		    !blkg_tryget(sutro_to_blkg(sblkg)))
 			sblkg = NULL;
-		} else {
-			*ret_limit = sutro_slot_limit(sq, sblkg);
-			if (*ret_used < *ret_limit ||
-			    !blkg_tryget(sutro_to_blkg(sblkg)))
-				sblkg = NULL;
-		}
 	}
 	rcu_read_unlock();
 	return sblkg;
@@ -163,17 +223,20 @@ static bool sutro_exempt(blk_opf_t opf)
 static noinline void sutro_limit_group(struct sutro_queue *sq,
 				       struct blk_mq_alloc_data *data)
 {
-	struct sutro_blkg *sblkg;
-	unsigned int used, limit;
+	struct sutro_quota quota = { .limit = UINT_MAX / 2 };
+	struct sutro_blkg *sblkg = sutro_limited(sq, &quota);
 
-	sblkg = sutro_limited(sq, &used, &limit);
-	if (!sblkg)
+	if (!sblkg) {
+		data->nr_tags = min_t(unsigned int, data->nr_tags,
+				      max(sutro_quota_left(&quota), 1));
 		return;
-	sutro_report_refused(sq, sblkg, used, limit);
+	}
+	sutro_report_refused(sq, quota.sblkg, quota.used, quota.limit);
+	data->nr_tags = 1;
 	if (data->flags & BLK_MQ_REQ_NOWAIT)
 		data->shallow_depth = 1;
 	else
-		sutro_sleep_for_slot(sq, sblkg);
+		sutro_sleep_for_slot(sq, sblkg, quota.sblkg);
 	blkg_put(sutro_to_blkg(sblkg));
 }
 
@@ -184,7 +247,8 @@ void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 
 	if (!op_is_sync(opf))
 		data->shallow_depth = sutro_async_depth(data->q);
-	/* One active group is not limited. */
-	if (READ_ONCE(sq->core.nr_active) > 1 && !sutro_exempt(opf))
+	/* Alone, nobody is limited. */
+	if (READ_ONCE(sq->core.nr_active) > 1 && !sutro_exempt(opf) &&
+	    !sutro_has_room(sq))
 		sutro_limit_group(sq, data);
 }

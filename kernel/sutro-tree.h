@@ -26,6 +26,9 @@
  */
 #define SUTRO_LEVELS 16
 
+/* Half an even part of the slots, but no more than this, belongs to each competitor. */
+#define SUTRO_MIN_SLOTS 16U
+
 /* Device time of higher classes for each ns of a lower one: a part of 1 in 33. */
 #define SUTRO_AGE_PART 32
 
@@ -185,6 +188,8 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 void sutro_group_set_weight(struct sutro_group *group, u32 weight);
 void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class);
 u64 sutro_group_share(const struct sutro_group *group, u64 amount);
+u32 sutro_group_slots(const struct sutro_group *group, u32 slots,
+		      u32 ret_slots[SUTRO_LEVELS + 1]);
 struct sutro_group *sutro_group_reserving(struct sutro_group *group);
 bool sutro_group_favoured(const struct sutro_group *group, u32 times);
 s64 sutro_group_lag_ns(const struct sutro_group *group);

@@ -223,17 +223,19 @@ struct sutro_note {
  * @peer:	its place in sutro_queue.probe; protected by sutro_queue.lock
  * @costs:	costs of its requests; protected by sutro_queue.done_lock
  * @device_setting: weight, class and reserve set for this leaf, 0 if none
- * @nr_requests: request slots in use
  * @entered:	it is in the tree of sutro-active.c
- * @slot_wait:	submitters that may not have another one now
- * @note_node:	place in sutro_queue.notes, empty without a note
+ * @nr_requests: request slots in use by the group itself
+ * @nr_below:	request slots in use by all groups below it; not counted for the root
+ * @slot_wait:	submitters of the group and of those below it, while these together may
+ *		not have another slot
+ * @note_node:	place in sutro_queue.notes, empty while there is nothing to tell
  * @rcu:	to free it, when it is in no list any more; that of @pd is not in every
  *		update of a series
  * @note:	see there; it and @note_node are protected by sutro_queue.done_lock
  * @stat:	totals for io.sutro.stat, and when a request last completed; written under
  *		sutro_queue.done_lock, but for wait_ns
  * @active:	place in that tree, and its key there
- * @slots_refused: how often its submitters met its limit of request slots
+ * @slots_refused: how often submitters met the limit of its request slots
  */
 struct sutro_blkg {
 	struct blkg_policy_data pd;
@@ -242,8 +244,9 @@ struct sutro_blkg {
 	struct sutro_peer peer;
 	struct sutro_costs costs;
 	u16 device_setting[SUTRO_SETTINGS];
-	atomic_t nr_requests;
 	bool entered;
+	atomic_t nr_requests;
+	atomic_t nr_below;
 	wait_queue_head_t slot_wait;
 	union {
 		struct list_head note_node;
@@ -651,6 +654,7 @@ static inline bool sutro_has_news(struct sutro_queue *sq)
 }
 
 /* sutro-slots.c */
+void sutro_slot_taken(struct sutro_blkg *sblkg);
 void sutro_slot_freed(struct sutro_blkg *sblkg);
 void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 

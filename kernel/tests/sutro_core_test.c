@@ -352,6 +352,38 @@ static void sutro_test_nested(struct kunit *test)
 	EXPECT_NEAR(test, time_ns, 500 * MS, MS);
 }
 
+/* The example of sutro_group_slots(): many groups in a light subtree have its few slots. */
+static void sutro_test_slots(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_group *groups =
+		kunit_kzalloc(test, 200 * sizeof(*groups), GFP_KERNEL);
+	u32 slots[SUTRO_LEVELS + 1];
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, groups);
+	sutro_group_set_weight(&t->a, 1000);
+	sutro_group_set_weight(&t->b, 1);
+	for (i = 0; i < 200; i++) {
+		sutro_group_init(&groups[i], &t->b, SUTRO_WEIGHT_DFL);
+		arrive(t, &groups[i], 1);
+	}
+	/* Alone, the subtree has all. */
+	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, slots), 1);
+	KUNIT_EXPECT_EQ(test, slots[0], 64);
+	KUNIT_EXPECT_EQ(test, slots[1], 64);
+	KUNIT_EXPECT_EQ(test, slots[2], 1);
+	arrive(t, &t->a, 1);
+	KUNIT_EXPECT_EQ(test, sutro_group_slots(&t->a, 64, slots), 63);
+	KUNIT_EXPECT_EQ(test, slots[1], 63);
+	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, slots), 1);
+	KUNIT_EXPECT_EQ(test, slots[1], 16);
+	/* A heavy one of them has most of what the subtree has. */
+	sutro_group_set_weight(&groups[0], SUTRO_WEIGHT_MAX);
+	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, slots), 5);
+	KUNIT_EXPECT_EQ(test, slots[1], 16);
+}
+
 /* Whatever came and went, nothing is left of it. */
 static void sutro_test_nothing_is_left(struct kunit *test)
 {
@@ -414,6 +446,7 @@ static struct kunit_case sutro_core_test_cases[] = {
 	KUNIT_CASE(sutro_test_long_sleep),
 	KUNIT_CASE(sutro_test_deep_tree),
 	KUNIT_CASE(sutro_test_nested),
+	KUNIT_CASE(sutro_test_slots),
 	KUNIT_CASE(sutro_test_nothing_is_left),
 	{}
 };

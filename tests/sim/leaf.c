@@ -24,7 +24,6 @@
 #define SLICE_NS (4 * NSEC_PER_MSEC)
 #define ROT_IDLE_NS (8 * NSEC_PER_MSEC)
 #define IDLE_NS (1 * NSEC_PER_MSEC)
-#define MIN_SLOTS 16U
 #define PROTECTED_PART 8
 
 /* sutro-requests.c */
@@ -85,22 +84,43 @@ static bool rq_merge(struct list_head *list, struct rq *rq)
 	return false;
 }
 
-/* How many requests may a group have? */
-static u32 leaf_limit(const struct leaf *leaf, const struct leaf_group *group)
+static struct leaf_group *leaf_group_of(struct sutro_group *group)
 {
-	u32 even = leaf->slots / max(leaf->core.nr_active, 1U);
-	u32 used = min(leaf->core.queued + leaf->core.in_flight, leaf->slots);
-	u64 share;
-
-	if (leaf->fifo || leaf->core.nr_active < 2)
-		return leaf->slots;
-	share = sutro_group_share(&group->core, leaf->slots);
-	return max_t(u64, share + leaf->slots - used,
-		     clamp(even / 2, 1U, MIN_SLOTS));
+	return container_of(group, struct leaf_group, core);
 }
 
-static bool leaf_slot_free(const struct leaf *leaf,
-			   const struct leaf_group *group, bool sync)
+/* May a group have one more request, and each of its ancestors? */
+static bool leaf_has_quota(const struct leaf *leaf, struct leaf_group *group)
+{
+	u32 used = min(leaf->core.queued + leaf->core.in_flight, leaf->slots);
+	struct sutro_group *at = &group->core;
+	u32 slots[SUTRO_LEVELS + 1], beyond = leaf->slots - used;
+
+	if (leaf->fifo || leaf->core.nr_active < 2)
+		return group->requests < leaf->slots;
+	if (group->requests >=
+	    sutro_group_slots(at, leaf->slots, slots) + beyond)
+		return false;
+	for (; at->parent; at = at->parent) {
+		group = leaf_group_of(at);
+		if (group->requests + group->below >= slots[at->depth] + beyond)
+			return false;
+	}
+	return true;
+}
+
+/* A group has @nr requests more. */
+static void leaf_count(struct leaf_group *group, int nr)
+{
+	struct sutro_group *at = group->core.parent;
+
+	group->requests += nr;
+	for (; at && at->parent; at = at->parent)
+		leaf_group_of(at)->below += nr;
+}
+
+static bool leaf_slot_free(const struct leaf *leaf, struct leaf_group *group,
+			   bool sync)
 {
 	u32 slots = sync ? leaf->slots : 3 * leaf->slots / 4;
 
@@ -112,12 +132,11 @@ static bool leaf_slot_free(const struct leaf *leaf,
 	}
 
 	return leaf->slots_used + leaf->slots_promised < slots &&
-	       group->requests < leaf_limit(leaf, group);
+	       leaf_has_quota(leaf, group);
 }
 
 /* May a group have one more request?  Not before those that wait for a slot. */
-bool leaf_has_slot(const struct leaf *leaf, const struct leaf_group *group,
-		   bool sync)
+bool leaf_has_slot(const struct leaf *leaf, struct leaf_group *group, bool sync)
 {
 	return leaf_slot_free(leaf, group, sync);
 }
@@ -142,7 +161,7 @@ static void leaf_free_slot(struct leaf *leaf, struct leaf_group *group)
 	u32 i, left = 0;
 
 	leaf->slots_used--;
-	group->requests--;
+	leaf_count(group, -1);
 	for (i = 0; i < leaf->nr_waiters; i++) {
 		struct slot_waiter *waiter = &leaf->waiters[i];
 
@@ -177,7 +196,7 @@ void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
 		return;
 	}
 	leaf->slots_used++;
-	group->requests++;
+	leaf_count(group, 1);
 	list_add_tail(&rq->node, &leaf->stage);
 }
 

@@ -55,6 +55,7 @@ struct rq {
  * struct leaf_group - a cgroup on a leaf
  * @list:	its async and its sync requests that wait, oldest first
  * @requests:	slots in use
+ * @below:	slots in use by groups below it
  * @owner:	exact device time, bytes and requests by the drive's model
  * @wait_ns:	sum of the times that requests waited before they were sent
  * @wait_max_ns: the longest of them
@@ -71,6 +72,7 @@ struct leaf_group {
 	u64 position;
 	u64 arrival_position;
 	u32 requests;
+	u32 below;
 	struct list_head noted;
 	struct {
 		u32 weight;
@@ -140,7 +142,7 @@ void leaf_weight(struct leaf *leaf, struct leaf_group *group, u32 weight);
 void leaf_reserve(struct leaf *leaf, struct leaf_group *group, u32 reserve);
 bool leaf_exit(struct leaf *leaf);
 
-bool leaf_has_slot(const struct leaf *leaf, const struct leaf_group *group,
+bool leaf_has_slot(const struct leaf *leaf, struct leaf_group *group,
 		   bool sync);
 void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
 		    leaf_slot_fn *fn, void *client);
