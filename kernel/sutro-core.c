@@ -657,13 +657,22 @@ void sutro_group_set_gone(struct sutro_core *core, struct sutro_group *group)
  * @core:	the leaf
  * @group:	the group
  * @class:	its new class
+ *
+ * The slice in service ends if @group comes before its owner now, and did not before.
+ * Classes below the level at which the two compete change nothing: a user must not end
+ * the slices of others by writing to the cgroups of his own subtree.
  */
 void sutro_group_set_class(struct sutro_core *core, struct sutro_group *group,
 			   enum sutro_class class)
 {
+	struct sutro_entity *changed, *served;
+
 	if (group->entity.class == class)
 		return;
 	sutro_tree_set_class(group, class);
-	/* Who has a slice may no longer deserve it. */
-	core->preempt = !!core->in_service;
+	if (!core->in_service || !group->entity.active)
+		return;
+	sutro_tree_compare(group, core->in_service, &changed, &served);
+	if (changed == &group->entity && changed->class < served->class)
+		core->preempt = true;
 }

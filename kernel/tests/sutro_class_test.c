@@ -191,6 +191,32 @@ static void sutro_test_class_changes(struct kunit *test)
 	EXPECT_NEAR(test, serve_many(t, 200, 10 * MS, &t->b), 100, 11);
 }
 
+/* A class is written: it ends a slice only if the group comes before the owner now. */
+static void sutro_test_class_written(struct kunit *test)
+{
+	static const enum sutro_class classes[] = {
+		SUTRO_CLASS_RT, SUTRO_CLASS_IDLE, SUTRO_CLASS_BE
+	};
+	struct sutro_test *t = sutro_test_new(test, true);
+	int i;
+
+	arrive(t, &t->a, 1000);
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->a);
+	/* c is below b and has a request, d has none; e has one and is never higher. */
+	arrive(t, &t->c, 1);
+	arrive(t, &t->e, 1);
+	for (i = 0; i < 8; i++) {
+		sutro_group_set_class(&t->core, &t->c, classes[i % 3]);
+		sutro_group_set_class(&t->core, &t->d, classes[i % 3]);
+		sutro_group_set_class(&t->core, &t->e, classes[i % 2 + 1]);
+		KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->a);
+		KUNIT_EXPECT_EQ(test, t->core.expiry, SUTRO_EXPIRY_NONE);
+	}
+	sutro_group_set_class(&t->core, &t->b, SUTRO_CLASS_RT);
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->c);
+	KUNIT_EXPECT_EQ(test, t->core.expiry, SUTRO_EXPIRY_PREEMPTED);
+}
+
 /* Request slots: a lower class has those that it can use. */
 static void sutro_test_class_slots(struct kunit *test)
 {
@@ -215,6 +241,7 @@ static struct kunit_case sutro_class_test_cases[] = {
 	KUNIT_CASE(sutro_test_class_away),
 	KUNIT_CASE(sutro_test_class_no_hoarding),
 	KUNIT_CASE(sutro_test_class_changes),
+	KUNIT_CASE(sutro_test_class_written),
 	KUNIT_CASE(sutro_test_class_slots),
 	{}
 };
