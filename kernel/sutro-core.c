@@ -7,7 +7,8 @@
  * Groups form a tree, as their cgroups do.  Device time is divided by weight at
  * each level of it (sutro-tree.c).  The backlogged group that is furthest
  * behind its entitlement is next; of the highest class, unless a lower one has
- * grown 16 slices old, which is 1.6 s where slices are 100 ms.
+ * grown 16 slices old, which is 1.6 s where slices are 100 ms.  A group that has waited
+ * for 5 s comes before all others, see sutro-late.c.
  *
  * 2. Slices
  *
@@ -419,8 +420,10 @@ static enum sutro_verdict sutro_hold_reserved(struct sutro_core *core,
 struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 				      enum sutro_verdict *ret_verdict)
 {
-	struct sutro_group *group;
+	struct sutro_group *group, *late;
 
+	core->now_ns = now_ns;
+	core->late = NULL;
 	if (!core->queued) {
 		*ret_verdict = SUTRO_EMPTY;
 		return NULL;
@@ -432,7 +435,8 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		*ret_verdict = SUTRO_IDLE;
 		return NULL;
 	}
-	group = sutro_reserved(core, now_ns);
+	late = sutro_late_next(core, now_ns);
+	group = late ?: sutro_reserved(core, now_ns);
 	if (group && !group->queued && sutro_commit_waits(core, group))
 		group = NULL;
 	if (group && !group->queued) {
@@ -460,6 +464,7 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		return NULL;
 	}
 	sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);
+	core->late = late;
 	*ret_verdict = SUTRO_SERVE;
 	return group;
 }
@@ -501,6 +506,7 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 	bool wakes = !group->queued && !group->in_flight;
 	struct sutro_entity *woken, *served;
 
+	core->now_ns = now_ns;
 	sutro_core_settle(core);
 	sutro_learn_arrival(core, group, far, now_ns);
 	core->queued++;
@@ -509,6 +515,7 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 		return;
 	}
 
+	sutro_late_queued(core, group, now_ns);
 	list_del_init(&group->leaving);
 	if (group == core->idle_for)
 		sutro_stop_idling(core, SUTRO_IDLE_END_ARRIVED, now_ns);
@@ -538,6 +545,7 @@ void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
 	sutro_protect_unqueued(core, group);
 	if (group->queued)
 		return;
+	sutro_late_unqueued(group);
 	sutro_tree_unbacklog(group, core->tunables.slice_ns / 2);
 	if (!group->in_flight)
 		sutro_leave_at_once(core, group);
@@ -552,6 +560,8 @@ void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
  */
 void sutro_core_interrupt(struct sutro_core *core, u64 now_ns)
 {
+	core->now_ns = now_ns;
+	core->late = NULL;
 	sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);
 }
 
@@ -568,6 +578,7 @@ void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 		sutro_tree_charge(group, estimate_ns);
 	sutro_protect_sent(core, group, estimate_ns);
 	group->in_flight++;
+	sutro_late_sent(core, group, estimate_ns);
 	sutro_core_unqueue(core, group);
 	core->in_flight++;
 	core->in_flight_ns += estimate_ns;
@@ -636,6 +647,7 @@ void sutro_core_init(struct sutro_core *core, struct sutro_group *root)
 {
 	core->root = root;
 	INIT_LIST_HEAD(&core->leaving);
+	INIT_LIST_HEAD(&core->waiting);
 	sutro_protect_init(&core->protect);
 }
 

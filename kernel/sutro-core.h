@@ -77,7 +77,7 @@ enum sutro_idle_end {
 /**
  * struct sutro_core - the state of one leaf
  * @tunables:	may change between any two calls
- * @root:	group of the root cgroup
+ * @root:	group of the root cgroup, NULL until sutro_core_init()
  * @in_service:	the group that holds the slice, or NULL
  * @last_served: whose request was last dispatched; it may be gone, and is only compared
  * @slice_ns:	how long the slice is
@@ -101,6 +101,11 @@ enum sutro_idle_end {
  * @alone_ns:	device time that it has used and was not charged yet
  * @leaving:	empty groups, by when they leave
  * @protect:	groups for which others are held back
+ * @now_ns:	the time of the last choice, or of the last arrival if that was later
+ * @waiting:	groups with requests queued, the one served longest ago first
+ * @late:	a group that was chosen because it is late (sutro-late.c), until a request
+ *		is sent
+ * @late_until_ns: until when no other one is chosen for that
  * @queued:	requests of all groups that wait
  * @in_flight:	requests of all groups at the device
  * @in_flight_ns: their estimated device time
@@ -133,6 +138,10 @@ struct sutro_core {
 	s64 alone_ns;
 	struct list_head leaving;
 	struct sutro_protect protect;
+	u64 now_ns;
+	struct list_head waiting;
+	const struct sutro_group *late;
+	u64 late_until_ns;
 	u32 queued;
 	u32 in_flight;
 	u64 in_flight_ns;
@@ -173,6 +182,14 @@ void sutro_core_commit(struct sutro_core *core, struct sutro_group *group,
 		       u64 now_ns);
 void sutro_core_committed(struct sutro_core *core, struct sutro_group *group,
 			  u32 nr);
+
+/* sutro-late.c */
+void sutro_late_queued(struct sutro_core *core, struct sutro_group *group,
+		       u64 now_ns);
+void sutro_late_unqueued(struct sutro_group *group);
+struct sutro_group *sutro_late_next(struct sutro_core *core, u64 now_ns);
+void sutro_late_sent(struct sutro_core *core, struct sutro_group *group,
+		     u64 estimate_ns);
 
 /* Between them. */
 void sutro_learn_arrival(const struct sutro_core *core,

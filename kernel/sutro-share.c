@@ -187,3 +187,25 @@ bool sutro_group_favoured(const struct sutro_group *group, u32 times)
 		group = group->parent;
 	}
 }
+
+/**
+ * sutro_group_lag_ns - how far is a group behind its entitlement?
+ * @group: the group
+ *
+ * Return: device time it is owed among the siblings of its class, negative
+ * if it was served in advance; 0 while it does not take part.
+ */
+s64 sutro_group_lag_ns(const struct sutro_group *group)
+{
+	struct sutro_level *level = sutro_level_of(group);
+	const struct sutro_entity *entity = &group->entity;
+	const struct sutro_rank *rank;
+	s64 behind;
+
+	if (!level || !READ_ONCE(entity->active))
+		return 0;
+	rank = &level->rank[READ_ONCE(entity->class)];
+	behind = READ_ONCE(rank->vtime) - READ_ONCE(entity->vtime);
+	return div_s64(behind * READ_ONCE(entity->weight),
+		       SUTRO_WEIGHT_DFL << SUTRO_VTIME_SHIFT);
+}

@@ -4,9 +4,11 @@
  *
  * Groups form a tree, as their cgroups do.  At each level the children of a
  * group compete with one another and with the group's own requests, which weigh
- * 100 like a child without a setting.  Each competitor (entity) has a
- * virtual time: the device time it has used, times 100 / weight.  The one with
- * the lowest vtime is served: start from the root, take the backlogged entity
+ * 100 like a child that nobody configured.  The root's own may be metadata that all
+ * others wait for, so they weigh an eighth of all others of their class if that is more:
+ * no weights leave them less than one part in nine of the time of that class.  Each
+ * competitor (entity) has a virtual time: the device time it has used, times
+ * 100 / weight.  The one with the lowest vtime is served: start from the root, take the backlogged entity
  * with the lowest vtime, go down, until the entity is a group's own requests.
  * Device time is charged to every entity on the path, so that it is divided by
  * weight at each level, whatever the levels below do (start-time fair queueing
@@ -74,11 +76,6 @@
  */
 #include "sutro-tree.h"
 
-/*
- * Fractional bits of vtime: a request of 1 us charged at weight 10000 is 10 ns of
- * vtime, and rounding that to whole ns would make errors of 10 %.
- */
-#define SUTRO_VTIME_SHIFT 8
 /* An hour of device time at weight 1. */
 #define SUTRO_VTIME_FAR \
 	((3600 * 1000000000ULL * SUTRO_WEIGHT_DFL) << SUTRO_VTIME_SHIFT)
@@ -214,6 +211,52 @@ void sutro_tree_charge(struct sutro_group *group, s64 ns)
 	}
 }
 
+/* A distance in vtime for another weight: the same device time, an hour at most. */
+static s64 sutro_rescale(s64 distance, u32 old, u32 weight)
+{
+	u64 far = SUTRO_VTIME_FAR, abs = distance < 0 ? -distance : distance;
+
+	/* Not multiplied yet, as that might be too much for 64 bits. */
+	if (abs / weight >= far / old)
+		abs = far;
+	else
+		abs = mul_u64_u32_div(abs, old, weight);
+	return distance < 0 ? -(s64)abs : abs;
+}
+
+/* An entity gets another weight; what it is owed or owes, in device time, stays. */
+static void sutro_reweigh(struct sutro_level *level,
+			  struct sutro_entity *entity, u32 weight)
+{
+	struct sutro_rank *rank = sutro_rank_of(level, entity);
+	s64 ahead = entity->vtime - rank->vtime;
+	u32 old = entity->weight;
+
+	entity->weight = weight;
+	if (entity->active)
+		rank->weight_sum += (s64)weight - old;
+	entity->slack = sutro_rescale(entity->slack, old, weight);
+	sutro_move(level, entity,
+		   rank->vtime + sutro_rescale(ahead, old, weight));
+}
+
+/* The weights of a level have changed: those of the root's own requests follow. */
+static void sutro_weigh_root(struct sutro_level *level)
+{
+	struct sutro_group *group =
+		container_of(level, struct sutro_group, level);
+	struct sutro_entity *self = &group->self;
+	u64 others;
+	u32 weight;
+
+	if (group->parent || !self->active)
+		return;
+	others = sutro_rank_of(level, self)->weight_sum - self->weight;
+	weight = max_t(u64, SUTRO_WEIGHT_DFL, others / SUTRO_ROOT_PART);
+	if (weight != self->weight)
+		sutro_reweigh(level, self, weight);
+}
+
 /* An entity that was not active starts anew, owed at most @credit_ns. */
 static void sutro_wake(struct sutro_level *level, struct sutro_entity *entity,
 		       u64 credit_ns)
@@ -268,6 +311,7 @@ void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns)
 		entity->backlogged = true;
 		entity->slack = 0;
 		sutro_enter(level, entity);
+		sutro_weigh_root(level);
 
 		level = sutro_level_of(group);
 		if (!level)
@@ -328,7 +372,9 @@ void sutro_tree_deactivate(struct sutro_group *group)
 		entity->active = false;
 		rank->weight_sum -= entity->weight;
 		rank->nr_active--;
-		if (--level->nr_active)
+		level->nr_active--;
+		sutro_weigh_root(level);
+		if (level->nr_active)
 			break;
 		level = sutro_level_of(group);
 		if (!level)
@@ -477,19 +523,7 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 	group->entity.class = SUTRO_CLASS_BE;
 	group->self.class = SUTRO_CLASS_BE;
 	INIT_LIST_HEAD(&group->leaving);
-}
-
-/* A distance in vtime for another weight: the same device time, an hour at most. */
-static s64 sutro_rescale(s64 distance, u32 old, u32 weight)
-{
-	u64 far = SUTRO_VTIME_FAR, abs = distance < 0 ? -distance : distance;
-
-	/* Not multiplied yet, as that might be too much for 64 bits. */
-	if (abs / weight >= far / old)
-		abs = far;
-	else
-		abs = mul_u64_u32_div(abs, old, weight);
-	return distance < 0 ? -(s64)abs : abs;
+	INIT_LIST_HEAD(&group->waiting);
 }
 
 /**
@@ -504,23 +538,15 @@ void sutro_group_set_weight(struct sutro_group *group, u32 weight)
 {
 	struct sutro_entity *entity = &group->entity;
 	struct sutro_level *level = sutro_level_of(group);
-	struct sutro_rank *rank;
-	u32 old = entity->weight;
-	s64 ahead;
 
-	if (old == weight)
+	if (entity->weight == weight)
 		return;
-	entity->weight = weight;
-	if (!level)
+	if (!level) {
+		entity->weight = weight;
 		return;
-	rank = sutro_rank_of(level, entity);
-	if (entity->active)
-		rank->weight_sum += (s64)weight - old;
-
-	ahead = entity->vtime - rank->vtime;
-	entity->slack = sutro_rescale(entity->slack, old, weight);
-	sutro_move(level, entity,
-		   rank->vtime + sutro_rescale(ahead, old, weight));
+	}
+	sutro_reweigh(level, entity, weight);
+	sutro_weigh_root(level);
 }
 
 /**
@@ -551,26 +577,5 @@ void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class)
 	entity->class = class;
 	if (entity->active)
 		sutro_enter(level, entity);
-}
-
-/**
- * sutro_group_lag_ns - how far is a group behind its entitlement?
- * @group: the group
- *
- * Return: device time it is owed among the siblings of its class, negative
- * if it was served in advance; 0 while it does not take part.
- */
-s64 sutro_group_lag_ns(const struct sutro_group *group)
-{
-	struct sutro_level *level = sutro_level_of(group);
-	const struct sutro_entity *entity = &group->entity;
-	const struct sutro_rank *rank;
-	s64 behind;
-
-	if (!level || !READ_ONCE(entity->active))
-		return 0;
-	rank = &level->rank[READ_ONCE(entity->class)];
-	behind = READ_ONCE(rank->vtime) - READ_ONCE(entity->vtime);
-	return div_s64(behind * READ_ONCE(entity->weight),
-		       SUTRO_WEIGHT_DFL << SUTRO_VTIME_SHIFT);
+	sutro_weigh_root(level);
 }

@@ -26,8 +26,17 @@
  */
 #define SUTRO_LEVELS 16
 
+/*
+ * Fractional bits of vtime: a request of 1 us charged at weight 10000 is 10 ns of
+ * vtime, and rounding that to whole ns would make errors of 10 %.
+ */
+#define SUTRO_VTIME_SHIFT 8
+
 /* Half an even part of the slots, but no more than this, belongs to each competitor. */
 #define SUTRO_MIN_SLOTS 16U
+
+/* The root's own requests weigh no less than such a part of the others of their class. */
+#define SUTRO_ROOT_PART 8
 
 /* Device time of higher classes for each ns of a lower one: a part of 1 in 33. */
 #define SUTRO_AGE_PART 32
@@ -118,6 +127,8 @@ struct sutro_group_protect;
  * @empty_since_ns: when it ran empty (nothing queued or in flight), 0 if never
  * @leave_at_ns: until when its next request is expected
  * @leaving:	place in &sutro_core.leaving while empty and active
+ * @waits_since_ns: when it was last served, or got the first request queued now
+ * @waiting:	place in &sutro_core.waiting while it has requests queued
  * @protect:	whether it is protected, NULL until it was favoured (sutro-protect.c)
  * @stat:	counters of io.sutro.stat
  */
@@ -140,6 +151,8 @@ struct sutro_group {
 	u64 empty_since_ns;
 	u64 leave_at_ns;
 	struct list_head leaving;
+	u64 waits_since_ns;
+	struct list_head waiting;
 	struct sutro_group_protect *protect;
 	struct {
 		u64 time_ns;

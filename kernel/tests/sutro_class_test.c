@@ -194,9 +194,9 @@ static void sutro_test_class_changes(struct kunit *test)
 /* A class is written: it ends a slice only if the group comes before the owner now. */
 static void sutro_test_class_written(struct kunit *test)
 {
-	static const enum sutro_class classes[] = {
-		SUTRO_CLASS_RT, SUTRO_CLASS_IDLE, SUTRO_CLASS_BE
-	};
+	static const enum sutro_class classes[] = { SUTRO_CLASS_RT,
+						    SUTRO_CLASS_IDLE,
+						    SUTRO_CLASS_BE };
 	struct sutro_test *t = sutro_test_new(test, true);
 	int i;
 

@@ -257,7 +257,9 @@ static void sutro_test_extreme_costs(struct kunit *test)
 	sutro_group_set_weight(&t->a, SUTRO_WEIGHT_MIN);
 	sutro_group_set_weight(&t->b, SUTRO_WEIGHT_MAX);
 	arrive_far(t, &t->a, 9);
-	KUNIT_EXPECT_PTR_EQ(test, serve(t, cost_ns), &t->a);
+	/* In no time, so that the next one is not late. */
+	KUNIT_EXPECT_PTR_EQ(test, send(t, cost_ns), &t->a);
+	sutro_core_complete(&t->core, &t->a, 1, cost_ns, cost_ns, t->now_ns);
 	arrive_far(t, &t->b, 9);
 	EXPECT_NEAR(test, sutro_group_lag_ns(&t->a), 0, cost_ns);
 	KUNIT_EXPECT_PTR_EQ(test, serve(t, cost_ns), &t->b);
@@ -384,6 +386,87 @@ static void sutro_test_slots(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, slots[1], 16);
 }
 
+/* Weight 1 beside 10000, one request of 8 ms at a time: 5 s, not 80. */
+static void sutro_test_late(struct kunit *test)
+{
+	int rotational;
+
+	for (rotational = 0; rotational < 2; rotational++) {
+		struct sutro_test *t = sutro_test_new(test, rotational);
+		u64 since_ns, longest_ns = 0;
+		int nr_b = 0;
+
+		sutro_group_set_weight(&t->a, SUTRO_WEIGHT_MAX);
+		sutro_group_set_weight(&t->b, SUTRO_WEIGHT_MIN);
+		arrive_far(t, &t->a, 40000);
+		while (t->a.queued > 30000) {
+			arrive_far(t, &t->c, 1);
+			since_ns = t->now_ns;
+			while (t->c.queued && t->a.queued)
+				serve(t, 8 * MS);
+			longest_ns = max(longest_ns, t->now_ns - since_ns);
+			nr_b++;
+		}
+		KUNIT_EXPECT_GE(test, nr_b, 16);
+		KUNIT_EXPECT_LE(test, longest_ns, 5000 * MS + 2 * 8 * MS);
+	}
+}
+
+/* A hundred such groups: the bound of sutro-late.c, and a part of 33 of the time. */
+static void sutro_test_many_late(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_group *groups =
+		kunit_kzalloc(test, 100 * sizeof(*groups), GFP_KERNEL);
+	u64 begin_ns = t->now_ns, light_ns = 0, took_ns;
+	struct sutro_group *group;
+	u64 waits_ns = 0;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, groups);
+	sutro_group_set_weight(&t->a, SUTRO_WEIGHT_MAX);
+	arrive(t, &t->a, 40000);
+	for (i = 0; i < 100; i++) {
+		sutro_group_init(&groups[i], &t->root, SUTRO_WEIGHT_MIN);
+		arrive(t, &groups[i], 100);
+	}
+	while (t->now_ns - begin_ns < 200 * 1000 * MS) {
+		group = serve(t, 8 * MS);
+		light_ns += group == &t->a ? 0 : 8 * MS;
+		for (i = 0; i < 100; i++)
+			waits_ns = max(waits_ns,
+				       t->now_ns - groups[i].waits_since_ns);
+	}
+	took_ns = t->now_ns - begin_ns;
+	KUNIT_EXPECT_LE(test, waits_ns, 5000 * MS + 33 * 99 * 8 * MS);
+	/* Their weights alone are worth a part of 101. */
+	KUNIT_EXPECT_LE(test, light_ns,
+			took_ns / 33 + took_ns / 101 + 100 * 8 * MS);
+}
+
+/* Beside the heaviest groups, the root's own requests have a ninth of the time. */
+static void sutro_test_root(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	u64 time_ns;
+
+	sutro_group_set_weight(&t->a, SUTRO_WEIGHT_MAX);
+	arrive(t, &t->a, 10000);
+	arrive(t, &t->root, 10000);
+	sutro_group_set_weight(&t->c, 1);
+	sutro_group_set_weight(&t->b, SUTRO_WEIGHT_MAX);
+	arrive(t, &t->c, 10000);
+	serve_many(t, 900, MS, NULL);
+	EXPECT_NEAR(test, t->root.stat.time_ns, 100 * MS, 2 * MS);
+	/* Where all weigh 100, so do they. */
+	sutro_group_set_weight(&t->a, SUTRO_WEIGHT_DFL);
+	sutro_group_set_weight(&t->b, SUTRO_WEIGHT_DFL);
+	time_ns = t->root.stat.time_ns;
+	serve_many(t, 900, MS, NULL);
+	EXPECT_NEAR(test, t->root.stat.time_ns - time_ns, 300 * MS, 2 * MS);
+	KUNIT_EXPECT_EQ(test, t->root.self.weight, SUTRO_WEIGHT_DFL);
+}
+
 /* Whatever came and went, nothing is left of it. */
 static void sutro_test_nothing_is_left(struct kunit *test)
 {
@@ -447,6 +530,9 @@ static struct kunit_case sutro_core_test_cases[] = {
 	KUNIT_CASE(sutro_test_deep_tree),
 	KUNIT_CASE(sutro_test_nested),
 	KUNIT_CASE(sutro_test_slots),
+	KUNIT_CASE(sutro_test_late),
+	KUNIT_CASE(sutro_test_many_late),
+	KUNIT_CASE(sutro_test_root),
 	KUNIT_CASE(sutro_test_nothing_is_left),
 	{}
 };
