@@ -72,7 +72,8 @@ static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
 	struct sutro_blkg *sblkg = sutro_bio_blkg(sq->q, rq->bio);
 	bool far = sutro_requests_far(&sblkg->requests, rq);
 
-	if (blk_mq_sched_try_insert_merge(sq->q, rq, free))
+	if (!blk_discard_mergable(rq) &&
+	    blk_mq_sched_try_insert_merge(sq->q, rq, free))
 		return;
 	sblkg = sutro_attach(sq, rq);
 	sutro_queue_one(sq, sblkg, far, now_ns);

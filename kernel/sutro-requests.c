@@ -71,6 +71,11 @@
  * that read one file in alternating pieces make one stream.  Writeback that a sync
  * write joins waits among the sync ones from then on: a task waits for it.
  *
+ * Discards for a drive that takes several ranges in a command are not merged with one
+ * another: the block layer would not call elevator_mq_ops.requests_merged for them
+ * (attempt_merge() in blk-merge.c), and elv_attempt_insert_merge() would free a request
+ * that waits here.  Bios still join them.
+ *
  * Context: all functions are called with sutro_queue.lock held.
  */
 #include <linux/ioprio.h>
@@ -230,7 +235,7 @@ void sutro_requests_add(struct sutro_queue *sq, struct sutro_requests *requests,
 	if (rq->rq_flags & RQF_FLUSH_SEQ)
 		sq->core.flush_data++;
 	elv_rb_add(sutro_sorted_of(requests, rq), rq);
-	if (rq_mergeable(rq)) {
+	if (rq_mergeable(rq) && !blk_discard_mergable(rq)) {
 		elv_rqhash_add(rq->q, rq);
 		if (!rq->q->last_merge)
 			rq->q->last_merge = rq;

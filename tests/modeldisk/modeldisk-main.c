@@ -292,7 +292,8 @@ int mdisk_online(struct mdisk *disk)
 		.max_hw_sectors = MDISK_MAX_SECTORS,
 		.max_segments = BLK_MAX_SEGMENTS,
 		.max_hw_discard_sectors = UINT_MAX >> SECTOR_SHIFT,
-		.max_discard_segments = 1,
+		.max_discard_segments =
+			max(disk->drive.num.discard_segments, 1U),
 		.discard_granularity = PAGE_SIZE,
 		.max_write_zeroes_sectors = UINT_MAX >> SECTOR_SHIFT,
 		.features = mdisk_features(disk),

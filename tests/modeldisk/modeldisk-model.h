@@ -87,6 +87,7 @@ struct mdisk_numbers {
 	u32 fail;
 	u32 lose;
 	/* before online only */
+	u32 discard_segments; /* ssd, nvme */
 	u32 over_provision_percent; /* ssd, nvme; 0: no translation layer */
 	u32 fill_percent;
 	u32 size_mb;

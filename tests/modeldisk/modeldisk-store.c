@@ -160,6 +160,7 @@ int mdisk_store_request(struct mdisk *disk, struct request *rq)
 	u64 offset = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
 	struct req_iterator iter;
 	struct bio_vec bv;
+	struct bio *bio;
 	int ret = 0;
 
 	switch (req_op(rq)) {
@@ -182,6 +183,12 @@ int mdisk_store_request(struct mdisk *disk, struct request *rq)
 		rcu_read_unlock();
 		break;
 	case REQ_OP_DISCARD:
+		/* Ranges of a request may be in any order, with gaps. */
+		__rq_for_each_bio(bio, rq)
+			mdisk_store_clear(
+				disk, bio->bi_iter.bi_sector << SECTOR_SHIFT,
+				bio->bi_iter.bi_size);
+		break;
 	case REQ_OP_WRITE_ZEROES:
 		mdisk_store_clear(disk, offset, blk_rq_bytes(rq));
 		break;
