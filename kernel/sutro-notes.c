@@ -60,12 +60,23 @@ void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting,
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
 
+/* Nothing will be told of @sblkg. */
+static void sutro_note_drop(struct sutro_blkg *sblkg)
+{
+	list_del_init(&sblkg->note_node);
+	if (sblkg->note.held)
+		blkg_put(sutro_to_blkg(sblkg));
+	sblkg->note = (struct sutro_note){};
+}
+
 /**
  * sutro_note_offline - a group's cgroup is gone: do not pin it
  * @sblkg:	the group
  *
  * A group that had its last request completed stays active until the next
- * dispatch, which may be long in coming.
+ * dispatch, which may be long in coming.  Before the first request there is nothing to
+ * let go of: the cgroup went while the elevator started, or the elevator could not start
+ * for lack of memory, and sutro_start() is about to free the leaf.
  *
  * Context: q->queue_lock is held, under which a queue cannot be run: the timer
  * does that.
@@ -76,7 +87,9 @@ void sutro_note_offline(struct sutro_blkg *sblkg)
 	unsigned long flags;
 
 	spin_lock_irqsave(&sq->done_lock, flags);
-	if (!sq->exiting) {
+	if (!sq->core.root) {
+		sutro_note_drop(sblkg);
+	} else if (!sq->exiting) {
 		sutro_flush_forget(sq, sblkg);
 		sblkg->note.gone = true;
 		sutro_note_held(sq, sblkg);

@@ -12,8 +12,8 @@ one_number  1 if the number of hardware queues was never another one
 from rig.result import Goal, Result
 
 CHANGES = (
-    "make_group", "kill_group", "switch", "weight", "set_class", "knob", "slots", "read_stat",
-    "pull", "give_back", "fail", "lose", "block_size", "suspend", "hw_queues",
+    "make_group", "kill_group", "switch", "starve", "weight", "set_class", "knob", "slots",
+    "read_stat", "pull", "give_back", "fail", "lose", "block_size", "suspend", "hw_queues",
 )  # fmt: skip
 
 

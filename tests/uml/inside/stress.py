@@ -3,8 +3,9 @@
 
 Disks, one of them below device-mapper, are read and written by fio, directly and through the page
 cache, with all I/O priorities, in cgroups that come and go. Meanwhile elevators are switched,
-weights, classes, knobs, nr_requests, block sizes and numbers of hardware queues change, dm is
-suspended and resumed, and disks give requests back, fail or lose some, and are pulled and put back.
+weights, classes, knobs, nr_requests, block sizes and numbers of hardware queues change, an elevator
+that starts finds no memory for some cgroups, dm is suspended and resumed, and disks give requests
+back, fail or lose some, and are pulled and put back.
 The kernel is the one that checks itself: what goes wrong is in its log. In the end all is taken
 away, and it is counted what is left.
 
@@ -68,6 +69,12 @@ MAX_GROUPS = 8
 # Of a machine whose time is virtual.
 CLOCK = MNT / "fio-clock.so"
 KMEMLEAK = Path("/sys/kernel/debug/kmemleak")
+# Allocations from this cache fail for tasks that say so in MAKE_IT_FAIL.
+FAILSLAB = Path("/sys/kernel/debug/failslab")
+FAILS = {"task-filter": "Y", "cache-filter": "Y", "ignore-gfp-wait": "N", "verbose": 0,
+         "times": -1, "probability": 30}  # fmt: skip
+CACHE = Path("/sys/kernel/slab/sutro_blkg/failslab")
+MAKE_IT_FAIL = Path("/proc/self/make-it-fail")
 # Five minutes, in which any request is done that is going to be: a disk that loses every 50th does
 # a hundred a second, and who is killed in an fsync may have 16,000 pages to wait for.
 WAIT_STEPS = 30000
@@ -199,6 +206,14 @@ class Stress:
     def switch(self) -> None:
         self.write(self.queue() / "scheduler", self.random.choice(SCHEDULERS))
 
+    def starve(self) -> None:
+        """Switch to sutro while there may be no memory for one of the cgroups."""
+        scheduler = self.queue() / "scheduler"
+        self.write(scheduler, "none")
+        MAKE_IT_FAIL.write_text("1\n")
+        self.write(scheduler, "sutro")
+        MAKE_IT_FAIL.write_text("0\n")
+
     def weight(self) -> None:
         value = str(self.random.choice((1, 10, 100, 333, 10000, 0, 10001, "default")))
         where = self.random.choice(("", f"{self.devno()} "))
@@ -296,7 +311,7 @@ class Stress:
             self.make_group: 6, self.kill_group: 4, self.switch: 3, self.weight: 6,
             self.set_class: 3, self.knob: 4, self.slots: 2, self.read_stat: 2, self.pull: 1,
             self.give_back: 2, self.fail: 2, self.lose: 2, self.block_size: 2, self.suspend: 2,
-            self.hw_queues: 2,
+            self.hw_queues: 2, self.starve: 2,
         }  # fmt: skip
 
     def run(self, seconds: float, changes: int = 0) -> None:
@@ -417,6 +432,11 @@ def main() -> None:
     make(NULLB / QUEUED, NULLB_DISK | numbers.get(QUEUED, {}), "power")
     sectors = DISKS[STACKED]["size_mb"] * 2048
     dmsetup("create", DM, stdin=f"0 {sectors} linear /dev/{STACKED} 0\n")
+    for key, value in FAILS.items():
+        (FAILSLAB / key).write_text(f"{value}\n")
+    # Refused where the cache is one with others of its size.
+    with contextlib.suppress(OSError):
+        CACHE.write_text("1\n")
     if todo.get("leaks", True):
         # What the kernel did while it booted is not looked at.
         leaks()
