@@ -343,11 +343,14 @@ struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	spin_lock(&sq->lock);
 	do {
 		WRITE_ONCE(sq->dispatching, true);
+		/* Before the time is taken. */
+		if (READ_ONCE(sq->fired))
+			WRITE_ONCE(sq->fired, false);
 		rq = sutro_next(sq, &free);
 		WRITE_ONCE(sq->dispatching, false);
 		/* Pairs with that in sutro_has_work(). */
 		smp_mb();
-	} while (!rq && sutro_has_news(sq));
+	} while (!rq && (sutro_has_news(sq) || sutro_is_awaited(sq)));
 	spin_unlock(&sq->lock);
 
 	if (!list_empty(&free))

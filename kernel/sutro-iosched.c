@@ -78,6 +78,7 @@ static enum hrtimer_restart sutro_timer(struct hrtimer *timer)
 {
 	struct sutro_queue *sq = container_of(timer, struct sutro_queue, timer);
 
+	WRITE_ONCE(sq->fired, true);
 	blk_mq_run_hw_queues(sq->q, true);
 	return HRTIMER_NORESTART;
 }

@@ -304,6 +304,7 @@ struct sutro_stage {
  * @now_ns:	the time of the last dispatch
  * @waiting:	a completion shall run the queue
  * @kick:	a note must be taken although nothing is queued
+ * @fired:	the timer has fired, and no dispatch has begun since
  * @dispatching: a CPU dispatches, and looks at the stages before it returns without a
  *		request
  * @done_lock:	protects @device, @notes, @syncer, @synced_ns and @exiting
@@ -333,6 +334,7 @@ struct sutro_queue {
 	u64 now_ns;
 	bool waiting;
 	bool kick;
+	bool fired;
 	bool dispatching;
 
 	struct llist_head busy ____cacheline_aligned_in_smp;
@@ -650,7 +652,13 @@ static inline bool sutro_staged(struct sutro_queue *sq)
 /* Is there anything that a dispatch has not seen yet? */
 static inline bool sutro_has_news(struct sutro_queue *sq)
 {
-	return sutro_staged(sq) || READ_ONCE(sq->kick);
+	return sutro_staged(sq) || READ_ONCE(sq->kick) || READ_ONCE(sq->fired);
+}
+
+/* Has a completion come that a dispatch waits for? */
+static inline bool sutro_is_awaited(struct sutro_queue *sq)
+{
+	return READ_ONCE(sq->waiting) && !list_empty_careful(&sq->notes);
 }
 
 /* sutro-slots.c */
