@@ -44,6 +44,14 @@
  * same direction that were; one that was never seen, from any known size of the
  * same direction, else of the other, else at 20 us + bytes / (500 MB/s).
  *
+ * Discards, write zeroes and the like are no class of a size.  Some drives work on them
+ * for as long as for a write, some hardly at all, and probes would disturb more than they
+ * tell.  Such a request is charged the time that it took, but no more than a write of as
+ * many bytes costs, and is estimated by the mean of what others were charged.
+ *
+ *	A drive writes 500 MB/s.  Write zeroes of 1 MiB that take 8 ms cost 2 ms, those
+ *	that take 0.1 ms cost 0.1 ms.
+ *
  * When the ratio of charges to elapsed time, over windows of 100 ms, leaves its
  * mean by more than 12 % twice in a row, the device or the work has changed: an
  * alarm for the probes.  The ratio itself need not be 1: channels and bus work at
@@ -86,6 +94,7 @@
 
 /* Weight of the newest sample in a mean: 1 / 16. */
 #define SUTRO_GAP_SHIFT 4
+#define SUTRO_OTHER_SHIFT 4
 #define SUTRO_LATENCY_SHIFT 6
 
 /*
@@ -210,6 +219,7 @@ static u64 sutro_guess_ns16(const struct sutro_costs *costs, bool rotational,
 			    unsigned int class)
 {
 	int op = class / SUTRO_SIZES, size = class % SUTRO_SIZES;
+	int first = op == SUTRO_OTHER ? SUTRO_WRITE : SUTRO_READ;
 	u32 known = costs->measured;
 	u64 ns16 = costs->ns16[class], limit_ns16;
 
@@ -224,11 +234,11 @@ static u64 sutro_guess_ns16(const struct sutro_costs *costs, bool rotational,
 	known = sutro_known(costs);
 	ns16 = sutro_nearest_ns16(costs, rotational, known, op, size);
 	if (!ns16)
-		ns16 = sutro_nearest_ns16(costs, rotational, known, SUTRO_READ,
+		ns16 = sutro_nearest_ns16(costs, rotational, known, first,
 					  size);
 	if (!ns16)
-		ns16 = sutro_nearest_ns16(costs, rotational, known, SUTRO_WRITE,
-					  size);
+		ns16 = sutro_nearest_ns16(costs, rotational, known,
+					  SUTRO_WRITE - first, size);
 	return ns16 ?: sutro_prior_ns16(rotational, class);
 }
 
@@ -328,7 +338,7 @@ static bool sutro_cost_class_is_open(const struct sutro_device *device,
 {
 	u32 closed = device->costs.measured & ~device->costs.bounded;
 
-	return !(closed & BIT(class));
+	return class < SUTRO_OTHER * SUTRO_SIZES && !(closed & BIT(class));
 }
 
 /*
@@ -555,11 +565,33 @@ void sutro_cost_measured(struct sutro_device *device, unsigned int class,
 			sutro_cost_set(costs, i, costs->ns16[i]);
 }
 
+/* Cost of a request that is neither a read nor a write. */
+static u64 sutro_other_ns16(struct sutro_device *device,
+			    const struct sutro_sample *sample)
+{
+	unsigned int write = sutro_cost_class(SUTRO_WRITE, sample->bytes);
+	u64 *mean = &device->costs.ns16[sample->class];
+	u64 took_ns = sample->now_ns - sample->start_ns;
+	u64 cost_ns16 = min(took_ns, SUTRO_COST_MAX_NS) << SUTRO_NS16_SHIFT;
+	s64 delta;
+
+	cost_ns16 = min(cost_ns16,
+			sutro_request_ns16(device, write, sample->bytes));
+	delta = cost_ns16 - *mean;
+	if (*mean)
+		*mean = max_t(s64, *mean + (delta >> SUTRO_OTHER_SHIFT), 1);
+	else
+		*mean = max(cost_ns16, 1ULL);
+	return cost_ns16;
+}
+
 static u64 sutro_window_complete(struct sutro_device *device,
 				 const struct sutro_sample *sample)
 {
-	u64 cost_ns16 =
-		sutro_request_ns16(device, sample->class, sample->bytes);
+	u64 cost_ns16 = sutro_cost_op(sample->class) == SUTRO_OTHER
+				? sutro_other_ns16(device, sample)
+				: sutro_request_ns16(device, sample->class,
+						     sample->bytes);
 	u64 elapsed_ns = sample->now_ns - device->window.start_ns;
 	u64 latency_ns = sample->now_ns - sample->start_ns;
 
@@ -600,12 +632,15 @@ static u64 sutro_window_complete(struct sutro_device *device,
  * @group:	measured costs of the group's requests
  * @sample:	the request
  *
- * Return: device time in ns.
+ * Return: device time in ns; none for a request that failed before the driver began with
+ * it.
  */
 u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
 			const struct sutro_sample *sample)
 {
 	device->done[sample->class]++;
+	if (!sample->start_ns)
+		return 0;
 	if (device->rotational)
 		return sutro_gap_complete(device, group, sample);
 	return sutro_window_complete(device, sample);

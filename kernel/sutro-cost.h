@@ -38,7 +38,7 @@ enum sutro_op {
 
 /**
  * struct sutro_costs - cost of a request by class
- * @ns16:	in 1/16 ns, 0 = not known yet
+ * @ns16:	in 1/16 ns, 0 = not known yet; that of SUTRO_OTHER is a mean over all sizes
  * @measured:	a bit for each class that a probe has measured
  * @bounded:	of these, those that did not saturate the device: windows scale them
  */
@@ -132,7 +132,7 @@ struct sutro_device {
  * struct sutro_sample - one completed request
  * @class:	from sutro_cost_class()
  * @bytes:	its size
- * @start_ns:	when the driver got it
+ * @start_ns:	when the driver began with it, 0 if it did not
  * @now_ns:	when it completed
  * @shallow:	no more work than its own was at the device when it was sent
  */

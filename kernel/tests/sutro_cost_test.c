@@ -442,6 +442,74 @@ static void sutro_test_depth_follows(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_cost_depth_ns(device), least_ns);
 }
 
+static u64 complete_other(struct sutro_device *device, u64 now_ns, u32 bytes,
+			  u64 took_ns)
+{
+	struct sutro_sample sample = {
+		.class = sutro_cost_class(SUTRO_OTHER, bytes),
+		.bytes = bytes,
+		.start_ns = now_ns - took_ns,
+		.now_ns = now_ns,
+	};
+
+	return sutro_cost_complete(device, NULL, &sample);
+}
+
+/* Discards and write zeroes cost what they take, or what a write of that size costs. */
+static void sutro_test_other(struct kunit *test)
+{
+	struct sutro_device *device = device_new(test, false);
+	unsigned int other = sutro_cost_class(SUTRO_OTHER, 0);
+	u64 now_ns = 1000 * MS;
+	int i;
+
+	sutro_cost_measured(device, sutro_cost_class(SUTRO_READ, 4096),
+			    (5 * US) << SUTRO_NS16_SHIFT, false);
+	sutro_cost_measured(device, sutro_cost_class(SUTRO_WRITE, 4096),
+			    (20 * US) << SUTRO_NS16_SHIFT, false);
+	sutro_cost_measured(device, sutro_cost_class(SUTRO_WRITE, 256 << 10),
+			    (500 * US) << SUTRO_NS16_SHIFT, false);
+	/* The first one is estimated like a small write. */
+	KUNIT_EXPECT_EQ(test, sutro_cost_estimate(device, NULL, other, 1 << 20),
+			20 * US);
+	KUNIT_EXPECT_EQ(test, complete_other(device, now_ns, 1 << 20, 8 * MS),
+			2 * MS);
+	KUNIT_EXPECT_EQ(test, complete_other(device, now_ns, 1 << 20, MS / 10),
+			MS / 10);
+	KUNIT_EXPECT_EQ(test, complete_other(device, now_ns, 4096, 8 * MS),
+			20 * US);
+	KUNIT_EXPECT_EQ(test, complete_other(device, now_ns, U32_MAX, 99 * MS),
+			99 * MS);
+	for (i = 0; i < 200; i++)
+		complete_other(device, now_ns, 1 << 20, 8 * MS);
+	EXPECT_NEAR(test, sutro_cost_estimate(device, NULL, other, 4096),
+		    2 * MS, MS / 50);
+}
+
+/* A request that failed before the driver began with it cost nothing, and tells nothing. */
+static void sutro_test_never_started(struct kunit *test)
+{
+	int rotational;
+
+	for (rotational = 0; rotational < 2; rotational++) {
+		struct sutro_device *device = device_new(test, rotational);
+		struct sutro_costs *group = costs_new(test);
+		struct sutro_sample sample = {
+			.class = sutro_cost_class(SUTRO_READ, 4096),
+			.bytes = 4096,
+			.now_ns = 1000 * MS,
+		};
+		struct sutro_device before = *device;
+
+		before.done[sample.class]++;
+		KUNIT_EXPECT_EQ(test,
+				sutro_cost_complete(device, group, &sample), 0);
+		KUNIT_EXPECT_EQ(test, memcmp(device, &before, sizeof(before)),
+				0);
+		KUNIT_EXPECT_EQ(test, group->ns16[sample.class], 0);
+	}
+}
+
 static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_size_classes),
 	KUNIT_CASE(sutro_test_gap),
@@ -459,6 +527,8 @@ static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_calm_device),
 	KUNIT_CASE(sutro_test_depth_bounds),
 	KUNIT_CASE(sutro_test_depth_follows),
+	KUNIT_CASE(sutro_test_other),
+	KUNIT_CASE(sutro_test_never_started),
 	{}
 };
 
