@@ -46,16 +46,18 @@
  * result was within 6 % of what was expected, and halved, down to 125 ms, when it
  * was not.  Between any two probes of known classes at least 49 times the length
  * of the last one passes, so that they take 2 % of the time; 9 times when there is
- * but one result yet, once when there is none.  When charges and elapsed time
- * drift apart (sutro-cost.c), all classes are due.  While groups are protected
+ * but one result yet, once when there is none, unless a probe of the class has
+ * failed.  When charges and elapsed time drift apart (sutro-cost.c), all classes are due.  While groups are protected
  * (sutro-protect.c), 96 times the length of the last probe passes, and none takes longer
  * than 50 ms, for it disturbs them.  A class that has not enough
  * requests is given up for 125 ms, then twice that, and so on.
  *
  * The cost is the mean of the last 8 results of 20 s, if they agree within 25 %.
  * If not, the device has a write cache, or collects garbage: then writes cost
- * the second largest result, because the cache is fast only until it is full, and reads
- * the second smallest, because reads after writes pay for them.
+ * what the second largest result says, because the cache is fast only until it is
+ * full, and reads the median, because reads after writes pay for them: a group that is
+ * the only one with such requests cannot make them cheap by a few probes with blocks that
+ * hold no data.
  *
  * Where there never were enough requests to saturate the device, only the results
  * with the most in flight count, and even they are too high: the device could have
@@ -262,7 +264,7 @@ static u64 sutro_probe_cost(const struct sutro_probe_class *of, bool write,
 		sorted[j] = ns16;
 	}
 	/* The newest one is among them. */
-	middle = write ? sorted[nr - min(nr, 2U)] : sorted[min(nr - 1, 1U)];
+	middle = write ? sorted[nr - min(nr, 2U)] : sorted[nr / 2];
 	for (i = 0; i < nr; i++) {
 		bool same = sorted[nr - 1] * 4 <= sorted[0] * 5;
 
@@ -414,7 +416,8 @@ static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
 {
 	if (probe->rare)
 		return probe->lasted_ns * SUTRO_PROBE_RARE;
-	if (!of->probes)
+	/* The first probe of a class soon; not its next one, if that failed. */
+	if (!of->probes && !of->failures)
 		return probe->lasted_ns;
 	return probe->lasted_ns * (of->probes == 1 ? 9 : 49);
 }

@@ -207,6 +207,50 @@ static void sutro_test_cut_short(struct kunit *test)
 	}
 }
 
+/* Reads of trimmed blocks in three probes of eight do not make a class cheap. */
+static void sutro_test_cheap_reads(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 40000, 160000);
+	struct sutro_probe *probe = &t->probe;
+
+	set_waiting(t, A, 40);
+	set_waiting(t, B, 40);
+	run_until(t, 10 * SEC);
+	while (t->now_ns < 60 * SEC) {
+		bool trimmed = probe->active && probe->class == A &&
+			       probe->of[A].probes % 8 < 3;
+
+		t->cost_ns[A] = trimmed ? 4000 : 40000;
+		run_until(t, t->now_ns + 1);
+		if (!probe->active)
+			KUNIT_ASSERT_GT(test,
+					sutro_cost_class_ns(&t->device, A),
+					36000);
+	}
+}
+
+/* A class that is too slow for a probe does not keep others waiting half of the time. */
+static void sutro_test_too_slow(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 40000, 160 * MS);
+	u64 probing_ns = 0, before_ns;
+	bool active;
+
+	set_waiting(t, A, 40);
+	set_waiting(t, B, 40);
+	while (t->now_ns < 61 * SEC) {
+		dispatch(t);
+		active = t->probe.active && t->probe.class == B;
+		before_ns = t->now_ns;
+		complete_one(t);
+		if (active)
+			probing_ns += t->now_ns - before_ns;
+	}
+	KUNIT_EXPECT_EQ(test, t->probe.of[B].probes, 0);
+	KUNIT_EXPECT_GT(test, probing_ns, 0);
+	KUNIT_EXPECT_LE(test, probing_ns, 3 * SEC);
+}
+
 /* A class that is alone is not measured; one without requests delays no other. */
 static void sutro_test_alone(struct kunit *test)
 {
@@ -288,6 +332,8 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_change),
 	KUNIT_CASE(sutro_test_rare),
 	KUNIT_CASE(sutro_test_cut_short),
+	KUNIT_CASE(sutro_test_cheap_reads),
+	KUNIT_CASE(sutro_test_too_slow),
 	KUNIT_CASE(sutro_test_alone),
 	KUNIT_CASE(sutro_test_shares_of_peers),
 	{}
