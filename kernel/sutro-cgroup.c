@@ -399,7 +399,7 @@ void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg)
 	struct sutro_group *group = &sblkg->group;
 	const u64 *bytes = sblkg->stat.bytes, *ios = sblkg->stat.ios;
 
-	seq_put_decimal_ull(sf, " time_ns=", READ_ONCE(group->stat.time_ns));
+	seq_put_decimal_ull(sf, " time_ns=", READ_ONCE(sblkg->stat.time_ns));
 	seq_put_decimal_ull(sf, " rbytes=", READ_ONCE(bytes[SUTRO_READ]));
 	seq_put_decimal_ull(sf, " wbytes=", READ_ONCE(bytes[SUTRO_WRITE]));
 	seq_put_decimal_ull(sf, " rios=", READ_ONCE(ios[SUTRO_READ]));

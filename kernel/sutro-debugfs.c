@@ -166,7 +166,7 @@ static int sutro_groups_show(struct seq_file *sf, void *v)
 	seq_printf(sf, " seeky=%d think_ns=%llu", sutro_group_seeky(group),
 		   READ_ONCE(group->think_ns));
 	seq_printf(sf, " lag_ns=%lld time_ns=%llu idle_ns=%llu dequeue=%llu",
-		   sutro_group_lag_ns(group), READ_ONCE(group->stat.time_ns),
+		   sutro_group_lag_ns(group), READ_ONCE(sblkg->stat.time_ns),
 		   READ_ONCE(group->stat.idle_ns),
 		   READ_ONCE(group->stat.dequeue));
 	for (i = 0; i < SUTRO_CLASS_NR; i++)

@@ -228,6 +228,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	sblkg->note.estimate_ns += estimate_ns;
 	sblkg->note.cost_ns += cost_ns;
 	sblkg->note.now_ns = now_ns;
+	sblkg->stat.time_ns += cost_ns;
 	WRITE_ONCE(sblkg->stat.used_ns, now_ns);
 	if (op != SUTRO_OTHER) {
 		sblkg->stat.ios[op]++;
@@ -307,9 +308,12 @@ void sutro_note_flushed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			u64 start_ns, u64 now_ns)
 {
 	unsigned long flags;
+	u64 cost_ns;
 
 	spin_lock_irqsave(&sq->done_lock, flags);
-	sblkg->note.cost_ns += sutro_cost_flush(&sq->device, start_ns, now_ns);
+	cost_ns = sutro_cost_flush(&sq->device, start_ns, now_ns);
+	sblkg->note.cost_ns += cost_ns;
+	sblkg->stat.time_ns += cost_ns;
 	WRITE_ONCE(sblkg->stat.used_ns, now_ns);
 	sutro_note_flush_end(sq, sblkg, now_ns);
 	spin_unlock_irqrestore(&sq->done_lock, flags);

@@ -125,12 +125,13 @@ struct sutro_group_protect;
  * @mixed:	set by the caller: its requests compete with one another
  * @think_ns:	mean time from running empty to the next request
  * @empty_since_ns: when it ran empty (nothing queued or in flight), 0 if never
- * @leave_at_ns: until when its next request is expected
+ * @leave_at_ns: while empty: until when its next request is expected
  * @leaving:	place in &sutro_core.leaving while empty and active
- * @waits_since_ns: when it was last served, or got the first request queued now
+ * @waits_since_ns: while it has requests queued: when it was last served, or got the first
+ *		of them
  * @waiting:	place in &sutro_core.waiting while it has requests queued
  * @protect:	whether it is protected, NULL until it was favoured (sutro-protect.c)
- * @stat:	counters of io.sutro.stat
+ * @stat:	counters of io.sutro.stat; time_ns as far as the algorithm knows it
  */
 struct sutro_group {
 	struct sutro_group *parent;
@@ -149,9 +150,11 @@ struct sutro_group {
 	bool mixed;
 	u64 think_ns;
 	u64 empty_since_ns;
-	u64 leave_at_ns;
+	union {
+		u64 leave_at_ns;
+		u64 waits_since_ns;
+	};
 	struct list_head leaving;
-	u64 waits_since_ns;
 	struct list_head waiting;
 	struct sutro_group_protect *protect;
 	struct {

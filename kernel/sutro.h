@@ -257,6 +257,7 @@ struct sutro_blkg {
 		u64 bytes[2];
 		u64 ios[2];
 		u64 wait_ns;
+		u64 time_ns;
 		u64 pending_ns;
 		u64 used_ns;
 		u32 rlat[SUTRO_LATENCY_BUCKETS];

@@ -50,6 +50,16 @@ def agrees(counts: list[int], seen: dict[float, int]) -> None:
         assert low <= ns <= high * FIO_SLACK, (percent, ns, low, high, counts)
 
 
+def test_time_of_one_request(group: Group, slow_disk: ModelDisk) -> None:
+    """The time of a request is reported when it is done, though no other request follows."""
+    read = f"exec dd if={slow_disk.node} of=/dev/null bs=16k count=1 iflag=direct"
+    for count in (1, 2):
+        ended(group.run(read))
+        stat = parse_io_stat(group.read(STAT), slow_disk.devno)
+        assert stat["rios"] == count
+        assert stat["time_ns"] > 0
+
+
 @pytest.mark.parametrize("iodepth", [1, 24])
 def test_latencies_are_those_that_fio_sees(
     group: Group, slow_disk: ModelDisk, iodepth: int
