@@ -18,6 +18,9 @@
  *	A and B are sent at 0 ms, B completes at 6 ms, A at 10 ms:
  *	B cost 6 - max(-, 0) = 6 ms, A 10 - max(6, 0) = 4 ms.
  *
+ * A write that the drive's cache takes is charged what the medium will need for it
+ * (sutro-destage.c).
+ *
  * The next request of a group is estimated by the mean of its recent ones of the
  * same class (direction and size), with weight 1/16 for the newest.  A size that it
  * never had is put between those that it had: more bytes behind the same seek.
@@ -308,6 +311,10 @@ static u64 sutro_gap_complete(struct sutro_device *device,
 	s64 delta;
 
 	cost_ns = min(cost_ns, SUTRO_COST_MAX_NS);
+	if (sample->caches)
+		cost_ns = sutro_destage_wrote(&device->destage, &group->advance,
+					      sample->bytes, sample->seeks,
+					      cost_ns, sample->now_ns);
 
 	device->last_completion_ns =
 		max(device->last_completion_ns, sample->now_ns);
@@ -317,7 +324,7 @@ static u64 sutro_gap_complete(struct sutro_device *device,
 	} else {
 		*mean = max(cost_ns << SUTRO_NS16_SHIFT, 1ULL);
 	}
-	return cost_ns;
+	return sutro_destage_credit(&group->advance, cost_ns);
 }
 
 /* A window of one class measures it. */
@@ -671,7 +678,8 @@ void sutro_cost_flush_cancel(struct sutro_device *device)
  * @start_ns:	when it was requested
  * @now_ns:	when it was over
  *
- * One actuator did nothing else since the last completion.  Where much is done at
+ * One actuator did nothing else since the last completion.  What was charged in advance
+ * for the data in the cache pays for it first (sutro-destage.c).  Where much is done at
  * once, the time means little: what the cache held was charged when it was written, and
  * a flush makes the device write a page that it could have filled otherwise.
  *
@@ -694,7 +702,11 @@ u64 sutro_cost_flush(struct sutro_device *device, u64 start_ns, u64 now_ns)
 	u64 cost_ns = now_ns > from_ns ? now_ns - from_ns : 0;
 
 	*last_ns = max(*last_ns, now_ns);
-	device->flush_ns += min(cost_ns, most_ns);
+	cost_ns = min(cost_ns, most_ns);
+	if (device->rotational)
+		cost_ns = sutro_destage_flushed(&device->destage, cost_ns,
+						now_ns);
+	device->flush_ns += cost_ns;
 	cost_ns = div_u64(device->flush_ns, device->flushes--);
 	device->flush_ns -= cost_ns;
 	return cost_ns;

@@ -14,6 +14,8 @@
 #include <linux/string.h>
 #include <linux/types.h>
 
+#include "sutro-destage.h"
+
 enum sutro_op {
 	SUTRO_READ,
 	SUTRO_WRITE,
@@ -41,11 +43,13 @@ enum sutro_op {
  * @ns16:	in 1/16 ns, 0 = not known yet; that of SUTRO_OTHER is a mean over all sizes
  * @measured:	a bit for each class that a probe has measured
  * @bounded:	of these, those that did not saturate the device: windows scale them
+ * @advance:	what a group was charged in advance, where the device is rotational
  */
 struct sutro_costs {
 	u64 ns16[SUTRO_CLASSES];
 	u32 measured;
 	u32 bounded;
+	struct sutro_advance advance;
 };
 
 /**
@@ -87,6 +91,7 @@ struct sutro_meter {
  * @last_flush_ns: time when the last flush was over
  * @flushes:	requests that wait for a flush
  * @flush_ns:	cost of flushes that is left for them
+ * @destage:	what was charged for data in the cache of a rotational device
  * @costs:	cost by class, where it is a property of the device (not rotational)
  * @latency_ns:	latency of a request on a device with little to do, less its cost
  * @unsaturated: set by the caller when it had nothing to send
@@ -104,6 +109,7 @@ struct sutro_device {
 	u64 last_flush_ns;
 	u32 flushes;
 	u64 flush_ns;
+	struct sutro_destage destage;
 	struct sutro_costs costs;
 	u64 latency_ns;
 	bool unsaturated;
@@ -135,6 +141,8 @@ struct sutro_device {
  * @start_ns:	when the driver began with it, 0 if it did not
  * @now_ns:	when it completed
  * @shallow:	no more work than its own was at the device when it was sent
+ * @caches:	a write that the cache of the device may take
+ * @seeks:	its group seeks
  */
 struct sutro_sample {
 	unsigned int class;
@@ -142,6 +150,8 @@ struct sutro_sample {
 	u64 start_ns;
 	u64 now_ns;
 	bool shallow;
+	bool caches;
+	bool seeks;
 };
 
 static inline enum sutro_op sutro_cost_op(unsigned int class)

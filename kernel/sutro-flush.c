@@ -44,9 +44,10 @@
  *
  * Between these points it is a request of its group at the device, without an estimate: the
  * group has not run empty, and is held for like any other (sutro-core.c).  When the
- * flush is over the group is charged for the time since the last completion on a
- * rotational device, for a write of 4 KiB at most elsewhere.  Requests that shared a
- * flush share its cost (sutro_cost_flush()).
+ * flush is over the group is charged on a rotational device for the time since the last
+ * completion, less what was charged for the data in the cache (sutro-destage.c); elsewhere
+ * for a write of 4 KiB at most.  Requests that shared a flush share its cost
+ * (sutro_cost_flush()).
  *
  * At prepare_request there is no bio: the group is that of the running task.  It may be
  * another one than the bio's where a stacked driver flushes from a worker.

@@ -207,6 +207,8 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		.start_ns = rq->io_start_time_ns,
 		.now_ns = now_ns,
 		.shallow = sutro_rq_shallow(rq),
+		.caches = sutro_rq_caches(rq),
+		.seeks = sutro_group_seeky(&sblkg->group),
 	};
 	u32 slow_ns = sutro_protect_slow_ns(&sblkg->group);
 	u64 took_ns = sutro_rq_waited_ns(rq, now_ns);

@@ -490,6 +490,13 @@ static inline bool sutro_rq_shallow(struct request *rq)
 	return rq->fifo_time & SUTRO_RQ_SHALLOW;
 }
 
+/* May the drive complete a write before its data are on the medium? */
+static inline bool sutro_rq_caches(struct request *rq)
+{
+	return req_op(rq) == REQ_OP_WRITE && !(rq->cmd_flags & REQ_FUA) &&
+	       blk_queue_write_cache(rq->q);
+}
+
 static inline enum sutro_op sutro_rq_op(struct request *rq)
 {
 	switch (req_op(rq)) {
