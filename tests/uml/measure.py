@@ -10,7 +10,7 @@
     throughput_mbps      10^6 bytes a second, all groups together; iops: requests
     work                 true device time a second; on flash it says how much of what the groups
                          could do alone they do together, so mixes can be compared
-    pNN_us               completion latency of a group's fio
+    pNN_us               latency of a group's fio: of completion, and of fsync() where it calls that
     takeover_ms          how late a group is in having the device for itself while others pause
     giveback_ms          how late a group is in having its share after the pause
     settle_s             from the last event until every second thereafter has all shares within 5 %
@@ -158,14 +158,14 @@ class Run:
         return sum(u.rios + u.wios for u in used) / self.elapsed_s
 
     def latency_us(self, name: str, percentile: float) -> float:
-        """Of all jobs of a group the worst; NaN if fio saw none."""
+        """Of all jobs of a group, reads, writes and fsyncs, the worst; NaN if fio saw none."""
         found = [NAN]
         for job, report in self.fio.items():
             if job.rpartition("-")[0] != name.replace("/", "-"):
                 continue
             for part in report["jobs"]:
-                for way in ("read", "write"):
-                    values = part[way]["clat_ns"].get("percentile", {})
+                for way, latency in (("read", "clat_ns"), ("write", "clat_ns"), ("sync", "lat_ns")):
+                    values = part.get(way, {}).get(latency, {}).get("percentile", {})
                     found += [ns / 1e3 for key, ns in values.items() if float(key) == percentile]
         known = [value for value in found if not math.isnan(value)]
         return max(known, default=NAN)

@@ -71,6 +71,20 @@ def series(got: Callable[[float], tuple[float, float]], end_s: float = 10) -> li
 PAUSING = (Group("a", job=(JOB,)), Group("b", job=(Job(fio={"rw": "read"}, pause_s=(4, 6)),)))
 
 
+def test_latency_is_that_of_the_slowest_kind_of_request() -> None:
+    jobs = [
+        {"read": {"clat_ns": {}}, "write": {"clat_ns": {"percentile": {"99.000000": 2000}}},
+         "sync": {"lat_ns": {"percentile": {"99.000000": 9000}}}},
+        {"read": {"clat_ns": {"percentile": {"99.000000": 5000}}}, "write": {"clat_ns": {}}},
+    ]  # fmt: skip
+    samples = [sample(0, a=0, b=0), sample(1, a=1, b=1)]
+    made = Run(
+        scenario(), "sutro", {"samples": samples, "fio": {"a-0": {"jobs": jobs}}, "ended_s": {}}
+    )
+    assert made.latency_us("a", 99) == 9.0
+    assert math.isnan(made.latency_us("b", 99)) and math.isnan(made.latency_us("a", 50))
+
+
 def test_late_is_the_latency_of_the_service_curve() -> None:
     def got(t: float) -> tuple[float, float]:
         # Halves; from 4 s on a has all, 0.1 s late; from 6 s halves again, b 0.3 s late.
