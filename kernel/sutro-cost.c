@@ -315,6 +315,9 @@ static u64 sutro_gap_complete(struct sutro_device *device,
 		cost_ns = sutro_destage_wrote(&device->destage, &group->advance,
 					      sample->bytes, sample->seeks,
 					      cost_ns, sample->now_ns);
+	else
+		cost_ns = sutro_destage_waited(&device->destage, sample->bytes,
+					       cost_ns);
 
 	device->last_completion_ns =
 		max(device->last_completion_ns, sample->now_ns);

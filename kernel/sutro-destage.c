@@ -28,6 +28,12 @@
  *
  * A flush tells nothing of data that were destaged long ago.  So a period without a flush
  * ends after SUTRO_DESTAGE_PERIOD_NS, without credits.
+ *
+ * 3. Other requests
+ *
+ * A drive whose cache is full may destage for seconds before it reads.  A read, or a write
+ * past the cache, is not charged for that: while data may be in the cache, it is charged
+ * 8 ns for a byte and a full stroke at most.
  */
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -37,6 +43,8 @@
 /* As the prior costs of a rotational device (sutro-cost.c): 125 MB/s. */
 #define SUTRO_DESTAGE_SEEK_NS (4 * 1000 * 1000ULL)
 #define SUTRO_DESTAGE_BYTE_NS 8ULL
+/* The longest seek of a slow drive, and a revolution. */
+#define SUTRO_DESTAGE_STROKE_NS (32 * 1000 * 1000ULL)
 /*
  * The cache took a write that is so many times faster than the medium.  An interface has
  * 540 MB/s at least, a medium 280 MB/s at most.
@@ -99,6 +107,23 @@ u64 sutro_destage_wrote(struct sutro_destage *destage,
 	own->paid_ns += medium_ns - cost_ns;
 	destage->paid_ns += medium_ns - cost_ns;
 	return medium_ns;
+}
+
+/**
+ * sutro_destage_waited - another request has completed: what is it charged?
+ * @destage:	the leaf's
+ * @bytes:	its size
+ * @cost_ns:	time since the last completion
+ *
+ * Return: device time in ns, without that of a long destage.
+ */
+u64 sutro_destage_waited(const struct sutro_destage *destage, u32 bytes,
+			 u64 cost_ns)
+{
+	if (!destage->paid_ns)
+		return cost_ns;
+	return min(cost_ns,
+		   SUTRO_DESTAGE_STROKE_NS + SUTRO_DESTAGE_BYTE_NS * bytes);
 }
 
 /**

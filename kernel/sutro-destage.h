@@ -40,6 +40,8 @@ struct sutro_advance {
 u64 sutro_destage_wrote(struct sutro_destage *destage,
 			struct sutro_advance *own, u32 bytes, bool seeks,
 			u64 cost_ns, u64 now_ns);
+u64 sutro_destage_waited(const struct sutro_destage *destage, u32 bytes,
+			 u64 cost_ns);
 u64 sutro_destage_credit(struct sutro_advance *own, u64 cost_ns);
 u64 sutro_destage_flushed(struct sutro_destage *destage, u64 cost_ns,
 			  u64 now_ns);

@@ -164,6 +164,20 @@ static void sutro_test_destage_shared_flush(struct kunit *test)
 		    3 * MS, MS / 10);
 }
 
+/* A read does not pay for what a drive destages before it. */
+static void sutro_test_destage_read(struct kunit *test)
+{
+	struct drive *d = drive_new(test);
+
+	KUNIT_EXPECT_EQ(test, reads(d, &d->b, 500 * MS), 500 * MS);
+	writes(d, &d->a, MIB, 2 * MS);
+	KUNIT_EXPECT_EQ(test, reads(d, &d->b, 20 * MS), 20 * MS);
+	KUNIT_EXPECT_EQ(test, reads(d, &d->b, 500 * MS), 32 * MS + PAGE_NS);
+	/* Nothing is in the cache any more. */
+	flushes(d, 10 * MS);
+	KUNIT_EXPECT_EQ(test, reads(d, &d->b, 500 * MS), 500 * MS);
+}
+
 /* A flush tells nothing of what was destaged long ago: there are no credits for that. */
 static void sutro_test_destage_old(struct kunit *test)
 {
@@ -212,6 +226,7 @@ static struct kunit_case sutro_destage_test_cases[] = {
 	KUNIT_CASE(sutro_test_destage_flush),
 	KUNIT_CASE(sutro_test_destage_credit),
 	KUNIT_CASE(sutro_test_destage_shared_flush),
+	KUNIT_CASE(sutro_test_destage_read),
 	KUNIT_CASE(sutro_test_destage_old),
 	KUNIT_CASE(sutro_test_destage_sum),
 	{}
