@@ -63,7 +63,8 @@
  * Windows in which the elevator ran out of requests are thrown away: the device
  * may have waited for the submitters.  But not when requests took twice as long as
  * when few are there: then they queued within the device, and it was busy, unless nothing
- * at all was there for a time, as between bursts.
+ * at all was there for a time, as between bursts.  A write past the cache of the device
+ * always takes that long, and does not count for this.
  *
  * No request costs more than it took: whatever a window shows, an entry never
  * exceeds the mean latency of its class in that window.  Without this, a few
@@ -608,6 +609,11 @@ static u64 sutro_window_complete(struct sutro_device *device,
 	if (sample->shallow)
 		sutro_latency_learn(device, sample->class,
 				    cost_ns16 >> SUTRO_NS16_SHIFT, latency_ns);
+	/* It takes long because it goes past the cache, and not because of others. */
+	if (sample->through)
+		latency_ns = min(latency_ns,
+				 device->latency_ns +
+					 (cost_ns16 >> SUTRO_NS16_SHIFT));
 
 	sutro_meter_complete(&device->meter, sample, cost_ns16);
 	if (device->probing || !device->window.start_ns) {

@@ -142,6 +142,7 @@ struct sutro_device {
  * @now_ns:	when it completed
  * @shallow:	no more work than its own was at the device when it was sent
  * @caches:	a write that the cache of the device may take
+ * @through:	a write that has to wait for the medium although there is a cache
  * @seeks:	its group seeks
  */
 struct sutro_sample {
@@ -151,6 +152,7 @@ struct sutro_sample {
 	u64 now_ns;
 	bool shallow;
 	bool caches;
+	bool through;
 	bool seeks;
 };
 

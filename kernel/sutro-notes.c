@@ -208,6 +208,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		.now_ns = now_ns,
 		.shallow = sutro_rq_shallow(rq),
 		.caches = sutro_rq_caches(rq),
+		.through = sutro_rq_through(rq),
 		.seeks = sutro_group_seeky(&sblkg->group),
 	};
 	u32 slow_ns = sutro_protect_slow_ns(&sblkg->group);

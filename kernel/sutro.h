@@ -497,6 +497,12 @@ static inline bool sutro_rq_caches(struct request *rq)
 	       blk_queue_write_cache(rq->q);
 }
 
+/* Does a write have to wait for the medium although the drive has a cache? */
+static inline bool sutro_rq_through(struct request *rq)
+{
+	return rq->cmd_flags & REQ_FUA && blk_queue_write_cache(rq->q);
+}
+
 static inline enum sutro_op sutro_rq_op(struct request *rq)
 {
 	switch (req_op(rq)) {

@@ -397,6 +397,37 @@ static void sutro_test_calm_device(struct kunit *test)
 			before_ns);
 }
 
+/*
+ * Writes past the cache take longer than those that it takes.  That does not look like
+ * a queue: the device has waited for its users.
+ */
+static void sutro_test_through_the_cache(struct kunit *test)
+{
+	struct sutro_device *device = device_new(test, false);
+	struct sutro_costs *none = costs_new(test);
+	struct sutro_sample sample = {
+		.class = sutro_cost_class(SUTRO_WRITE, 4096),
+		.bytes = 4096,
+		.now_ns = 1000 * MS,
+	};
+	u64 true_ns = 50 * US;
+	int i;
+
+	feed(device, sample.now_ns, 5000, &sample.class, &true_ns, 1);
+	sample.now_ns += 5000 * true_ns;
+	device->unsaturated = true;
+	for (i = 0; i < 1000; i++) {
+		sample.through = i % 2;
+		sample.shallow = !sample.through;
+		sample.start_ns = sample.now_ns;
+		sample.now_ns += sample.through ? 800 * US : 60 * US;
+		sutro_cost_complete(device, none, &sample);
+		device->unsaturated = true;
+	}
+	EXPECT_NEAR(test, sutro_cost_class_ns(device, sample.class), true_ns,
+		    US);
+}
+
 /* Work in flight stays within bounds, whatever latencies were seen. */
 static void sutro_test_depth_bounds(struct kunit *test)
 {
@@ -525,6 +556,7 @@ static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_trickle),
 	KUNIT_CASE(sutro_test_deep_although_empty),
 	KUNIT_CASE(sutro_test_calm_device),
+	KUNIT_CASE(sutro_test_through_the_cache),
 	KUNIT_CASE(sutro_test_depth_bounds),
 	KUNIT_CASE(sutro_test_depth_follows),
 	KUNIT_CASE(sutro_test_other),
