@@ -20,7 +20,8 @@
  * A flush takes as long as destaging takes.  So the time of a flush minus what was charged
  * in advance since the last one is charged to the group that flushes.  If more was charged
  * than the flush took, each group has its part of the difference as a credit, which pays for
- * its next requests.
+ * its next requests.  A credit is SUTRO_DESTAGE_CREDIT_US at most: a group that writes one
+ * block again and again earns no more.
  *
  *	a writes 16 MiB, which the cache takes in 30 ms, and is charged 138 ms.  b writes
  *	4 KiB, is charged 4 ms, and flushes, which takes 120 ms.  The 112 ms that both were
@@ -51,6 +52,7 @@
  */
 #define SUTRO_DESTAGE_TAKEN 3
 #define SUTRO_DESTAGE_PERIOD_NS (1000 * 1000 * 1000ULL)
+#define SUTRO_DESTAGE_CREDIT_US (100 * 1000U)
 #define SUTRO_DESTAGE_WHOLE_SHIFT 10
 #define SUTRO_DESTAGE_NS_PER_US 1000U
 
@@ -74,7 +76,10 @@ static void sutro_destage_settle(const struct sutro_destage *destage,
 	if (own->period + 1 == destage->period) {
 		spare_ns = own->paid_ns * destage->spare >>
 			   SUTRO_DESTAGE_WHOLE_SHIFT;
-		own->credit_us += div_u64(spare_ns, SUTRO_DESTAGE_NS_PER_US);
+		own->credit_us = min_t(
+			u64, SUTRO_DESTAGE_CREDIT_US,
+			own->credit_us +
+				div_u64(spare_ns, SUTRO_DESTAGE_NS_PER_US));
 	}
 	own->period = destage->period;
 	own->paid_ns = 0;

@@ -164,6 +164,22 @@ static void sutro_test_destage_shared_flush(struct kunit *test)
 		    3 * MS, MS / 10);
 }
 
+/* A block that is written a thousand times is destaged once: nobody hoards that. */
+static void sutro_test_destage_hoard(struct kunit *test)
+{
+	struct drive *d = drive_new(test);
+	u64 charged_ns = 0;
+	int i;
+
+	for (i = 0; i < 20000; i++)
+		writes(d, &d->a, 4096, 10000);
+	KUNIT_EXPECT_EQ(test, flushes(d, MS), 0);
+	writes(d, &d->a, 4096, 10000);
+	for (i = 0; i < 20; i++)
+		charged_ns += reads(d, &d->a, 10 * MS);
+	EXPECT_NEAR(test, charged_ns, 100 * MS, 5 * MS);
+}
+
 /* A read does not pay for what a drive destages before it. */
 static void sutro_test_destage_read(struct kunit *test)
 {
@@ -226,6 +242,7 @@ static struct kunit_case sutro_destage_test_cases[] = {
 	KUNIT_CASE(sutro_test_destage_flush),
 	KUNIT_CASE(sutro_test_destage_credit),
 	KUNIT_CASE(sutro_test_destage_shared_flush),
+	KUNIT_CASE(sutro_test_destage_hoard),
 	KUNIT_CASE(sutro_test_destage_read),
 	KUNIT_CASE(sutro_test_destage_old),
 	KUNIT_CASE(sutro_test_destage_sum),
