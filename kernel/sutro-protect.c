@@ -24,7 +24,8 @@
  * or of more than SUTRO_PROTECT_PROMPT times the weight is protected, too; of others,
  * only the rate is.  A group is protected until it is no longer favoured, or thinks for
  * longer than it did recently, or nearly all of the time was shared for a while and a new
- * trial begins (sutro-window.c).
+ * trial begins (sutro-window.c).  Groups with reserved time are protected without a trial
+ * (sutro-reserve.c).
  *
  * 2. What protection is
  *
@@ -47,21 +48,7 @@
  *	a reads 4 KiB and thinks for 5 ms, b reads 64 KiB, 0.47 ms each: requests of b
  *	are sent for 4 ms of 5.3, and none of a waits for one.
  *
- * 4. Reserved time
- *
- * io.sutro.reserve is a part of the time that is reserved for a group and all groups below
- * it, whatever their weights.  Such groups are protected without a trial while they have
- * requests, and for SUTRO_RESERVE_HOLD_NS after that: on a stripe, a group has requests
- * now at one leaf and now at another.  Cycles begin at the same moments on all leaves, so
- * with the same part on all leaves of a volume, a group has the whole volume for itself in
- * its windows.
- *
- * If time is reserved for several groups, their windows are common, as long as the sum of
- * their parts.  In a cycle each may use as much device time in these as its part.  Then it
- * waits for the shared window, so that many large requests of one do not take the time of
- * the others.
- *
- * 5. The bound
+ * 4. The bound
  *
  * Let T be the length of a cycle, p the shared part of it, D the longest time that
  * requests of other groups take to complete after a shared window, and X the rate that
@@ -82,12 +69,9 @@
 #include "sutro-core.h"
 
 #define US 1000ULL
-#define MS (1000 * US)
 
 /* A group that thinks for longer is not waited for. */
 #define SUTRO_PROTECT_HOLD_US 32000ULL
-/* But one with reserved time is. */
-#define SUTRO_RESERVE_HOLD_NS (1000 * MS)
 /* Weight of the newest sample in means: 1/8; in a minimum or a maximum: 1/64. */
 #define SUTRO_PROTECT_MEAN_SHIFT 3
 #define SUTRO_PROTECT_MIN_SHIFT 6
@@ -124,20 +108,6 @@ void sutro_protect_exit(struct sutro_group *group)
 	group->protect = NULL;
 }
 
-/*
- * Has a group used all of the time that is reserved for it in this cycle?  Then it leaves
- * the rest to other groups with reserved time: it would hold them up.
- */
-static bool sutro_protect_used_up(const struct sutro_protect *protect,
-				  const struct sutro_group_protect *own)
-{
-	const struct sutro_group *group = own->reserving;
-
-	return group && group->reserve_used_ns >= protect->cycle_ns *
-							  group->reserve /
-							  SUTRO_RESERVE_WHOLE;
-}
-
 /**
  * sutro_protect_next - the protected group that is served next
  * @protect:	the protection
@@ -153,7 +123,7 @@ struct sutro_group *sutro_protect_next(struct sutro_protect *protect)
 		const struct sutro_group_protect *own;
 
 		own = rb_entry(node, struct sutro_group_protect, node);
-		if (!sutro_protect_used_up(protect, own))
+		if (!sutro_reserve_is_used_up(protect, own))
 			return own->group;
 	}
 	return NULL;
@@ -230,7 +200,7 @@ struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
 	struct sutro_group *last = NULL;
 
 	list_for_each_entry(own, &core->protect.groups, list) {
-		if (sutro_protect_used_up(&core->protect, own))
+		if (sutro_reserve_is_used_up(&core->protect, own))
 			continue;
 		if (own->group->in_flight)
 			return own->group;
@@ -252,7 +222,7 @@ u64 sutro_protect_leave_ns(const struct sutro_group *group, u64 idle_ns)
 	u64 hold_ns = idle_ns;
 
 	if (own->reserving)
-		hold_ns = max(hold_ns, SUTRO_RESERVE_HOLD_NS);
+		hold_ns = sutro_reserve_hold_ns(idle_ns);
 	else if (own->think_us <= SUTRO_PROTECT_HOLD_US)
 		hold_ns = min(own->think_max_us * US + idle_ns,
 			      SUTRO_PROTECT_HOLD_US * US);
@@ -322,9 +292,24 @@ static void sutro_protect_new_set(struct sutro_protect *protect)
 }
 
 /* Does a group need protection for which others with its share are not held back? */
-static bool sutro_protect_by_share(const struct sutro_group_protect *own)
+static bool
+sutro_group_protected_by_share(const struct sutro_group_protect *own)
 {
 	return own->needed && !own->reserving;
+}
+
+/**
+ * sutro_protects_by_share - is a group protected for its share, not for reserved time?
+ * @protect:	the protection
+ */
+bool sutro_protects_by_share(const struct sutro_protect *protect)
+{
+	const struct sutro_group_protect *own;
+
+	list_for_each_entry(own, &protect->groups, list)
+		if (sutro_group_protected_by_share(own))
+			return true;
+	return false;
 }
 
 static void sutro_protect_join(struct sutro_core *core,
@@ -344,7 +329,7 @@ static void sutro_protect_join(struct sutro_core *core,
 	own->reserving = sutro_group_reserving(group);
 	if (own->epoch != protect->epoch)
 		sutro_protect_new_set(protect);
-	if (sutro_protect_by_share(own))
+	if (sutro_group_protected_by_share(own))
 		protect->least =
 			min(protect->least,
 			    sutro_group_share(group, SUTRO_PROTECT_WHOLE));
@@ -412,19 +397,6 @@ static void sutro_protect_ask(struct sutro_core *core,
 		sutro_protect_join(core, group, now_ns);
 }
 
-/* Add the time that is reserved for a group, once for all groups that may use it. */
-static void sutro_protect_add_reserve(struct sutro_protect *protect,
-				      struct sutro_group *group, bool begins)
-{
-	if (!group || group->reserve_seen == protect->cycles)
-		return;
-	group->reserve_seen = protect->cycles;
-	if (begins)
-		group->reserve_used_ns = 0;
-	protect->reserve +=
-		group->reserve * SUTRO_PROTECT_WHOLE / SUTRO_RESERVE_WHOLE;
-}
-
 /**
  * sutro_protect_share - the share of all groups that are still to be protected
  * @core:	the leaf
@@ -440,13 +412,11 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth)
 	struct sutro_group_protect *own, *next;
 	u32 depth = 0;
 
-	protect->by_share = false;
 	list_for_each_entry_safe(own, next, &protect->groups, list) {
 		own->reserving = sutro_group_reserving(own->group);
 		if (!sutro_protect_may(core, own->group)) {
 			sutro_protect_drop(core, own->group);
-		} else if (sutro_protect_by_share(own)) {
-			protect->by_share = true;
+		} else if (sutro_group_protected_by_share(own)) {
 			least = min(least,
 				    sutro_group_share(own->group,
 						      SUTRO_PROTECT_WHOLE));
@@ -454,8 +424,7 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth)
 	}
 	protect->least = least;
 	protect->prompt = false;
-	protect->reserve = 0;
-	protect->cycles++;
+	sutro_reserve_begin(protect);
 	list_for_each_entry_safe(own, next, &protect->groups, list) {
 		own_share = sutro_group_share(own->group, SUTRO_PROTECT_WHOLE);
 		if (!own->needed && !own->reserving &&
@@ -464,7 +433,7 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth)
 			continue;
 		}
 		share += own_share;
-		sutro_protect_add_reserve(protect, own->reserving, begins);
+		sutro_reserve_add(protect, own->reserving, begins);
 		protect->prompt |=
 			sutro_group_favoured(own->group, SUTRO_PROTECT_PROMPT);
 		depth += own->depth;
@@ -545,8 +514,7 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 	}
 	protect->in_flight++;
 	protect->requests++;
-	if (own->reserving && protect->reserved)
-		own->reserving->reserve_used_ns += estimate_ns;
+	sutro_reserve_sent(protect, own, estimate_ns);
 	if (sutro_before(protect->vtime, own->vtime))
 		protect->vtime = own->vtime;
 	sutro_protect_dequeue(protect, own);

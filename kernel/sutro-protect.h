@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sutro I/O scheduler: protection of favoured groups with few requests.
- * sutro-protect.c, sutro-trial.c and sutro-window.c describe the algorithm.
+ * sutro-protect.c, sutro-trial.c, sutro-window.c and sutro-reserve.c describe the algorithm.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */
@@ -69,7 +69,6 @@ struct sutro_protect_sums {
  * @prompt:	the latency of a protected group is protected, too
  * @gentle:	protected groups use less than their share of the device: others send less
  *		in shared windows
- * @by_share:	a group is protected for its share, not for time that is reserved for it
  * @reserve:	part of the time that is reserved for these groups, of
  *		SUTRO_PROTECT_WHOLE
  * @cycles:	how often that was added up
@@ -108,7 +107,6 @@ struct sutro_protect {
 	bool late;
 	bool prompt;
 	bool gentle;
-	bool by_share;
 	u32 reserve;
 	u32 cycles;
 	u32 epoch;
@@ -226,6 +224,19 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group);
 void sutro_protect_release(struct sutro_core *core, u64 now_ns);
 u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth);
+bool sutro_protects_by_share(const struct sutro_protect *protect);
+
+/* sutro-reserve.c */
+struct sutro_group *sutro_group_reserving(struct sutro_group *group);
+void sutro_reserve_begin(struct sutro_protect *protect);
+void sutro_reserve_add(struct sutro_protect *protect, struct sutro_group *group,
+		       bool begins);
+void sutro_reserve_sent(struct sutro_protect *protect,
+			struct sutro_group_protect *own, u64 estimate_ns);
+bool sutro_reserve_is_used_up(const struct sutro_protect *protect,
+			      const struct sutro_group_protect *own);
+u64 sutro_reserve_hold_ns(u64 idle_ns);
+u64 sutro_reserve_cycle_ns(const struct sutro_protect *protect);
 
 /* sutro-window.c */
 void sutro_window_init(struct sutro_protect *protect);

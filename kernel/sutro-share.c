@@ -143,19 +143,6 @@ static bool sutro_is_more(const struct sutro_level *level,
 }
 
 /**
- * sutro_group_reserving - for which group is time reserved that a group may use?
- * @group:	the group
- *
- * Return: the group itself, or its nearest ancestor with reserved time, or NULL.
- */
-struct sutro_group *sutro_group_reserving(struct sutro_group *group)
-{
-	while (group && !group->reserve)
-		group = group->parent;
-	return group;
-}
-
-/**
  * sutro_group_favoured - is a group entitled to more than those that it competes with?
  * @group:	the group, which is active
  * @times:	by how much more

@@ -117,7 +117,7 @@ struct sutro_group_protect;
  * @seek_history: a bit per request, newest lowest, set when far from the last one
  * @commits:	flushes and journal writes among those at the device (sutro-commit.c)
  * @reserve:	part of the time that is reserved for it and all below it, of
- *		SUTRO_RESERVE_WHOLE
+ *		SUTRO_RESERVE_WHOLE (sutro-reserve.c)
  * @reserve_seen: &sutro_protect.cycles when @reserve was added up last
  * @reserve_used_ns: device time of the requests that were sent in it in this cycle
  * @depth:	steps from it to the root, SUTRO_LEVELS at most
@@ -206,7 +206,6 @@ void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class);
 u64 sutro_group_share(const struct sutro_group *group, u64 amount);
 u32 sutro_group_slots(const struct sutro_group *group, u32 slots,
 		      u32 ret_slots[SUTRO_LEVELS + 1]);
-struct sutro_group *sutro_group_reserving(struct sutro_group *group);
 bool sutro_group_favoured(const struct sutro_group *group, u32 times);
 s64 sutro_group_lag_ns(const struct sutro_group *group);
 

@@ -57,9 +57,7 @@
  *	a reads 16 KiB with 16 requests in flight, u = 1, otherwise the same at 200:100,
  *	s = 0.05: p = 0.33 / 0.95 = 35 %, and both receive what they are entitled to.
  *
- * If time is reserved, p is at most what that leaves; if no group is protected for its
- * share, p is that.  Draining is not owed then: the reserved part is one of the time, and
- * sutrod corrects it by what it brings.
+ * If time is reserved, p is at most what that leaves (sutro-reserve.c).
  *
  * 3. The length of a cycle
  *
@@ -68,8 +66,7 @@
  * SUTRO_PROTECT_ROUNDS of them: ROUNDS * depth / X_r.  Where p is large, many requests meet
  * shared windows in any case, and FEW_ROUNDS / p rounds are enough.  Where only the rate is
  * protected, a cycle takes SUTRO_PROTECT_CYCLE_RATE_NS at most.  It also has to be so long
- * that draining takes less than half of either window; with reserved time,
- * SUTRO_RESERVE_DRAINS times as long as draining.
+ * that draining takes less than half of either window.
  *
  *	8 readers at 18,000 a second: 128 * 8 / 18,000 = 57 ms; a drain of 4 ms at
  *	p = 1.6 % needs 500 ms: a cycle of 2^29 ns.
@@ -109,8 +106,6 @@
 #define SUTRO_PROTECT_CYCLE_MAX_NS BIT_ULL(30)
 /* Longer ones only for latency, or for requests of others that take long. */
 #define SUTRO_PROTECT_CYCLE_RATE_NS BIT_ULL(27)
-/* With reserved time, a cycle is so many times as long as draining takes. */
-#define SUTRO_RESERVE_DRAINS 6
 /* So many shared windows may be left out for a debt. */
 #define SUTRO_PROTECT_DEBT 4
 /* Sums are halved when they hold more than so many cycles. */
@@ -263,7 +258,7 @@ static u32 sutro_window_part(struct sutro_core *core, u64 share)
 	u64 part, entitled;
 
 	protect->gentle = false;
-	if (!protect->by_share)
+	if (!sutro_protects_by_share(protect))
 		return most;
 	part = known ? sutro_window_harmless(core) : SUTRO_PROTECT_LEAST;
 	entitled = sutro_window_entitled(protect, share, known);
@@ -291,9 +286,7 @@ static u64 sutro_window_cycle_ns(const struct sutro_protect *protect, u32 depth)
 
 	if (!protect->prompt)
 		target_ns = min_t(u64, target_ns, SUTRO_PROTECT_CYCLE_RATE_NS);
-	if (protect->reserve)
-		target_ns = max_t(u64, target_ns,
-				  SUTRO_RESERVE_DRAINS * protect->drain_ns);
+	target_ns = max(target_ns, sutro_reserve_cycle_ns(protect));
 	target_ns =
 		max(target_ns,
 		    div_u64(2 * protect->drain_ns * SUTRO_PROTECT_WHOLE, less));
@@ -360,7 +353,8 @@ static bool sutro_window_releases(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
 
-	if (protect->part < SUTRO_PROTECT_MOST_PART || !protect->by_share) {
+	if (protect->part < SUTRO_PROTECT_MOST_PART ||
+	    !sutro_protects_by_share(protect)) {
 		protect->full_ns = now_ns;
 		return false;
 	}
@@ -389,7 +383,7 @@ static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 		return;
 	begin_ns = now_ns & ~(protect->cycle_ns - 1);
 	/* A debt is paid once in a cycle.  Time is reserved as a part of the whole. */
-	if (!protect->by_share)
+	if (!sutro_protects_by_share(protect))
 		protect->debt_ns = 0;
 	else if (begin_ns == protect->begin_ns)
 		protect->debt_ns += protect->paid_ns;
@@ -468,7 +462,7 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 	ends = !sutro_before(now_ns, protect->begin_ns + protect->cycle_ns);
 	if (ends && protect->reserved && !protect->clear) {
 		/* Longer than the window: nothing is known of the rest. */
-		if (protect->by_share)
+		if (sutro_protects_by_share(protect))
 			protect->drain_ns =
 				max_t(u64, protect->drain_ns,
 				      sutro_window_drain_ns(protect, now_ns));
@@ -491,7 +485,7 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 		protect->clear = core->in_flight == protect->in_flight;
 		protect->clear_ns = now_ns;
 		/* The end of the shared window may be noticed late. */
-		if (protect->clear && !protect->by_share)
+		if (protect->clear && !sutro_protects_by_share(protect))
 			sutro_window_drained(protect, protect->other_done_ns);
 	}
 }
