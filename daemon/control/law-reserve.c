@@ -139,8 +139,14 @@ static void promise_follow(struct promise *p, double error, double dt_s)
 static void promise_reserve(struct promise *p, double dt_s)
 {
 	double target = TARGET * p->pub.floor * fmin(p->pub.phi, 1);
-	double error = log(target / fmax(p->steady_rate, 1e-9 * target));
+	double error;
 
+	/* Nothing is granted. */
+	if (!(target > 0)) {
+		p->reserve = 0;
+		return;
+	}
+	error = log(target / fmax(p->steady_rate, 1e-9 * target));
 	error = clampd(error, -ERROR_MOST, ERROR_MOST);
 	if (fabs(error) < CLOSE || (error > 0 && !promise_would_use(p)))
 		return;

@@ -166,6 +166,7 @@ void check_ranges(const struct machine *m)
 
 		check(p->phi >= 0 && p->phi <= 1);
 		check(p->gain >= 1 && p->gain <= 1.6);
+		check(p->reserve >= 0 && p->reserve <= 0.9);
 		check(p->backlog >= 0 && p->backlog <= 1);
 		check(p->used >= 0 && p->used <= 2);
 		check(p->state > CONTROL_UNKNOWN &&

@@ -23,6 +23,8 @@ static double wild(void)
 static void test_wild(struct machine *m)
 {
 	build(m);
+	for_each_leaf(l, m)
+		control_set_reserves(m->c, l, below(2));
 	for (int t = 0; t < 30; t++) {
 		for_each_unit(u, m) {
 			for_each_leaf(l, m)
