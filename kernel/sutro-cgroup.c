@@ -384,6 +384,22 @@ static u32 sutro_in_flight(struct sutro_blkg *sblkg)
 	return in_flight - min(in_flight, READ_ONCE(sblkg->note.nr));
 }
 
+/* Time with a request that waited or was at the disk, up to now. */
+static u64 sutro_busy_ns(struct sutro_blkg *sblkg)
+{
+	const struct sutro_group *group = &sblkg->group;
+	u64 busy_ns = READ_ONCE(group->stat.busy_ns);
+	u64 since_ns = READ_ONCE(group->busy_since_ns), until_ns;
+
+	if (READ_ONCE(group->queued) || sutro_in_flight(sblkg))
+		until_ns = ktime_get_ns();
+	else if (READ_ONCE(group->in_flight))
+		until_ns = READ_ONCE(sblkg->note.now_ns);
+	else
+		return busy_ns;
+	return busy_ns + max_t(s64, until_ns - since_ns, 0);
+}
+
 /**
  * sutro_show_stat - the rest of a line of io.sutro.stat, behind the leaf
  * @sf:		where
@@ -407,6 +423,7 @@ void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg)
 	seq_put_decimal_ull(sf, " wait_ns=", READ_ONCE(sblkg->stat.wait_ns));
 	seq_put_decimal_ull(sf,
 			    " pending_ns=", READ_ONCE(sblkg->stat.pending_ns));
+	seq_put_decimal_ull(sf, " busy_ns=", sutro_busy_ns(sblkg));
 	seq_put_decimal_ull(sf, " idle_ns=", READ_ONCE(group->stat.idle_ns));
 	seq_put_decimal_ull(sf, " queued=", READ_ONCE(group->queued));
 	seq_put_decimal_ull(sf, " in_flight=", sutro_in_flight(sblkg));

@@ -483,7 +483,10 @@ void sutro_learn_arrival(const struct sutro_core *core,
 
 	group->seek_history = (group->seek_history << 1) | far;
 
-	if (group->queued || group->in_flight || !group->empty_since_ns)
+	if (group->queued || group->in_flight)
+		return;
+	group->busy_since_ns = now_ns;
+	if (!group->empty_since_ns)
 		return;
 	think_ns = max_t(s64, now_ns - group->empty_since_ns, 0);
 	sutro_protect_learn(group, think_ns);
@@ -620,6 +623,9 @@ void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 	sutro_protect_completed(core, group, nr, cost_ns, now_ns);
 	core->in_flight_ns -= estimate_ns;
 	group->stat.time_ns += cost_ns;
+	if (!group->queued && !group->in_flight)
+		group->stat.busy_ns +=
+			max_t(s64, now_ns - group->busy_since_ns, 0);
 	if (group == core->alone) {
 		core->alone_ns += delta_ns;
 		if (!group->in_flight)

@@ -124,6 +124,7 @@ struct sutro_group_protect;
  * @gone:	its cgroup has been removed: no more requests are expected
  * @mixed:	set by the caller: its requests compete with one another
  * @think_ns:	mean time from running empty to the next request
+ * @busy_since_ns: when it was empty last before it had requests
  * @empty_since_ns: when it ran empty (nothing queued or in flight), 0 if never
  * @leave_at_ns: while empty: until when its next request is expected
  * @leaving:	place in &sutro_core.leaving while empty and active
@@ -149,6 +150,7 @@ struct sutro_group {
 	bool gone;
 	bool mixed;
 	u64 think_ns;
+	u64 busy_since_ns;
 	u64 empty_since_ns;
 	union {
 		u64 leave_at_ns;
@@ -160,6 +162,7 @@ struct sutro_group {
 	struct {
 		u64 time_ns;
 		u64 idle_ns;
+		u64 busy_ns;
 		u64 dequeue;
 	} stat;
 };

@@ -78,6 +78,7 @@ static struct control_use measured_use(const struct usage *u, double dt_s)
 {
 	double waiting = u->wait_ns / 1e9 / dt_s;
 	double pending = u->pending_ns / 1e9 / dt_s;
+	double busy = u->busy_ns / 1e9 / dt_s;
 
 	/* Both are counted when they end: a unit that was not served at all waited. */
 	if (!u->rios && !u->wios) {
@@ -89,6 +90,7 @@ static struct control_use measured_use(const struct usage *u, double dt_s)
 		.backlog = waiting < 1 ? waiting : 1,
 		.ios = u->rios + u->wios,
 		.pending = pending,
+		.busy = busy < 1 ? busy : 1,
 	};
 }
 

@@ -460,6 +460,7 @@ static void make_sane(struct control *c)
 			use->time = sane(use->time, USE_MAX);
 			use->backlog = sane(use->backlog, 1);
 			use->pending = sane(use->pending, PENDING_MAX);
+			use->busy = sane(use->busy, 1);
 		}
 	for (uint32_t i = 0; i < c->n_promises; i++) {
 		struct control_promise *p = &c->promises[i].pub;

@@ -50,12 +50,15 @@ const char *control_state_cause(enum control_state s);
  * @pending: requests on their way, on the average (latencies of what completed over
  *	the tick's length); 0 if that is not known. Verdicts and reserves need it: a drive's
  *	queue may hold all of a unit's requests, so that none is seen to wait
+ * @busy: part of the tick in which it, or one below it, had a request on its way, waiting
+ *	or at the device, 0..1; 0 if that is not known
  */
 struct control_use {
 	double time;
 	double backlog;
 	uint64_t ios;
 	double pending;
+	double busy;
 };
 
 /**

@@ -41,6 +41,7 @@ enum counter {
 	COUNTER_WIOS,
 	COUNTER_WAIT_NS,
 	COUNTER_PENDING_NS,
+	COUNTER_BUSY_NS,
 	COUNTER_QUEUED,
 	COUNTER_IN_FLIGHT,
 	COUNTERS,
@@ -160,6 +161,7 @@ static enum counter counter_of(const char *key, size_t length)
 		[COUNTER_WIOS] = { "wios", 4 },
 		[COUNTER_WAIT_NS] = { "wait_ns", 7 },
 		[COUNTER_PENDING_NS] = { "pending_ns", 10 },
+		[COUNTER_BUSY_NS] = { "busy_ns", 7 },
 		[COUNTER_QUEUED] = { "queued", 6 },
 		[COUNTER_IN_FLIGHT] = { "in_flight", 9 },
 	};
@@ -211,6 +213,7 @@ static void add_usage(struct usage *sum, const struct usage *u)
 	sum->wios += u->wios;
 	sum->wait_ns += u->wait_ns;
 	sum->pending_ns += u->pending_ns;
+	sum->busy_ns += u->busy_ns;
 	sum->queued += u->queued;
 	sum->in_flight += u->in_flight;
 	sum->active |= u->active;
@@ -227,6 +230,7 @@ static struct usage difference(const uint64_t *now, const uint64_t *before)
 		.wait_ns = since(now[COUNTER_WAIT_NS], before[COUNTER_WAIT_NS]),
 		.pending_ns = since(now[COUNTER_PENDING_NS],
 				    before[COUNTER_PENDING_NS]),
+		.busy_ns = since(now[COUNTER_BUSY_NS], before[COUNTER_BUSY_NS]),
 		.queued = now[COUNTER_QUEUED],
 		.in_flight = now[COUNTER_IN_FLIGHT],
 	};

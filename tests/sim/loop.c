@@ -236,6 +236,19 @@ static double loop_noise(struct loop *loop, double x)
 	return x * (1 + loop->noise * 1.7 * (even - 1));
 }
 
+/* As sutro_show_stat(). */
+static u64 loop_busy_ns(const struct loop *loop, const struct leaf_group *group)
+{
+	const struct sutro_group *core = &group->core;
+	u64 busy_ns = core->stat.busy_ns;
+
+	if (core->queued || core->in_flight > group->note.nr)
+		busy_ns += loop->clock.now_ns - core->busy_since_ns;
+	else if (core->in_flight)
+		busy_ns += group->note.now_ns - core->busy_since_ns;
+	return busy_ns;
+}
+
 /* From the counters of one cgroup on one leaf; the sums are made below. */
 static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 {
@@ -245,6 +258,7 @@ static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 	u64 time_ns = group->core.stat.time_ns - g->last[l].time_ns;
 	u64 wait_ns = group->wait_ns - g->last[l].wait_ns;
 	u64 pending_ns = group->pending_ns - g->last[l].pending_ns;
+	u64 busy_ns = loop_busy_ns(loop, group);
 	const u64 *by_direction = group->owner.counts.ios;
 	u64 ios = by_direction[MDISK_READ] + by_direction[MDISK_WRITE];
 
@@ -253,6 +267,7 @@ static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 	use->time = (s64)time_ns / (double)loop->tick_ns;
 	use->backlog = wait_ns / (double)loop->tick_ns;
 	use->pending = pending_ns / (double)loop->tick_ns;
+	use->busy = (busy_ns - g->last[l].busy_ns) / (double)loop->tick_ns;
 	/* What has not ended was not counted. */
 	if (group->core.queued && !use->ios)
 		use->backlog = 1;
@@ -261,6 +276,7 @@ static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 	g->last[l].time_ns = group->core.stat.time_ns;
 	g->last[l].wait_ns = group->wait_ns;
 	g->last[l].pending_ns = group->pending_ns;
+	g->last[l].busy_ns = busy_ns;
 	g->last[l].ios = ios;
 }
 
@@ -284,9 +300,11 @@ static void loop_sample_groups(struct loop *loop)
 				above->backlog += use->backlog;
 				above->ios += use->ios;
 				above->pending += use->pending;
+				above->busy += use->busy;
 			}
 			use->time = loop_noise(loop, use->time);
 			use->backlog = fmin(use->backlog, 1);
+			use->busy = fmin(use->busy, 1);
 		}
 }
 

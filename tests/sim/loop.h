@@ -33,6 +33,7 @@ struct loop_cgroup {
 		u64 time_ns;
 		u64 wait_ns;
 		u64 pending_ns;
+		u64 busy_ns;
 		u64 ios;
 	} last[LOOP_LEAVES];
 };

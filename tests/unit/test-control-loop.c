@@ -110,11 +110,11 @@ static void sample(struct world *w)
 				     time >= share(w, i, l) * 0.99;
 
 			*control_use(w->m.c, u->node, l) = (struct control_use){
-				time * noise(&w->reading[i][l]),
-				waits		? 1
-				: uses(w, i, l) ? 0.3
-						: 0,
-				time > 0 ? 200 : 0, 0
+				.time = time * noise(&w->reading[i][l]),
+				.backlog = waits	   ? 1
+					   : uses(w, i, l) ? 0.3
+							   : 0,
+				.ios = time > 0 ? 200 : 0,
 			};
 		}
 		if (u->floor > 0) {

@@ -28,12 +28,15 @@ static void test_wild(struct machine *m)
 	for (int t = 0; t < 30; t++) {
 		for_each_unit(u, m) {
 			for_each_leaf(l, m)
-				*control_use(m->c, u->node,
-					     l) = (struct control_use){
-					wild(), wild(),
-					below(2) ? below(1000) : UINT64_MAX,
-					wild()
-				};
+				*control_use(m->c, u->node, l) =
+					(struct control_use){
+						.time = wild(),
+						.backlog = wild(),
+						.ios = below(2) ? below(1000)
+								: UINT64_MAX,
+						.pending = wild(),
+						.busy = wild(),
+					};
 			if (!(u->floor > 0))
 				continue;
 			promise(m, u)->rate = wild() * u->floor;
