@@ -132,13 +132,16 @@ struct link {
  * @fast_rate, @steady_rate: what shortness is judged by
  * @most: share of the leaf of which it uses most, smoothed
  * @pending: requests on their way, smoothed
- * @pending_most: the most of them of the last seconds
+ * @busy: part of the tick in which it had any
  * @charged: device time on all leaves, @ios: requests there per second; smoothed
  * @running_s: uses the device, or waits for it, since; up to 0 it tells nothing
  * @idle_s: does not since
  * @push: gain with its passing part
  * @reserve: of the time, as it follows from the last tick; the public one is in force
- * @reserve_short_s: time that it was short with nothing reserved for it
+ * @reserve_missed_s: part of its entitlement that it missed, with nothing reserved for it,
+ *	times the time
+ * @reserve_s: time since the reserve began
+ * @reserve_mean, @reserve_rate: what was in force, and the rate; smoothed
  * @short_s: net time that it was short of its floor
  * @good_s: time without, since a verdict
  * @other_s: time that another cause than that of the verdict was found
@@ -162,14 +165,17 @@ struct promise {
 	double steady_rate;
 	double most;
 	double pending;
-	double pending_most;
+	double busy;
 	double charged;
 	double ios;
 	double running_s;
 	double idle_s;
 	double push;
 	double reserve;
-	double reserve_short_s;
+	double reserve_missed_s;
+	double reserve_s;
+	double reserve_mean;
+	double reserve_rate;
 	double short_s;
 	double good_s;
 	double other_s;

@@ -119,7 +119,6 @@
 /* ... with less than so many requests per second on them. */
 #define IOS_NOTHING 10
 #define CHARGED_S 1.0
-#define MOST_S 4.0
 /* Requests on their way are known sooner, when a unit begins: weight of a tick. */
 #define PENDING_FIRST 0.5
 /* Not a rate. */
@@ -364,17 +363,11 @@ static double rate_part(const struct promise *p, double dt_s, double mean_s)
 	return p->running_s > 0 ? fmax(a, fmin(dt_s / p->running_s, 1)) : a;
 }
 
-/* The most of the last seconds: a unit that ends has few requests, too. */
-static double recent_most(double most, double now, double dt_s)
-{
-	return fmax(now, smooth(most, now, tick_part(dt_s, MOST_S)));
-}
-
 static void promise_look(struct control *c, struct promise *p, double dt_s)
 {
 	double a = tick_part(dt_s, RATE_S), b = tick_part(dt_s, CHARGED_S);
 	double backlog = 0, used = 0, charged = 0, ios = 0, most = 0;
-	double pending = 0;
+	double pending = 0, busy = 0;
 
 	for (uint32_t i = 0; i < p->n_links; i++) {
 		const struct link *k = &p->links[i];
@@ -383,6 +376,7 @@ static void promise_look(struct control *c, struct promise *p, double dt_s)
 		backlog = fmax(backlog, cell->use.backlog);
 		most = fmax(most, cell->time);
 		pending += cell->use.pending;
+		busy += cell->use.busy;
 		charged += cell->time * p->pub.fraction;
 		ios += (double)cell->use.ios;
 		if (k->share > SHARE_TELLING)
@@ -392,11 +386,12 @@ static void promise_look(struct control *c, struct promise *p, double dt_s)
 	}
 	p->pub.backlog = smooth(p->pub.backlog, backlog, a);
 	/* Half a tick's worth more than all, and it is all. */
-	p->pub.used = smooth(p->pub.used, fmin(used, 2), a);
+	p->pub.used =
+		smooth(p->pub.used, fmin(used, 2), rate_part(p, dt_s, RATE_S));
 	p->most = smooth(p->most, most, a);
 	p->pending = smooth(p->pending, pending,
 			    p->running_s > 0 ? b : PENDING_FIRST);
-	p->pending_most = recent_most(p->pending_most, pending, dt_s);
+	p->busy = fmin(busy, 1);
 	p->charged = smooth(p->charged, charged, b);
 	p->ios = smooth(p->ios, ios / dt_s, b);
 	/* Requests that wait may be the unit's other ones, if only those complete. */

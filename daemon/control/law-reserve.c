@@ -11,19 +11,32 @@
  * same on all leaves of a promise, so that in its windows the unit has its volume for
  * itself.
  *
- * A reserve begins when a unit with few requests on their way, which uses little of its
- * share, was short of its floor for SHORT_S although that was granted. It begins with the
- * largest share that the floor takes of a leaf. Then it follows
+ * A reserve begins when a unit was short of its target, although that was granted, and
+ * missed so much of its entitlement while it had requests:
  *
- *	d(log reserve) / dt = log(target / rate) / T
+ *	sum over ticks of (USABLE * busy - used) * dt >= MISSED_S
  *
- * with T = RISE_S below the target and FALL_S above it, for the rate is nearly
- * proportional to the reserve. The target is a little more than what is granted of the
- * floor. A reserve that has become small ends, and none is in force while a unit is idle.
+ * where "used" is the part that it used of what its weights entitle it to, and "busy" the
+ * part of the time in which it had at least one request, waiting or at a leaf. A unit that
+ * has requests all of the time and can use its share has used = busy = 1.
  *
- *	A unit with a floor of 30 MB/s has 0.3 of the time, and receives 20 MB/s. Its
- *	target is 31.8: log(31.8 / 20) = 0.46, so in a tick of 250 ms the reserve grows
- *	by a factor of exp(0.46 * 0.25 / 0.8) = 1.15, to 0.35.
+ *	One that is always waiting for a single request uses 0.1 of its entitlement: it
+ *	misses 0.8 of it, and is helped after 0.88 s.
+ *
+ * The reserve begins with the largest share that the floor takes of a leaf. Then it is the
+ * price of the target in reserved time, as a share is its price in device time:
+ *
+ *	reserve = target * mean(reserve in force) / mean(rate)
+ *
+ * Both means begin with the reserve and forget with FOLLOW_S, so the quotient is right as
+ * soon as a tick has brought the rate of its windows. It converges, for the rate is
+ * X * (reserve - d) + s, where d is lost to draining and s is received in shared windows.
+ * It doubles in a tick at most, for what was sent before comes to an end first.
+ * The target is a little more than what is granted of the floor. A reserve that has become
+ * small ends, and none is in force while a unit is idle.
+ *
+ *	A unit with a floor of 30 MB/s had 0.3 of the time in the last second, and
+ *	received 20 MB/s. Its target is 31.8, and its reserve 31.8 * 0.3 / 20 = 0.48.
  *
  * What is reserved counts as needed (control_measure()), so that others are granted no
  * more than the rest, and a promise never reserves more than it is granted.
@@ -38,41 +51,32 @@
 /* A unit that gets all of this and is short cannot reach its floor. */
 #define RESERVE_MAX 0.9
 #define RESERVE_ENOUGH 0.88
-/* Less is not worth a window. */
+/* Less is not worth a window; and what a reserve begins with at least. */
 #define RESERVE_LEAST 0.02
-#define RESERVE_FIRST_LEAST 0.2
-#define RESERVE_FIRST_MOST 0.5
+#define RESERVE_FIRST 0.2
 /* Against noise, as MARGIN of law-share.c. */
 #define TARGET 1.06
-/* Short of the target by less, or above it by less, changes nothing. */
-#define CLOSE 0.02
-#define RISE_S 0.8
-#define FALL_S 2.0
-/* Uses less than this part of its entitlement: its weight does not help. */
-#define USES_LITTLE 0.7
-/* A larger error says no more. */
-#define ERROR_MOST 1.0
-/* Requests on their way to each leaf, with which a unit can have a backlog. */
-#define FEW 12
-/* Has that many requests on their way: it would use more. */
+/* Means of the rate, and of what was in force; cycles take up to a second. */
+#define FOLLOW_S 1.0
+/* Part of its entitlement that a unit with requests uses, where weights help it. */
+#define USABLE 0.9
+/*
+ * It misses so much before anything is reserved for it. With a small weight, a unit has few
+ * request slots, and few requests at the disk, until its weight is raised.
+ */
+#define MISSED_S 0.7
+/* Has a request on its way for that part of a tick: it would use more. */
 #define ASKS 0.5
 /* A unit that is back within this time finds its reserve in force. */
 #define IDLE_S 1.0
 /* What is in force changes by this part of it, or of the time. */
 #define STEP 0.03
 #define STEP_LEAST 0.005
-/* Less tells nothing of how many requests it has. */
-#define RUNNING_S 0.5
-/*
- * It is short for so long before anything is reserved for it: with a small weight, a unit
- * has few request slots, and few requests at the disk, until its weight is raised.
- */
-#define SHORT_S 2.0
 
 /* It would use more. */
 static bool promise_would_use(const struct promise *p)
 {
-	return p->pending >= ASKS || p->pub.backlog >= ASKS;
+	return p->busy >= ASKS;
 }
 
 static bool promise_is_reservable(const struct control *c,
@@ -93,11 +97,11 @@ bool control_may_reserve(const struct control *c, const struct promise *p)
 
 static double promise_first(const struct promise *p)
 {
-	double most = 0;
+	double most = RESERVE_FIRST;
 
 	for (uint32_t i = 0; i < p->n_links; i++)
 		most = fmax(most, p->links[i].share);
-	return clampd(most, RESERVE_FIRST_LEAST, RESERVE_FIRST_MOST);
+	return most;
 }
 
 /* A leaf that is full has no more than it grants. */
@@ -111,27 +115,39 @@ static double promise_most(const struct promise *p)
 	return most;
 }
 
-/*
- * A unit with many requests is helped by its weight; where floors do not fit, by nothing.
- * One with half of the requests that it had is about to end.
- */
-static bool promise_begins(struct promise *p, double error, double dt_s)
+/* A unit that uses its share is helped by its weight; where floors do not fit, by nothing. */
+static bool promise_begins(struct promise *p, double target, double dt_s)
 {
-	bool needs = error > 0 && p->pub.used < USES_LITTLE &&
-		     p->pending < FEW * p->n_links &&
-		     p->pending > p->pending_most / 2 &&
-		     p->running_s >= RUNNING_S && control_is_granted(&p->pub);
+	double missed = USABLE * p->busy - p->pub.used;
 
-	p->reserve_short_s = needs ? p->reserve_short_s + dt_s : 0;
-	return p->reserve_short_s >= SHORT_S;
+	/* Either may be above it: one is sooner, one is calm. */
+	if (fmax(p->fast_rate, p->steady_rate) >= target ||
+	    !control_is_granted(&p->pub))
+		p->reserve_missed_s = 0;
+	else
+		p->reserve_missed_s += fmax(missed, 0) * dt_s;
+	return p->reserve_missed_s >= MISSED_S;
 }
 
-static void promise_follow(struct promise *p, double error, double dt_s)
+static void promise_start(struct promise *p)
 {
-	double follow_s = error > 0 ? RISE_S : FALL_S;
+	p->reserve = fmin(promise_first(p), promise_most(p));
+	p->reserve_s = 0;
+	p->reserve_mean = 0;
+	p->reserve_rate = 0;
+}
 
-	p->reserve *= exp(error * fmin(dt_s / follow_s, 1));
-	p->reserve = fmin(p->reserve, promise_most(p));
+static void promise_follow(struct promise *p, double target, double dt_s)
+{
+	double reserve, a;
+
+	p->reserve_s += dt_s;
+	a = fmax(-expm1(-dt_s / FOLLOW_S), dt_s / p->reserve_s);
+	p->reserve_mean += a * (p->pub.reserve - p->reserve_mean);
+	p->reserve_rate += a * (p->pub.rate - p->reserve_rate);
+	reserve =
+		target * p->reserve_mean / fmax(p->reserve_rate, 1e-9 * target);
+	p->reserve = fmin(fmin(reserve, 2 * p->reserve), promise_most(p));
 	if (p->reserve < RESERVE_LEAST)
 		p->reserve = 0;
 }
@@ -139,21 +155,18 @@ static void promise_follow(struct promise *p, double error, double dt_s)
 static void promise_reserve(struct promise *p, double dt_s)
 {
 	double target = TARGET * p->pub.floor * fmin(p->pub.phi, 1);
-	double error;
 
 	/* Nothing is granted. */
 	if (!(target > 0)) {
 		p->reserve = 0;
 		return;
 	}
-	error = log(target / fmax(p->steady_rate, 1e-9 * target));
-	error = clampd(error, -ERROR_MOST, ERROR_MOST);
-	if (fabs(error) < CLOSE || (error > 0 && !promise_would_use(p)))
+	if (p->steady_rate < target && !promise_would_use(p))
 		return;
 	if (p->reserve > 0)
-		promise_follow(p, error, dt_s);
-	else if (promise_begins(p, error, dt_s))
-		p->reserve = promise_first(p);
+		promise_follow(p, target, dt_s);
+	else if (promise_begins(p, target, dt_s))
+		promise_start(p);
 }
 
 /* In steps, for each is written to a file of each leaf; nothing for a unit that is idle. */

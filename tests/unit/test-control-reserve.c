@@ -37,12 +37,12 @@ static struct machine shallow_machine(void)
 	return m;
 }
 
-/* The first unit waits at the disk for others, as long as it asks. */
-static void run_shallow(struct machine *m, bool asks, double seconds)
+/* The first unit has a request at the disk for that part of the time. */
+static void run_shallow(struct machine *m, double busy, double seconds)
 {
 	for (double t = 0; t < seconds; t += TICK_S) {
 		feed(m);
-		control_use(m->c, m->unit[FIRST].node, 0)->pending = asks;
+		control_use(m->c, m->unit[FIRST].node, 0)->busy = busy;
 		control_tick(m->c, TICK_S);
 	}
 }
@@ -56,11 +56,32 @@ static void test_begins_when_short(void)
 {
 	struct machine m = shallow_machine();
 
-	run_shallow(&m, true, 5);
+	run_shallow(&m, 1, 5);
 	check(reserve(&m) > 0.1 && reserve(&m) <= 0.9);
 	/* Fast enough: it ends. */
 	m.unit[FIRST].rate = 3 * FLOOR;
-	run_shallow(&m, true, 10);
+	run_shallow(&m, 1, 10);
+	check(reserve(&m) == 0);
+	control_free(m.c);
+}
+
+/* It thinks for most of the time: less than its share is all that it asks for. */
+static void test_does_not_begin_when_idle(void)
+{
+	struct machine m = shallow_machine();
+
+	run_shallow(&m, 0.01, 5);
+	check(reserve(&m) == 0);
+	control_free(m.c);
+}
+
+/* It has requests all of the time, and all that its weight entitles it to. */
+static void test_does_not_begin_with_a_share(void)
+{
+	struct machine m = shallow_machine();
+
+	m.unit[FIRST].rate = 0.9 * FLOOR;
+	run_shallow(&m, 1, 5);
 	check(reserve(&m) == 0);
 	control_free(m.c);
 }
@@ -69,12 +90,12 @@ static void test_ends_when_nothing_is_granted(void)
 {
 	struct machine m = shallow_machine();
 
-	run_shallow(&m, true, 5);
+	run_shallow(&m, 1, 5);
 	check(reserve(&m) > 0);
 	m.unit[FIRST].rate = 0;
 	m.unit[GREEDY].rate = 500;
 	m.unit[GREEDY].asks = true;
-	run_shallow(&m, true, 5);
+	run_shallow(&m, 1, 5);
 	check(promise(&m, &m.unit[FIRST])->phi < 0.01);
 	check(reserve(&m) == 0);
 	control_free(m.c);
@@ -83,6 +104,8 @@ static void test_ends_when_nothing_is_granted(void)
 int main(void)
 {
 	test_begins_when_short();
+	test_does_not_begin_when_idle();
+	test_does_not_begin_with_a_share();
 	test_ends_when_nothing_is_granted();
 	return 0;
 }
