@@ -6,7 +6,8 @@
  * group that sends one request, waits for it and sends the next has no backlog.  Each
  * of its requests waits at the device for what other groups sent meanwhile, and the
  * group receives a small part of what it is entitled to.  On a rotational device such
- * a group is waited for (sutro-core.c).  This file is about all other devices.
+ * a group is waited for (sutro-core.c).  This file is about all other devices, and about
+ * groups with reserved time on any.
  *
  * 1. Which groups
  *
@@ -345,9 +346,10 @@ static bool sutro_protect_may(const struct sutro_core *core,
 {
 	const struct sutro_tunables *t = &core->tunables;
 
-	return core->nr_active > 1 && !t->rotational && !t->fairness &&
+	return core->nr_active > 1 && !t->fairness &&
 	       (sutro_group_reserving(group) ||
-		(t->protect && sutro_group_favoured(group, 1)));
+		(t->protect && !t->rotational &&
+		 sutro_group_favoured(group, 1)));
 }
 
 /* Allocate the state of a group; without memory it is not protected. */

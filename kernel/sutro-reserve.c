@@ -9,6 +9,10 @@
  * leaves (sutro-window.c), so with the same part on all leaves of a volume, a group has the
  * whole volume for itself in its windows.
  *
+ * That is also so on rotational devices, where no group is protected for its share.  There
+ * a group with one request at a time is waited for in its slices, and on a stripe these do
+ * not fall on the same time: each request waits for its group's slice on another leaf.
+ *
  * 1. Several groups
  *
  * If time is reserved for several groups, their windows are common, as long as the sum of

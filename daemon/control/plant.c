@@ -513,7 +513,7 @@ static int make(struct plant *plant, struct plant *was,
 		control_set_weighted(plant->control, l, backend);
 		if (backend && streq(backend, "sutro")) {
 			measured = true;
-			control_set_reserves(plant->control, l, !d->rotational);
+			control_set_reserves(plant->control, l, true);
 		} else {
 			guessed = true;
 		}

@@ -2,7 +2,7 @@
 
 /*
  * Time that is reserved for units whose floors weights cannot keep (law-reserve.c): lines of
- * io.sutro.reserve, for leaves with the scheduler sutro that are not rotational.
+ * io.sutro.reserve, for leaves with the scheduler sutro.
  */
 
 #include "control/reserve.h"

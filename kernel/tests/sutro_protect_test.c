@@ -183,6 +183,32 @@ static void sutro_test_reserved(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->few));
 }
 
+/* The same on a rotational device, where no other group is protected. */
+static void sutro_test_reserved_rotational(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	struct sutro_tunables *tunables = &load->t->core.tunables;
+	int alone = SECOND_NS / (2 * SMALL_NS);
+
+	tunables->rotational = true;
+	tunables->slice_ns = SLICE_NS;
+	tunables->group_idle_ns = IDLE_NS;
+	load->few->reserve = SUTRO_RESERVE_WHOLE / 2;
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->few));
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->many));
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone / 3);
+	KUNIT_EXPECT_GE(test, load->many_nr,
+			(int)(10 * SECOND_NS / LARGE_NS / 4));
+
+	load->few->reserve = 0;
+	sutro_group_set_weight(load->few, 1000);
+	load->t->core.protect.changed = true;
+	load_run(load, SECOND_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->few));
+}
+
 /* A group with many large requests uses no more of common windows than is reserved for it. */
 static void sutro_test_reserved_for_two(struct kunit *test)
 {
@@ -324,6 +350,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protected),
 	KUNIT_CASE(sutro_test_protected_class),
 	KUNIT_CASE(sutro_test_reserved),
+	KUNIT_CASE(sutro_test_reserved_rotational),
 	KUNIT_CASE(sutro_test_reserved_subtree),
 	KUNIT_CASE(sutro_test_reserved_for_two),
 	KUNIT_CASE(sutro_test_not_protected),

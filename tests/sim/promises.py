@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Scenarios of the control law: sim-run with the daemon, and floors."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,8 @@ SLOWER = {"rpm": 3600, "bandwidth_kbps": 75000, "seek_min_us": 1000, "seek_max_u
 USUAL = {"rpm": 7200, "bandwidth_kbps": 150000, "seek_min_us": 500, "seek_max_us": 10500}
 # An ssd that is 8 times slower has as many requests less to simulate.
 FLASH = {"kind": 1, "read_us": 640, "write_us": 1600, "bus_kbps": 67500, **SIZE}
+# 512 KiB take 50 ms: a virtual disk with a limit.
+SLOW = {"kind": 1, "read_us": 80, "write_us": 200, "bus_kbps": 10000, **SIZE}
 
 
 class Result:
@@ -88,27 +91,26 @@ class Scenario:
         self.say("client", cgroup=cgroup, **client)
         return cgroup
 
-    def run(self, control: bool = True, only: int | None = None, seconds: float = 0) -> Result:
-        """Run it; without the daemon, or with one client alone that is always there."""
+    def run(self, control: bool = True, only: Collection[int] = (), seconds: float = 0) -> Result:
+        """Run it; without the daemon, or with some clients alone that are always there."""
         seconds = seconds or self.seconds
         lines = [line("run", seconds=seconds, seed=self.seed, noise=self.noise, control=control)]
         client = -1
         for text in self.lines:
             word, *numbers = text.split()
             client += word == "client"
-            if only is not None:
+            if only:
                 if word in ("promise", "disk", "move", "recall"):
                     continue
-                if word == "client" and client != only:
+                if word == "client" and client not in only:
                     continue
                 numbers = [n for n in numbers if not n.startswith(("start=", "stop="))]
             lines.append(" ".join([word, *numbers]))
         return Result(run(lines))
 
-    def alone(self, client: int) -> float:
-        """Bytes per second that a client gets when nobody else is there."""
-        result = self.run(control=False, only=client, seconds=5)
-        return result.mean(result.clients[0], 1)
+    def alone(self, *clients: int) -> float:
+        """Bytes per second that clients receive without competitors."""
+        return self.run(control=False, only=clients, seconds=5).total(1)
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
