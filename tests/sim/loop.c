@@ -137,6 +137,7 @@ static void loop_control(struct loop *loop)
 		struct control_promise said = {
 			.node = p->cgroup,
 			.floor = p->floor,
+			.part = p->part,
 			.importance = p->importance,
 			.wandering = volume->kind == VOLUME_LINEAR,
 			.traffic = p->volume * 4 + p->reads * 2 + p->writes,
@@ -390,6 +391,7 @@ static void loop_record(struct loop *loop)
 		const struct control_promise *said =
 			control_promise(loop->control, i);
 
+		p->floor = said->floor;
 		p->ticks[loop->ticks].state = said->state;
 		p->ticks[loop->ticks].phi = said->phi;
 		p->ticks[loop->ticks].gain = said->gain;

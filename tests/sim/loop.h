@@ -61,6 +61,7 @@ struct loop_client {
  * struct loop_promise - a floor
  * @reads, @writes: of which it is
  * @ios:	requests per second, else bytes
+ * @part:	of the time, 0 = it is a rate; then @floor is what that is worth
  * @rate, @state, @phi, @gain, @reserve: of each tick
  * @weight:	of its cgroup, in force on each leaf after the tick
  */
@@ -71,6 +72,7 @@ struct loop_promise {
 	bool writes;
 	bool ios;
 	double floor;
+	double part;
 	u64 importance;
 	struct {
 		double rate;

@@ -23,7 +23,9 @@
  *	client cgroup=0 volume=0 write=0 mixed=0 async=0 random=0 bytes=131072 iodepth=16
  *			think_us=0 start=0 stop=0 first=0 last=1
  *		times in seconds; between the two given places of the volume
- *	promise cgroup=0 volume=0 reads=1 writes=0 ios=0 floor=0 importance=100
+ *	promise cgroup=0 volume=0 reads=1 writes=0 ios=0 floor=0 part=0 importance=100
+ *		a rate, or a part of the time of the leaves; its floor is what that was worth
+ *		in the end
  *	disk at=0 leaf=0 NUMBER=...
  *	weight at=0 cgroup=0 weight=100
  *	move at=0 client=0 first=0 last=1
@@ -321,13 +323,14 @@ static void say_promise(struct loop *loop)
 		{ "writes", 0, 1, 0, TO(p->writes) },
 		{ "ios", 0, 1, 0, TO(p->ios) },
 		{ "floor", 1e-3, 1e12, 0, TO(p->floor) },
+		{ "part", 0, 1, 0, TO(p->part) },
 		{ "importance", 0, 1000, 100, TO(p->importance) },
 		{},
 	};
 
 	parse(o, NULL);
-	if (!(p->floor > 0))
-		die("a promise has a floor");
+	if (!(p->floor > 0) == !(p->part > 0))
+		die("a promise has a floor or a part");
 	loop->promises++;
 }
 

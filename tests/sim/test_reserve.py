@@ -2,8 +2,8 @@
 """Time that is reserved for floors of units with few requests, as reserve.toml has them.
 
 disk, disks     kind and number of the disks, under a stripe; one of flash
-units           each has a floor: a part of what its clients receive alone; with children,
-                each client has a cgroup of its own
+units           each has a floor: a part of what its clients receive alone, or of the time of
+                its disks; with children, each client has a cgroup of its own
 others          clients of units of ten times the weight
 left            what all receive together, as a part of that without the daemon
 missed          figures that are measured where a goal is missed; then it must be missed
@@ -38,12 +38,13 @@ def build(scene: dict[str, Any]) -> Scenario:
         for name in unit["clients"]:
             own = s.say("cgroup", parent=cgroup) if unit.get("children") else cgroup
             clients.append(s.say("client", cgroup=own, volume=volume, **CLIENTS[name]))
-        floors.append((cgroup, volume, unit["part"], clients))
+        floors.append((cgroup, volume, unit, clients))
     for number, name in enumerate(others):
         s.unit(1000, volume=len(units) + number, **CLIENTS[name])
-    for cgroup, volume, part, clients in floors:
-        floor = part * s.alone(*clients)
-        s.say("promise", cgroup=cgroup, volume=volume, writes=1, floor=floor, importance=1)
+    for cgroup, volume, unit, clients in floors:
+        key = "part" if "time" in unit else "floor"
+        worth = unit["time"] if "time" in unit else unit["part"] * s.alone(*clients)
+        s.say("promise", cgroup=cgroup, volume=volume, writes=1, importance=1, **{key: worth})
     return s
 
 
