@@ -62,13 +62,14 @@ void sutro_core_settle(struct sutro_core *core)
  * Return: true if the next request may be given to sutro_core_pass().
  */
 bool sutro_core_may_pass(const struct sutro_core *core,
-			 const struct sutro_group *group, u64 now_ns)
+			 struct sutro_group *group, u64 now_ns)
 {
 	if (core->alone != group && core->nr_active != group->self.active)
 		return false;
 	return !core->queued && !sutro_waits(core) &&
 	       !sutro_protects(&core->protect) &&
-	       !sutro_expects_other(core, group, now_ns);
+	       !sutro_expects_other(core, group, now_ns) &&
+	       !sutro_is_limited(core, group, now_ns);
 }
 
 /**

@@ -281,10 +281,13 @@ static struct sutro_group *sutro_furthest_behind(struct sutro_core *core,
 
 /* Is the device full enough that the rest had better wait here? */
 static bool sutro_is_deep(const struct sutro_core *core,
-			  const struct sutro_group *group, u64 now_ns)
+			  struct sutro_group *group, u64 now_ns)
 {
 	const struct sutro_tunables *t = &core->tunables;
 
+	if (core->in_flight && core->in_flight_ns >= core->limit_ns &&
+	    sutro_is_limited(core, group, now_ns))
+		return true;
 	if (core->in_flight < SUTRO_DEPTH_MIN)
 		return false;
 	if (t->rotational)
@@ -424,6 +427,8 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 
 	core->now_ns = now_ns;
 	core->late = NULL;
+	if (core->limit_ns && !sutro_before(now_ns, core->limit_until_ns))
+		WRITE_ONCE(core->limit_ns, 0);
 	if (!core->queued) {
 		*ret_verdict = SUTRO_EMPTY;
 		return NULL;
@@ -496,6 +501,16 @@ void sutro_learn_arrival(const struct sutro_core *core,
 			   SUTRO_THINK_SHIFT;
 }
 
+/* Are others limited for the target of a group, which has not been served in advance? */
+static bool sutro_core_is_urgent(const struct sutro_core *core,
+				 struct sutro_group *group)
+{
+	const struct sutro_latency *latency = sutro_latency_of(group);
+
+	return latency && latency->limit_us &&
+	       sutro_tree_may_borrow(group, core->tunables.slice_ns / 2);
+}
+
 /**
  * sutro_core_queue - a request arrived
  * @core:	the leaf
@@ -531,7 +546,8 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 		sutro_tree_compare(group, core->in_service, &woken, &served);
 		if (woken->class < served->class ||
 		    (woken->class == served->class &&
-		     sutro_owes(core, served, woken)))
+		     (sutro_owes(core, served, woken) ||
+		      sutro_core_is_urgent(core, group))))
 			core->preempt = true;
 	}
 }

@@ -97,6 +97,8 @@ enum sutro_idle_end {
  * @expected:	a group that has left and will probably be back soon; it may be gone,
  *		and is only compared
  * @expected_until_ns: until when
+ * @limit_ns:	device time that groups without a latency target may have in flight
+ * @limit_until_ns: until when that holds
  * @alone:	the only active group, if its requests pass (sutro-alone.c)
  * @alone_ns:	device time that it has used and was not charged yet
  * @leaving:	empty groups, by when they leave
@@ -134,6 +136,8 @@ struct sutro_core {
 	u64 idled_ns;
 	const struct sutro_group *expected;
 	u64 expected_until_ns;
+	u64 limit_ns;
+	u64 limit_until_ns;
 	struct sutro_group *alone;
 	s64 alone_ns;
 	struct list_head leaving;
@@ -172,10 +176,14 @@ bool sutro_group_seeky(const struct sutro_group *group);
 
 /* sutro-alone.c */
 bool sutro_core_may_pass(const struct sutro_core *core,
-			 const struct sutro_group *group, u64 now_ns);
+			 struct sutro_group *group, u64 now_ns);
 void sutro_core_pass(struct sutro_core *core, struct sutro_group *group,
 		     bool far, u64 estimate_ns, u64 now_ns);
 void sutro_core_settle(struct sutro_core *core);
+
+/* sutro-latency.c */
+void sutro_latency_limit(struct sutro_core *core,
+			 const struct sutro_latency *latency, u64 now_ns);
 
 /* sutro-commit.c */
 void sutro_core_commit(struct sutro_core *core, struct sutro_group *group,
@@ -208,6 +216,14 @@ static inline bool sutro_commit_waits(const struct sutro_core *core,
 static inline bool sutro_waits(const struct sutro_core *core)
 {
 	return core->tunables.rotational || core->tunables.fairness;
+}
+
+/* Is what a group may have in flight limited for the latency target of another one? */
+static inline bool sutro_is_limited(const struct sutro_core *core,
+				    struct sutro_group *group, u64 now_ns)
+{
+	return core->limit_ns && sutro_before(now_ns, core->limit_until_ns) &&
+	       !sutro_latency_of(group);
 }
 
 /* Will a group other than @group soon be back with a request or a few? */

@@ -161,7 +161,7 @@ void sutro_fold(struct sutro_queue *sq)
 		if (note.nr_flushes)
 			sutro_fold_flushes(sq, sblkg, note.nr_flushes);
 		sutro_protect_took(&sq->core, &sblkg->group,
-				   note.nr - note.nr_flushed, note.took_us,
+				   note.nr - note.nr_untimed, note.took_us,
 				   note.nr_slow, note.now_ns);
 		if (note.nr_commits)
 			sutro_core_committed(&sq->core, &sblkg->group,
@@ -190,6 +190,12 @@ static noinline u64 sutro_note_cost(struct sutro_queue *sq,
 	return cost_ns;
 }
 
+/* A latency target is for reads. */
+static bool sutro_op_is_timed(struct sutro_blkg *sblkg, enum sutro_op op)
+{
+	return op == SUTRO_READ || !sutro_latency_of(&sblkg->group);
+}
+
 /**
  * sutro_note_completed - a request left the device
  * @sq:		the leaf
@@ -211,7 +217,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		.through = sutro_rq_through(rq),
 		.seeks = sutro_group_seeky(&sblkg->group),
 	};
-	u32 slow_ns = sutro_protect_slow_ns(&sblkg->group);
+	u64 slow_ns = sutro_protect_slow_ns(&sblkg->group);
 	u64 took_ns = sutro_rq_waited_ns(rq, now_ns);
 	u64 estimate_ns = sutro_rq_estimate_ns(rq), cost_ns;
 	enum sutro_op op = sutro_rq_op(rq);
@@ -226,8 +232,12 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	trace_sutro_complete(rq, sutro_cgroup_id(sblkg), estimate_ns, cost_ns);
 	sblkg->note.nr++;
 	sblkg->note.nr_commits += sutro_rq_commits(rq);
-	sblkg->note.nr_slow += slow_ns && took_ns > slow_ns;
-	sblkg->note.took_us += div_u64(took_ns, NSEC_PER_USEC);
+	if (sutro_op_is_timed(sblkg, op)) {
+		sblkg->note.nr_slow += slow_ns && took_ns > slow_ns;
+		sblkg->note.took_us += div_u64(took_ns, NSEC_PER_USEC);
+	} else {
+		sblkg->note.nr_untimed++;
+	}
 	sblkg->note.estimate_ns += estimate_ns;
 	sblkg->note.cost_ns += cost_ns;
 	sblkg->note.now_ns = now_ns;
@@ -294,7 +304,7 @@ static void sutro_note_flush_end(struct sutro_queue *sq,
 				 struct sutro_blkg *sblkg, u64 now_ns)
 {
 	sblkg->note.nr++;
-	sblkg->note.nr_flushed++;
+	sblkg->note.nr_untimed++;
 	sblkg->note.nr_commits++;
 	sblkg->note.now_ns = now_ns;
 	sutro_note(sq, sblkg);

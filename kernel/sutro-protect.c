@@ -7,7 +7,7 @@
  * of its requests waits at the device for what other groups sent meanwhile, and the
  * group receives a small part of what it is entitled to.  On a rotational device such
  * a group is waited for (sutro-core.c).  This file is about all other devices, and about
- * groups with reserved time on any.
+ * groups with reserved time or a latency target on any.
  *
  * 1. Which groups
  *
@@ -27,6 +27,10 @@
  * longer than it did recently, or nearly all of the time was shared for a while and a new
  * trial begins (sutro-window.c).  Groups with reserved time are protected without a trial
  * (sutro-reserve.c).
+ *
+ * A group with a latency target that is missed (sutro-latency.c) is protected from its next
+ * request on, whatever its share, and has no trial.  It is waited for longer than others:
+ * on a stripe it has no requests at one leaf while it waits at another one.
  *
  * 2. What protection is
  *
@@ -73,6 +77,8 @@
 
 /* A group that thinks for longer is not waited for. */
 #define SUTRO_PROTECT_HOLD_US 32000ULL
+/* For a latency target a group is waited for so many times as long as it usually thinks. */
+#define SUTRO_PROTECT_TARGET_HOLDS 16
 /* Weight of the newest sample in means: 1/8; in a minimum or a maximum: 1/64. */
 #define SUTRO_PROTECT_MEAN_SHIFT 3
 #define SUTRO_PROTECT_MIN_SHIFT 6
@@ -130,6 +136,12 @@ struct sutro_group *sutro_protect_next(struct sutro_protect *protect)
 	return NULL;
 }
 
+/* Is a group protected for its latency target? */
+static bool sutro_protect_by_target(const struct sutro_group_protect *own)
+{
+	return own->latency && own->latency->held;
+}
+
 static void sutro_protect_enqueue(struct sutro_protect *protect,
 				  struct sutro_group_protect *own)
 {
@@ -179,10 +191,13 @@ static bool sutro_protect_has_gap(const struct sutro_core *core, u64 now_ns)
 	/* First the requests of the shared window have to complete. */
 	if (!protect->clear || !core->tunables.latency_ns)
 		return false;
-	list_for_each_entry(own, &protect->groups, list)
+	list_for_each_entry(own, &protect->groups, list) {
+		if (sutro_protect_by_target(own) && own->latency->gapless)
+			return false;
 		if (!sutro_before(done_ns, own->group->empty_since_ns +
 						   own->think_min_us * US))
 			return false;
+	}
 	return true;
 }
 
@@ -224,6 +239,8 @@ u64 sutro_protect_leave_ns(const struct sutro_group *group, u64 idle_ns)
 
 	if (own->reserving)
 		hold_ns = sutro_reserve_hold_ns(idle_ns);
+	else if (sutro_protect_by_target(own))
+		hold_ns += SUTRO_PROTECT_TARGET_HOLDS * own->think_us * US;
 	else if (own->think_us <= SUTRO_PROTECT_HOLD_US)
 		hold_ns = min(own->think_max_us * US + idle_ns,
 			      SUTRO_PROTECT_HOLD_US * US);
@@ -292,25 +309,20 @@ static void sutro_protect_new_set(struct sutro_protect *protect)
 		protect->sums[SUTRO_WINDOW_SHARED] = own->shared;
 }
 
-/* Does a group need protection for which others with its share are not held back? */
-static bool
-sutro_group_protected_by_share(const struct sutro_group_protect *own)
+/* May a group be protected for its share? */
+static bool sutro_protect_is_favoured(const struct sutro_core *core,
+				      const struct sutro_group *group)
 {
-	return own->needed && !own->reserving;
+	return core->tunables.protect && !core->tunables.rotational &&
+	       sutro_group_favoured(group, 1);
 }
 
-/**
- * sutro_protects_by_share - is a group protected for its share, not for reserved time?
- * @protect:	the protection
- */
-bool sutro_protects_by_share(const struct sutro_protect *protect)
+/* Does a group need protection for which others with its share are not held back? */
+static bool sutro_protect_by_share(const struct sutro_core *core,
+				   const struct sutro_group_protect *own)
 {
-	const struct sutro_group_protect *own;
-
-	list_for_each_entry(own, &protect->groups, list)
-		if (sutro_group_protected_by_share(own))
-			return true;
-	return false;
+	return own->needed && !own->reserving &&
+	       sutro_protect_is_favoured(core, own->group);
 }
 
 static void sutro_protect_join(struct sutro_core *core,
@@ -328,9 +340,10 @@ static void sutro_protect_join(struct sutro_core *core,
 	}
 	list_add_tail(&own->list, &protect->groups);
 	own->reserving = sutro_group_reserving(group);
+	own->latency = sutro_latency_of(group);
 	if (own->epoch != protect->epoch)
 		sutro_protect_new_set(protect);
-	if (sutro_group_protected_by_share(own))
+	if (sutro_protect_by_share(core, own))
 		protect->least =
 			min(protect->least,
 			    sutro_group_share(group, SUTRO_PROTECT_WHOLE));
@@ -344,12 +357,11 @@ static void sutro_protect_join(struct sutro_core *core,
 static bool sutro_protect_may(const struct sutro_core *core,
 			      struct sutro_group *group)
 {
-	const struct sutro_tunables *t = &core->tunables;
+	const struct sutro_latency *latency = sutro_latency_of(group);
 
-	return core->nr_active > 1 && !t->fairness &&
-	       (sutro_group_reserving(group) ||
-		(t->protect && !t->rotational &&
-		 sutro_group_favoured(group, 1)));
+	return core->nr_active > 1 && !core->tunables.fairness &&
+	       ((latency && latency->held) || sutro_group_reserving(group) ||
+		sutro_protect_is_favoured(core, group));
 }
 
 /* Allocate the state of a group; without memory it is not protected. */
@@ -377,11 +389,13 @@ static void sutro_protect_ask(struct sutro_core *core,
 {
 	const struct sutro_protect *protect = &core->protect;
 	struct sutro_group_protect *own = group->protect;
-	bool reserving;
+	const struct sutro_latency *latency = sutro_latency_of(group);
+	bool timed = latency && latency->held, reserving;
 
 	/* One with a backlog may join others, which is asked once in a cycle. */
-	if (group->queued > 1 && (!sutro_protects(protect) ||
-				  (own && own->asked_ns == protect->begin_ns)))
+	if (group->queued > 1 && !timed &&
+	    (!sutro_protects(protect) ||
+	     (own && own->asked_ns == protect->begin_ns)))
 		return;
 	if (own)
 		own->asked_ns = protect->begin_ns;
@@ -392,11 +406,24 @@ static void sutro_protect_ask(struct sutro_core *core,
 	if (!own)
 		return;
 	reserving = sutro_group_reserving(group);
-	if (((own->needed || reserving) && group->queued == 1) ||
+	if (timed || ((own->needed || reserving) && group->queued == 1) ||
 	    (sutro_protects(protect) &&
 	     (reserving ||
 	      sutro_group_share(group, SUTRO_PROTECT_WHOLE) >= protect->least)))
 		sutro_protect_join(core, group, now_ns);
+}
+
+/* Less is shared if the latency target of a protected group needs it. */
+static void sutro_protect_add_target(struct sutro_protect *protect,
+				     const struct sutro_group_protect *own,
+				     u64 share)
+{
+	if (!sutro_protect_by_target(own))
+		return;
+	protect->by_target = true;
+	protect->prompt = true;
+	protect->target_part = min(protect->target_part,
+				   sutro_latency_part(own->latency, share));
 }
 
 /**
@@ -404,21 +431,28 @@ static void sutro_protect_ask(struct sutro_core *core,
  * @core:	the leaf
  * @begins:	a cycle begins
  * @ret_depth:	how many requests they have at most
+ * @now_ns:	the time
  *
  * Return: of SUTRO_PROTECT_WHOLE.
  */
-u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth)
+u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
+			u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
 	u64 share = 0, own_share, least = SUTRO_PROTECT_WHOLE;
 	struct sutro_group_protect *own, *next;
 	u32 depth = 0;
 
+	protect->by_share = false;
 	list_for_each_entry_safe(own, next, &protect->groups, list) {
 		own->reserving = sutro_group_reserving(own->group);
+		own->latency = sutro_latency_of(own->group);
+		if (own->latency && begins)
+			sutro_latency_adapt(own->latency, now_ns);
 		if (!sutro_protect_may(core, own->group)) {
 			sutro_protect_drop(core, own->group);
-		} else if (sutro_group_protected_by_share(own)) {
+		} else if (sutro_protect_by_share(core, own)) {
+			protect->by_share = true;
 			least = min(least,
 				    sutro_group_share(own->group,
 						      SUTRO_PROTECT_WHOLE));
@@ -426,16 +460,20 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth)
 	}
 	protect->least = least;
 	protect->prompt = false;
+	protect->by_target = false;
+	protect->target_part = SUTRO_PROTECT_WHOLE;
 	sutro_reserve_begin(protect);
 	list_for_each_entry_safe(own, next, &protect->groups, list) {
 		own_share = sutro_group_share(own->group, SUTRO_PROTECT_WHOLE);
-		if (!own->needed && !own->reserving &&
+		if (!sutro_protect_by_share(core, own) && !own->reserving &&
+		    !sutro_protect_by_target(own) &&
 		    (own_share < least || least == SUTRO_PROTECT_WHOLE)) {
 			sutro_protect_drop(core, own->group);
 			continue;
 		}
 		share += own_share;
 		sutro_reserve_add(protect, own->reserving, begins);
+		sutro_protect_add_target(protect, own, own_share);
 		protect->prompt |=
 			sutro_group_favoured(own->group, SUTRO_PROTECT_PROMPT);
 		depth += own->depth;
@@ -536,11 +574,28 @@ bool sutro_protect_charged(const struct sutro_core *core,
 	return !core->protect.reserved || !sutro_group_protected(group);
 }
 
+/* What has a request of a group met at the device since it was asked for? */
+static enum sutro_latency_met sutro_protect_met(const struct sutro_core *core,
+						u64 asked_ns)
+{
+	const struct sutro_protect *protect = &core->protect;
+
+	if (core->nr_active < 2)
+		return SUTRO_LATENCY_MET_NONE;
+	if (!protect->clear || !list_is_singular(&protect->groups) ||
+	    !sutro_before(protect->clear_ns, asked_ns))
+		return SUTRO_LATENCY_MET_OTHERS;
+	if (core->in_flight > protect->in_flight ||
+	    !sutro_before(protect->other_done_ns, asked_ns))
+		return SUTRO_LATENCY_MET_GAP;
+	return SUTRO_LATENCY_MET_NONE;
+}
+
 /**
  * sutro_protect_took - how long requests took that completed
  * @core:	the leaf
  * @group:	their group
- * @nr:		how many, without flushes
+ * @nr:		how many, without flushes and others that are not timed
  * @took_us:	sum of the times since they were asked for
  * @nr_slow:	how many of them took longer than sutro_protect_slow_ns()
  * @now_ns:	when the last one completed
@@ -551,13 +606,22 @@ void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
 			u32 nr, u64 took_us, u32 nr_slow, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
+	struct sutro_latency *latency = sutro_latency_of(group);
 	struct sutro_protect_sums *sums = protect->sums;
+	u64 asked_ns;
 
-	if (!sutro_group_protected(group) || !nr)
+	if (!nr)
+		return;
+	asked_ns = now_ns - div_u64(took_us * US, nr);
+	if (latency) {
+		sutro_latency_took(latency, nr, nr_slow,
+				   sutro_protect_met(core, asked_ns), now_ns);
+		sutro_latency_limit(core, latency, now_ns);
+	}
+	if (!sutro_group_protected(group))
 		return;
 	/* Requests that met those of a shared window count as its own. */
-	if (protect->clear &&
-	    sutro_before(protect->clear_ns + div_u64(took_us * US, nr), now_ns))
+	if (protect->clear && sutro_before(protect->clear_ns, asked_ns))
 		sums += SUTRO_WINDOW_RESERVED;
 	sums->nr += nr;
 	sums->took_us += took_us;

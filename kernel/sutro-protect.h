@@ -18,6 +18,8 @@ struct sutro_core;
 
 /* The whole of a cycle, or of the device. */
 #define SUTRO_PROTECT_WHOLE 1024U
+/* Part that other groups have in any case, in shared windows or gaps. */
+#define SUTRO_PROTECT_LEAST 16U
 /* Share of a class that others cannot precede. */
 #define SUTRO_PROTECT_MOST \
 	(SUTRO_PROTECT_WHOLE * (u64)SUTRO_AGE_PART / (SUTRO_AGE_PART + 1))
@@ -69,6 +71,10 @@ struct sutro_protect_sums {
  * @prompt:	the latency of a protected group is protected, too
  * @gentle:	protected groups use less than their share of the device: others send less
  *		in shared windows
+ * @by_share:	a group is protected for its share, not for time that is reserved for it
+ * @by_target:	a group is protected for its latency target
+ * @target_part: shared part of a cycle with which these targets are met, of
+ *		SUTRO_PROTECT_WHOLE
  * @reserve:	part of the time that is reserved for these groups, of
  *		SUTRO_PROTECT_WHOLE
  * @cycles:	how often that was added up
@@ -107,6 +113,9 @@ struct sutro_protect {
 	bool late;
 	bool prompt;
 	bool gentle;
+	bool by_share;
+	bool by_target;
+	u32 target_part;
 	u32 reserve;
 	u32 cycles;
 	u32 epoch;
@@ -135,6 +144,7 @@ struct sutro_protect {
  * @node:	place in &sutro_protect.queue while it has queued requests, too
  * @vtime:	device time used among protected groups, by share
  * @reserving:	the group for which time is reserved that this one may use, or NULL
+ * @latency:	the target that holds for it, or NULL
  * @needed:	its last trial has shown that it needs protection
  * @epoch:	&sutro_protect.epoch when it was protected last
  * @asked_ns:	&sutro_protect.begin_ns when it was asked last whether it joins others
@@ -158,6 +168,7 @@ struct sutro_group_protect {
 	struct rb_node node;
 	u64 vtime;
 	struct sutro_group *reserving;
+	struct sutro_latency *latency;
 	bool needed;
 	u16 depth;
 	u32 epoch;
@@ -190,12 +201,18 @@ static inline bool sutro_group_protected(const struct sutro_group *group)
 	return protect && !list_empty_careful(&protect->list);
 }
 
-/* From which time on is a request of a group slow?  A hint; 0 = not known. */
-static inline u32 sutro_protect_slow_ns(const struct sutro_group *group)
+/*
+ * From which time on is a request of a group slow, or late if a target holds for it?  A
+ * hint; 0 = not known.
+ */
+static inline u64 sutro_protect_slow_ns(const struct sutro_group *group)
 {
 	const struct sutro_group_protect *protect = READ_ONCE(group->protect);
+	u64 late_ns = sutro_latency_late_ns(group);
 
-	return protect ? READ_ONCE(protect->slow_ns) : 0;
+	if (late_ns || !protect)
+		return late_ns;
+	return READ_ONCE(protect->slow_ns);
 }
 
 void sutro_trial_begin(const struct sutro_protect *protect,
@@ -223,8 +240,8 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 			     u32 nr, u64 cost_ns, u64 now_ns);
 void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group);
 void sutro_protect_release(struct sutro_core *core, u64 now_ns);
-u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth);
-bool sutro_protects_by_share(const struct sutro_protect *protect);
+u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
+			u64 now_ns);
 
 /* sutro-reserve.c */
 struct sutro_group *sutro_group_reserving(struct sutro_group *group);

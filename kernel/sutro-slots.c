@@ -28,8 +28,9 @@
  * For writeback that is the only limit, since kernel threads submit it: a group that
  * writes much is held back where it makes pages dirty, not here.
  *
- * While a group is protected (sutro-protect.c), others leave an eighth of the slots to it:
- * their requests may be held back, and it must not wait for these.
+ * While a group is protected (sutro-protect.c), or others are limited for its latency
+ * target (sutro-latency.c), others leave an eighth of the slots to it: their requests may
+ * be held back, and it must not wait for these.
  *
  * With several hardware queues each has nr_requests slots of its own; a group's
  * limit is its share of one queue's, for all its requests may be on one CPU.
@@ -38,7 +39,7 @@
 
 #include "sutro.h"
 
-/* This part of the slots is left to protected groups. */
+/* This part of the slots is left to such groups. */
 #define SUTRO_LEFT_PART 8U
 
 /**
@@ -68,15 +69,29 @@ static unsigned int sutro_free_slots(struct sutro_queue *sq)
 	       min_t(unsigned int, used, sq->q->nr_requests);
 }
 
-/* Do groups that are not protected use all slots but those of others?  A hint. */
+/* Is a group one of those that leave slots to others?  A hint. */
+static bool sutro_is_held_back(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+{
+	if (sutro_protects(&sq->core.protect))
+		return !sutro_group_protected(&sblkg->group);
+	return READ_ONCE(sq->core.limit_ns) && !sutro_latency_of(&sblkg->group);
+}
+
+/* Do such groups use all slots but those of others?  A hint. */
 static bool sutro_leaves_slots(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
-	const struct sutro_protect *protect = &sq->core.protect;
 	unsigned int left = sq->q->nr_requests / SUTRO_LEFT_PART;
+	unsigned int others = READ_ONCE(sq->core.protect.requests);
 
-	return sutro_protects(protect) &&
-	       !sutro_group_protected(&sblkg->group) &&
-	       sutro_free_slots(sq) + READ_ONCE(protect->requests) <= left;
+	return sutro_is_held_back(sq, sblkg) &&
+	       sutro_free_slots(sq) + others <= left;
+}
+
+/* Is there no group to leave slots to, nor expected to be back?  A hint. */
+static bool sutro_is_alone(struct sutro_queue *sq)
+{
+	return READ_ONCE(sq->core.nr_active) < 2 &&
+	       !READ_ONCE(sq->core.limit_ns);
 }
 
 /* The quota with the fewest slots left, of a group and its ancestors. */
@@ -91,7 +106,7 @@ static struct sutro_quota sutro_quota_of(struct sutro_queue *sq,
 
 	least.used = atomic_read(&sblkg->nr_requests);
 	least.limit = each ?: UINT_MAX / 2;
-	if (each || READ_ONCE(sq->core.nr_active) < 2)
+	if (each || sutro_is_alone(sq))
 		return least;
 
 	least.limit =
@@ -248,7 +263,6 @@ void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	if (!op_is_sync(opf))
 		data->shallow_depth = sutro_async_depth(data->q);
 	/* Alone, nobody is limited. */
-	if (READ_ONCE(sq->core.nr_active) > 1 && !sutro_exempt(opf) &&
-	    !sutro_has_room(sq))
+	if (!sutro_is_alone(sq) && !sutro_exempt(opf) && !sutro_has_room(sq))
 		sutro_limit_group(sq, data);
 }

@@ -103,6 +103,68 @@ struct sutro_entity {
 	bool active;
 };
 
+/* Longer targets need no means. */
+#define SUTRO_LATENCY_TARGET_MAX_US (10 * 1000 * 1000)
+
+/* What is known of a target. */
+enum sutro_latency_state {
+	SUTRO_LATENCY_UNKNOWN, /* none is set, or no period is complete */
+	SUTRO_LATENCY_MET,
+	SUTRO_LATENCY_MISSED,
+	SUTRO_LATENCY_UNREACHABLE, /* missed without requests of other groups, too */
+	SUTRO_LATENCY_STATES,
+};
+
+/* What a request has met at the device. */
+enum sutro_latency_met {
+	SUTRO_LATENCY_MET_OTHERS, /* requests of other groups, in a shared window or without */
+	SUTRO_LATENCY_MET_GAP, /* perhaps those of a gap (sutro-protect.c) */
+	SUTRO_LATENCY_MET_NONE,
+};
+
+/**
+ * struct sutro_latency_counts - requests that have completed
+ * @nr:		how many
+ * @nr_late:	how many of them took longer than the target
+ */
+struct sutro_latency_counts {
+	u32 nr;
+	u32 nr_late;
+};
+
+/**
+ * struct sutro_latency - the latency target of one cgroup on one leaf
+ * @target_us:	0 = none; read without a lock, too
+ * @state:	an enum sutro_latency_state; likewise
+ * @limit_us:	device time that other groups may have in flight, 0 = not limited
+ * @held:	part of a cycle in which other groups are held back, of
+ *		SUTRO_PROTECT_WHOLE
+ * @gapless:	periods in which other groups may not use gaps
+ * @gapless_next: how many that will be the next time
+ * @calm:	periods in which the means were tighter than needed
+ * @patience:	such periods after which they are loosened
+ * @is_unreachable: the last verdict on @alone
+ * @period:	requests of this period
+ * @gap_late:	late ones that were asked for in a reserved window, and met others in gaps
+ * @alone:	requests that met no request of another group, since the last verdict
+ * @begin_ns:	when the first request of @period completed
+ */
+struct sutro_latency {
+	u32 target_us;
+	u8 state;
+	u32 limit_us;
+	u16 held;
+	u16 gapless;
+	u16 gapless_next;
+	u8 calm;
+	u8 patience;
+	bool is_unreachable;
+	struct sutro_latency_counts period;
+	struct sutro_latency_counts alone;
+	u32 gap_late;
+	u64 begin_ns;
+};
+
 struct sutro_group_protect;
 
 /**
@@ -131,6 +193,7 @@ struct sutro_group_protect;
  * @waits_since_ns: while it has requests queued: when it was last served, or got the first
  *		of them
  * @waiting:	place in &sutro_core.waiting while it has requests queued
+ * @latency:	the target of it and of all below it that have none (sutro-latency.c)
  * @protect:	whether it is protected, NULL until it was favoured (sutro-protect.c)
  * @stat:	counters of io.sutro.stat; time_ns as far as the algorithm knows it
  */
@@ -158,6 +221,7 @@ struct sutro_group {
 	};
 	struct list_head leaving;
 	struct list_head waiting;
+	struct sutro_latency latency;
 	struct sutro_group_protect *protect;
 	struct {
 		u64 time_ns;
@@ -224,5 +288,14 @@ enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
 				 bool wait);
 bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns);
 bool sutro_tree_may_borrow(const struct sutro_group *group, u64 most_ns);
+
+/* sutro-latency.c */
+struct sutro_latency *sutro_latency_of(struct sutro_group *group);
+u64 sutro_latency_late_ns(const struct sutro_group *group);
+void sutro_latency_set(struct sutro_group *group, u32 target_us);
+void sutro_latency_took(struct sutro_latency *latency, u32 nr, u32 nr_late,
+			enum sutro_latency_met met, u64 now_ns);
+void sutro_latency_adapt(struct sutro_latency *latency, u64 now_ns);
+u32 sutro_latency_part(const struct sutro_latency *latency, u64 share);
 
 #endif /* SUTRO_TREE_H */

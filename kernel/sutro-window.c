@@ -57,7 +57,9 @@
  *	a reads 16 KiB with 16 requests in flight, u = 1, otherwise the same at 200:100,
  *	s = 0.05: p = 0.33 / 0.95 = 35 %, and both receive what they are entitled to.
  *
- * If time is reserved, p is at most what that leaves (sutro-reserve.c).
+ * If a group is protected for its latency target, p is at most what that allows
+ * (sutro-latency.c).  If time is reserved, p is at most what that leaves (sutro-reserve.c).
+ * If no group is protected for its share, p is the lesser of these.
  *
  * 3. The length of a cycle
  *
@@ -79,11 +81,7 @@
 #define US 1000ULL
 #define MS (1000 * US)
 
-/*
- * Part that other groups have in any case, of SUTRO_PROTECT_WHOLE, in shared windows or
- * gaps; and what of it shared windows are, to measure what sharing costs.
- */
-#define SUTRO_PROTECT_LEAST 16U
+/* What of SUTRO_PROTECT_LEAST shared windows are, to measure what sharing costs. */
 #define SUTRO_PROTECT_LEAST_SHARED 2U
 /* Reserved part that measures how fast protected groups are alone. */
 #define SUTRO_PROTECT_SAMPLE 8U
@@ -258,7 +256,9 @@ static u32 sutro_window_part(struct sutro_core *core, u64 share)
 	u64 part, entitled;
 
 	protect->gentle = false;
-	if (!sutro_protects_by_share(protect))
+	if (protect->by_target)
+		most = min(most, protect->target_part);
+	if (!protect->by_share)
 		return most;
 	part = known ? sutro_window_harmless(core) : SUTRO_PROTECT_LEAST;
 	entitled = sutro_window_entitled(protect, share, known);
@@ -276,9 +276,11 @@ static u64 sutro_window_cycle_ns(const struct sutro_protect *protect, u32 depth)
 {
 	const struct sutro_protect_sums *alone =
 		&protect->sums[SUTRO_WINDOW_RESERVED];
-	u32 rounds = min(SUTRO_PROTECT_ROUNDS, SUTRO_PROTECT_FEW_ROUNDS *
-						       SUTRO_PROTECT_WHOLE /
-						       protect->part);
+	u32 rounds = protect->by_target
+			     ? SUTRO_PROTECT_ROUNDS
+			     : min(SUTRO_PROTECT_ROUNDS,
+				   SUTRO_PROTECT_FEW_ROUNDS *
+					   SUTRO_PROTECT_WHOLE / protect->part);
 	u32 less = min(protect->part, SUTRO_PROTECT_WHOLE - protect->part);
 	u64 target_ns = div64_u64(alone->time_ns, max(alone->nr, 1ULL)) *
 			max(depth, 1U) * rounds;
@@ -354,7 +356,7 @@ static bool sutro_window_releases(struct sutro_core *core, u64 now_ns)
 	struct sutro_protect *protect = &core->protect;
 
 	if (protect->part < SUTRO_PROTECT_MOST_PART ||
-	    !sutro_protects_by_share(protect)) {
+	    !protect->by_share) {
 		protect->full_ns = now_ns;
 		return false;
 	}
@@ -364,6 +366,12 @@ static bool sutro_window_releases(struct sutro_core *core, u64 now_ns)
 		protect->releases++;
 	sutro_protect_release(core, now_ns);
 	return true;
+}
+
+/* Is draining owed to other groups? */
+static bool sutro_window_owes(const struct sutro_protect *protect)
+{
+	return protect->by_share || protect->by_target;
 }
 
 /* A cycle begins, or weights or protected groups have changed in the middle of one. */
@@ -376,14 +384,14 @@ static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 	u32 depth;
 
 	begins = now_ns - protect->begin_ns >= protect->cycle_ns;
-	share = sutro_protect_share(core, begins, &depth);
+	share = sutro_protect_share(core, begins, &depth, now_ns);
 	protect->changed = false;
 	sutro_window_adapt(core, share, depth, now_ns);
 	if (sutro_window_releases(core, now_ns))
 		return;
 	begin_ns = now_ns & ~(protect->cycle_ns - 1);
 	/* A debt is paid once in a cycle.  Time is reserved as a part of the whole. */
-	if (!sutro_protects_by_share(protect))
+	if (!sutro_window_owes(protect))
 		protect->debt_ns = 0;
 	else if (begin_ns == protect->begin_ns)
 		protect->debt_ns += protect->paid_ns;
@@ -462,7 +470,7 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 	ends = !sutro_before(now_ns, protect->begin_ns + protect->cycle_ns);
 	if (ends && protect->reserved && !protect->clear) {
 		/* Longer than the window: nothing is known of the rest. */
-		if (sutro_protects_by_share(protect))
+		if (sutro_window_owes(protect))
 			protect->drain_ns =
 				max_t(u64, protect->drain_ns,
 				      sutro_window_drain_ns(protect, now_ns));
@@ -485,7 +493,7 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 		protect->clear = core->in_flight == protect->in_flight;
 		protect->clear_ns = now_ns;
 		/* The end of the shared window may be noticed late. */
-		if (protect->clear && !sutro_protects_by_share(protect))
+		if (protect->clear && !sutro_window_owes(protect))
 			sutro_window_drained(protect, protect->other_done_ns);
 	}
 }

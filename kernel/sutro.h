@@ -192,10 +192,10 @@ static inline u32 sutro_setting_reserve(u32 value)
  * @setting:	its new weight, class and reserve, 0 where that did not change
  * @nr_flushes:	flushes that began
  * @nr_commits:	commits (sutro-commit.c) among the requests that left the device
- * @nr_flushed:	flushes that are over
- * @nr:		requests that left the device, with these flushes
+ * @nr_untimed:	flushes that are over, and other requests whose latency does not count
+ * @nr:		requests that left the device, with these
  * @nr_slow:	how many of them took longer than sutro_protect_slow_ns()
- * @took_us:	sum of the times since their submission, without flushes
+ * @took_us:	sum of the times since their submission, without @nr_untimed
  * @estimate_ns: charges when they were sent
  * @cost_ns:	their measured cost
  * @now_ns:	when the last one completed
@@ -206,9 +206,9 @@ struct sutro_note {
 	u16 setting[SUTRO_SETTINGS];
 	u16 nr_flushes;
 	u16 nr_commits;
-	u16 nr_flushed;
 	u32 nr;
 	u32 nr_slow;
+	u32 nr_untimed;
 	u32 took_us;
 	u64 estimate_ns;
 	u64 cost_ns;

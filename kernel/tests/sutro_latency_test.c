@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit tests of where latencies are counted (sutro-latency.h). */
-#include <kunit/test.h>
+/* KUnit tests of where latencies are counted, and of targets for them (sutro-latency.c). */
 #include <linux/module.h>
 
 #include "../sutro-latency.h"
+#include "sutro_test.h"
 
 /* Where a bucket begins, as the ABI has it: 0, then 2^14, 1.5 * 2^14, 2^15 ... */
 static u64 from_ns(unsigned int bucket)
@@ -58,10 +58,150 @@ static void sutro_test_order(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, last, SUTRO_LATENCY_BUCKETS - 1);
 }
 
+static void took(struct sutro_test *t, u32 nr, u32 nr_late)
+{
+	sutro_latency_took(&t->b.latency, nr, nr_late, SUTRO_LATENCY_MET_OTHERS,
+			   t->now_ns);
+}
+
+static u32 shared_part(const struct sutro_test *t)
+{
+	return sutro_latency_part(&t->b.latency, SUTRO_PROTECT_WHOLE / 4);
+}
+
+/* A target holds for all below its cgroup that have none. */
+static void sutro_test_target_of(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+
+	KUNIT_EXPECT_NULL(test, sutro_latency_of(&t->c));
+	KUNIT_EXPECT_EQ(test, sutro_latency_late_ns(&t->c), 0);
+	sutro_latency_set(&t->b, 500);
+	sutro_latency_set(&t->d, 700);
+	KUNIT_EXPECT_PTR_EQ(test, sutro_latency_of(&t->c), &t->b.latency);
+	KUNIT_EXPECT_PTR_EQ(test, sutro_latency_of(&t->d), &t->d.latency);
+	KUNIT_EXPECT_NULL(test, sutro_latency_of(&t->a));
+	KUNIT_EXPECT_EQ(test, sutro_latency_late_ns(&t->c), 500 * 1000);
+}
+
+/* Late requests limit others first, then the cgroup is protected; and back. */
+static void sutro_test_target_means(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_latency *latency = &t->b.latency;
+	int i;
+
+	sutro_latency_set(&t->b, 400);
+	took(t, 200, 2);
+	KUNIT_EXPECT_EQ(test, latency->state, SUTRO_LATENCY_MET);
+	KUNIT_EXPECT_EQ(test, latency->limit_us, 0);
+	took(t, 8, 4);
+	KUNIT_EXPECT_EQ(test, latency->state, SUTRO_LATENCY_MISSED);
+	KUNIT_EXPECT_EQ(test, latency->limit_us, 100);
+	sutro_latency_limit(&t->core, latency, t->now_ns);
+	KUNIT_EXPECT_TRUE(test, sutro_is_limited(&t->core, &t->a, t->now_ns));
+	KUNIT_EXPECT_FALSE(test, sutro_is_limited(&t->core, &t->c, t->now_ns));
+	for (i = 0; i < 4; i++) {
+		KUNIT_EXPECT_EQ(test, latency->limit_us, 100);
+		took(t, 128, 0);
+	}
+	KUNIT_EXPECT_EQ(test, latency->limit_us, 200);
+	/* Loosened in vain: the limit begins anew. */
+	took(t, 8, 4);
+	KUNIT_EXPECT_EQ(test, latency->limit_us, 100);
+	KUNIT_EXPECT_EQ(test, latency->patience, 2);
+	took(t, 8, 4);
+	KUNIT_EXPECT_EQ(test, latency->limit_us, 0);
+	KUNIT_EXPECT_EQ(test, shared_part(t), SUTRO_PROTECT_LEAST);
+
+	/* A period ends with a cycle, and not before it has enough requests. */
+	took(t, 100, 0);
+	sutro_latency_adapt(latency, t->now_ns);
+	KUNIT_EXPECT_EQ(test, shared_part(t), SUTRO_PROTECT_LEAST);
+	for (i = 0; i < 40 && latency->held; i++) {
+		took(t, 128, 0);
+		sutro_latency_adapt(latency, t->now_ns);
+	}
+	KUNIT_EXPECT_EQ(test, latency->held, 0);
+	KUNIT_EXPECT_EQ(test, latency->limit_us, 100);
+}
+
+/* The shared part follows from the part of requests that are late. */
+static void sutro_test_target_part(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_latency *latency = &t->b.latency;
+
+	sutro_latency_set(&t->b, 400);
+	latency->held = SUTRO_PROTECT_WHOLE - 400;
+	/* One in 32 is twice the aim. */
+	took(t, 128, 4);
+	sutro_latency_adapt(latency, t->now_ns);
+	KUNIT_EXPECT_EQ(test, shared_part(t), 200);
+	took(t, 128, 2);
+	sutro_latency_adapt(latency, t->now_ns);
+	KUNIT_EXPECT_EQ(test, shared_part(t), 200);
+	took(t, 128, 100);
+	sutro_latency_adapt(latency, t->now_ns);
+	KUNIT_EXPECT_EQ(test, shared_part(t), 50);
+	/* Fewer requests than those of a period, after a second. */
+	took(t, 64, 0);
+	t->now_ns += 1000 * MS;
+	sutro_latency_adapt(latency, t->now_ns);
+	KUNIT_EXPECT_EQ(test, shared_part(t), 62);
+}
+
+/* Requests that met no others show what the device can do. */
+static void sutro_test_target_unreachable(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_latency *latency = &t->b.latency;
+	int i;
+
+	sutro_latency_set(&t->b, 400);
+	for (i = 0; i < 8; i++)
+		sutro_latency_took(latency, 64, 32, SUTRO_LATENCY_MET_NONE,
+				   t->now_ns);
+	KUNIT_EXPECT_EQ(test, latency->state, SUTRO_LATENCY_UNREACHABLE);
+	KUNIT_EXPECT_EQ(test, latency->limit_us, 0);
+	/* Then others are held back for no more than its share. */
+	took(t, 8, 4);
+	took(t, 8, 4);
+	KUNIT_EXPECT_EQ(test, shared_part(t), SUTRO_PROTECT_WHOLE * 3 / 4);
+	for (i = 0; i < 4; i++)
+		sutro_latency_took(latency, 64, 0, SUTRO_LATENCY_MET_NONE,
+				   t->now_ns);
+	KUNIT_EXPECT_EQ(test, shared_part(t), SUTRO_PROTECT_LEAST);
+}
+
+/* If requests in gaps make those of the cgroup late, there are none for a while. */
+static void sutro_test_target_gaps(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_latency *latency = &t->b.latency;
+	int i;
+
+	sutro_latency_set(&t->b, 400);
+	latency->held = SUTRO_PROTECT_WHOLE / 2;
+	sutro_latency_took(latency, 128, 10, SUTRO_LATENCY_MET_GAP, t->now_ns);
+	sutro_latency_adapt(latency, t->now_ns);
+	KUNIT_EXPECT_GT(test, latency->gapless, 1);
+	for (i = 0; i < 100 && latency->gapless; i++) {
+		took(t, 128, 2);
+		sutro_latency_adapt(latency, t->now_ns);
+	}
+	KUNIT_EXPECT_EQ(test, latency->gapless, 0);
+}
+
 static struct kunit_case sutro_latency_test_cases[] = {
 	KUNIT_CASE(sutro_test_bounds),
 	KUNIT_CASE(sutro_test_by_hand),
 	KUNIT_CASE(sutro_test_order),
+	KUNIT_CASE(sutro_test_target_of),
+	KUNIT_CASE(sutro_test_target_means),
+	KUNIT_CASE(sutro_test_target_part),
+	KUNIT_CASE(sutro_test_target_unreachable),
+	KUNIT_CASE(sutro_test_target_gaps),
 	{}
 };
 
@@ -72,5 +212,5 @@ static struct kunit_suite sutro_latency_test_suite = {
 
 kunit_test_suite(sutro_latency_test_suite);
 
-MODULE_DESCRIPTION("KUnit tests of where latencies are counted");
+MODULE_DESCRIPTION("KUnit tests of latencies and their targets");
 MODULE_LICENSE("GPL");

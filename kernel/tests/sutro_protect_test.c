@@ -104,7 +104,7 @@ static void load_run(struct load *load, u64 length_ns)
 	load->few_slow = 0;
 	while (sutro_before(t->now_ns, end_ns)) {
 		if (load->next_ns && !sutro_before(t->now_ns, load->next_ns)) {
-			load->sent_ns = t->now_ns;
+			load->sent_ns = load->next_ns;
 			load->next_ns = 0;
 			arrive_far(t, load->few, 1);
 		}
@@ -228,6 +228,58 @@ static void sutro_test_reserved_for_two(struct kunit *test)
 			10 * SECOND_NS / 10 * 80 / 100);
 }
 
+/* With a latency target, a group with the weight of e is as fast as alone, and e is served. */
+static void sutro_test_protected_for_target(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	int alone = SECOND_NS / (2 * SMALL_NS);
+
+	load->t->core.tunables.protect = 0;
+	sutro_latency_set(load->few, 2 * SMALL_NS / 1000);
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	KUNIT_EXPECT_EQ(test, load->few->latency.state, SUTRO_LATENCY_MET);
+	KUNIT_EXPECT_LE(test, load->few_slow, load->few_nr / 20);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone / 2);
+	KUNIT_EXPECT_GE(test, load->many_nr * LARGE_NS, 10 * SECOND_NS / 64);
+
+	sutro_latency_set(load->few, 0);
+	load->t->core.protect.changed = true;
+	load_run(load, SECOND_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->few));
+}
+
+/* If the device cannot meet a target, others keep their share. */
+static void sutro_test_unreachable_target(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+
+	load->t->core.tunables.protect = 0;
+	sutro_latency_set(load->few, SMALL_NS / 2000);
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	KUNIT_EXPECT_EQ(test, load->few->latency.state,
+			SUTRO_LATENCY_UNREACHABLE);
+	KUNIT_EXPECT_GE(test, load->many_nr * LARGE_NS,
+			10 * SECOND_NS * 45 / 100);
+}
+
+/* A target that is met with fewer requests of others in flight stops none of them. */
+static void sutro_test_limit_for_target(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+
+	load->t->core.tunables.protect = 0;
+	load->t->core.tunables.depth_ns = 8 * LARGE_NS;
+	sutro_latency_set(load->few, 3 * LARGE_NS / 1000);
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	KUNIT_EXPECT_EQ(test, load->few->latency.state, SUTRO_LATENCY_MET);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->few));
+	KUNIT_EXPECT_GE(test, load->many_nr * LARGE_NS,
+			10 * SECOND_NS * 95 / 100);
+}
+
 /* With equal weights, or with protect=0, nobody is held back. */
 static void sutro_test_not_protected(struct kunit *test)
 {
@@ -338,10 +390,10 @@ static void sutro_test_reserved_subtree(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(&t->a));
 	KUNIT_EXPECT_TRUE(test, sutro_group_protected(&t->c));
 	KUNIT_EXPECT_TRUE(test, sutro_group_protected(&t->d));
-	sutro_protect_share(&t->core, true, &depth);
+	sutro_protect_share(&t->core, true, &depth, t->now_ns);
 	KUNIT_EXPECT_EQ(test, t->core.protect.reserve, SUTRO_PROTECT_WHOLE / 4);
 	t->d.reserve = SUTRO_RESERVE_WHOLE / 2;
-	sutro_protect_share(&t->core, true, &depth);
+	sutro_protect_share(&t->core, true, &depth, t->now_ns);
 	KUNIT_EXPECT_EQ(test, t->core.protect.reserve,
 			SUTRO_PROTECT_WHOLE * 3 / 4);
 }
@@ -353,6 +405,9 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_reserved_rotational),
 	KUNIT_CASE(sutro_test_reserved_subtree),
 	KUNIT_CASE(sutro_test_reserved_for_two),
+	KUNIT_CASE(sutro_test_protected_for_target),
+	KUNIT_CASE(sutro_test_unreachable_target),
+	KUNIT_CASE(sutro_test_limit_for_target),
 	KUNIT_CASE(sutro_test_not_protected),
 	KUNIT_CASE(sutro_test_protected_with_equal),
 	KUNIT_CASE(sutro_test_protection_ends),

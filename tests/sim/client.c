@@ -81,6 +81,7 @@ static bool client_send(struct client *client)
 			.client = client,
 			.whole = client->split,
 			.bytes = extent.bytes,
+			.asked_ns = client->split->sent_ns,
 		};
 
 		if (!leaf_has_slot(leaf, client->group[i], !job->async)) {
@@ -154,6 +155,8 @@ void client_done(void *context, void *whole, u32 bytes)
 	free(request);
 	client->done_bytes += client->job->bytes;
 	client->done_ios++;
+	client->done_late += client->job->late_ns &&
+			     latency_ns > client->job->late_ns;
 	histogram_add(&client->latency, latency_ns);
 	clock_at(client->clock,
 		 client->clock->now_ns + WAKEUP_NS + client->job->think_ns,

@@ -17,6 +17,7 @@
  * @think_ns:	from a completion to the next request
  * @start_ns:	when it begins
  * @stop_ns:	when it ends, 0 = never
+ * @late_ns:	a request that takes longer is late, 0 = none is
  */
 struct job {
 	enum sutro_op op;
@@ -28,6 +29,7 @@ struct job {
 	u64 think_ns;
 	u64 start_ns;
 	u64 stop_ns;
+	u64 late_ns;
 };
 
 /**
@@ -44,6 +46,7 @@ struct job {
  * @split_byte:	... begins here ...
  * @split_next:	... from this piece on
  * @done_bytes:	what has been done
+ * @done_late:	requests among that that were late
  * @latency:	in ns
  */
 struct client {
@@ -64,6 +67,7 @@ struct client {
 	u32 split_next;
 	u64 done_bytes;
 	u64 done_ios;
+	u64 done_late;
 	struct histogram latency;
 };
 

@@ -124,8 +124,9 @@ static bool leaf_slot_free(const struct leaf *leaf, struct leaf_group *group,
 {
 	u32 slots = sync ? leaf->slots : 3 * leaf->slots / 4;
 
-	if (sutro_protects(&leaf->core.protect) &&
-	    !sutro_group_protected(&group->core)) {
+	if (sutro_protects(&leaf->core.protect)
+		    ? !sutro_group_protected(&group->core)
+		    : leaf->core.limit_ns && !sutro_latency_of(&group->core)) {
 		u32 left = leaf->slots / PROTECTED_PART;
 
 		slots -= left - min(left, leaf->core.protect.requests);
@@ -187,6 +188,7 @@ void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
 	list_add_tail(&copy->node, &rq->pieces);
 	rq->group = group;
 	rq->sync = sync;
+	rq->asked_ns = piece->asked_ns;
 	rq->added_ns = leaf->clock->now_ns;
 	rq->op = op;
 	rq->sector = sector;
@@ -297,8 +299,9 @@ static void leaf_fold(struct leaf *leaf)
 			group->core.reserve = note.reserve;
 		if (note.weight || note.is_reserve)
 			leaf->core.protect.changed = true;
-		sutro_protect_took(&leaf->core, &group->core, note.nr,
-				   note.took_us, note.nr_slow, note.now_ns);
+		sutro_protect_took(&leaf->core, &group->core,
+				   note.nr - note.nr_untimed, note.took_us,
+				   note.nr_slow, note.now_ns);
 		if (note.nr)
 			sutro_core_complete(&leaf->core, &group->core, note.nr,
 					    note.estimate_ns, note.cost_ns,
@@ -508,18 +511,22 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq)
 		.now_ns = leaf->clock->now_ns,
 		.shallow = rq->shallow,
 	};
-	u64 took_ns = leaf->clock->now_ns - rq->added_ns;
+	u64 took_ns = leaf->clock->now_ns - rq->asked_ns;
 	u64 cost_ns, slow_ns;
 
-	group->pending_ns += took_ns;
+	group->pending_ns += leaf->clock->now_ns - rq->added_ns;
 	if (leaf->fifo)
 		return;
 	cost_ns = sutro_cost_complete(&leaf->device, &group->costs, &sample);
 	group->note.cost_ns += leaf->oracle ? rq->estimate_ns : cost_ns;
 	group->note.nr++;
-	group->note.took_us += took_ns / NSEC_PER_USEC;
-	slow_ns = sutro_protect_slow_ns(&group->core);
-	group->note.nr_slow += slow_ns && took_ns > slow_ns;
+	if (rq->op == SUTRO_READ || !sutro_latency_of(&group->core)) {
+		group->note.took_us += took_ns / NSEC_PER_USEC;
+		slow_ns = sutro_protect_slow_ns(&group->core);
+		group->note.nr_slow += slow_ns && took_ns > slow_ns;
+	} else {
+		group->note.nr_untimed++;
+	}
 	group->note.estimate_ns += rq->estimate_ns;
 	group->note.now_ns = sample.now_ns;
 	leaf_note(leaf, group);

@@ -19,12 +19,14 @@ typedef void leaf_slot_fn(void *client);
 /**
  * struct piece - part of a client's request, in a request of the leaf
  * @client, @whole: for the client
+ * @asked_ns:	when the client wanted to send it, before it waited for a slot
  */
 struct piece {
 	struct list_head node;
 	void *client;
 	void *whole;
 	u32 bytes;
+	u64 asked_ns;
 };
 
 struct leaf_group;
@@ -45,6 +47,7 @@ struct rq {
 	struct list_head pieces;
 	bool sync;
 	bool shallow;
+	u64 asked_ns;
 	u64 added_ns;
 	u64 expire_ns;
 	u64 estimate_ns;
@@ -80,6 +83,7 @@ struct leaf_group {
 		u32 reserve;
 		u32 nr;
 		u32 nr_slow;
+		u32 nr_untimed;
 		u32 took_us;
 		u64 estimate_ns;
 		u64 cost_ns;

@@ -65,6 +65,8 @@ static void loop_cgroups(struct loop *loop)
 			sutro_group_set_class(&loop->leaf[l].core,
 					      &cgroup->on[l].core,
 					      cgroup->class);
+			sutro_latency_set(&cgroup->on[l].core,
+					  cgroup->latency_us);
 		}
 }
 
@@ -420,6 +422,10 @@ static void loop_tick(void *context, u64 now_ns)
 		c->tick_ios = c->client.done_ios - c->last_ios;
 		c->last_bytes = c->client.done_bytes;
 		c->last_ios = c->client.done_ios;
+		c->ticks_late[loop->ticks] =
+			(c->client.done_late - c->last_late) /
+			fmax(c->tick_ios, 1);
+		c->last_late = c->client.done_late;
 	}
 	loop_sample_groups(loop);
 	for (i = 0; i < loop->promises; i++)

@@ -22,12 +22,14 @@
  * @parent:	comes before it
  * @weight:	asked for on all leaves
  * @class:	enum sutro_class
+ * @latency_us:	its latency target on all leaves, 0 = none
  * @on:		the cgroup on each leaf
  */
 struct loop_cgroup {
 	u32 parent;
 	u32 weight;
 	u32 class;
+	u32 latency_us;
 	struct leaf_group on[LOOP_LEAVES];
 	struct {
 		u64 time_ns;
@@ -41,7 +43,8 @@ struct loop_cgroup {
 /**
  * struct loop_client - reads or writes
  * @first, @last: its part of the volume, 0..1
- * @ticks_bytes, @ticks_ios: what it did in each tick
+ * @ticks_bytes: what it did in each tick
+ * @ticks_late: the part of its requests that took longer than job.late_ns
  */
 struct loop_client {
 	u32 cgroup;
@@ -54,7 +57,9 @@ struct loop_client {
 	u64 last_ios;
 	u64 tick_bytes;
 	u64 tick_ios;
+	u64 last_late;
 	u64 ticks_bytes[LOOP_TICKS];
+	double ticks_late[LOOP_TICKS];
 };
 
 /**

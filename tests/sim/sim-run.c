@@ -18,11 +18,12 @@
  *	volume kind=0 leaves=0 chunk=65536 part=0 parts=1
  *		0 stripe, 1 linear, 2 mirror, on the leaves of the bits that are set, of each
  *		the given part
- *	cgroup parent=0 weight=100 class=1
- *		0 rt, 1 be, 2 idle
+ *	cgroup parent=0 weight=100 class=1 latency_us=0
+ *		0 rt, 1 be, 2 idle; its latency target on each leaf
  *	client cgroup=0 volume=0 write=0 mixed=0 async=0 random=0 bytes=131072 iodepth=16
- *			think_us=0 start=0 stop=0 first=0 last=1
- *		times in seconds; between the two given places of the volume
+ *			think_us=0 start=0 stop=0 first=0 last=1 late_us=0
+ *		times in seconds; between the two given places of the volume; its requests
+ *		that take longer than late_us are late
  *	promise cgroup=0 volume=0 reads=1 writes=0 ios=0 floor=0 part=0 importance=100
  *		a rate, or a part of the time of the leaves; its floor is what that was worth
  *		in the end
@@ -35,8 +36,8 @@
  *		the law takes the cost of one promise for that of another one
  *
  * It prints {"tick_s", "writes", "promises": [{"floor", "ticks": [[]]}], "clients":
- * [{"rate": [], "p50_ns", "p99_ns", "p999_ns"}], "truth": [[]]} with an element for each
- * tick: of a promise rate, state, phi, gain, reserve and the weight on each leaf, of truth one
+ * [{"rate": [], "late": [], "p50_ns", "p95_ns", "p99_ns", "p999_ns"}], "truth": [[]]} with an
+ * element for each tick: of a client bytes a second and the part of requests that were late, of a promise rate, state, phi, gain, reserve and the weight on each leaf, of truth one
  * list for each leaf and cgroup: time_ns, rbytes, wbytes, rios, wios, charged_ns, all
  * since the begin.
  */
@@ -278,6 +279,8 @@ static void say_cgroup(struct loop *loop)
 		{ "weight", 1, 10000, 100, TO(g->weight) },
 		{ "class", 0, SUTRO_CLASS_NR - 1, SUTRO_CLASS_BE,
 		  TO(g->class) },
+		{ "latency_us", 0, SUTRO_LATENCY_TARGET_MAX_US, 0,
+		  TO(g->latency_us) },
 		{},
 	};
 
@@ -303,6 +306,7 @@ static void say_client(struct loop *loop)
 		  TO_TIMES(job->think_ns, NSEC_PER_USEC) },
 		{ "start", 0, 1000, 0, TO_TIMES(job->start_ns, NSEC_PER_SEC) },
 		{ "stop", 0, 1000, 0, TO_TIMES(job->stop_ns, NSEC_PER_SEC) },
+		{ "late_us", 0, 1e9, 0, TO_TIMES(job->late_ns, NSEC_PER_USEC) },
 		{ "first", 0, 1, 0, TO(c->first) },
 		{ "last", 0, 1, 1, TO(c->last) },
 		{},
@@ -453,14 +457,19 @@ static void print_client(const struct loop *loop, const struct loop_client *c)
 	const struct histogram *latency = &c->client.latency;
 	u32 t;
 
-	printf("{\"p50_ns\": %.0f, \"p99_ns\": %.0f, \"p999_ns\": %.0f, ",
+	printf("{\"p50_ns\": %.0f, \"p95_ns\": %.0f, \"p99_ns\": %.0f, "
+	       "\"p999_ns\": %.0f, ",
 	       histogram_quantile(latency, 0.5),
+	       histogram_quantile(latency, 0.95),
 	       histogram_quantile(latency, 0.99),
 	       histogram_quantile(latency, 0.999));
 	printf("\"rate\": [");
 	for (t = 0; t < loop->ticks; t++)
 		printf("%s%.10g", t ? ", " : "",
 		       c->ticks_bytes[t] * 1e9 / loop->tick_ns);
+	printf("], \"late\": [");
+	for (t = 0; t < loop->ticks; t++)
+		printf("%s%.5g", t ? ", " : "", c->ticks_late[t]);
 	printf("]}");
 }
 

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: latency targets.
+ *
+ * A cgroup with a target (io.sutro.latency) is to have at most one read in
+ * SUTRO_LATENCY_LIMIT take longer than it: the target is for the 95th percentile of
+ * latency.  The time of a read is that from when it was asked for until it completed.
+ * Reads of all groups below the cgroup count.  Weights and classes do not matter.
+ *
+ * 1. Periods
+ *
+ * Reads and late ones are counted in periods of SUTRO_LATENCY_NR requests.  Each period
+ * ends with a verdict.  SUTRO_LATENCY_FIRST late requests end one at once if they are more
+ * than one in SUTRO_LATENCY_LIMIT.
+ *
+ * 2. Means
+ *
+ * While the target is met, nothing is done.  If it is missed, there are two means, the
+ * second one only if the first one did not help:
+ *
+ *  - Groups without a target may have only a part of the target in flight, estimated in
+ *    device time, or one request.  A request of the cgroup then finds little at the
+ *    device, and on a rotational one preempts the slice of another group.  After
+ *    SUTRO_LATENCY_FEW periods with at most one late request in SUTRO_LATENCY_AIM the
+ *    limit doubles, until there is none.  When the target is missed again, the limit
+ *    begins anew, and doubles after twice as many periods.
+ *
+ *  - The cgroup is protected (sutro-protect.c): other groups are served in the shared
+ *    window of each cycle only, which is the shortest one at first.  Nearly all late
+ *    requests are those that meet shared windows, so the part l of requests that are
+ *    late is nearly proportional to the shared part p of a cycle, and
+ *
+ *	p' = p * (1 / SUTRO_LATENCY_AIM) / l
+ *
+ *    but not less than p / 4, nor more than 3 / 2 * p, or less than that if the period had
+ *    fewer requests.  Here periods end with a cycle, for
+ *    part of a cycle has too many requests of the shared window or too few, and after
+ *    SUTRO_LATENCY_PERIOD_NS at the latest.
+ *
+ *    p is at most one half, for a single late request may take as long as a shared window:
+ *    the target would be met while the cgroup waits most of the time.  If p could be more
+ *    for SUTRO_LATENCY_CALM periods or more, the limit takes over.
+ *
+ * Other groups may use gaps while the cgroup thinks (sutro-protect.c).  If requests are late
+ * that met others in gaps, there are none for SUTRO_LATENCY_GAPLESS periods, and for four
+ * times as many the next time.
+ *
+ * The aim is well below what is allowed: a second of a disk with 50 requests meets the
+ * target with at most 2 late ones.
+ *
+ *	a (target 0.15 ms) reads 4 KiB at a time, 0.1 ms each alone.  b writes 1 MiB, and
+ *	each read of a takes 2.5 ms.  After four reads b may have one write in flight,
+ *	after four more a is protected with p = 1.6 %: of 340 reads in a cycle of 34 ms,
+ *	one is late.  p grows by half with each cycle.  With p = 0.4 there are 5 late reads
+ *	in a shared window and 200 others in the cycle: the next p is 0.4 / 64 / 0.024 =
+ *	0.26.
+ *
+ * 3. Unreachable targets
+ *
+ * Requests that met no request of another group are counted once more: those of reserved
+ * windows in which no other group is protected, and those of a group that is the only
+ * active one.  If more than one in SUTRO_LATENCY_LIMIT of SUTRO_LATENCY_ALONE_NR is late,
+ * the device cannot meet the target.  The cgroup is still protected, but for no more of
+ * the time than its share: other groups must not starve for a target that nothing meets.
+ */
+#include <linux/string.h>
+
+#include "sutro-core.h"
+
+#define US 1000ULL
+#define MS (1000 * US)
+
+/* One request in so many may be late; and the aim. */
+#define SUTRO_LATENCY_LIMIT 20U
+#define SUTRO_LATENCY_AIM 64U
+/* More late requests than this tighten the means at the end of a period. */
+#define SUTRO_LATENCY_TIGHTEN 32U
+/* Requests of a period, and the length of one of fewer while the cgroup is protected. */
+#define SUTRO_LATENCY_NR 128U
+#define SUTRO_LATENCY_PERIOD_NS (1000 * MS)
+/* Late requests that end a period. */
+#define SUTRO_LATENCY_FIRST 4U
+/* Requests for a verdict on what the device can do. */
+#define SUTRO_LATENCY_ALONE_NR 256U
+/* The limit is such a part of the target at first, and such a multiple at most. */
+#define SUTRO_LATENCY_LIMIT_PART 4U
+#define SUTRO_LATENCY_LIMIT_TIMES 4U
+/* The limit holds for so long after a request of the cgroup. */
+#define SUTRO_LATENCY_LIMIT_NS (1000 * MS)
+/* Periods without gaps after these made requests late, at first and at most. */
+#define SUTRO_LATENCY_GAPLESS ((u16)16)
+#define SUTRO_LATENCY_GAPLESS_MAX ((u16)1024)
+/* The largest shared part. */
+#define SUTRO_LATENCY_MOST (SUTRO_PROTECT_WHOLE / 2)
+/* Calm periods at least that raise the limit, and that end protection; and at most. */
+#define SUTRO_LATENCY_FEW 4U
+#define SUTRO_LATENCY_CALM 16U
+#define SUTRO_LATENCY_PATIENCE_MAX 64
+
+/**
+ * sutro_latency_of - the target that holds for a group
+ * @group:	the group
+ *
+ * Return: that of the group or of its nearest ancestor with a target, or NULL.
+ *
+ * Context: any, for targets change at any time.
+ */
+struct sutro_latency *sutro_latency_of(struct sutro_group *group)
+{
+	while (group && !READ_ONCE(group->latency.target_us))
+		group = group->parent;
+	return group ? &group->latency : NULL;
+}
+
+/**
+ * sutro_latency_late_ns - from which time on is a request of a group late?
+ * @group:	the group
+ *
+ * Return: 0 if no target holds for the group.
+ *
+ * Context: as sutro_latency_of().
+ */
+u64 sutro_latency_late_ns(const struct sutro_group *group)
+{
+	u32 target_us = 0;
+
+	for (; group && !target_us; group = group->parent)
+		target_us = READ_ONCE(group->latency.target_us);
+	return US * target_us;
+}
+
+/**
+ * sutro_latency_set - a group has another target from now on
+ * @group:	the group
+ * @target_us:	the target, 0 = none
+ */
+void sutro_latency_set(struct sutro_group *group, u32 target_us)
+{
+	struct sutro_latency *latency = &group->latency;
+
+	if (latency->target_us == target_us)
+		return;
+	memset_startat(latency, 0, limit_us);
+	WRITE_ONCE(latency->state, SUTRO_LATENCY_UNKNOWN);
+	WRITE_ONCE(latency->target_us, target_us);
+}
+
+/* Are more than one in @allowed requests late? */
+static bool sutro_latency_exceeds(const struct sutro_latency_counts *counts,
+				  u32 allowed)
+{
+	return counts->nr_late * allowed > counts->nr;
+}
+
+/* A period is over. */
+static void sutro_latency_judge(struct sutro_latency *latency)
+{
+	u8 state = SUTRO_LATENCY_MET;
+
+	if (sutro_latency_exceeds(&latency->period, SUTRO_LATENCY_LIMIT))
+		state = latency->is_unreachable ? SUTRO_LATENCY_UNREACHABLE
+						: SUTRO_LATENCY_MISSED;
+	WRITE_ONCE(latency->state, state);
+	latency->period = (struct sutro_latency_counts){};
+	latency->gap_late = 0;
+}
+
+/* ---- the limit ---- */
+
+/*
+ * Means are loosened after so many calm periods; after twice as many, if they were loosened
+ * in vain.
+ */
+static bool sutro_latency_is_calm(struct sutro_latency *latency, u32 least)
+{
+	return ++latency->calm >= max(latency->patience, least);
+}
+
+static void sutro_latency_tighten(struct sutro_latency *latency)
+{
+	u32 first_us = max(latency->target_us / SUTRO_LATENCY_LIMIT_PART, 1U);
+
+	latency->calm = 0;
+	latency->patience =
+		clamp(2 * latency->patience, 1, SUTRO_LATENCY_PATIENCE_MAX);
+	if (latency->limit_us != first_us) {
+		latency->limit_us = first_us;
+		return;
+	}
+	latency->limit_us = 0;
+	latency->held = SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_LEAST;
+}
+
+static void sutro_latency_loosen(struct sutro_latency *latency)
+{
+	if (!latency->limit_us ||
+	    !sutro_latency_is_calm(latency, SUTRO_LATENCY_FEW))
+		return;
+	latency->calm = 0;
+	latency->limit_us *= 2;
+	if (latency->limit_us > SUTRO_LATENCY_LIMIT_TIMES * latency->target_us)
+		latency->limit_us = 0;
+}
+
+/**
+ * sutro_latency_limit - how much may other groups have in flight?
+ * @core:	the leaf
+ * @latency:	a target for which requests have completed
+ * @now_ns:	the time
+ */
+void sutro_latency_limit(struct sutro_core *core,
+			 const struct sutro_latency *latency, u64 now_ns)
+{
+	u64 limit_ns = US * latency->limit_us;
+
+	if (!limit_ns || (sutro_before(now_ns, core->limit_until_ns) &&
+			  core->limit_ns && core->limit_ns < limit_ns))
+		return;
+	WRITE_ONCE(core->limit_ns, limit_ns);
+	core->limit_until_ns = now_ns + SUTRO_LATENCY_LIMIT_NS;
+}
+
+/* ---- completions ---- */
+
+static void sutro_latency_took_alone(struct sutro_latency *latency, u32 nr,
+				     u32 nr_late)
+{
+	struct sutro_latency_counts *alone = &latency->alone;
+
+	alone->nr += nr;
+	alone->nr_late += nr_late;
+	if (alone->nr < SUTRO_LATENCY_ALONE_NR)
+		return;
+	latency->is_unreachable =
+		sutro_latency_exceeds(alone, SUTRO_LATENCY_LIMIT);
+	*alone = (struct sutro_latency_counts){};
+}
+
+/**
+ * sutro_latency_took - requests have completed for which a target holds
+ * @latency:	the target
+ * @nr:		how many
+ * @nr_late:	how many of them were late
+ * @met:	what they met at the device
+ * @now_ns:	the time
+ */
+void sutro_latency_took(struct sutro_latency *latency, u32 nr, u32 nr_late,
+			enum sutro_latency_met met, u64 now_ns)
+{
+	struct sutro_latency_counts *period = &latency->period;
+	bool is_full, is_missed;
+
+	if (!period->nr)
+		latency->begin_ns = now_ns;
+	period->nr += nr;
+	period->nr_late += nr_late;
+	if (met == SUTRO_LATENCY_MET_NONE)
+		sutro_latency_took_alone(latency, nr, nr_late);
+	else if (met == SUTRO_LATENCY_MET_GAP)
+		latency->gap_late += nr_late;
+	/* Then a period ends with a cycle. */
+	if (latency->held)
+		return;
+	is_full = period->nr >= SUTRO_LATENCY_NR;
+	is_missed = period->nr_late >= SUTRO_LATENCY_FIRST &&
+		    sutro_latency_exceeds(period, SUTRO_LATENCY_LIMIT);
+	if (!is_full && !is_missed)
+		return;
+	/* No means help against the device. */
+	if (is_missed || sutro_latency_exceeds(period, SUTRO_LATENCY_TIGHTEN)) {
+		if (met != SUTRO_LATENCY_MET_NONE)
+			sutro_latency_tighten(latency);
+	} else if (!sutro_latency_exceeds(period, SUTRO_LATENCY_AIM)) {
+		sutro_latency_loosen(latency);
+	}
+	sutro_latency_judge(latency);
+}
+
+/* ---- cycles ---- */
+
+static bool sutro_latency_ends(const struct sutro_latency *latency, u64 now_ns)
+{
+	const struct sutro_latency_counts *period = &latency->period;
+
+	return period->nr >= SUTRO_LATENCY_NR ||
+	       period->nr_late > SUTRO_LATENCY_NR / SUTRO_LATENCY_LIMIT ||
+	       (period->nr &&
+		now_ns - latency->begin_ns >= SUTRO_LATENCY_PERIOD_NS);
+}
+
+/* If too many requests are late that met others in gaps, these took longer than estimated. */
+static void sutro_latency_adapt_gaps(struct sutro_latency *latency)
+{
+	if (latency->gapless) {
+		latency->gapless--;
+	} else if (latency->gap_late * SUTRO_LATENCY_AIM > latency->period.nr) {
+		latency->gapless = clamp(latency->gapless_next,
+					 SUTRO_LATENCY_GAPLESS,
+					 SUTRO_LATENCY_GAPLESS_MAX);
+		latency->gapless_next = 4 * latency->gapless;
+	}
+}
+
+/**
+ * sutro_latency_adapt - a cycle is over: how much of the next ones is shared?
+ * @latency:	the target
+ * @now_ns:	the time
+ */
+void sutro_latency_adapt(struct sutro_latency *latency, u64 now_ns)
+{
+	u32 shared = SUTRO_PROTECT_WHOLE - latency->held, aim = U32_MAX, most;
+
+	if (!latency->held || !sutro_latency_ends(latency, now_ns))
+		return;
+	sutro_latency_adapt_gaps(latency);
+	if (latency->period.nr_late)
+		aim = shared * latency->period.nr /
+		      (SUTRO_LATENCY_AIM * latency->period.nr_late);
+	/* Few requests show little. */
+	most = shared + shared * min(latency->period.nr, SUTRO_LATENCY_NR) /
+				(2 * SUTRO_LATENCY_NR);
+	shared = clamp(aim, shared / 4, most);
+	shared = clamp(shared, SUTRO_PROTECT_LEAST, SUTRO_LATENCY_MOST);
+	latency->held = SUTRO_PROTECT_WHOLE - shared;
+	if (aim <= SUTRO_LATENCY_MOST) {
+		latency->calm = 0;
+	} else if (sutro_latency_is_calm(latency, SUTRO_LATENCY_CALM)) {
+		latency->held = 0;
+		sutro_latency_tighten(latency);
+	}
+	sutro_latency_judge(latency);
+}
+
+/**
+ * sutro_latency_part - how much of a cycle is shared
+ * @latency:	the target
+ * @share:	that of the group, of SUTRO_PROTECT_WHOLE
+ *
+ * Return: of SUTRO_PROTECT_WHOLE.
+ */
+u32 sutro_latency_part(const struct sutro_latency *latency, u64 share)
+{
+	u64 held = latency->held;
+
+	if (latency->is_unreachable)
+		held = min(held, share);
+	return SUTRO_PROTECT_WHOLE - held;
+}

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A group with a latency target meets it beside groups that keep the disk busy.
+
+The target is 1.5 times the 95th percentile of latency that the group has alone, in the same
+simulation. From the third second on, 95 % of the seconds meet it: at most 5 % of the requests of
+such a second take longer. All weights are the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any
+
+import pytest
+from program import line, run
+
+SIZE = {"size_mb": 2048}
+# The ssd of the table, and one that is four times slower: fewer requests to simulate.
+DISKS = {
+    "hdd": {"kind": 0, **SIZE},
+    "ssd": {"kind": 1, "read_us": 320, "write_us": 800, "bus_kbps": 135000, **SIZE},
+    "ssd-fast": {"kind": 1, **SIZE},
+}
+VICTIMS = {
+    "sync-4k": {"random": 1, "bytes": 4096, "iodepth": 1},
+    "sync-64k": {"random": 1, "bytes": 65536, "iodepth": 1},
+    "think-2ms": {"random": 1, "bytes": 4096, "iodepth": 1, "think_us": 2000},
+    "oltp-8": {"random": 1, "bytes": 16384, "iodepth": 8},
+}
+OTHERS = {
+    "deep": {"random": 1, "bytes": 131072, "iodepth": 64},
+    "writes": {"write": 1, "bytes": 1 << 20, "iodepth": 32},
+}
+SCENES = [
+    *itertools.product(("hdd", "ssd"), (1, 4), VICTIMS, OTHERS),
+    *itertools.product(("ssd-fast",), (1,), ("sync-4k", "think-2ms"), OTHERS),
+]
+TIMES_ALONE = 1.5
+SETTLED_S = 3
+# Of the requests of a second, and of the seconds.
+LATE = 0.05
+MET = 0.95
+VICTIM, OTHER = 1, 2
+
+
+def simulate(
+    disk: str,
+    leaves: int,
+    victim: str,
+    other: str | None,
+    target_us: float = 0,
+    seconds: int = 43,
+    late_us: float | None = None,
+) -> list[dict[str, Any]]:
+    """The clients of a run: the victim, and if there is one the other."""
+    late_us = target_us if late_us is None else late_us
+    lines = [line("run", seconds=seconds, tick_ms=1000, control=0, warmup=SETTLED_S)]
+    lines += [line("leaf", **DISKS[disk])] * leaves
+    lines += [line("volume", leaves=(1 << leaves) - 1)]
+    lines += [line("cgroup", latency_us=round(target_us)), line("cgroup")]
+    lines += [line("client", cgroup=VICTIM, last=0.4, late_us=round(late_us), **VICTIMS[victim])]
+    if other:
+        job = {**OTHERS[other], "iodepth": OTHERS[other]["iodepth"] * leaves}
+        lines += [line("client", cgroup=OTHER, first=0.5, **job)]
+    return run(lines)["clients"]
+
+
+@functools.cache
+def alone_us(disk: str, leaves: int, victim: str) -> float:
+    """The 95th percentile of latency of a victim that has its disks to itself."""
+    return simulate(disk, leaves, victim, None, seconds=8)[0]["p95_ns"] / 1000
+
+
+def met(client: dict[str, Any]) -> float:
+    """The part of the seconds that meet the target."""
+    seconds = list(zip(client["late"], client["rate"], strict=True))[SETTLED_S:]
+    return sum(late <= LATE and rate > 0 for late, rate in seconds) / len(seconds)
+
+
+@pytest.mark.parametrize(("disk", "leaves", "victim", "other"), SCENES)
+def test_target(disk: str, leaves: int, victim: str, other: str) -> None:
+    """95 % of the seconds meet the target, and the other group is not shut out."""
+    target_us = TIMES_ALONE * alone_us(disk, leaves, victim)
+    found, rest = simulate(disk, leaves, victim, other, target_us)
+    assert met(found) >= MET, found["late"]
+    assert sum(rest["rate"][SETTLED_S:]) > 0
+
+
+@pytest.mark.parametrize("disk", ["hdd", "ssd"])
+def test_without_target(disk: str) -> None:
+    """The scenes need a target: without one no second meets it."""
+    late_us = TIMES_ALONE * alone_us(disk, 1, "sync-4k")
+    found, _ = simulate(disk, 1, "sync-4k", "deep", late_us=late_us, seconds=10)
+    assert met(found) == 0
+
+
+def test_no_means_without_need() -> None:
+    """A target that is met in any case takes nothing from the other group."""
+    free = simulate("ssd", 1, "sync-4k", "deep", seconds=13)[1]["rate"]
+    timed = simulate("ssd", 1, "sync-4k", "deep", target_us=1e6, seconds=13)[1]["rate"]
+    assert timed == free
+
+
+def test_loose_target() -> None:
+    """For ten times the latency alone, a limit in flight is enough: others keep their rate."""
+    target_us = 10 * alone_us("ssd", 1, "sync-4k")
+    _, free = simulate("ssd", 1, "sync-4k", "deep")
+    found, rest = simulate("ssd", 1, "sync-4k", "deep", target_us)
+    assert met(found) >= MET
+    assert sum(rest["rate"][SETTLED_S:]) >= 0.8 * sum(free["rate"][SETTLED_S:])
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_unreachable(other: str) -> None:
+    """A target below the latency alone leaves others nearly what they have by weight."""
+    target_us = 0.9 * alone_us("ssd", 1, "sync-4k")
+    _, rest = simulate("ssd", 1, "sync-4k", other, target_us)
+    _, free = simulate("ssd", 1, "sync-4k", other)
+    assert sum(rest["rate"][SETTLED_S:]) >= 0.4 * sum(free["rate"][SETTLED_S:])
