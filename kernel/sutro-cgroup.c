@@ -2,12 +2,13 @@
 /*
  * Sutro I/O scheduler: cgroups and their files.
  *
- * Every cgroup has a weight, a class and a reserve (struct sutro_blkcg, "default"),
- * and on each leaf that sutro schedules a struct sutro_blkg, which may have its own.
+ * Every cgroup has a weight, a class, a reserve and a latency target (struct sutro_blkcg,
+ * "default"), and on each leaf that sutro schedules a struct sutro_blkg, which may have its own.
  *
  *	io.sutro.weight		"default 100", then "MAJ:MIN N" where set
  *	io.sutro.class		likewise: rt, be or idle
  *	io.sutro.reserve	likewise: 0 to 1000, thousandths of the time
+ *	io.sutro.latency	likewise: us, or max
  *	io.sutro.stat		what the cgroup used of each leaf
  *	io.sutro.active		of the root: the same of all that use one (sutro-active.c)
  *
@@ -109,6 +110,7 @@ static struct blkcg_policy_data *sutro_cpd_alloc(gfp_t gfp)
 	sblkcg->setting[SUTRO_SETTING_CLASS] =
 		sutro_class_setting(SUTRO_CLASS_BE);
 	sblkcg->setting[SUTRO_SETTING_RESERVE] = sutro_reserve_setting(0);
+	sblkcg->setting[SUTRO_SETTING_LATENCY] = sutro_latency_setting(0);
 	return &sblkcg->cpd;
 }
 
@@ -149,7 +151,7 @@ static void sutro_pd_init(struct blkg_policy_data *pd)
 	struct sutro_blkg *parent = blkg->parent ? sutro_from_blkg(blkg->parent)
 						 : NULL;
 	const u32 *setting = sutro_blkcg_of(blkg->blkcg)->setting;
-	u32 class, reserve;
+	u32 class, reserve, latency;
 
 	sutro_group_init(&sblkg->group, parent ? &parent->group : NULL,
 			 READ_ONCE(setting[SUTRO_SETTING_WEIGHT]));
@@ -157,6 +159,8 @@ static void sutro_pd_init(struct blkg_policy_data *pd)
 	sutro_tree_set_class(&sblkg->group, sutro_setting_class(class));
 	reserve = READ_ONCE(setting[SUTRO_SETTING_RESERVE]);
 	sblkg->group.reserve = sutro_setting_reserve(reserve);
+	latency = READ_ONCE(setting[SUTRO_SETTING_LATENCY]);
+	sutro_latency_set(&sblkg->group, sutro_setting_latency(latency));
 }
 
 static void sutro_pd_offline(struct blkg_policy_data *pd)
@@ -243,6 +247,33 @@ static void sutro_reserve_show(struct seq_file *sf, u32 value)
 	seq_printf(sf, "%u\n", sutro_setting_reserve(value));
 }
 
+/* Others are held back for a latency target, too. */
+static int sutro_latency_parse(const char *text, u32 *ret_value)
+{
+	s64 target_us = 0;
+	int ret;
+
+	if (!capable(CAP_SYS_NICE))
+		return -EPERM;
+	ret = strcmp(text, "max") ? kstrtos64(text, 10, &target_us) : 0;
+	if (ret)
+		return ret;
+	if (target_us < 0 || target_us > SUTRO_LATENCY_TARGET_MAX_US)
+		return -ERANGE;
+	*ret_value = sutro_latency_setting(target_us);
+	return 0;
+}
+
+static void sutro_latency_show(struct seq_file *sf, u32 value)
+{
+	u32 target_us = sutro_setting_latency(value);
+
+	if (target_us)
+		seq_printf(sf, "%u\n", target_us);
+	else
+		seq_puts(sf, "max\n");
+}
+
 /**
  * struct sutro_setting_kind - how a setting is written and read
  * @parse:	text without white space around it; returns 0 or a negative errno
@@ -257,6 +288,7 @@ static const struct sutro_setting_kind sutro_setting_kind[SUTRO_SETTINGS] = {
 	[SUTRO_SETTING_WEIGHT] = { sutro_weight_parse, sutro_weight_show },
 	[SUTRO_SETTING_CLASS] = { sutro_class_parse, sutro_class_show },
 	[SUTRO_SETTING_RESERVE] = { sutro_reserve_parse, sutro_reserve_show },
+	[SUTRO_SETTING_LATENCY] = { sutro_latency_parse, sutro_latency_show },
 };
 
 static void sutro_setting_show_one(struct seq_file *sf, const char *of,
@@ -376,6 +408,23 @@ static void sutro_show_rlat(struct seq_file *sf, const u32 *rlat)
 		seq_put_decimal_ull(sf, i ? "," : "", READ_ONCE(rlat[i]));
 }
 
+static const char *const sutro_latency_names[SUTRO_LATENCY_STATES] = {
+	[SUTRO_LATENCY_UNKNOWN] = "unknown",
+	[SUTRO_LATENCY_MET] = "met",
+	[SUTRO_LATENCY_MISSED] = "missed",
+	[SUTRO_LATENCY_UNREACHABLE] = "unreachable",
+};
+
+/* Of the target that holds for a group, if there is one. */
+static void sutro_show_target(struct seq_file *sf, struct sutro_group *group)
+{
+	const struct sutro_latency *latency = sutro_latency_of(group);
+
+	if (latency)
+		seq_printf(sf, " latency=%s",
+			   sutro_latency_names[READ_ONCE(latency->state)]);
+}
+
 /* Less those that have completed, of which the algorithm has not read yet. */
 static u32 sutro_in_flight(struct sutro_blkg *sblkg)
 {
@@ -429,6 +478,7 @@ void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg)
 	seq_put_decimal_ull(sf, " in_flight=", sutro_in_flight(sblkg));
 	seq_put_decimal_ull(sf, " dequeue=", READ_ONCE(group->stat.dequeue));
 	seq_put_decimal_ll(sf, " lag_ns=", sutro_group_lag_ns(group));
+	sutro_show_target(sf, group);
 	sutro_show_rlat(sf, sblkg->stat.rlat);
 	seq_putc(sf, '\n');
 }
@@ -471,6 +521,13 @@ static struct cftype sutro_files[] = {
 		.name = "sutro.reserve",
 		.flags = CFTYPE_NOT_ON_ROOT,
 		.private = SUTRO_SETTING_RESERVE,
+		.seq_show = sutro_setting_show,
+		.write = sutro_setting_write,
+	},
+	{
+		.name = "sutro.latency",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.private = SUTRO_SETTING_LATENCY,
 		.seq_show = sutro_setting_show,
 		.write = sutro_setting_write,
 	},

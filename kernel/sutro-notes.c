@@ -42,8 +42,7 @@ static struct sutro_queue *sutro_blkg_queue(struct sutro_blkg *sblkg)
 }
 
 /**
- * sutro_note_setting - a group shall have another weight, class or reserve from
- *			the next dispatch on
+ * sutro_note_setting - a group has another setting from the next dispatch on
  * @sblkg:	the group
  * @setting:	which of them
  * @value:	the new one
@@ -105,6 +104,7 @@ static void sutro_fold_setting(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	u32 weight = note->setting[SUTRO_SETTING_WEIGHT];
 	u32 class = note->setting[SUTRO_SETTING_CLASS];
 	u32 reserve = note->setting[SUTRO_SETTING_RESERVE];
+	u32 latency = note->setting[SUTRO_SETTING_LATENCY];
 
 	sutro_core_settle(&sq->core);
 	if (note->gone)
@@ -113,7 +113,10 @@ static void sutro_fold_setting(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		sutro_group_set_weight(&sblkg->group, weight);
 	if (reserve)
 		sblkg->group.reserve = sutro_setting_reserve(reserve);
-	if (weight || class || reserve)
+	if (latency)
+		sutro_latency_set(&sblkg->group,
+				  sutro_setting_latency(latency));
+	if (weight || class || reserve || latency)
 		sq->core.protect.changed = true;
 	if (class)
 		sutro_group_set_class(&sq->core, &sblkg->group,

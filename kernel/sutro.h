@@ -160,6 +160,7 @@ enum sutro_setting {
 	SUTRO_SETTING_WEIGHT,
 	SUTRO_SETTING_CLASS,
 	SUTRO_SETTING_RESERVE,
+	SUTRO_SETTING_LATENCY,
 	SUTRO_SETTINGS,
 };
 
@@ -185,11 +186,22 @@ static inline u32 sutro_setting_reserve(u32 value)
 	return value - 1;
 }
 
+/* Likewise a latency target in us. */
+static inline u32 sutro_latency_setting(u32 target_us)
+{
+	return target_us + 1;
+}
+
+static inline u32 sutro_setting_latency(u32 value)
+{
+	return value - 1;
+}
+
 /**
  * struct sutro_note - changes of a group that the next dispatch processes
  * @gone:	its cgroup has been removed; stays set
  * @held:	the note holds its blkg
- * @setting:	its new weight, class and reserve, 0 where that did not change
+ * @setting:	its new settings, 0 where one did not change
  * @nr_flushes:	flushes that began
  * @nr_commits:	commits (sutro-commit.c) among the requests that left the device
  * @nr_untimed:	flushes that are over, and other requests whose latency does not count
@@ -203,7 +215,7 @@ static inline u32 sutro_setting_reserve(u32 value)
 struct sutro_note {
 	bool gone;
 	bool held;
-	u16 setting[SUTRO_SETTINGS];
+	u32 setting[SUTRO_SETTINGS];
 	u16 nr_flushes;
 	u16 nr_commits;
 	u32 nr;
@@ -222,7 +234,7 @@ struct sutro_note {
  * @requests:	queued requests; protected by sutro_queue.lock
  * @peer:	its place in sutro_queue.probe; protected by sutro_queue.lock
  * @costs:	costs of its requests; protected by sutro_queue.done_lock
- * @device_setting: weight, class and reserve set for this leaf, 0 if none
+ * @device_setting: settings for this leaf, 0 where there is none
  * @entered:	it is in the tree of sutro-active.c
  * @nr_requests: request slots in use by the group itself
  * @nr_below:	request slots in use by all groups below it; not counted for the root
@@ -243,7 +255,7 @@ struct sutro_blkg {
 	struct sutro_requests requests;
 	struct sutro_peer peer;
 	struct sutro_costs costs;
-	u16 device_setting[SUTRO_SETTINGS];
+	u32 device_setting[SUTRO_SETTINGS];
 	bool entered;
 	atomic_t nr_requests;
 	atomic_t nr_below;

@@ -27,12 +27,12 @@ PERIOD_S = 0.1
 
 
 def parse_io_stat(text: str, devno: str) -> dict[str, int]:
-    """The numbers of one device in an `io.stat`-like file (`MAJ:MIN key=value ...`); no lists."""
+    """The numbers of one device in an `io.stat`-like file (`MAJ:MIN key=value ...`)."""
     for line in text.splitlines():
         number, *pairs = line.split()
         if number == devno:
             named = (pair.partition("=") for pair in pairs)
-            return {key: int(value) for key, _, value in named if "," not in value}
+            return {key: int(value) for key, _, value in named if value.lstrip("-").isdecimal()}
     return {}
 
 

@@ -16,6 +16,7 @@ from rig.unit import fio
 
 WEIGHT = "io.sutro.weight"
 CLASS = "io.sutro.class"
+LATENCY = "io.sutro.latency"
 STAT = "io.sutro.stat"
 
 
@@ -103,6 +104,27 @@ def test_class_formats(group: Group, sutro_disk: ModelDisk) -> None:
         assert group.read(CLASS) == lines
     assert weights(group) == {"default": 100}
     assert group.child("inside").read(CLASS) == "default be\n"
+
+
+def test_latency_formats(group: Group, sutro_disk: ModelDisk) -> None:
+    """As weights, in microseconds: `USEC`, `max` or 0 for none, and lines of disks."""
+    number = sutro_disk.devno
+    assert group.read(LATENCY) == "default max\n"
+    for text, lines in (
+        ("2000", "default 2000\n"),
+        (f"{number} 500", f"default 2000\n{number} 500\n"),
+        (f"{number} max", f"default 2000\n{number} max\n"),
+        (f"{number} 10000000", f"default 2000\n{number} 10000000\n"),
+        (f"{number} default", "default 2000\n"),
+        ("0", "default max\n"),
+    ):
+        group.write(LATENCY, text)
+        assert group.read(LATENCY) == lines
+    for text in ("-1", "10000001", "many", f"{number} -1"):
+        with pytest.raises(OSError) as refused:
+            group.write(LATENCY, text)
+        assert refused.value.errno in (errno.EINVAL, errno.ERANGE)
+    assert group.read(LATENCY) == "default max\n"
 
 
 # Values of each file that stay, and bad values with the errors that refuse them.
