@@ -23,6 +23,7 @@
 #include "bus/wait.h"
 #include "control/ceiling.h"
 #include "control/class.h"
+#include "control/enforce.h"
 #include "control/reserve.h"
 #include "job.h"
 #include "manager.h"
@@ -50,7 +51,8 @@ static int on_flush(sd_event_source *s, void *userdata)
 			err = ceilings_apply(&m->files, m->machine.topology, c)
 				      ?: class_apply(&m->files, c)
 				      ?: reserve_apply(&m->files,
-						       &m->governor.plant, c);
+						       &m->governor.plant, c)
+				      ?: enforce_apply(&m->files, c);
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
 		err = actuate_children(&m->actuator, c);
 	if (err)

@@ -267,6 +267,7 @@ class Machine:
         (made / "io.sutro.weight").write_text("default 100\n")
         (made / "io.sutro.class").write_text("default be\n")
         (made / "io.sutro.reserve").write_text("default 0\n")
+        (made / "io.sutro.latency").write_text("default max\n")
         (made / "io.stat").write_text("")
         (made / "io.max").write_text("")
         (made / "io.bfq.weight").write_text(f"default {bfq}\n")

@@ -41,6 +41,7 @@ struct history {
  * @reserve: part of the time that was reserved for it in the last tick
  * @target: NULL for a floor; of a target @floor is the goal and @got the percentile
  *	of latency, in us
+ * @is_enforceable: of a target, elevators with io.sutro.latency can enforce it
  * @bytes, @leaf_bytes: of late at the logical device and at its leaves, older ones weigh less
  * @copies: the second for each of the first, 0: unknown
  * @crowded_ticks: for how long it was short while a queue on the way was full; ...
@@ -63,6 +64,7 @@ struct governed {
 	double got;
 	double reserve;
 	struct target *target;
+	bool is_enforceable;
 	double bytes;
 	double leaf_bytes;
 	double copies;

@@ -10,16 +10,8 @@
  * its slowest part, and all parts count there; the layers between take time, too.
  */
 
+#include "control/enforce.h"
 #include "control/meter.h"
-
-const struct device *meter_gap(const struct device *d)
-{
-	for (size_t i = 0; i < d->n_leaves; i++)
-		if (!d->leaves[i]->scheduler ||
-		    !streq(d->leaves[i]->scheduler, "sutro"))
-			return d->leaves[i];
-	return NULL;
-}
 
 int meters_watch(const struct plant *plant, struct latency *l)
 {
@@ -49,7 +41,7 @@ static enum control_state read_new(const struct governed *f,
 {
 	const struct latency_series *series =
 		latency_find(l, f->cgroup->inode, f->devno);
-	bool gap = meter_gap(d);
+	bool gap = enforce_gap(d);
 
 	f->target->source = series ? TARGET_AT_VOLUME : TARGET_AT_LEAVES;
 	if (series) {
@@ -76,7 +68,7 @@ void meter_sample(struct plant *plant, struct governed *f,
 	struct histogram new = {};
 	enum control_state obstacle = read_new(f, d, sampler, l, &new);
 	uint64_t time_ns = 0;
-	bool waits = false;
+	bool waits = false, is_timed = false, is_unreachable = false;
 
 	for (size_t i = 0; i < d->n_leaves; i++) {
 		const struct usage *u =
@@ -84,7 +76,14 @@ void meter_sample(struct plant *plant, struct governed *f,
 
 		time_ns += u->time_ns;
 		waits |= u->queued;
+		is_timed |= u->is_timed;
+		is_unreachable |= u->is_unreachable;
 	}
+	/* Without requests there is no line. */
+	if (time_ns || obstacle)
+		f->target->is_enforced = f->is_enforceable && is_timed &&
+					 !obstacle;
+	f->target->is_unreachable = is_unreachable;
 	p->rate = time_ns / 1e9 / dt_s;
 	p->fraction = 1;
 	target_tick(f->target, &new, waits, p->rate, obstacle, dt_s);

@@ -18,7 +18,4 @@ void meter_sample(struct plant *plant, struct governed *f,
 		  const struct device *d, const struct sampler *sampler,
 		  const struct latency *l, double dt_s);
 
-/** meter_gap() - a leaf under @d that counts no device time, NULL: all do */
-const struct device *meter_gap(const struct device *d);
-
 #endif

@@ -12,6 +12,7 @@
 
 #include <math.h>
 
+#include "control/enforce.h"
 #include "control/plant.h"
 #include "policy/policy.h"
 
@@ -335,6 +336,7 @@ static int add_floor(struct plant *plant, struct plant *was,
 		target_init(f->target, p->value,
 			    (double)p->percentile / PART_ALL,
 			    promise_info(p->key)->op, d->n_leaves);
+		f->is_enforceable = enforce_takes(p, d);
 		cp.floor = f->target->wanted;
 		cp.is_time = true;
 	}

@@ -3,6 +3,10 @@
 /*
  * LatencyTarget= and its like: a percentile of a unit's reads, writes or fsyncs.
  *
+ * Where the elevators of all leaves enforce a target (enforce.c), it is only judged here: it is
+ * infeasible if it is missed for two seconds while they report it as unreachable, or for
+ * ten. For all other targets a share is searched.
+ *
  * Latency is not a rate: no share can be worked out from it beforehand. So the share
  * is searched for. To the control law a target is a floor in device time: the unit
  * gets @wanted seconds per second of its leaves, which weights can do as for any
@@ -44,6 +48,8 @@
 /* Of each leaf; the others must live, too. */
 #define WANTED_MOST 0.9
 #define VERDICT_S 2.0
+/* The elevators of a stripe find their means within less. */
+#define ENFORCED_VERDICT_S 10.0
 
 void target_init(struct target *t, uint64_t goal_us, double percentile,
 		 enum latency_op op, size_t n_leaves)
@@ -85,10 +91,12 @@ static double kept(const struct target *t, double dt_s)
 /* A verdict takes longer than counts of the time before the last change are kept. */
 static void judge(struct target *t, double keep, double dt_s)
 {
-	double verdict_s = VERDICT_S / COUNTS_S * dt_s / -log(keep);
+	bool is_hopeful = t->is_enforced && !t->is_unreachable;
+	double limit_s = is_hopeful ? ENFORCED_VERDICT_S : VERDICT_S;
+	double verdict_s = limit_s / COUNTS_S * dt_s / -log(keep);
 	bool missed = t->latency_us > t->goal_us;
 
-	if (missed && t->wanted >= t->most)
+	if (missed && (t->is_enforced || t->wanted >= t->most))
 		t->missed_s = fmin(t->missed_s + dt_s, verdict_s);
 	else
 		t->missed_s = fmax(t->missed_s - dt_s, 0);
@@ -116,12 +124,14 @@ void target_tick(struct target *t, const struct histogram *new, bool waits,
 	if (histogram_sum(&t->counts) < requests_min(t)) {
 		/* Too few for a percentile, or none that are done: the unit may be starved. */
 		t->state = waits ? CONTROL_SETTLING : CONTROL_IDLE;
-		if (waits)
+		if (waits && !t->is_enforced)
 			t->wanted =
 				fmin(t->wanted * GROW + GROW_EXTRA, t->most);
 		return;
 	}
-	if (t->latency_us > t->goal_us)
+	if (t->is_enforced)
+		t->wanted = WANTED_MIN;
+	else if (t->latency_us > t->goal_us)
 		t->wanted = fmin(fmax(t->wanted, fmin(time, t->most)) * GROW +
 					 GROW_EXTRA,
 				 t->most);

@@ -22,6 +22,8 @@ enum target_source {
  * @latency_us: the percentile of these, 0: no requests
  * @wanted: device time per second on all its leaves together that it is to have
  * @most: and the most it may have
+ * @is_enforced: the elevators of all leaves enforce it, and nothing is searched
+ * @is_unreachable: they report that it is missed without requests of others, too
  * @missed_s: net time that it was missed with all that may be given
  */
 struct target {
@@ -34,6 +36,8 @@ struct target {
 	double latency_us;
 	double wanted;
 	double most;
+	bool is_enforced;
+	bool is_unreachable;
 	double missed_s;
 	enum control_state state;
 };

@@ -16,7 +16,7 @@
 #include <sys/sysmacros.h>
 #include <systemd/sd-journal.h>
 
-#include "control/meter.h"
+#include "control/enforce.h"
 #include "control/verdict.h"
 #include "policy/policy.h"
 
@@ -213,6 +213,17 @@ static int explain_target(const struct governed *f, const struct device *d,
 
 	if (!word)
 		return -ENOMEM;
+	if (target->is_enforced)
+		return text_add(
+			t,
+			"the %s of its %s at %s is %.1f ms, %s. Raise the "
+			"target",
+			word, op_names[target->op], d->node,
+			target->latency_us / 1e3,
+			target->is_unreachable
+				? "and a disk misses it although it serves "
+				  "nothing else"
+				: "although the disks hold others back for it");
 	return text_add(t,
 			"the %s of its %s %s %s is %.1f ms with %.0f %% of the "
 			"leaves' time, which is the maximum; its requests wait "
@@ -382,7 +393,8 @@ static int explain(const struct evidence *e, const struct governed *f,
 	case CONTROL_UNWEIGHTED:
 		leaf = f->crowded ? find_full_queue(e, d) : NULL;
 		if (!leaf)
-			leaf = f->target ? meter_gap(d) : without_weights(e, d);
+			leaf = f->target ? enforce_gap(d)
+					 : without_weights(e, d);
 		return text_add(
 			t,
 			"the scheduler %s of %s %s; run \"sutroctl "

@@ -15,6 +15,7 @@
 
 static const struct cgword weight_words[] = { { "default", 0 }, {} };
 static const struct cgword limit_words[] = { { "max", CGFILE_NO_LIMIT }, {} };
+static const struct cgword latency_words[] = { { "max", 0 }, {} };
 static const struct cgword class_words[] = {
 	{ "rt", 1 },
 	{ "be", 2 },
@@ -52,6 +53,10 @@ static const struct cgformat formats[] = {
 				 .max = 0,
 				 .unset = 2 },
 	[CGFILE_SUTRO_RESERVE] = { .name = "io.sutro.reserve", .max = 1000 },
+	/* No target is 0. */
+	[CGFILE_SUTRO_LATENCY] = { .name = "io.sutro.latency",
+				   .words = latency_words,
+				   .max = 10000000 },
 };
 
 const struct cgformat *cgformat(enum cgfile file)

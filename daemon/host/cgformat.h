@@ -12,6 +12,7 @@ enum cgfile {
 	CGFILE_MAX, /* io.max */
 	CGFILE_SUTRO_CLASS, /* io.sutro.class */
 	CGFILE_SUTRO_RESERVE, /* io.sutro.reserve */
+	CGFILE_SUTRO_LATENCY, /* io.sutro.latency */
 	CGFILES,
 };
 

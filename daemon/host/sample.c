@@ -44,8 +44,13 @@ enum counter {
 	COUNTER_BUSY_NS,
 	COUNTER_QUEUED,
 	COUNTER_IN_FLIGHT,
+	COUNTER_LATENCY, /* a word: see parse_state() */
 	COUNTERS,
 };
+
+/* COUNTER_LATENCY of a device with a target; without one, 0. */
+#define STATE_TIMED 1U
+#define STATE_UNREACHABLE 2U
 
 /** struct latency_line - reads by latency: what was read last, what is new */
 struct latency_line {
@@ -164,6 +169,7 @@ static enum counter counter_of(const char *key, size_t length)
 		[COUNTER_BUSY_NS] = { "busy_ns", 7 },
 		[COUNTER_QUEUED] = { "queued", 6 },
 		[COUNTER_IN_FLIGHT] = { "in_flight", 9 },
+		[COUNTER_LATENCY] = { "latency", 7 },
 	};
 	enum counter i = 0;
 
@@ -171,6 +177,12 @@ static enum counter counter_of(const char *key, size_t length)
 				memcmp(names[i].name, key, length)))
 		i++;
 	return i;
+}
+
+/* How a latency target fares, as a number above 0. */
+static uint64_t parse_state(const char *s)
+{
+	return startswith(s, "unreachable") ? STATE_UNREACHABLE : STATE_TIMED;
 }
 
 /* "time_ns=1 rbytes=2 wbytes=3 ... queued=4": keys in any order, others too. */
@@ -185,7 +197,9 @@ static void parse_counters(const char *s, uint64_t *ret,
 			s++;
 		if (*s == '=') {
 			i = counter_of(key, s - key);
-			if (i < COUNTERS)
+			if (i == COUNTER_LATENCY)
+				ret[i] = parse_state(s + 1);
+			else if (i < COUNTERS)
 				s = skip_u64(s + 1, &ret[i]);
 			else if (latencies && startswith(key, "rlat="))
 				s = parse_latencies(s + 1, latencies);
@@ -217,6 +231,8 @@ static void add_usage(struct usage *sum, const struct usage *u)
 	sum->queued += u->queued;
 	sum->in_flight += u->in_flight;
 	sum->active |= u->active;
+	sum->is_timed |= u->is_timed;
+	sum->is_unreachable |= u->is_unreachable;
 }
 
 static struct usage difference(const uint64_t *now, const uint64_t *before)
@@ -233,6 +249,8 @@ static struct usage difference(const uint64_t *now, const uint64_t *before)
 		.busy_ns = since(now[COUNTER_BUSY_NS], before[COUNTER_BUSY_NS]),
 		.queued = now[COUNTER_QUEUED],
 		.in_flight = now[COUNTER_IN_FLIGHT],
+		.is_timed = now[COUNTER_LATENCY],
+		.is_unreachable = now[COUNTER_LATENCY] == STATE_UNREACHABLE,
 	};
 
 	u.active = u.time_ns || u.rbytes || u.wbytes || u.queued || u.in_flight;

@@ -22,6 +22,8 @@
  * @queued: requests that waited when the sample was taken
  * @in_flight: requests that were at the device then
  * @active: it used the device, or waits for it
+ * @is_timed: the scheduler of the device counts its late reads, for a latency target
+ * @is_unreachable: the target is missed by reads that met no others, too
  */
 struct usage {
 	uint64_t time_ns;
@@ -35,6 +37,8 @@ struct usage {
 	uint64_t queued;
 	uint64_t in_flight;
 	bool active;
+	bool is_timed;
+	bool is_unreachable;
 };
 
 /* Counts of reads by their latency in io.sutro.stat, "rlat=". */

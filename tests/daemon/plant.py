@@ -23,6 +23,7 @@ TICK_S = 0.25
 SETPOINT = 1.04
 SETPOINT_RESERVED = 1.06
 RESERVE = "io.sutro.reserve"
+LATENCY = "io.sutro.latency"
 # Part of the device time that a shallow reader uses when it is alone.
 SHALLOW = 0.5
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Latency targets in the whole daemon, without BPF."""
 
+import itertools
+
 from fakemachine import Machine, Sutrod, Systemd
-from plant import SETTLES_S, STRIPE, Plant, crowd, promise, say, state
+from plant import LATENCY, LEAVES, MB, SETTLES_S, STRIPE, Plant, crowd, promise, say, state
 
 
 def test_targets_without_bpf(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
@@ -21,6 +23,39 @@ def test_targets_without_bpf(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> 
         assert cause.startswith(f"latencies of {op} are measured by BPF only")
         assert "sutrod(8)" in cause
     assert sutrod.log().count("BPF is not available") == 1
+
+
+def test_target_is_enforced_by_elevators(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    """io.sutro.latency has it on each leaf; the verdict is theirs, and no share is searched."""
+    db = systemd.start("db.service", 100)
+    states = ["missed"]
+    counts = itertools.count(1)
+
+    def read(_seconds: float) -> None:
+        # All reads take 8 to 12 ms.
+        n = next(counts)
+        stat = f"time_ns={n * MB} rbytes={n * MB} wbytes=0 rios={n * 100} wios=0 wait_ns=0 queued=0"
+        rest = f"latency={states[-1]} rlat={'0,' * 19}{n * 100}\n"
+        lines = [f"{devno} {stat} {rest}" for devno in LEAVES.values()]
+        machine.write(f"/sys/fs/cgroup{db}/io.sutro.stat", "".join(lines))
+
+    sutrod.clock.loads[:] = [read]
+    sutrod.start()
+    say(sutrod, "db.service", LatencyTarget=f"{STRIPE} 5ms")
+    wanted = ["8:0 5000", "8:16 5000", "default max"]
+    sutrod.until(lambda: machine.weights(db, LATENCY) == wanted)
+    sutrod.until(lambda: state(sutrod, "db.service") == "settling", SETTLES_S)
+    sutrod.elapse(SETTLES_S)
+    assert state(sutrod, "db.service") == "settling"
+    assert machine.weights(db) == ["default 100"]
+    states.append("unreachable")
+    sutrod.until(lambda: state(sutrod, "db.service") == "infeasible", SETTLES_S)
+    assert "although it serves nothing else" in promise(sutrod, "db.service")["cause"]
+    # The file is for the 95th percentile: the lines go, and a share is searched for.
+    say(sutrod, "db.service", LatencyTarget=f"{STRIPE} 5ms P99")
+    sutrod.until(lambda: machine.weights(db, LATENCY) == ["8:0 max", "8:16 max", "default max"])
 
 
 def test_target_on_a_leaf_without_sutro(

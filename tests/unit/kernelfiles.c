@@ -122,12 +122,16 @@ static int device_takes(const char *root, const char *devno, const char *path)
 static int check_weight(const char *path, const char *text)
 {
 	bool is_reserve = g_str_has_suffix(path, "/io.sutro.reserve");
+	bool is_latency = g_str_has_suffix(path, "/io.sutro.latency");
 	guint64 max = g_str_has_suffix(path, "/io.bfq.weight") || is_reserve
 			      ? 1000
 			      : 10000;
 	g_autoptr(GError) error = NULL;
 
-	g_ascii_string_to_unsigned(text, 10, !is_reserve, max, NULL, &error);
+	if (is_latency && !strcmp(text, "max"))
+		return 0;
+	g_ascii_string_to_unsigned(text, 10, !is_reserve && !is_latency,
+				   is_latency ? 10000000 : max, NULL, &error);
 	if (!error)
 		return 0;
 	if (error->code == G_NUMBER_PARSER_ERROR_OUT_OF_BOUNDS)
@@ -272,10 +276,9 @@ static int write_kernel_file(const char *root, const char *path,
 static bool is_kernel_file(const char *root, const char *path)
 {
 	static const char *const names[] = {
-		"io.max",	    "io.sutro.class",
-		"io.sutro.reserve", "io.weight",
-		"io.bfq.weight",    "io.sutro.weight",
-		"scheduler",	    NULL
+		"io.max",	    "io.sutro.class", "io.sutro.reserve",
+		"io.sutro.latency", "io.weight",      "io.bfq.weight",
+		"io.sutro.weight",  "scheduler",      NULL
 	};
 	g_autofree char *name = g_path_get_basename(path);
 

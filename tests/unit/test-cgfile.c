@@ -16,7 +16,8 @@
 
 static const char *const names[] = { "io.weight",	"io.bfq.weight",
 				     "io.sutro.weight", "io.max",
-				     "io.sutro.class",	"io.sutro.reserve" };
+				     "io.sutro.class",	"io.sutro.reserve",
+				     "io.sutro.latency" };
 
 /** struct test - a machine without settings, and a writer */
 struct test {
@@ -40,6 +41,8 @@ static void setup(struct test *t)
 		fake_file(&t->roots, path, "%s",
 			  streq(names[i], "io.max")	      ? ""
 			  : streq(names[i], "io.sutro.class") ? "default be\n"
+			  : streq(names[i], "io.sutro.latency")
+				  ? "default max\n"
 			  : streq(names[i], "io.sutro.reserve")
 				  ? "default 0\n"
 				  : "default 100\n");

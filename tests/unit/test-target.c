@@ -137,6 +137,31 @@ static void test_chosen(void)
 	check(histogram_sum(&p99.total) == 100 * 100);
 }
 
+/* What elevators enforce is not searched for, and infeasible if they report it so. */
+static void test_enforced(void)
+{
+	struct target t;
+
+	init(&t, 5000, 1);
+	t.is_enforced = true;
+	for (int n = 0; n < 8; n++)
+		tick(&t, 4000, 0.1);
+	check(t.state == CONTROL_HELD && t.wanted == 0.01);
+	for (int n = 0; n < 12; n++)
+		tick(&t, 20000, 0.1);
+	check(t.state == CONTROL_SETTLING && t.wanted == 0.01);
+	t.is_unreachable = true;
+	for (int n = 0; n < 12; n++)
+		tick(&t, 20000, 0.1);
+	check(t.state == CONTROL_INFEASIBLE && t.wanted == 0.01);
+	/* Nor does a target that is never met stay without a verdict. */
+	init(&t, 5000, 1);
+	t.is_enforced = true;
+	for (int n = 0; n < 60; n++)
+		tick(&t, 20000, 0.1);
+	check(t.state == CONTROL_INFEASIBLE && t.wanted == 0.01);
+}
+
 /* Whatever comes, what is wanted can be given. */
 static void test_wild(void)
 {
@@ -166,6 +191,7 @@ int main(void)
 	test_without_reads();
 	test_percentiles();
 	test_chosen();
+	test_enforced();
 	test_wild();
 	return 0;
 }
