@@ -250,8 +250,8 @@ int manager_reload(struct manager *m)
 		return log_error_errno(err, "Cannot read policies: %m");
 	err = load_conf(m);
 	if (err)
-		log_error_errno(err, "The configuration has mistakes, the last "
-				     "good one stays in force: %m");
+		log_error_errno(err, "Cannot load the configuration, the last "
+				     "one stays in force: %m");
 	manager_renew_topology(m);
 	sd_event_source_set_time(m->reconcile, 0);
 	manager_ask_all(m);

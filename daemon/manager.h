@@ -81,7 +81,7 @@ int manager_run(struct manager *m);
 /**
  * manager_reload() - read configuration, topology and all units again
  *
- * A configuration with mistakes is logged, and the last good one stays.
+ * Mistakes in the configuration are logged, and their assignments ignored.
  */
 int manager_reload(struct manager *m);
 

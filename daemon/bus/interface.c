@@ -27,8 +27,8 @@ static int reload(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 {
 	if (b->ops->reload(b->userdata) < 0)
 		return sd_bus_error_set(error, SD_BUS_ERROR_FAILED,
-					"The configuration has mistakes and "
-					"the last good one stays in force; see "
+					"The configuration cannot be read, and "
+					"the last one stays in force; see "
 					"\"journalctl -u sutrod\".");
 	return sd_bus_reply_method_return(call, "");
 }

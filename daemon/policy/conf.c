@@ -7,8 +7,11 @@
  * name whatever their directory; of two with the same name the one in /etc wins,
  * then /run. A later assignment adds to a list, an empty one resets it.
  *
+ * A mistake is reported, and the assignment is ignored. All others hold: a typing error must not
+ * leave disks without weights.
+ *
  * inih hands its handler no line number, but it reads through a function of
- * ours, which counts. It cuts lines longer than its buffer; the reader notices.
+ * ours, which counts. A line longer than the buffer of inih reads as an empty one.
  */
 
 #include <ini.h>
@@ -24,11 +27,21 @@ struct source {
 	FILE *file;
 	const char *path;
 	unsigned int line;
-	unsigned int long_line;
 	struct conf *conf;
 	char ***errors;
-	int err;
+	bool is_oom;
 };
+
+static bool are_absolute(const char *words)
+{
+	for (words += strspn(words, " \t"); *words;
+	     words += strspn(words, " \t")) {
+		if (*words != '/')
+			return false;
+		words += strcspn(words, " \t");
+	}
+	return true;
+}
 
 static int parse_paths(struct conf *c, const char *value, void *field)
 {
@@ -38,14 +51,14 @@ static int parse_paths(struct conf *c, const char *value, void *field)
 
 	if (!copy)
 		return -ENOMEM;
+	if (!are_absolute(value))
+		return -EINVAL;
 	if (!*value) {
 		strv_free(*list);
 		*list = NULL;
 	}
 	for (char *word = strtok_r(copy, " \t", &save); word;
 	     word = strtok_r(NULL, " \t", &save)) {
-		if (*word != '/')
-			return -EINVAL;
 		err = strv_add(list, word);
 		if (err)
 			return err;
@@ -95,17 +108,14 @@ static const struct key {
 	  offsetof(struct conf, reconcile_usec), "seconds, 1 to 3600" },
 };
 
-static int complain(struct source *s, const char *text, const char *allowed)
+static void complain(struct source *s, const char *text, const char *allowed)
 {
 	_cleanup_free_ char *message = NULL;
 
-	message = asprintf_or_null("%s:%u: \"%s\": %s", s->path, s->line, text,
-				   allowed);
+	message = asprintf_or_null("%s:%u: \"%s\": %s, ignoring.", s->path,
+				   s->line, text, allowed);
 	if (!message || strv_add(s->errors, message) < 0)
-		s->err = -ENOMEM;
-	else if (!s->err)
-		s->err = -EBADMSG;
-	return 1;
+		s->is_oom = true;
 }
 
 static int on_assignment(void *userdata, const char *section, const char *name,
@@ -116,11 +126,9 @@ static int on_assignment(void *userdata, const char *section, const char *name,
 	struct text known = {};
 	int err;
 
-	if (s->long_line == s->line)
-		return 1;
 	text = asprintf_or_null("[%s] %s=%s", section, name, value);
 	if (!text) {
-		s->err = -ENOMEM;
+		s->is_oom = true;
 		return 1;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
@@ -132,7 +140,7 @@ static int on_assignment(void *userdata, const char *section, const char *name,
 			continue;
 		err = k->parse(s->conf, value, (char *)s->conf + k->offset);
 		if (err == -ENOMEM)
-			s->err = err;
+			s->is_oom = true;
 		else if (err)
 			complain(s, text, k->allowed);
 		free(known.p);
@@ -154,12 +162,12 @@ static char *read_line(char *buffer, int size, void *userdata)
 	if (strlen(line) == (size_t)size - 1 && line[size - 2] != '\n') {
 		int c;
 
-		s->long_line = s->line;
 		complain(s, line,
 			 "the line is too long; write several, a later "
 			 "assignment adds to a list");
 		while ((c = getc(s->file)) != '\n' && c != EOF)
 			;
+		strcpy(line, "\n");
 	}
 	return line;
 }
@@ -167,45 +175,46 @@ static char *read_line(char *buffer, int size, void *userdata)
 static int load_file(struct conf *c, const char *path, char ***errors)
 {
 	struct source s = { .path = path, .conf = c, .errors = errors };
+	_cleanup_free_ char *message = NULL;
 	int line;
 
 	s.file = fopen(path, "re");
-	if (!s.file)
-		return errno == ENOENT ? 0 : -errno;
+	if (!s.file && errno == ENOENT)
+		return 0;
+	if (!s.file) {
+		message = asprintf_or_null("%s: %s, ignoring.", path,
+					   strerror(errno));
+		return message ? strv_add(errors, message) : -ENOMEM;
+	}
 	line = ini_parse_stream(read_line, &s, on_assignment, &s);
 	fclose(s.file);
-	if (line == -2)
-		return -ENOMEM;
-	if (line > 0 && !s.err) {
+	/* Of several lines that are no assignment inih returns the first. */
+	if (line > 0) {
 		s.line = line;
 		complain(&s, "...",
 			 "a [Section], Key=value, or a comment that "
 			 "begins with # or ;");
 	}
-	return s.err;
+	return s.is_oom || line == -2 ? -ENOMEM : 0;
 }
 
 int conf_load(const struct roots *roots, struct conf **ret, char ***errors)
 {
 	_cleanup_(conf_freep) struct conf *c = calloc(1, sizeof(*c));
 	struct dropins l = {};
-	int err, worst;
+	int err;
 
 	if (!c)
 		return -ENOMEM;
 	c->reconcile_usec = RECONCILE_DEFAULT_SEC * 1000000ULL;
-	worst = load_file(c, roots->conf, errors);
-	err = dropins_list(roots->conf_dirs, "", ".conf", &l);
-	for (size_t i = 0; i < l.n && !err; i++) {
+	err = load_file(c, roots->conf, errors);
+	if (!err)
+		err = dropins_list(roots->conf_dirs, "", ".conf", &l);
+	for (size_t i = 0; i < l.n && !err; i++)
 		err = load_file(c, l.items[i].path, errors);
-		if (err == -EBADMSG) {
-			worst = err;
-			err = 0;
-		}
-	}
 	dropins_done(&l);
-	if (err || worst)
-		return err ?: worst;
+	if (err)
+		return err;
 	*ret = TAKE_PTR(c);
 	return 0;
 }

@@ -22,9 +22,10 @@ struct conf {
 
 /**
  * conf_load() - read the main file, then the drop-ins in order of their names
- * @errors: one sentence per mistake is added: file, line, text, what is allowed
+ * @errors: one sentence per mistake is added: file, line, text, what is allowed. The assignment
+ *	is ignored.
  *
- * Return: 0; -EBADMSG with @errors filled and @ret untouched; another -errno.
+ * Return: 0, or -errno: then @ret is untouched.
  */
 int conf_load(const struct roots *roots, struct conf **ret, char ***errors);
 struct conf *conf_free(struct conf *c);

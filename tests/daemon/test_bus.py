@@ -309,10 +309,6 @@ def test_cut_within_a_character(sutrod: Sutrod) -> None:
 
 
 def test_bad_start(machine: Machine, systemd: Systemd, sutrod: Sutrod, bus: Bus) -> None:
-    machine.write("/etc/sutro/sutrod.conf", "[Leaves]\nUse=sdc\n")
-    assert sutrod.spawn().wait(PATIENCE_S) == 1
-    assert "sutrod.conf:2:" in sutrod.log()
-    machine.write("/etc/sutro/sutrod.conf", "")
     address = {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nowhere"}
     assert sutrod.spawn(**address).wait(PATIENCE_S) == 1
     assert "Cannot connect to the system bus: No such file or directory" in sutrod.log()

@@ -153,7 +153,7 @@ def test_volumes_of_lvm(machine: Machine, systemd: Systemd, sutrod: Sutrod, slic
 
 def test_mistake(machine: Machine, sutrod: Sutrod) -> None:
     machine.write(CONF, "[Daemon]\nResyncWeight=fast\n")
-    assert sutrod.spawn().wait(60) == 1
+    sutrod.start()
     wanted = '[Daemon] ResyncWeight=fast": a weight of 1 to 10000, or a path and a weight'
     assert wanted in sutrod.log()
 
