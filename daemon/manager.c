@@ -376,6 +376,8 @@ static int add_sources(struct manager *m)
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGHUP);
+	/* For the children of helper.c. */
+	sigaddset(&signals, SIGCHLD);
 	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
 		return -errno;
 	r = sd_event_add_signal(m->machine.event, NULL, SIGTERM, on_terminate,

@@ -13,6 +13,7 @@
 int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
 		       bus_method_t change, sd_bus_error *error);
 
+#define ACTION_DUMP "org.sutro1.dump"
 #define ACTION_MANAGE_DEVICES "org.sutro1.manage-devices"
 #define ACTION_MANAGE_POLICIES "org.sutro1.manage-policies"
 

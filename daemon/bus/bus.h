@@ -49,6 +49,7 @@ struct bus_ops {
  *	show and set; the owner fills it in before bus_open()
  * @conf, @units: the same; set again when they change
  * @waiters: calls that wait for samples
+ * @tasks: calls whose work is done in child processes
  */
 struct bus {
 	sd_bus *connection;
@@ -64,6 +65,7 @@ struct bus {
 	const struct conf *conf;
 	const struct units *units;
 	struct bus_waiter *waiters;
+	struct bus_task *tasks;
 };
 
 /** bus_method_t - a method that runs later; it sends its reply itself */

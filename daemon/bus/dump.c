@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+/*
+ * Dump: the whole state as text. It reads the weight files of each cgroup for each leaf, which
+ * takes seconds on a large machine, so a child process makes the text.
+ */
+
 #include <sys/sysmacros.h>
 
-#include "bus/dump.h"
+#include "bus/authority.h"
+#include "bus/background.h"
+#include "bus/bus.h"
+#include "bus/method.h"
 #include "host/leaf.h"
 #include "policy/policy.h"
+
+/* Callers of the bus wait for 25 s. */
+#define LIMIT_SEC 20U
 
 static int dump_device(const struct bus *b, struct text *t,
 		       const struct device *d)
@@ -76,7 +87,20 @@ static int dump_cgroup(const struct bus *b, struct text *t,
 	return err;
 }
 
-int dump_daemon(const struct bus *b, char **ret)
+static int write_all(int fd, const char *s, size_t length)
+{
+	while (length) {
+		ssize_t n = write(fd, s, length);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		s += n > 0 ? n : 0;
+		length -= n > 0 ? n : 0;
+	}
+	return 0;
+}
+
+static int work(struct bus *b, sd_bus_message *call, int fd)
 {
 	_cleanup_(text_freep) struct text t = {};
 	struct cgroup *root = cgroup_tree_root(b->machine->tree);
@@ -104,8 +128,31 @@ int dump_daemon(const struct bus *b, char **ret)
 	for (struct cgroup *c = cgroup_next(root, root); c && !err;
 	     c = cgroup_next(root, c))
 		err = dump_cgroup(b, &t, c);
-	if (err)
-		return err;
-	*ret = TAKE_PTR(t.p);
-	return 0;
+	return err ?: write_all(fd, t.p, t.length);
+}
+
+static int then(struct bus *b, sd_bus_message *call, int err,
+		const char *output, sd_bus_error *error)
+{
+	if (err == -ETIMEDOUT)
+		return bus_error(error, SD_BUS_ERROR_TIMEOUT,
+				 "The state was not complete after %u s.",
+				 LIMIT_SEC);
+	return err ?: sd_bus_reply_method_return(call, "s", output);
+}
+
+static int dump(struct bus *b, sd_bus_message *call, sd_bus_error *error)
+{
+	static const struct bus_background method = {
+		.limit_usec = LIMIT_SEC * 1000000ULL,
+		.work = work,
+		.then = then,
+	};
+
+	return bus_in_background(b, call, &method, error);
+}
+
+int method_dump(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+	return bus_with_authority(userdata, call, ACTION_DUMP, dump, error);
 }

@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 
 #include "bus/authority.h"
+#include "bus/background.h"
 #include "bus/bus.h"
-#include "bus/dump.h"
 #include "bus/interface.h"
 #include "bus/method.h"
 #include "bus/wait.h"
@@ -21,7 +21,7 @@
 /* The reply of RequestName: we are the owner. */
 #define REQUEST_NAME_OWNER 1U
 
-/* ---- Reload, Dump, properties ---- */
+/* ---- Reload, properties ---- */
 
 static int reload(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 {
@@ -38,15 +38,6 @@ static int method_reload(sd_bus_message *call, void *userdata,
 {
 	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES, reload,
 				  error);
-}
-
-static int method_dump(sd_bus_message *call, void *userdata,
-		       sd_bus_error *error)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = dump_daemon(userdata, &text);
-
-	return r < 0 ? r : sd_bus_reply_method_return(call, "s", text);
 }
 
 static int property_version(sd_bus *bus, const char *path,
@@ -227,6 +218,7 @@ int bus_open(struct bus *b)
 void bus_close(struct bus *b)
 {
 	bus_drop_waiters(b);
+	bus_drop_background(b);
 	b->vtable = sd_bus_slot_unref(b->vtable);
 }
 

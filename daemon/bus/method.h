@@ -20,6 +20,9 @@ int method_use_devices(sd_bus_message *call, void *userdata,
 int method_release_devices(sd_bus_message *call, void *userdata,
 			   sd_bus_error *error);
 
+/* dump.c */
+int method_dump(sd_bus_message *call, void *userdata, sd_bus_error *error);
+
 /* explain.c */
 int method_list_units(sd_bus_message *call, void *userdata,
 		      sd_bus_error *error);

@@ -162,6 +162,11 @@ const char *cgroup_tree_mount(const struct cgroup_tree *t)
 	return t->mount;
 }
 
+int cgroup_tree_fd(const struct cgroup_tree *t)
+{
+	return t->fd;
+}
+
 struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c)
 {
 	struct cgroup *next = TAILQ_FIRST(&c->children);

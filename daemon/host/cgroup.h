@@ -96,6 +96,9 @@ DEFINE_CLEANUP(struct cgroup_tree *, cgroup_tree_free);
 /** cgroup_tree_scan() - add what is there and remove what is not */
 int cgroup_tree_scan(struct cgroup_tree *t);
 
+/** cgroup_tree_fd() - the directory that cgroup_read() and cgroup_write() open files in */
+int cgroup_tree_fd(const struct cgroup_tree *t);
+
 /** cgroup_tree_mount() - where the hierarchy is mounted */
 const char *cgroup_tree_mount(const struct cgroup_tree *t);
 

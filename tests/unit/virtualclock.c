@@ -13,6 +13,9 @@
  * UINT64_MAX. So after the reply no timer that was due is left to be handled. If the
  * test has asked for that, the process then handles nothing before the next message:
  * meanwhile the test changes files of which the process must not read a part.
+ *
+ * While a child process of it runs, the process is not idle. One that sleeps hangs, for the work
+ * of children (helper.c) waits for nothing else.
  */
 
 #include <poll.h>
@@ -152,6 +155,37 @@ static void move(struct pollfd *p)
 	fire_due();
 }
 
+/* The state in "PID (NAME) STATE ...". */
+static bool is_running(int pid)
+{
+	char path[64], name[64], state = 0;
+	bool is_read;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	is_read = f && fscanf(f, "%*d (%63[^)]) %c", name, &state) == 2;
+	if (f)
+		fclose(f);
+	return is_read && (state == 'R' || state == 'D');
+}
+
+static bool has_running_child(void)
+{
+	char path[64];
+	bool found = false;
+	int pid;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	f = fopen(path, "re");
+	while (f && !found && fscanf(f, "%d", &pid) == 1)
+		found = is_running(pid);
+	if (f)
+		fclose(f);
+	return found;
+}
+
 static int wait_for_events(int epoll, struct epoll_event *events, int n,
 			   bool may_sleep)
 {
@@ -161,6 +195,10 @@ static int wait_for_events(int epoll, struct epoll_event *events, int n,
 	while (may_sleep && poll(p, 1, 0) == 0) {
 		bool is_held = virtual.is_awaited && virtual.holds;
 
+		if (virtual.is_awaited && has_running_child()) {
+			poll(p, 1, 1);
+			continue;
+		}
 		if (virtual.is_awaited)
 			reply();
 		if (poll(is_held ? p + 1 : p, is_held ? 1 : 2, -1) < 0)

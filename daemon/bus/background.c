@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Methods that may block or take long: a child process does the work, the loop goes on. */
+
+#include "bus/background.h"
+#include "host/cgroup.h"
+#include "host/helper.h"
+
+/** struct bus_task - a call whose work is under way */
+struct bus_task {
+	struct bus *bus;
+	sd_bus_message *call;
+	const struct bus_background *method;
+	struct helper *helper;
+	struct bus_task *next;
+};
+
+static void task_free(struct bus_task *t)
+{
+	struct bus_task **at = &t->bus->tasks;
+
+	while (*at != t)
+		at = &(*at)->next;
+	*at = t->next;
+	sd_bus_message_unref(t->call);
+	free(t);
+}
+
+static int on_work(int fd, void *userdata)
+{
+	struct bus_task *t = userdata;
+
+	return t->method->work(t->bus, t->call, fd);
+}
+
+static void on_done(int err, const char *output, size_t length, void *userdata)
+{
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	struct bus_task *t = userdata;
+	int r = t->method->then(t->bus, t->call, err, output, &error);
+
+	if (r < 0)
+		sd_bus_reply_method_errno(t->call, r, &error);
+	task_free(t);
+}
+
+int bus_in_background(struct bus *b, sd_bus_message *call,
+		      const struct bus_background *method, sd_bus_error *error)
+{
+	struct bus_task *t = calloc(1, sizeof(*t));
+	struct helper_job job = {
+		.keep_fd = cgroup_tree_fd(b->machine->tree),
+		.limit_usec = method->limit_usec,
+		.work = on_work,
+		.done = on_done,
+		.userdata = t,
+	};
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	*t = (struct bus_task){ .bus = b,
+				.call = sd_bus_message_ref(call),
+				.method = method,
+				.next = b->tasks };
+	b->tasks = t;
+	r = helper_start(b->machine->event, &job, &t->helper);
+	if (r >= 0)
+		return 1;
+	task_free(t);
+	if (r == -EBUSY)
+		return bus_error(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+				 "Too much is under way already.");
+	return r;
+}
+
+void bus_drop_background(struct bus *b)
+{
+	while (b->tasks) {
+		struct bus_task *t = b->tasks;
+
+		helper_cancel(t->helper);
+		task_free(t);
+	}
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_BACKGROUND_H
+#define SUTRO_BACKGROUND_H
+
+#include "bus/bus.h"
+
+/**
+ * struct bus_background - a method whose work is done in a child process, see helper.h
+ * @limit_usec: the work ends after this time
+ * @work: runs in the child; writes its output to @fd
+ * @then: sends the reply; @err is 0, -ETIMEDOUT or another -errno
+ */
+struct bus_background {
+	uint64_t limit_usec;
+	int (*work)(struct bus *b, sd_bus_message *call, int fd);
+	int (*then)(struct bus *b, sd_bus_message *call, int err,
+		    const char *output, sd_bus_error *error);
+};
+
+/**
+ * bus_in_background() - begin @method for @call, which is kept until the reply
+ *
+ * Return: 1, or -errno.
+ */
+int bus_in_background(struct bus *b, sd_bus_message *call,
+		      const struct bus_background *method, sd_bus_error *error);
+
+/** bus_drop_background() - end all of them without a reply */
+void bus_drop_background(struct bus *b);
+
+#endif
