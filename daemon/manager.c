@@ -36,14 +36,18 @@
  */
 #define SAMPLE_LINGER_USEC 10000000U
 
+/* Changes of cgroups that are not setpoints wait at most so long for others. */
+#define FLUSH_DELAY_USEC 50000U
+
 /* ---- dirty cgroups ---- */
 
-static int on_flush(sd_event_source *s, void *userdata)
+static int flush(struct manager *m)
 {
-	struct manager *m = userdata;
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 	int err = 0;
 
+	sd_event_source_set_enabled(m->flush, SD_EVENT_OFF);
+	sd_event_source_set_enabled(m->flush_due, SD_EVENT_OFF);
 	/* Before systemd has answered there are no settings to take back. */
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
 		if (c->dirty && c->parent && !c->waiting &&
@@ -65,9 +69,26 @@ static int on_flush(sd_event_source *s, void *userdata)
 	return 0;
 }
 
+static int on_flush(sd_event_source *s, void *userdata)
+{
+	return flush(userdata);
+}
+
+static int on_flush_due(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	return flush(userdata);
+}
+
 void manager_flush_soon(struct manager *m)
 {
+	int enabled = SD_EVENT_ON;
+
 	sd_event_source_set_enabled(m->flush, SD_EVENT_ONESHOT);
+	sd_event_source_get_enabled(m->flush_due, &enabled);
+	if (enabled != SD_EVENT_OFF)
+		return;
+	sd_event_source_set_time_relative(m->flush_due, FLUSH_DELAY_USEC);
+	sd_event_source_set_enabled(m->flush_due, SD_EVENT_ONESHOT);
 }
 
 void manager_mark(struct manager *m, struct cgroup *c)
@@ -276,7 +297,7 @@ static int on_terminate(sd_event_source *s, const struct signalfd_siginfo *si,
 	if (governor_save(&m->governor) < 0)
 		log_debug("What was learnt about costs is not kept.");
 	if (roots_are_real(&m->machine.roots) &&
-	    job_is_restart(m->bus.connection) > 0) {
+	    job_is_restart(m->systemd) > 0) {
 		log_info("Weights stay in force over a restart.");
 		return sd_event_exit(m->machine.event, 0);
 	}
@@ -297,7 +318,10 @@ static void on_weight_changed(const struct cgroup *c, const struct device *leaf,
 
 static void on_setpoint_changed(struct cgroup *c, void *userdata)
 {
-	manager_mark(userdata, c);
+	struct manager *m = userdata;
+
+	manager_mark(m, c);
+	sd_event_source_set_time(m->flush_due, 0);
 }
 
 static void on_state_changed(const struct governed *f, void *userdata)
@@ -367,8 +391,8 @@ static int start_governor(struct manager *m)
 
 static int add_sources(struct manager *m)
 {
-	sd_event_source **vital[] = { &m->flush, &m->sampling, &m->reconcile,
-				      &m->volumes };
+	sd_event_source **vital[] = { &m->flush, &m->flush_due, &m->sampling,
+				      &m->reconcile, &m->volumes };
 	sigset_t signals;
 	int r;
 
@@ -413,10 +437,18 @@ static int add_sources(struct manager *m)
 					       CLOCK_MONOTONIC,
 					       m->conf->reconcile_usec, 0,
 					       on_reconcile, m);
+	if (r >= 0)
+		r = sd_event_add_time(m->machine.event, &m->flush_due,
+				      CLOCK_MONOTONIC, 0, 0, on_flush_due, m);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(m->flush_due, SD_EVENT_OFF);
 	/* Answers of systemd first, then one flush for all of them. */
 	if (r >= 0)
 		r = sd_event_source_set_priority(m->flush,
-						 SD_EVENT_PRIORITY_IDLE);
+						 MACHINE_PRIORITY_IDLE);
+	if (r >= 0)
+		r = sd_event_source_set_priority(m->flush_due,
+						 MACHINE_PRIORITY_SETPOINTS);
 	/* What fails there is out of memory; the service is started again. */
 	for (size_t i = 0; i < ARRAY_SIZE(vital) && r >= 0; i++)
 		r = sd_event_source_set_exit_on_failure(*vital[i], true);
@@ -459,6 +491,19 @@ int manager_new(const char *root, bool dry_run, struct manager **ret)
 	return 0;
 }
 
+static int follow_systemd(struct manager *m)
+{
+	int r = sd_bus_open_system(&m->systemd);
+
+	if (r >= 0)
+		r = sd_bus_set_exit_on_disconnect(m->systemd, true);
+	if (r >= 0)
+		r = sd_bus_attach_event(m->systemd, m->machine.event,
+					SD_EVENT_PRIORITY_NORMAL);
+	return r < 0 ? r
+		     : units_new(m->systemd, &manager_unit_ops, m, &m->units);
+}
+
 static int start(struct manager *m)
 {
 	int r;
@@ -482,7 +527,7 @@ static int start(struct manager *m)
 	if (r < 0)
 		return r;
 	clients_init(&m->clients, m->bus.connection, manager_policy_changed, m);
-	r = units_new(m->bus.connection, &manager_unit_ops, m, &m->units);
+	r = follow_systemd(m);
 	if (r < 0)
 		return log_error_errno(r, "Cannot follow systemd: %m");
 	m->bus.units = m->units;
@@ -519,6 +564,7 @@ struct manager *manager_free(struct manager *m)
 	governor_stop(&m->governor);
 	clients_done(&m->clients);
 	m->flush = sd_event_source_disable_unref(m->flush);
+	m->flush_due = sd_event_source_disable_unref(m->flush_due);
 	cgroup_tree_free(m->machine.tree);
 	units_free(m->units);
 	manager_unwatch_devices(m);
@@ -537,6 +583,7 @@ struct manager *manager_free(struct manager *m)
 	sd_event_source_disable_unref(m->sampling);
 	sd_event_source_disable_unref(m->volumes);
 	sd_bus_flush_close_unref(m->bus.connection);
+	sd_bus_flush_close_unref(m->systemd);
 	sd_event_unref(m->machine.event);
 	roots_done(&m->machine.roots);
 	free(m);

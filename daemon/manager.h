@@ -25,6 +25,7 @@
  *
  * What is known:
  * @machine: block devices, cgroups, where files are
+ * @systemd: connection to the bus for questions to systemd, whose answers wait behind no call
  * @units: questions to systemd
  * @policies, @clients: settings of units by files and by clients of the bus
  * @watcher: samples for calls of the bus
@@ -33,7 +34,8 @@
  * What is to be done:
  * @files: writes cgroup files
  * @actuator: writes weights
- * @flush: armed while a cgroup is dirty
+ * @flush: armed while a cgroup is dirty, runs when nothing else is ready
+ * @flush_due: armed with it, runs after a while in any case
  * @md: tells of changes of md arrays, NULL before the first one
  * @rescan: armed while the topology is out of date
  * @reconcile: the periodic comparison of everything
@@ -45,6 +47,7 @@ struct manager {
 	struct machine machine;
 	struct conf *conf;
 	struct bus bus;
+	sd_bus *systemd;
 	sd_device_monitor *monitor;
 
 	struct units *units;
@@ -56,6 +59,7 @@ struct manager {
 	struct cgfiles files;
 	struct actuator actuator;
 	sd_event_source *flush;
+	sd_event_source *flush_due;
 	sd_event_source *md;
 	sd_event_source *rescan;
 	sd_event_source *reconcile;
@@ -123,7 +127,7 @@ int manager_on_rescan(sd_event_source *s, uint64_t usec, void *userdata);
 /** manager_mark() - compare the files of @c with its settings, soon */
 void manager_mark(struct manager *m, struct cgroup *c);
 
-/** manager_flush_soon() - look at what is dirty when nothing else is to be done */
+/** manager_flush_soon() - look at what is dirty when nothing else is ready, or in 50 ms */
 void manager_flush_soon(struct manager *m);
 
 /** manager_mark_all() - compare all files with the settings, soon */

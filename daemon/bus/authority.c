@@ -6,6 +6,7 @@
  */
 
 #include "bus/authority.h"
+#include "bus/quota.h"
 
 #define POLKIT "org.freedesktop.PolicyKit1"
 #define POLKIT_PATH "/org/freedesktop/PolicyKit1/Authority"
@@ -15,6 +16,7 @@
 struct authorization {
 	struct bus *bus;
 	sd_bus_message *call;
+	uid_t uid;
 	const char *action;
 	bus_method_t change;
 };
@@ -24,6 +26,15 @@ static int refuse(sd_bus_error *error, const char *action, const char *why)
 	return bus_error(error, SD_BUS_ERROR_ACCESS_DENIED,
 			 "Not authorized for %s: %s. Root always is.", action,
 			 why);
+}
+
+static int run(struct authorization *a, sd_bus_error *error)
+{
+	uint64_t began = cpu_usec();
+	int r = a->change(a->bus, a->call, error);
+
+	bus_charge(a->bus, a->uid, cpu_usec() - began);
+	return r;
 }
 
 static int on_polkit(sd_bus_message *reply, void *userdata,
@@ -46,7 +57,7 @@ static int on_polkit(sd_bus_message *reply, void *userdata,
 				   challenge ? "a password is needed"
 					     : "polkit denied it");
 		if (r >= 0)
-			r = a->change(a->bus, a->call, &error);
+			r = run(a, &error);
 	}
 	if (r < 0)
 		sd_bus_reply_method_errno(a->call, r, &error);
@@ -57,19 +68,9 @@ static void authorization_free(void *userdata)
 {
 	struct authorization *a = userdata;
 
+	bus_release_call(a->bus, a->uid);
 	sd_bus_message_unref(a->call);
 	free(a);
-}
-
-int bus_caller_uid(sd_bus_message *call, uid_t *ret)
-{
-	sd_bus_creds *creds = NULL;
-	int r = sd_bus_query_sender_creds(call, SD_BUS_CREDS_EUID, &creds);
-
-	if (r >= 0)
-		r = sd_bus_creds_get_euid(creds, ret);
-	sd_bus_creds_unref(creds);
-	return r;
 }
 
 int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
@@ -81,14 +82,19 @@ int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
 	uid_t uid;
 	int r;
 
-	if (bus_caller_uid(call, &uid) >= 0 && uid == 0)
+	if (bus_caller_uid(b, call, &uid) >= 0 && uid == 0)
 		return change(b, call, error);
 	interactive = sd_bus_message_get_allow_interactive_authorization(call) >
 		      0;
+	r = bus_keep_call(b, call, &uid, error);
+	if (r < 0)
+		return r;
 	a = calloc(1, sizeof(*a));
-	if (!a)
+	if (!a) {
+		bus_release_call(b, uid);
 		return -ENOMEM;
-	*a = (struct authorization){ b, sd_bus_message_ref(call), action,
+	}
+	*a = (struct authorization){ b, sd_bus_message_ref(call), uid, action,
 				     change };
 	r = sd_bus_call_method_async(
 		b->connection, &slot, POLKIT, POLKIT_PATH, POLKIT_INTERFACE,

@@ -17,7 +17,4 @@ int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
 #define ACTION_MANAGE_DEVICES "org.sutro1.manage-devices"
 #define ACTION_MANAGE_POLICIES "org.sutro1.manage-policies"
 
-/** bus_caller_uid() - the effective user of the caller */
-int bus_caller_uid(sd_bus_message *call, uid_t *ret);
-
 #endif

@@ -3,6 +3,7 @@
 /* Methods that may block or take long: a child process does the work, the loop goes on. */
 
 #include "bus/background.h"
+#include "bus/quota.h"
 #include "host/cgroup.h"
 #include "host/helper.h"
 
@@ -10,6 +11,7 @@
 struct bus_task {
 	struct bus *bus;
 	sd_bus_message *call;
+	uid_t uid;
 	const struct bus_background *method;
 	struct helper *helper;
 	struct bus_task *next;
@@ -22,6 +24,7 @@ static void task_free(struct bus_task *t)
 	while (*at != t)
 		at = &(*at)->next;
 	*at = t->next;
+	bus_release_call(t->bus, t->uid);
 	sd_bus_message_unref(t->call);
 	free(t);
 }
@@ -47,7 +50,9 @@ static void on_done(int err, const char *output, size_t length, void *userdata)
 int bus_in_background(struct bus *b, sd_bus_message *call,
 		      const struct bus_background *method, sd_bus_error *error)
 {
-	struct bus_task *t = calloc(1, sizeof(*t));
+	uid_t uid;
+	int r = bus_keep_call(b, call, &uid, error);
+	struct bus_task *t = r < 0 ? NULL : calloc(1, sizeof(*t));
 	struct helper_job job = {
 		.keep_fd = cgroup_tree_fd(b->machine->tree),
 		.limit_usec = method->limit_usec,
@@ -55,12 +60,16 @@ int bus_in_background(struct bus *b, sd_bus_message *call,
 		.done = on_done,
 		.userdata = t,
 	};
-	int r;
 
-	if (!t)
+	if (r < 0)
+		return r;
+	if (!t) {
+		bus_release_call(b, uid);
 		return -ENOMEM;
+	}
 	*t = (struct bus_task){ .bus = b,
 				.call = sd_bus_message_ref(call),
+				.uid = uid,
 				.method = method,
 				.next = b->tasks };
 	b->tasks = t;

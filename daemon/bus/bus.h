@@ -50,6 +50,7 @@ struct bus_ops {
  * @conf, @units: the same; set again when they change
  * @waiters: calls that wait for samples
  * @tasks: calls whose work is done in child processes
+ * @quotas: time that calls of users took, see quota.c
  */
 struct bus {
 	sd_bus *connection;
@@ -66,6 +67,7 @@ struct bus {
 	const struct units *units;
 	struct bus_waiter *waiters;
 	struct bus_task *tasks;
+	struct bus_quotas *quotas;
 };
 
 /** bus_method_t - a method that runs later; it sends its reply itself */

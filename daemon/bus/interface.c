@@ -15,6 +15,7 @@
 #include "bus/bus.h"
 #include "bus/interface.h"
 #include "bus/method.h"
+#include "bus/quota.h"
 #include "bus/wait.h"
 #include "host/leaf.h"
 
@@ -86,69 +87,98 @@ static int property_managed_leaves(sd_bus *bus, const char *path,
 	return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+/* ---- the vtable ---- */
+
+#define METERED(name)                                                     \
+	static int metered_##name(sd_bus_message *call, void *userdata,   \
+				  sd_bus_error *error)                    \
+	{                                                                 \
+		return bus_metered(userdata, call, method_##name, error); \
+	}
+
+METERED(check_policies)
+METERED(dump)
+METERED(explain)
+METERED(get_policy)
+METERED(history)
+METERED(list_devices)
+METERED(list_latencies)
+METERED(list_promises)
+METERED(list_resyncs)
+METERED(list_units)
+METERED(list_usage)
+METERED(release_devices)
+METERED(reload)
+METERED(reload_policies)
+METERED(reset_policy)
+METERED(resolve_path)
+METERED(set_policy)
+METERED(use_devices)
+
 static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_START(0),
 	SD_BUS_METHOD_WITH_ARGS(
 		"ListDevices", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", devices),
-		method_list_devices, SD_BUS_VTABLE_UNPRIVILEGED),
+		metered_list_devices, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS(
 		"ResolvePath", SD_BUS_ARGS("s", path),
 		SD_BUS_RESULT("s", device, "as", leaves, "aa{sv}", steps),
-		method_resolve_path, SD_BUS_VTABLE_UNPRIVILEGED),
+		metered_resolve_path, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ListUnits", SD_BUS_NO_ARGS,
 				SD_BUS_RESULT("aa{sv}", units),
-				method_list_units, SD_BUS_VTABLE_UNPRIVILEGED),
+				metered_list_units, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", unit, "s", path),
 				SD_BUS_RESULT("a{sv}", explanation),
-				method_explain, SD_BUS_VTABLE_UNPRIVILEGED),
+				metered_explain, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("UseDevices", SD_BUS_ARGS("as", paths),
 				SD_BUS_RESULT("aa{sv}", results),
-				method_use_devices, SD_BUS_VTABLE_UNPRIVILEGED),
+				metered_use_devices,
+				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ReleaseDevices", SD_BUS_ARGS("as", paths),
 				SD_BUS_RESULT("aa{sv}", results),
-				method_release_devices,
+				metered_release_devices,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ListPromises", SD_BUS_NO_ARGS,
 				SD_BUS_RESULT("aa{sv}", promises),
-				method_list_promises,
+				metered_list_promises,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS(
 		"ListResyncs", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", resyncs),
-		method_list_resyncs, SD_BUS_VTABLE_UNPRIVILEGED),
+		metered_list_resyncs, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ListUsage", SD_BUS_NO_ARGS,
 				SD_BUS_RESULT("aa{sv}", usage),
-				method_list_usage, SD_BUS_VTABLE_UNPRIVILEGED),
+				metered_list_usage, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ListLatencies", SD_BUS_ARGS("s", unit),
 				SD_BUS_RESULT("aa{sv}", latencies),
-				method_list_latencies,
+				metered_list_latencies,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("History",
 				SD_BUS_ARGS("s", unit, "s", key, "s", path),
-				SD_BUS_RESULT("a(tddd)", rows), method_history,
+				SD_BUS_RESULT("a(tddd)", rows), metered_history,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("SetPolicy",
 				SD_BUS_ARGS("s", unit, "a(ss)", assignments,
 					    "s", lifetime),
-				SD_BUS_NO_RESULT, method_set_policy,
+				SD_BUS_NO_RESULT, metered_set_policy,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ResetPolicy",
 				SD_BUS_ARGS("s", unit, "s", lifetime),
-				SD_BUS_NO_RESULT, method_reset_policy,
+				SD_BUS_NO_RESULT, metered_reset_policy,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("GetPolicy", SD_BUS_ARGS("s", unit),
 				SD_BUS_RESULT("aa{sv}", assignments),
-				method_get_policy, SD_BUS_VTABLE_UNPRIVILEGED),
+				metered_get_policy, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("CheckPolicies", SD_BUS_ARGS("a(ss)", files),
 				SD_BUS_RESULT("s", verdict, "aa{sv}", devices),
-				method_check_policies,
+				metered_check_policies,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ReloadPolicies", SD_BUS_NO_ARGS,
-				SD_BUS_NO_RESULT, method_reload_policies,
+				SD_BUS_NO_RESULT, metered_reload_policies,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT,
-				method_reload, SD_BUS_VTABLE_UNPRIVILEGED),
+				metered_reload, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Dump", SD_BUS_NO_ARGS,
-				SD_BUS_RESULT("s", text), method_dump,
+				SD_BUS_RESULT("s", text), metered_dump,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_SIGNAL_WITH_ARGS("WeightChanged",
 				SD_BUS_ARGS("s", cgroup, "s", leaf, "t", old,
@@ -206,7 +236,7 @@ int bus_open(struct bus *b)
 					     b);
 	if (r >= 0)
 		r = sd_bus_attach_event(b->connection, b->machine->event,
-					SD_EVENT_PRIORITY_NORMAL);
+					MACHINE_PRIORITY_CALLS);
 	if (r >= 0)
 		r = sd_bus_request_name_async(b->connection, NULL, BUS_NAME, 0,
 					      on_name, b);
@@ -219,6 +249,7 @@ void bus_close(struct bus *b)
 {
 	bus_drop_waiters(b);
 	bus_drop_background(b);
+	bus_quotas_done(b);
 	b->vtable = sd_bus_slot_unref(b->vtable);
 }
 

@@ -9,6 +9,7 @@
 #include "bus/authority.h"
 #include "bus/bus.h"
 #include "bus/method.h"
+#include "bus/quota.h"
 #include "policy/unit-cgroup.h"
 
 #define ACTION_OWN "org.sutro1.manage-own-policies"
@@ -162,7 +163,7 @@ static bool is_own(struct bus *b, sd_bus_message *call, const char *unit)
 	_cleanup_free_ char *slice = NULL;
 	uid_t uid;
 
-	if (!c || bus_caller_uid(call, &uid) < 0)
+	if (!c || bus_caller_uid(b, call, &uid) < 0)
 		return false;
 	slice = asprintf_or_null("/user.slice/user-%u.slice/",
 				 (unsigned int)uid);

@@ -7,6 +7,7 @@
  * That call is kept until there are two samples.
  */
 
+#include "bus/quota.h"
 #include "bus/wait.h"
 
 /**
@@ -15,6 +16,7 @@
  */
 struct bus_waiter {
 	sd_bus_message *call;
+	uid_t uid;
 	bus_method_t method;
 	struct bus_waiter *next;
 };
@@ -23,6 +25,7 @@ int bus_with_samples(struct bus *b, sd_bus_message *call, bus_method_t method,
 		     sd_bus_error *error)
 {
 	struct bus_waiter *w;
+	uid_t uid;
 	int r;
 
 	r = b->ops->want_samples(b->userdata);
@@ -30,10 +33,15 @@ int bus_with_samples(struct bus *b, sd_bus_message *call, bus_method_t method,
 		return r;
 	if (sampler_is_fresh(b->watcher, machine_now_usec(b->machine)))
 		return method(b, call, error);
+	r = bus_keep_call(b, call, &uid, error);
+	if (r < 0)
+		return r;
 	w = calloc(1, sizeof(*w));
-	if (!w)
+	if (!w) {
+		bus_release_call(b, uid);
 		return -ENOMEM;
-	*w = (struct bus_waiter){ sd_bus_message_ref(call), method,
+	}
+	*w = (struct bus_waiter){ sd_bus_message_ref(call), uid, method,
 				  b->waiters };
 	b->waiters = w;
 	return 1;
@@ -53,12 +61,15 @@ void bus_samples_taken(struct bus *b)
 	while ((w = b->waiters)) {
 		_cleanup_(sd_bus_error_free)
 			sd_bus_error error = SD_BUS_ERROR_NULL;
+		uint64_t began = cpu_usec();
 		int r;
 
 		b->waiters = w->next;
 		r = w->method(b, w->call, &error);
 		if (r < 0)
 			sd_bus_reply_method_errno(w->call, r, &error);
+		bus_charge(b, w->uid, cpu_usec() - began);
+		bus_release_call(b, w->uid);
 		sd_bus_message_unref(w->call);
 		free(w);
 	}

@@ -523,15 +523,6 @@ static int tick(struct governor *g)
 	return err;
 }
 
-/* What it costs: on a busy machine a step is interrupted. */
-static uint64_t cpu_usec(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000ULL + t.tv_nsec / 1000;
-}
-
 static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct governor *g = userdata;
@@ -598,6 +589,9 @@ int governor_start(struct governor *g, const struct control_context *context)
 		r = sd_event_add_time(context->machine->event, &g->timer,
 				      CLOCK_MONOTONIC, 0, TICK_ACCURACY_USEC,
 				      on_tick, g);
+	if (r >= 0)
+		r = sd_event_source_set_priority(g->timer,
+						 MACHINE_PRIORITY_SETPOINTS);
 	if (r >= 0)
 		r = sd_event_source_set_exit_on_failure(g->timer, true);
 	return r;

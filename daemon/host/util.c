@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "host/util.h"
 
@@ -272,6 +273,14 @@ int parse_devno(const char *s, dev_t *ret)
 		return -EINVAL;
 	*ret = devno;
 	return 0;
+}
+
+uint64_t cpu_usec(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000ULL + t.tv_nsec / 1000;
 }
 
 void log_set_max_level(int level)

@@ -146,6 +146,9 @@ bool skip_devno(const char **s, dev_t *ret);
 /** parse_devno() - "8:16" */
 int parse_devno(const char *s, dev_t *ret);
 
+/** cpu_usec() - CPU time of this thread; on a busy machine it runs only now and then */
+uint64_t cpu_usec(void);
+
 #define WEIGHT_MIN 1U
 #define WEIGHT_MAX 10000U
 #define WEIGHT_DEFAULT 100U

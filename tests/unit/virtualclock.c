@@ -6,7 +6,8 @@
  * This file replaces the functions through which sd-event reads CLOCK_MONOTONIC and
  * CLOCK_BOOTTIME, arms its timers and waits; in sutrod by LD_PRELOAD, in the sanitized
  * sutrod by being linked into it. It is in use if SUTRO_CLOCK is "FD NS": the time at the
- * start in ns, and a SOCK_SEQPACKET socket with which the test moves the clock.
+ * start in ns, and a SOCK_SEQPACKET socket with which the test moves the clock. With "" the clock of
+ * the machine is in use.
  *
  * The test sends the new time. The process fires the timers that are due, handles all
  * that is ready, and when it would sleep it replies with the time of its next timer, or
@@ -56,7 +57,7 @@ __attribute__((constructor)) static void start(void)
 	const char *text = getenv("SUTRO_CLOCK");
 	unsigned long long ns;
 
-	if (!text)
+	if (!text || !*text)
 		return;
 	if (sscanf(text, "%d %llu", &virtual.socket, &ns) != 2)
 		abort();

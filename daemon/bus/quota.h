@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_QUOTA_H
+#define SUTRO_QUOTA_H
+
+#include <systemd/sd-bus.h>
+
+struct bus;
+
+/**
+ * bus_metered() - run a method on account of its caller
+ *
+ * Calls of a user other than root may take a quarter of the time of the daemon, over some seconds;
+ * then they are refused for a while.
+ */
+int bus_metered(struct bus *b, sd_bus_message *call,
+		sd_bus_message_handler_t method, sd_bus_error *error);
+
+/**
+ * bus_keep_call() - may @call be kept until its reply can be sent?
+ * @ret: the user, for bus_release_call(), which has to follow
+ *
+ * A user other than root has a limited number of such calls.
+ * Return: 0, or a bus error.
+ */
+int bus_keep_call(struct bus *b, sd_bus_message *call, uid_t *ret,
+		  sd_bus_error *error);
+void bus_release_call(struct bus *b, uid_t uid);
+
+/** bus_charge() - @usec of CPU time were used for a call of the user @uid, which was kept */
+void bus_charge(struct bus *b, uid_t uid, uint64_t usec);
+
+/** bus_caller_uid() - the effective user of the caller */
+int bus_caller_uid(struct bus *b, sd_bus_message *call, uid_t *ret);
+
+void bus_quotas_done(struct bus *b);
+
+#endif

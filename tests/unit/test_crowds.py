@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Weights are written and other users are served, whatever one user calls."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import dbus
+import dbus.lowlevel
+import pytest
+from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, wait_until
+
+REFUSED = "org.freedesktop.DBus.Error.LimitsExceeded"
+# ListUnits takes about 1 ms with so many units.
+UNITS = 300
+# Much longer than a weight waits; and more than the second of CPU time that a user has saved.
+SOME_CALLS, MANY_CALLS = 800, 4000
+
+
+@pytest.fixture
+def crowd(systemd: Systemd) -> str:
+    """Many units; the cgroup of a.service, which is one of them."""
+    for i in range(UNITS):
+        systemd.start(f"u{i}.service")
+    return systemd.start("a.service", 200)
+
+
+def flood(bus: Bus, calls: int) -> None:
+    """Send calls at once, and wait for no reply."""
+    for _ in range(calls):
+        call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "ListUnits")
+        call.set_no_reply(True)
+        bus.connection.send_message(call)
+    bus.connection.flush()
+
+
+def is_refused(sutrod: Sutrod) -> bool:
+    """Is a call of this user refused because of its other calls?"""
+    try:
+        sutrod.call("GetPolicy", "a.service")
+    except dbus.DBusException as e:
+        assert e.get_dbus_name() == REFUSED
+        return True
+    return False
+
+
+def test_weights_do_not_wait_for_calls(
+    bus: Bus, machine: Machine, sutrod: Sutrod, crowd: str
+) -> None:
+    """The clock is that of the machine: a weight waits 50 ms at most, the calls take longer."""
+    box = f"{crowd}/box"
+    machine.cgroup(box, 300)
+    sutrod.start(SUTRO_CLOCK="")
+    flood(bus, SOME_CALLS)
+    with ThreadPoolExecutor(1) as pool:
+        last = pool.submit(bus.ping, NAME)
+        machine.write(f"/sys/fs/cgroup{box}/io.weight", "default 700\n")
+        wait_until(lambda: machine.weights(box) == ["default 700"])
+        assert not last.done()
+    # The ping is behind all calls of its connection.
+    assert last.result() is None
+
+
+def test_user_has_a_quarter_of_the_time(bus: Bus, sutrod: Sutrod, crowd: str) -> None:
+    """The clock of the daemon stands still, so what was used is not refilled."""
+    sutrod.start()
+    assert not is_refused(sutrod)
+    flood(bus, MANY_CALLS)
+    assert is_refused(sutrod)
+    sutrod.elapse(4)
+    assert not is_refused(sutrod)
+
+
+def test_calls_that_wait_are_limited(bus: Bus, sutrod: Sutrod) -> None:
+    """Each waits for the second sample; one user may have 32 of them."""
+    sutrod.start()
+    for _ in range(32):
+        call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "ListUsage")
+        call.set_no_reply(True)
+        bus.connection.send_message(call)
+    bus.connection.flush()
+    with pytest.raises(dbus.DBusException, match="too much time of sutrod"):
+        sutrod.proxy().get_dbus_method("ListUsage", INTERFACE)()
+    sutrod.elapse(2)
+    assert sutrod.call("ListUsage") == []
