@@ -147,6 +147,20 @@ static int watch_schedulers(struct manager *m)
 	return 0;
 }
 
+/* Lines in cgroup files end with their disk; another one may have its number since. */
+static void forget_removed(struct manager *m, const struct topology *new)
+{
+	const struct topology *old = m->machine.topology;
+
+	for (size_t i = 0; old && i < old->n_devices; i++) {
+		const struct device *d = old->devices[i];
+		const struct device *now = topology_by_devno(new, d->devno);
+
+		if (!now || now->diskseq != d->diskseq)
+			cgfiles_device_gone(&m->files, d->devno);
+	}
+}
+
 int manager_renew_topology(struct manager *m)
 {
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
@@ -159,6 +173,7 @@ int manager_renew_topology(struct manager *m)
 				       m->machine.roots.sysfs);
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
 		policy_resolve(c->policy, new, &m->machine.roots);
+	forget_removed(m, new);
 	topology_free(m->machine.topology);
 	m->machine.topology = new;
 	m->actuator.topology = new;

@@ -13,8 +13,9 @@
  * takes no line for the device, each of its leaves gets one: with the whole value where each leaf
  * carries all (writes to a mirror), else with an equal part.
  *
- * Others write io.max, too: IOReadBandwidthMax= of systemd. A ceiling replaces their limits for
- * the device; cgfile.c restores them when the ceiling is withdrawn.
+ * Others write io.max, too: IOReadBandwidthMax= of systemd. Of a limit of theirs and a ceiling the
+ * lower one holds. Their changes are followed, and
+ * when a ceiling is withdrawn, their limits are restored.
  */
 
 #include "control/ceiling.h"
@@ -132,6 +133,10 @@ static int write_lines(struct cgfiles *files, struct cgroup *c,
 	struct cglines present = {};
 	int err = l->n ? cgfile_read(c, CGFILE_MAX, &present) : -ENOENT;
 
+	for (size_t i = 0; i < l->n && !err; i++)
+		l->items[i].value = cgfile_merge(files, c, &present,
+						 l->items[i].devno,
+						 &l->items[i].value);
 	if (!err)
 		err = cgfile_write(files, c, &present, l->items, l->n);
 	cglines_done(&present);

@@ -8,6 +8,10 @@
  * All device lines of the other files belong to the daemon: when they are withdrawn, a device has
  * no line.
  *
+ * A line of io.max has four limits, and others may set and change some of them at any time. The
+ * record of such a line has the limits of others and what was written last: a limit that differs
+ * from the latter was changed by others since. The lower one of each limit is written.
+ *
  * Only lines that differ are written, and every write is read back. A line whose write failed or
  * had no effect is remembered (struct cgrefusal) and not written again with each event.
  */
@@ -176,41 +180,118 @@ static bool is_about(const char *line, const struct cgroup *c, dev_t *ret)
 	return true;
 }
 
+/* The record of a line: "VALUE", of a merged one "VALUE / WRITTEN". */
+static const char *find_record(const struct cgfiles *files,
+			       const struct cgroup *c, enum cgfile file,
+			       dev_t devno)
+{
+	_cleanup_free_ char *key = NULL;
+
+	if (!cgformat(file)->record)
+		return NULL;
+	key = record_key(c, devno);
+	return key ? record_get(&files->records[file], key) : NULL;
+}
+
+static bool parse_record(enum cgfile file, const char *text,
+			 struct cgvalue *former, struct cgvalue *written)
+{
+	const char *slash = strstr(text, " / ");
+	_cleanup_free_ char *first = NULL;
+
+	first = strndup(text, slash ? (size_t)(slash - text) : strlen(text));
+	if (!first || cgvalue_parse(file, first, former) < 0)
+		*former = cgvalue_unset(file);
+	return slash && cgvalue_parse(file, slash + 3, written) == 0;
+}
+
 bool cgfile_former(const struct cgfiles *files, const struct cgroup *c,
 		   enum cgfile file, dev_t devno, struct cgvalue *ret)
 {
-	_cleanup_free_ char *key = NULL;
-	const char *text;
+	const char *text = find_record(files, c, file, devno);
+	struct cgvalue written;
 
-	if (!cgformat(file)->record)
-		return false;
-	key = record_key(c, devno);
-	text = key ? record_get(&files->records[file], key) : NULL;
 	if (!text)
 		return false;
-	if (cgvalue_parse(file, text, ret) < 0)
-		*ret = cgvalue_unset(file);
+	parse_record(file, text, ret, &written);
 	return true;
 }
 
-/* Return: 1 when it was not recorded before, 0 when it was, or -errno. */
-static int record_former(struct cgfiles *files, const struct cgroup *c,
-			 enum cgfile file, dev_t devno,
-			 const struct cgvalue *was)
+/* What others want for @devno: what was there before, with their changes since. */
+static struct cgvalue of_others(const struct cgfiles *files,
+				const struct cgroup *c,
+				const struct cglines *present, dev_t devno)
 {
-	_cleanup_free_ char *key = NULL, *text = NULL;
-	int err;
+	const char *text = find_record(files, c, present->file, devno);
+	struct cgvalue is = cglines_get(present, devno), theirs, written;
+
+	if (!text)
+		return is;
+	if (parse_record(present->file, text, &theirs, &written))
+		for (size_t i = 0; i < CGFILE_NUMBERS; i++)
+			if (is.number[i] != written.number[i])
+				theirs.number[i] = is.number[i];
+	return theirs;
+}
+
+struct cgvalue cgfile_merge(const struct cgfiles *files, const struct cgroup *c,
+			    const struct cglines *present, dev_t devno,
+			    const struct cgvalue *ours)
+{
+	struct cgvalue v = of_others(files, c, present, devno);
+
+	for (size_t i = 0; i < CGFILE_NUMBERS; i++)
+		if (ours->number[i] < v.number[i])
+			v.number[i] = ours->number[i];
+	return v;
+}
+
+static char *record_text(const struct cgfiles *files, const struct cgroup *c,
+			 const struct cglines *before,
+			 const struct cgchange *ch)
+{
+	struct cgvalue theirs = of_others(files, c, before, ch->devno);
+	_cleanup_free_ char *text = cgvalue_text(before->file, &theirs);
+	_cleanup_free_ char *written = cgvalue_text(before->file, &ch->value);
+
+	if (!text || !written || !cgformat(before->file)->is_merged)
+		return TAKE_PTR(text);
+	return asprintf_or_null("%s / %s", text, written);
+}
+
+/**
+ * record_former() - record what is restored when the line of @ch is withdrawn
+ * @ret: the record before, NULL: there was none
+ */
+static int record_former(struct cgfiles *files, const struct cgroup *c,
+			 const struct cglines *before,
+			 const struct cgchange *ch, char **ret)
+{
+	enum cgfile file = before->file;
+	const char *was = find_record(files, c, file, ch->devno);
+	_cleanup_free_ char *key = record_key(c, ch->devno), *text = NULL;
+	int err = 0;
 
 	if (!cgformat(file)->record)
 		return 0;
-	key = record_key(c, devno);
-	text = cgvalue_text(file, was);
-	if (!key || !text)
+	*ret = was ? strdup(was) : NULL;
+	text = record_text(files, c, before, ch);
+	if (!key || !text || (was && !*ret))
 		return -ENOMEM;
-	if (record_get(&files->records[file], key))
-		return 0;
-	err = record_set(&files->records[file], key, text);
-	return err ?: 1;
+	if (!was || cgformat(file)->is_merged)
+		err = record_set(&files->records[file], key, text);
+	return err;
+}
+
+static void forget_line(struct cgfiles *files, enum cgfile file,
+			const char *line)
+{
+	_cleanup_free_ char *key = strndup(line, strcspn(line, "\t"));
+	int err = key ? record_drop(&files->records[file], key) : -ENOMEM;
+
+	if (err)
+		log_write(LOG_WARNING, err, "Cannot change %s: %m",
+			  files->records[file].path);
 }
 
 static void forget_former(struct cgfiles *files, const struct cgroup *c,
@@ -227,15 +308,35 @@ static void forget_former(struct cgfiles *files, const struct cgroup *c,
 
 /* A line that has its former value again belongs to the daemon no more. */
 static void forget_if_restored(struct cgfiles *files, const struct cgroup *c,
-			       enum cgfile file, const struct cgchange *ch)
+			       const struct cglines *before,
+			       const struct cgchange *ch)
 {
+	enum cgfile file = before->file;
 	struct cgvalue former;
 
 	if (files->dry_run ||
 	    !cgfile_former(files, c, file, ch->devno, &former))
 		return;
+	if (!ch->written)
+		former = of_others(files, c, before, ch->devno);
 	if (ch->error ? is_gone(ch->error) : cgvalue_equal(&former, &ch->value))
 		forget_former(files, c, file, ch->devno);
+}
+
+void cgfiles_device_gone(struct cgfiles *files, dev_t devno)
+{
+	for (enum cgfile f = 0; f < CGFILES && !files->dry_run; f++) {
+		char *const *lines = files->records[f].lines;
+
+		for (size_t i = strv_length(lines); i-- > 0;) {
+			const char *rest = lines[i];
+			dev_t of;
+
+			if (!skip_devno(&rest, &of) || of != devno)
+				continue;
+			forget_line(files, f, lines[i]);
+		}
+	}
 }
 
 void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c)
@@ -267,13 +368,27 @@ static int level_of_failure(const struct cgroup *c, enum cgfile file,
 	return find_refusal(c, file, ch->devno) ? LOG_DEBUG : LOG_WARNING;
 }
 
+/* Nothing was written: the record is what it was before. */
+static void take_back_record(struct cgfiles *files, const struct cgroup *c,
+			     enum cgfile file, dev_t devno, const char *was)
+{
+	_cleanup_free_ char *key = record_key(c, devno);
+
+	if (!cgformat(file)->record)
+		return;
+	if (!was)
+		forget_former(files, c, file, devno);
+	else if (!key || record_set(&files->records[file], key, was) < 0)
+		log_warning("%s: the record of %s is wrong.", c->shown,
+			    name_of(file));
+}
+
 static int write_line(struct cgfiles *files, struct cgroup *c,
 		      const struct cglines *before, struct cgchange *ch)
 {
 	enum cgfile file = before->file;
-	struct cgvalue was = cglines_get(before, ch->devno);
 	_cleanup_free_ char *line = cgline_text(file, ch->devno, ch->value);
-	int is_new;
+	_cleanup_free_ char *recorded = NULL;
 
 	if (!line)
 		return -ENOMEM;
@@ -283,14 +398,13 @@ static int write_line(struct cgfiles *files, struct cgroup *c,
 			 ch->reason ?: ".");
 		return 0;
 	}
-	is_new = record_former(files, c, file, ch->devno, &was);
-	ch->error = is_new < 0 ? is_new : cgroup_write(c, name_of(file), line);
+	ch->error = record_former(files, c, before, ch, &recorded)
+			    ?: cgroup_write(c, name_of(file), line);
 	if (!ch->error) {
 		ch->written = true;
 		return 0;
 	}
-	if (is_new > 0)
-		forget_former(files, c, file, ch->devno);
+	take_back_record(files, c, file, ch->devno, recorded);
 	if (ch->error == -ENOMEM)
 		return -ENOMEM;
 	if (ch->is_attempt && cgchange_is_untaken(ch))
@@ -380,7 +494,7 @@ int cgfile_write(struct cgfiles *files, struct cgroup *c,
 	if (!err && written)
 		err = read_back(files, c, before, changes, n);
 	for (size_t i = 0; i < n && !err; i++)
-		forget_if_restored(files, c, file, &changes[i]);
+		forget_if_restored(files, c, before, &changes[i]);
 	return err;
 }
 
@@ -416,20 +530,32 @@ static bool is_kept(const struct cgchange *keep, size_t n, dev_t devno)
 	return false;
 }
 
-/* Lines with a recorded value get it back. */
-static int add_recorded(struct changes *l, const struct cgfiles *files,
-			const struct cgroup *c, enum cgfile file,
-			const struct cgchange *keep, size_t n, bool is_routine)
+static bool is_recorded(const struct cgfiles *files, const struct cgroup *c,
+			enum cgfile file)
 {
 	char *const *lines = files->records[file].lines;
-	struct cgvalue former;
+	dev_t devno;
+
+	for (; lines && *lines; lines++)
+		if (is_about(*lines, c, &devno))
+			return true;
+	return false;
+}
+
+/* Lines with a recorded value get it back. */
+static int add_recorded(struct changes *l, const struct cgfiles *files,
+			const struct cgroup *c, const struct cglines *present,
+			const struct cgchange *keep, size_t n, bool is_routine)
+{
+	char *const *lines = files->records[present->file].lines;
 	dev_t devno;
 	int err = 0;
 
 	for (; lines && *lines && !err; lines++)
-		if (is_about(*lines, c, &devno) && !is_kept(keep, n, devno) &&
-		    cgfile_former(files, c, file, devno, &former))
-			err = add_change(l, devno, former, is_routine);
+		if (is_about(*lines, c, &devno) && !is_kept(keep, n, devno))
+			err = add_change(l, devno,
+					 of_others(files, c, present, devno),
+					 is_routine);
 	return err;
 }
 
@@ -461,13 +587,14 @@ static int withdraw(struct cgfiles *files, struct cgroup *c, enum cgfile file,
 	bool has_record = cgformat(file)->record;
 	struct cglines present = {};
 	struct changes l = {};
-	int err = 0;
+	int err;
 
-	if (has_record)
-		err = add_recorded(&l, files, c, file, keep, n, is_routine);
-	if (!err && (l.n || !has_record))
-		err = cgfile_read(c, file, &present);
-	if (!err && !has_record)
+	if (has_record && !is_recorded(files, c, file))
+		return 0;
+	err = cgfile_read(c, file, &present);
+	if (!err && has_record)
+		err = add_recorded(&l, files, c, &present, keep, n, is_routine);
+	else if (!err)
 		err = add_present(&l, &present, keep, n, is_routine);
 	if (!err && l.n)
 		err = cgfile_write(files, c, &present, l.items, l.n);

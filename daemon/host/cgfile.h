@@ -86,8 +86,19 @@ int cgfile_set(struct cgfiles *files, struct cgroup *c, enum cgfile file,
 /** cgfiles_restore() - withdraw all lines of the daemon from all files of @top and below */
 int cgfiles_restore(struct cgfiles *files, struct cgroup *top);
 
+/** cgfiles_device_gone() - the device is removed: forget what its lines had before */
+void cgfiles_device_gone(struct cgfiles *files, dev_t devno);
+
 /** cgfiles_cgroup_gone() - @c is removed: forget what its lines had before */
 void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c);
+
+/**
+ * cgfile_merge() - the lower one of each limit of @ours and of others for @devno
+ * @present: content of the file now, from which later changes by others follow
+ */
+struct cgvalue cgfile_merge(const struct cgfiles *files, const struct cgroup *c,
+			    const struct cglines *present, dev_t devno,
+			    const struct cgvalue *ours);
 
 /** cgfile_former() - did a line of the daemon replace another value, @ret? */
 bool cgfile_former(const struct cgfiles *files, const struct cgroup *c,

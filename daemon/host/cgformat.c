@@ -44,7 +44,8 @@ static const struct cgformat formats[] = {
 			 .keys = { "rbps=", "wbps=", "riops=", "wiops=" },
 			 .words = limit_words,
 			 .max = UINT64_MAX,
-			 .unset = CGFILE_NO_LIMIT },
+			 .unset = CGFILE_NO_LIMIT,
+			 .is_merged = true },
 	/* The words are all values: no number is in 1..0. */
 	[CGFILE_SUTRO_CLASS] = { .name = "io.sutro.class",
 				 .record = "classes",

@@ -41,6 +41,7 @@ struct cgword {
  * @unset: number of a device that has no line
  * @initial: without @record, number to which the default line is restored; 0: the
  *	default line belongs to others
+ * @is_merged: a line holds limits of others, too, and the lower one of each number is written
  * @has_echo: cgfile_is_echo() is about this file
  */
 struct cgformat {
@@ -52,6 +53,7 @@ struct cgformat {
 	uint64_t max;
 	uint64_t unset;
 	uint64_t initial;
+	bool is_merged;
 	bool has_echo;
 };
 

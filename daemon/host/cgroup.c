@@ -213,7 +213,8 @@ static void on_file_modified(struct cgroup *c, const char *name)
 	if (streq(name, "cgroup.subtree_control"))
 		TAILQ_FOREACH(child, &c->children, siblings)
 			t->ops->modified(child, "io.weight", t->userdata);
-	else if (startswith(name, "io.") && endswith(name, "weight"))
+	else if ((startswith(name, "io.") && endswith(name, "weight")) ||
+		 streq(name, "io.max"))
 		t->ops->modified(c, name, t->userdata);
 }
 

@@ -73,7 +73,7 @@ struct cgroup {
  * @added: a cgroup was found; its parent was before it
  * @removed: it is about to be freed; its children were before it. The owner frees
  *	the contents of @policy, @refusals and @samples
- * @modified: somebody wrote to a file "io.*weight" of it
+ * @modified: somebody wrote to a file "io.*weight" or io.max of it
  * @lost: events were lost, a scan is due
  */
 struct cgroup_ops {

@@ -47,10 +47,10 @@ def test_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     before = machine.weights(a, "io.max")
     sutrod.start()
     say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M", WriteIOPSMax=f"{STRIPE} 200")
-    line = f"{LOGICAL} rbps=5000000 wbps=max riops=max wiops=200"
+    line = f"{LOGICAL} rbps=5000000 wbps=9 riops=max wiops=200"
     sutrod.until(lambda: machine.weights(a, "io.max") == [line])
     say(sutrod, "a.service", WriteBandwidthMax=f"{STRIPE} 6M", ReadIOPSMax=f"{STRIPE} 100")
-    line = f"{LOGICAL} rbps=5000000 wbps=6000000 riops=100 wiops=200"
+    line = f"{LOGICAL} rbps=5000000 wbps=9 riops=100 wiops=200"
     sutrod.until(lambda: machine.weights(a, "io.max") == [line])
     sutrod.call("ResetPolicy", "a.service", "runtime")
     sutrod.until(lambda: machine.weights(a, "io.max") == before)
@@ -111,3 +111,21 @@ def test_ceiling_that_the_kernel_refuses(
     assert machine.at("/run/sutro/ceilings").read_text() == ""
     assert len([line for line in machine.writes() if "io.max" in line]) == 1
     assert machine.weights(a, "io.max") == []
+
+
+def test_ceiling_beside_limits_of_systemd(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """IOWriteIOPSMax= holds beside a ceiling, and is followed when it changes."""
+    a = systemd.start("a.service", 200)
+    file = f"/sys/fs/cgroup{a}/io.max"
+    limits = "rbps=max wbps=max riops=max wiops="
+    machine.write(file, f"{LOGICAL} {limits}200\n")
+    sutrod.start()
+    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
+    ours = f"{LOGICAL} {limits.replace('rbps=max', 'rbps=5000000')}"
+    sutrod.until(lambda: machine.weights(a, "io.max") == [ours + "200"])
+    machine.write(file, f"{LOGICAL} {limits}300\n")
+    assert sutrod.until(lambda: machine.weights(a, "io.max") == [ours + "300"]) == 0
+    sutrod.call("ResetPolicy", "a.service", "runtime")
+    sutrod.until(lambda: machine.weights(a, "io.max") == [f"{LOGICAL} {limits}300"])

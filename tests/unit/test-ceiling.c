@@ -170,12 +170,56 @@ static void test_withdrawn_with_its_promise(struct test *t)
 	fake_file(&t->roots, MAX, "%s", "8:16" RBPS("3"));
 	promise(t, PROMISE_READ_BANDWIDTH_MAX, DM0, 10);
 	promise(t, PROMISE_READ_BANDWIDTH_MAX, MD0, 10);
-	check(has(t, "8:16" RBPS("5") "9:0" RBPS("10") "8:0" RBPS("5")));
+	check(has(t, "8:16" RBPS("3") "9:0" RBPS("10") "8:0" RBPS("5")));
 	promises_done(&t->a->policy->promises);
 	promise(t, PROMISE_READ_BANDWIDTH_MAX, MD0, 10);
 	check(has(t, "8:16" RBPS("3") "9:0" RBPS("10")));
 	promises_done(&t->a->policy->promises);
 	check(has(t, "8:16" RBPS("3")));
+}
+
+static void test_lower_limits_of_others_hold(struct test *t)
+{
+	fake_file(&t->roots, MAX, "%s", "8:0" LIMITS("3", "9", "max", "200"));
+	promise(t, PROMISE_READ_BANDWIDTH_MAX, SDA, 5);
+	promise(t, PROMISE_WRITE_BANDWIDTH_MAX, SDA, 5);
+	check(has(t, "8:0" LIMITS("3", "5", "max", "200")));
+	promises_done(&t->a->policy->promises);
+	check(has(t, "8:0" LIMITS("3", "9", "max", "200")));
+}
+
+static void test_changes_by_others_are_followed(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MAX, SDA, 5);
+	check(has(t, "8:0" RBPS("5")));
+	/* systemd writes all four limits of a line. */
+	fake_file(&t->roots, MAX, "%s", "8:0" LIMITS("9", "7", "max", "max"));
+	check(has(t, "8:0" LIMITS("5", "7", "max", "max")));
+	fake_file(&t->roots, MAX, "%s", "8:0" LIMITS("2", "7", "max", "max"));
+	check(has(t, "8:0" LIMITS("2", "7", "max", "max")));
+	fake_file(&t->roots, MAX, "%s", "8:0" LIMITS("8", "7", "max", "max"));
+	check(has(t, "8:0" LIMITS("5", "7", "max", "max")));
+	/* The next daemon reads the record. */
+	cgfiles_done(&t->files);
+	check(cgfiles_init(&t->files, &t->roots, false) == 0);
+	fake_file(&t->roots, MAX, "%s", "8:0" LIMITS("5", "6", "max", "max"));
+	promises_done(&t->a->policy->promises);
+	check(has(t, "8:0" LIMITS("8", "6", "max", "max")));
+	check(fake_has(&t->roots, "/run/sutro/ceilings", ""));
+}
+
+static void test_failed_write_leaves_the_record(struct test *t)
+{
+	fake_file(&t->roots, MAX, "%s", "8:0" RBPS("9"));
+	promise(t, PROMISE_READ_BANDWIDTH_MAX, SDA, 5);
+	check(has(t, "8:0" RBPS("5")));
+	promises_done(&t->a->policy->promises);
+	promise(t, PROMISE_READ_BANDWIDTH_MAX, SDA, 4);
+	fake_fault(&t->roots, "io.max fail");
+	check(has(t, "8:0" RBPS("5")));
+	fake_fault(&t->roots, "");
+	promises_done(&t->a->policy->promises);
+	check(has(t, "8:0" RBPS("9")));
 }
 
 static void test_refusal_is_known(struct test *t)
@@ -205,6 +249,9 @@ int main(void)
 		test_leaves_of_a_mirror_carry_all_writes,
 		test_lower_of_a_leaf_and_a_part_holds,
 		test_withdrawn_with_its_promise,
+		test_lower_limits_of_others_hold,
+		test_changes_by_others_are_followed,
+		test_failed_write_leaves_the_record,
 		test_refusal_is_known,
 	};
 

@@ -237,6 +237,19 @@ static void test_removed_cgroup_is_forgotten(struct test *t)
 	check(fake_has(&t->roots, "/run/sutro/classes", ""));
 }
 
+static void test_removed_device_is_forgotten(struct test *t)
+{
+	fake_file(&t->roots, "/sys/fs/cgroup/io.cost.qos",
+		  "8:0 enable=1\n8:16 enable=1\n");
+	fake_file(&t->roots, A "io.weight", "default 200\n8:16 7\n");
+	set(t, CGFILE_WEIGHT, t->sdb, "300");
+	set(t, CGFILE_MAX, t->sda, "rbps=5");
+	cgfiles_device_gone(&t->files, t->sdb);
+	check(fake_has(&t->roots, "/run/sutro/iocost", ""));
+	cgfiles_device_gone(&t->files, t->sda);
+	check(fake_has(&t->roots, "/run/sutro/ceilings", ""));
+}
+
 static void test_refusal_is_of_one_line(struct test *t)
 {
 	fake_fault(&t->roots,
@@ -379,6 +392,7 @@ int main(void)
 		test_restore,
 		test_lines_of_others_in_io_weight,
 		test_removed_cgroup_is_forgotten,
+		test_removed_device_is_forgotten,
 		test_refusal_is_of_one_line,
 		test_refused_line_is_written_once,
 		test_refused_line_is_restored_at_the_end,

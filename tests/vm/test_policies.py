@@ -122,11 +122,11 @@ def limits(unit: Unit, one: ModelDisk) -> str:
 
 
 def test_ceiling_beside_systemd(leaf: ModelDisk, units) -> None:
-    """What systemd had written to io.max is there again when a ceiling of ours goes."""
+    """Limits of systemd hold beside a ceiling, and alone again when the ceiling goes."""
     limit = {"IOReadBandwidthMax": f"{leaf.node} 9M", "IOWriteIOPSMax": f"{leaf.node} 77"}
     unit = units("svc", properties=limit)
     systemds = "rbps=9000000 wbps=max riops=max wiops=77"
-    ours = "rbps=4000000 wbps=max riops=max wiops=max"
+    ours = "rbps=4000000 wbps=max riops=max wiops=77"
     assert limits(unit, leaf) == systemds
     for undo in ("reset", "stop", "kill"):
         bus.set_policy(unit.unit, ReadBandwidthMax=f"{leaf.node} 4M")
@@ -215,7 +215,7 @@ def test_nobody(leaf: ModelDisk, units) -> None:
     becomes(unit.unit, {"ReadBandwidthMin": 4_000_000})
     before = bus.call("GetPolicy", "s", unit.unit)
     call = ["busctl", "call", "org.sutro1", "/org/sutro1", "org.sutro1.Manager"]
-    for read in (["ListPromises"], ["ListUsage"], ["GetPolicy", "s", unit.unit], ["Dump"],
+    for read in (["ListPromises"], ["ListUsage"], ["GetPolicy", "s", unit.unit],
                  ["History", "sss", unit.unit, "ReadBandwidthMin", leaf.node]):  # fmt: skip
         assert run(*NOBODY, *call, *read)
     pair = ["1", "ReadBandwidthMin", f"{leaf.node} 19M"]
@@ -225,6 +225,7 @@ def test_nobody(leaf: ModelDisk, units) -> None:
         ["SetPolicy", "sa(ss)s", "user-65534.slice", *pair, "runtime"],
         ["ResetPolicy", "ss", unit.unit, "runtime"],
         ["ReloadPolicies"],
+        ["Dump"],
         ["UseDevices", "as", "1", leaf.node],
         ["ReleaseDevices", "as", "1", leaf.node],
     ):
