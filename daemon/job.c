@@ -40,7 +40,7 @@ static int job_type(sd_bus *bus, const char *unit, char **ret)
 					  "JobType", NULL, ret);
 }
 
-int job_is_restart(sd_bus *bus)
+enum job job_kind(sd_bus *bus)
 {
 	_cleanup_free_ char *unit = NULL, *type = NULL;
 	int r = sd_pid_get_unit(0, &unit);
@@ -49,7 +49,9 @@ int job_is_restart(sd_bus *bus)
 		r = sd_bus_set_method_call_timeout(bus, ANSWER_USEC);
 	if (r >= 0)
 		r = job_type(bus, unit, &type);
-	if (r == -ENODATA)
-		return 0;
-	return r < 0 ? r : streq(type, "restart");
+	if (r < 0)
+		return JOB_NONE;
+	return streq(type, "restart") ? JOB_RESTART
+	       : streq(type, "stop")  ? JOB_STOP
+				      : JOB_NONE;
 }

@@ -4,12 +4,17 @@
 
 #include <systemd/sd-bus.h>
 
+/** enum job - the job that systemd has for this service */
+enum job {
+	JOB_NONE, /* nothing that is known: it failed, or is no service */
+	JOB_RESTART,
+	JOB_STOP,
+};
+
 /**
- * job_is_restart() - does systemd stop this service only to start it again?
+ * job_kind() - the job of systemd for this service
  * @bus: the system bus
- *
- * Return: 1: it does; 0: it does not, or this is no service; -errno: unknown.
  */
-int job_is_restart(sd_bus *bus);
+enum job job_kind(sd_bus *bus);
 
 #endif

@@ -6,10 +6,12 @@
 #include "bus/interface.h"
 #include "manager.h"
 #include "policy/check.h"
+#include "restore.h"
 
 static const char help[] =
 	"sutrod [OPTION...]\n"
 	"sutrod --check FILE...\n"
+	"sutrod --restore [--release]\n"
 	"\n"
 	"Makes the weights of systemd units hold on the disks under any device.\n"
 	"\n"
@@ -17,6 +19,8 @@ static const char help[] =
 	"  --debug            log everything\n"
 	"  --root=DIR         serve the machine described below DIR (for tests)\n"
 	"  --check FILE...    print the mistakes in policy or unit files and exit\n"
+	"  --restore          take back weights and limits; no sutrod may run\n"
+	"  --release          with --restore: give schedulers back, too\n"
 	"  --bus-introspect   print the D-Bus interface and exit\n"
 	"  --version          print the version and exit\n"
 	"  --help             print this and exit\n"
@@ -44,30 +48,56 @@ static int check(char *const *paths)
 	return check_files(paths) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* The full path of --root=, to be freed; NULL: an error, which is logged. */
+static char *find_root(const char *root)
+{
+	char *real = *root ? realpath(root, NULL) : strdup("");
+
+	if (!real)
+		log_error_errno(errno, "--root=%s: %m", root);
+	return real;
+}
+
 static int run(const char *root, bool dry_run)
 {
 	_cleanup_(manager_freep) struct manager *m = NULL;
-	_cleanup_free_ char *real = NULL;
+	_cleanup_free_ char *real = find_root(root);
 	int r;
 
-	if (*root) {
-		real = realpath(root, NULL);
-		if (!real)
-			return log_error_errno(errno, "--root=%s: %m", root);
-	}
-	r = manager_new(real ?: "", dry_run, &m);
+	if (!real)
+		return -ENOENT;
+	r = manager_new(real, dry_run, &m);
 	r = r < 0 ? r : manager_run(m);
 	return r ? -abs(r) : 0; /* a lost bus ends the loop with 1 */
 }
 
+static int take_back(const char *root, bool release)
+{
+	_cleanup_free_ char *real = find_root(root);
+
+	return real ? restore(real, release) : -ENOENT;
+}
+
 int main(int argc, char *argv[])
 {
-	enum { ROOT = 256, DRY_RUN, DEBUG, CHECK, INTROSPECT, VERSION, HELP };
+	enum {
+		ROOT = 256,
+		DRY_RUN,
+		DEBUG,
+		CHECK,
+		RESTORE,
+		RELEASE,
+		INTROSPECT,
+		VERSION,
+		HELP
+	};
 	static const struct option options[] = {
 		{ "root", required_argument, NULL, ROOT },
 		{ "dry-run", no_argument, NULL, DRY_RUN },
 		{ "debug", no_argument, NULL, DEBUG },
 		{ "check", no_argument, NULL, CHECK },
+		{ "restore", no_argument, NULL, RESTORE },
+		{ "release", no_argument, NULL, RELEASE },
 		{ "bus-introspect", no_argument, NULL, INTROSPECT },
 		{ "version", no_argument, NULL, VERSION },
 		{ "help", no_argument, NULL, HELP },
@@ -75,6 +105,7 @@ int main(int argc, char *argv[])
 	};
 	const char *root = "";
 	bool dry_run = false, check_only = false;
+	bool restore_only = false, release = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
@@ -90,6 +121,12 @@ int main(int argc, char *argv[])
 			break;
 		case CHECK:
 			check_only = true;
+			break;
+		case RESTORE:
+			restore_only = true;
+			break;
+		case RELEASE:
+			release = true;
 			break;
 		case INTROSPECT:
 			return introspect() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -108,6 +145,13 @@ int main(int argc, char *argv[])
 	if (optind < argc) {
 		log_error("sutrod takes no argument \"%s\"; see --help.",
 			  argv[optind]);
+		return EXIT_FAILURE;
+	}
+	if (restore_only)
+		return take_back(root, release) < 0 ? EXIT_FAILURE
+						    : EXIT_SUCCESS;
+	if (release) {
+		log_error("--release is for --restore only; see --help.");
 		return EXIT_FAILURE;
 	}
 	return run(root, dry_run) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

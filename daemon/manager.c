@@ -27,6 +27,7 @@
 #include "control/reserve.h"
 #include "job.h"
 #include "manager.h"
+#include "restore.h"
 
 /* Shares are about the last second. */
 #define SAMPLE_INTERVAL_USEC 1000000U
@@ -224,6 +225,8 @@ static int on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 	struct cgroup *root;
 	int err;
 
+	if (m->ready)
+		crashes_forget(&m->machine.roots);
 	err = cgroup_tree_scan(m->machine.tree);
 	root = cgroup_tree_root(m->machine.tree);
 	if (!err && manager_read_schedulers(m) == -ENOMEM)
@@ -297,7 +300,7 @@ static int on_terminate(sd_event_source *s, const struct signalfd_siginfo *si,
 	if (governor_save(&m->governor) < 0)
 		log_debug("What was learnt about costs is not kept.");
 	if (roots_are_real(&m->machine.roots) &&
-	    job_is_restart(m->systemd) > 0) {
+	    job_kind(m->systemd) == JOB_RESTART) {
 		log_info("Weights stay in force over a restart.");
 		return sd_event_exit(m->machine.event, 0);
 	}
@@ -535,6 +538,8 @@ static int start(struct manager *m)
 	if (r < 0)
 		return log_error_errno(r, "Cannot keep floors: %m");
 	r = cgroup_tree_scan(m->machine.tree);
+	if (r >= 0)
+		cgfiles_prune(&m->files, m->machine.tree);
 	if (r >= 0)
 		r = actuator_survey(&m->actuator,
 				    cgroup_tree_root(m->machine.tree));

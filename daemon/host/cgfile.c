@@ -283,17 +283,6 @@ static int record_former(struct cgfiles *files, const struct cgroup *c,
 	return err;
 }
 
-static void forget_line(struct cgfiles *files, enum cgfile file,
-			const char *line)
-{
-	_cleanup_free_ char *key = strndup(line, strcspn(line, "\t"));
-	int err = key ? record_drop(&files->records[file], key) : -ENOMEM;
-
-	if (err)
-		log_write(LOG_WARNING, err, "Cannot change %s: %m",
-			  files->records[file].path);
-}
-
 static void forget_former(struct cgfiles *files, const struct cgroup *c,
 			  enum cgfile file, dev_t devno)
 {
@@ -323,34 +312,57 @@ static void forget_if_restored(struct cgfiles *files, const struct cgroup *c,
 		forget_former(files, c, file, ch->devno);
 }
 
-void cgfiles_device_gone(struct cgfiles *files, dev_t devno)
+static void prune(struct cgfiles *files,
+		  bool (*is_over)(const char *line, const void *userdata),
+		  const void *userdata)
 {
 	for (enum cgfile f = 0; f < CGFILES && !files->dry_run; f++) {
-		char *const *lines = files->records[f].lines;
+		struct record *r = &files->records[f];
+		int err = record_prune(r, is_over, userdata);
 
-		for (size_t i = strv_length(lines); i-- > 0;) {
-			const char *rest = lines[i];
-			dev_t of;
-
-			if (!skip_devno(&rest, &of) || of != devno)
-				continue;
-			forget_line(files, f, lines[i]);
-		}
+		if (err)
+			log_write(LOG_WARNING, err, "Cannot change %s: %m",
+				  r->path);
 	}
+}
+
+static bool is_outside(const char *line, const void *userdata)
+{
+	const char *path = strchr(line, '/');
+	_cleanup_free_ char *copy = NULL;
+
+	copy = path ? strndup(path, strcspn(path, "\t")) : NULL;
+	return copy && !cgroup_find(userdata, copy);
+}
+
+void cgfiles_prune(struct cgfiles *files, const struct cgroup_tree *tree)
+{
+	prune(files, is_outside, tree);
+}
+
+static bool is_for(const char *line, const void *userdata)
+{
+	const dev_t *devno = userdata;
+	dev_t of;
+
+	return skip_devno(&line, &of) && of == *devno;
+}
+
+void cgfiles_device_gone(struct cgfiles *files, dev_t devno)
+{
+	prune(files, is_for, &devno);
+}
+
+static bool is_of(const char *line, const void *userdata)
+{
+	dev_t devno;
+
+	return is_about(line, userdata, &devno);
 }
 
 void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c)
 {
-	for (enum cgfile f = 0; f < CGFILES && !files->dry_run; f++) {
-		char *const *lines = files->records[f].lines;
-
-		for (size_t i = strv_length(lines); i-- > 0;) {
-			dev_t devno;
-
-			if (is_about(lines[i], c, &devno))
-				forget_former(files, c, f, devno);
-		}
-	}
+	prune(files, is_of, c);
 }
 
 /* ---- writing ---- */

@@ -86,6 +86,9 @@ int cgfile_set(struct cgfiles *files, struct cgroup *c, enum cgfile file,
 /** cgfiles_restore() - withdraw all lines of the daemon from all files of @top and below */
 int cgfiles_restore(struct cgfiles *files, struct cgroup *top);
 
+/** cgfiles_prune() - forget lines of cgroups that were removed while no daemon ran */
+void cgfiles_prune(struct cgfiles *files, const struct cgroup_tree *tree);
+
 /** cgfiles_device_gone() - the device is removed: forget what its lines had before */
 void cgfiles_device_gone(struct cgfiles *files, dev_t devno);
 

@@ -82,23 +82,49 @@ int record_drop(struct record *r, const char *key)
 	return save(r);
 }
 
+int record_prune(struct record *r,
+		 bool (*is_over)(const char *line, const void *userdata),
+		 const void *userdata)
+{
+	size_t n = strv_length(r->lines), kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (is_over(r->lines[i], userdata))
+			free(r->lines[i]);
+		else
+			r->lines[kept++] = r->lines[i];
+	}
+	if (kept == n)
+		return 0;
+	r->lines[kept] = NULL;
+	return save(r);
+}
+
+static int on_line(char *line, void *userdata)
+{
+	struct record *r = userdata;
+
+	return strchr(line, '\t') ? strv_add(&r->lines, line) : 0;
+}
+
 int record_open(struct record *r, const struct roots *roots, const char *name)
 {
-	_cleanup_free_ char *text = NULL;
-	char *rest = NULL;
+	_cleanup_close_ int fd = -1;
 	int err;
 
 	*r = (struct record){ .path = asprintf_or_null("%s/%s", roots->run,
 						       name) };
 	if (!r->path)
 		return -ENOMEM;
-	err = read_file_at(AT_FDCWD, r->path, &text);
-	if (err)
-		return err == -ENOENT ? 0 : err;
-	for (char *line = strtok_r(text, "\n", &rest); line && !err;
-	     line = strtok_r(NULL, "\n", &rest))
-		if (strchr(line, '\t'))
-			err = strv_add(&r->lines, line);
+	fd = open(r->path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	err = fd < 0 ? -errno : read_lines(fd, on_line, r);
+	if (err && err != -ENOMEM) {
+		log_warning_errno(err, "Cannot read all of %s, going on: %m",
+				  r->path);
+		err = 0;
+	}
 	return err;
 }
 

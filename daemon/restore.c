@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * sutrod --restore: what is in force ends with the daemon, however that ended.
+ *
+ * A daemon that crashes leaves the last weights in force, and the next one goes on with them. After
+ * CRASHES_MAX crashes or failed starts in a row nobody follows the units any more: weights from
+ * another time are worse than none, and all are taken back. systemd goes on to start the daemon.
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "control/resync-group.h"
+#include "host/cgfile.h"
+#include "host/discover.h"
+#include "host/leaf.h"
+#include "host/machine.h"
+#include "job.h"
+#include "policy/policy.h"
+#include "restore.h"
+
+#define CRASHES_MAX 3U
+
+/* ---- crashes ---- */
+
+static char *crashes_path(const struct roots *roots)
+{
+	return asprintf_or_null("%s/crashes", roots->run);
+}
+
+void crashes_forget(const struct roots *roots)
+{
+	_cleanup_free_ char *path = crashes_path(roots);
+
+	if (path)
+		unlink(path);
+}
+
+/* Add one; what cannot be counted is too many. */
+static uint64_t count_crash(const struct roots *roots)
+{
+	_cleanup_free_ char *path = crashes_path(roots), *text = NULL;
+	uint64_t n = 0;
+	FILE *f;
+
+	if (!path)
+		return CRASHES_MAX;
+	if (read_file_at(AT_FDCWD, path, &text) == 0)
+		parse_u64(text, &n);
+	n++;
+	mkdir(roots->run, 0755);
+	f = fopen(path, "we");
+	if (!f)
+		return CRASHES_MAX;
+	fprintf(f, "%llu\n", (unsigned long long)n);
+	return fclose(f) ? CRASHES_MAX : n;
+}
+
+/* ---- does a successor go on with what is there? ---- */
+
+static enum job find_job(void)
+{
+	enum job job = JOB_NONE;
+	sd_bus *bus = NULL;
+
+	if (sd_bus_open_system(&bus) >= 0)
+		job = job_kind(bus);
+	sd_bus_flush_close_unref(bus);
+	return job;
+}
+
+static bool is_continued(const struct roots *roots)
+{
+	const char *result = getenv("SERVICE_RESULT");
+	enum job job = result ? find_job() : JOB_STOP;
+
+	if (job != JOB_NONE || streq(result, "success")) {
+		crashes_forget(roots);
+		return job == JOB_RESTART;
+	}
+	if (count_crash(roots) < CRASHES_MAX)
+		return true;
+	log_warning("sutrod ended too often in a row: all weights and limits "
+		    "are taken back.");
+	return false;
+}
+
+/* ---- taking back ---- */
+
+static void on_added(struct cgroup *c, void *userdata)
+{
+}
+
+static void on_removed(struct cgroup *c, void *userdata)
+{
+	cgfile_retry(c);
+}
+
+static int restore_cgroups(struct machine *m)
+{
+	static const struct cgroup_ops ops = {
+		.policy_bytes = sizeof(struct policy),
+		.added = on_added,
+		.removed = on_removed,
+	};
+	struct cgfiles files;
+	int err;
+
+	err = cgroup_tree_new(&m->roots, NULL, &ops, NULL, &m->tree)
+		      ?: cgroup_tree_scan(m->tree);
+	if (err)
+		return err;
+	err = cgfiles_init(&files, &m->roots, false);
+	if (!err)
+		err = resyncs_follow(m, false)
+			      ?: cgfiles_restore(&files,
+						 cgroup_tree_root(m->tree));
+	if (!err)
+		cgfiles_prune(&files, m->tree);
+	cgfiles_done(&files);
+	return err;
+}
+
+/* Return: 0, -EIO when a leaf keeps the scheduler, or another -errno. */
+static int release_leaves(struct machine *m)
+{
+	int err = 0, failed = 0;
+
+	for (size_t i = 0; i < m->topology->n_devices && !err; i++) {
+		struct device *d = m->topology->devices[i];
+		struct leaf_result result = {};
+
+		if (!d->leaf)
+			continue;
+		err = leaf_release(&m->roots, d, false, &result);
+		failed |= result.error != NULL;
+		leaf_result_done(&result);
+	}
+	return err ?: failed ? -EIO : 0;
+}
+
+int restore(const char *root, bool release)
+{
+	struct machine m = {};
+	int err = roots_init(&m.roots, root), released = 0;
+
+	if (err)
+		return log_oom();
+	if (!is_continued(&m.roots)) {
+		err = topology_new(&m.roots, &m.topology);
+		if (!err && release)
+			released = release_leaves(&m);
+		err = err ?: restore_cgroups(&m);
+		if (err)
+			log_error_errno(err, "Cannot take back all weights: "
+					     "%m");
+	}
+	cgroup_tree_free(m.tree);
+	topology_free(m.topology);
+	resyncs_done(&m.resyncs);
+	roots_done(&m.roots);
+	return err ?: released;
+}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""sutrod --restore: nothing stays in force without a daemon, unless the next one continues."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+from fakemachine import PATIENCE_S, SUTROD, Machine, Sutrod, Systemd
+
+LIMITS = "rbps=max wbps=max riops=max wiops=77"
+CHANGED = (["8:0 300", "8:16 300", "default 200"], ["default idle"])
+ORIGINAL = (["default 100"], ["default be"])
+
+
+def restore(machine: Machine, *arguments: str, result: str = "") -> int:
+    """What systemd runs after the daemon, with the result of the service; "": run by hand."""
+    environment = os.environ | {"SUTRO_FAKE_ROOT": str(machine.root), "SUTRO_CLOCK": ""}
+    if "SUTRO_KERNELFILES" in os.environ:
+        environment["LD_PRELOAD"] = os.environ["SUTRO_KERNELFILES"]
+    if result:
+        environment["SERVICE_RESULT"] = result
+    command = [SUTROD, f"--root={machine.root}", "--restore", *arguments]
+    return subprocess.run(command, env=environment, timeout=PATIENCE_S).returncode
+
+
+def state(machine: Machine, cgroup: str) -> tuple[list[str], list[str]]:
+    """Weights and class of a cgroup."""
+    return machine.weights(cgroup), machine.weights(cgroup, "io.sutro.class")
+
+
+@pytest.fixture
+def a(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> str:
+    """The cgroup of a.service, for which a daemon that was killed has written much."""
+    a = systemd.start("a.service", 200, [("/dev/mapper/vg-db", 300)])
+    machine.write(f"/sys/fs/cgroup{a}/io.max", f"254:0 {LIMITS}\n")
+    sutrod.start()
+    stated = [("ReadBandwidthMax", "/dev/mapper/vg-db 5M"), ("Class", "idle")]
+    sutrod.call("SetPolicy", "a.service", stated, "runtime")
+    sutrod.until(lambda: state(machine, a) == CHANGED)
+    sutrod.call("UseDevices", ["/dev/sdd"])
+    sutrod.settle()
+    sutrod.stop(signal.SIGKILL)
+    return a
+
+
+def test_by_hand(machine: Machine, a: str) -> None:
+    assert machine.weights(a, "io.max") == [f"254:0 {LIMITS.replace('rbps=max', 'rbps=5000000')}"]
+    assert restore(machine) == 0
+    assert state(machine, a) == ORIGINAL
+    assert machine.weights(a, "io.max") == [f"254:0 {LIMITS}"]
+    assert machine.weights(a, "io.bfq.weight") == ["default 100"]
+    assert machine.at("/run/sutro/ceilings").read_text() == ""
+    assert machine.scheduler("sdd") == "sutro"
+
+
+def test_release(machine: Machine, a: str) -> None:
+    assert restore(machine, "--release") == 0
+    assert machine.scheduler("sdd") == "none"
+    assert restore(machine, "--release") == 0
+
+
+def test_disk_that_cannot_be_released(machine: Machine, a: str) -> None:
+    """The status is for the script that removes the package; the weights go all the same."""
+    machine.fault("sdd/queue/scheduler", "fail")
+    assert restore(machine, "--release") == 1
+    assert state(machine, a) == ORIGINAL
+
+
+def test_after_a_stop(machine: Machine, a: str) -> None:
+    assert restore(machine, result="success") == 0
+    assert state(machine, a) == ORIGINAL
+
+
+def test_crashes_in_a_row(machine: Machine, sutrod: Sutrod, a: str) -> None:
+    """The next daemon goes on with what is there; the third one in a row does not."""
+    for result in ("signal", "exit-code"):
+        assert restore(machine, result=result) == 0
+        assert state(machine, a) == CHANGED
+    # A daemon that has served for ReconcileSec= begins a new row.
+    sutrod.start()
+    sutrod.elapse(61)
+    sutrod.stop(signal.SIGKILL)
+    for result in ("watchdog", "core-dump"):
+        assert restore(machine, result=result) == 0
+        assert state(machine, a) == CHANGED
+    assert restore(machine, result="exit-code") == 0
+    assert state(machine, a) == ORIGINAL
+
+
+def test_cgroups_that_were_removed(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, a: str
+) -> None:
+    """Records of cgroups that went while no daemon ran do not stay for ever."""
+    assert a in machine.at("/run/sutro/ceilings").read_text()
+    systemd.vanish("a.service")
+    sutrod.start()
+    for file in ("ceilings", "classes"):
+        assert machine.at(f"/run/sutro/{file}").read_text() == ""
+
+
+def test_records_of_any_size(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """More than 4 MiB, and a line that is no record, do not keep the daemon from starting."""
+    a = systemd.start("a.service", 200)
+    lines = [f"8:0 /gone{'x' * 200}{i}\tdefault\n" for i in range(20000)]
+    machine.write("/run/sutro/iocost", "".join(lines) + "no record\n")
+    machine.write("/run/sutro/classes", f"{a}\trt\n" + "x" * (5 << 20))
+    sutrod.start()
+    assert "Cannot read all of" in sutrod.log()
+    sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default rt"])
+    assert machine.at("/run/sutro/iocost").read_text() == ""
