@@ -83,23 +83,58 @@ static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 	manager_mark(m, c);
 }
 
+static uint64_t read_default(const struct cgroup *c, enum cgfile file)
+{
+	struct cglines l = { .file = file };
+	uint64_t weight = 0;
+
+	if (cgfile_read(c, file, &l) == 0)
+		weight = cglines_get(&l, CGFILE_DEFAULT).number[0];
+	cglines_done(&l);
+	return weight;
+}
+
+/* The weight that the owner of a cgroup wrote, if there is no other setting: container runtimes write
+ * io.bfq.weight, and io.weight where bfq is not there. systemd writes both, and compresses the
+ * weight in io.bfq.weight, so io.weight is the stronger one. In the cgroup of a unit it follows
+ * from IOWeight=, perhaps a former one.
+ */
+static void take_written_weight(const struct cgroup *c, struct policy *p)
+{
+	uint64_t weight =
+		c->origin == CGROUP_UNIT ? 0 : read_default(c, CGFILE_WEIGHT);
+
+	p->bfq_weight = read_default(c, CGFILE_BFQ_WEIGHT);
+	if (p->weight_set)
+		return;
+	p->weight_file = "io.weight";
+	if (!weight || weight == WEIGHT_DEFAULT) {
+		weight = p->bfq_weight;
+		p->weight_file = "io.bfq.weight";
+	}
+	p->weight_set = weight && weight != WEIGHT_DEFAULT;
+	p->weight = p->weight_set ? weight : WEIGHT_DEFAULT;
+}
+
+bool manager_has_new_bfq_weight(const struct cgroup *c)
+{
+	return read_default(c, CGFILE_BFQ_WEIGHT) != c->policy->bfq_weight;
+}
+
 /* io.weight of a cgroup that systemd did not make is a setting of its owner. */
 int manager_mirror(struct manager *m, struct cgroup *c)
 {
 	struct policy p = { .source = POLICY_FILE, .weight = WEIGHT_DEFAULT };
 	struct cglines l = { .file = CGFILE_WEIGHT };
-	uint64_t weight;
 	int r;
 
 	p.subject = strdup(c->shown);
 	if (!p.subject)
 		return -ENOMEM;
+	if (c->origin == CGROUP_UNIT)
+		c->origin = CGROUP_FOREIGN;
 	r = cgfile_read(c, CGFILE_WEIGHT, &l);
-	weight = cglines_get(&l, CGFILE_DEFAULT).number[0];
-	if (weight) {
-		p.weight = weight;
-		p.weight_set = weight != WEIGHT_DEFAULT;
-	}
+	take_written_weight(c, &p);
 	for (size_t i = 0; i < l.n_lines && r != -ENOMEM; i++) {
 		struct device *d = topology_by_devno(m->machine.topology,
 						     l.lines[i].devno);
@@ -119,7 +154,7 @@ int manager_mirror(struct manager *m, struct cgroup *c)
 void manager_log_sentences(char *const *sentences)
 {
 	for (; sentences && *sentences; sentences++)
-		log_error("%s", *sentences);
+		log_warning("%s", *sentences);
 }
 
 /* ResyncWeight= holds where no policy states a weight of resync.slice. */
@@ -212,6 +247,7 @@ static void on_unit_answer(struct unit_answer *a, void *userdata)
 		c->origin = CGROUP_UNIT;
 		if (add_promises(m, a) < 0)
 			log_oom();
+		take_written_weight(c, &a->policy);
 		set_policy(m, c, &a->policy);
 		if (is_new)
 			ask_about_children(m, c);

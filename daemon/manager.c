@@ -157,7 +157,9 @@ static void on_cgroup_modified(struct cgroup *c, const char *file,
 	 * causes an event, too: the comparison then finds no difference, or
 	 * only lines that the kernel refused, which are not written again.
 	 */
-	if (!streq(file, "io.weight")) {
+	if (streq(file, "io.bfq.weight") && manager_has_new_bfq_weight(c)) {
+		manager_ask(m, c);
+	} else if (!streq(file, "io.weight")) {
 		manager_mark(m, c);
 	} else if (!cgfile_is_echo(c)) {
 		log_debug("%s: io.weight was written, asking about it.",

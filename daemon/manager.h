@@ -110,6 +110,8 @@ void manager_catch_up(struct manager *m, const char *path);
 void manager_ask(struct manager *m, struct cgroup *c);
 void manager_ask_all(struct manager *m);
 int manager_mirror(struct manager *m, struct cgroup *c);
+/* Has somebody written the default line of io.bfq.weight? The daemon never does. */
+bool manager_has_new_bfq_weight(const struct cgroup *c);
 int manager_load_policies(struct manager *m);
 /* Derive promises for the volumes that @c uses; for all cgroups, once a second. */
 int manager_look_at_volumes(struct manager *m, struct cgroup *c);

@@ -366,9 +366,13 @@ char *policy_reason(const struct policy *p, const struct asked *a)
 			return asprintf_or_null("Weight=%llu of %s, %s",
 						(unsigned long long)a->weight,
 						p->subject, p->weight_source);
-		return asprintf_or_null(
-			unit ? "IOWeight=%llu of %s" : "io.weight %llu of %s",
-			(unsigned long long)a->weight, p->subject);
+		if (p->weight_file)
+			return asprintf_or_null("%s %llu of %s", p->weight_file,
+						(unsigned long long)a->weight,
+						p->subject);
+		return asprintf_or_null("IOWeight=%llu of %s",
+					(unsigned long long)a->weight,
+					p->subject);
 	case REASON_LEAF:
 	case REASON_STACK:
 		return asprintf_or_null(

@@ -46,7 +46,9 @@ enum policy_source {
  *	file of @subject, a cgroup that systemd did not make
  * @weight: IOWeight=, or the default line of io.weight
  * @weight_set: false: there is no setting, @weight is 100
- * @weight_source: of a Weight= in a policy; NULL: systemd or io.weight
+ * @weight_source: of a Weight= in a policy; NULL: systemd or @weight_file
+ * @weight_file: "io.weight" or "io.bfq.weight", whose default line is @weight; NULL: another source
+ * @bfq_weight: default line of io.bfq.weight when the policy was made, 0: none
  * @statements: IODeviceWeight=, or the other lines of io.weight
  * @promises: of [X-Sutro] sections, policy files and clients of the bus
  * @setpoints: of the governor, so that floors hold
@@ -57,6 +59,8 @@ struct policy {
 	uint64_t weight;
 	bool weight_set;
 	char *weight_source;
+	const char *weight_file;
+	uint64_t bfq_weight;
 	struct statement *statements;
 	size_t n_statements;
 	struct promises promises;

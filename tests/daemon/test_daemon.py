@@ -237,6 +237,32 @@ def test_foreign_cgroups(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> 
     assert (other["asked"], other["reason"]) == (800, f"io.weight 800 of {box}")
 
 
+def test_weights_of_container_runtimes(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """runc writes io.bfq.weight, also of the scope that systemd made for it."""
+    pod = systemd.start("pod.slice", 50)
+    scope = systemd.start("runc.scope", slice=pod)
+    box = f"{pod}/box"
+    machine.cgroup(box)
+    for cgroup, weight in ((scope, 300), (box, 700)):
+        machine.write(f"/sys/fs/cgroup{cgroup}/io.bfq.weight", f"default {weight}\n")
+    sutrod.start()
+    for cgroup, weight in ((scope, 300), (box, 700)):
+        assert machine.weights(cgroup, "io.bfq.weight") == [f"default {weight}"]
+        assert machine.weights(cgroup) == [f"default {weight}"]
+        (leaf,) = sutrod.call("Explain", cgroup, "/dev/sdc")["leaves"]
+        assert leaf["asked"] == weight
+        assert leaf["reason"].startswith(f"io.bfq.weight {weight} of ")
+    # A later write is followed, and IOWeight= is stronger.
+    machine.write(f"/sys/fs/cgroup{box}/io.bfq.weight", "default 40\n")
+    assert sutrod.until(lambda: machine.weights(box) == ["default 40"]) == 0
+    systemd.change("runc.scope", 200)
+    sutrod.until(lambda: machine.weights(scope, "io.bfq.weight") == ["8:32 200", "default 300"])
+    # A runtime without bfq writes io.weight.
+    machine.write(f"/sys/fs/cgroup{box}/io.weight", "default 60\n")
+    sutrod.until(lambda: machine.weights(box) == ["default 60"])
+    assert machine.weights(box, "io.bfq.weight") == ["8:32 60", "default 40"]
+
+
 @pytest.mark.parametrize("text", ["default 0", "default 10001", "default -1", "lots", ""])
 def test_garbage_in_io_weight(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, text: str
