@@ -210,7 +210,7 @@ static bool is_new_device(const struct manager *m, const char *name)
 	path = asprintf_or_null("%s/class/block/%s/size",
 				m->machine.roots.sysfs, name);
 	return path && read_file_at(AT_FDCWD, path, &size) == 0 &&
-	       !streq(size, "0");
+	       !streq(size, "0") && device_is_readable(name, &m->machine.roots);
 }
 
 static bool has_new_device(const struct manager *m)

@@ -14,6 +14,8 @@
  *	iocost	io.weight. systemd writes the default line exactly; only what a
  *		setting for a stack requests is added.
  *
+ * A hidden disk, a path of native NVMe multipath, has no lines: there the default line holds.
+ *
  * The wanted lines follow from the statements and from the present lines of others. cgfile.c
  * writes only differences, so doing it again changes nothing: neither a crash nor another
  * writer needs memory here.
@@ -152,7 +154,7 @@ static const struct backend *backend_of(const struct actuator *a,
 const char *actuator_backend(const struct actuator *a,
 			     const struct device *leaf)
 {
-	const struct backend *b = backend_of(a, leaf);
+	const struct backend *b = leaf->devno ? backend_of(a, leaf) : NULL;
 
 	return b ? b->name : NULL;
 }
@@ -233,7 +235,7 @@ static int actuate_file(struct actuator *a, struct cgroup *c,
 	for (size_t i = 0; i < a->topology->n_devices && !err; i++) {
 		const struct device *leaf = a->topology->devices[i];
 
-		if (!leaf->leaf || backend_of(a, leaf) != b ||
+		if (!leaf->leaf || !leaf->devno || backend_of(a, leaf) != b ||
 		    policy_keeps(c->policy, leaf))
 			continue;
 		asked = policy_weight(c->policy, leaf);
@@ -326,6 +328,16 @@ static void on_changed(const struct cgroup *c, const struct cgchange *ch,
 
 /* ---- explaining ---- */
 
+#define NO_LINES                                                            \
+	"a path of NVMe multipath can have no weight of its own, only that" \
+	" of all disks"
+
+static bool lacks_line(const struct cgroup *c, const struct device *leaf)
+{
+	return !leaf->devno &&
+	       policy_weight(c->policy, leaf).weight != c->policy->weight;
+}
+
 static int explain_file(const struct actuator *a, const struct cgroup *c,
 			const struct backend *b, const struct device *leaf,
 			const struct cglines *present, struct actuation *e)
@@ -338,7 +350,7 @@ static int explain_file(const struct actuator *a, const struct cgroup *c,
 
 	if (b->line == bfq_line)
 		scale = scale_of_children(c->parent, leaf);
-	line = b->line(a, c, leaf, &scale, present);
+	line = leaf->devno ? b->line(a, c, leaf, &scale, present) : 0;
 	e->file = asprintf_or_null("%s%s/%s", cgroup_tree_mount(c->tree),
 				   c->path, cgformat(b->file)->name);
 	if (line)
@@ -351,7 +363,8 @@ static int explain_file(const struct actuator *a, const struct cgroup *c,
 	e->read_back = cgline_text(b->file, there, cglines_get(present, there));
 	refusal =
 		cgfile_refusal(c, b->file, line ? leaf->devno : CGFILE_DEFAULT);
-	e->error = refusal ? cgrefusal_text(refusal) : strdup("");
+	e->error = refusal ? cgrefusal_text(refusal)
+			   : strdup(lacks_line(c, leaf) ? NO_LINES : "");
 	return e->file && e->written && e->read_back && e->error ? 0 : -ENOMEM;
 }
 

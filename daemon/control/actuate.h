@@ -30,7 +30,7 @@ void actuator_done(struct actuator *a);
 /** actuator_survey() - find out which leaves blk-iocost steers */
 int actuator_survey(struct actuator *a, const struct cgroup *root);
 
-/** actuator_backend() - what steers @leaf: "sutro", "bfq", "iocost"; NULL: nothing */
+/** actuator_backend() - what lines for @leaf steer: "sutro", "bfq", "iocost"; NULL: nothing */
 const char *actuator_backend(const struct actuator *a,
 			     const struct device *leaf);
 

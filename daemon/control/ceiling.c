@@ -114,7 +114,8 @@ static int add_at_leaves(struct ceilings *leaves, const struct device *d,
 	int err = 0;
 
 	for (size_t i = 0; i < d->n_leaves; i++)
-		for (size_t l = 0; l < LIMITS && !err; l++) {
+		for (size_t l = 0; l < LIMITS && !err && d->leaves[i]->devno;
+		     l++) {
 			bool write = l == LIMIT_WBPS || l == LIMIT_WIOPS;
 			size_t parts = write && is_mirror(d) ? 1 : d->n_leaves;
 			uint64_t limit = value->number[l];

@@ -17,7 +17,7 @@ int reserve_apply(struct cgfiles *files, const struct plant *plant,
 	     l++) {
 		uint32_t reserve = control_reserve(plant->control, c->node, l);
 
-		if (reserve)
+		if (reserve && plant->leaves[l])
 			changes[n++] = (struct cgchange){
 				.devno = plant->leaves[l],
 				.value = cgvalue(reserve),

@@ -18,6 +18,8 @@
  * 2. Edges: slaves/ for device-mapper, md and bcache, the disk for a partition,
  *    the device of the backing file for a loop device (3.). A request-based
  *    multipath device is a leaf, for the elevator works in its queue and not below.
+ *    Of native NVMe multipath the head (nvme0n1) is bio-based and stands on its paths
+ *    (nvme0c1n1), disks without node and number, whose queues have the elevators.
  *    A loop device is a leaf that stands on others: its queue has 128 slots, and
  *    without weights there they go to who comes first, whatever is said below.
  * 3. A path leads to a device by the number of its node, else by the device its
@@ -138,6 +140,9 @@ static int device_new(const struct roots *roots, const char *name,
 	err = read_attribute(roots, name, "dev", &text);
 	if (!err)
 		err = parse_devno(text, &d->devno);
+	/* A hidden disk has no number for user space: its number is 0. */
+	if (err == -ENOENT && read_number(roots, name, "hidden"))
+		err = 0;
 	if (err)
 		return err;
 	d->name = strdup(name);
@@ -190,6 +195,28 @@ static int link_partition(const struct topology *t, const struct roots *roots,
 	*slash = '\0';
 	slash = strrchr(real, '/');
 	return slash ? add_slave(d, topology_by_name(t, slash + 1)) : 0;
+}
+
+/* A path of native NVMe multipath: subsystem, controller and namespace in its name. */
+static int link_nvme_path(const struct topology *t, struct device *d)
+{
+	unsigned int subsystem, controller, namespace;
+	_cleanup_free_ char *name = NULL;
+	struct device *head;
+
+	if (d->devno || sscanf(d->name, "nvme%uc%un%u", &subsystem, &controller,
+			       &namespace) != 3)
+		return 0;
+	name = asprintf_or_null("nvme%un%u", subsystem, namespace);
+	if (!name)
+		return -ENOMEM;
+	head = topology_by_name(t, name);
+	return head ? add_slave(head, d) : 0;
+}
+
+static bool is_nvme_head(const struct device *d)
+{
+	return d->n_slaves && !d->slaves[0]->devno;
 }
 
 static int link_loop(const struct topology *t, const struct roots *roots,
@@ -431,6 +458,8 @@ static int name_and_kind(const struct roots *roots, struct device *d)
 		d->kind = DEVICE_LOOP;
 	} else if (has_attribute(roots, d->name, "bcache")) {
 		d->kind = d->n_slaves ? DEVICE_BCACHE : DEVICE_DISK;
+	} else if (is_nvme_head(d)) {
+		d->kind = DEVICE_MULTIPATH;
 	} else if (d->n_slaves) {
 		d->kind = DEVICE_UNKNOWN;
 	} else {
@@ -553,6 +582,8 @@ int topology_new(const struct roots *roots, struct topology **ret)
 		if (!err && has_attribute(roots, d->name, "partition"))
 			err = link_partition(t, roots, d);
 		if (!err)
+			err = link_nvme_path(t, d);
+		if (!err)
 			err = link_loop(t, roots, d);
 	}
 	for (size_t i = 0; i < t->n_devices && !err; i++) {
@@ -568,12 +599,24 @@ int topology_new(const struct roots *roots, struct topology **ret)
 	return 0;
 }
 
+bool device_is_readable(const char *name, const struct roots *roots)
+{
+	struct device *d;
+
+	if (device_new(roots, name, &d) < 0)
+		return false;
+	device_free(d);
+	return true;
+}
+
 bool device_is_current(const struct device *d, const struct roots *roots)
 {
 	_cleanup_free_ char *text = NULL;
-	dev_t devno;
+	dev_t devno = 0;
 
-	return read_attribute(roots, d->name, "dev", &text) == 0 &&
-	       parse_devno(text, &devno) == 0 && devno == d->devno &&
+	if (d->devno && (read_attribute(roots, d->name, "dev", &text) < 0 ||
+			 parse_devno(text, &devno) < 0))
+		return false;
+	return devno == d->devno &&
 	       read_number(roots, d->name, "diskseq") == d->diskseq;
 }

@@ -11,6 +11,9 @@ int topology_new(const struct roots *roots, struct topology **ret);
 /** device_is_current() - is it still this disk that bears the name in sysfs? */
 bool device_is_current(const struct device *d, const struct roots *roots);
 
+/** device_is_readable() - has sysfs what a topology needs of the device @name? */
+bool device_is_readable(const char *name, const struct roots *roots);
+
 /** device_read_scheduler() - read queue/scheduler of a leaf again */
 int device_read_scheduler(struct device *leaf, const struct roots *roots);
 

@@ -58,7 +58,7 @@ struct device *topology_by_name(const struct topology *t, const char *name)
 
 struct device *topology_by_devno(const struct topology *t, dev_t devno)
 {
-	for (size_t i = 0; i < t->n_devices; i++)
+	for (size_t i = 0; devno && i < t->n_devices; i++)
 		if (t->devices[i]->devno == devno)
 			return t->devices[i];
 	return NULL;

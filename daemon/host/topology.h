@@ -35,6 +35,7 @@ const char *device_kind_name(enum device_kind kind);
  * @name: kernel name, "dm-0"
  * @node: "/dev/dm-0"
  * @label: what stacked drivers call it (dm/name), NULL for others
+ * @devno: its number; 0: a hidden disk, for which cgroup files can have no line
  * @slaves: the devices it stands on directly; a partition stands on its disk, a
  *	loop device on the device of its backing file
  * @leaves: all leaves under it; a leaf has itself

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from fakemachine import Machine, Sutrod
+from fakemachine import Machine, Sutrod, Systemd
 
 BLOCK = "/sys/devices/virtual/block"
 LVM = "LVM-" + 32 * "a" + 32 * "b"
@@ -147,6 +147,43 @@ def test_topology(machine: Machine, sutrod: Sutrod) -> None:
     assert [devices[name]["leaf"] for name in ("sda", "sda1", "dm-0")] == [1, 0, 0]
     assert [devices[name]["scheduler"] for name in ("sda", "sdb")] == ["bfq", "sutro"]
     assert devices["sda"]["size_bytes"] == 2**30
+
+
+def test_native_nvme_multipath(tmp_path: Path, sutrod: Sutrod, systemd: Systemd) -> None:
+    """The head stands on disks without a node or a number: their queues have the scheduler."""
+    machine = sutrod.machine = systemd.machine = Machine(tmp_path.resolve() / "other")
+    for cgroup in ("/init.scope", "/system.slice"):
+        machine.cgroup(cgroup)
+    machine.disk("nvme0n1", "259:1")
+    machine.at(f"{BLOCK}/nvme0n1/queue/scheduler").unlink()
+    machine.partition("nvme0n1", "nvme0n1p1", "259:2")
+    for path in ("nvme0c0n1", "nvme0c3n1"):
+        for file, text in (("size", "2097152"), ("hidden", "1"), ("diskseq", "9")):
+            machine.write(f"{BLOCK}/{path}/{file}", text + "\n")
+        machine.set_scheduler(path, "none", f"{BLOCK}/{path}")
+        machine.link(f"/sys/class/block/{path}", f"../../devices/virtual/block/{path}")
+    # A device without number and "hidden" belongs to no topology.
+    machine.write("/sys/class/block/odd/size", "8\n")
+    machine.mount("/proc", "0:22", "proc", "proc")
+    a = systemd.start("a.service", 300, [("/dev/nvme0n1", 700)])
+    sutrod.start()
+    device, leaves, _ = sutrod.call("ResolvePath", "/dev/nvme0n1p1")
+    assert (device, leaves) == ("/dev/nvme0n1p1", ["/dev/nvme0c0n1", "/dev/nvme0c3n1"])
+    kinds = {d["name"]: (d["kind"], d["leaf"]) for d in sutrod.call("ListDevices")}
+    assert kinds["nvme0n1"] == ("multipath", False)
+    assert kinds["nvme0c3n1"] == ("disk", True)
+    # Calls about other paths do not read all devices again.
+    machine.write(f"{BLOCK}/nvme0n1/size", "8\n")
+    assert sutrod.error("ResolvePath", "/proc")[0] == "NoQueue"
+    sizes = {d["name"]: d["size_bytes"] for d in sutrod.call("ListDevices")}
+    assert sizes["nvme0n1"] == 1 << 30
+    # The default line holds there; no line can name a disk without a number.
+    sutrod.call("UseDevices", ["/dev/nvme0n1"])
+    sutrod.until(lambda: machine.scheduler("nvme0c3n1") == "sutro")
+    sutrod.until(lambda: machine.weights(a) == ["default 300"])
+    (leaf, _) = sutrod.call("Explain", "a.service", "/dev/nvme0n1")["leaves"]
+    assert (leaf["asked"], leaf["written"]) == (700, "default 300")
+    assert leaf["error"].startswith("a path of NVMe multipath can have no weight of its own")
 
 
 def test_paths(machine: Machine, sutrod: Sutrod) -> None:
