@@ -231,8 +231,8 @@ static bool has_new_device(const struct manager *m)
 void manager_catch_up(struct manager *m, const char *path)
 {
 	struct device *d;
-	int r = topology_resolve(m->machine.topology, &m->machine.roots, path,
-				 &d);
+	int r = topology_resolve_literal(m->machine.topology, &m->machine.roots,
+					 path, &d);
 
 	/* Whoever asks about a path on no disk must not keep us busy. */
 	if (r == 0 ? !device_is_current(d, &m->machine.roots)

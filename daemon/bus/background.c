@@ -13,9 +13,16 @@ struct bus_task {
 	sd_bus_message *call;
 	uid_t uid;
 	const struct bus_background *method;
+	void *userdata;
 	struct helper *helper;
 	struct bus_task *next;
 };
+
+static void free_userdata(const struct bus_background *method, void *userdata)
+{
+	if (method->free)
+		method->free(userdata);
+}
 
 static void task_free(struct bus_task *t)
 {
@@ -25,6 +32,7 @@ static void task_free(struct bus_task *t)
 		at = &(*at)->next;
 	*at = t->next;
 	bus_release_call(t->bus, t->uid);
+	free_userdata(t->method, t->userdata);
 	sd_bus_message_unref(t->call);
 	free(t);
 }
@@ -33,46 +41,67 @@ static int on_work(int fd, void *userdata)
 {
 	struct bus_task *t = userdata;
 
-	return t->method->work(t->bus, t->call, fd);
+	return t->method->work(t->bus, t->userdata, fd);
 }
 
 static void on_done(int err, const char *output, size_t length, void *userdata)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
 	struct bus_task *t = userdata;
-	int r = t->method->then(t->bus, t->call, err, output, &error);
+	int r = t->method->then(t->bus, t->call, t->userdata, err, output,
+				&error);
 
 	if (r < 0)
 		sd_bus_reply_method_errno(t->call, r, &error);
 	task_free(t);
 }
 
-int bus_in_background(struct bus *b, sd_bus_message *call,
-		      const struct bus_background *method, sd_bus_error *error)
+/* Return: the task, which frees @userdata from now on, or NULL with an error in @ret. */
+static struct bus_task *add_task(struct bus *b, sd_bus_message *call,
+				 const struct bus_background *method,
+				 void *userdata, int *ret, sd_bus_error *error)
 {
+	struct bus_task *t;
 	uid_t uid;
-	int r = bus_keep_call(b, call, &uid, error);
-	struct bus_task *t = r < 0 ? NULL : calloc(1, sizeof(*t));
-	struct helper_job job = {
-		.keep_fd = cgroup_tree_fd(b->machine->tree),
-		.limit_usec = method->limit_usec,
-		.work = on_work,
-		.done = on_done,
-		.userdata = t,
-	};
 
-	if (r < 0)
-		return r;
+	*ret = bus_keep_call(b, call, &uid, error);
+	if (*ret < 0)
+		return NULL;
+	t = calloc(1, sizeof(*t));
 	if (!t) {
 		bus_release_call(b, uid);
-		return -ENOMEM;
+		*ret = -ENOMEM;
+		return NULL;
 	}
 	*t = (struct bus_task){ .bus = b,
 				.call = sd_bus_message_ref(call),
 				.uid = uid,
 				.method = method,
+				.userdata = userdata,
 				.next = b->tasks };
 	b->tasks = t;
+	return t;
+}
+
+int bus_in_background(struct bus *b, sd_bus_message *call,
+		      const struct bus_background *method, void *userdata,
+		      sd_bus_error *error)
+{
+	struct helper_job job = {
+		.keep_fd = cgroup_tree_fd(b->machine->tree),
+		.limit_usec = method->limit_usec,
+		.work = on_work,
+		.done = on_done,
+	};
+	struct bus_task *t;
+	int r;
+
+	t = add_task(b, call, method, userdata, &r, error);
+	if (!t) {
+		free_userdata(method, userdata);
+		return r;
+	}
+	job.userdata = t;
 	r = helper_start(b->machine->event, &job, &t->helper);
 	if (r >= 0)
 		return 1;

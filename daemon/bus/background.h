@@ -9,21 +9,25 @@
  * @limit_usec: the work ends after this time
  * @work: runs in the child; writes its output to @fd
  * @then: sends the reply; @err is 0, -ETIMEDOUT or another -errno
+ * @free: frees the userdata, NULL: there is none
  */
 struct bus_background {
 	uint64_t limit_usec;
-	int (*work)(struct bus *b, sd_bus_message *call, int fd);
-	int (*then)(struct bus *b, sd_bus_message *call, int err,
-		    const char *output, sd_bus_error *error);
+	int (*work)(struct bus *b, void *userdata, int fd);
+	int (*then)(struct bus *b, sd_bus_message *call, void *userdata,
+		    int err, const char *output, sd_bus_error *error);
+	void (*free)(void *userdata);
 };
 
 /**
  * bus_in_background() - begin @method for @call, which is kept until the reply
+ * @userdata: is freed in any case
  *
  * Return: 1, or -errno.
  */
 int bus_in_background(struct bus *b, sd_bus_message *call,
-		      const struct bus_background *method, sd_bus_error *error);
+		      const struct bus_background *method, void *userdata,
+		      sd_bus_error *error);
 
 /** bus_drop_background() - end all of them without a reply */
 void bus_drop_background(struct bus *b);

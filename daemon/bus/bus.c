@@ -77,7 +77,7 @@ int bus_send(sd_bus_message *reply, int r)
 	return r < 0 ? r : sd_bus_message_send(reply);
 }
 
-static int path_error(sd_bus_error *error, const char *path, int err)
+int bus_path_error(sd_bus_error *error, const char *path, int err)
 {
 	if (err == -ENOMEM)
 		return err;
@@ -102,12 +102,12 @@ int bus_resolve(struct bus *b, const char *path, struct device **ret,
 	struct device *d;
 	int err;
 
-	err = topology_resolve(b->machine->topology, &b->machine->roots, path,
-			       &d);
+	err = topology_resolve_literal(b->machine->topology, &b->machine->roots,
+				       path, &d);
 	if (!err && !d->n_leaves)
 		err = -ENODEV;
 	if (err)
-		return path_error(error, path, err);
+		return bus_path_error(error, path, err);
 	*ret = d;
 	return 0;
 }

@@ -78,6 +78,9 @@ typedef int (*bus_method_t)(struct bus *b, sd_bus_message *call,
 int bus_resolve(struct bus *b, const char *path, struct device **ret,
 		sd_bus_error *error);
 
+/** bus_path_error() - set the error about a path of a caller */
+int bus_path_error(sd_bus_error *error, const char *path, int err);
+
 /** bus_append_devno() - {"devno": "8:16"} */
 int bus_append_devno(sd_bus_message *r, const struct device *d);
 

@@ -5,6 +5,7 @@
 #include "bus/authority.h"
 #include "bus/bus.h"
 #include "bus/method.h"
+#include "bus/paths.h"
 #include "host/leaf.h"
 
 /* No call has a reason to name more devices than a machine has. */
@@ -214,21 +215,14 @@ static int change_leaves(struct bus *b, sd_bus_message *reply,
 	return r;
 }
 
-static int change_devices(struct bus *b, sd_bus_message *call, bool use,
-			  sd_bus_error *error)
+static int change_devices(struct bus *b, sd_bus_message *call, char **paths,
+			  bool use, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	_cleanup_strv_ char **paths = NULL;
 	_cleanup_free_ bool *marks = NULL;
 	size_t n;
 	int r;
 
-	r = sd_bus_message_read_strv(call, &paths);
-	if (r < 0)
-		return r;
-	if (strv_length(paths) > PATHS_MAX)
-		return bus_error(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
-				 "More than %d paths.", PATHS_MAX);
 	for (char **p = paths; p && *p; p++)
 		b->ops->catch_up(*p, b->userdata);
 	n = b->machine->topology->n_devices;
@@ -250,15 +244,45 @@ static int change_devices(struct bus *b, sd_bus_message *call, bool use,
 	return bus_send(reply, r);
 }
 
+static int use_paths(struct bus *b, sd_bus_message *call, char **paths,
+		     sd_bus_error *error)
+{
+	return change_devices(b, call, paths, true, error);
+}
+
+static int release_paths(struct bus *b, sd_bus_message *call, char **paths,
+			 sd_bus_error *error)
+{
+	return change_devices(b, call, paths, false, error);
+}
+
+static int with_paths(struct bus *b, sd_bus_message *call,
+		      bus_paths_method_t method, sd_bus_error *error)
+{
+	char **paths = NULL;
+	int r = sd_bus_message_read_strv(call, &paths);
+
+	if (r < 0)
+		return r;
+	if (!paths)
+		return method(b, call, NULL, error);
+	if (strv_length(paths) > PATHS_MAX) {
+		strv_free(paths);
+		return bus_error(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+				 "More than %d paths.", PATHS_MAX);
+	}
+	return bus_with_real_paths(b, call, paths, method, error);
+}
+
 static int use_devices(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 {
-	return change_devices(b, call, true, error);
+	return with_paths(b, call, use_paths, error);
 }
 
 static int release_devices(struct bus *b, sd_bus_message *call,
 			   sd_bus_error *error)
 {
-	return change_devices(b, call, false, error);
+	return with_paths(b, call, release_paths, error);
 }
 
 int method_use_devices(sd_bus_message *call, void *userdata,

@@ -87,20 +87,7 @@ static int dump_cgroup(const struct bus *b, struct text *t,
 	return err;
 }
 
-static int write_all(int fd, const char *s, size_t length)
-{
-	while (length) {
-		ssize_t n = write(fd, s, length);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		s += n > 0 ? n : 0;
-		length -= n > 0 ? n : 0;
-	}
-	return 0;
-}
-
-static int work(struct bus *b, sd_bus_message *call, int fd)
+static int work(struct bus *b, void *userdata, int fd)
 {
 	_cleanup_(text_freep) struct text t = {};
 	struct cgroup *root = cgroup_tree_root(b->machine->tree);
@@ -131,7 +118,7 @@ static int work(struct bus *b, sd_bus_message *call, int fd)
 	return err ?: write_all(fd, t.p, t.length);
 }
 
-static int then(struct bus *b, sd_bus_message *call, int err,
+static int then(struct bus *b, sd_bus_message *call, void *userdata, int err,
 		const char *output, sd_bus_error *error)
 {
 	if (err == -ETIMEDOUT)
@@ -149,7 +136,7 @@ static int dump(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 		.then = then,
 	};
 
-	return bus_in_background(b, call, &method, error);
+	return bus_in_background(b, call, &method, NULL, error);
 }
 
 int method_dump(sd_bus_message *call, void *userdata, sd_bus_error *error)

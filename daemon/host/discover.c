@@ -224,19 +224,13 @@ static int link_loop(const struct topology *t, const struct roots *roots,
 {
 	_cleanup_free_ char *file = NULL;
 	struct device *slave;
-	char *deleted;
 	int err;
 
 	err = read_attribute(roots, d->name, "loop/backing_file", &file);
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	err = topology_resolve(t, roots, file, &slave);
-	if (err == -ENOENT && endswith(file, " (deleted)")) {
-		/* The file is gone, its directory most likely is not. */
-		deleted = strrchr(file, '/');
-		*(deleted == file ? deleted + 1 : deleted) = '\0';
-		err = topology_resolve(t, roots, file, &slave);
-	}
+	/* The kernel has followed all links; of a deleted file the mount point is still right. */
+	err = topology_resolve_literal(t, roots, file, &slave);
 	if (err) {
 		log_debug_errno(err, "%s: backing file %s: %m, ignoring.",
 				d->node, file);

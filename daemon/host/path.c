@@ -3,6 +3,11 @@
 /*
  * From a path to the block device behind it (step 3 of discover.c).
  *
+ * Paths of callers and names that others gave to mounts are taken literally: of a path outside
+ * /dev no file is looked up, and its device is that of the deepest mount point in mountinfo. To
+ * look it up may take for ever on a dead file server, and would show to any user which files exist
+ * in closed directories. Only below /dev, where root alone makes links, links are followed.
+ *
  * A node is its device number. Any other file is on the device of its file
  * system: st_dev, or, when that is an anonymous number (btrfs), the source that
  * /proc/self/mountinfo names for the mount it lies in. A fake machine of a test
@@ -98,6 +103,70 @@ static int find_mount(const struct roots *roots, const char *path,
 	return found ? 0 : -ENODEV;
 }
 
+/* ---- literal paths ---- */
+
+#define LINKS_MAX 16U
+
+/* "/a//b/./c/../d" becomes "/a/b/d". */
+static void normalise(char *path)
+{
+	char *to = path;
+
+	for (const char *s = path; *s;) {
+		size_t n;
+
+		s += strspn(s, "/");
+		n = strcspn(s, "/");
+		if (n == 2 && s[0] == '.' && s[1] == '.') {
+			while (to > path && *--to != '/')
+				;
+		} else if (n && !(n == 1 && s[0] == '.')) {
+			*to++ = '/';
+			memmove(to, s, n);
+			to += n;
+		}
+		s += n;
+	}
+	if (to == path)
+		*to++ = '/';
+	*to = '\0';
+}
+
+/* Is it a path of the file system in /dev, not of one mounted below it? */
+static bool is_in_dev(const struct roots *roots, const char *path)
+{
+	_cleanup_free_ struct mount *dev = calloc(1, sizeof(*dev));
+	_cleanup_free_ struct mount *m = calloc(1, sizeof(*m));
+
+	if (!startswith(path, "/dev/") || !dev || !m)
+		return false;
+	if (find_mount(roots, "/dev", dev) || find_mount(roots, path, m))
+		return !roots_are_real(roots);
+	return streq(dev->point, m->point);
+}
+
+/* Follow a link below /dev. Return: 1: @path is where it leads, 0: it is no link; -errno. */
+static int follow(char **path, const char *full)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlink(full, target, sizeof(target) - 1);
+	char *next;
+
+	if (n < 0)
+		return errno == EINVAL ? 0 : -errno;
+	target[n] = '\0';
+	if (target[0] == '/')
+		next = strdup(target);
+	else
+		next = asprintf_or_null("%s/../%s", *path, target);
+	if (!next)
+		return -ENOMEM;
+	normalise(next);
+	free(*path);
+	*path = next;
+	return 1;
+}
+
 static struct device *by_node(const struct topology *t,
 			      const struct roots *roots, const char *real,
 			      const struct stat *st)
@@ -109,13 +178,44 @@ static struct device *by_node(const struct topology *t,
 	return NULL;
 }
 
+/* A node below /dev. Return: 0; -ENOTBLK: a path elsewhere, or another kind of file; -errno. */
+static int by_dev(const struct topology *t, const struct roots *roots,
+		  const char *path, struct device **ret)
+{
+	_cleanup_free_ char *real = strdup(path);
+	struct device *d;
+	struct stat st;
+	int r = 1;
+
+	for (unsigned int i = 0; real && r > 0; i++) {
+		_cleanup_free_ char *full = NULL;
+
+		if (i > LINKS_MAX)
+			return -ELOOP;
+		if (!is_in_dev(roots, real))
+			return i ? -ENODEV : -ENOTBLK;
+		full = asprintf_or_null("%s%s", roots->prefix, real);
+		if (!full)
+			return -ENOMEM;
+		r = follow(&real, full);
+		if (r == 0 && stat(full, &st) < 0)
+			return -errno;
+	}
+	if (!real || r < 0)
+		return real ? r : -ENOMEM;
+	d = by_node(t, roots, real, &st);
+	if (!d)
+		return S_ISBLK(st.st_mode) || S_ISCHR(st.st_mode) ? -ENODEV
+								  : -ENOTBLK;
+	*ret = d;
+	return 0;
+}
+
 static int by_mount(const struct topology *t, const struct roots *roots,
 		    const char *real, struct device **ret)
 {
 	_cleanup_free_ struct mount *m = calloc(1, sizeof(*m));
-	_cleanup_free_ char *source = NULL, *source_real = NULL;
 	struct device *d;
-	struct stat st;
 	int err;
 
 	if (!m)
@@ -123,21 +223,54 @@ static int by_mount(const struct topology *t, const struct roots *roots,
 	err = find_mount(roots, real, m);
 	if (err)
 		return err;
-	if (major(m->devno) != 0) {
-		d = topology_by_devno(t, m->devno);
-	} else {
-		if (m->source[0] != '/')
-			return -ENODEV; /* tmpfs, proc, nfs, overlay ... */
-		source = asprintf_or_null("%s%s", roots->prefix, m->source);
-		source_real = source ? realpath(source, NULL) : NULL;
-		if (!source_real || stat(source_real, &st) < 0)
-			return -ENODEV;
-		d = by_node(t, roots, source_real + strlen(roots->prefix), &st);
+	if (major(m->devno) == 0) {
+		/* btrfs; not tmpfs, proc, nfs, overlay ... */
+		err = by_dev(t, roots, m->source, ret);
+		return err == -ENOMEM || !err ? err : -ENODEV;
 	}
+	d = topology_by_devno(t, m->devno);
 	if (!d)
 		return -ENODEV;
 	*ret = d;
 	return 0;
+}
+
+int topology_resolve_literal(const struct topology *t,
+			     const struct roots *roots, const char *path,
+			     struct device **ret)
+{
+	_cleanup_free_ char *plain = NULL;
+	int err;
+
+	if (path[0] != '/')
+		return -EINVAL;
+	if (strlen(path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	plain = strdup(path);
+	if (!plain)
+		return -ENOMEM;
+	normalise(plain);
+	err = by_dev(t, roots, plain, ret);
+	return err == -ENOTBLK ? by_mount(t, roots, plain, ret) : err;
+}
+
+char *path_real(const struct roots *roots, const char *path)
+{
+	_cleanup_free_ char *full =
+		asprintf_or_null("%s%s", roots->prefix, path);
+	_cleanup_free_ char *real = NULL;
+	const char *inside;
+
+	if (path[0] != '/') {
+		errno = EINVAL;
+		return NULL;
+	}
+	real = full ? realpath(full, NULL) : NULL;
+	if (!real)
+		return NULL;
+	inside = startswith(real, roots->prefix);
+	errno = ENOENT; /* a link that leaves the fake machine */
+	return inside ? strdup(*inside ? inside : "/") : NULL;
 }
 
 int topology_resolve(const struct topology *t, const struct roots *roots,

@@ -196,6 +196,19 @@ int read_fd(int fd, char **ret)
 	return 0;
 }
 
+int write_all(int fd, const char *s, size_t length)
+{
+	while (length) {
+		ssize_t n = write(fd, s, length);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		s += n > 0 ? n : 0;
+		length -= n > 0 ? n : 0;
+	}
+	return 0;
+}
+
 int read_lines(int fd, int (*on_line)(char *line, void *userdata),
 	       void *userdata)
 {

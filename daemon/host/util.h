@@ -115,6 +115,9 @@ char *asprintf_or_null(const char *format, ...) _printf_(1, 2);
 int read_file_at(int dirfd, const char *path, char **ret);
 int read_fd(int fd, char **ret);
 
+/** write_all() - write all of @s, also where a write takes a part only */
+int write_all(int fd, const char *s, size_t length);
+
 /**
  * read_lines() - a file of any length, line by line
  * @on_line: gets a line without its end; what is not 0 ends the reading

@@ -44,15 +44,12 @@ static int open_dir(const char *dir)
 	return fd < 0 ? -errno : fd;
 }
 
-static int write_all(int fd, const char *text)
+static int write_synced(int fd, const char *text)
 {
-	while (*text) {
-		ssize_t n = write(fd, text, strlen(text));
+	int err = write_all(fd, text, strlen(text));
 
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		text += n > 0 ? n : 0;
-	}
+	if (err)
+		return err;
 	return fchmod(fd, 0644) < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
@@ -73,7 +70,7 @@ int store_put(const char *dir, const char *name, const char *text)
 		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
-	err = write_all(fd, text);
+	err = write_synced(fd, text);
 	if (!err && renameat(dirfd, TEMPORARY, dirfd, name) < 0)
 		err = -errno;
 	if (err) {

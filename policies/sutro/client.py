@@ -110,6 +110,11 @@ class _Bus(MessageBus):
         return line[:-2].decode()
 
 
+def _without_links(path: str) -> str:
+    """The path with links followed, as this user may: the daemon follows those below /dev only."""
+    return path if path.startswith("/dev/") or not path.startswith("/") else os.path.realpath(path)
+
+
 class Client:
     """A connection to the system bus, used as an async context manager."""
 
@@ -214,7 +219,7 @@ class Client:
 
     async def resolve(self, path: str) -> Dict:
         """The device behind a path, the leaves under it, and the steps between."""
-        device, leaves, steps = await self._sutro("ResolvePath", "s", path)
+        device, leaves, steps = await self._sutro("ResolvePath", "s", _without_links(path))
         return {"device": device, "leaves": leaves, "steps": steps}
 
     async def units(self) -> list[Dict]:
@@ -223,7 +228,7 @@ class Client:
 
     async def explain(self, unit: str, path: str = "") -> Dict:
         """Weights and shares of a unit on the leaves under a path ("": all leaves)."""
-        return _unit((await self._sutro("Explain", "ss", unit, path))[0])
+        return _unit((await self._sutro("Explain", "ss", unit, _without_links(path)))[0])
 
     async def use(self, paths: list[str]) -> list[Dict]:
         """Switch the leaves under the paths to the sutro scheduler."""

@@ -256,6 +256,33 @@ def test_dump_does_not_stop_the_daemon(machine: Machine, systemd: Systemd, sutro
     wait_until(lambda: not children(sutrod))
 
 
+def test_path_on_a_dead_file_server(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """Nobody waits for it: neither the daemon nor, after a while, the caller."""
+    a = systemd.start("a.service", 200)
+    machine.mount("/srv/dead", "0:50", "nfs", "server:/export")
+    machine.fault("/srv/dead/x", "hang")
+    sutrod.start()
+    assert sutrod.error("ResolvePath", "/srv/dead/x")[0] == "NoQueue"
+    assert sutrod.error("Explain", "a.service", "/srv/dead/x")[0] == "NoQueue"
+    with ThreadPoolExecutor(1) as pool:
+        use = pool.submit(call_as_nobody, "UseDevices", '["/srv/dead/x"]')
+        wait_until(lambda: bool(children(sutrod)))
+        systemd.change("a.service", 300)
+        sutrod.until(lambda: machine.weights(a) == ["default 300"], 1)
+        assert not use.done()
+        sutrod.elapse(5)
+        assert "Timeout /srv/dead/x: the path could not be looked up in 5 s." in use.result()
+
+
+def test_links_of_an_authorized_caller_are_followed(machine: Machine, sutrod: Sutrod) -> None:
+    machine.mount("/", "8:32", "ext4", "/dev/sdc")
+    machine.mount("/data", "8:48", "ext4", "/dev/sdd")
+    machine.link("/srv/link", "../data")
+    sutrod.start()
+    assert [r["leaf"] for r in sutrod.call("UseDevices", ["/srv/link"])] == ["/dev/sdd"]
+    assert sutrod.error("UseDevices", ["/srv/none"])[0] == "NoSuchPath"
+
+
 def test_without_polkit(bus: Bus, machine: Machine, sutrod: Sutrod) -> None:
     bus.polkit.terminate()
     sutrod.start()

@@ -57,11 +57,16 @@ PATHS = {
     "/run/ram.img": "NoQueue",
     "/net": "NoQueue",
     "/broken": "NoQueue",
-    "/nowhere": "NoSuchPath",
+    # Outside of /dev no file is looked up: links are not followed, and nobody learns what exists.
+    "/nowhere": "sda2",
+    "/srv/secret/../../data/sub vol/x": "dm-3",
+    "/a": "sda2",
+    "/out": "sda2",
     "/dev/sda/x": "NoSuchPath",
-    "/a": "NoSuchPath",
-    # Nothing outside of the machine.
-    "/out": "NoSuchPath",
+    "/dev/round": "NoSuchPath",
+    # Users may make links in file systems below /dev, and a link may lead out of /dev.
+    "/dev/shm/link": "NoQueue",
+    "/dev/away": "NoQueue",
 }
 
 
@@ -104,6 +109,9 @@ def machine(tmp_path: Path) -> Machine:
         ("/a", "b"),
         ("/b", "a"),
         ("/out", "/etc"),
+        ("/dev/round", "round"),
+        ("/dev/away", "/srv/disk.img"),
+        ("/dev/shm/link", "../sda"),
     ):
         m.link(path, target)
     for point, devno, kind, source in (
@@ -114,7 +122,9 @@ def machine(tmp_path: Path) -> Machine:
         ("/hidden", "254:1", "ext4", "/dev/mapper/vg-st"),
         ("/hidden", "8:32", "ext4", "/dev/sdc"),
         ("/net", "0:50", "nfs", "server:/export"),
-        ("/broken", "0:51", "btrfs", "/dev/away"),
+        ("/broken", "0:51", "btrfs", "/dev/none"),
+        ("/dev", "0:6", "devtmpfs", "udev"),
+        ("/dev/shm", "0:26", "tmpfs", "tmpfs"),
     ):
         m.mount(point, devno, kind, source)
     mounts = m.at("/proc/self/mountinfo")

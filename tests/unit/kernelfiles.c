@@ -20,9 +20,11 @@
  *
  * Each write is added to ROOT/writes ("FILE TEXT"). ROOT/faults injects faults: for
  * a write to a file whose path ends in the first word, the second word is what
- * happens, "ignore" (success, and nothing changes) or "fail" (EIO).
+ * happens, "ignore" (success, and nothing changes), "fail" (EIO) or "hang" (it never returns, as
+ * on a disk that does not answer). realpath(3) of a path with the fault "hang" never returns, too.
  */
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
@@ -264,6 +266,8 @@ static int write_kernel_file(const char *root, const char *path,
 		return 0;
 	if (g_str_equal(fault, "fail"))
 		return -EIO;
+	while (g_str_equal(fault, "hang"))
+		pause();
 	if (g_str_has_suffix(path, "/scheduler"))
 		return write_scheduler(path, text);
 	if (g_str_has_suffix(path, "/io.max"))
@@ -271,6 +275,17 @@ static int write_kernel_file(const char *root, const char *path,
 	if (g_str_has_suffix(path, "/io.sutro.class"))
 		return write_class(path, text);
 	return write_weight(root, path, text);
+}
+
+char *realpath(const char *path, char *resolved)
+{
+	char *(*next)(const char *, char *) = dlsym(RTLD_NEXT, "realpath");
+	const char *root = getenv("SUTRO_FAKE_ROOT");
+	g_autofree char *fault = root ? fault_of(root, path) : g_strdup("");
+
+	while (g_str_equal(fault, "hang"))
+		pause();
+	return next(path, resolved);
 }
 
 static bool is_kernel_file(const char *root, const char *path)

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_PATHS_H
+#define SUTRO_PATHS_H
+
+#include "bus/bus.h"
+
+/** bus_paths_method_t - a method that continues with real paths; it sends its reply itself */
+typedef int (*bus_paths_method_t)(struct bus *b, sd_bus_message *call,
+				  char **paths, sd_bus_error *error);
+
+/**
+ * bus_with_real_paths() - look up the paths of an authorized caller, then run @method
+ * @paths: taken over, and freed in any case
+ *
+ * A child process follows the links, for a path may lead to a file server that does not answer.
+ */
+int bus_with_real_paths(struct bus *b, sd_bus_message *call, char **paths,
+			bus_paths_method_t method, sd_bus_error *error);
+
+#endif
