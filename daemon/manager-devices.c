@@ -228,6 +228,20 @@ static bool has_new_device(const struct manager *m)
 	return found;
 }
 
+void manager_compare_devices(struct manager *m)
+{
+	const struct topology *t = m->machine.topology;
+	bool is_current = !has_new_device(m);
+
+	for (size_t i = 0; i < t->n_devices && is_current; i++)
+		is_current =
+			device_is_current(t->devices[i], &m->machine.roots);
+	if (!is_current) {
+		log_debug("Devices have changed without an event.");
+		manager_renew_topology(m);
+	}
+}
+
 void manager_catch_up(struct manager *m, const char *path)
 {
 	struct device *d;

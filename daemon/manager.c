@@ -37,6 +37,12 @@
  */
 #define SAMPLE_LINGER_USEC 10000000U
 
+/* Lost events bring the next comparison forward, which then takes a twentieth of the time at most,
+ * and happens once in a second at most.
+ */
+#define COMPARE_REST 20U
+#define COMPARE_MIN_USEC 1000000U
+
 /* Changes of cgroups that are not setpoints wait at most so long for others. */
 #define FLUSH_DELAY_USEC 50000U
 
@@ -171,9 +177,12 @@ static void on_cgroup_modified(struct cgroup *c, const char *file,
 static void on_events_lost(void *userdata)
 {
 	struct manager *m = userdata;
+	uint64_t due = 0;
 
 	log_debug("Events about cgroups were lost, looking at all of them.");
-	sd_event_source_set_time(m->reconcile, 0);
+	sd_event_source_get_time(m->reconcile, &due);
+	if (due > m->compare_after_usec)
+		sd_event_source_set_time(m->reconcile, m->compare_after_usec);
 }
 
 static const struct cgroup_ops cgroup_ops = {
@@ -221,12 +230,23 @@ static int on_want_samples(void *userdata)
 
 /* ---- comparing everything ---- */
 
+static void rest_after_comparison(struct manager *m, uint64_t took_usec)
+{
+	uint64_t rest_usec = took_usec * COMPARE_REST;
+
+	if (rest_usec < COMPARE_MIN_USEC)
+		rest_usec = COMPARE_MIN_USEC;
+	m->compare_after_usec = machine_now_usec(&m->machine) + rest_usec;
+}
+
 static int on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
+	uint64_t began = cpu_usec();
 	struct cgroup *root;
 	int err;
 
+	manager_compare_devices(m);
 	if (m->ready)
 		crashes_forget(&m->machine.roots);
 	err = cgroup_tree_scan(m->machine.tree);
@@ -247,6 +267,7 @@ static int on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 			manager_ask(m, c);
 	}
 	manager_mark_all(m);
+	rest_after_comparison(m, cpu_usec() - began);
 	sd_event_source_set_time_relative(s, m->conf->reconcile_usec);
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }

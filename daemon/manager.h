@@ -41,6 +41,7 @@
  * @reconcile: the periodic comparison of everything
  * @volumes: armed while a promise is about any volume that its unit uses
  * @sampling: armed while there are calls for shares, until @sample_until_usec
+ * @compare_after_usec: lost events make no earlier comparison than this
  * @schedulers: watches on queue/scheduler of the leaves
  */
 struct manager {
@@ -68,6 +69,7 @@ struct manager {
 	sd_event_source **schedulers;
 	size_t n_schedulers;
 	uint64_t sample_until_usec;
+	uint64_t compare_after_usec;
 	bool ready;
 };
 
@@ -124,6 +126,8 @@ int manager_watch_devices(struct manager *m);
 void manager_unwatch_devices(struct manager *m);
 /* Return: 1 if a leaf has another one than before, 0, or -ENOMEM. */
 int manager_read_schedulers(struct manager *m);
+/* Renew the topology if a device came or went without an event. */
+void manager_compare_devices(struct manager *m);
 int manager_on_rescan(sd_event_source *s, uint64_t usec, void *userdata);
 
 /** manager_mark() - compare the files of @c with its settings, soon */

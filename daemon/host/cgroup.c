@@ -13,6 +13,10 @@
  * A watch on each cgroup's directory tells at once about cgroups below it and
  * about writes to its files (systemd writes io.weight when IOWeight= changes, but
  * sends no signal about it). The scan is the safety net.
+ *
+ * The owner of a delegated cgroup can write to its files as often as it likes. Its watches have a
+ * queue of their own (sd-event has one for each priority), so that an overflow loses no event of
+ * systemd's cgroups, and after EVENTS_MAX events a cgroup is looked at with the next scan only.
  */
 
 #include <dirent.h>
@@ -24,6 +28,9 @@
 #include <sys/stat.h>
 
 #include "host/cgroup.h"
+#include "host/priority.h"
+
+#define EVENTS_MAX 1000U
 
 /* The name of the controller that the walk is for. */
 #define CONTROLLER "io"
@@ -39,6 +46,7 @@ struct cgroup_tree {
 	void *index;
 	void *inodes;
 	unsigned int generation;
+	uid_t owner;
 };
 
 /* ---- files ---- */
@@ -124,6 +132,15 @@ struct cgroup *cgroup_by_inode(const struct cgroup_tree *t, uint64_t inode)
 	return found ? *found : NULL;
 }
 
+/* systemd makes no cgroup below that of a service or scope. */
+static bool is_delegated(const struct cgroup *c, uid_t owner, uid_t root)
+{
+	const struct cgroup *p = c->parent;
+
+	return p && (p->is_delegated || endswith(p->name, ".service") ||
+		     endswith(p->name, ".scope") || owner != root);
+}
+
 /* One that cannot be looked at is on its way out. */
 static int add_inode(struct cgroup *c)
 {
@@ -135,6 +152,9 @@ static int add_inode(struct cgroup *c)
 		    AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	c->inode = st.st_ino;
+	if (!c->parent)
+		c->tree->owner = st.st_uid;
+	c->is_delegated = is_delegated(c, st.st_uid, c->tree->owner);
 	there = tsearch(c, &c->tree->inodes, by_inode);
 	if (!there)
 		return -ENOMEM;
@@ -144,6 +164,15 @@ static int add_inode(struct cgroup *c)
 		*there = c;
 	}
 	return 0;
+}
+
+static bool is_same(const struct cgroup *c)
+{
+	struct stat st;
+
+	return fstatat(c->tree->fd, c->path + strspn(c->path, "/"), &st,
+		       AT_SYMLINK_NOFOLLOW) < 0 ||
+	       st.st_ino == c->inode;
 }
 
 static void remove_inode(struct cgroup *c)
@@ -218,6 +247,26 @@ static void on_file_modified(struct cgroup *c, const char *name)
 		t->ops->modified(c, name, t->userdata);
 }
 
+/* A change of cgroup.subtree_control is about each child. */
+static bool is_within_budget(struct cgroup *c, const char *name)
+{
+	struct cgroup *child;
+
+	if (!c->is_delegated)
+		return true;
+	c->n_events++;
+	if (streq(name, "cgroup.subtree_control"))
+		TAILQ_FOREACH(child, &c->children, siblings)
+			c->n_events++;
+	if (c->n_events <= EVENTS_MAX)
+		return true;
+	log_debug("%s: more than %u events, its changes are found by the "
+		  "periodic comparison.",
+		  c->shown, EVENTS_MAX);
+	c->watch = sd_event_source_disable_unref(c->watch);
+	return false;
+}
+
 static int on_inotify(sd_event_source *s, const struct inotify_event *event,
 		      void *userdata)
 {
@@ -229,7 +278,7 @@ static int on_inotify(sd_event_source *s, const struct inotify_event *event,
 		t->ops->lost(t->userdata);
 		return 0;
 	}
-	if (event->len == 0)
+	if (event->len == 0 || !is_within_budget(c, event->name))
 		return 0;
 	if (!(event->mask & IN_ISDIR)) {
 		if (event->mask & IN_MODIFY)
@@ -264,6 +313,9 @@ static int watch_cgroup(struct cgroup *c)
 	r = sd_event_add_inotify(t->event, &c->watch, full,
 				 IN_CREATE | IN_DELETE | IN_MODIFY | IN_ONLYDIR,
 				 on_inotify, c);
+	if (r >= 0 && c->is_delegated)
+		r = sd_event_source_set_priority(c->watch,
+						 MACHINE_PRIORITY_CALLS);
 	if (r < 0 && r != -ENOENT)
 		log_warning_errno(r,
 				  "Cannot watch %s, changes there are found "
@@ -286,6 +338,11 @@ static int add_cgroup(struct cgroup_tree *t, const char *path)
 	char *slash;
 	int err;
 
+	/* Removed and made again while events were lost: this is another one. */
+	if (c && c->parent && !is_same(c)) {
+		remove_cgroup(c);
+		c = NULL;
+	}
 	if (c) {
 		c->generation = t->generation;
 		return 0;
@@ -415,8 +472,12 @@ int cgroup_tree_scan(struct cgroup_tree *t)
 		return err;
 	for (c = t->root; c; c = next) {
 		next = cgroup_next(t->root, c);
-		if (c->generation == t->generation)
+		if (c->generation == t->generation) {
+			c->n_events = 0;
+			if (!c->watch && watch_cgroup(c) == -ENOMEM)
+				return -ENOMEM;
 			continue;
+		}
 		/* Its whole subtree goes with it. */
 		while (next && startswith(next->path, c->path) &&
 		       next->path[strlen(c->path)] == '/')

@@ -33,6 +33,8 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @shown: the same, fit to be shown: names of delegated cgroups may have any bytes
  * @name: the last component of @path
  * @inode: number of its directory, what the kernel calls its id; 0: unknown
+ * @is_delegated: others than systemd make and write it, at any rate
+ * @n_events: of a delegated one, events since the last scan
  * @policy: weights and promises wanted for it; the owner of the tree fills it in
  * @waiting: systemd was asked about it; its files wait for the answer
  * @dirty: its files are to be compared with the settings
@@ -55,6 +57,8 @@ struct cgroup {
 	TAILQ_ENTRY(cgroup) siblings;
 	sd_event_source *watch;
 	unsigned int generation;
+	bool is_delegated;
+	unsigned int n_events;
 	enum cgroup_origin origin;
 	struct policy *policy;
 	bool waiting;

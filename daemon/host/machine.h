@@ -6,19 +6,10 @@
 
 #include "host/cgroup.h"
 #include "host/latency.h"
+#include "host/priority.h"
 #include "host/resync.h"
 #include "host/roots.h"
 #include "host/topology.h"
-
-/*
- * Priorities of the loop. Setpoints are written before anything else is done, and calls of others
- * come last but one: no number of calls delays what weights follow from. Only cgroups that became
- * dirty otherwise wait until nothing else is ready, because their changes come in crowds; they
- * wait FLUSH_DELAY_USEC at most.
- */
-#define MACHINE_PRIORITY_SETPOINTS SD_EVENT_PRIORITY_IMPORTANT
-#define MACHINE_PRIORITY_CALLS 50
-#define MACHINE_PRIORITY_IDLE SD_EVENT_PRIORITY_IDLE
 
 /**
  * struct machine - the machine that the daemon serves

@@ -140,6 +140,17 @@ def test_configuration(machine: Machine, sutrod: Sutrod) -> None:
     assert change(sutrod, "Use", "/dev/sdc") == [("sdc", "sutro", "bfq", True)]
 
 
+def test_device_without_an_event(machine: Machine, sutrod: Sutrod) -> None:
+    """An event that was lost: the periodic comparison finds the disk, and that it went."""
+    sutrod.start()
+    machine.disk("sdz", "65:144")
+    sutrod.elapse(61)
+    assert "sdz" in {d["name"] for d in sutrod.call("ListDevices")}
+    machine.unplug("sdz", "65:144")
+    sutrod.elapse(61)
+    assert "sdz" not in {d["name"] for d in sutrod.call("ListDevices")}
+
+
 def test_hangup_reloads(machine: Machine, sutrod: Sutrod) -> None:
     sutrod.start()
     machine.write(CONF, "[Leaves]\nUse=/dev/sdd\n")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Weights are written and other users are served, whatever one user calls."""
 
+import shutil
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import dbus
@@ -67,6 +69,56 @@ def test_user_has_a_quarter_of_the_time(bus: Bus, sutrod: Sutrod, crowd: str) ->
     assert is_refused(sutrod)
     sutrod.elapse(4)
     assert not is_refused(sutrod)
+
+
+def write_often(machine: Machine, cgroup: str, times: int) -> None:
+    """Write two files in turn, for equal events in a row are one."""
+    for i in range(times):
+        for file in ("io.weight", "cgroup.procs"):
+            machine.write(f"/sys/fs/cgroup{cgroup}/{file}", f"default {i % 99 + 1}\n")
+
+
+def test_delegated_cgroup_that_changes_all_the_time(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """After 1000 events it is compared periodically; others are followed as before."""
+    a = systemd.start("a.service", 200)
+    box = systemd.start("box.service", 50) + "/box"
+    machine.cgroup(box, 300)
+    sutrod.start()
+    write_often(machine, box, 600)
+    sutrod.settle()
+    assert f"{box}: more than 1000 events" in sutrod.log()
+    machine.write(f"/sys/fs/cgroup{box}/io.weight", "default 444\n")
+    systemd.change("a.service", 700)
+    assert sutrod.until(lambda: machine.weights(a) == ["default 700"]) == 0
+    assert machine.weights(box) != ["default 444"]
+    sutrod.elapse(61)
+    assert machine.weights(box) == ["default 444"]
+    # It is watched again.
+    machine.write(f"/sys/fs/cgroup{box}/io.weight", "default 555\n")
+    assert sutrod.until(lambda: machine.weights(box) == ["default 555"]) == 0
+
+
+def test_overflow_of_a_delegated_cgroup(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """Its events are lost, no others, and the comparison finds what was lost."""
+    a = systemd.start("a.service", 200)
+    box = systemd.start("box.service", 50) + "/box"
+    machine.cgroup(box, 300)
+    sutrod.start()
+    sutrod.settle()
+    assert sutrod.process
+    sutrod.process.send_signal(signal.SIGSTOP)
+    write_often(machine, box, 6000)
+    # Made again while events are lost: another directory of the same name.
+    shutil.rmtree(machine.at(f"/sys/fs/cgroup{box}"))
+    machine.cgroup(box, 333)
+    systemd.change("a.service", 700)
+    sutrod.process.send_signal(signal.SIGCONT)
+    sutrod.until(lambda: machine.weights(a) == ["default 700"], 0)
+    sutrod.until(lambda: machine.weights(box) == ["default 333"], 3)
+    machine.write(f"/sys/fs/cgroup{box}/io.weight", "default 555\n")
+    assert sutrod.until(lambda: machine.weights(box) == ["default 555"]) == 0
 
 
 def test_calls_that_wait_are_limited(bus: Bus, sutrod: Sutrod) -> None:
