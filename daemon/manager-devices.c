@@ -161,6 +161,29 @@ static void forget_removed(struct manager *m, const struct topology *new)
 	}
 }
 
+/* An upgrade of the packages leaves the module that is in use in memory until the next boot. */
+static void compare_versions(struct manager *m)
+{
+	_cleanup_free_ char *path = NULL, *version = NULL;
+
+	path = asprintf_or_null("%s/module/sutro", m->machine.roots.sysfs);
+	if (!path || access(path, F_OK) < 0)
+		return;
+	free(path);
+	path = asprintf_or_null("%s/module/sutro/version",
+				m->machine.roots.sysfs);
+	if (!path || read_file_at(AT_FDCWD, path, &version) == -ENOMEM ||
+	    (version && streq(version, SUTRO_VERSION)) ||
+	    m->complained_of_version)
+		return;
+	m->complained_of_version = true;
+	log_warning("The kernel module sutro in memory has version %s, sutrod "
+		    "has " SUTRO_VERSION
+		    ": what the module lacks is left out. Boot again, or "
+		    "release all disks and run \"modprobe -r sutro\".",
+		    version ?: "0");
+}
+
 int manager_renew_topology(struct manager *m)
 {
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
@@ -189,6 +212,7 @@ int manager_renew_topology(struct manager *m)
 			      ?: resyncs_follow(&m->machine, m->conf->resync.n);
 	if (err)
 		return err;
+	compare_versions(m);
 	bus_property_changed(&m->bus, "ManagedLeaves");
 	if (root) {
 		governor_renew(&m->governor);

@@ -71,6 +71,7 @@ struct manager {
 	uint64_t sample_until_usec;
 	uint64_t compare_after_usec;
 	bool ready;
+	bool complained_of_version;
 };
 
 /**

@@ -420,4 +420,6 @@ module_exit(sutro_exit);
 
 MODULE_DESCRIPTION("Sutro: proportional device time for cgroups");
 MODULE_LICENSE("GPL");
+/* sutrod compares it with its own. */
+MODULE_VERSION("0.1.0");
 MODULE_ALIAS("sutro-iosched");

@@ -7,7 +7,7 @@ from typing import Any
 
 import dbus
 import pytest
-from fakemachine import Machine, Sutrod, Systemd
+from fakemachine import TOP, Machine, Sutrod, Systemd
 
 CONF = "/etc/sutro/sutrod.conf"
 EVERY = dbus.Array([], signature="s")
@@ -149,6 +149,28 @@ def test_device_without_an_event(machine: Machine, sutrod: Sutrod) -> None:
     machine.unplug("sdz", "65:144")
     sutrod.elapse(61)
     assert "sdz" not in {d["name"] for d in sutrod.call("ListDevices")}
+
+
+@pytest.mark.parametrize("version", [None, "0.0.9"])
+def test_module_of_another_version(machine: Machine, sutrod: Sutrod, version: str | None) -> None:
+    """It is reported once, and everything that the module has is used."""
+    machine.at("/sys/module/sutro").mkdir(parents=True)
+    if version:
+        machine.write("/sys/module/sutro/version", version + "\n")
+    sutrod.start()
+    sutrod.call("Reload")
+    sutrod.settle()
+    words = f"The kernel module sutro in memory has version {version or '0'}, sutrod has "
+    assert sutrod.log().count(words) == 1
+
+
+def test_module_of_this_version(machine: Machine, sutrod: Sutrod) -> None:
+    source = (TOP / "kernel/sutro-iosched.c").read_text()
+    version = source.split('MODULE_VERSION("')[1].split('"')[0]
+    machine.write("/sys/module/sutro/version", version + "\n")
+    sutrod.start()
+    assert sutrod.property("Version") == version
+    assert "The kernel module sutro" not in sutrod.log()
 
 
 def test_hangup_reloads(machine: Machine, sutrod: Sutrod) -> None:
