@@ -206,6 +206,7 @@ static int add_change(struct changes *l, const struct cgroup *c,
 		/* Setpoints change several times a second. */
 		.is_routine = asked->reason == REASON_UNSET ||
 			      asked->reason == REASON_SETPOINT,
+		.is_setpoint = asked->reason == REASON_SETPOINT,
 	};
 	return 0;
 }
@@ -315,7 +316,8 @@ static void on_changed(const struct cgroup *c, const struct cgchange *ch,
 	struct actuator *a = userdata;
 	const struct device *leaf = NULL;
 
-	if (!a->changed || !is_weight(after->file))
+	/* Setpoints would be thousands of signals in a second. */
+	if (!a->changed || !is_weight(after->file) || ch->is_setpoint)
 		return;
 	if (ch->devno != CGFILE_DEFAULT) {
 		leaf = topology_by_devno(a->topology, ch->devno);

@@ -19,6 +19,7 @@ int cgfile_read(const struct cgroup *c, enum cgfile file, struct cglines *ret);
  * @value: wanted
  * @reason: for the log, NULL: none
  * @is_routine: the change is logged for debugging only
+ * @is_setpoint: the value follows from measurements, and may change several times in a second
  * @is_attempt: the caller has another way when the kernel takes no line for @devno: that is
  *	neither logged nor a refusal
  * @written: set by cgfile_write(): the line was written
@@ -29,6 +30,7 @@ struct cgchange {
 	struct cgvalue value;
 	const char *reason;
 	bool is_routine;
+	bool is_setpoint;
 	bool is_attempt;
 	bool written;
 	int error;

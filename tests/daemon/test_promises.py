@@ -3,8 +3,11 @@
 
 from typing import Any
 
+import dbus
 import pytest
-from fakemachine import Machine, Sutrod, Systemd
+from dbus.mainloop.glib import DBusGMainLoop
+from fakemachine import INTERFACE, Bus, Machine, Sutrod, Systemd, wait_until
+from gi.repository import GLib
 from plant import (
     LOGICAL,
     MB,
@@ -315,3 +318,25 @@ def test_unit_goes_and_comes(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> 
         assert sutrod.error("History", "db.service", "ReadBandwidthMin", STRIPE)[0] == "NoSuchUnit"
         assert systemd.start("db.service", 100) == reader.cgroup
         plant.add("db", reader.cgroup)
+
+
+def test_setpoints_are_not_signalled(
+    bus: Bus, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    """They change several times in a second; weights that somebody stated are signalled."""
+    crowd(systemd, plant)
+    reasons: list[str] = []
+    listener = dbus.bus.BusConnection(bus.address, mainloop=DBusGMainLoop())
+    listener.add_signal_receiver(lambda *a: reasons.append(a[4]), "WeightChanged", INTERFACE)
+    sutrod.start()
+    hold(sutrod)
+    say(sutrod, "big0.service", Weight="77")
+    sutrod.until(lambda: sutrod.call("Explain", "big0.service", "")["weight"] == 77)
+
+    def heard() -> bool:
+        GLib.MainContext.default().iteration(False)
+        return any("77" in reason for reason in reasons)
+
+    wait_until(heard)
+    assert not [reason for reason in reasons if "ReadBandwidthMin=" in reason]
+    listener.close()
