@@ -75,6 +75,21 @@ static int refuse(sd_bus_error *error, const char *unit, int r,
 
 /* ---- SetPolicy, ResetPolicy ---- */
 
+/* A scope has no unit file, and ends with its processes: a later one of the same name, such as
+ * session-3.scope, is somebody else's.
+ */
+static int check_lifetime(const char *unit, enum lifetime l,
+			  sd_bus_error *error)
+{
+	if (l != LIFETIME_PERSISTENT || !endswith(unit, ".scope") ||
+	    streq(unit, "init.scope"))
+		return 0;
+	return bus_error(error, ERROR_BAD_POLICY,
+			 "%s is a scope, which ends with its processes: its "
+			 "policy cannot be persistent, but runtime or client.",
+			 unit);
+}
+
 static int read_said(sd_bus_message *call, struct said *said, size_t *n,
 		     sd_bus_error *error)
 {
@@ -113,6 +128,8 @@ static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 		r = sd_bus_message_read(call, "s", &lifetime);
 	if (r >= 0)
 		r = parse_lifetime(lifetime, &l, error);
+	if (r >= 0)
+		r = check_lifetime(unit, l, error);
 	if (r < 0)
 		return r;
 	if (l == LIFETIME_CLIENT)

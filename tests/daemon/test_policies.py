@@ -298,6 +298,18 @@ def test_names_of_units(sutrod: Sutrod) -> None:
     assert "forever" in sutrod.error("SetPolicy", UNIT, said, "forever")[1]
 
 
+def test_scope_has_no_persistent_policy(machine: Machine, sutrod: Sutrod) -> None:
+    """The next session-3.scope is that of another user."""
+    sutrod.start()
+    said = pairs(("Weight", "7"))
+    name, text = sutrod.error("SetPolicy", "session-3.scope", said, "persistent")
+    assert (name, text.startswith("session-3.scope is a scope, which ends")) == ("BadPolicy", True)
+    assert not list(machine.at("/etc/sutro").glob("policy.control/session*"))
+    for unit, lifetime in (("session-3.scope", "runtime"), ("init.scope", "persistent")):
+        sutrod.call("SetPolicy", unit, said, lifetime)
+        assert len(sutrod.call("GetPolicy", unit)) == 1
+
+
 def test_links_are_replaced_and_not_followed(machine: Machine, sutrod: Sutrod) -> None:
     sutrod.start()
     machine.write("/outside", "untouched\n")
