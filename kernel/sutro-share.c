@@ -60,34 +60,37 @@ u64 sutro_group_share(const struct sutro_group *group, u64 amount)
 	}
 }
 
-/* Slots of an entity of a level that has @slots. */
+/* Slots of an entity of a level that has @slots, where so many are free. */
 static u32 sutro_slots_of(const struct sutro_level *level,
-			  const struct sutro_entity *entity, u32 slots)
+			  const struct sutro_entity *entity, u32 slots,
+			  u32 free)
 {
 	u32 nr = READ_ONCE(level->nr_active) + !READ_ONCE(entity->active);
 	u32 even = slots / max(nr, 1U);
 
-	return max_t(u32, sutro_part(level, entity, slots),
+	return max_t(u32, sutro_part(level, entity, slots) + free,
 		     clamp(even / 2, 1U, SUTRO_MIN_SLOTS));
 }
 
 /**
- * sutro_group_slots - request slots of a group and of its ancestors
+ * sutro_group_slots - request slots that a group and its ancestors may use
  * @group:	the group; if it is not active, as if it were
  * @slots:	slots of the root
- * @ret_slots:	set for each depth from 0 to that of @group: slots of the ancestor of this
+ * @free:	how many of these are not in use
+ * @ret_slots:	set for each depth from 1 to that of @group: slots of the ancestor of this
  *		depth with all that is below it
  *
- * An entity has its part of the slots of the level above, and no less than half an even
- * one.  So what a subtree has does not depend on how many groups are below it.
+ * An entity has its part of the slots of the level above, and beyond that as many as are
+ * free, but no less than half an even part.  So what a subtree has does not depend on how
+ * many groups are below it.
  *
- *	64 slots; a reader of weight 1000, and a subtree of weight 1 with 200 groups: 63
- *	for the reader, 16 for the subtree, one for each of its groups, as long as the
- *	subtree has not used its 16.
+ *	64 slots, none free; a reader of weight 1000, and a subtree of weight 1 with 200
+ *	groups: 63 for the reader, 16 for the subtree, one for each of its groups, as
+ *	long as the subtree has not used its 16.
  *
  * Return: slots of the group's own requests.
  */
-u32 sutro_group_slots(const struct sutro_group *group, u32 slots,
+u32 sutro_group_slots(const struct sutro_group *group, u32 slots, u32 free,
 		      u32 ret_slots[SUTRO_LEVELS + 1])
 {
 	const struct sutro_group *path[SUTRO_LEVELS + 1], *ancestor;
@@ -95,13 +98,14 @@ u32 sutro_group_slots(const struct sutro_group *group, u32 slots,
 
 	for (ancestor = group; ancestor; ancestor = ancestor->parent)
 		path[ancestor->depth] = ancestor;
-	ret_slots[0] = slots;
 	for (depth = 1; depth <= group->depth; depth++) {
-		slots = sutro_slots_of(&path[depth - 1]->level,
-				       &path[depth]->entity, slots);
-		ret_slots[depth] = slots;
+		const struct sutro_level *level = &path[depth - 1]->level;
+		const struct sutro_entity *entity = &path[depth]->entity;
+
+		ret_slots[depth] = sutro_slots_of(level, entity, slots, free);
+		slots = sutro_slots_of(level, entity, slots, 0);
 	}
-	return sutro_slots_of(&group->level, &group->self, slots);
+	return sutro_slots_of(&group->level, &group->self, slots, free);
 }
 
 /* Is @entity of a lower class than somebody, or of less weight than the mean? */

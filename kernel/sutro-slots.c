@@ -101,7 +101,7 @@ static struct sutro_quota sutro_quota_of(struct sutro_queue *sq,
 	unsigned int each = READ_ONCE(sq->group_requests);
 	struct sutro_group *group = &sblkg->group;
 	struct sutro_quota least = { .sblkg = sblkg }, quota;
-	unsigned int beyond = sutro_free_slots(sq);
+	bool leaves = sutro_leaves_slots(sq, sblkg);
 	u32 slots[SUTRO_LEVELS + 1];
 
 	least.used = atomic_read(&sblkg->nr_requests);
@@ -109,19 +109,18 @@ static struct sutro_quota sutro_quota_of(struct sutro_queue *sq,
 	if (each || sutro_is_alone(sq))
 		return least;
 
-	least.limit =
-		beyond + sutro_group_slots(group, sq->q->nr_requests, slots);
-	if (sutro_leaves_slots(sq, sblkg)) {
-		beyond = 0;
+	least.limit = sutro_group_slots(group, sq->q->nr_requests,
+					leaves ? 0 : sutro_free_slots(sq),
+					slots);
+	if (leaves)
 		least.limit = 1;
-	}
 	for (; group->parent; group = group->parent) {
 		sblkg = sutro_blkg_of(group);
 		quota = (struct sutro_quota){
 			.sblkg = sblkg,
 			.used = atomic_read(&sblkg->nr_requests) +
 				atomic_read(&sblkg->nr_below),
-			.limit = slots[group->depth] + beyond,
+			.limit = slots[group->depth],
 		};
 		if (sutro_quota_left(&quota) < sutro_quota_left(&least))
 			least = quota;
@@ -162,8 +161,9 @@ static void sutro_sleep_for_slot(struct sutro_queue *sq,
 
 static void sutro_slot_wake(struct sutro_blkg *sblkg)
 {
+	/* Pairs with the barrier of prepare_to_wait_exclusive(). */
 	smp_mb__after_atomic();
-	/* That pairs with the barrier of prepare_to_wait_exclusive(). */
+	/* After that barrier. */
 	if (waitqueue_active(&sblkg->slot_wait))
 		wake_up(&sblkg->slot_wait);
 }

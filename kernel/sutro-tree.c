@@ -8,8 +8,9 @@
  * others wait for, so they weigh an eighth of all others of their class if that is more:
  * no weights leave them less than one part in nine of the time of that class.  Each
  * competitor (entity) has a virtual time: the device time it has used, times
- * 100 / weight.  The one with the lowest vtime is served: start from the root, take the backlogged entity
- * with the lowest vtime, go down, until the entity is a group's own requests.
+ * 100 / weight.  The one with the lowest vtime is served: start from the root, take
+ * the backlogged entity with the lowest vtime, go down, until the entity is a group's
+ * own requests.
  * Device time is charged to every entity on the path, so that it is divided by
  * weight at each level, whatever the levels below do (start-time fair queueing
  * at each level, Goyal, Vin and Cheng 1996, as CFS did for CPU time).

@@ -371,18 +371,21 @@ static void sutro_test_slots(struct kunit *test)
 		arrive(t, &groups[i], 1);
 	}
 	/* Alone, the subtree has all. */
-	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, slots), 1);
-	KUNIT_EXPECT_EQ(test, slots[0], 64);
+	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, 0, slots), 1);
 	KUNIT_EXPECT_EQ(test, slots[1], 64);
 	KUNIT_EXPECT_EQ(test, slots[2], 1);
 	arrive(t, &t->a, 1);
-	KUNIT_EXPECT_EQ(test, sutro_group_slots(&t->a, 64, slots), 63);
+	KUNIT_EXPECT_EQ(test, sutro_group_slots(&t->a, 64, 0, slots), 63);
 	KUNIT_EXPECT_EQ(test, slots[1], 63);
-	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, slots), 1);
+	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, 0, slots), 1);
+	KUNIT_EXPECT_EQ(test, slots[1], 16);
+	/* Free slots come on top of a part, not of what is never refused. */
+	sutro_group_slots(&groups[0], 64, 10, slots);
+	KUNIT_EXPECT_EQ(test, slots[2], 10);
 	KUNIT_EXPECT_EQ(test, slots[1], 16);
 	/* A heavy one of them has most of what the subtree has. */
 	sutro_group_set_weight(&groups[0], SUTRO_WEIGHT_MAX);
-	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, slots), 5);
+	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, 0, slots), 5);
 	KUNIT_EXPECT_EQ(test, slots[1], 16);
 }
 

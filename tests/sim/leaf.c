@@ -94,16 +94,15 @@ static bool leaf_has_quota(const struct leaf *leaf, struct leaf_group *group)
 {
 	u32 used = min(leaf->core.queued + leaf->core.in_flight, leaf->slots);
 	struct sutro_group *at = &group->core;
-	u32 slots[SUTRO_LEVELS + 1], beyond = leaf->slots - used;
+	u32 slots[SUTRO_LEVELS + 1], free = leaf->slots - used;
 
 	if (leaf->fifo || leaf->core.nr_active < 2)
 		return group->requests < leaf->slots;
-	if (group->requests >=
-	    sutro_group_slots(at, leaf->slots, slots) + beyond)
+	if (group->requests >= sutro_group_slots(at, leaf->slots, free, slots))
 		return false;
 	for (; at->parent; at = at->parent) {
 		group = leaf_group_of(at);
-		if (group->requests + group->below >= slots[at->depth] + beyond)
+		if (group->requests + group->below >= slots[at->depth])
 			return false;
 	}
 	return true;
