@@ -121,7 +121,7 @@ static void sutro_cpd_free(struct blkcg_policy_data *cpd)
 
 /* What a cgroup takes on each leaf, unless locks are large because they are watched. */
 static_assert(sizeof(spinlock_t) > sizeof(u32) ||
-	      sizeof(struct sutro_blkg) <= SZ_1K + SZ_128);
+	      sizeof(struct sutro_blkg) <= SZ_1K + SZ_256);
 
 /* Shown by slabtop as sutro_blkg. */
 static struct kmem_cache *sutro_blkg_cache;

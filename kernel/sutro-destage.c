@@ -76,10 +76,9 @@ static void sutro_destage_settle(const struct sutro_destage *destage,
 	if (own->period + 1 == destage->period) {
 		spare_ns = own->paid_ns * destage->spare >>
 			   SUTRO_DESTAGE_WHOLE_SHIFT;
-		own->credit_us = min_t(
-			u64, SUTRO_DESTAGE_CREDIT_US,
-			own->credit_us +
-				div_u64(spare_ns, SUTRO_DESTAGE_NS_PER_US));
+		own->credit_us += div_u64(spare_ns, SUTRO_DESTAGE_NS_PER_US);
+		if (own->credit_us > SUTRO_DESTAGE_CREDIT_US)
+			own->credit_us = SUTRO_DESTAGE_CREDIT_US;
 	}
 	own->period = destage->period;
 	own->paid_ns = 0;

@@ -47,10 +47,10 @@
  * was not.  Between any two probes of known classes at least 49 times the length
  * of the last one passes, so that they take 2 % of the time; 9 times when there is
  * but one result yet, once when there is none, unless a probe of the class has
- * failed.  When charges and elapsed time drift apart (sutro-cost.c), all classes are due.  While groups are protected
- * (sutro-protect.c), 96 times the length of the last probe passes, and none takes longer
- * than 50 ms, for it disturbs them.  A class that has not enough
- * requests is given up for 125 ms, then twice that, and so on.
+ * failed.  When charges and elapsed time drift apart (sutro-cost.c), all classes are
+ * due.  While groups are protected (sutro-protect.c), 96 times the length of the last
+ * probe passes, and none takes longer than 50 ms, for it disturbs them.  A class that
+ * has not enough requests is given up for 125 ms, then twice that, and so on.
  *
  * The cost is the mean of the last 8 results of 20 s, if they agree within 25 %.
  * If not, the device has a write cache, or collects garbage: then writes cost

@@ -44,6 +44,12 @@
  * (sutro-protect.c); each time that a trial shows that they do need protection, the next
  * release comes later.
  *
+ * Protection has a price: reserved windows take no more than SUTRO_PROTECT_PRICE times phi.
+ * One group of weight 1000 beside 200 of weight 100 is entitled to 5 % of the device, and
+ * takes 19 % of the time from the others, not all of it.  While u is less than phi and other
+ * groups find no gaps, they have only a third of busy_ns in flight in shared windows
+ * (sutro-core.c): X_s is higher then, and p is larger.
+ *
  * The trial of a group that becomes protected alone tells X_s.  Otherwise, as long as
  * nothing is known, u = 1 and s = 0 are assumed.  So it is whenever a group becomes
  * protected that was not when these were measured.
@@ -196,14 +202,17 @@ void sutro_window_init(struct sutro_protect *protect)
 	protect->part = SUTRO_PROTECT_WHOLE;
 }
 
+/* The part of reserved windows that other groups use in gaps. */
+static u64 sutro_window_gaps(const struct sutro_protect_sums *alone)
+{
+	return sutro_part_of(alone->all_ns - alone->cost_ns, alone->time_ns);
+}
+
 /* The part that other groups have in any case, less what they have in gaps. */
 static u64 sutro_window_least(const struct sutro_protect_sums *alone)
 {
-	u64 gaps =
-		sutro_part_of(alone->all_ns - alone->cost_ns, alone->time_ns);
-
 	return SUTRO_PROTECT_LEAST -
-	       min_t(u64, gaps,
+	       min_t(u64, sutro_window_gaps(alone),
 		     SUTRO_PROTECT_LEAST - SUTRO_PROTECT_LEAST_SHARED);
 }
 
@@ -253,6 +262,8 @@ static u32 sutro_window_part(struct sutro_core *core, u64 share)
 			 SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_LEAST);
 	bool known = protect->sums[SUTRO_WINDOW_RESERVED].nr >=
 		     SUTRO_PROTECT_KNOWN;
+	const struct sutro_protect_sums *alone =
+		&protect->sums[SUTRO_WINDOW_RESERVED];
 	u64 part, entitled;
 
 	protect->gentle = false;
@@ -262,12 +273,13 @@ static u32 sutro_window_part(struct sutro_core *core, u64 share)
 		return most;
 	part = known ? sutro_window_harmless(core) : SUTRO_PROTECT_LEAST;
 	entitled = sutro_window_entitled(protect, share, known);
-	protect->gentle = known && !entitled;
+	/* In gaps, others send as much as can complete in them. */
+	protect->gentle = known && !entitled && !sutro_window_gaps(alone);
 	part = max(part, entitled);
 	/* Others do not lose the device for a group that is entitled to little of it. */
 	if (SUTRO_PROTECT_PRICE * share < SUTRO_PROTECT_WHOLE)
-		part = max(part, SUTRO_PROTECT_WHOLE -
-					 SUTRO_PROTECT_PRICE * share);
+		part = max(part,
+			   SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_PRICE * share);
 	return min_t(u64, part, most);
 }
 
@@ -355,8 +367,7 @@ static bool sutro_window_releases(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
 
-	if (protect->part < SUTRO_PROTECT_MOST_PART ||
-	    !protect->by_share) {
+	if (protect->part < SUTRO_PROTECT_MOST_PART || !protect->by_share) {
 		protect->full_ns = now_ns;
 		return false;
 	}

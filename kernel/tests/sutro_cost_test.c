@@ -486,6 +486,29 @@ static u64 complete_other(struct sutro_device *device, u64 now_ns, u32 bytes,
 	return sutro_cost_complete(device, NULL, &sample);
 }
 
+/* A class of which there were too few is charged by its bytes at most. */
+static void sutro_test_few_by_bytes(struct kunit *test)
+{
+	unsigned int small = sutro_cost_class(SUTRO_READ, 4096);
+	unsigned int medium = sutro_cost_class(SUTRO_READ, 65536);
+	unsigned int read = sutro_cost_class(SUTRO_READ, 16384);
+	unsigned int write = sutro_cost_class(SUTRO_WRITE, 262144);
+	struct sutro_device device = {};
+
+	sutro_device_init(&device, false);
+	sutro_cost_measured(&device, small, 14000 << SUTRO_NS16_SHIFT, true);
+	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(&device, small), 14000ULL);
+	/* Until a larger one is known, of its kind or of writes. */
+	sutro_cost_measured(&device, write, 75200 << SUTRO_NS16_SHIFT, false);
+	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(&device, small), 1175ULL);
+	KUNIT_EXPECT_LE(test, sutro_cost_class_ns(&device, medium), 18800ULL);
+	sutro_cost_measured(&device, read, 4000 << SUTRO_NS16_SHIFT, false);
+	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(&device, small), 1000ULL);
+	/* A probe with enough of them replaces the estimate. */
+	sutro_cost_measured(&device, small, 2500 << SUTRO_NS16_SHIFT, false);
+	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(&device, small), 2500ULL);
+}
+
 /* Discards and write zeroes cost what they take, or what a write of that size costs. */
 static void sutro_test_other(struct kunit *test)
 {
@@ -559,6 +582,7 @@ static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_through_the_cache),
 	KUNIT_CASE(sutro_test_depth_bounds),
 	KUNIT_CASE(sutro_test_depth_follows),
+	KUNIT_CASE(sutro_test_few_by_bytes),
 	KUNIT_CASE(sutro_test_other),
 	KUNIT_CASE(sutro_test_never_started),
 	{}

@@ -290,6 +290,27 @@ static u32 ask_peers(struct probe_test *t, const u32 *percent, u32 nr,
 	return refused;
 }
 
+/* Groups with few requests are let through, but not with those of the probed class. */
+static void sutro_test_guests(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 100000, 100000);
+	struct sutro_peer peer;
+
+	sutro_peer_init(&peer);
+	set_waiting(t, A, DEPTH);
+	set_waiting(t, B, DEPTH);
+	while (!t->probe.active) {
+		dispatch(t);
+		complete_one(t);
+	}
+	peer.class = sutro_cost_class(SUTRO_READ, 8192);
+	KUNIT_EXPECT_TRUE(test,
+			  sutro_probe_admits(&t->probe, &t->device, &peer, 1));
+	peer.class = t->probe.class;
+	KUNIT_EXPECT_FALSE(test,
+			   sutro_probe_admits(&t->probe, &t->device, &peer, 1));
+}
+
 /* Groups give requests for probes by their shares, and not for seconds ahead. */
 static void sutro_test_shares_of_peers(struct kunit *test)
 {
@@ -335,6 +356,7 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_cheap_reads),
 	KUNIT_CASE(sutro_test_too_slow),
 	KUNIT_CASE(sutro_test_alone),
+	KUNIT_CASE(sutro_test_guests),
 	KUNIT_CASE(sutro_test_shares_of_peers),
 	{}
 };

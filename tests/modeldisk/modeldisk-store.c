@@ -184,10 +184,10 @@ int mdisk_store_request(struct mdisk *disk, struct request *rq)
 		break;
 	case REQ_OP_DISCARD:
 		/* Ranges of a request may be in any order, with gaps. */
-		__rq_for_each_bio(bio, rq)
-			mdisk_store_clear(
-				disk, bio->bi_iter.bi_sector << SECTOR_SHIFT,
-				bio->bi_iter.bi_size);
+		__rq_for_each_bio(bio, rq) {
+			offset = bio->bi_iter.bi_sector << SECTOR_SHIFT;
+			mdisk_store_clear(disk, offset, bio->bi_iter.bi_size);
+		}
 		break;
 	case REQ_OP_WRITE_ZEROES:
 		mdisk_store_clear(disk, offset, blk_rq_bytes(rq));

@@ -19,23 +19,35 @@ from uml.measure import Run
 from uml.scenario import Scenario
 
 PAIRS = {one.name: one for one in load(protect.Book, protect.SHIPPED).runs()}
-# Pairs that miss their goals. For scan and oltp-8 on the fast ssd, the estimate of the part of the
-# disk that the victim uses is wrong by 10 % and more. The causes of the others are not known.
+# Pairs that miss their goals. hdd: slices of large writes are longer than two times the latency
+# alone, and a reader that thinks for 5 ms is not always waited for. ssd-cache with think-5ms: the
+# reader is protected for a moment only. The causes of the others are not known.
 MISSED = {
-    "ssd-fast-think-5ms-processes-1000:100",
+    "ssd-bursts-deep-200:100",
+    "ssd-fast-sync-4k-x8-processes-200:100",
     "ssd-fast-think-5ms-processes-rt",
-    "ssd-fast-oltp-2-processes-200:100",
-    "ssd-fast-oltp-2-processes-rt",
-    "ssd-fast-oltp-8-writes-200:100",
-    "ssd-fast-oltp-8-flood-200:100",
-    "ssd-fast-bursts-writes-200:100",
-    "ssd-fast-bursts-flood-200:100",
-    "ssd-fast-scan-deep-200:100",
-    "nvme-sync-4k-x8-writes-200:100",
-    "nvme-sync-4k-x8-flood-200:100",
-    "nvme-think-5ms-flood-200:100",
-    "nvme-oltp-8-writes-200:100",
-    "nvme-oltp-8-flood-200:100",
+    "ssd-cache-think-5ms-writes-200:100",
+    "ssd-cache-think-5ms-writes-1000:100",
+    "ssd-cache-think-5ms-writes-rt",
+    "ssd-cache-think-5ms-flood-200:100",
+    "ssd-cache-think-5ms-flood-1000:100",
+    "ssd-cache-think-5ms-flood-rt",
+    "ssd-cache-oltp-2-processes-200:100",
+    "ssd-cache-bursts-deep-200:100",
+    "hdd-sync-4k-writes-1000:100",
+    "hdd-sync-4k-flood-1000:100",
+    "hdd-sync-64k-writes-1000:100",
+    "hdd-sync-64k-flood-1000:100",
+    "hdd-think-0.1ms-writes-1000:100",
+    "hdd-think-0.1ms-flood-1000:100",
+    "hdd-think-1ms-writes-1000:100",
+    "hdd-think-1ms-flood-1000:100",
+    "hdd-think-5ms-deep-200:100",
+    "hdd-think-5ms-writes-200:100",
+    "hdd-think-5ms-writes-1000:100",
+    "hdd-think-5ms-flood-200:100",
+    "hdd-think-5ms-flood-1000:100",
+    "hdd-think-5ms-processes-200:100",
 }
 # A group of class rt leaves the rest to others: sutro-tree.c.
 RT_SHARE = 32 / 33
