@@ -30,7 +30,8 @@ from .roots import (
 # Rooms that no package is made from, and what is packaged all the same: a change in the former
 # costs no rebuild.
 NOT_PACKAGED = ("lab", ".ci/", "README.md", "CONTRIBUTING.md", "tests/", "Documentation/")
-PACKAGED = ("Documentation/man/", "Documentation/meson.build", "Documentation/org.sutro1.xml")
+PACKAGED = ("Documentation/guides/", "Documentation/man/", "Documentation/meson.build",
+            "Documentation/org.sutro1.xml")  # fmt: skip
 MODELDISK = "tests/modeldisk/"
 CROWD = "tests/bench/scale/crowd.c"
 # Names that are left out when there is no git to ask.
