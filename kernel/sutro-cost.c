@@ -362,10 +362,15 @@ static bool sutro_cost_class_is_open(const struct sutro_device *device,
 
 /*
  * How long does a request take, beyond its cost, that hardly waits for others?
- * The shortest is the truest: hiccups only add.
+ * The shortest is the truest: hiccups only add.  But an estimated cost may be too high:
+ * of such a class, half of the time is not its cost.
  */
-static void sutro_latency_learn(struct sutro_device *device, u64 latency_ns)
+static void sutro_latency_learn(struct sutro_device *device, unsigned int class,
+				u64 cost_ns, u64 took_ns)
 {
+	bool known = device->costs.measured & BIT(class) &&
+		     !sutro_cost_class_is_open(device, class);
+	u64 latency_ns = took_ns - min(cost_ns, known ? took_ns : took_ns / 2);
 	s64 delta;
 
 	latency_ns = max(latency_ns, 1ULL);
@@ -567,9 +572,6 @@ void sutro_cost_measured(struct sutro_device *device, unsigned int class,
 	struct sutro_costs *costs = &device->costs;
 	unsigned int i;
 
-	/* What was learnt with costs that were guessed may be too low for good. */
-	if (!(costs->measured & BIT(class)))
-		device->latency_ns = 0;
 	costs->measured |= BIT(class);
 	if (bounded)
 		costs->bounded |= BIT(class);
@@ -613,10 +615,8 @@ static u64 sutro_window_complete(struct sutro_device *device,
 	u64 latency_ns = sample->now_ns - sample->start_ns;
 
 	if (sample->shallow)
-		sutro_latency_learn(device,
-				    latency_ns -
-					    min(latency_ns,
-						cost_ns16 >> SUTRO_NS16_SHIFT));
+		sutro_latency_learn(device, sample->class,
+				    cost_ns16 >> SUTRO_NS16_SHIFT, latency_ns);
 	/* It takes long because it goes past the cache, and not because of others. */
 	if (sample->through)
 		latency_ns = min(latency_ns,
