@@ -24,7 +24,9 @@ def test_units(installed: Path, tmp_path: Path) -> None:
     assert units
     for unit in units:
         # The daemon is not installed here: let the unit name the one that was built.
-        text = re.sub(r"^(ExecStart=[@:+!-]*)/", rf"\1{installed}/", unit.read_text(), flags=re.M)
+        text = re.sub(
+            r"^(Exec\w+=[@:+!-]*)/usr/", rf"\1{installed}/usr/", unit.read_text(), flags=re.M
+        )
         copy = tmp_path / unit.name
         copy.write_text(text)
         # As a manager of units of its own, for which one need not be root; the keys are the same.

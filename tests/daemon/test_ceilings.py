@@ -125,7 +125,9 @@ def test_ceiling_beside_limits_of_systemd(
     say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
     ours = f"{LOGICAL} {limits.replace('rbps=max', 'rbps=5000000')}"
     sutrod.until(lambda: machine.weights(a, "io.max") == [ours + "200"])
-    machine.write(file, f"{LOGICAL} {limits}300\n")
+    # As long as ours: the file has never a part of a line.
+    theirs = f"{LOGICAL} {limits.replace('rbps=max', 'rbps=6000000')}300"
+    machine.write(file, theirs + "\n")
     assert sutrod.until(lambda: machine.weights(a, "io.max") == [ours + "300"]) == 0
     sutrod.call("ResetPolicy", "a.service", "runtime")
-    sutrod.until(lambda: machine.weights(a, "io.max") == [f"{LOGICAL} {limits}300"])
+    sutrod.until(lambda: machine.weights(a, "io.max") == [theirs])
