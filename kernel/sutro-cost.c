@@ -56,8 +56,8 @@
  *	that take 0.1 ms cost 0.1 ms.
  *
  * A class of which there never were enough requests is charged by its bytes at most, where
- * a larger one of its kind, or of writes, was measured.  What such requests cost beyond
- * that cannot be told from what they wait for.
+ * a larger one of its kind, or of writes, was measured.  A higher cost does not follow
+ * from their latency, for the device could have worked on more of them.
  *
  *	128 channels of 70 us, a bus of 3.4 GB/s, 16 KiB reads cost 4.8 us.  Eight 4 KiB
  *	reads in flight took 75 us each; divided by 16, 4.7 us.  By bytes: 1.2 us, which
@@ -204,9 +204,9 @@ static u32 sutro_known(const struct sutro_costs *costs)
 }
 
 /*
- * The most that a class is charged of which there were too few: what its bytes are of the
- * nearest larger class that was measured, 0 if there is none.  A read costs no more than a
- * write.
+ * The most that a class with too few requests is charged: the part of its bytes in the
+ * cost of the nearest larger class that was measured, 0 if there is none.  A read costs no
+ * more than a write.
  */
 static u64 sutro_by_bytes_ns16(const struct sutro_costs *costs,
 			       unsigned int class)
@@ -395,7 +395,7 @@ static u64 sutro_window_open_ns16(const struct sutro_device *device)
 	return sum >> SUTRO_UNIT_SHIFT;
 }
 
-/* Set the cost of a class, within what is known of larger ones. */
+/* Set the cost of a class, limited by that of larger ones. */
 static void sutro_cost_set(struct sutro_costs *costs, unsigned int class,
 			   u64 ns16)
 {

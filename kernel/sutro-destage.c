@@ -65,7 +65,7 @@ static void sutro_destage_begin(struct sutro_destage *destage, u32 spare,
 	destage->paid_ns = 0;
 }
 
-/* What did a group pay too much in the last period?  Forget that of older ones. */
+/* Credit a group with its overcharge of the last period; older periods expire. */
 static void sutro_destage_settle(const struct sutro_destage *destage,
 				 struct sutro_advance *own)
 {

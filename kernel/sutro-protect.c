@@ -574,7 +574,7 @@ bool sutro_protect_charged(const struct sutro_core *core,
 	return !core->protect.reserved || !sutro_group_protected(group);
 }
 
-/* What has a request of a group met at the device since it was asked for? */
+/* The requests of other groups that one met at the device since its submission. */
 static enum sutro_latency_met sutro_protect_met(const struct sutro_core *core,
 						u64 asked_ns)
 {

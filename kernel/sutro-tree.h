@@ -106,7 +106,7 @@ struct sutro_entity {
 /* Longer targets need no means. */
 #define SUTRO_LATENCY_TARGET_MAX_US (10 * 1000 * 1000)
 
-/* What is known of a target. */
+/* State of a target. */
 enum sutro_latency_state {
 	SUTRO_LATENCY_UNKNOWN, /* none is set, or no period is complete */
 	SUTRO_LATENCY_MET,
@@ -115,7 +115,7 @@ enum sutro_latency_state {
 	SUTRO_LATENCY_STATES,
 };
 
-/* What a request has met at the device. */
+/* Requests of other groups at the device, while one of a group was there. */
 enum sutro_latency_met {
 	SUTRO_LATENCY_MET_OTHERS, /* requests of other groups, in a shared window or without */
 	SUTRO_LATENCY_MET_GAP, /* perhaps those of a gap (sutro-protect.c) */

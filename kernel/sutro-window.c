@@ -87,7 +87,7 @@
 #define US 1000ULL
 #define MS (1000 * US)
 
-/* What of SUTRO_PROTECT_LEAST shared windows are, to measure what sharing costs. */
+/* Of SUTRO_PROTECT_LEAST, the part of shared windows: they measure the cost of sharing. */
 #define SUTRO_PROTECT_LEAST_SHARED 2U
 /* Reserved part that measures how fast protected groups are alone. */
 #define SUTRO_PROTECT_SAMPLE 8U

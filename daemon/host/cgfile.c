@@ -217,7 +217,7 @@ bool cgfile_former(const struct cgfiles *files, const struct cgroup *c,
 	return true;
 }
 
-/* What others want for @devno: what was there before, with their changes since. */
+/* The line of others for @devno: the one before ours, with their changes since. */
 static struct cgvalue of_others(const struct cgfiles *files,
 				const struct cgroup *c,
 				const struct cglines *present, dev_t devno)

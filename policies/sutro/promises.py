@@ -26,7 +26,7 @@ ABOUT = {
     "ReadIOPSMax": "read ios max",
     "WriteIOPSMax": "write ios max",
 }
-# What a target is about; its percentile follows.
+# The requests of a target; its percentile follows.
 TARGETS = {"LatencyTarget": "read", "WriteLatencyTarget": "write", "FsyncLatencyTarget": "fsync"}
 
 

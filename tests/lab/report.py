@@ -21,7 +21,7 @@ from .setup import SOURCE
 
 FOLDER = SOURCE / "Documentation" / "results"
 SUFFIX = ".run.json"
-# What keys.commit() appends to the commit of files that differ from it.
+# The mark that keys.commit() appends to the commit of files that differ from it.
 CHANGED = "+"
 
 

@@ -86,7 +86,7 @@ static void test_nothing(void)
 	check(histogram_percentile_us(&none, 0.95) == 0);
 }
 
-/* What the kernel counts in bucket i of 40 lies between these, see sutro-latency.h. */
+/* Limits of bucket i of 40 of the kernel, see sutro-latency.h. */
 static double leaf_limit_us(size_t i)
 {
 	return ldexp(i % 2 ? 1.5 : 1, 14 + i / 2) / 1000;

@@ -137,7 +137,7 @@ static void test_chosen(void)
 	check(histogram_sum(&p99.total) == 100 * 100);
 }
 
-/* What elevators enforce is not searched for, and infeasible if they report it so. */
+/* A target that elevators enforce is not searched for, and infeasible if they report it so. */
 static void test_enforced(void)
 {
 	struct target t;
