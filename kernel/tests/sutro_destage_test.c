@@ -29,8 +29,8 @@ static struct drive *drive_new(struct kunit *test)
 	return d;
 }
 
-static u64 complete(struct drive *d, struct sutro_costs *group,
-		    struct sutro_sample sample, u64 took_ns)
+static u64 complete_one(struct drive *d, struct sutro_costs *group,
+			struct sutro_sample sample, u64 took_ns)
 {
 	sample.start_ns = d->now_ns;
 	d->now_ns += took_ns;
@@ -42,19 +42,20 @@ static u64 complete(struct drive *d, struct sutro_costs *group,
 static u64 writes(struct drive *d, struct sutro_costs *group, u32 bytes,
 		  u64 took_ns)
 {
-	return complete(d, group,
-			(struct sutro_sample){
-				.class = sutro_cost_class(SUTRO_WRITE, bytes),
-				.bytes = bytes,
-				.caches = true,
-			},
-			took_ns);
+	return complete_one(
+		d, group,
+		(struct sutro_sample){
+			.class = sutro_cost_class(SUTRO_WRITE, bytes),
+			.bytes = bytes,
+			.caches = true,
+		},
+		took_ns);
 }
 
 static u64 reads(struct drive *d, struct sutro_costs *group, u64 took_ns)
 {
-	return complete(d, group, (struct sutro_sample){ .bytes = 4096 },
-			took_ns);
+	return complete_one(d, group, (struct sutro_sample){ .bytes = 4096 },
+			    took_ns);
 }
 
 static u64 flushes(struct drive *d, u64 took_ns)
@@ -93,7 +94,7 @@ static void sutro_test_destage_seeks(struct kunit *test)
 	int i;
 
 	for (i = 0; i < 3; i++)
-		KUNIT_EXPECT_EQ(test, complete(d, &d->a, sample, 10000),
+		KUNIT_EXPECT_EQ(test, complete_one(d, &d->a, sample, 10000),
 				SEEK_NS + PAGE_NS);
 	KUNIT_EXPECT_EQ(test,
 			sutro_cost_estimate(&d->device, &d->a, sample.class,
@@ -101,7 +102,7 @@ static void sutro_test_destage_seeks(struct kunit *test)
 			SEEK_NS + PAGE_NS);
 	/* It goes past the cache, or there is none. */
 	sample.caches = false;
-	KUNIT_EXPECT_EQ(test, complete(d, &d->a, sample, 10000), 10000);
+	KUNIT_EXPECT_EQ(test, complete_one(d, &d->a, sample, 10000), 10000);
 }
 
 /* The example of sutro-destage.c: a flush writes the data of others, too. */
