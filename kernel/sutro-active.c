@@ -35,7 +35,7 @@
  */
 #include <linux/seq_file.h>
 
-#include "sutro.h"
+#include "sutro-cgroup.h"
 
 /* Long enough that a program that reads once a second sees a group's last request. */
 #define SUTRO_ACTIVE_NS (5ULL * NSEC_PER_SEC)

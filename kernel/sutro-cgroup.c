@@ -21,7 +21,8 @@
 #include <linux/module.h>
 #include <linux/sizes.h>
 
-#include "sutro.h"
+#include "sutro-cgroup.h"
+#include "sutro-requests.h"
 
 /**
  * struct sutro_blkcg - one cgroup

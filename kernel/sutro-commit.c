@@ -20,7 +20,7 @@
  *	the commit is a second old.
  *
  * On other devices requests are served side by side, and others are held back only
- * while their group is owed device time (sutro-core.c).
+ * while their group is owed device time (sutro-select.c).
  *
  * A flush may wait for requests that are queued here: the block layer begins none while
  * the data of another flush sequence are on their way (block/blk-flush.c).  While such

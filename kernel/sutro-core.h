@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sutro I/O scheduler: the algorithm, which sutro-core.c describes.
+ * Sutro I/O scheduler: the algorithm, which sutro-core.c and sutro-select.c describe.
  *
  * Pure C: no locks, no clock, no allocation, no struct request.  The same files
  * are built into the kernel module and into the userspace simulation, which
@@ -99,7 +99,7 @@ enum sutro_idle_end {
  * @expected_until_ns: until when
  * @limit_ns:	device time that groups without a latency target may have in flight
  * @limit_until_ns: until when that holds
- * @alone:	the only active group, if its requests pass (sutro-alone.c)
+ * @alone:	the only active group, if its requests pass
  * @alone_ns:	device time that it has used and was not charged yet
  * @leaving:	empty groups, by when they leave
  * @protect:	groups for which others are held back
@@ -161,8 +161,6 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 		      bool far, u64 now_ns);
 void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group);
 struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns);
-struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
-				      enum sutro_verdict *ret_verdict);
 void sutro_core_interrupt(struct sutro_core *core, u64 now_ns);
 void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 			 u64 estimate_ns);
@@ -174,12 +172,18 @@ void sutro_group_set_class(struct sutro_core *core, struct sutro_group *group,
 void sutro_group_set_gone(struct sutro_core *core, struct sutro_group *group);
 bool sutro_group_seeky(const struct sutro_group *group);
 
-/* sutro-alone.c */
 bool sutro_core_may_pass(const struct sutro_core *core,
 			 struct sutro_group *group, u64 now_ns);
 void sutro_core_pass(struct sutro_core *core, struct sutro_group *group,
 		     bool far, u64 estimate_ns, u64 now_ns);
 void sutro_core_settle(struct sutro_core *core);
+
+/* sutro-select.c */
+struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
+				      enum sutro_verdict *ret_verdict);
+void sutro_stop_idling(struct sutro_core *core, enum sutro_idle_end why,
+		       u64 now_ns);
+void sutro_expire(struct sutro_core *core, enum sutro_expiry why);
 
 /* sutro-latency.c */
 void sutro_latency_limit(struct sutro_core *core,
@@ -198,12 +202,6 @@ void sutro_late_unqueued(struct sutro_group *group);
 struct sutro_group *sutro_late_next(struct sutro_core *core, u64 now_ns);
 void sutro_late_sent(struct sutro_core *core, struct sutro_group *group,
 		     u64 estimate_ns);
-
-/* Between them. */
-void sutro_learn_arrival(const struct sutro_core *core,
-			 struct sutro_group *group, bool far, u64 now_ns);
-void sutro_leave(struct sutro_core *core, struct sutro_group *group,
-		 u64 now_ns);
 
 /* May a commit of @group, which is at the device, wait for queued requests? */
 static inline bool sutro_commit_waits(const struct sutro_core *core,

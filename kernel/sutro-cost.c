@@ -43,9 +43,7 @@
  *    classes, these are scaled so that the charges add up to the elapsed time, a
  *    quarter of the way.
  *
- * A class that was never measured is estimated between the nearest sizes of the
- * same direction that were; one that was never seen, from any known size of the
- * same direction, else of the other, else at 20 us + bytes / (500 MB/s).
+ * sutro-estimate.c estimates a class that was not measured.
  *
  * Discards, write zeroes and the like are no class of a size.  Some drives work on them
  * for as long as for a write, some hardly at all, and probes would disturb more than they
@@ -54,14 +52,6 @@
  *
  *	A drive writes 500 MB/s.  Write zeroes of 1 MiB that take 8 ms cost 2 ms, those
  *	that take 0.1 ms cost 0.1 ms.
- *
- * A class of which there never were enough requests is charged by its bytes at most, where
- * a larger one of its kind, or of writes, was measured.  A higher cost does not follow
- * from their latency, for the device could have worked on more of them.
- *
- *	128 channels of 70 us, a bus of 3.4 GB/s, 16 KiB reads cost 4.8 us.  Eight 4 KiB
- *	reads in flight took 75 us each; divided by 16, 4.7 us.  By bytes: 1.2 us, which
- *	is what the bus needs for them.
  *
  * When the ratio of charges to elapsed time, over windows of 100 ms, leaves its
  * mean by more than 12 % twice in a row, the device or the work has changed: an
@@ -90,19 +80,10 @@
 #define SUTRO_WINDOW_SLOW_NR 8
 #define SUTRO_WINDOW_SLOW_NS (50 * 1000 * 1000ULL)
 
-/*
- * A drive that recovers from an error, or spins up, may take half a minute; that
- * is not charged to the groups whose requests wait meanwhile.
- */
-#define SUTRO_COST_MAX_NS (1000 * 1000 * 1000ULL)
-
 /* Charges and elapsed time are compared over this time, in 1/1024. */
 #define SUTRO_DRIFT_NS (100 * 1000 * 1000ULL)
 #define SUTRO_DRIFT_SHIFT 10
 #define SUTRO_DRIFT_MEAN_SHIFT 3
-
-/* From this size of a class on, cost grows with bytes. */
-#define SUTRO_LINEAR_BYTES 65536
 
 /* Weight of the newest sample in a mean: 1 / 16. */
 #define SUTRO_GAP_SHIFT 4
@@ -124,190 +105,6 @@
 void sutro_device_init(struct sutro_device *device, bool rotational)
 {
 	device->rotational = rotational;
-}
-
-/* The size that a class stands for. */
-static u32 sutro_cost_class_bytes(unsigned int class)
-{
-	return SUTRO_SIZE_MIN_BYTES << (class % SUTRO_SIZES);
-}
-
-/*
- * How many requests of its class's size is one worth?  Large ones are a matter of
- * bytes; small ones cost a page or two of the flash, whatever is used of it.
- */
-static u32 sutro_units(unsigned int class, u32 bytes)
-{
-	u32 nominal_bytes = sutro_cost_class_bytes(class);
-
-	if (nominal_bytes < SUTRO_LINEAR_BYTES)
-		return SUTRO_UNIT;
-	return max(bytes / (nominal_bytes >> SUTRO_UNIT_SHIFT), 1U);
-}
-
-static u64 sutro_prior_ns16(bool rotational, unsigned int class)
-{
-	u64 bytes = sutro_cost_class_bytes(class);
-
-	if (rotational) /* 4 ms + bytes / (125 MB/s) */
-		return (4 * 1000 * 1000 + bytes * 8) << SUTRO_NS16_SHIFT;
-	return (20 * 1000 + bytes * 2) << SUTRO_NS16_SHIFT;
-}
-
-/*
- * Cost of a larger request than one of a known cost.  It is more bytes behind the
- * same seek on a rotational device, and in proportion at most elsewhere.
- */
-static u64 sutro_larger_ns16(bool rotational, u64 ns16, int from, int to)
-{
-	if (!rotational)
-		return ns16 << (to - from);
-	return ns16 + sutro_prior_ns16(true, to) - sutro_prior_ns16(true, from);
-}
-
-/*
- * Cost of a class from those of the same kind in @known that are nearest in size,
- * or 0.  A smaller request costs no more.
- */
-static u64 sutro_nearest_ns16(const struct sutro_costs *costs, bool rotational,
-			      u32 known, int op, int size)
-{
-	const u64 *ns16 = &costs->ns16[op * SUTRO_SIZES];
-	int below = size, above = size;
-
-	known >>= op * SUTRO_SIZES;
-	while (below >= 0 && !(known & BIT(below)))
-		below--;
-	while (above < SUTRO_SIZES && !(known & BIT(above)))
-		above++;
-	if (below >= 0 && above < SUTRO_SIZES)
-		return min(sutro_larger_ns16(rotational, ns16[below], below,
-					     size),
-			   ns16[above]);
-	if (below >= 0)
-		return sutro_larger_ns16(rotational, ns16[below], below, size);
-	if (above >= SUTRO_SIZES)
-		return 0;
-	return rotational ? ns16[above]
-			  : max(ns16[above] >> (above - size), 1ULL);
-}
-
-/* Classes for which there is any cost. */
-static u32 sutro_known(const struct sutro_costs *costs)
-{
-	u32 known = 0;
-	int i;
-
-	for (i = 0; i < SUTRO_CLASSES; i++)
-		known |= costs->ns16[i] ? BIT(i) : 0;
-	return known;
-}
-
-/*
- * The most that a class with too few requests is charged: the part of its bytes in the
- * cost of the nearest larger class that was measured, 0 if there is none.  A read costs no
- * more than a write.
- */
-static u64 sutro_by_bytes_ns16(const struct sutro_costs *costs,
-			       unsigned int class)
-{
-	u32 closed = costs->measured & ~costs->bounded;
-	unsigned int op, size = class % SUTRO_SIZES, larger;
-
-	for (op = class / SUTRO_SIZES; op <= SUTRO_WRITE; op++)
-		for (larger = size; larger < SUTRO_SIZES; larger++)
-			if (closed & BIT(op * SUTRO_SIZES + larger))
-				return costs->ns16[op * SUTRO_SIZES + larger] >>
-				       (larger - size);
-	return 0;
-}
-
-/*
- * Cost of a class that may never have been measured, or even seen: between those
- * of its kind that were measured; else as it seems to be; else as the other kind,
- * for that depends on how fast the device is.
- */
-static u64 sutro_guess_ns16(const struct sutro_costs *costs, bool rotational,
-			    unsigned int class)
-{
-	int op = class / SUTRO_SIZES, size = class % SUTRO_SIZES;
-	int first = op == SUTRO_OTHER ? SUTRO_WRITE : SUTRO_READ;
-	u32 known = costs->measured;
-	u64 ns16 = costs->ns16[class], limit_ns16;
-
-	if (known)
-		ns16 = sutro_nearest_ns16(costs, rotational, known, op, size)
-			       ?: ns16;
-	limit_ns16 = rotational ? 0 : sutro_by_bytes_ns16(costs, class);
-	if (limit_ns16 && (!ns16 || ns16 > limit_ns16))
-		ns16 = limit_ns16;
-	if (ns16)
-		return ns16;
-	known = sutro_known(costs);
-	ns16 = sutro_nearest_ns16(costs, rotational, known, op, size);
-	if (!ns16)
-		ns16 = sutro_nearest_ns16(costs, rotational, known, first,
-					  size);
-	if (!ns16)
-		ns16 = sutro_nearest_ns16(costs, rotational, known,
-					  SUTRO_WRITE - first, size);
-	return ns16 ?: sutro_prior_ns16(rotational, class);
-}
-
-/* The same, where the usual case is short. */
-static inline u64 sutro_cost_ns16(const struct sutro_costs *costs,
-				  bool rotational, unsigned int class)
-{
-	u64 ns16 = costs->ns16[class];
-
-	if (ns16 && (!costs->measured || costs->measured & BIT(class)))
-		return ns16;
-	return sutro_guess_ns16(costs, rotational, class);
-}
-
-/* Cost of a request where the table is the device's. */
-static u64 sutro_request_ns16(const struct sutro_device *device,
-			      unsigned int class, u32 bytes)
-{
-	u64 ns16 = min(sutro_cost_ns16(&device->costs, false, class),
-		       SUTRO_COST_MAX_NS << SUTRO_NS16_SHIFT);
-
-	return ns16 * sutro_units(class, bytes) >> SUTRO_UNIT_SHIFT;
-}
-
-/**
- * sutro_cost_class_ns - cost of a request of a class's size
- * @device:	the leaf, not rotational
- * @class:	from sutro_cost_class()
- *
- * Return: device time in ns.
- */
-u64 sutro_cost_class_ns(const struct sutro_device *device, unsigned int class)
-{
-	return sutro_cost_ns16(&device->costs, false, class) >>
-	       SUTRO_NS16_SHIFT;
-}
-
-/**
- * sutro_cost_estimate - estimated cost of a request
- * @device:	the leaf
- * @group:	measured costs of the group's requests
- * @class:	from sutro_cost_class()
- * @bytes:	its size
- *
- * Return: device time in ns.
- */
-u64 sutro_cost_estimate(const struct sutro_device *device,
-			const struct sutro_costs *group, unsigned int class,
-			u32 bytes)
-{
-	u64 ns16;
-
-	if (device->rotational)
-		ns16 = sutro_cost_ns16(group, true, class);
-	else
-		ns16 = sutro_request_ns16(device, class, bytes);
-	return ns16 >> SUTRO_NS16_SHIFT;
 }
 
 static u64 sutro_gap_complete(struct sutro_device *device,
@@ -497,66 +294,6 @@ static bool sutro_window_busy(const struct sutro_device *device)
 	return !READ_ONCE(device->unsaturated) ||
 	       (!READ_ONCE(device->idle) && device->latency_ns &&
 		latency_ns >= 2 * (device->latency_ns + cost_ns));
-}
-
-/* Count a completion. */
-static void sutro_meter_complete(struct sutro_meter *meter,
-				 const struct sutro_sample *sample,
-				 u64 cost_ns16)
-{
-	u64 elapsed_ns;
-
-	if (!meter->armed || meter->done)
-		return;
-	if (sample->class != meter->class) {
-		if (!meter->skip)
-			meter->strangers_ns16 += cost_ns16;
-		return;
-	}
-	if (meter->skip) {
-		meter->skip--;
-		meter->start_ns = sample->now_ns;
-		return;
-	}
-	meter->nr++;
-	meter->units += sutro_units(sample->class, sample->bytes);
-	meter->took_ns += sample->now_ns - sample->start_ns;
-	meter->last_ns = sample->now_ns;
-	elapsed_ns = meter->last_ns - meter->start_ns;
-	meter->done = meter->nr >= meter->enough ||
-		      (meter->nr >= meter->few && elapsed_ns >= meter->long_ns);
-}
-
-/**
- * sutro_meter_ns16 - measured cost of the class
- * @device:	the leaf, whose meter is done
- *
- * Return: device time in 1/16 ns, 0 if others took more than half of the time.
- */
-u64 sutro_meter_ns16(const struct sutro_device *device)
-{
-	const struct sutro_meter *meter = &device->meter;
-	u64 elapsed_ns16 = (meter->last_ns - meter->start_ns)
-			   << SUTRO_NS16_SHIFT;
-
-	if (meter->strangers_ns16 > elapsed_ns16 / 2)
-		return 0;
-	return div64_u64((elapsed_ns16 - meter->strangers_ns16) * SUTRO_UNIT,
-			 meter->units);
-}
-
-/**
- * sutro_meter_depth - how many of the class were at the device?
- * @device:	the leaf, whose meter is done
- *
- * Return: their mean number (Little's law), at least 1.
- */
-u32 sutro_meter_depth(const struct sutro_device *device)
-{
-	const struct sutro_meter *meter = &device->meter;
-	u64 elapsed_ns = meter->last_ns - meter->start_ns;
-
-	return max(div64_u64(meter->took_ns, max(elapsed_ns, 1ULL)), 1ULL);
 }
 
 /**

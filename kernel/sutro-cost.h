@@ -34,6 +34,15 @@ enum sutro_op {
 /* Of SUTRO_OTHER there is one: its cost does not depend on the size. */
 #define SUTRO_CLASSES (SUTRO_OTHER * SUTRO_SIZES + 1)
 
+/*
+ * A drive that recovers from an error, or spins up, may take half a minute; that
+ * is not charged to the groups whose requests wait meanwhile.
+ */
+#define SUTRO_COST_MAX_NS (1000 * 1000 * 1000ULL)
+
+/* From this size of a class on, cost grows with bytes. */
+#define SUTRO_LINEAR_BYTES 65536
+
 /* A request of exactly the size that its class stands for. */
 #define SUTRO_UNIT_SHIFT 8
 #define SUTRO_UNIT ((u32)BIT(SUTRO_UNIT_SHIFT))
@@ -161,11 +170,26 @@ static inline enum sutro_op sutro_cost_op(unsigned int class)
 	return class / SUTRO_SIZES;
 }
 
+/* The size that a class stands for. */
+static inline u32 sutro_cost_class_bytes(unsigned int class)
+{
+	return SUTRO_SIZE_MIN_BYTES << (class % SUTRO_SIZES);
+}
+
+/*
+ * How many requests of its class's size is one worth?  Large ones are a matter of
+ * bytes; small ones cost a page or two of the flash, whatever is used of it.
+ */
+static inline u32 sutro_units(unsigned int class, u32 bytes)
+{
+	u32 nominal_bytes = sutro_cost_class_bytes(class);
+
+	if (nominal_bytes < SUTRO_LINEAR_BYTES)
+		return SUTRO_UNIT;
+	return max(bytes / (nominal_bytes >> SUTRO_UNIT_SHIFT), 1U);
+}
+
 void sutro_device_init(struct sutro_device *device, bool rotational);
-u64 sutro_cost_estimate(const struct sutro_device *device,
-			const struct sutro_costs *group, unsigned int class,
-			u32 bytes);
-u64 sutro_cost_class_ns(const struct sutro_device *device, unsigned int class);
 u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
 			const struct sutro_sample *sample);
 void sutro_cost_flush_begin(struct sutro_device *device);
@@ -174,10 +198,25 @@ u64 sutro_cost_flush(struct sutro_device *device, u64 start_ns, u64 now_ns);
 void sutro_cost_requeue(struct sutro_device *device, unsigned int class);
 void sutro_cost_measured(struct sutro_device *device, unsigned int class,
 			 u64 ns16, bool bounded);
-u64 sutro_meter_ns16(const struct sutro_device *device);
-u32 sutro_meter_depth(const struct sutro_device *device);
 u64 sutro_cost_busy_ns(const struct sutro_device *device);
 u64 sutro_cost_depth_ns(const struct sutro_device *device);
+
+/* sutro-estimate.c */
+u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class);
+u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
+		    unsigned int class);
+u64 sutro_request_ns16(const struct sutro_device *device, unsigned int class,
+		       u32 bytes);
+u64 sutro_cost_class_ns(const struct sutro_device *device, unsigned int class);
+u64 sutro_cost_estimate(const struct sutro_device *device,
+			const struct sutro_costs *group, unsigned int class,
+			u32 bytes);
+
+/* sutro-meter.c */
+void sutro_meter_complete(struct sutro_meter *meter,
+			  const struct sutro_sample *sample, u64 cost_ns16);
+u64 sutro_meter_ns16(const struct sutro_device *device);
+u32 sutro_meter_depth(const struct sutro_device *device);
 
 /**
  * sutro_cost_class - the class of a request

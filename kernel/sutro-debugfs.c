@@ -18,7 +18,7 @@
 #include <linux/cgroup.h>
 #include <linux/seq_file.h>
 
-#include "sutro.h"
+#include "sutro-cgroup.h"
 
 #ifdef CONFIG_BLK_DEBUG_FS
 

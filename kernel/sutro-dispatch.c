@@ -6,15 +6,25 @@
  * queued, they are sent as they came (sutro-pass.c); else they go to the groups of
  * their owners, and merge with requests there.  Then it processes the notes of
  * completions (sutro-notes.c), releases groups that have left, selects a group
- * (sutro-core.c) and sends a request of it (sutro-serve.c).
+ * (sutro-select.c) and sends a request of it.
+ *
+ * During a probe (sutro-probe.c) requests of one class only are sent: one of the
+ * group whose turn it is, if it has any among its oldest; else of the groups that
+ * queued one of that class last, by their shares.  A group with few requests
+ * is served as ever.  When there is no request of the class although there is room
+ * for one, the probe waits for a completion, which usually brings the next, or is
+ * over.
+ *
+ *	The class is 4 KiB reads.  It is the turn of a, which writes: b and c, which
+ *	read 4 KiB, send one each, then b again, until the probe's depth is reached.
  *
  * Context: sutro_queue.lock is held, but for sutro_dispatch_request().
  */
-#include "sutro.h"
+#include "sutro-requests.h"
 #include "sutro-trace.h"
 
-/* Requests that pass between two looks at the notes of completions. */
-#define SUTRO_PASS_LOOK 16
+/* Groups that are tried for a request of the probed class. */
+#define SUTRO_PROBE_TRIES 8
 
 /**
  * sutro_attach - the group that a request belongs to
@@ -55,9 +65,15 @@ void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg, bool far,
 	sutro_core_queue(&sq->core, &sblkg->group, far, now_ns);
 }
 
-/* Queue a request in a group that is active already. */
-static void sutro_keep(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-		       struct request *rq, u64 now_ns)
+/**
+ * sutro_keep - a request waits
+ * @sq:		the leaf
+ * @sblkg:	its group, which is active
+ * @rq:		the request
+ * @now_ns:	the time
+ */
+void sutro_keep(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+		struct request *rq, u64 now_ns)
 {
 	sutro_requests_add(sq, &sblkg->requests, rq, now_ns);
 	if (!sq->device.rotational)
@@ -102,9 +118,18 @@ static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
 		sutro_accept_all(sq, &sq->passing, now_ns, free);
 }
 
-/* The estimated cost of a request that leaves for the device. */
-static u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-		       struct request *rq, bool prompt, u64 now_ns)
+/**
+ * sutro_price - a request leaves for the device
+ * @sq:		the leaf
+ * @sblkg:	its group
+ * @rq:		the request
+ * @prompt:	it did not wait for the turn of its group
+ * @now_ns:	the time
+ *
+ * Return: its estimated cost.
+ */
+u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+		struct request *rq, bool prompt, u64 now_ns)
 {
 	unsigned int class = sutro_request_class(rq);
 	u64 estimate_ns, wait_ns;
@@ -127,8 +152,15 @@ static u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	return estimate_ns;
 }
 
-static void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
-		       u64 now_ns)
+/**
+ * sutro_send - a queued request leaves for the device
+ * @sq:		the leaf
+ * @rq:		the request, which is in no list
+ * @prompt:	it did not wait for the turn of its group
+ * @now_ns:	the time
+ */
+void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
+		u64 now_ns)
 {
 	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 	u64 estimate_ns = sutro_price(sq, sblkg, rq, prompt, now_ns);
@@ -181,14 +213,116 @@ static bool sutro_wait(struct sutro_queue *sq)
 	return nothing;
 }
 
-/* What is known of latencies.  Read without done_lock, too. */
-static void sutro_tunables(struct sutro_queue *sq)
+/* Begin, go on with or end a probe, when it is time. */
+static void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns)
+{
+	unsigned int class = sq->probe.class;
+	u64 *ns16 = &sq->device.costs.ns16[class], old;
+
+	spin_lock_irq(&sq->done_lock);
+	old = *ns16;
+	sutro_probe_step(&sq->probe, &sq->device, now_ns);
+	if (*ns16 != old)
+		trace_sutro_cost(sq->q->disk, 0, class, old, *ns16);
+	sutro_probe_tunables(&sq->probe, &sq->device, &sq->core.tunables);
+	spin_unlock_irq(&sq->done_lock);
+}
+
+static u64 sutro_probe_cost_ns(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			       unsigned int class, struct request *rq)
+{
+	/* Read without done_lock: an estimate may be a completion behind. */
+	return data_race(sutro_cost_estimate(&sq->device, &sblkg->costs, class,
+					     blk_rq_bytes(rq)));
+}
+
+/* A request of the class that is being probed, of the groups that have any. */
+static struct request *sutro_probe_find(struct sutro_queue *sq, u64 now_ns)
+{
+	unsigned int class = sq->probe.class;
+	struct request *rq = NULL;
+	struct sutro_blkg *sblkg;
+	struct sutro_peer *peer;
+	u64 cost_ns;
+	int i;
+
+	for (i = 0; i < SUTRO_PROBE_TRIES && !rq; i++) {
+		peer = sutro_probe_ask(&sq->probe, now_ns);
+		if (!peer)
+			return NULL;
+		sblkg = container_of(peer, struct sutro_blkg, peer);
+		rq = sutro_requests_next_of(sq, &sblkg->requests, class);
+		cost_ns = rq ? sutro_probe_cost_ns(sq, sblkg, class, rq) : 0;
+		sutro_probe_gave(&sq->probe, peer, cost_ns,
+				 sutro_group_share(&sblkg->group,
+						   SUTRO_PROBE_WHOLE),
+				 now_ns);
+	}
+	return rq;
+}
+
+/* There is room, but no request for it: will there be one? */
+static bool sutro_probe_waits(struct sutro_queue *sq, u64 now_ns)
+{
+	bool over;
+
+	spin_lock_irq(&sq->done_lock);
+	over = sutro_probe_starved(&sq->probe, &sq->device, now_ns);
+	spin_unlock_irq(&sq->done_lock);
+	return !over;
+}
+
+/*
+ * Take out the next request: of @sblkg, whose turn it is; during a probe, one of the probed
+ * class, or of @sblkg if that is let through; NULL if a completion must come first.
+ */
+static struct request *sutro_serve(struct sutro_queue *sq,
+				   struct sutro_blkg *sblkg, u64 now_ns)
+{
+	struct sutro_group *group = &sblkg->group;
+	struct request *rq = NULL;
+	bool room;
+
+	if (!sq->probe.active)
+		goto next;
+
+	/* Without done_lock: sutro_wait() finds the completions not seen here. */
+	room = data_race(sutro_probe_has_room(&sq->probe, &sq->device));
+	if (room)
+		rq = sutro_requests_next_of(sq, &sblkg->requests,
+					    sq->probe.class);
+	if (rq)
+		return rq;
+	/* As above. */
+	if (data_race(sutro_probe_admits(&sq->probe, &sq->device, &sblkg->peer,
+					 group->queued + group->in_flight)))
+		goto next;
+	if (!room)
+		return NULL;
+	rq = sutro_probe_find(sq, now_ns);
+	if (rq || sutro_probe_waits(sq, now_ns))
+		return rq;
+next:
+	rq = sutro_requests_next(sq, &sblkg->requests, now_ns);
+	group->mixed = sblkg->requests.mixed;
+	return rq;
+}
+
+/**
+ * sutro_tunables - what is known of the device's latency goes to the algorithm
+ * @sq:		the leaf; its device is read without done_lock
+ */
+void sutro_tunables(struct sutro_queue *sq)
 {
 	sutro_probe_tunables(&sq->probe, &sq->device, &sq->core.tunables);
 }
 
-/* What has happened since the last dispatch. */
-static void sutro_look(struct sutro_queue *sq, u64 now_ns)
+/**
+ * sutro_look - process what has happened since the last dispatch
+ * @sq:		the leaf
+ * @now_ns:	the time
+ */
+void sutro_look(struct sutro_queue *sq, u64 now_ns)
 {
 	if (READ_ONCE(sq->waiting))
 		WRITE_ONCE(sq->waiting, false);
@@ -202,64 +336,6 @@ static void sutro_look(struct sutro_queue *sq, u64 now_ns)
 		sutro_fold(sq);
 	if (!list_empty(&sq->core.leaving))
 		sutro_forget(sq, now_ns);
-}
-
-/* The only request there is; NULL if its group may not send it now. */
-static struct request *sutro_turn(struct sutro_queue *sq, u64 now_ns)
-{
-	struct sutro_blkg *sblkg = sq->passer;
-	enum sutro_verdict verdict;
-	struct request *rq;
-
-	rq = list_first_entry(&sq->passing, struct request, queuelist);
-	list_del_init(&rq->queuelist);
-	sutro_attach(sq, rq);
-	sutro_queue_one(sq, sblkg, sutro_requests_far(&sblkg->requests, rq),
-			now_ns);
-	sblkg->group.mixed = false;
-	sutro_tunables(sq);
-	sutro_core_select(&sq->core, now_ns, &verdict);
-	if (verdict != SUTRO_SERVE) {
-		sutro_keep(sq, sblkg, rq, now_ns);
-		return NULL;
-	}
-	sutro_report(sq);
-	sutro_rq_set_lane(rq, NULL);
-	sutro_send(sq, rq, false, now_ns);
-	return rq;
-}
-
-/* A request that is sent as it came, if none waits in a group. */
-static struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns,
-				  struct list_head *free)
-{
-	struct sutro_blkg *sblkg = sq->passer;
-	struct request *rq;
-
-	/* Who is alone need not know of each completion at once. */
-	if (!(sq->passed++ % SUTRO_PASS_LOOK) || READ_ONCE(sq->kick))
-		sutro_look(sq, now_ns);
-	if (!sutro_pass_goes_on(sq, now_ns)) {
-		sutro_look(sq, now_ns);
-		if (!sutro_pass_goes_on(sq, now_ns)) {
-			if (sutro_pass_takes_turn(sq, now_ns))
-				return sutro_turn(sq, now_ns);
-			sutro_accept_all(sq, &sq->passing, now_ns, free);
-			return NULL;
-		}
-	}
-	rq = list_first_entry(&sq->passing, struct request, queuelist);
-	list_del_init(&rq->queuelist);
-	rq->elv.priv[0] = sblkg;
-	rq->elv.priv[1] = SUTRO_RQ_PASSED;
-	sutro_slot_taken(sblkg);
-	/* Until sutro_forget(). */
-	if (!sblkg->group.self.active)
-		blkg_get(sutro_to_blkg(sblkg));
-	sutro_core_pass(&sq->core, &sblkg->group,
-			sutro_requests_far(&sblkg->requests, rq),
-			sutro_price(sq, sblkg, rq, false, now_ns), now_ns);
-	return rq;
 }
 
 static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
@@ -329,7 +405,9 @@ static struct request *sutro_next(struct sutro_queue *sq,
 	if (sutro_staged(sq))
 		sutro_drain(sq, now_ns, free);
 	if (!list_empty(&sq->passing))
-		rq = sutro_pass(sq, now_ns, free);
+		rq = sutro_pass(sq, now_ns);
+	if (!rq && !list_empty(&sq->passing))
+		sutro_accept_all(sq, &sq->passing, now_ns, free);
 	return rq ?: sutro_select(sq, now_ns);
 }
 

@@ -43,7 +43,7 @@
  *	completed_request	there were no data: the flush is over
  *
  * Between these points it is a request of its group at the device, without an estimate: the
- * group has not run empty, and is held for like any other (sutro-core.c).  When the
+ * group has not run empty, and is held for like any other (sutro-select.c).  When the
  * flush is over the group is charged on a rotational device for the time since the last
  * completion, less what was charged for the data in the cache (sutro-destage.c); elsewhere
  * for a write of 4 KiB at most.  Requests that shared a flush share its cost
@@ -180,8 +180,7 @@ void sutro_flush_begin(struct sutro_queue *sq, struct request *rq)
 		}
 		sutro_note_flush(sq, sblkg);
 		spin_unlock_irqrestore(&sq->done_lock, flags);
-		rq->elv.priv[0] = sblkg;
-		rq->elv.priv[1] = SUTRO_RQ_FLUSHES;
+		sutro_rq_set(rq, sblkg, SUTRO_RQ_FLUSHES);
 	}
 	rcu_read_unlock();
 }
@@ -190,8 +189,7 @@ static void sutro_flush_release(struct request *rq)
 {
 	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 
-	rq->elv.priv[0] = NULL;
-	rq->elv.priv[1] = NULL;
+	sutro_rq_init(rq, 0);
 	blkg_put(sutro_to_blkg(sblkg));
 }
 

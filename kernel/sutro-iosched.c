@@ -32,10 +32,8 @@
 #include <linux/module.h>
 
 #include "blk-stat.h"
-#include "sutro.h"
-
-#define CREATE_TRACE_POINTS
-#include "sutro-trace.h"
+#include "sutro-cgroup.h"
+#include "sutro-requests.h"
 
 /*
  * A slice long enough that the seek to the next group's stream (some 10 ms)
@@ -47,13 +45,6 @@
 /* As CFQ and BFQ; without moving parts waiting only pays for exact shares. */
 #define SUTRO_ROT_IDLE_NS (8 * NSEC_PER_MSEC)
 #define SUTRO_IDLE_NS (1 * NSEC_PER_MSEC)
-
-static void sutro_unqueue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg)
-{
-	sutro_core_unqueue(&sq->core, &sblkg->group);
-	if (!sblkg->group.queued)
-		sutro_probe_leave(&sblkg->peer);
-}
 
 /*
  * Is it worth to dispatch?  Not for requests of other CPUs while another CPU dispatches:
@@ -125,86 +116,9 @@ static void sutro_insert_requests(struct blk_mq_hw_ctx *hctx,
 		sutro_stage_insert(sq, list);
 }
 
-static bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
-			    unsigned int nr_segs)
-{
-	struct sutro_queue *sq = q->elevator->elevator_data;
-	struct request *free = NULL;
-	bool merged;
-
-	if (sutro_stage_has_any(sq) && sutro_stage_merge(sq, bio, nr_segs))
-		return true;
-	/* Not worth waiting for: the request will be merged when drained. */
-	if (!READ_ONCE(sq->core.queued) || !spin_trylock(&sq->lock))
-		return false;
-
-	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
-	spin_unlock(&sq->lock);
-	if (free)
-		blk_mq_free_request(free);
-	return merged;
-}
-
-/*
- * A bio that others wait on gets a request that is served as such, and one that
- * its task waits for does not wait among writeback.
- */
-static bool sutro_allow_merge(struct request_queue *q, struct request *rq,
-			      struct bio *bio)
-{
-	return sutro_op_is_prompt(rq->cmd_flags) ==
-		       sutro_op_is_prompt(bio->bi_opf) &&
-	       (op_is_sync(rq->cmd_flags) || !op_is_sync(bio->bi_opf));
-}
-
-static int sutro_request_merge(struct request_queue *q, struct request **ret_rq,
-			       struct bio *bio)
-{
-	struct sutro_blkg *sblkg = sutro_bio_blkg(q, bio);
-	struct request *rq = sutro_requests_find(&sblkg->requests, bio);
-
-	if (!rq || !elv_bio_merge_ok(rq, bio))
-		return ELEVATOR_NO_MERGE;
-	*ret_rq = rq;
-	return blk_discard_mergable(rq) ? ELEVATOR_DISCARD_MERGE
-					: ELEVATOR_FRONT_MERGE;
-}
-
-static void sutro_request_merged(struct request_queue *q, struct request *rq,
-				 enum elv_merge type)
-{
-	struct sutro_requests *requests = &sutro_rq_blkg(rq)->requests;
-
-	requests->arrival_position = blk_rq_pos(rq) + blk_rq_sectors(rq);
-	if (type == ELEVATOR_FRONT_MERGE)
-		sutro_requests_moved(requests, rq);
-}
-
-/* @next has been merged into @rq and will be freed. */
-static void sutro_requests_merged(struct request_queue *q, struct request *rq,
-				  struct request *next)
-{
-	struct sutro_queue *sq = q->elevator->elevator_data;
-	struct sutro_blkg *sblkg = sutro_rq_blkg(next);
-
-	lockdep_assert_held(&sq->lock);
-
-	sutro_rq_asked_first(rq, next);
-	/* A request that is just being accepted has no group yet. */
-	if (!sblkg) {
-		sutro_requests_join(sq, &sutro_rq_blkg(rq)->requests, rq, next,
-				    ktime_get_ns());
-		return;
-	}
-	sutro_requests_merge(sq, &sutro_rq_blkg(rq)->requests, rq,
-			     &sblkg->requests, next);
-	sutro_unqueue_one(sq, sblkg);
-}
-
 static void sutro_prepare_request(struct request *rq)
 {
-	rq->elv.priv[0] = NULL;
-	rq->elv.priv[1] = (void *)(uintptr_t)sutro_current_submitter();
+	sutro_rq_init(rq, sutro_current_submitter());
 	if (rq->cmd_flags & REQ_PREFLUSH && blk_queue_write_cache(rq->q))
 		sutro_flush_begin(rq->q->elevator->elevator_data, rq);
 }

@@ -42,7 +42,7 @@
 #include <linux/ioprio.h>
 #include <linux/sched.h>
 
-#include "sutro.h"
+#include "sutro-lanes.h"
 
 #define SUTRO_POOL_LANES 256
 

@@ -41,7 +41,7 @@
  *    the target would be met while the cgroup waits most of the time.  If p could be more
  *    for SUTRO_LATENCY_CALM periods or more, the limit takes over.
  *
- * Other groups may use gaps while the cgroup thinks (sutro-protect.c).  If requests are late
+ * Other groups may use gaps while the cgroup thinks (sutro-gap.c).  If requests are late
  * that met others in gaps, there are none for SUTRO_LATENCY_GAPLESS periods, and for four
  * times as many the next time.
  *

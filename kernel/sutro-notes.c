@@ -9,7 +9,7 @@
  * up.  The algorithm counts a request as at the device until it reads of it, so that
  * its group is active, which holds the blkg; other notes hold it themselves.
  */
-#include "sutro.h"
+#include "sutro-cgroup.h"
 #include "sutro-trace.h"
 
 /* Flushes of a group that are noted before the queue is run for them. */
@@ -253,7 +253,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	sblkg->stat.pending_ns += took_ns;
 	if (op == SUTRO_READ)
 		sblkg->stat.rlat[sutro_latency_bucket(took_ns)]++;
-	if (!sutro_rq_holds(rq)) {
+	if (sutro_rq_state(rq) == SUTRO_RQ_PASSED) {
 		/* From when the note is read on, the request may not hold the group. */
 		rq->elv.priv[0] = NULL;
 		sutro_slot_freed(sblkg);
@@ -279,7 +279,7 @@ void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	sblkg->note.estimate_ns += sutro_rq_estimate_ns(rq);
 	sblkg->note.now_ns = ktime_get_ns();
 	sutro_cost_requeue(&sq->device, sutro_rq_class(rq));
-	if (!sutro_rq_holds(rq)) {
+	if (sutro_rq_state(rq) == SUTRO_RQ_PASSED) {
 		blkg_get(sutro_to_blkg(sblkg));
 		sutro_rq_set_lane(rq, NULL);
 	}

@@ -31,7 +31,13 @@
  *
  * Context: all functions are called with sutro_queue.lock held.
  */
-#include "sutro.h"
+#include "sutro-requests.h"
+
+/* With fewer than so many at it, no device is full. */
+#define SUTRO_PASS_FEW 8
+
+/* Requests that pass between two looks at the notes of completions. */
+#define SUTRO_PASS_LOOK 16
 
 /**
  * sutro_may_pass - may requests be sent as they came?
@@ -61,31 +67,83 @@ bool sutro_may_pass(struct sutro_queue *sq)
 	return true;
 }
 
-/* With fewer than so many at it, no device is full. */
-#define SUTRO_PASS_FEW 8
-
-/**
- * sutro_pass_takes_turn - may the next request be sent without a place to wait in?
- * @sq:		the leaf
- * @now_ns:	the time
- *
- * Return: true if it is the only one that is not at the device, where there are few.
+/*
+ * May the next request be sent without a place to wait in?  It is the only one that is not
+ * at the device, where there are few.
  */
-bool sutro_pass_takes_turn(struct sutro_queue *sq, u64 now_ns)
+static bool sutro_pass_takes_turn(struct sutro_queue *sq, u64 now_ns)
 {
 	return !sq->probe.active && list_is_singular(&sq->passing) &&
 	       sq->core.in_flight < SUTRO_PASS_FEW &&
 	       now_ns >= sq->passer->requests.mixed_until_ns;
 }
 
-/**
- * sutro_pass_goes_on - may the next request still be sent as it came?
- * @sq:		the leaf
- * @now_ns:	the time
- */
-bool sutro_pass_goes_on(struct sutro_queue *sq, u64 now_ns)
+/* May the next request still be sent as it came? */
+static bool sutro_pass_goes_on(struct sutro_queue *sq, u64 now_ns)
 {
 	return !sq->probe.active &&
 	       now_ns >= sq->passer->requests.mixed_until_ns &&
 	       sutro_core_may_pass(&sq->core, &sq->passer->group, now_ns);
+}
+
+/* The only request there is; NULL if its group may not send it now. */
+static struct request *sutro_pass_turn(struct sutro_queue *sq, u64 now_ns)
+{
+	struct sutro_blkg *sblkg = sq->passer;
+	enum sutro_verdict verdict;
+	struct request *rq;
+
+	rq = list_first_entry(&sq->passing, struct request, queuelist);
+	list_del_init(&rq->queuelist);
+	sutro_attach(sq, rq);
+	sutro_queue_one(sq, sblkg, sutro_requests_far(&sblkg->requests, rq),
+			now_ns);
+	sblkg->group.mixed = false;
+	sutro_tunables(sq);
+	sutro_core_select(&sq->core, now_ns, &verdict);
+	if (verdict != SUTRO_SERVE) {
+		sutro_keep(sq, sblkg, rq, now_ns);
+		return NULL;
+	}
+	sutro_report(sq);
+	sutro_rq_set_lane(rq, NULL);
+	sutro_send(sq, rq, false, now_ns);
+	return rq;
+}
+
+/**
+ * sutro_pass - send a request as it came
+ * @sq:		the leaf, with requests in @passing
+ * @now_ns:	the time
+ *
+ * Return: the request; NULL if it has to wait.  What is left in @passing then has to wait in
+ * its groups.
+ */
+struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns)
+{
+	struct sutro_blkg *sblkg = sq->passer;
+	struct request *rq;
+
+	/* With one active group, not each completion counts at once. */
+	if (!(sq->passed++ % SUTRO_PASS_LOOK) || READ_ONCE(sq->kick))
+		sutro_look(sq, now_ns);
+	if (!sutro_pass_goes_on(sq, now_ns)) {
+		sutro_look(sq, now_ns);
+		if (!sutro_pass_goes_on(sq, now_ns)) {
+			return sutro_pass_takes_turn(sq, now_ns)
+				       ? sutro_pass_turn(sq, now_ns)
+				       : NULL;
+		}
+	}
+	rq = list_first_entry(&sq->passing, struct request, queuelist);
+	list_del_init(&rq->queuelist);
+	sutro_rq_set(rq, sblkg, SUTRO_RQ_PASSED);
+	sutro_slot_taken(sblkg);
+	/* Until sutro_forget(). */
+	if (!sblkg->group.self.active)
+		blkg_get(sutro_to_blkg(sblkg));
+	sutro_core_pass(&sq->core, &sblkg->group,
+			sutro_requests_far(&sblkg->requests, rq),
+			sutro_price(sq, sblkg, rq, false, now_ns), now_ns);
+	return rq;
 }

@@ -14,9 +14,7 @@
  * by definition: the reciprocal of the rate that such requests reach alone.  That
  * is a probe.  The device stays full meanwhile, and a group that is served in advance
  * is charged for it, so a probe costs neither throughput nor shares; the others wait
- * a few milliseconds longer.  Groups give requests for it in proportion to their
- * shares, and no more than they are entitled to in 3 s if there are others: 8
- * of 1.25 MiB are 76 ms, which one of share 1.5 % would pay back for 5 s.
+ * a few milliseconds longer.  sutro-peer.c selects the groups that give requests for it.
  *
  * A probe of class k with depth d:
  *
@@ -100,18 +98,8 @@
 #define SUTRO_PROBE_ALARM_MIN_NS (500 * MS)
 #define SUTRO_PROBE_ALARM_MAX_NS (8000 * MS)
 
-/* So many groups are looked at for the one that is to give a request. */
-#define SUTRO_PROBE_PEERS 8
-/* What a group that is not the only one of its class gives in advance. */
-#define SUTRO_PROBE_ADVANCE_NS (3000 * MS)
-
 /* Requests that a class needs for being active without any waiting. */
 #define SUTRO_PROBE_BUSY 8
-
-static bool sutro_probe_before(u64 a, u64 b)
-{
-	return (s64)(a - b) < 0;
-}
 
 /**
  * sutro_probe_init - prepare
@@ -125,88 +113,6 @@ void sutro_probe_init(struct sutro_probe *probe, u32 limit)
 	probe->limit = max_t(u32, limit, 1);
 	for (i = 0; i < SUTRO_CLASSES; i++)
 		INIT_LIST_HEAD(&probe->peers[i]);
-}
-
-void sutro_peer_init(struct sutro_peer *peer)
-{
-	INIT_LIST_HEAD(&peer->node);
-}
-
-/**
- * sutro_probe_join - a group queued a request
- * @probe:	the leaf's probes
- * @peer:	the group
- * @class:	of the request
- */
-void sutro_probe_join(struct sutro_probe *probe, struct sutro_peer *peer,
-		      unsigned int class)
-{
-	if (!list_empty(&peer->node) && peer->class == class)
-		return;
-	peer->class = class;
-	list_move_tail(&peer->node, &probe->peers[class]);
-}
-
-/**
- * sutro_probe_leave - a group has nothing queued any more
- * @peer:	the group
- */
-void sutro_probe_leave(struct sutro_peer *peer)
-{
-	list_del_init(&peer->node);
-}
-
-/**
- * sutro_probe_ask - which group gives the next request of the probed class?
- * @probe:	the leaf's probes, one of which is active
- * @now_ns:	the time
- *
- * Of those that were selected longest ago, the one that has given least for its share.
- * The caller passes the cost of the request to sutro_probe_gave().
- *
- * Return: the group; NULL if none has queued any, or all have given too much.
- */
-struct sutro_peer *sutro_probe_ask(struct sutro_probe *probe, u64 now_ns)
-{
-	struct list_head *peers = &probe->peers[probe->class];
-	unsigned int left = SUTRO_PROBE_PEERS;
-	struct sutro_peer *peer, *best = NULL;
-
-	list_for_each_entry(peer, peers, node) {
-		if (!best || sutro_probe_before(peer->even_ns, best->even_ns))
-			best = peer;
-		if (!--left)
-			break;
-	}
-	if (!best || list_is_singular(peers) ||
-	    !sutro_probe_before(now_ns + SUTRO_PROBE_ADVANCE_NS, best->even_ns))
-		return best;
-	/* Next time others are looked at. */
-	list_move_tail(&best->node, peers);
-	return NULL;
-}
-
-/**
- * sutro_probe_gave - a selected group has given a request, or had none
- * @probe:	the leaf's probes
- * @peer:	the group
- * @cost_ns:	of the request, 0 if there was none
- * @share:	of SUTRO_PROBE_WHOLE that the group is entitled to
- * @now_ns:	the time
- */
-void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
-		      u64 cost_ns, u64 share, u64 now_ns)
-{
-	if (!cost_ns) {
-		/* Until it queues another one. */
-		sutro_probe_leave(peer);
-		return;
-	}
-	list_move_tail(&peer->node, &probe->peers[probe->class]);
-	if (sutro_probe_before(peer->even_ns, now_ns))
-		peer->even_ns = now_ns;
-	peer->even_ns +=
-		div64_u64(cost_ns * SUTRO_PROBE_WHOLE, max_t(u64, share, 1));
 }
 
 static u32 sutro_probe_in_flight(const struct sutro_probe *probe,

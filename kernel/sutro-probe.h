@@ -107,14 +107,6 @@ struct sutro_probe {
 };
 
 void sutro_probe_init(struct sutro_probe *probe, u32 limit);
-void sutro_peer_init(struct sutro_peer *peer);
-void sutro_probe_join(struct sutro_probe *probe, struct sutro_peer *peer,
-		      unsigned int class);
-void sutro_probe_leave(struct sutro_peer *peer);
-struct sutro_peer *sutro_probe_ask(struct sutro_probe *probe, u64 now_ns);
-void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
-		      u64 cost_ns, u64 share, u64 now_ns);
-
 void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 		      u64 now_ns);
 void sutro_probe_tunables(const struct sutro_probe *probe,
@@ -127,6 +119,20 @@ bool sutro_probe_admits(const struct sutro_probe *probe,
 			const struct sutro_peer *peer, u32 requests);
 bool sutro_probe_starved(struct sutro_probe *probe, struct sutro_device *device,
 			 u64 now_ns);
+
+/* sutro-peer.c */
+void sutro_peer_init(struct sutro_peer *peer);
+void sutro_probe_join(struct sutro_probe *probe, struct sutro_peer *peer,
+		      unsigned int class);
+void sutro_probe_leave(struct sutro_peer *peer);
+struct sutro_peer *sutro_probe_ask(struct sutro_probe *probe, u64 now_ns);
+void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
+		      u64 cost_ns, u64 share, u64 now_ns);
+
+static inline bool sutro_probe_before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
 
 /**
  * sutro_probe_look - is it time for sutro_probe_step()?

@@ -6,7 +6,7 @@
  * group that sends one request, waits for it and sends the next has no backlog.  Each
  * of its requests waits at the device for what other groups sent meanwhile, and the
  * group receives a small part of what it is entitled to.  On a rotational device such
- * a group is waited for (sutro-core.c).  This file is about all other devices, and about
+ * a group is waited for (sutro-select.c).  This file is about all other devices, and about
  * groups with reserved time or a latency target on any.
  *
  * 1. Which groups
@@ -43,15 +43,7 @@
  *
  * 3. Gaps
  *
- * While a protected group thinks, other groups may use the device, if they are done
- * when the group is back, and once the requests of the shared window have completed.
- * The group is expected back after the shortest of its recent think times; requests of
- * other groups are sent before that as long as their estimated device time, the largest
- * one that is to be expected, and the latency of the device fit in.  What they receive in
- * this way they need not have in shared windows.
- *
- *	a reads 4 KiB and thinks for 5 ms, b reads 64 KiB, 0.47 ms each: requests of b
- *	are sent for 4 ms of 5.3, and none of a waits for one.
+ * While a protected group thinks, others may use the device: see sutro-gap.c.
  *
  * 4. The bound
  *
@@ -75,13 +67,8 @@
 
 #define US 1000ULL
 
-/* A group that thinks for longer is not waited for. */
-#define SUTRO_PROTECT_HOLD_US 32000ULL
-/* For a latency target a group is waited for so many times as long as it usually thinks. */
-#define SUTRO_PROTECT_TARGET_HOLDS 16
-/* Weight of the newest sample in means: 1/8; in a minimum or a maximum: 1/64. */
-#define SUTRO_PROTECT_MEAN_SHIFT 3
-#define SUTRO_PROTECT_MIN_SHIFT 6
+/* Weight of the newest sample in a maximum: 1/64. */
+#define SUTRO_PROTECT_MAX_SHIFT 6
 /* A group that weighs more than so many times others has its latency protected, too. */
 #define SUTRO_PROTECT_PROMPT 9
 
@@ -136,12 +123,6 @@ struct sutro_group *sutro_protect_next(struct sutro_protect *protect)
 	return NULL;
 }
 
-/* Is a group protected for its latency target? */
-static bool sutro_protect_by_target(const struct sutro_group_protect *own)
-{
-	return own->latency && own->latency->held;
-}
-
 static void sutro_protect_enqueue(struct sutro_protect *protect,
 				  struct sutro_group_protect *own)
 {
@@ -176,103 +157,6 @@ void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group)
 	protect->requests -= group->in_flight + group->queued;
 	protect->changed = true;
 	group->protect->slow_ns = 0;
-}
-
-/* ---- gaps ---- */
-
-/* May other groups use the device until the first protected group is back? */
-static bool sutro_protect_has_gap(const struct sutro_core *core, u64 now_ns)
-{
-	const struct sutro_protect *protect = &core->protect;
-	u64 done_ns = now_ns + core->in_flight_ns + protect->other_ns +
-		      5 * core->tunables.latency_ns / 2;
-	const struct sutro_group_protect *own;
-
-	/* First the requests of the shared window have to complete. */
-	if (!protect->clear || !core->tunables.latency_ns)
-		return false;
-	list_for_each_entry(own, &protect->groups, list) {
-		if (sutro_protect_by_target(own) && own->latency->gapless)
-			return false;
-		if (!sutro_before(done_ns, own->group->empty_since_ns +
-						   own->think_min_us * US))
-			return false;
-	}
-	return true;
-}
-
-/**
- * sutro_protect_awaited - for which group is nothing sent?
- * @core:	the leaf, in a reserved window, while no protected group has a queued request
- * @now_ns:	the time
- *
- * Return: a protected group with requests at the device, or the one that may take
- * longest to be back; NULL if other groups may be served meanwhile.
- */
-struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
-					  u64 now_ns)
-{
-	const struct sutro_group_protect *own;
-	struct sutro_group *last = NULL;
-
-	list_for_each_entry(own, &core->protect.groups, list) {
-		if (sutro_reserve_is_used_up(&core->protect, own))
-			continue;
-		if (own->group->in_flight)
-			return own->group;
-		if (!last ||
-		    sutro_before(last->leave_at_ns, own->group->leave_at_ns))
-			last = own->group;
-	}
-	return last && sutro_protect_has_gap(core, now_ns) ? NULL : last;
-}
-
-/**
- * sutro_protect_leave_ns - until when is a group without requests waited for?
- * @group:	the group, protected
- * @idle_ns:	for how long at least
- */
-u64 sutro_protect_leave_ns(const struct sutro_group *group, u64 idle_ns)
-{
-	const struct sutro_group_protect *own = group->protect;
-	u64 hold_ns = idle_ns;
-
-	if (own->reserving)
-		hold_ns = sutro_reserve_hold_ns(idle_ns);
-	else if (sutro_protect_by_target(own))
-		hold_ns += SUTRO_PROTECT_TARGET_HOLDS * own->think_us * US;
-	else if (own->think_us <= SUTRO_PROTECT_HOLD_US)
-		hold_ns = min(own->think_max_us * US + idle_ns,
-			      SUTRO_PROTECT_HOLD_US * US);
-	return group->empty_since_ns + hold_ns;
-}
-
-/**
- * sutro_protect_learn - a group without requests is back
- * @group:	the group
- * @think_ns:	after this time
- */
-void sutro_protect_learn(struct sutro_group *group, u64 think_ns)
-{
-	struct sutro_group_protect *own = group->protect;
-	u32 think_us;
-
-	if (!own)
-		return;
-	/* One long pause must not look like a habit. */
-	think_us = div_u64(min(think_ns, 2 * SUTRO_PROTECT_HOLD_US * US), US);
-	own->think_us += ((s32)think_us - (s32)own->think_us) >>
-			 SUTRO_PROTECT_MEAN_SHIFT;
-	if (think_us < own->think_min_us || !own->think_min_us)
-		own->think_min_us = think_us;
-	else
-		own->think_min_us += (think_us - own->think_min_us) >>
-				     SUTRO_PROTECT_MIN_SHIFT;
-	if (think_us > own->think_max_us)
-		own->think_max_us = think_us;
-	else
-		own->think_max_us -= (own->think_max_us - think_us) >>
-				     SUTRO_PROTECT_MIN_SHIFT;
 }
 
 /* ---- which groups ---- */
@@ -549,7 +433,7 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 		else
 			protect->other_ns -=
 				(protect->other_ns - estimate_ns) >>
-				SUTRO_PROTECT_MIN_SHIFT;
+				SUTRO_PROTECT_MAX_SHIFT;
 		return;
 	}
 	protect->in_flight++;

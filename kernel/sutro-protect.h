@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sutro I/O scheduler: protection of favoured groups with few requests.
- * sutro-protect.c, sutro-trial.c, sutro-window.c and sutro-reserve.c describe the algorithm.
+ * sutro-protect.c, sutro-trial.c, sutro-window.c, sutro-gap.c and sutro-reserve.c describe it.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */
@@ -215,6 +215,14 @@ static inline u64 sutro_protect_slow_ns(const struct sutro_group *group)
 	return READ_ONCE(protect->slow_ns);
 }
 
+/* Is a group protected for its latency target? */
+static inline bool
+sutro_protect_by_target(const struct sutro_group_protect *own)
+{
+	return own->latency && own->latency->held;
+}
+
+/* sutro-trial.c */
 void sutro_trial_begin(const struct sutro_protect *protect,
 		       struct sutro_group_protect *own, u64 now_ns);
 void sutro_trial_completed(struct sutro_core *core, struct sutro_group *group,

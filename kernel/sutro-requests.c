@@ -2,7 +2,7 @@
 /*
  * Sutro I/O scheduler: the requests of one group.
  *
- * Which group sends next is decided in sutro-core.c; which of its requests, here.
+ * Which group sends next is decided in sutro-select.c; which of its requests, here.
  *
  * 1. Special requests
  *
@@ -65,29 +65,14 @@
  * A group has rings while it is active (see sutro-lanes.c).  If there was no memory
  * for them, its requests wait among the prompt ones, and are sent as they came.
  *
- * 7. Merging
- *
- * Requests merge with all requests of their group that wait, of any lane: two tasks
- * that read one file in alternating pieces make one stream.  Writeback that a sync
- * write joins waits among the sync ones from then on: a task waits for it.
- *
- * Discards for a drive that takes several ranges in a command are not merged with one
- * another: the block layer would not call elevator_mq_ops.requests_merged for them
- * (attempt_merge() in blk-merge.c), and elv_attempt_insert_merge() would free a request
- * that waits here.  Bios still join them.
- *
  * Context: all functions are called with sutro_queue.lock held.
  */
 #include <linux/ioprio.h>
 
-#include "sutro.h"
+#include "sutro-requests.h"
 
 #define SUTRO_SYNC_BATCH 32
 #define SUTRO_ASYNC_BATCH 16
-
-/* As mq-deadline's read_expire and write_expire. */
-#define SUTRO_SYNC_EXPIRE_NS (500 * NSEC_PER_MSEC)
-#define SUTRO_ASYNC_EXPIRE_NS (5 * NSEC_PER_SEC)
 
 /* 5 requests a second do not hurt a disk that serves 100 at least. */
 #define SUTRO_PRIO_AGE_NS (200 * NSEC_PER_MSEC)
@@ -110,11 +95,6 @@
 
 /* Among so many of a group's requests a probe looks for those of its class. */
 #define SUTRO_PROBE_SCAN 32
-
-/* rq->fifo_time of requests in @head, which are in no other list. */
-#define SUTRO_IN_HEAD U64_MAX
-/* rq->fifo_time of prompt requests, which are never passed over. */
-#define SUTRO_IN_PROMPT 0
 
 void sutro_requests_init(struct sutro_requests *requests)
 {
@@ -140,7 +120,11 @@ void sutro_requests_leave(struct sutro_queue *sq,
 	sutro_rings_put(&sq->pool, rings);
 }
 
-static enum sutro_prio sutro_prio_of(struct request *rq)
+/**
+ * sutro_prio_of - the ioprio class of a request
+ * @rq:	the request
+ */
+enum sutro_prio sutro_prio_of(struct request *rq)
 {
 	switch (IOPRIO_PRIO_CLASS(req_get_ioprio(rq))) {
 	case IOPRIO_CLASS_RT:
@@ -152,9 +136,15 @@ static enum sutro_prio sutro_prio_of(struct request *rq)
 	}
 }
 
-/* The tree that a request belongs into, by its lane if it has one. */
-static struct rb_root *sutro_sorted_of(struct sutro_requests *requests,
-				       struct request *rq)
+/**
+ * sutro_sorted_of - the tree that a request belongs into
+ * @requests: the requests of its group
+ * @rq:		the request
+ *
+ * Return: that of its lane's kind; of its own kind if it has no lane.
+ */
+struct rb_root *sutro_sorted_of(struct sutro_requests *requests,
+				struct request *rq)
 {
 	struct sutro_lane *lane = sutro_rq_lane(rq);
 	bool sync = lane ? lane->ring->sync : op_is_sync(rq->cmd_flags);
@@ -519,113 +509,4 @@ struct request *sutro_requests_next_of(struct sutro_queue *sq,
 	requests->position = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	sutro_requests_del(sq, requests, rq);
 	return rq;
-}
-
-/**
- * sutro_requests_find - a waiting request that starts where a bio ends
- * @requests: the group's requests
- * @bio:	the bio
- *
- * Return: the request or NULL.
- */
-struct request *sutro_requests_find(struct sutro_requests *requests,
-				    struct bio *bio)
-{
-	return elv_rb_find(&requests->sorted[op_is_sync(bio->bi_opf)],
-			   bio_end_sector(bio));
-}
-
-/**
- * sutro_requests_moved - a waiting request now starts earlier
- * @requests: the group's requests
- * @rq:		the request
- */
-void sutro_requests_moved(struct sutro_requests *requests, struct request *rq)
-{
-	struct rb_root *sorted = sutro_sorted_of(requests, rq);
-
-	elv_rb_del(sorted, rq);
-	elv_rb_add(sorted, rq);
-}
-
-/* @rq no longer waits where it does, and waits in @lane, behind @after. */
-static void sutro_requests_move(struct sutro_queue *sq,
-				struct sutro_requests *requests,
-				struct request *rq, struct sutro_lane *lane,
-				struct list_head *after)
-{
-	elv_rb_del(sutro_sorted_of(requests, rq), rq);
-	if (sutro_rq_lane(rq))
-		sutro_lane_del(&sq->pool, rq);
-	else
-		list_del_init(&rq->queuelist);
-
-	if (lane) {
-		sutro_lane_add(lane, rq, after);
-	} else {
-		sutro_rq_set_lane(rq, NULL);
-		list_add(&rq->queuelist, after);
-	}
-	elv_rb_add(sutro_sorted_of(requests, rq), rq);
-}
-
-/* Does a waiting request wait among sync or prompt ones? */
-static bool sutro_waits_sync(struct request *rq)
-{
-	struct sutro_lane *lane = sutro_rq_lane(rq);
-
-	return !lane || lane->ring->sync;
-}
-
-/**
- * sutro_requests_join - an arriving request has been merged into a waiting one
- * @sq:		the leaf
- * @requests: the group's requests
- * @rq:		the one that waits
- * @next:	the one that goes; its waiters wait for @rq now
- * @now_ns:	the time
- */
-void sutro_requests_join(struct sutro_queue *sq,
-			 struct sutro_requests *requests, struct request *rq,
-			 struct request *next, u64 now_ns)
-{
-	struct sutro_lane *lane;
-	struct sutro_ring *ring;
-
-	if (rq->fifo_time == SUTRO_IN_PROMPT)
-		return;
-	if (sutro_op_is_prompt(next->cmd_flags)) {
-		sutro_requests_move(sq, requests, rq, NULL, sq->prompt.prev);
-		rq->fifo_time = SUTRO_IN_PROMPT;
-	} else if (op_is_sync(next->cmd_flags) && !sutro_waits_sync(rq)) {
-		ring = &requests->rings->of[1][sutro_prio_of(rq)];
-		lane = sutro_lane_find(&sq->pool, ring, next,
-				       READ_ONCE(sq->discipline));
-		sutro_requests_move(sq, requests, rq, lane, lane->fifo.prev);
-		rq->fifo_time =
-			min(rq->fifo_time, now_ns + SUTRO_SYNC_EXPIRE_NS);
-	}
-}
-
-/**
- * sutro_requests_merge - a waiting request has been merged into another
- * @sq:		the leaf
- * @requests: the requests of the group of @rq
- * @rq:		the one that stays: where the sync one of both waits, or the older
- * @others:	the requests of the group of @next, which may be another one if it or
- *		@rq is a journal's
- * @next:	the one that goes
- */
-void sutro_requests_merge(struct sutro_queue *sq,
-			  struct sutro_requests *requests, struct request *rq,
-			  struct sutro_requests *others, struct request *next)
-{
-	bool sync = sutro_waits_sync(next);
-
-	if (sync == sutro_waits_sync(rq) ? next->fifo_time < rq->fifo_time
-					 : sync)
-		sutro_requests_move(sq, requests, rq, sutro_rq_lane(next),
-				    &next->queuelist);
-	rq->fifo_time = min(rq->fifo_time, next->fifo_time);
-	sutro_requests_del(sq, others, next);
 }

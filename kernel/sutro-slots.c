@@ -37,7 +37,7 @@
  */
 #include <linux/sched/task.h>
 
-#include "sutro.h"
+#include "sutro-cgroup.h"
 
 /* This part of the slots is left to such groups. */
 #define SUTRO_LEFT_PART 8U

@@ -10,11 +10,6 @@
 
 #define SUTRO_MAX_SLICE_NS (10 * NSEC_PER_SEC)
 
-static ssize_t sutro_show(char *page, u64 value)
-{
-	return sysfs_emit(page, "%llu\n", value);
-}
-
 /* Parse a number up to @max. */
 static int sutro_parse(const char *page, u64 max, u64 *ret_value)
 {
@@ -30,120 +25,39 @@ static int sutro_parse(const char *page, u64 max, u64 *ret_value)
 	return 0;
 }
 
-static ssize_t sutro_fairness_show(struct elevator_queue *eq, char *page)
-{
-	struct sutro_queue *sq = eq->elevator_data;
+/* An attribute NAME for @member of the leaf, from 0 to MAX, whose unit is SCALE of it. */
+#define SUTRO_NUMBER(name, member, max, scale)                              \
+	static ssize_t sutro_##name##_show(struct elevator_queue *eq,       \
+					   char *page)                      \
+	{                                                                   \
+		struct sutro_queue *sq = eq->elevator_data;                 \
+		u64 value = READ_ONCE(sq->member);                          \
+                                                                            \
+		return sysfs_emit(page, "%llu\n", div_u64(value, scale));   \
+	}                                                                   \
+	static ssize_t sutro_##name##_store(struct elevator_queue *eq,      \
+					    const char *page, size_t count) \
+	{                                                                   \
+		struct sutro_queue *sq = eq->elevator_data;                 \
+		u64 value;                                                  \
+		int ret;                                                    \
+                                                                            \
+		ret = sutro_parse(page, max, &value);                       \
+		if (ret)                                                    \
+			return ret;                                         \
+		spin_lock(&sq->lock);                                       \
+		WRITE_ONCE(sq->member, value *(scale));                     \
+		spin_unlock(&sq->lock);                                     \
+		return count;                                               \
+	}
 
-	return sutro_show(page, READ_ONCE(sq->core.tunables.fairness));
-}
-
-static ssize_t sutro_fairness_store(struct elevator_queue *eq, const char *page,
-				    size_t count)
-{
-	struct sutro_queue *sq = eq->elevator_data;
-	u64 value;
-	int ret;
-
-	ret = sutro_parse(page, 1, &value);
-	if (ret)
-		return ret;
-	spin_lock(&sq->lock);
-	WRITE_ONCE(sq->core.tunables.fairness, value);
-	spin_unlock(&sq->lock);
-	return count;
-}
-
-static ssize_t sutro_slice_us_show(struct elevator_queue *eq, char *page)
-{
-	struct sutro_queue *sq = eq->elevator_data;
-
-	return sutro_show(page, READ_ONCE(sq->core.tunables.slice_ns) /
-					NSEC_PER_USEC);
-}
-
-static ssize_t sutro_slice_us_store(struct elevator_queue *eq, const char *page,
-				    size_t count)
-{
-	struct sutro_queue *sq = eq->elevator_data;
-	u64 value;
-	int ret;
-
-	ret = sutro_parse(page, SUTRO_MAX_SLICE_NS / NSEC_PER_USEC, &value);
-	if (ret)
-		return ret;
-	spin_lock(&sq->lock);
-	WRITE_ONCE(sq->core.tunables.slice_ns, value * NSEC_PER_USEC);
-	spin_unlock(&sq->lock);
-	return count;
-}
-
-static ssize_t sutro_group_idle_us_show(struct elevator_queue *eq, char *page)
-{
-	struct sutro_queue *sq = eq->elevator_data;
-
-	return sutro_show(page, READ_ONCE(sq->core.tunables.group_idle_ns) /
-					NSEC_PER_USEC);
-}
-
-static ssize_t sutro_group_idle_us_store(struct elevator_queue *eq,
-					 const char *page, size_t count)
-{
-	struct sutro_queue *sq = eq->elevator_data;
-	u64 value;
-	int ret;
-
-	ret = sutro_parse(page, SUTRO_MAX_IDLE_NS / NSEC_PER_USEC, &value);
-	if (ret)
-		return ret;
-	spin_lock(&sq->lock);
-	WRITE_ONCE(sq->core.tunables.group_idle_ns, value * NSEC_PER_USEC);
-	spin_unlock(&sq->lock);
-	return count;
-}
-
-static ssize_t sutro_group_requests_show(struct elevator_queue *eq, char *page)
-{
-	struct sutro_queue *sq = eq->elevator_data;
-
-	return sutro_show(page, READ_ONCE(sq->group_requests));
-}
-
-static ssize_t sutro_group_requests_store(struct elevator_queue *eq,
-					  const char *page, size_t count)
-{
-	struct sutro_queue *sq = eq->elevator_data;
-	u64 value;
-	int ret;
-
-	ret = sutro_parse(page, UINT_MAX, &value);
-	if (ret)
-		return ret;
-	WRITE_ONCE(sq->group_requests, value);
-	return count;
-}
-
-static ssize_t sutro_protect_show(struct elevator_queue *eq, char *page)
-{
-	struct sutro_queue *sq = eq->elevator_data;
-
-	return sutro_show(page, READ_ONCE(sq->core.tunables.protect));
-}
-
-static ssize_t sutro_protect_store(struct elevator_queue *eq, const char *page,
-				   size_t count)
-{
-	struct sutro_queue *sq = eq->elevator_data;
-	u64 value;
-	int ret;
-
-	ret = sutro_parse(page, SUTRO_PROTECT_MAX, &value);
-	if (ret)
-		return ret;
-	spin_lock(&sq->lock);
-	WRITE_ONCE(sq->core.tunables.protect, value);
-	spin_unlock(&sq->lock);
-	return count;
-}
+SUTRO_NUMBER(fairness, core.tunables.fairness, 1, 1)
+SUTRO_NUMBER(slice_us, core.tunables.slice_ns,
+	     SUTRO_MAX_SLICE_NS / NSEC_PER_USEC, NSEC_PER_USEC)
+SUTRO_NUMBER(group_idle_us, core.tunables.group_idle_ns,
+	     SUTRO_MAX_IDLE_NS / NSEC_PER_USEC, NSEC_PER_USEC)
+SUTRO_NUMBER(group_requests, group_requests, UINT_MAX, 1)
+SUTRO_NUMBER(protect, core.tunables.protect, SUTRO_PROTECT_MAX, 1)
 
 static const char *const sutro_discipline_names[] = {
 	[SUTRO_FIFO] = "fifo",

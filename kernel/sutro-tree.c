@@ -42,7 +42,7 @@
  *
  * Away.  An entity may be active with nothing queued: its requests are all at the
  * device, or the next one is expected.  Where others are held back for it
- * (sutro-core.c), they may be half a slice of its device time ahead before they are:
+ * (sutro-select.c), they may be half a slice of its device time ahead before they are:
  * its slack, in vtime of its weight.  So those that are away are in the order of
  * vtime and slack, when others have to wait for them, and the first one decides whether
  * any group has to.  By vtime alone, a light one, which can wait, would hide a heavy

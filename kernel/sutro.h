@@ -26,102 +26,15 @@
 #ifndef SUTRO_H
 #define SUTRO_H
 
-#include <linux/hashtable.h>
 #include <linux/llist.h>
 
 #include "sutro-blk.h"
 #include "blk-mq-debugfs.h"
 #include "sutro-core.h"
 #include "sutro-cost.h"
+#include "sutro-lanes.h"
 #include "sutro-latency.h"
 #include "sutro-probe.h"
-
-/* How a group's requests are ordered. */
-enum sutro_discipline {
-	SUTRO_FIFO, /* as they came */
-	SUTRO_DEADLINE, /* by sector, none waits too long */
-	SUTRO_PROCESS, /* round robin over submitters */
-	SUTRO_DISCIPLINES,
-};
-
-/* ioprio classes within a group, the one served first at first. */
-enum sutro_prio {
-	SUTRO_PRIO_RT,
-	SUTRO_PRIO_BE,
-	SUTRO_PRIO_IDLE,
-	SUTRO_PRIOS,
-};
-
-/**
- * struct sutro_lane - requests of a ring that take turns together
- * @fifo:	by arrival; rq->fifo_time is when the wait becomes too long
- * @node:	place in &sutro_ring.lanes while it has requests; else, if the lane
- *		is out of a pool, in &sutro_pool.idle
- * @hash:	place in &sutro_pool.hash, if the lane is out of a pool
- * @ring:	where it takes turns
- * @key:	its ioprio level or submitter
- * @vtime:	device time used, in ns, times SUTRO_LANE_WEIGHT_MAX / @weight
- * @weight:	1 to SUTRO_LANE_WEIGHT_MAX
- */
-struct sutro_lane {
-	struct list_head fifo;
-	struct list_head node;
-	struct hlist_node hash;
-	struct sutro_ring *ring;
-	u64 key;
-	u64 vtime;
-	u32 weight;
-};
-
-/**
- * struct sutro_ring - lanes of one kind (sync or async) and ioprio class
- * @lanes:	those with requests, by vtime
- * @main:	the lane of requests without a lane of their own
- * @turn:	whose turn it is, or NULL
- * @turn_left_ns: device time before it is another one's
- * @quantum_ns:	device time of a turn of a lane of weight 1
- * @vtime:	vtime of the lane that had the last turn, never falls
- * @nr:		requests in all lanes
- * @sync:	the kind
- */
-struct sutro_ring {
-	struct list_head lanes;
-	struct sutro_lane main;
-	struct sutro_lane *turn;
-	s64 turn_left_ns;
-	u64 quantum_ns;
-	u64 vtime;
-	u32 nr;
-	bool sync;
-};
-
-/**
- * struct sutro_rings - all rings of one group
- * @next:	in &sutro_pool.rings, while no group has them
- * @of:		async (0) and sync (1) ones, by prio
- * @prio_ns:	when a prio was served last, or got its first request
- */
-struct sutro_rings {
-	struct sutro_rings *next;
-	struct sutro_ring of[2][SUTRO_PRIOS];
-	u64 prio_ns[SUTRO_PRIOS];
-};
-
-/**
- * struct sutro_pool - lanes and rings of all groups of one leaf
- * @node:	where its memory shall be
- * @rings:	those that no group has now
- * @lanes:	all of them
- * @idle:	those without requests, the one idle longest first
- * @hash:	those in use and those that were, by ring and key
- */
-struct sutro_pool {
-	int node;
-	struct sutro_rings *rings;
-	struct sutro_lane *lanes;
-	struct list_head idle;
-	DECLARE_HASHTABLE(hash, 6);
-};
 
 /**
  * struct sutro_requests - all requests of one group that wait
@@ -163,39 +76,6 @@ enum sutro_setting {
 	SUTRO_SETTING_LATENCY,
 	SUTRO_SETTINGS,
 };
-
-/* A class as a setting, where 0 means that none is set. */
-static inline u32 sutro_class_setting(enum sutro_class class)
-{
-	return class + 1;
-}
-
-static inline enum sutro_class sutro_setting_class(u32 value)
-{
-	return value - 1;
-}
-
-/* Likewise a part of the time, of SUTRO_RESERVE_WHOLE. */
-static inline u32 sutro_reserve_setting(u32 reserve)
-{
-	return reserve + 1;
-}
-
-static inline u32 sutro_setting_reserve(u32 value)
-{
-	return value - 1;
-}
-
-/* Likewise a latency target in us. */
-static inline u32 sutro_latency_setting(u32 target_us)
-{
-	return target_us + 1;
-}
-
-static inline u32 sutro_setting_latency(u32 value)
-{
-	return value - 1;
-}
 
 /**
  * struct sutro_note - changes of a group that the next dispatch processes
@@ -377,242 +257,29 @@ static inline u64 sutro_cgroup_id(struct sutro_blkg *sblkg)
 	return cgroup_id(sutro_to_blkg(sblkg)->blkcg->css.cgroup);
 }
 
-/*
- * While a request is at the device, rq->fifo_time holds its estimate, its class,
- * whether few others were there, and whether others were held back for it.
- */
-#define SUTRO_RQ_SHALLOW 0x80
-#define SUTRO_RQ_COMMIT 0x40
-#define SUTRO_RQ_CLASS 0x3f
-#define SUTRO_RQ_SHIFT 8
-
-static inline struct sutro_blkg *sutro_rq_blkg(struct request *rq)
-{
-	return rq->elv.priv[0];
-}
-
-/*
- * rq->elv.priv[1]: the submitter of the request until it is in a group, then its
- * lane, NULL if it has none.
- */
-static inline u64 sutro_rq_submitter(struct request *rq)
-{
-	return (uintptr_t)rq->elv.priv[1];
-}
-
-static inline struct sutro_lane *sutro_rq_lane(struct request *rq)
-{
-	return rq->elv.priv[1];
-}
-
-static inline void sutro_rq_set_lane(struct request *rq,
-				     struct sutro_lane *lane)
-{
-	rq->elv.priv[1] = lane;
-}
-
-/*
- * A request that passes does not hold its group: it is the only active one, and stays
- * that until the request's completion is processed.  This value is in the place of a
- * lane.
- */
-#define SUTRO_RQ_PASSED ((void *)1UL)
-
-static inline bool sutro_rq_holds(struct request *rq)
-{
-	return rq->elv.priv[1] != SUTRO_RQ_PASSED;
-}
-
-/* The same while a request waits for a flush (sutro-flush.c); it holds its group. */
-#define SUTRO_RQ_FLUSHES ((void *)2UL)
-
-static inline bool sutro_rq_flushes(struct request *rq)
-{
-	return rq->elv.priv[0] && rq->elv.priv[1] == SUTRO_RQ_FLUSHES;
-}
-
-/*
- * When the submitter of a request began to wait for a slot; on kernels that do not
- * record that, when it got one.
- */
-static inline u64 sutro_rq_asked_ns(struct request *rq)
-{
-#ifdef CONFIG_BLK_RQ_ALLOC_TIME
-	if (rq->alloc_time_ns)
-		return rq->alloc_time_ns;
-#endif
-	return rq->start_time_ns;
-}
-
-/* @next has been merged into @rq, which then has the earlier time of both. */
-static inline void sutro_rq_asked_first(struct request *rq,
-					struct request *next)
-{
-#ifdef CONFIG_BLK_RQ_ALLOC_TIME
-	rq->alloc_time_ns = min(rq->alloc_time_ns, next->alloc_time_ns);
-#endif
-}
-
-/* How long its submitter has waited for it. */
-static inline u64 sutro_rq_waited_ns(struct request *rq, u64 now_ns)
-{
-	u64 asked_ns = sutro_rq_asked_ns(rq);
-
-	/* The block layer may take the time once for several requests. */
-	return now_ns > asked_ns ? now_ns - asked_ns : 0;
-}
-
-/* Others may wait on such a request: a journal, a page that is reclaimed. */
-static inline bool sutro_op_is_prompt(blk_opf_t opf)
-{
-	return opf & (REQ_META | REQ_SWAP);
-}
-
-/* A journal's write: a task waits for it, and nothing comes after it until then. */
-static inline bool sutro_op_commits(blk_opf_t opf)
-{
-	return op_is_write(opf) && (opf & REQ_META) && (opf & REQ_SYNC);
-}
-
-static inline void sutro_rq_pack(struct request *rq, u64 estimate_ns,
-				 unsigned int class, bool shallow)
-{
-	rq->fifo_time = estimate_ns << SUTRO_RQ_SHIFT | class;
-	if (shallow)
-		rq->fifo_time |= SUTRO_RQ_SHALLOW;
-}
-
-static inline u64 sutro_rq_estimate_ns(struct request *rq)
-{
-	return rq->fifo_time >> SUTRO_RQ_SHIFT;
-}
-
-static inline unsigned int sutro_rq_class(struct request *rq)
-{
-	return rq->fifo_time & SUTRO_RQ_CLASS;
-}
-
-static inline bool sutro_rq_commits(struct request *rq)
-{
-	return rq->fifo_time & SUTRO_RQ_COMMIT;
-}
-
-static inline bool sutro_rq_shallow(struct request *rq)
-{
-	return rq->fifo_time & SUTRO_RQ_SHALLOW;
-}
-
-/* May the drive complete a write before its data are on the medium? */
-static inline bool sutro_rq_caches(struct request *rq)
-{
-	return req_op(rq) == REQ_OP_WRITE && !(rq->cmd_flags & REQ_FUA) &&
-	       blk_queue_write_cache(rq->q);
-}
-
-/* Does a write have to wait for the medium although the drive has a cache? */
-static inline bool sutro_rq_through(struct request *rq)
-{
-	return rq->cmd_flags & REQ_FUA && blk_queue_write_cache(rq->q);
-}
-
-static inline enum sutro_op sutro_rq_op(struct request *rq)
-{
-	switch (req_op(rq)) {
-	case REQ_OP_READ:
-		return SUTRO_READ;
-	case REQ_OP_WRITE:
-	case REQ_OP_ZONE_APPEND:
-		return SUTRO_WRITE;
-	default:
-		return SUTRO_OTHER;
-	}
-}
-
-/* sutro-lanes.c */
-#define SUTRO_LANE_WEIGHT_MAX 8
-unsigned int sutro_level(struct request *rq);
-int sutro_pool_init(struct sutro_pool *pool, int node);
-void sutro_pool_exit(struct sutro_pool *pool);
-struct sutro_rings *sutro_rings_get(struct sutro_pool *pool);
-void sutro_rings_put(struct sutro_pool *pool, struct sutro_rings *rings);
-struct sutro_lane *sutro_lane_find(struct sutro_pool *pool,
-				   struct sutro_ring *ring, struct request *rq,
-				   enum sutro_discipline discipline);
-void sutro_lane_add(struct sutro_lane *lane, struct request *rq,
-		    struct list_head *after);
-void sutro_lane_del(struct sutro_pool *pool, struct request *rq);
-struct sutro_lane *sutro_ring_turn(struct sutro_ring *ring, u64 quantum_ns);
-void sutro_lane_charge(struct request *rq, u64 estimate_ns);
-
-/* sutro-requests.c */
-void sutro_requests_init(struct sutro_requests *requests);
-void sutro_requests_leave(struct sutro_queue *sq,
-			  struct sutro_requests *requests);
-bool sutro_requests_far(struct sutro_requests *requests, struct request *rq);
-bool sutro_requests_turns(struct sutro_requests *requests, struct request *rq);
-void sutro_requests_add(struct sutro_queue *sq, struct sutro_requests *requests,
-			struct request *rq, u64 now_ns);
-void sutro_requests_add_head(struct sutro_queue *sq,
-			     struct sutro_requests *requests,
-			     struct request *rq);
-void sutro_requests_del(struct sutro_queue *sq, struct sutro_requests *requests,
-			struct request *rq);
-struct request *sutro_requests_next(struct sutro_queue *sq,
-				    struct sutro_requests *requests,
-				    u64 now_ns);
-struct request *sutro_requests_next_of(struct sutro_queue *sq,
-				       struct sutro_requests *requests,
-				       unsigned int class);
-struct request *sutro_requests_prompt(struct sutro_queue *sq);
-struct request *sutro_requests_find(struct sutro_requests *requests,
-				    struct bio *bio);
-void sutro_requests_moved(struct sutro_requests *requests, struct request *rq);
-void sutro_requests_join(struct sutro_queue *sq,
-			 struct sutro_requests *requests, struct request *rq,
-			 struct request *next, u64 now_ns);
-void sutro_requests_merge(struct sutro_queue *sq,
-			  struct sutro_requests *requests, struct request *rq,
-			  struct sutro_requests *others, struct request *next);
-
-static inline unsigned int sutro_request_class(struct request *rq)
-{
-	return sutro_cost_class(sutro_rq_op(rq), blk_rq_bytes(rq));
-}
-
 /* sutro-dispatch.c */
 struct sutro_blkg *sutro_attach(struct sutro_queue *sq, struct request *rq);
 void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg, bool far,
 		     u64 now_ns);
+void sutro_keep(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+		struct request *rq, u64 now_ns);
+u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+		struct request *rq, bool prompt, u64 now_ns);
+void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
+		u64 now_ns);
 void sutro_forget(struct sutro_queue *sq, u64 now_ns);
+void sutro_tunables(struct sutro_queue *sq);
+void sutro_look(struct sutro_queue *sq, u64 now_ns);
 struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx);
 
 /* sutro-pass.c */
 bool sutro_may_pass(struct sutro_queue *sq);
-bool sutro_pass_goes_on(struct sutro_queue *sq, u64 now_ns);
-bool sutro_pass_takes_turn(struct sutro_queue *sq, u64 now_ns);
-
-/* sutro-serve.c */
-void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns);
-struct request *sutro_serve(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			    u64 now_ns);
+struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns);
 
 /* sutro-cgroup.c */
-extern struct blkcg_policy sutro_policy;
-extern const char *const sutro_class_names[SUTRO_CLASS_NR];
 struct sutro_blkg *sutro_from_blkg(struct blkcg_gq *blkg);
 struct sutro_blkg *sutro_bio_blkg(struct request_queue *q, struct bio *bio);
 struct sutro_blkg *sutro_current_blkg(struct request_queue *q);
-void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg);
-int sutro_cgroup_register(void);
-void sutro_cgroup_unregister(void);
-
-/* sutro-active.c */
-void sutro_active_enter(struct sutro_blkg *sblkg);
-void sutro_active_offline(struct sutro_blkg *sblkg);
-void *sutro_active_start(struct seq_file *sf, loff_t *pos);
-void *sutro_active_next(struct seq_file *sf, void *v, loff_t *pos);
-void sutro_active_stop(struct seq_file *sf, void *v);
-int sutro_active_show(struct seq_file *sf, void *v);
 
 /* sutro-notes.c */
 void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting,
@@ -627,15 +294,6 @@ void sutro_note_flushed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			u64 start_ns, u64 now_ns);
 void sutro_note_unflushed(struct sutro_queue *sq, struct sutro_blkg *sblkg);
 void sutro_fold(struct sutro_queue *sq);
-
-/*
- * Who makes the requests of the running task?  For the workers of an io_uring the
- * thread group they work for.
- */
-static inline u64 sutro_current_submitter(void)
-{
-	return current->flags & PF_IO_WORKER ? current->tgid : current->pid;
-}
 
 /* sutro-flush.c */
 void sutro_flush_sent(struct sutro_queue *sq, struct sutro_blkg *sblkg,
@@ -692,7 +350,7 @@ void sutro_slot_taken(struct sutro_blkg *sblkg);
 void sutro_slot_freed(struct sutro_blkg *sblkg);
 void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 
-/* sutro-report.c */
+/* sutro-trace.c */
 void sutro_report(struct sutro_queue *sq);
 void sutro_report_idle(struct sutro_queue *sq, u64 wait_ns);
 void sutro_report_refused(struct sutro_queue *sq, struct sutro_blkg *sblkg,

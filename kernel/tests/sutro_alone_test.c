@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of a group that is alone (sutro-alone.c): its requests pass the tree, and
+ * KUnit tests of a group that is alone (sutro-core.c): its requests pass the tree, and
  * the groups that come then are served as if they had not.
  */
 #include <linux/module.h>
 
 #include "sutro_test.h"
 
-/* The example of sutro-alone.c. */
+/* The example of sutro-core.c. */
 static void sutro_test_pass_example(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit tests of slices, of idling, and of the depth at the device (sutro-core.c). */
+/* KUnit tests of slices, of idling, and of the depth at the device (sutro-select.c). */
 #include <linux/module.h>
 
 #include "sutro_test.h"

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the elevator tells those who look into it: debugfs, tracepoints, blktrace, the slots."""
+"""What the elevator tells those who look into it: debugfs, tracepoints, the slots."""
 
 import time
-from collections.abc import Iterator
 
 import pytest
-from rig import scheduler
 from rig.cgroup import Group, Subtree
 from rig.modeldisk import ModelDisk
 from rig.sampler import device_time_ns
 from rig.shell import wait_for
 from rig.sutro import debug, groups, knob, state
-from rig.trace import TRACING, Trace
+from rig.trace import Trace
 from rig.unit import fio
 
 WEIGHT = "io.sutro.weight"
@@ -142,31 +140,3 @@ def test_stat_agrees_with_trace(two: dict[str, Group], sutro_disk: ModelDisk) ->
     charged = int(groups(sutro_disk)[two["a"].cgroup]["time_ns"])
     # The last completions are told at the next dispatch.
     assert 0.98 <= charged / sum(costs) <= 1
-
-
-@pytest.fixture
-def blk_tracer(disk) -> Iterator[ModelDisk]:
-    """An hdd whose requests and notes go to ftrace, as blktrace would show them."""
-    one = disk("hdd", "hdd0", "sutro", size_mb=1024)
-    enable = scheduler.queue(one.name).parent / "trace/enable"
-    (TRACING / "current_tracer").write_text("blk")
-    enable.write_text("1")
-    yield one
-    enable.write_text("0")
-    (TRACING / "current_tracer").write_text("nop")
-
-
-def test_blktrace_notes(two: dict[str, Group], blk_tracer: ModelDisk) -> None:
-    """Expiry and idling stand in the stream of blktrace, refusals too."""
-    one = blk_tracer
-    knob(one, "group_requests").write_text("4")
-    two["a"].run(fio(one.node, "read", "64k", 1, thinktime=2000))
-    two["b"].run(fio(one.node, "read", "64k", 8, offset=512 << 20))
-    notes = [f"sutro {what}=" for what in ("expire reason", "idle reason", "idle_end reason")]
-    notes.append("sutro slot_refused used=")
-
-    def all_there() -> bool:
-        text = (TRACING / "trace").read_text()
-        return all(note in text for note in notes)
-
-    wait_for(all_there, f"all of {notes}", 60)

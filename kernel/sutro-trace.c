@@ -2,33 +2,12 @@
 /*
  * Sutro I/O scheduler: tracepoints for scheduling decisions.
  *
- * Each decision goes to its tracepoint (sutro-trace.h).  Those that make the disk or a
- * submitter wait also go into the stream of blktrace, among the requests that they are
- * about.  Without a listener nothing is computed.
+ * Each decision goes to its tracepoint (sutro-trace.h).
  */
-#include <linux/blktrace_api.h>
-
 #include "sutro.h"
+
+#define CREATE_TRACE_POINTS
 #include "sutro-trace.h"
-
-static const char *const sutro_expiry_names[] = {
-	[SUTRO_EXPIRY_USED] = "used",
-	[SUTRO_EXPIRY_EMPTY] = "empty",
-	[SUTRO_EXPIRY_PREEMPTED] = "preempted",
-};
-
-static const char *const sutro_idle_end_names[] = {
-	[SUTRO_IDLE_END_ARRIVED] = "arrived",
-	[SUTRO_IDLE_END_LATE] = "late",
-	[SUTRO_IDLE_END_OTHER] = "other",
-};
-
-/* For the notes only, which are nothing without CONFIG_BLK_DEV_IO_TRACE. */
-static __maybe_unused struct cgroup_subsys_state *
-sutro_css(struct sutro_blkg *sblkg)
-{
-	return &sutro_to_blkg(sblkg)->blkcg->css;
-}
 
 static void sutro_report_expiry(struct sutro_queue *sq)
 {
@@ -37,9 +16,6 @@ static void sutro_report_expiry(struct sutro_queue *sq)
 
 	sq->core.expiry = SUTRO_EXPIRY_NONE;
 	trace_sutro_expire(sq->q->disk, sutro_cgroup_id(sblkg), why);
-	blk_add_cgroup_trace_msg(sq->q, sutro_css(sblkg),
-				 "sutro expire reason=%s",
-				 sutro_expiry_names[why]);
 }
 
 static void sutro_report_idle_end(struct sutro_queue *sq)
@@ -50,9 +26,6 @@ static void sutro_report_idle_end(struct sutro_queue *sq)
 	sq->core.idle_end = SUTRO_IDLE_END_NONE;
 	trace_sutro_idle_end(sq->q->disk, sutro_cgroup_id(sblkg),
 			     sq->core.idled_ns, why);
-	blk_add_cgroup_trace_msg(sq->q, sutro_css(sblkg),
-				 "sutro idle_end reason=%s idled_ns=%llu",
-				 sutro_idle_end_names[why], sq->core.idled_ns);
 }
 
 /**
@@ -87,9 +60,6 @@ void sutro_report_idle(struct sutro_queue *sq, u64 wait_ns)
 	sq->idle_reported_ns = sq->core.idle_since_ns;
 	trace_sutro_idle(sq->q->disk, sutro_cgroup_id(sutro_blkg_of(group)),
 			 wait_ns, owed);
-	blk_add_cgroup_trace_msg(sq->q, sutro_css(sutro_blkg_of(group)),
-				 "sutro idle reason=%s wait_ns=%llu",
-				 owed ? "owed" : "slice", wait_ns);
 }
 
 /**
@@ -106,9 +76,6 @@ void sutro_report_refused(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 {
 	atomic_long_inc(&sblkg->slots_refused);
 	trace_sutro_slot_refused(sq->q->disk, sutro_cgroup_id(sblkg), used,
-				 limit);
-	blk_add_cgroup_trace_msg(sq->q, sutro_css(sblkg),
-				 "sutro slot_refused used=%u limit=%u", used,
 				 limit);
 }
 

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: the estimated cost of a request.
+ *
+ * A class that was measured (sutro-cost.c, sutro-probe.c) costs what its entry of the table
+ * says.  On a rotational device a size that a group never had is put between those that it
+ * had: more bytes behind the same seek.
+ *
+ * A class that was never measured is estimated between the nearest sizes of the
+ * same direction that were; one that was never seen, from any known size of the
+ * same direction, else of the other, else at 20 us + bytes / (500 MB/s).
+ *
+ * A class of which there never were enough requests is charged by its bytes at most, where
+ * a larger one of its kind, or of writes, was measured.  A higher cost does not follow
+ * from their latency, for the device could have worked on more of them.
+ *
+ *	128 channels of 70 us, a bus of 3.4 GB/s, 16 KiB reads cost 4.8 us.  Eight 4 KiB
+ *	reads in flight took 75 us each; divided by 16, 4.7 us.  By bytes: 1.2 us, which
+ *	is what the bus needs for them.
+ */
+#include "sutro-cost.h"
+
+static u64 sutro_prior_ns16(bool rotational, unsigned int class)
+{
+	u64 bytes = sutro_cost_class_bytes(class);
+
+	if (rotational) /* 4 ms + bytes / (125 MB/s) */
+		return (4 * 1000 * 1000 + bytes * 8) << SUTRO_NS16_SHIFT;
+	return (20 * 1000 + bytes * 2) << SUTRO_NS16_SHIFT;
+}
+
+/*
+ * Cost of a larger request than one of a known cost.  It is more bytes behind the
+ * same seek on a rotational device, and in proportion at most elsewhere.
+ */
+static u64 sutro_larger_ns16(bool rotational, u64 ns16, int from, int to)
+{
+	if (!rotational)
+		return ns16 << (to - from);
+	return ns16 + sutro_prior_ns16(true, to) - sutro_prior_ns16(true, from);
+}
+
+/*
+ * Cost of a class from those of the same kind in @known that are nearest in size,
+ * or 0.  A smaller request costs no more.
+ */
+static u64 sutro_nearest_ns16(const struct sutro_costs *costs, bool rotational,
+			      u32 known, int op, int size)
+{
+	const u64 *ns16 = &costs->ns16[op * SUTRO_SIZES];
+	int below = size, above = size;
+
+	known >>= op * SUTRO_SIZES;
+	while (below >= 0 && !(known & BIT(below)))
+		below--;
+	while (above < SUTRO_SIZES && !(known & BIT(above)))
+		above++;
+	if (below >= 0 && above < SUTRO_SIZES)
+		return min(sutro_larger_ns16(rotational, ns16[below], below,
+					     size),
+			   ns16[above]);
+	if (below >= 0)
+		return sutro_larger_ns16(rotational, ns16[below], below, size);
+	if (above >= SUTRO_SIZES)
+		return 0;
+	return rotational ? ns16[above]
+			  : max(ns16[above] >> (above - size), 1ULL);
+}
+
+/* Classes for which there is any cost. */
+static u32 sutro_known(const struct sutro_costs *costs)
+{
+	u32 known = 0;
+	int i;
+
+	for (i = 0; i < SUTRO_CLASSES; i++)
+		known |= costs->ns16[i] ? BIT(i) : 0;
+	return known;
+}
+
+/**
+ * sutro_by_bytes_ns16 - the most that a class with too few requests is charged
+ * @costs:	the table
+ * @class:	from sutro_cost_class()
+ *
+ * Return: the part of its bytes in the cost of the nearest larger class that was measured,
+ * in 1/16 ns, 0 if there is none.  A read costs no more than a write.
+ */
+u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class)
+{
+	u32 closed = costs->measured & ~costs->bounded;
+	unsigned int op, size = class % SUTRO_SIZES, larger;
+
+	for (op = class / SUTRO_SIZES; op <= SUTRO_WRITE; op++)
+		for (larger = size; larger < SUTRO_SIZES; larger++)
+			if (closed & BIT(op * SUTRO_SIZES + larger))
+				return costs->ns16[op * SUTRO_SIZES + larger] >>
+				       (larger - size);
+	return 0;
+}
+
+/*
+ * Cost of a class that may never have been measured, or even seen: between those
+ * of its kind that were measured; else as it seems to be; else as the other kind,
+ * for that depends on how fast the device is.
+ */
+static u64 sutro_guess_ns16(const struct sutro_costs *costs, bool rotational,
+			    unsigned int class)
+{
+	int op = class / SUTRO_SIZES, size = class % SUTRO_SIZES;
+	int first = op == SUTRO_OTHER ? SUTRO_WRITE : SUTRO_READ;
+	u32 known = costs->measured;
+	u64 ns16 = costs->ns16[class], limit_ns16;
+
+	if (known)
+		ns16 = sutro_nearest_ns16(costs, rotational, known, op, size)
+			       ?: ns16;
+	limit_ns16 = rotational ? 0 : sutro_by_bytes_ns16(costs, class);
+	if (limit_ns16 && (!ns16 || ns16 > limit_ns16))
+		ns16 = limit_ns16;
+	if (ns16)
+		return ns16;
+	known = sutro_known(costs);
+	ns16 = sutro_nearest_ns16(costs, rotational, known, op, size);
+	if (!ns16)
+		ns16 = sutro_nearest_ns16(costs, rotational, known, first,
+					  size);
+	if (!ns16)
+		ns16 = sutro_nearest_ns16(costs, rotational, known,
+					  SUTRO_WRITE - first, size);
+	return ns16 ?: sutro_prior_ns16(rotational, class);
+}
+
+/**
+ * sutro_cost_ns16 - cost of a request of a class's size
+ * @costs:	the table
+ * @rotational:	it is that of a group on a rotational device
+ * @class:	from sutro_cost_class()
+ *
+ * Return: device time in 1/16 ns.
+ */
+u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
+		    unsigned int class)
+{
+	u64 ns16 = costs->ns16[class];
+
+	if (ns16 && (!costs->measured || costs->measured & BIT(class)))
+		return ns16;
+	return sutro_guess_ns16(costs, rotational, class);
+}
+
+/**
+ * sutro_request_ns16 - cost of a request where the table is the device's
+ * @device:	the leaf, not rotational
+ * @class:	from sutro_cost_class()
+ * @bytes:	its size
+ *
+ * Return: device time in 1/16 ns.
+ */
+u64 sutro_request_ns16(const struct sutro_device *device, unsigned int class,
+		       u32 bytes)
+{
+	u64 ns16 = min(sutro_cost_ns16(&device->costs, false, class),
+		       SUTRO_COST_MAX_NS << SUTRO_NS16_SHIFT);
+
+	return ns16 * sutro_units(class, bytes) >> SUTRO_UNIT_SHIFT;
+}
+
+/**
+ * sutro_cost_class_ns - cost of a request of a class's size
+ * @device:	the leaf, not rotational
+ * @class:	from sutro_cost_class()
+ *
+ * Return: device time in ns.
+ */
+u64 sutro_cost_class_ns(const struct sutro_device *device, unsigned int class)
+{
+	return sutro_cost_ns16(&device->costs, false, class) >>
+	       SUTRO_NS16_SHIFT;
+}
+
+/**
+ * sutro_cost_estimate - estimated cost of a request
+ * @device:	the leaf
+ * @group:	measured costs of the group's requests
+ * @class:	from sutro_cost_class()
+ * @bytes:	its size
+ *
+ * Return: device time in ns.
+ */
+u64 sutro_cost_estimate(const struct sutro_device *device,
+			const struct sutro_costs *group, unsigned int class,
+			u32 bytes)
+{
+	u64 ns16;
+
+	if (device->rotational)
+		ns16 = sutro_cost_ns16(group, true, class);
+	else
+		ns16 = sutro_request_ns16(device, class, bytes);
+	return ns16 >> SUTRO_NS16_SHIFT;
+}

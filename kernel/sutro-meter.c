@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: completions of one class, timed for a probe.
+ *
+ * sutro-probe.c arms the meter when only requests of the class are at the device.  It lets
+ * some completions pass, then counts until there are enough of them.  What few requests of
+ * others cost meanwhile is subtracted.
+ */
+#include "sutro-cost.h"
+
+/**
+ * sutro_meter_complete - count a completion
+ * @meter:	the meter
+ * @sample:	the request
+ * @cost_ns16:	its cost
+ */
+void sutro_meter_complete(struct sutro_meter *meter,
+			  const struct sutro_sample *sample, u64 cost_ns16)
+{
+	u64 elapsed_ns;
+
+	if (!meter->armed || meter->done)
+		return;
+	if (sample->class != meter->class) {
+		if (!meter->skip)
+			meter->strangers_ns16 += cost_ns16;
+		return;
+	}
+	if (meter->skip) {
+		meter->skip--;
+		meter->start_ns = sample->now_ns;
+		return;
+	}
+	meter->nr++;
+	meter->units += sutro_units(sample->class, sample->bytes);
+	meter->took_ns += sample->now_ns - sample->start_ns;
+	meter->last_ns = sample->now_ns;
+	elapsed_ns = meter->last_ns - meter->start_ns;
+	meter->done = meter->nr >= meter->enough ||
+		      (meter->nr >= meter->few && elapsed_ns >= meter->long_ns);
+}
+
+/**
+ * sutro_meter_ns16 - measured cost of the class
+ * @device:	the leaf, whose meter is done
+ *
+ * Return: device time in 1/16 ns, 0 if others took more than half of the time.
+ */
+u64 sutro_meter_ns16(const struct sutro_device *device)
+{
+	const struct sutro_meter *meter = &device->meter;
+	u64 elapsed_ns16 = (meter->last_ns - meter->start_ns)
+			   << SUTRO_NS16_SHIFT;
+
+	if (meter->strangers_ns16 > elapsed_ns16 / 2)
+		return 0;
+	return div64_u64((elapsed_ns16 - meter->strangers_ns16) * SUTRO_UNIT,
+			 meter->units);
+}
+
+/**
+ * sutro_meter_depth - how many of the class were at the device?
+ * @device:	the leaf, whose meter is done
+ *
+ * Return: their mean number (Little's law), at least 1.
+ */
+u32 sutro_meter_depth(const struct sutro_device *device)
+{
+	const struct sutro_meter *meter = &device->meter;
+	u64 elapsed_ns = meter->last_ns - meter->start_ns;
+
+	return max(div64_u64(meter->took_ns, max(elapsed_ns, 1ULL)), 1ULL);
+}

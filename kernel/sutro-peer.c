@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: groups that give requests for a probe.
+ *
+ * A probe (sutro-probe.c) sends requests of one class only.  The groups that queued one of
+ * that class last are its peers.  They give requests in proportion to their shares, and no
+ * more than they are entitled to in 3 s if there are others: 8 of 1.25 MiB are 76 ms, which
+ * one of share 1.5 % would pay back for 5 s.
+ */
+#include "sutro-probe.h"
+
+#define MS (1000 * 1000ULL)
+
+/* So many groups are looked at for the one that is to give a request. */
+#define SUTRO_PROBE_PEERS 8
+/* What a group that is not the only one of its class gives in advance. */
+#define SUTRO_PROBE_ADVANCE_NS (3000 * MS)
+
+void sutro_peer_init(struct sutro_peer *peer)
+{
+	INIT_LIST_HEAD(&peer->node);
+}
+
+/**
+ * sutro_probe_join - a group queued a request
+ * @probe:	the leaf's probes
+ * @peer:	the group
+ * @class:	of the request
+ */
+void sutro_probe_join(struct sutro_probe *probe, struct sutro_peer *peer,
+		      unsigned int class)
+{
+	if (!list_empty(&peer->node) && peer->class == class)
+		return;
+	peer->class = class;
+	list_move_tail(&peer->node, &probe->peers[class]);
+}
+
+/**
+ * sutro_probe_leave - a group has nothing queued any more
+ * @peer:	the group
+ */
+void sutro_probe_leave(struct sutro_peer *peer)
+{
+	list_del_init(&peer->node);
+}
+
+/**
+ * sutro_probe_ask - which group gives the next request of the probed class?
+ * @probe:	the leaf's probes, one of which is active
+ * @now_ns:	the time
+ *
+ * Of those that were selected longest ago, the one that has given least for its share.
+ * The caller passes the cost of the request to sutro_probe_gave().
+ *
+ * Return: the group; NULL if none has queued any, or all have given too much.
+ */
+struct sutro_peer *sutro_probe_ask(struct sutro_probe *probe, u64 now_ns)
+{
+	struct list_head *peers = &probe->peers[probe->class];
+	unsigned int left = SUTRO_PROBE_PEERS;
+	struct sutro_peer *peer, *best = NULL;
+
+	list_for_each_entry(peer, peers, node) {
+		if (!best || sutro_probe_before(peer->even_ns, best->even_ns))
+			best = peer;
+		if (!--left)
+			break;
+	}
+	if (!best || list_is_singular(peers) ||
+	    !sutro_probe_before(now_ns + SUTRO_PROBE_ADVANCE_NS, best->even_ns))
+		return best;
+	/* Next time others are looked at. */
+	list_move_tail(&best->node, peers);
+	return NULL;
+}
+
+/**
+ * sutro_probe_gave - a selected group has given a request, or had none
+ * @probe:	the leaf's probes
+ * @peer:	the group
+ * @cost_ns:	of the request, 0 if there was none
+ * @share:	of SUTRO_PROBE_WHOLE that the group is entitled to
+ * @now_ns:	the time
+ */
+void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
+		      u64 cost_ns, u64 share, u64 now_ns)
+{
+	if (!cost_ns) {
+		/* Until it queues another one. */
+		sutro_probe_leave(peer);
+		return;
+	}
+	list_move_tail(&peer->node, &probe->peers[probe->class]);
+	if (sutro_probe_before(peer->even_ns, now_ns))
+		peer->even_ns = now_ns;
+	peer->even_ns +=
+		div64_u64(cost_ns * SUTRO_PROBE_WHOLE, max_t(u64, share, 1));
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: which group may send the next request.
+ *
+ * 1. The next group
+ *
+ * Groups form a tree, as their cgroups do.  Device time is divided by weight at
+ * each level of it (sutro-tree.c).  The backlogged group that is furthest
+ * behind its entitlement is next; of the highest class, unless a lower one has
+ * grown 16 slices old, which is 1.6 s where slices are 100 ms.  A group that has waited
+ * for 5 s comes before all others, see sutro-late.c.
+ *
+ * 2. Slices
+ *
+ * Where leaving a stream costs a seek, a group of streams keeps the device for a
+ * slice of slice_ns of device time.  When streams take turns, it is 24 times what a
+ * switch costs, if that is less, but no less than half of slice_ns: the first
+ * completion after a switch costs that much more than was estimated.  So where a seek
+ * is short, turns are shorter, for the same loss of bandwidth.
+ *
+ *	A stream's 1 MiB takes 7 ms, the first one after a switch 10: slices of 72 ms.
+ *
+ * The slice ends early when the group runs empty and is not expected back (see 3),
+ * when a group of a higher class wakes up, and when a group wakes up that is owed
+ * half a slice more: on a stripe, both halves of a reader's request then move over
+ * to the same group at nearly the same time on both disks.  A group whose slice is
+ * used up while it is still the one furthest behind, but has all its requests at the
+ * device, keeps it: with one request at a time it would otherwise lose its turn
+ * whenever that request is on the way.
+ *
+ * Elsewhere (flash, or a group of random requests, for which one seek is as good
+ * as another) each request is its own turn.
+ *
+ * 3. Groups without queued requests
+ *
+ * A group may have nothing queued because all its requests are at the device, or
+ * because it has just seen its last one complete and will send the next in a
+ * moment.  If the others went on, a drive that serves the nearest request first
+ * could leave its requests waiting behind a stream without end, and a group with
+ * one request at a time would find the drive full of others' each time it comes
+ * back.  So where requests are served one by one (rotational), others are held
+ * back while such a group is owed half a slice or more: until it has received it,
+ * or has left.  Where many are served at once, that is done only while the device
+ * has enough in flight to be busy without a pause (busy_ns), and only for groups that
+ * have requests there: no throughput is given up, but a heavy group has its share also
+ * when the device could take all requests of both.
+ *
+ * A group leaves when its last request completes, unless it usually comes back
+ * within group_idle_ns: then after that time.  While the device is idle for its
+ * sake, the time is charged to it.
+ *
+ *	a sends one random read at a time, b has 64 waiting, equal weights: with
+ *	slices of 100 ms, b is sent until it is 50 ms ahead; from then on each read
+ *	of a's lets as many of b's pass as take the same time.
+ *
+ * With fairness=1 every group has slices and every group is waited for, on every
+ * device.
+ *
+ * 4. How many at the device
+ *
+ * What is at the device can no longer be ordered.  A group with slices sends at
+ * most half a slice's worth, also when alone: a stream needs no more, and the next
+ * group would have to wait for it (32 writes of 512 KiB are 400 ms of a slow
+ * drive).  Random requests are sent as they come: the drive chooses better among
+ * many.
+ *
+ * On devices that serve many requests at once, while more than one group is
+ * active, requests are held back when those in flight are estimated to use
+ * depth_ns of device time: enough to keep all channels busy, little enough that
+ * the backlog stays here.
+ *
+ * A group whose own requests compete with one another (ioprio, submitters) is
+ * limited on any device as if it had slices, and as if it were not alone.
+ *
+ * A group that sends a request, waits for it, and sends the next a moment later has
+ * nothing queued that could be put before others' requests: its next request waits at
+ * the device behind those that were sent in the meantime.  So when a group has left
+ * that usually comes back within slice_ns, all others together get no more than
+ * busy_ns in flight until it is back, or twice slice_ns have passed.
+ *
+ *	a reads 4 KiB at a time and thinks for 1 ms, b reads 128 KiB with 32 in
+ *	flight: without this a waits for 32 of b's, with it for three.
+ */
+#include "sutro-core.h"
+
+/* Slices of higher classes after which a lower class comes first ... */
+#define SUTRO_AGE_SLICES 16
+/* ... of at least this length, for slice_ns may be 0. */
+#define SUTRO_AGE_SLICE_MIN_NS (1000 * 1000ULL)
+/* A slice is as long as so many switches from one group to another ... */
+#define SUTRO_SWITCHES 24ULL
+/* ... but not shorter than such a part of slice_ns. */
+#define SUTRO_SLICE_PART 2
+/* Beside a protected group, others have such a part of busy_ns in flight. */
+#define SUTRO_PROTECT_BUSY 3
+
+/* Device time after which @group lets others in; 0 = after each request. */
+static u64 sutro_slice_ns(const struct sutro_core *core,
+			  const struct sutro_group *group)
+{
+	const struct sutro_tunables *t = &core->tunables;
+
+	if (t->fairness || (t->rotational && !sutro_group_seeky(group)))
+		return t->slice_ns;
+	return 0;
+}
+
+/* @group may have a slice: for how long? */
+static void sutro_begin_slice(struct sutro_core *core,
+			      struct sutro_group *group)
+{
+	const struct sutro_tunables *t = &core->tunables;
+	/* Nothing was sent since the last slice, which was a stream's. */
+	bool turns = t->rotational && core->last_served == core->expired;
+
+	core->in_service = group;
+	core->slice_ns = sutro_slice_ns(core, group);
+	core->fresh = turns && core->expired != group;
+	if (turns && core->switch_ns)
+		core->slice_ns = clamp(SUTRO_SWITCHES * core->switch_ns,
+				       t->slice_ns / SUTRO_SLICE_PART,
+				       t->slice_ns);
+}
+
+/* How old a class grows before it comes first. */
+static u64 sutro_age_ns(const struct sutro_core *core)
+{
+	return SUTRO_AGE_SLICES *
+	       max(core->tunables.slice_ns, SUTRO_AGE_SLICE_MIN_NS);
+}
+
+/* May others be held back for a group whose requests are all at the device? */
+static bool sutro_may_hold(const struct sutro_core *core)
+{
+	u64 busy_ns = core->tunables.busy_ns;
+
+	return sutro_waits(core) || (busy_ns && core->in_flight_ns >= busy_ns &&
+				     core->in_flight >= SUTRO_DEPTH_MIN);
+}
+
+/**
+ * sutro_stop_idling - the device no longer idles for a group
+ * @core:	the leaf
+ * @why:	why not
+ * @now_ns:	the time
+ */
+void sutro_stop_idling(struct sutro_core *core, enum sutro_idle_end why,
+		       u64 now_ns)
+{
+	struct sutro_group *group = core->idle_for;
+	s64 idle_ns;
+
+	if (!group)
+		return;
+
+	idle_ns = max_t(s64, now_ns - core->idle_since_ns, 0);
+	core->idle_for = NULL;
+	core->idle_end = why;
+	core->idled_for = group;
+	core->idled_ns = idle_ns;
+	group->stat.idle_ns += idle_ns;
+	if (sutro_protect_charged(core, group))
+		sutro_tree_charge(group, idle_ns);
+	if (group == core->in_service)
+		core->slice_used_ns += idle_ns;
+}
+
+/* Nothing may be sent for the sake of @group, which has nothing queued. */
+static enum sutro_verdict sutro_hold(struct sutro_core *core,
+				     struct sutro_group *group, u64 now_ns)
+{
+	if (group->in_flight)
+		return SUTRO_WAIT;
+	if (!core->in_flight && core->idle_for != group) {
+		sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);
+		core->idle_for = group;
+		core->idle_since_ns = now_ns;
+	}
+	core->idle_until_ns = group->leave_at_ns;
+	return SUTRO_IDLE;
+}
+
+/**
+ * sutro_expire - the slice in service ends
+ * @core:	the leaf
+ * @why:	why
+ */
+void sutro_expire(struct sutro_core *core, enum sutro_expiry why)
+{
+	core->expired = core->in_service;
+	core->expiry = why;
+	core->in_service = NULL;
+	core->slice_used_ns = 0;
+	core->preempt = false;
+}
+
+/* Does the owner of the slice keep it? */
+static bool sutro_keeps_slice(struct sutro_core *core)
+{
+	struct sutro_group *group = core->in_service;
+	u64 slice_ns = sutro_slice_ns(core, group) ? core->slice_ns : 0;
+
+	if (core->preempt) {
+		sutro_expire(core, SUTRO_EXPIRY_PREEMPTED);
+		return false;
+	}
+	if (!group->queued && sutro_commit_waits(core, group)) {
+		sutro_expire(core, SUTRO_EXPIRY_EMPTY);
+		return false;
+	}
+	if (core->slice_used_ns < slice_ns)
+		return true;
+	if (slice_ns && !group->queued && group->in_flight &&
+	    sutro_tree_precedes(group, sutro_age_ns(core))) {
+		core->slice_used_ns = 0;
+		return true;
+	}
+	sutro_expire(core, SUTRO_EXPIRY_USED);
+	return false;
+}
+
+/*
+ * The backlogged group that is furthest behind, unless others have to wait for a
+ * group that is away, and may be held back: then that one.  Advances the clocks.
+ */
+static struct sutro_group *sutro_furthest_behind(struct sutro_core *core,
+						 bool may_hold)
+{
+	struct sutro_group *group = core->root;
+	u64 age_ns = sutro_age_ns(core);
+
+	for (;;) {
+		struct sutro_level *level = &group->level;
+		struct sutro_rank *rank =
+			&level->rank[sutro_tree_turn(level, age_ns, may_hold)];
+		struct sutro_entity *first = sutro_first(&rank->queue);
+		struct sutro_entity *away = sutro_first(&rank->away);
+
+		if (!first || (away && may_hold &&
+			       sutro_before(sutro_due(away), first->vtime)))
+			first = away;
+		else if (sutro_before(rank->vtime, first->vtime))
+			rank->vtime = first->vtime;
+
+		if (first == &group->self)
+			return group;
+		group = container_of(first, struct sutro_group, entity);
+	}
+}
+
+/* Is the device full enough that the rest had better wait here? */
+static bool sutro_is_deep(const struct sutro_core *core,
+			  struct sutro_group *group, u64 now_ns)
+{
+	const struct sutro_tunables *t = &core->tunables;
+
+	if (core->in_flight && core->in_flight_ns >= core->limit_ns &&
+	    sutro_is_limited(core, group, now_ns))
+		return true;
+	if (core->in_flight < SUTRO_DEPTH_MIN)
+		return false;
+	if (t->rotational)
+		return (sutro_slice_ns(core, group) || group->mixed) &&
+		       core->in_flight_ns >= t->slice_ns / 2;
+	if (t->busy_ns && core->in_flight_ns >= t->busy_ns &&
+	    sutro_expects_other(core, group, now_ns))
+		return true;
+	if (t->busy_ns && core->protect.gentle &&
+	    core->in_flight_ns >= t->busy_ns / SUTRO_PROTECT_BUSY &&
+	    sutro_protects(&core->protect) && !sutro_group_protected(group))
+		return true;
+	return (core->nr_active > 1 || group->mixed) &&
+	       (core->in_flight_ns >= t->depth_ns ||
+		core->in_flight - core->commits >= SUTRO_DEPTH_MAX);
+}
+
+/* In a reserved window: the protected group to be served, or to be waited for. */
+static struct sutro_group *sutro_reserved(struct sutro_core *core, u64 now_ns)
+{
+	sutro_window_look(core, now_ns);
+	if (!core->protect.reserved)
+		return NULL;
+	return sutro_protect_next(&core->protect)
+		       ?: sutro_protect_awaited(core, now_ns);
+}
+
+/* Nothing may be sent for the sake of @group until the reserved window ends. */
+static enum sutro_verdict sutro_hold_reserved(struct sutro_core *core,
+					      struct sutro_group *group,
+					      u64 now_ns)
+{
+	u64 end_ns = core->protect.begin_ns + core->protect.cycle_ns;
+	enum sutro_verdict verdict = sutro_hold(core, group, now_ns);
+
+	if (sutro_before(end_ns, core->idle_until_ns))
+		core->idle_until_ns = end_ns;
+	return verdict;
+}
+
+/**
+ * sutro_core_select - which group may send the next request?
+ * @core:	the leaf
+ * @now_ns:	the time
+ * @ret_verdict: what to do
+ *
+ * Return: the group to dispatch a request of (SUTRO_SERVE), else NULL.
+ */
+struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
+				      enum sutro_verdict *ret_verdict)
+{
+	struct sutro_group *group, *late;
+
+	core->now_ns = now_ns;
+	core->late = NULL;
+	if (core->limit_ns && !sutro_before(now_ns, core->limit_until_ns))
+		WRITE_ONCE(core->limit_ns, 0);
+	if (!core->queued) {
+		*ret_verdict = SUTRO_EMPTY;
+		return NULL;
+	}
+
+	if (core->commits && !core->flush_data &&
+	    sutro_before(now_ns, core->commit_until_ns)) {
+		core->idle_until_ns = core->commit_until_ns;
+		*ret_verdict = SUTRO_IDLE;
+		return NULL;
+	}
+	late = sutro_late_next(core, now_ns);
+	group = late ?: sutro_reserved(core, now_ns);
+	if (group && !group->queued && sutro_commit_waits(core, group))
+		group = NULL;
+	if (group && !group->queued) {
+		*ret_verdict = sutro_hold_reserved(core, group, now_ns);
+		return NULL;
+	}
+	if (group) {
+		/* It is its turn. */
+	} else if (core->in_service && sutro_keeps_slice(core)) {
+		group = core->in_service;
+	} else {
+		group = sutro_furthest_behind(core, sutro_may_hold(core));
+		if (!group->queued && sutro_commit_waits(core, group))
+			group = sutro_furthest_behind(core, false);
+		if (group->queued && sutro_slice_ns(core, group))
+			sutro_begin_slice(core, group);
+	}
+
+	if (!group->queued) {
+		*ret_verdict = sutro_hold(core, group, now_ns);
+		return NULL;
+	}
+	if (sutro_is_deep(core, group, now_ns)) {
+		*ret_verdict = SUTRO_WAIT;
+		return NULL;
+	}
+	sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);
+	core->late = late;
+	*ret_verdict = SUTRO_SERVE;
+	return group;
+}
