@@ -122,7 +122,7 @@ static void sutro_cpd_free(struct blkcg_policy_data *cpd)
 
 /* What a cgroup takes on each leaf, unless locks are large because they are watched. */
 static_assert(sizeof(spinlock_t) > sizeof(u32) ||
-	      sizeof(struct sutro_blkg) <= SZ_1K + SZ_256);
+	      sizeof(struct sutro_blkg) <= SZ_512 + SZ_256);
 
 /* Shown by slabtop as sutro_blkg. */
 static struct kmem_cache *sutro_blkg_cache;
@@ -137,11 +137,41 @@ static struct blkg_policy_data *sutro_pd_alloc(struct gendisk *disk,
 	if (!sblkg)
 		return NULL;
 	sutro_requests_init(&sblkg->requests);
-	sutro_peer_init(&sblkg->peer);
 	INIT_LIST_HEAD(&sblkg->note_node);
 	init_waitqueue_head(&sblkg->slot_wait);
 	RB_CLEAR_NODE(&sblkg->active.node);
 	return &sblkg->pd;
+}
+
+/**
+ * sutro_setting - a setting that holds for a group
+ * @sblkg:	the group
+ * @setting:	which one
+ *
+ * Return: that for the leaf, or else that of the cgroup on every leaf.
+ */
+u32 sutro_setting(struct sutro_blkg *sblkg, enum sutro_setting setting)
+{
+	struct blkcg *blkcg = sutro_to_blkg(sblkg)->blkcg;
+
+	return READ_ONCE(sblkg->device_setting[setting])
+		       ?: READ_ONCE(sutro_blkcg_of(blkcg)->setting[setting]);
+}
+
+/*
+ * Does the elevator take a disk for a rotational one?  It may just have been removed, by the
+ * time that a blkg is added that was allocated before.
+ */
+static bool sutro_leaf_is_rotational(struct request_queue *q)
+{
+	struct elevator_queue *eq = q->elevator;
+	struct sutro_queue *sq;
+
+	lockdep_assert_held(&q->queue_lock);
+	if (!eq || eq->type->elevator_attrs != sutro_attrs)
+		return false;
+	sq = eq->elevator_data;
+	return sq->device.rotational;
 }
 
 /* Parents are initialized before their children. */
@@ -151,16 +181,18 @@ static void sutro_pd_init(struct blkg_policy_data *pd)
 	struct blkcg_gq *blkg = pd_to_blkg(pd);
 	struct sutro_blkg *parent = blkg->parent ? sutro_from_blkg(blkg->parent)
 						 : NULL;
-	const u32 *setting = sutro_blkcg_of(blkg->blkcg)->setting;
 	u32 class, reserve, latency;
 
+	sblkg->rotational = sutro_leaf_is_rotational(blkg->q);
+	if (!sblkg->rotational)
+		sutro_peer_init(&sblkg->peer);
 	sutro_group_init(&sblkg->group, parent ? &parent->group : NULL,
-			 READ_ONCE(setting[SUTRO_SETTING_WEIGHT]));
-	class = READ_ONCE(setting[SUTRO_SETTING_CLASS]);
+			 sutro_setting(sblkg, SUTRO_SETTING_WEIGHT));
+	class = sutro_setting(sblkg, SUTRO_SETTING_CLASS);
 	sutro_tree_set_class(&sblkg->group, sutro_setting_class(class));
-	reserve = READ_ONCE(setting[SUTRO_SETTING_RESERVE]);
+	reserve = sutro_setting(sblkg, SUTRO_SETTING_RESERVE);
 	sblkg->group.reserve = sutro_setting_reserve(reserve);
-	latency = READ_ONCE(setting[SUTRO_SETTING_LATENCY]);
+	latency = sutro_setting(sblkg, SUTRO_SETTING_LATENCY);
 	sutro_latency_set(&sblkg->group, sutro_setting_latency(latency));
 }
 
@@ -170,13 +202,21 @@ static void sutro_pd_offline(struct blkg_policy_data *pd)
 	sutro_note_offline(sutro_pd(pd));
 }
 
+static void sutro_blkg_free(struct rcu_head *rcu)
+{
+	struct sutro_blkg *sblkg = container_of(rcu, struct sutro_blkg, rcu);
+
+	sutro_protect_exit(&sblkg->group);
+	if (sblkg->rotational)
+		kfree(sblkg->costs);
+	kfree(sblkg->rlat);
+	kmem_cache_free(sutro_blkg_cache, sblkg);
+}
+
 /* Readers of the files may still look at it, under RCU. */
 static void sutro_pd_free(struct blkg_policy_data *pd)
 {
-	struct sutro_blkg *sblkg = sutro_pd(pd);
-
-	sutro_protect_exit(&sblkg->group);
-	kfree_rcu(sblkg, rcu);
+	call_rcu(&sutro_pd(pd)->rcu, sutro_blkg_free);
 }
 
 /* "MAJ:MIN" of a group's leaf, NULL once that is gone. */
@@ -335,7 +375,7 @@ static void sutro_set_default(struct blkcg *blkcg, enum sutro_setting setting,
 			sutro_pd(blkg_to_pd(blkg, &sutro_policy));
 
 		if (sblkg && !sblkg->device_setting[setting])
-			sutro_note_setting(sblkg, setting, value);
+			sutro_note_setting(sblkg, setting);
 	}
 	spin_unlock_irq(&blkcg->lock);
 }
@@ -365,8 +405,7 @@ static int sutro_set_device(struct blkcg *blkcg, enum sutro_setting setting,
 
 		spin_lock(&blkcg->lock);
 		WRITE_ONCE(sblkg->device_setting[setting], value);
-		value = value ?: sutro_blkcg_of(blkcg)->setting[setting];
-		sutro_note_setting(sblkg, setting, value);
+		sutro_note_setting(sblkg, setting);
 		spin_unlock(&blkcg->lock);
 	}
 	blkg_conf_unprep(&ctx);
@@ -398,90 +437,6 @@ static ssize_t sutro_setting_write(struct kernfs_open_file *of, char *buf,
 			sutro_set_default(blkcg, setting, value);
 	}
 	return ret ?: nbytes;
-}
-
-static void sutro_show_rlat(struct seq_file *sf, const u32 *rlat)
-{
-	int i;
-
-	seq_puts(sf, " rlat=");
-	for (i = 0; i < SUTRO_LATENCY_BUCKETS; i++)
-		seq_put_decimal_ull(sf, i ? "," : "", READ_ONCE(rlat[i]));
-}
-
-static const char *const sutro_latency_names[SUTRO_LATENCY_STATES] = {
-	[SUTRO_LATENCY_UNKNOWN] = "unknown",
-	[SUTRO_LATENCY_MET] = "met",
-	[SUTRO_LATENCY_MISSED] = "missed",
-	[SUTRO_LATENCY_UNREACHABLE] = "unreachable",
-};
-
-/* Of the target that holds for a group, if there is one. */
-static void sutro_show_target(struct seq_file *sf, struct sutro_group *group)
-{
-	const struct sutro_latency *latency = sutro_latency_of(group);
-
-	if (latency)
-		seq_printf(sf, " latency=%s",
-			   sutro_latency_names[READ_ONCE(latency->state)]);
-}
-
-/* Less those that have completed, of which the algorithm has not read yet. */
-static u32 sutro_in_flight(struct sutro_blkg *sblkg)
-{
-	u32 in_flight = READ_ONCE(sblkg->group.in_flight);
-
-	return in_flight - min(in_flight, READ_ONCE(sblkg->note.nr));
-}
-
-/* Time with a request that waited or was at the disk, up to now. */
-static u64 sutro_busy_ns(struct sutro_blkg *sblkg)
-{
-	const struct sutro_group *group = &sblkg->group;
-	u64 busy_ns = READ_ONCE(group->stat.busy_ns);
-	u64 since_ns = READ_ONCE(group->busy_since_ns), until_ns;
-
-	if (READ_ONCE(group->queued) || sutro_in_flight(sblkg))
-		until_ns = ktime_get_ns();
-	else if (READ_ONCE(group->in_flight))
-		until_ns = READ_ONCE(sblkg->note.now_ns);
-	else
-		return busy_ns;
-	return busy_ns + max_t(s64, until_ns - since_ns, 0);
-}
-
-/**
- * sutro_show_stat - the rest of a line of io.sutro.stat, behind the leaf
- * @sf:		where
- * @sblkg:	of which group
- *
- * Counters are read without the locks under which they are written: on 32 bit
- * a value may be torn, and values may be a request apart.
- *
- * Context: RCU read side; older kernels hold q->queue_lock, too.
- */
-void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg)
-{
-	struct sutro_group *group = &sblkg->group;
-	const u64 *bytes = sblkg->stat.bytes, *ios = sblkg->stat.ios;
-
-	seq_put_decimal_ull(sf, " time_ns=", READ_ONCE(sblkg->stat.time_ns));
-	seq_put_decimal_ull(sf, " rbytes=", READ_ONCE(bytes[SUTRO_READ]));
-	seq_put_decimal_ull(sf, " wbytes=", READ_ONCE(bytes[SUTRO_WRITE]));
-	seq_put_decimal_ull(sf, " rios=", READ_ONCE(ios[SUTRO_READ]));
-	seq_put_decimal_ull(sf, " wios=", READ_ONCE(ios[SUTRO_WRITE]));
-	seq_put_decimal_ull(sf, " wait_ns=", READ_ONCE(sblkg->stat.wait_ns));
-	seq_put_decimal_ull(sf,
-			    " pending_ns=", READ_ONCE(sblkg->stat.pending_ns));
-	seq_put_decimal_ull(sf, " busy_ns=", sutro_busy_ns(sblkg));
-	seq_put_decimal_ull(sf, " idle_ns=", READ_ONCE(group->stat.idle_ns));
-	seq_put_decimal_ull(sf, " queued=", READ_ONCE(group->queued));
-	seq_put_decimal_ull(sf, " in_flight=", sutro_in_flight(sblkg));
-	seq_put_decimal_ull(sf, " dequeue=", READ_ONCE(group->stat.dequeue));
-	seq_put_decimal_ll(sf, " lag_ns=", sutro_group_lag_ns(group));
-	sutro_show_target(sf, group);
-	sutro_show_rlat(sf, sblkg->stat.rlat);
-	seq_putc(sf, '\n');
 }
 
 static u64 sutro_prfill_stat(struct seq_file *sf, struct blkg_policy_data *pd,
@@ -574,6 +529,7 @@ int sutro_cgroup_register(void)
 void sutro_cgroup_unregister(void)
 {
 	blkcg_policy_unregister(&sutro_policy);
-	/* Waits for what kfree_rcu() has still to free. */
+	/* sutro_blkg_free() */
+	rcu_barrier();
 	kmem_cache_destroy(sutro_blkg_cache);
 }

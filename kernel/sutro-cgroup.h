@@ -43,9 +43,12 @@ static inline u32 sutro_setting_latency(u32 value)
 /* sutro-cgroup.c */
 extern struct blkcg_policy sutro_policy;
 extern const char *const sutro_class_names[SUTRO_CLASS_NR];
-void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg);
+u32 sutro_setting(struct sutro_blkg *sblkg, enum sutro_setting setting);
 int sutro_cgroup_register(void);
 void sutro_cgroup_unregister(void);
+
+/* sutro-stat.c */
+void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg);
 
 /* sutro-active.c */
 void sutro_active_enter(struct sutro_blkg *sblkg);

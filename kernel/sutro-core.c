@@ -66,11 +66,11 @@ static void sutro_leave_later(struct sutro_core *core,
 {
 	struct sutro_group *before;
 
-	list_del_init(&group->leaving);
-	list_for_each_entry_reverse(before, &core->leaving, leaving)
+	list_del_init(&group->node);
+	list_for_each_entry_reverse(before, &core->leaving, node)
 		if (!sutro_before(group->leave_at_ns, before->leave_at_ns))
 			break;
-	list_add(&group->leaving, &before->leaving);
+	list_add(&group->node, &before->node);
 }
 
 /* @group is empty, and no other group is held back for it. */
@@ -78,7 +78,7 @@ static void sutro_leave_at_once(struct sutro_core *core,
 				struct sutro_group *group)
 {
 	group->leave_at_ns = group->empty_since_ns;
-	list_move(&group->leaving, &core->leaving);
+	list_move(&group->node, &core->leaving);
 }
 
 /* @group ran empty: it leaves now, or when its next request failed to come. */
@@ -115,11 +115,11 @@ struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
 	struct sutro_group *group;
 
 	group = list_first_entry_or_null(&core->leaving, struct sutro_group,
-					 leaving);
+					 node);
 	if (!group || sutro_before(now_ns, group->leave_at_ns))
 		return NULL;
 
-	list_del_init(&group->leaving);
+	list_del_init(&group->node);
 	if (group == core->idle_for)
 		sutro_stop_idling(core, SUTRO_IDLE_END_LATE, now_ns);
 	if (group == core->in_service)
@@ -194,7 +194,6 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 	}
 
 	sutro_late_queued(core, group, now_ns);
-	list_del_init(&group->leaving);
 	if (group == core->idle_for)
 		sutro_stop_idling(core, SUTRO_IDLE_END_ARRIVED, now_ns);
 	if (!group->self.active)
@@ -394,7 +393,6 @@ void sutro_core_pass(struct sutro_core *core, struct sutro_group *group,
 	if (core->alone != group) {
 		sutro_core_queue(core, group, far, now_ns);
 		sutro_core_dispatch(core, group, estimate_ns);
-		list_del_init(&group->leaving);
 		core->alone = group;
 		return;
 	}
@@ -431,7 +429,7 @@ void sutro_core_init(struct sutro_core *core, struct sutro_group *root)
 void sutro_group_set_gone(struct sutro_core *core, struct sutro_group *group)
 {
 	group->gone = true;
-	if (list_empty(&group->leaving))
+	if (group->queued || list_empty(&group->node))
 		return;
 	sutro_leave_at_once(core, group);
 }

@@ -221,7 +221,7 @@ static inline bool sutro_is_limited(const struct sutro_core *core,
 				    struct sutro_group *group, u64 now_ns)
 {
 	return core->limit_ns && sutro_before(now_ns, core->limit_until_ns) &&
-	       !sutro_latency_of(group);
+	       !sutro_latency_late_ns(group);
 }
 
 /* Will a group other than @group soon be back with a request or a few? */

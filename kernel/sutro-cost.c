@@ -107,18 +107,31 @@ void sutro_device_init(struct sutro_device *device, bool rotational)
 	device->rotational = rotational;
 }
 
+/* A mean of the costs of a group's requests. */
+static void sutro_gap_learn(u64 *mean, u64 cost_ns)
+{
+	s64 delta;
+
+	if (*mean) {
+		delta = (s64)(cost_ns << SUTRO_NS16_SHIFT) - (s64)*mean;
+		*mean = max_t(s64, *mean + (delta >> SUTRO_GAP_SHIFT), 1);
+	} else {
+		*mean = max(cost_ns << SUTRO_NS16_SHIFT, 1ULL);
+	}
+}
+
 static u64 sutro_gap_complete(struct sutro_device *device,
 			      struct sutro_costs *group,
 			      const struct sutro_sample *sample)
 {
-	u64 *mean = &group->ns16[sample->class];
+	struct sutro_advance none = {};
+	struct sutro_advance *advance = group ? &group->advance : &none;
 	u64 start_ns = max(device->last_completion_ns, sample->start_ns);
 	u64 cost_ns = sample->now_ns > start_ns ? sample->now_ns - start_ns : 0;
-	s64 delta;
 
 	cost_ns = min(cost_ns, SUTRO_COST_MAX_NS);
 	if (sample->caches)
-		cost_ns = sutro_destage_wrote(&device->destage, &group->advance,
+		cost_ns = sutro_destage_wrote(&device->destage, advance,
 					      sample->bytes, sample->seeks,
 					      cost_ns, sample->now_ns);
 	else
@@ -127,13 +140,9 @@ static u64 sutro_gap_complete(struct sutro_device *device,
 
 	device->last_completion_ns =
 		max(device->last_completion_ns, sample->now_ns);
-	if (*mean) {
-		delta = (s64)(cost_ns << SUTRO_NS16_SHIFT) - (s64)*mean;
-		*mean = max_t(s64, *mean + (delta >> SUTRO_GAP_SHIFT), 1);
-	} else {
-		*mean = max(cost_ns << SUTRO_NS16_SHIFT, 1ULL);
-	}
-	return sutro_destage_credit(&group->advance, cost_ns);
+	if (group)
+		sutro_gap_learn(&group->ns16[sample->class], cost_ns);
+	return sutro_destage_credit(advance, cost_ns);
 }
 
 /* A window of one class measures it. */
@@ -390,7 +399,8 @@ static u64 sutro_window_complete(struct sutro_device *device,
 /**
  * sutro_cost_complete - cost of a request that left the device
  * @device:	the leaf
- * @group:	measured costs of the group's requests
+ * @group:	measured costs of the group's requests where the leaf is rotational, NULL if
+ *		there is no memory for them
  * @sample:	the request
  *
  * Return: device time in ns; none for a request that failed before the driver began with

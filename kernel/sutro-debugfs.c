@@ -160,9 +160,9 @@ static int sutro_groups_show(struct seq_file *sf, void *v)
 	sutro_show_prio(sf, sblkg, "queued_rt", SUTRO_PRIO_RT);
 	sutro_show_prio(sf, sblkg, "queued_be", SUTRO_PRIO_BE);
 	sutro_show_prio(sf, sblkg, "queued_idle", SUTRO_PRIO_IDLE);
-	seq_printf(sf, " slots=%d slots_refused=%ld",
+	seq_printf(sf, " slots=%d slots_refused=%u",
 		   atomic_read(&sblkg->nr_requests),
-		   atomic_long_read(&sblkg->slots_refused));
+		   atomic_read(&sblkg->slots_refused));
 	seq_printf(sf, " seeky=%d think_ns=%llu", sutro_group_seeky(group),
 		   READ_ONCE(group->think_ns));
 	seq_printf(sf, " lag_ns=%lld time_ns=%llu idle_ns=%llu dequeue=%llu",
@@ -170,7 +170,7 @@ static int sutro_groups_show(struct seq_file *sf, void *v)
 		   READ_ONCE(group->stat.idle_ns),
 		   READ_ONCE(group->stat.dequeue));
 	for (i = 0; i < SUTRO_CLASS_NR; i++)
-		seq_printf(sf, " %s_children=%u %s_children_weight=%llu",
+		seq_printf(sf, " %s_children=%u %s_children_weight=%u",
 			   sutro_class_names[i],
 			   READ_ONCE(group->level.rank[i].nr_active),
 			   sutro_class_names[i],
@@ -266,11 +266,14 @@ static int sutro_probes_show(void *data, struct seq_file *sf)
 static int sutro_group_costs_show(struct seq_file *sf, void *v)
 {
 	struct sutro_blkg *sblkg = v;
+	const struct sutro_costs *costs;
 
 	seq_puts(sf, "# ");
 	sutro_show_path(sf, sblkg);
 	seq_putc(sf, '\n');
-	sutro_show_costs(sf, &sblkg->costs);
+	costs = sblkg->rotational ? READ_ONCE(sblkg->costs) : NULL;
+	if (costs)
+		sutro_show_costs(sf, costs);
 	return 0;
 }
 

@@ -134,9 +134,12 @@ u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	unsigned int class = sutro_request_class(rq);
 	u64 estimate_ns, wait_ns;
 
+	if (sblkg->rotational && !sblkg->costs)
+		WRITE_ONCE(sblkg->costs, kzalloc(sizeof(*sblkg->costs),
+						 GFP_NOWAIT | __GFP_NOWARN));
 	/* Read without done_lock: an estimate may be a completion behind. */
-	estimate_ns = data_race(sutro_cost_estimate(&sq->device, &sblkg->costs,
-						    class, blk_rq_bytes(rq)));
+	estimate_ns = data_race(sutro_cost_estimate(
+		&sq->device, sutro_blkg_costs(sblkg), class, blk_rq_bytes(rq)));
 	wait_ns = sutro_rq_waited_ns(rq, now_ns);
 
 	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), estimate_ns, wait_ns,
@@ -171,7 +174,7 @@ void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
 		rq->fifo_time |= SUTRO_RQ_COMMIT;
 		sutro_core_commit(&sq->core, &sblkg->group, now_ns);
 	}
-	if (!sblkg->group.queued)
+	if (!sblkg->group.queued && !sblkg->rotational)
 		sutro_probe_leave(&sblkg->peer);
 }
 
@@ -232,7 +235,7 @@ static u64 sutro_probe_cost_ns(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			       unsigned int class, struct request *rq)
 {
 	/* Read without done_lock: an estimate may be a completion behind. */
-	return data_race(sutro_cost_estimate(&sq->device, &sblkg->costs, class,
+	return data_race(sutro_cost_estimate(&sq->device, NULL, class,
 					     blk_rq_bytes(rq)));
 }
 

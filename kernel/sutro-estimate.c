@@ -182,7 +182,8 @@ u64 sutro_cost_class_ns(const struct sutro_device *device, unsigned int class)
 /**
  * sutro_cost_estimate - estimated cost of a request
  * @device:	the leaf
- * @group:	measured costs of the group's requests
+ * @group:	measured costs of the group's requests where the leaf is rotational, NULL if
+ *		there are none
  * @class:	from sutro_cost_class()
  * @bytes:	its size
  *
@@ -194,9 +195,11 @@ u64 sutro_cost_estimate(const struct sutro_device *device,
 {
 	u64 ns16;
 
-	if (device->rotational)
+	if (!device->rotational)
+		ns16 = sutro_request_ns16(device, class, bytes);
+	else if (group)
 		ns16 = sutro_cost_ns16(group, true, class);
 	else
-		ns16 = sutro_request_ns16(device, class, bytes);
+		ns16 = sutro_prior_ns16(true, class);
 	return ns16 >> SUTRO_NS16_SHIFT;
 }

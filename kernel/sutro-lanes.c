@@ -133,6 +133,7 @@ struct sutro_rings *sutro_rings_get(struct sutro_pool *pool)
 	if (!rings)
 		return sutro_rings_make(pool->node);
 	pool->rings = rings->next;
+	rings->position = 0;
 	for (prio = 0; prio < SUTRO_PRIOS; prio++) {
 		rings->of[0][prio].vtime += SUTRO_RINGS_AFAR;
 		rings->of[1][prio].vtime += SUTRO_RINGS_AFAR;

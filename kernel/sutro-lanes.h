@@ -75,11 +75,13 @@ struct sutro_ring {
  * @next:	in &sutro_pool.rings, while no group has them
  * @of:		async (0) and sync (1) ones, by prio
  * @prio_ns:	when a prio was served last, or got its first request
+ * @position:	end of the last request sent
  */
 struct sutro_rings {
 	struct sutro_rings *next;
 	struct sutro_ring of[2][SUTRO_PRIOS];
 	u64 prio_ns[SUTRO_PRIOS];
+	sector_t position;
 };
 
 /**

@@ -37,7 +37,8 @@ void sutro_late_queued(struct sutro_core *core, struct sutro_group *group,
 		       u64 now_ns)
 {
 	group->waits_since_ns = now_ns;
-	list_add_tail(&group->waiting, &core->waiting);
+	/* It is no longer leaving. */
+	list_move_tail(&group->node, &core->waiting);
 }
 
 /**
@@ -46,7 +47,7 @@ void sutro_late_queued(struct sutro_core *core, struct sutro_group *group,
  */
 void sutro_late_unqueued(struct sutro_group *group)
 {
-	list_del_init(&group->waiting);
+	list_del_init(&group->node);
 }
 
 /**
@@ -61,7 +62,7 @@ struct sutro_group *sutro_late_next(struct sutro_core *core, u64 now_ns)
 	struct sutro_group *group;
 
 	group = list_first_entry_or_null(&core->waiting, struct sutro_group,
-					 waiting);
+					 node);
 	if (!group || sutro_before(now_ns, core->late_until_ns) ||
 	    sutro_before(now_ns, group->waits_since_ns + SUTRO_LATE_NS))
 		return NULL;
@@ -82,5 +83,5 @@ void sutro_late_sent(struct sutro_core *core, struct sutro_group *group,
 			core->now_ns + SUTRO_AGE_PART * estimate_ns;
 	core->late = NULL;
 	group->waits_since_ns = core->now_ns;
-	list_move_tail(&group->waiting, &core->waiting);
+	list_move_tail(&group->node, &core->waiting);
 }

@@ -63,6 +63,7 @@
  * the device cannot meet the target.  The cgroup is still protected, but for no more of
  * the time than its share: other groups must not starve for a target that nothing meets.
  */
+#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "sutro-core.h"
@@ -97,19 +98,49 @@
 #define SUTRO_LATENCY_CALM 16U
 #define SUTRO_LATENCY_PATIENCE_MAX 64
 
+/* The group itself, or its nearest ancestor with a target; NULL if there is none. */
+static struct sutro_group *sutro_latency_group(const struct sutro_group *group)
+{
+	while (group && !READ_ONCE(group->target_us))
+		group = group->parent;
+	return (struct sutro_group *)group;
+}
+
 /**
- * sutro_latency_of - the target that holds for a group
+ * sutro_latency_of - the state of the target that holds for a group
  * @group:	the group
  *
- * Return: that of the group or of its nearest ancestor with a target, or NULL.
+ * Return: the state, NULL if there is no target, or none of its requests has completed.
  *
  * Context: any, for targets change at any time.
  */
-struct sutro_latency *sutro_latency_of(struct sutro_group *group)
+struct sutro_latency *sutro_latency_of(const struct sutro_group *group)
 {
-	while (group && !READ_ONCE(group->latency.target_us))
-		group = group->parent;
-	return group ? &group->latency : NULL;
+	group = sutro_latency_group(group);
+	return group ? READ_ONCE(group->latency) : NULL;
+}
+
+/**
+ * sutro_latency_get - the same, allocated if need be
+ * @group:	the group
+ *
+ * Return: the state, NULL if there is no target, or no memory: then the next completion
+ * tries again.
+ */
+struct sutro_latency *sutro_latency_get(struct sutro_group *group)
+{
+	struct sutro_latency *latency;
+
+	group = sutro_latency_group(group);
+	if (!group || group->latency)
+		return group ? group->latency : NULL;
+	latency = kzalloc(sizeof(*latency), GFP_NOWAIT | __GFP_NOWARN);
+	if (!latency)
+		return NULL;
+	latency->target_us = group->target_us;
+	/* Pairs with READ_ONCE() in sutro_latency_of(). */
+	smp_store_release(&group->latency, latency);
+	return latency;
 }
 
 /**
@@ -125,7 +156,7 @@ u64 sutro_latency_late_ns(const struct sutro_group *group)
 	u32 target_us = 0;
 
 	for (; group && !target_us; group = group->parent)
-		target_us = READ_ONCE(group->latency.target_us);
+		target_us = READ_ONCE(group->target_us);
 	return US * target_us;
 }
 
@@ -136,13 +167,16 @@ u64 sutro_latency_late_ns(const struct sutro_group *group)
  */
 void sutro_latency_set(struct sutro_group *group, u32 target_us)
 {
-	struct sutro_latency *latency = &group->latency;
+	struct sutro_latency *latency = group->latency;
 
-	if (latency->target_us == target_us)
+	if (group->target_us == target_us)
 		return;
-	memset_startat(latency, 0, limit_us);
-	WRITE_ONCE(latency->state, SUTRO_LATENCY_UNKNOWN);
-	WRITE_ONCE(latency->target_us, target_us);
+	if (latency) {
+		memset_startat(latency, 0, limit_us);
+		WRITE_ONCE(latency->state, SUTRO_LATENCY_UNKNOWN);
+		latency->target_us = target_us;
+	}
+	WRITE_ONCE(group->target_us, target_us);
 }
 
 /* Are more than one in @allowed requests late? */

@@ -109,7 +109,7 @@ static void sutro_requests_merge(struct sutro_queue *sq,
 static void sutro_unqueue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
 	sutro_core_unqueue(&sq->core, &sblkg->group);
-	if (!sblkg->group.queued)
+	if (!sblkg->group.queued && !sblkg->rotational)
 		sutro_probe_leave(&sblkg->peer);
 }
 

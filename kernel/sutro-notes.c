@@ -9,6 +9,8 @@
  * up.  The algorithm counts a request as at the device until it reads of it, so that
  * its group is active, which holds the blkg; other notes hold it themselves.
  */
+#include <linux/slab.h>
+
 #include "sutro-cgroup.h"
 #include "sutro-trace.h"
 
@@ -44,17 +46,15 @@ static struct sutro_queue *sutro_blkg_queue(struct sutro_blkg *sblkg)
 /**
  * sutro_note_setting - a group has another setting from the next dispatch on
  * @sblkg:	the group
- * @setting:	which of them
- * @value:	the new one
+ * @setting:	which of them; sutro_setting() returns its value
  */
-void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting,
-			u32 value)
+void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting)
 {
 	struct sutro_queue *sq = sutro_blkg_queue(sblkg);
 	unsigned long flags;
 
 	spin_lock_irqsave(&sq->done_lock, flags);
-	sblkg->note.setting[setting] = value;
+	sblkg->note.settings |= BIT(setting);
 	sutro_note_held(sq, sblkg);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
@@ -97,30 +97,45 @@ void sutro_note_offline(struct sutro_blkg *sblkg)
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
 
-/* What was set for a group, or that its cgroup is gone. */
+/* A setting of a group has changed. */
 static void sutro_fold_setting(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			       const struct sutro_note *note)
+			       enum sutro_setting setting)
 {
-	u32 weight = note->setting[SUTRO_SETTING_WEIGHT];
-	u32 class = note->setting[SUTRO_SETTING_CLASS];
-	u32 reserve = note->setting[SUTRO_SETTING_RESERVE];
-	u32 latency = note->setting[SUTRO_SETTING_LATENCY];
+	struct sutro_group *group = &sblkg->group;
+	u32 value = sutro_setting(sblkg, setting);
+
+	sq->core.protect.changed = true;
+	switch (setting) {
+	case SUTRO_SETTING_WEIGHT:
+		sutro_group_set_weight(group, value);
+		break;
+	case SUTRO_SETTING_CLASS:
+		sutro_group_set_class(&sq->core, group,
+				      sutro_setting_class(value));
+		break;
+	case SUTRO_SETTING_RESERVE:
+		group->reserve = sutro_setting_reserve(value);
+		break;
+	case SUTRO_SETTING_LATENCY:
+		sutro_latency_set(group, sutro_setting_latency(value));
+		break;
+	case SUTRO_SETTINGS:
+		break;
+	}
+}
+
+/* What was set for a group, or that its cgroup is gone. */
+static void sutro_fold_held(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			    const struct sutro_note *note)
+{
+	unsigned int setting;
 
 	sutro_core_settle(&sq->core);
 	if (note->gone)
 		sutro_group_set_gone(&sq->core, &sblkg->group);
-	if (weight)
-		sutro_group_set_weight(&sblkg->group, weight);
-	if (reserve)
-		sblkg->group.reserve = sutro_setting_reserve(reserve);
-	if (latency)
-		sutro_latency_set(&sblkg->group,
-				  sutro_setting_latency(latency));
-	if (weight || class || reserve || latency)
-		sq->core.protect.changed = true;
-	if (class)
-		sutro_group_set_class(&sq->core, &sblkg->group,
-				      sutro_setting_class(class));
+	for (setting = 0; setting < SUTRO_SETTINGS; setting++)
+		if (note->settings & BIT(setting))
+			sutro_fold_setting(sq, sblkg, setting);
 }
 
 /* Flushes that began are requests at the device. */
@@ -160,7 +175,7 @@ void sutro_fold(struct sutro_queue *sq)
 		spin_unlock_irq(&sq->done_lock);
 
 		if (note.held)
-			sutro_fold_setting(sq, sblkg, &note);
+			sutro_fold_held(sq, sblkg, &note);
 		if (note.nr_flushes)
 			sutro_fold_flushes(sq, sblkg, note.nr_flushes);
 		sutro_protect_took(&sq->core, &sblkg->group,
@@ -183,20 +198,50 @@ static noinline u64 sutro_note_cost(struct sutro_queue *sq,
 				    struct sutro_blkg *sblkg,
 				    const struct sutro_sample *sample)
 {
-	struct sutro_costs *costs = sq->device.rotational ? &sblkg->costs
-							  : &sq->device.costs;
+	struct sutro_costs *own = sutro_blkg_costs(sblkg);
+	struct sutro_costs *costs = own ?: &sq->device.costs;
 	struct sutro_costs old = *costs;
 	u64 cost_ns;
 
-	cost_ns = sutro_cost_complete(&sq->device, &sblkg->costs, sample);
+	cost_ns = sutro_cost_complete(&sq->device, own, sample);
 	sutro_report_costs(sq, sblkg, &old, costs);
 	return cost_ns;
+}
+
+/*
+ * Count a read in the histogram of latencies, which a group with a few reads does not need.
+ * Without memory for it, reads are not counted there.
+ */
+static void sutro_note_read(struct sutro_blkg *sblkg, unsigned int bucket)
+{
+	unsigned int i;
+	u32 *rlat;
+
+	if (likely(sblkg->rlat)) {
+		sblkg->rlat[bucket]++;
+		return;
+	}
+	for (i = 0; i < SUTRO_FEW_READS; i++) {
+		if (!sblkg->few[i]) {
+			WRITE_ONCE(sblkg->few[i], bucket + 1);
+			return;
+		}
+	}
+	rlat = kcalloc(SUTRO_LATENCY_BUCKETS, sizeof(*rlat),
+		       GFP_NOWAIT | __GFP_NOWARN);
+	if (!rlat)
+		return;
+	for (i = 0; i < SUTRO_FEW_READS; i++)
+		rlat[sblkg->few[i] - 1]++;
+	rlat[bucket]++;
+	/* Pairs with READ_ONCE() in sutro_show_rlat(). */
+	smp_store_release(&sblkg->rlat, rlat);
 }
 
 /* A latency target is for reads. */
 static bool sutro_op_is_timed(struct sutro_blkg *sblkg, enum sutro_op op)
 {
-	return op == SUTRO_READ || !sutro_latency_of(&sblkg->group);
+	return op == SUTRO_READ || !sutro_latency_late_ns(&sblkg->group);
 }
 
 /**
@@ -230,8 +275,8 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	if (trace_sutro_cost_enabled())
 		cost_ns = sutro_note_cost(sq, sblkg, &sample);
 	else
-		cost_ns = sutro_cost_complete(&sq->device, &sblkg->costs,
-					      &sample);
+		cost_ns = sutro_cost_complete(&sq->device,
+					      sutro_blkg_costs(sblkg), &sample);
 	trace_sutro_complete(rq, sutro_cgroup_id(sblkg), estimate_ns, cost_ns);
 	sblkg->note.nr++;
 	sblkg->note.nr_commits += sutro_rq_commits(rq);
@@ -252,7 +297,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	}
 	sblkg->stat.pending_ns += took_ns;
 	if (op == SUTRO_READ)
-		sblkg->stat.rlat[sutro_latency_bucket(took_ns)]++;
+		sutro_note_read(sblkg, sutro_latency_bucket(took_ns));
 	if (sutro_rq_state(rq) == SUTRO_RQ_PASSED) {
 		/* From when the note is read on, the request may not hold the group. */
 		rq->elv.priv[0] = NULL;

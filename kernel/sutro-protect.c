@@ -100,6 +100,8 @@ void sutro_protect_exit(struct sutro_group *group)
 {
 	kfree(group->protect);
 	group->protect = NULL;
+	kfree(group->latency);
+	group->latency = NULL;
 }
 
 /**
@@ -490,12 +492,13 @@ void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
 			u32 nr, u64 took_us, u32 nr_slow, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
-	struct sutro_latency *latency = sutro_latency_of(group);
 	struct sutro_protect_sums *sums = protect->sums;
+	struct sutro_latency *latency;
 	u64 asked_ns;
 
 	if (!nr)
 		return;
+	latency = sutro_latency_get(group);
 	asked_ns = now_ns - div_u64(took_us * US, nr);
 	if (latency) {
 		sutro_latency_took(latency, nr, nr_slow,

@@ -98,7 +98,6 @@
 
 void sutro_requests_init(struct sutro_requests *requests)
 {
-	INIT_LIST_HEAD(&requests->head);
 	INIT_LIST_HEAD(&requests->prompt);
 	requests->sorted[0] = RB_ROOT;
 	requests->sorted[1] = RB_ROOT;
@@ -246,7 +245,7 @@ void sutro_requests_add_head(struct sutro_queue *sq,
 		sq->core.flush_data++;
 	sutro_rq_set_lane(rq, NULL);
 	rq->fifo_time = SUTRO_IN_HEAD;
-	list_add(&rq->queuelist, &requests->head);
+	list_add(&rq->queuelist, &requests->prompt);
 }
 
 /**
@@ -296,7 +295,8 @@ static struct request *sutro_lane_nearest(struct sutro_requests *requests,
 					  struct sutro_lane *lane)
 {
 	struct rb_root *sorted = &requests->sorted[lane->ring->sync];
-	struct rb_node *node = sutro_sorted_from(sorted, requests->position);
+	struct rb_node *node =
+		sutro_sorted_from(sorted, requests->rings->position);
 	int look;
 
 	for (look = 0; look < SUTRO_SORTED_LOOK; look++) {
@@ -356,14 +356,13 @@ bool sutro_requests_turns(struct sutro_requests *requests, struct request *rq)
 	unsigned int ioprio = req_get_ioprio(rq);
 	u32 turn;
 
-	if (requests->turn && requests->turn == requests->alike_turn &&
-	    ioprio == requests->alike)
+	if (requests->alike_valid && ioprio == requests->alike)
 		return false;
 	turn = sutro_requests_turn_of(sutro_prio_of(rq), sutro_level(rq));
 	if (requests->turn != turn)
 		return true;
 	requests->alike = ioprio;
-	requests->alike_turn = turn;
+	requests->alike_valid = true;
 	return false;
 }
 
@@ -380,6 +379,7 @@ static void sutro_requests_mix(struct sutro_requests *requests,
 		requests->mixed_until_ns =
 			requests->turn ? now_ns + SUTRO_MIXED_NS : 0;
 		requests->turn = turn;
+		requests->alike_valid = false;
 	}
 	requests->mixed = now_ns < requests->mixed_until_ns;
 }
@@ -407,7 +407,7 @@ static struct request *sutro_requests_turn(struct sutro_queue *sq,
 	    (discipline == SUTRO_DEADLINE ||
 	     (discipline == SUTRO_PROCESS && rotational)))
 		rq = sutro_lane_nearest(requests, lane);
-	requests->position = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	rings->position = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	return rq;
 }
 
@@ -424,9 +424,7 @@ struct request *sutro_requests_next(struct sutro_queue *sq,
 {
 	struct request *rq;
 
-	if (!list_empty(&requests->head))
-		rq = rq_entry_fifo(requests->head.next);
-	else if (!list_empty(&requests->prompt))
+	if (!list_empty(&requests->prompt))
 		rq = rq_entry_fifo(requests->prompt.next);
 	else
 		rq = sutro_requests_turn(sq, requests, now_ns);
@@ -506,7 +504,7 @@ struct request *sutro_requests_next_of(struct sutro_queue *sq,
 						&left);
 	if (!rq)
 		return NULL;
-	requests->position = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	rings->position = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	sutro_requests_del(sq, requests, rq);
 	return rq;
 }

@@ -8,7 +8,7 @@
 
 #include "sutro.h"
 
-/* rq->fifo_time of requests in &sutro_requests.head, which are in no other list. */
+/* rq->fifo_time of requests that the driver gave back, which are in no tree. */
 #define SUTRO_IN_HEAD U64_MAX
 /* rq->fifo_time of prompt requests, which are never passed over. */
 #define SUTRO_IN_PROMPT 0

@@ -74,7 +74,8 @@ static bool sutro_is_held_back(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
 	if (sutro_protects(&sq->core.protect))
 		return !sutro_group_protected(&sblkg->group);
-	return READ_ONCE(sq->core.limit_ns) && !sutro_latency_of(&sblkg->group);
+	return READ_ONCE(sq->core.limit_ns) &&
+	       !sutro_latency_late_ns(&sblkg->group);
 }
 
 /* Do such groups use all slots but those of others?  A hint. */

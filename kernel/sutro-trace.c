@@ -74,7 +74,7 @@ void sutro_report_idle(struct sutro_queue *sq, u64 wait_ns)
 void sutro_report_refused(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			  unsigned int used, unsigned int limit)
 {
-	atomic_long_inc(&sblkg->slots_refused);
+	atomic_inc(&sblkg->slots_refused);
 	trace_sutro_slot_refused(sq->q->disk, sutro_cgroup_id(sblkg), used,
 				 limit);
 }

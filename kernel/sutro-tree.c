@@ -75,6 +75,8 @@
  *	a is rt, b be, both have requests of 1 ms without end, age_ns is 64 ms: a is
  *	served for 64 ms, b for one request, a for 32 ms, b for one request, ...
  */
+#include <linux/bits.h>
+
 #include "sutro-tree.h"
 
 /* An hour of device time at weight 1. */
@@ -176,9 +178,9 @@ static void sutro_age(struct sutro_level *level, enum sutro_class class, s64 ns)
 {
 	struct sutro_rank *rank = &level->rank[class];
 
-	if (sutro_only_class(level) == class && !rank->early)
+	if (sutro_only_class(level) == class && !(level->early & BIT(class)))
 		return;
-	if (rank->early)
+	if (level->early & BIT(class))
 		rank->waited_ns = max(rank->waited_ns - ns * SUTRO_AGE_PART,
 				      -SUTRO_AGE_DEBT_NS);
 	while (++class < SUTRO_CLASS_NR) {
@@ -235,7 +237,7 @@ static void sutro_reweigh(struct sutro_level *level,
 
 	entity->weight = weight;
 	if (entity->active)
-		rank->weight_sum += (s64)weight - old;
+		rank->weight_sum += weight - old;
 	entity->slack = sutro_rescale(entity->slack, old, weight);
 	sutro_move(level, entity,
 		   rank->vtime + sutro_rescale(ahead, old, weight));
@@ -430,7 +432,7 @@ enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
 
 	/* The usual case first. */
 	if (first < SUTRO_CLASS_NR) {
-		rank[first].early = false;
+		level->early &= ~BIT(first);
 		return first;
 	}
 
@@ -442,7 +444,10 @@ enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
 		if (rank[aged].waited_ns >= (s64)age_ns &&
 		    sutro_first(&rank[aged].queue))
 			break;
-	rank[aged].early = aged > first;
+	if (aged > first)
+		level->early |= BIT(aged);
+	else
+		level->early &= ~BIT(aged);
 	return aged;
 }
 
@@ -523,8 +528,7 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 	group->self.weight = SUTRO_WEIGHT_DFL;
 	group->entity.class = SUTRO_CLASS_BE;
 	group->self.class = SUTRO_CLASS_BE;
-	INIT_LIST_HEAD(&group->leaving);
-	INIT_LIST_HEAD(&group->waiting);
+	INIT_LIST_HEAD(&group->node);
 }
 
 /**

@@ -55,30 +55,30 @@ enum sutro_class {
  * @away:	entities that are active but have nothing queued, by when others have to
  *		wait for them (sutro_due())
  * @vtime:	vtime of the entity that was last served, never falls
- * @weight_sum:	sum of the weights of active entities
+ * @weight_sum:	sum of the weights of active entities, each of which has a request slot
  * @waited_ns:	device time that higher classes used while this one was backlogged,
  *		less SUTRO_AGE_PART times what it got nevertheless
  * @nr_active:	how many entities are active
- * @early:	it was last served before a higher class
  */
 struct sutro_rank {
 	struct rb_root_cached queue;
 	struct rb_root_cached away;
 	u64 vtime;
-	u64 weight_sum;
 	s64 waited_ns;
+	u32 weight_sum;
 	u32 nr_active;
-	bool early;
 };
 
 /**
  * struct sutro_level - the children of one group, and the group's own requests
  * @rank:	by class
  * @nr_active:	active entities
+ * @early:	a bit for each class that was last served before a higher one
  */
 struct sutro_level {
 	struct sutro_rank rank[SUTRO_CLASS_NR];
 	u32 nr_active;
+	u8 early;
 };
 
 /**
@@ -133,9 +133,9 @@ struct sutro_latency_counts {
 };
 
 /**
- * struct sutro_latency - the latency target of one cgroup on one leaf
- * @target_us:	0 = none; read without a lock, too
- * @state:	an enum sutro_latency_state; likewise
+ * struct sutro_latency - the state of the latency target of one cgroup on one leaf
+ * @target_us:	the target
+ * @state:	an enum sutro_latency_state; read without a lock, too
  * @limit_us:	device time that other groups may have in flight, 0 = not limited
  * @held:	part of a cycle in which other groups are held back, of
  *		SUTRO_PROTECT_WHOLE
@@ -189,11 +189,14 @@ struct sutro_group_protect;
  * @busy_since_ns: when it was empty last before it had requests
  * @empty_since_ns: when it ran empty (nothing queued or in flight), 0 if never
  * @leave_at_ns: while empty: until when its next request is expected
- * @leaving:	place in &sutro_core.leaving while empty and active
  * @waits_since_ns: while it has requests queued: when it was last served, or got the first
  *		of them
- * @waiting:	place in &sutro_core.waiting while it has requests queued
- * @latency:	the target of it and of all below it that have none (sutro-latency.c)
+ * @node:	place in &sutro_core.waiting while it has requests queued, in
+ *		&sutro_core.leaving while empty and active
+ * @target_us:	the latency target of it and of all below it that have none, 0 = none; read
+ *		without a lock, too (sutro-latency.c)
+ * @latency:	the state of this target, NULL until requests have completed for which one
+ *		holds, and then until the group is freed
  * @protect:	whether it is protected, NULL until it was favoured (sutro-protect.c)
  * @stat:	counters of io.sutro.stat; time_ns as far as the algorithm knows it
  */
@@ -212,6 +215,7 @@ struct sutro_group {
 	u8 depth;
 	bool gone;
 	bool mixed;
+	u32 target_us;
 	u64 think_ns;
 	u64 busy_since_ns;
 	u64 empty_since_ns;
@@ -219,9 +223,8 @@ struct sutro_group {
 		u64 leave_at_ns;
 		u64 waits_since_ns;
 	};
-	struct list_head leaving;
-	struct list_head waiting;
-	struct sutro_latency latency;
+	struct list_head node;
+	struct sutro_latency *latency;
 	struct sutro_group_protect *protect;
 	struct {
 		u64 time_ns;
@@ -290,7 +293,8 @@ bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns);
 bool sutro_tree_may_borrow(const struct sutro_group *group, u64 most_ns);
 
 /* sutro-latency.c */
-struct sutro_latency *sutro_latency_of(struct sutro_group *group);
+struct sutro_latency *sutro_latency_of(const struct sutro_group *group);
+struct sutro_latency *sutro_latency_get(struct sutro_group *group);
 u64 sutro_latency_late_ns(const struct sutro_group *group);
 void sutro_latency_set(struct sutro_group *group, u32 target_us);
 void sutro_latency_took(struct sutro_latency *latency, u32 nr, u32 nr_late,

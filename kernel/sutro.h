@@ -38,33 +38,29 @@
 
 /**
  * struct sutro_requests - all requests of one group that wait
- * @head:	to be sent before all others
- * @prompt:	to be sent before those in rings
+ * @prompt:	to be sent before those in rings; first those that the driver gave back
  * @sorted:	those in rings and prompt ones by sector, async (0) and sync (1)
  * @rings:	the others; NULL if there were none since the group became active
  * @turn:	ioprio class and lane of the last request out of a ring, 0 if none yet
- * @alike_turn:	for which @alike is valid
- * @alike:	an ioprio of that turn
+ * @alike:	an ioprio of @turn
+ * @alike_valid: there is one
  * @batch_sync:	which of the two kinds is being served
  * @batch_left:	requests before the other one is served
  * @mixed:	@mixed_until_ns has not come
  * @mixed_until_ns: until when others than those of @turn may follow
- * @position:	end of the last request sent
  * @arrival_position: end of the last request that arrived
  */
 struct sutro_requests {
-	struct list_head head;
 	struct list_head prompt;
 	struct rb_root sorted[2];
 	struct sutro_rings *rings;
 	u32 turn;
-	u32 alike_turn;
 	u16 alike;
-	bool batch_sync;
+	u8 alike_valid : 1;
+	u8 batch_sync : 1;
+	u8 mixed : 1;
 	u8 batch_left;
-	bool mixed;
 	u64 mixed_until_ns;
-	sector_t position;
 	sector_t arrival_position;
 };
 
@@ -81,7 +77,7 @@ enum sutro_setting {
  * struct sutro_note - changes of a group that the next dispatch processes
  * @gone:	its cgroup has been removed; stays set
  * @held:	the note holds its blkg
- * @setting:	its new settings, 0 where one did not change
+ * @settings:	a bit for each of its settings that has changed
  * @nr_flushes:	flushes that began
  * @nr_commits:	commits (sutro-commit.c) among the requests that left the device
  * @nr_untimed:	flushes that are over, and other requests whose latency does not count
@@ -95,7 +91,7 @@ enum sutro_setting {
 struct sutro_note {
 	bool gone;
 	bool held;
-	u32 setting[SUTRO_SETTINGS];
+	u8 settings;
 	u16 nr_flushes;
 	u16 nr_commits;
 	u32 nr;
@@ -107,15 +103,22 @@ struct sutro_note {
 	u64 now_ns;
 };
 
+/* A group with more reads than this has a histogram of their latency. */
+#define SUTRO_FEW_READS 2
+
 /**
  * struct sutro_blkg - one cgroup on one leaf, as the block layer sees it
  * @pd:		must be first
  * @group:	as the algorithm sees it
  * @requests:	queued requests; protected by sutro_queue.lock
- * @peer:	its place in sutro_queue.probe; protected by sutro_queue.lock
- * @costs:	costs of its requests; protected by sutro_queue.done_lock
+ * @peer:	its place in sutro_queue.probe, if the leaf is not rotational; protected by
+ *		sutro_queue.lock
+ * @costs:	costs of its requests, if the leaf is rotational; NULL until the first one is
+ *		sent; what it points to is protected by sutro_queue.done_lock
  * @device_setting: settings for this leaf, 0 where there is none
  * @entered:	it is in the tree of sutro-active.c
+ * @rotational:	the leaf is
+ * @few:	latency buckets of the first reads, plus one; 0 = none yet
  * @nr_requests: request slots in use by the group itself
  * @nr_below:	request slots in use by all groups below it; not counted for the root
  * @slot_wait:	submitters of the group and of those below it, while these together may
@@ -128,17 +131,23 @@ struct sutro_note {
  *		sutro_queue.done_lock, but for wait_ns
  * @active:	place in that tree, and its key there
  * @slots_refused: how often submitters met the limit of its request slots
+ * @rlat:	completed reads by latency; NULL while @few is enough; written as @stat
  */
 struct sutro_blkg {
 	struct blkg_policy_data pd;
 	struct sutro_group group;
 	struct sutro_requests requests;
-	struct sutro_peer peer;
-	struct sutro_costs costs;
+	union {
+		struct sutro_peer peer;
+		struct sutro_costs *costs;
+	};
 	u32 device_setting[SUTRO_SETTINGS];
 	bool entered;
+	bool rotational;
+	u8 few[SUTRO_FEW_READS];
 	atomic_t nr_requests;
 	atomic_t nr_below;
+	atomic_t slots_refused;
 	wait_queue_head_t slot_wait;
 	union {
 		struct list_head note_node;
@@ -152,13 +161,12 @@ struct sutro_blkg {
 		u64 time_ns;
 		u64 pending_ns;
 		u64 used_ns;
-		u32 rlat[SUTRO_LATENCY_BUCKETS];
 	} stat;
+	u32 *rlat;
 	struct {
 		struct rb_node node;
 		u64 ticket;
 	} active;
-	atomic_long_t slots_refused;
 };
 
 /**
@@ -251,6 +259,12 @@ static inline struct blkcg_gq *sutro_to_blkg(struct sutro_blkg *sblkg)
 	return pd_to_blkg(&sblkg->pd);
 }
 
+/* Costs of the group's requests; NULL if they are the leaf's, or there was no memory. */
+static inline struct sutro_costs *sutro_blkg_costs(struct sutro_blkg *sblkg)
+{
+	return sblkg->rotational ? sblkg->costs : NULL;
+}
+
 /* The inode number of the cgroup's directory. */
 static inline u64 sutro_cgroup_id(struct sutro_blkg *sblkg)
 {
@@ -282,8 +296,7 @@ struct sutro_blkg *sutro_bio_blkg(struct request_queue *q, struct bio *bio);
 struct sutro_blkg *sutro_current_blkg(struct request_queue *q);
 
 /* sutro-notes.c */
-void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting,
-			u32 value);
+void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting);
 void sutro_note_offline(struct sutro_blkg *sblkg);
 void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			  struct request *rq, u64 now_ns);

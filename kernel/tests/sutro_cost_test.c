@@ -78,6 +78,25 @@ static void sutro_test_gap(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_cost_complete(device, costs, &a), 3 * MS);
 }
 
+/* Without memory for its costs a group pays the same, and nothing is learned of it. */
+static void sutro_test_no_costs(struct kunit *test)
+{
+	struct sutro_device *device = device_new(test, true);
+	struct sutro_costs *costs = costs_new(test);
+	struct sutro_sample one = { .start_ns = MS, .now_ns = 7 * MS };
+	u64 first_ns = sutro_cost_estimate(device, costs, one.class, 4096);
+
+	KUNIT_EXPECT_GT(test, first_ns, 0);
+	KUNIT_EXPECT_EQ(test, sutro_cost_complete(device, NULL, &one), 6 * MS);
+	KUNIT_EXPECT_EQ(test,
+			sutro_cost_estimate(device, NULL, one.class, 4096),
+			first_ns);
+	one.now_ns = 9 * MS;
+	one.caches = true;
+	one.bytes = 4096;
+	KUNIT_EXPECT_GT(test, sutro_cost_complete(device, NULL, &one), 0);
+}
+
 /*
  * An actuator that picks any of the requests it has, and takes any time for it: the
  * charge of each is exact, and pauses of the drive are charged to no request.
@@ -567,6 +586,7 @@ static void sutro_test_never_started(struct kunit *test)
 static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_size_classes),
 	KUNIT_CASE(sutro_test_gap),
+	KUNIT_CASE(sutro_test_no_costs),
 	KUNIT_CASE(sutro_test_gap_is_exact),
 	KUNIT_CASE(sutro_test_hang),
 	KUNIT_CASE(sutro_test_own_estimate),

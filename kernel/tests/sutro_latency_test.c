@@ -60,13 +60,13 @@ static void sutro_test_order(struct kunit *test)
 
 static void took(struct sutro_test *t, u32 nr, u32 nr_late)
 {
-	sutro_latency_took(&t->b.latency, nr, nr_late, SUTRO_LATENCY_MET_OTHERS,
-			   t->now_ns);
+	sutro_latency_took(sutro_latency_get(&t->b), nr, nr_late,
+			   SUTRO_LATENCY_MET_OTHERS, t->now_ns);
 }
 
 static u32 shared_part(const struct sutro_test *t)
 {
-	return sutro_latency_part(&t->b.latency, SUTRO_PROTECT_WHOLE / 4);
+	return sutro_latency_part(t->b.latency, SUTRO_PROTECT_WHOLE / 4);
 }
 
 /* A target holds for all below its cgroup that have none. */
@@ -78,20 +78,32 @@ static void sutro_test_target_of(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_latency_late_ns(&t->c), 0);
 	sutro_latency_set(&t->b, 500);
 	sutro_latency_set(&t->d, 700);
-	KUNIT_EXPECT_PTR_EQ(test, sutro_latency_of(&t->c), &t->b.latency);
-	KUNIT_EXPECT_PTR_EQ(test, sutro_latency_of(&t->d), &t->d.latency);
+	/* Its state is allocated on first use. */
+	KUNIT_EXPECT_NULL(test, sutro_latency_of(&t->c));
+	KUNIT_ASSERT_NOT_NULL(test, sutro_latency_get(&t->c));
+	KUNIT_EXPECT_PTR_EQ(test, sutro_latency_of(&t->c), t->b.latency);
+	KUNIT_ASSERT_NOT_NULL(test, sutro_latency_get(&t->d));
+	KUNIT_EXPECT_PTR_EQ(test, sutro_latency_of(&t->d), t->d.latency);
+	KUNIT_EXPECT_NULL(test, t->c.latency);
 	KUNIT_EXPECT_NULL(test, sutro_latency_of(&t->a));
 	KUNIT_EXPECT_EQ(test, sutro_latency_late_ns(&t->c), 500 * 1000);
+	/* What was counted for another target does not count. */
+	t->b.latency->limit_us = 100;
+	sutro_latency_set(&t->b, 600);
+	KUNIT_EXPECT_EQ(test, t->b.latency->limit_us, 0);
+	KUNIT_EXPECT_EQ(test, t->b.latency->target_us, 600);
 }
 
 /* Late requests limit others first, then the cgroup is protected; and back. */
 static void sutro_test_target_means(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
-	struct sutro_latency *latency = &t->b.latency;
+	struct sutro_latency *latency;
 	int i;
 
 	sutro_latency_set(&t->b, 400);
+	latency = sutro_latency_get(&t->b);
+	KUNIT_ASSERT_NOT_NULL(test, latency);
 	took(t, 200, 2);
 	KUNIT_EXPECT_EQ(test, latency->state, SUTRO_LATENCY_MET);
 	KUNIT_EXPECT_EQ(test, latency->limit_us, 0);
@@ -130,9 +142,11 @@ static void sutro_test_target_means(struct kunit *test)
 static void sutro_test_target_part(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
-	struct sutro_latency *latency = &t->b.latency;
+	struct sutro_latency *latency;
 
 	sutro_latency_set(&t->b, 400);
+	latency = sutro_latency_get(&t->b);
+	KUNIT_ASSERT_NOT_NULL(test, latency);
 	latency->held = SUTRO_PROTECT_WHOLE - 400;
 	/* One in 32 is twice the aim. */
 	took(t, 128, 4);
@@ -155,10 +169,12 @@ static void sutro_test_target_part(struct kunit *test)
 static void sutro_test_target_unreachable(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
-	struct sutro_latency *latency = &t->b.latency;
+	struct sutro_latency *latency;
 	int i;
 
 	sutro_latency_set(&t->b, 400);
+	latency = sutro_latency_get(&t->b);
+	KUNIT_ASSERT_NOT_NULL(test, latency);
 	for (i = 0; i < 8; i++)
 		sutro_latency_took(latency, 64, 32, SUTRO_LATENCY_MET_NONE,
 				   t->now_ns);
@@ -178,10 +194,12 @@ static void sutro_test_target_unreachable(struct kunit *test)
 static void sutro_test_target_gaps(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
-	struct sutro_latency *latency = &t->b.latency;
+	struct sutro_latency *latency;
 	int i;
 
 	sutro_latency_set(&t->b, 400);
+	latency = sutro_latency_get(&t->b);
+	KUNIT_ASSERT_NOT_NULL(test, latency);
 	latency->held = SUTRO_PROTECT_WHOLE / 2;
 	sutro_latency_took(latency, 128, 10, SUTRO_LATENCY_MET_GAP, t->now_ns);
 	sutro_latency_adapt(latency, t->now_ns);

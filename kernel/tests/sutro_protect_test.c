@@ -238,7 +238,7 @@ static void sutro_test_protected_for_target(struct kunit *test)
 	sutro_latency_set(load->few, 2 * SMALL_NS / 1000);
 	load_run(load, 4 * SECOND_NS);
 	load_run(load, 10 * SECOND_NS);
-	KUNIT_EXPECT_EQ(test, load->few->latency.state, SUTRO_LATENCY_MET);
+	KUNIT_EXPECT_EQ(test, load->few->latency->state, SUTRO_LATENCY_MET);
 	KUNIT_EXPECT_LE(test, load->few_slow, load->few_nr / 20);
 	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone / 2);
 	KUNIT_EXPECT_GE(test, load->many_nr * LARGE_NS, 10 * SECOND_NS / 64);
@@ -258,7 +258,7 @@ static void sutro_test_unreachable_target(struct kunit *test)
 	sutro_latency_set(load->few, SMALL_NS / 2000);
 	load_run(load, 4 * SECOND_NS);
 	load_run(load, 10 * SECOND_NS);
-	KUNIT_EXPECT_EQ(test, load->few->latency.state,
+	KUNIT_EXPECT_EQ(test, load->few->latency->state,
 			SUTRO_LATENCY_UNREACHABLE);
 	KUNIT_EXPECT_GE(test, load->many_nr * LARGE_NS,
 			10 * SECOND_NS * 45 / 100);
@@ -274,7 +274,7 @@ static void sutro_test_limit_for_target(struct kunit *test)
 	sutro_latency_set(load->few, 3 * LARGE_NS / 1000);
 	load_run(load, 4 * SECOND_NS);
 	load_run(load, 10 * SECOND_NS);
-	KUNIT_EXPECT_EQ(test, load->few->latency.state, SUTRO_LATENCY_MET);
+	KUNIT_EXPECT_EQ(test, load->few->latency->state, SUTRO_LATENCY_MET);
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->few));
 	KUNIT_EXPECT_GE(test, load->many_nr * LARGE_NS,
 			10 * SECOND_NS * 95 / 100);

@@ -125,7 +125,8 @@ static bool leaf_slot_free(const struct leaf *leaf, struct leaf_group *group,
 
 	if (sutro_protects(&leaf->core.protect)
 		    ? !sutro_group_protected(&group->core)
-		    : leaf->core.limit_ns && !sutro_latency_of(&group->core)) {
+		    : leaf->core.limit_ns &&
+			      !sutro_latency_late_ns(&group->core)) {
 		u32 left = leaf->slots / PROTECTED_PART;
 
 		slots -= left - min(left, leaf->core.protect.requests);
@@ -519,7 +520,7 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq)
 	cost_ns = sutro_cost_complete(&leaf->device, &group->costs, &sample);
 	group->note.cost_ns += leaf->oracle ? rq->estimate_ns : cost_ns;
 	group->note.nr++;
-	if (rq->op == SUTRO_READ || !sutro_latency_of(&group->core)) {
+	if (rq->op == SUTRO_READ || !sutro_latency_late_ns(&group->core)) {
 		group->note.took_us += took_ns / NSEC_PER_USEC;
 		slow_ns = sutro_protect_slow_ns(&group->core);
 		group->note.nr_slow += slow_ns && took_ns > slow_ns;
