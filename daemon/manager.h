@@ -95,7 +95,7 @@ int manager_reload(struct manager *m);
 /** manager_reload_policies() - read policies again, for all units */
 int manager_reload_policies(struct manager *m);
 
-/** manager_policy_changed() - something else is said about @unit; @userdata: manager */
+/** manager_policy_changed() - the settings of @unit changed; @userdata: manager */
 void manager_policy_changed(const char *unit, void *userdata);
 
 /** manager_renew_topology() - look at all block devices again, resolve all paths */

@@ -37,8 +37,8 @@ static int dump_device(const struct bus *b, struct text *t,
 static int dump_on_leaf(const struct bus *b, struct text *t,
 			const struct cgroup *c, const struct device *leaf)
 {
-	struct asked asked = policy_weight(c->policy, leaf);
-	_cleanup_free_ char *reason = policy_reason(c->policy, &asked);
+	struct leaf_weight wanted = policy_weight(c->policy, leaf);
+	_cleanup_free_ char *reason = policy_reason(c->policy, &wanted);
 	struct actuation e;
 	int err;
 
@@ -52,7 +52,7 @@ static int dump_on_leaf(const struct bus *b, struct text *t,
 			       "      %s: %s, weight %llu (%s), line \"%s\", "
 			       "read back \"%s\"%s%s\n",
 			       leaf->name, e.backend,
-			       (unsigned long long)asked.weight, reason,
+			       (unsigned long long)wanted.weight, reason,
 			       e.written, e.read_back, *e.error ? ", " : "",
 			       e.error);
 	actuation_done(&e);

@@ -64,9 +64,9 @@ static int append_explained_leaf(struct bus *b, sd_bus_message *r,
 				 const struct cgroup *c,
 				 const struct device *leaf)
 {
-	struct asked asked = policy_weight(c->policy, leaf);
+	struct leaf_weight wanted = policy_weight(c->policy, leaf);
 	const struct usage *usage = sample_usage(b->watcher, c, leaf);
-	_cleanup_free_ char *reason = policy_reason(c->policy, &asked);
+	_cleanup_free_ char *reason = policy_reason(c->policy, &wanted);
 	struct actuation e;
 	int err;
 
@@ -82,7 +82,7 @@ static int append_explained_leaf(struct bus *b, sd_bus_message *r,
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "leaf", "s",
 			leaf->node, "scheduler", "s", leaf->scheduler,
-			"backend", "s", e.backend, "asked", "t", asked.weight,
+			"backend", "s", e.backend, "asked", "t", wanted.weight,
 			"reason", "s", reason, "file", "s", e.file, "written",
 			"s", e.written, "read_back", "s", e.read_back, "error",
 			"s", e.error);

@@ -15,7 +15,7 @@
 #define ACTION_OWN "org.sutro1.manage-own-policies"
 
 /* More in one call is a mistake or worse. */
-#define SAID_MAX POLICYFILE_STATEMENTS_MAX
+#define ASSIGNMENTS_MAX POLICYFILE_STATEMENTS_MAX
 
 enum lifetime {
 	LIFETIME_PERSISTENT = POLICY_PERSISTENT,
@@ -90,8 +90,9 @@ static int check_lifetime(const char *unit, enum lifetime l,
 			 unit);
 }
 
-static int read_said(sd_bus_message *call, struct said *said, size_t *n,
-		     sd_bus_error *error)
+static int read_assignments(sd_bus_message *call,
+			    struct assignment *assignments, size_t *n,
+			    sd_bus_error *error)
 {
 	const char *key, *value;
 	int r;
@@ -100,12 +101,12 @@ static int read_said(sd_bus_message *call, struct said *said, size_t *n,
 	*n = 0;
 	while (r >= 0 &&
 	       (r = sd_bus_message_read(call, "(ss)", &key, &value)) > 0) {
-		if (*n >= SAID_MAX)
+		if (*n >= ASSIGNMENTS_MAX)
 			return bus_error(
 				error, ERROR_BAD_POLICY,
 				"More than %u assignments in one call.",
-				SAID_MAX);
-		said[(*n)++] = (struct said){ key, value };
+				ASSIGNMENTS_MAX);
+		assignments[(*n)++] = (struct assignment){ key, value };
 	}
 	return r < 0 ? r : sd_bus_message_exit_container(call);
 }
@@ -113,7 +114,7 @@ static int read_said(sd_bus_message *call, struct said *said, size_t *n,
 static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 {
 	_cleanup_free_ char *sentence = NULL;
-	struct said said[SAID_MAX];
+	struct assignment assignments[ASSIGNMENTS_MAX];
 	const char *unit, *lifetime;
 	enum lifetime l = LIFETIMES;
 	size_t n;
@@ -123,7 +124,7 @@ static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 	if (r >= 0)
 		r = sd_bus_message_read(call, "s", &unit);
 	if (r >= 0)
-		r = read_said(call, said, &n, error);
+		r = read_assignments(call, assignments, &n, error);
 	if (r >= 0)
 		r = sd_bus_message_read(call, "s", &lifetime);
 	if (r >= 0)
@@ -133,11 +134,11 @@ static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 	if (r < 0)
 		return r;
 	if (l == LIFETIME_CLIENT)
-		r = clients_say(b->clients, sd_bus_message_get_sender(call),
-				unit, said, n, &sentence);
+		r = clients_assign(b->clients, sd_bus_message_get_sender(call),
+				   unit, assignments, n, &sentence);
 	else
 		r = policies_set(b->policies, unit, (enum policy_lifetime)l,
-				 said, n, &sentence);
+				 assignments, n, &sentence);
 	if (r < 0)
 		return refuse(error, unit, r, sentence);
 	if (l != LIFETIME_CLIENT)

@@ -98,17 +98,17 @@ static uint64_t sutro_line(const struct actuator *a, const struct cgroup *c,
 			   const struct device *leaf, const struct scale *scale,
 			   const struct cglines *present)
 {
-	struct asked asked = policy_weight(c->policy, leaf);
+	struct leaf_weight wanted = policy_weight(c->policy, leaf);
 
-	return asked.weight == c->policy->weight ? 0 : asked.weight;
+	return wanted.weight == c->policy->weight ? 0 : wanted.weight;
 }
 
 static uint64_t bfq_line(const struct actuator *a, const struct cgroup *c,
 			 const struct device *leaf, const struct scale *scale,
 			 const struct cglines *present)
 {
-	struct asked asked = policy_weight(c->policy, leaf);
-	uint64_t scaled = scale_apply(scale, asked.weight);
+	struct leaf_weight wanted = policy_weight(c->policy, leaf);
+	uint64_t scaled = scale_apply(scale, wanted.weight);
 
 	return scaled == weight_of(present, CGFILE_DEFAULT) ? 0 : scaled;
 }
@@ -118,13 +118,13 @@ static uint64_t iocost_line(const struct actuator *a, const struct cgroup *c,
 			    const struct scale *scale,
 			    const struct cglines *present)
 {
-	struct asked asked = policy_weight(c->policy, leaf);
+	struct leaf_weight wanted = policy_weight(c->policy, leaf);
 	struct cgvalue former;
 
 	/* In a foreign cgroup the file is the statement itself. */
-	if (asked.setpoint || c->policy->weight_source ||
-	    (c->origin == CGROUP_UNIT && asked.statement))
-		return asked.weight;
+	if (wanted.setpoint || c->policy->weight_source ||
+	    (c->origin == CGROUP_UNIT && wanted.statement))
+		return wanted.weight;
 	if (cgfile_former(a->files, c, CGFILE_WEIGHT, leaf->devno, &former))
 		return former.number[0];
 	return weight_of(present, leaf->devno);
@@ -185,7 +185,7 @@ struct changes {
 
 static int add_change(struct changes *l, const struct cgroup *c,
 		      const struct cglines *present, dev_t devno,
-		      uint64_t weight, const struct asked *asked)
+		      uint64_t weight, const struct leaf_weight *wanted)
 {
 	struct cgchange *grown;
 	char *reason;
@@ -196,7 +196,7 @@ static int add_change(struct changes *l, const struct cgroup *c,
 	if (!grown)
 		return -ENOMEM;
 	l->items = grown;
-	reason = policy_reason(c->policy, asked);
+	reason = policy_reason(c->policy, wanted);
 	if (!reason)
 		return -ENOMEM;
 	grown[l->n++] = (struct cgchange){
@@ -204,9 +204,9 @@ static int add_change(struct changes *l, const struct cgroup *c,
 		.value = cgvalue(weight),
 		.reason = reason,
 		/* Setpoints change several times a second. */
-		.is_routine = asked->reason == REASON_UNSET ||
-			      asked->reason == REASON_SETPOINT,
-		.is_setpoint = asked->reason == REASON_SETPOINT,
+		.is_routine = wanted->reason == REASON_UNSET ||
+			      wanted->reason == REASON_SETPOINT,
+		.is_setpoint = wanted->reason == REASON_SETPOINT,
 	};
 	return 0;
 }
@@ -222,7 +222,7 @@ static void changes_done(struct changes *l)
 static int actuate_file(struct actuator *a, struct cgroup *c,
 			const struct backend *b, const struct scale *scales)
 {
-	struct asked asked = policy_default(c->policy);
+	struct leaf_weight wanted = policy_default(c->policy);
 	struct cglines present = {};
 	struct changes l = {};
 	int err;
@@ -231,18 +231,18 @@ static int actuate_file(struct actuator *a, struct cgroup *c,
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	if (b->owns_default)
-		err = add_change(&l, c, &present, CGFILE_DEFAULT, asked.weight,
-				 &asked);
+		err = add_change(&l, c, &present, CGFILE_DEFAULT, wanted.weight,
+				 &wanted);
 	for (size_t i = 0; i < a->topology->n_devices && !err; i++) {
 		const struct device *leaf = a->topology->devices[i];
 
 		if (!leaf->leaf || !leaf->devno || backend_of(a, leaf) != b ||
 		    policy_keeps(c->policy, leaf))
 			continue;
-		asked = policy_weight(c->policy, leaf);
+		wanted = policy_weight(c->policy, leaf);
 		err = add_change(&l, c, &present, leaf->devno,
 				 b->line(a, c, leaf, &scales[i], &present),
-				 &asked);
+				 &wanted);
 	}
 	if (!err)
 		err = cgfile_write(a->files, c, &present, l.items, l.n);

@@ -433,13 +433,13 @@ static int add_admitted(struct admission *a, const struct guarantee *g)
 				 .path = d ? device_label(d)
 					   : g->promise->path };
 	for (size_t i = 0; d && i < d->n_leaves; i++) {
-		double asked =
-			control_asked(a->control, leaf_number(a, d->leaves[i]));
+		double needed = control_needed(a->control,
+					       leaf_number(a, d->leaves[i]));
 
-		if (on->leaf && asked <= on->needed)
+		if (on->leaf && needed <= on->needed)
 			continue;
 		on->leaf = d->leaves[i];
-		on->needed = asked;
+		on->needed = needed;
 	}
 	on->reason = d ? judge(a, on) : judge_nowhere(g, on);
 	if (!on->reason)

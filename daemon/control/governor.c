@@ -396,7 +396,7 @@ static int give_setpoint(struct governor *g, uint32_t node, uint32_t leaf,
 {
 	struct cgroup *c = g->plant.nodes[node];
 	uint32_t weight = control_weight(g->plant.control, node, leaf);
-	struct asked before;
+	struct leaf_weight before;
 	char *why;
 	int r;
 

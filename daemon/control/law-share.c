@@ -425,7 +425,7 @@ void control_admit(struct control *c)
 	by_class(c, class_decide);
 }
 
-double control_asked(const struct control *c, uint32_t leaf)
+double control_needed(const struct control *c, uint32_t leaf)
 {
 	return cell_of(c, 0, leaf)->standing;
 }

@@ -82,7 +82,7 @@
 #define CAPACITY_S 2.0
 #define CAPACITY_MIN 0.5
 #define CAPACITY_MAX 1.25
-/* A tick that is said to be longer than this was a pause of the caller. */
+/* A tick longer than this was a pause of the caller. */
 #define TICK_MAX_S 5.0
 /* Nothing here asks for what was longer ago. */
 #define LONG_AGO_S 15.0F
@@ -401,7 +401,7 @@ void control_set_nominal(struct control *c, uint32_t node, uint32_t leaf,
 
 	weight = weight < WEIGHT_MIN ? WEIGHT_MIN : weight;
 	weight = weight > WEIGHT_MAX ? WEIGHT_MAX : weight;
-	/* What nobody has steered yet is in force as it is asked for. */
+	/* Weights without a setpoint have their nominal value. */
 	if (cell->weight == cell->nominal)
 		cell->weight = weight;
 	cell->nominal = weight;

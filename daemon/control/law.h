@@ -22,7 +22,7 @@
 enum control_state {
 	CONTROL_UNKNOWN, /* nothing was measured yet */
 	CONTROL_IDLE, /* the unit does not use the device */
-	CONTROL_HELD, /* got what was promised, or all that it asked for */
+	CONTROL_HELD, /* got what was promised, or all of its demand */
 	CONTROL_SETTLING, /* short of it for less than a verdict takes */
 	CONTROL_INFEASIBLE, /* the floors on a leaf add up to more than there is */
 	CONTROL_LIMITED, /* has too few requests on their way to use its share */
@@ -140,7 +140,7 @@ struct control_use *control_use(struct control *c, uint32_t node,
 bool control_rests(const struct control *c, uint32_t node);
 /** control_wake() - there is something to be set */
 void control_wake(struct control *c, uint32_t node);
-/** control_set_nominal() - the weight that is asked for, 1..10000, 100 at first */
+/** control_set_nominal() - the nominal weight, 1..10000, 100 at first */
 void control_set_nominal(struct control *c, uint32_t node, uint32_t leaf,
 			 uint32_t weight);
 /** control_nominal() - as it was set */
@@ -159,16 +159,16 @@ struct control_promise *control_promise(struct control *c, uint32_t promise);
 void control_tick(struct control *c, double dt_s);
 
 /**
- * control_admit() - would all that is promised fit, if every unit asked for all of it?
+ * control_admit() - would all that is promised fit, if every unit used all of it?
  *
  * In the place of ticks, on a plant that is made for the question and was told of costs
  * by control_learnt(). The allotment is that of a tick; @phi and @bottleneck of each
- * promise, control_need() and control_asked() are its results. A rate whose cost is
+ * promise, control_need() and control_needed() are its results. A rate whose cost is
  * not known takes nothing.
  */
 void control_admit(struct control *c);
-/** control_asked() - after control_admit(): share of @leaf that all promises take */
-double control_asked(const struct control *c, uint32_t leaf);
+/** control_needed() - after control_admit(): share of @leaf that all promises take */
+double control_needed(const struct control *c, uint32_t leaf);
 /** control_is_granted() - has the promise what it needs, or so nearly that it holds? */
 bool control_is_granted(const struct control_promise *p);
 

@@ -9,47 +9,33 @@
  * no line.
  *
  * A line of io.max has four limits, and others may set and change some of them at any time. The
- * record of such a line has the limits of others and what was written last: a limit that differs
- * from the latter was changed by others since. The lower one of each limit is written.
+ * lower one of each limit is written (cgrecord.c).
  *
  * Only lines that differ are written, and every write is read back. A line whose write failed or
  * had no effect is remembered (struct cgrefusal) and not written again with each event.
  */
 
-#include <sys/sysmacros.h>
-
-#include "host/cgfile.h"
-
-/* A cgroup or disk that is gone is normal. */
-static bool is_gone(int err)
-{
-	return err == -ENOENT || err == -ENODEV;
-}
-
-static const char *name_of(enum cgfile file)
-{
-	return cgformat(file)->name;
-}
+#include "host/cgrecord.h"
 
 static void log_failure(int level, int err, const struct cgroup *c,
 			enum cgfile file, const char *line)
 {
-	const char *end = is_gone(err) ? ", ignoring." : ".";
+	const char *end = cgfile_is_gone(err) ? ", ignoring." : ".";
 
-	if (is_gone(err))
+	if (cgfile_is_gone(err))
 		level = LOG_DEBUG;
 	if (line)
 		log_write(level, err, "%s: cannot write \"%s\" to %s: %m%s",
-			  c->shown, line, name_of(file), end);
+			  c->shown, line, cgfile_name(file), end);
 	else
 		log_write(level, err, "%s: cannot read %s: %m%s", c->shown,
-			  name_of(file), end);
+			  cgfile_name(file), end);
 }
 
 int cgfile_read(const struct cgroup *c, enum cgfile file, struct cglines *ret)
 {
 	_cleanup_free_ char *text = NULL;
-	int r = cgroup_read(c, name_of(file), &text);
+	int r = cgroup_read(c, cgfile_name(file), &text);
 
 	if (r) {
 		if (r != -ENOENT && r != -ENOMEM)
@@ -59,7 +45,7 @@ int cgfile_read(const struct cgroup *c, enum cgfile file, struct cglines *ret)
 	r = cglines_parse(file, text, ret);
 	if (r > 0)
 		log_warning("%s: ignoring %d invalid line(s) of %s.", c->shown,
-			    r, name_of(file));
+			    r, cgfile_name(file));
 	return r < 0 ? r : 0;
 }
 
@@ -79,7 +65,7 @@ static uint64_t hash_of(const struct cgroup *c, const char *name)
 
 bool cgfile_is_echo(const struct cgroup *c)
 {
-	return c->echo && c->echo == hash_of(c, name_of(CGFILE_WEIGHT));
+	return c->echo && c->echo == hash_of(c, cgfile_name(CGFILE_WEIGHT));
 }
 
 /* ---- refusals ---- */
@@ -108,9 +94,9 @@ char *cgrefusal_text(const struct cgrefusal *r)
 		return NULL;
 	if (!r->error)
 		return asprintf_or_null("the kernel ignored \"%s\" for %s",
-					line, name_of(r->file));
+					line, cgfile_name(r->file));
 	return asprintf_or_null("the kernel refused \"%s\" for %s: %s", line,
-				name_of(r->file), strerror(-r->error));
+				cgfile_name(r->file), strerror(-r->error));
 }
 
 static int remember_refusal(struct cgroup *c, enum cgfile file,
@@ -155,216 +141,6 @@ void cgfile_retry(struct cgroup *c)
 	}
 }
 
-/* ---- values that lines had before ---- */
-
-static char *record_key(const struct cgroup *c, dev_t devno)
-{
-	if (devno == CGFILE_DEFAULT)
-		return strdup(c->path);
-	return asprintf_or_null("%u:%u %s", major(devno), minor(devno),
-				c->path);
-}
-
-/* Is the record "MAJ:MIN CGROUP TAB VALUE" or "CGROUP TAB VALUE" about @c? */
-static bool is_about(const char *line, const struct cgroup *c, dev_t *ret)
-{
-	dev_t devno = CGFILE_DEFAULT;
-	const char *rest = line;
-
-	if (*line != '/' && (!skip_devno(&rest, &devno) || *rest++ != ' '))
-		return false;
-	rest = startswith(rest, c->path);
-	if (!rest || *rest != '\t')
-		return false;
-	*ret = devno;
-	return true;
-}
-
-/* The record of a line: "VALUE", of a merged one "VALUE / WRITTEN". */
-static const char *find_record(const struct cgfiles *files,
-			       const struct cgroup *c, enum cgfile file,
-			       dev_t devno)
-{
-	_cleanup_free_ char *key = NULL;
-
-	if (!cgformat(file)->record)
-		return NULL;
-	key = record_key(c, devno);
-	return key ? record_get(&files->records[file], key) : NULL;
-}
-
-static bool parse_record(enum cgfile file, const char *text,
-			 struct cgvalue *former, struct cgvalue *written)
-{
-	const char *slash = strstr(text, " / ");
-	_cleanup_free_ char *first = NULL;
-
-	first = strndup(text, slash ? (size_t)(slash - text) : strlen(text));
-	if (!first || cgvalue_parse(file, first, former) < 0)
-		*former = cgvalue_unset(file);
-	return slash && cgvalue_parse(file, slash + 3, written) == 0;
-}
-
-bool cgfile_former(const struct cgfiles *files, const struct cgroup *c,
-		   enum cgfile file, dev_t devno, struct cgvalue *ret)
-{
-	const char *text = find_record(files, c, file, devno);
-	struct cgvalue written;
-
-	if (!text)
-		return false;
-	parse_record(file, text, ret, &written);
-	return true;
-}
-
-/* The line of others for @devno: the one before ours, with their changes since. */
-static struct cgvalue of_others(const struct cgfiles *files,
-				const struct cgroup *c,
-				const struct cglines *present, dev_t devno)
-{
-	const char *text = find_record(files, c, present->file, devno);
-	struct cgvalue is = cglines_get(present, devno), theirs, written;
-
-	if (!text)
-		return is;
-	if (parse_record(present->file, text, &theirs, &written))
-		for (size_t i = 0; i < CGFILE_NUMBERS; i++)
-			if (is.number[i] != written.number[i])
-				theirs.number[i] = is.number[i];
-	return theirs;
-}
-
-struct cgvalue cgfile_merge(const struct cgfiles *files, const struct cgroup *c,
-			    const struct cglines *present, dev_t devno,
-			    const struct cgvalue *ours)
-{
-	struct cgvalue v = of_others(files, c, present, devno);
-
-	for (size_t i = 0; i < CGFILE_NUMBERS; i++)
-		if (ours->number[i] < v.number[i])
-			v.number[i] = ours->number[i];
-	return v;
-}
-
-static char *record_text(const struct cgfiles *files, const struct cgroup *c,
-			 const struct cglines *before,
-			 const struct cgchange *ch)
-{
-	struct cgvalue theirs = of_others(files, c, before, ch->devno);
-	_cleanup_free_ char *text = cgvalue_text(before->file, &theirs);
-	_cleanup_free_ char *written = cgvalue_text(before->file, &ch->value);
-
-	if (!text || !written || !cgformat(before->file)->is_merged)
-		return TAKE_PTR(text);
-	return asprintf_or_null("%s / %s", text, written);
-}
-
-/**
- * record_former() - record what is restored when the line of @ch is withdrawn
- * @ret: the record before, NULL: there was none
- */
-static int record_former(struct cgfiles *files, const struct cgroup *c,
-			 const struct cglines *before,
-			 const struct cgchange *ch, char **ret)
-{
-	enum cgfile file = before->file;
-	const char *was = find_record(files, c, file, ch->devno);
-	_cleanup_free_ char *key = record_key(c, ch->devno), *text = NULL;
-	int err = 0;
-
-	if (!cgformat(file)->record)
-		return 0;
-	*ret = was ? strdup(was) : NULL;
-	text = record_text(files, c, before, ch);
-	if (!key || !text || (was && !*ret))
-		return -ENOMEM;
-	if (!was || cgformat(file)->is_merged)
-		err = record_set(&files->records[file], key, text);
-	return err;
-}
-
-static void forget_former(struct cgfiles *files, const struct cgroup *c,
-			  enum cgfile file, dev_t devno)
-{
-	_cleanup_free_ char *key = record_key(c, devno);
-	int err = key ? record_drop(&files->records[file], key) : -ENOMEM;
-
-	if (err)
-		log_write(LOG_WARNING, err,
-			  "%s: %s still has a value of %s to restore: %m",
-			  c->shown, files->records[file].path, name_of(file));
-}
-
-/* A line that has its former value again belongs to the daemon no more. */
-static void forget_if_restored(struct cgfiles *files, const struct cgroup *c,
-			       const struct cglines *before,
-			       const struct cgchange *ch)
-{
-	enum cgfile file = before->file;
-	struct cgvalue former;
-
-	if (files->dry_run ||
-	    !cgfile_former(files, c, file, ch->devno, &former))
-		return;
-	if (!ch->written)
-		former = of_others(files, c, before, ch->devno);
-	if (ch->error ? is_gone(ch->error) : cgvalue_equal(&former, &ch->value))
-		forget_former(files, c, file, ch->devno);
-}
-
-static void prune(struct cgfiles *files,
-		  bool (*is_over)(const char *line, const void *userdata),
-		  const void *userdata)
-{
-	for (enum cgfile f = 0; f < CGFILES && !files->dry_run; f++) {
-		struct record *r = &files->records[f];
-		int err = record_prune(r, is_over, userdata);
-
-		if (err)
-			log_write(LOG_WARNING, err, "Cannot change %s: %m",
-				  r->path);
-	}
-}
-
-static bool is_outside(const char *line, const void *userdata)
-{
-	const char *path = strchr(line, '/');
-	_cleanup_free_ char *copy = NULL;
-
-	copy = path ? strndup(path, strcspn(path, "\t")) : NULL;
-	return copy && !cgroup_find(userdata, copy);
-}
-
-void cgfiles_prune(struct cgfiles *files, const struct cgroup_tree *tree)
-{
-	prune(files, is_outside, tree);
-}
-
-static bool is_for(const char *line, const void *userdata)
-{
-	const dev_t *devno = userdata;
-	dev_t of;
-
-	return skip_devno(&line, &of) && of == *devno;
-}
-
-void cgfiles_device_gone(struct cgfiles *files, dev_t devno)
-{
-	prune(files, is_for, &devno);
-}
-
-static bool is_of(const char *line, const void *userdata)
-{
-	dev_t devno;
-
-	return is_about(line, userdata, &devno);
-}
-
-void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c)
-{
-	prune(files, is_of, c);
-}
-
 /* ---- writing ---- */
 
 bool cgchange_is_untaken(const struct cgchange *ch)
@@ -380,21 +156,6 @@ static int level_of_failure(const struct cgroup *c, enum cgfile file,
 	return find_refusal(c, file, ch->devno) ? LOG_DEBUG : LOG_WARNING;
 }
 
-/* Nothing was written: the record is what it was before. */
-static void take_back_record(struct cgfiles *files, const struct cgroup *c,
-			     enum cgfile file, dev_t devno, const char *was)
-{
-	_cleanup_free_ char *key = record_key(c, devno);
-
-	if (!cgformat(file)->record)
-		return;
-	if (!was)
-		forget_former(files, c, file, devno);
-	else if (!key || record_set(&files->records[file], key, was) < 0)
-		log_warning("%s: the record of %s is wrong.", c->shown,
-			    name_of(file));
-}
-
 static int write_line(struct cgfiles *files, struct cgroup *c,
 		      const struct cglines *before, struct cgchange *ch)
 {
@@ -406,24 +167,25 @@ static int write_line(struct cgfiles *files, struct cgroup *c,
 		return -ENOMEM;
 	if (files->dry_run) {
 		log_info("%s: would write \"%s\" to %s%s%s", c->shown, line,
-			 name_of(file), ch->reason ? ": " : "",
+			 cgfile_name(file), ch->reason ? ": " : "",
 			 ch->reason ?: ".");
 		return 0;
 	}
-	ch->error = record_former(files, c, before, ch, &recorded)
-			    ?: cgroup_write(c, name_of(file), line);
+	ch->error = cgrecord_save(files, c, before, ch, &recorded)
+			    ?: cgroup_write(c, cgfile_name(file), line);
 	if (!ch->error) {
 		ch->written = true;
 		return 0;
 	}
-	take_back_record(files, c, file, ch->devno, recorded);
+	cgrecord_take_back(files, c, file, ch->devno, recorded);
 	if (ch->error == -ENOMEM)
 		return -ENOMEM;
 	if (ch->is_attempt && cgchange_is_untaken(ch))
 		return 0;
 	log_failure(level_of_failure(c, file, ch), ch->error, c, file, line);
-	return is_gone(ch->error) ? 0
-				  : remember_refusal(c, file, ch, ch->error);
+	return cgfile_is_gone(ch->error)
+		       ? 0
+		       : remember_refusal(c, file, ch, ch->error);
 }
 
 /* The kernel may accept a write and do something else, or someone else may have written in
@@ -439,7 +201,7 @@ static int check_line(struct cgfiles *files, struct cgroup *c,
 		cgline_text(before->file, ch->devno, ch->value);
 	_cleanup_free_ char *old = cgline_text(before->file, ch->devno, was);
 	_cleanup_free_ char *new = cgline_text(before->file, ch->devno, is);
-	const char *name = name_of(before->file);
+	const char *name = cgfile_name(before->file);
 
 	if (!wrote || !old || !new)
 		return -ENOMEM;
@@ -506,7 +268,7 @@ int cgfile_write(struct cgfiles *files, struct cgroup *c,
 	if (!err && written)
 		err = read_back(files, c, before, changes, n);
 	for (size_t i = 0; i < n && !err; i++)
-		forget_if_restored(files, c, before, &changes[i]);
+		cgrecord_drop_restored(files, c, before, &changes[i]);
 	return err;
 }
 
@@ -542,18 +304,6 @@ static bool is_kept(const struct cgchange *keep, size_t n, dev_t devno)
 	return false;
 }
 
-static bool is_recorded(const struct cgfiles *files, const struct cgroup *c,
-			enum cgfile file)
-{
-	char *const *lines = files->records[file].lines;
-	dev_t devno;
-
-	for (; lines && *lines; lines++)
-		if (is_about(*lines, c, &devno))
-			return true;
-	return false;
-}
-
 /* Lines with a recorded value get it back. */
 static int add_recorded(struct changes *l, const struct cgfiles *files,
 			const struct cgroup *c, const struct cglines *present,
@@ -564,9 +314,11 @@ static int add_recorded(struct changes *l, const struct cgfiles *files,
 	int err = 0;
 
 	for (; lines && *lines && !err; lines++)
-		if (is_about(*lines, c, &devno) && !is_kept(keep, n, devno))
+		if (cgrecord_is_about(*lines, c, &devno) &&
+		    !is_kept(keep, n, devno))
 			err = add_change(l, devno,
-					 of_others(files, c, present, devno),
+					 cgrecord_of_others(files, c, present,
+							    devno),
 					 is_routine);
 	return err;
 }
@@ -601,7 +353,7 @@ static int withdraw(struct cgfiles *files, struct cgroup *c, enum cgfile file,
 	struct changes l = {};
 	int err;
 
-	if (has_record && !is_recorded(files, c, file))
+	if (has_record && !cgrecord_exists(files, c, file))
 		return 0;
 	err = cgfile_read(c, file, &present);
 	if (!err && has_record)

@@ -36,7 +36,7 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @is_delegated: others than systemd make and write it, at any rate
  * @n_events: of a delegated one, events since the last scan
  * @policy: weights and promises wanted for it; the owner of the tree fills it in
- * @waiting: systemd was asked about it; its files wait for the answer
+ * @waiting: a request to systemd about it is under way; its files wait for the reply
  * @dirty: its files are to be compared with the settings
  * @refusals: lines that the kernel did not take, see cgfile.h
  * @echo: hash of io.weight after the last write of the daemon, 0: there was none; see

@@ -21,7 +21,7 @@
  *    Of native NVMe multipath the head (nvme0n1) is bio-based and stands on its paths
  *    (nvme0c1n1), disks without node and number, whose queues have the elevators.
  *    A loop device is a leaf that stands on others: its queue has 128 slots, and
- *    without weights there they go to who comes first, whatever is said below.
+ *    without weights there it serves its slots first come, first served, whatever the disks below do.
  * 3. A path leads to a device by the number of its node, else by the device its
  *    file system is on. A file system with an anonymous device number (btrfs)
  *    names its device in mountinfo.

@@ -93,7 +93,7 @@ static inline void text_freep(struct text *t)
 /**
  * text_is_plain() - is it UTF-8 without control characters?
  *
- * Nothing else can be said on the bus, nor safely shown on a terminal.
+ * D-Bus transports no other text, and a terminal cannot show it safely.
  */
 bool text_is_plain(const char *s);
 

@@ -139,8 +139,9 @@ static int add_about(struct client *c, const char *unit, struct about **ret)
 	return 0;
 }
 
-int clients_say(struct clients *all, const char *name, const char *unit,
-		const struct said *said, size_t n, char **ret_error)
+int clients_assign(struct clients *all, const char *name, const char *unit,
+		   const struct assignment *assignments, size_t n,
+		   char **ret_error)
 {
 	struct client *c = find_client(all, name);
 	_cleanup_free_ char *source = NULL;
@@ -157,7 +158,8 @@ int clients_say(struct clients *all, const char *name, const char *unit,
 	if (!a)
 		r = add_about(c, unit, &a);
 	if (r >= 0)
-		r = promises_say(&a->promises, said, n, source, ret_error);
+		r = promises_assign(&a->promises, assignments, n, source,
+				    ret_error);
 	if (a && !a->promises.n)
 		about_free(a);
 	if (LIST_EMPTY(&c->about))

@@ -27,14 +27,15 @@ void clients_init(struct clients *c, sd_bus *bus,
 void clients_done(struct clients *c);
 
 /**
- * clients_say() - add to the settings of @unit by the client @name, all or nothing
+ * clients_assign() - add to the settings of @unit by the client @name, all or nothing
  * @name: unique bus name
  * @ret_error: on -EINVAL a sentence, to be freed
  *
  * Return: 0; -EINVAL: a mistake; -ENOSPC: too many settings; another -errno.
  */
-int clients_say(struct clients *c, const char *name, const char *unit,
-		const struct said *said, size_t n, char **ret_error);
+int clients_assign(struct clients *c, const char *name, const char *unit,
+		   const struct assignment *assignments, size_t n,
+		   char **ret_error);
 
 /** clients_forget() - the settings of @unit by the client @name */
 void clients_forget(struct clients *c, const char *name, const char *unit);

@@ -410,7 +410,7 @@ int policies_state(const struct policies *p, const char *unit,
 	return 0;
 }
 
-/* ---- saying it at run time ---- */
+/* ---- settings at run time ---- */
 
 static int refuse_key(char **ret_error, const char *key)
 {
@@ -423,8 +423,8 @@ static int refuse_key(char **ret_error, const char *key)
 	return err ?: refuse(ret_error, -EINVAL, key, t.p);
 }
 
-static int say_one(struct promises *l, const struct said *said,
-		   const char *source, char **ret_error)
+static int assign_one(struct promises *l, const struct assignment *assignment,
+		      const char *source, char **ret_error)
 {
 	_cleanup_free_ char *text = NULL;
 	const char *allowed = NULL;
@@ -432,12 +432,12 @@ static int say_one(struct promises *l, const struct said *said,
 	enum promise_key key;
 	int err;
 
-	if (promise_key_from_name(said->key, &key) < 0)
-		return refuse_key(ret_error, said->key);
-	text = asprintf_or_null("%s=%s", said->key, said->value);
+	if (promise_key_from_name(assignment->key, &key) < 0)
+		return refuse_key(ret_error, assignment->key);
+	text = asprintf_or_null("%s=%s", assignment->key, assignment->value);
 	if (!text)
 		return -ENOMEM;
-	err = promise_parse(key, said->value, source, &promise, &allowed);
+	err = promise_parse(key, assignment->value, source, &promise, &allowed);
 	if (err == -EINVAL)
 		return refuse(ret_error, err, text, allowed);
 	if (err)
@@ -450,8 +450,8 @@ static int say_one(struct promises *l, const struct said *said,
 	return err;
 }
 
-int promises_say(struct promises *l, const struct said *said, size_t n,
-		 const char *source, char **ret_error)
+int promises_assign(struct promises *l, const struct assignment *assignments,
+		    size_t n, const char *source, char **ret_error)
 {
 	struct promises all = {};
 	int err = 0;
@@ -459,7 +459,7 @@ int promises_say(struct promises *l, const struct said *said, size_t n,
 	for (size_t i = 0; i < l->n && !err; i++)
 		err = promises_add(&all, &l->items[i]);
 	for (size_t i = 0; i < n && !err; i++)
-		err = say_one(&all, &said[i], source, ret_error);
+		err = assign_one(&all, &assignments[i], source, ret_error);
 	if (err) {
 		promises_done(&all);
 		return err;
@@ -521,8 +521,9 @@ static int write_control(struct policies *p, const char *unit,
 }
 
 int policies_set(struct policies *p, const char *unit,
-		 enum policy_lifetime lifetime, const struct said *said,
-		 size_t n, char **ret_error)
+		 enum policy_lifetime lifetime,
+		 const struct assignment *assignments, size_t n,
+		 char **ret_error)
 {
 	_cleanup_free_ char *name = NULL, *path = NULL;
 	struct promises l = {};
@@ -538,7 +539,7 @@ int policies_set(struct policies *p, const char *unit,
 		    : NULL;
 	err = path ? read_control(path, &l, ret_error) : -ENOMEM;
 	if (!err)
-		err = promises_say(&l, said, n, "", ret_error);
+		err = promises_assign(&l, assignments, n, "", ret_error);
 	if (!err)
 		err = write_control(p, unit, lifetime, name, &l);
 	if (!err && l.n)

@@ -92,24 +92,24 @@ int policies_state(const struct policies *p, const char *unit,
 		   struct stated *ret);
 
 /**
- * struct said - an assignment as a client of the bus sends it
+ * struct assignment - an assignment as a client of the bus sends it
  * @key: "ReadBandwidthMin"
  * @value: as in a file; "" resets
  */
-struct said {
+struct assignment {
 	const char *key;
 	const char *value;
 };
 
 /**
- * promises_say() - apply assignments to a list, all or none
+ * promises_assign() - apply assignments to a list, all or none
  * @source: of what is added
  * @ret_error: on -EINVAL a sentence that names the key, to be freed
  *
  * Return: 0; -EINVAL: a mistake, or more than POLICYFILE_STATEMENTS_MAX; -ENOMEM.
  */
-int promises_say(struct promises *l, const struct said *said, size_t n,
-		 const char *source, char **ret_error);
+int promises_assign(struct promises *l, const struct assignment *assignments,
+		    size_t n, const char *source, char **ret_error);
 
 /**
  * policies_set() - change the control file of @unit, all or nothing
@@ -122,8 +122,9 @@ int promises_say(struct promises *l, const struct said *said, size_t n,
  * have one; another -errno of the file system.
  */
 int policies_set(struct policies *p, const char *unit,
-		 enum policy_lifetime lifetime, const struct said *said,
-		 size_t n, char **ret_error);
+		 enum policy_lifetime lifetime,
+		 const struct assignment *assignments, size_t n,
+		 char **ret_error);
 
 /** policies_reset() - remove the control file of @unit; 0 also without one */
 int policies_reset(struct policies *p, const char *unit,

@@ -103,7 +103,7 @@ void policy_done(struct policy *p)
 	*p = (struct policy){};
 }
 
-/* Where does @path lead? Said once when it leads nowhere, not whenever a disk comes or
+/* Where does @path lead? Logged once when it leads nowhere, not whenever a disk comes or
  * goes.
  */
 static const struct device *resolve(const struct topology *t,
@@ -237,17 +237,18 @@ int policy_expand(struct policy *p, const struct device *const *used,
 	return 1;
 }
 
-struct asked policy_default(const struct policy *p)
+struct leaf_weight policy_default(const struct policy *p)
 {
-	return (struct asked){
+	return (struct leaf_weight){
 		.weight = p->weight,
 		.reason = p->weight_set ? REASON_WEIGHT : REASON_UNSET,
 	};
 }
 
-struct asked policy_nominal(const struct policy *p, const struct device *leaf)
+struct leaf_weight policy_nominal(const struct policy *p,
+				  const struct device *leaf)
 {
-	struct asked best = policy_default(p);
+	struct leaf_weight best = policy_default(p);
 
 	for (size_t i = 0; i < p->n_statements; i++) {
 		const struct statement *s = &p->statements[i];
@@ -262,9 +263,9 @@ struct asked policy_nominal(const struct policy *p, const struct device *leaf)
 		if (best.statement && best.reason == reason &&
 		    best.weight >= s->weight)
 			continue;
-		best = (struct asked){ .weight = s->weight,
-				       .reason = reason,
-				       .statement = s };
+		best = (struct leaf_weight){ .weight = s->weight,
+					     .reason = reason,
+					     .statement = s };
 	}
 	return best;
 }
@@ -279,15 +280,16 @@ static struct setpoint *find_point(const struct policy *p, dev_t devno)
 	return NULL;
 }
 
-struct asked policy_weight(const struct policy *p, const struct device *leaf)
+struct leaf_weight policy_weight(const struct policy *p,
+				 const struct device *leaf)
 {
 	const struct setpoint *point = find_point(p, leaf->devno);
 
 	if (!point || point->weight == SETPOINT_KEEP)
 		return policy_nominal(p, leaf);
-	return (struct asked){ .weight = point->weight,
-			       .reason = REASON_SETPOINT,
-			       .setpoint = point };
+	return (struct leaf_weight){ .weight = point->weight,
+				     .reason = REASON_SETPOINT,
+				     .setpoint = point };
 }
 
 bool policy_keeps(const struct policy *p, const struct device *leaf)
@@ -352,7 +354,7 @@ bool policy_clear_points(struct policy *p)
 	return any;
 }
 
-char *policy_reason(const struct policy *p, const struct asked *a)
+char *policy_reason(const struct policy *p, const struct leaf_weight *a)
 {
 	bool unit = p->source == POLICY_UNIT;
 

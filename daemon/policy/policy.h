@@ -78,11 +78,11 @@ enum reason {
 };
 
 /**
- * struct asked - the weight of one cgroup on one leaf, and its reason
+ * struct leaf_weight - the weight of one cgroup on one leaf, and its reason
  * @statement: for REASON_LEAF and REASON_STACK
  * @setpoint: for REASON_SETPOINT
  */
-struct asked {
+struct leaf_weight {
 	uint64_t weight;
 	enum reason reason;
 	const struct statement *statement;
@@ -122,13 +122,15 @@ int policy_expand(struct policy *p, const struct device *const *used,
 		  size_t n_used);
 
 /** policy_default() - the weight on leaves without a setting of their own */
-struct asked policy_default(const struct policy *p);
+struct leaf_weight policy_default(const struct policy *p);
 
 /** policy_nominal() - what is stated for @leaf; policy.c has the rules */
-struct asked policy_nominal(const struct policy *p, const struct device *leaf);
+struct leaf_weight policy_nominal(const struct policy *p,
+				  const struct device *leaf);
 
 /** policy_weight() - what is wanted on @leaf: the setpoint, else the nominal weight */
-struct asked policy_weight(const struct policy *p, const struct device *leaf);
+struct leaf_weight policy_weight(const struct policy *p,
+				 const struct device *leaf);
 
 /** policy_keeps() - is the line for @leaf to be left as it is? */
 bool policy_keeps(const struct policy *p, const struct device *leaf);
@@ -149,6 +151,6 @@ bool policy_clear_point(struct policy *p, dev_t devno);
 void policy_move_points(struct policy *to, struct policy *from);
 
 /** policy_reason() - the statement as a sentence for people; to be freed */
-char *policy_reason(const struct policy *p, const struct asked *a);
+char *policy_reason(const struct policy *p, const struct leaf_weight *a);
 
 #endif

@@ -108,12 +108,13 @@ static void check_said(const struct promises *l)
 	for (size_t i = 0; i < l->n; i++) {
 		_cleanup_free_ char *value = promise_format(&l->items[i]);
 		_cleanup_free_ char *error = NULL;
-		const struct said said = {
+		const struct assignment assignment = {
 			.key = promise_info(l->items[i].key)->name,
 			.value = value,
 		};
 
-		check(promises_say(&all, &said, 1, "a client", &error) == 0);
+		check(promises_assign(&all, &assignment, 1, "a client",
+				      &error) == 0);
 	}
 	check_equal(l, &all);
 	promises_done(&all);

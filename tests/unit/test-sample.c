@@ -136,7 +136,7 @@ static void test_active(const struct device *sda, const struct device *sdb)
 	/* 20 of 21 took less than 1.5 * 2^14 ns, the last less than 1.5 * 2^15. */
 	check(sample_latency_us(&reads, 0.95) == 24);
 	check(sample_latency_us(&reads, 0.99) == 49);
-	/* New to us: it may have been used long ago. Not asked for: nothing. */
+	/* A new cgroup may have used the device long ago. Without a request there is no sample. */
 	u = sample_usage(&g, web, sda);
 	check(u->time_ns == 0 && u->queued == 2 && u->active);
 	check(!sample_usage(&g, find("/user.slice"), sda)->active);
@@ -169,7 +169,7 @@ static void test_active(const struct device *sda, const struct device *sdb)
 	u = sample_usage(&g, db, sda);
 	check(u->time_ns == 15 && u->queued == 3);
 	check(sample_usage(&g, root, sda)->time_ns ==
-	      0); /* nobody asked for it */
+	      0); /* no caller requested it */
 }
 
 int main(void)

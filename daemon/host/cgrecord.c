@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Values that lines of cgroup files had before the daemon wrote them.
+ *
+ * The record of a line is "CGROUP TAB VALUE", with a device "8:16 CGROUP TAB VALUE", in a file below
+ * /run/sutro for each kind of cgroup file. Of a file with merged limits (io.max), the value is "VALUE /
+ * WRITTEN": the limits of others and what the daemon wrote last. A limit that differs from the
+ * latter was changed by others since.
+ *
+ * Example: a unit has IOReadBandwidthMax=9M, and a policy has ReadBandwidthMax=5M. The record is "8:16
+ * /a.service TAB rbps=9000000 ... / rbps=5000000 ...".
+ */
+
+#include <sys/sysmacros.h>
+
+#include "host/cgrecord.h"
+
+static char *record_key(const struct cgroup *c, dev_t devno)
+{
+	if (devno == CGFILE_DEFAULT)
+		return strdup(c->path);
+	return asprintf_or_null("%u:%u %s", major(devno), minor(devno),
+				c->path);
+}
+
+bool cgrecord_is_about(const char *line, const struct cgroup *c, dev_t *ret)
+{
+	dev_t devno = CGFILE_DEFAULT;
+	const char *rest = line;
+
+	if (*line != '/' && (!skip_devno(&rest, &devno) || *rest++ != ' '))
+		return false;
+	rest = startswith(rest, c->path);
+	if (!rest || *rest != '\t')
+		return false;
+	*ret = devno;
+	return true;
+}
+
+/* The record of a line: "VALUE", of a merged one "VALUE / WRITTEN". */
+static const char *find_record(const struct cgfiles *files,
+			       const struct cgroup *c, enum cgfile file,
+			       dev_t devno)
+{
+	_cleanup_free_ char *key = NULL;
+
+	if (!cgformat(file)->record)
+		return NULL;
+	key = record_key(c, devno);
+	return key ? record_get(&files->records[file], key) : NULL;
+}
+
+static bool parse_record(enum cgfile file, const char *text,
+			 struct cgvalue *former, struct cgvalue *written)
+{
+	const char *slash = strstr(text, " / ");
+	_cleanup_free_ char *first = NULL;
+
+	first = strndup(text, slash ? (size_t)(slash - text) : strlen(text));
+	if (!first || cgvalue_parse(file, first, former) < 0)
+		*former = cgvalue_unset(file);
+	return slash && cgvalue_parse(file, slash + 3, written) == 0;
+}
+
+bool cgfile_former(const struct cgfiles *files, const struct cgroup *c,
+		   enum cgfile file, dev_t devno, struct cgvalue *ret)
+{
+	const char *text = find_record(files, c, file, devno);
+	struct cgvalue written;
+
+	if (!text)
+		return false;
+	parse_record(file, text, ret, &written);
+	return true;
+}
+
+struct cgvalue cgrecord_of_others(const struct cgfiles *files,
+				  const struct cgroup *c,
+				  const struct cglines *present, dev_t devno)
+{
+	const char *text = find_record(files, c, present->file, devno);
+	struct cgvalue is = cglines_get(present, devno), theirs, written;
+
+	if (!text)
+		return is;
+	if (parse_record(present->file, text, &theirs, &written))
+		for (size_t i = 0; i < CGFILE_NUMBERS; i++)
+			if (is.number[i] != written.number[i])
+				theirs.number[i] = is.number[i];
+	return theirs;
+}
+
+struct cgvalue cgfile_merge(const struct cgfiles *files, const struct cgroup *c,
+			    const struct cglines *present, dev_t devno,
+			    const struct cgvalue *ours)
+{
+	struct cgvalue v = cgrecord_of_others(files, c, present, devno);
+
+	for (size_t i = 0; i < CGFILE_NUMBERS; i++)
+		if (ours->number[i] < v.number[i])
+			v.number[i] = ours->number[i];
+	return v;
+}
+
+static char *record_text(const struct cgfiles *files, const struct cgroup *c,
+			 const struct cglines *before,
+			 const struct cgchange *ch)
+{
+	struct cgvalue theirs = cgrecord_of_others(files, c, before, ch->devno);
+	_cleanup_free_ char *text = cgvalue_text(before->file, &theirs);
+	_cleanup_free_ char *written = cgvalue_text(before->file, &ch->value);
+
+	if (!text || !written || !cgformat(before->file)->is_merged)
+		return TAKE_PTR(text);
+	return asprintf_or_null("%s / %s", text, written);
+}
+
+int cgrecord_save(struct cgfiles *files, const struct cgroup *c,
+		  const struct cglines *before, const struct cgchange *ch,
+		  char **ret)
+{
+	enum cgfile file = before->file;
+	const char *was = find_record(files, c, file, ch->devno);
+	_cleanup_free_ char *key = record_key(c, ch->devno), *text = NULL;
+	int err = 0;
+
+	if (!cgformat(file)->record)
+		return 0;
+	*ret = was ? strdup(was) : NULL;
+	text = record_text(files, c, before, ch);
+	if (!key || !text || (was && !*ret))
+		return -ENOMEM;
+	if (!was || cgformat(file)->is_merged)
+		err = record_set(&files->records[file], key, text);
+	return err;
+}
+
+static void cgrecord_drop(struct cgfiles *files, const struct cgroup *c,
+			  enum cgfile file, dev_t devno)
+{
+	_cleanup_free_ char *key = record_key(c, devno);
+	int err = key ? record_drop(&files->records[file], key) : -ENOMEM;
+
+	if (err)
+		log_write(LOG_WARNING, err,
+			  "%s: %s still has a value of %s to restore: %m",
+			  c->shown, files->records[file].path,
+			  cgfile_name(file));
+}
+
+void cgrecord_drop_restored(struct cgfiles *files, const struct cgroup *c,
+			    const struct cglines *before,
+			    const struct cgchange *ch)
+{
+	enum cgfile file = before->file;
+	struct cgvalue former;
+
+	if (files->dry_run ||
+	    !cgfile_former(files, c, file, ch->devno, &former))
+		return;
+	if (!ch->written)
+		former = cgrecord_of_others(files, c, before, ch->devno);
+	if (ch->error ? cgfile_is_gone(ch->error)
+		      : cgvalue_equal(&former, &ch->value))
+		cgrecord_drop(files, c, file, ch->devno);
+}
+
+void cgrecord_take_back(struct cgfiles *files, const struct cgroup *c,
+			enum cgfile file, dev_t devno, const char *was)
+{
+	_cleanup_free_ char *key = record_key(c, devno);
+
+	if (!cgformat(file)->record)
+		return;
+	if (!was)
+		cgrecord_drop(files, c, file, devno);
+	else if (!key || record_set(&files->records[file], key, was) < 0)
+		log_warning("%s: the record of %s is wrong.", c->shown,
+			    cgfile_name(file));
+}
+
+bool cgrecord_exists(const struct cgfiles *files, const struct cgroup *c,
+		     enum cgfile file)
+{
+	char *const *lines = files->records[file].lines;
+	dev_t devno;
+
+	for (; lines && *lines; lines++)
+		if (cgrecord_is_about(*lines, c, &devno))
+			return true;
+	return false;
+}
+
+/* ---- records that nothing needs any more ---- */
+
+static void prune(struct cgfiles *files,
+		  bool (*is_over)(const char *line, const void *userdata),
+		  const void *userdata)
+{
+	for (enum cgfile f = 0; f < CGFILES && !files->dry_run; f++) {
+		struct record *r = &files->records[f];
+		int err = record_prune(r, is_over, userdata);
+
+		if (err)
+			log_write(LOG_WARNING, err, "Cannot change %s: %m",
+				  r->path);
+	}
+}
+
+static bool is_outside(const char *line, const void *userdata)
+{
+	const char *path = strchr(line, '/');
+	_cleanup_free_ char *copy = NULL;
+
+	copy = path ? strndup(path, strcspn(path, "\t")) : NULL;
+	return copy && !cgroup_find(userdata, copy);
+}
+
+void cgfiles_prune(struct cgfiles *files, const struct cgroup_tree *tree)
+{
+	prune(files, is_outside, tree);
+}
+
+static bool is_for(const char *line, const void *userdata)
+{
+	const dev_t *devno = userdata;
+	dev_t of;
+
+	return skip_devno(&line, &of) && of == *devno;
+}
+
+void cgfiles_device_gone(struct cgfiles *files, dev_t devno)
+{
+	prune(files, is_for, &devno);
+}
+
+static bool is_of(const char *line, const void *userdata)
+{
+	dev_t devno;
+
+	return cgrecord_is_about(line, userdata, &devno);
+}
+
+void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c)
+{
+	prune(files, is_of, c);
+}
