@@ -21,7 +21,8 @@
  * Each write is added to ROOT/writes ("FILE TEXT"). ROOT/faults injects faults: for
  * a write to a file whose path ends in the first word, the second word is what
  * happens, "ignore" (success, and nothing changes), "fail" (EIO) or "hang" (it never returns, as
- * on a disk that does not answer). realpath(3) of a path with the fault "hang" never returns, too.
+ * on a disk that does not answer). realpath(3) of a path with the fault "hang" and fsync(2) of such a
+ * file never return, too.
  */
 
 #include <dlfcn.h>
@@ -33,6 +34,8 @@
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "faults.h"
 
 #define TEXT_MAX 4096
 
@@ -244,9 +247,13 @@ static int write_scheduler(const char *path, const char *name)
 static char *fault_of(const char *root, const char *path)
 {
 	g_autofree char *file = g_strdup_printf("%s/faults", root);
-	g_autofree char *text = slurp(file);
-	g_auto(GStrv) words = g_strsplit_set(text, " \n", -1);
+	g_autofree char *text = NULL;
+	g_auto(GStrv) words = NULL;
 
+	faults_pause();
+	text = slurp(file);
+	faults_resume();
+	words = g_strsplit_set(text, " \n", -1);
 	for (char **w = words; w[0] && w[1]; w += 2)
 		if (g_str_has_suffix(path, w[0]))
 			return g_strdup(w[1]);
@@ -288,6 +295,31 @@ char *realpath(const char *path, char *resolved)
 	return next(path, resolved);
 }
 
+static bool path_of(int fd, char path[static PATH_MAX])
+{
+	char link[64];
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	faults_pause();
+	length = readlink(link, path, PATH_MAX - 1);
+	faults_resume();
+	path[MAX(length, 0)] = '\0';
+	return length >= 0;
+}
+
+int fsync(int fd)
+{
+	const char *root = getenv("SUTRO_FAKE_ROOT");
+	g_autofree char *fault = NULL;
+	char path[PATH_MAX];
+
+	fault = root && path_of(fd, path) ? fault_of(root, path) : NULL;
+	while (fault && g_str_equal(fault, "hang"))
+		pause();
+	return syscall(SYS_fsync, fd);
+}
+
 static bool is_kernel_file(const char *root, const char *path)
 {
 	static const char *const names[] = {
@@ -303,19 +335,21 @@ static bool is_kernel_file(const char *root, const char *path)
 ssize_t write(int fd, const void *buffer, size_t n)
 {
 	const char *root = getenv("SUTRO_FAKE_ROOT");
-	char link[64], path[PATH_MAX];
 	g_autofree char *text = NULL;
-	ssize_t length;
+	char path[PATH_MAX];
 	int err;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	length = root ? readlink(link, path, sizeof(path) - 1) : -1;
-	path[MAX(length, 0)] = '\0';
-	if (length < 0 || n >= TEXT_MAX || !is_kernel_file(root, path))
+	if (!root || n >= TEXT_MAX || !path_of(fd, path) ||
+	    !is_kernel_file(root, path))
 		return syscall(SYS_write, fd, buffer, n);
 	text = g_strndup(buffer, n);
 	text[strcspn(text, "\n")] = '\0';
+	/* The system call that may fail. */
+	if (syscall(SYS_write, fd, "", 0) < 0)
+		return -1;
+	faults_pause();
 	err = write_kernel_file(root, path, text);
+	faults_resume();
 	if (err) {
 		errno = -err;
 		return -1;

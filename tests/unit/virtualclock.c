@@ -32,6 +32,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "faults.h"
+
 #define TIMERS_MAX 16
 #define NEVER UINT64_MAX
 #define NS_PER_S 1000000000ULL
@@ -187,8 +189,7 @@ static bool has_running_child(void)
 	return found;
 }
 
-static int wait_for_events(int epoll, struct epoll_event *events, int n,
-			   bool may_sleep)
+static int sleep_until_ready(int epoll, bool may_sleep)
 {
 	struct pollfd p[] = { { epoll, POLLIN, 0 },
 			      { virtual.socket, POLLIN, 0 } };
@@ -207,7 +208,18 @@ static int wait_for_events(int epoll, struct epoll_event *events, int n,
 		if (p[1].revents)
 			move(&p[1]);
 	}
-	return syscall(SYS_epoll_wait, epoll, events, n, 0);
+	return 0;
+}
+
+static int wait_for_events(int epoll, struct epoll_event *events, int n,
+			   bool may_sleep)
+{
+	int r;
+
+	faults_pause();
+	r = sleep_until_ready(epoll, may_sleep);
+	faults_resume();
+	return r < 0 ? r : syscall(SYS_epoll_wait, epoll, events, n, 0);
 }
 
 int epoll_wait(int epoll, struct epoll_event *events, int n, int timeout_ms)
