@@ -203,8 +203,7 @@ int manager_renew_topology(struct manager *m)
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
 		if (manager_look_at_volumes(m, c) < 0)
 			return log_oom();
-	err = leaves_configure(&m->machine.roots, m->conf->use, new,
-			       m->machine.dry_run);
+	err = leaf_switch_configured(&m->switches, m->conf->use);
 	if (!err)
 		err = watch_schedulers(m) ?: watch_md(m);
 	if (!err && root)

@@ -68,7 +68,8 @@ static int flush(struct manager *m)
 		err = actuate_children(&m->actuator, c);
 	if (err)
 		return err;
-	if (!m->ready && units_pending(m->units) == 0) {
+	if (!m->ready && units_pending(m->units) == 0 &&
+	    TAILQ_EMPTY(&m->switches.list)) {
 		m->ready = true;
 		log_debug("All units are known, weights are in force.");
 		sd_notify(false, "READY=1");
@@ -372,9 +373,15 @@ static void on_catch_up(const char *path, void *userdata)
 	manager_catch_up(userdata, path);
 }
 
-static void on_leaf_switched(const struct device *leaf, void *userdata)
+static void on_switch_over(const struct device *leaf, bool changed,
+			   void *userdata)
 {
-	manager_leaf_switched(userdata, leaf);
+	struct manager *m = userdata;
+
+	if (leaf && changed)
+		manager_leaf_switched(m, leaf);
+	else if (!m->ready)
+		manager_flush_soon(m);
 }
 
 static int start_bus(struct manager *m)
@@ -384,7 +391,6 @@ static int start_bus(struct manager *m)
 		.reload_policies = on_reload_policies,
 		.policy_changed = manager_policy_changed,
 		.catch_up = on_catch_up,
-		.leaf_switched = on_leaf_switched,
 		.want_samples = on_want_samples,
 	};
 
@@ -392,6 +398,7 @@ static int start_bus(struct manager *m)
 		.ops = &ops,
 		.userdata = m,
 		.machine = &m->machine,
+		.switches = &m->switches,
 		.policies = m->policies,
 		.clients = &m->clients,
 		.watcher = &m->watcher,
@@ -496,6 +503,9 @@ int manager_new(const char *root, bool dry_run, struct manager **ret)
 	    latency_open(&m->machine.latency) < 0)
 		return log_oom();
 	m->machine.dry_run = dry_run;
+	leaf_switches_init(&m->switches, &m->machine);
+	m->switches.over = on_switch_over;
+	m->switches.userdata = m;
 	err = cgfiles_init(&m->files, &m->machine.roots, dry_run);
 	if (err)
 		return log_error_errno(err, "Cannot read %s: %m",
@@ -591,6 +601,7 @@ struct manager *manager_free(struct manager *m)
 	bus_close(&m->bus);
 	governor_stop(&m->governor);
 	clients_done(&m->clients);
+	leaf_switches_done(&m->switches);
 	m->flush = sd_event_source_disable_unref(m->flush);
 	m->flush_due = sd_event_source_disable_unref(m->flush_due);
 	cgroup_tree_free(m->machine.tree);

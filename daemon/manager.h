@@ -12,7 +12,7 @@
 #include "control/resync-group.h"
 #include "host/cgfile.h"
 #include "host/cgroup.h"
-#include "host/leaf.h"
+#include "host/leaf-switch.h"
 #include "host/machine.h"
 #include "host/sample.h"
 #include "policy/client.h"
@@ -32,6 +32,7 @@
  * @governor: keeps floors
  *
  * What is to be done:
+ * @switches: leaves that are being switched
  * @files: writes cgroup files
  * @actuator: writes weights
  * @flush: armed while a cgroup is dirty, runs when nothing else is ready
@@ -57,6 +58,7 @@ struct manager {
 	struct sampler watcher;
 	struct governor governor;
 
+	struct leaf_switches switches;
 	struct cgfiles files;
 	struct actuator actuator;
 	sd_event_source *flush;

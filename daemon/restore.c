@@ -9,14 +9,14 @@
  */
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "control/resync-group.h"
 #include "host/cgfile.h"
 #include "host/discover.h"
-#include "host/leaf.h"
-#include "host/machine.h"
+#include "host/leaf-switch.h"
 #include "job.h"
 #include "policy/policy.h"
 #include "restore.h"
@@ -123,22 +123,42 @@ static int restore_cgroups(struct machine *m)
 	return err;
 }
 
+static void on_released(const struct device *leaf,
+			const struct leaf_result *result, void *userdata)
+{
+	int *failed = userdata;
+
+	*failed |= leaf && result->error;
+}
+
+/* For the children that switch the leaves. */
+static int new_event(sd_event **ret)
+{
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &child, NULL) < 0)
+		return -errno;
+	return sd_event_new(ret);
+}
+
 /* Return: 0, -EIO when a leaf keeps the scheduler, or another -errno. */
 static int release_leaves(struct machine *m)
 {
-	int err = 0, failed = 0;
+	int err = new_event(&m->event), failed = 0;
+	struct leaf_switches all;
 
-	for (size_t i = 0; i < m->topology->n_devices && !err; i++) {
-		struct device *d = m->topology->devices[i];
-		struct leaf_result result = {};
-
-		if (!d->leaf)
-			continue;
-		err = leaf_release(&m->roots, d, false, &result);
-		failed |= result.error != NULL;
-		leaf_result_done(&result);
-	}
-	return err ?: failed ? -EIO : 0;
+	leaf_switches_init(&all, m);
+	for (size_t i = 0; err >= 0 && i < m->topology->n_devices; i++)
+		if (m->topology->devices[i]->leaf)
+			err = leaf_switch(&all, m->topology->devices[i], false,
+					  on_released, &failed);
+	while (err >= 0 && !TAILQ_EMPTY(&all.list))
+		err = sd_event_run(m->event, UINT64_MAX);
+	leaf_switches_done(&all);
+	m->event = sd_event_unref(m->event);
+	return err < 0 ? err : failed ? -EIO : 0;
 }
 
 int restore(const char *root, bool release)

@@ -6,7 +6,7 @@
 
 #include "control/actuate.h"
 #include "control/governor.h"
-#include "host/machine.h"
+#include "host/leaf-switch.h"
 #include "host/sample.h"
 #include "policy/client.h"
 #include "policy/conf.h"
@@ -30,7 +30,6 @@
  * @reload_policies: read policies again, for all units
  * @policy_changed: the policy of @unit is another one now
  * @catch_up: read the topology again if @path is on a device that is not in it
- * @leaf_switched: the scheduler of @leaf changed
  * @want_samples: keep sampling for a while
  */
 struct bus_ops {
@@ -38,17 +37,17 @@ struct bus_ops {
 	int (*reload_policies)(void *userdata);
 	void (*policy_changed)(const char *unit, void *userdata);
 	void (*catch_up)(const char *path, void *userdata);
-	void (*leaf_switched)(const struct device *leaf, void *userdata);
 	int (*want_samples)(void *userdata);
 };
 
 /**
  * struct bus - the daemon on the system bus
  * @ops, @userdata: its owner
- * @machine, @policies, @clients, @watcher, @governor, @actuator: state that methods
+ * @machine, @switches, @policies, @clients, @watcher, @governor, @actuator: state that methods
  *	show and set; the owner fills it in before bus_open()
  * @conf, @units: the same; set again when they change
  * @waiters: calls that wait for samples
+ * @changes: calls that wait for switches of leaves
  * @tasks: calls whose work is done in child processes
  * @quotas: time that calls of users took, see quota.c
  */
@@ -58,6 +57,7 @@ struct bus {
 	const struct bus_ops *ops;
 	void *userdata;
 	const struct machine *machine;
+	struct leaf_switches *switches;
 	struct policies *policies;
 	struct clients *clients;
 	const struct sampler *watcher;
@@ -66,6 +66,7 @@ struct bus {
 	const struct conf *conf;
 	const struct units *units;
 	struct bus_waiter *waiters;
+	struct bus_change *changes;
 	struct bus_task *tasks;
 	struct bus_quotas *quotas;
 };

@@ -14,6 +14,7 @@
 #include "bus/background.h"
 #include "bus/bus.h"
 #include "bus/interface.h"
+#include "bus/leaves.h"
 #include "bus/method.h"
 #include "bus/quota.h"
 #include "bus/wait.h"
@@ -249,6 +250,7 @@ void bus_close(struct bus *b)
 {
 	bus_drop_waiters(b);
 	bus_drop_background(b);
+	bus_drop_changes(b);
 	bus_quotas_done(b);
 	b->vtable = sd_bus_slot_unref(b->vtable);
 }

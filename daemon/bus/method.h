@@ -15,6 +15,8 @@ int method_list_devices(sd_bus_message *call, void *userdata,
 			sd_bus_error *error);
 int method_resolve_path(sd_bus_message *call, void *userdata,
 			sd_bus_error *error);
+
+/* leaves.c */
 int method_use_devices(sd_bus_message *call, void *userdata,
 		       sd_bus_error *error);
 int method_release_devices(sd_bus_message *call, void *userdata,

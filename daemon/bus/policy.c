@@ -3,10 +3,13 @@
 /*
  * Members that change or show the settings of units: SetPolicy, ResetPolicy,
  * GetPolicy, ReloadPolicies, PolicyErrors. policies.c keeps lasting settings, client.c
- * those that end with the caller.
+ * those that end with the caller. A child process writes files, because their disk may hang.
  */
 
+#include <stdio.h>
+
 #include "bus/authority.h"
+#include "bus/background.h"
 #include "bus/bus.h"
 #include "bus/method.h"
 #include "bus/quota.h"
@@ -16,6 +19,9 @@
 
 /* More in one call is a mistake or worse. */
 #define ASSIGNMENTS_MAX POLICYFILE_STATEMENTS_MAX
+
+/* A disk that needs longer for a file is reported. */
+#define LIMIT_SEC 10U
 
 enum lifetime {
 	LIFETIME_PERSISTENT = POLICY_PERSISTENT,
@@ -111,20 +117,85 @@ static int read_assignments(sd_bus_message *call,
 	return r < 0 ? r : sd_bus_message_exit_container(call);
 }
 
+/**
+ * struct change - a change of a control file
+ * @is_reset: the file is removed
+ *
+ * The strings belong to the call.
+ */
+struct change {
+	const char *unit;
+	enum policy_lifetime lifetime;
+	bool is_reset;
+	struct assignment assignments[ASSIGNMENTS_MAX];
+	size_t n;
+};
+
+/* The output is the number of the error, and in the next line its sentence. */
+static int write_change(struct bus *b, void *userdata, int fd)
+{
+	_cleanup_free_ char *sentence = NULL;
+	const struct change *c = userdata;
+	int r;
+
+	r = c->is_reset ? policies_erase(b->policies, c->unit, c->lifetime)
+			: policies_write(b->policies, c->unit, c->lifetime,
+					 c->assignments, c->n, &sentence);
+	return dprintf(fd, "%d\n%s", -r, sentence ?: "") < 0 ? -EIO : 0;
+}
+
+static int take_change(struct bus *b, sd_bus_message *call, void *userdata,
+		       int err, const char *output, sd_bus_error *error)
+{
+	const struct change *c = userdata;
+	const char *line = strchr(output, '\n');
+
+	if (err == -ETIMEDOUT)
+		return bus_error(error, SD_BUS_ERROR_TIMEOUT,
+				 "%s: the policy was not on the disk within "
+				 "%u s. If it arrives there later, "
+				 "ReloadPolicies() puts it in force.",
+				 c->unit, LIMIT_SEC);
+	err = err ?: -atoi(output);
+	if (!err)
+		err = policies_take(b->policies, c->unit, c->lifetime);
+	if (err)
+		return refuse(error, c->unit, err,
+			      line && line[1] ? line + 1 : NULL);
+	b->ops->policy_changed(c->unit, b->userdata);
+	return sd_bus_reply_method_return(call, "");
+}
+
+static int start_change(struct bus *b, sd_bus_message *call,
+			const struct change *change, sd_bus_error *error)
+{
+	static const struct bus_background background = {
+		.limit_usec = LIMIT_SEC * 1000000ULL,
+		.work = write_change,
+		.then = take_change,
+		.free = free,
+	};
+	struct change *c = malloc(sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	*c = *change;
+	return bus_in_background(b, call, &background, c, error);
+}
+
 static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 {
 	_cleanup_free_ char *sentence = NULL;
-	struct assignment assignments[ASSIGNMENTS_MAX];
-	const char *unit, *lifetime;
 	enum lifetime l = LIFETIMES;
-	size_t n;
+	const char *unit, *lifetime;
+	struct change c = {};
 	int r;
 
 	r = sd_bus_message_rewind(call, true);
 	if (r >= 0)
 		r = sd_bus_message_read(call, "s", &unit);
 	if (r >= 0)
-		r = read_assignments(call, assignments, &n, error);
+		r = read_assignments(call, c.assignments, &c.n, error);
 	if (r >= 0)
 		r = sd_bus_message_read(call, "s", &lifetime);
 	if (r >= 0)
@@ -133,42 +204,36 @@ static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 		r = check_lifetime(unit, l, error);
 	if (r < 0)
 		return r;
-	if (l == LIFETIME_CLIENT)
-		r = clients_assign(b->clients, sd_bus_message_get_sender(call),
-				   unit, assignments, n, &sentence);
-	else
-		r = policies_set(b->policies, unit, (enum policy_lifetime)l,
-				 assignments, n, &sentence);
-	if (r < 0)
-		return refuse(error, unit, r, sentence);
-	if (l != LIFETIME_CLIENT)
-		b->ops->policy_changed(unit, b->userdata);
-	return sd_bus_reply_method_return(call, "");
+	if (l != LIFETIME_CLIENT) {
+		c.unit = unit;
+		c.lifetime = (enum policy_lifetime)l;
+		return start_change(b, call, &c, error);
+	}
+	r = clients_assign(b->clients, sd_bus_message_get_sender(call), unit,
+			   c.assignments, c.n, &sentence);
+	return r < 0 ? refuse(error, unit, r, sentence)
+		     : sd_bus_reply_method_return(call, "");
 }
 
 static int reset_policy(struct bus *b, sd_bus_message *call,
 			sd_bus_error *error)
 {
-	const char *unit, *lifetime;
+	struct change c = { .is_reset = true };
 	enum lifetime l = LIFETIMES;
+	const char *lifetime;
 	int r;
 
 	r = sd_bus_message_rewind(call, true);
 	if (r >= 0)
-		r = sd_bus_message_read(call, "ss", &unit, &lifetime);
+		r = sd_bus_message_read(call, "ss", &c.unit, &lifetime);
 	if (r >= 0)
 		r = parse_lifetime(lifetime, &l, error);
 	if (r < 0)
 		return r;
-	if (l == LIFETIME_CLIENT) {
-		clients_forget(b->clients, sd_bus_message_get_sender(call),
-			       unit);
-	} else {
-		r = policies_reset(b->policies, unit, (enum policy_lifetime)l);
-		if (r < 0)
-			return refuse(error, unit, r, NULL);
-		b->ops->policy_changed(unit, b->userdata);
-	}
+	c.lifetime = (enum policy_lifetime)l;
+	if (l != LIFETIME_CLIENT)
+		return start_change(b, call, &c, error);
+	clients_forget(b->clients, sd_bus_message_get_sender(call), c.unit);
 	return sd_bus_reply_method_return(call, "");
 }
 

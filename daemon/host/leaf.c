@@ -10,16 +10,17 @@
  *
  * Stopping the daemon leaves the schedulers alone: a restart must not drain and
  * switch queues twice, and sutro without the daemon works with the weights it has.
+ *
+ * The write itself waits until the disk has finished its requests. leaf-switch.c does it in a child
+ * process, between leaf_begin() and leaf_end().
  */
 
 #include <fcntl.h>
-#include <glob.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "host/discover.h"
 #include "host/leaf.h"
-#include "host/path.h"
 
 #define SCHEDULER "sutro"
 
@@ -96,6 +97,7 @@ bool leaf_is_managed(const struct roots *roots, const struct device *leaf)
 void leaf_result_done(struct leaf_result *r)
 {
 	free(r->previous);
+	free(r->wanted);
 	free(r->error);
 	*r = (struct leaf_result){};
 }
@@ -110,21 +112,21 @@ static bool leaf_exists(const struct roots *roots, const struct device *leaf)
 	return !path || access(path, F_OK) >= 0;
 }
 
-static int write_scheduler(const struct roots *roots, const struct device *leaf,
-			   const char *name)
+int leaf_write_scheduler(const struct roots *roots, const char *leaf,
+			 const char *scheduler)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int fd = -1;
 
 	path = asprintf_or_null("%s/class/block/%s/queue/scheduler",
-				roots->sysfs, leaf->name);
+				roots->sysfs, leaf);
 	if (!path)
 		return -ENOMEM;
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	/* The kernel loads the module NAME-iosched by itself. */
-	if (write(fd, name, strlen(name)) < 0)
+	if (write(fd, scheduler, strlen(scheduler)) < 0)
 		return -errno;
 	return 0;
 }
@@ -137,37 +139,13 @@ static char *explain_failure(const struct device *leaf, const char *name,
 			"%s: the kernel has no scheduler \"%s\". Install the "
 			"package sutro-dkms, and see \"dkms status\".",
 			leaf->node, name);
+	if (err == -ETIMEDOUT)
+		return asprintf_or_null(
+			"%s: the disk has not finished its requests in %u s. "
+			"It gets the scheduler \"%s\" when it has.",
+			leaf->node, LEAF_LIMIT_SEC, name);
 	return asprintf_or_null("%s: cannot switch to the scheduler \"%s\": %s",
 				leaf->node, name, strerror(-err));
-}
-
-static int switch_to(const struct roots *roots, struct device *leaf,
-		     const char *name, bool dry_run, struct leaf_result *ret)
-{
-	int err;
-
-	if (dry_run) {
-		log_info("%s: would switch from %s to %s.", leaf->node,
-			 leaf->scheduler, name);
-		return 0;
-	}
-	err = write_scheduler(roots, leaf, name);
-	if (!err)
-		err = device_read_scheduler(leaf, roots);
-	if (!err && !streq(leaf->scheduler, name))
-		err = -EIO; /* taken, and something else is in use */
-	if (err == -ENOMEM)
-		return err;
-	if (err) {
-		ret->error = explain_failure(leaf, name, err);
-		if (!ret->error)
-			return -ENOMEM;
-		log_warning("%s", ret->error);
-		return 0;
-	}
-	ret->changed = true;
-	log_info("%s: scheduler %s -> %s.", leaf->node, ret->previous, name);
-	return 0;
 }
 
 static int begin(const struct device *leaf, struct leaf_result *ret)
@@ -188,21 +166,28 @@ static int fail(const struct device *leaf, struct leaf_result *ret, int err)
 	return 0;
 }
 
-int leaf_use(const struct roots *roots, struct device *leaf, bool dry_run,
-	     struct leaf_result *ret)
+static int want(const struct device *leaf, const char *name, bool dry_run,
+		struct leaf_result *ret)
+{
+	if (dry_run) {
+		log_info("%s: would switch from %s to %s.", leaf->node,
+			 leaf->scheduler, name);
+		return 0;
+	}
+	ret->wanted = strdup(name);
+	return ret->wanted ? 0 : -ENOMEM;
+}
+
+static int begin_use(const struct roots *roots, const struct device *leaf,
+		     bool dry_run, struct leaf_result *ret)
 {
 	bool is_sutro = leaf->scheduler && streq(leaf->scheduler, SCHEDULER);
 	const char *previous;
 	struct record r;
 	int err;
 
-	err = begin(leaf, ret);
-	if (err)
-		return err;
 	if (dry_run)
-		return is_sutro ? 0
-				: switch_to(roots, leaf, SCHEDULER, dry_run,
-					    ret);
+		return is_sutro ? 0 : want(leaf, SCHEDULER, dry_run, ret);
 	/* A leaf that was switched to sutro by udev or by hand is ours from now on. What it
 	 * had before is not known then, and "none" is what every leaf has.
 	 */
@@ -215,23 +200,14 @@ int leaf_use(const struct roots *roots, struct device *leaf, bool dry_run,
 	err = record_save(roots, leaf, previous, "used");
 	if (err)
 		return fail(leaf, ret, err);
-	if (is_sutro)
-		return 0;
-	err = switch_to(roots, leaf, SCHEDULER, dry_run, ret);
-	if (ret->error)
-		record_remove(roots, leaf);
-	return err;
+	return is_sutro ? 0 : want(leaf, SCHEDULER, dry_run, ret);
 }
 
-int leaf_release(const struct roots *roots, struct device *leaf, bool dry_run,
-		 struct leaf_result *ret)
+static int begin_release(const struct roots *roots, const struct device *leaf,
+			 bool dry_run, struct leaf_result *ret)
 {
 	struct record r;
-	int err;
 
-	err = begin(leaf, ret);
-	if (err)
-		return err;
 	if (!leaf_is_managed(roots, leaf) || !record_load(roots, leaf, &r))
 		return 0;
 	if (!leaf_exists(roots, leaf)) {
@@ -239,61 +215,54 @@ int leaf_release(const struct roots *roots, struct device *leaf, bool dry_run,
 		record_remove(roots, leaf);
 		return 0;
 	}
-	err = switch_to(roots, leaf, r.previous, dry_run, ret);
-	if (err || dry_run || ret->error)
+	return want(leaf, r.previous, dry_run, ret);
+}
+
+int leaf_begin(const struct roots *roots, const struct device *leaf, bool use,
+	       bool dry_run, struct leaf_result *ret)
+{
+	int err = begin(leaf, ret);
+
+	if (err)
 		return err;
-	err = record_save(roots, leaf, r.previous, "released");
+	return use ? begin_use(roots, leaf, dry_run, ret)
+		   : begin_release(roots, leaf, dry_run, ret);
+}
+
+static int end_badly(const struct roots *roots, const struct device *leaf,
+		     bool use, int err, struct leaf_result *ret)
+{
+	ret->error = explain_failure(leaf, ret->wanted, err);
+	if (!ret->error)
+		return -ENOMEM;
+	log_warning("%s", ret->error);
+	/* After a timeout the kernel may still switch, and the leaf is ours then. */
+	if (use && err != -ETIMEDOUT)
+		record_remove(roots, leaf);
+	return 0;
+}
+
+int leaf_end(const struct roots *roots, struct device *leaf, bool use, int err,
+	     struct leaf_result *ret)
+{
+	if (!err)
+		err = device_read_scheduler(leaf, roots);
+	if (!err && !streq(leaf->scheduler, ret->wanted))
+		err = -EIO; /* taken, and something else is in use */
+	if (err == -ENOMEM)
+		return err;
+	if (err)
+		return end_badly(roots, leaf, use, err, ret);
+	ret->changed = true;
+	log_info("%s: scheduler %s -> %s.", leaf->node, ret->previous,
+		 ret->wanted);
+	err = use ? 0 : record_save(roots, leaf, ret->wanted, "released");
 	return err ? fail(leaf, ret, err) : 0;
 }
 
-/* ---- configuration ---- */
-
-static int use_by_conf(const struct roots *roots, struct device *leaf,
-		       bool dry_run)
+bool leaf_is_known(const struct roots *roots, const struct device *leaf)
 {
-	struct leaf_result result = {};
 	struct record r;
-	int err;
 
-	/* Not if it was given back, nor if it was switched by hand after we
-	 * did.
-	 */
-	if (record_load(roots, leaf, &r))
-		return 0;
-	err = leaf_use(roots, leaf, dry_run, &result);
-	leaf_result_done(&result);
-	return err;
-}
-
-int leaves_configure(const struct roots *roots, char *const *use,
-		     const struct topology *t, bool dry_run)
-{
-	size_t skip = strlen(roots->prefix);
-	int err = 0;
-
-	for (char *const *p = use; p && *p && !err; p++) {
-		_cleanup_free_ char *pattern = NULL;
-		glob_t g = {};
-
-		pattern = asprintf_or_null("%s%s", roots->prefix, *p);
-		if (!pattern)
-			return -ENOMEM;
-		glob(pattern, GLOB_NOSORT, NULL, &g);
-		for (size_t i = 0; i < g.gl_pathc && !err; i++) {
-			struct device *d;
-
-			err = topology_resolve(t, roots, g.gl_pathv[i] + skip,
-					       &d);
-			if (err && err != -ENOMEM) {
-				log_debug_errno(err, "Use=%s: %m, ignoring.",
-						g.gl_pathv[i]);
-				err = 0;
-				continue;
-			}
-			for (size_t j = 0; !err && j < d->n_leaves; j++)
-				err = use_by_conf(roots, d->leaves[j], dry_run);
-		}
-		globfree(&g);
-	}
-	return err;
+	return record_load(roots, leaf, &r);
 }

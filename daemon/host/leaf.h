@@ -4,14 +4,19 @@
 
 #include "host/topology.h"
 
+/* A disk that needs longer for its requests is reported. */
+#define LEAF_LIMIT_SEC 10U
+
 /**
  * struct leaf_result - the result of switching a leaf
  * @previous: the scheduler before
+ * @wanted: the scheduler to be written, NULL: there is nothing to write
  * @changed: it has another scheduler now
  * @error: for people, NULL when all is well
  */
 struct leaf_result {
 	char *previous;
+	char *wanted;
 	bool changed;
 	char *error;
 };
@@ -19,21 +24,35 @@ struct leaf_result {
 void leaf_result_done(struct leaf_result *r);
 
 /**
- * leaf_use() - switch @leaf to sutro and remember what it had
- * leaf_release() - give it back to what it had, if leaf_use() switched it
+ * leaf_begin() - switch @leaf to sutro, or back to the scheduler that it had
+ * @use: to sutro; the former scheduler is recorded
+ * @ret: if it has @wanted, leaf_write_scheduler() and leaf_end() follow
  *
- * Return: 0, also when @ret->error says why it did not work, or -ENOMEM.
+ * Return: 0, also with an error in @ret, or -ENOMEM.
  */
-int leaf_use(const struct roots *roots, struct device *leaf, bool dry_run,
+int leaf_begin(const struct roots *roots, const struct device *leaf, bool use,
+	       bool dry_run, struct leaf_result *ret);
+
+/**
+ * leaf_write_scheduler() - the write, which may take as long as the requests of the disk
+ * @leaf: its name
+ */
+int leaf_write_scheduler(const struct roots *roots, const char *leaf,
+			 const char *scheduler);
+
+/**
+ * leaf_end() - read the scheduler back, and complete @ret and the record
+ * @err: of the write; -ETIMEDOUT: it is still under way
+ *
+ * Return: 0, also with an error in @ret, or -ENOMEM.
+ */
+int leaf_end(const struct roots *roots, struct device *leaf, bool use, int err,
 	     struct leaf_result *ret);
-int leaf_release(const struct roots *roots, struct device *leaf, bool dry_run,
-		 struct leaf_result *ret);
 
 /** leaf_is_managed() - was it switched by us, and is it still sutro? */
 bool leaf_is_managed(const struct roots *roots, const struct device *leaf);
 
-/** leaves_configure() - switch the leaves that @use, [Leaves] Use=, names */
-int leaves_configure(const struct roots *roots, char *const *use,
-		     const struct topology *t, bool dry_run);
+/** leaf_is_known() - was it switched or released since the boot? Then the configuration has no say. */
+bool leaf_is_known(const struct roots *roots, const struct device *leaf);
 
 #endif

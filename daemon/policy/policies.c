@@ -23,6 +23,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "policy/dropin.h"
 #include "policy/layer.h"
@@ -491,20 +492,7 @@ static int read_control(const char *path, struct promises *ret,
 	return err;
 }
 
-static int reload_control(struct policies *p, const char *unit,
-			  enum policy_lifetime lifetime, const char *path)
-{
-	struct layers *l = &p->control[lifetime];
-	struct layer layer = {};
-	int err;
-
-	err = layer_add_file(&layer, path, POLICYFILE_CONTROL)
-		      ?: put_layer(l, &layer, strdup(unit), l, NULL);
-	layer_done(&layer);
-	return err;
-}
-
-static int write_control(struct policies *p, const char *unit,
+static int write_control(const struct policies *p, const char *unit,
 			 enum policy_lifetime lifetime, const char *name,
 			 const struct promises *l)
 {
@@ -520,12 +508,19 @@ static int write_control(struct policies *p, const char *unit,
 	return text ? store_put(dir, name, text) : -ENOMEM;
 }
 
-int policies_set(struct policies *p, const char *unit,
-		 enum policy_lifetime lifetime,
-		 const struct assignment *assignments, size_t n,
-		 char **ret_error)
+static char *control_path(const struct policies *p, const char *unit,
+			  enum policy_lifetime lifetime)
 {
-	_cleanup_free_ char *name = NULL, *path = NULL;
+	return asprintf_or_null("%s/%s.policy", control_dir(p, lifetime), unit);
+}
+
+int policies_write(const struct policies *p, const char *unit,
+		   enum policy_lifetime lifetime,
+		   const struct assignment *assignments, size_t n,
+		   char **ret_error)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int lock = -1;
 	struct promises l = {};
 	int err;
 
@@ -534,33 +529,52 @@ int policies_set(struct policies *p, const char *unit,
 		return refuse(ret_error, -EINVAL, unit,
 			      "the name of a service, slice, scope, socket, "
 			      "mount or swap unit, at most 248 bytes");
-	name = asprintf_or_null("%s.policy", unit);
-	path = name ? asprintf_or_null("%s/%s", control_dir(p, lifetime), name)
-		    : NULL;
-	err = path ? read_control(path, &l, ret_error) : -ENOMEM;
+	path = control_path(p, unit, lifetime);
+	if (!path)
+		return -ENOMEM;
+	lock = store_lock(control_dir(p, lifetime));
+	err = lock < 0 ? lock : read_control(path, &l, ret_error);
 	if (!err)
 		err = promises_assign(&l, assignments, n, "", ret_error);
 	if (!err)
-		err = write_control(p, unit, lifetime, name, &l);
-	if (!err && l.n)
-		err = reload_control(p, unit, lifetime, path);
-	else if (!err)
-		layers_remove(&p->control[lifetime], unit);
+		err = write_control(p, unit, lifetime, strrchr(path, '/') + 1,
+				    &l);
 	promises_done(&l);
 	return err;
 }
 
-int policies_reset(struct policies *p, const char *unit,
+int policies_erase(const struct policies *p, const char *unit,
 		   enum policy_lifetime lifetime)
 {
-	_cleanup_free_ char *name = NULL;
-	int err;
+	const char *dir = control_dir(p, lifetime);
+	_cleanup_close_ int lock = -1;
+	_cleanup_free_ char *path = NULL;
 
 	if (!unit_name_is_valid(unit))
 		return -EINVAL;
-	name = asprintf_or_null("%s.policy", unit);
-	err = name ? store_remove(control_dir(p, lifetime), name) : -ENOMEM;
-	if (!err)
-		layers_remove(&p->control[lifetime], unit);
+	path = control_path(p, unit, lifetime);
+	if (!path)
+		return -ENOMEM;
+	lock = store_lock(dir);
+	return lock < 0 ? lock : store_remove(dir, strrchr(path, '/') + 1);
+}
+
+int policies_take(struct policies *p, const char *unit,
+		  enum policy_lifetime lifetime)
+{
+	_cleanup_free_ char *path = control_path(p, unit, lifetime);
+	struct layers *l = &p->control[lifetime];
+	struct layer layer = {};
+	int err;
+
+	if (!path)
+		return -ENOMEM;
+	if (access(path, F_OK) < 0 && errno == ENOENT) {
+		layers_remove(l, unit);
+		return 0;
+	}
+	err = layer_add_file(&layer, path, POLICYFILE_CONTROL)
+		      ?: put_layer(l, &layer, strdup(unit), l, NULL);
+	layer_done(&layer);
 	return err;
 }

@@ -112,22 +112,27 @@ int promises_assign(struct promises *l, const struct assignment *assignments,
 		    size_t n, const char *source, char **ret_error);
 
 /**
- * policies_set() - change the control file of @unit, all or nothing
+ * policies_write() - change the control file of @unit, all or nothing
  * @ret_error: for -EINVAL and -EBADMSG a sentence, to be freed; else not touched
  *
- * A file in which nothing is left is removed.
+ * It waits for the disk, so a child process of the daemon calls it; policies_take() follows. A file in
+ * which nothing is left is removed.
  *
  * Return: 0; -EINVAL: a mistake in a setting, or no unit name; -EBADMSG: somebody
  * wrote a mistake into the file by hand, which would be lost; -ENOSPC: too many units
  * have one; another -errno of the file system.
  */
-int policies_set(struct policies *p, const char *unit,
-		 enum policy_lifetime lifetime,
-		 const struct assignment *assignments, size_t n,
-		 char **ret_error);
+int policies_write(const struct policies *p, const char *unit,
+		   enum policy_lifetime lifetime,
+		   const struct assignment *assignments, size_t n,
+		   char **ret_error);
 
-/** policies_reset() - remove the control file of @unit; 0 also without one */
-int policies_reset(struct policies *p, const char *unit,
+/** policies_erase() - remove the control file of @unit; 0 also without one. As policies_write() */
+int policies_erase(const struct policies *p, const char *unit,
 		   enum policy_lifetime lifetime);
+
+/** policies_take() - read the control file of @unit, which was written or removed */
+int policies_take(struct policies *p, const char *unit,
+		  enum policy_lifetime lifetime);
 
 #endif

@@ -2,12 +2,13 @@
 
 /*
  * Files that must not be lost: written beside, synced, renamed, the folder synced.
- * One temporary name is enough, because no other program writes there; a file of that
- * name from before a crash is replaced.
+ * One temporary name is enough, because only the process with the lock writes there; a file of
+ * that name from before a crash is replaced.
  */
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "host/util.h"
@@ -53,15 +54,24 @@ static int write_synced(int fd, const char *text)
 	return fchmod(fd, 0644) < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
+int store_lock(const char *dir)
+{
+	int err = make_dir(dir), fd = err ? err : open_dir(dir);
+
+	if (fd >= 0 && flock(fd, LOCK_EX) < 0) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
 int store_put(const char *dir, const char *name, const char *text)
 {
-	_cleanup_close_ int dirfd = -1;
+	_cleanup_close_ int dirfd = open_dir(dir);
 	_cleanup_close_ int fd = -1;
-	int err = make_dir(dir);
+	int err;
 
-	if (err)
-		return err;
-	dirfd = open_dir(dir);
 	if (dirfd < 0)
 		return dirfd;
 	if (unlinkat(dirfd, TEMPORARY, 0) < 0 && errno != ENOENT)

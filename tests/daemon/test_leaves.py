@@ -3,11 +3,14 @@
 
 import shutil
 import signal
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import dbus
 import pytest
-from fakemachine import TOP, Machine, Sutrod, Systemd
+from fakemachine import INTERFACE, NAME, PATH, TOP, Bus, Machine, Sutrod, Systemd, wait_until
 
 CONF = "/etc/sutro/sutrod.conf"
 EVERY = dbus.Array([], signature="s")
@@ -15,6 +18,8 @@ NOT_THERE = (
     '/dev/sdd: the kernel has no scheduler "sutro". Install the package sutro-dkms, and see '
     '"dkms status".'
 )
+LATE = "/dev/sdd: the disk has not finished its requests in 10 s."
+UNDER_WAY = "/dev/sdd: its scheduler is being switched already. Try it again in some seconds."
 USE = "absolute paths or globs of devices, separated by spaces"
 SECONDS = "seconds, 1 to 3600"
 KEYS = "[Leaves] Use=, [Daemon] ResyncWeight=, [Daemon] ReconcileSec="
@@ -118,6 +123,91 @@ def test_switch_that_fails(machine: Machine, sutrod: Sutrod, fault: str, reason:
     _, message = sutrod.error("UseDevices", ["/dev/sdd"])
     assert message.startswith(f'/dev/sdd: cannot switch to the scheduler "sutro": {reason}')
     assert managed(sutrod) == []
+
+
+@contextmanager
+def calling(bus: Bus, method: str, *nodes: str) -> Iterator[Future[Any]]:
+    """A call by another client, which is under way meanwhile."""
+    connection = dbus.bus.BusConnection(bus.address)
+    proxy = connection.get_object(NAME, PATH, introspect=False)
+    call = proxy.get_dbus_method(f"{method}Devices", INTERFACE)
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(call, list(nodes))
+    connection.close()
+
+
+def writes(machine: Machine, name: str) -> int:
+    """How often the scheduler of a leaf was written."""
+    return sum(f"/{name}/queue/scheduler" in line for line in machine.writes())
+
+
+def test_disk_that_does_not_answer(
+    bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """A switch waits for the requests of the disk. All other disks are served meanwhile."""
+    machine.set_scheduler("sdc", "none")
+    a = systemd.start("a.service", 200)
+    machine.fault("sdd/queue/scheduler", "hang")
+    sutrod.start()
+    with calling(bus, "Use", "/dev/sdd", "/dev/sdc") as use:
+        wait_until(lambda: writes(machine, "sdd") == 1)
+        systemd.change("a.service", 300)
+        sutrod.until(lambda: machine.weights(a) == ["default 300"], 1)
+        assert machine.scheduler("sdc") == "sutro"
+        again = sutrod.call("UseDevices", ["/dev/sda", "/dev/sdd"])
+        assert [r["error"] for r in again] == ["", UNDER_WAY]
+        assert not use.done()
+        sutrod.elapse(10)
+        errors = [r["error"] for r in use.result()]
+        assert errors == ["", f'{LATE} It gets the scheduler "sutro" when it has.']
+    assert managed(sutrod) == ["sda", "sdc"]
+    # The disk returns, and the kernel completes the switch.
+    machine.set_scheduler("sdd", "sutro")
+    sutrod.settle()
+    assert managed(sutrod) == ["sda", "sdc", "sdd"]
+    machine.write("/faults", "")
+    assert change(sutrod, "Release", "/dev/sdd") == [("sdd", "none", "sutro", True)]
+
+
+def test_configured_disk_that_does_not_answer(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """The start waits for it for a while. It is tried once, not with each change of devices."""
+    a = systemd.start("a.service", 200)
+    machine.write(CONF, "[Leaves]\nUse=/dev/sdd /dev/sdc\n")
+    machine.fault("sdd/queue/scheduler", "hang")
+    sutrod.spawn("--debug")
+    wait_until(lambda: writes(machine, "sdc") == 1)
+    sutrod.until(lambda: machine.weights(a) == ["default 200"], 1)
+    assert "weights are in force" not in sutrod.log()
+    sutrod.elapse(10)
+    assert "weights are in force" in sutrod.log() and LATE in sutrod.log()
+    assert managed(sutrod) == ["sdc"]
+    sutrod.call("Reload")
+    sutrod.settle()
+    assert writes(machine, "sdd") == 1
+
+
+def test_many_disks_that_do_not_answer(bus: Bus, machine: Machine, sutrod: Sutrod) -> None:
+    """A limited number of child processes waits for them."""
+    names = [f"sd{first}{second}" for first in "ab" for second in "abcdefghij"]
+    for number, name in enumerate(names):
+        machine.disk(name, f"66:{16 * number}", "none")
+    machine.fault("queue/scheduler", "hang")
+    sutrod.start()
+    with calling(bus, "Use", *(f"/dev/{name}" for name in names)) as use:
+        wait_until(lambda: sum(writes(machine, name) for name in names) == 16)
+        sutrod.elapse(5)
+        assert sum(writes(machine, name) for name in names) == 16
+        sutrod.elapse(5)
+        wait_until(lambda: sum(writes(machine, name) for name in names) == 20)
+        sutrod.elapse(10)
+        with pytest.raises(dbus.DBusException, match="has not finished its requests"):
+            use.result()
+    # One that is stopped meanwhile ends.
+    with calling(bus, "Use", "/dev/sdd") as use:
+        wait_until(lambda: writes(machine, "sdd") == 1)
+        assert sutrod.stop() == 0
 
 
 def test_configuration(machine: Machine, sutrod: Sutrod) -> None:

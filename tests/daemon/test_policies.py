@@ -4,10 +4,11 @@
 import os
 import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import dbus
 import pytest
-from fakemachine import INTERFACE, Machine, Sutrod, Systemd
+from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, wait_until
 
 UNIT = "db.service"
 X, MATCH = "[X-Sutro]\n", f"[Match]\nUnit={UNIT}\n"
@@ -259,6 +260,35 @@ def test_set(machine: Machine, sutrod: Sutrod, systemd: Systemd) -> None:
         sutrod.call("SetPolicy", UNIT, said, "persistent")
         assert values() == []
         assert not machine.at(file).exists()
+
+
+def test_disk_of_the_policies_does_not_answer(
+    bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """Weights are written meanwhile, the caller gets an error, and what is in force stays."""
+    a = systemd.start("a.service", 200)
+    systemd.start(UNIT)
+    sutrod.start()
+    sutrod.call("SetPolicy", UNIT, [("Weight", "300")], "persistent")
+    machine.fault("policy.control/.new", "hang")
+    connection = dbus.bus.BusConnection(bus.address)
+    call = connection.get_object(NAME, PATH, introspect=False).get_dbus_method
+    with ThreadPoolExecutor(1) as pool:
+        change = (UNIT, [("Weight", "400")], "persistent")
+        done = pool.submit(call("SetPolicy", INTERFACE), *change)
+        wait_until(machine.at(CONTROL + ".new").exists)
+        systemd.change("a.service", 300)
+        sutrod.until(lambda: machine.weights(a) == ["default 300"], 1)
+        assert not done.done()
+        sutrod.elapse(10)
+        with pytest.raises(dbus.DBusException, match="policy was not on the disk within 10 s"):
+            done.result()
+    connection.close()
+    assert [p["value"] for p in sutrod.call("GetPolicy", UNIT)] == ["300"]
+    # The process has ended, and its lock with it.
+    machine.write("/faults", "")
+    sutrod.call("SetPolicy", *change)
+    assert [p["value"] for p in sutrod.call("GetPolicy", UNIT)] == ["400"]
 
 
 def test_set_keeps_what_was_edited(machine: Machine, sutrod: Sutrod, expect: Expect) -> None:

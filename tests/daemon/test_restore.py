@@ -67,6 +67,13 @@ def test_disk_that_cannot_be_released(machine: Machine, a: str) -> None:
     assert state(machine, a) == ORIGINAL
 
 
+def test_disk_that_does_not_answer_is_not_released(machine: Machine, a: str) -> None:
+    """The removal of the package does not wait for it."""
+    machine.fault("sdd/queue/scheduler", "hang")
+    assert restore(machine, "--release") == 1
+    assert state(machine, a) == ORIGINAL
+
+
 def test_after_a_stop(machine: Machine, a: str) -> None:
     assert restore(machine, result="success") == 0
     assert state(machine, a) == ORIGINAL

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Leaves whose schedulers are being switched.
+ *
+ * A switch waits until the disk has finished its requests, and the kernel may load a module first.
+ * A child process for each leaf writes queue/scheduler, at most RUNNING_MAX at a time: a disk that
+ * hangs delays neither the loop nor, after LEAF_LIMIT_SEC, other disks. The kernel completes such
+ * a switch whenever the disk returns; the watch on queue/scheduler reports it then.
+ *
+ * Devices are found again by name and diskseq when the child has ended, because the topology may
+ * be another one by then.
+ */
+
+#include <glob.h>
+#include <stdio.h>
+
+#include "host/helper.h"
+#include "host/leaf-switch.h"
+#include "host/path.h"
+
+#define RUNNING_MAX 16U
+
+/**
+ * struct leaf_switch - a leaf that is being switched, or waits for its turn
+ * @helper: the child; NULL: it waits
+ */
+struct leaf_switch {
+	struct leaf_switches *all;
+	char *name;
+	uint64_t diskseq;
+	bool use;
+	struct leaf_result result;
+	leaf_done_t done;
+	void *userdata;
+	struct helper *helper;
+	TAILQ_ENTRY(leaf_switch) list;
+};
+
+static void start_waiting(struct leaf_switches *all);
+
+void leaf_switches_init(struct leaf_switches *s, const struct machine *m)
+{
+	*s = (struct leaf_switches){ .machine = m };
+	TAILQ_INIT(&s->list);
+}
+
+static void switch_free(struct leaf_switch *s)
+{
+	struct leaf_switches *all = s->all;
+
+	TAILQ_REMOVE(&all->list, s, list);
+	all->n_running -= s->helper != NULL;
+	helper_cancel(s->helper);
+	leaf_result_done(&s->result);
+	free(s->name);
+	free(s);
+}
+
+void leaf_switches_done(struct leaf_switches *s)
+{
+	struct leaf_switch *one;
+
+	while ((one = TAILQ_FIRST(&s->list)))
+		switch_free(one);
+}
+
+void leaf_switches_forget(struct leaf_switches *s, const void *userdata)
+{
+	struct leaf_switch *one;
+
+	TAILQ_FOREACH(one, &s->list, list)
+		if (one->userdata == userdata)
+			one->done = NULL;
+}
+
+static struct device *find_leaf(const struct leaf_switch *s)
+{
+	struct device *d = topology_by_name(s->all->machine->topology, s->name);
+
+	return d && d->leaf && d->diskseq == s->diskseq ? d : NULL;
+}
+
+static int end(struct leaf_switch *s, struct device *leaf, int err)
+{
+	if (leaf)
+		return leaf_end(&s->all->machine->roots, leaf, s->use, err,
+				&s->result);
+	s->result.error =
+		asprintf_or_null("/dev/%s: the disk was removed.", s->name);
+	return s->result.error ? 0 : -ENOMEM;
+}
+
+static void finish(struct leaf_switch *s, int err)
+{
+	struct leaf_switches *all = s->all;
+	struct device *leaf = find_leaf(s);
+
+	if (s->helper)
+		all->n_running--;
+	s->helper = NULL;
+	if (end(s, leaf, err) < 0)
+		log_oom();
+	if (all->over)
+		all->over(leaf, s->result.changed, all->userdata);
+	if (s->done)
+		s->done(leaf, &s->result, s->userdata);
+	switch_free(s);
+	start_waiting(all);
+}
+
+/* ---- the child ---- */
+
+/* The output is the number of the error, "0" for none. */
+static int write_in_child(int fd, void *userdata)
+{
+	const struct leaf_switch *s = userdata;
+	int err = leaf_write_scheduler(&s->all->machine->roots, s->name,
+				       s->result.wanted);
+
+	return dprintf(fd, "%d", -err) < 0 ? -EIO : 0;
+}
+
+static void on_written(int err, const char *output, size_t length,
+		       void *userdata)
+{
+	finish(userdata, err ?: -atoi(output));
+}
+
+static void start_waiting(struct leaf_switches *all)
+{
+	struct leaf_switch *s;
+	int err;
+
+	TAILQ_FOREACH(s, &all->list, list) {
+		const struct helper_job job = {
+			.keep_fd = -1,
+			.limit_usec = LEAF_LIMIT_SEC * 1000000ULL,
+			.work = write_in_child,
+			.done = on_written,
+			.userdata = s,
+		};
+
+		if (s->helper)
+			continue;
+		if (all->n_running >= RUNNING_MAX)
+			return;
+		err = helper_start(all->machine->event, &job, &s->helper);
+		if (err) {
+			finish(s, err);
+			return; /* which went on with the others */
+		}
+		all->n_running++;
+	}
+}
+
+/* ---- the beginning ---- */
+
+static bool is_under_way(const struct leaf_switches *all,
+			 const struct device *leaf)
+{
+	const struct leaf_switch *s;
+
+	TAILQ_FOREACH(s, &all->list, list)
+		if (streq(s->name, leaf->name) && s->diskseq == leaf->diskseq)
+			return true;
+	return false;
+}
+
+static int refuse(const struct device *leaf, struct leaf_result *ret)
+{
+	ret->previous = strdup(leaf->scheduler ?: "none");
+	ret->error = asprintf_or_null("%s: its scheduler is being switched "
+				      "already. Try it again in some seconds.",
+				      leaf->node);
+	return ret->previous && ret->error ? 0 : -ENOMEM;
+}
+
+static int add(struct leaf_switches *all, const struct device *leaf, bool use,
+	       const struct leaf_result *result, leaf_done_t done,
+	       void *userdata)
+{
+	struct leaf_switch *s = calloc(1, sizeof(*s));
+	char *name = strdup(leaf->name);
+
+	if (!s || !name) {
+		free(s);
+		free(name);
+		return -ENOMEM;
+	}
+	*s = (struct leaf_switch){ .all = all,
+				   .name = name,
+				   .diskseq = leaf->diskseq,
+				   .use = use,
+				   .result = *result,
+				   .done = done,
+				   .userdata = userdata };
+	TAILQ_INSERT_TAIL(&all->list, s, list);
+	return 0;
+}
+
+int leaf_switch(struct leaf_switches *all, struct device *leaf, bool use,
+		leaf_done_t done, void *userdata)
+{
+	struct leaf_result result = {};
+	int err;
+
+	if (is_under_way(all, leaf))
+		err = refuse(leaf, &result);
+	else
+		err = leaf_begin(&all->machine->roots, leaf, use,
+				 all->machine->dry_run, &result);
+	if (!err && result.wanted) {
+		err = add(all, leaf, use, &result, done, userdata);
+		if (!err) {
+			start_waiting(all);
+			return 0;
+		}
+	}
+	if (!err && done)
+		done(leaf, &result, userdata);
+	leaf_result_done(&result);
+	return err;
+}
+
+/* ---- the configuration ---- */
+
+static int use_path(struct leaf_switches *all, const char *path)
+{
+	const struct machine *m = all->machine;
+	struct device *d;
+	int err = topology_resolve(m->topology, &m->roots, path, &d);
+
+	if (err && err != -ENOMEM) {
+		log_debug_errno(err, "Use=%s: %m, ignoring.", path);
+		return 0;
+	}
+	/* Neither a leaf that was released nor one that was switched by hand since. */
+	for (size_t i = 0; !err && i < d->n_leaves; i++)
+		if (!leaf_is_known(&m->roots, d->leaves[i]))
+			err = leaf_switch(all, d->leaves[i], true, NULL, NULL);
+	return err;
+}
+
+int leaf_switch_configured(struct leaf_switches *all, char *const *use)
+{
+	const char *prefix = all->machine->roots.prefix;
+	int err = 0;
+
+	for (char *const *p = use; p && *p && !err; p++) {
+		_cleanup_free_ char *pattern = NULL;
+		glob_t g = {};
+
+		pattern = asprintf_or_null("%s%s", prefix, *p);
+		if (!pattern)
+			return -ENOMEM;
+		glob(pattern, GLOB_NOSORT, NULL, &g);
+		for (size_t i = 0; i < g.gl_pathc && !err; i++)
+			err = use_path(all, g.gl_pathv[i] + strlen(prefix));
+		globfree(&g);
+	}
+	return err;
+}
