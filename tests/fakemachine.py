@@ -16,18 +16,22 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import dbus
 import dbusmock
 import pytest
+from dbus.mainloop.glib import DBusGMainLoop
+from gi.repository import GLib
 from privatebus import PrivateBus
 
 TOP = Path(__file__).resolve().parent.parent
 SUTROD = os.environ["SUTROD"]
 SYSTEMD, SYSTEMD_PATH = "org.freedesktop.systemd1", "/org/freedesktop/systemd1"
 NAME, PATH, INTERFACE = "org.sutro1", "/org/sutro1", "org.sutro1.Manager"
+DBUS = "org.freedesktop.DBus"
 UNSET = 2**64 - 1
 # Calls that are answered after two samples, 1 s apart.
 SAMPLED = ("Explain", "ListUsage")
@@ -51,6 +55,16 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"not true after {PATIENCE_S} s"
         time.sleep(0.005)
+
+
+def arrive(messages: list[dbus.lowlevel.Message], number: int) -> None:
+    """Wait until a monitor has so many messages."""
+
+    def enough() -> bool:
+        GLib.MainContext.default().iteration(False)
+        return len(messages) >= number
+
+    wait_until(enough)
 
 
 class Bus(PrivateBus):
@@ -81,6 +95,24 @@ class Bus(PrivateBus):
     def allow(self, yes: bool) -> None:
         """Let polkit allow or refuse all actions; it is not asked about root."""
         self.polkit.obj.AllowUnknown(yes, dbus_interface=dbusmock.MOCK_IFACE)
+
+    @contextmanager
+    def monitored(self, member: str) -> Iterator[list[dbus.lowlevel.Message]]:
+        """Calls of a method by any program; see arrive()."""
+        calls: list[dbus.lowlevel.Message] = []
+
+        def on_message(_connection: dbus.bus.BusConnection, message: dbus.lowlevel.Message) -> None:
+            if message.get_member() == member:
+                calls.append(message)
+
+        connection = dbus.bus.BusConnection(self.address, mainloop=DBusGMainLoop())
+        connection.set_exit_on_disconnect(False)
+        connection.add_message_filter(on_message)
+        rule = dbus.Array([f"type='method_call',member='{member}'"], "s")
+        proxy = connection.get_object(DBUS, "/org/freedesktop/DBus", introspect=False)
+        proxy.BecomeMonitor(rule, dbus.UInt32(0), dbus_interface=DBUS + ".Monitoring")
+        yield calls
+        connection.close()
 
     def is_whole(self) -> bool:
         """No test has ended a part of it."""

@@ -134,5 +134,5 @@ int method_check_policies(sd_bus_message *call, void *userdata,
 		return r;
 	return r ? check_policies(userdata, call, error)
 		 : bus_with_authority(userdata, call, ACTION_MANAGE_POLICIES,
-				      check_policies, error);
+				      NULL, check_policies, error);
 }

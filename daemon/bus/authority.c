@@ -73,8 +73,51 @@ static void authorization_free(void *userdata)
 	free(a);
 }
 
+/* Rules read them with action.lookup("unit"); dialogs show the message. */
+static int append_details(sd_bus_message *m, const sd_bus_message *call,
+			  const char *unit)
+{
+	int r = sd_bus_message_open_container(m, 'a', "{ss}");
+
+	if (r >= 0)
+		r = sd_bus_message_append(
+			m, "{ss}", "method",
+			sd_bus_message_get_member((sd_bus_message *)call));
+	if (r >= 0 && unit)
+		r = sd_bus_message_append(
+			m, "{ss}{ss}", "unit", unit, "polkit.message",
+			"Authentication is required to change I/O promises of "
+			"$(unit).");
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int send_question(struct authorization *a, const char *unit,
+			 bool interactive, sd_bus_slot **ret)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+	int r = sd_bus_message_new_method_call(a->bus->connection, &m, POLKIT,
+					       POLKIT_PATH, POLKIT_INTERFACE,
+					       "CheckAuthorization");
+
+	if (r >= 0)
+		r = sd_bus_message_append(m, "(sa{sv})s", "system-bus-name", 1,
+					  "name", "s",
+					  sd_bus_message_get_sender(a->call),
+					  a->action);
+	if (r >= 0)
+		r = append_details(m, a->call, unit);
+	if (r >= 0)
+		r = sd_bus_message_append(
+			m, "us", interactive ? POLKIT_ALLOW_INTERACTION : 0U,
+			"");
+	return r < 0 ? r
+		     : sd_bus_call_async(a->bus->connection, ret, m, on_polkit,
+					 a, 0);
+}
+
 int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
-		       bus_method_t change, sd_bus_error *error)
+		       const char *unit, bus_method_t change,
+		       sd_bus_error *error)
 {
 	struct authorization *a;
 	sd_bus_slot *slot = NULL;
@@ -96,12 +139,7 @@ int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
 	}
 	*a = (struct authorization){ b, sd_bus_message_ref(call), uid, action,
 				     change };
-	r = sd_bus_call_method_async(
-		b->connection, &slot, POLKIT, POLKIT_PATH, POLKIT_INTERFACE,
-		"CheckAuthorization", on_polkit, a, "(sa{sv})sa{ss}us",
-		"system-bus-name", 1, "name", "s",
-		sd_bus_message_get_sender(call), action, 0,
-		interactive ? POLKIT_ALLOW_INTERACTION : 0U, "");
+	r = send_question(a, unit, interactive, &slot);
 	if (r < 0) {
 		authorization_free(a);
 		return refuse(error, action, "polkit does not answer");

@@ -141,5 +141,6 @@ static int dump(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 
 int method_dump(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-	return bus_with_authority(userdata, call, ACTION_DUMP, dump, error);
+	return bus_with_authority(userdata, call, ACTION_DUMP, NULL, dump,
+				  error);
 }

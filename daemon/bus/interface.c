@@ -38,8 +38,8 @@ static int reload(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 static int method_reload(sd_bus_message *call, void *userdata,
 			 sd_bus_error *error)
 {
-	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES, reload,
-				  error);
+	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES, NULL,
+				  reload, error);
 }
 
 static int property_version(sd_bus *bus, const char *path,

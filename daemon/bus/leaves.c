@@ -266,13 +266,13 @@ static int release_devices(struct bus *b, sd_bus_message *call,
 int method_use_devices(sd_bus_message *call, void *userdata,
 		       sd_bus_error *error)
 {
-	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES,
+	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES, NULL,
 				  use_devices, error);
 }
 
 int method_release_devices(sd_bus_message *call, void *userdata,
 			   sd_bus_error *error)
 {
-	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES,
+	return bus_with_authority(userdata, call, ACTION_MANAGE_DEVICES, NULL,
 				  release_devices, error);
 }

@@ -270,7 +270,7 @@ static int change(sd_bus_message *call, struct bus *b, bus_method_t method,
 	return bus_with_authority(
 		b, call,
 		is_own(b, call, unit) ? ACTION_OWN : ACTION_MANAGE_POLICIES,
-		method, error);
+		unit, method, error);
 }
 
 int method_set_policy(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -347,7 +347,7 @@ static int reload_policies(struct bus *b, sd_bus_message *call,
 int method_reload_policies(sd_bus_message *call, void *userdata,
 			   sd_bus_error *error)
 {
-	return bus_with_authority(userdata, call, ACTION_MANAGE_POLICIES,
+	return bus_with_authority(userdata, call, ACTION_MANAGE_POLICIES, NULL,
 				  reload_policies, error);
 }
 

@@ -22,6 +22,7 @@ from fakemachine import (
     Machine,
     Sutrod,
     Systemd,
+    arrive,
     wait_until,
 )
 from gi.repository import GLib
@@ -224,6 +225,21 @@ def test_authority(bus: Bus, machine: Machine, sutrod: Sutrod) -> None:
     assert machine.scheduler("sdd") == "sutro"
     # An error of the method itself comes through polkit as well.
     assert call_as_nobody("UseDevices", '["/nothing"]').startswith("org.sutro1.Error.NoSuchPath ")
+
+
+def test_details_for_polkit(bus: Bus, sutrod: Sutrod) -> None:
+    """Rules of administrators can permit calls about some units only."""
+    sutrod.start()
+    with bus.monitored("CheckAuthorization") as calls:
+        arguments = ("'db.service'", "[('Weight', '300')]", "'runtime'")
+        assert call_as_nobody("SetPolicy", *arguments) == "ok"
+        assert call_as_nobody("UseDevices", '["/dev/sdd"]') == "ok"
+        arrive(calls, 2)
+    words = "Authentication is required to change I/O promises of $(unit)."
+    assert [call.get_args_list()[2] for call in calls] == [
+        {"method": "SetPolicy", "unit": "db.service", "polkit.message": words},
+        {"method": "UseDevices"},
+    ]
 
 
 def test_dump_needs_authority(bus: Bus, sutrod: Sutrod) -> None:
