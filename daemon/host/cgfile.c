@@ -160,7 +160,9 @@ static int write_line(struct cgfiles *files, struct cgroup *c,
 		      const struct cglines *before, struct cgchange *ch)
 {
 	enum cgfile file = before->file;
-	_cleanup_free_ char *line = cgline_text(file, ch->devno, ch->value);
+	struct cgvalue was = cglines_get(before, ch->devno);
+	_cleanup_free_ char *line =
+		cgline_change_text(file, ch->devno, ch->value, &was);
 	_cleanup_free_ char *recorded = NULL;
 
 	if (!line)
@@ -188,6 +190,19 @@ static int write_line(struct cgfiles *files, struct cgroup *c,
 		       : remember_refusal(c, file, ch, ch->error);
 }
 
+/* Others may have changed limits that were not written. */
+static bool has_taken(enum cgfile file, const struct cgvalue *was,
+		      const struct cgvalue *wanted, const struct cgvalue *is)
+{
+	bool is_merged = cgformat(file)->is_merged;
+
+	for (size_t i = 0; i < CGFILE_NUMBERS; i++)
+		if (is->number[i] != wanted->number[i] &&
+		    !(is_merged && wanted->number[i] == was->number[i]))
+			return false;
+	return true;
+}
+
 /* The kernel may accept a write and do something else, or someone else may have written in
  * between.
  */
@@ -205,7 +220,7 @@ static int check_line(struct cgfiles *files, struct cgroup *c,
 
 	if (!wrote || !old || !new)
 		return -ENOMEM;
-	if (!cgvalue_equal(&is, &ch->value)) {
+	if (!has_taken(before->file, &was, &ch->value, &is)) {
 		ch->error = -EIO;
 		log_write(level_of_failure(c, before->file, ch), 0,
 			  "%s: wrote \"%s\" to %s, but read back \"%s\".",

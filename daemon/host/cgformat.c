@@ -145,27 +145,50 @@ static int add_number(struct text *t, const struct cgformat *f, uint64_t number)
 	return text_add(t, "%" PRIu64, number);
 }
 
-char *cgvalue_text(enum cgfile file, const struct cgvalue *value)
+/* @before: numbers that are as in it are left out; NULL: none is */
+static char *numbers_text(enum cgfile file, const struct cgvalue *value,
+			  const struct cgvalue *before)
 {
 	const struct cgformat *f = &formats[file];
 	_cleanup_(text_freep) struct text t = {};
 	int err = 0;
 
 	for (size_t i = 0; i < count_numbers(f) && !err; i++)
-		err = text_add(&t, "%s%s", i ? " " : "", f->keys[i] ?: "")
-			      ?: add_number(&t, f, value->number[i]);
+		if (!before || before->number[i] != value->number[i])
+			err = text_add(&t, "%s%s", t.p ? " " : "",
+				       f->keys[i] ?: "")
+				      ?: add_number(&t, f, value->number[i]);
 	return err ? NULL : TAKE_PTR(t.p);
+}
+
+char *cgvalue_text(enum cgfile file, const struct cgvalue *value)
+{
+	return numbers_text(file, value, NULL);
+}
+
+static char *line_text(dev_t devno, const char *text)
+{
+	if (!text)
+		return NULL;
+	if (devno == CGFILE_DEFAULT)
+		return asprintf_or_null("default %s", text);
+	return asprintf_or_null("%u:%u %s", major(devno), minor(devno), text);
 }
 
 char *cgline_text(enum cgfile file, dev_t devno, struct cgvalue value)
 {
 	_cleanup_free_ char *text = cgvalue_text(file, &value);
 
-	if (!text)
-		return NULL;
-	if (devno == CGFILE_DEFAULT)
-		return asprintf_or_null("default %s", text);
-	return asprintf_or_null("%u:%u %s", major(devno), minor(devno), text);
+	return line_text(devno, text);
+}
+
+char *cgline_change_text(enum cgfile file, dev_t devno, struct cgvalue value,
+			 const struct cgvalue *before)
+{
+	_cleanup_free_ char *text = numbers_text(
+		file, &value, formats[file].is_merged ? before : NULL);
+
+	return line_text(devno, text);
 }
 
 /* ---- lines ---- */

@@ -83,6 +83,14 @@ char *cgvalue_text(enum cgfile file, const struct cgvalue *value);
 /** cgline_text() - "default 200", "8:16 300", "8:16 default"; NULL: out of memory */
 char *cgline_text(enum cgfile file, dev_t devno, struct cgvalue value);
 
+/**
+ * cgline_change_text() - what to write to change a line from @before to @value
+ *
+ * Limits that stay are not in it, so that a change by others since @before is not undone.
+ */
+char *cgline_change_text(enum cgfile file, dev_t devno, struct cgvalue value,
+			 const struct cgvalue *before);
+
 /** struct cglines - content of a cgroup file */
 struct cglines {
 	enum cgfile file;

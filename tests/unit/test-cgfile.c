@@ -228,6 +228,28 @@ static void test_lines_of_others_in_io_weight(struct test *t)
 	check(fake_has(&t->roots, A "io.weight", "default 50\n8:16 7\n"));
 }
 
+/* Between our reading and our write, another program sets a limit of the same line. */
+static void test_limit_of_others_at_the_same_moment(struct test *t)
+{
+	struct cgchange ch = { .devno = t->sda,
+			       .value = parse(CGFILE_MAX, "rbps=5 riops=7") };
+	struct cglines before;
+
+	fake_file(&t->roots, A "io.max",
+		  "8:0 rbps=9 wbps=max riops=max wiops=max\n");
+	check(cgfile_read(t->a, CGFILE_MAX, &before) == 0);
+	fake_file(&t->roots, A "io.max",
+		  "8:0 rbps=9 wbps=3 riops=max wiops=max\n");
+	check(cgfile_write(&t->files, t->a, &before, &ch, 1) == 0);
+	cglines_done(&before);
+	check(!ch.error && !cgfile_refusal(t->a, CGFILE_MAX, t->sda));
+	check(fake_has(&t->roots, A "io.max",
+		       "8:0 rbps=5 wbps=3 riops=7 wiops=max\n"));
+	check(cgfiles_restore(&t->files, cgroup_tree_root(t->tree)) == 0);
+	check(fake_has(&t->roots, A "io.max",
+		       "8:0 rbps=9 wbps=3 riops=max wiops=max\n"));
+}
+
 static void test_removed_cgroup_is_forgotten(struct test *t)
 {
 	set(t, CGFILE_SUTRO_CLASS, CGFILE_DEFAULT, "rt");
@@ -390,6 +412,7 @@ int main(void)
 		test_set_withdraws_other_lines,
 		test_former_limits_come_back,
 		test_restore,
+		test_limit_of_others_at_the_same_moment,
 		test_lines_of_others_in_io_weight,
 		test_removed_cgroup_is_forgotten,
 		test_removed_device_is_forgotten,
