@@ -196,7 +196,8 @@ static int add_promises(struct manager *m, struct unit_answer *a)
 void manager_ask(struct manager *m, struct cgroup *c)
 {
 	bool unit = cgroup_may_be_unit(c);
-	int r = unit ? units_ask(m->units, c->name) : manager_mirror(m, c);
+	int r = unit ? units_ask(m->units, cgroup_unit_name(c))
+		     : manager_mirror(m, c);
 
 	c->waiting = unit && r >= 0;
 	if (r < 0)

@@ -10,6 +10,14 @@
 #include "policy/unit-cgroup.h"
 #include "policy/unit.h"
 
+/* systemd prefixes names that could be those of the kernel's files: io.service has the cgroup
+ * _io.service, and _x.service has __x.service.
+ */
+const char *cgroup_unit_name(const struct cgroup *c)
+{
+	return c->name + (c->name[0] == '_');
+}
+
 bool cgroup_may_be_unit(const struct cgroup *c)
 {
 	const struct cgroup *up = c->parent;
@@ -25,7 +33,7 @@ struct cgroup *unit_find_candidate(const struct cgroup_tree *t,
 	struct cgroup *root = cgroup_tree_root(t);
 
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
-		if (streq(c->name, name) && cgroup_may_be_unit(c))
+		if (streq(cgroup_unit_name(c), name) && cgroup_may_be_unit(c))
 			return c;
 	return NULL;
 }

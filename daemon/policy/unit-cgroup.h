@@ -7,6 +7,9 @@
 /** cgroup_may_be_unit() - could @c be the cgroup of a unit of the system manager? */
 bool cgroup_may_be_unit(const struct cgroup *c);
 
+/** cgroup_unit_name() - the name of the unit whose cgroup @c is, if it is one of a unit */
+const char *cgroup_unit_name(const struct cgroup *c);
+
 /** unit_find_candidate() - a cgroup that may be unit @name, NULL: there is none */
 struct cgroup *unit_find_candidate(const struct cgroup_tree *t,
 				   const char *name);

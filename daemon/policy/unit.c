@@ -383,7 +383,8 @@ static int on_unit_new(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const char *name, *path;
 	int r = sd_bus_message_read(m, "so", &name, &path);
 
-	if (r >= 0 && unit_is_name(name))
+	/* During a reload all units appear, and all are requested after it. */
+	if (r >= 0 && !u->reloading && unit_is_name(name))
 		u->ops->appeared(name, u->userdata);
 	return 0;
 }

@@ -7,7 +7,7 @@ import signal
 
 import dbus
 import pytest
-from fakemachine import PATIENCE_S, Bus, Machine, Sutrod, Systemd, wait_until
+from fakemachine import PATIENCE_S, Bus, Machine, Sutrod, Systemd, arrive, wait_until
 
 
 def test_every_level(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
@@ -507,6 +507,47 @@ def test_periodic_comparison(machine: Machine, systemd: Systemd, sutrod: Sutrod)
     other.write_text("default 9\n")
     os.rename(other, path)
     sutrod.until(lambda: machine.weights(a) == ["default 200"])
+
+
+@pytest.mark.parametrize("name", ["io.service", "_x.service"])
+def test_unit_with_an_escaped_cgroup(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, name: str
+) -> None:
+    """systemd prefixes cgroups whose names could be those of the kernel's files."""
+    cgroup = f"/system.slice/_{name}"
+    systemd.unit(name, cgroup, 300)
+    machine.cgroup(cgroup, 300)
+    sutrod.start()
+    assert machine.weights(cgroup) == ["default 300"]
+    assert sutrod.call("Explain", name, "")["cgroup"] == cgroup
+    sutrod.call("SetPolicy", name, [("Weight", "700")], "runtime")
+    sutrod.until(lambda: machine.weights(cgroup) == ["default 700"])
+
+
+def test_reload_of_systemd_requests_units_once(
+    bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """systemd removes all units and announces them anew, then it says that the reload is over."""
+    names = [f"u{number}.service" for number in range(20)]
+    for name in names:
+        systemd.start(name, 200)
+    sutrod.start()
+    sutrod.settle()
+    with bus.monitored("Get") as calls:
+        systemd.emit("Reloading", "b", True)
+        for name in names:
+            path = dbus.ObjectPath(systemd.object_path(name))
+            systemd.emit("UnitRemoved", "so", name, path)
+            systemd.emit("UnitNew", "so", name, path)
+            sutrod.settle()
+        assert not calls
+        systemd.emit("Reloading", "b", False)
+        sutrod.settle()
+        # Five properties of each unit, and of init.scope and system.slice.
+        arrive(calls, 5 * 22)
+        sutrod.elapse(1)
+        sutrod.settle()
+    assert len(calls) == 5 * 22
 
 
 def test_lost_bus(bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
