@@ -29,13 +29,14 @@ _sutroctl() {
 		if [[ -n $family ]]; then
 			words='check show set reset reload'
 		else
-			words='status tree explain latency top watch plot policy set use release dump'
+			words='status tree explain latency top watch plot metrics policy set use release dump'
 			options+=' --version'
 		fi
 		;;
 	tree | use) files=yes ;;
 	'policy check') files=yes options+=' --fits' ;;
 	top) files=yes options+=' --once' ;;
+	metrics) files=yes options+=' --all --output' ;;
 	plot) options+=' --from --output' ;;&
 	'policy set') options+=' --runtime --client' ;;&
 	'policy reset') options+=' --runtime' ;;&

@@ -104,6 +104,7 @@ METERED(get_policy)
 METERED(history)
 METERED(list_devices)
 METERED(list_latencies)
+METERED(list_promise_states)
 METERED(list_promises)
 METERED(list_resyncs)
 METERED(list_units)
@@ -142,6 +143,10 @@ static const sd_bus_vtable vtable[] = {
 	SD_BUS_METHOD_WITH_ARGS("ListPromises", SD_BUS_NO_ARGS,
 				SD_BUS_RESULT("aa{sv}", promises),
 				metered_list_promises,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ListPromiseStates", SD_BUS_NO_ARGS,
+				SD_BUS_RESULT("a(ssssssttd)", states),
+				metered_list_promise_states,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS(
 		"ListResyncs", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", resyncs),

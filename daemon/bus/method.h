@@ -37,6 +37,8 @@ int method_list_latencies(sd_bus_message *call, void *userdata,
 /* promise.c */
 int method_list_promises(sd_bus_message *call, void *userdata,
 			 sd_bus_error *error);
+int method_list_promise_states(sd_bus_message *call, void *userdata,
+			       sd_bus_error *error);
 int method_history(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
 /* resync.c */

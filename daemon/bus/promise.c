@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Members about promises: ListPromises, History.
+ * Members about promises: ListPromises, ListPromiseStates, History.
  *
  * What the governor keeps (floors) comes from its plant; ceilings and targets are
  * listed as they are stated.
@@ -86,6 +86,14 @@ static char *ungoverned_cause(const struct cgroup *c, const struct promise *p)
 	return r ? cgrefusal_text(r) : strdup("");
 }
 
+static const char *ungoverned_state(const struct promise *p)
+{
+	if (p->device)
+		return STATE_STATED;
+	return promise_is_any(p) ? control_state_to_string(CONTROL_IDLE)
+				 : STATE_UNRESOLVED;
+}
+
 static int append_ungoverned(sd_bus_message *r, const struct cgroup *c,
 			     const struct promise *p)
 {
@@ -94,13 +102,11 @@ static int append_ungoverned(sd_bus_message *r, const struct cgroup *c,
 
 	if (!cause)
 		return -ENOMEM;
-	err = sd_bus_message_append(
-		r, "{sv}{sv}{sv}{sv}{sv}{sv}", "state", "s",
-		p->device	    ? STATE_STATED
-		: promise_is_any(p) ? control_state_to_string(CONTROL_IDLE)
-				    : STATE_UNRESOLVED,
-		"cause", "s", cause, "got", "t", (uint64_t)0, "granted", "d",
-		1.0, "gain", "d", 1.0, "amplification", "d", 0.0);
+	err = sd_bus_message_append(r, "{sv}{sv}{sv}{sv}{sv}{sv}", "state", "s",
+				    ungoverned_state(p), "cause", "s", cause,
+				    "got", "t", (uint64_t)0, "granted", "d",
+				    1.0, "gain", "d", 1.0, "amplification", "d",
+				    0.0);
 	if (err >= 0)
 		err = sd_bus_message_append(r, "{sv}", "reserve", "d", 0.0);
 	if (err >= 0)
@@ -158,26 +164,57 @@ static bool is_listed(const struct policy *policy, const struct promise *p)
 		kind == PROMISE_KIND_TARGET);
 }
 
-int method_list_promises(sd_bus_message *call, void *userdata,
-			 sd_bus_error *error)
+static int append_state(struct bus *b, sd_bus_message *r,
+			const struct cgroup *c, const struct promise *p)
+{
+	const struct governed *f =
+		p->device ? plant_find(&b->governor->plant, c, p) : NULL;
+	const struct control_promise *in_plant =
+		f ? control_promise(b->governor->plant.control, f->number)
+		  : NULL;
+
+	return sd_bus_message_append(
+		r, "(ssssssttd)",
+		c->origin == CGROUP_UNIT ? c->policy->subject : "", c->path,
+		promise_info(p->key)->name, p->path,
+		p->device ? p->device->node : "",
+		f ? control_state_to_string(f->state) : ungoverned_state(p),
+		f && f->part ? f->floor : p->value, f ? (uint64_t)f->got : 0,
+		in_plant ? in_plant->phi : 1.0);
+}
+
+/* A reply with an array of @type, which has what @append adds for each promise. */
+static int list(sd_bus_message *call, struct bus *b, const char *type,
+		int (*append)(struct bus *b, sd_bus_message *r,
+			      const struct cgroup *c, const struct promise *p))
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	struct bus *b = userdata;
 	struct cgroup *root = cgroup_tree_root(b->machine->tree);
 	int r;
 
 	r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+		r = sd_bus_message_open_container(reply, 'a', type);
 	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c))
 		for (size_t i = 0; i < c->policy->promises.n && r >= 0; i++)
 			if (is_listed(c->policy, &c->policy->promises.items[i]))
-				r = append_promise(
-					b, reply, c,
-					&c->policy->promises.items[i]);
+				r = append(b, reply, c,
+					   &c->policy->promises.items[i]);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
 	return bus_send(reply, r);
+}
+
+int method_list_promises(sd_bus_message *call, void *userdata,
+			 sd_bus_error *error)
+{
+	return list(call, userdata, "a{sv}", append_promise);
+}
+
+int method_list_promise_states(sd_bus_message *call, void *userdata,
+			       sd_bus_error *error)
+{
+	return list(call, userdata, "(ssssssttd)", append_state);
 }
 
 /* ---- history ---- */

@@ -16,6 +16,11 @@ sutroctl       the command; its verbs are in
   statements   explain, set
   policy       policy check, show, set, reset, reload
   top, watch, plot
+counters       the counters of the elevator, from cgroup files
+metrics        metrics for Prometheus
+exporter       sutro-exporter: metrics over HTTP
+textfile       the verb metrics
+
 answer         what a verb answers
 show           answers as text for people: weights
 show_promises  the same: promises, policies, top

@@ -40,6 +40,8 @@ ACTIONS = {SUTRO: "org.sutro1.manage-devices", SYSTEMD: "org.freedesktop.systemd
 POLICY_MEMBERS = ("SetPolicy", "ResetPolicy", "ReloadPolicies", "CheckPolicies")
 POLICY_ACTION = "org.sutro1.manage-policies"
 
+STATE_FIELDS = ("unit", "cgroup", "key", "path", "device", "state", "value", "got", "granted")
+
 NOT_RUNNING = ("ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoReply")
 NOT_PERMITTED = ("AccessDenied", "AuthFailed", "InteractiveAuthorizationRequired")
 BY_NAME: dict[str, type[errors.SutroError]] = {
@@ -245,6 +247,11 @@ class Client:
     async def promises(self) -> list[Dict]:
         """All promises, with how each fares."""
         return (await self._sutro("ListPromises"))[0]
+
+    async def promise_states(self) -> list[Dict]:
+        """Of all promises what programs read often: STATE_FIELDS."""
+        states = (await self._sutro("ListPromiseStates"))[0]
+        return [dict(zip(STATE_FIELDS, state, strict=True)) for state in states]
 
     async def resyncs(self) -> list[Dict]:
         """Resyncs of RAID arrays that run, with the cgroup that each is charged to."""

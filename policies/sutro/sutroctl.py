@@ -108,6 +108,11 @@ def _add_verbs(add: Add) -> None:
     )
     verb.add_argument("--from", dest="source", metavar="FILE", help="a file of watch --json")
 
+    text = "counters and promises in the text format of Prometheus"
+    verb = add("metrics", "textfile.metrics", "", text)
+    verb.add_argument("--all", action="store_true", help="all cgroups, not 200 at the most")
+    verb.add_argument("-o", "--output", metavar="FILE", help="replace this file by the text")
+
     verb = add("set", "statements.set_", "show.set_", "set the weight of a unit, or for a device")
     verb.add_argument("unit", metavar="UNIT", help=UNIT)
     verb.add_argument("weight", metavar="WEIGHT", help="1 to 10000; 'default' removes it")
@@ -201,7 +206,8 @@ def _unit(name: str) -> str:
 def _needs_no_bus(args: argparse.Namespace) -> bool:
     if args.verb == "policy check":
         return not args.fits
-    return args.verb == "plot" and bool(args.source)
+    # Metrics without a daemon have that as a value.
+    return args.verb == "metrics" or (args.verb == "plot" and bool(args.source))
 
 
 async def _run(args: argparse.Namespace) -> Answer:

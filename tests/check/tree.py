@@ -29,7 +29,10 @@ def ignored(name: str) -> bool:
     """Is this a product that a build in the tree leaves behind?"""
     return bool(
         re.search(r"\.(o|ko|mod|mod\.c|symvers|order|cmd|pyc|debhelper|substvars|log)$", name)
-        or re.match(r"debian/(\.debhelper|build|tmp|sutro|sutro-dkms|sutro-stacking-dkms)/", name)
+        or re.match(
+            r"debian/(\.debhelper|build|tmp|sutro|sutro-exporter|sutro-dkms|sutro-stacking-dkms)/",
+            name,
+        )
         or name in ("debian/files", "debian/debhelper-build-stamp")
     )
 

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The counters of the elevator: io.sutro.stat and io.sutro.weight of all cgroups.
+
+They are read from the files, not over the bus: everyone may read them, the daemon has no work
+with them, and they go on while no daemon runs. Documentation/ABI has their format. The counters
+of a cgroup are its own, without those of the cgroups below it.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+from . import units
+
+# Of the machine; tests have one of their own.
+ROOT = Path("/")
+
+# The histogram of the kernel has half octaves, from 2^14 ns. Whole octaves are enough for a
+# percentile over time, and half the series.
+BOUNDS_S = [2**power / 1e9 for power in range(15, 34)]
+COUNTS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a cgroup used of a leaf; `reads` are counts up to each bound, then of all."""
+
+    cgroup: str
+    leaf: str
+    values: dict[str, int]
+    reads: list[int] | None
+    weight: int | None
+
+
+def unit_of(cgroup: str) -> str:
+    """The unit that a cgroup is, or lies in; "" for one that systemd did not make."""
+    if cgroup == "/":
+        return "-.slice"
+    for name in reversed(cgroup.split("/")):
+        # systemd puts "_" before a name that could be a file of the kernel.
+        name = name.removeprefix("_")
+        if units.suffix(name) in units.INTERFACES:
+            return name
+    return ""
+
+
+def _cgroups(folder: str) -> Iterator[str]:
+    yield folder
+    # A directory of cgroupfs has a link for each one below it, so most need not be listed.
+    if os.stat(folder).st_nlink == 2:
+        return
+    with os.scandir(folder) as entries:
+        below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    for path in below:
+        try:
+            yield from _cgroups(path)
+        except FileNotFoundError:
+            pass  # removed meanwhile
+
+
+def _text(path: str) -> str:
+    """The text of a kernel file; "" where there is none, as in a cgroup without the controller."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _numbers(words: Iterable[str]) -> dict[str, int]:
+    pairs = (word.partition("=") for word in words)
+    return {key: int(value) for key, _, value in pairs if value.isdecimal()}
+
+
+def _reads(words: Iterable[str]) -> list[int] | None:
+    text = next((word[5:] for word in words if word.startswith("rlat=")), None)
+    if text is None:
+        return None
+    counts = [int(count) for count in text.split(",") if count.isdecimal()][:COUNTS]
+    sums = list(accumulate(counts + [0] * (COUNTS - len(counts))))
+    # Bound 0 is above the counts 0..2, each next one above two more.
+    return [*sums[2 : COUNTS - 1 : 2], sums[-1]]
+
+
+def _weights(text: str) -> dict[str, int]:
+    lines = (line.split() for line in text.splitlines())
+    return {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdecimal()}
+
+
+class _Leaves:
+    """Nodes of leaves by their numbers."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, str] = {}
+
+    def node(self, devno: str) -> str:
+        if devno not in self._nodes:
+            try:
+                target = os.readlink(ROOT / "sys/dev/block" / devno)
+            except OSError:
+                target = devno  # it went, and its last line has not
+            self._nodes[devno] = "/dev/" + os.path.basename(target).replace("!", "/")
+        return self._nodes[devno]
+
+
+def read() -> Iterator[Use]:
+    """The use of each leaf by each cgroup that has used it since the leaf has the scheduler."""
+    top = str(ROOT / "sys/fs/cgroup")
+    leaves = _Leaves()
+    # A container may have no cgroup files.
+    for folder in _cgroups(top) if os.path.isdir(top) else ():
+        lines = _text(folder + "/io.sutro.stat").splitlines()
+        weights = _weights(_text(folder + "/io.sutro.weight")) if lines else {}
+        for devno, *words in filter(None, map(str.split, lines)):
+            yield Use(
+                folder.removeprefix(top) or "/",
+                leaves.node(devno),
+                _numbers(words),
+                _reads(words),
+                weights.get(devno, weights.get("default")),
+            )
+
+
+def with_iocost() -> set[str]:
+    """Nodes of leaves on which the kernel's io.cost is enabled, which have weights, too."""
+    lines = map(str.split, _text(str(ROOT / "sys/fs/cgroup/io.cost.qos")).splitlines())
+    leaves = _Leaves()
+    return {leaves.node(words[0]) for words in lines if "enable=1" in words}

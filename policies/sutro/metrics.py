@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Metrics: counters of the elevator, promises, leaves and the daemon, for Prometheus.
+
+prometheus_client encodes them, as OpenMetrics or as the older text format. Reading them changes
+nothing: of the daemon only calls are used that start no sampling, and one pass over all cgroups
+reads the files of the elevator. Names and labels are in sutro-exporter(1).
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.utils import floatToGoString
+
+from . import counters, values
+from .client import Client
+from .errors import SutroError
+from .promises import fails
+from .topology import Topology, label
+
+Dict = dict[str, Any]
+
+# Cgroups with a series each, beyond which those that used the least are left out.
+CGROUPS_MOST = 200
+WITH_WEIGHTS = ("sutro", "bfq")
+
+# Field of io.sutro.stat: name, description, seconds or 1 for each.
+COUNTERS = {
+    "time_ns": ("device_time_seconds", "Time of the leaf that was charged to the cgroup", 1e-9),
+    "rbytes": ("read_bytes", "Bytes read", 1),
+    "wbytes": ("written_bytes", "Bytes written", 1),
+    "rios": ("reads", "Read requests", 1),
+    "wios": ("writes", "Write requests", 1),
+    "wait_ns": ("wait_seconds", "Sum over requests of the time in the scheduler", 1e-9),
+    "busy_ns": ("busy_seconds", "Time with at least one request, waiting or in flight", 1e-9),
+}
+CGROUP_LABELS = ("cgroup", "unit", "leaf")
+PROMISE_LABELS = ("cgroup", "unit", "key", "path", "device")
+# Kind of the value of a promise: suffix of the name, words, what one of the value is.
+PROMISES = {
+    values.BYTES: ("bytes_per_second", "bytes per second", 1),
+    values.COUNT: ("ios_per_second", "requests per second", 1),
+    values.TIME: ("seconds", "seconds of latency", 1e-6),
+}
+
+
+@dataclass(frozen=True)
+class State:
+    """What metrics are made from; `properties` of None: the daemon does not answer."""
+
+    uses: list[counters.Use]
+    properties: Dict | None = None
+    devices: list[Dict] = field(default_factory=list)
+    promises: list[Dict] = field(default_factory=list)
+    iocost: set[str] = field(default_factory=set)
+
+
+async def _ask(client: Client) -> Dict:
+    """What only the daemon knows."""
+    properties, devices, promises = await asyncio.gather(
+        client.properties(), client.devices(), client.promise_states()
+    )
+    return {"properties": properties, "devices": devices, "promises": promises}
+
+
+async def state() -> State:
+    """The present state; of the daemon nothing if it does not run."""
+    try:
+        async with Client() as client:
+            answers = await _ask(client)
+    except SutroError:
+        answers = {}
+    return State(list(counters.read()), iocost=counters.with_iocost(), **answers)
+
+
+def chosen(state: State, most: int | None) -> tuple[list[counters.Use], int]:
+    """The uses of at most so many cgroups, and how many cgroups are left out.
+
+    Cgroups with a promise come first, then by the device time that they have used.
+    """
+    promised = {promise["cgroup"] for promise in state.promises}
+    time_ns: dict[str, int] = {}
+    for use in state.uses:
+        time_ns[use.cgroup] = time_ns.get(use.cgroup, 0) + use.values.get("time_ns", 0)
+    ranked = sorted(time_ns, key=lambda name: (name not in promised, -time_ns[name], name))
+    kept = set(ranked[:most])
+    return [use for use in state.uses if use.cgroup in kept], len(ranked) - len(kept)
+
+
+# The families.
+
+
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily("sutro_" + name, text, value=value)
+
+
+def _daemon(state: State) -> Iterator[Metric]:
+    up = state.properties is not None
+    yield _gauge("up", "1 while sutrod answers; without it guarantees do not hold.", up)
+    if not up:
+        return
+    version = {"version": state.properties["Version"]}
+    yield InfoMetricFamily("sutro_build", "Version of the running sutrod.", value=version)
+    dry_run = state.properties["DryRun"]
+    yield _gauge("dry_run", "1 if sutrod computes weights and writes none.", dry_run)
+    mistakes = len(state.properties.get("PolicyErrors", []))
+    yield _gauge("policy_errors", "Mistakes in policy files.", mistakes)
+    step_us = state.properties.get("ControlStepUSec", 0)
+    text = "CPU time of the last control step of sutrod; 0 without guarantees."
+    yield _gauge("control_step_seconds", text, step_us / 1e6)
+
+
+def _leaves(state: State) -> Iterator[Metric]:
+    if state.properties is None:
+        return
+    info = InfoMetricFamily(
+        "sutro_leaf", "Leaves: disks with a request queue.", labels=["leaf", "kind", "scheduler"]
+    )
+    weighted = GaugeMetricFamily(
+        "sutro_leaf_weighted", "1 if the scheduler of the leaf has weights.", labels=["leaf"]
+    )
+    managed = GaugeMetricFamily(
+        "sutro_leaf_managed", "1 if sutrod switched the leaf to sutro.", labels=["leaf"]
+    )
+    for device in state.devices:
+        if not device["leaf"] or not device["size_bytes"]:
+            continue
+        node, scheduler = device["node"], device.get("scheduler", "")
+        info.add_metric([node, device["kind"], scheduler], {})
+        weighted.add_metric([node], scheduler in WITH_WEIGHTS or node in state.iocost)
+        managed.add_metric([node], node in state.properties["ManagedLeaves"])
+    yield from (info, weighted, managed)
+
+
+def _cgroups(uses: Iterable[counters.Use]) -> Iterator[Metric]:
+    families = {
+        key: CounterMetricFamily(f"sutro_cgroup_{name}", text + ".", labels=CGROUP_LABELS)
+        for key, (name, text, _) in COUNTERS.items()
+    }
+    text = "Latency of reads, from the request for a slot to the completion."
+    latency = HistogramMetricFamily("sutro_cgroup_read_latency_seconds", text, labels=CGROUP_LABELS)
+    text = "Weight in force on the leaf."
+    weight = GaugeMetricFamily("sutro_cgroup_weight", text, labels=CGROUP_LABELS)
+    bounds = [floatToGoString(bound) for bound in (*counters.BOUNDS_S, float("inf"))]
+    for use in uses:
+        where = [use.cgroup, counters.unit_of(use.cgroup), use.leaf]
+        for key, (_, _, factor) in COUNTERS.items():
+            if key in use.values:
+                families[key].add_metric(where, use.values[key] * factor)
+        if use.reads:
+            buckets = list(zip(bounds, use.reads, strict=True))
+            latency.add_metric(where, buckets, sum_value=None)
+        if use.weight is not None:
+            weight.add_metric(where, use.weight)
+    yield from (*families.values(), latency, weight)
+
+
+def _rates(name: str, text: str) -> dict[str, GaugeMetricFamily]:
+    return {
+        kind: GaugeMetricFamily(
+            f"sutro_promise_{name}_{suffix}", f"{text}, in {words}.", labels=PROMISE_LABELS
+        )
+        for kind, (suffix, words, _) in PROMISES.items()
+    }
+
+
+def _promises(state: State) -> Iterator[Metric]:
+    topology = Topology(state.devices)
+    target = _rates("target", "Stated value of a floor, ceiling or latency target")
+    received = _rates("received", "Present value of a floor or latency target")
+    text = "Part of a floor that its leaves have the time for."
+    granted = GaugeMetricFamily("sutro_promise_granted_ratio", text, labels=PROMISE_LABELS)
+    text = "1 while a promise does not hold."
+    broken = GaugeMetricFamily("sutro_promise_broken", text, labels=PROMISE_LABELS)
+    text = "1, with the state as a label; see org.sutro1.Manager.ListPromises."
+    now = GaugeMetricFamily("sutro_promise_state", text, labels=(*PROMISE_LABELS, "state"))
+    for promise in state.promises:
+        key, device = promise["key"], topology.find(promise["device"])
+        kind = values.KINDS.get(key)
+        if kind not in PROMISES:
+            continue  # a key of a later daemon
+        where = [promise["cgroup"], promise["unit"], key, promise["path"]]
+        where.append(label(device) if device else promise["device"])
+        factor = PROMISES[kind][2]
+        # Of a floor in percent the rate may be unknown.
+        if promise["value"]:
+            target[kind].add_metric(where, promise["value"] * factor)
+        broken.add_metric(where, fails(promise))
+        now.add_metric([*where, promise["state"]], 1)
+        if key not in values.CEILINGS:
+            received[kind].add_metric(where, promise["got"] * factor)
+        if key in values.FLOORS:
+            granted.add_metric(where, promise["granted"])
+    yield from (*target.values(), *received.values(), granted, broken, now)
+
+
+class Scrape:
+    """All families of one reading, as prometheus_client encodes them."""
+
+    def __init__(self, state: State, most: int | None = CGROUPS_MOST) -> None:
+        self._state, self._most = state, most
+
+    def collect(self) -> Iterator[Metric]:
+        """The families with samples, in an order that does not change."""
+        uses, omitted = chosen(self._state, self._most)
+        text = "Cgroups with counters that are left out; see --all in sutro-exporter(1)."
+        found = [*_daemon(self._state), *_leaves(self._state), *_cgroups(uses)]
+        found += [_gauge("cgroups_omitted", text, omitted), *_promises(self._state)]
+        yield from (family for family in found if family.samples)

@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Metrics: the verb and the exporter against the real sutrod, and properties of the text."""
+
+import json
+import re
+import socket
+import stat
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from conftest import HERE, NOWHERE, POLICIES, STEP_S, environment, process, sutroctl
+from fakemachine import PATIENCE_S
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+from sutro import counters
+from sutro.counters import Use, unit_of
+from sutro.metrics import CGROUPS_MOST, COUNTERS, PROMISE_LABELS, Scrape, State
+
+DIST = HERE.parent.parent / "dist"
+RULES, DASHBOARD = DIST / "sutro-rules.yml", DIST / "sutro-dashboard.json"
+OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+# Metrics that not every state has.
+SOMETIMES = {"sutro_cgroup_wait_seconds_total", "sutro_cgroup_busy_seconds_total"}
+
+
+@pytest.fixture(autouse=True)
+def root(machine, monkeypatch):
+    monkeypatch.setattr(counters, "ROOT", machine.root)
+
+
+def samples(text, parse=parse_text):
+    """Values by name and labels; each series once."""
+    found = [sample for family in parse(text) for sample in family.samples]
+    values = {(s.name, frozenset(s.labels.items())): s.value for s in found}
+    assert len(values) == len(found)
+    return values
+
+
+def metrics(*args):
+    run = sutroctl("metrics", *args)
+    assert (run.status, run.err) == (0, "")
+    return samples(run.out)
+
+
+def value(values, name, **labels):
+    """The one series with these labels, among others."""
+    (found,) = (
+        number
+        for (key, has), number in values.items()
+        if key == name and labels.items() <= set(has)
+    )
+    return found
+
+
+def without_daemon(use):
+    return State([use] if use else [])
+
+
+# Against the daemon.
+
+
+def test_values(promised):
+    """Counters are those of the file, in base units; promises are those of the daemon."""
+    with promised.lock:
+        values = metrics()
+        text = promised.machine.at("/sys/fs/cgroup/system.slice/db.service/io.sutro.stat")
+        line = next(line for line in text.read_text().splitlines() if line.startswith("259:0 "))
+    stat = dict(word.split("=") for word in line.split()[1:])
+    db = {"unit": "db.service", "cgroup": "/system.slice/db.service", "leaf": "/dev/hda"}
+    assert value(values, "sutro_up") == 1
+    assert value(values, "sutro_cgroup_device_time_seconds_total", **db) == pytest.approx(
+        int(stat["time_ns"]) / 1e9
+    )
+    assert value(values, "sutro_cgroup_read_bytes_total", **db) == int(stat["rbytes"])
+    reads = int(stat["rlat"].split(",")[17])
+    latency = "sutro_cgroup_read_latency_seconds_bucket"
+    # Count 17 begins at 2^22 ns and ends at 1.5 * 2^22 ns, so bound 2^23 is the first with it.
+    assert value(values, latency, **db, le="0.004194304") == 0
+    assert value(values, latency, **db, le="0.008388608") == reads
+    assert value(values, latency, **db, le="+Inf") == reads
+    web = {"unit": "web.service", "key": "ReadBandwidthMin", "device": "/dev/vg0/db"}
+    assert value(values, "sutro_promise_target_bytes_per_second", **web) == 80e6
+    assert value(values, "sutro_promise_broken", **web) == 1
+    assert value(values, "sutro_promise_state", **web, state="infeasible") == 1
+    assert 0 < value(values, "sutro_promise_granted_ratio", **web) < 1
+    target = {"unit": "db.service", "key": "LatencyTarget"}
+    assert value(values, "sutro_promise_target_seconds", **target) == 0.01
+    assert value(values, "sutro_promise_broken", **target) == 0
+    assert value(values, "sutro_leaf_weighted", leaf="/dev/hda") == 1
+    assert value(values, "sutro_leaf_weighted", leaf="/dev/sdb") == 0
+    assert value(values, "sutro_build_info", version="0.1.0") == 1
+    assert value(values, "sutro_control_step_seconds") > 0
+    leaf = [has for name, has in values if name == "sutro_leaf_info"]
+    assert {"leaf": "/dev/hda", "kind": "disk", "scheduler": "sutro"}.items() in [
+        set(h) for h in leaf
+    ]
+
+
+def test_weights_are_those_in_force(promised):
+    with promised.lock:
+        values = metrics()
+        lines = promised.machine.weights("/system.slice/db.service")
+    for node, devno in (("/dev/hda", "259:0"), ("/dev/hdb", "259:1")):
+        weight = value(values, "sutro_cgroup_weight", unit="db.service", leaf=node)
+        assert f"{devno} {weight:.0f}" in lines
+
+
+def test_counters_are_monotonic(promised):
+    first = metrics()
+    promised.elapse(40 * STEP_S)
+    second = metrics()
+    counted = [key for key in first if key[0].endswith(("_total", "_bucket"))]
+    assert len(counted) > 50
+    assert all(first[key] <= second[key] for key in counted)
+    grew = [key for key in counted if first[key] < second[key]]
+    assert len(grew) > 20
+
+
+def test_a_scrape_changes_nothing(promised, asked):
+    """No call that starts sampling or writes, and no write of the daemon."""
+    with promised.lock:
+        promised.settle()
+        before = promised.machine.writes()
+        metrics()
+        promised.settle()
+        assert promised.machine.writes() == before
+    assert asked("ListPromiseStates") and asked("GetAll") and asked("ListDevices")
+    assert not (asked("ListUsage") or asked("Explain") or asked("SetPolicy"))
+
+
+def cpu_s(pid):
+    """CPU time of a process: its clock, as clock_getcpuclockid(3) finds it."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def test_cost_for_the_daemon(machine, systemd, sutrod):
+    """A scrape of 100 units with a promise each takes less than 1 ms of the daemon's CPU."""
+    for number in range(100):
+        systemd.start(f"unit{number}.service")
+        promise = f"[Match]\nUnit=unit{number}.service\n[X-Sutro]\nReadBandwidthMin=/srv 100K\n"
+        machine.write(f"/etc/sutro/policy.d/{number}.policy", promise)
+    sutrod.call("Reload")
+    sutrod.call("ReloadPolicies")
+    sutrod.elapse(5)
+    costs = []
+    with sutrod.lock:
+        for _ in range(5):
+            sutrod.settle()
+            began = cpu_s(sutrod.process.pid)
+            values = metrics()
+            costs.append(cpu_s(sutrod.process.pid) - began)
+    assert sum(name == "sutro_promise_broken" for name, _ in values) == 100
+    print(f"CPU time of the daemon for a scrape: {min(costs) * 1e3:.2f} ms")
+    assert min(costs) < 1e-3
+
+
+def test_without_a_daemon(machine, bus):
+    """The counters go on, and sutro_up is 0."""
+    machine.write("/sys/fs/cgroup/system.slice/io.sutro.stat", "259:0 time_ns=5000000000 rios=2\n")
+    values = metrics()
+    assert value(values, "sutro_up") == 0
+    assert value(values, "sutro_cgroup_device_time_seconds_total", leaf="/dev/hda") == 5
+    assert not [name for name, _ in values if name.startswith(("sutro_promise", "sutro_leaf"))]
+    assert value(samples(sutroctl("metrics", **NOWHERE).out), "sutro_up") == 0
+
+
+def test_json_has_the_same(promised):
+    with promised.lock:
+        values = metrics()
+        listed = sutroctl("metrics", "--json").json()
+    same = {(one["name"], frozenset(one["labels"].items())): one["value"] for one in listed}
+    steps = ("sutro_control_step_seconds", frozenset())
+    assert same.keys() == values.keys()
+    assert all(same[key] == pytest.approx(values[key]) for key in same if key != steps)
+
+
+def test_output_file(promised, tmp_path):
+    """The file is replaced as a whole, everyone may read it, and nothing else is left."""
+    file = tmp_path / "collector" / "sutro.prom"
+    file.parent.mkdir()
+    file.write_text("old")
+    run = sutroctl("metrics", "-o", str(file))
+    assert (run.status, run.out, run.err) == (0, "", "")
+    assert value(samples(file.read_text()), "sutro_up") == 1
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert list(file.parent.iterdir()) == [file]
+    run = sutroctl("metrics", "-o", str(tmp_path / "gone" / "sutro.prom"))
+    assert run.status == 1 and "gone/sutro.prom: No such file or directory" in run.err
+
+
+def test_without_the_library(tmp_path):
+    (tmp_path / "prometheus_client.py").write_text("raise ModuleNotFoundError('not here')\n")
+    run = process("sutroctl", "metrics", PYTHONPATH=f"{tmp_path}:{POLICIES}")
+    assert (run.status, run.out) == (1, "")
+    assert "install it: apt install python3-prometheus-client" in run.err
+
+
+# The service.
+
+
+AS_SYSTEMD = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+"""
+
+
+@pytest.fixture
+def exporter(promised):
+    """The program with a socket as systemd hands it over; its address."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    port, fd = listening.getsockname()[1], listening.fileno()
+    process = subprocess.Popen(
+        [sys.executable, "-c", AS_SYSTEMD, str(fd), POLICIES / "sutro-exporter"],
+        env=environment(),
+        pass_fds=[fd],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    listening.close()
+    yield f"http://127.0.0.1:{port}"
+    process.terminate()
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert err == ""
+
+
+def get(address, accept=""):
+    request = urllib.request.Request(address, headers={"Accept": accept})
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
+        return reply.headers["Content-Type"], reply.read().decode()
+
+
+def test_exporter(exporter):
+    """Both formats; another path is an error, after which the next scrape is served."""
+    kind, text = get(exporter + "/metrics")
+    assert kind.startswith("text/plain") and value(samples(text), "sutro_up") == 1
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        get(exporter + "/")
+    assert caught.value.code == 404
+    kind, text = get(exporter + "/metrics", OPENMETRICS)
+    assert kind.startswith("application/openmetrics-text") and text.endswith("# EOF\n")
+    values = samples(text, parse_openmetrics)
+    assert value(values, "sutro_promise_broken", unit="web.service", key="ReadBandwidthMin") == 1
+
+
+def test_exporter_survives_a_client_that_leaves(exporter):
+    host, port = exporter.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as rude:
+        rude.sendall(b"GET /metrics HTTP/1.1\r\nHos")
+    assert "sutro_up 1.0" in get(exporter + "/metrics")[1]
+
+
+@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:http", "127.0.0.1:70000"])
+def test_exporter_with_an_address_that_cannot_be(address):
+    run = subprocess.run(
+        [sys.executable, POLICIES / "sutro-exporter", "--listen", address],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert run.returncode == 2 and f"'{address}' is no ADDRESS:PORT" in run.stderr
+
+
+# Properties.
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+COUNT = st.integers(0, 2**64 - 1)
+USES = st.builds(
+    Use,
+    cgroup=NAMES.map("/".__add__),
+    leaf=NAMES.map("/dev/".__add__),
+    values=st.fixed_dictionaries({key: COUNT for key in COUNTERS}),
+    reads=st.lists(st.integers(0, 2**32), min_size=20, max_size=20).map(sorted) | st.none(),
+    weight=st.integers(1, 10000) | st.none(),
+)
+
+
+def promise(cgroup, unit, path):
+    usual = {"key": "ReadBandwidthMin", "device": "", "value": 5, "got": 4, "granted": 0.5}
+    return usual | {"cgroup": cgroup, "unit": unit, "path": path, "state": "limited"}
+
+
+def many(strategy, key):
+    return st.lists(strategy, max_size=5, unique_by=key)
+
+
+@given(
+    uses=many(USES, lambda use: (use.cgroup, use.leaf)),
+    promises=many(st.builds(promise, NAMES, NAMES, NAMES), lambda p: (p["cgroup"], p["path"])),
+    most=st.integers(0, 5),
+)
+def test_the_text_has_what_went_in(uses, promises, most):
+    """Any name comes back from both formats, with a bound on the number of series."""
+    properties = {"Version": 'a"\\\n', "DryRun": False, "ManagedLeaves": []}
+    scrape = Scrape(State(uses, properties, promises=promises), most)
+    values = samples(generate_latest(scrape).decode())
+    assert values == samples(generate_openmetrics(scrape).decode(), parse_openmetrics)
+    paths = {dict(has)["path"] for name, has in values if name == "sutro_promise_broken"}
+    assert paths == {one["path"] for one in promises}
+    shown = {dict(has)["cgroup"] for name, has in values if name.startswith("sutro_cgroup_")}
+    assert shown <= {use.cgroup for use in uses} and len(shown) == min(
+        most, len({use.cgroup for use in uses})
+    )
+    assert value(values, "sutro_cgroups_omitted") == len({u.cgroup for u in uses}) - len(shown)
+    assert len(values) <= len(uses) * (len(COUNTERS) + 21) + 7 * len(promises) + 6
+
+
+def test_cgroups_beyond_the_bound(machine, bus):
+    """Those with a promise stay, then those that used the most; --all has all of them."""
+    for number in range(CGROUPS_MOST + 50):
+        machine.cgroup(f"/a{number}.service")
+        line = f"259:0 time_ns={number}000 rlat=\n"
+        machine.write(f"/sys/fs/cgroup/a{number}.service/io.sutro.stat", line)
+    values = metrics()
+    time_ = "sutro_cgroup_device_time_seconds_total"
+    units = [dict(has)["unit"] for name, has in values if name == time_]
+    assert len(units) == CGROUPS_MOST and "a50.service" in units and "a49.service" not in units
+    assert value(values, "sutro_cgroups_omitted") == 50
+    assert sum(name == time_ for name, _ in metrics("--all")) == CGROUPS_MOST + 50
+    uses = list(counters.read())
+    state = State(uses, promises=[promise("/a0.service", "a0.service", "/srv")])
+    kept = [
+        s.labels["unit"] for f in Scrape(state, 10).collect() for s in f.samples if s.name == time_
+    ]
+    assert len(kept) == 10 and "a0.service" in kept
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "unit"),
+    [
+        ("/", "-.slice"),
+        ("/system.slice/db.service", "db.service"),
+        ("/system.slice/docker-1.scope/init", "docker-1.scope"),
+        ("/system.slice/_cpu.service", "cpu.service"),
+        ("/payload", ""),
+        ("/system.slice/a.timer", "system.slice"),
+    ],
+)
+def test_unit_of_a_cgroup(cgroup, unit):
+    assert unit_of(cgroup) == unit
+
+
+def test_nested_cgroups_are_found(machine):
+    """In a unit with a delegated subtree, the cgroups below are counted for themselves."""
+    for path in ("/system.slice/x.service/a/b", "/system.slice/x.service/c"):
+        machine.cgroup(path)
+        machine.write(f"/sys/fs/cgroup{path}/io.sutro.stat", "259:1 time_ns=1 rios=0\n")
+    found = {use.cgroup: unit_of(use.cgroup) for use in counters.read()}
+    below = {"/system.slice/x.service/a/b", "/system.slice/x.service/c"}
+    assert {name: found[name] for name in below} == dict.fromkeys(below, "x.service")
+
+
+# Rules and dashboard.
+
+
+def exposed(promised):
+    with promised.lock:
+        names = {name for name, _ in metrics()}
+    return names | SOMETIMES
+
+
+def test_rules_and_dashboard_name_metrics_that_exist(promised):
+    """A misspelt name would be a query that never has a result."""
+    names = exposed(promised)
+    board = json.loads(DASHBOARD.read_text())
+    targets = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
+    assert len(targets) > 8
+    rules = re.sub(r"^ *(- )?(#|alert:|name:).*$", "", RULES.read_text(), flags=re.M)
+    for text in (rules, *targets):
+        used = set(re.findall(r"\bsutro_\w+", text))
+        assert used and used <= names
+
+
+def test_man_page_has_all_metrics(promised):
+    page = (
+        (HERE.parent.parent / "Documentation/man/sutro-exporter.1").read_text().replace("\\-", "-")
+    )
+    for name in exposed(promised):
+        assert re.search(rf"\b{re.escape(name)}\b", page), name
+    assert all(label in page for label in PROMISE_LABELS)
