@@ -21,6 +21,7 @@
 #define ERROR_NO_SUCH_PATH "org.sutro1.Error.NoSuchPath"
 #define ERROR_BAD_POLICY "org.sutro1.Error.BadPolicy"
 #define ERROR_NO_SUCH_PROMISE "org.sutro1.Error.NoSuchPromise"
+#define ERROR_OVERCOMMITTED "org.sutro1.Error.Overcommitted"
 #define ERROR_NO_QUEUE "org.sutro1.Error.NoQueue"
 #define ERROR_NOT_SUPPORTED "org.sutro1.Error.NotSupported"
 

@@ -102,6 +102,7 @@ METERED(dump)
 METERED(explain)
 METERED(get_policy)
 METERED(history)
+METERED(list_capacities)
 METERED(list_devices)
 METERED(list_latencies)
 METERED(list_promise_states)
@@ -151,6 +152,10 @@ static const sd_bus_vtable vtable[] = {
 	SD_BUS_METHOD_WITH_ARGS(
 		"ListResyncs", SD_BUS_NO_ARGS, SD_BUS_RESULT("aa{sv}", resyncs),
 		metered_list_resyncs, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ListCapacities", SD_BUS_NO_ARGS,
+				SD_BUS_RESULT("aa{sv}", capacities),
+				metered_list_capacities,
+				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ListUsage", SD_BUS_NO_ARGS,
 				SD_BUS_RESULT("aa{sv}", usage),
 				metered_list_usage, SD_BUS_VTABLE_UNPRIVILEGED),

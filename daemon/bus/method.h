@@ -10,6 +10,10 @@
 int method_check_policies(sd_bus_message *call, void *userdata,
 			  sd_bus_error *error);
 
+/* capacity.c */
+int method_list_capacities(sd_bus_message *call, void *userdata,
+			   sd_bus_error *error);
+
 /* devices.c */
 int method_list_devices(sd_bus_message *call, void *userdata,
 			sd_bus_error *error);

@@ -11,6 +11,7 @@
 #include "bus/authority.h"
 #include "bus/background.h"
 #include "bus/bus.h"
+#include "bus/capacity.h"
 #include "bus/method.h"
 #include "bus/quota.h"
 #include "policy/unit-cgroup.h"
@@ -202,6 +203,9 @@ static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 		r = parse_lifetime(lifetime, &l, error);
 	if (r >= 0)
 		r = check_lifetime(unit, l, error);
+	if (r < 0)
+		return r;
+	r = bus_admit(b, unit, c.assignments, c.n, error);
 	if (r < 0)
 		return r;
 	if (l != LIFETIME_CLIENT) {

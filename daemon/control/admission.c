@@ -81,23 +81,29 @@ static int add_guarantees(struct admission *a, const struct policy *policy)
 	return 0;
 }
 
-static int find_devices(struct admission *a, struct admission_unit *u)
+int admission_expand(const struct admission_base *base, struct policy *policy,
+		     const struct cgroup *c)
 {
 	_cleanup_free_ const struct device **used = NULL;
 	size_t n = 0;
 	int err;
 
-	/* A path that leads nowhere is for the answer, not for the log. */
-	for (size_t i = 0; i < u->policy.promises.n; i++)
-		u->policy.promises.items[i].missed = true;
-	policy_resolve(&u->policy, a->base->machine->topology,
-		       &a->base->machine->roots);
-	if (!u->cgroup || !policy_has_any(&u->policy))
+	if (!c || !policy_has_any(policy))
 		return 0;
-	err = volumes_used(u->cgroup, a->base->machine->topology, &used, &n);
+	err = volumes_used(c, base->machine->topology, &used, &n);
 	if (!err)
-		err = policy_expand(&u->policy, used, n);
+		err = policy_expand(policy, used, n);
 	return err < 0 ? err : 0;
+}
+
+int admission_find_devices(const struct admission_base *base,
+			   struct policy *policy, const struct cgroup *c)
+{
+	/* A path that leads nowhere is for the answer, not for the log. */
+	for (size_t i = 0; i < policy->promises.n; i++)
+		policy->promises.items[i].missed = true;
+	policy_resolve(policy, base->machine->topology, &base->machine->roots);
+	return admission_expand(base, policy, c);
 }
 
 /* @c: NULL for a unit that does not run. */
@@ -126,7 +132,8 @@ static int add_unit(struct admission *a, const char *name,
 	u->policy.promises = stated.in_force;
 	stated.in_force = (struct promises){};
 	stated_done(&stated);
-	return find_devices(a, u) ?: add_guarantees(a, &u->policy);
+	return admission_find_devices(a->base, &u->policy, c)
+		       ?: add_guarantees(a, &u->policy);
 }
 
 static int add_units(struct admission *a)

@@ -103,6 +103,18 @@ struct admission {
 };
 
 /**
+ * admission_find_devices() - the devices of all promises of a unit
+ * @policy: has the promises
+ * @c: NULL: it does not run
+ */
+int admission_find_devices(const struct admission_base *base,
+			   struct policy *policy, const struct cgroup *c);
+
+/** admission_expand() - of these only the promises about any volume that it uses */
+int admission_expand(const struct admission_base *base, struct policy *policy,
+		     const struct cgroup *c);
+
+/**
  * admission_check() - would all floors fit if these were the policy files?
  * @files: see policies_propose(); none: the present policies
  * @base: must outlive @ret

@@ -205,6 +205,18 @@ int clients_about(const struct clients *all, const char *unit,
 	return n;
 }
 
+int clients_units(const struct clients *all, char ***names)
+{
+	const struct about *a;
+	int err = 0;
+
+	for (const struct client *c = all->first; c; c = c->next)
+		LIST_FOREACH(a, &c->about, list)
+	if (!err && !strv_contains(*names, a->unit))
+		err = strv_add(names, a->unit);
+	return err;
+}
+
 void clients_init(struct clients *c, sd_bus *bus,
 		  void (*changed)(const char *unit, void *userdata),
 		  void *userdata)

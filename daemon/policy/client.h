@@ -49,6 +49,9 @@ void clients_forget(struct clients *c, const char *name, const char *unit);
 int clients_about(const struct clients *c, const char *unit,
 		  const struct promises ***ret);
 
+/** clients_units() - add the units that clients have settings for, each once */
+int clients_units(const struct clients *c, char ***names);
+
 /** clients_state() - the policies of files and clients for @unit, see policies_state() */
 int clients_state(const struct clients *c, const struct policies *p,
 		  const char *unit, struct stated *ret);

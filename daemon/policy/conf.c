@@ -93,6 +93,21 @@ static int parse_resync(struct conf *c, const char *value, void *field)
 	return err;
 }
 
+static int parse_capacity(struct conf *c, const char *value, void *field)
+{
+	return capacities_parse(field, value);
+}
+
+static int parse_admission(struct conf *c, const char *value, void *field)
+{
+	bool *refuse = field;
+
+	if (!streq(value, "warn") && !streq(value, "refuse"))
+		return -EINVAL;
+	*refuse = streq(value, "refuse");
+	return 0;
+}
+
 static const struct key {
 	const char *section;
 	const char *name;
@@ -102,6 +117,12 @@ static const struct key {
 } keys[] = {
 	{ "Leaves", "Use", parse_paths, offsetof(struct conf, use),
 	  "absolute paths or globs of devices, separated by spaces" },
+	{ "Capacity", "Device", parse_capacity,
+	  offsetof(struct conf, capacities),
+	  "a path, then one or more of read=, write=, read-iops= and "
+	  "write-iops= with rates such as 400M" },
+	{ "Capacity", "Admission", parse_admission,
+	  offsetof(struct conf, refuse), "warn or refuse" },
 	{ "Daemon", "ResyncWeight", parse_resync, offsetof(struct conf, resync),
 	  "a weight of 1 to 10000, or a path and a weight" },
 	{ "Daemon", "ReconcileSec", parse_sec,
@@ -225,6 +246,7 @@ struct conf *conf_free(struct conf *c)
 		return NULL;
 	strv_free(c->use);
 	promises_done(&c->resync);
+	capacities_done(&c->capacities);
 	free(c);
 	return NULL;
 }

@@ -6,17 +6,21 @@
 
 #include "host/roots.h"
 #include "host/util.h"
-#include "policy/promise.h"
+#include "policy/capacity.h"
 
 /**
  * struct conf - sutrod.conf and its drop-ins
  * @use: [Leaves] Use=, paths and globs of the devices whose leaves are switched
  * @resync: [Daemon] ResyncWeight=, weights of resync.slice; none: it is not used
+ * @capacities: [Capacity] Device=, what devices can promise
+ * @refuse: [Capacity] Admission=refuse, SetPolicy fails beyond that
  * @reconcile_usec: [Daemon] ReconcileSec=, time between two full comparisons
  */
 struct conf {
 	char **use;
 	struct promises resync;
+	struct capacities capacities;
+	bool refuse;
 	uint64_t reconcile_usec;
 };
 

@@ -363,6 +363,16 @@ int policies_named(const struct policies *p, char ***names)
 	return err;
 }
 
+int policies_controlled(const struct policies *p, char ***names)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < POLICY_LIFETIMES; i++)
+		for (size_t j = 0; j < p->control[i].n && !err; j++)
+			err = add_name(names, p->control[i].items[j].name);
+	return err;
+}
+
 /* ---- what holds ---- */
 
 static int apply(struct stated *s, const struct promises *l)

@@ -67,6 +67,9 @@ int policies_propose(const struct policies *base, const struct proposals *l,
 /** policies_named() - add the units that proposals name without a glob, each once */
 int policies_named(const struct policies *p, char ***names);
 
+/** policies_controlled() - add the units with settings made at run time, each once */
+int policies_controlled(const struct policies *p, char ***names);
+
 /**
  * policies_load_unit() - read the [X-Sutro] of a unit's own files
  * @fragment: FragmentPath of systemd, "" for none

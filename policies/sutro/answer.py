@@ -74,6 +74,14 @@ async def promises_if_known(client: Client) -> list[Dict] | None:
         return None
 
 
+async def capacities_if_known(client: Client) -> list[Dict]:
+    """Declared capacities; none from a daemon that is too old for them."""
+    try:
+        return await client.capacities()
+    except TooOld:
+        return []
+
+
 async def resyncs_if_known(client: Client) -> list[Dict]:
     """All resyncs that run; none from a daemon that is too old for them."""
     try:

@@ -50,6 +50,7 @@ BY_NAME: dict[str, type[errors.SutroError]] = {
     "org.sutro1.Error.NoQueue": errors.NoQueue,
     "org.sutro1.Error.NoSuchPromise": errors.NoSuchPromise,
     "org.sutro1.Error.BadPolicy": errors.BadPolicy,
+    "org.sutro1.Error.Overcommitted": errors.Overcommitted,
     "org.freedesktop.systemd1.NoSuchUnit": errors.NoSuchUnit,
 }
 
@@ -252,6 +253,10 @@ class Client:
         """Of all promises what programs read often: STATE_FIELDS."""
         states = (await self._sutro("ListPromiseStates"))[0]
         return [dict(zip(STATE_FIELDS, state, strict=True)) for state in states]
+
+    async def capacities(self) -> list[Dict]:
+        """Declared capacities of devices, with the promised part."""
+        return (await self._sutro("ListCapacities"))[0]
 
     async def resyncs(self) -> list[Dict]:
         """Resyncs of RAID arrays that run, with the cgroup that each is charged to."""

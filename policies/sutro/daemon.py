@@ -3,13 +3,13 @@
 
 import argparse
 
-from .answer import Answer, promises_if_known, resyncs_if_known
+from .answer import Answer, capacities_if_known, promises_if_known, resyncs_if_known
 from .client import Client
 from .topology import Topology, label
 
 
 async def status(client: Client, _args: argparse.Namespace) -> Answer:
-    """The daemon, promises, resyncs, leaves, units that state a weight."""
+    """The daemon, promises, capacities, resyncs, leaves, units that state a weight."""
     properties = await client.properties()
     topology = Topology(await client.devices())
     leaves = [
@@ -28,6 +28,7 @@ async def status(client: Client, _args: argparse.Namespace) -> Answer:
             "daemon": daemon,
             "policy_errors": properties.get("PolicyErrors", []),
             "promises": await promises_if_known(client),
+            "capacities": await capacities_if_known(client),
             "resyncs": await resyncs_if_known(client),
             "leaves": sorted(leaves, key=lambda leaf: leaf["name"]),
             "units": sorted(stated, key=lambda unit: unit["unit"]),

@@ -49,3 +49,7 @@ class TooOld(SutroError):
 
 class BadPolicy(SutroError):
     """The daemon refuses a policy."""
+
+
+class Overcommitted(SutroError):
+    """Floors would be more than the declared capacity of a device."""

@@ -43,6 +43,7 @@ COUNTERS = {
     "busy_ns": ("busy_seconds", "Time with at least one request, waiting or in flight", 1e-9),
 }
 CGROUP_LABELS = ("cgroup", "unit", "leaf")
+CAPACITY_LABELS = ("path", "key")
 PROMISE_LABELS = ("cgroup", "unit", "key", "path", "device")
 # Kind of the value of a promise: suffix of the name, words, what one of the value is.
 PROMISES = {
@@ -60,15 +61,19 @@ class State:
     properties: Dict | None = None
     devices: list[Dict] = field(default_factory=list)
     promises: list[Dict] = field(default_factory=list)
+    capacities: list[Dict] = field(default_factory=list)
     iocost: set[str] = field(default_factory=set)
 
 
 async def _ask(client: Client) -> Dict:
     """What only the daemon knows."""
-    properties, devices, promises = await asyncio.gather(
-        client.properties(), client.devices(), client.promise_states()
-    )
-    return {"properties": properties, "devices": devices, "promises": promises}
+    calls = {
+        "properties": client.properties(),
+        "devices": client.devices(),
+        "promises": client.promise_states(),
+        "capacities": client.capacities(),
+    }
+    return dict(zip(calls, await asyncio.gather(*calls.values()), strict=True))
 
 
 async def state() -> State:
@@ -202,6 +207,24 @@ def _promises(state: State) -> Iterator[Metric]:
     yield from (*target.values(), *received.values(), granted, broken, now)
 
 
+def _capacities(state: State) -> Iterator[Metric]:
+    families = {
+        (name, kind): GaugeMetricFamily(
+            f"sutro_capacity_{name}{PROMISES[kind][0]}",
+            f"{text}, in {PROMISES[kind][1]}.",
+            labels=CAPACITY_LABELS,
+        )
+        for name, text in (("", "Declared capacity"), ("promised_", "Sum of the floors"))
+        for kind in (values.BYTES, values.COUNT)
+    }
+    for one in state.capacities:
+        kind, where = values.KINDS.get(one["key"]), [one["path"], one["key"]]
+        if ("", kind) in families:
+            families["", kind].add_metric(where, one["capacity"])
+            families["promised_", kind].add_metric(where, one["promised"])
+    yield from families.values()
+
+
 class Scrape:
     """All families of one reading, as prometheus_client encodes them."""
 
@@ -214,4 +237,5 @@ class Scrape:
         text = "Cgroups with counters that are left out; see --all in sutro-exporter(1)."
         found = [*_daemon(self._state), *_leaves(self._state), *_cgroups(uses)]
         found += [_gauge("cgroups_omitted", text, omitted), *_promises(self._state)]
+        found += _capacities(self._state)
         yield from (family for family in found if family.samples)

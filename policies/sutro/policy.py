@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .answer import Answer, tell, unknown_unit
+from . import values
+from .answer import Answer, capacities_if_known, tell, unknown_unit
 from .client import Client
 from .errors import NoSuchUnit, SutroError, UsageError
 from .program import Program
@@ -133,6 +134,17 @@ async def _outcome(client: Client, unit: str, said: list[tuple[str, str]], how: 
         note = f"{error.message}; the setting takes effect when there is one"
         if error.hint.startswith("did you mean"):
             note += f" ({error.hint})"
+    keys = {key for key, value in said if value}
+    for one in await capacities_if_known(client):
+        # With Admission=refuse the daemon has not set it.
+        if one["key"] in keys and one["promised"] > one["capacity"]:
+            promised, capacity = (
+                values.short(one["key"], one[k]) for k in ("promised", "capacity")
+            )
+            over = (
+                f"{one['path']} can promise {capacity} ({one['key']}), and {promised} are promised"
+            )
+            note = "; ".join(filter(None, (note, over)))
     return {
         "unit": unit,
         "lifetime": how,

@@ -40,7 +40,7 @@ def resyncs(out: Console, found: list[Dict]) -> None:
 
 
 def status(out: Console, data: Dict) -> None:
-    """The daemon, promises, leaves, and the units that set a weight."""
+    """The daemon, promises, capacities, leaves, and the units that set a weight."""
     daemon = data["daemon"]
     line = Text.assemble("sutrod ", (daemon["version"], NAME), ", running")
     if daemon["dry_run"]:
@@ -54,6 +54,9 @@ def status(out: Console, data: Dict) -> None:
     out.print()
     if data["promises"]:
         show_promises.promises(out, data["promises"])
+        out.print()
+    if data["capacities"]:
+        show_promises.capacities(out, data["capacities"])
         out.print()
     if data["resyncs"]:
         resyncs(out, data["resyncs"])

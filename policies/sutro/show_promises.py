@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import values
-from .promises import NOT_YET, TARGETS, about, fails, granted, percentile, stated
+from .promises import ABOUT, NOT_YET, TARGETS, about, fails, granted, percentile, stated
 from .text import BAD, FAINT, GOOD, NAME, columns, percent
 
 Dict = dict[str, Any]
@@ -71,6 +71,21 @@ def promises(out: Console, found: list[Dict]) -> None:
         if promise["cause"]:
             who = f"{promise['unit'] or promise['cgroup']} {about(promise)}"
             out.print(Text.assemble((f"{who}: ", NAME), promise["cause"]))
+
+
+def capacities(out: Console, found: list[Dict]) -> None:
+    """A line for each declared rate, with the promised part."""
+    table = columns("DEVICE", "FLOORS", ">CAPACITY", ">PROMISED", ">LEFT")
+    for one in found:
+        key, over = one["key"], one["promised"] > one["capacity"]
+        table.add_row(
+            Text(one["path"], style=NAME),
+            ABOUT.get(key, key),
+            values.short(key, one["capacity"]),
+            Text(_number(key, one["promised"]), style=BAD if over else ""),
+            _number(key, one["left"]),
+        )
+    out.print(table)
 
 
 def explained(out: Console, found: list[Dict]) -> None:

@@ -201,6 +201,7 @@ USE = {
 }
 
 DROPIN = "/etc/systemd/system/db.service.d/sutro.conf"
+CONF = "/etc/sutro/sutrod.conf"
 # File: unit and what is stated of it.
 POLICIES_OF = {
     "/etc/sutro/policy.d/db.policy": (
@@ -311,6 +312,14 @@ def promised(machine, sutrod):
     sutrod.call("ReloadPolicies")
     sutrod.elapse(SETTLES_S)
     return sutrod
+
+
+@pytest.fixture
+def declared(promised):
+    """The same, with a capacity of /srv."""
+    promised.machine.write(CONF, "[Capacity]\nDevice=/srv read=150M write=20M\n")
+    promised.call("Reload")
+    return promised
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from conftest import HERE, NOWHERE, POLICIES, STEP_S, environment, process, sutroctl
+from conftest import CONF, HERE, NOWHERE, POLICIES, STEP_S, environment, process, sutroctl
 from fakemachine import PATIENCE_S
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,6 +102,13 @@ def test_values(promised):
     assert {"leaf": "/dev/hda", "kind": "disk", "scheduler": "sutro"}.items() in [
         set(h) for h in leaf
     ]
+
+
+def test_capacity(declared):
+    values = metrics()
+    where = {"path": "/srv", "key": "ReadBandwidthMin"}
+    assert value(values, "sutro_capacity_bytes_per_second", **where) == 150e6
+    assert value(values, "sutro_capacity_promised_bytes_per_second", **where) == 140e6
 
 
 def test_weights_are_those_in_force(promised):
@@ -363,15 +370,17 @@ def test_nested_cgroups_are_found(machine):
 # Rules and dashboard.
 
 
-def exposed(promised):
-    with promised.lock:
+def exposed(declared):
+    declared.machine.write(CONF, "[Capacity]\nDevice=/srv read=150M write-iops=20\n")
+    declared.call("Reload")
+    with declared.lock:
         names = {name for name, _ in metrics()}
     return names | SOMETIMES
 
 
-def test_rules_and_dashboard_name_metrics_that_exist(promised):
+def test_rules_and_dashboard_name_metrics_that_exist(declared):
     """A misspelt name would be a query that never has a result."""
-    names = exposed(promised)
+    names = exposed(declared)
     board = json.loads(DASHBOARD.read_text())
     targets = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
     assert len(targets) > 8
@@ -381,10 +390,10 @@ def test_rules_and_dashboard_name_metrics_that_exist(promised):
         assert used and used <= names
 
 
-def test_man_page_has_all_metrics(promised):
+def test_man_page_has_all_metrics(declared):
     page = (
         (HERE.parent.parent / "Documentation/man/sutro-exporter.1").read_text().replace("\\-", "-")
     )
-    for name in exposed(promised):
+    for name in exposed(declared):
         assert re.search(rf"\b{re.escape(name)}\b", page), name
     assert all(label in page for label in PROMISE_LABELS)

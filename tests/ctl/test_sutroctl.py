@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import HERE, POLICIES, process, sutroctl
+from conftest import CONF, HERE, POLICIES, process, sutroctl
 from fakemachine import PATIENCE_S, wait_until
 from sutro import statements
 
@@ -113,7 +113,9 @@ EXPLAIN = EXPLANATION | {
     "promises": [PROMISE],
     "resyncs": [RESYNC],
 }
+CAPACITY = each(str, "path device key") | each(int, "capacity promised left")
 STATUS = {
+    "capacities": [CAPACITY],
     "policy_errors": [str],
     "promises": [PROMISE],
     "resyncs": [RESYNC],
@@ -184,6 +186,40 @@ def test_resyncs(resyncing):
     text = sutroctl("explain", "job", "/dev/mapper/secret").out
     assert "resync of /dev/md0 (check) in resync.slice" in text
     assert "/dev/md7" not in text
+
+
+def test_capacities(declared):
+    """Each rate with the promised part; a setting beyond it has a note."""
+    data = sutroctl("status", "--json").json()
+    fits(data, STATUS)
+    rows = {
+        row["key"]: (row["capacity"], row["promised"], row["left"]) for row in data["capacities"]
+    }
+    assert rows == {
+        "ReadBandwidthMin": (150_000_000, 140_000_000, 10_000_000),
+        "WriteBandwidthMin": (20_000_000, 11_500_000, 8_500_000),
+    }
+    text = re.sub(" +", " ", sutroctl("status").out)
+    assert "DEVICE FLOORS CAPACITY PROMISED LEFT\n" in text
+    assert "/srv read min 150M 140M 10.0M\n/srv write min 20.0M 11.5M 8.50M\n" in text
+    run = sutroctl("policy", "set", "job", "ReadBandwidthMin=/srv 10M", "--runtime")
+    assert run.status == 0 and "can promise" not in run.out
+    run = sutroctl("policy", "set", "job", "ReadBandwidthMin=/srv 11M", "--runtime")
+    assert run.status == 0
+    said = "/srv can promise 150M (ReadBandwidthMin), and 151M are promised"
+    assert said in " ".join(run.out.split())
+
+
+def test_capacity_that_is_refused(declared):
+    declared.machine.write(CONF, declared.machine.at(CONF).read_text() + "Admission=refuse\n")
+    declared.call("Reload")
+    run = sutroctl("policy", "set", "job", "ReadBandwidthMin=/srv 11M", "--runtime")
+    assert (run.status, run.out) == (1, "")
+    assert run.err == (
+        "sutroctl: job.service: ReadBandwidthMin: /srv can promise 150M, of which 140M are "
+        "promised; with this setting it would be 151M. Lower a floor, or set Admission=warn in "
+        "sutrod.conf.\n"
+    )
 
 
 def test_json_may_stand_before_the_verb(sutrod):

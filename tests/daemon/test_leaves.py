@@ -22,7 +22,10 @@ LATE = "/dev/sdd: the disk has not finished its requests in 10 s."
 UNDER_WAY = "/dev/sdd: its scheduler is being switched already. Try it again in some seconds."
 USE = "absolute paths or globs of devices, separated by spaces"
 SECONDS = "seconds, 1 to 3600"
-KEYS = "[Leaves] Use=, [Daemon] ResyncWeight=, [Daemon] ReconcileSec="
+KEYS = (
+    "[Leaves] Use=, [Capacity] Device=, [Capacity] Admission=, [Daemon] ResyncWeight=, "
+    "[Daemon] ReconcileSec="
+)
 
 
 def managed(sutrod: Sutrod) -> list[str]:

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What is promised of the declared capacity of devices.
+ *
+ * A floor counts on the device that its path leads to, not on those above or below. A floor in
+ * percent is that part of the capacity. Counted are units that run, and units that do not run
+ * yet for which a setting was made at run time: a scheduler of jobs sets the floor first.
+ */
+
+#include "control/promised.h"
+#include "host/path.h"
+#include "policy/unit-cgroup.h"
+
+/* ---- one unit ---- */
+
+static void add(struct promised *sums, size_t n, const struct promises *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		const struct promise *p = &l->items[i];
+
+		for (size_t s = 0; s < n && p->device; s++) {
+			uint64_t of;
+
+			if (p->key >= CAPACITY_KEYS ||
+			    p->device != sums[s].device)
+				continue;
+			of = sums[s].capacity->rate[p->key];
+			sums[s].rate[p->key] +=
+				p->part ? of * p->part / PART_ALL : p->value;
+		}
+	}
+}
+
+static const struct device *device_of(const struct admission_base *base,
+				      const char *path, const struct cgroup *c)
+{
+	struct device *d = NULL;
+
+	for (size_t i = 0; c && i < c->policy->promises.n; i++) {
+		const struct promise *p = &c->policy->promises.items[i];
+
+		if (p->path && p->device && streq(p->path, path))
+			return p->device;
+	}
+	/* Paths are not looked up for each reader: that may take long. */
+	if (topology_resolve_literal(base->machine->topology,
+				     &base->machine->roots, path, &d))
+		return NULL;
+	return d;
+}
+
+/* @c: NULL: the unit does not run. */
+static int add_stated(const struct admission_base *base, const char *unit,
+		      const struct cgroup *c, struct promised *sums, size_t n)
+{
+	struct policy policy = { .subject = strdup(unit) };
+	struct stated stated = {};
+	int err = policy.subject ? 0 : -ENOMEM;
+
+	if (!err)
+		err = clients_state(base->clients, base->policies, unit,
+				    &stated);
+	policy.promises = stated.in_force;
+	stated.in_force = (struct promises){};
+	stated_done(&stated);
+	for (size_t i = 0; i < policy.promises.n && !err; i++) {
+		struct promise *p = &policy.promises.items[i];
+
+		p->device = p->path && !promise_is_any(p)
+				    ? device_of(base, p->path, c)
+				    : NULL;
+	}
+	if (!err)
+		err = admission_expand(base, &policy, c);
+	if (!err)
+		add(sums, n, &policy.promises);
+	policy_done(&policy);
+	return err;
+}
+
+/* ---- all units ---- */
+
+/* A setting made at run time counts at once. The policy of a unit that runs has it only when
+ * systemd has answered: until then a second setting would find the same room.
+ */
+static int add_units(const struct admission_base *base, const char *but,
+		     struct promised *sums, size_t n)
+{
+	struct cgroup *root = cgroup_tree_root(base->machine->tree);
+	_cleanup_strv_ char **names = NULL;
+	int err;
+
+	err = policies_controlled(base->policies, &names)
+		      ?: clients_units(base->clients, &names);
+	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
+		if (c->origin == CGROUP_UNIT &&
+		    !(but && streq(c->policy->subject, but)) &&
+		    !strv_contains(names, c->policy->subject))
+			add(sums, n, &c->policy->promises);
+	for (char **name = names; name && *name && !err; name++)
+		if (!(but && streq(*name, but)))
+			err = add_stated(base, *name,
+					 unit_find_cgroup(base->machine->tree,
+							  *name),
+					 sums, n);
+	return err;
+}
+
+static int add_proposed(const struct admission_base *base, const char *unit,
+			const struct promises *proposed, struct promised *sums,
+			size_t n)
+{
+	struct policy policy = { .subject = strdup(unit) };
+	int err = policy.subject ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < proposed->n && !err; i++)
+		err = promises_add(&policy.promises, &proposed->items[i]);
+	if (!err)
+		err = admission_find_devices(
+			base, &policy,
+			unit_find_cgroup(base->machine->tree, unit));
+	if (!err)
+		add(sums, n, &policy.promises);
+	policy_done(&policy);
+	return err;
+}
+
+int promised_sum(const struct admission_base *base, const struct capacities *l,
+		 const char *unit, const struct promises *proposed,
+		 struct promised **ret)
+{
+	_cleanup_free_ struct promised *sums = calloc(l->n + 1, sizeof(*sums));
+	int err;
+
+	if (!sums)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->n; i++) {
+		struct device *d = NULL;
+
+		sums[i].capacity = &l->items[i];
+		if (!topology_resolve_literal(base->machine->topology,
+					      &base->machine->roots,
+					      l->items[i].path, &d))
+			sums[i].device = d;
+	}
+	err = l->n ? add_units(base, proposed ? unit : NULL, sums, l->n) : 0;
+	if (!err && proposed && l->n)
+		err = add_proposed(base, unit, proposed, sums, l->n);
+	if (!err)
+		*ret = TAKE_PTR(sums);
+	return err;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_PROMISED_H
+#define SUTRO_PROMISED_H
+
+#include "control/admission.h"
+#include "policy/capacity.h"
+
+/**
+ * struct promised - what floors take of a declared capacity
+ * @device: NULL while the path leads to none
+ * @rate: by the key of the floor
+ */
+struct promised {
+	const struct capacity *capacity;
+	const struct device *device;
+	uint64_t rate[CAPACITY_KEYS];
+};
+
+/**
+ * promised_sum() - the floors of all units on devices with a declared capacity
+ * @unit, @proposed: a unit whose promises would be these; @proposed NULL: none is
+ * @ret: one for each of @l, to be freed
+ */
+int promised_sum(const struct admission_base *base, const struct capacities *l,
+		 const char *unit, const struct promises *proposed,
+		 struct promised **ret);
+
+#endif

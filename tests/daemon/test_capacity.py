@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Declared capacities: what is promised of them, and the admission of settings beyond them."""
+
+import signal
+from typing import Any
+
+import dbus
+import pytest
+from fakemachine import Machine, Sutrod, Systemd
+
+CONF = "/etc/sutro/sutrod.conf"
+VOLUME = "Device=/dev/vg/db read=400M write=300M write-iops=2K\n"
+M = 1_000_000
+
+
+def configure(machine: Machine, text: str) -> None:
+    machine.write(CONF, f"[Capacity]\n{text}")
+
+
+def set_policy(sutrod: Sutrod, unit: str, *said: str, lifetime: str = "runtime") -> None:
+    pairs = dbus.Array([tuple(one.split("=", 1)) for one in said], signature="(ss)")
+    sutrod.call("SetPolicy", unit, pairs, lifetime)
+
+
+def refused(sutrod: Sutrod, unit: str, *said: str, lifetime: str = "runtime") -> str:
+    pairs = dbus.Array([tuple(one.split("=", 1)) for one in said], signature="(ss)")
+    name, text = sutrod.error("SetPolicy", unit, pairs, lifetime)
+    assert name == "Overcommitted", text
+    return text
+
+
+def promised(sutrod: Sutrod, key: str = "ReadBandwidthMin") -> tuple[int, int]:
+    """What is promised, and what is left."""
+    (row,) = (row for row in sutrod.call("ListCapacities") if row["key"] == key)
+    return int(row["promised"]), int(row["left"])
+
+
+@pytest.fixture
+def volume(machine: Machine, systemd: Systemd) -> None:
+    """The stripe, mounted; two units; capacities."""
+    machine.mount("/srv", "254:0", "ext4", "/dev/mapper/vg-db")
+    for unit in ("db.service", "web.service"):
+        systemd.start(unit)
+    configure(machine, VOLUME)
+
+
+def test_what_is_promised(machine: Machine, volume: None, sutrod: Sutrod) -> None:
+    """Floors by any path to the device, in percent, of files, and of units that do not run."""
+    sutrod.start()
+    rows: list[dict[str, Any]] = list(sutrod.call("ListCapacities"))
+    assert [(r["path"], r["device"], r["key"], r["capacity"], r["left"]) for r in rows] == [
+        ("/dev/vg/db", "/dev/dm-0", "ReadBandwidthMin", 400 * M, 400 * M),
+        ("/dev/vg/db", "/dev/dm-0", "WriteBandwidthMin", 300 * M, 300 * M),
+        ("/dev/vg/db", "/dev/dm-0", "WriteIOPSMin", 2000, 2000),
+    ]
+    assert promised(sutrod) == (0, 400 * M)
+    set_policy(sutrod, "db.service", "ReadBandwidthMin=/dev/mapper/vg-db 100M")
+    assert promised(sutrod) == (100 * M, 300 * M)
+    text = "[Match]\nUnit=web.service\n[X-Sutro]\nReadBandwidthMin=/srv 25%\n"
+    machine.write("/etc/sutro/policy.d/web.policy", text)
+    sutrod.call("ReloadPolicies")
+    sutrod.settle()
+    assert promised(sutrod) == (200 * M, 200 * M)
+    set_policy(sutrod, "later.service", "ReadBandwidthMin=/srv 50M", "ReadBandwidthMax=/srv 90M")
+    set_policy(sutrod, "later.service", "WriteIOPSMin=/srv 500", lifetime="client")
+    assert promised(sutrod) == (250 * M, 150 * M)
+    assert promised(sutrod, "WriteIOPSMin") == (500, 1500)
+    # Not on this device, not a floor.
+    set_policy(sutrod, "db.service", "ReadBandwidthMin=/dev/sda 70M", "LatencyTarget=/srv 5ms")
+    assert promised(sutrod) == (250 * M, 150 * M)
+    sutrod.call("ResetPolicy", "later.service", "runtime")
+    assert promised(sutrod) == (200 * M, 200 * M)
+
+
+def test_refuse(machine: Machine, volume: None, sutrod: Sutrod) -> None:
+    """The sum never exceeds the capacity, whatever is set in whichever way."""
+    configure(machine, VOLUME + "Admission=refuse\n")
+    sutrod.start()
+    set_policy(sutrod, "db.service", "ReadBandwidthMin=/srv 300M")
+    text = refused(sutrod, "web.service", "ReadBandwidthMin=/dev/vg/db 101M")
+    assert text == (
+        "web.service: ReadBandwidthMin: /dev/vg/db can promise 400M, of which 300M are promised; "
+        "with this setting it would be 401M. Lower a floor, or set Admission=warn in sutrod.conf."
+    )
+    assert sutrod.call("GetPolicy", "web.service") == []
+    for lifetime in ("persistent", "runtime", "client"):
+        refused(sutrod, "web.service", "ReadBandwidthMin=/srv 26%", lifetime=lifetime)
+        refused(sutrod, "later.service", "ReadBandwidthMin=/srv 400M", lifetime=lifetime)
+    assert promised(sutrod) == (300 * M, 100 * M)
+    # All or nothing, and writes have a capacity of their own.
+    refused(sutrod, "web.service", "Weight=200", "WriteBandwidthMin=/srv 301M")
+    assert sutrod.call("GetPolicy", "web.service") == []
+    set_policy(sutrod, "web.service", "ReadBandwidthMin=/srv 100M", "WriteBandwidthMin=/srv 300M")
+    # A change of a unit's own floor counts once.
+    set_policy(sutrod, "db.service", "ReadBandwidthMin=/srv 290M")
+    set_policy(sutrod, "db.service", "ReadBandwidthMin=/srv 300M")
+    refused(sutrod, "db.service", "ReadBandwidthMin=/srv 301M")
+    assert promised(sutrod) == (400 * M, 0)
+    set_policy(sutrod, "db.service", "ReadBandwidthMin=")
+    set_policy(sutrod, "later.service", "ReadBandwidthMin=/srv 300M")
+    assert promised(sutrod) == (400 * M, 0)
+
+
+def test_refuse_before_systemd_has_answered(
+    machine: Machine, volume: None, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """The second of two settings in a row finds the first one, also with "any"."""
+    configure(machine, VOLUME + "Admission=refuse\n")
+    machine.write("/sys/fs/cgroup/system.slice/web.service/io.stat", "254:0 rbytes=1 wbytes=0\n")
+    sutrod.start()
+    systemd.bus.systemd.process.send_signal(signal.SIGSTOP)
+    try:
+        set_policy(sutrod, "db.service", "ReadBandwidthMin=/srv 300M")
+        refused(sutrod, "web.service", "ReadBandwidthMin=any 101M")
+        set_policy(sutrod, "web.service", "ReadBandwidthMin=any 100M")
+        refused(sutrod, "later.service", "ReadBandwidthMin=/srv 1M")
+        assert promised(sutrod) == (400 * M, 0)
+    finally:
+        systemd.bus.systemd.process.send_signal(signal.SIGCONT)
+    sutrod.settle()
+    assert promised(sutrod) == (400 * M, 0)
+
+
+def test_less_is_never_refused(machine: Machine, volume: None, sutrod: Sutrod) -> None:
+    """After the capacity was lowered, settings that promise less are accepted."""
+    sutrod.start()
+    set_policy(sutrod, "db.service", "ReadBandwidthMin=/srv 400M")
+    configure(machine, "Device=/dev/vg/db read=200M\nAdmission=refuse\n")
+    sutrod.call("Reload")
+    assert promised(sutrod) == (400 * M, 0)
+    set_policy(sutrod, "db.service", "Weight=300")
+    set_policy(sutrod, "db.service", "ReadBandwidthMin=/srv 300M")
+    refused(sutrod, "db.service", "ReadBandwidthMin=/srv 301M")
+    assert promised(sutrod) == (300 * M, 0)
+
+
+def test_warn_is_the_default(machine: Machine, volume: None, sutrod: Sutrod) -> None:
+    sutrod.start()
+    set_policy(sutrod, "db.service", "ReadBandwidthMin=/srv 401M")
+    assert promised(sutrod) == (401 * M, 0)
+    line = "db.service: ReadBandwidthMin: /dev/vg/db can promise 400M, and 401M are promised now."
+    assert line in sutrod.log()
+
+
+def test_a_mistake_is_reported_as_one(machine: Machine, volume: None, sutrod: Sutrod) -> None:
+    configure(machine, VOLUME + "Admission=refuse\n")
+    sutrod.start()
+    pairs = dbus.Array([("ReadBandwidthMin", "/srv 900M"), ("Mass", "7")], signature="(ss)")
+    assert sutrod.error("SetPolicy", "db.service", pairs, "runtime")[0] == "BadPolicy"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Device=db read=1M",
+        "Device=/dev/vg/db",
+        "Device=/dev/vg/db read=0",
+        "Device=/dev/vg/db read=1M read=2M",
+        "Device=/dev/vg/db size=1M",
+        "Device=/dev/vg/db read=2000T",
+        "Admission=deny",
+    ],
+)
+def test_mistakes(machine: Machine, volume: None, sutrod: Sutrod, line: str) -> None:
+    """A mistake is a line in the journal with the allowed form; other lines hold."""
+    configure(machine, f"{VOLUME}{line}\n")
+    sutrod.start()
+    assert f'sutrod.conf:3: "[Capacity] {line}": ' in sutrod.log()
+    assert promised(sutrod) == (0, 400 * M)
+
+
+def test_empty_line_removes_all(machine: Machine, volume: None, sutrod: Sutrod) -> None:
+    configure(machine, f"{VOLUME}Device=\nDevice=/dev/sda read=1M\nDevice=/dev/sda read-iops=5\n")
+    sutrod.start()
+    rows = sutrod.call("ListCapacities")
+    assert [(r["path"], r["key"], r["capacity"]) for r in rows] == [("/dev/sda", "ReadIOPSMin", 5)]
