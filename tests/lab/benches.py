@@ -30,7 +30,7 @@ from . import blktests as foreign
 from . import guest, host, keys, products, report, uml, virtual
 from .cache import Cache
 from .progress import LabError, step
-from .roots import KERNEL
+from .roots import KERNEL, applications_recipe
 from .setup import SOURCE, has_place, in_guest, prepare
 
 # The module of each kind that reads a file.
@@ -116,7 +116,7 @@ def harm(cache: Cache, options: argparse.Namespace, book: Book) -> int:
 def applications(cache: Cache, options: argparse.Namespace, book: Book) -> int:
     """Run databases beside backups and writers in a guest that has them."""
     tools = [products.databases(cache)]
-    setup = prepare(cache, "applications", applications=True, tools=tools)
+    setup = prepare(cache, "applications", image_of=applications_recipe(), tools=tools)
     return _in_guests(cache, options, {"applications": _counting(setup)})
 
 

@@ -7,6 +7,8 @@
     image-SERIES-root    what a guest is made of: recipes/image.packages and a kernel
     image-applications-SERIES-root
                          the same with recipes/applications.packages, for one bench
+    image-metrics-SERIES-root
+                         the same with recipes/metrics.packages, for one stage
     build-SERIES-root    a copy of build-root with headers and source of a backports kernel
 
 The list of packages is the key of a tree, and nothing else is: the mirror is the host's business,
@@ -114,6 +116,14 @@ def applications_recipe() -> Recipe:
     packages = (*base.packages, *_listed("applications"))
     hook = _setting("postgresql-common/createcluster.conf", "create_main_cluster=false")
     return Recipe(f"image-applications-{KERNEL}", packages, (*base.hooks, hook))
+
+
+def metrics_recipe() -> Recipe:
+    """The tree of a guest with Prometheus, which a test starts."""
+    base = image_recipe(KERNEL)
+    packages = (*base.packages, *_listed("metrics"))
+    hook = '--customize-hook=chroot "$1" systemctl disable prometheus.service'
+    return Recipe(f"image-metrics-{KERNEL}", packages, (*base.hooks, hook))
 
 
 def _setting(file: str, line: str) -> str:

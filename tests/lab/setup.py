@@ -55,17 +55,17 @@ def prepare(
     bare: bool = False,
     smp: bool = False,
     stacking: bool = False,
-    applications: bool = False,
+    image_of: roots.Recipe | None = None,
     tools: Sequence[Path] = (),
 ) -> guest.Setup:
     """Everything up to the boot.
 
     bare: without the Sutro packages; smp: two CPUs instead of an exact clock; stacking: md and dm
-    with patches; applications: with databases, on the stable kernel; tools: folders whose files
-    the guest has in /mnt/build, too.
+    with patches; image_of: another image root than that of the kernel, for the stable one; tools:
+    folders whose files the guest has in /mnt/build, too.
     """
     host.ensure_packages()
-    image_of = roots.applications_recipe() if applications else roots.image_recipe(kernel)
+    image_of = image_of or roots.image_recipe(kernel)
     recipes = [] if bare else [roots.package_recipe()]
     if kernel == KERNEL:
         recipes.append(image_of)

@@ -19,7 +19,7 @@ from .cache import Cache
 from .junit import Results
 from .namespace import remove_tree
 from .progress import LabError, step
-from .roots import KERNEL, KERNELS, Recipe, build_recipe, build_root, image_recipe
+from .roots import KERNEL, KERNELS, Recipe, build_recipe, build_root, image_recipe, metrics_recipe
 from .setup import prepare
 
 Run = Callable[[Cache, Path], Results]
@@ -33,6 +33,7 @@ DAEMON = (
     "test_topology.py",
 )  # fmt: skip
 UPGRADE = "test_kernel_upgrade.py"
+METRICS = "test_metrics.py"
 STACKING = "test_stacking*.py"
 # With another kernel: of the tests of rates, one for all.
 ON_EVERY_KERNEL = (
@@ -85,7 +86,7 @@ def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
     # An emulated CPU needs 0.1 G instructions to collect a file: files without the mark stay out.
     first = [path.name for path in files if FIRST_MARK in path.read_text(encoding="utf-8")]
     stacking = fnmatch.filter(names, STACKING)
-    measure = [name for name in names if name not in (*SMP, *DAEMON, *stacking, UPGRADE)]
+    measure = [name for name in names if name not in (*SMP, *DAEMON, *stacking, UPGRADE, METRICS)]
     build, image = build_recipe(), image_recipe(KERNEL)
 
     def in_guest(
@@ -97,7 +98,8 @@ def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
         rooms = [f"tests/vm/{file.split('::')[0]}" for file in files]
         rooms += [*PACKAGES, "tests/vm/conftest.py", "tests/vm/lab-shell", "tests/rig/"]
         rooms += ["tests/bench/"]
-        return Stage(name, run, tuple(rooms), (image_recipe(series),), mark == FIRST, series)
+        tree = metrics_recipe() if keys.get("metrics") else image_recipe(series)
+        return Stage(name, run, tuple(rooms), (tree,), mark == FIRST, series)
 
     def in_uml(name: str, run: Run, series: str = KERNEL) -> Stage:
         first, source = name == "smoke", series != KERNEL
@@ -113,6 +115,7 @@ def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
         in_guest("measure", measure, REST),
         in_guest("daemon", DAEMON, REST),
         in_guest("smp", SMP, REST, smp=True),
+        in_guest("metrics", [METRICS], REST, metrics=True),
         in_guest("upgrade", [UPGRADE], REST, other_kernel=True),
         in_uml("stress", virtual.stress_stage),
         Stage("deep", lambda cache, source: deep.stage(cache, source), VIRTUAL, (build, image)),
@@ -175,10 +178,12 @@ def _guest(
     smp: bool = False,
     stacking: bool = False,
     other_kernel: bool = False,
+    metrics: bool = False,
 ) -> Results:
     """Tests inside a guest; a complaint of its kernel is a failed test."""
     tools = [products.other_kernel(cache)] if other_kernel else []
-    setup = prepare(cache, name, series, smp=smp, stacking=stacking, tools=tools)
+    image_of = metrics_recipe() if metrics else image_recipe(series)
+    setup = prepare(cache, name, series, smp=smp, stacking=stacking, image_of=image_of, tools=tools)
     command = ["python3", "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short"]
     command += [f"--junitxml=/mnt/out/{name}.xml", "--rootdir=/mnt/src", *tests]
     with guest.boot(setup) as machine:

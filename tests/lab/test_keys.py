@@ -22,7 +22,7 @@ def each(*kinds: str) -> set[str]:
     return {name for name in ALL if name.rpartition("-")[0] in kinds or name in kinds}
 
 
-GUESTS = each("daemon", "measure", "smp", "stacking", "upgrade")
+GUESTS = each("daemon", "measure", "metrics", "smp", "stacking", "upgrade")
 VIRTUAL = each("stress", "layers", "deep", "kunit", "owners", "series")
 # One file of each room, and the stages that it invalidates.
 ROOMS = {
@@ -51,6 +51,7 @@ ROOMS = {
     "tests/uml/inside/stress.py": VIRTUAL | {"long"},
     "tests/vm/conftest.py": GUESTS,
     "tests/vm/test_floors.py": {"measure"},
+    "tests/vm/test_metrics.py": {"metrics"},
     "tests/vm/test_shares.py": each("measure"),
     "tests/vm/test_elevator_load.py": each("smp"),
     "tests/vm/test_stacking.py": each("stacking"),
