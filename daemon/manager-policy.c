@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The manager's part about settings: of units in systemd, of policies and clients of the
- * bus above these, and of the io.weight files of other cgroups.
+ * The manager's part about settings: of units in systemd, of the io.weight files of other
+ * cgroups, and of policies and clients of the bus above both.
  */
 
 #include "host/volume.h"
@@ -121,6 +121,48 @@ bool manager_has_new_bfq_weight(const struct cgroup *c)
 	return read_default(c, CGFILE_BFQ_WEIGHT) != c->policy->bfq_weight;
 }
 
+/* ResyncWeight= holds where no policy states a weight of resync.slice. */
+static int add_resync_weights(const struct conf *conf, struct promises *l)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < conf->resync.n && !err; i++) {
+		const struct promise *p = &conf->resync.items[i];
+
+		if (!promises_find(l, p->key, p->path))
+			err = promises_add(l, p);
+	}
+	return err;
+}
+
+/* The settings of policies for a unit or a cgroup, above those of systemd or of its owner. */
+static int add_promises(struct manager *m, const char *subject,
+			struct policy *p)
+{
+	struct stated stated = {};
+	int r;
+
+	r = clients_state(&m->clients, m->policies, subject, &stated);
+	if (r >= 0 && streq(subject, RESYNC_UNIT))
+		r = add_resync_weights(m->conf, &stated.in_force);
+	if (r >= 0)
+		r = policy_promise(p, &stated.in_force);
+	stated_done(&stated);
+	return r;
+}
+
+/* A line that the daemon has overridden is still the one of the owner. */
+static uint64_t written_by_owner(const struct manager *m,
+				 const struct cgroup *c,
+				 const struct cgline *line)
+{
+	struct cgvalue former;
+
+	if (cgfile_former(&m->files, c, CGFILE_WEIGHT, line->devno, &former))
+		return former.number[0];
+	return line->value.number[0];
+}
+
 /* io.weight of a cgroup that systemd did not make is a setting of its owner. */
 int manager_mirror(struct manager *m, struct cgroup *c)
 {
@@ -138,11 +180,14 @@ int manager_mirror(struct manager *m, struct cgroup *c)
 	for (size_t i = 0; i < l.n_lines && r != -ENOMEM; i++) {
 		struct device *d = topology_by_devno(m->machine.topology,
 						     l.lines[i].devno);
+		uint64_t weight = written_by_owner(m, c, &l.lines[i]);
 
-		if (d)
-			r = policy_add(&p, d->node, l.lines[i].value.number[0]);
+		if (d && weight)
+			r = policy_add(&p, d->node, weight);
 	}
 	cglines_done(&l);
+	if (r != -ENOMEM)
+		r = add_promises(m, c->path, &p);
 	if (r != -ENOMEM) {
 		c->origin = CGROUP_FOREIGN;
 		set_policy(m, c, &p);
@@ -157,25 +202,10 @@ void manager_log_sentences(char *const *sentences)
 		log_warning("%s", *sentences);
 }
 
-/* ResyncWeight= holds where no policy states a weight of resync.slice. */
-static int add_resync_weights(const struct conf *conf, struct promises *l)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < conf->resync.n && !err; i++) {
-		const struct promise *p = &conf->resync.items[i];
-
-		if (!promises_find(l, p->key, p->path))
-			err = promises_add(l, p);
-	}
-	return err;
-}
-
-/* The settings of policies for a unit, above those of systemd. */
-static int add_promises(struct manager *m, struct unit_answer *a)
+/* Read the files of a unit, and add the settings of all policies for it. */
+static int add_unit_promises(struct manager *m, struct unit_answer *a)
 {
 	_cleanup_strv_ char **errors = NULL;
-	struct stated stated = {};
 	int r;
 
 	r = policies_load_unit(m->policies, a->name, a->fragment, a->dropins,
@@ -183,14 +213,7 @@ static int add_promises(struct manager *m, struct unit_answer *a)
 	manager_log_sentences(errors);
 	if (r >= 0 && errors)
 		bus_property_changed(&m->bus, "PolicyErrors");
-	if (r >= 0)
-		r = clients_state(&m->clients, m->policies, a->name, &stated);
-	if (r >= 0 && streq(a->name, RESYNC_UNIT))
-		r = add_resync_weights(m->conf, &stated.in_force);
-	if (r >= 0)
-		r = policy_promise(&a->policy, &stated.in_force);
-	stated_done(&stated);
-	return r;
+	return r < 0 ? r : add_promises(m, a->name, &a->policy);
 }
 
 void manager_ask(struct manager *m, struct cgroup *c)
@@ -246,7 +269,7 @@ static void on_unit_answer(struct unit_answer *a, void *userdata)
 		bool is_new = c->origin != CGROUP_UNIT;
 
 		c->origin = CGROUP_UNIT;
-		if (add_promises(m, a) < 0)
+		if (add_unit_promises(m, a) < 0)
 			log_oom();
 		take_written_weight(c, &a->policy);
 		set_policy(m, c, &a->policy);
@@ -280,7 +303,9 @@ static void on_unit_appeared(const char *name, void *userdata)
 void manager_policy_changed(const char *unit, void *userdata)
 {
 	struct manager *m = userdata;
-	struct cgroup *c = unit_find_candidate(m->machine.tree, unit);
+	struct cgroup *c = *unit == '/'
+				   ? cgroup_find(m->machine.tree, unit)
+				   : unit_find_candidate(m->machine.tree, unit);
 
 	if (c)
 		manager_ask(m, c);

@@ -47,7 +47,7 @@ int method_list_units(sd_bus_message *call, void *userdata, sd_bus_error *error)
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
 	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c)) {
-		if (c->origin != CGROUP_UNIT)
+		if (c->origin != CGROUP_UNIT && !c->policy->promises.n)
 			continue;
 		r = sd_bus_message_open_container(reply, 'a', "{sv}");
 		if (r >= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Members that change or show the settings of units: SetPolicy, ResetPolicy,
+ * Members that change or show the settings of units and cgroups: SetPolicy, ResetPolicy,
  * GetPolicy, ReloadPolicies, PolicyErrors. policies.c keeps lasting settings, client.c
  * those that end with the caller. A child process writes files, because their disk may hang.
  */
@@ -51,15 +51,30 @@ static int parse_lifetime(const char *text, enum lifetime *ret,
 			 text);
 }
 
-static int check_unit(const char *unit, sd_bus_error *error)
+static int check_subject(const char *unit, sd_bus_error *error)
 {
-	if (unit_name_is_valid(unit))
+	if (unit_name_is_valid(unit) || cgroup_path_is_valid(unit))
 		return 0;
 	return bus_error(error, ERROR_BAD_POLICY,
 			 "\"%.255s\" is no name of a unit with a "
 			 "control group, such as db.service or "
-			 "user-1000.slice.",
+			 "user-1000.slice, and no path of a cgroup, such as "
+			 "/batch/job_7: letters, digits and :-_.\\@+,=~.",
 			 unit);
+}
+
+/* A unit has the policies of its name only. */
+static int check_is_no_unit(const struct bus *b, const char *unit,
+			    sd_bus_error *error)
+{
+	const struct cgroup *c =
+		*unit == '/' ? cgroup_find(b->machine->tree, unit) : NULL;
+
+	if (!c || c->origin != CGROUP_UNIT)
+		return 0;
+	return bus_error(error, ERROR_BAD_POLICY,
+			 "%s is the cgroup of %s: set the policy of that unit.",
+			 unit, c->policy->subject);
 }
 
 static int refuse(sd_bus_error *error, const char *unit, int r,
@@ -203,6 +218,8 @@ static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 		r = parse_lifetime(lifetime, &l, error);
 	if (r >= 0)
 		r = check_lifetime(unit, l, error);
+	if (r >= 0)
+		r = check_is_no_unit(b, unit, error);
 	if (r < 0)
 		return r;
 	r = bus_admit(b, unit, c.assignments, c.n, error);
@@ -242,7 +259,8 @@ static int reset_policy(struct bus *b, sd_bus_message *call,
 }
 
 /* A unit below the slice of the caller is the caller's own. The slice itself is not:
- * an administrator decides how much it may take from others.
+ * an administrator decides how much it may take from others. Nor are cgroups below
+ * units: a user can have any number of them.
  */
 static bool is_own(struct bus *b, sd_bus_message *call, const char *unit)
 {
@@ -250,7 +268,7 @@ static bool is_own(struct bus *b, sd_bus_message *call, const char *unit)
 	_cleanup_free_ char *slice = NULL;
 	uid_t uid;
 
-	if (!c || bus_caller_uid(b, call, &uid) < 0)
+	if (*unit == '/' || !c || bus_caller_uid(b, call, &uid) < 0)
 		return false;
 	slice = asprintf_or_null("/user.slice/user-%u.slice/",
 				 (unsigned int)uid);
@@ -264,7 +282,7 @@ static int change(sd_bus_message *call, struct bus *b, bus_method_t method,
 	int r = sd_bus_message_read(call, "s", &unit);
 
 	if (r >= 0)
-		r = check_unit(unit, error);
+		r = check_subject(unit, error);
 	if (r < 0)
 		return r;
 	if (b->machine->dry_run)
@@ -320,7 +338,7 @@ int method_get_policy(sd_bus_message *call, void *userdata, sd_bus_error *error)
 
 	r = sd_bus_message_read(call, "s", &unit);
 	if (r >= 0)
-		r = check_unit(unit, error);
+		r = check_subject(unit, error);
 	if (r >= 0)
 		r = clients_state(b->clients, b->policies, unit, &stated);
 	if (r < 0)

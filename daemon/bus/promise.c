@@ -125,7 +125,7 @@ static int append_promise(struct bus *b, sd_bus_message *r,
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "unit", "s",
 			c->origin == CGROUP_UNIT ? c->policy->subject : "",
-			"cgroup", "s", c->path, "key", "s",
+			"cgroup", "s", c->shown, "key", "s",
 			promise_info(p->key)->name, "path", "s", p->path,
 			"device", "s", p->device ? p->device->node : "",
 			"value", "t", f && f->part ? f->floor : p->value,

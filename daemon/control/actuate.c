@@ -121,9 +121,10 @@ static uint64_t iocost_line(const struct actuator *a, const struct cgroup *c,
 	struct leaf_weight wanted = policy_weight(c->policy, leaf);
 	struct cgvalue former;
 
-	/* In a foreign cgroup the file is the statement itself. */
+	/* In a foreign cgroup the file is the statement itself, unless a policy has one. */
 	if (wanted.setpoint || c->policy->weight_source ||
-	    (c->origin == CGROUP_UNIT && wanted.statement))
+	    (wanted.statement &&
+	     (c->origin == CGROUP_UNIT || wanted.statement->source)))
 		return wanted.weight;
 	if (cgfile_former(a->files, c, CGFILE_WEIGHT, leaf->devno, &former))
 		return former.number[0];

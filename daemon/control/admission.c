@@ -106,7 +106,7 @@ int admission_find_devices(const struct admission_base *base,
 	return admission_expand(base, policy, c);
 }
 
-/* @c: NULL for a unit that does not run. */
+/* @c: NULL for a unit that does not run and a cgroup that is not there. */
 static int add_unit(struct admission *a, const char *name,
 		    const struct cgroup *c)
 {
@@ -123,7 +123,7 @@ static int add_unit(struct admission *a, const char *name,
 		return -ENOMEM;
 	grown[a->n_units++] = u;
 	u->cgroup = c;
-	u->policy.subject = strdup(name);
+	u->policy.subject = strdup(c ? c->policy->subject : name);
 	if (!u->policy.subject)
 		return -ENOMEM;
 	err = clients_state(a->base->clients, a->policies, name, &stated);
@@ -142,9 +142,10 @@ static int add_units(struct admission *a)
 	_cleanup_strv_ char **names = NULL;
 	int err = 0;
 
-	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
-		if (c->origin == CGROUP_UNIT)
-			err = add_unit(a, c->policy->subject, c);
+	for (struct cgroup *c = cgroup_next(root, root); c && !err;
+	     c = cgroup_next(root, c))
+		if (c->origin != CGROUP_PENDING)
+			err = add_unit(a, cgroup_subject(c), c);
 	if (!err)
 		err = policies_named(a->policies, &names);
 	for (char **name = names; name && *name && !err; name++)

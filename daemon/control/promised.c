@@ -94,9 +94,9 @@ static int add_units(const struct admission_base *base, const char *but,
 	err = policies_controlled(base->policies, &names)
 		      ?: clients_units(base->clients, &names);
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
-		if (c->origin == CGROUP_UNIT &&
-		    !(but && streq(c->policy->subject, but)) &&
-		    !strv_contains(names, c->policy->subject))
+		if (c->origin != CGROUP_PENDING &&
+		    !(but && streq(cgroup_subject(c), but)) &&
+		    !strv_contains(names, cgroup_subject(c)))
 			add(sums, n, &c->policy->promises);
 	for (char **name = names; name && *name && !err; name++)
 		if (!(but && streq(*name, but)))

@@ -11,21 +11,18 @@
 static int report(const struct policyfile *f)
 {
 	struct promises l = {};
-	size_t units = 0;
 	int err = 0;
 
 	for (size_t i = 0; i < f->promises.n && !err; i++)
 		err = promises_apply(&l, &f->promises.items[i], NULL);
-	for (char **u = f->units; u && *u; u++)
-		units = **u ? units + 1 : 0;
 	if (f->mask && f->kind != POLICYFILE_UNIT)
 		printf("%s: hides files of this name in other folders: fine\n",
 		       f->path);
 	else if (f->kind == POLICYFILE_UNIT)
 		printf("%s: promises: %zu: fine\n", f->path, l.n);
 	else
-		printf("%s: unit patterns: %zu, promises: %zu: fine\n", f->path,
-		       units, l.n);
+		printf("%s: patterns: %zu, promises: %zu: fine\n", f->path,
+		       match_patterns(&f->match), l.n);
 	promises_done(&l);
 	return err;
 }

@@ -94,8 +94,7 @@ static int settle(struct layer *l)
 	for (size_t i = 0; i < l->n_files && !err && !is_void(l); i++) {
 		const struct policyfile *f = &l->files[i];
 
-		for (char **u = f->units; u && *u && !err; u++)
-			err = strv_add(&l->units, *u);
+		err = match_append(&l->match, &f->match);
 		for (size_t j = 0; j < f->promises.n && !err; j++)
 			err = promises_apply(&l->promises,
 					     &f->promises.items[j],
@@ -137,7 +136,7 @@ void layer_done(struct layer *l)
 		policyfile_done(&l->files[i]);
 	free(l->files);
 	free(l->name);
-	strv_free(l->units);
+	match_done(&l->match);
 	promises_done(&l->promises);
 	promises_done(&l->displaced);
 	*l = (struct layer){};

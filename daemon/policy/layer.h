@@ -8,7 +8,7 @@
  * struct layer - a file with its drop-ins, which are one set of settings
  * @name: file name of a policy, name of the unit for its own files
  * @files: the file itself, then its drop-ins as they are applied
- * @units: Unit= of all, one after the other
+ * @match: Unit= and Cgroup= of all, one after the other
  * @promises: one for each key and path
  * @displaced: what later files of the layer override
  */
@@ -16,7 +16,7 @@ struct layer {
 	char *name;
 	struct policyfile *files;
 	size_t n_files;
-	char **units;
+	struct match match;
 	struct promises promises;
 	struct promises displaced;
 };

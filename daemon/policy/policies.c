@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * All settings of units, and those in force.
+ * All settings of units and of cgroups that are no units, and those in force.
  *
  * Sources of settings of db.service, the weakest first:
  *
@@ -16,6 +16,9 @@
  * source is a layer (layer.c): a file with its drop-ins, the fragment of a unit with
  * its own. A reset removes settings of its own layer, not those of weaker ones. A file
  * that is masked or overridden by name in policy.d has no settings.
+ *
+ * A cgroup that is no unit, such as /batch/job_7, has the same sources but the second: Cgroup=
+ * matches its path, and its control files are named after it (control_name()).
  *
  * Control files are found by their name, policies by globs; units without a section
  * [X-Sutro], nearly all, are not kept.
@@ -336,9 +339,20 @@ static bool is_proposed(const struct layer *l)
 
 static int add_name(char ***names, const char *name)
 {
-	if (!unit_name_is_valid(name) || strv_contains(*names, name))
+	if (!(unit_name_is_valid(name) || cgroup_path_is_valid(name)) ||
+	    strv_contains(*names, name))
 		return 0;
 	return strv_add(names, name);
+}
+
+static int add_covered(const struct match *m, char *const *words, char ***names)
+{
+	int err = 0;
+
+	for (; words && *words && !err; words++)
+		if (match_covers(m, *words))
+			err = add_name(names, *words);
+	return err;
 }
 
 int policies_named(const struct policies *p, char ***names)
@@ -351,10 +365,10 @@ int policies_named(const struct policies *p, char ***names)
 	for (size_t i = 0; i < p->files.n && !err; i++) {
 		const struct layer *l = &p->files.items[i];
 
-		for (char **u = l->units; is_proposed(l) && u && *u && !err;
-		     u++)
-			if (units_match(l->units, *u))
-				err = add_name(names, *u);
+		if (is_proposed(l))
+			err = add_covered(&l->match, l->match.units, names)
+				      ?: add_covered(&l->match,
+						     l->match.cgroups, names);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(named); i++)
 		for (size_t j = 0; j < named[i]->n && !err; j++)
@@ -368,8 +382,13 @@ int policies_controlled(const struct policies *p, char ***names)
 	int err = 0;
 
 	for (size_t i = 0; i < POLICY_LIFETIMES; i++)
-		for (size_t j = 0; j < p->control[i].n && !err; j++)
-			err = add_name(names, p->control[i].items[j].name);
+		for (size_t j = 0; j < p->control[i].n && !err; j++) {
+			const struct layer *l = &p->control[i].items[j];
+
+			err = add_name(names, l->name)
+				      ?: add_covered(&l->match,
+						     l->match.cgroups, names);
+		}
 	return err;
 }
 
@@ -394,23 +413,24 @@ static int apply_layer(struct stated *s, const struct layer *l)
 	return l && !err ? apply(s, &l->promises) : err;
 }
 
-int policies_state(const struct policies *p, const char *unit,
+int policies_state(const struct policies *p, const char *subject,
 		   const struct promises *const *more, size_t n_more,
 		   struct stated *ret)
 {
-	const struct layer *own = layers_find(&p->own, unit);
+	_cleanup_free_ char *control = control_name(subject);
+	const struct layer *own = layers_find(&p->own, subject);
 	struct stated s = {};
-	int err = 0;
+	int err = control ? 0 : -ENOMEM;
 
 	if (!own && p->base)
-		own = layers_find(&p->base->own, unit);
+		own = layers_find(&p->base->own, subject);
 	for (size_t i = 0; i < p->files.n && !err; i++)
-		if (units_match(p->files.items[i].units, unit))
+		if (match_covers(&p->files.items[i].match, subject))
 			err = apply_layer(&s, &p->files.items[i]);
 	if (!err)
 		err = apply_layer(&s, own);
 	for (size_t i = 0; i < POLICY_LIFETIMES && !err; i++)
-		err = apply_layer(&s, layers_find(&p->control[i], unit));
+		err = apply_layer(&s, layers_find(&p->control[i], control));
 	for (size_t i = 0; i < n_more && !err; i++)
 		err = apply(&s, more[i]);
 	if (err) {
@@ -502,89 +522,105 @@ static int read_control(const char *path, struct promises *ret,
 	return err;
 }
 
-static int write_control(const struct policies *p, const char *unit,
+static int write_control(const struct policies *p, const char *subject,
 			 enum policy_lifetime lifetime, const char *name,
 			 const struct promises *l)
 {
 	const char *dir = control_dir(p, lifetime);
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *file = NULL, *text = NULL;
 
+	file = asprintf_or_null("%s.policy", name);
+	if (!file)
+		return -ENOMEM;
 	if (!l->n)
-		return store_remove(dir, name);
+		return store_remove(dir, file);
 	if (p->control[lifetime].n >= POLICIES_CONTROL_MAX &&
-	    !layers_find(&p->control[lifetime], unit))
+	    !layers_find(&p->control[lifetime], name))
 		return -ENOSPC;
-	text = policyfile_format(unit, l);
-	return text ? store_put(dir, name, text) : -ENOMEM;
+	text = policyfile_format(subject, l);
+	return text ? store_put(dir, file, text) : -ENOMEM;
 }
 
-static char *control_path(const struct policies *p, const char *unit,
-			  enum policy_lifetime lifetime)
+/* The name and the path of the control file, if @subject may have one. */
+static int find_control(const struct policies *p, const char *subject,
+			enum policy_lifetime lifetime, char **ret_name,
+			char **ret_path)
 {
-	return asprintf_or_null("%s/%s.policy", control_dir(p, lifetime), unit);
+	_cleanup_free_ char *name = NULL;
+
+	if (!unit_name_is_valid(subject) && !cgroup_path_is_valid(subject))
+		return -EINVAL;
+	name = control_name(subject);
+	if (!name)
+		return -ENOMEM;
+	if (strlen(name) + strlen(".policy") > NAME_MAX)
+		return -EINVAL;
+	*ret_path = asprintf_or_null("%s/%s.policy", control_dir(p, lifetime),
+				     name);
+	if (!*ret_path)
+		return -ENOMEM;
+	*ret_name = TAKE_PTR(name);
+	return 0;
 }
 
-int policies_write(const struct policies *p, const char *unit,
+int policies_write(const struct policies *p, const char *subject,
 		   enum policy_lifetime lifetime,
 		   const struct assignment *assignments, size_t n,
 		   char **ret_error)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *name = NULL, *path = NULL;
 	_cleanup_close_ int lock = -1;
 	struct promises l = {};
-	int err;
+	int err = find_control(p, subject, lifetime, &name, &path);
 
-	if (!unit_name_is_valid(unit) ||
-	    strlen(unit) + strlen(".policy") > NAME_MAX)
-		return refuse(ret_error, -EINVAL, unit,
+	if (err == -EINVAL)
+		return refuse(ret_error, err, subject,
 			      "the name of a service, slice, scope, socket, "
-			      "mount or swap unit, at most 248 bytes");
-	path = control_path(p, unit, lifetime);
-	if (!path)
-		return -ENOMEM;
+			      "mount or swap unit, at most 248 bytes, or the "
+			      "path of a cgroup, at most 241 bytes as "
+			      "systemd-escape --path prints it");
+	if (err)
+		return err;
 	lock = store_lock(control_dir(p, lifetime));
 	err = lock < 0 ? lock : read_control(path, &l, ret_error);
 	if (!err)
 		err = promises_assign(&l, assignments, n, "", ret_error);
 	if (!err)
-		err = write_control(p, unit, lifetime, strrchr(path, '/') + 1,
-				    &l);
+		err = write_control(p, subject, lifetime, name, &l);
 	promises_done(&l);
 	return err;
 }
 
-int policies_erase(const struct policies *p, const char *unit,
+int policies_erase(const struct policies *p, const char *subject,
 		   enum policy_lifetime lifetime)
 {
 	const char *dir = control_dir(p, lifetime);
 	_cleanup_close_ int lock = -1;
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *name = NULL, *path = NULL;
+	int err = find_control(p, subject, lifetime, &name, &path);
 
-	if (!unit_name_is_valid(unit))
-		return -EINVAL;
-	path = control_path(p, unit, lifetime);
-	if (!path)
-		return -ENOMEM;
+	if (err)
+		return err;
 	lock = store_lock(dir);
 	return lock < 0 ? lock : store_remove(dir, strrchr(path, '/') + 1);
 }
 
-int policies_take(struct policies *p, const char *unit,
+int policies_take(struct policies *p, const char *subject,
 		  enum policy_lifetime lifetime)
 {
-	_cleanup_free_ char *path = control_path(p, unit, lifetime);
+	_cleanup_free_ char *name = NULL, *path = NULL;
 	struct layers *l = &p->control[lifetime];
 	struct layer layer = {};
-	int err;
+	int err = find_control(p, subject, lifetime, &name, &path);
 
-	if (!path)
-		return -ENOMEM;
+	if (err)
+		return err;
 	if (access(path, F_OK) < 0 && errno == ENOENT) {
-		layers_remove(l, unit);
+		layers_remove(l, name);
 		return 0;
 	}
 	err = layer_add_file(&layer, path, POLICYFILE_CONTROL)
-		      ?: put_layer(l, &layer, strdup(unit), l, NULL);
+		      ?: put_layer(l, &layer, strdup(name), l, NULL);
 	layer_done(&layer);
 	return err;
 }

@@ -6,7 +6,7 @@
 #include "policy/policyfile.h"
 #include "policy/proposal.h"
 
-/* Units that may have policies set at run time, in each of the two folders. */
+/* Units and cgroups that may have policies set at run time, in each of the two folders. */
 #define POLICIES_CONTROL_MAX 4096U
 
 /**
@@ -64,10 +64,10 @@ int policies_load(struct policies *p, char ***new_errors);
 int policies_propose(const struct policies *base, const struct proposals *l,
 		     struct policies **ret, char **ret_error);
 
-/** policies_named() - add the units that proposals name without a glob, each once */
+/** policies_named() - add the units and cgroups that proposals name without a glob, each once */
 int policies_named(const struct policies *p, char ***names);
 
-/** policies_controlled() - add the units with settings made at run time, each once */
+/** policies_controlled() - add the units and cgroups with settings made at run time, each once */
 int policies_controlled(const struct policies *p, char ***names);
 
 /**
@@ -87,10 +87,11 @@ void policies_forget_unit(struct policies *p, const char *unit);
 int policies_errors(const struct policies *p, char ***errors);
 
 /**
- * policies_state() - the settings of @unit
+ * policies_state() - the settings of a unit or of a cgroup that is none
+ * @subject: name of the unit, or path of the cgroup
  * @more: settings above all files, the strongest last (clients of the bus)
  */
-int policies_state(const struct policies *p, const char *unit,
+int policies_state(const struct policies *p, const char *subject,
 		   const struct promises *const *more, size_t n_more,
 		   struct stated *ret);
 
@@ -115,27 +116,28 @@ int promises_assign(struct promises *l, const struct assignment *assignments,
 		    size_t n, const char *source, char **ret_error);
 
 /**
- * policies_write() - change the control file of @unit, all or nothing
+ * policies_write() - change the control file of a unit or cgroup, all or nothing
+ * @subject: as in policies_state()
  * @ret_error: for -EINVAL and -EBADMSG a sentence, to be freed; else not touched
  *
  * It waits for the disk, so a child process of the daemon calls it; policies_take() follows. A file in
  * which nothing is left is removed.
  *
- * Return: 0; -EINVAL: a mistake in a setting, or no unit name; -EBADMSG: somebody
- * wrote a mistake into the file by hand, which would be lost; -ENOSPC: too many units
+ * Return: 0; -EINVAL: a mistake in a setting, or no valid @subject; -EBADMSG: somebody
+ * wrote a mistake into the file by hand, which would be lost; -ENOSPC: too many subjects
  * have one; another -errno of the file system.
  */
-int policies_write(const struct policies *p, const char *unit,
+int policies_write(const struct policies *p, const char *subject,
 		   enum policy_lifetime lifetime,
 		   const struct assignment *assignments, size_t n,
 		   char **ret_error);
 
-/** policies_erase() - remove the control file of @unit; 0 also without one. As policies_write() */
-int policies_erase(const struct policies *p, const char *unit,
+/** policies_erase() - remove the control file of @subject; 0 also without one. As policies_write() */
+int policies_erase(const struct policies *p, const char *subject,
 		   enum policy_lifetime lifetime);
 
-/** policies_take() - read the control file of @unit, which was written or removed */
-int policies_take(struct policies *p, const char *unit,
+/** policies_take() - read the control file of @subject, which was written or removed */
+int policies_take(struct policies *p, const char *subject,
 		  enum policy_lifetime lifetime);
 
 #endif

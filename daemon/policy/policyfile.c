@@ -20,7 +20,6 @@
  */
 
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -39,62 +38,15 @@
 /* Of a text that is wrong this much is shown: enough to find it. */
 #define TEXT_MAX_BYTES 160U
 
-#define UNIT_NAME_MAX 255U
-
 #define SECTION "X-Sutro"
 
 static const char too_many[] = "at most 256 assignments and names in one file";
 #define UNITS_ALLOWED                                                       \
 	"names or globs of units, separated by blanks, such as db.service " \
 	"kubepods-*.slice"
-
-/* ---- names of units ---- */
-
-/* Units that have a cgroup. */
-static const char *const suffixes[] = { ".service", ".slice", ".scope",
-					".socket",  ".mount", ".swap" };
-
-static bool has_suffix(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
-		if (endswith(name, suffixes[i]))
-			return true;
-	return false;
-}
-
-#define NAME_LETTERS                                           \
-	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" \
-	"0123456789:-_.\\@"
-
-bool unit_name_is_valid(const char *name)
-{
-	const char *at = strchr(name, '@');
-
-	if (strlen(name) > UNIT_NAME_MAX || !has_suffix(name) ||
-	    name[strspn(name, NAME_LETTERS)])
-		return false;
-	/* Neither "@.service" nor a template, which is no unit. */
-	return name[0] != '.' && at != name && !(at && at[1] == '.');
-}
-
-/* A name that matches nothing, such as "postgresql", is a mistake, too. */
-static bool is_glob(const char *s)
-{
-	return strlen(s) <= UNIT_NAME_MAX && text_is_plain(s) &&
-	       !strchr(s, '/') &&
-	       (has_suffix(s) || strchr("*?]", s[strlen(s) - 1]));
-}
-
-bool units_match(char *const *globs, const char *unit)
-{
-	bool found = false;
-
-	/* Unit names have backslashes: FNM_NOESCAPE. */
-	for (; globs && *globs; globs++)
-		found = **globs &&
-			(found || fnmatch(*globs, unit, FNM_NOESCAPE) == 0);
-	return found;
-}
+#define CGROUPS_ALLOWED                                                      \
+	"paths or globs of cgroups that are no units, from the root of the " \
+	"hierarchy, separated by blanks, such as /delegated/batch/*"
 
 /* ---- mistakes ---- */
 
@@ -129,43 +81,63 @@ static int complain(struct parser *p, unsigned int line, const char *text,
 
 static size_t n_statements(const struct policyfile *f)
 {
-	return f->promises.n + strv_length(f->units);
+	return f->promises.n + match_length(&f->match);
 }
 
 /* Of policy.control/db.service.policy: "db.service". */
-static bool is_named_after(const char *path, const char *unit)
+static int is_named_after(const char *path, const char *subject)
 {
-	const char *slash = strrchr(path, '/');
-	const char *rest = startswith(slash ? slash + 1 : path, unit);
+	_cleanup_free_ char *name = control_name(subject);
+	const char *slash = strrchr(path, '/'), *rest;
 
+	if (!name)
+		return -ENOMEM;
+	rest = startswith(slash ? slash + 1 : path, name);
 	return rest && streq(rest, ".policy");
+}
+
+/* One word of Unit= or Cgroup=. */
+static int on_pattern(struct parser *p, const struct line *l, const char *text,
+		      const char *word)
+{
+	int named = 1;
+
+	if (!match_allows(l->key, word))
+		return complain(p, l->number, text,
+				streq(l->key, "Unit") ? UNITS_ALLOWED
+						      : CGROUPS_ALLOWED);
+	if (p->file.kind == POLICYFILE_CONTROL)
+		named = is_named_after(p->file.path, word);
+	if (named < 0)
+		return named;
+	if (!named)
+		return complain(
+			p, l->number, text,
+			"the unit or cgroup that the file is named after");
+	if (n_statements(&p->file) >= POLICYFILE_STATEMENTS_MAX)
+		return complain(p, l->number, text, too_many);
+	return strv_add(match_list(&p->file.match, l->key), word);
 }
 
 static int on_match(struct parser *p, const struct line *l, const char *text)
 {
+	char ***list = match_list(&p->file.match, l->key);
 	_cleanup_free_ char *copy = strdup(l->value);
+	unsigned int errors = strv_length(p->errors);
 	char *save = NULL;
 	int err = 0;
 
 	if (!copy)
 		return -ENOMEM;
-	if (!streq(l->key, "Unit"))
-		return complain(p, l->number, text, "[Match] Unit=");
+	if (!list)
+		return complain(p, l->number, text, "[Match] Unit= or Cgroup=");
 	if (!*l->value)
-		return strv_add(&p->file.units, "");
-	for (char *word = strtok_r(copy, BLANKS, &save); word && !err;
-	     word = strtok_r(NULL, BLANKS, &save)) {
-		if (!is_glob(word))
-			return complain(p, l->number, text, UNITS_ALLOWED);
-		if (p->file.kind == POLICYFILE_CONTROL &&
-		    !is_named_after(p->file.path, word))
-			return complain(
-				p, l->number, text,
-				"the unit that the file is named after");
-		if (n_statements(&p->file) >= POLICYFILE_STATEMENTS_MAX)
-			return complain(p, l->number, text, too_many);
-		err = strv_add(&p->file.units, word);
-	}
+		return strv_add(list, "");
+	/* One mistake a line. */
+	for (char *word = strtok_r(copy, BLANKS, &save);
+	     word && !err && strv_length(p->errors) == errors;
+	     word = strtok_r(NULL, BLANKS, &save))
+		err = on_pattern(p, l, text, word);
 	return err;
 }
 
@@ -263,9 +235,10 @@ static int parse(struct parser *p, char *text)
 	if (!err && !p->errors && !p->file.mask &&
 	    (p->file.kind == POLICYFILE_POLICY ||
 	     p->file.kind == POLICYFILE_CONTROL) &&
-	    !strv_length(p->file.units))
-		err = complain(p, 0,
-			       "[Match] Unit=", "is missing: " UNITS_ALLOWED);
+	    !match_length(&p->file.match))
+		err = complain(p, 0, "[Match] Unit=",
+			       "is missing: " UNITS_ALLOWED
+			       "; or Cgroup=: " CGROUPS_ALLOWED);
 	return err;
 }
 
@@ -332,16 +305,17 @@ static int finish(struct policyfile *f, struct parser *p, int err,
 		f->errors = TAKE_PTR(p->errors);
 	}
 	if (!err && !bad) {
-		strv_free(f->units);
+		match_done(&f->match);
 		promises_done(&f->promises);
-		f->units = TAKE_PTR(p->file.units);
+		f->match = p->file.match;
+		p->file.match = (struct match){};
 		f->promises = p->file.promises;
 		p->file.promises = (struct promises){};
 		f->mask = p->file.mask;
 		f->good = true;
 	}
 	strv_free(p->errors);
-	strv_free(p->file.units);
+	match_done(&p->file.match);
 	promises_done(&p->file.promises);
 	return err ?: bad ? -EBADMSG : 0;
 }
@@ -381,7 +355,7 @@ int policyfile_read(struct policyfile *f, char ***new_errors)
 
 void policyfile_clear(struct policyfile *f)
 {
-	strv_free(f->units);
+	match_done(&f->match);
 	strv_free(f->errors);
 	promises_done(&f->promises);
 	*f = (struct policyfile){ .path = f->path,
@@ -413,16 +387,16 @@ enum policyfile_kind policyfile_kind_of(const char *path)
 		       : POLICYFILE_UNIT;
 }
 
-char *policyfile_format(const char *unit, const struct promises *promises)
+char *policyfile_format(const char *subject, const struct promises *promises)
 {
 	struct text t = {};
 	int err;
 
 	err = text_add(&t,
 		       "# Written by sutrod(8); see sutroctl(1), policy set, "
-		       "and sutro.policy(5).\n[Match]\nUnit=%s\n\n[" SECTION
+		       "and sutro.policy(5).\n[Match]\n%s=%s\n\n[" SECTION
 		       "]\n",
-		       unit);
+		       *subject == '/' ? "Cgroup" : "Unit", subject);
 	for (size_t i = 0; i < promises->n && !err; i++) {
 		const struct promise *p = &promises->items[i];
 		_cleanup_free_ char *value = promise_format(p);

@@ -2,6 +2,7 @@
 #ifndef SUTRO_POLICYFILE_H
 #define SUTRO_POLICYFILE_H
 
+#include "policy/match.h"
 #include "policy/promise.h"
 
 /* Settings of one file; a control file of a user must not grow without end. */
@@ -11,7 +12,8 @@
  * enum policyfile_kind - what a file may hold
  * @POLICYFILE_POLICY: *.policy: [Match], which it must have, and [X-Sutro]
  * @POLICYFILE_DROPIN: *.policy.d/\*.conf: the same, [Match] may be missing
- * @POLICYFILE_CONTROL: policy.control/UNIT.policy, about the unit in its name only
+ * @POLICYFILE_CONTROL: policy.control/NAME.policy, about the unit or cgroup in its name only,
+ *	see control_name()
  * @POLICYFILE_UNIT: a unit file or its drop-in: only [X-Sutro] is looked at
  */
 enum policyfile_kind {
@@ -26,7 +28,7 @@ enum policyfile_kind policyfile_kind_of(const char *path);
 
 /**
  * struct policyfile - one file, as it was when it last had no mistake
- * @units: values of Unit= in their order, "" for an empty one, which resets
+ * @match: values of Unit= and Cgroup=
  * @promises: assignments in their order, with resets
  * @given: a text that is taken for the file's; NULL: the file is read
  * @mask: it is empty or a link to /dev/null, and hides others of its name
@@ -37,7 +39,7 @@ struct policyfile {
 	char *path;
 	enum policyfile_kind kind;
 	char *given;
-	char **units;
+	struct match match;
 	struct promises promises;
 	bool mask;
 	bool good;
@@ -64,24 +66,10 @@ void policyfile_clear(struct policyfile *f);
 void policyfile_done(struct policyfile *f);
 
 /**
- * policyfile_format() - the text of a control file: @promises for @unit
+ * policyfile_format() - the text of a control file: @promises for a unit or a cgroup path
  *
  * To be freed; NULL: no memory.
  */
-char *policyfile_format(const char *unit, const struct promises *promises);
-
-/**
- * unit_name_is_valid() - may @name be a unit with a cgroup?
- *
- * Only what systemd allows: letters, digits, ":-_.\@", a suffix such as .service,
- * at most 255 bytes. So it is a file name, too, and no glob.
- */
-bool unit_name_is_valid(const char *name);
-
-/**
- * units_match() - does @unit match one of the globs since the last reset?
- * @globs: values of Unit=, of several files one after the other
- */
-bool units_match(char *const *globs, const char *unit);
+char *policyfile_format(const char *subject, const struct promises *promises);
 
 #endif

@@ -7,6 +7,7 @@
  * system manager; cgroups below a service or scope belong to that service.
  */
 
+#include "policy/policy.h"
 #include "policy/unit-cgroup.h"
 #include "policy/unit.h"
 
@@ -36,6 +37,11 @@ struct cgroup *unit_find_candidate(const struct cgroup_tree *t,
 		if (streq(cgroup_unit_name(c), name) && cgroup_may_be_unit(c))
 			return c;
 	return NULL;
+}
+
+const char *cgroup_subject(const struct cgroup *c)
+{
+	return c->origin == CGROUP_UNIT ? c->policy->subject : c->path;
 }
 
 struct cgroup *unit_find_cgroup(const struct cgroup_tree *t, const char *name)

@@ -31,7 +31,7 @@ async def status(client: Client, _args: argparse.Namespace) -> Answer:
             "capacities": await capacities_if_known(client),
             "resyncs": await resyncs_if_known(client),
             "leaves": sorted(leaves, key=lambda leaf: leaf["name"]),
-            "units": sorted(stated, key=lambda unit: unit["unit"]),
+            "units": sorted(stated, key=lambda unit: unit["unit"] or unit["cgroup"]),
         }
     )
 

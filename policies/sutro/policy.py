@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Settings of units: the verbs below `policy`."""
+"""Settings of units and cgroups: the verbs below `policy`."""
 
 import argparse
 import asyncio
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import values
+from . import units, values
 from .answer import Answer, capacities_if_known, tell, unknown_unit
 from .client import Client
 from .errors import NoSuchUnit, SutroError, UsageError
@@ -91,14 +91,15 @@ async def check(client: Client | None, args: argparse.Namespace) -> Answer:
 
 
 async def show(client: Client, args: argparse.Namespace) -> Answer:
-    """Settings of a unit, or of all units: key, value, source, and those in force."""
+    """Settings of a unit or cgroup, or of all of them: key, value, source, and those in force."""
     mistakes = (await client.properties()).get("PolicyErrors", [])
     if args.unit:
         said = {args.unit: await client.policy(args.unit)}
         if not said[args.unit]:
             await _must_be_known(client, args.unit)
     else:
-        names = {unit["unit"] for unit in await client.units() + await client.promises()} - {""}
+        followed = await client.units() + await client.promises()
+        names = {unit["unit"] or unit["cgroup"] for unit in followed}
         every = await asyncio.gather(*(client.policy(name) for name in sorted(names)))
         said = {name: found for name, found in zip(sorted(names), every, strict=True) if found}
     policies = [{"unit": name, "policy": found} for name, found in said.items()]
@@ -106,7 +107,12 @@ async def show(client: Client, args: argparse.Namespace) -> Answer:
 
 
 async def _must_be_known(client: Client, unit: str) -> None:
-    """Of a unit without a policy: without a unit of this name, the name is an error."""
+    """Of a unit without a policy: without a unit of this name, the name is an error.
+
+    Cgroups that are no units come and go; their settings may be there before.
+    """
+    if unit.startswith("/"):
+        return
     if (await client.unit_settings(unit))["load_state"] == "not-found":
         raise await unknown_unit(client, unit)
 
@@ -115,7 +121,7 @@ async def _must_be_known(client: Client, unit: str) -> None:
 
 
 async def set_(client: Client, args: argparse.Namespace) -> Answer:
-    """Set policy keys of a unit, all or nothing; with --client hold them until Ctrl-C."""
+    """Set policy keys of a unit or cgroup, all or nothing; with --client hold them until Ctrl-C."""
     if args.client:
         await client.properties()  # a sutrod that is not there is waited for later, but not now
         await Held(assignments(args.assignment), args).run()
@@ -172,7 +178,7 @@ class Held(Program):
 
 
 async def reset(client: Client, args: argparse.Namespace) -> Answer:
-    """Remove settings of a unit that were made at run time: all, or some keys."""
+    """Remove settings of a unit or cgroup that were made at run time: all, or some keys."""
     folder = CONTROL[lifetime(args)]
     entries = await client.policy(args.unit)
     set_here = dict.fromkeys(e["key"] for e in entries if e["source"].startswith(folder))
@@ -181,7 +187,7 @@ async def reset(client: Client, args: argparse.Namespace) -> Answer:
         said = [(key, "") for key in args.key]
         await client.set_policy(args.unit, said, lifetime(args))
         return Answer(await _outcome(client, args.unit, said, lifetime(args)))
-    mistakes = await _mistakes(client, f"{folder}{args.unit}.policy:")
+    mistakes = await _mistakes(client, f"{folder}{units.control_name(args.unit)}.policy:")
     if not set_here and not mistakes:
         if not entries:
             await _must_be_known(client, args.unit)

@@ -85,7 +85,8 @@ def status(out: Console, data: Dict) -> None:
     for unit in data["units"]:
         weights = (f"{entry['path']} {entry['weight']}" for entry in unit["device_weights"])
         weight = Text(str(unit["weight"]), style="" if unit["weight_set"] else FAINT)
-        table.add_row(Text(unit["unit"], style=NAME), weight, "\n".join(weights) or "-")
+        name = Text(unit["unit"] or unit["cgroup"], style=NAME)
+        table.add_row(name, weight, "\n".join(weights) or "-")
     out.print(table)
 
 
@@ -233,7 +234,7 @@ def explain(out: Console, data: Dict) -> None:
         out.print("  " + setting)
     for above in data["slices"]:
         said = ", ".join(settings(above)) or NO_SETTING
-        out.print(Text.assemble("  in ", (above["unit"], NAME), f": {said}"))
+        out.print(Text.assemble("  in ", (above["unit"] or above["cgroup"], NAME), f": {said}"))
     if data["steps"]:
         out.print()
         out.print(Text.assemble((data["path"], NAME), _relation(data["path"], data["device"])))

@@ -18,7 +18,7 @@ async def _unit_rows(client: Client, path: str) -> dict[str, list[Dict]]:
 
     async def one(unit: Dict) -> list[tuple[str, Dict]]:
         try:
-            explanation = await client.explain(unit["unit"], path)
+            explanation = await client.explain(unit["unit"] or unit["cgroup"], path)
         except NoSuchUnit:
             return []  # it has ended in the meantime
 

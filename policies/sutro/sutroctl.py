@@ -24,6 +24,7 @@ Verb = Callable[[Client | None, argparse.Namespace], Awaitable[Answer]]
 Add = Callable[..., argparse.ArgumentParser]
 
 UNIT = "a unit (.service may be left out)"
+SUBJECT = UNIT + " or /a/cgroup"
 PLOT_FILE = "sutro.html"
 
 
@@ -82,12 +83,12 @@ def _add_verbs(add: Add) -> None:
 
     text = "weights of a unit on its disks, and the state of its promises"
     verb = add("explain", "statements.explain", "show.explain", text)
-    verb.add_argument("unit", metavar="UNIT", help=UNIT + " or /a/cgroup")
+    verb.add_argument("unit", metavar="UNIT", help=SUBJECT)
     verb.add_argument("path", nargs="?", metavar="PATH", help="a device, mount point or file")
 
     text = "latencies of a unit with a latency target"
     verb = add("latency", "latency.latency", "show_latency.latency", text)
-    verb.add_argument("unit", metavar="UNIT", help=UNIT + " or /a/cgroup")
+    verb.add_argument("unit", metavar="UNIT", help=SUBJECT)
 
     verb = add("top", "top.top", "show_promises.top", "present use of devices by units")
     verb.add_argument("device", nargs="?", metavar="DEVICE", help="only this device")
@@ -143,10 +144,10 @@ def _add_policy_verbs(add: Add) -> None:
     verb = add(
         "show", "policy.show", "show_promises.policy", "settings, their sources, and those in force"
     )
-    verb.add_argument("unit", nargs="?", metavar="UNIT", help=UNIT)
+    verb.add_argument("unit", nargs="?", metavar="UNIT", help=SUBJECT)
 
     verb = add("set", "policy.set_", "show_promises.policy_set", "set policy keys of a unit")
-    verb.add_argument("unit", metavar="UNIT", help=UNIT)
+    verb.add_argument("unit", metavar="UNIT", help=SUBJECT)
     verb.add_argument("assignment", nargs="+", metavar="KEY=VALUE", help="see sutro.policy(5)")
     how_long = verb.add_mutually_exclusive_group()
     how_long.add_argument("--runtime", action="store_true", help="only until the next boot")
@@ -154,7 +155,7 @@ def _add_policy_verbs(add: Add) -> None:
 
     text = "remove settings of a unit"
     verb = add("reset", "policy.reset", "show_promises.policy_set", text)
-    verb.add_argument("unit", metavar="UNIT", help=UNIT)
+    verb.add_argument("unit", metavar="UNIT", help=SUBJECT)
     verb.add_argument("key", nargs="*", metavar="KEY", help="only these keys")
     verb.add_argument("--runtime", action="store_true", help="settings of set --runtime, too")
 
@@ -176,8 +177,8 @@ def _check(args: argparse.Namespace) -> None:
     if isinstance(unit, list):
         args.unit = [_unit(name) for name in unit]
     elif unit is not None:
-        of_cgroup = args.verb in ("explain", "latency")
-        args.unit = _unit(unit) if of_cgroup else units.complete(unit)
+        # IOWeight= is a setting of systemd.
+        args.unit = units.complete(unit) if args.verb == "set" else _unit(unit)
     if args.verb == "policy set":
         from . import policy
 

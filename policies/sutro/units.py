@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A unit name as people type it."""
+"""Names of units as people type them, and of the files that the daemon keeps about them."""
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from .errors import SutroError, UsageError
@@ -42,6 +43,17 @@ def complete(name: str) -> str:
             "weights belong to units of the types " + ", ".join(INTERFACES),
         )
     return name
+
+
+def control_name(subject: str) -> str:
+    """The name of the control file of a unit or a cgroup path, without `.policy`.
+
+    Of a path that is the one of `systemd-escape --path`, with a suffix that no unit has.
+    """
+    if not subject.startswith("/"):
+        return subject
+    escaped = re.sub(r"^\.|[^\w:./]", lambda c: f"\\x{ord(c[0]):02x}", subject[1:], flags=re.ASCII)
+    return escaped.replace("/", "-") + ".cgroup"
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:

@@ -592,6 +592,34 @@ def test_policy_files_with_mistakes(machine, sutrod):
     assert sutroctl("policy", "show", "--json").json()["policy_errors"] == [other]
 
 
+def test_policy_of_a_cgroup(machine, sutrod, asked):
+    """A cgroup that is no unit has policies by its path, whether it is there or not."""
+    said = ["Weight=7", "ReadBandwidthMin=/srv 5M"]
+    data = sutroctl("policy", "set", "--runtime", "/payload", *said, "--json").json()
+    fits(data, POLICY_SET)
+    assert (data["unit"], data["note"]) == ("/payload", "")
+    assert asked("SetPolicy")[0][0] == "/payload"
+    status = sutroctl("status").out
+    assert re.search(r"/payload +read min +/srv", status)
+    assert re.search(r"/payload +7\b", status)
+    assert re.search(r"/payload +7\b", sutroctl("tree").out)
+    assert "ReadBandwidthMin=/srv 5M" in sutroctl("explain", "/payload").out
+    (unit,) = sutroctl("policy", "show", "--json").json()["units"]
+    source = "/run/sutro/policy.control/payload.cgroup.policy:"
+    assert unit["unit"] == "/payload"
+    assert all(entry["source"].startswith(source) for entry in unit["policy"])
+    machine.write(source.rstrip(":"), "[Match]\nCgroup=/payload\n[X-Sutro]\nWeight=many\n")
+    assert sutroctl("policy", "reload").status == 1
+    data = sutroctl("policy", "reset", "/payload", "--runtime", "--json").json()
+    assert data["note"].startswith(f"gone with its file: {source}4: ")
+    assert sutroctl("policy", "show", "--json").json()["units"] == []
+    data = sutroctl("policy", "set", "/not-there/x", "Weight=7", "--json").json()
+    assert data["note"] == ""
+    assert sutroctl("policy", "show", "/nothing").status == 0
+    assert sutroctl("policy", "set", "/a*", "Weight=7").status == 1
+    assert sutroctl("set", "/payload", "7").status == 1
+
+
 CHECK = """#!/bin/sh
 printf '%s\\n' "$*" >"$0.called"
 echo 'a.policy:3: "x": allowed is y'

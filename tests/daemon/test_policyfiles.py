@@ -152,7 +152,7 @@ MISTAKES = [
         ':5: "[X-Sutro] ReadIOPSMax=/srv 30%": a path and requests per second',
     ),
     (f"{MATCH}{X}Wait=5\n", f':4: "[X-Sutro] Wait=5": {KEYS}'),
-    ("[Match]\nUnits=db.service\n", ':2: "[Match] Units=db.service": [Match] Unit='),
+    ("[Match]\nUnits=db.service\n", ':2: "[Match] Units=db.service": [Match] Unit= or Cgroup='),
     (
         f"{X}Weight=1\n",
         ': "[Match] Unit=": is missing: names or globs of units, separated by blanks, such as '
@@ -163,7 +163,7 @@ MISTAKES = [
     (
         f"{MATCH}[X-Sutro\nWeight=1\n",
         f':3: "[X-Sutro": {LINE}',
-        ':4: "[Match] Weight=1": [Match] Unit=',
+        ':4: "[Match] Weight=1": [Match] Unit= or Cgroup=',
     ),
     (f"{MATCH}{X}=5\n[]\n", f':4: "=5": {LINE}', f':5: "[]": {LINE}'),
     # The quoted text is fit for a terminal and the bus, and not longer than 160 bytes.
@@ -207,7 +207,7 @@ NAMED = {
     ),
     "policy.control/db.service.policy": (
         "[Match]\nUnit=db*\n",
-        ':2: "[Match] Unit=db*": the unit that the file is named after',
+        ':2: "[Match] Unit=db*": the unit or cgroup that the file is named after',
     ),
 }
 
@@ -234,7 +234,7 @@ def test_patterns(tmp_path: Path) -> None:
     fine, mistakes = check(*(tmp_path / name for name in texts))
     assert len(fine) == len(PATTERNS.split("|"))
     for line, name in zip(fine + mistakes, texts, strict=True):
-        said = ": unit patterns: 2, promises: 0: fine" if line in fine else ':3: "[Match] Unit='
+        said = ": patterns: 2, promises: 0: fine" if line in fine else ':3: "[Match] Unit='
         assert line.startswith(f"{name}{said}")
 
 
@@ -251,9 +251,9 @@ HIDES = "hides files of this name in other folders: fine"
 TARGETS = [
     ("/dev/null", HIDES),
     ("empty", HIDES),
-    ("other", "unit patterns: 1, promises: 1: fine"),
-    ("largest", "unit patterns: 1, promises: 0: fine"),
-    ("most", "unit patterns: 1, promises: 255: fine"),
+    ("other", "patterns: 1, promises: 1: fine"),
+    ("largest", "patterns: 1, promises: 0: fine"),
+    ("most", "patterns: 1, promises: 255: fine"),
     ("/dev/full", '"no regular file": '),
     ("fifo", '"no regular file": '),
     (".", '"no regular file": '),

@@ -28,6 +28,7 @@ static const struct {
 	{ "/etc/sutro/policy.d/a.policy.d/a.conf", POLICYFILE_DROPIN },
 	{ "/etc/systemd/system/a.service", POLICYFILE_UNIT },
 	{ "/etc/sutro/policy.control/a.service.policy", POLICYFILE_CONTROL },
+	{ "/etc/sutro/policy.control/a-b.cgroup.policy", POLICYFILE_CONTROL },
 };
 
 static void check_promise(const struct promise *p)
@@ -89,11 +90,12 @@ static void check_equal(const struct promises *a, const struct promises *b)
 	}
 }
 
-static void check_written(const struct promises *l)
+static void check_written(const struct promises *l, const char *path,
+			  const char *subject)
 {
-	struct policyfile again = { .path = strdup(kinds[3].path),
+	struct policyfile again = { .path = strdup(path),
 				    .kind = POLICYFILE_CONTROL };
-	_cleanup_free_ char *text = policyfile_format("a.service", l);
+	_cleanup_free_ char *text = policyfile_format(subject, l);
 
 	check(again.path && text);
 	check(policyfile_parse(&again, text, NULL) == 0);
@@ -138,14 +140,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(text_is_plain(*e) && startswith(*e, f.path) &&
 		      strlen(*e) < 600);
 	check(strv_length(f.errors) <= 20);
-	check(f.good || (!f.promises.n && !f.units));
-	check(f.promises.n + strv_length(f.units) <= 257);
+	check(f.good || (!f.promises.n && !match_length(&f.match)));
+	check(f.promises.n + match_length(&f.match) <= 257);
 	for (size_t i = 0; i < f.promises.n; i++)
 		check_promise(&f.promises.items[i]);
-	units_match(f.units, "user-1000.slice");
+	match_covers(&f.match, "user-1000.slice");
+	match_covers(&f.match, "/batch/job_7");
 	l = replay(&f.promises);
 	if (l.n < POLICYFILE_STATEMENTS_MAX) {
-		check_written(&l);
+		check_written(&l, kinds[3].path, "a.service");
+		check_written(&l, kinds[4].path, "/a/b");
 		check_said(&l);
 	}
 	promises_done(&l);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_MATCH_H
+#define SUTRO_MATCH_H
+
+#include "host/util.h"
+
+/**
+ * unit_name_is_valid() - may @name be a unit with a cgroup?
+ *
+ * Only what systemd allows: letters, digits, ":-_.\@", a suffix such as .service,
+ * at most 255 bytes. So it is a file name, too, and no glob.
+ */
+bool unit_name_is_valid(const char *name);
+
+/**
+ * cgroup_path_is_valid() - may policies be set for a cgroup with this path?
+ *
+ * It begins with "/", which is the root of the hierarchy, has no empty component, no "." and "..",
+ * and letters, digits and ":-_.\@+,=~" only. So it is no glob, and a line of a file can hold it.
+ */
+bool cgroup_path_is_valid(const char *path);
+
+/**
+ * control_name() - the name of the control file for a unit or a cgroup path, without ".policy"
+ *
+ * "db.service", and "batch-job_7.cgroup" for /batch/job_7: the path as systemd-escape --path
+ * writes it, which is no name of a unit with that suffix. To be freed; NULL: no memory.
+ */
+char *control_name(const char *subject);
+
+/**
+ * struct match - a section [Match]
+ * @units: names and globs of Unit= in their order, "" for an empty one, which resets
+ * @cgroups: paths and globs of Cgroup=, likewise
+ */
+struct match {
+	char **units;
+	char **cgroups;
+};
+
+/** match_list() - the list of Unit= or Cgroup=; NULL: no such key */
+char ***match_list(struct match *m, const char *key);
+
+/** match_allows() - may @word be in the list of @key? */
+bool match_allows(const char *key, const char *word);
+
+/** match_append() - what @more states after what @m states */
+int match_append(struct match *m, const struct match *more);
+
+/** match_length() - entries of both lists, resets among them */
+size_t match_length(const struct match *m);
+
+/** match_patterns() - entries of both lists that no reset has cleared */
+size_t match_patterns(const struct match *m);
+
+/**
+ * match_covers() - does a pattern after the last reset match?
+ * @subject: name of a unit, or path of a cgroup that is no unit
+ *
+ * In paths, "*" and "?" match no "/".
+ */
+bool match_covers(const struct match *m, const char *subject);
+
+void match_done(struct match *m);
+
+#endif
