@@ -29,7 +29,7 @@ _sutroctl() {
 		if [[ -n $family ]]; then
 			words='check show set reset reload'
 		else
-			words='status tree explain latency top watch plot metrics policy set use release dump'
+			words='status tree explain latency top watch plot metrics policy set use release slurm-gres dump'
 			options+=' --version'
 		fi
 		;;
@@ -41,6 +41,7 @@ _sutroctl() {
 	'policy set') options+=' --runtime --client' ;;&
 	'policy reset') options+=' --runtime' ;;&
 	release) files=yes options+=' --all' ;;
+	slurm-gres) options+=' --node' ;;
 	set) options+=' --device --runtime' ;;&
 	set | explain | latency | plot | 'policy show' | 'policy set' | 'policy reset')
 		if [[ $prev == @(--device|--from|--output|-o) ]] || [[ $verb == explain && $place == 1 ]]; then

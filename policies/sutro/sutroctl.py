@@ -129,6 +129,11 @@ def _add_verbs(add: Add) -> None:
     verb.add_argument("device", nargs="*", metavar="DEVICE")
     verb.add_argument("--all", action="store_true", help="all leaves that Sutro switched")
 
+    text = "lines of Slurm's configuration for bandwidth that it is to count"
+    verb = add("slurm-gres", "slurm.gres", "slurm.show", text)
+    verb.add_argument("rate", nargs="*", metavar="KIND=PATH:RATE", help="read=/scratch:400M")
+    verb.add_argument("--node", metavar="NAME", help="the name of the node (this machine's)")
+
     add("dump", "daemon.dump", "show.dump", "the whole state of the daemon, for bug reports")
 
 
@@ -207,6 +212,8 @@ def _unit(name: str) -> str:
 def _needs_no_bus(args: argparse.Namespace) -> bool:
     if args.verb == "policy check":
         return not args.fits
+    if args.verb == "slurm-gres":
+        return bool(args.rate)
     # Metrics without a daemon have that as a value.
     return args.verb == "metrics" or (args.verb == "plot" and bool(args.source))
 

@@ -56,8 +56,8 @@ HOST_HALF = ("daemon/", "policies/", "dist/", "debian/", "meson.build", "meson.o
              "Documentation/org.sutro1.xml", "LICENSES/")  # fmt: skip
 PACKAGES = (*KERNEL_HALF, *HOST_HALF)
 CHECKED = (*PACKAGES, "tests/package/")
-UNIT = (*PACKAGES, "tests/unit/", "tests/daemon/", "tests/ctl/", "tests/sim/", "tests/package/",
-        "tests/meson.build", "tests/fakemachine.py", "tests/mocksystemd.py",
+UNIT = (*PACKAGES, "tests/unit/", "tests/daemon/", "tests/ctl/", "tests/sim/", "tests/slurm/",
+        "tests/package/", "tests/meson.build", "tests/fakemachine.py", "tests/mocksystemd.py",
         "tests/privatebus.py", "tests/bench/", "tests/uml/", "tests/rig/")  # fmt: skip
 VIRTUAL = (*KERNEL_HALF, "tests/uml/", "tests/rig/", "tests/bench/")
 

@@ -45,6 +45,7 @@ ROOMS = {
     "tests/unit/test-control.c": {"long"},
     "tests/daemon/test_bus.py": {"long"},
     "tests/ctl/test_errors.py": {"long"},
+    "tests/slurm/test_sutro.lua": {"long"},
     "tests/package/test_block_headers.py": each("checks", "long"),
     "tests/bench/measure.py": GUESTS | VIRTUAL | {"long"},
     "tests/rig/unit.py": GUESTS | VIRTUAL | {"long"},

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""sutro-slurm: floors of Slurm jobs on a node.
+
+    slurmctld: job_submit.lua    --extra=sutro:read=/scratch:60M  ->  gres/sutro_read:scratch:60
+    slurmd: Prolog               sutro-slurm prolog /system.slice/n1_slurmstepd.scope/job_7
+    sutrod                       the floor holds for that cgroup
+    slurmd: Epilog               sutro-slurm epilog /system.slice/n1_slurmstepd.scope/job_7
+
+The prolog leaves a record in /run/sutro-slurm, named after the job, with the cgroup. The epilog
+resets the policy of that cgroup. Where there is no sutrod to reset it, the record gets the suffix
+.ended, and the service (sutro-slurm watch) resets it as soon as there is one.
+
+The service drains the node when a floor of a job is infeasible for a time: the disks do less than
+the configuration of Slurm states, so no further job should count on them.
+"""
+
+import argparse
+import asyncio
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from . import __version__, values
+from .answer import Answer
+from .client import Client
+from .errors import BusUnavailable, NotRunning, SutroError, UsageError
+from .program import Program, log
+
+Dict = dict[str, Any]
+
+FORM = (
+    "sutro:KIND=PATH:RATE[,KIND=PATH:RATE...] with KIND read or write, PATH of a volume, and RATE "
+    "1M to 1000T bytes per second, such as sutro:read=/scratch:60M"
+)
+PREFIX = "sutro:"
+KEYS = {"read": "ReadBandwidthMin", "write": "WriteBandwidthMin"}
+GRES = {"ReadBandwidthMin": "sutro_read", "WriteBandwidthMin": "sutro_write"}
+# Bytes per second that one of a GRES stands for.
+UNIT = 10**6
+
+RECORDS = Path("/run/sutro-slurm")
+ENDED = ".ended"
+RUNTIME = "runtime"
+# With and without several slurmd on a machine; the name of the node is in the first form only.
+JOB = re.compile(r"/[^ ]*/(?:([^/]+)_)?slurmstepd\.scope/job_([0-9]+)")
+
+LOOK_S = 5.0
+DRAIN_AFTER_S = 30.0
+
+
+def gres_type(path: str) -> str:
+    """The type of a GRES for a path, as sutro.lua has it; UsageError where there is none."""
+    names = path.split("/")[1:] if path.startswith("/") else [""]
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", name):
+            raise UsageError(f"'{path}' is no path for Slurm", f"allowed is {FORM}")
+    return "__".join(names)
+
+
+def parse(extra: str) -> list[tuple[str, str, int]]:
+    """Key, path and bytes per second of each part of a text; UsageError for a mistake."""
+    found: list[tuple[str, str, int]] = []
+    for part in extra.removeprefix(PREFIX).split(","):
+        match = re.fullmatch(r"([a-z]+)=([^:]+):([0-9]{1,15}[KMGT]?)", part)
+        if not extra.startswith(PREFIX) or not match or match[1] not in KEYS:
+            raise UsageError(f"'{part}' is malformed", f"allowed is {FORM}")
+        key, path, rate = KEYS[match[1]], match[2], values.parse(KEYS[match[1]], match[3])
+        gres_type(path)
+        if rate < UNIT or (key, path) in [one[:2] for one in found]:
+            raise UsageError(f"'{part}' is less than 1M, or stated twice", f"allowed is {FORM}")
+        found.append((key, path, rate))
+    return found
+
+
+# The prolog and the epilog
+
+
+def _record(cgroup: str, records: Path) -> Path:
+    job = JOB.fullmatch(cgroup)
+    if not job:
+        raise UsageError(f"'{cgroup}' is no cgroup of a Slurm job", "it ends with /job_NUMBER")
+    return records / ":".join(filter(None, job.groups()))
+
+
+async def prolog(cgroup: str, extra: str, records: Path = RECORDS) -> None:
+    """Set the floors of a job; without a text for Sutro there are none."""
+    record = _record(cgroup, records)
+    if not extra.startswith(PREFIX):
+        return
+    said = [(key, f"{values.quoted(path)} {rate}") for key, path, rate in parse(extra)]
+    records.mkdir(mode=0o755, parents=True, exist_ok=True)
+    # Before the policy: a prolog that is killed between the two leaves nothing in force.
+    record.write_text(cgroup + "\n")
+    async with Client() as client:
+        await client.set_policy(cgroup, said, RUNTIME)
+
+
+async def epilog(cgroup: str, records: Path = RECORDS) -> None:
+    """Reset what the prolog set, now or as soon as there is a sutrod."""
+    record = _record(cgroup, records)
+    if not record.exists():
+        return
+    try:
+        async with Client() as client:
+            await client.reset_policy(cgroup, RUNTIME)
+    except (BusUnavailable, NotRunning) as error:
+        log(f"{cgroup}: {error.message}; its floors are reset later")
+        record.rename(record.with_name(record.name + ENDED))
+    else:
+        record.unlink()
+
+
+# The service
+
+
+def drain(node: str, reason: str) -> None:
+    """Let no further job start on this node."""
+    command = ["scontrol", "update", f"nodename={node}", "state=drain", f"reason={reason}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SutroError(f"scontrol cannot drain {node}: {done.stderr.strip()}")
+
+
+class Watch(Program):
+    """Resets the floors of ended jobs, and drains the node of a lasting infeasible one."""
+
+    name = "sutro-slurm"
+
+    def __init__(
+        self,
+        records: Path = RECORDS,
+        drain: Callable[[str, str], None] = drain,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self._records, self._drain, self._now = records, drain, now
+        self._since: dict[tuple[str, str, str], float] = {}
+        self._drained: set[tuple[str, str, str]] = set()
+
+    async def step(self) -> float:
+        """Look at the records and at the promises."""
+        await self._reset_ended()
+        self._judge(await self.client.promises())
+        return LOOK_S
+
+    async def _reset_ended(self) -> None:
+        for record in sorted(self._records.glob(f"*{ENDED}")):
+            cgroup = record.read_text().strip()
+            await self.client.reset_policy(cgroup, RUNTIME)
+            record.unlink()
+            log(f"{cgroup}: its floors are reset now")
+
+    def _judge(self, promises: list[Dict]) -> None:
+        bad = {
+            (one["cgroup"], one["key"], one["path"]): one["cause"]
+            for one in promises
+            if one["state"] == "infeasible" and JOB.fullmatch(one["cgroup"])
+        }
+        self._since = {which: self._since.get(which, self._now()) for which in bad}
+        self._drained &= bad.keys()
+        for which, cause in bad.items():
+            if which in self._drained or self._now() - self._since[which] < DRAIN_AFTER_S:
+                continue
+            cgroup, key, path = which
+            job = JOB.fullmatch(cgroup)
+            node = (job and job[1]) or socket.gethostname().partition(".")[0]
+            reason = f"sutro: {key}={path} of job {job and job[2]} is infeasible: {cause}"
+            try:
+                self._drain(node, reason)
+            except SutroError as error:
+                log(error.message)
+                continue
+            self._drained.add(which)
+            log(f"{node} is drained: {reason}")
+
+
+# sutroctl slurm-gres
+
+
+async def gres(client: Client | None, args: argparse.Namespace) -> Answer:
+    """Print the lines of gres.conf and slurm.conf for bandwidth that Slurm is to count."""
+    if args.rate:
+        rates = parse(PREFIX + ",".join(args.rate))
+    else:
+        assert client
+        rows = [row for row in await client.capacities() if row["key"] in GRES]
+        rates = [(row["key"], row["path"], row["capacity"]) for row in rows]
+    if not rates:
+        raise SutroError(
+            "no capacity is declared",
+            "declare it in sutrod.conf, or name it: sutroctl slurm-gres read=/scratch:400M",
+        )
+    # Less than a unit cannot be counted, so it cannot be promised.
+    resources = [
+        {"name": GRES[key], "type": gres_type(path), "count": rate // UNIT}
+        for key, path, rate in rates
+    ]
+    node = args.node or socket.gethostname().partition(".")[0]
+    return Answer({"node": node, "resources": resources})
+
+
+def show(out: Any, data: Dict) -> None:
+    """The lines, each with the name of its file before it."""
+
+    def line(text: str) -> None:
+        out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    resources, node = data["resources"], data["node"]
+    line("# gres.conf")
+    for one in resources:
+        line(
+            f"NodeName={node} Name={one['name']} Type={one['type']} Count={one['count']} "
+            "Flags=CountOnly"
+        )
+    line("# slurm.conf; the last line goes into that of the node")
+    line("GresTypes=" + ",".join(dict.fromkeys(one["name"] for one in resources)))
+    words = [f"{one['name']}:{one['type']}:{one['count']}" for one in resources]
+    line(f"NodeName={node} Gres={','.join(words)}")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command line; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="sutro-slurm", description="Floors of Slurm jobs.", epilog="See sutro-slurm(8)."
+    )
+    parser.add_argument("--version", action="version", version=f"sutro-slurm {__version__}")
+    verbs = parser.add_subparsers(metavar="VERB", required=True, dest="verb")
+    for name, text in (("prolog", "set the floors of a job"), ("epilog", "reset them")):
+        verb = verbs.add_parser(name, help=text)
+        verb.add_argument("cgroup", metavar="CGROUP", help="the cgroup of the job")
+        if name == "prolog":
+            verb.add_argument("extra", metavar="EXTRA", help="the text of --extra of the job")
+    verbs.add_parser("watch", help="the service: late resets, and draining")
+    args = parser.parse_args(argv)
+    runs = {
+        "prolog": lambda: prolog(args.cgroup, args.extra),
+        "epilog": lambda: epilog(args.cgroup),
+        "watch": lambda: Watch().run(),
+    }
+    try:
+        asyncio.run(runs[args.verb]())
+    except SutroError as error:
+        print(f"sutro-slurm: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"             {error.hint}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    return 0

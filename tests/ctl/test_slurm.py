@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""sutro-slurm and sutroctl slurm-gres: floors of jobs from prolog to epilog, and their drains."""
+
+import asyncio
+import subprocess
+from dataclasses import dataclass, field
+
+import pytest
+from conftest import POLICIES, process, sutroctl
+from fakemachine import wait_until
+from sutro import slurm
+from sutro.errors import SutroError, UsageError
+
+SCOPE = "/system.slice/n1_slurmstepd.scope"
+JOB = f"{SCOPE}/job_7"
+EXTRA = "sutro:read=/srv:60M,write=/srv:20M"
+FLOORS = ["ReadBandwidthMin=/srv 60M", "WriteBandwidthMin=/srv 20M"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "parsed"),
+    [
+        ("sutro:read=/a:60M", [("ReadBandwidthMin", "/a", 60 * 10**6)]),
+        ("sutro:write=/dev/vg/a-b:1G", [("WriteBandwidthMin", "/dev/vg/a-b", 10**9)]),
+        (
+            "sutro:read=/a_b:1000000,read=/a:1000T",
+            [("ReadBandwidthMin", "/a_b", 10**6), ("ReadBandwidthMin", "/a", 10**15)],
+        ),
+    ],
+)
+def test_parse(extra, parsed):
+    assert slurm.parse(extra) == parsed
+
+
+@pytest.mark.parametrize(
+    "parts",
+    "|read|read=/a|read=:1M|riops=/a:1M|read=a:1M|read=/:1M|read=/a/:1M|read=/a/../b:1M|"
+    "read=/a__b:1M|read=/_a:1M|read=/a b:1M|read=/a:1.5G|read=/a:999K|read=/a:60m|read=/a:1M,|"
+    "read=/a:1M,read=/a:2M|read=/a:1M\n|read=/ä:1M|read=any:1M|read=/a:30%".split("|"),
+)
+def test_mistakes(parts):
+    """What the Lua refuses is refused here, too, with the accepted form."""
+    with pytest.raises(UsageError) as caught:
+        slurm.parse(f"sutro:{parts}")
+    assert "sutro:KIND=PATH:RATE" in caught.value.hint
+
+
+def in_force(sutrod, cgroup=JOB):
+    """KEY=VALUE of the settings in force."""
+    return [f"{e['key']}={e['value']}" for e in sutrod.call("GetPolicy", cgroup) if e["in_force"]]
+
+
+def test_prolog_and_epilog(sutrod, tmp_path):
+    records = tmp_path / "records"
+    asyncio.run(slurm.prolog(JOB, "color=red", records))
+    assert not records.exists()
+    asyncio.run(slurm.prolog(JOB, EXTRA, records))
+    assert in_force(sutrod) == FLOORS
+    other = JOB + "7"
+    asyncio.run(slurm.prolog(other, EXTRA, records))
+    asyncio.run(slurm.epilog(JOB, records))
+    assert (in_force(sutrod), in_force(sutrod, other)) == ([], FLOORS)
+    # Once more, and for a job without floors: nothing to do.
+    asyncio.run(slurm.epilog(JOB, records))
+    assert [record.name for record in records.iterdir()] == ["n1:77"]
+    asyncio.run(slurm.epilog(other, records))
+    with pytest.raises(UsageError):
+        asyncio.run(slurm.prolog("/system.slice/db.service", EXTRA, records))
+    with pytest.raises(UsageError):
+        asyncio.run(slurm.prolog(JOB, "sutro:read=/srv", records))
+    assert list(records.iterdir()) == []
+
+
+def test_restart_of_the_daemon(sutrod, tmp_path):
+    """Floors outlive it; a job that ends without a daemon leaves nothing behind."""
+    records = tmp_path / "records"
+    asyncio.run(slurm.prolog(JOB, EXTRA, records))
+    sutrod.stop()
+    sutrod.start()
+    assert in_force(sutrod) == FLOORS
+    sutrod.stop()
+    asyncio.run(slurm.epilog(JOB, records))
+    assert [record.name for record in records.iterdir()] == ["n1:7.ended"]
+    sutrod.start()
+    assert in_force(sutrod) == FLOORS
+
+    async def watch():
+        program = slurm.Watch(records)
+        running = asyncio.ensure_future(program.run())
+        await asyncio.to_thread(wait_until, lambda: not list(records.iterdir()))
+        program.stop()
+        await running
+
+    asyncio.run(watch())
+    assert in_force(sutrod) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["prolog", JOB, "sutro:read=/srv"], 2, "'read=/srv' is malformed"),
+        (["prolog", "/a", EXTRA], 2, "'/a' is no cgroup of a Slurm job"),
+        (["prolog", JOB, "color=red"], 0, ""),
+        (["epilog", JOB], 0, ""),
+    ],
+)
+def test_command(sutrod, words, status, said):
+    run = process("sutro-slurm", *words)
+    assert (run.status, said in run.err) == (status, True)
+
+
+@dataclass
+class Promises:
+    """A client with promises, which the test changes."""
+
+    rows: list = field(default_factory=list)
+
+    async def promises(self):
+        return self.rows
+
+
+def row(state, cgroup=JOB):
+    """A row of ListPromises."""
+    floor = {"key": "ReadBandwidthMin", "path": "/srv", "cause": "need 1.5 of /dev/sda"}
+    return floor | {"cgroup": cgroup, "state": state}
+
+
+def test_lasting_infeasible_drains_the_node(tmp_path):
+    drained, now_s = [], 0.0
+    fail = False
+
+    def drain(node, reason):
+        if fail:
+            raise SutroError("scontrol cannot drain")
+        drained.append((node, reason))
+
+    program = slurm.Watch(tmp_path, drain, lambda: now_s)
+    program.client = Promises()
+
+    def look(seconds, *rows):
+        nonlocal now_s
+        now_s += seconds
+        program.client.rows = list(rows)
+        asyncio.run(program.step())
+
+    other = row("infeasible", "/system.slice/db.service")
+    look(0, row("infeasible"), other)
+    look(29, row("infeasible"), other)
+    # It held in between.
+    look(0.5, row("held"), other)
+    look(1, row("infeasible"), other)
+    look(29, row("infeasible"), other)
+    assert drained == []
+    fail = True
+    look(1, row("infeasible"))
+    fail = False
+    for _ in range(2):
+        look(5, row("infeasible"))
+    assert drained == [
+        (
+            "n1",
+            "sutro: ReadBandwidthMin=/srv of job 7 is infeasible: need 1.5 of /dev/sda",
+        )
+    ]
+    look(5)
+    look(5, row("infeasible"))
+    look(30, row("infeasible"))
+    assert len(drained) == 2
+
+
+def test_drain(tmp_path, monkeypatch):
+    """scontrol gets one argument each, and its failure is a sentence."""
+    script = tmp_path / "scontrol"
+    script.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$@" >{tmp_path}/said\nexit $(cat {tmp_path}/status)\n'
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    (tmp_path / "status").write_text("0")
+    slurm.drain("n1", "a reason")
+    assert (tmp_path / "said").read_text().splitlines()[1:] == [
+        "nodename=n1", "state=drain", "reason=a reason",
+    ]  # fmt: skip
+    (tmp_path / "status").write_text("1")
+    with pytest.raises(SutroError, match="scontrol cannot drain n1"):
+        slurm.drain("n1", "a reason")
+
+
+def test_prolog_without_floors():
+    """It ends before it looks at the node."""
+    for extra in ("", "color=red"):
+        environment = {"SLURM_JOB_EXTRA": extra, "SLURM_JOB_ID": "7"}
+        run = subprocess.run([POLICIES / "slurm/prolog"], env=environment, capture_output=True)
+        assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
+
+
+def test_gres():
+    run = sutroctl("slurm-gres", "--node", "n1", "read=/scratch:400M", "write=/dev/vg/a:2999K")
+    assert run.out.splitlines() == [
+        "# gres.conf",
+        "NodeName=n1 Name=sutro_read Type=scratch Count=400 Flags=CountOnly",
+        "NodeName=n1 Name=sutro_write Type=dev__vg__a Count=2 Flags=CountOnly",
+        "# slurm.conf; the last line goes into that of the node",
+        "GresTypes=sutro_read,sutro_write",
+        "NodeName=n1 Gres=sutro_read:scratch:400,sutro_write:dev__vg__a:2",
+    ]
+    data = sutroctl("slurm-gres", "read=/scratch:400M", "--json").json()
+    assert data["resources"] == [{"name": "sutro_read", "type": "scratch", "count": 400}]
+    assert sutroctl("slurm-gres", "read=/a b:400M").status == 2
+
+
+def test_gres_of_declared_capacities():
+    class Declared:
+        async def capacities(self):
+            return [
+                {"key": key, "path": "/scratch", "capacity": 400 * 10**6}
+                for key in ("ReadBandwidthMin", "ReadIOPSMin")
+            ]
+
+    args = type("Args", (), {"rate": [], "node": "n1"})
+    answer = asyncio.run(slurm.gres(Declared(), args))
+    assert answer.data["resources"] == [{"name": "sutro_read", "type": "scratch", "count": 400}]
