@@ -53,11 +53,6 @@
  *	A drive writes 500 MB/s.  Write zeroes of 1 MiB that take 8 ms cost 2 ms, those
  *	that take 0.1 ms cost 0.1 ms.
  *
- * When the ratio of charges to elapsed time, over windows of 100 ms, leaves its
- * mean by more than 12 % twice in a row, the device or the work has changed: an
- * alarm for the probes.  The ratio itself need not be 1: channels and bus work at
- * the same time, so that the costs of unlike requests add up to more than it.
- *
  * Windows in which the elevator ran out of requests are thrown away: the device
  * may have waited for the submitters.  But not when requests took twice as long as
  * when few are there: then they queued within the device, and it was busy, unless nothing
@@ -79,11 +74,6 @@
 /* ... or with this many when requests are slow. */
 #define SUTRO_WINDOW_SLOW_NR 8
 #define SUTRO_WINDOW_SLOW_NS (50 * 1000 * 1000ULL)
-
-/* Charges and elapsed time are compared over this time, in 1/1024. */
-#define SUTRO_DRIFT_NS (100 * 1000 * 1000ULL)
-#define SUTRO_DRIFT_SHIFT 10
-#define SUTRO_DRIFT_MEAN_SHIFT 3
 
 /* Weight of the newest sample in a mean: 1 / 16. */
 #define SUTRO_GAP_SHIFT 4
@@ -250,36 +240,6 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 	}
 }
 
-/* Have charges and elapsed time drifted apart? */
-static void sutro_drift_learn(struct sutro_device *device, u64 elapsed_ns)
-{
-	typeof(device->drift) *drift = &device->drift;
-	u32 ratio;
-
-	drift->elapsed_ns += elapsed_ns;
-	drift->cost_ns16 += device->window.cost_ns16;
-	if (drift->elapsed_ns < SUTRO_DRIFT_NS)
-		return;
-	ratio = div64_u64(drift->cost_ns16
-				  << (SUTRO_DRIFT_SHIFT - SUTRO_NS16_SHIFT),
-			  drift->elapsed_ns);
-	drift->elapsed_ns = 0;
-	drift->cost_ns16 = 0;
-	if (drift->mean && (ratio * 100ULL < drift->mean * 88ULL ||
-			    ratio * 100ULL > drift->mean * 112ULL)) {
-		if (++drift->off < 2)
-			return;
-		drift->alarm = true;
-		drift->mean = 0;
-	}
-	drift->off = 0;
-	if (drift->mean)
-		drift->mean += ((s32)ratio - (s32)drift->mean) >>
-			       SUTRO_DRIFT_MEAN_SHIFT;
-	else
-		drift->mean = ratio;
-}
-
 static void sutro_window_restart(struct sutro_device *device, u64 now_ns)
 {
 	memset(&device->window, 0, sizeof(device->window));
@@ -386,11 +346,8 @@ static u64 sutro_window_complete(struct sutro_device *device,
 	     elapsed_ns >= SUTRO_WINDOW_NS) ||
 	    (device->window.nr >= SUTRO_WINDOW_SLOW_NR &&
 	     elapsed_ns >= SUTRO_WINDOW_SLOW_NS)) {
-		if (sutro_window_busy(device) &&
-		    elapsed_ns < SUTRO_COST_MAX_NS) {
-			sutro_drift_learn(device, elapsed_ns);
+		if (sutro_window_busy(device) && elapsed_ns < SUTRO_COST_MAX_NS)
 			sutro_window_learn(device, elapsed_ns);
-		}
 		sutro_window_restart(device, sample->now_ns);
 	}
 	return cost_ns16 >> SUTRO_NS16_SHIFT;

@@ -75,7 +75,7 @@ struct sutro_costs {
  * @took_ns:	sum of the time that each was at the device
  * @start_ns:	time of the completion before the first one counted
  * @last_ns:	time of the last one counted
- * @strangers_ns16: cost of what completed of other classes in between
+ * @foreign_ns16: cost of what completed of other classes in between
  */
 struct sutro_meter {
 	bool armed;
@@ -90,7 +90,7 @@ struct sutro_meter {
 	u64 took_ns;
 	u64 start_ns;
 	u64 last_ns;
-	u64 strangers_ns16;
+	u64 foreign_ns16;
 };
 
 /**
@@ -109,8 +109,6 @@ struct sutro_meter {
  * @probing:	a probe is going on: windows are not evaluated
  * @meter:	its meter
  * @done:	requests of each class that left the device, ever
- * @drift:	charges against elapsed time, in windows of 100 ms: their ratio and its
- *		mean in 1/1024, and whether it has changed
  */
 struct sutro_device {
 	bool rotational;
@@ -134,13 +132,6 @@ struct sutro_device {
 	bool probing;
 	struct sutro_meter meter;
 	u32 done[SUTRO_CLASSES];
-	struct {
-		u64 elapsed_ns;
-		u64 cost_ns16;
-		u32 mean;
-		u32 off;
-		bool alarm;
-	} drift;
 };
 
 /**

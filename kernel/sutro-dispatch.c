@@ -132,14 +132,17 @@ u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		struct request *rq, bool prompt, u64 now_ns)
 {
 	unsigned int class = sutro_request_class(rq);
+	u32 bytes = blk_rq_bytes(rq);
+	const struct sutro_costs *costs;
 	u64 estimate_ns, wait_ns;
 
 	if (sblkg->rotational && !sblkg->costs)
 		WRITE_ONCE(sblkg->costs, kzalloc(sizeof(*sblkg->costs),
 						 GFP_NOWAIT | __GFP_NOWARN));
+	costs = sutro_blkg_costs(sblkg);
 	/* Read without done_lock: an estimate may be a completion behind. */
-	estimate_ns = data_race(sutro_cost_estimate(
-		&sq->device, sutro_blkg_costs(sblkg), class, blk_rq_bytes(rq)));
+	estimate_ns = data_race(
+		sutro_cost_estimate(&sq->device, costs, class, bytes));
 	wait_ns = sutro_rq_waited_ns(rq, now_ns);
 
 	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), estimate_ns, wait_ns,

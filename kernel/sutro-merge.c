@@ -135,8 +135,8 @@ bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
 }
 
 /*
- * elevator_mq_ops.allow_merge.  A bio that others wait on gets a request that is served as such, and one that
- * its task waits for does not wait among writeback.
+ * elevator_mq_ops.allow_merge.  A bio that others wait on gets a request that is served as
+ * such, and one that its task waits for does not wait among writeback.
  */
 bool sutro_allow_merge(struct request_queue *q, struct request *rq,
 		       struct bio *bio)

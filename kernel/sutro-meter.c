@@ -23,7 +23,7 @@ void sutro_meter_complete(struct sutro_meter *meter,
 		return;
 	if (sample->class != meter->class) {
 		if (!meter->skip)
-			meter->strangers_ns16 += cost_ns16;
+			meter->foreign_ns16 += cost_ns16;
 		return;
 	}
 	if (meter->skip) {
@@ -52,9 +52,9 @@ u64 sutro_meter_ns16(const struct sutro_device *device)
 	u64 elapsed_ns16 = (meter->last_ns - meter->start_ns)
 			   << SUTRO_NS16_SHIFT;
 
-	if (meter->strangers_ns16 > elapsed_ns16 / 2)
+	if (meter->foreign_ns16 > elapsed_ns16 / 2)
 		return 0;
-	return div64_u64((elapsed_ns16 - meter->strangers_ns16) * SUTRO_UNIT,
+	return div64_u64((elapsed_ns16 - meter->foreign_ns16) * SUTRO_UNIT,
 			 meter->units);
 }
 

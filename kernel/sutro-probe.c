@@ -45,8 +45,7 @@
  * was not.  Between any two probes of known classes at least 49 times the length
  * of the last one passes, so that they take 2 % of the time; 9 times when there is
  * but one result yet, once when there is none, unless a probe of the class has
- * failed.  When charges and elapsed time drift apart (sutro-cost.c), all classes are
- * due.  While groups are protected (sutro-protect.c), 96 times the length of the last
+ * failed.  While groups are protected (sutro-protect.c), 96 times the length of the last
  * probe passes, and none takes longer than 50 ms, for it disturbs them.  A class that
  * has not enough requests is given up for 125 ms, then twice that, and so on.
  *
@@ -78,7 +77,7 @@
 #define SUTRO_PROBE_NS (10 * MS)
 #define SUTRO_PROBE_FEW 8
 /* Costlier requests than this are let pass and counted sparingly. */
-#define SUTRO_PROBE_DEAR_NS (MS / 2)
+#define SUTRO_PROBE_EXPENSIVE_NS (MS / 2)
 /* Requests of others that are worth no more do not spoil the result. */
 #define SUTRO_PROBE_GUEST_NS (3 * SUTRO_PROBE_NS / 100)
 /* A probe that takes longer will not come to an end. */
@@ -94,10 +93,6 @@
 #define SUTRO_PROBE_INTERVAL_MAX_NS (4000 * MS)
 #define SUTRO_PROBE_MAX_FAILURES 6
 #define SUTRO_PROBE_RESULT_NS (20000 * MS)
-/* After an alarm, no other one counts until this time. */
-#define SUTRO_PROBE_ALARM_MIN_NS (500 * MS)
-#define SUTRO_PROBE_ALARM_MAX_NS (8000 * MS)
-
 /* Requests that a class needs for being active without any waiting. */
 #define SUTRO_PROBE_BUSY 8
 
@@ -122,8 +117,8 @@ static u32 sutro_probe_in_flight(const struct sutro_probe *probe,
 }
 
 /* Requests of other classes at the device, and their cost. */
-static u32 sutro_probe_strangers(const struct sutro_probe *probe,
-				 const struct sutro_device *device, u64 *ret_ns)
+static u32 sutro_probe_foreign(const struct sutro_probe *probe,
+			       const struct sutro_device *device, u64 *ret_ns)
 {
 	u32 all = 0, nr;
 	unsigned int i;
@@ -367,24 +362,6 @@ static unsigned int sutro_probe_count(struct sutro_probe *probe)
 	return nr;
 }
 
-/* Charges and time have drifted apart: look at all classes again. */
-static void sutro_probe_alarm(struct sutro_probe *probe,
-			      struct sutro_device *device, u64 now_ns)
-{
-	unsigned int i;
-
-	if (!device->drift.alarm || sutro_probe_before(now_ns, probe->deaf_ns))
-		return;
-	device->drift.alarm = false;
-	if (now_ns - probe->deaf_ns > SUTRO_PROBE_ALARM_MAX_NS)
-		probe->alarm_ns = SUTRO_PROBE_ALARM_MIN_NS;
-	probe->deaf_ns = now_ns + probe->alarm_ns;
-	probe->alarm_ns = min(2 * probe->alarm_ns, SUTRO_PROBE_ALARM_MAX_NS);
-	for (i = 0; i < SUTRO_CLASSES; i++)
-		if (probe->of[i].probes)
-			probe->of[i].due_ns = now_ns;
-}
-
 static void sutro_probe_choose(struct sutro_probe *probe,
 			       struct sutro_device *device, u64 now_ns)
 {
@@ -392,7 +369,6 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	u32 depth;
 
 	probe->check_ns = now_ns + SUTRO_PROBE_CHECK_NS;
-	sutro_probe_alarm(probe, device, now_ns);
 	if (sutro_probe_count(probe) < 2)
 		return;
 	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++)
@@ -426,9 +402,9 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 		      u64 now_ns)
 {
-	u64 strangers_ns;
+	u64 foreign_ns;
 	u32 in_flight;
-	bool dear;
+	bool expensive;
 
 	if (!probe->active) {
 		sutro_probe_choose(probe, device, now_ns);
@@ -445,19 +421,20 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 	}
 	if (device->meter.armed)
 		return;
-	sutro_probe_strangers(probe, device, &strangers_ns);
+	sutro_probe_foreign(probe, device, &foreign_ns);
 	in_flight = sutro_probe_in_flight(probe, device);
-	if (strangers_ns > SUTRO_PROBE_GUEST_NS ||
-	    in_flight < probe->depth / 2 || in_flight > probe->depth)
+	if (foreign_ns > SUTRO_PROBE_GUEST_NS || in_flight < probe->depth / 2 ||
+	    in_flight > probe->depth)
 		return;
-	dear = sutro_cost_class_ns(device, probe->class) > SUTRO_PROBE_DEAR_NS;
+	expensive = sutro_cost_class_ns(device, probe->class) >
+		    SUTRO_PROBE_EXPENSIVE_NS;
 	device->meter = (struct sutro_meter){
 		.armed = true,
 		.class = probe->class,
-		.skip = dear ? probe->depth : 2 * probe->depth,
+		.skip = expensive ? probe->depth : 2 * probe->depth,
 		.enough = max_t(u32, SUTRO_PROBE_NR, 2 * probe->depth),
-		.few = probe->depth > 8 && !dear ? 2 * SUTRO_PROBE_FEW
-						 : SUTRO_PROBE_FEW,
+		.few = probe->depth > 8 && !expensive ? 2 * SUTRO_PROBE_FEW
+						      : SUTRO_PROBE_FEW,
 		.long_ns = SUTRO_PROBE_NS,
 	};
 }
@@ -489,13 +466,13 @@ void sutro_probe_tunables(const struct sutro_probe *probe,
 bool sutro_probe_has_room(const struct sutro_probe *probe,
 			  const struct sutro_device *device)
 {
-	u32 strangers;
+	u32 foreign;
 	u64 ns;
 
 	/* Groups that are let through leave the room to the class. */
-	strangers = sutro_probe_strangers(probe, device, &ns);
-	return sutro_probe_in_flight(probe, device) + strangers -
-		       min(strangers, SUTRO_PROBE_GUESTS) <
+	foreign = sutro_probe_foreign(probe, device, &ns);
+	return sutro_probe_in_flight(probe, device) + foreign -
+		       min(foreign, SUTRO_PROBE_GUESTS) <
 	       probe->depth;
 }
 
@@ -515,7 +492,7 @@ bool sutro_probe_admits(const struct sutro_probe *probe,
 	/* Requests of the probed class itself wait for room. */
 	if (requests > SUTRO_PROBE_GUEST_REQUESTS ||
 	    peer->class == probe->class ||
-	    sutro_probe_strangers(probe, device, &ns) >= SUTRO_PROBE_GUESTS)
+	    sutro_probe_foreign(probe, device, &ns) >= SUTRO_PROBE_GUESTS)
 		return false;
 	return ns + sutro_cost_class_ns(device, peer->class) <=
 	       SUTRO_PROBE_GUEST_NS;

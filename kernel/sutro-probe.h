@@ -79,8 +79,6 @@ struct sutro_probe_class {
  * @check_ns:	when to look for a class that is due
  * @end_ns:	when the last probe ended
  * @lasted_ns:	how long it took
- * @deaf_ns:	no alarm is listened to before
- * @alarm_ns:	for how long after the next one
  * @sent:	requests of each class that were dispatched, ever
  * @mark:	@sent when it was last looked for a class
  * @peers:	backlogged groups by class
@@ -98,8 +96,6 @@ struct sutro_probe {
 	u64 check_ns;
 	u64 end_ns;
 	u64 lasted_ns;
-	u64 deaf_ns;
-	u64 alarm_ns;
 	u32 sent[SUTRO_CLASSES];
 	u32 mark[SUTRO_CLASSES];
 	struct list_head peers[SUTRO_CLASSES];

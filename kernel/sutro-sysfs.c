@@ -26,30 +26,30 @@ static int sutro_parse(const char *page, u64 max, u64 *ret_value)
 }
 
 /* An attribute NAME for @member of the leaf, from 0 to MAX, whose unit is SCALE of it. */
-#define SUTRO_NUMBER(name, member, max, scale)                              \
-	static ssize_t sutro_##name##_show(struct elevator_queue *eq,       \
-					   char *page)                      \
-	{                                                                   \
-		struct sutro_queue *sq = eq->elevator_data;                 \
-		u64 value = READ_ONCE(sq->member);                          \
-                                                                            \
-		return sysfs_emit(page, "%llu\n", div_u64(value, scale));   \
-	}                                                                   \
-	static ssize_t sutro_##name##_store(struct elevator_queue *eq,      \
-					    const char *page, size_t count) \
-	{                                                                   \
-		struct sutro_queue *sq = eq->elevator_data;                 \
-		u64 value;                                                  \
-		int ret;                                                    \
-                                                                            \
-		ret = sutro_parse(page, max, &value);                       \
-		if (ret)                                                    \
-			return ret;                                         \
-		spin_lock(&sq->lock);                                       \
-		WRITE_ONCE(sq->member, value *(scale));                     \
-		spin_unlock(&sq->lock);                                     \
-		return count;                                               \
+/* clang-format off */
+#define SUTRO_NUMBER(name, member, max, scale)				\
+	static ssize_t sutro_##name##_show(struct elevator_queue *eq,	\
+					   char *page)			\
+	{								\
+		struct sutro_queue *sq = eq->elevator_data;		\
+		u64 value = READ_ONCE(sq->member);			\
+		return sysfs_emit(page, "%llu\n", div_u64(value, scale));\
+	}								\
+	static ssize_t sutro_##name##_store(struct elevator_queue *eq,	\
+					    const char *page, size_t count)\
+	{								\
+		struct sutro_queue *sq = eq->elevator_data;		\
+		u64 value;						\
+		int ret = sutro_parse(page, max, &value);		\
+		if (ret)						\
+			return ret;					\
+		value *= scale;						\
+		spin_lock(&sq->lock);					\
+		WRITE_ONCE(sq->member, value);				\
+		spin_unlock(&sq->lock);					\
+		return count;						\
 	}
+/* clang-format on */
 
 SUTRO_NUMBER(fairness, core.tunables.fairness, 1, 1)
 SUTRO_NUMBER(slice_us, core.tunables.slice_ns,
