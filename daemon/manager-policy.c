@@ -32,6 +32,14 @@ int manager_look_at_volumes(struct manager *m, struct cgroup *c)
 	return r;
 }
 
+int manager_resolve_missed(struct manager *m, struct cgroup *c)
+{
+	if (policy_resolve_missed(c->policy, m->machine.topology,
+				  &m->machine.roots))
+		governor_renew(&m->governor);
+	return manager_look_at_volumes(m, c);
+}
+
 int manager_on_volumes(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;

@@ -261,6 +261,8 @@ static int on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 	if (err)
 		return log_error_errno(err, "Cannot look at all cgroups: %m");
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
+		if (manager_resolve_missed(m, c) == -ENOMEM)
+			return log_oom();
 		if (c->origin == CGROUP_FOREIGN &&
 		    manager_mirror(m, c) == -ENOMEM)
 			return log_oom();
@@ -591,7 +593,13 @@ int manager_run(struct manager *m)
 
 	if (r < 0)
 		return r;
-	return sd_event_loop(m->machine.event);
+	r = sd_event_loop(m->machine.event);
+	if (r < 0)
+		return log_error_errno(r, "Cannot go on: %m");
+	/* Both connections end the loop so when they are lost. */
+	if (r > 0)
+		log_error("Cannot go on without the system bus.");
+	return r;
 }
 
 struct manager *manager_free(struct manager *m)

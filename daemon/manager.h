@@ -120,6 +120,8 @@ bool manager_has_new_bfq_weight(const struct cgroup *c);
 int manager_load_policies(struct manager *m);
 /* Derive promises for the volumes that @c uses; for all cgroups, once a second. */
 int manager_look_at_volumes(struct manager *m, struct cgroup *c);
+/* Look up the paths that led nowhere once more: a file system may be mounted since. */
+int manager_resolve_missed(struct manager *m, struct cgroup *c);
 int manager_on_volumes(sd_event_source *s, uint64_t usec, void *userdata);
 void manager_log_sentences(char *const *sentences);
 extern const struct unit_ops manager_unit_ops;

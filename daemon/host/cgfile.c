@@ -15,27 +15,38 @@
  * had no effect is remembered (struct cgrefusal) and not written again with each event.
  */
 
-#include "host/cgrecord.h"
+#include "host/cgfile.h"
+
+/* A cgroup or disk that is gone is normal. */
+static bool is_gone(int err)
+{
+	return err == -ENOENT || err == -ENODEV;
+}
+
+static const char *name_of(enum cgfile file)
+{
+	return cgformat(file)->name;
+}
 
 static void log_failure(int level, int err, const struct cgroup *c,
 			enum cgfile file, const char *line)
 {
-	const char *end = cgfile_is_gone(err) ? ", ignoring." : ".";
+	const char *end = is_gone(err) ? ", ignoring." : ".";
 
-	if (cgfile_is_gone(err))
+	if (is_gone(err))
 		level = LOG_DEBUG;
 	if (line)
 		log_write(level, err, "%s: cannot write \"%s\" to %s: %m%s",
-			  c->shown, line, cgfile_name(file), end);
+			  c->shown, line, name_of(file), end);
 	else
 		log_write(level, err, "%s: cannot read %s: %m%s", c->shown,
-			  cgfile_name(file), end);
+			  name_of(file), end);
 }
 
 int cgfile_read(const struct cgroup *c, enum cgfile file, struct cglines *ret)
 {
 	_cleanup_free_ char *text = NULL;
-	int r = cgroup_read(c, cgfile_name(file), &text);
+	int r = cgroup_read(c, name_of(file), &text);
 
 	if (r) {
 		if (r != -ENOENT && r != -ENOMEM)
@@ -45,7 +56,7 @@ int cgfile_read(const struct cgroup *c, enum cgfile file, struct cglines *ret)
 	r = cglines_parse(file, text, ret);
 	if (r > 0)
 		log_warning("%s: ignoring %d invalid line(s) of %s.", c->shown,
-			    r, cgfile_name(file));
+			    r, name_of(file));
 	return r < 0 ? r : 0;
 }
 
@@ -65,7 +76,7 @@ static uint64_t hash_of(const struct cgroup *c, const char *name)
 
 bool cgfile_is_echo(const struct cgroup *c)
 {
-	return c->echo && c->echo == hash_of(c, cgfile_name(CGFILE_WEIGHT));
+	return c->echo && c->echo == hash_of(c, name_of(CGFILE_WEIGHT));
 }
 
 /* ---- refusals ---- */
@@ -94,9 +105,9 @@ char *cgrefusal_text(const struct cgrefusal *r)
 		return NULL;
 	if (!r->error)
 		return asprintf_or_null("the kernel ignored \"%s\" for %s",
-					line, cgfile_name(r->file));
+					line, name_of(r->file));
 	return asprintf_or_null("the kernel refused \"%s\" for %s: %s", line,
-				cgfile_name(r->file), strerror(-r->error));
+				name_of(r->file), strerror(-r->error));
 }
 
 static int remember_refusal(struct cgroup *c, enum cgfile file,
@@ -141,6 +152,63 @@ void cgfile_retry(struct cgroup *c)
 	}
 }
 
+/* ---- values that lines had before ---- */
+
+bool cgfile_former(const struct cgfiles *files, const struct cgroup *c,
+		   enum cgfile file, dev_t devno, struct cgvalue *ret)
+{
+	return cgrecord_former(&files->records, c, file, devno, ret);
+}
+
+struct cgvalue cgfile_merge(const struct cgfiles *files, const struct cgroup *c,
+			    const struct cglines *present, dev_t devno,
+			    const struct cgvalue *ours)
+{
+	struct cgvalue v =
+		cgrecord_of_others(&files->records, c, present, devno);
+
+	for (size_t i = 0; i < CGFILE_NUMBERS; i++)
+		if (ours->number[i] < v.number[i])
+			v.number[i] = ours->number[i];
+	return v;
+}
+
+/* A line that has its former value again belongs to the daemon no more. */
+static void drop_if_restored(struct cgfiles *files, const struct cgroup *c,
+			     const struct cglines *before,
+			     const struct cgchange *ch)
+{
+	enum cgfile file = before->file;
+	struct cgvalue former;
+
+	if (files->dry_run ||
+	    !cgfile_former(files, c, file, ch->devno, &former))
+		return;
+	if (!ch->written)
+		former = cgrecord_of_others(&files->records, c, before,
+					    ch->devno);
+	if (ch->error ? is_gone(ch->error) : cgvalue_equal(&former, &ch->value))
+		cgrecord_drop(&files->records, c, file, ch->devno);
+}
+
+void cgfiles_prune(struct cgfiles *files, const struct cgroup_tree *tree)
+{
+	if (!files->dry_run)
+		cgrecords_prune(&files->records, tree);
+}
+
+void cgfiles_device_gone(struct cgfiles *files, dev_t devno)
+{
+	if (!files->dry_run)
+		cgrecords_device_gone(&files->records, devno);
+}
+
+void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c)
+{
+	if (!files->dry_run)
+		cgrecords_cgroup_gone(&files->records, c);
+}
+
 /* ---- writing ---- */
 
 bool cgchange_is_untaken(const struct cgchange *ch)
@@ -169,25 +237,25 @@ static int write_line(struct cgfiles *files, struct cgroup *c,
 		return -ENOMEM;
 	if (files->dry_run) {
 		log_info("%s: would write \"%s\" to %s%s%s", c->shown, line,
-			 cgfile_name(file), ch->reason ? ": " : "",
+			 name_of(file), ch->reason ? ": " : "",
 			 ch->reason ?: ".");
 		return 0;
 	}
-	ch->error = cgrecord_save(files, c, before, ch, &recorded)
-			    ?: cgroup_write(c, cgfile_name(file), line);
+	ch->error = cgrecord_save(&files->records, c, before, ch->devno,
+				  &ch->value, &recorded)
+			    ?: cgroup_write(c, name_of(file), line);
 	if (!ch->error) {
 		ch->written = true;
 		return 0;
 	}
-	cgrecord_take_back(files, c, file, ch->devno, recorded);
+	cgrecord_take_back(&files->records, c, file, ch->devno, recorded);
 	if (ch->error == -ENOMEM)
 		return -ENOMEM;
 	if (ch->is_attempt && cgchange_is_untaken(ch))
 		return 0;
 	log_failure(level_of_failure(c, file, ch), ch->error, c, file, line);
-	return cgfile_is_gone(ch->error)
-		       ? 0
-		       : remember_refusal(c, file, ch, ch->error);
+	return is_gone(ch->error) ? 0
+				  : remember_refusal(c, file, ch, ch->error);
 }
 
 /* Others may have changed limits that were not written. */
@@ -216,7 +284,7 @@ static int check_line(struct cgfiles *files, struct cgroup *c,
 		cgline_text(before->file, ch->devno, ch->value);
 	_cleanup_free_ char *old = cgline_text(before->file, ch->devno, was);
 	_cleanup_free_ char *new = cgline_text(before->file, ch->devno, is);
-	const char *name = cgfile_name(before->file);
+	const char *name = name_of(before->file);
 
 	if (!wrote || !old || !new)
 		return -ENOMEM;
@@ -283,7 +351,7 @@ int cgfile_write(struct cgfiles *files, struct cgroup *c,
 	if (!err && written)
 		err = read_back(files, c, before, changes, n);
 	for (size_t i = 0; i < n && !err; i++)
-		cgrecord_drop_restored(files, c, before, &changes[i]);
+		drop_if_restored(files, c, before, &changes[i]);
 	return err;
 }
 
@@ -324,7 +392,7 @@ static int add_recorded(struct changes *l, const struct cgfiles *files,
 			const struct cgroup *c, const struct cglines *present,
 			const struct cgchange *keep, size_t n, bool is_routine)
 {
-	char *const *lines = files->records[present->file].lines;
+	char *const *lines = files->records.files[present->file].lines;
 	dev_t devno;
 	int err = 0;
 
@@ -332,8 +400,8 @@ static int add_recorded(struct changes *l, const struct cgfiles *files,
 		if (cgrecord_is_about(*lines, c, &devno) &&
 		    !is_kept(keep, n, devno))
 			err = add_change(l, devno,
-					 cgrecord_of_others(files, c, present,
-							    devno),
+					 cgrecord_of_others(&files->records, c,
+							    present, devno),
 					 is_routine);
 	return err;
 }
@@ -368,7 +436,7 @@ static int withdraw(struct cgfiles *files, struct cgroup *c, enum cgfile file,
 	struct changes l = {};
 	int err;
 
-	if (has_record && !cgrecord_exists(files, c, file))
+	if (has_record && !cgrecord_exists(&files->records, c, file))
 		return 0;
 	err = cgfile_read(c, file, &present);
 	if (!err && has_record)
@@ -427,7 +495,7 @@ int cgfiles_init(struct cgfiles *files, const struct roots *roots, bool dry_run)
 	*files = (struct cgfiles){ .dry_run = dry_run };
 	for (enum cgfile f = 0; f < CGFILES && !err; f++)
 		if (cgformat(f)->record)
-			err = record_open(&files->records[f], roots,
+			err = record_open(&files->records.files[f], roots,
 					  cgformat(f)->record);
 	return err;
 }
@@ -435,6 +503,6 @@ int cgfiles_init(struct cgfiles *files, const struct roots *roots, bool dry_run)
 void cgfiles_done(struct cgfiles *files)
 {
 	for (enum cgfile f = 0; f < CGFILES; f++)
-		record_done(&files->records[f]);
+		record_done(&files->records.files[f]);
 	*files = (struct cgfiles){};
 }

@@ -2,8 +2,7 @@
 #ifndef SUTRO_CGFILE_H
 #define SUTRO_CGFILE_H
 
-#include "host/cgformat.h"
-#include "host/record.h"
+#include "host/cgrecord.h"
 
 /**
  * cgfile_read() - read a file; its invalid lines are logged and left out
@@ -42,12 +41,12 @@ bool cgchange_is_untaken(const struct cgchange *ch);
 /**
  * struct cgfiles - the writer of cgroup files
  * @dry_run: log changes, write nothing
- * @records: values that lines of others had before, by file, in /run/sutro
+ * @records: values that lines of others had before
  * @changed: called after a line was written and read back
  */
 struct cgfiles {
 	bool dry_run;
-	struct record records[CGFILES];
+	struct cgrecords records;
 	void (*changed)(const struct cgroup *c, const struct cgchange *ch,
 			const struct cglines *before,
 			const struct cglines *after, void *userdata);

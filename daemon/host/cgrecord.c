@@ -39,7 +39,7 @@ bool cgrecord_is_about(const char *line, const struct cgroup *c, dev_t *ret)
 }
 
 /* The record of a line: "VALUE", of a merged one "VALUE / WRITTEN". */
-static const char *find_record(const struct cgfiles *files,
+static const char *find_record(const struct cgrecords *records,
 			       const struct cgroup *c, enum cgfile file,
 			       dev_t devno)
 {
@@ -48,7 +48,7 @@ static const char *find_record(const struct cgfiles *files,
 	if (!cgformat(file)->record)
 		return NULL;
 	key = record_key(c, devno);
-	return key ? record_get(&files->records[file], key) : NULL;
+	return key ? record_get(&records->files[file], key) : NULL;
 }
 
 static bool parse_record(enum cgfile file, const char *text,
@@ -63,10 +63,10 @@ static bool parse_record(enum cgfile file, const char *text,
 	return slash && cgvalue_parse(file, slash + 3, written) == 0;
 }
 
-bool cgfile_former(const struct cgfiles *files, const struct cgroup *c,
-		   enum cgfile file, dev_t devno, struct cgvalue *ret)
+bool cgrecord_former(const struct cgrecords *records, const struct cgroup *c,
+		     enum cgfile file, dev_t devno, struct cgvalue *ret)
 {
-	const char *text = find_record(files, c, file, devno);
+	const char *text = find_record(records, c, file, devno);
 	struct cgvalue written;
 
 	if (!text)
@@ -75,11 +75,11 @@ bool cgfile_former(const struct cgfiles *files, const struct cgroup *c,
 	return true;
 }
 
-struct cgvalue cgrecord_of_others(const struct cgfiles *files,
+struct cgvalue cgrecord_of_others(const struct cgrecords *records,
 				  const struct cgroup *c,
 				  const struct cglines *present, dev_t devno)
 {
-	const char *text = find_record(files, c, present->file, devno);
+	const char *text = find_record(records, c, present->file, devno);
 	struct cgvalue is = cglines_get(present, devno), theirs, written;
 
 	if (!text)
@@ -91,82 +91,53 @@ struct cgvalue cgrecord_of_others(const struct cgfiles *files,
 	return theirs;
 }
 
-struct cgvalue cgfile_merge(const struct cgfiles *files, const struct cgroup *c,
-			    const struct cglines *present, dev_t devno,
-			    const struct cgvalue *ours)
+static char *record_text(const struct cgrecords *records,
+			 const struct cgroup *c, const struct cglines *before,
+			 dev_t devno, const struct cgvalue *value)
 {
-	struct cgvalue v = cgrecord_of_others(files, c, present, devno);
-
-	for (size_t i = 0; i < CGFILE_NUMBERS; i++)
-		if (ours->number[i] < v.number[i])
-			v.number[i] = ours->number[i];
-	return v;
-}
-
-static char *record_text(const struct cgfiles *files, const struct cgroup *c,
-			 const struct cglines *before,
-			 const struct cgchange *ch)
-{
-	struct cgvalue theirs = cgrecord_of_others(files, c, before, ch->devno);
+	struct cgvalue theirs = cgrecord_of_others(records, c, before, devno);
 	_cleanup_free_ char *text = cgvalue_text(before->file, &theirs);
-	_cleanup_free_ char *written = cgvalue_text(before->file, &ch->value);
+	_cleanup_free_ char *written = cgvalue_text(before->file, value);
 
 	if (!text || !written || !cgformat(before->file)->is_merged)
 		return TAKE_PTR(text);
 	return asprintf_or_null("%s / %s", text, written);
 }
 
-int cgrecord_save(struct cgfiles *files, const struct cgroup *c,
-		  const struct cglines *before, const struct cgchange *ch,
-		  char **ret)
+int cgrecord_save(struct cgrecords *records, const struct cgroup *c,
+		  const struct cglines *before, dev_t devno,
+		  const struct cgvalue *value, char **ret)
 {
 	enum cgfile file = before->file;
-	const char *was = find_record(files, c, file, ch->devno);
-	_cleanup_free_ char *key = record_key(c, ch->devno), *text = NULL;
+	const char *was = find_record(records, c, file, devno);
+	_cleanup_free_ char *key = record_key(c, devno), *text = NULL;
 	int err = 0;
 
 	if (!cgformat(file)->record)
 		return 0;
 	*ret = was ? strdup(was) : NULL;
-	text = record_text(files, c, before, ch);
+	text = record_text(records, c, before, devno, value);
 	if (!key || !text || (was && !*ret))
 		return -ENOMEM;
 	if (!was || cgformat(file)->is_merged)
-		err = record_set(&files->records[file], key, text);
+		err = record_set(&records->files[file], key, text);
 	return err;
 }
 
-static void cgrecord_drop(struct cgfiles *files, const struct cgroup *c,
-			  enum cgfile file, dev_t devno)
+void cgrecord_drop(struct cgrecords *records, const struct cgroup *c,
+		   enum cgfile file, dev_t devno)
 {
 	_cleanup_free_ char *key = record_key(c, devno);
-	int err = key ? record_drop(&files->records[file], key) : -ENOMEM;
+	int err = key ? record_drop(&records->files[file], key) : -ENOMEM;
 
 	if (err)
 		log_write(LOG_WARNING, err,
 			  "%s: %s still has a value of %s to restore: %m",
-			  c->shown, files->records[file].path,
-			  cgfile_name(file));
+			  c->shown, records->files[file].path,
+			  cgformat(file)->name);
 }
 
-void cgrecord_drop_restored(struct cgfiles *files, const struct cgroup *c,
-			    const struct cglines *before,
-			    const struct cgchange *ch)
-{
-	enum cgfile file = before->file;
-	struct cgvalue former;
-
-	if (files->dry_run ||
-	    !cgfile_former(files, c, file, ch->devno, &former))
-		return;
-	if (!ch->written)
-		former = cgrecord_of_others(files, c, before, ch->devno);
-	if (ch->error ? cgfile_is_gone(ch->error)
-		      : cgvalue_equal(&former, &ch->value))
-		cgrecord_drop(files, c, file, ch->devno);
-}
-
-void cgrecord_take_back(struct cgfiles *files, const struct cgroup *c,
+void cgrecord_take_back(struct cgrecords *records, const struct cgroup *c,
 			enum cgfile file, dev_t devno, const char *was)
 {
 	_cleanup_free_ char *key = record_key(c, devno);
@@ -174,16 +145,16 @@ void cgrecord_take_back(struct cgfiles *files, const struct cgroup *c,
 	if (!cgformat(file)->record)
 		return;
 	if (!was)
-		cgrecord_drop(files, c, file, devno);
-	else if (!key || record_set(&files->records[file], key, was) < 0)
+		cgrecord_drop(records, c, file, devno);
+	else if (!key || record_set(&records->files[file], key, was) < 0)
 		log_warning("%s: the record of %s is wrong.", c->shown,
-			    cgfile_name(file));
+			    cgformat(file)->name);
 }
 
-bool cgrecord_exists(const struct cgfiles *files, const struct cgroup *c,
+bool cgrecord_exists(const struct cgrecords *records, const struct cgroup *c,
 		     enum cgfile file)
 {
-	char *const *lines = files->records[file].lines;
+	char *const *lines = records->files[file].lines;
 	dev_t devno;
 
 	for (; lines && *lines; lines++)
@@ -194,12 +165,12 @@ bool cgrecord_exists(const struct cgfiles *files, const struct cgroup *c,
 
 /* ---- records that nothing needs any more ---- */
 
-static void prune(struct cgfiles *files,
+static void prune(struct cgrecords *records,
 		  bool (*is_over)(const char *line, const void *userdata),
 		  const void *userdata)
 {
-	for (enum cgfile f = 0; f < CGFILES && !files->dry_run; f++) {
-		struct record *r = &files->records[f];
+	for (enum cgfile f = 0; f < CGFILES; f++) {
+		struct record *r = &records->files[f];
 		int err = record_prune(r, is_over, userdata);
 
 		if (err)
@@ -214,12 +185,13 @@ static bool is_outside(const char *line, const void *userdata)
 	_cleanup_free_ char *copy = NULL;
 
 	copy = path ? strndup(path, strcspn(path, "\t")) : NULL;
-	return copy && !cgroup_find(userdata, copy);
+	return copy && !cgroup_find(userdata, copy) &&
+	       cgroup_is_gone(userdata, copy);
 }
 
-void cgfiles_prune(struct cgfiles *files, const struct cgroup_tree *tree)
+void cgrecords_prune(struct cgrecords *records, const struct cgroup_tree *tree)
 {
-	prune(files, is_outside, tree);
+	prune(records, is_outside, tree);
 }
 
 static bool is_for(const char *line, const void *userdata)
@@ -230,9 +202,9 @@ static bool is_for(const char *line, const void *userdata)
 	return skip_devno(&line, &of) && of == *devno;
 }
 
-void cgfiles_device_gone(struct cgfiles *files, dev_t devno)
+void cgrecords_device_gone(struct cgrecords *records, dev_t devno)
 {
-	prune(files, is_for, &devno);
+	prune(records, is_for, &devno);
 }
 
 static bool is_of(const char *line, const void *userdata)
@@ -242,7 +214,7 @@ static bool is_of(const char *line, const void *userdata)
 	return cgrecord_is_about(line, userdata, &devno);
 }
 
-void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c)
+void cgrecords_cgroup_gone(struct cgrecords *records, const struct cgroup *c)
 {
-	prune(files, is_of, c);
+	prune(records, is_of, c);
 }

@@ -2,51 +2,58 @@
 #ifndef SUTRO_CGRECORD_H
 #define SUTRO_CGRECORD_H
 
-#include "host/cgfile.h"
+#include "host/cgformat.h"
+#include "host/cgroup.h"
+#include "host/record.h"
 
-/* Between cgfile.c and cgrecord.c. */
-
-/** cgfile_is_gone() - a cgroup or disk that is gone is normal */
-static inline bool cgfile_is_gone(int err)
-{
-	return err == -ENOENT || err == -ENODEV;
-}
-
-static inline const char *cgfile_name(enum cgfile file)
-{
-	return cgformat(file)->name;
-}
+/** struct cgrecords - values that lines had before, by file, in /run/sutro */
+struct cgrecords {
+	struct record files[CGFILES];
+};
 
 /** cgrecord_is_about() - is @line of a record file about @c, and on which device? */
 bool cgrecord_is_about(const char *line, const struct cgroup *c, dev_t *ret);
 
 /** cgrecord_exists() - has a line of @file of @c a record? */
-bool cgrecord_exists(const struct cgfiles *files, const struct cgroup *c,
+bool cgrecord_exists(const struct cgrecords *records, const struct cgroup *c,
 		     enum cgfile file);
 
+/** cgrecord_former() - did a line of the daemon replace another value, @ret? */
+bool cgrecord_former(const struct cgrecords *records, const struct cgroup *c,
+		     enum cgfile file, dev_t devno, struct cgvalue *ret);
+
 /** cgrecord_of_others() - the line before ours for @devno, with changes of others since */
-struct cgvalue cgrecord_of_others(const struct cgfiles *files,
+struct cgvalue cgrecord_of_others(const struct cgrecords *records,
 				  const struct cgroup *c,
 				  const struct cglines *present, dev_t devno);
 
 /**
- * cgrecord_save() - record what is restored when the line of @ch is withdrawn
+ * cgrecord_save() - record what is restored when the line for @devno is withdrawn
+ * @value: is about to be written
  * @ret: the record before, NULL: there was none
  */
-int cgrecord_save(struct cgfiles *files, const struct cgroup *c,
-		  const struct cglines *before, const struct cgchange *ch,
-		  char **ret);
+int cgrecord_save(struct cgrecords *records, const struct cgroup *c,
+		  const struct cglines *before, dev_t devno,
+		  const struct cgvalue *value, char **ret);
 
 /**
  * cgrecord_take_back() - the line was not written: the record is what it was before
  * @was: from cgrecord_save()
  */
-void cgrecord_take_back(struct cgfiles *files, const struct cgroup *c,
+void cgrecord_take_back(struct cgrecords *records, const struct cgroup *c,
 			enum cgfile file, dev_t devno, const char *was);
 
-/** cgrecord_drop_restored() - a line with its former value belongs to the daemon no more */
-void cgrecord_drop_restored(struct cgfiles *files, const struct cgroup *c,
-			    const struct cglines *before,
-			    const struct cgchange *ch);
+/** cgrecord_drop() - the line belongs to the daemon no more */
+void cgrecord_drop(struct cgrecords *records, const struct cgroup *c,
+		   enum cgfile file, dev_t devno);
+
+/** cgrecords_prune() - forget cgroups that are not in @tree because they are gone */
+void cgrecords_prune(struct cgrecords *records, const struct cgroup_tree *tree);
+
+/** cgrecords_device_gone() - the device is removed: forget what its lines had before */
+void cgrecords_device_gone(struct cgrecords *records, dev_t devno);
+
+/** cgrecords_cgroup_gone() - @c is removed: forget what its lines had before */
+void cgrecords_cgroup_gone(struct cgrecords *records, const struct cgroup *c);
 
 #endif

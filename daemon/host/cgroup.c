@@ -170,9 +170,19 @@ static bool is_same(const struct cgroup *c)
 {
 	struct stat st;
 
-	return fstatat(c->tree->fd, c->path + strspn(c->path, "/"), &st,
+	return !c->inode ||
+	       fstatat(c->tree->fd, c->path + strspn(c->path, "/"), &st,
 		       AT_SYMLINK_NOFOLLOW) < 0 ||
 	       st.st_ino == c->inode;
+}
+
+bool cgroup_is_gone(const struct cgroup_tree *t, const char *path)
+{
+	struct stat st;
+
+	path += strspn(path, "/");
+	return *path && fstatat(t->fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+	       errno == ENOENT;
 }
 
 static void remove_inode(struct cgroup *c)
@@ -345,7 +355,7 @@ static int add_cgroup(struct cgroup_tree *t, const char *path)
 	}
 	if (c) {
 		c->generation = t->generation;
-		return 0;
+		return c->inode ? 0 : add_inode(c);
 	}
 	if (!streq(path, "/")) {
 		up = strdup(path);
@@ -472,7 +482,9 @@ int cgroup_tree_scan(struct cgroup_tree *t)
 		return err;
 	for (c = t->root; c; c = next) {
 		next = cgroup_next(t->root, c);
-		if (c->generation == t->generation) {
+		/* An error of the walk is no evidence that it was removed. */
+		if (c->generation == t->generation ||
+		    !cgroup_is_gone(t, c->path)) {
 			c->n_events = 0;
 			if (!c->watch && watch_cgroup(c) == -ENOMEM)
 				return -ENOMEM;

@@ -112,6 +112,9 @@ struct cgroup *cgroup_find(const struct cgroup_tree *t, const char *path);
 /** cgroup_by_inode() - by the inode number of its directory */
 struct cgroup *cgroup_by_inode(const struct cgroup_tree *t, uint64_t inode);
 
+/** cgroup_is_gone() - is there no directory of this cgroup, as far as can be seen? */
+bool cgroup_is_gone(const struct cgroup_tree *t, const char *path);
+
 /** cgroup_next() - all below @top in pre-order: start with @c = @top */
 struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c);
 

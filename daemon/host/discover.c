@@ -41,35 +41,60 @@
 #include "host/discover.h"
 #include "host/path.h"
 
+/* Reading all devices is tried again after an error. */
+#define ATTEMPTS 3U
+
 /* ---- reading one device ---- */
 
-static int read_attribute(const struct roots *roots, const char *name,
+/**
+ * struct source - the files that a topology is read from
+ * @error: the first error of a file other than that there is no such file, 0: none
+ */
+struct source {
+	const struct roots *roots;
+	int error;
+};
+
+/* Errors of files that a device does not have, or has no more. */
+static int note(struct source *s, int err)
+{
+	static const int expected[] = { 0,	-ENOENT, -ENOTDIR,   -ENODEV,
+					-ENXIO, -EINVAL, -EOPNOTSUPP };
+
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
+		if (err == expected[i])
+			return err;
+	s->error = s->error ?: err;
+	return err;
+}
+
+static int read_attribute(struct source *s, const char *name,
 			  const char *attribute, char **ret)
 {
 	_cleanup_free_ char *path = NULL;
 
-	path = asprintf_or_null("%s/class/block/%s/%s", roots->sysfs, name,
+	path = asprintf_or_null("%s/class/block/%s/%s", s->roots->sysfs, name,
 				attribute);
-	return path ? read_file_at(AT_FDCWD, path, ret) : -ENOMEM;
+	return path ? note(s, read_file_at(AT_FDCWD, path, ret)) : -ENOMEM;
 }
 
-static bool has_attribute(const struct roots *roots, const char *name,
+static bool has_attribute(struct source *s, const char *name,
 			  const char *attribute)
 {
 	_cleanup_free_ char *path = NULL;
 
-	path = asprintf_or_null("%s/class/block/%s/%s", roots->sysfs, name,
+	path = asprintf_or_null("%s/class/block/%s/%s", s->roots->sysfs, name,
 				attribute);
-	return path && access(path, F_OK) == 0;
+	return path && note(s, access(path, F_OK) < 0 ? -errno : 0) == 0;
 }
 
-static uint64_t read_number(const struct roots *roots, const char *name,
+static uint64_t read_number(struct source *s, const char *name,
 			    const char *attribute)
 {
 	_cleanup_free_ char *text = NULL;
 	uint64_t v = 0;
 
-	if (read_attribute(roots, name, attribute, &text) == 0)
+	if (read_attribute(s, name, attribute, &text) == 0)
 		parse_u64(text, &v);
 	return v;
 }
@@ -91,13 +116,13 @@ static int add_slave(struct device *d, struct device *slave)
 	return 0;
 }
 
-int device_read_scheduler(struct device *leaf, const struct roots *roots)
+static int read_scheduler(struct source *s, struct device *leaf)
 {
 	_cleanup_free_ char *text = NULL;
 	char *open, *close, *name;
 	int err;
 
-	err = read_attribute(roots, leaf->name, "queue/scheduler", &text);
+	err = read_attribute(s, leaf->name, "queue/scheduler", &text);
 	if (err)
 		return err;
 	/* "none [mq-deadline] bfq"; a device without a choice says "none". */
@@ -113,8 +138,15 @@ int device_read_scheduler(struct device *leaf, const struct roots *roots)
 		return -ENOMEM;
 	free(leaf->scheduler);
 	leaf->scheduler = name;
-	leaf->rotational = read_number(roots, leaf->name, "queue/rotational");
+	leaf->rotational = read_number(s, leaf->name, "queue/rotational");
 	return 0;
+}
+
+int device_read_scheduler(struct device *leaf, const struct roots *roots)
+{
+	struct source s = { .roots = roots };
+
+	return read_scheduler(&s, leaf);
 }
 
 /* A sysfs name has '!' where the node has '/' (cciss!c0d0). */
@@ -128,8 +160,7 @@ static char *node_of(const char *name)
 	return node;
 }
 
-static int device_new(const struct roots *roots, const char *name,
-		      struct device **ret)
+static int device_new(struct source *s, const char *name, struct device **ret)
 {
 	_cleanup_(device_freep) struct device *d = calloc(1, sizeof(*d));
 	_cleanup_free_ char *text = NULL;
@@ -137,11 +168,11 @@ static int device_new(const struct roots *roots, const char *name,
 
 	if (!d)
 		return -ENOMEM;
-	err = read_attribute(roots, name, "dev", &text);
+	err = read_attribute(s, name, "dev", &text);
 	if (!err)
 		err = parse_devno(text, &d->devno);
 	/* A hidden disk has no number for user space: its number is 0. */
-	if (err == -ENOENT && read_number(roots, name, "hidden"))
+	if (err == -ENOENT && read_number(s, name, "hidden"))
 		err = 0;
 	if (err)
 		return err;
@@ -149,9 +180,9 @@ static int device_new(const struct roots *roots, const char *name,
 	d->node = node_of(name);
 	if (!d->name || !d->node)
 		return -ENOMEM;
-	d->size_bytes = read_number(roots, name, "size") * 512;
-	d->diskseq = read_number(roots, name, "diskseq");
-	if (read_attribute(roots, name, "dm/name", &d->label) == -ENOMEM)
+	d->size_bytes = read_number(s, name, "size") * 512;
+	d->diskseq = read_number(s, name, "diskseq");
+	if (read_attribute(s, name, "dm/name", &d->label) == -ENOMEM)
 		return -ENOMEM;
 	*ret = TAKE_PTR(d);
 	return 0;
@@ -159,18 +190,19 @@ static int device_new(const struct roots *roots, const char *name,
 
 /* ---- edges ---- */
 
-static int link_slaves(const struct topology *t, const struct roots *roots,
+static int link_slaves(const struct topology *t, struct source *s,
 		       struct device *d)
 {
 	_cleanup_free_ struct dirent **l = NULL;
 	_cleanup_free_ char *path = NULL;
 	int n, err = 0;
 
-	path = asprintf_or_null("%s/class/block/%s/slaves", roots->sysfs,
+	path = asprintf_or_null("%s/class/block/%s/slaves", s->roots->sysfs,
 				d->name);
 	if (!path)
 		return -ENOMEM;
 	n = scandir(path, &l, NULL, versionsort);
+	note(s, n < 0 ? -errno : 0);
 	for (int i = 0; i < n; i++) {
 		if (!err && l[i]->d_name[0] != '.')
 			err = add_slave(d, topology_by_name(t, l[i]->d_name));
@@ -179,16 +211,17 @@ static int link_slaves(const struct topology *t, const struct roots *roots,
 	return err;
 }
 
-static int link_partition(const struct topology *t, const struct roots *roots,
+static int link_partition(const struct topology *t, struct source *s,
 			  struct device *d)
 {
 	_cleanup_free_ char *path = NULL, *real = NULL;
 	char *slash;
 
-	path = asprintf_or_null("%s/class/block/%s", roots->sysfs, d->name);
+	path = asprintf_or_null("%s/class/block/%s", s->roots->sysfs, d->name);
 	if (!path)
 		return -ENOMEM;
 	real = realpath(path, NULL);
+	note(s, real ? 0 : -errno);
 	slash = real ? strrchr(real, '/') : NULL;
 	if (!slash)
 		return 0;
@@ -219,18 +252,18 @@ static bool is_nvme_head(const struct device *d)
 	return d->n_slaves && !d->slaves[0]->devno;
 }
 
-static int link_loop(const struct topology *t, const struct roots *roots,
+static int link_loop(const struct topology *t, struct source *s,
 		     struct device *d)
 {
 	_cleanup_free_ char *file = NULL;
 	struct device *slave;
 	int err;
 
-	err = read_attribute(roots, d->name, "loop/backing_file", &file);
+	err = read_attribute(s, d->name, "loop/backing_file", &file);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	/* The kernel has followed all links; of a deleted file the mount point is still right. */
-	err = topology_resolve_literal(t, roots, file, &slave);
+	err = topology_resolve_literal(t, s->roots, file, &slave);
 	if (err) {
 		log_debug_errno(err, "%s: backing file %s: %m, ignoring.",
 				d->node, file);
@@ -333,29 +366,28 @@ enum device_kind dm_kind(const char *table, const char *uuid,
 }
 
 /* dm-stripe announces its stripe width; dm-linear passes on what is below. */
-static bool has_stripe_limits(const struct roots *roots, const struct device *d)
+static bool has_stripe_limits(struct source *s, const struct device *d)
 {
-	uint64_t width = read_number(roots, d->name, "queue/optimal_io_size");
+	uint64_t width = read_number(s, d->name, "queue/optimal_io_size");
 
 	for (size_t i = 0; i < d->n_slaves; i++)
-		if (read_number(roots, d->slaves[i]->name,
+		if (read_number(s, d->slaves[i]->name,
 				"queue/optimal_io_size") >= width)
 			return false;
 	return d->n_slaves > 0;
 }
 
 /* Another node of the device, if there is one: inner volumes of LVM have none. */
-static int add_alias(const struct roots *roots, struct device *d,
-		     const char *alias)
+static int add_alias(struct source *s, struct device *d, const char *alias)
 {
 	_cleanup_free_ char *full = NULL;
 	struct stat st;
 
-	full = asprintf_or_null("%s%s", roots->prefix, alias);
+	full = asprintf_or_null("%s%s", s->roots->prefix, alias);
 	if (!full)
 		return -ENOMEM;
 	/* DevicePolicy=closed refuses access() to a node, also with F_OK. */
-	if (stat(full, &st) < 0)
+	if (note(s, stat(full, &st) < 0 ? -errno : 0) < 0)
 		return 0;
 	if (streq(alias, d->node) || strv_contains(d->aliases, alias))
 		return 0;
@@ -389,8 +421,7 @@ static char *lvm_alias(const char *label)
 }
 
 /* What udev knows: links (only those made for people), the words of the table. */
-static int ask_udev(const struct roots *roots, struct device *d,
-		    char **ret_table)
+static int ask_udev(struct source *s, struct device *d, char **ret_table)
 {
 	static const char *const families[] = { "/dev/mapper/", "/dev/md/" };
 	sd_device *dev = NULL;
@@ -408,7 +439,7 @@ static int ask_udev(const struct roots *roots, struct device *d,
 			if (startswith(link, families[i]))
 				wanted = true;
 		if (wanted)
-			err = add_alias(roots, d, link);
+			err = add_alias(s, d, link);
 	}
 	if (!err &&
 	    sd_device_get_property_value(dev, "SUTRO_DM_TABLE", &value) >= 0) {
@@ -420,37 +451,37 @@ static int ask_udev(const struct roots *roots, struct device *d,
 	return err;
 }
 
-static int name_and_kind(const struct roots *roots, struct device *d)
+static int name_and_kind(struct source *s, struct device *d)
 {
 	_cleanup_free_ char *uuid = NULL, *level = NULL, *table = NULL;
 	_cleanup_free_ char *mapper = NULL, *lvm = NULL;
 	int err = 0;
 
-	if (roots_are_real(roots))
-		err = ask_udev(roots, d, &table);
+	if (roots_are_real(s->roots))
+		err = ask_udev(s, d, &table);
 	if (!err && d->label) {
-		read_attribute(roots, d->name, "dm/uuid", &uuid);
+		read_attribute(s, d->name, "dm/uuid", &uuid);
 		d->kind = dm_kind(table, uuid ?: "", d->slaves, d->n_slaves,
-				  has_stripe_limits(roots, d));
+				  has_stripe_limits(s, d));
 		mapper = asprintf_or_null("/dev/mapper/%s", d->label);
 		if (!mapper)
 			return -ENOMEM;
-		err = add_alias(roots, d, mapper);
+		err = add_alias(s, d, mapper);
 		/* "LVM-" and two ids of 32 characters: a volume for users. */
 		if (!err && uuid && startswith(uuid, "LVM-") &&
 		    strlen(uuid) == 68) {
 			lvm = lvm_alias(d->label);
 			if (!lvm)
 				return -ENOMEM;
-			err = add_alias(roots, d, lvm);
+			err = add_alias(s, d, lvm);
 		}
-	} else if (has_attribute(roots, d->name, "partition")) {
+	} else if (has_attribute(s, d->name, "partition")) {
 		d->kind = DEVICE_PARTITION;
-	} else if (read_attribute(roots, d->name, "md/level", &level) == 0) {
+	} else if (read_attribute(s, d->name, "md/level", &level) == 0) {
 		d->kind = raid_kind(level);
-	} else if (has_attribute(roots, d->name, "loop/backing_file")) {
+	} else if (has_attribute(s, d->name, "loop/backing_file")) {
 		d->kind = DEVICE_LOOP;
-	} else if (has_attribute(roots, d->name, "bcache")) {
+	} else if (has_attribute(s, d->name, "bcache")) {
 		d->kind = d->n_slaves ? DEVICE_BCACHE : DEVICE_DISK;
 	} else if (is_nvme_head(d)) {
 		d->kind = DEVICE_MULTIPATH;
@@ -491,41 +522,41 @@ static int collect_leaves(struct device *top, struct device *d)
 	return err;
 }
 
-static int find_leaf(const struct roots *roots, struct device *d)
+static int find_leaf(struct source *s, struct device *d)
 {
-	bool queue = has_attribute(roots, d->name, "queue/scheduler");
+	bool queue = has_attribute(s, d->name, "queue/scheduler");
 
 	/* Only a request-based device-mapper device has hardware queues. */
-	if (d->label && has_attribute(roots, d->name, "mq"))
+	if (d->label && has_attribute(s, d->name, "mq"))
 		d->leaf = queue;
 	else
 		d->leaf = queue &&
 			  (d->n_slaves == 0 || d->kind == DEVICE_LOOP) &&
-			  !d->label && !has_attribute(roots, d->name, "md");
-	return d->leaf ? device_read_scheduler(d, roots) : 0;
+			  !d->label && !has_attribute(s, d->name, "md");
+	return d->leaf ? read_scheduler(s, d) : 0;
 }
 
 /* ---- the snapshot ---- */
 
-static int read_devices(struct topology *t, const struct roots *roots)
+static int read_devices(struct topology *t, struct source *s)
 {
 	_cleanup_free_ char *path = NULL;
 	struct dirent *e;
 	int err = 0;
 	DIR *dir;
 
-	path = asprintf_or_null("%s/class/block", roots->sysfs);
+	path = asprintf_or_null("%s/class/block", s->roots->sysfs);
 	if (!path)
 		return -ENOMEM;
 	dir = opendir(path);
 	if (!dir)
 		return -errno;
-	while (!err && (e = readdir(dir))) {
+	for (errno = 0; !err && (e = readdir(dir)); errno = 0) {
 		struct device **grown, *d;
 
 		if (e->d_name[0] == '.')
 			continue;
-		err = device_new(roots, e->d_name, &d);
+		err = device_new(s, e->d_name, &d);
 		if (err) {
 			log_debug_errno(err, "%s: %m, ignoring.", e->d_name);
 			err = err == -ENOMEM ? err : 0;
@@ -545,6 +576,8 @@ static int read_devices(struct topology *t, const struct roots *roots)
 		t->devices = grown;
 		grown[t->n_devices++] = d;
 	}
+	if (!err)
+		note(s, -errno);
 	closedir(dir);
 	return err;
 }
@@ -556,14 +589,14 @@ static int by_device_name(const void *a, const void *b)
 	return strverscmp((*x)->name, (*y)->name);
 }
 
-int topology_new(const struct roots *roots, struct topology **ret)
+static int read_topology(struct source *s, struct topology **ret)
 {
 	_cleanup_(topology_freep) struct topology *t = calloc(1, sizeof(*t));
 	int err;
 
 	if (!t)
 		return -ENOMEM;
-	err = read_devices(t, roots);
+	err = read_devices(t, s);
 	if (err)
 		return err;
 	if (t->n_devices)
@@ -572,17 +605,17 @@ int topology_new(const struct roots *roots, struct topology **ret)
 	for (size_t i = 0; i < t->n_devices && !err; i++) {
 		struct device *d = t->devices[i];
 
-		err = link_slaves(t, roots, d);
-		if (!err && has_attribute(roots, d->name, "partition"))
-			err = link_partition(t, roots, d);
+		err = link_slaves(t, s, d);
+		if (!err && has_attribute(s, d->name, "partition"))
+			err = link_partition(t, s, d);
 		if (!err)
 			err = link_nvme_path(t, d);
 		if (!err)
-			err = link_loop(t, roots, d);
+			err = link_loop(t, s, d);
 	}
 	for (size_t i = 0; i < t->n_devices && !err; i++) {
-		err = name_and_kind(roots, t->devices[i]);
-		if (!err && find_leaf(roots, t->devices[i]) == -ENOMEM)
+		err = name_and_kind(s, t->devices[i]);
+		if (!err && find_leaf(s, t->devices[i]) == -ENOMEM)
 			err = -ENOMEM;
 	}
 	for (size_t i = 0; i < t->n_devices && !err; i++)
@@ -593,11 +626,42 @@ int topology_new(const struct roots *roots, struct topology **ret)
 	return 0;
 }
 
+int topology_new(const struct roots *roots, struct topology **ret)
+{
+	_cleanup_(topology_freep) struct topology *t = NULL;
+	struct source s = {};
+	int err = 0;
+
+	/* Half a topology would make disks look like others, and what is restored of them be lost.
+	 * An error that passes is no reason for that, and one that stays is about one device.
+	 */
+	for (unsigned int i = 0; i < ATTEMPTS && !err; i++) {
+		topology_free(t);
+		t = NULL;
+		s = (struct source){ .roots = roots };
+		err = read_topology(&s, &t);
+		if (!s.error)
+			break;
+	}
+	if (!err && (s.error == -EMFILE || s.error == -ENFILE))
+		err = s.error;
+	if (err)
+		return err;
+	if (s.error)
+		log_warning_errno(s.error,
+				  "Cannot read all of the devices in "
+				  "%s, going on: %m",
+				  roots->sysfs);
+	*ret = TAKE_PTR(t);
+	return 0;
+}
+
 bool device_is_readable(const char *name, const struct roots *roots)
 {
+	struct source s = { .roots = roots };
 	struct device *d;
 
-	if (device_new(roots, name, &d) < 0)
+	if (device_new(&s, name, &d) < 0)
 		return false;
 	device_free(d);
 	return true;
@@ -605,12 +669,13 @@ bool device_is_readable(const char *name, const struct roots *roots)
 
 bool device_is_current(const struct device *d, const struct roots *roots)
 {
+	struct source s = { .roots = roots };
 	_cleanup_free_ char *text = NULL;
 	dev_t devno = 0;
 
-	if (d->devno && (read_attribute(roots, d->name, "dev", &text) < 0 ||
+	if (d->devno && (read_attribute(&s, d->name, "dev", &text) < 0 ||
 			 parse_devno(text, &devno) < 0))
 		return false;
 	return devno == d->devno &&
-	       read_number(roots, d->name, "diskseq") == d->diskseq;
+	       read_number(&s, d->name, "diskseq") == d->diskseq;
 }

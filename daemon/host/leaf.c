@@ -36,14 +36,19 @@ static char *record_path(const struct roots *roots, const struct device *leaf)
 	return asprintf_or_null("%s/leaves/%s", roots->run, leaf->name);
 }
 
-static bool record_load(const struct roots *roots, const struct device *leaf,
-			struct record *ret)
+/* Return: 1; 0: there is none for this disk; -errno: it cannot be read. */
+static int record_load(const struct roots *roots, const struct device *leaf,
+		       struct record *ret)
 {
 	_cleanup_free_ char *path = record_path(roots, leaf), *text = NULL;
 	unsigned long long diskseq;
+	int err;
 
-	if (!path || read_file_at(AT_FDCWD, path, &text) < 0)
-		return false;
+	if (!path)
+		return -ENOMEM;
+	err = read_file_at(AT_FDCWD, path, &text);
+	if (err)
+		return err == -ENOENT ? 0 : err;
 	return sscanf(text, "%63s %llu %15s", ret->previous, &diskseq,
 		      ret->state) == 3 &&
 	       diskseq == leaf->diskseq;
@@ -89,7 +94,7 @@ bool leaf_is_managed(const struct roots *roots, const struct device *leaf)
 	struct record r;
 
 	return leaf->scheduler && streq(leaf->scheduler, SCHEDULER) &&
-	       record_load(roots, leaf, &r) && streq(r.state, "used");
+	       record_load(roots, leaf, &r) > 0 && streq(r.state, "used");
 }
 
 /* ---- switching ---- */
@@ -158,8 +163,8 @@ static int begin(const struct device *leaf, struct leaf_result *ret)
 static int fail(const struct device *leaf, struct leaf_result *ret, int err)
 {
 	ret->error = asprintf_or_null(
-		"%s: cannot remember its scheduler in /run/sutro: %s",
-		leaf->node, strerror(-err));
+		"%s: cannot record its scheduler in /run/sutro: %s", leaf->node,
+		strerror(-err));
 	if (!ret->error)
 		return -ENOMEM;
 	log_warning("%s", ret->error);
@@ -184,19 +189,17 @@ static int begin_use(const struct roots *roots, const struct device *leaf,
 	bool is_sutro = leaf->scheduler && streq(leaf->scheduler, SCHEDULER);
 	const char *previous;
 	struct record r;
-	int err;
+	int known, err;
 
 	if (dry_run)
 		return is_sutro ? 0 : want(leaf, SCHEDULER, dry_run, ret);
 	/* A leaf that was switched to sutro by udev or by hand is ours from now on. What it
 	 * had before is not known then, and "none" is what every leaf has.
 	 */
-	if (!is_sutro)
-		previous = ret->previous;
-	else if (record_load(roots, leaf, &r))
-		previous = r.previous;
-	else
-		previous = "none";
+	known = is_sutro ? record_load(roots, leaf, &r) : 0;
+	if (known < 0)
+		return fail(leaf, ret, known);
+	previous = !is_sutro ? ret->previous : known ? r.previous : "none";
 	err = record_save(roots, leaf, previous, "used");
 	if (err)
 		return fail(leaf, ret, err);
@@ -207,8 +210,11 @@ static int begin_release(const struct roots *roots, const struct device *leaf,
 			 bool dry_run, struct leaf_result *ret)
 {
 	struct record r;
+	int known = record_load(roots, leaf, &r);
 
-	if (!leaf_is_managed(roots, leaf) || !record_load(roots, leaf, &r))
+	if (known < 0)
+		return fail(leaf, ret, known);
+	if (!known || !leaf_is_managed(roots, leaf))
 		return 0;
 	if (!leaf_exists(roots, leaf)) {
 		log_info("%s is gone: nothing to release.", leaf->node);
@@ -230,14 +236,14 @@ int leaf_begin(const struct roots *roots, const struct device *leaf, bool use,
 }
 
 static int end_badly(const struct roots *roots, const struct device *leaf,
-		     bool use, int err, struct leaf_result *ret)
+		     bool is_unused, int err, struct leaf_result *ret)
 {
 	ret->error = explain_failure(leaf, ret->wanted, err);
 	if (!ret->error)
 		return -ENOMEM;
 	log_warning("%s", ret->error);
 	/* After a timeout the kernel may still switch, and the leaf is ours then. */
-	if (use && err != -ETIMEDOUT)
+	if (is_unused && err != -ETIMEDOUT)
 		record_remove(roots, leaf);
 	return 0;
 }
@@ -245,14 +251,15 @@ static int end_badly(const struct roots *roots, const struct device *leaf,
 int leaf_end(const struct roots *roots, struct device *leaf, bool use, int err,
 	     struct leaf_result *ret)
 {
-	if (!err)
-		err = device_read_scheduler(leaf, roots);
-	if (!err && !streq(leaf->scheduler, ret->wanted))
-		err = -EIO; /* taken, and something else is in use */
-	if (err == -ENOMEM)
-		return err;
-	if (err)
-		return end_badly(roots, leaf, use, err, ret);
+	int unread = device_read_scheduler(leaf, roots);
+	bool is_other = !unread && !streq(leaf->scheduler, ret->wanted);
+
+	if (err == -ENOMEM || unread == -ENOMEM)
+		return -ENOMEM;
+	/* What counts is the scheduler in use, even if its writer has failed since. */
+	if (unread || is_other)
+		return end_badly(roots, leaf, use && is_other,
+				 err ?: unread ?: -EIO, ret);
 	ret->changed = true;
 	log_info("%s: scheduler %s -> %s.", leaf->node, ret->previous,
 		 ret->wanted);
@@ -264,5 +271,6 @@ bool leaf_is_known(const struct roots *roots, const struct device *leaf)
 {
 	struct record r;
 
-	return record_load(roots, leaf, &r);
+	/* One that cannot be read is one. */
+	return record_load(roots, leaf, &r) != 0;
 }

@@ -153,6 +153,28 @@ void policy_resolve(struct policy *p, const struct topology *t,
 	}
 }
 
+static size_t count_missed(const struct policy *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_statements; i++)
+		n += p->statements[i].missed;
+	for (size_t i = 0; i < p->promises.n; i++)
+		n += p->promises.items[i].missed;
+	return n;
+}
+
+bool policy_resolve_missed(struct policy *p, const struct topology *t,
+			   const struct roots *roots)
+{
+	size_t missed = count_missed(p);
+
+	if (!missed)
+		return false;
+	policy_resolve(p, t, roots);
+	return count_missed(p) < missed;
+}
+
 /* ---- promises about any volume ---- */
 
 bool policy_has_any(const struct policy *p)

@@ -108,6 +108,14 @@ int policy_promise(struct policy *p, struct promises *promises);
 void policy_resolve(struct policy *p, const struct topology *t,
 		    const struct roots *roots);
 
+/**
+ * policy_resolve_missed() - policy_resolve() if there are settings whose paths led nowhere
+ *
+ * Return: does one of these paths lead to a device now?
+ */
+bool policy_resolve_missed(struct policy *p, const struct topology *t,
+			   const struct roots *roots);
+
 /** policy_has_any() - is there a promise about each volume that the unit uses? */
 bool policy_has_any(const struct policy *p);
 

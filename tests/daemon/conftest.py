@@ -9,10 +9,9 @@ from fakemachine import Bus, Machine, Sutrod, Systemd
 from plant import Plant
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def new_machine(directory: Path) -> Machine:
     """Two sutro disks under a stripe, one bfq disk, one without a scheduler, one unused."""
-    m = Machine(tmp_path.resolve() / "machine")
+    m = Machine(directory.resolve() / "machine")
     m.disk("sda", "8:0", "sutro")
     m.disk("sdb", "8:16", "sutro")
     m.disk("sdc", "8:32", "bfq")
@@ -21,6 +20,12 @@ def machine(tmp_path: Path) -> Machine:
     m.cgroup("/init.scope")
     m.cgroup("/system.slice")
     return m
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """A machine with four disks."""
+    return new_machine(tmp_path)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@
  *
  * SUTRO_FAULTS is "N LOG". Calls about files, sockets and processes are counted, those of child
  * processes too; call N fails, as on a full or broken disk or without free descriptors. With N = 0
- * none fails, and each is added to the file LOG: "ORDINAL CALL TARGET".
+ * none fails. Call N, or each with N = 0, is added to the file LOG: "ORDINAL CALL TARGET".
  *
  * A seccomp filter traps the calls (SIGSYS), so those within libc and libsystemd are counted as well. The
  * handler executes the call with MAGIC as its sixth argument, which the filter lets pass; none of the calls
@@ -148,7 +148,7 @@ static bool is_due(const struct call *call, const long *a)
 	if (paused)
 		return false;
 	n = __atomic_add_fetch(count, 1, __ATOMIC_RELAXED);
-	if (!ordinal)
+	if (!ordinal || n == ordinal)
 		add_to_log(call, n, a);
 	return n == ordinal;
 }

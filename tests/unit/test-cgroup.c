@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The tree of cgroups, on a fake hierarchy: which callbacks follow from which changes.
+ *
+ * A callback adds a word to the log of the test: "+/a" added, "-/a" removed, "~/a:io.max" modified,
+ * "lost".
+ */
+
+#include <glib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fake.h"
+#include "host/cgroup.h"
+
+#define MOUNT "/sys/fs/cgroup"
+
+/* More than EVENTS_MAX of cgroup.c. */
+#define FLOOD 1100U
+
+/** struct test - a hierarchy with /system.slice/a.service */
+struct test {
+	struct roots roots;
+	sd_event *event;
+	struct cgroup_tree *tree;
+	GString *log;
+};
+
+static void on_added(struct cgroup *c, void *userdata)
+{
+	struct test *t = userdata;
+
+	g_string_append_printf(t->log, "+%s ", c->shown);
+}
+
+static void on_removed(struct cgroup *c, void *userdata)
+{
+	struct test *t = userdata;
+
+	g_string_append_printf(t->log, "-%s ", c->shown);
+}
+
+static void on_modified(struct cgroup *c, const char *file, void *userdata)
+{
+	struct test *t = userdata;
+
+	g_string_append_printf(t->log, "~%s:%s ", c->shown, file);
+}
+
+static void on_lost(void *userdata)
+{
+	struct test *t = userdata;
+
+	g_string_append(t->log, "lost ");
+}
+
+static void setup(struct test *t)
+{
+	static const struct cgroup_ops ops = {
+		.policy_bytes = 1,
+		.added = on_added,
+		.removed = on_removed,
+		.modified = on_modified,
+		.lost = on_lost,
+	};
+
+	*t = (struct test){ .log = g_string_new(NULL) };
+	fake_new(&t->roots);
+	fake_dir(&t->roots, MOUNT "/system.slice/a.service");
+	check(sd_event_new(&t->event) >= 0);
+	check(cgroup_tree_new(&t->roots, t->event, &ops, t, &t->tree) == 0);
+	check(cgroup_tree_scan(t->tree) == 0);
+}
+
+static void teardown(struct test *t)
+{
+	cgroup_tree_free(t->tree);
+	sd_event_unref(t->event);
+	g_string_free(t->log, true);
+	fake_remove(&t->roots);
+}
+
+static void handle_events(struct test *t)
+{
+	while (sd_event_run(t->event, 0) > 0)
+		;
+}
+
+/* Handle all events and empty the log. */
+static void settle(struct test *t)
+{
+	handle_events(t);
+	g_string_truncate(t->log, 0);
+}
+
+/* Handle all events; is the log as expected? It is empty afterwards. */
+static bool has_logged(struct test *t, const char *expected)
+{
+	bool is_same;
+
+	handle_events(t);
+	is_same = streq(t->log->str, expected);
+	if (!is_same)
+		fprintf(stderr, "\"%s\", not \"%s\"\n", t->log->str, expected);
+	g_string_truncate(t->log, 0);
+	return is_same;
+}
+
+static void make(struct test *t, const char *path)
+{
+	g_autofree char *full = g_strconcat(t->roots.prefix, MOUNT, path, NULL);
+
+	check(mkdir(full, 0755) == 0);
+}
+
+static void drop(struct test *t, const char *path)
+{
+	g_autofree char *full = g_strconcat(t->roots.prefix, MOUNT, path, NULL);
+
+	check(rmdir(full) == 0);
+}
+
+/* ---- the tests ---- */
+
+static void test_scan(struct test *t)
+{
+	const struct cgroup *a =
+		cgroup_find(t->tree, "/system.slice/a.service");
+
+	check(has_logged(t, "+/ +/system.slice +/system.slice/a.service "));
+	check(a && streq(a->name, "a.service"));
+	check(a->parent == cgroup_find(t->tree, "/system.slice"));
+	check(a->parent->parent == cgroup_tree_root(t->tree));
+	check(a->inode && cgroup_by_inode(t->tree, a->inode) == a);
+	check(!a->is_delegated);
+	/* What is there is not added again. */
+	check(cgroup_tree_scan(t->tree) == 0);
+	check(has_logged(t, ""));
+}
+
+static void test_events(struct test *t)
+{
+	settle(t);
+	make(t, "/b.slice");
+	check(has_logged(t, "+/b.slice "));
+	make(t, "/b.slice/c.service");
+	make(t, "/b.slice/c.service/d");
+	check(has_logged(t, "+/b.slice/c.service +/b.slice/c.service/d "));
+	check(cgroup_find(t->tree, "/b.slice/c.service/d")->is_delegated);
+	drop(t, "/b.slice/c.service/d");
+	drop(t, "/b.slice/c.service");
+	check(has_logged(t, "-/b.slice/c.service/d -/b.slice/c.service "));
+	check(!cgroup_find(t->tree, "/b.slice/c.service"));
+}
+
+static void test_files(struct test *t)
+{
+	settle(t);
+	fake_file(&t->roots, MOUNT "/system.slice/io.weight", "1");
+	check(has_logged(t, "~/system.slice:io.weight "));
+	fake_file(&t->roots, MOUNT "/system.slice/io.max", "1");
+	check(has_logged(t, "~/system.slice:io.max "));
+	fake_file(&t->roots, MOUNT "/system.slice/memory.max", "1");
+	check(has_logged(t, ""));
+	/* The files of the children appear or go. */
+	fake_file(&t->roots, MOUNT "/system.slice/cgroup.subtree_control", "1");
+	check(has_logged(t, "~/system.slice/a.service:io.weight "));
+}
+
+static void test_delegated_flood(struct test *t)
+{
+	const char *file = MOUNT "/system.slice/a.service/x/io.max";
+	struct cgroup *x;
+
+	make(t, "/system.slice/a.service/x");
+	settle(t);
+	x = cgroup_find(t->tree, "/system.slice/a.service/x");
+	check(x && x->is_delegated && x->watch);
+	for (unsigned int i = 0; i < FLOOD; i++) {
+		fake_file(&t->roots, file, "%u", i);
+		settle(t);
+	}
+	check(!x->watch);
+	fake_file(&t->roots, file, "more");
+	check(has_logged(t, ""));
+	/* The next scan watches it again. */
+	check(cgroup_tree_scan(t->tree) == 0);
+	fake_file(&t->roots, file, "again");
+	check(has_logged(t, "~/system.slice/a.service/x:io.max "));
+}
+
+static void test_names_of_any_bytes(struct test *t)
+{
+	struct cgroup *c;
+
+	settle(t);
+	make(t, "/\xff\x1b[2J");
+	check(has_logged(t, "+/?\?[2J "));
+	c = cgroup_find(t->tree, "/\xff\x1b[2J");
+	check(c && streq(c->shown, "/?\?[2J"));
+}
+
+static void test_links_are_not_followed(struct test *t)
+{
+	struct cgroup *a = cgroup_find(t->tree, "/system.slice/a.service");
+	g_autofree char *link = g_strconcat(
+		t->roots.prefix, MOUNT "/system.slice/a.service/link", NULL);
+	_cleanup_free_ char *text = NULL;
+
+	fake_file(&t->roots, MOUNT "/system.slice/a.service/file", "old");
+	check(symlink("file", link) == 0);
+	check(cgroup_read(a, "link", &text) == -ELOOP);
+	check(cgroup_write(a, "link", "new") == -ELOOP);
+	check(cgroup_write(a, "none", "new") == -ENOENT);
+	check(cgroup_write(a, "file", "new") == 0);
+	check(fake_has(&t->roots, MOUNT "/system.slice/a.service/file", "new"));
+}
+
+int main(void)
+{
+	static void (*const tests[])(struct test *) = {
+		test_scan,
+		test_events,
+		test_files,
+		test_delegated_flood,
+		test_names_of_any_bytes,
+		test_links_are_not_followed,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
+		struct test t;
+
+		setup(&t);
+		tests[i](&t);
+		teardown(&t);
+	}
+	return 0;
+}
