@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """meson builds and installs the daemon without a warning, and its data are well-formed."""
 
+import json
 import re
 from pathlib import Path
 
@@ -35,6 +36,19 @@ def test_units(installed: Path, tmp_path: Path) -> None:
         copy = tmp_path / unit.name
         said = passes("env", *folders, "systemd-analyze", "--user", "verify", "--man=no", copy)
         assert not said.strip()
+
+
+def test_sandbox(installed: Path, tmp_path: Path) -> None:
+    """systemd's judgement of the service, and SECURITY.md has the reason for each open setting."""
+    unit = next(installed.rglob("sutrod.service"))
+    tool = ("env", f"XDG_RUNTIME_DIR={tmp_path}", "systemd-analyze", "--user", "security")
+    text = passes(*tool, "--offline=true", "--no-pager", unit)
+    level = re.search(r"exposure level for sutrod.service: ([0-9.]+)", text)
+    assert level and float(level.group(1)) <= 2.4
+    rows = json.loads(passes(*tool, "--offline=true", "--json=short", unit))
+    found = {row["name"] for row in rows if float(row["exposure"] or 0) > 0}
+    table = (TOP / "SECURITY.md").read_text().replace("\\|", "|")
+    assert set(re.findall(r"^\| `([A-Z][^`]*=[^`]*)` \|", table, re.M)) == found
 
 
 def test_udev_rules(installed: Path) -> None:

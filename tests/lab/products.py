@@ -29,7 +29,15 @@ from .roots import (
 
 # Rooms that no package is made from, and what is packaged all the same: a change in the former
 # costs no rebuild.
-NOT_PACKAGED = ("lab", ".ci/", "README.md", "CONTRIBUTING.md", "tests/", "Documentation/")
+NOT_PACKAGED = (
+    "lab",
+    ".ci/",
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "tests/",
+    "Documentation/",
+)
 PACKAGED = ("Documentation/guides/", "Documentation/man/", "Documentation/meson.build",
             "Documentation/org.sutro1.xml")  # fmt: skip
 MODELDISK = "tests/modeldisk/"
