@@ -29,12 +29,13 @@ _sutroctl() {
 		if [[ -n $family ]]; then
 			words='check show set reset reload'
 		else
-			words='status tree explain latency top watch plot metrics policy set use release slurm-gres dump'
+			words='status tree explain latency top watch plot metrics measure policy set use release slurm-gres dump'
 			options+=' --version'
 		fi
 		;;
 	tree | use) files=yes ;;
 	'policy check') files=yes options+=' --fits' ;;
+	measure) files=yes options+=' --yes --dry-run --seconds' ;;
 	top) files=yes options+=' --once' ;;
 	metrics) files=yes options+=' --all --output' ;;
 	plot) options+=' --from --output' ;;&

@@ -14,8 +14,10 @@ sutroctl       the command; its verbs are in
   daemon       status, dump
   stacks       tree, use, release
   statements   explain, set
+  measure      measure
   policy       policy check, show, set, reset, reload
   top, watch, plot
+
 counters       the counters of the elevator, from cgroup files
 metrics        metrics for Prometheus
 exporter       sutro-exporter: metrics over HTTP

@@ -296,6 +296,10 @@ class Client:
         verdict, devices = await self._sutro("CheckPolicies", "a(ss)", pairs)
         return {"verdict": verdict, "devices": devices}
 
+    async def reload(self) -> None:
+        """Let the daemon read its configuration again."""
+        await self._sutro("Reload")
+
     async def reload_policies(self) -> None:
         """Let the daemon read all policy files again."""
         await self._sutro("ReloadPolicies")

@@ -88,6 +88,19 @@ def capacities(out: Console, found: list[Dict]) -> None:
     out.print(table)
 
 
+def measured(out: Console, data: Dict) -> None:
+    """The rates, and the part that is kept."""
+    table = columns("FLOORS", ">MEASURED", ">CAPACITY")
+    for one in data["measured"]:
+        key = one["key"]
+        table.add_row(ABOUT[key], *(values.short(key, one[k]) for k in ("measured", "capacity")))
+    out.print(table)
+    if data["file"]:
+        out.print(Text.assemble("kept for ", (data["path"], NAME), f" in {data['file']}"))
+    else:
+        out.print("dry run: nothing is kept", style=FAINT)
+
+
 def explained(out: Console, found: list[Dict]) -> None:
     """Each promise of a unit, with its need of each leaf."""
     for promise in found:

@@ -114,6 +114,15 @@ def _add_verbs(add: Add) -> None:
     verb.add_argument("--all", action="store_true", help="all cgroups, not 200 at the most")
     verb.add_argument("-o", "--output", metavar="FILE", help="replace this file by the text")
 
+    text = "measure what a device can promise, and keep it as its capacity"
+    verb = add("measure", "measure.measure", "show_promises.measured", text)
+    verb.add_argument("device", metavar="DEVICE")
+    verb.add_argument("--yes", "-y", action="store_true", help="do not ask for confirmation")
+    verb.add_argument("--dry-run", action="store_true", help="measure, but keep nothing")
+    verb.add_argument(
+        "--seconds", type=int, default=10, metavar="N", help="for each of two rates (10)"
+    )
+
     verb = add("set", "statements.set_", "show.set_", "set the weight of a unit, or for a device")
     verb.add_argument("unit", metavar="UNIT", help=UNIT)
     verb.add_argument("weight", metavar="WEIGHT", help="1 to 10000; 'default' removes it")
@@ -194,6 +203,10 @@ def _check(args: argparse.Namespace) -> None:
         from . import plot
 
         plot.check_output(args.output)
+    if args.verb == "measure":
+        from . import measure
+
+        measure.check(args)
     if args.verb == "set":
         args.weight = parse_weight(args.weight)
     if args.verb == "release" and bool(args.device) == args.all:

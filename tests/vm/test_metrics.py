@@ -177,6 +177,27 @@ def test_overcommitted(db: Unit) -> None:
     resolves("SutroOvercommitted")
 
 
+def test_measure(leaf: ModelDisk) -> None:
+    """fio measures the bandwidth of the model disk, of which nine tenths are kept and refused."""
+    file = Path("/etc/sutro/sutrod.conf.d/50-capacity-dev-ssd0.conf")
+    try:
+        words = ("measure", "/dev/ssd0", "--yes", "--seconds", "3")
+        (bandwidth, iops) = json.loads(run("sutroctl", "--json", *words))["measured"]
+        assert bandwidth["measured"] == pytest.approx(20_000_000, rel=0.1)
+        assert bandwidth["capacity"] == pytest.approx(0.9 * bandwidth["measured"], abs=1)
+        assert iops["measured"] > 1000
+        rows = {row["key"]: row["capacity"] for row in bus.call("ListCapacities")}
+        assert rows["ReadBandwidthMin"] == bandwidth["capacity"]
+        CONF.write_text("[Capacity]\nAdmission=refuse\n")
+        bus.call("Reload")
+        with pytest.raises(bus.BusError, match="can promise"):
+            bus.set_policy(DB, ReadBandwidthMin=f"/dev/ssd0 {bandwidth['capacity'] + 1}")
+    finally:
+        file.unlink(missing_ok=True)
+        CONF.unlink(missing_ok=True)
+        bus.call("Reload")
+
+
 def test_dashboard(db: Unit) -> None:
     """Each query has a result, but for those that look for what does not hold."""
     CONF.parent.mkdir(exist_ok=True)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The verb measure: what a device can promise, measured with fio and kept as its capacity.
+
+Only reads are measured: writes would destroy data. fio reads at random places, since a floor has
+to hold for requests of any kind, in a scope of the class idle, so that other units are served
+first. Nine tenths of the rates are kept, in a drop-in of sutrod.conf that names the device.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from .answer import Answer
+from .client import Client
+from .errors import NotPermitted, SutroError, UsageError
+from .topology import Topology, label
+
+Dict = dict[str, Any]
+
+FOLDER = Path("/etc/sutro/sutrod.conf.d")
+PART = 0.9
+SECONDS_MOST = 600
+# Key of the floors, word in sutrod.conf, size of a request, value of fio.
+STEPS = (
+    ("ReadBandwidthMin", "read", "128k", "bw_bytes"),
+    ("ReadIOPSMin", "read-iops", "4k", "iops"),
+)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find the slips that need no bus."""
+    if not 1 <= args.seconds <= SECONDS_MOST:
+        raise UsageError(f"--seconds={args.seconds}: allowed is 1 to {SECONDS_MOST}")
+    if any(c.isspace() for c in args.device):
+        raise UsageError(f"'{args.device}' has a blank: sutrod.conf has no such paths")
+    if not args.yes and not sys.stdin.isatty():
+        raise UsageError("there is no terminal to confirm the measurement on", "add --yes")
+
+
+def _confirm(name: str, users: list[str], args: argparse.Namespace) -> None:
+    seconds = args.seconds * len(STEPS)
+    print(f"{name} will be read at full speed for {seconds} s, in class idle.", file=sys.stderr)
+    if users:
+        print(f"In use by {', '.join(users)}: the result may be too low.", file=sys.stderr)
+    if not args.yes:
+        print("Continue? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise SutroError("nothing was measured")
+
+
+async def _users(client: Client, node: str, leaves: list[str]) -> list[str]:
+    """Units that used the device, or a leaf of it, in the last second."""
+    return sorted(
+        {
+            row["unit"] or row["cgroup"]
+            for row in await client.usage()
+            if row["device"] == node or {leaf["leaf"] for leaf in row["leaves"]} & set(leaves)
+        }
+    )
+
+
+async def _fio(node: str, size: str, seconds: int, scope: str) -> Dict:
+    """The results for reads of a run of fio in a scope with a cgroup of its own."""
+    command = ["systemd-run", "--quiet", "--scope", f"--unit={scope}", "--property=IOWeight=100"]
+    command += ["--", "fio", "--name=measure", f"--filename={node}", "--readonly", "--direct=1"]
+    command += [
+        "--rw=randread",
+        f"--bs={size}",
+        "--ioengine=libaio",
+        "--iodepth=32",
+        "--norandommap",
+    ]
+    command += ["--time_based", f"--runtime={seconds}", "--output-format=json"]
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+    except FileNotFoundError as error:
+        raise SutroError(f"there is no {error.filename}", "it needs systemd") from None
+    try:
+        out, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+    try:
+        # Notes of fio stand before the object.
+        return json.loads(out[out.index(b"{") :])["jobs"][0]["read"]
+    except (ValueError, LookupError):
+        lines = (err or out).decode(errors="replace").strip().splitlines() or ["no output"]
+        hint = "run it as root, with fio installed: apt install fio"
+        raise SutroError(
+            f"fio on {node} ended with status {process.returncode}: {lines[-1]}", hint
+        ) from None
+
+
+def _keep(path: str, rates: dict[str, int]) -> Path:
+    file = FOLDER / f"50-capacity{path.replace('/', '-')}.conf"
+    words = " ".join(f"{word}={rate}" for word, rate in rates.items())
+    text = f"# by sutroctl measure\n[Capacity]\nDevice={path} {words}\n"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    except OSError as error:
+        raise NotPermitted(f"{file}: {error.strerror}", "run it as root (sudo)") from None
+    return file
+
+
+async def measure(client: Client, args: argparse.Namespace) -> Answer:
+    """Measure the reads of a device, and declare nine tenths of it as its capacity."""
+    topology = Topology(await client.devices())
+    path = topology.path(args.device)
+    resolved = await client.resolve(path)
+    node = resolved["device"]
+    if path == node and (device := topology.find(node)):
+        # A name that is the same after the next boot, if there is one.
+        path = label(device)
+    _confirm(path, await _users(client, node, resolved["leaves"]), args)
+    scope = f"sutro-measure-{os.getpid()}.scope"
+    await client.set_policy(scope, [("Class", "idle")], "client")
+    measured, rates = [], {}
+    for key, word, size, value in STEPS:
+        print(f"{word}: random reads of {size}, {args.seconds} s ...", file=sys.stderr, flush=True)
+        rate = int((await _fio(node, size, args.seconds, scope))[value])
+        rates[word] = int(rate * PART)
+        measured.append({"key": key, "measured": rate, "capacity": rates[word]})
+    if not all(rates.values()):
+        raise SutroError(f"{path}: no read was finished in {args.seconds} s")
+    file = ""
+    if not args.dry_run:
+        file = str(_keep(path, rates))
+        await client.reload()
+    return Answer({"path": path, "device": node, "file": file, "measured": measured})

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The verb measure against the real sutrod; fio and systemd-run are scripts that log their words.
+
+tests/vm/test_metrics.py measures a disk.
+"""
+
+import os
+import stat
+
+import pytest
+from conftest import NOWHERE, running, sutroctl
+from fakemachine import PATIENCE_S
+from sutro import measure
+
+RATES = '{"bw_bytes": 250000000, "iops": 7001.9}'
+FIO = f"""echo 'fio: a note'; echo '{{"jobs": [{{"read": {RATES}}}]}}'"""
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch, machine):
+    """The environment with the scripts; calls() has their words, one call a line."""
+    folder, log = tmp_path / "bin", tmp_path / "calls"
+    folder.mkdir()
+    monkeypatch.setattr(measure, "FOLDER", machine.at("/etc/sutro/sutrod.conf.d"))
+
+    class Tools:
+        env = {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+        def script(self, name, text):
+            file = folder / name
+            file.write_text(f'#!/bin/sh\necho "{name} $*" >>{log}\n{text}\n')
+            file.chmod(file.stat().st_mode | stat.S_IXUSR)
+
+        def calls(self):
+            return log.read_text().splitlines() if log.exists() else []
+
+    tools = Tools()
+    tools.script("systemd-run", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
+    tools.script("fio", FIO)
+    return tools
+
+
+def test_measure(sutrod, tools, machine, asked):
+    """Nine tenths are kept for the name that lasts, and are in force at once."""
+    run = sutroctl("measure", "dm-0", "--yes", "--seconds", "3", **tools.env)
+    assert run.status == 0
+    assert "/dev/vg0/db will be read at full speed for 6 s, in class idle." in run.err
+    assert "In use by" in run.err and "db.service" in run.err
+    (file,) = machine.at("/etc/sutro/sutrod.conf.d").iterdir()
+    assert file.name == "50-capacity-dev-vg0-db.conf"
+    assert file.read_text().endswith("\nDevice=/dev/vg0/db read=225000000 read-iops=6300\n")
+    rows = sutroctl("status", "--json").json()["capacities"]
+    assert {row["key"]: row["capacity"] for row in rows} == {
+        "ReadBandwidthMin": 225_000_000,
+        "ReadIOPSMin": 6300,
+    }
+    fio = [call for call in tools.calls() if call.startswith("fio ")]
+    assert len(fio) == 2 and all("--readonly" in call and "--runtime=3" in call for call in fio)
+    # Idle before it begins, and the policy ends with the command.
+    ((scope, said, lifetime),) = asked("SetPolicy")
+    assert (said, lifetime) == ([["Class", "idle"]], "client")
+    assert all(f"--unit={scope}" in call for call in tools.calls() if "systemd-run" in call)
+    assert [name for name, *_ in (row.split() for row in run.out.splitlines()[1:3])] == ["read"] * 2
+
+
+def test_dry_run_keeps_nothing(sutrod, tools, machine):
+    data = sutroctl("--json", "measure", "/srv", "-y", "--dry-run", **tools.env)
+    assert data.status == 0 and '"file": ""' in data.out and '"measured": 7001' in data.out
+    assert not machine.at("/etc/sutro/sutrod.conf.d").exists()
+    assert sutroctl("status", "--json").json()["capacities"] == []
+
+
+@pytest.mark.parametrize(
+    ("fio", "said"),
+    [
+        ("echo 'cannot open /dev/dm-0: Permission denied' >&2; exit 1", "Permission denied"),
+        ("exit 3", "status 3: no output"),
+        ("echo '{'", "ended with status 0"),
+        (FIO.replace("250000000", "0"), "no read was finished"),
+    ],
+)
+def test_fio_fails(sutrod, tools, machine, fio, said):
+    tools.script("fio", fio)
+    run = sutroctl("measure", "/srv", "--yes", **tools.env)
+    assert (run.status, run.out) == (1, "") and said in run.err
+    assert not machine.at("/etc/sutro/sutrod.conf.d").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["/srv"], "there is no terminal to confirm the measurement on"),
+        (["/srv", "--yes", "--seconds", "0"], "--seconds=0: allowed is 1 to 600"),
+        (["/srv/a b", "--yes"], "has a blank"),
+    ],
+)
+def test_slips(args, said, monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.stdin", (tmp_path / "empty").open("w+"))
+    run = sutroctl("measure", *args, **NOWHERE)
+    assert (run.status, run.out) == (2, "") and said in run.err
+
+
+@pytest.mark.parametrize("typed", [b"n\n", b"\n"])
+def test_it_is_confirmed_first(sutrod, tools, typed):
+    """Anything but a yes measures nothing."""
+    ours, theirs = os.openpty()
+    with running("sutroctl", "measure", "/srv", stdin=theirs, **tools.env) as process:
+        os.write(ours, typed)
+        _, err = process.communicate(timeout=PATIENCE_S)
+    os.close(ours)
+    os.close(theirs)
+    assert process.returncode == 1 and "Continue? [y/N]" in err and "nothing was measured" in err
+    assert tools.calls() == []
