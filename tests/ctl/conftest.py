@@ -13,10 +13,8 @@ import contextlib
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
@@ -29,13 +27,12 @@ from fakemachine import (
     NAME,
     PATH,
     PATIENCE_S,
-    STEP_S,
     UNSET,
     Machine,
-    Sutrod,
     Systemd,
 )
 from hypothesis import settings
+from livedaemon import LiveDaemon
 from privatebus import PrivateBus
 from sutro import client
 from sutro import sutroctl as command
@@ -244,38 +241,8 @@ def serve(machine, now_s):
             machine.write(f"/sys/fs/cgroup{cgroup}/{file}", text)
 
 
-class Daemon(Sutrod):
-    """The daemon, whose clock goes on by itself."""
-
-    def __init__(self, bus, machine, directory):
-        super().__init__(bus, machine, directory)
-        self.lock = threading.Lock()
-        self.ending = threading.Event()
-        self.clock.loads.append(lambda _: serve(machine, self.clock.now_ns / 1e9))
-        self.thread = threading.Thread(target=self.tick)
-
-    def tick(self):
-        """Move the clock while the daemon runs."""
-        while not self.ending.wait(STEP_S / CLOCK_RATE):
-            with self.lock:
-                if self.process and self.process.poll() is None:
-                    self.clock.elapse(STEP_S)
-
-    def start(self, *arguments, **environment):
-        with self.lock:
-            super().start(*arguments, **environment)
-
-    def stop(self, number=signal.SIGTERM):
-        with self.lock:
-            return super().stop(number)
-
-    def call(self, method, *arguments):
-        """Call a method; the clock needs no help."""
-        return getattr(self.proxy(), method)(*arguments, dbus_interface=INTERFACE)
-
-    def elapse(self, seconds):
-        with self.lock:
-            super().elapse(seconds)
+class Daemon(LiveDaemon):
+    """The daemon, and the settings that clients hold."""
 
     def held(self, unit):
         """What clients hold for a unit: KEY=VALUE."""
@@ -287,11 +254,11 @@ class Daemon(Sutrod):
 def daemon(bus, machine, systemd, tmp_path):
     """The daemon, not yet started."""
     bus.allow(True)
-    daemon = Daemon(bus, machine, tmp_path)
+    daemon = Daemon(
+        bus, machine, tmp_path, serve=lambda now_s: serve(machine, now_s), rate=CLOCK_RATE
+    )
     daemon.thread.start()
     yield daemon
-    daemon.ending.set()
-    daemon.thread.join()
     daemon.end()
 
 
