@@ -30,7 +30,7 @@ def ignored(name: str) -> bool:
     return bool(
         re.search(r"\.(o|ko|mod|mod\.c|symvers|order|cmd|pyc|debhelper|substvars|log)$", name)
         or re.match(
-            r"debian/(\.debhelper|build|tmp|sutro|sutro-exporter|sutro-slurm|sutro-dkms|sutro-stacking-dkms)/",
+            r"debian/(\.debhelper|build|tmp|[a-z-]*sutro[a-z-]*)/",
             name,
         )
         or name in ("debian/files", "debian/debhelper-build-stamp")

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/**
+ * @file The dialog: a form, its failures, and the password where an action needs more rights.
+ */
+
+import { h } from "./dom.js";
+import { icon } from "./icons.js";
+
+/**
+ * @typedef {object} Content
+ * @property {string} title
+ * @property {string} action the word on the button
+ * @property {import("./dom.js").Child[]} body
+ * @property {(form: FormData) => Promise<void>} run its failure stays in the dialog
+ * @property {{action: string, run: (form: FormData) => Promise<void>} | null} [other] a second action
+ */
+
+/** A note with an icon. @param {"failed" | "waiting" | "info"} kind @param {...import("./dom.js").Child} text */
+export function note(kind, ...text) {
+    const name = { failed: "error", waiting: "warning", info: "info" }[kind];
+    return h("div", { class: `alert ${kind}` }, icon(name, kind), h("div", {}, ...text));
+}
+
+export class Dialog {
+    /**
+     * @param {import("./superuser.js").Superuser} superuser
+     * @param {() => void} onDone called after an action
+     */
+    constructor(superuser, onDone) {
+        this.superuser = superuser;
+        this.onDone = onDone;
+        this.element = /** @type {HTMLDialogElement} */ (document.getElementById("dialog"));
+        this.element.addEventListener("close", () => this.answer?.(null));
+        /** Takes the password that the session waits for. */
+        this.answer = null;
+    }
+
+    /** @param {Content} content */
+    open(content) {
+        this.content = content;
+        this.failed = h("div", { role: "alert" });
+        this.password = h("div", { class: "field" });
+        this.submit = /** @type {HTMLButtonElement} */ (h("button", { type: "submit", class: "primary" }, content.action));
+        const cancel = h("button", { type: "button", class: "link" }, "Cancel");
+        cancel.addEventListener("click", () => this.element.close());
+        this.form = /** @type {HTMLFormElement} */ (
+            h("form", { novalidate: true },
+              h("h2", { id: "dialog-title" }, content.title),
+              h("div", { class: "dialog-body" }, content.body, this.failed, this.password),
+              h("div", { class: "dialog-foot" }, this.submit, this.second(content.other), cancel)));
+        this.form.addEventListener("submit", event => {
+            event.preventDefault();
+            this.send(this.content.run);
+        });
+        this.element.replaceChildren(this.form);
+        this.element.showModal();
+    }
+
+    second(other) {
+        if (!other)
+            return null;
+        const made = h("button", { type: "button", class: "secondary danger" }, other.action);
+        made.addEventListener("click", () => this.send(other.run));
+        return made;
+    }
+
+    async send(run) {
+        if (this.answer) {
+            this.answer(new FormData(this.form).get("password"));
+            return;
+        }
+        this.busy(true);
+        try {
+            await run(new FormData(this.form));
+            this.element.close();
+            this.onDone();
+        } catch (error) {
+            await this.fail(error, run);
+        } finally {
+            this.busy(false);
+        }
+    }
+
+    busy(yes) {
+        this.submit.disabled = yes;
+        this.form.setAttribute("aria-busy", String(yes));
+    }
+
+    async fail(error, run) {
+        const denied = error.kind === "denied";
+        this.failed.replaceChildren(note("failed", h("strong", {}, error.message), error.hint && h("p", {}, error.hint)));
+        if (!denied || !this.superuser.offered())
+            return;
+        try {
+            await this.superuser.start(question => this.ask(question));
+        } catch (refused) {
+            if (this.element.open)
+                this.failed.replaceChildren(note("failed", `No administrative access: ${refused.message}`));
+            return;
+        } finally {
+            this.answer = null;
+            this.password.replaceChildren();
+            this.submit.textContent = this.content.action;
+        }
+        this.failed.replaceChildren();
+        await this.send(run);
+    }
+
+    /** @returns {Promise<string>} the answer to a question of sudo or polkit */
+    ask({ text, error, echo }) {
+        this.failed.replaceChildren(note(error ? "failed" : "info", error || "This needs administrative access."));
+        const type = echo ? "text" : "password";
+        const input = h("input", { id: "password", name: "password", type, autocomplete: "current-password" });
+        this.password.replaceChildren(h("label", { for: "password" }, text.replace(/:?\s*$/, "")), input);
+        this.submit.textContent = "Authenticate";
+        this.busy(false);
+        input.focus();
+        return new Promise((resolve, reject) => {
+            this.answer = value => {
+                this.answer = null;
+                this.busy(true);
+                if (value === null)
+                    reject(new Error("cancelled"));
+                else
+                    resolve(value);
+            };
+        });
+    }
+}
+
+/**
+ * A field with its label and a line of help.
+ * @param {string} name
+ * @param {string} text
+ * @param {HTMLElement} control
+ * @param {string} [help]
+ */
+export function field(name, text, control, help = "") {
+    control.id = `field-${name}`;
+    control.setAttribute("name", name);
+    if (help)
+        control.setAttribute("aria-describedby", `help-${name}`);
+    return h("div", { class: "field" }, h("label", { for: control.id }, text), control,
+             help && h("div", { class: "help", id: `help-${name}` }, help));
+}
+
+/** The choice of how long a setting lasts. @param {string} chosen persistent or runtime */
+export function lifetimeField(chosen = "persistent") {
+    const radio = (value, text) => h("label", { class: "check" }, h("input", {
+        type: "radio", name: "lifetime", value, checked: value === chosen,
+    }), text);
+    return h("fieldset", { class: "field" }, h("legend", {}, "Lifetime"),
+             radio("persistent", "Kept over reboots"), radio("runtime", "Until the next boot"));
+}

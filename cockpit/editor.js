@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/**
+ * @file The dialogs that set a guarantee or limit, and the weight of a unit.
+ */
+
+import { setWeight } from "./bus.js";
+import { field, lifetimeField, note } from "./dialog.js";
+import { h } from "./dom.js";
+import { quoted } from "./format.js";
+import { KEYS, typedValue } from "./promises.js";
+import { label } from "./topology.js";
+
+/** Where the daemon keeps what was set over the bus, by lifetime. */
+export const CONTROL = {
+    runtime: "/run/sutro/policy.control/",
+    persistent: "/etc/sutro/policy.control/",
+};
+const WEIGHT_MOST = 10000;
+
+/** The lifetime of a setting that was made over the bus, "" of another one. @param {string} source */
+export function lifetimeOf(source) {
+    const found = Object.entries(CONTROL).find(([, folder]) => source.includes(folder));
+    return found ? found[0] : "";
+}
+
+/**
+ * The path at the beginning of a value of a policy.
+ * @param {string} text
+ * @returns {string}
+ */
+export function pathOf(text) {
+    const found = /^\s*(?:"((?:[^"\\]|\\.)*)"|(\S+))/.exec(text);
+    return found ? found[2] ?? found[1].replace(/\\(.)/g, "$1") : "";
+}
+
+/**
+ * What removes the setting of a key for one path and keeps those for other paths.
+ * @param {{key: string, value: string, source: string}[]} settings of the unit
+ * @param {string} key
+ * @param {string} path
+ * @param {string} lifetime
+ * @returns {[string, string][]}
+ */
+export function removal(settings, key, path, lifetime) {
+    const kept = settings.filter(setting => setting.key === key && setting.value &&
+        lifetimeOf(setting.source) === lifetime && pathOf(setting.value) !== path);
+    return [[key, ""], ...kept.map(setting => /** @type {[string, string]} */ ([key, setting.value]))];
+}
+
+/** Suggestions of a text field. */
+function choices(id, values) {
+    return h("datalist", { id }, [...new Set(values)].map(value => h("option", { value })));
+}
+
+/**
+ * @param {import("./promises.js").Promised | null} promise null: a new one
+ * @param {import("./app.js").State} state
+ * @param {import("./bus.js").Bus} bus
+ * @returns {import("./dialog.js").Content}
+ */
+export function guaranteeDialog(promise, state, bus) {
+    const fixed = promise !== null;
+    const key = promise?.key ?? "ReadBandwidthMin";
+    const lifetime = lifetimeOf(promise?.source ?? "");
+    const select = h("select", { disabled: fixed }, Object.entries(KEYS).map(
+        ([name, { name: text }]) => h("option", { value: name, selected: name === key }, text)));
+    const value = h("input", { type: "text", value: promise && typedValue(promise), autocomplete: "off" });
+    const valueField = field("value", "Value", value, help(key));
+    select.addEventListener("change", () => {
+        valueField.querySelector(".help").textContent = help(select.value);
+    });
+    const made = form => ({
+        unit: promise?.unit ?? String(form.get("unit")).trim(),
+        key: promise?.key ?? String(form.get("key")),
+        path: promise?.path ?? String(form.get("path")).trim(),
+        lifetime: String(form.get("lifetime")),
+    });
+    return {
+        title: fixed ? "Edit guarantee" : "Add guarantee",
+        action: fixed ? "Save" : "Add",
+        body: [
+            field("unit", "Unit", h("input", {
+                type: "text", value: promise?.unit, list: "unit-names", disabled: fixed, autocomplete: "off",
+                placeholder: "db.service",
+            })),
+            choices("unit-names", state.units.map(unit => unit.unit)),
+            field("key", "Guarantee", select),
+            field("path", "Device or path", h("input", {
+                type: "text", value: promise?.path, list: "device-names", disabled: fixed, autocomplete: "off",
+                placeholder: "/dev/vg/db",
+            }), fixed ? "" : "A volume, or any path on it. \"any\" means each volume that the unit uses."),
+            choices("device-names", state.topology.tops().map(label)),
+            valueField,
+            lifetimeField(lifetime || "persistent"),
+            fixed && !lifetime && note("info", `Set in ${promise.source}. A value that is set here takes precedence over it.`),
+        ],
+        run: async form => {
+            const { unit, path, lifetime: lasts, ...rest } = made(form);
+            const text = String(form.get("value")).trim();
+            if (!unit || !path || !text)
+                throw new Error("Unit, device and value are required.");
+            await bus.setPolicy(complete(unit), [[rest.key, `${quoted(path)} ${text}`]], lasts);
+        },
+        other: lifetime ? {
+            action: "Remove",
+            run: async () => {
+                const settings = await bus.policy(promise.unit);
+                await bus.setPolicy(promise.unit, removal(settings, promise.key, promise.path, lifetime), lifetime);
+            },
+        } : null,
+    };
+}
+
+function help(key) {
+    return `${KEYS[key]?.unit ?? ""}: ${KEYS[key]?.hint ?? ""}`;
+}
+
+/** A unit name as people type it: .service where it has no type. @param {string} name */
+export function complete(name) {
+    return /\.(service|scope|slice|socket|mount|swap)$/.test(name) ? name : `${name}.service`;
+}
+
+/**
+ * A weight as it is typed: a number, or "" for none.
+ * @param {string} text
+ * @returns {number | null}
+ */
+export function parsedWeight(text) {
+    if (text === "")
+        return null;
+    const weight = /^[1-9][0-9]{0,4}$/.test(text) ? Number(text) : 0;
+    if (!weight || weight > WEIGHT_MOST)
+        throw new Error(`"${text}" is no weight: allowed is a whole number from 1 to ${WEIGHT_MOST}`);
+    return weight;
+}
+
+/**
+ * @param {string} name of the unit
+ * @param {import("./app.js").State} state
+ * @returns {import("./dialog.js").Content}
+ */
+export function weightDialog(name, state) {
+    const unit = state.units.find(row => row.unit === name);
+    const devices = unit?.device_weights ?? [];
+    const input = h("input", {
+        type: "text", inputmode: "numeric", value: unit?.weight_set && unit.weight, autocomplete: "off", placeholder: "100",
+    });
+    return {
+        title: `Weight of ${name}`,
+        action: "Set weight",
+        body: [
+            field("weight", "IOWeight", input,
+                  "1 to 10000. Units of one slice share its device time in the ratio of their weights. " +
+                  "Without a weight a unit has 100."),
+            lifetimeField(),
+            devices.length > 0 && note("info", "Device weights take precedence: " +
+                devices.map(entry => `${entry.path} ${entry.weight}`).join(", ")),
+        ],
+        run: async form => {
+            const weight = parsedWeight(String(form.get("weight")).trim());
+            await setWeight(name, weight, form.get("lifetime") === "runtime");
+        },
+    };
+}

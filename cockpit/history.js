@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/**
+ * @file The last values of what the page shows, one for each second since it was opened.
+ */
+
+/** Values of each line: two minutes. */
+export const LENGTH = 120;
+
+export class History {
+    /** @param {number} [length] values that are kept of each line */
+    constructor(length = LENGTH) {
+        this.length = length;
+        /** @type {Map<string, (number | null)[]>} */
+        this.lines = new Map();
+    }
+
+    /**
+     * Add a sample; lines that it does not have get null, and end after a whole length of them.
+     * @param {Map<string, number>} sample
+     */
+    add(sample) {
+        for (const key of sample.keys()) {
+            if (!this.lines.has(key))
+                this.lines.set(key, []);
+        }
+        for (const [key, values] of this.lines) {
+            values.push(sample.get(key) ?? null);
+            if (values.length > this.length)
+                values.shift();
+            if (values.every(value => value === null))
+                this.lines.delete(key);
+        }
+    }
+
+    /**
+     * Put what the daemon recorded before in front of a line.
+     * @param {string} key
+     * @param {number[]} before oldest first
+     */
+    begin(key, before) {
+        const values = this.lines.get(key) ?? [];
+        this.lines.set(key, [...before, ...values].slice(-this.length));
+    }
+
+    /** Oldest first. @param {string} key @returns {(number | null)[]} */
+    of(key) {
+        return this.lines.get(key) ?? [];
+    }
+}
+
+/**
+ * "Read and written in the last 2 minutes: 41 MB/s to 63 MB/s"
+ * @param {string} what
+ * @param {(number | null)[]} values
+ * @param {(value: number) => string} text
+ */
+export function described(what, values, text) {
+    const there = values.filter(value => value !== null);
+    if (!there.length)
+        return `${what}: no sample yet`;
+    const [least, most] = [Math.min(...there), Math.max(...there)];
+    return `${what} in the last ${there.length} s: ${text(least)} to ${text(most)}`;
+}
