@@ -25,6 +25,7 @@ from .roots import (
     build_recipe,
     build_root,
     package_recipe,
+    page_recipe,
 )
 
 # Rooms that no package is made from, and what is packaged all the same: a change in the former
@@ -188,18 +189,30 @@ def gathered(target: Path, folders: list[Path | None]) -> Path:
 
 def tools(cache: Cache) -> Path:
     """The folder of Python tools that the checks need and Debian 13 does not have."""
-    root = build_root(cache)
-    log = cache.run_dir / "tools.log"
+    return _tools(cache, build_recipe(), "tools")
+
+
+def page_tools(cache: Cache) -> Path:
+    """The folder of the same for the browser test: axe-core, in a package for another driver."""
+    return _tools(cache, page_recipe(), "page-tools", "--no-deps")
+
+
+def _tools(cache: Cache, recipe: Recipe, kind: str, *options: str) -> Path:
+    """What recipes/NAME.pip lists for the tree of the same name, with options of pip."""
+    root = bootstrapped(cache, recipe)
+    log = cache.run_dir / f"{kind}.log"
 
     def build(folder: Path) -> None:
         work = folder / "work"
         work.mkdir()
-        as_builder(root, "tools", work, log, binds=host.network_files(), env=host.pip_settings())
+        binds, env = host.network_files(), host.pip_settings()
+        words = (recipe.name, *options)
+        as_builder(root, "tools", work, log, arguments=words, binds=binds, env=env)
         run(namespaced(["mv", *map(str, (work / "tools").iterdir()), str(folder)]), "tools", log)
         remove_tree(work)
 
-    key = {"root": build_recipe().key(), "list": (RECIPES / "build.pip").read_text()}
-    return cache.artefact("tools", key, "tools: from the Python package index", build)
+    key = {"root": recipe.key(), "list": (RECIPES / f"{recipe.name}.pip").read_text()}
+    return cache.artefact(kind, key, f"{kind}: from the Python package index", build)
 
 
 def as_builder(

@@ -5,6 +5,7 @@
     build-root           that, and what the checks and host-side tests need: recipes/build.packages,
                          with the headers and the source of Debian's stable kernel
     image-SERIES-root    what a guest is made of: recipes/image.packages and a kernel
+    page-root            build-root without a kernel, with recipes/page.packages: Cockpit, a browser
     image-applications-SERIES-root
                          the same with recipes/applications.packages, for one bench
     image-metrics-SERIES-root
@@ -92,6 +93,12 @@ def build_recipe() -> Recipe:
     stable = ("linux-headers-amd64", f"linux-source-{KERNEL}")
     packages = (*_listed("package"), *_listed("build"), *stable)
     return Recipe("build", packages, (WITH_BUILDER,))
+
+
+def page_recipe() -> Recipe:
+    """The tree of the browser test, which nothing else needs: a browser is 300 MB."""
+    packages = (*_listed("package"), *_listed("build"), *_listed("page"))
+    return Recipe("page", packages, (WITH_BUILDER,))
 
 
 def image_recipe(series: str) -> Recipe:

@@ -19,7 +19,17 @@ from .cache import Cache
 from .junit import Results
 from .namespace import remove_tree
 from .progress import LabError, step
-from .roots import KERNEL, KERNELS, Recipe, build_recipe, build_root, image_recipe, metrics_recipe
+from .roots import (
+    KERNEL,
+    KERNELS,
+    Recipe,
+    bootstrapped,
+    build_recipe,
+    build_root,
+    image_recipe,
+    metrics_recipe,
+    page_recipe,
+)
 from .setup import prepare
 
 Run = Callable[[Cache, Path], Results]
@@ -51,14 +61,18 @@ NAME_CHARS = 200
 
 # Parts of the clone that a result may depend on, as prefixes; keys.py makes keys of them.
 KERNEL_HALF = ("kernel/", "tests/modeldisk/", "Documentation/block/", "Documentation/ABI/")
-HOST_HALF = ("daemon/", "policies/", "dist/", "debian/", "meson.build", "meson.options",
+HOST_HALF = ("daemon/", "policies/", "cockpit/", "dist/", "debian/", "meson.build", "meson.options",
              "Documentation/man/", "Documentation/guides/", "Documentation/meson.build",
              "Documentation/org.sutro1.xml", "LICENSES/")  # fmt: skip
 PACKAGES = (*KERNEL_HALF, *HOST_HALF)
 CHECKED = (*PACKAGES, "tests/package/")
 UNIT = (*PACKAGES, "tests/unit/", "tests/daemon/", "tests/ctl/", "tests/sim/", "tests/slurm/",
-        "tests/package/", "tests/meson.build", "tests/fakemachine.py", "tests/mocksystemd.py",
+        "tests/package/", "tests/meson.build", "tests/fakemachine.py", "tests/livedaemon.py",
+        "tests/mocksystemd.py",
         "tests/privatebus.py", "tests/bench/", "tests/uml/", "tests/rig/")  # fmt: skip
+PAGE = (*HOST_HALF, "tests/page/", "tests/unit/", "tests/daemon/", "tests/meson.build",
+        "tests/fakemachine.py", "tests/livedaemon.py", "tests/mocksystemd.py",
+        "tests/privatebus.py")  # fmt: skip
 VIRTUAL = (*KERNEL_HALF, "tests/uml/", "tests/rig/", "tests/bench/")
 
 
@@ -120,6 +134,7 @@ def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
         in_uml("stress", virtual.stress_stage),
         Stage("deep", lambda cache, source: deep.stage(cache, source), VIRTUAL, (build, image)),
         Stage("long", long, UNIT, (build,)),
+        Stage("page", page, PAGE, (page_recipe(),)),
         in_uml("kunit", virtual.kunit),
         *(in_uml(f"owners-{s}", partial(virtual.owners_stage, version=s), s) for s in KERNELS),
         *(in_uml(f"layers-{s}", partial(virtual.layers_stage, version=s), s) for s in KERNELS),
@@ -158,6 +173,14 @@ def meson(cache: Cache, source: Path) -> Results:
 def long(cache: Cache, source: Path) -> Results:
     """The long ones: random runs by the thousand."""
     return _tested(cache, source, "long", "--suite")
+
+
+def page(cache: Cache, source: Path) -> Results:
+    """The page of Cockpit in a browser."""
+    work, log = _work(cache, source, "page")
+    root, binds = bootstrapped(cache, page_recipe()), {"/opt/tools": products.page_tools(cache)}
+    status = products.as_builder(root, "page", work, log, binds=binds, check=False)
+    return _without_work(work, junit.read_stage(work / "page.xml", status, log))
 
 
 def _tested(cache: Cache, source: Path, name: str, option: str) -> Results:

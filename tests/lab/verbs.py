@@ -32,7 +32,7 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
 
 def _stable_trees(stage: stages.Stage) -> list[roots.Recipe]:
     """The trees that a stage needs from the stable archive; packages are built in one of them."""
-    trees = [tree for tree in stage.trees if tree.name in ("build", f"image-{KERNEL}")]
+    trees = [tree for tree in stage.trees if tree.name in ("build", "page", f"image-{KERNEL}")]
     in_guest = any(tree.name.startswith("image-") for tree in stage.trees)
     return [*trees, roots.package_recipe()] if in_guest else trees
 

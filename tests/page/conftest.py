@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The page in headless Chromium, served by the web server and the bridge of Cockpit itself, with
+the real sutrod on a fake machine (world.py). No part of Cockpit or of the page is replaced: systemd
+and polkit are mocks on a private system bus (fakemachine.py).
+
+    SUTRO_PAGE_SCREENSHOTS  folder for the pictures of the documentation
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import world
+from fakemachine import TOP, Bus, Machine, Systemd, wait_until
+from livedaemon import LiveDaemon
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+
+COCKPIT_WS = "/usr/lib/cockpit/cockpit-ws"
+PAGE = "/cockpit/@localhost/sutro/index.html"
+# The clock of the daemon, compared with that of the browser.
+RATE = 4
+# Of the daemon's clock, after which floors and targets have their states.
+SETTLES_S = 40
+# For what appears with the next sample of the page.
+PATIENCE_S = 30
+WIDE, NARROW = (1440, 1200), (420, 900)
+# The way to administrative access: a program that asks as sudo does, with cockpit-askpass.
+PASSWORD = "water"
+SUDO = f"""#!/bin/sh
+for try in 1 2 3; do
+	[ "$("$SUDO_ASKPASS" "[sudo] password:")" = {PASSWORD} ] && exec "$@"
+	echo "Sorry, try again." >&2
+done
+exit 1
+"""
+
+
+@dataclass
+class Page:
+    """The page in a browser, at the moment of a test."""
+
+    driver: webdriver.Chrome
+    address: str
+    sutrod: LiveDaemon
+
+    def open(self, size: tuple[int, int] = WIDE, *, dark: bool = False) -> None:
+        """Load the page, and wait for its first sample."""
+        width, height = size
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        self.complaints()  # of the tests before
+        self.driver.get(self.address + PAGE)
+        self.until(lambda: self.rows("units") and self.rows("guarantees"))
+
+    def until(self, condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
+        """Wait for a condition of the page."""
+        deadline = time.monotonic() + patience_s
+        while not (found := condition()):
+            assert time.monotonic() < deadline, self.text("body")
+            time.sleep(0.05)
+        return found
+
+    def one(self, selector: str) -> WebElement:
+        """The element of a CSS selector."""
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector: str) -> list[WebElement]:
+        """All elements of a CSS selector."""
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector: str) -> str:
+        """The text of an element as it is shown, "" without one."""
+        script = "return document.querySelector(arguments[0])?.innerText ?? ''"
+        return self.driver.execute_script(script, selector)
+
+    def rows(self, section: str) -> list[list[str]]:
+        """The texts of the cells of a table, in one step."""
+        script = """return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)]
+            .map(row => [...row.cells].map(cell => cell.innerText.trim()))"""
+        return self.driver.execute_script(script, section)
+
+    def row(self, section: str, *words: str) -> list[str]:
+        """The row whose first cells are these; [] if there is none."""
+        found = [r for r in self.rows(section) if tuple(r[: len(words)]) == words]
+        return found[0] if found else []
+
+    def click(self, selector: str) -> None:
+        """Click an element, which may have been drawn anew."""
+        self.until(lambda: self.all(selector))
+        self.one(selector).click()
+
+    def fill(self, name: str, text: str) -> None:
+        """Write into a field of the dialog."""
+        field = self.one(f"#field-{name}")
+        field.clear()
+        field.send_keys(text)
+
+    def complaints(self) -> list[str]:
+        """What the browser logged: errors of scripts, and what the security policy blocked."""
+        entries = self.driver.get_log("browser")
+        return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Events of the network since the last call."""
+        found = [
+            json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")
+        ]
+        return [event for event in found if event["method"].startswith("Network.")]
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    """One browser for all tests."""
+    options = webdriver.ChromeOptions()
+    for word in (
+        "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
+        "--no-first-run", "--disable-background-networking", "--disable-extensions",
+        "--hide-scrollbars", "--force-device-scale-factor=1",
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+    ):  # fmt: skip
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
+    yield driver
+    driver.quit()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def served(directory: Path) -> Iterator[str]:
+    """The address of a Cockpit that has the page; its session is that of the user of the tests."""
+    packages = directory / "data/cockpit"
+    shutil.copytree(TOP / "cockpit", packages / "sutro")
+    (packages / "access").mkdir()
+    sudo = directory / "sudo"
+    sudo.write_text(SUDO)
+    sudo.chmod(0o755)
+    bridge = {
+        "privileged": True,
+        "environ": ["SUDO_ASKPASS=${libexecdir}/cockpit-askpass"],
+        "spawn": [str(sudo), "cockpit-bridge", "--privileged"],
+    }
+    (packages / "access/manifest.json").write_text(json.dumps({"bridges": [bridge]}))
+    port = _free_port()
+    folders = {
+        "HOME": str(directory),
+        "XDG_DATA_HOME": str(directory / "data"),
+        "PATH": f"{TOP / 'policies'}:{os.environ['PATH']}",
+    }
+    command = [COCKPIT_WS, "--no-tls", "--address=127.0.0.1", f"--port={port}"]
+    with (directory / "cockpit.log").open("w") as log:
+        server = subprocess.Popen(
+            [*command, "--local-session=cockpit-bridge"],
+            env=os.environ | folders, stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        wait_until(lambda: _answers(port))
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def sutrod(bus: Bus, tmp_path: Path) -> Iterator[LiveDaemon]:
+    """A sutrod that keeps guarantees on the machine of world.py."""
+    bus.allow(True)
+    machine = Machine(tmp_path.resolve() / "machine")
+    world.build(machine)
+    systemd = Systemd(bus, machine)
+    world.start_units(systemd)
+    load = world.Load(machine)
+    daemon = LiveDaemon(bus, machine, tmp_path, serve=load.serve, rate=RATE)
+    daemon.thread.start()
+    daemon.start()
+    daemon.call("UseDevices", ["/dev/nvme0n1", "/dev/nvme1n1"])
+    daemon.elapse(SETTLES_S)
+    yield daemon
+    daemon.end()
+
+
+@pytest.fixture
+def page(driver: webdriver.Chrome, sutrod: LiveDaemon, tmp_path: Path) -> Iterator[Page]:
+    """The page, not yet open."""
+    with served(tmp_path) as address:
+        yield Page(driver, address, sutrod)
+        driver.get("about:blank")

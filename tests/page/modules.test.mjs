@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { failure, plain } from "../../cockpit/bus.js";
+import { pieces } from "../../cockpit/charts.js";
+import { complete as completeUnit, lifetimeOf, parsedWeight, pathOf, removal } from "../../cockpit/editor.js";
+import { INFINITY, percent, quoted, rate, size, time, typed, value } from "../../cockpit/format.js";
+import { described, History } from "../../cockpit/history.js";
+import { complete, total } from "../../cockpit/pcp.js";
+import { about, received, sentence, stated, typedValue, verdict, worstFirst } from "../../cockpit/promises.js";
+import { label, Topology } from "../../cockpit/topology.js";
+import { rows, shown } from "../../cockpit/usage.js";
+
+function device(name, slaves, more = {}) {
+    return {
+        node: `/dev/${name}`, name, kind: "disk", slaves, aliases: [], leaf: slaves.length === 0,
+        managed: false, size_bytes: 1000, ...more,
+    };
+}
+
+const DB = device("dm-0", ["sda", "sdb"], { aliases: ["/dev/mapper/vg-db", "/dev/vg/db"] });
+const DEVICES = [device("sda", []), device("sdb", []), DB, device("dm-1", ["sdb"]),
+    device("sdc", [], { size_bytes: 0 })];
+const PROMISE = {
+    unit: "db.service", cgroup: "/db", key: "ReadBandwidthMin", path: "/srv", device: "/dev/dm-0",
+    value: 60e6, percent: 0, percentile: 0, state: "held", got: 5, granted: 1,
+};
+
+test("numbers have three digits and a unit", () => {
+    assert.equal(size(512), "512 B");
+    assert.equal(size(2097152), "2.00 MiB");
+    assert.equal(rate(63_100_000), "63.1 MB/s");
+    assert.equal(rate(999_600), "1.00 MB/s");
+    assert.equal(rate(0), "–");
+    assert.equal(time(6190), "6.19 ms");
+    assert.equal(percent(0.5), "50.0 %");
+    assert.equal(percent(0.0001), "<0.1 %");
+    assert.equal(percent(0), "–");
+});
+
+test("values have the unit of their key, and are typed exactly", () => {
+    assert.equal(value("ReadIOPSMin", 5000), "5.00 kIO/s");
+    assert.equal(value("LatencyTarget", 10000), "10.0 ms");
+    assert.equal(value("ReadBandwidthMax", INFINITY), "no limit");
+    assert.equal(typed("ReadBandwidthMin", 1_500_000), "1.5M");
+    assert.equal(typed("ReadBandwidthMin", 1_234_567), "1234567");
+    assert.equal(typed("LatencyTarget", 10000), "10ms");
+    assert.equal(typed("LatencyTarget", 1500), "1500us");
+    assert.equal(typed("ReadBandwidthMax", INFINITY), "infinity");
+});
+
+test("a path with blanks is quoted, and read back", () => {
+    for (const path of ["/srv", "/srv/a b", "/srv/\"x\"", "/srv/back\\slash"])
+        assert.equal(pathOf(`${quoted(path)} 200M`), path);
+});
+
+test("stacks begin at the devices that nothing stands on", () => {
+    const topology = new Topology(DEVICES);
+    assert.deepEqual(topology.tops().map(top => top.name), ["dm-0", "dm-1"]);
+    assert.deepEqual(topology.leaves(DB).map(leaf => leaf.name), ["sda", "sdb"]);
+    assert.deepEqual(topology.stacksOn(topology.find("/dev/sdb")).map(top => top.name), ["dm-0", "dm-1"]);
+    assert.equal(label(DB), "/dev/vg/db");
+    assert.equal(topology.find("/dev/mapper/vg-db"), DB);
+});
+
+test("an unknown state counts as a failure", () => {
+    assert.equal(verdict("held"), "kept");
+    assert.equal(verdict("settling"), "waiting");
+    assert.equal(verdict("stated"), "neutral");
+    assert.equal(verdict("of a later version"), "failed");
+});
+
+test("guarantees that fail come first", () => {
+    const found = worstFirst([PROMISE, { ...PROMISE, unit: "web.service", state: "infeasible" },
+        { ...PROMISE, unit: "a.service", state: "settling" }]);
+    assert.deepEqual(found.map(promise => promise.state), ["infeasible", "settling", "held"]);
+});
+
+test("words and values of guarantees", () => {
+    const target = { ...PROMISE, key: "LatencyTarget", value: 5000, percentile: 99 };
+    assert.equal(about(PROMISE), "Read floor");
+    assert.equal(about(target), "Read latency P99");
+    assert.equal(typedValue(target), "5ms P99");
+    assert.equal(typedValue({ ...target, percentile: 95 }), "5ms");
+    assert.equal(stated({ ...PROMISE, percent: 50 }), "50 % = 60.0 MB/s");
+    assert.equal(typedValue({ ...PROMISE, percent: 50 }), "50%");
+    assert.equal(about({ ...PROMISE, key: "LaterKey" }), "LaterKey");
+    assert.equal(sentence("the path is nowhere"), "The path is nowhere.");
+    assert.equal(sentence(""), "");
+});
+
+test("of a limit the use of the device counts", () => {
+    const limit = { ...PROMISE, key: "ReadBandwidthMax", got: 0 };
+    const usage = [{ cgroup: "/db", device: "/dev/dm-0", rbytes_per_s: 7 }];
+    assert.equal(received(limit, usage), 7);
+    assert.equal(received(limit, []), 0);
+    assert.equal(received(PROMISE, usage), 5);
+});
+
+const UNITS = [
+    { unit: "system.slice", cgroup: "/system.slice", weight: 100, weight_set: false, device_weights: [] },
+    { unit: "db.service", cgroup: "/system.slice/db.service", weight: 300, weight_set: true,
+        device_weights: [{ path: "/dev/vg/db", weight: 400 }] },
+    { unit: "cron.service", cgroup: "/system.slice/cron.service", weight: 100, weight_set: false, device_weights: [] },
+];
+const USAGE = ["/system.slice", "/system.slice/db.service", "/"].map(cgroup => ({
+    unit: cgroup.split("/").at(-1), cgroup, device: "/dev/dm-0", rbytes_per_s: 1, wbytes_per_s: 2, read_p99_us: 3,
+    leaves: [{ leaf: "/dev/sda", share_got: 0.2, hweight: 0.5, weight: 77 },
+        { leaf: "/dev/sdb", share_got: 0.4, hweight: 0.6, weight: 88 }],
+}));
+const VIEW = { text: "", all: false, sort: "cgroup" };
+
+test("rows of units are a tree with the busiest leaf", () => {
+    const found = rows(UNITS, USAGE, new Topology(DEVICES));
+    assert.deepEqual(found.map(row => [row.name, row.depth]),
+                     [["system.slice", 0], ["cron.service", 1], ["db.service", 1]]);
+    const db = found[2];
+    assert.deepEqual([db.got, db.entitled, db.asked, db.effective, db.place], [0.4, 0.6, 400, 88, "/dev/vg/db"]);
+});
+
+test("inactive units without a weight are shown on request", () => {
+    const found = rows(UNITS, USAGE, new Topology(DEVICES));
+    assert.equal(shown(found, VIEW).length, 2);
+    assert.equal(shown(found, { ...VIEW, all: true }).length, 3);
+    assert.deepEqual(shown(found, { ...VIEW, text: "DB.s" }).map(row => row.name), ["db.service"]);
+});
+
+test("variants are taken out at any depth", () => {
+    const text = { t: "aa{sv}", v: [{ a: { t: "s", v: "x" }, b: { t: "a(st)", v: [["p", 1]] } }] };
+    assert.deepEqual(plain([text]), [[{ a: "x", b: [["p", 1]] }]]);
+});
+
+test("failures of the bus are sentences", () => {
+    const of = name => failure({ name, message: "why" }, "ListUnits");
+    assert.equal(of("org.freedesktop.DBus.Error.ServiceUnknown").kind, "stopped");
+    assert.equal(of("org.freedesktop.DBus.Error.AccessDenied").kind, "denied");
+    assert.match(of("org.freedesktop.DBus.Error.UnknownMethod").message, /has no ListUnits/);
+    assert.equal(of("org.sutro1.Error.BadPolicy").message, "why");
+    assert.equal(failure({ problem: "disconnected" }, "x").kind, "stopped");
+});
+
+test("removal of a setting keeps those of other paths with the same lifetime", () => {
+    const source = "/etc/sutro/policy.control/db.service.policy:2";
+    const settings = [
+        { key: "ReadBandwidthMin", value: "/srv 60M", source },
+        { key: "ReadBandwidthMin", value: "/home 20M", source },
+        { key: "ReadBandwidthMin", value: "/opt 5M", source: "/etc/sutro/policy.d/db.policy:4" },
+        { key: "WriteBandwidthMin", value: "/srv 5M", source },
+    ];
+    assert.deepEqual(removal(settings, "ReadBandwidthMin", "/srv", "persistent"),
+                     [["ReadBandwidthMin", ""], ["ReadBandwidthMin", "/home 20M"]]);
+    assert.equal(lifetimeOf(source), "persistent");
+    assert.equal(lifetimeOf("/etc/sutro/policy.d/db.policy:4"), "");
+});
+
+test("weights and unit names as they are typed", () => {
+    assert.equal(parsedWeight("300"), 300);
+    assert.equal(parsedWeight(""), null);
+    for (const text of ["0", "10001", "-1", "1.5", "010", "x"])
+        assert.throws(() => parsedWeight(text), /is no weight/);
+    assert.equal(completeUnit("db"), "db.service");
+    assert.equal(completeUnit("db.slice"), "db.slice");
+});
+
+test("lines have gaps, a length and an end", () => {
+    const history = new History(3);
+    history.begin("a", [1, 2, 3, 4]);
+    assert.deepEqual(history.of("a"), [2, 3, 4]);
+    history.add(new Map([["a", 5], ["b", 1]]));
+    assert.deepEqual(history.of("a"), [3, 4, 5]);
+    history.add(new Map([["b", 2]]));
+    assert.deepEqual(history.of("a"), [4, 5, null]);
+    history.add(new Map());
+    history.add(new Map());
+    assert.deepEqual(history.of("a"), []);
+    assert.equal(described("Rate", [1, null, 3], String), "Rate in the last 2 s: 1 to 3");
+});
+
+test("points of a line end at the right edge", () => {
+    const [line] = pieces([0, 10], 3, 10);
+    assert.deepEqual(line, [[60, 22], [120, 2]]);
+    assert.equal(pieces([1, null, 1], 3, 1).length, 0);
+});
+
+test("samples of PCP are completed and summed", () => {
+    const metrics = [{ instances: ["/db::sda", "/db::dm-0"] }, { instances: ["/db::dm-0"] }];
+    const first = [[1, 2], [3]];
+    assert.equal(total(first, metrics, "/db", ["dm-0"]), 5000);
+    const second = complete(first, [[null, 4]]);
+    assert.deepEqual(second, [[1, 4], [3]]);
+    assert.equal(total(second, metrics, "/db", ["dm-0"]), 7000);
+    assert.equal(total([[false, false], [false]], metrics, "/db", ["dm-0"]), null);
+});

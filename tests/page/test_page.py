@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The page in a browser: what it shows is what the daemon has, and its buttons change that."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from conftest import NARROW, PAGE, PASSWORD, WIDE, Page
+from fakemachine import Bus, wait_until
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+AXE = Path(os.environ["SUTRO_AXE"])
+FIRST_VIEW_BYTES = 300_000
+SERIOUS = ("serious", "critical")
+ABOUT = {
+    "ReadBandwidthMin": "Read floor",
+    "WriteBandwidthMin": "Write floor",
+    "ReadIOPSMin": "Read IOPS floor",
+    "WriteIOPSMin": "Write IOPS floor",
+    "ReadBandwidthMax": "Read limit",
+    "LatencyTarget": "Read latency P95",
+}
+DB = "/dev/vg0/db"
+
+
+def submit(page: Page) -> None:
+    page.one("#dialog button[type=submit]").click()
+
+
+def closed(page: Page) -> bool:
+    return not page.all("dialog[open]")
+
+
+def edit(page: Page, unit: str, about: str) -> None:
+    """Open the dialog of a guarantee."""
+    page.click(f"button[data-action=edit][aria-label^='Edit {about} of {unit}']")
+
+
+def add(page: Page, unit: str, key: str, path: str, value: str) -> None:
+    """Fill the dialog of a new guarantee."""
+    page.click("button[data-action=add]")
+    page.fill("unit", unit)
+    page.one(f"#field-key option[value={key}]").click()
+    page.fill("path", path)
+    page.fill("value", value)
+    submit(page)
+
+
+def test_first_view_is_small_and_local(page: Page, record_property) -> None:
+    page.requests()
+    page.driver.execute_cdp_cmd("Network.enable", {})
+    page.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
+    began_s = time.monotonic()
+    page.open()
+    record_property("first_view_s", round(time.monotonic() - began_s, 3))
+    events = page.requests()
+    urls = [
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
+    ]
+    outside = [url for url in urls if not url.startswith((page.address, "data:", "about:"))]
+    assert any(url.endswith("/app.js") for url in urls) and outside == []
+    transferred = sum(
+        event["params"]["encodedDataLength"]
+        for event in events
+        if event["method"] == "Network.loadingFinished"
+    )
+    record_property("first_view_bytes", transferred)
+    assert 10_000 < transferred <= FIRST_VIEW_BYTES
+    assert page.complaints() == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_axe_finds_nothing_serious(page: Page, size: tuple[int, int], dark: bool) -> None:
+    """axe-core on the page, with the drawer, and with a dialog."""
+    page.open(size, dark=dark)
+    page.driver.execute_script(AXE.read_text())
+    found = axe(page)
+    page.click("#units button[data-action=explain]")
+    page.until(lambda: "Weight in systemd" in page.text("#explain"))
+    found += axe(page)
+    page.click("#explain button[data-action=close]")
+    page.click("button[data-action=edit]")
+    assert found + axe(page) == []
+
+
+def axe(page: Page) -> list[str]:
+    """The serious findings on the page as it is, a line each."""
+    script = "const done = arguments[0]; axe.run().then(found => done(found.violations))"
+    return [
+        f"{violation['id']}: {node['target']} {node['failureSummary']}"
+        for violation in page.driver.execute_async_script(script)
+        if violation["impact"] in SERIOUS
+        for node in violation["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("width", [320, 420, 768, 1024, 1440])
+def test_no_width_scrolls_sideways(page: Page, width: int) -> None:
+    page.open((width, 900))
+    page.click("#units button[data-action=explain]")
+    page.until(lambda: "Weight in systemd" in page.text("#explain"))
+    script = "return document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth"
+    assert page.driver.execute_script(script) == 0
+
+
+def test_units_are_those_of_the_daemon(page: Page) -> None:
+    page.open()
+    units = page.sutrod.call("ListUnits")
+    usage = page.sutrod.call("ListUsage")
+    wanted = {str(row["unit"]) for row in usage if row["cgroup"] != "/"}
+    wanted |= {str(unit["unit"]) for unit in units if unit["weight_set"]}
+    page.until(lambda: {row[0] for row in page.rows("units")} == wanted)
+    assert page.row("units", "postgresql.service", DB)[2] == "300"
+    assert page.row("units", "nginx.service", DB)[2] == "100"
+    shares = [row[4] for row in page.rows("units") if row[1] == DB]
+    assert len(shares) == 3 and all(share.endswith(" %") for share in shares)
+    assert page.one(".units .sparkline").get_attribute("aria-label").startswith("Share of device")
+
+
+def test_inactive_units_filter_and_order(page: Page) -> None:
+    page.open()
+    assert not page.row("units", "cron.service")
+    page.click("#all-units")
+    page.until(lambda: page.row("units", "cron.service"))
+    page.one("#filter").send_keys("vg0/db")
+    page.until(lambda: {row[1] for row in page.rows("units")} == {DB})
+    page.click("button[data-sort=read]")
+
+    def rates() -> list[float]:
+        return [float(row[7].split()[0]) for row in page.rows("units")]
+
+    page.until(lambda: len(rates()) == 3 and rates() == sorted(rates(), reverse=True))
+    assert page.one("th[aria-sort=descending]").text.startswith("Read")
+
+
+def test_guarantees_have_the_states_and_causes_of_the_daemon(page: Page) -> None:
+    page.open()
+
+    def shown() -> dict[tuple[str, ...], str]:
+        return {tuple(row[:3]): row[6] for row in page.rows("guarantees") if len(row) > 1}
+
+    def wanted() -> dict[tuple[str, ...], str]:
+        return {
+            (str(p["unit"]), ABOUT[p["key"]], str(p["path"])): str(p["state"])
+            for p in page.sutrod.call("ListPromises")
+        }
+
+    page.until(lambda: shown() == wanted())
+    assert len(shown()) == 7
+    page.until(lambda: "sutro-stacking-dkms has drivers" in page.text("#guarantees"))
+    # The history of the daemon is there at once.
+    points = page.one(".guarantees .sparkline .line").get_attribute("points")
+    assert len(points.split()) > 20
+
+
+def test_weight_is_set_and_taken_back(page: Page) -> None:
+    page.open()
+    page.click("button[aria-label^='Weight of nginx.service']")
+    page.fill("weight", "0")
+    submit(page)
+    page.until(lambda: '"0" is no weight' in page.text("#dialog [role=alert]"))
+    page.fill("weight", "250")
+    submit(page)
+    page.until(lambda: closed(page))
+    page.until(lambda: page.row("units", "nginx.service", DB, "250"))
+    unit = {u["unit"]: u for u in page.sutrod.call("ListUnits")}["nginx.service"]
+    assert (unit["weight"], unit["weight_set"]) == (250, True)
+    page.click("button[aria-label^='Weight of nginx.service']")
+    page.fill("weight", "")
+    submit(page)
+    page.until(lambda: page.row("units", "nginx.service", DB, "100"))
+
+
+def test_guarantee_is_added_changed_and_removed(page: Page) -> None:
+    page.open()
+    add(page, "backup", "WriteBandwidthMin", "/dev/vg0/log", "5 bananas")
+    page.until(lambda: "bananas" in page.text("#dialog [role=alert]"))
+    page.fill("value", "2M")
+    submit(page)
+    page.until(lambda: closed(page))
+    row = ("backup.service", "Write floor", "/dev/vg0/log")
+    page.until(lambda: page.row("guarantees", *row, "2.00 MB/s"))
+    edit(page, "backup.service", "Write floor")
+    assert page.one("#field-value").get_attribute("value") == "2M"
+    page.fill("value", "1500K")
+    submit(page)
+    page.until(lambda: page.row("guarantees", *row, "1.50 MB/s"))
+    page.until(lambda: closed(page))
+    edit(page, "backup.service", "Write floor")
+    page.click("#dialog button.danger")
+    page.until(lambda: closed(page) and not page.row("guarantees", *row))
+    assert page.complaints() == []
+
+
+def test_refusal_of_polkit_is_shown(page: Page, bus: Bus) -> None:
+    page.open()
+    bus.allow(False)
+    add(page, "backup", "WriteBandwidthMin", "/dev/vg0/log", "2M")
+    page.until(lambda: "does not permit this" in page.text("#dialog [role=alert]"))
+    page.until(lambda: "administrative access" in page.text("#dialog"))
+
+
+def test_password_gives_administrative_access(page: Page, bus: Bus) -> None:
+    """The bridge of Cockpit asks for the password; then the same action is done."""
+    page.open()
+    assert "limited access" in page.text("#daemon")
+    bus.allow(False)
+    add(page, "backup", "WriteBandwidthMin", "/dev/vg0/log", "2M")
+    page.until(lambda: page.all("#password"))
+    page.one("#password").send_keys("wrong")
+    submit(page)
+    page.until(lambda: "Sorry, try again" in page.text("#dialog"))
+    bus.allow(True)
+    page.one("#password").send_keys(PASSWORD)
+    submit(page)
+    page.until(lambda: closed(page))
+    page.until(lambda: page.row("guarantees", "backup.service", "Write floor"))
+    page.until(lambda: "limited access" not in page.text("#daemon"))
+
+
+def test_disks_are_released_and_used(page: Page) -> None:
+    page.open()
+    machine = page.sutrod.machine
+    page.click("button[aria-label='Release /dev/vg0/db']")
+    assert "/dev/nvme0n1, now sutro" in page.text("#dialog")
+    assert "carry /dev/vg0/log" in page.text("#dialog")
+    submit(page)
+    page.until(lambda: closed(page))
+    wait_until(lambda: machine.scheduler("nvme0n1") == "none" == machine.scheduler("nvme1n1"))
+    page.click("button[aria-label='Use sutro for /dev/vg0/db']")
+    submit(page)
+    page.until(lambda: closed(page))
+    wait_until(lambda: machine.scheduler("nvme0n1") == "sutro" == machine.scheduler("nvme1n1"))
+    page.until(lambda: page.all("button[aria-label='Release /dev/vg0/db']"))
+
+
+def test_drawer_is_opened_and_closed_by_keyboard(page: Page) -> None:
+    page.open()
+    selector = "#units button[data-unit='nginx.service']"
+    page.one(selector).send_keys(Keys.ENTER)
+    page.until(lambda: "Weight in systemd" in page.text("#explain"))
+    active = page.driver.switch_to.active_element
+    assert active.get_attribute("id") == "explain"
+    text = page.text("#explain")
+    assert "/dev/nvme0n1 is a leaf: disk with scheduler sutro" in text
+    assert "ReadBandwidthMin=/srv 80M" in text
+    page.until(lambda: "PCP is not installed" in page.text("#explain"))
+    active.send_keys(Keys.ESCAPE)
+    page.until(lambda: not page.one("#explain").is_displayed())
+    assert page.driver.switch_to.active_element == page.one(selector)
+
+
+def test_focus_and_text_survive_samples(page: Page) -> None:
+    page.open()
+    page.one("#filter").send_keys("nginx")
+    page.until(lambda: {row[0] for row in page.rows("units")} == {"nginx.service"})
+    field = page.one("#filter")
+
+    def line() -> str:
+        return "".join(one.get_attribute("points") for one in page.all(".units .sparkline .line"))
+
+    before = page.until(line)
+    page.until(lambda: line() != before)
+    assert page.driver.switch_to.active_element == field
+    assert field.get_attribute("value") == "nginx"
+
+
+def test_daemon_that_ends_and_starts_again(page: Page) -> None:
+    page.open()
+    page.sutrod.stop()
+    page.until(lambda: "sutrod is not running" in page.text("#alerts"))
+    assert "systemctl start sutrod" in page.text("#alerts")
+    page.sutrod.start()
+    page.until(lambda: not page.text("#alerts") and page.rows("units"))
+
+
+def test_mistake_in_a_policy_is_shown(page: Page) -> None:
+    page.open()
+    text = "[Match]\nUnit=cron.service\n[X-Sutro]\nReadBandwidthMin=/srv lots\n"
+    page.sutrod.machine.write("/etc/sutro/policy.d/cron.policy", text)
+    page.sutrod.call("ReloadPolicies")
+    page.until(lambda: "Mistake in a policy" in page.text("#alerts"))
+    assert "cron.policy:4" in page.text("#alerts")
+
+
+def test_names_are_text(page: Page) -> None:
+    """The name of a cgroup may be any text; it is no part of the document."""
+    page.open()
+    name = "<img src=x onerror=alert(1)>"
+    page.sutrod.machine.cgroup(f"/{name}")
+    stat = f"/sys/fs/cgroup/{name}/io.sutro.stat"
+    began_s = time.monotonic()
+
+    def reads() -> bool:
+        passed_s = time.monotonic() - began_s
+        line = f"259:0 rbytes={int(passed_s * 1e6)} wbytes=0 rios={int(passed_s * 100)} wios=0 "
+        line += f"time_ns={int(passed_s * 1e8)} wait_ns=0 idle_ns=0 queued=0 rlat=0\n"
+        page.sutrod.machine.write(stat, line)
+        return bool(page.row("units", f"/{name}"))
+
+    page.until(reads)
+    assert page.all("img") == [] and page.complaints() == []
+
+
+def test_style_follows_the_shell(page: Page) -> None:
+    page.open()
+    dark = "return getComputedStyle(document.documentElement).colorScheme"
+    assert page.driver.execute_script(dark) == "light"
+    page.driver.execute_script("localStorage.setItem('shell:style', 'dark')")
+    page.driver.get(page.address + PAGE)
+    page.until(lambda: page.driver.execute_script(dark) == "dark")
+    event = "window.dispatchEvent(new CustomEvent('cockpit-style', {detail: {style: 'light'}}))"
+    page.driver.execute_script(event)
+    assert page.driver.execute_script(dark) == "light"
+    page.driver.execute_script("localStorage.removeItem('shell:style')")
+
+
+def test_all_controls_have_names(page: Page) -> None:
+    """Each button and field has a name for screen readers, each table a caption."""
+    page.open()
+    unnamed = [
+        element.get_attribute("outerHTML")
+        for element in page.driver.find_elements(By.CSS_SELECTOR, "button, input, table")
+        if not element.accessible_name
+    ]
+    assert unnamed == []
