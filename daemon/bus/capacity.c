@@ -70,8 +70,9 @@ static int admit(const struct bus *b, const char *unit,
 	return r;
 }
 
-int bus_admit(const struct bus *b, const char *unit, const struct assignment *assignments,
-	      size_t n, sd_bus_error *error)
+int bus_admit(const struct bus *b, const char *unit,
+	      const struct assignment *assignments, size_t n,
+	      sd_bus_error *error)
 {
 	_cleanup_free_ char *sentence = NULL;
 	struct stated stated = {};

@@ -10,7 +10,8 @@
  * With Admission=warn a lack is logged. Return: 0; a negative errno for the method to return,
  * with @error set.
  */
-int bus_admit(const struct bus *b, const char *unit, const struct assignment *assignments,
-	      size_t n, sd_bus_error *error);
+int bus_admit(const struct bus *b, const char *unit,
+	      const struct assignment *assignments, size_t n,
+	      sd_bus_error *error);
 
 #endif
