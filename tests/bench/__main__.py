@@ -6,7 +6,8 @@ from importlib import import_module
 
 from bench import program
 
-KINDS = ("demo", "promises", "overhead", "scale", "harm", "attribution", "applications")
+KINDS = ("demo", "promises", "overhead", "scale", "harm", "attribution", "applications",
+         "attacks")  # fmt: skip
 
 
 def main(words: list[str]) -> int:

@@ -21,6 +21,7 @@ from bench.promises import scenario as promised
 from bench.read import ScenarioError, load
 from bench.scale import scenario as growing
 from rig import result
+from uml import attacks as hostile
 from uml import protect as favoured
 from uml import robustness as unbroken
 from uml import scenario as fair
@@ -30,12 +31,13 @@ from . import blktests as foreign
 from . import guest, host, keys, products, report, uml, virtual
 from .cache import Cache
 from .progress import LabError, step
-from .roots import KERNEL, applications_recipe
+from .roots import KERNEL, RECIPES, applications_recipe, build_root
 from .setup import SOURCE, has_place, in_guest, prepare
 
 # The module of each kind that reads a file.
 FILES = {
-    "fairness": fair, "protect": favoured, "promises": promised, "attribution": stacks,
+    "fairness": fair, "protect": favoured, "attacks": hostile, "promises": promised,
+    "attribution": stacks,
     "overhead": costly, "scale": growing, "harm": harmed, "applications": databases,
 }  # fmt: skip
 
@@ -55,7 +57,8 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
     except ScenarioError as error:
         raise LabError(str(error)) from error
     kinds = {
-        "fairness": fairness, "protect": fairness, "promises": promises, "attribution": attribution,
+        "fairness": fairness, "protect": fairness, "attacks": attacks, "promises": promises,
+        "attribution": attribution,
         "overhead": by_machine, "scale": by_machine, "harm": harm, "applications": applications,
     }  # fmt: skip
     return kinds[name](cache, options, book)
@@ -69,6 +72,37 @@ def fairness(cache: Cache, options: argparse.Namespace, book: Book) -> int:
     machine = uml.machine(cache, SOURCE)
     found = run_all(book.runs(), machine, step, options.jobs or os.cpu_count() or 1)
     return _summed_up(cache, [one.as_object() for one in found], options)
+
+
+def attacks(cache: Cache, options: argparse.Namespace, book: hostile.Book) -> int:
+    """Attack victims on a disk in virtual time, and sutrod by the clock of the host."""
+    host.ensure_packages()
+    found: list[Mapping] = []
+    if book.scenario:
+        machine, jobs = uml.machine(cache, SOURCE), options.jobs or os.cpu_count() or 1
+        found += [one.as_object() for one in run_all(book.scenario, machine, step, jobs)]
+    if book.bus:
+        found += _on_daemon(cache, options.scenarios, [one.name for one in book.bus])
+    return _summed_up(cache, found, options)
+
+
+def _on_daemon(cache: Cache, scenarios: Path, names: Sequence[str]) -> list[Mapping]:
+    """Attack the sutrod of this clone in the build root; what was measured."""
+    work, log = cache.run_dir / "attacks", cache.run_dir / "attacks-on-sutrod.log"
+    products.copied(SOURCE, products.source_files(SOURCE), work / "sutro")
+    shutil.copyfile(scenarios, work / "attacks.toml")
+    root = build_root(cache)
+    products.as_builder(root, "attacks-build", work, cache.run_dir / "attacks-build.log")
+    # As root, for only root can start a program of the user nobody.
+    command = ["sh", "-e", "/mnt/lab/attacks", *names]
+    binds = {"/mnt/lab": RECIPES, "/build": work}
+    root.run(command, "recipes/attacks in the build root", log, binds=binds, check=False)
+    numbers = work / "attacks.json"
+    if not numbers.exists():
+        raise LabError("no attack on sutrod was run to its end", log)
+    # Without the line that counts goals: there may be others.
+    print(log.read_text().rpartition("\n\n")[0])
+    return json.loads(numbers.read_text())
 
 
 def promises(cache: Cache, options: argparse.Namespace, book: Book) -> int:

@@ -12,13 +12,19 @@ Metrics that compare runs of one scenario, besides goals `against` another sched
     error_vs_best        worst share error over the smallest one of bfq and iocost
     p99_vs_alone         P99 of a group over what it is when only the group's jobs run
     alone_or_entitled    the larger of: bytes/s over what the group alone gets; share / entitlement
+    kept                 device time a second, before the last event, over what the group is
+                         entitled to: its share, or what it has alone if that is less
+    kept_vs_best         kept over the larger one of bfq and iocost
+    p99_vs_neighbour     P99 of a group over what it is when other groups have the job `neighbour`
     entitled_speed       bytes/s over entitlement * what the group alone gets; for a group that
                          alone keeps the disk busy, by its I/O or by a journal's on its behalf
 """
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
 
 from bench import show
 from bench.judge import Say, ratio
@@ -28,7 +34,7 @@ from rig.result import Result, failed
 
 from . import plan
 from .measure import NAN, Run
-from .scenario import ALONE, Goal, Scenario
+from .scenario import ALONE, NEIGHBOUR, Goal, Scenario
 
 # Runs a plan on a machine: name of the run, plan, its result.
 Machine = Callable[[str, dict], dict]
@@ -40,10 +46,17 @@ PERCENTILES = (50, 99, 99.9)
 class Comparison:
     """All runs of one scenario."""
 
-    def __init__(self, scenario: Scenario, runs: dict[str, Run], alone: dict[str, Run]):
+    def __init__(
+        self,
+        scenario: Scenario,
+        runs: dict[str, Run],
+        alone: dict[str, Run],
+        fair: dict[str, Run] | None = None,
+    ):
         self.scenario = scenario
         self.runs = runs
         self.alone = alone
+        self.fair = fair or {}
 
     def value(self, goal: Goal, scheduler: str) -> float:
         """What a goal's metric is for a scheduler, or its ratio to that of another one."""
@@ -86,6 +99,17 @@ class Comparison:
         speed = run.bytes(of[0]) / run.elapsed_s / (alone.bytes(of[0]) / alone.elapsed_s)
         entitled = self.scenario.entitled(run.samples[-1].at_s)[of[0]]
         return max(speed, run.shares()[of[0]] / entitled)
+
+    def kept(self, run: Run, of: tuple[str, ...]) -> float:
+        alone = self.alone[run.scheduler].time_per_s(of[0])
+        return ratio(run.time_per_s(of[0]), min(alone, self.scenario.entitled(0)[of[0]]))
+
+    def kept_vs_best(self, run: Run, of: tuple[str, ...]) -> float:
+        others = [self.runs[name] for name in ("bfq", "iocost") if name in self.runs]
+        return ratio(self.kept(run, of), max(self.kept(other, of) for other in others))
+
+    def p99_vs_neighbour(self, run: Run, of: tuple[str, ...]) -> float:
+        return run.p99_us(of) / self.fair[run.scheduler].p99_us(of)
 
     def entitled_speed(self, run: Run, of: tuple[str, ...]) -> float:
         alone = self.alone[run.scheduler]
@@ -139,7 +163,7 @@ def run_all(
     scenarios: Iterable[Scenario], machine: Machine, say: Say, workers: int
 ) -> list[Result]:
     """Run scenarios, and print each when all its runs are there."""
-    scenarios = list(scenarios)
+    scenarios, machine = list(scenarios), once(machine)
     found: list[Result] = []
     with ThreadPoolExecutor(workers) as pool:
         futures = [_started(pool, scenario, machine) for scenario in scenarios]
@@ -166,8 +190,28 @@ def run_all(
     return found
 
 
+def once(machine: Machine) -> Machine:
+    """A machine that runs each plan once: several scenarios compare with the same run."""
+    done: dict[str, Future] = {}
+    lock = Lock()
+
+    def one(name: str, made: dict) -> dict:
+        key = json.dumps(made)
+        with lock:
+            is_new = key not in done
+            result = done.setdefault(key, Future())
+        if is_new:
+            try:
+                result.set_result(machine(name, made))
+            except BaseException as error:
+                result.set_exception(error)
+        return result.result()
+
+    return one
+
+
 def needed(scenario: Scenario) -> list[tuple[str, str | None]]:
-    """The runs of a scenario: scheduler, and the one group that runs alone."""
+    """The runs of a scenario: scheduler, and the one group that runs alone, or NEIGHBOUR."""
     metrics = {goal.metric for goal in scenario.goal}
     others = [goal.against for goal in scenario.goal if goal.against]
     others += ["none"] * ("throughput_vs_best" in metrics)
@@ -177,6 +221,8 @@ def needed(scenario: Scenario) -> list[tuple[str, str | None]]:
     if metrics & set(ALONE):
         group = next(goal.of[0] for goal in scenario.goal if goal.metric in ALONE)
         runs += [(scheduler, group) for scheduler in schedulers]
+    if NEIGHBOUR in metrics:
+        runs += [(scheduler, NEIGHBOUR) for scheduler in schedulers]
     return runs
 
 
@@ -192,19 +238,23 @@ def _started(
         )
         return Run(calibration, "none", result).iops()
 
-    def one(scheduler: str, only: str | None) -> Run:
-        name = f"{scenario.name}-{scheduler}" + (f"-{only}-alone" if only else "")
+    def one(scheduler: str, how: str | None) -> Run:
+        name = "-".join(filter(None, (scenario.name, scheduler, how, "alone" if how else "")))
+        run, only = scenario, how
+        if how == NEIGHBOUR:
+            run, only, name = scenario.beside_neighbour(), None, name.removesuffix("-alone")
         iops = measured(only) if scheduler == "iocost" else 0.0
-        return Run(scenario, scheduler, machine(name, plan.make(scenario, scheduler, only, iops)))
+        return Run(run, scheduler, machine(name, plan.make(run, scheduler, only, iops)))
 
     return {key: pool.submit(one, *key) for key in needed(scenario)}
 
 
 def _gathered(scenario: Scenario, waiting: dict[tuple[str, str | None], Future]) -> Comparison:
-    runs, alone = {}, {}
-    for (scheduler, only), future in waiting.items():
-        (alone if only else runs)[scheduler] = future.result()
-    return Comparison(scenario, runs, alone)
+    runs, alone, fair = {}, {}, {}
+    for (scheduler, how), future in waiting.items():
+        kind = fair if how == NEIGHBOUR else alone if how else runs
+        kind[scheduler] = future.result()
+    return Comparison(scenario, runs, alone, fair)
 
 
 def number(value: float) -> float | None:

@@ -13,6 +13,7 @@
     pNN_us               latency of a group's fio: of completion, and of fsync() where it calls that
     takeover_ms          how late a group is in having the device for itself while others pause
     giveback_ms          how late a group is in having its share after the pause
+    weight_ms            how late a group is in having its share after the last event
     settle_s             from the last event until every second thereafter has all shares within 5 %
     finish_s             when the awaited job ended, from its start
 
@@ -185,6 +186,22 @@ class Run:
         _, begin_s = self._pause()
         end_s = self.samples[-1].at_s
         return 1e3 * self._late_s(of[0], begin_s, end_s, self.scenario.entitled(end_s)[of[0]])
+
+    def weight_ms(self, of: tuple[str, ...]) -> float:
+        """After the last event."""
+        begin_s, end_s = self.event_s, self.samples[-1].at_s
+        return 1e3 * self._late_s(of[0], begin_s, end_s, self.scenario.entitled(end_s)[of[0]])
+
+    @property
+    def event_s(self) -> float:
+        """When the last event is; the end if there is none."""
+        return max((event.at_s for event in self.scenario.event), default=self.samples[-1].at_s)
+
+    def time_per_s(self, name: str) -> float:
+        """True device time a second, before the last event."""
+        before, after = self.samples[0], self._at(self.event_s)
+        used = self._sum(name, after.truth) - self._sum(name, before.truth)
+        return used.time_ns / 1e9 / (after.at_s - before.at_s)
 
     def _pause(self) -> tuple[float, float]:
         """The one pause of a scenario."""

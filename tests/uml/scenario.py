@@ -18,11 +18,12 @@ SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "iocost", "sutro")
 METRICS = (
     "ratio", "bandwidth_ratio", "share", "worst_share_error", "jain", "charge_error",
     "throughput_mbps", "iops", "work", "p99_us", "takeover_ms", "giveback_ms", "settle_s",
-    "finish_s",
+    "weight_ms", "finish_s",
 )  # fmt: skip
-ALONE = ("p99_vs_alone", "alone_or_entitled", "entitled_speed")
-BEST = ("throughput_vs_best", "error_vs_best")
-COMPARED = (*ALONE, *BEST, "fair_mbps")
+ALONE = ("p99_vs_alone", "alone_or_entitled", "entitled_speed", "kept", "kept_vs_best")
+NEIGHBOUR = "p99_vs_neighbour"
+BEST = ("throughput_vs_best", "error_vs_best", "kept_vs_best")
+COMPARED = (*dict.fromkeys((*ALONE, *BEST)), NEIGHBOUR, "fair_mbps")
 
 Scheduler = Annotated[str, OneOf(*SCHEDULERS)]
 Moment = Annotated[float, Range(0)]
@@ -127,6 +128,7 @@ class Scenario(book.Scenario):
     disk: Annotated[Table, Model()]
     nr_requests: Annotated[int, Range(2, 100000)]
     group: tuple[Group, ...]
+    neighbour: tuple[Job, ...] = ()
     row: str = ""
     schedulers: tuple[Scheduler, ...] = ("none", "bfq", "iocost", "sutro")
     warmup_s: Moment = 3.0
@@ -151,6 +153,8 @@ class Scenario(book.Scenario):
                 raise ValueError(f"group {name}: name: no group {parent} before it")
             if parent in leaves:
                 raise ValueError(f"group {parent}: job: it has groups inside")
+        if not self.neighbour and any(goal.metric == NEIGHBOUR for goal in self.goal):
+            raise ValueError(f"neighbour: {NEIGHBOUR} needs it")
         if any(group.name == self.until and len(group.job) != 1 for group in self.group):
             raise ValueError(f"until: {self.until} must have one job")
         known("event: weight", {name for event in self.event for name in event.weight}, names)
@@ -161,6 +165,15 @@ class Scenario(book.Scenario):
         """Under these schedulers only, without the goals that need others."""
         goals = tuple(g for g in self.goal if g.metric not in BEST and not g.against)
         return replace(self, schedulers=tuple(schedulers), goal=goals)
+
+    def beside_neighbour(self) -> Self:
+        """All groups have the job `neighbour` but those that are compared with it."""
+        judged = {name for goal in self.goal if goal.metric == NEIGHBOUR for name in goal.of}
+        groups = [
+            replace(group, job=self.neighbour) if group.job and group.name not in judged else group
+            for group in self.group
+        ]
+        return replace(self, group=tuple(groups))
 
     @property
     def end_s(self) -> float:

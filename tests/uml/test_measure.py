@@ -156,7 +156,9 @@ def test_a_bench_of_made_up_machines(capsys) -> None:
         ms = {"a": 6000, "b": 3000} if "-sutro" in name else {"a": 5000, "b": 5000}
         return {"samples": [sample(0, a=0, b=0), sample(10, **ms)], "fio": {}, "ended_s": {}}
 
-    found = run_all([made, replace(made, name="broken")], machine, lambda line: None, 1)
+    found = run_all(
+        [made, replace(made, name="broken", nr_requests=65)], machine, lambda line: None, 1
+    )
     judged = {(r.scenario, r.metric): r for r in found if r.counts}
     assert judged["s", "share"].value == pytest.approx(2 / 3)
     assert judged["s", "fair_mbps_vs_none"].value == pytest.approx(0.9)
@@ -164,3 +166,38 @@ def test_a_bench_of_made_up_machines(capsys) -> None:
     out = capsys.readouterr().out
     assert "met     share a >= 0.6: none 0.5  sutro 0.6667" in out
     assert "FAILED  sutro: no machine" in out
+
+
+def test_part_of_an_entitlement_that_is_kept() -> None:
+    """Before the event; a group that alone has less than its share is entitled to that."""
+    event = (Event(6, {"a": 100}),)
+    before = [sample(3, a=0, b=0), sample(6, a=1500, b=1500), sample(8, a=3000, b=2000)]
+    made = run(before, event=event)
+    busy = run([sample(3, a=0, b=0), sample(8, a=5000, b=0)])
+    shallow = run([sample(3, a=0, b=0), sample(8, a=1250, b=0)])
+    for alone, kept in ((busy, 0.5 / (2 / 3)), (shallow, 0.5 / 0.25)):
+        comparison = Comparison(made.scenario, {"sutro": made}, {"sutro": alone})
+        assert comparison.kept(made, ("a",)) == pytest.approx(kept)
+
+
+def test_p99_is_compared_with_that_beside_a_neighbour() -> None:
+    def made(p99_ns: int) -> Run:
+        fio = {"a-0": {"jobs": [{"read": {"clat_ns": {"percentile": {"99.000000": p99_ns}}}}]}}
+        samples = [sample(0, a=0, b=0), sample(1, a=1, b=1)]
+        return Run(scenario(), "sutro", {"samples": samples, "fio": fio, "ended_s": {}})
+
+    comparison = Comparison(scenario(), {"sutro": made(6000)}, {}, {"sutro": made(2000)})
+    assert comparison.p99_vs_neighbour(comparison.runs["sutro"], ("a",)) == pytest.approx(3)
+
+
+def test_delay_of_a_weight() -> None:
+    """From 5 s on, a is due 0.75 of the time, of which 0.95 counts; it is as before for 0.4 s."""
+
+    def got(t: float) -> tuple[float, float]:
+        a = t / 2 if t < 5.4 else 2.7 + 0.75 * (t - 5.4)
+        return a, t - a
+
+    made = run(series(got), group=(Group("a", job=(JOB,)), Group("b", job=(JOB,))),
+               event=(Event(5, {"a": 300}),))  # fmt: skip
+    rate = 0.95 * 0.75
+    assert made.weight_ms(("a",)) == pytest.approx(1e3 * (0.4 - 0.2 / rate), abs=20)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Scenario files of fairness: what they mean."""
 
+import ast
 from pathlib import Path
 
 import pytest
 from bench.read import load
 from bench.test_read import read
 
-from uml import plan, protect
+from uml import attacks, plan, protect
+from uml.bench import needed, once
 from uml.scenario import Book
 
 HERE = Path(__file__).resolve().parent
@@ -26,7 +28,8 @@ goal = [{ metric = "share", of = "a/b", min = 0.5 }]
 
 @pytest.mark.parametrize("file", sorted(HERE.glob("*.toml")), ids=lambda path: path.name)
 def test_every_shipped_file_makes_plans(file: Path) -> None:
-    kind = protect.Book if file == protect.SHIPPED else Book
+    kinds = {protect.SHIPPED: protect.Book, attacks.SHIPPED: attacks.Book}
+    kind = kinds.get(file, Book)
     for scenario in load(kind, file).scenario:
         for scheduler in scenario.schedulers:
             made = plan.make(scenario, scheduler, random_iops=200)
@@ -54,3 +57,44 @@ each = [{ fio = { rw = "randread" } }, { command = "true" }]
     assert first == second
     assert len(first.group) == 50 and len({group.weight for group in first.group}) > 40
     assert first.group[1].job[0].command == "true"
+
+
+def test_each_attack_is_a_function_of_the_program() -> None:
+    """inside/attack.py runs in a machine only, and user.py needs a bus: their names are read."""
+    book = load(attacks.Book, attacks.SHIPPED)
+    for file, used in (
+        (HERE / "inside/attack.py", {scenario.row for scenario in book.scenario}),
+        (HERE.parent / "bench/attacks/user.py", {one.attack for one in book.bus}),
+    ):
+        tree = ast.parse(file.read_text())
+        (listed,) = [
+            {name.id for name in node.value.elts}
+            for node in tree.body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ATTACKS"
+        ]
+        assert used == listed
+
+
+def test_victim_is_compared_with_itself_alone_and_beside_a_neighbour() -> None:
+    book = load(attacks.Book, attacks.SHIPPED)
+    (scenario,) = [one for one in book.scenario if one.name == "ssd-deep-slots"]
+    assert needed(scenario.under(["sutro"])) == [
+        ("sutro", None), ("sutro", "victim"), ("sutro", "p99_vs_neighbour"),
+    ]  # fmt: skip
+    fair = scenario.beside_neighbour()
+    assert fair.group[0] == scenario.group[0]
+    assert fair.group[1].job == scenario.neighbour
+
+
+def test_equal_plans_run_once() -> None:
+    ran: list[str] = []
+
+    def machine(name: str, made: dict) -> dict:
+        ran.append(name)
+        return made
+
+    one = once(machine)
+    assert [one("a", {"x": 1}), one("b", {"x": 1}), one("c", {"x": 2})] == [
+        {"x": 1}, {"x": 1}, {"x": 2},
+    ]  # fmt: skip
+    assert ran == ["a", "c"]
