@@ -8,6 +8,9 @@
  * is overdrawn, calls of the user are refused, which costs next to nothing.
  *
  * Calls that are kept (for samples, for polkit, for a child process) are limited in number.
+ *
+ * The user of a connection is known to the bus. Its first calls wait for the answer of the bus, and
+ * the daemon does not.
  */
 
 #include "bus/bus.h"
@@ -19,9 +22,15 @@
 
 #define KEPT_MAX 32U
 
-/* More users or connections than this are not active at once: the oldest entry is replaced. */
+/* More users than this are not active at once: the oldest entry is replaced. */
 #define ACCOUNTS_MAX 64U
-#define SENDERS_MAX 64U
+/* dbus-daemon allows a user so many connections. */
+#define SENDERS_MAX 256U
+/* Connections whose user the bus is looking up. */
+#define LOOKUPS_MAX 64U
+
+#define DRIVER "org.freedesktop.DBus"
+#define DRIVER_PATH "/org/freedesktop/DBus"
 
 /**
  * struct account - of a user
@@ -42,10 +51,27 @@ struct sender {
 	uid_t uid;
 };
 
+/** struct looked_up - a call that is run when the user is known */
+struct looked_up {
+	sd_bus_message *call;
+	sd_bus_message_handler_t method;
+};
+
+/** struct lookup - the calls of a connection until the bus has named its user, in their order */
+struct lookup {
+	struct bus *bus;
+	struct lookup *next;
+	sd_bus_slot *slot;
+	struct looked_up calls[KEPT_MAX];
+	size_t n_calls;
+};
+
 struct bus_quotas {
 	struct account accounts[ACCOUNTS_MAX];
 	struct sender senders[SENDERS_MAX];
 	unsigned int next_sender;
+	struct lookup *lookups;
+	unsigned int n_lookups;
 };
 
 static struct bus_quotas *quotas_of(struct bus *b)
@@ -57,24 +83,10 @@ static struct bus_quotas *quotas_of(struct bus *b)
 
 /* ---- users ---- */
 
-static int query_uid(sd_bus_message *call, uid_t *ret)
-{
-	sd_bus_creds *creds = NULL;
-	int r = sd_bus_query_sender_creds(call, SD_BUS_CREDS_EUID, &creds);
-
-	if (r >= 0)
-		r = sd_bus_creds_get_euid(creds, ret);
-	sd_bus_creds_unref(creds);
-	return r;
-}
-
 int bus_caller_uid(struct bus *b, sd_bus_message *call, uid_t *ret)
 {
 	const char *name = sd_bus_message_get_sender(call);
 	struct bus_quotas *q = quotas_of(b);
-	struct sender *s;
-	uid_t uid;
-	int r;
 
 	if (!q)
 		return -ENOMEM;
@@ -83,15 +95,15 @@ int bus_caller_uid(struct bus *b, sd_bus_message *call, uid_t *ret)
 			*ret = q->senders[i].uid;
 			return 0;
 		}
-	/* This waits for the bus, so it is done once for a connection. */
-	r = query_uid(call, &uid);
-	if (r < 0)
-		return r;
-	*ret = uid;
-	s = &q->senders[q->next_sender++ % SENDERS_MAX];
+	return -ENODATA;
+}
+
+static void add_sender(struct bus_quotas *q, const char *name, uid_t uid)
+{
+	struct sender *s = &q->senders[q->next_sender++ % SENDERS_MAX];
+
 	free(s->name);
-	*s = (struct sender){ strdup(name ?: ""), uid };
-	return 0;
+	*s = (struct sender){ strdup(name), uid };
 }
 
 /* ---- accounts ---- */
@@ -154,16 +166,13 @@ static int refuse(sd_bus_error *error)
 			 "again in a second.");
 }
 
-int bus_metered(struct bus *b, sd_bus_message *call,
-		sd_bus_message_handler_t method, sd_bus_error *error)
+static int run_metered(struct bus *b, sd_bus_message *call, uid_t uid,
+		       sd_bus_message_handler_t method, sd_bus_error *error)
 {
 	uint64_t began = cpu_usec();
 	struct account *a = NULL;
-	uid_t uid;
-	int r = bus_caller_uid(b, call, &uid);
+	int r = account_of(b, uid, &a);
 
-	if (r >= 0)
-		r = account_of(b, uid, &a);
 	if (r < 0)
 		return r;
 	if (a && a->saved_usec < 0)
@@ -171,6 +180,111 @@ int bus_metered(struct bus *b, sd_bus_message *call,
 	r = method(call, b, error);
 	bus_charge(b, uid, cpu_usec() - began);
 	return r;
+}
+
+/* ---- calls of connections whose user is not known yet ---- */
+
+static struct lookup *find_lookup(struct bus_quotas *q, const char *sender)
+{
+	for (struct lookup *l = q->lookups; l; l = l->next)
+		if (streq(sd_bus_message_get_sender(l->calls[0].call), sender))
+			return l;
+	return NULL;
+}
+
+static int add_call(struct lookup *l, sd_bus_message *call,
+		    sd_bus_message_handler_t method, sd_bus_error *error)
+{
+	if (l->n_calls >= KEPT_MAX)
+		return refuse(error);
+	l->calls[l->n_calls++] =
+		(struct looked_up){ sd_bus_message_ref(call), method };
+	return 1;
+}
+
+static void lookup_free(void *userdata)
+{
+	struct lookup *l = userdata, **at;
+
+	for (at = &l->bus->quotas->lookups; *at != l; at = &(*at)->next)
+		;
+	*at = l->next;
+	l->bus->quotas->n_lookups--;
+	for (size_t i = 0; i < l->n_calls; i++)
+		sd_bus_message_unref(l->calls[i].call);
+	sd_bus_slot_unref(l->slot);
+	free(l);
+}
+
+static int on_uid(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
+{
+	struct lookup *l = userdata;
+	const sd_bus_error *failed = sd_bus_message_get_error(reply);
+	uint32_t uid = 0;
+	int known = failed ? -sd_bus_error_get_errno(failed)
+			   : sd_bus_message_read(reply, "u", &uid);
+
+	if (known >= 0)
+		add_sender(l->bus->quotas,
+			   sd_bus_message_get_sender(l->calls[0].call), uid);
+	for (size_t i = 0; i < l->n_calls; i++) {
+		_cleanup_(sd_bus_error_free) sd_bus_error error =
+			SD_BUS_ERROR_NULL;
+		sd_bus_message *call = l->calls[i].call;
+		int r = known;
+
+		if (r >= 0)
+			r = run_metered(l->bus, call, uid, l->calls[i].method,
+					&error);
+		if (r < 0)
+			sd_bus_reply_method_errno(call, r, &error);
+	}
+	lookup_free(l);
+	return 0;
+}
+
+/* A bus that is busy answers late, so the daemon does not wait for it. */
+static int look_up(struct bus *b, sd_bus_message *call,
+		   sd_bus_message_handler_t method, sd_bus_error *error)
+{
+	const char *sender = sd_bus_message_get_sender(call);
+	struct bus_quotas *q = quotas_of(b);
+	struct lookup *l;
+	int r;
+
+	if (!q || !sender)
+		return q ? -EINVAL : -ENOMEM;
+	l = find_lookup(q, sender);
+	if (l)
+		return add_call(l, call, method, error);
+	if (q->n_lookups >= LOOKUPS_MAX)
+		return refuse(error);
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	*l = (struct lookup){ .bus = b, .next = q->lookups };
+	q->lookups = l;
+	q->n_lookups++;
+	r = add_call(l, call, method, error);
+	if (r >= 0)
+		r = sd_bus_call_method_async(b->connection, &l->slot, DRIVER,
+					     DRIVER_PATH, DRIVER,
+					     "GetConnectionUnixUser", on_uid, l,
+					     "s", sender);
+	if (r < 0)
+		lookup_free(l);
+	return r < 0 ? r : 1;
+}
+
+int bus_metered(struct bus *b, sd_bus_message *call,
+		sd_bus_message_handler_t method, sd_bus_error *error)
+{
+	uid_t uid;
+	int r = bus_caller_uid(b, call, &uid);
+
+	if (r == -ENODATA)
+		return look_up(b, call, method, error);
+	return r < 0 ? r : run_metered(b, call, uid, method, error);
 }
 
 void bus_charge(struct bus *b, uid_t uid, uint64_t usec)
@@ -208,6 +322,8 @@ void bus_release_call(struct bus *b, uid_t uid)
 
 void bus_quotas_done(struct bus *b)
 {
+	while (b->quotas && b->quotas->lookups)
+		lookup_free(b->quotas->lookups);
 	for (size_t i = 0; b->quotas && i < SENDERS_MAX; i++)
 		free(b->quotas->senders[i].name);
 	free(b->quotas);

@@ -29,7 +29,7 @@ void bus_release_call(struct bus *b, uid_t uid);
 /** bus_charge() - @usec of CPU time were used for a call of the user @uid, which was kept */
 void bus_charge(struct bus *b, uid_t uid, uint64_t usec);
 
-/** bus_caller_uid() - the effective user of the caller */
+/** bus_caller_uid() - the user of the connection that sent a call which is run, or -ENODATA */
 int bus_caller_uid(struct bus *b, sd_bus_message *call, uid_t *ret);
 
 void bus_quotas_done(struct bus *b);

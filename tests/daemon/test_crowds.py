@@ -3,6 +3,7 @@
 
 import shutil
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import dbus
@@ -15,6 +16,8 @@ REFUSED = "org.freedesktop.DBus.Error.LimitsExceeded"
 UNITS = 300
 # Much longer than a weight waits; and more than the second of CPU time that a user has saved.
 SOME_CALLS, MANY_CALLS = 800, 4000
+# Less than the 25 s after which a call on the bus fails.
+BUS_TIMEOUT_S = 15
 
 
 @pytest.fixture
@@ -59,6 +62,28 @@ def test_weights_do_not_wait_for_calls(
         assert not last.done()
     # The ping is behind all calls of its connection.
     assert last.result() is None
+
+
+def test_daemon_does_not_wait_for_the_bus(bus: Bus, sutrod: Sutrod) -> None:
+    """The bus answers nothing while it is stopped, as while it has much to do for others."""
+    sutrod.start()
+    sutrod.settle()
+    assert sutrod.process
+    sutrod.process.send_signal(signal.SIGSTOP)
+    other = dbus.bus.BusConnection(bus.address)
+    other.send_message(dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "ListUnits"))
+    # The bus answers in order: it has passed the call on.
+    other.get_name_owner(NAME)
+    bus.process.send_signal(signal.SIGSTOP)
+    try:
+        sutrod.process.send_signal(signal.SIGCONT)
+        began_s = time.monotonic()
+        sutrod.clock.settle()
+        assert time.monotonic() - began_s < BUS_TIMEOUT_S
+    finally:
+        bus.process.send_signal(signal.SIGCONT)
+    # Its calls are run in their order when the bus has named the user.
+    assert other.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
 
 
 def test_user_has_a_quarter_of_the_time(bus: Bus, sutrod: Sutrod, crowd: str) -> None:
