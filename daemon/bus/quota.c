@@ -228,8 +228,8 @@ static int on_uid(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
 		add_sender(l->bus->quotas,
 			   sd_bus_message_get_sender(l->calls[0].call), uid);
 	for (size_t i = 0; i < l->n_calls; i++) {
-		_cleanup_(sd_bus_error_free) sd_bus_error error =
-			SD_BUS_ERROR_NULL;
+		_cleanup_(sd_bus_error_free)
+			sd_bus_error error = SD_BUS_ERROR_NULL;
 		sd_bus_message *call = l->calls[i].call;
 		int r = known;
 

@@ -14,7 +14,8 @@ Metrics that compare runs of one scenario, besides goals `against` another sched
     alone_or_entitled    the larger of: bytes/s over what the group alone gets; share / entitlement
     kept                 device time a second, before the last event, over what the group is
                          entitled to: its share, or what it has alone if that is less
-    kept_vs_best         kept over the larger one of bfq and iocost
+    kept_vs_best         kept over the larger one of bfq and iocost; each counts as 1 at most, for
+                         what is more belongs to others
     p99_vs_neighbour     P99 of a group over what it is when other groups have the job `neighbour`
     entitled_speed       bytes/s over entitlement * what the group alone gets; for a group that
                          alone keeps the disk busy, by its I/O or by a journal's on its behalf
@@ -106,7 +107,8 @@ class Comparison:
 
     def kept_vs_best(self, run: Run, of: tuple[str, ...]) -> float:
         others = [self.runs[name] for name in ("bfq", "iocost") if name in self.runs]
-        return ratio(self.kept(run, of), max(self.kept(other, of) for other in others))
+        best = max(self.kept(other, of) for other in others)
+        return ratio(min(self.kept(run, of), 1), min(best, 1))
 
     def p99_vs_neighbour(self, run: Run, of: tuple[str, ...]) -> float:
         return run.p99_us(of) / self.fair[run.scheduler].p99_us(of)

@@ -180,6 +180,18 @@ def test_part_of_an_entitlement_that_is_kept() -> None:
         assert comparison.kept(made, ("a",)) == pytest.approx(kept)
 
 
+def test_entitlement_of_others_is_no_better_result() -> None:
+    samples = {"bfq": 9000, "iocost": 3000, "sutro": 6000, "mq-deadline": 4000}
+    runs = {
+        name: run([sample(0, a=0, b=0), sample(10, a=used, b=10000 - used)], name)
+        for name, used in samples.items()
+    }
+    busy = run([sample(0, a=0, b=0), sample(10, a=10000, b=0)])
+    comparison = Comparison(scenario(), runs, dict.fromkeys(runs, busy))
+    assert comparison.kept_vs_best(runs["sutro"], ("a",)) == pytest.approx(0.9)
+    assert comparison.kept_vs_best(runs["mq-deadline"], ("a",)) == pytest.approx(0.6)
+
+
 def test_p99_is_compared_with_that_beside_a_neighbour() -> None:
     def made(p99_ns: int) -> Run:
         fio = {"a-0": {"jobs": [{"read": {"clat_ns": {"percentile": {"99.000000": p99_ns}}}}]}}
