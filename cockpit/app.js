@@ -76,9 +76,19 @@ async function readRecorded() {
     }));
 }
 
+/** Show what is known at once: the daemon answers the first question about use after a second. */
+async function showFirst() {
+    const [promises] = await Promise.all([bus.promises(), readRarely()]);
+    state.promises = promises;
+    state.loaded = true;
+    render();
+}
+
 /** Read and show everything that is due. @param {boolean} all also what changes rarely */
 async function refresh(all) {
     try {
+        if (!state.loaded)
+            await showFirst();
         await (all ? Promise.all([readRarely(), readOften()]) : readOften());
         await readRecorded();
         state.shares.add(shareSample(state));

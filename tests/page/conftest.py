@@ -53,6 +53,7 @@ class Page:
     driver: webdriver.Chrome
     address: str
     sutrod: LiveDaemon
+    first_view_s: float = 0.0
 
     def open(self, size: tuple[int, int] = WIDE, *, dark: bool = False) -> None:
         """Load the page, and wait for its first sample."""
@@ -62,8 +63,11 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
         self.complaints()  # of the tests before
+        began_s = time.monotonic()
         self.driver.get(self.address + PAGE)
         self.until(lambda: self.rows("units") and self.rows("guarantees"))
+        self.first_view_s = time.monotonic() - began_s
+        self.until(lambda: self.all(".units .bar"))
 
     def until(self, condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
         """Wait for a condition of the page."""

@@ -52,9 +52,8 @@ def test_first_view_is_small_and_local(page: Page, record_property) -> None:
     page.requests()
     page.driver.execute_cdp_cmd("Network.enable", {})
     page.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
-    began_s = time.monotonic()
     page.open()
-    record_property("first_view_s", round(time.monotonic() - began_s, 3))
+    record_property("first_view_s", round(page.first_view_s, 3))
     events = page.requests()
     urls = [
         event["params"]["request"]["url"]
