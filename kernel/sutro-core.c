@@ -402,6 +402,21 @@ void sutro_core_settle(struct sutro_core *core)
 }
 
 /**
+ * sutro_core_alone_until - the only group had requests until now that were not counted
+ * @core:	the leaf
+ * @now_ns:	the time
+ *
+ * If the group is empty, it became empty now.
+ */
+void sutro_core_alone_until(struct sutro_core *core, u64 now_ns)
+{
+	struct sutro_group *group = core->alone;
+
+	if (group && !group->queued && !group->in_flight)
+		group->empty_since_ns = now_ns;
+}
+
+/**
  * sutro_core_may_pass - is a group alone, with nothing to be decided?
  * @core:	the leaf
  * @group:	the group

@@ -177,6 +177,7 @@ bool sutro_core_may_pass(const struct sutro_core *core,
 void sutro_core_pass(struct sutro_core *core, struct sutro_group *group,
 		     bool far, u64 estimate_ns, u64 now_ns);
 void sutro_core_settle(struct sutro_core *core);
+void sutro_core_alone_until(struct sutro_core *core, u64 now_ns);
 
 /* sutro-select.c */
 struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,

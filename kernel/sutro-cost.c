@@ -330,7 +330,8 @@ static u64 sutro_window_complete(struct sutro_device *device,
 					 (cost_ns16 >> SUTRO_NS16_SHIFT));
 
 	sutro_meter_complete(&device->meter, sample, cost_ns16);
-	if (device->probing || !device->window.start_ns) {
+	if (device->probing || READ_ONCE(device->unseen) ||
+	    !device->window.start_ns) {
 		sutro_window_restart(device, sample->now_ns);
 		return cost_ns16 >> SUTRO_NS16_SHIFT;
 	}

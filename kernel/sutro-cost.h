@@ -107,6 +107,7 @@ struct sutro_meter {
  * @idle:	set by the caller when nothing was at the device
  * @window:	completions since @window.start_ns
  * @probing:	a probe is going on: windows are not evaluated
+ * @unseen:	requests complete that are not counted here: neither are they
  * @meter:	its meter
  * @done:	requests of each class that left the device, ever
  */
@@ -130,6 +131,7 @@ struct sutro_device {
 		u64 units_of[SUTRO_CLASSES];
 	} window;
 	bool probing;
+	bool unseen;
 	struct sutro_meter meter;
 	u32 done[SUTRO_CLASSES];
 };

@@ -71,6 +71,7 @@ static void sutro_show_state(struct seq_file *sf, struct sutro_queue *sq)
 	seq_printf(sf, "depth_ns %llu\nbusy_ns %llu\n", core->tunables.depth_ns,
 		   core->tunables.busy_ns);
 	seq_printf(sf, "active %u\n", core->nr_active);
+	seq_printf(sf, "direct %d\n", !!READ_ONCE(sq->direct_for));
 	sutro_show_name(sf, "in_service", core->in_service);
 	seq_printf(sf, "slice_used_ns %llu\n", core->slice_used_ns);
 	sutro_show_name(sf, "idle_for", core->idle_for);

@@ -62,6 +62,7 @@ void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg, bool far,
 	/* Until sutro_forget(). */
 	if (!sblkg->group.self.active)
 		blkg_get(sutro_to_blkg(sblkg));
+	sq->lease.streak = 0;
 	sutro_core_queue(&sq->core, &sblkg->group, far, now_ns);
 }
 
@@ -151,7 +152,8 @@ u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	if (!sq->core.in_flight)
 		WRITE_ONCE(sq->device.idle, true);
 	sutro_rq_pack(rq, estimate_ns, class,
-		      sq->core.in_flight < SUTRO_DEPTH_MIN &&
+		      !READ_ONCE(sq->device.unseen) &&
+			      sq->core.in_flight < SUTRO_DEPTH_MIN &&
 			      sq->core.in_flight_ns <= estimate_ns);
 	sutro_probe_sent(&sq->probe, class);
 	sutro_flush_sent(sq, sblkg, rq, now_ns);
@@ -335,7 +337,8 @@ void sutro_look(struct sutro_queue *sq, u64 now_ns)
 	sq->probe.rare = sutro_protects(&sq->core.protect);
 	/* Not in a window that others may not disturb. */
 	if (!sq->device.rotational &&
-	    (sq->probe.active || !sq->core.protect.reserved) &&
+	    (sq->probe.active ||
+	     (!sq->core.protect.reserved && !READ_ONCE(sq->device.unseen))) &&
 	    sutro_probe_look(&sq->probe, now_ns))
 		sutro_serve_probe(sq, now_ns);
 	if (!list_empty_careful(&sq->notes))
@@ -410,6 +413,8 @@ static struct request *sutro_next(struct sutro_queue *sq,
 
 	if (sutro_staged(sq))
 		sutro_drain(sq, now_ns, free);
+	if (sq->direct)
+		sutro_direct_look(sq, now_ns);
 	if (!list_empty(&sq->passing))
 		rq = sutro_pass(sq, now_ns);
 	if (!rq && !list_empty(&sq->passing))

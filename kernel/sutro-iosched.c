@@ -5,7 +5,7 @@
  * A request's way:
  *
  *  insert	into the stage of its CPU, under the stage's lock only; bios merge
- *		there, too
+ *		there, too; unless it goes past the elevator (sutro-direct.c)
  *  drain	with sutro_queue.lock held: from the stages to the groups of their
  *		owners, and merge with requests there; or past them (sutro-pass.c)
  *  dispatch	the algorithm picks a group, the group a request
@@ -109,8 +109,12 @@ static void sutro_insert_requests(struct blk_mq_hw_ctx *hctx,
 				  struct list_head *list, blk_insert_t flags)
 {
 	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
+	bool at_head = flags & BLK_MQ_INSERT_AT_HEAD;
 
-	if (flags & BLK_MQ_INSERT_AT_HEAD)
+	sutro_direct_insert(hctx, list, at_head);
+	if (list_empty(list))
+		return;
+	if (at_head)
 		sutro_insert_head(sq, list);
 	else
 		sutro_stage_insert(sq, list);
@@ -129,10 +133,13 @@ static void sutro_completed_request(struct request *rq, u64 now_ns)
 	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 
 	/* Flushes of a group that did not use this leaf before, and the like. */
-	if (!sblkg)
+	if (!sblkg) {
+		sutro_note_counted(sq, rq, now_ns);
 		return;
+	}
 
 	if (sutro_rq_flushes(rq)) {
+		sutro_note_counted(sq, rq, now_ns);
 		sutro_flush_end(sq, rq, now_ns);
 	} else {
 		sutro_flush_written(sq, sblkg, rq);
@@ -214,6 +221,8 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 		goto exit_stages;
 	hrtimer_setup(&sq->timer, sutro_timer, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL);
+	INIT_DELAYED_WORK(&sq->direct_work, sutro_direct_tick);
+	sq->direct_allowed = sutro_direct_flags(0);
 	sutro_device_init(&sq->device, blk_queue_rot(q));
 	sutro_probe_init(&sq->probe,
 			 min(q->tag_set->queue_depth * q->nr_hw_queues,
@@ -259,9 +268,11 @@ static void sutro_exit_sched(struct elevator_queue *eq)
 	/* Cgroups may still be written to and removed; see sutro_note(). */
 	spin_lock_irq(&sq->done_lock);
 	sutro_flush_forget(sq, NULL);
+	sutro_direct_forget(sq, NULL);
 	sq->exiting = true;
 	spin_unlock_irq(&sq->done_lock);
 	hrtimer_cancel(&sq->timer);
+	cancel_delayed_work_sync(&sq->direct_work);
 
 	/* No request is left, and others are not held back for any group. */
 	spin_lock(&sq->lock);

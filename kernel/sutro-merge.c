@@ -118,9 +118,16 @@ bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
 		     unsigned int nr_segs)
 {
 	struct sutro_queue *sq = q->elevator->elevator_data;
+	struct blkcg_gq *direct_for = READ_ONCE(sq->direct_for);
 	struct request *free = NULL;
 	bool merged;
 
+	if (direct_for) {
+		/* Nothing waits here that the bio could join. */
+		if (direct_for == bio->bi_blkg)
+			return false;
+		sutro_direct_end(sq);
+	}
 	if (sutro_stage_has_any(sq) && sutro_stage_merge(sq, bio, nr_segs))
 		return true;
 	/* Not worth waiting for: the request will be merged when drained. */

@@ -56,6 +56,7 @@ void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting)
 	spin_lock_irqsave(&sq->done_lock, flags);
 	sblkg->note.settings |= BIT(setting);
 	sutro_note_held(sq, sblkg);
+	sutro_direct_end(sq);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
 
@@ -90,6 +91,7 @@ void sutro_note_offline(struct sutro_blkg *sblkg)
 		sutro_note_drop(sblkg);
 	} else if (!sq->exiting) {
 		sutro_flush_forget(sq, sblkg);
+		sutro_direct_forget(sq, sblkg);
 		sblkg->note.gone = true;
 		sutro_note_held(sq, sblkg);
 		hrtimer_start(&sq->timer, 0, HRTIMER_MODE_REL);
@@ -303,7 +305,26 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		rq->elv.priv[0] = NULL;
 		sutro_slot_freed(sblkg);
 	}
+	if (sq->device.unseen)
+		sutro_direct_ordered(sq, rq, now_ns);
 	sutro_note(sq, sblkg);
+	spin_unlock_irqrestore(&sq->done_lock, flags);
+}
+
+/**
+ * sutro_note_counted - a request completed of which there is nothing else to note
+ * @sq:		the leaf
+ * @rq:		the request
+ * @now_ns:	the time
+ */
+void sutro_note_counted(struct sutro_queue *sq, struct request *rq, u64 now_ns)
+{
+	unsigned long flags;
+
+	if (!READ_ONCE(sq->device.unseen))
+		return;
+	spin_lock_irqsave(&sq->done_lock, flags);
+	sutro_direct_ordered(sq, rq, now_ns);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
 

@@ -145,5 +145,6 @@ struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns)
 	sutro_core_pass(&sq->core, &sblkg->group,
 			sutro_requests_far(&sblkg->requests, rq),
 			sutro_price(sq, sblkg, rq, false, now_ns), now_ns);
+	sutro_direct_passed(sq, now_ns);
 	return rq;
 }

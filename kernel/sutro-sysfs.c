@@ -58,6 +58,8 @@ SUTRO_NUMBER(group_idle_us, core.tunables.group_idle_ns,
 	     SUTRO_MAX_IDLE_NS / NSEC_PER_USEC, NSEC_PER_USEC)
 SUTRO_NUMBER(group_requests, group_requests, UINT_MAX, 1)
 SUTRO_NUMBER(protect, core.tunables.protect, SUTRO_PROTECT_MAX, 1)
+/* Only 0 on kernels without direct mode. */
+SUTRO_NUMBER(direct, direct_allowed, !!sutro_direct_flags(0), 1)
 
 static const char *const sutro_discipline_names[] = {
 	[SUTRO_FIFO] = "fifo",
@@ -94,10 +96,9 @@ static ssize_t sutro_discipline_store(struct elevator_queue *eq,
 #define SUTRO_ATTR(name) \
 	__ATTR(name, 0644, sutro_##name##_show, sutro_##name##_store)
 
-struct elv_fs_entry sutro_attrs[] = { SUTRO_ATTR(fairness),
-				      SUTRO_ATTR(slice_us),
-				      SUTRO_ATTR(group_idle_us),
-				      SUTRO_ATTR(discipline),
-				      SUTRO_ATTR(group_requests),
-				      SUTRO_ATTR(protect),
-				      __ATTR_NULL };
+struct elv_fs_entry sutro_attrs[] = {
+	SUTRO_ATTR(fairness),	    SUTRO_ATTR(slice_us),
+	SUTRO_ATTR(group_idle_us),  SUTRO_ATTR(discipline),
+	SUTRO_ATTR(group_requests), SUTRO_ATTR(protect),
+	SUTRO_ATTR(direct),	    __ATTR_NULL,
+};

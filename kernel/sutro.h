@@ -27,6 +27,7 @@
 #define SUTRO_H
 
 #include <linux/llist.h>
+#include <linux/workqueue.h>
 
 #include "sutro-blk.h"
 #include "blk-mq-debugfs.h"
@@ -34,6 +35,7 @@
 #include "sutro-cost.h"
 #include "sutro-lanes.h"
 #include "sutro-latency.h"
+#include "sutro-lease.h"
 #include "sutro-probe.h"
 
 /**
@@ -186,6 +188,9 @@ struct sutro_stage {
 /**
  * struct sutro_queue - per leaf
  * @q:		its request queue
+ * @direct_for:	in direct mode, the blkg whose requests go past the elevator; else NULL
+ *		(sutro-direct.c)
+ * @stages:	requests just inserted, by CPU
  * @lock:	protects @core, @probe and all groups' requests
  * @core:	the algorithm
  * @probe:	which class is measured
@@ -197,29 +202,37 @@ struct sutro_stage {
  *		turn of their group
  * @idle_reported_ns: the last begin of idling that was reported
  * @group_requests: request slots of each group, 0 = by weight
- * @stages:	requests just inserted, by CPU
  * @busy:	stages that hold requests
  * @passing:	requests that are sent as they came, because no other group has any
  * @passer:	the group of these
  * @passed:	their number
  * @now_ns:	the time of the last dispatch
+ * @direct:	@direct_for was set, and its end was not noted yet
+ * @direct_allowed: direct mode may be used
  * @waiting:	a completion shall run the queue
  * @kick:	a note must be taken although nothing is queued
  * @fired:	the timer has fired, and no dispatch has begun since
  * @dispatching: a CPU dispatches, and looks at the stages before it returns without a
  *		request
- * @done_lock:	protects @device, @notes, @syncer, @synced_ns and @exiting
+ * @done_lock:	protects what follows, but for @direct_work
  * @device:	measured speed of the leaf
  * @notes:	groups with notes for the next dispatch
  * @syncer:	the group that last sent data of an fsync(), NULL if none is known
  *		(sutro-flush.c); holds its blkg
  * @synced_ns:	when it did
+ * @lease:	when direct mode begins and ends; state and streak change with @lock held
+ * @direct_owner: the group of @lease, NULL if it is OFF; holds its blkg
+ * @direct_ticks: time for which the disk was busy, in jiffies, at the last tick
+ * @direct_work: accounts for requests in direct mode
  * @exiting:	no more notes are taken
  */
 struct sutro_queue {
 	struct request_queue *q;
+	struct blkcg_gq *direct_for;
+	struct sutro_stage *stages;
 
-	spinlock_t lock; /* protects @core and the groups' requests */
+	/* protects @core and the groups' requests */
+	spinlock_t lock ____cacheline_aligned_in_smp;
 	struct sutro_core core;
 	struct sutro_probe probe;
 	struct hrtimer timer;
@@ -228,11 +241,12 @@ struct sutro_queue {
 	struct list_head prompt;
 	u64 idle_reported_ns;
 	unsigned int group_requests;
-	struct sutro_stage *stages;
 	struct list_head passing;
 	struct sutro_blkg *passer;
 	unsigned int passed;
 	u64 now_ns;
+	bool direct;
+	bool direct_allowed;
 	bool waiting;
 	bool kick;
 	bool fired;
@@ -246,6 +260,10 @@ struct sutro_queue {
 	struct list_head notes;
 	struct sutro_blkg *syncer;
 	u64 synced_ns;
+	struct sutro_lease lease;
+	struct sutro_blkg *direct_owner;
+	unsigned long direct_ticks;
+	struct delayed_work direct_work;
 	bool exiting;
 };
 
@@ -290,6 +308,19 @@ struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx);
 bool sutro_may_pass(struct sutro_queue *sq);
 struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns);
 
+/* sutro-direct.c */
+void sutro_direct_end(struct sutro_queue *sq);
+bool sutro_direct_takes(struct sutro_queue *sq, blk_opf_t opf,
+			struct blk_mq_hw_ctx *hctx);
+void sutro_direct_insert(struct blk_mq_hw_ctx *hctx, struct list_head *list,
+			 bool at_head);
+void sutro_direct_passed(struct sutro_queue *sq, u64 now_ns);
+void sutro_direct_look(struct sutro_queue *sq, u64 now_ns);
+void sutro_direct_ordered(struct sutro_queue *sq, struct request *rq,
+			  u64 now_ns);
+void sutro_direct_tick(struct work_struct *work);
+void sutro_direct_forget(struct sutro_queue *sq, struct sutro_blkg *sblkg);
+
 /* sutro-cgroup.c */
 struct sutro_blkg *sutro_from_blkg(struct blkcg_gq *blkg);
 struct sutro_blkg *sutro_bio_blkg(struct request_queue *q, struct bio *bio);
@@ -300,6 +331,7 @@ void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting);
 void sutro_note_offline(struct sutro_blkg *sblkg);
 void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			  struct request *rq, u64 now_ns);
+void sutro_note_counted(struct sutro_queue *sq, struct request *rq, u64 now_ns);
 void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			 struct request *rq);
 void sutro_note_flush(struct sutro_queue *sq, struct sutro_blkg *sblkg);

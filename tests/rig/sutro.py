@@ -6,19 +6,20 @@ from pathlib import Path
 
 from rig import scheduler
 from rig.modeldisk import ModelDisk
+from rig.nullblk import NullBlk
 
 
-def knob(disk: ModelDisk, name: str) -> Path:
+def knob(disk: ModelDisk | NullBlk, name: str) -> Path:
     """A file in queue/iosched/."""
     return scheduler.queue(disk.name) / "iosched" / name
 
 
-def debug(disk: ModelDisk, file: str) -> str:
+def debug(disk: ModelDisk | NullBlk, file: str) -> str:
     """Text of one of the debugfs files."""
     return Path(f"/sys/kernel/debug/block/{disk.name}/sched/{file}").read_text()
 
 
-def state(disk: ModelDisk) -> dict[str, str]:
+def state(disk: ModelDisk | NullBlk) -> dict[str, str]:
     """The leaf's state by name."""
     return dict(line.split() for line in debug(disk, "state").splitlines())
 

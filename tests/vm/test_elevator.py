@@ -31,7 +31,7 @@ def test_select_and_leave(sutro_disk: ModelDisk) -> None:
     """sutro can be chosen, has its knobs, and any other elevator can follow it."""
     knobs = scheduler.queue(sutro_disk.name) / "iosched"
     names = {path.name for path in knobs.iterdir()}
-    wanted = "fairness group_idle_us slice_us group_requests discipline protect"
+    wanted = "fairness group_idle_us slice_us group_requests discipline protect direct"
     assert names >= set(wanted.split())
     for name in ("none", "mq-deadline", "kyber", "bfq", "sutro"):
         scheduler.select(sutro_disk.name, name)
@@ -48,6 +48,7 @@ def test_select_and_leave(sutro_disk: ModelDisk) -> None:
         ("slice_us", "50000", ["-1", "text"]),
         ("group_requests", "16", ["-1", "text"]),
         ("protect", "50", ["100", "-1", "text"]),
+        ("direct", "0", ["2", "-1", "text"]),
         ("discipline", "process", ["proc", "[fifo]", "", "fifo deadline"]),
     ],
 )

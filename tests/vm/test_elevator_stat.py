@@ -103,6 +103,7 @@ def test_only_reads_have_latencies(group: Group, slow_disk: ModelDisk) -> None:
 
 def test_merged_reads_are_one(group: Group, sutro_disk: ModelDisk) -> None:
     """What has been merged is one request here as it is in rios."""
+    knob(sutro_disk, "direct").write_text("0")
     ended(group.run(fio(sutro_disk.node, "read", "4k", 64, iodepth_batch=16, runtime=3)))
     stat = parse_io_stat(group.read(STAT), sutro_disk.devno)
     assert stat["rios"] < stat["rbytes"] // 4096

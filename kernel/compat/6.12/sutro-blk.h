@@ -103,6 +103,26 @@ static inline unsigned int sutro_async_depth(struct request_queue *q)
 	return max(1U, 3 * (unsigned int)q->nr_requests / 4);
 }
 
+/*
+ * The flags without which a request goes past the elevator (sutro-direct.c), on a hardware
+ * queue or tag set with these flags.  The block layer does not divide driver tags
+ * among queues that share them where one has an elevator.
+ */
+static inline req_flags_t sutro_direct_flags(unsigned long flags)
+{
+#ifdef BLK_MQ_SCHED_BYPASS
+	if (!(flags & BLK_MQ_F_TAG_QUEUE_SHARED))
+		return RQF_USE_SCHED | RQF_SCHED_TAGS;
+#endif
+	return RQF_USE_SCHED;
+}
+
+/* Does the block layer count requests that are no reads, writes or discards? */
+static inline bool sutro_counts_passthrough(struct request_queue *q)
+{
+	return false;
+}
+
 static inline void sutro_disable_wbt(struct request_queue *q)
 {
 	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &q->elevator->flags);

@@ -61,6 +61,26 @@ static inline unsigned int sutro_async_depth(struct request_queue *q)
 	return q->async_depth;
 }
 
+/*
+ * The flags without which a request goes past the elevator (sutro-direct.c), on a hardware
+ * queue or tag set with these flags; none if it cannot.  The block layer does not divide
+ * driver tags among queues that share them where one has an elevator.
+ */
+static inline req_flags_t sutro_direct_flags(unsigned long flags)
+{
+#ifdef BLK_MQ_SCHED_BYPASS
+	if (!(flags & BLK_MQ_F_TAG_QUEUE_SHARED))
+		return RQF_SCHED_TAGS;
+#endif
+	return 0;
+}
+
+/* Does the block layer count requests that are no reads, writes or discards? */
+static inline bool sutro_counts_passthrough(struct request_queue *q)
+{
+	return blk_queue_passthrough_stat(q);
+}
+
 static inline void sutro_disable_wbt(struct request_queue *q)
 {
 	blk_queue_flag_set(QUEUE_FLAG_DISABLE_WBT_DEF, q);

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: when requests of a group go past the elevator.
+ *
+ * Direct mode (sutro-direct.c) is a lease to one group.
+ *
+ * 1. Begin and end
+ *
+ *	OFF	A lease begins after 256 requests in a row, within 25 ms, of a group that is
+ *		alone, none of which waited; and 20 ms after the last lease was over.
+ *	ON	The lease ends after one second, after a tick of 10 ms with fewer than 32
+ *		completions, and at any time when another group has a request, or a
+ *		request waits.
+ *	DRAINS	Requests that went past the elevator are still at the device.  When a
+ *		tick finds no more of them, and twice their mean latency is over, so is the
+ *		lease; after one second in any case, for the disk counts nothing while
+ *		iostats is 0.
+ *
+ * With fewer than some 10,000 requests a second, the instructions of the elevator do not
+ * matter, and it sees all requests.  Else it sees all of them for at least 20 ms of each second,
+ * and measures their cost: a lease of 1000 ms, 10 to 20 ms until it is over, 20 ms before
+ * the next one.
+ *
+ * 2. Accounting
+ *
+ * The elevator has no hook where such a request completes.  But the block layer counts what
+ * the disk completes, by CPU, and the elevator counts its own requests:
+ *
+ *	direct = disk - ordered
+ *
+ *	A disk has completed 1000 reads when a lease begins.  10 ms later it has
+ *	completed 1810, and the elevator counted 10 of them: 800 went past it.
+ *
+ * Both are sums since the lease began, and only differences of them are accounted.  A
+ * request that one of the two has counted, and the other one not yet, changes the
+ * result by one for one tick, and is accounted exactly once.
+ */
+#include "sutro-lease.h"
+
+#define SUTRO_LEASE_STREAK 256
+#define SUTRO_LEASE_STREAK_NS (25 * 1000 * 1000ULL)
+#define SUTRO_LEASE_FEW 32
+#define SUTRO_LEASE_PAUSE_NS (20 * 1000 * 1000ULL)
+#define SUTRO_LEASE_NS (1000 * 1000 * 1000ULL)
+
+static void sutro_lease_set(struct sutro_lease *lease,
+			    enum sutro_lease_state state, u64 now_ns)
+{
+	lease->state = state;
+	lease->since_ns = now_ns;
+}
+
+/**
+ * sutro_lease_passed - a request of a group that is alone did not wait
+ * @lease:	the lease of the leaf
+ * @now_ns:	the time
+ *
+ * Return: true if a lease may begin.
+ */
+bool sutro_lease_passed(struct sutro_lease *lease, u64 now_ns)
+{
+	bool due;
+
+	if (lease->state != SUTRO_LEASE_OFF)
+		return false;
+	if (!lease->streak++)
+		lease->streak_ns = now_ns;
+	if (lease->streak < SUTRO_LEASE_STREAK)
+		return false;
+	due = now_ns <= lease->streak_ns + SUTRO_LEASE_STREAK_NS &&
+	      now_ns >= lease->since_ns + SUTRO_LEASE_PAUSE_NS;
+	lease->streak = 0;
+	return due;
+}
+
+/**
+ * sutro_lease_begin - a lease begins
+ * @lease:	the lease of the leaf, which is due
+ * @disk:	what the disk has completed since it exists
+ * @now_ns:	the time
+ */
+void sutro_lease_begin(struct sutro_lease *lease,
+		       const struct sutro_tally *disk, u64 now_ns)
+{
+	lease->base = *disk;
+	lease->ordered = (struct sutro_tally){};
+	lease->accounted = (struct sutro_tally){};
+	sutro_lease_set(lease, SUTRO_LEASE_ON, now_ns);
+}
+
+/* What is new since the last time; a sum that went back waits until it is there again. */
+static unsigned long sutro_lease_new(unsigned long sum,
+				     unsigned long *accounted)
+{
+	long delta = sum - *accounted;
+
+	if (delta <= 0)
+		return 0;
+	*accounted += delta;
+	return delta;
+}
+
+static u64 sutro_lease_new_ns(u64 sum_ns, u64 *accounted_ns)
+{
+	s64 delta_ns = sum_ns - *accounted_ns;
+
+	if (delta_ns <= 0)
+		return 0;
+	*accounted_ns += delta_ns;
+	return delta_ns;
+}
+
+/**
+ * sutro_lease_account - account for requests that went past the elevator
+ * @lease:	the lease of the leaf, not OFF
+ * @disk:	what the disk has completed since it exists
+ * @ret_new:	such requests since the last call
+ *
+ * Return: their number, negative if the elevator has counted requests that the disk
+ * has not counted yet.
+ */
+long sutro_lease_account(struct sutro_lease *lease,
+			 const struct sutro_tally *disk,
+			 struct sutro_tally *ret_new)
+{
+	const struct sutro_tally *base = &lease->base;
+	const struct sutro_tally *ordered = &lease->ordered;
+	struct sutro_tally *accounted = &lease->accounted;
+	long completed = 0;
+	int op;
+
+	for (op = 0; op < 2; op++) {
+		unsigned long ios =
+			disk->ios[op] - base->ios[op] - ordered->ios[op];
+		unsigned long sectors = disk->sectors[op] - base->sectors[op] -
+					ordered->sectors[op];
+		u64 took_ns = disk->took_ns[op] - base->took_ns[op] -
+			      ordered->took_ns[op];
+
+		completed += ios - accounted->ios[op];
+		ret_new->ios[op] = sutro_lease_new(ios, &accounted->ios[op]);
+		ret_new->sectors[op] =
+			sutro_lease_new(sectors, &accounted->sectors[op]);
+		ret_new->took_ns[op] =
+			sutro_lease_new_ns(took_ns, &accounted->took_ns[op]);
+	}
+	return completed;
+}
+
+/* The time in which requests at the device complete, for all that is known. */
+static u64 sutro_lease_drain_ns(const struct sutro_lease *lease)
+{
+	const struct sutro_tally *sum = &lease->accounted;
+	unsigned long ios = sum->ios[0] + sum->ios[1];
+
+	if (!ios)
+		return 0;
+	return 2 * div64_u64(sum->took_ns[0] + sum->took_ns[1], ios);
+}
+
+/**
+ * sutro_lease_tick - go on or end
+ * @lease:	the lease of the leaf, not OFF
+ * @completed:	from sutro_lease_account()
+ * @slack:	requests that may be counted by one side only: one for each CPU
+ * @calm:	nothing has to be ordered
+ * @now_ns:	the time
+ *
+ * Return: the new state.
+ */
+enum sutro_lease_state sutro_lease_tick(struct sutro_lease *lease,
+					long completed, long slack, bool calm,
+					u64 now_ns)
+{
+	u64 elapsed_ns = now_ns - lease->since_ns;
+
+	if (lease->state == SUTRO_LEASE_ON) {
+		if (!calm || completed < SUTRO_LEASE_FEW ||
+		    elapsed_ns >= SUTRO_LEASE_NS)
+			sutro_lease_set(lease, SUTRO_LEASE_DRAINS, now_ns);
+	} else if ((completed <= slack && completed >= -slack &&
+		    elapsed_ns >= sutro_lease_drain_ns(lease)) ||
+		   elapsed_ns >= SUTRO_LEASE_NS) {
+		sutro_lease_set(lease, SUTRO_LEASE_OFF, now_ns);
+	}
+	return lease->state;
+}

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Direct mode: requests of a group that is alone go past the elevator, and are accounted for."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from rig import scheduler
+from rig.cgroup import Group, Subtree, ended
+from rig.nullblk import NullBlk
+from rig.sampler import parse_io_stat
+from rig.shell import wait_for
+from rig.sutro import knob, state
+from rig.unit import fio, fio_report
+
+STAT = "io.sutro.stat"
+# Answers within the call that gives it a request: it takes all of them.
+PROMPT = {
+    "irqmode": 0, "queue_mode": 2, "submit_queues": 1, "hw_queue_depth": 128, "size": 1000,
+}  # fmt: skip
+# The last tick, and those of the lease that ends then.
+LATE_S = 5.0
+
+
+@pytest.fixture
+def prompt_disk() -> Iterator[NullBlk]:
+    """A null_blk under a fresh sutro elevator."""
+    with NullBlk("direct0", PROMPT) as disk:
+        scheduler.select(disk.name, "sutro")
+        yield disk
+
+
+def is_direct(disk: NullBlk, value: str = "1") -> bool:
+    return state(disk)["direct"] == value
+
+
+def load(disk: NullBlk, **keys: object) -> str:
+    """Enough requests for direct mode."""
+    return fio(disk.node, "randread", "4k", 32, iodepth_batch=16, **keys)
+
+
+def counts_all(group: Group, disk: NullBlk, reads: int) -> bool:
+    return parse_io_stat(group.read(STAT), disk.devno)["rios"] == reads
+
+
+@pytest.mark.first
+def test_requests_are_accounted(group: Group, prompt_disk: NullBlk) -> None:
+    """All reads are in io.sutro.stat, those past the elevator, too, with device time."""
+    keys = {"runtime": 4, "output-format": "json"}
+    job = group.run(load(prompt_disk, **keys))
+    wait_for(partial(is_direct, prompt_disk), "direct mode")
+    reads = int(fio_report(ended(job))["read"]["total_ios"])
+    wait_for(partial(counts_all, group, prompt_disk, reads), f"{reads} reads in {STAT}", LATE_S)
+    stat = parse_io_stat(group.read(STAT), prompt_disk.devno)
+    assert stat["rbytes"] == 4096 * reads
+    assert stat["time_ns"] > 0
+    # It is over when there are no requests.
+    assert is_direct(prompt_disk, "0")
+
+
+@pytest.mark.first
+def test_another_group_ends_it(tree: Subtree, prompt_disk: NullBlk) -> None:
+    """While two groups send requests, both are ordered."""
+    alone, other = tree.child("a"), tree.child("b")
+    alone.run(load(prompt_disk))
+    wait_for(partial(is_direct, prompt_disk), "direct mode")
+    other.run(load(prompt_disk, seed=2))
+    before = state(prompt_disk)
+    wait_for(lambda: state(prompt_disk)["active"] == "2", "two groups")
+    assert is_direct(prompt_disk, "0"), before
+    other.kill()
+    wait_for(partial(is_direct, prompt_disk), "direct mode again")
+
+
+@pytest.mark.first
+def test_knob_ends_it(group: Group, prompt_disk: NullBlk) -> None:
+    """0 in `direct`, and in `fairness` 1, end it under load; it comes back."""
+    group.run(load(prompt_disk))
+    for name, off in (("direct", "0"), ("fairness", "1")):
+        wait_for(partial(is_direct, prompt_disk), "direct mode")
+        file = knob(prompt_disk, name)
+        on = file.read_text()
+        file.write_text(off)
+        wait_for(partial(is_direct, prompt_disk, "0"), f"the end by {name}")
+        file.write_text(on)
