@@ -217,6 +217,15 @@ static inline bool sutro_waits(const struct sutro_core *core)
 	return core->tunables.rotational || core->tunables.fairness;
 }
 
+/* Could the device take the requests that are held back for other groups? */
+static inline bool sutro_holds_back(const struct sutro_core *core)
+{
+	const struct sutro_protect *protect = &core->protect;
+
+	return protect->reserved || core->limit_ns ||
+	       (protect->gentle && sutro_protects(protect));
+}
+
 /* Is what a group may have in flight limited for the latency target of another one? */
 static inline bool sutro_is_limited(const struct sutro_core *core,
 				    struct sutro_group *group, u64 now_ns)

@@ -373,7 +373,7 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 		 !sutro_wait(sq));
 
 	/* The device could take the requests that are held back: no window is valid. */
-	if (verdict != SUTRO_SERVE && sq->core.protect.reserved)
+	if (verdict != SUTRO_SERVE && sutro_holds_back(&sq->core))
 		WRITE_ONCE(sq->device.unsaturated, true);
 	sutro_report(sq);
 	switch (verdict) {

@@ -45,7 +45,7 @@
  * was not.  Between any two probes of known classes at least 49 times the length
  * of the last one passes, so that they take 2 % of the time; 9 times when there is
  * but one result yet, once when there is none, unless a probe of the class has
- * failed.  While groups are protected (sutro-protect.c), 96 times the length of the last
+ * failed.  While groups are protected (sutro-protect.c), 256 times the length of the last
  * probe passes, and none takes longer than 50 ms, for it disturbs them.  A class that
  * has not enough requests is given up for 125 ms, then twice that, and so on.
  *
@@ -84,7 +84,7 @@
 #define SUTRO_PROBE_MAX_NS (1000 * MS)
 #define SUTRO_PROBE_RAMP 4
 /* Pause between probes while groups are protected, in lengths of the last one. */
-#define SUTRO_PROBE_RARE 96
+#define SUTRO_PROBE_RARE 256
 /* Probes do not take longer then. */
 #define SUTRO_PROBE_RARE_MAX_NS (50 * MS)
 

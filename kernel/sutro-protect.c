@@ -69,8 +69,6 @@
 
 /* Weight of the newest sample in a maximum: 1/64. */
 #define SUTRO_PROTECT_MAX_SHIFT 6
-/* A group that weighs more than so many times others has its latency protected, too. */
-#define SUTRO_PROTECT_PROMPT 9
 
 static bool sutro_protect_less(struct rb_node *a, const struct rb_node *b)
 {
@@ -185,7 +183,6 @@ static void sutro_protect_new_set(struct sutro_protect *protect)
 	struct sutro_group_protect *own;
 
 	sutro_window_init(protect);
-	protect->releases = 0;
 	protect->epoch++;
 	list_for_each_entry(own, &protect->groups, list)
 		own->epoch = protect->epoch;

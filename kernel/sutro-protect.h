@@ -27,6 +27,9 @@ struct sutro_core;
 /* Other groups leave room for a group that was protected for so long. */
 #define SUTRO_PROTECT_EXPECTED_NS (250 * 1000 * 1000ULL)
 
+/* A group that weighs more than so many times others has its latency protected, too. */
+#define SUTRO_PROTECT_PROMPT 9
+
 /* The two kinds of windows of a cycle. */
 enum sutro_window {
 	SUTRO_WINDOW_SHARED, /* requests of all groups are sent */
@@ -80,7 +83,6 @@ struct sutro_protect_sums {
  * @cycles:	how often that was added up
  * @epoch:	number of the set of groups that @sums are of
  * @full_ns:	since when nearly all of the time is shared
- * @releases:	how often the groups of this set were released
  * @cycle_ns:	length of a cycle, a power of two
  * @begin_ns:	when the cycle began, a multiple of @cycle_ns
  * @shared_ns:	when its shared window ends
@@ -119,7 +121,6 @@ struct sutro_protect {
 	u32 reserve;
 	u32 cycles;
 	u32 epoch;
-	u32 releases;
 	u64 full_ns;
 	u64 cycle_ns;
 	u64 begin_ns;

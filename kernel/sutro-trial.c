@@ -10,6 +10,10 @@
  * percent is expected before they are protected.  A group is able to if it had more
  * requests at once than the device needs to be busy.
  *
+ * The share is no measure of latency.  A group whose latency is protected, and that is not
+ * able to have a backlog, needs protection after each trial.  If sharing does it no harm,
+ * nearly all of the time is shared (sutro-window.c).
+ *
  *	a (weight 1000) reads 4 KiB at a time, b (100) writes 1 MiB with 32 in flight.  In
  *	a trial of 512 ms a got 10 of 470 ms that it was entitled to.
  *
@@ -79,19 +83,22 @@ static bool sutro_trial_ends(const struct sutro_protect *protect,
 
 /*
  * Did a group have more requests at once than the device needs to be busy?  If so it can
- * have a backlog, and what it lacks it may lack for another leaf of its volume.  A class
- * that precedes others has a backlog only if all of the device is too little for it.
+ * have a backlog, and what it lacks it may lack for another leaf of its volume.
  */
 static bool sutro_trial_deep(const struct sutro_core *core,
-			     const struct sutro_group *group)
+			     const struct sutro_group_protect *own)
 {
-	const struct sutro_group_protect *own = group->protect;
-
-	for (; group->parent; group = group->parent)
-		if (group->entity.class == SUTRO_CLASS_RT)
-			return false;
 	return own->depth * own->got_ns >
 	       (u64)core->tunables.depth_ns * own->nr;
+}
+
+/* A class that precedes others has a backlog only if all of the device is too little. */
+static bool sutro_trial_precedes(const struct sutro_group *group)
+{
+	for (; group->parent; group = group->parent)
+		if (group->entity.class == SUTRO_CLASS_RT)
+			return true;
+	return false;
 }
 
 /* The trial of a group goes on or ends. */
@@ -102,8 +109,9 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	struct sutro_group_protect *own = group->protect;
 	u64 share = min(sutro_group_share(group, SUTRO_PROTECT_WHOLE),
 			SUTRO_PROTECT_MOST);
-	u32 percent, entitled;
+	u32 percent, entitled = SUTRO_TRIAL_ENTITLED;
 	u64 missing_ns;
+	bool deep;
 
 	own->due_ns +=
 		(protect->used_ns - own->seen_ns) * share / SUTRO_PROTECT_WHOLE;
@@ -112,12 +120,15 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	if (!sutro_trial_ends(protect, own, percent, now_ns))
 		return;
 	missing_ns = own->due_ns - min(own->got_ns, own->due_ns);
-	entitled = sutro_trial_deep(core, group) ? SUTRO_TRIAL_SHORT
-						 : SUTRO_TRIAL_ENTITLED;
+	deep = sutro_trial_deep(core, own);
+	if (deep && !sutro_trial_precedes(group))
+		entitled = SUTRO_TRIAL_SHORT;
 	own->needed =
 		percent < entitled &&
 		missing_ns * (protect->used_nr - own->from_nr) >
 			SUTRO_TRIAL_MISSING * (protect->used_ns - own->from_ns);
+	own->needed |= !deep &&
+		       sutro_group_favoured(group, SUTRO_PROTECT_PROMPT);
 	own->shared = (struct sutro_protect_sums){
 		.time_ns = now_ns - own->trial_ns,
 		.all_ns = protect->used_ns - own->from_ns,

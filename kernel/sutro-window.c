@@ -41,8 +41,7 @@
  * at least (u - phi) / (u - s): then they receive (1 - p) * u + p * s = phi.  If s is phi
  * or more, they need no protection at the moment, and p is 1 less SUTRO_PROTECT_SAMPLE.
  * When it was that for SUTRO_RELEASE_NS, the groups are released and on trial again
- * (sutro-protect.c); each time that a trial shows that they do need protection, the next
- * release comes later.
+ * (sutro-protect.c).
  *
  * Protection has a price: reserved windows take no more than SUTRO_PROTECT_PRICE times phi.
  * One group of weight 1000 beside 200 of weight 100 is entitled to 5 % of the device, and
@@ -89,8 +88,11 @@
 
 /* Of SUTRO_PROTECT_LEAST, the part of shared windows: they measure the cost of sharing. */
 #define SUTRO_PROTECT_LEAST_SHARED 2U
-/* Reserved part that measures how fast protected groups are alone. */
-#define SUTRO_PROTECT_SAMPLE 8U
+/*
+ * Reserved part that measures how fast protected groups are alone: as large as the loss that
+ * is allowed.  Rates of a smaller part are too inaccurate for that loss.
+ */
+#define SUTRO_PROTECT_SAMPLE 32U
 #define SUTRO_PROTECT_MOST_PART (SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_SAMPLE)
 /* The reserved part is at most so many times the share of protected groups. */
 #define SUTRO_PROTECT_PRICE 4U
@@ -114,9 +116,11 @@
 #define SUTRO_PROTECT_DEBT 4
 /* Sums are halved when they hold more than so many cycles. */
 #define SUTRO_PROTECT_CYCLES 4
-/* Groups are released after this time, then twice as long, up to 32 times. */
-#define SUTRO_RELEASE_NS (1000 * MS)
-#define SUTRO_RELEASES 5
+/*
+ * Groups are released after this time.  The trial that follows takes half a second, in which
+ * a group may receive nothing: that is 3 % of it.
+ */
+#define SUTRO_RELEASE_NS (16000 * MS)
 /* Weight of the newest sample in the mean time that draining takes: 1/8. */
 #define SUTRO_DRAIN_SHIFT 3
 /* Shared windows of this part tell how much of the device all groups use. */
@@ -371,10 +375,8 @@ static bool sutro_window_releases(struct sutro_core *core, u64 now_ns)
 		protect->full_ns = now_ns;
 		return false;
 	}
-	if (now_ns - protect->full_ns < SUTRO_RELEASE_NS << protect->releases)
+	if (now_ns - protect->full_ns < SUTRO_RELEASE_NS)
 		return false;
-	if (protect->releases < SUTRO_RELEASES)
-		protect->releases++;
 	sutro_protect_release(core, now_ns);
 	return true;
 }

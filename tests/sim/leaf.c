@@ -422,7 +422,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 	case SUTRO_SERVE:
 		break;
 	case SUTRO_IDLE:
-		leaf->device.unsaturated |= leaf->core.protect.reserved;
+		leaf->device.unsaturated |= sutro_holds_back(&leaf->core);
 		leaf->timer_ns = leaf->core.idle_until_ns;
 		clock_at(leaf->clock, leaf->timer_ns, leaf_timer, leaf);
 		leaf->waiting = true;
@@ -431,7 +431,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 		leaf->device.unsaturated = true;
 		return NULL;
 	case SUTRO_WAIT:
-		leaf->device.unsaturated |= leaf->core.protect.reserved;
+		leaf->device.unsaturated |= sutro_holds_back(&leaf->core);
 		leaf->waiting = true;
 		return NULL;
 	}
