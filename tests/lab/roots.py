@@ -10,6 +10,8 @@
                          the same with recipes/applications.packages, for one bench
     image-metrics-SERIES-root
                          the same with recipes/metrics.packages, for one stage
+    image-slurm-SERIES-root
+                         the same with recipes/slurm.packages, for one stage
     build-SERIES-root    a copy of build-root with headers and source of a backports kernel
 
 The list of packages is the key of a tree, and nothing else is: the mirror is the host's business,
@@ -131,6 +133,12 @@ def metrics_recipe() -> Recipe:
     packages = (*base.packages, *_listed("metrics"))
     hook = '--customize-hook=chroot "$1" systemctl disable prometheus.service'
     return Recipe(f"image-metrics-{KERNEL}", packages, (*base.hooks, hook))
+
+
+def slurm_recipe() -> Recipe:
+    """The tree of a guest with Slurm, a tree of its own for the same reason."""
+    base = image_recipe(KERNEL)
+    return Recipe(f"image-slurm-{KERNEL}", (*base.packages, *_listed("slurm")), base.hooks)
 
 
 def _setting(file: str, line: str) -> str:

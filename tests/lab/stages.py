@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from . import deep, guest, junit, products, virtual
 from .cache import Cache
@@ -29,6 +30,7 @@ from .roots import (
     image_recipe,
     metrics_recipe,
     page_recipe,
+    slurm_recipe,
 )
 from .setup import prepare
 
@@ -45,6 +47,7 @@ DAEMON = (
 UPGRADE = "test_kernel_upgrade.py"
 METRICS = "test_metrics.py"
 STACKING = "test_stacking*.py"
+SLURM = "test_slurm.py"
 # With another kernel: of the tests of rates, one for all.
 ON_EVERY_KERNEL = (
     "test_attribution.py", "test_latency.py", "test_packages.py", *TRACING,
@@ -100,11 +103,12 @@ def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
     # An emulated CPU needs 0.1 G instructions to collect a file: files without the mark stay out.
     first = [path.name for path in files if FIRST_MARK in path.read_text(encoding="utf-8")]
     stacking = fnmatch.filter(names, STACKING)
-    measure = [name for name in names if name not in (*SMP, *DAEMON, *stacking, UPGRADE, METRICS)]
+    others = (*SMP, *DAEMON, *stacking, UPGRADE, METRICS, SLURM)
+    measure = [name for name in names if name not in others]
     build, image = build_recipe(), image_recipe(KERNEL)
 
     def in_guest(
-        name: str, files: Iterable[str], mark: str, series: str = KERNEL, **keys: bool
+        name: str, files: Iterable[str], mark: str, series: str = KERNEL, **keys: Any
     ) -> Stage:
         paths = [f"/mnt/src/tests/vm/{file}" for file in files]
         words = tests or [*paths, "-m", mark]
@@ -112,7 +116,7 @@ def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
         rooms = [f"tests/vm/{file.split('::')[0]}" for file in files]
         rooms += [*PACKAGES, "tests/vm/conftest.py", "tests/vm/lab-shell", "tests/rig/"]
         rooms += ["tests/bench/"]
-        tree = metrics_recipe() if keys.get("metrics") else image_recipe(series)
+        tree = keys.get("image_of") or image_recipe(series)
         return Stage(name, run, tuple(rooms), (tree,), mark == FIRST, series)
 
     def in_uml(name: str, run: Run, series: str = KERNEL) -> Stage:
@@ -129,8 +133,9 @@ def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
         in_guest("measure", measure, REST),
         in_guest("daemon", DAEMON, REST),
         in_guest("smp", SMP, REST, smp=True),
-        in_guest("metrics", [METRICS], REST, metrics=True),
+        in_guest("metrics", [METRICS], REST, image_of=metrics_recipe()),
         in_guest("upgrade", [UPGRADE], REST, other_kernel=True),
+        in_guest("slurm", [SLURM], REST, image_of=slurm_recipe()),
         in_uml("stress", virtual.stress_stage),
         Stage("deep", lambda cache, source: deep.stage(cache, source), VIRTUAL, (build, image)),
         Stage("long", long, UNIT, (build,)),
@@ -201,11 +206,10 @@ def _guest(
     smp: bool = False,
     stacking: bool = False,
     other_kernel: bool = False,
-    metrics: bool = False,
+    image_of: Recipe | None = None,
 ) -> Results:
     """Tests inside a guest; a complaint of its kernel is a failed test."""
     tools = [products.other_kernel(cache)] if other_kernel else []
-    image_of = metrics_recipe() if metrics else image_recipe(series)
     setup = prepare(cache, name, series, smp=smp, stacking=stacking, image_of=image_of, tools=tools)
     command = ["python3", "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short"]
     command += [f"--junitxml=/mnt/out/{name}.xml", "--rootdir=/mnt/src", *tests]

@@ -22,7 +22,7 @@ def each(*kinds: str) -> set[str]:
     return {name for name in ALL if name.rpartition("-")[0] in kinds or name in kinds}
 
 
-GUESTS = each("daemon", "measure", "metrics", "smp", "stacking", "upgrade")
+GUESTS = each("daemon", "measure", "metrics", "slurm", "smp", "stacking", "upgrade")
 VIRTUAL = each("stress", "layers", "deep", "kunit", "owners", "series")
 KERNEL_HALF = ALL - {"page"}
 HOST_HALF = GUESTS | each("checks", "long", "page")
@@ -58,6 +58,7 @@ ROOMS = {
     "tests/vm/conftest.py": GUESTS,
     "tests/vm/test_floors.py": {"measure"},
     "tests/vm/test_metrics.py": {"metrics"},
+    "tests/vm/test_slurm.py": {"slurm"},
     "tests/vm/test_shares.py": each("measure"),
     "tests/vm/test_elevator_load.py": each("smp"),
     "tests/vm/test_stacking.py": each("stacking"),

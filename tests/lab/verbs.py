@@ -30,9 +30,13 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
     return 0 if results.all_passed() else 1
 
 
+def _stable_names() -> tuple[str, ...]:
+    return ("build", "page", *(f"image-{kind}{KERNEL}" for kind in ("", "metrics-", "slurm-")))
+
+
 def _stable_trees(stage: stages.Stage) -> list[roots.Recipe]:
     """The trees that a stage needs from the stable archive; packages are built in one of them."""
-    trees = [tree for tree in stage.trees if tree.name in ("build", "page", f"image-{KERNEL}")]
+    trees = [tree for tree in stage.trees if tree.name in _stable_names()]
     in_guest = any(tree.name.startswith("image-") for tree in stage.trees)
     return [*trees, roots.package_recipe()] if in_guest else trees
 
