@@ -133,31 +133,31 @@ u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		struct request *rq, bool prompt, u64 now_ns)
 {
 	unsigned int class = sutro_request_class(rq);
+	struct sutro_device *device = &sq->device;
 	u32 bytes = blk_rq_bytes(rq);
 	const struct sutro_costs *costs;
-	u64 estimate_ns, wait_ns;
+	u64 cost_ns, wait_ns;
 
 	if (sblkg->rotational && !sblkg->costs)
 		WRITE_ONCE(sblkg->costs, kzalloc(sizeof(*sblkg->costs),
 						 GFP_NOWAIT | __GFP_NOWARN));
 	costs = sutro_blkg_costs(sblkg);
 	/* Read without done_lock: an estimate may be a completion behind. */
-	estimate_ns = data_race(
-		sutro_cost_estimate(&sq->device, costs, class, bytes));
+	cost_ns = data_race(sutro_cost_estimate(device, costs, class, bytes));
 	wait_ns = sutro_rq_waited_ns(rq, now_ns);
 
-	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), estimate_ns, wait_ns,
+	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), cost_ns, wait_ns,
 			     prompt);
 	sblkg->stat.wait_ns += wait_ns;
 	if (!sq->core.in_flight)
-		WRITE_ONCE(sq->device.idle, true);
-	sutro_rq_pack(rq, estimate_ns, class,
-		      !READ_ONCE(sq->device.unseen) &&
+		WRITE_ONCE(device->idle, true);
+	sutro_rq_pack(rq, cost_ns, class,
+		      !READ_ONCE(device->unseen) &&
 			      sq->core.in_flight < SUTRO_DEPTH_MIN &&
-			      sq->core.in_flight_ns <= estimate_ns);
+			      sq->core.in_flight_ns <= cost_ns);
 	sutro_probe_sent(&sq->probe, class);
 	sutro_flush_sent(sq, sblkg, rq, now_ns);
-	return estimate_ns;
+	return cost_ns;
 }
 
 /**

@@ -10,8 +10,8 @@
 
 #define SUTRO_MAX_SLICE_NS (10 * NSEC_PER_SEC)
 
-/* Parse a number up to @max. */
-static int sutro_parse(const char *page, u64 max, u64 *ret_value)
+/* Parse a number up to @max, and multiply it by @scale. */
+static int sutro_parse(const char *page, u64 max, u64 scale, u64 *ret_value)
 {
 	u64 value;
 	int ret;
@@ -21,45 +21,56 @@ static int sutro_parse(const char *page, u64 max, u64 *ret_value)
 		return ret;
 	if (value > max)
 		return -ERANGE;
-	*ret_value = value;
+	*ret_value = value * scale;
 	return 0;
 }
 
-/* An attribute NAME for @member of the leaf, from 0 to MAX, whose unit is SCALE of it. */
+/* Attributes of numbers, from 0 to __max, whose unit is __scale of the variable's. */
 /* clang-format off */
-#define SUTRO_NUMBER(name, member, max, scale)				\
-	static ssize_t sutro_##name##_show(struct elevator_queue *eq,	\
-					   char *page)			\
+#define SUTRO_SHOW(__name, __var, __scale)				\
+	static ssize_t sutro_##__name##_show(struct elevator_queue *eq,	\
+					     char *page)		\
 	{								\
 		struct sutro_queue *sq = eq->elevator_data;		\
-		u64 value = READ_ONCE(sq->member);			\
-		return sysfs_emit(page, "%llu\n", div_u64(value, scale));\
-	}								\
-	static ssize_t sutro_##name##_store(struct elevator_queue *eq,	\
-					    const char *page, size_t count)\
+		u64 value = READ_ONCE(__var);				\
+									\
+		return sysfs_emit(page, "%llu\n", div_u64(value, __scale));\
+	}
+
+#define SUTRO_STORE(__name, __var, __max, __scale)			\
+	static ssize_t sutro_##__name##_store(struct elevator_queue *eq,\
+					      const char *page,		\
+					      size_t count)		\
 	{								\
 		struct sutro_queue *sq = eq->elevator_data;		\
 		u64 value;						\
-		int ret = sutro_parse(page, max, &value);		\
+		int ret = sutro_parse(page, __max, __scale, &value);	\
+									\
 		if (ret)						\
 			return ret;					\
-		value *= scale;						\
 		spin_lock(&sq->lock);					\
-		WRITE_ONCE(sq->member, value);				\
+		WRITE_ONCE(__var, value);				\
 		spin_unlock(&sq->lock);					\
 		return count;						\
 	}
 /* clang-format on */
 
-SUTRO_NUMBER(fairness, core.tunables.fairness, 1, 1)
-SUTRO_NUMBER(slice_us, core.tunables.slice_ns,
-	     SUTRO_MAX_SLICE_NS / NSEC_PER_USEC, NSEC_PER_USEC)
-SUTRO_NUMBER(group_idle_us, core.tunables.group_idle_ns,
-	     SUTRO_MAX_IDLE_NS / NSEC_PER_USEC, NSEC_PER_USEC)
-SUTRO_NUMBER(group_requests, group_requests, UINT_MAX, 1)
-SUTRO_NUMBER(protect, core.tunables.protect, SUTRO_PROTECT_MAX, 1)
+SUTRO_SHOW(fairness, sq->core.tunables.fairness, 1)
+SUTRO_SHOW(slice_us, sq->core.tunables.slice_ns, NSEC_PER_USEC)
+SUTRO_SHOW(group_idle_us, sq->core.tunables.group_idle_ns, NSEC_PER_USEC)
+SUTRO_SHOW(group_requests, sq->group_requests, 1)
+SUTRO_SHOW(protect, sq->core.tunables.protect, 1)
+SUTRO_SHOW(direct, sq->direct_allowed, 1)
+
+SUTRO_STORE(fairness, sq->core.tunables.fairness, 1, 1)
+SUTRO_STORE(slice_us, sq->core.tunables.slice_ns,
+	    SUTRO_MAX_SLICE_NS / NSEC_PER_USEC, NSEC_PER_USEC)
+SUTRO_STORE(group_idle_us, sq->core.tunables.group_idle_ns,
+	    SUTRO_MAX_IDLE_NS / NSEC_PER_USEC, NSEC_PER_USEC)
+SUTRO_STORE(group_requests, sq->group_requests, UINT_MAX, 1)
+SUTRO_STORE(protect, sq->core.tunables.protect, SUTRO_PROTECT_MAX, 1)
 /* Only 0 on kernels without direct mode. */
-SUTRO_NUMBER(direct, direct_allowed, !!sutro_direct_flags(0), 1)
+SUTRO_STORE(direct, sq->direct_allowed, !!sutro_direct_flags(0), 1)
 
 static const char *const sutro_discipline_names[] = {
 	[SUTRO_FIFO] = "fifo",

@@ -42,14 +42,13 @@ static u64 complete_one(struct drive *d, struct sutro_costs *group,
 static u64 writes(struct drive *d, struct sutro_costs *group, u32 bytes,
 		  u64 took_ns)
 {
-	return complete_one(
-		d, group,
-		(struct sutro_sample){
-			.class = sutro_cost_class(SUTRO_WRITE, bytes),
-			.bytes = bytes,
-			.caches = true,
-		},
-		took_ns);
+	struct sutro_sample sample = {
+		.class = sutro_cost_class(SUTRO_WRITE, bytes),
+		.bytes = bytes,
+		.caches = true,
+	};
+
+	return complete_one(d, group, sample, took_ns);
 }
 
 static u64 reads(struct drive *d, struct sutro_costs *group, u64 took_ns)

@@ -41,6 +41,7 @@ ROOMS = {
     "Documentation/block/sutro-iosched.rst": KERNEL_HALF,
     "README.md": set(),
     "CONTRIBUTING.md": set(),
+    "SECURITY.md": set(),
     ".ci/run": set(),
     "tests/check/test_tree.py": set(),
     "tests/modeldisk/modeldisk-main.c": KERNEL_HALF,
