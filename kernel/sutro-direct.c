@@ -277,12 +277,11 @@ static void sutro_direct_release(struct sutro_queue *sq)
 	blkg_put(sutro_to_blkg(sblkg));
 }
 
-/* Device time of @ios requests of @sectors together; the disk is not rotational. */
+/* Device time of @ios requests of @bytes together; the disk is not rotational. */
 static u64 sutro_direct_cost_ns(struct sutro_queue *sq, enum sutro_op op,
-				unsigned long ios, unsigned long sectors)
+				unsigned long ios, u64 bytes)
 {
-	u64 bytes = div64_u64((u64)sectors << SECTOR_SHIFT, ios);
-	u32 each = min_t(u64, bytes, U32_MAX);
+	u32 each = min_t(u64, div64_u64(bytes, ios), U32_MAX);
 
 	return ios * sutro_cost_estimate(&sq->device, NULL,
 					 sutro_cost_class(op, each), each);
@@ -301,29 +300,31 @@ static u64 sutro_direct_busy_ns(struct sutro_queue *sq,
 
 static void sutro_direct_charge(struct sutro_queue *sq,
 				struct sutro_blkg *sblkg,
-				const struct sutro_tally *new, u64 now_ns)
+				const struct sutro_tally *tally, u64 now_ns)
 {
 	static const enum sutro_op ops[] = { SUTRO_READ, SUTRO_WRITE };
 	struct sutro_group *group = &sblkg->group;
-	u64 busy_ns;
+	u64 busy_ns, cost_ns;
 	int i;
 
 	lockdep_assert_held(&sq->lock);
 	lockdep_assert_held(&sq->done_lock);
 
 	for (i = 0; i < 2; i++) {
+		u64 bytes = (u64)tally->sectors[i] << SECTOR_SHIFT;
+		unsigned long ios = tally->ios[i];
 		enum sutro_op op = ops[i];
 
-		if (new->ios[i]) {
-			sblkg->stat.time_ns += sutro_direct_cost_ns(
-				sq, op, new->ios[i], new->sectors[i]);
+		if (ios) {
+			cost_ns = sutro_direct_cost_ns(sq, op, ios, bytes);
+			sblkg->stat.time_ns += cost_ns;
 			WRITE_ONCE(sblkg->stat.used_ns, now_ns);
 		}
-		sblkg->stat.ios[op] += new->ios[i];
-		sblkg->stat.bytes[op] += (u64) new->sectors[i] << SECTOR_SHIFT;
-		sblkg->stat.pending_ns += new->took_ns[i];
+		sblkg->stat.ios[op] += ios;
+		sblkg->stat.bytes[op] += bytes;
+		sblkg->stat.pending_ns += tally->took_ns[i];
 	}
-	busy_ns = sutro_direct_busy_ns(sq, new);
+	busy_ns = sutro_direct_busy_ns(sq, tally);
 	/* Else the algorithm counts it. */
 	if (!group->queued && !group->in_flight)
 		WRITE_ONCE(group->stat.busy_ns, group->stat.busy_ns + busy_ns);

@@ -12,8 +12,8 @@ import urllib.error
 import urllib.request
 
 import pytest
-from conftest import CONF, HERE, NOWHERE, POLICIES, STEP_S, environment, process, sutroctl
-from fakemachine import PATIENCE_S
+from conftest import CONF, HERE, NOWHERE, POLICIES, environment, process, sutroctl
+from fakemachine import PATIENCE_S, STEP_S
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import generate_latest

@@ -9,7 +9,7 @@ import draws
 import pytest
 
 DRAWS = 24
-MISSED = {9}
+MISSED = {8, 9}
 
 
 @pytest.mark.parametrize("number", range(DRAWS))
