@@ -20,6 +20,8 @@ PROMPT = {
 }  # fmt: skip
 # The last tick, and those of the lease that ends then.
 LATE_S = 5.0
+# A fio needs some seconds until it reads, while another one has the emulated CPU.
+START_S = 60.0
 
 
 @pytest.fixture
@@ -38,6 +40,11 @@ def are_ordered(disk: NullBlk) -> bool:
     """Two groups have requests, and none goes past the elevator."""
     now = state(disk)
     return (now["active"], now["direct"]) == ("2", "0")
+
+
+def has_read(group: Group, disk: NullBlk) -> bool:
+    """The group has sent requests."""
+    return parse_io_stat(group.read(STAT), disk.devno).get("rios", 0) > 0
 
 
 def load(disk: NullBlk, **keys: object) -> str:
@@ -71,7 +78,8 @@ def test_another_group_ends_it(tree: Subtree, prompt_disk: NullBlk) -> None:
     alone.run(load(prompt_disk))
     wait_for(partial(is_direct, prompt_disk), "direct mode")
     other.run(load(prompt_disk, seed=2))
-    wait_for(partial(are_ordered, prompt_disk), "two groups in the elevator")
+    wait_for(partial(has_read, other, prompt_disk), "reads of the second group", START_S)
+    wait_for(partial(are_ordered, prompt_disk), "two groups in the elevator", START_S)
     other.kill()
     wait_for(partial(is_direct, prompt_disk), "direct mode again")
 
