@@ -243,7 +243,23 @@ static int on_uid(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
 	return 0;
 }
 
-/* A bus that is busy answers late, so the daemon does not wait for it. */
+/* The bus always answers, late when it is busy: no time limit. */
+static int get_uid(struct lookup *l, const char *sender)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+	sd_bus *connection = l->bus->connection;
+	int r;
+
+	r = sd_bus_message_new_method_call(connection, &m, DRIVER, DRIVER_PATH,
+					   DRIVER, "GetConnectionUnixUser");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "s", sender);
+	return r < 0 ? r
+		     : sd_bus_call_async(connection, &l->slot, m, on_uid, l,
+					 UINT64_MAX);
+}
+
+/* The daemon does not wait for the answer. */
 static int look_up(struct bus *b, sd_bus_message *call,
 		   sd_bus_message_handler_t method, sd_bus_error *error)
 {
@@ -267,10 +283,7 @@ static int look_up(struct bus *b, sd_bus_message *call,
 	q->n_lookups++;
 	r = add_call(l, call, method, error);
 	if (r >= 0)
-		r = sd_bus_call_method_async(b->connection, &l->slot, DRIVER,
-					     DRIVER_PATH, DRIVER,
-					     "GetConnectionUnixUser", on_uid, l,
-					     "s", sender);
+		r = get_uid(l, sender);
 	if (r < 0)
 		lookup_free(l);
 	return r < 0 ? r : 1;
