@@ -34,7 +34,7 @@ export function pathOf(text) {
 }
 
 /**
- * What removes the setting of a key for one path and keeps those for other paths.
+ * Assignments that remove the setting of a key for one path and keep those for other paths.
  * @param {{key: string, value: string, source: string}[]} settings of the unit
  * @param {string} key
  * @param {string} path

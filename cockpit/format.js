@@ -6,7 +6,7 @@
 /** "No limit" and "not set" on the bus: 2^64 - 1, which a JSON number rounds up. */
 export const INFINITY = 2 ** 64;
 
-/** What stands in a cell without a value. */
+/** The text of a cell without a value. */
 export const NONE = "–";
 
 const SIZES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

@@ -45,7 +45,7 @@ export const KEYS = {
     WriteIOPSMax: { name: "Write IOPS limit", hint: "500, or infinity", unit: "operations per second" },
 };
 
-/** What the kernel keeps by itself is measured as the use of the device. */
+/** Limits, which the kernel keeps by itself: the use of the device shows how they fare. */
 const LIMITED = {
     ReadBandwidthMax: "rbytes_per_s",
     WriteBandwidthMax: "wbytes_per_s",
@@ -126,7 +126,7 @@ export function typedValue(/** @type {Promised} */ promise) {
 }
 
 /**
- * What the unit receives: as measured by the daemon, of a limit the use of its device.
+ * The rate or latency that the unit receives, as the daemon measured it; of a limit, the use of its device.
  * @param {Promised} promise
  * @param {object[]} usage rows of ListUsage
  * @returns {number}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What is promised of the declared capacity of devices.
+ * Promised parts of the declared capacity of devices.
  *
  * A floor counts on the device that its path leads to, not on those above or below. A floor in
  * percent is that part of the capacity. Counted are units that run, and units that do not run

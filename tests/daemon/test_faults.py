@@ -27,7 +27,7 @@ SAMPLE = 12
 A, B = "a.service", "b.service"
 WEIGHTS = "io.sutro.weight"
 MAX = "254:0 rbps=%s wbps=9000000 riops=max wiops=max"
-# What the predecessor set, and what the daemon has to set: a limit, a class, weights, disks.
+# Settings of the predecessor, and those of the daemon: a limit, a class, weights, disks.
 SETTINGS = (
     ("5M", "idle", 300, 700, ["/dev/sdd"]),
     ("6M", "rt", 400, 800, ["/dev/sdd", "/dev/sde"]),

@@ -27,7 +27,7 @@ PROPERTIES = "org.freedesktop.DBus.Properties"
 RATE, PORTION = 10000, 50
 LEVELS = 1000
 CONNECTIONS = 100
-# What a message of the system bus may hold, as far as a call of ours may have it.
+# Bytes of a large call, below the limit of the system bus for a message.
 HUGE = 1024 * 1024
 FILES = ("io.weight", "io.bfq.weight", "io.sutro.weight", "io.sutro.class")
 # Names that a program may take for that of the victim.
