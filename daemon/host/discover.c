@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Which leaves does a device stand on?
+ * Discovery of block devices: from sysfs to a topology, with the leaves below each device.
  *
  *        /dev/vg/db        linear, striped, thin ...     dm-N/slaves/
  *            |
@@ -39,65 +39,14 @@
 #include <systemd/sd-device.h>
 
 #include "host/discover.h"
+#include "host/kind.h"
 #include "host/path.h"
+#include "host/sysblock.h"
 
 /* Reading all devices is tried again after an error. */
 #define ATTEMPTS 3U
 
 /* ---- reading one device ---- */
-
-/**
- * struct source - the files that a topology is read from
- * @error: the first error of a file other than that there is no such file, 0: none
- */
-struct source {
-	const struct roots *roots;
-	int error;
-};
-
-/* Errors of files that a device does not have, or has no more. */
-static int note(struct source *s, int err)
-{
-	static const int expected[] = { 0,	-ENOENT, -ENOTDIR,   -ENODEV,
-					-ENXIO, -EINVAL, -EOPNOTSUPP };
-
-	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
-		if (err == expected[i])
-			return err;
-	s->error = s->error ?: err;
-	return err;
-}
-
-static int read_attribute(struct source *s, const char *name,
-			  const char *attribute, char **ret)
-{
-	_cleanup_free_ char *path = NULL;
-
-	path = asprintf_or_null("%s/class/block/%s/%s", s->roots->sysfs, name,
-				attribute);
-	return path ? note(s, read_file_at(AT_FDCWD, path, ret)) : -ENOMEM;
-}
-
-static bool has_attribute(struct source *s, const char *name,
-			  const char *attribute)
-{
-	_cleanup_free_ char *path = NULL;
-
-	path = asprintf_or_null("%s/class/block/%s/%s", s->roots->sysfs, name,
-				attribute);
-	return path && note(s, access(path, F_OK) < 0 ? -errno : 0) == 0;
-}
-
-static uint64_t read_number(struct source *s, const char *name,
-			    const char *attribute)
-{
-	_cleanup_free_ char *text = NULL;
-	uint64_t v = 0;
-
-	if (read_attribute(s, name, attribute, &text) == 0)
-		parse_u64(text, &v);
-	return v;
-}
 
 static int add_slave(struct device *d, struct device *slave)
 {
@@ -116,13 +65,13 @@ static int add_slave(struct device *d, struct device *slave)
 	return 0;
 }
 
-static int read_scheduler(struct source *s, struct device *leaf)
+static int read_scheduler(struct sysblock *s, struct device *leaf)
 {
 	_cleanup_free_ char *text = NULL;
 	char *open, *close, *name;
 	int err;
 
-	err = read_attribute(s, leaf->name, "queue/scheduler", &text);
+	err = sysblock_read(s, leaf->name, "queue/scheduler", &text);
 	if (err)
 		return err;
 	/* "none [mq-deadline] bfq"; a device without a choice says "none". */
@@ -138,13 +87,13 @@ static int read_scheduler(struct source *s, struct device *leaf)
 		return -ENOMEM;
 	free(leaf->scheduler);
 	leaf->scheduler = name;
-	leaf->rotational = read_number(s, leaf->name, "queue/rotational");
+	leaf->rotational = sysblock_number(s, leaf->name, "queue/rotational");
 	return 0;
 }
 
 int device_read_scheduler(struct device *leaf, const struct roots *roots)
 {
-	struct source s = { .roots = roots };
+	struct sysblock s = { .roots = roots };
 
 	return read_scheduler(&s, leaf);
 }
@@ -160,7 +109,7 @@ static char *node_of(const char *name)
 	return node;
 }
 
-static int device_new(struct source *s, const char *name, struct device **ret)
+static int device_new(struct sysblock *s, const char *name, struct device **ret)
 {
 	_cleanup_(device_freep) struct device *d = calloc(1, sizeof(*d));
 	_cleanup_free_ char *text = NULL;
@@ -168,11 +117,11 @@ static int device_new(struct source *s, const char *name, struct device **ret)
 
 	if (!d)
 		return -ENOMEM;
-	err = read_attribute(s, name, "dev", &text);
+	err = sysblock_read(s, name, "dev", &text);
 	if (!err)
 		err = parse_devno(text, &d->devno);
 	/* A hidden disk has no number for user space: its number is 0. */
-	if (err == -ENOENT && read_number(s, name, "hidden"))
+	if (err == -ENOENT && sysblock_number(s, name, "hidden"))
 		err = 0;
 	if (err)
 		return err;
@@ -180,9 +129,9 @@ static int device_new(struct source *s, const char *name, struct device **ret)
 	d->node = node_of(name);
 	if (!d->name || !d->node)
 		return -ENOMEM;
-	d->size_bytes = read_number(s, name, "size") * 512;
-	d->diskseq = read_number(s, name, "diskseq");
-	if (read_attribute(s, name, "dm/name", &d->label) == -ENOMEM)
+	d->size_bytes = sysblock_number(s, name, "size") * 512;
+	d->diskseq = sysblock_number(s, name, "diskseq");
+	if (sysblock_read(s, name, "dm/name", &d->label) == -ENOMEM)
 		return -ENOMEM;
 	*ret = TAKE_PTR(d);
 	return 0;
@@ -190,7 +139,7 @@ static int device_new(struct source *s, const char *name, struct device **ret)
 
 /* ---- edges ---- */
 
-static int link_slaves(const struct topology *t, struct source *s,
+static int link_slaves(const struct topology *t, struct sysblock *s,
 		       struct device *d)
 {
 	_cleanup_free_ struct dirent **l = NULL;
@@ -202,7 +151,7 @@ static int link_slaves(const struct topology *t, struct source *s,
 	if (!path)
 		return -ENOMEM;
 	n = scandir(path, &l, NULL, versionsort);
-	note(s, n < 0 ? -errno : 0);
+	sysblock_note(s, n < 0 ? -errno : 0);
 	for (int i = 0; i < n; i++) {
 		if (!err && l[i]->d_name[0] != '.')
 			err = add_slave(d, topology_by_name(t, l[i]->d_name));
@@ -211,7 +160,7 @@ static int link_slaves(const struct topology *t, struct source *s,
 	return err;
 }
 
-static int link_partition(const struct topology *t, struct source *s,
+static int link_partition(const struct topology *t, struct sysblock *s,
 			  struct device *d)
 {
 	_cleanup_free_ char *path = NULL, *real = NULL;
@@ -221,7 +170,7 @@ static int link_partition(const struct topology *t, struct source *s,
 	if (!path)
 		return -ENOMEM;
 	real = realpath(path, NULL);
-	note(s, real ? 0 : -errno);
+	sysblock_note(s, real ? 0 : -errno);
 	slash = real ? strrchr(real, '/') : NULL;
 	if (!slash)
 		return 0;
@@ -252,14 +201,14 @@ static bool is_nvme_head(const struct device *d)
 	return d->n_slaves && !d->slaves[0]->devno;
 }
 
-static int link_loop(const struct topology *t, struct source *s,
+static int link_loop(const struct topology *t, struct sysblock *s,
 		     struct device *d)
 {
 	_cleanup_free_ char *file = NULL;
 	struct device *slave;
 	int err;
 
-	err = read_attribute(s, d->name, "loop/backing_file", &file);
+	err = sysblock_read(s, d->name, "loop/backing_file", &file);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	/* The kernel has followed all links; of a deleted file the mount point is still right. */
@@ -274,111 +223,20 @@ static int link_loop(const struct topology *t, struct source *s,
 
 /* ---- kinds and names ---- */
 
-static enum device_kind raid_kind(const char *level)
-{
-	static const struct {
-		const char *prefix;
-		enum device_kind kind;
-	} levels[] = {
-		/* raid10 before raid1: these are prefixes (raid5_ls, raid6_zr) */
-		{ "raid10", DEVICE_RAID10 }, { "raid0", DEVICE_RAID0 },
-		{ "raid1", DEVICE_RAID1 },   { "raid4", DEVICE_RAID4 },
-		{ "raid5", DEVICE_RAID5 },   { "raid6", DEVICE_RAID6 },
-		{ "linear", DEVICE_LINEAR },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
-		if (startswith(level, levels[i].prefix))
-			return levels[i].kind;
-	return DEVICE_UNKNOWN;
-}
-
-static enum device_kind kind_by_table(const char *table)
-{
-	static const struct {
-		const char *target;
-		enum device_kind kind;
-	} targets[] = {
-		{ "linear", DEVICE_LINEAR },
-		{ "striped", DEVICE_STRIPED },
-		{ "crypt", DEVICE_CRYPT },
-		{ "mirror", DEVICE_MIRROR },
-		{ "thin", DEVICE_THIN },
-		{ "thin-pool", DEVICE_THIN_POOL },
-		{ "cache", DEVICE_CACHE },
-		{ "writecache", DEVICE_CACHE },
-		{ "snapshot", DEVICE_SNAPSHOT },
-		{ "multipath", DEVICE_MULTIPATH },
-		{ "snapshot-origin", DEVICE_SNAPSHOT },
-		{ "snapshot-merge", DEVICE_SNAPSHOT },
-	};
-	size_t n = strcspn(table, " ");
-
-	if (n == 4 && startswith(table, "raid "))
-		return raid_kind(table + 5);
-	for (size_t i = 0; i < ARRAY_SIZE(targets); i++)
-		if (strlen(targets[i].target) == n &&
-		    strncmp(table, targets[i].target, n) == 0)
-			return targets[i].kind;
-	return DEVICE_UNKNOWN;
-}
-
-static bool any_slave_label(struct device *const *slaves, size_t n,
-			    const char *part)
-{
-	for (size_t i = 0; i < n; i++)
-		if (slaves[i]->label && strstr(slaves[i]->label, part))
-			return true;
-	return false;
-}
-
-enum device_kind dm_kind(const char *table, const char *uuid,
-			 struct device *const *slaves, size_t n_slaves,
-			 bool stripe_limits)
-{
-	if (table && *table)
-		return kind_by_table(table);
-	if (startswith(uuid, "CRYPT-") && !startswith(uuid, "CRYPT-VERITY"))
-		return DEVICE_CRYPT;
-	if (startswith(uuid, "mpath-"))
-		return DEVICE_MULTIPATH;
-	if (startswith(uuid, "LVM-")) {
-		/* lvm2 tells layers apart by the end of the uuid, and names
-		 * the volumes inside another one.
-		 */
-		if (endswith(uuid, "-tpool"))
-			return DEVICE_THIN_POOL;
-		if (any_slave_label(slaves, n_slaves, "-tpool"))
-			return DEVICE_THIN;
-		if (any_slave_label(slaves, n_slaves, "_mimage_"))
-			return DEVICE_MIRROR;
-		if (any_slave_label(slaves, n_slaves, "_corig"))
-			return DEVICE_CACHE;
-		if (any_slave_label(slaves, n_slaves, "-cow") ||
-		    any_slave_label(slaves, n_slaves, "-real"))
-			return DEVICE_SNAPSHOT;
-		if (any_slave_label(slaves, n_slaves, "_rimage_"))
-			return DEVICE_UNKNOWN; /* some raid level */
-	}
-	if (n_slaves == 0)
-		return DEVICE_UNKNOWN;
-	return n_slaves > 1 && stripe_limits ? DEVICE_STRIPED : DEVICE_LINEAR;
-}
-
 /* dm-stripe announces its stripe width; dm-linear passes on what is below. */
-static bool has_stripe_limits(struct source *s, const struct device *d)
+static bool has_stripe_limits(struct sysblock *s, const struct device *d)
 {
-	uint64_t width = read_number(s, d->name, "queue/optimal_io_size");
+	uint64_t width = sysblock_number(s, d->name, "queue/optimal_io_size");
 
 	for (size_t i = 0; i < d->n_slaves; i++)
-		if (read_number(s, d->slaves[i]->name,
-				"queue/optimal_io_size") >= width)
+		if (sysblock_number(s, d->slaves[i]->name,
+				    "queue/optimal_io_size") >= width)
 			return false;
 	return d->n_slaves > 0;
 }
 
 /* Another node of the device, if there is one: inner volumes of LVM have none. */
-static int add_alias(struct source *s, struct device *d, const char *alias)
+static int add_alias(struct sysblock *s, struct device *d, const char *alias)
 {
 	_cleanup_free_ char *full = NULL;
 	struct stat st;
@@ -387,7 +245,7 @@ static int add_alias(struct source *s, struct device *d, const char *alias)
 	if (!full)
 		return -ENOMEM;
 	/* DevicePolicy=closed refuses access() to a node, also with F_OK. */
-	if (note(s, stat(full, &st) < 0 ? -errno : 0) < 0)
+	if (sysblock_note(s, stat(full, &st) < 0 ? -errno : 0) < 0)
 		return 0;
 	if (streq(alias, d->node) || strv_contains(d->aliases, alias))
 		return 0;
@@ -421,7 +279,7 @@ static char *lvm_alias(const char *label)
 }
 
 /* What udev knows: links (only those made for people), the words of the table. */
-static int ask_udev(struct source *s, struct device *d, char **ret_table)
+static int ask_udev(struct sysblock *s, struct device *d, char **ret_table)
 {
 	static const char *const families[] = { "/dev/mapper/", "/dev/md/" };
 	sd_device *dev = NULL;
@@ -451,7 +309,7 @@ static int ask_udev(struct source *s, struct device *d, char **ret_table)
 	return err;
 }
 
-static int name_and_kind(struct source *s, struct device *d)
+static int name_and_kind(struct sysblock *s, struct device *d)
 {
 	_cleanup_free_ char *uuid = NULL, *level = NULL, *table = NULL;
 	_cleanup_free_ char *mapper = NULL, *lvm = NULL;
@@ -460,7 +318,7 @@ static int name_and_kind(struct source *s, struct device *d)
 	if (roots_are_real(s->roots))
 		err = ask_udev(s, d, &table);
 	if (!err && d->label) {
-		read_attribute(s, d->name, "dm/uuid", &uuid);
+		sysblock_read(s, d->name, "dm/uuid", &uuid);
 		d->kind = dm_kind(table, uuid ?: "", d->slaves, d->n_slaves,
 				  has_stripe_limits(s, d));
 		mapper = asprintf_or_null("/dev/mapper/%s", d->label);
@@ -475,13 +333,13 @@ static int name_and_kind(struct source *s, struct device *d)
 				return -ENOMEM;
 			err = add_alias(s, d, lvm);
 		}
-	} else if (has_attribute(s, d->name, "partition")) {
+	} else if (sysblock_has(s, d->name, "partition")) {
 		d->kind = DEVICE_PARTITION;
-	} else if (read_attribute(s, d->name, "md/level", &level) == 0) {
+	} else if (sysblock_read(s, d->name, "md/level", &level) == 0) {
 		d->kind = raid_kind(level);
-	} else if (has_attribute(s, d->name, "loop/backing_file")) {
+	} else if (sysblock_has(s, d->name, "loop/backing_file")) {
 		d->kind = DEVICE_LOOP;
-	} else if (has_attribute(s, d->name, "bcache")) {
+	} else if (sysblock_has(s, d->name, "bcache")) {
 		d->kind = d->n_slaves ? DEVICE_BCACHE : DEVICE_DISK;
 	} else if (is_nvme_head(d)) {
 		d->kind = DEVICE_MULTIPATH;
@@ -522,23 +380,23 @@ static int collect_leaves(struct device *top, struct device *d)
 	return err;
 }
 
-static int find_leaf(struct source *s, struct device *d)
+static int find_leaf(struct sysblock *s, struct device *d)
 {
-	bool queue = has_attribute(s, d->name, "queue/scheduler");
+	bool queue = sysblock_has(s, d->name, "queue/scheduler");
 
 	/* Only a request-based device-mapper device has hardware queues. */
-	if (d->label && has_attribute(s, d->name, "mq"))
+	if (d->label && sysblock_has(s, d->name, "mq"))
 		d->leaf = queue;
 	else
 		d->leaf = queue &&
 			  (d->n_slaves == 0 || d->kind == DEVICE_LOOP) &&
-			  !d->label && !has_attribute(s, d->name, "md");
+			  !d->label && !sysblock_has(s, d->name, "md");
 	return d->leaf ? read_scheduler(s, d) : 0;
 }
 
 /* ---- the snapshot ---- */
 
-static int read_devices(struct topology *t, struct source *s)
+static int read_devices(struct topology *t, struct sysblock *s)
 {
 	_cleanup_free_ char *path = NULL;
 	struct dirent *e;
@@ -577,7 +435,7 @@ static int read_devices(struct topology *t, struct source *s)
 		grown[t->n_devices++] = d;
 	}
 	if (!err)
-		note(s, -errno);
+		sysblock_note(s, -errno);
 	closedir(dir);
 	return err;
 }
@@ -589,7 +447,7 @@ static int by_device_name(const void *a, const void *b)
 	return strverscmp((*x)->name, (*y)->name);
 }
 
-static int read_topology(struct source *s, struct topology **ret)
+static int read_topology(struct sysblock *s, struct topology **ret)
 {
 	_cleanup_(topology_freep) struct topology *t = calloc(1, sizeof(*t));
 	int err;
@@ -606,7 +464,7 @@ static int read_topology(struct source *s, struct topology **ret)
 		struct device *d = t->devices[i];
 
 		err = link_slaves(t, s, d);
-		if (!err && has_attribute(s, d->name, "partition"))
+		if (!err && sysblock_has(s, d->name, "partition"))
 			err = link_partition(t, s, d);
 		if (!err)
 			err = link_nvme_path(t, d);
@@ -629,7 +487,7 @@ static int read_topology(struct source *s, struct topology **ret)
 int topology_new(const struct roots *roots, struct topology **ret)
 {
 	_cleanup_(topology_freep) struct topology *t = NULL;
-	struct source s = {};
+	struct sysblock s = {};
 	int err = 0;
 
 	/* Half a topology would make disks look like others, and what is restored of them be lost.
@@ -638,7 +496,7 @@ int topology_new(const struct roots *roots, struct topology **ret)
 	for (unsigned int i = 0; i < ATTEMPTS && !err; i++) {
 		topology_free(t);
 		t = NULL;
-		s = (struct source){ .roots = roots };
+		s = (struct sysblock){ .roots = roots };
 		err = read_topology(&s, &t);
 		if (!s.error)
 			break;
@@ -658,7 +516,7 @@ int topology_new(const struct roots *roots, struct topology **ret)
 
 bool device_is_readable(const char *name, const struct roots *roots)
 {
-	struct source s = { .roots = roots };
+	struct sysblock s = { .roots = roots };
 	struct device *d;
 
 	if (device_new(&s, name, &d) < 0)
@@ -669,13 +527,13 @@ bool device_is_readable(const char *name, const struct roots *roots)
 
 bool device_is_current(const struct device *d, const struct roots *roots)
 {
-	struct source s = { .roots = roots };
+	struct sysblock s = { .roots = roots };
 	_cleanup_free_ char *text = NULL;
 	dev_t devno = 0;
 
-	if (d->devno && (read_attribute(&s, d->name, "dev", &text) < 0 ||
+	if (d->devno && (sysblock_read(&s, d->name, "dev", &text) < 0 ||
 			 parse_devno(text, &devno) < 0))
 		return false;
 	return devno == d->devno &&
-	       read_number(&s, d->name, "diskseq") == d->diskseq;
+	       sysblock_number(&s, d->name, "diskseq") == d->diskseq;
 }

@@ -3,7 +3,7 @@
 /* The kind of a device-mapper device by the words of its table, which udev has. */
 
 #include "fake.h"
-#include "host/discover.h"
+#include "host/kind.h"
 
 int main(void)
 {

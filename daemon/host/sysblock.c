@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Attributes of block devices, in /sys/class/block/NAME. */
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "host/sysblock.h"
+
+int sysblock_note(struct sysblock *s, int err)
+{
+	/* A device without the file, or a device that is gone. */
+	static const int expected[] = { 0,	-ENOENT, -ENOTDIR,   -ENODEV,
+					-ENXIO, -EINVAL, -EOPNOTSUPP };
+
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
+		if (err == expected[i])
+			return err;
+	s->error = s->error ?: err;
+	return err;
+}
+
+int sysblock_read(struct sysblock *s, const char *name, const char *attribute,
+		  char **ret)
+{
+	_cleanup_free_ char *path = NULL;
+
+	path = asprintf_or_null("%s/class/block/%s/%s", s->roots->sysfs, name,
+				attribute);
+	return path ? sysblock_note(s, read_file_at(AT_FDCWD, path, ret))
+		    : -ENOMEM;
+}
+
+bool sysblock_has(struct sysblock *s, const char *name, const char *attribute)
+{
+	_cleanup_free_ char *path = NULL;
+
+	path = asprintf_or_null("%s/class/block/%s/%s", s->roots->sysfs, name,
+				attribute);
+	return path &&
+	       sysblock_note(s, access(path, F_OK) < 0 ? -errno : 0) == 0;
+}
+
+uint64_t sysblock_number(struct sysblock *s, const char *name,
+			 const char *attribute)
+{
+	_cleanup_free_ char *text = NULL;
+	uint64_t v = 0;
+
+	if (sysblock_read(s, name, attribute, &text) == 0)
+		parse_u64(text, &v);
+	return v;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_SYSBLOCK_H
+#define SUTRO_SYSBLOCK_H
+
+#include "host/roots.h"
+#include "host/util.h"
+
+/**
+ * struct sysblock - a series of reads from /sys/class/block
+ * @error: the first error that does not mean a missing file; 0: none
+ */
+struct sysblock {
+	const struct roots *roots;
+	int error;
+};
+
+/** sysblock_note() - store @err in @s unless it means a missing file; returns @err */
+int sysblock_note(struct sysblock *s, int err);
+
+/**
+ * sysblock_read() - read an attribute of the device @name
+ * @ret: the text, to be freed
+ */
+int sysblock_read(struct sysblock *s, const char *name, const char *attribute,
+		  char **ret);
+
+/** sysblock_has() - does the device @name have the attribute? */
+bool sysblock_has(struct sysblock *s, const char *name, const char *attribute);
+
+/** sysblock_number() - the value of a numeric attribute; 0 if it cannot be read */
+uint64_t sysblock_number(struct sysblock *s, const char *name,
+			 const char *attribute);
+
+#endif
