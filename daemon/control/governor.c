@@ -29,6 +29,7 @@
 
 #include "control/governor.h"
 #include "control/meter.h"
+#include "control/traffic.h"
 #include "control/verdict.h"
 #include "policy/policy.h"
 
@@ -46,9 +47,6 @@
 
 /* On leaves whose scheduler counts no waiting: this busy, a unit has requests waiting. */
 #define BUSY_BACKLOGGED 0.9
-
-/* Bytes of so long ago count a third. */
-#define COPIES_TAU_S 2.0
 
 /* ---- what was measured ---- */
 
@@ -178,166 +176,18 @@ static void sample_node(struct governor *g, uint32_t n,
 	}
 }
 
-static uint64_t promised_units(enum promise_key key, const struct usage *u)
-{
-	switch (key) {
-	case PROMISE_READ_BANDWIDTH_MIN:
-		return u->rbytes;
-	case PROMISE_WRITE_BANDWIDTH_MIN:
-		return u->wbytes;
-	case PROMISE_READ_IOPS_MIN:
-		return u->rios;
-	case PROMISE_WRITE_IOPS_MIN:
-		return u->wios;
-	default:
-		return 0;
-	}
-}
-
-static bool share_leaf(const struct device *a, const struct device *b)
-{
-	for (size_t i = 0; i < a->n_leaves; i++)
-		if (device_stands_on(b, a->leaves[i]))
-			return true;
-	return false;
-}
-
-/* What the unit moves on the leaves of @d beside @d: other devices that share a leaf
- * and that it uses itself, which are those on which none stands that it uses.
- */
-static uint64_t other_bytes(const struct governor *g, const struct cgroup *c,
-			    const struct device *d)
-{
-	const struct topology *t = g->context.machine->topology;
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < t->n_devices; i++) {
-		const struct device *e = t->devices[i];
-		const struct usage *u;
-		bool under = false;
-
-		if (device_is_lowest(e) || e->kind == DEVICE_PARTITION ||
-		    device_is_above(d, e) || device_is_above(e, d) ||
-		    !share_leaf(d, e))
-			continue;
-		u = sample_usage(&g->sampler, c, e);
-		if (!u->rbytes && !u->wbytes)
-			continue;
-		for (size_t j = 0; j < t->n_devices && !under; j++) {
-			const struct usage *above;
-
-			if (t->devices[j] == e ||
-			    !device_is_above(t->devices[j], e))
-				continue;
-			above = sample_usage(&g->sampler, c, t->devices[j]);
-			under = above->rbytes || above->wbytes;
-		}
-		if (!under)
-			sum += u->rbytes + u->wbytes;
-	}
-	return sum;
-}
-
-/* What the unit used of volumes that stand on other partitions of the disk, and on no
- * other disk.
- */
-static struct usage used_elsewhere(const struct governor *g,
-				   const struct cgroup *c,
-				   const struct device *partition)
-{
-	const struct topology *t = g->context.machine->topology;
-	const struct device *disk = partition_disk(partition);
-	struct usage sum = {};
-
-	for (size_t i = 0; i < t->n_devices; i++) {
-		const struct device *e = t->devices[i], *on;
-		const struct usage *u;
-
-		on = e->n_slaves == 1 && e->n_leaves == 1 ? e->slaves[0] : NULL;
-		if (!on || on == partition || partition_disk(on) != disk)
-			continue;
-		u = sample_usage(&g->sampler, c, e);
-		sum.rbytes += u->rbytes;
-		sum.wbytes += u->wbytes;
-	}
-	return sum;
-}
-
-static uint64_t less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
-/* A partition has no line in io.stat, its disk has. */
-static struct usage used_of_partition(const struct governor *g,
-				      struct governed *f,
-				      const struct device *partition,
-				      const struct usage *disk)
-{
-	struct usage use = *disk, all, elsewhere;
-
-	if (!partition_take(&f->partition, &g->context.machine->roots,
-			    partition, &all))
-		return use;
-	elsewhere = used_elsewhere(g, f->cgroup, partition);
-	use.rbytes = less(use.rbytes, elsewhere.rbytes);
-	use.wbytes = less(use.wbytes, elsewhere.wbytes);
-	return partition_use(&use, &all);
-}
-
-static uint64_t leaf_bytes(const struct governor *g, const struct cgroup *c,
-			   const struct device *d)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < d->n_leaves; i++) {
-		const struct usage *u =
-			sample_usage(&g->sampler, c, d->leaves[i]);
-
-		sum += u->rbytes + u->wbytes;
-	}
-	return sum;
-}
-
-/* What a byte costs below. Copies and what they are made for come in different ticks. */
-static void measure_copies(struct governed *f, double bytes, double below,
-			   double dt_s)
-{
-	double keep = exp(-dt_s / COPIES_TAU_S);
-
-	f->bytes = keep * f->bytes + bytes;
-	f->leaf_bytes = keep * f->leaf_bytes + below;
-	if (bytes)
-		f->copies = f->leaf_bytes / f->bytes;
-}
-
 static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 {
-	const struct device *d =
-		topology_by_devno(g->context.machine->topology, f->devno);
-	struct control_promise *p =
-		control_promise(g->plant.control, f->number);
-	const struct device *counted;
-	uint64_t own, all;
-	struct usage u;
+	const struct machine *machine = g->context.machine;
+	const struct device *d = topology_by_devno(machine->topology, f->devno);
 
 	if (!d || !f->cgroup)
 		return;
-	if (f->target) {
-		meter_sample(&g->plant, f, d, &g->sampler,
-			     g->context.machine->latency, dt_s);
-		return;
-	}
-	counted = partition_disk(d) ?: d;
-	u = *sample_usage(&g->sampler, f->cgroup, counted);
-	all = u.rbytes + u.wbytes + other_bytes(g, f->cgroup, counted);
-	if (counted != d)
-		u = used_of_partition(g, f, d, &u);
-	f->rate = promised_units(f->key, &u) / dt_s;
-	own = promise_info(f->key)->write ? u.wbytes : u.rbytes;
-	p->rate = f->rate;
-	p->fraction = all ? (double)own / all : 1;
-	measure_copies(f, all, leaf_bytes(g, f->cgroup, d), dt_s);
+	if (f->target)
+		meter_sample(&g->plant, f, d, &g->sampler, machine->latency,
+			     dt_s);
+	else
+		traffic_sample(&g->plant, f, d, &g->sampler, machine, dt_s);
 }
 
 static void sample_plant(struct governor *g, const struct leaf_now *leaves,

@@ -22,6 +22,9 @@
 /* Part of a level that is kept for those beside the promised ones. */
 #define RESIDUAL 0.02
 
+/* Longer times are not distinguished. */
+#define LONG_AGO_S 15.0F
+
 /**
  * struct asking - what a competitor would use if it could
  * @demand: share of the leaf, 0..1
@@ -257,9 +260,12 @@ struct rival {
 	bool is_promised;
 };
 
-/* law-tick.c: a promise on a leaf; NULL if it has nothing there. */
+/* law-model.c: a promise on a leaf; NULL if it has none of its bytes there. */
 struct link *control_link(const struct control *c, uint32_t promise,
 			  uint32_t leaf);
+
+/* law-demand.c: demand and backlog of each cgroup on each leaf. */
+void control_observe(struct control *c, double dt_s);
 
 /* law-promise.c: what a promise needs, and how it fares. */
 void control_promise_init(struct promise *p);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Demand: how much of each leaf each cgroup would use if it could, by its use and its
+ * waiting in the last tick.
+ */
+
+#include <math.h>
+
+#include "control/law-internal.h"
+
+/* Demand of a competitor that never waits: its use times this, and this much more. */
+#define DEMAND_FACTOR 1.3
+#define DEMAND_EXTRA 0.02
+/* Demand rises at once and falls with this time constant: a short pause frees no share. */
+#define DEMAND_RELEASE_S 1.0
+/* A smaller share of a leaf counts as no use. */
+#define USE_MIN 0.002
+/* The charged time of a leaf may exceed real time a little, but not by a multiple. */
+#define USE_MAX 2.0
+/* Upper bound of the requests in flight. */
+#define PENDING_MAX 1e6
+/* With requests waiting for this part of a tick, the leaf is busy. */
+#define BUSY 0.9
+/* Time constant and bounds of the capacity. Below the minimum a leaf does not charge all
+ * of its requests.
+ */
+#define CAPACITY_S 2.0
+#define CAPACITY_MIN 0.5
+#define CAPACITY_MAX 1.25
+
+/* NaN and negative values become 0. */
+static double sane(double x, double high)
+{
+	return x > 0 ? fmin(x, high) : 0;
+}
+
+/*
+ * A competitor that waits a little may be held back on another leaf of its stripe, and
+ * would use more here if it got more there. So with more waiting, demand depends less on
+ * use. Demand by use alone oscillates: two units without a promise that are short on
+ * another leaf look satisfied here. Then the weight of the promised unit falls to nominal,
+ * its rate to a fifth, and both rise again, every three seconds.
+ */
+static double demand_of(double time, double backlog)
+{
+	double use = fmin(1, DEMAND_FACTOR * time + DEMAND_EXTRA);
+	double waits = fmin(1, backlog / BACKLOGGED);
+
+	return use + (1 - use) * waits * waits;
+}
+
+static void make_sane(struct control *c)
+{
+	for (uint32_t n = 0; n < c->n_nodes; n++)
+		for (uint32_t l = 0; l < c->n_leaves && !c->nodes[n].rests;
+		     l++) {
+			struct control_use *use = &cell_of(c, n, l)->use;
+
+			use->time = sane(use->time, USE_MAX);
+			use->backlog = sane(use->backlog, 1);
+			use->pending = sane(use->pending, PENDING_MAX);
+			use->busy = sane(use->busy, 1);
+		}
+	for (uint32_t i = 0; i < c->n_promises; i++) {
+		struct control_promise *p = &c->promises[i].pub;
+
+		p->rate = sane(p->rate, 1e30);
+		p->fraction = sane(p->fraction, 1);
+	}
+}
+
+static void follow(struct asking *a, double time, double backlog, double dt_s,
+		   double release)
+{
+	double now = demand_of(time, backlog);
+	bool waits = backlog > WAITING, uses = time > USE_MIN;
+
+	a->demand = fmax(now, a->demand + release * (now - a->demand));
+	a->calm_s = waits ? 0 : fminf(a->calm_s + (float)dt_s, LONG_AGO_S);
+	a->idle_s = waits || uses ? 0
+				  : fminf(a->idle_s + (float)dt_s, LONG_AGO_S);
+	if (a->idle_s >= LONG_AGO_S)
+		a->demand = now;
+}
+
+/*
+ * The capacity of a leaf is the device time that is charged per second while it is busy.
+ * It should be one second. But the costs of flash are learnt per class of requests and can
+ * be wrong by some percent for a mix, and weights divide the charged time.
+ */
+static void observe_capacity(struct control *c, double dt_s)
+{
+	double a = -expm1(-dt_s / CAPACITY_S);
+
+	for (uint32_t l = 0; l < c->n_leaves; l++) {
+		struct control_use *use = &cell_of(c, 0, l)->use;
+
+		/* With reserved time, others wait while the leaf is idle. */
+		if (!c->is_reserved[l] && use->backlog >= BUSY &&
+		    use->time >= CAPACITY_MIN)
+			c->capacity[l] += a * (fmin(use->time, CAPACITY_MAX) -
+					       c->capacity[l]);
+	}
+}
+
+static void observe_node(struct control *c, uint32_t n, double dt_s,
+			 double release)
+{
+	struct node *node = &c->nodes[n];
+
+	if (node->rests)
+		return;
+	node->rests = !node->steered && node->promises == CONTROL_NONE;
+	for (uint32_t l = 0; l < c->n_leaves; l++) {
+		struct cell *cell = cell_of(c, n, l);
+
+		cell->time = cell->use.time / c->capacity[l];
+		cell->own_time = cell->time;
+		cell->rivals = 0;
+		cell->margin = 1;
+		follow(&cell->all, cell->time, cell->use.backlog, dt_s,
+		       release);
+		node->rests &= cell->use.time <= 0 &&
+			       cell->all.calm_s >= LONG_AGO_S &&
+			       cell->all.idle_s >= LONG_AGO_S;
+	}
+}
+
+/* The times of a cgroup include those of the cgroups below it. */
+static void observe_cgroups(struct control *c, double dt_s)
+{
+	double release = -expm1(-dt_s / DEMAND_RELEASE_S);
+
+	for (uint32_t n = 0; n < c->n_nodes; n++)
+		observe_node(c, n, dt_s, release);
+	for (uint32_t n = 1; n < c->n_nodes; n++) {
+		uint32_t parent = c->nodes[n].parent;
+
+		if (!c->nodes[parent].steered || c->nodes[n].rests)
+			continue;
+		for (uint32_t l = 0; l < c->n_leaves; l++) {
+			struct cell *cell = cell_of(c, n, l);
+			struct cell *above = cell_of(c, parent, l);
+
+			above->own_time -= cell->time;
+			above->rivals += cell->weight * cell->use.backlog;
+			if (!cell->is_promised && is_active(&cell->all))
+				above->margin = 1 / (1 - RESIDUAL);
+		}
+	}
+}
+
+/*
+ * A cgroup's own requests beside its children's. Their waiting is not measured apart from
+ * the children's: if the cgroup has own requests, its backlog counts as theirs. A backlog
+ * that is too large does no harm: it makes lambda smaller, and unused time is divided
+ * among all competitors by weight.
+ */
+static void observe_own(struct control *c, double dt_s)
+{
+	double release = -expm1(-dt_s / DEMAND_RELEASE_S);
+
+	for (uint32_t n = 0; n < c->n_nodes; n++) {
+		if (!c->nodes[n].steered)
+			continue;
+		for (uint32_t l = 0; l < c->n_leaves; l++) {
+			struct cell *cell = cell_of(c, n, l);
+			double time = fmax(cell->own_time, 0);
+			double backlog = time > USE_MIN ? cell->use.backlog : 0;
+
+			follow(&cell->own, time, backlog, dt_s, release);
+			cell->rivals += OWN_WEIGHT * backlog;
+			if (is_active(&cell->own))
+				cell->margin = 1 / (1 - RESIDUAL);
+		}
+	}
+}
+
+void control_observe(struct control *c, double dt_s)
+{
+	make_sane(c);
+	observe_capacity(c, dt_s);
+	observe_cgroups(c, dt_s);
+	observe_own(c, dt_s);
+}
