@@ -146,17 +146,10 @@ static int load_files(struct policies *p, char ***new_errors)
 	return err;
 }
 
-static const char *control_dir(const struct policies *p,
-			       enum policy_lifetime lifetime)
-{
-	return lifetime == POLICY_PERSISTENT ? p->roots->control
-					     : p->roots->control_run;
-}
-
 static int load_control(struct policies *p, enum policy_lifetime lifetime,
 			char ***new_errors)
 {
-	char *dirs[] = { (char *)control_dir(p, lifetime), NULL };
+	char *dirs[] = { (char *)controlfile_dir(p->roots, lifetime), NULL };
 	struct layers l = {};
 	struct dropins found;
 	int err;
@@ -243,19 +236,6 @@ int policies_errors(const struct policies *p, char ***errors)
 
 /* ---- proposed files ---- */
 
-/* The reason of a refusal; the receiver frees it. */
-static int refuse(char **ret_error, int error, const char *text,
-		  const char *allowed)
-{
-	_cleanup_(text_freep) struct text t = {};
-
-	if (text_add(&t, "\"") < 0 || text_add_plain(&t, text, PATH_MAX) < 0 ||
-	    text_add(&t, "\": %s", allowed) < 0)
-		return -ENOMEM;
-	*ret_error = TAKE_PTR(t.p);
-	return error;
-}
-
 /* The files of a unit, with what is proposed for it. */
 static int propose_own(struct policies *p, const char *unit, char ***errors)
 {
@@ -296,9 +276,9 @@ static int propose(struct policies *p, char ***errors, char **ret_error)
 		if (policyfile_kind_of(path) != POLICYFILE_UNIT)
 			continue;
 		if (!*unit)
-			return refuse(ret_error, -EINVAL, path,
-				      "a file NAME.policy, a drop-in of one, "
-				      "or a file of a unit");
+			return refusal(ret_error, -EINVAL, path,
+				       "a file NAME.policy, a drop-in of one, "
+				       "or a file of a unit");
 		if (!layers_find(&p->own, unit))
 			err = propose_own(p, unit, errors);
 	}
@@ -443,166 +423,26 @@ int policies_state(const struct policies *p, const char *subject,
 
 /* ---- settings at run time ---- */
 
-static int refuse_key(char **ret_error, const char *key)
-{
-	_cleanup_(text_freep) struct text t = {};
-	int err = text_add(&t, "one of ");
-
-	for (size_t i = 0; i < PROMISE_KEYS && !err; i++)
-		err = text_add(&t, "%s%s", i ? ", " : "",
-			       promise_info(i)->name);
-	return err ?: refuse(ret_error, -EINVAL, key, t.p);
-}
-
-static int assign_one(struct promises *l, const struct assignment *assignment,
-		      const char *source, char **ret_error)
-{
-	_cleanup_free_ char *text = NULL;
-	const char *allowed = NULL;
-	struct promise promise;
-	enum promise_key key;
-	int err;
-
-	if (promise_key_from_name(assignment->key, &key) < 0)
-		return refuse_key(ret_error, assignment->key);
-	text = asprintf_or_null("%s=%s", assignment->key, assignment->value);
-	if (!text)
-		return -ENOMEM;
-	err = promise_parse(key, assignment->value, source, &promise, &allowed);
-	if (err == -EINVAL)
-		return refuse(ret_error, err, text, allowed);
-	if (err)
-		return err;
-	err = promises_apply(l, &promise, NULL);
-	promise_done(&promise);
-	if (!err && l->n > POLICYFILE_STATEMENTS_MAX - 1)
-		return refuse(ret_error, -EINVAL, text,
-			      "too many, at most 255 for one unit");
-	return err;
-}
-
-int promises_assign(struct promises *l, const struct assignment *assignments,
-		    size_t n, const char *source, char **ret_error)
-{
-	struct promises all = {};
-	int err = 0;
-
-	for (size_t i = 0; i < l->n && !err; i++)
-		err = promises_add(&all, &l->items[i]);
-	for (size_t i = 0; i < n && !err; i++)
-		err = assign_one(&all, &assignments[i], source, ret_error);
-	if (err) {
-		promises_done(&all);
-		return err;
-	}
-	promises_done(l);
-	*l = all;
-	return 0;
-}
-
-/* The present settings of the control file, which may have been edited by hand. */
-static int read_control(const char *path, struct promises *ret,
-			char **ret_error)
-{
-	struct policyfile f = { .path = strdup(path),
-				.kind = POLICYFILE_CONTROL };
-	int err = f.path ? policyfile_read(&f, NULL) : -ENOMEM;
-
-	if (err == -ENOENT)
-		err = 0;
-	if (err == -EBADMSG) {
-		*ret_error = asprintf_or_null("%s; correct the file or reset "
-					      "the policy",
-					      f.errors[0]);
-		err = *ret_error ? err : -ENOMEM;
-	}
-	for (size_t i = 0; i < f.promises.n && !err; i++)
-		err = promises_apply(ret, &f.promises.items[i], NULL);
-	policyfile_done(&f);
-	return err;
-}
-
-static int write_control(const struct policies *p, const char *subject,
-			 enum policy_lifetime lifetime, const char *name,
-			 const struct promises *l)
-{
-	const char *dir = control_dir(p, lifetime);
-	_cleanup_free_ char *file = NULL, *text = NULL;
-
-	file = asprintf_or_null("%s.policy", name);
-	if (!file)
-		return -ENOMEM;
-	if (!l->n)
-		return store_remove(dir, file);
-	if (p->control[lifetime].n >= POLICIES_CONTROL_MAX &&
-	    !layers_find(&p->control[lifetime], name))
-		return -ENOSPC;
-	text = policyfile_format(subject, l);
-	return text ? store_put(dir, file, text) : -ENOMEM;
-}
-
-/* The name and the path of the control file, if @subject may have one. */
-static int find_control(const struct policies *p, const char *subject,
-			enum policy_lifetime lifetime, char **ret_name,
-			char **ret_path)
-{
-	_cleanup_free_ char *name = NULL;
-
-	if (!unit_name_is_valid(subject) && !cgroup_path_is_valid(subject))
-		return -EINVAL;
-	name = control_name(subject);
-	if (!name)
-		return -ENOMEM;
-	if (strlen(name) + strlen(".policy") > NAME_MAX)
-		return -EINVAL;
-	*ret_path = asprintf_or_null("%s/%s.policy", control_dir(p, lifetime),
-				     name);
-	if (!*ret_path)
-		return -ENOMEM;
-	*ret_name = TAKE_PTR(name);
-	return 0;
-}
-
 int policies_write(const struct policies *p, const char *subject,
 		   enum policy_lifetime lifetime,
 		   const struct assignment *assignments, size_t n,
 		   char **ret_error)
 {
-	_cleanup_free_ char *name = NULL, *path = NULL;
-	_cleanup_close_ int lock = -1;
-	struct promises l = {};
-	int err = find_control(p, subject, lifetime, &name, &path);
+	_cleanup_free_ char *name = control_name(subject);
+	const struct layers *l = &p->control[lifetime];
 
-	if (err == -EINVAL)
-		return refuse(ret_error, err, subject,
-			      "the name of a service, slice, scope, socket, "
-			      "mount or swap unit, at most 248 bytes, or the "
-			      "path of a cgroup, at most 241 bytes as "
-			      "systemd-escape --path prints it");
-	if (err)
-		return err;
-	lock = store_lock(control_dir(p, lifetime));
-	err = lock < 0 ? lock : read_control(path, &l, ret_error);
-	if (!err)
-		err = promises_assign(&l, assignments, n, "", ret_error);
-	if (!err)
-		err = write_control(p, subject, lifetime, name, &l);
-	promises_done(&l);
-	return err;
+	if (!name)
+		return -ENOMEM;
+	return controlfile_write(p->roots, subject, lifetime,
+				 l->n < POLICIES_CONTROL_MAX ||
+					 layers_find(l, name),
+				 assignments, n, ret_error);
 }
 
 int policies_erase(const struct policies *p, const char *subject,
 		   enum policy_lifetime lifetime)
 {
-	const char *dir = control_dir(p, lifetime);
-	_cleanup_close_ int lock = -1;
-	_cleanup_free_ char *name = NULL, *path = NULL;
-	int err = find_control(p, subject, lifetime, &name, &path);
-
-	if (err)
-		return err;
-	lock = store_lock(dir);
-	return lock < 0 ? lock : store_remove(dir, strrchr(path, '/') + 1);
+	return controlfile_erase(p->roots, subject, lifetime);
 }
 
 int policies_take(struct policies *p, const char *subject,
@@ -611,7 +451,7 @@ int policies_take(struct policies *p, const char *subject,
 	_cleanup_free_ char *name = NULL, *path = NULL;
 	struct layers *l = &p->control[lifetime];
 	struct layer layer = {};
-	int err = find_control(p, subject, lifetime, &name, &path);
+	int err = controlfile_find(p->roots, subject, lifetime, &name, &path);
 
 	if (err)
 		return err;

@@ -3,22 +3,12 @@
 #define SUTRO_POLICIES_H
 
 #include "host/roots.h"
+#include "policy/controlfile.h"
 #include "policy/policyfile.h"
 #include "policy/proposal.h"
 
 /* Units and cgroups that may have policies set at run time, in each of the two folders. */
 #define POLICIES_CONTROL_MAX 4096U
-
-/**
- * enum policy_lifetime - how long a policy stays that is set at run time
- * @POLICY_PERSISTENT: in /etc
- * @POLICY_RUNTIME: in /run, until the next boot
- */
-enum policy_lifetime {
-	POLICY_PERSISTENT,
-	POLICY_RUNTIME,
-	POLICY_LIFETIMES,
-};
 
 /**
  * struct stated - the settings of one unit
@@ -94,26 +84,6 @@ int policies_errors(const struct policies *p, char ***errors);
 int policies_state(const struct policies *p, const char *subject,
 		   const struct promises *const *more, size_t n_more,
 		   struct stated *ret);
-
-/**
- * struct assignment - an assignment as a client of the bus sends it
- * @key: "ReadBandwidthMin"
- * @value: as in a file; "" resets
- */
-struct assignment {
-	const char *key;
-	const char *value;
-};
-
-/**
- * promises_assign() - apply assignments to a list, all or none
- * @source: of what is added
- * @ret_error: on -EINVAL a sentence that names the key, to be freed
- *
- * Return: 0; -EINVAL: a mistake, or more than POLICYFILE_STATEMENTS_MAX; -ENOMEM.
- */
-int promises_assign(struct promises *l, const struct assignment *assignments,
-		    size_t n, const char *source, char **ret_error);
 
 /**
  * policies_write() - change the control file of a unit or cgroup, all or nothing
