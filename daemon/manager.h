@@ -111,6 +111,12 @@ int manager_renew_topology(struct manager *m);
  */
 void manager_catch_up(struct manager *m, const char *path);
 
+/* manager-cgroups.c: changes of the tree, writes of dirty cgroups, the periodic comparison. */
+extern const struct cgroup_ops manager_cgroup_ops;
+int manager_on_flush(sd_event_source *s, void *userdata);
+int manager_on_flush_due(sd_event_source *s, uint64_t usec, void *userdata);
+int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata);
+
 /* manager-policy.c: read the settings of one cgroup, of all; read policies. */
 void manager_ask(struct manager *m, struct cgroup *c);
 void manager_ask_all(struct manager *m);

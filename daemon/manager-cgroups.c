@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The manager's part about cgroups: changes in the tree make cgroups dirty, a flush writes
+ * the files of dirty ones, and a periodic comparison finds changes without an event.
+ */
+
+#include <systemd/sd-daemon.h>
+
+#include "control/ceiling.h"
+#include "control/class.h"
+#include "control/enforce.h"
+#include "control/reserve.h"
+#include "manager.h"
+#include "restore.h"
+
+/* Lost events bring the next comparison forward, which then takes a twentieth of the time at most,
+ * and happens once in a second at most.
+ */
+#define COMPARE_REST 20U
+#define COMPARE_MIN_USEC 1000000U
+
+/* Changes of cgroups that are not setpoints wait at most so long for others. */
+#define FLUSH_DELAY_USEC 50000U
+
+/* ---- dirty cgroups ---- */
+
+static int flush(struct manager *m)
+{
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
+	int err = 0;
+
+	sd_event_source_set_enabled(m->flush, SD_EVENT_OFF);
+	sd_event_source_set_enabled(m->flush_due, SD_EVENT_OFF);
+	/* Before systemd has answered there are no settings to take back. */
+	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
+		if (c->dirty && c->parent && !c->waiting &&
+		    c->origin != CGROUP_PENDING)
+			err = ceilings_apply(&m->files, m->machine.topology, c)
+				      ?: class_apply(&m->files, c)
+				      ?: reserve_apply(&m->files,
+						       &m->governor.plant, c)
+				      ?: enforce_apply(&m->files, c);
+	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
+		err = actuate_children(&m->actuator, c);
+	if (err)
+		return err;
+	if (!m->ready && units_pending(m->units) == 0 &&
+	    TAILQ_EMPTY(&m->switches.list)) {
+		m->ready = true;
+		log_debug("All units are known, weights are in force.");
+		sd_notify(false, "READY=1");
+	}
+	return 0;
+}
+
+int manager_on_flush(sd_event_source *s, void *userdata)
+{
+	return flush(userdata);
+}
+
+int manager_on_flush_due(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	return flush(userdata);
+}
+
+void manager_flush_soon(struct manager *m)
+{
+	int enabled = SD_EVENT_ON;
+
+	sd_event_source_set_enabled(m->flush, SD_EVENT_ONESHOT);
+	sd_event_source_get_enabled(m->flush_due, &enabled);
+	if (enabled != SD_EVENT_OFF)
+		return;
+	sd_event_source_set_time_relative(m->flush_due, FLUSH_DELAY_USEC);
+	sd_event_source_set_enabled(m->flush_due, SD_EVENT_ONESHOT);
+}
+
+void manager_mark(struct manager *m, struct cgroup *c)
+{
+	c->dirty = true;
+	if (c->parent && actuator_needs_siblings(&m->actuator)) {
+		struct cgroup *s;
+
+		TAILQ_FOREACH(s, &c->parent->children, siblings)
+			s->dirty = true;
+	}
+	manager_flush_soon(m);
+}
+
+void manager_mark_all(struct manager *m)
+{
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
+
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
+		c->dirty = true;
+		cgfile_retry(c);
+	}
+	manager_flush_soon(m);
+}
+
+/* ---- the cgroup tree ---- */
+
+static void on_cgroup_added(struct cgroup *c, void *userdata)
+{
+	struct manager *m = userdata;
+
+	c->policy->weight = WEIGHT_DEFAULT;
+	c->policy->subject = strdup(c->shown);
+	c->node = CONTROL_NONE;
+	if (!c->parent)
+		return;
+	if (c->parent->on_way)
+		governor_renew(&m->governor);
+	manager_ask(m, c);
+}
+
+static void on_cgroup_removed(struct cgroup *c, void *userdata)
+{
+	struct manager *m = userdata;
+
+	/* While the daemon ends, all are freed, and none was removed. */
+	if (m->flush) {
+		governor_cgroup_gone(&m->governor, c);
+		cgfiles_cgroup_gone(&m->files, c);
+		/* The children of bfq are scaled together. */
+		if (c->parent)
+			manager_mark(m, c);
+	}
+	policy_done(c->policy);
+	cgfile_retry(c);
+	samples_drop(c);
+}
+
+static void on_cgroup_modified(struct cgroup *c, const char *file,
+			       void *userdata)
+{
+	struct manager *m = userdata;
+
+	/* systemd or another program may have written over our lines. Our own write
+	 * causes an event, too: the comparison then finds no difference, or
+	 * only lines that the kernel refused, which are not written again.
+	 */
+	if (streq(file, "io.bfq.weight") && manager_has_new_bfq_weight(c)) {
+		manager_ask(m, c);
+	} else if (!streq(file, "io.weight")) {
+		manager_mark(m, c);
+	} else if (!cgfile_is_echo(c)) {
+		log_debug("%s: io.weight was written, asking about it.",
+			  c->shown);
+		manager_ask(m, c);
+	}
+}
+
+static void on_events_lost(void *userdata)
+{
+	struct manager *m = userdata;
+	uint64_t due = 0;
+
+	log_debug("Events about cgroups were lost, looking at all of them.");
+	sd_event_source_get_time(m->reconcile, &due);
+	if (due > m->compare_after_usec)
+		sd_event_source_set_time(m->reconcile, m->compare_after_usec);
+}
+
+const struct cgroup_ops manager_cgroup_ops = {
+	.policy_bytes = sizeof(struct policy),
+	.added = on_cgroup_added,
+	.removed = on_cgroup_removed,
+	.modified = on_cgroup_modified,
+	.lost = on_events_lost,
+};
+
+/* ---- the periodic comparison ---- */
+
+static void rest_after_comparison(struct manager *m, uint64_t took_usec)
+{
+	uint64_t rest_usec = took_usec * COMPARE_REST;
+
+	if (rest_usec < COMPARE_MIN_USEC)
+		rest_usec = COMPARE_MIN_USEC;
+	m->compare_after_usec = machine_now_usec(&m->machine) + rest_usec;
+}
+
+int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+	uint64_t began = cpu_usec();
+	struct cgroup *root;
+	int err;
+
+	manager_compare_devices(m);
+	if (m->ready)
+		crashes_forget(&m->machine.roots);
+	err = cgroup_tree_scan(m->machine.tree);
+	root = cgroup_tree_root(m->machine.tree);
+	if (!err && manager_read_schedulers(m) == -ENOMEM)
+		err = -ENOMEM;
+	if (!err)
+		err = actuator_survey(&m->actuator, root);
+	if (!err)
+		err = resyncs_follow(&m->machine, m->conf->resync.n);
+	if (err)
+		return log_error_errno(err, "Cannot look at all cgroups: %m");
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
+		if (manager_resolve_missed(m, c) == -ENOMEM)
+			return log_oom();
+		if (c->origin == CGROUP_FOREIGN &&
+		    manager_mirror(m, c) == -ENOMEM)
+			return log_oom();
+		if (c->origin == CGROUP_PENDING && c->parent && !c->waiting)
+			manager_ask(m, c);
+	}
+	manager_mark_all(m);
+	rest_after_comparison(m, cpu_usec() - began);
+	sd_event_source_set_time_relative(s, m->conf->reconcile_usec);
+	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
