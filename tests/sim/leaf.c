@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A drive with a scheduler before it: stands for the block layer and
- * sutro-iosched.c, and calls the algorithm in the same order.
+ * A drive with a scheduler before it, in place of the block layer and sutro-iosched.c:
+ * calls the algorithm in the same order as these.
  *
  *  insert	into the stage
  *  drain	from the stage to the groups, merging with what waits there
@@ -11,8 +11,8 @@
  *
  * As in blk-mq, the queue is run when requests are inserted, when the idle timer
  * fires, at a completion if the algorithm asked for one, and when a request that
- * was taken from the scheduler found the drive full and is sent now.  A wake-up
- * that the algorithm did not ask for never comes: what it forgets hangs here.
+ * was taken from the scheduler found the drive full and is sent now.  No other
+ * wake-up comes: a request that the algorithm forgets hangs here.
  */
 #include "leaf.h"
 
@@ -24,7 +24,6 @@
 #define SLICE_NS (4 * NSEC_PER_MSEC)
 #define ROT_IDLE_NS (8 * NSEC_PER_MSEC)
 #define IDLE_NS (1 * NSEC_PER_MSEC)
-#define PROTECTED_PART 8
 
 /* sutro-requests.c */
 #define SYNC_BATCH 32
@@ -84,98 +83,6 @@ static bool rq_merge(struct list_head *list, struct rq *rq)
 	return false;
 }
 
-static struct leaf_group *leaf_group_of(struct sutro_group *group)
-{
-	return container_of(group, struct leaf_group, core);
-}
-
-/* May a group have one more request, and each of its ancestors? */
-static bool leaf_has_quota(const struct leaf *leaf, struct leaf_group *group)
-{
-	u32 used = min(leaf->core.queued + leaf->core.in_flight, leaf->slots);
-	struct sutro_group *at = &group->core;
-	u32 slots[SUTRO_LEVELS + 1], free = leaf->slots - used;
-
-	if (leaf->fifo || leaf->core.nr_active < 2)
-		return group->requests < leaf->slots;
-	if (group->requests >= sutro_group_slots(at, leaf->slots, free, slots))
-		return false;
-	for (; at->parent; at = at->parent) {
-		group = leaf_group_of(at);
-		if (group->requests + group->below >= slots[at->depth])
-			return false;
-	}
-	return true;
-}
-
-/* A group has @nr requests more. */
-static void leaf_count(struct leaf_group *group, int nr)
-{
-	struct sutro_group *at = group->core.parent;
-
-	group->requests += nr;
-	for (; at && at->parent; at = at->parent)
-		leaf_group_of(at)->below += nr;
-}
-
-static bool leaf_slot_free(const struct leaf *leaf, struct leaf_group *group,
-			   bool sync)
-{
-	u32 slots = sync ? leaf->slots : 3 * leaf->slots / 4;
-
-	if (sutro_protects(&leaf->core.protect)
-		    ? !sutro_group_protected(&group->core)
-		    : leaf->core.limit_ns &&
-			      !sutro_latency_late_ns(&group->core)) {
-		u32 left = leaf->slots / PROTECTED_PART;
-
-		slots -= left - min(left, leaf->core.protect.requests);
-	}
-
-	return leaf->slots_used + leaf->slots_promised < slots &&
-	       leaf_has_quota(leaf, group);
-}
-
-/* May a group have one more request?  Not before those that wait for a slot. */
-bool leaf_has_slot(const struct leaf *leaf, struct leaf_group *group, bool sync)
-{
-	return leaf_slot_free(leaf, group, sync);
-}
-
-/* Wake up a client when its group may have one more request. */
-void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
-		    leaf_slot_fn *fn, void *client)
-{
-	assert(leaf->nr_waiters < LEAF_MAX_WAITERS);
-	leaf->waiters[leaf->nr_waiters++] =
-		(struct slot_waiter){ group, sync, fn, client };
-}
-
-/* The client that was woken up is here. */
-void leaf_end_wait(struct leaf *leaf)
-{
-	leaf->slots_promised--;
-}
-
-static void leaf_free_slot(struct leaf *leaf, struct leaf_group *group)
-{
-	u32 i, left = 0;
-
-	leaf->slots_used--;
-	leaf_count(group, -1);
-	for (i = 0; i < leaf->nr_waiters; i++) {
-		struct slot_waiter *waiter = &leaf->waiters[i];
-
-		if (leaf_slot_free(leaf, waiter->group, waiter->sync)) {
-			leaf->slots_promised++;
-			waiter->fn(waiter->client);
-		} else {
-			leaf->waiters[left++] = *waiter;
-		}
-	}
-	leaf->nr_waiters = left;
-}
-
 void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
 		 bool sync, u64 sector, const struct piece *piece)
 {
@@ -197,8 +104,7 @@ void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
 		free(rq);
 		return;
 	}
-	leaf->slots_used++;
-	leaf_count(group, 1);
+	leaf_take_slot(leaf, group);
 	list_add_tail(&rq->node, &leaf->stage);
 }
 
@@ -271,11 +177,6 @@ static struct rq *group_next_of(struct leaf_group *group, unsigned int class)
 }
 
 /* ---- sutro-iosched.c ---- */
-
-static struct leaf_group *group_of(struct sutro_group *core)
-{
-	return container_of(core, struct leaf_group, core);
-}
 
 static void leaf_note(struct leaf *leaf, struct leaf_group *group)
 {
@@ -436,7 +337,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 		return NULL;
 	}
 
-	group = group_of(core);
+	group = leaf_group_of(core);
 	rq = NULL;
 	if (leaf->probe.active) {
 		bool over;

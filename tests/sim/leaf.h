@@ -95,6 +95,11 @@ struct leaf_group {
 	u64 pending_ns;
 };
 
+static inline struct leaf_group *leaf_group_of(struct sutro_group *core)
+{
+	return container_of(core, struct leaf_group, core);
+}
+
 struct slot_waiter {
 	struct leaf_group *group;
 	bool sync;
@@ -146,13 +151,17 @@ void leaf_weight(struct leaf *leaf, struct leaf_group *group, u32 weight);
 void leaf_reserve(struct leaf *leaf, struct leaf_group *group, u32 reserve);
 bool leaf_exit(struct leaf *leaf);
 
+void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
+		 bool sync, u64 sector, const struct piece *piece);
+void leaf_run(struct leaf *leaf);
+
+/* leaf-slots.c */
 bool leaf_has_slot(const struct leaf *leaf, struct leaf_group *group,
 		   bool sync);
 void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
 		    leaf_slot_fn *fn, void *client);
 void leaf_end_wait(struct leaf *leaf);
-void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
-		 bool sync, u64 sector, const struct piece *piece);
-void leaf_run(struct leaf *leaf);
+void leaf_take_slot(struct leaf *leaf, struct leaf_group *group);
+void leaf_free_slot(struct leaf *leaf, struct leaf_group *group);
 
 #endif /* SIM_LEAF_H */
