@@ -1,36 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit tests of what requests cost (sutro-cost.c). */
+/* KUnit tests of the cost of requests (sutro-cost.c). */
 #include <linux/module.h>
 
-#include "../sutro-cost.h"
-#include "sutro_test.h"
-
-#define US 1000ULL
-
-/* The size that a class stands for. */
-static u32 class_bytes(unsigned int class)
-{
-	return SUTRO_SIZE_MIN_BYTES << class % SUTRO_SIZES;
-}
-
-static struct sutro_device *device_new(struct kunit *test, bool rotational)
-{
-	struct sutro_device *device =
-		kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, device);
-	sutro_device_init(device, rotational);
-	return device;
-}
-
-static struct sutro_costs *costs_new(struct kunit *test)
-{
-	struct sutro_costs *costs =
-		kunit_kzalloc(test, sizeof(*costs), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, costs);
-	return costs;
-}
+#include "sutro_cost_test.h"
 
 /* Sizes up to a power of two, from 4 KiB, are a class; each direction for itself. */
 static void sutro_test_size_classes(struct kunit *test)
@@ -130,7 +102,7 @@ static void sutro_test_gap_is_exact(struct kunit *test)
 	}
 }
 
-/* A drive that hangs for half a minute is nobody's fault. */
+/* A hang of the drive for half a minute is charged to no group in full. */
 static void sutro_test_hang(struct kunit *test)
 {
 	struct sutro_device *device = device_new(test, true);
@@ -139,95 +111,6 @@ static void sutro_test_hang(struct kunit *test)
 
 	KUNIT_EXPECT_LE(test, sutro_cost_complete(device, costs, &sample),
 			1000 * MS);
-}
-
-/* A group is estimated by its own past, where the actuator's way is its own. */
-static void sutro_test_own_estimate(struct kunit *test)
-{
-	struct sutro_device *device = device_new(test, true);
-	struct sutro_costs *near = costs_new(test), *far = costs_new(test);
-	struct sutro_sample sample = {
-		.class = sutro_cost_class(SUTRO_READ, 65536),
-		.now_ns = MS,
-	};
-	u64 ns;
-	int i;
-
-	for (i = 0; i < 200; i++) {
-		sample.start_ns = sample.now_ns;
-		sample.now_ns += i % 2 ? 9 * MS : MS / 2;
-		sutro_cost_complete(device, i % 2 ? far : near, &sample);
-	}
-	ns = sutro_cost_estimate(device, near, sample.class, 65536);
-	KUNIT_EXPECT_GE(test, ns, MS / 2 - MS / 50);
-	KUNIT_EXPECT_LE(test, ns, MS / 2 + MS / 50);
-	ns = sutro_cost_estimate(device, far, sample.class, 65536);
-	KUNIT_EXPECT_GE(test, ns, 9 * MS - MS / 50);
-	KUNIT_EXPECT_LE(test, ns, 9 * MS + MS / 50);
-}
-
-/*
- * One small request has cost a seek.  A class that was never seen is expected to
- * cost the same seek: were it 64 times that, the clock of the groups would run
- * ahead by minutes before the first of them completes.
- */
-static void sutro_test_seek_does_not_grow(struct kunit *test)
-{
-	struct sutro_device *device = device_new(test, true);
-	struct sutro_costs *costs = costs_new(test);
-	struct sutro_sample seek = {
-		.class = sutro_cost_class(SUTRO_READ, 4096),
-		.start_ns = 1 * MS,
-		.now_ns = 15 * MS,
-	};
-	unsigned int large = sutro_cost_class(SUTRO_WRITE, 1 << 20);
-	u64 ns;
-
-	sutro_cost_complete(device, costs, &seek);
-	ns = sutro_cost_estimate(device, costs, large, 1 << 20);
-	KUNIT_EXPECT_GE(test, ns, 14 * MS);
-	KUNIT_EXPECT_LE(test, ns, 20 * MS);
-}
-
-/* One class is known: larger ones of its operation are not estimated cheaper. */
-static void estimates_grow(struct kunit *test, struct sutro_device *device,
-			   struct sutro_costs *costs, unsigned int known,
-			   u64 ns16)
-{
-	unsigned int first = known - known % SUTRO_SIZES, i;
-	unsigned int last = min(first + SUTRO_SIZES, SUTRO_CLASSES) - 1;
-	u64 prior_ns, last_ns, ns = 0;
-
-	*costs = (struct sutro_costs){};
-	prior_ns = sutro_cost_estimate(device, costs, last, class_bytes(last));
-	KUNIT_EXPECT_GT(test, prior_ns, 0);
-	KUNIT_EXPECT_LT(test, prior_ns, 100 * MS);
-	costs->ns16[known] = ns16;
-	for (i = first; i <= last; i++) {
-		last_ns = ns;
-		ns = sutro_cost_estimate(device, costs, i, class_bytes(i));
-		KUNIT_EXPECT_GE(test, ns, last_ns);
-		if (i == known && ns16 >= 16 && ns16 < 16000 * MS)
-			KUNIT_EXPECT_EQ(test, ns, ns16 >> 4);
-	}
-	KUNIT_EXPECT_LE(test, ns, prior_ns + ((ns16 + 16) >> 4 << SUTRO_SIZES));
-}
-
-/* From nothing to three days. */
-static void sutro_test_estimates_grow(struct kunit *test)
-{
-	unsigned int rotational, known, shift;
-
-	for (rotational = 0; rotational < 2; rotational++) {
-		struct sutro_device *device = device_new(test, rotational);
-		struct sutro_costs *costs = rotational ? costs_new(test)
-						       : &device->costs;
-
-		for (known = 0; known < SUTRO_CLASSES; known++)
-			for (shift = 0; shift <= 52; shift += 4)
-				estimates_grow(test, device, costs, known,
-					       1ULL << shift);
-	}
 }
 
 /* Requests of some classes complete in turn, each after its true cost. */
@@ -390,7 +273,7 @@ static void sutro_test_deep_although_empty(struct kunit *test)
 		    40 * MS, 2 * MS);
 }
 
-/* A device that waits for its users says nothing about its speed. */
+/* The completions of a device that waits for its users do not measure its speed. */
 static void sutro_test_calm_device(struct kunit *test)
 {
 	struct sutro_device *device = device_new(test, false);
@@ -505,29 +388,6 @@ static u64 complete_other(struct sutro_device *device, u64 now_ns, u32 bytes,
 	return sutro_cost_complete(device, NULL, &sample);
 }
 
-/* A class of which there were too few is charged by its bytes at most. */
-static void sutro_test_few_by_bytes(struct kunit *test)
-{
-	unsigned int small = sutro_cost_class(SUTRO_READ, 4096);
-	unsigned int medium = sutro_cost_class(SUTRO_READ, 65536);
-	unsigned int read = sutro_cost_class(SUTRO_READ, 16384);
-	unsigned int write = sutro_cost_class(SUTRO_WRITE, 262144);
-	struct sutro_device device = {};
-
-	sutro_device_init(&device, false);
-	sutro_cost_measured(&device, small, 14000 << SUTRO_NS16_SHIFT, true);
-	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(&device, small), 14000ULL);
-	/* Until a larger one is known, of its kind or of writes. */
-	sutro_cost_measured(&device, write, 75200 << SUTRO_NS16_SHIFT, false);
-	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(&device, small), 1175ULL);
-	KUNIT_EXPECT_LE(test, sutro_cost_class_ns(&device, medium), 18800ULL);
-	sutro_cost_measured(&device, read, 4000 << SUTRO_NS16_SHIFT, false);
-	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(&device, small), 1000ULL);
-	/* A probe with enough of them replaces the estimate. */
-	sutro_cost_measured(&device, small, 2500 << SUTRO_NS16_SHIFT, false);
-	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(&device, small), 2500ULL);
-}
-
 /* Discards and write zeroes cost what they take, or what a write of that size costs. */
 static void sutro_test_other(struct kunit *test)
 {
@@ -559,7 +419,7 @@ static void sutro_test_other(struct kunit *test)
 		    2 * MS, MS / 50);
 }
 
-/* A request that failed before the driver began with it cost nothing, and tells nothing. */
+/* A request that failed before the driver started it costs nothing and changes no estimate. */
 static void sutro_test_never_started(struct kunit *test)
 {
 	int rotational;
@@ -589,9 +449,6 @@ static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_no_costs),
 	KUNIT_CASE(sutro_test_gap_is_exact),
 	KUNIT_CASE(sutro_test_hang),
-	KUNIT_CASE(sutro_test_own_estimate),
-	KUNIT_CASE(sutro_test_seek_does_not_grow),
-	KUNIT_CASE(sutro_test_estimates_grow),
 	KUNIT_CASE(sutro_test_busy_device),
 	KUNIT_CASE(sutro_test_slow_device),
 	KUNIT_CASE(sutro_test_bytes),
@@ -602,7 +459,6 @@ static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_through_the_cache),
 	KUNIT_CASE(sutro_test_depth_bounds),
 	KUNIT_CASE(sutro_test_depth_follows),
-	KUNIT_CASE(sutro_test_few_by_bytes),
 	KUNIT_CASE(sutro_test_other),
 	KUNIT_CASE(sutro_test_never_started),
 	{}
@@ -615,5 +471,5 @@ static struct kunit_suite sutro_cost_test_suite = {
 
 kunit_test_suite(sutro_cost_test_suite);
 
-MODULE_DESCRIPTION("KUnit tests of what requests cost");
+MODULE_DESCRIPTION("KUnit tests of the cost of requests");
 MODULE_LICENSE("GPL");
