@@ -15,7 +15,7 @@ import time
 import pytest
 from conftest import running, sutroctl, write_policy
 from fakemachine import PATIENCE_S, wait_until
-from test_sutroctl import POLICY_SET, WATCH, fits
+from shapes import POLICY_SET, WATCH, fits
 
 
 class Terminal:

@@ -9,8 +9,8 @@ import pytest
 from conftest import NOWHERE, POLICIES, process, sutroctl
 from hypothesis import given
 from hypothesis import strategies as st
+from shapes import PLOT, fits
 from sutro import chart
-from test_sutroctl import PLOT, fits
 
 
 def picture(file):

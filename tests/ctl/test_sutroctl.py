@@ -1,15 +1,33 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The verbs, against the real sutrod on a fake machine: text for people, JSON for programs."""
 
-import json
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
-from conftest import CONF, HERE, POLICIES, process, sutroctl
+from conftest import CONF, HERE, POLICIES, sutroctl
 from fakemachine import PATIENCE_S, wait_until
+from shapes import (
+    DEVICE,
+    EXPLAIN,
+    EXPLANATION,
+    LATENCIES,
+    LEAF,
+    LEAF_DEVICE,
+    PLOT,
+    POLICY,
+    POLICY_CHECK,
+    POLICY_SET,
+    SET,
+    STATUS,
+    SWITCHED,
+    TOP,
+    UNSET,
+    WATCH,
+    fits,
+    keys,
+)
 from sutro import statements
 
 GOLDEN = HERE / "golden"
@@ -69,81 +87,6 @@ def test_tree_of_a_device_is_its_part_of_the_whole(sutrod):
     run = sutroctl("tree", "/srv")
     assert (run.status, run.err) == (0, "")
     assert run.out == (GOLDEN / "tree.txt").read_text().partition("/dev/vg0/log")[0]
-
-
-# JSON: the type of each value; a list holds any number of the one shape given.
-
-
-def each(kind, names):
-    """Keys whose values are of one type."""
-    return dict.fromkeys(names.split(), kind)
-
-
-WEIGHTS = [{"path": str, "weight": int}]
-UNIT = {"unit": str, "cgroup": str, "weight": int, "weight_set": bool, "device_weights": WEIGHTS}
-LEAF = (
-    each(str, "leaf devno scheduler backend reason file written read_back error")
-    | each(int, "asked time_ns rbytes wbytes")
-    | each(float, "hweight got")
-)
-DEVICE = (
-    each(str, "node name devno kind")
-    | each([str], "slaves aliases")
-    | each(bool, "leaf managed")
-    | {"size_bytes": int}
-)
-LEAF_DEVICE = DEVICE | {"scheduler": str}
-EXPLANATION = UNIT | {"path": str, "device": str, "leaves": [LEAF | {"settled": bool}]}
-STEP = {"device": str, "kind": str, "level": int, "text": str}
-NEED = (
-    each(str, "leaf scheduler")
-    | each(float, "share_needed share_allotted share_got cost_ns backlog price")
-    | {"weight": int}
-)
-PROMISE = (
-    each(str, "unit cgroup key path device source state cause measured_at")
-    | each(int, "value importance got")
-    | each(float, "percent percentile granted gain amplification reserve")
-    | {"leaves": [NEED]}
-)
-RESYNC = each(str, "device name action cgroup note") | {"leaves": [{"leaf": str, "weight": int}]}
-EXPLAIN = EXPLANATION | {
-    "slices": [UNIT],
-    "steps": [STEP],
-    "promises": [PROMISE],
-    "resyncs": [RESYNC],
-}
-CAPACITY = each(str, "path device key") | each(int, "capacity promised left")
-STATUS = {
-    "capacities": [CAPACITY],
-    "policy_errors": [str],
-    "promises": [PROMISE],
-    "resyncs": [RESYNC],
-    "daemon": {"version": str, "dry_run": bool, "managed_leaves": [str]},
-    "leaves": [LEAF_DEVICE | {"stacks": [str]}],
-    "units": [UNIT],
-}
-SET = (
-    each((int, type(None)), "weight previous")
-    | each(bool, "runtime dry_run")
-    | {"unit": str, "path": (str, type(None))}
-)
-SWITCHED = [{"leaf": str, "scheduler": str, "previous": str, "changed": bool, "error": str}]
-
-
-def fits(value, shape, where="answer"):
-    """Assert that a value has a shape: exactly these keys, exactly these types."""
-    if isinstance(shape, dict):
-        assert isinstance(value, dict), where
-        assert value.keys() == shape.keys(), where
-        for key in shape:
-            fits(value[key], shape[key], f"{where}.{key}")
-    elif isinstance(shape, list):
-        assert isinstance(value, list), where
-        for index, item in enumerate(value):
-            fits(item, shape[0], f"{where}[{index}]")
-    else:
-        assert type(value) in (shape if isinstance(shape, tuple) else (shape,)), where
 
 
 def test_status_json(sutrod):
@@ -287,9 +230,6 @@ def test_explain_path_json(sutrod):
     assert [leaf["leaf"] for leaf in data["leaves"]] == ["/dev/hda", "/dev/hdb"]
 
 
-UNSET = 2**64 - 1
-
-
 @pytest.mark.parametrize(
     ("args", "answer", "calls", "wanted"),
     [
@@ -422,27 +362,6 @@ def test_dump(sutrod):
     assert list(data) == ["dump"] and data["dump"].startswith("sutrod 0.1.0\n")
 
 
-LINE = each(str, "about key path state cause") | {"value": int, "granted": float, "got": int}
-TOP = [
-    each(str, "unit cgroup device name")
-    | {"fails": bool, "lines": [LINE], "leaves": [{"leaf": str, "share": float, "weight": int}]}
-]
-SAID = [{"key": str, "value": str, "source": str, "in_force": bool}]
-POLICY = {"units": [{"unit": str, "policy": SAID}], "policy_errors": [str]}
-POLICY_SET = each(str, "unit lifetime note") | {
-    "said": [{"key": str, "value": str}],
-    "policy": SAID,
-}
-POLICY_CHECK = {"files": [str], "mistakes": [str]}
-WATCH = (
-    each(str, "unit key path state")
-    | each(float, "time granted")
-    | each(int, "value got")
-    | {"leaves": [NEED]}
-)
-PLOT = {"file": str, "panels": [{"unit": str, "key": str, "path": str, "samples": int}]}
-
-
 def test_promises_json(promised):
     data = sutroctl("status", "--json").json()
     fits(data, STATUS)
@@ -454,17 +373,6 @@ def test_promises_json(promised):
     assert data["promises"] == [], "none is about this device"
     data = sutroctl("explain", "job", "--json").json()
     assert [promise["key"] for promise in data["promises"]] == ["WriteIOPSMin", "ReadBandwidthMax"]
-
-
-LATENCIES = {
-    "unit": str,
-    "rows": [
-        each(str, "cgroup device name op source")
-        | each(float, "p50_us p90_us p95_us p99_us p99_9_us")
-        | {"requests": int, "buckets": [each(float, "from_us to_us requests")]}
-        | {"targets": [{"path": str, "percentile": float, "state": str} | each(int, "value got")]}
-    ],
-}
 
 
 def test_latency_json(promised):
@@ -534,130 +442,6 @@ def test_top_json(promised):
 
 def test_top_without_usage(broken):
     assert "No unit used a device" in sutroctl("top", "--once").out
-
-
-def test_policy_json(promised, asked):
-    data = sutroctl("policy", "show", "--json").json()
-    fits(data, POLICY)
-    units = [unit["unit"].removesuffix(".service") for unit in data["units"]]
-    assert units == ["db", "idle", "job", "web"]
-    data = sutroctl("policy", "set", "web", "Class=rt", "--json").json()
-    fits(data, POLICY_SET)
-    assert asked("SetPolicy") == [["web.service", [["Class", "rt"]], "persistent"]]
-    assert data["policy"][-1]["source"] == "/etc/sutro/policy.control/web.service.policy:6"
-
-
-@pytest.mark.parametrize(("option", "folder"), [([], "/etc"), (["--runtime"], "/run")])
-def test_policy_reset(promised, asked, option, folder):
-    """Only what was set in this way is taken back, by the daemon and not by files."""
-    for how in ([], ["--runtime"]):
-        said = ["Weight=5", "Class=rt", "ReadBandwidthMin=/srv 5M"]
-        assert sutroctl("policy", "set", "web", *said, *how).status == 0
-    first = sutroctl("policy", "reset", "web", "Class", *option, "--json").json()
-    fits(first, POLICY_SET)
-    assert first["said"] == [{"key": "Class", "value": ""}]
-    data = sutroctl("policy", "reset", "web", *option, "--json").json()
-    assert [pair["key"] for pair in data["said"]] == ["Weight", "ReadBandwidthMin"]
-    lifetime = "runtime" if option else "persistent"
-    assert asked("ResetPolicy") == [["web.service", lifetime]]
-    other = {"/etc": "/run", "/run": "/etc"}[folder]
-    sources = {entry["source"].split(".control")[0] for entry in data["policy"]}
-    files = {f"/etc/sutro/policy.d/web.policy:{line}" for line in (4, 5)}
-    assert sources == files | {other + "/sutro/policy"}
-    data = sutroctl("policy", "reset", "web", *option, "--json").json()
-    assert data["said"] == [] and data["note"].startswith("nothing to take back")
-    assert ("with --runtime" in data["note"]) == (folder == "/etc")
-
-
-def test_policy_files_with_mistakes(machine, sutrod):
-    """A file with a mistake is not in force; to reset removes a control file that has one."""
-    mistake = "[Match]\nUnit=web.service\n[X-Sutro]\nWeight=many\n"
-    machine.write("/etc/sutro/policy.d/web.policy", mistake)
-    run = sutroctl("policy", "reload")
-    assert run.status == 1
-    assert "a mistake in a file, whose last good version stays in force" in run.err
-    assert "web.policy:4" in run.out.replace("\n", " ")
-    (other,) = sutroctl("status", "--json").json()["policy_errors"]
-    assert other.startswith('/etc/sutro/policy.d/web.policy:4: "[X-Sutro] Weight=many"')
-    assert "mistake /etc/sutro/policy.d/web.policy:4" in sutroctl("status").out
-    machine.write("/run/sutro/policy.control/web.service.policy", mistake)
-    run = sutroctl("policy", "reload")
-    assert "2 mistakes in 2 files, whose last good versions stay in force" in run.err
-    data = sutroctl("policy", "reset", "web", "--json").json()
-    assert data["note"].startswith("nothing to take back")
-    data = sutroctl("policy", "reset", "web", "--runtime", "--json").json()
-    fits(data, POLICY_SET)
-    note = "gone with its file: /run/sutro/policy.control/web.service.policy:4: "
-    assert data["said"] == [] and data["note"].startswith(note)
-    assert sutroctl("policy", "show", "--json").json()["policy_errors"] == [other]
-
-
-def test_policy_of_a_cgroup(machine, sutrod, asked):
-    """A cgroup that is no unit has policies by its path, whether it is there or not."""
-    said = ["Weight=7", "ReadBandwidthMin=/srv 5M"]
-    data = sutroctl("policy", "set", "--runtime", "/payload", *said, "--json").json()
-    fits(data, POLICY_SET)
-    assert (data["unit"], data["note"]) == ("/payload", "")
-    assert asked("SetPolicy")[0][0] == "/payload"
-    status = sutroctl("status").out
-    assert re.search(r"/payload +read min +/srv", status)
-    assert re.search(r"/payload +7\b", status)
-    assert re.search(r"/payload +7\b", sutroctl("tree").out)
-    assert "ReadBandwidthMin=/srv 5M" in sutroctl("explain", "/payload").out
-    (unit,) = sutroctl("policy", "show", "--json").json()["units"]
-    source = "/run/sutro/policy.control/payload.cgroup.policy:"
-    assert unit["unit"] == "/payload"
-    assert all(entry["source"].startswith(source) for entry in unit["policy"])
-    machine.write(source.rstrip(":"), "[Match]\nCgroup=/payload\n[X-Sutro]\nWeight=many\n")
-    assert sutroctl("policy", "reload").status == 1
-    data = sutroctl("policy", "reset", "/payload", "--runtime", "--json").json()
-    assert data["note"].startswith(f"gone with its file: {source}4: ")
-    assert sutroctl("policy", "show", "--json").json()["units"] == []
-    data = sutroctl("policy", "set", "/not-there/x", "Weight=7", "--json").json()
-    assert data["note"] == ""
-    assert sutroctl("policy", "show", "/nothing").status == 0
-    assert sutroctl("policy", "set", "/a*", "Weight=7").status == 1
-    assert sutroctl("set", "/payload", "7").status == 1
-
-
-CHECK = """#!/bin/sh
-printf '%s\\n' "$*" >"$0.called"
-echo 'a.policy:3: "x": allowed is y'
-exit 1
-"""
-
-
-def test_policy_check(tmp_path):
-    """The daemon's own parser runs, and its output is shown; no bus is needed."""
-    sutrod = tmp_path / "sutrod"
-    sutrod.write_text(CHECK)
-    sutrod.chmod(0o755)
-    more = {"PATH": f"{tmp_path}:/usr/bin:/bin", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nowhere"}
-    run = process("sutroctl", "policy", "check", "a.policy", "b.policy", **more)
-    assert (run.status, run.out, run.err) == (1, 'a.policy:3: "x": allowed is y\n', "")
-    assert Path(f"{sutrod}.called").read_text() == "--check a.policy b.policy\n"
-    run = process("sutroctl", "--json", "policy", "check", "a.policy", **more)
-    assert run.status == 1
-    data = json.loads(run.out)
-    fits(data, POLICY_CHECK)
-    assert data["mistakes"] == ['a.policy:3: "x": allowed is y']
-
-
-def test_policy_check_without_sutrod(tmp_path):
-    run = process("sutroctl", "policy", "check", "a.policy", PATH=str(tmp_path))
-    if Path("/usr/sbin/sutrod").exists():
-        assert run.status == 1 and "a.policy" in run.out + run.err
-    else:
-        assert (run.status, run.out) == (1, "")
-        assert run.err.startswith("sutroctl: there is no sutrod in PATH or /usr/sbin\n")
-
-
-def keys(shape):
-    if isinstance(shape, list):
-        return keys(shape[0])
-    if not isinstance(shape, dict):
-        return set()
-    return set(shape).union(*(keys(inner) for inner in shape.values()))
 
 
 def test_man_page_documents_every_key():

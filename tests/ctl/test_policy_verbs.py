@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""`sutroctl policy`: settings at run time, files with mistakes, and checks of files."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import process, sutroctl
+from shapes import POLICY, POLICY_CHECK, POLICY_SET, fits
+
+
+def test_policy_json(promised, asked):
+    data = sutroctl("policy", "show", "--json").json()
+    fits(data, POLICY)
+    units = [unit["unit"].removesuffix(".service") for unit in data["units"]]
+    assert units == ["db", "idle", "job", "web"]
+    data = sutroctl("policy", "set", "web", "Class=rt", "--json").json()
+    fits(data, POLICY_SET)
+    assert asked("SetPolicy") == [["web.service", [["Class", "rt"]], "persistent"]]
+    assert data["policy"][-1]["source"] == "/etc/sutro/policy.control/web.service.policy:6"
+
+
+@pytest.mark.parametrize(("option", "folder"), [([], "/etc"), (["--runtime"], "/run")])
+def test_policy_reset(promised, asked, option, folder):
+    """Only what was set in this way is taken back, by the daemon and not by files."""
+    for how in ([], ["--runtime"]):
+        said = ["Weight=5", "Class=rt", "ReadBandwidthMin=/srv 5M"]
+        assert sutroctl("policy", "set", "web", *said, *how).status == 0
+    first = sutroctl("policy", "reset", "web", "Class", *option, "--json").json()
+    fits(first, POLICY_SET)
+    assert first["said"] == [{"key": "Class", "value": ""}]
+    data = sutroctl("policy", "reset", "web", *option, "--json").json()
+    assert [pair["key"] for pair in data["said"]] == ["Weight", "ReadBandwidthMin"]
+    lifetime = "runtime" if option else "persistent"
+    assert asked("ResetPolicy") == [["web.service", lifetime]]
+    other = {"/etc": "/run", "/run": "/etc"}[folder]
+    sources = {entry["source"].split(".control")[0] for entry in data["policy"]}
+    files = {f"/etc/sutro/policy.d/web.policy:{line}" for line in (4, 5)}
+    assert sources == files | {other + "/sutro/policy"}
+    data = sutroctl("policy", "reset", "web", *option, "--json").json()
+    assert data["said"] == [] and data["note"].startswith("nothing to take back")
+    assert ("with --runtime" in data["note"]) == (folder == "/etc")
+
+
+def test_policy_files_with_mistakes(machine, sutrod):
+    """A file with a mistake is not in force; to reset removes a control file that has one."""
+    mistake = "[Match]\nUnit=web.service\n[X-Sutro]\nWeight=many\n"
+    machine.write("/etc/sutro/policy.d/web.policy", mistake)
+    run = sutroctl("policy", "reload")
+    assert run.status == 1
+    assert "a mistake in a file, whose last good version stays in force" in run.err
+    assert "web.policy:4" in run.out.replace("\n", " ")
+    (other,) = sutroctl("status", "--json").json()["policy_errors"]
+    assert other.startswith('/etc/sutro/policy.d/web.policy:4: "[X-Sutro] Weight=many"')
+    assert "mistake /etc/sutro/policy.d/web.policy:4" in sutroctl("status").out
+    machine.write("/run/sutro/policy.control/web.service.policy", mistake)
+    run = sutroctl("policy", "reload")
+    assert "2 mistakes in 2 files, whose last good versions stay in force" in run.err
+    data = sutroctl("policy", "reset", "web", "--json").json()
+    assert data["note"].startswith("nothing to take back")
+    data = sutroctl("policy", "reset", "web", "--runtime", "--json").json()
+    fits(data, POLICY_SET)
+    note = "gone with its file: /run/sutro/policy.control/web.service.policy:4: "
+    assert data["said"] == [] and data["note"].startswith(note)
+    assert sutroctl("policy", "show", "--json").json()["policy_errors"] == [other]
+
+
+def test_policy_of_a_cgroup(machine, sutrod, asked):
+    """A cgroup that is no unit has policies by its path, whether it is there or not."""
+    said = ["Weight=7", "ReadBandwidthMin=/srv 5M"]
+    data = sutroctl("policy", "set", "--runtime", "/payload", *said, "--json").json()
+    fits(data, POLICY_SET)
+    assert (data["unit"], data["note"]) == ("/payload", "")
+    assert asked("SetPolicy")[0][0] == "/payload"
+    status = sutroctl("status").out
+    assert re.search(r"/payload +read min +/srv", status)
+    assert re.search(r"/payload +7\b", status)
+    assert re.search(r"/payload +7\b", sutroctl("tree").out)
+    assert "ReadBandwidthMin=/srv 5M" in sutroctl("explain", "/payload").out
+    (unit,) = sutroctl("policy", "show", "--json").json()["units"]
+    source = "/run/sutro/policy.control/payload.cgroup.policy:"
+    assert unit["unit"] == "/payload"
+    assert all(entry["source"].startswith(source) for entry in unit["policy"])
+    machine.write(source.rstrip(":"), "[Match]\nCgroup=/payload\n[X-Sutro]\nWeight=many\n")
+    assert sutroctl("policy", "reload").status == 1
+    data = sutroctl("policy", "reset", "/payload", "--runtime", "--json").json()
+    assert data["note"].startswith(f"gone with its file: {source}4: ")
+    assert sutroctl("policy", "show", "--json").json()["units"] == []
+    data = sutroctl("policy", "set", "/not-there/x", "Weight=7", "--json").json()
+    assert data["note"] == ""
+    assert sutroctl("policy", "show", "/nothing").status == 0
+    assert sutroctl("policy", "set", "/a*", "Weight=7").status == 1
+    assert sutroctl("set", "/payload", "7").status == 1
+
+
+CHECK = """#!/bin/sh
+printf '%s\\n' "$*" >"$0.called"
+echo 'a.policy:3: "x": allowed is y'
+exit 1
+"""
+
+
+def test_policy_check(tmp_path):
+    """The daemon's own parser runs, and its output is shown; no bus is needed."""
+    sutrod = tmp_path / "sutrod"
+    sutrod.write_text(CHECK)
+    sutrod.chmod(0o755)
+    more = {"PATH": f"{tmp_path}:/usr/bin:/bin", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nowhere"}
+    run = process("sutroctl", "policy", "check", "a.policy", "b.policy", **more)
+    assert (run.status, run.out, run.err) == (1, 'a.policy:3: "x": allowed is y\n', "")
+    assert Path(f"{sutrod}.called").read_text() == "--check a.policy b.policy\n"
+    run = process("sutroctl", "--json", "policy", "check", "a.policy", **more)
+    assert run.status == 1
+    data = json.loads(run.out)
+    fits(data, POLICY_CHECK)
+    assert data["mistakes"] == ['a.policy:3: "x": allowed is y']
+
+
+def test_policy_check_without_sutrod(tmp_path):
+    run = process("sutroctl", "policy", "check", "a.policy", PATH=str(tmp_path))
+    if Path("/usr/sbin/sutrod").exists():
+        assert run.status == 1 and "a.policy" in run.out + run.err
+    else:
+        assert (run.status, run.out) == (1, "")
+        assert run.err.startswith("sutroctl: there is no sutrod in PATH or /usr/sbin\n")
