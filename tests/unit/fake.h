@@ -20,6 +20,24 @@
 		}                                                              \
 	} while (0)
 
+/**
+ * run_tests() - run tests, each with a machine of its own
+ *
+ * The file of the tests has a struct test, setup() and teardown().
+ */
+#define run_tests(...)                                                   \
+	do {                                                             \
+		void (*const tests_[])(struct test *) = { __VA_ARGS__ }; \
+                                                                         \
+		for (size_t i_ = 0; i_ < ARRAY_SIZE(tests_); i_++) {     \
+			struct test t_;                                  \
+                                                                         \
+			setup(&t_);                                      \
+			tests_[i_](&t_);                                 \
+			teardown(&t_);                                   \
+		}                                                        \
+	} while (0)
+
 /** cases() - number of random cases: @n with SUTRO_LONG=1, a tenth without */
 unsigned int cases(unsigned int n);
 

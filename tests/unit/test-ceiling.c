@@ -241,26 +241,14 @@ static void test_refusal_is_known(struct test *t)
 
 int main(void)
 {
-	static void (*const tests[])(struct test *t) = {
-		test_each_key_has_its_limit,
-		test_lower_of_two_holds,
-		test_iops_of_more_than_32_bits_are_no_limit,
-		test_leaves_of_a_stripe_get_equal_parts,
-		test_leaves_of_a_mirror_carry_all_writes,
-		test_lower_of_a_leaf_and_a_part_holds,
-		test_withdrawn_with_its_promise,
-		test_lower_limits_of_others_hold,
-		test_changes_by_others_are_followed,
-		test_failed_write_leaves_the_record,
-		test_refusal_is_known,
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
-		struct test t;
-
-		setup(&t);
-		tests[i](&t);
-		teardown(&t);
-	}
+	run_tests(test_each_key_has_its_limit, test_lower_of_two_holds,
+		  test_iops_of_more_than_32_bits_are_no_limit,
+		  test_leaves_of_a_stripe_get_equal_parts,
+		  test_leaves_of_a_mirror_carry_all_writes,
+		  test_lower_of_a_leaf_and_a_part_holds,
+		  test_withdrawn_with_its_promise,
+		  test_lower_limits_of_others_hold,
+		  test_changes_by_others_are_followed,
+		  test_failed_write_leaves_the_record, test_refusal_is_known);
 	return 0;
 }

@@ -407,34 +407,19 @@ static void test_without_a_file(struct test *t)
 
 int main(void)
 {
-	static void (*const tests[])(struct test *t) = {
-		test_only_differences_are_written,
-		test_set_withdraws_other_lines,
-		test_former_limits_come_back,
-		test_restore,
-		test_limit_of_others_at_the_same_moment,
-		test_lines_of_others_in_io_weight,
-		test_removed_cgroup_is_forgotten,
-		test_removed_device_is_forgotten,
-		test_refusal_is_of_one_line,
-		test_refused_line_is_written_once,
-		test_refused_line_is_restored_at_the_end,
-		test_refusal_as_text,
-		test_attempt,
-		test_dry_run_writes_nothing,
-		test_changes_are_reported,
-		test_without_a_file,
-	};
-
 	test_values_as_text();
 	test_invalid_lines_are_left_out();
 	test_unknown_keys_are_ignored();
-	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
-		struct test t;
-
-		setup(&t);
-		tests[i](&t);
-		teardown(&t);
-	}
+	run_tests(test_only_differences_are_written,
+		  test_set_withdraws_other_lines, test_former_limits_come_back,
+		  test_restore, test_limit_of_others_at_the_same_moment,
+		  test_lines_of_others_in_io_weight,
+		  test_removed_cgroup_is_forgotten,
+		  test_removed_device_is_forgotten, test_refusal_is_of_one_line,
+		  test_refused_line_is_written_once,
+		  test_refused_line_is_restored_at_the_end,
+		  test_refusal_as_text, test_attempt,
+		  test_dry_run_writes_nothing, test_changes_are_reported,
+		  test_without_a_file);
 	return 0;
 }

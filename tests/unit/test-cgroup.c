@@ -219,21 +219,7 @@ static void test_links_are_not_followed(struct test *t)
 
 int main(void)
 {
-	static void (*const tests[])(struct test *) = {
-		test_scan,
-		test_events,
-		test_files,
-		test_delegated_flood,
-		test_names_of_any_bytes,
-		test_links_are_not_followed,
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
-		struct test t;
-
-		setup(&t);
-		tests[i](&t);
-		teardown(&t);
-	}
+	run_tests(test_scan, test_events, test_files, test_delegated_flood,
+		  test_names_of_any_bytes, test_links_are_not_followed);
 	return 0;
 }
