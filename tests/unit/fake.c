@@ -7,6 +7,7 @@
 
 #include "fake.h"
 #include "host/cgfile.h"
+#include "host/sample.h"
 #include "policy/policy.h"
 
 unsigned int cases(unsigned int n)
@@ -118,6 +119,7 @@ static void on_removed(struct cgroup *c, void *userdata)
 {
 	policy_done(c->policy);
 	cgfile_retry(c);
+	samples_drop(c);
 }
 
 struct cgroup_tree *fake_cgroups(const struct roots *r)

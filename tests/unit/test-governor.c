@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The governor: which setpoints follow from samples, four times a second.
+ *
+ * In each test db and web read without pause. db has a fifth of the time of sda, 4 MB/s.
+ */
+
+#include <math.h>
+#include <unistd.h>
+
+#include "control/governor.h"
+#include "fake-control.h"
+#include "policy/policy.h"
+
+#define DB "/app.slice/db"
+#define WEB "/app.slice/web"
+/* 4 MB/s need a fifth of sda, so these need three quarters. */
+#define FLOOR "/dev/sda 15M"
+
+/** struct test - a machine whose governor has begun; @n: ticks with load */
+struct test {
+	struct fake_control f;
+	struct governor governor;
+	uint64_t n;
+};
+
+static void setup(struct test *t)
+{
+	*t = (struct test){};
+	fake_control_new(&t->f);
+	check(governor_start(&t->governor, &t->f.context) >= 0);
+}
+
+static void teardown(struct test *t)
+{
+	governor_stop(&t->governor);
+	fake_control_free(&t->f);
+}
+
+/* db reads 1 MB in 50 ms of sda and web 4 MB in 200 ms, and @usec pass. */
+static void load_for(struct test *t, uint64_t usec)
+{
+	const uint64_t n = ++t->n;
+
+	fake_control_active(&t->f, "8:0", (uint64_t[]){ n * 50, n * 200, 0 },
+			    (uint64_t[]){ n * 1000, n * 4000, 0 });
+	fake_control_run(&t->f, usec);
+}
+
+static void load(struct test *t, unsigned int ticks)
+{
+	while (ticks--)
+		load_for(t, TICK_USEC);
+}
+
+static bool is_ticking(const struct test *t)
+{
+	int enabled;
+
+	check(sd_event_source_get_enabled(t->governor.timer, &enabled) >= 0);
+	return enabled != SD_EVENT_OFF;
+}
+
+static const struct setpoint *setpoint(const struct test *t, const char *cgroup)
+{
+	const struct policy *p = fake_control_cgroup(&t->f, cgroup)->policy;
+
+	return policy_weight(p, fake_control_device(&t->f, "sda")).setpoint;
+}
+
+static void test_without_floors_it_does_not_sample(struct test *t)
+{
+	load(t, 8);
+	check(!is_ticking(t));
+	check(t->governor.sampler.n == 0);
+	check(t->f.n_setpoints == 0 && t->f.n_states == 0);
+}
+
+static void test_ticks_begin_with_a_floor(struct test *t)
+{
+	load(t, 2);
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
+	governor_renew(&t->governor);
+	load(t, 4);
+	check(is_ticking(t));
+	check(t->governor.sampler.n == 4);
+	check(sampler_interval_s(&t->governor.sampler) == 0.25);
+}
+
+static void test_floor_raises_only_its_own_weight(struct test *t)
+{
+	const struct setpoint *p;
+
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
+	governor_renew(&t->governor);
+	load(t, 4);
+	p = setpoint(t, DB);
+	/* 0.75 of sda, and some percent more, beside a weight of 100. */
+	check(p && p->weight >= 300 && p->weight < 450);
+	check(streq(p->why, "ReadBandwidthMin=/dev/sda 15M needs 75 % of "
+			    "/dev/sda"));
+	check(!setpoint(t, WEB));
+	check(t->f.n_setpoints > 0);
+}
+
+static void test_higher_nominal_weight_is_kept(struct test *t)
+{
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
+	fake_control_cgroup(&t->f, DB)->policy->weight = 5000;
+	governor_renew(&t->governor);
+	load(t, 4);
+	check(!setpoint(t, DB) && !setpoint(t, WEB));
+}
+
+static void test_setpoint_goes_when_the_nominal_weight_suffices(struct test *t)
+{
+	unsigned int before;
+
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
+	governor_renew(&t->governor);
+	load(t, 4);
+	check(setpoint(t, DB));
+	before = t->f.n_setpoints;
+	fake_control_cgroup(&t->f, DB)->policy->weight = 5000;
+	load(t, 4);
+	check(!setpoint(t, DB));
+	check(t->f.n_setpoints > before);
+}
+
+static void test_withdrawn_floor_clears_its_setpoint(struct test *t)
+{
+	unsigned int before;
+
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
+	governor_renew(&t->governor);
+	load(t, 4);
+	before = t->f.n_setpoints;
+	fake_control_withdraw(&t->f, DB);
+	governor_renew(&t->governor);
+	load(t, 2);
+	check(!setpoint(t, DB));
+	check(t->f.n_setpoints > before);
+	check(!is_ticking(t));
+}
+
+/* The first samples after a pause, as of a suspended machine, are about another time. */
+static void test_samples_of_a_pause_are_ignored(struct test *t)
+{
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
+	governor_renew(&t->governor);
+	load(t, 1);
+	load_for(t, 6000000);
+	check(!control_is_measured(t->governor.plant.control, 0));
+	load(t, 2);
+	check(control_is_measured(t->governor.plant.control, 0));
+}
+
+static void test_removed_cgroup_has_no_floor(struct test *t)
+{
+	const char *dir = "/sys/fs/cgroup" DB;
+	_cleanup_free_ char *full = NULL;
+
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
+	governor_renew(&t->governor);
+	load(t, 4);
+	governor_cgroup_gone(&t->governor, fake_control_cgroup(&t->f, DB));
+	check(t->governor.plant.n_floors == 1);
+	check(!t->governor.plant.floors[0].cgroup);
+	full = asprintf_or_null("%s%s", t->f.machine.roots.prefix, dir);
+	check(rmdir(full) == 0);
+	check(cgroup_tree_scan(t->f.machine.tree) == 0);
+	fake_control_run(&t->f, TICK_USEC);
+	check(t->governor.plant.n_floors == 0);
+}
+
+static void test_costs_are_kept_over_a_restart(struct test *t)
+{
+	double cost_s;
+
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
+	governor_renew(&t->governor);
+	load(t, 4);
+	cost_s = control_cost(t->governor.plant.control, 0, 0);
+	check(fabs(cost_s * 4e6 - 0.2) < 0.01);
+	check(governor_save(&t->governor) == 0);
+	governor_stop(&t->governor);
+	check(governor_start(&t->governor, &t->f.context) >= 0);
+	governor_renew(&t->governor);
+	fake_control_run(&t->f, TICK_USEC);
+	check(control_cost(t->governor.plant.control, 0, 0) == cost_s);
+}
+
+/* bfq counts no time: the busy time of the disk is divided by the bytes of each cgroup. */
+static void test_bytes_stand_for_time(struct test *t)
+{
+	static const unsigned int part[] = { 4, 1, 3 };
+	static const char *const cgroups[] = { "", DB, WEB };
+	double cost_s;
+
+	fake_control_scheduler(&t->f, "sda", "bfq");
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
+	governor_renew(&t->governor);
+	for (unsigned int n = 1; n <= 40; n++) {
+		for (size_t i = 0; i < ARRAY_SIZE(cgroups); i++) {
+			_cleanup_free_ char *file = asprintf_or_null(
+				"/sys/fs/cgroup%s/io.stat", cgroups[i]);
+
+			fake_file(&t->f.machine.roots, file,
+				  "8:0 rbytes=%u wbytes=0 rios=%u wios=0\n",
+				  n * part[i] * 1000000, n * part[i]);
+		}
+		fake_file(&t->f.machine.roots,
+			  "/sys/devices/virtual/block/sda/stat",
+			  "0 0 0 0 0 0 0 0 0 %u 0\n", n * 200);
+		fake_control_run(&t->f, TICK_USEC);
+	}
+	/* 200 of 250 ms busy, a quarter of the bytes: 0.2 for 4 MB/s. */
+	cost_s = control_cost(t->governor.plant.control, 0, 0);
+	check(fabs(cost_s * 4e6 - 0.2) < 0.01);
+}
+
+int main(void)
+{
+	run_tests(test_without_floors_it_does_not_sample,
+		  test_ticks_begin_with_a_floor,
+		  test_floor_raises_only_its_own_weight,
+		  test_higher_nominal_weight_is_kept,
+		  test_setpoint_goes_when_the_nominal_weight_suffices,
+		  test_withdrawn_floor_clears_its_setpoint,
+		  test_samples_of_a_pause_are_ignored,
+		  test_removed_cgroup_has_no_floor,
+		  test_costs_are_kept_over_a_restart,
+		  test_bytes_stand_for_time);
+	return 0;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The state of a floor and its cause: the test sets what the law found, and the files of the
+ * machine have the evidence.
+ */
+
+#include "control/verdict.h"
+#include "fake-control.h"
+#include "policy/policy.h"
+
+#define DB "/app.slice/db"
+#define CGROUPS "/sys/fs/cgroup"
+
+/** struct test - a machine with a floor of db; @sampler: with samples of the last second */
+struct test {
+	struct fake_control f;
+	struct plant plant;
+	struct sampler sampler;
+	unsigned int n_samples;
+};
+
+static void setup(struct test *t)
+{
+	*t = (struct test){ .sampler.slot = SAMPLER_GOVERNOR };
+	fake_control_new(&t->f);
+}
+
+static void teardown(struct test *t)
+{
+	plant_free(&t->plant);
+	fake_control_free(&t->f);
+}
+
+static void promise(struct test *t, enum promise_key key, const char *text)
+{
+	fake_control_promise(&t->f, DB, key, text);
+	check(plant_make(&t->plant, &t->f.context, false) == 0);
+}
+
+/* A second in which db reads @kb thousand bytes of sda. */
+static void sample(struct test *t, uint64_t kb)
+{
+	struct cgroup *root = cgroup_tree_root(t->f.machine.tree);
+	const uint64_t n = ++t->n_samples;
+
+	fake_control_active(&t->f, "8:0", (uint64_t[]){ n * 500, 0, 0 },
+			    (uint64_t[]){ n * kb, 0, 0 });
+	check(sampler_take(&t->sampler, root, t->f.machine.topology,
+			   n * 1000000) == 0);
+}
+
+/* A verdict after a tick for which the law found @state. */
+static struct governed *tell(struct test *t, enum control_state state)
+{
+	struct governed *f = &t->plant.floors[0];
+
+	if (f->target)
+		f->target->state = state;
+	else
+		control_promise(t->plant.control, f->number)->state = state;
+	check(verdicts_tell(&t->plant, &t->sampler, &t->f.context, 0.25) == 0);
+	return f;
+}
+
+static bool has(const struct governed *f, const char *part)
+{
+	bool found = f->cause && strstr(f->cause, part);
+
+	if (!found)
+		fprintf(stderr, "\"%s\" has no \"%s\"\n", f->cause ?: "", part);
+	return found;
+}
+
+static void test_each_change_is_reported_once(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	check(tell(t, CONTROL_HELD)->state == CONTROL_HELD);
+	check(t->f.n_states == 1);
+	tell(t, CONTROL_HELD);
+	check(t->f.n_states == 1);
+	check(streq(tell(t, CONTROL_IDLE)->cause, ""));
+	check(t->f.n_states == 2);
+}
+
+static void test_complaint_ends_when_it_holds(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	check(!tell(t, CONTROL_HELD)->complained);
+	check(tell(t, CONTROL_CROWDED)->complained);
+	check(tell(t, CONTROL_SETTLING)->complained);
+	check(tell(t, CONTROL_IDLE)->complained);
+	check(!tell(t, CONTROL_HELD)->complained);
+	check(!tell(t, CONTROL_SETTLING)->complained);
+}
+
+static void test_overload_names_leaf_and_shares(struct test *t)
+{
+	struct control_promise *p;
+	struct governed *f;
+
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	p = control_promise(t->plant.control, 0);
+	p->bottleneck = 0;
+	p->phi = 0.8;
+	f = tell(t, CONTROL_INFEASIBLE);
+	check(has(f, "of the time of /dev/sda"));
+	check(has(f, "granted 80 % of its value"));
+	check(!strstr(f->cause, "bytes at the leaves"));
+}
+
+static void test_copies_of_a_mirror_are_named(struct test *t)
+{
+	struct governed *f;
+
+	promise(t, PROMISE_WRITE_BANDWIDTH_MIN, "/dev/dm-0 10M");
+	fake_control_device(&t->f, "dm-0")->kind = DEVICE_RAID1;
+	t->plant.floors[0].copies = 2;
+	f = tell(t, CONTROL_INFEASIBLE);
+	check(has(f, "Each byte written becomes 2.0 bytes at the leaves "
+		     "(copies of the mirror)"));
+	tell(t, CONTROL_HELD);
+	t->plant.floors[0].copies = 1.1;
+	check(!strstr(tell(t, CONTROL_INFEASIBLE)->cause, "Each byte"));
+}
+
+static void test_limit_above_is_the_cause(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	sample(t, 1000);
+	sample(t, 1000);
+	/* Throttled by 1 MB/s at the slice, which the rate of db has reached. */
+	fake_file(&t->f.machine.roots, CGROUPS "/app.slice/io.max",
+		  "8:16 rbps=5 wbps=max riops=max wiops=max\n"
+		  "8:0 rbps=1000000 wbps=5 riops=max wiops=max\n");
+	check(streq(tell(t, CONTROL_LIMITED)->cause,
+		    "io.max of /app.slice has rbps=1000000 for /dev/sda, "
+		    "which throttles it; raise that limit"));
+	tell(t, CONTROL_HELD);
+	/* Far from the limit. */
+	sample(t, 250);
+	check(!strstr(tell(t, CONTROL_LIMITED)->cause, "io.max"));
+}
+
+static void test_dirty_pages_are_the_cause(struct test *t)
+{
+	promise(t, PROMISE_WRITE_BANDWIDTH_MIN, "/dev/sda 10M");
+	check(has(tell(t, CONTROL_LIMITED), "too few requests in flight"));
+	tell(t, CONTROL_HELD);
+	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
+		  "anon 7\nfile_dirty 4194304\nfile_writeback 1048576\n");
+	check(has(tell(t, CONTROL_LIMITED), "5 MiB are dirty or in writeback"));
+}
+
+static void test_pages_are_no_cause_for_reads(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
+		  "file_dirty 4194304\n");
+	check(has(tell(t, CONTROL_LIMITED), "too few requests in flight"));
+}
+
+static void test_leaf_without_weights_is_named(struct test *t)
+{
+	struct governed *f;
+
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/dm-0 10M");
+	fake_control_scheduler(&t->f, "sdb", "mq-deadline");
+	f = tell(t, CONTROL_UNWEIGHTED);
+	check(has(f, "the scheduler mq-deadline of /dev/sdb has no weights"));
+	check(has(f, "run \"sutroctl use /dev/dm-0\""));
+}
+
+/* While a loop device without weights is full, waiting requests are seen on no leaf. */
+static void test_full_loop_device(struct test *t)
+{
+	const char *stat = "/sys/class/block/dm-0/inflight";
+
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/dm-0 10M");
+	fake_control_device(&t->f, "dm-0")->kind = DEVICE_LOOP;
+	fake_file(&t->f.machine.roots,
+		  "/sys/class/block/dm-0/queue/nr_requests", "128\n");
+	fake_file(&t->f.machine.roots, stat, "60 68\n");
+	for (int i = 0; i < 7; i++)
+		check(tell(t, CONTROL_HELD)->state == CONTROL_HELD);
+	check(tell(t, CONTROL_HELD)->state == CONTROL_UNWEIGHTED);
+	check(has(&t->plant.floors[0], "/dev/dm-0 has no weights"));
+	fake_file(&t->f.machine.roots, stat, "60 50\n");
+	check(tell(t, CONTROL_HELD)->state == CONTROL_HELD);
+}
+
+static void test_lost_owner_is_found(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/dm-0 10M");
+	check(has(tell(t, CONTROL_UNATTRIBUTED),
+		  "below /dev/dm-0 its requests are charged to another"));
+}
+
+static void test_missed_target(struct test *t)
+{
+	struct target *target;
+	struct governed *f;
+
+	promise(t, PROMISE_LATENCY_TARGET, "/dev/sda 5ms P99");
+	target = t->plant.floors[0].target;
+	target->latency_us = 7250;
+	target->is_enforced = true;
+	f = tell(t, CONTROL_INFEASIBLE);
+	check(has(f, "the P99 of its reads at /dev/sda is 7.2 ms, although the "
+		     "disks hold others back"));
+	tell(t, CONTROL_HELD);
+	target->is_unreachable = true;
+	f = tell(t, CONTROL_INFEASIBLE);
+	check(has(f, "a disk misses it although it serves nothing else"));
+}
+
+/* A rate is a mean of about a second. */
+static void test_rate_is_smoothed(struct test *t)
+{
+	struct governed *f;
+
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	t->plant.floors[0].rate = 9e6;
+	f = tell(t, CONTROL_HELD);
+	check(f->got > 2e6 && f->got < 4e6);
+	for (int i = 0; i < 40; i++)
+		tell(t, CONTROL_HELD);
+	check(f->got > 8.9e6);
+}
+
+static void test_history_has_a_row_each_second(struct test *t)
+{
+	const struct history *h;
+
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	h = t->plant.floors[0].history;
+	for (unsigned int tick = 0; tick < 4 * (HISTORY_ROWS + 2); tick++) {
+		t->sampler.now_usec = 1000000 + tick * TICK_USEC;
+		tell(t, CONTROL_HELD);
+		if (tick == 8)
+			check(h->n == 3 && h->row[2].usec == 3000000);
+	}
+	check(h->n == HISTORY_ROWS && h->next == 2);
+	check(h->row[1].promised == 10e6);
+	check(h->row[1].usec == (HISTORY_ROWS + 2) * 1000000ULL);
+	check(h->row[2].usec == 3000000);
+}
+
+int main(void)
+{
+	run_tests(test_each_change_is_reported_once,
+		  test_complaint_ends_when_it_holds,
+		  test_overload_names_leaf_and_shares,
+		  test_copies_of_a_mirror_are_named,
+		  test_limit_above_is_the_cause, test_dirty_pages_are_the_cause,
+		  test_pages_are_no_cause_for_reads,
+		  test_leaf_without_weights_is_named, test_full_loop_device,
+		  test_lost_owner_is_found, test_missed_target,
+		  test_rate_is_smoothed, test_history_has_a_row_each_second);
+	return 0;
+}
