@@ -16,8 +16,8 @@
 #define DEMAND_RELEASE_S 1.0
 /* A smaller share of a leaf counts as no use. */
 #define USE_MIN 0.002
-/* The charged time of a leaf may exceed real time a little, but not by a multiple. */
-#define USE_MAX 2.0
+/* The costs of the scheduler may be wrong, and a leaf be charged for more than real time. */
+#define USE_MAX 4.0
 /* Upper bound of the requests in flight. */
 #define PENDING_MAX 1e6
 /* With requests waiting for this part of a tick, the leaf is busy. */
@@ -27,7 +27,7 @@
  */
 #define CAPACITY_S 2.0
 #define CAPACITY_MIN 0.5
-#define CAPACITY_MAX 1.25
+#define CAPACITY_MAX USE_MAX
 
 /* NaN and negative values become 0. */
 static double sane(double x, double high)
@@ -87,7 +87,10 @@ static void follow(struct asking *a, double time, double backlog, double dt_s,
 /*
  * The capacity of a leaf is the device time that is charged per second while it is busy.
  * It should be one second. But the costs of flash are learnt per class of requests and can
- * be wrong by some percent for a mix, and weights divide the charged time.
+ * be wrong for a mix, and weights divide the charged time.
+ *
+ * Where time is reserved, others wait for a leaf that has some to spare, so less than a
+ * second is no news there. More than a second is always an error of the costs.
  */
 static void observe_capacity(struct control *c, double dt_s)
 {
@@ -95,12 +98,16 @@ static void observe_capacity(struct control *c, double dt_s)
 
 	for (uint32_t l = 0; l < c->n_leaves; l++) {
 		struct control_use *use = &cell_of(c, 0, l)->use;
+		double told = fmin(use->time, CAPACITY_MAX);
 
-		/* With reserved time, others wait while the leaf is idle. */
-		if (!c->is_reserved[l] && use->backlog >= BUSY &&
-		    use->time >= CAPACITY_MIN)
-			c->capacity[l] += a * (fmin(use->time, CAPACITY_MAX) -
-					       c->capacity[l]);
+		c->charged[l] += a * (told - c->charged[l]);
+		if (!c->is_reserved[l]) {
+			if (use->backlog >= BUSY && use->time >= CAPACITY_MIN)
+				c->capacity[l] += a * (told - c->capacity[l]);
+		} else if (c->capacity[l] > 1 || c->charged[l] > 1) {
+			c->capacity[l] +=
+				a * (fmax(c->charged[l], 1) - c->capacity[l]);
+		}
 	}
 }
 

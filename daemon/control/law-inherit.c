@@ -90,5 +90,6 @@ void control_inherit_node(struct control *to, uint32_t to_node,
 		cell->shrink = old->shrink;
 		cell->over_s = old->over_s;
 		to->capacity[l] = from->capacity[leaf_of[l]];
+		to->charged[l] = from->charged[leaf_of[l]];
 	}
 }

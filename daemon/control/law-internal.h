@@ -212,6 +212,7 @@ struct leaf_fit {
  * @reserves: leaves whose scheduler can reserve time
  * @is_reserved: leaves on which some is
  * @capacity: device time per second that each leaf is charged for when it is busy
+ * @charged: device time per second that it is charged for, smoothed
  * @fits: of each leaf
  * @rivals: room for the competitors of a level; see law-weights.c
  * @kids, @n_kids: those of the children of a node that do not rest, or are moved
@@ -230,6 +231,7 @@ struct control {
 	bool *reserves;
 	bool *is_reserved;
 	double *capacity;
+	double *charged;
 	struct leaf_fit *fits;
 	struct rival *rivals;
 	uint32_t *kids;
@@ -281,6 +283,8 @@ void control_allot(struct control *c);
 
 /* law-reserve.c: time that is reserved for promises. */
 void control_reserve_all(struct control *c, double dt_s);
+/* Of a unit with several promises the largest reserve counts, and serves all of them. */
+void control_need_reserves(struct control *c);
 bool control_may_reserve(const struct control *c, const struct promise *p);
 
 /* law-weights.c: from what is granted to weights. */

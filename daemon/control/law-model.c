@@ -24,9 +24,10 @@ int control_new(uint32_t n_leaves, struct control **ret)
 	c->reserves = calloc(n_leaves + 1, sizeof(*c->reserves));
 	c->is_reserved = calloc(n_leaves + 1, sizeof(*c->is_reserved));
 	c->capacity = calloc(n_leaves + 1, sizeof(*c->capacity));
+	c->charged = calloc(n_leaves + 1, sizeof(*c->charged));
 	c->fits = calloc(n_leaves + 1, sizeof(*c->fits));
 	if (!c->unweighted || !c->reserves || !c->is_reserved || !c->capacity ||
-	    !c->fits) {
+	    !c->charged || !c->fits) {
 		control_free(c);
 		return -ENOMEM;
 	}
@@ -57,6 +58,7 @@ struct control *control_free(struct control *c)
 	free(c->reserves);
 	free(c->is_reserved);
 	free(c->capacity);
+	free(c->charged);
 	free(c->fits);
 	free(c);
 	return NULL;

@@ -310,9 +310,6 @@ static void promise_need(struct control *c, struct promise *p)
 		k->need = demand < 1 ? fmin(k->share, demand) : k->share;
 		if (!guessed && promise_is_elsewhere(p))
 			k->need = 0;
-		/* Others do without what is reserved, whether or not it is used. */
-		k->share = fmax(k->share, p->pub.reserve);
-		k->need = fmax(k->need, p->pub.reserve);
 	}
 }
 
@@ -331,6 +328,7 @@ void control_need_all(struct control *c)
 		}
 		promise_need(c, p);
 	}
+	control_need_reserves(c);
 }
 
 bool control_is_granted(const struct control_promise *p)
@@ -452,6 +450,7 @@ void control_measure(struct control *c, double dt_s)
 		}
 		promise_need(c, p);
 	}
+	control_need_reserves(c);
 }
 
 /* ---- verdicts ---- */

@@ -38,8 +38,15 @@
  *	A unit with a floor of 30 MB/s had 0.3 of the time in the last second, and
  *	received 20 MB/s. Its target is 31.8, and its reserve 31.8 * 0.3 / 20 = 0.48.
  *
- * What is reserved counts as needed (control_measure()), so that others are granted no
- * more than the rest, and a promise never reserves more than it is granted.
+ * Time is reserved for a cgroup, so the windows serve all floors of the unit: the largest
+ * of their reserves is in force. It counts as needed, together with what its other
+ * floors need (control_need_reserves()), and others are granted no more than the rest.
+ * A unit reserves no more than it is granted on a leaf and nobody else is. The target is
+ * the whole floor, even where a part of it is granted: in shorter windows a request costs
+ * more, so that a smaller target would be too expensive as well.
+ *
+ *	A database has a reserve of 0.6 for its reads and 0.3 for its writes. 0.6 is in
+ *	force. Its writes take 0.2 by their cost, so its reads count as 0.4.
  */
 
 #include <math.h>
@@ -104,15 +111,75 @@ static double promise_first(const struct promise *p)
 	return most;
 }
 
-/* A leaf that is full has no more than it grants. */
-static double promise_most(const struct promise *p)
+/* On each leaf, what the unit is granted, and what is granted to nobody. */
+static double promise_most(const struct control *c, const struct promise *p)
 {
 	double most = RESERVE_MAX;
 
-	for (uint32_t i = 0; i < p->n_links; i++)
-		if (p->links[i].grant < p->links[i].need)
-			most = fmin(most, p->links[i].grant);
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		uint32_t l = p->links[i].leaf;
+		double free = c->fits[l].room - cell_of(c, 0, l)->reserved;
+
+		most = fmin(most, cell_of(c, p->pub.node, l)->promised +
+					  fmax(free, 0));
+	}
 	return most;
+}
+
+/* ---- what it takes from others ---- */
+
+/* The one that decides what is reserved for the unit. */
+static bool promise_reserves_most(const struct control *c, uint32_t number)
+{
+	const struct promise *p = &c->promises[number];
+
+	for (uint32_t i = c->nodes[p->pub.node].promises; i != CONTROL_NONE;
+	     i = c->promises[i].next) {
+		double other = c->promises[i].pub.reserve;
+
+		if (other > p->pub.reserve ||
+		    (other == p->pub.reserve && i < number))
+			return false;
+	}
+	return true;
+}
+
+/* What the unit's promises about other traffic have of the leaf, by @share or by need. */
+static double others_have(const struct control *c, const struct promise *p,
+			  uint32_t leaf, bool share)
+{
+	double sum = 0;
+
+	for (uint32_t i = c->nodes[p->pub.node].promises; i != CONTROL_NONE;
+	     i = c->promises[i].next) {
+		const struct link *k = control_link(c, i, leaf);
+
+		if (k && c->promises[i].first == i && p->first != i)
+			sum += share ? k->share : k->need;
+	}
+	return sum;
+}
+
+void control_need_reserves(struct control *c)
+{
+	for (uint32_t i = 0; i < c->n_promises; i++) {
+		struct promise *p = &c->promises[i];
+
+		if (!(p->pub.reserve > 0) || !promise_reserves_most(c, i))
+			continue;
+		for (uint32_t j = 0; j < p->n_links; j++) {
+			struct link *k = &p->links[j];
+
+			k->share =
+				fmax(k->share,
+				     p->pub.reserve -
+					     others_have(c, p, k->leaf, true));
+			k->need =
+				fmax(k->need,
+				     p->pub.reserve -
+					     others_have(c, p, k->leaf, false));
+		}
+	}
 }
 
 /* A unit that uses its share is helped by its weight; where floors do not fit, by nothing. */
@@ -129,15 +196,16 @@ static bool promise_begins(struct promise *p, double target, double dt_s)
 	return p->reserve_missed_s >= MISSED_S;
 }
 
-static void promise_start(struct promise *p)
+static void promise_start(const struct control *c, struct promise *p)
 {
-	p->reserve = fmin(promise_first(p), promise_most(p));
+	p->reserve = fmin(promise_first(p), promise_most(c, p));
 	p->reserve_s = 0;
 	p->reserve_mean = 0;
 	p->reserve_rate = 0;
 }
 
-static void promise_follow(struct promise *p, double target, double dt_s)
+static void promise_follow(const struct control *c, struct promise *p,
+			   double target, double dt_s)
 {
 	double reserve, a;
 
@@ -147,26 +215,27 @@ static void promise_follow(struct promise *p, double target, double dt_s)
 	p->reserve_rate += a * (p->pub.rate - p->reserve_rate);
 	reserve =
 		target * p->reserve_mean / fmax(p->reserve_rate, 1e-9 * target);
-	p->reserve = fmin(fmin(reserve, 2 * p->reserve), promise_most(p));
+	p->reserve = fmin(fmin(reserve, 2 * p->reserve), promise_most(c, p));
 	if (p->reserve < RESERVE_LEAST)
 		p->reserve = 0;
 }
 
-static void promise_reserve(struct promise *p, double dt_s)
+static void promise_reserve(const struct control *c, struct promise *p,
+			    double dt_s)
 {
-	double target = TARGET * p->pub.floor * fmin(p->pub.phi, 1);
+	double target = TARGET * p->pub.floor;
 
 	/* Nothing is granted. */
-	if (!(target > 0)) {
+	if (!(p->pub.phi > 0)) {
 		p->reserve = 0;
 		return;
 	}
 	if (p->steady_rate < target && !promise_would_use(p))
 		return;
 	if (p->reserve > 0)
-		promise_follow(p, target, dt_s);
+		promise_follow(c, p, target, dt_s);
 	else if (promise_begins(p, target, dt_s))
-		promise_start(p);
+		promise_start(c, p);
 }
 
 /* In steps, for each is written to a file of each leaf; nothing for a unit that is idle. */
@@ -189,7 +258,7 @@ void control_reserve_all(struct control *c, double dt_s)
 		if (!promise_is_reservable(c, p))
 			p->reserve = 0;
 		else if (!p->idle_s)
-			promise_reserve(p, dt_s);
+			promise_reserve(c, p, dt_s);
 		promise_publish(p);
 		for (uint32_t j = 0; j < p->n_links && p->pub.reserve > 0; j++)
 			c->is_reserved[p->links[j].leaf] = true;

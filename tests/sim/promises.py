@@ -16,6 +16,8 @@ SLOWER = {"rpm": 3600, "bandwidth_kbps": 75000, "seek_min_us": 1000, "seek_max_u
 USUAL = {"rpm": 7200, "bandwidth_kbps": 150000, "seek_min_us": 500, "seek_max_us": 10500}
 # An ssd that is 8 times slower has as many requests less to simulate.
 FLASH = {"kind": 1, "read_us": 640, "write_us": 1600, "bus_kbps": 67500, **SIZE}
+# A virtual disk of 24 MB/s that takes 8 requests.
+CLOUD = {"kind": 1, "read_us": 1800, "write_us": 4500, "bus_kbps": 24000, "queue_depth": 8, **SIZE}
 # 512 KiB take 50 ms: a virtual disk with a limit.
 SLOW = {"kind": 1, "read_us": 80, "write_us": 200, "bus_kbps": 10000, **SIZE}
 
@@ -111,6 +113,12 @@ class Scenario:
     def alone(self, *clients: int) -> float:
         """Bytes per second that clients receive without competitors."""
         return self.run(control=False, only=clients, seconds=5).total(1)
+
+    def rates_alone(self, *clients: int) -> dict[int, float]:
+        """The same for each of the clients."""
+        result = self.run(control=False, only=clients, seconds=5)
+        rates = [result.mean(rate, 1) for rate in result.clients]
+        return dict(zip(sorted(clients), rates, strict=True))
 
     def __str__(self) -> str:
         return "\n".join(self.lines)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Time that is reserved for floors of units with few requests, as reserve.toml has them.
 
-disk, disks     kind and number of the disks, under a stripe; one of flash
+disk, disks     kind and number of the disks; one of flash
+layout          of the volume over them, a stripe
 units           each has a floor: a part of what its clients receive alone, or of the time of
-                its disks; with children, each client has a cgroup of its own
+                its disks; with children, each client has a cgroup of its own; with both, one
+                floor is of its reads and one of its writes
 others          clients of units of ten times the weight
 left            what all receive together, as a part of that without the daemon
 missed          figures that are measured where a goal is missed; then it must be missed
@@ -14,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from promises import FLASH, HDD, SLOW, STRIPE, Scenario, disks
+from promises import CLOUD, FLASH, HDD, MIRROR, SLOW, STRIPE, Scenario, disks
 
 # From when on a floor has to hold, and the goals.
 SETTLED_S = 3.0
 GOALS = {"held": 1.0, "worst": 0.95}
-DISKS = {"flash": FLASH, "slow": SLOW, "hdd": HDD}
+DISKS = {"flash": FLASH, "cloud": CLOUD, "slow": SLOW, "hdd": HDD}
+LAYOUTS = {"stripe": STRIPE, "mirror": MIRROR}
 FILE = tomllib.loads((Path(__file__).parent / "reserve.toml").read_text())
 CLIENTS = FILE["clients"]
 
@@ -30,7 +33,8 @@ def build(scene: dict[str, Any]) -> Scenario:
     s = disks(count, DISKS[scene.get("disk", "flash")])
     parts = len(units) + len(others)
     for part in range(parts):
-        s.say("volume", kind=STRIPE, leaves=(1 << count) - 1, chunk=1 << 19, part=part, parts=parts)
+        place = {"leaves": (1 << count) - 1, "chunk": 1 << 19, "part": part, "parts": parts}
+        s.say("volume", kind=LAYOUTS[scene.get("layout", "stripe")], **place)
     floors = []
     for volume, unit in enumerate(units):
         cgroup = s.say("cgroup", weight=100)
@@ -42,9 +46,20 @@ def build(scene: dict[str, Any]) -> Scenario:
     for number, name in enumerate(others):
         s.unit(1000, volume=len(units) + number, **CLIENTS[name])
     for cgroup, volume, unit, clients in floors:
+        keys = {"cgroup": cgroup, "volume": volume, "importance": 1}
+        if unit.get("both"):
+            rates = s.rates_alone(*clients)
+            for write in range(2):
+                mine = sum(
+                    rates[client]
+                    for client, name in zip(clients, unit["clients"], strict=True)
+                    if CLIENTS[name].get("write", 0) == write
+                )
+                s.say("promise", reads=1 - write, writes=write, floor=unit["part"] * mine, **keys)
+            continue
         key = "part" if "time" in unit else "floor"
         worth = unit["time"] if "time" in unit else unit["part"] * s.alone(*clients)
-        s.say("promise", cgroup=cgroup, volume=volume, writes=1, importance=1, **{key: worth})
+        s.say("promise", writes=1, **{key: worth}, **keys)
     return s
 
 
@@ -53,7 +68,7 @@ def test_floors_hold(scene: dict[str, Any]) -> None:
     """From 3 s on, in the mean and in the worst 2 s; none of them holds without the daemon."""
     s = build(scene)
     result, free = s.run(), s.run(control=False)
-    promises = range(len(scene["units"]))
+    promises = range(len(result.promises))
     got = {
         "held": min(result.held(number, SETTLED_S) for number in promises),
         "worst": min(result.worst(number, SETTLED_S) for number in promises),

@@ -101,11 +101,60 @@ static void test_ends_when_nothing_is_granted(void)
 	control_free(m.c);
 }
 
+/* A database with a floor for its reads and one for its writes: windows serve both. */
+static void test_floors_of_a_unit_share_a_reserve(void)
+{
+	struct machine m = shallow_machine();
+	uint32_t node = m.unit[FIRST].node, leaf = 0, second;
+	struct control_promise said = {
+		.node = node, .floor = FLOOR, .importance = 1, .traffic = 1000
+	};
+
+	check(control_add_promise(m.c, &said, &leaf, 1, &second) == 0);
+	for (double t = 0; t < 8; t += TICK_S) {
+		feed(&m);
+		control_use(m.c, node, 0)->busy = 1;
+		promise(&m, &m.unit[FIRST])->fraction = 0.5;
+		control_promise(m.c, second)->fraction = 0.5;
+		control_promise(m.c, second)->rate = m.unit[FIRST].rate;
+		control_tick(m.c, TICK_S);
+	}
+	check(reserve(&m) > 0.7 && control_promise(m.c, second)->reserve > 0.7);
+	check(promise(&m, &m.unit[FIRST])->phi > 0.97);
+	check(control_promise(m.c, second)->phi > 0.97);
+	check(control_reserve(m.c, node, 0) <= 900);
+	control_free(m.c);
+}
+
+/* Costs of the scheduler that are twice too large make no floor infeasible. */
+static void test_a_leaf_is_charged_twice(void)
+{
+	struct machine m = shallow_machine();
+
+	run_shallow(&m, 1, 3);
+	check(reserve(&m) > 0);
+	/* 0.6 of the time, and 0.4. */
+	m.unit[FIRST].rate = 0.9 * FLOOR;
+	m.unit[FIRST].cost[0] = 2 * 0.6 / m.unit[FIRST].rate;
+	m.unit[RIVAL].cost[0] = 2 * 0.4 / m.unit[RIVAL].rate;
+	for (double t = 0; t < 15; t += TICK_S) {
+		*control_use(m.c, 0, 0) =
+			(struct control_use){ .time = 2, .backlog = 1 };
+		run_shallow(&m, 1, TICK_S);
+	}
+	check(reserve(&m) > 0);
+	near(control_capacity(m.c, 0), 2, 0.05);
+	check(!declared(&m, &m.unit[FIRST]));
+	control_free(m.c);
+}
+
 int main(void)
 {
 	test_begins_when_short();
 	test_does_not_begin_when_idle();
 	test_does_not_begin_with_a_share();
 	test_ends_when_nothing_is_granted();
+	test_floors_of_a_unit_share_a_reserve();
+	test_a_leaf_is_charged_twice();
 	return 0;
 }
