@@ -97,14 +97,19 @@ static void grant(struct control *c, struct promise *p, struct link *k,
 	}
 }
 
+/* All others have nothing reserved, ever. */
+static bool may_have_grants(const struct node *node)
+{
+	return node->steered || node->promises != CONTROL_NONE;
+}
+
 static void grants_clear(struct control *c)
 {
 	for (uint32_t i = 0; i < c->n_promises; i++)
 		for (uint32_t j = 0; j < c->promises[i].n_links; j++)
 			c->promises[i].links[j].grant = 0;
 	for (uint32_t n = 0; n < c->n_nodes; n++) {
-		if (!c->nodes[n].steered &&
-		    c->nodes[n].promises == CONTROL_NONE)
+		if (!may_have_grants(&c->nodes[n]))
 			continue;
 		for (uint32_t l = 0; l < c->n_leaves; l++) {
 			struct cell *cell = cell_of(c, n, l);
@@ -383,7 +388,7 @@ static uint32_t count_active(const struct control *c, uint32_t leaf)
 
 	for (uint32_t i = c->nodes[0].first_child; i != CONTROL_NONE;
 	     i = c->nodes[i].next)
-		n += is_active(&cell_of(c, i, leaf)->all);
+		n += !c->nodes[i].rests && is_active(&cell_of(c, i, leaf)->all);
 	return n;
 }
 
@@ -434,12 +439,15 @@ void control_allot(struct control *c)
 {
 	find_room(c);
 	by_class(c, class_stand_by);
-	for (uint32_t n = 0; n < c->n_nodes; n++)
+	for (uint32_t n = 0; n < c->n_nodes; n++) {
+		if (!may_have_grants(&c->nodes[n]))
+			continue;
 		for (uint32_t l = 0; l < c->n_leaves; l++) {
 			struct cell *cell = cell_of(c, n, l);
 
 			cell->standing = cell->reserved;
 		}
+	}
 
 	by_class(c, class_decide);
 	by_class(c, class_allot);

@@ -158,13 +158,29 @@ static bool has_target(const struct cgroup *c)
 	return false;
 }
 
+/*
+ * The rate at a volume is in io.stat, that at a disk among what the scheduler counts. Of a
+ * disk nothing else is needed: volumes that share it stand on it.
+ */
+static bool needs_rates(const struct cgroup *c)
+{
+	for (size_t i = 0; i < c->policy->promises.n; i++) {
+		const struct device *d =
+			device_of(&c->policy->promises.items[i]);
+
+		if (d && !(device_is_lowest(d) && sample_counts_time(d)))
+			return true;
+	}
+	return false;
+}
+
 /* Which counters the sampler reads. */
 static void mark_sampled(struct plant *plant, bool measured, bool guessed)
 {
 	for (size_t n = 0; n < plant->n_nodes; n++) {
 		struct cgroup *top = plant->nodes[n];
 
-		if (guessed || is_promised(top))
+		if (guessed || needs_rates(top))
 			top->sampled |= SAMPLE_RATE;
 		if (!measured)
 			continue;

@@ -81,6 +81,8 @@ struct line {
  * struct sample - the last reading of a cgroup, and the difference to the one before
  * @passes: readings taken, 0..2
  * @active: a line has something new
+ * @touched: in this pass a line was taken or a file was read
+ * @was_touched: the same of the pass before
  */
 struct sample {
 	struct line *l;
@@ -88,6 +90,8 @@ struct sample {
 	unsigned int passes;
 	bool has_files;
 	bool active;
+	bool touched;
+	bool was_touched;
 };
 
 static struct sample *sample_free(struct sample *s)
@@ -107,8 +111,7 @@ void samples_drop(struct cgroup *c)
 		c->samples[i] = sample_free(c->samples[i]);
 }
 
-/* Does io.sutro.stat have the device, or io.stat? */
-static bool is_sutro(const struct device *d)
+bool sample_counts_time(const struct device *d)
 {
 	return d->leaf && d->scheduler && streq(d->scheduler, "sutro");
 }
@@ -152,8 +155,11 @@ static const char *parse_latencies(const char *s, struct latencies *ret)
 	return s;
 }
 
-/* The word that begins with @key, before "="; COUNTERS: none of ours. */
-static enum counter counter_of(const char *key, size_t length)
+/* The word that begins with @key, before "="; COUNTERS: none of ours. The kernel writes
+ * them in one order: @next is the one behind the last that was found.
+ */
+static enum counter counter_of(const char *key, size_t length,
+			       enum counter next)
 {
 	static const struct {
 		const char *name;
@@ -171,12 +177,16 @@ static enum counter counter_of(const char *key, size_t length)
 		[COUNTER_IN_FLIGHT] = { "in_flight", 9 },
 		[COUNTER_LATENCY] = { "latency", 7 },
 	};
-	enum counter i = 0;
+	enum counter i = next;
 
-	while (i < COUNTERS && (names[i].length != length ||
-				memcmp(names[i].name, key, length)))
+	for (size_t tries = 0; tries < COUNTERS; tries++) {
+		i = i < COUNTERS ? i : 0;
+		if (names[i].length == length &&
+		    !memcmp(names[i].name, key, length))
+			return i;
 		i++;
-	return i;
+	}
+	return COUNTERS;
 }
 
 /* How a latency target fares, as a number above 0. */
@@ -189,6 +199,8 @@ static uint64_t parse_state(const char *s)
 static void parse_counters(const char *s, uint64_t *ret,
 			   struct latencies *latencies)
 {
+	enum counter next = 0;
+
 	while (*s) {
 		const char *key = s;
 		enum counter i;
@@ -196,7 +208,8 @@ static void parse_counters(const char *s, uint64_t *ret,
 		while (*s && *s != '=' && *s != ' ')
 			s++;
 		if (*s == '=') {
-			i = counter_of(key, s - key);
+			i = counter_of(key, s - key, next);
+			next = i < COUNTERS ? i + 1 : next;
 			if (i == COUNTER_LATENCY)
 				ret[i] = parse_state(s + 1);
 			else if (i < COUNTERS)
@@ -302,6 +315,7 @@ static int add_to_those_above(const struct pass *p, const struct cgroup *c,
 		if (!l)
 			continue;
 		s->active = true;
+		s->touched = true;
 		add_usage(&l->use, u);
 	}
 	return 0;
@@ -336,6 +350,7 @@ static int take_line(const struct pass *p, struct cgroup *c, dev_t devno,
 	l->known = true;
 	l->sutro = p->sutro;
 	l->seen = true;
+	s->touched = true;
 	s->active |= u.active;
 	add_usage(&l->use, &u);
 	if (latency)
@@ -369,13 +384,13 @@ static int on_line(char *line, void *userdata)
 			return 0;
 	}
 	d = topology_by_devno(p->t, devno);
-	if (!d || p->sutro != is_sutro(d))
+	if (!d || p->sutro != sample_counts_time(d))
 		return 0;
 	return take_line(p, p->c, devno, rest);
 }
 
-/* Nothing is new yet. What was read before a cgroup was left out is too old to compare
- * with.
+/* Nothing is new yet. A sample that the last pass did not touch has nothing to clear. What was
+ * read before a cgroup was left out is too old to compare with.
  */
 static int begin(struct cgroup *c, const struct sampler *sampler,
 		 unsigned int what)
@@ -390,6 +405,11 @@ static int begin(struct cgroup *c, const struct sampler *sampler,
 		*s = calloc(1, sizeof(**s));
 	if (!*s)
 		return -ENOMEM;
+	(*s)->was_touched = (*s)->touched;
+	if (!(*s)->touched)
+		return 0;
+	(*s)->touched = false;
+	(*s)->has_files = false;
 	(*s)->active = false;
 	for (size_t i = 0; i < (*s)->n; i++) {
 		struct line *l = &(*s)->l[i];
@@ -409,6 +429,10 @@ static void end(struct sample *s, const struct pass *p, bool from_active)
 {
 	bool clean = p->sampler->n % CLEAN_ROUNDS == 0;
 
+	if (s->passes < 2)
+		s->passes++;
+	if (!s->touched && !s->was_touched && !clean)
+		return;
 	for (size_t i = s->n; i-- > 0;) {
 		struct line *l = &s->l[i];
 
@@ -421,8 +445,6 @@ static void end(struct sample *s, const struct pass *p, bool from_active)
 			*l = s->l[--s->n];
 		}
 	}
-	if (s->passes < 2)
-		s->passes++;
 }
 
 static int read_files(struct pass *p, struct cgroup *c, unsigned int what)
@@ -430,7 +452,10 @@ static int read_files(struct pass *p, struct cgroup *c, unsigned int what)
 	struct sample *s = c->samples[p->sampler->slot];
 	int err = 0;
 
+	if (!what)
+		return 0;
 	p->c = c;
+	s->touched = true;
 	s->has_files = false;
 	if (what & SAMPLE_TIME) {
 		p->sutro = true;
@@ -471,7 +496,7 @@ int sampler_take(struct sampler *s, struct cgroup *root,
 	int r = 0;
 
 	for (size_t i = 0; i < t->n_devices; i++)
-		if (is_sutro(t->devices[i]))
+		if (sample_counts_time(t->devices[i]))
 			all |= SAMPLE_TIME;
 	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c))
 		r = begin(c, s, what_of(s, c, all));

@@ -73,6 +73,9 @@ struct sampler {
 int sampler_take(struct sampler *s, struct cgroup *root,
 		 const struct topology *t, uint64_t now_usec);
 
+/** sample_counts_time() - are the counters of @d those of its scheduler, not io.stat? */
+bool sample_counts_time(const struct device *d);
+
 /** sampler_is_fresh() - are there two samples, not too old and not too close? */
 bool sampler_is_fresh(const struct sampler *s, uint64_t now_usec);
 
