@@ -30,37 +30,56 @@ struct mount {
 };
 
 /* mountinfo writes blank, tab, newline and backslash as \ooo. */
-static void unescape(char *s)
+static bool is_escape(const char *s)
 {
-	char *to = s;
+	for (size_t i = 1; *s == '\\' && i <= 3; i++)
+		if (s[i] < '0' || s[i] > '7')
+			return false;
+	return *s == '\\';
+}
 
-	for (; *s; s++) {
-		unsigned int c;
+/*
+ * The field that begins at @s. Users choose mount points and sources of FUSE file systems, and an
+ * escaped one may be four times as long as a path.
+ *
+ * Return: its end; NULL: it is empty or longer than a path.
+ */
+static const char *read_field(const char *s, char ret[static PATH_MAX])
+{
+	size_t n = 0;
 
-		if (s[0] == '\\' && sscanf(s + 1, "%3o", &c) == 1) {
-			*to++ = (char)c;
-			s += 3;
+	for (; *s && *s != ' '; n++) {
+		if (n == PATH_MAX - 1)
+			return NULL;
+		if (is_escape(s)) {
+			ret[n] = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 |
+					(s[3] - '0'));
+			s += 4;
 		} else {
-			*to++ = *s;
+			ret[n] = *s++;
 		}
 	}
-	*to = '\0';
+	ret[n] = '\0';
+	return n ? s : NULL;
 }
 
 static int parse_mount(const char *line, struct mount *m)
 {
-	const char *rest = strstr(line, " - ");
 	unsigned int major_number, minor_number;
+	const char *source = strstr(line, " - ");
+	int point = 0;
 
 	/* 36 35 98:0 /root /point opts ... - type source superopts */
-	if (!rest ||
-	    sscanf(line, "%*u %*u %u:%u %*s %4095s", &major_number,
-		   &minor_number, m->point) != 3 ||
-	    sscanf(rest, " - %*s %4095s", m->source) != 1)
+	if (sscanf(line, "%*u %*u %u:%u %*s %n", &major_number, &minor_number,
+		   &point) != 2 ||
+	    !point || !source || !read_field(line + point, m->point))
 		return -EINVAL;
+	source += strlen(" - ");
+	source += strcspn(source, " ");
+	/* A source that is no path is no device either. */
+	if (*source != ' ' || !read_field(source + 1, m->source))
+		m->source[0] = '\0';
 	m->devno = makedev(major_number, minor_number);
-	unescape(m->point);
-	unescape(m->source);
 	return 0;
 }
 
