@@ -367,16 +367,18 @@ static int add_leaf(struct device *d, struct device *leaf)
 	return 0;
 }
 
-static int collect_leaves(struct device *top, struct device *d)
+static int collect_leaves(struct device *top, struct device *d, uint64_t walk)
 {
 	int err = 0;
 
+	if (!device_enter(d, walk))
+		return 0;
 	if (d->leaf)
 		err = add_leaf(top, d);
 	if (device_is_lowest(d))
 		return err;
 	for (size_t i = 0; i < d->n_slaves && !err; i++)
-		err = collect_leaves(top, d->slaves[i]);
+		err = collect_leaves(top, d->slaves[i], walk);
 	return err;
 }
 
@@ -477,7 +479,8 @@ static int read_topology(struct sysblock *s, struct topology **ret)
 			err = -ENOMEM;
 	}
 	for (size_t i = 0; i < t->n_devices && !err; i++)
-		err = collect_leaves(t->devices[i], t->devices[i]);
+		err = collect_leaves(t->devices[i], t->devices[i],
+				     device_walk());
 	if (err)
 		return err;
 	*ret = TAKE_PTR(t);

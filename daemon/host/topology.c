@@ -77,14 +77,37 @@ const char *device_label(const struct device *d)
 	return d->aliases ? d->aliases[0] : d->node;
 }
 
-bool device_is_above(const struct device *top, const struct device *d)
+uint64_t device_walk(void)
 {
-	if (top == d)
+	static uint64_t walks;
+
+	return ++walks;
+}
+
+bool device_enter(const struct device *d, uint64_t walk)
+{
+	bool is_new = d->walk != walk;
+
+	((struct device *)d)->walk = walk;
+	return is_new;
+}
+
+static bool leads_to(const struct device *from, const struct device *d,
+		     uint64_t walk)
+{
+	if (from == d)
 		return true;
-	for (size_t i = 0; i < top->n_slaves; i++)
-		if (device_is_above(top->slaves[i], d))
+	if (!device_enter(from, walk))
+		return false;
+	for (size_t i = 0; i < from->n_slaves; i++)
+		if (leads_to(from->slaves[i], d, walk))
 			return true;
 	return false;
+}
+
+bool device_is_above(const struct device *top, const struct device *d)
+{
+	return leads_to(top, d, device_walk());
 }
 
 bool device_is_part_of(const struct device *d, const struct device *leaf)

@@ -44,6 +44,7 @@ const char *device_kind_name(enum device_kind kind);
  * @scheduler: of a leaf, the one in use
  * @rotational: of a leaf, as its queue says
  * @diskseq: unlike the name, never used twice between two boots; 0: unknown
+ * @walk: the last walk that met it, see device_enter()
  */
 struct device {
 	char *name;
@@ -61,6 +62,7 @@ struct device {
 	bool rotational;
 	uint64_t size_bytes;
 	uint64_t diskseq;
+	uint64_t walk;
 };
 
 struct device *device_free(struct device *d);
@@ -91,6 +93,17 @@ const char *device_label(const struct device *d);
 
 /** device_is_above() - does @top stand on @d, directly or not, or is it @d? */
 bool device_is_above(const struct device *top, const struct device *d);
+
+/** device_walk() - number of a new walk over devices */
+uint64_t device_walk(void);
+
+/**
+ * device_enter() - does @walk meet @d for the first time?
+ *
+ * In a stack whose layers share devices, the number of ways down doubles with each layer. A walk
+ * that goes on from each device once is as long as there are edges.
+ */
+bool device_enter(const struct device *d, uint64_t walk);
 
 /** device_is_part_of() - is @d the leaf itself or a partition of it? */
 bool device_is_part_of(const struct device *d, const struct device *leaf);
