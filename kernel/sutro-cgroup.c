@@ -12,8 +12,8 @@
  *	io.sutro.stat		what the cgroup used of each leaf
  *	io.sutro.active		of the root: the same of all that use one (sutro-active.c)
  *
- * All settings are read and written by the same code (sutro_setting_kind); cftype.private
- * is the one that a file is about.  A setting is a number, and 0 means that there is none.
+ * All settings are read and written by the same code; cftype.private is the one that a file is
+ * about.  sutro-setting.c has their text.
  *
  * The owner of a request is the cgroup of its bio's blkg, whoever submits it.
  */
@@ -32,12 +32,6 @@
 struct sutro_blkcg {
 	struct blkcg_policy_data cpd;
 	u32 setting[SUTRO_SETTINGS];
-};
-
-const char *const sutro_class_names[SUTRO_CLASS_NR] = {
-	[SUTRO_CLASS_RT] = "rt",
-	[SUTRO_CLASS_BE] = "be",
-	[SUTRO_CLASS_IDLE] = "idle",
 };
 
 static struct sutro_blkcg *sutro_blkcg_of(struct blkcg *blkcg)
@@ -229,114 +223,21 @@ static const char *sutro_dev_name(struct blkg_policy_data *pd)
 
 /* ---- settings ---- */
 
-static int sutro_weight_parse(const char *text, u32 *ret_value)
-{
-	s64 weight;
-	int ret;
-
-	ret = kstrtos64(text, 10, &weight);
-	if (ret)
-		return ret;
-	if (weight < SUTRO_WEIGHT_MIN || weight > SUTRO_WEIGHT_MAX)
-		return -ERANGE;
-	*ret_value = weight;
-	return 0;
-}
-
-static void sutro_weight_show(struct seq_file *sf, u32 value)
-{
-	seq_printf(sf, "%u\n", value);
-}
-
-static int sutro_class_parse(const char *text, u32 *ret_value)
-{
-	int class = match_string(sutro_class_names, SUTRO_CLASS_NR, text);
-
-	if (class < 0)
-		return -EINVAL;
-	*ret_value = sutro_class_setting(class);
-	return 0;
-}
-
-static void sutro_class_show(struct seq_file *sf, u32 value)
-{
-	seq_printf(sf, "%s\n", sutro_class_names[sutro_setting_class(value)]);
-}
-
-/*
- * All others on the disk are held back for a cgroup with reserved time, so it takes the
- * privilege that the I/O class RT takes.
- */
-static int sutro_reserve_parse(const char *text, u32 *ret_value)
-{
-	s64 reserve;
-	int ret;
-
-	if (!capable(CAP_SYS_NICE))
-		return -EPERM;
-	ret = kstrtos64(text, 10, &reserve);
-	if (ret)
-		return ret;
-	if (reserve < 0 || reserve > SUTRO_RESERVE_WHOLE)
-		return -ERANGE;
-	*ret_value = sutro_reserve_setting(reserve);
-	return 0;
-}
-
-static void sutro_reserve_show(struct seq_file *sf, u32 value)
-{
-	seq_printf(sf, "%u\n", sutro_setting_reserve(value));
-}
-
-/* Others are held back for a latency target, too. */
-static int sutro_latency_parse(const char *text, u32 *ret_value)
-{
-	s64 target_us = 0;
-	int ret;
-
-	if (!capable(CAP_SYS_NICE))
-		return -EPERM;
-	ret = strcmp(text, "max") ? kstrtos64(text, 10, &target_us) : 0;
-	if (ret)
-		return ret;
-	if (target_us < 0 || target_us > SUTRO_LATENCY_TARGET_MAX_US)
-		return -ERANGE;
-	*ret_value = sutro_latency_setting(target_us);
-	return 0;
-}
-
-static void sutro_latency_show(struct seq_file *sf, u32 value)
-{
-	u32 target_us = sutro_setting_latency(value);
-
-	if (target_us)
-		seq_printf(sf, "%u\n", target_us);
-	else
-		seq_puts(sf, "max\n");
-}
-
-/**
- * struct sutro_setting_kind - how a setting is written and read
- * @parse:	text without white space around it; returns 0 or a negative errno
- * @show:	the setting, and a newline
- */
-struct sutro_setting_kind {
-	int (*parse)(const char *text, u32 *ret_value);
-	void (*show)(struct seq_file *sf, u32 value);
-};
-
-static const struct sutro_setting_kind sutro_setting_kind[SUTRO_SETTINGS] = {
-	[SUTRO_SETTING_WEIGHT] = { sutro_weight_parse, sutro_weight_show },
-	[SUTRO_SETTING_CLASS] = { sutro_class_parse, sutro_class_show },
-	[SUTRO_SETTING_RESERVE] = { sutro_reserve_parse, sutro_reserve_show },
-	[SUTRO_SETTING_LATENCY] = { sutro_latency_parse, sutro_latency_show },
-};
-
 static void sutro_setting_show_one(struct seq_file *sf, const char *of,
 				   enum sutro_setting setting, u32 value)
 {
-	seq_printf(sf, "%s ", of);
-	sutro_setting_kind[setting].show(sf, value);
+	char text[SUTRO_SETTING_TEXT_BYTES];
+
+	sutro_setting_format(setting, value, text);
+	seq_printf(sf, "%s %s\n", of, text);
+}
+
+static int sutro_setting_take(enum sutro_setting setting, const char *text,
+			      u32 *ret_value)
+{
+	if (sutro_setting_is_privileged(setting) && !capable(CAP_SYS_NICE))
+		return -EPERM;
+	return sutro_setting_parse(setting, text, ret_value);
 }
 
 static u64 sutro_prfill_setting(struct seq_file *sf,
@@ -397,8 +298,7 @@ static int sutro_set_device(struct blkcg *blkcg, enum sutro_setting setting,
 		goto close;
 
 	if (strcmp(strim(ctx.body), "default"))
-		ret = sutro_setting_kind[setting].parse(strim(ctx.body),
-							&value);
+		ret = sutro_setting_take(setting, strim(ctx.body), &value);
 	if (!ret) {
 		struct sutro_blkg *sblkg =
 			sutro_pd(blkg_to_pd(ctx.blkg, &sutro_policy));
@@ -419,7 +319,7 @@ static ssize_t sutro_setting_write(struct kernfs_open_file *of, char *buf,
 {
 	struct blkcg *blkcg = css_to_blkcg(of_css(of));
 	enum sutro_setting setting = of_cft(of)->private;
-	size_t word = strlen("default");
+	const char *text;
 	u32 value;
 	int ret;
 
@@ -430,9 +330,8 @@ static ssize_t sutro_setting_write(struct kernfs_open_file *of, char *buf,
 	if (strchr(buf, ':')) {
 		ret = sutro_set_device(blkcg, setting, buf);
 	} else {
-		if (!strncmp(buf, "default", word) && isspace(buf[word]))
-			buf += word;
-		ret = sutro_setting_kind[setting].parse(strim(buf), &value);
+		text = skip_spaces(sutro_setting_of_default(buf));
+		ret = sutro_setting_take(setting, text, &value);
 		if (!ret)
 			sutro_set_default(blkcg, setting, value);
 	}

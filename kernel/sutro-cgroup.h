@@ -7,42 +7,8 @@
 
 #include "sutro.h"
 
-/* A class as a setting, where 0 means that none is set. */
-static inline u32 sutro_class_setting(enum sutro_class class)
-{
-	return class + 1;
-}
-
-static inline enum sutro_class sutro_setting_class(u32 value)
-{
-	return value - 1;
-}
-
-/* Likewise a part of the time, of SUTRO_RESERVE_WHOLE. */
-static inline u32 sutro_reserve_setting(u32 reserve)
-{
-	return reserve + 1;
-}
-
-static inline u32 sutro_setting_reserve(u32 value)
-{
-	return value - 1;
-}
-
-/* Likewise a latency target in us. */
-static inline u32 sutro_latency_setting(u32 target_us)
-{
-	return target_us + 1;
-}
-
-static inline u32 sutro_setting_latency(u32 value)
-{
-	return value - 1;
-}
-
 /* sutro-cgroup.c */
 extern struct blkcg_policy sutro_policy;
-extern const char *const sutro_class_names[SUTRO_CLASS_NR];
 u32 sutro_setting(struct sutro_blkg *sblkg, enum sutro_setting setting);
 int sutro_cgroup_register(void);
 void sutro_cgroup_unregister(void);

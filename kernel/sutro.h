@@ -36,6 +36,7 @@
 #include "sutro-lanes.h"
 #include "sutro-latency.h"
 #include "sutro-lease.h"
+#include "sutro-setting.h"
 #include "sutro-probe.h"
 
 /**
@@ -64,15 +65,6 @@ struct sutro_requests {
 	u8 batch_left;
 	u64 mixed_until_ns;
 	sector_t arrival_position;
-};
-
-/* What an administrator sets for a cgroup, on all leaves or one. */
-enum sutro_setting {
-	SUTRO_SETTING_WEIGHT,
-	SUTRO_SETTING_CLASS,
-	SUTRO_SETTING_RESERVE,
-	SUTRO_SETTING_LATENCY,
-	SUTRO_SETTINGS,
 };
 
 /**
