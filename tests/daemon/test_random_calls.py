@@ -5,6 +5,8 @@ All calls of an example are sent before the first reply is waited for. Each has 
 time, an error is fit to be shown, and arguments of other types are refused. Nothing appears on
 the machine but control files of valid units, which "sutrod --check" accepts, and what the daemon
 keeps in /run/sutro. After ResetPolicy and the clients' end nothing is left of them.
+
+With SUTRO_FUZZ_SECONDS=N other calls follow for so long; the seed of each part is printed.
 """
 
 import os
@@ -37,7 +39,7 @@ from fakemachine import (
     Systemd,
 )
 from gi.repository import GLib
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 CONTROL = [f"/{top}/sutro/policy.control" for top in ("etc", "run")]
@@ -217,15 +219,7 @@ def control_files(machine: Machine) -> list[tuple[str, str]]:
     return found
 
 
-@settings(
-    max_examples=1000 if "SUTRO_LONG" in os.environ else 100,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-@given(example=EXAMPLE)
-def run_example(
+def check_example(
     machine: Machine, sutrod: Sutrod, before: dict[str, tuple[int, int]], example: list[Call | None]
 ) -> None:
     """Send calls, check the replies and what they leave on the machine."""
@@ -260,6 +254,24 @@ def run_example(
     assert snapshot(machine) == before
 
 
+def run_examples(
+    machine: Machine, sutrod: Sutrod, before: dict[str, tuple[int, int]], number: int | None = None
+) -> None:
+    """Run many examples: those of a seed, or the same each time."""
+    rules = settings(
+        max_examples=1000 if "SUTRO_LONG" in os.environ else 100,
+        deadline=None,
+        derandomize=number is None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    run = rules(given(example=EXAMPLE)(check_example))
+    if number is not None:
+        print(f"seed {number}")
+        run = seed(number)(run)
+    run(machine, sutrod, before)
+
+
 def test_random_calls(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     machine.partition("sdc", "sdc1", "8:33")
     machine.mount("/srv", "254:0", "ext4", "/dev/mapper/vg-db")
@@ -278,4 +290,9 @@ def test_random_calls(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> Non
 
     sutrod.clock.loads.append(read)
     sutrod.start()
-    run_example(machine, sutrod, snapshot(machine))
+    before, number = snapshot(machine), time.time_ns()
+    end_s = time.monotonic() + float(os.environ.get("SUTRO_FUZZ_SECONDS", "0"))
+    run_examples(machine, sutrod, before)
+    while time.monotonic() < end_s:
+        run_examples(machine, sutrod, before, number)
+        number += 1

@@ -59,7 +59,7 @@ def key(cache: Cache, stage: Stage, source: Path) -> str | None:
         versions["kernel"] = " ".join(sorted(path.name for path in headers))
     return key_of(
         {
-            "stage": stage.name,
+            "stage": f"{stage.name} {stage.extent}".strip(),
             "files": digest_files(source, inputs(stage, source_files(source))),
             "packages": versions,
             "emulator": _emulator(),

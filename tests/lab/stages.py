@@ -56,6 +56,8 @@ ON_EVERY_KERNEL = (
 FIRST, REST = "first", "not first"
 FIRST_MARK = "pytest.mark.first"
 GUEST_TIMEOUT_S = 7200.0
+# Time of each fuzz target with `--all`; seven targets, two at a time, take 8 minutes.
+FUZZ_MINUTES = 2.0
 PROGRESS_S = 30.0
 # A failure's text is shown up to here; the report has all of it.
 TEXT_LINES = 60
@@ -84,7 +86,8 @@ class Stage:
     """One stage: how it runs, and what decides its result.
 
     rooms are prefixes of files of the clone; trees are the Debian trees that it uses; series is its
-    kernel, source states that it uses the headers or the source of that kernel.
+    kernel, source states that it uses the headers or the source of that kernel. extent is how much
+    of the stage the user selected.
     """
 
     name: str
@@ -94,10 +97,16 @@ class Stage:
     first: bool = False
     series: str = KERNEL
     source: bool = False
+    extent: str = ""
 
 
-def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
-    """All stages, the longest first; tests: what guest stages run instead of their own."""
+def stages(
+    source: Path, tests: list[str] | None = None, fuzz_minutes: float = FUZZ_MINUTES
+) -> list[Stage]:
+    """All stages, the longest first.
+
+    tests: what guest stages run instead of their own; fuzz_minutes: time of each fuzz target.
+    """
     files = sorted((source / "tests" / "vm").glob("test_*.py"))
     names = [path.name for path in files]
     # An emulated CPU needs 0.1 G instructions to collect a file: files without the mark stay out.
@@ -139,6 +148,13 @@ def stages(source: Path, tests: list[str] | None = None) -> list[Stage]:
         in_uml("stress", virtual.stress_stage),
         Stage("deep", lambda cache, source: deep.stage(cache, source), VIRTUAL, (build, image)),
         Stage("long", long, UNIT, (build,)),
+        Stage(
+            "fuzz",
+            partial(fuzz, minutes=fuzz_minutes),
+            UNIT,
+            (build,),
+            extent=f"{fuzz_minutes:g} minutes",
+        ),
         Stage("page", page, PAGE, (page_recipe(),)),
         in_uml("kunit", virtual.kunit),
         *(in_uml(f"owners-{s}", partial(virtual.owners_stage, version=s), s) for s in KERNELS),
@@ -172,12 +188,18 @@ def checks_of(cache: Cache, source: Path, *, series: str) -> Results:
 
 def meson(cache: Cache, source: Path) -> Results:
     """Compilation and the tests that need no guest, but the long ones."""
-    return _tested(cache, source, "meson", "--no-suite")
+    return _tested(cache, source, "meson", "--no-suite", "long", "--no-suite", "fuzz")
 
 
 def long(cache: Cache, source: Path) -> Results:
     """The long ones: random runs by the thousand."""
-    return _tested(cache, source, "long", "--suite")
+    return _tested(cache, source, "long", "--suite", "long")
+
+
+def fuzz(cache: Cache, source: Path, *, minutes: float) -> Results:
+    """The fuzz targets for some minutes each, each time with other inputs."""
+    option = f"-Dfuzz_seconds={max(round(60 * minutes), 1)}"
+    return _tested(cache, source, "fuzz", "--suite", "fuzz", setup=option)
 
 
 def page(cache: Cache, source: Path) -> Results:
@@ -188,11 +210,10 @@ def page(cache: Cache, source: Path) -> Results:
     return _without_work(work, junit.read_stage(work / "page.xml", status, log))
 
 
-def _tested(cache: Cache, source: Path, name: str, option: str) -> Results:
+def _tested(cache: Cache, source: Path, name: str, *suites: str, setup: str = "") -> Results:
     work, log = _work(cache, source, name)
-    root = build_root(cache)
-    words = (option, "long")
-    status = products.as_builder(root, "test", work, log, arguments=words, check=False)
+    root, env = build_root(cache), {"MESON_SETUP": setup}
+    status = products.as_builder(root, "test", work, log, arguments=suites, env=env, check=False)
     return _without_work(work, junit.read_meson(work / "build", status, log))
 
 

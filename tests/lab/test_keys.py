@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Which change invalidates which stages, and what is kept."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def each(*kinds: str) -> set[str]:
 GUESTS = each("daemon", "measure", "metrics", "slurm", "smp", "stacking", "upgrade")
 VIRTUAL = each("stress", "layers", "deep", "kunit", "owners", "series")
 KERNEL_HALF = ALL - {"page"}
-HOST_HALF = GUESTS | each("checks", "long", "page")
+HOST_HALF = GUESTS | each("checks", "fuzz", "long", "page")
 # One file of each room, and the stages that it invalidates.
 ROOMS = {
     "kernel/sutro-core.c": KERNEL_HALF,
@@ -45,17 +46,17 @@ ROOMS = {
     ".ci/run": set(),
     "tests/check/test_tree.py": set(),
     "tests/modeldisk/modeldisk-main.c": KERNEL_HALF,
-    "tests/sim/leaf.c": {"long"},
-    "tests/unit/test-control.c": {"long", "page"},
-    "tests/daemon/test_bus.py": {"long", "page"},
-    "tests/ctl/test_errors.py": {"long"},
-    "tests/slurm/test_sutro.lua": {"long"},
+    "tests/sim/leaf.c": {"fuzz", "long"},
+    "tests/unit/test-control.c": {"fuzz", "long", "page"},
+    "tests/daemon/test_bus.py": {"fuzz", "long", "page"},
+    "tests/ctl/test_errors.py": {"fuzz", "long"},
+    "tests/slurm/test_sutro.lua": {"fuzz", "long"},
     "tests/page/test_page.py": {"page"},
-    "tests/livedaemon.py": {"long", "page"},
-    "tests/package/test_block_headers.py": each("checks", "long"),
-    "tests/bench/measure.py": GUESTS | VIRTUAL | {"long"},
-    "tests/rig/unit.py": GUESTS | VIRTUAL | {"long"},
-    "tests/uml/inside/stress.py": VIRTUAL | {"long"},
+    "tests/livedaemon.py": {"fuzz", "long", "page"},
+    "tests/package/test_block_headers.py": each("checks", "fuzz", "long"),
+    "tests/bench/measure.py": GUESTS | VIRTUAL | {"fuzz", "long"},
+    "tests/rig/unit.py": GUESTS | VIRTUAL | {"fuzz", "long"},
+    "tests/uml/inside/stress.py": VIRTUAL | {"fuzz", "long"},
     "tests/vm/conftest.py": GUESTS,
     "tests/vm/test_floors.py": {"measure"},
     "tests/vm/test_metrics.py": {"metrics"},
@@ -126,6 +127,12 @@ def test_a_file_elsewhere_changes_no_key(tmp_path: Path, stage: stages.Stage) ->
     before = keys.key(cache, stage, clone)
     (clone / "README").write_text("")
     assert keys.key(cache, stage, clone) == before
+
+
+def test_a_shorter_run_is_no_result_of_a_longer_one(tmp_path: Path, stage: stages.Stage) -> None:
+    cache, clone = Cache(tmp_path / "cache"), tmp_path / "clone"
+    shorter, longer = (replace(stage, extent=f"{n} minutes") for n in (1, 10))
+    assert keys.key(cache, shorter, clone) != keys.key(cache, longer, clone)
 
 
 def test_a_failure_is_not_kept(tmp_path: Path, stage: stages.Stage) -> None:
