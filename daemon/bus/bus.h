@@ -2,6 +2,7 @@
 #ifndef SUTRO_BUS_H
 #define SUTRO_BUS_H
 
+#include <sys/queue.h>
 #include <systemd/sd-bus.h>
 
 #include "control/actuate.h"
@@ -51,6 +52,7 @@ struct bus_ops {
  * @changes: calls that wait for switches of leaves
  * @tasks: calls whose work is done in child processes
  * @quotas: time that calls of users took, see quota.c
+ * @reservations: capacity of settings that are being written, see capacity.c
  */
 struct bus {
 	sd_bus *connection;
@@ -70,6 +72,7 @@ struct bus {
 	struct bus_change *changes;
 	struct bus_task *tasks;
 	struct bus_quotas *quotas;
+	LIST_HEAD(, reservation) reservations;
 };
 
 /** bus_method_t - a method that runs later; it sends its reply itself */

@@ -5,12 +5,28 @@
  *
  * Admission looks at the change only: a setting that takes less than the one before, or takes
  * from a device with room, is never refused.
+ *
+ * A child process writes the file of a setting, and a second call may come meanwhile. The promises
+ * of a setting under way are reserved: they count as if they were in force, and so do those that
+ * it lowers, because its write may fail.
  */
+
+#include <sys/queue.h>
 
 #include "bus/bus.h"
 #include "bus/capacity.h"
 #include "bus/method.h"
 #include "control/promised.h"
+
+/**
+ * struct reservation
+ * @promises: of the unit, the larger of those in force and those to be
+ */
+struct reservation {
+	char *unit;
+	struct promises promises;
+	LIST_ENTRY(reservation) list;
+};
 
 static struct admission_base base_of(const struct bus *b)
 {
@@ -49,17 +65,40 @@ static int judge(const struct bus *b, const char *unit,
 	return 0;
 }
 
+/* A free entry first, then all reservations, the latest of a unit first. */
+static struct proposed *list_reserved(const struct bus *b, size_t *ret_n)
+{
+	const struct reservation *r;
+	struct proposed *l;
+	size_t n = 1;
+
+	LIST_FOREACH(r, &b->reservations, list)
+	n++;
+	l = calloc(n, sizeof(*l));
+	*ret_n = n;
+	n = 1;
+	LIST_FOREACH(r, &b->reservations, list)
+	if (l)
+		l[n++] = (struct proposed){ r->unit, &r->promises };
+	return l;
+}
+
 static int admit(const struct bus *b, const char *unit,
-		 const struct promises *proposed, sd_bus_error *error)
+		 const struct promises *promises, sd_bus_error *error)
 {
 	const struct capacities *l = &b->conf->capacities;
 	_cleanup_free_ struct promised *before = NULL, *after = NULL;
 	const struct admission_base base = base_of(b);
+	size_t n;
+	_cleanup_free_ struct proposed *all = list_reserved(b, &n);
 	int r;
 
-	r = promised_sum(&base, l, NULL, NULL, &before);
+	if (!all)
+		return -ENOMEM;
+	all[0] = (struct proposed){ unit, promises };
+	r = promised_sum(&base, l, all + 1, n - 1, &before);
 	if (r >= 0)
-		r = promised_sum(&base, l, unit, proposed, &after);
+		r = promised_sum(&base, l, all, n, &after);
 	for (size_t i = 0; i < l->n && r >= 0; i++)
 		for (enum promise_key k = 0; k < CAPACITY_KEYS && r >= 0; k++)
 			if (l->items[i].rate[k] &&
@@ -70,26 +109,98 @@ static int admit(const struct bus *b, const char *unit,
 	return r;
 }
 
-int bus_admit(const struct bus *b, const char *unit,
-	      const struct assignment *assignments, size_t n,
-	      sd_bus_error *error)
+/* The promises of @unit: those reserved last, or else those in force. */
+static int find_promises(const struct bus *b, const char *unit,
+			 struct promises *ret)
 {
-	_cleanup_free_ char *sentence = NULL;
+	const struct reservation *reserved;
 	struct stated stated = {};
-	int r;
+	int r = 0;
 
+	LIST_FOREACH(reserved, &b->reservations, list)
+	if (streq(reserved->unit, unit)) {
+		for (size_t i = 0; i < reserved->promises.n && !r; i++)
+			r = promises_add(ret, &reserved->promises.items[i]);
+		return r;
+	}
+	r = clients_state(b->clients, b->policies, unit, &stated);
+	*ret = stated.in_force;
+	stated.in_force = (struct promises){};
+	stated_done(&stated);
+	return r;
+}
+
+/* A floor in percent and a rate cannot be compared: the present one stays. */
+static int keep_larger(struct promises *l, const struct promises *present)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < present->n && !err; i++) {
+		const struct promise *p = &present->items[i];
+		const struct promise *now = promises_find(l, p->key, p->path);
+
+		if (!now || now->value < p->value || now->part < p->part)
+			err = promises_apply(l, p, NULL);
+	}
+	return err;
+}
+
+static int reserve(struct bus *b, const char *unit, struct promises *promises,
+		   const struct promises *present, struct reservation **ret)
+{
+	struct reservation *r = calloc(1, sizeof(*r));
+	int err = r ? keep_larger(promises, present) : -ENOMEM;
+
+	if (!err) {
+		r->unit = strdup(unit);
+		err = r->unit ? 0 : -ENOMEM;
+	}
+	if (err) {
+		free(r);
+		return err;
+	}
+	r->promises = *promises;
+	*promises = (struct promises){};
+	LIST_INSERT_HEAD(&b->reservations, r, list);
+	*ret = r;
+	return 0;
+}
+
+void capacity_release(struct reservation *r)
+{
+	if (!r)
+		return;
+	LIST_REMOVE(r, list);
+	promises_done(&r->promises);
+	free(r->unit);
+	free(r);
+}
+
+int bus_admit(struct bus *b, const char *unit,
+	      const struct assignment *assignments, size_t n,
+	      struct reservation **ret, sd_bus_error *error)
+{
+	struct promises present = {}, promises = {};
+	_cleanup_free_ char *sentence = NULL;
+	int r = 0;
+
+	*ret = NULL;
 	if (!b->conf->capacities.n)
 		return 0;
-	r = clients_state(b->clients, b->policies, unit, &stated);
-	if (r < 0)
-		return r;
-	r = promises_assign(&stated.in_force, assignments, n, "", &sentence);
-	/* A mistake is reported with the file by the method itself. */
+	r = find_promises(b, unit, &present);
+	for (size_t i = 0; i < present.n && r >= 0; i++)
+		r = promises_add(&promises, &present.items[i]);
 	if (r >= 0)
-		r = admit(b, unit, &stated.in_force, error);
-	else if (r == -EINVAL)
+		r = promises_assign(&promises, assignments, n, "", &sentence);
+	if (r >= 0)
+		r = admit(b, unit, &promises, error);
+	if (r >= 0)
+		r = reserve(b, unit, &promises, &present, ret);
+	/* A mistake is reported with the file by the method itself. */
+	else if (r == -EINVAL && !sd_bus_error_is_set(error))
 		r = 0;
-	stated_done(&stated);
+	promises_done(&promises);
+	promises_done(&present);
 	return r;
 }
 
@@ -116,7 +227,7 @@ int method_list_capacities(sd_bus_message *call, void *userdata,
 	const struct admission_base base = base_of(b);
 	int r;
 
-	r = promised_sum(&base, &b->conf->capacities, NULL, NULL, &sums);
+	r = promised_sum(&base, &b->conf->capacities, NULL, 0, &sums);
 	if (r >= 0)
 		r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)

@@ -4,14 +4,21 @@
 
 #include "bus/bus.h"
 
+/** struct reservation - capacity of a setting that is admitted, and not in force yet */
+struct reservation;
+
 /**
  * bus_admit() - do the devices have the capacity for these settings?
+ * @ret: the capacity, until capacity_release(): other settings do not find it; NULL: it takes none
  *
  * With Admission=warn a lack is logged. Return: 0; a negative errno for the method to return,
  * with @error set.
  */
-int bus_admit(const struct bus *b, const char *unit,
+int bus_admit(struct bus *b, const char *unit,
 	      const struct assignment *assignments, size_t n,
-	      sd_bus_error *error);
+	      struct reservation **ret, sd_bus_error *error);
+
+/** capacity_release() - the setting is in force, or has failed; NULL: nothing */
+void capacity_release(struct reservation *r);
 
 #endif

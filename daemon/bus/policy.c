@@ -136,6 +136,7 @@ static int read_assignments(sd_bus_message *call,
 /**
  * struct change - a change of a control file
  * @is_reset: the file is removed
+ * @reserved: of bus_admit()
  *
  * The strings belong to the call.
  */
@@ -143,6 +144,7 @@ struct change {
 	const char *unit;
 	enum policy_lifetime lifetime;
 	bool is_reset;
+	struct reservation *reserved;
 	struct assignment assignments[ASSIGNMENTS_MAX];
 	size_t n;
 };
@@ -182,6 +184,15 @@ static int take_change(struct bus *b, sd_bus_message *call, void *userdata,
 	return sd_bus_reply_method_return(call, "");
 }
 
+static void change_free(void *userdata)
+{
+	struct change *c = userdata;
+
+	capacity_release(c->reserved);
+	free(c);
+}
+
+/* It takes over the reservation of @change. */
 static int start_change(struct bus *b, sd_bus_message *call,
 			const struct change *change, sd_bus_error *error)
 {
@@ -189,12 +200,14 @@ static int start_change(struct bus *b, sd_bus_message *call,
 		.limit_usec = LIMIT_SEC * 1000000ULL,
 		.work = write_change,
 		.then = take_change,
-		.free = free,
+		.free = change_free,
 	};
 	struct change *c = malloc(sizeof(*c));
 
-	if (!c)
+	if (!c) {
+		capacity_release(change->reserved);
 		return -ENOMEM;
+	}
 	*c = *change;
 	return bus_in_background(b, call, &background, c, error);
 }
@@ -222,7 +235,7 @@ static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 		r = check_is_no_unit(b, unit, error);
 	if (r < 0)
 		return r;
-	r = bus_admit(b, unit, c.assignments, c.n, error);
+	r = bus_admit(b, unit, c.assignments, c.n, &c.reserved, error);
 	if (r < 0)
 		return r;
 	if (l != LIFETIME_CLIENT) {
@@ -232,6 +245,7 @@ static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 	}
 	r = clients_assign(b->clients, sd_bus_message_get_sender(call), unit,
 			   c.assignments, c.n, &sentence);
+	capacity_release(c.reserved);
 	return r < 0 ? refuse(error, unit, r, sentence)
 		     : sd_bus_reply_method_return(call, "");
 }

@@ -81,10 +81,19 @@ static int add_stated(const struct admission_base *base, const char *unit,
 
 /* ---- all units ---- */
 
+static bool is_among(const struct proposed *l, size_t n, const char *unit)
+{
+	for (size_t i = 0; i < n; i++)
+		if (streq(l[i].unit, unit))
+			return true;
+	return false;
+}
+
 /* A setting made at run time counts at once. The policy of a unit that runs has it only when
  * systemd has answered: until then a second setting would find the same room.
  */
-static int add_units(const struct admission_base *base, const char *but,
+static int add_units(const struct admission_base *base,
+		     const struct proposed *but, size_t n_but,
 		     struct promised *sums, size_t n)
 {
 	struct cgroup *root = cgroup_tree_root(base->machine->tree);
@@ -95,11 +104,11 @@ static int add_units(const struct admission_base *base, const char *but,
 		      ?: clients_units(base->clients, &names);
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
 		if (c->origin != CGROUP_PENDING &&
-		    !(but && streq(cgroup_subject(c), but)) &&
+		    !is_among(but, n_but, cgroup_subject(c)) &&
 		    !strv_contains(names, cgroup_subject(c)))
 			add(sums, n, &c->policy->promises);
 	for (char **name = names; name && *name && !err; name++)
-		if (!(but && streq(*name, but)))
+		if (!is_among(but, n_but, *name))
 			err = add_stated(base, *name,
 					 unit_find_cgroup(base->machine->tree,
 							  *name),
@@ -107,19 +116,20 @@ static int add_units(const struct admission_base *base, const char *but,
 	return err;
 }
 
-static int add_proposed(const struct admission_base *base, const char *unit,
-			const struct promises *proposed, struct promised *sums,
+static int add_proposed(const struct admission_base *base,
+			const struct proposed *proposed, struct promised *sums,
 			size_t n)
 {
-	struct policy policy = { .subject = strdup(unit) };
+	const struct promises *l = proposed->promises;
+	struct policy policy = { .subject = strdup(proposed->unit) };
 	int err = policy.subject ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < proposed->n && !err; i++)
-		err = promises_add(&policy.promises, &proposed->items[i]);
+	for (size_t i = 0; i < l->n && !err; i++)
+		err = promises_add(&policy.promises, &l->items[i]);
 	if (!err)
 		err = admission_find_devices(
 			base, &policy,
-			unit_find_cgroup(base->machine->tree, unit));
+			unit_find_cgroup(base->machine->tree, proposed->unit));
 	if (!err)
 		add(sums, n, &policy.promises);
 	policy_done(&policy);
@@ -127,7 +137,7 @@ static int add_proposed(const struct admission_base *base, const char *unit,
 }
 
 int promised_sum(const struct admission_base *base, const struct capacities *l,
-		 const char *unit, const struct promises *proposed,
+		 const struct proposed *proposed, size_t n,
 		 struct promised **ret)
 {
 	_cleanup_free_ struct promised *sums = calloc(l->n + 1, sizeof(*sums));
@@ -144,9 +154,10 @@ int promised_sum(const struct admission_base *base, const struct capacities *l,
 					      l->items[i].path, &d))
 			sums[i].device = d;
 	}
-	err = l->n ? add_units(base, proposed ? unit : NULL, sums, l->n) : 0;
-	if (!err && proposed && l->n)
-		err = add_proposed(base, unit, proposed, sums, l->n);
+	err = l->n ? add_units(base, proposed, n, sums, l->n) : 0;
+	for (size_t i = 0; i < n && l->n && !err; i++)
+		if (!is_among(proposed, i, proposed[i].unit))
+			err = add_proposed(base, &proposed[i], sums, l->n);
 	if (!err)
 		*ret = TAKE_PTR(sums);
 	return err;

@@ -16,13 +16,19 @@ struct promised {
 	uint64_t rate[CAPACITY_KEYS];
 };
 
+/** struct proposed - a unit, and its promises as they would be */
+struct proposed {
+	const char *unit;
+	const struct promises *promises;
+};
+
 /**
  * promised_sum() - the floors of all units on devices with a declared capacity
- * @unit, @proposed: a unit whose promises would be these; @proposed NULL: none is
+ * @proposed, @n: units whose promises would be others; of a unit the first entry counts
  * @ret: one for each of @l, to be freed
  */
 int promised_sum(const struct admission_base *base, const struct capacities *l,
-		 const char *unit, const struct promises *proposed,
+		 const struct proposed *proposed, size_t n,
 		 struct promised **ret);
 
 #endif

@@ -2,11 +2,12 @@
 """Declared capacities: what is promised of them, and the admission of settings beyond them."""
 
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import dbus
 import pytest
-from fakemachine import Machine, Sutrod, Systemd
+from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, wait_until
 
 CONF = "/etc/sutro/sutrod.conf"
 VOLUME = "Device=/dev/vg/db read=400M write=300M write-iops=2K\n"
@@ -118,6 +119,37 @@ def test_refuse_before_systemd_has_answered(
     finally:
         systemd.bus.systemd.process.send_signal(signal.SIGCONT)
     sutrod.settle()
+    assert promised(sutrod) == (400 * M, 0)
+
+
+def test_refuse_while_another_setting_is_written(
+    bus: Bus, machine: Machine, volume: None, sutrod: Sutrod
+) -> None:
+    """An admitted setting has its capacity before its file is on the disk, and until it fails."""
+    configure(machine, VOLUME + "Admission=refuse\n")
+    sutrod.start()
+    set_policy(sutrod, "db.service", "WriteBandwidthMin=/srv 200M", lifetime="persistent")
+    machine.fault("etc/sutro/policy.control/.new", "hang")
+    connection = dbus.bus.BusConnection(bus.address)
+    call = connection.get_object(NAME, PATH, introspect=False).get_dbus_method
+    floors = [("ReadBandwidthMin", "/srv 300M"), ("WriteBandwidthMin", "/srv 100M")]
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(call("SetPolicy", INTERFACE), "db.service", floors, "persistent")
+        wait_until(machine.at("/etc/sutro/policy.control/.new").exists)
+        for lifetime in ("runtime", "client"):
+            text = refused(sutrod, "web.service", "ReadBandwidthMin=/srv 101M", lifetime=lifetime)
+            assert "of which 300M are promised" in text
+        refused(sutrod, "db.service", "WriteBandwidthMin=/srv 301M")
+        # The write may fail: what it lowers is taken, too.
+        refused(sutrod, "web.service", "WriteBandwidthMin=/srv 101M")
+        set_policy(sutrod, "web.service", "ReadBandwidthMin=/srv 100M")
+        assert promised(sutrod) == (100 * M, 300 * M)
+        assert not done.done()
+        sutrod.elapse(10)
+        with pytest.raises(dbus.DBusException, match="was not on the disk"):
+            done.result()
+    connection.close()
+    set_policy(sutrod, "web.service", "ReadBandwidthMin=/srv 400M")
     assert promised(sutrod) == (400 * M, 0)
 
 
