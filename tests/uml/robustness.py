@@ -14,6 +14,7 @@ from rig.result import Goal, Result
 CHANGES = (
     "make_group", "kill_group", "switch", "starve", "weight", "set_class", "knob", "slots",
     "read_stat", "pull", "give_back", "fail", "lose", "block_size", "suspend", "hw_queues",
+    "fail_bios", "time_out",
 )  # fmt: skip
 
 

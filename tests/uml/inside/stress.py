@@ -4,8 +4,8 @@
 Disks, one of them below device-mapper, are read and written by fio, directly and through the page
 cache, with all I/O priorities, in cgroups that come and go. Meanwhile elevators are switched,
 weights, classes, knobs, nr_requests, block sizes and numbers of hardware queues change, an elevator
-that starts finds no memory for some cgroups, dm is suspended and resumed, and disks give requests
-back, fail or lose some, and are pulled and put back.
+that starts finds no memory, dm is suspended and resumed, bios fail on their way to a disk, and
+disks give requests back, fail or lose some, and are pulled and put back.
 The kernel is the one that checks itself: what goes wrong is in its log. In the end all is taken
 away, and it is counted what is left.
 
@@ -69,10 +69,18 @@ MAX_GROUPS = 8
 # Of a machine whose time is virtual.
 CLOCK = MNT / "fio-clock.so"
 KMEMLEAK = Path("/sys/kernel/debug/kmemleak")
-# Allocations from this cache fail for tasks that say so in MAKE_IT_FAIL.
-FAILSLAB = Path("/sys/kernel/debug/failslab")
-FAILS = {"task-filter": "Y", "cache-filter": "Y", "ignore-gfp-wait": "N", "verbose": 0,
-         "times": -1, "probability": 30}  # fmt: skip
+# Faults of the kernel, in percent. Allocations of pages, and from one cache, fail for tasks that
+# state so in MAKE_IT_FAIL; bios fail on disks with make-it-fail, and completions of requests are
+# lost on disks with io-timeout-fail.
+FAULTS = {
+    "failslab": {"task-filter": "Y", "cache-filter": "Y", "ignore-gfp-wait": "N",
+                 "probability": 30},
+    "fail_page_alloc": {"task-filter": "Y", "ignore-gfp-wait": "N", "min-order": 0,
+                        "probability": 10},
+    "fail_make_request": {"probability": 2},
+    "fail_io_timeout": {"probability": 2},
+}  # fmt: skip
+DEBUG = Path("/sys/kernel/debug")
 CACHE = Path("/sys/kernel/slab/sutro_blkg/failslab")
 MAKE_IT_FAIL = Path("/proc/self/make-it-fail")
 # Five minutes, in which any request is done that is going to be: a disk that loses every 50th does
@@ -156,8 +164,9 @@ class Stress:
             f"--runtime=100000 --clocksource=clock_gettime --randseed={self.made} "
             f"--output=/dev/null --allow_file_create=0 --size=64m {load}"
         )
-        if disk == STACKED:
-            # On a disk that is gone it would try again for ever, without any time.
+        if disk in (STACKED, QUEUED):
+            # Their requests fail. On the others, which are pulled, it would try again for ever,
+            # without any time.
             command += " --continue_on_error=all"
         if CLOCK.exists():
             command = f"env LD_PRELOAD={CLOCK} {command}"
@@ -207,12 +216,17 @@ class Stress:
         self.write(self.queue() / "scheduler", self.random.choice(SCHEDULERS))
 
     def starve(self) -> None:
-        """Switch to sutro while there may be no memory for one of the cgroups."""
+        """Switch to sutro while there may be no memory for it or for one of the cgroups."""
         scheduler = self.queue() / "scheduler"
         self.write(scheduler, "none")
-        MAKE_IT_FAIL.write_text("1\n")
-        self.write(scheduler, "sutro")
-        MAKE_IT_FAIL.write_text("0\n")
+        # To open the file takes memory.
+        file = os.open(MAKE_IT_FAIL, os.O_WRONLY)
+        try:
+            os.write(file, b"1\n")
+            self.write(scheduler, "sutro")
+        finally:
+            os.write(file, b"0\n")
+            os.close(file)
 
     def weight(self) -> None:
         value = str(self.random.choice((1, 10, 100, 333, 10000, 0, 10001, "default")))
@@ -269,6 +283,14 @@ class Stress:
     def lose(self) -> None:
         self.write(self.model() / "lose", self.random.choice(LOSE))
 
+    def fail_bios(self) -> None:
+        """Bios fail between dm and the disk, or no longer."""
+        self.write(BLOCK / STACKED / "make-it-fail", self.random.choice((0, 0, 1)))
+
+    def time_out(self) -> None:
+        """Completions are lost, so that requests time out, or no longer."""
+        self.write(BLOCK / QUEUED / "io-timeout-fail", self.random.choice((0, 0, 1)))
+
     def block_size(self) -> None:
         """Of a device that is being read; the page cache is thrown away."""
         size, node = self.random.choice(BLOCK_SIZES), NODES[self.disk()]
@@ -311,7 +333,7 @@ class Stress:
             self.make_group: 6, self.kill_group: 4, self.switch: 3, self.weight: 6,
             self.set_class: 3, self.knob: 4, self.slots: 2, self.read_stat: 2, self.pull: 1,
             self.give_back: 2, self.fail: 2, self.lose: 2, self.block_size: 2, self.suspend: 2,
-            self.hw_queues: 2, self.starve: 2,
+            self.hw_queues: 2, self.starve: 2, self.fail_bios: 2, self.time_out: 2,
         }  # fmt: skip
 
     def run(self, seconds: float, changes: int = 0) -> None:
@@ -432,8 +454,9 @@ def main() -> None:
     make(NULLB / QUEUED, NULLB_DISK | numbers.get(QUEUED, {}), "power")
     sectors = DISKS[STACKED]["size_mb"] * 2048
     dmsetup("create", DM, stdin=f"0 {sectors} linear /dev/{STACKED} 0\n")
-    for key, value in FAILS.items():
-        (FAILSLAB / key).write_text(f"{value}\n")
+    for kind, settings in FAULTS.items():
+        for key, value in ({"verbose": 0, "times": -1} | settings).items():
+            (DEBUG / kind / key).write_text(f"{value}\n")
     # Refused where the cache is one with others of its size.
     with contextlib.suppress(OSError):
         CACHE.write_text("1\n")
