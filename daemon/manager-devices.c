@@ -184,6 +184,21 @@ static void compare_versions(struct manager *m)
 		    version ?: "0");
 }
 
+void manager_on_lookups(void *userdata)
+{
+	struct manager *m = userdata;
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
+
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
+		policy_resolve(c->policy, m->machine.topology,
+			       m->machine.lookups);
+		if (manager_look_at_volumes(m, c) < 0)
+			log_oom();
+	}
+	governor_renew(&m->governor);
+	manager_mark_all(m);
+}
+
 int manager_renew_topology(struct manager *m)
 {
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
@@ -194,8 +209,9 @@ int manager_renew_topology(struct manager *m)
 	if (err)
 		return log_error_errno(err, "Cannot read %s: %m",
 				       m->machine.roots.sysfs);
+	lookups_renew(&m->lookups);
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
-		policy_resolve(c->policy, new, &m->machine.roots);
+		policy_resolve(c->policy, new, m->machine.lookups);
 	forget_removed(m, new);
 	topology_free(m->machine.topology);
 	m->machine.topology = new;

@@ -35,7 +35,7 @@ int manager_look_at_volumes(struct manager *m, struct cgroup *c)
 int manager_resolve_missed(struct manager *m, struct cgroup *c)
 {
 	if (policy_resolve_missed(c->policy, m->machine.topology,
-				  &m->machine.roots))
+				  m->machine.lookups))
 		governor_renew(&m->governor);
 	return manager_look_at_volumes(m, c);
 }
@@ -84,7 +84,7 @@ static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 	*c->policy = *p;
 	*p = (struct policy){};
 	c->waiting = false;
-	policy_resolve(c->policy, m->machine.topology, &m->machine.roots);
+	policy_resolve(c->policy, m->machine.topology, m->machine.lookups);
 	if (watch_volumes(m, c) < 0)
 		log_oom();
 	cgfile_retry(c);
@@ -343,6 +343,7 @@ int manager_reload_policies(struct manager *m)
 {
 	int err = manager_load_policies(m);
 
+	lookups_forget(&m->lookups);
 	bus_property_changed(&m->bus, "PolicyErrors");
 	manager_ask_all(m);
 	return err;

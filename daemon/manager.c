@@ -97,6 +97,7 @@ int manager_reload(struct manager *m)
 	if (err)
 		log_error_errno(err, "Cannot load the configuration, the last "
 				     "one stays in force: %m");
+	lookups_forget(&m->lookups);
 	manager_renew_topology(m);
 	sd_event_source_set_time(m->reconcile, 0);
 	manager_ask_all(m);
@@ -343,6 +344,9 @@ static int start(struct manager *m)
 	int r;
 
 	r = sd_event_default(&m->machine.event);
+	lookups_init(&m->lookups, m->machine.event, &m->machine.roots,
+		     manager_on_lookups, m);
+	m->machine.lookups = &m->lookups;
 	if (r >= 0)
 		r = add_sources(m);
 	if (r < 0)
@@ -406,6 +410,7 @@ struct manager *manager_free(struct manager *m)
 	governor_stop(&m->governor);
 	clients_done(&m->clients);
 	leaf_switches_done(&m->switches);
+	lookups_done(&m->lookups);
 	m->flush = sd_event_source_disable_unref(m->flush);
 	m->flush_due = sd_event_source_disable_unref(m->flush_due);
 	cgroup_tree_free(m->machine.tree);

@@ -47,6 +47,7 @@
  */
 struct manager {
 	struct machine machine;
+	struct lookups lookups;
 	struct conf *conf;
 	struct bus bus;
 	sd_bus *systemd;
@@ -99,6 +100,9 @@ int manager_reload_policies(struct manager *m);
 
 /** manager_policy_changed() - the settings of @unit changed; @userdata: manager */
 void manager_policy_changed(const char *unit, void *userdata);
+
+/** manager_on_lookups() - the path of a setting leads elsewhere; @userdata: manager */
+void manager_on_lookups(void *userdata);
 
 /** manager_renew_topology() - look at all block devices again, resolve all paths */
 int manager_renew_topology(struct manager *m);

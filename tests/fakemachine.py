@@ -513,6 +513,12 @@ class Sutrod:
             passed += STEP_S
         return passed
 
+    def children(self) -> str:
+        """Its child processes."""
+        assert self.process
+        pid = self.process.pid
+        return Path(f"/proc/{pid}/task/{pid}/children").read_text()
+
     def log(self) -> str:
         """All lines that it logged."""
         return self.log_file.read_text()

@@ -5,6 +5,7 @@
 #include "bus/authority.h"
 #include "bus/bus.h"
 #include "bus/method.h"
+#include "bus/paths.h"
 #include "control/admission.h"
 
 /* More in one call is a mistake or worse. */
@@ -93,7 +94,10 @@ static int reply_with(sd_bus_message *call, const struct admission *a)
 	return bus_send(reply, r);
 }
 
-static int check_policies(struct bus *b, sd_bus_message *call,
+static int check_known_policies(struct bus *b, sd_bus_message *call,
+				sd_bus_error *error);
+
+static int check_policies(struct bus *b, sd_bus_message *call, bool is_last,
 			  sd_bus_error *error)
 {
 	const struct admission_base base = {
@@ -104,6 +108,7 @@ static int check_policies(struct bus *b, sd_bus_message *call,
 		.actuator = b->actuator,
 	};
 	_cleanup_(admission_done) struct admission a = {};
+	_cleanup_strv_ char **unknown = NULL;
 	_cleanup_free_ char *sentence = NULL;
 	struct proposal files[PROPOSALS_MAX];
 	struct proposals proposals = { .items = files };
@@ -117,7 +122,26 @@ static int check_policies(struct bus *b, sd_bus_message *call,
 	r = admission_check(&base, &proposals, &a, &sentence);
 	if ((r == -EINVAL || r == -EBADMSG) && sentence)
 		return bus_error(error, ERROR_BAD_POLICY, "%s", sentence);
-	return r < 0 ? r : reply_with(call, &a);
+	if (r >= 0 && !is_last)
+		r = lookups_unknown(b->machine->lookups, &unknown);
+	if (r < 0)
+		return r;
+	return unknown ? bus_learn_paths(b, call, TAKE_PTR(unknown),
+					 check_known_policies, error)
+		       : reply_with(call, &a);
+}
+
+static int check_known_policies(struct bus *b, sd_bus_message *call,
+				sd_bus_error *error)
+{
+	return check_policies(b, call, true, error);
+}
+
+/* The first check asks where the paths of the files lead. */
+static int check_new_policies(struct bus *b, sd_bus_message *call,
+			      sd_bus_error *error)
+{
+	return check_policies(b, call, false, error);
 }
 
 /* Everyone may read what is in force. To match patterns of a caller against all units
@@ -132,7 +156,7 @@ int method_check_policies(sd_bus_message *call, void *userdata,
 		r = sd_bus_message_at_end(call, false);
 	if (r < 0)
 		return r;
-	return r ? check_policies(userdata, call, error)
+	return r ? check_new_policies(userdata, call, error)
 		 : bus_with_authority(userdata, call, ACTION_MANAGE_POLICIES,
-				      NULL, check_policies, error);
+				      NULL, check_new_policies, error);
 }

@@ -176,6 +176,39 @@ void capacity_release(struct reservation *r)
 	free(r);
 }
 
+static bool is_in(const struct promises *l, const struct promise *p)
+{
+	const struct promise *same = promises_find(l, p->key, p->path);
+
+	return same && same->value == p->value && same->part == p->part;
+}
+
+/* Where a path leads that was not looked up in time is not known, and neither is the room there. */
+static int check_paths(const struct bus *b, const struct promises *present,
+		       const struct promises *l, sd_bus_error *error)
+{
+	struct lookups *lookups = b->machine->lookups;
+	struct device *d;
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct promise *p = &l->items[i];
+
+		if (p->key >= CAPACITY_KEYS || promise_is_any(p) ||
+		    is_in(present, p))
+			continue;
+		if (lookups_find(lookups, b->machine->topology, p->path, &d) ==
+			    -ETIMEDOUT ||
+		    !lookups_knows(lookups, p->path))
+			return bus_error(
+				error, SD_BUS_ERROR_TIMEOUT,
+				"%s: the path could not be looked up. "
+				"Does its file server answer? Reload() "
+				"looks it up again.",
+				p->path);
+	}
+	return 0;
+}
+
 int bus_admit(struct bus *b, const char *unit,
 	      const struct assignment *assignments, size_t n,
 	      struct reservation **ret, sd_bus_error *error)
@@ -192,6 +225,8 @@ int bus_admit(struct bus *b, const char *unit,
 		r = promises_add(&promises, &present.items[i]);
 	if (r >= 0)
 		r = promises_assign(&promises, assignments, n, "", &sentence);
+	if (r >= 0)
+		r = check_paths(b, &present, &promises, error);
 	if (r >= 0)
 		r = admit(b, unit, &promises, error);
 	if (r >= 0)

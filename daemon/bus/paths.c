@@ -1,78 +1,64 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/*
- * Paths of authorized callers, with all links followed. The child writes a line for each path,
- * "0 /real/path" or "ERRNO".
- */
-
-#include <stdio.h>
+/* Paths of authorized callers, with all links followed, in a child process (lookup.c). */
 
 #include "bus/background.h"
 #include "bus/paths.h"
-#include "host/path.h"
+#include "host/lookup.h"
 
 #define LIMIT_SEC 5U
 
-/** struct lookup - paths of a call, and the method that waits for them */
-struct lookup {
+/**
+ * struct bus_lookup - paths of a call, and the method that waits for them
+ * @method: gets the real paths
+ * @learnt: in its place: finds them in the lookups of the machine
+ */
+struct bus_lookup {
 	char **paths;
 	bus_paths_method_t method;
+	bus_method_t learnt;
 };
 
 static void lookup_free(void *userdata)
 {
-	struct lookup *l = userdata;
+	struct bus_lookup *l = userdata;
 
 	strv_free(l->paths);
 	free(l);
 }
 
-/* A path with a newline would be two lines. */
 static int work(struct bus *b, void *userdata, int fd)
 {
-	const struct lookup *l = userdata;
-	int err = 0;
+	const struct bus_lookup *l = userdata;
 
-	for (char **p = l->paths; p && *p && !err; p++) {
-		_cleanup_free_ char *real = NULL, *line = NULL;
-
-		if (!strchr(*p, '\n'))
-			real = path_real(&b->machine->roots, *p);
-		else
-			errno = ENOENT;
-		line = real ? asprintf_or_null("0 %s\n", real)
-			    : asprintf_or_null("%d\n", errno);
-		err = line ? write_all(fd, line, strlen(line)) : -ENOMEM;
-	}
-	return err;
+	return lookups_write(&b->machine->roots, l->paths, fd);
 }
 
-static int parse(const struct lookup *l, const char *output, char ***ret,
+static int parse(const struct bus_lookup *l, const char *output, char ***ret,
 		 sd_bus_error *error)
 {
 	_cleanup_free_ char *copy = strdup(output);
-	char *rest = NULL, *line;
+	char *rest = copy;
 
 	if (!copy)
 		return -ENOMEM;
-	line = strtok_r(copy, "\n", &rest);
-	for (char **p = l->paths; *p && line; p++) {
-		int err = atoi(line);
+	for (char **p = l->paths; *p; p++) {
+		const char *real;
+		int r = lookups_read(&rest, &real);
 
-		if (err)
-			return bus_path_error(error, *p, -err);
-		if (strv_add(ret, line + 2) < 0)
+		if (r)
+			return r < 0 ? -EIO : bus_path_error(error, *p, -r);
+		if (strv_add(ret, real) < 0)
 			return -ENOMEM;
-		line = strtok_r(NULL, "\n", &rest);
 	}
-	return strv_length(*ret) == strv_length(l->paths) ? 0 : -EIO;
+	return 0;
 }
 
 static int then(struct bus *b, sd_bus_message *call, void *userdata, int err,
 		const char *output, sd_bus_error *error)
 {
 	_cleanup_strv_ char **real = NULL;
-	struct lookup *l = userdata;
+	struct bus_lookup *l = userdata;
 
 	if (err == -ETIMEDOUT)
 		return bus_error(error, SD_BUS_ERROR_TIMEOUT,
@@ -93,12 +79,60 @@ int bus_with_real_paths(struct bus *b, sd_bus_message *call, char **paths,
 		.then = then,
 		.free = lookup_free,
 	};
-	struct lookup *l = malloc(sizeof(*l));
+	struct bus_lookup *l = malloc(sizeof(*l));
 
 	if (!l) {
 		strv_free(paths);
 		return -ENOMEM;
 	}
-	*l = (struct lookup){ paths, method };
+	*l = (struct bus_lookup){ .paths = paths, .method = method };
+	return bus_in_background(b, call, &background, l, error);
+}
+
+/* ---- paths of settings ---- */
+
+static int then_learnt(struct bus *b, sd_bus_message *call, void *userdata,
+		       int err, const char *output, sd_bus_error *error)
+{
+	_cleanup_free_ char *copy = strdup(output);
+	struct lookups *lookups = b->machine->lookups;
+	const struct bus_lookup *l = userdata;
+	bool is_other = false;
+	char *rest = copy;
+	int r = 0;
+
+	for (char **p = l->paths; copy && *p && r != -ENODATA; p++) {
+		const char *real = NULL;
+
+		r = lookups_read(&rest, &real);
+		if (r >= 0)
+			is_other |= lookups_set(lookups, *p, real, r);
+		else if (err == -ETIMEDOUT)
+			is_other |= lookups_set(lookups, *p, NULL, ETIMEDOUT);
+	}
+	if (is_other)
+		lookups->changed(lookups->userdata);
+	return l->learnt(b, call, error);
+}
+
+int bus_learn_paths(struct bus *b, sd_bus_message *call, char **paths,
+		    bus_method_t method, sd_bus_error *error)
+{
+	static const struct bus_background background = {
+		.limit_usec = LIMIT_SEC * 1000000ULL,
+		.work = work,
+		.then = then_learnt,
+		.free = lookup_free,
+	};
+	struct bus_lookup *l;
+
+	if (!paths)
+		return method(b, call, error);
+	l = malloc(sizeof(*l));
+	if (!l) {
+		strv_free(paths);
+		return -ENOMEM;
+	}
+	*l = (struct bus_lookup){ .paths = paths, .learnt = method };
 	return bus_in_background(b, call, &background, l, error);
 }

@@ -13,6 +13,7 @@
 #include "bus/bus.h"
 #include "bus/capacity.h"
 #include "bus/method.h"
+#include "bus/paths.h"
 #include "bus/quota.h"
 #include "policy/unit-cgroup.h"
 
@@ -212,7 +213,18 @@ static int start_change(struct bus *b, sd_bus_message *call,
 	return bus_in_background(b, call, &background, c, error);
 }
 
-static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
+static int read_change(sd_bus_message *call, struct change *c,
+		       sd_bus_error *error)
+{
+	int r = sd_bus_message_rewind(call, true);
+
+	if (r >= 0)
+		r = sd_bus_message_read(call, "s", &c->unit);
+	return r < 0 ? r : read_assignments(call, c->assignments, &c->n, error);
+}
+
+static int set_known_policy(struct bus *b, sd_bus_message *call,
+			    sd_bus_error *error)
 {
 	_cleanup_free_ char *sentence = NULL;
 	enum lifetime l = LIFETIMES;
@@ -220,11 +232,8 @@ static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 	struct change c = {};
 	int r;
 
-	r = sd_bus_message_rewind(call, true);
-	if (r >= 0)
-		r = sd_bus_message_read(call, "s", &unit);
-	if (r >= 0)
-		r = read_assignments(call, c.assignments, &c.n, error);
+	r = read_change(call, &c, error);
+	unit = c.unit;
 	if (r >= 0)
 		r = sd_bus_message_read(call, "s", &lifetime);
 	if (r >= 0)
@@ -239,7 +248,6 @@ static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 	if (r < 0)
 		return r;
 	if (l != LIFETIME_CLIENT) {
-		c.unit = unit;
 		c.lifetime = (enum policy_lifetime)l;
 		return start_change(b, call, &c, error);
 	}
@@ -248,6 +256,43 @@ static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 	capacity_release(c.reserved);
 	return r < 0 ? refuse(error, unit, r, sentence)
 		     : sd_bus_reply_method_return(call, "");
+}
+
+/* Add the path of @p if it was not looked up yet. */
+static int add_unknown(const struct bus *b, const struct promise *p,
+		       char ***unknown)
+{
+	struct lookups *lookups = b->machine->lookups;
+	struct device *d;
+
+	if (!p->path || promise_is_any(p))
+		return 0;
+	lookups_find(lookups, b->machine->topology, p->path, &d);
+	return lookups_knows(lookups, p->path) ? 0 : strv_add(unknown, p->path);
+}
+
+/* Admission needs the devices behind the paths; a mistake is for set_known_policy(). */
+static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
+{
+	_cleanup_free_ char *sentence = NULL;
+	_cleanup_strv_ char **unknown = NULL;
+	struct promises l = {};
+	struct change c = {};
+	int r;
+
+	if (!b->conf->capacities.n)
+		return set_known_policy(b, call, error);
+	r = read_change(call, &c, error);
+	if (r < 0)
+		return r;
+	r = promises_assign(&l, c.assignments, c.n, "", &sentence);
+	for (size_t i = 0; i < l.n && r >= 0; i++)
+		r = add_unknown(b, &l.items[i], &unknown);
+	promises_done(&l);
+	if (r < 0 && r != -EINVAL)
+		return r;
+	return bus_learn_paths(b, call, TAKE_PTR(unknown), set_known_policy,
+			       error);
 }
 
 static int reset_policy(struct bus *b, sd_bus_message *call,

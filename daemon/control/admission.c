@@ -102,7 +102,7 @@ int admission_find_devices(const struct admission_base *base,
 	/* A path that leads nowhere is for the answer, not for the log. */
 	for (size_t i = 0; i < policy->promises.n; i++)
 		policy->promises.items[i].missed = true;
-	policy_resolve(policy, base->machine->topology, &base->machine->roots);
+	policy_resolve(policy, base->machine->topology, base->machine->lookups);
 	return admission_expand(base, policy, c);
 }
 

@@ -33,19 +33,12 @@ static void add(struct promised *sums, size_t n, const struct promises *l)
 }
 
 static const struct device *device_of(const struct admission_base *base,
-				      const char *path, const struct cgroup *c)
+				      const char *path)
 {
 	struct device *d = NULL;
 
-	for (size_t i = 0; c && i < c->policy->promises.n; i++) {
-		const struct promise *p = &c->policy->promises.items[i];
-
-		if (p->path && p->device && streq(p->path, path))
-			return p->device;
-	}
-	/* Paths are not looked up for each reader: that may take long. */
-	if (topology_resolve_literal(base->machine->topology,
-				     &base->machine->roots, path, &d))
+	if (lookups_find(base->machine->lookups, base->machine->topology, path,
+			 &d))
 		return NULL;
 	return d;
 }
@@ -68,7 +61,7 @@ static int add_stated(const struct admission_base *base, const char *unit,
 		struct promise *p = &policy.promises.items[i];
 
 		p->device = p->path && !promise_is_any(p)
-				    ? device_of(base, p->path, c)
+				    ? device_of(base, p->path)
 				    : NULL;
 	}
 	if (!err)
@@ -89,8 +82,8 @@ static bool is_among(const struct proposed *l, size_t n, const char *unit)
 	return false;
 }
 
-/* A setting made at run time counts at once. The policy of a unit that runs has it only when
- * systemd has answered: until then a second setting would find the same room.
+/* A setting made at run time counts at once, and so does its end. The policy of a unit that runs has
+ * both only when systemd has answered: until then a second setting would find the same room, or none.
  */
 static int add_units(const struct admission_base *base,
 		     const struct proposed *but, size_t n_but,
@@ -105,8 +98,9 @@ static int add_units(const struct admission_base *base,
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
 		if (c->origin != CGROUP_PENDING &&
 		    !is_among(but, n_but, cgroup_subject(c)) &&
-		    !strv_contains(names, cgroup_subject(c)))
-			add(sums, n, &c->policy->promises);
+		    !strv_contains(names, cgroup_subject(c)) &&
+		    c->policy->promises.n)
+			err = add_stated(base, cgroup_subject(c), c, sums, n);
 	for (char **name = names; name && *name && !err; name++)
 		if (!is_among(but, n_but, *name))
 			err = add_stated(base, *name,

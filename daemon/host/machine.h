@@ -6,6 +6,7 @@
 
 #include "host/cgroup.h"
 #include "host/latency.h"
+#include "host/lookup.h"
 #include "host/priority.h"
 #include "host/resync.h"
 #include "host/roots.h"
@@ -18,6 +19,7 @@
  * @event: the loop in which its events arrive
  * @topology: block devices; replaced when they change
  * @tree: cgroups, each with its policy
+ * @lookups: where paths of settings lead
  * @resyncs: of RAID arrays, those that run
  * @latency: latencies at devices; NULL on a fake machine
  */
@@ -27,6 +29,7 @@ struct machine {
 	sd_event *event;
 	struct topology *topology;
 	struct cgroup_tree *tree;
+	struct lookups *lookups;
 	struct resyncs resyncs;
 	struct latency *latency;
 };

@@ -21,7 +21,7 @@
  * These are nominal weights. Where floors need others, the governor gives a setpoint
  * for the leaf, which is what is written then.
  *
- * This file does no I/O but policy_resolve().
+ * This file does no I/O.
  */
 
 #include "host/path.h"
@@ -107,14 +107,17 @@ void policy_done(struct policy *p)
  * goes.
  */
 static const struct device *resolve(const struct topology *t,
-				    const struct roots *roots, const char *path,
+				    struct lookups *lookups, const char *path,
 				    bool *missed, const char *subject,
 				    const char *what)
 {
 	struct device *d = NULL;
 	int err;
 
-	err = topology_resolve(t, roots, path, &d);
+	err = lookups_find(lookups, t, path, &d);
+	/* When the answer comes, all paths are resolved again. */
+	if (err == -EINPROGRESS)
+		return NULL;
 	if (err && !*missed)
 		log_warning_errno(err,
 				  "%s: %s on %s has no effect until that path "
@@ -132,12 +135,12 @@ static void drop_derived(struct promises *l)
 }
 
 void policy_resolve(struct policy *p, const struct topology *t,
-		    const struct roots *roots)
+		    struct lookups *lookups)
 {
 	for (size_t i = 0; i < p->n_statements; i++) {
 		struct statement *s = &p->statements[i];
 
-		s->device = resolve(t, roots, s->path, &s->missed, p->subject,
+		s->device = resolve(t, lookups, s->path, &s->missed, p->subject,
 				    "the weight");
 	}
 	drop_derived(&p->promises);
@@ -147,8 +150,8 @@ void policy_resolve(struct policy *p, const struct topology *t,
 		/* A weight is a statement, too. */
 		if (one->path && !promise_is_any(one) &&
 		    one->key != PROMISE_WEIGHT)
-			one->device = resolve(t, roots, one->path, &one->missed,
-					      p->subject,
+			one->device = resolve(t, lookups, one->path,
+					      &one->missed, p->subject,
 					      promise_info(one->key)->name);
 	}
 }
@@ -165,13 +168,13 @@ static size_t count_missed(const struct policy *p)
 }
 
 bool policy_resolve_missed(struct policy *p, const struct topology *t,
-			   const struct roots *roots)
+			   struct lookups *lookups)
 {
 	size_t missed = count_missed(p);
 
 	if (!missed)
 		return false;
-	policy_resolve(p, t, roots);
+	policy_resolve(p, t, lookups);
 	return count_missed(p) < missed;
 }
 

@@ -2,6 +2,7 @@
 #ifndef SUTRO_POLICY_H
 #define SUTRO_POLICY_H
 
+#include "host/lookup.h"
 #include "host/topology.h"
 #include "policy/promise.h"
 
@@ -106,7 +107,7 @@ int policy_promise(struct policy *p, struct promises *promises);
  * What policy_expand() derived is gone after it.
  */
 void policy_resolve(struct policy *p, const struct topology *t,
-		    const struct roots *roots);
+		    struct lookups *lookups);
 
 /**
  * policy_resolve_missed() - policy_resolve() if there are settings whose paths led nowhere
@@ -114,7 +115,7 @@ void policy_resolve(struct policy *p, const struct topology *t,
  * Return: does one of these paths lead to a device now?
  */
 bool policy_resolve_missed(struct policy *p, const struct topology *t,
-			   const struct roots *roots);
+			   struct lookups *lookups);
 
 /** policy_has_any() - is there a promise about each volume that the unit uses? */
 bool policy_has_any(const struct policy *p);

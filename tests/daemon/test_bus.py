@@ -6,7 +6,6 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import dbus
 import pytest
@@ -55,13 +54,6 @@ def call_as_nobody(method: str, *arguments: str) -> str:
         check=True,
     )
     return done.stdout.strip()
-
-
-def children(sutrod: Sutrod) -> str:
-    """The child processes of the daemon."""
-    assert sutrod.process
-    pid = sutrod.process.pid
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text()
 
 
 def interface_of(xml: str) -> list[str]:
@@ -142,6 +134,17 @@ def test_bad_paths(machine: Machine, sutrod: Sutrod, path: str, error: str, word
         assert (name, words in message) == (error, True), message
     if path:
         assert sutrod.error("Explain", "system.slice", path)[0] == error
+
+
+def test_resolve_shows_no_files(machine: Machine, sutrod: Sutrod) -> None:
+    """A user learns the device of the mount, not which files are in a closed directory."""
+    machine.mount("/data", "8:48", "ext4", "/dev/sdd")
+    machine.write("/data/closed/file", "")
+    machine.link("/data/closed/link", "/dev/sda")
+    sutrod.start()
+    for name in ("file", "link", "none"):
+        resolved = sutrod.call("ResolvePath", f"/data/closed/{name}")
+        assert [str(word) for word in resolved[0:1]] == ["/dev/sdd"]
 
 
 class Load:
@@ -262,14 +265,14 @@ def test_dump_does_not_stop_the_daemon(machine: Machine, systemd: Systemd, sutro
     os.mkfifo(endless)
     with ThreadPoolExecutor(1) as pool:
         dump = pool.submit(call_as_nobody, "Dump")
-        wait_until(lambda: bool(children(sutrod)))
+        wait_until(lambda: bool(sutrod.children()))
         systemd.change("b.service", 300)
         sutrod.until(lambda: machine.weights(b) == ["default 300"])
         assert not dump.done()
         sutrod.elapse(20)
         assert "Timeout The state was not complete after 20 s." in dump.result()
     endless.unlink()
-    wait_until(lambda: not children(sutrod))
+    wait_until(lambda: not sutrod.children())
 
 
 def test_path_on_a_dead_file_server(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
@@ -282,7 +285,7 @@ def test_path_on_a_dead_file_server(machine: Machine, systemd: Systemd, sutrod: 
     assert sutrod.error("Explain", "a.service", "/srv/dead/x")[0] == "NoQueue"
     with ThreadPoolExecutor(1) as pool:
         use = pool.submit(call_as_nobody, "UseDevices", '["/srv/dead/x"]')
-        wait_until(lambda: bool(children(sutrod)))
+        wait_until(lambda: bool(sutrod.children()))
         systemd.change("a.service", 300)
         sutrod.until(lambda: machine.weights(a) == ["default 300"], 1)
         assert not use.done()

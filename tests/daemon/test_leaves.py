@@ -114,7 +114,7 @@ def test_scheduler_that_is_not_there(machine: Machine, sutrod: Sutrod) -> None:
     # When the module is there, the next change of devices switches the leaf.
     machine.set_scheduler("sdd", "none")
     sutrod.call("Reload")
-    assert managed(sutrod) == ["sdc", "sdd"]
+    sutrod.until(lambda: managed(sutrod) == ["sdc", "sdd"])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Paths in policies: links are followed, and the daemon waits for no file server."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import dbus
+import pytest
+from fakemachine import Bus, Machine, Sutrod, Systemd, wait_until
+from plant import say
+
+CONF = "/etc/sutro/sutrod.conf"
+REFUSE = "[Capacity]\nDevice=/dev/sdd read=400M\nAdmission=refuse\n"
+SDC, SDD = (f"{devno} rbps=5000000 wbps=max riops=max wiops=max" for devno in ("8:32", "8:48"))
+
+
+@pytest.fixture
+def db(machine: Machine, systemd: Systemd) -> str:
+    """The cgroup of a unit; sdc has the root, sdd is mounted at /data, where /srv/link leads."""
+    machine.mount("/", "8:32", "ext4", "/dev/sdc")
+    machine.mount("/data", "8:48", "ext4", "/dev/sdd")
+    machine.link("/srv/link", "../data")
+    return systemd.start("db.service")
+
+
+def test_path_on_a_dead_file_server(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, db: str
+) -> None:
+    """Its setting waits, all others are in force at once; the next Reload looks it up again."""
+    a = systemd.start("a.service", 200)
+    machine.fault("/srv/dead/x", "hang")
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMax="/srv/dead/x 5M")
+    say(sutrod, "a.service", ReadBandwidthMax="/data 5M")
+    systemd.change("a.service", 300)
+    sutrod.until(lambda: machine.weights(a) == ["default 300"], 1)
+    sutrod.until(lambda: machine.weights(a, "io.max") == [SDD], 1)
+    sutrod.elapse(5)
+    assert "/srv/dead/x could not be looked up within 5 s" in sutrod.log()
+    sutrod.until(lambda: machine.weights(db, "io.max") == [], 1)
+    # It is given up, and the others are looked up.
+    say(sutrod, "a.service", ReadBandwidthMax="/srv/link 5M")
+    sutrod.until(lambda: machine.weights(a, "io.max") == [SDD], 1)
+    machine.at("/srv/dead").mkdir()
+    machine.write("/srv/dead/x", "")
+    machine.write("/faults", "")
+    sutrod.elapse(60)
+    assert machine.weights(db, "io.max") == []
+    sutrod.call("ReloadPolicies")
+    sutrod.until(lambda: machine.weights(db, "io.max") == [SDC], 1)
+
+
+def test_links_of_policies_are_followed(machine: Machine, sutrod: Sutrod, db: str) -> None:
+    """A link that leads elsewhere is found by Reload; a path without a file has no effect."""
+    sutrod.start()
+    say(sutrod, "db.service", ReadBandwidthMax="/srv/link 5M")
+    sutrod.until(lambda: machine.weights(db, "io.max") == [SDD])
+    machine.at("/srv/link").unlink()
+    machine.link("/srv/link", "..")
+    sutrod.call("Reload")
+    sutrod.until(lambda: machine.weights(db, "io.max") == [SDC])
+    say(sutrod, "db.service", ReadBandwidthMax="")
+    say(sutrod, "db.service", ReadBandwidthMax="/data/none 5M")
+    sutrod.until(lambda: "/data/none has no effect until" in sutrod.log())
+    assert machine.weights(db, "io.max") == []
+    # The periodic comparison finds the file.
+    machine.write("/data/none", "")
+    sutrod.until(lambda: machine.weights(db, "io.max") == [SDD], 120)
+
+
+def test_admission_follows_links(bus: Bus, machine: Machine, sutrod: Sutrod, db: str) -> None:
+    """A setting counts on the device that its link leads to, at its first call."""
+    machine.write(CONF, REFUSE)
+    sutrod.start()
+    pairs = dbus.Array([("ReadBandwidthMin", "/srv/link 401M")], signature="(ss)")
+    for lifetime in ("runtime", "client"):
+        assert sutrod.error("SetPolicy", "db.service", pairs, lifetime)[0] == "Overcommitted"
+    machine.fault("/srv/dead/x", "hang")
+    pairs = dbus.Array([("ReadBandwidthMin", "/srv/dead/x 1M")], signature="(ss)")
+    with ThreadPoolExecutor(1) as pool:
+        refused = pool.submit(sutrod.error, "SetPolicy", "db.service", pairs, "runtime")
+        wait_until(lambda: bool(sutrod.children()))
+        sutrod.elapse(5)
+        assert "/srv/dead/x: the path could not be looked up" in refused.result()[1]
+    say(sutrod, "db.service", ReadBandwidthMin="/srv/link 1M", Weight="300")
+    text = "[Match]\nUnit=db.service\n[X-Sutro]\nReadBandwidthMin=/srv/deeper 5M\n"
+    machine.link("/srv/deeper", "link")
+    _, devices = sutrod.call("CheckPolicies", [("/etc/sutro/policy.d/a.policy", text)])
+    assert [d["device"] for d in devices] == ["/dev/sdd"]
