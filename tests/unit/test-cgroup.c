@@ -190,6 +190,20 @@ static void test_delegated_flood(struct test *t)
 	check(has_logged(t, "~/system.slice/a.service/x:io.max "));
 }
 
+/* As after an overflow, the scan comes before the events, and the watch is of a dead inode. */
+static void test_made_again_unnoticed(struct test *t)
+{
+	make(t, "/b.slice");
+	settle(t);
+	drop(t, "/b.slice");
+	make(t, "/b.slice");
+	check(cgroup_tree_scan(t->tree) == 0);
+	check(streq(t->log->str, "-/b.slice +/b.slice "));
+	settle(t);
+	fake_file(&t->roots, MOUNT "/b.slice/io.max", "1");
+	check(has_logged(t, "~/b.slice:io.max "));
+}
+
 static void test_names_of_any_bytes(struct test *t)
 {
 	struct cgroup *c;
@@ -220,6 +234,7 @@ static void test_links_are_not_followed(struct test *t)
 int main(void)
 {
 	run_tests(test_scan, test_events, test_files, test_delegated_flood,
-		  test_names_of_any_bytes, test_links_are_not_followed);
+		  test_made_again_unnoticed, test_names_of_any_bytes,
+		  test_links_are_not_followed);
 	return 0;
 }
