@@ -12,6 +12,7 @@
 #include <sys/inotify.h>
 
 #include "host/discover.h"
+#include "host/event.h"
 #include "host/path.h"
 #include "manager.h"
 
@@ -177,11 +178,13 @@ static void compare_versions(struct manager *m)
 	    m->complained_of_version)
 		return;
 	m->complained_of_version = true;
-	log_warning("The kernel module sutro in memory has version %s, sutrod "
-		    "has " SUTRO_VERSION
-		    ": what the module lacks is left out. Boot again, or "
-		    "release all disks and run \"modprobe -r sutro\".",
-		    version ?: "0");
+	log_event(EVENT_MODULE_DIFFERS, LOG_WARNING,
+		  EVENT_FIELDS({ "SUTRO_VERSION", version ?: "0" }),
+		  "The kernel module sutro in memory has version %s, sutrod "
+		  "has " SUTRO_VERSION ": what the module lacks is left out. "
+		  "Boot again, or release all disks and run \"modprobe -r "
+		  "sutro\".",
+		  version ?: "0");
 }
 
 void manager_on_lookups(void *userdata)

@@ -5,6 +5,7 @@
  * cgroups, and of policies and clients of the bus above both.
  */
 
+#include "host/event.h"
 #include "host/volume.h"
 #include "manager.h"
 #include "policy/unit-cgroup.h"
@@ -207,7 +208,8 @@ int manager_mirror(struct manager *m, struct cgroup *c)
 void manager_log_sentences(char *const *sentences)
 {
 	for (; sentences && *sentences; sentences++)
-		log_warning("%s", *sentences);
+		log_event(EVENT_POLICY_MISTAKE, LOG_WARNING, NULL, "%s",
+			  *sentences);
 }
 
 /* Read the files of a unit, and add the settings of all policies for it. */

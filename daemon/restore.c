@@ -16,6 +16,7 @@
 #include "control/resync-group.h"
 #include "host/cgfile.h"
 #include "host/discover.h"
+#include "host/event.h"
 #include "host/leaf-switch.h"
 #include "job.h"
 #include "policy/policy.h"
@@ -82,8 +83,9 @@ static bool is_continued(const struct roots *roots)
 	}
 	if (count_crash(roots) < CRASHES_MAX)
 		return true;
-	log_warning("sutrod ended too often in a row: all weights and limits "
-		    "are taken back.");
+	log_event(EVENT_WEIGHTS_TAKEN_BACK, LOG_WARNING, NULL,
+		  "sutrod ended too often in a row: all weights and limits are "
+		  "taken back.");
 	return false;
 }
 

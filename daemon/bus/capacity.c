@@ -17,6 +17,7 @@
 #include "bus/capacity.h"
 #include "bus/method.h"
 #include "control/promised.h"
+#include "host/event.h"
 
 /**
  * struct reservation
@@ -60,8 +61,11 @@ static int judge(const struct bus *b, const char *unit,
 			"with this setting it would be %s. Lower a floor, or "
 			"set Admission=warn in sutrod.conf.",
 			unit, key, c->path, all, was, would);
-	log_warning("%s: %s: %s can promise %s, and %s are promised now.", unit,
-		    key, c->path, all, would);
+	log_event(EVENT_CAPACITY_EXCEEDED, LOG_WARNING,
+		  EVENT_FIELDS({ "SUTRO_UNIT", unit },
+			       { "SUTRO_DEVICE", c->path }),
+		  "%s: %s: %s can promise %s, and %s are promised now.", unit,
+		  key, c->path, all, would);
 	return 0;
 }
 

@@ -31,6 +31,7 @@
 #include "control/meter.h"
 #include "control/traffic.h"
 #include "control/verdict.h"
+#include "host/event.h"
 #include "policy/policy.h"
 
 /* Seconds of noise are averaged out by the law; this is how late it can be. */
@@ -326,9 +327,11 @@ static int renew_plant(struct governor *g)
 	if (err == -ENOMEM)
 		return err;
 	if (err && !g->latency_complained)
-		log_warning_errno(err, "Latency targets are measured at the "
-				       "leaves of their devices, and for reads "
-				       "only: BPF is not available: %m");
+		log_event(EVENT_LATENCY_AT_LEAVES, LOG_WARNING, NULL,
+			  "Latency targets are measured at the leaves of their "
+			  "devices, and for reads only: BPF is not available: "
+			  "%s",
+			  strerror(-err));
 	g->latency_complained |= err;
 	return 0;
 }

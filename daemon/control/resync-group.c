@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "control/resync-group.h"
+#include "host/event.h"
 
 static void complain(struct resync *r, const struct cgroup *to, int err)
 {
@@ -21,13 +22,16 @@ static void complain(struct resync *r, const struct cgroup *to, int err)
 		return;
 	r->is_refused = true;
 	if (to)
-		log_warning_errno(err,
-				  "%s of %s: cannot move its thread to %s: %m",
-				  r->action, r->name, to->path);
+		log_event(EVENT_RESYNC_NOT_MOVED, LOG_WARNING,
+			  EVENT_FIELDS({ "SUTRO_DEVICE", r->name }),
+			  "%s of %s: cannot move its thread to %s: %s",
+			  r->action, r->name, to->path, strerror(-err));
 	else
-		log_warning("%s of %s: there is no cgroup for its weight; run "
-			    "\"systemctl start " RESYNC_UNIT "\".",
-			    r->action, r->name);
+		log_event(EVENT_RESYNC_NOT_MOVED, LOG_WARNING,
+			  EVENT_FIELDS({ "SUTRO_DEVICE", r->name }),
+			  "%s of %s: there is no cgroup for its weight; run "
+			  "\"systemctl start " RESYNC_UNIT "\".",
+			  r->action, r->name);
 }
 
 static void move(const struct machine *machine, struct resync *r,
@@ -47,8 +51,11 @@ static void move(const struct machine *machine, struct resync *r,
 	}
 	r->is_refused = false;
 	r->is_moved = wanted;
-	log_info("%s of %s: its thread is in %s now.", r->action, r->name,
-		 to->path);
+	log_event(EVENT_RESYNC_MOVED, LOG_INFO,
+		  EVENT_FIELDS({ "SUTRO_DEVICE", r->name },
+			       { "SUTRO_CGROUP", to->path }),
+		  "%s of %s: its thread is in %s now.", r->action, r->name,
+		  to->path);
 }
 
 int resyncs_follow(struct machine *machine, bool wanted)

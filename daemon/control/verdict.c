@@ -14,14 +14,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/sysmacros.h>
-#include <systemd/sd-journal.h>
 
 #include "control/enforce.h"
 #include "control/verdict.h"
+#include "host/event.h"
 #include "policy/policy.h"
-
-#define MESSAGE_BROKEN "675631796b7b48fc924f9eefb133a4d2"
-#define MESSAGE_HOLDS "b58b79105bcc456ead91d0bb75e84ac3"
 
 /* Rates are reported as means over about a second. */
 #define GOT_TAU_S 0.5
@@ -441,17 +438,19 @@ static void tell_journal(const struct governed *f, bool broken)
 		f->key, f->floor, f->part, governed_percentile(f));
 	const char *key = promise_info(f->key)->name;
 	const char *unit = f->cgroup->policy->subject;
+	_cleanup_free_ char *promise = asprintf_or_null("%s=%s", key, f->path);
 
-	sd_journal_send("MESSAGE_ID=%s",
-			broken ? MESSAGE_BROKEN : MESSAGE_HOLDS, "PRIORITY=%i",
-			broken ? LOG_WARNING : LOG_INFO,
-			broken ? "MESSAGE=%s: %s=%s %s does not hold: %s."
-			       : "MESSAGE=%s: %s=%s %s holds again%s",
-			unit, key, f->path, value ?: "", f->cause,
-			"SUTRO_UNIT=%s", unit, "SUTRO_CGROUP=%s",
-			f->cgroup->path, "SUTRO_PROMISE=%s=%s", key, f->path,
-			"SUTRO_SOURCE=%s", f->source, "SUTRO_STATE=%s",
-			control_state_to_string(f->state), NULL);
+	log_event(broken ? EVENT_PROMISE_FAILS : EVENT_PROMISE_HOLDS,
+		  broken ? LOG_WARNING : LOG_INFO,
+		  EVENT_FIELDS({ "SUTRO_UNIT", unit },
+			       { "SUTRO_CGROUP", f->cgroup->path },
+			       { "SUTRO_PROMISE", promise ?: key },
+			       { "SUTRO_SOURCE", f->source },
+			       { "SUTRO_STATE",
+				 control_state_to_string(f->state) }),
+		  "%s: %s=%s %s %s%s.", unit, key, f->path, value ?: "",
+		  broken ? "does not hold: " : "holds again",
+		  broken ? f->cause : "");
 }
 
 static int tell(const struct evidence *e, struct governed *f)

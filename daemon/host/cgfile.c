@@ -16,6 +16,7 @@
  */
 
 #include "host/cgfile.h"
+#include "host/event.h"
 
 /* A cgroup or disk that is gone is normal. */
 static bool is_gone(int err)
@@ -290,7 +291,10 @@ static int check_line(struct cgfiles *files, struct cgroup *c,
 		return -ENOMEM;
 	if (!has_taken(before->file, &was, &ch->value, &is)) {
 		ch->error = -EIO;
-		log_write(level_of_failure(c, before->file, ch), 0,
+		log_event(EVENT_WEIGHT_REFUSED,
+			  level_of_failure(c, before->file, ch),
+			  EVENT_FIELDS({ "SUTRO_CGROUP", c->path },
+				       { "SUTRO_FILE", name }),
 			  "%s: wrote \"%s\" to %s, but read back \"%s\".",
 			  c->shown, wrote, name, new);
 		return remember_refusal(c, before->file, ch, 0);

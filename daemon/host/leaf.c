@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 
 #include "host/discover.h"
+#include "host/event.h"
 #include "host/leaf.h"
 
 #define SCHEDULER "sutro"
@@ -167,7 +168,8 @@ static int fail(const struct device *leaf, struct leaf_result *ret, int err)
 		strerror(-err));
 	if (!ret->error)
 		return -ENOMEM;
-	log_warning("%s", ret->error);
+	log_event(EVENT_LEAF_NOT_SWITCHED, LOG_WARNING,
+		  EVENT_FIELDS({ "SUTRO_LEAF", leaf->node }), "%s", ret->error);
 	return 0;
 }
 
@@ -241,7 +243,8 @@ static int end_badly(const struct roots *roots, const struct device *leaf,
 	ret->error = explain_failure(leaf, ret->wanted, err);
 	if (!ret->error)
 		return -ENOMEM;
-	log_warning("%s", ret->error);
+	log_event(EVENT_LEAF_NOT_SWITCHED, LOG_WARNING,
+		  EVENT_FIELDS({ "SUTRO_LEAF", leaf->node }), "%s", ret->error);
 	/* After a timeout the kernel may still switch, and the leaf is ours then. */
 	if (is_unused && err != -ETIMEDOUT)
 		record_remove(roots, leaf);
@@ -261,8 +264,12 @@ int leaf_end(const struct roots *roots, struct device *leaf, bool use, int err,
 		return end_badly(roots, leaf, use && is_other,
 				 err ?: unread ?: -EIO, ret);
 	ret->changed = true;
-	log_info("%s: scheduler %s -> %s.", leaf->node, ret->previous,
-		 ret->wanted);
+	log_event(EVENT_LEAF_SWITCHED, LOG_INFO,
+		  EVENT_FIELDS({ "SUTRO_LEAF", leaf->node },
+			       { "SUTRO_SCHEDULER", ret->wanted },
+			       { "SUTRO_PREVIOUS", ret->previous }),
+		  "%s: scheduler %s -> %s.", leaf->node, ret->previous,
+		  ret->wanted);
 	err = use ? 0 : record_save(roots, leaf, ret->wanted, "released");
 	return err ? fail(leaf, ret, err) : 0;
 }

@@ -301,6 +301,11 @@ void log_set_max_level(int level)
 	log_max_level = level;
 }
 
+int log_get_max_level(void)
+{
+	return log_max_level;
+}
+
 int log_write(int level, int error, const char *format, ...)
 {
 	_cleanup_free_ char *message = NULL;

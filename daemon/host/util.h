@@ -163,6 +163,7 @@ static inline bool weight_is_valid(uint64_t w)
 
 /* The log goes to standard error with journal priorities; see sd-daemon(3). */
 void log_set_max_level(int level);
+int log_get_max_level(void);
 int log_write(int level, int error, const char *format, ...) _printf_(3, 4);
 
 #define log_debug(...) log_write(LOG_DEBUG, 0, __VA_ARGS__)

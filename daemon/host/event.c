@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+/* Messages in the journal with an id and fields, see event.h. */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/uio.h>
+#include <systemd/sd-journal.h>
+
+#include "host/event.h"
+#include "host/util.h"
+
+/* The ids of dist/sutro.catalog. */
+static const char *const ids[] = {
+	[EVENT_PROMISE_FAILS] = "675631796b7b48fc924f9eefb133a4d2",
+	[EVENT_PROMISE_HOLDS] = "b58b79105bcc456ead91d0bb75e84ac3",
+	[EVENT_POLICY_MISTAKE] = "b16564f493cb42bbaa49929cba75ddb0",
+	[EVENT_CAPACITY_EXCEEDED] = "85b46d7b842844fab435a1f5490acd4b",
+	[EVENT_LEAF_SWITCHED] = "0f22d51bf84b47ff9711331e4731a114",
+	[EVENT_LEAF_NOT_SWITCHED] = "814fa2f3e2294e80bf257c799cc0830d",
+	[EVENT_WEIGHT_REFUSED] = "5f98a0bcc1a3454fb71612227f2fb0cc",
+	[EVENT_RESYNC_MOVED] = "93bfa09bdd4b42b4bc19edf367f88588",
+	[EVENT_RESYNC_NOT_MOVED] = "80fe02145c5c482cb8e24e633ee4f361",
+	[EVENT_LATENCY_AT_LEAVES] = "9670436e411b46bbb35a710cce11886f",
+	[EVENT_MODULE_DIFFERS] = "1e77ac3eb2914800adf82ba11072a324",
+	[EVENT_WEIGHTS_TAKEN_BACK] = "08a07eb35ae240f7b33512fd167551bf",
+};
+
+static int add(char ***assignments, const char *name, const char *value)
+{
+	_cleanup_free_ char *text = asprintf_or_null("%s=%s", name, value);
+
+	return text ? strv_add(assignments, text) : -ENOMEM;
+}
+
+static int send(enum event event, int level, const struct event_field *fields,
+		const char *text)
+{
+	struct iovec parts[3 + EVENT_FIELDS_MAX];
+	_cleanup_strv_ char **assignments = NULL;
+	const char priority[] = { (char)('0' + level), '\0' };
+	int n, err;
+
+	err = add(&assignments, "MESSAGE_ID", ids[event]);
+	if (!err)
+		err = add(&assignments, "PRIORITY", priority);
+	if (!err)
+		err = add(&assignments, "MESSAGE", text);
+	for (; fields && fields->name && !err; fields++)
+		err = add(&assignments, fields->name, fields->value);
+	if (err)
+		return err;
+	for (n = 0; assignments[n]; n++)
+		parts[n] = (struct iovec){ assignments[n],
+					   strlen(assignments[n]) };
+	return sd_journal_sendv(parts, n);
+}
+
+void log_event(enum event event, int level, const struct event_field *fields,
+	       const char *format, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list ap;
+	int n;
+
+	if (level > log_get_max_level())
+		return;
+	va_start(ap, format);
+	n = vasprintf(&text, format, ap);
+	va_end(ap);
+	if (n < 0) {
+		text = NULL;
+		log_oom();
+	} else if (!getenv("JOURNAL_STREAM") ||
+		   send(event, level, fields, text) < 0) {
+		log_write(level, 0, "%s", text);
+	}
+}

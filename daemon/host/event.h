@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_EVENT_H
+#define SUTRO_EVENT_H
+
+/*
+ * Changes of state that the journal identifies: each has a message id, and an entry in the
+ * catalog (dist/sutro.catalog) that "journalctl -x" shows with it.
+ */
+enum event {
+	EVENT_PROMISE_FAILS,
+	EVENT_PROMISE_HOLDS,
+	EVENT_POLICY_MISTAKE,
+	EVENT_CAPACITY_EXCEEDED,
+	EVENT_LEAF_SWITCHED,
+	EVENT_LEAF_NOT_SWITCHED,
+	EVENT_WEIGHT_REFUSED,
+	EVENT_RESYNC_MOVED,
+	EVENT_RESYNC_NOT_MOVED,
+	EVENT_LATENCY_AT_LEAVES,
+	EVENT_MODULE_DIFFERS,
+	EVENT_WEIGHTS_TAKEN_BACK,
+};
+
+/** struct event_field - a field of a message in the journal, "SUTRO_UNIT" and its value */
+struct event_field {
+	const char *name;
+	const char *value;
+};
+
+#define EVENT_FIELDS_MAX 8U
+#define EVENT_FIELDS(...) ((const struct event_field[]){ __VA_ARGS__, {} })
+
+/**
+ * log_event() - log a change of state
+ * @level: LOG_WARNING, LOG_INFO ...
+ * @fields: up to EVENT_FIELDS_MAX, which the entry in the catalog may refer to; or NULL
+ *
+ * Without a journal, the message goes to standard error as any other.
+ */
+void log_event(enum event event, int level, const struct event_field *fields,
+	       const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#endif

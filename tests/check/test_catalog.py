@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Each event of the daemon has an entry in the journal's catalog that names only its fields."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from tree import TOP
+
+CATALOG = TOP / "dist" / "sutro.catalog"
+EVENTS = dict(re.findall(r'\[(EVENT_\w+)\] = "(\w+)"', (TOP / "daemon/host/event.c").read_text()))
+NAMES = re.findall(r"^\t(EVENT_\w+),$", (TOP / "daemon/host/event.h").read_text(), re.MULTILINE)
+
+
+def entries() -> dict[str, str]:
+    """The text of each entry by its id."""
+    parts = re.split(r"(?m)^-- ([0-9a-f]{32})$", CATALOG.read_text())[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def fields(event: str) -> list[set[str]]:
+    """The fields of each call that logs an event."""
+    sources = [path.read_text() for path in (TOP / "daemon").rglob("*.c")]
+    calls = [c for s in sources for c in re.findall(r"log_event\((.*?)\);\n", s, re.DOTALL)]
+    return [set(re.findall(r'\{ "(SUTRO_\w+)"', call)) for call in calls if event in call]
+
+
+def test_every_event_has_an_id_and_an_entry() -> None:
+    assert list(EVENTS) == NAMES
+    assert sorted(EVENTS.values()) == sorted(entries())
+
+
+def test_entries_name_only_fields_of_their_event() -> None:
+    for event, identifier in EVENTS.items():
+        sent = fields(event)
+        assert sent, event
+        named = set(re.findall(r"@(\w+)@", entries()[identifier]))
+        assert all(named <= one for one in sent), event
+
+
+def test_journalctl_reads_the_catalog(tmp_path: Path) -> None:
+    folder = tmp_path / "usr/lib/systemd/catalog"
+    folder.mkdir(parents=True)
+    (tmp_path / "var/lib/systemd/catalog").mkdir(parents=True)
+    shutil.copy(CATALOG, folder)
+    journalctl = ["journalctl", f"--root={tmp_path}"]
+    subprocess.run([*journalctl, "--update-catalog"], check=True)
+    done = subprocess.run([*journalctl, "--list-catalog"], capture_output=True, text=True)
+    listed = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert sorted(listed) == sorted(EVENTS.values()), done.stderr
+    assert all(text.startswith("sutrod: ") for text in listed.values())
