@@ -15,6 +15,7 @@
 #include "bus/bus.h"
 #include "bus/interface.h"
 #include "bus/leaves.h"
+#include "bus/log-control.h"
 #include "bus/method.h"
 #include "bus/quota.h"
 #include "bus/wait.h"
@@ -245,6 +246,8 @@ int bus_open(struct bus *b)
 		r = sd_bus_add_object_vtable(b->connection, &b->vtable,
 					     BUS_PATH, BUS_INTERFACE, vtable,
 					     b);
+	if (r >= 0)
+		r = bus_add_log_control(b->connection);
 	if (r >= 0)
 		r = sd_bus_attach_event(b->connection, b->machine->event,
 					MACHINE_PRIORITY_CALLS);
