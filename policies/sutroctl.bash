@@ -4,7 +4,10 @@
 
 _sutroctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local verb='' family='' place=0 options='--json --help' words='' files='' word last=''
+	local verb='' family='' place=0 words='' files='' word last=''
+	local options='--json= -j --no-legend --no-pager --host --help'
+	local valued='@(--device|--from|--output|-o|--record|--order|--filter|--depth|--delay|-d)'
+	local numbers='@(--iterations|-n|--seconds|--node|--host|-H)'
 
 	local keys='ReadBandwidthMin WriteBandwidthMin ReadIOPSMin WriteIOPSMin ReadBandwidthMax'
 	keys+=' WriteBandwidthMax ReadIOPSMax WriteIOPSMax LatencyTarget WriteLatencyTarget'
@@ -12,7 +15,8 @@ _sutroctl() {
 
 	# The verb, and how many arguments of its own stand before the cursor.
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-		if [[ $word != -* && $last != @(--device|--from|--output|-o) ]]; then
+		# shellcheck disable=SC2053  # the variables are patterns
+		if [[ $word != -* && $last != $valued && $last != $numbers && $last != = && $word != = ]]; then
 			if [[ -z $verb && -z $family && $word == policy ]]; then
 				family=policy
 			elif [[ -z $verb ]]; then
@@ -27,24 +31,30 @@ _sutroctl() {
 	case $verb in
 	'')
 		if [[ -n $family ]]; then
-			words='check show set reset reload'
+			words='check show cat edit set reset reload'
 		else
-			words='status tree explain latency top watch plot metrics measure policy set use release slurm-gres dump'
+			words='status tree explain latency top watch plot set use release measure metrics'
+			words+=' slurm-gres log-level dump policy'
 			options+=' --version'
 		fi
 		;;
 	tree | use) files=yes ;;
 	'policy check') files=yes options+=' --fits' ;;
 	measure) files=yes options+=' --yes --dry-run --seconds' ;;
-	top) files=yes options+=' --once' ;;
+	top)
+		files=yes
+		options+=' --order --reverse --filter --active --tree --depth --delay --iterations --batch'
+		options+=' --once --record --from'
+		;;
 	metrics) files=yes options+=' --all --output' ;;
+	log-level) words='emerg alert crit err warning notice info debug' ;;
 	plot) options+=' --from --output' ;;&
 	'policy set') options+=' --runtime --client' ;;&
 	'policy reset') options+=' --runtime' ;;&
 	release) files=yes options+=' --all' ;;
 	slurm-gres) options+=' --node' ;;
 	set) options+=' --device --runtime' ;;&
-	set | explain | latency | plot | 'policy show' | 'policy set' | 'policy reset')
+	set | explain | latency | plot | 'policy show' | 'policy cat' | 'policy edit' | 'policy set' | 'policy reset')
 		if [[ $prev == @(--device|--from|--output|-o) ]] || [[ $verb == explain && $place == 1 ]]; then
 			files=yes
 		elif ((place == 0)) || [[ $verb == plot ]]; then
@@ -61,15 +71,20 @@ _sutroctl() {
 		fi
 		;;
 	esac
+	case $prev in
+	--order) files='' words='state unit device value granted got share weight' ;;
+	--json | =) files='' words='pretty short off' ;;
+	esac
 
 	if [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
+		[[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace
 	elif [[ -n $files ]]; then
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	else
 		# Unit names hold backslashes (dev-disk-by\x2dlabel), which compgen -W would eat.
-		mapfile -t COMPREPLY < <(compgen -W "${words//\\/\\\\}" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "${words//\\/\\\\}" -- "${cur#=}")
 	fi
 }
 complete -F _sutroctl sutroctl

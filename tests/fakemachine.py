@@ -354,6 +354,7 @@ class Systemd:
         path = self.object_path(name)
         self.control.AddObject(path, self.interface(name), self.units[name], [])
         general = {
+            "Id": name,
             "FragmentPath": fragment,
             "DropInPaths": dbus.Array(dropins, signature="s"),
             "LoadState": "loaded",

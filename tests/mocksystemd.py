@@ -64,6 +64,27 @@ def ListUnits(self):
     return found
 
 
+def _cgroup(unit):
+    found = (properties.get("ControlGroup") for properties in unit.props.values())
+    return next(filter(None, found), None)
+
+
+@dbus.service.method(MAIN_IFACE, in_signature="s", out_signature="o")
+def GetUnitByControlGroup(self, cgroup):
+    for path, unit in mockobject.objects.items():
+        where = _cgroup(unit) if path.startswith(UNITS) else None
+        if where and f"{cgroup}/".startswith(f"{where}/"):
+            return path
+    raise _error("org.freedesktop.systemd1.NoUnitForCgroup", f"No unit for {cgroup}.")
+
+
+@dbus.service.method(MAIN_IFACE, in_signature="s", out_signature="a(sus)")
+def GetUnitProcesses(self, name):
+    """Two processes of each unit, one of them in a cgroup below its own."""
+    cgroup = _cgroup(mockobject.objects[_path(name)])
+    return [(cgroup, 4001, f"/usr/sbin/{name} --serve"), (f"{cgroup}/worker", 4002, "worker: 1")]
+
+
 @dbus.service.method(MAIN_IFACE, in_signature="s", out_signature="o")
 def LoadUnit(self, name):
     if any(character in name for character in " /"):

@@ -10,13 +10,19 @@ topology       the stacks of block devices, as a graph
 promises       promises: which do not hold
 usage          who uses which device, and what is promised to them
 
-sutroctl       the command; its verbs are in
-  daemon       status, dump
+sutroctl       the command
+arguments      its command line; its verbs are in
+  daemon       status, log-level, dump
   stacks       tree, use, release
   statements   explain, set
   measure      measure
   policy       policy check, show, set, reset, reload
+  policy_files policy cat, edit
   top, watch, plot
+
+view           the view of top, and the keys that change it
+keys           keys and clicks from the bytes of a terminal
+recording      recordings of top
 
 counters       the counters of the elevator, from cgroup files
 metrics        metrics for Prometheus
@@ -25,7 +31,10 @@ textfile       the verb metrics
 
 answer         what a verb answers
 show           answers as text for people: weights
-show_promises  the same: promises, policies, top
+show_promises  the same: promises, policies
+show_top       the same: top, on a terminal a screen with a selected row
+pager          long answers on a terminal
+files          whole files that others may read at any time
 chart          promises over time as PNG or HTML
 
 program        the life of a policy program

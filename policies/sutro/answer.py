@@ -13,6 +13,7 @@ from typing import Any
 from . import units
 from .client import Client
 from .errors import NoSuchUnit, SutroError, TooOld
+from .pager import page
 from .promises import worst_first
 
 Dict = dict[str, Any]
@@ -31,21 +32,31 @@ class Answer:
     status: int = 0
 
 
+def wants_json(args: argparse.Namespace) -> bool:
+    """Is the answer to be JSON?"""
+    return args.json != "off"
+
+
+def _json(data: Any, mode: str) -> str:
+    if mode == "short" or (mode == "auto" and not sys.stdout.isatty()):
+        return json.dumps(data, separators=(",", ":")) + "\n"
+    return json.dumps(data, indent=2) + "\n"
+
+
 def tell(args: argparse.Namespace, data: Any) -> None:
     """Print an answer: as JSON, or as text by the function that `args.show` names."""
-    if getattr(args, "json", False):
-        json.dump(data, sys.stdout, indent=2)
-        sys.stdout.write("\n")
+    if wants_json(args):
+        text = _json(data, args.json)
     else:
         # rich takes 0.1 s to import, and JSON does not need it.
         module, _, function = args.show.rpartition(".")
         show = importlib.import_module("." + module, __package__)
-        out = importlib.import_module(".text", __package__).console()
-        with out.capture() as text:
+        texts = importlib.import_module(".text", __package__)
+        out = texts.console(legend=not args.no_legend)
+        with out.capture() as captured:
             getattr(show, function)(out, data)
-        # rich fills each line of a table to its full width
-        sys.stdout.write("".join(line.rstrip() + "\n" for line in text.get().splitlines()))
-    sys.stdout.flush()
+        text = texts.trimmed(captured.get())
+    page(text, not args.no_pager)
 
 
 async def _known_units(client: Client) -> list[str]:

@@ -10,6 +10,8 @@ becomes a list of {"path", "weight"}.
 import asyncio
 import contextlib
 import os
+import socket
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -26,8 +28,11 @@ ANSWER_TIMEOUT_S = 25.0  # what libdbus and sd-bus wait
 CALLS_AT_ONCE = 32
 
 DBUS = "org.freedesktop.DBus"
+PROPERTIES = DBUS + ".Properties"
+LOG, LOG_PATH = "org.freedesktop.LogControl1", "/org/freedesktop/LogControl1"
 SYSTEMD = "org.freedesktop.systemd1"
 SYSTEMD_MANAGER = "org.freedesktop.systemd1.Manager"
+UNIT = "org.freedesktop.systemd1.Unit"
 SUTRO = "org.sutro1"
 SUTRO_PATH = "/org/sutro1"
 SUTRO_MANAGER = "org.sutro1.Manager"
@@ -113,19 +118,44 @@ class _Bus(MessageBus):
         return line[:-2].decode()
 
 
-def _without_links(path: str) -> str:
-    """The path with links followed, as this user may: the daemon follows those below /dev only."""
-    return path if path.startswith("/dev/") or not path.startswith("/") else os.path.realpath(path)
+class _RemoteBus(_Bus):
+    """The system bus of another machine, over ssh, as systemctl --host reaches it."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        super().__init__(bus_address="unixexec:path=ssh")
+
+    def _setup_socket(self) -> None:
+        self._sock, theirs = socket.socketpair()
+        with theirs:
+            self._ssh = subprocess.Popen(
+                ["ssh", "-xT", "--", self._host, "systemd-stdio-bridge"],
+                stdin=theirs,
+                stdout=theirs,
+            )
+        self._sock.setblocking(False)
+        self._stream, self._fd = self._sock.makefile("rwb"), self._sock.fileno()
+
+    def end(self) -> None:
+        """End ssh, which has lost its connection here."""
+        self._ssh.terminate()
+        self._ssh.wait()
 
 
 class Client:
-    """A connection to the system bus, used as an async context manager."""
+    """A connection to the system bus, used as an async context manager.
 
-    def __init__(self) -> None:
+    With a host, the bus of that machine.
+    """
+
+    def __init__(self, host: str = "") -> None:
+        self._host = host
         self._bus: MessageBus | None = None
         self._free = asyncio.Semaphore(CALLS_AT_ONCE)
 
     async def __aenter__(self) -> "Client":
+        if self._host:
+            return await self._connect_to_host()
         address = os.environ.get("DBUS_SYSTEM_BUS_ADDRESS", "")
         where = address or "its usual place"
         try:
@@ -140,6 +170,23 @@ class Client:
             ) from None
         return self
 
+    async def _connect_to_host(self) -> "Client":
+        try:
+            bus = _RemoteBus(self._host)
+        except OSError as error:
+            raise errors.BusUnavailable(
+                f"ssh: {error.strerror}", "apt install openssh-client"
+            ) from None
+        try:
+            self._bus = await bus.connect()
+        except (OSError, EOFError, AuthError) as error:
+            bus.end()
+            raise errors.BusUnavailable(
+                f"the system bus of {self._host} cannot be reached",
+                f"try: ssh {self._host} systemd-stdio-bridge --help",
+            ) from error
+        return self
+
     async def __aexit__(self, *_: object) -> None:
         if self._bus is None:
             return
@@ -148,6 +195,8 @@ class Client:
         # there, asyncio prints it as a traceback.
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self._bus.wait_for_disconnect(), 1)
+        if isinstance(self._bus, _RemoteBus):
+            self._bus.end()
 
     async def call(
         self,
@@ -206,6 +255,14 @@ class Client:
             # Whoever waits may be cancelled; the library's future must not be.
             await asyncio.shield(self._bus.wait_for_disconnect())
 
+    def _without_links(self, path: str) -> str:
+        """The path with links followed, as this user may: the daemon follows those below /dev only.
+
+        Links of another machine cannot be followed from here.
+        """
+        is_final = path.startswith("/dev/") or not path.startswith("/") or self._host
+        return path if is_final else os.path.realpath(path)
+
     # org.sutro1
 
     async def _sutro(self, member: str, signature: str = "", *body: Any) -> list[Any]:
@@ -213,8 +270,7 @@ class Client:
 
     async def properties(self) -> Dict:
         """Version, DryRun, ManagedLeaves, PolicyErrors of the daemon."""
-        get_all = "org.freedesktop.DBus.Properties"
-        return (await self.call(SUTRO, SUTRO_PATH, get_all, "GetAll", "s", SUTRO_MANAGER))[0]
+        return (await self.call(SUTRO, SUTRO_PATH, PROPERTIES, "GetAll", "s", SUTRO_MANAGER))[0]
 
     async def devices(self) -> list[Dict]:
         """All block devices of the topology."""
@@ -222,7 +278,7 @@ class Client:
 
     async def resolve(self, path: str) -> Dict:
         """The device behind a path, the leaves under it, and the steps between."""
-        device, leaves, steps = await self._sutro("ResolvePath", "s", _without_links(path))
+        device, leaves, steps = await self._sutro("ResolvePath", "s", self._without_links(path))
         return {"device": device, "leaves": leaves, "steps": steps}
 
     async def units(self) -> list[Dict]:
@@ -231,7 +287,7 @@ class Client:
 
     async def explain(self, unit: str, path: str = "") -> Dict:
         """Weights and shares of a unit on the leaves under a path ("": all leaves)."""
-        return _unit((await self._sutro("Explain", "ss", unit, _without_links(path)))[0])
+        return _unit((await self._sutro("Explain", "ss", unit, self._without_links(path)))[0])
 
     async def use(self, paths: list[str]) -> list[Dict]:
         """Switch the leaves under the paths to the sutro scheduler."""
@@ -328,19 +384,39 @@ class Client:
         loaded = (await self._systemd("ListUnits"))[0]
         return [unit[0] for unit in loaded if unit[2] != "not-found"]
 
+    async def processes(self, unit: str, cgroup: str) -> list[Dict]:
+        """pid, command and cgroup of the processes in a cgroup, also one below a unit."""
+        if not unit:
+            (path,) = await self._systemd("GetUnitByControlGroup", "s", cgroup)
+            (unit,) = await self.call(SYSTEMD, path, PROPERTIES, "Get", "ss", UNIT, "Id")
+        (found,) = await self._systemd("GetUnitProcesses", "s", unit)
+        return [
+            {"pid": pid, "command": command, "cgroup": where}
+            for where, pid, command in found
+            if f"{where}/".startswith(cgroup.rstrip("/") + "/")
+        ]
+
+    async def log_level(self) -> str:
+        """The level of the daemon's log."""
+        get = (SUTRO, LOG_PATH, PROPERTIES, "Get", "ss", LOG, "LogLevel")
+        return (await self.call(*get))[0]
+
+    async def set_log_level(self, level: str) -> None:
+        """Set the level of the daemon's log, until it ends."""
+        value = Variant("s", level)
+        await self.call(SUTRO, LOG_PATH, PROPERTIES, "Set", "ssv", LOG, "LogLevel", value)
+
     async def unit_settings(self, unit: str) -> Dict:
         """load_state, active, weight (None: not set) and device_weights of a unit in systemd."""
         (path,) = await self._systemd("LoadUnit", "s", unit)
 
         async def get(interface: str, name: str) -> Any:
-            get_one = "org.freedesktop.DBus.Properties"
-            return (await self.call(SYSTEMD, path, get_one, "Get", "ss", interface, name))[0]
+            return (await self.call(SYSTEMD, path, PROPERTIES, "Get", "ss", interface, name))[0]
 
-        general = SYSTEMD + ".Unit"
         cgroup = units.INTERFACES[units.suffix(unit)]
         load_state, active_state, weight, device_weights = await asyncio.gather(
-            get(general, "LoadState"),
-            get(general, "ActiveState"),
+            get(UNIT, "LoadState"),
+            get(UNIT, "ActiveState"),
             get(cgroup, "IOWeight"),
             get(cgroup, "IODeviceWeight"),
         )

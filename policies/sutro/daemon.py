@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The daemon as a whole: the verbs status and dump."""
+"""The daemon as a whole: the verbs status, log-level and dump."""
 
 import argparse
 
@@ -39,3 +39,10 @@ async def status(client: Client, _args: argparse.Namespace) -> Answer:
 async def dump(client: Client, _args: argparse.Namespace) -> Answer:
     """The daemon's whole state as text."""
     return Answer({"dump": await client.dump()})
+
+
+async def log_level(client: Client, args: argparse.Namespace) -> Answer:
+    """The level of the daemon's log; with LEVEL, set it until the daemon ends."""
+    if args.level:
+        await client.set_log_level(args.level)
+    return Answer({"level": await client.log_level()})

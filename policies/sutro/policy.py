@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import units, values
-from .answer import Answer, capacities_if_known, tell, unknown_unit
+from .answer import Answer, capacities_if_known, tell, unknown_unit, wants_json
 from .client import Client
 from .errors import NoSuchUnit, SutroError, UsageError
 from .program import Program
@@ -57,7 +57,7 @@ def sutrod() -> str:
     return found
 
 
-def _text(file: str) -> str:
+def text_of(file: str) -> str:
     """What stands in a file, as far as it can be sent over the bus."""
     try:
         text = Path(file).read_bytes().decode()
@@ -74,12 +74,12 @@ async def check(client: Client | None, args: argparse.Namespace) -> Answer:
     """Look for mistakes in policy files; with --fits: do the devices have room for the floors?"""
     if args.fits:
         assert client
-        files = [(os.path.abspath(file), _text(file)) for file in args.file]
+        files = [(os.path.abspath(file), text_of(file)) for file in args.file]
         found = await client.check_policies(files)
         return Answer(found, status=FITS.get(found["verdict"], FITS["unknown"]))
     files = ["./" + file if file.startswith("-") else file for file in args.file]
     command = [sutrod(), "--check", *files]
-    if not getattr(args, "json", False):
+    if not wants_json(args):
         sys.stdout.flush()
         return Answer(None, status=subprocess.run(command).returncode)
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -96,7 +96,7 @@ async def show(client: Client, args: argparse.Namespace) -> Answer:
     if args.unit:
         said = {args.unit: await client.policy(args.unit)}
         if not said[args.unit]:
-            await _must_be_known(client, args.unit)
+            await must_be_known(client, args.unit)
     else:
         followed = await client.units() + await client.promises()
         names = {unit["unit"] or unit["cgroup"] for unit in followed}
@@ -106,7 +106,7 @@ async def show(client: Client, args: argparse.Namespace) -> Answer:
     return Answer({"units": policies, "policy_errors": mistakes})
 
 
-async def _must_be_known(client: Client, unit: str) -> None:
+async def must_be_known(client: Client, unit: str) -> None:
     """Of a unit without a policy: without a unit of this name, the name is an error.
 
     Cgroups that are no units come and go; their settings may be there before.
@@ -135,7 +135,7 @@ async def _outcome(client: Client, unit: str, said: list[tuple[str, str]], how: 
     """The settings in force after a change; and a note if the unit may be a typing error."""
     note = ""
     try:
-        await _must_be_known(client, unit)
+        await must_be_known(client, unit)
     except NoSuchUnit as error:
         note = f"{error.message}; the setting takes effect when there is one"
         if error.hint.startswith("did you mean"):
@@ -190,7 +190,7 @@ async def reset(client: Client, args: argparse.Namespace) -> Answer:
     mistakes = await _mistakes(client, f"{folder}{units.control_name(args.unit)}.policy:")
     if not set_here and not mistakes:
         if not entries:
-            await _must_be_known(client, args.unit)
+            await must_be_known(client, args.unit)
         return Answer(_nothing_to_reset(args, entries))
     await client.reset_policy(args.unit, lifetime(args))
     outcome = await _outcome(client, args.unit, [(key, "") for key in set_here], lifetime(args))

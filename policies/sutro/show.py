@@ -3,14 +3,14 @@
 
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from . import show_promises
-from .text import BAD, FAINT, GOOD, NAME, columns, percent, scheduler, size, used
+from .text import BAD, FAINT, GOOD, NAME, Output, columns, percent, scheduler, size, used
 from .topology import label
 
 Dict = dict[str, Any]
@@ -24,7 +24,7 @@ def settings(unit: Dict) -> list[str]:
     return said + [f"IODeviceWeight={w['path']} {w['weight']}" for w in unit["device_weights"]]
 
 
-def resyncs(out: Console, found: list[Dict]) -> None:
+def resyncs(out: Output, found: list[Dict]) -> None:
     """A line for each resync: array, weight, and the requests that the weight does not apply to."""
     for resync in found:
         line = Text.assemble("resync of ", (resync["device"] or "a volume of LVM", NAME))
@@ -39,7 +39,7 @@ def resyncs(out: Console, found: list[Dict]) -> None:
 # status
 
 
-def status(out: Console, data: Dict) -> None:
+def status(out: Output, data: Dict) -> None:
     """The daemon, promises, capacities, leaves, and the units that set a weight."""
     daemon = data["daemon"]
     line = Text.assemble("sutrod ", (daemon["version"], NAME), ", running")
@@ -73,9 +73,9 @@ def status(out: Console, data: Dict) -> None:
         )
     out.print(table)
     if any(leaf["managed"] for leaf in data["leaves"]):
-        out.print("* switched by Sutro; 'sutroctl release' restores the former one", style=FAINT)
+        out.hint("* switched by Sutro; 'sutroctl release' restores the former one")
     if not any(leaf["scheduler"] == "sutro" for leaf in data["leaves"]):
-        out.print("no leaf uses sutro; switch one: sutroctl use DEVICE", style=FAINT)
+        out.hint("no leaf uses sutro; switch one: sutroctl use DEVICE")
     out.print()
 
     if not data["units"]:
@@ -135,7 +135,7 @@ def _unit_table(rows: list[Dict]) -> Table:
     return table
 
 
-def tree(out: Console, data: list[Dict]) -> None:
+def tree(out: Output, data: list[Dict]) -> None:
     """Each stack as a tree; under each leaf the units that use it or state a weight for it."""
     if not data:
         out.print("There is no block device.")
@@ -181,7 +181,7 @@ def _written_table(leaves: list[Dict], usage: bool) -> Table:
     return table
 
 
-def _grouped(out: Console, title: str, leaves: list[Dict], key: str) -> None:
+def _grouped(out: Output, title: str, leaves: list[Dict], key: str) -> None:
     """One line per distinct value of `key`, with the leaves it holds for (not when for all)."""
     groups: dict[str, list[str]] = {}
     for leaf in leaves:
@@ -192,7 +192,7 @@ def _grouped(out: Console, title: str, leaves: list[Dict], key: str) -> None:
         out.print(Text.assemble((f"{title:<9}", FAINT), value, (suffix, FAINT)))
 
 
-def _advice(out: Console, unit: str, leaves: list[Dict]) -> None:
+def _advice(out: Output, unit: str, leaves: list[Dict]) -> None:
     if any(leaf["backend"] != "none" and not leaf["file"] for leaf in leaves):
         out.print(
             f"{unit} has no weight of its own: neither it nor a unit of the same slice sets one; "
@@ -210,7 +210,7 @@ def _advice(out: Console, unit: str, leaves: list[Dict]) -> None:
             out.print(f"{leaf['leaf']}: {why}", style=BAD)
 
 
-def _leaves(out: Console, explanation: Dict, usage: bool) -> None:
+def _leaves(out: Output, explanation: Dict, usage: bool) -> None:
     leaves = explanation["leaves"]
     out.print(_written_table(leaves, usage))
     _grouped(out, "because", leaves, "reason")
@@ -224,7 +224,7 @@ def _relation(path: str, device: str) -> str:
     return f" is {device}" if path.startswith("/dev/") else f" is on {device}"
 
 
-def explain(out: Console, data: Dict) -> None:
+def explain(out: Output, data: Dict) -> None:
     """The unit's settings, the path, and for each leaf the weight, the file and the shares."""
     title = Text.assemble((data["unit"] or data["cgroup"], NAME))
     if data["unit"]:
@@ -249,7 +249,7 @@ def explain(out: Console, data: Dict) -> None:
 # set
 
 
-def set_(out: Console, data: Dict) -> None:
+def set_(out: Output, data: Dict) -> None:
     """The new weight, and the lines of the cgroup files on the leaves."""
 
     def said(weight: int | None) -> str:
@@ -271,7 +271,7 @@ def set_(out: Console, data: Dict) -> None:
 # use, release
 
 
-def switched(out: Console, results: list[Dict]) -> None:
+def switched(out: Output, results: list[Dict]) -> None:
     """The schedulers of the leaves before and after."""
     if not results:
         out.print("Nothing to do: Sutro has switched no leaf.")
@@ -288,6 +288,11 @@ def switched(out: Console, results: list[Dict]) -> None:
     out.print(table)
 
 
-def dump(out: Console, data: Dict) -> None:
+def dump(out: Output, data: Dict) -> None:
     """The text of the daemon, unchanged."""
     out.out(data["dump"].rstrip("\n"))
+
+
+def log_level(out: Output, data: Dict) -> None:
+    """The level."""
+    out.print(data["level"])

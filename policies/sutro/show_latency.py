@@ -4,12 +4,11 @@
 from typing import Any
 
 from rich.bar import Bar
-from rich.console import Console
 from rich.text import Text
 
 from . import values
 from .promises import fails
-from .text import BAD, FAINT, GOOD, NAME, columns, percent
+from .text import BAD, FAINT, GOOD, NAME, Output, columns, percent
 
 Dict = dict[str, Any]
 
@@ -45,7 +44,7 @@ def _target(target: Dict) -> Text:
     return line.append(target["state"], style=BAD if fails(target) else GOOD)
 
 
-def latency(out: Console, data: Dict) -> None:
+def latency(out: Output, data: Dict) -> None:
     """For each device and kind of request: percentiles, targets, and a histogram."""
     for number, row in enumerate(data["rows"]):
         if number:
@@ -61,7 +60,7 @@ def latency(out: Console, data: Dict) -> None:
             _histogram(out, row)
 
 
-def _histogram(out: Console, row: Dict) -> None:
+def _histogram(out: Output, row: Dict) -> None:
     octaves = _octaves(row["buckets"])
     most = max(octave["requests"] for octave in octaves)
     table = columns(">  UP TO", ">REQUESTS", ">SHARE", "")

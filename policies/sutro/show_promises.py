@@ -1,47 +1,38 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Promises, policies and their use as text for people; see show.py for the manner."""
+"""Promises and policies as text for people; see show.py for the manner."""
 
-import contextlib
-import itertools
-from collections.abc import Callable, Iterator
 from typing import Any
 
-from rich.console import Console
-from rich.live import Live
-from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
 from . import values
 from .promises import ABOUT, NOT_YET, TARGETS, about, fails, granted, percentile, stated
-from .text import BAD, FAINT, GOOD, NAME, columns, percent
+from .text import BAD, FAINT, GOOD, NAME, Output, columns, percent
 
 Dict = dict[str, Any]
-Draw = Callable[..., None]
 
 PENDING = "yellow"
 MEASURED_AT = {
     "volume": "at the device itself",
     "leaves": "as the sum over its leaves, without BPF",
 }
-# In a window with fewer columns the leaves would leave no room for names.
-WITH_LEAVES = 96
 
 
-def _state(promise: Dict) -> Text:
+def state(promise: Dict) -> Text:
     style = BAD if fails(promise) else PENDING if promise["state"] in NOT_YET else GOOD
     return Text(promise["state"], style=style)
 
 
-def _number(key: str, number: float) -> str:
-    return values.short(key, number) if number else "-"
+def number(key: str, value: float) -> str:
+    return values.short(key, value) if value else "-"
 
 
 def _granted(promise: Dict) -> str:
-    return _number(promise["key"], granted(promise))
+    return number(promise["key"], granted(promise))
 
 
-def mistakes(out: Console, errors: list[str]) -> None:
+def mistakes(out: Output, errors: list[str]) -> None:
     """Mistakes in policy files."""
     for error in errors:
         out.print(Text.assemble(("mistake ", BAD), error))
@@ -52,7 +43,7 @@ def mistakes(out: Console, errors: list[str]) -> None:
 # status, explain
 
 
-def promises(out: Console, found: list[Dict]) -> None:
+def promises(out: Output, found: list[Dict]) -> None:
     """A line for each promise, and why it does not hold."""
     table = columns("UNIT", "PROMISE", "PATH", ">VALUE", ">GRANTED", ">GOT", "STATE")
     for promise in found:
@@ -63,8 +54,8 @@ def promises(out: Console, found: list[Dict]) -> None:
             promise["path"],
             stated(promise),
             _granted(promise),
-            _number(key, promise["got"]),
-            _state(promise),
+            number(key, promise["got"]),
+            state(promise),
         )
     out.print(table)
     for promise in found:
@@ -73,7 +64,7 @@ def promises(out: Console, found: list[Dict]) -> None:
             out.print(Text.assemble((f"{who}: ", NAME), promise["cause"]))
 
 
-def capacities(out: Console, found: list[Dict]) -> None:
+def capacities(out: Output, found: list[Dict]) -> None:
     """A line for each declared rate, with the promised part."""
     table = columns("DEVICE", "FLOORS", ">CAPACITY", ">PROMISED", ">LEFT")
     for one in found:
@@ -82,13 +73,13 @@ def capacities(out: Console, found: list[Dict]) -> None:
             Text(one["path"], style=NAME),
             ABOUT.get(key, key),
             values.short(key, one["capacity"]),
-            Text(_number(key, one["promised"]), style=BAD if over else ""),
-            _number(key, one["left"]),
+            Text(number(key, one["promised"]), style=BAD if over else ""),
+            number(key, one["left"]),
         )
     out.print(table)
 
 
-def measured(out: Console, data: Dict) -> None:
+def measured(out: Output, data: Dict) -> None:
     """The rates, and the part that is kept."""
     table = columns("FLOORS", ">MEASURED", ">CAPACITY")
     for one in data["measured"]:
@@ -101,7 +92,7 @@ def measured(out: Console, data: Dict) -> None:
         out.print("dry run: nothing is kept", style=FAINT)
 
 
-def explained(out: Console, found: list[Dict]) -> None:
+def explained(out: Output, found: list[Dict]) -> None:
     """Each promise of a unit, with its need of each leaf."""
     for promise in found:
         key = promise["key"]
@@ -112,8 +103,8 @@ def explained(out: Console, found: list[Dict]) -> None:
         if key in TARGETS and percentile(promise) != f"P{values.PERCENTILE_USUAL}":
             value += f" {percentile(promise)}"
         line.append(f"{value}  ")
-        line.append(_state(promise))
-        out.print(line.append(f"  got {_number(key, promise['got'])}"))
+        line.append(state(promise))
+        out.print(line.append(f"  got {number(key, promise['got'])}"))
         if promise["cause"]:
             out.print("  because " + promise["cause"])
         if measured := MEASURED_AT.get(promise.get("measured_at", "")):
@@ -158,96 +149,10 @@ def _cost(key: str, cost_ns: float) -> str:
     return f"{values.short('LatencyTarget', cost_ns * per / 1000)}/{what}" if cost_ns else "-"
 
 
-# top
-
-
-def _usage_table(rows: list[Dict], width: int) -> Table:
-    headers = ["UNIT", "DEVICE", "", ">VALUE", ">GRANTED", ">GOT", "STATE"]
-    with_leaves = width >= WITH_LEAVES
-    table = columns(*headers, *(["LEAF", ">SHARE", ">WEIGHT"] if with_leaves else []))
-    for column in table.columns[2:]:
-        column.no_wrap = True  # names of units and devices fold, and nothing else
-    for row in rows:
-        count = max(len(row["lines"]), len(row["leaves"]) if with_leaves else 1)
-        for number in range(count):
-            first = number == 0
-            table.add_row(
-                Text(row["unit"] or row["cgroup"], style=NAME) if first else "",
-                row["name"] if first else "",
-                *_line_cells(row["lines"], number),
-                *(_leaf_cells(row["leaves"], number) if with_leaves else []),
-            )
-    return table
-
-
-def _line_cells(lines: list[Dict], number: int) -> list[str | Text]:
-    if number >= len(lines):
-        return [""] * 5
-    line = lines[number]
-    key = line["key"] or "ReadBandwidthMin"
-    return [
-        line["about"],
-        _number(key, line["value"]),
-        _granted(line | {"key": key}),
-        _number(key, line["got"]),
-        _state(line) if line["state"] else "",
-    ]
-
-
-def _leaf_cells(leaves: list[Dict], number: int) -> list[str]:
-    if number >= len(leaves):
-        return [""] * 3
-    leaf = leaves[number]
-    return [leaf["leaf"].removeprefix("/dev/"), percent(leaf["share"]), str(leaf["weight"])]
-
-
-def _usage(out: Console, rows: list[Dict]) -> Table | str:
-    if not rows:
-        return "No unit used a device in the last second, and nothing is promised."
-    return _usage_table(rows, out.width)
-
-
-def top(out: Console, rows: list[Dict]) -> None:
-    """One table."""
-    out.print(_usage(out, rows))
-
-
-@contextlib.contextmanager
-def screen(out: Console) -> Iterator[Draw]:
-    """A context whose function draws rows and a note over the former ones."""
-    if not out.is_terminal or out.is_dumb_terminal:
-        yield lambda rows, note="": _print_below(out, rows, note)
-        return
-    with Live(console=out, screen=True, auto_refresh=False) as live:
-        yield lambda rows, note="": live.update(_fitted(out, rows, note), refresh=True)
-
-
-def _print_below(out: Console, rows: list[Dict], note: str) -> None:
-    if note:
-        out.print(note)
-    with out.capture() as text:
-        top(out, rows)
-    # rich fills each line of a table to its full width
-    out.file.write("".join(line.rstrip() + "\n" for line in text.get().splitlines()) + "\n")
-    out.file.flush()
-
-
-def _fitted(out: Console, rows: list[Dict], note: str) -> Segments:
-    """As many lines as the window has; the last one has the number of missing ones."""
-    lines = out.render_lines(_usage(out, rows))
-    room = max(out.size.height - 1, 1)
-    if len(lines) > room:
-        note = note or f"{len(lines) - room} lines more: name a DEVICE, or use --once"
-    style = out.get_style(BAD if note else FAINT)
-    foot = [Segment((note or "q: quit")[: out.width], style)]
-    shown = lines[:room] + [[]] * (room - len(lines))
-    return Segments(itertools.chain(*(line + [Segment.line()] for line in shown), foot))
-
-
 # policy
 
 
-def _settings(out: Console, entries: list[Dict]) -> None:
+def _settings(out: Output, entries: list[Dict]) -> None:
     table = columns("", "KEY", "VALUE", "SET IN")
     for entry in entries:
         style = "" if entry["in_force"] else FAINT
@@ -260,7 +165,7 @@ def _settings(out: Console, entries: list[Dict]) -> None:
     out.print(table)
 
 
-def policy(out: Console, data: Dict) -> None:
+def policy(out: Output, data: Dict) -> None:
     """The settings of each unit; a star marks those in force."""
     if not any(unit["policy"] for unit in data["units"]):
         out.print("No policy is set. Set one: sutroctl policy set UNIT KEY=VALUE")
@@ -269,14 +174,21 @@ def policy(out: Console, data: Dict) -> None:
             out.print(Text(unit["unit"], style=NAME))
             _settings(out, unit["policy"])
     if any(unit["policy"] for unit in data["units"]):
-        out.print("* in force", style=FAINT)
+        out.hint("* in force")
     mistakes(out, data["policy_errors"])
+
+
+def files(out: Output, data: list[Dict]) -> None:
+    """Each file below its name, as of systemctl cat."""
+    for index, file in enumerate(data):
+        out.print("\n" * (index > 0) + f"# {file['file']}", style=FAINT, soft_wrap=True)
+        out.out(file["text"].rstrip("\n"))
 
 
 VERDICTS = {"fits": ("fits", GOOD), "does-not-fit": ("does not fit", BAD)}
 
 
-def fits(out: Console, data: Dict) -> None:
+def fits(out: Output, data: Dict) -> None:
     """For each device: whether its floors fit, the reason, and the need of each floor."""
     if not data["devices"]:
         out.print("No unit has a floor: the devices have room.")
@@ -291,7 +203,7 @@ def fits(out: Console, data: Dict) -> None:
                 Text("  " + floor["unit"], style=NAME),
                 about(floor),
                 stated(floor),
-                _number(floor["key"], floor["rate_alone"]),
+                number(floor["key"], floor["rate_alone"]),
                 percent(floor["share"]),
                 percent(floor["granted"]),
                 Text(floor["source"], style=FAINT),
@@ -306,7 +218,7 @@ LIFETIMES = {
 }
 
 
-def policy_set(out: Console, data: Dict) -> None:
+def policy_set(out: Output, data: Dict) -> None:
     """The new settings, and those in force since."""
     for pair in data["said"]:
         line = Text.assemble((data["unit"], NAME), f": {pair['key']}")
@@ -316,12 +228,12 @@ def policy_set(out: Console, data: Dict) -> None:
         out.print(line if pair["value"] else line.append(" is removed"))
     if data["policy"]:
         _settings(out, data["policy"])
-        out.print("* in force", style=FAINT)
+        out.hint("* in force")
     if data["note"]:
         out.print(data["note"])
 
 
-def policy_reload(out: Console, data: Dict) -> None:
+def policy_reload(out: Output, data: Dict) -> None:
     """Mistakes in the files, or a line if there are none."""
     mistakes(out, data["policy_errors"])
     if not data["policy_errors"]:
@@ -331,7 +243,7 @@ def policy_reload(out: Console, data: Dict) -> None:
 # plot
 
 
-def plot(out: Console, data: Dict) -> None:
+def plot(out: Output, data: Dict) -> None:
     """The file, and the promises in it."""
     out.print(Text.assemble((data["file"], NAME), f": {len(data['panels'])} promises"))
     for panel in data["panels"]:

@@ -8,7 +8,8 @@ of being cut, because readers copy them.
 import sys
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -18,10 +19,40 @@ WIDTH = 100
 GOOD, BAD, FAINT, NAME = "green", "bold red", "dim", "bold"
 
 
-def console() -> Console:
+class Output(Console):
+    """A console with or without a legend: heads of columns, and hints below them."""
+
+    legend = True
+
+    def hint(self, text: str) -> None:
+        """Print a line of the legend."""
+        if self.legend:
+            self.print(text, style=FAINT)
+
+
+class _Columns(Table):
+    """A table that has heads where its console has a legend."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self.show_header = getattr(console, "legend", True)
+        return super().__rich_console__(console, options)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        self.show_header = getattr(console, "legend", True)
+        return super().__rich_measure__(console, options)
+
+
+def console(legend: bool = True) -> Output:
     """A console on stdout; a pipe is as wide as a terminal should be, without regard to COLUMNS."""
     width = None if sys.stdout.isatty() else WIDTH
-    return Console(width=width, highlight=False, markup=False, emoji=False)
+    out = Output(width=width, highlight=False, markup=False, emoji=False)
+    out.legend = legend
+    return out
+
+
+def trimmed(text: str) -> str:
+    """Lines without blanks at their ends: rich fills each line of a table to its full width."""
+    return "".join(line.rstrip() + "\n" for line in text.splitlines())
 
 
 def size(count: float) -> str:
@@ -52,7 +83,7 @@ def percent(share: float) -> str:
 
 def columns(*headers: str) -> Table:
     """A table without lines. A header that begins with > has its column aligned to the right."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=FAINT)
+    table = _Columns(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=FAINT)
     for header in headers:
         justify = "right" if header.startswith(">") else "left"
         table.add_column(

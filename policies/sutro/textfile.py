@@ -2,27 +2,12 @@
 """The verb metrics: metrics as text, for the textfile collector of the node exporter."""
 
 import argparse
-import os
 import sys
-from pathlib import Path
 
-from .answer import Answer
+from .answer import Answer, wants_json
 from .client import Client
 from .errors import SutroError
-
-
-def _replace(file: str, text: bytes) -> None:
-    """Put a whole file in the place of one that a collector may read at any time."""
-    folder, name = os.path.split(os.path.abspath(file))
-    # Without the suffix .prom, which the collector looks for.
-    new = Path(folder, f".{name}.{os.getpid()}")
-    try:
-        new.write_bytes(text)
-        new.chmod(0o644)
-        new.rename(file)
-    except OSError as error:
-        new.unlink(missing_ok=True)
-        raise SutroError(f"{file}: {error.strerror}") from None
+from .files import replace
 
 
 async def metrics(_client: Client | None, args: argparse.Namespace) -> Answer:
@@ -37,12 +22,12 @@ async def metrics(_client: Client | None, args: argparse.Namespace) -> Answer:
     from .metrics import CGROUPS_MOST, Scrape, state
 
     scrape = Scrape(await state(), None if args.all else CGROUPS_MOST)
-    if getattr(args, "json", False):
+    if wants_json(args):
         samples = (sample for family in scrape.collect() for sample in family.samples)
         return Answer([{"name": s.name, "labels": s.labels, "value": s.value} for s in samples])
     text = generate_latest(scrape)
     if args.output:
-        _replace(args.output, text)
+        replace(args.output, text)
     else:
         sys.stdout.write(text.decode())
         sys.stdout.flush()

@@ -1,88 +1,243 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The verb top: the present use of devices by units.
 
-On a terminal the table is drawn over itself each second, as large as the window, until q or
-Ctrl-C. A terminal that cannot move its cursor, or a pipe, gets one table after the other.
+Records come from the daemon, or from a file; a view arranges their rows. On a terminal the table
+is drawn over itself, and keys and clicks change the view. A terminal that cannot move its cursor,
+or a pipe, gets one table after the other, or with --json an object a line.
 """
 
 import argparse
 import asyncio
 import contextlib
+import json
+import os
 import signal
 import sys
-import termios
-import tty
+import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
-from .answer import Answer, interrupted, wait
+from . import recording
+from .answer import Answer, interrupted, wait, wants_json
 from .client import Client
-from .errors import NotRunning
+from .errors import NotRunning, SutroError, UsageError
+from .keys import Click, Event, keyboard
+from .recording import Record
 from .topology import Topology
 from .usage import rows
+from .view import PROCESSES, View
 
 Dict = dict[str, Any]
 
-PERIOD_S = 1.0
+PERIOD_LEAST_S = 0.1
+RESIZED, INTERRUPTED = "resized", "interrupted"
 
 
-async def top(client: Client, args: argparse.Namespace) -> Answer:
+class Source(Protocol):
+    """Where records come from."""
+
+    async def look(self, step: int) -> Record | None:
+        """The record `step` after the last one; None after the last record of all."""
+
+    async def processes(self, row: Dict) -> list[Dict]:
+        """The processes of the unit of a row."""
+
+
+class Live:
+    """The use of devices now."""
+
+    def __init__(self, client: Client, node: str) -> None:
+        self._client, self._node = client, node
+        self._last = Record(0.0)
+
+    async def look(self, step: int = 1) -> Record:
+        """The present record; without a daemon the last one, with a note."""
+        client = self._client
+        try:
+            found = rows(*await asyncio.gather(client.usage(), client.promises(), client.devices()))
+        except NotRunning as error:
+            if not self._last.time_s:
+                raise
+            self._last.note = f"{error.message}; waiting for it"
+            return self._last
+        here = [row for row in found if self._node in ("", row["device"])]
+        self._last = Record(round(time.time(), 3), here)
+        return self._last
+
+    async def processes(self, row: Dict) -> list[Dict]:
+        """The processes of the cgroup of a row, as systemd lists them."""
+        return await self._client.processes(row["unit"], row["cgroup"])
+
+
+class Recorded:
+    """The records of a file."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self._records = records
+        self._index = -1
+
+    async def look(self, step: int = 1) -> Record | None:
+        """Another record of the file; before the first one there is none but that."""
+        if self._index + step >= len(self._records):
+            return None
+        self._index = max(self._index + step, 0)
+        record = self._records[self._index]
+        clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.time_s))
+        record.note = f"{clock}, record {self._index + 1} of {len(self._records)}"
+        return record
+
+    async def processes(self, row: Dict) -> list[Dict]:
+        """No record has processes."""
+        raise SutroError("a recording has no processes")
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find the slips that need no bus."""
+    if args.delay < PERIOD_LEAST_S:
+        raise UsageError(f"--delay={args.delay:g}: allowed is {PERIOD_LEAST_S} s and more")
+    if args.iterations is not None and args.iterations < 1:
+        raise UsageError(f"--iterations={args.iterations}: allowed is 1 and more")
+    if args.depth is not None and args.depth < 1:
+        raise UsageError(f"--depth={args.depth}: allowed is 1 and more")
+    if args.source and args.record:
+        raise UsageError("--from and --record exclude each other")
+    if args.source and args.device:
+        raise UsageError("a recording has all devices", "use --filter instead of DEVICE")
+
+
+async def top(client: Client | None, args: argparse.Namespace) -> Answer:
     """The present use of each device by units: promises, rates, shares and weights."""
+    view = View(
+        order=args.order,
+        reverse=args.reverse,
+        filter=args.filter,
+        active=args.active,
+        tree=args.tree or args.depth is not None,
+        depth=args.depth,
+        period_s=args.delay,
+    )
+    source = await _source(client, args)
+    with _record(args.record) as keep:
+        first = await source.look(1)
+        assert first
+        keep(first)
+        batch = args.batch or wants_json(args) or not _has_cursor()
+        as_list = wants_json(args) and not (args.batch or args.iterations or args.source)
+        if args.once or as_list:
+            return Answer([placed.row for placed in view.arrange(first.rows)])
+        following = _print if batch else _interact
+        await following(source, view, first, keep, args)
+    return Answer(None)
+
+
+def _has_cursor() -> bool:
+    """Is stdout a terminal that can move its cursor?"""
+    return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+async def _source(client: Client | None, args: argparse.Namespace) -> Source:
+    if args.source:
+        return Recorded(recording.read(args.source))
+    assert client
     node = ""
     if args.device:
         path = Topology(await client.devices()).path(args.device)
         node = (await client.resolve(path))["device"]
-    first = await _look(client, node)
-    if args.once or getattr(args, "json", False):
-        return Answer(first)
-    await _follow(client, node, first)
-    return Answer(None)
-
-
-async def _look(client: Client, node: str) -> list[Dict]:
-    found = rows(*await asyncio.gather(client.usage(), client.promises(), client.devices()))
-    return [row for row in found if node in ("", row["device"])]
-
-
-async def _follow(client: Client, node: str, found: list[Dict]) -> None:
-    """Draw until q or Ctrl-C."""
-    from . import show_promises, text
-
-    quit_ = interrupted()
-    loop = asyncio.get_running_loop()
-    out = text.console()
-    with _keys(quit_), show_promises.screen(out) as draw:
-        # The loop's handler: a signal's own would draw in the middle of drawing.
-        loop.add_signal_handler(signal.SIGWINCH, lambda: draw(found))
-        note = ""
-        while True:
-            draw(found, note)
-            if await wait(quit_, PERIOD_S):
-                return
-            try:
-                found, note = await _look(client, node), ""
-            except NotRunning as error:
-                note = f"{error.message}; waiting for it"
+    return Live(client, node)
 
 
 @contextlib.contextmanager
-def _keys(quit_: asyncio.Event) -> Iterator[None]:
-    """While in it, the key q on a terminal sets the event."""
-    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-        yield
+def _record(file: str | None) -> Iterator[Any]:
+    """A context whose function writes a record to the file, if there is one."""
+    if not file:
+        yield lambda record: None
         return
-    before = termios.tcgetattr(sys.stdin)
+    with recording.create(file) as out:
+        # A record of the past has a note: it is there already.
+        yield lambda record: record.note or out.write(record.line() + "\n")
+
+
+async def _print(
+    source: Source, view: View, record: Record | None, keep: Any, args: argparse.Namespace
+) -> None:
+    """One table or JSON object after the other, until Ctrl-C or the last iteration."""
+    from . import show_top, text
+
+    quit_ = interrupted()
+    out = text.console(legend=not args.no_legend)
+    looks = 0
+    while record:
+        shown = view.arrange(record.rows)
+        if wants_json(args):
+            arranged = {"time": record.time_s, "rows": [placed.row for placed in shown]}
+            print(json.dumps(arranged), flush=True)
+        else:
+            show_top.below(out, shown, record.note)
+        looks += 1
+        if looks == args.iterations:
+            return
+        # Nobody watches a recording go by in a pipe.
+        if await wait(quit_, 0 if args.source else view.period_s):
+            return
+        record = await source.look(1)
+        if record:
+            keep(record)
+
+
+async def _interact(
+    source: Source, view: View, record: Record, keep: Any, args: argparse.Namespace
+) -> None:
+    """Draw, and follow keys and clicks, until q, Ctrl-C or the last iteration."""
+    from . import show_top, text
+
+    events: asyncio.Queue[Event] = asyncio.Queue()
     loop = asyncio.get_running_loop()
+    # The loop's handlers: those of a signal itself would draw in the middle of drawing.
+    loop.add_signal_handler(signal.SIGINT, events.put_nowait, INTERRUPTED)
+    loop.add_signal_handler(signal.SIGWINCH, events.put_nowait, RESIZED)
+    out = text.console(legend=not args.no_legend)
+    looks, due = 1, loop.time() + view.period_s
+    with show_top.screen(out) as screen, keyboard(events):
+        processes = None
+        while not view.ended:
+            view.arrange(record.rows)
+            screen.draw(view, record, processes)
+            event = await _next(events, None if view.paused else due - loop.time())
+            page = view.page
+            if isinstance(event, Click):
+                screen.click(view, event)
+            elif event == INTERRUPTED:
+                return
+            elif event:
+                view.press(event)
+            if event is None or view.step:
+                if looks == args.iterations:
+                    return
+                latest = await source.look(view.step or 1)
+                view.step, looks, due = 0, looks + 1, loop.time() + view.period_s
+                if latest:
+                    keep(latest)
+                    record = latest
+                else:
+                    view.paused = True
+            if view.page == PROCESSES and (event is None or page != PROCESSES):
+                processes = await _processes(source, view)
 
-    def pressed() -> None:
-        typed = sys.stdin.buffer.raw.read(100)
-        if not typed or set(typed) & set(b"qQ\x04"):
-            quit_.set()
 
-    tty.setcbreak(sys.stdin)
-    loop.add_reader(sys.stdin, pressed)
+async def _next(events: asyncio.Queue[Event], seconds: float | None) -> Event | None:
+    """The next event, None after that time."""
     try:
-        yield
-    finally:
-        loop.remove_reader(sys.stdin)
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        return await asyncio.wait_for(events.get(), seconds and max(seconds, 0))
+    except TimeoutError:
+        return None
+
+
+async def _processes(source: Source, view: View) -> list[Dict] | str:
+    """The processes of the selected row, or the reason why there are none to show."""
+    row = view.current()
+    if not row:
+        return "the unit has gone"
+    try:
+        return await source.processes(row)
+    except SutroError as error:
+        return error.message

@@ -84,9 +84,10 @@ def rows(usage: list[Dict], promises: list[Dict], devices: list[Dict]) -> list[D
                 "leaves": _leaves(one["leaves"]),
             }
         )
-    return sorted(found, key=_rank)
+    return sorted(found, key=rank)
 
 
-def _rank(row: Dict) -> tuple:
+def rank(row: Dict) -> tuple:
+    """The place of a row among others."""
     share = max((leaf["share"] for leaf in row["leaves"]), default=0.0)
     return (not row["fails"], -share, row["unit"] or row["cgroup"], row["device"])

@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from . import values
-from .answer import Answer, interrupted, wait
+from .answer import Answer, interrupted, wait, wants_json
 from .client import Client
 from .errors import NotRunning
 from .promises import granted, stated, worst_first
@@ -51,7 +51,7 @@ async def watch(client: Client, args: argparse.Namespace) -> Answer:
     while True:
         time_s = round(time.time(), 3)
         for promise in worst_first(promises):
-            if getattr(args, "json", False):
+            if wants_json(args):
                 print(json.dumps(record(promise, time_s)))
             else:
                 print(line(promise, time_s))

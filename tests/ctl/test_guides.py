@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from sutro import sutroctl
+from sutro import arguments
 
 TOP = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", "Documentation/install.rst", *(
@@ -40,15 +40,14 @@ def policies(page: str) -> list[str]:
 def test_commands_are_parsed(page: str) -> None:
     found = commands(page)
     assert found
-    parser = sutroctl._parser()
     for words in found:
-        assert parser.parse_args(words).run
+        assert arguments.parse(words).run
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_in_tables_are_verbs(page: str) -> None:
     """In a sentence or a table, options and arguments may be missing."""
-    known = sutroctl._parser().format_help()
+    known = arguments.parser().format_help()
     for command in TABLE_CELL.findall((TOP / page).read_text()):
         assert re.search(rf"^ +{command.split()[1]} ", known, re.MULTILINE), command
 

@@ -13,9 +13,10 @@ import termios
 import time
 
 import pytest
-from conftest import running, sutroctl, write_policy
+from conftest import NOWHERE, process, running, sutroctl, write_policy
 from fakemachine import PATIENCE_S, wait_until
-from shapes import POLICY_SET, WATCH, fits
+from shapes import POLICY_SET, TOP, WATCH, fits
+from sutro.keys import MOUSE_OFF, MOUSE_ON
 
 
 class Terminal:
@@ -42,6 +43,13 @@ class Terminal:
     def press(self, key):
         os.write(self.ours, key)
 
+    def rest(self):
+        """What was not yet read."""
+        text = b""
+        while select.select([self.ours], [], [], 0)[0]:
+            text += os.read(self.ours, 65536)
+        return text.decode()
+
     def close(self):
         os.close(self.ours)
         os.close(self.theirs)
@@ -54,8 +62,9 @@ def terminal():
     made.close()
 
 
-def on(terminal, *args, term="xterm"):
-    return running("sutroctl", *args, stdin=terminal.theirs, stdout=terminal.theirs, TERM=term)
+def on(terminal, *args, term="xterm", **more):
+    ends = {"stdin": terminal.theirs, "stdout": terminal.theirs}
+    return running("sutroctl", *args, **ends, TERM=term, **more)
 
 
 def test_top_on_a_terminal(promised, terminal):
@@ -65,11 +74,83 @@ def test_top_on_a_terminal(promised, terminal):
         assert "\x1b[?1049h" in first and "infeasible" in first
         terminal.resize(5, 120)
         top.send_signal(signal.SIGWINCH)
-        assert "lines more" in terminal.expect("lines more: name a DEVICE")
+        terminal.expect("lines more.*q: quit")
         terminal.press(b"xq")
         terminal.expect(re.escape("\x1b[?1049l"))
         assert top.wait(PATIENCE_S) == 0
     assert termios.tcgetattr(terminal.theirs)[3] & termios.ICANON, "the terminal is as before"
+
+
+def test_keys_of_top(promised, terminal):
+    """Sort, filter, tree, pause and the pages of a unit, by the bytes that a terminal sends."""
+    with on(terminal, "top") as top:
+        terminal.expect("by state  every 1 s")
+        terminal.press(b">r")
+        terminal.expect("by unit, reversed")
+        terminal.press(b"/db.serv\r")
+        text = terminal.expect("only 'db.serv'")
+        assert "web.service" not in text.rpartition("show only: db.serv_")[2]
+        terminal.press(b"p\r")
+        assert "got 63.1M of 60.0M" in terminal.expect("paused.*got 63.1M of 60.0M.*q: quit")
+        terminal.press(b"\r")
+        terminal.expect("4001  /usr/sbin/db.service --serve.*4002  worker: 1")
+        terminal.press(b"\x7f\x1b[D?")
+        terminal.expect("Left Right.*in the tree")
+        terminal.press(b"xq")
+        assert top.wait(PATIENCE_S) == 0
+
+
+def test_mouse_of_top(promised, terminal):
+    """A click on a head sorts by its column, one on a row selects it, and the wheel moves on."""
+    with on(terminal, "top") as top:
+        screen = terminal.expect("by state  every 1 s")
+        assert MOUSE_ON in screen + terminal.text
+        terminal.press(b"\x1b[<0;2;1M\x1b[<0;2;1m")
+        terminal.expect("by unit  every")
+        terminal.press(b"\x1b[<0;2;1M")
+        terminal.expect("by unit, reversed")
+        # web.service is the first now, and the line below its name is its second one.
+        terminal.press(b"\x1b[<0;2;3M\r")
+        assert "web.service" in terminal.expect("web.service.*80.0M.*q: quit")
+        terminal.press(b"\x1bq")
+        assert top.wait(PATIENCE_S) == 0
+    assert MOUSE_OFF in terminal.rest()
+
+
+def test_record_and_replay(promised, terminal, tmp_path):
+    """A recording shows again what was seen; the last record stays until q."""
+    file = tmp_path / "night"
+    run = process("sutroctl", "top", "--batch", "-n", "3", "-d", "0.2", "--record", file)
+    assert (run.status, run.err) == (0, "")
+    replay = process("sutroctl", "top", "--from", file, **NOWHERE)
+    tables = [part.partition("\n")[2] for part in re.split("(?m)^(?=.*record . of 3$)", replay.out)]
+    assert "".join(tables) == run.out and len(tables) == 4
+    with on(terminal, "top", "--from", file, "-d", "0.1") as top:
+        terminal.expect("record 3 of 3.*paused")
+        terminal.press(b",")
+        terminal.expect("record 2 of 3")
+        terminal.press(b"\r\r")
+        terminal.expect("a recording has no processes")
+        terminal.press(b"q")
+        assert top.wait(PATIENCE_S) == 0
+
+
+def test_top_ends_after_iterations(promised, terminal):
+    with on(terminal, "top", "-n", "2", "-d", "0.1") as top:
+        terminal.expect(re.escape("\x1b[?1049l"))
+        assert top.wait(PATIENCE_S) == 0
+
+
+def test_top_json_lines(promised):
+    """An object a line, with the rows that the options leave."""
+    words = "top --json=short -n 2 -d 0.1 --order unit --filter SERVICE --active"
+    run = process("sutroctl", *words.split())
+    records = [json.loads(line) for line in run.out.splitlines()]
+    assert len(records) == 2 and records[0]["time"] < records[1]["time"]
+    for record in records:
+        fits(record["rows"], TOP)
+        names = [row["unit"] for row in record["rows"]]
+        assert names == sorted(names) and set(names) == {"db.service", "job.service", "web.service"}
 
 
 def test_top_waits_for_a_daemon_that_went(promised, terminal):

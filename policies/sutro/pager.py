@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Long text on a terminal goes through a pager, chosen as by systemctl(1)."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+# Quit if the text fits the screen; keep colours and the text; no status line; no hyperlinks.
+LESS = "FRSXMK"
+
+
+def _command() -> list[str]:
+    for variable in ("SYSTEMD_PAGER", "PAGER"):
+        if variable in os.environ:
+            return shlex.split(os.environ[variable])
+    return ["less"]
+
+
+def page(text: str, paged: bool = True) -> None:
+    """Write a text to stdout: on a terminal with a pager, if there is one."""
+    command = _command() if paged and sys.stdout.isatty() else []
+    program = shutil.which(command[0]) if command and command != ["cat"] else None
+    sys.stdout.flush()
+    if not program:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    less = os.environ.get("SYSTEMD_LESS", LESS)
+    subprocess.run([program, *command[1:]], input=text.encode(), env=os.environ | {"LESS": less})

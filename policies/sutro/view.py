@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The view of top: order, filter, tree and selection, and the keys that change them.
+
+A view knows no terminal and no bus. It arranges the rows of usage.py, in a tree by cgroup:
+
+    /              got 30M
+      /a.slice     got 20M        with depth 2 the tree ends here
+        x.service  got 20M        hidden when /a.slice is folded
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .usage import rank
+
+Dict = dict[str, Any]
+Place = tuple[str, str]  # a row: its cgroup and its device
+
+PERIODS_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+PAGE_ROWS = 10
+# From the table to the details of a unit, and to its processes.
+TABLE, UNIT, PROCESSES = PAGES = ("table", "unit", "processes")
+
+
+def name(row: Dict) -> str:
+    """The unit of a row, or the cgroup where it has none."""
+    return row["unit"] or row["cgroup"]
+
+
+def _share(row: Dict) -> float:
+    return max((leaf["share"] for leaf in row["leaves"]), default=0.0)
+
+
+def _most(row: Dict, number: Callable[[Dict], float]) -> float:
+    """The largest of the bandwidths of a row: other lines are in other units."""
+    lines = (line for line in row["lines"] if not line["key"] or "Bandwidth" in line["key"])
+    return max(map(number, lines), default=0.0)
+
+
+# By column: the key by which rows are sorted, the largest number first.
+ORDERS: dict[str, Callable[[Dict], Any]] = {
+    "state": rank,
+    "unit": name,
+    "device": lambda row: row["name"],
+    "value": lambda row: -_most(row, lambda line: line["value"]),
+    "granted": lambda row: -_most(row, lambda line: line["value"] * line["granted"]),
+    "got": lambda row: -_most(row, lambda line: line["got"]),
+    "share": lambda row: -_share(row),
+    "weight": lambda row: -max((leaf["weight"] for leaf in row["leaves"]), default=0),
+}
+
+
+def is_active(row: Dict) -> bool:
+    """Did it use the device in the last second?"""
+    # A target's value is a latency, which is kept while nothing is used.
+    rates = (line["got"] for line in row["lines"] if "Latency" not in line["key"])
+    return any(rates) or _share(row) > 0
+
+
+@dataclass
+class Placed:
+    """A row in its place: the depth in the tree, and how many rows are hidden below it."""
+
+    row: Dict
+    depth: int = 0
+    hidden: int = 0
+
+    @property
+    def place(self) -> Place:
+        return (self.row["cgroup"], self.row["device"])
+
+
+def _above(cgroup: str, known: dict[str, Any]) -> str:
+    """The nearest known cgroup above, "" if there is none."""
+    while cgroup not in ("", "/"):
+        parent = cgroup.rpartition("/")[0]
+        cgroup = parent or ("/" if cgroup.startswith("/") else "")
+        if cgroup in known:
+            return cgroup
+    return ""
+
+
+@dataclass
+class View:
+    """What is shown, and in which order."""
+
+    order: str = "state"
+    reverse: bool = False
+    filter: str = ""
+    active: bool = False
+    tree: bool = False
+    depth: int | None = None
+    period_s: float = 1.0
+
+    page: str = TABLE
+    help: bool = False
+    paused: bool = False
+    ended: bool = False
+    typing: bool = False
+    step: int = 0  # in a recording: records to go on, or back
+    selected: Place | None = None
+    folded: set[str] = field(default_factory=set)
+    shown: list[Placed] = field(default_factory=list)
+    deepest: int = 1
+
+    # Rows.
+
+    def arrange(self, rows: list[Dict]) -> list[Placed]:
+        """The rows to show, in their order."""
+        order = ORDERS[self.order]
+        found = sorted(
+            filter(self._is_wanted, rows),
+            key=lambda row: (order(row), name(row), row["device"]),
+            reverse=self.reverse,
+        )
+        self.shown = list(self._walk(found)) if self.tree else [Placed(row) for row in found]
+        return self.shown
+
+    def _is_wanted(self, row: Dict) -> bool:
+        text = " ".join((row["unit"], row["cgroup"], row["device"], row["name"])).lower()
+        return self.filter.lower() in text and (not self.active or is_active(row))
+
+    def _walk(self, rows: list[Dict]) -> Iterator[Placed]:
+        by_cgroup: dict[str, list[Dict]] = {}
+        for row in rows:
+            by_cgroup.setdefault(row["cgroup"], []).append(row)
+        below: dict[str, list[str]] = {}
+        for cgroup in by_cgroup:
+            below.setdefault(_above(cgroup, by_cgroup), []).append(cgroup)
+        self.deepest = 1
+
+        def rows_below(cgroup: str) -> int:
+            return sum(len(by_cgroup[c]) + rows_below(c) for c in below.get(cgroup, []))
+
+        def walk(cgroup: str, depth: int, hidden: bool) -> Iterator[Placed]:
+            for child in below.get(cgroup, []):
+                self.deepest = max(self.deepest, depth + 1)
+                ends = child in self.folded or depth + 1 == self.depth
+                if not hidden:
+                    for row in by_cgroup[child]:
+                        yield Placed(row, depth, rows_below(child) if ends else 0)
+                yield from walk(child, depth + 1, hidden or ends)
+
+        return walk("", 0, False)
+
+    # The selection.
+
+    def index(self) -> int:
+        """The selected row: the first one, if the former one has gone."""
+        places = [placed.place for placed in self.shown]
+        return places.index(self.selected) if self.selected in places else 0
+
+    def current(self) -> Dict | None:
+        """The selected row."""
+        return self.shown[self.index()].row if self.shown else None
+
+    def move(self, rows: int) -> None:
+        """Select another row."""
+        if self.shown:
+            index = min(max(self.index() + rows, 0), len(self.shown) - 1)
+            self.selected = self.shown[index].place
+
+    # Keys.
+
+    def press(self, key: str) -> None:
+        """Change the view by a key; one that has no meaning changes nothing."""
+        if self.typing:
+            self._type(key)
+        elif self.help:
+            self.help = False
+        elif key in ACTIONS:
+            ACTIONS[key](self)
+
+    def sort_by(self, order: str) -> None:
+        """Sort by a column; once more, in the other direction."""
+        self.reverse = order == self.order and not self.reverse
+        self.order = order
+
+    def _type(self, key: str) -> None:
+        if key == "escape":
+            self.filter = ""
+        if key in ("escape", "enter"):
+            self.typing = False
+        elif key == "backspace":
+            self.filter = self.filter[:-1]
+        elif len(key) == 1:
+            self.filter += key
+
+    def _next_order(self, by: int) -> None:
+        orders = list(ORDERS)
+        self.order = orders[(orders.index(self.order) + by) % len(orders)]
+
+    def _turn(self, by: int) -> None:
+        if by < 0 and self.page == TABLE:
+            self.filter = ""
+        elif self.shown or by < 0:
+            pages = PAGES.index(self.page) + by
+            self.page = PAGES[min(max(pages, 0), len(PAGES) - 1)]
+
+    def _fold(self, folded: bool) -> None:
+        if row := self.current():
+            (self.folded.add if folded else self.folded.discard)(row["cgroup"])
+
+    def _deepen(self, by: int) -> None:
+        self.tree = True
+        depth = max((self.depth or self.deepest) + by, 1)
+        self.depth = depth if depth < self.deepest else None
+
+    def _slow_down(self) -> None:
+        longer = (period for period in PERIODS_S if period > self.period_s)
+        self.period_s = min(longer, default=self.period_s)
+
+    def _speed_up(self) -> None:
+        shorter = (period for period in PERIODS_S if period < self.period_s)
+        self.period_s = max(shorter, default=self.period_s)
+
+    def _set(self, flag: str) -> None:
+        setattr(self, flag, not getattr(self, flag))
+
+    def _step(self, by: int) -> None:
+        self.paused, self.step = True, self.step + by
+
+
+ACTIONS: dict[str, Callable[[View], None]] = {
+    "q": lambda view: view._set("ended"),
+    "Q": lambda view: view._set("ended"),
+    "?": lambda view: view._set("help"),
+    "h": lambda view: view._set("help"),
+    "<": lambda view: view._next_order(-1),
+    ">": lambda view: view._next_order(1),
+    "r": lambda view: view._set("reverse"),
+    "/": lambda view: view._set("typing"),
+    "a": lambda view: view._set("active"),
+    "t": lambda view: view._set("tree"),
+    "left": lambda view: view._fold(True),
+    "right": lambda view: view._fold(False),
+    "[": lambda view: view._deepen(-1),
+    "]": lambda view: view._deepen(1),
+    "p": lambda view: view._set("paused"),
+    " ": lambda view: view._set("paused"),
+    "+": View._slow_down,
+    "-": View._speed_up,
+    ",": lambda view: view._step(-1),
+    ".": lambda view: view._step(1),
+    "up": lambda view: view.move(-1),
+    "down": lambda view: view.move(1),
+    "page-up": lambda view: view.move(-PAGE_ROWS),
+    "page-down": lambda view: view.move(PAGE_ROWS),
+    "home": lambda view: view.move(-len(view.shown)),
+    "end": lambda view: view.move(len(view.shown)),
+    "enter": lambda view: view._turn(1),
+    "backspace": lambda view: view._turn(-1),
+    "escape": lambda view: view._turn(-1),
+}
+HELP = (
+    ("< >", "sort by the column to the left, to the right (or click on its head)"),
+    ("r", "reverse the order"),
+    ("/", "show only units and devices with a text; Enter ends it, Esc clears it"),
+    ("a", "show only units that used a device in the last second"),
+    ("t", "show units as a tree of cgroups"),
+    ("Left Right", "in the tree: fold and unfold the selected unit"),
+    ("[ ]", "in the tree: one level less, one level more"),
+    ("Up Down", "select a unit (or click on it)"),
+    ("Enter", "from the table to the leaves of the unit, and to its processes"),
+    ("Esc", "back"),
+    ("p", "pause, and go on"),
+    ("+ -", "a longer, a shorter period"),
+    (", .", "in a recording: one record back, one on"),
+    ("?", "this list"),
+    ("q", "quit"),
+)

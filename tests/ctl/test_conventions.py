@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What sutroctl has in common with the commands of systemd: JSON modes, legend, pager, host, help,
+completions, and files of settings that can be printed and edited."""
+
+import argparse
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import dbus
+import pytest
+from conftest import NOWHERE, POLICIES, POLICIES_OF, process, running, sutroctl
+from fakemachine import NAME, PATIENCE_S, TOP
+from privatebus import PrivateBus
+from sutro import arguments, policy_files
+from test_live import on, terminal  # noqa: F401  (a fixture)
+from test_sutroctl import MAN
+
+SSH = """#!/bin/sh
+# ssh -xT -- HOST systemd-stdio-bridge
+printf '%s ' "$@" >>"{log}"
+[ "$3" != nowhere ] || exit 255
+exec systemd-stdio-bridge --bus-path="{bus}"
+"""
+
+
+def script(tmp_path, name, text):
+    file = tmp_path / "bin" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    file.chmod(0o755)
+    return {"PATH": f"{file.parent}:{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_json_modes(sutrod, place):
+    """Without a mode it is pretty; -j is pretty on a terminal only."""
+
+    def run(*option):
+        words = [*option, "status"] if place == "before" else ["status", *option]
+        run = sutroctl(*words)
+        assert (run.status, run.err) == (0, "")
+        return run.out
+
+    short = run("--json=short")
+    assert short.count("\n") == 1 and ": " not in short.replace('": "', "")
+    assert run("-j") == short, "no terminal"
+    assert run("--json=pretty") == run("--json") == json.dumps(json.loads(short), indent=2) + "\n"
+    assert run("--json=off") == run()
+    assert sutroctl("status", "--json=yes").status == 2
+
+
+def test_no_legend(promised):
+    """Neither heads nor hints; the rows are the same, but for their widths."""
+    words = re.split(r"\s{2,}|\n", sutroctl("status").out)
+    bare = sutroctl("status", "--no-legend").out
+    left = re.split(r"\s{2,}|\n", bare)
+    gone = [word for word in words if word not in left]
+    assert {"UNIT", "LEAF", "SCHEDULER", "UNDER", "WEIGHT"} <= set(gone)
+    assert any(word.startswith("* switched") for word in gone)
+    assert "db.service" in left and "web.service" in left
+    assert all(word.isupper() or word.startswith("* switched") for word in gone), gone
+
+
+def test_pager(sutrod, terminal, tmp_path):  # noqa: F811
+    """The pager of systemd's tools gets the text, on a terminal only."""
+    pager = f"cat >{tmp_path}/paged; printf %s $LESS >{tmp_path}/less; echo paged-it"
+    path = script(tmp_path, "less", f"#!/bin/sh\n{pager}\n")
+    with on(terminal, "tree", **path) as tree:
+        terminal.expect("paged-it")
+        assert tree.wait(PATIENCE_S) == 0
+    assert "/dev/vg0/db" in (tmp_path / "paged").read_text()
+    assert (tmp_path / "less").read_text() == "FRSXMK"
+    for more in ({"args": ["--no-pager"]}, {"PAGER": ""}, {"SYSTEMD_PAGER": "cat"}):
+        with on(terminal, "tree", *more.pop("args", []), **path, **more) as tree:
+            assert "paged-it" not in terminal.expect("/dev/mapper/secret.*sdb")
+            assert tree.wait(PATIENCE_S) == 0
+    assert "/dev/vg0/db" in process("sutroctl", "tree", **path).out
+
+
+def test_host(sutrod, tmp_path):
+    """The bus of another machine, through the bridge that systemctl --host uses, too."""
+    log = tmp_path / "ssh.log"
+    text = SSH.format(log=log, bus=os.environ["DBUS_SYSTEM_BUS_ADDRESS"])
+    path = script(tmp_path, "ssh", text)
+    for option in (["-H", "root@db1"], ["--host=root@db1"]):
+        run = process("sutroctl", *option, "status", **(NOWHERE | path))
+        assert (run.status, run.err) == (0, "")
+        assert run.out == process("sutroctl", "status").out != ""
+    assert log.read_text() == "-xT -- root@db1 systemd-stdio-bridge " * 2
+    with running("sutroctl", "-H", "db1", "top", "-b", **(NOWHERE | path)) as top:
+        assert top.stdout.readline()
+        top.send_signal(signal.SIGINT)
+        assert top.wait(PATIENCE_S) == 0
+    run = process("sutroctl", "-H", "nowhere", "tree", **(NOWHERE | path))
+    assert (run.status, run.out) == (1, "")
+    assert "sutroctl: the system bus of nowhere cannot be reached\n" in run.err
+    run = process("sutroctl", "-H", "db1", "tree", PATH="/nonexistent")
+    assert run.err.startswith("sutroctl: ssh: No such file or directory\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["measure /srv --yes", "metrics", "policy cat db", "policy edit db", "policy check a.policy"],
+)
+def test_verbs_of_this_machine(words):
+    run = sutroctl("-H", "db1", *words.split(), **NOWHERE)
+    assert (run.status, run.out) == (2, "")
+    assert "reads files of this machine, so there is no --host" in run.err
+
+
+def verbs():
+    """Each verb with its parser."""
+
+    def below(parser, prefix=""):
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for name, one in action.choices.items():
+                    yield from below(one, f"{prefix}{name} ")
+                    if one.get_default("run"):
+                        yield prefix + name, one
+
+    return dict(below(arguments.parser()))
+
+
+def test_help_has_every_verb_in_a_group():
+    text = sutroctl("--help", **NOWHERE).out
+    for name in verbs():
+        assert re.search(rf"(?m)^  {name}  +\S", text), name
+    assert text.index("\nPresent state:\n") < text.index("\nPolicies:\n") < text.index("\noptions:")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_have_all_verbs_and_options(shell):
+    text = (POLICIES / f"sutroctl.{shell}").read_text()
+    known = set(re.findall(r"[\w-]+", re.sub(r"-l |--", "--", text)))
+    every = verbs()
+    assert len(every) > 20
+    for name, parser in every.items():
+        options = {o for a in parser._actions for o in a.option_strings if o.startswith("--")}
+        assert options <= known, (name, options - known)
+        assert set(name.split()) <= known
+
+
+def test_man_page_has_all_verbs_and_options():
+    text = MAN.read_text().replace("\\-", "-")
+    for name, parser in verbs().items():
+        assert f".SS {name}" in text or f", {name}" in text, name
+        for action in parser._actions:
+            for option in action.option_strings:
+                assert option in text, (name, option)
+
+
+# policy cat, policy edit
+
+
+def test_policy_cat(promised, machine):
+    run = process("sutroctl", "policy", "cat", "db")
+    assert (run.status, run.err) == (0, "")
+    names = re.findall(r"(?m)^# (\S+)$", run.out)
+    files = [
+        "/usr/lib/sutro/policy.d/50-services.policy",
+        "/etc/sutro/policy.d/db.policy",
+        "/etc/systemd/system/db.service.d/sutro.conf",
+    ]
+    assert sorted(names) == sorted(str(machine.at(file)) for file in files)
+    for said in POLICIES_OF["/etc/sutro/policy.d/db.policy"][1:]:
+        assert f"\n{said}\n" in run.out
+    data = json.loads(process("sutroctl", "policy", "cat", "db", "-j").out)
+    assert {entry["file"]: entry["text"] for entry in data} == {
+        name: Path(name).read_text() for name in names
+    }
+
+
+def test_policy_cat_of_an_unknown_unit(promised):
+    run = sutroctl("policy", "cat", "bd")
+    assert (run.status, run.out) == (1, "")
+    assert "there is no unit 'bd.service'" in run.err
+
+
+@pytest.fixture
+def folder(machine, monkeypatch):
+    folder = machine.at("/etc/sutro/policy.d")
+    monkeypatch.setattr(policy_files, "FOLDER", folder)
+    return folder
+
+
+def editor(tmp_path, text):
+    """An editor that appends a text."""
+    path = script(tmp_path, "sutrod", f'#!/bin/sh\nexec {os.environ["SUTROD"]} "$@"\n')
+    script(tmp_path, "append", f"#!/bin/sh\nprintf %s '{text}' >>\"$2\"\n")
+    return path | {"EDITOR": "append --wait"}
+
+
+@pytest.mark.parametrize(
+    ("unit", "said"), [("db", "Unit=db.service"), ("/payload", "Cgroup=/payload")]
+)
+def test_policy_edit(promised, folder, tmp_path, unit, said):
+    """A file that is there is edited, a new one names its unit; the daemon reads it at once."""
+    run = sutroctl("policy", "edit", unit, **editor(tmp_path, "Weight=77\n"))
+    assert (run.status, run.err) == (0, "")
+    assert re.search(r"\* +Weight +77 +/etc/sutro/policy.d/", run.out)
+    (file,) = (file for file in folder.iterdir() if "Weight=77\n" in file.read_text())
+    assert said in file.read_text() and file.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("text", ["Weight=heavy\n", "[Nonsense\n"])
+def test_policy_edit_with_a_mistake(promised, folder, tmp_path, text):
+    before = {file: file.read_text() for file in folder.iterdir()}
+    run = sutroctl("policy", "edit", "web", **editor(tmp_path, text))
+    assert run.status == 1 and "the edited text has mistakes; nothing was changed" in run.err
+    assert {file: file.read_text() for file in folder.iterdir()} == before
+
+
+def test_policy_edit_without_a_change(promised, folder, tmp_path, asked):
+    run = sutroctl("policy", "edit", "db", **editor(tmp_path, ""))
+    assert (run.status, run.out, run.err) == (0, "", "Nothing was changed.\n")
+    assert asked("ReloadPolicies") == []
+
+
+@pytest.mark.parametrize(("command", "said"), [("false", "status 1"), ("/nonexistent", "No such")])
+def test_policy_edit_with_an_editor_that_fails(promised, folder, command, said):
+    run = sutroctl("policy", "edit", "db", EDITOR=command)
+    assert (run.status, run.out) == (1, "")
+    assert said in run.err
+
+
+# log-level
+
+
+def test_log_level(sutrod):
+    """The level takes effect at once; an unknown one is refused with those that there are."""
+    assert sutroctl("log-level").out == "debug\n"
+    assert sutroctl("log-level", "err").out == "err\n"
+    before = sutrod.log()
+    sutroctl("set", "web", "300")
+    assert sutrod.log() == before
+    assert sutroctl("log-level", "info", "-j").json() == {"level": "info"}
+    sutroctl("set", "web", "301")
+    assert "IOWeight=301 of web.service" in sutrod.log()
+    run = sutroctl("log-level", "loud")
+    assert (run.status, run.out) == (1, "")
+    assert "emerg, alert, crit" in run.err
+    assert sutroctl("log-level").out == "info\n"
+
+
+def test_only_root_sets_the_level(monkeypatch):
+    """The bus policy refuses it to others, whether or not there is a daemon that could."""
+    monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", "")
+    own = PrivateBus(f"<include>{TOP}/dist/org.sutro1.conf</include>")
+    try:
+        daemon, caller = (dbus.bus.BusConnection(own.address) for _ in range(2))
+        daemon.request_name(NAME)
+        path = "/org/freedesktop/LogControl1"
+        properties = caller.get_object(NAME, path, introspect=False)
+
+        def refusal(member, *words):
+            method = properties.get_dbus_method(member, "org.freedesktop.DBus.Properties")
+            with pytest.raises(dbus.DBusException) as caught:
+                method("org.freedesktop.LogControl1", "LogLevel", *words, timeout=1)
+            return caught.value.get_dbus_name()
+
+        denied = "org.freedesktop.DBus.Error.AccessDenied"
+        assert (refusal("Set", "debug") == denied) == (os.getuid() != 0)
+        assert refusal("Get") != denied
+    finally:
+        own.stop()

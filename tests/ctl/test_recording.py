@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Recordings of top: a cut last line is no mistake, anything else that is no record is one."""
+
+import json
+
+import pytest
+from conftest import NOWHERE, sutroctl
+from sutro.recording import Record, read
+from test_view import ROWS
+
+GOOD = Record(1.7e9, ROWS).line()
+
+
+def write(tmp_path, *lines):
+    file = tmp_path / "r.json"
+    file.write_text("\n".join(lines))
+    return str(file)
+
+
+def test_round_trip(tmp_path):
+    file = write(tmp_path, GOOD, Record(1.7e9 + 1, ROWS[:1]).line(), GOOD[:-40])
+    assert [(record.time_s, record.rows) for record in read(file)] == [
+        (1.7e9, ROWS),
+        (1.7e9 + 1, ROWS[:1]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], "there is no record"),
+        ([GOOD[:30]], ":1: "),
+        ([GOOD, "[]", GOOD], ":2: this is no record of top"),
+        ([GOOD, json.dumps({"time": 1, "rows": [{"unit": "x"}]}), GOOD], ":2: this is no record"),
+        ([GOOD.replace('"share": 0.2', '"share": "0.2"'), GOOD], ":1: this is no record"),
+        (['{"time": null, "rows": []}'], ":1: this is no record"),
+    ],
+)
+def test_no_recording(tmp_path, lines, said):
+    file = write(tmp_path, *lines)
+    run = sutroctl("top", "--from", file, **NOWHERE)
+    assert (run.status, run.out) == (2, "")
+    assert run.err.startswith(f"sutroctl: {file}") and said in run.err
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--from", "a", "--record", "b"], "exclude each other"),
+        (["--from", "a", "/dev/sda"], "--filter"),
+        (["-d", "0"], "--delay=0"),
+        (["-n", "0"], "--iterations=0"),
+        (["--depth", "0"], "--depth=0"),
+    ],
+)
+def test_slips(args, said):
+    run = sutroctl("top", *args, **NOWHERE)
+    assert (run.status, run.out) == (2, "")
+    assert said in run.err
+
+
+def test_files_that_cannot_be_used(promised, tmp_path):
+    run = sutroctl("top", "--from", "/nonexistent/r", **NOWHERE)
+    assert run.err == "sutroctl: /nonexistent/r: No such file or directory\n"
+    run = sutroctl("top", "--once", "--record", "/nonexistent/r")
+    assert run.err == "sutroctl: /nonexistent/r: No such file or directory\n"
