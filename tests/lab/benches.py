@@ -22,6 +22,7 @@ from bench.read import ScenarioError, load
 from bench.scale import scenario as growing
 from rig import result
 from uml import attacks as hostile
+from uml import drawn
 from uml import protect as favoured
 from uml import robustness as unbroken
 from uml import scenario as fair
@@ -48,12 +49,16 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
     name, options.commit = options.bench, ""
     if name not in FILES:
         return {"robustness": robustness, "blktests": blktests}[name](cache, options)
-    # Figures of the report are of scenarios that everybody has.
-    options.commit = "" if options.scenarios else keys.commit(SOURCE)
+    random = getattr(options, "random", None)
+    if random is not None and (random < 1 or options.scenarios):
+        raise LabError(f"--random {random}: at least 1, and not together with --scenarios")
+    # Figures of the report are of scenarios in files that everybody has.
+    options.commit = "" if options.scenarios or random else keys.commit(SOURCE)
     file = options.scenarios = options.scenarios or FILES[name].SHIPPED
     schedulers = getattr(options, "schedulers", None) or ()
     try:
-        book = load(FILES[name].Book, file).only(options.names, schedulers)
+        book = drawn.book(options.seed, random) if random else load(FILES[name].Book, file)
+        book = book.only(options.names, schedulers)
     except ScenarioError as error:
         raise LabError(str(error)) from error
     kinds = {
@@ -71,6 +76,10 @@ def fairness(cache: Cache, options: argparse.Namespace, book: Book) -> int:
     host.ensure_packages()
     machine = uml.machine(cache, SOURCE)
     found = run_all(book.runs(), machine, step, options.jobs or os.cpu_count() or 1)
+    if getattr(options, "random", None):
+        total = drawn.summary(options.seed, found)
+        show.goals(total)
+        found += total
     return _summed_up(cache, [one.as_object() for one in found], options)
 
 

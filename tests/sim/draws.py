@@ -22,8 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import scenes
-from uml import protect
-from uml.measure import Run
+from uml import drawn, protect
 from uml.scenario import Group, Job, Scenario
 
 # A group of class rt leaves the rest to others: sutro-tree.c.
@@ -34,7 +33,6 @@ WARMUP_S = 3.0
 # Later than the end of any run.
 NEVER_S = 1000.0
 OTHERS_WEIGHT = 100
-SIZES = ("4k", "8k", "16k", "32k", "64k", "128k", "256k")
 SYNCHRONOUS = ("4k", "8k", "16k", "32k", "64k")
 
 
@@ -52,32 +50,9 @@ class Received:
         return self.part >= protect.ENTITLED and not self.p99 > protect.P99
 
 
-def _disk(rng: random.Random) -> dict[str, object]:
-    kind = rng.choice(("ssd", "ssd", "ssd", "nvme", "hdd"))
-    if kind == "hdd":
-        return {"kind": kind}
-    # Slower than real drives: there are as many requests less to simulate.
-    slower = rng.choice((2, 4, 8))
-    nvme = kind == "nvme"
-    numbers: dict[str, object] = {
-        "kind": kind,
-        "read_us": slower * rng.randint(50, 120),
-        "write_us": slower * rng.randint(100, 400),
-        "bus_kbps": rng.choice((200, 400, 540)) * (6 if nvme else 1) * 1000 // slower,
-        "channels": rng.choice((32, 64, 128) if nvme else (4, 8, 16, 32)),
-    }
-    if rng.random() < 0.25:
-        numbers["cache_kb"] = 16384
-    return numbers
-
-
 def _process(rng: random.Random) -> dict[str, object]:
     """A process with few requests."""
-    fio: dict[str, object] = {
-        "rw": rng.choice(("randread", "randread", "randwrite", "randrw", "read", "write")),
-        "bs": rng.choice(SIZES),
-        "iodepth": rng.choice((1, 1, 2, 4, 8, 16)),
-    }
+    fio = drawn.few(rng)
     if rng.random() < 0.4:
         fio["thinktime"] = rng.choice((100, 300, 1000, 2000, 5000, 10000))
     return fio
@@ -92,16 +67,13 @@ def _victim(rng: random.Random) -> list[dict[str, object]]:
         think = rng.choice((5000, 10000, 20000, 50000))
         rw = rng.choice(("randread", "randwrite", "randrw"))
         depth = rng.choice((4, 16, 64))
-        return [{"rw": rw, "bs": rng.choice(SIZES), "iodepth": depth, "thinktime": think}]
+        return [{"rw": rw, "bs": rng.choice(drawn.SIZES), "iodepth": depth, "thinktime": think}]
     return [_process(rng) for _ in range(1 if shape == "one" else rng.randint(2, 3))]
 
 
 def _other(rng: random.Random) -> list[dict[str, object]]:
     """The processes of a group with many requests."""
-    deep = {"rw": rng.choice(("randread", "randwrite", "randrw"))}
-    deep |= {"bs": rng.choice(SIZES), "iodepth": rng.choice((32, 64, 200))}
-    stream = {"rw": rng.choice(("read", "write")), "bs": rng.choice(("256k", "512k", "1m"))}
-    stream |= {"iodepth": rng.choice((4, 16, 32))}
+    deep, stream = drawn.deep(rng), drawn.stream(rng)
     flood = {"rw": "write", "bs": rng.choice(("64k", "512k")), "iodepth": 64, "direct": 0}
     return rng.choice(([deep], [deep], [stream], [flood], [deep, stream], [_process(rng), flood]))
 
@@ -118,7 +90,7 @@ def _jobs(rng: random.Random, one: Sequence[dict], two: Sequence[dict] | None) -
 def draw(number: int) -> Scenario:
     """A pair."""
     rng = random.Random(number)
-    disk = _disk(rng)
+    disk = drawn.disk(rng)
     rank = rng.choice((150, 200, 300, 500, 1000, 2000, 0))
     changes = rng.choice(("", "", "", "", "victim", "others"))
     victim = _jobs(rng, _victim(rng), _victim(rng) if changes == "victim" else None)
@@ -153,19 +125,6 @@ def is_prompt(scene: Scenario) -> bool:
     )
 
 
-def _phases(run: Run) -> list[tuple[int, int]]:
-    """Numbers of the samples at the begin and the end of each phase, once it is settled."""
-    scene = run.scenario
-    changes = any(job.pause_s for group in scene.group for job in group.job)
-    ends = [PHASE_S * n for n in (1, 2, 3)] if changes else [scene.end_s]
-    found, begin_s = [], scene.warmup_s
-    for end_s in ends:
-        inside = [n for n, s in enumerate(run.samples) if begin_s <= s.at_s <= end_s]
-        found.append((inside[0], inside[-1]))
-        begin_s = end_s + SETTLE_S
-    return found
-
-
 def _share(scene: Scenario) -> float:
     if scene.group[0].class_ == "rt":
         return RT_SHARE
@@ -178,7 +137,7 @@ def receive(scene: Scenario) -> Received:
     (alone,) = scenes.simulate(scene, "sutro", only="victim")
     share = _share(scene)
     parts = []
-    for begin, end in _phases(run):
+    for begin, end in run.phases(SETTLE_S):
         had = alone.used("victim", begin, end).bytes
         if not had:
             continue
@@ -192,11 +151,7 @@ def describe(scene: Scenario) -> str:
     """One line: disk, rank, the processes of the victim and of the others."""
 
     def of(job: Job) -> str:
-        fio = job.fio
-        think = f" think {fio['thinktime']} us" if fio.get("thinktime") else ""
-        kind = "buffered " if fio.get("direct") == 0 else ""
-        later = " later" if job.start_s else ""
-        return f"{kind}{fio['rw']} {fio['bs']} x{fio['iodepth']}{think}{later}"
+        return drawn.text_of(job) + (" later" if job.start_s else "")
 
     disk = " ".join(f"{key}={value}" for key, value in scene.disk.items() if key != "kind")
     victim = scene.group[0]

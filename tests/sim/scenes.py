@@ -16,14 +16,15 @@ goals. `knobs.sim` holds what only the simulation has:
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from bench.read import load
 from bench.stacks import KINDS
 from program import line, run
-from uml.bench import Comparison
+from uml.bench import Comparison, needed
 from uml.measure import Run
-from uml.scenario import ALONE, Book, Goal, Group, Job, Scenario
+from uml.scenario import Book, Goal, Group, Job, Scenario
 
 SCENES = load(Book, Path(__file__).with_name("scenes.toml")).runs()
 CLASSES = ("rt", "be", "idle")
@@ -143,22 +144,18 @@ def simulate(scene: Scenario, scheduler: str, only: str | None = None) -> list[R
     return [Run(scene, scheduler, {**result, "samples": each}) for each in taken]
 
 
+def compare(scene: Scenario) -> list[Comparison]:
+    """All runs of a scene under sutro that its goals need, on each leaf."""
+    scene = replace(scene, schedulers=("sutro",))
+    runs = {key: simulate(scene, *key) for key in needed(scene)}
+    leaves = range(len(runs["sutro", None]))
+    return [Comparison(scene, {key: found[leaf] for key, found in runs.items()}) for leaf in leaves]
+
+
 def values(scene: Scenario) -> list[tuple[Goal, list[float]]]:
     """Each goal of a scene, and its metric on each leaf."""
-    runs = {"sutro": simulate(scene, "sutro")}
-    if any(goal.against == "none" for goal in scene.goal):
-        runs["none"] = simulate(scene, "none")
-    lone = [goal.of[0] for goal in scene.goal if goal.metric in ALONE]
-    alone = simulate(scene, "sutro", only=lone[0]) if lone else []
-    found = []
-    for goal in scene.goal:
-        of_leaf = []
-        for leaf in range(len(runs["sutro"])):
-            mine = {name: leaves[leaf] for name, leaves in runs.items()}
-            compared = Comparison(scene, mine, {"sutro": alone[leaf]} if alone else {})
-            of_leaf.append(compared.value(goal, "sutro"))
-        found.append((goal, of_leaf))
-    return found
+    of_leaf = compare(scene)
+    return [(goal, [one.value(goal, "sutro") for one in of_leaf]) for goal in scene.goal]
 
 
 def main(words: str) -> None:

@@ -17,13 +17,16 @@ Metrics that compare runs of one scenario, besides goals `against` another sched
     kept_vs_best         kept over the larger one of bfq and iocost; each counts as 1 at most, for
                          what is more belongs to others
     p99_vs_neighbour     P99 of a group over what it is when other groups have the job `neighbour`
+    fair_share_error     largest error of a group's device time in any phase against what it is due
+                         with the demand that it has alone under `none` (entitlement.py); a phase
+                         is judged SETTLE_S after the change that begins it
     entitled_speed       bytes/s over entitlement * what the group alone gets; for a group that
                          alone keeps the disk busy, by its I/O or by a journal's on its behalf
 """
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 
@@ -33,31 +36,28 @@ from lab.namespace import end_all
 from lab.progress import LabError
 from rig.result import Result, failed
 
-from . import plan
+from . import entitlement, plan
 from .measure import NAN, Run
-from .scenario import ALONE, NEIGHBOUR, Goal, Scenario
+from .scenario import ALONE, DEMAND, NEIGHBOUR, Goal, Scenario
 
 # Runs a plan on a machine: name of the run, plan, its result.
 Machine = Callable[[str, dict], dict]
 SHARING = ("bfq", "iocost", "sutro")
 SHOWN_GROUPS = 6
 PERCENTILES = (50, 99, 99.9)
+SETTLE_S = 2.0
+# A run: scheduler, and the one group whose jobs run, NEIGHBOUR, or None for all groups.
+Key = tuple[str, str | None]
 
 
 class Comparison:
     """All runs of one scenario."""
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        runs: dict[str, Run],
-        alone: dict[str, Run],
-        fair: dict[str, Run] | None = None,
-    ):
+    def __init__(self, scenario: Scenario, runs: Mapping[Key, Run]):
         self.scenario = scenario
-        self.runs = runs
-        self.alone = alone
-        self.fair = fair or {}
+        self.runs = {scheduler: run for (scheduler, how), run in runs.items() if how is None}
+        self.fair = {scheduler: run for (scheduler, how), run in runs.items() if how == NEIGHBOUR}
+        self.alone = {key: run for key, run in runs.items() if key[1] not in (None, NEIGHBOUR)}
 
     def value(self, goal: Goal, scheduler: str) -> float:
         """What a goal's metric is for a scheduler, or its ratio to that of another one."""
@@ -93,16 +93,16 @@ class Comparison:
         return run.worst_share_error() / min(other.worst_share_error() for other in others)
 
     def p99_vs_alone(self, run: Run, of: tuple[str, ...]) -> float:
-        return run.p99_us(of) / self.alone[run.scheduler].p99_us(of)
+        return run.p99_us(of) / self.alone[run.scheduler, of[0]].p99_us(of)
 
     def alone_or_entitled(self, run: Run, of: tuple[str, ...]) -> float:
-        alone = self.alone[run.scheduler]
+        alone = self.alone[run.scheduler, of[0]]
         speed = run.bytes(of[0]) / run.elapsed_s / (alone.bytes(of[0]) / alone.elapsed_s)
         entitled = self.scenario.entitled(run.samples[-1].at_s)[of[0]]
         return max(speed, run.shares()[of[0]] / entitled)
 
     def kept(self, run: Run, of: tuple[str, ...]) -> float:
-        alone = self.alone[run.scheduler].time_per_s(of[0])
+        alone = self.alone[run.scheduler, of[0]].time_per_s(of[0])
         return ratio(run.time_per_s(of[0]), min(alone, self.scenario.entitled(0)[of[0]]))
 
     def kept_vs_best(self, run: Run, of: tuple[str, ...]) -> float:
@@ -113,8 +113,30 @@ class Comparison:
     def p99_vs_neighbour(self, run: Run, of: tuple[str, ...]) -> float:
         return run.p99_us(of) / self.fair[run.scheduler].p99_us(of)
 
+    def fair_share_errors(self, run: Run) -> dict[str, float]:
+        """The largest error of each group in any phase."""
+        found: dict[str, float] = {}
+        for begin, end in run.phases(SETTLE_S):
+            names = [group.name for group in self.scenario.leaves()]
+            used = {name: run.used(name, begin, end).time_ns for name in names}
+            alone = {
+                name: self.alone["none", name].used(name, begin, end).time_ns for name in names
+            }
+            length_ns = 1e9 * (run.samples[end].at_s - run.samples[begin].at_s)
+            demand = {name: ns / length_ns for name, ns in alone.items() if ns}
+            due = entitlement.bounds(
+                self.scenario, run.samples[begin].at_s, demand, sum(used.values()) / length_ns
+            )
+            for name, (least, most) in due.items():
+                error = entitlement.error(used[name] / length_ns, least, most)
+                found[name] = max(found.get(name, 0.0), error)
+        return found
+
+    def fair_share_error(self, run: Run, of: tuple[str, ...] = ()) -> float:
+        return max(self.fair_share_errors(run).values())
+
     def entitled_speed(self, run: Run, of: tuple[str, ...]) -> float:
-        alone = self.alone[run.scheduler]
+        alone = self.alone[run.scheduler, of[0]]
         speed = run.bytes(of[0]) / run.elapsed_s / (alone.bytes(of[0]) / alone.elapsed_s)
         return speed / self.scenario.entitled(run.samples[-1].at_s)[of[0]]
 
@@ -175,7 +197,9 @@ def run_all(
                 head = ": ".join(filter(None, (scenario.name, scenario.title)))
                 print(f"{head} (nr_requests {scenario.nr_requests})")
                 try:
-                    comparison = _gathered(scenario, waiting)
+                    comparison = Comparison(
+                        scenario, {key: future.result() for key, future in waiting.items()}
+                    )
                 except LabError as error:
                     results = [failed(scenario.name, "sutro", error)]
                 else:
@@ -212,25 +236,24 @@ def once(machine: Machine) -> Machine:
     return one
 
 
-def needed(scenario: Scenario) -> list[tuple[str, str | None]]:
-    """The runs of a scenario: scheduler, and the one group that runs alone, or NEIGHBOUR."""
+def needed(scenario: Scenario) -> list[Key]:
+    """The runs of a scenario."""
     metrics = {goal.metric for goal in scenario.goal}
     others = [goal.against for goal in scenario.goal if goal.against]
     others += ["none"] * ("throughput_vs_best" in metrics)
     missing = [name for name in dict.fromkeys(others) if name not in scenario.schedulers]
     schedulers = [*missing, *scenario.schedulers]
-    runs: list[tuple[str, str | None]] = [(scheduler, None) for scheduler in schedulers]
-    if metrics & set(ALONE):
-        group = next(goal.of[0] for goal in scenario.goal if goal.metric in ALONE)
+    runs: list[Key] = [(scheduler, None) for scheduler in schedulers]
+    for group in dict.fromkeys(goal.of[0] for goal in scenario.goal if goal.metric in ALONE):
         runs += [(scheduler, group) for scheduler in schedulers]
+    if DEMAND in metrics:
+        runs += [("none", group.name) for group in scenario.leaves()]
     if NEIGHBOUR in metrics:
         runs += [(scheduler, NEIGHBOUR) for scheduler in schedulers]
     return runs
 
 
-def _started(
-    pool: ThreadPoolExecutor, scenario: Scenario, machine: Machine
-) -> dict[tuple[str, str | None], Future]:
+def _started(pool: ThreadPoolExecutor, scenario: Scenario, machine: Machine) -> dict[Key, Future]:
     def measured(only: str | None) -> float:
         calibration = plan.calibration(scenario)
         if not calibration:
@@ -249,14 +272,6 @@ def _started(
         return Run(run, scheduler, machine(name, plan.make(run, scheduler, only, iops)))
 
     return {key: pool.submit(one, *key) for key in needed(scenario)}
-
-
-def _gathered(scenario: Scenario, waiting: dict[tuple[str, str | None], Future]) -> Comparison:
-    runs, alone, fair = {}, {}, {}
-    for (scheduler, how), future in waiting.items():
-        kind = fair if how == NEIGHBOUR else alone if how else runs
-        kind[scheduler] = future.result()
-    return Comparison(scenario, runs, alone, fair)
 
 
 def number(value: float) -> float | None:

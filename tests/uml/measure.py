@@ -83,6 +83,22 @@ class Run:
         mine = [u for path, u in truth.owners.items() if f"{path}/".startswith(inside)]
         return sum(mine, Usage())
 
+    def phases(self, settle_s: float) -> list[tuple[int, int]]:
+        """Numbers of the samples at the begin and the end of each phase, once it is settled.
+
+        A phase ends when a job begins, pauses or resumes, and with an event."""
+        scene = self.scenario
+        jobs = [job for group in scene.group for job in group.job]
+        changes = {at_s for job in jobs for at_s in (job.start_s, *job.pause_s)}
+        changes |= {event.at_s for event in scene.event}
+        ends = sorted(at_s for at_s in changes if scene.warmup_s < at_s < scene.end_s)
+        found, begin_s = [], scene.warmup_s
+        for end_s in (*ends, scene.end_s):
+            inside = [n for n, s in enumerate(self.samples) if begin_s <= s.at_s <= end_s]
+            found.append((inside[0], inside[-1]))
+            begin_s = end_s + settle_s
+        return found
+
     @property
     def elapsed_s(self) -> float:
         """Length of the measurement."""

@@ -23,7 +23,8 @@ METRICS = (
 ALONE = ("p99_vs_alone", "alone_or_entitled", "entitled_speed", "kept", "kept_vs_best")
 NEIGHBOUR = "p99_vs_neighbour"
 BEST = ("throughput_vs_best", "error_vs_best", "kept_vs_best")
-COMPARED = (*dict.fromkeys((*ALONE, *BEST)), NEIGHBOUR, "fair_mbps")
+DEMAND = "fair_share_error"
+COMPARED = (*dict.fromkeys((*ALONE, *BEST)), NEIGHBOUR, DEMAND, "fair_mbps")
 
 Scheduler = Annotated[str, OneOf(*SCHEDULERS)]
 Moment = Annotated[float, Range(0)]

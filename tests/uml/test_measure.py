@@ -11,7 +11,7 @@ from rig.result import all_met
 
 from uml.bench import Comparison, needed, run_all
 from uml.measure import Run
-from uml.scenario import Event, Goal, Group, Job, Scenario
+from uml.scenario import NEIGHBOUR, Event, Goal, Group, Job, Scenario
 
 MS = 1_000_000
 JOB = Job(fio={"rw": "randread"})
@@ -60,6 +60,11 @@ def test_each_level_is_judged_among_siblings() -> None:
     assert errors["p/x"] == pytest.approx(1.0)
     assert errors["p/y"] == pytest.approx(-1 / 3)
     assert made.worst_share_error() == pytest.approx(1.0)
+
+
+def by_key(runs: dict[str, Run]) -> dict[tuple[str, str | None], Run]:
+    """Runs of all groups."""
+    return {(scheduler, None): run for scheduler, run in runs.items()}
 
 
 def series(got: Callable[[float], tuple[float, float]], end_s: float = 10) -> list[dict]:
@@ -122,15 +127,15 @@ def test_throughput_is_compared_with_those_that_share_at_all() -> None:
 
     runs = {"none": of("none", 5000, 5000), "bfq": of("bfq", 5500, 4500),
             "iocost": of("iocost", 6000, 3000), "sutro": of("sutro", 6000, 2900)}  # fmt: skip
-    made = Comparison(scenario(), runs, {})
+    made = Comparison(scenario(), by_key(runs))
     # bfq is more than half as far off as none: it does not count. Bytes go by time: 8.9 s of 9.
     assert made.throughput_vs_best(runs["sutro"], ()) == pytest.approx(8.9 / 9)
     assert made.value(Goal("fair_mbps", against="none"), "sutro") == pytest.approx(0.89)
 
 
 def test_speed_against_what_a_group_gets_alone() -> None:
-    alone = {"sutro": run([sample(0, a=0), sample(5, a=5000)])}
-    made = Comparison(scenario(), {}, alone)
+    alone = run([sample(0, a=0), sample(5, a=5000)])
+    made = Comparison(scenario(), {("sutro", "a"): alone})
     # a is entitled to two thirds. The others of its share did what a asked for.
     shared = run([sample(0, a=0, b=0), sample(10, a=3000, b=6000)])
     assert made.alone_or_entitled(shared, ("a",)) == pytest.approx(0.5)
@@ -176,7 +181,7 @@ def test_part_of_an_entitlement_that_is_kept() -> None:
     busy = run([sample(3, a=0, b=0), sample(8, a=5000, b=0)])
     shallow = run([sample(3, a=0, b=0), sample(8, a=1250, b=0)])
     for alone, kept in ((busy, 0.5 / (2 / 3)), (shallow, 0.5 / 0.25)):
-        comparison = Comparison(made.scenario, {"sutro": made}, {"sutro": alone})
+        comparison = Comparison(made.scenario, {("sutro", None): made, ("sutro", "a"): alone})
         assert comparison.kept(made, ("a",)) == pytest.approx(kept)
 
 
@@ -187,7 +192,7 @@ def test_entitlement_of_others_is_no_better_result() -> None:
         for name, used in samples.items()
     }
     busy = run([sample(0, a=0, b=0), sample(10, a=10000, b=0)])
-    comparison = Comparison(scenario(), runs, dict.fromkeys(runs, busy))
+    comparison = Comparison(scenario(), by_key(runs) | {(name, "a"): busy for name in runs})
     assert comparison.kept_vs_best(runs["sutro"], ("a",)) == pytest.approx(0.9)
     assert comparison.kept_vs_best(runs["mq-deadline"], ("a",)) == pytest.approx(0.6)
 
@@ -198,7 +203,8 @@ def test_p99_is_compared_with_that_beside_a_neighbour() -> None:
         samples = [sample(0, a=0, b=0), sample(1, a=1, b=1)]
         return Run(scenario(), "sutro", {"samples": samples, "fio": fio, "ended_s": {}})
 
-    comparison = Comparison(scenario(), {"sutro": made(6000)}, {}, {"sutro": made(2000)})
+    runs = {("sutro", None): made(6000), ("sutro", NEIGHBOUR): made(2000)}
+    comparison = Comparison(scenario(), runs)
     assert comparison.p99_vs_neighbour(comparison.runs["sutro"], ("a",)) == pytest.approx(3)
 
 

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Scenarios that a seed draws, and what their groups are due."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from rig.result import Result
+
+from uml import drawn, entitlement, plan
+from uml.bench import Comparison, needed
+from uml.measure import Run
+from uml.scenario import Event, Group, Scenario
+from uml.test_measure import JOB, sample, scenario
+
+COUNT = 60
+
+
+def test_seed_and_number_are_one_scenario() -> None:
+    assert drawn.book(3, COUNT) == drawn.book(3, COUNT)
+    assert drawn.book(3, COUNT).scenario[:5] == drawn.book(3, 5).scenario
+    assert drawn.fairness(3, 7).group != drawn.fairness(4, 7).group
+
+
+def test_drawn_scenarios_differ_and_make_plans() -> None:
+    made = drawn.book(1, COUNT).scenario
+    assert {scene.disk["kind"] for scene in made} == {"hdd", "ssd", "nvme"}
+    assert any("over_provision_percent" in scene.disk for scene in made)
+    assert any("/" in group.name for scene in made for group in scene.group)
+    assert any(job.pause_s for scene in made for group in scene.group for job in group.job)
+    events = [event for scene in made for event in scene.event]
+    assert any(event.weight for event in events) and any(event.disk for event in events)
+    for scene in made:
+        scene.check()
+        jobs = sum(len(group.job) for group in scene.group)
+        for scheduler in scene.schedulers:
+            assert len(plan.make(scene, scheduler, random_iops=200)["jobs"]) == jobs
+
+
+def test_runs_of_a_drawn_scenario() -> None:
+    """Under each scheduler, and each group alone under none."""
+    scene = drawn.fairness(1, 0)
+    alone = [("none", group.name) for group in scene.leaves()]
+    assert needed(scene) == [*((name, None) for name in ("bfq", "iocost", "sutro")), *alone]
+
+
+THREE = (Group("a", 200, job=(JOB,)), Group("b", job=(JOB,)), Group("c", job=(JOB,)))
+
+
+def test_remainder_of_a_small_demand_goes_to_siblings_by_weight() -> None:
+    scene = scenario(group=THREE)
+    due = entitlement.fair_shares(scene, 0, {"a": 0.1, "b": 1.0, "c": 1.0}, 1.0)
+    assert due == pytest.approx({"a": 0.1, "b": 0.45, "c": 0.45})
+    # What a leaves is too much for b, and c has the remainder of that.
+    due = entitlement.fair_shares(scene, 0, {"a": 0.1, "b": 0.3, "c": 1.0}, 1.0)
+    assert due == pytest.approx({"a": 0.1, "b": 0.3, "c": 0.6})
+    assert entitlement.fair_shares(scene, 0, {"b": 1.0}, 1.0) == {"b": 1.0}
+
+
+def test_small_demand_inside_a_group_stays_there() -> None:
+    groups = (Group("p", 300), Group("p/x", 100, job=(JOB,)), Group("p/y", 100, job=(JOB,)),
+              Group("q", 100, job=(JOB,)))  # fmt: skip
+    due = entitlement.fair_shares(
+        scenario(group=groups), 0, {"p/x": 0.05, "p/y": 1.0, "q": 1.0}, 1.0
+    )
+    assert due == pytest.approx({"p/x": 0.05, "p/y": 0.7, "q": 0.25})
+
+
+def test_few_requests_have_a_lower_demand() -> None:
+    """The share of a is a tenth: four tenths of its demand are enough, and all of it is right."""
+    groups = (Group("a", 100, job=(JOB,)), Group("b", 900, job=(JOB,)))
+    found = entitlement.bounds(scenario(group=groups), 0, {"a": 0.05, "b": 0.97}, 1.0)
+    assert found["a"] == pytest.approx((0.02, 0.05))
+    assert found["b"] == pytest.approx((0.95, 0.98))
+    for received, error in ((0.03, 0.0), (0.01, 0.5), (0.06, 0.2)):
+        assert entitlement.error(received, *found["a"]) == pytest.approx(error)
+
+
+def compared(scene: Scenario, used: list[dict], **alone: list[dict]) -> Comparison:
+    def made(scheduler: str, samples: list[dict]) -> Run:
+        return Run(scene, scheduler, {"samples": samples, "fio": {}, "ended_s": {}})
+
+    runs = {("sutro", None): made("sutro", used)}
+    return Comparison(
+        scene, runs | {("none", name): made("none", each) for name, each in alone.items()}
+    )
+
+
+def test_each_phase_is_judged_once_it_is_settled() -> None:
+    """Weights 2:1 until 4 s, then 1:1; wrong for 1 s after the change, by 10 % later."""
+    scene = scenario(warmup_s=0, measure_s=8, event=(Event(4, weight={"a": 100}),))
+    times = range(9)
+    busy = [sample(t, a=1000 * t, b=1000 * t) for t in times]
+
+    def a(t: int) -> float:
+        return 2 / 3 * min(t, 4) + 0.9 * max(0, min(t, 5) - 4) + 0.55 * max(0, t - 5)
+
+    used = [sample(t, a=1000 * a(t), b=1000 * (t - a(t))) for t in times]
+    found = compared(scene, used, a=busy, b=busy)
+    assert found.runs["sutro"].phases(2) == [(0, 4), (6, 8)]
+    errors = found.fair_share_errors(found.runs["sutro"])
+    assert errors == pytest.approx({"a": 0.1, "b": 0.1}, abs=1e-6)
+
+
+def test_group_is_due_nothing_while_it_pauses() -> None:
+    pausing = replace(JOB, pause_s=(4, 8))
+    scene = scenario(
+        group=(Group("a", 100, job=(JOB,)), Group("b", 100, job=(pausing,))),
+        warmup_s=0, measure_s=8,
+    )  # fmt: skip
+    used = [
+        sample(t, a=500 * min(t, 4) + 1000 * max(0, t - 4), b=500 * min(t, 4)) for t in range(9)
+    ]
+    busy = [sample(t, a=1000 * t, b=1000 * min(t, 4)) for t in range(9)]
+    found = compared(scene, used, a=busy, b=busy)
+    assert found.fair_share_error(found.runs["sutro"]) == pytest.approx(0, abs=1e-6)
+
+
+def test_summary_of_all_scenarios() -> None:
+    values = {"sutro": (0.01, 0.02, 0.09), "bfq": (0.3, 0.01, 0.02)}
+    found = [
+        Result(f"random-1-{number}", scheduler, "fair_share_error", value)
+        for scheduler, of in values.items()
+        for number, value in enumerate(of)
+    ]
+    total = {(one.scheduler, one.metric.partition("_")[0]): one for one in drawn.summary(1, found)}
+    assert {key: one.value for key, one in total.items()} == {
+        ("sutro", "worst"): 0.09, ("sutro", "median"): 0.02,
+        ("bfq", "worst"): 0.3, ("bfq", "median"): 0.02,
+    }  # fmt: skip
+    assert {one.counts for key, one in total.items() if key[0] == "bfq"} == {False}
+    assert all(one.met and one.counts for key, one in total.items() if key[0] == "sutro")
+    assert not total["bfq", "worst"].met and not math.isnan(total["bfq", "worst"].value)
