@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rig.result import Result
 
 # Details that tell apart what a goal is about.
-ABOUT = ("of", "beside", "at", "part", "state")
+ABOUT = ("of", "beside", "at", "part", "state", "document")
 
 
 def number(value: float) -> str:
@@ -52,6 +52,6 @@ def goals(results: Iterable[Result]) -> None:
 
 
 def _text(key: str, about: object) -> str:
-    if key == "part":
-        return f"part {about}"
+    if key in ("part", "document"):
+        return f"{key} {about}"
     return " ".join(map(str, about)) if isinstance(about, list | tuple) else str(about)

@@ -26,6 +26,7 @@ from uml import drawn
 from uml import protect as favoured
 from uml import robustness as unbroken
 from uml import scenario as fair
+from uml import v7 as founding
 from uml.bench import run_all
 
 from . import blktests as foreign
@@ -37,7 +38,8 @@ from .setup import SOURCE, has_place, in_guest, prepare
 
 # The module of each kind that reads a file.
 FILES = {
-    "fairness": fair, "protect": favoured, "attacks": hostile, "promises": promised,
+    "fairness": fair, "protect": favoured, "v7": founding, "attacks": hostile,
+    "promises": promised,
     "attribution": stacks,
     "overhead": costly, "scale": growing, "harm": harmed, "applications": databases,
 }  # fmt: skip
@@ -62,7 +64,8 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
     except ScenarioError as error:
         raise LabError(str(error)) from error
     kinds = {
-        "fairness": fairness, "protect": fairness, "attacks": attacks, "promises": promises,
+        "fairness": fairness, "protect": fairness, "v7": fairness, "attacks": attacks,
+        "promises": promises,
         "attribution": attribution,
         "overhead": by_machine, "scale": by_machine, "harm": harm, "applications": applications,
     }  # fmt: skip
@@ -70,7 +73,7 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
 
 
 def fairness(cache: Cache, options: argparse.Namespace, book: Book) -> int:
-    """Run scenarios of fairness or protection in virtual time."""
+    """Run scenarios of fairness, of protection or of the founding mail in virtual time."""
     if options.jobs is not None and options.jobs < 1:
         raise LabError(f"--jobs {options.jobs}: at least 1")
     host.ensure_packages()

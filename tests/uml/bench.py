@@ -169,6 +169,7 @@ class Comparison:
                 "charge_errors": numbers(run.charge_errors()), "work": number(run.work()),
                 "throughput_mbps": number(run.throughput_mbps()), "iops": number(run.iops()),
                 "fair_mbps": number(self.fair_mbps(run)),
+                "series": run.series() if self.scenario.series else [],
                 "latency_us": {
                     group: numbers({f"p{p:g}": run.latency_us(group, p) for p in PERCENTILES})
                     for group in run.shares()
@@ -178,6 +179,8 @@ class Comparison:
         for goal in self.scenario.goal:
             metric = f"{goal.metric}_vs_{goal.against}" if goal.against else goal.metric
             detail = {"of": list(goal.of), **about}
+            if goal.metric in self.scenario.document:
+                detail["document"] = self.scenario.document[goal.metric]
             for scheduler in self.runs:
                 value, judged = self.value(goal, scheduler), scheduler in goal.schedulers
                 yield Result(name, scheduler, metric, value, goal, detail, judged)
@@ -205,6 +208,10 @@ def run_all(
                 else:
                     for run in comparison.runs.values():
                         print(comparison.summary(run))
+                        if scenario.series:
+                            rows = run.series()
+                            cells = [[show.number(value) for value in row.values()] for row in rows]
+                            show.table(list(rows[0]), cells)
                     results = list(comparison.results())
                 show.goals(results)
                 found += results

@@ -46,6 +46,7 @@ class Sample:
     at_s: float
     truth: Truth
     charged_ns: dict[str, int]
+    dequeued: dict[str, int]
 
 
 class Run:
@@ -58,7 +59,8 @@ class Run:
             Sample(
                 sample["at_s"],
                 parse_truth(sample["truth"]),
-                {path: _charged(text) for path, text in sample["stat"].items()},
+                {path: _stat(text, "time_ns") for path, text in sample["stat"].items()},
+                {path: _stat(text, "dequeue") for path, text in sample["stat"].items()},
             )
             for sample in result["samples"]
         ]
@@ -98,6 +100,16 @@ class Run:
             found.append((inside[0], inside[-1]))
             begin_s = end_s + settle_s
         return found
+
+    def series(self) -> list[dict[str, float]]:
+        """Totals of each group with jobs at each sample: device time in ms, and dequeues."""
+        return [
+            {"at_s": sample.at_s}
+            | {f"{g.name}_ms": self._sum(g.name, sample.truth).time_ns / 1e6 for g in groups}
+            | {f"{g.name}_dequeue": sample.dequeued.get(g.path, 0) for g in groups}
+            for groups in [self.scenario.leaves()]
+            for sample in self.samples
+        ]
 
     @property
     def elapsed_s(self) -> float:
@@ -260,10 +272,10 @@ class Run:
         return ended_s - self.samples[0].at_s
 
 
-def _charged(text: str) -> int:
-    """time_ns of the one disk in an io.sutro.stat."""
+def _stat(text: str, key: str) -> int:
+    """A value of the one disk in an io.sutro.stat."""
     words = dict(word.split("=", 1) for word in text.split() if "=" in word)
-    return int(words.get("time_ns", 0))
+    return int(words.get(key, 0))
 
 
 def _worst(errors) -> float:

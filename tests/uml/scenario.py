@@ -140,6 +140,8 @@ class Scenario(book.Scenario):
     prepare: tuple[str, ...] = ()
     knobs: Mapping[str, Table] = field(default_factory=dict)
     event: tuple[Event, ...] = ()
+    series: bool = False
+    document: Mapping[str, float] = field(default_factory=dict)
     goal: tuple[Goal, ...] = ()
 
     def check(self) -> None:

@@ -219,3 +219,19 @@ def test_delay_of_a_weight() -> None:
                event=(Event(5, {"a": 300}),))  # fmt: skip
     rate = 0.95 * 0.75
     assert made.weight_ms(("a",)) == pytest.approx(1e3 * (0.4 - 0.2 / rate), abs=20)
+
+
+def test_series_and_figure_of_the_document() -> None:
+    """Totals at each sample; the figure of the mail stands beside the goal of the same metric."""
+    samples = [sample(0, a=10, b=5), sample(2, a=30, b=15)]
+    samples[1]["stat"]["/a"] = "259:0 time_ns=33000000 dequeue=7"
+    goals = (Goal("ratio", min=1.96), Goal("jain", min=0.9))
+    keys = {"series": True, "document": {"ratio": 2.025}, "goal": goals}
+    made = run(samples, **keys)
+    assert made.series() == [
+        {"at_s": 0, "a_ms": 10, "b_ms": 5, "a_dequeue": 0, "b_dequeue": 0},
+        {"at_s": 2, "a_ms": 30, "b_ms": 15, "a_dequeue": 7, "b_dequeue": 0},
+    ]
+    found = list(Comparison(scenario(**keys), {("sutro", None): made}).results())
+    assert found[0].detail["series"] == made.series()
+    assert [one.detail.get("document") for one in found] == [None, 2.025, None]
