@@ -423,9 +423,23 @@ static u64 mdisk_bus_wake_ns(struct mdisk_drive *drive)
 	return wake_ns;
 }
 
+/* Do pages cross the bus in the order in which they reach it? */
+static bool mdisk_bus_is_fifo(struct mdisk_drive *drive)
+{
+	struct mdisk_flash *flash = drive->state;
+	struct mdisk_turn *turn;
+
+	/* Turns of single commands are left for a while after a change of bus_order. */
+	list_for_each_entry(turn, &flash->turns, node)
+		if (turn != &flash->fifo)
+			return false;
+	return drive->num.bus_order == MDISK_BUS_FIFO;
+}
+
 /*
  * When the channels may. A read has yet to cross the bus; a write behind it that ends
- * in another channel meanwhile has not.
+ * in another channel meanwhile has not. With round robin, a short page of another command
+ * may cross the bus before it, too.
  */
 static u64 mdisk_channel_wake_ns(struct mdisk_drive *drive)
 {
@@ -434,7 +448,7 @@ static u64 mdisk_channel_wake_ns(struct mdisk_drive *drive)
 
 	if (!op)
 		return MDISK_NEVER_NS;
-	if (flash->writes)
+	if (flash->writes || !mdisk_bus_is_fifo(drive))
 		return op->finish_ns;
 	return op->finish_ns +
 	       mdisk_transfer_ns(op->bytes, drive->num.bus_kbps);
