@@ -31,7 +31,7 @@
  *	shares by weight	470	Fairness: 200:100, 16	a walk to the root for
  *	 tree, share			and 256 groups, nested	each request
  *	classes			in tree	sutro_class_test	a lower class gets 3 %
- *	slices, idling, depth	210	Fairness: streams,	a seek in 24, idle time;
+ *	slices, idling, depth	255	Fairness: streams,	a seek in 24, idle time;
  *	 select				iodepth 1 against 64	the group is charged
  *	late groups		32	sutro_core_test: 5 s	1 in 33 of the time
  *	 late
@@ -43,7 +43,7 @@
  *	probes			423	Fairness: 4 KiB and	2 % of the time one class
  *	 probe, meter, peer		256 KiB, reads and	of requests is sent
  *					writes, write cache
- *	protection		834	Fairness: reader with	what others leave unused
+ *	protection		850	Fairness: reader with	what others leave unused
  *	 protect, gap, trial,		think time; tests/sim	in reserved windows
  *	 window				test_protect.py
  *	reserved time		48	Bandwidth floors;	as protection
@@ -176,6 +176,8 @@ struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
 		core->expected_until_ns =
 			group->leave_at_ns + 2 * sutro_return_ns(core);
 	}
+	if (group == core->prompt)
+		core->prompt = NULL;
 	sutro_protect_drop(core, group);
 	group->stat.dequeue++;
 	return group;
@@ -212,6 +214,24 @@ static bool sutro_core_is_urgent(const struct sutro_core *core,
 	       sutro_tree_may_borrow(group, core->tunables.slice_ns / 2);
 }
 
+/* Is a group prompt (sutro-select.c)?  If so, count its requests. */
+static void sutro_learn_prompt(struct sutro_core *core,
+			       struct sutro_group *group, bool wakes)
+{
+	const struct sutro_tunables *t = &core->tunables;
+
+	if (!wakes && group == core->prompt)
+		core->prompt = NULL;
+	if (!wakes || !t->rotational || t->fairness || !t->protect ||
+	    !sutro_group_favoured(group, SUTRO_PROTECT_PROMPT))
+		return;
+	if (group != core->prompt) {
+		core->prompt = group;
+		core->prompt_nr = 0;
+	}
+	core->prompt_nr++;
+}
+
 /**
  * sutro_core_queue - a request arrived
  * @core:	the leaf
@@ -230,6 +250,7 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 	sutro_learn_arrival(core, group, far, now_ns);
 	core->queued++;
 	if (group->queued++) {
+		sutro_learn_prompt(core, group, false);
 		sutro_protect_arrived(core, group, now_ns);
 		return;
 	}
@@ -241,12 +262,14 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 		core->nr_active++;
 	sutro_tree_backlog(group, core->tunables.slice_ns / 2);
 	sutro_protect_arrived(core, group, now_ns);
+	sutro_learn_prompt(core, group, wakes);
 
 	if (wakes && core->in_service && group != core->in_service) {
 		sutro_tree_compare(group, core->in_service, &woken, &served);
 		if (woken->class < served->class ||
 		    (woken->class == served->class &&
-		     (sutro_owes(core, served, woken) ||
+		     ((sutro_owes(core, served, woken) &&
+		       !sutro_prompt_waits(core, group)) ||
 		      sutro_core_is_urgent(core, group))))
 			core->preempt = true;
 	}

@@ -21,6 +21,9 @@
  */
 #define SUTRO_DEPTH_MAX 128U
 
+/* Requests of a prompt group for each one that waits for streams: less than 1 %. */
+#define SUTRO_PROMPT_NR 128U
+
 /**
  * struct sutro_tunables - settings of the administrator, and properties of the device
  * @rotational:	leaving a stream costs a seek
@@ -94,6 +97,9 @@ enum sutro_idle_end {
  * @idle_end:	why it last ceased to idle, for tracepoints; reset by its reader
  * @idled_for:	the group that it had idled for
  * @idled_ns:	and how long
+ * @prompt:	a group for which streams wait (sutro-select.c), or NULL
+ * @prompt_nr:	its requests since streams had received what they are owed
+ * @postponed:	the group that is next was put before a stream that is further behind
  * @expected:	a group that has left and will probably be back soon; it may be gone,
  *		and is only compared
  * @expected_until_ns: until when
@@ -134,6 +140,9 @@ struct sutro_core {
 	enum sutro_idle_end idle_end;
 	struct sutro_group *idled_for;
 	u64 idled_ns;
+	struct sutro_group *prompt;
+	u32 prompt_nr;
+	bool postponed;
 	const struct sutro_group *expected;
 	u64 expected_until_ns;
 	u64 limit_ns;
@@ -209,6 +218,13 @@ static inline bool sutro_commit_waits(const struct sutro_core *core,
 				      const struct sutro_group *group)
 {
 	return group->commits && core->flush_data;
+}
+
+/* Does a prompt group wait while streams receive what they are owed? */
+static inline bool sutro_prompt_waits(const struct sutro_core *core,
+				      const struct sutro_group *group)
+{
+	return group == core->prompt && core->prompt_nr >= SUTRO_PROMPT_NR;
 }
 
 /* Are groups waited for that have nothing queued? */

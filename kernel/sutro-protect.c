@@ -6,8 +6,9 @@
  * group that sends one request, waits for it and sends the next has no backlog.  Each
  * of its requests waits at the device for what other groups sent meanwhile, and the
  * group receives a small part of what it is entitled to.  On a rotational device such
- * a group is waited for (sutro-select.c).  This file is about all other devices, and about
- * groups with reserved time or a latency target on any.
+ * a group is waited for (sutro-select.c), unless it thinks for longer than group_idle_ns or
+ * nearly so.  This file is about such groups, all other devices, and groups with reserved time
+ * or a latency target on any.
  *
  * 1. Which groups
  *
@@ -192,11 +193,26 @@ static void sutro_protect_new_set(struct sutro_protect *protect)
 		protect->sums[SUTRO_WINDOW_SHARED] = own->shared;
 }
 
+/*
+ * Do slices (sutro-select.c) give a group what it is entitled to?  They do if it comes back in
+ * time.  With half of that time in the mean, it is often late.
+ */
+static bool sutro_protect_has_slices(const struct sutro_core *core,
+				     const struct sutro_group *group)
+{
+	u64 in_time_ns = core->tunables.group_idle_ns;
+
+	if (group != core->prompt)
+		in_time_ns /= 2;
+	return core->tunables.rotational && group->think_ns <= in_time_ns;
+}
+
 /* May a group be protected for its share? */
 static bool sutro_protect_is_favoured(const struct sutro_core *core,
 				      const struct sutro_group *group)
 {
-	return core->tunables.protect && !core->tunables.rotational &&
+	return core->tunables.protect &&
+	       !sutro_protect_has_slices(core, group) &&
 	       sutro_group_favoured(group, 1);
 }
 

@@ -393,10 +393,13 @@ void sutro_tree_deactivate(struct sutro_group *group)
  * @b:		another group
  * @ret_a:	child of their nearest common ancestor, or its own requests
  * @ret_b:	likewise
+ *
+ * Return: the level at which these compete.
  */
-void sutro_tree_compare(struct sutro_group *a, struct sutro_group *b,
-			struct sutro_entity **ret_a,
-			struct sutro_entity **ret_b)
+struct sutro_level *sutro_tree_compare(struct sutro_group *a,
+				       struct sutro_group *b,
+				       struct sutro_entity **ret_a,
+				       struct sutro_entity **ret_b)
 {
 	unsigned int depth_a = a->depth, depth_b = b->depth;
 
@@ -413,6 +416,7 @@ void sutro_tree_compare(struct sutro_group *a, struct sutro_group *b,
 		b = b->parent;
 		depth_b--;
 	}
+	return &a->level;
 }
 
 /**

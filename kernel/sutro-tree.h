@@ -284,9 +284,10 @@ void sutro_tree_charge(struct sutro_group *group, s64 ns);
 void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns);
 void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns);
 void sutro_tree_deactivate(struct sutro_group *group);
-void sutro_tree_compare(struct sutro_group *a, struct sutro_group *b,
-			struct sutro_entity **ret_a,
-			struct sutro_entity **ret_b);
+struct sutro_level *sutro_tree_compare(struct sutro_group *a,
+				       struct sutro_group *b,
+				       struct sutro_entity **ret_a,
+				       struct sutro_entity **ret_b);
 enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
 				 bool wait);
 bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns);

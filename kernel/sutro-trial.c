@@ -8,7 +8,7 @@
  * SUTRO_TRIAL_ENTITLED percent of that.  Groups that have a backlog get their share by
  * weight and need none; of those that are able to have one, less than SUTRO_TRIAL_SHORT
  * percent is expected before they are protected.  A group is able to if it had more
- * requests at once than the device needs to be busy.
+ * requests at once than the device needs to be busy: on a rotational one, more than one.
  *
  * The share is no measure of latency.  A group whose latency is protected, and that is not
  * able to have a backlog, needs protection after each trial.  If sharing does it no harm,
@@ -88,6 +88,8 @@ static bool sutro_trial_ends(const struct sutro_protect *protect,
 static bool sutro_trial_deep(const struct sutro_core *core,
 			     const struct sutro_group_protect *own)
 {
+	if (core->tunables.rotational)
+		return own->depth > 1;
 	return own->depth * own->got_ns >
 	       (u64)core->tunables.depth_ns * own->nr;
 }
@@ -99,6 +101,18 @@ static bool sutro_trial_precedes(const struct sutro_group *group)
 		if (group->entity.class == SUTRO_CLASS_RT)
 			return true;
 	return false;
+}
+
+/*
+ * Does a group think for nearly the same time after each request?  One that does not may have
+ * its requests at another leaf of a stripe meanwhile.  It is waited for on flash, where that
+ * costs others little.
+ */
+static bool sutro_trial_waits(const struct sutro_core *core,
+			      const struct sutro_group_protect *own)
+{
+	return !core->tunables.rotational ||
+	       2 * own->think_min_us >= own->think_us;
 }
 
 /* The trial of a group goes on or ends. */
@@ -129,6 +143,7 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 			SUTRO_TRIAL_MISSING * (protect->used_ns - own->from_ns);
 	own->needed |= !deep &&
 		       sutro_group_favoured(group, SUTRO_PROTECT_PROMPT);
+	own->needed &= sutro_trial_waits(core, own);
 	own->shared = (struct sutro_protect_sums){
 		.time_ns = now_ns - own->trial_ns,
 		.all_ns = protect->used_ns - own->from_ns,

@@ -209,6 +209,24 @@ static void sutro_test_reserved_rotational(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->few));
 }
 
+/* A rotational device is not kept idle for a group that thinks for long, in slices. */
+static void sutro_test_protected_rotational(struct kunit *test)
+{
+	struct load *load = load_new(test, 2 * IDLE_NS);
+	struct sutro_tunables *tunables = &load->t->core.tunables;
+	int alone = SECOND_NS / (2 * IDLE_NS + SMALL_NS);
+
+	tunables->rotational = true;
+	tunables->slice_ns = SLICE_NS;
+	tunables->group_idle_ns = IDLE_NS;
+	sutro_group_set_weight(load->few, 500);
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->few));
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone * 95 / 100);
+	KUNIT_EXPECT_GT(test, load->many_nr, 0);
+}
+
 /* A group with many large requests uses no more of common windows than is reserved for it. */
 static void sutro_test_reserved_for_two(struct kunit *test)
 {
@@ -403,6 +421,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protected_class),
 	KUNIT_CASE(sutro_test_reserved),
 	KUNIT_CASE(sutro_test_reserved_rotational),
+	KUNIT_CASE(sutro_test_protected_rotational),
 	KUNIT_CASE(sutro_test_reserved_subtree),
 	KUNIT_CASE(sutro_test_reserved_for_two),
 	KUNIT_CASE(sutro_test_protected_for_target),

@@ -117,6 +117,59 @@ static void sutro_test_idling_ends(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, t->a.self.active);
 }
 
+/* Streams wait for 128 requests of a prompt group, and receive what they are owed. */
+static void sutro_test_prompt(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, true);
+	struct sutro_group *last = NULL, *group;
+	int of_a = 0, of_b = 0, turns = 0;
+
+	sutro_group_set_weight(&t->a, 1000);
+	arrive_far(t, &t->a, 1);
+	arrive(t, &t->b, 100);
+	while (of_a < 10000) {
+		group = serve(t, 8 * MS);
+		of_a += group == &t->a;
+		of_b += group == &t->b;
+		turns += group == &t->b && group != last;
+		last = group;
+		if (group == &t->a)
+			arrive_far(t, &t->a, 1);
+		else
+			arrive(t, &t->b, 1);
+	}
+	KUNIT_EXPECT_LT(test, turns, of_a / 100);
+	EXPECT_NEAR(test, of_b, of_a / 10, of_a / 100);
+}
+
+/* Beside many streams a prompt group has its share at all times. */
+static void sutro_test_prompt_beside_many(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, true);
+	int of_a = 0, run = 0, longest = 0;
+	struct sutro_group *group;
+
+	sutro_group_set_weight(&t->a, 1000);
+	arrive_far(t, &t->a, 1);
+	arrive(t, &t->c, 100);
+	arrive(t, &t->e, 100);
+	sutro_group_set_weight(&t->b, 500);
+	sutro_group_set_weight(&t->e, 100);
+	while (of_a < 10000) {
+		group = serve(t, 8 * MS);
+		if (group == &t->a) {
+			of_a++;
+			run++;
+			arrive_far(t, &t->a, 1);
+			continue;
+		}
+		longest = max(longest, run);
+		run = 0;
+		arrive(t, group, 1);
+	}
+	KUNIT_EXPECT_LT(test, longest, 100);
+}
+
 /* The device does not idle for a group that thinks longer than group_idle. */
 static void sutro_test_slow_thinker(struct kunit *test)
 {
@@ -401,6 +454,8 @@ static struct kunit_case sutro_slice_test_cases[] = {
 	KUNIT_CASE(sutro_test_fairness),
 	KUNIT_CASE(sutro_test_idling),
 	KUNIT_CASE(sutro_test_idling_ends),
+	KUNIT_CASE(sutro_test_prompt),
+	KUNIT_CASE(sutro_test_prompt_beside_many),
 	KUNIT_CASE(sutro_test_slow_thinker),
 	KUNIT_CASE(sutro_test_no_idling),
 	KUNIT_CASE(sutro_test_gone),
