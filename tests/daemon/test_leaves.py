@@ -223,6 +223,7 @@ def test_configuration(machine: Machine, sutrod: Sutrod) -> None:
     assert machine.scheduler("sdd") == "sutro" and managed(sutrod) == ["sda", "sdb", "sdd"]
     machine.write(CONF, "[Leaves]\nUse=/dev/sd[cd]\n")
     sutrod.call("Reload")
+    sutrod.settle()
     assert managed(sutrod) == ["sda", "sdb", "sdc", "sdd"]
     # The configuration takes neither a released leaf again nor one that was switched by hand.
     change(sutrod, "Release", "/dev/sdc")

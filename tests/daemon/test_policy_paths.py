@@ -79,7 +79,7 @@ def test_admission_follows_links(bus: Bus, machine: Machine, sutrod: Sutrod, db:
     with ThreadPoolExecutor(1) as pool:
         refused = pool.submit(sutrod.error, "SetPolicy", "db.service", pairs, "runtime")
         wait_until(lambda: bool(sutrod.children()))
-        sutrod.elapse(5)
+        sutrod.elapse(6)
         assert "/srv/dead/x: the path could not be looked up" in refused.result()[1]
     say(sutrod, "db.service", ReadBandwidthMin="/srv/link 1M", Weight="300")
     text = "[Match]\nUnit=db.service\n[X-Sutro]\nReadBandwidthMin=/srv/deeper 5M\n"
