@@ -39,11 +39,11 @@
  *	received 20 MB/s. Its target is 31.8, and its reserve 31.8 * 0.3 / 20 = 0.48.
  *
  * Time is reserved for a cgroup, so the windows serve all floors of the unit: the largest
- * of their reserves is in force. It counts as needed, together with what its other
- * floors need (control_need_reserves()), and others are granted no more than the rest.
- * A unit reserves no more than it is granted on a leaf and nobody else is. The target is
- * the whole floor, even where a part of it is granted: in shorter windows a request costs
- * more, so that a smaller target would be too expensive as well.
+ * of their reserves is in force. It counts as needed, together with the needs of the
+ * other floors (control_need_reserves()), and others are granted no more than the rest.
+ * A unit reserves at most its grant on a leaf and the part that no promise is granted.
+ * The target is the whole floor, even where a part of it is granted: in shorter windows
+ * a request costs more, so that a smaller target would be too expensive as well.
  *
  *	A database has a reserve of 0.6 for its reads and 0.3 for its writes. 0.6 is in
  *	force. Its writes take 0.2 by their cost, so its reads count as 0.4.
@@ -111,7 +111,7 @@ static double promise_first(const struct promise *p)
 	return most;
 }
 
-/* On each leaf, what the unit is granted, and what is granted to nobody. */
+/* The least, over the leaves, of its grant and the part that no promise is granted. */
 static double promise_most(const struct control *c, const struct promise *p)
 {
 	double most = RESERVE_MAX;
@@ -128,14 +128,17 @@ static double promise_most(const struct control *c, const struct promise *p)
 
 /* ---- what it takes from others ---- */
 
-/* The one that decides what is reserved for the unit. */
-static bool promise_reserves_most(const struct control *c, uint32_t number)
+/* Is its reserve the one that is in force for the unit on the leaf? */
+static bool promise_reserves_most(const struct control *c, uint32_t number,
+				  uint32_t leaf)
 {
 	const struct promise *p = &c->promises[number];
 
 	for (uint32_t i = c->nodes[p->pub.node].promises; i != CONTROL_NONE;
 	     i = c->promises[i].next) {
-		double other = c->promises[i].pub.reserve;
+		double other = control_link(c, i, leaf) ?
+				       c->promises[i].pub.reserve :
+				       0;
 
 		if (other > p->pub.reserve ||
 		    (other == p->pub.reserve && i < number))
@@ -144,7 +147,7 @@ static bool promise_reserves_most(const struct control *c, uint32_t number)
 	return true;
 }
 
-/* What the unit's promises about other traffic have of the leaf, by @share or by need. */
+/* Sum of the shares or the needs of the unit's promises about other traffic. */
 static double others_have(const struct control *c, const struct promise *p,
 			  uint32_t leaf, bool share)
 {
@@ -160,25 +163,25 @@ static double others_have(const struct control *c, const struct promise *p,
 	return sum;
 }
 
+/* Raise the share and the need of a link, so that the unit has its reserve. */
+static void link_reserve(const struct control *c, const struct promise *p,
+			 struct link *k)
+{
+	double share = p->pub.reserve - others_have(c, p, k->leaf, true);
+	double need = p->pub.reserve - others_have(c, p, k->leaf, false);
+
+	k->share = fmax(k->share, share);
+	k->need = fmax(k->need, need);
+}
+
 void control_need_reserves(struct control *c)
 {
 	for (uint32_t i = 0; i < c->n_promises; i++) {
 		struct promise *p = &c->promises[i];
 
-		if (!(p->pub.reserve > 0) || !promise_reserves_most(c, i))
-			continue;
-		for (uint32_t j = 0; j < p->n_links; j++) {
-			struct link *k = &p->links[j];
-
-			k->share =
-				fmax(k->share,
-				     p->pub.reserve -
-					     others_have(c, p, k->leaf, true));
-			k->need =
-				fmax(k->need,
-				     p->pub.reserve -
-					     others_have(c, p, k->leaf, false));
-		}
+		for (uint32_t j = 0; j < p->n_links && p->pub.reserve > 0; j++)
+			if (promise_reserves_most(c, i, p->links[j].leaf))
+				link_reserve(c, p, &p->links[j]);
 	}
 }
 

@@ -126,6 +126,37 @@ static void test_floors_of_a_unit_share_a_reserve(void)
 	control_free(m.c);
 }
 
+/* Each of a unit's devices has its own reserve. */
+static void test_floors_on_two_leaves(void)
+{
+	struct machine m = shallow_machine();
+	uint32_t node, leaf = 1, second;
+	struct control_promise said = { .floor = FLOOR, .importance = 1,
+					.traffic = 1000 };
+
+	control_free(m.c);
+	m.leaves = 2;
+	m.unit[RIVAL].cost[1] = COST;
+	build(&m);
+	node = said.node = m.unit[FIRST].node;
+	control_set_reserves(m.c, 0, true);
+	control_set_reserves(m.c, 1, true);
+	check(control_add_promise(m.c, &said, &leaf, 1, &second) == 0);
+	for (double t = 0; t < 8; t += TICK_S) {
+		feed(&m);
+		control_use(m.c, node, 0)->busy = 1;
+		*control_use(m.c, node, 1) = *control_use(m.c, node, 0);
+		control_promise(m.c, second)->fraction = 1;
+		control_promise(m.c, second)->rate = m.unit[FIRST].rate;
+		control_tick(m.c, TICK_S);
+	}
+	for_each_leaf(l, &m) {
+		check(control_reserve(m.c, node, l) > 700);
+		check(control_needed(m.c, l) > 0.7);
+	}
+	control_free(m.c);
+}
+
 /* Costs of the scheduler that are twice too large make no floor infeasible. */
 static void test_a_leaf_is_charged_twice(void)
 {
@@ -155,6 +186,7 @@ int main(void)
 	test_does_not_begin_with_a_share();
 	test_ends_when_nothing_is_granted();
 	test_floors_of_a_unit_share_a_reserve();
+	test_floors_on_two_leaves();
 	test_a_leaf_is_charged_twice();
 	return 0;
 }
