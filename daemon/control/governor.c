@@ -131,14 +131,15 @@ static double busy_part(struct governor *g, uint32_t leaf,
 	return busy < 1 ? busy : 1;
 }
 
-static struct leaf_now *look_at_leaves(struct governor *g, double dt_s)
+static void look_at_leaves(struct governor *g, double dt_s)
 {
-	struct leaf_now *leaves = calloc(g->plant.n_leaves, sizeof(*leaves));
+	struct leaf_now *leaves = g->leaves;
 
-	for (uint32_t l = 0; leaves && l < g->plant.n_leaves; l++) {
+	for (uint32_t l = 0; l < g->plant.n_leaves; l++) {
 		const struct device *d = topology_by_devno(
 			g->context.machine->topology, g->plant.leaves[l]);
 
+		leaves[l] = (struct leaf_now){};
 		if (!d)
 			continue;
 		leaves[l] = (struct leaf_now){
@@ -149,11 +150,9 @@ static struct leaf_now *look_at_leaves(struct governor *g, double dt_s)
 		if (!leaves[l].measured)
 			leaves[l].busy = busy_part(g, l, d, dt_s);
 	}
-	return leaves;
 }
 
-static void sample_node(struct governor *g, uint32_t n,
-			const struct leaf_now *leaves, double dt_s)
+static void sample_node(struct governor *g, uint32_t n, double dt_s)
 {
 	const struct cgroup *c = g->plant.nodes[n];
 
@@ -161,7 +160,7 @@ static void sample_node(struct governor *g, uint32_t n,
 	    !sample_is_active(&g->sampler, c))
 		return;
 	for (uint32_t l = 0; c && l < g->plant.n_leaves; l++) {
-		const struct leaf_now *leaf = &leaves[l];
+		const struct leaf_now *leaf = &g->leaves[l];
 		uint32_t nominal = c->policy->weight;
 		const struct usage *u;
 
@@ -191,11 +190,10 @@ static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 		traffic_sample(&g->plant, f, d, &g->sampler, machine, dt_s);
 }
 
-static void sample_plant(struct governor *g, const struct leaf_now *leaves,
-			 double dt_s)
+static void sample_plant(struct governor *g, double dt_s)
 {
 	for (uint32_t n = 0; n < g->plant.n_nodes; n++)
-		sample_node(g, n, leaves, dt_s);
+		sample_node(g, n, dt_s);
 	for (size_t i = 0; i < g->plant.n_floors; i++)
 		sample_floor(g, &g->plant.floors[i], dt_s);
 }
@@ -269,7 +267,7 @@ static int give_setpoint(struct governor *g, uint32_t node, uint32_t leaf,
 }
 
 /* The root has no weight. */
-static int give_setpoints(struct governor *g, const struct leaf_now *leaves)
+static int give_setpoints(struct governor *g)
 {
 	int r = 0;
 
@@ -280,8 +278,8 @@ static int give_setpoints(struct governor *g, const struct leaf_now *leaves)
 			   !c->policy->n_setpoints))
 			continue;
 		for (uint32_t l = 0; l < g->plant.n_leaves && r >= 0; l++)
-			if (leaves[l].d)
-				r = give_setpoint(g, n, l, leaves[l].d);
+			if (g->leaves[l].d)
+				r = give_setpoint(g, n, l, g->leaves[l].d);
 	}
 	return r;
 }
@@ -323,6 +321,10 @@ static int renew_plant(struct governor *g)
 
 	if (err)
 		return err;
+	free(g->leaves);
+	g->leaves = calloc(g->plant.n_leaves ?: 1, sizeof(*g->leaves));
+	if (!g->leaves)
+		return -ENOMEM;
 	err = meters_watch(&g->plant, g->context.machine->latency);
 	if (err == -ENOMEM)
 		return err;
@@ -338,7 +340,6 @@ static int renew_plant(struct governor *g)
 
 static int tick(struct governor *g)
 {
-	_cleanup_free_ struct leaf_now *leaves = NULL;
 	double dt_s;
 	int err;
 
@@ -360,13 +361,11 @@ static int tick(struct governor *g)
 	/* The first sample is what the next one is compared with. */
 	if (err || g->ticks++ == 0 || dt_s <= 0 || dt_s > TICK_MAX_S)
 		return err;
-	leaves = look_at_leaves(g, dt_s);
-	if (!leaves)
-		return -ENOMEM;
-	sample_plant(g, leaves, dt_s);
+	look_at_leaves(g, dt_s);
+	sample_plant(g, dt_s);
 	control_tick(g->plant.control, dt_s);
 	follow_parts(g);
-	err = give_setpoints(g, leaves);
+	err = give_setpoints(g);
 	give_reserves(g);
 	if (!err)
 		err = verdicts_tell(&g->plant, &g->sampler, &g->context, dt_s);
@@ -454,5 +453,6 @@ void governor_stop(struct governor *g)
 {
 	sd_event_source_disable_unref(g->timer);
 	plant_free(&g->plant);
+	free(g->leaves);
 	*g = (struct governor){};
 }

@@ -6,8 +6,11 @@
 #include "control/plant.h"
 #include "host/sample.h"
 
+struct leaf_now;
+
 /**
  * struct governor - keeps floors: samples, runs the control law, gives setpoints
+ * @leaves: of the plant, as they are in this step
  * @stale: cgroups, policies or devices changed, a new plant is due
  * @ticks: since the daemon was started
  * @step_usec: CPU time of the last one
@@ -19,6 +22,7 @@ struct governor {
 	struct sampler sampler;
 	bool stale;
 	struct plant plant;
+	struct leaf_now *leaves;
 	unsigned int ticks;
 	uint64_t step_usec;
 	bool latency_complained;

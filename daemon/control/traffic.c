@@ -46,6 +46,9 @@ static uint64_t other_bytes(const struct machine *machine,
 	const struct topology *t = machine->topology;
 	uint64_t sum = 0;
 
+	/* Each device that shares a disk stands on it, and is not counted. */
+	if (device_is_lowest(d))
+		return 0;
 	for (size_t i = 0; i < t->n_devices; i++) {
 		const struct device *e = t->devices[i];
 		const struct usage *u;

@@ -24,6 +24,7 @@
 #include <libcgroup.h>
 #include <limits.h>
 #include <search.h>
+#include <stdio.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
@@ -56,12 +57,13 @@ struct cgroup_tree {
  */
 static int open_beneath(const struct cgroup *c, const char *file, int flags)
 {
-	_cleanup_free_ char *path = NULL;
-	int fd;
+	char path[PATH_MAX];
+	int fd, n;
 
-	path = asprintf_or_null("%s/%s", c->path, file);
-	if (!path)
-		return -ENOMEM;
+	/* Not allocated: each step of the control opens files. */
+	n = snprintf(path, sizeof(path), "%s/%s", c->path, file);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return -ENAMETOOLONG;
 	fd = openat(c->tree->fd, path + strspn(path, "/"),
 		    flags | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
