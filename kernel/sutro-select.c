@@ -90,7 +90,7 @@
  * device, streams of the group's class wait until SUTRO_PROMPT_NR of its requests were
  * served, and then have whole slices until they have received what they are owed.  One
  * request of the prompt group waits for them: less than 1 % do, which a 99th percentile
- * allows.
+ * allows.  A flush is no request of its own (sutro-commit.c).
  *
  * Streams do not wait any more when all groups of their class together are owed
  * SUTRO_PROMPT_SLICES slices: beside many of them that percentile cannot be kept, and shares

@@ -123,51 +123,52 @@ static void sutro_test_prompt(struct kunit *test)
 	struct sutro_test *t = sutro_test_new(test, true);
 	struct sutro_group *last = NULL, *group;
 	int of_a = 0, of_b = 0, turns = 0;
+	enum sutro_verdict verdict;
 
+	t->core.tunables.protect = SUTRO_PROTECT_DFL;
 	sutro_group_set_weight(&t->a, 1000);
 	arrive_far(t, &t->a, 1);
 	arrive(t, &t->b, 100);
 	while (of_a < 10000) {
-		group = serve(t, 8 * MS);
+		group = choose(t, &verdict);
+		turns += group == &t->b && last == &t->a;
+		if (group) {
+			sutro_core_dispatch(&t->core, group, 8 * MS);
+			finish(t, group, 8 * MS, 8 * MS);
+			last = group;
+		}
 		of_a += group == &t->a;
-		of_b += group == &t->b;
-		turns += group == &t->b && group != last;
-		last = group;
-		if (group == &t->a)
-			arrive_far(t, &t->a, 1);
-		else
+		if (group == &t->b) {
+			of_b++;
 			arrive(t, &t->b, 1);
+		}
+		/* Its next request comes while the device idles for it, or serves b. */
+		if (group != &t->a && !t->a.queued)
+			arrive_far(t, &t->a, 1);
 	}
 	KUNIT_EXPECT_LT(test, turns, of_a / 100);
 	EXPECT_NEAR(test, of_b, of_a / 10, of_a / 100);
 }
 
-/* Beside many streams a prompt group has its share at all times. */
-static void sutro_test_prompt_beside_many(struct kunit *test)
+/* A write and the flush that follows it count once. */
+static void sutro_test_prompt_flush(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, true);
-	int of_a = 0, run = 0, longest = 0;
-	struct sutro_group *group;
+	int i;
 
+	t->core.tunables.protect = SUTRO_PROTECT_DFL;
 	sutro_group_set_weight(&t->a, 1000);
-	arrive_far(t, &t->a, 1);
-	arrive(t, &t->c, 100);
-	arrive(t, &t->e, 100);
-	sutro_group_set_weight(&t->b, 500);
-	sutro_group_set_weight(&t->e, 100);
-	while (of_a < 10000) {
-		group = serve(t, 8 * MS);
-		if (group == &t->a) {
-			of_a++;
-			run++;
-			arrive_far(t, &t->a, 1);
-			continue;
-		}
-		longest = max(longest, run);
-		run = 0;
-		arrive(t, group, 1);
+	arrive(t, &t->b, 100);
+	for (i = 1; i <= 10; i++) {
+		arrive_far(t, &t->a, 1);
+		KUNIT_EXPECT_PTR_EQ(test, serve(t, 8 * MS), &t->a);
+		sutro_core_queue(&t->core, &t->a, false, t->now_ns);
+		sutro_core_dispatch(&t->core, &t->a, 0);
+		sutro_core_commit(&t->core, &t->a, t->now_ns);
+		sutro_core_committed(&t->core, &t->a, 1);
+		finish(t, &t->a, 0, 8 * MS);
+		KUNIT_EXPECT_EQ(test, t->core.prompt_nr, i);
 	}
-	KUNIT_EXPECT_LT(test, longest, 100);
 }
 
 /* The device does not idle for a group that thinks longer than group_idle. */
@@ -455,7 +456,7 @@ static struct kunit_case sutro_slice_test_cases[] = {
 	KUNIT_CASE(sutro_test_idling),
 	KUNIT_CASE(sutro_test_idling_ends),
 	KUNIT_CASE(sutro_test_prompt),
-	KUNIT_CASE(sutro_test_prompt_beside_many),
+	KUNIT_CASE(sutro_test_prompt_flush),
 	KUNIT_CASE(sutro_test_slow_thinker),
 	KUNIT_CASE(sutro_test_no_idling),
 	KUNIT_CASE(sutro_test_gone),

@@ -19,10 +19,15 @@
 /* From an interrupt to the program that waited for it, and back. */
 #define WAKEUP_NS (10 * NSEC_PER_USEC)
 
-/* A client's request. */
+/**
+ * struct whole - a client's request
+ * @bytes:	on their way; of flushes, one for each leaf
+ * @flushes:	flushes are to follow
+ */
 struct whole {
 	u64 sent_ns;
 	u32 bytes;
+	bool flushes;
 };
 
 static void client_next(struct client *client)
@@ -49,6 +54,7 @@ static void client_next(struct client *client)
 		.sent_ns = client->clock->now_ns,
 		.bytes = job->bytes *
 			 volume_copies(client->volume, client->split_op),
+		.flushes = job->flush && client->split_op == SUTRO_WRITE,
 	};
 	client->split_byte = client->next_byte;
 	client->split_next = 0;
@@ -142,6 +148,23 @@ static void client_thought(void *context, u64 now_ns)
 		client_fill(client);
 }
 
+/* The data of a request are written: flush all leaves. */
+static void client_flush(struct client *client, struct whole *request)
+{
+	struct piece piece = {
+		.client = client,
+		.whole = request,
+		.bytes = 1,
+		.asked_ns = request->sent_ns,
+	};
+	u32 i;
+
+	request->flushes = false;
+	request->bytes = client->volume->nr;
+	for (i = 0; i < client->volume->nr; i++)
+		leaf_flush(client->volume->leaf[i], client->group[i], &piece);
+}
+
 /* A piece of a client's request is done. */
 void client_done(void *context, void *whole, u32 bytes)
 {
@@ -152,6 +175,10 @@ void client_done(void *context, void *whole, u32 bytes)
 	request->bytes -= bytes;
 	if (request->bytes)
 		return;
+	if (request->flushes) {
+		client_flush(client, request);
+		return;
+	}
 	free(request);
 	client->done_bytes += client->job->bytes;
 	client->done_ios++;

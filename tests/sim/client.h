@@ -11,6 +11,7 @@
  * @op:		SUTRO_READ or SUTRO_WRITE
  * @mixed:	one of either, at random, for each request
  * @async:	nobody waits for it: writeback
+ * @flush:	a flush of the drives' caches follows each write, as with fsync()
  * @random:	anywhere in its region, else in order
  * @bytes:	of a request
  * @iodepth:	requests on their way
@@ -23,6 +24,7 @@ struct job {
 	enum sutro_op op;
 	bool mixed;
 	bool async;
+	bool flush;
 	bool random;
 	u32 bytes;
 	u32 iodepth;

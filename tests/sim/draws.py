@@ -4,7 +4,8 @@
 The pairs of tests/uml/protect.toml are known while the elevator is changed. These are not: disk,
 weights, sizes, depths, think times and directions are drawn. A victim is one process, or several
 with sizes and depths of their own, or a burst; the others are one to eight groups. In a third of
-the draws the victim or the others send something else after each PHASE_S.
+the draws the victim or the others send something else after each PHASE_S. From SYNC_FROM on, each
+write of a victim is followed by a flush, as with fsync().
 
 A victim shall receive the lesser of what it receives alone and of its share, in each phase without
 its first SETTLE_S. A synchronous reader of class rt or of ten times the weight shall have twice its
@@ -33,6 +34,7 @@ WARMUP_S = 3.0
 # Later than the end of any run.
 NEVER_S = 1000.0
 OTHERS_WEIGHT = 100
+SYNC_FROM = 1000
 SYNCHRONOUS = ("4k", "8k", "16k", "32k", "64k")
 
 
@@ -78,6 +80,11 @@ def _other(rng: random.Random) -> list[dict[str, object]]:
     return rng.choice(([deep], [deep], [stream], [flood], [deep, stream], [_process(rng), flood]))
 
 
+def _synced(processes: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    """The same processes with fsync() after each write."""
+    return [{**fio, "fsync": 1} for fio in processes]
+
+
 def _jobs(rng: random.Random, one: Sequence[dict], two: Sequence[dict] | None) -> tuple[Job, ...]:
     """The first set of processes, and in turns with it the second one."""
     if two is None:
@@ -93,7 +100,10 @@ def draw(number: int) -> Scenario:
     disk = drawn.disk(rng)
     rank = rng.choice((150, 200, 300, 500, 1000, 2000, 0))
     changes = rng.choice(("", "", "", "", "victim", "others"))
-    victim = _jobs(rng, _victim(rng), _victim(rng) if changes == "victim" else None)
+    first, second = _victim(rng), _victim(rng) if changes == "victim" else None
+    if number >= SYNC_FROM:
+        first, second = _synced(first), second and _synced(second)
+    victim = _jobs(rng, first, second)
     others = [
         _jobs(rng, _other(rng), _other(rng) if changes == "others" else None)
         for _ in range(rng.choice((1, 1, 2, 3, 8)))

@@ -60,7 +60,9 @@ static void rq_prepare(struct leaf *leaf, struct rq *rq)
 {
 	int r;
 
-	rq->cmd.action = rq->op == SUTRO_READ ? MDISK_READ : MDISK_WRITE;
+	rq->cmd.action = rq->flush		? MDISK_FLUSH
+			 : rq->op == SUTRO_READ ? MDISK_READ
+						: MDISK_WRITE;
 	rq->cmd.owner = &rq->group->owner;
 	r = mdisk_cmd_init(&leaf->disk.drive, &rq->cmd, rq->sector, rq->bytes);
 	assert(!r);
@@ -83,8 +85,8 @@ static bool rq_merge(struct list_head *list, struct rq *rq)
 	return false;
 }
 
-void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
-		 bool sync, u64 sector, const struct piece *piece)
+static struct rq *rq_new(const struct leaf *leaf, struct leaf_group *group,
+			 const struct piece *piece)
 {
 	struct rq *rq = calloc(1, sizeof(*rq));
 	struct piece *copy = malloc(sizeof(*copy));
@@ -94,9 +96,17 @@ void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
 	INIT_LIST_HEAD(&rq->pieces);
 	list_add_tail(&copy->node, &rq->pieces);
 	rq->group = group;
-	rq->sync = sync;
 	rq->asked_ns = piece->asked_ns;
 	rq->added_ns = leaf->clock->now_ns;
+	return rq;
+}
+
+void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
+		 bool sync, u64 sector, const struct piece *piece)
+{
+	struct rq *rq = rq_new(leaf, group, piece);
+
+	rq->sync = sync;
 	rq->op = op;
 	rq->sector = sector;
 	rq->bytes = piece->bytes;
@@ -203,6 +213,8 @@ static void leaf_fold(struct leaf *leaf)
 		sutro_protect_took(&leaf->core, &group->core,
 				   note.nr - note.nr_untimed, note.took_us,
 				   note.nr_slow, note.now_ns);
+		sutro_core_committed(&leaf->core, &group->core,
+				     note.nr_flushes);
 		if (note.nr)
 			sutro_core_complete(&leaf->core, &group->core, note.nr,
 					    note.estimate_ns, note.cost_ns,
@@ -387,6 +399,27 @@ static void leaf_send(struct leaf *leaf, struct rq *rq)
 	disk_submit(&leaf->disk, &rq->cmd);
 }
 
+static bool leaf_has_room(const struct leaf *leaf)
+{
+	return leaf->disk.nr < leaf->disk.drive.num.queue_depth;
+}
+
+/* Send what waits for the drive, flushes first. */
+static void leaf_refill(struct leaf *leaf)
+{
+	struct rq *rq;
+
+	while (leaf_has_room(leaf) && (rq = rq_first(&leaf->flushes))) {
+		list_del(&rq->node);
+		disk_submit(&leaf->disk, &rq->cmd);
+	}
+	if (leaf->held && leaf_has_room(leaf)) {
+		rq = leaf->held;
+		leaf->held = NULL;
+		leaf_send(leaf, rq);
+	}
+}
+
 /* Send what may be sent. */
 void leaf_run(struct leaf *leaf)
 {
@@ -395,11 +428,47 @@ void leaf_run(struct leaf *leaf)
 
 		if (!rq)
 			break;
-		if (leaf->disk.nr < leaf->disk.drive.num.queue_depth)
-			leaf_send(leaf, rq);
-		else
-			leaf->held = rq;
+		leaf->held = rq;
+		leaf_refill(leaf);
 	}
+}
+
+/* ---- sutro-flush.c ---- */
+
+/* A flush begins: a request of the group that is at the drive. */
+void leaf_flush(struct leaf *leaf, struct leaf_group *group,
+		const struct piece *piece)
+{
+	struct rq *rq = rq_new(leaf, group, piece);
+	u64 now_ns = leaf->clock->now_ns;
+
+	rq->flush = true;
+	rq_prepare(leaf, rq);
+	if (!leaf->fifo) {
+		leaf_fold(leaf);
+		sutro_cost_flush_begin(&leaf->device);
+		sutro_core_queue(&leaf->core, &group->core, false, now_ns);
+		sutro_core_dispatch(&leaf->core, &group->core, 0);
+		sutro_core_commit(&leaf->core, &group->core, now_ns);
+	}
+	list_add_tail(&rq->node, &leaf->flushes);
+	leaf_refill(leaf);
+}
+
+static void leaf_flushed(struct leaf *leaf, const struct rq *rq)
+{
+	struct leaf_group *group = rq->group;
+	u64 now_ns = leaf->clock->now_ns;
+
+	if (leaf->fifo)
+		return;
+	group->note.cost_ns +=
+		sutro_cost_flush(&leaf->device, rq->cmd.arrival_ns, now_ns);
+	group->note.nr++;
+	group->note.nr_untimed++;
+	group->note.nr_flushes++;
+	group->note.now_ns = now_ns;
+	leaf_note(leaf, group);
 }
 
 static void leaf_completed(struct leaf *leaf, struct rq *rq)
@@ -411,6 +480,10 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq)
 		.start_ns = rq->cmd.arrival_ns,
 		.now_ns = leaf->clock->now_ns,
 		.shallow = rq->shallow,
+		.caches = leaf->disk.drive.num.cache_kb &&
+			  leaf->core.tunables.rotational &&
+			  rq->op == SUTRO_WRITE,
+		.seeks = sutro_group_seeky(&group->core),
 	};
 	u64 took_ns = leaf->clock->now_ns - rq->asked_ns;
 	u64 cost_ns, slow_ns;
@@ -437,19 +510,20 @@ static void leaf_done(void *context, struct mdisk_cmd *cmd)
 {
 	struct leaf *leaf = context;
 	struct rq *rq = container_of(cmd, struct rq, cmd);
-	struct rq *held = leaf->held;
 	struct piece *piece, *next;
+	bool held = leaf->held;
 
-	leaf_completed(leaf, rq);
+	if (rq->flush)
+		leaf_flushed(leaf, rq);
+	else
+		leaf_completed(leaf, rq);
 	list_for_each_entry_safe(piece, next, &rq->pieces, node) {
 		leaf->done(piece->client, piece->whole, piece->bytes);
 		free(piece);
 	}
-	if (held) {
-		leaf->held = NULL;
-		leaf_send(leaf, held);
-	}
-	leaf_free_slot(leaf, rq->group);
+	leaf_refill(leaf);
+	if (!rq->flush)
+		leaf_free_slot(leaf, rq->group);
 	free(rq);
 	if (held || leaf->waiting)
 		leaf_run(leaf);
@@ -465,6 +539,7 @@ void leaf_init(struct leaf *leaf, struct clock *clock, enum mdisk_kind kind,
 	*leaf = (struct leaf){ .clock = clock, .done = done };
 	INIT_LIST_HEAD(&leaf->stage);
 	INIT_LIST_HEAD(&leaf->notes);
+	INIT_LIST_HEAD(&leaf->flushes);
 	disk_init(&leaf->disk, clock, kind, leaf_done, leaf);
 	sutro_device_init(&leaf->device, rotational);
 	leaf_group_init(&leaf->root, NULL, SUTRO_WEIGHT_DFL);

@@ -35,6 +35,7 @@ struct leaf_group;
  * struct rq - a request
  * @cmd:	as the drive sees it
  * @pieces:	what was merged into it
+ * @flush:	a flush of the drive's cache, which does not pass the scheduler
  * @expire_ns:	when it has waited too long
  */
 struct rq {
@@ -45,6 +46,7 @@ struct rq {
 	struct list_head node;
 	struct leaf_group *group;
 	struct list_head pieces;
+	bool flush;
 	bool sync;
 	bool shallow;
 	u64 asked_ns;
@@ -84,6 +86,7 @@ struct leaf_group {
 		u32 nr;
 		u32 nr_slow;
 		u32 nr_untimed;
+		u32 nr_flushes;
 		u32 took_us;
 		u64 estimate_ns;
 		u64 cost_ns;
@@ -117,6 +120,7 @@ struct slot_waiter {
  * @slots_used:	requests that wait or are at the drive
  * @slots_promised: clients that have been woken up for a slot
  * @held:	taken from the scheduler, but the drive is full
+ * @flushes:	flushes for which the drive is full
  * @timer_ns:	when the wait for a group's next request ends
  */
 struct leaf {
@@ -138,6 +142,7 @@ struct leaf {
 	struct list_head stage;
 	struct list_head notes;
 	struct rq *held;
+	struct list_head flushes;
 	bool waiting;
 	u64 timer_ns;
 };
@@ -153,6 +158,8 @@ bool leaf_exit(struct leaf *leaf);
 
 void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
 		 bool sync, u64 sector, const struct piece *piece);
+void leaf_flush(struct leaf *leaf, struct leaf_group *group,
+		const struct piece *piece);
 void leaf_run(struct leaf *leaf);
 
 /* leaf-slots.c */

@@ -20,8 +20,8 @@
  *		the given part
  *	cgroup parent=0 weight=100 class=1 latency_us=0
  *		0 rt, 1 be, 2 idle; its latency target on each leaf
- *	client cgroup=0 volume=0 write=0 mixed=0 async=0 random=0 bytes=131072 iodepth=16
- *			think_us=0 start=0 stop=0 first=0 last=1 late_us=0
+ *	client cgroup=0 volume=0 write=0 mixed=0 async=0 flush=0 random=0 bytes=131072
+ *			iodepth=16 think_us=0 start=0 stop=0 first=0 last=1 late_us=0
  *		times in seconds; between the two given places of the volume; its requests
  *		that take longer than late_us are late
  *	promise cgroup=0 volume=0 reads=1 writes=0 ios=0 floor=0 part=0 importance=100
@@ -299,6 +299,7 @@ static void say_client(struct loop *loop)
 		{ "write", SUTRO_READ, SUTRO_WRITE, SUTRO_READ, TO(job->op) },
 		{ "mixed", 0, 1, 0, TO(job->mixed) },
 		{ "async", 0, 1, 0, TO(job->async) },
+		{ "flush", 0, 1, 0, TO(job->flush) },
 		{ "random", 0, 1, 0, TO(job->random) },
 		{ "bytes", 512, 16 << 20, 131072, TO(job->bytes) },
 		{ "iodepth", 1, 1024, 16, TO(job->iodepth) },

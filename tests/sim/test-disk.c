@@ -121,31 +121,6 @@ static void bus_order_example(struct kunit *test)
 			7407);
 }
 
-/*
- * With round robin, a short page may cross the bus before pages that have reached it earlier.
- * A drive that wakes up too late for its command fails an assertion of disk.c.
- */
-static void bus_order_wakes(struct kunit *test)
-{
-	u64 later_ns;
-
-	for (later_ns = 0; later_ns < 200 * NSEC_PER_USEC;
-	     later_ns += NSEC_PER_USEC) {
-		struct rig *rig = rig_new(test, MDISK_SSD);
-		const struct mdisk_cmd *large, *small;
-
-		rig->disk.drive.num.bus_order = MDISK_BUS_ROUND_ROBIN;
-		disk_start(&rig->disk);
-		large = rig_send(rig, 0, MDISK_READ, 0, SZ_1M);
-		clock_run(&rig->clock, later_ns);
-		small = rig_send(rig, 1, MDISK_READ, SZ_4M, SZ_4K);
-		clock_run(&rig->clock, NSEC_PER_SEC);
-		KUNIT_EXPECT_LT(test, small->finish_ns, large->finish_ns);
-		expect_whole(test, rig);
-		rig_exit(rig);
-	}
-}
-
 /* Random commands while the order changes; the device time of each owner is the formula's. */
 static void bus_order_property(struct kunit *test)
 {
@@ -274,13 +249,9 @@ static void collection_saturates(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE(bus_order_example),
-	KUNIT_CASE(bus_order_wakes),
-	KUNIT_CASE(bus_order_property),
-	KUNIT_CASE(discard_example),
-	KUNIT_CASE(discard_free),
-	KUNIT_CASE(collection_saturates),
-	{},
+	KUNIT_CASE(bus_order_example),	  KUNIT_CASE(bus_order_property),
+	KUNIT_CASE(discard_example),	  KUNIT_CASE(discard_free),
+	KUNIT_CASE(collection_saturates), {},
 };
 
 static struct kunit_suite suite = {

@@ -1,21 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Random pairs of draws.py: how many of them meet their goals.
 
-DRAWS pairs are judged. MISSED has the numbers of those that miss their goals. `draws.py FIRST
-COUNT` prints more of them.
+The pairs of DRAWS are judged, some with fsync(). MISSED has those that miss their goals. `draws.py
+FIRST COUNT` prints more of them.
 """
+
+from dataclasses import replace
 
 import draws
 import pytest
+import scenes
 
-DRAWS = 24
-MISSED = {8, 9}
+DRAWS = (*range(24), *range(draws.SYNC_FROM, draws.SYNC_FROM + 12))
+MISSED = {8, 9, 1001, 1006}
 
 
-@pytest.mark.parametrize("number", range(DRAWS))
+@pytest.mark.parametrize("number", DRAWS)
 def test_received(number: int) -> None:
     """The lesser of alone and entitled, and the latency; the others are not shut out."""
     scene = draws.draw(number)
     got = draws.receive(scene)
     assert got.is_met() == (number not in MISSED), (got, draws.describe(scene))
     assert got.others > 0
+
+
+@pytest.mark.parametrize("number", [3, 7])
+def test_round_robin(number: int) -> None:
+    """A drive whose bus alternates between requests delivers each one when it is done: disk.c."""
+    scene = draws.draw(number)
+    disk = {**scene.disk, "bus_order": "round-robin"}
+    (run,) = scenes.simulate(replace(scene, disk=disk, warmup_s=1.0, measure_s=1.0), "sutro")
+    assert run.bytes("victim") > 0

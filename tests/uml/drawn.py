@@ -186,7 +186,8 @@ def text_of(job: Job) -> str:
     fio = job.fio
     think = f" think {fio['thinktime']} us" if fio.get("thinktime") else ""
     kind = "buffered " if fio.get("direct") == 0 else ""
-    return f"{kind}{fio['rw']} {fio['bs']} x{fio['iodepth']}{think}"
+    sync = " fsync" if fio.get("fsync") else ""
+    return f"{kind}{fio['rw']} {fio['bs']} x{fio['iodepth']}{think}{sync}"
 
 
 def describe(numbers: dict[str, object], groups: list[Group], events: tuple[Event, ...]) -> str:
