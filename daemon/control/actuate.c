@@ -16,9 +16,9 @@
  *
  * A hidden disk, a path of native NVMe multipath, has no lines: there the default line holds.
  *
- * The wanted lines follow from the statements and from the present lines of others. cgfile.c
- * writes only differences, so doing it again changes nothing: neither a crash nor another
- * writer needs memory here.
+ * The lines follow from the statements and from the present lines of others. cgfile.c writes
+ * only differences, so a repetition changes nothing, and a crash or another writer needs no
+ * state here.
  */
 
 #include "control/actuate.h"
@@ -28,8 +28,8 @@
 
 /**
  * struct backend - the file for one kind of leaf
- * @owns_default: the default line is ours, too
- * @line: the wanted weight in the line for @leaf, 0: no line
+ * @owns_default: the daemon writes the default line, too
+ * @line: the weight to set in the line for @leaf, 0: no line
  */
 struct backend {
 	const char *name;

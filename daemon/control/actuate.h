@@ -30,7 +30,7 @@ void actuator_done(struct actuator *a);
 /** actuator_survey() - find out which leaves blk-iocost steers */
 int actuator_survey(struct actuator *a, const struct cgroup *root);
 
-/** actuator_backend() - what lines for @leaf steer: "sutro", "bfq", "iocost"; NULL: nothing */
+/** actuator_backend() - the backend of lines for @leaf: "sutro", "bfq", "iocost"; NULL: none */
 const char *actuator_backend(const struct actuator *a,
 			     const struct device *leaf);
 
@@ -46,7 +46,7 @@ bool actuator_needs_siblings(const struct actuator *a);
 int actuate_children(struct actuator *a, struct cgroup *parent);
 
 /**
- * struct actuation - how one cgroup is steered on one leaf, now
+ * struct actuation - the weight of one cgroup on one leaf as it is in force now
  * @backend: "sutro", "bfq", "iocost", "none"
  * @file: full path of the file, "" when there is nothing to write
  * @written: the line that should be there, "" when the file is right without

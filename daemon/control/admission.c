@@ -7,8 +7,8 @@
  *	costs that the governor has learnt -> control_admit() -> a verdict per device
  *
  * The plant has the units with floors and the cgroups above them. The allotment is the
- * one of the control loop, with full demand: what does not fit here would be reported
- * as infeasible there. Example, on a volume that does 100 MB/s for both units:
+ * one of the control loop, with full demand: the loop would report a floor that does not
+ * fit here as infeasible. Example, on a volume that does 100 MB/s for both units:
  *
  *	db.service	ReadBandwidthMin=/dev/vg/db 60M		0.6 of the leaf
  *	web.service	ReadBandwidthMin=/dev/vg/db 50%		0.5
@@ -372,7 +372,7 @@ static char *judge(const struct admission *a, struct admitted *on)
 		on->fit = FIT_DOES_NOT;
 		return asprintf_or_null(
 			"the floors need %.0f %% of %s, where 2 %% at each level "
-			"of the cgroup tree is kept for units without a floor; "
+			"of the cgroup tree is kept for units without a floor. "
 			"%s=%s of %s would get %.0f %% of its rate. Lower a "
 			"floor, or move a unit to another device",
 			percent, on->leaf->node,

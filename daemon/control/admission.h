@@ -22,14 +22,14 @@ const char *fit_to_string(enum fit f);
 
 /**
  * struct guarantee - a floor
- * @unit: whose; it need not run
+ * @unit: the unit of the floor; it need not run
  * @promise: belongs to the admission
  * @importance: of the unit
  * @device: NULL: there is none; see admission.c
  * @number: of the promise in the plant
  * @rate_alone: capacity of the device for requests like its own, 0: not known
  * @share: part of the time of the leaf where that is most, 0 if it is not known
- * @granted: part of the floor that there is room for, 0..1; 0 if @share is not known
+ * @granted: part of the floor that fits, 0..1; 0 if @share is not known
  */
 struct guarantee {
 	const char *unit;

@@ -12,7 +12,7 @@
 #define HISTORY_ROWS 600U
 
 /**
- * struct history - how a floor fared
+ * struct history - rates of a floor in the past
  * @next: where the next row goes
  * @row: when, the rate, the rate that was promised then, the part of it granted
  * @n: rows there are
@@ -30,9 +30,9 @@ struct history {
 
 /**
  * struct governed - a floor that is being kept, or a target, see target.c
- * @cgroup: whose; NULL when it is gone
+ * @cgroup: cgroup of the floor; NULL when it is gone
  * @key, @path, @floor, @source: the promise, see promise.h
- * @part: of the promise; @floor is then what it is worth now, 0: not known
+ * @part: of the promise; @floor is then the rate that it is worth now, 0: not known
  * @devno: of the logical device
  * @partition: counters of the device, if it is a partition
  * @number: of the promise in the plant
@@ -42,13 +42,13 @@ struct history {
  * @target: NULL for a floor; of a target @floor is the goal and @got the percentile
  *	of latency, in us
  * @is_enforceable: of a target, elevators with io.sutro.latency can enforce it
- * @bytes, @leaf_bytes: of late at the logical device and at its leaves, older ones weigh less
- * @copies: the second for each of the first, 0: unknown
+ * @bytes, @leaf_bytes: at the logical device and at its leaves, older ones weigh less
+ * @copies: @leaf_bytes for each of @bytes, 0: unknown
  * @crowded_ticks: for how long it was short while a queue on the way was full; ...
  * @crowded: ... long enough to be the cause
  * @state: as reported last
  * @cause: why it does not hold, for people
- * @complained: the journal has it that it does not hold
+ * @complained: the journal has a message that it does not hold
  */
 struct governed {
 	struct cgroup *cgroup;

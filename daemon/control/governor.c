@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Keeping floors: between the cgroups and devices of this machine and the control
- * law (law-tick.c), which has only numbers.
+ * The governor keeps floors. It connects the cgroups and devices of this machine with the
+ * control law (law-tick.c), which has only numbers.
  *
  * Four times a second, while there is a floor:
  *
@@ -11,15 +11,15 @@
  *	weights                -> setpoints of the policies; actuate.c writes them
  *	verdicts               -> bus, journal, history (verdict.c)
  *
- * The plant has only what matters: the promised cgroups, those above them, and the
- * children of those above them, each standing for all below it. In
+ * The plant has only the relevant cgroups: the promised ones, those above them, and the
+ * children of those above them, each of which represents all below it. In
  *
  *	/ --- system.slice --- db (floor)
  *	  |                `-- web
  *	  `-- user.slice --- ... a hundred cgroups
  *
- * that is five nodes. plant.c makes it, again whenever cgroups, policies or devices
- * change, and takes over what was learnt.
+ * these are five nodes. plant.c makes the plant, again whenever cgroups, policies or devices
+ * change, and takes over measured costs.
  */
 
 #include <fcntl.h>
@@ -34,24 +34,24 @@
 #include "host/event.h"
 #include "policy/policy.h"
 
-/* Seconds of noise are averaged out by the law; this is how late it can be. */
+/* The law averages noise over seconds; a reaction is late by this at most. */
 #define TICK_USEC 250000U
 
-/* The loop's own default is as long as a tick. */
+/* The default accuracy of the event loop is as long as a tick. */
 #define TICK_ACCURACY_USEC 5000U
 
-/* The samples of a tick that comes much later are no measure of the present. */
+/* Samples over a longer time do not measure the present. */
 #define TICK_MAX_S 5.0
 
-/* Costs are kept over a restart; they change slowly enough for this. */
+/* Costs for a restart are saved after so many ticks; they change slowly. */
 #define SAVE_TICKS 20U
 
-/* On leaves whose scheduler counts no waiting: this busy, a unit has requests waiting. */
+/* On leaves whose scheduler counts no waiting, units of a leaf this busy have waiting requests. */
 #define BUSY_BACKLOGGED 0.9
 
-/* ---- what was measured ---- */
+/* ---- samples ---- */
 
-/* The tenth number of queue statistics: ms in which requests were on their way. */
+/* The tenth number of queue statistics: ms in which requests were in flight. */
 static uint64_t read_busy_ms(const struct governor *g,
 			     const struct device *leaf)
 {
@@ -72,14 +72,14 @@ static bool measures_time(const struct device *leaf)
 	return leaf->scheduler && streq(leaf->scheduler, "sutro");
 }
 
-/* Device time as the scheduler counted it. */
+/* Device time that the scheduler counted. */
 static struct control_use measured_use(const struct usage *u, double dt_s)
 {
 	double waiting = u->wait_ns / 1e9 / dt_s;
 	double pending = u->pending_ns / 1e9 / dt_s;
 	double busy = u->busy_ns / 1e9 / dt_s;
 
-	/* Both are counted when they end: a unit that was not served at all waited. */
+	/* Both times are counted when a request completes: a unit without completions waited. */
 	if (!u->rios && !u->wios) {
 		pending = u->queued || u->in_flight;
 		waiting = u->queued ? 1 : waiting;
@@ -93,7 +93,7 @@ static struct control_use measured_use(const struct usage *u, double dt_s)
 	};
 }
 
-/* Where no time is counted, bytes have to stand for it. */
+/* Without counted time, the busy time of the leaf is divided by bytes. */
 static struct control_use guessed_use(const struct usage *u,
 				      const struct usage *all, double busy)
 {
@@ -112,7 +112,7 @@ static struct control_use guessed_use(const struct usage *u,
  * @d: NULL: it is gone
  * @measured: its scheduler counts time
  * @busy: part of the tick in which it worked, if not
- * @all: what everybody used of it
+ * @all: the use of all cgroups
  */
 struct leaf_now {
 	const struct device *d;
@@ -198,7 +198,7 @@ static void sample_plant(struct governor *g, double dt_s)
 		sample_floor(g, &g->plant.floors[i], dt_s);
 }
 
-/* ---- what follows ---- */
+/* ---- setpoints ---- */
 
 /* Of several floors of the cgroup, the one with the largest need of the leaf counts. */
 static char *explain_weight(const struct governor *g, uint32_t node,
@@ -236,8 +236,9 @@ static char *explain_weight(const struct governor *g, uint32_t node,
 	}
 	if (below)
 		return asprintf_or_null("holds %zu floor(s) below it", below);
-	return strdup("scaled down with its siblings, for a floor among them "
-		      "asks for more than 10000 beside them");
+	return strdup(
+		"scaled down with its siblings, because a floor among them "
+		"needs a weight above 10000 beside them");
 }
 
 static int give_setpoint(struct governor *g, uint32_t node, uint32_t leaf,
@@ -298,7 +299,7 @@ static void give_reserves(struct governor *g)
 	}
 }
 
-/* What parts of devices are worth now. */
+/* The rates that parts of devices are worth now. */
 static void follow_parts(struct governor *g)
 {
 	for (size_t i = 0; i < g->plant.n_floors; i++) {
@@ -314,7 +315,7 @@ static void follow_parts(struct governor *g)
 	}
 }
 
-/* A new plant for what there is now, and what its targets need measured. */
+/* Make a new plant, and measure the latencies that its targets need. */
 static int renew_plant(struct governor *g)
 {
 	int err = plant_make(&g->plant, &g->context, g->ticks < 2);
@@ -369,9 +370,9 @@ static int tick(struct governor *g)
 	give_reserves(g);
 	if (!err)
 		err = verdicts_tell(&g->plant, &g->sampler, &g->context, dt_s);
-	/* A successor would learn again. */
+	/* Otherwise a successor has to measure them again. */
 	if (!err && g->ticks % SAVE_TICKS == 0 && governor_save(g) < 0)
-		log_debug("What was learnt about costs is not kept.");
+		log_debug("Cannot save the measured costs.");
 	return err;
 }
 
@@ -414,7 +415,8 @@ void governor_look_at(struct governor *g, const struct cgroup *c)
 void governor_cgroup_gone(struct governor *g, const struct cgroup *c)
 {
 	if (plant_remember(&g->plant, g->context.machine, c) < 0)
-		log_debug("%s: what its floors cost is not kept.", c->path);
+		log_debug("%s: cannot keep the measured costs of its floors.",
+			  c->path);
 	for (size_t i = 0; i < g->plant.n_floors; i++)
 		if (g->plant.floors[i].cgroup == c)
 			g->plant.floors[i].cgroup = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The control law: what was learnt outlives a plant. Plants are built anew when leaves,
- * cgroups or promises come and go, and their loops are to go on where they were.
+ * The control law: measured costs and the state of the loops outlive a plant. A new plant
+ * is built when leaves, cgroups or promises come and go, and its loops continue.
  */
 
 #include <math.h>
@@ -42,8 +42,8 @@ void control_inherit(struct control *to, uint32_t to_promise,
 	struct promise *p = &to->promises[to_promise];
 	struct promise learnt = from->promises[from_promise];
 
-	/* The floor may have changed: gains and verdicts are about the old one, but
-	 * better than none, and what no longer holds is gone in a moment.
+	/* The floor may have changed: gains and verdicts of the old one are better than none,
+	 * and wrong ones are corrected in a moment.
 	 */
 	learnt.pub.node = p->pub.node;
 	learnt.pub.floor = p->pub.floor;

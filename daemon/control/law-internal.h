@@ -2,32 +2,32 @@
 #ifndef SUTRO_LAW_INTERNAL_H
 #define SUTRO_LAW_INTERNAL_H
 
-/* What the files of the control law share; law.h is for all others. */
+/* Declarations that only the files of the control law share; law.h is the interface. */
 
 #include "control/law.h"
 #include "host/util.h"
 
 /* A cgroup's own requests beside its children weigh as much as a child at the
- * default weight, and nobody can change that.
+ * default weight, which no setting changes.
  */
 #define OWN_WEIGHT 100.0
-/* Who neither used a leaf nor waited for that long no longer competes there. Below
- * 0.25 s a group that waits for its slice on a hdd comes and goes.
+/* A cgroup that has neither used a leaf nor waited for this time does not compete there.
+ * With less than 0.25 s, a group that waits for its slice on a hdd comes and goes.
  */
 #define ACTIVE_S 0.5
 /* Requests wait for less than this part of a tick: not backlogged. */
 #define WAITING 0.02
 /* Backlogged for more than this part of a tick: would use any share. */
 #define BACKLOGGED 0.6
-/* Part of a level that is kept for those beside the promised ones. */
+/* Part of a level that is kept for cgroups without a promise. */
 #define RESIDUAL 0.02
 
 /* Longer times are not distinguished. */
 #define LONG_AGO_S 15.0F
 
 /**
- * struct asking - what a competitor would use if it could
- * @demand: share of the leaf, 0..1
+ * struct asking - the demand of a competitor
+ * @demand: share of the leaf that it would use if it could, 0..1
  * @idle_s: since it last used the leaf or waited
  * @calm_s: since it last waited
  */
@@ -40,20 +40,20 @@ struct asking {
 /**
  * struct cell - a cgroup on a leaf
  * @use: of the tick
- * @time: device time of the tick as a share of what the leaf has
+ * @time: device time of the tick as a share of the leaf's capacity
  * @all: of the cgroup with those below it
  * @own: of its own requests beside its children
- * @own_time: share of these
+ * @own_time: their share
  * @rivals: weights in force of the children, each times its backlog
- * @margin: what is set aside for children times this leaves something to the others
+ * @margin: factor of the children's reserved share that leaves some of it to the others
  * @promised: set aside for the cgroup's own promises
  * @below: set aside for its children
  * @reserved: both, as one contains the other: the larger
- * @standing: as @reserved, were everybody to ask for all that was promised
+ * @standing: as @reserved, with demand for all promises in full
  * @part: share of the leaf that its children divide
  * @wanted: its weight, beside the nominal ones of those without a promise
  * @shrink: its children's weights were divided by SHRINK_STEP so many times
- * @over_s: that is not enough since
+ * @over_s: time since these steps are too few
  * @is_promised: it, or one below it, has a promise on the leaf
  */
 struct cell {
@@ -81,10 +81,10 @@ struct cell {
  * struct node - a cgroup
  * @promises: first of its promises, linked by @next of struct promise
  * @steered: one below it has a promise
- * @rests: uses nothing, for so long that nothing here follows from it: a tick skips
- *	it; only those that are not steered
+ * @rests: it has used nothing for so long that a tick skips it; only cgroups that are not
+ *	steered rest
  * @moved: its weight on some leaf is not the nominal one
- * @fraction: part of its traffic that its promises are about
+ * @fraction: part of its traffic that has a promise
  */
 struct node {
 	uint32_t parent;
@@ -104,8 +104,8 @@ struct node {
  * @slow_time: the same, slower
  * @cost_s: device time per unit
  * @share: of the leaf, that the whole floor takes
- * @need: and what it asks for now
- * @base, @want: to be granted, and by how much that may grow; see law-share.c
+ * @need: the part of @share that it has demand for now
+ * @base, @want: grant of former rounds, and its growth if all fits; see law-share.c
  * @grant: set aside for it
  */
 struct link {
@@ -121,35 +121,36 @@ struct link {
 };
 
 /**
- * struct promise - what is known about one
+ * struct promise - the state of a promise
  * @links: its leaves
- * @first: of the promises of its cgroup about the same traffic; itself if alone
+ * @first: the first promise of its cgroup about the same traffic
  * @next: promise of the same cgroup
  * @shares_traffic: others are about the same traffic
  * @is_known: its cost was measured
  * @is_live: may still grow; see law-share.c
- * @part: of what it wants, that it was granted
- * @worst: the leaf that this follows from, or CONTROL_NONE
- * @smooth_rate: over the time that a cost is measured in
+ * @part: granted part of @want
+ * @worst: the leaf that limits @part, or CONTROL_NONE
+ * @smooth_rate: mean over the time in which a cost is measured
  * @slow_rate: the same, slower
- * @fast_rate, @steady_rate: what shortness is judged by
+ * @fast_rate, @steady_rate: means that decide whether it is short
  * @most: share of the leaf of which it uses most, smoothed
- * @pending: requests on their way, smoothed
+ * @pending: requests in flight, smoothed
  * @busy: part of the tick in which it had any
  * @charged: device time on all leaves, @ios: requests there per second; smoothed
- * @running_s: uses the device, or waits for it, since; up to 0 it tells nothing
- * @idle_s: does not since
- * @push: gain with its passing part
- * @reserve: of the time, as it follows from the last tick; the public one is in force
+ * @running_s: time since it began to use the device or to wait for it; up to 0 its rate is
+ *	not judged
+ * @idle_s: time since it stopped
+ * @push: gain with its proportional term
+ * @reserve: part of the time by the last tick; the public one is in force
  * @reserve_missed_s: part of its entitlement that it missed, with nothing reserved for it,
  *	times the time
  * @reserve_s: time since the reserve began
- * @reserve_mean, @reserve_rate: what was in force, and the rate; smoothed
- * @short_s: net time that it was short of its floor
- * @good_s: time without, since a verdict
- * @other_s: time that another cause than that of the verdict was found
+ * @reserve_mean, @reserve_rate: reserve in force, and the rate; smoothed
+ * @short_s: net time in which it was short of its floor
+ * @good_s: time in which it was not, since a verdict
+ * @other_s: time in which another cause than that of the verdict was found
  * @cause: the last one
- * @verdict: why it is short, CONTROL_HELD if it is not
+ * @verdict: the cause if it is short, else CONTROL_HELD
  */
 struct promise {
 	struct control_promise pub;
@@ -187,12 +188,12 @@ struct promise {
 };
 
 /**
- * struct leaf_fit - how far the claims of a class fit on a leaf
+ * struct leaf_fit - the part of the needs of a class that fits on a leaf
  * @room: share of the leaf there is for promises
- * @low, @high: parts of the claims that fit, and that do not
- * @low_total, @high_total: what is reserved with these
+ * @low, @high: a part that fits, and one that does not
+ * @low_total, @high_total: reserved shares with these
  * @part: the part that is tried
- * @is_settled: @low is as far as it goes
+ * @is_settled: @low is the largest part
  */
 struct leaf_fit {
 	double room;
@@ -269,7 +270,7 @@ struct link *control_link(const struct control *c, uint32_t promise,
 /* law-demand.c: demand and backlog of each cgroup on each leaf. */
 void control_observe(struct control *c, double dt_s);
 
-/* law-promise.c: what a promise needs, and how it fares. */
+/* law-promise.c: the need of each promise, and its verdict. */
 void control_promise_init(struct promise *p);
 double control_cost_most(const struct promise *p);
 bool control_promise_is_measured(const struct promise *p);
@@ -278,7 +279,7 @@ void control_measure(struct control *c, double dt_s);
 void control_need_all(struct control *c);
 void control_judge(struct control *c, double dt_s);
 
-/* law-share.c: what each promise is granted on each leaf. */
+/* law-share.c: the grant of each promise on each leaf. */
 void control_allot(struct control *c);
 
 /* law-reserve.c: time that is reserved for promises. */
@@ -287,7 +288,7 @@ void control_reserve_all(struct control *c, double dt_s);
 void control_need_reserves(struct control *c);
 bool control_may_reserve(const struct control *c, const struct promise *p);
 
-/* law-weights.c: from what is granted to weights. */
+/* law-weights.c: from grants to weights. */
 void control_weigh(struct control *c, double dt_s);
 
 #endif

@@ -19,7 +19,7 @@ int control_new(uint32_t n_leaves, struct control **ret)
 	if (!c)
 		return -ENOMEM;
 	c->n_leaves = n_leaves;
-	/* One more: there is no error in not having a leaf. */
+	/* One more, because a plant without leaves is valid. */
 	c->unweighted = calloc(n_leaves + 1, sizeof(*c->unweighted));
 	c->reserves = calloc(n_leaves + 1, sizeof(*c->reserves));
 	c->is_reserved = calloc(n_leaves + 1, sizeof(*c->is_reserved));
@@ -64,7 +64,7 @@ struct control *control_free(struct control *c)
 	return NULL;
 }
 
-/* Make room for one more node; what has grown may stay so after a failure. */
+/* Make room for one more node. After a failure some arrays may stay larger. */
 static int nodes_grow(struct control *c)
 {
 	size_t size = c->nodes_size ? 2 * c->nodes_size : 16;
@@ -174,7 +174,7 @@ static bool promise_is_valid(const struct control *c,
 	return true;
 }
 
-/* Behind those that are as important. */
+/* Insert it behind promises of the same importance. */
 static void order_insert(struct control *c, uint32_t promise)
 {
 	uint64_t importance = c->promises[promise].pub.importance;
@@ -193,7 +193,7 @@ static void order_insert(struct control *c, uint32_t promise)
 	c->order[low] = promise;
 }
 
-/* Among the promises of its cgroup, and in the cells from there up to the root. */
+/* Link it to the promises of its cgroup, and mark the cells from there up to the root. */
 static void promise_enter(struct control *c, uint32_t promise)
 {
 	struct promise *p = &c->promises[promise];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The control law: what a promise needs, and how it fares.
+ * The control law: the need of each promise, and its verdict.
  *
  * Of each promise, each tick, from the rate R at its logical device and the device
  * time T of its cgroup on each leaf, of which a part @fraction is this promise's:
@@ -10,118 +10,118 @@
  *	share = floor * cost * others
  *	need = min(share, demand)
  *
- * Both means forget with the same time constant, so the quotient is right after the
- * first tick with traffic, and stays what it was while nothing happens. "others" is
- * above 1 where traffic of the unit that is not promised takes part of what its
- * weight brings: the elevator divides among cgroups, not within.
+ * Both means decay with the same time constant, so the quotient is right after the
+ * first tick with traffic, and does not change without traffic. "others" is above 1
+ * where other traffic of the unit takes a part of its share: the elevator divides among
+ * cgroups, not within.
  *
  * A promise may be a part of its leaves' time, "30 % of the device". Its floor is then
- * what that part is worth for requests like the unit's own,
+ * the rate of requests like the unit's own that this part allows,
  *
  *	floor = part / largest cost
  *
- * so that its share of the worst leaf is the part whatever its requests cost, and the
- * floor follows the mean of the costs. Until a cost is known there is no floor to be
- * short of, and the share is the part on each leaf.
+ * so that its share of the worst leaf is the part at any cost of its requests, and the
+ * floor follows the mean of the costs. Until a cost is known no floor can be missed,
+ * and the share is the part on each leaf.
  *
- * The gain is a sum of two parts: one grows by 0.4 per second and part that is
- * missing of the floor, one is 1.5 times that part and gone when it is. Its job are
- * errors of the elevator of some percent. It does not grow while
+ * The gain is a sum of two terms. The first grows by 0.4 per second and missing part of
+ * the floor. The second is 1.5 times the missing part. The gain corrects errors of the
+ * elevator of some percent. It does not grow while
  *
- *	the unit does not ask: nothing waits on any leaf, or
- *	it cannot use what it has: less than half of its entitlement, or
- *	the floors do not fit: then more for one is less for the other
+ *	the unit has no demand: nothing waits on any leaf, or
+ *	it cannot use its share: it uses less than half of its entitlement, or
+ *	the floors do not fit: a larger share of one is a smaller share of another
  *
- * which are the three ways in which a correction could wind up.
+ * because in these three cases the correction would wind up.
  */
 
 #include <math.h>
 
 #include "control/law-internal.h"
 
-/* Costs: 1 s finds an overload too late (2.25 s), 0.3 s takes noise for news. */
+/* Time constant of costs: 1 s finds an overload too late (2.25 s), 0.3 s follows noise. */
 #define COST_S 0.6
-/* With a slower mean beside: where is the traffic of a wandering mapping going? */
+/* A slower mean, for the trend of traffic that moves from leaf to leaf. */
 #define COST_SLOW 2.5
-/* The rate by which an overload is found, in which past plenty counts for no more than
- * that; ...
+/* Smoothing of the rate by which an overload is found, and the multiple of the floor that
+ * a former rate counts for at most.
  */
 #define RATE_S 0.4
 #define RATE_MOST 1.2
-/* ... and the one that is corrected, and by which a floor is held: on a hdd that
- * several streams share a turn of all of them takes a second, of which nobody's part
- * is news.
+/* Smoothing of the rate that the gain corrects and that decides whether a floor is held. On
+ * a hdd with several streams a turn of all of them takes a second, and a part of a turn is
+ * no measure.
  */
 #define RATE_STEADY_S 1.0
-/* A cost that rose by more than exp(0.2), and by more than what chance makes of so few
- * requests (twice 1 / sqrt(n): on a hdd no two cost the same), is believed sooner, and
- * one that rose by exp(0.3) more than that almost at once. One that fell does no harm
- * meanwhile.
+/* A cost that rose by more than exp(0.2), and by more than the random error of so few
+ * requests (twice 1 / sqrt(n), as the costs of a hdd differ), is followed faster. A cost
+ * that rose by exp(0.3) more than that is followed almost at once. A cost that fell does
+ * no harm meanwhile.
  */
 #define JUMP_FROM 0.2
 #define JUMP_CHANCE 2.0
 #define JUMP_WIDTH 0.3
 #define JUMP_MOST 0.85
 #define JUMP_IOS 10
-/* The guess for a unit that waits and gets nothing: half of the leaves, evenly. */
+/* The assumed share of a unit that waits and is not served: half of the leaves, evenly. */
 #define SHARE_UNKNOWN 0.5
-/* Of a part that is not measured; any rate is above it. */
+/* The floor of a part whose cost is unknown: any rate is above it. */
 #define FLOOR_UNKNOWN 1.0
-/* A share is more than there is anyway. */
+/* Upper bound of a share. */
 #define SHARE_MAX 2.0
-/* A unit whose other traffic is larger than its promised one has no more for it. */
+/* Upper bound of the correction for a unit's other traffic. */
 #define OTHERS_MAX 4.0
-/* It counts until the floor is surpassed by more than the margin: a rate at the floor is
- * due to it, and would fall to a part of that without.
+/* The correction ends when the rate exceeds the floor by more than the margin. A rate at
+ * the floor depends on the correction, and would fall without it.
  */
 #define OTHERS_UNTIL 1.1
-/* Gains may be off by a factor of 3 before the loop begins to hunt. */
+/* With gains three times as large the loop begins to oscillate. */
 #define GAIN_P 1.5
 #define GAIN_P_MOST 0.3
 #define GAIN_I_PER_S 0.4
 #define GAIN_MAX 1.6
-/* A gain that no longer helps is forgotten. */
+/* A gain that no longer helps decays with this time constant. */
 #define GAIN_RELEASE_S 3.0
-/* What it gets until its first weights are in force, and what was on its way then, is
- * no sign that they fail.
+/* The rate before the first weights are in force, and of requests that were in flight then,
+ * does not count as a miss.
  */
 #define BEGIN_S 0.5
-/* A unit that has just begun has few requests on their way. */
+/* A unit that has just begun has few requests in flight. */
 #define GAIN_FROM_S 0.6
-/* Uses that much of a leaf: there is no more. */
+/* A unit that uses this part of a leaf uses all of it. */
 #define ALL_OF_IT 0.85
-/* Has so many requests on their way, on the average of 1 s. */
+/* Mean number of requests in flight over 1 s of a unit that always has one. */
 #define NEVER_WITHOUT 0.9
-/* Uses less than this part of its entitlement: more would not help. */
+/* With less use of its entitlement than this, a larger share would not help the unit. */
 #define LIMITED_BELOW 0.5
-/* And less than this, if it is short and waits now and then: it is why. */
+/* With less use than this, and little waiting, the unit itself is the cause. */
 #define USED_ENOUGH 0.7
 #define WAITS_A_LITTLE 0.15
-/* From this part of the floor on it is held ... */
+/* A rate of this part of the floor counts as held ... */
 #define HELD_FROM 0.97
-/* ... and until it falls below that, so that noise does not make news; ... */
+/* ... until it falls below this one, so that noise does not change the state; ... */
 #define HELD_UNTIL 0.95
-/* ... but if the leaves are too small, it is short already here. */
+/* ... on leaves that are too small, a rate below this part counts as short. */
 #define SHORT_BELOW 0.98
-/* Less than its floor is granted. */
+/* A smaller granted part of the floor counts as a cut. */
 #define GRANTED_FROM 0.97
-/* Net time that it takes to say that the floors do not fit, and for any other cause,
- * which is found by comparing noisier things; time without to take it back.
+/* Net time of evidence before the verdict that the floors do not fit, and before any other
+ * verdict, which compares noisier values; time without evidence before it is withdrawn.
  */
 #define INFEASIBLE_S 0.75
 #define VERDICT_S 2.0
 #define VERDICT_FROM_S 0.5
 #define CLEAR_S 2.0
-/* Shares below this say nothing about entitlement. */
+/* Smaller shares are too noisy for a verdict about entitlement. */
 #define SHARE_TELLING 0.02
-/* A floor that would take less than that of all its leaves, and yet is missed ... */
+/* A missed floor that would need less than this share of all its leaves ... */
 #define SHARE_NOTHING 1e-3
-/* ... with less than so many requests per second on them. */
+/* ... with fewer requests per second on them than this is not attributed to its cgroup. */
 #define IOS_NOTHING 10
 #define CHARGED_S 1.0
-/* Requests on their way are known sooner, when a unit begins: weight of a tick. */
+/* Weight of a tick in the mean of requests in flight when a unit begins. */
 #define PENDING_FIRST 0.5
-/* Not a rate. */
+/* A smaller part of the floor counts as no rate. */
 #define RATE_NOTHING 1e-6
 
 static double smooth(double old, double now, double a)
@@ -163,7 +163,7 @@ static struct cell *cell_of_link(const struct control *c,
 
 /* ---- cost ---- */
 
-/* On the leaf that limits the unit were it alone. */
+/* The cost on the leaf that limits the unit when it is alone. */
 double control_cost_most(const struct promise *p)
 {
 	double most = 0;
@@ -184,7 +184,7 @@ void control_follow_part(struct promise *p)
 		p->pub.floor = p->pub.part / control_cost_most(p);
 }
 
-/* How fast the means follow: faster when the cost has risen beyond doubt. */
+/* The weight of a tick in the means: larger when the cost has risen significantly. */
 static double promise_learning(const struct control *c, const struct promise *p,
 			       double dt_s)
 {
@@ -209,9 +209,8 @@ static double promise_learning(const struct control *c, const struct promise *p,
 }
 
 /*
- * Traffic may move from leaf to leaf as the unit goes from one place to another. A
- * leaf whose part of the cost grows gets what it is expected to grow by; the slower
- * mean tells.
+ * Traffic may move from leaf to leaf as the unit goes from one place to another. The cost
+ * of a leaf whose part grows is extrapolated, by the difference from the slower mean.
  */
 static void promise_lead(struct promise *p)
 {
@@ -258,8 +257,9 @@ static void promise_learn(struct control *c, struct promise *p, double dt_s)
 /* ---- need ---- */
 
 /*
- * It waits; or there is nothing more to be had, and all its requests are at the disk; or
- * it never is without a request, of which a drive's queue keeps the waiting to itself.
+ * A unit has demand if it waits, or if it uses all of a leaf, with all its requests at the
+ * disk. It also has demand if it always has a request: waits in the queue of the drive are
+ * not seen.
  */
 static bool promise_asks(const struct promise *p)
 {
@@ -267,7 +267,7 @@ static bool promise_asks(const struct promise *p)
 	       p->pending >= NEVER_WITHOUT;
 }
 
-/* By how much more than its own share a promise must ask for; see above. */
+/* The factor by which a promise needs more than its own share; see above. */
 static double promise_others(const struct control *c, const struct promise *p)
 {
 	double part = c->nodes[p->pub.node].fraction;
@@ -279,17 +279,17 @@ static double promise_others(const struct control *c, const struct promise *p)
 }
 
 /*
- * A rate whose cost is not known needs nothing until the unit has waited for a while
- * without a request completed: only then is a guess better than its nominal weight. A
- * share that stood by as a guess would take half of the leaves from the floors of others
- * whenever a unit starts, and one tick measures what the floor really needs.
+ * A rate whose cost is unknown needs nothing until the unit has waited for a while
+ * without a completed request: only then is a guess better than its nominal weight. With a
+ * guess that stands by, each start of a unit would take half of the leaves from the floors
+ * of others, and one tick measures the need of the floor.
  */
 static bool promise_awaits_cost(const struct promise *p)
 {
 	return !p->is_known && !p->pub.part && p->running_s <= 0;
 }
 
-/* The unit waits, but has for long moved nothing that the promise is about. */
+/* The unit waits, but has had no traffic of this promise for a long time. */
 static bool promise_is_elsewhere(const struct promise *p)
 {
 	return p->idle_s >= ACTIVE_S && !(p->pub.fraction > 0);
@@ -313,7 +313,7 @@ static void promise_need(struct control *c, struct promise *p)
 	}
 }
 
-/* What is needed where nothing limits demand. */
+/* The needs with unlimited demand. */
 void control_need_all(struct control *c)
 {
 	for (uint32_t i = 0; i < c->n_promises; i++) {
@@ -338,7 +338,7 @@ bool control_is_granted(const struct control_promise *p)
 
 /* ---- entitlement ---- */
 
-/* By the weights in force: the share that a cgroup has when it asks for all. */
+/* The share of a cgroup with full demand, by the weights in force. */
 static double entitlement(const struct control *c, uint32_t node, uint32_t leaf)
 {
 	double part = 1;
@@ -353,7 +353,7 @@ static double entitlement(const struct control *c, uint32_t node, uint32_t leaf)
 	return part;
 }
 
-/* A unit that begins has no rate from before to be judged by. */
+/* A unit that begins has no former rate that could count. */
 static double rate_part(const struct promise *p, double dt_s, double mean_s)
 {
 	double a = tick_part(dt_s, mean_s);
@@ -383,7 +383,7 @@ static void promise_look(struct control *c, struct promise *p, double dt_s)
 							     k->leaf));
 	}
 	p->pub.backlog = smooth(p->pub.backlog, backlog, a);
-	/* Half a tick's worth more than all, and it is all. */
+	/* More than twice the entitlement counts as twice. */
 	p->pub.used =
 		smooth(p->pub.used, fmin(used, 2), rate_part(p, dt_s, RATE_S));
 	p->most = smooth(p->most, most, a);
@@ -392,7 +392,7 @@ static void promise_look(struct control *c, struct promise *p, double dt_s)
 	p->busy = fmin(busy, 1);
 	p->charged = smooth(p->charged, charged, b);
 	p->ios = smooth(p->ios, ios / dt_s, b);
-	/* Requests that wait may be the unit's other ones, if only those complete. */
+	/* If only other requests of the unit complete, the waiting ones may be others, too. */
 	if (p->pub.rate > RATE_NOTHING * p->pub.floor ||
 	    (fmax(backlog, pending) > WAITING && p->pub.fraction > 0)) {
 		p->running_s += dt_s;
@@ -475,7 +475,7 @@ static bool promise_is_unweighted(const struct control *c,
 	return false;
 }
 
-/* Why is it short? CONTROL_HELD if it only does not ask for more. */
+/* Why is it short? CONTROL_HELD if it only has no demand for more. */
 static enum control_state promise_why(const struct control *c,
 				      const struct promise *p)
 {
@@ -487,7 +487,7 @@ static enum control_state promise_why(const struct control *c,
 		return CONTROL_HELD;
 	if (promise_is_unweighted(c, p))
 		return CONTROL_UNWEIGHTED;
-	/* Not even what it asks for is granted: on a hdd it may wait in the drive. */
+	/* Less than its demand is granted: on a hdd it may wait in the drive. */
 	if (!control_is_granted(&p->pub))
 		return CONTROL_INFEASIBLE;
 	if (p->pub.used < USED_ENOUGH)
@@ -498,7 +498,7 @@ static enum control_state promise_why(const struct control *c,
 	return promise_asks(p) ? CONTROL_SETTLING : CONTROL_LIMITED;
 }
 
-/* Is it short, and why? CONTROL_HELD if it is not, or could not be otherwise. */
+/* Is it short, and why? CONTROL_HELD if it is not, or if the rate cannot be judged. */
 static enum control_state promise_short(const struct control *c,
 					const struct promise *p)
 {
@@ -514,14 +514,14 @@ static enum control_state promise_short(const struct control *c,
 	why = promise_why(c, p);
 	if (why == CONTROL_INFEASIBLE)
 		return p->fast_rate < SHORT_BELOW * floor ? why : CONTROL_HELD;
-	/* Either may say that it has what it needs: one is sooner, one is calm. */
+	/* One of the means suffices: the first is faster, the second has less noise. */
 	return fmax(p->fast_rate, p->steady_rate) < held * floor ? why
 								 : CONTROL_HELD;
 }
 
 /*
- * A verdict takes net evidence, and is taken back when there was none for a while. One
- * that stands is replaced when another cause has been the only one for as long.
+ * A verdict needs net evidence, and is withdrawn after a while without evidence. It is
+ * replaced when another cause has been the only one for as long.
  */
 static void promise_weigh(struct promise *p, enum control_state why,
 			  double dt_s)
@@ -535,7 +535,7 @@ static void promise_weigh(struct promise *p, enum control_state why,
 			p->verdict = CONTROL_HELD;
 		return;
 	}
-	/* What it costs is not known well yet. */
+	/* Its cost is not known well yet. */
 	if (p->running_s > VERDICT_FROM_S)
 		p->short_s = fmin(p->short_s + dt_s, VERDICT_S);
 	p->good_s = 0;

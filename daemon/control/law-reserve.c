@@ -3,37 +3,37 @@
 /*
  * The control law: time that is reserved for a promise.
  *
- * A weight divides a backlog. A unit with few requests on their way has none, and what
- * its requests wait for is at the device already: it cannot use its share, however
- * large that is. On a stripe each of its requests waits for the leaf that is busiest
- * with others. For such a unit a scheduler can reserve a part of the time, in windows
- * that begin at the same moments on all leaves (kernel/sutro-window.c). The part is the
- * same on all leaves of a promise, so that in its windows the unit has its volume for
- * itself.
+ * A weight divides a backlog. A unit with few requests in flight has no backlog: its
+ * requests wait for those that are at the device already, and it cannot use its share,
+ * however large that is. On a stripe each of its requests waits for the leaf that is
+ * busiest with others. For such a unit a scheduler can reserve a part of the time, in
+ * windows that begin at the same moments on all leaves (kernel/sutro-window.c). The part
+ * is the same on all leaves of a promise, so that in its windows the unit has its volume
+ * for itself.
  *
- * A reserve begins when a unit was short of its target, although that was granted, and
- * missed so much of its entitlement while it had requests:
+ * A reserve begins when a unit is short of its target, although the target is granted, and
+ * has missed enough of its entitlement while it had requests:
  *
  *	sum over ticks of (USABLE * busy - used) * dt >= MISSED_S
  *
- * where "used" is the part that it used of what its weights entitle it to, and "busy" the
- * part of the time in which it had at least one request, waiting or at a leaf. A unit that
- * has requests all of the time and can use its share has used = busy = 1.
+ * where "used" is the used part of its entitlement by weights, and "busy" the part of the
+ * time in which it had at least one request, waiting or at a leaf. A unit that has
+ * requests all of the time and can use its share has used = busy = 1.
  *
- *	One that is always waiting for a single request uses 0.1 of its entitlement: it
- *	misses 0.8 of it, and is helped after 0.88 s.
+ *	A unit that is always waiting for a single request uses 0.1 of its entitlement:
+ *	it misses 0.8 of it, and its reserve begins after 0.88 s.
  *
  * The reserve begins with the largest share that the floor takes of a leaf. Then it is the
  * price of the target in reserved time, as a share is its price in device time:
  *
  *	reserve = target * mean(reserve in force) / mean(rate)
  *
- * Both means begin with the reserve and forget with FOLLOW_S, so the quotient is right as
- * soon as a tick has brought the rate of its windows. It converges, for the rate is
+ * Both means begin with the reserve and decay with FOLLOW_S, so the quotient is right as
+ * soon as a tick has measured the rate of its windows. It converges, because the rate is
  * X * (reserve - d) + s, where d is lost to draining and s is received in shared windows.
- * It doubles in a tick at most, for what was sent before comes to an end first.
- * The target is a little more than what is granted of the floor. A reserve that has become
- * small ends, and none is in force while a unit is idle.
+ * It doubles in a tick at most, because requests that were sent before complete first.
+ * The target is a little more than the granted part of the floor. A reserve that has
+ * become small ends, and none is in force while a unit is idle.
  *
  *	A unit with a floor of 30 MB/s had 0.3 of the time in the last second, and
  *	received 20 MB/s. Its target is 31.8, and its reserve 31.8 * 0.3 / 20 = 0.48.
@@ -55,32 +55,31 @@
 
 /* The whole of the time, in io.sutro.reserve. */
 #define RESERVE_WHOLE 1000
-/* A unit that gets all of this and is short cannot reach its floor. */
+/* A unit with this reserve that is short cannot reach its floor. */
 #define RESERVE_MAX 0.9
 #define RESERVE_ENOUGH 0.88
-/* Less is not worth a window; and what a reserve begins with at least. */
+/* A smaller reserve is not worth a window; the smallest first reserve. */
 #define RESERVE_LEAST 0.02
 #define RESERVE_FIRST 0.2
 /* Against noise, as MARGIN of law-share.c. */
 #define TARGET 1.06
-/* Means of the rate, and of what was in force; cycles take up to a second. */
+/* Time constant of the means; cycles take up to a second. */
 #define FOLLOW_S 1.0
 /* Part of its entitlement that a unit with requests uses, where weights help it. */
 #define USABLE 0.9
 /*
- * It misses so much before anything is reserved for it. With a small weight, a unit has few
- * request slots, and few requests at the disk, until its weight is raised.
+ * Missed entitlement before time is reserved. With a small weight, a unit has few request
+ * slots, and few requests at the disk, until its weight is raised.
  */
 #define MISSED_S 0.7
-/* Has a request on its way for that part of a tick: it would use more. */
+/* A unit with a request in this part of a tick would use more. */
 #define ASKS 0.5
 /* A unit that is back within this time finds its reserve in force. */
 #define IDLE_S 1.0
-/* What is in force changes by this part of it, or of the time. */
+/* Smallest change of a reserve in force: part of it, and part of the time. */
 #define STEP 0.03
 #define STEP_LEAST 0.005
 
-/* It would use more. */
 static bool promise_would_use(const struct promise *p)
 {
 	return p->busy >= ASKS;

@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The control law: what each promise is granted on each leaf.
+ * The control law: the grant of each promise on each leaf.
  *
- * Promises belong to cgroups, and these are in one another. A slice with 0.4 of a
- * leaf that has a service with 0.3 needs 0.4, not 0.7. So from the leaves of the
- * cgroup tree up:
+ * Promises belong to cgroups, which are nested. A slice with 0.4 of a leaf that
+ * contains a service with 0.3 needs 0.4, not 0.7. So from the leaves of the cgroup
+ * tree up:
  *
  *	promised = sum over kinds of traffic of the largest grant about it
  *	reserved = max(promised, margin * sum of the children's reserved)
  *
- * where the margin leaves 2 % of a level to those beside the promised ones, if there
- * are any, so that nobody starves. What is reserved at the root must not be more than
- * the leaf. It is a convex function of each grant: a chord finds how far grants may
- * grow without ever trying too much.
+ * where the margin leaves 2 % of a level to cgroups beside the promised ones, if there
+ * are any, so that none starves. The sum at the root must not exceed the leaf. It is a
+ * convex function of each grant: a chord finds how far grants may grow, and no attempt
+ * exceeds the leaf by much.
  *
- * By falling importance, the promises of one importance together ("class"): the part
- * of their needs that fits is found on each leaf, and a promise gets on all its leaves
- * the part of the worst one. Those that end on a full leaf, or have all they need, are
- * done; what is then left on other leaves is shared by the rest in the next round
- * (max-min fairness of the parts). Without rounds 2 % of random cases waste space.
+ * Promises of one importance form a class, and classes are served by falling importance.
+ * On each leaf the part of the needs of a class that fits is found, and a promise gets on
+ * all its leaves the part of the worst one. A promise is done when it ends on a full leaf
+ * or has all that it needs. The next round divides the rest of the other leaves among the
+ * remaining promises (max-min fairness of the parts). Without rounds, space is wasted in
+ * 2 % of random cases.
  *
  *	Disks 0, 1, 2. a needs 0.8 of 0 and 1, b 0.8 of 1 and 2, c 0.3 of 2.
  *	Round 1: disk 0 has room for all of a, 1 for 0.61 of a and b, 2 for 0.89 of b
  *	and c. a and b get 0.61: disk 1 is full, they are done, with 0.49 each.
- *	Round 2: c may have all of its 0.3, for b has left that much on disk 2.
+ *	Round 2: c may have all of its 0.3, because b leaves that much of disk 2.
  *
- * That is done three times: with full needs, for the shares that stand by; with needs
- * as they are, which says what part of each floor is granted (phi); and with these
- * parts and then a margin of 4 % and the gain on top, class by class: the margin of
- * the important comes before the floor of the others.
+ * This is done three times:
+ *
+ * - with full needs, for the shares that stand by;
+ * - with present needs, from which the granted part of each floor (phi) follows;
+ * - with these parts, and a margin of 4 % and the gain on top, class by class: the margin
+ *   of an important class comes before the floors of the others.
  */
 
 #include <math.h>
@@ -42,13 +45,13 @@
 #define SHARE_LEAST 1e-4
 /* Rounds; each ends for those that share the fullest leaf. */
 #define ROUNDS_MAX 8
-/* Needs of less than this do not cut what is needed elsewhere. */
+/* Smaller needs on one leaf do not cut the needs on other leaves. */
 #define NEED_TELLING 5e-4
-/* Fits, as nearly as makes no difference. */
+/* A difference that does not matter. */
 #define CLOSE 1e-9
 #define TRIES_MAX 24
 
-/* What all promises of a cgroup about the same traffic need: the largest. */
+/* The largest grant of a cgroup's promises about the same traffic: it serves them all. */
 static double traffic_grant(const struct control *c, const struct promise *p,
 			    uint32_t leaf)
 {
@@ -67,7 +70,7 @@ static double traffic_grant(const struct control *c, const struct promise *p,
 	return most;
 }
 
-/* Set a grant, and with it what is reserved from its cgroup up to the root. */
+/* Set a grant, and update the reserved shares from its cgroup up to the root. */
 static void grant(struct control *c, struct promise *p, struct link *k,
 		  double share)
 {
@@ -139,7 +142,7 @@ static struct promise *member(const struct class *class, uint32_t i)
 	return &class->c->promises[class->order[i]];
 }
 
-/* Grant the live ones what they have, and the part of what they want. */
+/* Grant each live promise its base, and the tried part of its @want. */
 static void class_try(const struct class *class)
 {
 	for (uint32_t i = 0; i < class->n; i++) {
@@ -154,7 +157,7 @@ static void class_try(const struct class *class)
 	}
 }
 
-/* A part was tried: say which one is next, or that it is found. */
+/* After an attempt: select the part to try next, or settle. */
 static void fit_step(struct leaf_fit *fit, double total, uint32_t tries)
 {
 	if (fit->is_settled)
@@ -181,8 +184,8 @@ static void fit_step(struct leaf_fit *fit, double total, uint32_t tries)
 }
 
 /*
- * On each leaf the largest part of what is wanted that fits; it is granted. None of
- * it is what was granted before, if even that does not fit.
+ * Find on each leaf the largest part of all @want that fits, and grant it. The part is 0
+ * where not even the grants of former classes fit.
  */
 static void class_fit(const struct class *class)
 {
@@ -223,7 +226,7 @@ static void class_fit(const struct class *class)
 	class_try(class);
 }
 
-/* A promise gets the part of its worst leaf; says whether it may still grow. */
+/* Cut a promise to the part of its worst leaf. Return: may it still grow? */
 static bool promise_cut(struct control *c, struct promise *p)
 {
 	double part = 1;
@@ -260,7 +263,7 @@ static bool promise_ends_full(const struct control *c, const struct promise *p)
 	return false;
 }
 
-/* Grant the members what they want, or the same part of it as far as may be. */
+/* Grant the members their @want, or the same part of it as far as it fits. */
 static void class_grant(const struct class *class)
 {
 	struct control *c = class->c;
@@ -290,7 +293,7 @@ static void class_grant(const struct class *class)
 	}
 }
 
-/* On top of what they have: margin and gain, as far as there is room. */
+/* Add margin and gain to the grants, as far as they fit. */
 static void class_add_margin(const struct class *class)
 {
 	for (uint32_t i = 0; i < class->n; i++) {
@@ -328,7 +331,7 @@ static void by_class(struct control *c, class_fn *fn)
 	}
 }
 
-/* Were everybody to ask. A wandering promise may ask for all of it on any leaf. */
+/* With full demand of all units. A wandering promise may need all of it on any leaf. */
 static void class_stand_by(const struct class *class)
 {
 	for (uint32_t i = 0; i < class->n; i++) {
@@ -399,7 +402,7 @@ static void find_room(struct control *c)
 			fmax(1 - SHARE_LEAST * count_active(c, l), 0.5);
 }
 
-/* All that is needed, whether it fits or not. */
+/* Grant all needs, whether they fit or not. */
 static void class_ask(const struct class *class)
 {
 	for (uint32_t i = 0; i < class->n; i++) {

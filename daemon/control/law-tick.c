@@ -3,26 +3,29 @@
 /*
  * The control law.
  *
- * A promise says: this unit gets at least so many bytes per second from that logical
- * device. What can be set is something else: for each cgroup and each leaf a weight,
- * by which siblings divide the leaf's time.
+ * A promise is a minimum of bytes per second of a unit on a logical device. The settings
+ * that the kernel has are others: for each cgroup and each leaf a weight, by which
+ * siblings divide the leaf's time.
  *
- * 1. What a promise needs (law-promise.c)
+ * 1. The need of a promise (law-promise.c)
  *
  * Between a byte at the logical device and the time it takes on a leaf are stripes,
- * mirrors, parity, hot spots, seeks. None of it is modelled. Both ends are measured,
+ * mirrors, parity, hot spots, seeks. There is no model of these. Both ends are measured,
  * and their quotient is the cost, on each leaf by itself:
  *
  *	cost = device time used per second / units per second	(smoothed, 0.6 s)
  *	share = floor * cost
  *
- * 2. What it is granted (law-share.c)
+ * Demand, the part of a leaf that a unit would use if it could, limits the need
+ * (law-demand.c).
+ *
+ * 2. The grant (law-share.c)
  *
  * By falling importance, promises of equal importance together: as long as the shares
- * fit on the leaves they are granted. Where they do not, all are cut to the same
- * part; one that is cut on a leaf is cut on all its leaves alike, for on a stripe the
- * slowest leaf decides, and what the others would have is free for somebody else.
- * Who does not ask for his share does not get it: it stays with the others.
+ * fit on the leaves they are granted. Where they do not fit, all are cut to the same
+ * part. A promise that is cut on one leaf is cut on all its leaves alike: on a stripe the
+ * slowest leaf decides, and other units can use the rest of its other leaves. A unit
+ * without demand gets no grant, and its share stays with the others.
  *
  * 3. From shares to weights (law-weights.c)
  *
@@ -30,17 +33,17 @@
  *
  *	sigma_i = min(demand_i, max(granted_i, lambda * nominal_i)),  sum sigma_i = X
  *
- * where X is the share of the cgroup above. Who has no promise keeps its nominal
- * weight, to the unit; who has one is given granted / lambda, if that is more than
- * nominal. A promised unit that is idle takes no part, but has a weight standing by
- * with which it would get its share if it came back this moment.
+ * where X is the share of the cgroup above. A cgroup without a promise keeps exactly its
+ * nominal weight. A promised one has the weight granted / lambda, if that is more than
+ * nominal. A promised unit that is idle takes no part, but keeps a weight that stands by:
+ * with it the unit would get its share if its demand returned at this moment.
  *
  * 4. Correction
  *
  * Feed-forward does the work. A gain for each promise, 1 to 1.6, corrects what
  * remains between a share that was set and one that was received. It grows only while
- * the unit asks for more than it gets, uses what it is entitled to, and is granted
- * its floor, so that nothing winds up.
+ * the unit has more demand than it receives, uses its entitlement, and is granted its
+ * floor. So the correction does not wind up.
  *
  * Example. A stripe over two disks, each 150 MB/s. db (weight 100) has a floor of
  * 180 MB/s on it; four others of weight 1000 read without end.
@@ -57,8 +60,8 @@
  *	stands by at 0.624 / (1 - 0.624) * 4000 = 6638, as before.
  *
  *	A second unit, as important, has a floor of 120 MB/s on the same stripe: 0.4,
- *	1.0 in all. 0.98 is there to be granted. Each is granted 0.98 of its floor,
- *	which db is told: phi is 0.98.
+ *	1.0 in all. 0.98 can be granted. Each is granted 0.98 of its floor, and phi,
+ *	which the bus reports for db, is 0.98.
  */
 
 #include <math.h>
@@ -75,20 +78,20 @@ static const struct {
 	[CONTROL_IDLE] = { "idle", "" },
 	[CONTROL_HELD] = { "held", "" },
 	[CONTROL_SETTLING] = { "settling",
-			       "It is short of its floor since a moment ago." },
+			       "It has been short of its floor for a moment." },
 	[CONTROL_INFEASIBLE] = { "infeasible",
-				 "The floors on a disk add up to more than it "
-				 "can do." },
+				 "The floors on a disk add up to more than its "
+				 "capacity." },
 	[CONTROL_LIMITED] = { "limited",
-			      "It has too few requests on their way to use the "
-			      "share that it has." },
+			      "It has too few requests in flight to use its "
+			      "share." },
 	[CONTROL_CROWDED] = { "crowded",
 			      "The unit's other traffic on the same disks "
 			      "takes its share." },
 	[CONTROL_UNATTRIBUTED] = { "unattributed",
 				   "Its requests are served, but a layer "
 				   "between charges their device time to "
-				   "somebody else." },
+				   "another cgroup." },
 	[CONTROL_UNWEIGHTED] = { "unweighted",
 				 "The scheduler of a disk has no weights." },
 	[CONTROL_UNOBSERVED] = { "unobserved",

@@ -1,70 +1,70 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The control law: from what is granted to weights.
+ * The control law: from grants to weights.
  *
  * From the root down, on each leaf: the children of a cgroup, and its own requests as
  * one more child, divide its share X. lambda, the worth of a weight of 1, is where
  *
  *	sigma_i = min(demand_i, max(reserved_i, least, lambda * nominal_i))
  *
- * adds up to X over those who are active; if they ask for less in all, nobody will be
- * short, and demand is left out. Weights are sigma / lambda, which for those
- * without a promise is their nominal weight: what systemd gave them stays in their
- * files. A promised one has max(nominal, reserved / lambda).
+ * adds up to X over the active competitors. If their demand adds up to less than X, none
+ * will be short, and demand is left out. Weights are sigma / lambda, which without a
+ * promise is the nominal weight: the weights of systemd stay in the files. A promised
+ * cgroup has max(nominal, reserved / lambda).
  *
  *	X = 1. a (weight 100) has 0.5 reserved, b (100) and c (300) are backlogged,
  *	d (100) is too, but uses 0.05 at most.
  *	lambda * (100 + 300) + 0.05 = 0.5: lambda = 0.001125. a's weight is 444.
- *	444 / (444 + 100 + 300 + what d uses) is 0.5 of the leaf.
+ *	444 / (444 + 100 + 300 + the use of d) is 0.5 of the leaf.
  *
- * A promised one that is idle, or asks for less than was promised, is to get its
- * share x when it comes back, and one that is alone when the others do. So it weighs
- * at least
+ * A promised cgroup that is idle, or has less demand than its floor, needs its share x at
+ * the moment when its demand returns. The same holds for a promised cgroup that is alone,
+ * at the moment when competitors return. So its weight is at least
  *
- *	x / (1 - x) * (sum of the others' sigma / lambda + weights of who is away)
+ *	x / (1 - x) * (sum of the others' sigma / lambda + weights of absent competitors)
  *
- * which costs nobody anything: what does not ask takes no part above. Away is who
- * waited within the last 10 s, but no longer does.
+ * which takes nothing from others: a cgroup without demand takes no part above. A
+ * competitor is absent if it waited within the last 10 s, but does not wait now.
  *
  * Where a ratio does not fit into 1..10000, all weights of the level are shrunk
- * together, those without a promise as well. So that is done only when it has not
- * fitted for 1 s: a gain that passes must not touch them. By steps of a tenth, of which
- * the last two are kept a while, so that they do not move with every breath of lambda.
- * A change of less than 3 % is not made: it is less than the margin, and 1 % would mean
- * twice the writes.
+ * together, also those without a promise. This is done only when the ratio has not
+ * fitted for 1 s: a temporary gain must not change weights of others. Steps are a tenth,
+ * and the last two are kept for a while, so that weights do not follow each small change
+ * of lambda. A change of less than 3 % is not made: it is less than the margin, and with
+ * 1 % there are twice as many writes.
  *
- * Where nobody but the only promised one waits, a level has its nominal weights.
+ * While only the one promised cgroup of a level waits, the level has its nominal weights.
  */
 
 #include <math.h>
 
 #include "control/law-internal.h"
 
-/* Of a level, for a promised one to which nothing is granted, over all active. */
+/* Part of a level, divided by the active competitors: the least for a promised cgroup. */
 #define LEAST 0.01
-/* A weight that stands by is not to have more than that of its level. */
+/* Upper bound of the part of a level for a weight that stands by. */
 #define STANDING_MAX 0.9
-/* Steering goes on for so long after the last wait. */
+/* Weights are controlled for so long after the last wait. */
 #define CALM_S 10.0F
 #define SHRINK_STEP 1.1
 #define SHRINK_AFTER_S 1.0F
 #define DEAD_BAND 0.03
-/* lambda is as exact as anybody can tell. */
+/* Relative error of lambda. */
 #define CLOSE 1e-6
 #define TRIES_MAX 60
 
 /**
- * struct level - those who divide a cgroup's share of a leaf
+ * struct level - the competitors that divide a cgroup's share of a leaf
  * @dt_s: length of the tick
  * @share: X
  * @n: active ones, in @rivals of struct control
- * @demand: sum of what they ask for
+ * @demand: sum of their demand
  * @lightest: of their nominal weights
  * @used: sum of their sigma
- * @away: nominal weights of those who may soon be back
+ * @away: nominal weights of absent competitors
  * @least: for a promised one
- * @squeeze: what was reserved for all times this is no more than @share
+ * @squeeze: factor by which all reserved shares fit into @share
  * @lambda: worth of a weight of 1
  */
 struct level {
@@ -83,7 +83,7 @@ struct level {
 	double lambda;
 };
 
-/* Those that rest at their nominal weights are as if they were not there. */
+/* Resting cgroups with nominal weights do not compete. */
 #define FOREACH_KID(level, n)                      \
 	for (const uint32_t *n = (level)->c->kids; \
 	     n < (level)->c->kids + (level)->c->n_kids; n++)
@@ -108,7 +108,7 @@ static void rival_add(struct level *v, const struct asking *a, double nominal,
 	}
 }
 
-/* Is there anybody for whom, or against whom, a promise has to be kept? */
+/* Is there a promised cgroup, and a competitor? */
 static bool level_is_contended(const struct level *v)
 {
 	uint32_t promised = 0, waiting = 0, promised_waiting = 0;
@@ -128,7 +128,7 @@ static bool level_is_contended(const struct level *v)
 	return waiting && promised;
 }
 
-/* What each has at least; it fits, or nearly, but for rounding and late demands. */
+/* The least share of each. They fit, apart from rounding and demands of this tick. */
 static void level_reserve(struct level *v)
 {
 	double sum = 0;
@@ -181,9 +181,9 @@ static double level_sum(const struct level *v, double lambda)
 }
 
 /*
- * The largest lambda with which all fits: between a chord and halves. Where all of a
- * level is promised to those who are there it is the one at which the first of them
- * would have more than that, so that a sum a hair above X or below makes no difference.
+ * Find the largest lambda with which all fits, by chords and halving. Where all of a level
+ * is promised to active cgroups, lambda is the one at which the first of them would exceed
+ * its promise. So a sum slightly above or below X makes no difference.
  */
 static void level_solve(struct level *v)
 {
@@ -212,7 +212,7 @@ static void level_solve(struct level *v)
 	v->used = level_sum(v, v->lambda);
 }
 
-/* What a promised one ought to weigh, beside the nominal weights of the others. */
+/* The weight of a promised cgroup, beside the nominal weights of the others. */
 static double level_weight(const struct level *v, struct cell *cell)
 {
 	bool active = is_active(&cell->all);
@@ -229,14 +229,14 @@ static double level_weight(const struct level *v, struct cell *cell)
 		part = sigma(demand, least, cell->nominal, v->lambda);
 		weight = fmax(weight, least / v->lambda);
 	}
-	/* For the level below: with what stands by it would be as large. */
+	/* For the level below: with the shares that stand by it would be as large. */
 	cell->part = fmax(part, x * v->share);
 	return fmax(weight,
 		    x / (1 - x) *
 			    (fmax(v->used - part, 0) / v->lambda + v->away));
 }
 
-/* By what the level's weights are multiplied, given the largest. */
+/* The factor for the weights of the level, given the largest. */
 static double level_scale(const struct level *v, double largest)
 {
 	struct cell *above = cell_of(v->c, v->node, v->leaf);
@@ -283,7 +283,7 @@ static void level_decide(struct level *v)
 	double largest = 0, scale;
 
 	level_gather(v);
-	/* For a moment nobody is there: what is in force is as good as anything. */
+	/* For a moment no cgroup is active: the weights in force stay. */
 	if (!v->n)
 		return;
 	level_solve(v);

@@ -12,24 +12,24 @@
  * the equations and a worked example.
  *
  * A caller builds a plant once for a set of leaves, cgroups and promises, and again
- * when these change (the inherit functions carry over what was learnt); each tick it
- * fills in what was sampled, calls control_tick(), and reads weights and verdicts.
+ * when these change; the inherit functions carry over measured costs and demands. In
+ * each tick it sets the samples, calls control_tick(), and reads weights and verdicts.
  */
 
 #define CONTROL_NONE UINT32_MAX
 
-/** enum control_state - how a promise fares, and if it does not hold: why */
+/** enum control_state - the state of a promise, with the cause if it does not hold */
 enum control_state {
 	CONTROL_UNKNOWN, /* nothing was measured yet */
 	CONTROL_IDLE, /* the unit does not use the device */
-	CONTROL_HELD, /* got what was promised, or all of its demand */
+	CONTROL_HELD, /* its rate is the floor, or all of its demand */
 	CONTROL_SETTLING, /* short of it for less than a verdict takes */
 	CONTROL_INFEASIBLE, /* the floors on a leaf add up to more than there is */
-	CONTROL_LIMITED, /* has too few requests on their way to use its share */
+	CONTROL_LIMITED, /* has too few requests in flight to use its share */
 	CONTROL_CROWDED, /* the unit's own other traffic takes its share */
 	CONTROL_UNATTRIBUTED, /* served, but device time is charged to others */
-	CONTROL_UNWEIGHTED, /* a leaf's scheduler knows no weights */
-	CONTROL_UNMEASURED, /* a part of a device of which nothing is known */
+	CONTROL_UNWEIGHTED, /* a leaf's scheduler has no weights */
+	CONTROL_UNMEASURED, /* a part of a device whose capacity is unknown */
 	CONTROL_UNOBSERVED, /* nothing measures the latencies of a target */
 	_CONTROL_STATE_MAX,
 };
@@ -43,15 +43,15 @@ const char *control_state_cause(enum control_state s);
 /**
  * struct control_use - a cgroup on a leaf in one tick
  * @time: device time used by the cgroup itself and those below it, over the tick's
- *	length: 0..1, a little more if the leaf says so
+ *	length: 0..1, a little more if the leaf charges more
  * @backlog: part of the tick in which it, or one below it, had requests waiting,
- *	0..1; time waited over the tick's length will do where that is all one has
+ *	0..1; or, as an approximation, time waited over the tick's length
  * @ios: requests completed
- * @pending: requests on their way, on the average (latencies of what completed over
- *	the tick's length); 0 if that is not known. Verdicts and reserves need it: a drive's
+ * @pending: mean number of requests in flight (latencies of completed requests over the
+ *	tick's length); 0 if that is not known. Verdicts and reserves need it: a drive's
  *	queue may hold all of a unit's requests, so that none is seen to wait
- * @busy: part of the tick in which it, or one below it, had a request on its way, waiting
- *	or at the device, 0..1; 0 if that is not known
+ * @busy: part of the tick in which it, or one below it, had a request, waiting or at the
+ *	device, 0..1; 0 if that is not known
  */
 struct control_use {
 	double time;
@@ -63,28 +63,28 @@ struct control_use {
 
 /**
  * struct control_promise - a floor of a unit on a logical device
- * @node: whose
+ * @node: the cgroup
  * @floor: units per second (bytes or ios); of a promise with @part an output: the rate
- *	that the part is worth now, which control_is_measured() is about
+ *	that the part is worth now, valid if control_is_measured()
  * @part: 0, or the part of its leaves' time that is promised, up to 1
  * @importance: higher is kept first
  * @is_time: the floor is device time, for a target: no time is reserved for it
  * @wandering: the mapping is linear or thin: traffic may move between the leaves
- * @traffic: what it is about, e.g. reads of one device. Of the promises of a cgroup
+ * @traffic: its kind of traffic, e.g. reads of one device. Of the promises of a cgroup
  *	with the same number the largest need counts; those of others add up
  * @rate: input of a tick: units per second at the logical device
  * @fraction: input of a tick: part of the unit's traffic on its leaves that is this
  *	promise's, 0..1
  *
  * Output of control_tick():
- * @state: and what it says in its comment
+ * @state: see enum control_state
  * @phi: part of the floor that was allotted, 0..1; below 1 the leaves are too small
  * @bottleneck: the leaf that @phi follows from, or CONTROL_NONE
- * @gain: by how much the share is corrected, 1..1.6
+ * @gain: factor of the share's correction, 1..1.6
  * @backlog: of the leaf on which the unit waits most, smoothed, 0..1
  * @reserve: part of the time that is reserved for it on its leaves, 0..1
- * @used: part of what its weights entitle the unit to that it used, on the leaf where
- *	that is most, smoothed; much below 1 it cannot use what it has
+ * @used: used part of the entitlement by its weights, on the leaf where that is largest,
+ *	smoothed; much below 1 the unit cannot use its share
  */
 struct control_promise {
 	uint32_t node;
@@ -132,7 +132,7 @@ int control_add_promise(struct control *c, const struct control_promise *p,
 struct control_use *control_use(struct control *c, uint32_t node,
 				uint32_t leaf);
 /**
- * control_rests() - uses nothing, for long: while that is so its use and its nominal
+ * control_rests() - has the cgroup used nothing for long? Then its use and its nominal
  * weights need not be set
  *
  * control_use() and control_wake() end that.
@@ -159,31 +159,31 @@ struct control_promise *control_promise(struct control *c, uint32_t promise);
 void control_tick(struct control *c, double dt_s);
 
 /**
- * control_admit() - would all that is promised fit, if every unit used all of it?
+ * control_admit() - would all promises fit, if every unit used all of its own?
  *
- * In the place of ticks, on a plant that is made for the question and was told of costs
- * by control_learnt(). The allotment is that of a tick; @phi and @bottleneck of each
+ * Instead of ticks, on a plant that is made for this, with costs set by
+ * control_learnt(). The allotment is that of a tick; @phi and @bottleneck of each
  * promise, control_need() and control_needed() are its results. A rate whose cost is
- * not known takes nothing.
+ * unknown takes nothing.
  */
 void control_admit(struct control *c);
 /** control_needed() - after control_admit(): share of @leaf that all promises take */
 double control_needed(const struct control *c, uint32_t leaf);
-/** control_is_granted() - has the promise what it needs, or so nearly that it holds? */
+/** control_is_granted() - is its need granted, or so nearly that the promise holds? */
 bool control_is_granted(const struct control_promise *p);
 
 /* Output of a tick. */
 
-/**
- * control_weight() - the weight that is to be in force, 1..10000
- *
- * It differs from the nominal one only for promised units, for those above them,
- * and, where the ratio wanted does not fit into 1..10000, for their siblings.
- */
-/** control_price() - part of a leaf that is reserved for a promise, unused, and wanted */
+/** control_price() - reserved part of a leaf that its unit does not use, and others would */
 double control_price(const struct control *c, uint32_t promise, uint32_t leaf);
-/** control_reserve() - what is to be reserved for a cgroup, in thousandths of the time */
+/** control_reserve() - time to reserve for a cgroup, in thousandths */
 uint32_t control_reserve(const struct control *c, uint32_t node, uint32_t leaf);
+/**
+ * control_weight() - the weight to put in force, 1..10000
+ *
+ * It differs from the nominal one only for promised units, for cgroups above them, and,
+ * where the ratio does not fit into 1..10000, for their siblings.
+ */
 uint32_t control_weight(const struct control *c, uint32_t node, uint32_t leaf);
 /** control_is_moved() - does it differ from the nominal one on any leaf? */
 bool control_is_moved(const struct control *c, uint32_t node);
@@ -195,27 +195,27 @@ double control_allotted(const struct control *c, uint32_t promise,
 /** control_capacity() - device time per second that a busy @leaf is charged for, about 1 */
 double control_capacity(const struct control *c, uint32_t leaf);
 /**
- * control_is_measured() - is it known what a unit of the promised rate costs?
+ * control_is_measured() - is the cost of a unit of the promised rate known?
  *
  * Until then control_cost() is a guess or 0, and a part of a device is no rate.
  */
 bool control_is_measured(const struct control *c, uint32_t promise);
 /**
- * control_rate_alone() - units per second that the unit's requests would get had it its
- * leaves to itself: what the device can do, for requests like these; 0: not measured
+ * control_rate_alone() - units per second of requests like the unit's on idle leaves: the
+ * capacity of the device for them; 0: not measured
  */
 double control_rate_alone(const struct control *c, uint32_t promise);
 /** control_cost() - part of a second of @leaf for a unit of the promised rate */
 double control_cost(const struct control *c, uint32_t promise, uint32_t leaf);
 
 /**
- * control_learnt() - take over the cost of a promise, from another plant or from
- * what was kept over a restart
+ * control_learnt() - take over the cost of a promise, from another plant or from a
+ * former daemon
  */
 void control_learnt(struct control *c, uint32_t promise, uint32_t leaf,
 		    double cost_s);
 /**
- * control_inherit() - all that was learnt about a promise
+ * control_inherit() - take over the state of a promise
  * @leaf_of: for each leaf of @to its number in @from, or CONTROL_NONE
  */
 void control_inherit(struct control *to, uint32_t to_promise,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The plant: which cgroups, leaves and floors the control law is told of.
+ * The plant: the cgroups, leaves and floors that the control law works on.
  *
- * Nodes are the cgroups on the way from the root to a promised one, and the children
- * of those on the way: whoever competes with a promise at some level. What was learnt
- * about a floor goes on from plant to plant, and beyond its unit and the daemon in
- * prior.c, so that the first weights of a new one are right. Until its first samples are
- * there a new daemon leaves the lines alone that its predecessor wrote.
+ * Nodes are the cgroups on the way from the root to a promised one, and the children of
+ * those on the way: all competitors of a promise at each level. Measured costs of a floor
+ * go on from plant to plant, and outlive its unit and the daemon in prior.c, so that the
+ * first weights of a new unit are right. Until its first samples, a new daemon leaves the
+ * lines of its predecessor alone.
  */
 
 #include <math.h>
@@ -67,9 +67,9 @@ int plant_save(struct plant *plant, const struct machine *machine)
 	return priors_save(&plant->priors, path);
 }
 
-/* ---- what is in it ---- */
+/* ---- nodes and leaves ---- */
 
-/* Of a promise that takes weights to keep; NULL for others. */
+/* The device of a promise that the governor keeps by weights; NULL for other promises. */
 static const struct device *device_of(const struct promise *p)
 {
 	enum promise_kind kind = promise_info(p->key)->kind;
@@ -159,8 +159,8 @@ static bool has_target(const struct cgroup *c)
 }
 
 /*
- * The rate at a volume is in io.stat, that at a disk among what the scheduler counts. Of a
- * disk nothing else is needed: volumes that share it stand on it.
+ * The rate at a volume is in io.stat, that at a disk among the counters of the scheduler.
+ * Nothing else about a disk is needed: volumes that share it stand on it.
  */
 static bool needs_rates(const struct cgroup *c)
 {
@@ -174,7 +174,7 @@ static bool needs_rates(const struct cgroup *c)
 	return false;
 }
 
-/* Which counters the sampler reads. */
+/* Mark the counters that the sampler reads. */
 static void mark_sampled(struct plant *plant, bool measured, bool guessed)
 {
 	for (size_t n = 0; n < plant->n_nodes; n++) {
@@ -267,7 +267,7 @@ static bool wanders(const struct device *d)
 	return some && d->n_leaves > 1;
 }
 
-/* A unit that is new begins with what one like it cost. */
+/* A new unit begins with the cost of a similar one. */
 static void recall(struct plant *plant, const struct governed *f,
 		   const struct machine *machine)
 {
@@ -298,7 +298,7 @@ uint32_t plant_traffic(const struct topology *t, const struct device *d,
 	return 2 * i + promise_info(key)->write;
 }
 
-/* Of a floor that is another than before what it costs is still the same. */
+/* A floor that changed its value keeps its costs. */
 static void take_costs(struct plant *plant, const struct governed *f,
 		       const struct plant *was, const struct governed *old,
 		       const uint32_t *leaf_was)
@@ -312,7 +312,7 @@ static void take_costs(struct plant *plant, const struct governed *f,
 						    leaf_was[l]));
 }
 
-/* @was: what there was before this plant was made. */
+/* @was: the former plant. */
 static int add_floor(struct plant *plant, struct plant *was,
 		     const struct machine *machine, const uint32_t *leaf_was,
 		     struct cgroup *c, const struct promise *p,
@@ -488,7 +488,7 @@ static int settle_setpoints(const struct plant *plant,
 	return r < 0 ? r : 0;
 }
 
-/* A floor may be gone, and with it what was reserved for it. */
+/* A floor may be gone, and its reserve ends with it. */
 static void settle_reserve(const struct plant *was, const struct governed *f,
 			   const struct control_context *context)
 {
@@ -567,7 +567,7 @@ int plant_make(struct plant *plant, const struct control_context *context,
 	for (size_t i = 0; i < was.n_floors; i++)
 		settle_reserve(&was, &was.floors[i], context);
 	drop(&was);
-	/* Half a plant is none. */
+	/* An incomplete plant is of no use. */
 	if (err) {
 		drop(plant);
 		clear(plant);

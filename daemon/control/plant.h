@@ -30,16 +30,16 @@ struct plant {
 };
 
 /**
- * plant_make() - make the plant again for what there is now
+ * plant_make() - make the plant again for the present cgroups, policies and devices
  * @keep_lines: leave the lines of a predecessor alone
  *
- * Costs and other learnt state go on from the former plant.
+ * Costs and the state of the loops are taken from the former plant.
  */
 int plant_make(struct plant *plant, const struct control_context *context,
 	       bool keep_lines);
 void plant_free(struct plant *plant);
 
-/** plant_load() - read the costs that a predecessor learnt from /run/sutro */
+/** plant_load() - read the costs that a predecessor measured from /run/sutro */
 int plant_load(struct plant *plant, const struct machine *machine);
 
 /**
@@ -58,10 +58,10 @@ const struct governed *plant_find(const struct plant *plant,
 				  const struct promise *p);
 
 /**
- * plant_find_like() - a floor whose costs are known, and would be those of another one
+ * plant_find_like() - a floor with known costs, as an estimate for another floor
  *
- * For @key of @c on @d: its own; else of those of other cgroups the one that costs
- * most. NULL: there is none.
+ * For @key of @c on @d: its own; else, among other cgroups, the one with the highest
+ * cost. NULL: there is none.
  */
 const struct governed *plant_find_like(const struct plant *plant,
 				       const struct cgroup *c,
@@ -72,7 +72,7 @@ const struct governed *plant_find_like(const struct plant *plant,
 uint32_t plant_leaf(const struct plant *plant, const struct device *leaf);
 
 /**
- * plant_traffic() - a number of what a floor is about
+ * plant_traffic() - number of the traffic that a floor is about
  *
  * Floors about the same bytes have the same number: bandwidth and IOPS of the reads of
  * one device are kept with one share.

@@ -3,11 +3,11 @@
 /*
  * Costs of floors, remembered beyond the units that had them.
  *
- * A unit that starts has done nothing by which its floor could be measured. Most units
- * are like one before: the same service after a restart, another instance of its
+ * A unit that starts has no traffic by which its floor could be measured. Most units
+ * are like a former one: the same service after a restart, another instance of its
  * template (job@1.service, job@2.service), another unit that the same line of a policy
  * is about (run-u7.service by "[Match] Unit=run-*.service"). Its first weight follows
- * from what that one needed on the same device, and is corrected within a second.
+ * from the cost of the former unit on the same device, and is corrected within a second.
  *
  * The costs are kept in /run/sutro/learnt over a restart of the daemon, a line for a
  * promise on a leaf:

@@ -11,13 +11,13 @@
 #define PRIOR_AGE_USEC (7ULL * 24 * 3600 * 1000000)
 
 /**
- * struct prior - what a unit of a promised rate cost
- * @key, @device: the promise was about
+ * struct prior - the measured cost of a promise on a leaf
+ * @key, @device: of the promise
  * @leaf: where the cost was measured
  * @leaf_seq: diskseq of that leaf: another disk may have its number later
  * @cost_s: device time on @leaf for a byte or request at @device, in seconds
  * @usec: time of the measurement, on the monotonic clock
- * @unit: whose promise it was
+ * @unit: the unit that had the promise
  * @source: file and line that stated it
  */
 struct prior {

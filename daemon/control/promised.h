@@ -6,7 +6,7 @@
 #include "policy/capacity.h"
 
 /**
- * struct promised - what floors take of a declared capacity
+ * struct promised - the part of a declared capacity that floors take
  * @device: NULL while the path leads to none
  * @rate: by the key of the floor
  */

@@ -7,14 +7,17 @@
  * infeasible if it is missed for two seconds while they report it as unreachable, or for
  * ten. For all other targets a share is searched.
  *
- * Latency is not a rate: no share can be worked out from it beforehand. So the share
- * is searched for. To the control law a target is a floor in device time: the unit
- * gets @wanted seconds per second of its leaves, which weights can do as for any
- * floor. While the percentile is above the goal that grows, in a second to 2.4 times what it
- * was; while it is below 80 % of it, it shrinks by a tenth in a second, so that what
- * is not needed goes back to the others; between the two it stays. A step up is
- * larger than one down because a miss breaks the promise, and too much time costs the
- * others little, for a short time.
+ * Latency is not a rate: no share can be computed from it beforehand. So the share is
+ * searched for. For the control law a target is a floor in device time: the unit
+ * gets @wanted seconds per second of its leaves by weights, as for any floor.
+ *
+ * - While the percentile is above the goal, @wanted grows by a factor of 2.4 in a second.
+ * - While it is below 80 % of the goal, @wanted shrinks by a tenth in a second, so that
+ *   unneeded time goes back to the others.
+ * - Between the two it stays.
+ *
+ * A step up is larger than a step down because a miss breaks the promise, while too much
+ * time costs the others little, for a short time.
  *
  * Example. Two leaves, goal 5 ms; the unit used 0.04 of their time and sees 20 ms.
  *

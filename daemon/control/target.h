@@ -13,15 +13,15 @@ enum target_source {
 
 /**
  * struct target - a goal for a percentile of a unit's latencies, and its control
- * @goal_us: what is promised
+ * @goal_us: the promised latency
  * @percentile: of all requests, 0..1
  * @op: which requests
  * @source: of the last tick
  * @total: all requests so far
  * @counts: requests by latency over about the last second, longer if they are few
  * @latency_us: the percentile of these, 0: no requests
- * @wanted: device time per second on all its leaves together that it is to have
- * @most: and the most it may have
+ * @wanted: device time per second that it needs on all its leaves together
+ * @most: upper bound of @wanted
  * @is_enforced: the elevators of all leaves enforce it, and nothing is searched
  * @is_unreachable: they report that it is missed without requests of others, too
  * @missed_s: net time that it was missed with all that may be given

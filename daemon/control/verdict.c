@@ -23,17 +23,17 @@
 /* Rates are reported as means over about a second. */
 #define GOT_TAU_S 0.5
 
-/* A unit this near to its io.max is throttled by it. */
+/* A unit whose rate is above this part of its io.max is throttled by it. */
 #define CAPPED 0.9
 
-/* A queue on the way with that part of its slots taken for so many ticks, while the
- * unit gets less than that part of its floor: that is why.
+/* A queue between the unit and its leaves is the cause if this part of its slots is taken for
+ * so many ticks, while the unit receives less than that part of its floor.
  */
 #define FULL 0.9
 #define CROWDED_TICKS 8
 #define SHORT 0.95
 
-/* More bytes at the leaves than the layers explain, by so much: worth a word. */
+/* From so many bytes at the leaves per byte of the unit on, the cause names the factor. */
 #define COPIES_ODD 1.25
 
 static bool is_broken(enum control_state state)
@@ -123,7 +123,7 @@ static int find_cap(const struct evidence *e, const struct governed *f,
 	return 0;
 }
 
-/* Bytes of the unit's pages that are dirty or on their way to a disk. */
+/* Bytes of the unit's pages that are dirty or in writeback. */
 static uint64_t waiting_pages_bytes(const struct cgroup *c)
 {
 	_cleanup_free_ char *text = NULL;
@@ -223,7 +223,7 @@ static int explain_target(const struct governed *f, const struct device *d,
 				: "although the disks hold others back for it");
 	return text_add(t,
 			"the %s of its %s %s %s is %.1f ms with %.0f %% of the "
-			"leaves' time, which is the maximum; its requests wait "
+			"leaves' time, which is the maximum. Its requests wait "
 			"for those that other units have in flight. Limit "
 			"these units, or raise the target",
 			word, op_names[target->op],
@@ -409,8 +409,8 @@ static int explain(const struct evidence *e, const struct governed *f,
 	}
 }
 
-/* What the law takes for a unit that does not ask may be one that cannot: it sees the
- * leaves only.
+/* The law sees the leaves only: there, a unit whose requests wait above them seems to have
+ * no demand.
  */
 static enum control_state look_again(const struct evidence *e,
 				     struct governed *f,
@@ -430,9 +430,9 @@ static enum control_state look_again(const struct evidence *e,
 	return f->crowded ? CONTROL_UNWEIGHTED : state;
 }
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
-static void tell_journal(const struct governed *f, bool broken)
+static void report_to_journal(const struct governed *f, bool broken)
 {
 	_cleanup_free_ char *value = promise_format_value(
 		f->key, f->floor, f->part, governed_percentile(f));
@@ -453,7 +453,7 @@ static void tell_journal(const struct governed *f, bool broken)
 		  broken ? f->cause : "");
 }
 
-static int tell(const struct evidence *e, struct governed *f)
+static int report(const struct evidence *e, struct governed *f)
 {
 	enum control_state state =
 		f->target ? f->target->state
@@ -474,9 +474,9 @@ static int tell(const struct evidence *e, struct governed *f)
 	f->cause = TAKE_PTR(t.p);
 	e->context->state_changed(f, e->context->userdata);
 	if (is_broken(state))
-		tell_journal(f, true);
+		report_to_journal(f, true);
 	else if (f->complained && state == CONTROL_HELD)
-		tell_journal(f, false);
+		report_to_journal(f, false);
 	/* It may settle, or be idle, before it holds again. */
 	f->complained = is_broken(state) ||
 			(f->complained && state != CONTROL_HELD);
@@ -515,7 +515,7 @@ int verdicts_tell(struct plant *plant, const struct sampler *sampler,
 		/* A target's percentile is over a second already. */
 		f->got = f->target ? f->rate : f->got + a * (f->rate - f->got);
 		remember(&e, f);
-		err = tell(&e, f);
+		err = report(&e, f);
 	}
 	return err;
 }
