@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Why are we stopped? For good, and all that was written has to be given back; or by
- * "systemctl restart" and by an upgrade of the package, and the next daemon goes on
- * with what is there. A signal looks the same in both cases, but systemd keeps a
- * restart as one job: its type is "restart" until the old process is gone.
+ * The reason of a stop: for good, and all written lines are restored; or "systemctl restart"
+ * and an upgrade of the package, and the next daemon takes over the lines. The signal is
+ * the same in both cases, but systemd keeps a restart as one job: its type is "restart"
+ * until the old process is gone.
  */
 
 #include <systemd/sd-login.h>
@@ -15,7 +15,7 @@
 #define SYSTEMD "org.freedesktop.systemd1"
 #define UNITS_PATH "/org/freedesktop/systemd1/unit"
 
-/* Who stops us waits, and without an answer all is given back. */
+/* systemd waits for the daemon to end. Without an answer all lines are restored. */
 #define ANSWER_USEC 2000000U
 
 static int job_type(sd_bus *bus, const char *unit, char **ret)

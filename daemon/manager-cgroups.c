@@ -32,7 +32,7 @@ static int flush(struct manager *m)
 
 	sd_event_source_set_enabled(m->flush, SD_EVENT_OFF);
 	sd_event_source_set_enabled(m->flush_due, SD_EVENT_OFF);
-	/* Before systemd has answered there are no settings to take back. */
+	/* Before systemd has answered there are no settings to write. */
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
 		if (c->dirty && c->parent && !c->waiting &&
 		    c->origin != CGROUP_PENDING)
@@ -137,7 +137,7 @@ static void on_cgroup_modified(struct cgroup *c, const char *file,
 {
 	struct manager *m = userdata;
 
-	/* systemd or another program may have written over our lines. Our own write
+	/* systemd or another program may have overwritten lines. The daemon's own write
 	 * causes an event, too: the comparison then finds no difference, or
 	 * only lines that the kernel refused, which are not written again.
 	 */
@@ -146,7 +146,7 @@ static void on_cgroup_modified(struct cgroup *c, const char *file,
 	} else if (!streq(file, "io.weight")) {
 		manager_mark(m, c);
 	} else if (!cgfile_is_echo(c)) {
-		log_debug("%s: io.weight was written, asking about it.",
+		log_debug("%s: io.weight was written, requesting its settings.",
 			  c->shown);
 		manager_ask(m, c);
 	}

@@ -50,7 +50,7 @@ static int on_scheduler_written(sd_event_source *s,
 	struct manager *m = userdata;
 	int r = manager_read_schedulers(m);
 
-	/* Away and back before we looked: the kernel has forgotten weights. */
+	/* Switched away and back at once: the weights in the kernel are lost. */
 	if (r == 0)
 		manager_mark_all(m);
 	return r < 0 ? r : 0;
@@ -91,7 +91,7 @@ static int on_mdstat(sd_event_source *s, int fd, uint32_t revents,
 	char text[4096];
 	ssize_t n;
 
-	/* Until it has been read it tells of the same change. */
+	/* Until it has been read, it reports the same change. */
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return -errno;
 	do
@@ -181,8 +181,8 @@ static void compare_versions(struct manager *m)
 	log_event(EVENT_MODULE_DIFFERS, LOG_WARNING,
 		  EVENT_FIELDS({ "SUTRO_VERSION", version ?: "0" }),
 		  "The kernel module sutro in memory has version %s, sutrod "
-		  "has " SUTRO_VERSION ": what the module lacks is left out. "
-		  "Boot again, or release all disks and run \"modprobe -r "
+		  "has " SUTRO_VERSION ": settings that the module lacks are not "
+		  "made. Boot again, or release all disks and run \"modprobe -r "
 		  "sutro\".",
 		  version ?: "0");
 }
@@ -290,7 +290,7 @@ void manager_catch_up(struct manager *m, const char *path)
 	int r = topology_resolve_literal(m->machine.topology, &m->machine.roots,
 					 path, &d);
 
-	/* Whoever asks about a path on no disk must not keep us busy. */
+	/* Calls about a path on no disk must not keep the daemon busy. */
 	if (r == 0 ? !device_is_current(d, &m->machine.roots)
 		   : r == -ENODEV && has_new_device(m))
 		manager_renew_topology(m);

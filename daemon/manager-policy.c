@@ -103,10 +103,10 @@ static uint64_t read_default(const struct cgroup *c, enum cgfile file)
 	return weight;
 }
 
-/* The weight that the owner of a cgroup wrote, if there is no other setting: container runtimes write
- * io.bfq.weight, and io.weight where bfq is not there. systemd writes both, and compresses the
- * weight in io.bfq.weight, so io.weight is the stronger one. In the cgroup of a unit it follows
- * from IOWeight=, perhaps a former one.
+/* The weight that the owner of a cgroup wrote, if there is no other setting. Container runtimes
+ * write io.bfq.weight, and io.weight if bfq is not there. systemd writes both, and compresses
+ * the weight in io.bfq.weight, so io.weight is the stronger one. In the cgroup of a unit it
+ * follows from IOWeight=, perhaps a former one.
  */
 static void take_written_weight(const struct cgroup *c, struct policy *p)
 {
@@ -290,7 +290,7 @@ static void on_unit_answer(struct unit_answer *a, void *userdata)
 	}
 	if (!*a->cgroup &&
 	    (c = unit_find_candidate(m->machine.tree, a->name))) {
-		/* It only looks like a unit, or is one no more. */
+		/* No unit has this cgroup, or the unit is gone. */
 		if (manager_mirror(m, c) == -ENOMEM)
 			log_oom();
 	}
@@ -298,8 +298,8 @@ static void on_unit_answer(struct unit_answer *a, void *userdata)
 		manager_flush_soon(m);
 }
 
-/* A question about a cgroup that only looks like a unit makes systemd load, and soon
- * unload, a unit of that name; to ask again then would never end.
+/* A request for a cgroup that only looks like a unit makes systemd load, and soon unload,
+ * a unit of that name. A new request after each of these would never end.
  */
 static void on_unit_appeared(const char *name, void *userdata)
 {

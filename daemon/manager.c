@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The daemon: events come in, cgroups become dirty, a flush makes their files right.
+ * The daemon: events arrive, cgroups become dirty, a flush writes their files.
  *
- *	cgroup made		a unit of systemd? ask for its properties; else
+ *	cgroup made		request the properties of the unit; without a unit,
  *				mirror its io.weight
- *	io.weight written	ask again, or mirror again
- *	systemd reloaded	ask about all units
+ *	io.weight written	request again, or mirror again
+ *	systemd reloaded	request all units
  *	udev event, md		after a pause make a new topology, resolve all
  *				statements, switch configured leaves, all dirty
  *	queue/scheduler written	all dirty
- *	every second		if promises are about any volume: which are used?
+ *	every second		look for the volumes in use, if a promise is about any
  *	every ReconcileSec=	scan the tree, all dirty
  */
 
@@ -120,7 +120,7 @@ static int on_terminate(sd_event_source *s, const struct signalfd_siginfo *si,
 
 	sd_notify(false, "STOPPING=1");
 	if (governor_save(&m->governor) < 0)
-		log_debug("What was learnt about costs is not kept.");
+		log_debug("Cannot save the measured costs.");
 	if (roots_are_real(&m->machine.roots) &&
 	    job_kind(m->systemd) == JOB_RESTART) {
 		log_info("Weights stay in force over a restart.");
@@ -281,7 +281,7 @@ static int add_sources(struct manager *m)
 	if (r >= 0)
 		r = sd_event_source_set_priority(m->flush_due,
 						 MACHINE_PRIORITY_SETPOINTS);
-	/* What fails there is out of memory; the service is started again. */
+	/* These fail without memory only; systemd starts the service again. */
 	for (size_t i = 0; i < ARRAY_SIZE(vital) && r >= 0; i++)
 		r = sd_event_source_set_exit_on_failure(*vital[i], true);
 	return r < 0 ? r : sd_event_set_watchdog(m->machine.event, true);

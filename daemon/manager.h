@@ -23,21 +23,21 @@
 /**
  * struct manager - the daemon
  *
- * What is known:
+ * State of the machine and of the settings:
  * @machine: block devices, cgroups, where files are
- * @systemd: connection to the bus for questions to systemd, whose answers wait behind no call
- * @units: questions to systemd
+ * @systemd: connection to the bus for requests to systemd, whose replies wait behind no call
+ * @units: requests to systemd
  * @policies, @clients: settings of units by files and by clients of the bus
  * @watcher: samples for calls of the bus
  * @governor: keeps floors
  *
- * What is to be done:
+ * Writers and timers:
  * @switches: leaves that are being switched
  * @files: writes cgroup files
  * @actuator: writes weights
  * @flush: armed while a cgroup is dirty, runs when nothing else is ready
  * @flush_due: armed with it, runs after a while in any case
- * @md: tells of changes of md arrays, NULL before the first one
+ * @md: reports changes of md arrays, NULL before the first array
  * @rescan: armed while the topology is out of date
  * @reconcile: the periodic comparison of everything
  * @volumes: armed while a promise is about any volume that its unit uses

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * sutrod --restore: what is in force ends with the daemon, however that ended.
+ * sutrod --restore: the lines of the daemon end with it, also after a crash.
  *
- * A daemon that crashes leaves the last weights in force, and the next one goes on with them. After
- * CRASHES_MAX crashes or failed starts in a row nobody follows the units any more: weights from
- * another time are worse than none, and all are taken back. systemd goes on to start the daemon.
+ * A daemon that crashes leaves its last weights in force, and the next one takes them over. After
+ * CRASHES_MAX crashes or failed starts in a row no daemon follows the units. Outdated weights are
+ * worse than none, so all are restored. systemd continues to start the daemon.
  */
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ void crashes_forget(const struct roots *roots)
 		unlink(path);
 }
 
-/* Add one; what cannot be counted is too many. */
+/* Add one. Without a count, assume too many. */
 static uint64_t count_crash(const struct roots *roots)
 {
 	_cleanup_free_ char *path = crashes_path(roots), *text = NULL;
@@ -59,7 +59,7 @@ static uint64_t count_crash(const struct roots *roots)
 	return fclose(f) ? CRASHES_MAX : n;
 }
 
-/* ---- does a successor go on with what is there? ---- */
+/* ---- does a successor take over the lines? ---- */
 
 static enum job find_job(void)
 {

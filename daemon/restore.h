@@ -5,11 +5,11 @@
 #include "host/roots.h"
 
 /**
- * restore() - take back what a daemon that does not run any more has written
+ * restore() - restore the lines that a daemon changed which does not run any more
  * @root: "" for this machine, or the directory of a fake one
  * @release: give all leaves the schedulers back that they had, too
  *
- * systemd runs this after each end of the daemon (ExecStopPost=). Nothing is taken back then if it
+ * systemd runs this after each end of the daemon (ExecStopPost=). Nothing is restored then if it
  * starts the daemon again, unless that has failed several times in a row.
  */
 int restore(const char *root, bool release);

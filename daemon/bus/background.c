@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Methods that may block or take long: a child process does the work, the loop goes on. */
+/* Methods that may block or take long: a child process does the work, and the loop continues. */
 
 #include "bus/background.h"
 #include "bus/quota.h"

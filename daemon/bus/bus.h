@@ -96,8 +96,8 @@ int bus_close_list(sd_bus_message *r);
 /**
  * bus_error() - set an error whose text may quote any input of a caller
  *
- * What is not fit to be shown is replaced: a reply that is cut within a character
- * would not be sent at all.
+ * Bytes that are not valid text are replaced: the bus refuses a reply that is cut within a
+ * character.
  * Return: a negative errno, for the method to return.
  */
 int bus_error(sd_bus_error *error, const char *name, const char *format, ...)

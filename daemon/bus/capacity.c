@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Declared capacities: ListCapacities, and the admission of what SetPolicy sets.
+ * Declared capacities: ListCapacities, and the admission of the settings of SetPolicy.
  *
  * Admission looks at the change only: a setting that takes less than the one before, or takes
  * from a device with room, is never refused.

@@ -21,7 +21,7 @@
 #include "bus/wait.h"
 #include "host/leaf.h"
 
-/* The reply of RequestName: we are the owner. */
+/* The reply of RequestName: the daemon owns the name. */
 #define REQUEST_NAME_OWNER 1U
 
 /* ---- Reload, properties ---- */

@@ -98,8 +98,8 @@ static int refuse(sd_bus_error *error, const char *unit, int r,
 
 /* ---- SetPolicy, ResetPolicy ---- */
 
-/* A scope has no unit file, and ends with its processes: a later one of the same name, such as
- * session-3.scope, is somebody else's.
+/* A scope has no unit file, and ends with its processes. A later one of the same name, such as
+ * session-3.scope, can belong to another user.
  */
 static int check_lifetime(const char *unit, enum lifetime l,
 			  sd_bus_error *error)

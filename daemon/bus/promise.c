@@ -3,8 +3,8 @@
 /*
  * Members about promises: ListPromises, ListPromiseStates, History.
  *
- * What the governor keeps (floors) comes from its plant; ceilings and targets are
- * listed as they are stated.
+ * Floors, which the governor keeps, come from its plant. Ceilings and targets are listed as
+ * they are stated.
  */
 
 #include "bus/bus.h"

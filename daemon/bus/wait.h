@@ -18,7 +18,7 @@ bool bus_has_waiters(const struct bus *b);
 /** bus_samples_taken() - answer the calls that wait for samples */
 void bus_samples_taken(struct bus *b);
 
-/** bus_drop_waiters() - forget the calls that wait */
+/** bus_drop_waiters() - drop the calls that wait */
 void bus_drop_waiters(struct bus *b);
 
 #endif

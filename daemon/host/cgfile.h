@@ -15,7 +15,7 @@ int cgfile_read(const struct cgroup *c, enum cgfile file, struct cglines *ret);
 /**
  * struct cgchange - a line that a file has to have
  * @devno: of the line, or CGFILE_DEFAULT
- * @value: wanted
+ * @value: to be written
  * @reason: for the log, NULL: none
  * @is_routine: the change is logged for debugging only
  * @is_setpoint: the value follows from measurements, and may change several times in a second
@@ -87,17 +87,17 @@ int cgfile_set(struct cgfiles *files, struct cgroup *c, enum cgfile file,
 /** cgfiles_restore() - withdraw all lines of the daemon from all files of @top and below */
 int cgfiles_restore(struct cgfiles *files, struct cgroup *top);
 
-/** cgfiles_prune() - forget lines of cgroups that were removed while no daemon ran */
+/** cgfiles_prune() - drop the records of cgroups that were removed while no daemon ran */
 void cgfiles_prune(struct cgfiles *files, const struct cgroup_tree *tree);
 
-/** cgfiles_device_gone() - the device is removed: forget what its lines had before */
+/** cgfiles_device_gone() - drop the records of a removed device */
 void cgfiles_device_gone(struct cgfiles *files, dev_t devno);
 
-/** cgfiles_cgroup_gone() - @c is removed: forget what its lines had before */
+/** cgfiles_cgroup_gone() - drop the records of @c, which is removed */
 void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c);
 
 /**
- * cgfile_merge() - the lower one of each limit of @ours and of others for @devno
+ * cgfile_merge() - the lower one of each limit in @ours and in the lines of others for @devno
  * @present: content of the file now, from which later changes by others follow
  */
 struct cgvalue cgfile_merge(const struct cgfiles *files, const struct cgroup *c,
@@ -131,7 +131,7 @@ const struct cgrefusal *cgfile_refusal(const struct cgroup *c, enum cgfile file,
 /** cgrefusal_text() - "the kernel ignored "8:16 300" for io.sutro.weight"; NULL: out of memory */
 char *cgrefusal_text(const struct cgrefusal *r);
 
-/** cgfile_retry() - forget refusals: the policy changed, or the periodic comparison begins */
+/** cgfile_retry() - drop refusals: the policy changed, or the periodic comparison begins */
 void cgfile_retry(struct cgroup *c);
 
 /**

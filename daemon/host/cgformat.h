@@ -84,7 +84,7 @@ char *cgvalue_text(enum cgfile file, const struct cgvalue *value);
 char *cgline_text(enum cgfile file, dev_t devno, struct cgvalue value);
 
 /**
- * cgline_change_text() - what to write to change a line from @before to @value
+ * cgline_change_text() - the text that changes a line from @before to @value
  *
  * Limits that stay are not in it, so that a change by others since @before is not undone.
  */

@@ -5,8 +5,8 @@
  *
  * The record of a line is "CGROUP TAB VALUE", with a device "8:16 CGROUP TAB VALUE", in a file below
  * /run/sutro for each kind of cgroup file. Of a file with merged limits (io.max), the value is "VALUE /
- * WRITTEN": the limits of others and what the daemon wrote last. A limit that differs from the
- * latter was changed by others since.
+ * WRITTEN": the limits of others and the last ones of the daemon. Another program has changed a
+ * limit that differs from the latter.
  *
  * Example: a unit has IOReadBandwidthMax=9M, and a policy has ReadBandwidthMax=5M. The record is "8:16
  * /a.service TAB rbps=9000000 ... / rbps=5000000 ...".

@@ -22,7 +22,7 @@ bool cgrecord_exists(const struct cgrecords *records, const struct cgroup *c,
 bool cgrecord_former(const struct cgrecords *records, const struct cgroup *c,
 		     enum cgfile file, dev_t devno, struct cgvalue *ret);
 
-/** cgrecord_of_others() - the line before ours for @devno, with changes of others since */
+/** cgrecord_of_others() - the line that the daemon replaced, with later changes of others */
 struct cgvalue cgrecord_of_others(const struct cgrecords *records,
 				  const struct cgroup *c,
 				  const struct cglines *present, dev_t devno);
@@ -47,13 +47,13 @@ void cgrecord_take_back(struct cgrecords *records, const struct cgroup *c,
 void cgrecord_drop(struct cgrecords *records, const struct cgroup *c,
 		   enum cgfile file, dev_t devno);
 
-/** cgrecords_prune() - forget cgroups that are not in @tree because they are gone */
+/** cgrecords_prune() - drop records of cgroups that are gone from @tree */
 void cgrecords_prune(struct cgrecords *records, const struct cgroup_tree *tree);
 
-/** cgrecords_device_gone() - the device is removed: forget what its lines had before */
+/** cgrecords_device_gone() - drop the records of a removed device */
 void cgrecords_device_gone(struct cgrecords *records, dev_t devno);
 
-/** cgrecords_cgroup_gone() - @c is removed: forget what its lines had before */
+/** cgrecords_cgroup_gone() - drop the records of @c, which is removed */
 void cgrecords_cgroup_gone(struct cgrecords *records, const struct cgroup *c);
 
 #endif

@@ -3,20 +3,19 @@
 /*
  * The cgroup hierarchy, kept up to date, and its files.
  *
- * libcgroup finds the hierarchy of the io controller and walks it. Files are read
- * and written with plain system calls, because libcgroup ignores a write that
- * fails with EOPNOTSUPP (which is how a leaf with another scheduler answers),
- * writes no line "8:16 300" beside another, and has error codes of its own. Its
- * walk returns an error when a directory vanishes under it; that is normal, and the
- * walk here goes on.
+ * libcgroup finds the hierarchy of the io controller and walks it. Files are read and
+ * written with plain system calls. libcgroup ignores a write that fails with EOPNOTSUPP,
+ * the error of a leaf with another scheduler. It writes no line "8:16 300" beside another,
+ * and has error codes of its own. Its walk returns an error when a directory vanishes
+ * meanwhile; that is normal, and the walk here continues.
  *
- * A watch on each cgroup's directory tells at once about cgroups below it and
- * about writes to its files (systemd writes io.weight when IOWeight= changes, but
- * sends no signal about it). The scan is the safety net.
+ * A watch on each cgroup's directory reports cgroups below it and writes to its files at
+ * once (systemd writes io.weight when IOWeight= changes, but sends no signal). The scan is
+ * the safety net.
  *
- * The owner of a delegated cgroup can write to its files as often as it likes. Its watches have a
- * queue of their own (sd-event has one for each priority), so that an overflow loses no event of
- * systemd's cgroups, and after EVENTS_MAX events a cgroup is looked at with the next scan only.
+ * The owner of a delegated cgroup can write to its files at any rate. Its watches have a queue of
+ * their own (sd-event has one for each priority), so that an overflow loses no event of systemd's
+ * cgroups. After EVENTS_MAX events a delegated cgroup is looked at with the next scan only.
  */
 
 #include <dirent.h>
@@ -143,7 +142,7 @@ static bool is_delegated(const struct cgroup *c, uid_t owner, uid_t root)
 		     endswith(p->name, ".scope") || owner != root);
 }
 
-/* One that cannot be looked at is on its way out. */
+/* A cgroup without a readable directory is being removed. */
 static int add_inode(struct cgroup *c)
 {
 	const char *relative = c->path + strspn(c->path, "/");
@@ -160,7 +159,7 @@ static int add_inode(struct cgroup *c)
 	there = tsearch(c, &c->tree->inodes, by_inode);
 	if (!there)
 		return -ENOMEM;
-	/* The number of one that is gone, which we have not noticed yet. */
+	/* The number of a removed cgroup whose event has not been handled yet. */
 	if (*there != c) {
 		(*there)->inode = 0;
 		*there = c;
@@ -367,7 +366,7 @@ static int add_cgroup(struct cgroup_tree *t, const char *path)
 		slash[slash == up ? 1 : 0] = '\0';
 		parent = cgroup_find(t, up);
 		if (!parent)
-			return 0; /* removed while we walk */
+			return 0; /* removed during the walk */
 	}
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -412,7 +411,7 @@ static int walk_with_libcgroup(struct cgroup_tree *t, const char *base)
 				      &level);
 	while (handle && (code == 0 || code == ECGOTHER) && !err) {
 		/* ECGOTHER: one directory could not be read, most likely
-		 * because it is gone. The next call goes on after it.
+		 * because it is gone. The next call continues after it.
 		 */
 		if (code == 0 && info.type == CGROUP_FILE_TYPE_DIR) {
 			const char *path = startswith(info.full_path, t->mount);

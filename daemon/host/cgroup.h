@@ -32,10 +32,10 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @path: from the root of the hierarchy, "/system.slice/db.service"; root: "/"
  * @shown: the same, fit to be shown: names of delegated cgroups may have any bytes
  * @name: the last component of @path
- * @inode: number of its directory, what the kernel calls its id; 0: unknown
+ * @inode: number of its directory, the id of the cgroup in the kernel; 0: unknown
  * @is_delegated: others than systemd make and write it, at any rate
  * @n_events: of a delegated one, events since the last scan
- * @policy: weights and promises wanted for it; the owner of the tree fills it in
+ * @policy: its weights and promises; the owner of the tree fills it in
  * @waiting: a request to systemd about it is under way; its files wait for the reply
  * @dirty: its files are to be compared with the settings
  * @refusals: lines that the kernel did not take, see cgfile.h
@@ -43,8 +43,8 @@ TAILQ_HEAD(cgroup_list, cgroup);
  *	cgfile_is_echo()
  * @node: its number in the plant of the control law, see plant.c
  * @on_way: there is a promise below it
- * @sampled: SAMPLE_TIME and others: what the governor's sampler reads of it
- * @samples: what it used, see sample.h; NULL before it was sampled
+ * @sampled: SAMPLE_TIME and others: the counters that the governor's sampler reads
+ * @samples: its use of devices, see sample.h; NULL before it was sampled
  */
 struct cgroup {
 	char *path;
@@ -77,7 +77,7 @@ struct cgroup {
  * @added: a cgroup was found; its parent was before it
  * @removed: it is about to be freed; its children were before it. The owner frees
  *	the contents of @policy, @refusals and @samples
- * @modified: somebody wrote to a file "io.*weight" or io.max of it
+ * @modified: a file "io.*weight" or io.max of it was written
  * @lost: events were lost, a scan is due
  */
 struct cgroup_ops {

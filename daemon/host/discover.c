@@ -74,7 +74,7 @@ static int read_scheduler(struct sysblock *s, struct device *leaf)
 	err = sysblock_read(s, leaf->name, "queue/scheduler", &text);
 	if (err)
 		return err;
-	/* "none [mq-deadline] bfq"; a device without a choice says "none". */
+	/* "none [mq-deadline] bfq"; without a choice, "none". */
 	open = strchr(text, '[');
 	close = open ? strchr(open, ']') : NULL;
 	if (close) {
@@ -223,7 +223,7 @@ static int link_loop(const struct topology *t, struct sysblock *s,
 
 /* ---- kinds and names ---- */
 
-/* dm-stripe announces its stripe width; dm-linear passes on what is below. */
+/* dm-stripe announces its stripe width; dm-linear passes on the limits of its slaves. */
 static bool has_stripe_limits(struct sysblock *s, const struct device *d)
 {
 	uint64_t width = sysblock_number(s, d->name, "queue/optimal_io_size");
@@ -278,8 +278,8 @@ static char *lvm_alias(const char *label)
 	return alias;
 }
 
-/* What udev knows: links (only those made for people), the words of the table. */
-static int ask_udev(struct sysblock *s, struct device *d, char **ret_table)
+/* From udev: links (only those made for people), and the words of the table. */
+static int read_udev(struct sysblock *s, struct device *d, char **ret_table)
 {
 	static const char *const families[] = { "/dev/mapper/", "/dev/md/" };
 	sd_device *dev = NULL;
@@ -316,7 +316,7 @@ static int name_and_kind(struct sysblock *s, struct device *d)
 	int err = 0;
 
 	if (roots_are_real(s->roots))
-		err = ask_udev(s, d, &table);
+		err = read_udev(s, d, &table);
 	if (!err && d->label) {
 		sysblock_read(s, d->name, "dm/uuid", &uuid);
 		d->kind = dm_kind(table, uuid ?: "", d->slaves, d->n_slaves,
@@ -493,8 +493,8 @@ int topology_new(const struct roots *roots, struct topology **ret)
 	struct sysblock s = {};
 	int err = 0;
 
-	/* Half a topology would make disks look like others, and what is restored of them be lost.
-	 * An error that passes is no reason for that, and one that stays is about one device.
+	/* With an incomplete topology disks look like others, and lines to restore are lost. So
+	 * a temporary error is tried again, and a permanent one concerns one device only.
 	 */
 	for (unsigned int i = 0; i < ATTEMPTS && !err; i++) {
 		topology_free(t);

@@ -3,8 +3,8 @@
 /*
  * Work that may block, in a child process with a time limit.
  *
- * The loop serves all disks, so it must wait for none of them: a switch of the scheduler drains
- * the queue of a disk that may be dead, and a path may lead to a file server that does not answer.
+ * The loop serves all disks, so it must wait for none of them. A switch of the scheduler drains
+ * the queue of a disk that may be dead. A path may lead to a file server that does not answer.
  * The child has a copy of the state of the daemon as it is at the fork, and returns text.
  *
  * A process in uninterruptible sleep outlives the kill until its disk returns. The job is over

@@ -35,7 +35,7 @@ struct helper;
 int helper_start(sd_event *event, const struct helper_job *job,
 		 struct helper **ret);
 
-/** helper_cancel() - kill the child and forget the job; NULL: nothing */
+/** helper_cancel() - kill the child and drop the job; NULL: nothing */
 struct helper *helper_cancel(struct helper *h);
 
 #endif

@@ -4,7 +4,7 @@
  * Counts of requests by latency, and percentiles of them.
  *
  * A leaf's elevator has 40 buckets, two for each power of two from 2^14 ns on. Each but
- * the first one is as wide as four of ours, and its requests are divided evenly:
+ * the first one is as wide as four of these, and its requests are divided evenly:
  *
  *	leaf	       |     32.8 us: 8      |   49.2 us: 0	     |
  *	here	       | 2  | 2  | 2  |  2   |  0  |  0  |  0  |  0  |

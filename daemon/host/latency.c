@@ -22,7 +22,7 @@
 
 #include "host/latency.h"
 
-/* Bios on their way, for each CPU; the kernel's LRU lists keep 128 apart for each. */
+/* Bios in flight, for each CPU; the kernel's LRU lists reserve 128 for each CPU. */
 #define FLIGHTS_MIN 4096
 #define FLIGHTS_PER_CPU 512
 

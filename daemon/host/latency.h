@@ -45,7 +45,7 @@ int latency_watch(struct latency *l, const struct latency_pair *pairs,
 /** latency_sample() - read what was counted since the last call */
 int latency_sample(struct latency *l);
 
-/** latency_find() - what was counted of a pair, NULL: it is not measured */
+/** latency_find() - the counts of a pair, NULL: it is not measured */
 const struct latency_series *latency_find(const struct latency *l,
 					  uint64_t cgroup, dev_t devno);
 

@@ -25,7 +25,7 @@ struct leaf_switches {
 
 void leaf_switches_init(struct leaf_switches *s, const struct machine *m);
 
-/** leaf_switches_done() - forget all; a write that is under way may still take effect */
+/** leaf_switches_done() - drop all; a write that is under way may still take effect */
 void leaf_switches_done(struct leaf_switches *s);
 
 /** leaf_switches_forget() - do not call @done with this @userdata any more */
@@ -37,7 +37,7 @@ typedef void (*leaf_done_t)(const struct device *leaf,
 
 /**
  * leaf_switch() - switch @leaf to sutro (@use), or back
- * @done: called once, perhaps before the return; NULL: nobody waits
+ * @done: called once, perhaps before the return; NULL: no caller waits
  *
  * Return: 0 or -ENOMEM: then @done is not called.
  */

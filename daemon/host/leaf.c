@@ -5,8 +5,8 @@
  *
  * /run/sutro/leaves/NAME remembers it: "mq-deadline 17 used", scheduler, diskseq,
  * state. It survives the daemon, not a reboot, as does the scheduler itself. The
- * diskseq tells a disk from another one that got its name later. "released" keeps
- * the configuration from taking a leaf again that was given back.
+ * diskseq distinguishes a disk from another one that got its name later. "released" keeps
+ * the configuration from switching a released leaf again.
  *
  * Stopping the daemon leaves the schedulers alone: a restart must not drain and
  * switch queues twice, and sutro without the daemon works with the weights it has.
@@ -195,8 +195,8 @@ static int begin_use(const struct roots *roots, const struct device *leaf,
 
 	if (dry_run)
 		return is_sutro ? 0 : want(leaf, SCHEDULER, dry_run, ret);
-	/* A leaf that was switched to sutro by udev or by hand is ours from now on. What it
-	 * had before is not known then, and "none" is what every leaf has.
+	/* A leaf that was switched to sutro by udev or by hand is managed from now on. Its former
+	 * scheduler is unknown, and every leaf has "none".
 	 */
 	known = is_sutro ? record_load(roots, leaf, &r) : 0;
 	if (known < 0)
@@ -245,7 +245,7 @@ static int end_badly(const struct roots *roots, const struct device *leaf,
 		return -ENOMEM;
 	log_event(EVENT_LEAF_NOT_SWITCHED, LOG_WARNING,
 		  EVENT_FIELDS({ "SUTRO_LEAF", leaf->node }), "%s", ret->error);
-	/* After a timeout the kernel may still switch, and the leaf is ours then. */
+	/* After a timeout the kernel may still switch, and then the leaf is managed. */
 	if (is_unused && err != -ETIMEDOUT)
 		record_remove(roots, leaf);
 	return 0;
@@ -259,7 +259,7 @@ int leaf_end(const struct roots *roots, struct device *leaf, bool use, int err,
 
 	if (err == -ENOMEM || unread == -ENOMEM)
 		return -ENOMEM;
-	/* What counts is the scheduler in use, even if its writer has failed since. */
+	/* The scheduler in use decides, even if its writer has failed since. */
 	if (unread || is_other)
 		return end_badly(roots, leaf, use && is_other,
 				 err ?: unread ?: -EIO, ret);

@@ -49,10 +49,14 @@ int leaf_write_scheduler(const struct roots *roots, const char *leaf,
 int leaf_end(const struct roots *roots, struct device *leaf, bool use, int err,
 	     struct leaf_result *ret);
 
-/** leaf_is_managed() - was it switched by us, and is it still sutro? */
+/** leaf_is_managed() - did the daemon switch it, and is it still sutro? */
 bool leaf_is_managed(const struct roots *roots, const struct device *leaf);
 
-/** leaf_is_known() - was it switched or released since the boot? Then the configuration has no say. */
+/**
+ * leaf_is_known() - was it switched or released since the boot?
+ *
+ * The configuration does not apply to a known leaf.
+ */
 bool leaf_is_known(const struct roots *roots, const struct device *leaf);
 
 #endif

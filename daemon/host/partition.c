@@ -11,8 +11,8 @@
  *	at most what others	if it uses another partition, and others use this one.
  *	used here too much
  *
- * Volumes that stand on another partition have counters of their own: what a cgroup
- * used of them is taken away from its use of the disk first.
+ * Volumes that stand on another partition have counters of their own: a cgroup's use of
+ * them is subtracted from its use of the disk first.
  */
 
 #include <fcntl.h>

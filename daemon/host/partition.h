@@ -21,17 +21,17 @@ const struct device *partition_disk(const struct device *d);
  * partition_take() - read the counters of @d
  * @ret: difference from the last reading
  *
- * Return: are there two readings, and does the disk count? else @ret is nothing.
+ * Return: are there two readings, and does the disk count? If not, @ret is not set.
  */
 bool partition_take(struct partition *p, const struct roots *roots,
 		    const struct device *d, struct usage *ret);
 
 /**
  * partition_use() - part of a cgroup's use of the disk that the partition accounts for
- * @disk: of the cgroup on the disk, without what is known to be elsewhere
+ * @disk: of the cgroup on the disk, without its known use of other partitions
  * @all: of all cgroups on the partition
  *
- * The smaller of both; partition.c says when that is exact.
+ * The smaller of both; partition.c has the cases in which that is exact.
  */
 struct usage partition_use(const struct usage *disk, const struct usage *all);
 

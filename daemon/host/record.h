@@ -27,12 +27,12 @@ const char *record_get(const struct record *r, const char *key);
 /** record_set() - remember @value for @key; neither may have tabs or newlines */
 int record_set(struct record *r, const char *key, const char *value);
 
-/** record_prune() - forget all lines for which @is_over is true */
+/** record_prune() - drop all lines for which @is_over is true */
 int record_prune(struct record *r,
 		 bool (*is_over)(const char *line, const void *userdata),
 		 const void *userdata);
 
-/** record_drop() - forget @key; nothing happens if it is not there */
+/** record_drop() - drop @key; nothing happens if it is not there */
 int record_drop(struct record *r, const char *key);
 
 #endif

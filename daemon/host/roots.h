@@ -9,13 +9,13 @@
  * @prefix: "" for this machine; a directory that holds a fake one in tests
  * @sysfs: PREFIX/sys
  * @cgroup: PREFIX/sys/fs/cgroup, or NULL: libcgroup finds the mount
- * @run: PREFIX/run/sutro, what survives a restart of the daemon
+ * @run: PREFIX/run/sutro, state that survives a restart of the daemon
  * @mountinfo: PREFIX/proc/self/mountinfo
  * @mdstat: PREFIX/proc/mdstat
  * @conf: PREFIX/etc/sutro/sutrod.conf
  * @conf_dirs: directories of drop-ins, the first wins where names are equal
  * @policy_dirs: directories of *.policy files, the first wins
- * @control: PREFIX/etc/sutro/policy.control, policies set over the bus for good
+ * @control: PREFIX/etc/sutro/policy.control, policies set over the bus, persistent
  * @control_run: PREFIX/run/sutro/policy.control, until the next boot
  *
  * Nothing else in the daemon names an absolute path.

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What each cgroup used of each device.
+ * The use of each device by each cgroup.
  *
- * A sutro leaf counts device time in io.sutro.stat, for each cgroup alone. On other
- * leaves, and on what stands on leaves, io.stat is all there is: bytes, no time, and
- * a cgroup's counters include those below it. A share there is a share of the bytes.
+ * A sutro leaf counts device time in io.sutro.stat, for each cgroup alone. Other leaves,
+ * and devices that stand on leaves, have io.stat only: bytes, no time, and a cgroup's
+ * counters include those below it. A share there is a share of the bytes.
  *
  * Two series of samples are kept apart: the watcher's, of all cgroups each second
- * while somebody looks, and the governor's, several times a second of the few cgroups
+ * while a client watches, and the governor's, several times a second of the few cgroups
  * that matter for a promise. The latter is one read of io.sutro.active, which has a
  * line for each cgroup in use; the counters of those without a line stand still. An
  * elevator without that file costs a read for each cgroup.
  *
  * Each line that is read is compared with its former values, and the difference is
- * added to the cgroup and, for a sutro leaf, to all above it. So whoever asks finds a
- * sum, and a line that is read twice in one pass (the kernel may give it again, with
+ * added to the cgroup and, for a sutro leaf, to all above it. So a query returns a
+ * stored sum, and a line that is read twice in one pass (the kernel may give it again, with
  * newer numbers) is no mistake.
  */
 
@@ -24,7 +24,7 @@
 
 #include "host/sample.h"
 
-/* The interval is a second; a timer may be late, and a short interval says little. */
+/* The interval is a second; a timer may be late, and a short interval is too noisy. */
 #define INTERVAL_MIN_USEC 500000U
 #define INTERVAL_MAX_USEC 3000000U
 #define AGE_MAX_USEC 1500000U
@@ -32,7 +32,7 @@
 /* Counters of disks that are gone are kept for so many samples. */
 #define CLEAN_ROUNDS 256U
 
-/* What a file says of one device; the order is that of the fields of struct usage. */
+/* The counters of one device in a file, in the order of the fields of struct usage. */
 enum counter {
 	COUNTER_TIME_NS,
 	COUNTER_RBYTES,
@@ -52,7 +52,7 @@ enum counter {
 #define STATE_TIMED 1U
 #define STATE_UNREACHABLE 2U
 
-/** struct latency_line - reads by latency: what was read last, what is new */
+/** struct latency_line - reads by latency: the counters, and the difference of the last pass */
 struct latency_line {
 	struct latencies total;
 	struct latencies use;
@@ -61,7 +61,7 @@ struct latency_line {
 /**
  * struct line - counters of one device
  * @total: of the cgroup, as read last
- * @use: what is new, of all below, too, if the device is a sutro leaf
+ * @use: difference of the last pass, also of all below, if the device is a sutro leaf
  * @known: @total was read; false: the line is only for those below
  * @sutro: @total is from a file about sutro leaves
  * @seen: in this pass
@@ -155,8 +155,8 @@ static const char *parse_latencies(const char *s, struct latencies *ret)
 	return s;
 }
 
-/* The word that begins with @key, before "="; COUNTERS: none of ours. The kernel writes
- * them in one order: @next is the one behind the last that was found.
+/* The counter with the name @key; COUNTERS: an unknown one. The kernel writes them in one
+ * order: @next is the one behind the last that was found.
  */
 static enum counter counter_of(const char *key, size_t length,
 			       enum counter next)
@@ -189,7 +189,7 @@ static enum counter counter_of(const char *key, size_t length,
 	return COUNTERS;
 }
 
-/* How a latency target fares, as a number above 0. */
+/* The state of a latency target, as a number above 0. */
 static uint64_t parse_state(const char *s)
 {
 	return startswith(s, "unreachable") ? STATE_UNREACHABLE : STATE_TIMED;
@@ -292,7 +292,7 @@ static int read_latencies(struct line *l, const struct latencies *now,
  * struct pass - one sample being taken
  * @sutro: the file is about sutro leaves
  * @active: it is io.sutro.active
- * @c: whose file it is; in io.sutro.active, whose line was the last
+ * @c: the cgroup of the file; in io.sutro.active, of the last line
  */
 struct pass {
 	const struct sampler *sampler;
@@ -321,8 +321,8 @@ static int add_to_those_above(const struct pass *p, const struct cgroup *c,
 	return 0;
 }
 
-/* In io.sutro.active a line that was not there before says nothing about when its
- * numbers came about; in a file of the cgroup it was made since.
+/* In io.sutro.active the numbers of a new line may be from any time before. In a file of the
+ * cgroup they are from the time since the last pass.
  */
 static int take_line(const struct pass *p, struct cgroup *c, dev_t devno,
 		     const char *counters)
@@ -389,8 +389,8 @@ static int on_line(char *line, void *userdata)
 	return take_line(p, p->c, devno, rest);
 }
 
-/* Nothing is new yet. A sample that the last pass did not touch has nothing to clear. What was
- * read before a cgroup was left out is too old to compare with.
+/* Clear the differences. A sample that the last pass did not touch has nothing to clear.
+ * Counters from before a cgroup was left out are too old to compare with.
  */
 static int begin(struct cgroup *c, const struct sampler *sampler,
 		 unsigned int what)
@@ -522,7 +522,7 @@ int sampler_take(struct sampler *s, struct cgroup *root,
 	return 0;
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 double sampler_interval_s(const struct sampler *s)
 {

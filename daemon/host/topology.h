@@ -34,7 +34,7 @@ const char *device_kind_name(enum device_kind kind);
  * struct device - one block device
  * @name: kernel name, "dm-0"
  * @node: "/dev/dm-0"
- * @label: what stacked drivers call it (dm/name), NULL for others
+ * @label: its name in device-mapper (dm/name), NULL for others
  * @devno: its number; 0: a hidden disk, for which cgroup files can have no line
  * @slaves: the devices it stands on directly; a partition stands on its disk, a
  *	loop device on the device of its backing file
@@ -42,7 +42,7 @@ const char *device_kind_name(enum device_kind kind);
  * @aliases: other nodes, /dev/mapper/NAME, /dev/VG/LV
  * @leaf: it has a request queue and no slaves
  * @scheduler: of a leaf, the one in use
- * @rotational: of a leaf, as its queue says
+ * @rotational: of a leaf, from its queue
  * @diskseq: unlike the name, never used twice between two boots; 0: unknown
  * @walk: the last walk that met it, see device_enter()
  */
@@ -72,7 +72,7 @@ DEFINE_CLEANUP(struct device *, device_free);
  * struct topology - a snapshot of the block devices of the machine, a DAG
  *
  * It is not changed, except for @scheduler and @rotational of leaves: when devices come and go a new
- * one is made, and what pointed into the old one is resolved again.
+ * one is made, and all pointers into the old one are resolved again.
  */
 struct topology {
 	struct device **devices;

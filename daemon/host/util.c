@@ -9,7 +9,7 @@
 #include "host/util.h"
 
 /* sysfs and cgroup files are small; io.stat of a host with many disks is the
- * largest. What is larger than this is no file of ours.
+ * largest. A larger file is an error.
  */
 #define FILE_MAX_BYTES (4U * 1024 * 1024)
 
@@ -91,7 +91,7 @@ int text_add(struct text *t, const char *format, ...)
 }
 
 /* The number of bytes of the character at @s; 0: no valid one, or a control
- * character. What D-Bus refuses is not valid: surrogates, U+FFFE and the like.
+ * character. Characters that D-Bus refuses are not valid: surrogates, U+FFFE and the like.
  */
 static size_t plain_character(const char *s)
 {

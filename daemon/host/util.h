@@ -100,7 +100,7 @@ bool text_is_plain(const char *s);
 /**
  * text_add_plain() - add @s, at most @max_bytes of it, fit to be shown
  *
- * What is not plain becomes "?", what is cut off "...".
+ * Other characters become "?", and the end of a longer text "...".
  */
 int text_add_plain(struct text *t, const char *s, size_t max_bytes);
 
@@ -120,9 +120,9 @@ int write_all(int fd, const char *s, size_t length);
 
 /**
  * read_lines() - a file of any length, line by line
- * @on_line: gets a line without its end; what is not 0 ends the reading
+ * @on_line: gets a line without its end; a return value other than 0 ends the reading
  *
- * Return: 0, what @on_line returned, -EFBIG for a line of 16 KiB, or another -errno.
+ * Return: 0, the value of @on_line, -EFBIG for a line of 16 KiB, or another -errno.
  */
 int read_lines(int fd, int (*on_line)(char *line, void *userdata),
 	       void *userdata);
@@ -133,7 +133,7 @@ int parse_u64(const char *s, uint64_t *ret);
 /**
  * skip_u64() - the number that @s begins with, 0 if there is none
  *
- * Return: what comes after it. For files of the kernel: a number that is too large
+ * Return: the rest of the text. For files of the kernel: a number that is too large
  * wraps.
  */
 static inline const char *skip_u64(const char *s, uint64_t *ret)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The volumes that a cgroup uses: what it has read from or written to since it was made,
- * and on which nothing stands that it has used, too.
+ * The volumes that a cgroup uses: devices that it has read or written since it was made, and
+ * on which no other device stands that it has used, too.
  *
  *	io.stat		254:0 rbytes=4096 ...	/dev/vg/db, on sda and sdb
  *			8:0 rbytes=2048 ...	sda

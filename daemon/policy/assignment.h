@@ -24,7 +24,7 @@ struct assignment {
 
 /**
  * promises_assign() - apply assignments to a list, all or none
- * @source: of what is added
+ * @source: of the added settings
  * @ret_error: on -EINVAL a sentence that names the key, to be freed
  *
  * Return: 0; -EINVAL: a mistake, or more than POLICYFILE_STATEMENTS_MAX; -ENOMEM.

@@ -8,7 +8,7 @@
 #define CAPACITY_KEYS (PROMISE_WRITE_IOPS_MIN + 1)
 
 /**
- * struct capacity - what a device can promise to all units together
+ * struct capacity - the rates of a device that all units together can be promised
  * @path: a node, link or mount point, as declared
  * @rate: by the key of the floor, in its unit; 0: not declared
  */

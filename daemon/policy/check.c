@@ -7,7 +7,7 @@
 #include "policy/check.h"
 #include "policy/policyfile.h"
 
-/* What is left of the lists after resets within the file. */
+/* The rest of the lists after resets within the file. */
 static int report(const struct policyfile *f)
 {
 	struct promises l = {};

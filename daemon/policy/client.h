@@ -42,7 +42,7 @@ void clients_forget(struct clients *c, const char *name, const char *unit);
 
 /**
  * clients_about() - all settings of @unit, the latest client last
- * @ret: an array to be freed; what it points to belongs to the clients
+ * @ret: an array to be freed; its elements belong to the clients
  *
  * Return: how many, or -ENOMEM.
  */

@@ -10,8 +10,8 @@
  * A mistake is reported, and the assignment is ignored. All others hold: a typing error must not
  * leave disks without weights.
  *
- * inih hands its handler no line number, but it reads through a function of
- * ours, which counts. A line longer than the buffer of inih reads as an empty one.
+ * inih passes no line number to its handler, but it reads through a function of this
+ * file, which counts. A line longer than the buffer of inih reads as an empty one.
  */
 
 #include <ini.h>

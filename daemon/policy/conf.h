@@ -12,7 +12,7 @@
  * struct conf - sutrod.conf and its drop-ins
  * @use: [Leaves] Use=, paths and globs of the devices whose leaves are switched
  * @resync: [Daemon] ResyncWeight=, weights of resync.slice; none: it is not used
- * @capacities: [Capacity] Device=, what devices can promise
+ * @capacities: [Capacity] Device=, the rates that devices can promise
  * @refuse: [Capacity] Admission=refuse, SetPolicy fails beyond that
  * @reconcile_usec: [Daemon] ReconcileSec=, time between two full comparisons
  */
@@ -26,7 +26,7 @@ struct conf {
 
 /**
  * conf_load() - read the main file, then the drop-ins in order of their names
- * @errors: one sentence per mistake is added: file, line, text, what is allowed. The assignment
+ * @errors: one sentence per mistake is added: file, line, text, allowed values. The assignment
  *	is ignored.
  *
  * Return: 0, or -errno: then @ret is untouched.

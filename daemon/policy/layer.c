@@ -14,7 +14,7 @@
  * layer, not those of another.
  *
  * While a file has mistakes, the last version of that name without mistakes stays in
- * force, whichever folder it was in: a new file in /etc with a typing error does not
+ * force, whichever folder it was in. So a new file in /etc with a typing error does not
  * end the promises of the vendor's file.
  */
 
@@ -52,7 +52,7 @@ int layer_give(struct layer *l, const char *text)
 }
 
 /* A unit has drop-ins in several folders (db.service.d, service.d) that may have
- * the same name; they are told by their path.
+ * the same name; their paths distinguish them.
  */
 static bool is_same(const struct policyfile *f, const struct policyfile *old)
 {

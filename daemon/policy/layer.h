@@ -10,7 +10,7 @@
  * @files: the file itself, then its drop-ins as they are applied
  * @match: Unit= and Cgroup= of all, one after the other
  * @promises: one for each key and path
- * @displaced: what later files of the layer override
+ * @displaced: settings that later files of the layer override
  */
 struct layer {
 	char *name;

@@ -14,9 +14,9 @@
  * reads as: section Service; line 2: ExecStart, "/bin/sh -c  'true;'"; section
  * X-Sutro; line 7: Weight, "300".
  *
- * inih, which reads sutrod.conf, does not do: the distributions build it for lines of
- * 200 bytes, while a path may have 4095; it knows no continuation; and it takes what
- * follows a blank and ";" for a comment.
+ * inih, which reads sutrod.conf, is not sufficient. The distributions build it for lines of
+ * 200 bytes, while a path may have 4095. It has no continuation lines, and a blank with ";"
+ * begins a comment.
  *
  * It works in the text itself: a joined line is never longer than its parts.
  */
@@ -44,7 +44,7 @@ void line_reader_init(struct line_reader *r, char *text)
 	*r = (struct line_reader){ .next = text + (rest ? rest - text : 0) };
 }
 
-/* The next line and what continues it, "" at the end. */
+/* The next line with its continuation lines, "" at the end. */
 static char *next_joined(struct line_reader *r, unsigned int *ret_number)
 {
 	char *text = r->next, *to = text;

@@ -35,7 +35,7 @@ struct line_reader {
 	const char *section;
 };
 
-/** line_reader_init() - @text is changed, and what is read points into it */
+/** line_reader_init() - @text is changed, and results point into it */
 void line_reader_init(struct line_reader *r, char *text);
 
 /** line_next() - false: there is no more; comments and empty lines are left out */

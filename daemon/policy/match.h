@@ -44,7 +44,7 @@ char ***match_list(struct match *m, const char *key);
 /** match_allows() - may @word be in the list of @key? */
 bool match_allows(const char *key, const char *word);
 
-/** match_append() - what @more states after what @m states */
+/** match_append() - append the patterns of @more to those of @m */
 int match_append(struct match *m, const struct match *more);
 
 /** match_length() - entries of both lists, resets among them */

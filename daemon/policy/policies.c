@@ -35,8 +35,8 @@
 
 /**
  * struct policies
- * @base: of a catalogue that policies_propose() makes: what it was made from
- * @proposals: while it is made
+ * @base: of a catalogue that policies_propose() makes: the catalogue that it was made from
+ * @proposals: set while policies_propose() reads files
  */
 struct policies {
 	const struct roots *roots;
@@ -157,7 +157,7 @@ static int load_control(struct policies *p, enum policy_lifetime lifetime,
 	err = dropins_list(dirs, "", ".policy", &found);
 	if (err)
 		return err;
-	/* What is proposed in another folder is to be persistent. */
+	/* Proposed files of other folders are persistent ones. */
 	err = proposals_put(&p->proposals, POLICYFILE_CONTROL,
 			    lifetime == POLICY_RUNTIME ? dirs[0] : "", &found);
 	for (size_t i = 0; i < found.n && !err; i++) {
@@ -236,7 +236,7 @@ int policies_errors(const struct policies *p, char ***errors)
 
 /* ---- proposed files ---- */
 
-/* The files of a unit, with what is proposed for it. */
+/* The files of a unit, with the proposed ones. */
 static int propose_own(struct policies *p, const char *unit, char ***errors)
 {
 	const struct layer *own = layers_find(&p->base->own, unit);
@@ -372,7 +372,7 @@ int policies_controlled(const struct policies *p, char ***names)
 	return err;
 }
 
-/* ---- what holds ---- */
+/* ---- settings in force ---- */
 
 static int apply(struct stated *s, const struct promises *l)
 {

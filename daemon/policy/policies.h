@@ -13,8 +13,8 @@
 /**
  * struct stated - the settings of one unit
  * @in_force: one promise for each key and path, each with its source
- * @overridden: what a stronger or later source with the same key and path hides, or
- *	a reset took back; promises_find() in @in_force has the one that holds
+ * @overridden: settings that a stronger or later source with the same key and path hides, or
+ *	that a reset removed; promises_find() in @in_force has the one in force
  */
 struct stated {
 	struct promises in_force;
@@ -93,9 +93,11 @@ int policies_state(const struct policies *p, const char *subject,
  * It waits for the disk, so a child process of the daemon calls it; policies_take() follows. A file in
  * which nothing is left is removed.
  *
- * Return: 0; -EINVAL: a mistake in a setting, or no valid @subject; -EBADMSG: somebody
- * wrote a mistake into the file by hand, which would be lost; -ENOSPC: too many subjects
- * have one; another -errno of the file system.
+ * Return: 0; another -errno of the file system; or
+ *
+ *	-EINVAL		a setting has a mistake, or @subject is not valid
+ *	-EBADMSG	the file was edited by hand and has a mistake; a write would lose it
+ *	-ENOSPC		too many subjects have a file
  */
 int policies_write(const struct policies *p, const char *subject,
 		   enum policy_lifetime lifetime,

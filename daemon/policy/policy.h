@@ -104,7 +104,7 @@ int policy_promise(struct policy *p, struct promises *promises);
 /**
  * policy_resolve() - find the devices of all statements in a new topology
  *
- * What policy_expand() derived is gone after it.
+ * Promises that policy_expand() derived are gone after it.
  */
 void policy_resolve(struct policy *p, const struct topology *t,
 		    struct lookups *lookups);
@@ -133,11 +133,11 @@ int policy_expand(struct policy *p, const struct device *const *used,
 /** policy_default() - the weight on leaves without a setting of their own */
 struct leaf_weight policy_default(const struct policy *p);
 
-/** policy_nominal() - what is stated for @leaf; policy.c has the rules */
+/** policy_nominal() - the stated weight for @leaf; policy.c has the rules */
 struct leaf_weight policy_nominal(const struct policy *p,
 				  const struct device *leaf);
 
-/** policy_weight() - what is wanted on @leaf: the setpoint, else the nominal weight */
+/** policy_weight() - the weight to write for @leaf: the setpoint, else the nominal weight */
 struct leaf_weight policy_weight(const struct policy *p,
 				 const struct device *leaf);
 
@@ -145,7 +145,7 @@ struct leaf_weight policy_weight(const struct policy *p,
 bool policy_keeps(const struct policy *p, const struct device *leaf);
 
 /**
- * policy_set_point() - want @weight on @leaf
+ * policy_set_point() - set the setpoint of a leaf
  * @why: owned by the policy from now on, also on failure
  *
  * Return: 1 if it was something else before, 0, or -ENOMEM.

@@ -9,14 +9,14 @@
  *	ReadBandwidthMin=/dev/vg/db 200M
  *
  * 1. A file is used whole or not at all. A mistake is a sentence: file, line, the
- *    text, what is allowed. The first MISTAKES_MAX are named: a file of another
+ *    text, the allowed values. The first MISTAKES_MAX are named: a file of another
  *    format would have thousands.
  * 2. Assignments stay in their order, resets among them, because drop-ins go on
  *    where the file ends: policies.c replays them.
- * 3. In unit files only [X-Sutro] is ours. The rest is systemd's to complain about.
+ * 3. In unit files only [X-Sutro] is read. systemd reports mistakes in the rest.
  *
- * Files belong to root, but what is in them may come from anywhere: sizes are
- * bounded, nothing but regular files is read, and what is shown of them is plain text.
+ * Files belong to root, but their content may come from anywhere: sizes are bounded, only
+ * regular files are read, and messages show their content as plain text.
  */
 
 #include <fcntl.h>
@@ -340,7 +340,7 @@ int policyfile_read(struct policyfile *f, char ***new_errors)
 			err = parse(&p, text);
 		return finish(f, &p, err, new_errors);
 	}
-	/* A pipe must not hold us up, a terminal not become ours. */
+	/* Do not wait for a pipe, and do not get a controlling terminal. */
 	fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 && errno == ENOENT)
 		return -ENOENT;

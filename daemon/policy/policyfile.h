@@ -9,7 +9,7 @@
 #define POLICYFILE_STATEMENTS_MAX 256U
 
 /**
- * enum policyfile_kind - what a file may hold
+ * enum policyfile_kind - the sections that a file may have
  * @POLICYFILE_POLICY: *.policy: [Match], which it must have, and [X-Sutro]
  * @POLICYFILE_DROPIN: *.policy.d/\*.conf: the same, [Match] may be missing
  * @POLICYFILE_CONTROL: policy.control/NAME.policy, about the unit or cgroup in its name only,

@@ -39,7 +39,7 @@ enum promise_kind {
 	PROMISE_KIND_IMPORTANCE,
 };
 
-/** enum promise_unit - what the value counts */
+/** enum promise_unit - the unit of the value */
 enum promise_unit {
 	PROMISE_UNIT_BYTES, /* per second */
 	PROMISE_UNIT_IOS, /* per second */
@@ -69,7 +69,7 @@ enum promise_class {
  * @name: as it is written
  * @write: about writes; else about reads
  * @op: of a target, the requests that it is about
- * @allowed: what may be written behind the "=", a sentence for people
+ * @allowed: the allowed values, a sentence for people
  */
 struct promise_info {
 	const char *name;
@@ -120,9 +120,9 @@ struct promise {
 bool promise_is_any(const struct promise *p);
 
 /**
- * promise_parse() - what stands behind "KEY="
+ * promise_parse() - read the value of an assignment
  * @text: "/dev/vg/db 200M"; "" resets
- * @ret_allowed: on -EINVAL what would have been right, a static sentence
+ * @ret_allowed: on -EINVAL the allowed values, a static sentence
  *
  * Return: 0; -EINVAL; -ENOMEM.
  */
@@ -151,7 +151,7 @@ int promises_add(struct promises *l, const struct promise *p);
 
 /**
  * promises_apply() - add @p after all earlier settings
- * @displaced: what does not hold any more because of it goes there; may be NULL
+ * @displaced: gets the settings that @p replaces; may be NULL
  *
  * It replaces the promise with the same key and path; a reset removes all of its
  * key. On -ENOMEM @l is as it was.

@@ -14,7 +14,7 @@ const char *cgroup_unit_name(const struct cgroup *c);
 struct cgroup *unit_find_candidate(const struct cgroup_tree *t,
 				   const char *name);
 
-/** cgroup_subject() - what policies name it by: its unit, or the path of one that is no unit */
+/** cgroup_subject() - its name in policies: its unit, or the path of a cgroup that is no unit */
 const char *cgroup_subject(const struct cgroup *c);
 
 /** unit_find_cgroup() - by unit name or cgroup path, NULL: unknown */

@@ -112,7 +112,7 @@ bool unit_is_name(const char *name)
 	return interface_of(name) != NULL;
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -397,7 +397,7 @@ static int on_unit_removed(sd_bus_message *m, void *userdata,
 	const char *path;
 	int r = sd_bus_message_read(m, "so", &a.name, &path);
 
-	/* To ask would make systemd load the unit again. */
+	/* A request would make systemd load the unit again. */
 	if (r >= 0 && !u->reloading && unit_is_name(a.name))
 		u->ops->answer(&a, u->userdata);
 	return 0;
@@ -466,7 +466,7 @@ static int subscribe(struct units *u)
 					on_subscribed, u, "");
 }
 
-/* "systemctl daemon-reexec" and a bus that starts later than we do. */
+/* "systemctl daemon-reexec", and a systemd that appears on the bus after the daemon. */
 static int on_owner_changed(sd_bus_message *m, void *userdata,
 			    sd_bus_error *error)
 {

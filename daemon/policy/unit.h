@@ -25,8 +25,8 @@ struct unit_answer {
 /**
  * struct unit_ops - calls of the follower to its owner
  * @answer: systemd answered, or something of the unit changed
- * @appeared: systemd loaded the unit @name, perhaps only because of our request
- * @all_changed: systemd was reloaded or started again, ask about every unit
+ * @appeared: systemd loaded the unit @name, perhaps only because of a request
+ * @all_changed: systemd was reloaded or started again: a request for every unit is due
  */
 struct unit_ops {
 	void (*answer)(struct unit_answer *a, void *userdata);
@@ -46,13 +46,13 @@ DEFINE_CLEANUP(struct units *, units_free);
 bool unit_is_name(const char *name);
 
 /**
- * units_ask() - ask for the properties of unit @name
+ * units_ask() - request the properties of unit @name
  *
- * The answer comes later, once for any number of questions in between.
+ * The answer comes later, once for any number of requests in between.
  */
 int units_ask(struct units *u, const char *name);
 
-/** units_pending() - number of questions without an answer */
+/** units_pending() - number of requests without an answer */
 size_t units_pending(const struct units *u);
 
 #endif

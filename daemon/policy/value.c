@@ -4,11 +4,11 @@
  * Sizes, times and percentages, as people write them.
  *
  * 1. Sizes and times are sums of parts, the largest suffix first: "1G 500M" is
- *    1500000000, "1s 500us" is 1000500 us. Fractions are exact, what is less than
- *    one goes. Sizes are those of IOReadBandwidthMax=: K is 1000.
+ *    1500000000, "1s 500us" is 1000500 us. Fractions are exact, and the rest below
+ *    one is dropped. Sizes are those of IOReadBandwidthMax=: K is 1000.
  * 2. Written back, a value has the largest suffix that needs no more than one digit
- *    behind the point: 1500000000 is "1.5G", 1250000000 is "1250M". What is read
- *    again is the same number.
+ *    behind the point: 1500000000 is "1.5G", 1250000000 is "1250M". Read again,
+ *    it gives the same number.
  * 3. A percentage has at most two decimals, as those of systemd: "12.5%".
  *
  * Values end at 10^15 (1000T) and at a minute: products with small factors fit into

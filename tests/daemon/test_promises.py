@@ -299,7 +299,7 @@ def test_own_writes_cause_no_request(machine: Machine, systemd: Systemd, sutrod:
     first = lines()
     sutrod.until(lambda: lines() != first, SETTLES_S)
     sutrod.settle()
-    question = f"{db}: io.weight was written, asking about it."
+    question = f"{db}: io.weight was written, requesting its settings."
     assert question not in sutrod.log()
     systemd.change("db.service", 300)
     sutrod.until(lambda: question in sutrod.log())
