@@ -53,6 +53,7 @@ struct bus_ops {
  * @tasks: calls whose work is done in child processes
  * @quotas: time that calls of users took, see quota.c
  * @reservations: capacity of settings that are being written, see capacity.c
+ * @varlink: the same lists for clients of varlink, or NULL
  */
 struct bus {
 	sd_bus *connection;
@@ -73,6 +74,7 @@ struct bus {
 	struct bus_task *tasks;
 	struct bus_quotas *quotas;
 	LIST_HEAD(, reservation) reservations;
+	struct varlink *varlink;
 };
 
 /** bus_method_t - a method that runs later; it sends its reply itself */

@@ -64,20 +64,23 @@ static int append_device(struct bus *b, sd_bus_message *r,
 	return err >= 0 ? sd_bus_message_close_container(r) : err;
 }
 
+int bus_append_devices(struct bus *b, sd_bus_message *m)
+{
+	int r = sd_bus_message_open_container(m, 'a', "a{sv}");
+
+	for (size_t i = 0; i < b->machine->topology->n_devices && r >= 0; i++)
+		r = append_device(b, m, b->machine->topology->devices[i]);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 int method_list_devices(sd_bus_message *call, void *userdata,
 			sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	struct bus *b = userdata;
-	int r;
+	int r = sd_bus_message_new_method_return(call, &reply);
 
-	r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-	for (size_t i = 0; i < b->machine->topology->n_devices && r >= 0; i++)
-		r = append_device(b, reply, b->machine->topology->devices[i]);
-	if (r >= 0)
-		r = sd_bus_message_close_container(reply);
+		r = bus_append_devices(userdata, reply);
 	return bus_send(reply, r);
 }
 

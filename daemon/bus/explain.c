@@ -36,27 +36,30 @@ static int append_unit(sd_bus_message *r, const struct cgroup *c)
 	return err;
 }
 
-int method_list_units(sd_bus_message *call, void *userdata, sd_bus_error *error)
+int bus_append_units(struct bus *b, sd_bus_message *m)
 {
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	struct bus *b = userdata;
 	struct cgroup *root = cgroup_tree_root(b->machine->tree);
-	int r;
+	int r = sd_bus_message_open_container(m, 'a', "a{sv}");
 
-	r = sd_bus_message_new_method_return(call, &reply);
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
 	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c)) {
 		if (c->origin != CGROUP_UNIT && !c->policy->promises.n)
 			continue;
-		r = sd_bus_message_open_container(reply, 'a', "{sv}");
+		r = sd_bus_message_open_container(m, 'a', "{sv}");
 		if (r >= 0)
-			r = append_unit(reply, c);
+			r = append_unit(m, c);
 		if (r >= 0)
-			r = sd_bus_message_close_container(reply);
+			r = sd_bus_message_close_container(m);
 	}
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int method_list_units(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	int r = sd_bus_message_new_method_return(call, &reply);
+
 	if (r >= 0)
-		r = sd_bus_message_close_container(reply);
+		r = bus_append_units(userdata, reply);
 	return bus_send(reply, r);
 }
 

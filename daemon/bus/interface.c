@@ -18,6 +18,7 @@
 #include "bus/log-control.h"
 #include "bus/method.h"
 #include "bus/quota.h"
+#include "bus/varlink.h"
 #include "bus/wait.h"
 #include "host/leaf.h"
 
@@ -214,6 +215,17 @@ static const sd_bus_vtable vtable[] = {
 
 /* ---- life ---- */
 
+/* Only the owner of the name may replace the socket of another daemon. */
+static int open_varlink(struct bus *b)
+{
+	int r = varlink_open(b, &b->varlink);
+
+	if (r < 0 && r != -EOPNOTSUPP)
+		log_warning_errno(r, "Cannot serve io.sutro.Status, going on "
+				     "without varlink: %m");
+	return 0;
+}
+
 static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
 	struct bus *b = userdata;
@@ -223,7 +235,7 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 	if (!e)
 		sd_bus_message_read(reply, "u", &code);
 	if (code == REQUEST_NAME_OWNER)
-		return 0;
+		return open_varlink(b);
 	log_error("Cannot take the bus name " BUS_NAME "%s%s. Is another "
 		  "sutrod running?",
 		  e ? ": " : "", e ? e->message : "");
@@ -261,6 +273,8 @@ int bus_open(struct bus *b)
 
 void bus_close(struct bus *b)
 {
+	varlink_close(b->varlink);
+	b->varlink = NULL;
 	bus_drop_waiters(b);
 	bus_drop_background(b);
 	bus_drop_changes(b);

@@ -183,38 +183,48 @@ static int append_state(struct bus *b, sd_bus_message *r,
 		in_plant ? in_plant->phi : 1.0);
 }
 
-/* A reply with an array of @type, which has what @append adds for each promise. */
-static int list(sd_bus_message *call, struct bus *b, const char *type,
-		int (*append)(struct bus *b, sd_bus_message *r,
-			      const struct cgroup *c, const struct promise *p))
+/* An array of @type, to which @append adds an item for each promise. */
+static int append_all(struct bus *b, sd_bus_message *m, const char *type,
+		      int (*append)(struct bus *b, sd_bus_message *r,
+				    const struct cgroup *c,
+				    const struct promise *p))
 {
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	struct cgroup *root = cgroup_tree_root(b->machine->tree);
-	int r;
+	int r = sd_bus_message_open_container(m, 'a', type);
 
-	r = sd_bus_message_new_method_return(call, &reply);
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', type);
 	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c))
 		for (size_t i = 0; i < c->policy->promises.n && r >= 0; i++)
 			if (is_listed(c->policy, &c->policy->promises.items[i]))
-				r = append(b, reply, c,
+				r = append(b, m, c,
 					   &c->policy->promises.items[i]);
-	if (r >= 0)
-		r = sd_bus_message_close_container(reply);
-	return bus_send(reply, r);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int bus_append_promises(struct bus *b, sd_bus_message *m)
+{
+	return append_all(b, m, "a{sv}", append_promise);
 }
 
 int method_list_promises(sd_bus_message *call, void *userdata,
 			 sd_bus_error *error)
 {
-	return list(call, userdata, "a{sv}", append_promise);
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	int r = sd_bus_message_new_method_return(call, &reply);
+
+	if (r >= 0)
+		r = bus_append_promises(userdata, reply);
+	return bus_send(reply, r);
 }
 
 int method_list_promise_states(sd_bus_message *call, void *userdata,
 			       sd_bus_error *error)
 {
-	return list(call, userdata, "(ssssssttd)", append_state);
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	int r = sd_bus_message_new_method_return(call, &reply);
+
+	if (r >= 0)
+		r = append_all(userdata, reply, "(ssssssttd)", append_state);
+	return bus_send(reply, r);
 }
 
 /* ---- history ---- */

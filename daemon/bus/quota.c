@@ -300,6 +300,16 @@ int bus_metered(struct bus *b, sd_bus_message *call,
 	return r < 0 ? r : run_metered(b, call, uid, method, error);
 }
 
+int bus_check_account(struct bus *b, uid_t uid)
+{
+	struct account *a = NULL;
+	int r = quotas_of(b) ? account_of(b, uid, &a) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	return a && a->saved_usec < 0 ? -EBUSY : 0;
+}
+
 void bus_charge(struct bus *b, uid_t uid, uint64_t usec)
 {
 	struct account *a = NULL;

@@ -26,7 +26,10 @@ int bus_keep_call(struct bus *b, sd_bus_message *call, uid_t *ret,
 		  sd_bus_error *error);
 void bus_release_call(struct bus *b, uid_t uid);
 
-/** bus_charge() - @usec of CPU time were used for a call of the user @uid, which was kept */
+/** bus_check_account() - may the user @uid cause work now? Return: 0, -EBUSY if its account is overdrawn */
+int bus_check_account(struct bus *b, uid_t uid);
+
+/** bus_charge() - @usec of CPU time were used for the user @uid, without bus_metered() */
 void bus_charge(struct bus *b, uid_t uid, uint64_t usec);
 
 /** bus_caller_uid() - the user of the connection that sent a call which is run, or -ENODATA */

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""io.sutro.Status: the lists of the bus over varlink, once or with each change."""
+
+import contextlib
+import json
+import re
+import select
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import dbus
+import pytest
+from fakemachine import PATIENCE_S, Sutrod, Systemd
+from plant import Plant, crowd, hold
+
+INTERFACE = "io.sutro.Status"
+METHODS = {"ListDevices": "devices", "ListUnits": "units", "ListGuarantees": "guarantees"}
+KINDS = {
+    bool: ("bool",),
+    int: ("int", "float"),
+    float: ("float",),
+    str: ("string",),
+    list: ("[]string", "[]DeviceWeight", "[]GuaranteeLeaf"),
+}
+BUS = {"ListDevices": "ListDevices", "ListUnits": "ListUnits", "ListGuarantees": "ListPromises"}
+
+
+def path(sutrod: Sutrod) -> Path:
+    return sutrod.machine.at("/run/sutro") / INTERFACE
+
+
+class Link:
+    """A connection; messages are JSON, each ended by a zero byte."""
+
+    def __init__(self, sutrod: Sutrod) -> None:
+        self.sutrod = sutrod
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect(str(path(sutrod)))
+        self.buffer = b""
+
+    def send(self, method: str, **flags: object) -> None:
+        message = {"method": f"{INTERFACE}.{method}", "parameters": {}} | flags
+        self.socket.sendall(json.dumps(message).encode() + b"\0")
+
+    def receive(self) -> dict:
+        while b"\0" not in self.buffer:
+            received = self.socket.recv(65536)
+            assert received, "the daemon closed the connection"
+            self.buffer += received
+        text, _, self.buffer = self.buffer.partition(b"\0")
+        return json.loads(text)
+
+    def has_reply(self) -> bool:
+        """Is there a reply after the daemon has done all that it has to do now?"""
+        self.sutrod.settle()
+        if select.select([self.socket], [], [], 0)[0]:
+            self.buffer += self.socket.recv(65536)
+        return b"\0" in self.buffer
+
+    def call(self, method: str, **flags: object) -> dict:
+        self.send(method, **flags)
+        return self.receive()
+
+
+@contextlib.contextmanager
+def link(sutrod: Sutrod) -> Iterator[Link]:
+    made = Link(sutrod)
+    try:
+        yield made
+    finally:
+        made.socket.close()
+
+
+def plain(value: object) -> object:
+    """A value of dbus-python as JSON has it."""
+    text = json.dumps(value, default=str)
+    return json.loads(text)
+
+
+def from_bus(sutrod: Sutrod, method: str) -> object:
+    """The list of the bus; device weights are pairs there."""
+    found = plain(sutrod.call(BUS[method]))
+    for entry in found:
+        if "device_weights" in entry:
+            pairs = entry["device_weights"]
+            entry["device_weights"] = [{"path": p, "weight": w} for p, w in pairs]
+        for key in ("leaf", "managed", "weight_set"):
+            if key in entry and isinstance(entry[key], int):
+                entry[key] = bool(entry[key])
+    return found
+
+
+@pytest.fixture
+def held(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> Sutrod:
+    """A daemon with units, weights and a floor that holds."""
+    crowd(systemd, plant)
+    systemd.start("web.service", 200, [("/dev/vg/db", 400)])
+    sutrod.start()
+    hold(sutrod)
+    return sutrod
+
+
+def varlinkctl(*words: object) -> str:
+    done = subprocess.run(
+        ["varlinkctl", "--no-pager", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_lists_are_those_of_the_bus(held: Sutrod, method: str) -> None:
+    """Any user may call: the socket has the mode 0666."""
+    with link(held) as one:
+        reply = one.call(method)
+    assert reply.keys() == {"parameters"}
+    found = reply["parameters"][METHODS[method]]
+    assert found == from_bus(held, method)
+    assert found
+    assert path(held).stat().st_mode & 0o777 == 0o666
+
+
+def test_varlinkctl_validates_the_interface(held: Sutrod) -> None:
+    """The description is valid, and has each key of the lists with its type."""
+    text = varlinkctl("introspect", path(held), INTERFACE)
+    with link(held) as one:
+        lists = {field: one.call(m)["parameters"][field] for m, field in METHODS.items()}
+    for name, entries in (
+        ("Device", lists["devices"]),
+        ("Unit", lists["units"]),
+        ("Guarantee", lists["guarantees"]),
+        ("GuaranteeLeaf", lists["guarantees"][0]["leaves"]),
+    ):
+        described = re.search(rf"type {name} ?\((.*?)\n\)", text, re.DOTALL)
+        assert described, text
+        known = dict(re.findall(r"(\w+) ?: ?([^,\n]+)", re.sub("#.*", "", described[1])))
+        for entry in entries:
+            needed = {key for key, kind in known.items() if not kind.startswith("?")}
+            assert needed <= entry.keys() <= known.keys()
+            for key, value in entry.items():
+                assert known[key].removeprefix("?") in KINDS[type(value)], (name, key)
+    info = varlinkctl("info", path(held))
+    assert "sutrod" in info and INTERFACE in info
+
+
+def test_varlinkctl_calls(held: Sutrod) -> None:
+    text = varlinkctl("call", "--json=short", path(held), f"{INTERFACE}.ListGuarantees", "{}")
+    (entry,) = json.loads(text)["guarantees"]
+    assert entry["unit"] == "db.service" and entry["value"] == 60_000_000
+
+
+def test_more_streams_changes(held: Sutrod) -> None:
+    """A list comes at once, and again within a second of a change; without a change none does."""
+    with link(held) as one:
+        first = one.call("ListUnits", more=True)
+        assert first["continues"]
+        held.elapse(5)
+        assert not one.has_reply()
+        held.call("SetPolicy", "web.service", [("Weight", "700")], "runtime")
+        held.elapse(1.5)
+        second = one.receive()
+        assert second["continues"]
+        before, after = (
+            {unit["unit"]: unit for unit in reply["parameters"]["units"]}
+            for reply in (first, second)
+        )
+        assert before["web.service"]["weight"] == 200
+        assert {name for name in after if after[name] != before.get(name)} == {"web.service"}
+        assert after["web.service"]["weight"] == 700
+        held.elapse(3)
+        assert not one.has_reply()
+
+
+def test_more_streams_guarantees_and_devices(held: Sutrod) -> None:
+    """Several calls on several connections; each gets its own list."""
+    with link(held) as guarantees, link(held) as devices:
+        guarantees.call("ListGuarantees", more=True)
+        devices.call("ListDevices", more=True)
+        held.call("ResetPolicy", "db.service", "runtime")
+        held.elapse(1.5)
+        while (reply := guarantees.receive())["parameters"]["guarantees"]:
+            assert reply["continues"]
+        assert not devices.has_reply()
+        held.call("UseDevices", ["/dev/sdd"])
+        held.elapse(1.5)
+        found = {d["name"]: d for d in devices.receive()["parameters"]["devices"]}
+        assert found["sdd"]["scheduler"] == "sutro" and found["sdd"]["managed"]
+
+
+def test_a_client_that_goes_costs_nothing(held: Sutrod) -> None:
+    """Without followers the timer is off, and others are served."""
+    for _ in range(40):
+        with link(held) as one:
+            one.call("ListGuarantees", more=True)
+    held.settle()
+    held.elapse(3)
+    with link(held) as one:
+        assert one.call("ListDevices")["parameters"]["devices"]
+
+
+def test_a_client_that_reads_nothing(held: Sutrod) -> None:
+    """It holds up nobody, and has the last state once it reads."""
+    with link(held) as deaf, link(held) as other:
+        for _ in range(200):
+            deaf.send("ListDevices")
+        deaf.send("ListGuarantees", more=True)
+        held.elapse(10)
+        assert other.call("ListDevices")["parameters"]["devices"]
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        ({"method": f"{INTERFACE}.SetWeight"}, "org.varlink.service.MethodNotFound"),
+        ({"method": "io.sutro.Other.List"}, "org.varlink.service.MethodNotFound"),
+        (
+            {"method": f"{INTERFACE}.ListUnits", "parameters": {"unit": "x"}},
+            "org.varlink.service.InvalidParameter",
+        ),
+    ],
+)
+def test_errors(held: Sutrod, message: dict, error: str) -> None:
+    with link(held) as one:
+        one.socket.sendall(json.dumps(message).encode() + b"\0")
+        assert one.receive()["error"] == error
+
+
+@pytest.mark.parametrize("text", [b"\0", b"nonsense\0", b"[]\0", b'{"method":7}\0', b"{{{"])
+def test_nonsense_ends_the_connection_only(held: Sutrod, text: bytes) -> None:
+    with link(held) as one, link(held) as other:
+        one.socket.sendall(text)
+        held.settle()
+        assert other.call("ListDevices")["parameters"]["devices"]
+
+
+def test_calls_are_charged(held: Sutrod) -> None:
+    """The account is that of the bus: a user who has used up its time is refused on both."""
+    with link(held) as one:
+        for _ in range(20000):
+            reply = one.call("ListGuarantees")
+            if "error" in reply:
+                break
+        assert reply["error"] == f"{INTERFACE}.TooManyCalls"
+        with pytest.raises(dbus.DBusException) as caught:
+            held.call("ListDevices")
+        assert caught.value.get_dbus_name() == "org.freedesktop.DBus.Error.LimitsExceeded"
+        held.elapse(10)
+        assert "error" not in one.call("ListGuarantees")
+
+
+def test_the_end_of_the_daemon_removes_the_socket(held: Sutrod) -> None:
+    assert path(held).exists()
+    assert held.stop() == 0
+    assert not path(held).exists()
