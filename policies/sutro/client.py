@@ -161,7 +161,14 @@ class Client:
         try:
             connecting = _Bus(bus_type=BusType.SYSTEM).connect()
             self._bus = await asyncio.wait_for(connecting, ANSWER_TIMEOUT_S)
-        except (OSError, EOFError, AuthError, InvalidAddressError) as error:
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            # dbus_next does not read the errors of the futures of such a connection.
+            asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+            raise errors.BusUnavailable(
+                f"the system bus at {where} closed the connection of user {os.getuid()}",
+                "see: journalctl -u dbus; a user of DynamicUser= needs the package libnss-systemd",
+            ) from None
+        except (OSError, AuthError, InvalidAddressError) as error:
             reason = getattr(error, "strerror", None) or str(error) or "no answer"
             raise errors.BusUnavailable(
                 f"there is no system bus at {where} ({reason})",

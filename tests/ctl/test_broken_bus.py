@@ -67,9 +67,9 @@ class FragileBus:
 @pytest.mark.parametrize(
     ("stage", "last", "said"),
     [
-        ("accept", b"", "there is no system bus at "),
-        ("auth", b"", "there is no system bus at "),
-        ("hello", b"", "there is no system bus at "),
+        ("accept", b"", "the system bus at "),
+        ("auth", b"", "the system bus at "),
+        ("hello", b"", "the system bus at "),
         ("call", b"", "the connection to the system bus broke"),
         ("call", b"no D-Bus message at all", "the connection to the system bus broke"),
     ],
@@ -79,7 +79,7 @@ def test_bus_that_breaks(tmp_path, stage, last, said):
     run = process("sutroctl", "status", DBUS_SYSTEM_BUS_ADDRESS=bus.address)
     bus.stop()
     assert (run.status, run.out) == (1, "")
-    assert run.err.startswith("sutroctl: " + said)
+    assert run.err.startswith("sutroctl: " + said) and "Traceback" not in run.err
 
 
 @pytest.mark.parametrize(
