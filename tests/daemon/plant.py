@@ -87,10 +87,11 @@ class Plant:
                 reader.bytes += share * seconds * self.speed
                 reader.on[leaf] += share * seconds * self.speed
         deep = [reader for reader in active if not reader.shallow]
+        left = 1 - sum(self.reserve(reader) for reader in active if reader.shallow)
         for leaf in LEAVES:
             weights = [self.weight(reader, leaf) for reader in deep]
             for reader, weight in zip(deep, weights, strict=True):
-                share = weight / sum(weights)
+                share = left * weight / sum(weights)
                 reader.time_ns[leaf] += share * seconds * 1e9
                 reader.bytes += share * seconds * self.speed
                 reader.on[leaf] += share * seconds * self.speed
