@@ -72,7 +72,9 @@ class Life:
     def become(self, predecessor: Path) -> None:
         """Take over the files of a machine whose daemon was killed."""
         shutil.rmtree(self.machine.root)
-        shutil.copytree(predecessor, self.machine.root, symlinks=True)
+        # The socket of varlink cannot be copied; the daemon makes it anew.
+        sockets = shutil.ignore_patterns("io.sutro.Status")
+        shutil.copytree(predecessor, self.machine.root, symlinks=True, ignore=sockets)
 
     def state(self) -> dict[tuple[str, str], list[str]]:
         """Lines of the files that the daemon writes."""
