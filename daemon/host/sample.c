@@ -32,26 +32,6 @@
 /* Counters of disks that are gone are kept for so many samples. */
 #define CLEAN_ROUNDS 256U
 
-/* The counters of one device in a file, in the order of the fields of struct usage. */
-enum counter {
-	COUNTER_TIME_NS,
-	COUNTER_RBYTES,
-	COUNTER_WBYTES,
-	COUNTER_RIOS,
-	COUNTER_WIOS,
-	COUNTER_WAIT_NS,
-	COUNTER_PENDING_NS,
-	COUNTER_BUSY_NS,
-	COUNTER_QUEUED,
-	COUNTER_IN_FLIGHT,
-	COUNTER_LATENCY, /* a word: see parse_state() */
-	COUNTERS,
-};
-
-/* COUNTER_LATENCY of a device with a target; without one, 0. */
-#define STATE_TIMED 1U
-#define STATE_UNREACHABLE 2U
-
 /** struct latency_line - reads by latency: the counters, and the difference of the last pass */
 struct latency_line {
 	struct latencies total;
@@ -137,90 +117,6 @@ static struct line *find_or_add(struct sample *s, dev_t devno)
 	l = &grown[s->n++];
 	*l = (struct line){ .devno = devno };
 	return l;
-}
-
-/* ---- lines ---- */
-
-/* "0,0,7,1": missing numbers are 0. */
-static const char *parse_latencies(const char *s, struct latencies *ret)
-{
-	*ret = (struct latencies){};
-	for (size_t i = 0; i < LATENCY_BUCKETS && *s >= '0' && *s <= '9'; i++) {
-		uint64_t count;
-
-		s = skip_u64(s, &count);
-		ret->count[i] = count;
-		s += *s == ',';
-	}
-	return s;
-}
-
-/* The counter with the name @key; COUNTERS: an unknown one. The kernel writes them in one
- * order: @next is the one behind the last that was found.
- */
-static enum counter counter_of(const char *key, size_t length,
-			       enum counter next)
-{
-	static const struct {
-		const char *name;
-		size_t length;
-	} names[] = {
-		[COUNTER_TIME_NS] = { "time_ns", 7 },
-		[COUNTER_RBYTES] = { "rbytes", 6 },
-		[COUNTER_WBYTES] = { "wbytes", 6 },
-		[COUNTER_RIOS] = { "rios", 4 },
-		[COUNTER_WIOS] = { "wios", 4 },
-		[COUNTER_WAIT_NS] = { "wait_ns", 7 },
-		[COUNTER_PENDING_NS] = { "pending_ns", 10 },
-		[COUNTER_BUSY_NS] = { "busy_ns", 7 },
-		[COUNTER_QUEUED] = { "queued", 6 },
-		[COUNTER_IN_FLIGHT] = { "in_flight", 9 },
-		[COUNTER_LATENCY] = { "latency", 7 },
-	};
-	enum counter i = next;
-
-	for (size_t tries = 0; tries < COUNTERS; tries++) {
-		i = i < COUNTERS ? i : 0;
-		if (names[i].length == length &&
-		    !memcmp(names[i].name, key, length))
-			return i;
-		i++;
-	}
-	return COUNTERS;
-}
-
-/* The state of a latency target, as a number above 0. */
-static uint64_t parse_state(const char *s)
-{
-	return startswith(s, "unreachable") ? STATE_UNREACHABLE : STATE_TIMED;
-}
-
-/* "time_ns=1 rbytes=2 wbytes=3 ... queued=4": keys in any order, others too. */
-static void parse_counters(const char *s, uint64_t *ret,
-			   struct latencies *latencies)
-{
-	enum counter next = 0;
-
-	while (*s) {
-		const char *key = s;
-		enum counter i;
-
-		while (*s && *s != '=' && *s != ' ')
-			s++;
-		if (*s == '=') {
-			i = counter_of(key, s - key, next);
-			next = i < COUNTERS ? i + 1 : next;
-			if (i == COUNTER_LATENCY)
-				ret[i] = parse_state(s + 1);
-			else if (i < COUNTERS)
-				s = skip_u64(s + 1, &ret[i]);
-			else if (latencies && startswith(key, "rlat="))
-				s = parse_latencies(s + 1, latencies);
-		}
-		while (*s && *s != ' ')
-			s++;
-		s += *s == ' ';
-	}
 }
 
 /* ---- differences ---- */
@@ -339,7 +235,7 @@ static int take_line(const struct pass *p, struct cgroup *c, dev_t devno,
 
 	if (!l)
 		return -ENOMEM;
-	parse_counters(counters, now, latency ? &latencies : NULL);
+	counters_parse(counters, now, latency ? &latencies : NULL);
 	compare = s->passes && (l->known ? l->sutro == p->sutro : !p->active);
 	u = difference(now, compare ? l->total : now);
 	reset = now[COUNTER_RIOS] < l->total[COUNTER_RIOS];

@@ -3,6 +3,7 @@
 #define SUTRO_SAMPLE_H
 
 #include "host/cgroup.h"
+#include "host/counters.h"
 #include "host/topology.h"
 
 /* Cgroups whose counters the governor reads, and which: see struct cgroup. */
@@ -39,14 +40,6 @@ struct usage {
 	bool active;
 	bool is_timed;
 	bool is_unreachable;
-};
-
-/* Counts of reads by their latency in io.sutro.stat, "rlat=". */
-#define LATENCY_BUCKETS 40U
-
-/** struct latencies - reads by how long they took */
-struct latencies {
-	uint32_t count[LATENCY_BUCKETS];
 };
 
 /** samples_drop() - free the samples of @c, which is about to be freed */
