@@ -178,13 +178,14 @@ static void compare_versions(struct manager *m)
 	    m->complained_of_version)
 		return;
 	m->complained_of_version = true;
-	log_event(EVENT_MODULE_DIFFERS, LOG_WARNING,
-		  EVENT_FIELDS({ "SUTRO_VERSION", version ?: "0" }),
-		  "The kernel module sutro in memory has version %s, sutrod "
-		  "has " SUTRO_VERSION ": settings that the module lacks are not "
-		  "made. Boot again, or release all disks and run \"modprobe -r "
-		  "sutro\".",
-		  version ?: "0");
+	log_event(
+		EVENT_MODULE_DIFFERS, LOG_WARNING,
+		EVENT_FIELDS({ "SUTRO_VERSION", version ?: "0" }),
+		"The kernel module sutro in memory has version %s, sutrod "
+		"has " SUTRO_VERSION ": settings that the module lacks are not "
+		"made. Boot again, or release all disks and run \"modprobe -r "
+		"sutro\".",
+		version ?: "0");
 }
 
 void manager_on_lookups(void *userdata)

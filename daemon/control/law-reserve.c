@@ -135,9 +135,9 @@ static bool promise_reserves_most(const struct control *c, uint32_t number,
 
 	for (uint32_t i = c->nodes[p->pub.node].promises; i != CONTROL_NONE;
 	     i = c->promises[i].next) {
-		double other = control_link(c, i, leaf) ?
-				       c->promises[i].pub.reserve :
-				       0;
+		double other = control_link(c, i, leaf)
+				       ? c->promises[i].pub.reserve
+				       : 0;
 
 		if (other > p->pub.reserve ||
 		    (other == p->pub.reserve && i < number))

@@ -131,7 +131,8 @@ static void test_floors_on_two_leaves(void)
 {
 	struct machine m = shallow_machine();
 	uint32_t node, leaf = 1, second;
-	struct control_promise said = { .floor = FLOOR, .importance = 1,
+	struct control_promise said = { .floor = FLOOR,
+					.importance = 1,
 					.traffic = 1000 };
 
 	control_free(m.c);
