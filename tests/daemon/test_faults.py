@@ -128,7 +128,7 @@ class Life:
     def check_files(self) -> None:
         """Each state file is whole: as before a change, or as after it."""
         for path in self.machine.at("/run/sutro").rglob("*"):
-            if path.is_dir() or path.suffix == ".new" or path.name == "crashes":
+            if not path.is_file() or path.suffix == ".new" or path.name == "crashes":
                 continue
             text = path.read_text()
             if path.parent.name == "leaves":
