@@ -446,7 +446,10 @@ class Sutrod:
     def notified(self) -> bytes:
         """The next message of the daemon to systemd."""
         assert self.notify
-        return self.notify.recv(1000)
+        try:
+            return self.notify.recv(1000)
+        except TimeoutError:
+            raise TimeoutError(f"no message to systemd; sutrod logged:\n{self.log()}") from None
 
     def spawn(self, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
         """Start the binary, without waiting."""
