@@ -187,7 +187,7 @@ static bool is_in(const struct promises *l, const struct promise *p)
 	return same && same->value == p->value && same->part == p->part;
 }
 
-/* Where a path leads that was not looked up in time is not known, and neither is the room there. */
+/* The device of a path is unknown if its lookup did not end in time, and so is the room there. */
 static int check_paths(const struct bus *b, const struct promises *present,
 		       const struct promises *l, sd_bus_error *error)
 {

@@ -193,7 +193,7 @@ static void change_free(void *userdata)
 	free(c);
 }
 
-/* It takes over the reservation of @change. */
+/* The call that writes the file takes over the reservation of @change. */
 static int start_change(struct bus *b, sd_bus_message *call,
 			const struct change *change, sd_bus_error *error)
 {

@@ -51,7 +51,7 @@ def test_remainder_of_a_small_demand_goes_to_siblings_by_weight() -> None:
     scene = scenario(group=THREE)
     due = entitlement.fair_shares(scene, 0, {"a": 0.1, "b": 1.0, "c": 1.0}, 1.0)
     assert due == pytest.approx({"a": 0.1, "b": 0.45, "c": 0.45})
-    # What a leaves is too much for b, and c has the remainder of that.
+    # The rest of a is too much for b, and c has the remainder.
     due = entitlement.fair_shares(scene, 0, {"a": 0.1, "b": 0.3, "c": 1.0}, 1.0)
     assert due == pytest.approx({"a": 0.1, "b": 0.3, "c": 0.6})
     assert entitlement.fair_shares(scene, 0, {"b": 1.0}, 1.0) == {"b": 1.0}
