@@ -166,7 +166,7 @@ class Client:
             asyncio.get_running_loop().set_exception_handler(lambda *_: None)
             raise errors.BusUnavailable(
                 f"the system bus at {where} closed the connection of user {os.getuid()}",
-                "see: journalctl -u dbus; a user of DynamicUser= needs the package libnss-systemd",
+                "see: journalctl -u dbus; dbus-daemon refuses users of DynamicUser=",
             ) from None
         except (OSError, AuthError, InvalidAddressError) as error:
             reason = getattr(error, "strerror", None) or str(error) or "no answer"
