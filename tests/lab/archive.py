@@ -53,7 +53,9 @@ def fetched(cache: Cache, names: Sequence[str]) -> None:
         step("packages: downloading what is not in the cache from the Debian archive")
         command = ["apt-get", *options, "--quiet=2", "--yes", "--no-install-recommends"]
         command += ["install", "--download-only", *MINBASE, *sorted(set(names))]
-        run(command, "downloading Debian packages", cache.run_dir / "packages-download.log")
+        what = "downloading Debian packages"
+        with cache.names_full_disk(what):
+            run(command, what, cache.run_dir / "packages-download.log")
 
 
 def backports(cache: Cache) -> dict[str, str]:

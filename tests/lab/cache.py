@@ -20,6 +20,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -28,13 +29,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .namespace import remove_tree
-from .progress import LabError, step
+from .progress import LabError, step, tail
 
 # Two clones, each with a change tried and taken back, share a cache without rebuilding.
 KEEP = 4
 KEEP_RUNS = 20
 # Less free space than this after a failed build means that the disk is the reason.
 FULL_BYTES = 64 << 20
+# apt compares the free space before it writes; other programs report the error of the kernel.
+NO_SPACE = re.compile("enough free space|No space left on device")
 # A first `./lab test` fills this much.
 NEEDED_GIB = 16
 
@@ -142,22 +145,30 @@ class Cache:
         part.mkdir(parents=True)
         step(what)
         try:
-            build(part)
+            with self.names_full_disk(what):
+                build(part)
             part.rename(final)
-        except BaseException as error:
+        except BaseException:
             # Ctrl-C and SIGTERM as well: gigabytes of remains help nobody.
             with contextlib.suppress(OSError, subprocess.SubprocessError):
                 remove_tree(part)
-            if isinstance(error, LabError | OSError) and self.is_full():
-                raise LabError(
-                    f"{what}: the disk of {self.root} is full; free {NEEDED_GIB} GiB there, or "
-                    "name a folder on another disk with --cache DIR"
-                ) from error
             raise
 
-    def is_full(self) -> bool:
-        """True if the disk of the cache has less than FULL_BYTES left."""
-        return shutil.disk_usage(self.root).free < FULL_BYTES
+    @contextlib.contextmanager
+    def names_full_disk(self, what: str) -> Iterator[None]:
+        """Report a failure of the body as a full disk, if that is its cause."""
+        try:
+            yield
+        except (LabError, OSError) as error:
+            log = getattr(error, "log", None)
+            complaint = NO_SPACE.search("\n".join(tail(log))) if log else None
+            if not complaint and shutil.disk_usage(self.root).free >= FULL_BYTES:
+                raise
+            raise LabError(
+                f"{what}: the disk of {self.root} is full; free {NEEDED_GIB} GiB there, or "
+                "name a folder on another disk with --cache DIR",
+                log,
+            ) from error
 
     def _prune(self, kind: str) -> None:
         """Remove what nobody uses: unfinished builds, and all but the newest KEEP of this kind."""

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The cache: one build per content, nothing half-built, nothing in use removed."""
 
+import errno
 import multiprocessing
+import os
 import time
+from collections import namedtuple
 from pathlib import Path
 
 import pytest
@@ -51,6 +54,41 @@ def test_remains_of_a_killed_build_are_replaced(tmp_path: Path) -> None:
     (part / "stale").touch()
     built = Cache(tmp_path).artefact("kind", 1, "", make("new"))
     assert [path.name for path in built.iterdir()] == ["file"]
+
+
+def test_full_disk_is_named_although_its_remains_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = tmp_path / "kind" / (key_of(1) + ".part")
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage(0 if cut.exists() else 1 << 30))
+
+    def fails(folder: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(LabError, match="^tree: the disk of .* is full; free 16 GiB there, or"):
+        Cache(tmp_path).artefact("kind", 1, "tree", fails)
+    assert not cut.exists()
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        "E: You don't have enough free space in /cache/packages/.",
+        "cp: error writing 'root.img': No space left on device",
+    ],
+)
+def test_full_disk_of_a_program_is_named(tmp_path: Path, complaint: str) -> None:
+    log = tmp_path / "log"
+    log.write_text(f"begin\n{complaint}\nend\n")
+    with pytest.raises(LabError, match="is full") as found, Cache(tmp_path).names_full_disk("x"):
+        raise LabError("apt failed with status 100", log)
+    assert found.value.log == log
+
+
+def test_another_failure_stays_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="^status 1$"), Cache(tmp_path).names_full_disk("x"):
+        raise LabError("status 1", tmp_path / "none")
 
 
 def _count(root: Path) -> None:
