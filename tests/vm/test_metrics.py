@@ -5,6 +5,7 @@ tests/ctl/test_metrics.py has the values of the metrics.
 """
 
 import json
+import pwd
 import re
 import time
 import urllib.parse
@@ -125,12 +126,12 @@ def test_promtool_has_no_complaint(db: Unit) -> None:
 
 
 def test_service_has_no_rights(daemon: None) -> None:
-    """A scrape starts it as a user of its own, without capabilities and network."""
+    """A scrape starts it as the user of sysusers.d, without capabilities and network."""
     assert "sutro_up 1.0" in get(METRICS)
     pid = run("systemctl", "show", "--property=MainPID", "--value", "sutro-exporter.service")
     status = Path(f"/proc/{int(pid)}/status").read_text()
     (uid,) = re.findall(r"^Uid:\s+(\d+)", status, re.M)
-    assert int(uid) > 60000
+    assert int(uid) == pwd.getpwnam("sutro-exporter").pw_uid != 0
     assert re.search(r"^CapEff:\s+0+$", status, re.M)
     own, other = (Path(f"/proc/{one}/ns/net").readlink() for one in (int(pid), "self"))
     assert own != other
