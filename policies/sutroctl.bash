@@ -6,8 +6,8 @@ _sutroctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' family='' place=0 words='' files='' word last=''
 	local options='--json= -j --no-legend --no-pager --host --help'
-	local valued='@(--device|--from|--output|-o|--record|--order|--filter|--depth|--delay|-d)'
-	local numbers='@(--iterations|-n|--seconds|--node|--host|-H)'
+	local valued='@(--device|--from|--output|-o|--record|--order|--filter|--depth|--delay|-d|--write|--plot)'
+	local numbers='@(--iterations|-n|--seconds|--node|--host|-H|--only|--schedulers|--duration)'
 
 	local keys='ReadBandwidthMin WriteBandwidthMin ReadIOPSMin WriteIOPSMin ReadBandwidthMax'
 	keys+=' WriteBandwidthMax ReadIOPSMax WriteIOPSMax LatencyTarget WriteLatencyTarget'
@@ -34,13 +34,17 @@ _sutroctl() {
 			words='check show cat edit set reset reload'
 		else
 			words='status tree explain latency top watch plot set use release measure metrics'
-			words+=' slurm-gres log-level dump policy'
+			words+=' slurm-gres test log-level dump policy'
 			options+=' --version'
 		fi
 		;;
 	tree | use) files=yes ;;
 	'policy check') files=yes options+=' --fits' ;;
 	measure) files=yes options+=' --yes --dry-run --seconds' ;;
+	test)
+		files=yes
+		options+=' --list --only --schedulers --duration --write --yes --report --plot --from --restore'
+		;;
 	top)
 		files=yes
 		options+=' --order --reverse --filter --active --tree --depth --delay --iterations --batch'
@@ -72,6 +76,8 @@ _sutroctl() {
 		;;
 	esac
 	case $prev in
+	--schedulers) files='' words='none mq-deadline kyber bfq iocost sutro' ;;
+	--only) files='' words=$(sutroctl test --list --no-legend 2>/dev/null | cut -d' ' -f1) ;;
 	--order) files='' words='state unit device value granted got share weight' ;;
 	--json | =) files='' words='pretty short off' ;;
 	esac

@@ -8,7 +8,7 @@ end
 
 function __sutroctl_no_verb
     not __fish_seen_subcommand_from status tree explain latency top watch plot set use release \
-        measure metrics slurm-gres log-level dump policy
+        measure metrics slurm-gres test log-level dump policy
 end
 
 function __sutroctl_verb
@@ -47,6 +47,7 @@ complete $no_verb -a release -d 'switch leaves back to their former scheduler'
 complete $no_verb -a measure -d 'measure what a device can promise'
 complete $no_verb -a metrics -d 'counters and promises in the text format of Prometheus'
 complete $no_verb -a slurm-gres -d "lines of Slurm's configuration"
+complete $no_verb -a test -d 'fairness tests on a device'
 complete $no_verb -a log-level -d "show or set the level of the daemon's log"
 complete $no_verb -a dump -d 'the whole state of the daemon'
 complete $no_verb -a policy -d 'settings of units'
@@ -61,7 +62,7 @@ complete $policy -a set -d 'set policy keys of a unit'
 complete $policy -a reset -d 'remove settings of a unit'
 complete $policy -a reload -d 'let the daemon read all policy files again'
 
-complete -c sutroctl -n '__sutroctl_verb tree top use release measure explain' -F
+complete -c sutroctl -n '__sutroctl_verb tree top use release measure explain test' -F
 complete -c sutroctl -n '__sutroctl_verb explain latency plot set' -a '(__sutroctl_units)'
 complete -c sutroctl -n '__sutroctl_policy show cat edit set reset' -a '(__sutroctl_units)'
 complete -c sutroctl -n '__sutroctl_policy set' -a "$assignments"
@@ -91,6 +92,18 @@ complete -c sutroctl -n '__sutroctl_verb metrics' -l all -d 'all cgroups'
 complete -c sutroctl -n '__sutroctl_verb measure' -s y -l yes -d 'do not ask for confirmation'
 complete -c sutroctl -n '__sutroctl_verb measure' -l dry-run -d 'measure, but keep nothing'
 complete -c sutroctl -n '__sutroctl_verb measure' -l seconds -x -d 'for each of two rates'
+set -l test -c sutroctl -n '__sutroctl_verb test'
+complete $test -l list -d 'list the experiments'
+complete $test -l only -x -a '(sutroctl test --list --no-legend 2>/dev/null | string replace -r " .*" "")' -d 'only this experiment'
+complete $test -l schedulers -x -a 'none mq-deadline kyber bfq iocost sutro' -d 'only these schedulers'
+complete $test -l duration -x -d 'seconds of each measurement'
+complete $test -l write -r -F -d 'a new file on the device'
+complete $test -s y -l yes -d 'do not ask for confirmation'
+complete $test -l report -d 'print a text to send in'
+complete $test -l plot -r -F -d 'draw a .png or .svg file'
+complete $test -l from -r -F -d 'results of test --json'
+complete $test -l restore -d 'restore what a killed test has left behind'
+
 complete -c sutroctl -n '__sutroctl_verb slurm-gres' -l node -x -d 'the name of the node'
 complete -c sutroctl -n '__sutroctl_verb log-level' -a 'emerg alert crit err warning notice info debug'
 complete -c sutroctl -n '__sutroctl_policy check' -l fits -d 'compare floors with the capacity'

@@ -28,6 +28,7 @@ verbs=(
   'measure:measure what a device can promise'
   'metrics:counters and promises in the text format of Prometheus'
   "slurm-gres:lines of Slurm's configuration"
+  'test:fairness tests on a device'
   "log-level:show or set the level of the daemon's log"
   'dump:the whole state of the daemon'
   'policy:settings of units'
@@ -51,6 +52,12 @@ _sutroctl_units() {
   units=(${${(f)"$(systemctl list-units --all --full --plain --no-legend \
     --type=service,scope,slice,socket,mount,swap 2>/dev/null)"}%% *})
   compadd -a units
+}
+
+_sutroctl_experiments() {
+  local -a names
+  names=(${${(f)"$(sutroctl test --list --no-legend 2>/dev/null)"}%% *})
+  compadd -a names
 }
 
 _arguments -C $common '--version[print the version]' '1:verb:->verb' '*::argument:->argument' && return
@@ -113,6 +120,20 @@ case $verb in
     ) ;;
   (metrics)
     arguments=('--all[all cgroups]' '(-o --output)'{-o,--output}'[replace a file]:file:_files') ;;
+  (test)
+    arguments=(
+      '--list[list the experiments]'
+      '*--only[only this experiment]:name:_sutroctl_experiments'
+      '--schedulers[only these]:scheduler:_sequence compadd - none mq-deadline kyber bfq iocost sutro'
+      '--duration[of each measurement]:seconds:'
+      '--write[a new file on the device]:file:_files'
+      '(-y --yes)'{-y,--yes}'[do not ask for confirmation]'
+      '--report[print a text to send in]'
+      '--plot[draw a .png or .svg file]:file:_files'
+      '--from[results of test --json]:file:_files'
+      '--restore[restore what a killed test has left behind]'
+      '1:device:_files'
+    ) ;;
   (slurm-gres) arguments=('--node[the name of the node]:node:' '*:rate:') ;;
   (log-level) arguments=('1:level:(emerg alert crit err warning notice info debug)') ;;
   ('policy check') arguments=('--fits[compare floors with the capacity]' '*:file:_files') ;;

@@ -16,6 +16,7 @@ arguments      its command line; its verbs are in
   stacks       tree, use, release
   statements   explain, set
   measure      measure
+  fairness     test, with the package sutro-tests
   policy       policy check, show, set, reset, reload
   policy_files policy cat, edit
   top, watch, plot

@@ -100,7 +100,7 @@ def parser() -> argparse.ArgumentParser:
         prog="sutroctl", metavar="VERB", help=argparse.SUPPRESS, required=True, parser_class=_Parser
     )
     verbs = _Verbs(below, common)
-    for add in (_add_views, _add_weights, _add_measurements, _add_daemon, _add_policies):
+    for add in (_add_views, _add_weights, _add_measurements, _add_test, _add_daemon, _add_policies):
         add(verbs)
     about = "Show and set I/O weights, guarantees and limits on stacked block devices."
     made.description = about + "\n" + verbs.help.rstrip()
@@ -218,6 +218,30 @@ def _add_measurements(verbs: _Verbs) -> None:
     verb = add("slurm-gres", "slurm.gres", "slurm.show", text)
     verb.add_argument("rate", nargs="*", metavar="KIND=PATH:RATE", help="read=/scratch:400M")
     verb.add_argument("--node", metavar="NAME", help="the name of the node (this machine's)")
+
+
+def _add_test(verbs: _Verbs) -> None:
+    text = "fairness tests on a device, with its schedulers side by side"
+    verb = verbs.add("test", "fairness.test", "fairness.show", text)
+    verb.add_argument("device", nargs="?", metavar="DEVICE", help="a device, mount point or path")
+    verb.add_argument("--list", action="store_true", help="list the experiments")
+    verb.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="only this experiment"
+    )
+    verb.add_argument(
+        "--schedulers", default="", metavar="NAME,...", help="only these, of those in the kernel"
+    )
+    verb.add_argument(
+        "--duration", type=int, default=10, metavar="SECONDS", help="of each measurement (10)"
+    )
+    verb.add_argument("--write", metavar="FILE", help="a new file on the device, for writes")
+    verb.add_argument("--yes", "-y", action="store_true", help="do not ask for confirmation")
+    verb.add_argument("--report", action="store_true", help="print a text to send in")
+    verb.add_argument("--plot", metavar="FILE", help="draw a .png or .svg file, too")
+    verb.add_argument("--from", dest="source", metavar="FILE", help="results of test --json")
+    verb.add_argument(
+        "--restore", action="store_true", help="restore what a killed test has left behind"
+    )
 
 
 def _add_daemon(verbs: _Verbs) -> None:

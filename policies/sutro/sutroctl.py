@@ -20,7 +20,7 @@ from .errors import SutroError, UsageError
 from .weights import parse_weight
 
 # Verbs that read or write files of the machine they run on.
-LOCAL = ("measure", "metrics", "policy cat", "policy edit")
+LOCAL = ("measure", "metrics", "policy cat", "policy edit", "test")
 
 
 def _complain(error: SutroError, args: argparse.Namespace) -> int:
@@ -62,6 +62,10 @@ def _check(args: argparse.Namespace) -> None:
         from . import measure
 
         measure.check(args)
+    if args.verb == "test":
+        from . import fairness
+
+        fairness.check(args)
     if args.verb == "set":
         args.weight = parse_weight(args.weight)
     if args.verb == "release" and bool(args.device) == args.all:
@@ -82,6 +86,8 @@ def _needs_no_bus(args: argparse.Namespace) -> bool:
         return not args.fits
     if args.verb == "slurm-gres":
         return bool(args.rate)
+    if args.verb == "test":
+        return not args.device
     # Metrics without a daemon have that as a value.
     return args.verb == "metrics" or (args.verb in ("plot", "top") and bool(args.source))
 

@@ -103,7 +103,10 @@ def test_host(sutrod, tmp_path):
 
 @pytest.mark.parametrize(
     "words",
-    ["measure /srv --yes", "metrics", "policy cat db", "policy edit db", "policy check a.policy"],
+    [
+        *("measure /srv --yes", "metrics", "policy cat db", "policy edit db"),
+        *("policy check a.policy", "test /srv --yes"),
+    ],
 )
 def test_verbs_of_this_machine(words):
     run = sutroctl("-H", "db1", *words.split(), **NOWHERE)

@@ -40,7 +40,9 @@ NOT_PACKAGED = (
     "Documentation/",
 )
 PACKAGED = ("Documentation/guides/", "Documentation/man/", "Documentation/meson.build",
-            "Documentation/org.sutro1.xml")  # fmt: skip
+            "Documentation/org.sutro1.xml", "tests/hardware/", "tests/bench/__init__.py",
+            "tests/bench/book.py", "tests/bench/read.py", "tests/rig/__init__.py",
+            "tests/rig/result.py")  # fmt: skip
 MODELDISK = "tests/modeldisk/"
 CROWD = "tests/bench/scale/crowd.c"
 # Names that are left out when there is no git to ask.

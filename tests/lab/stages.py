@@ -68,7 +68,7 @@ NAME_CHARS = 200
 KERNEL_HALF = ("kernel/", "tests/modeldisk/", "Documentation/block/", "Documentation/ABI/")
 HOST_HALF = ("daemon/", "policies/", "cockpit/", "dist/", "debian/", "meson.build", "meson.options",
              "Documentation/man/", "Documentation/guides/", "Documentation/meson.build",
-             "Documentation/org.sutro1.xml", "LICENSES/")  # fmt: skip
+             "Documentation/org.sutro1.xml", "LICENSES/", "tests/hardware/")  # fmt: skip
 PACKAGES = (*KERNEL_HALF, *HOST_HALF)
 CHECKED = (*PACKAGES, "tests/package/")
 UNIT = (*PACKAGES, "tests/unit/", "tests/daemon/", "tests/ctl/", "tests/sim/", "tests/slurm/",

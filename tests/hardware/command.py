@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The verb test: `check` finds slips before the bus is needed, `test` does the rest.
+
+    sutroctl test DEVICE      run, restore, print
+    sutroctl test --from F    print what an earlier --json has
+    sutroctl test --restore   what the guard calls when a test was killed
+
+The data of the answer: device, leaves, kernel, `experiments` with name, title and units, and
+`results`, a record for each number (judge.py).
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.read import ScenarioError, load
+from rig.result import Result
+from sutro import __version__
+from sutro.answer import Answer
+from sutro.client import Client
+from sutro.errors import NotPermitted, SutroError, UsageError
+
+from . import fio, leaf, picture, plan, report, run, state
+from .experiment import OURS, SCHEDULERS, SHIPPED, Book, Experiment
+from .judge import Comparison, floors
+from .leaf import IOCOST
+from .machine import Machine
+from .target import Target, check_file, find
+
+Dict = dict[str, Any]
+
+LEAST_S, MOST_S = 2, 600
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+NEEDED = {"fio": "fio", "systemd-run": "systemd", "tail": "coreutils"}
+LARGEST_BYTES = 32 << 20
+# Of the data and of its parts, with their types.
+KEYS = {
+    "version": str, "kernel": str, "machine": str, "cpus": int, "device": str, "path": str,
+    "stack": str, "leaves": list, "write": str, "seconds": int, "schedulers": list,
+    "unavailable": dict, "notes": list, "experiments": list, "results": list, "judged": int,
+    "met": int,
+}  # fmt: skip
+OF_PARTS = {
+    "experiments": ("name", "title", "units"),
+    "results": ("scenario", "scheduler", "metric", "value", "goal", "met", "judged"),
+    "leaves": ("leaf", "kind", "model", "rotational", "size_bytes", "scheduler", "nr_requests"),
+}
+
+
+def is_root() -> bool:
+    """This process may switch schedulers."""
+    return os.geteuid() == 0
+
+
+def system() -> Dict:
+    """The kernel and the processor."""
+    one = os.uname()
+    return {"kernel": one.release, "machine": one.machine, "cpus": os.cpu_count() or 0}
+
+
+# Slips that need no bus
+
+
+def _experiments(names: Sequence[str], writes: bool) -> list[Experiment]:
+    """The chosen ones; without a file those that need none."""
+    try:
+        book = load(Book, SHIPPED).only(names)
+    except ScenarioError as error:
+        raise UsageError(str(error), "see: sutroctl test --list") from None
+    found = list(book.scenario)
+    for one in found:
+        if names and one.writes and not writes:
+            raise UsageError(
+                f"experiment {one.name} writes", "name a new file on the device: --write FILE"
+            )
+    return [one for one in found if writes or not one.writes]
+
+
+def _schedulers(text: str) -> list[str]:
+    """The named ones, in the usual order."""
+    names = text.split(",") if text else []
+    for name in names:
+        if name not in SCHEDULERS:
+            raise UsageError(f"no scheduler '{name}'; there are {', '.join(SCHEDULERS)}")
+    return [name for name in SCHEDULERS if name in names]
+
+
+def check(args: argparse.Namespace) -> None:
+    """Refuse a command line that cannot be right."""
+    ways = {
+        "DEVICE": args.device, "--list": args.list, "--restore": args.restore,
+        "--from": args.source,
+    }  # fmt: skip
+    given = [way for way, value in ways.items() if value]
+    if len(given) != 1:
+        problem = " and ".join(given) + " exclude each other" if given else "a device is missing"
+        raise UsageError(problem, "sutroctl test DEVICE, or --list, --restore, --from FILE")
+    if not LEAST_S <= args.duration <= MOST_S:
+        raise UsageError(f"--duration={args.duration}: allowed is {LEAST_S} to {MOST_S} seconds")
+    _schedulers(args.schedulers)
+    _experiments(args.only, bool(args.write) or not args.device)
+    if args.plot:
+        picture.check_output(args.plot)
+    if not args.device:
+        return
+    if args.write:
+        check_file(args.write)
+    if not args.yes and not sys.stdin.isatty():
+        raise UsageError("there is no terminal to confirm the test on", "add --yes")
+
+
+# The verb
+
+
+async def test(client: Client | None, args: argparse.Namespace) -> Answer:
+    """Run the verb."""
+    if args.list:
+        return Answer([_about(one) for one in _experiments(args.only, True)])
+    if args.restore:
+        return _restore()
+    failure = None
+    if args.source:
+        data = _recorded(args.source)
+    else:
+        assert client
+        data, failure = await _tested(client, args)
+    if args.plot:
+        picture.draw(data, args.plot)
+        data["plot"] = args.plot
+    status = 0 if data["met"] == data["judged"] else 1
+    if args.report:
+        return Answer({"report": report.text(data)}, failure, status)
+    return Answer(data, failure, status)
+
+
+def _about(one: Experiment) -> Dict:
+    return {
+        "name": one.name,
+        "title": one.title,
+        "source": one.source,
+        "writes": one.writes,
+        "units": [group.name for group in one.group],
+    }
+
+
+def _recorded(file: str) -> Dict:
+    """The data of an earlier test."""
+    try:
+        with open(file, encoding="utf-8") as stream:
+            data = json.loads(stream.read(LARGEST_BYTES))
+    except OSError as error:
+        raise SutroError(f"{file}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        data = None
+    if not _is_whole(data):
+        raise SutroError(
+            f"{file}: this is no result of a test",
+            "make one: sutroctl test DEVICE --json >FILE",
+        )
+    return data
+
+
+def _is_whole(data: Any) -> bool:
+    """It has what show, report and picture read."""
+    return (
+        isinstance(data, dict)
+        and all(isinstance(data.get(key), kind) for key, kind in KEYS.items())
+        and all(
+            isinstance(one, dict) and all(key in one for key in keys)
+            for part, keys in OF_PARTS.items()
+            for one in data[part]
+        )
+    )
+
+
+def _restore() -> Answer:
+    if not state.is_left():
+        return Answer({"restored": False})
+    _need_root()
+    with state.locked():
+        failures = state.restore()
+    return Answer({"restored": not failures}, _not_restored(failures))
+
+
+def _not_restored(failures: Sequence[str]) -> SutroError | None:
+    if not failures:
+        return None
+    return SutroError(
+        f"not restored: {'; '.join(failures)}",
+        "resolve this, then run: sutroctl test --restore",
+    )
+
+
+def _need_root() -> None:
+    if not is_root():
+        raise NotPermitted("only root can switch schedulers and start units", "run it with sudo")
+
+
+def _need_tools() -> None:
+    for tool, package in NEEDED.items():
+        if not shutil.which(tool):
+            raise SutroError(f"{tool} is not installed", f"install it: apt install {package}")
+
+
+async def _tested(client: Client, args: argparse.Namespace) -> tuple[Dict, SutroError | None]:
+    """Run all; the data, and the failure if something was not restored."""
+    _need_root()
+    _need_tools()
+    with state.locked():
+        if state.is_left():
+            print("An earlier test has not restored all: restoring.", file=sys.stderr)
+            if failure := _not_restored(state.restore()):
+                raise failure
+        target = await find(client, args.device, args.write)
+        unavailable = _unavailable(target, _schedulers(args.schedulers))
+        schedulers = [
+            name for name in _schedulers(args.schedulers) or SCHEDULERS if name not in unavailable
+        ]
+        if not schedulers:
+            raise SutroError(f"{target.path}: no scheduler can be run: {'; '.join(unavailable)}")
+        experiments = _experiments(args.only, bool(target.file))
+        steps = plan.steps(experiments, schedulers)
+        _confirm(target, schedulers, plan.seconds(steps, args.duration), args)
+        failures: list[str] = []
+        async with _Stops():
+            try:
+                comparisons = await _all_run(client, target, steps, args.duration)
+            finally:
+                with _undisturbed():
+                    failures = state.restore()
+                    for failure in failures:
+                        print(f"not restored: {failure}", file=sys.stderr)
+                    state.unguard()
+    data = _data(target, experiments, schedulers, unavailable, args)
+    found = [result for one in comparisons for result in one.results()]
+    return data | _sum(found), _not_restored(failures)
+
+
+def _unavailable(target: Target, wanted: Sequence[str]) -> dict[str, str]:
+    """Schedulers that cannot be run, with the reason; SutroError for one that was asked for."""
+    found: dict[str, str] = {}
+    loaded = set.intersection(*(set(one.schedulers()) for one in target.leaves))
+    modules = leaf.modules()
+    for name in SCHEDULERS:
+        if name == IOCOST:
+            without = [one.node for one in target.leaves if not one.has_iocost()]
+            if without:
+                found[name] = f"iocost is not enabled on {', '.join(without)}"
+        elif name != "none" and name not in loaded and not leaf.is_loadable(name, modules):
+            found[name] = f"the kernel has no scheduler {name}"
+    for name in wanted:
+        if name in found:
+            raise SutroError(found[name], _remedy(name))
+    return found
+
+
+def _remedy(name: str) -> str:
+    if name == IOCOST:
+        return (
+            "write a model and 'MAJ:MIN enable=1' to io.cost.model and io.cost.qos, or leave it out"
+        )
+    return "apt install sutro-dkms" if name == OURS else "leave it out of --schedulers"
+
+
+def _confirm(target: Target, schedulers: list[str], seconds: float, args: Any) -> None:
+    """State what will be done, and ask."""
+    leaves = ", ".join(one.node for one in target.leaves)
+    lines = [
+        f"The test of {target.path} takes about {plan.duration(seconds)}.",
+        f"It reads the device at full speed and switches {leaves} between {', '.join(schedulers)}.",
+    ]
+    if target.file:
+        size = target.file.size_bytes >> 20
+        lines.append(f"It writes {size} MiB to {target.file.path}, and removes that file.")
+    if target.others:
+        lines.append(f"On the same disks: {', '.join(target.others)}.")
+    lines.append("Other users of the disks are slow meanwhile, and distort the result.")
+    lines.append("Schedulers and their settings are restored at the end, also after Ctrl-C.")
+    print("\n".join(lines), file=sys.stderr)
+    if not args.yes:
+        print("Continue? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise SutroError("nothing was tested")
+
+
+# Runs
+
+
+async def _all_run(
+    client: Client, target: Target, steps: Sequence[plan.Step], measure_s: float
+) -> list[Comparison]:
+    """Do all runs, and compare those of each experiment."""
+    state.begin(target.leaves, target.file.path if target.file else "")
+    state.guard(str(Path(sys.argv[0]).absolute()))
+    machine = Machine(target.leaves, [one for one in target.leaves if one.has_iocost()])
+    if target.file:
+        print(f"Writing {target.file.path} ...", file=sys.stderr, flush=True)
+        try:
+            await machine.fill(fio.fill_command(target.file.path, target.file.size_bytes))
+        except run.RunError as error:
+            raise SutroError(f"{target.file.path} cannot be written: {error}") from None
+    runner = run.Runner(client, machine, target, measure_s)
+    left_s = plan.seconds(steps, measure_s)
+    found: dict[str, Comparison] = {}
+    for number, step in enumerate(steps, start=1):
+        left = plan.duration(left_s)
+        print(f"[{number}/{len(steps)}] {step.name} ({left} left)", file=sys.stderr, flush=True)
+        left_s -= step.seconds(measure_s)
+        one = found.setdefault(step.experiment.name, Comparison(step.experiment))
+        await _one_run(runner, step, one)
+    return list(found.values())
+
+
+async def _one_run(runner: run.Runner, step: plan.Step, one: Comparison) -> None:
+    """Add a run, or its failure. Without the units alone there is nothing to compare with."""
+    if one.broken and not step.only:
+        one.failures[step.scheduler] = one.broken
+        return
+    try:
+        done = await runner.run(step, {} if step.only else floors(step.experiment, one.alone))
+    except (SutroError, *run.TROUBLE) as error:
+        print(f"  failed: {error}", file=sys.stderr)
+        if step.only:
+            one.broken = f"{step.only} alone: {error}"
+        else:
+            one.failures[step.scheduler] = str(error)
+    else:
+        if step.only:
+            one.alone[step.only] = done
+        else:
+            one.runs[step.scheduler] = done
+
+
+def _data(
+    target: Target, experiments: Sequence[Experiment], schedulers: list[str],
+    unavailable: Mapping[str, str], args: argparse.Namespace,
+) -> Dict:  # fmt: skip
+    notes = []
+    if not target.file and not args.only:
+        notes.append("Experiments with writes were left out: --write FILE runs them, too.")
+    if OURS not in schedulers:
+        notes.append("sutro was not run, so there is nothing to judge.")
+    leaves = f"{len(target.leaves)} leaves" if len(target.leaves) > 1 else "one leaf"
+    return {
+        "version": __version__,
+        **system(),
+        "device": target.device.path,
+        "path": target.path,
+        "stack": f"{target.kind} on {leaves}",
+        "leaves": list(target.about),
+        "write": target.file.path if target.file else "",
+        "seconds": args.duration,
+        "schedulers": schedulers,
+        "unavailable": dict(unavailable),
+        "notes": notes,
+        "experiments": [_about(one) for one in experiments],
+    }
+
+
+def _sum(found: Sequence[Result]) -> Dict:
+    judged = [result for result in found if result.counts]
+    return {
+        "results": [result.as_object() for result in found],
+        "judged": len(judged),
+        "met": sum(bool(result.met) for result in judged),
+    }
+
+
+# Signals
+
+
+class _Stops:
+    """SIGTERM and SIGHUP end the test as Ctrl-C does; it restores the machine first."""
+
+    async def __aenter__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._stopped = ""
+        for number in SIGNALS[1:]:
+            self._loop.add_signal_handler(number, self._stop, number)
+
+    def _stop(self, number: signal.Signals) -> None:
+        self._stopped = number.name
+        if self._task:
+            self._task.cancel()
+
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        for number in SIGNALS[1:]:
+            self._loop.remove_signal_handler(number)
+        if kind is asyncio.CancelledError and self._stopped:
+            raise SutroError(f"{self._stopped} ended the test; the machine is restored") from None
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second Ctrl-C does not end the restoration."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
