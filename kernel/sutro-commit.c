@@ -46,8 +46,8 @@ void sutro_core_commit(struct sutro_core *core, struct sutro_group *group,
 	group->commits++;
 	core->commits++;
 	/* A write and its flush wait for streams once. */
-	if (group == core->prompt && core->prompt_nr)
-		core->prompt_nr--;
+	if (group == core->sensitive && core->sensitive_nr)
+		core->sensitive_nr--;
 	if (t->rotational && sutro_tree_may_borrow(group, t->slice_ns / 2))
 		core->commit_until_ns = now_ns + t->slice_ns;
 }

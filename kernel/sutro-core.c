@@ -176,8 +176,8 @@ struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
 		core->expected_until_ns =
 			group->leave_at_ns + 2 * sutro_return_ns(core);
 	}
-	if (group == core->prompt)
-		core->prompt = NULL;
+	if (group == core->sensitive)
+		core->sensitive = NULL;
 	sutro_protect_drop(core, group);
 	group->stat.dequeue++;
 	return group;
@@ -214,22 +214,22 @@ static bool sutro_core_is_urgent(const struct sutro_core *core,
 	       sutro_tree_may_borrow(group, core->tunables.slice_ns / 2);
 }
 
-/* Is a group prompt (sutro-select.c)?  If so, count its requests. */
-static void sutro_learn_prompt(struct sutro_core *core,
-			       struct sutro_group *group, bool wakes)
+/* Do streams wait for a group (sutro-select.c)?  If so, count its requests. */
+static void sutro_learn_sensitive(struct sutro_core *core,
+				  struct sutro_group *group, bool wakes)
 {
 	const struct sutro_tunables *t = &core->tunables;
 
-	if (!wakes && group == core->prompt)
-		core->prompt = NULL;
+	if (!wakes && group == core->sensitive)
+		core->sensitive = NULL;
 	if (!wakes || !t->rotational || t->fairness || !t->protect ||
-	    !sutro_group_favoured(group, SUTRO_PROTECT_PROMPT))
+	    !sutro_group_favoured(group, SUTRO_PROTECT_SENSITIVE))
 		return;
-	if (group != core->prompt) {
-		core->prompt = group;
-		core->prompt_nr = 0;
+	if (group != core->sensitive) {
+		core->sensitive = group;
+		core->sensitive_nr = 0;
 	}
-	core->prompt_nr++;
+	core->sensitive_nr++;
 }
 
 /**
@@ -250,7 +250,7 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 	sutro_learn_arrival(core, group, far, now_ns);
 	core->queued++;
 	if (group->queued++) {
-		sutro_learn_prompt(core, group, false);
+		sutro_learn_sensitive(core, group, false);
 		sutro_protect_arrived(core, group, now_ns);
 		return;
 	}
@@ -262,14 +262,14 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 		core->nr_active++;
 	sutro_tree_backlog(group, core->tunables.slice_ns / 2);
 	sutro_protect_arrived(core, group, now_ns);
-	sutro_learn_prompt(core, group, wakes);
+	sutro_learn_sensitive(core, group, wakes);
 
 	if (wakes && core->in_service && group != core->in_service) {
 		sutro_tree_compare(group, core->in_service, &woken, &served);
 		if (woken->class < served->class ||
 		    (woken->class == served->class &&
 		     ((sutro_owes(core, served, woken) &&
-		       !sutro_prompt_waits(core, group)) ||
+		       !sutro_sensitive_waits(core, group)) ||
 		      sutro_core_is_urgent(core, group))))
 			core->preempt = true;
 	}

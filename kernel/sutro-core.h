@@ -21,8 +21,8 @@
  */
 #define SUTRO_DEPTH_MAX 128U
 
-/* Requests of a prompt group for each one that waits for streams: less than 1 %. */
-#define SUTRO_PROMPT_NR 128U
+/* Requests of a latency-sensitive group for each that waits for streams: less than 1 %. */
+#define SUTRO_SENSITIVE_NR 128U
 
 /**
  * struct sutro_tunables - settings of the administrator, and properties of the device
@@ -97,8 +97,8 @@ enum sutro_idle_end {
  * @idle_end:	why it last ceased to idle, for tracepoints; reset by its reader
  * @idled_for:	the group that it had idled for
  * @idled_ns:	and how long
- * @prompt:	a group for which streams wait (sutro-select.c), or NULL
- * @prompt_nr:	its requests since streams had received what they are owed
+ * @sensitive:	the latency-sensitive group for which streams wait (sutro-select.c), or NULL
+ * @sensitive_nr:	its requests since streams had received what they are owed
  * @postponed:	the group that is next was put before a stream that is further behind
  * @expected:	a group that has left and will probably be back soon; it may be gone,
  *		and is only compared
@@ -140,8 +140,8 @@ struct sutro_core {
 	enum sutro_idle_end idle_end;
 	struct sutro_group *idled_for;
 	u64 idled_ns;
-	struct sutro_group *prompt;
-	u32 prompt_nr;
+	struct sutro_group *sensitive;
+	u32 sensitive_nr;
 	bool postponed;
 	const struct sutro_group *expected;
 	u64 expected_until_ns;
@@ -220,11 +220,12 @@ static inline bool sutro_commit_waits(const struct sutro_core *core,
 	return group->commits && core->flush_data;
 }
 
-/* Does a prompt group wait while streams receive what they are owed? */
-static inline bool sutro_prompt_waits(const struct sutro_core *core,
-				      const struct sutro_group *group)
+/* Does a latency-sensitive group wait while streams receive what they are owed? */
+static inline bool sutro_sensitive_waits(const struct sutro_core *core,
+					 const struct sutro_group *group)
 {
-	return group == core->prompt && core->prompt_nr >= SUTRO_PROMPT_NR;
+	return group == core->sensitive &&
+	       core->sensitive_nr >= SUTRO_SENSITIVE_NR;
 }
 
 /* Are groups waited for that have nothing queued? */

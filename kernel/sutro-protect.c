@@ -22,12 +22,12 @@
  * A group that needs protection becomes protected when a request of it arrives and none
  * of its own is queued: then it depends on the latency of the device.  Groups whose
  * share is not smaller than that of a protected one are protected with it: no group is
- * held back for one that is entitled to less.  The latency of a group of a higher class
- * or of more than SUTRO_PROTECT_PROMPT times the weight is protected, too; of others,
- * only the rate is.  A group is protected until it is no longer favoured, or thinks for
- * longer than it did recently, or nearly all of the time was shared for a while and a new
- * trial begins (sutro-window.c).  Groups with reserved time are protected without a trial
- * (sutro-reserve.c).
+ * held back for one that is entitled to less.  A group of a higher class or of more than
+ * SUTRO_PROTECT_SENSITIVE times the weight is latency-sensitive: its latency is protected,
+ * too; of others, only the rate is.  A group is protected until it is no longer favoured, or
+ * thinks for longer than it did recently, or nearly all of the time was shared for a while
+ * and a new trial begins (sutro-window.c).  Groups with reserved time are protected without
+ * a trial (sutro-reserve.c).
  *
  * A group with a latency target that is missed (sutro-latency.c) is protected from its next
  * request on, whatever its share, and has no trial.  It is waited for longer than others:
@@ -202,7 +202,7 @@ static bool sutro_protect_has_slices(const struct sutro_core *core,
 {
 	u64 in_time_ns = core->tunables.group_idle_ns;
 
-	if (group != core->prompt)
+	if (group != core->sensitive)
 		in_time_ns /= 2;
 	return core->tunables.rotational && group->think_ns <= in_time_ns;
 }
@@ -320,7 +320,7 @@ static void sutro_protect_add_target(struct sutro_protect *protect,
 	if (!sutro_protect_by_target(own))
 		return;
 	protect->by_target = true;
-	protect->prompt = true;
+	protect->sensitive = true;
 	protect->target_part = min(protect->target_part,
 				   sutro_latency_part(own->latency, share));
 }
@@ -358,7 +358,7 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 		}
 	}
 	protect->least = least;
-	protect->prompt = false;
+	protect->sensitive = false;
 	protect->by_target = false;
 	protect->target_part = SUTRO_PROTECT_WHOLE;
 	sutro_reserve_begin(protect);
@@ -373,8 +373,8 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 		share += own_share;
 		sutro_reserve_add(protect, own->reserving, begins);
 		sutro_protect_add_target(protect, own, own_share);
-		protect->prompt |=
-			sutro_group_favoured(own->group, SUTRO_PROTECT_PROMPT);
+		if (sutro_group_favoured(own->group, SUTRO_PROTECT_SENSITIVE))
+			protect->sensitive = true;
 		depth += own->depth;
 	}
 	*ret_depth = depth;

@@ -27,8 +27,8 @@ struct sutro_core;
 /* Other groups leave room for a group that was protected for so long. */
 #define SUTRO_PROTECT_EXPECTED_NS (250 * 1000 * 1000ULL)
 
-/* A group that weighs more than so many times others has its latency protected, too. */
-#define SUTRO_PROTECT_PROMPT 9
+/* A group that weighs more than so many times others is latency-sensitive. */
+#define SUTRO_PROTECT_SENSITIVE 9
 
 /* The two kinds of windows of a cycle. */
 enum sutro_window {
@@ -71,7 +71,7 @@ struct sutro_protect_sums {
  * @clear:	a reserved window, and no request of another group is at the device
  * @changed:	a weight or class, or the set of protected groups, has changed
  * @late:	a probe has prolonged the shared window
- * @prompt:	the latency of a protected group is protected, too
+ * @sensitive:	a protected group is latency-sensitive
  * @gentle:	protected groups use less than their share of the device: others send less
  *		in shared windows
  * @by_share:	a group is protected for its share, not for time that is reserved for it
@@ -113,7 +113,7 @@ struct sutro_protect {
 	bool clear;
 	bool changed;
 	bool late;
-	bool prompt;
+	bool sensitive;
 	bool gentle;
 	bool by_share;
 	bool by_target;

@@ -81,21 +81,23 @@
  *	a reads 4 KiB at a time and thinks for 1 ms, b reads 128 KiB with 32 in
  *	flight: without this a waits for 32 of b's, with it for three.
  *
- * 5. Streams beside a prompt group
+ * 5. Streams beside a latency-sensitive group
  *
- * A group is prompt if it has one request at a time, and is favoured so much that its
- * latency is protected (SUTRO_PROTECT_PROMPT).  By vtime alone a stream of little weight is
- * next after each few requests of such a group, and the next one of these ends its slice:
- * one request in ten or twenty takes several times as long as alone.  So on a rotational
- * device, streams of the group's class wait until SUTRO_PROMPT_NR of its requests were
- * served, and then have whole slices until they have received what they are owed.  One
- * request of the prompt group waits for them: less than 1 % do, which a 99th percentile
- * allows.  A flush is no request of its own (sutro-commit.c).
+ * A group is latency-sensitive if it is favoured so much that its latency is protected
+ * (SUTRO_PROTECT_SENSITIVE).  Here it has one request at a time, too.  By vtime alone a
+ * stream of little weight is next after a few requests of such a group, and the next one
+ * of these ends its slice: one request in ten or twenty takes several times as long as
+ * alone.  So on a rotational device, streams of the group's class wait until
+ * SUTRO_SENSITIVE_NR of its requests were served, and then have whole slices until they
+ * have received what they are owed.  One request of the group waits for them: less than
+ * 1 % do, which a 99th percentile allows.  A flush is no request of its own
+ * (sutro-commit.c).
  *
  * Streams do not wait any more when all groups of their class together are owed
- * SUTRO_PROMPT_SLICES slices: beside many of them that percentile cannot be kept, and shares
- * would only be kept at a scale of seconds.  While streams wait, idle time is not charged to
- * the prompt group: one that thinks would lose that part of its throughput alone.
+ * SUTRO_SENSITIVE_SLICES slices: beside many of them that percentile cannot be kept, and
+ * shares would only be kept at a scale of seconds.  While streams wait, idle time is not
+ * charged to the latency-sensitive group: one that thinks would lose that part of its
+ * throughput alone.
  *
  *	a (weight 1000) reads 4 KiB at a time, 8 ms each, b (100) writes 1 MiB, 7 ms each.
  *	By vtime, b sends a write or two after each ten reads.  Now b waits for 128 reads,
@@ -111,8 +113,8 @@
 #define SUTRO_SWITCHES 24ULL
 /* ... but not shorter than such a part of slice_ns. */
 #define SUTRO_SLICE_PART 2
-/* Streams that are owed so many slices together do not wait for a prompt group. */
-#define SUTRO_PROMPT_SLICES 4
+/* Streams that are owed so many slices together do not wait for a latency-sensitive group. */
+#define SUTRO_SENSITIVE_SLICES 4
 /* Beside a protected group, others have such a part of busy_ns in flight. */
 #define SUTRO_PROTECT_BUSY 3
 
@@ -182,7 +184,7 @@ void sutro_stop_idling(struct sutro_core *core, enum sutro_idle_end why,
 	core->idled_ns = idle_ns;
 	group->stat.idle_ns += idle_ns;
 	if (sutro_protect_charged(core, group) &&
-	    !(core->postponed && group == core->prompt))
+	    !(core->postponed && group == core->sensitive))
 		sutro_tree_charge(group, idle_ns);
 	if (group == core->in_service)
 		core->slice_used_ns += idle_ns;
@@ -271,46 +273,48 @@ static struct sutro_group *sutro_furthest_behind(struct sutro_core *core,
 	}
 }
 
-/* Are all groups of the prompt group's class owed so little that a stream can wait? */
+/* Are all groups of the latency-sensitive one's class owed so little that a stream can wait? */
 static bool sutro_may_postpone(const struct sutro_core *core,
 			       struct sutro_group *group)
 {
-	u64 owed_ns = SUTRO_PROMPT_SLICES * core->tunables.slice_ns;
-	struct sutro_entity *prompt, *stream;
+	u64 owed_ns = SUTRO_SENSITIVE_SLICES * core->tunables.slice_ns;
+	struct sutro_entity *sensitive, *stream;
 	struct sutro_level *level;
 	u64 owed;
 	u32 others;
 
-	level = sutro_tree_compare(core->prompt, group, &prompt, &stream);
-	if (prompt->class != stream->class)
+	level = sutro_tree_compare(core->sensitive, group, &sensitive, &stream);
+	if (sensitive->class != stream->class)
 		return false;
-	others = sutro_rank_of(level, prompt)->weight_sum - prompt->weight;
+	others = sutro_rank_of(level, sensitive)->weight_sum -
+		 sensitive->weight;
 	owed = div_u64(owed_ns * (SUTRO_WEIGHT_DFL << SUTRO_VTIME_SHIFT),
 		       others);
-	return sutro_before(prompt->vtime, stream->vtime + owed);
+	return sutro_before(sensitive->vtime, stream->vtime + owed);
 }
 
-/* The next group: the one that is furthest behind, or a prompt one for which it waits. */
+/* The group that is furthest behind, or the latency-sensitive one for which it waits. */
 static struct sutro_group *sutro_next_group(struct sutro_core *core,
 					    bool may_hold)
 {
 	struct sutro_group *group = sutro_furthest_behind(core, may_hold);
 
 	core->postponed = false;
-	if (!core->prompt || !may_hold)
+	if (!core->sensitive || !may_hold)
 		return group;
-	if (group == core->prompt) {
+	if (group == core->sensitive) {
 		/* Streams have received what they are owed. */
-		if (core->prompt_nr >= SUTRO_PROMPT_NR)
-			core->prompt_nr = 0;
+		if (core->sensitive_nr >= SUTRO_SENSITIVE_NR)
+			core->sensitive_nr = 0;
 		return group;
 	}
-	if (core->prompt_nr >= SUTRO_PROMPT_NR || !sutro_slice_ns(core, group))
+	if (core->sensitive_nr >= SUTRO_SENSITIVE_NR ||
+	    !sutro_slice_ns(core, group))
 		return group;
 	core->postponed = sutro_may_postpone(core, group);
 	if (core->postponed)
-		return core->prompt;
-	core->prompt_nr = 0;
+		return core->sensitive;
+	core->sensitive_nr = 0;
 	return group;
 }
 

@@ -142,7 +142,7 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 		missing_ns * (protect->used_nr - own->from_nr) >
 			SUTRO_TRIAL_MISSING * (protect->used_ns - own->from_ns);
 	own->needed |= !deep &&
-		       sutro_group_favoured(group, SUTRO_PROTECT_PROMPT);
+		       sutro_group_favoured(group, SUTRO_PROTECT_SENSITIVE);
 	own->needed &= sutro_trial_waits(core, own);
 	own->shared = (struct sutro_protect_sums){
 		.time_ns = now_ns - own->trial_ns,

@@ -26,7 +26,7 @@
  * the largest part with which
  *
  *  - the loss is at most 1 - protect / 100, 3 % if protect is 97;
- *  - for a group whose latency is protected, at most SUTRO_PROTECT_SLOW of 1024 requests
+ *  - for a latency-sensitive group, at most SUTRO_PROTECT_SLOW of 1024 requests
  *    take longer than twice their mean in reserved windows, so that the 99th percentile
  *    of latency stays below that.  In a short window requests arrive as in reserved
  *    ones: p is at most that part of the requests, by the part of those in shared
@@ -232,7 +232,7 @@ static u64 sutro_window_harmless(const struct sutro_core *core)
 
 	if (shared_rate < rate)
 		part = min(part, div64_u64(loss * rate, rate - shared_rate));
-	if (core->protect.prompt && shared->nr_slow)
+	if (core->protect.sensitive && shared->nr_slow)
 		part = min(part, div64_u64(SUTRO_PROTECT_SLOW * shared->nr,
 					   shared->nr_slow));
 	return max(part, sutro_window_least(&sums[SUTRO_WINDOW_RESERVED]));
@@ -302,7 +302,7 @@ static u64 sutro_window_cycle_ns(const struct sutro_protect *protect, u32 depth)
 			max(depth, 1U) * rounds;
 	u64 cycle_ns = SUTRO_PROTECT_CYCLE_MIN_NS;
 
-	if (!protect->prompt)
+	if (!protect->sensitive)
 		target_ns = min_t(u64, target_ns, SUTRO_PROTECT_CYCLE_RATE_NS);
 	target_ns = max(target_ns, sutro_reserve_cycle_ns(protect));
 	target_ns =

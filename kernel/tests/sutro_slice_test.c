@@ -117,8 +117,8 @@ static void sutro_test_idling_ends(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, t->a.self.active);
 }
 
-/* Streams wait for 128 requests of a prompt group, and receive what they are owed. */
-static void sutro_test_prompt(struct kunit *test)
+/* Streams wait for 128 requests of a latency-sensitive group, and receive what they are owed. */
+static void sutro_test_sensitive(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, true);
 	struct sutro_group *last = NULL, *group;
@@ -151,7 +151,7 @@ static void sutro_test_prompt(struct kunit *test)
 }
 
 /* A write and the flush that follows it count once. */
-static void sutro_test_prompt_flush(struct kunit *test)
+static void sutro_test_sensitive_flush(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, true);
 	int i;
@@ -167,7 +167,7 @@ static void sutro_test_prompt_flush(struct kunit *test)
 		sutro_core_commit(&t->core, &t->a, t->now_ns);
 		sutro_core_committed(&t->core, &t->a, 1);
 		finish(t, &t->a, 0, 8 * MS);
-		KUNIT_EXPECT_EQ(test, t->core.prompt_nr, i);
+		KUNIT_EXPECT_EQ(test, t->core.sensitive_nr, i);
 	}
 }
 
@@ -455,8 +455,8 @@ static struct kunit_case sutro_slice_test_cases[] = {
 	KUNIT_CASE(sutro_test_fairness),
 	KUNIT_CASE(sutro_test_idling),
 	KUNIT_CASE(sutro_test_idling_ends),
-	KUNIT_CASE(sutro_test_prompt),
-	KUNIT_CASE(sutro_test_prompt_flush),
+	KUNIT_CASE(sutro_test_sensitive),
+	KUNIT_CASE(sutro_test_sensitive_flush),
 	KUNIT_CASE(sutro_test_slow_thinker),
 	KUNIT_CASE(sutro_test_no_idling),
 	KUNIT_CASE(sutro_test_gone),

@@ -123,10 +123,10 @@ def draw(number: int) -> Scenario:
     )
 
 
-def is_prompt(scene: Scenario) -> bool:
+def is_sensitive(scene: Scenario) -> bool:
     """Whether the latency of the victim is judged, too."""
     victim = scene.group[0]
-    return (victim.class_ == "rt" or victim.weight >= protect.PROMPT_WEIGHT) and all(
+    return (victim.class_ == "rt" or victim.weight >= protect.SENSITIVE_WEIGHT) and all(
         job.fio["rw"] == "randread"
         and job.fio["bs"] in SYNCHRONOUS
         and job.fio["iodepth"] == 1
@@ -153,7 +153,7 @@ def receive(scene: Scenario) -> Received:
             continue
         part = run.used("victim", begin, end).bytes / had / min(1.0, protect.PRICE * share)
         parts.append(max(part, run.shares(begin, end)["victim"] / share))
-    p99 = run.p99_us(("victim",)) / alone.p99_us(("victim",)) if is_prompt(scene) else math.nan
+    p99 = run.p99_us(("victim",)) / alone.p99_us(("victim",)) if is_sensitive(scene) else math.nan
     return Received(min(parts), p99, sum(run.bytes(group.name) for group in scene.group[1:]))
 
 

@@ -34,7 +34,7 @@ MISSED = {
 RT_SHARE = 32 / 33
 
 
-def _is_prompt(scene: Scenario) -> bool:
+def _is_sensitive(scene: Scenario) -> bool:
     return any(goal.metric == "p99_vs_alone" for goal in scene.goal)
 
 
@@ -60,7 +60,7 @@ def test_entitled(name: str) -> None:
     part = run.bytes("victim") / alone.bytes("victim") / min(1.0, protect.PRICE * share)
     received = max(part, run.shares()["victim"] / share)
     latency = run.p99_us(("victim",)) / alone.p99_us(("victim",))
-    met = received >= protect.ENTITLED and (latency <= protect.P99 or not _is_prompt(scene))
+    met = received >= protect.ENTITLED and (latency <= protect.P99 or not _is_sensitive(scene))
     assert met == (name not in MISSED), f"{received:.3f} received, {latency:.2f} x the latency"
     # Others are not shut out.
     assert all(run.bytes(other.name) > 0 for other in scene.group[1:])

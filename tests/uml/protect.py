@@ -24,7 +24,7 @@ P99 = 2.0
 # Of what it receives alone it has so many times its share at most (kernel/sutro-window.c).
 PRICE = 4
 # The weight from which on latency is judged, too: ten times that of the aggressor.
-PROMPT_WEIGHT = 1000
+SENSITIVE_WEIGHT = 1000
 # An aggressor with `cgroups` is so many groups with this job each.
 OTHER = "other"
 
@@ -36,9 +36,9 @@ class Rank:
     weight: Weight = 100
     class_: Annotated[str, OneOf("rt", "be", "idle")] | None = None
 
-    def is_prompt(self) -> bool:
+    def is_sensitive(self) -> bool:
         """Whether its latency is judged, too."""
-        return self.class_ == "rt" or self.weight >= PROMPT_WEIGHT
+        return self.class_ == "rt" or self.weight >= SENSITIVE_WEIGHT
 
 
 def _others(aggressor: Table) -> tuple[Group, ...]:
@@ -51,7 +51,7 @@ def _others(aggressor: Table) -> tuple[Group, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Scenarios of one disk. prompt: the victims that are judged by latency, too,
+    """Scenarios of one disk. sensitive: the victims that are judged by latency, too,
     where their rank is far above the aggressor's."""
 
     name: Name
@@ -59,7 +59,7 @@ class Pairs:
     victim: Mapping[str, Annotated[Table, Has("rw")]]
     aggressor: Mapping[str, Annotated[Table, Has("rw")]]
     rank: Mapping[str, Rank]
-    prompt: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
     nr_requests: Annotated[int, Range(2, 100000)] = 256
     schedulers: tuple[Scheduler, ...] = SCHEDULERS
     warmup_s: Positive = 3.0
@@ -80,7 +80,7 @@ class Pairs:
         share = rank[1].weight / (rank[1].weight + sum(other.weight for other in others))
         priced = 1.0 if rank[1].class_ else min(1.0, PRICE * share)
         goals = [Goal("alone_or_entitled", of=("victim",), min=ENTITLED * priced)]
-        if victim[0] in self.prompt and rank[1].is_prompt():
+        if victim[0] in self.sensitive and rank[1].is_sensitive():
             goals.append(Goal("p99_vs_alone", of=("victim",), max=P99))
         return Scenario(
             name="-".join((self.name, *names)),

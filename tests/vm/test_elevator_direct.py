@@ -15,7 +15,7 @@ from rig.unit import fio, fio_report
 
 STAT = "io.sutro.stat"
 # Answers within the call that gives it a request: it takes all of them.
-PROMPT = {
+INSTANT = {
     "irqmode": 0, "queue_mode": 2, "submit_queues": 1, "hw_queue_depth": 128, "size": 1000,
 }  # fmt: skip
 # The last tick, and those of the lease that ends then.
@@ -25,9 +25,9 @@ START_S = 60.0
 
 
 @pytest.fixture
-def prompt_disk() -> Iterator[NullBlk]:
+def instant_disk() -> Iterator[NullBlk]:
     """A null_blk under a fresh sutro elevator."""
-    with NullBlk("direct0", PROMPT) as disk:
+    with NullBlk("direct0", INSTANT) as disk:
         scheduler.select(disk.name, "sutro")
         yield disk
 
@@ -57,41 +57,41 @@ def counts_all(group: Group, disk: NullBlk, reads: int) -> bool:
 
 
 @pytest.mark.first
-def test_requests_are_accounted(group: Group, prompt_disk: NullBlk) -> None:
+def test_requests_are_accounted(group: Group, instant_disk: NullBlk) -> None:
     """All reads are in io.sutro.stat, those past the elevator, too, with device time."""
     keys = {"runtime": 4, "output-format": "json"}
-    job = group.run(load(prompt_disk, **keys))
-    wait_for(partial(is_direct, prompt_disk), "direct mode")
+    job = group.run(load(instant_disk, **keys))
+    wait_for(partial(is_direct, instant_disk), "direct mode")
     reads = int(fio_report(ended(job))["read"]["total_ios"])
-    wait_for(partial(counts_all, group, prompt_disk, reads), f"{reads} reads in {STAT}", LATE_S)
-    stat = parse_io_stat(group.read(STAT), prompt_disk.devno)
+    wait_for(partial(counts_all, group, instant_disk, reads), f"{reads} reads in {STAT}", LATE_S)
+    stat = parse_io_stat(group.read(STAT), instant_disk.devno)
     assert stat["rbytes"] == 4096 * reads
     assert stat["time_ns"] > 0
     # It is over when there are no requests.
-    assert is_direct(prompt_disk, "0")
+    assert is_direct(instant_disk, "0")
 
 
 @pytest.mark.first
-def test_another_group_ends_it(tree: Subtree, prompt_disk: NullBlk) -> None:
+def test_another_group_ends_it(tree: Subtree, instant_disk: NullBlk) -> None:
     """While two groups send requests, both are ordered."""
     alone, other = tree.child("a"), tree.child("b")
-    alone.run(load(prompt_disk))
-    wait_for(partial(is_direct, prompt_disk), "direct mode")
-    other.run(load(prompt_disk, seed=2))
-    wait_for(partial(has_read, other, prompt_disk), "reads of the second group", START_S)
-    wait_for(partial(are_ordered, prompt_disk), "two groups in the elevator", START_S)
+    alone.run(load(instant_disk))
+    wait_for(partial(is_direct, instant_disk), "direct mode")
+    other.run(load(instant_disk, seed=2))
+    wait_for(partial(has_read, other, instant_disk), "reads of the second group", START_S)
+    wait_for(partial(are_ordered, instant_disk), "two groups in the elevator", START_S)
     other.kill()
-    wait_for(partial(is_direct, prompt_disk), "direct mode again")
+    wait_for(partial(is_direct, instant_disk), "direct mode again")
 
 
 @pytest.mark.first
-def test_knob_ends_it(group: Group, prompt_disk: NullBlk) -> None:
+def test_knob_ends_it(group: Group, instant_disk: NullBlk) -> None:
     """0 in `direct`, and in `fairness` 1, end it under load; it comes back."""
-    group.run(load(prompt_disk))
+    group.run(load(instant_disk))
     for name, off in (("direct", "0"), ("fairness", "1")):
-        wait_for(partial(is_direct, prompt_disk), "direct mode")
-        file = knob(prompt_disk, name)
+        wait_for(partial(is_direct, instant_disk), "direct mode")
+        file = knob(instant_disk, name)
         on = file.read_text()
         file.write_text(off)
-        wait_for(partial(is_direct, prompt_disk, "0"), f"the end by {name}")
+        wait_for(partial(is_direct, instant_disk, "0"), f"the end by {name}")
         file.write_text(on)
