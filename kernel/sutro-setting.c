@@ -52,7 +52,16 @@ const char *sutro_setting_of_default(const char *text)
 	return text;
 }
 
-static int sutro_number_parse(const char *text, s64 min, s64 max, s64 *ret)
+/**
+ * sutro_number_parse - parse a decimal number within limits
+ * @text:	the number, with a newline at most
+ * @min:	the least that is valid
+ * @max:	the most
+ * @ret_number:	the number
+ *
+ * Return: 0, -EINVAL if it is no number, or -ERANGE.
+ */
+int sutro_number_parse(const char *text, s64 min, s64 max, s64 *ret_number)
 {
 	s64 number;
 	int err;
@@ -62,7 +71,7 @@ static int sutro_number_parse(const char *text, s64 min, s64 max, s64 *ret)
 		return err;
 	if (number < min || number > max)
 		return -ERANGE;
-	*ret = number;
+	*ret_number = number;
 	return 0;
 }
 

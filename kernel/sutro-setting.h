@@ -58,6 +58,7 @@ static inline u32 sutro_setting_latency(u32 value)
 
 bool sutro_setting_is_privileged(enum sutro_setting setting);
 const char *sutro_setting_of_default(const char *text);
+int sutro_number_parse(const char *text, s64 min, s64 max, s64 *ret_number);
 int sutro_setting_parse(enum sutro_setting setting, const char *text,
 			u32 *ret_value);
 void sutro_setting_format(enum sutro_setting setting, u32 value,

@@ -10,21 +10,6 @@
 
 #define SUTRO_MAX_SLICE_NS (10 * NSEC_PER_SEC)
 
-/* Parse a number up to @max, and multiply it by @scale. */
-static int sutro_parse(const char *page, u64 max, u64 scale, u64 *ret_value)
-{
-	u64 value;
-	int ret;
-
-	ret = kstrtou64(page, 10, &value);
-	if (ret)
-		return ret;
-	if (value > max)
-		return -ERANGE;
-	*ret_value = value * scale;
-	return 0;
-}
-
 /* Attributes of numbers, from 0 to __max, whose unit is __scale of the variable's. */
 /* clang-format off */
 #define SUTRO_SHOW(__name, __var, __scale)				\
@@ -43,13 +28,13 @@ static int sutro_parse(const char *page, u64 max, u64 scale, u64 *ret_value)
 					      size_t count)		\
 	{								\
 		struct sutro_queue *sq = eq->elevator_data;		\
-		u64 value;						\
-		int ret = sutro_parse(page, __max, __scale, &value);	\
+		s64 value;						\
+		int ret = sutro_number_parse(page, 0, __max, &value);	\
 									\
 		if (ret)						\
 			return ret;					\
 		spin_lock(&sq->lock);					\
-		WRITE_ONCE(__var, value);				\
+		WRITE_ONCE(__var, value * (__scale));			\
 		spin_unlock(&sq->lock);					\
 		return count;						\
 	}
