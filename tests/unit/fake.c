@@ -6,7 +6,6 @@
 #include <stdarg.h>
 
 #include "fake.h"
-#include "host/cgfile.h"
 #include "host/sample.h"
 #include "policy/policy.h"
 
@@ -141,6 +140,28 @@ struct cgroup_tree *fake_cgroups(const struct roots *r)
 void fake_kernel(const struct roots *r)
 {
 	check(setenv("SUTRO_FAKE_ROOT", r->prefix, 1) == 0);
+}
+
+struct cgroup *fake_writer(const struct roots *r, struct cgfiles *files,
+			   struct cgroup_tree **ret_tree)
+{
+	struct cgroup_tree *tree = fake_cgroups(r);
+	struct cgroup *a = cgroup_find(tree, "/a");
+
+	check(a);
+	fake_kernel(r);
+	check(cgfiles_init(files, r, false) == 0);
+	*ret_tree = tree;
+	return a;
+}
+
+void fake_writer_remove(struct roots *r, struct cgfiles *files,
+			struct cgroup_tree *tree)
+{
+	unsetenv("SUTRO_FAKE_ROOT");
+	cgfiles_done(files);
+	cgroup_tree_free(tree);
+	fake_remove(r);
 }
 
 void fake_fault(const struct roots *r, const char *fault)

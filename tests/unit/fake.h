@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "host/cgfile.h"
 #include "host/cgroup.h"
 #include "host/roots.h"
 #include "host/topology.h"
@@ -61,6 +62,13 @@ struct cgroup_tree *fake_cgroups(const struct roots *r);
 
 /** fake_kernel() - start to handle writes to cgroup files as the kernel does */
 void fake_kernel(const struct roots *r);
+
+/** fake_writer() - a writer of cgroup files, with the tree; the cgroup /a */
+struct cgroup *fake_writer(const struct roots *r, struct cgfiles *files,
+			   struct cgroup_tree **ret_tree);
+/** fake_writer_remove() - end the writer, and remove the machine */
+void fake_writer_remove(struct roots *r, struct cgfiles *files,
+			struct cgroup_tree *tree);
 
 /** fake_fault() - "FILE WHAT", see kernelfiles.c; "": no fault */
 void fake_fault(const struct roots *r, const char *fault);

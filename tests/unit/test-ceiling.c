@@ -66,19 +66,12 @@ static void setup(struct test *t)
 	t->disks[0] = &t->devices[SDA];
 	t->disks[1] = &t->devices[SDB];
 	t->topology = (struct topology){ t->all, DEVICES };
-	t->tree = fake_cgroups(&t->roots);
-	t->a = cgroup_find(t->tree, "/a");
-	check(t->a);
-	fake_kernel(&t->roots);
-	check(cgfiles_init(&t->files, &t->roots, false) == 0);
+	t->a = fake_writer(&t->roots, &t->files, &t->tree);
 }
 
 static void teardown(struct test *t)
 {
-	unsetenv("SUTRO_FAKE_ROOT");
-	cgfiles_done(&t->files);
-	cgroup_tree_free(t->tree);
-	fake_remove(&t->roots);
+	fake_writer_remove(&t->roots, &t->files, t->tree);
 }
 
 /* The kernel takes no line for a device any more. */

@@ -10,7 +10,6 @@
 #include <sys/sysmacros.h>
 
 #include "fake.h"
-#include "host/cgfile.h"
 
 #define A "/sys/fs/cgroup/a/"
 
@@ -47,19 +46,12 @@ static void setup(struct test *t)
 				  ? "default 0\n"
 				  : "default 100\n");
 	}
-	t->tree = fake_cgroups(&t->roots);
-	t->a = cgroup_find(t->tree, "/a");
-	check(t->a);
-	fake_kernel(&t->roots);
-	check(cgfiles_init(&t->files, &t->roots, false) == 0);
+	t->a = fake_writer(&t->roots, &t->files, &t->tree);
 }
 
 static void teardown(struct test *t)
 {
-	unsetenv("SUTRO_FAKE_ROOT");
-	cgfiles_done(&t->files);
-	cgroup_tree_free(t->tree);
-	fake_remove(&t->roots);
+	fake_writer_remove(&t->roots, &t->files, t->tree);
 }
 
 /* The next daemon has what is in /run/sutro. */

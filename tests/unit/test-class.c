@@ -34,11 +34,7 @@ int main(void)
 
 	fake_new(&roots);
 	fake_file(&roots, CLASS, "default rt\n");
-	tree = fake_cgroups(&roots);
-	a = cgroup_find(tree, "/a");
-	check(a);
-	fake_kernel(&roots);
-	check(cgfiles_init(&files, &roots, false) == 0);
+	a = fake_writer(&roots, &files, &tree);
 
 	/* Without Class= the file is left alone. */
 	withdraw();
@@ -55,9 +51,6 @@ int main(void)
 	check(fake_has(&roots, CLASS, "default rt\n"));
 	check(fake_has(&roots, RECORD, ""));
 
-	unsetenv("SUTRO_FAKE_ROOT");
-	cgfiles_done(&files);
-	cgroup_tree_free(tree);
-	fake_remove(&roots);
+	fake_writer_remove(&roots, &files, tree);
 	return 0;
 }
