@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from prometheus_client.exposition import choose_encoder
 
 from . import __version__
+from .errors import SutroError
 from .metrics import CGROUPS_MOST, Scrape, state
 
 LISTEN = "127.0.0.1:9788"
@@ -34,12 +35,14 @@ class Handler(BaseHTTPRequestHandler):
     server_version = f"sutro-exporter/{__version__}"
 
     def do_GET(self) -> None:
-        """Answer with a new reading."""
+        """Send a new reading; 404 for another path."""
         if urlsplit(self.path).path != "/metrics":
             self.send_error(HTTPStatus.NOT_FOUND, "the metrics are at /metrics")
             return
         encode, content_type = choose_encoder(self.headers.get("Accept", ""))
-        body = encode(Scrape(asyncio.run(state()), self.server.most))
+        now = asyncio.run(state())
+        self.server.log_failure(now.failure)
+        body = encode(Scrape(now, self.server.most))
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
@@ -47,27 +50,35 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Scrapes are not for the journal."""
+        """Scrapes are not logged."""
 
 
 class Server(TCPServer):
-    """The server on a socket that listens already."""
+    """The server on a socket that listens already; `most` cgroups, None for all of them."""
 
     def __init__(self, listening: socket.socket, most: int | None, idle_s: float = IDLE_S) -> None:
         # Not that of TCPServer, which makes a socket: the service may not.
         BaseServer.__init__(self, listening.getsockname(), Handler)
         self.socket = listening
         self.most, self.timeout, self.idle = most, idle_s, False
+        self._failure = ""
 
     def handle_timeout(self) -> None:
-        """No scrape for long."""
+        """No scrape for `idle_s` seconds: end."""
         self.idle = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Log a failure in a line; that of a client that went is none."""
+        """Log a failure in one line; a client that closes the connection is none."""
         error = sys.exception()
         if not isinstance(error, ConnectionError):
             print(f"sutro-exporter: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+    def log_failure(self, failure: SutroError | None) -> None:
+        """Log the reason of `sutro_up 0` once, and its end."""
+        text = "; ".join(filter(None, (failure.message, failure.hint))) if failure else ""
+        if text != self._failure:
+            print(f"sutro-exporter: {text or 'sutrod answers again'}", file=sys.stderr, flush=True)
+        self._failure = text
 
     def run(self) -> None:
         """Serve until there is nothing to do."""
@@ -76,7 +87,7 @@ class Server(TCPServer):
 
 
 def listening(address: str) -> socket.socket:
-    """The socket of systemd, or a new one."""
+    """The socket of systemd, or a new one; OSError if the address is in use."""
     if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
         return socket.socket(fileno=FIRST_FD)
     host, _, port = address.rpartition(":")

@@ -22,7 +22,7 @@ from prometheus_client.utils import floatToGoString
 
 from . import counters, values
 from .client import Client
-from .errors import SutroError
+from .errors import BusUnavailable, NotPermitted, NotRunning, SutroError, TooOld
 from .promises import fails
 from .topology import Topology, label
 
@@ -31,6 +31,13 @@ Dict = dict[str, Any]
 # Cgroups with a series each, beyond which those that used the least are left out.
 CGROUPS_MOST = 200
 WITH_WEIGHTS = ("sutro", "bfq")
+# Label of sutro_down_info for each failure to read from the daemon; "error" for others.
+REASONS = {
+    BusUnavailable: "bus-unavailable",
+    NotRunning: "not-running",
+    NotPermitted: "not-permitted",
+    TooOld: "too-old",
+}
 
 # Field of io.sutro.stat: name, description, seconds or 1 for each.
 COUNTERS = {
@@ -55,7 +62,7 @@ PROMISES = {
 
 @dataclass(frozen=True)
 class State:
-    """What metrics are made from; `properties` of None: the daemon does not answer."""
+    """The input of the metrics; without an answer of the daemon, only `uses` and `failure`."""
 
     uses: list[counters.Use]
     properties: Dict | None = None
@@ -63,10 +70,11 @@ class State:
     promises: list[Dict] = field(default_factory=list)
     capacities: list[Dict] = field(default_factory=list)
     iocost: set[str] = field(default_factory=set)
+    failure: SutroError | None = None
 
 
-async def _ask(client: Client) -> Dict:
-    """What only the daemon knows."""
+async def _answers(client: Client) -> Dict:
+    """The fields of State that the daemon returns; SutroError if a call fails."""
     calls = {
         "properties": client.properties(),
         "devices": client.devices(),
@@ -77,19 +85,19 @@ async def _ask(client: Client) -> Dict:
 
 
 async def state() -> State:
-    """The present state; of the daemon nothing if it does not run."""
+    """The present state; if the daemon does not answer, with the failure instead."""
     try:
         async with Client() as client:
-            answers = await _ask(client)
-    except SutroError:
-        answers = {}
+            answers = await _answers(client)
+    except SutroError as error:
+        answers = {"failure": error}
     return State(list(counters.read()), iocost=counters.with_iocost(), **answers)
 
 
 def chosen(state: State, most: int | None) -> tuple[list[counters.Use], int]:
-    """The uses of at most so many cgroups, and how many cgroups are left out.
+    """The uses of at most `most` cgroups (None: all), and how many cgroups are left out.
 
-    Cgroups with a promise come first, then by the device time that they have used.
+    Cgroups with a promise come first, then those that have used the most device time.
     """
     promised = {promise["cgroup"] for promise in state.promises}
     time_ns: dict[str, int] = {}
@@ -104,12 +112,18 @@ def chosen(state: State, most: int | None) -> tuple[list[counters.Use], int]:
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    """A family with one value and no labels."""
     return GaugeMetricFamily("sutro_" + name, text, value=value)
 
 
 def _daemon(state: State) -> Iterator[Metric]:
+    """Whether the daemon answers, its version, and its last control step in seconds."""
     up = state.properties is not None
     yield _gauge("up", "1 while sutrod answers; without it guarantees do not hold.", up)
+    if state.failure:
+        reason = {"reason": REASONS.get(type(state.failure), "error")}
+        text = "Why sutrod does not answer; the log of sutro-exporter has the whole message."
+        yield InfoMetricFamily("sutro_down", text, value=reason)
     if not up:
         return
     version = {"version": state.properties["Version"]}
@@ -124,6 +138,7 @@ def _daemon(state: State) -> Iterator[Metric]:
 
 
 def _leaves(state: State) -> Iterator[Metric]:
+    """Leaves with kind, scheduler, and whether they have weights."""
     if state.properties is None:
         return
     info = InfoMetricFamily(
@@ -146,6 +161,7 @@ def _leaves(state: State) -> Iterator[Metric]:
 
 
 def _cgroups(uses: Iterable[counters.Use]) -> Iterator[Metric]:
+    """Counters of cgroups in base units (seconds, bytes), histograms and weights."""
     families = {
         key: CounterMetricFamily(f"sutro_cgroup_{name}", text + ".", labels=CGROUP_LABELS)
         for key, (name, text, _) in COUNTERS.items()
@@ -169,6 +185,7 @@ def _cgroups(uses: Iterable[counters.Use]) -> Iterator[Metric]:
 
 
 def _rates(name: str, text: str) -> dict[str, GaugeMetricFamily]:
+    """A family for each kind of promise: the kinds differ in the unit of the value."""
     return {
         kind: GaugeMetricFamily(
             f"sutro_promise_{name}_{suffix}", f"{text}, in {words}.", labels=PROMISE_LABELS
@@ -178,6 +195,7 @@ def _rates(name: str, text: str) -> dict[str, GaugeMetricFamily]:
 
 
 def _promises(state: State) -> Iterator[Metric]:
+    """Target, received rate or latency, granted part, and state of each promise."""
     topology = Topology(state.devices)
     target = _rates("target", "Stated value of a floor, ceiling or latency target")
     received = _rates("received", "Present value of a floor or latency target")
@@ -208,6 +226,7 @@ def _promises(state: State) -> Iterator[Metric]:
 
 
 def _capacities(state: State) -> Iterator[Metric]:
+    """Declared capacities and the sums of their floors, in bytes or operations per second."""
     families = {
         (name, kind): GaugeMetricFamily(
             f"sutro_capacity_{name}{PROMISES[kind][0]}",

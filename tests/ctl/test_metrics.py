@@ -28,7 +28,11 @@ DIST = HERE.parent.parent / "dist"
 RULES, DASHBOARD = DIST / "sutro-rules.yml", DIST / "sutro-dashboard.json"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 # Metrics that not every state has.
-SOMETIMES = {"sutro_cgroup_wait_seconds_total", "sutro_cgroup_busy_seconds_total"}
+SOMETIMES = {
+    "sutro_cgroup_wait_seconds_total",
+    "sutro_cgroup_busy_seconds_total",
+    "sutro_down_info",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -170,13 +174,16 @@ def test_cost_for_the_daemon(machine, systemd, sutrod):
 
 
 def test_without_a_daemon(machine, bus):
-    """The counters go on, and sutro_up is 0."""
+    """The counters go on, sutro_up is 0, and a label is the reason."""
     machine.write("/sys/fs/cgroup/system.slice/io.sutro.stat", "259:0 time_ns=5000000000 rios=2\n")
     values = metrics()
     assert value(values, "sutro_up") == 0
     assert value(values, "sutro_cgroup_device_time_seconds_total", leaf="/dev/hda") == 5
     assert not [name for name, _ in values if name.startswith(("sutro_promise", "sutro_leaf"))]
-    assert value(samples(sutroctl("metrics", **NOWHERE).out), "sutro_up") == 0
+    assert value(values, "sutro_down_info", reason="not-running") == 1
+    values = samples(sutroctl("metrics", **NOWHERE).out)
+    assert value(values, "sutro_up") == 0
+    assert value(values, "sutro_down_info", reason="bus-unavailable") == 1
 
 
 def test_json_has_the_same(promised):
@@ -221,23 +228,32 @@ os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 """
 
 
-@pytest.fixture
-def exporter(promised):
-    """The program with a socket as systemd hands it over; its address."""
+def start_exporter(**more):
+    """The program with a socket as systemd hands it over, and its address."""
     listening = socket.create_server(("127.0.0.1", 0))
     port, fd = listening.getsockname()[1], listening.fileno()
     process = subprocess.Popen(
         [sys.executable, "-c", AS_SYSTEMD, str(fd), POLICIES / "sutro-exporter"],
-        env=environment(),
+        env=environment() | more,
         pass_fds=[fd],
         stderr=subprocess.PIPE,
         text=True,
     )
     listening.close()
-    yield f"http://127.0.0.1:{port}"
+    return process, f"http://127.0.0.1:{port}"
+
+
+def stop(process):
+    """End the program; what it logged."""
     process.terminate()
-    _, err = process.communicate(timeout=PATIENCE_S)
-    assert err == ""
+    return process.communicate(timeout=PATIENCE_S)[1]
+
+
+@pytest.fixture
+def exporter(promised):
+    process, address = start_exporter()
+    yield address
+    assert stop(process) == ""
 
 
 def get(address, accept=""):
@@ -257,6 +273,17 @@ def test_exporter(exporter):
     assert kind.startswith("application/openmetrics-text") and text.endswith("# EOF\n")
     values = samples(text, parse_openmetrics)
     assert value(values, "sutro_promise_broken", unit="web.service", key="ReadBandwidthMin") == 1
+
+
+def test_exporter_logs_why_sutrod_does_not_answer():
+    """Once, not with each scrape."""
+    process, address = start_exporter(**NOWHERE)
+    for _ in range(2):
+        assert "sutro_up 0.0" in get(address + "/metrics")[1]
+    assert stop(process) == (
+        "sutro-exporter: there is no system bus at unix:path=/nonexistent/bus (No such file or "
+        "directory); start it: systemctl start dbus, or correct DBUS_SYSTEM_BUS_ADDRESS\n"
+    )
 
 
 def test_exporter_survives_a_client_that_leaves(exporter):
