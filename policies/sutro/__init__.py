@@ -2,13 +2,13 @@
 """The programs of the operator: sutroctl and policy programs.
 
 client         the buses: org.sutro1 and the few calls of systemd that set weights
-errors         failures, and what to do about them
+errors         failures, with their remedies
 weights        a weight as people type it
 values         the other values of a policy as people type them
 units          a unit name as people type it
 topology       the stacks of block devices, as a graph
-promises       promises: which do not hold
-usage          who uses which device, and what is promised to them
+promises       promises, and which of them do not hold
+usage          the use of devices by units, with their promises
 
 sutroctl       the command
 arguments      its command line; its verbs are in
@@ -30,19 +30,20 @@ metrics        metrics for Prometheus
 exporter       sutro-exporter: metrics over HTTP
 textfile       the verb metrics
 
-answer         what a verb answers
+answer         the result of a verb
 show           answers as text for people: weights
 show_promises  the same: promises, policies
 show_top       the same: top, on a terminal a screen with a selected row
 pager          long answers on a terminal
-files          whole files that others may read at any time
+files          files that other programs may read at any time
 chart          promises over time as PNG or HTML
 
 program        the life of a policy program
-settings       the file of one, with errors that name the line
-fields         what such files have in common
+settings       the file of such a program, with errors that name the line
+fields         fields of several such files
 window         sutro-window: promises that differ by time of day
 latency_guard  sutro-latency-guard: raise a unit until its P99 holds
+slurm          sutro-slurm: floors of Slurm jobs
 """
 
 __version__ = "0.1.0"

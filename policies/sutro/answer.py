@@ -23,7 +23,7 @@ Dict = dict[str, Any]
 class Answer:
     """The result of a verb: data for JSON and show, and the failure, if there is one.
 
-    Data of None: the verb has printed what it had to say by itself. The status is that of
+    Data of None: the verb has printed its results itself. The status is that of
     another program that was run.
     """
 
@@ -38,12 +38,13 @@ def wants_json(args: argparse.Namespace) -> bool:
 
 
 def _json(data: Any, mode: str) -> str:
+    """`data` as JSON; `mode` is that of --json, and "auto" is short unless stdout is a terminal."""
     if mode == "short" or (mode == "auto" and not sys.stdout.isatty()):
         return json.dumps(data, separators=(",", ":")) + "\n"
     return json.dumps(data, indent=2) + "\n"
 
 
-def tell(args: argparse.Namespace, data: Any) -> None:
+def show_answer(args: argparse.Namespace, data: Any) -> None:
     """Print an answer: as JSON, or as text by the function that `args.show` names."""
     if wants_json(args):
         text = _json(data, args.json)
@@ -60,7 +61,7 @@ def tell(args: argparse.Namespace, data: Any) -> None:
 
 
 async def _known_units(client: Client) -> list[str]:
-    """All names that could have been meant; only for a suggestion, so no failure is one."""
+    """All unit names, for suggestions; none if they cannot be read."""
     try:
         return await client.unit_names()
     except SutroError:
@@ -77,7 +78,7 @@ async def unknown_unit(client: Client, name: str) -> NoSuchUnit:
 async def promises_if_known(client: Client) -> list[Dict] | None:
     """All promises, those that do not hold first; None from a daemon that is too old for them.
 
-    For verbs that have something to say without promises.
+    For verbs with other results, too. SutroError for any other failure of the call.
     """
     try:
         return worst_first(await client.promises())
@@ -86,7 +87,7 @@ async def promises_if_known(client: Client) -> list[Dict] | None:
 
 
 async def capacities_if_known(client: Client) -> list[Dict]:
-    """Declared capacities; none from a daemon that is too old for them."""
+    """Declared capacities, in bytes or operations per second; none from an older daemon."""
     try:
         return await client.capacities()
     except TooOld:
@@ -94,7 +95,7 @@ async def capacities_if_known(client: Client) -> list[Dict]:
 
 
 async def resyncs_if_known(client: Client) -> list[Dict]:
-    """All resyncs that run; none from a daemon that is too old for them."""
+    """All resyncs in progress; none from a daemon that is too old for them."""
     try:
         return await client.resyncs()
     except TooOld:
@@ -109,7 +110,7 @@ def interrupted() -> asyncio.Event:
 
 
 async def wait(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for an event, but not for longer than that; has it come?"""
+    """Wait for an event for at most `seconds`; return whether it was set."""
     try:
         await asyncio.wait_for(event.wait(), max(seconds, 0))
     except TimeoutError:

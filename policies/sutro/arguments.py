@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The command line of sutroctl: its verbs in groups, their arguments, and the common options.
 
-The verbs are one table of functions below: the parser, the help, and the checks of the shells'
-completions come from it.
+One table of functions below lists the verbs: the parser, the help, and the checks of the shells'
+completions use it.
 """
 
 import argparse
@@ -32,6 +32,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose help begins with the description of its verb."""
 
     def format_help(self) -> str:
+        """The help, with the docstring of the function of the verb as its description."""
         if run := self.get_default("run"):
             self.description = verb_function(run).__doc__
         return super().format_help()
@@ -50,12 +51,12 @@ class _Verbs:
         self.help += f"\n{title}:\n"
 
     def family(self, name: str) -> None:
-        """The verbs from here on stand below a verb."""
+        """The verbs from here on follow the verb `name`, as in `policy set`."""
         below = self._verbs.add_parser(name, help=f"verbs about {name}", parents=[self._common])
         self._family, self._prefix = below.add_subparsers(metavar="VERB", required=True), name
 
     def add(self, name: str, run: str, show: str, text: str) -> argparse.ArgumentParser:
-        """A verb: the coroutine that does it, and the function that shows its answer."""
+        """Add a verb: `run` names its coroutine, `show` the function that prints the answer."""
         full = f"{self._prefix} {name}" if self._prefix else name
         where = self._family if self._family else self._verbs
         verb = where.add_parser(name, help=text, parents=[self._common])
@@ -65,7 +66,7 @@ class _Verbs:
 
 
 def _common() -> argparse.ArgumentParser:
-    """Options before and after the verb; SUPPRESS keeps the one from undoing the other."""
+    """Options before and after the verb; with SUPPRESS, neither place resets the other."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument("-H", "--host", metavar="[USER@]HOST", help="operate on another machine")
     common.add_argument(
@@ -114,6 +115,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def _add_views(verbs: _Verbs) -> None:
+    """Verbs that show the present state."""
     verbs.group("Present state")
     add = verbs.add
     add("status", "daemon.status", "show.status", "the daemon, promises, leaf disks, weights")
@@ -149,6 +151,7 @@ def _add_views(verbs: _Verbs) -> None:
 
 
 def _add_top(verb: argparse.ArgumentParser) -> None:
+    """The options of top; seconds are fractions, and counts begin at 1."""
     verb.add_argument("device", nargs="?", metavar="DEVICE", help="only this device")
     verb.add_argument(
         "--order",
@@ -179,6 +182,7 @@ def _add_top(verb: argparse.ArgumentParser) -> None:
 
 
 def _add_weights(verbs: _Verbs) -> None:
+    """Verbs that set weights and schedulers."""
     verbs.group("Weights and schedulers")
     add = verbs.add
     verb = add("set", "statements.set_", "show.set_", "set the weight of a unit, or for a device")
@@ -198,6 +202,7 @@ def _add_weights(verbs: _Verbs) -> None:
 
 
 def _add_measurements(verbs: _Verbs) -> None:
+    """Verbs for capacities and metrics."""
     verbs.group("Capacity and metrics")
     add = verbs.add
     text = "measure what a device can promise, and keep it as its capacity"
@@ -245,6 +250,7 @@ def _add_test(verbs: _Verbs) -> None:
 
 
 def _add_daemon(verbs: _Verbs) -> None:
+    """Verbs about the daemon itself."""
     verbs.group("The daemon")
     verb = verbs.add(
         "log-level", "daemon.log_level", "show.log_level", "show or set the level of its log"
@@ -254,6 +260,7 @@ def _add_daemon(verbs: _Verbs) -> None:
 
 
 def _add_policies(verbs: _Verbs) -> None:
+    """Verbs below `policy`."""
     verbs.group("Policies")
     verbs.family("policy")
     add = verbs.add

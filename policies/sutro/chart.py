@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Panels as a picture: PNG by matplotlib, or one HTML file that needs nothing but a browser.
+"""Panels as a picture: PNG by matplotlib, or one HTML file that needs only a browser.
 
-In each panel: a line of what was got, over a step of what was granted; dotted what was
-stated, where there was not room for all of it.
+Each panel has a line of the received rate or latency over a step of the granted one. A dotted
+line is the stated one, where the disks cannot grant all of it.
 """
 
 import html as markup
@@ -19,7 +19,7 @@ GAP_S = 3.0
 
 
 class Panel(Protocol):
-    """See plot.Panel."""
+    """A promise over time: plot.Panel without its methods."""
 
     key: str
     title: str
@@ -30,7 +30,7 @@ class Panel(Protocol):
 
 
 def runs(seconds: Sequence[float]) -> Iterator[slice]:
-    """The parts without a gap."""
+    """Slices of `seconds` between gaps: within each, samples are at most GAP_S apart."""
     begin = 0
     for end in range(1, len(seconds) + 1):
         if end == len(seconds) or seconds[end] - seconds[end - 1] > GAP_S:
@@ -60,6 +60,7 @@ def thinned(numbers: Sequence[float], limit: int) -> list[int]:
 
 
 def _largest(panel: Panel) -> float:
+    """The upper end of the y axis: a little more than any rate or latency in the panel."""
     return 1.08 * max(*panel.got, *panel.value, 1.0)
 
 
@@ -67,7 +68,7 @@ def _largest(panel: Panel) -> float:
 
 
 def need_matplotlib() -> None:
-    """Say which package is missing, before anything else is done."""
+    """SutroError if the package for PNG is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -78,7 +79,7 @@ def need_matplotlib() -> None:
 
 
 def png(panels: Sequence[Panel], file: Path) -> None:
-    """Write the panels as a PNG."""
+    """Write the panels as a PNG; OSError if the file cannot be written."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -142,13 +143,14 @@ HEAD = """<!DOCTYPE html>
 
 
 def html(panels: Sequence[Panel], file: Path) -> None:
-    """Write the panels as one HTML file."""
+    """Write the panels as one HTML file; OSError if it cannot be written."""
     first = min(panel.seconds[0] for panel in panels)
     body = "".join(_section(panel, min(first, -1.0)) for panel in panels)
     file.write_text(HEAD + body + "</body>\n</html>\n", encoding="utf-8")
 
 
 def _section(panel: Panel, first_s: float) -> str:
+    """The heading, the summary and the picture of a panel; `first_s` is the left end of time."""
     mean = sum(panel.got) / len(panel.got)
     least, most = (values.short(panel.key, number) for number in (min(panel.got), max(panel.got)))
     summary = f"got {values.short(panel.key, mean)} on average, {least} to {most}"
@@ -160,14 +162,17 @@ def _section(panel: Panel, first_s: float) -> str:
 
 
 def _x(second: float, first_s: float) -> float:
+    """Pixels from the left of a time in seconds, which is 0 or negative."""
     return LEFT + (WIDTH - LEFT - RIGHT) * (1 - second / first_s)
 
 
 def _y(number: float, largest: float) -> float:
+    """Pixels from the top of a rate or latency; `largest` is at the top."""
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * number / largest
 
 
 def _grid(panel: Panel, first_s: float) -> str:
+    """Lines and labels of both axes, as SVG."""
     lines = []
     for number in ticks(_largest(panel)):
         y = _y(number, _largest(panel))
@@ -183,6 +188,7 @@ def _grid(panel: Panel, first_s: float) -> str:
 
 
 def _curves(panel: Panel, first_s: float) -> str:
+    """The three curves of a panel, as SVG."""
     largest = _largest(panel)
     curves = {"stated": panel.value, "granted": panel.granted, "got": panel.got}
     paths = []

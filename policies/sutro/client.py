@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The buses. No other file knows which D-Bus library is used.
+"""The buses. No other file depends on the D-Bus library.
 
-Messages are sent by hand, without proxies made from introspection: systemd's introspection
+Messages are made by hand, without proxies made from introspection: the introspection of systemd
 is 60 KiB, and a proxy of it costs more time than all calls of one run together.
-Values come back as plain Python: variants are taken out, and the a(st) of device weights
+Values are returned as plain Python: variants are taken out, and the a(st) of device weights
 becomes a list of {"path", "weight"}.
+
+Each call raises the SutroError for its D-Bus error, BusUnavailable if there is no connection, and
+SutroError after ANSWER_TIMEOUT_S without an answer. Rates are in bytes or operations per second,
+latencies and values of latency targets in microseconds, shares and parts from 0 to 1.
 """
 
 import asyncio
@@ -72,10 +76,12 @@ def plain(value: Any) -> Any:
 
 
 def _device_weights(pairs: list[list[Any]]) -> list[Dict]:
+    """Device weights as a list of {"path", "weight"}."""
     return [{"path": path, "weight": weight} for path, weight in pairs]
 
 
 def _unit(unit: Dict) -> Dict:
+    """A unit of the daemon, with its device weights as a list of {"path", "weight"}."""
     return unit | {"device_weights": _device_weights(unit.get("device_weights", []))}
 
 
@@ -107,8 +113,10 @@ def _failure(service: str, member: str, name: str, text: str) -> errors.SutroErr
 
 
 class _Bus(MessageBus):
+    """A connection to a bus, which ends when the bus closes it."""
+
     async def _auth_readline(self) -> str:
-        """As in the library, which never ends when the bus closes the connection here."""
+        """As in the library, which waits forever when the bus closes the connection here."""
         line = b""
         while not line.endswith(b"\r\n"):
             piece = await self._loop.sock_recv(self._sock, 2)
@@ -126,6 +134,7 @@ class _RemoteBus(_Bus):
         super().__init__(bus_address="unixexec:path=ssh")
 
     def _setup_socket(self) -> None:
+        """Start ssh with a bridge to the bus of the host; OSError without ssh."""
         self._sock, theirs = socket.socketpair()
         with theirs:
             self._ssh = subprocess.Popen(
@@ -137,7 +146,7 @@ class _RemoteBus(_Bus):
         self._stream, self._fd = self._sock.makefile("rwb"), self._sock.fileno()
 
     def end(self) -> None:
-        """End ssh, which has lost its connection here."""
+        """End ssh after the connection was closed."""
         self._ssh.terminate()
         self._ssh.wait()
 
@@ -145,7 +154,7 @@ class _RemoteBus(_Bus):
 class Client:
     """A connection to the system bus, used as an async context manager.
 
-    With a host, the bus of that machine.
+    With a host, the bus of that machine. BusUnavailable on entry if there is no such bus.
     """
 
     def __init__(self, host: str = "") -> None:
@@ -198,8 +207,8 @@ class Client:
         if self._bus is None:
             return
         self._bus.disconnect()
-        # The library keeps what broke the connection in a future; if nobody takes it from
-        # there, asyncio prints it as a traceback.
+        # The library keeps the error of a broken connection in a future; asyncio prints a
+        # traceback of an error that is not retrieved.
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self._bus.wait_for_disconnect(), 1)
         if isinstance(self._bus, _RemoteBus):
@@ -241,25 +250,25 @@ class Client:
         return [plain(value) for value in reply.body]
 
     async def listen(
-        self, sender: str, interface: str, member: str, heard: Callable[..., None]
+        self, sender: str, interface: str, member: str, callback: Callable[..., None]
     ) -> None:
-        """Call `heard` with the arguments of each such signal from now on."""
+        """Call `callback` with the arguments of each such signal from now on."""
         assert self._bus is not None, "used outside of 'async with'"
 
         def on_message(message: Message) -> None:
             kind = (message.message_type, message.interface, message.member)
             if kind == (MessageType.SIGNAL, interface, member):
-                heard(*(plain(value) for value in message.body))
+                callback(*(plain(value) for value in message.body))
 
         self._bus.add_message_handler(on_message)
         rule = f"type='signal',sender='{sender}',interface='{interface}',member='{member}'"
         await self.call(DBUS, "/org/freedesktop/DBus", DBUS, "AddMatch", "s", rule)
 
     async def closed(self) -> None:
-        """Return when the connection has ended, whoever ended it."""
+        """Return when the connection has ended, for whatever reason."""
         assert self._bus is not None, "used outside of 'async with'"
         with contextlib.suppress(OSError, EOFError, ValueError):
-            # Whoever waits may be cancelled; the library's future must not be.
+            # A caller may be cancelled; the future of the library must not be.
             await asyncio.shield(self._bus.wait_for_disconnect())
 
     def _without_links(self, path: str) -> str:
@@ -273,35 +282,45 @@ class Client:
     # org.sutro1
 
     async def _sutro(self, member: str, signature: str = "", *body: Any) -> list[Any]:
+        """Call a method of org.sutro1.Manager; return its results."""
         return await self.call(SUTRO, SUTRO_PATH, SUTRO_MANAGER, member, signature, *body)
 
     async def properties(self) -> Dict:
-        """Version, DryRun, ManagedLeaves, PolicyErrors of the daemon."""
+        """Version, DryRun, ManagedLeaves, PolicyErrors, ControlStepUSec of the daemon."""
         return (await self.call(SUTRO, SUTRO_PATH, PROPERTIES, "GetAll", "s", SUTRO_MANAGER))[0]
 
     async def devices(self) -> list[Dict]:
-        """All block devices of the topology."""
+        """All block devices of the topology, with sizes in bytes."""
         return (await self._sutro("ListDevices"))[0]
 
     async def resolve(self, path: str) -> Dict:
-        """The device behind a path, the leaves under it, and the steps between."""
+        """The device of a path, its leaves, and the steps between; NoSuchPath, NoQueue."""
         device, leaves, steps = await self._sutro("ResolvePath", "s", self._without_links(path))
         return {"device": device, "leaves": leaves, "steps": steps}
 
     async def units(self) -> list[Dict]:
-        """The units that the daemon follows."""
+        """The units that the daemon has found, with weights from 1 to 10000."""
         return [_unit(unit) for unit in (await self._sutro("ListUnits"))[0]]
 
     async def explain(self, unit: str, path: str = "") -> Dict:
-        """Weights and shares of a unit on the leaves under a path ("": all leaves)."""
+        """Weights and shares of a unit on the leaves under a path ("": all leaves).
+
+        Shares are those of the last second, from 0 to 1. NoSuchUnit without a cgroup of the unit.
+        """
         return _unit((await self._sutro("Explain", "ss", unit, self._without_links(path)))[0])
 
     async def use(self, paths: list[str]) -> list[Dict]:
-        """Switch the leaves under the paths to the sutro scheduler."""
+        """Switch the leaves under the paths to the sutro scheduler.
+
+        Return the result of each leaf, with `error` if it was not switched.
+        """
         return (await self._sutro("UseDevices", "as", paths))[0]
 
     async def release(self, paths: list[str]) -> list[Dict]:
-        """Give the leaves under the paths back to the scheduler they had; all if there is none."""
+        """Restore the former scheduler of the leaves under the paths; without paths, of all leaves.
+
+        Return the result of each leaf, as use() does.
+        """
         return (await self._sutro("ReleaseDevices", "as", paths))[0]
 
     async def dump(self) -> str:
@@ -309,44 +328,54 @@ class Client:
         return (await self._sutro("Dump"))[0]
 
     async def promises(self) -> list[Dict]:
-        """All promises, with how each fares."""
+        """All promises, each with its state, its cause and its part of each leaf."""
         return (await self._sutro("ListPromises"))[0]
 
     async def promise_states(self) -> list[Dict]:
-        """Of all promises what programs read often: STATE_FIELDS."""
+        """For all promises, the fields that programs read often: STATE_FIELDS.
+
+        `value` and `got` are in the unit of the key, `granted` is a part from 0 to 1.
+        """
         states = (await self._sutro("ListPromiseStates"))[0]
         return [dict(zip(STATE_FIELDS, state, strict=True)) for state in states]
 
     async def capacities(self) -> list[Dict]:
-        """Declared capacities of devices, with the promised part."""
+        """Declared capacities of devices and their promised parts, in units per second."""
         return (await self._sutro("ListCapacities"))[0]
 
     async def resyncs(self) -> list[Dict]:
-        """Resyncs of RAID arrays that run, with the cgroup that each is charged to."""
+        """Resyncs of RAID arrays in progress, with the cgroup that each is charged to."""
         return (await self._sutro("ListResyncs"))[0]
 
     async def usage(self) -> list[Dict]:
-        """What was used in the last second, by unit and logical device."""
+        """The use in the last second, by unit and logical device."""
         return (await self._sutro("ListUsage"))[0]
 
     async def latencies(self, unit: str) -> list[Dict]:
-        """Latencies of a unit on the devices of its targets, with the buckets of a histogram."""
+        """Latencies of a unit on the devices of its targets, in us, with buckets of a histogram.
+
+        NoSuchUnit without a cgroup of the unit.
+        """
         return (await self._sutro("ListLatencies", "s", unit))[0]
 
     async def history(self, unit: str, key: str, path: str) -> list[list[float]]:
-        """monotonic_us, got, value, granted of a promise for each of the last seconds."""
+        """Samples of a promise, one a second: monotonic time in us, got, value, granted.
+
+        NoSuchPromise if the unit has no such promise, or none that is measured.
+        """
         return (await self._sutro("History", "sss", unit, key, path))[0]
 
     async def policy(self, unit: str) -> list[Dict]:
         """The settings of a unit: key, value, source, in_force."""
         return (await self._sutro("GetPolicy", "s", unit))[0]
 
-    async def set_policy(self, unit: str, said: list[tuple[str, str]], lifetime: str) -> None:
+    async def set_policy(self, unit: str, pairs: list[tuple[str, str]], lifetime: str) -> None:
         """Set policy keys of a unit, all or nothing; the value "" resets a key.
 
-        `lifetime` is persistent, runtime, or client: as long as this connection.
+        `lifetime` is persistent, runtime, or client: as long as this connection. BadPolicy for a
+        key or value that is not valid, Overcommitted if a device has no room for a floor.
         """
-        assignments = [list(pair) for pair in said]
+        assignments = [list(pair) for pair in pairs]
         await self._sutro("SetPolicy", "sa(ss)s", unit, assignments, lifetime)
 
     async def reset_policy(self, unit: str, lifetime: str) -> None:
@@ -354,7 +383,10 @@ class Client:
         await self._sutro("ResetPolicy", "ss", unit, lifetime)
 
     async def check_policies(self, files: list[tuple[str, str]]) -> Dict:
-        """Would the floors fit with these files (path, text)? Without any: do they fit now?"""
+        """Do the floors fit with these files (path, text)? Without files: do they fit now?
+
+        Return the verdict (fits, does-not-fit, unknown) and the floors of each device.
+        """
         pairs = [list(file) for file in files]
         verdict, devices = await self._sutro("CheckPolicies", "a(ss)", pairs)
         return {"verdict": verdict, "devices": devices}
@@ -367,32 +399,33 @@ class Client:
         """Let the daemon read all policy files again."""
         await self._sutro("ReloadPolicies")
 
-    async def on_promise_changed(self, heard: Callable[..., None]) -> None:
-        """Hear unit, key, path, state, cause of each promise that fares otherwise than before."""
-        await self.listen(SUTRO, SUTRO_MANAGER, "PromiseChanged", heard)
+    async def on_promise_changed(self, callback: Callable[..., None]) -> None:
+        """Call `callback` with unit, key, path, state, cause when a promise changes its state."""
+        await self.listen(SUTRO, SUTRO_MANAGER, "PromiseChanged", callback)
 
-    async def on_sutrod_started(self, heard: Callable[[], None]) -> None:
-        """Hear of each new sutrod on the bus."""
+    async def on_sutrod_started(self, callback: Callable[[], None]) -> None:
+        """Call `callback` for each new sutrod on the bus."""
 
         def owner_changed(name: str, _old: str, new: str) -> None:
             if name == SUTRO and new:
-                heard()
+                callback()
 
         await self.listen(DBUS, DBUS, "NameOwnerChanged", owner_changed)
 
     # systemd
 
     async def _systemd(self, member: str, signature: str = "", *body: Any) -> list[Any]:
+        """Call a method of org.freedesktop.systemd1.Manager; return its results."""
         path = "/org/freedesktop/systemd1"
         return await self.call(SYSTEMD, path, SYSTEMD_MANAGER, member, signature, *body)
 
     async def unit_names(self) -> list[str]:
-        """All units that systemd has loaded and found."""
+        """All units that systemd has loaded, without those that have no file."""
         loaded = (await self._systemd("ListUnits"))[0]
         return [unit[0] for unit in loaded if unit[2] != "not-found"]
 
     async def processes(self, unit: str, cgroup: str) -> list[Dict]:
-        """pid, command and cgroup of the processes in a cgroup, also one below a unit."""
+        """pid, command and cgroup of the processes in a cgroup and below it; `unit` may be ""."""
         if not unit:
             (path,) = await self._systemd("GetUnitByControlGroup", "s", cgroup)
             (unit,) = await self.call(SYSTEMD, path, PROPERTIES, "Get", "ss", UNIT, "Id")
@@ -404,17 +437,20 @@ class Client:
         ]
 
     async def log_level(self) -> str:
-        """The level of the daemon's log."""
+        """The level of the log of the daemon: err, info, debug and others of syslog."""
         get = (SUTRO, LOG_PATH, PROPERTIES, "Get", "ss", LOG, "LogLevel")
         return (await self.call(*get))[0]
 
     async def set_log_level(self, level: str) -> None:
-        """Set the level of the daemon's log, until it ends."""
+        """Set the level of the log of the daemon, until it ends."""
         value = Variant("s", level)
         await self.call(SUTRO, LOG_PATH, PROPERTIES, "Set", "ssv", LOG, "LogLevel", value)
 
     async def unit_settings(self, unit: str) -> Dict:
-        """load_state, active, weight (None: not set) and device_weights of a unit in systemd."""
+        """load_state, active, weight (None: not set) and device_weights of a unit in systemd.
+
+        An unknown unit has the load_state not-found.
+        """
         (path,) = await self._systemd("LoadUnit", "s", unit)
 
         async def get(interface: str, name: str) -> Any:
@@ -435,10 +471,11 @@ class Client:
         }
 
     async def _set_properties(self, unit: str, runtime: bool, pairs: list[list[Any]]) -> None:
+        """Set properties of a unit in systemd, until the next boot if `runtime`."""
         await self._systemd("SetUnitProperties", "sba(sv)", unit, runtime, pairs)
 
     async def set_weight(self, unit: str, weight: int | None, runtime: bool) -> None:
-        """Set IOWeight= of a unit; None removes the setting."""
+        """Set IOWeight= of a unit, 1 to 10000; None removes the setting."""
         value = Variant("t", WEIGHT_UNSET if weight is None else weight)
         await self._set_properties(unit, runtime, [["IOWeight", value]])
 
@@ -447,9 +484,9 @@ class Client:
     ) -> None:
         """Set IODeviceWeight= of a unit for some paths.
 
-        systemd adds what it is given to what it has (and updates where the path is the same);
-        an empty list clears all. Replacing therefore is two assignments in one call, which
-        systemd checks whole before it carries out any of it.
+        systemd adds these to the weights of the unit, and updates equal paths; an empty list
+        clears all. So replacing is two assignments in one call, which systemd checks before it
+        applies any.
         """
         pairs = [[entry["path"], entry["weight"]] for entry in weights]
         assignments = [["IODeviceWeight", Variant("a(st)", [])]] if replace else []

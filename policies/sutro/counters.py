@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The counters of the elevator: io.sutro.stat and io.sutro.weight of all cgroups.
 
-They are read from the files, not over the bus: everyone may read them, the daemon has no work
-with them, and they go on while no daemon runs. Documentation/ABI has their format. The counters
+They are read from the files, not over the bus: every user may read them, they cost the daemon
+nothing, and they are there while no daemon runs. Documentation/ABI has their format. The counters
 of a cgroup are its own, without those of the cgroups below it.
 """
 
@@ -25,7 +25,11 @@ COUNTS = 40
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a cgroup used of a leaf; `reads` are counts up to each bound, then of all."""
+    """The use of a leaf by a cgroup.
+
+    `values` has the counters by name, with times in ns; `reads` are counts up to each bound of
+    BOUNDS_S, then of all; `weight` is None without a line of io.sutro.weight.
+    """
 
     cgroup: str
     leaf: str
@@ -35,7 +39,7 @@ class Use:
 
 
 def unit_of(cgroup: str) -> str:
-    """The unit that a cgroup is, or lies in; "" for one that systemd did not make."""
+    """The unit of a cgroup or of the nearest one above; "" if systemd made neither."""
     if cgroup == "/":
         return "-.slice"
     for name in reversed(cgroup.split("/")):
@@ -47,6 +51,7 @@ def unit_of(cgroup: str) -> str:
 
 
 def _cgroups(folder: str) -> Iterator[str]:
+    """The folders of a cgroup and of all below it, without those that are removed meanwhile."""
     yield folder
     # A directory of cgroupfs has a link for each one below it, so most need not be listed.
     if os.stat(folder).st_nlink == 2:
@@ -71,11 +76,13 @@ def _text(path: str) -> str:
 
 
 def _numbers(words: Iterable[str]) -> dict[str, int]:
+    """The numbers in words like `rbytes=4096`."""
     pairs = (word.partition("=") for word in words)
     return {key: int(value) for key, _, value in pairs if value.isdecimal()}
 
 
 def _reads(words: Iterable[str]) -> list[int] | None:
+    """The counts of the word `rlat=` up to each bound of BOUNDS_S; None without that word."""
     text = next((word[5:] for word in words if word.startswith("rlat=")), None)
     if text is None:
         return None
@@ -86,6 +93,7 @@ def _reads(words: Iterable[str]) -> list[int] | None:
 
 
 def _weights(text: str) -> dict[str, int]:
+    """Weights by device number, and by the word `default`."""
     lines = (line.split() for line in text.splitlines())
     return {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdecimal()}
 
@@ -97,6 +105,7 @@ class _Leaves:
         self._nodes: dict[str, str] = {}
 
     def node(self, devno: str) -> str:
+        """The node of a device number, from sysfs; of a device that has gone, its number."""
         if devno not in self._nodes:
             try:
                 target = os.readlink(ROOT / "sys/dev/block" / devno)
@@ -107,7 +116,7 @@ class _Leaves:
 
 
 def read() -> Iterator[Use]:
-    """The use of each leaf by each cgroup that has used it since the leaf has the scheduler."""
+    """The use of each leaf by each cgroup, since the leaf was switched to the scheduler."""
     top = str(ROOT / "sys/fs/cgroup")
     leaves = _Leaves()
     # A container may have no cgroup files.
@@ -125,7 +134,7 @@ def read() -> Iterator[Use]:
 
 
 def with_iocost() -> set[str]:
-    """Nodes of leaves on which the kernel's io.cost is enabled, which have weights, too."""
+    """Nodes of leaves on which io.cost of the kernel is enabled: these have weights, too."""
     lines = map(str.split, _text(str(ROOT / "sys/fs/cgroup/io.cost.qos")).splitlines())
     leaves = _Leaves()
     return {leaves.node(words[0]) for words in lines if "enable=1" in words}

@@ -9,7 +9,7 @@ from .topology import Topology, label
 
 
 async def status(client: Client, _args: argparse.Namespace) -> Answer:
-    """The daemon, promises, capacities, resyncs, leaves, units that state a weight."""
+    """The daemon, promises, capacities, resyncs, leaves, and units with a weight of their own."""
     properties = await client.properties()
     topology = Topology(await client.devices())
     leaves = [
@@ -37,12 +37,12 @@ async def status(client: Client, _args: argparse.Namespace) -> Answer:
 
 
 async def dump(client: Client, _args: argparse.Namespace) -> Answer:
-    """The daemon's whole state as text."""
+    """The whole state of the daemon as text."""
     return Answer({"dump": await client.dump()})
 
 
 async def log_level(client: Client, args: argparse.Namespace) -> Answer:
-    """The level of the daemon's log; with LEVEL, set it until the daemon ends."""
+    """The level of the log of the daemon; with LEVEL, set it until the daemon ends."""
     if args.level:
         await client.set_log_level(args.level)
     return Answer({"level": await client.log_level()})

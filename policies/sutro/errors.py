@@ -3,7 +3,7 @@
 
 
 class SutroError(Exception):
-    """A failure: a sentence that names the bad input, and a remedy."""
+    """A failure: `message` is a sentence that names the bad input, `hint` a remedy or ""."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -12,11 +12,11 @@ class SutroError(Exception):
 
 
 class UsageError(SutroError):
-    """The command line cannot be right, whatever the state of the machine."""
+    """The command line or a file cannot be right, whatever the state of the machine."""
 
 
 class BusUnavailable(SutroError):
-    """There is no system bus."""
+    """There is no connection to the system bus."""
 
 
 class NotRunning(SutroError):
@@ -28,7 +28,7 @@ class NotPermitted(SutroError):
 
 
 class NoSuchUnit(SutroError):
-    """No unit, or no cgroup, of this name."""
+    """There is no unit, or no cgroup, of this name."""
 
 
 class NoSuchPromise(SutroError):
@@ -36,19 +36,19 @@ class NoSuchPromise(SutroError):
 
 
 class NoSuchPath(SutroError):
-    """Nothing lies at this path."""
+    """The path does not exist."""
 
 
 class NoQueue(SutroError):
-    """The path exists, but no block device with a request queue stands behind it."""
+    """The path exists, but no block device with a request queue holds it."""
 
 
 class TooOld(SutroError):
-    """The running daemon has no such method."""
+    """The running daemon has no such method: it is older than this program."""
 
 
 class BadPolicy(SutroError):
-    """The daemon refuses a policy."""
+    """The daemon refuses a policy: a key or value is not valid."""
 
 
 class Overcommitted(SutroError):

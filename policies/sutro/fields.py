@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The fields that the files of policy programs have in common."""
+"""Fields that the files of several policy programs have. Each raises UsageError with the line."""
 
 from . import units, values
 from .errors import SutroError
@@ -7,7 +7,7 @@ from .settings import Table
 
 
 def unit(table: Table) -> str:
-    """The key `unit`."""
+    """The key `unit`: the name of a unit, with .service added if it has no type."""
     name = table.take("unit", str)
     try:
         return units.complete(name)
@@ -16,7 +16,7 @@ def unit(table: Table) -> str:
 
 
 def key(table: Table, allowed: tuple[str, ...], name: str = "key") -> str:
-    """The key that names a key of a policy."""
+    """A key of a policy: the value of the key `name` of the table, one of `allowed`."""
     key = table.take(name, str)
     if key not in allowed:
         raise table.wrong(name, f"{name} = '{key}' is not known: allowed is {', '.join(allowed)}")
@@ -24,7 +24,7 @@ def key(table: Table, allowed: tuple[str, ...], name: str = "key") -> str:
 
 
 def path(table: Table) -> str:
-    """The key `path`, "" when it is not there."""
+    """The key `path`: an absolute path, or "" if the table has none."""
     path = table.take("path", str, "")
     bad = not path.startswith("/") or ".." in path.split("/") or not path.isprintable()
     if path and (bad or len(path.encode()) > 4095):
@@ -33,7 +33,7 @@ def path(table: Table) -> str:
 
 
 def value(table: Table, name: str, key: str, text: str) -> str:
-    """A value as it was written, if it is one."""
+    """`text`, the value of the table's key `name`, if it is valid for the policy key `key`."""
     try:
         values.check(key, text)
     except SutroError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Whole files that others may read at any time."""
+"""Files that other programs may read at any time."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from .errors import SutroError
 
 
 def replace(file: str | Path, text: bytes) -> None:
-    """Put a whole file in the place of another."""
+    """Replace a file as a whole, or create it, with mode 0644; SutroError if that fails."""
     folder, name = os.path.split(os.path.abspath(file))
     # Without a suffix that readers of the folder look for.
     new = Path(folder, f".{name}.{os.getpid()}")

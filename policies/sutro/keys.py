@@ -55,7 +55,7 @@ Event = str | Click
 
 
 def decode(typed: bytes) -> list[Event]:
-    """The keys and clicks in some bytes; an unknown sequence is none."""
+    """The keys and clicks in bytes of a terminal; unknown sequences are left out."""
     # Cursor keys are ESC O A in the application mode of a terminal.
     typed = re.sub(rb"\x1bO([A-DHF])", b"\x1b[\\1", typed)
     found: list[Event] = []
@@ -75,7 +75,7 @@ def decode(typed: bytes) -> list[Event]:
 
 @contextlib.contextmanager
 def keyboard(events: asyncio.Queue[Event]) -> Iterator[None]:
-    """While in it, keys and clicks on the terminal go to the queue."""
+    """Within this context, put keys and clicks on the terminal into the queue."""
     if not sys.stdin or not sys.stdin.isatty():
         yield
         return

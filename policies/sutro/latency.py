@@ -41,6 +41,7 @@ async def latency(client: Client, args: argparse.Namespace) -> Answer:
 
 
 def _row(row: Dict, promises: list[Dict], topology: Topology) -> Dict:
+    """A row of the daemon, with the name of the device, named buckets, and its targets."""
     device = topology.find(row["device"])
     place = (row["cgroup"], row["device"], row["op"])
     return row | {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sutro-latency-guard: raises a unit until its P99 read latency target holds, then gives back.
+"""sutro-latency-guard: raises a unit until its P99 read latency target holds, and eases it later.
 
     unit = "db.service"
     path = "/dev/vg0/db"
@@ -8,9 +8,9 @@
     min = "100"
     max = "5000"
 
-Once a second step() gets the P99 of the unit's reads on the device in that second and moves
-the level between min and max, as TCP moves its window, but the other way round: up in
-proportion, because somebody waits; down in small equal steps, because nobody does.
+Once a second step() reads the P99 of the unit's reads on the device in that second, and moves the
+level between min and max. It goes up in proportion to the excess, because requests are late, and
+down in small equal steps: the reverse of the window of TCP.
 
             p99/target
      raise   ------ 1.0   two samples in a row: level x p99/target, at least 1.25, at most 2
@@ -18,16 +18,15 @@ proportion, because somebody waits; down in small equal steps, because nobody do
              ------ 0.8
      ease                 for `patience` seconds on end: level - (max - min) / 20
 
-One sample over the target is an outlier: a second with few reads has no good P99. After a
-change the next SETTLE_S samples say nothing, because the disks' queues hold what came
-before. Between 0.8 and 1.0 nothing moves. A level that was given back and had to be
-raised again was too low, and trying it again as soon would make a saw: each time the
-patience doubles, up to four minutes; each step down that lasts halves it. A second without
-reads tells nothing, and changes nothing: a weight or floor of an idle unit costs nobody.
+One sample over the target is an outlier: a second with few reads has no good P99. After a change
+the next SETTLE_S samples are ignored, because the queues of the disks hold earlier requests.
+Between 0.8 and 1.0 the level stays. A level that was eased and had to be raised again was too low,
+and trying it again as soon would oscillate: each time the patience doubles, up to four minutes;
+each step down that lasts halves it. A second without reads changes nothing: the weight or floor of
+an idle unit costs other units nothing.
 
-Example: target 10 ms, Weight 100..5000. Samples 24, 26 ms: 100 -> 200 (26/10 is more than
-2). 3 s later 15, 15 ms: -> 300. 9.1 ms: stays. When the neighbours leave, 3 ms for 15 s:
-300 -> 100, min.
+Example: target 10 ms, Weight 100..5000. Samples 24, 26 ms: 100 -> 200 (26/10 is more than 2). 3 s
+later 15, 15 ms: -> 300. 9.1 ms: stays. When the other units end, 3 ms for 15 s: 300 -> 100, min.
 """
 
 from dataclasses import dataclass, replace
@@ -53,7 +52,7 @@ RAISED = ("Weight", "ReadBandwidthMin", "ReadIOPSMin")
 
 @dataclass(frozen=True)
 class Goal:
-    """The target, and the bounds of the setting that is moved for it."""
+    """The target in us, and the bounds of the setting, in the unit of its key."""
 
     target_us: int
     least: int
@@ -62,11 +61,11 @@ class Goal:
 
 @dataclass(frozen=True)
 class State:
-    """The present level, and the samples that led to it.
+    """The present level, in the unit of the key, and the samples that led to it.
 
-    `over` and `calm_s` count samples in a row above the target and below the band;
-    `settle_s` those still to be ignored; `eased` says that the last move was down; `why`
-    is about the last step, "" when it had nothing to tell.
+    `over` and `calm_s` count samples in a row above the target and below the band; `settle_s` those
+    still to be ignored; `eased`: the last move was down; `spent`: `most` is reached and was logged;
+    `why` is the reason of the last step for the log, "" for none.
     """
 
     level: int
@@ -80,7 +79,7 @@ class State:
 
 
 def step(goal: Goal, state: State, p99_us: int) -> State:
-    """The state after one more sample; 0 is a second without reads."""
+    """The state after one more sample of P99 in us; 0 is a second without reads."""
     state = replace(state, why="")
     if not p99_us:
         return replace(state, over=0, calm_s=0, settle_s=max(state.settle_s - 1, 0))
@@ -97,10 +96,12 @@ def step(goal: Goal, state: State, p99_us: int) -> State:
 
 
 def _ms(time_us: int) -> str:
+    """A time in us as text."""
     return values.short("LatencyTarget", time_us)
 
 
 def _raise(goal: Goal, state: State, p99_us: int) -> State:
+    """The state after the target was missed: a higher level, up to the most."""
     is_over = f"P99 {_ms(p99_us)} is over {_ms(goal.target_us)}"
     if state.level == goal.most:
         why = "" if state.spent else f"{is_over}, and max is reached: no more can be done"
@@ -112,6 +113,7 @@ def _raise(goal: Goal, state: State, p99_us: int) -> State:
 
 
 def _ease(goal: Goal, state: State) -> State:
+    """The state after a time below the band: a lower level, down to the least."""
     if state.level == goal.least:
         return replace(state, calm_s=0, patience_s=PATIENCE_LEAST_S)
     level = max(state.level - max((goal.most - goal.least) // EASE_STEPS, 1), goal.least)
@@ -121,7 +123,7 @@ def _ease(goal: Goal, state: State) -> State:
 
 
 class LatencyGuard(Program):
-    """Takes a sample each second and moves one number of one unit."""
+    """Takes a sample each second, and moves one number of one unit."""
 
     name = "sutro-latency-guard"
     about = "Raise a unit until its P99 read latency target holds, then give back."
@@ -135,11 +137,11 @@ class LatencyGuard(Program):
 
     @classmethod
     def load(cls, file: str, dry_run: bool) -> Self:
-        """Read the file."""
+        """The program of a file; UsageError for a mistake in it."""
         return cls(*read(file), dry_run=dry_run)
 
     async def step(self) -> float:
-        """Take a sample, state the level that follows."""
+        """Take a sample, and set the level that follows; return 1 s."""
         state = step(self.goal, self.guard, await self._sample()) if self._began else self.guard
         value = values.text(self.key, state.level)
         await self.state(self.unit, {(self.key, self.path): (value, state.why)})
@@ -149,7 +151,7 @@ class LatencyGuard(Program):
         return 1.0
 
     async def _sample(self) -> int:
-        """P99 of the unit's reads on the device in the last second, 0 if there is none."""
+        """P99 in us of the unit's reads on the device in the last second, 0 without reads."""
         try:
             device = (await self.client.resolve(self.path))["device"]
         except (NoSuchPath, NoQueue) as error:
@@ -163,14 +165,14 @@ class LatencyGuard(Program):
         return 0
 
     def _complain(self, what: str) -> None:
-        """Say once why nothing is seen."""
+        """Log a reason once; "" ends it."""
         if what and what != self._blind:
             log(f"{self.unit}: {what}")
         self._blind = what
 
 
 def read(file: str) -> tuple[str, str, str, Goal]:
-    """Unit, key, path and goal of a file."""
+    """Unit, key, path and goal of a file; UsageError for a mistake in it."""
     top = settings.load(file)
     unit, path = fields.unit(top), fields.path(top)
     if not path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The verb measure: what a device can promise, measured with fio and kept as its capacity.
+"""The verb measure: the rates of a device, measured with fio and kept as its capacity.
 
 Only reads are measured: writes would destroy data. fio reads at random places, since a floor has
 to hold for requests of any kind, in a scope of the class idle, so that other units are served
@@ -32,7 +32,7 @@ STEPS = (
 
 
 def check(args: argparse.Namespace) -> None:
-    """Find the slips that need no bus."""
+    """Find mistakes on the command line before any call; UsageError."""
     if not 1 <= args.seconds <= SECONDS_MOST:
         raise UsageError(f"--seconds={args.seconds}: allowed is 1 to {SECONDS_MOST}")
     if any(c.isspace() for c in args.device):
@@ -42,6 +42,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def _confirm(name: str, users: list[str], args: argparse.Namespace) -> None:
+    """Print the consequences, and ask on the terminal; SutroError if the answer is no."""
     seconds = args.seconds * len(STEPS)
     print(f"{name} will be read at full speed for {seconds} s, in class idle.", file=sys.stderr)
     if users:
@@ -64,7 +65,10 @@ async def _users(client: Client, node: str, leaves: list[str]) -> list[str]:
 
 
 async def _fio(node: str, size: str, seconds: int, scope: str) -> Dict:
-    """The results for reads of a run of fio in a scope with a cgroup of its own."""
+    """The results of fio for random reads of `size`, in a scope with a cgroup of its own.
+
+    SutroError with the last line of fio if it fails.
+    """
     command = ["systemd-run", "--quiet", "--scope", f"--unit={scope}", "--property=IOWeight=100"]
     command += ["--", "fio", "--name=measure", f"--filename={node}", "--readonly", "--direct=1"]
     command += [
@@ -98,6 +102,10 @@ async def _fio(node: str, size: str, seconds: int, scope: str) -> Dict:
 
 
 def _keep(path: str, rates: dict[str, int]) -> Path:
+    """Write the capacity of a path as a drop-in; return its file.
+
+    Rates are in bytes or operations per second. NotPermitted if the file cannot be written.
+    """
     file = FOLDER / f"50-capacity{path.replace('/', '-')}.conf"
     words = " ".join(f"{word}={rate}" for word, rate in rates.items())
     text = f"# by sutroctl measure\n[Capacity]\nDevice={path} {words}\n"
@@ -110,7 +118,7 @@ def _keep(path: str, rates: dict[str, int]) -> Path:
 
 
 async def measure(client: Client, args: argparse.Namespace) -> Answer:
-    """Measure the reads of a device, and declare nine tenths of it as its capacity."""
+    """Measure the reads of a device, and declare nine tenths of the rates as its capacity."""
     topology = Topology(await client.devices())
     path = topology.path(args.device)
     resolved = await client.resolve(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Long text on a terminal goes through a pager, chosen as by systemctl(1)."""
+"""A pager for long text on a terminal, chosen as by systemctl(1)."""
 
 import os
 import shlex
@@ -12,6 +12,7 @@ LESS = "FRSXMK"
 
 
 def _command() -> list[str]:
+    """The pager of the environment, else less."""
     for variable in ("SYSTEMD_PAGER", "PAGER"):
         if variable in os.environ:
             return shlex.split(os.environ[variable])
@@ -19,7 +20,7 @@ def _command() -> list[str]:
 
 
 def page(text: str, paged: bool = True) -> None:
-    """Write a text to stdout: on a terminal with a pager, if there is one."""
+    """Write a text to stdout: through a pager on a terminal, unless `paged` is false."""
     command = _command() if paged and sys.stdout.isatty() else []
     program = shutil.which(command[0]) if command and command != ["cat"] else None
     sys.stdout.flush()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The verb plot: rates of promises over time, against the promised ones; a panel for each.
+"""The verb plot: rates of promises over time beside the promised ones; a panel for each.
 
 The samples come from the daemon, which keeps the last ten minutes, or from a file that
-`sutroctl watch --json` wrote. Time is in seconds before the newest sample of all.
+`sutroctl watch --json` wrote. Times are in seconds before the newest sample of all panels.
 """
 
 import argparse
@@ -27,7 +27,10 @@ SUFFIXES = (".html", ".png")
 
 @dataclass
 class Panel:
-    """One promise over time: at each second, rate or latency got, stated and granted."""
+    """One promise over time: at each second, the rate or latency got, stated and granted.
+
+    Numbers are in the unit of the key: bytes or operations per second, or us.
+    """
 
     unit: str
     key: str
@@ -39,11 +42,11 @@ class Panel:
 
     @property
     def title(self) -> str:
-        """The promise as one writes it."""
+        """The promise as in a policy file."""
         return f"{self.unit}  {self.key}={self.path}"
 
     def add(self, second: float, got: float, value: float, granted: float) -> None:
-        """One more sample; `granted` is the part of the value that there is room for."""
+        """Add a sample; `granted` is a part of `value`, 0 to 1."""
         self.seconds.append(second)
         self.got.append(got)
         self.value.append(value)
@@ -51,7 +54,7 @@ class Panel:
 
 
 def check_output(name: str) -> None:
-    """Refuse a file that cannot be written, before any call."""
+    """UsageError for another suffix, SutroError without the package for PNG."""
     suffix = Path(name).suffix
     if suffix not in SUFFIXES:
         allowed = " or ".join(SUFFIXES)
@@ -79,7 +82,7 @@ async def plot(client: Client | None, args: argparse.Namespace) -> Answer:
 
 
 async def _remembered(client: Client) -> list[Panel]:
-    """What the daemon remembers of each promise."""
+    """The samples that the daemon keeps of each promise."""
 
     async def one(promise: Dict) -> Panel:
         key, path = promise["key"], promise["path"]
@@ -97,7 +100,7 @@ FIELDS = ("time", "got", "value", "granted")
 
 
 def _recorded(file: str) -> list[Panel]:
-    """What `watch --json` wrote into a file."""
+    """The samples in a file of `watch --json`; SutroError with the line of a mistake."""
     panels: dict[tuple[str, str, str], Panel] = {}
     try:
         with open(file, encoding="utf-8") as stream:
@@ -115,6 +118,7 @@ def _recorded(file: str) -> list[Panel]:
 
 
 def _sample(line: str, where: str) -> Dict | None:
+    """The sample of a line, None for a line that was cut off; SutroError for another text."""
     allowed = "allowed are lines of sutroctl watch --json"
     try:
         sample = json.loads(line)
@@ -135,7 +139,10 @@ def _sample(line: str, where: str) -> Dict | None:
 
 
 def _chosen(panels: list[Panel], wanted: list[str]) -> list[Panel]:
-    """The panels of some units (none named: of all) that have samples."""
+    """The panels of some units (none named: of all) that have samples.
+
+    NoSuchUnit for a unit without a promise, SutroError if there is nothing to draw.
+    """
     known = {panel.unit for panel in panels}
     for unit in wanted:
         if unit not in known:
@@ -152,7 +159,7 @@ def _chosen(panels: list[Panel], wanted: list[str]) -> list[Panel]:
 
 
 def _count_back(panels: list[Panel]) -> None:
-    """From the clock's time to seconds before the newest sample."""
+    """Change times to seconds before the newest sample."""
     newest = max(panel.seconds[-1] for panel in panels)
     for panel in panels:
         panel.seconds = [second - newest for second in panel.seconds]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import units, values
-from .answer import Answer, capacities_if_known, tell, unknown_unit, wants_json
+from .answer import Answer, capacities_if_known, show_answer, unknown_unit, wants_json
 from .client import Client
 from .errors import NoSuchUnit, SutroError, UsageError
 from .program import Program
@@ -27,12 +27,12 @@ CONTROL = {RUNTIME: "/run/sutro/policy.control/", PERSISTENT: "/etc/sutro/policy
 
 
 def lifetime(args: argparse.Namespace) -> str:
-    """The lifetime of a setting, from the options."""
+    """The lifetime of a setting, from the options: client, runtime or persistent."""
     return CLIENT if getattr(args, "client", False) else RUNTIME if args.runtime else PERSISTENT
 
 
 def assignments(texts: list[str]) -> list[tuple[str, str]]:
-    """KEY=VALUE as typed, in pairs; the daemon judges keys and values."""
+    """KEY=VALUE as typed, in pairs; UsageError for another form. The daemon checks the rest."""
     pairs = []
     for text in texts:
         key, equals, value = text.partition("=")
@@ -49,7 +49,7 @@ def assignments(texts: list[str]) -> list[tuple[str, str]]:
 
 
 def sutrod() -> str:
-    """The daemon's program, which is rarely in the PATH of a user."""
+    """The path of the daemon, which is rarely in the PATH of a user; SutroError without it."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin"))
     found = shutil.which("sutrod", path=path)
     if not found:
@@ -58,7 +58,7 @@ def sutrod() -> str:
 
 
 def text_of(file: str) -> str:
-    """What stands in a file, as far as it can be sent over the bus."""
+    """The text of a file that can be sent over the bus; SutroError for any other."""
     try:
         text = Path(file).read_bytes().decode()
     except OSError as error:
@@ -71,7 +71,7 @@ def text_of(file: str) -> str:
 
 
 async def check(client: Client | None, args: argparse.Namespace) -> Answer:
-    """Look for mistakes in policy files; with --fits: do the devices have room for the floors?"""
+    """Find mistakes in policy files; with --fits: do the devices have room for the floors?"""
     if args.fits:
         assert client
         files = [(os.path.abspath(file), text_of(file)) for file in args.file]
@@ -94,22 +94,22 @@ async def show(client: Client, args: argparse.Namespace) -> Answer:
     """Settings of a unit or cgroup, or of all of them: key, value, source, and those in force."""
     mistakes = (await client.properties()).get("PolicyErrors", [])
     if args.unit:
-        said = {args.unit: await client.policy(args.unit)}
-        if not said[args.unit]:
+        by_unit = {args.unit: await client.policy(args.unit)}
+        if not by_unit[args.unit]:
             await must_be_known(client, args.unit)
     else:
         followed = await client.units() + await client.promises()
         names = {unit["unit"] or unit["cgroup"] for unit in followed}
         every = await asyncio.gather(*(client.policy(name) for name in sorted(names)))
-        said = {name: found for name, found in zip(sorted(names), every, strict=True) if found}
-    policies = [{"unit": name, "policy": found} for name, found in said.items()]
+        by_unit = {name: found for name, found in zip(sorted(names), every, strict=True) if found}
+    policies = [{"unit": name, "policy": found} for name, found in by_unit.items()]
     return Answer({"units": policies, "policy_errors": mistakes})
 
 
 async def must_be_known(client: Client, unit: str) -> None:
-    """Of a unit without a policy: without a unit of this name, the name is an error.
+    """Raise NoSuchUnit for a unit that systemd does not know.
 
-    Cgroups that are no units come and go; their settings may be there before.
+    Cgroups that are no units come and go, and may have settings before they exist: never an error.
     """
     if unit.startswith("/"):
         return
@@ -126,13 +126,16 @@ async def set_(client: Client, args: argparse.Namespace) -> Answer:
         await client.properties()  # a sutrod that is not there is waited for later, but not now
         await Held(assignments(args.assignment), args).run()
         return Answer(None)
-    said = assignments(args.assignment)
-    await client.set_policy(args.unit, said, lifetime(args))
-    return Answer(await _outcome(client, args.unit, said, lifetime(args)))
+    pairs = assignments(args.assignment)
+    await client.set_policy(args.unit, pairs, lifetime(args))
+    return Answer(await _outcome(client, args.unit, pairs, lifetime(args)))
 
 
-async def _outcome(client: Client, unit: str, said: list[tuple[str, str]], how: str) -> Dict:
-    """The settings in force after a change; and a note if the unit may be a typing error."""
+async def _outcome(client: Client, unit: str, pairs: list[tuple[str, str]], how: str) -> Dict:
+    """The settings in force after a change, with a note.
+
+    The note is about a unit that does not exist yet, and about floors beyond a declared capacity.
+    """
     note = ""
     try:
         await must_be_known(client, unit)
@@ -140,7 +143,7 @@ async def _outcome(client: Client, unit: str, said: list[tuple[str, str]], how: 
         note = f"{error.message}; the setting takes effect when there is one"
         if error.hint.startswith("did you mean"):
             note += f" ({error.hint})"
-    keys = {key for key, value in said if value}
+    keys = {key for key, value in pairs if value}
     for one in await capacities_if_known(client):
         # With Admission=refuse the daemon has not set it.
         if one["key"] in keys and one["promised"] > one["capacity"]:
@@ -154,7 +157,7 @@ async def _outcome(client: Client, unit: str, said: list[tuple[str, str]], how: 
     return {
         "unit": unit,
         "lifetime": how,
-        "said": [{"key": key, "value": value} for key, value in said],
+        "said": [{"key": key, "value": value} for key, value in pairs],
         "policy": await client.policy(unit),
         "note": note,
     }
@@ -163,17 +166,17 @@ async def _outcome(client: Client, unit: str, said: list[tuple[str, str]], how: 
 class Held(Program):
     """`policy set --client`: a program with one setting."""
 
-    def __init__(self, said: list[tuple[str, str]], args: argparse.Namespace) -> None:
+    def __init__(self, pairs: list[tuple[str, str]], args: argparse.Namespace) -> None:
         super().__init__()
-        self._pairs, self._args = said, args
+        self._pairs, self._args = pairs, args
 
     async def state_again(self) -> None:
-        """Say it to a sutrod that does not know it yet."""
+        """Set it again in a new sutrod."""
         await self.client.set_policy(self._args.unit, self._pairs, CLIENT)
-        tell(self._args, await _outcome(self.client, self._args.unit, self._pairs, CLIENT))
+        show_answer(self._args, await _outcome(self.client, self._args.unit, self._pairs, CLIENT))
 
     async def step(self) -> float:
-        """Nothing changes by itself."""
+        """Nothing changes with time: return an hour, in seconds."""
         return 3600.0
 
 
@@ -184,9 +187,9 @@ async def reset(client: Client, args: argparse.Namespace) -> Answer:
     set_here = dict.fromkeys(e["key"] for e in entries if e["source"].startswith(folder))
     if args.key:
         _must_be_set(args, folder, set_here)
-        said = [(key, "") for key in args.key]
-        await client.set_policy(args.unit, said, lifetime(args))
-        return Answer(await _outcome(client, args.unit, said, lifetime(args)))
+        pairs = [(key, "") for key in args.key]
+        await client.set_policy(args.unit, pairs, lifetime(args))
+        return Answer(await _outcome(client, args.unit, pairs, lifetime(args)))
     mistakes = await _mistakes(client, f"{folder}{units.control_name(args.unit)}.policy:")
     if not set_here and not mistakes:
         if not entries:
@@ -198,7 +201,7 @@ async def reset(client: Client, args: argparse.Namespace) -> Answer:
 
 
 def _must_be_set(args: argparse.Namespace, folder: str, set_here: dict[str, None]) -> None:
-    """To reset a key that is not set is a slip."""
+    """SutroError for a key to reset that has no setting here."""
     lost = [key for key in args.key if key not in set_here]
     if lost:
         there = ", ".join(set_here) or "nothing"
@@ -209,12 +212,13 @@ def _must_be_set(args: argparse.Namespace, folder: str, set_here: dict[str, None
 
 
 async def _mistakes(client: Client, file: str) -> list[str]:
-    """Those of one file."""
+    """The mistakes that the daemon found in one file."""
     every = (await client.properties()).get("PolicyErrors", [])
     return [mistake for mistake in every if mistake.startswith(file)]
 
 
 def _nothing_to_reset(args: argparse.Namespace, entries: list[Dict]) -> Dict:
+    """The outcome without a change, with the reason."""
     note = f"nothing to take back: nothing is set in {CONTROL[lifetime(args)]}"
     other = PERSISTENT if args.runtime else RUNTIME
     if any(entry["source"].startswith(CONTROL[other]) for entry in entries):
@@ -229,7 +233,7 @@ def _nothing_to_reset(args: argparse.Namespace, entries: list[Dict]) -> Dict:
 
 
 async def reload(client: Client, _args: argparse.Namespace) -> Answer:
-    """Let the daemon read all policy files again; mistakes make it a failure."""
+    """Let the daemon read all policy files again; mistakes in them are a failure."""
     await client.reload_policies()
     mistakes = (await client.properties()).get("PolicyErrors", [])
     failure = None

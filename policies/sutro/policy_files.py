@@ -30,7 +30,7 @@ EDITORS = ("editor", "nano", "vim", "vi")
 
 
 async def cat(client: Client, args: argparse.Namespace) -> Answer:
-    """The files that set something for a unit or cgroup, each below its name."""
+    """The files with settings of a unit or cgroup, each below its name."""
     entries = await client.policy(args.unit)
     if not entries:
         await policy.must_be_known(client, args.unit)
@@ -41,6 +41,7 @@ async def cat(client: Client, args: argparse.Namespace) -> Answer:
 
 
 def _editor() -> list[str]:
+    """The editor of the environment, else the first one of EDITORS; SutroError without any."""
     for variable in VARIABLES:
         if os.environ.get(variable):
             return shlex.split(os.environ[variable])
@@ -51,6 +52,7 @@ def _editor() -> list[str]:
 
 
 def _edit(draft: Path) -> None:
+    """Run the editor on a file; SutroError if it fails."""
     command = [*_editor(), str(draft)]
     try:
         status = subprocess.run(command).returncode
@@ -61,12 +63,13 @@ def _edit(draft: Path) -> None:
 
 
 def _again() -> bool:
+    """Ask whether to edit once more; no without a terminal."""
     print("Edit it again? [Y/n] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.isatty() and sys.stdin.readline().strip().lower() in ("", "y", "yes")
 
 
 def _edited(file: Path, before: str) -> str:
-    """The text after the editor, without mistakes."""
+    """The text after the editor, without mistakes; SutroError if the user gives up."""
     with tempfile.TemporaryDirectory(prefix="sutro-") as folder:
         # The name shows in the editor and in the sentences of the check.
         draft = Path(folder, file.name)

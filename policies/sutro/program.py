@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A policy program: states promises while it runs.
+"""A policy program: sets promises while it runs.
 
-Its promises have the lifetime "client": the daemon takes them back when the connection
-ends, however it ends, so a program that is killed leaves nothing behind. The other way
-round, a sutrod that restarts has lost them, and the program states them again:
+Its promises have the lifetime "client": the daemon removes them when the connection ends, however
+it ends, so a program that is killed leaves nothing in force. A sutrod that restarts has lost them,
+and the program sets them again:
 
-    connect -> state all -> step -> sleep -> step -> ...
-       ^           ^-- a new sutrod came      |
-       '---------- the bus or sutrod went ----'
+    connect -> set all -> step -> sleep -> step -> ...
+       ^          ^-- a new sutrod started   |
+       '--------- the bus or sutrod ended ---'
 
-A program is a subclass: load() reads its file, step() looks at the clock or the machine,
-states what follows from it, and says in how many seconds it wants to look again.
+A program is a subclass: load() reads its file, step() reads the clock or the state of the machine,
+sets what follows from it, and returns the seconds until the next step.
 Clocks are parameters, so that a test need not sleep.
 """
 
@@ -29,14 +29,14 @@ from .errors import BusUnavailable, NotRunning, SutroError, UsageError
 # Between two attempts to reach the bus and sutrod: a restart of either takes about so long.
 RETRY_S = 1.0
 
-# What is said for a unit: by key and path ("" where the key takes none), the value's text.
-Said = dict[tuple[str, str], str]
-# What is to be said instead (None: nothing), and why.
+# The settings of a unit: by key and path ("" where the key takes none), the text of the value.
+Settings = dict[tuple[str, str], str]
+# New values (None: none), each with the reason for the log.
 Changes = dict[tuple[str, str], tuple[str | None, str]]
 
 
 def log(text: str) -> None:
-    """A line in the journal, or on the terminal."""
+    """Write a line to the journal, or to the terminal."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -49,8 +49,8 @@ class Program:
     def __init__(self, dry_run: bool = False) -> None:
         self.dry_run = dry_run
         self.client: Client | Any = None
-        self._said: dict[str, Said] = {}
-        self._keys: dict[str, dict[str, None]] = {}  # by unit, in order: all that were ever said
+        self._settings: dict[str, Settings] = {}
+        self._keys: dict[str, dict[str, None]] = {}  # by unit, in order: all that were ever set
         self._wake = asyncio.Event()
         self._stopping = self._restarted = self._lost = False
 
@@ -58,18 +58,21 @@ class Program:
 
     @classmethod
     def load(cls, file: str, dry_run: bool) -> Self:
-        """The program of a file; UsageError where it cannot be right."""
+        """The program of a file; UsageError for a mistake in it."""
         raise NotImplementedError
 
     async def step(self) -> float:
-        """Set the promises that hold now; return the seconds to the next look."""
+        """Set the promises that hold now; return the seconds until the next step."""
         raise NotImplementedError
 
     # What a subclass uses.
 
     async def state(self, unit: str, changes: Changes) -> None:
-        """Change the settings of a unit, all or nothing; without a difference nothing is sent."""
-        before = self._said.get(unit, {})
+        """Change the settings of a unit, all or nothing; without a difference nothing is sent.
+
+        Each change is logged with its reason. SutroError if the daemon refuses a setting.
+        """
+        before = self._settings.get(unit, {})
         new = {where: value for where, (value, _) in changes.items()}
         after = {where: value for where, value in (before | new).items() if value is not None}
         if after == before:
@@ -77,7 +80,7 @@ class Program:
         for key, _ in after:
             self._keys.setdefault(unit, {})[key] = None
         await self._send(unit, after)
-        self._said[unit] = after
+        self._settings[unit] = after
         verb = "would be" if self.dry_run else "is now"
         for where, (value, why) in changes.items():
             if value != before.get(where):
@@ -85,14 +88,14 @@ class Program:
                 log(f"{unit}: {name} {verb} {value or 'nothing'} (was {old}): {why}")
 
     def promise_changed(self, unit: str, key: str, path: str, state: str, cause: str) -> None:
-        """The state of a promise changed: log it, if it is one of ours."""
-        if (key, path) in self._said.get(unit, {}):
+        """The state of a promise changed: log it, if this program has set it."""
+        if (key, path) in self._settings.get(unit, {}):
             log(f"{unit}: {key}={path} is {state}" + (f": {cause}" if cause else ""))
 
     async def state_again(self) -> None:
-        """Say all of it to a sutrod that does not know it yet."""
-        for unit, said in self._said.items():
-            await self._send(unit, said)
+        """Set all promises again in a new sutrod."""
+        for unit, settings in self._settings.items():
+            await self._send(unit, settings)
             log(f"{unit}: stated again, because sutrod or the bus is a new one")
 
     def stop(self) -> None:
@@ -101,7 +104,7 @@ class Program:
         self._wake.set()
 
     async def run(self) -> None:
-        """Connect, step until stopped, connect again when sutrod or the bus has gone."""
+        """Connect, step until stopped, connect again when sutrod or the bus has ended."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -120,20 +123,20 @@ class Program:
 
     # The rest.
 
-    async def _send(self, unit: str, said: Said) -> None:
-        """Say all for a unit anew: each key is reset first."""
+    async def _send(self, unit: str, settings: Settings) -> None:
+        """Set all settings of a unit anew: each key is reset first."""
         if self.dry_run:
             return
         assignments: list[tuple[str, str]] = []
         for key in self._keys.get(unit, ()):
             assignments.append((key, ""))
-            for (said_key, path), value in said.items():
-                if said_key == key:
+            for (set_key, path), value in settings.items():
+                if set_key == key:
                     assignments.append((key, f"{values.quoted(path)} {value}" if path else value))
         await self.client.set_policy(unit, assignments, "client")
 
     async def _serve(self) -> None:
-        """Be served by one connection, until stopped."""
+        """Step on one connection until stopped; BusUnavailable when the connection ends."""
 
         def restarted() -> None:
             self._restarted = True
@@ -163,7 +166,7 @@ class Program:
 
 
 def main(program: type[Program], argv: list[str] | None = None) -> int:
-    """The command line of a program; return the exit status."""
+    """Run the command line of a program; return the exit status."""
     parser = argparse.ArgumentParser(
         prog=program.name, description=program.about, epilog=f"See {program.name}(1)."
     )
@@ -186,5 +189,5 @@ def main(program: type[Program], argv: list[str] | None = None) -> int:
 
 
 def console(program: type[Program]) -> Callable[[], int]:
-    """An entry point."""
+    """The entry point of a program."""
     return lambda: main(program)

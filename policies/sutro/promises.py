@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Promises as the daemon tells of them: which do not hold, and in which words.
+"""Promises as the daemon reports them: which of them do not hold, and their words for people.
 
-States are open-ended: one that this program does not know is shown as it is, and taken
-for a promise that does not hold, so that nobody overlooks it.
+States are open-ended: a state that this program does not know is shown unchanged, and the promise
+counts as one that does not hold, so that it is not overlooked.
 """
 
 from typing import Any
@@ -31,12 +31,12 @@ TARGETS = {"LatencyTarget": "read", "WriteLatencyTarget": "write", "FsyncLatency
 
 
 def fails(promise: Dict) -> bool:
-    """Does it not hold, as far as the daemon has a verdict?"""
+    """Does a promise not hold, as far as the daemon has a verdict?"""
     return promise["state"] not in HOLDS + NOT_YET
 
 
 def worst_first(promises: list[Dict]) -> list[Dict]:
-    """Those that do not hold, then those without a verdict, then the others; each by unit."""
+    """Promises that do not hold, then those without a verdict, then the others; each by unit."""
 
     def rank(promise: Dict) -> tuple:
         waiting = promise["state"] not in NOT_YET
@@ -47,24 +47,24 @@ def worst_first(promises: list[Dict]) -> list[Dict]:
 
 
 def percentile(promise: Dict) -> str:
-    """The percentile of a latency target, as one types it."""
+    """The percentile of a latency target as text, such as P99.9."""
     # A daemon of before has none to choose.
     return f"P{promise.get('percentile') or values.PERCENTILE_USUAL:g}"
 
 
 def about(promise: Dict) -> str:
-    """The key in few letters; one that is not known here as it is."""
+    """A key in few letters; a key that is not known here, unchanged."""
     key = promise["key"]
     return f"{TARGETS[key]} {percentile(promise)}" if key in TARGETS else ABOUT.get(key, key)
 
 
 def stated(promise: Dict) -> str:
-    """The value; of a percentage also the rate that it stands for, where that is known."""
+    """The value as text; of a percentage also the rate that it stands for, where that is known."""
     rate = values.short(promise["key"], promise["value"]) if promise["value"] else ""
     percent = promise.get("percent")  # which a daemon of before does not have
     return " = ".join(filter(None, (f"{percent:g}%" if percent else "", rate))) or "-"
 
 
 def granted(promise: Dict) -> int:
-    """What of the value the leaves have room for."""
+    """The part of the value that the leaves have room for, in the unit of the value."""
     return round(promise["value"] * promise["granted"])

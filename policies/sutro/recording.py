@@ -21,28 +21,31 @@ LEAVES = {"leaf": str, "share": (int, float), "weight": int}
 
 @dataclass
 class Record:
-    """The rows at a time; the note has the reason if they are old."""
+    """The rows at a time in seconds since 1970; `note` has the reason if they are old."""
 
     time_s: float
     rows: list[Dict] = field(default_factory=list)
     note: str = ""
 
     def line(self) -> str:
-        """The record as it is in a file."""
+        """The record as a line of a file."""
         return json.dumps({"time": self.time_s, "rows": self.rows})
 
 
 def _has(entry: Any, shape: dict[str, Any]) -> bool:
+    """Is it an object with these keys and types of values?"""
     return isinstance(entry, dict) and all(
         isinstance(entry.get(key), kind) for key, kind in shape.items()
     )
 
 
 def _all_have(entries: Any, shape: dict[str, Any]) -> bool:
+    """Is it a list of such objects?"""
     return isinstance(entries, list) and all(_has(entry, shape) for entry in entries)
 
 
 def _is_row(row: Any) -> bool:
+    """Is it a row of usage.py?"""
     return (
         _has(row, ROW)
         and _all_have(row.get("lines"), LINES)
@@ -51,7 +54,7 @@ def _is_row(row: Any) -> bool:
 
 
 def parse(text: str) -> Record:
-    """The record of a line; ValueError if it is none."""
+    """The record in a line; ValueError for any other text."""
     entry = json.loads(text)
     if not _has(entry, {"time": (int, float), "rows": list}) or not all(
         map(_is_row, entry["rows"])
@@ -61,7 +64,10 @@ def parse(text: str) -> Record:
 
 
 def read(file: str) -> list[Record]:
-    """All records of a file; the last line may be cut off, as after a kill."""
+    """All records of a file; the last line may be cut off, as after a kill.
+
+    UsageError with the line of a mistake, SutroError if the file cannot be read.
+    """
     try:
         lines = Path(file).read_text().splitlines()
     except UnicodeDecodeError:
@@ -83,7 +89,7 @@ def read(file: str) -> list[Record]:
 
 
 def create(file: str) -> TextIO:
-    """A file for records, of which each is in the file at once."""
+    """A new file for records, each written at once; SutroError if it cannot be written."""
     try:
         return open(file, "w", buffering=1)
     except OSError as error:

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The TOML file of a policy program, with errors that name the line.
 
-tomllib says where the syntax breaks, but not where a value stood. For that the lines are
-read once more, for headers and keys only:
+tomllib reports where the syntax breaks, but not the lines of values. For these the file is read
+once more, for headers and keys only:
 
     [[promise]]              ("promise", 0)
     unit = "a.service"       ("promise", 0), "unit"
     [[promise.window]]       ("promise", 0, "window", 0)
 
-What stands in an inline table is found on the line of the key that has it. A line of a
-multi-line string that looks like a header can mislead it, and then the number is wrong,
-but nothing else.
+A value in an inline table has the line of the key of that table. In a multi-line string, a line
+that looks like a header leads to a wrong number of a line, and to nothing else.
 """
 
 import re
@@ -29,7 +28,7 @@ Where = tuple[str | int, ...]
 
 
 class Lines:
-    """On which line each key and each header stands."""
+    """The line of each key and each header, from 1."""
 
     def __init__(self, text: str) -> None:
         self._found: dict[tuple[Where, str], int] = {}
@@ -50,6 +49,7 @@ class Lines:
 
     @staticmethod
     def _numbered(names: tuple[str, ...], counts: dict[tuple[str, ...], int]) -> Where:
+        """The place of a header: its names, each with its number if it is an array of tables."""
         where: Where = ()
         for depth, name in enumerate(names, 1):
             count = counts.get(names[:depth])
@@ -57,7 +57,7 @@ class Lines:
         return where
 
     def line(self, where: Where, key: str) -> int:
-        """The line of a key, or of the nearest thing around it."""
+        """The line of a key, else of the nearest table around it."""
         headers = ((*where, key), (*where, key, 0), where)  # the key may be a table
         for place in ((where, key), *((header, "") for header in headers)):
             if place in self._found:
@@ -76,11 +76,11 @@ class Table:
         self._known: list[str] = []
 
     def wrong(self, key: str, what: str) -> UsageError:
-        """The failure for a wrong key, with its place in the file."""
+        """The failure for a mistake in a key, with file and line."""
         return UsageError(f"{self._file}:{self._lines.line(self._where, key)}: {what}")
 
     def take(self, key: str, kind: type, default: Any = MISSING) -> Any:
-        """The value of a key; without a default it has to be there."""
+        """The value of a key; UsageError for another type, and without a value and a default."""
         self._known.append(key)
         value = self._values.get(key, default)
         if value is MISSING:
@@ -90,7 +90,7 @@ class Table:
         return value
 
     def tables(self, key: str) -> list["Table"]:
-        """The tables of an array, none if it is not there."""
+        """The tables of an array, none without it; UsageError if it is no array of tables."""
         found = self.take(key, list, [])
         if any(not isinstance(entry, dict) for entry in found):
             raise self.wrong(key, f"{key}: allowed are tables, each begun by a line [[{key}]]")
@@ -101,7 +101,7 @@ class Table:
         ]
 
     def finish(self) -> None:
-        """Refuse a key that is not known, which is a slip of the pen."""
+        """UsageError for a key that was not taken: a typing error."""
         for key in self._values:
             if key not in self._known:
                 known = ", ".join(self._known)

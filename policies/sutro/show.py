@@ -20,8 +20,8 @@ NO_SETTING = "no weight set, so 100"
 
 def settings(unit: Dict) -> list[str]:
     """The weights that the unit's files and drop-ins set, as written there."""
-    said = [f"IOWeight={unit['weight']}"] if unit["weight_set"] else []
-    return said + [f"IODeviceWeight={w['path']} {w['weight']}" for w in unit["device_weights"]]
+    weights = [f"IOWeight={unit['weight']}"] if unit["weight_set"] else []
+    return weights + [f"IODeviceWeight={w['path']} {w['weight']}" for w in unit["device_weights"]]
 
 
 def resyncs(out: Output, found: list[Dict]) -> None:
@@ -94,6 +94,7 @@ def status(out: Output, data: Dict) -> None:
 
 
 def _device_line(device: Dict) -> Text:
+    """Name, kind, scheduler and size of a device."""
     name = label(device)
     line = Text.assemble((name, NAME))
     if name != device["node"]:
@@ -118,10 +119,12 @@ def _depths(rows: list[Dict]) -> list[int]:
 
 
 def _entitled(leaf: Dict) -> str:
+    """The entitled share of a leaf, "-" where the scheduler has no weights."""
     return "-" if leaf["backend"] == "none" else percent(leaf["hweight"])
 
 
 def _unit_table(rows: list[Dict]) -> Table:
+    """The units on a leaf, indented by the depth of their cgroups."""
     table = columns("UNIT", ">WEIGHT", ">ENTITLED", ">GOT", ">READ/s", ">WRITTEN/s")
     for row, depth in zip(rows, _depths(rows), strict=True):
         table.add_row(
@@ -164,6 +167,7 @@ def tree(out: Output, data: list[Dict]) -> None:
 
 
 def _written_table(leaves: list[Dict], usage: bool) -> Table:
+    """For each leaf the weight, the line in the file, and the shares; with `usage`, the rates."""
     headers = ["LEAF", "SCHEDULER", ">WEIGHT", "WRITTEN", "READ BACK", ">ENTITLED"]
     table = columns(*headers, *([">GOT", ">READ/s", ">WRITTEN/s"] if usage else []))
     for leaf in leaves:
@@ -193,6 +197,7 @@ def _grouped(out: Output, title: str, leaves: list[Dict], key: str) -> None:
 
 
 def _advice(out: Output, unit: str, leaves: list[Dict]) -> None:
+    """Print what is wrong with the weights of a unit, and how to mend it."""
     if any(leaf["backend"] != "none" and not leaf["file"] for leaf in leaves):
         out.print(
             f"{unit} has no weight of its own: neither it nor a unit of the same slice sets one; "
@@ -211,6 +216,7 @@ def _advice(out: Output, unit: str, leaves: list[Dict]) -> None:
 
 
 def _leaves(out: Output, explanation: Dict, usage: bool) -> None:
+    """Print the leaves of a unit, with reasons, files and advice."""
     leaves = explanation["leaves"]
     out.print(_written_table(leaves, usage))
     _grouped(out, "because", leaves, "reason")
@@ -219,6 +225,7 @@ def _leaves(out: Output, explanation: Dict, usage: bool) -> None:
 
 
 def _relation(path: str, device: str) -> str:
+    """The relation of a path to its device, "" if they are the same."""
     if path == device:
         return ""
     return f" is {device}" if path.startswith("/dev/") else f" is on {device}"
@@ -233,8 +240,8 @@ def explain(out: Output, data: Dict) -> None:
     for setting in settings(data) or [NO_SETTING]:
         out.print("  " + setting)
     for above in data["slices"]:
-        said = ", ".join(settings(above)) or NO_SETTING
-        out.print(Text.assemble("  in ", (above["unit"] or above["cgroup"], NAME), f": {said}"))
+        text = ", ".join(settings(above)) or NO_SETTING
+        out.print(Text.assemble("  in ", (above["unit"] or above["cgroup"], NAME), f": {text}"))
     if data["steps"]:
         out.print()
         out.print(Text.assemble((data["path"], NAME), _relation(data["path"], data["device"])))
@@ -252,13 +259,13 @@ def explain(out: Output, data: Dict) -> None:
 def set_(out: Output, data: Dict) -> None:
     """The new weight, and the lines of the cgroup files on the leaves."""
 
-    def said(weight: int | None) -> str:
+    def text_of(weight: int | None) -> str:
         return "default" if weight is None else str(weight)
 
     name = f"IODeviceWeight={data['path']} " if data["path"] else "IOWeight="
     how = "until reboot" if data["runtime"] else "kept over reboots"
-    line = Text.assemble((data["unit"], NAME), f": {name}", (said(data["weight"]), NAME))
-    out.print(line.append(f"  (was {said(data['previous'])}; {how})", style=FAINT))
+    line = Text.assemble((data["unit"], NAME), f": {name}", (text_of(data["weight"]), NAME))
+    out.print(line.append(f"  (was {text_of(data['previous'])}; {how})", style=FAINT))
     if data["explanation"] is None:
         out.print("The unit is not active; the weight takes effect when it starts.")
         return
@@ -272,7 +279,7 @@ def set_(out: Output, data: Dict) -> None:
 
 
 def switched(out: Output, results: list[Dict]) -> None:
-    """The schedulers of the leaves before and after."""
+    """The scheduler of each leaf before and after, or the error."""
     if not results:
         out.print("Nothing to do: Sutro has switched no leaf.")
         return
@@ -294,5 +301,5 @@ def dump(out: Output, data: Dict) -> None:
 
 
 def log_level(out: Output, data: Dict) -> None:
-    """The level."""
+    """The level of the log."""
     out.print(data["level"])

@@ -22,6 +22,7 @@ SOURCES = {
 
 
 def _time(us: float) -> str:
+    """A time in us as text."""
     return values.short("LatencyTarget", us)
 
 
@@ -39,6 +40,7 @@ def _octaves(buckets: list[Dict]) -> list[Dict]:
 
 
 def _target(target: Dict) -> Text:
+    """The line of a latency target."""
     line = Text(f"  target {target['path']} {_time(target['value'])} ")
     line.append(f"P{target['percentile']:g}: got {_time(target['got'])}, ")
     return line.append(target["state"], style=BAD if fails(target) else GOOD)
@@ -61,6 +63,7 @@ def latency(out: Output, data: Dict) -> None:
 
 
 def _histogram(out: Output, row: Dict) -> None:
+    """Print a line for each power of two of the latency."""
     octaves = _octaves(row["buckets"])
     most = max(octave["requests"] for octave in octaves)
     table = columns(">  UP TO", ">REQUESTS", ">SHARE", "")

@@ -20,15 +20,18 @@ MEASURED_AT = {
 
 
 def state(promise: Dict) -> Text:
+    """The state of a promise, coloured by whether it holds."""
     style = BAD if fails(promise) else PENDING if promise["state"] in NOT_YET else GOOD
     return Text(promise["state"], style=style)
 
 
 def number(key: str, value: float) -> str:
+    """A value in the unit of its key as text, "-" for 0."""
     return values.short(key, value) if value else "-"
 
 
 def _granted(promise: Dict) -> str:
+    """The granted part of a promise as text, in the unit of its key."""
     return number(promise["key"], granted(promise))
 
 
@@ -122,12 +125,14 @@ def explained(out: Output, found: list[Dict]) -> None:
 
 
 def _reserve(promise: Dict) -> str:
+    """The time that is reserved for a floor, and its price for other units."""
     part = f"{percent(promise['reserve'])} of the time of its leaves is reserved for it"
     prices = [f"{percent(leaf['price'])} of {leaf['leaf']}" for leaf in promise["leaves"]]
     return f"{part}, which costs other units {', '.join(prices)}"
 
 
 def _needs(promise: Dict) -> Table:
+    """The table of the leaves of a promise, with the need of each."""
     headers = (">NEEDED", ">ALLOTTED", ">GOT", ">WEIGHT", ">COST")
     table = columns("  LEAF", "SCHEDULER", *headers)
     for leaf in promise["leaves"]:
@@ -153,6 +158,7 @@ def _cost(key: str, cost_ns: float) -> str:
 
 
 def _settings(out: Output, entries: list[Dict]) -> None:
+    """Print the table of settings; a star marks those in force."""
     table = columns("", "KEY", "VALUE", "SET IN")
     for entry in entries:
         style = "" if entry["in_force"] else FAINT

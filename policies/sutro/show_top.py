@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The use of devices as text for people; on a terminal, a screen with a selected row.
 
-The segments of a line have its row, and those of a head its column, as rich's metadata: so a
-click finds what it is on without a second account of widths and folds.
+The segments of a line carry the number of its row, and those of a head its column, as metadata of
+rich: so a click is resolved without a second calculation of widths and folds.
 """
 
 import contextlib
@@ -34,6 +34,7 @@ NOTHING = "No unit used a device in the last second, and nothing is promised."
 
 
 def _table(shown: list[Placed], width: int) -> Table:
+    """The rows as a table, with the leaves if the window is wide enough."""
     with_leaves = width >= WITH_LEAVES
     table = columns(*HEADERS, *(LEAF_HEADERS if with_leaves else ()))
     for column in table.columns[2:]:
@@ -53,11 +54,13 @@ def _table(shown: list[Placed], width: int) -> Table:
 
 
 def _name(placed: Placed) -> Text:
+    """The name of a row, indented by its depth."""
     hidden = f" (+{placed.hidden})" if placed.hidden else ""
     return Text.assemble("  " * placed.depth, (name(placed.row), NAME), hidden)
 
 
 def _line_cells(lines: list[Dict], index: int) -> list[str | Text]:
+    """The cells of one promise or kind of traffic of a row; empty below the last."""
     if index >= len(lines):
         return [""] * 5
     line = lines[index]
@@ -72,6 +75,7 @@ def _line_cells(lines: list[Dict], index: int) -> list[str | Text]:
 
 
 def _leaf_cells(leaves: list[Dict], index: int) -> list[str]:
+    """The cells of one leaf of a row; empty below the last."""
     if index >= len(leaves):
         return [""] * 3
     leaf = leaves[index]
@@ -84,11 +88,12 @@ def top(out: Output, rows: list[Dict]) -> None:
 
 
 def _print(out: Output, shown: list[Placed]) -> None:
+    """Print a table of rows."""
     out.print(_table(shown, out.width) if shown else NOTHING)
 
 
 def below(out: Output, shown: list[Placed], note: str) -> None:
-    """A table, and an empty line, below the former one."""
+    """Print a table, and an empty line, below the former one."""
     if note:
         out.print(note)
     with out.capture() as text:
@@ -98,7 +103,7 @@ def below(out: Output, shown: list[Placed], note: str) -> None:
 
 
 class Screen:
-    """A full screen: draws a view, and knows the row or column under a click."""
+    """A full screen: draws a view, and finds the row or column of a click."""
 
     def __init__(self, out: Output, live: Live) -> None:
         self._out, self._live = out, live
@@ -106,7 +111,7 @@ class Screen:
         self._first = 0
 
     def draw(self, view: View, record: Record, processes: list[Dict] | str | None) -> None:
-        """Draw as many lines as the window has; the last one is about the view."""
+        """Draw as many lines as the window has; the last one is the status line."""
         out, room = self._out, max(self._out.size.height - 1, 1)
         if view.help:
             head, body = [], out.render_lines(_help(), pad=False)
@@ -125,7 +130,7 @@ class Screen:
         self._live.update(Segments([*segments, foot]), refresh=True)
 
     def click(self, view: View, click: Click) -> None:
-        """Select the row under a click, or sort by the column."""
+        """Select the row of a click, or sort by its column."""
         if click.line >= len(self._lines) or view.page != TABLE or view.help:
             return
         at = 0
@@ -167,11 +172,13 @@ class Screen:
 
 
 def _row(line: Line) -> int | None:
+    """The row that a line belongs to, None for other lines."""
     metas = (part.style.meta for part in line if part.style)
     return next((meta["row"] for meta in metas if "row" in meta), None)
 
 
 def _foot(view: View, record: Record, more: int) -> str:
+    """The status line; `more` lines do not fit into the window."""
     if view.typing:
         return f"show only: {view.filter}_"
     settings = [
@@ -188,6 +195,7 @@ def _foot(view: View, record: Record, more: int) -> str:
 
 
 def _help() -> Table:
+    """The keys and their meanings."""
     table = columns("KEY", "MEANING")
     for keys, meaning in HELP:
         table.add_row(Text(keys, style=NAME), meaning)
@@ -208,6 +216,7 @@ def _details(view: View, processes: list[Dict] | str | None) -> RenderableType:
 
 
 def _leaves(row: Dict) -> RenderableType:
+    """The promises and leaves of a row."""
     grid = Table.grid()
     for index, line in enumerate(row["lines"]):
         about, value, room, got, verdict = _line_cells(row["lines"], index)
@@ -226,6 +235,7 @@ def _leaves(row: Dict) -> RenderableType:
 
 
 def _processes(processes: list[Dict] | str | None) -> RenderableType:
+    """The processes, or the text that stands for them."""
     if not isinstance(processes, list):
         return Text(processes or "")
     table = columns(">PID", "COMMAND")
@@ -236,6 +246,6 @@ def _processes(processes: list[Dict] | str | None) -> RenderableType:
 
 @contextlib.contextmanager
 def screen(out: Output) -> Iterator[Screen]:
-    """A screen of the terminal, which afterwards is as before."""
+    """A screen on the terminal, whose former content is restored at the end."""
     with Live(console=out, screen=True, auto_refresh=False) as live:
         yield Screen(out, live)

@@ -7,11 +7,11 @@
     slurmd: Epilog               sutro-slurm epilog /system.slice/n1_slurmstepd.scope/job_7
 
 The prolog leaves a record in /run/sutro-slurm, named after the job, with the cgroup. The epilog
-resets the policy of that cgroup. Where there is no sutrod to reset it, the record gets the suffix
-.ended, and the service (sutro-slurm watch) resets it as soon as there is one.
+resets the policy of that cgroup. Without a running sutrod the record gets the suffix .ended, and
+the service (sutro-slurm watch) resets it as soon as there is one.
 
-The service drains the node when a floor of a job is infeasible for a time: the disks do less than
-the configuration of Slurm states, so no further job should count on them.
+The service drains the node when a floor of a job is infeasible for DRAIN_AFTER_S: the disks do less
+than the configuration of Slurm states, so no further job should count on them.
 """
 
 import argparse
@@ -54,7 +54,7 @@ DRAIN_AFTER_S = 30.0
 
 
 def gres_type(path: str) -> str:
-    """The type of a GRES for a path, as sutro.lua has it; UsageError where there is none."""
+    """The type of a GRES for a path, as sutro.lua has it; UsageError for other paths."""
     names = path.split("/")[1:] if path.startswith("/") else [""]
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", name):
@@ -81,6 +81,7 @@ def parse(extra: str) -> list[tuple[str, str, int]]:
 
 
 def _record(cgroup: str, records: Path) -> Path:
+    """The record file of a job; UsageError for another cgroup."""
     job = JOB.fullmatch(cgroup)
     if not job:
         raise UsageError(f"'{cgroup}' is no cgroup of a Slurm job", "it ends with /job_NUMBER")
@@ -88,20 +89,23 @@ def _record(cgroup: str, records: Path) -> Path:
 
 
 async def prolog(cgroup: str, extra: str, records: Path = RECORDS) -> None:
-    """Set the floors of a job; without a text for Sutro there are none."""
+    """Set the floors of a job; without a text for Sutro there are none.
+
+    UsageError for a mistake in the text, another SutroError if the daemon refuses the floors.
+    """
     record = _record(cgroup, records)
     if not extra.startswith(PREFIX):
         return
-    said = [(key, f"{values.quoted(path)} {rate}") for key, path, rate in parse(extra)]
+    floors = [(key, f"{values.quoted(path)} {rate}") for key, path, rate in parse(extra)]
     records.mkdir(mode=0o755, parents=True, exist_ok=True)
     # Before the policy: a prolog that is killed between the two leaves nothing in force.
     record.write_text(cgroup + "\n")
     async with Client() as client:
-        await client.set_policy(cgroup, said, RUNTIME)
+        await client.set_policy(cgroup, floors, RUNTIME)
 
 
 async def epilog(cgroup: str, records: Path = RECORDS) -> None:
-    """Reset what the prolog set, now or as soon as there is a sutrod."""
+    """Reset the floors that the prolog set, now or as soon as sutrod runs."""
     record = _record(cgroup, records)
     if not record.exists():
         return
@@ -119,7 +123,7 @@ async def epilog(cgroup: str, records: Path = RECORDS) -> None:
 
 
 def drain(node: str, reason: str) -> None:
-    """Let no further job start on this node."""
+    """Let no further job start on this node; SutroError if scontrol fails."""
     command = ["scontrol", "update", f"nodename={node}", "state=drain", f"reason={reason}"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -127,7 +131,7 @@ def drain(node: str, reason: str) -> None:
 
 
 class Watch(Program):
-    """Resets the floors of ended jobs, and drains the node of a lasting infeasible one."""
+    """Resets the floors of ended jobs, and drains the node of a floor that stays infeasible."""
 
     name = "sutro-slurm"
 
@@ -143,12 +147,13 @@ class Watch(Program):
         self._drained: set[tuple[str, str, str]] = set()
 
     async def step(self) -> float:
-        """Look at the records and at the promises."""
+        """Read the records and the promises; return LOOK_S."""
         await self._reset_ended()
         self._judge(await self.client.promises())
         return LOOK_S
 
     async def _reset_ended(self) -> None:
+        """Reset the floors of jobs whose epilog found no sutrod."""
         for record in sorted(self._records.glob(f"*{ENDED}")):
             cgroup = record.read_text().strip()
             await self.client.reset_policy(cgroup, RUNTIME)
@@ -156,6 +161,7 @@ class Watch(Program):
             log(f"{cgroup}: its floors are reset now")
 
     def _judge(self, promises: list[Dict]) -> None:
+        """Drain the node for each floor of a job that was infeasible for DRAIN_AFTER_S."""
         bad = {
             (one["cgroup"], one["key"], one["path"]): one["cause"]
             for one in promises
@@ -205,7 +211,7 @@ async def gres(client: Client | None, args: argparse.Namespace) -> Answer:
 
 
 def show(out: Any, data: Dict) -> None:
-    """The lines, each with the name of its file before it."""
+    """Print the lines, each below the name of its file."""
 
     def line(text: str) -> None:
         out.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -224,7 +230,7 @@ def show(out: Any, data: Dict) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command line; return the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="sutro-slurm", description="Floors of Slurm jobs.", epilog="See sutro-slurm(8)."
     )

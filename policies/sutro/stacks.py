@@ -63,6 +63,7 @@ async def tree(client: Client, args: argparse.Namespace) -> Answer:
 
 
 def _failed(results: list[Dict], verb: str) -> SutroError | None:
+    """The failure that names the leaves with an error, None without any."""
     failed = [result["leaf"] for result in results if result["error"]]
     return SutroError(f"could not {verb} {', '.join(failed)}") if failed else None
 

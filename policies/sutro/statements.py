@@ -20,11 +20,12 @@ SETTLE_POLL_S = 0.05
 
 
 def _settled(leaf: Dict) -> bool:
-    """The file has the line that was written to it, or nothing is to be written."""
+    """Does the file have the line that was written to it? Also if there is nothing to write."""
     return leaf["written"] in ("", leaf["read_back"])
 
 
 async def _explain(client: Client, unit: str, path: str) -> Dict:
+    """The explanation of a unit, with `settled` for each leaf."""
     explanation = await client.explain(unit, path)
     explanation["path"] = path
     explanation["leaves"] = [leaf | {"settled": _settled(leaf)} for leaf in explanation["leaves"]]
@@ -32,7 +33,7 @@ async def _explain(client: Client, unit: str, path: str) -> Dict:
 
 
 def _is_about(promise: Dict, explanation: Dict) -> bool:
-    """Is this a promise of the explained unit, on the named device (if there is one)?"""
+    """Is it a promise of the explained unit, on the named device (if there is one)?"""
     if promise["cgroup"] != explanation["cgroup"]:
         return False
     return not explanation["path"] or explanation["device"] == promise["device"]
@@ -85,15 +86,15 @@ async def explain(client: Client, args: argparse.Namespace) -> Answer:
 async def _wait_until_written(
     client: Client, unit: str, path: str, weight: int | None, dry_run: bool
 ) -> Answer:
-    """Poll until the daemon has the new weight and the files have its lines, but not for long.
+    """Poll until the daemon has the new weight and the files have its lines.
 
-    The answer is the last explanation, a failure if it still does not show the weight.
+    The answer is the last explanation, with a failure after SETTLE_TIMEOUT_S without success.
     """
 
-    def heard(explanation: Dict) -> bool:
+    def is_known(explanation: Dict) -> bool:
         if path:
-            said = {entry["path"]: entry["weight"] for entry in explanation["device_weights"]}
-            return said.get(path) == weight
+            weights = {entry["path"]: entry["weight"] for entry in explanation["device_weights"]}
+            return weights.get(path) == weight
         return (explanation["weight"], explanation["weight_set"]) == (
             WEIGHT_DEFAULT if weight is None else weight,
             weight is not None,
@@ -106,16 +107,16 @@ async def _wait_until_written(
     deadline = loop.time() + SETTLE_TIMEOUT_S
     while True:
         explanation = await _explain(client, unit, path)
-        if heard(explanation) and written(explanation):
+        if is_known(explanation) and written(explanation):
             return Answer(explanation)
         if loop.time() >= deadline:
             break
         await asyncio.sleep(SETTLE_POLL_S)
-    late = "not written it to the files" if heard(explanation) else "not heard of it"
+    late = "not written it to the files" if is_known(explanation) else "not received it"
     return Answer(
         explanation,
         SutroError(
-            f"the weight is set in systemd, but sutrod has {late} in {SETTLE_TIMEOUT_S:.0f} s",
+            f"the weight is set in systemd, but sutrod has {late} within {SETTLE_TIMEOUT_S:.0f} s",
             "see: journalctl -u sutrod -n 20",
         ),
     )
@@ -161,7 +162,10 @@ async def set_(client: Client, args: argparse.Namespace) -> Answer:
 async def _set_device(
     client: Client, unit: str, path: str, weight: int | None, settings: Dict, runtime: bool
 ) -> int | None:
-    """Set or remove the weight of one device; return the former one."""
+    """Set or remove the weight of one device; return the former one, None without one.
+
+    NoSuchPath for a path without a device, and for a weight to remove that does not exist.
+    """
     before = settings["device_weights"]
     previous = next((entry["weight"] for entry in before if entry["path"] == path), None)
     if weight is not None:

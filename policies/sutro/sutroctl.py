@@ -2,9 +2,9 @@
 """sutroctl: show and set weights, guarantees and limits.
 
 Each verb is a coroutine that calls the buses and returns plain data, which is printed as JSON, or
-as text for people by the show modules. Verbs that run until Ctrl-C print by themselves. The exit
-status is 0 if all was done, 1 if something was not (stderr has a sentence with the failure and a
-line with the remedy), 2 if the command line is wrong whatever the state of the machine.
+as text for people by the show modules. Verbs that run until Ctrl-C print their results themselves.
+The exit status is 0 for success, 1 for a failure (stderr has a sentence, and a line with the
+remedy), 2 if the command line is wrong whatever the state of the machine.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import os
 import sys
 
 from . import units
-from .answer import Answer, tell
+from .answer import Answer, show_answer
 from .arguments import parse, verb_function
 from .client import Client
 from .errors import SutroError, UsageError
@@ -24,6 +24,7 @@ LOCAL = ("measure", "metrics", "policy cat", "policy edit", "test")
 
 
 def _complain(error: SutroError, args: argparse.Namespace) -> int:
+    """Print a failure; return the exit status."""
     print(f"sutroctl: {error.message}", file=sys.stderr)
     if error.hint:
         print(f"          {error.hint}", file=sys.stderr)
@@ -32,7 +33,7 @@ def _complain(error: SutroError, args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Find the slips in the command line that need no bus to be found; complete the unit name."""
+    """Find mistakes on the command line before any call; complete the unit name."""
     unit = getattr(args, "unit", None)
     if isinstance(unit, list):
         args.unit = [_unit(name) for name in unit]
@@ -82,6 +83,7 @@ def _unit(name: str) -> str:
 
 
 def _needs_no_bus(args: argparse.Namespace) -> bool:
+    """Does the verb work without a connection to the bus?"""
     if args.verb == "policy check":
         return not args.fits
     if args.verb == "slurm-gres":
@@ -93,6 +95,7 @@ def _needs_no_bus(args: argparse.Namespace) -> bool:
 
 
 async def _run(args: argparse.Namespace) -> Answer:
+    """Run the verb, with a connection if it needs one."""
     if _needs_no_bus(args):
         return await verb_function(args.run)(None, args)
     async with Client(args.host) as client:
@@ -106,7 +109,7 @@ def main(argv: list[str] | None = None) -> int:
         _check(args)
         answer = asyncio.run(_run(args))
         if answer.data is not None:
-            tell(args, answer.data)
+            show_answer(args, answer.data)
     except SutroError as error:
         return _complain(error, args)
     except BrokenPipeError:

@@ -34,16 +34,18 @@ class _Columns(Table):
     """A table that has heads where its console has a legend."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """As a table of rich, with heads as the console has a legend."""
         self.show_header = getattr(console, "legend", True)
         return super().__rich_console__(console, options)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """As a table of rich, with heads as the console has a legend."""
         self.show_header = getattr(console, "legend", True)
         return super().__rich_measure__(console, options)
 
 
 def console(legend: bool = True) -> Output:
-    """A console on stdout; a pipe is as wide as a terminal should be, without regard to COLUMNS."""
+    """A console on stdout; a pipe has WIDTH columns, whatever COLUMNS is."""
     width = None if sys.stdout.isatty() else WIDTH
     out = Output(width=width, highlight=False, markup=False, emoji=False)
     out.legend = legend
@@ -68,12 +70,12 @@ def size(count: float) -> str:
 
 
 def used(count: int) -> str:
-    """Bytes moved; a dash for none keeps the eye on those that move some."""
+    """Bytes as text; a dash for none."""
     return size(count) if count else "-"
 
 
 def percent(share: float) -> str:
-    """A share of 0..1; one that is too small for the digits is not shown as none."""
+    """A share of 0 to 1 as text; a share too small for the digits is not shown as none."""
     if not share:
         return "-"
     if share < 0.0005:

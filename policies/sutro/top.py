@@ -34,7 +34,7 @@ RESIZED, INTERRUPTED = "resized", "interrupted"
 
 
 class Source(Protocol):
-    """Where records come from."""
+    """The origin of records."""
 
     async def look(self, step: int) -> Record | None:
         """The record `step` after the last one; None after the last record of all."""
@@ -44,7 +44,7 @@ class Source(Protocol):
 
 
 class Live:
-    """The use of devices now."""
+    """The use of devices now; `node` of "" is all devices."""
 
     def __init__(self, client: Client, node: str) -> None:
         self._client, self._node = client, node
@@ -77,7 +77,7 @@ class Recorded:
         self._index = -1
 
     async def look(self, step: int = 1) -> Record | None:
-        """Another record of the file; before the first one there is none but that."""
+        """Another record of the file, None after the last one."""
         if self._index + step >= len(self._records):
             return None
         self._index = max(self._index + step, 0)
@@ -87,12 +87,12 @@ class Recorded:
         return record
 
     async def processes(self, row: Dict) -> list[Dict]:
-        """No record has processes."""
+        """SutroError: no record has processes."""
         raise SutroError("a recording has no processes")
 
 
 def check(args: argparse.Namespace) -> None:
-    """Find the slips that need no bus."""
+    """Find mistakes on the command line before any call; UsageError."""
     if args.delay < PERIOD_LEAST_S:
         raise UsageError(f"--delay={args.delay:g}: allowed is {PERIOD_LEAST_S} s and more")
     if args.iterations is not None and args.iterations < 1:
@@ -136,6 +136,7 @@ def _has_cursor() -> bool:
 
 
 async def _source(client: Client | None, args: argparse.Namespace) -> Source:
+    """The daemon, or the file of --from."""
     if args.source:
         return Recorded(recording.read(args.source))
     assert client

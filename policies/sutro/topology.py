@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The stacks of block devices, as a graph from the named devices down to the leaves.
 
-The daemon sends a flat list in which each device names what it stands on (`slaves`).
-A leaf under two stacks appears in both trees: it is the same device, and shown twice.
+The daemon sends a flat list in which each device names the devices below it (`slaves`).
+A leaf under two stacks appears in both trees: it is the same device, and is shown twice.
 """
 
 import difflib
@@ -29,7 +29,10 @@ class Topology:
         return self.by_name.get(name) or self._by_alias.get(name)
 
     def path(self, name: str) -> str:
-        """The absolute path that an argument stands for: a device's short name, or any path."""
+        """The absolute path of an argument: a short name of a device, or any path.
+
+        NoSuchPath with similar names if there is neither a device nor a file.
+        """
         if "/" in name or name in (".", ".."):
             return "/" + os.path.abspath(name).lstrip("/")  # abspath keeps two leading slashes
         device = self.find(name) or self.find("/dev/mapper/" + name)
@@ -43,7 +46,7 @@ class Topology:
         raise NoSuchPath(f"there is no device and no file named '{name}'", hint)
 
     def tops(self) -> list[Dict]:
-        """Devices that nothing stands on, without empty ones (a loop device not in use)."""
+        """Devices without another one above, without empty ones (an unused loop device)."""
         return [
             device
             for device in self.by_name.values()
@@ -51,7 +54,7 @@ class Topology:
         ]
 
     def slaves(self, device: Dict) -> list[Dict]:
-        """What the device stands on directly; a device that has just gone is left out.
+        """The devices directly below; one that has just gone is left out.
 
         Of the leaves only a loop device has anything below.
         """
@@ -66,7 +69,7 @@ class Topology:
         return list((found | {leaf["name"]: leaf for leaf in below}).values())
 
     def stacks_on(self, leaf: Dict) -> list[Dict]:
-        """The tops that stand on a leaf."""
+        """The top devices above a leaf."""
         return [top for top in self.tops() if top != leaf and leaf in self.leaves(top)]
 
 

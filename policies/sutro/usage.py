@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The use of devices by units, with their promises, as rows: one per unit and device.
 
-A row has lines, one for each thing that is promised or used:
+A row has lines, one for each promise and for each direction of traffic without one:
 
     unit         device       about     value   granted  got   state  | leaf  share  weight
     db.service   /dev/vg0/db  read min   200M      200M  203M  held   | hda     60%    1500
                               write         -         -    1M         | hdb     59%    1490
+
+Numbers are in the unit of the key, by default bytes per second; shares are 0 to 1.
 """
 
 from typing import Any
@@ -32,6 +34,7 @@ LIMITED = {
 
 
 def _promise_line(promise: Dict, used: Dict) -> Dict:
+    """The line of a promise; the rate of a limit comes from `used`."""
     keys = ("key", "path", "value", "granted", "got", "state", "cause")
     line = {"about": about(promise)} | {key: promise[key] for key in keys}
     limited = LIMITED.get(promise["key"])
@@ -39,6 +42,7 @@ def _promise_line(promise: Dict, used: Dict) -> Dict:
 
 
 def _traffic_lines(used: Dict, keys: list[str]) -> list[Dict]:
+    """Lines for traffic in directions that none of the keys is about."""
     return [
         {"about": name, "key": "", "path": "", "value": 0, "granted": 0.0}
         | {"got": used[field], "state": "", "cause": ""}
@@ -48,6 +52,7 @@ def _traffic_lines(used: Dict, keys: list[str]) -> list[Dict]:
 
 
 def _leaves(leaves: list[Dict]) -> list[Dict]:
+    """Name, share and weight of each leaf."""
     return [
         {"leaf": leaf["leaf"], "share": leaf["share_got"], "weight": leaf["weight"]}
         for leaf in leaves
@@ -55,7 +60,7 @@ def _leaves(leaves: list[Dict]) -> list[Dict]:
 
 
 def rows(usage: list[Dict], promises: list[Dict], devices: list[Dict]) -> list[Dict]:
-    """Rows: those with a promise that does not hold first, then by share of a leaf."""
+    """Rows with a promise that does not hold, then the others, each by their share of a leaf."""
     topology = Topology(devices)
     by_place: dict[tuple[str, str], Dict] = {}
     for promise in promises:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The keys of a policy, and their values as people type them.
 
-Sizes are systemd's with base 1000 (200M, 1.5G), times systemd's spans (5ms, 1s 500us).
-The daemon judges what it is given by itself; this is for programs that have to know
-before it is too late (a window at night), and to show numbers as they are typed.
+Sizes are those of systemd with base 1000 (200M, 1.5G), times the spans of systemd (5ms, 1s 500us).
+The daemon checks all values itself; this module is for programs that have to find a mistake
+before it matters (a window at night), and for showing numbers as they are typed.
 
     parse("ReadBandwidthMin", "1.5G") == 1500000000
     parse("LatencyTarget", "1s 500us") == 1000500
@@ -68,7 +68,7 @@ PART = r"([0-9]+(?:\.[0-9]+)?)[ \t]*([A-Za-zµμ]*)[ \t]*"
 
 
 def _sum(text: str, units: dict[str, int], most: int) -> int | None:
-    """What "1s 500us" adds up to; the units have to fall."""
+    """The sum of "1s 500us" in the smallest unit, None if it is none; the units have to fall."""
     parts = re.findall(PART, text)
     if re.sub(PART, "", text) or any(unit not in units for _, unit in parts):
         return None
@@ -80,11 +80,15 @@ def _sum(text: str, units: dict[str, int], most: int) -> int | None:
 
 
 def _weight(text: str) -> int | None:
+    """A weight from 1 to 10000, None for any other text."""
     return int(text) if re.fullmatch(r"[1-9][0-9]{0,4}", text) and int(text) <= 10000 else None
 
 
 def parse(key: str, text: str) -> int:
-    """The number of `text` as a value of `key`: bytes or ios per second, us, a weight."""
+    """The number of `text` as a value of `key`: bytes or operations per second, us, a weight.
+
+    UsageError with the allowed values for any other text.
+    """
     kind, text = KINDS[key], text.strip(" \t")
     if key in CEILINGS and text == "infinity":
         return INFINITY
@@ -100,6 +104,7 @@ def parse(key: str, text: str) -> int:
 
 
 def _check_percentile(key: str, text: str) -> None:
+    """UsageError if `text` is no percentile from 50 to 99.9."""
     number = re.fullmatch(r"[0-9]{1,3}(\.[0-9])?", text)
     if not number or not PERCENTILE_LEAST <= Fraction(text) <= PERCENTILE_MOST:
         raise UsageError(
@@ -109,7 +114,7 @@ def _check_percentile(key: str, text: str) -> None:
 
 
 def check(key: str, text: str) -> None:
-    """Refuse what is no value of `key`.
+    """UsageError if `text` is no value of `key`.
 
     A floor may be a percentage, which is no number yet; a target may have a percentile.
     """
@@ -129,7 +134,7 @@ def check(key: str, text: str) -> None:
 
 
 def text(key: str, number: int) -> str:
-    """`number` as one types it for `key`, exactly."""
+    """`number`, in the unit of `key`, as it is typed: exactly."""
     if number == INFINITY:
         return "infinity"
     if KINDS[key] == WEIGHT:
@@ -148,7 +153,7 @@ def text(key: str, number: int) -> str:
 
 
 def short(key: str, number: float) -> str:
-    """`number` in about three digits, in the manner of the values of `key`."""
+    """`number`, in the unit of `key`, in about three digits."""
     kind = KINDS.get(key, COUNT)
     if number == INFINITY:
         return "infinity"
@@ -163,7 +168,7 @@ def short(key: str, number: float) -> str:
 
 
 def quoted(path: str) -> str:
-    """A path as the first word of a value."""
+    """A path as the first word of a value: quoted if it has blanks, quotes or backslashes."""
     if re.fullmatch(r"[^\s\"'\\]+", path):
         return path
     escaped = path.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The view of top: order, filter, tree and selection, and the keys that change them.
 
-A view knows no terminal and no bus. It arranges the rows of usage.py, in a tree by cgroup:
+A view uses no terminal and no bus. It arranges the rows of usage.py, in a tree by cgroup:
 
     /              got 30M
       /a.slice     got 20M        with depth 2 the tree ends here
@@ -29,6 +29,7 @@ def name(row: Dict) -> str:
 
 
 def _share(row: Dict) -> float:
+    """The largest share of a leaf, 0 to 1."""
     return max((leaf["share"] for leaf in row["leaves"]), default=0.0)
 
 
@@ -52,7 +53,7 @@ ORDERS: dict[str, Callable[[Dict], Any]] = {
 
 
 def is_active(row: Dict) -> bool:
-    """Did it use the device in the last second?"""
+    """Did the unit use the device in the last second?"""
     # A target's value is a latency, which is kept while nothing is used.
     rates = (line["got"] for line in row["lines"] if "Latency" not in line["key"])
     return any(rates) or _share(row) > 0
@@ -60,7 +61,7 @@ def is_active(row: Dict) -> bool:
 
 @dataclass
 class Placed:
-    """A row in its place: the depth in the tree, and how many rows are hidden below it."""
+    """A row at its place: the depth in the tree, and how many rows are hidden below it."""
 
     row: Dict
     depth: int = 0
@@ -68,6 +69,7 @@ class Placed:
 
     @property
     def place(self) -> Place:
+        """The cgroup and the device of the row."""
         return (self.row["cgroup"], self.row["device"])
 
 
@@ -83,7 +85,7 @@ def _above(cgroup: str, known: dict[str, Any]) -> str:
 
 @dataclass
 class View:
-    """What is shown, and in which order."""
+    """What is shown, and in which order; the period is in seconds."""
 
     order: str = "state"
     reverse: bool = False
@@ -118,10 +120,12 @@ class View:
         return self.shown
 
     def _is_wanted(self, row: Dict) -> bool:
+        """Does a row pass the filter?"""
         text = " ".join((row["unit"], row["cgroup"], row["device"], row["name"])).lower()
         return self.filter.lower() in text and (not self.active or is_active(row))
 
     def _walk(self, rows: list[Dict]) -> Iterator[Placed]:
+        """The rows of the tree, with folded ones counted at the row above."""
         by_cgroup: dict[str, list[Dict]] = {}
         for row in rows:
             by_cgroup.setdefault(row["cgroup"], []).append(row)
@@ -164,7 +168,7 @@ class View:
     # Keys.
 
     def press(self, key: str) -> None:
-        """Change the view by a key; one that has no meaning changes nothing."""
+        """Change the view by a key; keys without a meaning are ignored."""
         if self.typing:
             self._type(key)
         elif self.help:
@@ -178,6 +182,7 @@ class View:
         self.order = order
 
     def _type(self, key: str) -> None:
+        """Change the filter by a key."""
         if key == "escape":
             self.filter = ""
         if key in ("escape", "enter"):
@@ -188,10 +193,12 @@ class View:
             self.filter += key
 
     def _next_order(self, by: int) -> None:
+        """Sort by the column `by` places to the right."""
         orders = list(ORDERS)
         self.order = orders[(orders.index(self.order) + by) % len(orders)]
 
     def _turn(self, by: int) -> None:
+        """Go on to the next page, or back."""
         if by < 0 and self.page == TABLE:
             self.filter = ""
         elif self.shown or by < 0:
@@ -199,26 +206,32 @@ class View:
             self.page = PAGES[min(max(pages, 0), len(PAGES) - 1)]
 
     def _fold(self, folded: bool) -> None:
+        """Fold or unfold the selected row."""
         if row := self.current():
             (self.folded.add if folded else self.folded.discard)(row["cgroup"])
 
     def _deepen(self, by: int) -> None:
+        """Show more or fewer levels of the tree."""
         self.tree = True
         depth = max((self.depth or self.deepest) + by, 1)
         self.depth = depth if depth < self.deepest else None
 
     def _slow_down(self) -> None:
+        """Take the next longer period."""
         longer = (period for period in PERIODS_S if period > self.period_s)
         self.period_s = min(longer, default=self.period_s)
 
     def _speed_up(self) -> None:
+        """Take the next shorter period."""
         shorter = (period for period in PERIODS_S if period < self.period_s)
         self.period_s = max(shorter, default=self.period_s)
 
     def _set(self, flag: str) -> None:
+        """Reverse a flag."""
         setattr(self, flag, not getattr(self, flag))
 
     def _step(self, by: int) -> None:
+        """In a recording: pause, and go on or back."""
         self.paused, self.step = True, self.step + by
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The verb watch: a line per second and promise, for people, files and programs.
 
-Each line of --json is an object; `sutroctl plot --from` draws a file of them. A sutrod that
-restarts leaves a gap, and no line that is made up.
+With --json each line is an object; `sutroctl plot --from` draws a file of them. While sutrod
+restarts there is a gap.
 """
 
 import argparse
@@ -30,14 +30,14 @@ def record(promise: Dict, time_s: float) -> Dict:
 
 
 def line(promise: Dict, time_s: float) -> str:
-    """The same for people."""
+    """The same as text for people."""
     key = promise["key"]
     of = stated(promise)
     if promise["granted"] < 1:
         of = f"{values.short(key, granted(promise))} of {of}"
     clock = time.strftime("%H:%M:%S", time.localtime(time_s))
-    said = f"{clock} {promise['unit'] or promise['cgroup']} {key}={promise['path']} {of}"
-    return f"{said}: got {values.short(key, promise['got'])}, {promise['state']}"
+    subject = f"{clock} {promise['unit'] or promise['cgroup']} {key}={promise['path']} {of}"
+    return f"{subject}: got {values.short(key, promise['got'])}, {promise['state']}"
 
 
 async def watch(client: Client, args: argparse.Namespace) -> Answer:

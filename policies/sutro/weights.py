@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A weight as people type it.
 
-Decimal digits only: systemd reads a leading zero as octal and this program must not
-mean something else than systemd does, so such a number is refused, not guessed at.
+Decimal digits only: systemd reads a leading zero as octal, and this program must not mean another
+number than systemd, so such a weight is refused.
 """
 
 import re
@@ -17,7 +17,7 @@ ALLOWED = f"a whole number from {WEIGHT_MIN} to {WEIGHT_MAX}, or 'default'"
 
 
 def parse_weight(text: str) -> int | None:
-    """Return the weight in `text`, None for 'default'."""
+    """The weight in `text`, None for "default"; UsageError for any other text."""
     if text == "default":
         return None
     if not re.fullmatch(r"0|-?[1-9][0-9]*", text, re.ASCII):

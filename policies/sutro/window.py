@@ -13,15 +13,15 @@
     days = ["mon", "tue", "wed", "thu", "fri"]
     value = "100M"
 
-Windows are about what a clock on the wall shows. One whose `to` is not after `from` ends
-on the next day, and its days are those on which it begins: the one above covers Saturday
-until six in the morning and leaves out Sunday's night. Where the clock jumps forward, a
-window inside the missing hour does not come; where it jumps back, one inside the hour that
-comes twice comes twice. Of windows that overlap the later in the file holds.
+Windows are in local time. A window whose `to` is not after `from` ends on the next day, and its
+days are those on which it begins: the one above covers Saturday until six in the morning and leaves
+out the night of Sunday. Where the clock jumps forward, a window within the missing hour does not
+occur; where it jumps back, a window within the repeated hour occurs twice. Of windows that
+overlap the later one in the file holds.
 
-Windows begin and end on full minutes, and so do changes between summer and winter time.
-So the program looks at the clock on each full minute, and needs no list of what comes next:
-a clock that is set or a machine that slept is noticed with the next minute.
+Windows begin and end on full minutes, and so do changes between summer and winter time. So the
+program reads the clock at each full minute, and needs no list of the next events: a clock that is
+set or a machine that slept is noticed at the next minute.
 """
 
 import re
@@ -45,7 +45,7 @@ def now_utc() -> datetime:
 
 @dataclass(frozen=True)
 class Window:
-    """A time of day, on some days, and the value that holds in it."""
+    """A time of day, on some days, and the value that holds in it; minutes are from midnight."""
 
     begin_minute: int
     end_minute: int
@@ -57,7 +57,7 @@ class Window:
         return "-".join(f"{minute // 60:02}:{minute % 60:02}" for minute in times)
 
     def covers(self, wall: datetime) -> bool:
-        """Is it open when a clock on the wall shows this?"""
+        """Is the window open at this local time?"""
         minute, day = wall.hour * 60 + wall.minute, wall.weekday()
         if self.begin_minute < self.end_minute:
             return day in self.days and self.begin_minute <= minute < self.end_minute
@@ -68,7 +68,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Timed:
-    """A promise and its windows."""
+    """A promise and its windows; without a default there is none outside of these."""
 
     unit: str
     key: str
@@ -77,7 +77,7 @@ class Timed:
     windows: tuple[Window, ...]
 
     def at(self, wall: datetime) -> tuple[str | None, str]:
-        """The value at a time on the wall, and why."""
+        """The value at a local time (None: none), and the reason."""
         for window in reversed(self.windows):
             if window.covers(wall):
                 return window.value, f"window {window}"
@@ -85,7 +85,7 @@ class Timed:
 
 
 class WindowProgram(Program):
-    """Looks at the clock on each full minute."""
+    """Reads the clock at each full minute."""
 
     name = "sutro-window"
     about = "State promises that differ by time of day."
@@ -102,11 +102,11 @@ class WindowProgram(Program):
 
     @classmethod
     def load(cls, file: str, dry_run: bool) -> Self:
-        """Read the file."""
+        """The program of a file; UsageError for a mistake in it."""
         return cls(*read(file), dry_run=dry_run)
 
     async def step(self) -> float:
-        """Set the promises of this minute; return the seconds to the next one."""
+        """Set the promises of this minute; return the seconds until the next one."""
         now = self._now()
         wall = now.astimezone(self._zone)
         changes: dict[str, Changes] = {}
@@ -121,7 +121,7 @@ class WindowProgram(Program):
 
 
 def read(file: str) -> tuple[list[Timed], ZoneInfo | None]:
-    """The promises of a file, and its time zone (None: the machine's)."""
+    """The promises of a file, and its time zone (None: that of the machine); UsageError."""
     top = settings.load(file)
     zone = _zone(top)
     promises: list[Timed] = []
@@ -137,10 +137,12 @@ def read(file: str) -> tuple[list[Timed], ZoneInfo | None]:
 
 
 def _same(one: Timed, other: Timed) -> bool:
+    """Are both about the same unit, key and path?"""
     return (one.unit, one.key, one.path) == (other.unit, other.key, other.path)
 
 
 def _zone(top: settings.Table) -> ZoneInfo | None:
+    """The time zone of the file, None without one; UsageError for an unknown one."""
     name = top.take("timezone", str, None)
     try:
         return ZoneInfo(name) if name is not None else None
@@ -150,6 +152,7 @@ def _zone(top: settings.Table) -> ZoneInfo | None:
 
 
 def _promise(table: settings.Table) -> Timed:
+    """A table [[promise]]; UsageError with the line of a mistake."""
     unit, key, path = fields.unit(table), fields.key(table, tuple(values.KINDS)), fields.path(table)
     if not path and key != "Weight":
         raise table.wrong("", f"'path' is missing here: {key} is about a device")
@@ -164,6 +167,7 @@ def _promise(table: settings.Table) -> Timed:
 
 
 def _window(table: settings.Table, key: str) -> Window:
+    """A table [[promise.window]] for a key; UsageError with the line of a mistake."""
     begin, end = _minute(table, "from", last=23 * 60 + 59), _minute(table, "to", last=DAY_MINUTES)
     if begin == end:
         raise table.wrong("to", 'this is no time at all; the whole day is from "00:00" to "24:00"')
@@ -179,6 +183,7 @@ def _window(table: settings.Table, key: str) -> Window:
 
 
 def _minute(table: settings.Table, name: str, last: int) -> int:
+    """The time of day `name` in minutes from midnight, at most `last`; UsageError."""
     text = table.take(name, str)
     found = re.fullmatch(r"([0-9]{2}):([0-5][0-9])", text, re.ASCII)
     minute = int(found[1]) * 60 + int(found[2]) if found else -1

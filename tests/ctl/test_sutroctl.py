@@ -301,7 +301,7 @@ def test_set_when_the_daemon_does_not_hear(broken, monkeypatch):
     run = sutroctl("set", "db", "250")
     assert run.status == 1
     assert "db.service: IOWeight=250" in run.out
-    assert "set in systemd, but sutrod has not heard of it in 1 s" in run.err
+    assert "set in systemd, but sutrod has not received it within 1 s" in run.err
     assert "journalctl -u sutrod" in run.err
 
 
@@ -315,7 +315,7 @@ def test_file_that_does_not_take_the_weight(machine, sutrod, monkeypatch):
     settled = [leaf["settled"] for leaf in sutroctl("explain", "web", "--json").json()["leaves"]]
     assert settled == [False, False, False, True]  # no weight is written for /dev/sdb
     run = sutroctl("set", "web", "250", "--device", "hda")
-    assert run.status == 1 and "sutrod has not written it to the files in 1 s" in run.err
+    assert run.status == 1 and "sutrod has not written it to the files within 1 s" in run.err
 
 
 def test_set_when_the_daemon_runs_dry(daemon):
