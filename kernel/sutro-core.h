@@ -11,7 +11,7 @@
 
 #include <linux/bitops.h>
 
-#include "sutro-protect.h"
+#include "sutro-protection.h"
 #include "sutro-tree.h"
 
 /* So many requests may always be in flight, whatever their estimated cost. */

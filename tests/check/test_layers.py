@@ -22,11 +22,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Headers of the kernel's block layer have the same form of #include as those of the elevator.
 FROM_KERNEL = re.compile(r"(blk|elevator|bfq)[\w-]*\.h")
 
-# Arrows that close a cycle. An arrow that is gone has to leave the list; none is added.
-REMAINING = {
-    ("kernel/sutro-core", "kernel/sutro-protect"),
-}
-
 Arrow = tuple[str, str]
 
 
@@ -82,22 +77,15 @@ def cycles(arrows: set[Arrow]) -> list[str]:
     return []
 
 
-def problems(top: Path, names: list[str], remaining: set[Arrow]) -> list[str]:
+def problems(top: Path, names: list[str]) -> list[str]:
     arrows, unknown = read_arrows(top, names)
-    gone = [f"{one} no longer includes {other}" for one, other in sorted(remaining - arrows)]
-    return unknown + upward(arrows) + cycles(arrows - remaining) + gone
+    return unknown + upward(arrows) + cycles(arrows)
 
 
 def test_layers() -> None:
     names = having(".c", ".h", below=("daemon/", "kernel/"))
-    found = problems(TOP, names, REMAINING)
+    found = problems(TOP, names)
     assert not found, "\n".join(found)
-
-
-def test_layers_remaining_arrows_close_a_cycle() -> None:
-    arrows, _ = read_arrows(TOP, having(".c", ".h", below=("daemon/", "kernel/")))
-    for arrow in REMAINING:
-        assert cycles(arrows - REMAINING | {arrow}), arrow
 
 
 def plant(top: Path, **texts: str) -> list[str]:
@@ -116,14 +104,14 @@ def test_layers_accepts_a_lower_room(tmp_path: Path) -> None:
     names = plant(
         tmp_path, host__leaf_h="", host__leaf_c="host/leaf.h", bus__bus_c="host/leaf.h", main_c="",
     )  # fmt: skip
-    assert problems(tmp_path, names, set()) == []
+    assert problems(tmp_path, names) == []
 
 
 @pytest.mark.parametrize("higher", ["policy/unit.h", "control/law.h", "bus/bus.h", "manager.h"])
 def test_layers_finds_an_upward_arrow(tmp_path: Path, higher: str) -> None:
     key = higher.replace("/", "__").replace(".", "_")
     names = plant(tmp_path, host__leaf_c=higher, **{key: ""})
-    assert problems(tmp_path, names, set()) == [
+    assert problems(tmp_path, names) == [
         f"daemon/host/leaf includes daemon/{module(higher)}, which is in a higher room"
     ]
 
@@ -131,20 +119,10 @@ def test_layers_finds_an_upward_arrow(tmp_path: Path, higher: str) -> None:
 def test_layers_finds_a_cycle_in_a_room(tmp_path: Path) -> None:
     """The header guards of C allow this: leaf.h is included by what leaf.c includes."""
     names = plant(tmp_path, host__leaf_h="", host__leaf_c="host/path.h", host__path_h="host/leaf.h")
-    (found,) = problems(tmp_path, names, set())
+    (found,) = problems(tmp_path, names)
     assert found.startswith("cycle: ") and "daemon/host/path" in found
-
-
-def test_layers_finds_an_arrow_that_is_gone(tmp_path: Path) -> None:
-    names = plant(tmp_path, host__leaf_h="", host__leaf_c="host/leaf.h")
-    arrow = ("daemon/host/leaf", "daemon/host/path")
-    assert problems(tmp_path, names, {arrow}) == [
-        "daemon/host/leaf no longer includes daemon/host/path"
-    ]
 
 
 def test_layers_finds_an_include_of_no_file(tmp_path: Path) -> None:
     names = plant(tmp_path, host__leaf_c="host/gone.h")
-    assert problems(tmp_path, names, set()) == [
-        'daemon/host/leaf.c: #include "host/gone.h": no such file'
-    ]
+    assert problems(tmp_path, names) == ['daemon/host/leaf.c: #include "host/gone.h": no such file']

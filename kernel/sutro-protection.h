@@ -2,11 +2,12 @@
 /*
  * Sutro I/O scheduler: protection of favoured groups with few requests.
  * sutro-protect.c, sutro-trial.c, sutro-window.c, sutro-gap.c and sutro-reserve.c describe it.
+ * struct sutro_core has this state, so the header includes none of theirs.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */
-#ifndef SUTRO_PROTECT_H
-#define SUTRO_PROTECT_H
+#ifndef SUTRO_PROTECTION_H
+#define SUTRO_PROTECTION_H
 
 #include "sutro-tree.h"
 
@@ -271,4 +272,4 @@ void sutro_window_sum(struct sutro_protect *protect, u64 now_ns);
 void sutro_window_owe(struct sutro_protect *protect, u64 ns);
 void sutro_window_cleared(struct sutro_protect *protect, u64 now_ns);
 
-#endif /* SUTRO_PROTECT_H */
+#endif /* SUTRO_PROTECTION_H */
