@@ -106,7 +106,10 @@ void sutro_active_offline(struct sutro_blkg *sblkg)
 
 static bool sutro_active_in_use(struct sutro_blkg *sblkg, u64 now_ns)
 {
-	/* Who sees that the last request is done also sees when that was. */
+	/*
+	 * A reader that sees that the last request is done also sees the time of its
+	 * completion.
+	 */
 	return atomic_read_acquire(&sblkg->nr_requests) ||
 	       now_ns < READ_ONCE(sblkg->stat.used_ns) + SUTRO_ACTIVE_NS;
 }

@@ -114,7 +114,7 @@ static void sutro_cpd_free(struct blkcg_policy_data *cpd)
 	kfree(container_of(cpd, struct sutro_blkcg, cpd));
 }
 
-/* What a cgroup takes on each leaf, unless locks are large because they are watched. */
+/* The memory of a cgroup on each leaf, unless lock debugging makes locks larger. */
 static_assert(sizeof(spinlock_t) > sizeof(u32) ||
 	      sizeof(struct sutro_blkg) <= SZ_512 + SZ_256);
 
@@ -153,8 +153,8 @@ u32 sutro_setting(struct sutro_blkg *sblkg, enum sutro_setting setting)
 }
 
 /*
- * Does the elevator take a disk for a rotational one?  It may just have been removed, by the
- * time that a blkg is added that was allocated before.
+ * Is a leaf rotational for its elevator? The elevator may just have been removed when a blkg
+ * is added that was allocated before.
  */
 static bool sutro_leaf_is_rotational(struct request_queue *q)
 {

@@ -329,7 +329,7 @@ void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 		core->slice_used_ns += estimate_ns;
 }
 
-/* The first request of a slice cost so much more than its estimate: a switch. */
+/* Learn the cost of a switch: the first request of a slice exceeds its estimate by @more_ns. */
 static void sutro_learn_switch(struct sutro_core *core, s64 more_ns)
 {
 	core->fresh = false;
@@ -348,7 +348,7 @@ static void sutro_learn_switch(struct sutro_core *core, s64 more_ns)
  * @core:	the leaf
  * @group:	the group
  * @nr:		how many
- * @estimate_ns: sum of what was charged when they were dispatched
+ * @estimate_ns: sum of the estimates that were charged at dispatch
  * @cost_ns:	sum of the device time that they used, 0 if they never ran
  * @now_ns:	the time of the last one
  */
@@ -489,7 +489,7 @@ void sutro_core_pass(struct sutro_core *core, struct sutro_group *group,
 
 /**
  * sutro_core_init - prepare the state of a leaf
- * @core:	what to prepare, zeroed
+ * @core:	the state, zeroed
  * @root:	the group of the root cgroup
  */
 void sutro_core_init(struct sutro_core *core, struct sutro_group *root)
@@ -521,7 +521,7 @@ void sutro_group_set_gone(struct sutro_core *core, struct sutro_group *group)
  *
  * The slice in service ends if @group comes before its owner now, and did not before.
  * Classes below the level at which the two compete change nothing: a user must not end
- * the slices of others by writing to the cgroups of his own subtree.
+ * the slices of others by writing to the cgroups of a delegated subtree.
  */
 void sutro_group_set_class(struct sutro_core *core, struct sutro_group *group,
 			   enum sutro_class class)

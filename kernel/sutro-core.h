@@ -37,7 +37,7 @@
  *		are active and none has a slice
  * @latency_ns:	latency of a request on a device with little to do, less its cost, 0 if
  *		not known
- * @protect:	percent of what they receive alone that protected groups shall receive,
+ * @protect:	percent of their service alone that protected groups shall receive,
  *		0 = none is protected (sutro-protect.c)
  * @probing:	a probe is going on: requests of all groups are needed
  */
@@ -57,7 +57,7 @@ struct sutro_tunables {
 enum sutro_verdict {
 	SUTRO_SERVE, /* dispatch a request of the group returned */
 	SUTRO_EMPTY, /* nothing is queued */
-	SUTRO_WAIT, /* ask again after a completion or an arrival */
+	SUTRO_WAIT, /* select again after a completion or an arrival */
 	SUTRO_IDLE, /* as SUTRO_WAIT, and at &sutro_core.idle_until_ns */
 };
 
@@ -86,8 +86,8 @@ enum sutro_idle_end {
  * @slice_ns:	how long the slice is
  * @slice_used_ns: device time of the slice so far; requests in flight by estimate
  * @fresh:	nothing has completed yet in this slice, and another one came right before
- * @switch_ns:	mean of what the first completion of such a slice cost more than was
- *		estimated, 0 = not known
+ * @switch_ns:	mean excess of the first completion of such a slice over its estimate, 0
+ *		= not known
  * @preempt:	the slice shall end
  * @expiry:	why the last slice ended, for tracepoints; reset by its reader
  * @expired:	whose it was
@@ -98,7 +98,7 @@ enum sutro_idle_end {
  * @idled_for:	the group that it had idled for
  * @idled_ns:	and how long
  * @sensitive:	the latency-sensitive group for which streams wait (sutro-select.c), or NULL
- * @sensitive_nr:	its requests since streams had received what they are owed
+ * @sensitive_nr:	its requests since no device time was owed to streams
  * @postponed:	the group that is next was put before a stream that is further behind
  * @expected:	a group that has left and will probably be back soon; it may be gone,
  *		and is only compared
@@ -220,7 +220,7 @@ static inline bool sutro_commit_waits(const struct sutro_core *core,
 	return group->commits && core->flush_data;
 }
 
-/* Does a latency-sensitive group wait while streams receive what they are owed? */
+/* Does a latency-sensitive group wait for streams, to which device time is owed? */
 static inline bool sutro_sensitive_waits(const struct sutro_core *core,
 					 const struct sutro_group *group)
 {

@@ -47,8 +47,8 @@
  *
  * Discards, write zeroes and the like are no class of a size.  Some drives work on them
  * for as long as for a write, some hardly at all, and probes would disturb more than they
- * tell.  Such a request is charged the time that it took, but no more than a write of as
- * many bytes costs, and is estimated by the mean of what others were charged.
+ * measure.  Such a request is charged the time that it took, but no more than a write of
+ * as many bytes costs, and is estimated by the mean of the charges of others.
  *
  *	A drive writes 500 MB/s.  Write zeroes of 1 MiB that take 8 ms cost 2 ms, those
  *	that take 0.1 ms cost 0.1 ms.
@@ -89,7 +89,7 @@
 
 /**
  * sutro_device_init - prepare the state of a leaf
- * @device:	what to prepare, zeroed
+ * @device:	the state, zeroed
  * @rotational:	one actuator does all the work
  */
 void sutro_device_init(struct sutro_device *device, bool rotational)
@@ -177,7 +177,7 @@ static void sutro_latency_learn(struct sutro_device *device, unsigned int class,
 		device->latency_ns += delta >> SUTRO_LATENCY_SHIFT;
 }
 
-/* What the classes were charged that windows may change. */
+/* Charges of the classes whose costs windows may change. */
 static u64 sutro_window_open_ns16(const struct sutro_device *device)
 {
 	u64 sum = 0;
@@ -400,9 +400,9 @@ void sutro_cost_flush_cancel(struct sutro_device *device)
  * @start_ns:	when it was requested
  * @now_ns:	when it was over
  *
- * One actuator did nothing else since the last completion.  What was charged in advance
- * for the data in the cache pays for it first (sutro-destage.c).  Where much is done at
- * once, the time means little: what the cache held was charged when it was written, and
+ * One actuator did nothing else since the last completion.  The charge in advance for
+ * the data in the cache pays for it first (sutro-destage.c).  Where much is done at
+ * once, the time means little: the content of the cache was charged when it was written, and
  * a flush makes the device write a page that it could have filled otherwise.
  *
  * Requests that share a flush share its cost, too: each pays its part among those that

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sutro I/O scheduler: what a request costs; sutro-cost.c describes its measurement.
+ * Sutro I/O scheduler: the cost of a request; sutro-cost.c describes its measurement.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */
@@ -65,17 +65,17 @@ struct sutro_costs {
  * struct sutro_meter - completions of one class, timed for a probe (sutro-probe.c)
  * @armed:	it counts
  * @done:	it has counted enough
- * @class:	what it counts
+ * @class:	the class that is counted
  * @skip:	completions to be let pass first
  * @enough:	it is done with this many ...
  * @few:	... or with this many ...
  * @long_ns:	... in this time
  * @nr:		counted
- * @units:	what they were worth, in 1/SUTRO_UNIT of a request of the class's size
+ * @units:	their sizes, in 1/SUTRO_UNIT of a request of the class's size
  * @took_ns:	sum of the time that each was at the device
  * @start_ns:	time of the completion before the first one counted
  * @last_ns:	time of the last one counted
- * @foreign_ns16: cost of what completed of other classes in between
+ * @foreign_ns16: cost of requests of other classes that completed in between
  */
 struct sutro_meter {
 	bool armed;
@@ -213,7 +213,7 @@ u32 sutro_meter_depth(const struct sutro_device *device);
 
 /**
  * sutro_cost_class - the class of a request
- * @op:		what it does
+ * @op:		its operation
  * @bytes:	its size
  *
  * Return: an index below SUTRO_CLASSES.

@@ -27,7 +27,7 @@
  *	4 KiB, is charged 4 ms, and flushes, which takes 120 ms.  The 112 ms that both were
  *	charged in advance pay for most of that.  b is charged the other 8 ms.
  *
- * A flush tells nothing of data that were destaged long ago.  So a period without a flush
+ * A flush is no measure of data that were destaged long ago.  So a period without a flush
  * ends after SUTRO_DESTAGE_PERIOD_NS, without credits.
  *
  * 3. Other requests
@@ -90,7 +90,7 @@ static void sutro_destage_settle(const struct sutro_destage *destage,
  * @own:	its group's
  * @bytes:	its size
  * @seeks:	the group seeks
- * @cost_ns:	what it cost until now
+ * @cost_ns:	its cost until now
  * @now_ns:	the time
  *
  * Return: device time in ns, with that of its destage.
@@ -155,7 +155,7 @@ u64 sutro_destage_credit(struct sutro_advance *own, u64 cost_ns)
  * @cost_ns:	device time that it took
  * @now_ns:	the time
  *
- * Return: what of @cost_ns was not charged in advance.
+ * Return: the part of @cost_ns that was not charged in advance.
  */
 u64 sutro_destage_flushed(struct sutro_destage *destage, u64 cost_ns,
 			  u64 now_ns)

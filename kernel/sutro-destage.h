@@ -11,10 +11,10 @@
 #include <linux/types.h>
 
 /**
- * struct sutro_destage - what was charged for the data in the cache of a leaf
+ * struct sutro_destage - charges for the data in the cache of a leaf
  * @period:	number of the period, which begins with a flush
- * @spare:	part of what was charged in the last period that its flush did not need,
- *		of 1024
+ * @spare:	part of the charges of the last period that its flush did not need, of
+ *		1024
  * @begin_ns:	when the period began
  * @paid_ns:	device time that was charged in it for destaging
  */
@@ -26,9 +26,9 @@ struct sutro_destage {
 };
 
 /**
- * struct sutro_advance - what a group was charged for data in the cache of a leaf
+ * struct sutro_advance - charges of a group for data in the cache of a leaf
  * @period:	&sutro_destage.period of @paid_ns
- * @credit_us:	what it was charged too much
+ * @credit_us:	its overcharge
  * @paid_ns:	device time that it was charged for destaging
  */
 struct sutro_advance {

@@ -153,7 +153,7 @@ static bool sutro_direct_is_possible(struct sutro_queue *sq)
 	       READ_ONCE(sq->discipline) == SUTRO_FIFO;
 }
 
-/* What the disk has completed, whoever sent it. */
+/* All requests that the disk has completed, in direct mode or not. */
 static void sutro_direct_read(struct request_queue *q, struct sutro_tally *disk)
 {
 	struct block_device *part = q->disk->part0;

@@ -10,10 +10,9 @@
  *
  * During a probe (sutro-probe.c) requests of one class only are sent: one of the
  * group whose turn it is, if it has any among its oldest; else of the groups that
- * queued one of that class last, by their shares.  A group with few requests
- * is served as ever.  When there is no request of the class although there is room
- * for one, the probe waits for a completion, which usually brings the next, or is
- * over.
+ * queued one of that class last, by their shares.  A group with few requests is served
+ * as without a probe.  When there is no request of the class although there is room for
+ * one, the probe waits for a completion, which usually brings the next, or is over.
  *
  *	The class is 4 KiB reads.  It is the turn of a, which writes: b and c, which
  *	read 4 KiB, send one each, then b again, until the probe's depth is reached.
@@ -209,7 +208,7 @@ static void sutro_start_timer(struct sutro_queue *sq, u64 now_ns)
 	hrtimer_start(&sq->timer, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
 }
 
-/* Ask for a run at the next completion; false if one has come already. */
+/* Request a run at the next completion; false if one has come already. */
 static bool sutro_wait(struct sutro_queue *sq)
 {
 	bool nothing;
@@ -269,7 +268,7 @@ static struct request *sutro_probe_find(struct sutro_queue *sq, u64 now_ns)
 	return rq;
 }
 
-/* There is room, but no request for it: will there be one? */
+/* The probe has room and no group a request for it: does it wait, or is it over? */
 static bool sutro_probe_waits(struct sutro_queue *sq, u64 now_ns)
 {
 	bool over;

@@ -2,9 +2,9 @@
 /*
  * Sutro I/O scheduler: the estimated cost of a request.
  *
- * A class that was measured (sutro-cost.c, sutro-probe.c) costs what its entry of the table
- * says.  On a rotational device a size that a group never had is put between those that it
- * had: more bytes behind the same seek.
+ * A class that was measured (sutro-cost.c, sutro-probe.c) costs the value of its entry in
+ * the table.  On a rotational device a size that a group never had is put between those
+ * that it had: more bytes behind the same seek.
  *
  * A class that was never measured is estimated between the nearest sizes of the
  * same direction that were; one that was never seen, from any known size of the

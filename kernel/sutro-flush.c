@@ -31,7 +31,7 @@
  * changes of metadata without data, is charged to the syncer of another commit, or to
  * the root cgroup if there is none.  Data of other files that ext4 writes in a commit
  * are the root cgroup's.  Only the file system could name the owner: jbd2 and the log of
- * xfs would have to associate their writes with the cgroup that asked for the commit.
+ * xfs would have to associate their writes with the cgroup that requested the commit.
  *
  * 2. Flushes
  *
@@ -138,7 +138,7 @@ void sutro_flush_forget(struct sutro_queue *sq, struct sutro_blkg *sblkg)
  * @sq:		the leaf
  * @rq:		the request, which no group has yet
  *
- * Return: the group of its bio, or of who syncs if it is a journal's; with a reference.
+ * Return: the group of its bio, or the syncing group for a journal; with a reference.
  */
 struct sutro_blkg *sutro_flush_owner(struct sutro_queue *sq, struct request *rq)
 {
@@ -156,7 +156,7 @@ struct sutro_blkg *sutro_flush_owner(struct sutro_queue *sq, struct request *rq)
 }
 
 /**
- * sutro_flush_begin - a request that asks for a flush was allocated
+ * sutro_flush_begin - a request with a flush was allocated
  * @sq:		the leaf
  * @rq:		the request
  */
@@ -194,7 +194,7 @@ static void sutro_flush_release(struct request *rq)
 }
 
 /**
- * sutro_flush_end - the flush that a request asked for is over
+ * sutro_flush_end - the flush of a request is over
  * @sq:		the leaf
  * @rq:		the request, which belongs to no group afterwards
  * @now_ns:	the time

@@ -6,8 +6,8 @@
  * when the group is back, and once the requests of the shared window have completed.
  * The group is expected back after the shortest of its recent think times; requests of
  * other groups are sent before that as long as their estimated device time, the largest
- * one that is to be expected, and the latency of the device fit in.  What they receive in
- * this way they need not have in shared windows.
+ * one that is to be expected, and the latency of the device fit in.  Shared windows are
+ * shorter by the device time that they receive in this way.
  *
  *	a reads 4 KiB and thinks for 5 ms, b reads 64 KiB, 0.47 ms each: requests of b
  *	are sent for 4 ms of 5.3, and none of a waits for one.
@@ -32,7 +32,7 @@ static bool sutro_protect_has_gap(const struct sutro_core *core, u64 now_ns)
 		      5 * core->tunables.latency_ns / 2;
 	const struct sutro_group_protect *own;
 
-	/* First the requests of the shared window have to complete. */
+	/* Not before the requests of the shared window have completed. */
 	if (!protect->clear || !core->tunables.latency_ns)
 		return false;
 	list_for_each_entry(own, &protect->groups, list) {

@@ -37,8 +37,8 @@
 
 /*
  * A slice long enough that the seek to the next group's stream (some 10 ms)
- * costs a tenth of it; on other devices, what CFQ's descendants wait to no
- * measurable harm, and what a sleeping group may be owed.
+ * costs a tenth of it; on other devices, as long as BFQ waits without measurable harm,
+ * and as a sleeping group may be owed.
  */
 #define SUTRO_ROT_SLICE_NS (100 * NSEC_PER_MSEC)
 #define SUTRO_SLICE_NS (4 * NSEC_PER_MSEC)
@@ -132,7 +132,10 @@ static void sutro_completed_request(struct request *rq, u64 now_ns)
 	struct sutro_queue *sq = rq->q->elevator->elevator_data;
 	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 
-	/* Flushes of a group that did not use this leaf before, and the like. */
+	/*
+	 * Requests without a group, such as flushes of one that did not use this leaf
+	 * before.
+	 */
 	if (!sblkg) {
 		sutro_note_counted(sq, rq, now_ns);
 		return;

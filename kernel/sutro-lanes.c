@@ -17,12 +17,12 @@
  *	it waits for one request of the other's, not for 64.
  *
  * A lane that gets its first request starts at the vtime of the lane that had the
- * last turn: sleeping earns nothing.  What it was served in advance is remembered
- * up to eight turns.
+ * last turn: sleeping earns nothing.  Its service in advance is remembered up to eight
+ * turns.
  *
  * The lane of the usual level is part of its ring.  Others come out of a pool of
- * 256 for the leaf, made when the elevator is selected.  Who finds the pool empty,
- * because 256 lanes have requests, shares the lane of the ring.
+ * 256 for the leaf, made when the elevator is selected.  A submitter that finds the
+ * pool empty, because 256 lanes have requests, shares the lane of the ring.
  *
  * The six rings of a group are nearly as large as the rest of it, and of thousands of
  * groups few are active at a time, hardly more than there are request slots.  So rings
@@ -57,7 +57,7 @@
 
 /**
  * sutro_pool_init - make a leaf's lanes
- * @pool:	what to prepare
+ * @pool:	the pool to prepare
  * @node:	where the leaf is
  *
  * Return: 0 or -ENOMEM.
@@ -194,7 +194,7 @@ static struct sutro_lane *sutro_pool_find(struct sutro_pool *pool,
  * @pool:	the leaf's lanes
  * @ring:	the ring for it
  * @rq:		the request, which is in no group yet
- * @discipline:	what makes a lane
+ * @discipline:	the discipline, by which requests are divided into lanes
  *
  * Return: the lane; to be used before another one is looked for.
  */

@@ -2,12 +2,12 @@
 /*
  * Sutro I/O scheduler: groups that have waited too long.
  *
- * Weights say how often a group has its turn.  A group of weight 1 beside one of 10000
+ * Weights decide how often a group has its turn.  A group of weight 1 beside one of 10000
  * has a request of 8 ms each 80 s, and a task of the heavy group may wait all that time for
  * a lock that the light one holds.  So a group that has not been served for SUTRO_LATE_NS
  * while it had requests queued is late, and the one that waits longest is next, whatever
- * the tree says.  It is charged as ever: for a group that is late because it was served in
- * advance, or because slices of others are long, only the order changes.
+ * the order of the tree.  It is charged as ever: for a group that is late because it was
+ * served in advance, or because slices of others are long, only the order changes.
  *
  * The bound.  After a late group no other one is served as such until 32 times the
  * estimate of its request has passed, so late groups together take no more than one part
@@ -18,7 +18,7 @@
  *
  * after its last request or its first arrival.  Settings have no part in this.
  *
- *	One group of weight 1 beside any number of 10000: 5 s and what is at the device.
+ *	One group of weight 1 beside any number of 10000: 5 s, and the requests at the device.
  *	A hundred of weight 1 with requests of 8 ms: 31 s, where weights alone let
  *	each wait 81 s.
  */

@@ -4,7 +4,7 @@
  *
  * A cgroup with a target (io.sutro.latency) is to have at most one read in
  * SUTRO_LATENCY_LIMIT take longer than it: the target is for the 95th percentile of
- * latency.  The time of a read is that from when it was asked for until it completed.
+ * latency.  The time of a read is that from its submission to its completion.
  * Reads of all groups below the cgroup count.  Weights and classes do not matter.
  *
  * 1. Periods
@@ -81,7 +81,7 @@
 #define SUTRO_LATENCY_PERIOD_NS (1000 * MS)
 /* Late requests that end a period. */
 #define SUTRO_LATENCY_FIRST 4U
-/* Requests for a verdict on what the device can do. */
+/* Requests for a verdict on the latency of the device alone. */
 #define SUTRO_LATENCY_ALONE_NR 256U
 /* The limit is such a part of the target at first, and such a multiple at most. */
 #define SUTRO_LATENCY_LIMIT_PART 4U
@@ -275,7 +275,7 @@ static void sutro_latency_took_alone(struct sutro_latency *latency, u32 nr,
  * @latency:	the target
  * @nr:		how many
  * @nr_late:	how many of them were late
- * @met:	what they met at the device
+ * @met:	the requests of others that they met at the device
  * @now_ns:	the time
  */
 void sutro_latency_took(struct sutro_latency *latency, u32 nr, u32 nr_late,

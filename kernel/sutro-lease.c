@@ -76,7 +76,7 @@ bool sutro_lease_passed(struct sutro_lease *lease, u64 now_ns)
 /**
  * sutro_lease_begin - a lease begins
  * @lease:	the lease of the leaf, which is due
- * @disk:	what the disk has completed since it exists
+ * @disk:	the requests that the disk has completed since it exists
  * @now_ns:	the time
  */
 void sutro_lease_begin(struct sutro_lease *lease,
@@ -88,7 +88,7 @@ void sutro_lease_begin(struct sutro_lease *lease,
 	sutro_lease_set(lease, SUTRO_LEASE_ON, now_ns);
 }
 
-/* What is new since the last time; a sum that went back waits until it is there again. */
+/* The increase since the last call; a sum that decreased waits until it has its old value. */
 static unsigned long sutro_lease_new(unsigned long sum,
 				     unsigned long *accounted)
 {
@@ -113,7 +113,7 @@ static u64 sutro_lease_new_ns(u64 sum_ns, u64 *accounted_ns)
 /**
  * sutro_lease_account - account for requests that went past the elevator
  * @lease:	the lease of the leaf, not OFF
- * @disk:	what the disk has completed since it exists
+ * @disk:	the requests that the disk has completed since it exists
  * @ret_new:	such requests since the last call
  *
  * Return: their number, negative if the elevator has counted requests that the disk

@@ -87,8 +87,9 @@ static void sutro_requests_join(struct sutro_queue *sq,
 }
 
 /*
- * @next, one of @others, has been merged into @rq.  What is left waits where the sync one of
- * both waited, or else the older.  The two may be of different groups if one is a journal's.
+ * @next, one of @others, has been merged into @rq.  The merged request waits at the place of
+ * the sync one of both, or else of the older.  The two may be of different groups if one is
+ * a journal's.
  */
 static void sutro_requests_merge(struct sutro_queue *sq,
 				 struct sutro_requests *requests,
@@ -130,7 +131,7 @@ bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
 	}
 	if (sutro_stage_has_any(sq) && sutro_stage_merge(sq, bio, nr_segs))
 		return true;
-	/* Not worth waiting for: the request will be merged when drained. */
+	/* Do not wait for the lock: the request is merged when the stage is collected. */
 	if (!READ_ONCE(sq->core.queued) || !spin_trylock(&sq->lock))
 		return false;
 

@@ -3,8 +3,8 @@
  * Sutro I/O scheduler: completions of one class, timed for a probe.
  *
  * sutro-probe.c arms the meter when only requests of the class are at the device.  It lets
- * some completions pass, then counts until there are enough of them.  What few requests of
- * others cost meanwhile is subtracted.
+ * some completions pass, then counts until there are enough of them.  The cost of a few
+ * requests of others in this time is subtracted.
  */
 #include "sutro-cost.h"
 

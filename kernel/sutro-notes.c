@@ -17,7 +17,7 @@
 /* Flushes of a group that are noted before the queue is run for them. */
 #define SUTRO_NOTE_FLUSHES 64
 
-/* Make sure that the next dispatch hears of @sblkg. */
+/* Make sure that the next dispatch processes @sblkg. */
 static inline void sutro_note(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
 	lockdep_assert_held(&sq->done_lock);
@@ -60,7 +60,7 @@ void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting)
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
 
-/* Nothing will be told of @sblkg. */
+/* No note of @sblkg will follow. */
 static void sutro_note_drop(struct sutro_blkg *sblkg)
 {
 	list_del_init(&sblkg->note_node);
@@ -126,7 +126,7 @@ static void sutro_fold_setting(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	}
 }
 
-/* What was set for a group, or that its cgroup is gone. */
+/* Apply the new settings of a group, or the removal of its cgroup. */
 static void sutro_fold_held(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			    const struct sutro_note *note)
 {

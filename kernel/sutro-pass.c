@@ -8,10 +8,10 @@
  * next group finds the right account.
  *
  *	a reads 4 KiB, again and again, without other groups: each read is
- *	collected, finds nothing queued, and is sent.  b comes: what a has just sent
- *	stays with the device, and all other requests of both wait in their groups.
+ *	collected, finds nothing queued, and is sent.  b comes: the requests that a has
+ *	just sent stay at the device, and all others of both wait in their groups.
  *
- * What was collected together passes together, if it is of one group and one ioprio
+ * Requests that were collected together pass together, if they are of one group and one ioprio
  * and others do not wait on any of it (REQ_META, REQ_SWAP).  As soon as the device
  * does not take it all, more requests come, and those that were to pass wait like any
  * other: so they are sorted, merged and limited where there is a backlog, and only
@@ -78,7 +78,7 @@ static bool sutro_pass_takes_turn(struct sutro_queue *sq, u64 now_ns)
 	       now_ns >= sq->passer->requests.mixed_until_ns;
 }
 
-/* May the next request still be sent as it came? */
+/* May the next request pass, too? */
 static bool sutro_pass_goes_on(struct sutro_queue *sq, u64 now_ns)
 {
 	return !sq->probe.active &&
@@ -116,8 +116,8 @@ static struct request *sutro_pass_turn(struct sutro_queue *sq, u64 now_ns)
  * @sq:		the leaf, with requests in @passing
  * @now_ns:	the time
  *
- * Return: the request; NULL if it has to wait.  What is left in @passing then has to wait in
- * its groups.
+ * Return: the request; NULL if it has to wait.  The rest of @passing then has to wait in its
+ * groups.
  */
 struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns)
 {

@@ -13,7 +13,7 @@
 
 /* So many groups are looked at for the one that is to give a request. */
 #define SUTRO_PROBE_PEERS 8
-/* What a group that is not the only one of its class gives in advance. */
+/* Device time that a group gives in advance if it is not the only one of its class. */
 #define SUTRO_PROBE_ADVANCE_NS (3000 * MS)
 
 void sutro_peer_init(struct sutro_peer *peer)

@@ -23,8 +23,8 @@
  *     class that costs little, are let through two at a time: they wait for each
  *     request, and their part can be subtracted.
  *  2. When nothing else of any weight is in flight, and no more than d, 2d
- *     completions of k are let pass.  What a bus or a queue within the device had
- *     bunched up would look too fast.
+ *     completions of k are let pass.  Requests that a bus or a queue within the device
+ *     had collected would look too fast.
  *  3. 256 completions are timed, fewer when they take 10 ms, from one completion
  *     to another.
  *
@@ -40,21 +40,20 @@
  *
  * When: if requests of two classes are waiting, one of which is due.  Classes
  * that were never measured come first, the cheapest of them first: its probe is
- * short.  The pause between two probes of a class is doubled, up to 4 s, when the
- * result was within 6 % of what was expected, and halved, down to 125 ms, when it
- * was not.  Between any two probes of known classes at least 49 times the length
- * of the last one passes, so that they take 2 % of the time; 9 times when there is
- * but one result yet, once when there is none, unless a probe of the class has
- * failed.  While groups are protected (sutro-protect.c), 256 times the length of the last
- * probe passes, and none takes longer than 50 ms, for it disturbs them.  A class that
- * has not enough requests is given up for 125 ms, then twice that, and so on.
+ * short.  The pause between two probes of a class is doubled, up to 4 s, when the result
+ * was within 6 % of the expectation, and halved, down to 125 ms, when it was not.
+ * Between any two probes of known classes at least 49 times the length of the last one
+ * passes, so that they take 2 % of the time; 9 times when there is but one result yet,
+ * once when there is none, unless a probe of the class has failed.  While groups are
+ * protected (sutro-protect.c), 256 times the length of the last probe passes, and none
+ * takes longer than 50 ms, for it disturbs them.  A class that has not enough requests is
+ * given up for 125 ms, then twice that, and so on.
  *
  * The cost is the mean of the last 8 results of 20 s, if they agree within 25 %.
- * If not, the device has a write cache, or collects garbage: then writes cost
- * what the second largest result says, because the cache is fast only until it is
- * full, and reads the median, because reads after writes pay for them: a group that is
- * the only one with such requests cannot make them cheap by a few probes with blocks that
- * hold no data.
+ * If not, the device has a write cache, or collects garbage: then writes cost as much as
+ * the second largest result, because the cache is fast only until it is full, and reads
+ * the median, because reads after writes pay for them: a group that is the only one with
+ * such requests cannot make them cheap by a few probes with blocks that hold no data.
  *
  * Where there never were enough requests to saturate the device, only the results
  * with the most in flight count, and even they are too high: the device could have
@@ -98,7 +97,7 @@
 
 /**
  * sutro_probe_init - prepare
- * @probe:	what to prepare, zeroed
+ * @probe:	the probes, zeroed
  * @limit:	requests that the device takes at once
  */
 void sutro_probe_init(struct sutro_probe *probe, u32 limit)
@@ -179,9 +178,9 @@ static u64 sutro_probe_cost(const struct sutro_probe_class *of, bool write,
 }
 
 /*
- * What a class costs of which there were too few: the time that each took, divided by
- * how many the device can have at work, as far as is known.  At least twice as many as
- * there were: had these been enough, the ramp would have found no gain in the last step.
+ * The cost of a class with too few requests: the time that each took, divided by the
+ * known number that the device serves at once.  At least twice as many as there were:
+ * had these been enough, the ramp would have found no gain in the last step.
  */
 static u64 sutro_probe_part(const struct sutro_probe *probe,
 			    const struct sutro_device *device, u64 took_ns16,
@@ -311,7 +310,7 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 
 /* ---- which class, and when ---- */
 
-/* How many times the length of the last probe must have passed. */
+/* The least time after the last probe, as a multiple of its length. */
 static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
 				const struct sutro_probe_class *of)
 {

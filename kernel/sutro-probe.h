@@ -28,7 +28,7 @@
  * struct sutro_peer - a group among those whose requests are of one class
  * @node:	place in &sutro_probe.peers, empty while nothing is queued
  * @class:	of the request that it queued last
- * @even_ns:	when it will have been entitled to what it has given for probes
+ * @even_ns:	when it will have been entitled to the device time that it has given for probes
  */
 struct sutro_peer {
 	struct list_head node;

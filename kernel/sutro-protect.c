@@ -3,12 +3,12 @@
  * Sutro I/O scheduler: protection of favoured groups with few requests.
  *
  * Weights divide the backlog: the group that is furthest behind is served next.  A
- * group that sends one request, waits for it and sends the next has no backlog.  Each
- * of its requests waits at the device for what other groups sent meanwhile, and the
- * group receives a small part of what it is entitled to.  On a rotational device such
- * a group is waited for (sutro-select.c), unless it thinks for longer than group_idle_ns or
- * nearly so.  This file is about such groups, all other devices, and groups with reserved time
- * or a latency target on any.
+ * group that sends one request, waits for it and sends the next has no backlog.  Each of its
+ * requests waits at the device for those that other groups sent meanwhile, and the group
+ * receives a small part of its entitlement.  On a rotational device such a group is waited for
+ * (sutro-select.c), unless it thinks for longer than group_idle_ns or nearly so.  This file is
+ * about such groups, all other devices, and groups with reserved time or a latency target on
+ * any.
  *
  * 1. Which groups
  *
@@ -33,7 +33,7 @@
  * request on, whatever its share, and has no trial.  It is waited for longer than others:
  * on a stripe it has no requests at one leaf while it waits at another one.
  *
- * 2. What protection is
+ * 2. Means of protection
  *
  * For most of the time (in reserved windows, see there) only requests of protected
  * groups are sent; which of these is next, their shares of the device decide.  If none
@@ -82,7 +82,7 @@ static bool sutro_protect_less(struct rb_node *a, const struct rb_node *b)
 
 /**
  * sutro_protect_init - prepare the protection of a leaf
- * @protect:	what to prepare, zeroed
+ * @protect:	the protection, zeroed
  */
 void sutro_protect_init(struct sutro_protect *protect)
 {
@@ -178,7 +178,7 @@ void sutro_protect_release(struct sutro_core *core, u64 now_ns)
 	}
 }
 
-/* A new set of groups is protected: forget what was measured of the one before. */
+/* A new set of groups is protected: reset the measurements of the former one. */
 static void sutro_protect_new_set(struct sutro_protect *protect)
 {
 	struct sutro_group_protect *own;
@@ -291,7 +291,7 @@ static void sutro_protect_ask(struct sutro_core *core,
 	const struct sutro_latency *latency = sutro_latency_of(group);
 	bool timed = latency && latency->held, reserving;
 
-	/* One with a backlog may join others, which is asked once in a cycle. */
+	/* A group with a backlog may join others; this is decided once in a cycle. */
 	if (group->queued > 1 && !timed &&
 	    (!sutro_protects(protect) ||
 	     (own && own->asked_ns == protect->begin_ns)))
@@ -495,7 +495,7 @@ static enum sutro_latency_met sutro_protect_met(const struct sutro_core *core,
  * @core:	the leaf
  * @group:	their group
  * @nr:		how many, without flushes and others that are not timed
- * @took_us:	sum of the times since they were asked for
+ * @took_us:	sum of the times since their submission
  * @nr_slow:	how many of them took longer than sutro_protect_slow_ns()
  * @now_ns:	when the last one completed
  *

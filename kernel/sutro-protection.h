@@ -97,7 +97,7 @@ struct sutro_protect_sums {
  * @other_ns:	estimate of an expensive request of other groups
  * @other_done_ns: when a request of another group has completed last
  * @most:	the part of the device that all groups use in shared windows, if these are
- *		long enough to tell, else the largest part that they used
+ *		long enough to measure it, else the largest part that they used
  * @part:	shared part of a cycle, of SUTRO_PROTECT_WHOLE
  * @sums:	by enum sutro_window, older ones count less
  */
@@ -149,7 +149,7 @@ struct sutro_protect {
  * @latency:	the target that holds for it, or NULL
  * @needed:	its last trial has shown that it needs protection
  * @epoch:	&sutro_protect.epoch when it was protected last
- * @asked_ns:	&sutro_protect.begin_ns when it was asked last whether it joins others
+ * @asked_ns:	&sutro_protect.begin_ns when its joining of others was decided last
  * @depth:	most requests queued and in flight
  * @slow_ns:	a request that takes longer is slow, 0 = not known
  * @think_us:	mean time from its last completion to its next request
@@ -162,7 +162,7 @@ struct sutro_protect {
  * @due_ns:	its share of the device time that all groups have used in the trial
  * @got_ns:	the device time that it has used
  * @nr:		requests of it that have completed
- * @shared:	what it received in its last trial
+ * @shared:	the service that it received in its last trial
  */
 struct sutro_group_protect {
 	struct sutro_group *group;

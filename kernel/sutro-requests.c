@@ -58,7 +58,7 @@
  *		served as with deadline if the leaf is rotational, else as with fifo.
  *
  * The discipline is looked at when a request comes and when one is chosen, and may
- * change at any time: what waits in a lane of the old discipline has its turn there.
+ * change at any time: requests in a lane of the old discipline have their turn there.
  *
  * 6. Without rings
  *
@@ -84,7 +84,7 @@
 #define SUTRO_ROT_QUANTUM_NS (10 * NSEC_PER_MSEC)
 #define SUTRO_QUANTUM_NS (50 * NSEC_PER_USEC)
 
-/* Lanes compete while they take turns; this long after the last change of turn. */
+/* Lanes count as competing for this time after the last change of turn. */
 #define SUTRO_MIXED_NS (500 * NSEC_PER_MSEC)
 
 /* Requests of other lanes that are passed over to find one of this lane. */
@@ -307,7 +307,7 @@ static struct request *sutro_lane_nearest(struct sutro_requests *requests,
 	return rq_entry_fifo(lane->fifo.next);
 }
 
-/* Which ioprio class is served now?  At least one has requests. */
+/* The ioprio class to be served now; at least one has requests. */
 static enum sutro_prio sutro_rings_prio(struct sutro_rings *rings, u64 now_ns)
 {
 	int prio, first = SUTRO_PRIOS;

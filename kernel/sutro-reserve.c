@@ -31,7 +31,7 @@
  * group is protected for its share.  Draining is not owed then: the reserved part is one of
  * the time, and sutrod corrects it by the rate that the group receives.
  *
- * 3. What a group receives
+ * 3. Service of a group
  *
  * Requests of other groups that were sent in the shared window take the first D of the
  * reserved one, so with the rate X that the group reaches alone, and X_s in shared
@@ -49,7 +49,7 @@
 
 #define MS (1000 * 1000ULL)
 
-/* A group with reserved time is waited for so long. */
+/* The device waits for a group with reserved time for at most this time. */
 #define SUTRO_RESERVE_HOLD_NS (1000 * MS)
 /* A cycle takes at least so many times as long as draining. */
 #define SUTRO_RESERVE_DRAINS 6

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sutro I/O scheduler: what the elevator keeps in a struct request.
+ * Sutro I/O scheduler: state of the elevator in a struct request.
  */
 #ifndef SUTRO_RQ_H
 #define SUTRO_RQ_H
@@ -25,7 +25,7 @@ enum sutro_rq_state {
 	 * active one, and stays so until the request's completion is processed.
 	 */
 	SUTRO_RQ_PASSED,
-	/* It waits for a flush (sutro-flush.c), and holds its group. */
+	/* It waits for a flush (sutro-flush.c), with a reference to its group. */
 	SUTRO_RQ_FLUSHES,
 };
 

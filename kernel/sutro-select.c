@@ -58,7 +58,7 @@
  *
  * 4. How many at the device
  *
- * What is at the device can no longer be ordered.  A group with slices sends at
+ * Requests at the device can no longer be ordered.  A group with slices sends at
  * most half a slice's worth, also when alone: a stream needs no more, and the next
  * group would have to wait for it (32 writes of 512 KiB are 400 ms of a slow
  * drive).  Random requests are sent as they come: the drive chooses better among
@@ -115,7 +115,7 @@
 #define SUTRO_SLICE_PART 2
 /* Streams that are owed so many slices together do not wait for a latency-sensitive group. */
 #define SUTRO_SENSITIVE_SLICES 4
-/* Beside a protected group, others have such a part of busy_ns in flight. */
+/* Beside a protected group, others have one part in so many of busy_ns in flight. */
 #define SUTRO_PROTECT_BUSY 3
 
 /* Device time after which @group lets others in; 0 = after each request. */
@@ -190,7 +190,7 @@ void sutro_stop_idling(struct sutro_core *core, enum sutro_idle_end why,
 		core->slice_used_ns += idle_ns;
 }
 
-/* Nothing may be sent for the sake of @group, which has nothing queued. */
+/* Send nothing: the device is kept for @group, which has nothing queued. */
 static enum sutro_verdict sutro_hold(struct sutro_core *core,
 				     struct sutro_group *group, u64 now_ns)
 {
@@ -286,8 +286,8 @@ static bool sutro_may_postpone(const struct sutro_core *core,
 	level = sutro_tree_compare(core->sensitive, group, &sensitive, &stream);
 	if (sensitive->class != stream->class)
 		return false;
-	others = sutro_rank_of(level, sensitive)->weight_sum -
-		 sensitive->weight;
+	others =
+		sutro_rank_of(level, sensitive)->weight_sum - sensitive->weight;
 	owed = div_u64(owed_ns * (SUTRO_WEIGHT_DFL << SUTRO_VTIME_SHIFT),
 		       others);
 	return sutro_before(sensitive->vtime, stream->vtime + owed);
@@ -354,7 +354,7 @@ static struct sutro_group *sutro_reserved(struct sutro_core *core, u64 now_ns)
 		       ?: sutro_protect_awaited(core, now_ns);
 }
 
-/* Nothing may be sent for the sake of @group until the reserved window ends. */
+/* Send nothing: the device is kept for @group until the reserved window ends. */
 static enum sutro_verdict sutro_hold_reserved(struct sutro_core *core,
 					      struct sutro_group *group,
 					      u64 now_ns)
@@ -371,7 +371,7 @@ static enum sutro_verdict sutro_hold_reserved(struct sutro_core *core,
  * sutro_core_select - which group may send the next request?
  * @core:	the leaf
  * @now_ns:	the time
- * @ret_verdict: what to do
+ * @ret_verdict: the action of the caller
  *
  * Return: the group to dispatch a request of (SUTRO_SERVE), else NULL.
  */

@@ -9,7 +9,7 @@
 
 #include "sutro-tree.h"
 
-/* What an administrator sets for a cgroup, on all leaves or one; each has a file. */
+/* Settings of a cgroup, on all leaves or one; each has a file. */
 enum sutro_setting {
 	SUTRO_SETTING_WEIGHT,
 	SUTRO_SETTING_CLASS,

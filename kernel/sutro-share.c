@@ -38,9 +38,9 @@ static u64 sutro_part(const struct sutro_level *level,
 }
 
 /**
- * sutro_group_share - a group's fraction of something that is divided by weight
+ * sutro_group_share - a group's part of an amount that is divided by weight
  * @group:	the group; if it is not active, its share were it so
- * @amount:	what is divided, below 2^48
+ * @amount:	the amount, below 2^48
  *
  * Return: @amount times the group's hierarchical weight (hweight); where a higher
  * class is active, of the part that is left to lower ones.

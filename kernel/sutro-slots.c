@@ -15,10 +15,10 @@
  * of its own group, and of each ancestor but the root (sutro_group_slots()).  So a subtree
  * gains nothing by many groups.
  *
- * Who may not have one sleeps until a request of the group or ancestor that has too many
- * is done.  A submitter that may not sleep gets one of the few slots that blk-mq leaves to
- * a shallow depth, or none.  A plug that takes slots in reserve gets no more than there
- * are.
+ * A submitter without a free slot sleeps until a request of the group or ancestor that has
+ * too many is done.  A submitter that may not sleep gets one of the few slots that blk-mq
+ * leaves to a shallow depth, or none.  A plug that takes slots in reserve gets no more
+ * than there are.
  *
  * Kernel threads are exempt: one of them may carry requests of many groups, and
  * sleeping for one would hold up all.  So are requests that others may wait on
@@ -78,7 +78,7 @@ static bool sutro_is_held_back(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 	       !sutro_latency_late_ns(&sblkg->group);
 }
 
-/* Do such groups use all slots but those of others?  A hint. */
+/* Do groups that are held back use all slots but those of protected ones? A hint. */
 static bool sutro_leaves_slots(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
 	unsigned int left = sq->q->nr_requests / SUTRO_LEFT_PART;
@@ -228,7 +228,7 @@ static struct sutro_blkg *sutro_limited(struct sutro_queue *sq,
 	return sblkg;
 }
 
-/* Who is never refused: see above. */
+/* Submitters that are never refused: see above. */
 static bool sutro_exempt(blk_opf_t opf)
 {
 	return current->flags & (PF_KTHREAD | PF_MEMALLOC) ||
@@ -268,7 +268,7 @@ void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	}
 	if (!op_is_sync(opf))
 		data->shallow_depth = sutro_async_depth(data->q);
-	/* Alone, nobody is limited. */
+	/* A group that is alone has no limit. */
 	if (!sutro_is_alone(sq) && !sutro_exempt(opf) && !sutro_has_room(sq))
 		sutro_limit_group(sq, data);
 }

@@ -5,8 +5,8 @@
  * Submitters do not take sutro_queue.lock: they leave their requests in the stage
  * of their CPU, where bios merge with them, too.  A stage that gets its first
  * request is put on a list without a lock, sutro_queue.busy.  The next
- * dispatcher takes that list and collects these stages: what it costs depends on how
- * many CPUs inserted something, not on how many there are.
+ * dispatcher takes that list and collects these stages: the cost depends on the number
+ * of CPUs that inserted something, not on the number of all CPUs.
  *
  *	CPU 0: stage 0: A, B	busy: 0, 1	collect: A, B, C, by stage and there
  *	CPU 1: stage 1: C			by arrival

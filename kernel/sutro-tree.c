@@ -3,17 +3,16 @@
  * Sutro I/O scheduler: the tree of groups.
  *
  * Groups form a tree, as their cgroups do.  At each level the children of a
- * group compete with one another and with the group's own requests, which weigh
- * 100 like a child that nobody configured.  The root's own may be metadata that all
- * others wait for, so they weigh an eighth of all others of their class if that is more:
- * no weights leave them less than one part in nine of the time of that class.  Each
- * competitor (entity) has a virtual time: the device time it has used, times
- * 100 / weight.  The one with the lowest vtime is served: start from the root, take
- * the backlogged entity with the lowest vtime, go down, until the entity is a group's
- * own requests.
- * Device time is charged to every entity on the path, so that it is divided by
- * weight at each level, whatever the levels below do (start-time fair queueing
- * at each level, Goyal, Vin and Cheng 1996, as CFS did for CPU time).
+ * group compete with one another and with the group's own requests, which weigh 100 like
+ * a child without settings.  The root's own may be metadata that all others wait for, so
+ * they weigh an eighth of all others of their class if that is more: no weights leave
+ * them less than one part in nine of the time of that class.  Each competitor (entity)
+ * has a virtual time: the device time it has used, times 100 / weight.  The one with the
+ * lowest vtime is served: start from the root, take the backlogged entity with the
+ * lowest vtime, go down, until the entity is a group's own requests.  Device time is
+ * charged to every entity on the path, so that it is divided by weight at each level,
+ * whatever the levels below do (start-time fair queueing at each level, Goyal, Vin and
+ * Cheng 1996, as CFS did for CPU time).
  *
  * In one tree, flattened by hierarchical weight, each charge would be wrong as soon
  * as a group comes or goes anywhere, and its correction would touch all groups.  Level
@@ -34,8 +33,8 @@
  * Depth.  A request takes a few ways from its group to the root, each under the lock of
  * the leaf.  A user with a delegated cgroup may nest others in it without end, so the tree
  * has SUTRO_LEVELS levels: all cgroups that are deeper compete with one another on the last
- * level, as children of their ancestor above it.  Whoever is not below that ancestor gets
- * what he would get without such a limit.
+ * level, as children of their ancestor above it.  Groups that are not below that ancestor
+ * have the same shares as without such a limit.
  *
  *	A cgroup with 1000 others nested in one another beside another one of the same
  *	weight: each of the two has half, and a request passes 17 entities, not 1000.
@@ -227,7 +226,7 @@ static s64 sutro_rescale(s64 distance, u32 old, u32 weight)
 	return distance < 0 ? -(s64)abs : abs;
 }
 
-/* An entity gets another weight; what it is owed or owes, in device time, stays. */
+/* An entity gets another weight; its debt or credit in device time stays. */
 static void sutro_reweigh(struct sutro_level *level,
 			  struct sutro_entity *entity, u32 weight)
 {
@@ -271,7 +270,7 @@ static void sutro_wake(struct sutro_level *level, struct sutro_entity *entity,
 	if (rank->nr_active)
 		oldest -= sutro_tree_vtime(entity, credit_ns);
 	/*
-	 * Nobody is served an hour in advance: then the clock of the class has gone
+	 * No entity is served an hour in advance: then the clock of the class has gone
 	 * half round since (in 4 days of a group of weight 1).
 	 */
 	if (sutro_before(entity->vtime, oldest) ||
@@ -492,8 +491,8 @@ bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns)
  * @group:	the group, which is active
  * @most_ns:	device time that it may be in advance
  *
- * Return: true if at each level it was served no more than @most_ns in advance of
- * what it is entitled to.
+ * Return: true if at each level it was served no more than @most_ns in advance of its
+ * entitlement.
  */
 bool sutro_tree_may_borrow(const struct sutro_group *group, u64 most_ns)
 {
@@ -515,7 +514,7 @@ bool sutro_tree_may_borrow(const struct sutro_group *group, u64 most_ns)
 
 /**
  * sutro_group_init - prepare a group
- * @group:	what to prepare, zeroed
+ * @group:	the group, zeroed
  * @parent:	the group of its parent cgroup, which outlives it; NULL for the root
  * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
  *
@@ -540,7 +539,7 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
  * @group:	the group
  * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
  *
- * What the group is owed or owes, in device time, stays: a group that is raised
+ * The debt or credit of the group in device time stays: a group that is raised
  * from weight 1 does not wait for the debt it would have had to pay off at 1.
  */
 void sutro_group_set_weight(struct sutro_group *group, u32 weight)
@@ -563,7 +562,7 @@ void sutro_group_set_weight(struct sutro_group *group, u32 weight)
  * @group:	the group
  * @class:	its new class
  *
- * What the group is owed or owes, it takes along.
+ * The group keeps its debt or credit.
  */
 void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class)
 {

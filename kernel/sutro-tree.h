@@ -145,7 +145,7 @@ struct sutro_latency_counts {
  * @patience:	such periods after which they are loosened
  * @is_unreachable: the last verdict on @alone
  * @period:	requests of this period
- * @gap_late:	late ones that were asked for in a reserved window, and met others in gaps
+ * @gap_late:	late ones that were submitted in a reserved window, and met others in gaps
  * @alone:	requests that met no request of another group, since the last verdict
  * @begin_ns:	when the first request of @period completed
  */
@@ -198,7 +198,7 @@ struct sutro_group_protect;
  * @latency:	the state of this target, NULL until requests have completed for which one
  *		holds, and then until the group is freed
  * @protect:	whether it is protected, NULL until it was favoured (sutro-protect.c)
- * @stat:	counters of io.sutro.stat; time_ns as far as the algorithm knows it
+ * @stat:	counters of io.sutro.stat; time_ns up to the last charge
  */
 struct sutro_group {
 	struct sutro_group *parent;

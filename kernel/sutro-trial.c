@@ -2,8 +2,8 @@
 /*
  * Sutro I/O scheduler: does a favoured group need protection?
  *
- * From time to time the device time that a favoured group got is compared with what was
- * due to it: its share of what all groups have used in shared windows while it had
+ * From time to time the device time that a favoured group got is compared with its due:
+ * its share of the time that all groups have used in shared windows while it had
  * requests.  It needs protection (sutro-protect.c) if it got less than
  * SUTRO_TRIAL_ENTITLED percent of that.  Groups that have a backlog get their share by
  * weight and need none; of those that are able to have one, less than SUTRO_TRIAL_SHORT
@@ -17,7 +17,7 @@
  *	a (weight 1000) reads 4 KiB at a time, b (100) writes 1 MiB with 32 in flight.  In
  *	a trial of 512 ms a got 10 of 470 ms that it was entitled to.
  *
- * A trial also tells how fast a group is in shared windows (sutro-window.c).
+ * A trial also measures the rate of a group in shared windows (sutro-window.c).
  */
 #include "sutro-core.h"
 
@@ -38,7 +38,7 @@
 #define SUTRO_TRIAL_FEW 16
 #define SUTRO_TRIAL_SHORT 75
 #define SUTRO_TRIAL_ENTITLED 95
-/* What a trial tells windows counts as so many requests. */
+/* The result of a trial has the weight of so many requests in the sums of windows. */
 #define SUTRO_TRIAL_COUNTS 64
 /* The shortage must be larger than so many requests of mean cost. */
 #define SUTRO_TRIAL_MISSING 4
@@ -83,7 +83,7 @@ static bool sutro_trial_ends(const struct sutro_protect *protect,
 
 /*
  * Did a group have more requests at once than the device needs to be busy?  If so it can
- * have a backlog, and what it lacks it may lack for another leaf of its volume.
+ * have a backlog, and its shortage may come from another leaf of its volume.
  */
 static bool sutro_trial_deep(const struct sutro_core *core,
 			     const struct sutro_group_protect *own)

@@ -20,10 +20,10 @@
  *
  * 2. The shared part of a cycle
  *
- * The sums of the two kinds of windows say what sharing costs the protected groups.
+ * The sums of the two kinds of windows show the cost of sharing for the protected groups.
  * With the rates X_r in reserved and X_s in shared windows (completions in a second), a
- * shared part p of the time loses p * (1 - X_s / X_r) of what they receive alone.  p is
- * the largest part with which
+ * shared part p of the time loses p * (1 - X_s / X_r) of their rate alone.  p is the
+ * largest part with which
  *
  *  - the loss is at most 1 - protect / 100, 3 % if protect is 97;
  *  - for a latency-sensitive group, at most SUTRO_PROTECT_SLOW of 1024 requests
@@ -49,15 +49,15 @@
  * groups find no gaps, they have only a third of busy_ns in flight in shared windows
  * (sutro-select.c): X_s is higher then, and p is larger.
  *
- * The trial of a group that becomes protected alone tells X_s.  Otherwise, as long as
+ * The trial of a group that becomes protected alone measures X_s.  Otherwise, as long as
  * nothing is known, u = 1 and s = 0 are assumed.  So it is whenever a group becomes
  * protected that was not when these were measured.
  *
  *	a (weight 200) has 8 readers of 4 KiB, b (100) writes 1 MiB, 7.4 ms each.
  *	X_r is 18,000 a second, X_s 400: p = 0.03 / (1 - 0.02) = 3 %.  a's requests use
- *	u = 0.54 of the device, less than phi = 0.67.  So a receives 97 % of what it
- *	receives alone.  At 1000:100 all requests in shared windows are slow, so p is the
- *	least, 1.6 %.
+ *	u = 0.54 of the device, less than phi = 0.67.  So a receives 97 % of its rate
+ *	alone.  At 1000:100 all requests in shared windows are slow, so p is the least,
+ *	1.6 %.
  *
  *	a reads 16 KiB with 16 requests in flight, u = 1, otherwise the same at 200:100,
  *	s = 0.05: p = 0.33 / 0.95 = 35 %, and both receive what they are entitled to.
@@ -101,8 +101,9 @@
 /* Completions in reserved windows from which on rates are known. */
 #define SUTRO_PROTECT_KNOWN 16U
 /*
- * Requests of a protected group in a cycle for each one that it has in flight, for its
- * latency; and, divided by the shared part, where that part is large.
+ * The length of a cycle in rounds: requests of a protected group for each one that it
+ * has in flight.  The first is for its latency.  The second one, divided by the shared
+ * part, is for large shared parts.
  */
 #define SUTRO_PROTECT_ROUNDS 128U
 #define SUTRO_PROTECT_FEW_ROUNDS 16U
@@ -110,7 +111,7 @@
 #define SUTRO_PROTECT_CYCLE_MIN_NS BIT_ULL(23)
 #define SUTRO_PROTECT_CYCLE_FIRST_NS BIT_ULL(25)
 #define SUTRO_PROTECT_CYCLE_MAX_NS BIT_ULL(30)
-/* Longer ones only for latency, or for requests of others that take long. */
+/* Longer cycles only for latency, or for requests of others that take long. */
 #define SUTRO_PROTECT_CYCLE_RATE_NS BIT_ULL(27)
 /* So many shared windows may be left out for a debt. */
 #define SUTRO_PROTECT_DEBT 4
@@ -123,10 +124,10 @@
 #define SUTRO_RELEASE_NS (16000 * MS)
 /* Weight of the newest sample in the mean time that draining takes: 1/8. */
 #define SUTRO_DRAIN_SHIFT 3
-/* Shared windows of this part tell how much of the device all groups use. */
+/* Shared windows of this part measure how much of the device all groups use. */
 #define SUTRO_MOST_PART (SUTRO_PROTECT_WHOLE / 4)
 #define SUTRO_MOST_SHIFT 3
-/* They tell nothing until they took so many times an expensive request of others. */
+/* They count only when they took so many times as long as an expensive request of others. */
 #define SUTRO_MOST_REQUESTS 4
 #define SUTRO_MOST_MIN_NS (8 * MS)
 
@@ -176,8 +177,8 @@ static u64 sutro_window_used(const struct sutro_protect *protect)
 
 /*
  * Learn from shared windows what the whole of the device is.  At the beginning of a
- * window little completes, so short ones tell only what it is at least.  In too short a
- * time, one completion looks like more than the whole.
+ * window few requests complete, so short windows yield only a lower bound.  In too
+ * short a time, one completion looks like more than the whole.
  */
 static void sutro_window_learn_most(struct sutro_protect *protect)
 {
@@ -313,7 +314,10 @@ static u64 sutro_window_cycle_ns(const struct sutro_protect *protect, u32 depth)
 	return cycle_ns;
 }
 
-/* Cycles get longer by doubling, where a longer one begins, so that none is cut. */
+/*
+ * Cycles get longer by doubling, at a time at which a longer one begins, so that none
+ * is cut.
+ */
 static void sutro_window_resize(struct sutro_protect *protect, u64 cycle_ns,
 				u64 now_ns)
 {
@@ -328,7 +332,7 @@ static void sutro_window_resize(struct sutro_protect *protect, u64 cycle_ns,
 		protect->cycle_ns *= 2;
 }
 
-/* What is long ago counts less. */
+/* Let old windows count less. */
 static void sutro_window_age(struct sutro_protect *protect)
 {
 	u64 enough_ns = SUTRO_PROTECT_CYCLES * protect->cycle_ns;
@@ -337,13 +341,13 @@ static void sutro_window_age(struct sutro_protect *protect)
 	if (sums[SUTRO_WINDOW_RESERVED].time_ns < enough_ns)
 		return;
 	sutro_window_halve(&sums[SUTRO_WINDOW_RESERVED]);
-	/* Debts may have left no shared windows; what is known of them stays. */
+	/* Debts may have left no shared windows; their sums stay. */
 	if (sums[SUTRO_WINDOW_SHARED].time_ns * SUTRO_PROTECT_WHOLE * 2 >=
 	    enough_ns * protect->part)
 		sutro_window_halve(&sums[SUTRO_WINDOW_SHARED]);
 }
 
-/* Set the shared part and the length of cycles by what has been measured. */
+/* Set the shared part and the length of cycles by the measurements. */
 static void sutro_window_adapt(struct sutro_core *core, u64 share, u32 depth,
 			       u64 now_ns)
 {

@@ -108,7 +108,7 @@ struct sutro_note {
  * @peer:	its place in sutro_queue.probe, if the leaf is not rotational; protected by
  *		sutro_queue.lock
  * @costs:	costs of its requests, if the leaf is rotational; NULL until the first one is
- *		sent; what it points to is protected by sutro_queue.done_lock
+ *		sent; sutro_queue.done_lock protects the costs themselves
  * @device_setting: settings for this leaf, 0 where there is none
  * @entered:	it is in the tree of sutro-active.c
  * @rotational:	the leaf is
@@ -117,7 +117,7 @@ struct sutro_note {
  * @nr_below:	request slots in use by all groups below it; not counted for the root
  * @slot_wait:	submitters of the group and of those below it, while these together may
  *		not have another slot
- * @note_node:	place in sutro_queue.notes, empty while there is nothing to tell
+ * @note_node:	place in sutro_queue.notes, empty while there is no note
  * @rcu:	to free it, when it is in no list any more; that of @pd is not in every
  *		update of a series
  * @note:	see there; it and @note_node are protected by sutro_queue.done_lock

@@ -137,7 +137,7 @@ static int check_known_policies(struct bus *b, sd_bus_message *call,
 	return check_policies(b, call, true, error);
 }
 
-/* The first check asks where the paths of the files lead. */
+/* The first check looks up the devices of the paths in the files. */
 static int check_new_policies(struct bus *b, sd_bus_message *call,
 			      sd_bus_error *error)
 {

@@ -250,8 +250,8 @@ int bus_open(struct bus *b)
 	if (r < 0)
 		return log_error_errno(r, "Cannot connect to the system bus: "
 					  "%m");
-	/* Without the bus there is no systemd to follow; the service manager
-	 * starts us again when it is back. Weights stay.
+	/* Without the bus there is no systemd to follow; the service manager restarts
+	 * this daemon when the bus is back. Weights stay in force.
 	 */
 	r = sd_bus_set_exit_on_disconnect(b->connection, true);
 	if (r >= 0)

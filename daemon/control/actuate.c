@@ -6,7 +6,7 @@
  * A leaf's scheduler decides which file steers it (the table "backends"):
  *
  *	sutro	io.sutro.weight. The daemon alone writes it: the default line is IOWeight=,
- *		a line "8:16 N" holds what a statement asks for that leaf.
+ *		a line "8:16 N" holds the weight that a setting states for that leaf.
  *	bfq	io.bfq.weight. systemd owns the default line and compresses it
  *		(200 becomes 109), so a line per leaf corrects it where it is not
  *		the requested weight. bfq ends at 1000: above that all children of a

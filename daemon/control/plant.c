@@ -159,8 +159,8 @@ static bool has_target(const struct cgroup *c)
 }
 
 /*
- * The rate at a volume is in io.stat, that at a disk among the counters of the scheduler.
- * Nothing else about a disk is needed: volumes that share it stand on it.
+ * The rate at a volume is read from io.stat, that at a disk from the counters of the
+ * scheduler. So a promise for a disk needs no io.stat.
  */
 static bool needs_rates(const struct cgroup *c)
 {

@@ -36,7 +36,7 @@
 
 #include "control/target.h"
 
-/* The mean that a second ago counts for a third in. */
+/* Time constant of a mean: a sample of one second ago counts for a third. */
 #define COUNTS_S 0.9
 /* Fewer requests than that in it have no P95: one in 20 is above it. */
 #define REQUESTS_MIN 20
@@ -46,7 +46,7 @@
 #define GROW_EXTRA 0.01
 #define SHRINK_PER_S 0.9
 #define CALM 0.8
-/* A unit that has nothing begins with this. */
+/* The least device time of a unit in a second, with which it begins. */
 #define WANTED_MIN 0.01
 /* Of each leaf; the others must live, too. */
 #define WANTED_MOST 0.9

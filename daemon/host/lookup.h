@@ -51,7 +51,7 @@ bool lookups_knows(const struct lookups *l, const char *path);
 bool lookups_set(struct lookups *l, const char *path, const char *real,
 		 int error);
 
-/** lookups_renew() - look all paths up again, and forget those not used since the last call */
+/** lookups_renew() - look all paths up again, and drop those not used since the last call */
 void lookups_renew(struct lookups *l);
 
 /** lookups_retry() - look up again the paths that led nowhere, but those that did not end */

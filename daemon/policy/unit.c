@@ -42,7 +42,7 @@ enum property {
 	PROPERTIES,
 };
 
-/* Of every unit, or of its type? */
+/* Properties of a unit that are read; every: units of all types have it. */
 static const struct {
 	const char *name;
 	bool every;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit tests of commits (sutro-commit.c), and of what a flush costs (sutro-cost.c). */
+/* KUnit tests of commits (sutro-commit.c), and of the cost of a flush (sutro-cost.c). */
 #include <linux/module.h>
 
 #include "../sutro-cost.h"
@@ -78,7 +78,7 @@ static void sutro_test_commit_in_advance(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->b.commits, 0);
 }
 
-/* A flush that waits for data of another group, which are queued, holds nobody back. */
+/* A flush that waits for queued data of another group holds no group back. */
 static void sutro_test_commit_waits(struct kunit *test)
 {
 	int in_service;
@@ -160,7 +160,7 @@ static void sutro_test_flush_rotational(struct kunit *test)
 	sutro_device_init(device, true);
 	KUNIT_EXPECT_EQ(test, sutro_cost_complete(device, &costs, &sample),
 			10 * MS);
-	/* Asked for while the write was served. */
+	/* Requested while the write was served. */
 	KUNIT_EXPECT_EQ(test, flush(device, 105 * MS, 125 * MS), 15 * MS);
 	/* The device had nothing to do. */
 	KUNIT_EXPECT_EQ(test, flush(device, 205 * MS, 210 * MS), 5 * MS);
@@ -171,7 +171,7 @@ static void sutro_test_flush_rotational(struct kunit *test)
 			3 * MS);
 }
 
-/* Requests that share a flush share its cost; what is left is for the next one. */
+/* Requests that share a flush share its cost; the rest is for the next one. */
 static void sutro_test_flush_shared(struct kunit *test)
 {
 	struct sutro_device *device =

@@ -138,7 +138,7 @@ static void sutro_test_no_hoarding(struct kunit *test)
 			t->a.stat.time_ns + half_ns + 2 * MS);
 }
 
-/* What counts is what a request cost, not what it was estimated at. */
+/* The measured cost of a request counts, not the estimate. */
 static void sutro_test_settles(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
@@ -161,7 +161,7 @@ static void sutro_test_settles(struct kunit *test)
 	KUNIT_EXPECT_LE(test, abs((s64)(t->b.stat.time_ns - 800 * MS)), 4 * MS);
 }
 
-/* Virtual times go through zero, and nobody notices. */
+/* Virtual times pass through zero without an effect. */
 static void sutro_test_wraps(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
@@ -180,7 +180,7 @@ static void sutro_test_wraps(struct kunit *test)
 
 /*
  * a, heavy, has one request at the device all the time, b, light, is served beside it.
- * When a wants more, who comes then does not wait for all that b has had.
+ * When a requests more, a group that comes then does not wait for all that b has had.
  */
 static void sutro_test_newcomer(struct kunit *test)
 {
@@ -379,11 +379,11 @@ static void sutro_test_slots(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, slots[1], 63);
 	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, 0, slots), 1);
 	KUNIT_EXPECT_EQ(test, slots[1], 16);
-	/* Free slots come on top of a part, not of what is never refused. */
+	/* Free slots are added to a part, not to the slots that are never refused. */
 	sutro_group_slots(&groups[0], 64, 10, slots);
 	KUNIT_EXPECT_EQ(test, slots[2], 10);
 	KUNIT_EXPECT_EQ(test, slots[1], 16);
-	/* A heavy one of them has most of what the subtree has. */
+	/* A heavy one of them has most slots of the subtree. */
 	sutro_group_set_weight(&groups[0], SUTRO_WEIGHT_MAX);
 	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, 0, slots), 5);
 	KUNIT_EXPECT_EQ(test, slots[1], 16);
@@ -470,7 +470,7 @@ static void sutro_test_root(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->root.self.weight, SUTRO_WEIGHT_DFL);
 }
 
-/* Whatever came and went, nothing is left of it. */
+/* After any arrivals and departures the state is empty. */
 static void sutro_test_nothing_is_left(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, true);

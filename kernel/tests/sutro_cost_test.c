@@ -40,7 +40,7 @@ static void sutro_test_gap(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, sutro_cost_complete(device, costs, &b), 6 * MS);
 	KUNIT_EXPECT_EQ(test, sutro_cost_complete(device, costs, &a), 4 * MS);
-	/* Told late, it costs nothing; the next one only what is left. */
+	/* Reported late, it costs nothing; the next one only the rest. */
 	KUNIT_EXPECT_EQ(test, sutro_cost_complete(device, costs, &b), 0);
 	a.now_ns = 12 * MS;
 	KUNIT_EXPECT_EQ(test, sutro_cost_complete(device, costs, &a), MS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit tests of what writes into the cache of a drive are charged (sutro-destage.c). */
+/* KUnit tests of the charges of writes into the cache of a drive (sutro-destage.c). */
 #include <linux/module.h>
 
 #include "../sutro-cost.h"
@@ -121,7 +121,7 @@ static void sutro_test_destage_flush(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flushes(d, 5 * MS), 5 * MS);
 }
 
-/* Of what was charged too much, each group has its part for its next requests. */
+/* Each group has its part of the overcharge as a credit for its next requests. */
 static void sutro_test_destage_credit(struct kunit *test)
 {
 	struct drive *d = drive_new(test);
@@ -164,7 +164,7 @@ static void sutro_test_destage_shared_flush(struct kunit *test)
 		    3 * MS, MS / 10);
 }
 
-/* A block that is written a thousand times is destaged once: nobody hoards that. */
+/* A block that is written a thousand times is destaged once: it earns no large credit. */
 static void sutro_test_destage_hoard(struct kunit *test)
 {
 	struct drive *d = drive_new(test);
@@ -180,7 +180,7 @@ static void sutro_test_destage_hoard(struct kunit *test)
 	EXPECT_NEAR(test, charged_ns, 100 * MS, 5 * MS);
 }
 
-/* A read does not pay for what a drive destages before it. */
+/* A read does not pay for data that the drive destages before it. */
 static void sutro_test_destage_read(struct kunit *test)
 {
 	struct drive *d = drive_new(test);
@@ -194,7 +194,7 @@ static void sutro_test_destage_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reads(d, &d->b, 500 * MS), 500 * MS);
 }
 
-/* A flush tells nothing of what was destaged long ago: there are no credits for that. */
+/* A flush is no measure of data that were destaged long ago: there are no credits for them. */
 static void sutro_test_destage_old(struct kunit *test)
 {
 	struct drive *d = drive_new(test);
@@ -211,7 +211,7 @@ static void sutro_test_destage_old(struct kunit *test)
 }
 
 /*
- * Whatever is written and flushed, all of the time is charged, and hardly more: a group
+ * With any writes and flushes, all of the time is charged, and hardly more: a group
  * that does nothing between two flushes loses its credit.
  */
 static void sutro_test_destage_sum(struct kunit *test)

@@ -87,7 +87,7 @@ static void sutro_test_target_of(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, t->c.latency);
 	KUNIT_EXPECT_NULL(test, sutro_latency_of(&t->a));
 	KUNIT_EXPECT_EQ(test, sutro_latency_late_ns(&t->c), 500 * 1000);
-	/* What was counted for another target does not count. */
+	/* Requests that were counted for another target do not count. */
 	t->b.latency->limit_us = 100;
 	sutro_latency_set(&t->b, 600);
 	KUNIT_EXPECT_EQ(test, t->b.latency->limit_us, 0);

@@ -136,7 +136,7 @@ static void sutro_test_lease_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tick(&l, true), SUTRO_LEASE_DRAINS);
 }
 
-/* What is at the device when it ends is accounted for before it is over. */
+/* Requests at the device when the lease ends are accounted for before it is over. */
 static void sutro_test_lease_drains(struct kunit *test)
 {
 	struct leaf l;

@@ -76,7 +76,7 @@ static bool send_one(struct probe_test *t, unsigned int class)
 	return true;
 }
 
-/* As sutro-iosched.c: what a probe lets through, else by turns. */
+/* As sutro-iosched.c: requests that a probe lets through, else by turns. */
 static void dispatch(struct probe_test *t)
 {
 	struct sutro_probe *probe = &t->probe;
@@ -268,7 +268,7 @@ static void sutro_test_alone(struct kunit *test)
 	run_until(t, 11 * SEC);
 }
 
-/* Ask for @nr requests of 1 ms; counts those that peers gave, returns the refused. */
+/* Request @nr requests of 1 ms from the peers; counts the given ones, returns the refused. */
 static u32 ask_peers(struct probe_test *t, const u32 *percent, u32 nr,
 		     u32 *gave)
 {
@@ -340,7 +340,7 @@ static void sutro_test_shares_of_peers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ask_peers(t, percent, 100, gave), 0);
 	KUNIT_EXPECT_EQ(test, gave[3], 130);
 
-	/* A peer that had no such request is asked when it has queued another one. */
+	/* A peer that had no such request is tried when it has queued another one. */
 	sutro_probe_gave(&t->probe, &t->peers[3], 0, 1, t->now_ns);
 	KUNIT_EXPECT_NULL(test, sutro_probe_ask(&t->probe, t->now_ns));
 	sutro_probe_join(&t->probe, &t->peers[3], B);

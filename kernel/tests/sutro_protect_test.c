@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of protection (sutro-protect.c): which groups are protected, what they
- * receive, and what is left to others.
+ * KUnit tests of protection (sutro-protect.c): which groups are protected, and the
+ * service of these and of other groups.
  *
  * The device is one that serves requests one after another, in the order in which they
  * were sent.
@@ -298,7 +298,7 @@ static void sutro_test_limit_for_target(struct kunit *test)
 			10 * SECOND_NS * 95 / 100);
 }
 
-/* With equal weights, or with protect=0, nobody is held back. */
+/* With equal weights, or with protect=0, no group is held back. */
 static void sutro_test_not_protected(struct kunit *test)
 {
 	struct load *load = load_new(test, SMALL_NS);
@@ -314,7 +314,7 @@ static void sutro_test_not_protected(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sutro_protects(&load->t->core.protect));
 }
 
-/* Nobody is held back for a group that is entitled to no more. */
+/* No group is held back for one that is entitled to no more. */
 static void sutro_test_protected_with_equal(struct kunit *test)
 {
 	struct load *load = load_new(test, SMALL_NS);
@@ -324,7 +324,7 @@ static void sutro_test_protected_with_equal(struct kunit *test)
 	sutro_group_set_weight(load->equal, 1000);
 	load_run(load, 4 * SECOND_NS);
 	load_run(load, 10 * SECOND_NS);
-	/* Of what @few cannot use. */
+	/* Of the time that @few cannot use. */
 	KUNIT_EXPECT_GE(test, load->equal_nr * LARGE_NS, 9 * SECOND_NS);
 	KUNIT_EXPECT_GE(test, load->many_nr, 1);
 }

@@ -41,7 +41,7 @@ SUTRO = "org.sutro1"
 SUTRO_PATH = "/org/sutro1"
 SUTRO_MANAGER = "org.sutro1.Manager"
 
-# What systemd takes for "not set" (CGROUP_WEIGHT_INVALID).
+# The weight that means "not set" in systemd (CGROUP_WEIGHT_INVALID).
 WEIGHT_UNSET = 2**64 - 1
 
 SERVICES = {SUTRO: ("sutrod", "sutrod"), SYSTEMD: ("systemd", None)}

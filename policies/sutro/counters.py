@@ -110,7 +110,7 @@ class _Leaves:
             try:
                 target = os.readlink(ROOT / "sys/dev/block" / devno)
             except OSError:
-                target = devno  # it went, and its last line has not
+                target = devno  # the device has gone, and its last line is still there
             self._nodes[devno] = "/dev/" + os.path.basename(target).replace("!", "/")
         return self._nodes[devno]
 

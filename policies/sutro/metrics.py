@@ -52,7 +52,7 @@ COUNTERS = {
 CGROUP_LABELS = ("cgroup", "unit", "leaf")
 CAPACITY_LABELS = ("path", "key")
 PROMISE_LABELS = ("cgroup", "unit", "key", "path", "device")
-# Kind of the value of a promise: suffix of the name, words, what one of the value is.
+# Kind of the value of a promise: suffix of the name, words, factor to the base unit.
 PROMISES = {
     values.BYTES: ("bytes_per_second", "bytes per second", 1),
     values.COUNT: ("ios_per_second", "requests per second", 1),

@@ -87,7 +87,7 @@ async def _remembered(client: Client) -> list[Panel]:
     async def one(promise: Dict) -> Panel:
         key, path = promise["key"], promise["path"]
         panel = Panel(promise["unit"] or promise["cgroup"], key, path)
-        # Of a ceiling, or of what leads nowhere, nothing is remembered.
+        # Limits and promises without a device have no samples.
         with contextlib.suppress(NoSuchPromise):
             for monotonic_us, *sample in await client.history(panel.unit, key, path):
                 panel.add(monotonic_us / 1e6, *sample)

@@ -24,7 +24,7 @@ TEMPLATE = """\
 
 [X-Sutro]
 """
-# As systemctl edit looks for them.
+# In the order of systemctl edit.
 VARIABLES = ("SYSTEMD_EDITOR", "EDITOR", "VISUAL")
 EDITORS = ("editor", "nano", "vim", "vi")
 

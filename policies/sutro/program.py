@@ -54,7 +54,7 @@ class Program:
         self._wake = asyncio.Event()
         self._stopping = self._restarted = self._lost = False
 
-    # What a subclass has.
+    # Methods of a subclass.
 
     @classmethod
     def load(cls, file: str, dry_run: bool) -> Self:
@@ -65,7 +65,7 @@ class Program:
         """Set the promises that hold now; return the seconds until the next step."""
         raise NotImplementedError
 
-    # What a subclass uses.
+    # Methods for a subclass.
 
     async def state(self, unit: str, changes: Changes) -> None:
         """Change the settings of a unit, all or nothing; without a difference nothing is sent.

@@ -15,7 +15,7 @@ Dict = dict[str, Any]
 HOLDS = ("held", "idle", "stated")
 NOT_YET = ("settling", "unknown", "unknown-capacity")
 
-# What a key is about, in the few letters that a table has for it.
+# The meaning of a key in the few letters of a column.
 ABOUT = {
     "ReadBandwidthMin": "read min",
     "WriteBandwidthMin": "write min",

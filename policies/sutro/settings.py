@@ -39,7 +39,7 @@ class Lines:
                 names = tuple(part.strip().strip("\"'") for part in header[2].split("."))
                 if header[1] == "[[":
                     counts[names] = counts.get(names, -1) + 1
-                    # What lies below is counted from the start in each.
+                    # Arrays below it are counted from the start in each.
                     for inner in [key for key in counts if key[:-1][: len(names)] == names]:
                         del counts[inner]
                 where = self._numbered(names, counts)

@@ -13,8 +13,8 @@ from .weights import WEIGHT_DEFAULT
 
 Dict = dict[str, Any]
 
-# The daemon hears of a change in systemd within milliseconds and writes at once; but on a machine
-# with more work than processors all of it, and the first samples for Explain, take their time.
+# systemd signals a change within milliseconds and the daemon writes at once. On a machine with
+# more work than processors this and the first samples for Explain take longer.
 SETTLE_TIMEOUT_S = 10.0
 SETTLE_POLL_S = 0.05
 

@@ -177,7 +177,7 @@ async def _print(
         looks += 1
         if looks == args.iterations:
             return
-        # Nobody watches a recording go by in a pipe.
+        # In a pipe a recording is printed at once.
         if await wait(quit_, 0 if args.source else view.period_s):
             return
         record = await source.look(1)

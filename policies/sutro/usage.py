@@ -17,14 +17,15 @@ from .topology import Topology, label
 
 Dict = dict[str, Any]
 
-# What is used without a promise, and the keys that speak of it already.
+# Traffic without a promise, and the prefix of the keys that are about it.
 TRAFFIC = {
     "rbytes_per_s": ("read", "ReadBandwidth"),
     "wbytes_per_s": ("write", "WriteBandwidth"),
 }
 
 
-# What a ceiling is about: the daemon does not measure it, for the kernel keeps it.
+# The rate that a limit bounds: the kernel enforces it, and the daemon measures it for
+# all units.
 LIMITED = {
     "ReadBandwidthMax": "rbytes_per_s",
     "WriteBandwidthMax": "wbytes_per_s",

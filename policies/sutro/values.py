@@ -39,7 +39,7 @@ FLOORS = tuple(key for key in KINDS if key.endswith("Min"))
 CEILINGS = tuple(key for key in KINDS if key.endswith("Max"))
 TARGETS = tuple(key for key in KINDS if key.endswith("LatencyTarget"))
 
-# What the daemon allows, see sutro.policy(5).
+# Values that the daemon allows, see sutro.policy(5).
 RATE_MOST = 10**15
 PERCENT_LEAST, PERCENT_MOST = 1, 100
 LATENCY_MOST_US = 60 * 10**6
@@ -61,7 +61,7 @@ TIMES_US = {
     **dict.fromkeys(("", "s", "sec", "second", "seconds"), 10**6),
     **dict.fromkeys(("m", "min", "minute", "minutes"), 60 * 10**6),
 }
-# Longer ones are no numbers that anybody meant, and slow to read.
+# Longer texts are no meaningful numbers, and slow to read.
 LONGEST = 40
 
 PART = r"([0-9]+(?:\.[0-9]+)?)[ \t]*([A-Za-zµμ]*)[ \t]*"

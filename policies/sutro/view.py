@@ -54,7 +54,7 @@ ORDERS: dict[str, Callable[[Dict], Any]] = {
 
 def is_active(row: Dict) -> bool:
     """Did the unit use the device in the last second?"""
-    # A target's value is a latency, which is kept while nothing is used.
+    # The value of a target is a latency, which stays while the unit is idle.
     rates = (line["got"] for line in row["lines"] if "Latency" not in line["key"])
     return any(rates) or _share(row) > 0
 

@@ -26,7 +26,7 @@ from .progress import LabError, step
 
 SUITE = "trixie"
 BACKPORTS = f"{SUITE}-backports"
-# What mmdebstrap's variant minbase installs before the packages that a recipe lists.
+# The packages that mmdebstrap's variant minbase installs before those of a recipe.
 MINBASE = ("?essential", "?priority(required)", "apt")
 # Not those for clouds and for real time (+deb13-cloud-amd64).
 STABLE_IMAGE = re.compile(r"linux-image-(\d+\.\d+\.\d+\+deb\d+-amd64)")

@@ -54,7 +54,7 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
     random = getattr(options, "random", None)
     if random is not None and (random < 1 or options.scenarios):
         raise LabError(f"--random {random}: at least 1, and not together with --scenarios")
-    # Figures of the report are of scenarios in files that everybody has.
+    # Figures of the report come from scenarios in files of the repository.
     options.commit = "" if options.scenarios or random else keys.commit(SOURCE)
     file = options.scenarios = options.scenarios or FILES[name].SHIPPED
     schedulers = getattr(options, "schedulers", None) or ()
@@ -99,7 +99,7 @@ def attacks(cache: Cache, options: argparse.Namespace, book: hostile.Book) -> in
 
 
 def _on_daemon(cache: Cache, scenarios: Path, names: Sequence[str]) -> list[Mapping]:
-    """Attack the sutrod of this clone in the build root; what was measured."""
+    """Attack the sutrod of this clone in the build root; return the measurements."""
     work, log = cache.run_dir / "attacks", cache.run_dir / "attacks-on-sutrod.log"
     products.copied(SOURCE, products.source_files(SOURCE), work / "sutro")
     shutil.copyfile(scenarios, work / "attacks.toml")
@@ -112,7 +112,7 @@ def _on_daemon(cache: Cache, scenarios: Path, names: Sequence[str]) -> list[Mapp
     numbers = work / "attacks.json"
     if not numbers.exists():
         raise LabError("no attack on sutrod was run to its end", log)
-    # Without the line that counts goals: there may be others.
+    # Without the line with the number of goals: a report may have further goals.
     print(log.read_text().rpartition("\n\n")[0])
     return json.loads(numbers.read_text())
 

@@ -27,14 +27,14 @@ BUILD, OUT = "/mnt/build/blktests", "/mnt/out"
 
 @dataclass
 class Found:
-    """What is known of a scheduler: rows, and by test what its kernel complained of."""
+    """The results of a scheduler: rows, and complaints of its kernel by test."""
 
     rows: list[Row] = field(default_factory=list)
     complaints: dict[str, list[str]] = field(default_factory=dict)
 
 
 def tests(folder: Path, names: Sequence[str]) -> list[str]:
-    """The tests that are asked for; the folder must be a clone that can be used."""
+    """The requested tests; the folder must be a clone of blktests."""
     try:
         clone.check(folder)
         return clone.tests(folder, names)
@@ -102,7 +102,7 @@ def _complained(test: str, log: Path, found: Found) -> None:
 
 
 def _another(setup: guest.Setup, number: int) -> guest.Setup:
-    """The same guest in a folder of its own: what the first has left is not written over."""
+    """The same guest in a folder of its own, so that the files of the first one stay."""
     folder = setup.folder.with_name(f"{setup.folder.name}-{number}-left")
     for share in ("out", "log"):
         (folder / share).mkdir(parents=True)

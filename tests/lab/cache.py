@@ -49,7 +49,7 @@ def default_path() -> Path:
 
 
 def key_of(recipe: object) -> str:
-    """The name of an artefact: a hash of its recipe (anything JSON can say, key order ignored)."""
+    """The name of an artefact: a hash of its recipe (any JSON value, key order ignored)."""
     text = json.dumps(recipe, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -87,7 +87,7 @@ class Cache:
         self.run_dir = self._make_run_dir()
 
     def artefact(self, kind: str, recipe: object, what: str, build: Callable[[Path], None]) -> Path:
-        """The folder that build(folder) makes from this recipe; built now if nobody has yet."""
+        """The folder that build(folder) makes from this recipe; built now if it is missing."""
         key = key_of(recipe)
         final = self.root / kind / key
         lock = f"{kind}-{key}"
@@ -149,7 +149,7 @@ class Cache:
                 build(part)
             part.rename(final)
         except BaseException:
-            # Ctrl-C and SIGTERM as well: gigabytes of remains help nobody.
+            # Ctrl-C and SIGTERM as well: gigabytes of remains are of no use.
             with contextlib.suppress(OSError, subprocess.SubprocessError):
                 remove_tree(part)
             raise
@@ -171,7 +171,7 @@ class Cache:
             ) from error
 
     def _prune(self, kind: str) -> None:
-        """Remove what nobody uses: unfinished builds, and all but the newest KEEP of this kind."""
+        """Remove unused folders: unfinished builds, and all but the newest KEEP of this kind."""
 
         def used(path: Path) -> float:
             try:

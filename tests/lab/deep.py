@@ -41,7 +41,7 @@ CHANGES = 150
 TIMEOUT_S = 1800.0
 KCSAN, LOCKDEP = "/sys/kernel/debug/kcsan", "/proc/lockdep_stats"
 ONLINE = "/sys/devices/system/cpu/online"
-# As many requests as emulated CPUs can do: who seldom meets has no races.
+# As many requests as emulated CPUs can do: threads that seldom meet have no races.
 FAST = {"kind": "ssd", "size_mb": 256, "read_us": 200, "write_us": 400}
 PLAN = {
     "seed": 1, "seconds": SECONDS, "changes": CHANGES, "hands": 2, "leaks": False,
@@ -66,7 +66,7 @@ def stage(cache: Cache, source: Path) -> Results:
         run(_command(cache, folder), "the PC", folder / "qemu.log", timeout_s=TIMEOUT_S)
         result = uml.left(folder, "stress")
     except LabError as error:
-        # What its kernel said is worth more than that it did not end.
+        # The log of its kernel is a better reason than the timeout.
         results.failed["deep.stress"] = f"{error}\nthe whole log is {error.log or console}"
         result = None
     said = console.read_text(errors="replace") if console.exists() else ""
@@ -77,7 +77,7 @@ def stage(cache: Cache, source: Path) -> Results:
 
 
 def judged_log(log: str) -> Results:
-    """What the kernel said: its complaints, the races, and that KCSAN was there."""
+    """Problems in the kernel log: complaints, races, and a missing KCSAN."""
     found = races(log)
     # All lines are looked at, for another CPU may complain in the middle of a report.
     trouble = [line for line in kernel_trouble(log) if not TITLE.search(line)]
@@ -95,7 +95,7 @@ def judged_log(log: str) -> Results:
 
 
 def judged_result(result: dict) -> Results:
-    """What the stress left, and that KCSAN and lockdep were at work until the end."""
+    """Problems in the files of the stress test, and an early end of KCSAN or lockdep."""
     watched = re.search(r"^setup_watchpoints: (\d+)$", result["files"][KCSAN], re.MULTILINE)
     times = int(watched[1]) if watched else 0
     step(f"deep: KCSAN watched {times} times; done: {result['done']}")

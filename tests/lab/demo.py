@@ -43,7 +43,7 @@ def demo(cache: Cache, options: argparse.Namespace) -> int:
         raise LabError(str(error)) from error
     parts = balanced(chosen, min(parallel.workers(), len(chosen)))
     commit = keys.commit(SOURCE)
-    # The artefacts are made once; what follows is a folder for each guest.
+    # The artefacts are made once; each guest has a folder of its own.
     setups = [prepare(cache, f"demo-{number}") for number, _ in enumerate(parts, 1)]
     tasks = [partial(_run, setup, names) for setup, names in zip(setups, parts, strict=True)]
     ran = all(status in RAN for status in parallel.at_once(tasks))

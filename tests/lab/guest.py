@@ -5,7 +5,7 @@
     /mnt/out    results, read-write       /mnt/log    output of commands, the lab's own
 
 No guest changes the image: every boot starts from the same bytes, and guests share one.
-All commands of a run come through the agent; what they print goes to a file in /mnt/log, which the
+All commands of a run come through the agent; their output goes to a file in /mnt/log, which the
 host follows, so that a long command is seen while it runs.
 """
 
@@ -34,19 +34,19 @@ QEMU = "qemu-system-x86_64"
 # Without KVM there are two emulations. The one that is measured in has a clock of its own: two
 # nanoseconds an instruction while it works, and where it would be idle the time is skipped. A slow
 # or busy host makes neither its disks faster than its CPU nor its measurements wrong. It cannot
-# have a second CPU; what is to be tested with two lives by the clock of the host.
-# "rep movsb" is emulated byte by byte: without the two flags copies are by words, 4 times as fast.
-# The emulated CPUs' time stamp counters agree, but the kernel, comparing them with a clock that the
-# host delayed, gives them up in mid-run; that patches code that another CPU is running, which two
-# emulated CPUs survive only mostly ("Oops: int3"). So it is told to trust them.
-# A skipping clock turns each wait for the host into a long time, so its root disk is memory (an
-# NVDIMM, mapped privately from the image), and what it reads of the clone is kept.
+# have a second CPU; tests with two CPUs use the clock of the host. "rep movsb" is emulated byte
+# by byte: without the two flags copies are by words, 4 times as fast. The emulated CPUs' time
+# stamp counters agree, but the kernel, comparing them with a clock that the host delayed, gives
+# them up in mid-run; that patches code that another CPU is running, which two emulated CPUs
+# survive only mostly ("Oops: int3"). So a parameter of the kernel makes it trust them. A
+# skipping clock turns each wait for the host into a long time, so its root disk is memory (an
+# NVDIMM, mapped privately from the image), and files of the clone are cached.
 ACCELERATORS = {
     "kvm": "-accel kvm -cpu host",
     "tcg": "-accel tcg,thread=single -icount shift=1,sleep=off -cpu max,-erms,-fsrm",
     "tcg-smp": "-accel tcg,thread=multi -cpu max,-erms,-fsrm",
 }
-# A guest may ask for others where there are several.
+# A guest may request another accelerator where there are several.
 CPUS = {"kvm": 2, "tcg": 1, "tcg-smp": 2}
 KERNEL_ARGUMENTS = (
     "loglevel=6 log_buf_len=4M panic=-1 oops=panic mitigations=off nokaslr "
@@ -72,7 +72,7 @@ def qemu_command(
 
 @dataclass(frozen=True)
 class Setup:
-    """What a guest boots and sees; folder is its own: build/, out/, log/, and its kernel log."""
+    """The files of a guest; folder is its own: build/, out/, log/, and its kernel log."""
 
     image: Image
     accelerator: str
@@ -189,7 +189,7 @@ def interactive(setup: Setup) -> None:
     """A guest with a root login on this terminal, until it is shut down or Ctrl-A x."""
     console = setup.folder / "console.log"
     columns, rows = shutil.get_terminal_size()
-    # The terminal is ttyS0; the kernel has ttyS1 for itself and disturbs nobody.
+    # The terminal is ttyS0; the kernel has ttyS1 for itself.
     arguments = f"console=ttyS1 {NO_LOGIN.format('ttyS1')} "
     arguments += f"systemd.wants=serial-getty@ttyS0.service lab.tty={columns}x{rows}"
     command = [
@@ -283,7 +283,7 @@ def _quoted(path: Path) -> str:
 
 @contextlib.contextmanager
 def _follow(log: Path, echo: Callable[[str], None] | None) -> Iterator[Callable[[], None]]:
-    """A function that passes on what has been added to log since it was last called."""
+    """A function that passes on the text added to log since its last call."""
     position = 0
 
     def follow() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The host: the Debian packages the lab needs on it, and what its apt says about mirrors."""
+"""The host: the Debian packages that the lab needs on it, and the mirrors of its apt."""
 
 import os
 import pwd
@@ -73,7 +73,7 @@ def apt_options() -> list[str]:
 
 
 def network_files() -> dict[str, Path]:
-    """What a tree needs to reach the network as this host does, as binds for Root.run."""
+    """Files with which a tree has the network of this host, as binds for Root.run."""
     found = {}
     for name in ("/etc/resolv.conf", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt"):
         if os.path.exists(name):
@@ -82,7 +82,7 @@ def network_files() -> dict[str, Path]:
 
 
 def pip_settings() -> dict[str, str]:
-    """The environment variables that tell pip which index to ask and through which proxy."""
+    """The environment variables with the index and the proxy of pip."""
     wanted = re.compile(r"PIP_(EXTRA_)?INDEX_URL|PIP_TRUSTED_HOST|PIP_PROXY|(https?|all|no)_proxy")
     return {name: value for name, value in os.environ.items() if wanted.fullmatch(name)}
 

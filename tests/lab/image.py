@@ -17,7 +17,7 @@ IMAGE_MIB = 4096
 
 @dataclass(frozen=True)
 class Image:
-    """What a guest boots: the kernel, its initramfs and the root file system."""
+    """The files that a guest boots: the kernel, its initramfs and the root file system."""
 
     kernel: Path
     initrd: Path

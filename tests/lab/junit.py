@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Results of tests, from JUnit's XML: what passed, what did not, and why.
+"""Results of tests, from JUnit's XML: passed and failed tests, with reasons.
 
 There are two outcomes. A test that was skipped, or ended in an error, has failed. A stage that left
 no readable report, or had a bad exit status and no failure in its report, is a failed test itself:
@@ -118,5 +118,5 @@ def read_meson(build: Path, status: int, log: Path) -> Results:
 
 
 def _short(name: str) -> str:
-    """What meson's report calls `suite.NAME`, or `project:suite / NAME`, is NAME."""
+    """In the report of meson, NAME is `suite.NAME` or `project:suite / NAME`."""
     return name.rsplit(".", 1)[-1].rsplit(" / ", 1)[-1]

@@ -31,7 +31,7 @@ class Kept:
     date: str
 
     def line(self) -> str:
-        """What ./lab test prints instead of running the stage."""
+        """The line that ./lab test prints instead of running the stage."""
         return f"cached: {len(self.passed)} passed ({self.commit}, {self.date})"
 
 

@@ -61,8 +61,8 @@ def run(
 ) -> int:
     """Run a command to its end with its output appended to log; the exit status.
 
-    With check, a failure raises LabError. Whatever ends the wait early (Ctrl-C, a signal, the
-    timeout) kills the command, and with it the namespaces it lives in.
+    With check, a failure raises LabError. An early end of the wait (Ctrl-C, a signal, the
+    timeout) kills the command, and with it its namespaces.
     """
     with started(argv, what, log, "ab") as process:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tasks side by side in threads. What they run are commands, so threads are enough.
+"""Tasks side by side in threads. They run commands, so threads are enough.
 
 The first exception, Ctrl-C and SIGTERM included, ends the commands of all tasks and is raised.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is built from the clone: the .deb packages and the kernel module of the model disk.
+"""Products of the clone: the .deb packages and the kernel module of the model disk.
 
 A build sees a copy of exactly the files that its key was made from, so what is not in the key
 cannot change the product.
@@ -28,8 +28,8 @@ from .roots import (
     page_recipe,
 )
 
-# Rooms that no package is made from, and what is packaged all the same: a change in the former
-# costs no rebuild.
+# Rooms that no package is made from, and files there that are packaged all the same: a change
+# of other files there costs no rebuild.
 NOT_PACKAGED = (
     "lab",
     ".ci/",
@@ -45,12 +45,12 @@ PACKAGED = ("Documentation/guides/", "Documentation/man/", "Documentation/meson.
             "tests/rig/result.py")  # fmt: skip
 MODELDISK = "tests/modeldisk/"
 CROWD = "tests/bench/scale/crowd.c"
-# Names that are left out when there is no git to ask.
+# Names that are left out without git.
 NOT_SOURCE = {".git", "__pycache__", ".pytest_cache", "build", "builddir"}
 
 
 def git(source: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run git in the clone, which may belong to somebody else than the one who runs the lab."""
+    """Run git in the clone, which may belong to another user than that of the lab."""
     command = ["git", "-c", f"safe.directory={source}", "-C", str(source), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -200,7 +200,7 @@ def page_tools(cache: Cache) -> Path:
 
 
 def _tools(cache: Cache, recipe: Recipe, kind: str, *options: str) -> Path:
-    """What recipes/NAME.pip lists for the tree of the same name, with options of pip."""
+    """The lines of recipes/NAME.pip for the tree of the same name, with options of pip."""
     root = bootstrapped(cache, recipe)
     log = cache.run_dir / f"{kind}.log"
 

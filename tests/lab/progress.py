@@ -18,7 +18,7 @@ class LabError(Exception):
 
 
 def step(text: str) -> None:
-    """Print the time since the start and what begins now to stderr; results go to stdout."""
+    """Print the time since the start and the next step to stderr; results go to stdout."""
     elapsed_s = int(time.monotonic() - STARTED_S)
     # One write: stages report from several threads.
     sys.stderr.write(f"[{elapsed_s // 60:2d}:{elapsed_s % 60:02d}] {text}\n")
@@ -36,7 +36,7 @@ def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
 
 
 def explain(error: LabError) -> None:
-    """Say what failed, show the end of its log and where the whole log lies."""
+    """Print the failed step, the end of its log, and the path of the whole log."""
     print(f"lab: {error}", file=sys.stderr)
     if error.log is None:
         return

@@ -30,7 +30,7 @@ PF_BLOCK_TS = 0x20000000
 
 @dataclass(frozen=True)
 class Race:
-    """One report: what its first line says, and all lines, without their times."""
+    """One report: its first line, and all lines, without their times."""
 
     title: str
     text: str

@@ -70,14 +70,14 @@ WITH_BACKPORTS = (
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a tree is made from: its name, its packages, and hooks of mmdebstrap."""
+    """The recipe of a tree: its name, its packages, and hooks of mmdebstrap."""
 
     name: str
     packages: tuple[str, ...]
     hooks: tuple[str, ...] = ()
 
     def key(self) -> dict[str, object]:
-        """All of it, for the key of the tree and of what is made in it."""
+        """All of it, for the key of the tree and of the artefacts made in it."""
         return {"suite": SUITE, "dpkg": DPKG_OPTIONS} | asdict(self)
 
 
@@ -212,7 +212,7 @@ def bootstrapped(cache: Cache, recipe: Recipe) -> Root:
 
 
 def prepared(cache: Cache, *recipes: Recipe) -> None:
-    """Bootstrap several trees side by side, after one download of what they need together."""
+    """Bootstrap several trees side by side, after one download of all their packages."""
     missing = [r for r in recipes if not cache.existing(f"{r.name}-root", r.key())]
     if not missing:
         return

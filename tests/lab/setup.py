@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What verbs of ./lab share: a guest that is ready to boot, and a program of tests/bench in it."""
+"""Steps that verbs of ./lab share: a guest that is ready to boot, and a program of tests/bench
+in it."""
 
 import shutil
 import sys
@@ -13,12 +14,12 @@ from .progress import LabError
 from .roots import KERNEL
 
 SOURCE = Path(__file__).resolve().parents[2]
-# Where a table does not know how wide it may be, it is not cut.
+# Where the width of the terminal is not known, tables are not cut.
 WIDTH = 160
 
 
 def has_place(*paths: Path | None) -> None:
-    """Results can be written there: said before they are got."""
+    """Fail early if results cannot be written to this folder."""
     for path in paths:
         if path and not path.absolute().parent.is_dir():
             raise LabError(f"{path.absolute().parent} is no folder, so {path} cannot be written")

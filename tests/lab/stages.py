@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The stages of ./lab test: how each runs, where, and what its result depends on.
+"""The stages of ./lab test: how and where each runs, and the inputs of its result.
 
 README.rst has the list of stages. Stages of the first tier always run; the others run with `--all`
 or by name. An exact clock counts instructions: a busy host makes the guest slower and changes no
@@ -36,8 +36,8 @@ from .setup import prepare
 
 Run = Callable[[Cache, Path], Results]
 
-# Files of tests/vm, by what they need. Tracing patches kernel code, which emulated SMP guests
-# survive only mostly (guest.py): these tests get one CPU.
+# Files of tests/vm, by the properties of the guest that they need. Tracing patches kernel
+# code, which emulated SMP guests survive only mostly (guest.py): these tests get one CPU.
 TRACING = ("test_elevator_debug.py", "test_elevator_prompt.py")
 SMP = ("test_elevator.py", "test_elevator_load.py", "test_elevator_requests.py")
 DAEMON = (
@@ -83,7 +83,7 @@ VIRTUAL = (*KERNEL_HALF, "tests/uml/", "tests/rig/", "tests/bench/")
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: how it runs, and what decides its result.
+    """One stage: how it runs, and the inputs of its result.
 
     rooms are prefixes of files of the clone; trees are the Debian trees that it uses; series is its
     kernel, source states that it uses the headers or the source of that kernel. extent is how much
@@ -105,7 +105,8 @@ def stages(
 ) -> list[Stage]:
     """All stages, the longest first.
 
-    tests: what guest stages run instead of their own; fuzz_minutes: time of each fuzz target.
+    tests: those that guest stages run instead of their own; fuzz_minutes: time of each fuzz
+    target.
     """
     files = sorted((source / "tests" / "vm").glob("test_*.py"))
     names = [path.name for path in files]

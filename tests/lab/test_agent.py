@@ -11,7 +11,7 @@ from lab.agent import Agent
 
 
 def test_an_agent_that_is_very_late() -> None:
-    """Questions that nobody reads fill the channel; the agent answers all of them when it comes."""
+    """Questions fill the channel while no agent reads; it answers all of them when it comes."""
     ours, theirs = socket.socketpair()
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # the least there is: a few questions
     agent = Agent(ours)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Kernels of backports: what counts as one, and what the lab prints about one that is gone."""
+"""Kernels of backports: which packages count as one, and the message about one that is gone."""
 
 import random
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Whether a guest has booted, by what systemctl prints in it."""
+"""Whether a guest has booted, by the output of systemctl in it."""
 
 import base64
 import json

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What fails the stage deep: the judge of a kernel log, and of what the stress left."""
+"""Reasons for which the stage deep fails, in the kernel log and in the files of the
+stress test."""
 
 import copy
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What counts as passed: the sums of ./lab test."""
+"""The numbers of passed and failed tests of ./lab test."""
 
 from pathlib import Path
 

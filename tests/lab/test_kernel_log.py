@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Which lines of a guest's kernel log fail a run, and what is shown of them."""
+"""Lines of a guest's kernel log that fail a run, and the part of them that is shown."""
 
 import pytest
 from rig.kernel_log import REPORT_LINES, kernel_complaint, kernel_trouble

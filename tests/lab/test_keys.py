@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Which change invalidates which stages, and what is kept."""
+"""Which change invalidates which stages, and which results are kept."""
 
 from dataclasses import replace
 from pathlib import Path

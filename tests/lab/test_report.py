@@ -47,7 +47,7 @@ def one(metric: str, date: str, commit: str = "aaaa") -> Run:
 
 
 def kept(cache: SimpleNamespace, run: Run, folder: str, name: str = "scale") -> Path:
-    """What a bench leaves in the folder of its run."""
+    """The files of a bench in the folder of its run."""
     place = cache.run_dir.parent / folder
     place.mkdir(parents=True, exist_ok=True)
     (place / f"{name}{report.SUFFIX}").write_text(json.dumps(vars(run)))

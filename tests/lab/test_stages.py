@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Stages: every test belongs to one, and what breaks in a stage is a failed test."""
+"""Stages: every test belongs to one, and a stage that breaks is a failed test."""
 
 import re
 from pathlib import Path

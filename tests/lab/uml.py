@@ -39,7 +39,7 @@ CONFIGS = {
     "deep": ("common.config", "debug.config", "deep.config"),
 }  # fmt: skip
 PC = "deep"
-# What the series is compiled with on a kernel that nothing is run on.
+# The configuration for a kernel on which the series is only compiled.
 SERIES = ("common.config", "uml.config")
 OURS = ("kernel/", "tests/modeldisk/", "tests/uml/fio-clock.c", "Documentation/block/",
         "Documentation/ABI/")  # fmt: skip

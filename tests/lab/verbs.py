@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What each verb of ./lab does, in terms of artefacts and guests."""
+"""The verbs of ./lab, in terms of artefacts and guests."""
 
 import argparse
 from functools import partial

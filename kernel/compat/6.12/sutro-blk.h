@@ -47,7 +47,7 @@ static inline void blk_mq_set_min_shallow_depth(struct request_queue *q,
 /* Not exported; blkg_conf_prep() calls it. */
 #define blkg_conf_open_bdev(ctx) ((void)(ctx), 0)
 
-/* What both of these do is done by blkg_conf_exit(), so nothing comes between. */
+/* blkg_conf_exit() does the work of both of these, so nothing comes between. */
 static inline void blkg_conf_unprep(struct blkg_conf_ctx *ctx)
 {
 }
@@ -136,8 +136,8 @@ static inline void sutro_enable_wbt(struct request_queue *q)
 }
 
 /*
- * Files in debugfs are removed before the elevator goes, and that waits for who
- * reads them.
+ * Files in debugfs are removed before the elevator goes, and that waits for their
+ * readers.
  */
 static inline void sutro_hold_elevator(struct request_queue *q)
 {

@@ -3,8 +3,8 @@
  * Sutro I/O scheduler: the block layer, where its form changed between kernels.
  *
  * There is one such file for each kernel series; a series whose block layer has
- * this form, too, is a symbolic link to this folder.  All others are written for
- * the newest one: what only an older kernel lacks is in its file, and not here.
+ * this form, too, is a symbolic link to this folder.  All others are written for the
+ * newest one: functions that only an older kernel lacks are in its file, and not here.
  */
 #ifndef SUTRO_BLK_H
 #define SUTRO_BLK_H
@@ -55,7 +55,7 @@ static inline void sutro_depth_updated(struct request_queue *q)
 	blk_mq_set_min_shallow_depth(q, 1);
 }
 
-/* How many slots may asynchronous requests have?  Anybody may set it. */
+/* How many slots may asynchronous requests have?  Administrators may set it. */
 static inline unsigned int sutro_async_depth(struct request_queue *q)
 {
 	return q->async_depth;
@@ -94,8 +94,8 @@ static inline void sutro_enable_wbt(struct request_queue *q)
 }
 
 /*
- * Files in debugfs live a little longer than the elevator: who reads them keeps
- * that from changing, and looks who it is.
+ * Files in debugfs live a little longer than the elevator: a reader keeps it from
+ * changing, and checks which one it is.
  */
 static inline void sutro_hold_elevator(struct request_queue *q)
 {
