@@ -381,10 +381,10 @@ static char *judge(const struct admission *a, struct admitted *on)
 	}
 	if (leaf) {
 		on->fit = FIT_UNKNOWN;
-		return asprintf_or_null("the scheduler %s of %s has no "
+		return asprintf_or_null("the scheduler of %s (%s) has no "
 					"weights, so no floor holds; run "
 					"\"sutroctl use %s\"",
-					leaf->scheduler, leaf->node, on->path);
+					leaf->node, leaf->scheduler, on->path);
 	}
 	g = find_unknown(a, on->device);
 	if (g) {

@@ -394,10 +394,10 @@ static int explain(const struct evidence *e, const struct governed *f,
 					 : without_weights(e, d);
 		return text_add(
 			t,
-			"the scheduler %s of %s %s; run \"sutroctl "
+			"the scheduler of %s (%s) %s; run \"sutroctl "
 			"use %s\"",
-			leaf && leaf->scheduler ? leaf->scheduler : "none",
 			leaf ? leaf->node : "a leaf",
+			leaf && leaf->scheduler ? leaf->scheduler : "none",
 			f->target ? "counts no device time, so the target is "
 				    "not kept"
 				  : "has no weights",

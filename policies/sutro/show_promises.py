@@ -113,11 +113,12 @@ def explained(out: Output, found: list[Dict]) -> None:
         if measured := MEASURED_AT.get(promise.get("measured_at", "")):
             out.print(Text(f"  measured {measured}", style=FAINT))
         if promise["granted"] < 1 and promise["device"]:
-            out.print(f"  granted {_granted(promise)}: {percent(promise['granted'])} of it")
+            out.print(f"  granted {_granted(promise)}, {percent(promise['granted'])} of the value")
         if promise["reserve"]:
             out.print(f"  {_reserve(promise)}")
         if promise["amplification"]:
-            out.print(f"  {promise['amplification']:.2f} bytes at the leaves for each byte")
+            bytes_ = f"{promise['amplification']:.2f} bytes at the leaves"
+            out.print(f"  {bytes_} for each byte of the unit")
         line = f"  set in {promise['source']}, importance {promise['importance']}"
         out.print(line, style=FAINT)
         if promise["leaves"]:

@@ -68,7 +68,7 @@ def test_full_queue_on_the_way(machine: Machine, systemd: Systemd, sutrod: Sutro
     sutrod.clock.loads.append(read)
     sutrod.until(lambda: state(sutrod, "db.service") == "unweighted", SETTLES_S)
     assert promise(sutrod, "db.service")["cause"] == (
-        'the scheduler none of /dev/loop0 has no weights; run "sutroctl use /dev/loop0"'
+        'the scheduler of /dev/loop0 (none) has no weights; run "sutroctl use /dev/loop0"'
     )
     machine.write(f"{block}/inflight", "        3        0\n")
     sutrod.until(lambda: state(sutrod, "db.service") != "unweighted", SETTLES_S)

@@ -68,6 +68,6 @@ def test_target_on_a_leaf_without_sutro(
     say(sutrod, "db.service", LatencyTarget=f"{STRIPE} 5ms")
     sutrod.until(lambda: state(sutrod, "db.service") == "unweighted", SETTLES_S)
     assert promise(sutrod, "db.service")["cause"] == (
-        "the scheduler none of /dev/sdb counts no device time, so the target is not kept; "
+        "the scheduler of /dev/sdb (none) counts no device time, so the target is not kept; "
         f'run "sutroctl use {STRIPE}"'
     )

@@ -167,7 +167,7 @@ static void test_leaf_without_weights_is_named(struct test *t)
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/dm-0 10M");
 	fake_control_scheduler(&t->f, "sdb", "mq-deadline");
 	f = tell(t, CONTROL_UNWEIGHTED);
-	check(has(f, "the scheduler mq-deadline of /dev/sdb has no weights"));
+	check(has(f, "the scheduler of /dev/sdb (mq-deadline) has no weights"));
 	check(has(f, "run \"sutroctl use /dev/dm-0\""));
 }
 
@@ -184,7 +184,7 @@ static void test_full_loop_device(struct test *t)
 	for (int i = 0; i < 7; i++)
 		check(tell(t, CONTROL_HELD)->state == CONTROL_HELD);
 	check(tell(t, CONTROL_HELD)->state == CONTROL_UNWEIGHTED);
-	check(has(&t->plant.floors[0], "/dev/dm-0 has no weights"));
+	check(has(&t->plant.floors[0], "/dev/dm-0 (none) has no weights"));
 	fake_file(&t->f.machine.roots, stat, "60 50\n");
 	check(tell(t, CONTROL_HELD)->state == CONTROL_HELD);
 }
