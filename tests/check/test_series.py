@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The patches of the elevator's mail series: stubs stand for the functions of later patches."""
+
+import sys
+import tomllib
+
+import pytest
+from tree import TOP
+
+KERNEL = TOP / "kernel"
+sys.path.insert(0, str(KERNEL / "scripts"))
+
+import stubs  # noqa: E402
+
+HEADER = "int sutro_far(u32 a,\n\t      u32 b);\nbool sutro_near(void);\n"
+USER = "/* sutro_gone() */\nstatic int use(void)\n{\n\treturn sutro_far(1, 2);\n}\n"
+OWNER = """\
+int sutro_far(u32 a,
+\t      u32 b)
+{
+\treturn a + b;
+}
+
+static bool sutro_own(void)
+{
+\treturn true;
+}
+
+bool sutro_near(void)
+{
+\treturn sutro_own();
+}
+
+struct sutro_group *sutro_gone(void)
+{
+\treturn NULL;
+}
+"""
+
+
+def plan() -> dict:
+    every = tomllib.loads((KERNEL / "scripts/series.toml").read_text())["series"]
+    (found,) = (series for series in every if series["name"] == "elevator")
+    return found
+
+
+def sources() -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted(KERNEL.glob("*.[ch]"))}
+
+
+def test_stubs_of_called_functions_only() -> None:
+    text = stubs.text({"a.h": HEADER, "a.c": USER}, {"b.c": OWNER}, {})
+    assert text.count("\n{\n") == 1
+    assert "int sutro_far(u32 a,\n\t      u32 b)\n{\n\treturn 0;\n}\n" in text
+
+
+def test_no_stub_without_a_missing_function() -> None:
+    assert stubs.text({"a.c": USER, "b.c": OWNER}, {}, {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("void ", ""),
+        ("bool ", "return false;"),
+        ("u64 ", "return 0;"),
+        ("struct request *", "return NULL;"),
+    ],
+)
+def test_default_body(kind: str, body: str) -> None:
+    assert stubs.default_body(kind) == body
+
+
+def test_each_function_is_found() -> None:
+    """A function whose form is not found would have no stub, and the patch would not link."""
+    texts = sources()
+    for name, text in texts.items():
+        for prototype in stubs.PROTOTYPE.findall(stubs.COMMENT.sub("", text)):
+            if name.endswith(".h"):
+                function = prototype.partition("(")[0].split()[-1].lstrip("*")
+                owners = [n for n, one in texts.items() if function in stubs.definitions(one)]
+                assert len(owners) == 1, f"{name}: {function}"
+
+
+def test_bodies_are_of_stubs() -> None:
+    stubs.check(sources(), plan()["stubs"])
+
+
+def test_last_patch_with_sources_leaves_no_stub() -> None:
+    assert stubs.text(sources(), {}, plan()["stubs"]) == ""
