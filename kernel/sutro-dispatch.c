@@ -235,8 +235,8 @@ static void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns)
 	spin_unlock_irq(&sq->done_lock);
 }
 
-static u64 sutro_probe_cost_ns(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			       unsigned int class, struct request *rq)
+static u64 sutro_probe_cost_ns(struct sutro_queue *sq, unsigned int class,
+			       struct request *rq)
 {
 	/* Read without done_lock: an estimate may be a completion behind. */
 	return data_race(sutro_cost_estimate(&sq->device, NULL, class,
@@ -259,7 +259,7 @@ static struct request *sutro_probe_find(struct sutro_queue *sq, u64 now_ns)
 			return NULL;
 		sblkg = container_of(peer, struct sutro_blkg, peer);
 		rq = sutro_requests_next_of(sq, &sblkg->requests, class);
-		cost_ns = rq ? sutro_probe_cost_ns(sq, sblkg, class, rq) : 0;
+		cost_ns = rq ? sutro_probe_cost_ns(sq, class, rq) : 0;
 		sutro_probe_gave(&sq->probe, peer, cost_ns,
 				 sutro_group_share(&sblkg->group,
 						   SUTRO_PROBE_WHOLE),
@@ -316,7 +316,7 @@ next:
 }
 
 /**
- * sutro_tunables - what is known of the device's latency goes to the algorithm
+ * sutro_tunables - give the measured latency of the device to the algorithm
  * @sq:		the leaf; its device is read without done_lock
  */
 void sutro_tunables(struct sutro_queue *sq)
