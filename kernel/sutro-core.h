@@ -82,7 +82,7 @@ enum sutro_idle_end {
  * @tunables:	may change between any two calls
  * @root:	group of the root cgroup, NULL until sutro_core_init()
  * @in_service:	the group that holds the slice, or NULL
- * @last_served: whose request was last dispatched; it may be gone, and is only compared
+ * @last_served: the group of the last dispatched request; it may be gone, and is only compared
  * @slice_ns:	how long the slice is
  * @slice_used_ns: device time of the slice so far; requests in flight by estimate
  * @fresh:	nothing has completed yet in this slice, and another one came right before
@@ -90,8 +90,8 @@ enum sutro_idle_end {
  *		= not known
  * @preempt:	the slice shall end
  * @expiry:	why the last slice ended, for tracepoints; reset by its reader
- * @expired:	whose it was
- * @idle_for:	whose next request an idle device waits for, or NULL
+ * @expired:	its group
+ * @idle_for:	the group for whose next request an idle device waits, or NULL
  * @idle_since_ns: since when
  * @idle_until_ns: until when; valid with SUTRO_IDLE
  * @idle_end:	why it last ceased to idle, for tracepoints; reset by its reader

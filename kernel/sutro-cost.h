@@ -52,7 +52,7 @@ enum sutro_op {
  * @ns16:	in 1/16 ns, 0 = not known yet; that of SUTRO_OTHER is a mean over all sizes
  * @measured:	a bit for each class that a probe has measured
  * @bounded:	of these, those that did not saturate the device: windows scale them
- * @advance:	what a group was charged in advance, where the device is rotational
+ * @advance:	charges of a group in advance, where the device is rotational
  */
 struct sutro_costs {
 	u64 ns16[SUTRO_CLASSES];
@@ -100,7 +100,7 @@ struct sutro_meter {
  * @last_flush_ns: time when the last flush was over
  * @flushes:	requests that wait for a flush
  * @flush_ns:	cost of flushes that is left for them
- * @destage:	what was charged for data in the cache of a rotational device
+ * @destage:	charges for data in the cache of a rotational device
  * @costs:	cost by class, where it is a property of the device (not rotational)
  * @latency_ns:	latency of a request on a device with little to do, less its cost
  * @unsaturated: set by the caller when it had nothing to send

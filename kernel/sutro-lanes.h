@@ -52,7 +52,7 @@ struct sutro_lane {
  * struct sutro_ring - lanes of one kind (sync or async) and ioprio class
  * @lanes:	those with requests, by vtime
  * @main:	the lane of requests without a lane of their own
- * @turn:	whose turn it is, or NULL
+ * @turn:	the lane that has its turn, or NULL
  * @turn_left_ns: device time before it is another one's
  * @quantum_ns:	device time of a turn of a lane of weight 1
  * @vtime:	vtime of the lane that had the last turn, never falls

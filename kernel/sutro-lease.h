@@ -43,7 +43,7 @@ struct sutro_tally {
  * @since_ns:	when it became @state
  * @streak:	requests in a row that did not wait, while @state is OFF
  * @streak_ns:	when the first of them was sent
- * @base:	what the disk had completed when the lease began
+ * @base:	requests that the disk had completed when the lease began
  * @ordered:	requests of the elevator that completed since then
  * @accounted:	requests that went past the elevator and are accounted for
  */

@@ -442,7 +442,7 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
  * sutro_probe_tunables - how much may be at the device?
  * @probe:	the leaf's probes
  * @device:	state of the leaf
- * @tunables:	whose @busy_ns and @depth_ns are set
+ * @tunables:	the settings; @busy_ns and @depth_ns are set
  *
  * During a probe its depth decides, and no group is held back for another one.
  */

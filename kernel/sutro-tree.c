@@ -104,7 +104,7 @@ static bool sutro_entity_less(struct rb_node *a, const struct rb_node *b)
 
 /**
  * sutro_tree_vtime - device time as virtual time
- * @entity:	whose
+ * @entity:	the entity
  * @ns:		|@ns| below 2^48 (3 days): no overflow
  */
 s64 sutro_tree_vtime(const struct sutro_entity *entity, s64 ns)

@@ -7,7 +7,7 @@
  *	varlinkctl call --more ...
  *
  * A method without the flag "more" has one reply with the whole list. With it, a reply follows for
- * each change, again with the whole list: once a second, the lists that somebody follows are made
+ * each change, again with the whole list: once a second, the lists that a client follows are made
  * anew, and are sent where they differ from the last ones. So a client needs no second call and
  * merges nothing, and fast changes cost no more than slow ones.
  *

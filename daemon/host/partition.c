@@ -7,7 +7,7 @@
  * disk, a partition for all cgroups. The smaller of the two is
  *
  *	the cgroup's own use	if it uses no other partition of the disk,
- *				or nobody else uses this one;
+ *				or no other cgroup uses this one;
  *	at most what others	if it uses another partition, and others use this one.
  *	used here too much
  *

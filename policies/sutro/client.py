@@ -27,7 +27,7 @@ from . import errors, units
 
 Dict = dict[str, Any]
 
-ANSWER_TIMEOUT_S = 25.0  # what libdbus and sd-bus wait
+ANSWER_TIMEOUT_S = 25.0  # the timeout of libdbus and sd-bus
 # dbus-daemon refuses the 129th call without an answer on one connection.
 CALLS_AT_ONCE = 32
 

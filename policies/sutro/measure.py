@@ -42,7 +42,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def _confirm(name: str, users: list[str], args: argparse.Namespace) -> None:
-    """Print the consequences, and ask on the terminal; SutroError if the answer is no."""
+    """Print the consequences, and require a yes on the terminal; SutroError without it."""
     seconds = args.seconds * len(STEPS)
     print(f"{name} will be read at full speed for {seconds} s, in class idle.", file=sys.stderr)
     if users:

@@ -107,7 +107,7 @@ async def show(client: Client, args: argparse.Namespace) -> Answer:
 
 
 async def must_be_known(client: Client, unit: str) -> None:
-    """Raise NoSuchUnit for a unit that systemd does not know.
+    """Raise NoSuchUnit for a unit that systemd has not found.
 
     Cgroups that are no units come and go, and may have settings before they exist: never an error.
     """

@@ -63,7 +63,7 @@ def _edit(draft: Path) -> None:
 
 
 def _again() -> bool:
-    """Ask whether to edit once more; no without a terminal."""
+    """Offer to edit once more; false without a terminal."""
     print("Edit it again? [Y/n] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.isatty() and sys.stdin.readline().strip().lower() in ("", "y", "yes")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Promises as the daemon reports them: which of them do not hold, and their words for people.
 
-States are open-ended: a state that this program does not know is shown unchanged, and the promise
+States are open-ended: a state that is not listed here is shown unchanged, and the promise
 counts as one that does not hold, so that it is not overlooked.
 """
 

@@ -169,7 +169,7 @@ async def _set_device(
     before = settings["device_weights"]
     previous = next((entry["weight"] for entry in before if entry["path"] == path), None)
     if weight is not None:
-        await client.resolve(path)  # a statement about nothing is a slip: say so before it is made
+        await client.resolve(path)  # refuse a path without a device before the change
         await client.set_device_weights(unit, [{"path": path, "weight": weight}], runtime)
         return previous
     if previous is None:

@@ -85,7 +85,7 @@ def _above(cgroup: str, known: dict[str, Any]) -> str:
 
 @dataclass
 class View:
-    """What is shown, and in which order; the period is in seconds."""
+    """The shown rows and their order; the period is in seconds."""
 
     order: str = "state"
     reverse: bool = False

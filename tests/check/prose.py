@@ -2,13 +2,16 @@
 """Sentences of the documentation, and the rules that a program can check on them.
 
 A document becomes a list of sentences and headings, each with its line. Tables, examples, literal
-blocks and comments are left out; an inline literal counts as one word.
+blocks and comments are left out; an inline literal counts as one word. Of a source file in C or
+Python the comments and docstrings are read, without the limit on words.
 
     python3 tests/check/prose.py FILE...        what the rules find in these files
 """
 
+import ast
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,14 +66,17 @@ RULES = [
 
 def findings(path: Path) -> list[str]:
     """What the rules find in a file, each with its line."""
-    return [f"{one.line}: {reason}" for one in sentences(path) for reason in wrong(one.text)]
+    limited = path.suffix not in SOURCES
+    return [
+        f"{one.line}: {reason}" for one in sentences(path) for reason in wrong(one.text, limited)
+    ]
 
 
-def wrong(text: str) -> list[str]:
+def wrong(text: str, limited: bool = True) -> list[str]:
     """The rules that a sentence breaks, each with a reason."""
     words = len(re.findall(r"[\w%/]\S*", text))
     reasons = []
-    if words > MAX_WORDS:
+    if limited and words > MAX_WORDS:
         reasons.append(f"{words} words, {MAX_WORDS} are allowed: {text[:60]}...")
     if not text.endswith("?"):
         for pattern, advice in RULES:
@@ -82,7 +88,7 @@ def wrong(text: str) -> list[str]:
 def sentences(path: Path) -> Iterator[Sentence]:
     """The sentences and headings of a document, by the format that its name states."""
     text = path.read_text(encoding="utf-8")
-    forms = {".md": markdown, ".rst": rst, "": abi}
+    forms = {".md": markdown, ".rst": rst, "": abi} | SOURCES
     form = forms.get(path.suffix, man)
     for line, paragraph in paragraphs(form(text.splitlines())):
         for part in re.split(r"(?<=[\w)\]%\"'*][.!?])[\"')*]*\s+", paragraph):
@@ -166,6 +172,38 @@ def man(lines: list[str]) -> list[str]:
         tag = macro == ".TP"
     plain = [re.sub(r"\\f[BI].*?\\f[RP]", LITERAL, line) for line in kept]
     return [re.sub(r"\\\(..|\\", "", line.replace(r"\-", "-")) for line in plain]
+
+
+def c_comments(lines: list[str]) -> list[str]:
+    """The comments of a source in C; the text of each @name: stands alone."""
+    kept, inside = [], False
+    for line in lines:
+        begins = not inside and re.search(r"/\*+", line)
+        text = line[begins.end() :] if begins else line if inside else ""
+        inside = (inside or bool(begins)) and "*/" not in text
+        text = re.sub(r"^\s*\*(?!/)", "", text.partition("*/")[0])
+        text = "" if "SPDX-" in text else text
+        member = re.match(r"\s*(?:@\w+:|\w+(?:\(\))? - )\s*", text)
+        kept.append(ALONE + text[member.end() :] if member else text)
+    return [re.sub(r"[@&%]?\b\w*_\w*\b(\(\))?|@\w+", LITERAL, line) for line in kept]
+
+
+def python_comments(lines: list[str]) -> list[str]:
+    """The comments and docstrings of a source in Python."""
+    kept = [""] * len(lines)
+    source = "\n".join(lines)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            if ast.get_docstring(node):
+                for number in range(node.body[0].lineno - 1, node.body[0].end_lineno or 0):
+                    kept[number] = lines[number].replace('"""', "   ")
+    for token in tokenize.generate_tokens(iter(f"{line}\n" for line in lines).__next__):
+        if token.type == tokenize.COMMENT and "SPDX-" not in token.string:
+            kept[token.start[0] - 1] = token.string.lstrip("#! ")
+    return [re.sub(r"`[^`]*`", LITERAL, line) for line in kept]
+
+
+SOURCES = {".c": c_comments, ".h": c_comments, ".py": python_comments}
 
 
 if __name__ == "__main__":

@@ -10,6 +10,6 @@ A verb of ./lab is a chain of artefacts in a cache, then a guest:
     a guest that boots it                  QEMU, agent, 9p shares       (guest, agent)
     stages of tests, benches, a shell      what a verb does in there    (stages, benches, verbs)
 
-Every artefact is named by a hash of what it is made from (cache), so that a second run, another
+Every artefact is named by a hash of its inputs (cache), so that a second run, another
 clone or a concurrent run shares it, and a change rebuilds only what stands on it.
 """

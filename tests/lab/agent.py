@@ -40,8 +40,8 @@ class Agent:
         while time.monotonic() < deadline:
             still_alive()
             until = time.monotonic() + 1.0
-            # Nobody reads before the agent is up: about a hundred questions fill the channel. Once
-            # it has begun to answer them there is nothing more to ask.
+            # Before the agent is up, about a hundred questions fill the channel. Once it has begun
+            # to answer them, no further question is needed.
             if not heard and select.select([], [self._channel], [], 0)[1]:
                 number += 1
                 self._send({"execute": "guest-sync", "arguments": {"id": number}})
@@ -99,7 +99,7 @@ class Agent:
             raise GuestGone("the guest ended") from error
 
     def _receive(self, deadline: float) -> dict | None:
-        """The next answer, None at the deadline. What is no JSON object is noise of a restart."""
+        """The next answer, None at the deadline. Other text is noise of a restart."""
         while True:
             line, newline, rest = self._buffer.partition(b"\n")
             if newline:

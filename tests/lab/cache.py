@@ -3,7 +3,7 @@
 
     CACHE/KIND/KEY          an artefact (a folder), complete as soon as the name exists
     CACHE/KIND/KEY.part     one that is being built, or whose build was interrupted
-    CACHE/locks/KIND-KEY    exclusive while it is built, shared while somebody uses it
+    CACHE/locks/KIND-KEY    exclusive while it is built, shared while it is in use
     CACHE/locks/cache       shared while any run lives, exclusive for ./lab clean
     CACHE/results/STAGE/KEY results of test stages (tests/lab/keys.py)
     CACHE/packages, apt     .deb files and package lists (tests/lab/archive.py)

@@ -6,7 +6,7 @@ tests/uml/debug.config. QEMU emulates the PC, also where there is KVM: each CPU 
 host, and nothing else decides what a run finds. Its root file system is the tree of the guest
 image, its /mnt is a folder of the host as in uml.py; both come by 9p.
 
-    stress.*       what tests/uml/inside/stress.py has to leave behind
+    stress.*       files that tests/uml/inside/stress.py has to leave behind
     kernel log     any complaint but a data race
     races          data races in which a function of ours is on a stack (races.py)
     kcsan          it passed its own test at boot, and has watched

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Processes that leave nothing behind: children that die with the lab, and namespaces.
 
-The lab works as root and as a user. What needs root's powers over a Debian tree (chroot, mounts,
-files of many owners) runs in a mount and pid namespace; for a user it is also a user namespace, in
-which the user is root and the ranges of /etc/subuid are everybody else. All mounts are made in
-there, so the kernel takes them away with the last process, however that process ended.
+The lab works as root and as a user. Commands that need root's powers over a Debian tree (chroot,
+mounts, files of many owners) run in a mount and pid namespace; for a user it is also a user
+namespace, in which the user is root and the ranges of /etc/subuid are all other users. All mounts
+are made in there, so the kernel takes them away with the last process, however that process ended.
 """
 
 import contextlib

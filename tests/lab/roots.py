@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Debian 13 trees: making them with mmdebstrap, and running commands in them.
 
-    package-root         what dpkg-buildpackage needs: recipes/package.packages
-    build-root           that, and what the checks and host-side tests need: recipes/build.packages,
+    package-root         packages for dpkg-buildpackage: recipes/package.packages
+    build-root           these, and those of checks and host-side tests: recipes/build.packages,
                          with the headers and the source of Debian's stable kernel
-    image-SERIES-root    what a guest is made of: recipes/image.packages and a kernel
+    image-SERIES-root    the tree of a guest: recipes/image.packages and a kernel
     page-root            build-root without a kernel, with recipes/page.packages: Cockpit, a browser
     image-applications-SERIES-root
                          the same with recipes/applications.packages, for one bench
@@ -15,7 +15,7 @@
     build-SERIES-root    a copy of build-root with headers and source of a backports kernel
 
 The list of packages is the key of a tree, and nothing else is: the mirror is the host's business,
-and what a tree needs beyond its packages is done to a copy of it, or in it at the time of use.
+and further changes of a tree are made in a copy of it, or in it at the time of use.
 
 Only Debian stable is required. A backports kernel is an optional input: its trees are made when a
 stage or `--kernel` names its series, and a series that the archive no longer has is one clear line.

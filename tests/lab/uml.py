@@ -13,8 +13,8 @@ A machine runs as the user builder in the build root. Its root file system is th
 guest image, read-only; /mnt is a folder of the host:
 
     inside/     tests/uml/inside: its first process `init`, and NAME.py, which init runs; tests/rig
-    plan.json   what NAME.py is to do        result.json   what came of it
-    output      what NAME.py said            status        its exit status
+    plan.json   the input of NAME.py         result.json   its results
+    output      the output of NAME.py        status        its exit status
 """
 
 import json
