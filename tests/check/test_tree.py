@@ -32,7 +32,7 @@ SHELL = having(".sh", interpreter=r"/(ba|da)?sh\b|\A# shellcheck shell=")
 def test_spdx() -> None:
     """The licence of each source file, in its first line (or the second, after #!)."""
     problems = []
-    no_comments = (".json", ".txt", ".gitkeep", ".png", ".patch")
+    no_comments = (".json", ".sum", ".txt", ".gitkeep", ".png", ".patch")
     for name in files():
         # debian/copyright says it for debian/; the kernel's ABI files have a format of their own.
         if name.startswith(("debian/", "LICENSES/", "Documentation/ABI/")) and not shebang(name):

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+package main
+
+// Capacities of a node as extended resources of Kubernetes.
+//
+//	Device=/dev/vg/scratch read=400M   in sutrod.conf, is io.sutro/read.vg.scratch: 400
+//
+// A resource counts 1 MB/s, or one request per second. Floors of units outside of pods are
+// subtracted. Equal paths, or --name, give equal names on all nodes.
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+type resourceKind struct {
+	word string
+	unit uint64
+}
+
+var resourceKinds = map[string]resourceKind{
+	"ReadBandwidthMin":  {"read", 1e6},
+	"WriteBandwidthMin": {"write", 1e6},
+	"ReadIOPSMin":       {"read-iops", 1},
+	"WriteIOPSMin":      {"write-iops", 1},
+}
+
+var resourceText = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+
+// The longest word and a dot leave this much of 63 characters.
+const longestName = 63 - len("write-iops.")
+
+// PodsCgroup begins the paths of cgroups of pods, for either driver of the kubelet.
+const PodsCgroup = "/kubepods"
+
+// Names are chosen names of paths, in place of those that follow from the paths.
+type Names map[string]string
+
+// Set adds NAME=PATH; it implements flag.Value.
+func (n Names) Set(text string) error {
+	name, path, isPair := strings.Cut(text, "=")
+	if !isPair || !isResourceName(name) || !strings.HasPrefix(path, "/") {
+		return fmt.Errorf("%q is malformed; allowed is NAME=PATH, such as scratch=/dev/vg/scratch", text)
+	}
+	n[path] = name
+	return nil
+}
+
+func (n Names) String() string { return "" }
+
+func isResourceName(name string) bool {
+	return len(name) <= longestName && resourceText.MatchString(name)
+}
+
+// of returns the name of a path.
+func (n Names) of(path string) (string, error) {
+	if name := n[path]; name != "" {
+		return name, nil
+	}
+	name := strings.ReplaceAll(strings.Trim(strings.TrimPrefix(path, "/dev/"), "/"), "/", ".")
+	if !isResourceName(name) {
+		return "", fmt.Errorf("%s gives no name of a resource; choose one: --name NAME=%s", path, path)
+	}
+	return name, nil
+}
+
+// Resources returns the extended resources of this node with their amounts.
+func Resources(ctx context.Context, daemon Daemon, names Names) (map[string]uint64, error) {
+	capacities, err := daemon.Capacities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	states, err := daemon.States(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, paths := map[string]uint64{}, map[string]string{}
+	for _, row := range capacities {
+		kind, isKnown := resourceKinds[row.Key]
+		if !isKnown || row.Device == "" {
+			continue
+		}
+		name, err := names.of(row.Path)
+		if err != nil {
+			return nil, err
+		}
+		if other, isThere := paths[name]; isThere && other != row.Path {
+			return nil, fmt.Errorf("%s and %s give one name of a resource; choose one: --name NAME=%s",
+				other, row.Path, row.Path)
+		}
+		paths[name] = row.Path
+		found[Prefix+kind.word+"."+name] = left(row, states) / kind.unit
+	}
+	return found, nil
+}
+
+// left returns a capacity without the floors of units outside of pods.
+func left(row Capacity, states []State) uint64 {
+	rest := row.Capacity
+	for _, one := range states {
+		isOfPod := strings.HasPrefix(one.Cgroup, PodsCgroup+".") ||
+			strings.HasPrefix(one.Cgroup, PodsCgroup+"/")
+		if one.Key == row.Key && one.Device == row.Device && !isOfPod {
+			rest -= min(rest, one.Value)
+		}
+	}
+	return rest
+}
+
+// An Operation of a JSON patch (RFC 6902).
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value string `json:"value,omitempty"`
+}
+
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+// Patch returns the operations that lead from published to wanted resources. Resources of others
+// stay.
+func Patch(published map[string]string, wanted map[string]uint64) []Operation {
+	operations := []Operation{}
+	for _, name := range slices.Sorted(maps.Keys(published)) {
+		if _, isWanted := wanted[name]; !isWanted && strings.HasPrefix(name, Prefix) {
+			operations = append(operations, Operation{"remove", capacityPath(name), ""})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		amount := strconv.FormatUint(wanted[name], 10)
+		if published[name] != amount {
+			operations = append(operations, Operation{"add", capacityPath(name), amount})
+		}
+	}
+	return operations
+}
+
+func capacityPath(name string) string {
+	return "/status/capacity/" + pointer.Replace(name)
+}

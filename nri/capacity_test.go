@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+package main
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"testing/quick"
+)
+
+func TestResources(t *testing.T) {
+	daemon := newFakeDaemon()
+	daemon.capacities = []Capacity{
+		{"/dev/vg/scratch", "/dev/dm-0", "ReadBandwidthMin", 400_500_000},
+		{"/dev/vg/scratch", "/dev/dm-0", "WriteBandwidthMin", 300_000_000},
+		{"/srv/db", "/dev/dm-1", "ReadIOPSMin", 5000},
+		{"/srv/away", "", "ReadBandwidthMin", 1_000_000_000},
+		{"/srv/db", "/dev/dm-1", "Unheard", 5000},
+	}
+	daemon.states = []State{
+		{"/system.slice/backup.service", "ReadBandwidthMin", "/dev/dm-0", 100_000_000},
+		{"/kubepods.slice/kubepods-pod1.slice", "ReadBandwidthMin", "/dev/dm-0", 50_000_000},
+		{"/kubepods/besteffort/pod2", "ReadIOPSMin", "/dev/dm-1", 70},
+		{"/kubepodsnot/x", "ReadIOPSMin", "/dev/dm-1", 7},
+		{"/x", "WriteBandwidthMin", "/dev/dm-0", 900_000_000},
+		{"/x", "WriteBandwidthMax", "/dev/dm-0", 1},
+	}
+	got, err := Resources(background, daemon, Names{"/srv/db": "db"})
+	want := map[string]uint64{"io.sutro/read.vg.scratch": 300, "io.sutro/write.vg.scratch": 0,
+		"io.sutro/read-iops.db": 4993}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestNamesOfResources(t *testing.T) {
+	for path, want := range map[string]string{
+		"/dev/vg/scratch": "vg.scratch", "/scratch": "scratch", "/srv/a_b-c": "srv.a_b-c",
+		"/": "", "/dev/": "", "/srv/x+y": "", "/srv/ü": "", "/srv/-a-": "",
+		"/" + strings.Repeat("x", longestName+1): "",
+	} {
+		if got, err := (Names{}).of(path); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: got %q, %v", path, got, err)
+		}
+	}
+	daemon := newFakeDaemon()
+	daemon.capacities = []Capacity{{"/dev/srv/db", "/dev/dm-0", "ReadIOPSMin", 1},
+		{"/srv/db", "/dev/dm-1", "ReadIOPSMin", 1}}
+	if got, err := Resources(background, daemon, Names{}); err == nil ||
+		!strings.Contains(err.Error(), "--name") {
+		t.Errorf("two paths of one name: got %v, %v", got, err)
+	}
+	names := Names{}
+	for text, isGood := range map[string]bool{
+		"a=/dev/b": true, "a": false, "=/dev/b": false, "a=dev": false, "a/b=/dev": false,
+	} {
+		if err := names.Set(text); (err == nil) != isGood {
+			t.Errorf("--name %s: got %v", text, err)
+		}
+	}
+}
+
+func TestPatch(t *testing.T) {
+	published := map[string]string{"cpu": "8", "io.sutro/read.old": "5", "io.sutro/read.same": "6",
+		"io.sutro/read.less": "7", "example.com/x": "1"}
+	wanted := map[string]uint64{"io.sutro/read.same": 6, "io.sutro/read.less": 3, "io.sutro/write.new": 0}
+	want := []Operation{
+		{"remove", "/status/capacity/io.sutro~1read.old", ""},
+		{"add", "/status/capacity/io.sutro~1read.less", "3"},
+		{"add", "/status/capacity/io.sutro~1write.new", "0"},
+	}
+	got := Patch(published, wanted)
+	if len(got) != len(want) {
+		t.Fatalf("got %v", got)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("got %v, want %v", got[i], want[i])
+		}
+	}
+}
+
+// What is promised outside of pods and what is left add up to the capacity, or nothing is left.
+func TestLeft(t *testing.T) {
+	isRight := func(capacity uint32, values []uint32) bool {
+		states, sum := []State{}, uint64(0)
+		for _, value := range values {
+			states = append(states, State{"/x", "ReadIOPSMin", "/dev/dm-0", uint64(value)})
+			sum += uint64(value)
+		}
+		got := left(Capacity{"/", "/dev/dm-0", "ReadIOPSMin", uint64(capacity)}, states)
+		return got+sum == uint64(capacity) || got == 0 && sum >= uint64(capacity)
+	}
+	if err := quick.Check(isRight, nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A fakeDaemon keeps policies as sutrod does: by key and path, the last value counts.
+type fakeDaemon struct {
+	mutex sync.Mutex
+	// The device of a path; "" stands for none.
+	devices  map[string]string
+	policies map[string]map[string]string
+	// The error of each call, and of floors.
+	down, overcommitted error
+	// The time of a call of SetPolicy.
+	delay      time.Duration
+	capacities []Capacity
+	states     []State
+}
+
+func newFakeDaemon() *fakeDaemon {
+	return &fakeDaemon{devices: map[string]string{}, policies: map[string]map[string]string{}}
+}
+
+func (d *fakeDaemon) Device(_ context.Context, path string) (string, error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	device, isKnown := d.devices[path]
+	switch {
+	case d.down != nil:
+		return "", d.down
+	case !isKnown:
+		return "", errors.New(path + ": No such file or directory.")
+	case device == "":
+		return "", ErrNoDevice
+	}
+	return device, nil
+}
+
+func (d *fakeDaemon) SetPolicy(_ context.Context, subject string, assignments []Assignment) error {
+	d.mutex.Lock()
+	delay := d.delay
+	d.mutex.Unlock()
+	time.Sleep(delay)
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if d.down != nil {
+		return d.down
+	}
+	policy := maps.Clone(d.policies[subject])
+	if policy == nil {
+		policy = map[string]string{}
+	}
+	for _, one := range assignments {
+		if d.overcommitted != nil && strings.HasSuffix(one.Key, "Min") {
+			return d.overcommitted
+		}
+		path, value, hasPath := strings.Cut(one.Value, " ")
+		if hasPath {
+			policy[one.Key+" "+path] = value
+		} else {
+			policy[one.Key] = path
+		}
+	}
+	d.policies[subject] = policy
+	return nil
+}
+
+func (d *fakeDaemon) ResetPolicy(_ context.Context, subject string) error {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if d.down != nil {
+		return d.down
+	}
+	delete(d.policies, subject)
+	return nil
+}
+
+func (d *fakeDaemon) Capacities(context.Context) ([]Capacity, error) {
+	return d.capacities, d.down
+}
+
+func (d *fakeDaemon) States(context.Context) ([]State, error) {
+	return d.states, d.down
+}
+
+// isDown makes each call fail, or end the failures with nil.
+func (d *fakeDaemon) isDown(err error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.down = err
+}
+
+// takes makes each call of SetPolicy take a time.
+func (d *fakeDaemon) takes(delay time.Duration) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	d.delay = delay
+}
+
+// all returns each policy as a sorted text.
+func (d *fakeDaemon) all() map[string]string {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	found := map[string]string{}
+	for subject, policy := range d.policies {
+		parts := []string{}
+		for _, key := range slices.Sorted(maps.Keys(policy)) {
+			parts = append(parts, key+" "+policy[key])
+		}
+		found[subject] = strings.Join(parts, "; ")
+	}
+	return found
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+package main
+
+// The events of a runtime, and the policies that follow from them.
+//
+//	RunPodSandbox      annotations are read; a malformed one or a missing volume refuses the pod
+//	CreateContainer    the policy of the pod's cgroup gets the devices under the volumes
+//	StopPodSandbox,    the policy is reset, now or as soon as there is a sutrod
+//	RemovePodSandbox
+//	Synchronize        after each connection: policies of pods that are gone are reset, those of
+//	                   the others are set again
+//
+// A policy is set in CreateContainer and not before, because a sandbox that fails has no further
+// event, while a pod with a container has StopPodSandbox.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+)
+
+const (
+	retryPeriod = 5 * time.Second
+	// Without a deadline of the runtime. With one, a call to sutrod has a part of it: the runtime
+	// closes the connection of a plugin that misses it.
+	callTimeout = 10 * time.Second
+)
+
+// Plugin handles the events. Its exported methods are those that the stub of NRI looks for.
+type Plugin struct {
+	daemon   Daemon
+	records  Records
+	host     Host
+	allowsRT bool
+
+	// One event at a time, and the next members.
+	mutex sync.Mutex
+	// Sandboxes that have ended since the last connection.
+	ended map[string]bool
+}
+
+// NewPlugin returns a plugin without a connection.
+func NewPlugin(daemon Daemon, records Records, host Host, allowsRT bool) *Plugin {
+	return &Plugin{daemon: daemon, records: records, host: host, allowsRT: allowsRT,
+		ended: map[string]bool{}}
+}
+
+// subject returns the unit, or the path of the cgroup, of a pod.
+func subject(pod *api.PodSandbox) (string, error) {
+	parent := pod.GetLinux().GetCgroupParent()
+	base := path.Base(parent)
+	switch {
+	case strings.HasSuffix(base, ".slice"):
+		return base, nil
+	case strings.HasPrefix(parent, "/") && base != "/":
+		return path.Clean(parent), nil
+	}
+	return "", fmt.Errorf("the pod has no cgroup of its own (cgroup parent %q)", parent)
+}
+
+func named(pod *api.PodSandbox, err error) error {
+	return fmt.Errorf("sutro: pod %s/%s: %w", pod.GetNamespace(), pod.GetName(), err)
+}
+
+func withLimit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, hasDeadline := ctx.Deadline(); hasDeadline {
+		return context.WithTimeout(ctx, time.Until(deadline)*3/4)
+	}
+	return context.WithTimeout(ctx, callTimeout)
+}
+
+// RunPodSandbox refuses a pod whose requests cannot be met.
+func (p *Plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	request, err := Parse(pod.GetAnnotations(), p.allowsRT)
+	if err != nil {
+		return named(pod, err)
+	}
+	if request.IsEmpty() {
+		return nil
+	}
+	ctx, cancel := withLimit(ctx)
+	defer cancel()
+	if _, err := subject(pod); err != nil {
+		return named(pod, err)
+	}
+	for _, promise := range request.Promises {
+		if _, isLater := request.Places[promise.Volume]; isLater {
+			continue
+		}
+		source, err := p.host.kubeletVolume(pod.GetUid(), promise.Volume)
+		if err == nil {
+			_, err = p.device(ctx, promise.Volume, source)
+		}
+		if err != nil {
+			return named(pod, err)
+		}
+	}
+	return nil
+}
+
+// device returns the node of the device under the source of a volume.
+func (p *Plugin) device(ctx context.Context, volume, source string) (string, error) {
+	device, err := p.daemon.Device(ctx, source)
+	if errors.Is(err, ErrNoDevice) {
+		return "", fmt.Errorf("volume %q is out of reach: %s is on %s", volume, source,
+			p.host.outOfReach(source))
+	}
+	if err != nil {
+		return "", fmt.Errorf("volume %q: %w", volume, err)
+	}
+	return device, nil
+}
+
+// CreateContainer sets the policy of the pod for the volumes that can be found now.
+func (p *Plugin) CreateContainer(ctx context.Context, pod *api.PodSandbox, container *api.Container) (
+	*api.ContainerAdjustment, []*api.ContainerUpdate, error) {
+	ctx, cancel := withLimit(ctx)
+	defer cancel()
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if err := p.apply(ctx, pod, container); err != nil {
+		return nil, nil, named(pod, err)
+	}
+	return nil, nil, nil
+}
+
+// A volumePolicy is a promise with its device.
+type volumePolicy struct {
+	Promise
+	device string
+}
+
+// found returns the promises whose volumes can be found with this container.
+func (p *Plugin) found(ctx context.Context, pod *api.PodSandbox, container *api.Container,
+	request *Request) ([]volumePolicy, error) {
+	policies, devices := []volumePolicy{}, map[string]string{}
+	for _, promise := range request.Promises {
+		place, hasPlace := request.Places[promise.Volume]
+		if hasPlace && place.Container != container.GetName() {
+			continue
+		}
+		if devices[promise.Volume] == "" {
+			var source string
+			var err error
+			if hasPlace {
+				source, err = containerVolume(container, promise.Volume, place)
+			} else {
+				source, err = p.host.kubeletVolume(pod.GetUid(), promise.Volume)
+			}
+			if err != nil {
+				return nil, err
+			}
+			devices[promise.Volume], err = p.device(ctx, promise.Volume, source)
+			if err != nil {
+				return nil, err
+			}
+		}
+		policies = append(policies, volumePolicy{promise, devices[promise.Volume]})
+	}
+	return policies, nil
+}
+
+func (p *Plugin) apply(ctx context.Context, pod *api.PodSandbox, container *api.Container) error {
+	request, err := Parse(pod.GetAnnotations(), p.allowsRT)
+	if err != nil || request.IsEmpty() {
+		return err
+	}
+	who, err := subject(pod)
+	if err != nil {
+		return err
+	}
+	policies, err := p.found(ctx, pod, container, request)
+	if err != nil {
+		return err
+	}
+	record, err := p.ownRecord(ctx, who, pod.GetId())
+	if err != nil {
+		return err
+	}
+	assignments := slices.Clone(request.Whole)
+	for _, one := range policies {
+		which := one.Key + " " + one.device
+		if other := record.Set[which]; other != "" && other != one.Volume {
+			return fmt.Errorf("volumes %q and %q are both on %s: make the promise for one of them",
+				other, one.Volume, one.device)
+		}
+		record.Set[which] = one.Volume
+		assignments = append(assignments, Assignment{one.Key, one.device + " " + one.Value})
+	}
+	if len(assignments) == 0 {
+		return nil
+	}
+	// Before the policy: a plugin that is killed between the two leaves nothing in force.
+	if err := p.records.Write(record); err != nil {
+		return err
+	}
+	return p.daemon.SetPolicy(ctx, who, assignments)
+}
+
+// ownRecord returns the record of a cgroup for this sandbox; the policy of an earlier one goes.
+func (p *Plugin) ownRecord(ctx context.Context, who, sandbox string) (*Record, error) {
+	record, err := p.records.Read(who)
+	if err != nil {
+		return nil, err
+	}
+	if record != nil && record.Sandbox == sandbox && !record.Ended {
+		return record, nil
+	}
+	if record != nil {
+		if err := p.daemon.ResetPolicy(ctx, who); err != nil {
+			return nil, err
+		}
+	}
+	return &Record{Subject: who, Sandbox: sandbox, Set: map[string]string{}}, nil
+}
+
+// StopPodSandbox resets the policy.
+func (p *Plugin) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	p.endSandbox(ctx, pod.GetId())
+	return nil
+}
+
+// RemovePodSandbox resets the policy where StopPodSandbox did not.
+func (p *Plugin) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	p.endSandbox(ctx, pod.GetId())
+	return nil
+}
+
+func (p *Plugin) endSandbox(ctx context.Context, sandbox string) {
+	ctx, cancel := withLimit(ctx)
+	defer cancel()
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.ended[sandbox] = true
+	p.endAll(ctx, func(record *Record) bool { return record.Sandbox == sandbox })
+}
+
+// endAll resets the policies of some records.
+func (p *Plugin) endAll(ctx context.Context, isOver func(*Record) bool) {
+	records, err := p.records.All()
+	if err != nil {
+		log.Printf("records: %v", err)
+	}
+	for _, record := range records {
+		if !isOver(record) {
+			continue
+		}
+		if err := p.end(ctx, record); err != nil {
+			log.Printf("%s: %v; its policy is reset later", record.Subject, err)
+		}
+	}
+}
+
+func (p *Plugin) end(ctx context.Context, record *Record) error {
+	if !record.Ended {
+		record.Ended = true
+		if err := p.records.Write(record); err != nil {
+			return err
+		}
+	}
+	if err := p.daemon.ResetPolicy(ctx, record.Subject); err != nil {
+		return err
+	}
+	return p.records.Remove(record.Subject)
+}
+
+// Synchronize takes the state of the runtime, and marks the records of pods that are gone. The rest is
+// done after it has returned, since the runtime waits no longer than for an event.
+func (p *Plugin) Synchronize(_ context.Context, pods []*api.PodSandbox,
+	containers []*api.Container) ([]*api.ContainerUpdate, error) {
+	running := map[string][]*api.Container{}
+	for _, container := range containers {
+		if container.GetState() != api.ContainerState_CONTAINER_STOPPED {
+			id := container.GetPodSandboxId()
+			running[id] = append(running[id], container)
+		}
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.ended = map[string]bool{}
+	records, err := p.records.All()
+	if err != nil {
+		log.Printf("records: %v", err)
+	}
+	for _, record := range records {
+		if len(running[record.Sandbox]) > 0 {
+			continue
+		}
+		record.Ended = true
+		if err := p.records.Write(record); err != nil {
+			log.Printf("%s: %v", record.Subject, err)
+		}
+	}
+	go p.reconcile(pods, running)
+	return nil, nil
+}
+
+// reconcile resets the policies of ended pods, and sets those of pods with containers.
+func (p *Plugin) reconcile(pods []*api.PodSandbox, running map[string][]*api.Container) {
+	p.step(p.endMarked)
+	for _, pod := range pods {
+		for _, container := range running[pod.GetId()] {
+			p.step(func(ctx context.Context) {
+				if p.ended[pod.GetId()] {
+					return
+				}
+				if err := p.apply(ctx, pod, container); err != nil {
+					log.Print(named(pod, err))
+				}
+			})
+		}
+	}
+}
+
+func (p *Plugin) endMarked(ctx context.Context) {
+	p.endAll(ctx, func(record *Record) bool { return record.Ended })
+}
+
+// step does a part of the work between two events.
+func (p *Plugin) step(work func(context.Context)) {
+	ctx, cancel := withLimit(context.Background())
+	defer cancel()
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	work(ctx)
+}
+
+// Retry resets the policies of ended pods that could not be reset before, for ever.
+func (p *Plugin) Retry(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retryPeriod):
+			p.step(p.endMarked)
+		}
+	}
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/containerd/nri/pkg/api"
+)
+
+const slice = "kubepods-burstable-pod6f1c8b9e.slice"
+
+var background = context.Background()
+
+// A bench is a plugin with a fake daemon and a folder of the kubelet.
+type bench struct {
+	*Plugin
+	daemon *fakeDaemon
+	data   string
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	top := makeFolders(t, uid+"/volumes/kubernetes.io~empty-dir/data")
+	daemon := newFakeDaemon()
+	data := filepath.Join(top, uid, "volumes/kubernetes.io~empty-dir/data")
+	daemon.devices = map[string]string{data: "/dev/dm-0", "/srv/log": "/dev/dm-1", "/srv/same": "/dev/dm-0",
+		"/tank": ""}
+	records := Records(filepath.Join(t.TempDir(), "records"))
+	return &bench{NewPlugin(daemon, records, Host{Pods: top}, false), daemon, data}
+}
+
+func newPod(id string, annotations map[string]string) *api.PodSandbox {
+	named := map[string]string{}
+	for name, value := range annotations {
+		named[Prefix+name] = value
+	}
+	parent := "/kubepods.slice/kubepods-burstable.slice/" + slice
+	return &api.PodSandbox{Id: id, Name: "db", Namespace: "shop", Uid: uid, Annotations: named,
+		Linux: &api.LinuxPodSandbox{CgroupParent: parent}}
+}
+
+func newContainer(pod *api.PodSandbox, name string, mounts ...string) *api.Container {
+	container := &api.Container{Id: pod.Id + name, PodSandboxId: pod.Id, Name: name,
+		State: api.ContainerState_CONTAINER_RUNNING}
+	for _, mount := range mounts {
+		source, destination, _ := strings.Cut(mount, ":")
+		container.Mounts = append(container.Mounts,
+			&api.Mount{Source: source, Destination: destination, Type: "bind"})
+	}
+	return container
+}
+
+// runs starts a pod with a container; the error is that of the step that was refused.
+func (b *bench) runs(pod *api.PodSandbox, container *api.Container) error {
+	if err := b.RunPodSandbox(background, pod); err != nil {
+		return err
+	}
+	_, _, err := b.CreateContainer(background, pod, container)
+	return err
+}
+
+func (b *bench) expect(t *testing.T, want map[string]string) {
+	t.Helper()
+	if got := b.daemon.all(); !maps.Equal(got, want) {
+		t.Errorf("policies are %q, want %q", got, want)
+	}
+}
+
+func (b *bench) eventually(t *testing.T, want map[string]string) {
+	t.Helper()
+	for range 3000 {
+		if maps.Equal(b.daemon.all(), want) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.expect(t, want)
+}
+
+func (b *bench) expectRecords(t *testing.T, want int) {
+	t.Helper()
+	if got, err := b.records.All(); err != nil || len(got) != want {
+		t.Errorf("%d records, want %d; %v", len(got), want, err)
+	}
+}
+
+func TestPolicyOfAPod(t *testing.T) {
+	b := newBench(t)
+	pod := newPod("one", map[string]string{"read-min.data": "200M", "latency.data": "5ms P99",
+		"class": "be", "weight": "300", "write-max.log": "10M", "path.log": "log:/var/log"})
+	if err := b.runs(pod, newContainer(pod, "db", b.data+":/data")); err != nil {
+		t.Fatal(err)
+	}
+	first := "Class be; LatencyTarget /dev/dm-0 5ms P99; ReadBandwidthMin /dev/dm-0 200M; Weight 300"
+	b.expect(t, map[string]string{slice: first})
+	log := newContainer(pod, "log", "/srv/log:/var/log")
+	if _, _, err := b.CreateContainer(background, pod, log); err != nil {
+		t.Fatal(err)
+	}
+	b.expect(t, map[string]string{slice: strings.Replace(first, "; Weight 300",
+		"; Weight 300; WriteBandwidthMax /dev/dm-1 10M", 1)})
+	if err := b.StopPodSandbox(background, pod); err != nil {
+		t.Fatal(err)
+	}
+	b.expect(t, map[string]string{})
+	b.expectRecords(t, 0)
+	if err := b.RemovePodSandbox(background, pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPodWithoutAnnotationsNeedsNoDaemon(t *testing.T) {
+	b := newBench(t)
+	b.daemon.isDown(ErrNotRunning)
+	pod := newPod("one", nil)
+	pod.Linux = nil
+	if err := b.runs(pod, newContainer(pod, "db")); err != nil {
+		t.Error(err)
+	}
+	b.expectRecords(t, 0)
+}
+
+func TestCgroupOfAPod(t *testing.T) {
+	for parent, want := range map[string]string{
+		"/kubepods.slice/kubepods-pod1.slice": "kubepods-pod1.slice",
+		"kubepods-pod1.slice":                 "kubepods-pod1.slice",
+		"/kubepods/burstable/pod1":            "/kubepods/burstable/pod1",
+		"/kubepods/burstable/pod1/":           "/kubepods/burstable/pod1",
+		"":                                    "",
+		"/":                                   "",
+		"relative":                            "",
+	} {
+		pod := &api.PodSandbox{Linux: &api.LinuxPodSandbox{CgroupParent: parent}}
+		if got, err := subject(pod); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: got %q, %v", parent, got, err)
+		}
+	}
+}
+
+func TestRefusedPods(t *testing.T) {
+	for name, one := range map[string]struct {
+		annotations map[string]string
+		mount, text string
+	}{
+		"malformed":      {map[string]string{"read-min.data": "fast"}, "", rateForm},
+		"missing":        {map[string]string{"read-min.none": "1M"}, "", `volume "none" is missing`},
+		"missing mount":  {map[string]string{"read-min.x": "1M", "path.x": "db:/x"}, "", "no mount"},
+		"out of reach":   {map[string]string{"read-min.x": "1M", "path.x": "db:/x"}, "/tank:/x", "out of reach"},
+		"gone":           {map[string]string{"read-min.x": "1M", "path.x": "db:/x"}, "/gone:/x", "No such file"},
+		"same device":    {map[string]string{"read-min.data": "1M", "read-min.x": "1M", "path.x": "db:/x"}, "/srv/same:/x", "both on /dev/dm-0"},
+		"no cgroup":      {map[string]string{"weight": "5"}, "", "no cgroup of its own"},
+		"overcommitted":  {map[string]string{"read-min.data": "1M"}, "", "more than its capacity"},
+		"daemon stopped": {map[string]string{"read-min.data": "1M"}, "", "systemctl start sutrod"},
+	} {
+		b := newBench(t)
+		pod := newPod("one", one.annotations)
+		switch name {
+		case "no cgroup":
+			pod.Linux.CgroupParent = ""
+		case "overcommitted":
+			b.daemon.overcommitted = errors.New("/dev/dm-0: more than its capacity")
+		case "daemon stopped":
+			b.daemon.isDown(ErrNotRunning)
+		}
+		mounts := []string{}
+		if one.mount != "" {
+			mounts = append(mounts, one.mount)
+		}
+		err := b.runs(pod, newContainer(pod, "db", mounts...))
+		if err == nil || !strings.Contains(err.Error(), one.text) ||
+			!strings.Contains(err.Error(), "shop/db") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		b.expect(t, map[string]string{})
+		b.daemon.isDown(nil)
+		_ = b.StopPodSandbox(background, pod)
+		b.expectRecords(t, 0)
+	}
+}
+
+func TestStopWithoutDaemonIsDoneLater(t *testing.T) {
+	b := newBench(t)
+	pod := newPod("one", map[string]string{"read-min.data": "1M"})
+	if err := b.runs(pod, newContainer(pod, "db")); err != nil {
+		t.Fatal(err)
+	}
+	b.daemon.isDown(ErrNotRunning)
+	if err := b.StopPodSandbox(background, pod); err != nil {
+		t.Errorf("a pod has to end without sutrod: %v", err)
+	}
+	b.expectRecords(t, 1)
+	b.step(b.endMarked)
+	b.expectRecords(t, 1)
+	b.daemon.isDown(nil)
+	b.step(b.endMarked)
+	b.expect(t, map[string]string{})
+	b.expectRecords(t, 0)
+}
+
+// The kubelet removes the first sandbox of a pod long after the second has started.
+func TestSecondSandboxOfAPodKeepsItsPolicy(t *testing.T) {
+	b := newBench(t)
+	first := newPod("one", map[string]string{"read-min.data": "1M", "weight": "7"})
+	second := newPod("two", map[string]string{"read-min.data": "2M"})
+	for _, pod := range []*api.PodSandbox{first, second} {
+		if err := b.runs(pod, newContainer(pod, "db")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]string{slice: "ReadBandwidthMin /dev/dm-0 2M"}
+	b.expect(t, want)
+	_ = b.StopPodSandbox(background, first)
+	_ = b.RemovePodSandbox(background, first)
+	b.expect(t, want)
+	_ = b.StopPodSandbox(background, second)
+	b.expect(t, map[string]string{})
+}
+
+func TestSynchronize(t *testing.T) {
+	b := newBench(t)
+	kept := newPod("kept", map[string]string{"read-min.data": "1M"})
+	gone := newPod("gone", map[string]string{"weight": "5"})
+	gone.Linux.CgroupParent = "/kubepods/gone"
+	exited := newPod("exited", map[string]string{"weight": "6"})
+	exited.Linux.CgroupParent = "/kubepods/exited"
+	for _, pod := range []*api.PodSandbox{kept, gone, exited} {
+		if err := b.runs(pod, newContainer(pod, "c")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Started without the plugin; one of them has a mistake.
+	missed := newPod("missed", map[string]string{"weight": "8"})
+	missed.Linux.CgroupParent = "/kubepods/missed"
+	wrong := newPod("wrong", map[string]string{"weight": "many"})
+	stopped := newContainer(exited, "c")
+	stopped.State = api.ContainerState_CONTAINER_STOPPED
+	delete(b.daemon.policies, slice)
+	_, err := b.Synchronize(background, []*api.PodSandbox{wrong, kept, exited, missed},
+		[]*api.Container{newContainer(wrong, "c"), newContainer(kept, "c"), stopped,
+			newContainer(missed, "c")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.eventually(t, map[string]string{slice: "ReadBandwidthMin /dev/dm-0 1M",
+		"/kubepods/missed": "Weight 8"})
+	b.expectRecords(t, 2)
+}
+
+func TestPodThatEndsDuringSynchronizeStaysWithoutPolicy(t *testing.T) {
+	b := newBench(t)
+	pod := newPod("one", map[string]string{"weight": "5"})
+	// The rest of Synchronize waits for this.
+	b.mutex.Lock()
+	done := make(chan struct{})
+	go func() {
+		b.reconcile([]*api.PodSandbox{pod}, map[string][]*api.Container{"one": {newContainer(pod, "c")}})
+		close(done)
+	}()
+	b.ended["one"] = true
+	b.mutex.Unlock()
+	<-done
+	b.expect(t, map[string]string{})
+}
+
+// In the end the policies are those of the pods that run, for any order of events, and of restarts of
+// sutrod and of the plugin.
+func TestRandomLives(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 20))
+		b := newBench(t)
+		running := map[string]*api.PodSandbox{}
+		for n := range 60 {
+			id := fmt.Sprint(random.IntN(6))
+			switch pod := running[id]; random.IntN(5) {
+			case 0, 1:
+				if pod != nil {
+					continue
+				}
+				pod = newPod(fmt.Sprint(id, "-", n), map[string]string{"weight": fmt.Sprint(n + 1)})
+				pod.Linux.CgroupParent = "/kubepods/pod" + id
+				if b.runs(pod, newContainer(pod, "c")) == nil {
+					running[id] = pod
+				}
+			case 2:
+				if pod != nil {
+					_ = b.StopPodSandbox(background, pod)
+					delete(running, id)
+				}
+			case 3:
+				b.daemon.isDown([]error{nil, ErrNotRunning}[random.IntN(2)])
+			case 4:
+				b.Plugin = NewPlugin(b.daemon, b.records, b.host, false)
+			}
+		}
+		b.daemon.isDown(nil)
+		b.step(b.endMarked)
+		want := map[string]string{}
+		for id, pod := range running {
+			want["/kubepods/pod"+id] = "Weight " + pod.Annotations[Prefix+"weight"]
+		}
+		b.expect(t, want)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func TestRecordsOfAnotherProgram(t *testing.T) {
+	b := newBench(t)
+	if err := os.MkdirAll(string(b.records), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	broken := filepath.Join(string(b.records), "x.json")
+	if err := os.WriteFile(broken, []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	pod := newPod("one", map[string]string{"weight": "5"})
+	if err := b.runs(pod, newContainer(pod, "c")); err != nil {
+		t.Fatal(err)
+	}
+	_ = b.StopPodSandbox(background, pod)
+	b.expect(t, map[string]string{})
+}

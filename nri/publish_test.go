@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+package main
+
+// A fake API server: it replays testdata/node.json, a node in the form of the API, and applies JSON
+// patches of its status as RFC 6902 has it. It is no API server: nothing here shows that a real one
+// grants the request.
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const token = "eyJ.fake.token"
+
+type fakeAPI struct {
+	mutex    sync.Mutex
+	node     map[string]any
+	requests []string
+}
+
+func (f *fakeAPI) capacity() map[string]any {
+	return f.node["status"].(map[string]any)["capacity"].(map[string]any)
+}
+
+func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.requests = append(f.requests, r.Method+" "+r.URL.Path)
+	refuse := func(code int, text string) {
+		w.WriteHeader(code)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":%d}`,
+			text, code)
+	}
+	const node = "/api/v1/nodes/worker-1"
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+token:
+		refuse(http.StatusUnauthorized, "Unauthorized")
+		return
+	case r.Method == http.MethodGet && r.URL.Path == node:
+	case r.Method == http.MethodPatch && r.URL.Path == node+"/status":
+		if r.Header.Get("Content-Type") != "application/json-patch+json" {
+			refuse(http.StatusUnsupportedMediaType, "the body of the request was in an unknown format")
+			return
+		}
+		if text := f.patch(r); text != "" {
+			refuse(http.StatusUnprocessableEntity, text)
+			return
+		}
+	default:
+		refuse(http.StatusNotFound, fmt.Sprintf("nodes %q not found", filepath.Base(r.URL.Path)))
+		return
+	}
+	_ = json.NewEncoder(w).Encode(f.node)
+}
+
+func (f *fakeAPI) patch(r *http.Request) string {
+	operations := []map[string]any{}
+	if err := json.NewDecoder(r.Body).Decode(&operations); err != nil {
+		return err.Error()
+	}
+	changed := maps.Clone(f.capacity())
+	for _, one := range operations {
+		path, _ := one["path"].(string)
+		name, isCapacity := strings.CutPrefix(path, "/status/capacity/")
+		if !isCapacity || strings.Contains(name, "/") {
+			return "a path of something else: " + path
+		}
+		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		value, isText := one["value"].(string)
+		_, isThere := changed[name]
+		switch {
+		case one["op"] == "add" && isText:
+			changed[name] = value
+		case one["op"] == "remove" && isThere:
+			delete(changed, name)
+		default:
+			return fmt.Sprintf("cannot apply %v", one)
+		}
+	}
+	f.node["status"].(map[string]any)["capacity"] = changed
+	return ""
+}
+
+// serve starts a fake and returns it with a client that has a service account for it.
+func serve(t *testing.T) (*fakeAPI, *API, string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/node.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fake := &fakeAPI{}
+	if err := json.Unmarshal(text, &fake.node); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(fake)
+	t.Cleanup(server.Close)
+	folder := t.TempDir()
+	authority := pem.EncodeToMemory(
+		&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for name, content := range map[string]string{"ca.crt": string(authority), "token": token + "\n"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	where, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", where.Hostname())
+	t.Setenv("KUBERNETES_SERVICE_PORT", where.Port())
+	api, err := InCluster(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fake, api, folder
+}
+
+func TestPublish(t *testing.T) {
+	fake, api, _ := serve(t)
+	before := maps.Clone(fake.capacity())
+	publish := func(changes int, wanted map[string]uint64) {
+		t.Helper()
+		if got, err := api.Publish(background, "worker-1", wanted); err != nil || got != changes {
+			t.Errorf("%d changes, want %d; %v", got, changes, err)
+		}
+		for name, amount := range wanted {
+			if fake.capacity()[name] != fmt.Sprint(amount) {
+				t.Errorf("%s is %v, want %d", name, fake.capacity()[name], amount)
+			}
+		}
+	}
+	wanted := map[string]uint64{"io.sutro/read.vg.scratch": 400, "io.sutro/write.vg.scratch": 300}
+	// The node of the file has another Sutro resource of an earlier configuration.
+	publish(3, wanted)
+	requests := len(fake.requests)
+	publish(0, wanted)
+	if len(fake.requests) != requests+1 {
+		t.Errorf("without a change: %v", fake.requests[requests:])
+	}
+	publish(2, map[string]uint64{"io.sutro/read.vg.scratch": 350})
+	publish(1, nil)
+	delete(before, "io.sutro/read.old")
+	if !maps.Equal(before, fake.capacity()) {
+		t.Errorf("resources of others changed: %v", fake.capacity())
+	}
+}
+
+func TestPublishFailures(t *testing.T) {
+	_, api, folder := serve(t)
+	if _, err := api.Publish(background, "worker-2", nil); err == nil ||
+		!strings.Contains(err.Error(), "not found") {
+		t.Errorf("another node: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "token"), []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.Publish(background, "worker-1", nil); err == nil ||
+		!strings.Contains(err.Error(), "Unauthorized") {
+		t.Errorf("a wrong token: %v", err)
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if _, err := InCluster(folder); err == nil || !strings.Contains(err.Error(), "capacity") {
+		t.Errorf("outside of a cluster: %v", err)
+	}
+}
