@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .cache import Cache
 from .namespace import namespaced, remove_tree, run
-from .roots import RECIPES, Recipe, Root, bootstrapped, image_recipe, slurm_recipe
+from .roots import RECIPES, Recipe, Root, bootstrapped, image_recipe, nri_recipe, slurm_recipe
 
 IMAGE_MIB = 4096
 
@@ -32,8 +32,8 @@ def image_root(cache: Cache, series: str) -> Root:
 def built(cache: Cache, debs: Path | None, recipe: Recipe, *, stacking: bool = False) -> Image:
     """The image with the packages in the folder debs, DKMS module and all; None: stock Debian.
 
-    recipe: of the image root, with sutro-slurm in one that has Slurm; stacking: with the patched
-    drivers of md, dm and bcache, too.
+    recipe: of the image root, with sutro-slurm in one that has Slurm, and sutro-nri in one that has
+    containerd; stacking: with the patched drivers of md, dm and bcache, too.
     """
     base = bootstrapped(cache, recipe)
     scripts = ["guest", "install"] if debs else ["guest"]
@@ -41,6 +41,8 @@ def built(cache: Cache, debs: Path | None, recipe: Recipe, *, stacking: bool = F
         scripts.append("stacking")
     if recipe.name == slurm_recipe().name:
         scripts.append("slurm")
+    if recipe.name == nri_recipe().name:
+        scripts.append("nri")
 
     def build(folder: Path) -> None:
         work, nothing = folder / "work", folder / "work" / "nothing"

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from . import archive, host
 from .cache import Cache, digest_files
@@ -24,6 +25,7 @@ from .roots import (
     bootstrapped,
     build_recipe,
     build_root,
+    package_nri_recipe,
     package_recipe,
     page_recipe,
 )
@@ -43,6 +45,8 @@ PACKAGED = ("Documentation/guides/", "Documentation/man/", "Documentation/meson.
             "Documentation/org.sutro1.xml", "tests/hardware/", "tests/bench/__init__.py",
             "tests/bench/book.py", "tests/bench/read.py", "tests/rig/__init__.py",
             "tests/rig/result.py")  # fmt: skip
+# The sources of sutro-nri, and of the tests of it.
+NRI, NRI_TESTS = "nri/", "tests/nri/"
 MODELDISK = "tests/modeldisk/"
 CROWD = "tests/bench/scale/crowd.c"
 # Names that are left out without git.
@@ -79,28 +83,71 @@ def copied(source: Path, names: list[str], target: Path) -> None:
         shutil.copy2(source / name, target / name, follow_symlinks=False)
 
 
-def debs(cache: Cache, source: Path) -> Path:
-    """The folder of .deb packages of this clone."""
-    root = bootstrapped(cache, package_recipe())
+def debs(cache: Cache, source: Path, recipe: Recipe | None = None) -> Path:
+    """The folder of .deb packages of this clone, with sutro-nri in the tree that has Go."""
+    recipe = recipe or package_recipe()
+    has_go = recipe.name == package_nri_recipe().name
+    root, kind = bootstrapped(cache, recipe), "debs-nri" if has_go else "debs"
     names = [
         name
         for name in source_files(source)
         if name.startswith(PACKAGED) or not name.startswith(NOT_PACKAGED)
+        if has_go or not name.startswith(NRI)
     ]
+    profiles = ("pkg.sutro.nri",) if has_go else ()
 
     def build(folder: Path) -> None:
         copied(source, names, folder / "work" / "sutro")
-        as_builder(root, "package", folder / "work", cache.run_dir / "packages.log")
+        log = cache.run_dir / f"{recipe.name}s.log"
+        go = go_cache(cache, root, log) if has_go else {}
+        as_builder(root, "package", folder / "work", log, arguments=profiles, **go)
         for deb in (folder / "work").glob("*.deb"):
             shutil.copyfile(deb, folder / deb.name)
         remove_tree(folder / "work")
 
     key = {
-        "root": package_recipe().key(),
+        "root": recipe.key(),
         "files": digest_files(source, names),
         "script": (RECIPES / "package").read_text(),
     }
-    return cache.artefact("debs", key, "packages: building sutro and its DKMS packages", build)
+    return cache.artefact(kind, key, "packages: building sutro and its DKMS packages", build)
+
+
+def go_cache(cache: Cache, root: Root, log: Path) -> dict[str, Any]:
+    """Arguments of `as_builder` for Go: its library is compiled once, not for each program."""
+    folder = cache.root / "gocache"
+    folder.mkdir(exist_ok=True)
+    binds = {"/gocache": folder}
+    root.run(["chown", "builder:builder", "/gocache"], "the cache of Go", log, binds=binds)
+    return {"binds": binds, "env": {"GOCACHE": "/gocache"}}
+
+
+def nri_work(cache: Cache, source: Path) -> Path:
+    """A folder with the sources of sutro-nri and its tests, for `as_builder`."""
+    work = cache.run_dir / "nri-work"
+    names = [name for name in source_files(source) if name.startswith((NRI, NRI_TESTS))]
+    copied(source, names, work / "sutro")
+    return work
+
+
+def cri_client(cache: Cache, source: Path) -> Path:
+    """The folder with the client of a container runtime."""
+    root = bootstrapped(cache, package_nri_recipe())
+    names = [name for name in source_files(source) if name.startswith((NRI_TESTS, NRI + "build"))]
+
+    def build(folder: Path) -> None:
+        copied(source, names, folder / "work" / "sutro")
+        log = cache.run_dir / "cri.log"
+        as_builder(root, "cri", folder / "work", log, **go_cache(cache, root, log))
+        shutil.copyfile(folder / "work/cri", folder / "cri")
+        remove_tree(folder / "work")
+
+    key = {
+        "root": package_nri_recipe().key(),
+        "files": digest_files(source, names),
+        "script": (RECIPES / "cri").read_text(),
+    }
+    return cache.artefact("cri", key, "nri: building a client of containerd", build)
 
 
 def test_modules(cache: Cache, source: Path, recipe: Recipe) -> Path | None:

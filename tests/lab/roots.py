@@ -12,6 +12,9 @@
                          the same with recipes/metrics.packages, for one stage
     image-slurm-SERIES-root
                          the same with recipes/slurm.packages, for one stage
+    image-nri-SERIES-root
+                         the same with recipes/nri.packages, for one stage
+    package-nri-root     package-root with recipes/package-nri.packages: Go and its libraries
     build-SERIES-root    a copy of build-root with headers and source of a backports kernel
 
 The list of packages is the key of a tree, and nothing else is: the mirror is the host's business,
@@ -90,6 +93,17 @@ def package_recipe() -> Recipe:
     return Recipe("package", _listed("package"), (WITH_BUILDER,))
 
 
+def package_nri_recipe() -> Recipe:
+    """The tree that packages are built in with sutro-nri: Go and libraries are 600 MB more."""
+    packages = (*_listed("package"), *_listed("package-nri"))
+    return Recipe("package-nri", packages, (WITH_BUILDER,))
+
+
+def packages_of(image: Recipe) -> Recipe:
+    """The tree that the packages for an image root are built in."""
+    return package_nri_recipe() if image.name == nri_recipe().name else package_recipe()
+
+
 def build_recipe() -> Recipe:
     """The tree that the checks and all host-side tests run in."""
     stable = ("linux-headers-amd64", f"linux-source-{KERNEL}")
@@ -139,6 +153,12 @@ def slurm_recipe() -> Recipe:
     """The tree of a guest with Slurm, a tree of its own for the same reason."""
     base = image_recipe(KERNEL)
     return Recipe(f"image-slurm-{KERNEL}", (*base.packages, *_listed("slurm")), base.hooks)
+
+
+def nri_recipe() -> Recipe:
+    """The tree of a guest with a container runtime, for the same reason."""
+    base = image_recipe(KERNEL)
+    return Recipe(f"image-nri-{KERNEL}", (*base.packages, *_listed("nri")), base.hooks)
 
 
 def _setting(file: str, line: str) -> str:

@@ -67,13 +67,14 @@ def prepare(
     """
     host.ensure_packages()
     image_of = image_of or roots.image_recipe(kernel)
-    recipes = [] if bare else [roots.package_recipe()]
+    packages = roots.packages_of(image_of)
+    recipes = [] if bare else [packages]
     if kernel == KERNEL:
         recipes.append(image_of)
     roots.prepared(cache, *recipes)
     debs, modules = at_once(
         [
-            lambda: None if bare else products.debs(cache, SOURCE),
+            lambda: None if bare else products.debs(cache, SOURCE, packages),
             lambda: products.test_modules(cache, SOURCE, image_of),
         ]
     )

@@ -10,12 +10,12 @@ on two CPUs; a stage that fails stops no other one.
 import fnmatch
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import deep, guest, junit, products, virtual
+from . import deep, gotest, guest, junit, products, virtual
 from .cache import Cache
 from .junit import Results
 from .namespace import remove_tree
@@ -29,6 +29,8 @@ from .roots import (
     build_root,
     image_recipe,
     metrics_recipe,
+    nri_recipe,
+    package_nri_recipe,
     page_recipe,
     slurm_recipe,
 )
@@ -48,6 +50,7 @@ UPGRADE = "test_kernel_upgrade.py"
 METRICS = "test_metrics.py"
 STACKING = "test_stacking*.py"
 SLURM = "test_slurm.py"
+NRI = "test_nri.py"
 # With another kernel: of the tests of rates, one for all.
 ON_EVERY_KERNEL = (
     "test_attribution.py", "test_latency.py", "test_packages.py", *TRACING,
@@ -113,7 +116,7 @@ def stages(
     # An emulated CPU needs 0.1 G instructions to collect a file: files without the mark stay out.
     first = [path.name for path in files if FIRST_MARK in path.read_text(encoding="utf-8")]
     stacking = fnmatch.filter(names, STACKING)
-    others = (*SMP, *DAEMON, *stacking, UPGRADE, METRICS, SLURM)
+    others = (*SMP, *DAEMON, *stacking, UPGRADE, METRICS, SLURM, NRI)
     measure = [name for name in names if name not in others]
     build, image = build_recipe(), image_recipe(KERNEL)
 
@@ -146,6 +149,7 @@ def stages(
         in_guest("metrics", [METRICS], REST, image_of=metrics_recipe()),
         in_guest("upgrade", [UPGRADE], REST, other_kernel=True),
         in_guest("slurm", [SLURM], REST, image_of=slurm_recipe()),
+        with_go(in_guest("nri", [NRI], REST, image_of=nri_recipe(), host_tests=gotest.run)),
         in_uml("stress", virtual.stress_stage),
         Stage("deep", lambda cache, source: deep.stage(cache, source), VIRTUAL, (build, image)),
         Stage("long", long, UNIT, (build,)),
@@ -203,6 +207,12 @@ def fuzz(cache: Cache, source: Path, *, minutes: float) -> Results:
     return _tested(cache, source, "fuzz", "--suite", "fuzz", setup=option)
 
 
+def with_go(one: Stage) -> Stage:
+    """The stage, with the sources of sutro-nri and the tree that has Go."""
+    rooms = (*one.rooms, products.NRI, products.NRI_TESTS)
+    return replace(one, rooms=rooms, trees=(*one.trees, package_nri_recipe()))
+
+
 def page(cache: Cache, source: Path) -> Results:
     """The page of Cockpit in a browser."""
     work, log = _work(cache, source, "page")
@@ -220,7 +230,7 @@ def _tested(cache: Cache, source: Path, name: str, *suites: str, setup: str = ""
 
 def _guest(
     cache: Cache,
-    _source: Path,
+    source: Path,
     *,
     name: str,
     tests: list[str],
@@ -229,9 +239,13 @@ def _guest(
     stacking: bool = False,
     other_kernel: bool = False,
     image_of: Recipe | None = None,
+    host_tests: Run | None = None,
 ) -> Results:
-    """Tests inside a guest; a complaint of its kernel is a failed test."""
+    """Tests inside a guest, after those of the host; a complaint of its kernel is a failed test."""
+    before = host_tests(cache, source) if host_tests else Results()
     tools = [products.other_kernel(cache)] if other_kernel else []
+    if image_of == nri_recipe():
+        tools.append(products.cri_client(cache, source))
     setup = prepare(cache, name, series, smp=smp, stacking=stacking, image_of=image_of, tools=tools)
     command = ["python3", "-m", "pytest", "-v", "-p", "no:cacheprovider", "--tb=short"]
     command += [f"--junitxml=/mnt/out/{name}.xml", "--rootdir=/mnt/src", *tests]
@@ -248,6 +262,7 @@ def _guest(
             machine.shutdown()
         except LabError as error:
             results.failed[f"{name}.kernel log"] = str(error)
+    results.add(before)
     return results
 
 

@@ -23,7 +23,7 @@ def each(*kinds: str) -> set[str]:
     return {name for name in ALL if name.rpartition("-")[0] in kinds or name in kinds}
 
 
-GUESTS = each("daemon", "measure", "metrics", "slurm", "smp", "stacking", "upgrade")
+GUESTS = each("daemon", "measure", "metrics", "nri", "slurm", "smp", "stacking", "upgrade")
 VIRTUAL = each("stress", "layers", "deep", "kunit", "owners", "series")
 KERNEL_HALF = ALL - {"page"}
 HOST_HALF = GUESTS | each("checks", "fuzz", "long", "page")
@@ -37,6 +37,7 @@ ROOMS = {
     "cockpit/app.js": HOST_HALF,
     "dist/sutrod.conf": HOST_HALF,
     "debian/control": HOST_HALF,
+    "nri/plugin.go": {"nri"},
     "Documentation/man/sutroctl.1": HOST_HALF,
     "tests/hardware/command.py": HOST_HALF,
     "Documentation/design.rst": set(),
@@ -52,6 +53,7 @@ ROOMS = {
     "tests/daemon/test_bus.py": {"fuzz", "long", "page"},
     "tests/ctl/test_errors.py": {"fuzz", "long"},
     "tests/slurm/test_sutro.lua": {"fuzz", "long"},
+    "tests/nri/cri.go": {"nri"},
     "tests/page/test_page.py": {"page"},
     "tests/livedaemon.py": {"fuzz", "long", "page"},
     "tests/package/test_block_headers.py": each("checks", "fuzz", "long"),
@@ -61,6 +63,7 @@ ROOMS = {
     "tests/vm/conftest.py": GUESTS,
     "tests/vm/test_floors.py": {"measure"},
     "tests/vm/test_metrics.py": {"metrics"},
+    "tests/vm/test_nri.py": {"nri"},
     "tests/vm/test_slurm.py": {"slurm"},
     "tests/vm/test_shares.py": each("measure"),
     "tests/vm/test_elevator_load.py": each("smp"),

@@ -32,14 +32,15 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
 
 
 def _stable_names() -> tuple[str, ...]:
-    return ("build", "page", *(f"image-{kind}{KERNEL}" for kind in ("", "metrics-", "slurm-")))
+    images = (f"image-{kind}{KERNEL}" for kind in ("", "metrics-", "slurm-", "nri-"))
+    return ("build", "page", *images)
 
 
 def _stable_trees(stage: stages.Stage) -> list[roots.Recipe]:
     """The trees that a stage needs from the stable archive; packages are built in one of them."""
     trees = [tree for tree in stage.trees if tree.name in _stable_names()]
-    in_guest = any(tree.name.startswith("image-") for tree in stage.trees)
-    return [*trees, roots.package_recipe()] if in_guest else trees
+    images = [tree for tree in stage.trees if tree.name.startswith("image-")]
+    return [*trees, *map(roots.packages_of, images)]
 
 
 def _without_absent(cache: Cache, chosen: list[stages.Stage]) -> list[stages.Stage]:
