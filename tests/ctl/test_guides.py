@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Commands and policies in the guides and on the landing page are accepted as they stand there."""
+"""Commands and policies in the guides, on the landing page and among the examples are accepted."""
 
 import os
 import re
@@ -14,6 +14,7 @@ TOP = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", "Documentation/install.rst", *(
     str(path.relative_to(TOP)) for path in sorted(TOP.glob("Documentation/guides/*.rst"))
 )]  # fmt: skip
+EXAMPLES = sorted(path.name for path in TOP.glob("policies/*.policy"))
 TABLE_CELL = re.compile(r"``(sutroctl [^`]+)``")
 
 
@@ -52,15 +53,26 @@ def test_commands_in_tables_are_verbs(page: str) -> None:
         assert re.search(rf"^ +{command.split()[1]} ", known, re.MULTILINE), command
 
 
+def check(file: Path) -> None:
+    """The parser of the daemon finds no mistake in a policy."""
+    done = subprocess.run(
+        [os.environ["SUTROD"], "--check", file], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, f"{file.read_text()}\n{done.stdout}{done.stderr}"
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_policies_have_no_mistake(page: str, tmp_path: Path) -> None:
     for number, text in enumerate(policies(page)):
         file = tmp_path / f"{number}.policy"
         file.write_text(text + "\n")
-        done = subprocess.run(
-            [os.environ["SUTROD"], "--check", file], capture_output=True, text=True, timeout=60
-        )
-        assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
+        check(file)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_have_no_mistake_and_a_guide(name: str) -> None:
+    check(TOP / "policies" / name)
+    assert any(name in (TOP / page).read_text() for page in PAGES)
 
 
 def test_guides_have_policies() -> None:
