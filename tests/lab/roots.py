@@ -15,6 +15,7 @@
     image-nri-SERIES-root
                          the same with recipes/nri.packages, for one stage
     package-nri-root     package-root with recipes/package-nri.packages: Go and its libraries
+    distributions-root   package-root with recipes/distributions.packages: rpm, makepkg, nix
     build-SERIES-root    a copy of build-root with headers and source of a backports kernel
 
 The list of packages is the key of a tree, and nothing else is: the mirror is the host's business,
@@ -159,6 +160,12 @@ def nri_recipe() -> Recipe:
     """The tree of a guest with a container runtime, for the same reason."""
     base = image_recipe(KERNEL)
     return Recipe(f"image-nri-{KERNEL}", (*base.packages, *_listed("nri")), base.hooks)
+
+
+def distributions_recipe() -> Recipe:
+    """The tree with the package tools of other distributions, which one stage needs."""
+    packages = (*_listed("package"), *_listed("distributions"))
+    return Recipe("distributions", packages, (WITH_BUILDER,))
 
 
 def _setting(file: str, line: str) -> str:

@@ -27,6 +27,7 @@ from .roots import (
     bootstrapped,
     build_recipe,
     build_root,
+    distributions_recipe,
     image_recipe,
     metrics_recipe,
     nri_recipe,
@@ -81,6 +82,7 @@ UNIT = (*PACKAGES, "tests/unit/", "tests/daemon/", "tests/ctl/", "tests/sim/", "
 PAGE = (*HOST_HALF, "tests/page/", "tests/unit/", "tests/daemon/", "tests/meson.build",
         "tests/fakemachine.py", "tests/livedaemon.py", "tests/mocksystemd.py",
         "tests/privatebus.py")  # fmt: skip
+DISTRIBUTIONS = (*HOST_HALF, "packaging/", "tests/packaging/")
 VIRTUAL = (*KERNEL_HALF, "tests/uml/", "tests/rig/", "tests/bench/")
 
 
@@ -161,6 +163,7 @@ def stages(
             extent=f"{fuzz_minutes:g} minutes",
         ),
         Stage("page", page, PAGE, (page_recipe(),)),
+        Stage("distributions", distributions, DISTRIBUTIONS, (distributions_recipe(),)),
         in_uml("kunit", virtual.kunit),
         *(in_uml(f"owners-{s}", partial(virtual.owners_stage, version=s), s) for s in KERNELS),
         *(in_uml(f"layers-{s}", partial(virtual.layers_stage, version=s), s) for s in KERNELS),
@@ -219,6 +222,14 @@ def page(cache: Cache, source: Path) -> Results:
     root, binds = bootstrapped(cache, page_recipe()), {"/opt/tools": products.page_tools(cache)}
     status = products.as_builder(root, "page", work, log, binds=binds, check=False)
     return _without_work(work, junit.read_stage(work / "page.xml", status, log))
+
+
+def distributions(cache: Cache, source: Path) -> Results:
+    """The packages of other distributions, by the tools of those in Debian's archive."""
+    work, log = _work(cache, source, "distributions")
+    root = bootstrapped(cache, distributions_recipe())
+    status = products.as_builder(root, "distributions", work, log, check=False)
+    return _without_work(work, junit.read_stage(work / "distributions.xml", status, log))
 
 
 def _tested(cache: Cache, source: Path, name: str, *suites: str, setup: str = "") -> Results:

@@ -25,8 +25,8 @@ def each(*kinds: str) -> set[str]:
 
 GUESTS = each("daemon", "measure", "metrics", "nri", "slurm", "smp", "stacking", "upgrade")
 VIRTUAL = each("stress", "layers", "deep", "kunit", "owners", "series")
-KERNEL_HALF = ALL - {"page"}
-HOST_HALF = GUESTS | each("checks", "fuzz", "long", "page")
+KERNEL_HALF = ALL - {"distributions", "page"}
+HOST_HALF = GUESTS | each("checks", "distributions", "fuzz", "long", "page")
 # One file of each room, and the stages that it invalidates.
 ROOMS = {
     "kernel/sutro-core.c": KERNEL_HALF,
@@ -38,6 +38,7 @@ ROOMS = {
     "dist/sutrod.conf": HOST_HALF,
     "debian/control": HOST_HALF,
     "nri/plugin.go": {"nri"},
+    "packaging/sutro.spec": {"distributions"},
     "Documentation/man/sutroctl.1": HOST_HALF,
     "tests/hardware/command.py": HOST_HALF,
     "Documentation/design.rst": set(),
@@ -54,6 +55,7 @@ ROOMS = {
     "tests/ctl/test_errors.py": {"fuzz", "long"},
     "tests/slurm/test_sutro.lua": {"fuzz", "long"},
     "tests/nri/cri.go": {"nri"},
+    "tests/packaging/test_tools.py": {"distributions"},
     "tests/page/test_page.py": {"page"},
     "tests/livedaemon.py": {"fuzz", "long", "page"},
     "tests/package/test_block_headers.py": each("checks", "fuzz", "long"),

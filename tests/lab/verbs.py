@@ -33,7 +33,7 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
 
 def _stable_names() -> tuple[str, ...]:
     images = (f"image-{kind}{KERNEL}" for kind in ("", "metrics-", "slurm-", "nri-"))
-    return ("build", "page", *images)
+    return ("build", "distributions", "page", *images)
 
 
 def _stable_trees(stage: stages.Stage) -> list[roots.Recipe]:
