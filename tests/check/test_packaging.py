@@ -74,10 +74,10 @@ def belongs(path: str, entry: str) -> bool:
 
 def debian(path: str) -> str:
     """The package of Debian that has a path."""
-    for package in ("cockpit-sutro", "sutro-exporter", "sutro-slurm"):
-        names = (TOP / "debian" / f"{package}.files").read_text().split()
+    for file in (TOP / "debian").glob("*.files"):
+        names = file.read_text().split()
         if any(f"{path}/".startswith(f"/{name}/") for name in names):
-            return package
+            return file.stem
     return "sutro"
 
 

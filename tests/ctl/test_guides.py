@@ -20,7 +20,8 @@ TABLE_CELL = re.compile(r"``(sutroctl [^`]+)``")
 
 def commands(page: str) -> list[list[str]]:
     """The calls of sutroctl in examples, with their words."""
-    lines = [re.sub(r"^sudo ", "", line.strip()) for line in (TOP / page).read_text().splitlines()]
+    text = (TOP / page).read_text()
+    lines = [re.sub(r"^sudo | >\s*\S+$", "", line.strip()) for line in text.splitlines()]
     found = [line for line in lines if line.startswith("sutroctl ")]
     return [shlex.split(line, comments=True)[1:] for line in found]
 

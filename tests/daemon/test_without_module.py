@@ -85,7 +85,8 @@ def test_floor_without_weights(sutrod: Sutrod, a: str, big: str) -> None:
     """On a leaf without a scheduler of weights, it is reported."""
     say(sutrod, "a.service", ReadBandwidthMin="/dev/sdd 20M")
     sutrod.until(lambda: state(sutrod, "a.service") == "unweighted", SETTLES_S)
-    assert "the scheduler none of /dev/sdd has no weights" in promise(sutrod, "a.service")["cause"]
+    cause = promise(sutrod, "a.service")["cause"]
+    assert "the scheduler of /dev/sdd (none) has no weights" in cause
 
 
 def test_use_names_the_package(machine: Machine, sutrod: Sutrod, a: str) -> None:
