@@ -106,8 +106,12 @@ void sutro_reserve_add(struct sutro_protect *protect, struct sutro_group *group,
 void sutro_reserve_sent(struct sutro_protect *protect,
 			struct sutro_group_protect *own, u64 estimate_ns)
 {
-	if (own->reserving && protect->reserved)
-		own->reserving->reserve_used_ns += estimate_ns;
+	struct sutro_group *group = own->reserving;
+
+	/* No cycle is so long. */
+	if (group && protect->reserved)
+		group->reserve_used_ns =
+			min(group->reserve_used_ns + estimate_ns, U32_MAX);
 }
 
 /**

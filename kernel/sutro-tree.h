@@ -209,7 +209,7 @@ struct sutro_group {
 	u32 in_flight;
 	u32 seek_history;
 	u32 reserve_seen;
-	u64 reserve_used_ns;
+	u32 reserve_used_ns;
 	u16 commits;
 	u16 reserve;
 	u8 depth;
