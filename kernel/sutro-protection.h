@@ -81,6 +81,7 @@ struct sutro_protect_sums {
  *		SUTRO_PROTECT_WHOLE
  * @reserve:	part of the time that is reserved for these groups, of
  *		SUTRO_PROTECT_WHOLE
+ * @reserving:	groups for which it is
  * @cycles:	how often that was added up
  * @epoch:	number of the set of groups that @sums are of
  * @full_ns:	since when nearly all of the time is shared
@@ -120,6 +121,7 @@ struct sutro_protect {
 	bool by_target;
 	u32 target_part;
 	u32 reserve;
+	u32 reserving;
 	u32 cycles;
 	u32 epoch;
 	u64 full_ns;

@@ -25,6 +25,9 @@
  *	waits for its completions, b uses the device, and both are done before the window
  *	ends: the rest of it belongs to whichever has time left.
  *
+ * A group that is the only one with reserved time has the whole of each reserved window, also
+ * where the estimates of its requests are too large.
+ *
  * 2. The shared part of a cycle
  *
  * With reserved parts r_i, the shared part is at most 1 - sum(r_i), and exactly that if no
@@ -74,6 +77,7 @@ struct sutro_group *sutro_group_reserving(struct sutro_group *group)
 void sutro_reserve_begin(struct sutro_protect *protect)
 {
 	protect->reserve = 0;
+	protect->reserving = 0;
 	protect->cycles++;
 }
 
@@ -93,6 +97,7 @@ void sutro_reserve_add(struct sutro_protect *protect, struct sutro_group *group,
 	group->reserve_seen = protect->cycles;
 	if (begins)
 		group->reserve_used_ns = 0;
+	protect->reserving++;
 	protect->reserve +=
 		group->reserve * SUTRO_PROTECT_WHOLE / SUTRO_RESERVE_WHOLE;
 }
@@ -124,9 +129,9 @@ bool sutro_reserve_is_used_up(const struct sutro_protect *protect,
 {
 	const struct sutro_group *group = own->reserving;
 
-	return group && group->reserve_used_ns >= protect->cycle_ns *
-							  group->reserve /
-							  SUTRO_RESERVE_WHOLE;
+	return group && protect->reserving > 1 &&
+	       group->reserve_used_ns >=
+		       protect->cycle_ns * group->reserve / SUTRO_RESERVE_WHOLE;
 }
 
 /**

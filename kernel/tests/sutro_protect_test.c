@@ -176,6 +176,11 @@ static void sutro_test_reserved(struct kunit *test)
 	KUNIT_EXPECT_LE(test, load->few_nr, 10 * alone * 105 / 200);
 	KUNIT_EXPECT_GE(test, load->many_nr,
 			(int)(10 * SECOND_NS / LARGE_NS * 45 / 100));
+	/* The windows are its own, whatever its requests are estimated to take. */
+	load->few->reserve_used_ns = 2 * SECOND_NS;
+	KUNIT_EXPECT_FALSE(test,
+			   sutro_reserve_is_used_up(&load->t->core.protect,
+						    load->few->protect));
 
 	load->few->reserve = 0;
 	load->t->core.protect.changed = true;
@@ -239,6 +244,9 @@ static void sutro_test_reserved_for_two(struct kunit *test)
 	load_run(load, 4 * SECOND_NS);
 	load_run(load, 10 * SECOND_NS);
 	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone / 3);
+	load->few->reserve_used_ns = 2 * SECOND_NS;
+	KUNIT_EXPECT_TRUE(test, sutro_reserve_is_used_up(&load->t->core.protect,
+							 load->few->protect));
 	/* At least its own part, less one request in each cycle. */
 	KUNIT_EXPECT_GE(test, load->equal_nr * LARGE_NS,
 			10 * SECOND_NS / 4 * 90 / 100);
