@@ -256,6 +256,7 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 	}
 
 	sutro_late_queued(core, group, now_ns);
+	group->stat.backlog_ns -= now_ns;
 	if (group == core->idle_for)
 		sutro_stop_idling(core, SUTRO_IDLE_END_ARRIVED, now_ns);
 	if (!group->self.active)
@@ -288,6 +289,7 @@ void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
 	if (group->queued)
 		return;
 	sutro_late_unqueued(group);
+	group->stat.backlog_ns = sutro_group_backlog_ns(group, core->now_ns);
 	sutro_tree_unbacklog(group, core->tunables.slice_ns / 2);
 	if (!group->in_flight)
 		sutro_leave_at_once(core, group);

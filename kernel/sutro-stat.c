@@ -88,6 +88,8 @@ void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg)
 	seq_put_decimal_ull(sf,
 			    " pending_ns=", READ_ONCE(sblkg->stat.pending_ns));
 	seq_put_decimal_ull(sf, " busy_ns=", sutro_busy_ns(sblkg));
+	seq_put_decimal_ull(sf, " backlog_ns=",
+			    sutro_group_backlog_ns(group, ktime_get_ns()));
 	seq_put_decimal_ull(sf, " idle_ns=", READ_ONCE(group->stat.idle_ns));
 	seq_put_decimal_ull(sf, " queued=", READ_ONCE(group->queued));
 	seq_put_decimal_ull(sf, " in_flight=", sutro_in_flight(sblkg));

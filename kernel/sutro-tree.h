@@ -198,7 +198,8 @@ struct sutro_group_protect;
  * @latency:	the state of this target, NULL until requests have completed for which one
  *		holds, and then until the group is freed
  * @protect:	whether it is protected, NULL until it was favoured (sutro-protect.c)
- * @stat:	counters of io.sutro.stat; time_ns up to the last charge
+ * @stat:	counters of io.sutro.stat; time_ns up to the last charge, backlog_ns as
+ *		sutro_group_backlog_ns() reads it
  */
 struct sutro_group {
 	struct sutro_group *parent;
@@ -230,9 +231,26 @@ struct sutro_group {
 		u64 time_ns;
 		u64 idle_ns;
 		u64 busy_ns;
+		s64 backlog_ns;
 		u64 dequeue;
 	} stat;
 };
+
+/**
+ * sutro_group_backlog_ns - for how long has a group had requests queued?
+ * @group:	the group
+ * @now_ns:	the time
+ *
+ * While requests are queued, the time since which they are is subtracted from the sum,
+ * which is negative then: readers need one load and no lock.
+ */
+static inline u64 sutro_group_backlog_ns(const struct sutro_group *group,
+					 u64 now_ns)
+{
+	s64 ns = READ_ONCE(group->stat.backlog_ns);
+
+	return ns < 0 ? max_t(s64, ns + (s64)now_ns, 0) : ns;
+}
 
 /* Virtual times only have meaning relative to one another: they may wrap. */
 static inline bool sutro_before(u64 a, u64 b)

@@ -37,7 +37,7 @@ static bool is_used_above(const struct bus *b, const struct cgroup *c,
 static int append_leaf(struct bus *b, sd_bus_message *r, const struct cgroup *c,
 		       const struct device *leaf)
 {
-	double waiting = sample_usage(b->watcher, c, leaf)->wait_ns / 1e9 /
+	double backlog = sample_usage(b->watcher, c, leaf)->backlog_ns / 1e9 /
 			 sampler_interval_s(b->watcher);
 	struct latencies reads = {};
 	int err;
@@ -53,7 +53,7 @@ static int append_leaf(struct bus *b, sd_bus_message *r, const struct cgroup *c,
 			"share_got", "d", sample_got(b->watcher, c, leaf),
 			"hweight", "d", entitlement(b->watcher, c, leaf),
 			"weight", "t", policy_weight(c->policy, leaf).weight,
-			"backlog", "d", waiting < 1 ? waiting : 1.0);
+			"backlog", "d", backlog < 1 ? backlog : 1.0);
 	return err < 0 ? err : sd_bus_message_close_container(r);
 }
 

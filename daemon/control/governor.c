@@ -78,6 +78,7 @@ static struct control_use measured_use(const struct usage *u, double dt_s)
 	double waiting = u->wait_ns / 1e9 / dt_s;
 	double pending = u->pending_ns / 1e9 / dt_s;
 	double busy = u->busy_ns / 1e9 / dt_s;
+	double queued = u->backlog_ns / 1e9 / dt_s;
 
 	/* Both times are counted when a request completes: a unit without completions waited. */
 	if (!u->rios && !u->wios) {
@@ -90,6 +91,7 @@ static struct control_use measured_use(const struct usage *u, double dt_s)
 		.ios = u->rios + u->wios,
 		.pending = pending,
 		.busy = busy < 1 ? busy : 1,
+		.queued = queued < 1 ? queued : 1,
 	};
 }
 
@@ -103,6 +105,7 @@ static struct control_use guessed_use(const struct usage *u,
 	return (struct control_use){
 		.time = sum ? busy * bytes / sum : 0,
 		.backlog = busy > BUSY_BACKLOGGED && bytes ? 1 : 0,
+		.queued = busy > BUSY_BACKLOGGED && bytes ? 1 : 0,
 		.ios = u->rios + u->wios,
 	};
 }

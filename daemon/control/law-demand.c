@@ -61,6 +61,7 @@ static void make_sane(struct control *c)
 			use->backlog = sane(use->backlog, 1);
 			use->pending = sane(use->pending, PENDING_MAX);
 			use->busy = sane(use->busy, 1);
+			use->queued = sane(use->queued, 1);
 		}
 	for (uint32_t i = 0; i < c->n_promises; i++) {
 		struct control_promise *p = &c->promises[i].pub;
@@ -151,7 +152,7 @@ static void observe_cgroups(struct control *c, double dt_s)
 			struct cell *above = cell_of(c, parent, l);
 
 			above->own_time -= cell->time;
-			above->rivals += cell->weight * cell->use.backlog;
+			above->rivals += cell->weight * cell->use.queued;
 			if (!cell->is_promised && is_active(&cell->all))
 				above->margin = 1 / (1 - RESIDUAL);
 		}

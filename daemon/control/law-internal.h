@@ -44,7 +44,8 @@ struct asking {
  * @all: of the cgroup with those below it
  * @own: of its own requests beside its children
  * @own_time: their share
- * @rivals: weights in force of the children, each times its backlog
+ * @rivals: weights in force of the children, each times the part of the tick in which it had
+ *	requests waiting
  * @margin: factor of the children's reserved share that leaves some of it to the others
  * @promised: set aside for the cgroup's own promises
  * @below: set aside for its children

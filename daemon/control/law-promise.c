@@ -346,7 +346,7 @@ static double entitlement(const struct control *c, uint32_t node, uint32_t leaf)
 	for (uint32_t n = node; n; n = c->nodes[n].parent) {
 		const struct cell *cell = cell_of(c, n, leaf);
 		double others = cell_of(c, c->nodes[n].parent, leaf)->rivals -
-				cell->weight * cell->use.backlog;
+				cell->weight * cell->use.queued;
 
 		part *= cell->weight / (cell->weight + fmax(others, 0));
 	}

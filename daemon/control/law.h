@@ -44,8 +44,9 @@ const char *control_state_cause(enum control_state s);
  * struct control_use - a cgroup on a leaf in one tick
  * @time: device time used by the cgroup itself and those below it, over the tick's
  *	length: 0..1, a little more if the leaf charges more
- * @backlog: part of the tick in which it, or one below it, had requests waiting,
- *	0..1; or, as an approximation, time waited over the tick's length
+ * @backlog: demand beyond its use: mean number of its requests that wait, at most 1
+ * @queued: part of the tick in which it, or one below it, had requests waiting, 0..1: it
+ *	competes for the leaf then
  * @ios: requests completed
  * @pending: mean number of requests in flight (latencies of completed requests over the
  *	tick's length); 0 if that is not known. Verdicts and reserves need it: a drive's
@@ -56,6 +57,7 @@ const char *control_state_cause(enum control_state s);
 struct control_use {
 	double time;
 	double backlog;
+	double queued;
 	uint64_t ios;
 	double pending;
 	double busy;

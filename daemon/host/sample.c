@@ -137,6 +137,7 @@ static void add_usage(struct usage *sum, const struct usage *u)
 	sum->wait_ns += u->wait_ns;
 	sum->pending_ns += u->pending_ns;
 	sum->busy_ns += u->busy_ns;
+	sum->backlog_ns += u->backlog_ns;
 	sum->queued += u->queued;
 	sum->in_flight += u->in_flight;
 	sum->active |= u->active;
@@ -156,6 +157,8 @@ static struct usage difference(const uint64_t *now, const uint64_t *before)
 		.pending_ns = since(now[COUNTER_PENDING_NS],
 				    before[COUNTER_PENDING_NS]),
 		.busy_ns = since(now[COUNTER_BUSY_NS], before[COUNTER_BUSY_NS]),
+		.backlog_ns = since(now[COUNTER_BACKLOG_NS],
+				    before[COUNTER_BACKLOG_NS]),
 		.queued = now[COUNTER_QUEUED],
 		.in_flight = now[COUNTER_IN_FLIGHT],
 		.is_timed = now[COUNTER_LATENCY],

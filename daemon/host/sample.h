@@ -20,6 +20,8 @@
  *	when they complete; 0 where the scheduler does not measure it
  * @busy_ns: time in which a cgroup had a request, waiting or at the device, added up over
  *	cgroups; 0 where the scheduler does not measure it
+ * @backlog_ns: time in which a cgroup had a request waiting in the scheduler, added up over
+ *	cgroups; 0 where the scheduler does not measure it
  * @queued: requests that waited when the sample was taken
  * @in_flight: requests that were at the device then
  * @active: it used the device, or waits for it
@@ -35,6 +37,7 @@ struct usage {
 	uint64_t wait_ns;
 	uint64_t pending_ns;
 	uint64_t busy_ns;
+	uint64_t backlog_ns;
 	uint64_t queued;
 	uint64_t in_flight;
 	bool active;

@@ -522,9 +522,11 @@ static void sutro_test_busy(struct kunit *test)
 	arrive(t, &t->a, 1);
 	t->now_ns += 2 * MS;
 	arrive(t, &t->a, 1);
+	KUNIT_EXPECT_EQ(test, sutro_group_backlog_ns(&t->a, t->now_ns), 2 * MS);
 	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->a);
 	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->a);
 	finish(t, &t->a, MS, MS);
+	KUNIT_EXPECT_EQ(test, sutro_group_backlog_ns(&t->a, t->now_ns), 2 * MS);
 	KUNIT_EXPECT_EQ(test, t->a.stat.busy_ns, 0);
 	finish(t, &t->a, MS, MS);
 	KUNIT_EXPECT_EQ(test, t->a.stat.busy_ns, 4 * MS);

@@ -227,7 +227,8 @@ def write_policy(machine, file):
 def serve(machine, now_s):
     """Write the counters at a time of units that always use the same."""
     # Bucket 17 of the latencies of reads ends at 6.29 ms.
-    rest = f"wait_ns={int(now_s * 8e9)} idle_ns=0 queued=8 rlat={17 * '0,'}{int(now_s * 100)}\n"
+    rest = f"wait_ns={int(now_s * 8e9)} backlog_ns={int(now_s * 1e9)} queued=8 "
+    rest += f"rlat={17 * '0,'}{int(now_s * 100)}\n"
     for cgroup, devices in USE.items():
         stats = {"io.sutro.stat": "", "io.stat": ""}
         for devno, (part, read, written) in devices.items():

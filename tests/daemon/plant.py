@@ -101,7 +101,8 @@ class Plant:
                 f"{devno} time_ns={int(reader.time_ns[leaf])} rbytes={int(reader.on[leaf])} "
                 f"wbytes=0 rios={int(reader.on[leaf]) // 65536} wios=0 "
                 f"wait_ns={int(reader.wait_ns)} pending_ns={int(reader.pending_ns)} "
-                f"busy_ns={int(reader.pending_ns)} idle_ns=0 queued={0 if reader.shallow else 8}\n"
+                f"busy_ns={int(reader.pending_ns)} backlog_ns={int(reader.wait_ns)} "
+                f"queued={0 if reader.shallow else 8}\n"
                 for leaf, devno in LEAVES.items()
             ]
             whole = f"rbytes={int(reader.bytes)} wbytes=0 rios={int(reader.bytes) // 65536} wios=0"

@@ -59,7 +59,8 @@ class Disk:
             count = f"rbytes={done} wbytes=0 rios={done // REQUEST} wios=0"
             time_ns = int(done / SPEED * 1e9)
             folder = f"/sys/fs/cgroup{reader.cgroup}"
-            line = f"{DISK} time_ns={time_ns} {count} wait_ns={self.waited_ns} idle_ns=0 queued=8\n"
+            rest = f"wait_ns={self.waited_ns} backlog_ns={self.waited_ns} queued=8"
+            line = f"{DISK} time_ns={time_ns} {count} {rest}\n"
             self.machine.write(f"{folder}/io.sutro.stat", line)
             if reader.stacked:
                 self.machine.write(f"{folder}/io.stat", f"{reader.stacked} {count}\n")

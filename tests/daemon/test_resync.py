@@ -174,7 +174,7 @@ def test_advice_names_the_resync(
         for cgroup, name, wait in ((db, "db", 0.4), (big, "big", 1.0)):
             done, wait_ns = int(sums[name]), int(sums["wait"] * wait * 1e9)
             count = f"rbytes={done} wbytes=0 rios={done // 65536} wios=0"
-            text = f"time_ns={done * 20} {count} wait_ns={wait_ns}"
+            text = f"time_ns={done * 20} {count} wait_ns={wait_ns} backlog_ns={wait_ns}"
             lines = "".join(f"{devno} {text} queued=1\n" for devno in ("8:0", "8:16"))
             machine.write(f"/sys/fs/cgroup{cgroup}/io.sutro.stat", lines)
             machine.write(f"/sys/fs/cgroup{cgroup}/io.stat", f"9:0 {count}\n")

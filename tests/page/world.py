@@ -121,7 +121,7 @@ class Load:
                 line = f"{devno} rbytes={int(read)} wbytes={int(written)} "
                 line += f"rios={int(read / 4096)} wios={int(written / 4096)}"
                 if rates[0]:
-                    line += f" time_ns={int(busy_s * 1e9)} wait_ns={int(now_s * 8e9)} idle_ns=0"
+                    line += f" time_ns={int(busy_s * 1e9)} backlog_ns={int(now_s * 1e9)} idle_ns=0"
                     files["io.sutro.stat"] += (
                         f"{line} queued=8 rlat={READ_LATENCY}{int(now_s * 100)}\n"
                     )

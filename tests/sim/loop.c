@@ -262,6 +262,8 @@ static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 	u64 wait_ns = group->wait_ns - g->last[l].wait_ns;
 	u64 pending_ns = group->pending_ns - g->last[l].pending_ns;
 	u64 busy_ns = loop_busy_ns(loop, group);
+	u64 backlog_ns =
+		sutro_group_backlog_ns(&group->core, loop->clock.now_ns);
 	const u64 *by_direction = group->owner.counts.ios;
 	u64 ios = by_direction[MDISK_READ] + by_direction[MDISK_WRITE];
 
@@ -269,6 +271,8 @@ static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 	/* The charge of an estimate may be taken back: then it goes down. */
 	use->time = (s64)time_ns / (double)loop->tick_ns;
 	use->backlog = wait_ns / (double)loop->tick_ns;
+	use->queued =
+		(backlog_ns - g->last[l].backlog_ns) / (double)loop->tick_ns;
 	use->pending = pending_ns / (double)loop->tick_ns;
 	use->busy = (busy_ns - g->last[l].busy_ns) / (double)loop->tick_ns;
 	/* What has not ended was not counted. */
@@ -280,6 +284,7 @@ static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 	g->last[l].wait_ns = group->wait_ns;
 	g->last[l].pending_ns = group->pending_ns;
 	g->last[l].busy_ns = busy_ns;
+	g->last[l].backlog_ns = backlog_ns;
 	g->last[l].ios = ios;
 }
 
@@ -304,10 +309,12 @@ static void loop_sample_groups(struct loop *loop)
 				above->ios += use->ios;
 				above->pending += use->pending;
 				above->busy += use->busy;
+				above->queued += use->queued;
 			}
 			use->time = loop_noise(loop, use->time);
 			use->backlog = fmin(use->backlog, 1);
 			use->busy = fmin(use->busy, 1);
+			use->queued = fmin(use->queued, 1);
 		}
 }
 

@@ -36,6 +36,7 @@ struct loop_cgroup {
 		u64 wait_ns;
 		u64 pending_ns;
 		u64 busy_ns;
+		u64 backlog_ns;
 		u64 ios;
 	} last[LOOP_LEAVES];
 };

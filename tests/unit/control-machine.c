@@ -67,6 +67,7 @@ void feed(struct machine *m)
 			*control_use(m->c, u->node, l) = (struct control_use){
 				.time = u->rate * u->cost[l],
 				.backlog = u->asks && u->cost[l] > 0 ? 1 : 0,
+				.queued = u->asks && u->cost[l] > 0 ? 1 : 0,
 				.ios = u->rate > 0 ? 100 : 0,
 			};
 	for_each_floor(u, m) {

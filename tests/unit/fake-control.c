@@ -169,7 +169,8 @@ void fake_control_active(struct fake_control *f, const char *leaf,
 		g_string_append_printf(
 			text,
 			"%s %llu time_ns=%llu rbytes=%llu rios=%llu "
-			"wait_ns=%llu pending_ns=%llu busy_ns=%llu queued=9\n",
+			"wait_ns=%llu pending_ns=%llu busy_ns=%llu "
+			"backlog_ns=%llu queued=9\n",
 			leaf,
 			(unsigned long long)fake_control_cgroup(f, paths[i])
 				->inode,
@@ -178,6 +179,7 @@ void fake_control_active(struct fake_control *f, const char *leaf,
 			(unsigned long long)kb[i] / 4,
 			(unsigned long long)clock_usec * 1000,
 			(unsigned long long)clock_usec * 4000,
+			(unsigned long long)clock_usec * 1000,
 			(unsigned long long)clock_usec * 1000);
 	}
 	fake_file(&f->machine.roots, "/sys/fs/cgroup/io.sutro.active", "%s",

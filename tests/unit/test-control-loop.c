@@ -109,11 +109,12 @@ static void sample(struct world *w)
 			bool waits = uses(w, i, l) &&
 				     time >= share(w, i, l) * 0.99;
 
+			double queued = waits ? 1 : uses(w, i, l) ? 0.3 : 0;
+
 			*control_use(w->m.c, u->node, l) = (struct control_use){
 				.time = time * noise(&w->reading[i][l]),
-				.backlog = waits	   ? 1
-					   : uses(w, i, l) ? 0.3
-							   : 0,
+				.backlog = queued,
+				.queued = queued,
 				.ios = time > 0 ? 200 : 0,
 			};
 		}

@@ -170,8 +170,9 @@ static void test_a_leaf_is_charged_twice(void)
 	m.unit[FIRST].cost[0] = 2 * 0.6 / m.unit[FIRST].rate;
 	m.unit[RIVAL].cost[0] = 2 * 0.4 / m.unit[RIVAL].rate;
 	for (double t = 0; t < 15; t += TICK_S) {
-		*control_use(m.c, 0, 0) =
-			(struct control_use){ .time = 2, .backlog = 1 };
+		*control_use(m.c, 0, 0) = (struct control_use){ .time = 2,
+								.backlog = 1,
+								.queued = 1 };
 		run_shallow(&m, 1, TICK_S);
 	}
 	check(reserve(&m) > 0);

@@ -66,11 +66,14 @@ static void world_move(struct world *w, uint32_t tick)
 
 			u->time = between(0, 2.0 / UNITS);
 			u->backlog = between(0, 1);
+			u->queued = u->backlog;
 			u->ios = u->time * 1000;
 			w->use[slice][l].time += u->time;
 			w->use[slice][l].backlog = 1;
+			w->use[slice][l].queued = 1;
 			w->use[0][l].time += u->time;
 			w->use[0][l].backlog = 1;
+			w->use[0][l].queued = 1;
 		}
 	}
 }

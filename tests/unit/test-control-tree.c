@@ -13,9 +13,9 @@
 
 static void use(struct control *c, uint32_t node, double time, double backlog)
 {
-	*control_use(c, node, 0) = (struct control_use){ .time = time,
-							 .backlog = backlog,
-							 .ios = 100 };
+	*control_use(c, node, 0) = (struct control_use){
+		.time = time, .backlog = backlog, .queued = backlog, .ios = 100
+	};
 }
 
 static uint32_t node_below(struct control *c, uint32_t parent)
@@ -195,8 +195,9 @@ static void test_jump(void)
 	check(control_new(1, &c) == 0);
 	unit = node_below(c, 0);
 	promise_of(c, unit, 100, 100, 0);
-	*control_use(c, unit, 0) =
-		(struct control_use){ .time = 0.3, .backlog = 1, .ios = 1000 };
+	*control_use(c, unit, 0) = (struct control_use){
+		.time = 0.3, .backlog = 1, .queued = 1, .ios = 1000
+	};
 	say(c, 0, 100, 1);
 	ticks(c, 20);
 	near(control_cost(c, 0, 0), 0.003, 1e-3);
@@ -209,8 +210,9 @@ static void test_jump(void)
 	check(control_cost(c, 0, 0) > 0.0045);
 	/* Of nine requests it may be chance. */
 	ticks(c, 40);
-	*control_use(c, unit, 0) =
-		(struct control_use){ .time = 0.6, .backlog = 1, .ios = 9 };
+	*control_use(c, unit, 0) = (struct control_use){
+		.time = 0.6, .backlog = 1, .queued = 1, .ios = 9
+	};
 	ticks(c, 1);
 	check(control_cost(c, 0, 0) < 0.0045);
 	control_free(c);

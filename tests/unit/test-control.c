@@ -32,6 +32,7 @@ static void test_wild(struct machine *m)
 					(struct control_use){
 						.time = wild(),
 						.backlog = wild(),
+						.queued = wild(),
 						.ios = below(2) ? below(1000)
 								: UINT64_MAX,
 						.pending = wild(),
