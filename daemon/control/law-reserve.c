@@ -12,13 +12,16 @@
  * for itself.
  *
  * A reserve begins when a unit is short of its target, although the target is granted, and
- * has missed enough of its entitlement while it had requests:
+ * has missed enough of its entitlement while it had requests, or of the target itself:
  *
- *	sum over ticks of (USABLE * busy - used) * dt >= MISSED_S
+ *	sum over ticks of max(USABLE * busy - used, 1 - rate / target) * dt >= MISSED_S
  *
  * where "used" is the used part of its entitlement by weights, and "busy" the part of the
  * time in which it had at least one request, waiting or at a leaf. A unit that has
- * requests all of the time and can use its share has used = busy = 1.
+ * requests all of the time and can use its share has used = busy = 1. On a stripe of
+ * rotational disks it may use all of that and miss its target, because its slices on the
+ * disks do not fall on the same time. For a promised part of the time only the entitlement
+ * counts: its target follows the costs of its requests.
  *
  *	A unit that is always waiting for a single request uses 0.1 of its entitlement:
  *	it misses 0.8 of it, and its reserve begins after 0.88 s.
@@ -69,7 +72,9 @@
 #define USABLE 0.9
 /*
  * Missed entitlement before time is reserved. With a small weight, a unit has few request
- * slots, and few requests at the disk, until its weight is raised.
+ * slots, and few requests at the disk, until its weight is raised: that takes a tick, and the
+ * mean of "used" follows with RATE_S of law-promise.c. So a unit with a backlog misses
+ * USABLE * (0.25 s + 0.4 s) = 0.59 s, which must not begin a reserve.
  */
 #define MISSED_S 0.7
 /* A unit with a request in this part of a tick would use more. */
@@ -184,14 +189,16 @@ void control_need_reserves(struct control *c)
 	}
 }
 
-/* A unit that uses its share is helped by its weight; where floors do not fit, by nothing. */
+/* A unit that receives its target is helped by its weight; where floors do not fit, by nothing. */
 static bool promise_begins(struct promise *p, double target, double dt_s)
 {
 	double missed = USABLE * p->busy - p->pub.used;
+	/* Either mean may be above the target: one is sooner, one is calm. */
+	double rate = fmax(p->fast_rate, p->steady_rate);
 
-	/* Either may be above it: one is sooner, one is calm. */
-	if (fmax(p->fast_rate, p->steady_rate) >= target ||
-	    !control_is_granted(&p->pub))
+	if (!p->pub.part)
+		missed = fmax(missed, 1 - rate / target);
+	if (rate >= target || !control_is_granted(&p->pub))
 		p->reserve_missed_s = 0;
 	else
 		p->reserve_missed_s += fmax(missed, 0) * dt_s;

@@ -9,9 +9,13 @@ units           each has a floor: a part of what its clients receive alone, or o
 others          clients of units of ten times the weight
 left            what all receive together, as a part of that without the daemon
 missed          figures that are measured where a goal is missed; then it must be missed
+
+The worst 2 s of a scene differ by 0.05 from seed to seed, so each figure is the median of SEEDS.
 """
 
+import statistics
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,7 @@ from promises import CLOUD, FLASH, HDD, MIRROR, SLOW, STRIPE, Scenario, disks
 # From when on a floor has to hold, and the goals.
 SETTLED_S = 3.0
 GOALS = {"held": 1.0, "worst": 0.95}
+SEEDS = (1, 2, 3)
 DISKS = {"flash": FLASH, "cloud": CLOUD, "slow": SLOW, "hdd": HDD}
 LAYOUTS = {"stripe": STRIPE, "mirror": MIRROR}
 FILE = tomllib.loads((Path(__file__).parent / "reserve.toml").read_text())
@@ -67,11 +72,16 @@ def build(scene: dict[str, Any]) -> Scenario:
 def test_floors_hold(scene: dict[str, Any]) -> None:
     """From 3 s on, in the mean and in the worst 2 s; none of them holds without the daemon."""
     s = build(scene)
-    result, free = s.run(), s.run(control=False)
-    promises = range(len(result.promises))
+    free = s.run(control=False)
+    results = [replace(s, seed=seed).run() for seed in SEEDS]
+    promises = range(len(free.promises))
     got = {
-        "held": min(result.held(number, SETTLED_S) for number in promises),
-        "worst": min(result.worst(number, SETTLED_S) for number in promises),
+        "held": statistics.median(
+            min(one.held(number, SETTLED_S) for number in promises) for one in results
+        ),
+        "worst": statistics.median(
+            min(one.worst(number, SETTLED_S) for number in promises) for one in results
+        ),
     }
     missed = scene.get("missed", {})
     assert max(free.held(number, SETTLED_S) for number in promises) < GOALS["worst"]
@@ -79,7 +89,8 @@ def test_floors_hold(scene: dict[str, Any]) -> None:
         assert got[name] >= missed.get(name, goal), got
     if missed:
         assert any(got[name] < GOALS[name] for name in missed), "all goals are met: remove `missed`"
-    assert result.total(SETTLED_S) >= scene["left"] * free.total(SETTLED_S)
+    left = statistics.median(one.total(SETTLED_S) for one in results)
+    assert left >= scene["left"] * free.total(SETTLED_S)
 
 
 def shallow(victim: str, other: str, **times: float) -> Scenario:

@@ -75,13 +75,26 @@ static void test_does_not_begin_when_idle(void)
 	control_free(m.c);
 }
 
-/* It has requests all of the time, and all that its weight entitles it to. */
-static void test_does_not_begin_with_a_share(void)
+/* It has requests all of the time, and uses its entitlement: a weight comes first. */
+static void test_begins_later_with_a_share(void)
 {
 	struct machine m = shallow_machine();
 
 	m.unit[FIRST].rate = 0.9 * FLOOR;
+	run_shallow(&m, 1, 1.5);
+	check(reserve(&m) == 0);
+	/* But it misses its floor for long. */
 	run_shallow(&m, 1, 5);
+	check(reserve(&m) > 0);
+	control_free(m.c);
+}
+
+static void test_does_not_begin_when_held(void)
+{
+	struct machine m = shallow_machine();
+
+	m.unit[FIRST].rate = 1.1 * FLOOR;
+	run_shallow(&m, 1, 10);
 	check(reserve(&m) == 0);
 	control_free(m.c);
 }
@@ -185,7 +198,8 @@ int main(void)
 {
 	test_begins_when_short();
 	test_does_not_begin_when_idle();
-	test_does_not_begin_with_a_share();
+	test_begins_later_with_a_share();
+	test_does_not_begin_when_held();
 	test_ends_when_nothing_is_granted();
 	test_floors_of_a_unit_share_a_reserve();
 	test_floors_on_two_leaves();
