@@ -115,7 +115,7 @@
 #define SUTRO_SLICE_PART 2
 /* Streams that are owed so many slices together do not wait for a latency-sensitive group. */
 #define SUTRO_SENSITIVE_SLICES 4
-/* Beside a protected group, others have one part in so many of busy_ns in flight. */
+/* Beside a protected group, others have one part in so many of busy_ns; 2 and 4 are no better. */
 #define SUTRO_PROTECT_BUSY 3
 
 /* Device time after which @group lets others in; 0 = after each request. */

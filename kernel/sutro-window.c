@@ -32,7 +32,9 @@
  *    ones: p is at most that part of the requests, by the part of those in shared
  *    windows that are slow;
  *
- * but not less than SUTRO_PROTECT_LEAST, less what other groups receive in gaps: that is
+ * The first bound alone leaves others at least (100 - protect) percent of the time, less
+ * draining: 0.03 / (1 - phi) of their entitlement, a tenth if phi is 0.7.  p is
+ * not less than SUTRO_PROTECT_LEAST, less what other groups receive in gaps: that is
  * what they receive in any case.  If sharing does no harm, p is 1 less
  * SUTRO_PROTECT_SAMPLE, which keeps X_r known.
  *
@@ -94,7 +96,10 @@
  */
 #define SUTRO_PROTECT_SAMPLE 32U
 #define SUTRO_PROTECT_MOST_PART (SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_SAMPLE)
-/* The reserved part is at most so many times the share of protected groups. */
+/*
+ * The reserved part is at most so many times the share of protected groups: the most, of 2, 4
+ * and 8, with which others have their entitled device time in the simulation.
+ */
 #define SUTRO_PROTECT_PRICE 4U
 /* Slow requests of 1024. */
 #define SUTRO_PROTECT_SLOW 4U
