@@ -116,11 +116,45 @@ static void sutro_test_few_by_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(&device, small), 2500ULL);
 }
 
+/*
+ * The example of sutro-cost.c: four reads of 256 KiB saturate the bus, and are too few to
+ * show that.  In either order they are charged by the bytes of 128 KiB reads.
+ */
+static void sutro_test_few_large(struct kunit *test)
+{
+	unsigned int known = sutro_cost_class(SUTRO_READ, 131072);
+	unsigned int few = sutro_cost_class(SUTRO_READ, 262144);
+	int last;
+
+	for (last = 0; last < 2; last++) {
+		struct sutro_device *device = device_new(test, false);
+
+		if (last)
+			sutro_cost_measured(device, few,
+					    (640 * US) << SUTRO_NS16_SHIFT,
+					    true);
+		sutro_cost_measured(device, known,
+				    (640 * US) << SUTRO_NS16_SHIFT, false);
+		if (!last)
+			sutro_cost_measured(device, few,
+					    (640 * US) << SUTRO_NS16_SHIFT,
+					    true);
+		KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(device, few),
+				1280 * US);
+		/* A probe with enough of them replaces the estimate. */
+		sutro_cost_measured(device, few,
+				    (1200 * US) << SUTRO_NS16_SHIFT, false);
+		KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(device, few),
+				1200 * US);
+	}
+}
+
 static struct kunit_case sutro_estimate_test_cases[] = {
 	KUNIT_CASE(sutro_test_own_estimate),
 	KUNIT_CASE(sutro_test_seek_does_not_grow),
 	KUNIT_CASE(sutro_test_estimates_grow),
 	KUNIT_CASE(sutro_test_few_by_bytes),
+	KUNIT_CASE(sutro_test_few_large),
 	{}
 };
 
