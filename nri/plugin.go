@@ -6,13 +6,16 @@ package main
 //
 //	RunPodSandbox      annotations are read; a malformed one or a missing volume refuses the pod
 //	CreateContainer    the policy of the pod's cgroup gets the devices under the volumes
-//	StopPodSandbox,    the policy is reset, now or as soon as there is a sutrod
+//	StopContainer,     without another container that runs, the policy is reset, now or as soon as
+//	RemoveContainer    there is a sutrod; the next CreateContainer sets it again
+//	StopPodSandbox,    the policy is reset
 //	RemovePodSandbox
 //	Synchronize        after each connection: policies of pods that are gone are reset, those of
 //	                   the others are set again
 //
 // A policy is set in CreateContainer and not before, because a sandbox that fails has no further
-// event, while a pod with a container has StopPodSandbox.
+// event, while a pod with a container has StopPodSandbox. containerd 1.7 loses StopPodSandbox and
+// RemovePodSandbox of pods that are older than its own start; it has the events of their containers.
 
 import (
 	"context"
@@ -44,14 +47,14 @@ type Plugin struct {
 
 	// One event at a time, and the next members.
 	mutex sync.Mutex
-	// Sandboxes that have ended since the last connection.
-	ended map[string]bool
+	// The containers of each sandbox that have not stopped.
+	running map[string]map[string]bool
 }
 
 // NewPlugin returns a plugin without a connection.
 func NewPlugin(daemon Daemon, records Records, host Host, allowsRT bool) *Plugin {
 	return &Plugin{daemon: daemon, records: records, host: host, allowsRT: allowsRT,
-		ended: map[string]bool{}}
+		running: map[string]map[string]bool{}}
 }
 
 // subject returns the unit, or the path of the cgroup, of a pod.
@@ -130,7 +133,16 @@ func (p *Plugin) CreateContainer(ctx context.Context, pod *api.PodSandbox, conta
 	if err := p.apply(ctx, pod, container); err != nil {
 		return nil, nil, named(pod, err)
 	}
+	p.addContainer(container)
 	return nil, nil, nil
+}
+
+func (p *Plugin) addContainer(container *api.Container) {
+	sandbox := container.GetPodSandboxId()
+	if p.running[sandbox] == nil {
+		p.running[sandbox] = map[string]bool{}
+	}
+	p.running[sandbox][container.GetId()] = true
 }
 
 // A volumePolicy is a promise with its device.
@@ -223,6 +235,33 @@ func (p *Plugin) ownRecord(ctx context.Context, who, sandbox string) (*Record, e
 	return &Record{Subject: who, Sandbox: sandbox, Set: map[string]string{}}, nil
 }
 
+// StopContainer resets the policy with the last container.
+func (p *Plugin) StopContainer(ctx context.Context, _ *api.PodSandbox, container *api.Container) (
+	[]*api.ContainerUpdate, error) {
+	p.endContainer(ctx, container)
+	return nil, nil
+}
+
+// RemoveContainer resets the policy where StopContainer did not.
+func (p *Plugin) RemoveContainer(ctx context.Context, _ *api.PodSandbox,
+	container *api.Container) error {
+	p.endContainer(ctx, container)
+	return nil
+}
+
+// endContainer does without the pod, which is nil where the runtime has removed it already.
+func (p *Plugin) endContainer(ctx context.Context, container *api.Container) {
+	ctx, cancel := withLimit(ctx)
+	defer cancel()
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	sandbox := container.GetPodSandboxId()
+	delete(p.running[sandbox], container.GetId())
+	if len(p.running[sandbox]) == 0 {
+		p.endRunning(ctx, sandbox)
+	}
+}
+
 // StopPodSandbox resets the policy.
 func (p *Plugin) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 	p.endSandbox(ctx, pod.GetId())
@@ -240,7 +279,11 @@ func (p *Plugin) endSandbox(ctx context.Context, sandbox string) {
 	defer cancel()
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.ended[sandbox] = true
+	p.endRunning(ctx, sandbox)
+}
+
+func (p *Plugin) endRunning(ctx context.Context, sandbox string) {
+	delete(p.running, sandbox)
 	p.endAll(ctx, func(record *Record) bool { return record.Sandbox == sandbox })
 }
 
@@ -277,22 +320,20 @@ func (p *Plugin) end(ctx context.Context, record *Record) error {
 // done after it has returned, since the runtime waits no longer than for an event.
 func (p *Plugin) Synchronize(_ context.Context, pods []*api.PodSandbox,
 	containers []*api.Container) ([]*api.ContainerUpdate, error) {
-	running := map[string][]*api.Container{}
-	for _, container := range containers {
-		if container.GetState() != api.ContainerState_CONTAINER_STOPPED {
-			id := container.GetPodSandboxId()
-			running[id] = append(running[id], container)
-		}
-	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.ended = map[string]bool{}
+	p.running = map[string]map[string]bool{}
+	for _, container := range containers {
+		if container.GetState() != api.ContainerState_CONTAINER_STOPPED {
+			p.addContainer(container)
+		}
+	}
 	records, err := p.records.All()
 	if err != nil {
 		log.Printf("records: %v", err)
 	}
 	for _, record := range records {
-		if len(running[record.Sandbox]) > 0 {
+		if len(p.running[record.Sandbox]) > 0 {
 			continue
 		}
 		record.Ended = true
@@ -300,24 +341,28 @@ func (p *Plugin) Synchronize(_ context.Context, pods []*api.PodSandbox,
 			log.Printf("%s: %v", record.Subject, err)
 		}
 	}
-	go p.reconcile(pods, running)
+	go p.reconcile(pods, containers)
 	return nil, nil
 }
 
 // reconcile resets the policies of ended pods, and sets those of pods with containers.
-func (p *Plugin) reconcile(pods []*api.PodSandbox, running map[string][]*api.Container) {
+func (p *Plugin) reconcile(pods []*api.PodSandbox, containers []*api.Container) {
 	p.step(p.endMarked)
+	known := map[string]*api.PodSandbox{}
 	for _, pod := range pods {
-		for _, container := range running[pod.GetId()] {
-			p.step(func(ctx context.Context) {
-				if p.ended[pod.GetId()] {
-					return
-				}
-				if err := p.apply(ctx, pod, container); err != nil {
-					log.Print(named(pod, err))
-				}
-			})
-		}
+		known[pod.GetId()] = pod
+	}
+	for _, container := range containers {
+		pod := known[container.GetPodSandboxId()]
+		p.step(func(ctx context.Context) {
+			// It may have stopped meanwhile.
+			if pod == nil || !p.running[pod.GetId()][container.GetId()] {
+				return
+			}
+			if err := p.apply(ctx, pod, container); err != nil {
+				log.Print(named(pod, err))
+			}
+		})
 	}
 }
 

@@ -263,13 +263,50 @@ func TestPodThatEndsDuringSynchronizeStaysWithoutPolicy(t *testing.T) {
 	b.mutex.Lock()
 	done := make(chan struct{})
 	go func() {
-		b.reconcile([]*api.PodSandbox{pod}, map[string][]*api.Container{"one": {newContainer(pod, "c")}})
+		b.reconcile([]*api.PodSandbox{pod}, []*api.Container{newContainer(pod, "c")})
 		close(done)
 	}()
-	b.ended["one"] = true
 	b.mutex.Unlock()
 	<-done
 	b.expect(t, map[string]string{})
+}
+
+// containerd 1.7 has no events of sandboxes that are older than itself.
+func TestLastContainerEndsThePolicy(t *testing.T) {
+	b := newBench(t)
+	pod := newPod("one", map[string]string{"read-min.data": "1M"})
+	first, second := newContainer(pod, "first"), newContainer(pod, "second")
+	policy := map[string]string{slice: "ReadBandwidthMin /dev/dm-0 1M"}
+	for _, container := range []*api.Container{first, second} {
+		if err := b.runs(pod, container); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A new plugin has the containers from the runtime.
+	b.Plugin = NewPlugin(b.daemon, b.records, b.host, false)
+	if _, err := b.Synchronize(background, []*api.PodSandbox{pod},
+		[]*api.Container{first, second}); err != nil {
+		t.Fatal(err)
+	}
+	stop := func(container *api.Container) {
+		t.Helper()
+		if _, err := b.StopContainer(background, nil, container); err != nil {
+			t.Error(err)
+		}
+		if err := b.RemoveContainer(background, nil, container); err != nil {
+			t.Error(err)
+		}
+	}
+	stop(first)
+	b.expect(t, policy)
+	stop(second)
+	b.expect(t, map[string]string{})
+	b.expectRecords(t, 0)
+	// The kubelet starts a container of the same sandbox again.
+	if _, _, err := b.CreateContainer(background, pod, second); err != nil {
+		t.Fatal(err)
+	}
+	b.expect(t, policy)
 }
 
 // In the end the policies are those of the pods that run, for any order of events, and of restarts of

@@ -297,7 +297,7 @@ def test_refused(node: Node) -> None:
     assert "tmpfs: it is in memory" in said
     node.pod("first", **{"read-min.data": "30M"}).start()
     too_much = node.pod("second", **{"read-min.data": "11M"})
-    assert "capacity" in refused(too_much)
+    assert "can promise 40M, of which 30M are promised" in refused(too_much)
     mine = [one["unit"] for one in bus.promises()]
     assert mine == ["kubepods-first.slice"]
 
