@@ -115,7 +115,7 @@ def command(device: str, *words: str) -> list[str]:
     return ["sutroctl", "test", device, "--yes", "--json", "--duration", MEASURE_S, *words]
 
 
-def tested(disk: ModelDisk, *words: str) -> Outcome:
+def outcome_of(disk: ModelDisk, *words: str) -> Outcome:
     """Run the command, and watch the disk."""
     with Watched(disk) as watched:
         done = subprocess.run(
@@ -157,7 +157,7 @@ def check_restored(*names: str) -> None:
 def test_shares_agree_with_the_truth(ssd: ModelDisk) -> None:
     """Equal jobs by bytes, unlike jobs by the account of sutro; the verdicts are the right ones."""
     words = ("--schedulers", "none,bfq,sutro", "--only", "two-to-one", "--only", "sizes")
-    outcome = tested(ssd, *words)
+    outcome = outcome_of(ssd, *words)
     check_restored("ssd0")
     for name in ("none", "bfq", "sutro"):
         times = outcome.times("two-to-one", name)
@@ -182,7 +182,7 @@ def test_shares_agree_with_the_truth(ssd: ModelDisk) -> None:
 def test_a_floor_and_one_reader(ssd: ModelDisk) -> None:
     """The floor holds under sutro only. P99 of one reader is that of fio."""
     words = ("--schedulers", "none,sutro", "--only", "floor", "--only", "one-read")
-    outcome = tested(ssd, *words)
+    outcome = outcome_of(ssd, *words)
     check_restored("ssd0")
     assert outcome.value("floor", "sutro", "worst_2s", "db")["met"]
     assert not outcome.value("floor", "none", "worst_2s", "db")["met"]
@@ -273,7 +273,7 @@ def test_picture(ssd: ModelDisk, tmp_path: Path) -> None:
     """With python3-matplotlib, results become a picture, also later."""
     result, picture = tmp_path / "result.json", tmp_path / "picture.png"
     words = ("--schedulers", "none,sutro", "--only", "two-to-one")
-    result.write_text(json.dumps(tested(ssd, *words).data))
+    result.write_text(json.dumps(outcome_of(ssd, *words).data))
     # The status is that of the goals.
     drawn = subprocess.run(
         ["sutroctl", "test", "--from", result, "--plot", picture], capture_output=True, text=True
@@ -285,7 +285,7 @@ def test_picture(ssd: ModelDisk, tmp_path: Path) -> None:
 def test_a_leaf_in_the_care_of_the_daemon(ssd: ModelDisk) -> None:
     """It is so afterwards, and a release gives back the scheduler from before."""
     bus.use(ssd.node)
-    tested(ssd, "--schedulers", "none,sutro", "--only", "two-to-one")
+    outcome_of(ssd, "--schedulers", "none,sutro", "--only", "two-to-one")
     assert scheduler.current("ssd0") == "sutro"
     wait_for(lambda: bus.get("ManagedLeaves") == [ssd.node], "the leaf is managed", 10)
     bus.release(ssd.node)
