@@ -81,7 +81,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// What is promised outside of pods and what is left add up to the capacity, or nothing is left.
+// Promises outside of pods and the rest add up to the capacity, or nothing is left.
 func TestLeft(t *testing.T) {
 	isRight := func(capacity uint32, values []uint32) bool {
 		states, sum := []State{}, uint64(0)

@@ -31,7 +31,7 @@ class Testbed:
 
     __test__ = False
 
-    # What a test may set.
+    # Set by a test: failures, and the moment of a signal.
     fails: dict[str, str] = {}  # part of a unit's name: its last words
     stops_at: str = ""  # part of a unit's name: on_stop() is called once when it runs
     made: list["Testbed"] = []
