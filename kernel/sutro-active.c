@@ -89,7 +89,7 @@ static void sutro_active_erase(struct sutro_blkg *sblkg)
 }
 
 /**
- * sutro_active_offline - a group's cgroup or leaf goes
+ * sutro_active_offline - the cgroup or leaf of a group is removed
  * @sblkg:	the group, which may still have requests
  */
 void sutro_active_offline(struct sutro_blkg *sblkg)
@@ -97,7 +97,7 @@ void sutro_active_offline(struct sutro_blkg *sblkg)
 	unsigned long flags;
 
 	spin_lock_irqsave(&sutro_active_lock, flags);
-	/* As good as in the tree: it never enters again. */
+	/* Marked as entered, so that the group never enters the tree again. */
 	WRITE_ONCE(sblkg->entered, true);
 	if (!RB_EMPTY_NODE(&sblkg->active.node))
 		sutro_active_erase(sblkg);

@@ -114,7 +114,7 @@ static void sutro_cpd_free(struct blkcg_policy_data *cpd)
 	kfree(container_of(cpd, struct sutro_blkcg, cpd));
 }
 
-/* The memory of a cgroup on each leaf, unless lock debugging makes locks larger. */
+/* Bounds the memory of a cgroup on each leaf; lock debugging makes locks larger. */
 static_assert(sizeof(spinlock_t) > sizeof(u32) ||
 	      sizeof(struct sutro_blkg) <= SZ_512 + SZ_256);
 
@@ -207,7 +207,7 @@ static void sutro_blkg_free(struct rcu_head *rcu)
 	kmem_cache_free(sutro_blkg_cache, sblkg);
 }
 
-/* Readers of the files may still look at it, under RCU. */
+/* Readers of the cgroup files may still use the group, under RCU. */
 static void sutro_pd_free(struct blkg_policy_data *pd)
 {
 	call_rcu(&sutro_pd(pd)->rcu, sutro_blkg_free);
@@ -323,7 +323,7 @@ static ssize_t sutro_setting_write(struct kernfs_open_file *of, char *buf,
 	u32 value;
 	int ret;
 
-	/* Deeper cgroups have no level of their own on which a setting could count. */
+	/* A deeper cgroup has no level of its own, so a setting would have no effect. */
 	if (blkcg->css.cgroup->level > SUTRO_LEVELS)
 		return -EOPNOTSUPP;
 	buf = strim(buf);
@@ -428,7 +428,7 @@ int sutro_cgroup_register(void)
 void sutro_cgroup_unregister(void)
 {
 	blkcg_policy_unregister(&sutro_policy);
-	/* sutro_blkg_free() */
+	/* Wait for each sutro_blkg_free(). */
 	rcu_barrier();
 	kmem_cache_destroy(sutro_blkg_cache);
 }

@@ -45,7 +45,7 @@ void sutro_core_commit(struct sutro_core *core, struct sutro_group *group,
 
 	group->commits++;
 	core->commits++;
-	/* A write and its flush wait for streams once. */
+	/* A write and its flush count as one request of the latency-sensitive group. */
 	if (group == core->sensitive && core->sensitive_nr)
 		core->sensitive_nr--;
 	if (t->rotational && sutro_tree_may_borrow(group, t->slice_ns / 2))

@@ -101,7 +101,7 @@ static bool sutro_owes(const struct sutro_core *core,
 	return sutro_before(behind->vtime + slack, ahead->vtime);
 }
 
-/* @group is empty and leaves at its time; most leave later than those before. */
+/* Sort @group, which is empty, into the list by the time at which it leaves. */
 static void sutro_leave_later(struct sutro_core *core,
 			      struct sutro_group *group)
 {
@@ -204,7 +204,7 @@ static void sutro_learn_arrival(const struct sutro_core *core,
 			   SUTRO_THINK_SHIFT;
 }
 
-/* Are others limited for the target of a group, which has not been served in advance? */
+/* Does a missed latency target limit others, and has its group used no time in advance? */
 static bool sutro_core_is_urgent(const struct sutro_core *core,
 				 struct sutro_group *group)
 {
@@ -385,9 +385,9 @@ void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 		sutro_leave(core, group, now_ns);
 }
 
-/* ---- a group that is alone ---- */
+/* ---- the only active group ---- */
 
-/* The clocks of the only active group's classes are where it is. */
+/* Set the clock of each class on the way from the only active group to its vtime. */
 static void sutro_catch_up(struct sutro_group *group)
 {
 	struct sutro_level *level = &group->level;

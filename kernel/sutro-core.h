@@ -14,14 +14,14 @@
 #include "sutro-protection.h"
 #include "sutro-tree.h"
 
-/* So many requests may always be in flight, whatever their estimated cost. */
+/* Requests that may always be in flight, whatever their estimated cost. */
 #define SUTRO_DEPTH_MIN 2
-/* Requests that may be in flight while several groups are active: enough for a
- * fast drive, few enough that the rest waits where it can be ordered.
+/* Requests that may be in flight while several groups are active: enough for a fast drive,
+ * few enough that the others wait in the elevator, which can order them.
  */
 #define SUTRO_DEPTH_MAX 128U
 
-/* Requests of a latency-sensitive group for each that waits for streams: less than 1 %. */
+/* Of this many requests of a latency-sensitive group, one waits for streams: less than 1 %. */
 #define SUTRO_SENSITIVE_NR 128U
 
 /**
@@ -66,7 +66,7 @@ enum sutro_expiry {
 	SUTRO_EXPIRY_NONE,
 	SUTRO_EXPIRY_USED, /* used up */
 	SUTRO_EXPIRY_EMPTY, /* its next request did not come, or was not expected */
-	SUTRO_EXPIRY_PREEMPTED, /* a group that comes before it woke up */
+	SUTRO_EXPIRY_PREEMPTED, /* a group that precedes it got a request */
 };
 
 /* Why the device no longer idles for a group. */
@@ -213,7 +213,7 @@ struct sutro_group *sutro_late_next(struct sutro_core *core, u64 now_ns);
 void sutro_late_sent(struct sutro_core *core, struct sutro_group *group,
 		     u64 estimate_ns);
 
-/* May a commit of @group, which is at the device, wait for queued requests? */
+/* Does @group have a commit at the device that may wait for queued requests? */
 static inline bool sutro_commit_waits(const struct sutro_core *core,
 				      const struct sutro_group *group)
 {
@@ -243,7 +243,7 @@ static inline bool sutro_holds_back(const struct sutro_core *core)
 	       (protect->gentle && sutro_protects(protect));
 }
 
-/* Is what a group may have in flight limited for the latency target of another one? */
+/* Does the latency target of another group limit the requests that @group has in flight? */
 static inline bool sutro_is_limited(const struct sutro_core *core,
 				    struct sutro_group *group, u64 now_ns)
 {

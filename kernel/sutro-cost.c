@@ -74,10 +74,10 @@
 
 #include "sutro-cost.h"
 
-/* A window is long enough with this many completions in this time ... */
+/* A window ends after this many completions, if it has this length. */
 #define SUTRO_WINDOW_NR 64
 #define SUTRO_WINDOW_NS (5 * 1000 * 1000ULL)
-/* ... or with this many when requests are slow. */
+/* With slow requests, it ends after fewer completions in a longer time. */
 #define SUTRO_WINDOW_SLOW_NR 8
 #define SUTRO_WINDOW_SLOW_NS (50 * 1000 * 1000ULL)
 
@@ -141,7 +141,7 @@ static u64 sutro_gap_complete(struct sutro_device *device,
 	return sutro_destage_credit(advance, cost_ns);
 }
 
-/* A window of one class measures it. */
+/* Does a window consist of requests of one class, so that it measures that class? */
 static bool sutro_window_is_of(const struct sutro_device *device,
 			       unsigned int class, u64 ns16)
 {
@@ -163,9 +163,10 @@ static bool sutro_cost_class_is_open(const struct sutro_device *device,
 }
 
 /*
- * How long does a request take, beyond its cost, that hardly waits for others?
- * The shortest is the truest: hiccups only add.  But an estimated cost may be too high:
- * of such a class, half of the time is not its cost.
+ * Learn the latency of the device: the time that a request takes beyond its cost while few
+ * others are there.  The shortest sample counts, because delays only add to it.  An
+ * unmeasured cost may be too high, so at least half of the time of such a request counts as
+ * latency.
  */
 static void sutro_latency_learn(struct sutro_device *device, unsigned int class,
 				u64 cost_ns, u64 took_ns)
@@ -245,7 +246,7 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 		device->window.cost_ns16 - min(device->window.cost_ns16, open);
 	unsigned int i;
 
-	/* The rest is too small to follow from their cost. */
+	/* The open classes used too little of the window to derive their cost from it. */
 	if (open <= closed || elapsed_ns16 <= closed)
 		return;
 	for (i = 0; i < SUTRO_CLASSES; i++) {
@@ -280,7 +281,7 @@ static void sutro_window_restart(struct sutro_device *device, u64 now_ns)
 	WRITE_ONCE(device->idle, false);
 }
 
-/* Had the device something to do all the time? */
+/* Was the device busy during the whole window? */
 static bool sutro_window_busy(const struct sutro_device *device)
 {
 	u64 latency_ns = 0, cost_ns;
@@ -356,7 +357,7 @@ static u64 sutro_window_complete(struct sutro_device *device,
 	if (sample->shallow)
 		sutro_latency_learn(device, sample->class,
 				    cost_ns16 >> SUTRO_NS16_SHIFT, latency_ns);
-	/* It takes long because it goes past the cache, and not because of others. */
+	/* A write past the cache takes long without any others. */
 	if (sample->through)
 		latency_ns = min(latency_ns,
 				 device->latency_ns +

@@ -31,7 +31,7 @@ enum sutro_op {
  */
 #define SUTRO_SIZES 7
 #define SUTRO_SIZE_MIN_BYTES 4096
-/* Of SUTRO_OTHER there is one: its cost does not depend on the size. */
+/* SUTRO_OTHER has one class: its cost does not depend on the size. */
 #define SUTRO_CLASSES (SUTRO_OTHER * SUTRO_SIZES + 1)
 
 /*
@@ -40,10 +40,10 @@ enum sutro_op {
  */
 #define SUTRO_COST_MAX_NS (1000 * 1000 * 1000ULL)
 
-/* From this size of a class on, cost grows with bytes. */
+/* From this size on, the cost of a class grows with bytes. */
 #define SUTRO_LINEAR_BYTES 65536
 
-/* A request of exactly the size that its class stands for. */
+/* One unit: a request of exactly the size that its class stands for. */
 #define SUTRO_UNIT_SHIFT 8
 #define SUTRO_UNIT ((u32)BIT(SUTRO_UNIT_SHIFT))
 
@@ -170,8 +170,8 @@ static inline u32 sutro_cost_class_bytes(unsigned int class)
 }
 
 /*
- * How many requests of its class's size is one worth?  Large ones are a matter of
- * bytes; small ones cost a page or two of the flash, whatever is used of it.
+ * The size of a request in units of its class.  The cost of large requests follows their
+ * bytes.  A small one costs a page or two of flash, however little of them it uses.
  */
 static inline u32 sutro_units(unsigned int class, u32 bytes)
 {

@@ -25,7 +25,7 @@
 /* A path that is longer is cut at its end. */
 #define SUTRO_PATH_BYTES 256
 
-/* With sutro_hold_elevator(); NULL: the elevator was removed before its files. */
+/* Called with sutro_hold_elevator().  Returns NULL if the elevator was removed before its files. */
 static struct sutro_queue *sutro_debugfs_queue(struct request_queue *q)
 {
 	struct elevator_queue *eq = q->elevator;
@@ -92,7 +92,7 @@ static struct sutro_blkg *sutro_debugfs_group(struct request_queue *q,
 		struct blkcg_gq *blkg = blkg_lookup(css_to_blkcg(css), q);
 		struct sutro_blkg *sblkg = blkg ? sutro_from_blkg(blkg) : NULL;
 
-		/* A blkg without data of ours is answered for by an ancestor. */
+		/* For a blkg without our data, sutro_from_blkg() returns that of an ancestor. */
 		if (sblkg && sutro_to_blkg(sblkg) == blkg)
 			return sblkg;
 		css = css_next_descendant_pre(css, &blkcg_root.css);
@@ -214,7 +214,7 @@ static void sutro_show_probes(struct seq_file *sf, struct sutro_queue *sq)
 
 		if (!of->probes && !of->failures)
 			continue;
-		/* Without done_lock: it may be a completion behind. */
+		/* Read without done_lock: the cost may lack the latest completion. */
 		cost_ns = data_race(sutro_cost_class_ns(&sq->device, i));
 		seq_printf(sf, "%s %u %llu %u %u %u %llu\n",
 			   sutro_op_names[sutro_cost_op(i)],

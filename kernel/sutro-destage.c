@@ -47,8 +47,8 @@
 /* The longest seek of a slow drive, and a revolution. */
 #define SUTRO_DESTAGE_STROKE_NS (32 * 1000 * 1000ULL)
 /*
- * The cache took a write that is so many times faster than the medium.  An interface has
- * 540 MB/s at least, a medium 280 MB/s at most.
+ * The cache took a write if it was this many times faster than the medium.  Interfaces
+ * transfer at least 540 MB/s, media at most 280 MB/s.
  */
 #define SUTRO_DESTAGE_TAKEN 3
 #define SUTRO_DESTAGE_PERIOD_NS (1000 * 1000 * 1000ULL)
@@ -162,7 +162,7 @@ u64 sutro_destage_flushed(struct sutro_destage *destage, u64 cost_ns,
 {
 	u64 paid_ns = destage->paid_ns, spare_ns;
 
-	/* Requests that share a flush end one after another. */
+	/* Another request that shared the flush has settled it. */
 	if (!paid_ns)
 		return cost_ns;
 	spare_ns = paid_ns - min(paid_ns, cost_ns);

@@ -91,7 +91,7 @@ static bool sutro_direct_is_full(struct blk_mq_hw_ctx *hctx)
 bool sutro_direct_takes(struct sutro_queue *sq, blk_opf_t opf,
 			struct blk_mq_hw_ctx *hctx)
 {
-	/* bio_merge does not see those with the last three. */
+	/* The block layer does not call bio_merge for bios with one of the last three flags. */
 	const blk_opf_t others = REQ_META | REQ_SWAP | REQ_PREFLUSH | REQ_FUA |
 				 REQ_NOMERGE;
 	enum req_op op = opf & REQ_OP_MASK;
@@ -200,7 +200,10 @@ void sutro_direct_passed(struct sutro_queue *sq, u64 now_ns)
 
 	spin_lock_irq(&sq->done_lock);
 	if (!sblkg->note.gone && !sq->exiting) {
-		/* First, so that the elevator counts all that completes from now on. */
+		/*
+		 * Set it first, so that the elevator counts each request that completes
+		 * from now on.
+		 */
 		WRITE_ONCE(sq->device.unseen, true);
 		sutro_direct_read(sq->q, &disk);
 		sq->direct_ticks = sutro_direct_ticks(sq->q);
@@ -263,7 +266,7 @@ void sutro_direct_ordered(struct sutro_queue *sq, struct request *rq,
 	ordered->took_ns[write] += now_ns - rq->start_time_ns;
 }
 
-/* The lease is over, or its group goes. */
+/* Release the owner of the lease, because the lease is over or the group is removed. */
 static void sutro_direct_release(struct sutro_queue *sq)
 {
 	struct sutro_blkg *sblkg = sq->direct_owner;
@@ -325,12 +328,12 @@ static void sutro_direct_charge(struct sutro_queue *sq,
 		sblkg->stat.pending_ns += tally->took_ns[i];
 	}
 	busy_ns = sutro_direct_busy_ns(sq, tally);
-	/* Else the algorithm counts it. */
+	/* With requests in the elevator, the algorithm counts this time. */
 	if (!group->queued && !group->in_flight)
 		WRITE_ONCE(group->stat.busy_ns, group->stat.busy_ns + busy_ns);
 }
 
-/* Is there still nothing to be ordered?  Settings change without a request. */
+/* Is there still nothing to order?  Settings may change without a request. */
 static bool sutro_direct_goes_on(struct sutro_queue *sq)
 {
 	return READ_ONCE(sq->direct_for) && sutro_direct_is_possible(sq);

@@ -36,7 +36,7 @@ struct sutro_blkg *sutro_attach(struct sutro_queue *sq, struct request *rq)
 {
 	struct sutro_blkg *sblkg;
 
-	/* It comes without having been flushed for. */
+	/* The request arrives without its flush, which was not needed. */
 	if (sutro_rq_flushes(rq))
 		sutro_flush_cancel(sq, rq);
 	sblkg = sutro_rq_blkg(rq);
@@ -58,7 +58,7 @@ struct sutro_blkg *sutro_attach(struct sutro_queue *sq, struct request *rq)
 void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg, bool far,
 		     u64 now_ns)
 {
-	/* Until sutro_forget(). */
+	/* An active group has a reference, until sutro_forget(). */
 	if (!sblkg->group.self.active)
 		blkg_get(sutro_to_blkg(sblkg));
 	sq->lease.streak = 0;
@@ -113,7 +113,7 @@ static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
 	bool first = list_empty(&sq->passing);
 
 	sutro_stage_collect(sq, &sq->passing);
-	/* Those that were to pass came before. */
+	/* Requests that were to pass arrived before the staged ones. */
 	if (!first || !sutro_may_pass(sq))
 		sutro_accept_all(sq, &sq->passing, now_ns, free);
 }
@@ -141,7 +141,7 @@ u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		WRITE_ONCE(sblkg->costs, kzalloc(sizeof(*sblkg->costs),
 						 GFP_NOWAIT | __GFP_NOWARN));
 	costs = sutro_blkg_costs(sblkg);
-	/* Read without done_lock: an estimate may be a completion behind. */
+	/* Read without done_lock: an estimate may lack the latest completion. */
 	cost_ns = data_race(sutro_cost_estimate(device, costs, class, bytes));
 	wait_ns = sutro_rq_waited_ns(rq, now_ns);
 
@@ -183,7 +183,7 @@ void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
 }
 
 /**
- * sutro_forget - let go of the groups that have left
+ * sutro_forget - release the groups that are no longer active
  * @sq:		the leaf
  * @now_ns:	the time
  */
@@ -208,7 +208,7 @@ static void sutro_start_timer(struct sutro_queue *sq, u64 now_ns)
 	hrtimer_start(&sq->timer, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
 }
 
-/* Request a run at the next completion; false if one has come already. */
+/* Request a run at the next completion.  Returns false if a completion has come already. */
 static bool sutro_wait(struct sutro_queue *sq)
 {
 	bool nothing;
@@ -238,7 +238,7 @@ static void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns)
 static u64 sutro_probe_cost_ns(struct sutro_queue *sq, unsigned int class,
 			       struct request *rq)
 {
-	/* Read without done_lock: an estimate may be a completion behind. */
+	/* Read without done_lock: an estimate may lack the latest completion. */
 	return data_race(sutro_cost_estimate(&sq->device, NULL, class,
 					     blk_rq_bytes(rq)));
 }
@@ -268,7 +268,7 @@ static struct request *sutro_probe_find(struct sutro_queue *sq, u64 now_ns)
 	return rq;
 }
 
-/* The probe has room and no group a request for it: does it wait, or is it over? */
+/* The probe has room, and no group has a request for it: does the probe wait, or end? */
 static bool sutro_probe_waits(struct sutro_queue *sq, u64 now_ns)
 {
 	bool over;
@@ -300,7 +300,7 @@ static struct request *sutro_serve(struct sutro_queue *sq,
 					    sq->probe.class);
 	if (rq)
 		return rq;
-	/* As above. */
+	/* Read without done_lock for the same reason. */
 	if (data_race(sutro_probe_admits(&sq->probe, &sq->device, &sblkg->peer,
 					 group->queued + group->in_flight)))
 		goto next;
@@ -334,7 +334,7 @@ void sutro_look(struct sutro_queue *sq, u64 now_ns)
 	if (READ_ONCE(sq->waiting))
 		WRITE_ONCE(sq->waiting, false);
 	sq->probe.rare = sutro_protects(&sq->core.protect);
-	/* Not in a window that others may not disturb. */
+	/* No probe begins in a reserved window or in direct mode. */
 	if (!sq->device.rotational &&
 	    (sq->probe.active ||
 	     (!sq->core.protect.reserved && !READ_ONCE(sq->device.unseen))) &&
@@ -371,7 +371,7 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 	} while ((verdict == SUTRO_WAIT || verdict == SUTRO_IDLE) &&
 		 !sutro_wait(sq));
 
-	/* The device could take the requests that are held back: no window is valid. */
+	/* The device could take the held requests, so its measuring window does not count. */
 	if (verdict != SUTRO_SERVE && sutro_holds_back(&sq->core))
 		WRITE_ONCE(sq->device.unsaturated, true);
 	sutro_report(sq);
@@ -393,8 +393,8 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 }
 
 /*
- * The time.  A plug has cached that of its first request, which is as good where no
- * seeks are waited for; but time never goes back.
+ * The current time.  A plug caches the time of its first request, which is accurate enough
+ * on devices without seeks.  Time never goes back.
  */
 static u64 sutro_now_ns(struct sutro_queue *sq)
 {
@@ -431,12 +431,12 @@ struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	spin_lock(&sq->lock);
 	do {
 		WRITE_ONCE(sq->dispatching, true);
-		/* Before the time is taken. */
+		/* Cleared before the time is read, so that no expiry of the timer is lost. */
 		if (READ_ONCE(sq->fired))
 			WRITE_ONCE(sq->fired, false);
 		rq = sutro_next(sq, &free);
 		WRITE_ONCE(sq->dispatching, false);
-		/* Pairs with that in sutro_has_work(). */
+		/* Pairs with the barrier in sutro_has_work(). */
 		smp_mb();
 	} while (!rq && (sutro_has_news(sq) || sutro_is_awaited(sq)));
 	spin_unlock(&sq->lock);

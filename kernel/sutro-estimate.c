@@ -100,9 +100,9 @@ u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class)
 }
 
 /*
- * Cost of a class that may never have been measured, or even seen: between those
- * of its kind that were measured; else as it seems to be; else as the other kind,
- * for that depends on how fast the device is.
+ * Estimate the cost of a class: from measured classes of the same kind; else from its own
+ * table entry; else from any entry of the same kind; else of the other kind, which reflects
+ * the speed of the device.
  */
 static u64 sutro_guess_ns16(const struct sutro_costs *costs, bool rotational,
 			    unsigned int class)

@@ -65,7 +65,7 @@
  */
 #include "sutro.h"
 
-/* After so long a commit is for something else than the last data. */
+/* A commit that comes later than this is not for the last data. */
 #define SUTRO_SYNC_NS (250 * NSEC_PER_MSEC)
 
 static bool sutro_is_root(struct sutro_blkg *sblkg)

@@ -18,7 +18,7 @@
 
 /* A group that thinks for longer is not waited for. */
 #define SUTRO_PROTECT_HOLD_US 32000ULL
-/* For a latency target a group is waited for so many times as long as it usually thinks. */
+/* For a latency target, the device waits this many times the usual think time of a group. */
 #define SUTRO_PROTECT_TARGET_HOLDS 16
 /* Weight of the newest sample in means: 1/8; in a minimum or a maximum: 1/64. */
 #define SUTRO_GAP_MEAN_SHIFT 3

@@ -42,14 +42,14 @@
  */
 #define SUTRO_ROT_SLICE_NS (100 * NSEC_PER_MSEC)
 #define SUTRO_SLICE_NS (4 * NSEC_PER_MSEC)
-/* As CFQ and BFQ; without moving parts waiting only pays for exact shares. */
+/* As in CFQ and BFQ. On devices without seeks, waiting is only worth while for exact shares. */
 #define SUTRO_ROT_IDLE_NS (8 * NSEC_PER_MSEC)
 #define SUTRO_IDLE_NS (1 * NSEC_PER_MSEC)
 
 /*
- * Is it worth to dispatch?  Not for requests of other CPUs while another CPU dispatches:
- * that CPU tests again before it returns, and finds them.  To wait for its lock would cost
- * less than to come too late: after a dispatch that finds nothing, blk-mq waits for 3 ms.
+ * Is a dispatch useful?  Not for requests of other CPUs while another CPU dispatches: that
+ * CPU tests again before it returns, and finds them.  A second dispatch would find nothing,
+ * and blk-mq then waits for 3 ms, which costs more than the lock.
  */
 static bool sutro_has_work(struct blk_mq_hw_ctx *hctx)
 {
@@ -60,7 +60,7 @@ static bool sutro_has_work(struct blk_mq_hw_ctx *hctx)
 	if (!sutro_has_news(sq) && !READ_ONCE(sq->core.queued) &&
 	    list_empty_careful(&sq->passing))
 		return false;
-	/* Pairs with that in sutro_dispatch_request(). */
+	/* Pairs with the barrier in sutro_dispatch_request(). */
 	smp_mb();
 	return !READ_ONCE(sq->dispatching);
 }
@@ -75,8 +75,8 @@ static enum hrtimer_restart sutro_timer(struct hrtimer *timer)
 }
 
 /*
- * Requests that the driver gave back wait again, before their like.  Data that were to be
- * written after a flush come here for the first time, and wait like others.
+ * Requests that the driver returned are queued ahead of others of their kind.  Data that
+ * are written after a flush arrive here for the first time, and are queued like others.
  */
 static void sutro_insert_head(struct sutro_queue *sq, struct list_head *list)
 {
@@ -152,9 +152,8 @@ static void sutro_completed_request(struct request *rq, u64 now_ns)
 }
 
 /*
- * The driver gives a request back unserved: it will be inserted again.  But one that
- * it has prepared goes past the elevator when it is tried again, and completes once:
- * it stays at the device.
+ * The driver returns a request, which will be inserted again.  A request that the driver
+ * has prepared is not inserted again, and completes once: it still counts as at the device.
  */
 static void sutro_requeue_request(struct request *rq)
 {

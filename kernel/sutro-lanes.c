@@ -46,10 +46,10 @@
 
 #define SUTRO_POOL_LANES 256
 
-/* In vtime, some minutes: farther than any lane is from its ring. */
+/* Some minutes of vtime: no lane is that far from its ring. */
 #define SUTRO_RINGS_AFAR BIT_ULL(40)
 
-/* Turns in advance that a lane is held to have had at most when it comes back. */
+/* A lane that comes back counts as having had at most this many turns in advance. */
 #define SUTRO_LANE_DEBT_TURNS 8
 
 /* Keys from here on are submitters, those below ioprio levels. */
@@ -80,7 +80,7 @@ int sutro_pool_init(struct sutro_pool *pool, int node)
 	return 0;
 }
 
-/* No group has a request. */
+/* Called while no group has a request. */
 void sutro_pool_exit(struct sutro_pool *pool)
 {
 	struct sutro_rings *rings;
@@ -104,7 +104,7 @@ static void sutro_ring_init(struct sutro_ring *ring, bool sync)
 	ring->sync = sync;
 }
 
-/* Rings where there were none before. */
+/* Allocate the rings of a group. */
 static struct sutro_rings *sutro_rings_make(int node)
 {
 	struct sutro_rings *rings =
@@ -142,7 +142,7 @@ struct sutro_rings *sutro_rings_get(struct sutro_pool *pool)
 }
 
 /**
- * sutro_rings_put - a group needs its rings no more
+ * sutro_rings_put - a group no longer needs its rings
  * @pool:	the leaf's
  * @rings:	the rings, empty
  */
@@ -223,7 +223,7 @@ static bool sutro_lane_before(const struct sutro_lane *a,
 	return (s64)(a->vtime - b->vtime) < 0;
 }
 
-/* Put @lane where its vtime belongs, which is not before @next. */
+/* Sort @lane by its vtime, not before @next. */
 static void sutro_lane_sort(struct sutro_lane *lane, struct list_head *next)
 {
 	struct list_head *lanes = &lane->ring->lanes;

@@ -13,13 +13,13 @@
 
 /* How a group's requests are ordered. */
 enum sutro_discipline {
-	SUTRO_FIFO, /* as they came */
-	SUTRO_DEADLINE, /* by sector, none waits too long */
+	SUTRO_FIFO, /* in order of arrival */
+	SUTRO_DEADLINE, /* by sector, with a deadline for each request */
 	SUTRO_PROCESS, /* round robin over submitters */
 	SUTRO_DISCIPLINES,
 };
 
-/* ioprio classes within a group, the one served first at first. */
+/* ioprio classes within a group, in the order in which they are served. */
 enum sutro_prio {
 	SUTRO_PRIO_RT,
 	SUTRO_PRIO_BE,

@@ -37,7 +37,7 @@ void sutro_late_queued(struct sutro_core *core, struct sutro_group *group,
 		       u64 now_ns)
 {
 	group->waits_since_ns = now_ns;
-	/* It is no longer leaving. */
+	/* The group is no longer leaving. */
 	list_move_tail(&group->node, &core->waiting);
 }
 

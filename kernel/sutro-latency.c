@@ -71,29 +71,29 @@
 #define US 1000ULL
 #define MS (1000 * US)
 
-/* One request in so many may be late; and the aim. */
+/* One request in LIMIT may be late; protection aims at one in AIM. */
 #define SUTRO_LATENCY_LIMIT 20U
 #define SUTRO_LATENCY_AIM 64U
-/* More late requests than this tighten the means at the end of a period. */
+/* More late requests than one in TIGHTEN tighten the means at the end of a period. */
 #define SUTRO_LATENCY_TIGHTEN 32U
-/* Requests of a period, and the length of one of fewer while the cgroup is protected. */
+/* A period ends after this many requests, or after this time while the cgroup is protected. */
 #define SUTRO_LATENCY_NR 128U
 #define SUTRO_LATENCY_PERIOD_NS (1000 * MS)
 /* Late requests that end a period. */
 #define SUTRO_LATENCY_FIRST 4U
 /* Requests for a verdict on the latency of the device alone. */
 #define SUTRO_LATENCY_ALONE_NR 256U
-/* The limit is such a part of the target at first, and such a multiple at most. */
+/* The first limit is the target divided by PART, the largest one TIMES the target. */
 #define SUTRO_LATENCY_LIMIT_PART 4U
 #define SUTRO_LATENCY_LIMIT_TIMES 4U
-/* The limit holds for so long after a request of the cgroup. */
+/* The limit holds for this long after a request of the cgroup. */
 #define SUTRO_LATENCY_LIMIT_NS (1000 * MS)
-/* Periods without gaps after these made requests late, at first and at most. */
+/* If gaps make requests late, gaps are not used for this many periods: at first, at most. */
 #define SUTRO_LATENCY_GAPLESS ((u16)16)
 #define SUTRO_LATENCY_GAPLESS_MAX ((u16)1024)
 /* The largest shared part. */
 #define SUTRO_LATENCY_MOST (SUTRO_PROTECT_WHOLE / 2)
-/* Calm periods at least that raise the limit, and that end protection; and at most. */
+/* Calm periods after which the limit is raised, and protection ends: at least, at most. */
 #define SUTRO_LATENCY_FEW 4U
 #define SUTRO_LATENCY_CALM 16U
 #define SUTRO_LATENCY_PATIENCE_MAX 64
@@ -186,7 +186,7 @@ static bool sutro_latency_exceeds(const struct sutro_latency_counts *counts,
 	return counts->nr_late * allowed > counts->nr;
 }
 
-/* A period is over. */
+/* Process the end of a period. */
 static void sutro_latency_judge(struct sutro_latency *latency)
 {
 	u8 state = SUTRO_LATENCY_MET;
@@ -201,10 +201,7 @@ static void sutro_latency_judge(struct sutro_latency *latency)
 
 /* ---- the limit ---- */
 
-/*
- * Means are loosened after so many calm periods; after twice as many, if they were loosened
- * in vain.
- */
+/* Means are loosened after latency->patience calm periods, which doubles if that was in vain. */
 static bool sutro_latency_is_calm(struct sutro_latency *latency, u32 least)
 {
 	return ++latency->calm >= max(latency->patience, least);
@@ -300,7 +297,7 @@ void sutro_latency_took(struct sutro_latency *latency, u32 nr, u32 nr_late,
 		    sutro_latency_exceeds(period, SUTRO_LATENCY_LIMIT);
 	if (!is_full && !is_missed)
 		return;
-	/* No means help against the device. */
+	/* The device alone misses the target, so no means help. */
 	if (is_missed || sutro_latency_exceeds(period, SUTRO_LATENCY_TIGHTEN)) {
 		if (met != SUTRO_LATENCY_MET_NONE)
 			sutro_latency_tighten(latency);

@@ -147,7 +147,7 @@ long sutro_lease_account(struct sutro_lease *lease,
 	return completed;
 }
 
-/* The time in which requests at the device complete, for all that is known. */
+/* Estimate of the time in which the requests at the device complete. */
 static u64 sutro_lease_drain_ns(const struct sutro_lease *lease)
 {
 	const struct sutro_tally *sum = &lease->accounted;

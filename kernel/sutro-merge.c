@@ -33,7 +33,7 @@ static void sutro_requests_moved(struct sutro_requests *requests,
 	elv_rb_add(sorted, rq);
 }
 
-/* @rq no longer waits where it does, and waits in @lane, behind @after. */
+/* Move @rq to @lane, behind @after. */
 static void sutro_requests_move(struct sutro_queue *sq,
 				struct sutro_requests *requests,
 				struct request *rq, struct sutro_lane *lane,
@@ -143,8 +143,8 @@ bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
 }
 
 /*
- * elevator_mq_ops.allow_merge.  A bio that others wait on gets a request that is served as
- * such, and one that its task waits for does not wait among writeback.
+ * elevator_mq_ops.allow_merge.  A bio that others may wait for (prompt) joins prompt
+ * requests only, and a sync bio does not join a request that is queued among writeback.
  */
 bool sutro_allow_merge(struct request_queue *q, struct request *rq,
 		       struct bio *bio)

@@ -17,7 +17,7 @@
 /* Flushes of a group that are noted before the queue is run for them. */
 #define SUTRO_NOTE_FLUSHES 64
 
-/* Make sure that the next dispatch processes @sblkg. */
+/* Queue @sblkg for the next dispatch, which processes its notes. */
 static inline void sutro_note(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
 	lockdep_assert_held(&sq->done_lock);
@@ -27,7 +27,7 @@ static inline void sutro_note(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 		list_add_tail(&sblkg->note_node, &sq->notes);
 }
 
-/* The same for a group that need not be active. */
+/* Queue a group that need not be active, with a reference. */
 static void sutro_note_held(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
 	sutro_note(sq, sblkg);
@@ -60,7 +60,7 @@ void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting)
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
 
-/* No note of @sblkg will follow. */
+/* Drop the notes of @sblkg, which gets no further ones. */
 static void sutro_note_drop(struct sutro_blkg *sblkg)
 {
 	list_del_init(&sblkg->note_node);
@@ -140,7 +140,7 @@ static void sutro_fold_held(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			sutro_fold_setting(sq, sblkg, setting);
 }
 
-/* Flushes that began are requests at the device. */
+/* Count flushes that have begun as requests at the device. */
 static void sutro_fold_flushes(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			       u32 nr)
 {

@@ -33,7 +33,7 @@
  */
 #include "sutro-requests.h"
 
-/* With fewer than so many at it, no device is full. */
+/* With fewer requests than this, no device is full. */
 #define SUTRO_PASS_FEW 8
 
 /* Requests that pass between two looks at the notes of completions. */
@@ -58,7 +58,7 @@ bool sutro_may_pass(struct sutro_queue *sq)
 	if (sutro_requests_turns(&sq->passer->requests, first))
 		return false;
 	list_for_each_entry(rq, &sq->passing, queuelist) {
-		/* One with a group was given back by the driver. */
+		/* A request that has a group was returned by the driver. */
 		if (sutro_rq_blkg(rq) || sutro_op_is_prompt(rq->cmd_flags) ||
 		    rq->bio->bi_blkg != first->bio->bi_blkg ||
 		    req_get_ioprio(rq) != req_get_ioprio(first))
@@ -68,8 +68,8 @@ bool sutro_may_pass(struct sutro_queue *sq)
 }
 
 /*
- * May the next request be sent without a place to wait in?  It is the only one that is not
- * at the device, where there are few.
+ * May the next request be sent without being queued?  It is the only one, and few are at
+ * the device.
  */
 static bool sutro_pass_takes_turn(struct sutro_queue *sq, u64 now_ns)
 {
@@ -86,7 +86,7 @@ static bool sutro_pass_goes_on(struct sutro_queue *sq, u64 now_ns)
 	       sutro_core_may_pass(&sq->core, &sq->passer->group, now_ns);
 }
 
-/* The only request there is; NULL if its group may not send it now. */
+/* Send the only request.  Returns NULL if its group may not send it now: then it is queued. */
 static struct request *sutro_pass_turn(struct sutro_queue *sq, u64 now_ns)
 {
 	struct sutro_blkg *sblkg = sq->passer;
@@ -139,7 +139,7 @@ struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns)
 	list_del_init(&rq->queuelist);
 	sutro_rq_set(rq, sblkg, SUTRO_RQ_PASSED);
 	sutro_slot_taken(sblkg);
-	/* Until sutro_forget(). */
+	/* An active group has a reference, until sutro_forget(). */
 	if (!sblkg->group.self.active)
 		blkg_get(sutro_to_blkg(sblkg));
 	sutro_core_pass(&sq->core, &sblkg->group,

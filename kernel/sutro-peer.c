@@ -11,7 +11,7 @@
 
 #define MS (1000 * 1000ULL)
 
-/* So many groups are looked at for the one that is to give a request. */
+/* Groups that are examined to find the one that gives a request. */
 #define SUTRO_PROBE_PEERS 8
 /* Device time that a group gives in advance if it is not the only one of its class. */
 #define SUTRO_PROBE_ADVANCE_NS (3000 * MS)
@@ -70,7 +70,7 @@ struct sutro_peer *sutro_probe_ask(struct sutro_probe *probe, u64 now_ns)
 	if (!best || list_is_singular(peers) ||
 	    !sutro_probe_before(now_ns + SUTRO_PROBE_ADVANCE_NS, best->even_ns))
 		return best;
-	/* Next time others are looked at. */
+	/* Next time, examine other groups first. */
 	list_move_tail(&best->node, peers);
 	return NULL;
 }
@@ -87,7 +87,7 @@ void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
 		      u64 cost_ns, u64 share, u64 now_ns)
 {
 	if (!cost_ns) {
-		/* Until it queues another one. */
+		/* Leave the list until another request is queued. */
 		sutro_probe_leave(peer);
 		return;
 	}

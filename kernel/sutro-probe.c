@@ -75,16 +75,16 @@
 #define SUTRO_PROBE_NR 256
 #define SUTRO_PROBE_NS (10 * MS)
 #define SUTRO_PROBE_FEW 8
-/* Costlier requests than this are let pass and counted sparingly. */
+/* Of requests that cost more than this, fewer are let through and counted. */
 #define SUTRO_PROBE_EXPENSIVE_NS (MS / 2)
-/* Requests of others that are worth no more do not spoil the result. */
+/* Requests of other classes that cost less than this do not spoil the result. */
 #define SUTRO_PROBE_GUEST_NS (3 * SUTRO_PROBE_NS / 100)
-/* A probe that takes longer will not come to an end. */
+/* A probe that takes longer than this is given up. */
 #define SUTRO_PROBE_MAX_NS (1000 * MS)
 #define SUTRO_PROBE_RAMP 4
 /* Pause between probes while groups are protected, in lengths of the last one. */
 #define SUTRO_PROBE_RARE 256
-/* Probes do not take longer then. */
+/* The longest probe while groups are protected. */
 #define SUTRO_PROBE_RARE_MAX_NS (50 * MS)
 
 #define SUTRO_PROBE_CHECK_NS (10 * MS)
@@ -92,7 +92,7 @@
 #define SUTRO_PROBE_INTERVAL_MAX_NS (4000 * MS)
 #define SUTRO_PROBE_MAX_FAILURES 6
 #define SUTRO_PROBE_RESULT_NS (20000 * MS)
-/* Requests that a class needs for being active without any waiting. */
+/* A class with this many requests is active, even if none of them waits. */
 #define SUTRO_PROBE_BUSY 8
 
 /**
@@ -135,7 +135,7 @@ static u32 sutro_probe_foreign(const struct sutro_probe *probe,
 
 /* ---- results ---- */
 
-/* With how many in flight were those results found that count? */
+/* Number of requests in flight with which the valid results were measured. */
 static u32 sutro_probe_depth(const struct sutro_probe_class *of, u64 now_ns)
 {
 	u32 depth = 0, i;
@@ -146,7 +146,7 @@ static u32 sutro_probe_depth(const struct sutro_probe_class *of, u64 now_ns)
 	return depth;
 }
 
-/* The cost by the measurements with so many requests in flight or more. */
+/* The cost by the results that had @depth or more requests in flight. */
 static u64 sutro_probe_cost(const struct sutro_probe_class *of, bool write,
 			    u32 depth, u64 now_ns)
 {
@@ -163,7 +163,7 @@ static u64 sutro_probe_cost(const struct sutro_probe_class *of, bool write,
 			sorted[j] = sorted[j - 1];
 		sorted[j] = ns16;
 	}
-	/* The newest one is among them. */
+	/* At least one result counts: the newest one. */
 	middle = write ? sorted[nr - min(nr, 2U)] : sorted[nr / 2];
 	for (i = 0; i < nr; i++) {
 		bool same = sorted[nr - 1] * 4 <= sorted[0] * 5;
@@ -280,7 +280,7 @@ static void sutro_probe_give_up(struct sutro_probe *probe,
 	sutro_probe_end(probe, device, now_ns);
 }
 
-/* The meter has counted enough: go on with the ramp, or be content. */
+/* The meter has counted enough: continue the ramp, or end the probe. */
 static void sutro_probe_measured(struct sutro_probe *probe,
 				 struct sutro_device *device, u64 now_ns)
 {
@@ -316,7 +316,7 @@ static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
 {
 	if (probe->rare)
 		return probe->lasted_ns * SUTRO_PROBE_RARE;
-	/* The first probe of a class soon; not its next one, if that failed. */
+	/* The first probe of a class comes soon, unless one has failed. */
 	if (!of->probes && !of->failures)
 		return probe->lasted_ns;
 	return probe->lasted_ns * (of->probes == 1 ? 9 : 49);
@@ -468,7 +468,7 @@ bool sutro_probe_has_room(const struct sutro_probe *probe,
 	u32 foreign;
 	u64 ns;
 
-	/* Groups that are let through leave the room to the class. */
+	/* Groups that are let through leave room for requests of the class. */
 	foreign = sutro_probe_foreign(probe, device, &ns);
 	return sutro_probe_in_flight(probe, device) + foreign -
 		       min(foreign, SUTRO_PROBE_GUESTS) <

@@ -144,7 +144,7 @@ static void sutro_protect_dequeue(struct sutro_protect *protect,
 /**
  * sutro_protect_drop - a group is no longer protected
  * @core:	the leaf
- * @group:	the group, which need not have been
+ * @group:	the group, which may be unprotected
  */
 void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group)
 {
@@ -216,7 +216,7 @@ static bool sutro_protect_is_favoured(const struct sutro_core *core,
 	       sutro_group_favoured(group, 1);
 }
 
-/* Does a group need protection for which others with its share are not held back? */
+/* Is a group protected for its share, not for reserved time? */
 static bool sutro_protect_by_share(const struct sutro_core *core,
 				   const struct sutro_group_protect *own)
 {
@@ -263,7 +263,7 @@ static bool sutro_protect_may(const struct sutro_core *core,
 		sutro_protect_is_favoured(core, group));
 }
 
-/* Allocate the state of a group; without memory it is not protected. */
+/* Allocate the state of a group.  Without memory, the group is not protected. */
 static struct sutro_group_protect *
 sutro_protect_prepare(const struct sutro_protect *protect,
 		      struct sutro_group *group, u64 now_ns)
@@ -282,7 +282,7 @@ sutro_protect_prepare(const struct sutro_protect *protect,
 	return own;
 }
 
-/* A request of a group that is not protected has arrived: is the group from now on? */
+/* An unprotected group got a request: protect the group if it needs protection. */
 static void sutro_protect_ask(struct sutro_core *core,
 			      struct sutro_group *group, u64 now_ns)
 {
@@ -312,7 +312,7 @@ static void sutro_protect_ask(struct sutro_core *core,
 		sutro_protect_join(core, group, now_ns);
 }
 
-/* Less is shared if the latency target of a protected group needs it. */
+/* Limit the shared part of a cycle if the latency target of a protected group needs that. */
 static void sutro_protect_add_target(struct sutro_protect *protect,
 				     const struct sutro_group_protect *own,
 				     u64 share)
@@ -463,7 +463,7 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 }
 
 /**
- * sutro_protect_charged - does what a group uses now count for its vtime in the tree?
+ * sutro_protect_charged - does device time that a group uses now count for its vtime?
  * @core:	the leaf
  * @group:	the group
  */
@@ -473,7 +473,7 @@ bool sutro_protect_charged(const struct sutro_core *core,
 	return !core->protect.reserved || !sutro_group_protected(group);
 }
 
-/* The requests of other groups that one met at the device since its submission. */
+/* Which requests of other groups were at the device after a request was submitted? */
 static enum sutro_latency_met sutro_protect_met(const struct sutro_core *core,
 						u64 asked_ns)
 {

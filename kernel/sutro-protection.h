@@ -25,10 +25,10 @@ struct sutro_core;
 #define SUTRO_PROTECT_MOST \
 	(SUTRO_PROTECT_WHOLE * (u64)SUTRO_AGE_PART / (SUTRO_AGE_PART + 1))
 
-/* Other groups leave room for a group that was protected for so long. */
+/* Other groups leave room for a protected group for this long after its expected return. */
 #define SUTRO_PROTECT_EXPECTED_NS (250 * 1000 * 1000ULL)
 
-/* A group that weighs more than so many times others is latency-sensitive. */
+/* A group of more than this many times the mean weight of its siblings is latency-sensitive. */
 #define SUTRO_PROTECT_SENSITIVE 9
 
 /* The two kinds of windows of a cycle. */
@@ -197,7 +197,7 @@ static inline bool sutro_protects(const struct sutro_protect *protect)
 	return !list_empty_careful(&protect->groups);
 }
 
-/* Likewise. */
+/* Is a group protected?  A hint, where the caller is not serialized. */
 static inline bool sutro_group_protected(const struct sutro_group *group)
 {
 	const struct sutro_group_protect *protect = READ_ONCE(group->protect);
@@ -206,8 +206,8 @@ static inline bool sutro_group_protected(const struct sutro_group *group)
 }
 
 /*
- * From which time on is a request of a group slow, or late if a target holds for it?  A
- * hint; 0 = not known.
+ * The time from which on a request of a group is slow, or late if a latency target holds
+ * for the group.  A hint; 0 = not known.
  */
 static inline u64 sutro_protect_slow_ns(const struct sutro_group *group)
 {

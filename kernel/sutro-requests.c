@@ -74,12 +74,12 @@
 #define SUTRO_SYNC_BATCH 32
 #define SUTRO_ASYNC_BATCH 16
 
-/* 5 requests a second do not hurt a disk that serves 100 at least. */
+/* A lower ioprio class is served after this time: 5 requests a second, of at least 100. */
 #define SUTRO_PRIO_AGE_NS (200 * NSEC_PER_MSEC)
 
 /*
- * Turns of a lane of weight 1.  At the usual level four times that: long enough
- * that a stream pays for the seek to it, or some requests of a fast device.
+ * Length of a turn of a lane of weight 1, and four times that at the default ioprio level:
+ * long enough to pay for the seek to a stream, or for some requests of a fast device.
  */
 #define SUTRO_ROT_QUANTUM_NS (10 * NSEC_PER_MSEC)
 #define SUTRO_QUANTUM_NS (50 * NSEC_PER_USEC)
@@ -87,13 +87,13 @@
 /* Lanes count as competing for this time after the last change of turn. */
 #define SUTRO_MIXED_NS (500 * NSEC_PER_MSEC)
 
-/* Requests of other lanes that are passed over to find one of this lane. */
+/* Requests of other lanes that are skipped to find one of this lane. */
 #define SUTRO_SORTED_LOOK 32
 
-/* Farther than this from the last request is a seek: 1 MiB. */
+/* A request farther than this from the last one is a seek: 1 MiB. */
 #define SUTRO_FAR_SECTORS 2048
 
-/* Among so many of a group's requests a probe looks for those of its class. */
+/* Requests of a group that a probe examines to find one of its class. */
 #define SUTRO_PROBE_SCAN 32
 
 void sutro_requests_init(struct sutro_requests *requests)
@@ -106,7 +106,7 @@ void sutro_requests_init(struct sutro_requests *requests)
 /**
  * sutro_requests_leave - the group is no longer active
  * @sq:		the leaf
- * @requests: the group's requests, none
+ * @requests: the group's requests, empty
  */
 void sutro_requests_leave(struct sutro_queue *sq,
 			  struct sutro_requests *requests)
@@ -160,7 +160,7 @@ bool sutro_requests_far(struct sutro_requests *requests, struct request *rq)
 {
 	sector_t last = requests->arrival_position, pos = blk_rq_pos(rq);
 
-	/* It is served out of order, and is no measure for the others. */
+	/* A prompt request is served out of order, so others are not compared with it. */
 	if (sutro_op_is_prompt(rq->cmd_flags))
 		return false;
 	requests->arrival_position = pos + blk_rq_sectors(rq);
@@ -180,7 +180,7 @@ static void sutro_requests_append(struct list_head *list, struct request *rq)
 	list_add_tail(&rq->queuelist, list);
 }
 
-/* Let a request wait for the turn of its lane. */
+/* Queue a request in its lane. */
 static void sutro_requests_line_up(struct sutro_queue *sq,
 				   struct sutro_requests *requests,
 				   struct request *rq, u64 now_ns)
@@ -322,7 +322,7 @@ static enum sutro_prio sutro_rings_prio(struct sutro_rings *rings, u64 now_ns)
 	return first;
 }
 
-/* Which kind is served now?  A batch goes on beyond its end when alone. */
+/* Is a sync request served now?  A batch goes on beyond its end if the other kind has none. */
 static bool sutro_requests_sync(struct sutro_requests *requests, int prio)
 {
 	struct sutro_rings *rings = requests->rings;
@@ -347,7 +347,7 @@ static u32 sutro_requests_turn_of(enum sutro_prio prio, u64 key)
 }
 
 /**
- * sutro_requests_turns - would a request be of another turn than the last one?
+ * sutro_requests_turns - does a request belong to another turn than the last one?
  * @requests: the group's requests
  * @rq:		the request; the discipline is fifo
  */
@@ -384,7 +384,7 @@ static void sutro_requests_mix(struct sutro_requests *requests,
 	requests->mixed = now_ns < requests->mixed_until_ns;
 }
 
-/* The request in rings that is next. */
+/* The next request of the rings. */
 static struct request *sutro_requests_turn(struct sutro_queue *sq,
 					   struct sutro_requests *requests,
 					   u64 now_ns)
@@ -448,7 +448,7 @@ struct request *sutro_requests_prompt(struct sutro_queue *sq)
 		struct request *rq = rq_entry_fifo(sq->prompt.next);
 		struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 
-		/* Another one than that of its bio: a journal's. */
+		/* A group other than that of its bio: the request is a journal's. */
 		if (sutro_bio_blkg(sq->q, rq->bio) != sblkg ||
 		    sutro_tree_may_borrow(&sblkg->group, most_ns)) {
 			sutro_requests_del(sq, &sblkg->requests, rq);

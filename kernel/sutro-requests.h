@@ -13,7 +13,7 @@
 /* rq->fifo_time of prompt requests, which are never passed over. */
 #define SUTRO_IN_PROMPT 0
 
-/* As mq-deadline's read_expire and write_expire. */
+/* The defaults of mq-deadline's read_expire and write_expire. */
 #define SUTRO_SYNC_EXPIRE_NS (500 * NSEC_PER_MSEC)
 #define SUTRO_ASYNC_EXPIRE_NS (5 * NSEC_PER_SEC)
 

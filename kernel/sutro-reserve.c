@@ -54,7 +54,7 @@
 
 /* The device waits for a group with reserved time for at most this time. */
 #define SUTRO_RESERVE_HOLD_NS (1000 * MS)
-/* A cycle takes at least so many times as long as draining. */
+/* A cycle takes at least this many times as long as draining. */
 #define SUTRO_RESERVE_DRAINS 6
 
 /**
@@ -113,7 +113,7 @@ void sutro_reserve_sent(struct sutro_protect *protect,
 {
 	struct sutro_group *group = own->reserving;
 
-	/* No cycle is so long. */
+	/* The limit is 4 s, and no cycle is that long. */
 	if (group && protect->reserved)
 		group->reserve_used_ns =
 			min(group->reserve_used_ns + estimate_ns, U32_MAX);

@@ -16,16 +16,16 @@ struct sutro_lane;
  * tagged: its lowest bits are the state of the request, the others belong to the state.
  */
 enum sutro_rq_state {
-	/* It waits in its group, or was sent from there; its lane, NULL if it has none. */
+	/* Queued in its group, or sent from there.  The value is its lane, NULL without one. */
 	SUTRO_RQ_QUEUED,
-	/* It has no group yet; its submitter. */
+	/* Without a group yet.  The value is its submitter. */
 	SUTRO_RQ_NEW,
 	/*
-	 * It went past the group's queue, and does not hold its group: that is the only
-	 * active one, and stays so until the request's completion is processed.
+	 * Past the queue of its group, without a reference to it: the group stays the only
+	 * active one until the completion is processed.
 	 */
 	SUTRO_RQ_PASSED,
-	/* It waits for a flush (sutro-flush.c), with a reference to its group. */
+	/* Waiting for a flush (sutro-flush.c), with a reference to its group. */
 	SUTRO_RQ_FLUSHES,
 };
 
@@ -121,7 +121,7 @@ static inline void sutro_rq_asked_first(struct request *rq,
 #endif
 }
 
-/* How long its submitter has waited for it. */
+/* The time for which the submitter has waited for a slot. */
 static inline u64 sutro_rq_waited_ns(struct request *rq, u64 now_ns)
 {
 	u64 asked_ns = sutro_rq_asked_ns(rq);

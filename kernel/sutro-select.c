@@ -105,17 +105,20 @@
  */
 #include "sutro-core.h"
 
-/* Slices of higher classes after which a lower class comes first ... */
+/* A lower class is served after this many slices of higher classes. */
 #define SUTRO_AGE_SLICES 16
-/* ... of at least this length, for slice_ns may be 0. */
+/* A slice counts as at least this long for that, because slice_ns may be 0. */
 #define SUTRO_AGE_SLICE_MIN_NS (1000 * 1000ULL)
-/* A slice is as long as so many switches from one group to another ... */
+/* A slice is as long as this many switches from one group to another. */
 #define SUTRO_SWITCHES 24ULL
-/* ... but not shorter than such a part of slice_ns. */
+/* A slice is not shorter than slice_ns divided by this. */
 #define SUTRO_SLICE_PART 2
-/* Streams that are owed so many slices together do not wait for a latency-sensitive group. */
+/* Streams that are owed this many slices together do not wait for a latency-sensitive group. */
 #define SUTRO_SENSITIVE_SLICES 4
-/* Beside a protected group, others have one part in so many of busy_ns; 2 and 4 are no better. */
+/*
+ * Beside a protected group, others have busy_ns divided by this in flight; 2 and 4 are no
+ * better.
+ */
 #define SUTRO_PROTECT_BUSY 3
 
 /* Device time after which @group lets others in; 0 = after each request. */
@@ -129,7 +132,7 @@ static u64 sutro_slice_ns(const struct sutro_core *core,
 	return 0;
 }
 
-/* @group may have a slice: for how long? */
+/* Begin a slice of @group, and set its length. */
 static void sutro_begin_slice(struct sutro_core *core,
 			      struct sutro_group *group)
 {
@@ -146,7 +149,7 @@ static void sutro_begin_slice(struct sutro_core *core,
 				       t->slice_ns);
 }
 
-/* How old a class grows before it comes first. */
+/* The age at which a class is served before higher ones. */
 static u64 sutro_age_ns(const struct sutro_core *core)
 {
 	return SUTRO_AGE_SLICES *
@@ -318,7 +321,7 @@ static struct sutro_group *sutro_next_group(struct sutro_core *core,
 	return group;
 }
 
-/* Is the device full enough that the rest had better wait here? */
+/* Is the device so full that further requests should wait in the elevator? */
 static bool sutro_is_deep(const struct sutro_core *core,
 			  struct sutro_group *group, u64 now_ns)
 {
@@ -344,7 +347,7 @@ static bool sutro_is_deep(const struct sutro_core *core,
 		core->in_flight - core->commits >= SUTRO_DEPTH_MAX);
 }
 
-/* In a reserved window: the protected group to be served, or to be waited for. */
+/* In a reserved window: the protected group to serve, or to wait for. */
 static struct sutro_group *sutro_reserved(struct sutro_core *core, u64 now_ns)
 {
 	sutro_window_look(core, now_ns);
@@ -404,7 +407,7 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		return NULL;
 	}
 	if (group) {
-		/* It is its turn. */
+		/* A late or protected group is served. */
 	} else if (core->in_service && sutro_keeps_slice(core)) {
 		group = core->in_service;
 	} else {

@@ -30,7 +30,7 @@ static u64 sutro_part(const struct sutro_level *level,
 
 	if (!READ_ONCE(entity->active))
 		sum += weight;
-	/* The three may not belong together. */
+	/* Read without a lock, the three values may not belong together. */
 	sum = max_t(u64, sum, weight);
 
 	amount = div64_u64(amount * weight, sum);
@@ -60,7 +60,7 @@ u64 sutro_group_share(const struct sutro_group *group, u64 amount)
 	}
 }
 
-/* Slots of an entity of a level that has @slots, where so many are free. */
+/* Slots of an entity, at a level that has @slots of which @free are free. */
 static u32 sutro_slots_of(const struct sutro_level *level,
 			  const struct sutro_entity *entity, u32 slots,
 			  u32 free)
@@ -108,7 +108,7 @@ u32 sutro_group_slots(const struct sutro_group *group, u32 slots, u32 free,
 	return sutro_slots_of(&group->level, &group->self, slots, free);
 }
 
-/* Is @entity of a lower class than somebody, or of less weight than the mean? */
+/* Is @entity of a lower class than an active one, or of less weight than the mean? */
 static bool sutro_is_less(const struct sutro_level *level,
 			  const struct sutro_entity *entity,
 			  const struct sutro_rank *rank)
@@ -117,7 +117,7 @@ static bool sutro_is_less(const struct sutro_level *level,
 	       (u64)entity->weight * rank->nr_active < rank->weight_sum;
 }
 
-/* Is a lower class of a level active? */
+/* Is a class below @rank active? */
 static bool sutro_outranks(const struct sutro_level *level,
 			   const struct sutro_rank *rank)
 {
@@ -127,7 +127,7 @@ static bool sutro_outranks(const struct sutro_level *level,
 	return false;
 }
 
-/* Is another child of a level active? */
+/* Does the level have another active entity? */
 static bool sutro_has_others(const struct sutro_level *level,
 			     const struct sutro_rank *rank)
 {

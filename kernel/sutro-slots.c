@@ -39,7 +39,7 @@
 
 #include "sutro-cgroup.h"
 
-/* This part of the slots is left to such groups. */
+/* Part of the slots, one in this many, that groups which are held back leave to others. */
 #define SUTRO_LEFT_PART 8U
 
 /**
@@ -69,7 +69,7 @@ static unsigned int sutro_free_slots(struct sutro_queue *sq)
 	       min_t(unsigned int, used, sq->q->nr_requests);
 }
 
-/* Is a group one of those that leave slots to others?  A hint. */
+/* Is a group held back for others?  A hint. */
 static bool sutro_is_held_back(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
 	if (sutro_protects(&sq->core.protect))
@@ -88,7 +88,7 @@ static bool sutro_leaves_slots(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 	       sutro_free_slots(sq) + others <= left;
 }
 
-/* Is there no group to leave slots to, nor expected to be back?  A hint. */
+/* Is at most one group active, and no group limited for a latency target?  A hint. */
 static bool sutro_is_alone(struct sutro_queue *sq)
 {
 	return READ_ONCE(sq->core.nr_active) < 2 &&
@@ -152,8 +152,9 @@ static void sutro_sleep_for_slot(struct sutro_queue *sq,
 		}
 		finish_wait(&at->slot_wait, &wait);
 		/*
-		 * Each request that is done wakes one; the limit may have risen by
-		 * more, or this one has to wait for another group.
+		 * A completed request wakes one waiter.  Wake another one, because the
+		 * limit may have risen by more than one slot, or this waiter now waits for
+		 * another group.
 		 */
 		if (is_full || sutro_quota_left(&quota) > 1)
 			wake_up(&at->slot_wait);
@@ -164,7 +165,7 @@ static void sutro_slot_wake(struct sutro_blkg *sblkg)
 {
 	/* Pairs with the barrier of prepare_to_wait_exclusive(). */
 	smp_mb__after_atomic();
-	/* After that barrier. */
+	/* Read after that barrier. */
 	if (waitqueue_active(&sblkg->slot_wait))
 		wake_up(&sblkg->slot_wait);
 }
@@ -202,7 +203,7 @@ void sutro_slot_freed(struct sutro_blkg *sblkg)
 	}
 }
 
-/* Have all groups together fewer requests than any of them may have for sure? */
+/* Is less than half of the slots in use, so that no group can have too many? */
 static bool sutro_has_room(struct sutro_queue *sq)
 {
 	return !READ_ONCE(sq->group_requests) &&
@@ -235,7 +236,7 @@ static bool sutro_exempt(blk_opf_t opf)
 	       sutro_op_is_prompt(opf);
 }
 
-/* The running task may have to wait. */
+/* Let the running task wait, or limit its slots, if its group has too many requests. */
 static noinline void sutro_limit_group(struct sutro_queue *sq,
 				       struct blk_mq_alloc_data *data)
 {

@@ -52,7 +52,7 @@ int sutro_stages_init(struct sutro_queue *sq)
 	return 0;
 }
 
-/* No request is left. */
+/* Free the stages, which are empty. */
 void sutro_stages_exit(struct sutro_queue *sq)
 {
 	kvfree(sq->stages);
@@ -115,7 +115,7 @@ void sutro_stage_collect(struct sutro_queue *sq, struct list_head *list)
 
 	lockdep_assert_held(&sq->lock);
 
-	/* From the one that was busy first. */
+	/* Begin with the stage that became busy first. */
 	if (busy && busy->next)
 		busy = llist_reverse_order(busy);
 	while (busy) {

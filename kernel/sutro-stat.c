@@ -30,7 +30,7 @@ static const char *const sutro_latency_names[SUTRO_LATENCY_STATES] = {
 	[SUTRO_LATENCY_UNREACHABLE] = "unreachable",
 };
 
-/* Of the target that holds for a group, if there is one. */
+/* Show the latency target that holds for a group, if there is one. */
 static void sutro_show_target(struct seq_file *sf, struct sutro_group *group)
 {
 	const struct sutro_latency *latency = sutro_latency_of(group);
@@ -40,7 +40,7 @@ static void sutro_show_target(struct seq_file *sf, struct sutro_group *group)
 		seq_printf(sf, " latency=%s", sutro_latency_names[state]);
 }
 
-/* Less those that have completed, of which the algorithm has not read yet. */
+/* Requests in flight, without completed ones whose notes are not processed yet. */
 static u32 sutro_in_flight(struct sutro_blkg *sblkg)
 {
 	u32 in_flight = READ_ONCE(sblkg->group.in_flight);
@@ -48,7 +48,7 @@ static u32 sutro_in_flight(struct sutro_blkg *sblkg)
 	return in_flight - min(in_flight, READ_ONCE(sblkg->note.nr));
 }
 
-/* Time with a request that waited or was at the disk, up to now. */
+/* Time up to now in which the group had a request queued or at the disk. */
 static u64 sutro_busy_ns(struct sutro_blkg *sblkg)
 {
 	const struct sutro_group *group = &sblkg->group;

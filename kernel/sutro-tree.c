@@ -88,7 +88,7 @@
  */
 #define SUTRO_AWAY_OWED_NS (250 * 1000000ULL)
 
-/* A class that has once got more than its part pays for a second of it. */
+/* A class that received more than its part pays for at most one second of it. */
 #define SUTRO_AGE_DEBT_NS (SUTRO_AGE_PART * 1000000000LL)
 
 static struct sutro_entity *sutro_entity_of(struct rb_node *node)
@@ -133,7 +133,7 @@ static void sutro_quit(struct sutro_level *level, struct sutro_entity *entity)
 	rb_erase_cached(&entity->node, sutro_tree_of(level, entity));
 }
 
-/* Move @entity to @vtime; it usually keeps its place, above all when alone. */
+/* Move @entity to @vtime.  It usually keeps its place in the tree. */
 static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
 		       u64 vtime)
 {
@@ -172,7 +172,7 @@ static enum sutro_class sutro_only_class(const struct sutro_level *level)
 	return rank - level->rank;
 }
 
-/* @class was served: it grows younger if that was before its time, others older. */
+/* @class was served: reduce its age if that was early, and let the lower classes grow older. */
 static void sutro_age(struct sutro_level *level, enum sutro_class class, s64 ns)
 {
 	struct sutro_rank *rank = &level->rank[class];
@@ -218,7 +218,7 @@ static s64 sutro_rescale(s64 distance, u32 old, u32 weight)
 {
 	u64 far = SUTRO_VTIME_FAR, abs = distance < 0 ? -distance : distance;
 
-	/* Not multiplied yet, as that might be too much for 64 bits. */
+	/* Compare before the multiplication, which might overflow 64 bits. */
 	if (abs / weight >= far / old)
 		abs = far;
 	else
@@ -270,8 +270,8 @@ static void sutro_wake(struct sutro_level *level, struct sutro_entity *entity,
 	if (rank->nr_active)
 		oldest -= sutro_tree_vtime(entity, credit_ns);
 	/*
-	 * No entity is served an hour in advance: then the clock of the class has gone
-	 * half round since (in 4 days of a group of weight 1).
+	 * No entity is served an hour in advance.  If its vtime looks so, the clock of the
+	 * class has wrapped half way since (in 4 days of a group of weight 1).
 	 */
 	if (sutro_before(entity->vtime, oldest) ||
 	    sutro_before(rank->vtime + SUTRO_VTIME_FAR, entity->vtime))
@@ -359,7 +359,7 @@ void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns)
 }
 
 /**
- * sutro_tree_deactivate - a group no longer counts
+ * sutro_tree_deactivate - a group is no longer active
  * @group:	the group, with nothing queued
  */
 void sutro_tree_deactivate(struct sutro_group *group)

@@ -21,7 +21,7 @@
 #define SUTRO_RESERVE_WHOLE 1000
 
 /*
- * Levels of the tree below the root.  Each request takes a few ways from its group to the
+ * Levels of the tree below the root.  Each request costs a few walks from its group to the
  * root, so no user may make that way longer.
  */
 #define SUTRO_LEVELS 16
@@ -35,7 +35,7 @@
 /* Half an even part of the slots, but no more than this, belongs to each competitor. */
 #define SUTRO_MIN_SLOTS 16U
 
-/* The root's own requests weigh no less than such a part of the others of their class. */
+/* The root's own requests weigh at least as much as the others of their class, divided by this. */
 #define SUTRO_ROOT_PART 8
 
 /* Device time of higher classes for each ns of a lower one: a part of 1 in 33. */
@@ -103,7 +103,7 @@ struct sutro_entity {
 	bool active;
 };
 
-/* Longer targets need no means. */
+/* The longest latency target. */
 #define SUTRO_LATENCY_TARGET_MAX_US (10 * 1000 * 1000)
 
 /* State of a target. */
@@ -111,7 +111,7 @@ enum sutro_latency_state {
 	SUTRO_LATENCY_UNKNOWN, /* none is set, or no period is complete */
 	SUTRO_LATENCY_MET,
 	SUTRO_LATENCY_MISSED,
-	SUTRO_LATENCY_UNREACHABLE, /* missed without requests of other groups, too */
+	SUTRO_LATENCY_UNREACHABLE, /* missed even without requests of other groups */
 	SUTRO_LATENCY_STATES,
 };
 

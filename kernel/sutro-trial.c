@@ -38,9 +38,9 @@
 #define SUTRO_TRIAL_FEW 16
 #define SUTRO_TRIAL_SHORT 75
 #define SUTRO_TRIAL_ENTITLED 95
-/* The result of a trial has the weight of so many requests in the sums of windows. */
+/* The result of a trial weighs as much as this many requests in the sums of windows. */
 #define SUTRO_TRIAL_COUNTS 64
-/* The shortage must be larger than so many requests of mean cost. */
+/* The shortage must be larger than this many requests of mean cost. */
 #define SUTRO_TRIAL_MISSING 4
 /* Device time after which a trial looks at the group's share again. */
 #define SUTRO_TRIAL_LOOK_NS MS
@@ -64,7 +64,7 @@ void sutro_trial_begin(const struct sutro_protect *protect,
 	own->depth = 0;
 }
 
-/* Has enough been seen to say whether a group needs protection? */
+/* Is the trial long enough to decide whether a group needs protection? */
 static bool sutro_trial_ends(const struct sutro_protect *protect,
 			     const struct sutro_group_protect *own, u32 percent,
 			     u64 now_ns)
@@ -94,7 +94,7 @@ static bool sutro_trial_deep(const struct sutro_core *core,
 	       (u64)core->tunables.depth_ns * own->nr;
 }
 
-/* A class that precedes others has a backlog only if all of the device is too little. */
+/* A class that precedes others has a backlog only if the whole device is not enough for it. */
 static bool sutro_trial_precedes(const struct sutro_group *group)
 {
 	for (; group->parent; group = group->parent)

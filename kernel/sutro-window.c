@@ -97,13 +97,14 @@
 #define SUTRO_PROTECT_SAMPLE 32U
 #define SUTRO_PROTECT_MOST_PART (SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_SAMPLE)
 /*
- * The reserved part is at most so many times the share of protected groups: the most, of 2, 4
- * and 8, with which others have their entitled device time in the simulation.
+ * The reserved part is at most this many times the share of protected groups.  Of 2, 4 and
+ * 8, it is the largest with which others receive their entitled device time in the
+ * simulation.
  */
 #define SUTRO_PROTECT_PRICE 4U
-/* Slow requests of 1024. */
+/* Slow requests, of 1024, that sharing may cause. */
 #define SUTRO_PROTECT_SLOW 4U
-/* Completions in reserved windows from which on rates are known. */
+/* Rates are known after this many completions in reserved windows. */
 #define SUTRO_PROTECT_KNOWN 16U
 /*
  * The length of a cycle in rounds: requests of a protected group for each one that it
@@ -118,26 +119,26 @@
 #define SUTRO_PROTECT_CYCLE_MAX_NS BIT_ULL(30)
 /* Longer cycles only for latency, or for requests of others that take long. */
 #define SUTRO_PROTECT_CYCLE_RATE_NS BIT_ULL(27)
-/* So many shared windows may be left out for a debt. */
+/* At most this many shared windows are left out for a debt. */
 #define SUTRO_PROTECT_DEBT 4
-/* Sums are halved when they hold more than so many cycles. */
+/* Sums are halved when they hold more than this many cycles. */
 #define SUTRO_PROTECT_CYCLES 4
 /*
- * Groups are released after this time.  The trial that follows takes half a second, in which
- * a group may receive nothing: that is 3 % of it.
+ * Groups are released after this time.  The trial that follows takes half a second, in
+ * which a group may receive nothing: 3 % of this time.
  */
 #define SUTRO_RELEASE_NS (16000 * MS)
 /* Weight of the newest sample in the mean time that draining takes: 1/8. */
 #define SUTRO_DRAIN_SHIFT 3
-/* Shared windows of this part measure how much of the device all groups use. */
+/* Shared windows of at least this part of a cycle measure how much of the device all groups use. */
 #define SUTRO_MOST_PART (SUTRO_PROTECT_WHOLE / 4)
 #define SUTRO_MOST_SHIFT 3
-/* They count only when they took so many times as long as an expensive request of others. */
+/* They count only if they are this many times as long as an expensive request of others. */
 #define SUTRO_MOST_REQUESTS 4
 #define SUTRO_MOST_MIN_NS (8 * MS)
 
 /**
- * sutro_window_halve - let a sum count less
+ * sutro_window_halve - halve a sum, so that it counts less than newer samples
  * @sums:	the sum
  */
 void sutro_window_halve(struct sutro_protect_sums *sums)
@@ -152,8 +153,8 @@ void sutro_window_halve(struct sutro_protect_sums *sums)
 }
 
 /*
- * Requests a second: the mean of arrivals and completions, because a window may begin
- * or end between both.
+ * Requests per second: the mean of arrivals and completions, because a window may begin or
+ * end between both.
  */
 static u64 sutro_window_rate(const struct sutro_protect_sums *sums)
 {
@@ -167,9 +168,9 @@ static u64 sutro_part_of(u64 part_ns, u64 time_ns)
 }
 
 /*
- * The part of the device that protected groups use in reserved windows.  Estimates of
- * costs are right in proportion only, so the whole is the most that is used in windows
- * of either kind.
+ * The part of the device that protected groups use in reserved windows.  Costs are
+ * estimates and right in proportion only, so the largest use that was measured in either
+ * kind of window counts as the whole device.
  */
 static u64 sutro_window_used(const struct sutro_protect *protect)
 {
@@ -181,9 +182,9 @@ static u64 sutro_window_used(const struct sutro_protect *protect)
 }
 
 /*
- * Learn from shared windows what the whole of the device is.  At the beginning of a
- * window few requests complete, so short windows yield only a lower bound.  In too
- * short a time, one completion looks like more than the whole.
+ * Learn from shared windows how much use is the whole device.  At the beginning of a window
+ * few requests complete, so short windows yield only a lower bound.  In too short a time,
+ * one completion looks like more than the whole.
  */
 static void sutro_window_learn_most(struct sutro_protect *protect)
 {
@@ -201,7 +202,7 @@ static void sutro_window_learn_most(struct sutro_protect *protect)
 }
 
 /**
- * sutro_window_init - nothing is known of the windows
+ * sutro_window_init - reset the measurements of the windows
  * @protect:	the protection
  */
 void sutro_window_init(struct sutro_protect *protect)
@@ -337,7 +338,7 @@ static void sutro_window_resize(struct sutro_protect *protect, u64 cycle_ns,
 		protect->cycle_ns *= 2;
 }
 
-/* Let old windows count less. */
+/* Halve the sums of windows, so that older windows count less. */
 static void sutro_window_age(struct sutro_protect *protect)
 {
 	u64 enough_ns = SUTRO_PROTECT_CYCLES * protect->cycle_ns;
@@ -390,13 +391,13 @@ static bool sutro_window_releases(struct sutro_core *core, u64 now_ns)
 	return true;
 }
 
-/* Is draining owed to other groups? */
+/* Does time that other groups use beyond their shared windows become a debt? */
 static bool sutro_window_owes(const struct sutro_protect *protect)
 {
 	return protect->by_share || protect->by_target;
 }
 
-/* A cycle begins, or weights or protected groups have changed in the middle of one. */
+/* Begin a cycle, or adapt it after weights or protected groups have changed. */
 static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
@@ -412,7 +413,10 @@ static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 	if (sutro_window_releases(core, now_ns))
 		return;
 	begin_ns = now_ns & ~(protect->cycle_ns - 1);
-	/* A debt is paid once in a cycle.  Time is reserved as a part of the whole. */
+	/*
+	 * A debt is paid once in a cycle.  Reserved time, which is a part of the whole,
+	 * makes no debt.
+	 */
 	if (!sutro_window_owes(protect))
 		protect->debt_ns = 0;
 	else if (begin_ns == protect->begin_ns)
@@ -459,7 +463,7 @@ static s64 sutro_window_drain_ns(const struct sutro_protect *protect,
 	return max_t(s64, now_ns - since_ns, 0);
 }
 
-/* Requests of other groups took so long after the end of the shared window. */
+/* Learn how long requests of other groups took after the end of the shared window. */
 static void sutro_window_drained(struct sutro_protect *protect, u64 now_ns)
 {
 	s64 drain_ns = sutro_window_drain_ns(protect, now_ns);
@@ -491,7 +495,7 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 	sutro_window_sum(protect, now_ns);
 	ends = !sutro_before(now_ns, protect->begin_ns + protect->cycle_ns);
 	if (ends && protect->reserved && !protect->clear) {
-		/* Longer than the window: nothing is known of the rest. */
+		/* Draining took longer than the window, so its length is only known to be more. */
 		if (sutro_window_owes(protect))
 			protect->drain_ns =
 				max_t(u64, protect->drain_ns,

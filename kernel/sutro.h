@@ -352,13 +352,13 @@ bool sutro_stage_merge(struct sutro_queue *sq, struct bio *bio,
 		       unsigned int nr_segs);
 void sutro_stage_collect(struct sutro_queue *sq, struct list_head *list);
 
-/* Has the running CPU's stage a request?  A hint. */
+/* Does the stage of the running CPU have a request? A hint. */
 static inline bool sutro_stage_has_any(struct sutro_queue *sq)
 {
 	return !list_empty(&sq->stages[raw_smp_processor_id()].list);
 }
 
-/* After a note of a completion: does a dispatcher wait for one? */
+/* Run the queue, after a note of a completion, if a dispatcher waits for one. */
 static inline void sutro_wake_dispatcher(struct sutro_queue *sq)
 {
 	if (READ_ONCE(sq->waiting) || READ_ONCE(sq->kick))
@@ -370,13 +370,13 @@ static inline bool sutro_staged(struct sutro_queue *sq)
 	return !llist_empty(&sq->busy);
 }
 
-/* Is there anything that a dispatch has not seen yet? */
+/* Is there anything that no dispatch has seen yet? */
 static inline bool sutro_has_news(struct sutro_queue *sq)
 {
 	return sutro_staged(sq) || READ_ONCE(sq->kick) || READ_ONCE(sq->fired);
 }
 
-/* Has a completion come that a dispatch waits for? */
+/* Has a completion come for which a dispatch waits? */
 static inline bool sutro_is_awaited(struct sutro_queue *sq)
 {
 	return READ_ONCE(sq->waiting) && !list_empty_careful(&sq->notes);

@@ -6,7 +6,7 @@
 
 #define DAY_NS (24 * 3600 * 1000 * MS)
 
-/* The example of sutro-tree.c. */
+/* The worked example in the header comment of sutro-tree.c. */
 static void sutro_test_worked_example(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
@@ -23,11 +23,11 @@ static void sutro_test_worked_example(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_group_share(&t->a, 1200), 800);
 	KUNIT_EXPECT_EQ(test, sutro_group_share(&t->c, 1200), 100);
 	KUNIT_EXPECT_EQ(test, sutro_group_share(&t->d, 1200), 300);
-	/* If it had requests of its own. */
+	/* b has requests only below it: this would be its share with its own. */
 	KUNIT_EXPECT_EQ(test, sutro_group_share(&t->b, 1200), 80);
 }
 
-/* 10000 to 1, in requests of 700 ns: the light one has its part. */
+/* Weights 10000 and 1, requests of 700 ns: the lighter group receives its share. */
 static void sutro_test_extreme_weights(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
@@ -247,7 +247,7 @@ static void sutro_test_reweigh_debt(struct kunit *test)
 	}
 }
 
-/* Requests of 2.9 days, charged to a group of weight 1 and given back. */
+/* Requests that cost 2.9 days are charged to a group of weight 1, and refunded. */
 static void sutro_test_extreme_costs(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, true);
@@ -257,7 +257,7 @@ static void sutro_test_extreme_costs(struct kunit *test)
 	sutro_group_set_weight(&t->a, SUTRO_WEIGHT_MIN);
 	sutro_group_set_weight(&t->b, SUTRO_WEIGHT_MAX);
 	arrive_far(t, &t->a, 9);
-	/* In no time, so that the next one is not late. */
+	/* The request completes at once, so that the next one is not late. */
 	KUNIT_EXPECT_PTR_EQ(test, send(t, cost_ns), &t->a);
 	sutro_core_complete(&t->core, &t->a, 1, cost_ns, cost_ns, t->now_ns);
 	arrive_far(t, &t->b, 9);
@@ -267,7 +267,7 @@ static void sutro_test_extreme_costs(struct kunit *test)
 	sutro_core_unqueue(&t->core, &t->a);
 	KUNIT_EXPECT_EQ(test, sutro_group_share(&t->a, 1ULL << 40), 1ULL << 39);
 
-	/* It never ran. */
+	/* A request that the device did not serve. */
 	arrive(t, &t->b, 1);
 	group = send(t, cost_ns);
 	KUNIT_ASSERT_NOT_NULL(test, group);

@@ -145,7 +145,7 @@ static void sutro_test_destage_credit(struct kunit *test)
 		    16 * 2 * MS + 58 * MS + 9 * MS + SEEK_NS + 6 * MIB_NS, MS);
 }
 
-/* Requests that share a flush end one after another; the first one settles it. */
+/* Of two requests that share a flush, the first to complete pays for it. */
 static void sutro_test_destage_shared_flush(struct kunit *test)
 {
 	struct drive *d = drive_new(test);

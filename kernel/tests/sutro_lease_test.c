@@ -152,7 +152,7 @@ static void sutro_test_lease_drains(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tick(&l, false), SUTRO_LEASE_OFF);
 	KUNIT_EXPECT_EQ(test, l.sum.ios[0], 150);
 
-	/* Slow requests do not complete in each tick. */
+	/* Slow requests may need several ticks to complete. */
 	leaf_init(&l, test);
 	begin(&l);
 	completes(&l, 100, false);
@@ -164,7 +164,7 @@ static void sutro_test_lease_drains(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tick(&l, false), SUTRO_LEASE_OFF);
 }
 
-/* The disk counts nothing any more: that does not last for ever. */
+/* No request completes any more: draining ends after 100 ticks. */
 static void sutro_test_lease_uncounted(struct kunit *test)
 {
 	struct leaf l;

@@ -3,8 +3,7 @@
  * KUnit tests of protection (sutro-protect.c): which groups are protected, and the
  * service of these and of other groups.
  *
- * The device is one that serves requests one after another, in the order in which they
- * were sent.
+ * The device serves requests one after another, in the order in which they were sent.
  */
 #include <linux/module.h>
 
@@ -16,12 +15,12 @@
 #define DEEP 32
 
 /**
- * struct load - a small request at a time of one group, beside large ones of others
- * @think_ns:	from a completion of @few to its next request
- * @next_ns:	when that arrives
+ * struct load - group @few with one small request at a time, beside others with large ones
+ * @think_ns:	time from a completion of @few to its next request
+ * @next_ns:	when the next request of @few arrives
  * @few_nr:	completed requests of @few
- * @many_nr:	those of @many
- * @equal_nr:	those of @equal
+ * @many_nr:	completed requests of @many
+ * @equal_nr:	completed requests of @equal
  * @few_slow:	requests of @few that took longer than twice their device time
  */
 struct load {

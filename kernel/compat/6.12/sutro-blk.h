@@ -97,7 +97,7 @@ static inline void sutro_depth_updated(struct blk_mq_hw_ctx *hctx)
 	blk_mq_set_min_shallow_depth(hctx->queue, 1);
 }
 
-/* Writeback leaves a quarter of the slots to those who wait. */
+/* Writeback leaves a quarter of the slots to tasks that wait. */
 static inline unsigned int sutro_async_depth(struct request_queue *q)
 {
 	return max(1U, 3 * (unsigned int)q->nr_requests / 4);

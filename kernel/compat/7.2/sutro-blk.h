@@ -25,7 +25,7 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq);
 /* sutro-flush.c */
 void sutro_flush_after(struct request *rq);
 
-/* An rq_end_io_fn: the flush that follows a write with REQ_FUA is over. */
+/* An rq_end_io_fn, called when the flush after a write with REQ_FUA has completed. */
 static inline enum rq_end_io_ret
 sutro_flush_end_io(struct request *rq, blk_status_t error,
 		   const struct io_comp_batch *iob)
@@ -41,7 +41,7 @@ sutro_flush_end_io(struct request *rq, blk_status_t error,
 static inline int sutro_init_sched(struct request_queue *q,
 				   struct elevator_queue *eq)
 {
-	/* Writeback leaves a quarter of the slots to those who wait. */
+	/* Writeback leaves a quarter of the slots to tasks that wait. */
 	q->async_depth = max(1U, 3 * q->nr_requests / 4);
 	return sutro_start(q, eq);
 }
