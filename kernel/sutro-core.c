@@ -33,8 +33,8 @@
  *	classes			in tree	sutro_class_test	a lower class gets 3 %
  *	slices, idling, depth	255	Fairness: streams,	a seek in 24, idle time;
  *	 select				iodepth 1 against 64	the group is charged
- *	late groups		32	sutro_core_test: 5 s	1 in 33 of the time
- *	 late
+ *	starved groups		32	sutro_core_test: 5 s	1 in 33 of the time
+ *	 starved
  *	direct dispatch		140	Instructions: one	none
  *	 core (alone), pass		group
  *	costs			463	Fairness: charged	a table, or one for
@@ -255,7 +255,7 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 		return;
 	}
 
-	sutro_late_queued(core, group, now_ns);
+	sutro_starved_queued(core, group, now_ns);
 	group->stat.backlog_ns -= now_ns;
 	if (group == core->idle_for)
 		sutro_stop_idling(core, SUTRO_IDLE_END_ARRIVED, now_ns);
@@ -288,7 +288,7 @@ void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
 	sutro_protect_unqueued(core, group);
 	if (group->queued)
 		return;
-	sutro_late_unqueued(group);
+	sutro_starved_unqueued(group);
 	group->stat.backlog_ns = sutro_group_backlog_ns(group, core->now_ns);
 	sutro_tree_unbacklog(group, core->tunables.slice_ns / 2);
 	if (!group->in_flight)
@@ -305,7 +305,7 @@ void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
 void sutro_core_interrupt(struct sutro_core *core, u64 now_ns)
 {
 	core->now_ns = now_ns;
-	core->late = NULL;
+	core->starved = NULL;
 	sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);
 }
 
@@ -322,7 +322,7 @@ void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 		sutro_tree_charge(group, estimate_ns);
 	sutro_protect_sent(core, group, estimate_ns);
 	group->in_flight++;
-	sutro_late_sent(core, group, estimate_ns);
+	sutro_starved_sent(core, group, estimate_ns);
 	sutro_core_unqueue(core, group);
 	core->in_flight++;
 	core->in_flight_ns += estimate_ns;

@@ -11,7 +11,7 @@
 
 #include <linux/bitops.h>
 
-#include "sutro-protection.h"
+#include "sutro-core-protect.h"
 #include "sutro-tree.h"
 
 /* Requests that may always be in flight, whatever their estimated cost. */
@@ -111,9 +111,9 @@ enum sutro_idle_end {
  * @protect:	groups for which others are held back
  * @now_ns:	the time of the last choice, or of the last arrival if that was later
  * @waiting:	groups with requests queued, the one served longest ago first
- * @late:	a group that was chosen because it is late (sutro-late.c), until a request
- *		is sent
- * @late_until_ns: until when no other one is chosen for that
+ * @starved:	a group that was chosen because it had waited too long (sutro-starved.c),
+ *		until a request is sent
+ * @starved_until_ns: until when no other group is chosen for that
  * @queued:	requests of all groups that wait
  * @in_flight:	requests of all groups at the device
  * @in_flight_ns: their estimated device time
@@ -153,8 +153,8 @@ struct sutro_core {
 	struct sutro_protect protect;
 	u64 now_ns;
 	struct list_head waiting;
-	const struct sutro_group *late;
-	u64 late_until_ns;
+	const struct sutro_group *starved;
+	u64 starved_until_ns;
 	u32 queued;
 	u32 in_flight;
 	u64 in_flight_ns;
@@ -205,13 +205,13 @@ void sutro_core_commit(struct sutro_core *core, struct sutro_group *group,
 void sutro_core_committed(struct sutro_core *core, struct sutro_group *group,
 			  u32 nr);
 
-/* sutro-late.c */
-void sutro_late_queued(struct sutro_core *core, struct sutro_group *group,
-		       u64 now_ns);
-void sutro_late_unqueued(struct sutro_group *group);
-struct sutro_group *sutro_late_next(struct sutro_core *core, u64 now_ns);
-void sutro_late_sent(struct sutro_core *core, struct sutro_group *group,
-		     u64 estimate_ns);
+/* sutro-starved.c */
+void sutro_starved_queued(struct sutro_core *core, struct sutro_group *group,
+			  u64 now_ns);
+void sutro_starved_unqueued(struct sutro_group *group);
+struct sutro_group *sutro_starved_next(struct sutro_core *core, u64 now_ns);
+void sutro_starved_sent(struct sutro_core *core, struct sutro_group *group,
+			u64 estimate_ns);
 
 /* Does @group have a commit at the device that may wait for queued requests? */
 static inline bool sutro_commit_waits(const struct sutro_core *core,

@@ -8,7 +8,7 @@
  * each level of it (sutro-tree.c).  The backlogged group that is furthest
  * behind its entitlement is next; of the highest class, unless a lower one has
  * grown 16 slices old, which is 1.6 s where slices are 100 ms.  A group that has waited
- * for 5 s comes before all others, see sutro-late.c.
+ * for 5 s comes before all others, see sutro-starved.c.
  *
  * 2. Slices
  *
@@ -381,10 +381,10 @@ static enum sutro_verdict sutro_hold_reserved(struct sutro_core *core,
 struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 				      enum sutro_verdict *ret_verdict)
 {
-	struct sutro_group *group, *late;
+	struct sutro_group *group, *starved;
 
 	core->now_ns = now_ns;
-	core->late = NULL;
+	core->starved = NULL;
 	if (core->limit_ns && !sutro_before(now_ns, core->limit_until_ns))
 		WRITE_ONCE(core->limit_ns, 0);
 	if (!core->queued) {
@@ -398,8 +398,8 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		*ret_verdict = SUTRO_IDLE;
 		return NULL;
 	}
-	late = sutro_late_next(core, now_ns);
-	group = late ?: sutro_reserved(core, now_ns);
+	starved = sutro_starved_next(core, now_ns);
+	group = starved ?: sutro_reserved(core, now_ns);
 	if (group && !group->queued && sutro_commit_waits(core, group))
 		group = NULL;
 	if (group && !group->queued) {
@@ -407,7 +407,7 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		return NULL;
 	}
 	if (group) {
-		/* A late or protected group is served. */
+		/* A starved or protected group is served. */
 	} else if (core->in_service && sutro_keeps_slice(core)) {
 		group = core->in_service;
 	} else {
@@ -427,7 +427,7 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		return NULL;
 	}
 	sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);
-	core->late = late;
+	core->starved = starved;
 	*ret_verdict = SUTRO_SERVE;
 	return group;
 }

@@ -469,10 +469,10 @@ static void sutro_window_drained(struct sutro_protect *protect, u64 now_ns)
 	s64 drain_ns = sutro_window_drain_ns(protect, now_ns);
 
 	sutro_window_owe(protect, drain_ns);
-	if (!protect->late)
+	if (!protect->prolonged)
 		protect->drain_ns += (drain_ns - (s64)protect->drain_ns) >>
 				     SUTRO_DRAIN_SHIFT;
-	protect->late = false;
+	protect->prolonged = false;
 }
 
 /**
@@ -508,7 +508,7 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 	shared = sutro_before(now_ns, protect->shared_ns);
 	/* A probe needs requests of other groups. */
 	if (!shared && core->tunables.probing) {
-		protect->late = true;
+		protect->prolonged = true;
 		shared = true;
 	}
 	if (shared) {

@@ -390,7 +390,7 @@ static void sutro_test_slots(struct kunit *test)
 }
 
 /* Weight 1 beside 10000, one request of 8 ms at a time: 5 s, not 80. */
-static void sutro_test_late(struct kunit *test)
+static void sutro_test_starved(struct kunit *test)
 {
 	int rotational;
 
@@ -415,8 +415,8 @@ static void sutro_test_late(struct kunit *test)
 	}
 }
 
-/* A hundred such groups: the bound of sutro-late.c, and a part of 33 of the time. */
-static void sutro_test_many_late(struct kunit *test)
+/* A hundred such groups: the bound of sutro-starved.c, and a part of 33 of the time. */
+static void sutro_test_many_starved(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
 	struct sutro_group *groups =
@@ -562,8 +562,8 @@ static struct kunit_case sutro_core_test_cases[] = {
 	KUNIT_CASE(sutro_test_deep_tree),
 	KUNIT_CASE(sutro_test_nested),
 	KUNIT_CASE(sutro_test_slots),
-	KUNIT_CASE(sutro_test_late),
-	KUNIT_CASE(sutro_test_many_late),
+	KUNIT_CASE(sutro_test_starved),
+	KUNIT_CASE(sutro_test_many_starved),
 	KUNIT_CASE(sutro_test_root),
 	KUNIT_CASE(sutro_test_nothing_is_left),
 	KUNIT_CASE(sutro_test_busy),

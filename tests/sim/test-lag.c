@@ -16,11 +16,11 @@
  *
  *			| S(a) / w(a) - S(b) / w(b) | <= L / w(a) + L / w(b)
  *
- *		but for groups that were late (sutro-late.c), which have had more, and
+ *		but for groups that were starved (sutro-starved.c), which have had more, and
  *		the root's own requests, whose weight changes;
  * wait		a class that is backlogged all the time has 1/32 of what the higher
  *		ones had after 16 slices of theirs, less a slice and a request;
- * order	and no more than that, a slice, a request, and what late groups have
+ * order	and no more than that, a slice, a request, and what starved groups have
  *		had, if a higher one is backlogged all the time, too.
  *
  * In the end all groups run empty, and nothing is left of them.
@@ -63,10 +63,10 @@ static u64 below(u64 n)
  * @steady:	a group's own requests are backlogged all the time
  * @depth:	or it keeps so many queued or at the device, if not 0
  * @busy:	steady ones are at or below a group
- * @late:	it, or a group below it, was served because it was late
+ * @starved:	it, or a group below it, was served because it had waited too long
  * @sent_ns:	device time of a group's own requests
- * @late_ns:	device time of requests that were sent for that
- * @turn_ns:	the most by which somebody is served beyond his turn
+ * @starved_ns: device time of requests that were sent for that
+ * @turn_ns:	the most by which a group is served beyond its turn
  */
 struct trial {
 	struct world *world;
@@ -75,9 +75,9 @@ struct trial {
 	bool *steady;
 	u32 *depth;
 	bool *busy;
-	bool *late;
+	bool *starved;
 	u64 *sent_ns;
-	u64 late_ns;
+	u64 starved_ns;
 	u64 turn_ns;
 };
 
@@ -106,7 +106,7 @@ static struct trial trial_new(u32 nr, bool rotational, bool seeky)
 		.steady = new_array(nr, sizeof(bool)),
 		.depth = new_array(nr, sizeof(u32)),
 		.busy = new_array(nr, sizeof(bool)),
-		.late = new_array(nr, sizeof(bool)),
+		.starved = new_array(nr, sizeof(bool)),
 		.sent_ns = new_array(nr, sizeof(u64)),
 		.turn_ns = MAX_REQUEST_NS,
 	};
@@ -179,7 +179,7 @@ static void trial_free(struct trial *trial)
 	free(trial->steady);
 	free(trial->depth);
 	free(trial->busy);
-	free(trial->late);
+	free(trial->starved);
 	free(trial->sent_ns);
 }
 
@@ -201,14 +201,14 @@ static void refill(struct trial *trial, u32 group)
 		arrive(trial, group);
 }
 
-/* A request of a late group was sent. */
-static void note_late(struct trial *trial, u32 group, u64 cost_ns)
+/* A request of a starved group was sent. */
+static void note_starved(struct trial *trial, u32 group, u64 cost_ns)
 {
 	const struct sutro_group *g = &trial->world->group[group];
 
-	trial->late_ns += cost_ns;
+	trial->starved_ns += cost_ns;
 	for (; g; g = g->parent)
-		trial->late[g - trial->world->group] = true;
+		trial->starved[g - trial->world->group] = true;
 }
 
 /* One request is sent, or one that is at the device is done. */
@@ -217,7 +217,7 @@ static void round_of(struct trial *trial)
 	struct world *world = trial->world;
 	u64 cost_ns = random_magnitude(&seed, MAX_REQUEST_NS);
 	enum sutro_verdict verdict = SUTRO_WAIT;
-	u64 late_until_ns = world->core.late_until_ns;
+	u64 starved_until_ns = world->core.starved_until_ns;
 	u32 group, flight;
 
 	if (!below(4)) {
@@ -229,8 +229,8 @@ static void round_of(struct trial *trial)
 		verdict = world_send(world, cost_ns, &group);
 	if (verdict == SUTRO_SERVE) {
 		trial->sent_ns[group] += cost_ns;
-		if (world->core.late_until_ns != late_until_ns)
-			note_late(trial, group, cost_ns);
+		if (world->core.starved_until_ns != starved_until_ns)
+			note_starved(trial, group, cost_ns);
 		refill(trial, group);
 	} else if (world->flights) {
 		flight = below(world->flights);
@@ -283,7 +283,7 @@ static void check_level(const struct trial *trial,
 			      had_ns, above_ns);
 		if (outranked)
 			check(had_ns <= above_ns / 32 + trial->turn_ns +
-						trial->late_ns,
+						trial->starved_ns,
 			      "class %u has had %g ns, those above %g", c,
 			      had_ns, above_ns);
 		above_ns += had_ns;
@@ -307,12 +307,12 @@ static void check_shares(const struct trial *trial)
 		sum_ns[i] += own_ns;
 		account_for(&accounts[i][SUTRO_CLASS_BE], trial, own_ns,
 			    SUTRO_WEIGHT_DFL,
-			    i && trial->steady[i] && !trial->late[i]);
+			    i && trial->steady[i] && !trial->starved[i]);
 		if (!group->parent)
 			continue;
 		account_for(&accounts[parent][group->entity.class], trial,
 			    sum_ns[i], group->entity.weight,
-			    trial->busy[i] && !trial->late[i]);
+			    trial->busy[i] && !trial->starved[i]);
 		sum_ns[parent] += sum_ns[i];
 	}
 	for (i = 0; i < world->nr; i++)

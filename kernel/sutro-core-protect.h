@@ -6,8 +6,8 @@
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */
-#ifndef SUTRO_PROTECTION_H
-#define SUTRO_PROTECTION_H
+#ifndef SUTRO_CORE_PROTECT_H
+#define SUTRO_CORE_PROTECT_H
 
 #include "sutro-tree.h"
 
@@ -71,7 +71,7 @@ struct sutro_protect_sums {
  * @reserved:	only requests of protected groups are sent
  * @clear:	a reserved window, and no request of another group is at the device
  * @changed:	a weight or class, or the set of protected groups, has changed
- * @late:	a probe has prolonged the shared window
+ * @prolonged:	a probe has prolonged the shared window
  * @sensitive:	a protected group is latency-sensitive
  * @gentle:	protected groups use less than their share of the device: others send less
  *		in shared windows
@@ -114,7 +114,7 @@ struct sutro_protect {
 	bool reserved;
 	bool clear;
 	bool changed;
-	bool late;
+	bool prolonged;
 	bool sensitive;
 	bool gentle;
 	bool by_share;
@@ -274,4 +274,4 @@ void sutro_window_sum(struct sutro_protect *protect, u64 now_ns);
 void sutro_window_owe(struct sutro_protect *protect, u64 ns);
 void sutro_window_cleared(struct sutro_protect *protect, u64 now_ns);
 
-#endif /* SUTRO_PROTECTION_H */
+#endif /* SUTRO_CORE_PROTECT_H */
