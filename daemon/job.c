@@ -15,7 +15,9 @@
 #define SYSTEMD "org.freedesktop.systemd1"
 #define UNITS_PATH "/org/freedesktop/systemd1/unit"
 
-/* systemd waits for the daemon to end. Without an answer all lines are restored. */
+/* The time for an answer, while systemd waits for the daemon to end. Without one, all lines
+ * are restored.
+ */
 #define ANSWER_USEC 2000000U
 
 static int job_type(sd_bus *bus, const char *unit, char **ret)

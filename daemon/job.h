@@ -6,7 +6,7 @@
 
 /** enum job - the job that systemd has for this service */
 enum job {
-	JOB_NONE, /* nothing that is known: it failed, or is no service */
+	JOB_NONE, /* no known job: the request failed, or this is no service */
 	JOB_RESTART,
 	JOB_STOP,
 };

@@ -14,13 +14,13 @@
 #include "manager.h"
 #include "restore.h"
 
-/* Lost events bring the next comparison forward, which then takes a twentieth of the time at most,
- * and happens once in a second at most.
+/* Lost events bring the next comparison forward. Such comparisons take a twentieth of the
+ * time at most, and happen once in a second at most.
  */
 #define COMPARE_REST 20U
 #define COMPARE_MIN_USEC 1000000U
 
-/* Changes of cgroups that are not setpoints wait at most so long for others. */
+/* Changes that are not setpoints are collected for this long before they are written. */
 #define FLUSH_DELAY_USEC 50000U
 
 /* ---- dirty cgroups ---- */
@@ -119,11 +119,11 @@ static void on_cgroup_removed(struct cgroup *c, void *userdata)
 {
 	struct manager *m = userdata;
 
-	/* While the daemon ends, all are freed, and none was removed. */
+	/* While the daemon ends, cgroups are freed, but none was removed. */
 	if (m->flush) {
 		governor_cgroup_gone(&m->governor, c);
 		cgfiles_cgroup_gone(&m->files, c);
-		/* The children of bfq are scaled together. */
+		/* Siblings are scaled together for bfq. */
 		if (c->parent)
 			manager_mark(m, c);
 	}

@@ -50,7 +50,7 @@ static int on_scheduler_written(sd_event_source *s,
 	struct manager *m = userdata;
 	int r = manager_read_schedulers(m);
 
-	/* Switched away and back at once: the weights in the kernel are lost. */
+	/* The leaf was switched away and back at once: the weights in the kernel are lost. */
 	if (r == 0)
 		manager_mark_all(m);
 	return r < 0 ? r : 0;
@@ -91,7 +91,7 @@ static int on_mdstat(sd_event_source *s, int fd, uint32_t revents,
 	char text[4096];
 	ssize_t n;
 
-	/* Until it has been read, it reports the same change. */
+	/* The file reports the same change until it is read. */
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return -errno;
 	do
@@ -148,7 +148,7 @@ static int watch_schedulers(struct manager *m)
 	return 0;
 }
 
-/* Lines in cgroup files end with their disk; another one may have its number since. */
+/* Lines in cgroup files end with their disk, and another disk may get its number. */
 static void forget_removed(struct manager *m, const struct topology *new)
 {
 	const struct topology *old = m->machine.topology;

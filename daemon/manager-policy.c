@@ -10,7 +10,7 @@
 #include "manager.h"
 #include "policy/unit-cgroup.h"
 
-/* A unit that begins to use a volume has its promises there so much later. */
+/* The delay after which a volume that a unit begins to use has the unit's promises. */
 #define VOLUMES_USEC 1000000U
 
 /* ---- promises about any volume ---- */

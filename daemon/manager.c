@@ -45,7 +45,7 @@ static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 	if (err)
 		return err;
 	bus_samples_taken(&m->bus);
-	/* Samples that come too late are no answer: waiting calls get the next. */
+	/* Samples that come too late are not used: waiting calls get the next ones. */
 	if (bus_has_waiters(&m->bus) ||
 	    machine_now_usec(&m->machine) < m->sample_until_usec) {
 		sd_event_source_set_time_relative(s, SAMPLE_INTERVAL_USEC);
@@ -274,7 +274,7 @@ static int add_sources(struct manager *m)
 				      manager_on_flush_due, m);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(m->flush_due, SD_EVENT_OFF);
-	/* Answers of systemd first, then one flush for all of them. */
+	/* Process answers of systemd first, then write once for all of them. */
 	if (r >= 0)
 		r = sd_event_source_set_priority(m->flush,
 						 MACHINE_PRIORITY_IDLE);
@@ -297,7 +297,7 @@ int manager_new(const char *root, bool dry_run, struct manager **ret)
 	err = roots_init(&m->machine.roots, root);
 	if (err)
 		return log_oom();
-	/* Before anything is read: it gives up capabilities. */
+	/* Before anything is read, because this gives up capabilities. */
 	if (roots_are_real(&m->machine.roots) &&
 	    latency_open(&m->machine.latency) < 0)
 		return log_oom();
@@ -396,7 +396,7 @@ int manager_run(struct manager *m)
 	r = sd_event_loop(m->machine.event);
 	if (r < 0)
 		return log_error_errno(r, "Cannot go on: %m");
-	/* Both connections end the loop so when they are lost. */
+	/* Both connections end the loop when they are lost. */
 	if (r > 0)
 		log_error("Cannot go on without the system bus.");
 	return r;

@@ -125,21 +125,21 @@ int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata);
 void manager_ask(struct manager *m, struct cgroup *c);
 void manager_ask_all(struct manager *m);
 int manager_mirror(struct manager *m, struct cgroup *c);
-/* Has somebody written the default line of io.bfq.weight? The daemon never does. */
+/* Has another program written the default line of io.bfq.weight? The daemon never does. */
 bool manager_has_new_bfq_weight(const struct cgroup *c);
 int manager_load_policies(struct manager *m);
 /* Derive promises for the volumes that @c uses; for all cgroups, once a second. */
 int manager_look_at_volumes(struct manager *m, struct cgroup *c);
-/* Look up the paths that led nowhere once more: a file system may be mounted since. */
+/* Look up again the paths that led to no device: a file system may be mounted since. */
 int manager_resolve_missed(struct manager *m, struct cgroup *c);
 int manager_on_volumes(sd_event_source *s, uint64_t usec, void *userdata);
 void manager_log_sentences(char *const *sentences);
 extern const struct unit_ops manager_unit_ops;
 
-/* manager-devices.c: begin and end to listen to udev; the timer after its events. */
+/* manager-devices.c: begin and end to listen to udev, and the timer after its events. */
 int manager_watch_devices(struct manager *m);
 void manager_unwatch_devices(struct manager *m);
-/* Return: 1 if a leaf has another one than before, 0, or -ENOMEM. */
+/* Return: 1 if a leaf has another scheduler than before, 0, or -ENOMEM. */
 int manager_read_schedulers(struct manager *m);
 /* Renew the topology if a device came or went without an event. */
 void manager_compare_devices(struct manager *m);
@@ -148,7 +148,7 @@ int manager_on_rescan(sd_event_source *s, uint64_t usec, void *userdata);
 /** manager_mark() - compare the files of @c with its settings, soon */
 void manager_mark(struct manager *m, struct cgroup *c);
 
-/** manager_flush_soon() - look at what is dirty when nothing else is ready, or in 50 ms */
+/** manager_flush_soon() - write dirty cgroups when nothing else is ready, or in 50 ms */
 void manager_flush_soon(struct manager *m);
 
 /** manager_mark_all() - compare all files with the settings, soon */

@@ -39,7 +39,7 @@ void crashes_forget(const struct roots *roots)
 		unlink(path);
 }
 
-/* Add one. Without a count, assume too many. */
+/* Count one more crash. Without a readable count, assume too many. */
 static uint64_t count_crash(const struct roots *roots)
 {
 	_cleanup_free_ char *path = crashes_path(roots), *text = NULL;
@@ -59,7 +59,7 @@ static uint64_t count_crash(const struct roots *roots)
 	return fclose(f) ? CRASHES_MAX : n;
 }
 
-/* ---- does a successor take over the lines? ---- */
+/* ---- the successor ---- */
 
 static enum job find_job(void)
 {
@@ -89,7 +89,7 @@ static bool is_continued(const struct roots *roots)
 	return false;
 }
 
-/* ---- taking back ---- */
+/* ---- restoring ---- */
 
 static void on_added(struct cgroup *c, void *userdata)
 {
@@ -133,7 +133,7 @@ static void on_released(const struct device *leaf,
 	*failed |= leaf && result->error;
 }
 
-/* For the children that switch the leaves. */
+/* The event loop for the children that switch the leaves. */
 static int new_event(sd_event **ret)
 {
 	sigset_t child;
@@ -145,7 +145,7 @@ static int new_event(sd_event **ret)
 	return sd_event_new(ret);
 }
 
-/* Return: 0, -EIO when a leaf keeps the scheduler, or another -errno. */
+/* Return: 0, -EIO if a leaf kept the scheduler, or another -errno. */
 static int release_leaves(struct machine *m)
 {
 	int err = new_event(&m->event), failed = 0;

@@ -14,7 +14,7 @@
  */
 int restore(const char *root, bool release);
 
-/** crashes_forget() - the daemon has served for a while */
+/** crashes_forget() - reset the count of crashes, after the daemon has served for a while */
 void crashes_forget(const struct roots *roots);
 
 #endif

@@ -8,7 +8,7 @@
 #include "bus/paths.h"
 #include "control/admission.h"
 
-/* More in one call is a mistake or worse. */
+/* A call with more files is a mistake or an attack. */
 #define PROPOSALS_MAX 64U
 
 static int read_proposals(sd_bus_message *call, struct proposal *l, size_t *n,
@@ -144,8 +144,8 @@ static int check_new_policies(struct bus *b, sd_bus_message *call,
 	return check_policies(b, call, false, error);
 }
 
-/* Everyone may read what is in force. To match patterns of a caller against all units
- * takes time, so files need an authorization.
+/* Every user may check the files in force. Patterns of a caller are matched against all
+ * units, which takes time, so a call with files needs an authorization.
  */
 int method_check_policies(sd_bus_message *call, void *userdata,
 			  sd_bus_error *error)

@@ -10,7 +10,7 @@
 #include "host/path.h"
 #include "policy/policy.h"
 
-/* A path of 4095 bytes and a sentence. */
+/* Room for a path of 4095 bytes and a sentence. */
 #define ERROR_BYTES_MAX 6000U
 
 /* ---- replies ---- */

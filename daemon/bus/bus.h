@@ -111,7 +111,7 @@ int bus_no_such_unit(sd_bus_error *error, const char *unit);
 /** bus_source_name() - where latencies are measured, "volume" or "leaves" */
 const char *bus_source_name(enum target_source source);
 
-/** bus_send() - send @reply unless making it failed with @r */
+/** bus_send() - send @reply, or return the error @r with which its construction failed */
 int bus_send(sd_bus_message *reply, int r);
 
 /** bus_property_changed() - emit PropertiesChanged; nothing before bus_open() */

@@ -21,7 +21,7 @@
 
 /**
  * struct reservation
- * @promises: of the unit, the larger of those in force and those to be
+ * @promises: the larger ones of those in force and those that are being set
  */
 struct reservation {
 	char *unit;
@@ -69,7 +69,7 @@ static int judge(const struct bus *b, const char *unit,
 	return 0;
 }
 
-/* A free entry first, then all reservations, the latest of a unit first. */
+/* List the unused entry first, then all reservations, the latest one of a unit first. */
 static struct proposed *list_reserved(const struct bus *b, size_t *ret_n)
 {
 	const struct reservation *r;
@@ -113,7 +113,7 @@ static int admit(const struct bus *b, const char *unit,
 	return r;
 }
 
-/* The promises of @unit: those reserved last, or else those in force. */
+/* The promises of @unit: those of its last reservation, else those in force. */
 static int find_promises(const struct bus *b, const char *unit,
 			 struct promises *ret)
 {
@@ -187,7 +187,7 @@ static bool is_in(const struct promises *l, const struct promise *p)
 	return same && same->value == p->value && same->part == p->part;
 }
 
-/* The device of a path is unknown if its lookup did not end in time, and so is the room there. */
+/* A path whose lookup did not end in time leads to an unknown device, with unknown room. */
 static int check_paths(const struct bus *b, const struct promises *present,
 		       const struct promises *l, sd_bus_error *error)
 {
@@ -235,7 +235,7 @@ int bus_admit(struct bus *b, const char *unit,
 		r = admit(b, unit, &promises, error);
 	if (r >= 0)
 		r = reserve(b, unit, &promises, &present, ret);
-	/* A mistake is reported with the file by the method itself. */
+	/* The method itself reports a mistake, with the file. */
 	else if (r == -EINVAL && !sd_bus_error_is_set(error))
 		r = 0;
 	promises_done(&promises);

@@ -9,7 +9,7 @@ struct reservation;
 
 /**
  * bus_admit() - do the devices have the capacity for these settings?
- * @ret: the capacity, until capacity_release(): other settings do not find it; NULL: it takes none
+ * @ret: a reservation of the capacity, until capacity_release(); NULL: nothing is reserved
  *
  * With Admission=warn a lack is logged. Return: 0; a negative errno for the method to return,
  * with @error set.
@@ -18,7 +18,7 @@ int bus_admit(struct bus *b, const char *unit,
 	      const struct assignment *assignments, size_t n,
 	      struct reservation **ret, sd_bus_error *error);
 
-/** capacity_release() - the setting is in force, or has failed; NULL: nothing */
+/** capacity_release() - drop the reservation, because the setting is in force or has failed */
 void capacity_release(struct reservation *r);
 
 #endif

@@ -22,7 +22,7 @@ static int append_strings(sd_bus_message *r, const char *key, char *const *l)
 	return err >= 0 ? sd_bus_message_close_container(r) : err;
 }
 
-/* Node names of devices as "as". */
+/* Append the node names of devices, as "as". */
 static int append_nodes(sd_bus_message *r, struct device *const *l, size_t n)
 {
 	int err = sd_bus_message_open_container(r, 'a', "s");

@@ -14,7 +14,7 @@
 #include "host/leaf.h"
 #include "policy/policy.h"
 
-/* Callers of the bus wait for 25 s. */
+/* Less than the 25 s for which callers of the bus wait. */
 #define LIMIT_SEC 20U
 
 static int dump_device(const struct bus *b, struct text *t,

@@ -34,7 +34,7 @@ const char *bus_source_name(enum target_source source)
 	return source == TARGET_AT_VOLUME ? "volume" : "leaves";
 }
 
-/* Buckets with requests: where each begins and ends, and how many are in it. */
+/* Append each bucket with requests: its begin, its end, and the number of requests in it. */
 static int append_buckets(sd_bus_message *r, const struct histogram *h)
 {
 	int err;
@@ -94,7 +94,9 @@ static int append_row(sd_bus_message *r, const struct row *row)
 	return err < 0 ? err : sd_bus_message_close_container(r);
 }
 
-/* The volume has all kinds of requests; of the leaves only what the target is about. */
+/* At the volume, latencies of all kinds of requests are measured; at the leaves only the
+ * kind of the target.
+ */
 static int append_rows(const struct bus *b, sd_bus_message *r,
 		       const struct governed *f, const struct device *d)
 {
@@ -117,7 +119,7 @@ static int append_rows(const struct bus *b, sd_bus_message *r,
 	return err;
 }
 
-/* Is there an earlier target whose rows have those of @f? */
+/* Has an earlier target the same rows as @f? */
 static bool is_shown(const struct plant *plant, const struct governed *f)
 {
 	for (const struct governed *e = plant->floors; e < f; e++)

@@ -14,7 +14,7 @@
 #include "bus/paths.h"
 #include "bus/quota.h"
 
-/* No call has a reason to name more devices than a machine has. */
+/* More paths in a call than a machine has devices are a mistake. */
 #define PATHS_MAX 1024
 
 /** struct outcome - a leaf of a call */
@@ -29,7 +29,7 @@ struct outcome {
 
 /**
  * struct bus_change - a call that waits for its leaves
- * @pending: results to come, and one until all have begun
+ * @pending: leaves without a result, plus 1 until all switches have begun
  */
 struct bus_change {
 	struct bus *bus;

@@ -4,7 +4,7 @@
 
 #include <systemd/sd-bus.h>
 
-/** bus_add_log_control() - serve org.freedesktop.LogControl1 on @connection, as long as it is */
+/** bus_add_log_control() - serve org.freedesktop.LogControl1 on @connection until it is closed */
 int bus_add_log_control(sd_bus *connection);
 
 #endif

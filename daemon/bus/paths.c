@@ -10,8 +10,8 @@
 
 /**
  * struct bus_lookup - paths of a call, and the method that waits for them
- * @method: gets the real paths
- * @learnt: in its place: finds them in the lookups of the machine
+ * @method: is called with the real paths
+ * @learnt: is called instead of @method, and finds the paths in the lookups of the machine
  */
 struct bus_lookup {
 	char **paths;

@@ -19,10 +19,10 @@
 
 #define ACTION_OWN "org.sutro1.manage-own-policies"
 
-/* More in one call is a mistake or worse. */
+/* A call with more assignments is a mistake or an attack. */
 #define ASSIGNMENTS_MAX POLICYFILE_STATEMENTS_MAX
 
-/* A disk that needs longer for a file is reported. */
+/* The time to write a file, after which its disk is reported. */
 #define LIMIT_SEC 10U
 
 enum lifetime {
@@ -64,7 +64,7 @@ static int check_subject(const char *unit, sd_bus_error *error)
 			 unit);
 }
 
-/* A unit has the policies of its name only. */
+/* Refuse the path of a unit's cgroup: a unit has the policies of its name only. */
 static int check_is_no_unit(const struct bus *b, const char *unit,
 			    sd_bus_error *error)
 {
@@ -150,7 +150,7 @@ struct change {
 	size_t n;
 };
 
-/* The output is the number of the error, and in the next line its sentence. */
+/* The output of the child has the number of the error, and its sentence in the next line. */
 static int write_change(struct bus *b, void *userdata, int fd)
 {
 	_cleanup_free_ char *sentence = NULL;
@@ -271,7 +271,7 @@ static int add_unknown(const struct bus *b, const struct promise *p,
 	return lookups_knows(lookups, p->path) ? 0 : strv_add(unknown, p->path);
 }
 
-/* Admission needs the devices behind the paths; a mistake is for set_known_policy(). */
+/* Admission needs the devices behind the paths. Mistakes are reported by set_known_policy(). */
 static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 {
 	_cleanup_free_ char *sentence = NULL;

@@ -14,7 +14,9 @@
 #include "policy/policy.h"
 #include "policy/unit-cgroup.h"
 
-/* A promise that leads nowhere, and one that is written and needs no control. */
+/* States that only the bus has: of a promise whose path leads to no device, and of a limit,
+ * which is written and not controlled.
+ */
 #define STATE_UNRESOLVED "unresolved"
 #define STATE_STATED "stated"
 
@@ -183,7 +185,7 @@ static int append_state(struct bus *b, sd_bus_message *r,
 		in_plant ? in_plant->phi : 1.0);
 }
 
-/* An array of @type, to which @append adds an item for each promise. */
+/* Append an array of @type, with an item by @append for each promise. */
 static int append_all(struct bus *b, sd_bus_message *m, const char *type,
 		      int (*append)(struct bus *b, sd_bus_message *r,
 				    const struct cgroup *c,

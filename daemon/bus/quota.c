@@ -16,15 +16,15 @@
 #include "bus/bus.h"
 #include "bus/quota.h"
 
-/* A quarter of the time, saved up for four seconds. */
+/* A user has a quarter of the CPU time, and saves it up for four seconds at most. */
 #define SHARE 4U
 #define SAVED_MAX_USEC 1000000
 
 #define KEPT_MAX 32U
 
-/* More users than this are not active at once: the oldest entry is replaced. */
+/* More users are hardly active at once: a further one takes the entry used longest ago. */
 #define ACCOUNTS_MAX 64U
-/* dbus-daemon allows a user so many connections. */
+/* dbus-daemon allows a user this many connections. */
 #define SENDERS_MAX 256U
 /* Connections whose user the bus is looking up. */
 #define LOOKUPS_MAX 64U
@@ -144,7 +144,7 @@ static void refill(struct account *a, uint64_t now_usec)
 	a->refilled_usec = now_usec;
 }
 
-/* Return: 1 with the account in @ret, 0 for root, who has none; or -errno. */
+/* Return: 1 with the account in @ret; 0 for root, which has no account; or -errno. */
 static int account_of(struct bus *b, uid_t uid, struct account **ret)
 {
 	struct account *a;

@@ -32,7 +32,7 @@ int bus_check_account(struct bus *b, uid_t uid);
 /** bus_charge() - @usec of CPU time were used for the user @uid, without bus_metered() */
 void bus_charge(struct bus *b, uid_t uid, uint64_t usec);
 
-/** bus_caller_uid() - the user of the connection that sent a call which is run, or -ENODATA */
+/** bus_caller_uid() - the user that sent @call, or -ENODATA */
 int bus_caller_uid(struct bus *b, sd_bus_message *call, uid_t *ret);
 
 void bus_quotas_done(struct bus *b);

@@ -57,7 +57,7 @@ static int append_leaf(struct bus *b, sd_bus_message *r, const struct cgroup *c,
 	return err < 0 ? err : sd_bus_message_close_container(r);
 }
 
-/* Of the reads at all leaves under the device. */
+/* The P99 of the reads at all leaves under the device. */
 static uint64_t read_p99_us(const struct bus *b, const struct cgroup *c,
 			    const struct device *d)
 {

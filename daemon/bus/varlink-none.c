@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The daemon without varlink: libsystemd has it since 257. */
+/* The daemon without varlink, which libsystemd has from version 257 on. */
 
 #include <errno.h>
 

@@ -147,7 +147,7 @@ struct varlink {
 	char *path;
 };
 
-/* The message is never sent. */
+/* Make the reply with a list. The bus message that holds it is never sent. */
 static int make_list(struct varlink *v, enum list list, sd_json_variant **ret)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
@@ -202,7 +202,7 @@ static void on_disconnect(sd_varlink_server *server, sd_varlink *link,
 	}
 }
 
-/* A follower that reads no replies gets none, until it does. */
+/* A follower that does not read its replies gets no further ones until it does. */
 static int follow(struct follower *f, sd_json_variant *value)
 {
 	int r;

@@ -12,7 +12,7 @@
 
 /**
  * struct bus_waiter - a call that waits for samples
- * @method: runs when there are some
+ * @method: runs when there are samples
  */
 struct bus_waiter {
 	sd_bus_message *call;

@@ -60,8 +60,8 @@ void scale_add(struct scale *s, uint64_t weight)
 	s->gcd = greatest_divisor(weight, s->gcd);
 }
 
-/* Unchanged if all fit; else an exact multiple of the shortened ratio if that
- * fits; else rounded, and never 0.
+/* Keep the weight if all weights fit; else use the shortened ratio if that fits exactly;
+ * else round, to at least 1.
  */
 uint64_t scale_apply(const struct scale *s, uint64_t weight)
 {
@@ -88,7 +88,7 @@ static struct scale scale_of_children(const struct cgroup *parent,
 
 /* ---- the backends ---- */
 
-/* The number of the line for @devno, 0: there is none. */
+/* The number in the line for @devno, 0: the file has no such line. */
 static uint64_t weight_of(const struct cglines *l, dev_t devno)
 {
 	return cglines_get(l, devno).number[0];
@@ -121,7 +121,9 @@ static uint64_t iocost_line(const struct actuator *a, const struct cgroup *c,
 	struct leaf_weight wanted = policy_weight(c->policy, leaf);
 	struct cgvalue former;
 
-	/* In a foreign cgroup the file is the statement itself, unless a policy has one. */
+	/* The file of a foreign cgroup is the setting of its owner, unless a policy sets a
+	 * weight.
+	 */
 	if (wanted.setpoint || c->policy->weight_source ||
 	    (wanted.statement &&
 	     (c->origin == CGROUP_UNIT || wanted.statement->source)))
@@ -219,7 +221,7 @@ static void changes_done(struct changes *l)
 	free(l->items);
 }
 
-/* One file of one cgroup. @scales: one for each device, used for leaves. */
+/* Write one file of one cgroup. @scales: one for each device; entries of leaves are used. */
 static int actuate_file(struct actuator *a, struct cgroup *c,
 			const struct backend *b, const struct scale *scales)
 {
@@ -317,7 +319,7 @@ static void on_changed(const struct cgroup *c, const struct cgchange *ch,
 	struct actuator *a = userdata;
 	const struct device *leaf = NULL;
 
-	/* Setpoints would be thousands of signals in a second. */
+	/* A signal for each setpoint would be thousands of signals in a second. */
 	if (!a->changed || !is_weight(after->file) || ch->is_setpoint)
 		return;
 	if (ch->devno != CGFILE_DEFAULT) {

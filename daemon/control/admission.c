@@ -44,7 +44,7 @@ static bool is_floor(const struct promise *p)
 	return promise_info(p->key)->kind == PROMISE_KIND_FLOOR;
 }
 
-/* A promise about any volume is itself a floor while there is no volume for it. */
+/* A promise about any volume counts as a floor while the unit uses no volume. */
 static bool counts(const struct policy *policy, const struct promise *p)
 {
 	bool counts = is_floor(p);
@@ -99,14 +99,14 @@ int admission_expand(const struct admission_base *base, struct policy *policy,
 int admission_find_devices(const struct admission_base *base,
 			   struct policy *policy, const struct cgroup *c)
 {
-	/* A path that leads nowhere is for the answer, not for the log. */
+	/* Report a path that leads to no device in the answer, and not in the log. */
 	for (size_t i = 0; i < policy->promises.n; i++)
 		policy->promises.items[i].missed = true;
 	policy_resolve(policy, base->machine->topology, base->machine->lookups);
 	return admission_expand(base, policy, c);
 }
 
-/* @c: NULL for a unit that does not run and a cgroup that is not there. */
+/* @c: NULL for a unit that is not running, or a cgroup that does not exist. */
 static int add_unit(struct admission *a, const char *name,
 		    const struct cgroup *c)
 {
@@ -194,7 +194,7 @@ static int add_node(struct admission *a, uint32_t parent,
 	return control_add_node(a->control, parent, ret);
 }
 
-/* The node of a cgroup, with those above it. */
+/* Find or make the node of a cgroup, and the nodes of its ancestors. */
 static int find_node(struct admission *a, const struct cgroup *c, uint32_t *ret)
 {
 	uint32_t parent;
@@ -322,7 +322,7 @@ static bool share_leaf(const struct device *a, const struct device *b)
 	return false;
 }
 
-/* On the device, and which cannot be kept. */
+/* A guarantee on the device that cannot be kept. */
 static const struct guarantee *find_cut(const struct admission *a,
 					const struct device *d)
 {
@@ -340,7 +340,7 @@ static const struct guarantee *find_cut(const struct admission *a,
 	return worst;
 }
 
-/* On the device, or on one that shares a leaf with it. */
+/* A guarantee of unknown cost on the device, or on one that shares a leaf with it. */
 static const struct guarantee *find_unknown(const struct admission *a,
 					    const struct device *d)
 {
@@ -402,7 +402,7 @@ static char *judge(const struct admission *a, struct admitted *on)
 				on->leaf->node);
 }
 
-/* A floor without a device. */
+/* The answer for a floor without a device. */
 static char *judge_nowhere(const struct guarantee *g, struct admitted *on)
 {
 	on->fit = FIT_UNKNOWN;

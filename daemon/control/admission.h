@@ -9,7 +9,7 @@
 #include "policy/policies.h"
 #include "policy/policy.h"
 
-/** enum fit - do the floors fit on a device? the worst last */
+/** enum fit - do the floors fit on a device? From best to worst */
 enum fit {
 	FIT_FITS,
 	FIT_UNKNOWN,
@@ -110,7 +110,7 @@ struct admission {
 int admission_find_devices(const struct admission_base *base,
 			   struct policy *policy, const struct cgroup *c);
 
-/** admission_expand() - of these only the promises about any volume that it uses */
+/** admission_expand() - derive the unit's promises about any volume for the volumes that it uses */
 int admission_expand(const struct admission_base *base, struct policy *policy,
 		     const struct cgroup *c);
 

@@ -102,7 +102,7 @@ static int add_promises(struct ceilings *logical, struct ceilings *leaves,
 	return err;
 }
 
-/* All leaves carry all that is written to a mirror. */
+/* Each write to a mirror goes to all of its leaves. */
 static bool is_mirror(const struct device *d)
 {
 	return d->kind == DEVICE_RAID1 || d->kind == DEVICE_MIRROR;
@@ -144,7 +144,7 @@ static int write_lines(struct cgfiles *files, struct cgroup *c,
 	return err == -ENOMEM ? err : 0;
 }
 
-/* Lines of logical devices first: those that the kernel does not take go to the leaves. */
+/* Lines of logical devices first. A limit whose line the kernel refuses is set at the leaves. */
 static int apply(struct cgfiles *files, const struct topology *topology,
 		 struct cgroup *c, struct ceilings *logical,
 		 struct ceilings *leaves)

@@ -19,7 +19,7 @@
 #include "control/enforce.h"
 #include "policy/policy.h"
 
-/* Of io.sutro.latency, in 1/10000. */
+/* The percentile that io.sutro.latency enforces, in 1/10000. */
 #define ENFORCED_PERCENTILE 9500U
 
 const struct device *enforce_gap(const struct device *d)

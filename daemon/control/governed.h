@@ -8,7 +8,7 @@
 #include "host/partition.h"
 #include "policy/promise.h"
 
-/* A row of history is a second; ten minutes are kept. */
+/* A row of the history is a second; ten minutes are kept. */
 #define HISTORY_ROWS 600U
 
 /**

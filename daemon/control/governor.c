@@ -34,16 +34,16 @@
 #include "host/event.h"
 #include "policy/policy.h"
 
-/* The law averages noise over seconds; a reaction is late by this at most. */
+/* The control law averages noise over seconds. A tick delays its reaction by this at most. */
 #define TICK_USEC 250000U
 
-/* The default accuracy of the event loop is as long as a tick. */
+/* The default accuracy of the event loop would be as long as a tick. */
 #define TICK_ACCURACY_USEC 5000U
 
 /* Samples over a longer time do not measure the present. */
 #define TICK_MAX_S 5.0
 
-/* Costs for a restart are saved after so many ticks; they change slowly. */
+/* Ticks between two saves of costs for a restart; costs change slowly. */
 #define SAVE_TICKS 20U
 
 /* On leaves whose scheduler counts no waiting, units of a leaf this busy have waiting requests. */
@@ -51,7 +51,7 @@
 
 /* ---- samples ---- */
 
-/* The tenth number of queue statistics: ms in which requests were in flight. */
+/* The tenth number of queue statistics is the time, in ms, in which requests were in flight. */
 static uint64_t read_busy_ms(const struct governor *g,
 			     const struct device *leaf)
 {
@@ -72,7 +72,7 @@ static bool measures_time(const struct device *leaf)
 	return leaf->scheduler && streq(leaf->scheduler, "sutro");
 }
 
-/* Device time that the scheduler counted. */
+/* The use of a leaf by the device time that its scheduler counted. */
 static struct control_use measured_use(const struct usage *u, double dt_s)
 {
 	double waiting = u->wait_ns / 1e9 / dt_s;
@@ -95,7 +95,7 @@ static struct control_use measured_use(const struct usage *u, double dt_s)
 	};
 }
 
-/* Without counted time, the busy time of the leaf is divided by bytes. */
+/* The use of a leaf whose scheduler counts no time: its busy time, divided by bytes. */
 static struct control_use guessed_use(const struct usage *u,
 				      const struct usage *all, double busy)
 {
@@ -302,7 +302,7 @@ static void give_reserves(struct governor *g)
 	}
 }
 
-/* The rates that parts of devices are worth now. */
+/* Set the rates that floors in percent have at the present costs. */
 static void follow_parts(struct governor *g)
 {
 	for (size_t i = 0; i < g->plant.n_floors; i++) {
@@ -362,7 +362,7 @@ static int tick(struct governor *g)
 	if (!err && latency_sample(g->context.machine->latency) < 0)
 		log_debug("Latencies of a target could not be read.");
 	dt_s = sampler_interval_s(&g->sampler);
-	/* The first sample is what the next one is compared with. */
+	/* The first sample is only the base of the next one. */
 	if (err || g->ticks++ == 0 || dt_s <= 0 || dt_s > TICK_MAX_S)
 		return err;
 	look_at_leaves(g, dt_s);
@@ -373,7 +373,7 @@ static int tick(struct governor *g)
 	give_reserves(g);
 	if (!err)
 		err = verdicts_tell(&g->plant, &g->sampler, &g->context, dt_s);
-	/* Otherwise a successor has to measure them again. */
+	/* Without the file, a successor has to measure the costs again. */
 	if (!err && g->ticks % SAVE_TICKS == 0 && governor_save(g) < 0)
 		log_debug("Cannot save the measured costs.");
 	return err;
@@ -402,7 +402,7 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)
 void governor_renew(struct governor *g)
 {
 	g->stale = true;
-	/* With floors it ticks already. */
+	/* With floors, the governor ticks already. */
 	if (!g->timer || g->plant.n_floors)
 		return;
 	sd_event_source_set_time(g->timer, 0);

@@ -97,11 +97,13 @@
 /* With less use than this, and little waiting, the unit itself is the cause. */
 #define USED_ENOUGH 0.7
 #define WAITS_A_LITTLE 0.15
-/* A rate of this part of the floor counts as held ... */
+/* HELD: a rate of this part of the floor begins to count as held. */
 #define HELD_FROM 0.97
-/* ... until it falls below this one, so that noise does not change the state; ... */
+/* A held floor counts as held until its rate falls below this part, so that noise does not
+ * change the state.
+ */
 #define HELD_UNTIL 0.95
-/* ... on leaves that are too small, a rate below this part counts as short. */
+/* On leaves that are too small for the floors, a rate below this part counts as short. */
 #define SHORT_BELOW 0.98
 /* A smaller granted part of the floor counts as a cut. */
 #define GRANTED_FROM 0.97
@@ -114,9 +116,9 @@
 #define CLEAR_S 2.0
 /* Smaller shares are too noisy for a verdict about entitlement. */
 #define SHARE_TELLING 0.02
-/* A missed floor that would need less than this share of all its leaves ... */
+/* A missed floor is unattributed if the unit needs less than this share of all its leaves ... */
 #define SHARE_NOTHING 1e-3
-/* ... with fewer requests per second on them than this is not attributed to its cgroup. */
+/* ... and has fewer requests per second there than this. */
 #define IOS_NOTHING 10
 #define CHARGED_S 1.0
 /* Weight of a tick in the mean of requests in flight when a unit begins. */
@@ -289,7 +291,7 @@ static bool promise_awaits_cost(const struct promise *p)
 	return !p->is_known && !p->pub.part && p->running_s <= 0;
 }
 
-/* The unit waits, but has had no traffic of this promise for a long time. */
+/* Has the unit requests waiting, but for a long time no traffic of this promise? */
 static bool promise_is_elsewhere(const struct promise *p)
 {
 	return p->idle_s >= ACTIVE_S && !(p->pub.fraction > 0);
@@ -353,7 +355,7 @@ static double entitlement(const struct control *c, uint32_t node, uint32_t leaf)
 	return part;
 }
 
-/* A unit that begins has no former rate that could count. */
+/* The former rate of a unit that has just begun does not count. */
 static double rate_part(const struct promise *p, double dt_s, double mean_s)
 {
 	double a = tick_part(dt_s, mean_s);
@@ -475,7 +477,7 @@ static bool promise_is_unweighted(const struct control *c,
 	return false;
 }
 
-/* Why is it short? CONTROL_HELD if it only has no demand for more. */
+/* Why is the promise short? CONTROL_HELD if the unit only has no demand for more. */
 static enum control_state promise_why(const struct control *c,
 				      const struct promise *p)
 {
@@ -487,7 +489,7 @@ static enum control_state promise_why(const struct control *c,
 		return CONTROL_HELD;
 	if (promise_is_unweighted(c, p))
 		return CONTROL_UNWEIGHTED;
-	/* Less than its demand is granted: on a hdd it may wait in the drive. */
+	/* Less than the demand is granted: on a hdd, requests may wait in the drive. */
 	if (!control_is_granted(&p->pub))
 		return CONTROL_INFEASIBLE;
 	if (p->pub.used < USED_ENOUGH)
@@ -498,7 +500,7 @@ static enum control_state promise_why(const struct control *c,
 	return promise_asks(p) ? CONTROL_SETTLING : CONTROL_LIMITED;
 }
 
-/* Is it short, and why? CONTROL_HELD if it is not, or if the rate cannot be judged. */
+/* Is the promise short, and why? CONTROL_HELD if it is not, or if its rate cannot be judged. */
 static enum control_state promise_short(const struct control *c,
 					const struct promise *p)
 {
@@ -535,7 +537,7 @@ static void promise_weigh(struct promise *p, enum control_state why,
 			p->verdict = CONTROL_HELD;
 		return;
 	}
-	/* Its cost is not known well yet. */
+	/* The cost is not known well enough yet. */
 	if (p->running_s > VERDICT_FROM_S)
 		p->short_s = fmin(p->short_s + dt_s, VERDICT_S);
 	p->good_s = 0;

@@ -64,7 +64,7 @@
 /* A smaller reserve is not worth a window; the smallest first reserve. */
 #define RESERVE_LEAST 0.02
 #define RESERVE_FIRST 0.2
-/* Against noise, as MARGIN of law-share.c. */
+/* A reserve aims above the floor, to have room for noise, as MARGIN of law-share.c. */
 #define TARGET 1.06
 /* Time constant of the means; cycles take up to a second. */
 #define FOLLOW_S 1.0
@@ -115,7 +115,7 @@ static double promise_first(const struct promise *p)
 	return most;
 }
 
-/* The least, over the leaves, of its grant and the part that no promise is granted. */
+/* The grant of the promise and the free part of the leaf together, on the leaf with the least. */
 static double promise_most(const struct control *c, const struct promise *p)
 {
 	double most = RESERVE_MAX;
@@ -132,7 +132,7 @@ static double promise_most(const struct control *c, const struct promise *p)
 
 /* ---- what it takes from others ---- */
 
-/* Is its reserve the one that is in force for the unit on the leaf? */
+/* Is the reserve of this promise the one in force for the unit on the leaf? */
 static bool promise_reserves_most(const struct control *c, uint32_t number,
 				  uint32_t leaf)
 {
@@ -189,11 +189,13 @@ void control_need_reserves(struct control *c)
 	}
 }
 
-/* A unit that receives its target is helped by its weight; where floors do not fit, by nothing. */
+/* Does a reserve begin? Not if weights suffice for the target, or the floors do not fit. */
 static bool promise_begins(struct promise *p, double target, double dt_s)
 {
 	double missed = USABLE * p->busy - p->pub.used;
-	/* Either mean may be above the target: one is sooner, one is calm. */
+	/* One of the means above the target suffices: the first reacts sooner, the second
+	 * has less noise.
+	 */
 	double rate = fmax(p->fast_rate, p->steady_rate);
 
 	if (!p->pub.part)
@@ -247,7 +249,9 @@ static void promise_reserve(const struct control *c, struct promise *p,
 		promise_start(c, p);
 }
 
-/* In steps, for each is written to a file of each leaf; nothing for a unit that is idle. */
+/* Publish the reserve in steps, because each change writes a file for each leaf. The
+ * reserve of an idle unit is 0.
+ */
 static void promise_publish(struct promise *p)
 {
 	double step = fmax(p->pub.reserve * STEP, STEP_LEAST);

@@ -39,15 +39,17 @@
 
 #include "control/law-internal.h"
 
-/* Against noise: with 2 % the worst 2 s are at 0.93 to 0.95 of the floor. */
+/* Grants are larger than needs by this, to have room for noise. With 2 %, the worst 2 s are
+ * at 0.93 to 0.95 of the floor.
+ */
 #define MARGIN 1.04
-/* A cgroup of weight 1 beside one of 10000 still gets that much. */
+/* A cgroup of weight 1 beside one of 10000 still receives this share. */
 #define SHARE_LEAST 1e-4
 /* Rounds; each ends for those that share the fullest leaf. */
 #define ROUNDS_MAX 8
 /* Smaller needs on one leaf do not cut the needs on other leaves. */
 #define NEED_TELLING 5e-4
-/* A difference that does not matter. */
+/* Relative differences below this count as none. */
 #define CLOSE 1e-9
 #define TRIES_MAX 24
 
@@ -100,7 +102,7 @@ static void grant(struct control *c, struct promise *p, struct link *k,
 	}
 }
 
-/* All others have nothing reserved, ever. */
+/* Can a node have grants? Other nodes never have anything reserved. */
 static bool may_have_grants(const struct node *node)
 {
 	return node->steered || node->promises != CONTROL_NONE;
@@ -331,7 +333,9 @@ static void by_class(struct control *c, class_fn *fn)
 	}
 }
 
-/* With full demand of all units. A wandering promise may need all of it on any leaf. */
+/* Grant what all units would need with full demand. A promise whose traffic moves may need
+ * all of it on any leaf.
+ */
 static void class_stand_by(const struct class *class)
 {
 	for (uint32_t i = 0; i < class->n; i++) {

@@ -68,7 +68,7 @@
 
 #include "control/law-internal.h"
 
-/* A tick longer than this was a pause of the caller. */
+/* A longer tick means that the caller was suspended. */
 #define TICK_MAX_S 5.0
 static const struct {
 	const char *word;

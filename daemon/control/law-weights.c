@@ -45,7 +45,7 @@
 #define LEAST 0.01
 /* Upper bound of the part of a level for a weight that stands by. */
 #define STANDING_MAX 0.9
-/* Weights are controlled for so long after the last wait. */
+/* Weights stay under control for this long after the last wait. */
 #define CALM_S 10.0F
 #define SHRINK_STEP 1.1
 #define SHRINK_AFTER_S 1.0F
@@ -128,7 +128,9 @@ static bool level_is_contended(const struct level *v)
 	return waiting && promised;
 }
 
-/* The least share of each. They fit, apart from rounding and demands of this tick. */
+/* Set the least share of each competitor. Least shares fit, apart from rounding and demands
+ * of this tick.
+ */
 static void level_reserve(struct level *v)
 {
 	double sum = 0;
@@ -229,14 +231,14 @@ static double level_weight(const struct level *v, struct cell *cell)
 		part = sigma(demand, least, cell->nominal, v->lambda);
 		weight = fmax(weight, least / v->lambda);
 	}
-	/* For the level below: with the shares that stand by it would be as large. */
+	/* The level below computes with a part as large as with the shares that stand by. */
 	cell->part = fmax(part, x * v->share);
 	return fmax(weight,
 		    x / (1 - x) *
 			    (fmax(v->used - part, 0) / v->lambda + v->away));
 }
 
-/* The factor for the weights of the level, given the largest. */
+/* The factor that brings the largest weight of the level down to WEIGHT_MAX. */
 static double level_scale(const struct level *v, double largest)
 {
 	struct cell *above = cell_of(v->c, v->node, v->leaf);

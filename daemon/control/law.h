@@ -22,10 +22,10 @@
 enum control_state {
 	CONTROL_UNKNOWN, /* nothing was measured yet */
 	CONTROL_IDLE, /* the unit does not use the device */
-	CONTROL_HELD, /* its rate is the floor, or all of its demand */
-	CONTROL_SETTLING, /* short of it for less than a verdict takes */
-	CONTROL_INFEASIBLE, /* the floors on a leaf add up to more than there is */
-	CONTROL_LIMITED, /* has too few requests in flight to use its share */
+	CONTROL_HELD, /* the rate is at least the floor, or all of the unit's demand */
+	CONTROL_SETTLING, /* below the floor, but not for long enough for a verdict */
+	CONTROL_INFEASIBLE, /* the floors on a leaf need more than its device time */
+	CONTROL_LIMITED, /* the unit has too few requests in flight to use its share */
 	CONTROL_CROWDED, /* the unit's own other traffic takes its share */
 	CONTROL_UNATTRIBUTED, /* served, but device time is charged to others */
 	CONTROL_UNWEIGHTED, /* a leaf's scheduler has no weights */
@@ -140,7 +140,7 @@ struct control_use *control_use(struct control *c, uint32_t node,
  * control_use() and control_wake() end that.
  */
 bool control_rests(const struct control *c, uint32_t node);
-/** control_wake() - there is something to be set */
+/** control_wake() - end the dormancy of a node, which has input to be set */
 void control_wake(struct control *c, uint32_t node);
 /** control_set_nominal() - the nominal weight, 1..10000, 100 at first */
 void control_set_nominal(struct control *c, uint32_t node, uint32_t leaf,
@@ -187,7 +187,7 @@ uint32_t control_reserve(const struct control *c, uint32_t node, uint32_t leaf);
  * where the ratio does not fit into 1..10000, for their siblings.
  */
 uint32_t control_weight(const struct control *c, uint32_t node, uint32_t leaf);
-/** control_is_moved() - does it differ from the nominal one on any leaf? */
+/** control_is_moved() - does the weight differ from the nominal one on any leaf? */
 bool control_is_moved(const struct control *c, uint32_t node);
 /** control_need() - share of @leaf that the promise needs, 0..1 */
 double control_need(const struct control *c, uint32_t promise, uint32_t leaf);

@@ -117,9 +117,7 @@ static int add_leaves_of(struct plant *plant, const struct cgroup *c)
 	return err;
 }
 
-/* The node numbers of cgroups, while the plant is made: open means its children are
- * nodes, too.
- */
+/* Add the node of a cgroup while the plant is made. The children of an open node are nodes, too. */
 static int add_node(struct plant *plant, struct cgroup *c)
 {
 	struct cgroup **grown;
@@ -185,7 +183,7 @@ static void mark_sampled(struct plant *plant, bool measured, bool guessed)
 		if (!measured)
 			continue;
 		top->sampled |= SAMPLE_TIME;
-		/* One on the way has its children as nodes. */
+		/* The children of a cgroup on the way to a floor are nodes of their own. */
 		for (struct cgroup *c = cgroup_next(top, top);
 		     c && !top->on_way; c = cgroup_next(top, c))
 			c->sampled |= SAMPLE_TIME;
@@ -384,7 +382,7 @@ static int add_floor(struct plant *plant, struct plant *was,
 	}
 	if (f->part)
 		f->floor = old->floor;
-	/* Counts stay when only the percentile is another one. */
+	/* Keep the counts of a target if only its percentile has changed. */
 	if (f->target) {
 		double percentile = f->target->percentile;
 
@@ -455,8 +453,8 @@ void plant_free(struct plant *plant)
 	*plant = (struct plant){};
 }
 
-/* A cgroup that is in no plant any more gets its nominal weights back. When the daemon
- * has just started, nodes keep the lines that are there until there are samples.
+/* A cgroup that is no longer in a plant gets its nominal weights back. When the daemon has
+ * just started, nodes keep their present lines until there are samples.
  */
 static int settle_setpoints(const struct plant *plant,
 			    const struct control_context *context,

@@ -6,7 +6,7 @@
 
 #include "policy/promise.h"
 
-/* Costs that are kept, of a floor on a leaf each, and for how long. */
+/* Most costs that are kept (a cost is that of a floor on a leaf), and the time for which. */
 #define PRIORS_MAX 1024U
 #define PRIOR_AGE_USEC (7ULL * 24 * 3600 * 1000000)
 

@@ -43,7 +43,7 @@ static const struct device *device_of(const struct admission_base *base,
 	return d;
 }
 
-/* @c: NULL: the unit does not run. */
+/* @c: NULL for a unit that is not running. */
 static int add_stated(const struct admission_base *base, const char *unit,
 		      const struct cgroup *c, struct promised *sums, size_t n)
 {
@@ -82,8 +82,9 @@ static bool is_among(const struct proposed *l, size_t n, const char *unit)
 	return false;
 }
 
-/* A setting made at run time counts at once, and so does its end. The policy of a unit that runs has
- * both only when systemd has answered: until then a second setting would find the same room, or none.
+/* A setting made at run time counts at once, and so does its removal. The policy of a
+ * running unit has either only when systemd has answered: until then, a second setting
+ * would find the same room, or none.
  */
 static int add_units(const struct admission_base *base,
 		     const struct proposed *but, size_t n_but,

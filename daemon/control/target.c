@@ -36,9 +36,9 @@
 
 #include "control/target.h"
 
-/* Time constant of a mean: a sample of one second ago counts for a third. */
+/* Time constant of a mean: a sample from one second ago counts for a third. */
 #define COUNTS_S 0.9
-/* Fewer requests than that in it have no P95: one in 20 is above it. */
+/* With fewer requests there is no P95, which one request in 20 exceeds. */
 #define REQUESTS_MIN 20
 #define PERCENTILE_USUAL 0.95
 
@@ -46,12 +46,12 @@
 #define GROW_EXTRA 0.01
 #define SHRINK_PER_S 0.9
 #define CALM 0.8
-/* The least device time of a unit in a second, with which it begins. */
+/* The device time in a second that a unit has at first, and at least. */
 #define WANTED_MIN 0.01
-/* Of each leaf; the others must live, too. */
+/* The most device time of each leaf, because other units need some. */
 #define WANTED_MOST 0.9
 #define VERDICT_S 2.0
-/* The elevators of a stripe find their means within less. */
+/* The elevators of a stripe adapt to a target within this time. */
 #define ENFORCED_VERDICT_S 10.0
 
 void target_init(struct target *t, uint64_t goal_us, double percentile,
@@ -76,9 +76,8 @@ static double requests_min(const struct target *t)
 	return fmax(min, REQUESTS_MIN);
 }
 
-/*
- * Part of the counts that is kept. Where a percentile needs more requests than come in
- * a second, counts are kept so much longer.
+/* The part of the counts that is kept each tick. A percentile that needs more requests than
+ * come in a second keeps them for longer.
  */
 static double kept(const struct target *t, double dt_s)
 {
@@ -91,7 +90,7 @@ static double kept(const struct target *t, double dt_s)
 	return fmin(slow, fmax(quick, min / all));
 }
 
-/* A verdict takes longer than counts of the time before the last change are kept. */
+/* A verdict waits until counts from before the last change have decayed. */
 static void judge(struct target *t, double keep, double dt_s)
 {
 	bool is_hopeful = t->is_enforced && !t->is_unreachable;
@@ -125,7 +124,9 @@ void target_tick(struct target *t, const struct histogram *new, bool waits,
 		return;
 	}
 	if (histogram_sum(&t->counts) < requests_min(t)) {
-		/* Too few for a percentile, or none that are done: the unit may be starved. */
+		/* Too few completed requests for a percentile. With waiting requests, the
+		 * unit may be starved.
+		 */
 		t->state = waits ? CONTROL_SETTLING : CONTROL_IDLE;
 		if (waits && !t->is_enforced)
 			t->wanted =

@@ -36,8 +36,8 @@ static bool share_leaf(const struct device *a, const struct device *b)
 	return false;
 }
 
-/* Bytes of the unit on other devices that share a leaf with @d. Of devices above each other
- * only the topmost one with traffic of the unit counts.
+/* Bytes of the unit on other devices that share a leaf with @d. Of devices that stand on
+ * each other, only the topmost one with traffic of the unit counts.
  */
 static uint64_t other_bytes(const struct machine *machine,
 			    const struct sampler *sampler,
@@ -46,7 +46,7 @@ static uint64_t other_bytes(const struct machine *machine,
 	const struct topology *t = machine->topology;
 	uint64_t sum = 0;
 
-	/* Each device that shares a disk stands on it, and is not counted. */
+	/* A device that shares a disk stands on that disk, so a disk has no such devices. */
 	if (device_is_lowest(d))
 		return 0;
 	for (size_t i = 0; i < t->n_devices; i++) {

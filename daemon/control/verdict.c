@@ -26,14 +26,14 @@
 /* A unit whose rate is above this part of its io.max is throttled by it. */
 #define CAPPED 0.9
 
-/* A queue between the unit and its leaves is the cause if this part of its slots is taken for
- * so many ticks, while the unit receives less than that part of its floor.
+/* A queue between the unit and its leaves is the cause (crowded) if this part of its slots
+ * is taken for this many ticks, while the unit receives less than this part of its floor.
  */
 #define FULL 0.9
 #define CROWDED_TICKS 8
 #define SHORT 0.95
 
-/* From so many bytes at the leaves per byte of the unit on, the cause names the factor. */
+/* With more bytes at the leaves than this for each byte of the unit, the cause names the factor. */
 #define COPIES_ODD 1.25
 
 static bool is_broken(enum control_state state)
@@ -477,7 +477,7 @@ static int report(const struct evidence *e, struct governed *f)
 		report_to_journal(f, true);
 	else if (f->complained && state == CONTROL_HELD)
 		report_to_journal(f, false);
-	/* It may settle, or be idle, before it holds again. */
+	/* The unit may settle, or be idle, before the floor holds again. */
 	f->complained = is_broken(state) ||
 			(f->complained && state != CONTROL_HELD);
 	return 0;
@@ -512,7 +512,7 @@ int verdicts_tell(struct plant *plant, const struct sampler *sampler,
 	for (size_t i = 0; i < plant->n_floors && !err; i++) {
 		struct governed *f = &plant->floors[i];
 
-		/* A target's percentile is over a second already. */
+		/* The percentile of a target is already measured over a second. */
 		f->got = f->target ? f->rate : f->got + a * (f->rate - f->got);
 		remember(&e, f);
 		err = report(&e, f);

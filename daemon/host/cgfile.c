@@ -18,7 +18,7 @@
 #include "host/cgfile.h"
 #include "host/event.h"
 
-/* A cgroup or disk that is gone is normal. */
+/* Does the error mean that the cgroup or disk was removed? That is normal. */
 static bool is_gone(int err)
 {
 	return err == -ENOENT || err == -ENODEV;
@@ -174,7 +174,7 @@ struct cgvalue cgfile_merge(const struct cgfiles *files, const struct cgroup *c,
 	return v;
 }
 
-/* A line that has its former value again belongs to the daemon no more. */
+/* A line with its former value no longer belongs to the daemon. */
 static void drop_if_restored(struct cgfiles *files, const struct cgroup *c,
 			     const struct cglines *before,
 			     const struct cgchange *ch)
@@ -218,7 +218,7 @@ bool cgchange_is_untaken(const struct cgchange *ch)
 	       ch->error == -EOPNOTSUPP;
 }
 
-/* Of a line that fails with one value after the other, the first failure is for people. */
+/* Log the first failure of a line for people, and further ones for debugging. */
 static int level_of_failure(const struct cgroup *c, enum cgfile file,
 			    const struct cgchange *ch)
 {
@@ -259,7 +259,7 @@ static int write_line(struct cgfiles *files, struct cgroup *c,
 				  : remember_refusal(c, file, ch, ch->error);
 }
 
-/* Others may have changed limits that were not written. */
+/* Has a line the values that were written? Other programs may have changed other limits in it. */
 static bool has_taken(enum cgfile file, const struct cgvalue *was,
 		      const struct cgvalue *wanted, const struct cgvalue *is)
 {
@@ -272,8 +272,8 @@ static bool has_taken(enum cgfile file, const struct cgvalue *was,
 	return true;
 }
 
-/* The kernel may accept a write and do something else, or someone else may have written in
- * between.
+/* The kernel may accept a write and do something else, or another program may have written
+ * since.
  */
 static int check_line(struct cgfiles *files, struct cgroup *c,
 		      const struct cglines *before, const struct cglines *after,
@@ -410,7 +410,7 @@ static int add_recorded(struct changes *l, const struct cgfiles *files,
 	return err;
 }
 
-/* In a file without records all device lines go. */
+/* In a file without records, withdraw all lines of devices. */
 static int add_present(struct changes *l, const struct cglines *present,
 		       const struct cgchange *keep, size_t n, bool is_routine)
 {
@@ -482,7 +482,7 @@ int cgfiles_restore(struct cgfiles *files, struct cgroup *top)
 	if (files->dry_run)
 		return 0;
 	for (struct cgroup *c = top; c && !err; c = cgroup_next(top, c)) {
-		/* No later comparison would write them. */
+		/* No later comparison would write these lines again. */
 		cgfile_retry(c);
 		for (enum cgfile f = 0; f < CGFILES && !err; f++)
 			err = withdraw(files, c, f, NULL, 0, true);

@@ -97,8 +97,8 @@ void cgfiles_device_gone(struct cgfiles *files, dev_t devno);
 void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c);
 
 /**
- * cgfile_merge() - the lower one of each limit in @ours and in the lines of others for @devno
- * @present: content of the file now, from which later changes by others follow
+ * cgfile_merge() - the lower value of each limit, of @ours and of other programs' lines for @devno
+ * @present: the content of the file now, with later changes by other programs
  */
 struct cgvalue cgfile_merge(const struct cgfiles *files, const struct cgroup *c,
 			    const struct cglines *present, dev_t devno,

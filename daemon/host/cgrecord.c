@@ -38,7 +38,7 @@ bool cgrecord_is_about(const char *line, const struct cgroup *c, dev_t *ret)
 	return true;
 }
 
-/* The record of a line: "VALUE", of a merged one "VALUE / WRITTEN". */
+/* Find the record of a line: "VALUE", or "VALUE / WRITTEN" if the line was merged. */
 static const char *find_record(const struct cgrecords *records,
 			       const struct cgroup *c, enum cgfile file,
 			       dev_t devno)

@@ -6,7 +6,7 @@
 #include "host/cgroup.h"
 #include "host/record.h"
 
-/** struct cgrecords - values that lines had before, by file, in /run/sutro */
+/** struct cgrecords - former values of lines that the daemon replaced, in /run/sutro */
 struct cgrecords {
 	struct record files[CGFILES];
 };
@@ -14,7 +14,7 @@ struct cgrecords {
 /** cgrecord_is_about() - is @line of a record file about @c, and on which device? */
 bool cgrecord_is_about(const char *line, const struct cgroup *c, dev_t *ret);
 
-/** cgrecord_exists() - has a line of @file of @c a record? */
+/** cgrecord_exists() - is there a record of any line of @c in @file? */
 bool cgrecord_exists(const struct cgrecords *records, const struct cgroup *c,
 		     enum cgfile file);
 
@@ -22,7 +22,7 @@ bool cgrecord_exists(const struct cgrecords *records, const struct cgroup *c,
 bool cgrecord_former(const struct cgrecords *records, const struct cgroup *c,
 		     enum cgfile file, dev_t devno, struct cgvalue *ret);
 
-/** cgrecord_of_others() - the line that the daemon replaced, with later changes of others */
+/** cgrecord_of_others() - the value that the daemon replaced, with later changes by others */
 struct cgvalue cgrecord_of_others(const struct cgrecords *records,
 				  const struct cgroup *c,
 				  const struct cglines *present, dev_t devno);
@@ -43,7 +43,7 @@ int cgrecord_save(struct cgrecords *records, const struct cgroup *c,
 void cgrecord_take_back(struct cgrecords *records, const struct cgroup *c,
 			enum cgfile file, dev_t devno, const char *was);
 
-/** cgrecord_drop() - the line belongs to the daemon no more */
+/** cgrecord_drop() - drop the record of a line that no longer belongs to the daemon */
 void cgrecord_drop(struct cgrecords *records, const struct cgroup *c,
 		   enum cgfile file, dev_t devno);
 

@@ -32,7 +32,7 @@
 
 #define EVENTS_MAX 1000U
 
-/* The name of the controller that the walk is for. */
+/* The cgroup controller that the walk looks for. */
 #define CONTROLLER "io"
 
 struct cgroup_tree {
@@ -59,7 +59,7 @@ static int open_beneath(const struct cgroup *c, const char *file, int flags)
 	char path[PATH_MAX];
 	int fd, n;
 
-	/* Not allocated: each step of the control opens files. */
+	/* The path is not allocated, because each tick opens files. */
 	n = snprintf(path, sizeof(path), "%s/%s", c->path, file);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return -ENAMETOOLONG;
@@ -258,7 +258,9 @@ static void on_file_modified(struct cgroup *c, const char *name)
 		t->ops->modified(c, name, t->userdata);
 }
 
-/* A change of cgroup.subtree_control is about each child. */
+/* Is a delegated cgroup within its budget of events? A change of cgroup.subtree_control
+ * counts for each child, too.
+ */
 static bool is_within_budget(struct cgroup *c, const char *name)
 {
 	struct cgroup *child;
@@ -301,8 +303,8 @@ static int on_inotify(sd_event_source *s, const struct inotify_event *event,
 		return -ENOMEM;
 	if (event->mask & IN_CREATE)
 		return scan_below(t, path);
-	/* If it was made again since, it is another directory with no watch
-	 * yet, and its IN_CREATE is still to come.
+	/* A cgroup that was made again since is another directory without a watch, and its
+	 * IN_CREATE follows.
 	 */
 	child = cgroup_find(t, path);
 	if (child && (event->mask & IN_DELETE))
@@ -349,7 +351,7 @@ static int add_cgroup(struct cgroup_tree *t, const char *path)
 	char *slash;
 	int err;
 
-	/* Removed and made again while events were lost: this is another one. */
+	/* The cgroup was removed and made again while events were lost. */
 	if (c && c->parent && !is_same(c)) {
 		remove_cgroup(c);
 		c = NULL;
@@ -391,7 +393,7 @@ static int add_cgroup(struct cgroup_tree *t, const char *path)
 		TAILQ_INSERT_TAIL(&parent->children, c, siblings);
 	else
 		t->root = c;
-	/* Watch before looking inside, so that nothing is missed between. */
+	/* Watch the directory before it is read, so that nothing is missed in between. */
 	err = add_inode(c) ?: watch_cgroup(c);
 	if (err)
 		return err;
@@ -483,7 +485,7 @@ int cgroup_tree_scan(struct cgroup_tree *t)
 		return err;
 	for (c = t->root; c; c = next) {
 		next = cgroup_next(t->root, c);
-		/* An error of the walk is no evidence that it was removed. */
+		/* An error of the walk is no evidence that the cgroup was removed. */
 		if (c->generation == t->generation ||
 		    !cgroup_is_gone(t, c->path)) {
 			c->n_events = 0;
@@ -491,7 +493,7 @@ int cgroup_tree_scan(struct cgroup_tree *t)
 				return -ENOMEM;
 			continue;
 		}
-		/* Its whole subtree goes with it. */
+		/* remove_cgroup() also removes the cgroups below it, so skip these. */
 		while (next && startswith(next->path, c->path) &&
 		       next->path[strlen(c->path)] == '/')
 			next = cgroup_next(t->root, next);

@@ -18,7 +18,7 @@ enum cgroup_origin {
 	CGROUP_FOREIGN, /* made by another program, below a delegated unit */
 };
 
-/* The series of samples there are. */
+/* The users of samples, each with samples of its own. */
 enum sampler_slot {
 	SAMPLER_WATCHER,
 	SAMPLER_GOVERNOR,

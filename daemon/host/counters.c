@@ -27,8 +27,8 @@ static const char *parse_latencies(const char *s, struct latencies *ret)
 	return s;
 }
 
-/* The counter with the name @key; COUNTERS: an unknown one. The kernel writes them in one
- * order: @next is the one behind the last that was found.
+/* The counter with the name @key; COUNTERS: an unknown name. The kernel writes counters in
+ * one order: @next is the counter behind the last one found.
  */
 static enum counter counter_of(const char *key, size_t length,
 			       enum counter next)

@@ -74,7 +74,7 @@ static int read_scheduler(struct sysblock *s, struct device *leaf)
 	err = sysblock_read(s, leaf->name, "queue/scheduler", &text);
 	if (err)
 		return err;
-	/* "none [mq-deadline] bfq"; without a choice, "none". */
+	/* Find "mq-deadline" in "none [mq-deadline] bfq". A queue without a choice has "none". */
 	open = strchr(text, '[');
 	close = open ? strchr(open, ']') : NULL;
 	if (close) {
@@ -278,7 +278,7 @@ static char *lvm_alias(const char *label)
 	return alias;
 }
 
-/* From udev: links (only those made for people), and the words of the table. */
+/* Read udev's properties: links for people only, and the words of the table. */
 static int read_udev(struct sysblock *s, struct device *d, char **ret_table)
 {
 	static const char *const families[] = { "/dev/mapper/", "/dev/md/" };
@@ -325,7 +325,7 @@ static int name_and_kind(struct sysblock *s, struct device *d)
 		if (!mapper)
 			return -ENOMEM;
 		err = add_alias(s, d, mapper);
-		/* "LVM-" and two ids of 32 characters: a volume for users. */
+		/* "LVM-" and two ids of 32 characters: not an internal volume. */
 		if (!err && uuid && startswith(uuid, "LVM-") &&
 		    strlen(uuid) == 68) {
 			lvm = lvm_alias(d->label);

@@ -22,7 +22,7 @@
 #include "host/helper.h"
 #include "host/util.h"
 
-/* Processes that sleep in the kernel because of dead disks count, too. */
+/* The limit includes processes that sleep in the kernel because of dead disks. */
 #define CHILDREN_MAX 64U
 
 #define OUTPUT_BYTES_MAX (64U * 1024 * 1024)
@@ -47,7 +47,7 @@ static unsigned int n_children;
 static int on_reaped(sd_event_source *s, const siginfo_t *si, void *userdata)
 {
 	n_children--;
-	/* This was the last reference. */
+	/* Drop the last reference to the event source. */
 	sd_event_source_set_floating(s, false);
 	return 0;
 }

@@ -77,6 +77,6 @@ double histogram_percentile_us(const struct histogram *h, double part)
 						  (rank - sum) / h->count[i];
 		sum += h->count[i];
 	}
-	/* Rounding: the sum above was larger by an ulp. */
+	/* Rounding made the total larger than the sum of the counts. */
 	return rank > 0 ? histogram_end_us(HISTOGRAM_BUCKETS - 1) : 0;
 }

@@ -10,7 +10,7 @@ enum device_kind raid_kind(const char *level)
 		const char *prefix;
 		enum device_kind kind;
 	} levels[] = {
-		/* raid10 before raid1: these are prefixes (raid5_ls, raid6_zr) */
+		/* raid10 stands before raid1, because these are prefixes (raid5_ls, raid6_zr). */
 		{ "raid10", DEVICE_RAID10 }, { "raid0", DEVICE_RAID0 },
 		{ "raid1", DEVICE_RAID1 },   { "raid4", DEVICE_RAID4 },
 		{ "raid5", DEVICE_RAID5 },   { "raid6", DEVICE_RAID6 },
@@ -88,7 +88,7 @@ enum device_kind dm_kind(const char *table, const char *uuid,
 		    any_slave_label(slaves, n_slaves, "-real"))
 			return DEVICE_SNAPSHOT;
 		if (any_slave_label(slaves, n_slaves, "_rimage_"))
-			return DEVICE_UNKNOWN; /* some raid level */
+			return DEVICE_UNKNOWN; /* image of a RAID volume of unknown level */
 	}
 	if (n_slaves == 0)
 		return DEVICE_UNKNOWN;

@@ -33,16 +33,16 @@
 
 #include "host/latency-map.h"
 
-/* Cgroups above the owner of a bio that are looked at. */
+/* Ancestors of the owner of a bio that are searched. */
 #define DEPTH_MAX 32
-/* A request has at most so many bios: a page of each, and 4 MiB. */
+/* A request has at most this many bios: a page each, of 4 MiB. */
 #define BIOS_MAX 1024
 
 #define OP_BITS 8
 #define OP_READ 0
 #define OP_WRITE 1
 
-/* ---- types of the kernel: members that are read; BTF has their offsets ---- */
+/* ---- types of the kernel: only the members that are read; BTF has their offsets ---- */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), \
 			     apply_to = record)
@@ -128,7 +128,7 @@ struct flight {
 	__u32 has_parts;
 };
 
-/* By the address of the bio. One that ends unseen is replaced by others in time. */
+/* Bios in flight, by address. An entry whose end was not seen is replaced in time. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__type(key, __u64);
@@ -136,7 +136,7 @@ struct {
 	__uint(max_entries, 4096); /* latency.c sets it by the number of CPUs */
 } flights SEC(".maps");
 
-/* Devices in a pair: other devices cost one look-up. */
+/* Devices that are in a pair. For other devices, one look-up is enough. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -252,13 +252,13 @@ int BPF_PROG(on_bio_queue, struct bio *bio)
 
 /* ---- end ---- */
 
-/* @failed: the bio was not served. REQ_NOWAIT ones may fail at once. */
+/* Count the latency of a bio, unless it has failed (@failed: a REQ_NOWAIT bio may fail at once). */
 static void count(struct bio *bio, const struct flight *flight, bool failed)
 {
 	struct walk w = { .flight = *flight };
 	__u64 key = (__u64)bio;
 
-	/* 0 has another meaning, and no bio is that fast. */
+	/* 0 means that only the pair is searched, and no bio is that fast. */
 	w.ns = bpf_ktime_get_ns() - flight->start_ns ?: 1;
 	bpf_map_delete_elem(&flights, &key);
 	if (!failed && !BPF_CORE_READ(bio, bi_status))

@@ -185,7 +185,7 @@ static int add_device(struct latency *l, uint32_t dev)
 				   &used, BPF_ANY);
 }
 
-/* Its device last: with that the programs look for the pair. */
+/* Add the device last, because the programs look for the pair as soon as it is there. */
 static int add(struct latency *l, const struct latency_pair *pair)
 {
 	struct watch **grown, *w;

@@ -111,7 +111,7 @@ static void finish(struct leaf_switch *s, int err)
 
 /* ---- the child ---- */
 
-/* The output is the number of the error, "0" for none. */
+/* The output of the child is the number of the error, "0" for none. */
 static int write_in_child(int fd, void *userdata)
 {
 	const struct leaf_switch *s = userdata;
@@ -148,7 +148,7 @@ static void start_waiting(struct leaf_switches *all)
 		err = helper_start(all->machine->event, &job, &s->helper);
 		if (err) {
 			finish(s, err);
-			return; /* which went on with the others */
+			return; /* which continued with the other leaves */
 		}
 		all->n_running++;
 	}
@@ -235,7 +235,7 @@ static int use_path(struct leaf_switches *all, const char *path)
 		log_debug_errno(err, "Use=%s: %m, ignoring.", path);
 		return 0;
 	}
-	/* Neither a leaf that was released nor one that was switched by hand since. */
+	/* Skip a leaf that was released, or that was switched by hand since. */
 	for (size_t i = 0; !err && i < d->n_leaves; i++)
 		if (!leaf_is_known(&m->roots, d->leaves[i]))
 			err = leaf_switch(all, d->leaves[i], true, NULL, NULL);

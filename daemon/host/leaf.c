@@ -37,7 +37,7 @@ static char *record_path(const struct roots *roots, const struct device *leaf)
 	return asprintf_or_null("%s/leaves/%s", roots->run, leaf->name);
 }
 
-/* Return: 1; 0: there is none for this disk; -errno: it cannot be read. */
+/* Return: 1; 0: this disk has no record; -errno: the record cannot be read. */
 static int record_load(const struct roots *roots, const struct device *leaf,
 		       struct record *ret)
 {
@@ -108,7 +108,7 @@ void leaf_result_done(struct leaf_result *r)
 	*r = (struct leaf_result){};
 }
 
-/* Removed meanwhile, it has no queue any more. */
+/* A leaf that was removed meanwhile has no queue any more. */
 static bool leaf_exists(const struct roots *roots, const struct device *leaf)
 {
 	_cleanup_free_ char *path = NULL;
@@ -259,7 +259,7 @@ int leaf_end(const struct roots *roots, struct device *leaf, bool use, int err,
 
 	if (err == -ENOMEM || unread == -ENOMEM)
 		return -ENOMEM;
-	/* The scheduler in use decides, even if its writer has failed since. */
+	/* The scheduler in use decides, even if the write has failed since. */
 	if (unread || is_other)
 		return end_badly(roots, leaf, use && is_other,
 				 err ?: unread ?: -EIO, ret);
@@ -278,6 +278,6 @@ bool leaf_is_known(const struct roots *roots, const struct device *leaf)
 {
 	struct record r;
 
-	/* One that cannot be read is one. */
+	/* A record that cannot be read counts as one. */
 	return record_load(roots, leaf, &r) != 0;
 }

@@ -4,7 +4,7 @@
 
 #include "host/topology.h"
 
-/* A disk that needs longer for its requests is reported. */
+/* The time for a switch, after which the disk is reported. */
 #define LEAF_LIMIT_SEC 10U
 
 /**
@@ -34,7 +34,7 @@ int leaf_begin(const struct roots *roots, const struct device *leaf, bool use,
 	       bool dry_run, struct leaf_result *ret);
 
 /**
- * leaf_write_scheduler() - the write, which may take as long as the requests of the disk
+ * leaf_write_scheduler() - write the scheduler, which may take as long as the requests of the disk
  * @leaf: its name
  */
 int leaf_write_scheduler(const struct roots *roots, const char *leaf,

@@ -19,13 +19,13 @@
 #include "host/helper.h"
 #include "host/lookup.h"
 
-/* More paths in all settings are a mistake or worse. */
+/* More paths in all settings are a mistake or an attack. */
 #define PATHS_MAX 16384U
 
-/* Of the paths of one child; the first one without an answer is given up then. */
+/* The time for the paths of one child. After it, the first path without an answer is given up. */
 #define LIMIT_USEC 5000000U
 
-/* Paths of one child: the answers of the others do not wait for it. */
+/* Paths of one child. Paths of another child do not wait for them. */
 #define BATCH 64U
 
 /**
@@ -100,7 +100,7 @@ int lookups_write(const struct roots *roots, char *const *paths, int fd)
 	for (; paths && *paths && !err; paths++) {
 		_cleanup_free_ char *real = NULL, *line = NULL;
 
-		/* A path with a newline would be two lines. */
+		/* A path with a newline would look like two lines. */
 		if (!strchr(*paths, '\n'))
 			real = path_real(roots, *paths);
 		else
@@ -122,7 +122,7 @@ int lookups_read(char **rest, const char **ret_real)
 	char *line = *rest, *end = strchr(line, '\n');
 	int err;
 
-	/* A line without its end was cut. */
+	/* A line without a newline is incomplete. */
 	if (!end)
 		return -ENODATA;
 	*end = '\0';
@@ -147,7 +147,9 @@ static int on_work(int fd, void *userdata)
 
 /* ---- answers ---- */
 
-/* Return: does it lead elsewhere than before? Before the first answer it was taken literally. */
+/* Store an answer. Return: does the path lead elsewhere than before? Before the first
+ * answer, the path was taken literally.
+ */
 static bool set(struct lookup *one, const char *real, int error)
 {
 	const char *before = one->error == -EINPROGRESS ? one->path : one->real;
@@ -195,10 +197,10 @@ static void on_done(int err, const char *output, size_t length, void *userdata)
 		else if (!is_over && err == -ETIMEDOUT)
 			is_other |= give_up(one);
 		is_any |= r >= 0 || err == -ETIMEDOUT;
-		/* The others are still due. */
+		/* The answers of the other paths are still due. */
 		is_over |= r < 0;
 	}
-	/* Without any answer the next attempt is that of the next setting. */
+	/* Without any answer, do not try again before the next setting. */
 	if (is_any)
 		start(l);
 	if (is_other)

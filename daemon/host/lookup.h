@@ -40,7 +40,7 @@ int lookups_find(struct lookups *l, const struct topology *t, const char *path,
 /** lookups_unknown() - add the paths that were not looked up yet */
 int lookups_unknown(const struct lookups *l, char ***paths);
 
-/** lookups_knows() - was the path looked up, or need it not be? */
+/** lookups_knows() - is the answer for the path known, or not needed? */
 bool lookups_knows(const struct lookups *l, const char *path);
 
 /**
@@ -54,10 +54,10 @@ bool lookups_set(struct lookups *l, const char *path, const char *real,
 /** lookups_renew() - look all paths up again, and drop those not used since the last call */
 void lookups_renew(struct lookups *l);
 
-/** lookups_retry() - look up again the paths that led nowhere, but those that did not end */
+/** lookups_retry() - look up again the paths that led nowhere, except lookups without an answer */
 void lookups_retry(struct lookups *l);
 
-/** lookups_forget() - look up all paths again, also those that did not end */
+/** lookups_forget() - look up all paths again, also after lookups without an answer */
 void lookups_forget(struct lookups *l);
 
 /**

@@ -5,7 +5,7 @@
 #include "host/sample.h"
 
 /**
- * struct partition - counters of a partition, which are those of all cgroups
+ * struct partition - counters of a partition, which count the requests of all cgroups
  * @total: as read last
  * @is_known: @total was read
  */

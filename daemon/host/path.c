@@ -92,7 +92,7 @@ static bool lies_in(const char *path, const char *point)
 	return strncmp(path, point, n) == 0 && (path[n] == '/' || !path[n]);
 }
 
-/* The mount a canonical path lies in: the deepest, of several the last one. */
+/* The mount that contains a canonical path: the deepest, of several at one point the last. */
 static int find_mount(const struct roots *roots, const char *path,
 		      struct mount *ret)
 {
@@ -243,7 +243,7 @@ static int by_mount(const struct topology *t, const struct roots *roots,
 	if (err)
 		return err;
 	if (major(m->devno) == 0) {
-		/* btrfs; not tmpfs, proc, nfs, overlay ... */
+		/* a device behind btrfs; tmpfs, proc, nfs and overlay have none */
 		err = by_dev(t, roots, m->source, ret);
 		return err == -ENOMEM || !err ? err : -ENODEV;
 	}

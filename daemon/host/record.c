@@ -120,7 +120,7 @@ int record_open(struct record *r, const struct roots *roots, const char *name)
 	if (fd < 0 && errno == ENOENT)
 		return 0;
 	err = fd < 0 ? -errno : read_lines(fd, on_line, r);
-	/* After another error a later record_set() would lose the lines that were not read. */
+	/* After another error, a later record_set() would lose the lines that could not be read. */
 	if (err == -EFBIG) {
 		log_warning_errno(err, "Cannot read all of %s, going on: %m",
 				  r->path);

@@ -101,7 +101,7 @@ struct search {
 	bool is_moved;
 };
 
-/* A thread of a known array, or one of the volumes of LVM, which all have one name. */
+/* Take a thread of a known array, or of the volumes of LVM, whose threads all have one name. */
 static int take_thread(const struct search *s, uint64_t thread,
 		       const char *array, const char *action)
 {

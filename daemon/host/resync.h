@@ -17,7 +17,7 @@
  * @kind: level of the array
  * @thread: the kernel thread that runs it, 0: not found
  * @is_moved: the thread is in the cgroup of RESYNC_UNIT
- * @is_refused: it could not be moved, which was logged
+ * @is_refused: the thread could not be moved, and the failure was logged
  */
 struct resync {
 	char *name;
@@ -29,7 +29,7 @@ struct resync {
 	bool is_refused;
 };
 
-/** struct resyncs - all that run */
+/** struct resyncs - the resyncs that are running */
 struct resyncs {
 	struct resync *items;
 	size_t n;
@@ -38,7 +38,7 @@ struct resyncs {
 void resyncs_done(struct resyncs *l);
 
 /**
- * resyncs_find() - replace @l by the resyncs that run now
+ * resyncs_find() - replace @l by the resyncs that are running now
  *
  * Return: 0; -ENOMEM, and @l is empty.
  */

@@ -29,7 +29,7 @@
 #define INTERVAL_MAX_USEC 3000000U
 #define AGE_MAX_USEC 1500000U
 
-/* Counters of disks that are gone are kept for so many samples. */
+/* Samples after which counters of removed disks are dropped. */
 #define CLEAN_ROUNDS 256U
 
 /** struct latency_line - reads by latency: the counters, and the difference of the last pass */
@@ -220,8 +220,8 @@ static int add_to_those_above(const struct pass *p, const struct cgroup *c,
 	return 0;
 }
 
-/* In io.sutro.active the numbers of a new line may be from any time before. In a file of the
- * cgroup they are from the time since the last pass.
+/* The counters of a new line in io.sutro.active may be old. Those of a new line in a file
+ * of the cgroup began after the last pass.
  */
 static int take_line(const struct pass *p, struct cgroup *c, dev_t devno,
 		     const char *counters)
@@ -242,7 +242,7 @@ static int take_line(const struct pass *p, struct cgroup *c, dev_t devno,
 	compare = s->passes && (l->known ? l->sutro == p->sutro : !p->active);
 	u = difference(now, compare ? l->total : now);
 	reset = now[COUNTER_RIOS] < l->total[COUNTER_RIOS];
-	/* Requests that waited in the line before wait in this one, too. */
+	/* Requests that waited in the last pass still wait in this one. */
 	if (l->seen)
 		u.queued = 0;
 	memcpy(l->total, now, sizeof(now));
@@ -275,7 +275,7 @@ static int on_line(char *line, void *userdata)
 	rest++;
 	if (p->active) {
 		rest = skip_u64(rest, &inode);
-		/* Lines of one cgroup mostly stand together. */
+		/* Most lines of a cgroup follow each other. */
 		if (!p->c || p->c->inode != inode)
 			p->c = cgroup_by_inode(p->root->tree, inode);
 		if (*rest != ' ' || !p->c || !(p->c->sampled & SAMPLE_TIME) ||
@@ -510,7 +510,7 @@ uint64_t sample_latency_us(const struct latencies *l, double part)
 	for (size_t i = 0; i < LATENCY_BUCKETS; i++) {
 		sum += l->count[i];
 		if (sum && sum >= part * all) {
-			/* Where the next bucket begins. */
+			/* The begin of the next bucket. */
 			uint64_t octave = 1ULL << (14 + i / 2);
 
 			return (i % 2 ? octave + octave / 2 : octave) / 1000;

@@ -9,7 +9,7 @@
 
 int sysblock_note(struct sysblock *s, int err)
 {
-	/* A device without the file, or a device that is gone. */
+	/* Errors that mean that the device has no such file, or is gone. */
 	static const int expected[] = { 0,	-ENOENT, -ENOTDIR,   -ENODEV,
 					-ENXIO, -EINVAL, -EOPNOTSUPP };
 

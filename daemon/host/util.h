@@ -143,13 +143,13 @@ static inline const char *skip_u64(const char *s, uint64_t *ret)
 	return s;
 }
 
-/** skip_devno() - *s begins with "8:16"; it is moved behind that */
+/** skip_devno() - parse "8:16" at the beginning of *s, and move *s behind it */
 bool skip_devno(const char **s, dev_t *ret);
 
-/** parse_devno() - "8:16" */
+/** parse_devno() - parse "8:16", with nothing behind it */
 int parse_devno(const char *s, dev_t *ret);
 
-/** cpu_usec() - CPU time of this thread; on a busy machine it runs only now and then */
+/** cpu_usec() - CPU time of this thread, which a busy machine does not inflate */
 uint64_t cpu_usec(void);
 
 #define WEIGHT_MIN 1U

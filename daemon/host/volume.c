@@ -22,7 +22,9 @@ struct finder {
 	bool *used;
 };
 
-/* "8:16 rbytes=1 wbytes=0 ...": in io.sutro.stat other keys stand before. */
+/* Has a line transferred bytes? "8:16 rbytes=1 wbytes=0 ..."; io.sutro.stat has other keys
+ * before these.
+ */
 static bool has_bytes(const char *line)
 {
 	static const char *const keys[] = { " rbytes=", " wbytes=" };

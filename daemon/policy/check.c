@@ -7,7 +7,7 @@
 #include "policy/check.h"
 #include "policy/policyfile.h"
 
-/* The rest of the lists after resets within the file. */
+/* Report how many settings a file has, without those that a reset in it removes. */
 static int report(const struct policyfile *f)
 {
 	struct promises l = {};

@@ -6,7 +6,7 @@
 
 #include "policy/policies.h"
 
-/* Clients with promises, and units of each; root may have many programs. */
+/* Clients with promises, and units of each client. root may have many programs. */
 #define CLIENTS_MAX 256U
 #define CLIENT_UNITS_MAX 1024U
 
@@ -37,7 +37,7 @@ int clients_assign(struct clients *c, const char *name, const char *unit,
 		   const struct assignment *assignments, size_t n,
 		   char **ret_error);
 
-/** clients_forget() - the settings of @unit by the client @name */
+/** clients_forget() - drop the settings of @unit by the client @name */
 void clients_forget(struct clients *c, const char *name, const char *unit);
 
 /**

@@ -209,7 +209,7 @@ static int load_file(struct conf *c, const char *path, char ***errors)
 	}
 	line = ini_parse_stream(read_line, &s, on_assignment, &s);
 	fclose(s.file);
-	/* Of several lines that are no assignment inih returns the first. */
+	/* If several lines are no assignment, inih returns the number of the first. */
 	if (line > 0) {
 		s.line = line;
 		complain(&s, "...",

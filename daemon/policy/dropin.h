@@ -27,7 +27,7 @@ struct dropins {
 int dropins_list(char *const *dirs, const char *folder, const char *suffix,
 		 struct dropins *ret);
 
-/** dropins_put() - @path in the place of the file with @name, or as another one */
+/** dropins_put() - add @path, or replace the file of the same @name by it */
 int dropins_put(struct dropins *l, const char *name, const char *path);
 
 void dropins_done(struct dropins *l);

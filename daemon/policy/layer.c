@@ -80,7 +80,7 @@ static void inherit(struct policyfile *f, struct layer *before)
 	}
 }
 
-/* Without its file, or under a mask, a drop-in has no effect. */
+/* A drop-in has no effect if its policy file is missing or masked. */
 static bool is_void(const struct layer *l)
 {
 	return l->n_files && l->files[0].kind == POLICYFILE_POLICY &&
@@ -144,7 +144,7 @@ void layer_done(struct layer *l)
 
 /* ---- lists ---- */
 
-/* The number of layers before @name. */
+/* The number of layers that sort before @name. */
 static size_t position(const struct layers *l, const char *name)
 {
 	size_t low = 0, high = l->n;

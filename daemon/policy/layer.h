@@ -27,11 +27,11 @@ struct layers {
 	size_t n;
 };
 
-/** layer_add_file() - a file that is not read yet */
+/** layer_add_file() - add a file, which is not read yet */
 int layer_add_file(struct layer *l, const char *path,
 		   enum policyfile_kind kind);
 
-/** layer_give() - a text that is taken for that of the file added last */
+/** layer_give() - set the text of the file that was added last, which is then not read */
 int layer_give(struct layer *l, const char *text);
 
 /**
@@ -43,14 +43,14 @@ int layer_give(struct layer *l, const char *text);
  */
 int layer_read(struct layer *l, struct layer *before, char ***new_errors);
 
-/** layer_is_empty() - neither promises nor mistakes */
+/** layer_is_empty() - has it neither promises nor mistakes? */
 bool layer_is_empty(const struct layer *l);
 
 void layer_done(struct layer *l);
 
 struct layer *layers_find(const struct layers *l, const char *name);
 
-/** layers_put() - take over @layer, in the place of the one with its name */
+/** layers_put() - take over @layer, and replace the layer of the same name */
 int layers_put(struct layers *l, struct layer *layer);
 
 void layers_remove(struct layers *l, const char *name);

@@ -26,7 +26,7 @@
 
 #define BLANKS " \t\r"
 
-/* An even number of backslashes at the end is that many pairs. */
+/* Does a line end in a backslash that is not itself escaped? An even number of them are pairs. */
 static bool is_continued(const char *s, size_t n)
 {
 	bool odd = false;
@@ -68,7 +68,7 @@ static char *next_joined(struct line_reader *r, unsigned int *ret_number)
 		to += n;
 		if (more)
 			to[-1] = ' ';
-		/* An empty line is none. */
+		/* Skip an empty line. */
 		if (to == text && !more) {
 			begun = false;
 			more = true;

@@ -43,11 +43,11 @@ bool unit_name_is_valid(const char *name)
 	if (strlen(name) > UNIT_NAME_MAX || !has_suffix(name) ||
 	    name[strspn(name, NAME_LETTERS)])
 		return false;
-	/* Neither "@.service" nor a template, which is no unit. */
+	/* Neither "@.service" nor a template is the name of a unit. */
 	return name[0] != '.' && at != name && !(at && at[1] == '.');
 }
 
-/* The root has no settings. */
+/* Is it a clean path, and not the root, which has no settings? */
 static bool is_clean(const char *path)
 {
 	size_t n;
@@ -64,7 +64,7 @@ static bool is_clean(const char *path)
 
 bool cgroup_path_is_valid(const char *path)
 {
-	/* A backslash at the end of a line continues it. */
+	/* A backslash at the end of a line would continue it. */
 	return is_clean(path) && !path[strspn(path, PATH_LETTERS)] &&
 	       !endswith(path, "\\");
 }
@@ -103,7 +103,7 @@ bool match_allows(const char *key, const char *word)
 		return false;
 	if (streq(key, "Cgroup"))
 		return is_clean(word);
-	/* A name that matches nothing, such as "postgresql", is a mistake, too. */
+	/* A name that can match nothing, such as "postgresql", is a mistake, too. */
 	return strlen(word) <= UNIT_NAME_MAX && !strchr(word, '/') &&
 	       (has_suffix(word) || strchr("*?]", word[strlen(word) - 1]));
 }
@@ -147,7 +147,7 @@ bool match_covers(const struct match *m, const char *subject)
 	char *const *l = *subject == '/' ? m->cgroups : m->units;
 	bool found = false;
 
-	/* Unit names have backslashes: FNM_NOESCAPE. */
+	/* Names of units contain backslashes, so FNM_NOESCAPE. */
 	for (; l && *l; l++)
 		found = **l &&
 			(found || fnmatch(*l, subject,

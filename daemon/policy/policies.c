@@ -87,7 +87,7 @@ static int add_file(const struct policies *p, struct layer *layer,
 	return err || !text ? err : layer_give(layer, text);
 }
 
-/* *name is taken over. */
+/* Takes over *name. */
 static int put_layer(struct layers *l, struct layer *layer, char *name,
 		     struct layers *before, char ***new_errors)
 {

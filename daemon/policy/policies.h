@@ -26,7 +26,7 @@ void stated_done(struct stated *s);
 /** struct policies - the settings of all files */
 struct policies;
 
-/** policies_new() - an empty one; @roots must outlive it */
+/** policies_new() - make an empty catalogue; @roots must outlive it */
 int policies_new(const struct roots *roots, struct policies **ret);
 struct policies *policies_free(struct policies *p);
 DEFINE_CLEANUP(struct policies *, policies_free);
@@ -70,7 +70,7 @@ int policies_load_unit(struct policies *p, const char *unit,
 		       const char *fragment, char *const *dropins,
 		       char ***new_errors);
 
-/** policies_forget_unit() - the unit is gone; policies for it stay */
+/** policies_forget_unit() - drop the state of a removed unit; its policies stay */
 void policies_forget_unit(struct policies *p, const char *unit);
 
 /** policies_errors() - all mistakes there are now, sentences are added */

@@ -115,7 +115,7 @@ static const struct device *resolve(const struct topology *t,
 	int err;
 
 	err = lookups_find(lookups, t, path, &d);
-	/* When the answer comes, all paths are resolved again. */
+	/* All paths are resolved again when the answer arrives. */
 	if (err == -EINPROGRESS)
 		return NULL;
 	if (err && !*missed)
@@ -127,7 +127,7 @@ static const struct device *resolve(const struct topology *t,
 	return d;
 }
 
-/* They are the last ones. */
+/* Derived promises are the last ones of the list. */
 static void drop_derived(struct promises *l)
 {
 	while (l->n > 0 && l->items[l->n - 1].derived)
@@ -147,7 +147,7 @@ void policy_resolve(struct policy *p, const struct topology *t,
 	for (size_t i = 0; i < p->promises.n; i++) {
 		struct promise *one = &p->promises.items[i];
 
-		/* A weight is a statement, too. */
+		/* A weight of a device is a statement, too. */
 		if (one->path && !promise_is_any(one) &&
 		    one->key != PROMISE_WEIGHT)
 			one->device = resolve(t, lookups, one->path,

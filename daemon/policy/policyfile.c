@@ -30,12 +30,12 @@
 
 #define BLANKS " \t"
 
-/* Unit files have some KiB; systemd itself ends a line at this size. */
+/* Unit files have some KiB. systemd itself cuts a line at this size. */
 #define SIZE_MAX_BYTES (1024 * 1024)
 
 #define MISTAKES_MAX 20U
 
-/* Of a text that is wrong this much is shown: enough to find it. */
+/* Bytes of a wrong text that a message shows: enough to find it. */
 #define TEXT_MAX_BYTES 160U
 
 #define SECTION "X-Sutro"
@@ -84,7 +84,7 @@ static size_t n_statements(const struct policyfile *f)
 	return f->promises.n + match_length(&f->match);
 }
 
-/* Of policy.control/db.service.policy: "db.service". */
+/* Is "policy.control/db.service.policy" named after "db.service"? */
 static int is_named_after(const char *path, const char *subject)
 {
 	_cleanup_free_ char *name = control_name(subject);
@@ -96,7 +96,7 @@ static int is_named_after(const char *path, const char *subject)
 	return rest && streq(rest, ".policy");
 }
 
-/* One word of Unit= or Cgroup=. */
+/* Add one word of Unit= or Cgroup=. */
 static int on_pattern(struct parser *p, const struct line *l, const char *text,
 		      const char *word)
 {
@@ -133,7 +133,7 @@ static int on_match(struct parser *p, const struct line *l, const char *text)
 		return complain(p, l->number, text, "[Match] Unit= or Cgroup=");
 	if (!*l->value)
 		return strv_add(list, "");
-	/* One mistake a line. */
+	/* Report one mistake for a line. */
 	for (char *word = strtok_r(copy, BLANKS, &save);
 	     word && !err && strv_length(p->errors) == errors;
 	     word = strtok_r(NULL, BLANKS, &save))
@@ -193,7 +193,7 @@ static int on_assignment(struct parser *p, const struct line *l)
 		return 0;
 	if (l->section && streq(l->section, "Match"))
 		return on_match(p, l, text);
-	/* Of a section that is wrong its name is a mistake, that is enough. */
+	/* For a wrong section, report its name only. */
 	return l->section ? 0
 			  : complain(p, l->number, text + strlen("[] "),
 				     "first a section, [Match] or [X-Sutro]");

@@ -5,7 +5,7 @@
 #include "policy/match.h"
 #include "policy/promise.h"
 
-/* Settings of one file; a control file of a user must not grow without end. */
+/* Most settings of one file: a control file of a user must not grow without end. */
 #define POLICYFILE_STATEMENTS_MAX 256U
 
 /**
@@ -23,7 +23,7 @@ enum policyfile_kind {
 	POLICYFILE_UNIT,
 };
 
-/** policyfile_kind_of() - by the names of file and folder */
+/** policyfile_kind_of() - the kind of a file, by its name and that of its folder */
 enum policyfile_kind policyfile_kind_of(const char *path);
 
 /**

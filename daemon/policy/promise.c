@@ -183,7 +183,7 @@ static bool is_percent(enum promise_key key, const char *s)
 	return infos[key].kind == PROMISE_KIND_FLOOR && endswith(s, "%");
 }
 
-/* "5ms", "1s 500us P99" */
+/* Parse "5ms" or "1s 500us P99". */
 static int parse_target(const char *s, struct promise *ret)
 {
 	_cleanup_free_ char *time = NULL;
@@ -252,7 +252,7 @@ static int take_word(const char **s, char *to)
 	return quote ? -EINVAL : 0;
 }
 
-/* Empty and "." components go, ".." is refused; in place. */
+/* Remove empty and "." components in place. ".." is refused. */
 static int simplify_path(char *path)
 {
 	const char *from = path;

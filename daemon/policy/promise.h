@@ -58,7 +58,7 @@ enum promise_class {
 /* In the place of a path: each volume that the unit uses, see policy_expand(). */
 #define PROMISE_ANY "any"
 
-/* "infinity": a ceiling that is none; it overrides those of weaker sources. */
+/* "infinity": no limit; it overrides limits of weaker sources. */
 #define PROMISE_INFINITY UINT64_MAX
 
 #define IMPORTANCE_MAX 1000U
@@ -130,7 +130,7 @@ int promise_parse(enum promise_key key, const char *text, const char *source,
 		  struct promise *ret, const char **ret_allowed);
 void promise_done(struct promise *p);
 
-/** promise_format() - as it is written behind "KEY="; to be freed, NULL: no memory */
+/** promise_format() - the text behind "KEY=" in a file; to be freed, NULL: no memory */
 char *promise_format(const struct promise *p);
 
 /**
@@ -159,7 +159,7 @@ int promises_add(struct promises *l, const struct promise *p);
 int promises_apply(struct promises *l, const struct promise *p,
 		   struct promises *displaced);
 
-/** promises_find() - NULL: no setting; @path NULL: of the unit as a whole */
+/** promises_find() - find a setting, NULL: there is none; @path NULL: for the unit as a whole */
 struct promise *promises_find(const struct promises *l, enum promise_key key,
 			      const char *path);
 

@@ -27,10 +27,10 @@
 #define SYSTEMD_MANAGER SYSTEMD ".Manager"
 #define UNITS_PATH SYSTEMD_PATH "/unit"
 
-/* 80 calls without a reply. */
+/* Units that are requested at a time: 80 calls without a reply. */
 #define UNDER_WAY_MAX 16U
 
-/* IOWeight= that is not set. */
+/* The value of IOWeight= that is not set. */
 #define WEIGHT_UNSET UINT64_MAX
 
 enum property {
@@ -218,7 +218,7 @@ static int send_questions(struct question *q);
 
 static void finish(struct question *q);
 
-/* The oldest first. A request that cannot be sent has an empty answer. */
+/* Send the oldest request first. A request that cannot be sent gets an empty answer. */
 static void send_next(struct units *u)
 {
 	struct question *q, *next;
@@ -235,7 +235,7 @@ static void send_next(struct units *u)
 		q->silent = true;
 		q->again = false;
 		finish(q);
-		return; /* which went on with the others */
+		return; /* which continued with the other requests */
 	}
 }
 
@@ -264,7 +264,7 @@ static void finish(struct question *q)
 	send_next(u);
 }
 
-/* Of the bus, not of systemd: there is none at this moment. */
+/* An error of the bus, not of systemd, which is not on the bus at this moment. */
 static bool is_silence(const sd_bus_error *e)
 {
 	static const char *const names[] = {
@@ -383,7 +383,7 @@ static int on_unit_new(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const char *name, *path;
 	int r = sd_bus_message_read(m, "so", &name, &path);
 
-	/* During a reload all units appear, and all are requested after it. */
+	/* A reload makes all units appear, and all are requested after it. */
 	if (r >= 0 && !u->reloading && unit_is_name(name))
 		u->ops->appeared(name, u->userdata);
 	return 0;

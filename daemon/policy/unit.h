@@ -48,7 +48,7 @@ bool unit_is_name(const char *name);
 /**
  * units_ask() - request the properties of unit @name
  *
- * The answer comes later, once for any number of requests in between.
+ * The answer arrives later. Requests for the same unit until then have one answer.
  */
 int units_ask(struct units *u, const char *name);
 

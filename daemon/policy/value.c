@@ -70,7 +70,7 @@ static uint64_t take_fraction(const char **s, uint64_t factor)
 	return sum;
 }
 
-/* One part, "1.5G": *s moves behind it and the blanks that follow. */
+/* Parse one part, "1.5G". *s moves behind it and the blanks that follow. */
 static int take_part(const char **s, const struct suffix *suffixes,
 		     uint64_t *factor, uint64_t *value)
 {

@@ -4,11 +4,11 @@
 
 #include "host/util.h"
 
-/* Parts are counted in 1/10000, as systemd's permyriads. */
+/* Parts are numbers of 1/10000, like systemd's permyriads. */
 #define PART_MIN 100U
 #define PART_ALL 10000U
 
-/* The same for percentiles of latencies, with at most one decimal. */
+/* Percentiles are numbers of 1/10000, too, with at most one decimal in percent. */
 #define PERCENTILE_MIN 5000U
 #define PERCENTILE_MAX 9990U
 #define PERCENTILE_DEFAULT 9500U
@@ -22,7 +22,7 @@ int value_parse_percent(const char *s, uint32_t *ret_part);
 /** value_parse_percentile() - "P99.9", PERCENTILE_MIN to _MAX; -EINVAL, -ERANGE */
 int value_parse_percentile(const char *s, uint32_t *ret_percentile);
 
-/* To be freed; NULL: no memory. */
+/* The result is to be freed; NULL: no memory. */
 char *value_format_size(uint64_t value);
 char *value_format_time(uint64_t usec);
 char *value_format_percent(uint32_t part);
