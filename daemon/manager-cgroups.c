@@ -112,7 +112,7 @@ static void on_cgroup_added(struct cgroup *c, void *userdata)
 		return;
 	if (c->parent->on_way)
 		governor_renew(&m->governor);
-	manager_ask(m, c);
+	manager_request(m, c);
 }
 
 static void on_cgroup_removed(struct cgroup *c, void *userdata)
@@ -142,13 +142,13 @@ static void on_cgroup_modified(struct cgroup *c, const char *file,
 	 * only lines that the kernel refused, which are not written again.
 	 */
 	if (streq(file, "io.bfq.weight") && manager_has_new_bfq_weight(c)) {
-		manager_ask(m, c);
+		manager_request(m, c);
 	} else if (!streq(file, "io.weight")) {
 		manager_mark(m, c);
 	} else if (!cgfile_is_echo(c)) {
 		log_debug("%s: io.weight was written, requesting its settings.",
 			  c->shown);
-		manager_ask(m, c);
+		manager_request(m, c);
 	}
 }
 
@@ -210,7 +210,7 @@ int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 		    manager_mirror(m, c) == -ENOMEM)
 			return log_oom();
 		if (c->origin == CGROUP_PENDING && c->parent && !c->waiting)
-			manager_ask(m, c);
+			manager_request(m, c);
 	}
 	manager_mark_all(m);
 	rest_after_comparison(m, cpu_usec() - began);

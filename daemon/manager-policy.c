@@ -226,10 +226,10 @@ static int add_unit_promises(struct manager *m, struct unit_answer *a)
 	return r < 0 ? r : add_promises(m, a->name, &a->policy);
 }
 
-void manager_ask(struct manager *m, struct cgroup *c)
+void manager_request(struct manager *m, struct cgroup *c)
 {
 	bool unit = cgroup_may_be_unit(c);
-	int r = unit ? units_ask(m->units, cgroup_unit_name(c))
+	int r = unit ? units_request(m->units, cgroup_unit_name(c))
 		     : manager_mirror(m, c);
 
 	c->waiting = unit && r >= 0;
@@ -241,22 +241,22 @@ void manager_ask(struct manager *m, struct cgroup *c)
 }
 
 /* Now that a slice is known to be a unit, those below it may be units. */
-static void ask_about_children(struct manager *m, const struct cgroup *slice)
+static void request_children(struct manager *m, const struct cgroup *slice)
 {
 	struct cgroup *c;
 
 	TAILQ_FOREACH(c, &slice->children, siblings)
 		if (c->origin == CGROUP_FOREIGN && cgroup_may_be_unit(c))
-			manager_ask(m, c);
+			manager_request(m, c);
 }
 
-void manager_ask_all(struct manager *m)
+void manager_request_all(struct manager *m)
 {
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 
 	for (struct cgroup *c = cgroup_next(root, root); c;
 	     c = cgroup_next(root, c))
-		manager_ask(m, c);
+		manager_request(m, c);
 }
 
 /* ---- systemd ---- */
@@ -284,7 +284,7 @@ static void on_unit_answer(struct unit_answer *a, void *userdata)
 		take_written_weight(c, &a->policy);
 		set_policy(m, c, &a->policy);
 		if (is_new)
-			ask_about_children(m, c);
+			request_children(m, c);
 	} else if (!*a->cgroup) {
 		policies_forget_unit(m->policies, a->name);
 	}
@@ -307,7 +307,7 @@ static void on_unit_appeared(const char *name, void *userdata)
 	struct cgroup *c = unit_find_candidate(m->machine.tree, name);
 
 	if (c && c->origin == CGROUP_UNIT)
-		manager_ask(m, c);
+		manager_request(m, c);
 }
 
 void manager_policy_changed(const char *unit, void *userdata)
@@ -318,12 +318,12 @@ void manager_policy_changed(const char *unit, void *userdata)
 				   : unit_find_candidate(m->machine.tree, unit);
 
 	if (c)
-		manager_ask(m, c);
+		manager_request(m, c);
 }
 
 static void on_all_units_changed(void *userdata)
 {
-	manager_ask_all(userdata);
+	manager_request_all(userdata);
 }
 
 const struct unit_ops manager_unit_ops = {
@@ -347,6 +347,6 @@ int manager_reload_policies(struct manager *m)
 
 	lookups_forget(&m->lookups);
 	bus_property_changed(&m->bus, "PolicyErrors");
-	manager_ask_all(m);
+	manager_request_all(m);
 	return err;
 }

@@ -100,7 +100,7 @@ int manager_reload(struct manager *m)
 	lookups_forget(&m->lookups);
 	manager_renew_topology(m);
 	sd_event_source_set_time(m->reconcile, 0);
-	manager_ask_all(m);
+	manager_request_all(m);
 	return err;
 }
 

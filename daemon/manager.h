@@ -122,8 +122,8 @@ int manager_on_flush_due(sd_event_source *s, uint64_t usec, void *userdata);
 int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata);
 
 /* manager-policy.c: read the settings of one cgroup, of all; read policies. */
-void manager_ask(struct manager *m, struct cgroup *c);
-void manager_ask_all(struct manager *m);
+void manager_request(struct manager *m, struct cgroup *c);
+void manager_request_all(struct manager *m);
 int manager_mirror(struct manager *m, struct cgroup *c);
 /* Has another program written the default line of io.bfq.weight? The daemon never does. */
 bool manager_has_new_bfq_weight(const struct cgroup *c);

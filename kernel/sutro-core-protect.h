@@ -151,7 +151,7 @@ struct sutro_protect {
  * @latency:	the target that holds for it, or NULL
  * @needed:	its last trial has shown that it needs protection
  * @epoch:	&sutro_protect.epoch when it was protected last
- * @asked_ns:	&sutro_protect.begin_ns when its joining of others was decided last
+ * @tried_ns:	&sutro_protect.begin_ns when its joining of others was decided last
  * @depth:	most requests queued and in flight
  * @slow_ns:	a request that takes longer is slow, 0 = not known
  * @think_us:	mean time from its last completion to its next request
@@ -176,7 +176,7 @@ struct sutro_group_protect {
 	bool needed;
 	u16 depth;
 	u32 epoch;
-	u64 asked_ns;
+	u64 tried_ns;
 	u32 slow_ns;
 	u32 think_us;
 	u32 think_min_us;

@@ -254,7 +254,7 @@ static struct request *sutro_probe_find(struct sutro_queue *sq, u64 now_ns)
 	int i;
 
 	for (i = 0; i < SUTRO_PROBE_TRIES && !rq; i++) {
-		peer = sutro_probe_ask(&sq->probe, now_ns);
+		peer = sutro_probe_pick(&sq->probe, now_ns);
 		if (!peer)
 			return NULL;
 		sblkg = container_of(peer, struct sutro_blkg, peer);

@@ -188,7 +188,7 @@ void sutro_requests_merged(struct request_queue *q, struct request *rq,
 
 	lockdep_assert_held(&sq->lock);
 
-	sutro_rq_asked_first(rq, next);
+	sutro_rq_submitted_first(rq, next);
 	/* A request that is just being accepted has no group yet. */
 	if (!sblkg) {
 		sutro_requests_join(sq, &sutro_rq_blkg(rq)->requests, rq, next,

@@ -46,7 +46,7 @@ void sutro_probe_leave(struct sutro_peer *peer)
 }
 
 /**
- * sutro_probe_ask - which group gives the next request of the probed class?
+ * sutro_probe_pick - which group gives the next request of the probed class?
  * @probe:	the leaf's probes, one of which is active
  * @now_ns:	the time
  *
@@ -55,20 +55,22 @@ void sutro_probe_leave(struct sutro_peer *peer)
  *
  * Return: the group; NULL if none has queued any, or all have given too much.
  */
-struct sutro_peer *sutro_probe_ask(struct sutro_probe *probe, u64 now_ns)
+struct sutro_peer *sutro_probe_pick(struct sutro_probe *probe, u64 now_ns)
 {
 	struct list_head *peers = &probe->peers[probe->class];
 	unsigned int left = SUTRO_PROBE_PEERS;
 	struct sutro_peer *peer, *best = NULL;
 
 	list_for_each_entry(peer, peers, node) {
-		if (!best || sutro_probe_before(peer->even_ns, best->even_ns))
+		if (!best ||
+		    sutro_probe_before(peer->repaid_ns, best->repaid_ns))
 			best = peer;
 		if (!--left)
 			break;
 	}
 	if (!best || list_is_singular(peers) ||
-	    !sutro_probe_before(now_ns + SUTRO_PROBE_ADVANCE_NS, best->even_ns))
+	    !sutro_probe_before(now_ns + SUTRO_PROBE_ADVANCE_NS,
+				best->repaid_ns))
 		return best;
 	/* Next time, examine other groups first. */
 	list_move_tail(&best->node, peers);
@@ -92,8 +94,8 @@ void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
 		return;
 	}
 	list_move_tail(&peer->node, &probe->peers[probe->class]);
-	if (sutro_probe_before(peer->even_ns, now_ns))
-		peer->even_ns = now_ns;
-	peer->even_ns +=
+	if (sutro_probe_before(peer->repaid_ns, now_ns))
+		peer->repaid_ns = now_ns;
+	peer->repaid_ns +=
 		div64_u64(cost_ns * SUTRO_PROBE_WHOLE, max_t(u64, share, 1));
 }

@@ -28,12 +28,12 @@
  * struct sutro_peer - a group among those whose requests are of one class
  * @node:	place in &sutro_probe.peers, empty while nothing is queued
  * @class:	of the request that it queued last
- * @even_ns:	when it will have been entitled to the device time that it has given for probes
+ * @repaid_ns:	when it will have been entitled to the device time that it has given for probes
  */
 struct sutro_peer {
 	struct list_head node;
 	unsigned int class;
-	u64 even_ns;
+	u64 repaid_ns;
 };
 
 /**
@@ -121,7 +121,7 @@ void sutro_peer_init(struct sutro_peer *peer);
 void sutro_probe_join(struct sutro_probe *probe, struct sutro_peer *peer,
 		      unsigned int class);
 void sutro_probe_leave(struct sutro_peer *peer);
-struct sutro_peer *sutro_probe_ask(struct sutro_probe *probe, u64 now_ns);
+struct sutro_peer *sutro_probe_pick(struct sutro_probe *probe, u64 now_ns);
 void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
 		      u64 cost_ns, u64 share, u64 now_ns);
 

@@ -283,7 +283,7 @@ sutro_protect_prepare(const struct sutro_protect *protect,
 }
 
 /* An unprotected group got a request: protect the group if it needs protection. */
-static void sutro_protect_ask(struct sutro_core *core,
+static void sutro_protect_try(struct sutro_core *core,
 			      struct sutro_group *group, u64 now_ns)
 {
 	const struct sutro_protect *protect = &core->protect;
@@ -294,10 +294,10 @@ static void sutro_protect_ask(struct sutro_core *core,
 	/* A group with a backlog may join others; this is decided once in a cycle. */
 	if (group->queued > 1 && !timed &&
 	    (!sutro_protects(protect) ||
-	     (own && own->asked_ns == protect->begin_ns)))
+	     (own && own->tried_ns == protect->begin_ns)))
 		return;
 	if (own)
-		own->asked_ns = protect->begin_ns;
+		own->tried_ns = protect->begin_ns;
 	if (!sutro_protect_may(core, group))
 		return;
 	if (!own)
@@ -396,7 +396,7 @@ void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 	struct sutro_group_protect *own;
 
 	if (!sutro_group_protected(group))
-		sutro_protect_ask(core, group, now_ns);
+		sutro_protect_try(core, group, now_ns);
 	own = group->protect;
 	if (!own)
 		return;
@@ -475,17 +475,17 @@ bool sutro_protect_charged(const struct sutro_core *core,
 
 /* Which requests of other groups were at the device after a request was submitted? */
 static enum sutro_latency_met sutro_protect_met(const struct sutro_core *core,
-						u64 asked_ns)
+						u64 submitted_ns)
 {
 	const struct sutro_protect *protect = &core->protect;
 
 	if (core->nr_active < 2)
 		return SUTRO_LATENCY_MET_NONE;
 	if (!protect->clear || !list_is_singular(&protect->groups) ||
-	    !sutro_before(protect->clear_ns, asked_ns))
+	    !sutro_before(protect->clear_ns, submitted_ns))
 		return SUTRO_LATENCY_MET_OTHERS;
 	if (core->in_flight > protect->in_flight ||
-	    !sutro_before(protect->other_done_ns, asked_ns))
+	    !sutro_before(protect->other_done_ns, submitted_ns))
 		return SUTRO_LATENCY_MET_GAP;
 	return SUTRO_LATENCY_MET_NONE;
 }
@@ -507,21 +507,22 @@ void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
 	struct sutro_protect *protect = &core->protect;
 	struct sutro_protect_sums *sums = protect->sums;
 	struct sutro_latency *latency;
-	u64 asked_ns;
+	u64 submitted_ns;
 
 	if (!nr)
 		return;
 	latency = sutro_latency_get(group);
-	asked_ns = now_ns - div_u64(took_us * US, nr);
+	submitted_ns = now_ns - div_u64(took_us * US, nr);
 	if (latency) {
 		sutro_latency_took(latency, nr, nr_slow,
-				   sutro_protect_met(core, asked_ns), now_ns);
+				   sutro_protect_met(core, submitted_ns),
+				   now_ns);
 		sutro_latency_limit(core, latency, now_ns);
 	}
 	if (!sutro_group_protected(group))
 		return;
 	/* Requests that met those of a shared window count as its own. */
-	if (protect->clear && sutro_before(protect->clear_ns, asked_ns))
+	if (protect->clear && sutro_before(protect->clear_ns, submitted_ns))
 		sums += SUTRO_WINDOW_RESERVED;
 	sums->nr += nr;
 	sums->took_us += took_us;

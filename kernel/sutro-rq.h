@@ -103,7 +103,7 @@ static inline unsigned long sutro_current_submitter(void)
  * When the submitter of a request began to wait for a slot; on kernels that do not
  * record that, when it got one.
  */
-static inline u64 sutro_rq_asked_ns(struct request *rq)
+static inline u64 sutro_rq_submitted_ns(struct request *rq)
 {
 #ifdef CONFIG_BLK_RQ_ALLOC_TIME
 	if (rq->alloc_time_ns)
@@ -113,8 +113,8 @@ static inline u64 sutro_rq_asked_ns(struct request *rq)
 }
 
 /* @next has been merged into @rq, which then has the earlier time of both. */
-static inline void sutro_rq_asked_first(struct request *rq,
-					struct request *next)
+static inline void sutro_rq_submitted_first(struct request *rq,
+					    struct request *next)
 {
 #ifdef CONFIG_BLK_RQ_ALLOC_TIME
 	rq->alloc_time_ns = min(rq->alloc_time_ns, next->alloc_time_ns);
@@ -124,10 +124,10 @@ static inline void sutro_rq_asked_first(struct request *rq,
 /* The time for which the submitter has waited for a slot. */
 static inline u64 sutro_rq_waited_ns(struct request *rq, u64 now_ns)
 {
-	u64 asked_ns = sutro_rq_asked_ns(rq);
+	u64 submitted_ns = sutro_rq_submitted_ns(rq);
 
 	/* The block layer may take the time once for several requests. */
-	return now_ns > asked_ns ? now_ns - asked_ns : 0;
+	return now_ns > submitted_ns ? now_ns - submitted_ns : 0;
 }
 
 /* Others may wait on such a request: a journal, a page that is reclaimed. */

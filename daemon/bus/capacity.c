@@ -202,7 +202,7 @@ static int check_paths(const struct bus *b, const struct promises *present,
 			continue;
 		if (lookups_find(lookups, b->machine->topology, p->path, &d) ==
 			    -ETIMEDOUT ||
-		    !lookups_knows(lookups, p->path))
+		    !lookups_is_known(lookups, p->path))
 			return bus_error(
 				error, SD_BUS_ERROR_TIMEOUT,
 				"%s: the path could not be looked up. "

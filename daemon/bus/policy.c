@@ -268,7 +268,8 @@ static int add_unknown(const struct bus *b, const struct promise *p,
 	if (!p->path || promise_is_any(p))
 		return 0;
 	lookups_find(lookups, b->machine->topology, p->path, &d);
-	return lookups_knows(lookups, p->path) ? 0 : strv_add(unknown, p->path);
+	return lookups_is_known(lookups, p->path) ? 0
+						  : strv_add(unknown, p->path);
 }
 
 /* Admission needs the devices behind the paths. Mistakes are reported by set_known_policy(). */

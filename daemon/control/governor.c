@@ -159,7 +159,7 @@ static void sample_node(struct governor *g, uint32_t n, double dt_s)
 {
 	const struct cgroup *c = g->plant.nodes[n];
 
-	if (c && control_rests(g->plant.control, n) &&
+	if (c && control_is_dormant(g->plant.control, n) &&
 	    !sample_is_active(&g->sampler, c))
 		return;
 	for (uint32_t l = 0; c && l < g->plant.n_leaves; l++) {
@@ -372,7 +372,8 @@ static int tick(struct governor *g)
 	err = give_setpoints(g);
 	give_reserves(g);
 	if (!err)
-		err = verdicts_tell(&g->plant, &g->sampler, &g->context, dt_s);
+		err = verdicts_report(&g->plant, &g->sampler, &g->context,
+				      dt_s);
 	/* Without the file, a successor has to measure the costs again. */
 	if (!err && g->ticks % SAVE_TICKS == 0 && governor_save(g) < 0)
 		log_debug("Cannot save the measured costs.");

@@ -53,7 +53,7 @@ static double demand_of(double time, double backlog)
 static void make_sane(struct control *c)
 {
 	for (uint32_t n = 0; n < c->n_nodes; n++)
-		for (uint32_t l = 0; l < c->n_leaves && !c->nodes[n].rests;
+		for (uint32_t l = 0; l < c->n_leaves && !c->nodes[n].is_dormant;
 		     l++) {
 			struct control_use *use = &cell_of(c, n, l)->use;
 
@@ -71,7 +71,7 @@ static void make_sane(struct control *c)
 	}
 }
 
-static void follow(struct asking *a, double time, double backlog, double dt_s,
+static void follow(struct demand *a, double time, double backlog, double dt_s,
 		   double release)
 {
 	double now = demand_of(time, backlog);
@@ -99,12 +99,12 @@ static void observe_capacity(struct control *c, double dt_s)
 
 	for (uint32_t l = 0; l < c->n_leaves; l++) {
 		struct control_use *use = &cell_of(c, 0, l)->use;
-		double told = fmin(use->time, CAPACITY_MAX);
+		double time = fmin(use->time, CAPACITY_MAX);
 
-		c->charged[l] += a * (told - c->charged[l]);
+		c->charged[l] += a * (time - c->charged[l]);
 		if (!c->is_reserved[l]) {
 			if (use->backlog >= BUSY && use->time >= CAPACITY_MIN)
-				c->capacity[l] += a * (told - c->capacity[l]);
+				c->capacity[l] += a * (time - c->capacity[l]);
 		} else if (c->capacity[l] > 1 || c->charged[l] > 1) {
 			c->capacity[l] +=
 				a * (fmax(c->charged[l], 1) - c->capacity[l]);
@@ -117,9 +117,9 @@ static void observe_node(struct control *c, uint32_t n, double dt_s,
 {
 	struct node *node = &c->nodes[n];
 
-	if (node->rests)
+	if (node->is_dormant)
 		return;
-	node->rests = !node->steered && node->promises == CONTROL_NONE;
+	node->is_dormant = !node->steered && node->promises == CONTROL_NONE;
 	for (uint32_t l = 0; l < c->n_leaves; l++) {
 		struct cell *cell = cell_of(c, n, l);
 
@@ -129,9 +129,9 @@ static void observe_node(struct control *c, uint32_t n, double dt_s,
 		cell->margin = 1;
 		follow(&cell->all, cell->time, cell->use.backlog, dt_s,
 		       release);
-		node->rests &= cell->use.time <= 0 &&
-			       cell->all.calm_s >= LONG_AGO_S &&
-			       cell->all.idle_s >= LONG_AGO_S;
+		node->is_dormant &= cell->use.time <= 0 &&
+				    cell->all.calm_s >= LONG_AGO_S &&
+				    cell->all.idle_s >= LONG_AGO_S;
 	}
 }
 
@@ -145,7 +145,7 @@ static void observe_cgroups(struct control *c, double dt_s)
 	for (uint32_t n = 1; n < c->n_nodes; n++) {
 		uint32_t parent = c->nodes[n].parent;
 
-		if (!c->nodes[parent].steered || c->nodes[n].rests)
+		if (!c->nodes[parent].steered || c->nodes[n].is_dormant)
 			continue;
 		for (uint32_t l = 0; l < c->n_leaves; l++) {
 			struct cell *cell = cell_of(c, n, l);

@@ -26,12 +26,12 @@
 #define LONG_AGO_S 15.0F
 
 /**
- * struct asking - the demand of a competitor
+ * struct demand - the demand of a competitor
  * @demand: share of the leaf that it would use if it could, 0..1
  * @idle_s: since it last used the leaf or waited
  * @calm_s: since it last waited
  */
-struct asking {
+struct demand {
 	double demand;
 	float idle_s;
 	float calm_s;
@@ -60,8 +60,8 @@ struct asking {
 struct cell {
 	struct control_use use;
 	double time;
-	struct asking all;
-	struct asking own;
+	struct demand all;
+	struct demand own;
 	double own_time;
 	double rivals;
 	double margin;
@@ -82,7 +82,7 @@ struct cell {
  * struct node - a cgroup
  * @promises: first of its promises, linked by @next of struct promise
  * @steered: one below it has a promise
- * @rests: it has used nothing for so long that a tick skips it; only cgroups that are not
+ * @is_dormant: it has used nothing for so long that a tick skips it; only cgroups that are not
  *	steered rest
  * @moved: its weight on some leaf is not the nominal one
  * @fraction: part of its traffic that has a promise
@@ -94,7 +94,7 @@ struct node {
 	uint32_t next;
 	uint32_t promises;
 	bool steered;
-	bool rests;
+	bool is_dormant;
 	bool moved;
 	double fraction;
 };
@@ -246,7 +246,7 @@ static inline struct cell *cell_of(const struct control *c, uint32_t node,
 	return &c->cells[(size_t)node * c->n_leaves + leaf];
 }
 
-static inline bool is_active(const struct asking *a)
+static inline bool is_active(const struct demand *a)
 {
 	return a->idle_s <= (float)ACTIVE_S;
 }

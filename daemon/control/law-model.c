@@ -99,7 +99,7 @@ static int nodes_grow(struct control *c)
 
 int control_add_node(struct control *c, uint32_t parent, uint32_t *ret_node)
 {
-	static const struct asking nothing = { .idle_s = LONG_AGO_S,
+	static const struct demand nothing = { .idle_s = LONG_AGO_S,
 					       .calm_s = LONG_AGO_S };
 	uint32_t n = c->n_nodes;
 	int r;
@@ -262,18 +262,18 @@ int control_add_promise(struct control *c, const struct control_promise *p,
 
 struct control_use *control_use(struct control *c, uint32_t node, uint32_t leaf)
 {
-	c->nodes[node].rests = false;
+	c->nodes[node].is_dormant = false;
 	return &cell_of(c, node, leaf)->use;
 }
 
 void control_wake(struct control *c, uint32_t node)
 {
-	c->nodes[node].rests = false;
+	c->nodes[node].is_dormant = false;
 }
 
-bool control_rests(const struct control *c, uint32_t node)
+bool control_is_dormant(const struct control *c, uint32_t node)
 {
-	return c->nodes[node].rests;
+	return c->nodes[node].is_dormant;
 }
 
 void control_set_nominal(struct control *c, uint32_t node, uint32_t leaf,

@@ -263,7 +263,7 @@ static void promise_learn(struct control *c, struct promise *p, double dt_s)
  * disk. It also has demand if it always has a request: waits in the queue of the drive are
  * not seen.
  */
-static bool promise_asks(const struct promise *p)
+static bool promise_has_demand(const struct promise *p)
 {
 	return p->pub.backlog > BACKLOGGED || p->most >= ALL_OF_IT ||
 	       p->pending >= NEVER_WITHOUT;
@@ -274,7 +274,7 @@ static double promise_others(const struct control *c, const struct promise *p)
 {
 	double part = c->nodes[p->pub.node].fraction;
 
-	if (!(part > 0) || part >= 1 || !promise_asks(p) ||
+	if (!(part > 0) || part >= 1 || !promise_has_demand(p) ||
 	    p->steady_rate >= OTHERS_UNTIL * p->pub.floor)
 		return 1;
 	return fmax(1, fmin(1 / part, OTHERS_MAX * part));
@@ -414,7 +414,7 @@ static void promise_look(struct control *c, struct promise *p, double dt_s)
 static void promise_gain(struct promise *p, double dt_s)
 {
 	double missing = clampd(1 - p->steady_rate / p->pub.floor, -1, 1);
-	bool limited = !promise_asks(p) || p->pub.used < LIMITED_BELOW;
+	bool limited = !promise_has_demand(p) || p->pub.used < LIMITED_BELOW;
 	double gain = p->pub.gain;
 
 	p->push = gain;
@@ -485,7 +485,7 @@ static enum control_state promise_why(const struct control *c,
 
 	if (promise_is_unattributed(p))
 		return CONTROL_UNATTRIBUTED;
-	if (p->pub.backlog < WAITS_A_LITTLE && !promise_asks(p))
+	if (p->pub.backlog < WAITS_A_LITTLE && !promise_has_demand(p))
 		return CONTROL_HELD;
 	if (promise_is_unweighted(c, p))
 		return CONTROL_UNWEIGHTED;
@@ -495,9 +495,10 @@ static enum control_state promise_why(const struct control *c,
 	if (p->pub.used < USED_ENOUGH)
 		return control_may_reserve(c, p) ? CONTROL_SETTLING
 						 : CONTROL_LIMITED;
-	if (promise_asks(p) && part > 0 && part * promise_others(c, p) < 0.95)
+	if (promise_has_demand(p) && part > 0 &&
+	    part * promise_others(c, p) < 0.95)
 		return CONTROL_CROWDED;
-	return promise_asks(p) ? CONTROL_SETTLING : CONTROL_LIMITED;
+	return promise_has_demand(p) ? CONTROL_SETTLING : CONTROL_LIMITED;
 }
 
 /* Is the promise short, and why? CONTROL_HELD if it is not, or if its rate cannot be judged. */

@@ -395,7 +395,8 @@ static uint32_t count_active(const struct control *c, uint32_t leaf)
 
 	for (uint32_t i = c->nodes[0].first_child; i != CONTROL_NONE;
 	     i = c->nodes[i].next)
-		n += !c->nodes[i].rests && is_active(&cell_of(c, i, leaf)->all);
+		n += !c->nodes[i].is_dormant &&
+		     is_active(&cell_of(c, i, leaf)->all);
 	return n;
 }
 
@@ -407,7 +408,7 @@ static void find_room(struct control *c)
 }
 
 /* Grant all needs, whether they fit or not. */
-static void class_ask(const struct class *class)
+static void class_grant_needs(const struct class *class)
 {
 	for (uint32_t i = 0; i < class->n; i++) {
 		struct promise *p = member(class, i);
@@ -428,7 +429,7 @@ void control_admit(struct control *c)
 {
 	control_need_all(c);
 	set_margins(c, 1);
-	by_class(c, class_ask);
+	by_class(c, class_grant_needs);
 	for (uint32_t l = 0; l < c->n_leaves; l++)
 		cell_of(c, 0, l)->standing = cell_of(c, 0, l)->reserved;
 	/* There will be units without a promise at each level. */

@@ -70,46 +70,23 @@
 
 /* A longer tick means that the caller was suspended. */
 #define TICK_MAX_S 5.0
-static const struct {
-	const char *word;
-	const char *cause;
-} states[_CONTROL_STATE_MAX] = {
-	[CONTROL_UNKNOWN] = { "unknown", "" },
-	[CONTROL_IDLE] = { "idle", "" },
-	[CONTROL_HELD] = { "held", "" },
-	[CONTROL_SETTLING] = { "settling",
-			       "It has been short of its floor for a moment." },
-	[CONTROL_INFEASIBLE] = { "infeasible",
-				 "The floors on a disk add up to more than its "
-				 "capacity." },
-	[CONTROL_LIMITED] = { "limited",
-			      "It has too few requests in flight to use its "
-			      "share." },
-	[CONTROL_CROWDED] = { "crowded",
-			      "The unit's other traffic on the same disks "
-			      "takes its share." },
-	[CONTROL_UNATTRIBUTED] = { "unattributed",
-				   "Its requests are served, but a layer "
-				   "between charges their device time to "
-				   "another cgroup." },
-	[CONTROL_UNWEIGHTED] = { "unweighted",
-				 "The scheduler of a disk has no weights." },
-	[CONTROL_UNOBSERVED] = { "unobserved",
-				 "Nothing measures the latencies of its "
-				 "requests." },
-	[CONTROL_UNMEASURED] = { "unknown-capacity",
-				 "The capacity of the device for its requests "
-				 "is unknown until it uses the device." },
+static const char *const states[_CONTROL_STATE_MAX] = {
+	[CONTROL_UNKNOWN] = "unknown",
+	[CONTROL_IDLE] = "idle",
+	[CONTROL_HELD] = "held",
+	[CONTROL_SETTLING] = "settling",
+	[CONTROL_INFEASIBLE] = "infeasible",
+	[CONTROL_LIMITED] = "limited",
+	[CONTROL_CROWDED] = "crowded",
+	[CONTROL_UNATTRIBUTED] = "unattributed",
+	[CONTROL_UNWEIGHTED] = "unweighted",
+	[CONTROL_UNOBSERVED] = "unobserved",
+	[CONTROL_UNMEASURED] = "unknown-capacity",
 };
 
 const char *control_state_to_string(enum control_state s)
 {
-	return s < _CONTROL_STATE_MAX ? states[s].word : "unknown";
-}
-
-const char *control_state_cause(enum control_state s)
-{
-	return s < _CONTROL_STATE_MAX ? states[s].cause : "";
+	return s < _CONTROL_STATE_MAX ? states[s] : "unknown";
 }
 
 void control_tick(struct control *c, double dt_s)

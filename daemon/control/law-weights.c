@@ -83,7 +83,7 @@ struct level {
 	double lambda;
 };
 
-/* Resting cgroups with nominal weights do not compete. */
+/* Dormant cgroups with nominal weights do not compete. */
 #define FOREACH_KID(level, n)                      \
 	for (const uint32_t *n = (level)->c->kids; \
 	     n < (level)->c->kids + (level)->c->n_kids; n++)
@@ -93,7 +93,7 @@ static struct cell *child(const struct level *v, uint32_t node)
 	return cell_of(v->c, node, v->leaf);
 }
 
-static void rival_add(struct level *v, const struct asking *a, double nominal,
+static void rival_add(struct level *v, const struct demand *a, double nominal,
 		      const struct cell *promised)
 {
 	if (is_active(a)) {
@@ -218,8 +218,8 @@ static void level_solve(struct level *v)
 static double level_weight(const struct level *v, struct cell *cell)
 {
 	bool active = is_active(&cell->all);
-	bool asks = active && cell->all.demand >= cell->standing;
-	double x = asks ? cell->reserved : cell->standing;
+	bool has_demand = active && cell->all.demand >= cell->standing;
+	double x = has_demand ? cell->reserved : cell->standing;
 	double weight = cell->nominal, part = 0;
 
 	x = fmin(x / v->share, STANDING_MAX);
@@ -265,7 +265,7 @@ static void cell_set_weight(struct cell *cell, double scale)
 		cell->weight = weight;
 }
 
-static void scale_resting(struct level *v, double scale)
+static void scale_dormant(struct level *v, double scale)
 {
 	struct node *nodes = v->c->nodes;
 
@@ -273,7 +273,7 @@ static void scale_resting(struct level *v, double scale)
 	     n = nodes[n].next) {
 		struct cell *cell = child(v, n);
 
-		if (!nodes[n].rests)
+		if (!nodes[n].is_dormant)
 			continue;
 		cell->weight = in_range(cell->nominal * scale);
 		nodes[n].moved |= cell->weight != cell->nominal;
@@ -301,7 +301,7 @@ static void level_decide(struct level *v)
 	FOREACH_KID(v, n)
 	cell_set_weight(child(v, *n), scale);
 	if (scale < 1)
-		scale_resting(v, scale);
+		scale_dormant(v, scale);
 }
 
 static void level_reset(struct level *v)
@@ -350,7 +350,7 @@ static void find_kids(struct control *c, uint32_t node)
 	     n = c->nodes[n].next) {
 		struct node *kid = &c->nodes[n];
 
-		if (kid->rests && !kid->moved)
+		if (kid->is_dormant && !kid->moved)
 			continue;
 		kid->moved = false;
 		c->kids[c->n_kids++] = n;

@@ -37,9 +37,6 @@ enum control_state {
 /** control_state_to_string() - one word, as the bus has it */
 const char *control_state_to_string(enum control_state s);
 
-/** control_state_cause() - a sentence for people, "" where nothing is wrong */
-const char *control_state_cause(enum control_state s);
-
 /**
  * struct control_use - a cgroup on a leaf in one tick
  * @time: device time used by the cgroup itself and those below it, over the tick's
@@ -134,12 +131,12 @@ int control_add_promise(struct control *c, const struct control_promise *p,
 struct control_use *control_use(struct control *c, uint32_t node,
 				uint32_t leaf);
 /**
- * control_rests() - has the cgroup used nothing for long? Then its use and its nominal
+ * control_is_dormant() - has the cgroup used nothing for long? Then its use and its nominal
  * weights need not be set
  *
  * control_use() and control_wake() end that.
  */
-bool control_rests(const struct control *c, uint32_t node);
+bool control_is_dormant(const struct control *c, uint32_t node);
 /** control_wake() - end the dormancy of a node, which has input to be set */
 void control_wake(struct control *c, uint32_t node);
 /** control_set_nominal() - the nominal weight, 1..10000, 100 at first */

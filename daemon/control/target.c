@@ -21,7 +21,7 @@
  *
  * Example. Two leaves, goal 5 ms; the unit used 0.04 of their time and sees 20 ms.
  *
- *	tick	P95	wanted
+ *	tick	P95	@wanted
  *	1	20 ms	0.04 * 1.25 + 0.01 = 0.06
  *	2	14 ms	0.085
  *	...

@@ -502,8 +502,8 @@ static void remember(const struct evidence *e, struct governed *f)
 		h->n++;
 }
 
-int verdicts_tell(struct plant *plant, const struct sampler *sampler,
-		  const struct control_context *context, double dt_s)
+int verdicts_report(struct plant *plant, const struct sampler *sampler,
+		    const struct control_context *context, double dt_s)
 {
 	const struct evidence e = { plant, sampler, context };
 	double a = dt_s / (dt_s + GOT_TAU_S);

@@ -6,8 +6,8 @@
 #include "control/plant.h"
 #include "host/sample.h"
 
-/** verdicts_tell() - after a tick: report changes, keep history */
-int verdicts_tell(struct plant *plant, const struct sampler *sampler,
-		  const struct control_context *context, double dt_s);
+/** verdicts_report() - after a tick: report changes, keep history */
+int verdicts_report(struct plant *plant, const struct sampler *sampler,
+		    const struct control_context *context, double dt_s);
 
 #endif

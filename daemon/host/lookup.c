@@ -33,7 +33,7 @@
  * @real: NULL: it leads nowhere, or is not known yet
  * @error: why it leads nowhere, -EINPROGRESS: not known yet
  * @is_due: it is to be looked up
- * @is_asked: the child that runs looks it up
+ * @is_in_child: the child that runs looks it up
  * @is_used: by a setting since the last lookups_renew()
  */
 struct lookup {
@@ -41,7 +41,7 @@ struct lookup {
 	char *real;
 	int error;
 	bool is_due;
-	bool is_asked;
+	bool is_in_child;
 	bool is_used;
 	TAILQ_ENTRY(lookup) list;
 };
@@ -140,7 +140,7 @@ static int on_work(int fd, void *userdata)
 	int err = 0;
 
 	TAILQ_FOREACH(one, &l->items, list)
-		if (one->is_asked && !err)
+		if (one->is_in_child && !err)
 			err = strv_add(&paths, one->path);
 	return err ?: lookups_write(l->roots, paths, fd);
 }
@@ -188,9 +188,9 @@ static void on_done(int err, const char *output, size_t length, void *userdata)
 		const char *real;
 		int r;
 
-		if (!one->is_asked)
+		if (!one->is_in_child)
 			continue;
-		one->is_asked = false;
+		one->is_in_child = false;
 		r = is_over ? -ENODATA : lookups_read(&rest, &real);
 		if (r >= 0)
 			is_other |= set(one, real, r);
@@ -223,8 +223,8 @@ static void start(struct lookups *l)
 	if (l->helper)
 		return;
 	TAILQ_FOREACH(one, &l->items, list) {
-		one->is_asked = one->is_due && n < BATCH;
-		n += one->is_asked;
+		one->is_in_child = one->is_due && n < BATCH;
+		n += one->is_in_child;
 	}
 	r = n ? helper_start(l->event, &job, &l->helper) : 0;
 	if (r < 0)
@@ -297,7 +297,7 @@ int lookups_unknown(const struct lookups *l, char ***paths)
 	return err;
 }
 
-bool lookups_knows(const struct lookups *l, const char *path)
+bool lookups_is_known(const struct lookups *l, const char *path)
 {
 	const struct lookup *one = find(l, path);
 

@@ -40,8 +40,8 @@ int lookups_find(struct lookups *l, const struct topology *t, const char *path,
 /** lookups_unknown() - add the paths that were not looked up yet */
 int lookups_unknown(const struct lookups *l, char ***paths);
 
-/** lookups_knows() - is the answer for the path known, or not needed? */
-bool lookups_knows(const struct lookups *l, const char *path);
+/** lookups_is_known() - is the answer for the path known, or not needed? */
+bool lookups_is_known(const struct lookups *l, const char *path);
 
 /**
  * lookups_set() - @path was looked up elsewhere; @real: NULL with @error, a positive errno

@@ -343,7 +343,7 @@ static int send_questions(struct question *q)
 	return r;
 }
 
-int units_ask(struct units *u, const char *name)
+int units_request(struct units *u, const char *name)
 {
 	struct question key = { .name = (char *)name }, *q, **found;
 
@@ -434,7 +434,7 @@ static int on_properties_changed(sd_bus_message *m, void *userdata,
 	while (r >= 0 && (r = sd_bus_message_read(m, "s", &key)) > 0)
 		for (size_t i = 0; i < PROPERTIES; i++)
 			ours |= streq(key, properties[i].name);
-	return ours && units_ask(u, name) == -ENOMEM ? -ENOMEM : 0;
+	return ours && units_request(u, name) == -ENOMEM ? -ENOMEM : 0;
 }
 
 static int on_reloading(sd_bus_message *m, void *userdata, sd_bus_error *error)

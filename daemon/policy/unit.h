@@ -46,11 +46,11 @@ DEFINE_CLEANUP(struct units *, units_free);
 bool unit_is_name(const char *name);
 
 /**
- * units_ask() - request the properties of unit @name
+ * units_request() - request the properties of unit @name
  *
  * The answer arrives later. Requests for the same unit until then have one answer.
  */
-int units_ask(struct units *u, const char *name);
+int units_request(struct units *u, const char *name);
 
 /** units_pending() - number of requests without an answer */
 size_t units_pending(const struct units *u);

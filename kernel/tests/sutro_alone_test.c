@@ -59,7 +59,7 @@ static void sutro_test_passed_is_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->core.nr_active, 1);
 	sutro_core_settle(&t->core);
 	sutro_group_set_gone(&t->core, &t->a);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_EMPTY);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_EMPTY);
 	KUNIT_EXPECT_EQ(test, t->core.nr_active, 0);
 }
 

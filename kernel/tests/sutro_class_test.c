@@ -87,7 +87,7 @@ static void sutro_test_class_preempts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->core.expiry, SUTRO_EXPIRY_PREEMPTED);
 	/* A lower one does not, and the higher one is waited for. */
 	arrive(t, &t->b, 1);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_IDLE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
 }
 
 /* One request at a time: the drive idles for the next one, but not for ever. */
@@ -120,7 +120,7 @@ static void sutro_test_class_idling(struct kunit *test)
 	/* a does not come back: b is served after group_idle. */
 	while ((group = send(t, 10 * MS)))
 		finish(t, group, 10 * MS, 10 * MS);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_IDLE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
 	t->now_ns = t->core.idle_until_ns;
 	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->b);
 }

@@ -28,7 +28,7 @@ static struct sutro_test *stream(struct kunit *test, bool rotational)
 	arrive(t, &t->a, 100);
 	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->a);
 	KUNIT_EXPECT_PTR_EQ(test, send(t, 10 * MS), &t->a);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_SERVE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_SERVE);
 	return t;
 }
 
@@ -38,13 +38,13 @@ static void sutro_test_commit(struct kunit *test)
 	struct sutro_test *t = stream(test, true);
 
 	commit(t, &t->b);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_IDLE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
 	KUNIT_EXPECT_EQ(test, t->core.idle_until_ns, t->now_ns + SLICE_NS);
 	commit(t, &t->e);
 	finish(t, &t->a, 10 * MS, 10 * MS);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_IDLE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
 	commit_ends(t, &t->b, MS);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_IDLE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
 	commit_ends(t, &t->e, MS);
 	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->a);
 	KUNIT_EXPECT_EQ(test, t->b.stat.time_ns, MS);
@@ -58,9 +58,9 @@ static void sutro_test_commit_bound(struct kunit *test)
 
 	commit(t, &t->b);
 	t->now_ns += SLICE_NS - 1;
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_IDLE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
 	t->now_ns++;
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_SERVE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_SERVE);
 	commit_ends(t, &t->b, MS);
 }
 
@@ -72,7 +72,7 @@ static void sutro_test_commit_in_advance(struct kunit *test)
 	commit(t, &t->b);
 	commit_ends(t, &t->b, SLICE_NS / 2 + 20 * MS);
 	commit(t, &t->b);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_SERVE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_SERVE);
 	commit_ends(t, &t->b, MS);
 	KUNIT_EXPECT_EQ(test, t->core.commits, 0);
 	KUNIT_EXPECT_EQ(test, t->b.commits, 0);
@@ -96,14 +96,14 @@ static void sutro_test_commit_waits(struct kunit *test)
 		}
 		commit(t, &t->b);
 		t->now_ns += SLICE_NS;
-		KUNIT_EXPECT_EQ(test, ask(t), SUTRO_WAIT);
+		KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_WAIT);
 		t->core.flush_data = 1;
 		KUNIT_EXPECT_PTR_EQ(test, serve(t, MS), &t->a);
 		/* Not even at first. */
 		commit(t, &t->b);
 		KUNIT_EXPECT_PTR_EQ(test, serve(t, MS), &t->a);
 		t->core.flush_data = 0;
-		KUNIT_EXPECT_NE(test, ask(t), SUTRO_SERVE);
+		KUNIT_EXPECT_NE(test, next_verdict(t), SUTRO_SERVE);
 		commit_ends(t, &t->b, MS);
 		commit_ends(t, &t->b, MS);
 	}
@@ -116,7 +116,7 @@ static void sutro_test_commit_elsewhere(struct kunit *test)
 
 	t->core.tunables.depth_ns = 100 * MS;
 	commit(t, &t->b);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_SERVE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_SERVE);
 	commit_ends(t, &t->b, MS);
 }
 
@@ -130,7 +130,7 @@ static void sutro_test_commit_keeps_slice(struct kunit *test)
 	arrive(t, &t->a, 100);
 	commit(t, &t->b);
 	t->now_ns += SLICE_NS;
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_WAIT);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_WAIT);
 	commit_ends(t, &t->b, SLICE_NS);
 	arrive(t, &t->b, 1);
 	KUNIT_EXPECT_PTR_EQ(test, serve(t, MS), &t->a);

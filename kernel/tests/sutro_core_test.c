@@ -488,20 +488,20 @@ static void sutro_test_nothing_is_left(struct kunit *test)
 			sutro_group_set_class(&t->core, group,
 					      i % SUTRO_CLASS_NR);
 		}
-		if (ask(t) == SUTRO_SERVE)
+		if (next_verdict(t) == SUTRO_SERVE)
 			serve(t, MS * (1 + i % 13));
 		else
 			t->now_ns += MS;
 	}
 	while (t->core.queued) {
-		if (ask(t) == SUTRO_SERVE)
+		if (next_verdict(t) == SUTRO_SERVE)
 			serve(t, MS);
 		else
 			t->now_ns += MS;
 	}
 	t->now_ns += IDLE_NS;
 	forget(t);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_EMPTY);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_EMPTY);
 	KUNIT_EXPECT_EQ(test, t->core.nr_active, 0);
 	KUNIT_EXPECT_EQ(test, t->core.in_flight_ns, 0);
 	KUNIT_EXPECT_NULL(test, t->core.in_service);

@@ -269,14 +269,14 @@ static void sutro_test_alone(struct kunit *test)
 }
 
 /* Request @nr requests of 1 ms from the peers; counts the given ones, returns the refused. */
-static u32 ask_peers(struct probe_test *t, const u32 *percent, u32 nr,
-		     u32 *gave)
+static u32 pick_peers(struct probe_test *t, const u32 *percent, u32 nr,
+		      u32 *gave)
 {
 	struct sutro_peer *peer;
 	u32 refused = 0;
 
 	while (nr--) {
-		peer = sutro_probe_ask(&t->probe, t->now_ns);
+		peer = sutro_probe_pick(&t->probe, t->now_ns);
 		if (!peer) {
 			refused++;
 			continue;
@@ -322,7 +322,7 @@ static void sutro_test_shares_of_peers(struct kunit *test)
 	t->probe.class = A;
 	for (i = 0; i < 3; i++)
 		sutro_probe_join(&t->probe, &t->peers[i], A);
-	KUNIT_EXPECT_EQ(test, ask_peers(t, percent, 200, gave), 0);
+	KUNIT_EXPECT_EQ(test, pick_peers(t, percent, 200, gave), 0);
 	for (i = 0; i < 3; i++) {
 		KUNIT_EXPECT_GE(test, gave[i] + 1, 2 * percent[i]);
 		KUNIT_EXPECT_LE(test, gave[i], 2 * percent[i] + 1);
@@ -332,19 +332,19 @@ static void sutro_test_shares_of_peers(struct kunit *test)
 	t->probe.class = B;
 	for (i = 3; i < 5; i++)
 		sutro_probe_join(&t->probe, &t->peers[i], B);
-	KUNIT_EXPECT_EQ(test, ask_peers(t, percent, 100, gave), 40);
+	KUNIT_EXPECT_EQ(test, pick_peers(t, percent, 100, gave), 40);
 	KUNIT_EXPECT_EQ(test, gave[3] + gave[4], 60);
 
 	/* The only peer of the class gives without bounds. */
 	sutro_probe_leave(&t->peers[4]);
-	KUNIT_EXPECT_EQ(test, ask_peers(t, percent, 100, gave), 0);
+	KUNIT_EXPECT_EQ(test, pick_peers(t, percent, 100, gave), 0);
 	KUNIT_EXPECT_EQ(test, gave[3], 130);
 
 	/* A peer that had no such request is tried when it has queued another one. */
 	sutro_probe_gave(&t->probe, &t->peers[3], 0, 1, t->now_ns);
-	KUNIT_EXPECT_NULL(test, sutro_probe_ask(&t->probe, t->now_ns));
+	KUNIT_EXPECT_NULL(test, sutro_probe_pick(&t->probe, t->now_ns));
 	sutro_probe_join(&t->probe, &t->peers[3], B);
-	KUNIT_EXPECT_PTR_EQ(test, sutro_probe_ask(&t->probe, t->now_ns),
+	KUNIT_EXPECT_PTR_EQ(test, sutro_probe_pick(&t->probe, t->now_ns),
 			    &t->peers[3]);
 }
 

@@ -64,7 +64,7 @@ static void sutro_test_fairness(struct kunit *test)
 		arrive_far(t, &t->a, 1);
 		while (serve(t, cost_ns) == &t->b)
 			;
-		KUNIT_EXPECT_EQ(test, ask(t), SUTRO_IDLE);
+		KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
 	}
 }
 
@@ -77,7 +77,7 @@ static struct sutro_test *one_at_a_time(struct kunit *test)
 	arrive(t, &t->a, 1);
 	while (serve(t, 10 * MS) == &t->b)
 		;
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_IDLE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
 	KUNIT_EXPECT_EQ(test, t->core.idle_until_ns, t->now_ns + IDLE_NS);
 	return t;
 }
@@ -88,7 +88,7 @@ static void sutro_test_idling(struct kunit *test)
 	struct sutro_test *t = one_at_a_time(test);
 	int served = 1;
 
-	for (; ask(t) == SUTRO_IDLE; served++) {
+	for (; next_verdict(t) == SUTRO_IDLE; served++) {
 		t->now_ns += 2 * MS;
 		arrive(t, &t->a, 1);
 		KUNIT_EXPECT_EQ(test, t->a.stat.idle_ns, served * 2 * MS);
@@ -105,7 +105,7 @@ static void sutro_test_idling_ends(struct kunit *test)
 	u64 vtime = t->a.entity.vtime;
 
 	t->now_ns = t->core.idle_until_ns - 1;
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_IDLE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
 	t->now_ns++;
 	forget(t);
 	/* It had 10 ms of service, and 8 ms of idling. */
@@ -197,7 +197,7 @@ static void sutro_test_no_idling(struct kunit *test)
 	for (i = 0; i < 30; i++) {
 		arrive(t, &t->a, 1);
 		serve(t, 10 * MS);
-		KUNIT_EXPECT_EQ(test, ask(t), SUTRO_SERVE);
+		KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_SERVE);
 	}
 }
 
@@ -209,7 +209,7 @@ static void sutro_test_gone(struct kunit *test)
 	arrive(t, &t->a, 1);
 	serve(t, 10 * MS);
 	arrive(t, &t->b, 1);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_IDLE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
 	sutro_group_set_gone(&t->core, &t->a);
 	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->b);
 	KUNIT_EXPECT_FALSE(test, t->a.self.active);
@@ -265,10 +265,10 @@ static void sutro_test_renewed(struct kunit *test)
 	arrive(t, &t->a, 1);
 	/* More than a slice, but 15 ms of vtime: b is still ahead. */
 	KUNIT_EXPECT_PTR_EQ(test, send(t, 150 * MS), &t->a);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_WAIT);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_WAIT);
 	KUNIT_EXPECT_PTR_EQ(test, t->core.in_service, &t->a);
 	finish(t, &t->a, 150 * MS, 150 * MS);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_IDLE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
 	arrive(t, &t->a, 1);
 	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->a);
 }
@@ -323,12 +323,12 @@ static void sutro_test_held_back(struct kunit *test)
 	send_all(t, 10 * MS);
 	KUNIT_EXPECT_EQ(test, t->a.in_flight, 8);
 	EXPECT_NEAR(test, t->b.in_flight, 8 + 5, 1);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_WAIT);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_WAIT);
 
 	/* The drive serves b only; none of b's may follow. */
 	while (t->b.in_flight) {
 		finish(t, &t->b, 10 * MS, 10 * MS);
-		KUNIT_EXPECT_EQ(test, ask(t), SUTRO_WAIT);
+		KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_WAIT);
 	}
 	/* One of a's completes and is followed by another: b may send, too. */
 	finish(t, &t->a, 10 * MS, 10 * MS);
@@ -339,7 +339,7 @@ static void sutro_test_held_back(struct kunit *test)
 }
 
 /* b, away, light and further behind, can wait: a, heavy, can not. */
-static void sutro_test_hides_nobody(struct kunit *test)
+static void sutro_test_holds_back_no_group(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, true);
 
@@ -355,7 +355,7 @@ static void sutro_test_hides_nobody(struct kunit *test)
 	arrive(t, &t->root, 2);
 	t->root.seek_history = ~0;
 	KUNIT_EXPECT_PTR_EQ(test, send(t, 10 * MS), &t->root);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_WAIT);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_WAIT);
 
 	/* One of a's is done and followed by another: a is next. */
 	finish(t, &t->a, 10 * MS, 10 * MS);
@@ -380,9 +380,9 @@ static void sutro_test_depth(struct kunit *test)
 	struct sutro_test *t = backlog(test, false, 100, 100);
 
 	KUNIT_EXPECT_EQ(test, send_all(t, MS / 10), DEPTH_NS / (MS / 10));
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_WAIT);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_WAIT);
 	finish(t, &t->a, MS / 10, MS / 10);
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_SERVE);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_SERVE);
 
 	/* Two requests may always be sent, and no more than 128. */
 	t = backlog(test, false, 100, 100);
@@ -465,7 +465,7 @@ static struct kunit_case sutro_slice_test_cases[] = {
 	KUNIT_CASE(sutro_test_renewed),
 	KUNIT_CASE(sutro_test_adapts),
 	KUNIT_CASE(sutro_test_held_back),
-	KUNIT_CASE(sutro_test_hides_nobody),
+	KUNIT_CASE(sutro_test_holds_back_no_group),
 	KUNIT_CASE(sutro_test_depth),
 	KUNIT_CASE(sutro_test_depth_unlimited),
 	KUNIT_CASE(sutro_test_expected),

@@ -103,7 +103,7 @@ static inline struct sutro_group *choose(struct sutro_test *t,
 	return sutro_core_select(&t->core, t->now_ns, ret_verdict);
 }
 
-static inline enum sutro_verdict ask(struct sutro_test *t)
+static inline enum sutro_verdict next_verdict(struct sutro_test *t)
 {
 	enum sutro_verdict verdict;
 

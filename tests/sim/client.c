@@ -87,7 +87,7 @@ static bool client_send(struct client *client)
 			.client = client,
 			.whole = client->split,
 			.bytes = extent.bytes,
-			.asked_ns = client->split->sent_ns,
+			.submitted_ns = client->split->sent_ns,
 		};
 
 		if (!leaf_has_slot(leaf, client->group[i], !job->async)) {
@@ -155,7 +155,7 @@ static void client_flush(struct client *client, struct whole *request)
 		.client = client,
 		.whole = request,
 		.bytes = 1,
-		.asked_ns = request->sent_ns,
+		.submitted_ns = request->sent_ns,
 	};
 	u32 i;
 

@@ -10,7 +10,7 @@
  *  fold	at the next dispatch: notes go to the algorithm
  *
  * As in blk-mq, the queue is run when requests are inserted, when the idle timer
- * fires, at a completion if the algorithm asked for one, and when a request that
+ * fires, at a completion if the algorithm requested that, and when a request that
  * was taken from the scheduler found the drive full and is sent now.  No other
  * wake-up comes: a request that the algorithm forgets hangs here.
  */
@@ -96,7 +96,7 @@ static struct rq *rq_new(const struct leaf *leaf, struct leaf_group *group,
 	INIT_LIST_HEAD(&rq->pieces);
 	list_add_tail(&copy->node, &rq->pieces);
 	rq->group = group;
-	rq->asked_ns = piece->asked_ns;
+	rq->submitted_ns = piece->submitted_ns;
 	rq->added_ns = leaf->clock->now_ns;
 	return rq;
 }
@@ -295,7 +295,7 @@ static struct rq *leaf_probe_next(struct leaf *leaf, struct leaf_group *group,
 			       group->core.queued + group->core.in_flight))
 		return group_next(group, false, now_ns);
 	for (i = 0; room && i < PROBE_TRIES; i++) {
-		peer = sutro_probe_ask(probe, now_ns);
+		peer = sutro_probe_pick(probe, now_ns);
 		if (!peer)
 			break;
 		of = container_of(peer, struct leaf_group, peer);
@@ -485,7 +485,7 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq)
 			  rq->op == SUTRO_WRITE,
 		.seeks = sutro_group_seeky(&group->core),
 	};
-	u64 took_ns = leaf->clock->now_ns - rq->asked_ns;
+	u64 took_ns = leaf->clock->now_ns - rq->submitted_ns;
 	u64 cost_ns, slow_ns;
 
 	group->pending_ns += leaf->clock->now_ns - rq->added_ns;

@@ -19,14 +19,14 @@ typedef void leaf_slot_fn(void *client);
 /**
  * struct piece - part of a client's request, in a request of the leaf
  * @client, @whole: for the client
- * @asked_ns:	when the client wanted to send it, before it waited for a slot
+ * @submitted_ns:	when the client wanted to send it, before it waited for a slot
  */
 struct piece {
 	struct list_head node;
 	void *client;
 	void *whole;
 	u32 bytes;
-	u64 asked_ns;
+	u64 submitted_ns;
 };
 
 struct leaf_group;
@@ -49,7 +49,7 @@ struct rq {
 	bool flush;
 	bool sync;
 	bool shallow;
-	u64 asked_ns;
+	u64 submitted_ns;
 	u64 added_ns;
 	u64 expire_ns;
 	u64 estimate_ns;

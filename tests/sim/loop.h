@@ -20,7 +20,7 @@
 /**
  * struct loop_cgroup - a cgroup; number 0 is the root
  * @parent:	comes before it
- * @weight:	asked for on all leaves
+ * @weight:	the weight that is set on all leaves
  * @class:	enum sutro_class
  * @latency_us:	its latency target on all leaves, 0 = none
  * @on:		the cgroup on each leaf

@@ -281,7 +281,7 @@ static void world_check_empty(struct world *world)
 	}
 }
 
-/* Serve all that waits, at most @depth at once, by asking as the rules say. */
+/* Serve all queued requests, at most @depth at once, in the order of the algorithm. */
 void world_finish(struct world *world, u32 depth)
 {
 	u32 steps;

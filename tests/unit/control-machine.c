@@ -66,8 +66,12 @@ void feed(struct machine *m)
 		for_each_leaf(l, m)
 			*control_use(m->c, u->node, l) = (struct control_use){
 				.time = u->rate * u->cost[l],
-				.backlog = u->asks && u->cost[l] > 0 ? 1 : 0,
-				.queued = u->asks && u->cost[l] > 0 ? 1 : 0,
+				.backlog = u->is_backlogged && u->cost[l] > 0
+						   ? 1
+						   : 0,
+				.queued = u->is_backlogged && u->cost[l] > 0
+						  ? 1
+						  : 0,
 				.ios = u->rate > 0 ? 100 : 0,
 			};
 	for_each_floor(u, m) {
@@ -108,7 +112,7 @@ void random_machine(struct machine *m)
 		double unit = pow(10, between(0, 8));
 
 		u->weight = below(3) ? 100 : 1 + below(10000);
-		u->asks = true;
+		u->is_backlogged = true;
 		u->importance = below(3);
 		if (u == m->unit) {
 			for_each_leaf(l, m)
@@ -142,7 +146,7 @@ double weights(const struct machine *m, uint32_t l)
 	double sum = 0;
 
 	for_each_unit(u, m)
-		if (u->asks && u->cost[l] > 0)
+		if (u->is_backlogged && u->cost[l] > 0)
 			sum += weight(m, u, l);
 	return sum;
 }

@@ -24,14 +24,14 @@ void near(double a, double b, double part);
  * @floor: 0: nothing is promised
  * @cost: device time per unit of rate, on each leaf; 0: not on it
  * @rate: what it gets
- * @asks: it has requests waiting all the time
+ * @is_backlogged: requests of it wait all the time
  */
 struct unit {
 	double floor;
 	uint64_t importance;
 	double cost[MAX_LEAVES];
 	double rate;
-	bool asks;
+	bool is_backlogged;
 	uint32_t weight;
 	uint32_t node;
 	uint32_t promise;
@@ -84,7 +84,7 @@ void build(struct machine *m);
 void feed(struct machine *m);
 /** run() - ticks without change */
 void run(struct machine *m, double seconds);
-/** random_machine() - units, some with floors, and one without on each leaf; all ask */
+/** random_machine() - units, some with floors, and one without on each leaf; all are backlogged */
 void random_machine(struct machine *m);
 /** scale_floors() - they take no more than @most of any leaf, and all have them */
 void scale_floors(struct machine *m, double most);
@@ -92,7 +92,7 @@ void scale_floors(struct machine *m, double most);
 double need(const struct unit *u, uint32_t l);
 /** needed() - the same of all floors */
 double needed(const struct machine *m, uint32_t l);
-/** weights() - sum of those who ask on a leaf */
+/** weights() - sum of the weights of backlogged units on a leaf */
 double weights(const struct machine *m, uint32_t l);
 /** check_ranges() - what is true of any output */
 void check_ranges(const struct machine *m);

@@ -48,7 +48,7 @@ static double noise(double *now)
 
 static bool uses(const struct world *w, uint32_t i, uint32_t l)
 {
-	return w->m.unit[i].asks && w->m.unit[i].cost[l] > 0;
+	return w->m.unit[i].is_backlogged && w->m.unit[i].cost[l] > 0;
 }
 
 /* What is there of a leaf for a unit if the others use what they use. */
@@ -84,17 +84,18 @@ static double share(const struct world *w, uint32_t unit, uint32_t l)
 static void serve(struct world *w)
 {
 	for (uint32_t i = 0; i < w->m.units; i++)
-		w->m.unit[i].rate = w->m.unit[i].asks ? INFINITY : 0;
+		w->m.unit[i].rate = w->m.unit[i].is_backlogged ? INFINITY : 0;
 	for (int round = 0; round < ROUNDS; round++)
 		for (uint32_t i = 0; i < w->m.units; i++) {
 			struct unit *u = &w->m.unit[i];
 			double rate = INFINITY;
 
-			for (uint32_t l = 0; u->asks && l < w->m.leaves; l++)
+			for (uint32_t l = 0;
+			     u->is_backlogged && l < w->m.leaves; l++)
 				if (u->cost[l] > 0)
 					rate = fmin(rate, share(w, i, l) /
 								  u->cost[l]);
-			u->rate = u->asks ? rate : 0;
+			u->rate = u->is_backlogged ? rate : 0;
 		}
 }
 
@@ -157,7 +158,7 @@ static void random_world(struct world *w, double most)
 		struct unit *u = &m->unit[i];
 
 		u->weight = below(2) ? 100 : 1000;
-		u->asks = true;
+		u->is_backlogged = true;
 		u->importance = 1;
 		u->floor = i && i < 5 && below(2) ? pow(10, between(0, 8)) : 0;
 		if (i == 1)
@@ -293,7 +294,7 @@ static void test_begins(void)
 			w.m.unit[i] = (struct unit){ .floor = i ? 0 : 0.6,
 						     .importance = 1,
 						     .cost = { 1, 1 },
-						     .asks = true,
+						     .is_backlogged = true,
 						     .weight = i ? 1000 : 100 };
 		build(&w.m);
 		for (uint32_t i = 0; i < w.m.units; i++)

@@ -25,7 +25,7 @@ static struct machine shallow_machine(void)
 			[FIRST] = { .floor = FLOOR, .weight = 100, .rate = 10,
 				    .cost = { COST }, .importance = 1 },
 			[RIVAL] = { .weight = 1000, .rate = 900,
-				    .cost = { COST }, .asks = true },
+				    .cost = { COST }, .is_backlogged = true },
 			/* Idle at first. */
 			[GREEDY] = { .floor = 1e6, .weight = 100, .rate = 0,
 				     .cost = { COST }, .importance = 2 },
@@ -65,7 +65,7 @@ static void test_begins_when_short(void)
 	control_free(m.c);
 }
 
-/* It thinks for most of the time: less than its share is all that it asks for. */
+/* It thinks for most of the time: less than its share is all that it is_backlogged for. */
 static void test_does_not_begin_when_idle(void)
 {
 	struct machine m = shallow_machine();
@@ -107,7 +107,7 @@ static void test_ends_when_nothing_is_granted(void)
 	check(reserve(&m) > 0);
 	m.unit[FIRST].rate = 0;
 	m.unit[GREEDY].rate = 500;
-	m.unit[GREEDY].asks = true;
+	m.unit[GREEDY].is_backlogged = true;
 	run_shallow(&m, 1, 5);
 	check(promise(&m, &m.unit[FIRST])->phi < 0.01);
 	check(reserve(&m) == 0);
@@ -119,11 +119,12 @@ static void test_floors_of_a_unit_share_a_reserve(void)
 {
 	struct machine m = shallow_machine();
 	uint32_t node = m.unit[FIRST].node, leaf = 0, second;
-	struct control_promise said = {
+	struct control_promise second_promise = {
 		.node = node, .floor = FLOOR, .importance = 1, .traffic = 1000
 	};
 
-	check(control_add_promise(m.c, &said, &leaf, 1, &second) == 0);
+	check(control_add_promise(m.c, &second_promise, &leaf, 1, &second) ==
+	      0);
 	for (double t = 0; t < 8; t += TICK_S) {
 		feed(&m);
 		control_use(m.c, node, 0)->busy = 1;
@@ -144,18 +145,19 @@ static void test_floors_on_two_leaves(void)
 {
 	struct machine m = shallow_machine();
 	uint32_t node, leaf = 1, second;
-	struct control_promise said = { .floor = FLOOR,
-					.importance = 1,
-					.traffic = 1000 };
+	struct control_promise second_promise = { .floor = FLOOR,
+						  .importance = 1,
+						  .traffic = 1000 };
 
 	control_free(m.c);
 	m.leaves = 2;
 	m.unit[RIVAL].cost[1] = COST;
 	build(&m);
-	node = said.node = m.unit[FIRST].node;
+	node = second_promise.node = m.unit[FIRST].node;
 	control_set_reserves(m.c, 0, true);
 	control_set_reserves(m.c, 1, true);
-	check(control_add_promise(m.c, &said, &leaf, 1, &second) == 0);
+	check(control_add_promise(m.c, &second_promise, &leaf, 1, &second) ==
+	      0);
 	for (double t = 0; t < 8; t += TICK_S) {
 		feed(&m);
 		control_use(m.c, node, 0)->busy = 1;

@@ -22,7 +22,7 @@ static void test_idle(struct machine *m)
 	scale_floors(m, 0.85);
 	build(m);
 	run(m, 3);
-	idle->asks = false;
+	idle->is_backlogged = false;
 	idle->rate = 0;
 	run(m, 15);
 	check(promise(m, idle)->state == CONTROL_IDLE);

@@ -118,7 +118,7 @@ static void test_rounds(void)
 
 	for_each_unit(u, &m) {
 		u->rate = 0.9;
-		u->asks = true;
+		u->is_backlogged = true;
 		u->weight = 100;
 	}
 	build(&m);
@@ -178,7 +178,7 @@ static void test_importance(struct machine *m)
 		check(promise(m, raised)->phi >= phi[raised - m->unit] - 1e-6);
 }
 
-/* 10: who does not ask is not corrected. */
+/* 10: the share of a unit without demand is not corrected. */
 static void test_gain(void)
 {
 	struct machine m = {
@@ -187,11 +187,11 @@ static void test_gain(void)
 		.unit = { { .floor = 100,
 			    .cost = { 0.005 },
 			    .rate = 90,
-			    .asks = true,
+			    .is_backlogged = true,
 			    .weight = 100 },
 			  { .cost = { 1 },
 			    .rate = 0.5,
-			    .asks = true,
+			    .is_backlogged = true,
 			    .weight = 100 } },
 	};
 	struct control_promise *p;
@@ -201,7 +201,7 @@ static void test_gain(void)
 	run(&m, 10);
 	p = promise(&m, &m.unit[0]);
 	check(p->gain > 1.1);
-	m.unit[0].asks = false;
+	m.unit[0].is_backlogged = false;
 	run(&m, 10);
 	near(p->gain, 1, 0.02);
 	check(p->state == CONTROL_HELD);
@@ -247,11 +247,11 @@ static void test_verdict(void)
 			.units = 2,
 			.unit = { { .floor = 100,
 				    .cost = { 0.02 },
-				    .asks = true,
+				    .is_backlogged = true,
 				    .weight = 100 },
 				  { .cost = { 1 },
 				    .rate = 0.3,
-				    .asks = true,
+				    .is_backlogged = true,
 				    .weight = 100 } },
 		};
 

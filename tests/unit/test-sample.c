@@ -223,7 +223,7 @@ int main(void)
 	check(u->time_ns == 300000000 && u->rbytes == 10240 && u->active);
 	check(!sample_usage(&s, find("/system.slice/backup"), sda)->active);
 
-	/* 300/(300+100) of 100/(100+100); asking makes backup count. */
+	/* 300/(300+100) of 100/(100+100); the query makes backup count. */
 	close_to(entitlement(&s, find("/system.slice/db"), sda), 0.375);
 	close_to(entitlement(&s, find("/system.slice/web"), sda), 0.125);
 	close_to(entitlement(&s, find("/system.slice/backup"), sda),

@@ -211,9 +211,9 @@ static void teardown(struct test *t)
 	g_string_free(t->log, true);
 }
 
-static void ask(struct test *t, const char *name)
+static void request(struct test *t, const char *name)
 {
-	check(units_ask(t->units, name) == 0);
+	check(units_request(t->units, name) == 0);
 }
 
 /* Handle all messages; is the log as expected? It is empty afterwards. */
@@ -241,7 +241,7 @@ static void reply_to_all(struct test *t)
 
 static void test_properties(struct test *t)
 {
-	ask(t, "a.service");
+	request(t, "a.service");
 	check(units_pending(t->units) == 1);
 	check(has_logged(t, "a.service 300 /a 3 files\n  /dev/sda 20\n"));
 	check(units_pending(t->units) == 0);
@@ -255,7 +255,7 @@ static void test_weights_that_are_not_set_or_not_valid(struct test *t)
 	for (size_t i = 0; i < ARRAY_SIZE(unset); i++) {
 		t->weight = unset[i];
 		t->device_weight = unset[i];
-		ask(t, "a.service");
+		request(t, "a.service");
 		check(has_logged(t, "a.service 100 (unset) /a 3 files\n"));
 	}
 }
@@ -268,7 +268,7 @@ static void test_types_without_cgroups(struct test *t)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		check(unit_is_name(names[i]));
 	check(!unit_is_name("a.device") && !unit_is_name("a"));
-	check(units_ask(t->units, "a.device") == -EINVAL);
+	check(units_request(t->units, "a.device") == -EINVAL);
 	check(units_pending(t->units) == 0);
 }
 
@@ -278,11 +278,11 @@ static void test_one_answer_for_many_requests(struct test *t)
 		char name[16];
 
 		snprintf(name, sizeof(name), "%u.service", i);
-		ask(t, name);
+		request(t, name);
 	}
 	/* It waits for its turn. */
-	ask(t, "18.service");
-	ask(t, "18.service");
+	request(t, "18.service");
+	request(t, "18.service");
 	check(units_pending(t->units) == 20);
 	settle(t);
 	check(t->n_calls == 20 * PROPERTIES);
@@ -293,9 +293,9 @@ static void test_one_answer_for_many_requests(struct test *t)
 static void test_change_during_a_request(struct test *t)
 {
 	t->is_silent = true;
-	ask(t, "a.service");
+	request(t, "a.service");
 	settle(t);
-	ask(t, "a.service");
+	request(t, "a.service");
 	reply_to_all(t);
 	t->weight = 400;
 	check(has_logged(t, "a.service 400 /a 3 files\n  /dev/sda 20\n"));
@@ -310,7 +310,7 @@ static void test_few_calls_are_under_way(struct test *t)
 		char name[16];
 
 		snprintf(name, sizeof(name), "%u.service", i);
-		ask(t, name);
+		request(t, name);
 	}
 	settle(t);
 	check(t->n_calls == 16 * PROPERTIES);
@@ -324,14 +324,14 @@ static void test_errors(struct test *t)
 {
 	/* Of systemd: there is no such unit, or it has no such property. */
 	t->error = SD_BUS_ERROR_UNKNOWN_OBJECT;
-	ask(t, "a.service");
+	request(t, "a.service");
 	check(has_logged(t, "a.service 100 (unset)  0 files\n"));
 	/* Of the bus: systemd is not there. */
 	t->error = SD_BUS_ERROR_NO_REPLY;
-	ask(t, "a.service");
+	request(t, "a.service");
 	check(has_logged(t, "a.service 100 (unset) silent 0 files\n"));
 	t->error = NULL;
-	ask(t, "a.service");
+	request(t, "a.service");
 	check(has_logged(t, "a.service 300 /a 3 files\n  /dev/sda 20\n"));
 }
 

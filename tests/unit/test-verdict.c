@@ -51,7 +51,7 @@ static void sample(struct test *t, uint64_t kb)
 }
 
 /* A verdict after a tick for which the law found @state. */
-static struct governed *tell(struct test *t, enum control_state state)
+static struct governed *report(struct test *t, enum control_state state)
 {
 	struct governed *f = &t->plant.floors[0];
 
@@ -59,7 +59,8 @@ static struct governed *tell(struct test *t, enum control_state state)
 		f->target->state = state;
 	else
 		control_promise(t->plant.control, f->number)->state = state;
-	check(verdicts_tell(&t->plant, &t->sampler, &t->f.context, 0.25) == 0);
+	check(verdicts_report(&t->plant, &t->sampler, &t->f.context, 0.25) ==
+	      0);
 	return f;
 }
 
@@ -75,23 +76,23 @@ static bool has(const struct governed *f, const char *part)
 static void test_each_change_is_reported_once(struct test *t)
 {
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
-	check(tell(t, CONTROL_HELD)->state == CONTROL_HELD);
+	check(report(t, CONTROL_HELD)->state == CONTROL_HELD);
 	check(t->f.n_states == 1);
-	tell(t, CONTROL_HELD);
+	report(t, CONTROL_HELD);
 	check(t->f.n_states == 1);
-	check(streq(tell(t, CONTROL_IDLE)->cause, ""));
+	check(streq(report(t, CONTROL_IDLE)->cause, ""));
 	check(t->f.n_states == 2);
 }
 
 static void test_complaint_ends_when_it_holds(struct test *t)
 {
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
-	check(!tell(t, CONTROL_HELD)->complained);
-	check(tell(t, CONTROL_CROWDED)->complained);
-	check(tell(t, CONTROL_SETTLING)->complained);
-	check(tell(t, CONTROL_IDLE)->complained);
-	check(!tell(t, CONTROL_HELD)->complained);
-	check(!tell(t, CONTROL_SETTLING)->complained);
+	check(!report(t, CONTROL_HELD)->complained);
+	check(report(t, CONTROL_CROWDED)->complained);
+	check(report(t, CONTROL_SETTLING)->complained);
+	check(report(t, CONTROL_IDLE)->complained);
+	check(!report(t, CONTROL_HELD)->complained);
+	check(!report(t, CONTROL_SETTLING)->complained);
 }
 
 static void test_overload_names_leaf_and_shares(struct test *t)
@@ -103,7 +104,7 @@ static void test_overload_names_leaf_and_shares(struct test *t)
 	p = control_promise(t->plant.control, 0);
 	p->bottleneck = 0;
 	p->phi = 0.8;
-	f = tell(t, CONTROL_INFEASIBLE);
+	f = report(t, CONTROL_INFEASIBLE);
 	check(has(f, "of the time of /dev/sda"));
 	check(has(f, "granted 80 % of its value"));
 	check(!strstr(f->cause, "bytes at the leaves"));
@@ -116,12 +117,12 @@ static void test_copies_of_a_mirror_are_named(struct test *t)
 	promise(t, PROMISE_WRITE_BANDWIDTH_MIN, "/dev/dm-0 10M");
 	fake_control_device(&t->f, "dm-0")->kind = DEVICE_RAID1;
 	t->plant.floors[0].copies = 2;
-	f = tell(t, CONTROL_INFEASIBLE);
+	f = report(t, CONTROL_INFEASIBLE);
 	check(has(f, "Each byte written becomes 2.0 bytes at the leaves "
 		     "(copies of the mirror)"));
-	tell(t, CONTROL_HELD);
+	report(t, CONTROL_HELD);
 	t->plant.floors[0].copies = 1.1;
-	check(!strstr(tell(t, CONTROL_INFEASIBLE)->cause, "Each byte"));
+	check(!strstr(report(t, CONTROL_INFEASIBLE)->cause, "Each byte"));
 }
 
 static void test_limit_above_is_the_cause(struct test *t)
@@ -133,23 +134,24 @@ static void test_limit_above_is_the_cause(struct test *t)
 	fake_file(&t->f.machine.roots, CGROUPS "/app.slice/io.max",
 		  "8:16 rbps=5 wbps=max riops=max wiops=max\n"
 		  "8:0 rbps=1000000 wbps=5 riops=max wiops=max\n");
-	check(streq(tell(t, CONTROL_LIMITED)->cause,
+	check(streq(report(t, CONTROL_LIMITED)->cause,
 		    "io.max of /app.slice has rbps=1000000 for /dev/sda, "
 		    "which throttles it; raise that limit"));
-	tell(t, CONTROL_HELD);
+	report(t, CONTROL_HELD);
 	/* Far from the limit. */
 	sample(t, 250);
-	check(!strstr(tell(t, CONTROL_LIMITED)->cause, "io.max"));
+	check(!strstr(report(t, CONTROL_LIMITED)->cause, "io.max"));
 }
 
 static void test_dirty_pages_are_the_cause(struct test *t)
 {
 	promise(t, PROMISE_WRITE_BANDWIDTH_MIN, "/dev/sda 10M");
-	check(has(tell(t, CONTROL_LIMITED), "too few requests in flight"));
-	tell(t, CONTROL_HELD);
+	check(has(report(t, CONTROL_LIMITED), "too few requests in flight"));
+	report(t, CONTROL_HELD);
 	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
 		  "anon 7\nfile_dirty 4194304\nfile_writeback 1048576\n");
-	check(has(tell(t, CONTROL_LIMITED), "5 MiB are dirty or in writeback"));
+	check(has(report(t, CONTROL_LIMITED),
+		  "5 MiB are dirty or in writeback"));
 }
 
 static void test_pages_are_no_cause_for_reads(struct test *t)
@@ -157,7 +159,7 @@ static void test_pages_are_no_cause_for_reads(struct test *t)
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
 	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
 		  "file_dirty 4194304\n");
-	check(has(tell(t, CONTROL_LIMITED), "too few requests in flight"));
+	check(has(report(t, CONTROL_LIMITED), "too few requests in flight"));
 }
 
 static void test_leaf_without_weights_is_named(struct test *t)
@@ -166,7 +168,7 @@ static void test_leaf_without_weights_is_named(struct test *t)
 
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/dm-0 10M");
 	fake_control_scheduler(&t->f, "sdb", "mq-deadline");
-	f = tell(t, CONTROL_UNWEIGHTED);
+	f = report(t, CONTROL_UNWEIGHTED);
 	check(has(f, "the scheduler of /dev/sdb (mq-deadline) has no weights"));
 	check(has(f, "run \"sutroctl use /dev/dm-0\""));
 }
@@ -182,17 +184,17 @@ static void test_full_loop_device(struct test *t)
 		  "/sys/class/block/dm-0/queue/nr_requests", "128\n");
 	fake_file(&t->f.machine.roots, stat, "60 68\n");
 	for (int i = 0; i < 7; i++)
-		check(tell(t, CONTROL_HELD)->state == CONTROL_HELD);
-	check(tell(t, CONTROL_HELD)->state == CONTROL_UNWEIGHTED);
+		check(report(t, CONTROL_HELD)->state == CONTROL_HELD);
+	check(report(t, CONTROL_HELD)->state == CONTROL_UNWEIGHTED);
 	check(has(&t->plant.floors[0], "/dev/dm-0 (none) has no weights"));
 	fake_file(&t->f.machine.roots, stat, "60 50\n");
-	check(tell(t, CONTROL_HELD)->state == CONTROL_HELD);
+	check(report(t, CONTROL_HELD)->state == CONTROL_HELD);
 }
 
 static void test_lost_owner_is_found(struct test *t)
 {
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/dm-0 10M");
-	check(has(tell(t, CONTROL_UNATTRIBUTED),
+	check(has(report(t, CONTROL_UNATTRIBUTED),
 		  "below /dev/dm-0 its requests are charged to another"));
 }
 
@@ -205,12 +207,12 @@ static void test_missed_target(struct test *t)
 	target = t->plant.floors[0].target;
 	target->latency_us = 7250;
 	target->is_enforced = true;
-	f = tell(t, CONTROL_INFEASIBLE);
+	f = report(t, CONTROL_INFEASIBLE);
 	check(has(f, "the P99 of its reads at /dev/sda is 7.2 ms, although the "
 		     "disks hold others back"));
-	tell(t, CONTROL_HELD);
+	report(t, CONTROL_HELD);
 	target->is_unreachable = true;
-	f = tell(t, CONTROL_INFEASIBLE);
+	f = report(t, CONTROL_INFEASIBLE);
 	check(has(f, "a disk misses it although it serves nothing else"));
 }
 
@@ -221,10 +223,10 @@ static void test_rate_is_smoothed(struct test *t)
 
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
 	t->plant.floors[0].rate = 9e6;
-	f = tell(t, CONTROL_HELD);
+	f = report(t, CONTROL_HELD);
 	check(f->got > 2e6 && f->got < 4e6);
 	for (int i = 0; i < 40; i++)
-		tell(t, CONTROL_HELD);
+		report(t, CONTROL_HELD);
 	check(f->got > 8.9e6);
 }
 
@@ -236,7 +238,7 @@ static void test_history_has_a_row_each_second(struct test *t)
 	h = t->plant.floors[0].history;
 	for (unsigned int tick = 0; tick < 4 * (HISTORY_ROWS + 2); tick++) {
 		t->sampler.now_usec = 1000000 + tick * TICK_USEC;
-		tell(t, CONTROL_HELD);
+		report(t, CONTROL_HELD);
 		if (tick == 8)
 			check(h->n == 3 && h->row[2].usec == 3000000);
 	}

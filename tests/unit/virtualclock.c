@@ -12,7 +12,7 @@
  * The test sends the new time. The process fires the timers that are due, handles all
  * that is ready, and when it would sleep it replies with the time of its next timer, or
  * UINT64_MAX. So after the reply no timer that was due is left to be handled. If the
- * test has asked for that, the process then handles nothing before the next message:
+ * test has requested that, the process then handles nothing before the next message:
  * meanwhile the test changes files of which the process must not read a part.
  *
  * While a child process of it runs, the process is not idle. One that sleeps hangs, for the work

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A tick skips cgroups that have used nothing for long. It must not be seen: of two
- * plants with the same cgroups, promises and uses one is told of everybody in each
- * tick, the other one only of those who use something or do not rest. At every tick
- * each weight of one is that of the other, to the last digit.
+ * A tick skips cgroups that have used nothing for long. The weights do not depend on that:
+ * two plants have the same cgroups, promises and uses, one gets the uses of all cgroups in each
+ * tick, the other one only those of cgroups that are not dormant, and all weights of both are
+ * equal after each tick, to the last digit.
  */
 
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #define PLANTS cases(10)
 
 /**
- * struct world - the uses of one tick, which both plants are told of
+ * struct world - the uses of one tick, which are the input of both plants
  * @until: tick at which a unit begins or stops
  */
 struct world {
@@ -86,16 +86,16 @@ static bool uses(const struct world *w, uint32_t n)
 	return false;
 }
 
-/* Return: how many were not told. */
-static uint32_t tell(struct control *c, const struct world *w,
-		     const uint32_t *told, bool all)
+/* Run a tick. Return: how many cgroups were skipped. */
+static uint32_t step(struct control *c, const struct world *w,
+		     const uint32_t *nominal_before, bool all)
 {
 	uint32_t skipped = 0;
 
 	for (uint32_t n = 0; n < NODES; n++) {
-		if (told[n] != w->nominal[n])
+		if (nominal_before[n] != w->nominal[n])
 			control_wake(c, n);
-		if (!all && control_rests(c, n) && !uses(w, n)) {
+		if (!all && control_is_dormant(c, n) && !uses(w, n)) {
 			skipped++;
 			continue;
 		}
@@ -129,7 +129,7 @@ static uint32_t same(struct control *all, struct control *some)
 			is_moved |= weight != control_nominal(some, n, l);
 		}
 		check(!is_moved || control_is_moved(some, n));
-		moved += is_moved && control_rests(some, n);
+		moved += is_moved && control_is_dormant(some, n);
 	}
 	return moved;
 }
@@ -141,7 +141,7 @@ int main(void)
 	for (uint32_t plant = 0; plant < PLANTS; plant++) {
 		struct control_promise promises[PROMISES] = {};
 		struct control *all, *some;
-		uint32_t told[NODES] = {};
+		uint32_t nominal_before[NODES] = {};
 		struct world w = {};
 
 		for (uint32_t i = 0; i < PROMISES; i++) {
@@ -155,16 +155,17 @@ int main(void)
 			w.nominal[n] = 1 + below(10000);
 		for (uint32_t tick = 0; tick < TICKS; tick++) {
 			world_move(&w, tick);
-			tell(all, &w, told, true);
-			skipped += tell(some, &w, told, false);
-			memcpy(told, w.nominal, sizeof(told));
+			step(all, &w, nominal_before, true);
+			skipped += step(some, &w, nominal_before, false);
+			memcpy(nominal_before, w.nominal,
+			       sizeof(nominal_before));
 			moved += same(all, some);
 		}
 		control_free(all);
 		control_free(some);
 	}
-	/* There were such cgroups, and such whose weights were moved while they rested. */
-	fprintf(stderr, "%llu not told, %llu moved while they rested\n",
+	/* Cgroups were dormant, and weights of dormant cgroups moved. */
+	fprintf(stderr, "%llu skipped, %llu moved while they were dormant\n",
 		(unsigned long long)skipped, (unsigned long long)moved);
 	check(skipped > PLANTS * TICKS && moved > 0);
 	return 0;
