@@ -79,7 +79,7 @@ function pairs(...entries) {
 function said(unit) {
     const all = [unit.weight_set && `IOWeight=${unit.weight}`,
         ...unit.device_weights.map(entry => `IODeviceWeight=${entry.path} ${entry.weight}`)];
-    return all.filter(Boolean).join(", ") || "no weight set, so 100";
+    return all.filter(Boolean).join(", ") || "no weight is set: 100, the default";
 }
 
 function weights(explanation, state) {
@@ -107,14 +107,14 @@ function leaf(row) {
 
 function advice(explanation) {
     const bare = explanation.leaves.filter(row => row.backend === "none").map(row => row.leaf);
-    return bare.length > 0 && note("waiting", `Weights have no effect on ${bare.join(" ")}, whose scheduler has none. ` +
+    return bare.length > 0 && note("waiting", `Weights have no effect on ${bare.join(" ")}, because the scheduler there has no weights. ` +
         "Use sutro for the device to change this.");
 }
 
 function guarantee(promise) {
     const needs = promise.leaves.map(row =>
         `${percent(row.share_needed)} of ${row.leaf}, allotted ${percent(row.share_allotted)}`);
-    const measured = { volume: "at the device itself", leaves: "as the sum over its leaves" }[promise.measured_at];
+    const measured = { volume: "at the device itself", leaves: "at its leaves, because BPF is not available" }[promise.measured_at];
     return h("article", { class: "leaf", "data-key": `${promise.key}\n${promise.path}` },
              h("h4", {}, about(promise), h("span", { class: "push" }, stateLabel(promise.state))),
              h("p", { class: "path subtle" }, promise.path),

@@ -82,7 +82,9 @@ static char *ungoverned_cause(const struct cgroup *c, const struct promise *p)
 	if (!p->device)
 		return strdup(promise_is_any(p)
 				      ? ""
-				      : "the path is on no block device");
+				      : "the path is on no block device; "
+					"correct the path, or mount its "
+					"file system");
 	if (promise_info(p->key)->kind == PROMISE_KIND_CEILING)
 		r = ceiling_refusal(c, p);
 	return r ? cgrefusal_text(r) : strdup("");

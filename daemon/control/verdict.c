@@ -258,11 +258,11 @@ static int explain_infeasible(const struct evidence *e,
 		sum += control_need(e->plant->control,
 				    e->plant->floors[i].number, p->bottleneck);
 	err = text_add(t,
-		       "the floors need %.0f %% of the time of %s; by "
-		       "importance, this one is granted %.0f %% of its "
-		       "value. Lower a floor, move a unit to another device, "
-		       "or raise Importance=",
-		       sum * 100, leaf ? leaf->node : "a leaf", p->phi * 100);
+		       "the floors need %.0f %% of the time of %s, so this "
+		       "one is granted less than its value, by its importance. "
+		       "Lower a floor, move a unit to another device, or raise "
+		       "Importance=",
+		       sum * 100, leaf ? leaf->node : "a leaf");
 	return err ?: add_amplification(t, f, d);
 }
 
@@ -381,12 +381,13 @@ static int explain(const struct evidence *e, const struct governed *f,
 				   "leaves use its share; move them to a unit "
 				   "of their own");
 	case CONTROL_UNATTRIBUTED:
-		return text_add(t,
-				"below %s its requests are charged to another "
-				"cgroup, so its weight has no effect on them; "
-				"the package sutro-stacking-dkms has drivers "
-				"that keep the owner",
-				lost_below(e, f, d)->node);
+		return text_add(
+			t,
+			"below %s its requests are charged to another "
+			"cgroup, so its weight has no effect on them; "
+			"install the package sutro-stacking-dkms, whose "
+			"drivers keep the owner",
+			lost_below(e, f, d)->node);
 	case CONTROL_UNWEIGHTED:
 		leaf = f->crowded ? find_full_queue(e, d) : NULL;
 		if (!leaf)

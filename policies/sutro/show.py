@@ -15,7 +15,7 @@ from .topology import label
 
 Dict = dict[str, Any]
 
-NO_SETTING = "no weight set, so 100"
+NO_SETTING = "no weight is set: 100, the default"
 
 
 def settings(unit: Dict) -> list[str]:
@@ -73,7 +73,7 @@ def status(out: Output, data: Dict) -> None:
         )
     out.print(table)
     if any(leaf["managed"] for leaf in data["leaves"]):
-        out.hint("* switched by Sutro; 'sutroctl release' restores the former one")
+        out.hint("* switched by Sutro; 'sutroctl release' restores the former scheduler")
     if not any(leaf["scheduler"] == "sutro" for leaf in data["leaves"]):
         out.hint("no leaf uses sutro; switch one: sutroctl use DEVICE")
     out.print()
@@ -168,7 +168,7 @@ def tree(out: Output, data: list[Dict]) -> None:
 
 def _written_table(leaves: list[Dict], usage: bool) -> Table:
     """For each leaf the weight, the line in the file, and the shares; with `usage`, the rates."""
-    headers = ["LEAF", "SCHEDULER", ">WEIGHT", "WRITTEN", "READ BACK", ">ENTITLED"]
+    headers = ["LEAF", "SCHEDULER", ">WEIGHT", "LINE SET", "LINE READ", ">ENTITLED"]
     table = columns(*headers, *([">GOT", ">READ/s", ">WRITTEN/s"] if usage else []))
     for leaf in leaves:
         cells = [
@@ -206,8 +206,8 @@ def _advice(out: Output, unit: str, leaves: list[Dict]) -> None:
     bare = [leaf["leaf"] for leaf in leaves if leaf["backend"] == "none"]
     if bare:
         out.print(
-            f"Weights have no effect on {' '.join(bare)}, whose scheduler has none; to change "
-            f"this: sutroctl use {' '.join(bare)}"
+            f"Weights have no effect on {' '.join(bare)}, because the scheduler there has no "
+            f"weights; to change this: sutroctl use {' '.join(bare)}"
         )
     for leaf in leaves:
         if not leaf["settled"]:

@@ -17,7 +17,7 @@ PERCENTILES["p99_9_us"] = "P99.9"
 BAR_COLUMNS = 40
 SOURCES = {
     "volume": "measured at the device",
-    "leaves": "sum over the leaves, without BPF",
+    "leaves": "measured at the leaves, because BPF is not available",
 }
 
 

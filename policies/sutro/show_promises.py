@@ -15,7 +15,7 @@ Dict = dict[str, Any]
 PENDING = "yellow"
 MEASURED_AT = {
     "volume": "at the device itself",
-    "leaves": "as the sum over its leaves, without BPF",
+    "leaves": "at its leaves, because BPF is not available",
 }
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Results as a picture: for each experiment the shares of its units under each scheduler, beside
-those due, and P99 of its first unit. matplotlib is optional.
+the entitled ones, and P99 of its first unit. matplotlib is optional.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,7 +85,7 @@ def _shares(
         due = next((one["due"] for (_, of), one in shares.items() if of == name), None)
         if due is not None:
             axis.plot(
-                (place - 0.45, place + 0.45), (due, due), color="black", linewidth=1, label="due"
+                (place - 0.45, place + 0.45), (due, due), color="black", linewidth=1, label="entitled"
             )
     axis.set_xticks(range(len(names)), names, fontsize=7)
     axis.set_ylabel("share", fontsize=7)

@@ -84,7 +84,7 @@ def _table(out: Output, experiment: Dict, records: list[Dict]) -> None:
     due = {name: next((s["due"] for (_, of), s in shares.items() if of == name), None)
            for name in shown}  # fmt: skip
     if shares:
-        table.add_row("  due", "", *map(number_3, due.values()), style=FAINT)
+        table.add_row("  entitled", "", *map(number_3, due.values()), style=FAINT)
     for scheduler in dict.fromkeys(scheduler for scheduler, _ in mbps):
         first = shares.get((scheduler, shown[0]), {})
         latency = p99.get((scheduler, names[0]))

@@ -151,7 +151,7 @@ def test_guarantees_have_the_states_and_causes_of_the_daemon(page: Page) -> None
 
     page.until(lambda: shown() == wanted())
     assert len(shown()) == 7
-    page.until(lambda: "sutro-stacking-dkms has drivers" in page.text("#guarantees"))
+    page.until(lambda: "sutro-stacking-dkms, whose drivers" in page.text("#guarantees"))
     # The history of the daemon is there at once.
     points = page.one(".guarantees .sparkline .line").get_attribute("points")
     assert len(points.split()) > 20
