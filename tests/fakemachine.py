@@ -45,7 +45,7 @@ BUS_POLICY = f"""<include>{TOP}/dist/org.sutro1.conf</include>
   <policy user="{os.getuid()}">
     <allow send_destination="org.sutro1"/>
   </policy>"""
-# For what happens at once on an idle machine.
+# The time for events that happen at once on an idle machine.
 PATIENCE_S = 60.0
 
 
@@ -58,7 +58,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def arrive(messages: list[dbus.lowlevel.Message], number: int) -> None:
-    """Wait until a monitor has so many messages."""
+    """Wait until a monitor has `number` messages."""
 
     def enough() -> bool:
         GLib.MainContext.default().iteration(False)
@@ -93,7 +93,7 @@ class Bus(PrivateBus):
             )
 
     def allow(self, yes: bool) -> None:
-        """Let polkit allow or refuse all actions; it is not asked about root."""
+        """Let polkit allow or refuse all actions; no call of root reaches it."""
         self.polkit.obj.AllowUnknown(yes, dbus_interface=dbusmock.MOCK_IFACE)
 
     @contextmanager
@@ -155,7 +155,7 @@ class Clock:
         self.loads: list[Callable[[float], None]] = []
 
     def attach(self) -> dict[str, Any]:
-        """What subprocess.Popen() needs for the next daemon."""
+        """The arguments of subprocess.Popen() for the next daemon."""
         self.detach()
         self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.ours.settimeout(PATIENCE_S)
@@ -216,7 +216,7 @@ class Machine:
         return self.root / path.lstrip("/")
 
     def write(self, path: str, text: str) -> None:
-        """Write a file of the machine, as somebody else than sutrod does."""
+        """Write a file of the machine, as a program other than sutrod does."""
         self.at(path).parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(self.at(path), os.O_WRONLY | os.O_CREAT, 0o644)
         os.ftruncate(fd, len(text))
@@ -310,7 +310,7 @@ class Machine:
         return sorted(self.at(f"/sys/fs/cgroup{path}/{file}").read_text().splitlines())
 
     def writes(self) -> list[str]:
-        """What sutrod wrote into kernel files: "FILE TEXT"."""
+        """The writes of sutrod to kernel files: "FILE TEXT"."""
         log = self.at("/writes")
         return log.read_text().splitlines() if log.exists() else []
 
@@ -320,7 +320,7 @@ class Machine:
 
 
 class Systemd:
-    """The mock of systemd, and what it does to cgroups."""
+    """The mock of systemd, with its changes of cgroups."""
 
     KINDS = {"service": "Service", "slice": "Slice", "scope": "Scope", "mount": "Mount"}
 

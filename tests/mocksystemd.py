@@ -2,9 +2,9 @@
 """python-dbusmock template: the part of systemd that sutrod and sutroctl use.
 
 The units are the objects that tests add (fakemachine.Systemd). IOWeight and IODeviceWeight are
-treated as by systemd's src/core/dbus-cgroup.c: a list of device weights is added to what is there,
-an empty list clears it, everything is checked before anything is changed. A change takes effect
-with a delay, so that a client that does not wait for sutrod finds the old weights.
+treated as by systemd's src/core/dbus-cgroup.c: a list of device weights is added to the present
+one, an empty list clears it, everything is checked before anything is changed. A change takes
+effect with a delay, so that a client that does not wait for sutrod finds the old weights.
 """
 
 import re

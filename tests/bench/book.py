@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the files of all kinds of bench have in common: scenarios with goals, and parts of them."""
+"""The common form of the files of all benches: scenarios with goals, and parts of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """What is run and judged; a kind adds its own keys, and says which schedulers there are."""
+    """A scenario that is run and judged; a kind adds its own keys, and lists its schedulers."""
 
     name: Name
     title: Name
@@ -29,7 +29,7 @@ class Scenario:
 
 @dataclass(frozen=True, kw_only=True)
 class Book:
-    """All that a file holds. RUN: the keys of what is run; SCHEDULERS: what a user may name."""
+    """The contents of a file. RUN: keys of tables that are run; SCHEDULERS: allowed names."""
 
     RUN: ClassVar[tuple[str, ...]] = ("scenario",)
     SCHEDULERS: ClassVar[tuple[str, ...]] = ()

@@ -31,7 +31,7 @@ def enabled(
 
 
 def random_iops(truth: Truth, numbers: Mapping[str, object]) -> float:
-    """Random requests of 4 KiB per second, by what larger ones took: what transfer took goes off.
+    """Random requests of 4 KiB per second, from the time of larger ones less their transfer.
 
     Only an hdd's model needs it, and there the medium's rate is the rate of transfer.
     """

@@ -28,7 +28,7 @@ RAN = (0, NO_GOAL)
 
 @dataclass(frozen=True)
 class Kind:
-    """What a kind of bench adds: its file, how scenarios are run, how their numbers are shown."""
+    """The parts that a kind of bench adds: its file, how scenarios run, how numbers are shown."""
 
     book: type[Book]
     shipped: Path

@@ -13,13 +13,13 @@ A file is a dataclass, and so is each table in it. The type of a field is the ru
                                                 that the file has before
 
 A file has its lists of tables as tables by name: [scenario.NAME]. Such a table may have `like`, the
-name of one before it, whose keys it has unless it states them itself. Keys in [common] hold for
-each scenario that does not have them; each goal of the file is added to the goals of each.
+name of an earlier table, whose keys it inherits unless it states them itself. Keys in [common] hold
+for each scenario without them; each goal of the file is added to the goals of each scenario.
 
-A key that Python has taken (`class`) is a field with a `_` behind it. A dataclass may have two
-methods: check() raises ValueError for what is well formed and still wrong, and expand() yields the
-entries that one entry of a list stands for. A message has file, table and key, then what is
-wrong, then what is allowed:
+A key that is a keyword of Python (`class`) is a field with a `_` behind it. A dataclass may have
+two methods: check() raises ValueError for well-formed values that are wrong, and expand() yields
+the entries that one entry of a list stands for. A message has file, table and key, then the wrong
+value, then the allowed ones:
 
     a.toml: scenario one: unit db: weight: 0 is not 1 to 10000
 
@@ -199,7 +199,7 @@ def _checked(where: str, rule: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _value(where: str, kind: Any, raw: Any, names: Names) -> Any:
-    """What a key becomes; `names` has the tables that the file has before."""
+    """The value of a key; `names` has the earlier tables of the file."""
     if get_origin(kind) is Annotated:
         kind, *rules = get_args(kind)
         for rule in rules:

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What all kinds of bench print: tables of numbers, and a line for each goal."""
+"""The output of all kinds of bench: tables of numbers, and a line for each goal."""
 
 import math
 from collections.abc import Iterable, Sequence
 
 from rig.result import Result
 
-# Details that tell apart what a goal is about.
+# Details that distinguish goals of one metric.
 ABOUT = ("of", "beside", "at", "part", "state", "document")
 
 
 def number(value: float) -> str:
-    """Four digits; `never` for what did not come about, `none` for what there cannot be."""
+    """A number with four digits; `never` if the event did not happen, `none` without a value."""
     if math.isnan(value):
         return "none"
     return f"{value:.4g}" if math.isfinite(value) else "never"

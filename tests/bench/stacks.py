@@ -31,7 +31,7 @@ class Model:
 
 @dataclass(frozen=True, kw_only=True)
 class StackSpec:
-    """Model disks, and what stands on them; devices in `fill` are written over once."""
+    """Model disks, and the layers above them; devices in `fill` are written over once."""
 
     name: Name
     disk: Annotated[tuple[Annotated[Table, Has("names"), Model()], ...], NotEmpty()]
@@ -39,7 +39,7 @@ class StackSpec:
     fill: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Every name is used once, and for what is there."""
+        """Every name is used once, and names an existing layer."""
         for disk in self.disk:
             if not isinstance(disk["names"], list) or not disk["names"]:
                 raise ValueError("disk: names: must be a list of names")
@@ -51,18 +51,18 @@ class StackSpec:
         return [str(name) for table in self.disk for name in table["names"]]
 
     def devices(self) -> list[str]:
-        """Names of all that a unit may use: what is a block device."""
+        """Names of all block devices, which a unit may use."""
         layers = [layer for layer in self.layer if layer["kind"] not in ("ext4", "group")]
         return [*self.disks(), *(str(layer["name"]) for layer in layers)]
 
     @property
     def top(self) -> str:
-        """What units use that do not say on what."""
+        """The device of units that name none."""
         return self.devices()[-1]
 
 
 def standing(leaves: Sequence[str], layers: Sequence[Table], *more_kinds: str) -> list[str]:
-    """Names of the leaves and of all layers; ValueError for a layer on what is not there."""
+    """Names of the leaves and of all layers; ValueError for a layer on a device that is missing."""
     there = list(leaves)
     for layer in layers:
         what = f"layer {layer.get('name', '')}".rstrip()

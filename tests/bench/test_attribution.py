@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who is charged, from the books of made-up leaves; the stacks file; the tables of the page."""
+"""Charged cgroups, from the books of made-up leaves; the stacks file; the tables of the page."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_the_share_is_of_data_at_all_leaves() -> None:
 
 
 def test_what_is_served_promptly_is_data_of_its_owner() -> None:
-    """The same marks on what root has are metadata still."""
+    """Requests of root with the same marks are still metadata."""
     books = {"d0": leaf(owner=(0, 8 * MIB, 6 * MIB), root=(0, 4096, 4096))}
     row = judged(WRITE, books, replace(SPEC, prompt=True))
     assert row.data == {"/owner": 8 * MIB} and row.metadata == {"/root": 4096}
@@ -129,17 +129,17 @@ def specs(tmp_path: Path) -> tuple[Scenario, ...]:
 
 
 def test_a_cell_is_before_and_after(specs: tuple[Scenario, ...]) -> None:
-    said = page.tables([measured(False, 1, 3), measured(True, 9999, 1)], specs)
-    assert "     - 25 → 99.9\n" in said
-    assert "* one" not in said, "there is nothing to tell: the rest is the root cgroup's"
+    tables = page.tables([measured(False, 1, 3), measured(True, 9999, 1)], specs)
+    assert "     - 25 → 99.9\n" in tables
+    assert "* one" not in tables, "there is nothing to tell: the rest is the root cgroup's"
 
 
 def test_a_lost_owner_is_reported(specs: tuple[Scenario, ...]) -> None:
-    """Why, once; and to whom, unless that is the root cgroup. Of what is whole nothing is told."""
+    """The reason stands once, with the charged cgroup unless it is root; a full share has none."""
     objects = [measured(p, 1, 1, mode, "so", "/x") for p in (False, True) for mode in MODES]
-    said = page.tables(objects, specs)
-    assert said.count("* one, write: so\n") == 1
-    assert "* one, write buffered, patched: ``/x`` 50\n" in said
+    tables = page.tables(objects, specs)
+    assert tables.count("* one, write: so\n") == 1
+    assert "* one, write buffered, patched: ``/x`` 50\n" in tables
     whole = page.tables([measured(False, 999, 1, reason="so", to="/x")], specs)
     assert "so" not in whole and "/x" not in whole
 

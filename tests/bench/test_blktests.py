@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What blktests says is read, and two schedulers are compared, on made-up files and output."""
+"""Results of blktests are read, and two schedulers compared, on made-up files and output."""
 
 import json
 import math
@@ -45,7 +45,7 @@ def test_a_row_for_each_place(tmp_path: Path) -> None:
     model, sda = results.rows("block/005", left(tmp_path, model=PASS, sda=FAIL), OUTPUT)
     assert model == Row("block/005", "model", PASSED, "", 10.25)
     assert (sda.status, sda.reason, sda.seconds) == (FAILED, "output", 0.5)
-    assert sda.said[0].startswith("---") and sda.said[-1] == "-Test complete"
+    assert sda.excerpt[0].startswith("---") and sda.excerpt[-1] == "-Test complete"
     assert [model.name, sda.name] == ["block/005 model", "block/005 sda"]
     assert from_object(json.loads(json.dumps(sda.as_object()))) == sda
 
@@ -59,7 +59,7 @@ def test_variants_have_names() -> None:
 
 def test_why_not_is_on_standard_output(tmp_path: Path) -> None:
     """Each reason once, and that of its own disk."""
-    said = """\
+    printed = """\
 block/005 => model (what)                                    [not run]
     /dev/model is none
 block/005 => sda (what)                                      [not run]
@@ -68,14 +68,14 @@ block/005 => sda (what)                                      [not run]
     command setpci is not available
     sda is none
 """
-    model, sda = results.rows("block/005", left(tmp_path, model=SKIP, sda=SKIP), said)
+    model, sda = results.rows("block/005", left(tmp_path, model=SKIP, sda=SKIP), printed)
     assert (model.status, model.reason) == (NOT_RUN, "/dev/model is none")
-    assert sda.reason == "command setpci is not available; sda is none" and not sda.said
+    assert sda.reason == "command setpci is not available; sda is none" and not sda.excerpt
 
 
 def test_the_reason_of_a_variant(tmp_path: Path) -> None:
     """As the disk that a test was given, it is at its head."""
-    said = """\
+    printed = """\
 block/005 (kind=a b) (what, and (more))                      [failed]
     -1
 block/005 (other) (what, and (more))                         [failed]
@@ -83,21 +83,21 @@ awk: something else
     -2
 """
     folder = left(tmp_path, nodev_kind_a_b=FAIL, nodev_other=FAIL)
-    assert [row.said for row in results.rows("block/005", folder, said)] == [("-1",), ("-2",)]
+    assert [row.excerpt for row in results.rows("block/005", folder, printed)] == [("-1",), ("-2",)]
 
 
 @pytest.mark.parametrize("head", ["throtl/***", "throtl/*** => sda"])
 def test_a_group_that_cannot_run(tmp_path: Path, head: str) -> None:
-    said = f"{head:60} [not run]\n    command bc is not available\n"
-    assert results.rows("throtl/001", tmp_path, said) == [
+    printed = f"{head:60} [not run]\n    command bc is not available\n"
+    assert results.rows("throtl/001", tmp_path, printed) == [
         Row("throtl/001", "", NOT_RUN, "command bc is not available")
     ]
 
 
 def test_no_result_is_a_failure(tmp_path: Path) -> None:
-    for said in ("", "./check: fallback_device call failure\n"):
-        (row,) = results.rows("block/005", tmp_path, said)
-        assert row.status == FAILED and list(row.said) == said.splitlines()
+    for printed in ("", "./check: fallback_device call failure\n"):
+        (row,) = results.rows("block/005", tmp_path, printed)
+        assert row.status == FAILED and list(row.excerpt) == printed.splitlines()
     (row,) = results.rows("block/005", left(tmp_path, nodev="status\n"), "")
     assert row.status == FAILED, "a file that was not finished"
 
@@ -143,8 +143,8 @@ def test_sides_are_matched_by_name() -> None:
 def test_the_last_line() -> None:
     pairs = [(PASSED, PASSED), (NOT_RUN, NOT_RUN), (FAILED, FAILED), (PASSED, FAILED)]
     found = [Case("a", row(one), row(two)) for one, two in pairs]
-    said = "1 passed under both, 1 not run, 1 failed under mq-deadline, 1 new failure"
-    assert results.summary(found) == said
+    printed = "1 passed under both, 1 not run, 1 failed under mq-deadline, 1 new failure"
+    assert results.summary(found) == printed
 
 
 def test_a_complaint_is_new_unless_the_same_test_provoked_it() -> None:
@@ -179,7 +179,7 @@ def test_the_json_has_it_all(tmp_path: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What a built clone looks like."""
+    """A clone with built programs."""
     files = ["check", "common/rc", "src/Makefile", "src/a.c", "src/a", "results/nodev/block/001"]
     files += [f"tests/{name}" for name in ("block/rc", "block/002", "block/001", "block/001.out")]
     for name in [*files, "tests/zbd/001"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the patched drivers cost: files of stacks and their mistakes, verdicts on made-up guests."""
+"""Cost of the patched drivers: files of stacks and their mistakes, verdicts on made-up guests."""
 
 import math
 from pathlib import Path

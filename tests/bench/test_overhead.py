@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a scheduler costs: files of scenarios and their mistakes, numbers of made-up windows."""
+"""Cost of a scheduler: files of scenarios and their mistakes, numbers of made-up windows."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from bench.overhead.scenario import SCHEDULERS, SHIPPED, Book, Scenario, Striped
 from bench.read import load
 from bench.test_read import read
 
-# 1000 reads of 4 KiB, half of them merged, in 10 ms, of which others had 2 ms and nobody 1 ms.
+# 1000 reads of 4 KiB, half of them merged, in 10 ms: 2 ms of other tasks, and 1 ms idle.
 WINDOW = Count(
     at_ns=10_000_000, busy_ns=9_000_000, others_ns=2_000_000, user_us=2000, system_us=4000,
     switches=50, reads=500, writes=0, read_sectors=8000, write_sectors=0,

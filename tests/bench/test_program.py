@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The engine: what is printed of results, the JSON, and the exit status."""
+"""The engine: the printed results, the JSON, and the exit status."""
 
 import json
 import math
@@ -82,7 +82,7 @@ def test_a_table_has_columns(capsys) -> None:
 
 
 def test_the_table_of_the_demo(capsys) -> None:
-    """A row for each unit; ratios and what the disks did stand in that of the first."""
+    """A row for each unit; the first row also has the ratios and the numbers of the disks."""
     pair = {"pair": "a:b", "asked": 2.0}
     about = {"of": "a:b", "part": 0}
     found = [

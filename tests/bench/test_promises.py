@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a run of promises is worth: numbers of made-up samples, and the verdict on them."""
+"""Verdicts on runs of promises: numbers of made-up samples, and the verdict on them."""
 
 import json
 import math
@@ -37,9 +37,9 @@ DB = scenario(("db", 0.5), ("noise", None))
 
 
 def sampled(of: Scenario, to_s: float, **rates: list[tuple[float, float]]) -> Sampler:
-    """Samples of units that get so many bytes/s from a moment (after BEGIN_S) on.
+    """Samples of units that get a rate in bytes/s from a moment (after BEGIN_S) on.
 
-    Who gets something after nothing has just begun: its requests were all sent at once.
+    A unit with a rate after none has just begun: its requests were all sent at once.
     """
     sampler = Sampler([], [], "")
     sent = dict.fromkeys(rates, 0.0)
@@ -75,7 +75,7 @@ def ran(
     )  # fmt: skip
 
 
-def told(at_s: float, unit: str, state: str) -> Signal:
+def changed(at_s: float, unit: str, state: str) -> Signal:
     arguments = (f"rig-{unit}.service", "ReadBandwidthMin", "/dev/s0", state, "")
     return Signal(BEGIN_S + at_s, "PromiseChanged", arguments)
 
@@ -168,20 +168,20 @@ def test_a_unit_that_pauses(away: str, back: str) -> None:
 
 def test_reports_of_a_state() -> None:
     signals = (
-        told(-1, "db", "settling"),
-        told(0.8, "db", "held"),
-        told(1.5, "other", "infeasible"),
+        changed(-1, "db", "settling"),
+        changed(0.8, "db", "held"),
+        changed(1.5, "other", "infeasible"),
     )
     seen = Seen(ran(db=[(0, C)], signals=signals))
     assert seen.reported_s("db", "held") == pytest.approx(0.8)
     assert seen.reported_s("db", "infeasible") == math.inf
     assert len(seen.reports("db", "infeasible")) == 0
-    assert Seen(ran(db=[(0, C)], signals=(told(0, "db", "held"),))).reported_s("db", "held") == 0
+    assert Seen(ran(db=[(0, C)], signals=(changed(0, "db", "held"),))).reported_s("db", "held") == 0
 
 
 def test_a_report_counts_from_the_change_of_a_disk() -> None:
     event = Event(4, disk={"s0": {"bus_kbps": 1}})
-    signals = (told(1, "db", "infeasible"), told(5, "db", "infeasible"))
+    signals = (changed(1, "db", "infeasible"), changed(5, "db", "infeasible"))
     seen = Seen(ran(happened=((4, event),), db=[(0, C)], signals=signals))
     assert seen.reported_s("db", "infeasible") == pytest.approx(0.95)
 

@@ -254,12 +254,12 @@ def test_a_good_file_and_the_shipped_one(tmp_path: Path, kind: str) -> None:
     assert load(KINDS[kind].Book, KINDS[kind].SHIPPED).runs()
 
 
-@pytest.mark.parametrize(("kind", "good", "bad", "said"), MISTAKES)
-def test_mistakes_are_named(tmp_path: Path, kind: str, good: str, bad: str, said: str) -> None:
+@pytest.mark.parametrize(("kind", "good", "bad", "expected"), MISTAKES)
+def test_mistakes_are_named(tmp_path: Path, kind: str, good: str, bad: str, expected: str) -> None:
     assert good in GOOD[kind]
-    with pytest.raises(ScenarioError) as told:
+    with pytest.raises(ScenarioError) as caught:
         read(tmp_path, kind, GOOD[kind].replace(good, bad, 1))
-    assert said in str(told.value) and str(told.value).startswith(f"{tmp_path}/a.toml: ")
+    assert expected in str(caught.value) and str(caught.value).startswith(f"{tmp_path}/a.toml: ")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -305,7 +305,7 @@ def test_a_part_of_a_file(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         ([], "KIND is one of demo, promises"),
         (["overhead", "--machine", "count", "nothing"], "no scenario nothing; there are six, one"),
@@ -317,12 +317,12 @@ def test_a_part_of_a_file(tmp_path: Path, kind: str) -> None:
         (["harm", "raid0"], "no scenario raid0; there are disk, linear"),
     ],
 )
-def test_the_program_names_mistakes(words: list[str], said: str) -> None:
+def test_the_program_names_mistakes(words: list[str], expected: str) -> None:
     done = subprocess.run(
         ["python3", "-m", "bench", *words], capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": str(TESTS)}, check=False,
     )  # fmt: skip
-    assert done.returncode == 2 and said in done.stderr
+    assert done.returncode == 2 and expected in done.stderr
 
 
 def test_goals_have_bounds() -> None:

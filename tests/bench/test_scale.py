@@ -144,18 +144,18 @@ def crowd(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         ([], "usage: crowd DISK TASKS"),
         (["/nowhere", "1"], "/nowhere"),
         (["/dev/null", "1"], "null"),
     ],
 )
-def test_the_load_names_mistakes(crowd: Path, words: list[str], said: str) -> None:
+def test_the_load_names_mistakes(crowd: Path, words: list[str], expected: str) -> None:
     done = subprocess.run(
         [str(crowd), *words], input="", capture_output=True, text=True, check=False
     )
-    assert done.returncode in (1, 2) and said in done.stderr
+    assert done.returncode in (1, 2) and expected in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Files of floors: what they mean, and how a unit moves its hot spot."""
+"""Files of floors: their meaning, and how a unit moves its hot spot."""
 
 import os
 import re
@@ -116,7 +116,7 @@ def test_a_hot_spot_moves_when_the_gate_opens(tmp_path: Path) -> None:
         os.write(opened, b"\n\n")
         soon(before | {"reads at 560m"})
         end_s = time.monotonic() + 10
-        # What is left: the shell, and what reads.
+        # Left are the shell and the reading job.
         while living(shell.pid) > 2:
             assert time.monotonic() < end_s, "the first job goes on"
             time.sleep(0.01)

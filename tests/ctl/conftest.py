@@ -101,13 +101,13 @@ def process(program, *args, **more):
     return Run(run.returncode, run.stdout, run.stderr)
 
 
-def check_mistake(read, file, text, line, said):
-    """Reading a file with this text is refused: the line, and what is wrong there."""
+def check_mistake(read, file, text, line, expected):
+    """Reading a file with this text is refused: the line, and the mistake there."""
     file.write_text(text)
     with pytest.raises(UsageError) as caught:
         read(str(file))
     assert caught.value.message.startswith(f"{file}:{line}: "), caught.value.message
-    assert said in caught.value.message
+    assert expected in caught.value.message
 
 
 @contextlib.contextmanager
@@ -199,7 +199,7 @@ USE = {
 
 DROPIN = "/etc/systemd/system/db.service.d/sutro.conf"
 CONF = "/etc/sutro/sutrod.conf"
-# File: unit and what is stated of it.
+# File: unit and its settings.
 POLICIES_OF = {
     "/etc/sutro/policy.d/db.policy": (
         *("db", "ReadBandwidthMin=/dev/vg0/db 60M", "WriteBandwidthMin=/dev/vg0/db 10M"),
@@ -219,8 +219,8 @@ POLICIES_OF = {
 
 
 def write_policy(machine, file):
-    unit, *said = POLICIES_OF[file]
-    text = ["[Match]", f"Unit={unit}.service", "[X-Sutro]", *said, ""]
+    unit, *assignments = POLICIES_OF[file]
+    text = ["[Match]", f"Unit={unit}.service", "[X-Sutro]", *assignments, ""]
     machine.write(file, "\n".join(text))
 
 
@@ -246,7 +246,7 @@ class Daemon(LiveDaemon):
     """The daemon, and the settings that clients hold."""
 
     def held(self, unit):
-        """What clients hold for a unit: KEY=VALUE."""
+        """The settings of clients for a unit: KEY=VALUE."""
         entries = self.call("GetPolicy", unit)
         return [f"{e['key']}={e['value']}" for e in entries if e["source"].startswith("client")]
 
@@ -291,7 +291,7 @@ def declared(promised):
 
 
 @pytest.fixture(autouse=True)
-def asked(monkeypatch, tmp_path):
+def called(monkeypatch, tmp_path):
     """Calls of sutroctl() by member; paths in the replies are those of the machine."""
     calls = []
     root, call = str(tmp_path.resolve() / "machine"), client.Client.call

@@ -65,7 +65,7 @@ class FragileBus:
 
 
 @pytest.mark.parametrize(
-    ("stage", "last", "said"),
+    ("stage", "last", "expected"),
     [
         ("accept", b"", "the system bus at "),
         ("auth", b"", "the system bus at "),
@@ -74,22 +74,22 @@ class FragileBus:
         ("call", b"no D-Bus message at all", "the connection to the system bus broke"),
     ],
 )
-def test_bus_that_breaks(tmp_path, stage, last, said):
+def test_bus_that_breaks(tmp_path, stage, last, expected):
     bus = FragileBus(tmp_path / "bus", stage, last)
     run = process("sutroctl", "status", DBUS_SYSTEM_BUS_ADDRESS=bus.address)
     bus.stop()
     assert (run.status, run.out) == (1, "")
-    assert run.err.startswith("sutroctl: " + said) and "Traceback" not in run.err
+    assert run.err.startswith("sutroctl: " + expected) and "Traceback" not in run.err
 
 
 @pytest.mark.parametrize(
-    ("stage", "said"),
+    ("stage", "expected"),
     [
         ("silent hello", r"there is no system bus at .* \(no answer\)"),
         ("silence", "sutrod did not answer Dump within 0 s"),
     ],
 )
-def test_bus_that_does_not_answer(tmp_path, monkeypatch, stage, said):
+def test_bus_that_does_not_answer(tmp_path, monkeypatch, stage, expected):
     bus = FragileBus(tmp_path / "bus", stage)
     monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", bus.address)
     monkeypatch.setattr(client, "ANSWER_TIMEOUT_S", 0.3)
@@ -98,6 +98,6 @@ def test_bus_that_does_not_answer(tmp_path, monkeypatch, stage, said):
         async with client.Client() as connection:
             await connection.dump()
 
-    with pytest.raises(SutroError, match=said):
+    with pytest.raises(SutroError, match=expected):
         asyncio.run(ask())
     bus.stop()

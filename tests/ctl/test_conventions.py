@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What sutroctl has in common with the commands of systemd: JSON modes, legend, pager, host, help,
+"""Conventions of systemd's commands that sutroctl follows: JSON modes, legend, pager, host, help,
 completions, and files of settings that can be printed and edited."""
 
 import argparse
@@ -169,8 +169,8 @@ def test_policy_cat(promised, machine):
         "/etc/systemd/system/db.service.d/sutro.conf",
     ]
     assert sorted(names) == sorted(str(machine.at(file)) for file in files)
-    for said in POLICIES_OF["/etc/sutro/policy.d/db.policy"][1:]:
-        assert f"\n{said}\n" in run.out
+    for expected in POLICIES_OF["/etc/sutro/policy.d/db.policy"][1:]:
+        assert f"\n{expected}\n" in run.out
     data = json.loads(process("sutroctl", "policy", "cat", "db", "-j").out)
     assert {entry["file"]: entry["text"] for entry in data} == {
         name: Path(name).read_text() for name in names
@@ -198,15 +198,15 @@ def editor(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    ("unit", "said"), [("db", "Unit=db.service"), ("/payload", "Cgroup=/payload")]
+    ("unit", "expected"), [("db", "Unit=db.service"), ("/payload", "Cgroup=/payload")]
 )
-def test_policy_edit(promised, folder, tmp_path, unit, said):
+def test_policy_edit(promised, folder, tmp_path, unit, expected):
     """A file that is there is edited, a new one names its unit; the daemon reads it at once."""
     run = sutroctl("policy", "edit", unit, **editor(tmp_path, "Weight=77\n"))
     assert (run.status, run.err) == (0, "")
     assert re.search(r"\* +Weight +77 +/etc/sutro/policy.d/", run.out)
     (file,) = (file for file in folder.iterdir() if "Weight=77\n" in file.read_text())
-    assert said in file.read_text() and file.stat().st_mode & 0o777 == 0o644
+    assert expected in file.read_text() and file.stat().st_mode & 0o777 == 0o644
 
 
 @pytest.mark.parametrize("text", ["Weight=heavy\n", "[Nonsense\n"])
@@ -217,17 +217,19 @@ def test_policy_edit_with_a_mistake(promised, folder, tmp_path, text):
     assert {file: file.read_text() for file in folder.iterdir()} == before
 
 
-def test_policy_edit_without_a_change(promised, folder, tmp_path, asked):
+def test_policy_edit_without_a_change(promised, folder, tmp_path, called):
     run = sutroctl("policy", "edit", "db", **editor(tmp_path, ""))
     assert (run.status, run.out, run.err) == (0, "", "Nothing was changed.\n")
-    assert asked("ReloadPolicies") == []
+    assert called("ReloadPolicies") == []
 
 
-@pytest.mark.parametrize(("command", "said"), [("false", "status 1"), ("/nonexistent", "No such")])
-def test_policy_edit_with_an_editor_that_fails(promised, folder, command, said):
+@pytest.mark.parametrize(
+    ("command", "expected"), [("false", "status 1"), ("/nonexistent", "No such")]
+)
+def test_policy_edit_with_an_editor_that_fails(promised, folder, command, expected):
     run = sutroctl("policy", "edit", "db", EDITOR=command)
     assert (run.status, run.out) == (1, "")
-    assert said in run.err
+    assert expected in run.err
 
 
 # log-level

@@ -40,28 +40,28 @@ def fails(*args, status=1, **environment):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_daemon(own_bus, verb):
-    said = fails(*VERBS[verb])
-    assert said == NOT_RUNNING
+    complaint = fails(*VERBS[verb])
+    assert complaint == NOT_RUNNING
 
 
-def test_no_daemon_and_nothing_is_set(systemd, asked):
+def test_no_daemon_and_nothing_is_set(systemd, called):
     """`set` calls the daemon first: a weight that reaches no disk is not set silently."""
     assert fails("set", "db", "77") == NOT_RUNNING
-    assert asked("SetUnitProperties") == []
+    assert called("SetUnitProperties") == []
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_bus(verb):
-    said = fails(*VERBS[verb], **NOWHERE)
-    assert "no system bus at unix:path=/nonexistent/bus" in said
-    assert "systemctl start dbus" in said
+    complaint = fails(*VERBS[verb], **NOWHERE)
+    assert "no system bus at unix:path=/nonexistent/bus" in complaint
+    assert "systemctl start dbus" in complaint
 
 
 @pytest.mark.parametrize("address", ["nonsense", "unix:", "tcp:host=", "unix:path=/etc/passwd"])
 def test_bad_bus_address(address):
-    said = fails("status", DBUS_SYSTEM_BUS_ADDRESS=address)
-    assert f"no system bus at {address}" in said
-    assert "correct DBUS_SYSTEM_BUS_ADDRESS" in said
+    complaint = fails("status", DBUS_SYSTEM_BUS_ADDRESS=address)
+    assert f"no system bus at {address}" in complaint
+    assert "correct DBUS_SYSTEM_BUS_ADDRESS" in complaint
 
 
 @pytest.mark.parametrize("name", [DENIED, INTERACTIVE])
@@ -80,10 +80,10 @@ def test_not_permitted(broken, systemd, name, verb, member, action):
         systemd.control.Fail(member, name, "Permission denied")
     else:
         broken.fail(member, name, "Permission denied")
-    said = fails(*VERBS[verb])
+    complaint = fails(*VERBS[verb])
     service = "systemd" if verb == "set" else "sutrod"
-    assert said.startswith(f"{service} does not permit this: Permission denied")
-    assert "run it as root" in said and action in said
+    assert complaint.startswith(f"{service} does not permit this: Permission denied")
+    assert "run it as root" in complaint and action in complaint
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_not_permitted(broken, systemd, name, verb, member, action):
 )
 def test_daemon_that_is_too_old(broken, verb, member):
     broken.fail(member, "org.freedesktop.DBus.Error.UnknownMethod", "Unknown method")
-    said = fails(*VERBS[verb])
-    assert said.startswith(f"the running sutrod has no {member}: it is older than")
-    assert "systemctl restart sutrod" in said
+    complaint = fails(*VERBS[verb])
+    assert complaint.startswith(f"the running sutrod has no {member}: it is older than")
+    assert "systemctl restart sutrod" in complaint
 
 
 @pytest.mark.parametrize("verb", ["status", "explain"])
@@ -131,10 +131,10 @@ def test_verbs_that_work_with_a_daemon_without_resyncs(broken, verb):
         (["policy", "reset", "bd"], "'bd.service'", "did you mean db.service?"),
     ],
 )
-def test_unknown_unit(sutrod, asked, args, named, hint):
-    said = fails(*args)
-    assert said.startswith(f"there is no unit {named}") and hint in said
-    assert asked("SetUnitProperties") == []
+def test_unknown_unit(sutrod, called, args, named, hint):
+    complaint = fails(*args)
+    assert complaint.startswith(f"there is no unit {named}") and hint in complaint
+    assert called("SetUnitProperties") == []
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_unknown_unit(sutrod, asked, args, named, hint):
     ],
 )
 def test_unit_that_does_not_fit(sutrod, args, start, words):
-    said = fails(*args)
-    assert said.startswith(start) and all(word in said for word in words)
+    complaint = fails(*args)
+    assert complaint.startswith(start) and all(word in complaint for word in words)
 
 
 def with_path(verb, path):
@@ -179,22 +179,22 @@ PATH_VERBS = ["tree", "explain", "set", "use", "release"]
         ("", 2, ["the path is empty"]),
     ],
 )
-def test_bad_path(sutrod, asked, verb, path, status, words):
-    said = fails(*with_path(verb, path), status=status)
-    assert all(word in said for word in words)
-    assert asked("SetUnitProperties") == []
+def test_bad_path(sutrod, called, verb, path, status, words):
+    complaint = fails(*with_path(verb, path), status=status)
+    assert all(word in complaint for word in words)
+    assert called("SetUnitProperties") == []
 
 
-def test_path_with_space(sutrod, asked):
-    said = fails(*with_path("set", "/srv/a b"), status=2)
-    assert "'/srv/a b'" in said
-    assert asked("SetUnitProperties") == []
+def test_path_with_space(sutrod, called):
+    complaint = fails(*with_path("set", "/srv/a b"), status=2)
+    assert "'/srv/a b'" in complaint
+    assert called("SetUnitProperties") == []
 
 
 def test_device_weight_that_is_not_there(sutrod):
-    said = fails("set", "db", "default", "--device", "/dev/vg0/log")
-    assert said.startswith("unit 'db.service' has no IODeviceWeight= for /dev/vg0/log")
-    assert "/dev/vg0/db" in said
+    complaint = fails("set", "db", "default", "--device", "/dev/vg0/log")
+    assert complaint.startswith("unit 'db.service' has no IODeviceWeight= for /dev/vg0/log")
+    assert "/dev/vg0/db" in complaint
     assert fails("set", "web", "default", "--device", "/dev/vg0/log").endswith("for: none")
 
 
@@ -205,7 +205,7 @@ def test_release_needs_devices_or_all():
 
 
 @pytest.mark.parametrize(
-    ("member", "name", "text", "args", "said"),
+    ("member", "name", "text", "args", "complaint"),
     [
         (
             "ListDevices",
@@ -224,9 +224,9 @@ def test_release_needs_devices_or_all():
         ),
     ],
 )
-def test_error_of_the_daemon(broken, member, name, text, args, said):
+def test_error_of_the_daemon(broken, member, name, text, args, complaint):
     broken.fail(member, name, text)
-    assert fails(*args).startswith(said)
+    assert fails(*args).startswith(complaint)
 
 
 def test_unit_that_ends_while_the_tree_is_requested(broken):
@@ -235,32 +235,34 @@ def test_unit_that_ends_while_the_tree_is_requested(broken):
     assert (run.status, run.err) == (0, "") and "/dev/hda" in run.out
 
 
-def test_unit_that_ends_after_the_weight_was_set(broken, asked):
+def test_unit_that_ends_after_the_weight_was_set(broken, called):
     broken.fail("Explain", "org.sutro1.Error.NoSuchUnit", "gone")
     run = sutroctl("set", "web", "200")
     assert (run.status, run.err) == (0, "") and "IOWeight=200" in run.out
-    assert len(asked("SetUnitProperties")) == 1
+    assert len(called("SetUnitProperties")) == 1
 
 
 @pytest.mark.parametrize("text", ["Weight", "=5", " =5", ""])
 @pytest.mark.parametrize("how_long", [[], ["--client"]])
 def test_what_is_no_assignment(text, how_long):
-    said = fails("policy", "set", "db", "Weight=5", text, *how_long, status=2)
-    assert said.startswith(f"'{text}' is no assignment: allowed is KEY=VALUE")
+    complaint = fails("policy", "set", "db", "Weight=5", text, *how_long, status=2)
+    assert complaint.startswith(f"'{text}' is no assignment: allowed is KEY=VALUE")
 
 
 def test_policy_that_the_daemon_does_not_take(sutrod):
-    said = fails("policy", "set", "db", "Weight=5", "ReadBandwithMin=/srv 5M")
-    assert said.startswith('db.service: "ReadBandwithMin": one of ReadBandwidthMin')
+    complaint = fails("policy", "set", "db", "Weight=5", "ReadBandwithMin=/srv 5M")
+    assert complaint.startswith('db.service: "ReadBandwithMin": one of ReadBandwidthMin')
     data = sutroctl("policy", "show", "db", "--json").json()
     assert data["units"][0]["policy"] == [], "nothing of it was taken"
 
 
 def test_reset_of_what_is_not_set(sutrod):
     assert sutroctl("policy", "set", "db", "Weight=5").status == 0
-    said = fails("policy", "reset", "db", "Weight", "Class")
-    assert said.startswith("Class of db.service is not set in /etc/sutro/policy.control/: there")
-    assert "there is Weight" in said and "sutroctl policy show db.service" in said
+    complaint = fails("policy", "reset", "db", "Weight", "Class")
+    assert complaint.startswith(
+        "Class of db.service is not set in /etc/sutro/policy.control/: there"
+    )
+    assert "there is Weight" in complaint and "sutroctl policy show db.service" in complaint
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_percentage(text):
 
 
 @pytest.mark.parametrize(
-    ("floor", "status", "said"),
+    ("floor", "status", "expected"),
     [
         ("/dev/mapper/secret 5%", 3, "no weights, so no floor holds; run"),
         ("/dev/vg0/log 40%", 0, "fits"),
@@ -31,14 +31,14 @@ def test_percentage(text):
         ("/dev/vg0/db 10M", 3, "the capacity of /dev/dm-0 for ReadBandwidthMin= of db"),
     ],
 )
-def test_fits(sutrod, tmp_path, floor, status, said):
+def test_fits(sutrod, tmp_path, floor, status, expected):
     """Beside a unit that has the other half of a leaf."""
     sutrod.call("SetPolicy", "web.service", [("ReadIOPSMin", "/dev/vg0/log 50%")], "runtime")
     sutrod.settle()
     file = tmp_path / "60-new.policy"
     file.write_text(f"[Match]\nUnit=db.service\n[X-Sutro]\nReadBandwidthMin={floor}\n")
     run = sutroctl("policy", "check", "--fits", str(file))
-    assert run.status == status and said in " ".join((run.out + run.err).split())
+    assert run.status == status and expected in " ".join((run.out + run.err).split())
     data = sutroctl("--json", "policy", "check", "--fits")
     assert data.json()["verdict"] == "fits"
     assert [f["unit"] for d in data.json()["devices"] for f in d["floors"]] == ["web.service"]

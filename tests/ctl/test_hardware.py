@@ -32,7 +32,7 @@ def test_shipped_experiments():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ('group = { name = "g", job = { rw = "read", bs = "64" } }', "bs: '64' is no size"),
         ('group = { name = "g", job = { rw = "randread", bs = "4k", tool = "dd" } }', "dd only"),
@@ -47,10 +47,10 @@ def test_shipped_experiments():
         ),
     ],
 )
-def test_mistakes_in_a_file(tmp_path, text, said):
+def test_mistakes_in_a_file(tmp_path, text, expected):
     file = tmp_path / "a.toml"
     file.write_text(f'[scenario.one]\ntitle = "t"\nsource = "v7"\n{text}\n')
-    with pytest.raises(ValueError, match=said) as caught:
+    with pytest.raises(ValueError, match=expected) as caught:
         load(Book, file)
     assert str(caught.value).startswith(f"{file}: scenario one")
 
@@ -139,7 +139,7 @@ def test_report():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("", "no output"),
         ("fio: failed to open", "failed to open"),
@@ -148,8 +148,8 @@ def test_report():
         (json.dumps({"jobs": [JOB | {"error": 5}]}), "error 5"),
     ],
 )
-def test_report_that_is_none(text, said):
-    with pytest.raises(fio.ReportError, match=said):
+def test_report_that_is_none(text, expected):
+    with pytest.raises(fio.ReportError, match=expected):
         fio.report(text)
 
 
@@ -166,7 +166,7 @@ def test_io_stat():
 
 
 def made(step, bytes_, account=None, p99=None, seconds=4.0):
-    """A run in which units used so much at a steady rate."""
+    """A run in which each unit used device time at a steady rate."""
     account, samples = account or {}, []
     for number in range(int(seconds * 4) + 1):
         part = number / (seconds * 4)
@@ -350,8 +350,8 @@ def test_restore_reports_what_the_kernel_refuses(sda, monkeypatch):
         raise OSError(22, "Invalid argument")
 
     monkeypatch.setattr(files, "write", refuse)
-    (said,) = sda.restore({"scheduler": "none"})
-    assert said == "/dev/sda: queue/scheduler = none: Invalid argument"
+    (complaint,) = sda.restore({"scheduler": "none"})
+    assert complaint == "/dev/sda: queue/scheduler = none: Invalid argument"
 
 
 def test_iocost(sda, machine):
@@ -405,7 +405,7 @@ def test_files_that_the_test_would_destroy(folder):
     os.mkfifo(folder / "fifo")
     with socket.socket(socket.AF_UNIX) as one:
         one.bind(f"{folder}/socket")
-        for name, said in (
+        for name, expected in (
             *(("/dev/null", "is a device"), (f"{folder}/fifo", "is no regular file")),
             *((f"{folder}/socket", "is no regular file"), (f"{folder}", "is a directory")),
             *((f"{folder}/data", "has data"), (f"{folder}/link", "has data")),
@@ -413,13 +413,15 @@ def test_files_that_the_test_would_destroy(folder):
         ):
             with pytest.raises(UsageError) as caught:
                 target.check_file(name)
-            assert caught.value.message.startswith(f"--write={name}") and said in str(caught.value)
+            assert caught.value.message.startswith(f"--write={name}") and expected in str(
+                caught.value
+            )
     with pytest.raises(SutroError, match="there is no directory"):
         target.check_file(f"{folder}/no/such")
 
 
 def test_results_that_are_none():
-    """What --from refuses."""
+    """Files that --from refuses."""
     good = {key: kind() for key, kind in command.KEYS.items()}
     assert command._is_whole(good)
     for key in command.KEYS:

@@ -22,7 +22,7 @@ MODEL = "ACME Disk 5000"
 
 
 class World:
-    """The machine under test, and what the verb did to it."""
+    """The machine under test, and the changes that the verb made."""
 
     def __init__(self, machine, sutrod):
         self.machine, self.sutrod = machine, sutrod
@@ -195,12 +195,12 @@ def test_progress(world):
     assert re.search(r"(?m)^\[4/4\] one-read, sutro \(10 s left\)$", run.err)
 
 
-def test_floors_end_with_their_run(world, asked):
+def test_floors_end_with_their_run(world, called):
     """They are policies of the connection, and are half of the rate alone."""
     world.test(*SHORT, "--only", "floor", "--schedulers", "none,sutro")
-    said = [(unit.split("-")[2], pairs, how) for unit, pairs, how in asked("SetPolicy")]
-    assert {(who, how) for who, _, how in said} == {("none", "client"), ("sutro", "client")}
-    rates = [pairs[0][1].removeprefix("/dev/dm-0 ") for _, pairs, _ in said]
+    calls = [(unit.split("-")[2], pairs, how) for unit, pairs, how in called("SetPolicy")]
+    assert {(who, how) for who, _, how in calls} == {("none", "client"), ("sutro", "client")}
+    rates = [pairs[0][1].removeprefix("/dev/dm-0 ") for _, pairs, _ in calls]
     assert [bool(rate) for rate in rates] == [True, False] * 2
     assert float(rates[0]) == float(rates[2]) == pytest.approx(100e6, rel=0.01)
     assert sutroctl("status", "--json").json()["promises"] == []
@@ -255,14 +255,14 @@ def test_a_unit_that_fails_alone(world, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("number", "status", "said"),
+    ("number", "status", "expected"),
     [
         (signal.SIGINT, 130, ""),
         (signal.SIGTERM, 1, "SIGTERM ended the test"),
         (signal.SIGHUP, 1, "SIGHUP ended the test"),
     ],
 )
-def test_signals(world, monkeypatch, number, status, said):
+def test_signals(world, monkeypatch, number, status, expected):
     """The test ends at once, and nothing stays behind."""
     monkeypatch.setattr(Testbed, "stops_at", "two-to-one-bfq")
     monkeypatch.setattr(Testbed, "on_stop", lambda self: os.kill(os.getpid(), number))
@@ -272,7 +272,7 @@ def test_signals(world, monkeypatch, number, status, said):
         run = world.test(*SHORT, "--only", "two-to-one")
     finally:
         signal.signal(signal.SIGINT, before)
-    assert run.status == status and said in run.err and run.out == ""
+    assert run.status == status and expected in run.err and run.out == ""
     assert world.is_restored()
     world.check_managed()
     assert world.systemctl[-1] == ("stop", "sutrotest.slice")
@@ -354,7 +354,7 @@ def test_two_tests_at_once(world):
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("words", "status", "expected"),
     [
         ([], 2, "a device is missing"),
         (["dm-0", "--list"], 2, "DEVICE and --list exclude each other"),
@@ -370,10 +370,10 @@ def test_two_tests_at_once(world):
         (["--from", "/dev/null"], 1, "/dev/null: this is no result of a test"),
     ],
 )
-def test_slips(words, status, said, monkeypatch, tmp_path):
+def test_slips(words, status, expected, monkeypatch, tmp_path):
     monkeypatch.setattr("sys.stdin", (tmp_path / "empty").open("w+"))
     run = sutroctl("test", *words, **NOWHERE)
-    assert (run.status, run.out) == (status, "") and said in run.err
+    assert (run.status, run.out) == (status, "") and expected in run.err
 
 
 def test_only_root(world, monkeypatch):
@@ -390,29 +390,29 @@ def test_a_tool_is_missing(world, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("device", "said"),
+    ("device", "expected"),
     [
         ("nosuch", "there is no device and no file named 'nosuch'"),
         ("/proc", "/proc"),
         ("/dev/sdc", "/dev/sdc"),
     ],
 )
-def test_devices_that_cannot_be_tested(world, device, said):
+def test_devices_that_cannot_be_tested(world, device, expected):
     run = world.test(device, "--yes")
-    assert (run.status, run.out) == (1, "") and said in run.err
+    assert (run.status, run.out) == (1, "") and expected in run.err
     assert Testbed.made == [] and world.is_restored()
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "said", "remedy"),
+    ("scheduler", "expected", "remedy"),
     [
         ("kyber", "the kernel has no scheduler kyber", "leave it out"),
         ("iocost", "iocost is not enabled on /dev/hda, /dev/hdb", "io.cost.qos"),
     ],
 )
-def test_schedulers_that_there_are_not(world, scheduler, said, remedy):
+def test_schedulers_that_there_are_not(world, scheduler, expected, remedy):
     run = world.test(*SHORT, "--schedulers", f"none,{scheduler}")
-    assert run.status == 1 and said in run.err and remedy in run.err
+    assert run.status == 1 and expected in run.err and remedy in run.err
 
 
 def test_a_file_elsewhere(world, machine):

@@ -193,7 +193,7 @@ def test_good_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "line", "said"),
+    ("good", "bad", "line", "expected"),
     [
         ('"db"', '""', 1, "the unit name is empty"),
         ('path = "/dev/vg0/db"\n', "", 1, "'path' is missing here: the target is about reads"),
@@ -206,5 +206,5 @@ def test_good_file(tmp_path):
         ('max = "5000"', 'maximum = "5000"', 1, "'max' is missing here"),
     ],
 )
-def test_file_with_a_mistake(tmp_path, good, bad, line, said):
-    check_mistake(read, tmp_path / "guard.toml", GOOD.replace(good, bad), line, said)
+def test_file_with_a_mistake(tmp_path, good, bad, line, expected):
+    check_mistake(read, tmp_path / "guard.toml", GOOD.replace(good, bad), line, expected)

@@ -20,7 +20,7 @@ from sutro.keys import MOUSE_OFF, MOUSE_ON
 
 
 class Terminal:
-    """A pseudo terminal, what was written to it, and a key to press."""
+    """A pseudo terminal, its output, and keys to press."""
 
     def __init__(self, lines, columns):
         self.ours, self.theirs = pty.openpty()
@@ -31,7 +31,7 @@ class Terminal:
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def expect(self, pattern):
-        """Read until a pattern appears in what is new; return that."""
+        """Read until a pattern appears in the new output; return that output."""
         start, deadline = len(self.text), time.monotonic() + PATIENCE_S
         while not re.search(pattern, self.text[start:], re.DOTALL):
             left = deadline - time.monotonic()
@@ -44,7 +44,7 @@ class Terminal:
         os.write(self.ours, key)
 
     def rest(self):
-        """What was not yet read."""
+        """The output that was not yet read."""
         text = b""
         while select.select([self.ours], [], [], 0)[0]:
             text += os.read(self.ours, 65536)
@@ -178,13 +178,13 @@ def test_watch(promised):
         lines = [watch.stdout.readline() for _ in range(18)]
         watch.send_signal(signal.SIGINT)
         assert watch.wait(PATIENCE_S) == 0
-    said = [re.sub(r"^\d\d:\d\d:\d\d ", "", line).strip() for line in lines]
-    assert said[:9] == said[9:]
-    assert [line.rpartition(", ")[2] for line in said[:3]] == [
+    shown = [re.sub(r"^\d\d:\d\d:\d\d ", "", line).strip() for line in lines]
+    assert shown[:9] == shown[9:]
+    assert [line.rpartition(", ")[2] for line in shown[:3]] == [
         *("unresolved", "unattributed", "infeasible")
     ]
-    assert said[2] == "web.service ReadBandwidthMin=/srv 19.2M of 80.0M: got 41.7M, infeasible"
-    assert said[6] == "db.service LatencyTarget=/srv 10.0ms: got 6.19ms, held"
+    assert shown[2] == "web.service ReadBandwidthMin=/srv 19.2M of 80.0M: got 41.7M, infeasible"
+    assert shown[6] == "db.service LatencyTarget=/srv 10.0ms: got 6.19ms, held"
 
 
 def test_watch_json(promised):
@@ -216,10 +216,10 @@ def test_watch_with_a_reader_that_has_had_enough(promised):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_policy_set_client_ends_with_it(promised, number):
     """A statement of a client holds as long as the client, and Ctrl-C ends it."""
-    said = "ReadBandwidthMin=/srv 5M"
-    command = ("sutroctl", "--json", "policy", "set", "web", said, "--client")
+    assignment = "ReadBandwidthMin=/srv 5M"
+    command = ("sutroctl", "--json", "policy", "set", "web", assignment, "--client")
     with running(*command) as client:
-        wait_until(lambda: promised.held("web.service") == [said])
+        wait_until(lambda: promised.held("web.service") == [assignment])
         client.send_signal(number)
         out, err = client.communicate(timeout=PATIENCE_S)
     assert "Traceback" not in err

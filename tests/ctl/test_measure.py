@@ -40,7 +40,7 @@ def tools(tmp_path, monkeypatch, machine):
     return tools
 
 
-def test_measure(sutrod, tools, machine, asked):
+def test_measure(sutrod, tools, machine, called):
     """Nine tenths are kept for the name that lasts, and are in force at once."""
     run = sutroctl("measure", "dm-0", "--yes", "--seconds", "3", **tools.env)
     assert run.status == 0
@@ -57,8 +57,8 @@ def test_measure(sutrod, tools, machine, asked):
     fio = [call for call in tools.calls() if call.startswith("fio ")]
     assert len(fio) == 2 and all("--readonly" in call and "--runtime=3" in call for call in fio)
     # Idle before it begins, and the policy ends with the command.
-    ((scope, said, lifetime),) = asked("SetPolicy")
-    assert (said, lifetime) == ([["Class", "idle"]], "client")
+    ((scope, assignments, lifetime),) = called("SetPolicy")
+    assert (assignments, lifetime) == ([["Class", "idle"]], "client")
     assert all(f"--unit={scope}" in call for call in tools.calls() if "systemd-run" in call)
     assert [name for name, *_ in (row.split() for row in run.out.splitlines()[1:3])] == ["read"] * 2
 
@@ -71,7 +71,7 @@ def test_dry_run_keeps_nothing(sutrod, tools, machine):
 
 
 @pytest.mark.parametrize(
-    ("fio", "said"),
+    ("fio", "expected"),
     [
         ("echo 'cannot open /dev/dm-0: Permission denied' >&2; exit 1", "Permission denied"),
         ("exit 3", "status 3: no output"),
@@ -79,25 +79,25 @@ def test_dry_run_keeps_nothing(sutrod, tools, machine):
         (FIO.replace("250000000", "0"), "no read was finished"),
     ],
 )
-def test_fio_fails(sutrod, tools, machine, fio, said):
+def test_fio_fails(sutrod, tools, machine, fio, expected):
     tools.script("fio", fio)
     run = sutroctl("measure", "/srv", "--yes", **tools.env)
-    assert (run.status, run.out) == (1, "") and said in run.err
+    assert (run.status, run.out) == (1, "") and expected in run.err
     assert not machine.at("/etc/sutro/sutrod.conf.d").exists()
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "expected"),
     [
         (["/srv"], "there is no terminal to confirm the measurement on"),
         (["/srv", "--yes", "--seconds", "0"], "--seconds=0: allowed is 1 to 600"),
         (["/srv/a b", "--yes"], "has a blank"),
     ],
 )
-def test_slips(args, said, monkeypatch, tmp_path):
+def test_slips(args, expected, monkeypatch, tmp_path):
     monkeypatch.setattr("sys.stdin", (tmp_path / "empty").open("w+"))
     run = sutroctl("measure", *args, **NOWHERE)
-    assert (run.status, run.out) == (2, "") and said in run.err
+    assert (run.status, run.out) == (2, "") and expected in run.err
 
 
 @pytest.mark.parametrize("typed", [b"n\n", b"\n"])

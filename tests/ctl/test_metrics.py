@@ -135,7 +135,7 @@ def test_counters_are_monotonic(promised):
     assert len(grew) > 20
 
 
-def test_a_scrape_changes_nothing(promised, asked):
+def test_a_scrape_changes_nothing(promised, called):
     """No call that starts sampling or writes, and no write of the daemon."""
     with promised.lock:
         promised.settle()
@@ -143,8 +143,8 @@ def test_a_scrape_changes_nothing(promised, asked):
         metrics()
         promised.settle()
         assert promised.machine.writes() == before
-    assert asked("ListPromiseStates") and asked("GetAll") and asked("ListDevices")
-    assert not (asked("ListUsage") or asked("Explain") or asked("SetPolicy"))
+    assert called("ListPromiseStates") and called("GetAll") and called("ListDevices")
+    assert not (called("ListUsage") or called("Explain") or called("SetPolicy"))
 
 
 def cpu_s(pid):
@@ -244,7 +244,7 @@ def start_exporter(**more):
 
 
 def stop(process):
-    """End the program; what it logged."""
+    """End the program; returns its log."""
     process.terminate()
     return process.communicate(timeout=PATIENCE_S)[1]
 

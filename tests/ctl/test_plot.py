@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What `plot` draws: from the daemon's memory, and from a recording."""
+"""The pictures of `plot`: from the daemon's memory, and from a recording."""
 
 import json
 import re
@@ -100,7 +100,7 @@ def test_recording_that_was_cut(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "expected"),
     [
         ("nonsense", "'nonsense' is no JSON: allowed are lines of sutroctl watch --json"),
         ("[]", "this is no object"),
@@ -113,14 +113,14 @@ def test_recording_that_was_cut(tmp_path):
         ("[" * 100000, "is no JSON"),
     ],
 )
-def test_recording_with_a_mistake(tmp_path, line, said):
+def test_recording_with_a_mistake(tmp_path, line, expected):
     source = record(tmp_path, sample(1.0, 5))
     with open(source, "a") as stream:
         stream.write(line + "\n")
     file = tmp_path / "plot.html"
     run = sutroctl("plot", "--from", source, "-o", str(file), **NOWHERE)
     assert (run.status, run.out) == (1, "")
-    assert run.err.startswith(f"sutroctl: {source}:2: ") and said in run.err
+    assert run.err.startswith(f"sutroctl: {source}:2: ") and expected in run.err
     assert not file.exists()
 
 
@@ -132,7 +132,7 @@ def test_binary_recording(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("args", "status", "said"),
+    ("args", "status", "expected"),
     [
         (
             ["-o", "plot.jpg"],
@@ -145,12 +145,12 @@ def test_binary_recording(tmp_path):
         (["--from", "/dev/null"], 1, "there is nothing to draw: no promise has a sample yet"),
     ],
 )
-def test_what_cannot_be_drawn(promised, tmp_path, monkeypatch, args, status, said):
+def test_what_cannot_be_drawn(promised, tmp_path, monkeypatch, args, status, expected):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     run = sutroctl("plot", *args)
     assert (run.status, run.out) == (status, "")
-    assert run.err.startswith("sutroctl: " + said)
+    assert run.err.startswith("sutroctl: " + expected)
     assert list((tmp_path / "here").iterdir()) == []
 
 

@@ -10,30 +10,30 @@ from conftest import process, sutroctl
 from shapes import POLICY, POLICY_CHECK, POLICY_SET, fits
 
 
-def test_policy_json(promised, asked):
+def test_policy_json(promised, called):
     data = sutroctl("policy", "show", "--json").json()
     fits(data, POLICY)
     units = [unit["unit"].removesuffix(".service") for unit in data["units"]]
     assert units == ["db", "idle", "job", "web"]
     data = sutroctl("policy", "set", "web", "Class=rt", "--json").json()
     fits(data, POLICY_SET)
-    assert asked("SetPolicy") == [["web.service", [["Class", "rt"]], "persistent"]]
+    assert called("SetPolicy") == [["web.service", [["Class", "rt"]], "persistent"]]
     assert data["policy"][-1]["source"] == "/etc/sutro/policy.control/web.service.policy:6"
 
 
 @pytest.mark.parametrize(("option", "folder"), [([], "/etc"), (["--runtime"], "/run")])
-def test_policy_reset(promised, asked, option, folder):
+def test_policy_reset(promised, called, option, folder):
     """Only what was set in this way is taken back, by the daemon and not by files."""
     for how in ([], ["--runtime"]):
-        said = ["Weight=5", "Class=rt", "ReadBandwidthMin=/srv 5M"]
-        assert sutroctl("policy", "set", "web", *said, *how).status == 0
+        assignments = ["Weight=5", "Class=rt", "ReadBandwidthMin=/srv 5M"]
+        assert sutroctl("policy", "set", "web", *assignments, *how).status == 0
     first = sutroctl("policy", "reset", "web", "Class", *option, "--json").json()
     fits(first, POLICY_SET)
     assert first["said"] == [{"key": "Class", "value": ""}]
     data = sutroctl("policy", "reset", "web", *option, "--json").json()
     assert [pair["key"] for pair in data["said"]] == ["Weight", "ReadBandwidthMin"]
     lifetime = "runtime" if option else "persistent"
-    assert asked("ResetPolicy") == [["web.service", lifetime]]
+    assert called("ResetPolicy") == [["web.service", lifetime]]
     other = {"/etc": "/run", "/run": "/etc"}[folder]
     sources = {entry["source"].split(".control")[0] for entry in data["policy"]}
     files = {f"/etc/sutro/policy.d/web.policy:{line}" for line in (4, 5)}
@@ -66,13 +66,13 @@ def test_policy_files_with_mistakes(machine, sutrod):
     assert sutroctl("policy", "show", "--json").json()["policy_errors"] == [other]
 
 
-def test_policy_of_a_cgroup(machine, sutrod, asked):
+def test_policy_of_a_cgroup(machine, sutrod, called):
     """A cgroup that is no unit has policies by its path, whether it is there or not."""
-    said = ["Weight=7", "ReadBandwidthMin=/srv 5M"]
-    data = sutroctl("policy", "set", "--runtime", "/payload", *said, "--json").json()
+    assignments = ["Weight=7", "ReadBandwidthMin=/srv 5M"]
+    data = sutroctl("policy", "set", "--runtime", "/payload", *assignments, "--json").json()
     fits(data, POLICY_SET)
     assert (data["unit"], data["note"]) == ("/payload", "")
-    assert asked("SetPolicy")[0][0] == "/payload"
+    assert called("SetPolicy")[0][0] == "/payload"
     status = sutroctl("status").out
     assert re.search(r"/payload +read min +/srv", status)
     assert re.search(r"/payload +7\b", status)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Policy programs as processes: what they say, and that nothing of it outlives them."""
+"""Policy programs as processes: their settings, and that no setting outlives them."""
 
 import re
 import signal
@@ -49,13 +49,13 @@ def test_settings_end_with_the_program(sutrod, file, program, number):
         first = process.stderr.readline()
         assert sutrod.held("web.service") == SAID
         process.send_signal(number)
-        _, said = process.communicate(timeout=PATIENCE_S)
+        _, log = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == (-9 if number == signal.SIGKILL else 0)
         wait_until(lambda: sutrod.held("web.service") == [])
-    assert "Traceback" not in said
+    assert "Traceback" not in log
     assert first.startswith("web.service: ReadBandwidthMin=/srv is now 5M (was nothing): ")
     if number != signal.SIGKILL:
-        assert said.endswith("ending: its promises end with it\n")
+        assert log.endswith("ending: its promises end with it\n")
 
 
 @pytest.mark.parametrize("program", FILES)
@@ -133,19 +133,19 @@ def test_bus_that_goes_away(own_bus, file):
 
 @pytest.mark.parametrize("program", FILES)
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "expected"),
     [
         ("org.sutro1.Error.BadPolicy", "ReadBandwidthMin: no"),
         ("org.freedesktop.DBus.Error.AccessDenied", "sutrod does not permit this: Read"),
         ("org.freedesktop.DBus.Error.UnknownMethod", "the running sutrod has no"),
     ],
 )
-def test_daemon_that_refuses(broken, file, program, name, said):
+def test_daemon_that_refuses(broken, file, program, name, expected):
     broken.fail("SetPolicy", name, "ReadBandwidthMin: no")
     with running(program, file(program)) as process:
         _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1
-    assert err.startswith(f"{program}: {said}") and "Traceback" not in err
+    assert err.startswith(f"{program}: {expected}") and "Traceback" not in err
 
 
 @pytest.mark.parametrize("program", FILES)

@@ -26,7 +26,7 @@ def test_round_trip(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "expected"),
     [
         ([], "there is no record"),
         ([GOOD[:30]], ":1: "),
@@ -36,15 +36,15 @@ def test_round_trip(tmp_path):
         (['{"time": null, "rows": []}'], ":1: this is no record"),
     ],
 )
-def test_no_recording(tmp_path, lines, said):
+def test_no_recording(tmp_path, lines, expected):
     file = write(tmp_path, *lines)
     run = sutroctl("top", "--from", file, **NOWHERE)
     assert (run.status, run.out) == (2, "")
-    assert run.err.startswith(f"sutroctl: {file}") and said in run.err
+    assert run.err.startswith(f"sutroctl: {file}") and expected in run.err
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "expected"),
     [
         (["--from", "a", "--record", "b"], "exclude each other"),
         (["--from", "a", "/dev/sda"], "--filter"),
@@ -53,10 +53,10 @@ def test_no_recording(tmp_path, lines, said):
         (["--depth", "0"], "--depth=0"),
     ],
 )
-def test_slips(args, said):
+def test_slips(args, expected):
     run = sutroctl("top", *args, **NOWHERE)
     assert (run.status, run.out) == (2, "")
-    assert said in run.err
+    assert expected in run.err
 
 
 def test_files_that_cannot_be_used(promised, tmp_path):

@@ -39,7 +39,7 @@ def test_parse(extra, parsed):
     "read=/a:1M,read=/a:2M|read=/a:1M\n|read=/ä:1M|read=any:1M|read=/a:30%".split("|"),
 )
 def test_mistakes(parts):
-    """What the Lua refuses is refused here, too, with the accepted form."""
+    """A text that the Lua refuses is refused here, too, with the accepted form."""
     with pytest.raises(UsageError) as caught:
         slurm.parse(f"sutro:{parts}")
     assert "sutro:KIND=PATH:RATE" in caught.value.hint
@@ -96,7 +96,7 @@ def test_restart_of_the_daemon(sutrod, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("words", "status", "expected"),
     [
         (["prolog", JOB, "sutro:read=/srv"], 2, "'read=/srv' is malformed"),
         (["prolog", "/a", EXTRA], 2, "'/a' is no cgroup of a Slurm job"),
@@ -104,9 +104,9 @@ def test_restart_of_the_daemon(sutrod, tmp_path):
         (["epilog", JOB], 0, ""),
     ],
 )
-def test_command(sutrod, words, status, said):
+def test_command(sutrod, words, status, expected):
     run = process("sutro-slurm", *words)
-    assert (run.status, said in run.err) == (status, True)
+    assert (run.status, expected in run.err) == (status, True)
 
 
 @dataclass
@@ -172,13 +172,13 @@ def test_drain(tmp_path, monkeypatch):
     """scontrol gets one argument each, and its failure is a sentence."""
     script = tmp_path / "scontrol"
     script.write_text(
-        f'#!/bin/sh\nprintf "%s\\n" "$@" >{tmp_path}/said\nexit $(cat {tmp_path}/status)\n'
+        f'#!/bin/sh\nprintf "%s\\n" "$@" >{tmp_path}/arguments\nexit $(cat {tmp_path}/status)\n'
     )
     script.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     (tmp_path / "status").write_text("0")
     slurm.drain("n1", "a reason")
-    assert (tmp_path / "said").read_text().splitlines()[1:] == [
+    assert (tmp_path / "arguments").read_text().splitlines()[1:] == [
         "nodename=n1", "state=drain", "reason=a reason",
     ]  # fmt: skip
     (tmp_path / "status").write_text("1")

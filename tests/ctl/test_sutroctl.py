@@ -149,8 +149,8 @@ def test_capacities(declared):
     assert run.status == 0 and "can promise" not in run.out
     run = sutroctl("policy", "set", "job", "ReadBandwidthMin=/srv 11M", "--runtime")
     assert run.status == 0
-    said = "/srv can promise 150M (ReadBandwidthMin), and 151M are promised"
-    assert said in " ".join(run.out.split())
+    sentence = "/srv can promise 150M (ReadBandwidthMin), and 151M are promised"
+    assert sentence in " ".join(run.out.split())
 
 
 def test_capacity_that_is_refused(declared):
@@ -198,10 +198,10 @@ def test_tree_json(sutrod):
     assert data[2]["children"][0]["children"][0]["children"][0]["name"] == "sda"
 
 
-def test_tree_requests_only_the_device(sutrod, asked):
+def test_tree_requests_only_the_device(sutrod, called):
     data = sutroctl("tree", "vg0-db", "--json").json()
     assert [top["name"] for top in data] == ["dm-0"]
-    assert {path for _, path in asked("Explain")} == {"/dev/dm-0"}
+    assert {path for _, path in called("Explain")} == {"/dev/dm-0"}
 
 
 def test_tree_with_more_units_than_the_bus_permits_calls(systemd, sutrod):
@@ -218,8 +218,8 @@ def test_explain_json(sutrod):
     fits(data, EXPLAIN)
     assert (data["unit"], data["path"], data["device"], data["steps"]) == ("db.service", "", "", [])
     assert [(above["unit"], above["weight"]) for above in data["slices"]] == [("system.slice", 100)]
-    asked = {leaf["leaf"]: leaf["asked"] for leaf in data["leaves"]}
-    assert asked == {"/dev/hda": 400, "/dev/hdb": 400, "/dev/sda": 300, "/dev/sdb": 300}
+    weights = {leaf["leaf"]: leaf["asked"] for leaf in data["leaves"]}
+    assert weights == {"/dev/hda": 400, "/dev/hdb": 400, "/dev/sda": 300, "/dev/sdb": 300}
 
 
 def test_explain_path_json(sutrod):
@@ -240,7 +240,7 @@ def test_explain_path_json(sutrod):
             [["IOWeight", UNSET]],
             {100, 400},
         ),
-        # A device weight is added to what is there, or replaces it.
+        # A device weight is added to the present ones, or replaces one.
         (
             ["db", "70", "--device", "/dev/vg0/log"],
             ("/dev/vg0/log", 70, None, False),
@@ -261,13 +261,13 @@ def test_explain_path_json(sutrod):
         ),
     ],
 )
-def test_set_json(sutrod, asked, args, answer, calls, wanted):
+def test_set_json(sutrod, called, args, answer, calls, wanted):
     """systemd and the daemon take their time; the answer is what holds afterwards."""
     data = sutroctl("set", *args, "--json").json()
     fits(data, SET | {"explanation": EXPLANATION})
     path, weight, _, runtime = answer
     assert tuple(data[key] for key in ("path", "weight", "previous", "runtime")) == answer
-    assert asked("SetUnitProperties") == [[f"{args[0]}.service", runtime, calls]]
+    assert called("SetUnitProperties") == [[f"{args[0]}.service", runtime, calls]]
     after = data["explanation"]
     if path is None:
         assert (after["weight"], after["weight_set"]) == (weight or 100, weight is not None)
@@ -279,21 +279,21 @@ def test_set_json(sutrod, asked, args, answer, calls, wanted):
     assert all(leaf["settled"] for leaf in after["leaves"])
 
 
-def test_set_device_default_keeps_the_others(sutrod, asked):
+def test_set_device_default_keeps_the_others(sutrod, called):
     assert sutroctl("set", "db", "70", "--device", "/dev/vg0/log").status == 0
     data = sutroctl("set", "db", "default", "--device", "/dev/vg0/db", "--json").json()
     assert data["explanation"]["device_weights"] == [{"path": "/dev/vg0/log", "weight": 70}]
-    assert asked("SetUnitProperties")[1][2] == [
+    assert called("SetUnitProperties")[1][2] == [
         ["IODeviceWeight", []],
         ["IODeviceWeight", [["/dev/vg0/log", 70]]],
     ]
 
 
-def test_set_inactive_unit(sutrod, asked):
+def test_set_inactive_unit(sutrod, called):
     data = sutroctl("set", "backup", "70", "--json").json()
     fits(data, SET | {"explanation": type(None)})
     assert data["previous"] == 50
-    assert asked("SetUnitProperties") == [["backup.service", False, [["IOWeight", 70]]]]
+    assert called("SetUnitProperties") == [["backup.service", False, [["IOWeight", 70]]]]
 
 
 def test_set_when_the_daemon_does_not_hear(broken, monkeypatch):
@@ -326,23 +326,23 @@ def test_set_when_the_daemon_runs_dry(daemon):
     assert sutroctl("set", "web", "251", "--json").json()["dry_run"] is True
 
 
-def test_use_json(sutrod, asked):
+def test_use_json(sutrod, called):
     data = sutroctl("use", "/dev/sda1", "hda", "--json").json()
     fits(data, SWITCHED)
-    assert asked("UseDevices") == [[["/dev/sda1", "/dev/hda"]]]
+    assert called("UseDevices") == [[["/dev/sda1", "/dev/hda"]]]
     assert [(row["leaf"], row["scheduler"], row["changed"]) for row in data] == [
         ("/dev/hda", "sutro", False),
         ("/dev/sda", "sutro", True),
     ]
 
 
-def test_release_json(sutrod, asked):
+def test_release_json(sutrod, called):
     data = sutroctl("release", "/dev/vg0/log", "--json").json()
     fits(data, SWITCHED)
-    assert asked("ReleaseDevices") == [[["/dev/vg0/log"]]]
+    assert called("ReleaseDevices") == [[["/dev/vg0/log"]]]
     assert data[0]["previous"] == "sutro"
     assert len(sutroctl("release", "--all", "--json").json()) == 1
-    assert asked("ReleaseDevices")[1] == [[]]
+    assert called("ReleaseDevices")[1] == [[]]
     assert sutroctl("release", "--all").out == "Nothing to do: Sutro has switched no leaf.\n"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sutro-window: what holds when, over midnight and over summer time; and its file."""
+"""sutro-window: the settings at each time, over midnight and over summer time; and its file."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -107,10 +107,10 @@ class Daemon:
     """Notes what is set."""
 
     def __init__(self):
-        self.said = []
+        self.calls = []
 
-    async def set_policy(self, unit, said, lifetime):
-        self.said.append((unit, said, lifetime))
+    async def set_policy(self, unit, assignments, lifetime):
+        self.calls.append((unit, assignments, lifetime))
 
 
 def walk(promises, first, hours, zone=BERLIN):
@@ -118,18 +118,18 @@ def walk(promises, first, hours, zone=BERLIN):
     clock = [first]
     program = WindowProgram(promises, zone, now=lambda: clock[0])
     program.client = daemon = Daemon()
-    said = []
+    calls = []
 
     async def run():
         while clock[0] < first + timedelta(hours=hours):
-            count = len(daemon.said)
+            count = len(daemon.calls)
             delay = await program.step()
             assert 0 < delay <= 60
-            said.extend((clock[0].astimezone(zone), *entry) for entry in daemon.said[count:])
+            calls.extend((clock[0].astimezone(zone), *entry) for entry in daemon.calls[count:])
             clock[0] += timedelta(seconds=delay)
 
     asyncio.run(run())
-    return said
+    return calls
 
 
 def test_program_sets_promises_at_each_boundary_only(capfd):
@@ -137,16 +137,16 @@ def test_program_sets_promises_at_each_boundary_only(capfd):
         "backup.service", "ReadBandwidthMin", "/srv", "10M", (window("22:00", "06:00", "100M"),)
     )
     first = datetime(2026, 3, 28, 20, 17, 31, 250000, tzinfo=BERLIN)
-    said = walk([night], first, 36)
+    calls = walk([night], first, 36)
     reset = ("ReadBandwidthMin", "")
-    assert [(when.strftime("%d %H:%M:%S"), what[1]) for when, _, what, _ in said] == [
+    assert [(when.strftime("%d %H:%M:%S"), what[1]) for when, _, what, _ in calls] == [
         ("28 20:17:31", ("ReadBandwidthMin", "/srv 10M")),
         ("28 22:00:00", ("ReadBandwidthMin", "/srv 100M")),
         ("29 06:00:00", ("ReadBandwidthMin", "/srv 10M")),
         ("29 22:00:00", ("ReadBandwidthMin", "/srv 100M")),
         ("30 06:00:00", ("ReadBandwidthMin", "/srv 10M")),
     ]
-    assert all(what[0] == reset and how == "client" for _, _, what, how in said)
+    assert all(what[0] == reset and how == "client" for _, _, what, how in calls)
     assert capfd.readouterr().err.splitlines()[1] == (
         "backup.service: ReadBandwidthMin=/srv is now 100M (was 10M): window 22:00-06:00"
     )
@@ -154,8 +154,8 @@ def test_program_sets_promises_at_each_boundary_only(capfd):
 
 def test_without_default_nothing_is_set_outside(capfd):
     one = Timed("a.service", "Weight", "", None, (window("12:00", "13:00", "500"),))
-    said = walk([one], datetime(2026, 3, 2, 11, tzinfo=BERLIN), 3)
-    assert [what for _, _, what, _ in said] == [
+    calls = walk([one], datetime(2026, 3, 2, 11, tzinfo=BERLIN), 3)
+    assert [what for _, _, what, _ in calls] == [
         [("Weight", ""), ("Weight", "500")],
         [("Weight", "")],
     ]
@@ -163,15 +163,15 @@ def test_without_default_nothing_is_set_outside(capfd):
 
 
 def test_promises_of_a_unit_are_set_in_one_call():
-    """All or nothing, and a path with a blank is quoted."""
+    """One call sets all promises of a unit, and a path with a blank is quoted."""
     noon = (window("12:00", "13:00", "5M"),)
     promises = [
         Timed("a.service", key, path, "1M", noon)
         for key in ("ReadBandwidthMin", "WriteBandwidthMin")
         for path in ("/srv", "/a b")
     ]
-    said = walk(promises, datetime(2026, 3, 2, 12, tzinfo=BERLIN), 0.5)
-    assert len(said) == 1 and said[0][2] == [
+    calls = walk(promises, datetime(2026, 3, 2, 12, tzinfo=BERLIN), 0.5)
+    assert len(calls) == 1 and calls[0][2] == [
         ("ReadBandwidthMin", ""),
         ("ReadBandwidthMin", "/srv 5M"),
         ("ReadBandwidthMin", '"/a b" 5M'),
@@ -227,7 +227,7 @@ def test_good_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "line", "said"),
+    ("good", "bad", "line", "expected"),
     [
         ('"Europe/Berlin"', '"Europe/Atlantis"', 1, "timezone = 'Europe/Atlantis' is not known"),
         ('"Europe/Berlin"', '"../../etc/passwd"', 1, "is not known: allowed is a name like"),
@@ -256,9 +256,9 @@ def test_good_file(tmp_path):
         ('[[promise]]\nunit = "db', '[[premise]]\nunit = "db', 20, "'premise' is not known here"),
     ],
 )
-def test_file_with_a_mistake(tmp_path, good, bad, line, said):
+def test_file_with_a_mistake(tmp_path, good, bad, line, expected):
     assert GOOD.count(good) >= 1
-    check_mistake(read, tmp_path / "window.toml", GOOD.replace(good, bad, 1), line, said)
+    check_mistake(read, tmp_path / "window.toml", GOOD.replace(good, bad, 1), line, expected)
 
 
 def test_line_of_a_window_of_a_later_promise(tmp_path):
@@ -296,7 +296,7 @@ def test_file_that_cannot_be_read(tmp_path):
 
 @given(st.data())
 def test_any_line_that_is_lost_or_doubled_is_refused_or_read(tmp_path_factory, data):
-    """Whatever happens to the file: it is read, or refused with its name and a line."""
+    """Any file is read, or refused with its name and a line."""
     lines = GOOD.splitlines()
     for _ in range(data.draw(st.integers(1, 3))):
         index = data.draw(st.integers(0, len(lines) - 1))

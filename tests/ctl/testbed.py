@@ -47,7 +47,7 @@ class Testbed:
         Testbed.made.append(self)
 
     def on_stop(self):
-        """What a test puts in its place."""
+        """The file that a test puts in its place."""
 
     def select(self, scheduler, knobs):
         self.scheduler = scheduler
@@ -74,7 +74,7 @@ class Testbed:
         return not any(part in job.unit for part in self.fails)
 
     def last_words(self, job):
-        return next((said for part, said in self.fails.items() if part in job.unit), "")
+        return next((message for part, message in self.fails.items() if part in job.unit), "")
 
     def report(self, path):
         unit = path.rpartition("/")[2].removesuffix(".json")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Disks of a fake machine that serve by weight, and units that read them.
 
-The clock of the daemon is virtual: between two of its timers the disks divide their time among
-the units that want it, by the weights in their files, and move the counters that it samples.
+The clock of the daemon is virtual: between two of its timers the disks divide their time among the
+backlogged units, by the weights in their files, and move the counters that it samples.
 """
 
 from dataclasses import dataclass, field

@@ -54,7 +54,7 @@ def test_verdict(
     assert volume["needed"] == pytest.approx(0.6 + share, rel=0.02)
     assert ("need 105 % of /dev/sd" in volume["reason"]) == (verdict == "does-not-fit")
     assert sutrod.call("ListPromises") == before
-    # The loop says the same of what fits and what does not.
+    # The control loop agrees on floors that fit and floors that do not.
     plant.machine.write(NEW, text)
     sutrod.call("ReloadPolicies")
     sutrod.elapse(2 * SETTLES_S)
@@ -90,8 +90,8 @@ def test_files_that_are_proposed(machine: Machine, systemd: Systemd, sutrod: Sut
         ("a.policy", "", '"a.policy" is no absolute path.'),
         ("/a.policy", 1024**2 * "#" + "#", '"too large": at most 1 MiB'),
     ):
-        name, said = sutrod.error("CheckPolicies", dbus.Array([(file, text)], signature="(ss)"))
-        assert name == "BadPolicy" and message in said
+        name, sentence = sutrod.error("CheckPolicies", dbus.Array([(file, text)], signature="(ss)"))
+        assert name == "BadPolicy" and message in sentence
     sutrod.bus.allow(False)
     assert "AccessDenied" in sutrod.error("CheckPolicies", dbus.Array([("/a.policy", "")]))[0]
     machine.write(NEW, "[Match\n")

@@ -44,7 +44,7 @@ except dbus.DBusException as e:
 
 
 def call_as_nobody(method: str, *arguments: str) -> str:
-    """What a caller without privilege gets; not root to begin with is as good."""
+    """The result of a call without privilege; without root, the test's own user has none."""
     program = CALLER.format(uid=NOBODY, name=NAME, path=PATH, interface=INTERFACE)
     done = subprocess.run(
         [sys.executable, "-c", program, method, *arguments],
@@ -67,7 +67,7 @@ def interface_of(xml: str) -> list[str]:
 
 
 def test_documented_interface(sutrod: Sutrod, bus: Bus) -> None:
-    """Binary, bus and Documentation/org.sutro1.xml say the same."""
+    """Binary, bus and Documentation/org.sutro1.xml have the same interface."""
     printed = subprocess.run(
         [SUTROD, "--bus-introspect"], capture_output=True, text=True, timeout=PATIENCE_S, check=True
     ).stdout
@@ -276,7 +276,7 @@ def test_dump_does_not_stop_the_daemon(machine: Machine, systemd: Systemd, sutro
 
 
 def test_path_on_a_dead_file_server(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    """Nobody waits for it: neither the daemon nor, after a while, the caller."""
+    """Neither the daemon nor, after a while, the caller waits for it."""
     a = systemd.start("a.service", 200)
     machine.mount("/srv/dead", "0:50", "nfs", "server:/export")
     machine.fault("/srv/dead/x", "hang")
@@ -370,7 +370,7 @@ def test_dump(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
 
 
 def test_names_of_any_bytes(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    """Who has cgroups delegated may name them so; a reply with such bytes ends the connection."""
+    """A user may give delegated cgroups such names; a reply with such bytes ends the connection."""
     odd = "/system.slice/" + os.fsdecode(b"\xff\x1b[2J")
     machine.cgroup(odd)
     sutrod.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Declared capacities: what is promised of them, and the admission of settings beyond them."""
+"""Declared capacities: the promised part of them, and the admission of settings beyond them."""
 
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -18,20 +18,20 @@ def configure(machine: Machine, text: str) -> None:
     machine.write(CONF, f"[Capacity]\n{text}")
 
 
-def set_policy(sutrod: Sutrod, unit: str, *said: str, lifetime: str = "runtime") -> None:
-    pairs = dbus.Array([tuple(one.split("=", 1)) for one in said], signature="(ss)")
+def set_policy(sutrod: Sutrod, unit: str, *assignments: str, lifetime: str = "runtime") -> None:
+    pairs = dbus.Array([tuple(one.split("=", 1)) for one in assignments], signature="(ss)")
     sutrod.call("SetPolicy", unit, pairs, lifetime)
 
 
-def refused(sutrod: Sutrod, unit: str, *said: str, lifetime: str = "runtime") -> str:
-    pairs = dbus.Array([tuple(one.split("=", 1)) for one in said], signature="(ss)")
+def refused(sutrod: Sutrod, unit: str, *assignments: str, lifetime: str = "runtime") -> str:
+    pairs = dbus.Array([tuple(one.split("=", 1)) for one in assignments], signature="(ss)")
     name, text = sutrod.error("SetPolicy", unit, pairs, lifetime)
     assert name == "Overcommitted", text
     return text
 
 
 def promised(sutrod: Sutrod, key: str = "ReadBandwidthMin") -> tuple[int, int]:
-    """What is promised, and what is left."""
+    """The promised part of the capacity, and the rest."""
     (row,) = (row for row in sutrod.call("ListCapacities") if row["key"] == key)
     return int(row["promised"]), int(row["left"])
 
@@ -140,7 +140,7 @@ def test_refuse_while_another_setting_is_written(
             text = refused(sutrod, "web.service", "ReadBandwidthMin=/srv 101M", lifetime=lifetime)
             assert "of which 300M are promised" in text
         refused(sutrod, "db.service", "WriteBandwidthMin=/srv 301M")
-        # The write may fail: what it lowers is taken, too.
+        # The write may fail: the floor that it lowers still counts.
         refused(sutrod, "web.service", "WriteBandwidthMin=/srv 101M")
         set_policy(sutrod, "web.service", "ReadBandwidthMin=/srv 100M")
         assert promised(sutrod) == (100 * M, 300 * M)
@@ -194,7 +194,7 @@ def test_a_mistake_is_reported_as_one(machine: Machine, volume: None, sutrod: Su
     ],
 )
 def test_mistakes(machine: Machine, volume: None, sutrod: Sutrod, line: str) -> None:
-    """A mistake is a line in the journal with the allowed form; other lines hold."""
+    """A mistake is reported in the journal, with the allowed form; other lines are in force."""
     configure(machine, f"{VOLUME}{line}\n")
     sutrod.start()
     assert f'sutrod.conf:3: "[Capacity] {line}": ' in sutrod.log()

@@ -24,8 +24,8 @@ def test_ceiling_target_and_weight_on_any_volume(
     assert found == [(key, device) for key in keys for device in devices]
     say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} infinity")
     sutrod.until(lambda: machine.weights(a, "io.max") == [lines["8:32"]])
-    said = [e["value"] for e in sutrod.call("GetPolicy", "a.service")]
-    assert said == ["any 5M", "any 5ms", "700", f"{STRIPE} infinity"]
+    assignments = [e["value"] for e in sutrod.call("GetPolicy", "a.service")]
+    assert assignments == ["any 5M", "any 5ms", "700", f"{STRIPE} infinity"]
 
 
 def test_weight_and_class_of_a_policy(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
@@ -95,7 +95,7 @@ def test_refusal_counts_for_one_file(machine: Machine, systemd: Systemd, sutrod:
 def test_ceiling_that_the_kernel_refuses(
     machine: Machine, systemd: Systemd, sutrod: Sutrod
 ) -> None:
-    """What was not written is not given back, and what is too large for io.max is no limit."""
+    """A limit that was not written is not restored, and one too large for io.max is no limit."""
     a = systemd.start("a.service", 200)
     sutrod.start()
     machine.fault("io.max", "fail")

@@ -111,17 +111,17 @@ def test_names(sutrod: Sutrod, systemd: Systemd) -> None:
     """No glob, no blank, nothing that a line of a file cannot hold, no name too long for a file."""
     cgroup = systemd.start("db.service")
     sutrod.start()
-    said = pairs(("Weight", "7"))
+    assignments = pairs(("Weight", "7"))
     no_paths = ("/", "/a/", "//a", "/a//b", "/a/../b", "/..", "/a/.", "/a*", "/a?", "/a[b]", "/a b")
     for name in (*no_paths, "/a\n", '/a"', "/a'", "/ä", "/a\\", "/#\x01", "a/b", f"/{4096 * 'a'}"):
-        assert sutrod.error("SetPolicy", name, said, "runtime")[0] == "BadPolicy", name
+        assert sutrod.error("SetPolicy", name, assignments, "runtime")[0] == "BadPolicy", name
         assert sutrod.error("ResetPolicy", name, "runtime")[0] == "BadPolicy", name
         assert sutrod.error("GetPolicy", name)[0] == "BadPolicy", name
     say(sutrod, "/" + 241 * "a", Weight="7")
-    text = sutrod.error("SetPolicy", "/" + 242 * "a", said, "runtime")[1]
+    text = sutrod.error("SetPolicy", "/" + 242 * "a", assignments, "runtime")[1]
     assert "at most 241 bytes as systemd-escape --path prints it" in text
     # A unit has the policies of its name.
-    name, text = sutrod.error("SetPolicy", cgroup, said, "runtime")
+    name, text = sutrod.error("SetPolicy", cgroup, assignments, "runtime")
     assert name == "BadPolicy"
     assert (
         text == "/system.slice/db.service is the cgroup of db.service: set the policy of that unit."
@@ -133,8 +133,8 @@ def test_authority(bus: Bus, machine: Machine, sutrod: Sutrod) -> None:
     """Nothing is changed without an authorization, and the bus policy refuses other users."""
     sutrod.start()
     bus.allow(False)
-    said = pairs(("Weight", "7"))
-    assert "AccessDenied" in sutrod.error("SetPolicy", JOB, said, "runtime")[0]
+    assignments = pairs(("Weight", "7"))
+    assert "AccessDenied" in sutrod.error("SetPolicy", JOB, assignments, "runtime")[0]
     assert in_force(sutrod, JOB) == []
     bus.allow(True)
     say(sutrod, JOB, Weight="7")
@@ -236,7 +236,7 @@ def test_unit_has_no_policy_of_its_path(machine: Machine, systemd: Systemd, sutr
 
 
 def test_lines_of_iocost(machine: Machine, sutrod: Sutrod) -> None:
-    """What the daemon wrote to io.weight is no setting of the owner, and theirs comes back."""
+    """The daemon's line in io.weight is no setting of the owner, whose own value is restored."""
     machine.disk("sde", "8:64", "mq-deadline")
     machine.write("/sys/fs/cgroup/io.cost.qos", "8:64 enable=1 ctrl=auto\n")
     machine.cgroup(JOB)

@@ -12,7 +12,7 @@ import pytest
 from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, wait_until
 
 REFUSED = "org.freedesktop.DBus.Error.LimitsExceeded"
-# ListUnits takes about 1 ms with so many units.
+# With this number of units, ListUnits takes about 1 ms.
 UNITS = 300
 # Much longer than a weight waits; and more than the second of CPU time that a user has saved.
 SOME_CALLS, MANY_CALLS = 800, 4000

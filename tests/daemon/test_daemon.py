@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What sutrod writes, on a fake machine with a mock of systemd."""
+"""The writes of sutrod, on a fake machine with a mock of systemd."""
 
 import os
 import shutil
@@ -126,7 +126,7 @@ def test_iocost(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     (leaf,) = sutrod.call("Explain", "a.service", "/dev/sdd")["leaves"]
     assert (leaf["backend"], leaf["written"], leaf["read_back"]) == ("iocost", *2 * ["8:48 300"])
     assert leaf["file"] == str(machine.at(f"/sys/fs/cgroup{a}/io.weight"))
-    # A successor that knows only the files takes back its lines, and no others.
+    # A successor that has only the records takes back the daemon's lines, and no others.
     sutrod.stop(signal.SIGKILL)
     machine.write(f"/sys/fs/cgroup{a}/io.weight", "default 200\n8:48 300\n8:99 5\n")
     sutrod.start()
@@ -323,15 +323,15 @@ def test_question_that_answers_itself(machine: Machine, systemd: Systemd, sutrod
     """systemd announces a unit that it loads only because of a request by sutrod."""
     machine.cgroup("/system.slice/fake.service", 77)
     sutrod.start()
-    # Each question about a unit that systemd does not know leaves lines in the log.
-    asked = sutrod.log().count("fake.service: ")
-    assert asked
+    # Each request for a unit that systemd does not have leaves lines in the log.
+    lines = sutrod.log().count("fake.service: ")
+    assert lines
     for name in ("fake.service", "other.service"):
         path = dbus.ObjectPath(systemd.object_path(name))
         systemd.emit("UnitNew", "so", name, path)
         systemd.emit("UnitRemoved", "so", name, path)
     sutrod.settle()
-    assert sutrod.log().count("fake.service: ") == asked
+    assert sutrod.log().count("fake.service: ") == lines
     assert "other.service: " not in sutrod.log()
     assert machine.weights("/system.slice/fake.service") == ["default 77"]
 
@@ -373,7 +373,7 @@ def test_kill_and_restart(machine: Machine, systemd: Systemd, sutrod: Sutrod) ->
     sutrod.start()
     sutrod.stop(signal.SIGKILL)
     assert machine.weights(a) == ["8:0 300", "8:16 300", "default 200"]
-    # While nobody looks.
+    # Changes while no daemon runs.
     systemd.change("a.service", 210)
     systemd.vanish("b.service")
     c = systemd.start("c.service", 60)
@@ -527,7 +527,7 @@ def test_unit_with_an_escaped_cgroup(
 def test_reload_of_systemd_requests_units_once(
     bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod
 ) -> None:
-    """systemd removes all units and announces them anew, then it says that the reload is over."""
+    """systemd removes all units and announces them anew, then it signals the end of the reload."""
     names = [f"u{number}.service" for number in range(20)]
     for name in names:
         systemd.start(name, 200)

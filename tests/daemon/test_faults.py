@@ -101,7 +101,7 @@ class Life:
             self.sutrod.process.wait(PATIENCE_S)
 
     def configure(self, which: int) -> None:
-        """Set all of it; what was set before stays."""
+        """Set these faults; faults that were set before stay."""
         limit, io_class, weight, unit_weight, disks = SETTINGS[which]
         runtime = [("ReadBandwidthMax", f"/dev/mapper/vg-db {limit}"), ("Class", io_class)]
         persistent = [("Weight", f"/dev/mapper/vg-db {weight}")]
@@ -113,7 +113,7 @@ class Life:
         self.try_to(self.sutrod.elapse, 2)
 
     def start_again(self) -> None:
-        """What systemd does when the service has failed."""
+        """The steps of systemd after a failure of the service."""
         assert self.sutrod.process
         status = self.sutrod.process.returncode
         assert status == 1, f"ended with status {status}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Leaves: switching their schedulers by the bus and by sutrod.conf, and what is remembered."""
+"""Leaves: switching their schedulers by the bus and by sutrod.conf, and the records of it."""
 
 import shutil
 import signal

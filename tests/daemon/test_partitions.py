@@ -110,7 +110,7 @@ def test_other_partition_of_the_unit_does_not_count(
 def test_unit_that_uses_another_partition_only_is_idle(
     start: Callable[..., Reader], sutrod: Sutrod, disk: Disk
 ) -> None:
-    """It uses nothing of what is promised, and others keep the disk."""
+    """A unit that uses nothing of its promise leaves the disk to others."""
     start("db", 100, sda2=1)
     start("big", 900, sda2=1)
     disk.partitions["sda1"] = 100 * MB
@@ -141,7 +141,7 @@ def test_others_on_the_partition_do_not_count(
 def test_volume_on_another_partition_does_not_count(
     machine: Machine, start: Callable[..., Reader], sutrod: Sutrod, disk: Disk
 ) -> None:
-    """What the unit reads of a volume is known exactly, also where others use its partition."""
+    """Reads of a unit from a volume are measured exactly, also where others use its partition."""
     machine.stripe("dm-7", "254:7", "sda2", "vg-data")
     start("db", 100, sda2=1).stacked = "254:7"
     start("big", 900, sda1=1)

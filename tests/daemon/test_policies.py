@@ -115,8 +115,8 @@ def test_order_of_sources(machine: Machine, sutrod: Sutrod, expect: Expect) -> N
     machine.write(f"{CONTROL}x.service.policy", f"{MATCH}{X}Weight=77\n")
     client = dbus.bus.BusConnection(sutrod.bus.address)
     proxy = client.get_object("org.sutro1", "/org/sutro1", introspect=False)
-    said = pairs(("ReadIOPSMin", "/a 6"), ("ReadIOPSMax", "/a infinity"))
-    proxy.SetPolicy(UNIT, said, "client", dbus_interface=INTERFACE)
+    assignments = pairs(("ReadIOPSMin", "/a 6"), ("ReadIOPSMax", "/a infinity"))
+    proxy.SetPolicy(UNIT, assignments, "client", dbus_interface=INTERFACE)
     name = f"client {client.get_unique_name()} of the bus"
     expect(
         f"Class=be {ETC}a.policy:6; Weight=2 {OWN}:5; Importance=4 {control}:5; "
@@ -243,21 +243,26 @@ def test_set(machine: Machine, sutrod: Sutrod, systemd: Systemd) -> None:
             "LatencyTarget, WriteLatencyTarget, FsyncLatencyTarget, Weight, Class, Importance",
         ),
     ):
-        said = pairs(("Importance", "7"), (key, value))
-        assert sutrod.error("SetPolicy", UNIT, said, "runtime") == ("BadPolicy", message)
+        assignments = pairs(("Importance", "7"), (key, value))
+        assert sutrod.error("SetPolicy", UNIT, assignments, "runtime") == ("BadPolicy", message)
         assert values() == kept
     for percent in ("0%", "0.99%", "100.01%", "101%", "-5%", "30.5.1%", "1.234%", "30 %", ".5%"):
-        said = pairs(("Importance", "7"), ("WriteIOPSMin", f"/a {percent}"))
-        _, message = sutrod.error("SetPolicy", UNIT, said, "runtime")
+        assignments = pairs(("Importance", "7"), ("WriteIOPSMin", f"/a {percent}"))
+        _, message = sutrod.error("SetPolicy", UNIT, assignments, "runtime")
         assert message.startswith(f'db.service: "WriteIOPSMin=/a {percent}": {PERCENT}')
         assert values() == kept
-    for said, kept_as in (("1%", "1%"), ("100%", "100%"), ("012.50%", "12.5%"), ("7.05%", "7.05%")):
-        say(sutrod, "runtime", "WriteIOPSMin", f"/a {said}")
+    for assignments, kept_as in (
+        ("1%", "1%"),
+        ("100%", "100%"),
+        ("012.50%", "12.5%"),
+        ("7.05%", "7.05%"),
+    ):
+        say(sutrod, "runtime", "WriteIOPSMin", f"/a {assignments}")
         assert f"WriteIOPSMin=/a {kept_as}" in values()
     sutrod.call("ResetPolicy", UNIT, "runtime")
     for _ in range(2):
-        said = pairs(("ReadIOPSMin", ""), ("Importance", ""))
-        sutrod.call("SetPolicy", UNIT, said, "persistent")
+        assignments = pairs(("ReadIOPSMin", ""), ("Importance", ""))
+        sutrod.call("SetPolicy", UNIT, assignments, "persistent")
         assert values() == []
         assert not machine.at(file).exists()
 
@@ -265,7 +270,7 @@ def test_set(machine: Machine, sutrod: Sutrod, systemd: Systemd) -> None:
 def test_disk_of_the_policies_does_not_answer(
     bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod
 ) -> None:
-    """Weights are written meanwhile, the caller gets an error, and what is in force stays."""
+    """Weights are written meanwhile, the caller gets an error, and settings in force stay."""
     a = systemd.start("a.service", 200)
     systemd.start(UNIT)
     sutrod.start()
@@ -318,25 +323,25 @@ def test_names_of_units(sutrod: Sutrod) -> None:
     sutrod.start()
     for name in (*NAMES.split(), 249 * "a" + ".slice"):
         assert sutrod.call("GetPolicy", name) == []
-    said = pairs(("Weight", "7"))
+    assignments = pairs(("Weight", "7"))
     for name in (*NO_NAMES.split("|"), 250 * "a" + ".slice"):
-        for arguments in (("SetPolicy", name, said), ("ResetPolicy", name)):
+        for arguments in (("SetPolicy", name, assignments), ("ResetPolicy", name)):
             assert sutrod.error(*arguments, "runtime")[0] == "BadPolicy"
         assert sutrod.error("GetPolicy", name)[0] == "BadPolicy"
     say(sutrod, "runtime", "Weight", "7", 242 * "a" + ".scope")
-    assert sutrod.error("SetPolicy", 243 * "a" + ".scope", said, "runtime")[0] == "BadPolicy"
-    assert "forever" in sutrod.error("SetPolicy", UNIT, said, "forever")[1]
+    assert sutrod.error("SetPolicy", 243 * "a" + ".scope", assignments, "runtime")[0] == "BadPolicy"
+    assert "forever" in sutrod.error("SetPolicy", UNIT, assignments, "forever")[1]
 
 
 def test_scope_has_no_persistent_policy(machine: Machine, sutrod: Sutrod) -> None:
     """The next session-3.scope is that of another user."""
     sutrod.start()
-    said = pairs(("Weight", "7"))
-    name, text = sutrod.error("SetPolicy", "session-3.scope", said, "persistent")
+    assignments = pairs(("Weight", "7"))
+    name, text = sutrod.error("SetPolicy", "session-3.scope", assignments, "persistent")
     assert (name, text.startswith("session-3.scope is a scope, which ends")) == ("BadPolicy", True)
     assert not list(machine.at("/etc/sutro").glob("policy.control/session*"))
     for unit, lifetime in (("session-3.scope", "runtime"), ("init.scope", "persistent")):
-        sutrod.call("SetPolicy", unit, said, lifetime)
+        sutrod.call("SetPolicy", unit, assignments, lifetime)
         assert len(sutrod.call("GetPolicy", unit)) == 1
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Lines, sections and mistakes of policy files, and what is no such file.
+"""Lines, sections and mistakes of policy files, and files that are none.
 
-GetPolicy has what a file says, "sutrod --check" has its mistakes.
+GetPolicy returns the settings of a file, "sutrod --check" its mistakes.
 """
 
 import os
@@ -82,8 +82,8 @@ def test_what_files_say(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> N
     systemd.start("db.service", fragment=FRAGMENT)
     sutrod.start()
     cases = [(POLICY, *case) for case in POLICIES]
-    cases += [(FRAGMENT, text, "db.service", said) for text, said in FRAGMENTS]
-    for file, text, unit, said in cases:
+    cases += [(FRAGMENT, text, "db.service", mistakes) for text, mistakes in FRAGMENTS]
+    for file, text, unit, mistakes in cases:
         for other in (POLICY, FRAGMENT):
             machine.write(other, "")
         machine.at(file).write_bytes(os.fsencode(text))
@@ -94,7 +94,7 @@ def test_what_files_say(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> N
             f"{e['key']}={e['value']} {e['source'].rpartition(':')[2]}"
             for e in sutrod.call("GetPolicy", unit)
         ]
-        assert sorted(found) == sorted(filter(None, said.split("; "))), text
+        assert sorted(found) == sorted(filter(None, mistakes.split("; "))), text
 
 
 # Lists of patterns, a unit, and whether it matches.
@@ -234,8 +234,8 @@ def test_patterns(tmp_path: Path) -> None:
     fine, mistakes = check(*(tmp_path / name for name in texts))
     assert len(fine) == len(PATTERNS.split("|"))
     for line, name in zip(fine + mistakes, texts, strict=True):
-        said = ": patterns: 2, promises: 0: fine" if line in fine else ':3: "[Match] Unit='
-        assert line.startswith(f"{name}{said}")
+        mistakes = ": patterns: 2, promises: 0: fine" if line in fine else ':3: "[Match] Unit='
+        assert line.startswith(f"{name}{mistakes}")
 
 
 def test_shipped_policies(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_new_unit_begins_with_the_cost_of_one_like_it(
         sutrod.until(lambda u=unit: state(sutrod, u) == "idle")
         assert needed(sutrod, unit) == pytest.approx(0.05, rel=0.05)
         assert any(line.startswith("8:0 ") for line in machine.weights(cgroup))
-    # A new daemon knows it, too; a file with lines of another version is no harm.
+    # A new daemon reads the cost from the file; lines of another version do no harm.
     assert sutrod.stop() == 0
     with machine.at("/run/sutro/learnt").open("a") as file:
         file.write("ReadBandwidthMin 8:0 1e-9 /system.slice/db.service\t/srv\nnonsense\n")

@@ -99,7 +99,7 @@ def test_part_of_the_device(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> N
             rates.append(promise(sutrod, "db.service")["value"])
         assert rates == sorted(rates, reverse=falls)
         assert rates[-1] == pytest.approx(0.3 * 2 * speed, rel=0.01)
-    # A new daemon knows it, and so does a changed floor.
+    # The value survives a restart of the daemon, and a change of the floor.
     assert sutrod.stop() == 0
     plant.readers["db"].running = False
     sutrod.start()
@@ -237,7 +237,7 @@ def test_partition(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Pl
         return leaf["share_needed"]
 
     sutrod.until(lambda: needed() == pytest.approx(0.6, abs=0.05), SETTLES_S)
-    # The other disk is nobody's promise.
+    # No promise needs the other disk.
     assert [line.split()[0] for line in machine.weights(db)] == ["8:0", "default"]
 
 
@@ -251,7 +251,7 @@ def test_path_that_appears_later(systemd: Systemd, sutrod: Sutrod, plant: Plant)
     plant.machine.stripe("dm-7", "254:7", "sda sdb", "vg-late")
     sutrod.call("Reload")
     sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
-    # And gone again: with it goes what was asked for it.
+    # The device is removed, and with it its setpoint.
     plant.machine.at("/dev/mapper/vg-late").unlink()
     plant.machine.at("/sys/class/block/dm-7").unlink()
     sutrod.call("Reload")
@@ -323,7 +323,7 @@ def test_unit_goes_and_comes(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> 
 def test_setpoints_are_not_signalled(
     bus: Bus, systemd: Systemd, sutrod: Sutrod, plant: Plant
 ) -> None:
-    """They change several times in a second; weights that somebody stated are signalled."""
+    """Setpoints change several times in a second; only weights from settings are signalled."""
     crowd(systemd, plant)
     reasons: list[str] = []
     listener = dbus.bus.BusConnection(bus.address, mainloop=DBusGMainLoop())

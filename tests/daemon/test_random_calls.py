@@ -2,11 +2,11 @@
 """Random calls of two clients of the bus.
 
 All calls of an example are sent before the first reply is waited for. Each has one reply in
-time, an error is fit to be shown, and arguments of other types are refused. Nothing appears on
-the machine but control files of valid units, which "sutrod --check" accepts, and what the daemon
-keeps in /run/sutro. After ResetPolicy and the clients' end nothing is left of them.
+time, an error is fit to be shown, and arguments of other types are refused. Nothing appears on the
+machine but control files of valid units, which "sutrod --check" accepts, and the records of the
+daemon in /run/sutro. After ResetPolicy and the clients' end, nothing is left of them.
 
-With SUTRO_FUZZ_SECONDS=N other calls follow for so long; the seed of each part is printed.
+With SUTRO_FUZZ_SECONDS=N other calls follow for N seconds; the seed of each part is printed.
 """
 
 import os
@@ -166,7 +166,7 @@ class Client:
         return any(call[1] and n not in self.replies for n, call in self.calls.items())
 
     def check(self) -> None:
-        """Each call has the replies that it wants, and they are good ones."""
+        """Each call has the expected number of replies, and they are valid."""
         for serial, call in self.calls.items():
             found = self.replies.get(serial, [])
             assert len(found) == call[1], call
@@ -175,7 +175,7 @@ class Client:
 
 
 def check_reply(call: Call, reply: Message) -> None:
-    """What is true of any reply."""
+    """Properties of any reply."""
     _, _, interface, member, signature, _ = call
     known = (interface, member) in MEMBERS and MEMBERS[interface, member][0] == signature
     if not isinstance(reply, ErrorMessage):
@@ -222,7 +222,7 @@ def control_files(machine: Machine) -> list[tuple[str, str]]:
 def check_example(
     machine: Machine, sutrod: Sutrod, before: dict[str, tuple[int, int]], example: list[Call | None]
 ) -> None:
-    """Send calls, check the replies and what they leave on the machine."""
+    """Send calls, check the replies, and the files that they leave on the machine."""
     clients = [Client(sutrod.bus), Client(sutrod.bus)]
     for call in example:
         if call is LEAVES:

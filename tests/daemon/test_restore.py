@@ -14,7 +14,7 @@ ORIGINAL = (["default 100"], ["default be"])
 
 
 def restore(machine: Machine, *arguments: str, result: str = "") -> int:
-    """What systemd runs after the daemon, with the result of the service; "": run by hand."""
+    """Run the program that systemd runs after the daemon; result "": run by hand."""
     environment = os.environ | {"SUTRO_FAKE_ROOT": str(machine.root), "SUTRO_CLOCK": ""}
     if "SUTRO_KERNELFILES" in os.environ:
         environment["LD_PRELOAD"] = os.environ["SUTRO_KERNELFILES"]
@@ -80,7 +80,7 @@ def test_after_a_stop(machine: Machine, a: str) -> None:
 
 
 def test_crashes_in_a_row(machine: Machine, sutrod: Sutrod, a: str) -> None:
-    """The next daemon goes on with what is there; the third one in a row does not."""
+    """The next daemon keeps the present lines; the third one in a row does not."""
     for result in ("signal", "exit-code"):
         assert restore(machine, result=result) == 0
         assert state(machine, a) == CHANGED

@@ -58,17 +58,17 @@ def test_weight_of_a_leaf(
     for unit in (f"u{number}.service" for number in range(len(orders))):
         explained = {leaf["leaf"]: leaf for leaf in sutrod.call("Explain", unit, "")["leaves"]}
         for name, holds in leaves.items():
-            asked, reason = 100, f"IOWeight= of {unit} is not set"
+            weight, reason = 100, f"IOWeight= of {unit} is not set"
             if isinstance(holds, int):
-                asked, reason = holds, f"IOWeight={holds} of {unit}"
+                weight, reason = holds, f"IOWeight={holds} of {unit}"
             elif holds:
-                path, asked = stated[holds[1]]
-                reason = f"IODeviceWeight={path} {asked} of {unit}, {REASONS[holds[0]]}"
+                path, weight = stated[holds[1]]
+                reason = f"IODeviceWeight={path} {weight} of {unit}, {REASONS[holds[0]]}"
             leaf = explained["/dev/" + name]
-            assert (leaf["asked"], leaf["reason"]) == (asked, reason)
+            assert (leaf["asked"], leaf["reason"]) == (weight, reason)
 
 
-# Weights of siblings on a bfq leaf, and what is written.
+# Weights of siblings on a bfq leaf, and the written numbers.
 SCALED = {(200, 100): [200, 100], (1500, 100): [990, 66], (10000, 1): [1000, 1]}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Floors of units with few requests in flight, and what the disks cannot show of them."""
+"""Floors of units with few requests in flight, whose demand the disks do not show."""
 
 import itertools
 
@@ -24,7 +24,7 @@ from plant import (
 def test_time_is_reserved_for_a_shallow_unit(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
 ) -> None:
-    """No weight helps it. What is reserved follows its floor, and is gone with it."""
+    """No weight helps the unit. Its reserved time follows its floor, and ends with it."""
     db = crowd(systemd, plant)
     plant.readers["db"].shallow = True
     sutrod.start()

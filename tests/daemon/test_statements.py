@@ -141,7 +141,7 @@ NO_TEXTS = {
 
 
 class Statements:
-    """What a client sets of one unit, and what the daemon makes of it."""
+    """The settings of a client for one unit, and their model."""
 
     def __init__(self, systemd: Systemd, sutrod: Sutrod) -> None:
         self.sutrod = sutrod
@@ -163,7 +163,7 @@ class Statements:
         return [(str(e["key"]), str(e["value"])) for e in self.sutrod.call("GetPolicy", UNIT)]
 
     def promises(self) -> list[dict[str, Any]]:
-        """What is promised now."""
+        """The promises at the moment."""
         self.sutrod.settle()
         return list(self.sutrod.call("ListPromises"))
 
@@ -172,7 +172,7 @@ class Statements:
         return {(str(p["key"]), str(p["path"])): int(p["value"]) for p in self.promises()}
 
     def refuse(self, key: str, text: str, allowed: str) -> None:
-        """The error has the text and what is allowed."""
+        """The error has the text and the allowed form."""
         pairs = dbus.Array([("Weight", "9"), (key, text)], signature="(ss)")
         name, message = self.sutrod.error("SetPolicy", UNIT, pairs, "client")
         assert name == "BadPolicy" and message.startswith(f'{UNIT}: "{key}'), message
@@ -252,9 +252,9 @@ def test_later_statements(statements: Statements) -> None:
     assert {p["importance"] for p in statements.promises()} == {100}
     statements.add(("Weight", "4"), ("Weight", "/a 5"), ("Importance", "6"))
     assert {p["importance"] for p in statements.promises()} == {6}
-    said = statements.add(("ReadIOPSMin", "/a/ 7"), ("Weight", "8"))
+    assignments = statements.add(("ReadIOPSMin", "/a/ 7"), ("Weight", "8"))
     kept = [("WriteIOPSMin", "/a 3"), ("Importance", "6")]
-    assert said == [
+    assert assignments == [
         ("ReadIOPSMin", "/b 2"),
         kept[0],
         ("Weight", "/a 5"),
@@ -278,7 +278,7 @@ def test_random_statements(statements: Statements) -> None:
     draw = random.Random(1)
     letters = "ab. \"'\\%#;=[]-ä"
     for _ in batches(statements.sutrod):
-        said, wanted = [], {}
+        assignments, wanted = [], {}
         for n in range(250):
             key = draw.choice([*RATES, "LatencyTarget"])
             path = f"/{n}x" + "".join(draw.choices(letters, k=draw.randrange(30)))
@@ -286,8 +286,8 @@ def test_random_statements(statements: Statements) -> None:
             step = draw.choice([1, 10, 100, 1000, 10**6])
             wanted[key, path] = number = number // step * step or number
             quoted = path.replace("\\", "\\\\").replace('"', '\\"')
-            said.append((key, f'"{quoted}" {number}{"us" * (key == "LatencyTarget")}'))
-        text = statements.set(*said, lifetime="runtime")
+            assignments.append((key, f'"{quoted}" {number}{"us" * (key == "LatencyTarget")}'))
+        text = statements.set(*assignments, lifetime="runtime")
         assert statements.numbers() == wanted
         statements.sutrod.call("ReloadPolicies")
         assert statements.read() == text
@@ -299,7 +299,7 @@ def test_random_sums(statements: Statements) -> None:
     """A sum of parts is the sum, counted in thousandths of a part."""
     draw = random.Random(2)
     for _ in batches(statements.sutrod):
-        said, wanted = [], {}
+        assignments, wanted = [], {}
         for n in range(250):
             total, text = 0, ""
             for power, suffix in ((12, "T"), (9, "G"), (6, "M"), (3, "K"), (0, "B")):
@@ -309,9 +309,9 @@ def test_random_sums(statements: Statements) -> None:
                     text += f"{whole}.{part:03}{blanks[0]}{suffix}{blanks[1]}"
                     total += whole * 10**power + part * 10**power // 1000
             if total:
-                said.append(("ReadBandwidthMax", f"/{n} {text.strip()}"))
+                assignments.append(("ReadBandwidthMax", f"/{n} {text.strip()}"))
                 wanted["ReadBandwidthMax", f"/{n}"] = total
             else:
                 statements.refuse("ReadBandwidthMax", f"/{n} {text.strip()}", "a path and bytes")
-        statements.set(*said)
+        statements.set(*assignments)
         assert statements.numbers() == wanted

@@ -57,7 +57,7 @@ PATHS = {
     "/run/ram.img": "NoQueue",
     "/net": "NoQueue",
     "/broken": "NoQueue",
-    # Outside of /dev no file is looked up: links are not followed, and nobody learns what exists.
+    # Outside of /dev no file is looked up: links are not followed, and no user can probe for files.
     "/nowhere": "sda2",
     "/srv/secret/../../data/sub vol/x": "dm-3",
     "/a": "sda2",

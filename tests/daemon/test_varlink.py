@@ -205,7 +205,7 @@ def test_a_client_that_goes_costs_nothing(held: Sutrod) -> None:
 
 
 def test_a_client_that_reads_nothing(held: Sutrod) -> None:
-    """It holds up nobody, and has the last state once it reads."""
+    """A slow follower delays no other client, and gets the last state once it reads."""
     with link(held) as deaf, link(held) as other:
         for _ in range(200):
             deaf.send("ListDevices")

@@ -245,7 +245,7 @@ async def _tested(client: Client, args: argparse.Namespace) -> tuple[Dict, Sutro
 
 
 def _unavailable(target: Target, wanted: Sequence[str]) -> dict[str, str]:
-    """Schedulers that cannot be run, with the reason; SutroError for one that was asked for."""
+    """Schedulers that cannot be run, with the reason; SutroError for one that the user named."""
     found: dict[str, str] = {}
     loaded = set.intersection(*(set(one.schedulers()) for one in target.leaves))
     modules = leaf.modules()
@@ -271,7 +271,7 @@ def _remedy(name: str) -> str:
 
 
 def _confirm(target: Target, schedulers: list[str], seconds: float, args: Any) -> None:
-    """State what will be done, and ask."""
+    """Describe the test, and request a confirmation."""
     leaves = ", ".join(one.node for one in target.leaves)
     lines = [
         f"The test of {target.path} takes about {plan.duration(seconds)}.",

@@ -93,7 +93,7 @@ class Leaf:
         except OSError as error:
             raise LeafError(f"{self.node}: io.cost.qos: {error.strerror}") from None
 
-    # What a switch of the scheduler loses
+    # Settings that a switch of the scheduler loses
 
     def settings(self) -> dict[str, str]:
         """The scheduler and the settings that can be written, by their names below queue/."""

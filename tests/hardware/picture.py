@@ -85,7 +85,11 @@ def _shares(
         due = next((one["due"] for (_, of), one in shares.items() if of == name), None)
         if due is not None:
             axis.plot(
-                (place - 0.45, place + 0.45), (due, due), color="black", linewidth=1, label="entitled"
+                (place - 0.45, place + 0.45),
+                (due, due),
+                color="black",
+                linewidth=1,
+                label="entitled",
             )
     axis.set_xticks(range(len(names)), names, fontsize=7)
     axis.set_ylabel("share", fontsize=7)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The runs of a test in their order: of each experiment, units alone, then each scheduler.
 
-Units run alone under the first scheduler of the list, which is `none` if it was not left out: what
-a unit has alone is a property of the device.
+Units run alone under the first scheduler of the list, which is `none` if it was not left out: the
+rate of a unit alone is a property of the device.
 
     two-to-one      none, bfq, sutro
     floor           db alone under none, then none, bfq, sutro

@@ -46,16 +46,16 @@ def _rows(experiment: Dict, records: list[Dict]) -> Iterator[str]:
         mine = [shares.get((scheduler, name), {}) for name in experiment["units"]]
         line = f"  {scheduler:11} {mbps[scheduler, '']['value'] or 0:.1f} MB/s"
         if any(mine):
-            told = " ".join(number_3(one.get("value")) for one in mine)
-            line += f"; shares {told} by {mine[0].get('by', '-')}"
+            shares_text = " ".join(number_3(one.get("value")) for one in mine)
+            line += f"; shares {shares_text} by {mine[0].get('by', '-')}"
         latencies = [p99.get((scheduler, name), {}).get("value") for name in experiment["units"]]
         if any(latencies):
             line += f"; P99 {' '.join(number(value) for value in latencies)} us"
         if (scheduler, "") in error:
             line += f"; account error {number(error[scheduler, '']['value'])}"
         yield line
-    for verdict, what, told in goal_lines(records):
-        yield f"  {verdict or '-':7} {what}: {told}"
+    for verdict, what, shown in goal_lines(records):
+        yield f"  {verdict or '-':7} {what}: {shown}"
     for failure in failures(records):
         # A reason may have a path.
         yield f"  FAILED  {failure.partition(':')[0]}"

@@ -114,8 +114,8 @@ def goal_lines(records: Iterable[Dict]) -> list[tuple[str, str, str]]:
     for what, mine in by_goal.items():
         judged = [one for one in mine if one["judged"]]
         verdict = "" if not judged else "met" if all(one["met"] for one in judged) else "MISSED"
-        told = "  ".join(f"{one['scheduler']} {number(one['value'])}" for one in mine)
-        lines.append((verdict, what, told))
+        shown = "  ".join(f"{one['scheduler']} {number(one['value'])}" for one in mine)
+        lines.append((verdict, what, shown))
     return lines
 
 
@@ -125,8 +125,8 @@ def failures(records: Iterable[Dict]) -> list[str]:
 
 
 def _goals(out: Output, records: list[Dict]) -> None:
-    for verdict, what, told in goal_lines(records):
+    for verdict, what, shown in goal_lines(records):
         style = {"met": GOOD, "MISSED": BAD}.get(verdict, FAINT)
-        out.print(Text.assemble("  ", (f"{verdict:7}", style), f"{what}: {told}"))
+        out.print(Text.assemble("  ", (f"{verdict:7}", style), f"{what}: {shown}"))
     for failure in failures(records):
         out.print(Text.assemble("  ", ("FAILED ", BAD), failure))

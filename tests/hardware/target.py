@@ -35,7 +35,7 @@ class Medium:
 
 @dataclass(frozen=True)
 class Target:
-    """What is tested. `others`: volumes on the same leaves; `about`: the leaves for people."""
+    """The tested device. `others`: volumes on the same leaves; `about`: the leaves for people."""
 
     path: str
     kind: str
@@ -85,7 +85,7 @@ async def find(client: Client, name: str, write: str) -> Target:
 
 
 def check_file(name: str) -> str:
-    """The absolute path of a file that may be made; UsageError for what would be destroyed."""
+    """The absolute path of a file that may be made; UsageError if that would destroy a file."""
     path = os.path.realpath(name)
     new = "name a new file on a file system of the device"
     if not re.fullmatch(ALLOWED, path):

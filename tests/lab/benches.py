@@ -105,7 +105,7 @@ def _on_daemon(cache: Cache, scenarios: Path, names: Sequence[str]) -> list[Mapp
     shutil.copyfile(scenarios, work / "attacks.toml")
     root = build_root(cache)
     products.as_builder(root, "attacks-build", work, cache.run_dir / "attacks-build.log")
-    # As root, for only root can start a program of the user nobody.
+    # As root, because only root can start a program of another user.
     command = ["sh", "-e", "/mnt/lab/attacks", *names]
     binds = {"/mnt/lab": RECIPES, "/build": work}
     root.run(command, "recipes/attacks in the build root", log, binds=binds, check=False)

@@ -20,7 +20,7 @@ from rig.kernel_log import kernel_trouble
 from . import guest
 from .progress import LabError, step
 
-# So long a test may take that is no hang; nothing is measured, and an emulated CPU is slow.
+# A test that takes longer hangs; nothing is measured, and an emulated CPU is slow.
 LIMIT_S = 600
 BUILD, OUT = "/mnt/build/blktests", "/mnt/out"
 

@@ -69,8 +69,8 @@ def stage(cache: Cache, source: Path) -> Results:
         # The log of its kernel is a better reason than the timeout.
         results.failed["deep.stress"] = f"{error}\nthe whole log is {error.log or console}"
         result = None
-    said = console.read_text(errors="replace") if console.exists() else ""
-    results.add(judged_log(said))
+    log_text = console.read_text(errors="replace") if console.exists() else ""
+    results.add(judged_log(log_text))
     if result:
         results.add(judged_result(result))
     return results

@@ -61,7 +61,7 @@ def demo(cache: Cache, options: argparse.Namespace) -> int:
 
 
 def balanced(scenarios: Sequence[book.Scenario], count: int) -> list[list[str]]:
-    """Names for each of so many guests, in the order of the file: the longest goes first."""
+    """Names for each of `count` guests, in the order of the file: the longest goes first."""
     parts: list[list[str]] = [[] for _ in range(count)]
     loads = [0.0] * count
     for one in sorted(scenarios, key=seconds, reverse=True):

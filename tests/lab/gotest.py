@@ -22,8 +22,8 @@ def run(cache: Cache, source: Path) -> Results:
     report = work / "go.json"
     results = read(report.read_text() if report.exists() else "")
     if (status or not results.passed) and not results.failed:
-        said = "\n".join(tail(log))
-        results.failed["go"] = f"ended with status {status}; see {log}\n{said}"
+        last_lines = "\n".join(tail(log))
+        results.failed["go"] = f"ended with status {status}; see {log}\n{last_lines}"
     if not results.failed:
         remove_tree(work)
     return results

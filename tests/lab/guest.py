@@ -128,7 +128,7 @@ class Guest:
             return self._agent.poll(pid)
         except GuestGone as error:
             complaint = kernel_complaint(self.console.read_text(errors="replace"))
-            found = "; its kernel said:\n" + complaint if complaint else ""
+            found = "; its kernel log has:\n" + complaint if complaint else ""
             raise LabError(f"{error} before the command did{found}", self.console) from error
 
     def shutdown(self) -> None:
@@ -220,10 +220,10 @@ def probe(image: Image, accelerator: str, log: Path, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
         while process.poll() is None and time.monotonic() < deadline:
             time.sleep(POLL_S)
-            said = log.read_bytes()
-            if b"lab-probe-reached" in said:
+            content = log.read_bytes()
+            if b"lab-probe-reached" in content:
                 return True
-            if b"KVM internal error" in said:
+            if b"KVM internal error" in content:
                 return False
         return b"lab-probe-reached" in log.read_bytes()
 
@@ -245,8 +245,10 @@ def _started(setup: Setup) -> Iterator[tuple[subprocess.Popen, Agent]]:
                 theirs.close()
                 yield process, Agent(ours)
         except LabError as error:
-            if said := tail(log, 5):
-                raise LabError(f"{error}\nqemu: " + "\nqemu: ".join(said), error.log) from error
+            if last_lines := tail(log, 5):
+                raise LabError(
+                    f"{error}\nqemu: " + "\nqemu: ".join(last_lines), error.log
+                ) from error
             raise
 
 

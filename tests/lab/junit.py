@@ -84,8 +84,8 @@ def read_stage(report: Path, status: int, log: Path) -> Results:
     """The results of a stage that ended with a status and left a report."""
     results = read(report)
     if not results.passed and not results.failed:
-        said = "\n".join(tail(log))
-        results.failed[report.stem] = f"no test ran; see {log}\n{said}".strip()
+        last_lines = "\n".join(tail(log))
+        results.failed[report.stem] = f"no test ran; see {log}\n{last_lines}".strip()
     if status != 0 and not results.failed:
         results.failed[report.stem] = f"ended with status {status}; see {log}"
     return results

@@ -33,7 +33,7 @@ def at_once(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
 def as_they_end(
     tasks: Sequence[Callable[[], Result]], workers: int
 ) -> Iterator[tuple[int, Result]]:
-    """Run so many tasks at a time, in order; yield the number and the result of each at its end."""
+    """Run tasks in order, some at a time; yield the number and the result of each at its end."""
     with ThreadPoolExecutor(workers) as pool:
         left: dict[Future[Result], int] = {}
         try:

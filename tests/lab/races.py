@@ -55,14 +55,14 @@ def races(log: str) -> list[Race]:
     found: list[Race] = []
     report: list[str] | None = None
     for line in log.splitlines():
-        said = STAMP.sub("", line)
-        if report is None and TITLE.search(said):
-            report = [said]
-        elif report and RULE.match(said):
+        message = STAMP.sub("", line)
+        if report is None and TITLE.search(message):
+            report = [message]
+        elif report and RULE.match(message):
             found.append(_race(report))
             report = None
         elif report:
-            report.append(said)
+            report.append(message)
     if report:
         # The machine ended in the middle of it.
         found.append(_race(report))

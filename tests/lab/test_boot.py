@@ -29,13 +29,13 @@ def guest(status: int, state: str, failed: str) -> Iterator[Agent]:
     def serve() -> None:
         started: list[str] = []
         for line in theirs.makefile("r"):
-            said = json.loads(line)["arguments"]
-            if "pid" in said:
-                code, text = answers[started[said["pid"]]]
+            arguments = json.loads(line)["arguments"]
+            if "pid" in arguments:
+                code, text = answers[started[arguments["pid"]]]
                 out = base64.b64encode(text.encode()).decode()
                 reply = {"exited": True, "exitcode": code, "out-data": out}
             else:
-                started.append(said["arg"][0])
+                started.append(arguments["arg"][0])
                 reply = {"pid": len(started) - 1}
             theirs.sendall(json.dumps({"return": reply}).encode() + b"\n")
 

@@ -214,8 +214,8 @@ def run(cache: Cache, folder: Path, name: str, plan: dict, timeout_s: float) -> 
 def left(folder: Path, name: str) -> dict:
     """The result of inside/NAME.py; a LabError with its last lines if it did not end well."""
     if _text(folder / "status") != "0":
-        said = "\n".join(_text(folder / "output").splitlines()[-20:]) or "it said nothing"
-        raise LabError(f"{name} ended early: {said}", folder / "console.log")
+        last_lines = "\n".join(_text(folder / "output").splitlines()[-20:]) or "it printed nothing"
+        raise LabError(f"{name} ended early: {last_lines}", folder / "console.log")
     return json.loads((folder / "result.json").read_text())
 
 

@@ -48,7 +48,7 @@ void mdisk_cache_init(struct mdisk_cache *cache)
 }
 
 /**
- * mdisk_cache_drop - forget the data that were not destaged
+ * mdisk_cache_drop - discard the data that were not destaged
  * @drive: a drive without commands
  */
 void mdisk_cache_drop(struct mdisk_drive *drive)
@@ -76,7 +76,7 @@ static bool mdisk_cache_has_room(struct mdisk_drive *drive,
  * @drive: the drive
  * @cmd: a write command
  *
- * Return: what happens to the command
+ * Return: the fate of the command
  */
 enum mdisk_cache_verdict mdisk_cache_offer(struct mdisk_drive *drive,
 					   struct mdisk_cmd *cmd)

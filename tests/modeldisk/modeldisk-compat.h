@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * modeldisk: what differs between kernels
+ * modeldisk: differences between kernels
  *
- * Written for Linux 7.2 and later; nothing else in this folder knows of an older one.
+ * Written for Linux 7.2 and later; no other file of this folder depends on an older one.
  */
 #ifndef MODELDISK_COMPAT_H
 #define MODELDISK_COMPAT_H

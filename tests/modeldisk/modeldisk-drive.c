@@ -86,7 +86,7 @@ void mdisk_cmd_done(struct mdisk_drive *drive, struct mdisk_cmd *cmd,
 }
 
 /**
- * mdisk_op_done - the medium, or the cache, has done an operation for its command
+ * mdisk_op_done - an operation of a command is done, on the medium or in the cache
  * @drive: the drive
  * @op: the operation, which loses its command
  * @now_ns: model time
@@ -344,7 +344,7 @@ void mdisk_drive_start(struct mdisk_drive *drive)
 }
 
 /**
- * mdisk_drive_stop - forget the data that were not destaged
+ * mdisk_drive_stop - discard the data that were not destaged
  * @drive: a drive without commands; its state may be freed afterwards
  */
 void mdisk_drive_stop(struct mdisk_drive *drive)

@@ -2,9 +2,9 @@
 /*
  * modeldisk: channels and a shared bus
  *
- * A request is cut into flash pages of 16 KiB; a page of which only 4 KiB are
- * wanted costs the channel a whole page and the bus 4 KiB. There are two kinds of
- * stages; a channel is a FIFO:
+ * A request is cut into flash pages of 16 KiB; a request for 4 KiB of a page costs
+ * the channel a whole page and the bus 4 KiB. There are two kinds of stages; a
+ * channel is a FIFO:
  *
  *	read	channel (read_us), then bus (bytes / bus_kbps)
  *	write	bus, then channel (write_us)
@@ -40,7 +40,7 @@
  * reads, some stand idle while others have a queue (device-time of 8 channels
  * at depth 32: 88 %). Busy time is the time in which there was any work.
  *
- * noise_percent varies each page's latency evenly by +- so much, hiccup_us is
+ * noise_percent varies each page's latency evenly by +- its value, hiccup_us is
  * added to one page in 2048; both are drawn from the seed, in the order in
  * which pages reach channels. Latencies are fixed at that moment, so a number
  * written at run time holds for the pages that come after.
@@ -71,7 +71,7 @@
 
 #include "modeldisk-ftl.h"
 
-/* One page in so many has a hiccup, as in the study of charging methods. */
+/* One page in this many has a hiccup, as in the study of charging methods. */
 #define HICCUP_PAGES 2048
 /* How far the timer looks ahead in the bus queue: a request of 256 KiB. */
 #define WAKE_SCAN 16

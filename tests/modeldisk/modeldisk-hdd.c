@@ -2,7 +2,7 @@
 /*
  * modeldisk: one actuator
  *
- * Geometry. The medium is one long spiral; a place on it is told as the time
+ * Geometry. The medium is one long spiral; a place on it is given as the time
  * the head needs from sector 0 to there at bandwidth_kbps (media time). One
  * revolution is a track: media time
  * / revolution is the track, media time mod revolution the angle. Tracks are skewed so that
@@ -33,7 +33,7 @@
  * (at the end of the last one, or further ahead within readahead_kb) is
  * answered when its data have passed the head and the command is decoded. So
  * one reader with queue depth 1 gets the media rate, if its pauses are shorter
- * than what is read meanwhile. There is one buffer segment: any other request
+ * than the read-ahead takes. There is one buffer segment: any other request
  * ends the read-ahead. A full buffer pauses the read-ahead; its resumption,
  * which costs a real drive up to a revolution that the full buffer hides, is
  * free. readahead_kb=0 turns all this off: then depth 1 misses a revolution per
@@ -60,10 +60,10 @@
  * @queue: operations of the host, oldest first
  * @serving: the one the actuator works on, or NULL
  * @finish_ns: when it is done
- * @charge_ns: what its device time is
+ * @charge_ns: its device time
  * @free_ns: when the actuator became free
- * @head_sector: the end of the last transfer, which was under the head ...
- * @head_ns: ... at this time
+ * @head_sector: the end of the last transfer
+ * @head_ns: when @head_sector was under the head
  * @reading_ahead: the last transfer was a read
  */
 struct mdisk_hdd {
@@ -77,7 +77,7 @@ struct mdisk_hdd {
 	bool reading_ahead;
 };
 
-/* What serving an operation would mean. */
+/* The times of an operation if it were served now. */
 struct mdisk_hdd_plan {
 	u64 reach_ns; /* first sector under the head, or in the buffer */
 	u64 media_ns; /* last sector has passed the head */
@@ -193,7 +193,7 @@ static void mdisk_hdd_plan(struct mdisk_drive *drive, struct mdisk_op *op,
 
 /* ---- what is next ---- */
 
-/* Both lists are by arrival; @best is replaced by what can be reached earlier. */
+/* Both lists are by arrival; @best is replaced by an operation that is reached earlier. */
 static struct mdisk_op *mdisk_nearest(struct mdisk_drive *drive,
 				      struct list_head *ops, u64 now_ns,
 				      u64 *best_ns, struct mdisk_op *best)

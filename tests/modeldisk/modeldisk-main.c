@@ -21,11 +21,11 @@
 #include "modeldisk-compat.h"
 #include "modeldisk.h"
 
-/* What Linux sends to a disk by default at most (BLK_DEF_MAX_SECTORS_CAP). */
+/* The largest request that Linux sends to a disk by default (BLK_DEF_MAX_SECTORS_CAP). */
 #define MDISK_MAX_SECTORS 2560
 #define MDISK_PHYSICAL_BLOCK_BYTES 4096
 
-/* A request fails if there is no memory for its data for so long. */
+/* A request fails if there is no memory for its data for this time. */
 #define MDISK_MEMORY_PATIENCE (10 * HZ)
 
 static struct kmem_cache *mdisk_op_slab;
@@ -256,7 +256,7 @@ static blk_features_t mdisk_features(struct mdisk *disk)
 }
 
 /**
- * mdisk_announce_cache - tell the block layer whether there is a write cache
+ * mdisk_announce_cache - set whether the block layer sees a write cache
  * @disk: an online disk whose cache_kb became zero or non-zero
  *
  * Return: 0 or a negative error
@@ -412,7 +412,7 @@ err:
 	return ret;
 }
 
-/* configfs holds the module while a disk exists, so there is none here. */
+/* No disk exists any more, because configfs holds the module while there is one. */
 static void __exit mdisk_module_exit(void)
 {
 	mdisk_configfs_exit();

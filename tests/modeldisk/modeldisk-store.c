@@ -31,8 +31,8 @@ static void mdisk_page_free_rcu(struct rcu_head *head)
 }
 
 /*
- * A disk may be larger than memory, and must not take all of it. Looked at once
- * in so many pages, as it is not cheap.
+ * A disk may be larger than memory, and must not take all of it. The check runs once
+ * in MEMORY_CHECK_PAGES pages, because it is not cheap.
  */
 static bool mdisk_memory_low(struct mdisk *disk)
 {

@@ -144,7 +144,7 @@ void mdisk_truth_exit(struct mdisk *disk)
 
 /* ---- debugfs ---- */
 
-/* Locks the disk with all events up to now accounted for ... */
+/* Lock the disk, with all events up to now accounted for. */
 static void mdisk_lock_now(struct mdisk *disk, struct list_head *done,
 			   unsigned long *flags) __acquires(&disk->lock)
 {
@@ -153,7 +153,7 @@ static void mdisk_lock_now(struct mdisk *disk, struct list_head *done,
 		mdisk_run(disk, done);
 }
 
-/* ... and delivers what they finished. */
+/* Unlock the disk, and deliver the requests that have finished. */
 static void mdisk_unlock_now(struct mdisk *disk, struct list_head *done,
 			     unsigned long *flags) __releases(&disk->lock)
 {

@@ -85,7 +85,7 @@ struct mdisk_pdu {
  * @cgroups: the owners of requests
  * @timer: fires at the next event
  * @pages: the data
- * @pages_made: pages wanted so far; free memory is checked now and then
+ * @pages_made: pages requested so far; free memory is checked now and then
  * @memory_low: no more pages for now
  * @given_back: requests counted for give_back
  * @failed: the same for fail

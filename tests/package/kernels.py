@@ -44,7 +44,7 @@ def series_of(version: str) -> str:
 def taken(
     script: Path, version: str, outdir: Path, tree: Path, sources: Path = SOURCES
 ) -> subprocess.CompletedProcess[str]:
-    """What a script does that takes sources of a kernel for DKMS."""
+    """Run a script that takes sources of a kernel for DKMS."""
     return subprocess.run(
         [script, version, outdir, tree],
         env=os.environ | {"SUTRO_SOURCES": str(sources)},

@@ -3,8 +3,8 @@
 
 Wrong headers make a module that corrupts memory without a warning, so the refusals matter most:
 each test gives the script a kernel build tree whose block/ was tampered with. Every test runs for
-the newest installed headers of each kernel series that kernel/compat/ knows. Needs pahole and, for
-each of these, the packages linux-headers-amd64 and linux-source-X.Y, as the build root has them.
+the newest installed headers of each kernel series in kernel/compat/. Needs pahole and, for each of
+these, the packages linux-headers-amd64 and linux-source-X.Y, as the build root has them.
 """
 
 import re
@@ -19,7 +19,7 @@ take = partial(taken, KERNEL / "compat/block-headers.sh")
 
 @pytest.fixture(scope="session")
 def right_headers(build_tree: Path, version: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the script finds in the linux-source package."""
+    """The headers that the script finds in the linux-source package."""
     folder = tmp_path_factory.mktemp("right") / "block"
     done = take(version, folder, build_tree)
     assert done.returncode == 0, done.stderr
@@ -34,7 +34,7 @@ def own_tree(build_tree: Path, right_headers: Path, tmp_path: Path) -> Path:
     (tree / "block").mkdir(parents=True)
     for entry in build_tree.iterdir():
         (tree / entry.name).symlink_to(entry)
-    # That of 7.2 says where the tree is.
+    # The Makefile of 7.2 names the tree.
     makefile = (tree / "Makefile").read_text()
     (tree / "Makefile").unlink()
     (tree / "Makefile").write_text(makefile.replace(str(build_tree), str(tree)))

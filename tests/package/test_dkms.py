@@ -30,7 +30,7 @@ def package_version() -> str:
 
 @pytest.fixture(scope="session")
 def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the packages have below /usr/src."""
+    """The files of the packages below /usr/src."""
     tree = tmp_path_factory.mktemp("packaged")
     for room in ("debian", "kernel"):
         shutil.copytree(TOP / room, tree / room, symlinks=True)
@@ -89,7 +89,7 @@ class Dkms:
         (self.folder / "modules" / version / "build").symlink_to(tree)
 
     def autoinstall(self, version: str, sources: Path = SOURCES) -> str:
-        """What a new kernel's postinst does; it succeeds, whatever becomes of the module."""
+        """Run the steps of a new kernel's postinst, which succeeds without the module, too."""
         done = self.run("autoinstall", "--kernelver", version, sources=sources)
         assert done.returncode == 0, done.stdout
         return done.stdout
@@ -139,9 +139,9 @@ def test_held_back_source_skips_the_new_kernel_and_keeps_the_old_module(
 
     update = f"{series_of(version)}.999-amd64"
     dkms.install_kernel(update, build_tree)
-    said = dkms.autoinstall(update, other_source)
-    assert f"Autoinstall on {update} was skipped for module(s) sutro." in said
-    assert "Building module(s)" not in said
+    printed = dkms.autoinstall(update, other_source)
+    assert f"Autoinstall on {update} was skipped for module(s) sutro." in printed
+    assert "Building module(s)" not in printed
     assert dkms.status().splitlines() == [installed]
     reasons = re.findall(r"^block-headers: .*", dkms.log("sutro"), re.MULTILINE)
     assert reasons == [
@@ -158,8 +158,8 @@ def test_drivers_of_another_update_are_skipped(dkms: Dkms, build_tree: Path, ver
     dkms.add("sutro-stacking")
     update = f"{series_of(version)}.999-amd64"
     dkms.install_kernel(update, build_tree)
-    said = dkms.autoinstall(update)
-    assert f"Autoinstall on {update} was skipped for module(s) sutro-stacking." in said
+    printed = dkms.autoinstall(update)
+    assert f"Autoinstall on {update} was skipped for module(s) sutro-stacking." in printed
     (reason,) = re.findall(r"^driver-source: .*", dkms.log("sutro-stacking"), re.MULTILINE)
     assert f"kernel {update} is {series_of(version)}.999; install the package " in reason
 
@@ -168,8 +168,8 @@ def test_missing_source_is_skipped(dkms: Dkms, build_tree: Path, version: str) -
     for module in MODULES:
         dkms.add(module)
     dkms.install_kernel(version, build_tree)
-    said = dkms.autoinstall(version, dkms.folder)
-    assert re.search(r"was skipped for module\(s\) sutro(-stacking)? sutro(-stacking)?\.", said)
+    printed = dkms.autoinstall(version, dkms.folder)
+    assert re.search(r"was skipped for module\(s\) sutro(-stacking)? sutro(-stacking)?\.", printed)
     for module, script in zip(MODULES, ("block-headers", "driver-source"), strict=True):
         (reason,) = re.findall(rf"^{script}: .*", dkms.log(module), re.MULTILINE)
         assert f"; install the package linux-source-{series_of(version)}, then run: " in reason
@@ -184,9 +184,9 @@ def test_unsupported_kernel_is_skipped_in_one_sentence(dkms: Dkms, module: str) 
         f"{module}: kernel 6.99.1-amd64 is not supported: "
         f"this version of Sutro supports Linux {' '.join(SERIES)}"
     )
-    said = dkms.autoinstall("6.99.1-amd64")
-    assert said.splitlines().count(sentence) == 1
-    assert f"Autoinstall on 6.99.1-amd64 was skipped for module(s) {module}." in said
+    printed = dkms.autoinstall("6.99.1-amd64")
+    assert printed.splitlines().count(sentence) == 1
+    assert f"Autoinstall on 6.99.1-amd64 was skipped for module(s) {module}." in printed
 
     done = dkms.run("build", f"{module}/{package_version()}", "--kernelver", "6.99.1-amd64")
     assert done.returncode == SKIPPED

@@ -38,7 +38,7 @@ def own_tree(build_tree: Path, version: str, tmp_path: Path) -> Path:
 
 
 def test_every_series_has_patches() -> None:
-    """kernel/compat/ is the list of what is supported; patches belong to each of these."""
+    """kernel/compat/ is the list of supported series; each of them has patches."""
     assert {path.name for path in PATCHES.iterdir()} == set(SERIES)
     for series in SERIES:
         # A link that leads nowhere is no patch.

@@ -45,7 +45,7 @@ def test_compiles(room: str, version: str, build_tree: Path, tmp_path: Path) -> 
     shutil.copytree(TOP / room, copy, ignore=shutil.ignore_patterns("*.o", "*.ko", "*.cmd"))
     done = taken(KERNEL / "compat/block-headers.sh", version, copy / ".block-headers", build_tree)
     assert done.returncode == 0, done.stderr
-    # The sparse of Debian 13 does not know __typeof_unqual__, which newer kernels are full of.
+    # The sparse of Debian 13 lacks __typeof_unqual__, which newer kernels use everywhere.
     sparse = "C=2" if series_of(version) == SERIES[0] else "C=0"
     done = ran("make", "-C", build_tree, f"M={copy}", sparse, "W=1", "modules")
     reports = [

@@ -32,10 +32,10 @@ PAGE = "/cockpit/@localhost/sutro/index.html"
 RATE = 4
 # Of the daemon's clock, after which floors and targets have their states.
 SETTLES_S = 40
-# For what appears with the next sample of the page.
+# The time for contents that appear with the next sample of the page.
 PATIENCE_S = 30
 WIDE, NARROW = (1440, 1200), (420, 900)
-# The way to administrative access: a program that asks as sudo does, with cockpit-askpass.
+# The way to administrative access: a program that requests the password as sudo does.
 PASSWORD = "water"
 SUDO = f"""#!/bin/sh
 for try in 1 2 3; do
@@ -113,7 +113,7 @@ class Page:
         field.send_keys(text)
 
     def complaints(self) -> list[str]:
-        """What the browser logged: errors of scripts, and what the security policy blocked."""
+        """The log of the browser: errors of scripts, and violations of the security policy."""
         entries = self.driver.get_log("browser")
         return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
 

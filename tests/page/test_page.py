@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The page in a browser: what it shows is what the daemon has, and its buttons change that."""
+"""The page in a browser: it shows the state of the daemon, and its buttons change that."""
 
 import os
 import time
@@ -205,7 +205,7 @@ def test_refusal_of_polkit_is_shown(page: Page, bus: Bus) -> None:
 
 
 def test_password_gives_administrative_access(page: Page, bus: Bus) -> None:
-    """The bridge of Cockpit asks for the password; then the same action is done."""
+    """The bridge of Cockpit requests the password; then the same action is done."""
     page.open()
     assert "limited access" in page.text("#daemon")
     bus.allow(False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Ask sutrod over the system bus, through busctl: no library between the test and the daemon."""
+"""Calls of sutrod over the system bus, by busctl: no library between the test and the daemon."""
 
 import json
 import subprocess
@@ -84,10 +84,10 @@ def promises(unit: str = "") -> list[dict[str, Any]]:
     return [one for one in call("ListPromises") if unit in ("", one["unit"])]
 
 
-def set_policy(unit: str, lifetime: str = "runtime", **said: str) -> None:
+def set_policy(unit: str, lifetime: str = "runtime", **assignments: str) -> None:
     """SetPolicy: `set_policy("db.service", ReadBandwidthMin="/dev/vg/lv 30M")`."""
-    pairs = [word for pair in said.items() for word in pair]
-    call("SetPolicy", "sa(ss)s", unit, str(len(said)), *pairs, lifetime)
+    pairs = [word for pair in assignments.items() for word in pair]
+    call("SetPolicy", "sa(ss)s", unit, str(len(assignments)), *pairs, lifetime)
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ class Signal:
 
 
 class Listener:
-    """Hear the daemon's signals while the `with` statement lasts, whether it runs or not."""
+    """Record the daemon's signals while the `with` statement lasts, whether it runs or not."""
 
-    # Who listens sends this to himself until he hears it: from then on nothing is missed.
+    # The listener sends this signal until it receives it: from then on no signal is missed.
     CHECK = ("/org/sutro1/rig", "org.sutro1.Rig", "Heard")
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from rig.shell import wait_for
 from rig.unit import CGROUP_ROOT, Unit
 
-# What a subtree is delegated, and gives to its children.
+# Controllers that a subtree is delegated, and gives to its children.
 CONTROLLERS = ("io", "memory")
 
 
@@ -100,9 +100,9 @@ class Group:
 
 def ended(process: subprocess.Popen, timeout_s: float = 600) -> str:
     """Wait for the end of a command, which must succeed; return its output."""
-    said, _ = process.communicate(timeout=timeout_s)
-    assert process.returncode == 0, said
-    return said
+    printed, _ = process.communicate(timeout=timeout_s)
+    assert process.returncode == 0, printed
+    return printed
 
 
 class Subtree(Group):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A unit with a floor beside bigger ones, all busy as they may be, and who watches them.
+"""A unit with a floor beside bigger ones, all backlogged, and threads that watch them.
 
-The unit `db` of weight 100 reads, or does what is said, beside two of weight 1000, so that without
-a policy it gets a 21st. The judge is io.stat of the logical device and the truth of the disks. How
-exactly a floor holds is for `./lab bench promises` to say; here a seventh less is still held.
+The unit `db` of weight 100 reads, or runs the given job, beside two of weight 1000, so that without
+a policy it gets a 21st. The oracle is io.stat of the logical device and the truth of the disks.
+`./lab bench promises` measures how exactly a floor holds; here 15 % less still counts as held.
 """
 
 import contextlib
@@ -22,9 +22,9 @@ from rig.unit import CGROUP_ROOT, Unit, fio, start, stop
 DB = "rig-db.service"
 KEY = "ReadBandwidthMin"
 WRITE_KEY = "WriteBandwidthMin"
-# Of a disk: slow enough for an emulated CPU. Each reads as much as it may.
+# Rate of a disk: slow enough for an emulated CPU. Each unit reads as much as it may.
 KBPS = 20000
-# What a floor is here: 0.6 of two disks.
+# The floor of most tests, in MB/s: 0.6 of two disks.
 FLOOR = 24
 
 HELD = 0.85
@@ -57,47 +57,47 @@ class Crowd:
             bus.call("ResetPolicy", "ss", unit, "runtime")
 
     def mbps(self, seconds: float, name: str = "db") -> float:
-        """What a unit gets in the next seconds."""
+        """The rate of a unit in the next seconds."""
         began = time.monotonic()
         time.sleep(seconds)
         return self.watch.mbps(name, began, time.monotonic())
 
     def has(self, mbps: float = FLOOR) -> bool:
-        """Did it get that in the last two seconds?"""
+        """Did `db` get this rate in the last two seconds?"""
         now = time.monotonic()
         return self.watch.mbps("db", now - 2, now) >= HELD * mbps
 
     def settles(self, mbps: float = FLOOR) -> None:
-        """It gets the floor soon, and goes on getting it."""
-        wait_for(lambda: self.has(mbps), f"{mbps} MB/s for db, {self.told()}", SETTLES_S)
+        """`db` gets the floor soon, and keeps it."""
+        wait_for(lambda: self.has(mbps), f"{mbps} MB/s for db, {self.reported()}", SETTLES_S)
         self.holds(mbps)
 
     def holds(self, mbps: float = FLOOR, seconds: float = 2.0) -> None:
-        """It gets the floor from now on."""
+        """`db` gets the floor from now on."""
         got = self.mbps(seconds)
-        assert got >= HELD * mbps, f"{got:.1f} of {mbps} MB/s, {self.told()}"
+        assert got >= HELD * mbps, f"{got:.1f} of {mbps} MB/s, {self.reported()}"
 
     def promise(self, mbps: float = FLOOR, unit: str = DB, **more: str) -> None:
-        """State a floor."""
+        """Set a floor."""
         bus.set_policy(unit, **{self.key: f"{self.top} {mbps}M", **more})
 
     def held(self, mbps: float = FLOOR) -> None:
-        """State one and wait until it holds."""
+        """Set a floor, and wait until it holds."""
         self.promise(mbps)
         self.settles(mbps)
 
-    def told(self) -> list[tuple[str, str]]:
-        """State and cause as the daemon has them."""
+    def reported(self) -> list[tuple[str, str]]:
+        """State and cause of the promises of `db`, as the daemon reports them."""
         return [(one["state"], one["cause"]) for one in bus.promises(DB)]
 
 
 def weight_file(cgroup: str) -> str:
-    """io.sutro.weight, whole."""
+    """The whole text of io.sutro.weight."""
     return (CGROUP_ROOT / cgroup.lstrip("/") / "io.sutro.weight").read_text()
 
 
 def lines(unit: Unit) -> dict[str, str]:
-    """The same by device."""
+    """The lines of io.sutro.weight of a unit, by device."""
     return dict(line.split() for line in weight_file(unit.cgroup).splitlines())
 
 
@@ -136,11 +136,11 @@ class Bystanders(Watcher):
         super().__init__()
         self.units = [Unit("near", "exec sleep infinity", 333)]
         self.units += [Unit("far", "exec sleep infinity", 77, parent="rig-far.slice")]
-        # What they were at any time, by path.
+        # All contents that the files had at any time, by path.
         self.seen: list[dict[str, str]] = []
 
     def look(self) -> None:
-        """Every file that weighs or limits."""
+        """Read every file with a weight or a limit."""
         folders = [unit.folder for unit in self.units] + [self.units[1].folder.parent]
         paths = [folder / file for folder in folders for file in self.FILES]
         now = {str(path): path.read_text() for path in paths if path.exists()}
@@ -166,7 +166,7 @@ class Bystanders(Watcher):
 
 
 class Fall(Watcher):
-    """The lines of a unit: how low is the lowest of them?"""
+    """The lowest weight that the lines of a unit had at any time."""
 
     PERIOD_S = 0.02
 
@@ -183,7 +183,7 @@ class Fall(Watcher):
 
 @contextlib.contextmanager
 def built(count: int, *layers: dict[str, object], **numbers: object) -> Iterator[Stack]:
-    """A stack over fast disks that are slow when it is there, used by sutro."""
+    """A stack on sutro; its disks are fast until it is built, and slow afterwards."""
     numbers = {"size_mb": 256, "bus_kbps": KBPS, **numbers}
     with contextlib.ExitStack() as undo:
         disks = [ModelDisk(f"ssd{n}", "ssd", {**numbers, "seed": n + 1}) for n in range(count)]
@@ -199,6 +199,6 @@ def built(count: int, *layers: dict[str, object], **numbers: object) -> Iterator
 
 
 def zeroed(made: Stack) -> None:
-    """Write all of a stack that built() made, which takes no time."""
+    """Write all of a stack that built() made; the disks are fast meanwhile."""
     with hurried(made.disks):
         fill(made.top)

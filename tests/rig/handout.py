@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tasks that read one stream together: each takes the next piece that nobody has taken yet.
+"""Tasks that read one stream together: each takes the next piece that no other task has taken.
 
-So read the threads of an NFS server, or of a parallel bulkstat. Run as a program:
+The threads of an NFS server, or of a parallel bulkstat, read in this way. Run as a program:
 `handout.py DEVICE TASKS PIECE_BYTES SECONDS` prints pieces per second.
 """
 

@@ -4,7 +4,7 @@
 import os
 import re
 
-# What the kernel prints when it has found a bug in itself or in a module.
+# Messages of the kernel about a bug in itself or in a module.
 TROUBLE = re.compile(
     r"WARNING: |\bBUG: |\bkernel BUG at|\bOops\b|general protection|stack segment|"
     r"Unable to handle kernel|INFO: task .* blocked for more than|INFO: .*detected stall|"
@@ -12,14 +12,14 @@ TROUBLE = re.compile(
     r"(KASAN|KFENCE|UBSAN|KCSAN):|refcount_t:|list_(add|del) corruption|soft lockup|"
     r"scheduling while atomic|sleeping function called"
 )
-# Of a report of the kernel so much is shown: registers and the stack are in it.
+# Lines of a report of the kernel that are shown: registers and the stack are in them.
 REPORT_LINES = 50
 KERNEL_LINE = re.compile(r"^(<\d+>)?\[\s*\d+\.\d+\] ")
 USERSPACE_LINE = re.compile(r"^\[\s*\d+\.\d+\] [\w.@-]+\[\d+\]: ")
 
 
 def kernel_trouble(log: str) -> list[str]:
-    """The lines of a kernel log that tell of a bug; messages of user space in it do not count."""
+    """The lines of a kernel log that report a bug; messages of user space do not count."""
     return [
         line
         for line in log.splitlines()
@@ -28,9 +28,9 @@ def kernel_trouble(log: str) -> list[str]:
 
 
 def kernel_complaint(log: str) -> str:
-    """What a kernel log tells of bugs: the first with what follows it, the others in a line each.
+    """The bugs in a kernel log: the first with the lines that follow it, the others in a line each.
 
-    Empty if it tells of none.
+    Empty if there is none.
     """
     trouble = kernel_trouble(log)
     if not trouble:
@@ -42,7 +42,7 @@ def kernel_complaint(log: str) -> str:
 
 
 class KernelLog:
-    """What the kernel logs from now on, without what programs write into its log."""
+    """The log of the kernel from now on, without messages of programs."""
 
     def __init__(self) -> None:
         self._fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)

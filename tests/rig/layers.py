@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Layers that only the bench of attribution stands on; rig.stack has the others and explains.
 
-Each function makes one layer over the devices `over`, says to `undo` how to take it down, and
-returns its node. What a driver keeps for itself (tags, hashes, exceptions) goes to a device of its
-own where the driver can have it there, so that data and the rest can be told apart at the leaves.
+Each function makes one layer over the devices `over`, registers its removal with `undo`, and
+returns its node. The metadata of a driver (tags, hashes, exceptions) go to a device of their own
+if the driver allows that, so that data and metadata have different leaves.
 
 | kind | over | keys | becomes |
 | --- | --- | --- | --- |
@@ -43,7 +43,7 @@ def integrity(
     tag_bytes: int = 4,
     hash: str = "crc32c",
 ) -> str:
-    """dm-integrity; the kernel formats a device of zeros, and tells how large it can be then."""
+    """dm-integrity; the kernel formats a device of zeros, and reports how large it can be then."""
     data, tags = over
     words = [f"meta_device:{tags}", "block_size:4096", "fix_padding"]
     words += [f"internal_hash:{hash}"] if hash else []
@@ -60,8 +60,8 @@ def integrity(
 def verity(undo: ExitStack, name: str, over: Sequence[str]) -> str:
     """dm-verity over data that lie there already."""
     data, hashes = over
-    said = run("veritysetup", "format", data, hashes)
-    root = next(line.split()[-1] for line in said.splitlines() if line.startswith("Root hash"))
+    printed = run("veritysetup", "format", data, hashes)
+    root = next(line.split()[-1] for line in printed.splitlines() if line.startswith("Root hash"))
     run("veritysetup", "open", data, name, hashes, root)
     undo.callback(run_again, "veritysetup", "close", name)
     return f"/dev/mapper/{name}"
@@ -137,7 +137,7 @@ def _stop_bcache(part: Path) -> None:
 
 
 def zram(undo: ExitStack, name: str, over: Sequence[str], size_mb: int) -> str:
-    """zram with a backing device; what is written there is decided in sysfs."""
+    """zram with a backing device; sysfs selects the pages that are written there."""
     (below,) = over
     run("modprobe", "zram", "num_devices=0")
     number = (ZRAM / "hot_add").read_text().strip()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Model disks: block devices whose speed is a formula and which know the truth.
+"""Model disks: block devices whose speed is a formula, and which report exact device time.
 
 A model disk is made through configfs (tests/modeldisk) and reports in debugfs how much device
-time, how many bytes and requests each cgroup really used. That report is the judge of all tests.
+time, how many bytes and requests each cgroup really used. That report is the oracle of all tests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEBUGFS = Path("/sys/kernel/debug/modeldisk")
 # Where the module may lie when it is not installed: the lab's build folder.
 MODULE_DIRS = ("/mnt/build", "/mnt/build/modeldisk")
 
-# Numbers of a disk nobody has to wait for, for the time a stack or a file system is being made.
+# Numbers of a disk without delays, while a stack or a file system is being made.
 FAST = {
     "hdd": {
         "seek_min_us": 0,
@@ -37,7 +37,7 @@ FAST = {
 
 @dataclass(frozen=True)
 class Usage:
-    """What someone used of a device since the last reset."""
+    """The use of a device by one cgroup, or by all, since the last reset."""
 
     time_ns: int = 0
     rbytes: int = 0
@@ -185,11 +185,11 @@ class ModelDisk:
         return f"{os.major(number)}:{os.minor(number)}"
 
     def truth(self) -> Truth:
-        """What the model knows about its use since the last reset."""
+        """The use of the device since the last reset, in all."""
         return parse_truth((DEBUGFS / self.name / "truth").read_text())
 
     def model(self) -> dict[str, int]:
-        """What the model reports of its answers since then."""
+        """Statistics of the model about its completions since then."""
         text = (DEBUGFS / self.name / "model").read_text()
         pairs = (word.partition("=") for word in text.split())
         return {key: int(value) for key, _, value in pairs if value}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A disk of the kernel's null_blk: it keeps nothing and answers as told, so that what is left to
-measure is the way to it."""
+"""A disk of the kernel's null_blk: it stores nothing and completes as configured, so that only
+the path to it is measured."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -13,7 +13,7 @@ STEP_S = 0.1
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves of one run: seconds, and per unit its share and what it is entitled to then."""
+    """Curves of one run: seconds, and for each unit its share and its entitlement."""
 
     title: str
     seconds: Sequence[float]
@@ -24,7 +24,7 @@ class Panel:
 
 @contextmanager
 def figure(rows: int, columns: int, size: tuple[float, float], file: str | Path) -> Iterator[Any]:
-    """The figure and its axes; what is drawn into them becomes a PNG. `size` is that of an axis."""
+    """The figure and its axes, which become a PNG. `size` is that of an axis."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -39,7 +39,7 @@ def figure(rows: int, columns: int, size: tuple[float, float], file: str | Path)
 
 
 def draw(title: str, panels: Sequence[Panel], file: str | Path) -> None:
-    """Write a PNG: solid lines are true shares of device time, dotted lines what was asked for."""
+    """Write a PNG: solid lines are true shares of device time, dotted lines entitlements."""
     with figure(1, len(panels), (4.2, 3.6), file) as (whole, axes):
         for axis, panel in zip(axes, panels, strict=True):
             for number, (unit, shares) in enumerate(panel.shares.items()):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a run delivered: measured values, the goals they are judged by, and the JSON.
+"""Results of a run: measured values, the goals they are judged by, and the JSON.
 
-A result is one number: what was measured, of what, under which scheduler. It carries a goal if the
-scenario states one for that metric; a result without a goal is shown, not judged. A goal that is
-stated for sutro may be shown for other schedulers, too; then it is not judged.
+A result is one number, with its metric, its group or unit, and its scheduler. It carries a goal if
+the scenario states one for that metric; a result without a goal is shown, not judged. A goal that
+is stated for sutro may be shown for other schedulers, too; then it is not judged.
 """
 
 import json
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# METRIC [of WHOM] BOUNDS [x SCHEDULER]
+# METRIC [of NAME] BOUNDS [x SCHEDULER]
 GOAL = re.compile(
     r"(?P<metric>\w+)(?: of (?P<of>\S+))? "
     r"(?:>= (?P<least>\S+)|<= (?P<most>\S+)|(?P<low>\S+) to (?P<high>\S+))"

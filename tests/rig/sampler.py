@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Watch a run: a thread that notes ten times a second what each unit has used so far.
+"""Watch a run: a thread that records ten times a second the use of each unit so far.
 
 Three accounts are kept side by side, all of them running totals:
 
 * truth: device time and bytes of each unit at each leaf, from the model disk;
-* sent, logical: bytes that each unit asked the logical device for, and got, from `io.stat` of its
-  cgroup, which cannot tell one from the other; if the logical device is a leaf, the truth can;
+* sent, logical: bytes that each unit submitted to the logical device, and that completed. `io.stat`
+  of its cgroup counts both alike; if the logical device is a leaf, the truth has the second;
 * cpu: busy and all jiffies, because a starved CPU makes a slow disk of its own.
 
 Totals go on where they were when a unit is stopped and started again, though its cgroup is new.
-Questions are asked afterwards, for any window of time: totals between two samples are interpolated.
+Afterwards, any window of time can be read: totals between two samples are interpolated.
 """
 
 import bisect
@@ -50,12 +50,12 @@ class Sample:
     totals: Mapping[tuple[str, ...], int]
 
     def sent(self, unit: str) -> int:
-        """Bytes that a unit has asked the logical device for so far."""
+        """Bytes that a unit has submitted to the logical device so far."""
         return self.totals.get(("sent", unit), 0)
 
 
 class Sampler:
-    """Take samples while the `with` statement lasts; ask afterwards or meanwhile.
+    """Take samples while the `with` statement lasts; read them afterwards or meanwhile.
 
     `devno` is the logical device of all units, or that of each by its name.
     """
@@ -67,7 +67,7 @@ class Sampler:
         self._units = list(units)
         every = {unit.name: devno for unit in units} if isinstance(devno, str) else devno
         self._devno = dict(every)
-        # By unit: what its present cgroup had sent when last looked at, and all cgroups before it.
+        # By unit: the bytes of its present cgroup at the last sample, and of all cgroups before it.
         self._sent: dict[str, tuple[int, int]] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="sampler", daemon=True)
@@ -90,7 +90,7 @@ class Sampler:
         try:
             while not self._stop.wait(PERIOD_S):
                 self.samples.append(self._take())
-        except Exception as error:  # noqa: BLE001 - handed to whoever leaves the `with`
+        except Exception as error:  # noqa: BLE001 - raised again at the end of the `with`
             self._failure = error
 
     def _take(self) -> Sample:
@@ -116,24 +116,24 @@ class Sampler:
                 sent = self._add(unit.name, numbers["rbytes"] + numbers["wbytes"])
                 totals["sent", unit.name] = totals["logical", unit.name] = sent
             if devno in leaves:
-                # io.stat counts what is sent; what is done is known better here.
+                # io.stat counts sent bytes; the model disk counts completed ones.
                 totals["logical", unit.name] = totals.get(("bytes", leaves[devno], unit.name), 0)
         totals["idle",], totals["jiffies",] = cpu_jiffies()
         return Sample(time.monotonic(), totals)
 
     def _add(self, unit: str, sent: int) -> int:
-        """What a unit has sent in all its cgroups; a smaller number is that of a new one."""
+        """Bytes that a unit has sent in all its cgroups; a smaller number is that of a new one."""
         last, before = self._sent.get(unit, (0, 0))
         before += last if sent < last else 0
         self._sent[unit] = sent, before
         return before + sent
 
     def came(self, unit: str, after_s: float = 0.0) -> bool:
-        """True once a unit has asked the logical device for something since a moment."""
+        """True once a unit has submitted a request to the logical device since a moment."""
         return self.samples[-1].sent(unit) > self.total(("sent", unit), after_s)
 
     def came_s(self, unit: str, after_s: float = 0.0) -> float:
-        """When a unit first asked the logical device for something since a moment."""
+        """The time of the first request of a unit to the logical device since a moment."""
         had = self.total(("sent", unit), after_s)
         number = next(n for n, sample in enumerate(self.samples) if sample.sent(unit) > had)
         around = self.samples[max(number - 1, 0) : number + 1]
@@ -176,7 +176,7 @@ class Sampler:
         return self.used(("busy", leaf), from_s, to_s) / 1e9 / (to_s - from_s)
 
     def cpu_idle(self, from_s: float, to_s: float) -> float:
-        """Part of the CPU time that nobody used."""
+        """Idle part of the CPU time."""
         jiffies = self.used(("jiffies",), from_s, to_s)
         return self.used(("idle",), from_s, to_s) / jiffies if jiffies else 0.0
 
@@ -184,7 +184,7 @@ class Sampler:
 def device_time_ns(
     disk: ModelDisk, cgroups: Sequence[str], ramp_s: float, measure_s: float
 ) -> dict[str, int]:
-    """Let things run for a while and say how much true device time each cgroup used of a disk."""
+    """Wait for a while, and return the true device time of each cgroup on a disk."""
     time.sleep(ramp_s)
     before = disk.truth()
     time.sleep(measure_s)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who orders a leaf's requests: choose an elevator, set it up for a comparison, undo that.
+"""The elevator of a leaf: select one, set it up for a comparison, undo that.
 
 `nr_requests` is stated always: left alone it follows the device's queue depth, and with few
 request slots weights mean nothing, whichever elevator runs. BFQ gets `low_latency=0`, because its

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run commands of the system and say clearly what failed."""
+"""Run commands of the system; an error names the command that failed."""
 
 import os
 import shlex
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 class CommandError(RuntimeError):
-    """A command ended with a status other than 0; the text holds the command and what it said."""
+    """A command ended with a status other than 0; the text has the command and its output."""
 
 
 # Only so that nothing waits for ever. In an emulated guest that counts instructions for a clock, a
@@ -32,8 +32,8 @@ def run(*args: str | Path, stdin: str | None = None, timeout_s: float = TIMEOUT_
     except subprocess.TimeoutExpired as error:
         raise CommandError(f"{shlex.join(words)}: not finished after {timeout_s} s") from error
     if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()) or "it said nothing"
-        raise CommandError(f"{shlex.join(words)}: status {done.returncode}: {said}")
+        text = (done.stderr.strip() or done.stdout.strip()) or "it printed nothing"
+        raise CommandError(f"{shlex.join(words)}: status {done.returncode}: {text}")
     return done.stdout
 
 

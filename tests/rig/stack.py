@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Stacks of block devices on top of leaves, described as data, taken down in reverse order always.
 
-A stack is a list of layers. Each names its kind, itself, and what it stands over:
+A stack is a list of layers. Each has a kind, a name, and the devices that it stands on:
 
     [{"kind": "md", "name": "mirror", "level": "raid1", "over": ["disk0", "disk1"]},
      {"kind": "crypt", "name": "secret", "over": ["mirror"]}]
@@ -200,7 +200,7 @@ class Stack:
         run("udevadm", "settle", "--timeout=10")
         return f"{disk}p1" if disk[-1].isdigit() else f"{disk}1"
 
-    # file systems and what lies in them
+    # file systems and devices on files in them
 
     def _ext4(self, name: str, over: Sequence[str], options: str = "") -> str:
         run("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0", over[0])

@@ -62,7 +62,7 @@ def rlat_percentile(counts: list[int], percent: float) -> tuple[float, float]:
 
 
 def active(disk: ModelDisk) -> dict[str, str]:
-    """io.sutro.active of one disk: what it says of each cgroup, by id."""
+    """io.sutro.active of one disk: the line of each cgroup, by id."""
     lines = [line.split(" ", 2) for line in ACTIVE.read_text().splitlines()]
     found = [(cgroup, rest) for number, cgroup, rest in lines if number == disk.devno]
     assert len(dict(found)) == len(found), f"a cgroup came twice: {found}"

@@ -35,7 +35,7 @@ class Trace:
         INSTANCE.rmdir()
 
     def events(self, name: str | None = None) -> list[dict[str, str]]:
-        """What happened, in order; only events of one name if that is given."""
+        """The events in their order; only those of one name if that is given."""
         found = []
         for line in self._text.splitlines():
             match = LINE.match(line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Transient systemd services that use a device: what a weight is given to, and what is measured.
+"""Transient systemd services that use a device: they get weights, and are measured.
 
 Weights are set only as an administrator sets them: `IOWeight=` and `IODeviceWeight=` of the unit.
 """
@@ -66,7 +66,7 @@ class Unit:
         run(*self.start_command())
 
     def stop(self) -> None:
-        """Stop it and forget a failure of it."""
+        """Stop the unit, and reset a failure of it."""
         stop([self])
 
     def set(self, **properties: object) -> None:
@@ -118,9 +118,9 @@ def at_once(commands: Sequence[Sequence[str]]) -> None:
     ]
     failed = []
     for words, process in zip(commands, running, strict=True):
-        said, _ = process.communicate(timeout=TIMEOUT_S)
+        printed, _ = process.communicate(timeout=TIMEOUT_S)
         if process.returncode:
-            failed.append(f"{shlex.join(words)}: status {process.returncode}: {said.strip()}")
+            failed.append(f"{shlex.join(words)}: status {process.returncode}: {printed.strip()}")
     if failed:
         raise CommandError("\n".join(failed))
 
@@ -140,7 +140,7 @@ def stop(units: Sequence[Unit]) -> None:
         )
 
 
-# What units run. All of it is text for /bin/sh.
+# Commands of units, as text for /bin/sh.
 
 
 def fio(
@@ -155,9 +155,9 @@ def fio(
     return "exec fio " + " ".join(shlex.quote(f"--{key}={value}") for key, value in options.items())
 
 
-def fio_report(said: str) -> dict[str, dict]:
+def fio_report(printed: str) -> dict[str, dict]:
     """The job in the JSON output of fio, which other lines may precede."""
-    return json.loads(said[said.index("{") :])["jobs"][0]
+    return json.loads(printed[printed.index("{") :])["jobs"][0]
 
 
 def dd_readers(target: str, bs_kib: int, streams: int, apart_mb: int, first_mb: int = 0) -> str:
@@ -174,8 +174,8 @@ def dd_readers(target: str, bs_kib: int, streams: int, apart_mb: int, first_mb: 
 def dd_writer(file: str, size_mb: int) -> str:
     """An endless buffered writer over one file of limited size.
 
-    The file is a new one: writing back one that is in memory would be charged to who dirtied it
-    first.
+    The file is a new one: writeback of a file in memory would be charged to the cgroup that dirtied
+    it first.
     """
     name = shlex.quote(file)
     one = f"dd if=/dev/zero of={name} bs=1M count={size_mb} conv=notrunc status=none"

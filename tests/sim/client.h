@@ -7,10 +7,10 @@
 #include "volume.h"
 
 /**
- * struct job - what a client does
+ * struct job - the requests of a client
  * @op:		SUTRO_READ or SUTRO_WRITE
  * @mixed:	one of either, at random, for each request
- * @async:	nobody waits for it: writeback
+ * @async:	no task waits for its requests: writeback
  * @flush:	a flush of the drives' caches follows each write, as with fsync()
  * @random:	anywhere in its region, else in order
  * @bytes:	of a request
@@ -40,14 +40,14 @@ struct job {
  * @first_byte:	where its region begins
  * @region_bytes: and how long that is
  * @next_byte:	where the next sequential request begins
- * @begin_ns:	what the job's times count from
+ * @begin_ns:	the time from which the job's times count
  * @outstanding: requests on their way
  * @asleep:	the leaf of which it waits for a slot, or NULL
- * @split:	the request that is being submitted ...
- * @split_op:	... does this ...
- * @split_byte:	... begins here ...
- * @split_next:	... from this piece on
- * @done_bytes:	what has been done
+ * @split:	the request that is being submitted in pieces
+ * @split_op:	its operation
+ * @split_byte:	its first byte
+ * @split_next:	its next piece
+ * @done_bytes:	completed bytes
  * @done_late:	requests among that that were late
  * @latency:	in ns
  */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Random pairs of a favoured group and of others, each the same for its number.
+"""Random pairs of a favoured group and others. The number of a draw is its seed.
 
 The pairs of tests/uml/protect.toml are known while the elevator is changed. These are not: disk,
 weights, sizes, depths, think times and directions are drawn. A victim is one process, or several
@@ -7,8 +7,8 @@ with sizes and depths of their own, or a burst; the others are one to eight grou
 the draws the victim or the others send something else after each PHASE_S. From SYNC_FROM on, each
 write of a victim is followed by a flush, as with fsync().
 
-A victim shall receive the lesser of what it receives alone and of its share, in each phase without
-its first SETTLE_S. A synchronous reader of class rt or of ten times the weight shall have twice its
+A victim shall receive the lesser of its rate alone and of its share, in each phase without its
+first SETTLE_S. A synchronous reader of class rt or of ten times the weight shall have twice its
 99th percentile alone at most.
 
     python3 draws.py FIRST COUNT    figures of the draws that miss their goals, the worst one last
@@ -40,7 +40,7 @@ SYNCHRONOUS = ("4k", "8k", "16k", "32k", "64k")
 
 @dataclass(frozen=True)
 class Received:
-    """What a victim received of the lesser of alone and entitled in the worst phase, its P99
+    """The service of a victim over the lesser of alone and entitled in the worst phase, its P99
     against alone (NaN where it is not judged), and the bytes of the others."""
 
     part: float

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Simulated time: a tree of events.  What was added cannot be removed;
- * whom an event no longer concerns must notice that himself.
+/* Simulated time: a tree of events.  An event that was added cannot be removed; its
+ * function has to check whether the event is still needed.
  */
 #include "event.h"
 

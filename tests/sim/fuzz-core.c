@@ -82,7 +82,7 @@ static void operate(struct world *world, struct bytes *bytes)
 	u32 group = take_below(bytes, world->nr);
 	struct sutro_group *g = &world->group[group];
 
-	/* What others change of a group, they change when its account is settled. */
+	/* Other functions change a group only after its account is settled. */
 	if (op % 13 >= 8 && op % 13 <= 10)
 		sutro_core_settle(&world->core);
 	switch (op % 13) {
@@ -103,7 +103,7 @@ static void operate(struct world *world, struct bytes *bytes)
 				       take_below(bytes, world->flights));
 		break;
 	case 7:
-		/* What it is merged into stays. */
+		/* The request that it is merged into stays. */
 		if (g->queued > 1)
 			sutro_core_unqueue(&world->core, g);
 		break;

@@ -4,7 +4,7 @@
  * calls the algorithm in the same order as these.
  *
  *  insert	into the stage
- *  drain	from the stage to the groups, merging with what waits there
+ *  drain	from the stage to the groups, merging with requests queued there
  *  dispatch	the algorithm picks a group, the group a request (sutro-requests.c)
  *  complete	the cost is added to a note of the group; nothing is decided
  *  fold	at the next dispatch: notes go to the algorithm
@@ -12,7 +12,7 @@
  * As in blk-mq, the queue is run when requests are inserted, when the idle timer
  * fires, at a completion if the algorithm requested that, and when a request that
  * was taken from the scheduler found the drive full and is sent now.  No other
- * wake-up comes: a request that the algorithm forgets hangs here.
+ * wake-up comes: a request that the algorithm leaves behind hangs here.
  */
 #include "leaf.h"
 

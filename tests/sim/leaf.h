@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A drive with a scheduler before it; leaf.c says how it stands for the kernel. */
+/* A drive with a scheduler before it; leaf.c describes how it replaces the kernel. */
 #ifndef SIM_LEAF_H
 #define SIM_LEAF_H
 
@@ -19,7 +19,7 @@ typedef void leaf_slot_fn(void *client);
 /**
  * struct piece - part of a client's request, in a request of the leaf
  * @client, @whole: for the client
- * @submitted_ns:	when the client wanted to send it, before it waited for a slot
+ * @submitted_ns:	when the client submitted it, before it waited for a slot
  */
 struct piece {
 	struct list_head node;
@@ -34,7 +34,7 @@ struct leaf_group;
 /**
  * struct rq - a request
  * @cmd:	as the drive sees it
- * @pieces:	what was merged into it
+ * @pieces:	the pieces that were merged into it
  * @flush:	a flush of the drive's cache, which does not pass the scheduler
  * @expire_ns:	when it has waited too long
  */

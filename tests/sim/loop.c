@@ -3,9 +3,9 @@
  * The closed loop.
  *
  * Clients send requests to leaves, which have the elevator's algorithm before them.
- * Each tick the counters are read that io.sutro.stat and the logical device's
- * io.stat have, the daemon's control law is called with the differences, and a little
- * later the weights that it says are in force.  Nothing in between is known to it.
+ * Each tick, the counters of io.sutro.stat and of the logical device's io.stat are read,
+ * and the daemon's control law is called with the differences.  A little later its
+ * weights are in force.  It has no other input.
  */
 #include "loop.h"
 
@@ -186,7 +186,7 @@ void loop_move_client(struct loop *loop, const struct loop_event *event)
 	client_place(loop, c);
 }
 
-/* What prior.c does for a unit that is like another one. */
+/* As prior.c: a unit begins with the costs of a similar one. */
 void loop_recall(struct loop *loop, const struct loop_event *event)
 {
 	u32 l;
@@ -275,7 +275,7 @@ static void loop_sample_group(struct loop *loop, u32 cgroup, u32 l)
 		(backlog_ns - g->last[l].backlog_ns) / (double)loop->tick_ns;
 	use->pending = pending_ns / (double)loop->tick_ns;
 	use->busy = (busy_ns - g->last[l].busy_ns) / (double)loop->tick_ns;
-	/* What has not ended was not counted. */
+	/* Requests that have not ended were not counted. */
 	if (group->core.queued && !use->ios)
 		use->backlog = 1;
 	if (!use->ios)

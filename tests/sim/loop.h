@@ -6,7 +6,7 @@
 #include "client.h"
 #include "control/law.h"
 
-/* What a loop may have at most of each. */
+/* The largest numbers of the parts of a loop. */
 #define LOOP_LEAVES 16
 #define LOOP_VOLUMES 32
 #define LOOP_CGROUPS 320
@@ -44,7 +44,7 @@ struct loop_cgroup {
 /**
  * struct loop_client - reads or writes
  * @first, @last: its part of the volume, 0..1
- * @ticks_bytes: what it did in each tick
+ * @ticks_bytes: completed bytes in each tick
  * @ticks_late: the part of its requests that took longer than job.late_ns
  */
 struct loop_client {
@@ -93,8 +93,8 @@ struct loop_promise {
 /**
  * struct loop_event - something changes
  * @happen:	applies the change
- * @leaf:	whose disk gets the numbers
- * @number, @value: of the disk
+ * @leaf:	the disk that changes
+ * @number, @value: the changed number of the disk
  * @cgroup, @weight: a cgroup gets a weight
  * @client, @first, @last: a client goes to another part of its volume
  * @promise, @like: a promise costs what the other one cost

@@ -23,7 +23,7 @@ SLOW = {"kind": 1, "read_us": 80, "write_us": 200, "bus_kbps": 10000, **SIZE}
 
 
 class Result:
-    """What came of a scenario; each list has an element for each tick."""
+    """The results of a scenario; each list has an element for each tick."""
 
     def __init__(self, result: dict[str, Any]) -> None:
         self.tick_s: float = result["tick_s"]
@@ -81,16 +81,16 @@ class Scenario:
     lines: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
-    def say(self, word: str, **numbers: float) -> int:
-        """Add a line; the number of what it made."""
+    def add(self, word: str, **numbers: float) -> int:
+        """Add a line to the scenario; returns the number of the object that the line makes."""
         self.lines.append(line(word, **numbers))
         self.counts[word] = self.counts.get(word, 0) + 1
         return self.counts[word] - (0 if word == "cgroup" else 1)
 
     def unit(self, weight: int = 100, **client: float) -> int:
         """Add a cgroup and its client; the number of the cgroup."""
-        cgroup = self.say("cgroup", weight=weight)
-        self.say("client", cgroup=cgroup, **client)
+        cgroup = self.add("cgroup", weight=weight)
+        self.add("client", cgroup=cgroup, **client)
         return cgroup
 
     def run(self, control: bool = True, only: Collection[int] = (), seconds: float = 0) -> Result:
@@ -127,8 +127,8 @@ class Scenario:
 
 
 def disks(count: int, numbers: dict[str, int] = HDD, **keys: float) -> Scenario:
-    """A scenario of 20 s with so many disks."""
+    """A scenario of 20 s with `count` disks."""
     s = Scenario(**{"seconds": 20, **keys})
     for _ in range(count):
-        s.say("leaf", **numbers)
+        s.add("leaf", **numbers)
     return s

@@ -53,9 +53,9 @@
 
 /**
  * struct option - a number of a line
- * @initial:	what it is if it is not said
- * @to:		where it goes, as a number of @type
- * @factor:	what one of it is there
+ * @initial:	its default
+ * @to:		the place that gets it, as a number of @type
+ * @factor:	the value there of 1 in the line
  */
 struct option {
 	const char *name;

@@ -2,15 +2,15 @@
 /*
  * Usage: test-lag [SEED]
  *
- * Nobody falls behind by more than a stated bound, whatever the others do: random
- * trees of 10 to 10,000 groups, random weights and classes, on devices with slices
- * and without.  Some groups are backlogged all the time, the others come and go at
- * random.  Only the weights are looked at, and what each has had: the device time
- * of what it sent, and the time that the device was kept waiting for it.  At each
- * level
+ * No group falls behind by more than a stated bound, with any behaviour of the others:
+ * random trees of 10 to 10,000 groups, random weights and classes, on devices with
+ * slices and without.  Some groups are backlogged all the time, the others come and go
+ * at random.  The test reads only the weights and the service of each group: the device
+ * time of its requests, and the time for which the device was kept waiting for it.  At
+ * each level
  *
- * share	of any two members of a class that are backlogged all the time, what
- *		each has had per weight differs by no more than a slice and a request
+ * share	of any two members of a class that are backlogged all the time,
+ *		the service per weight differs by no more than a slice and a request
  *		of each per its weight (Goyal, Vin and Cheng 1996, theorem 1, for
  *		turns of a slice):
  *
@@ -18,22 +18,22 @@
  *
  *		but for groups that were starved (sutro-starved.c), which have had more, and
  *		the root's own requests, whose weight changes;
- * wait		a class that is backlogged all the time has 1/32 of what the higher
- *		ones had after 16 slices of theirs, less a slice and a request;
- * order	and no more than that, a slice, a request, and what starved groups have
- *		had, if a higher one is backlogged all the time, too.
+ * wait		a class that is backlogged all the time has 1/32 of the service of the
+ *		higher ones after 16 slices of theirs, less a slice and a request;
+ * order	and no more than that, a slice, a request, and the service of starved
+ *		groups, if a higher one is backlogged all the time, too.
  *
  * In the end all groups run empty, and nothing is left of them.
  *
  * newcomer	A group that comes is soon served, whatever was served before: light
  *		and heavy siblings, some backlogged, some with a few requests that are
- *		mostly at the device, and many of these want more when it comes.  Until
+ *		mostly at the device, and many of these have more when it comes.  Until
  *		its first request is sent each of the others has had no more than it
  *		can be owed, half a slice where others are held back for it and 250 ms
  *		where not, and a turn of its own.
  *
- * What a light group has had is much to a heavy one: 10 ms at weight 9 are 10 s at
- * 9000.  If these were still owed, the newcomer would wait for as long.
+ * The service of a light group is much per weight for a heavy one: 10 ms at weight 9
+ * are 10 s at 9000.  If these were still owed, the newcomer would wait for as long.
  */
 #include <math.h>
 
@@ -58,10 +58,10 @@ static u64 below(u64 n)
 }
 
 /**
- * struct trial - a tree, and what was sent
+ * struct trial - a tree, and the device time of requests that were sent
  * @in_flight:	the most requests at the device
  * @steady:	a group's own requests are backlogged all the time
- * @depth:	or it keeps so many queued or at the device, if not 0
+ * @depth:	or it keeps this many queued or at the device, if not 0
  * @busy:	steady ones are at or below a group
  * @starved:	it, or a group below it, was served because it had waited too long
  * @sent_ns:	device time of a group's own requests
@@ -81,7 +81,7 @@ struct trial {
 	u64 turn_ns;
 };
 
-/* What the members of one class at one level had. */
+/* The service of the members of one class at one level. */
 struct account {
 	double most_low; /* the largest S / w - L / w */
 	double least_high; /* the least S / w + L / w */
@@ -188,7 +188,7 @@ static void arrive(struct trial *trial, u32 group)
 	world_queue(trial->world, group, 1 + below(3), trial->seeky);
 }
 
-/* What a steady group sends after one of its requests was sent or is done. */
+/* The next requests of a steady group, after one was sent or is done. */
 static void refill(struct trial *trial, u32 group)
 {
 	const struct sutro_group *g = &trial->world->group[group];

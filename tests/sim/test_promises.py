@@ -41,16 +41,16 @@ def leaves_of(bits: int) -> list[int]:
 def topologies(draw: st.DrawFn) -> tuple[Scenario, list[int]]:
     """Disks, volumes on them, units with and without floors; and the clients of the promises.
 
-    The floors take at most a part of each disk, by what each unit gets when it is alone. A hdd
-    that chooses among 32 requests of one unit does more than with some of each of several.
+    The floors take at most a part of each disk, by the rate of each unit alone. A hdd that chooses
+    among 32 requests of one unit has a higher rate than with some of each of several.
     """
     s = Scenario(seed=draw(st.integers(1, 1000)))
     n_leaves = draw(st.integers(1, 4))
     hdd = draw(st.booleans())
-    # Reads and writes of flash disturb one another by more than their costs say.
+    # Reads and writes of flash disturb one another by more than their costs.
     write = draw(st.integers(0, 1))
     for _ in range(n_leaves):
-        s.say("leaf", **(HDD if hdd else FLASH))
+        s.add("leaf", **(HDD if hdd else FLASH))
 
     n_units = draw(st.integers(2, 6))
     on: list[list[int]] = []
@@ -59,34 +59,34 @@ def topologies(draw: st.DrawFn) -> tuple[Scenario, list[int]]:
         kinds = [STRIPE, MIRROR] if len(leaves_of(bits)) > 1 and not hdd else [STRIPE]
         kind, chunk = draw(st.sampled_from(kinds)), draw(st.sampled_from([65536, 131072]))
         parts = n_units + n_leaves
-        s.say("volume", kind=kind, leaves=bits, chunk=chunk, part=part, parts=parts)
+        s.add("volume", kind=kind, leaves=bits, chunk=chunk, part=part, parts=parts)
         on.append(leaves_of(bits))
 
     slices = [0] + [
-        s.say("cgroup", weight=draw(st.sampled_from([100, 500])))
+        s.add("cgroup", weight=draw(st.sampled_from([100, 500])))
         for _ in range(draw(st.integers(0, 2)))
     ]
     units = []
     for unit in range(n_units):
         weight = draw(st.sampled_from([50, 100, 100, 300, 1000]))
-        cgroup = s.say("cgroup", parent=draw(st.sampled_from(slices)), weight=weight)
-        # On flash, small ones have too few slots beside much larger ones, and are told so.
+        cgroup = s.add("cgroup", parent=draw(st.sampled_from(slices)), weight=weight)
+        # On flash, small requests have too few slots beside much larger ones, and are limited.
         size = draw(st.sampled_from([16384, 65536, 131072] if hdd else [65536, 131072]))
         writes = draw(st.integers(0, 1)) if hdd else write
         # Enough on each leaf that it can use any share.
         job = {"write": writes, "random": 1, "bytes": size, "iodepth": 32 * len(on[unit])}
-        client = s.say("client", cgroup=cgroup, volume=unit, **job)
+        client = s.add("client", cgroup=cgroup, volume=unit, **job)
         units.append((cgroup, client, on[unit]))
 
-    # Somebody without a floor on each leaf.
+    # A unit without a floor on each leaf.
     for leaf in range(n_leaves):
-        volume = s.say("volume", leaves=1 << leaf, part=n_units + leaf, parts=n_units + n_leaves)
+        volume = s.add("volume", leaves=1 << leaf, part=n_units + leaf, parts=n_units + n_leaves)
         weight = draw(st.sampled_from([100, 1000]))
         s.unit(weight, volume=volume, write=0 if hdd else write, **RANDOM)
 
     room = [0.4 if hdd else 0.6] * n_leaves
     promised = []
-    # What a read of a mirror takes of which disk is for the mirror to say.
+    # The mirror selects the disk of each read, so a floor for reads of a mirror is not drawn.
     reads = [" write=0 " in line for line in s.lines if line.startswith("client")]
     mirrors = [" kind=2 " in line for line in s.lines if line.startswith("volume")]
     for cgroup, client, leaves in units[: draw(st.integers(1, min(3, n_units)))]:
@@ -97,7 +97,7 @@ def topologies(draw: st.DrawFn) -> tuple[Scenario, list[int]]:
             room[leaf] -= part
         floor, importance = part * s.alone(client), draw(st.sampled_from([1, 100]))
         keys = {"writes": 1, "floor": floor, "importance": importance}
-        s.say("promise", cgroup=cgroup, volume=client, **keys)
+        s.add("promise", cgroup=cgroup, volume=client, **keys)
         promised.append(client)
     return s, promised
 
@@ -111,7 +111,7 @@ def check_weights(result: Result) -> None:
 
 
 def steps_of(weights: list[int]) -> float:
-    """Mean of what a weight changes by in a tick, as a part of it."""
+    """Mean relative change of a weight in a tick."""
     pairs = list(zip(weights, weights[1:], strict=False))
     return sum(abs(math.log(b / a)) for a, b in pairs) / len(pairs)
 
@@ -119,9 +119,9 @@ def steps_of(weights: list[int]) -> float:
 def weights_of_clients(scenario: Scenario) -> list[int]:
     lines = [dict(w.split("=") for w in line.split()[1:]) for line in scenario.lines]
     words = [line.split()[0] for line in scenario.lines]
-    said = list(zip(words, lines, strict=True))
-    weights = [float(line["weight"]) for word, line in said if word == "cgroup"]
-    return [int(weights[int(line["cgroup"]) - 1]) for word, line in said if word == "client"]
+    pairs = list(zip(words, lines, strict=True))
+    weights = [float(line["weight"]) for word, line in pairs if word == "cgroup"]
+    return [int(weights[int(line["cgroup"]) - 1]) for word, line in pairs if word == "client"]
 
 
 def is_hdd(scenario: Scenario) -> bool:
@@ -131,12 +131,11 @@ def is_hdd(scenario: Scenario) -> bool:
 @examples(60)
 @given(topologies())
 def test_feasible(drawn: tuple[Scenario, list[int]]) -> None:
-    """Floors that fit hold, weights are calm, nobody starves.
+    """Floors that fit hold, weights are calm, and no unit starves.
 
     On hdds a random request costs the less the more of them the drive has to choose from, so on
-    a stripe costs depend on where the unit waits: weights move, and only the mean can be asked
-    for. On flash the elevator stops everybody now and then to measure a kind of request, which on
-    a slowed one is long.
+    a stripe costs depend on where the unit waits: weights move, and only the mean is judged. On
+    flash, probes of the elevator hold back all groups now and then, for long on a slowed disk.
     """
     scenario, promised = drawn
     note(str(scenario))
@@ -162,17 +161,17 @@ def test_feasible(drawn: tuple[Scenario, list[int]]) -> None:
 @given(topologies(), st.floats(1.5, 3))
 def test_infeasible(drawn: tuple[Scenario, list[int]], more: float) -> None:
     """One more floor, on the first disk, that does not fit beside the others, and is less
-    important: they hold, it is told so, and still gets something."""
+    important: they hold, it is reported as infeasible, and its unit still gets some time."""
     scenario, promised = drawn
-    volume = scenario.say("volume", leaves=1, part=0, parts=1)
-    cgroup = scenario.say("cgroup", weight=100)
+    volume = scenario.add("volume", leaves=1, part=0, parts=1)
+    cgroup = scenario.add("cgroup", weight=100)
     # Of the kind of the others of its disk.
     write = int("write=1" in [line for line in scenario.lines if "client" in line][-1])
-    client = scenario.say(
+    client = scenario.add(
         "client", cgroup=cgroup, volume=volume, random=1, iodepth=32, write=write, start=6
     )
     keys = {"writes": 1, "floor": more * scenario.alone(client), "importance": 0}
-    late = scenario.say("promise", cgroup=cgroup, volume=volume, **keys)
+    late = scenario.add("promise", cgroup=cgroup, volume=volume, **keys)
     note(str(scenario))
     result = scenario.run()
     check_weights(result)
@@ -209,18 +208,18 @@ def place(job: dict[str, int], number: int, of: int) -> dict[str, float]:
 def besieged(job: dict[str, int], part: float, hdd: int = 1, **more: float) -> Scenario:
     """A unit of weight 100 with a floor on a stripe of two, and four others of weight 1000."""
     s = disks(2, HDD if hdd else FLASH)
-    s.say("volume", leaves=3)
+    s.add("volume", leaves=3)
     for number in range(5):
         times = {} if number else more
         s.unit(1000 if number else 100, **job, **place(job, number, 5), **times)
-    s.say("promise", cgroup=1, floor=part * s.alone(0), **of_job(job))
+    s.add("promise", cgroup=1, floor=part * s.alone(0), **of_job(job))
     return s
 
 
 @WORKLOADS
 @pytest.mark.parametrize("hdd", [1, 0], ids=["hdd", "flash"])
 def test_stripe(job: dict[str, int], hdd: int) -> None:
-    """0.6 of what the unit gets alone: within 3 s, and the disks do as much as without."""
+    """0.6 of the rate alone: held within 3 s, and the disks have the same throughput as without."""
     s = besieged(job, 0.6, hdd)
     result, without = s.run(), s.run(control=False)
     assert without.held(0, SETTLED_S) < 0.2
@@ -232,14 +231,14 @@ def test_stripe(job: dict[str, int], hdd: int) -> None:
 
 @WORKLOADS
 def test_shared_disk(job: dict[str, int]) -> None:
-    """Two volumes that share one of three disks, and somebody else on each disk: both hold."""
+    """Two volumes that share one of three disks, and another unit on each disk: both hold."""
     s = disks(3)
     for number, bits in enumerate([3, 6, 1, 2, 4]):
-        s.say("volume", leaves=bits, part=number, parts=5)
+        s.add("volume", leaves=bits, part=number, parts=5)
         s.unit(100 if number < 2 else 1000, volume=number, **job)
     for number in range(2):
         floor = 0.35 * s.alone(number)
-        s.say("promise", cgroup=number + 1, volume=number, floor=floor, **of_job(job))
+        s.add("promise", cgroup=number + 1, volume=number, floor=floor, **of_job(job))
     result = s.run()
     for number in range(2):
         assert result.held(number, SETTLED_S) >= 0.97
@@ -248,14 +247,14 @@ def test_shared_disk(job: dict[str, int]) -> None:
 
 @WORKLOADS
 def test_importance(job: dict[str, int]) -> None:
-    """Floors of 1.4 of what there is: the important one is whole, the other one is told."""
+    """Floors of 1.4 of the capacity: the important one holds, the other one is infeasible."""
     s = disks(2)
-    s.say("volume", leaves=3)
+    s.add("volume", leaves=3)
     for number, start in enumerate([0, 5, 0, 0]):
         s.unit(1000 if number > 1 else 100, start=start, **job, **place(job, number, 4))
     alone = s.alone(0)
-    s.say("promise", cgroup=1, floor=0.8 * alone, importance=2, **of_job(job))
-    s.say("promise", cgroup=2, floor=0.6 * alone, importance=1, **of_job(job))
+    s.add("promise", cgroup=1, floor=0.8 * alone, importance=2, **of_job(job))
+    s.add("promise", cgroup=2, floor=0.6 * alone, importance=1, **of_job(job))
     result = s.run()
     assert result.held(0, 7) >= 0.97
     assert result.worst(0, 7) >= WORST_STREAM
@@ -267,10 +266,10 @@ def test_importance(job: dict[str, int]) -> None:
 @WORKLOADS
 @pytest.mark.parametrize(("part", "fits"), [(0.3, True), (0.7, False)], ids=["fits", "does-not"])
 def test_slower_disk(job: dict[str, int], part: float, fits: bool) -> None:
-    """One disk takes twice as long for 8 s: the floor holds again, or is said not to."""
+    """One disk takes twice as long for 8 s: the floor holds again, or its state is reported."""
     s = besieged(job, part)
-    s.say("disk", at=8, leaf=0, **SLOWER)
-    s.say("disk", at=14, leaf=0, **USUAL)
+    s.add("disk", at=8, leaf=0, **SLOWER)
+    s.add("disk", at=14, leaf=0, **USUAL)
     result = s.run()
     if fits:
         # 100 random requests per second of a hdd: 2 s of them are not enough to judge by.
@@ -286,7 +285,7 @@ def test_slower_disk(job: dict[str, int], part: float, fits: bool) -> None:
 def test_return(job: dict[str, int]) -> None:
     """A unit stops for 5 s: others have all of the disks, and it has its floor at once again."""
     s = besieged(job, 0.6, stop=8)
-    s.say("client", cgroup=1, start=13, **job, **place(job, 0, 5))
+    s.add("client", cgroup=1, start=13, **job, **place(job, 0, 5))
     without = besieged(job, 0.6, stop=8).run(control=False)
     result = s.run()
     assert result.total(9, 13) >= 0.97 * without.total(9, 13)
@@ -300,12 +299,12 @@ def test_hot_spot(job: dict[str, int]) -> None:
     """On a linear volume all of the traffic moves from one disk to the other."""
     s = disks(2)
     for kind, bits in ((LINEAR, 3), (STRIPE, 1), (STRIPE, 2)):
-        s.say("volume", kind=kind, leaves=bits)
+        s.add("volume", kind=kind, leaves=bits)
     s.unit(first=0, last=0.2, **job)
     for volume in (1, 2):
         s.unit(1000, volume=volume, first=0.5, **job)
-    s.say("promise", cgroup=1, floor=0.6 * s.alone(0), **of_job(job))
-    s.say("move", at=10, client=0, first=0.5, last=0.7)
+    s.add("promise", cgroup=1, floor=0.6 * s.alone(0), **of_job(job))
+    s.add("move", at=10, client=0, first=0.5, last=0.7)
     result = s.run()
     assert result.held(0, 3, 10) >= 0.97
     assert result.held(0, 11) >= 0.97
@@ -329,25 +328,25 @@ def test_heavy_one_beside_light_ones(seed: int) -> None:
         (4, 1000, 65536, 32),
     ]
     for number, (bits, weight, size, depth) in enumerate(units):
-        s.say("volume", leaves=bits, part=number, parts=len(units))
+        s.add("volume", leaves=bits, part=number, parts=len(units))
         s.unit(weight, volume=number, random=1, bytes=size, iodepth=depth)
-    s.say("promise", cgroup=1, writes=1, floor=1.8 * MB, importance=1)
+    s.add("promise", cgroup=1, writes=1, floor=1.8 * MB, importance=1)
     # All of a disk is not to be had.
-    s.say("volume", leaves=1)
+    s.add("volume", leaves=1)
     cgroup = s.unit(volume=len(units), random=1, iodepth=32, start=6)
-    s.say("promise", cgroup=cgroup, volume=len(units), writes=1, floor=55 * MB, importance=0)
+    s.add("promise", cgroup=cgroup, volume=len(units), writes=1, floor=55 * MB, importance=0)
     result = s.run()
     assert result.held(0, 8) >= 0.95
     assert "infeasible" in result.states(1, 9)
 
 
 def test_mirror() -> None:
-    """Writes to a mirror take time on both disks, which nobody told the law."""
+    """Writes to a mirror take time on both disks, which the law has to measure."""
     s = disks(2)
-    s.say("volume", kind=MIRROR, leaves=3)
+    s.add("volume", kind=MIRROR, leaves=3)
     for number in range(3):
         s.unit(1000 if number else 100, **WRITE, **place(WRITE, number, 3))
-    s.say("promise", cgroup=1, floor=0.6 * s.alone(0), **of_job(WRITE))
+    s.add("promise", cgroup=1, floor=0.6 * s.alone(0), **of_job(WRITE))
     result = s.run()
     assert result.held(0, SETTLED_S) >= 0.97
     assert result.worst(0, SETTLED_S) >= WORST_STREAM
@@ -356,16 +355,16 @@ def test_mirror() -> None:
 def guests(job: dict[str, int], part: float, recall: bool) -> Scenario:
     """A floor of 0.6 on flash under siege, and four units with a floor that each live for 1 s."""
     s = disks(2, FLASH)
-    s.say("volume", leaves=3)
+    s.add("volume", leaves=3)
     for number in range(9):
         times = {} if number < 5 else {"start": 2 * number - 2, "stop": 2 * number - 1}
         s.unit(1000 if 0 < number < 5 else 100, **job, **place(job, number, 9), **times)
     alone = s.alone(0)
-    s.say("promise", cgroup=1, floor=0.6 * alone, **of_job(job))
+    s.add("promise", cgroup=1, floor=0.6 * alone, **of_job(job))
     for number in range(5, 9):
-        promise = s.say("promise", cgroup=number + 1, floor=part * alone, **of_job(job))
+        promise = s.add("promise", cgroup=number + 1, floor=part * alone, **of_job(job))
         if recall:
-            s.say("recall", at=2 * number - 3, promise=promise, like=0)
+            s.add("recall", at=2 * number - 3, promise=promise, like=0)
     return s
 
 
@@ -390,17 +389,17 @@ def test_unit_like_another_begins_with_its_cost() -> None:
 
 @WORKLOADS
 def test_alone(job: dict[str, int]) -> None:
-    """Nobody else waits: nothing is changed."""
+    """No other unit is backlogged: no weight is changed."""
     s = disks(2, seconds=10)
-    s.say("volume", leaves=3)
+    s.add("volume", leaves=3)
     for number in range(2):
         s.unit(100 + 900 * number, start=0 if not number else 999, **job)
-    s.say("promise", cgroup=1, floor=0.6 * s.alone(0), **of_job(job))
+    s.add("promise", cgroup=1, floor=0.6 * s.alone(0), **of_job(job))
     assert s.run().writes == 0
 
 
 def test_sanitized(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same program with sanitizers says the same."""
+    """The same program with sanitizers has the same output."""
     plain = besieged(RANDOM, 0.6).run()
     monkeypatch.setenv("SIM_RUN", os.environ["SIM_RUN_SANITIZED"])
     sanitized = besieged(RANDOM, 0.6).run()

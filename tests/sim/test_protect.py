@@ -2,9 +2,9 @@
 """A group with few requests and a higher weight or class has what it is entitled to.
 
 The pairs of `./lab bench protect` in the simulation: a victim with few requests beside a group with
-many. It receives the lesser of what it receives alone and its share of the device, and if it has
-one request at a time, its 99th percentile of latency is at most twice what it is alone. What a
-group receives alone is measured in the same simulation, its device time by the model of the disk.
+many. It receives the lesser of its rate alone and its share of the device, and if it has one
+request at a time, its 99th percentile of latency is at most twice that alone. The rate of a group
+alone is measured in the same simulation, its device time by the model of the disk.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def _alone(disk: str, job: str) -> Run:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_entitled(name: str) -> None:
-    """The lesser of what it receives alone and its share; and the latency that it has alone."""
+    """The lesser of its rate alone and its share; and its latency alone."""
     scene = PAIRS[name]
     (run,) = scenes.simulate(scene, "sutro")
     alone = _alone(str(scene.disk), str(scene.group[0].job))
     is_rt = scene.group[0].class_ == "rt"
     share = RT_SHARE if is_rt else scene.entitled(run.samples[-1].at_s)["victim"]
-    # Of what it receives alone, a group has a part that its share pays for.
+    # A group receives the part of its rate alone that PRICE times its share pays for.
     part = run.bytes("victim") / alone.bytes("victim") / min(1.0, protect.PRICE * share)
     received = max(part, run.shares()["victim"] / share)
     latency = run.p99_us(("victim",)) / alone.p99_us(("victim",))

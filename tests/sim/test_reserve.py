@@ -3,11 +3,11 @@
 
 disk, disks     kind and number of the disks; one of flash
 layout          of the volume over them, a stripe
-units           each has a floor: a part of what its clients receive alone, or of the time of
+units           each has a floor: a part of the rate of its clients alone, or of the time of
                 its disks; with children, each client has a cgroup of its own; with both, one
                 floor is of its reads and one of its writes
 others          clients of units of ten times the weight
-left            what all receive together, as a part of that without the daemon
+left            the rate of all together, as a part of that without the daemon
 missed          figures that are measured where a goal is missed; then it must be missed
 
 The worst 2 s of a scene differ by 0.05 from seed to seed, so each figure is the median of SEEDS.
@@ -39,14 +39,14 @@ def build(scene: dict[str, Any]) -> Scenario:
     parts = len(units) + len(others)
     for part in range(parts):
         place = {"leaves": (1 << count) - 1, "chunk": 1 << 19, "part": part, "parts": parts}
-        s.say("volume", kind=LAYOUTS[scene.get("layout", "stripe")], **place)
+        s.add("volume", kind=LAYOUTS[scene.get("layout", "stripe")], **place)
     floors = []
     for volume, unit in enumerate(units):
-        cgroup = s.say("cgroup", weight=100)
+        cgroup = s.add("cgroup", weight=100)
         clients = []
         for name in unit["clients"]:
-            own = s.say("cgroup", parent=cgroup) if unit.get("children") else cgroup
-            clients.append(s.say("client", cgroup=own, volume=volume, **CLIENTS[name]))
+            own = s.add("cgroup", parent=cgroup) if unit.get("children") else cgroup
+            clients.append(s.add("client", cgroup=own, volume=volume, **CLIENTS[name]))
         floors.append((cgroup, volume, unit, clients))
     for number, name in enumerate(others):
         s.unit(1000, volume=len(units) + number, **CLIENTS[name])
@@ -60,11 +60,11 @@ def build(scene: dict[str, Any]) -> Scenario:
                     for client, name in zip(clients, unit["clients"], strict=True)
                     if CLIENTS[name].get("write", 0) == write
                 )
-                s.say("promise", reads=1 - write, writes=write, floor=unit["part"] * mine, **keys)
+                s.add("promise", reads=1 - write, writes=write, floor=unit["part"] * mine, **keys)
             continue
         key = "part" if "time" in unit else "floor"
         worth = unit["time"] if "time" in unit else unit["part"] * s.alone(*clients)
-        s.say("promise", writes=1, **{key: worth}, **keys)
+        s.add("promise", writes=1, **{key: worth}, **keys)
     return s
 
 
@@ -97,10 +97,10 @@ def shallow(victim: str, other: str, **times: float) -> Scenario:
     """One disk, and a unit with a floor beside one of ten times the weight."""
     s = disks(1, FLASH)
     for part in range(2):
-        s.say("volume", leaves=1, part=part, parts=2)
+        s.add("volume", leaves=1, part=part, parts=2)
     cgroup = s.unit(100, volume=0, **CLIENTS[victim])
     s.unit(1000, volume=1, **CLIENTS[other], **times)
-    s.say("promise", cgroup=cgroup, volume=0, floor=0.5 * s.alone(0), importance=1)
+    s.add("promise", cgroup=cgroup, volume=0, floor=0.5 * s.alone(0), importance=1)
     return s
 
 
@@ -112,7 +112,7 @@ def test_nothing_is_reserved_for_a_backlog() -> None:
 
 
 def test_reserve_ends_with_the_competition() -> None:
-    """When the others stop, what is reserved is released."""
+    """When the others stop, reserved time is released."""
     result = shallow("sync-4k", "chunks", stop=8).run()
     reserve = result.promises[0]["reserve"]
     assert reserve[result.ticks(7)] > 0.2

@@ -8,7 +8,7 @@ import scenes
 from uml.scenario import Scenario
 
 SCENES = {scene.name: scene for scene in scenes.SCENES}
-# Both kinds of medium, and both ways to know costs.
+# Both kinds of medium, and both ways to measure costs.
 SANITIZED = (
     "stripe-stream-1-200",
     "hdd-file-random-writer",

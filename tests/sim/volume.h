@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What clients see: leaves, and where on them a place is. */
+/* The device that clients use: leaves, and the map from its bytes to theirs. */
 #ifndef SIM_VOLUME_H
 #define SIM_VOLUME_H
 

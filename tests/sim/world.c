@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The algorithm alone, called as sutro-iosched.c calls it, and what must be true
- * of its state at any time.
+ * The algorithm alone, called as sutro-iosched.c calls it, and invariants of its
+ * state.
  */
 #include "world.h"
 
@@ -60,7 +60,7 @@ void world_queue(struct world *world, u32 group, u32 nr, bool far)
 				 world->now_ns);
 }
 
-/* Forget who has left, as sutro_forget(). */
+/* Release groups that are no longer active, as sutro_forget(). */
 void world_forget(struct world *world)
 {
 	struct sutro_group *group;
@@ -117,7 +117,7 @@ static void world_check_verdict(const struct world *world,
 	}
 }
 
-/* Ask who is next, and send a request of that group, estimated at its cost. */
+/* Select the next group, and send a request of it, estimated at its cost. */
 enum sutro_verdict world_send(struct world *world, u64 cost_ns, u32 *ret_group)
 {
 	enum sutro_verdict verdict;
@@ -140,7 +140,7 @@ enum sutro_verdict world_send(struct world *world, u64 cost_ns, u32 *ret_group)
 	return verdict;
 }
 
-/* A request is done, now; the device worked on it alone. */
+/* Complete a request; the device worked on it alone. */
 void world_complete(struct world *world, u32 flight)
 {
 	struct flight done = world->flight[flight];
@@ -154,7 +154,7 @@ void world_complete(struct world *world, u32 flight)
 			    done.cost_ns, world->now_ns);
 }
 
-/* What the counters of a group's level must be, from those of its members. */
+/* The counters that a level must have, computed from its members. */
 struct tally {
 	struct {
 		u64 weight_sum;

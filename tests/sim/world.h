@@ -11,7 +11,7 @@
 #define MS NSEC_PER_MSEC
 #define SEC NSEC_PER_SEC
 
-/* Not assert(): says what was wrong with which numbers. */
+/* Unlike assert(), this prints the condition and its numbers. */
 #define check(condition, ...)                                                \
 	do {                                                                 \
 		if (!(condition)) {                                          \
@@ -43,7 +43,7 @@ struct flight {
  * struct world - groups on a leaf
  * @group:	group 0 is the root
  * @served_ns:	device time used by each
- * @flight:	what is at the device, oldest first
+ * @flight:	requests at the device, oldest first
  */
 struct world {
 	struct sutro_core core;

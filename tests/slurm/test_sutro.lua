@@ -106,8 +106,8 @@ equal(type(sutro.modify({ extra = "sutro:read=/a:900M" }, {})), "string", "a flo
 equal(type(sutro.modify({ extra = "sutro:nonsense" }, {})), "string", "a mistake later")
 
 -- The script of a site, as Slurm calls it.
-local told
-slurm = { SUCCESS = 0, ERROR = -1, log_user = function(...) told = string.format(...) end }
+local logged
+slurm = { SUCCESS = 0, ERROR = -1, log_user = function(...) logged = string.format(...) end }
 local text = assert(io.open(folder .. "/job_submit.lua")):read("*a")
 text = text:gsub("/usr/share/sutro%-slurm", (folder:gsub("%%", "%%%%")))
 assert((loadstring or load)(text))()
@@ -115,7 +115,7 @@ job = { extra = "sutro:read=/a:60M" }
 equal(slurm_job_submit(job, {}, 1000), 0, "submit")
 equal(job.tres_per_node, "gres/sutro_read:a:60", "submit")
 equal(slurm_job_submit({ extra = "sutro:100%d" }, {}, 1000), -1, "a mistake")
-equal(told:find("'100%d' is malformed", 1, true) ~= nil, true, "what the user reads")
+equal(logged:find("'100%d' is malformed", 1, true) ~= nil, true, "what the user reads")
 equal(slurm_job_modify({ extra = "sutro:read=/a:900M" }, ours, {}, 1000), -1, "modify")
 equal(slurm_job_modify({}, ours, {}, 1000), 0, "modify")
 

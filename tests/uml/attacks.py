@@ -59,7 +59,7 @@ class Attack:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Scenarios of one disk. neighbour: what the tenant does instead, where sharing is fair."""
+    """Scenarios of one disk. neighbour: the harmless job of the tenant, for comparison."""
 
     name: Name
     disk: Annotated[Table, Model()]

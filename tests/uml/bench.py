@@ -10,17 +10,17 @@ Metrics that compare runs of one scenario, besides goals `against` another sched
     throughput_vs_best   fair_mbps over that of the best scheduler that shares at all: one that was
                          given the weights and has at most half the worst share error of `none`
     error_vs_best        worst share error over the smallest one of bfq and iocost
-    p99_vs_alone         P99 of a group over what it is when only the group's jobs run
-    alone_or_entitled    the larger of: bytes/s over what the group alone gets; share / entitlement
-    kept                 device time a second, before the last event, over what the group is
-                         entitled to: its share, or what it has alone if that is less
-    kept_vs_best         kept over the larger one of bfq and iocost; each counts as 1 at most, for
-                         what is more belongs to others
-    p99_vs_neighbour     P99 of a group over what it is when other groups have the job `neighbour`
-    fair_share_error     largest error of a group's device time in any phase against what it is due
+    p99_vs_alone         P99 of a group over its P99 when only the group's jobs run
+    alone_or_entitled    the larger of: bytes/s over those of the group alone; share / entitlement
+    kept                 device time a second, before the last event, over the lesser of the group's
+                         entitlement and its device time alone
+    kept_vs_best         kept over the larger one of bfq and iocost; each counts as 1 at most,
+                         because more belongs to others
+    p99_vs_neighbour     P99 of a group over its P99 when other groups have the job `neighbour`
+    fair_share_error     largest error of a group's device time in any phase against its entitlement
                          with the demand that it has alone under `none` (entitlement.py); a phase
                          is judged SETTLE_S after the change that begins it
-    entitled_speed       bytes/s over entitlement * what the group alone gets; for a group that
+    entitled_speed       bytes/s over entitlement * bytes/s of the group alone; for a group that
                          alone keeps the disk busy, by its I/O or by a journal's on its behalf
 """
 
@@ -60,7 +60,7 @@ class Comparison:
         self.alone = {key: run for key, run in runs.items() if key[1] not in (None, NEIGHBOUR)}
 
     def value(self, goal: Goal, scheduler: str) -> float:
-        """What a goal's metric is for a scheduler, or its ratio to that of another one."""
+        """The value of a goal's metric for a scheduler, or its ratio to that of another one."""
         value = self._value(goal, self.runs[scheduler])
         return ratio(value, self._value(goal, self.runs[goal.against])) if goal.against else value
 
@@ -146,8 +146,8 @@ class Comparison:
         """One line about a run."""
         shares = run.shares()
         names = list(shares)[:SHOWN_GROUPS]
-        told = " ".join(f"{name}={shares[name]:.4f}" for name in names)
-        told += " ..." if len(shares) > len(names) else ""
+        shown = " ".join(f"{name}={shares[name]:.4f}" for name in names)
+        shown += " ..." if len(shares) > len(names) else ""
         latencies = "; ".join(
             "/".join(_short(run.latency_us(name, p)) for p in PERCENTILES) for name in names[:2]
         )
@@ -156,7 +156,7 @@ class Comparison:
         return (
             f"  {run.scheduler:7} share error {run.worst_share_error():8.2%} "
             f"Jain {run.jain():.4f} {run.throughput_mbps():8.2f} MB/s {run.iops():8.0f} IOPS "
-            f"P50/99/99.9 us {latencies}{charged}  {told}"
+            f"P50/99/99.9 us {latencies}{charged}  {shown}"
         )
 
     def results(self) -> Iterator[Result]:
@@ -282,7 +282,7 @@ def _started(pool: ThreadPoolExecutor, scenario: Scenario, machine: Machine) -> 
 
 
 def number(value: float) -> float | None:
-    """JSON knows no infinity and no NaN."""
+    """JSON has no infinity and no NaN."""
     return round(value, 6) if math.isfinite(value) else None
 
 

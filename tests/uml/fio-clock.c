@@ -8,8 +8,8 @@
  * that a job makes, up to a millisecond (80 ms of real time).
  *
  * So a reading that is not the first SPIN of a row, in which the time never
- * moved by more than readings cost, takes PAUSE_NS.  Whoever works between two
- * readings is not touched, unless the work takes no virtual time for SPIN times.
+ * moved by more than readings cost, takes PAUSE_NS.  A thread that works between two
+ * readings is not affected, unless the work takes no virtual time for SPIN times.
  * At the start, where SPIN readings would be wasted 50 times, each takes 2 ms.
  */
 #include <sys/syscall.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What tests/uml/inside/layers.py has to leave behind: right data, and nothing else.
+"""Checks of the results of tests/uml/inside/layers.py: right data, and nothing left behind.
 
 For each layer:
 
@@ -9,7 +9,7 @@ LAYER.right       jobs that came to their end
 LAYER.owned       bytes that the disks served for the cgroups that wrote
 LAYER.dying       cgroups that were removed and are still held when the layer is gone
 
-leaks             objects that nobody points to any more (kmemleak)
+leaks             objects without a pointer to them (kmemleak)
 """
 
 from rig.result import Goal, Result

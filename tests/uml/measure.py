@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Numbers out of a run. Shares are of true device time, which the model disk knows.
+"""Numbers of a run. Shares are of true device time, which the model disk reports.
 
     ratio                true time of the first group of a goal over that of the second
     bandwidth_ratio      bytes of the first group of a goal over those of the second
@@ -8,8 +8,8 @@
     jain                 Jain's index of share / entitlement over all groups with jobs
     charge_error         largest |charged / true - 1|; charged is time_ns of io.sutro.stat
     throughput_mbps      10^6 bytes a second, all groups together; iops: requests
-    work                 true device time a second; on flash it says how much of what the groups
-                         could do alone they do together, so mixes can be compared
+    work                 true device time a second; on flash it is the part of the work of the
+                         groups alone that they do together, so mixes can be compared
     pNN_us               latency of a group's fio: of completion, and of fsync() where it calls that
     takeover_ms          how late a group is in having the device for itself while others pause
     giveback_ms          how late a group is in having its share after the pause
@@ -17,11 +17,11 @@
     settle_s             from the last event until every second thereafter has all shares within 5 %
     finish_s             when the awaited job ended, from its start
 
-How late. A group shall receive device time at a rate r from a moment on. It is late by D if at all
-times t after it, what it has received is at least r (t - D), and D is the least such. That is the
-latency of its service curve: 0 for one that is served at once and evenly, half a second for one
-that gets nothing for half a second and then its rate. r is 95 % of the whole device, or of the
-group's entitlement, as far as the device is used at all.
+How late. A group shall receive device time at a rate r from a moment on. It is late by the least D
+with which its service at all times t after that is at least r (t - D). That is the latency of its
+service curve: 0 for a group that is served at once and evenly, half a second for one that gets
+nothing for half a second and then its rate. r is 95 % of the whole device, or of the group's
+entitlement, as far as the device is used at all.
 
 The other metrics compare runs (bench.py).
 """
@@ -41,7 +41,7 @@ WINDOW_S = 1.0
 
 @dataclass(frozen=True)
 class Sample:
-    """The truth, and what the elevator charged, at one moment of the run."""
+    """The truth, and the charges of the elevator, at one moment of the run."""
 
     at_s: float
     truth: Truth
@@ -50,7 +50,7 @@ class Sample:
 
 
 class Run:
-    """The result of a scenario under a scheduler, to be asked for numbers."""
+    """The result of a scenario under a scheduler; its methods compute the numbers."""
 
     def __init__(self, scenario: Scenario, scheduler: str, result: dict):
         self.scenario = scenario
@@ -69,14 +69,14 @@ class Run:
 
     @property
     def counts(self) -> dict[str, tuple[int, ...]]:
-        """What two runs must have in common to the last digit."""
+        """The numbers that two runs must have in common to the last digit."""
         last = self.samples[-1].truth
         return {path: (u.rios, u.wios, u.time_ns) for path, u in sorted(last.owners.items())}
 
     # ---- true device time ----
 
     def used(self, name: str, begin: int = 0, end: int = -1) -> Usage:
-        """What a group and all groups in it used between two samples."""
+        """The use of a group and all groups in it between two samples."""
         return self._sum(name, self.samples[end].truth) - self._sum(name, self.samples[begin].truth)
 
     @staticmethod

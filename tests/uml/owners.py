@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What tests/uml/inside/owners.py has to find: who writes is charged, for what it wrote.
+"""Checks of the results of tests/uml/inside/owners.py: each writer is charged for its bytes.
 
 Of the data that the model disks were sent in a step, by the cgroup of their bios; the metadata of
 file systems are not data. FS.OWNERS is the file system with split_owners 0 (inode) or 1 (folio).
 
 FS.OWNERS.shared    part of a, which wrote half of the file; all is one cgroup's if inodes own
-FS.OWNERS.private   what a and b were charged for their own files, of what they wrote: the worse
+FS.OWNERS.private   bytes charged to a and b for their own files over those they wrote: the worse
 FS.OWNERS.removed   part of the root cgroup, which is left to be charged for removed ones
 btrfs.copies.DISK   part of the one cgroup that writes
-btrfs.stripes       the same of all that is read and written because of it, parity too
+btrfs.stripes       the same of all bytes that are read and written because of it, parity too
 btrfs.parts         the same for the two cgroups that write
 btrfs.degraded      the same for the one that reads while a disk is gone
-btrfs.compressed    the same for the one that writes what is compressed
+btrfs.compressed    the same for the one that writes compressed data
 btrfs.compressed.size   bytes at the disks, over those of stripes: a file as long
 damaged             files that hold something else than was written
 """
@@ -70,7 +70,7 @@ def _part(truth: Truth, group: str) -> float:
 def _served(disks: Iterable[Truth], groups: Iterable[str]) -> float:
     """The part of the bytes of all disks that is these cgroups', the metadata of others apart.
 
-    What others wait for has the mark of metadata, and an owner.
+    Requests that others wait for have the mark of metadata, and an owner.
     """
     total = sum((disk.total for disk in disks), Usage())
     theirs = sum((disk.of(group) for disk in disks for group in groups), Usage())

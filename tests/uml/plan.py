@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """From a scenario and a scheduler to a plan: files to write, commands to start, and when.
 
-inside/run.py follows plans and knows nothing of scenarios or schedulers; here is all that differs
-between schedulers: where weights are written, what a comparison sets, and iocost's model.
+inside/run.py follows plans and does not depend on scenarios or schedulers. Here are the differences
+of schedulers: the files of weights, the settings of a comparison, and iocost's model.
 
 iocost's model is computed from the numbers of the model disk, as the best that an administrator
 could have measured (tools/cgroup/iocost_coef_gen.py runs fio for this):
@@ -27,7 +27,7 @@ QUEUE = f"/sys/block/{DISK}/queue"
 WEIGHT_FILES = {"sutro": "io.sutro.weight", "bfq": "io.bfq.weight", "iocost": "io.weight"}
 WEIGHT_MAX = {"bfq": 1000}
 KIB = 1024
-# What modeldisk takes by itself (modeldisk-configfs.c), as far as a model of it needs that.
+# Defaults of modeldisk (modeldisk-configfs.c), as far as a model of it needs them.
 DEFAULTS = {
     "hdd": {"bandwidth_kbps": 150000, "queue_depth": 32},
     "ssd": {"channels": 16, "read_us": 80, "write_us": 200, "bus_kbps": 540000, "queue_depth": 32},
@@ -35,13 +35,13 @@ DEFAULTS = {
              "queue_depth": 512},
 }  # fmt: skip
 PAGE = 16 * KIB
-# iocost is no elevator. Above none it has the device's own tags only, for which its groups then
-# compete: who waits for one is not known to iocost.
+# iocost is no elevator. Above none it has only the device's own tags, for which its groups compete
+# without iocost.
 ELEVATOR = {"iocost": "mq-deadline"}
 
 
 def calibration(scenario: Scenario) -> Scenario | None:
-    """What has to be measured, as requests/s, for iocost's model of a scenario's disk."""
+    """The rates, in requests/s, to measure for iocost's model of a scenario's disk."""
     if scenario.disk["kind"] != "hdd":
         return None
     job = Job(fio={"rw": "randread", "bs": "4k", "iodepth": 64})
@@ -155,7 +155,7 @@ def _job(scenario: Scenario, group: Group, job: Job, number: int) -> dict:
 
 
 def _fio(scenario: Scenario, job: Job, name: str, number: int) -> str:
-    """A command line of fio that runs until it is stopped, or as long as its keys say."""
+    """A command line of fio that runs until it is stopped, or for the time in its keys."""
     keys: dict[str, object] = {
         "name": name, "filename": f"/dev/{DISK}", "direct": 1, "ioengine": "libaio",
         "randseed": number + 1, "clocksource": "clock_gettime", "percentile_list": "50:99:99.9",
@@ -211,8 +211,8 @@ def _rates(disk: Mapping[str, object], random_iops: float) -> dict[str, float]:
 def iocost_model(disk: Mapping[str, object], random_iops: float) -> str:
     """The line for io.cost.model; {devno} stands for the disk."""
     rates = _rates(disk, random_iops).items()
-    told = " ".join(f"{key}={round(value)}" for key, value in rates)
-    return f"{{devno}} ctrl=user model=linear {told}"
+    numbers = " ".join(f"{key}={round(value)}" for key, value in rates)
+    return f"{{devno}} ctrl=user model=linear {numbers}"
 
 
 def iocost_qos(disk: Mapping[str, object], random_iops: float) -> str:

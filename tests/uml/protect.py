@@ -18,20 +18,20 @@ from bench.stacks import Model
 from uml.scenario import SCHEDULERS, Goal, Group, Job, Scenario, Scheduler
 
 SHIPPED = Path(__file__).with_name("protect.toml")
-# The part of what it is entitled to that a victim receives; its latency, of that alone.
+# The least part of its entitlement that a victim receives, and its largest P99 over that alone.
 ENTITLED = 0.95
 P99 = 2.0
-# Of what it receives alone it has so many times its share at most (kernel/sutro-window.c).
+# A victim receives at most this many times its share of its rate alone (kernel/sutro-window.c).
 PRICE = 4
-# The weight from which on latency is judged, too: ten times that of the aggressor.
+# With at least this weight, latency is judged, too: ten times that of the aggressor.
 SENSITIVE_WEIGHT = 1000
-# An aggressor with `cgroups` is so many groups with this job each.
+# An aggressor with `cgroups` = N is N groups with this job each.
 OTHER = "other"
 
 
 @dataclass(frozen=True)
 class Rank:
-    """What a victim has more than its aggressor, of weight 100."""
+    """The advantage of a victim over its aggressor, of weight 100: its weight or class."""
 
     weight: Weight = 100
     class_: Annotated[str, OneOf("rt", "be", "idle")] | None = None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What tests/uml/inside/stress.py has to leave behind: nothing.
+"""Checks of the results of tests/uml/inside/stress.py: nothing is left behind.
 
-in_flight   requests that are not done although nobody is left to send any
+in_flight   requests that are not done although no task is left to send any
 dying       cgroups that were removed and are still held
-leaks       objects that nobody points to any more (unless the plan says that there is no kmemleak)
-idle_disks  disks that nothing was read from or written to: a stress that was none
+leaks       objects without a pointer to them (unless the plan has no kmemleak)
+idle_disks  disks without any I/O, which were not tested
 undone      kinds of change that never came
 one_number  1 if the number of hardware queues was never another one
 """

@@ -123,7 +123,7 @@ class Goal(result.Goal):
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario(book.Scenario):
-    """One scenario. Its keys describe it; a title is for what they do not state."""
+    """One scenario. Its keys describe it; a title has facts that they do not state."""
 
     title: str = ""
     disk: Annotated[Table, Model()]
@@ -203,7 +203,7 @@ class Scenario(book.Scenario):
         return now
 
     def entitled(self, at_s: float) -> dict[str, float]:
-        """The share of the whole device that each group has a right to if all want more."""
+        """The share of the whole device that each group is entitled to if all are backlogged."""
         weights = self.weights(at_s)
         shares = {"": 1.0}
         for parent, groups in self.siblings():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Scenarios that a seed draws, and what their groups are due."""
+"""Scenarios that a seed draws, and the entitlements of their groups."""
 
 import math
 from dataclasses import replace

@@ -28,7 +28,7 @@ def line(path: str, time_ns: float) -> str:
 
 
 def sample(at_s: float, **times_ms: float) -> dict:
-    """A sample in which each group (a__x is a/x) has used so much."""
+    """A sample with the device time of each group (a__x is a/x)."""
     times = {f"/{key.replace('__', '/')}": ms * MS for key, ms in times_ms.items()}
     truth = line("total", sum(times.values())) + "".join(line(*item) for item in times.items())
     stat = {path: f"259:0 time_ns={int(time * 1.1)} rbytes=0\n" for path, time in times.items()}
@@ -68,7 +68,7 @@ def by_key(runs: dict[str, Run]) -> dict[tuple[str, str | None], Run]:
 
 
 def series(got: Callable[[float], tuple[float, float]], end_s: float = 10) -> list[dict]:
-    """Samples every 10 ms of what a and b have used by then, in seconds."""
+    """Samples every 10 ms of the use of a and b until then, in seconds."""
     times = [n / 100 for n in range(int(end_s * 100) + 1)]
     return [sample(t, a=1e3 * got(t)[0], b=1e3 * got(t)[1]) for t in times]
 
@@ -136,7 +136,7 @@ def test_throughput_is_compared_with_those_that_share_at_all() -> None:
 def test_speed_against_what_a_group_gets_alone() -> None:
     alone = run([sample(0, a=0), sample(5, a=5000)])
     made = Comparison(scenario(), {("sutro", "a"): alone})
-    # a is entitled to two thirds. The others of its share did what a asked for.
+    # a is entitled to two thirds. The others used the rest of its share.
     shared = run([sample(0, a=0, b=0), sample(10, a=3000, b=6000)])
     assert made.alone_or_entitled(shared, ("a",)) == pytest.approx(0.5)
     assert made.entitled_speed(shared, ("a",)) == pytest.approx(0.45)

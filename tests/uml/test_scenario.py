@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Scenario files of fairness: what they mean."""
+"""Scenario files of fairness: their meaning."""
 
 import ast
 from pathlib import Path

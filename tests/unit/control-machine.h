@@ -23,7 +23,7 @@ void near(double a, double b, double part);
  * struct unit - a cgroup below the root
  * @floor: 0: nothing is promised
  * @cost: device time per unit of rate, on each leaf; 0: not on it
- * @rate: what it gets
+ * @rate: the rate that it receives
  * @is_backlogged: requests of it wait all the time
  */
 struct unit {
@@ -94,7 +94,7 @@ double need(const struct unit *u, uint32_t l);
 double needed(const struct machine *m, uint32_t l);
 /** weights() - sum of the weights of backlogged units on a leaf */
 double weights(const struct machine *m, uint32_t l);
-/** check_ranges() - what is true of any output */
+/** check_ranges() - check properties of any output */
 void check_ranges(const struct machine *m);
 
 #endif

@@ -3,10 +3,10 @@
 /*
  * Usage: fuzz-policyfile [libFuzzer's arguments, FILES]
  *
- * A libFuzzer target: the first byte says what kind of file the rest is. Whatever it
- * is, it is refused with sentences that are fit to be shown, or understood; then what
- * it says is within bounds, and a control file made of it says the same when it is
- * read again, as does each promise that a client of the bus would send.
+ * A libFuzzer target: the first byte selects the kind of file, the rest is its text. The
+ * text is refused with sentences that are fit to be shown, or accepted. Accepted settings
+ * are within bounds, a control file made of them has the same settings when it is read
+ * again, and so has each promise that a client of the bus would send.
  *
  * `meson test` runs it on the files in fuzz-policyfile/ and inputs made from them, for
  * a fixed seed and number; without arguments it runs until it finds something, and a

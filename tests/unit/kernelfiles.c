@@ -153,7 +153,7 @@ static int write_weight(const char *root, const char *path, const char *text)
 
 	if (!value || behind(text, "default")) {
 		if (value && is_bfq)
-			return -EINVAL; /* bfq wants the number alone */
+			return -EINVAL; /* bfq needs the number alone */
 		value = value ? value + 1 : text;
 		r = check_weight(path, value);
 		if (r)
@@ -243,7 +243,7 @@ static int write_scheduler(const char *path, const char *name)
 	return 0;
 }
 
-/* What happens to a write instead: the word behind the suffix that the path has. */
+/* The fault of a write: the word behind the suffix of the path. */
 static char *fault_of(const char *root, const char *path)
 {
 	g_autofree char *file = g_strdup_printf("%s/faults", root);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Ceilings of the cgroup /a as lines of io.max, on two disks and what stands on them:
+ * Ceilings of the cgroup /a as lines of io.max, on two disks and the devices on them:
  *
  *	sda 8:0 -- sda1 8:1 (partition)
  *	  |  `-- dm-0 254:0 (stripe)  --- sdb 8:16

@@ -332,7 +332,7 @@ static void test_refusal_as_text(struct test *t)
 			  "io.sutro.weight: Input/output error"));
 }
 
-/* An attempt for a device that the kernel does not know is left to the caller. */
+/* The caller handles a failed attempt for a device that the kernel does not have. */
 static void test_attempt(struct test *t)
 {
 	struct cglines present;

@@ -134,7 +134,7 @@ static void test_scan(struct test *t)
 	check(a->parent->parent == cgroup_tree_root(t->tree));
 	check(a->inode && cgroup_by_inode(t->tree, a->inode) == a);
 	check(!a->is_delegated);
-	/* What is there is not added again. */
+	/* A present cgroup is not added again. */
 	check(cgroup_tree_scan(t->tree) == 0);
 	check(has_logged(t, ""));
 }

@@ -39,7 +39,7 @@ int main(void)
 	/* Without Class= the file is left alone. */
 	withdraw();
 	check(fake_writes(&roots) == 0);
-	/* What is there already is nothing to restore. */
+	/* A line that is already there needs no record. */
 	state(PROMISE_CLASS_RT);
 	check(fake_writes(&roots) == 0 && fake_has(&roots, RECORD, ""));
 	state(PROMISE_CLASS_IDLE);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Property 16: the control law against disks that do just what their weights say. A
- * unit's rate is what its slowest leaf lets through: min over leaves of share / cost.
- * What a unit leaves unused goes to the others by weight. Weights are in force a tick
- * late; shares received, and times read, are wrong by 3 % each (one sigma, forgotten
- * in 2 s). tests/sim has the same with the real elevator.
+ * Property 16: the control law against disks that divide their time exactly by weight. The
+ * rate of a unit is that of its slowest leaf: min over leaves of share / cost. Time that a
+ * unit does not use goes to the others by weight. Weights are in force a tick late; shares
+ * received, and times read, are wrong by 3 % each (one sigma, correlated over 2 s).
+ * tests/sim has the same with the real elevator.
  */
 
 #include <math.h>
@@ -24,7 +24,7 @@
 /**
  * struct world - the disks
  * @weight: in force
- * @elevator, @reading: what is wrong by how much, now
+ * @elevator, @reading: present errors of shares received and of times read
  */
 struct world {
 	struct machine m;
@@ -51,7 +51,7 @@ static bool uses(const struct world *w, uint32_t i, uint32_t l)
 	return w->m.unit[i].is_backlogged && w->m.unit[i].cost[l] > 0;
 }
 
-/* What is there of a leaf for a unit if the others use what they use. */
+/* The part of a leaf that is left for a unit if the others keep their use. */
 static double share(const struct world *w, uint32_t unit, uint32_t l)
 {
 	bool full[MAX_UNITS] = {};
@@ -148,7 +148,7 @@ static void tick(struct world *w, int t)
 	}
 }
 
-/* Up to four floors on some of the leaves, and others that want all there is. */
+/* Up to four floors on some of the leaves, and backlogged others. */
 static void random_world(struct world *w, double most)
 {
 	struct machine *m = &w->m;
@@ -238,7 +238,7 @@ static bool is_edge(const struct world *w)
 	return edge;
 }
 
-/* A leaf takes twice as long: 2 s after a floor is missed it holds, or is said not to. */
+/* A leaf takes twice as long: 2 s after a floor is missed it holds, or is reported. */
 static void test_step(void)
 {
 	double bad = 0, steps = 0;

@@ -113,7 +113,7 @@ static void test_nested(void)
 	}
 }
 
-/* A cgroup's own requests compete with its children at 100, which nobody can set. */
+/* A cgroup's own requests compete with its children at the fixed weight 100. */
 static void test_own(void)
 {
 	struct control *c;
@@ -179,7 +179,7 @@ static void test_capacity(void)
 	near(control_capacity(c, 0), 0.8, 0.01);
 	near(control_need(c, 0, 0), 0.5, 0.01);
 	near(part(c, unit, others), 0.5 * 1.04, 0.03);
-	/* Not busy: that says nothing. */
+	/* A leaf that is not busy is no evidence. */
 	use(c, 0, 0.5, 0.3);
 	ticks(c, 60);
 	near(control_capacity(c, 0), 0.8, 0.01);
@@ -264,7 +264,7 @@ static enum control_state state_after(struct control *c, double seconds)
 	return control_promise(c, 0)->state;
 }
 
-/* What keeps a promise from holding, from evidence. */
+/* The cause of a missed promise follows from evidence. */
 static void test_causes(void)
 {
 	uint32_t unit, others;
@@ -285,7 +285,7 @@ static void test_causes(void)
 	use(c, unit, 0.45, 1);
 	say(c, 0, 90, 1);
 	check(state_after(c, 1.5) == CONTROL_SETTLING);
-	/* Weights say half of the disk, and it uses a quarter. */
+	/* The unit is entitled to half of the disk by weight, and uses a quarter. */
 	use(c, unit, 0.25, 0.8);
 	say(c, 0, 50, 1);
 	check(state_after(c, 5) == CONTROL_LIMITED);
@@ -293,13 +293,13 @@ static void test_causes(void)
 	use(c, unit, 0.8, 1);
 	say(c, 0, 32, 0.2);
 	check(state_after(c, 5) == CONTROL_CROWDED);
-	/* A leaf without weights: nothing is steered, and that is said. */
+	/* On a leaf without weights nothing is steered, and the state reports that. */
 	control_set_weighted(c, 0, false);
 	say(c, 0, 50, 1);
 	check(state_after(c, 5) == CONTROL_UNWEIGHTED);
 	check(control_weight(c, unit, 0) == 100);
 	control_set_weighted(c, 0, true);
-	/* Bytes arrive, and nobody on the leaf is it. */
+	/* Bytes arrive, and no cgroup on the leaf is charged for them. */
 	*control_use(c, unit, 0) = (struct control_use){};
 	say(c, 0, 60, 1);
 	check(state_after(c, 12) == CONTROL_UNATTRIBUTED);
@@ -385,7 +385,7 @@ static void test_inherit(void)
 	}
 }
 
-/* What was kept over a restart is as good as what was measured. */
+/* A cost that was kept over a restart is as good as a measured one. */
 static void test_learnt(void)
 {
 	uint32_t unit, others;

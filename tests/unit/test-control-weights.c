@@ -11,7 +11,7 @@
 
 #include "control-machine.h"
 
-/* 7, 8: an idle promise costs nobody anything, and is ready to come back. */
+/* 7, 8: an idle promise takes nothing from others, and is ready to come back. */
 static void test_idle(struct machine *m)
 {
 	double before[MAX_UNITS][MAX_LEAVES];
@@ -60,7 +60,7 @@ static void test_idle(struct machine *m)
 
 static unsigned int shrunk;
 
-/* 9, 13: without a promise: the nominal weight, or that ratio; nobody starves. */
+/* 9, 13: cgroups without a promise have nominal weights, or their ratio; none starves. */
 static void test_others(struct machine *m)
 {
 	const struct unit *first = &m->unit[0];
@@ -134,7 +134,7 @@ static void test_scale(struct machine *m)
 	control_free(other.c);
 }
 
-/* 12: what does not change makes no writes. */
+/* 12: without changes there are no writes. */
 static void test_constant(struct machine *m)
 {
 	uint32_t w[MAX_UNITS][MAX_LEAVES];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What the control law grants, and says, for random plants and random or made-up
- * samples. The oracle is arithmetic: shares are floors times the costs that the samples
- * were made with. The numbers are those of the properties in Documentation/design.rst.
+ * Grants and states of the control law, for random plants and random or made-up samples.
+ * The oracle is arithmetic: shares are floors times the costs that the samples were made
+ * with. The numbers are those of the properties in Documentation/design.rst.
  */
 
 #include <math.h>
@@ -48,7 +48,7 @@ static void test_wild(struct machine *m)
 	}
 }
 
-/* 4: what fits is granted, entitled to, and never declared. */
+/* 4: floors that fit are granted, within the entitlement, and never reported as infeasible. */
 static void test_feasible(struct machine *m)
 {
 	scale_floors(m, 0.9);
@@ -208,7 +208,7 @@ static void test_gain(void)
 	control_free(m.c);
 }
 
-/* 14: nobody there, and nothing known. */
+/* 14: no unit uses the disk, and no cost is known. */
 static void test_nothing(void)
 {
 	struct machine m = {

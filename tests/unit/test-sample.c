@@ -100,8 +100,8 @@ static void active(const char *const *lines, size_t n)
 	fake_file(&roots, "/sys/fs/cgroup/io.sutro.active", "%s", t.p ?: "");
 }
 
-/* The governor's samples: those without a line stand still, and numbers that were not
- * seen to grow say nothing.
+/* The governor's samples: cgroups without a line have no use, and numbers that have not
+ * grown since the last pass are no evidence.
  */
 static void test_active(const struct device *sda, const struct device *sdb)
 {

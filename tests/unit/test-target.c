@@ -13,7 +13,7 @@
 
 #define DT_S 0.25
 
-/* 100 reads, all about as slow, for what it has. */
+/* 100 reads of about equal latency, which depends on the share of the unit. */
 static void tick(struct target *t, double us, double time)
 {
 	struct histogram reads = {};
@@ -162,7 +162,7 @@ static void test_enforced(void)
 	check(t.state == CONTROL_INFEASIBLE && t.wanted == 0.01);
 }
 
-/* Whatever comes, what is wanted can be given. */
+/* With any samples, the requested share is within bounds. */
 static void test_wild(void)
 {
 	unsigned int seed = 1;

@@ -41,7 +41,7 @@ def quiet_kernel(kernel_log: KernelLog) -> Iterator[None]:
     yield
     news = kernel_log.news()
     if (complaint := kernel_complaint(news)) or "Call Trace" in news:
-        pytest.fail(f"the kernel said: {complaint or news}", pytrace=False)
+        pytest.fail(f"the kernel logged: {complaint or news}", pytrace=False)
 
 
 @pytest.fixture

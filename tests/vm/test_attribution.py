@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who is charged for I/O through stacks: what always was right, and what only patches make right.
+"""The cgroups that are charged for I/O through stacks, with stock and with patched drivers.
 
 The whole matrix is `./lab bench attribution`; this is the quick part of it.
 """
@@ -43,7 +43,7 @@ def test_raid5_loses_writes_unless_patched() -> None:
 
 
 def test_a_journal_is_no_data() -> None:
-    """ext4 writes its journal and its tables as metadata: what is left is the file, to the byte."""
+    """ext4 writes its journal and its tables as metadata: data are the file, to the byte."""
     written = [row for row in rows("ext4") if row.op == "write"]
     for row in written:
         assert row.data == {row.owner: row.moved}, row

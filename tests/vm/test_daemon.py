@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The daemon with a real systemd: what an administrator states is what the leaves get.
+"""The daemon with a real systemd: the settings of an administrator reach the leaves.
 
-tests/daemon/test_daemon.py, test_leaves.py and test_bus.py state the rest on a fake machine, and
-test_policies.py has the unit file with a drop-in.
+tests/daemon/test_daemon.py, test_leaves.py and test_bus.py have further tests on a fake machine,
+and test_policies.py has the unit file with a drop-in.
 """
 
 import os
@@ -37,7 +37,7 @@ def weights(folder: Path, file: str = SUTRO) -> dict[str, int]:
 
 
 def becomes(folder: Path, wanted: dict[str, int], file: str = SUTRO) -> None:
-    """The weight file says this soon, and says it still a moment later."""
+    """The weight file has these contents soon, and still a moment later."""
     wait_for(lambda: weights(folder, file) == wanted, f"{folder}: {wanted}", SOON_S)
     time.sleep(0.3)
     assert weights(folder, file) == wanted
@@ -91,7 +91,7 @@ def test_scope(leaf: ModelDisk) -> None:
 @pytest.mark.first
 def test_changed_at_run_time(leaf: ModelDisk, units) -> None:
     """set-property, and back to nothing."""
-    # systemd takes the files away when nobody in the slice states a weight any more.
+    # systemd removes the files when no unit in the slice has a weight any more.
     units("other", weight=150)
     unit = units("svc", weight=200)
     becomes(unit.folder, {"default": 200})
@@ -131,7 +131,7 @@ def test_device_weight_on_stack(stripe, units) -> None:
 
 
 def test_bfq_ratio(disk, daemon: None, units) -> None:
-    """On a bfq leaf the weights keep the ratio asked for, which systemd's own numbers do not."""
+    """On a bfq leaf the weights keep the configured ratio, unlike systemd's own numbers."""
     one = disk("ssd", "ssd0", "bfq")
     heavy = units("heavy", weight=2000)
     light = units("light", weight=500)

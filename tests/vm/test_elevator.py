@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The elevator's files: what they take, what they refuse, what they tell."""
+"""The elevator's files: accepted values, refused values, and contents."""
 
 import errno
 import os
@@ -84,7 +84,7 @@ def test_weight_formats(group: Group, sutro_disk: ModelDisk) -> None:
 
 @pytest.mark.parametrize("file", [WEIGHT, CLASS])
 def test_root_has_none(file: str) -> None:
-    """The root cgroup competes with nobody."""
+    """The root cgroup has no competitor."""
     assert not (Group.root().folder / file).exists()
 
 
@@ -218,7 +218,7 @@ def test_module_is_in_use(sutro_disk: ModelDisk) -> None:
 
 @pytest.mark.first
 def test_data_is_what_was_written(group: Group, sutro_disk: ModelDisk) -> None:
-    """Reordering, merging and mixed sizes keep each block what was written last."""
+    """With reordering, merging and mixed sizes, each block has the data that were written last."""
     job = group.run(
         "exec fio --name=v --ioengine=libaio --direct=1 --rw=randwrite --iodepth=32 --size=32m"
         f" --bsrange=4k-64k --blockalign=4k --verify=crc32c --filename={sutro_disk.node}"
@@ -257,7 +257,7 @@ def test_writeback_leaves_slots(group: Group, disk) -> None:
     job = group.run(fio(slow.node, "randwrite", "16k", **writes))
 
     def reach(least: int, most: int) -> None:
-        """Writes take so many slots at last, and never more."""
+        """Writes reach `least` slots, and never have more than `most`."""
         seen: list[int] = []
         wait_for(lambda: seen.append(scheduler.slots(slow.name)) or seen[-1] >= least, "slots", 60)
         seen += [scheduler.slots(slow.name) for _ in range(100)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the elevator tells those who look into it: debugfs, tracepoints, the slots."""
+"""The elevator's internal state for developers: debugfs, tracepoints, the slots."""
 
 import time
 
@@ -56,7 +56,7 @@ def test_groups(two: dict[str, Group], sutro_disk: ModelDisk) -> None:
 
 
 def test_state(two: dict[str, Group], sutro_disk: ModelDisk) -> None:
-    """What waits and what is at the disk; nothing of it when the load has gone."""
+    """Requests in the elevator and at the disk; none when the load has gone."""
     load(sutro_disk, two)
     busy = state(sutro_disk)
     assert busy["rotational"] == "0"
@@ -91,7 +91,7 @@ def test_group_costs(two: dict[str, Group], disk) -> None:
 
 
 def test_slots_refused(two: dict[str, Group], sutro_disk: ModelDisk) -> None:
-    """Who has all slots of his share is counted, in a counter and in the trace."""
+    """A group that has all slots of its share is counted, in a counter and in the trace."""
     knob(sutro_disk, "group_requests").write_text("8")
     with Trace("sutro/sutro_slot_refused") as trace:
         load(sutro_disk, two)
@@ -132,11 +132,11 @@ def test_decisions_are_traced(two: dict[str, Group], disk) -> None:
 
 
 def test_stat_agrees_with_trace(two: dict[str, Group], sutro_disk: ModelDisk) -> None:
-    """What is charged in io.sutro.stat is the sum of what completions cost."""
+    """The charge in io.sutro.stat is the sum of the costs of completions."""
     with Trace("sutro/sutro_complete") as trace:
         job = two["a"].run(fio(sutro_disk.node, "randread", "16k", 4, runtime=2))
         job.communicate(timeout=60)
     costs = [int(event["cost_ns"]) for event in trace.events() if event["cgroup"] == two["a"].id]
     charged = int(groups(sutro_disk)[two["a"].cgroup]["time_ns"])
-    # The last completions are told at the next dispatch.
+    # The last completions are reported at the next dispatch.
     assert 0.98 <= charged / sum(costs) <= 1

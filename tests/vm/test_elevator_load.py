@@ -99,7 +99,7 @@ class Site:
             self.read.update(debug(self.disk, DEBUG[n % len(DEBUG)]).split())
 
 
-# What changes at the same time. With another elevator there is nothing to tune.
+# Changes that run at the same time. With another elevator there is nothing to tune.
 CHANGES = (
     (Site.switch, Site.weigh, Site.come_and_go, Site.read_files),
     (Site.tune, Site.weigh, Site.move, Site.read_debugfs),

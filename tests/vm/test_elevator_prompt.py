@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is prompt goes before its cgroup's turn, as traces show, and is charged all the same.
+"""Prompt requests go before their cgroup's turn, as traces show, and are charged all the same.
 
-Who traces has one CPU (tests/lab/stages.py).
+The guest has one CPU (tests/lab/stages.py), because these tests trace.
 """
 
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_metadata_is_prompt(tree: Subtree, metadata) -> None:
 
 
 def test_swapping_is_no_way_around(tree: Subtree, disk) -> None:
-    """Swap-outs are prompt, and charged: who only swaps gets no more than its share by it."""
+    """Swap-outs are prompt, and charged: a group that only swaps gets no more than its share."""
     one = disk("ssd", "req0", "sutro", bus_kbps=20000)
     run("mkswap", one.node)
     run("swapon", one.node)

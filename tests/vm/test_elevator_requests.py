@@ -96,9 +96,9 @@ def test_sync_write_among_writeback(tree: Subtree, disk) -> None:
         f"print(open('/sys/block/{one.name}/stat').read().split()[4])\n"
     )
     job = tree.child("a").run("exec python3 -c " + shlex.quote(command))
-    said = ended(job)
+    printed = ended(job)
     # In the order of sectors it would be the 141st.
-    assert int(said) < 100
+    assert int(printed) < 100
     run("blockdev", "--flushbufs", one.node)
     total = one.truth().total
     assert (total.wbytes, total.wios) == (151 * 4096, 150)
@@ -198,7 +198,7 @@ def test_hardware_queues(tree: Subtree, disk, queues: int) -> None:
     used = device_time_ns(one, [group.cgroup for group in two.values()], 3, 6)
     heavy, light = (used[group.cgroup] for group in two.values())
     assert heavy > light > 0
-    # nr_requests is of each queue, and changes under load.
+    # nr_requests holds for each hardware queue, and may change under load.
     for slots in (8, 64, 256):
         (scheduler.queue(one.name) / "nr_requests").write_text(str(slots))
         time.sleep(0.2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the elevator tells of each group: latencies of reads, and who is in use."""
+"""The elevator's statistics of each group: latencies of reads, and groups in use."""
 
 import os
 import time
@@ -15,7 +15,7 @@ from rig.sutro import ACTIVE, RLAT_FROM_NS, active, knob, rlat, rlat_percentile
 from rig.unit import fio, fio_report
 
 STAT = "io.sutro.stat"
-# After so long without a request a group is no longer in use.
+# After this time without a request, a group is no longer in use.
 ACTIVE_S = 5
 # fio's clock is read before a read is submitted and after its end has been reaped: it sees more,
 # and its own buckets are 1.6 % wide.
@@ -25,7 +25,7 @@ FIO_LATENCIES = {"lat_percentiles": 1, "percentile_list": "50:95:99", "output-fo
 
 @pytest.fixture
 def slow_disk(disk: Callable[..., ModelDisk]) -> ModelDisk:
-    """An ssd whose latencies are large against what a slow machine adds to them."""
+    """An ssd whose latencies are large compared with the delays of a slow machine."""
     made = disk("ssd", "slow0", "sutro", channels=4, read_us=8000, noise_percent=40, bus_kbps=20000)
     return made
 
@@ -36,9 +36,9 @@ def read_once(group: Group, disk: ModelDisk, seed: int = 1) -> None:
     ended(group.run(job))
 
 
-def fio_percentiles(said: str) -> dict[float, int]:
-    """What fio saw, in ns from before the submission to the end."""
-    found = fio_report(said)["read"]["lat_ns"]["percentile"]
+def fio_percentiles(printed: str) -> dict[float, int]:
+    """The latencies of fio, in ns from before the submission to the end."""
+    found = fio_report(printed)["read"]["lat_ns"]["percentile"]
     return {float(percent): ns for percent, ns in found.items()}
 
 
@@ -66,10 +66,10 @@ def test_latencies_are_those_that_fio_sees(
 ) -> None:
     """Percentiles of rlat and of fio agree, and each read is counted once."""
     job = group.run(fio(slow_disk.node, "randread", "16k", iodepth, runtime=6, **FIO_LATENCIES))
-    said = ended(job)
+    printed = ended(job)
     counts = rlat(group.read(STAT), slow_disk.devno)
     assert sum(counts) == parse_io_stat(group.read(STAT), slow_disk.devno)["rios"] > 100
-    agrees(counts, fio_percentiles(said))
+    agrees(counts, fio_percentiles(printed))
 
 
 def test_latencies_include_the_wait_for_a_slot(tree: Subtree, slow_disk: ModelDisk) -> None:
@@ -77,15 +77,15 @@ def test_latencies_include_the_wait_for_a_slot(tree: Subtree, slow_disk: ModelDi
     group, other = tree.child("a"), tree.child("b")
     scheduler.tune(slow_disk.name, "sutro", 64)
     knob(slow_disk, "group_requests").write_text("2")
-    # Whoever is alone may have all slots: the other one is never without a request.
+    # A group that is alone may have all slots: the other one is never without a request.
     other.run(fio(slow_disk.node, "randread", "16k", 8, seed=2))
     wait_for(lambda: slow_disk.truth().of(other.cgroup).rios > 10, "the other's reads")
-    # Who has just had a slot is not to have the next one before those who wait have looked.
+    # A task that has just had a slot pauses, so that waiting tasks get the next one.
     keys = {"ioengine": "psync", "jobs": 16, "thinktime": 2000, "runtime": 8, **FIO_LATENCIES}
     job = group.run(fio(slow_disk.node, "randread", "16k", seed=3, **keys))
-    said = ended(job)
+    printed = ended(job)
     counts = rlat(group.read(STAT), slow_disk.devno)
-    agrees(counts, fio_percentiles(said))
+    agrees(counts, fio_percentiles(printed))
     # Eight turns of 8 ms; once they have a slot they wait for two at most.
     assert rlat_percentile(counts, 50)[0] > 30e6
 
@@ -102,7 +102,7 @@ def test_only_reads_have_latencies(group: Group, slow_disk: ModelDisk) -> None:
 
 
 def test_merged_reads_are_one(group: Group, sutro_disk: ModelDisk) -> None:
-    """What has been merged is one request here as it is in rios."""
+    """Merged requests count as one request here, as in rios."""
     knob(sutro_disk, "direct").write_text("0")
     ended(group.run(fio(sutro_disk.node, "read", "4k", 64, iodepth_batch=16, runtime=3)))
     stat = parse_io_stat(group.read(STAT), sutro_disk.devno)
@@ -118,7 +118,7 @@ def test_active_is_of_the_root(group: Group) -> None:
 
 
 def test_active_has_the_values_of_stat(tree: Subtree, sutro_disk: ModelDisk, disk) -> None:
-    """Who has used a disk has a line for it, with the words of io.sutro.stat; nobody else has."""
+    """Only a group that has used a disk has a line for it, with the words of io.sutro.stat."""
     second = disk("ssd", "second0", "sutro")
     one, both, never = (tree.child(name) for name in ("one", "both", "never"))
     read_once(one, sutro_disk)

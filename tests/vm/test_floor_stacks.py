@@ -22,12 +22,12 @@ def test_crypt_over_raid1() -> None:
         Crowd(made.top, made.disks) as crowd,
     ):
         crowd.held(FLOOR / 3)
-        (said,) = bus.promises(DB)
-        assert said["amplification"] == pytest.approx(1, abs=0.1)
+        (promise,) = bus.promises(DB)
+        assert promise["amplification"] == pytest.approx(1, abs=0.1)
 
 
 def test_loop() -> None:
-    """A loop device gives its slots to who comes first, until its queue has weights as well."""
+    """A loop device serves its slots first come, first served, until its queue has weights, too."""
     files = {"kind": "ext4", "name": "files", "over": ["ssd0"]}
     image = {"kind": "loop", "name": "image", "over": ["files"], "size_mb": 48}
     with built(1, files, image, size_mb=96) as made:
@@ -35,8 +35,8 @@ def test_loop() -> None:
         bus.use(made.disks[0].node)
         with Crowd(made.top, made.disks, iodepth=64) as crowd:
             crowd.promise(FLOOR / 2)
-            wait_for(lambda: crowd.told()[0][0] == "unweighted", "unweighted", 2 * SOON_S)
-            assert made.top in crowd.told()[0][1]
+            wait_for(lambda: crowd.reported()[0][0] == "unweighted", "unweighted", 2 * SOON_S)
+            assert made.top in crowd.reported()[0][1]
             bus.use(made.top)
             crowd.settles(FLOOR / 2)
             assert leaves() == [made.top, "/dev/ssd0"]
@@ -67,8 +67,8 @@ def test_leaf_added() -> None:
                 # All of it on the new disk.
                 with Crowd(made.top, [*made.disks, added], offset="100m") as crowd:
                     crowd.promise(FLOOR / 2)
-                    wait_for(lambda: crowd.told()[0][0] == "unweighted", "unweighted", SOON_S)
-                    assert "/dev/ssd1" in crowd.told()[0][1]
+                    wait_for(lambda: crowd.reported()[0][0] == "unweighted", "unweighted", SOON_S)
+                    assert "/dev/ssd1" in crowd.reported()[0][1]
                     bus.use(made.top)
                     crowd.settles(FLOOR / 2)
             finally:
@@ -102,7 +102,7 @@ def test_raid_member_fails() -> None:
             run_again("mdadm", "--quiet", made.top, "--remove", "/dev/ssd1")
             wait_for(lambda: leaves() == ["/dev/ssd0"], "one leaf", SOON_S)
             crowd.holds(FLOOR / 2)
-        # While somebody reads without a pause md gets no further, whatever the scheduler.
+        # While a unit reads without a pause, md does not go on, with any scheduler.
         md = Path("/sys/class/block") / Path(made.top).resolve().name / "md"
         run("mdadm", "--quiet", made.top, "--add", "/dev/ssd1")
         wait_for(lambda: (md / "degraded").read_text() == "0\n", "the mirror is whole", 60)

@@ -46,13 +46,15 @@ def test_stripe(crowd: Crowd) -> None:
     assert together > 0.9 * 2 * KBPS / 1000
 
     def exact() -> bool:
-        (said,) = bus.promises(DB)
-        return said["state"] == "held" and said["got"] == pytest.approx(said["value"], rel=0.2)
+        (promise,) = bus.promises(DB)
+        return promise["state"] == "held" and promise["got"] == pytest.approx(
+            promise["value"], rel=0.2
+        )
 
     wait_for(exact, "a rate close to the floor", 60)
-    (said,) = bus.promises(DB)
-    assert said["value"] == FLOOR * 10**6
-    assert {leaf["leaf"] for leaf in said["leaves"]} == {"/dev/ssd0", "/dev/ssd1"}
+    (promise,) = bus.promises(DB)
+    assert promise["value"] == FLOOR * 10**6
+    assert {leaf["leaf"] for leaf in promise["leaves"]} == {"/dev/ssd0", "/dev/ssd1"}
     assert len(lines(crowd.db)) == 3
     bus.call("ResetPolicy", "ss", DB, "runtime")
     wait_for(lambda: lines(crowd.db) == {"default": "100"}, "no lines of db", SOON_S)
@@ -60,7 +62,7 @@ def test_stripe(crowd: Crowd) -> None:
 
 
 def test_infeasible(crowd: Crowd) -> None:
-    """More than there is: importance decides, it is told at once, and again when it holds."""
+    """Floors do not fit: importance decides, and the state is reported at once, and on recovery."""
     crowd.held()
     since = time.time() - 1
     with bus.Listener() as heard:
@@ -69,12 +71,12 @@ def test_infeasible(crowd: Crowd) -> None:
         crowd.promise(32, "rig-big0.service", Importance="100")
         state = ["rig-big0.service", KEY, crowd.top, "infeasible"]
 
-        def told() -> bool:
+        def is_infeasible() -> bool:
             return any(
                 list(one.arguments[:4]) == state for one in heard.of("PromiseChanged", began)
             )
 
-        wait_for(told, "PromiseChanged of big0", SOON_S)
+        wait_for(is_infeasible, "PromiseChanged of big0", SOON_S)
         crowd.settles()
         journal = run("journalctl", "--unit=sutrod", f"--since=@{since:.0f}", "--catalog")
         assert "rig-big0.service: ReadBandwidthMin=" in journal and "does not hold" in journal
@@ -106,7 +108,7 @@ def test_killed(crowd: Crowd) -> None:
             assert len(lines(crowd.db)) == 3
             sutrod.comes_back(old)
             crowd.holds()
-        assert crowd.told() == [("held", "")]
+        assert crowd.reported() == [("held", "")]
     assert fall.lowest > 1000
 
 
@@ -123,7 +125,7 @@ def test_restarted(crowd: Crowd, how: str) -> None:
         else:
             run("systemctl", "restart", "sutrod")
         crowd.holds()
-        wait_for(lambda: crowd.told() == [("held", "")], "held", SETTLES_S)
+        wait_for(lambda: crowd.reported() == [("held", "")], "held", SETTLES_S)
     assert fall.lowest > 1000
 
 
@@ -146,7 +148,7 @@ def test_systemd(crowd: Crowd, verb: str) -> None:
         run("systemctl", verb)
         crowd.holds(seconds=3)
     assert fall.lowest > 1000
-    assert crowd.told() == [("held", "")]
+    assert crowd.reported() == [("held", "")]
 
 
 @pytest.mark.first
@@ -194,7 +196,7 @@ def test_ceiling(crowd: Crowd) -> None:
 
 
 def test_class_idle(crowd: Crowd) -> None:
-    """Class=idle: next to nothing while others read, all of it when nobody does."""
+    """Class=idle: next to nothing while others read, all of the disk when no other unit reads."""
     bus.set_policy("rig-big0.service", Class="idle")
     time.sleep(1)
     assert crowd.mbps(2, "big0") < 2

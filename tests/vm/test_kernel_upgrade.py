@@ -76,7 +76,7 @@ def test_upgrade_with_linux_source_held_back(held_source: None) -> None:
     assert built()
     before, status_before = modules(), status()
 
-    # What apt runs: dpkg ends with an error if a package cannot be configured.
+    # The command of apt: dpkg ends with an error if a package cannot be configured.
     run("dpkg", "--install", *files(), timeout_s=TIMEOUT_S)
     try:
         assert not_configured() == []

@@ -82,9 +82,9 @@ def measured(unit: str) -> bool:
     return {one["measured_at"] for one in bus.promises(unit)} == {"volume"}
 
 
-def target(unit: str, **said: str) -> None:
+def target(unit: str, **assignments: str) -> None:
     """Set targets and wait until they are measured."""
-    bus.set_policy(unit, **said)
+    bus.set_policy(unit, **assignments)
     wait_for(lambda: measured(unit), "measured at the volume", SOON_S)
 
 
@@ -204,7 +204,7 @@ def test_partition_and_slice(
         bus.call("ResetPolicy", "ss", "system.slice", "runtime")
 
 
-# what the daemon needs for it
+# requirements of the daemon
 
 
 def test_attached_only_with_a_target(stripe: Stack, fio: Start) -> None:
@@ -242,14 +242,14 @@ def test_target_beside_a_neighbour(stripe: Stack, units: Callable[..., Unit]) ->
     try:
         target(db, LatencyTarget=f"{stripe.top} 1us P90")
         wait_for(lambda: state(db) == "infeasible", "infeasible", SOON_S)
-        (told,) = bus.promises(db)
-        assert told["cause"].startswith("the P90 of its reads at /dev/dm-")
-        assert told["got"] > SLOW_US / 2
-        goal_ms = 3 * told["got"] // 1000
+        (promise,) = bus.promises(db)
+        assert promise["cause"].startswith("the P90 of its reads at /dev/dm-")
+        assert promise["got"] > SLOW_US / 2
+        goal_ms = 3 * promise["got"] // 1000
         target(db, LatencyTarget=f"{stripe.top} {goal_ms}ms P90")
         wait_for(lambda: state(db) == "held", "held", SOON_S)
-        (told,) = bus.promises(db)
-        assert (told["value"], told["percentile"]) == (goal_ms * 1000, 90)
-        assert told["got"] <= told["value"]
+        (promise,) = bus.promises(db)
+        assert (promise["value"], promise["percentile"]) == (goal_ms * 1000, 90)
+        assert promise["got"] <= promise["value"]
     finally:
         bus.call("ResetPolicy", "ss", db, "runtime")

@@ -107,7 +107,7 @@ def resolves(alert: str, **labels: str) -> None:
 
 @pytest.fixture
 def db(leaf: ModelDisk, units: Callable[..., Unit]) -> Iterator[Unit]:
-    """A unit that reads a disk in use by sutro; what a test sets for it goes."""
+    """A unit that reads a disk with sutro; its settings are removed after the test."""
     unit = units("db", fio(leaf.node, rw="randrw", rwmixread=80, iodepth=8, bs="16k"), weight=200)
     yield unit
     bus.call("ResetPolicy", "ss", DB, "runtime")
@@ -200,7 +200,7 @@ def test_measure(leaf: ModelDisk) -> None:
 
 
 def test_dashboard(db: Unit) -> None:
-    """Each query has a result, but for those that look for what does not hold."""
+    """Each query has a result, except queries for promises that do not hold."""
     CONF.parent.mkdir(exist_ok=True)
     CONF.write_text("[Capacity]\nDevice=/dev/ssd0 read=20M write=20M\n")
     bus.call("Reload")

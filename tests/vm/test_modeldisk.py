@@ -23,14 +23,14 @@ SECTOR = 512
     ("kind", "numbers"), [("hdd", QUICK_HDD), ("ssd", {"cache_kb": 512}), ("nvme", {})]
 )
 def test_data(kind: str, numbers: dict[str, int]) -> None:
-    """What is written is read back, with and without a cache, in requests of 512 B to 300 KiB."""
+    """Written data are read back, with and without a cache, in requests of 512 B to 300 KiB."""
     with ready(kind, **numbers) as disk:
-        said = run(
+        printed = run(
             "fio", "--name=v", f"--filename={disk.node}", "--direct=1", "--ioengine=libaio",
             "--rw=randrw", "--bsrange=512-300k", "--iodepth=16", "--size=8m", "--verify=crc32c",
             "--randseed=11", "--fsync=37", "--output-format=json",
         )  # fmt: skip
-        job = fio_report(said)
+        job = fio_report(printed)
         assert job["error"] == 0 and job["read"]["total_ios"] > 20
 
 
@@ -169,7 +169,7 @@ def test_lvm(disk, stack) -> None:
 
 
 def started(group: Group, disk: ModelDisk, rw: str, bs: str, count: int) -> subprocess.Popen:
-    """So many requests of a cgroup."""
+    """Start `count` requests of a cgroup."""
     keys = {"number_ios": count, "time_based": 0, "output-format": "json"}
     return group.run(fio(disk.node, rw, bs, 8, **keys))
 
@@ -195,7 +195,7 @@ def test_truth_by_cgroup(tree: Subtree) -> None:
 
 
 def test_truth_outlives_cgroup(tree: Subtree) -> None:
-    """A removed cgroup keeps its line, the next of that path continues it, reset forgets it."""
+    """A removed cgroup keeps its line, the next of that path continues it, reset drops it."""
     with ready("ssd") as disk:
         for wanted in (10, 20):
             gone = tree.child("gone")

@@ -16,7 +16,7 @@ PLACES = [n * 7919 % 60000 * 4096 for n in range(30)]
 
 
 def announced(name: str) -> str:
-    """What the block layer knows of the cache."""
+    """The write cache as the block layer shows it."""
     return (scheduler.queue(name) / "write_cache").read_text().strip()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What flash of modeldisk should do: its times, and a copy of the hash that maps pages to
+"""The oracle for flash of modeldisk: its times, and a copy of the hash that maps pages to
 channels."""
 
 import heapq
@@ -21,7 +21,7 @@ def time_us(disk: ModelDisk, write: bool, nbytes: int) -> float:
 
 @pytest.mark.parametrize(("kind", "slower", "depth"), [("ssd", 100, 32), ("nvme", 400, 1024)])
 def test_full_depth(kind: str, slower: int, depth: int) -> None:
-    """Rate and charge of a drive that is so much slower are max(pages * L / N, bytes / B)."""
+    """Rate and charge of a slower drive are max(pages * L / N, bytes / B)."""
     with ready(kind) as disk:
         disk.set(
             read_us=disk.number("read_us") * slower,
@@ -66,7 +66,7 @@ def lone_read_ns(disk: ModelDisk, offset: int, nbytes: int) -> int:
 
 @pytest.mark.parametrize("seed", [1, 77])
 def test_lone_reads(seed: int) -> None:
-    """100 reads of 128 KiB at depth 1 take what channels and bus give, to the nanosecond."""
+    """100 reads of 128 KiB at depth 1 take the time of channels and bus, to the nanosecond."""
     nbytes, rng = 131072, random.Random(seed)
     with ready("ssd", seed=seed) as disk, Direct(disk.node, nbytes) as io:
         for _ in range(100):
@@ -77,7 +77,7 @@ def test_lone_reads(seed: int) -> None:
 
 
 def test_noise() -> None:
-    """Noise is the same for the same seed, another for another, and even."""
+    """Noise is the same for the same seed, differs for another one, and is evenly distributed."""
 
     def answers(seed: int) -> int:
         with ready("ssd", seed=seed, noise_percent=20, hiccup_us=1000) as disk:

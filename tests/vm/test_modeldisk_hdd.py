@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What an hdd of modeldisk should do: closed formulas, and a simulation of shortest positioning
+"""The oracle for an hdd of modeldisk: closed formulas, and a simulation of shortest positioning
 first, computed from its numbers independently of the module."""
 
 import math

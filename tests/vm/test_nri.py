@@ -291,10 +291,10 @@ def test_refused(node: Node) -> None:
     assert "no mount and no block device" in refused(node.pod("bad4", **place))
     memory = node.pod("bad5", **{"read-min.data": "1M"})
     run("mount", "-t", "tmpfs", "tmpfs", memory.volume)
-    said = refused(memory)
+    message = refused(memory)
     run("umount", memory.volume)
-    assert 'volume "data" is out of reach' in said
-    assert "tmpfs: it is in memory" in said
+    assert 'volume "data" is out of reach' in message
+    assert "tmpfs: it is in memory" in message
     node.pod("first", **{"read-min.data": "30M"}).start()
     too_much = node.pod("second", **{"read-min.data": "11M"})
     assert "can promise 40M, of which 30M are promised" in refused(too_much)

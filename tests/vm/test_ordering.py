@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the tasks of one cgroup get of it: disciplines, ioprio, cooperators."""
+"""Order among the tasks of one cgroup: disciplines, ioprio, cooperators."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_classes(tree: Subtree, disk, kind: str) -> None:
 
 
 def test_class_alone_has_all(tree: Subtree, disk) -> None:
-    """The idle class is as fast as any where nobody else is."""
+    """Without competitors, the idle class is as fast as any."""
     one = disk("ssd", "ssd0", "sutro", **NUMBERS["ssd"])
     group = tree.child("a")
     alone = rates(group, one, {"be": {}})["be"]
@@ -80,7 +80,7 @@ SLOW = {"size_mb": 1024, "bandwidth_kbps": 30000}
 
 
 def pieces(group: Group, disk: ModelDisk, tasks: int, kib: int) -> float:
-    """Pieces per second read by tasks, each of which takes the next one that nobody has."""
+    """Pieces per second read by tasks, each of which takes the next free piece."""
     program = Path(__file__).parents[1] / "rig" / "handout.py"
     job = group.run(f"exec python3 {program} {disk.node} {tasks} {kib << 10} 2")
     return float(ended(job))

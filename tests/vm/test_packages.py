@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The packages on a stock Debian: what they bring."""
+"""The packages on a stock Debian: their files and effects."""
 
 import re
 from pathlib import Path

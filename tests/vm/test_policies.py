@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Policies of units in real units, files and programs.
 
-tests/daemon/test_policies.py and test_promises.py state the rest on a fake machine.
+tests/daemon/test_policies.py and test_promises.py have further tests on a fake machine.
 """
 
 import time
@@ -17,22 +17,22 @@ from rig.unit import Unit
 
 SOON_S = 60.0
 NOBODY = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
-UNIT_FILE = Path("/run/systemd/system/rig-said.service")
+UNIT_FILE = Path("/run/systemd/system/rig-values.service")
 POLICY_D = Path("/etc/sutro/policy.d")
 
 
-def said(unit: str) -> dict[str, int]:
+def values(unit: str) -> dict[str, int]:
     """Values of the promises of a unit, by key."""
     return {one["key"]: one["value"] for one in bus.promises(unit)}
 
 
 def becomes(unit: str, wanted: dict[str, int]) -> None:
     """The promises of a unit are these soon."""
-    wait_for(lambda: said(unit) == wanted, f"{unit}: {wanted}", SOON_S)
+    wait_for(lambda: values(unit) == wanted, f"{unit}: {wanted}", SOON_S)
 
 
 def source(unit: str) -> str:
-    """Where its one promise is said."""
+    """The file and line of the one promise of a unit."""
     (one,) = bus.promises(unit)
     return one["source"]
 
@@ -58,7 +58,7 @@ def unit_file() -> Iterator[Path]:
     run("systemctl", "daemon-reload")
 
 
-# where it is said
+# where it is values
 
 
 def test_unit_file_and_drop_in(leaf: ModelDisk, unit_file: Path) -> None:
@@ -89,7 +89,7 @@ def test_unit_file_and_drop_in(leaf: ModelDisk, unit_file: Path) -> None:
     run("systemctl", "daemon-reload")
     becomes(unit_file.name, {"ReadBandwidthMin": 5_000_000})
     assert bus.get("PolicyErrors") == []
-    # systemd itself has nothing to say against the section.
+    # systemd itself does not complain about the section.
     assert "X-Sutro" not in run("journalctl", f"--since=@{since:.0f}", "_PID=1", "--output=cat")
 
 
@@ -104,7 +104,7 @@ def test_policy_file(leaf: ModelDisk, units, policy_file: Path) -> None:
     late = units("glob-b")
     becomes(late.unit, {"ReadBandwidthMin": 4_000_000})
     assert source(late.unit) == f"{policy_file}:4"
-    assert said(other.unit) == {}
+    assert values(other.unit) == {}
 
     policy_file.unlink()
     run("systemctl", "reload", "sutrod")
@@ -187,14 +187,14 @@ def test_program(leaf: ModelDisk, units, kind: str, text: str) -> None:
         except AssertionError as error:
             raise AssertionError(run("systemctl", "status", "--no-pager", service)) from error
         assert source(unit.unit).startswith("client :")
-        # A sutrod that is new is told again.
+        # The client sends its settings to a new sutrod again.
         run("systemctl", "restart", "sutrod")
         becomes(unit.unit, {"ReadBandwidthMin": 4_000_000})
         sutrod.kill_and_wait()
         becomes(unit.unit, {"ReadBandwidthMin": 4_000_000})
-        # Nobody may start it again in this moment.
+        # systemd must not start it again in this moment.
         run("systemctl", "kill", "--signal=SIGKILL", service)
-        wait_for(lambda: said(unit.unit) == {}, "no promise", 60)
+        wait_for(lambda: values(unit.unit) == {}, "no promise", 60)
         # Restart=on-failure.
         becomes(unit.unit, {"ReadBandwidthMin": 4_000_000})
         run("systemctl", "stop", service)
@@ -205,11 +205,11 @@ def test_program(leaf: ModelDisk, units, kind: str, text: str) -> None:
         folder.rmdir()
 
 
-# who may
+# authorization
 
 
 def test_nobody(leaf: ModelDisk, units) -> None:
-    """Everybody may look; nobody without authority may change."""
+    """Every user may read; only authorized users may change."""
     unit = units("svc")
     bus.set_policy(unit.unit, ReadBandwidthMin=f"{leaf.node} 4M")
     becomes(unit.unit, {"ReadBandwidthMin": 4_000_000})

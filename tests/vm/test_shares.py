@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The elevator's promise: backlogged groups get true device time in the ratio of their weights.
 
-tests/uml/quick.toml states shares in virtual time, with tighter bounds. Here are the packaged
-module on a stock kernel, and what a scenario has no words for.
+tests/uml/quick.toml has tests of shares in virtual time, with tighter bounds. Here are the packaged
+module on a stock kernel, and cases that a scenario cannot describe.
 """
 
 import time

@@ -185,8 +185,8 @@ def configure() -> None:
     """The files of Slurm, with the lines of sutroctl slurm-gres."""
     gres, nodes, types = [], [], ""
     for number, (node, mbps) in enumerate(DECLARED.items(), 1):
-        said = run("sutroctl", "slurm-gres", f"--node={node}", f"read=/dev/scratch:{mbps}M")
-        lines = [line for line in said.splitlines() if not line.startswith("#")]
+        printed = run("sutroctl", "slurm-gres", f"--node={node}", f"read=/dev/scratch:{mbps}M")
+        lines = [line for line in printed.splitlines() if not line.startswith("#")]
         gres.append(lines[0])
         types = lines[1]
         nodes.append(f"{lines[2]} {NODE.format(address=ADDRESS, port=17000 + number)}")
@@ -312,9 +312,9 @@ def test_refused(jobs: Cluster) -> None:
     plain = jobs.job("n1", 0, "--hold")
     for one in (job, held, plain):
         for change in ("Extra=sutro:read=/dev/scratch:50M", "Gres=sutro_read:dev__scratch:1"):
-            said = refused(lambda one=one, change=change: run(
+            printed = refused(lambda one=one, change=change: run(
                 "scontrol", "update", f"JobId={one.id}", change))  # fmt: skip
-            assert said
+            assert printed
     assert refused(lambda: run("scontrol", "update", f"JobId={held.id}", "Gres=none"))
     assert job.show("Extra") == "sutro:read=/dev/scratch:5M"
     (floor,) = [p for p in bus.promises() if p["cgroup"] == job.cgroup]

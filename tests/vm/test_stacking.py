@@ -82,7 +82,7 @@ def test_initramfs() -> None:
 
 @pytest.mark.parametrize(("name", "changes"), STACKS)
 def test_the_owner_is_charged(name: str, changes: dict[str, object]) -> None:
-    """Data, parity, pre-reads, copies and what workers write late are charged to the owner."""
+    """Data, parity, pre-reads, copies and late writes of workers are charged to the owner."""
     for row in rows(name, **changes):
         assert row.share is not None and row.share >= OWNED, row
 
@@ -91,7 +91,7 @@ def test_the_owner_is_charged(name: str, changes: dict[str, object]) -> None:
 
 
 def fast(disk: MakeDisk, count: int, size_mb: int) -> list[ModelDisk]:
-    """Disks that nobody has to wait for: these tests count references."""
+    """Disks without delays: these tests count references."""
     made = [disk("nvme", f"d{n}", size_mb=size_mb, seed=n + 1) for n in range(count)]
     for one in made:
         one.hurry()
@@ -206,9 +206,9 @@ def test_light_writer_slows_no_other(
 def test_no_cgroup_stops_the_array(
     disk: MakeDisk, stack: MakeStack, tree: Subtree, controller: str
 ) -> None:
-    """A cgroup that has used up what it may have at the members: the others write on.
+    """A cgroup has reached its limit at the members: the others write on.
 
-    What raid5d writes for it is a debt of it, so each of two writers has the half.
+    Writes of raid5d for it are a debt of it, so each of two writers has the half.
     """
     top, disks = slow(disk, stack)
     groups = [tree.child("free"), tree.child("bound")]

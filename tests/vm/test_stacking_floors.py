@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Floors on devices that write more than is written: what a byte costs is measured.
+"""Floors on devices that amplify writes: the cost of a byte is measured.
 
-Runs in guests with sutro-stacking-dkms, where those bytes are charged to who writes. The judge is
+Runs in guests with sutro-stacking-dkms, where those bytes are charged to the writer. The oracle is
 the truth of the disks below, beside io.stat of the logical device.
 """
 
@@ -13,35 +13,35 @@ from rig.shell import wait_for
 from rig.stack import snapshot
 
 WRITES = {"rw": "randwrite", "bs": "16k"}
-# Slow enough for an emulated CPU, a tenth of what the others write.
+# Slow enough for an emulated CPU: a tenth of the rate of other tests.
 NUMBERS = {"size_mb": 320, "bus_kbps": 10000}
 
 
 def cost(crowd: Crowd, seconds: float = 3) -> tuple[float, float]:
     """Bytes at the disks for each that db writes: as the daemon has it, and in truth."""
-    said = []
+    measured = []
     began = time.monotonic()
     while time.monotonic() < began + seconds:
-        said += [one["amplification"] for one in bus.promises(DB)]
+        measured += [one["amplification"] for one in bus.promises(DB)]
         time.sleep(0.25)
     ended = time.monotonic()
     below = sum(crowd.watch.used(("bytes", d.name, "db"), began, ended) for d in crowd.disks)
     written = crowd.watch.used(("logical", "db"), began, ended)
-    return sum(said) / len(said), below / written
+    return sum(measured) / len(measured), below / written
 
 
 def holds_at_its_cost(crowd: Crowd, by: str) -> float:
-    """A floor of the half of all holds, and its cost is known and told; returns that."""
+    """A floor of half of the device holds, and its cost is measured and reported; returns that."""
     together = sum(crowd.mbps(2, unit.name) for unit in crowd.units)
     floor = round(together / 2, 2)
     crowd.held(floor)
-    said, truth = cost(crowd)
+    measured, truth = cost(crowd)
     # The daemon's mean goes further back than the truth looked at here.
-    assert truth / 1.5 <= said <= truth * 1.5
+    assert truth / 1.5 <= measured <= truth * 1.5
     crowd.holds(floor)
     crowd.promise(together * 3)
-    wait_for(lambda: crowd.told()[0][0] == "infeasible", "infeasible", 60)
-    assert by in crowd.told()[0][1]
+    wait_for(lambda: crowd.reported()[0][0] == "infeasible", "infeasible", 60)
+    assert by in crowd.reported()[0][1]
     return truth
 
 

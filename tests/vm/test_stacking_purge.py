@@ -9,7 +9,7 @@ from test_stacking import MODULES, STOCK, out_of_tree
 
 
 def test_stock_modules_come_back() -> None:
-    """The package leaves nothing behind, and what it replaced is found and loads."""
+    """The package leaves nothing behind, and the drivers that it replaced load again."""
     updates = Path("/lib/modules", kernel(), "updates/dkms")
     assert {f"{module}.ko" for module in MODULES} <= {
         path.name.split(".ko")[0] + ".ko" for path in updates.iterdir()
@@ -20,7 +20,7 @@ def test_stock_modules_come_back() -> None:
     assert not list(Path("/var/lib/dkms").glob("sutro-stacking*"))
     for module in MODULES:
         assert "/kernel/drivers/md/" in run("modinfo", "--filename", module)
-    # What others loaded on top goes first.
+    # Modules that depend on these are removed first.
     run("modprobe", "--remove", "--all", *STOCK)
     for module in [name for name in MODULES if name != "dm-mod"]:
         run("modprobe", "--remove", module)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Two units of weights 200 and 100, equally busy on a stack: what each has of the disks below.
+"""Shares of two units of weights 200 and 100, equally busy on a stack, at the disks below.
 
-With the drivers of sutro-stacking-dkms the true device time is 2 : 1. Without them nobody knows
-whose it is; this file then tells what the units have, and judges no more than that they have some:
+With the drivers of sutro-stacking-dkms the true device time is 2 : 1. Without them its owner is
+lost; this file then prints the rates of the units, and only requires that they are above 0:
 
     ./lab test --stage measure -- -s tests/vm/test_stacking_shares.py
 """
@@ -22,7 +22,7 @@ from rig.unit import Unit, fio, start, stop
 
 MODULES = ("dm-mod", "dm-thin-pool", "raid456")
 WEIGHTS = {"heavy": 200, "light": 100}
-# Much slower than an emulated CPU can ask for what is below.
+# Much slower than the requests of an emulated CPU.
 DISK = {"size_mb": 128, "bus_kbps": 6000}
 # Each takes 16 entries of the cache of stripes, all of them 512.
 STRIPES = {"rw": "randwrite", "bs": "128k", "iodepth": 16}
@@ -100,8 +100,8 @@ def test_whole_stripes(patched: bool) -> None:
 def test_copy_on_write(patched: bool) -> None:
     """Each write of 4 KiB copies a block of 64 KiB that a snapshot shares.
 
-    Merged copies are of many sizes. What each size costs is known after some hundred copies, and
-    until then shares are not what they should be: so the disk is not too slow for that.
+    Merged copies are of many sizes. The cost of each size is known after some hundred copies, and
+    until then shares are wrong: so the disk is fast enough for these copies.
     """
     layer = {"kind": "thin", "name": "t", "over": ["ssd0"], "size_mb": 240}
     with built(1, layer, **{**DISK, "size_mb": 600, "bus_kbps": 40000}) as made:
@@ -112,7 +112,7 @@ def test_copy_on_write(patched: bool) -> None:
 
 @pytest.mark.parametrize("mode", ["direct", "bitmap"])
 def test_integrity_writes(patched: bool, mode: str) -> None:
-    """Writes of data and tags, without a journal: that would be nobody's."""
+    """Writes of data and tags, without a journal, which would have no owner."""
     table = f"0 65536 integrity {{0}} 0 - {mode[0].upper()} 2 internal_hash:crc32c block_size:4096"
     layer = {"kind": "dm", "name": "checked", "over": ["ssd0"], "table": table}
     with built(1, layer, **{**DISK, "size_mb": 64, "queue_depth": 4}) as made:

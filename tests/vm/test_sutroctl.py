@@ -46,15 +46,18 @@ def test_use_and_release(stripe) -> None:
 
 @pytest.mark.first
 def test_explain(stripe, units) -> None:
-    """explain has what the kernel's files hold, and what the unit got of each leaf."""
+    """explain has the contents of the kernel's files, and the share of the unit on each leaf."""
     bus.use(stripe.top)
     job = fio(stripe.top, "randread", "64k", 32)
     unit = units("svc", job, weight=200, device_weights={stripe.top: 300})
     time.sleep(2.5)
-    said = ask("explain", unit.unit, stripe.top)
-    assert (said["cgroup"], said["device"]) == (unit.cgroup, os.path.realpath(stripe.top))
-    assert {leaf["leaf"] for leaf in said["leaves"]} == LEAVES
-    for leaf in said["leaves"]:
+    explanation = ask("explain", unit.unit, stripe.top)
+    assert (explanation["cgroup"], explanation["device"]) == (
+        unit.cgroup,
+        os.path.realpath(stripe.top),
+    )
+    assert {leaf["leaf"] for leaf in explanation["leaves"]} == LEAVES
+    for leaf in explanation["leaves"]:
         assert (leaf["backend"], leaf["asked"], leaf["settled"]) == ("sutro", 300, True)
         assert leaf["written"].split()[-1] == leaf["read_back"].split()[-1] == "300"
         # It is alone on the disk.
@@ -78,8 +81,8 @@ def test_set(stripe, units) -> None:
     assert unit.read("io.sutro.weight").splitlines() == ["default 450"]
     # With the last weight of a slice systemd takes the I/O controller away, and the files too.
     run("sutroctl", "set", unit.unit, "default", "--runtime")
-    said = ask("explain", unit.unit)
-    assert (said["weight"], said["weight_set"]) == (100, False)
+    explanation = ask("explain", unit.unit)
+    assert (explanation["weight"], explanation["weight_set"]) == (100, False)
 
 
 def test_plot_png(tmp_path) -> None:

@@ -14,7 +14,7 @@ MIRROR = "0 {sectors} mirror core 1 1024 2 {0} 0 {1} 0"
 
 
 def layer(kind: str, over: int | str = 2, **keys: object) -> dict[str, object]:
-    """A layer over so many disks, or over the layer of that name."""
+    """A layer over a number of disks, or over the layer of that name."""
     below = [over] if isinstance(over, str) else [f"ssd{n}" for n in range(over)]
     return {"kind": kind, "name": f"the_{kind}", "over": below, **keys}
 
@@ -39,7 +39,7 @@ STACKS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def running() -> Iterator[None]:
-    """All of this asks a running daemon."""
+    """These tests call a running daemon."""
     run("systemctl", "start", "sutrod.service")
     yield
     run("systemctl", "stop", "sutrod.service")
@@ -56,7 +56,7 @@ def test_stack(disk, stack, name: str) -> None:
         _, _, steps = bus.resolve(made.top)
         return list(dict.fromkeys(step["kind"] for step in steps))[: len(kinds)]
 
-    # lvm makes a mirror out of a linear volume; the daemon hears of that from udev, a little later.
+    # lvm makes a mirror out of a linear volume; the daemon's event of udev comes a little later.
     wait_for(lambda: found() == kinds, f"{made.top} as {kinds}", 60)
     device, leaves, _ = bus.resolve(made.top)
     assert device == node
@@ -72,7 +72,7 @@ def test_stack(disk, stack, name: str) -> None:
         known[f"ssd{n}"]["leaf"] and known[f"ssd{n}"]["kind"] == "disk" for n in range(count)
     )
     if made.top != node:
-        # The daemon hears of names from udev, which is a little later than the device.
+        # The daemon gets names from udev, a little later than the device.
         name = Path(node).name
         wait_for(lambda: made.top in bus.devices()[name]["aliases"], f"{made.top} as alias", 60)
 
@@ -91,7 +91,7 @@ def test_mount_point_and_file(disk, stack) -> None:
 
 
 def test_leaf_and_its_scheduler(disk) -> None:
-    """A leaf resolves to itself and tells its scheduler."""
+    """A leaf resolves to itself, with its scheduler."""
     one = disk("ssd", "ssd0")
     assert bus.resolve(one.node)[:2] == (one.node, [one.node])
     known = bus.devices()["ssd0"]
@@ -108,12 +108,12 @@ def test_disks_come_and_go(disk) -> None:
     one.unplug()
     with pytest.raises(bus.BusError, match=re.escape("/dev/ssd0")):
         bus.resolve("/dev/ssd0")
-    # The node is gone at once; that the device is gone the daemon hears from udev, a little later.
+    # The node is gone at once; the daemon's event about the device comes a little later.
     wait_for(lambda: "ssd0" not in bus.devices(), "ssd0 forgotten", 60)
 
 
 @pytest.mark.parametrize("path", ["/proc", "/sys/kernel", "/run", "/dev/null", "/dev/shm"])
 def test_path_without_queue(path: str) -> None:
-    """What is not on a block device has no queue, and the error names that."""
+    """A path on no block device has no queue, and the error names that."""
     with pytest.raises(bus.BusError, match="(?i)queue|block device"):
         bus.resolve(path)

@@ -38,7 +38,7 @@ READY_POLL_S = 0.5
 
 @dataclass(frozen=True)
 class Served:
-    """What a load got: transactions or operations per second, and the 99th percentile."""
+    """Result of a load: transactions or operations per second, and the 99th percentile."""
 
     per_s: float
     p99_ms: float
@@ -96,7 +96,7 @@ class Pgbench(Application):
         self._data = folder / "postgresql"
         (self._programs,) = Path("/usr/lib/postgresql").glob("*/bin")
         data = shlex.quote(str(self._data))
-        # The service itself extracts its data: pages and inodes are charged to who used them first.
+        # The service extracts its data, because the first user of pages and inodes is charged.
         command = f"tar --extract --file={DATA} --directory={data} && "
         command += f"exec {self._programs}/postgres -D {data} -k {SOCKETS}"
         properties = {**COUNTED, "User": "postgres", "MemoryMax": MEMORY_MAX}
@@ -143,9 +143,9 @@ class Pgbench(Application):
 
     def served(self) -> Served:
         assert self._load
-        said, _ = self._load.communicate(timeout=TIMEOUT_S)
+        printed, _ = self._load.communicate(timeout=TIMEOUT_S)
         if self._load.returncode:
-            raise RuntimeError(f"pgbench: status {self._load.returncode}: {said.strip()}")
+            raise RuntimeError(f"pgbench: status {self._load.returncode}: {printed.strip()}")
         (log,) = SOCKETS.glob(f"{LOG.name}.*")
         return pgbench_served(log.read_text().splitlines(), self._from_s)
 
@@ -157,7 +157,7 @@ class Pgbench(Application):
 
 
 def pgbench_served(lines: Iterable[str], from_s: float) -> Served:
-    """What a log of pgbench shows from a moment on: CLIENT NUMBER TIME_US SCRIPT END_S END_US."""
+    """The log of pgbench from a moment on: CLIENT NUMBER TIME_US SCRIPT END_S END_US."""
     ended_s, latency_us = [], []
     for line in lines:
         words = line.split()
@@ -225,7 +225,7 @@ class DbBench(Application):
         return found[1]
 
     def _wait_for(self, count: int) -> None:
-        """Until so many benchmarks have ended."""
+        """Wait until `count` benchmarks have ended."""
 
         def ended() -> bool:
             if len(db_bench_served(OUTPUT.read_text())) >= count:
@@ -246,7 +246,7 @@ def _same(source: str, target: str) -> None:
 
 
 def db_bench_served(text: str) -> list[Served]:
-    """What the output of db_bench shows of each benchmark that has ended."""
+    """The results in the output of db_bench, of each benchmark that has ended."""
     rates, latencies = RATE.findall(text), READS_P99.findall(text)
     return [
         Served(float(rate), float(us) / 1e3) for rate, us in zip(rates, latencies, strict=False)

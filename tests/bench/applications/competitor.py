@@ -58,7 +58,7 @@ class Competitor:
         return Unit("flood", dd_writer(str(self._flood), FLOOD_MB), properties=COUNTED)
 
     def clean(self) -> None:
-        """Leave nothing in memory: of what it has written, and of what the next one will read.
+        """Leave nothing in memory of its writes, and of the reads of the next competitor.
 
         The pages of a service that has ended no longer count for its MemoryMax=.
         """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Numbers out of runs, and whether they are those that a scenario requires.
+"""Numbers of runs, and whether they meet the requirements of a scenario.
 
-| metric | what it is |
+| metric | meaning |
 | --- | --- |
 | per_s | transactions or operations per second of the database |
 | p99_ms | 99th percentile of their latency |
@@ -10,7 +10,7 @@
 | kept | per_s over the smaller of that alone and the part of it that the floor promises |
 | database_mbps, competitor_mbps | bytes that they read and write on the device |
 | disk_busy | part of the time that the busiest leaf worked |
-| cpu_idle | part of the CPU that stood idle: with little of it the disks are not what is measured |
+| cpu_idle | idle part of the CPU: if it is small, the run has measured the CPU, not the disks |
 
 Alone is under `none`. Each number is the median of the rounds, with their standard deviation.
 """
@@ -49,7 +49,7 @@ def numbers(run: Run, alone: Run, floor: float) -> dict[str, float]:
 
 
 def alone_results(scenario: Scenario, alone: Run) -> Iterator[Result]:
-    """What the database has alone."""
+    """The result of the database alone."""
     for metric, value in numbers(alone, alone, scenario.floor).items():
         if metric not in COMPARED and metric != "competitor_mbps":
             yield Result(scenario.name, BASELINE, metric, value, detail={"beside": ""})
@@ -72,8 +72,8 @@ def results(scenario: Scenario, beside: str, runs: Sequence[Run], alone: Run) ->
                 # Nothing is promised to it that could be kept.
                 continue
             one = summed_up(scenario.name, name, metric, [each[metric] for each in rounds])
-            told = mine[-1].explanation if metric == EXPLAINED else ""
-            why = {"explanation": told} if told else {}
+            explanation = mine[-1].explanation if metric == EXPLAINED else ""
+            why = {"explanation": explanation} if explanation else {}
             one = replace(one, detail={**about, **one.detail, **why})
             goals = [g for g in scenario.goal if g.metric == metric and g.about(beside)]
             for goal in goals:

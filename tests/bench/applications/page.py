@@ -61,7 +61,7 @@ def _cell(here: Sequence[Object], metric: str, scheduler: str) -> str:
 
 
 def _number(value: object) -> str:
-    """Three digits are enough; `never` for what did not come about."""
+    """A number with three digits; `never` for an event that did not happen."""
     if not isinstance(value, int | float):
         return "never"
     return number(float(f"{value:.3g}"))

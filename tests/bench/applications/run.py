@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Run a database alone, then beside each competitor under each scheduler.
 
-Nothing is judged here; what was seen goes back as a `Run` each. The data are made once for each
-scenario. A run:
+Nothing is judged here; each run returns its measurements as a `Run`. The data are made once for
+each scenario. A run:
 
     the disks are fast: the database gets into the same state as before each other run
     the leaves get their scheduler, and sutrod its policies
@@ -42,7 +42,7 @@ CALIBRATION_S = 2.0
 
 @dataclass(frozen=True)
 class Run:
-    """What was seen; beside is empty where the database was alone, why where the run failed."""
+    """Measurements; `beside` is empty for the database alone, `why` is set if the run failed."""
 
     scheduler: str
     beside: str
@@ -124,7 +124,7 @@ class Ground:
             disk.slow()
 
     def _calibrated(self) -> dict[str, Truth]:
-        """What the disks did for random reads of 4 KiB with a full queue."""
+        """Rates of the disks for random reads of 4 KiB with a full queue."""
         reads = fio(self._device, "randread", "4k", iodepth=64)
         unit = Unit("calibration", reads, properties=COUNTED)
         with ExitStack() as undo:
@@ -218,7 +218,7 @@ def seen(
     end: Moment,
     explanation: str,
 ) -> Run:
-    """A run from what its load got and from counters at both ends of the measured time."""
+    """A run, from the result of its load and counters at both ends of the measured time."""
     seconds = end.at_s - begin.at_s
     rates = [
         Rates(

@@ -5,7 +5,7 @@
     bfq            io.bfq.weight in the ratio of the parts: a floor of 0.6 is 600 : 400
     iocost         the same in io.weight, above mq-deadline; the model is that of iocost.py
     sutro-floor    sutroctl policy set UNIT ReadBandwidthMin="DEVICE BYTES" WriteBandwidthMin=...;
-                   a floor is the part of what the database alone reads and writes
+                   a floor is a part of the rates of the database alone
     sutro-latency  sutroctl policy set UNIT LatencyTarget="DEVICE TIME"
 
 Weights for Sutro are those that units have by themselves.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Attacks on the daemon: a table of what a setpoint and the daemon take, judged by goals.
+"""Attacks on the daemon: a table of the times of setpoints and the daemon, judged by goals.
 
 It runs in the build root, as root, with sutrod of this tree; ./lab bench attacks does that.
 """

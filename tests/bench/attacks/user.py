@@ -3,8 +3,9 @@
 
     python3 -m bench.attacks.user NAME FOLDER
 
-FOLDER is the directory of the delegated cgroup. The program becomes the user nobody, prints a line,
-and runs the attack, one function below, until it is ended. It prints the number of steps then.
+FOLDER is the directory of the delegated cgroup. The program becomes the user `nobody`, prints a
+line, and runs the attack, one function below, until it is ended. Then it prints the number of
+steps.
 """
 
 import contextlib
@@ -44,7 +45,7 @@ def connection() -> dbus.bus.BusConnection:
 
 
 def sender(method: str, *arguments: object, interface: str = INTERFACE) -> Step:
-    """A call that nobody waits for."""
+    """A call without a reply."""
     bus = connection()
 
     def send() -> None:

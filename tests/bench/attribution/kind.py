@@ -42,21 +42,21 @@ def results(book: Book, options: Options, say: Say) -> Iterator[list[Result]]:
 
 
 def text(row: Row) -> str:
-    """One line: the share of the owner, and what was charged to others."""
+    """One line: the share of the owner, and the bytes charged to others."""
     what = f"{row.stack} {row.op} {row.mode}".rstrip()
     if row.status != MEASURED:
         return f"{what}: {row.status}: {row.reason}"
     others = {cgroup: number for cgroup, number in row.data.items() if cgroup != row.owner}
-    said = f"{what}: {row.share:.1%} of {mib(sum(row.data.values()))}"
+    text = f"{what}: {row.share:.1%} of {mib(sum(row.data.values()))}"
     if others:
-        said += f"; {amounts(others)}"
+        text += f"; {amounts(others)}"
     if row.metadata:
-        said += f"; metadata: {amounts(row.metadata, row.owner)}"
-    return said
+        text += f"; metadata: {amounts(row.metadata, row.owner)}"
+    return text
 
 
 def amounts(charged: Mapping[str, int], owner: str = "") -> str:
-    """Cgroups and what they are charged, the largest first."""
+    """Cgroups and the bytes they are charged, the largest first."""
     largest = sorted(charged.items(), key=lambda item: -item[1])
     return ", ".join(f"{'owner' if name == owner else name} {mib(n)}" for name, n in largest)
 

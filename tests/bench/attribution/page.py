@@ -115,15 +115,17 @@ def _why(one: Object) -> str:
 
 
 def _whom(one: Object) -> str:
-    """Who else was charged one per cent or more."""
+    """Other cgroups that were charged one per cent or more."""
     charged = one["charged_bytes"]
     least = (1 - WHOLE) * sum(charged.values())
     names = [n for n, number in charged.items() if n not in (one["owner"], "/") and number >= least]
-    said = ", ".join(
+    amounts = ", ".join(
         f"``{name}`` {percent(charged[name] / sum(charged.values()))}" for name in names
     )
     return (
-        f"{one['scenario']}, {one['op']} {one['mode']}, {one['scheduler']}: {said}" if said else ""
+        f"{one['scenario']}, {one['op']} {one['mode']}, {one['scheduler']}: {amounts}"
+        if amounts
+        else ""
     )
 
 

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Let a cgroup use a stack, and ask the leaves whom they have charged.
+"""Let a cgroup use a stack, and read from the leaves which cgroups they have charged.
 
 For each use of a stack (read or write, direct or buffered):
 
     everything dirty is written, caches are dropped, the leaves are at rest, their books are empty
     a process in the owner's cgroup moves a known number of bytes, in a place not used before
-    buffered writes are left to the flusher: nobody calls fsync, and somebody else has the device
-    open, because the last one to close a block device writes all of it back
+    buffered writes are left to the flusher: no task calls fsync, and this program has the device
+    open, because the last close of a block device writes all of it back
     when no leaf has been used for a while, their books are read
 
-The owner's cgroup stays until then. The leaves are model disks: each knows by cgroup what bytes it
-really served (tests/modeldisk). Data are all bytes there, parity and copies too, but for requests
-marked REQ_META and for leaves that hold only metadata; these are told apart. With
+The owner's cgroup stays until then. The leaves are model disks, which count the bytes that they
+served for each cgroup (tests/modeldisk). Data are all bytes there, parity and copies too, except
+requests marked REQ_META and leaves that hold only metadata, which are counted apart. With
 
     leaf d0: /owner 8 MiB, / 8 MiB of which 1 MiB REQ_META       charged_share = 8 / (8 + 7)
 
-Where a patched driver marks what others may wait for, and has an owner for it, that counts as data.
+If a patched driver marks requests that others may wait for, and they have an owner, they are data.
 
 udev stays away in that time: it would look into each device that was closed after writing, and have
 it written back first.
@@ -51,7 +51,7 @@ METRIC = "charged_share"
 MEASURED, MISSING, BROKEN = "measured", "not measured", "error"
 # The flusher comes soon, and finds old what has just been written.
 SOON = {"vm.dirty_writeback_centisecs": 20, "vm.dirty_expire_centisecs": 20}
-# Nothing reached the leaves for so long: nothing is on its way any more, journals apart.
+# If nothing reaches the leaves for this time, nothing is on its way any more, journals apart.
 QUIET_S = 1.5
 # For the same reason as rig.shell.TIMEOUT_S: a clock may leap.
 REST_TIMEOUT_S = 600.0
@@ -60,7 +60,7 @@ POLL_S = 0.1
 GAP_MIB = 1
 # Requests that fill places are large.
 FILL_KIB = 1024
-# What is compressible is so in each of these.
+# Compressible contents are compressible in each block of this size.
 PAGE = 4096
 
 
@@ -117,7 +117,7 @@ def measure(spec: Scenario, say: Say) -> Iterator[Row]:
 
 
 def judged(row: Row, truths: Mapping[str, Truth], spec: Scenario) -> Row:
-    """The row with what the leaves say; one whose bytes they have not seen is no measurement."""
+    """The row with the counts of the leaves; without any counted bytes it is no measurement."""
     data: Counter[str] = Counter()
     metadata: Counter[str] = Counter()
     seen = 0
@@ -147,7 +147,7 @@ def _has_module(name: str) -> bool:
 
 @contextmanager
 def _standing(spec: Scenario) -> Iterator[Site]:
-    """The stack over fast leaves, filled, and a cgroup for who will use it."""
+    """The stack over fast leaves, filled, and a cgroup for its user."""
     with ExitStack() as undo:
         undo.enter_context(sysctl(SOON))
         disks = {}
@@ -173,7 +173,7 @@ class Site:
         self._owner = owner
 
     def build(self) -> None:
-        """Make the layers, and fill places where and when the stack wants it."""
+        """Make the layers, and fill places where and when the stack needs it."""
         build(self._stack, self._spec.layer, self._fill)
         if all(layer["kind"] != FILL for layer in self._spec.layer):
             self._fill(self._top)
@@ -266,7 +266,7 @@ class Site:
 
 
 class Block:
-    """Memory for a request, as direct I/O wants it: aligned, and never twice the same to write."""
+    """Memory for a request of direct I/O: aligned, and with new contents for each write."""
 
     def __init__(self, size: int, compressible: bool):
         self.size = size
@@ -274,7 +274,7 @@ class Block:
         self._random = PAGE // 4 if compressible else PAGE
 
     def renew(self) -> None:
-        """New contents: what is the same might be written once only."""
+        """New contents, because equal contents might be written once only."""
         for page in range(0, self.size, PAGE):
             self.memory[page : page + self._random] = os.urandom(self._random)
 

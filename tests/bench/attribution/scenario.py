@@ -51,7 +51,7 @@ class Scenario(book.Scenario):
         return {name: size_mib for name, size_mib in self.leaves.items() if name in words}
 
     def uses(self) -> list[tuple[str, str]]:
-        """What is done to it, in this order: pairs of op and mode."""
+        """The uses of the stack, in this order: pairs of op and mode."""
         return [(op, mode) for op in self.ops for mode in self.modes]
 
     @property

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Run tests of blktests inside the guest under one scheduler; print a line for each.
 
-What came out goes to --out after each test: rows.json, and kernel/GROUP-NNN.log. The test that is
-running is in the file `now`: if the guest does not survive it, the host knows. Exit status 0: all
-tests have ended, however. 3: one is stuck, and the guest is of no use any more.
+After each test, the results go to --out: rows.json, and kernel/GROUP-NNN.log. The file `now` names
+the running test, for the host, if the guest does not survive it. Exit status 0: all tests have
+ended, passed or not. 3: one is stuck, and the guest is of no use any more.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def text(row: Row, scheduler: str) -> str:
     """One line."""
     took = f" in {row.seconds:.1f} s" if row.seconds is not None else ""
     why = f": {row.reason}" if row.reason else ""
-    lines = [f"{scheduler}: {row.name} {row.status}{took}{why}", *(f"  | {x}" for x in row.said)]
+    lines = [f"{scheduler}: {row.name} {row.status}{took}{why}", *(f"  | {x}" for x in row.excerpt)]
     return "\n".join(lines)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A user's clone of blktests: which tests it has, and what a guest needs of it.
+"""A user's clone of blktests: its tests, and the part of it that a guest needs.
 
-tests/block/001, ... are bash. One that has `test_device()` wants to be given a disk, unless
+tests/block/001, ... are bash. One that has `test_device()` needs a disk, unless
 `fallback_device()` makes one. src/openclose, ... are programs that the user has built there: a test
-that misses one says so, and does not run.
+that misses one reports that, and does not run.
 """
 
 import os
@@ -23,7 +23,7 @@ class CloneError(ValueError):
 
 
 def check(clone: Path) -> None:
-    """Say what is wrong with a folder that cannot be used."""
+    """Raise an error that names the fault of a folder that cannot be used."""
     for part in ("check", "common/rc", "src/Makefile", "tests/block/rc"):
         if not (clone / part).is_file():
             raise CloneError(f"{clone}: no clone of blktests ({WHERE}): {part} is not there")
@@ -57,7 +57,7 @@ def wants_disk(text: str) -> bool:
 
 
 def copied(clone: Path, target: Path) -> None:
-    """Copy what runs, and not what earlier runs have left."""
+    """Copy the tests and programs, without the results of earlier runs."""
     shutil.copytree(clone, target, symlinks=True, ignore=shutil.ignore_patterns(*NOT_NEEDED))
 
 

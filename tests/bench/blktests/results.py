@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What blktests says of a test, and what two schedulers make of it.
+"""Results of blktests, and the comparison of two schedulers by them.
 
 A test leaves a file for each place it ran at: `nodev` if it made its own device, `nodev_sdebug` for
 a variant of it, or the name of the disk it was given. Lines are a key, a tab, a value:
 
-    results/sda/block/005    status  fail       results/sda/block/005.out.bad   what it printed
-                             reason  output     results/sda/block/005.dmesg     what the kernel did
+    results/sda/block/005    status  fail       results/sda/block/005.out.bad   output of the test
+                             reason  output     results/sda/block/005.dmesg     kernel log
                              runtime 10.2s
 
-Why a test did not run is only on standard output, below its line, and a group that cannot run at
-all has nothing but that:
+The reason why a test did not run is only on standard output, below its line; for a group that
+cannot run at all, that is the only result:
 
     block/011 => sda (disable PCI device while doing I/O)        [not run]
         command setpci is not available
     throtl/***                                                   [not run]
         command bc is not available
 
-What passes under the first scheduler must pass under sutro, and what sutro fails must fail under
-the first one, too. The kernel may complain only as it did there.
+A test that passes under the first scheduler must pass under sutro, and one that fails under sutro
+must fail under the first one, too. The kernel log may have only the complaints that it had there.
 """
 
 import math
@@ -39,9 +39,9 @@ STUCK = 3
 HEAD = re.compile(r"\S+/(?:\d{3}|\*{3})(?: => (\S+))?( .*)\[(passed|failed|not run)\]")
 # Times and counts, of the last run and of this one.
 MEASURED = re.compile(r"\s+\S.*\s\.\.\.(\s|$)")
-# Of what a failed test says, so much is kept.
-SAID_LINES = 12
-# What differs between two complaints about the same: times, addresses, numbers of processes.
+# Lines that are kept of the output of a failed test.
+EXCERPT_LINES = 12
+# Parts in which equal complaints differ: times, addresses, numbers of processes.
 ACCIDENTAL = re.compile(r"^\[[^]]*\]|0x[0-9a-f]+|\b[0-9a-f]{16}\b|\d+|\[[\w: -]*\]")
 
 
@@ -54,7 +54,7 @@ class Row:
     status: str
     reason: str = ""
     seconds: float | None = None
-    said: tuple[str, ...] = ()
+    excerpt: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -69,33 +69,35 @@ class Row:
 
 def from_object(keys: Mapping) -> Row:
     """The row of a JSON object."""
-    return Row(**{**keys, "said": tuple(keys["said"])})
+    return Row(**{**keys, "excerpt": tuple(keys["excerpt"])})
 
 
 def rows(test: str, results: Path, output: str) -> list[Row]:
     """All rows of a test that has ended, from its files and its standard output."""
-    said = _said(output)
+    printed = _by_place(output)
     found = []
     for file in sorted(results.glob(f"*/{test}")):
         place = file.relative_to(results).parts[0]
         keys = dict(line.split("\t", 1) for line in file.read_text().splitlines() if "\t" in line)
         status = STATUS.get(keys.get("status", ""), FAILED)
-        lines = _of_place(said, place, status)
+        lines = _of_place(printed, place, status)
         reason = keys.get("reason", "") if status == FAILED else ""
         if status == NOT_RUN:
             reason, lines = "; ".join(lines), []
         found.append(Row(test, place, status, reason, _seconds(keys), tuple(lines)))
     if found:
         return found
-    reasons = [line for (*_, status), lines in said.items() if status == NOT_RUN for line in lines]
+    reasons = [
+        line for (*_, status), lines in printed.items() if status == NOT_RUN for line in lines
+    ]
     if reasons:
         return [Row(test, "", NOT_RUN, "; ".join(dict.fromkeys(reasons)))]
-    last = tuple(output.strip().splitlines()[-SAID_LINES:])
-    return [Row(test, "", FAILED, "no result", said=last)]
+    last = tuple(output.strip().splitlines()[-EXCERPT_LINES:])
+    return [Row(test, "", FAILED, "no result", excerpt=last)]
 
 
-def _said(output: str) -> dict[tuple[str, str, str], list[str]]:
-    """The lines below each head, each once: by disk (or NO_DISK), what is in brackets, status."""
+def _by_place(output: str) -> dict[tuple[str, str, str], list[str]]:
+    """The lines below each head, each once: by disk (or NO_DISK), text in brackets, and status."""
     found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     key = None
     for line in output.splitlines():
@@ -112,16 +114,18 @@ def _said(output: str) -> dict[tuple[str, str, str], list[str]]:
     return found
 
 
-def _of_place(said: Mapping[tuple[str, str, str], list[str]], place: str, status: str) -> list[str]:
-    """What was said of a place: NO_DISK_VARIANT is that of a head with (VARIANT)."""
-    for (disk, brackets, kind), lines in said.items():
+def _of_place(
+    printed: Mapping[tuple[str, str, str], list[str]], place: str, status: str
+) -> list[str]:
+    """The output about a place: NO_DISK_VARIANT is that of a head with (VARIANT)."""
+    for (disk, brackets, kind), lines in printed.items():
         variant = place.removeprefix(disk).lstrip("_")
         if (
             kind == status
             and place.startswith(disk)
             and (not variant or f"({variant})" in brackets)
         ):
-            return lines[:SAID_LINES]
+            return lines[:EXCERPT_LINES]
     return []
 
 
@@ -176,8 +180,8 @@ def _result(name: str, scheduler: str, row: Row | None, goal: Goal | None) -> Re
     detail: dict[str, object] = {"status": _status(row), "reason": row.reason if row else ""}
     if row and row.seconds is not None:
         detail["seconds"] = row.seconds
-    if row and row.said:
-        detail["said"] = list(row.said)
+    if row and row.excerpt:
+        detail["excerpt"] = list(row.excerpt)
     return Result(name, scheduler, "passed", VALUE[_status(row)], goal, detail)
 
 
@@ -199,11 +203,11 @@ def new_complaints(
 
 
 def judged(found: Sequence[Case], complaints: Sequence[str]) -> list[Result]:
-    """All numbers, and the goal that the kernel has nothing new to say."""
+    """All numbers, and the goal that the kernel log has no new complaints."""
     goal = Goal("complaints", max=0)
     detail: dict[str, object] = {"lines": list(complaints)}
-    said = Result("kernel log", OURS, "complaints", len(complaints), goal, detail)
-    return [*(result for case in found for result in case.results()), said]
+    printed = Result("kernel log", OURS, "complaints", len(complaints), goal, detail)
+    return [*(result for case in found for result in case.results()), printed]
 
 
 def summary(found: Sequence[Case]) -> str:

@@ -7,9 +7,9 @@ of scsi_debug (in the group scsi, that only):
 
     block/005    TEST_DEVS=(/dev/model /dev/sda)
     zbd/003      none: it makes a zoned null_blk if it is given none
-    throtl/001   none: it makes null_blk and scsi_debug disks, and wants to load these itself
+    throtl/001   none: it makes null_blk and scsi_debug disks, and has to load these itself
 
-A test that does not end in time is killed after the kernel was asked to log who waits for what.
+A test that does not end in time is killed, after the kernel has logged all blocked tasks.
 """
 
 import os
@@ -30,12 +30,12 @@ from bench.blktests.results import FAILED, Row, rows
 
 RULE = Path("/run/udev/rules.d/99-blktests.rules")
 CONFIG = "lab.config"
-# Some tests read a GiB of what they are given.
+# Some tests read a GiB of their disk.
 DISK_MIB = 1024
 # Others take two buffers as large as the disk of scsi_debug, which is memory itself.
 SMALL_MIB = 256
 SMALL = ("block/042",)
-# What may go wrong with a disk without being a mistake of the bench.
+# Failures of a disk that are no mistakes of the bench.
 TROUBLE = (OSError, RuntimeError, TimeoutError)
 SCSI_DEBUG = Path("/sys/bus/pseudo/drivers/scsi_debug")
 

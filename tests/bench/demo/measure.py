@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Numbers out of a run.
+"""Numbers of a run.
 
-| metric | what it is |
+| metric | meaning |
 | --- | --- |
 | mbps | bandwidth of a unit at the logical device, with its share of the true device time |
 | bandwidth_ratio | first unit's bandwidth at the logical device over the second's |
 | device_time_ratio | the same of true device time: at each leaf, and at all of them together |
-| worst_share_error | largest distance of a unit's true share from its due, as a part of that |
+| worst_share_error | largest distance of a unit's true share from its entitlement, over that |
 | aggregate_mbps | bandwidth of all units at the logical device |
-| follow_s | from asking for new weights until true shares are, and stay, within 10 % of them |
+| follow_s | from the request of new weights until true shares are, and stay, within 10 % of them |
 | completion_s | how long the unit ran for which the scenario waited |
 | disk_busy | part of the time that the least busy leaf worked |
-| cpu_idle | part of the CPU that stood idle: with little of it the disks are not what is measured |
+| cpu_idle | idle part of the CPU: if it is small, the run has measured the CPU, not the disks |
 
 Goals `against` another scheduler are on the ratio of sutro's number to that one's.
 

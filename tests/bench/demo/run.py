@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Run a scenario: make the disks and the stack once, then let the units run under each scheduler.
 
-Nothing is judged here; what was seen goes back as a `Run` per scheduler.
+Nothing is judged here; the measurements are returned as a `Run` for each scheduler.
 """
 
 import os
@@ -28,7 +28,7 @@ from bench.stacks import built, sysctl
 
 @dataclass(frozen=True)
 class Run:
-    """What one scheduler did with a scenario: the samples, and the measured time by their clock."""
+    """A scenario under one scheduler: the samples, and the measured time by their clock."""
 
     scenario: Scenario
     scheduler: str
@@ -78,7 +78,7 @@ def _device(stack: Stack, top: str) -> str:
 
 def _unit(spec: UnitSpec, top: str, device: str, ends: bool) -> Unit:
     on_device = {device: spec.device_weight} if spec.device_weight else {}
-    # A unit that is waited for must stay known to systemd until it was asked how long it took.
+    # A unit that is waited for must stay in systemd until its duration has been read.
     properties = {"RemainAfterExit": "yes"} if ends else {}
     return Unit(spec.name, spec.command(top), spec.weight, on_device, properties)
 
@@ -133,7 +133,7 @@ def _wait_for_end(unit: Unit, timeout_s: float) -> None:
 def _events(
     scenario: Scenario, everyone: list[Unit], device: str, from_s: float
 ) -> Iterator[float]:
-    """Let the events of a scenario happen; yields when each was asked for."""
+    """Let the events of a scenario happen; yields the time at which each was requested."""
     for event in scenario.event:
         time.sleep(max(0.0, from_s + event.at_s - time.monotonic()))
         yield time.monotonic()

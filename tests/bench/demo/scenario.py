@@ -107,7 +107,7 @@ class Scenario(book.Scenario):
         return now
 
     def entitled(self, at_s: float) -> dict[str, float]:
-        """Shares that the weights in force at a moment ask for, if all units want more."""
+        """Shares by the weights in force at a moment, if all units are backlogged."""
         weights = self.weights(at_s)
         return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 

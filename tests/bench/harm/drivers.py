@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Gives a guest that has the package the drivers of the kernel, or the patched ones.
+"""Loads the drivers of the kernel, or the patched ones, in a guest that has the package.
 
-All that the package has are taken out of the kernel, with what depends on them, and loaded again,
-each from the file that is wanted; no device may use them. A module that the package does not have
-is the kernel's own both times.
+All modules of the package are removed from the kernel, with the modules that depend on them, and
+loaded again, each from the selected file; no device may use them. A module that the package does
+not have is the kernel's own both times.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ KEPT = Path("/var/lib/dkms/sutro-stacking/original_module")
 
 
 def load(drivers: str) -> None:
-    """Exchange them; raises RuntimeError if those that are loaded then are not all as wanted."""
+    """Exchange the drivers; raises RuntimeError if another one than selected is loaded then."""
     for module in MODULES:
         _remove(_folder(module))
     for module in MODULES:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The bench of harm: each stack in turns with stock and with patched drivers.
 
-And what an I/O to a disk takes in the root cgroup and in another.
+The cost of an I/O to a disk in the root cgroup and in another one is measured, too.
 """
 
 from collections.abc import Iterator, Sequence

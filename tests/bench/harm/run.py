@@ -31,7 +31,7 @@ COME_S = 600.0
 
 
 def windows(stack: Scenario, which: str, say: Say) -> list[Count]:
-    """What was counted in each window; with ROOT in the root cgroup, else in one of its own."""
+    """The counts of each window; with ROOT in the root cgroup, else in a cgroup of its own."""
     with ExitStack() as undo:
         say(f"{stack.name}: making it")
         top = _standing(undo, stack)

@@ -13,7 +13,7 @@ from bench.stacks import FILL, standing
 
 SHIPPED = book.HERE / "harm.toml"
 METRIC = "instructions"
-# What is compared; the second costs what the first does, and something more.
+# The compared drivers; the second ones do the same as the first, and something more.
 STOCK, PATCHED = DRIVERS = ("stock", "patched")
 ROOT, OWN = CGROUPS = ("root", "own")
 PAIRS = {"drivers": DRIVERS, "cgroups": CGROUPS}
@@ -57,7 +57,7 @@ class Scenario(book.Scenario):
 
     @property
     def judged(self) -> bool:
-        """What a cgroup costs is the kernel's affair: only drivers are judged."""
+        """Only drivers are judged: the cost of a cgroup is that of the kernel."""
         return self.pair == DRIVERS
 
 

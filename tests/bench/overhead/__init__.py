@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a scheduler costs: CPU for a request, and throughput where the CPUs are what is short."""
+"""The cost of a scheduler: CPU time for a request, and throughput where CPUs are the limit."""

@@ -65,7 +65,7 @@ def numbers(case: Case, windows: Mapping[str, Sequence[Count]]) -> Iterator[Resu
         if not all(ios(count) for count in counts):
             raise RuntimeError(f"{case.name}: {name}: no I/O within {case.of.window_ms} ms")
         if case.of.machine == "speed":
-            # What others did may have been on the other CPU.
+            # Other tasks may have run on the other CPU.
             counts = [replace(count, others_ns=0) for count in counts]
         for metric, of in METRICS.items():
             if metric in COUNTED and case.of.machine != "count":

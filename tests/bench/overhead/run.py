@@ -3,7 +3,7 @@
 
     none mq-deadline ... sutro  sutro ... mq-deadline none  none mq-deadline ...
 
-What changes slowly changes for all schedulers alike. README.rst describes the two guests.
+Slow changes affect all schedulers alike. README.rst describes the two guests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bench.overhead.scenario import Case, Pace
 
 DISK = "ovh0"
 COME_S = 600.0
-# iocost shall count, not hold anybody back: a model of a disk that is faster than any.
+# iocost shall count, and hold back no request: a model of a disk that is faster than any.
 FAST = "rbps=100000000000 rseqiops=100000000 rrandiops=100000000"
 IOCOST_MODEL = f"ctrl=user model=linear {FAST} {FAST.replace('r', 'w', 1).replace(' r', ' w')}"
 IOCOST_QOS = "enable=1 ctrl=user rpct=0 wpct=0 min=100.00 max=100.00"
@@ -35,7 +35,7 @@ SECTOR_BYTES = 512
 
 @dataclass(frozen=True)
 class Count:
-    """What has been counted since the guest booted; two of them tell what happened between."""
+    """Counters since the boot of the guest; the difference of two is a window."""
 
     at_ns: int
     busy_ns: int
@@ -116,7 +116,7 @@ def run(case: Case, schedulers: Sequence[str], say: Say) -> dict[str, list[Count
 def rounds(
     of: Pace, schedulers: Sequence[str], disk: NullBlk, meter: Meter
 ) -> Iterator[tuple[str, Count]]:
-    """A window of each scheduler in turn, there and back; who has been given one is still on."""
+    """A window of each scheduler in turn, there and back; a started scheduler stays on."""
     for name in abba(schedulers, of.rounds):
         with _chosen(name, disk, of.slots):
             time.sleep(of.settle_ms / 1e3)
@@ -126,7 +126,7 @@ def rounds(
 
 
 def abba(schedulers: Sequence[str], count: int) -> Iterator[str]:
-    """All of them so many times, there and back."""
+    """All schedulers `count` times, there and back."""
     for number in range(count):
         yield from reversed(schedulers) if number % 2 else schedulers
 

@@ -23,7 +23,7 @@ SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "iocost", "sutro")
 # The machine that can measure it: one whose clock counts instructions, or two CPUs.
 MACHINES = ("count", "speed")
 METRICS = ("instructions", "added", "time_us", "iops")
-# Of dd on a stripe set, and what is done there.
+# Metrics of dd on a stripe set, and the runs of dd.
 STRIPED_METRICS = ("mbps", "busy")
 DDS = ("read", "write", "read-direct", "write-direct")
 BLOCK_BYTES = 4096
@@ -50,7 +50,7 @@ class StripedGoal(result.Goal):
 
 @dataclass(frozen=True, kw_only=True)
 class Pace(book.Scenario):
-    """What every scenario on a fast disk has: the disk, and how it is measured on which machine."""
+    """The common part of scenarios on a fast disk: the disk, the machine, and the measurement."""
 
     machine: Annotated[str, OneOf(*MACHINES)]
     schedulers: tuple[Scheduler, ...] = SCHEDULERS
@@ -79,7 +79,7 @@ class Scenario(Pace):
 
 @dataclass(frozen=True)
 class Case:
-    """A job, run by so many groups at once; its processes are divided among them."""
+    """A job, run by a number of groups at once; its processes are divided among them."""
 
     name: str
     of: Scenario
@@ -88,7 +88,7 @@ class Case:
     goal: tuple[Goal, ...]
 
     def group_job(self) -> dict[str, object]:
-        """What each group runs, as rig.unit.fio() wants it."""
+        """The job of each group, as keys of rig.unit.fio()."""
         jobs = max(int(str(self.job.get("jobs", 1))) // self.groups, 1)
         return {"bs": str(BLOCK_BYTES), "gtod_reduce": 1, **self.job, "jobs": jobs}
 

@@ -5,7 +5,7 @@
     none                        the members have no scheduler, sutrod is stopped
     sutro                       sutrod runs and has given them the elevator (`sutroctl use`)
 
-They take turns, there and back. What is measured of a run of dd, from its start to its end:
+They take turns, there and back. A run of dd is measured from its start to its end:
 
     mbps    10^6 bytes a second
     busy    the part of it for which the member that was least busy had requests; a member that
@@ -38,7 +38,7 @@ WORDS = {
     "write-direct": ("if=/dev/zero", "of={}", "oflag=direct"),
 }
 CACHES = Path("/proc/sys/vm/drop_caches")
-# What md keeps for itself of a member.
+# The part of a member that md uses for itself.
 SPARE_MIB = 16
 
 

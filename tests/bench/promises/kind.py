@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The bench of promises: stack by stack, and what the daemon costs."""
+"""The bench of promises: stack by stack, and the cost of the daemon."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -28,7 +28,7 @@ def results(book: Book, options: Options, say: Say) -> Iterator[list[Result]]:
 
 
 def show(found: Sequence[Result]) -> None:
-    """What units got, and whether disks and CPU were fit to be measured with."""
+    """The rates of units, and whether disks and CPU were fit for the measurement."""
     for name in dict.fromkeys(result.scheduler for result in found):
         mine = [result for result in found if result.scheduler == name]
         got = [f"{r.detail['of']} {r.value:.2f}{_floor(r)}" for r in mine if r.metric == "mbps"]

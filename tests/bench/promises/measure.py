@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Numbers out of a run, and whether they are what a scenario wants.
+"""Numbers of a run, and whether they meet the goals of a scenario.
 
-| metric | of | what it is |
+| metric | of | meaning |
 | --- | --- | --- |
 | hold_s | promised | from when all are there to the first half second with 97 % of the floor |
 | worst_2s | promised | the worst two seconds over the floor, while it should hold |
@@ -9,18 +9,18 @@
 | again_s | promised | the same from when the disks' numbers changed |
 | reported_s | promised | from there, or when all are there, to a PromiseChanged with `state` |
 | reports | promised | how many PromiseChanged with `state` there were |
-| rest_share | promised | what it got over what the floors before it in importance leave of C |
-| others_while_idle | one that pauses | what the others got meanwhile over C |
-| aggregate_vs_without | | all units together over what they get without floors and daemon |
+| rest_share | promised | its rate over the part of C that more important floors leave |
+| others_while_idle | one that pauses | the rate of the others meanwhile over C |
+| aggregate_vs_without | | the rate of all units over that without floors and daemon |
 | writes | | weights that the daemon wrote while the run was measured |
 
 A floor should hold GRACE_S after it began: 3 s after all are there or the floor changed, 5 s after
 a disk changed, 1 s after its unit returned. A moved hot spot is no excuse.
 
-What counts is done, not asked for. `io.stat` counts a request when it is sent, and a fio job has
-iodepth requests on their way as long as it runs. So what is done is what was sent less these; less
-than nothing is nothing. Example: 32 requests of 256 KiB are 8 MiB; a unit that begins has sent
-8 MiB at once, and then sends one whenever one is done.
+Completed requests count, not submitted ones. `io.stat` counts a request when it is sent, and a fio
+job has iodepth requests in flight while it runs. So the completed bytes are the sent bytes less
+these, and at least 0. Example: 32 requests of 256 KiB are 8 MiB; a unit that begins has sent 8 MiB
+at once, and then sends one request for each completion.
 """
 
 import math
@@ -43,7 +43,7 @@ CHANGED, WRITTEN = "PromiseChanged", "WeightChanged"
 
 
 class Seen:
-    """What a run shows, by unit and time."""
+    """The measurements of a run, by unit and time."""
 
     def __init__(self, run: Run):
         self.run = run
@@ -73,7 +73,7 @@ class Seen:
         return [h for h in self.run.happened if unit in (*h.event.start, *h.event.thaw)]
 
     def pauses(self, unit: str) -> list[tuple[float, float]]:
-        """From when it had stopped to when it was asked to return."""
+        """The time from the stop of the unit to the request to return."""
         away = [h for h in self.run.happened if unit in (*h.event.stop, *h.event.freeze)]
         back = self.returns(unit)
         ends = [next((r.begin_s for r in back if r.begin_s > h.end_s), None) for h in away]
@@ -140,7 +140,7 @@ class Seen:
     # ---- the metrics that are more than one of these ----
 
     def rest_share(self, unit: str) -> float:
-        """What it got over what more important floors leave."""
+        """Its rate over the part that more important floors leave."""
         scenario, from_s = self.run.scenario, self.run.from_s + GRACE_S["begin"]
         mine = scenario.find(unit).importance or 0
         before = sum(s.floor or 0 for s in scenario.promised() if (s.importance or 0) > mine)
@@ -148,7 +148,7 @@ class Seen:
         return self.rate(unit, from_s, self.run.to_s) / rest if rest > 0 else math.nan
 
     def others_while_idle(self, unit: str) -> float:
-        """What the others got over C, in the worst of its pauses."""
+        """The rate of the others over C, in the worst of its pauses."""
         others = [spec.name for spec in self.run.scenario.unit if spec.name != unit]
         found = math.nan
         for from_s, to_s in self.pauses(unit):
@@ -158,13 +158,13 @@ class Seen:
         return found
 
     def reports(self, unit: str, state: str) -> list[float]:
-        """When a state of a unit's promise was told."""
+        """The times at which a state of a unit's promise was reported."""
         name = f"{PREFIX}{unit}.service"
-        told = [s for s in self.run.signals if s.member == CHANGED and len(s.arguments) > 3]
-        return [s.at_s for s in told if s.arguments[0] == name and s.arguments[3] == state]
+        signals = [s for s in self.run.signals if s.member == CHANGED and len(s.arguments) > 3]
+        return [s.at_s for s in signals if s.arguments[0] == name and s.arguments[3] == state]
 
     def reported_s(self, unit: str, state: str) -> float:
-        """How long it took to say so; 0 if it was said before all were there."""
+        """The time until the state was reported; 0 if that was before all units were there."""
         changed_s = self.disk_changed_s()
         begin_s = self.came_s(unit) if changed_s is None else changed_s
         asked_s = max(begin_s, self.run.from_s)
@@ -172,10 +172,12 @@ class Seen:
         return max(0.0, times[0] - asked_s) if times else math.inf
 
     def writes(self) -> float:
-        """Weights written, as the daemon tells; at least the files that read otherwise."""
+        """Weights written, by the signals of the daemon; at least the files with other contents."""
         run = self.run
-        told = [s for s in run.signals if s.member == WRITTEN and run.from_s <= s.at_s <= run.to_s]
-        return max(len(told), run.rewritten)
+        signals = [
+            s for s in run.signals if s.member == WRITTEN and run.from_s <= s.at_s <= run.to_s
+        ]
+        return max(len(signals), run.rewritten)
 
 
 def vs_without(run: Run, without: Run | None) -> float:
@@ -221,7 +223,7 @@ def _values(goal: Goal, contest: Contest, run: Run) -> Iterator[tuple[str, float
 
 
 def judge(contest: Contest) -> Iterator[Result]:
-    """Everything about a scenario: what each unit got, then a row for each goal of each way."""
+    """All results of a scenario: the rate of each unit, then a row for each goal of each way."""
     scenario = contest.scenario
     for name in scenario.schedulers:
         if name in contest.failed:
@@ -232,14 +234,16 @@ def judge(contest: Contest) -> Iterator[Result]:
         for goal in scenario.goal:
             for unit, value in _values(goal, contest, run):
                 of = {"of": unit} if unit else {}
-                told = {"state": goal.state} if goal.metric in ("reported_s", "reports") else {}
-                about = {**of, **told}
+                goal_state = (
+                    {"state": goal.state} if goal.metric in ("reported_s", "reports") else {}
+                )
+                about = {**of, **goal_state}
                 judged = name == "sutro"
                 yield Result(scenario.name, name, goal.metric, value, goal, about, judged)
 
 
 def _summary(run: Run) -> Iterator[Result]:
-    """What was got, and whether disks and CPU were fit to be measured with."""
+    """The rates, and whether disks and CPU were fit for the measurement."""
     scenario, seen = run.scenario, Seen(run)
     from_s, to_s = run.from_s, run.to_s
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the daemon costs when there is much to look at: 1,000 units that all have used 16 disks.
+"""The cost of the daemon on a large machine: 1,000 units that all have used 16 disks.
 
 The units are slices: they have weights and cgroups as services have, and cost a guest nothing. One
 task walks through their cgroups and reads a block of each disk in each, so that every cgroup has
 counters of every disk. Some units stay active on all disks, some are promised something on all.
 
     cpu_percent   CPU time of sutrod's cgroup, user and system, over the time measured
-    user_percent  of that, what was not in the kernel
+    user_percent  the part of it outside of the kernel
     rss_mib       VmRSS of sutrod at its end
-    step_ms       CPU time for each of four samples a second: what a control step can have taken at
-                  most, with reading all counters and answering the bus
+    step_ms       CPU time for each of four samples a second: the upper bound of a control step,
+                  with reading all counters and answering the bus
 """
 
 import mmap
@@ -34,7 +34,7 @@ PARENT = "rigload"
 UNIT_FILES = Path("/run/systemd/system")
 POLICIES = Path("/run/sutro/policy.d")
 SAMPLES_PER_S = 4
-# The control law forgets a unit that has used nothing for 15 s.
+# A unit that has used nothing for 15 s is dormant for the control law.
 SETTLE_S = 20.0
 BLOCK = 4096
 # Loads of units and reads of disks: small enough for the slowest CPU.

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Let the units of scenarios run on their stack: alone, without floors, and with them.
 
-Nothing is judged here; what was seen goes back as a `Contest` for each scenario, with a `Run` for
-each way of keeping floors. A run:
+Nothing is judged here; the measurements are returned as a `Contest` for each scenario, with a `Run`
+for each way of keeping floors. A run:
 
-    the leaves get their scheduler, floors are said
+    the leaves get their scheduler, and floors are set
     the units without floors start, and use their device before those with floors start
-    from_s: the last of these has come; events happen so many seconds after it
+    from_s: the last of these has come; the times of events count from it
     to_s: measure_s after it
 
-What a unit can get alone, its capacity C, is measured first, and once for all scenarios of a stack
+The rate of a unit alone, its capacity C, is measured first, and once for all scenarios of a stack
 in which it has the same job.
 """
 
@@ -36,7 +36,7 @@ from bench.stacks import StackSpec, built
 
 # Nothing controls it, so nothing has to settle before its bandwidth counts.
 WITHOUT_S = 4.0
-# Between the coming of units and what counts: queues are full.
+# From the start of units to the measured time: queues are full then.
 QUEUES_S = 0.5
 WEIGHTS = "io.sutro.weight"
 
@@ -52,7 +52,7 @@ class Happened:
 
 @dataclass(frozen=True)
 class Run:
-    """What was seen; the promised units were there from from_s on."""
+    """Measurements; the promised units were there from from_s on."""
 
     scenario: Scenario
     scheduler: str
@@ -99,7 +99,7 @@ def _fill(spec: StackSpec, stack: Stack) -> None:
 
 
 class Ground:
-    """A stack that stands, and what is known about it."""
+    """A stack that was built, and its properties."""
 
     def __init__(self, spec: StackSpec, disks: Sequence[ModelDisk], stack: Stack, say: Say):
         self._spec = spec
@@ -127,7 +127,7 @@ class Ground:
         return Contest(scenario, runs, without, failed)
 
     def _capacity(self, scenario: Scenario) -> tuple[dict[str, float], Mapping[str, Truth]]:
-        """Bytes/s of each promised unit alone, and what the disks did for the last of them."""
+        """Bytes/s of each promised unit alone, and the account of the disks for the last one."""
         capacity: dict[str, float] = {}
         for spec in scenario.promised():
             job = {key: value for key, value in spec.job.items() if key != "seed"}
@@ -258,7 +258,7 @@ class _Play:
         return Happened(event, begin_s, time.monotonic())
 
     def _weights(self) -> dict[str, str]:
-        """What the elevator's files say of each unit that is there."""
+        """The contents of the elevator's files for each unit that is there."""
         found = {}
         for name, one in self._units.items():
             try:
@@ -281,7 +281,7 @@ def gate(name: str) -> Path:
 
 @contextmanager
 def _fifo(path: Path) -> Iterator[int]:
-    """A fifo, open to write to, now and while nobody reads."""
+    """A fifo that is open for writing, also while no task reads it."""
     os.mkfifo(path)
     file = os.open(path, os.O_RDWR)
     try:

@@ -18,7 +18,7 @@ from bench.stacks import StackSpec
 SHIPPED = book.HERE / "promises.toml"
 # The schedulers that keep floors; the last three are set up by hand (ways.py).
 SCHEDULERS = ("sutro", "bfq", "iocost", "io.max")
-# Metrics that a goal may state, and what measure.py and overhead.py compute.
+# Metrics that a goal may state, which measure.py and overhead.py compute.
 METRICS = (
     "hold_s", "worst_2s", "return_s", "again_s", "reported_s", "reports", "rest_share",
     "others_while_idle", "aggregate_vs_without", "writes",
@@ -82,7 +82,7 @@ class UnitSpec:
         return depth * size_bytes(str(self.job["bs"]))
 
     def command(self, device: str, move: Table | None, gate: str) -> str:
-        """What it runs; with a move, until there are two lines to read from `gate`, then that."""
+        """The job of the unit; with a move, another one after two lines from the fifo `gate`."""
         # Each unit draws random numbers of its own.
         job = {"seed": crc32(self.name.encode()), **self.job}
         if move is None:
@@ -95,7 +95,7 @@ class UnitSpec:
 
 @dataclass(frozen=True)
 class Event:
-    """What happens at a moment after the promised units have begun."""
+    """An event at a moment after the promised units have begun."""
 
     at_s: Annotated[float, Range(0)]
     stop: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ class Goal(result.Goal):
 
 @dataclass(frozen=True)
 class OverheadGoal(result.Goal):
-    """Bounds of what the daemon costs."""
+    """Bounds of the cost of the daemon."""
 
     metric: Annotated[str, OneOf(*OVERHEADS)]
 
@@ -175,7 +175,7 @@ class Scenario(book.Scenario):
         return next((event.move[name] for event in self.event if name in event.move), None)
 
     def alone(self, name: str) -> Scenario:
-        """The unit by itself: what its capacity is measured with."""
+        """The unit alone, for the measurement of its capacity."""
         one = replace(self.find(name), floor=None)
         return replace(self, unit=(one,), event=(), goal=(), measure_s=self.capacity_s)
 
@@ -188,7 +188,7 @@ class Scenario(book.Scenario):
 
 @dataclass(frozen=True, kw_only=True)
 class Overhead(book.Scenario):
-    """What the daemon costs with many units; no share is judged."""
+    """The cost of the daemon with many units; no share is judged."""
 
     units: Annotated[int, Range(1, 10000)]
     leaves: Annotated[int, Range(1, 10000)]

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who keeps floors: Sutro, which is told them, and three that are set up by hand for them.
+"""Ways to keep floors: Sutro, which gets them as policies, and three that are set up by hand.
 
-By hand, and as well as it can be, from what nobody but this bench knows: the capacity, who will
-compete, and the numbers of the disks.
+By hand means: as well as possible, with facts that only this bench has: the capacity, the
+competitors, and the numbers of the disks.
 
     sutro     sutroctl policy set UNIT ReadBandwidthMin="DEVICE BYTES" --runtime
     bfq       io.bfq.weight in the ratio of the parts: 0.6 against four others is 600 : 100
     iocost    the same in io.weight, above mq-deadline; io.cost.model and io.cost.qos are computed
               from the numbers of the model disks (uml/plan.py)
-    io.max    the others may not have more than what the floors leave, in equal parts, by systemd's
+    io.max    the others have limits at the part that the floors leave, in equal parts, by systemd's
               IOReadBandwidthMax= on the logical device, above mq-deadline
-    elevator  nobody: the sutro elevator with the weights it has by itself, without the daemon. So
-              the capacity is measured, and what runs without floors
+    elevator  no floors: the sutro elevator with its default weights, without the daemon. So the
+              capacity is measured, and the rates without floors
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from rig.unit import Unit
 from bench import iocost
 from bench.promises.scenario import Scenario, UnitSpec
 
-# What is left for all others together at least: nobody is given a weight of 0.
+# The least part for all other units together: no unit gets a weight of 0.
 LEAST_REST = 0.02
 
 
@@ -56,7 +56,7 @@ class Way:
 
     place: Place
     scenario: Scenario
-    # Bytes/s of each promised unit alone, and what the disks did for the last of them.
+    # Bytes/s of each promised unit alone, and the account of the disks for the last of them.
     capacity: Mapping[str, float]
     truth: Mapping[str, Truth]
 
@@ -75,13 +75,13 @@ class Way:
             yield
 
     def state(self, units: Mapping[str, Unit], floors: Mapping[str, float]) -> None:
-        """Say floors, whether the units run already or not."""
+        """Set floors, whether the units run already or not."""
 
     def started(self, units: Sequence[Unit], floors: Mapping[str, float]) -> None:
         """Do what can only be done to units that run."""
 
     def parts(self, floors: Mapping[str, float]) -> dict[str, float]:
-        """What each unit is to get: its floor, or of what is left as much as its weight says."""
+        """The part of each unit: its floor, or its share by weight of the part that is left."""
         others = [spec for spec in self.scenario.unit if spec.name not in floors]
         rest = max(LEAST_REST, 1 - sum(floors.values()))
         whole = sum(spec.weight for spec in others)
@@ -89,7 +89,7 @@ class Way:
 
 
 class Sutro(Way):
-    """Sutro as a user has it: the daemon runs and is told what is promised."""
+    """Sutro as a user has it: the daemon runs, and promises are set as policies."""
 
     name = "sutro"
     daemon = True

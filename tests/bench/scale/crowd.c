@@ -3,8 +3,8 @@
  * Uses a disk in many cgroups, of which the standard input has the folders, one a line:
  *
  *	crowd DISK 0		one read in each of them, then it ends
- *	crowd DISK TASKS	so many processes, divided evenly, at least one each; every one
- *				reads 4 KiB anywhere, again and again.  Says "ready" when all
+ *	crowd DISK TASKS	TASKS processes, divided evenly, at least one each; every one
+ *				reads 4 KiB anywhere, again and again.  Prints "ready" when all
  *				have read something; they die with it.
  *
  * Each process is born in its cgroup, which costs less than moving there and needs no

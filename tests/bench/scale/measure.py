@@ -3,19 +3,19 @@
 
 Those of bench/overhead/measure.py, and
 
-    bytes           of the kernel's memory, less what it has under none in the same case: what the
-                    scheduler has for all groups and for itself
+    bytes           the kernel's memory, less that under none in the same case: the memory of the
+                    scheduler for all groups and for itself
 
 A verdict is on one scheduler over all sizes s0 < s1 < ... of a scenario, with c(s) instructions
 for an I/O:
 
     cost_ratio      c(last) / c(s0)
     per_doubling    the steepest step: (c(s2) - c(s1)) / log2(s2 / s1) / c(s0), from s1 on, since
-                    the first step is that from one to several. What costs O(log n) adds the same
-                    with each doubling; what costs O(n) adds ever more. A walk over 1000 groups
-                    at 3 instructions each would be 0.05 to 0.08
+                    the first step is that from one to several. A cost of O(log n) adds the same
+                    with each doubling, a cost of O(n) adds ever more. A walk over 1000 groups at
+                    3 instructions each would be 0.05 to 0.08
     bytes_per_group (bytes(last) - bytes(s0)) / (last - s0)
-    bytes_of_disk   what is left of bytes(s0) without its groups: for the disk and for each CPU
+    bytes_of_disk   bytes(s0) without its groups: the memory for the disk and for each CPU
 
     10 groups 10000 instructions, 100: 10200, 1000: 10400: 60 a doubling, 0.006
 """
@@ -85,7 +85,7 @@ GROWTH: Mapping[str, tuple[str, Callable[[Curves], float]]] = {
 
 
 def verdicts(scenario: Scenario, found: Sequence[Result]) -> Iterator[Result]:
-    """How all schedulers grow; sutro's is judged. Of what was not run at two sizes, nothing."""
+    """The growth of all schedulers that ran at two sizes; that of sutro is judged."""
     for name in dict.fromkeys(result.scheduler for result in found):
         curves: dict[str, dict[int, float]] = {}
         goals = bounds(scenario.goal, name)

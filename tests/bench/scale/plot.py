@@ -11,7 +11,7 @@ from rig.result import Result
 from bench.overhead.plot import LABELS
 
 DRAWN = {**LABELS, "bytes": "KiB for all groups"}
-# Where one is so many times another, the others could not be told apart on a straight scale.
+# If the largest value is this many times the smallest, the scale is logarithmic.
 APART = 10
 AXES = {"idle": "idle groups", "busy": "busy groups", "queues": "hardware queues, CPUs"}
 

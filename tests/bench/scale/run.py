@@ -32,7 +32,7 @@ CPUS = Path("/sys/devices/system/cpu")
 
 @dataclass
 class Windows:
-    """What was counted under a scheduler."""
+    """The counts under a scheduler."""
 
     counts: list[Count] = field(default_factory=list)
     bytes_: list[int] = field(default_factory=list)
@@ -43,7 +43,7 @@ def run(case: Case, schedulers: Sequence[str], say: Say) -> dict[str, Windows]:
     windows = {name: Windows() for name in schedulers}
     with ExitStack() as undo:
         elevators.stop_daemon()
-        # What the host shows of a folder cannot be executed.
+        # A file in a folder of the host cannot be executed.
         folder = undo.enter_context(TemporaryDirectory())
         crowd = Path(shutil.copyfile(CROWD, f"{folder}/crowd"))
         crowd.chmod(0o755)
@@ -61,8 +61,8 @@ def run(case: Case, schedulers: Sequence[str], say: Say) -> dict[str, Windows]:
         load = undo.enter_context(
             _load(crowd, disk, case.of.tasks, _groups(subtree, "busy", case.busy))
         )
-        if (said := load.stdout.readline()) != "ready\n":
-            raise RuntimeError(f"{case.name}: {said}")
+        if (line := load.stdout.readline()) != "ready\n":
+            raise RuntimeError(f"{case.name}: {line}")
         say(f"{case.name}: measuring")
         for name, count in rounds(case.of, schedulers, disk, Meter(disk.name, subtree.folder)):
             windows[name].counts.append(count)
@@ -73,7 +73,7 @@ def run(case: Case, schedulers: Sequence[str], say: Say) -> dict[str, Windows]:
 
 
 def _groups(subtree: Subtree, name: str, number: int) -> list[Path]:
-    """So many siblings in a cgroup of their own, with nothing but the io controller."""
+    """`number` siblings in a cgroup of their own, with only the io controller."""
     if not number:
         return []
     parent: Group = subtree.child(name)
@@ -119,7 +119,7 @@ def _load(
 
 @contextmanager
 def _cpus(number: int) -> Iterator[None]:
-    """Only so many CPUs are online."""
+    """Only `number` CPUs are online."""
     switches = [CPUS / f"cpu{cpu}/online" for cpu in range(1, os.cpu_count() or 1)]
     if number > len(switches) + 1:
         raise RuntimeError(f"{number} CPUs: this guest has {len(switches) + 1}")

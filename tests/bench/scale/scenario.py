@@ -31,7 +31,7 @@ class Goal(result.Goal):
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario(Pace):
-    """What grows, and what is there besides."""
+    """The quantity that grows, and the rest of the machine."""
 
     axis: Annotated[str, OneOf(*AXES)]
     sizes: tuple[Count, ...]

@@ -4,8 +4,8 @@
     python3 attack.py NAME
 
 It is started by root in the cgroup of the tenant. It delegates this cgroup as systemd does with
-Delegate=yes, gives the partition of the tenant to the user nobody, and becomes this user for good.
-Then it runs the attack, one function below, until a signal ends it.
+Delegate=yes, gives the partition of the tenant to the user `nobody`, and becomes this user for
+good. Then it runs the attack, one function below, until a signal ends it.
 
 The clock stands still while a task runs, so each loop sleeps: PAUSE_S allows 5,000 calls a second.
 """
@@ -34,7 +34,7 @@ KIB = 1024
 MIB = 1024 * KIB
 SPAN = 256 * MIB
 PAUSE_S = 0.0002
-# Making a cgroup and moving a process take so much real time that fewer are made.
+# Making a cgroup and moving a process take more real time, so fewer are made.
 CGROUP_PAUSE_S = 0.001
 LEVELS = 1000
 # system calls of x86-64
@@ -358,7 +358,7 @@ def mixed() -> None:
 
 
 def bursts() -> None:
-    """Silence for 450 ms, then 512 requests at once: what is hoarded while asleep."""
+    """Silence for 450 ms, then 512 requests at once, to use credit that was saved while asleep."""
     aio, offsets = Aio(512, 64 * KIB), places(64 * KIB)
     while True:
         aio.fill(offsets)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What all layers of layers.py have: model disks that sutro has, and that dm can be suspended."""
+"""The common base of layers.py: model disks with sutro, and suspension of dm."""
 
 import time
 from abc import ABC, abstractmethod
@@ -24,7 +24,7 @@ def sectors(node: str) -> int:
 
 
 class Layer(ABC):
-    """Disks and what stands on them; `changes` are what may happen to it."""
+    """Disks and the layers on them; `changes` are the events that may happen to it."""
 
     # MiB of each disk.
     disks: tuple[int, ...] = (16,)
@@ -44,8 +44,8 @@ class Layer(ABC):
         time.sleep(STEP_S)
         dmsetup("resume", "top")
 
-    def check(self) -> None:  # noqa: B027 - of some there is nothing to be said
-        """Whether it is as it should be, when nobody uses it."""
+    def check(self) -> None:  # noqa: B027 - some layers have nothing to check
+        """Check the layer while no task uses it."""
 
     def remove(self) -> None:
         dmsetup("remove", "--retry", "top")

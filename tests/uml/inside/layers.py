@@ -6,11 +6,11 @@ own, directly or through the page cache, and read it back from the disks (fio --
 A cgroup is removed when its job ends, and some are killed in the middle of it. Meanwhile:
 
     raid5, raid6, raid1  members are failed, fail themselves, are pulled, come back and are rebuilt;
-                         raid6 lacks up to two, raid1 writes behind. In the end md compares what
-                         the members hold
+                         raid6 lacks up to two, raid1 writes behind. In the end md compares the
+                                                  contents of the members
     dm-raid5, dm-raid1   the same, with members that fail themselves and come back with a resume
     mirror               copies one disk to the other with kcopyd, while it is written
-    thin, snapshot       snapshots come and go; what one holds is compared before it goes
+    thin, snapshot       snapshots come and go; the contents of one are compared before it goes
     integrity-J, -B, -D  reads are checked by dm-integrity, too; it writes a journal, or a bitmap,
                          or data and tags only. In the end a block is changed below it, which it
                          must find
@@ -45,7 +45,7 @@ SIZES = ("4k", "16k", "64k")
 
 
 def contents(node: str, count: int = 0) -> bytes:
-    """What a device holds, from the device: so many bytes of its beginning, or all."""
+    """The contents of a device, read from it: a number of bytes at its beginning, or all."""
     file = os.open(node, os.O_RDONLY | os.O_DIRECT)
     try:
         buffer = mmap.mmap(-1, count or os.lseek(file, 0, os.SEEK_END))
@@ -65,7 +65,7 @@ class Mirror(Layer):
 
 
 class Snapped(Layer):
-    """What has snapshots: one at a time, as SNAP."""
+    """A layer with snapshots: one at a time, as SNAP."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class Integrity(Layer):
     words: tuple[str, ...] = ()
 
     def make(self) -> None:
-        # The kernel formats what holds zeros, and tells how much room there is then.
+        # The kernel formats a device of zeros, and reports its room then.
         self.create(8)
         _, self.room = self.status()
         dmsetup("remove", "top")
@@ -203,8 +203,8 @@ class Bcache(Layer):
 
     def make(self) -> None:
         backing, cache = self.nodes
-        said = run("make-bcache", "--bucket=64k", "--bdev", backing, "--cache", cache)
-        self.set = next(line.split()[-1] for line in said.splitlines() if "Set UUID" in line)
+        printed = run("make-bcache", "--bucket=64k", "--bdev", backing, "--cache", cache)
+        self.set = next(line.split()[-1] for line in printed.splitlines() if "Set UUID" in line)
         for node in self.nodes:
             write(BCACHE / "register", node)
         wait_for((self.part / "cache").exists, "bcache with its cache")
@@ -277,7 +277,7 @@ class Writer:
 
 
 def drive(layer: Layer, seconds: float) -> dict:
-    """Writers and changes for so long; what came of it."""
+    """Run writers and changes for a time; returns the result."""
     done: Counter[str] = Counter()
     jobs: Counter[str] = Counter()
     wrong = []
@@ -303,7 +303,7 @@ def drive(layer: Layer, seconds: float) -> dict:
                 writers[place] = Writer(layer.top, place)
         if time.monotonic() >= next_s:
             change = random.choice(layer.changes)
-            # The last line of the output tells what a machine that hangs was doing.
+            # If the machine hangs, the last line of the output has the last change.
             print(f"{end_s - time.monotonic():.3f} {type(layer).__name__} {change.__name__}")
             change()
             done[change.__name__] += 1
@@ -324,7 +324,7 @@ def main() -> None:
     os.environ |= {"DM_DISABLE_UDEV": "1", "MDADM_NO_UDEV": "1"}
     random.seed(todo["seed"])
     write(CGROUPS / "cgroup.subtree_control", CONTROLLERS)
-    # What the kernel did while it booted is not looked at.
+    # Leaks of the boot are not counted.
     leaks()
     before = dying()
     result = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Whom I/O of file systems is charged to: shared files, own files, copies, stripes.
+"""The cgroups that are charged for I/O of file systems: shared files, own files, copies, stripes.
 
 ext4 and xfs, each with split_owners 0 and 1 (/sys/class/bdi, a patch of the series), in steps that
 end with a sync:
@@ -39,12 +39,12 @@ BLOCKS, BLOCKS_OF_BTRFS, BLOCKS_OF_PART, PARTS = 2048, 16384, 3, 32
 
 
 def block(name: str, number: int) -> bytes:
-    """What a block of a file has to hold; it can be compressed to half of its size."""
+    """The contents of a block of a file; they can be compressed to half of the size."""
     return random.Random(f"{name} {number}").randbytes(BLOCK // 2) * 2
 
 
 class Owners:
-    """The disks and cgroups, and what has been seen."""
+    """The disks and cgroups, and the results."""
 
     def __init__(self) -> None:
         self.steps: list[dict] = []
@@ -100,7 +100,7 @@ class Owners:
     def step(
         self, step: Callable[[], None], fs: str, split: bool, used: Sequence[str] = DISKS[:1]
     ) -> None:
-        """What the disks served for whom because of this."""
+        """The bytes that the disks served for each cgroup in this step."""
         os.sync()
         for name in used:
             write(DEBUGFS / name / "reset", 1)
@@ -187,7 +187,7 @@ class Owners:
         self.check()
 
     def without(self, gone: str, disks: Sequence[str], step: Callable[[], None]) -> None:
-        """A step on what btrfs() has left, less a disk."""
+        """A step on the file system of btrfs(), less a disk."""
         write(CONFIGFS / gone / "online", 0)
         left = [name for name in disks if name != gone]
         self.mount_btrfs(left, "degraded", "ro")

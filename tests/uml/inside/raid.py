@@ -14,7 +14,7 @@ class Raid(Layer):
     """Redundant: some of its members, at most `spare` at a time, are not there."""
 
     spare = 1
-    # Of a member that fails itself, each so many requests one.
+    # A member that fails itself fails one request in this many.
     fail = 3
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Raid(Layer):
 
     @abstractmethod
     def sound(self) -> set[str]:
-        """The members that hold all data, as far as the driver knows."""
+        """The members with all data, by the state of the driver."""
 
     @abstractmethod
     def whole(self) -> bool:
@@ -69,7 +69,7 @@ class Md(Raid):
     def __init__(self) -> None:
         super().__init__()
         self.md = BLOCK / "md0/md"
-        self.ways = [self.told, self.errors, self.pulled]
+        self.ways = [self.marked_faulty, self.errors, self.pulled]
 
     def make(self) -> None:
         count = f"--raid-devices={len(self.nodes)}"
@@ -88,7 +88,7 @@ class Md(Raid):
         now = (self.md / "degraded").read_text(), (self.md / "sync_action").read_text()
         return now == ("0\n", "idle\n")
 
-    def told(self, name: str) -> None:
+    def marked_faulty(self, name: str) -> None:
         write(self.md / f"dev-{name}/state", "faulty")
 
     def pulled(self, name: str) -> None:
@@ -96,7 +96,7 @@ class Md(Raid):
 
     def back(self, name: str) -> None:
         if (state := self.state(name)) and "faulty" not in state:
-            self.told(name)
+            self.marked_faulty(name)
         wait_for(lambda: not self.state(name) or self.removed(name), f"{name} removed")
         write(CONFIGFS / name / "fail", 0)
         if not (BLOCK / name).exists():
@@ -146,7 +146,7 @@ class DmRaid(Raid):
     """Half of the disks are members, the others have their superblocks and bitmaps."""
 
     table = ""
-    # A read that fails is not enough for a member to be dead, and dm has no other way to say it.
+    # A failed read does not make a member faulty, and dm has no other way to do that.
     fail = 1
 
     def __init__(self) -> None:
@@ -162,14 +162,14 @@ class DmRaid(Raid):
         dmsetup("create", "top", stdin=f"0 {size} raid {self.table} {count} {devices}\n")
 
     def status(self) -> tuple[str, str, int]:
-        """A letter for each member, what is being done, and how many blocks differ."""
+        """A letter for each member, the present action, and the number of blocks that differ."""
         words = run("dmsetup", "status", "top").split()
         return words[5], words[7], int(words[8])
 
     def sound(self) -> set[str]:
         letters, action, _ = self.status()
         if action == "idle":
-            # It says so, and A, of a member that is all but rebuilt, too; not when it is suspended.
+            # The state is idle, and A, for an almost rebuilt member, too; not when it is suspended.
             dmsetup("suspend", "top")
             letters, _, _ = self.status()
             dmsetup("resume", "top")

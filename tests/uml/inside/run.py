@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """One run of one scenario under one scheduler, inside User Mode Linux.
 
-Reads /mnt/plan.json, which bench/fairness/plan.py made of a scenario: a disk, its scheduler,
+Reads /mnt/plan.json, which uml/plan.py made of a scenario: a disk, its scheduler,
 cgroups in the order in which they are to be made, commands with the times at which they start and
 pause, and changes with their times. Writes /mnt/result.json: samples of the disk's truth and of
-io.sutro.stat, what fio reported, when each command ended. Nothing is judged here.
+io.sutro.stat, reports of fio, and the end of each command. Nothing is judged here.
 
-Time is virtual: it passes only while everybody sleeps, so nothing here costs any.
+Time is virtual: it passes only while all tasks sleep, so the program itself takes none.
 """
 
 import json
@@ -23,7 +23,7 @@ PAUSE = (signal.SIGSTOP, signal.SIGCONT)
 
 
 class Run:
-    """What the plan says, being done."""
+    """The plan, as it is carried out."""
 
     def __init__(self, plan: dict):
         self.plan = plan
@@ -40,7 +40,7 @@ class Run:
     # ---- before ----
 
     def prepare(self) -> None:
-        """File systems and files, on a disk that nobody has to wait for."""
+        """File systems and files, on a disk without delays."""
         for command in self.plan["prepare"]:
             run("sh", "-ec", command)
         devno = (Path("/sys/block") / self.disk / "dev").read_text().strip()
@@ -67,7 +67,7 @@ class Run:
         self.running[job["name"]] = process
 
     def signal(self, job: dict, number: int) -> None:
-        """Tell a command and all that it started."""
+        """Send a signal to a command and all processes that it started."""
         os.killpg(self.running[job["name"]].pid, number)
 
     def sample(self) -> None:
@@ -81,7 +81,7 @@ class Run:
         self.samples.append({"at_s": at_s, "truth": truth(self.disk), "stat": stat})
 
     def follow(self) -> None:
-        """Do what the plan says, at its times; or until a command has ended, if one is awaited."""
+        """Carry out the plan, at its times; or until a command has ended, if one is awaited."""
         todo: list[tuple[float, Callable[[], None]]] = []
 
         def at(when_s: float, action: Callable[[], None]) -> None:
@@ -97,7 +97,7 @@ class Run:
         for when_s in self.plan["samples_s"]:
             at(when_s, self.sample)
         self.start_s = time.monotonic()
-        # What is due at the same time is done in the order of the plan.
+        # Actions at the same time are done in the order of the plan.
         for when_s, action in sorted(todo, key=lambda item: item[0]):
             time.sleep(max(0.0, when_s - self.now_s()))
             action()
@@ -114,7 +114,7 @@ class Run:
     # ---- after ----
 
     def finish(self) -> dict[str, dict]:
-        """End what runs still, and collect what fio reports when it is asked to end."""
+        """End all jobs, and collect the reports that fio writes at its end."""
         jobs = {job["name"]: job for job in self.plan["jobs"]}
         for name, process in self.running.items():
             if process.poll() is None:
@@ -125,13 +125,13 @@ class Run:
             report = Path(f"/tmp/{name}.json")
             if jobs[name]["fio"]:
                 try:
-                    # fio says first that it was asked to end.
+                    # fio first prints that it was terminated.
                     text = report.read_text()
                     reports[name] = json.loads(text[text.index("{") :])
                 except (OSError, ValueError) as error:
-                    said = Path(f"/tmp/{name}.out").read_text(errors="replace")[-2000:]
+                    printed = Path(f"/tmp/{name}.out").read_text(errors="replace")[-2000:]
                     raise SystemExit(
-                        f"{name}: no report of fio ({error}); it said:\n{said}"
+                        f"{name}: no report of fio ({error}); it printed:\n{printed}"
                     ) from error
         return reports
 

@@ -6,20 +6,20 @@ cache, with all I/O priorities, in cgroups that come and go. Meanwhile elevators
 weights, classes, knobs, nr_requests, block sizes and numbers of hardware queues change, an elevator
 that starts finds no memory, dm is suspended and resumed, bios fail on their way to a disk, and
 disks give requests back, fail or lose some, and are pulled and put back.
-The kernel is the one that checks itself: what goes wrong is in its log. In the end all is taken
-away, and it is counted what is left.
+The kernel checks itself: failures are in its log. In the end everything is removed, and the objects
+that are left are counted.
 
 plan.json: `seed`, `seconds` (virtual, if time is), and where there are CPUs for it, which a machine
 in virtual time has not:
 
     disks    numbers by disk, other than those below
     hands    processes that change settings and read statistics beside the first one
-    changes  it goes on until there were so many, however slow the machine is
-    files    what the kernel says in the end
+    changes  least number of changes, however slow the machine is
+    files    files of the kernel that are read in the end
     leaks    false: the kernel has no kmemleak
 
-result.json: how often each thing was done, and refused; what each disk did; what is left of it;
-the files.
+result.json: how often each change was done, and refused; the counts of each disk; the objects that
+are left of it; the files.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ ALL = (*DISKS, QUEUED)
 NODES = {"d0": "/dev/d0", "d1": "/dev/d1", STACKED: "/dev/dm-0", QUEUED: f"/dev/{QUEUED}"}
 DM = "stressed"
 SCHEDULERS = ("sutro", "sutro", "sutro", "none", "bfq", "mq-deadline", "kyber")
-# Every so many-th request is given back to the elevator; 0: none.
+# One request in this many is returned to the elevator; 0: none.
 GIVE_BACK = (0, 0, 3, 7, 50)
 # The same for those that fail, at once or after a timeout.
 FAIL = (0, 0, 0, 20, 100)
@@ -89,7 +89,7 @@ WAIT_STEPS = 30000
 WAIT_STEP_S = 0.01
 # How long others go on as they are when one was killed.
 KILL_STEPS = 100
-# A load that never waits would stop the clock: what needs no disk time pauses.
+# A load that never waits would stop the clock: jobs without disk time pause.
 LOADS = (
     "--rw=randread --bs=4k --iodepth=16 --direct=1",
     "--rw=randrw --bs=16k --iodepth=8 --direct=1",
@@ -183,7 +183,7 @@ class Stress:
         self.remove_killed(KILL_STEPS)
 
     def remove_killed(self, steps: int) -> None:
-        """Remove the cgroups that were killed, of which there is something left at most so long."""
+        """Remove the killed cgroups; their processes are gone after at most this many steps."""
         for _ in range(steps):
             for name in [name for name, load in self.killed.items() if load.poll() is not None]:
                 folder = CGROUPS / name
@@ -209,7 +209,7 @@ class Stress:
             raise SystemExit(f"{', '.join(self.killed)}: killed, but there is something left")
 
     def kill_load(self, name: str) -> None:
-        """What runs in a cgroup, without waiting for it to be gone."""
+        """End the processes of a cgroup, without waiting for its removal."""
         (CGROUPS / name / "cgroup.kill").write_text("1\n")
 
     def switch(self) -> None:
@@ -328,7 +328,7 @@ class Stress:
         set_up(disk)
 
     def actions(self) -> dict[Callable[[], None], int]:
-        """What may happen, and how often: most of it often, pulling disks seldom."""
+        """The changes that may happen, and how often: most of them often, pulling disks seldom."""
         return {
             self.make_group: 6, self.kill_group: 4, self.switch: 3, self.weight: 6,
             self.set_class: 3, self.knob: 4, self.slots: 2, self.read_stat: 2, self.pull: 1,
@@ -337,7 +337,7 @@ class Stress:
         }  # fmt: skip
 
     def run(self, seconds: float, changes: int = 0) -> None:
-        """Do this and that, for so long and so often, and each of it once at least."""
+        """Do random changes for a time, at least `changes` of them, and each kind once at least."""
         actions = self.actions()
         begin_s = time.monotonic()
         while time.monotonic() < begin_s + seconds or self.done.total() < changes:
@@ -348,7 +348,7 @@ class Stress:
                 self.do(action)
 
     def do(self, action: Callable[[], None]) -> None:
-        """One change. The last line of the output tells what a machine that hangs was doing."""
+        """One change. If the machine hangs, the last line of the output has the last one."""
         print(f"{time.monotonic():.3f} {action.__name__}")
         action()
         self.done[action.__name__] += 1
@@ -356,7 +356,7 @@ class Stress:
 
 
 class Hand(Stress):
-    """One of several that do what needs no memory of what was done."""
+    """One of several processes whose changes need no record of earlier ones."""
 
     def group(self) -> Path:
         found = sorted(file.parent for file in CGROUPS.rglob("io.sutro.weight"))
@@ -368,7 +368,7 @@ class Hand(Stress):
 
 @contextlib.contextmanager
 def hands(seed: int, count: int) -> Iterator[None]:
-    """So many hands are at work as long as the body."""
+    """`count` further processes change settings while the body runs."""
     running = []
     for number in range(count):
         if not (child := os.fork()):
@@ -389,7 +389,7 @@ def dmsetup(*words: str, stdin: str = "") -> None:
 
 
 def set_up(disk: str) -> None:
-    """What a disk is to have when it comes."""
+    """The settings of a new disk."""
     queue = BLOCK / disk / "queue"
     (queue / "scheduler").write_text("sutro\n")
     (queue / "io_timeout").write_text(f"{IO_TIMEOUT_MS}\n")
@@ -405,7 +405,7 @@ def make(folder: Path, numbers: dict[str, object], switch: str) -> None:
 
 
 def counted(disk: str) -> str:
-    """What the kernel counted for a disk that keeps no account, as the model disk says it."""
+    """The kernel's counts of a disk that keeps no account, in the form of the model disk."""
     words = (BLOCK / disk / "stat").read_text().split()
     return f"total rios={words[0]} wios={words[4]} \n"
 
@@ -423,7 +423,7 @@ def dying() -> int:
 
 
 def settled(count: Callable[[], int], most: int) -> int:
-    """A count that falls to at most so many, given time; what it is then."""
+    """Wait until a count falls to at most a number; returns the count."""
     for _ in range(WAIT_STEPS):
         if count() <= most:
             break
@@ -434,8 +434,8 @@ def settled(count: Callable[[], int], most: int) -> int:
 
 
 def leaks() -> list[str]:
-    """Memory that nobody points to any more since this was asked last, as kmemleak knows it."""
-    # Younger objects are not looked at, and what is found once may have been moving.
+    """Objects without a pointer to them, since the last call, as kmemleak reports them."""
+    # kmemleak skips younger objects, and an object that is found once may have been moving.
     time.sleep(6)
     for _ in range(2):
         KMEMLEAK.write_text("scan\n")
@@ -461,7 +461,7 @@ def main() -> None:
     with contextlib.suppress(OSError):
         CACHE.write_text("1\n")
     if todo.get("leaks", True):
-        # What the kernel did while it booted is not looked at.
+        # Leaks of the boot are not counted.
         leaks()
     before = dying()
     stress = Stress(todo["seed"])
