@@ -206,8 +206,8 @@ static inline bool sutro_group_protected(const struct sutro_group *group)
 }
 
 /*
- * The time from which on a request of a group is slow, or late if a latency target holds
- * for the group.  A hint; 0 = not known.
+ * A request of a group that takes longer than this is slow, or late if a latency target
+ * holds for the group.  A hint; 0 = not known.
  */
 static inline u64 sutro_protect_slow_ns(const struct sutro_group *group)
 {

@@ -67,9 +67,9 @@ struct sutro_costs {
  * @done:	it has counted enough
  * @class:	the class that is counted
  * @skip:	completions to be let pass first
- * @enough:	it is done with this many ...
- * @few:	... or with this many ...
- * @long_ns:	... in this time
+ * @enough:	it is done with this many completions
+ * @few:	or with this many, if @long_ns has passed
+ * @long_ns:	see @few
  * @nr:		counted
  * @units:	their sizes, in 1/SUTRO_UNIT of a request of the class's size
  * @took_ns:	sum of the time that each was at the device

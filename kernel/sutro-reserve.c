@@ -136,7 +136,7 @@ bool sutro_reserve_is_used_up(const struct sutro_protect *protect,
 
 /**
  * sutro_reserve_hold_ns - for how long is a group without requests waited for?
- * @idle_ns:	at least so long
+ * @idle_ns:	the least time
  */
 u64 sutro_reserve_hold_ns(u64 idle_ns)
 {

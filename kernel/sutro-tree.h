@@ -258,7 +258,7 @@ static inline bool sutro_before(u64 a, u64 b)
 	return (s64)(a - b) < 0;
 }
 
-/* The vtime from which on others have to wait for an entity. */
+/* The vtime at which others begin to wait for an entity. */
 static inline u64 sutro_due(const struct sutro_entity *entity)
 {
 	return entity->vtime + entity->slack;

@@ -444,7 +444,7 @@ void sutro_window_sum(struct sutro_protect *protect, u64 now_ns)
 /**
  * sutro_window_owe - other groups have used the device beyond their shared windows
  * @protect:	the protection
- * @ns:		for so long
+ * @ns:		the time for which they used it
  */
 void sutro_window_owe(struct sutro_protect *protect, u64 ns)
 {

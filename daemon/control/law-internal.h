@@ -53,7 +53,7 @@ struct demand {
  * @standing: as @reserved, with demand for all promises in full
  * @part: share of the leaf that its children divide
  * @wanted: its weight, beside the nominal ones of those without a promise
- * @shrink: its children's weights were divided by SHRINK_STEP so many times
+ * @shrink: how many times its children's weights were divided by SHRINK_STEP
  * @over_s: time since these steps are too few
  * @is_promised: it, or one below it, has a promise on the leaf
  */

@@ -116,9 +116,9 @@
 #define CLEAR_S 2.0
 /* Smaller shares are too noisy for a verdict about entitlement. */
 #define SHARE_TELLING 0.02
-/* A missed floor is unattributed if the unit needs less than this share of all its leaves ... */
+/* A missed floor is unattributed if the unit needs less than this share of all its leaves, */
 #define SHARE_NOTHING 1e-3
-/* ... and has fewer requests per second there than this. */
+/* and if it has fewer requests per second there than this. */
 #define IOS_NOTHING 10
 #define CHARGED_S 1.0
 /* Weight of a tick in the mean of requests in flight when a unit begins. */

@@ -278,8 +278,8 @@ int BPF_PROG(on_bio_complete, struct request_queue *q, struct bio *bio)
 
 /*
  * A request of the disk has served @bio. __bi_remaining is above 1 while other parts
- * of it have not ended. @bio may also be such a part of a bio that is measured:
- * bio_chain() made that bio the part's bi_private.
+ * of it have not ended. @bio may also be a part of a bio that is measured, which
+ * bio_chain() has made the part's bi_private.
  */
 static void end_of(struct bio *bio, bool failed)
 {

@@ -14,7 +14,7 @@ from typing import Protocol
 from . import values
 from .errors import SutroError
 
-# Without a sample for so long there is a gap, not a line.
+# Without a sample for this time there is a gap, not a line.
 GAP_S = 3.0
 
 

@@ -40,7 +40,7 @@ from .program import Program, console, log
 OVER_SAMPLES = 2
 # The daemon's own loop and the requests on their way settle in less.
 SETTLE_S = 3
-# One step can err by so much without harm; below, the steps would not be felt.
+# Factors of a step: the largest that does no harm if it is wrong, the least with an effect.
 RAISE_MOST, RAISE_LEAST = 2.0, 1.25
 # The width of the band in which nothing moves: more than P99 varies by itself.
 EASE_BELOW = 0.8

@@ -26,7 +26,7 @@ from .answer import wait
 from .client import Client
 from .errors import BusUnavailable, NotRunning, SutroError, UsageError
 
-# Between two attempts to reach the bus and sutrod: a restart of either takes about so long.
+# Time between two attempts to reach the bus and sutrod: about that of a restart of either.
 RETRY_S = 1.0
 
 # The settings of a unit: by key and path ("" where the key takes none), the text of the value.

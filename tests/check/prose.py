@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Sentences of the documentation, and the rules that a program can check on them.
+"""Sentences of documents and sources, and the rules that a program can check on them.
 
 A document becomes a list of sentences and headings, each with its line. Tables, examples, literal
 blocks and comments are left out; an inline literal counts as one word. Of a source file in C or
-Python the comments and docstrings are read, without the limit on words.
+Python the comments and docstrings are read, of a patch the message and the comments that it adds,
+without the limit on words.
 
     python3 tests/check/prose.py FILE...        what the rules find in these files
 """
@@ -58,6 +59,14 @@ RULES = [
         "a CPU or task is it; name the group, unit or task",
     ),
     (
+        r"\bso (many|much|long)\b(?! as\b|.*\bthat\b)",
+        "a number that stands elsewhere: this many, `count`, a time",
+    ),
+    (
+        r"^\.\.\. ",
+        "the rest of another comment: repeat its subject",
+    ),
+    (
         r"\b(dear|deaf|strangers?|handouts?)\b",
         "not a term of the field: see Documentation/glossary.rst",
     ),
@@ -65,7 +74,7 @@ RULES = [
 
 
 def findings(path: Path) -> list[str]:
-    """What the rules find in a file, each with its line."""
+    """The findings of the rules in a file, each with its line."""
     limited = path.suffix not in SOURCES
     return [
         f"{one.line}: {reason}" for one in sentences(path) for reason in wrong(one.text, limited)
@@ -203,7 +212,27 @@ def python_comments(lines: list[str]) -> list[str]:
     return [re.sub(r"`[^`]*`", LITERAL, line) for line in kept]
 
 
-SOURCES = {".c": c_comments, ".h": c_comments, ".py": python_comments}
+def patch_text(lines: list[str]) -> list[str]:
+    """The message of a patch, if it has one, without tables, and the comments that it adds."""
+    end = lines.index("---") if "---" in lines else 0
+    begin = lines.index("") if end else 0
+    message = [
+        line if begin < number < end and not re.search(r"^\s|\t|^[A-Z][\w-]*: ", line) else ""
+        for number, line in enumerate(lines)
+    ]
+    added = [
+        line[1:] if number > end and re.match(r"\+(?!\+\+ )", line) else ""
+        for number, line in enumerate(lines)
+    ]
+    return [one or other for one, other in zip(message, c_comments(added), strict=True)]
+
+
+SOURCES = {
+    ".c": c_comments,
+    ".h": c_comments,
+    ".py": python_comments,
+    ".patch": patch_text,
+}
 
 
 if __name__ == "__main__":

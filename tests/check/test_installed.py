@@ -35,8 +35,8 @@ def test_units(installed: Path, tmp_path: Path) -> None:
     folders = (f"HOME={tmp_path}", f"XDG_RUNTIME_DIR={tmp_path}")
     for unit in units:
         copy = tmp_path / unit.name
-        said = passes("env", *folders, "systemd-analyze", "--user", "verify", "--man=no", copy)
-        assert not said.strip()
+        printed = passes("env", *folders, "systemd-analyze", "--user", "verify", "--man=no", copy)
+        assert not printed.strip()
 
 
 def test_sandbox(installed: Path, tmp_path: Path) -> None:

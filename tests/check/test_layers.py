@@ -117,7 +117,7 @@ def test_layers_finds_an_upward_arrow(tmp_path: Path, higher: str) -> None:
 
 
 def test_layers_finds_a_cycle_in_a_room(tmp_path: Path) -> None:
-    """The header guards of C allow this: leaf.h is included by what leaf.c includes."""
+    """The header guards of C allow this: a header that leaf.c includes includes leaf.h."""
     names = plant(tmp_path, host__leaf_h="", host__leaf_c="host/path.h", host__path_h="host/leaf.h")
     (found,) = problems(tmp_path, names)
     assert found.startswith("cycle: ") and "daemon/host/path" in found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Documents are in plain English: prose.py has the rules."""
+"""Documents and comments are in plain English: prose.py has the rules."""
 
 import re
 from pathlib import Path
@@ -13,12 +13,23 @@ DOCUMENTS = [
     for name in files()
     if name.endswith((".md", ".rst")) or re.fullmatch(r"Documentation/(man/.*\.[1-8]|ABI/.*)", name)
 ]
+# Headers in the form of the kernel's.
+FOREIGN = ("tests/sim/include/",)
+SOURCES = [
+    name for name in files() if name.endswith(tuple(prose.SOURCES)) and not name.startswith(FOREIGN)
+]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_prose(name: str) -> None:
     """No sentence of the document breaks a rule."""
     found = [f"{name}:{text}" for text in prose.findings(TOP / name)]
+    assert not found, "\n".join(found)
+
+
+def test_prose_of_sources() -> None:
+    """No comment, docstring or message of a patch breaks a rule."""
+    found = [f"{name}:{text}" for name in SOURCES for text in prose.findings(TOP / name)]
     assert not found, "\n".join(found)
 
 
@@ -80,11 +91,42 @@ Description:
 
 \t\tA file knows it.
 """
+PATCH = """\
+From: Who
+Subject: [PATCH] subject
+
+Who is next
+
+It passes.  What is left
+waits:
+
+  What is in an example	1 %
+
+Signed-off-by: Who
+---
+ who.c | 2 +-
+
+--- a/who.c
++++ b/who.c
+@@ -1,2 +1,3 @@ who
+-/* What is gone */
+ /* Who is context */
++\t/*
++\t * A file knows it.
++\t */
+"""
 FOUND = ["Who is next", "What is left waits", "A file knows it."]
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("a.md", MARKDOWN), ("a.rst", RST), ("a.8", MAN), ("a", ABI)]
+    ("name", "text"),
+    [
+        ("a.md", MARKDOWN),
+        ("a.rst", RST),
+        ("a.8", MAN),
+        ("a", ABI),
+        ("a.patch", PATCH),
+    ],
 )
 def test_prose_formats(name: str, text: str, tmp_path: Path) -> None:
     """Headings, paragraphs and items are read; examples, tables, literals and comments are not."""
@@ -106,6 +148,8 @@ def test_prose_formats(name: str, text: str, tmp_path: Path) -> None:
         "The disk is told the size.",
         "A CPU reads what he wrote.",
         "The request is too dear.",
+        "A group that waits for so long is next.",
+        "... but not shorter.",
         " ".join(["word"] * 36),
     ],
 )
@@ -119,6 +163,7 @@ def test_prose_rules(text: str) -> None:
         "Who is a submitter?",
         "The message has the reason and what to do.",
         "A task that waits for a slot sleeps.",
+        "It takes so much time that few are made.",
         "A user who selects the scheduler reads this.",
         " ".join(["word"] * 35),
     ],

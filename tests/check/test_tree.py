@@ -34,7 +34,7 @@ def test_spdx() -> None:
     problems = []
     no_comments = (".json", ".sum", ".txt", ".gitkeep", ".png", ".patch")
     for name in files():
-        # debian/copyright says it for debian/; the kernel's ABI files have a format of their own.
+        # debian/copyright has that of debian/; the kernel's ABI files have a format of their own.
         if name.startswith(("debian/", "LICENSES/", "Documentation/ABI/")) and not shebang(name):
             continue
         if name.endswith(no_comments) or not (TOP / name).stat().st_size:
