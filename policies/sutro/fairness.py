@@ -44,7 +44,7 @@ async def test(client: Client | None, args: argparse.Namespace) -> Answer:
 
 
 def show(out: Any, data: Any) -> None:
-    """The answer of any of its options."""
+    """The answer of any option of `sutroctl test`."""
     shown = _part("show")
     if isinstance(data, list):
         shown.experiments(out, data)

@@ -55,7 +55,7 @@ class Range:
     above: bool = False
 
     def check(self, value: Any) -> None:
-        """Raise ValueError unless the number is within."""
+        """Raise ValueError unless the number is within the bounds."""
         if not self.least <= value <= self.most or (self.above and value == self.least):
             raise ValueError(f"{value!r} is not {self}")
 

@@ -64,7 +64,7 @@ class Plant:
         return float(lines.get(LEAVES[leaf], lines["default"]))
 
     def mbps(self, name: str, seconds: float) -> float:
-        """The rate of the readers whose names begin so in the next seconds."""
+        """The rate, in the next seconds, of the readers whose names begin with a prefix."""
         readers = [r for n, r in self.readers.items() if n.startswith(name)]
         before = sum(r.bytes for r in readers)
         self.sutrod.elapse(seconds)
@@ -111,7 +111,7 @@ class Plant:
             self.machine.write(f"{folder}/io.stat", f"{self.logical} {whole}\n")
 
 
-def say(sutrod: Sutrod, unit: str, lifetime: str = "runtime", **assignments: str) -> None:
+def set_policy(sutrod: Sutrod, unit: str, lifetime: str = "runtime", **assignments: str) -> None:
     """SetPolicy."""
     pairs = dbus.Array(list(assignments.items()), signature="(ss)")
     sutrod.call("SetPolicy", unit, pairs, lifetime)
@@ -130,7 +130,7 @@ def state(sutrod: Sutrod, unit: str) -> str:
 
 def hold(sutrod: Sutrod, path: str = STRIPE) -> None:
     """A floor of 60 MB/s for db.service, until it is held."""
-    say(sutrod, "db.service", ReadBandwidthMin=f"{path} 60M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{path} 60M")
     sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
 
 

@@ -2,7 +2,7 @@
 """Limits and classes in the whole daemon: io.max and io.sutro.class, and their restoration."""
 
 from fakemachine import Machine, Sutrod, Systemd
-from plant import LOGICAL, STRIPE, promise, say
+from plant import LOGICAL, STRIPE, promise, set_policy
 
 
 def test_ceiling_target_and_weight_on_any_volume(
@@ -14,7 +14,9 @@ def test_ceiling_target_and_weight_on_any_volume(
     stat = f"{LOGICAL} rbytes=1 wbytes=0\n8:0 rbytes=1 wbytes=0\n8:48 rbytes=0 wbytes=0\n"
     machine.write(f"/sys/fs/cgroup{a}/io.stat", stat)
     sutrod.start()
-    say(sutrod, "a.service", ReadBandwidthMax="any 5M", LatencyTarget="any 5ms", Weight="any 700")
+    set_policy(
+        sutrod, "a.service", ReadBandwidthMax="any 5M", LatencyTarget="any 5ms", Weight="any 700"
+    )
     sutrod.until(lambda: machine.weights(a, "io.max") == [lines[LOGICAL]])
     sutrod.until(lambda: machine.weights(a) == ["default 700"])
     machine.write(f"/sys/fs/cgroup{a}/io.stat", stat + "8:32 rbytes=0 wbytes=7\n")
@@ -22,7 +24,7 @@ def test_ceiling_target_and_weight_on_any_volume(
     found = [(p["key"], p["device"]) for p in sutrod.call("ListPromises")]
     keys, devices = ("ReadBandwidthMax", "LatencyTarget"), ("/dev/dm-0", "/dev/sdc")
     assert found == [(key, device) for key in keys for device in devices]
-    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} infinity")
+    set_policy(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} infinity")
     sutrod.until(lambda: machine.weights(a, "io.max") == [lines["8:32"]])
     assignments = [e["value"] for e in sutrod.call("GetPolicy", "a.service")]
     assert assignments == ["any 5M", "any 5ms", "700", f"{STRIPE} infinity"]
@@ -31,10 +33,10 @@ def test_ceiling_target_and_weight_on_any_volume(
 def test_weight_and_class_of_a_policy(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     a = systemd.start("a.service", 200, [(STRIPE, 300)])
     sutrod.start()
-    say(sutrod, "a.service", Weight="700", Class="idle")
+    set_policy(sutrod, "a.service", Weight="700", Class="idle")
     sutrod.until(lambda: machine.weights(a) == ["8:0 300", "8:16 300", "default 700"])
     sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default idle"])
-    say(sutrod, "a.service", Weight=f"{STRIPE} 50", Class="")
+    set_policy(sutrod, "a.service", Weight=f"{STRIPE} 50", Class="")
     sutrod.until(lambda: machine.weights(a) == ["8:0 50", "8:16 50", "default 700"])
     sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default be"])
     explained = sutrod.call("Explain", "a.service", STRIPE)
@@ -46,16 +48,16 @@ def test_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     machine.write(f"/sys/fs/cgroup{a}/io.max", f"{LOGICAL} rbps=max wbps=9 riops=max wiops=max\n")
     before = machine.weights(a, "io.max")
     sutrod.start()
-    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M", WriteIOPSMax=f"{STRIPE} 200")
+    set_policy(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M", WriteIOPSMax=f"{STRIPE} 200")
     line = f"{LOGICAL} rbps=5000000 wbps=9 riops=max wiops=200"
     sutrod.until(lambda: machine.weights(a, "io.max") == [line])
-    say(sutrod, "a.service", WriteBandwidthMax=f"{STRIPE} 6M", ReadIOPSMax=f"{STRIPE} 100")
+    set_policy(sutrod, "a.service", WriteBandwidthMax=f"{STRIPE} 6M", ReadIOPSMax=f"{STRIPE} 100")
     line = f"{LOGICAL} rbps=5000000 wbps=9 riops=100 wiops=200"
     sutrod.until(lambda: machine.weights(a, "io.max") == [line])
     sutrod.call("ResetPolicy", "a.service", "runtime")
     sutrod.until(lambda: machine.weights(a, "io.max") == before)
     # A stop gives everything back, too.
-    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
+    set_policy(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
     sutrod.until(lambda: machine.weights(a, "io.max") != before)
     assert sutrod.stop() == 0
     assert machine.weights(a, "io.max") == before
@@ -65,7 +67,7 @@ def test_killed_with_a_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutro
     """The next daemon finds it in force and leaves it so, also before systemd answers."""
     a = systemd.start("a.service", 200)
     sutrod.start()
-    say(sutrod, "a.service", "persistent", ReadBandwidthMax=f"{STRIPE} 5M", Class="idle")
+    set_policy(sutrod, "a.service", "persistent", ReadBandwidthMax=f"{STRIPE} 5M", Class="idle")
     line = f"{LOGICAL} rbps=5000000 wbps=max riops=max wiops=max"
     sutrod.until(lambda: machine.weights(a, "io.max") == [line])
     sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default idle"])
@@ -83,7 +85,7 @@ def test_refusal_counts_for_one_file(machine: Machine, systemd: Systemd, sutrod:
     a = systemd.start("a.service", 200)
     sutrod.start()
     machine.write("/faults", "io.max fail io.sutro.class fail\n")
-    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M", Class="idle")
+    set_policy(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M", Class="idle")
     sutrod.until(lambda: "to io.max: Input/output error" in sutrod.log())
     sutrod.settle()
     assert "to io.sutro.class: Input/output error" in sutrod.log()
@@ -99,13 +101,13 @@ def test_ceiling_that_the_kernel_refuses(
     a = systemd.start("a.service", 200)
     sutrod.start()
     machine.fault("io.max", "fail")
-    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
+    set_policy(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
     sutrod.until(lambda: "io.max" in sutrod.log())
     sutrod.call("ResetPolicy", "a.service", "runtime")
     sutrod.until(lambda: sutrod.call("GetPolicy", "a.service") == [])
     machine.write("/faults", "")
     # More IOPS than the kernel can count are no limit, and nothing to complain about.
-    say(sutrod, "a.service", WriteIOPSMax=f"{STRIPE} 5G")
+    set_policy(sutrod, "a.service", WriteIOPSMax=f"{STRIPE} 5G")
     sutrod.until(lambda: len(sutrod.call("ListPromises")) == 1)
     sutrod.elapse(1)
     assert machine.at("/run/sutro/ceilings").read_text() == ""
@@ -122,7 +124,7 @@ def test_ceiling_beside_limits_of_systemd(
     limits = "rbps=max wbps=max riops=max wiops="
     machine.write(file, f"{LOGICAL} {limits}200\n")
     sutrod.start()
-    say(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
+    set_policy(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
     ours = f"{LOGICAL} {limits.replace('rbps=max', 'rbps=5000000')}"
     sutrod.until(lambda: machine.weights(a, "io.max") == [ours + "200"])
     # As long as ours: the file has never a part of a line.

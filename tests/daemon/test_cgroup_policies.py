@@ -7,7 +7,7 @@ import shutil
 import dbus
 import pytest
 from fakemachine import Bus, Machine, Sutrod, Systemd
-from plant import LATENCY, SETPOINT, SETTLES_S, STRIPE, Plant, say
+from plant import LATENCY, SETPOINT, SETTLES_S, STRIPE, Plant, set_policy
 from test_policies import ETC, RUN, VENDOR, X, pairs
 from test_policyfiles import check
 
@@ -81,16 +81,16 @@ def test_set(machine: Machine, sutrod: Sutrod) -> None:
     """Control files are named after the path; a reset removes them; a restart keeps them."""
     sutrod.start()
     for folder, lifetime in (("etc", "persistent"), ("run", "runtime")):
-        say(sutrod, JOB, lifetime, ReadIOPSMin=f"/a {len(folder)}")
+        set_policy(sutrod, JOB, lifetime, ReadIOPSMin=f"/a {len(folder)}")
         file = machine.at(f"/{folder}/sutro/policy.control/{CONTROL_NAME}")
         assert f"[Match]\nCgroup={JOB}\n\n{X}ReadIOPSMin=/a 3\n" in file.read_text()
     odd = "/a-b/.c.d\\x2d@e+f,g=h~i.scope"
-    say(sutrod, odd, Weight="7")
+    set_policy(sutrod, odd, Weight="7")
     name = r"a\x2db-.c.d\x5cx2d\x40e\x2bf\x2cg\x3dh\x7ei.scope.cgroup.policy"
     assert machine.at(f"/run/sutro/policy.control/{name}").exists()
     # The cgroup /a.service and the unit a.service have files of their own.
-    say(sutrod, "/a.service", Weight="1")
-    say(sutrod, "a.service", Weight="2")
+    set_policy(sutrod, "/a.service", Weight="1")
+    set_policy(sutrod, "a.service", Weight="2")
     sutrod.stop()
     sutrod.start()
     assert in_force(sutrod, JOB) == ["ReadIOPSMin=/a 3"]
@@ -117,7 +117,7 @@ def test_names(sutrod: Sutrod, systemd: Systemd) -> None:
         assert sutrod.error("SetPolicy", name, assignments, "runtime")[0] == "BadPolicy", name
         assert sutrod.error("ResetPolicy", name, "runtime")[0] == "BadPolicy", name
         assert sutrod.error("GetPolicy", name)[0] == "BadPolicy", name
-    say(sutrod, "/" + 241 * "a", Weight="7")
+    set_policy(sutrod, "/" + 241 * "a", Weight="7")
     text = sutrod.error("SetPolicy", "/" + 242 * "a", assignments, "runtime")[1]
     assert "at most 241 bytes as systemd-escape --path prints it" in text
     # A unit has the policies of its name.
@@ -137,7 +137,7 @@ def test_authority(bus: Bus, machine: Machine, sutrod: Sutrod) -> None:
     assert "AccessDenied" in sutrod.error("SetPolicy", JOB, assignments, "runtime")[0]
     assert in_force(sutrod, JOB) == []
     bus.allow(True)
-    say(sutrod, JOB, Weight="7")
+    set_policy(sutrod, JOB, Weight="7")
     assert in_force(sutrod, JOB) == ["Weight=7"]
 
 
@@ -176,7 +176,7 @@ def test_floor_holds(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: 
         plant.add(f"big{n}", systemd.start(f"big{n}.service", 1000))
     sutrod.start()
     assert plant.mbps("job", 1) < 10
-    say(sutrod, PLAIN, ReadBandwidthMin=f"{STRIPE} 60M")
+    set_policy(sutrod, PLAIN, ReadBandwidthMin=f"{STRIPE} 60M")
 
     def promises() -> list[dict]:
         return [dict(p) for p in sutrod.call("ListPromises") if p["cgroup"] == PLAIN]
@@ -191,7 +191,7 @@ def test_floor_holds(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: 
     # A comparison of everything changes nothing.
     sutrod.elapse(61)
     assert plant.mbps("job", 1) == pytest.approx(SETPOINT * 60, rel=0.01)
-    say(sutrod, PLAIN, WriteBandwidthMax="/dev/sda 5M", LatencyTarget="/dev/sdb 5ms")
+    set_policy(sutrod, PLAIN, WriteBandwidthMax="/dev/sda 5M", LatencyTarget="/dev/sdb 5ms")
     sutrod.until(lambda: machine.at(f"/sys/fs/cgroup{PLAIN}/io.max").read_text() != "")
     assert "8:0" in machine.at(f"/sys/fs/cgroup{PLAIN}/io.max").read_text()
     sutrod.until(lambda: "8:16 5000" in machine.weights(PLAIN, LATENCY))
@@ -228,7 +228,7 @@ def test_unit_has_no_policy_of_its_path(machine: Machine, systemd: Systemd, sutr
     """Also a cgroup that looked like none when the policy was set."""
     machine.write(f"{ETC}a.policy", f"[Match]\nCgroup=/system.slice/*\n{X}Weight=300\n")
     sutrod.start()
-    say(sutrod, "/system.slice/db.service", Weight="400")
+    set_policy(sutrod, "/system.slice/db.service", Weight="400")
     db = systemd.start("db.service", 50)
     machine.cgroup(PLAIN)
     sutrod.until(lambda: machine.weights(PLAIN) == ["default 300"])
@@ -242,7 +242,7 @@ def test_lines_of_iocost(machine: Machine, sutrod: Sutrod) -> None:
     machine.cgroup(JOB)
     machine.write(f"/sys/fs/cgroup{JOB}/io.weight", "default 100\n8:64 70\n")
     sutrod.start()
-    say(sutrod, JOB, Weight="/dev/sde 500")
+    set_policy(sutrod, JOB, Weight="/dev/sde 500")
     sutrod.until(lambda: "8:64 500" in machine.weights(JOB, "io.weight"))
     sutrod.elapse(61)
     e = sutrod.call("Explain", JOB, "/dev/sde")

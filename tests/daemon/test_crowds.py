@@ -126,7 +126,7 @@ def test_delegated_cgroup_that_changes_all_the_time(
 
 
 def test_overflow_of_a_delegated_cgroup(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    """Its events are lost, no others, and the comparison finds what was lost."""
+    """Only events of that cgroup are lost, and the periodic comparison finds the changes."""
     a = systemd.start("a.service", 200)
     box = systemd.start("box.service", 50) + "/box"
     machine.cgroup(box, 300)

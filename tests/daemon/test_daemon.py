@@ -389,7 +389,7 @@ def test_kill_and_restart(machine: Machine, systemd: Systemd, sutrod: Sutrod) ->
 
 
 def test_kill_at_any_moment(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    """However far the first one came, the second one finishes."""
+    """Whenever the first daemon is killed, the second one brings all lines to their values."""
     paths = [systemd.start(f"u{i}.service", 101 + i, [("/dev/sdb", 9)]) for i in range(40)]
     for count in (0, 1, 2, 30, 81, 100):
         sutrod.spawn()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
-from plant import MB, SETPOINT, SETTLES_S, promise, say, state
+from plant import MB, SETPOINT, SETTLES_S, promise, set_policy, state
 
 SPEED = 50 * MB
 DISK = "8:0"
@@ -99,7 +99,7 @@ def test_other_partition_of_the_unit_does_not_count(
     start("db", 100, sda1=0.5, sda2=0.5)
     start("big", 4000, sda2=1)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 15M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 15M")
     sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     sutrod.elapse(1)
     assert disk.mbps("sda1", sutrod, 2) >= 0.97 * 15
@@ -115,7 +115,7 @@ def test_unit_that_uses_another_partition_only_is_idle(
     start("big", 900, sda2=1)
     disk.partitions["sda1"] = 100 * MB
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
     sutrod.elapse(SETTLES_S)
     assert promise(sutrod, "db.service")["got"] < 0.01 * MB
     assert state(sutrod, "db.service") == "idle"
@@ -131,7 +131,7 @@ def test_others_on_the_partition_do_not_count(
     start("db", 100, sda1=1)
     start("big", 4000, sda1=1)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M", ReadIOPSMin="/dev/sda1 100")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M", ReadIOPSMin="/dev/sda1 100")
     sutrod.elapse(SETTLES_S)
     got = {p["key"]: p["got"] for p in sutrod.call("ListPromises")}
     assert got["ReadBandwidthMin"] == pytest.approx(SETPOINT * 30 * MB, rel=0.03)
@@ -146,7 +146,7 @@ def test_volume_on_another_partition_does_not_count(
     start("db", 100, sda2=1).stacked = "254:7"
     start("big", 900, sda1=1)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
     sutrod.elapse(SETTLES_S)
     assert promise(sutrod, "db.service")["got"] < 0.01 * MB
 
@@ -159,7 +159,7 @@ def test_disk_without_statistics_counts_as_a_whole(
     start("db", 100, sda1=0)
     start("big", 900, sda1=0)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
     sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
 
 
@@ -187,7 +187,7 @@ def test_partition_of_an_array_is_counted_at_the_array(
 
     sutrod.clock.loads.append(read)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="/dev/md0p1 30M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/md0p1 30M")
     sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     sutrod.elapse(SETTLES_S)
     assert promise(sutrod, "db.service")["got"] == pytest.approx(40 * MB, rel=0.05)

@@ -47,7 +47,7 @@ def pairs(*assignments: tuple[str, str]) -> dbus.Array:
     return dbus.Array(assignments, signature="(ss)")
 
 
-def say(sutrod: Sutrod, lifetime: str, key: str, value: str, unit: str = UNIT) -> None:
+def set_two(sutrod: Sutrod, lifetime: str, key: str, value: str, unit: str = UNIT) -> None:
     """SetPolicy of Importance=7 and one more."""
     sutrod.call("SetPolicy", unit, pairs(("Importance", "7"), (key, value)), lifetime)
 
@@ -212,12 +212,12 @@ def test_set(machine: Machine, sutrod: Sutrod, systemd: Systemd) -> None:
     sutrod.start()
     os.umask(mask)
     for value in ("/a 1", "'/b c' 2K", "/a/ 3"):
-        say(sutrod, "persistent", "ReadIOPSMin", value)
+        set_two(sutrod, "persistent", "ReadIOPSMin", value)
     text = '[Match]\nUnit=db.service\n\n[X-Sutro]\nReadIOPSMin="/b c" 2K\nImportance=7\n'
     assert text + "ReadIOPSMin=/a 3\n" in machine.at(file).read_text()
     assert machine.at(file).stat().st_mode & 0o7777 == 0o644
     assert [d.stat().st_mode & 0o7777 for d in (control, control.parent)] == [0o755, 0o755]
-    say(sutrod, "runtime", "ReadIOPSMin", "/a 4")
+    set_two(sutrod, "runtime", "ReadIOPSMin", "/a 4")
 
     def values() -> list[str]:
         return [f"{e['key']}={e['value']}" for e in sutrod.call("GetPolicy", UNIT) if e["in_force"]]
@@ -251,13 +251,13 @@ def test_set(machine: Machine, sutrod: Sutrod, systemd: Systemd) -> None:
         _, message = sutrod.error("SetPolicy", UNIT, assignments, "runtime")
         assert message.startswith(f'db.service: "WriteIOPSMin=/a {percent}": {PERCENT}')
         assert values() == kept
-    for assignments, kept_as in (
+    for percent, kept_as in (
         ("1%", "1%"),
         ("100%", "100%"),
         ("012.50%", "12.5%"),
         ("7.05%", "7.05%"),
     ):
-        say(sutrod, "runtime", "WriteIOPSMin", f"/a {assignments}")
+        set_two(sutrod, "runtime", "WriteIOPSMin", f"/a {percent}")
         assert f"WriteIOPSMin=/a {kept_as}" in values()
     sutrod.call("ResetPolicy", UNIT, "runtime")
     for _ in range(2):
@@ -299,16 +299,16 @@ def test_disk_of_the_policies_does_not_answer(
 def test_set_keeps_what_was_edited(machine: Machine, sutrod: Sutrod, expect: Expect) -> None:
     """A file with a mistake is not written over, only reset."""
     file = f"{CONTROL_RUN}{UNIT}.policy"
-    say(sutrod, "runtime", "Weight", "5")
+    set_two(sutrod, "runtime", "Weight", "5")
     machine.write(file, f"{MATCH}{X}Class=idle\n")
-    say(sutrod, "runtime", "Weight", "6")
+    set_two(sutrod, "runtime", "Weight", "6")
     expect(f"Class=idle {file}:6; Importance=7 {file}:7; Weight=6 {file}:8", "")
     machine.write(file, f"{MATCH}{X}Class=no\n")
     _, message = sutrod.error("SetPolicy", UNIT, pairs(("Weight", "7")), "runtime")
     assert f'{file}:4: "[X-Sutro] Class=no": rt, be or idle; correct' in message
     assert machine.at(file).read_text() == f"{MATCH}{X}Class=no\n"
     sutrod.call("ResetPolicy", UNIT, "runtime")
-    say(sutrod, "runtime", "Weight", "7")
+    set_two(sutrod, "runtime", "Weight", "7")
 
 
 NAMES = "db.service -.slice a.scope a@b.service a@b@c.service dev-a\\x2db.swap a:b_c.mount"
@@ -328,7 +328,7 @@ def test_names_of_units(sutrod: Sutrod) -> None:
         for arguments in (("SetPolicy", name, assignments), ("ResetPolicy", name)):
             assert sutrod.error(*arguments, "runtime")[0] == "BadPolicy"
         assert sutrod.error("GetPolicy", name)[0] == "BadPolicy"
-    say(sutrod, "runtime", "Weight", "7", 242 * "a" + ".scope")
+    set_two(sutrod, "runtime", "Weight", "7", 242 * "a" + ".scope")
     assert sutrod.error("SetPolicy", 243 * "a" + ".scope", assignments, "runtime")[0] == "BadPolicy"
     assert "forever" in sutrod.error("SetPolicy", UNIT, assignments, "forever")[1]
 
@@ -350,7 +350,7 @@ def test_links_are_replaced_and_not_followed(machine: Machine, sutrod: Sutrod) -
     machine.write("/outside", "untouched\n")
     machine.link(f"{CONTROL_RUN}.new", str(machine.at("/outside")))
     machine.link(f"{CONTROL_RUN}{UNIT}.policy", "/dev/null")
-    say(sutrod, "runtime", "Weight", "7")
+    set_two(sutrod, "runtime", "Weight", "7")
     assert "Weight=7" in machine.at(f"{CONTROL_RUN}{UNIT}.policy").read_text()
     assert not machine.at(f"{CONTROL_RUN}{UNIT}.policy").is_symlink()
     assert machine.at("/outside").read_text() == "untouched\n"

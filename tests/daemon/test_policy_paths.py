@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import dbus
 import pytest
 from fakemachine import INTERFACE, NAME, PATH, STEP_S, Bus, Machine, Sutrod, Systemd
-from plant import say
+from plant import set_policy
 
 CONF = "/etc/sutro/sutrod.conf"
 REFUSE = "[Capacity]\nDevice=/dev/sdd read=400M\nAdmission=refuse\n"
@@ -29,8 +29,8 @@ def test_path_on_a_dead_file_server(
     a = systemd.start("a.service", 200)
     machine.fault("/srv/dead/x", "hang")
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMax="/srv/dead/x 5M")
-    say(sutrod, "a.service", ReadBandwidthMax="/data 5M")
+    set_policy(sutrod, "db.service", ReadBandwidthMax="/srv/dead/x 5M")
+    set_policy(sutrod, "a.service", ReadBandwidthMax="/data 5M")
     systemd.change("a.service", 300)
     sutrod.until(lambda: machine.weights(a) == ["default 300"], 1)
     sutrod.until(lambda: machine.weights(a, "io.max") == [SDD], 1)
@@ -38,7 +38,7 @@ def test_path_on_a_dead_file_server(
     assert "/srv/dead/x could not be looked up within 5 s" in sutrod.log()
     sutrod.until(lambda: machine.weights(db, "io.max") == [], 1)
     # It is given up, and the others are looked up.
-    say(sutrod, "a.service", ReadBandwidthMax="/srv/link 5M")
+    set_policy(sutrod, "a.service", ReadBandwidthMax="/srv/link 5M")
     sutrod.until(lambda: machine.weights(a, "io.max") == [SDD], 1)
     machine.at("/srv/dead").mkdir()
     machine.write("/srv/dead/x", "")
@@ -52,14 +52,14 @@ def test_path_on_a_dead_file_server(
 def test_links_of_policies_are_followed(machine: Machine, sutrod: Sutrod, db: str) -> None:
     """A link that leads elsewhere is found by Reload; a path without a file has no effect."""
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMax="/srv/link 5M")
+    set_policy(sutrod, "db.service", ReadBandwidthMax="/srv/link 5M")
     sutrod.until(lambda: machine.weights(db, "io.max") == [SDD])
     machine.at("/srv/link").unlink()
     machine.link("/srv/link", "..")
     sutrod.call("Reload")
     sutrod.until(lambda: machine.weights(db, "io.max") == [SDC])
-    say(sutrod, "db.service", ReadBandwidthMax="")
-    say(sutrod, "db.service", ReadBandwidthMax="/data/none 5M")
+    set_policy(sutrod, "db.service", ReadBandwidthMax="")
+    set_policy(sutrod, "db.service", ReadBandwidthMax="/data/none 5M")
     sutrod.until(lambda: "/data/none has no effect until" in sutrod.log())
     assert machine.weights(db, "io.max") == []
     # The periodic comparison finds the file.
@@ -88,7 +88,7 @@ def test_admission_follows_links(bus: Bus, machine: Machine, sutrod: Sutrod, db:
         with pytest.raises(dbus.DBusException, match="/srv/dead/x: the path could not be looked"):
             done.result()
     connection.close()
-    say(sutrod, "db.service", ReadBandwidthMin="/srv/link 1M", Weight="300")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/srv/link 1M", Weight="300")
     text = "[Match]\nUnit=db.service\n[X-Sutro]\nReadBandwidthMin=/srv/deeper 5M\n"
     machine.link("/srv/deeper", "link")
     _, devices = sutrod.call("CheckPolicies", [("/etc/sutro/policy.d/a.policy", text)])

@@ -3,7 +3,7 @@
 
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
-from plant import LOGICAL, SETTLES_S, STRIPE, TICK_S, Plant, crowd, promise, say, state
+from plant import LOGICAL, SETTLES_S, STRIPE, TICK_S, Plant, crowd, promise, set_policy, state
 
 
 def needed(sutrod: Sutrod, unit: str) -> float:
@@ -48,7 +48,7 @@ def test_new_unit_begins_with_the_cost_of_one_like_it(
 def test_costs_are_forgotten(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
 ) -> None:
-    """After a week without a measurement, and with the disk that had the number."""
+    """Costs are dropped after a week without a measurement, and with their disk."""
     now_us = 10**9
     seq = int(machine.at("/sys/class/block/sda/diskseq").read_text())
 
@@ -65,6 +65,6 @@ def test_costs_are_forgotten(
     plant.add("big", systemd.start("big.service", 1000))
     sutrod.start()
     for unit, share in (("old.service", 0), ("new.service", 0.05), ("swapped.service", 0)):
-        say(sutrod, unit, ReadBandwidthMin=f"{STRIPE} 5M")
+        set_policy(sutrod, unit, ReadBandwidthMin=f"{STRIPE} 5M")
         sutrod.until(lambda u=unit: state(sutrod, u) == "idle")
         assert needed(sutrod, unit) == pytest.approx(share)

@@ -19,7 +19,7 @@ from plant import (
     crowd,
     hold,
     promise,
-    say,
+    set_policy,
     state,
 )
 
@@ -56,7 +56,7 @@ def test_floor_raises_each_level_above_it(systemd: Systemd, sutrod: Sutrod, plan
     plant.add("near", systemd.start("near.service", 1000, slice=slice_))
     plant.add("big", systemd.start("big.service", 1000))
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 70M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 70M")
     for cgroup in (slice_, db):
         sutrod.until(lambda c=cgroup: any(w.startswith("8:0 ") for w in plant.machine.weights(c)))
     assert sutrod.stop() == 0
@@ -66,14 +66,14 @@ def test_floor_raises_each_level_above_it(systemd: Systemd, sutrod: Sutrod, plan
 def test_infeasible_is_reported(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     crowd(systemd, plant)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 90M", Importance="200")
-    say(sutrod, "big0.service", ReadBandwidthMin=f"{STRIPE} 60M", Importance="100")
+    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 90M", Importance="200")
+    set_policy(sutrod, "big0.service", ReadBandwidthMin=f"{STRIPE} 60M", Importance="100")
     sutrod.until(lambda: state(sutrod, "big0.service") == "infeasible", SETTLES_S)
     low = promise(sutrod, "big0.service")
     assert "need 1" in low["cause"] and "/dev/sd" in low["cause"]
     assert low["granted"] < 0.2
     sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 20M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 20M")
     sutrod.until(lambda: state(sutrod, "big0.service") == "held", SETTLES_S)
 
 
@@ -81,12 +81,12 @@ def test_part_of_the_device(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> N
     """No rate until something is known of the device, then one that follows the device."""
     crowd(systemd, plant, running=False)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 12.5%")
+    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 12.5%")
     sutrod.until(lambda: state(sutrod, "db.service") == "unknown-capacity", SETTLES_S)
     seen = promise(sutrod, "db.service")
     assert (seen["value"], seen["percent"]) == (0, 12.5)
     assert "the capacity of /dev/dm-0 for requests of this unit is unknown" in seen["cause"]
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 30%")
+    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 30%")
     plant.readers["db"].running = True
     sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     sutrod.elapse(1)
@@ -105,17 +105,17 @@ def test_part_of_the_device(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> N
     sutrod.start()
     sutrod.elapse(1)
     assert promise(sutrod, "db.service")["value"] == pytest.approx(30 * MB, rel=0.01)
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 40%")
+    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 40%")
     sutrod.until(lambda: promise(sutrod, "db.service")["percent"] == 40)
     sutrod.elapse(1)
     assert promise(sutrod, "db.service")["value"] == pytest.approx(40 * MB, rel=0.01)
 
 
 def test_floor_on_any_volume(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
-    """It is about the volumes that the unit has used, except those that are named."""
+    """A floor on any volume holds on the volumes that the unit has used, except named ones."""
     crowd(systemd, plant, running=False)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="any 60M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="any 60M")
     sutrod.until(lambda: state(sutrod, "db.service") == "idle")
     assert promise(sutrod, "db.service")["path"] == "any"
     plant.readers["db"].running = True
@@ -124,14 +124,14 @@ def test_floor_on_any_volume(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> 
     assert (seen["value"], seen["device"], seen["path"]) == (60 * MB, "/dev/dm-0", STRIPE)
     sutrod.elapse(1)
     assert plant.mbps("db", 1) == pytest.approx(SETPOINT * 60, rel=0.01)
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 20%")
+    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 20%")
     sutrod.until(lambda: promise(sutrod, "db.service")["value"] == 20 * MB, SETTLES_S)
 
 
 def test_killed_and_started_again(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     db = crowd(systemd, plant)
     sutrod.start()
-    say(sutrod, "db.service", "persistent", ReadBandwidthMin=f"{STRIPE} 60M")
+    set_policy(sutrod, "db.service", "persistent", ReadBandwidthMin=f"{STRIPE} 60M")
     sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
     sutrod.elapse(6)  # The daemon saves costs now and then.
     sutrod.stop(9)
@@ -161,7 +161,7 @@ def test_each_floor_has_its_counter(systemd: Systemd, sutrod: Sutrod, plant: Pla
     rates = {"rbytes": 7 * MB, "wbytes": 5 * MB, "rios": 300, "wios": 200}
     sutrod.start()
     keys = ("ReadBandwidthMin", "WriteBandwidthMin", "ReadIOPSMin", "WriteIOPSMin")
-    say(sutrod, "db.service", **dict.fromkeys(keys, f"{STRIPE} 100"))
+    set_policy(sutrod, "db.service", **dict.fromkeys(keys, f"{STRIPE} 100"))
 
     def count(_seconds: float) -> None:
         seconds = sutrod.clock.now_ns / 1e9 - 1000
@@ -225,11 +225,11 @@ def test_loop_on_a_file_system(systemd: Systemd, sutrod: Sutrod, plant: Plant) -
 
 
 def test_partition(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
-    """It has no line in io.stat, and is its disk there."""
+    """A partition has no line in io.stat, which counts its requests at the disk."""
     machine.partition("sda", "sda1", "8:1")
     db = crowd(systemd, plant)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
     sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
 
     def needed() -> float:
@@ -244,7 +244,7 @@ def test_partition(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Pl
 def test_path_that_appears_later(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     crowd(systemd, plant)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="/dev/mapper/vg-late 60M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/mapper/vg-late 60M")
     sutrod.until(lambda: state(sutrod, "db.service") == "unresolved")
     assert promise(sutrod, "db.service")["leaves"] == []
     plant.logical = "254:7"
@@ -277,7 +277,7 @@ def test_own_writes_cause_no_request(machine: Machine, systemd: Systemd, sutrod:
     db = systemd.start("db.service", 100)
     big = systemd.start("big.service", 1000)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="/dev/sda 60M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/sda 60M")
     done = 0.0
 
     def serve(seconds: float) -> None:
@@ -291,7 +291,7 @@ def test_own_writes_cause_no_request(machine: Machine, systemd: Systemd, sutrod:
         machine.write("/sys/class/block/sda/stat", f"0 0 0 0 0 0 0 0 0 {busy_ms} 0\n")
 
     def lines() -> list[str]:
-        """The weights that the daemon makes of it."""
+        """The weights that follow from the rates."""
         return [line for line in machine.weights(db, "io.weight") if line.startswith("8:0 ")]
 
     sutrod.clock.loads.append(serve)
@@ -330,7 +330,7 @@ def test_setpoints_are_not_signalled(
     listener.add_signal_receiver(lambda *a: reasons.append(a[4]), "WeightChanged", INTERFACE)
     sutrod.start()
     hold(sutrod)
-    say(sutrod, "big0.service", Weight="77")
+    set_policy(sutrod, "big0.service", Weight="77")
     sutrod.until(lambda: sutrod.call("Explain", "big0.service", "")["weight"] == 77)
 
     def heard() -> bool:

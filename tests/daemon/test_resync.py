@@ -9,7 +9,7 @@ from typing import Any
 import dbus
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
-from plant import MB, SETTLES_S, promise, say, state
+from plant import MB, SETTLES_S, promise, set_policy, state
 
 SLICE, ROOT = (f"/sys/fs/cgroup{cgroup}/cgroup.procs" for cgroup in ("/resync.slice", ""))
 CONF = "/etc/sutro/sutrod.conf"
@@ -42,13 +42,13 @@ def slice_(machine: Machine, systemd: Systemd) -> str:
 
 
 def resync(sutrod: Sutrod) -> dict[str, Any]:
-    """The only one."""
+    """The only resync."""
     (one,) = sutrod.call("ListResyncs")
     return dict(one)
 
 
 def weights(sutrod: Sutrod) -> dict[str, int]:
-    """The weight of it on each leaf."""
+    """The weight of the resync on each leaf."""
     return {str(leaf["leaf"]): int(leaf["weight"]) for leaf in resync(sutrod)["leaves"]}
 
 
@@ -72,7 +72,7 @@ def test_weight_of_resyncs(
     explained = sutrod.call("Explain", "resync.slice", "/dev/sdb")
     assert "ResyncWeight= in sutrod.conf" in explained["leaves"][0]["reason"]
     # A policy of the unit is stronger.
-    say(sutrod, "resync.slice", Weight="77")
+    set_policy(sutrod, "resync.slice", Weight="77")
     sutrod.until(lambda: machine.weights(slice_) == ["8:16 40", "default 77"])
     machine.write(ROOT, "2\n4710\n4712\n")
     assert sutrod.stop() == 0
@@ -129,7 +129,7 @@ def test_requests_that_the_weight_is_not_about(
     action: str,
     note: str,
 ) -> None:
-    """By the driver of each level."""
+    """Each level of RAID has requests that the weight does not affect."""
     array(level=level, action=action)
     machine.write(CONF, "[Daemon]\nResyncWeight=30\n")
     sutrod.start()
@@ -139,7 +139,7 @@ def test_requests_that_the_weight_is_not_about(
 
 
 def test_volumes_of_lvm(machine: Machine, systemd: Systemd, sutrod: Sutrod, slice_: str) -> None:
-    """All have one name, and no files in sysfs."""
+    """The threads of all volumes of LVM have one name, and no files in sysfs."""
     machine.write(ROOT, "41\n42\n")
     machine.stripe("dm-5", "254:5", "dm-6 dm-7", "vg-raid")
     for number in (6, 7):
@@ -181,7 +181,7 @@ def test_advice_names_the_resync(
 
     sutrod.clock.loads.append(serve)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="/dev/md0 20M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/md0 20M")
     sutrod.until(lambda: state(sutrod, "db.service") == "limited", 2 * SETTLES_S)
     cause = promise(sutrod, "db.service")["cause"]
     assert "the resync of /dev/md0 uses the same disks" in cause

@@ -16,7 +16,7 @@ from plant import (
     Plant,
     crowd,
     promise,
-    say,
+    set_policy,
     state,
 )
 
@@ -28,7 +28,7 @@ def test_time_is_reserved_for_a_shallow_unit(
     db = crowd(systemd, plant)
     plant.readers["db"].shallow = True
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 30M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 30M")
     sutrod.until(lambda: state(sutrod, "db.service") == "held", RESERVES_S)
     sutrod.elapse(15)
     assert plant.mbps("db", 2) == pytest.approx(SETPOINT_RESERVED * 30, rel=0.05)
@@ -38,7 +38,7 @@ def test_time_is_reserved_for_a_shallow_unit(
         # Half of it is not used.
         assert leaf["price"] == pytest.approx(seen["reserve"] * SHALLOW, rel=0.1)
     assert len(machine.weights(db, RESERVE)) == 3
-    say(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
     sutrod.until(lambda: state(sutrod, "db.service") == "limited", 4 * SETTLES_S)
     sutrod.call("ResetPolicy", "db.service", "runtime")
     sutrod.until(lambda: machine.weights(db, RESERVE) == ["8:0 0", "8:16 0", "default 0"])
@@ -55,7 +55,7 @@ def test_full_queue_on_the_way(machine: Machine, systemd: Systemd, sutrod: Sutro
     machine.write(f"{block}/inflight", "      120        8\n")
     db = systemd.start("db.service", 100)
     sutrod.start()
-    say(sutrod, "db.service", ReadBandwidthMin="/dev/loop0 60M")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/loop0 60M")
 
     sums = itertools.count(MB, MB)
 

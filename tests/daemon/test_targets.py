@@ -4,20 +4,20 @@
 import itertools
 
 from fakemachine import Machine, Sutrod, Systemd
-from plant import LATENCY, LEAVES, MB, SETTLES_S, STRIPE, Plant, crowd, promise, say, state
+from plant import LATENCY, LEAVES, MB, SETTLES_S, STRIPE, Plant, crowd, promise, set_policy, state
 
 
 def test_targets_without_bpf(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     """Reads are measured at the leaves; targets for writes and fsyncs are unobserved."""
     crowd(systemd, plant)
     sutrod.start()
-    say(sutrod, "db.service", LatencyTarget=f"{STRIPE} 5ms P99")
+    set_policy(sutrod, "db.service", LatencyTarget=f"{STRIPE} 5ms P99")
     sutrod.until(lambda: state(sutrod, "db.service") == "settling", SETTLES_S)
     target = promise(sutrod, "db.service")
     assert (target["value"], target["percentile"], target["measured_at"]) == (5000, 99, "leaves")
     for key, op in (("WriteLatencyTarget", "writes"), ("FsyncLatencyTarget", "fsyncs")):
         sutrod.call("ResetPolicy", "db.service", "runtime")
-        say(sutrod, "db.service", **{key: f"{STRIPE} 5ms"})
+        set_policy(sutrod, "db.service", **{key: f"{STRIPE} 5ms"})
         sutrod.until(lambda: state(sutrod, "db.service") == "unobserved", SETTLES_S)
         cause = promise(sutrod, "db.service")["cause"]
         assert cause.startswith(f"latencies of {op} are measured by BPF only")
@@ -28,7 +28,7 @@ def test_targets_without_bpf(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> 
 def test_target_is_enforced_by_elevators(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
 ) -> None:
-    """io.sutro.latency has it on each leaf; the verdict is theirs, and no share is searched."""
+    """io.sutro.latency has the target on each leaf; the elevators judge it, without a share."""
     db = systemd.start("db.service", 100)
     states = ["missed"]
     counts = itertools.count(1)
@@ -43,7 +43,7 @@ def test_target_is_enforced_by_elevators(
 
     sutrod.clock.loads[:] = [read]
     sutrod.start()
-    say(sutrod, "db.service", LatencyTarget=f"{STRIPE} 5ms")
+    set_policy(sutrod, "db.service", LatencyTarget=f"{STRIPE} 5ms")
     wanted = ["8:0 5000", "8:16 5000", "default max"]
     sutrod.until(lambda: machine.weights(db, LATENCY) == wanted)
     sutrod.until(lambda: state(sutrod, "db.service") == "settling", SETTLES_S)
@@ -54,7 +54,7 @@ def test_target_is_enforced_by_elevators(
     sutrod.until(lambda: state(sutrod, "db.service") == "infeasible", SETTLES_S)
     assert "although it serves nothing else" in promise(sutrod, "db.service")["cause"]
     # The file is for the 95th percentile: the lines go, and a share is searched for.
-    say(sutrod, "db.service", LatencyTarget=f"{STRIPE} 5ms P99")
+    set_policy(sutrod, "db.service", LatencyTarget=f"{STRIPE} 5ms P99")
     sutrod.until(lambda: machine.weights(db, LATENCY) == ["8:0 max", "8:16 max", "default max"])
 
 
@@ -65,7 +65,7 @@ def test_target_on_a_leaf_without_sutro(
     crowd(systemd, plant)
     machine.set_scheduler("sdb", "none")
     sutrod.start()
-    say(sutrod, "db.service", LatencyTarget=f"{STRIPE} 5ms")
+    set_policy(sutrod, "db.service", LatencyTarget=f"{STRIPE} 5ms")
     sutrod.until(lambda: state(sutrod, "db.service") == "unweighted", SETTLES_S)
     assert promise(sutrod, "db.service")["cause"] == (
         "the scheduler of /dev/sdb (none) counts no device time, so the target is not kept; "

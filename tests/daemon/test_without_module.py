@@ -7,7 +7,7 @@ Documentation/guides/without-module.rst has what holds there.
 import dbus
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
-from plant import MB, SETTLES_S, promise, say, state
+from plant import MB, SETTLES_S, promise, set_policy, state
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_weights_of_a_volume(machine: Machine, sutrod: Sutrod, a: str) -> None:
 
 
 def test_limit_of_a_volume(machine: Machine, sutrod: Sutrod, a: str) -> None:
-    say(sutrod, "a.service", ReadBandwidthMax="/dev/vg/db 4M")
+    set_policy(sutrod, "a.service", ReadBandwidthMax="/dev/vg/db 4M")
     file = machine.at(f"/sys/fs/cgroup{a}/io.max")
     sutrod.until(lambda: file.read_text().startswith("254:0 rbps=4000000 "))
 
@@ -77,13 +77,13 @@ def test_floor_raises_the_weight(machine: Machine, sutrod: Sutrod, a: str, big: 
         return weights[0] / weights[1]
 
     sutrod.until(lambda: ratio() == 0.2)
-    say(sutrod, "a.service", ReadBandwidthMin="/dev/sdc 20M")
+    set_policy(sutrod, "a.service", ReadBandwidthMin="/dev/sdc 20M")
     sutrod.until(lambda: ratio() > 0.4, SETTLES_S)
 
 
 def test_floor_without_weights(sutrod: Sutrod, a: str, big: str) -> None:
     """On a leaf without a scheduler of weights, it is reported."""
-    say(sutrod, "a.service", ReadBandwidthMin="/dev/sdd 20M")
+    set_policy(sutrod, "a.service", ReadBandwidthMin="/dev/sdd 20M")
     sutrod.until(lambda: state(sutrod, "a.service") == "unweighted", SETTLES_S)
     cause = promise(sutrod, "a.service")["cause"]
     assert "the scheduler of /dev/sdd (none) has no weights" in cause

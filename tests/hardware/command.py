@@ -169,7 +169,7 @@ def _recorded(file: str) -> Dict:
 
 
 def _is_whole(data: Any) -> bool:
-    """It has what show, report and picture read."""
+    """Has it all keys that show, report and picture read?"""
     return (
         isinstance(data, dict)
         and all(isinstance(data.get(key), kind) for key, kind in KEYS.items())

@@ -45,7 +45,7 @@ class Job:
     tool: Annotated[str, OneOf("fio", "dd")] = "fio"
 
     def check(self) -> None:
-        """The size can be read; dd has one sequential read in flight."""
+        """Raise ValueError for a malformed size, or a job that dd cannot run."""
         if not (self.bs[:-1].isdecimal() and self.bs[-1:] in SIZES):
             raise ValueError(f"bs: {self.bs!r} is no size such as 64k or 1m")
         if self.tool == "dd" and (self.rw != "read" or self.iodepth != 1 or self.think_us):

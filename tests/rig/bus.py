@@ -92,7 +92,7 @@ def set_policy(unit: str, lifetime: str = "runtime", **assignments: str) -> None
 
 @dataclass(frozen=True)
 class Signal:
-    """A signal of the daemon, and when it was heard (time.monotonic)."""
+    """A signal of the daemon, and when it was received (time.monotonic)."""
 
     at_s: float
     member: str

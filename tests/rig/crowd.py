@@ -102,7 +102,7 @@ def lines(unit: Unit) -> dict[str, str]:
 
 
 class Watcher:
-    """A thread that looks at something all the time while the `with` statement lasts."""
+    """A thread that calls look() repeatedly while the `with` statement lasts."""
 
     PERIOD_S = 0.1
 

@@ -21,5 +21,5 @@ def built() -> bool:
 
 
 def out_of_tree(module: str) -> bool:
-    """Is the one that is loaded one that did not come with the kernel?"""
+    """Was the loaded module built outside of the kernel?"""
     return "O" in Path("/sys/module", module.replace("-", "_"), "taint").read_text()

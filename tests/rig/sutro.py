@@ -55,7 +55,7 @@ def rlat(text: str, devno: str) -> list[int]:
 
 
 def rlat_percentile(counts: list[int], percent: float) -> tuple[float, float]:
-    """Between which latencies, in ns, a percentile of the reads lies."""
+    """The bounds, in ns, of the bucket with a percentile of the reads."""
     below = list(itertools.accumulate(counts))
     bucket = next(n for n, nr in enumerate(below) if nr and nr >= percent / 100 * below[-1])
     return RLAT_FROM_NS[bucket], (*RLAT_FROM_NS, float("inf"))[bucket + 1]

@@ -89,7 +89,7 @@ def test_target(disk: str, leaves: int, victim: str, other: str) -> None:
 
 @pytest.mark.parametrize("disk", ["hdd", "ssd"])
 def test_without_target(disk: str) -> None:
-    """The scenes need a target: without one no second meets it."""
+    """Without a latency target, no second of these scenes meets it, so the scenes need one."""
     late_us = TIMES_ALONE * alone_us(disk, 1, "sync-4k")
     found, _ = simulate(disk, 1, "sync-4k", "deep", late_us=late_us, seconds=10)
     assert met(found) == 0

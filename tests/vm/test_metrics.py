@@ -146,7 +146,7 @@ def test_broken_promise(db: Unit) -> None:
 
 
 def test_lost_weights(leaf: ModelDisk) -> None:
-    """The scheduler is switched by hand: the alert fires with the leaf, and resolves."""
+    """A scheduler that is switched by hand fires an alert with the leaf, which resolves later."""
     wait_for_query('sutro_leaf_weighted{leaf="/dev/ssd0"} == 1')
     scheduler.select(leaf.name, "none")
     fires("SutroWeightsLost", leaf="/dev/ssd0")

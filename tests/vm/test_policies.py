@@ -17,7 +17,7 @@ from rig.unit import Unit
 
 SOON_S = 60.0
 NOBODY = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
-UNIT_FILE = Path("/run/systemd/system/rig-values.service")
+UNIT_FILE = Path("/run/systemd/system/rig-promised.service")
 POLICY_D = Path("/etc/sutro/policy.d")
 
 
@@ -58,7 +58,7 @@ def unit_file() -> Iterator[Path]:
     run("systemctl", "daemon-reload")
 
 
-# where it is values
+# sources of promises
 
 
 def test_unit_file_and_drop_in(leaf: ModelDisk, unit_file: Path) -> None:
