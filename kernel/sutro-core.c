@@ -28,35 +28,37 @@
  *
  *	mechanism		lines	needed by		price
  *
- *	shares by weight	470	Fairness: 200:100, 16	a walk to the root for
+ *	shares by weight	469	Fairness: 200:100, 16	a walk to the root for
  *	 tree, share			and 256 groups, nested	each request
  *	classes			in tree	sutro_class_test	a lower class gets 3 %
- *	slices, idling, depth	255	Fairness: streams,	a seek in 24, idle time;
+ *	slices, idling, depth	249	Fairness: streams,	a seek in 24, idle time;
  *	 select				iodepth 1 against 64	the group is charged
- *	starved groups		32	sutro_core_test: 5 s	1 in 33 of the time
+ *	starved groups		31	sutro_core_test: 5 s	1 in 33 of the time
  *	 starved
  *	direct dispatch		140	Instructions: one	none
  *	 core (alone), pass		group
- *	costs			463	Fairness: charged	a table, or one for
+ *	direct mode		317	Instructions: one	costs are measured for
+ *	 direct, lease			group			2 % of the time
+ *	costs			479	Fairness: charged	a table, or one for
  *	 cost, estimate, destage	against true time;	each group
  *					fsync: equal weights
  *	probes			423	Fairness: 4 KiB and	2 % of the time one class
  *	 probe, meter, peer		256 KiB, reads and	of requests is sent
  *					writes, write cache
- *	protection		850	Fairness: reader with	what others leave unused
+ *	protection		848	Fairness: reader with	what others leave unused
  *	 protect, gap, trial,		think time; tests/sim	in reserved windows
  *	 window				test_protect.py
- *	reserved time		48	Bandwidth floors;	as protection
+ *	reserved time		51	Bandwidth floors;	as protection
  *	 reserve			tests/sim reserve.toml
- *	latency targets		204	Databases: last column;	as protection
+ *	latency targets		201	Databases: last column;	as protection
  *	 latency			test_latency.py
  *	journals and flushes	140	fsync			others wait for a commit,
  *	 commit, flush						a slice at most
- *	request slots		169	tests/sim: scenes of	submitters sleep
+ *	request slots		172	tests/sim: scenes of	submitters sleep
  *	 slots				200 children
- *	ioprio, submitters	489	tests/vm: test_elevator	rings of active groups
+ *	ioprio, submitters	484	tests/vm: test_elevator	rings of active groups
  *	 lanes, requests		_requests.py
- *	merging, stages, notes	474	Instructions; Scale	a stage for each CPU
+ *	merging, stages, notes	487	Instructions; Scale	a stage for each CPU
  *	 merge, stage, notes
  *
  * Documentation/decisions/2026-11-22-mechanisms-without-results.rst has the experiments in
