@@ -21,7 +21,9 @@
  * requests all of the time and can use its share has used = busy = 1. On a stripe of
  * rotational disks it may use all of that and miss its target, because its slices on the
  * disks do not fall on the same time. For a promised part of the time only the entitlement
- * counts: its target follows the costs of its requests.
+ * counts: its target follows the costs of its requests. Until the rate is judged, half a
+ * second after the unit began, only the entitlement counts as well: the weight is hardly in
+ * force yet.
  *
  *	A unit that is always waiting for a single request uses 0.1 of its entitlement:
  *	it misses 0.8 of it, and its reserve begins after 0.88 s.
@@ -198,7 +200,7 @@ static bool promise_begins(struct promise *p, double target, double dt_s)
 	 */
 	double rate = fmax(p->fast_rate, p->steady_rate);
 
-	if (!p->pub.part)
+	if (!p->pub.part && p->running_s > 0)
 		missed = fmax(missed, 1 - rate / target);
 	if (rate >= target || !control_is_granted(&p->pub))
 		p->reserve_missed_s = 0;

@@ -25,7 +25,7 @@ from promises import CLOUD, FLASH, HDD, MIRROR, SLOW, STRIPE, Scenario, disks
 # From when on a floor has to hold, and the goals.
 SETTLED_S = 3.0
 GOALS = {"held": 1.0, "worst": 0.95}
-SEEDS = (1, 2, 3)
+SEEDS = range(1, 8)
 DISKS = {"flash": FLASH, "cloud": CLOUD, "slow": SLOW, "hdd": HDD}
 LAYOUTS = {"stripe": STRIPE, "mirror": MIRROR}
 FILE = tomllib.loads((Path(__file__).parent / "reserve.toml").read_text())
@@ -109,6 +109,21 @@ def test_nothing_is_reserved_for_a_backlog() -> None:
     result = shallow("deep", "deep").run()
     assert result.held(0, SETTLED_S) >= 1
     assert max(result.promises[0]["reserve"]) == 0
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_nothing_is_reserved_before_a_weight_is_in_force(seed: int) -> None:
+    """A unit that begins beside two of ten times its weight, on a mirror, is short until then."""
+    s = disks(2, {"kind": 1, "read_us": 80, "bus_kbps": 20000, "size_mb": 2048}, seconds=5)
+    for part in range(3):
+        s.say("volume", kind=MIRROR, leaves=3, chunk=1 << 19, part=part, parts=3)
+    cgroup = s.unit(100, volume=0, **CLIENTS["deep"])
+    for volume in range(1, 3):
+        s.unit(1000, volume=volume, **CLIENTS["deep"])
+    s.say("promise", cgroup=cgroup, volume=0, floor=0.3 * 2 * 20e6, importance=1)
+    result = replace(s, seed=seed).run()
+    assert max(result.promises[0]["reserve"]) == 0
+    assert result.held(0, SETTLED_S) >= 1
 
 
 def test_reserve_ends_with_the_competition() -> None:
