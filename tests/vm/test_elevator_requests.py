@@ -139,9 +139,9 @@ def test_discards_of_neighbours(tree: Subtree, disk) -> None:
     one = disk(
         "ssd", "req0", "sutro", read_us=20000, channels=1, queue_depth=1, discard_segments=16
     )
-    reads = tree.child("reads").run(fio(one.node, "randread", "16k", 32, runtime=6))
+    reads = tree.child("reads").run(fio(one.node, "randread", "16k", 32))
     wait_for(lambda: int(state(one)["queued"]) > 16, "reads wait", 60)
-    load = [reads]
+    load = []
     for number, mib in enumerate((9, 8, 10)):
         group = tree.child(f"discards{number}")
         group.write(WEIGHT, 1)
@@ -155,6 +155,8 @@ def test_discards_of_neighbours(tree: Subtree, disk) -> None:
 
         # One waits before the next one comes.
         wait_for(waits, "the discard waits", 60)
+    reads.terminate()
+    reads.wait()
     finish(load)
     for number in range(3):
         stat = tree.folder / f"discards{number}" / "io.stat"
