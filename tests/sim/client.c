@@ -96,6 +96,7 @@ static bool client_send(struct client *client)
 					       !job->async, client_slot,
 					       client);
 			client->asleep = leaf;
+			client->asleep_as = client->group[i];
 			return false;
 		}
 		leaf_insert(leaf, client->group[i], client->split_op,
@@ -134,7 +135,7 @@ static void client_wakeup(void *context, u64 now_ns)
 {
 	struct client *client = context;
 
-	leaf_end_wait(client->asleep);
+	leaf_end_wait(client->asleep, client->asleep_as);
 	client->asleep = NULL;
 	client_fill(client);
 }

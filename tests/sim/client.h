@@ -43,6 +43,7 @@ struct job {
  * @begin_ns:	the time from which the job's times count
  * @outstanding: requests on their way
  * @asleep:	the leaf of which it waits for a slot, or NULL
+ * @asleep_as:	its cgroup there, while it waits
  * @split:	the request that is being submitted in pieces
  * @split_op:	its operation
  * @split_byte:	its first byte
@@ -63,6 +64,7 @@ struct client {
 	u64 begin_ns;
 	u32 outstanding;
 	struct leaf *asleep;
+	struct leaf_group *asleep_as;
 	struct whole *split;
 	enum sutro_op split_op;
 	u64 split_byte;

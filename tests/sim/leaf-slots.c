@@ -66,10 +66,11 @@ void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
 		(struct slot_waiter){ group, sync, fn, client };
 }
 
-/* A client that was woken up took its slot, or needs none. */
-void leaf_end_wait(struct leaf *leaf)
+/* A client that was woken up takes its slot, or needs none. */
+void leaf_end_wait(struct leaf *leaf, struct leaf_group *group)
 {
 	leaf->slots_promised--;
+	leaf_count(group, -1);
 }
 
 void leaf_take_slot(struct leaf *leaf, struct leaf_group *group)
@@ -88,7 +89,9 @@ void leaf_free_slot(struct leaf *leaf, struct leaf_group *group)
 		struct slot_waiter *waiter = &leaf->waiters[i];
 
 		if (leaf_has_slot(leaf, waiter->group, waiter->sync)) {
+			/* Until leaf_end_wait(), so that no other client takes it. */
 			leaf->slots_promised++;
+			leaf_count(waiter->group, 1);
 			waiter->fn(waiter->client);
 		} else {
 			leaf->waiters[left++] = *waiter;

@@ -59,8 +59,8 @@ struct rq {
 /**
  * struct leaf_group - a cgroup on a leaf
  * @list:	its async and its sync requests that wait, oldest first
- * @requests:	slots in use
- * @below:	slots in use by groups below it
+ * @requests:	slots in use, and those promised to its clients
+ * @below:	the same of groups below it
  * @owner:	exact device time, bytes and requests by the drive's model
  * @wait_ns:	sum of the times that requests waited before they were sent
  * @wait_max_ns: the longest of them
@@ -167,7 +167,7 @@ bool leaf_has_slot(const struct leaf *leaf, struct leaf_group *group,
 		   bool sync);
 void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
 		    leaf_slot_fn *fn, void *client);
-void leaf_end_wait(struct leaf *leaf);
+void leaf_end_wait(struct leaf *leaf, struct leaf_group *group);
 void leaf_take_slot(struct leaf *leaf, struct leaf_group *group);
 void leaf_free_slot(struct leaf *leaf, struct leaf_group *group);
 
