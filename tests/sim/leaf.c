@@ -262,17 +262,6 @@ static void leaf_timer(void *context, u64 now_ns)
 		leaf_run(leaf);
 }
 
-static u64 leaf_estimate_ns(struct leaf *leaf, const struct leaf_group *group,
-			    struct rq *rq)
-{
-	struct mdisk_drive *drive = &leaf->disk.drive;
-
-	if (leaf->oracle)
-		return drive->model->charge_ns(drive, &rq->cmd);
-	return sutro_cost_estimate(&leaf->device, &group->costs, rq->class,
-				   rq->bytes);
-}
-
 /* During a probe: @group is whose turn it would be. */
 static struct rq *leaf_probe_next(struct leaf *leaf, struct leaf_group *group,
 				  bool *ret_over)
@@ -486,13 +475,12 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq)
 		.seeks = sutro_group_seeky(&group->core),
 	};
 	u64 took_ns = leaf->clock->now_ns - rq->submitted_ns;
-	u64 cost_ns, slow_ns;
+	u64 slow_ns;
 
 	group->pending_ns += leaf->clock->now_ns - rq->added_ns;
 	if (leaf->fifo)
 		return;
-	cost_ns = sutro_cost_complete(&leaf->device, &group->costs, &sample);
-	group->note.cost_ns += leaf->oracle ? rq->estimate_ns : cost_ns;
+	group->note.cost_ns += leaf_cost_ns(leaf, rq, &sample);
 	group->note.nr++;
 	if (rq->op == SUTRO_READ || !sutro_latency_late_ns(&group->core)) {
 		group->note.took_us += took_ns / NSEC_PER_USEC;

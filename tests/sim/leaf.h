@@ -65,6 +65,7 @@ struct rq {
  * @wait_ns:	sum of the times that requests waited before they were sent
  * @wait_max_ns: the longest of them
  * @pending_ns:	sum of the times that requests took
+ * @exact_ns:	exact device time that has been charged
  */
 struct leaf_group {
 	struct sutro_group core;
@@ -96,6 +97,7 @@ struct leaf_group {
 	u64 wait_ns;
 	u64 wait_max_ns;
 	u64 pending_ns;
+	u64 exact_ns;
 };
 
 static inline struct leaf_group *leaf_group_of(struct sutro_group *core)
@@ -115,7 +117,7 @@ struct slot_waiter {
 /**
  * struct leaf - a drive with a scheduler before it
  * @fifo:	no scheduler: requests are sent as they come
- * @oracle:	requests are charged what they will truly cost (flash)
+ * @oracle:	requests are charged their exact device time
  * @slots:	nr_requests; twice the depth if 0
  * @slots_used:	requests that wait or are at the drive
  * @slots_promised: clients that have been woken up for a slot
@@ -161,6 +163,12 @@ void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
 void leaf_flush(struct leaf *leaf, struct leaf_group *group,
 		const struct piece *piece);
 void leaf_run(struct leaf *leaf);
+
+/* leaf-cost.c */
+u64 leaf_estimate_ns(struct leaf *leaf, const struct leaf_group *group,
+		     struct rq *rq);
+u64 leaf_cost_ns(struct leaf *leaf, const struct rq *rq,
+		 const struct sutro_sample *sample);
 
 /* leaf-slots.c */
 bool leaf_has_slot(const struct leaf *leaf, struct leaf_group *group,

@@ -7,8 +7,7 @@ groups are apart. A disk with more than one leaf is a stripe of chunks of 64 KiB
 meet the goals. `knobs.sim` holds what only the simulation has:
 
     leaves          disks in the stripe, 1 by default
-    exact_cost      1: requests are charged their exact device time, except for garbage
-                    collection, and nothing is learned
+    exact_cost      1: requests are charged their exact device time
     missed          the reason why the elevator does not meet the goals; then it must miss one
 
     python3 scenes.py [WORDS]       values and goals of the scenes whose names hold WORDS
