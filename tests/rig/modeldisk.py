@@ -61,6 +61,11 @@ class Usage:
         return self.rbytes + self.wbytes
 
     @property
+    def requests(self) -> int:
+        """Reads and writes together."""
+        return self.rios + self.wios
+
+    @property
     def meta_bytes(self) -> int:
         """Those of them that were marked as metadata (REQ_META)."""
         return self.meta_rbytes + self.meta_wbytes

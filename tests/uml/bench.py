@@ -117,20 +117,35 @@ class Comparison:
         """The largest error of each group in any phase."""
         found: dict[str, float] = {}
         for begin, end in run.phases(SETTLE_S):
-            names = [group.name for group in self.scenario.leaves()]
-            used = {name: run.used(name, begin, end).time_ns for name in names}
-            alone = {
-                name: self.alone["none", name].used(name, begin, end).time_ns for name in names
-            }
-            length_ns = 1e9 * (run.samples[end].at_s - run.samples[begin].at_s)
-            demand = {name: ns / length_ns for name, ns in alone.items() if ns}
-            due = entitlement.bounds(
-                self.scenario, run.samples[begin].at_s, demand, sum(used.values()) / length_ns
-            )
-            for name, (least, most) in due.items():
-                error = entitlement.error(used[name] / length_ns, least, most)
+            loads, elsewhere = self._loads(run, begin, end)
+            length_s = run.samples[end].at_s - run.samples[begin].at_s
+            due = entitlement.bounds(self.scenario, run.samples[begin].at_s, loads, elsewhere)
+            for name, load in loads.items():
+                error = entitlement.error(load.used, *due[name], load.request_s / length_s)
                 found[name] = max(found.get(name, 0.0), error)
         return found
+
+    def _loads(self, run: Run, begin: int, end: int) -> tuple[dict[str, entitlement.Load], float]:
+        """Loads of the groups whose jobs run in a phase, and the device time of other groups: of
+        requests that a group sent before it paused. How long these last depends on the others."""
+        begin_s = run.samples[begin].at_s
+        length_s = run.samples[end].at_s - begin_s
+        loads, elsewhere = {}, 0.0
+        for group in self.scenario.leaves():
+            used = run.used(group.name, begin, end)
+            alone = self.alone["none", group.name].used(group.name, begin, end)
+            if not any(job.runs(begin_s) for job in group.job) or not alone.requests:
+                elsewhere += used.time_ns / 1e9 / length_s
+                continue
+            depth = sum(int(job.fio.get("iodepth", 1)) for job in group.job)
+            one = used if used.requests else alone
+            loads[group.name] = entitlement.Load(
+                alone=alone.time_ns / 1e9 / length_s,
+                cycle_s=depth * length_s / alone.requests,
+                used=used.time_ns / 1e9 / length_s,
+                request_s=one.time_ns / 1e9 / one.requests,
+            )
+        return loads, elsewhere
 
     def fair_share_error(self, run: Run, of: tuple[str, ...] = ()) -> float:
         return max(self.fair_share_errors(run).values())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Scenarios of `./lab bench fairness`: cgroups on a model disk. README.rst has the format."""
 
+import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,11 @@ class Job:
             raise ValueError("pause_s: must be [FROM, TO]")
         if bool(self.fio) == bool(self.command):
             raise ValueError("either fio or command")
+
+    def runs(self, at_s: float) -> bool:
+        """Whether it sends requests at a moment."""
+        begin_s, end_s = self.pause_s or (math.inf, math.inf)
+        return self.start_s <= at_s and not begin_s <= at_s < end_s
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 """Scenarios that a seed draws, and the entitlements of their groups."""
 
 import math
+import random
 from dataclasses import replace
 
 import pytest
@@ -9,9 +10,11 @@ from rig.result import Result
 
 from uml import drawn, entitlement, plan
 from uml.bench import Comparison, needed
+from uml.entitlement import Load
 from uml.measure import Run
 from uml.scenario import Event, Group, Scenario
-from uml.test_measure import JOB, sample, scenario
+from uml.test_measure import JOB, line, scenario
+from uml.test_measure import sample as sample_of_one
 
 COUNT = 60
 
@@ -66,14 +69,111 @@ def test_small_demand_inside_a_group_stays_there() -> None:
     assert due == pytest.approx({"p/x": 0.05, "p/y": 0.7, "q": 0.25})
 
 
-def test_few_requests_have_a_lower_demand() -> None:
+def served(weights: list[int], wanted: list[float], total: float) -> list[float]:
+    """Fair shares by another way: one quantum after the other, to the hungry group that is
+    furthest behind."""
+    quantum, got = total / 20000, [0.0] * len(weights)
+    for _ in range(20000):
+        hungry = [n for n, want in enumerate(wanted) if got[n] < want]
+        if not hungry:
+            break
+        got[min(hungry, key=lambda n: got[n] / weights[n])] += quantum
+    return got
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_fair_shares_are_those_of_small_quanta(seed: int) -> None:
+    """At two levels: children divide the time of their parent in the same way."""
+    rng = random.Random(seed)
+    tree = {f"p{n}": [f"p{n}/g{m}" for m in range(rng.randint(1, 3))] for n in range(3)}
+    weight = {name: rng.randint(50, 1000) for parent in tree for name in (parent, *tree[parent])}
+    demand = {
+        name: rng.choice((0.05, 0.2, math.inf)) for inside in tree.values() for name in inside
+    }
+    groups = [
+        group
+        for parent, inside in tree.items()
+        for group in (
+            Group(parent, weight[parent]),
+            *(Group(name, weight[name], job=(JOB,)) for name in inside),
+        )
+    ]
+    total = rng.choice((0.7, 1.0, 1.2))
+    due = entitlement.fair_shares(scenario(group=tuple(groups)), 0, demand, total)
+    parents = served(
+        [weight[name] for name in tree],
+        [sum(demand[name] for name in inside) for inside in tree.values()],
+        total,
+    )
+    for part, inside in zip(parents, tree.values(), strict=True):
+        expected = served([weight[n] for n in inside], [demand[n] for n in inside], part)
+        assert [due[name] for name in inside] == pytest.approx(expected, abs=2e-3)
+
+
+def load(alone: float, used: float, cycle_s: float = 1e-3, request_s: float = 1e-4) -> Load:
+    return Load(alone, cycle_s, used, request_s)
+
+
+PAIR = (Group("a", 100, job=(JOB,)), Group("b", 900, job=(JOB,)))
+
+
+def test_favoured_group_has_a_part_of_its_demand() -> None:
     """The share of a is a tenth: four tenths of its demand are enough, and all of it is right."""
-    groups = (Group("a", 100, job=(JOB,)), Group("b", 900, job=(JOB,)))
-    found = entitlement.bounds(scenario(group=groups), 0, {"a": 0.05, "b": 0.97}, 1.0)
+    groups = (Group("a", 100, job=(JOB,)), *(Group(f"b{n}", 90, job=(JOB,)) for n in range(10)))
+    deep = {f"b{n}": load(1.0, 0.097) for n in range(10)}
+    found = entitlement.bounds(scenario(group=groups), 0, {"a": load(0.05, 0.03)} | deep)
     assert found["a"] == pytest.approx((0.02, 0.05))
-    assert found["b"] == pytest.approx((0.95, 0.98))
+    assert found["b0"] == pytest.approx((0.097, 0.097))
+
+
+def test_group_that_is_not_protected_waits_for_full_device() -> None:
+    """A cycle of 1 ms alone, and 4 ms with two requests of b ahead: a quarter of its demand."""
+    loads = {"a": load(0.04, 0.03), "b": load(1.0, 0.97, cycle_s=0.1, request_s=1.5e-3)}
+    found = entitlement.bounds(scenario(group=PAIR), 0, loads)
+    assert found["a"] == pytest.approx((0.01, 0.04))
+    # No request of b is long: it is the latency of the device that keeps a waiting.
+    loads["b"] = load(1.0, 0.97, cycle_s=0.1)
+    found = entitlement.bounds(scenario(group=PAIR), 0, loads)
+    assert found["a"] == pytest.approx((0.04 / (1 + 11 / 4), 0.04))
+
+
+def test_group_beside_deep_one_of_larger_share_is_not_protected() -> None:
+    """The weight of a is more than the mean, but c is not held back for it."""
+    groups = (*(Group(n, w, job=(JOB,)) for n, w in (("a", 300), ("b", 50), ("c", 400))),)
+    loads = {"a": load(0.1, 0.05), "b": load(1.0, 0.1), "c": load(1.0, 0.8)}
+    assert entitlement.bounds(scenario(group=groups), 0, loads)["a"][0] < 0.05
+    loads["c"] = load(0.2, 0.2)
+    assert entitlement.bounds(scenario(group=groups), 0, loads)["a"][0] == pytest.approx(0.1)
+
+
+def test_deep_groups_share_the_remaining_time() -> None:
+    """A group with few requests uses its two fifths of the device, and 0.3 of the time is idle."""
+    groups = (*(Group(n, w, job=(JOB,)) for n, w in (("a", 400), ("b", 300), ("c", 300))),)
+    loads = {"a": load(0.5, 0.4), "b": load(1.0, 0.15), "c": load(1.0, 0.15)}
+    found = entitlement.bounds(scenario(group=groups), 0, loads)
+    assert found["a"] == pytest.approx((0.28, 0.4))
+    assert found["b"] == found["c"] == pytest.approx((0.15, 0.15))
+    # More than its part of the whole is too much, and the others lack that time.
+    loads["a"] = load(0.5, 0.5)
+    found = entitlement.bounds(scenario(group=groups), 0, loads)
+    assert found["a"][1] == pytest.approx(0.4)
+    assert found["b"] == pytest.approx((0.2, 0.2))
+
+
+def test_error_is_beyond_a_whole_request() -> None:
     for received, error in ((0.03, 0.0), (0.01, 0.5), (0.06, 0.2)):
-        assert entitlement.error(received, *found["a"]) == pytest.approx(error)
+        assert entitlement.error(received, 0.02, 0.05) == pytest.approx(error)
+    assert entitlement.error(0.01, 0.02, 0.05, request=0.005) == pytest.approx(0.25)
+    assert entitlement.error(0.06, 0.02, 0.05, request=0.01) == 0.0
+
+
+def sample(at_s: float, **times_ms: float) -> dict:
+    """A sample with a request for each ms of device time."""
+    one = sample_of_one(at_s, **times_ms)
+    for name, time_ms in times_ms.items():
+        told = line(f"/{name}", 1e6 * time_ms)
+        one["truth"] = one["truth"].replace(told, told.replace("rios=1", f"rios={int(time_ms)}"))
+    return one
 
 
 def compared(scene: Scenario, used: list[dict], **alone: list[dict]) -> Comparison:
@@ -99,7 +199,8 @@ def test_each_phase_is_judged_once_it_is_settled() -> None:
     found = compared(scene, used, a=busy, b=busy)
     assert found.runs["sutro"].phases(2) == [(0, 4), (6, 8)]
     errors = found.fair_share_errors(found.runs["sutro"])
-    assert errors == pytest.approx({"a": 0.1, "b": 0.1}, abs=1e-6)
+    # Less a request of 1 ms in 2 s.
+    assert errors == pytest.approx({"a": 0.099, "b": 0.099}, abs=1e-6)
 
 
 def test_group_is_due_nothing_while_it_pauses() -> None:
@@ -112,6 +213,19 @@ def test_group_is_due_nothing_while_it_pauses() -> None:
         sample(t, a=500 * min(t, 4) + 1000 * max(0, t - 4), b=500 * min(t, 4)) for t in range(9)
     ]
     busy = [sample(t, a=1000 * t, b=1000 * min(t, 4)) for t in range(9)]
+    found = compared(scene, used, a=busy, b=busy)
+    assert found.fair_share_error(found.runs["sutro"]) == pytest.approx(0, abs=1e-6)
+
+
+def test_requests_sent_before_a_pause_belong_to_no_group() -> None:
+    """b pauses at 4 s and leaves a second of work, which a does not have alone with the device."""
+    pausing = replace(JOB, pause_s=(4, 8))
+    scene = scenario(
+        group=(Group("a", 100, job=(JOB,)), Group("b", 100, job=(pausing,))),
+        warmup_s=0, measure_s=8,
+    )  # fmt: skip
+    used = [sample(t, a=500 * t, b=500 * t) for t in range(9)]
+    busy = [sample(t, a=1000 * t, b=1000 * min(t, 5)) for t in range(9)]
     found = compared(scene, used, a=busy, b=busy)
     assert found.fair_share_error(found.runs["sutro"]) == pytest.approx(0, abs=1e-6)
 
