@@ -4,9 +4,11 @@
 tests/vm/test_hardware.py runs it on model disks.
 """
 
+import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 
@@ -254,29 +256,112 @@ def test_a_unit_that_fails_alone(world, monkeypatch):
     assert sum(line.startswith("start") for line in bed.log) == 1
 
 
-@pytest.mark.parametrize(
-    ("number", "status", "expected"),
-    [
-        (signal.SIGINT, 130, ""),
-        (signal.SIGTERM, 1, "SIGTERM ended the test"),
-        (signal.SIGHUP, 1, "SIGHUP ended the test"),
-    ],
-)
-def test_signals(world, monkeypatch, number, status, expected):
-    """The test ends at once, and nothing stays behind."""
-    monkeypatch.setattr(Testbed, "stops_at", "two-to-one-bfq")
-    monkeypatch.setattr(Testbed, "on_stop", lambda self: os.kill(os.getpid(), number))
-    # A job in the background of a shell ignores Ctrl-C.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+
+
+@contextlib.contextmanager
+def stopped(monkeypatch, number, unit, ignored=False):
+    """Tests that a signal ends when a unit with this text in its name runs."""
+    # A job in the background of a shell ignores Ctrl-C, and under nohup SIGHUP.
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {one: signal.signal(one, handler) for one, handler in usual.items()}
+    if ignored:
+        signal.signal(number, signal.SIG_IGN)
     try:
-        run = world.test(*SHORT, "--only", "two-to-one")
+        with monkeypatch.context() as now:
+            now.setattr(Testbed, "stops_at", unit)
+            now.setattr(Testbed, "on_stop", lambda self: os.kill(os.getpid(), number))
+            yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    assert run.status == status and expected in run.err and run.out == ""
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def check_stopped(world):
+    """Nothing stays behind."""
     assert world.is_restored()
     world.check_managed()
     assert world.systemctl[-1] == ("stop", "sutrotest.slice")
     assert world.guards[-1] == "ended"
+
+
+@pytest.mark.parametrize(("number", "status"), SIGNALS)
+def test_signals(world, monkeypatch, number, status):
+    """The test ends at once; the runs before have results, and the rest is a command line."""
+    words = (*SHORT, "--only", "two-to-one", "--only", "floor", "--schedulers", "none,sutro")
+    with stopped(monkeypatch, number, "floor-none-db"):
+        run = world.test(*words, "--json")
+    check_stopped(world)
+    assert run.status == status
+    assert (
+        f"PARTIAL: {number.name} ended the test after 3 of 5 runs; not complete: floor." in run.err
+    )
+    assert "The machine is restored.\n" in run.err
+    data = json.loads(run.out)
+    partial = data["partial"]
+    assert {key: partial[key] for key in ("signal", "runs", "done", "missing")} == {
+        "signal": number.name, "runs": 5, "done": 3, "missing": ["floor"],
+    }  # fmt: skip
+    assert [one["name"] for one in data["experiments"]] == ["two-to-one"]
+    assert {one["scheduler"] for one in data["results"]} == {"none", "sutro"}
+    assert data["judged"] == data["met"] > 0
+    program, verb, *rest = shlex.split(partial["command"])
+    assert (program, verb) == ("sutroctl", "test")
+    data = json.loads(world.test(*rest, "--yes", "--json").out)
+    assert [one["name"] for one in data["experiments"]] == ["floor"] and "partial" not in data
+
+
+def test_partial_results_as_text(world, monkeypatch, tmp_path):
+    """In the table, from the file, and in the report, it is seen that there is no more."""
+    words = (*SHORT, "--only", "two-to-one", "--only", "floor", "--write", "/srv/new")
+    with stopped(monkeypatch, signal.SIGINT, "two-to-one-bfq"):
+        run = world.test(*words)
+    said = (
+        "PARTIAL: SIGINT ended the test after 2 of 9 runs; not complete: two-to-one, floor.\n"
+        "To go on with these: sutroctl test dm-0 --duration=4 --only=two-to-one --only=floor "
+        "--write=/srv/new\n"
+    )
+    assert said in run.out
+    assert re.search(r"(?m)^  none +\d", run.out) and "floor: " not in run.out
+    with stopped(monkeypatch, signal.SIGINT, "two-to-one-bfq"):
+        run = world.test(*words, "--json")
+    file = tmp_path / "partial.json"
+    file.write_text(run.out)
+    assert said in world.test("--from", str(file)).out
+    assert "PARTIAL: 2 of 9 runs\n" in world.test("--from", str(file), "--report").out
+
+
+def test_signal_before_the_first_result(world, monkeypatch):
+    """There is nothing to print and nothing to draw."""
+    monkeypatch.setattr(command.picture, "check_output", lambda name: None)
+    with stopped(monkeypatch, signal.SIGINT, "two-to-one-none"):
+        run = world.test(*SHORT, "--only", "two-to-one", "--json", "--plot", "a.svg")
+    check_stopped(world)
+    assert (run.status, run.out) == (130, "")
+    assert run.err.endswith(
+        "SIGINT ended the test.\nThe machine is restored.\nNo run has results yet.\n"
+    )
+
+
+def test_a_signal_behind_the_last_run(world, monkeypatch):
+    """All results are there, so it ends nothing early."""
+    finish = Testbed.finish
+
+    async def last(self, jobs):
+        await finish(self, jobs)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(Testbed, "finish", last)
+    run = world.test(*SHORT, "--only", "two-to-one", "--schedulers", "sutro")
+    check_stopped(world)
+    assert run.status == 0 and "goals of sutro met" in run.out and "PARTIAL" not in run.out
+
+
+def test_signals_that_are_ignored(world, monkeypatch):
+    """As under nohup."""
+    with stopped(monkeypatch, signal.SIGHUP, "two-to-one-none", ignored=True):
+        run = world.test(*SHORT, "--only", "two-to-one", "--schedulers", "none,sutro")
+    assert run.status == 0 and "goals of sutro met" in run.out
 
 
 class Killed(BaseException):

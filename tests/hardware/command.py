@@ -5,19 +5,17 @@
     sutroctl test --from F    print what an earlier --json has
     sutroctl test --restore   what the guard calls when a test was killed
 
-The data of the answer: device, leaves, kernel, `experiments` with name, title and units, and
-`results`, a record for each number (judge.py).
+The data of the answer: device, leaves, kernel, `experiments` with name, title and units,
+`results`, a record for each number (judge.py), and `partial` after a signal (stop.py).
 """
 
 import argparse
-import asyncio
 import json
 import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ from sutro.answer import Answer
 from sutro.client import Client
 from sutro.errors import NotPermitted, SutroError, UsageError
 
-from . import fio, leaf, picture, plan, report, run, state
+from . import fio, leaf, picture, plan, report, run, state, stop
 from .experiment import OURS, SCHEDULERS, SHIPPED, Book, Experiment
 from .judge import Comparison, floors
 from .leaf import IOCOST
@@ -38,7 +36,6 @@ from .target import Target, check_file, find
 Dict = dict[str, Any]
 
 LEAST_S, MOST_S = 2, 600
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NEEDED = {"fio": "fio", "systemd-run": "systemd", "tail": "coreutils"}
 LARGEST_BYTES = 32 << 20
 # Of the data and of its parts, with their types.
@@ -126,16 +123,21 @@ async def test(client: Client | None, args: argparse.Namespace) -> Answer:
         return Answer([_about(one) for one in _experiments(args.only, True)])
     if args.restore:
         return _restore()
-    failure = None
+    failure, number = None, None
     if args.source:
         data = _recorded(args.source)
     else:
         assert client
-        data, failure = await _tested(client, args)
+        data, failure, number = await _tested(client, args)
+    if number:
+        status = 128 + number
+    else:
+        status = 0 if data["met"] == data["judged"] else 1
+    if number and not data["results"]:
+        return Answer(None, failure, status)
     if args.plot:
         picture.draw(data, args.plot)
         data["plot"] = args.plot
-    status = 0 if data["met"] == data["judged"] else 1
     if args.report:
         return Answer({"report": report.text(data)}, failure, status)
     return Answer(data, failure, status)
@@ -210,8 +212,10 @@ def _need_tools() -> None:
             raise SutroError(f"{tool} is not installed", f"install it: apt install {package}")
 
 
-async def _tested(client: Client, args: argparse.Namespace) -> tuple[Dict, SutroError | None]:
-    """Run all; the data, and the failure if something was not restored."""
+async def _tested(
+    client: Client, args: argparse.Namespace
+) -> tuple[Dict, SutroError | None, signal.Signals | None]:
+    """Run all; the data, the failure if not all was restored, and the signal that ended it."""
     _need_root()
     _need_tools()
     with state.locked():
@@ -230,18 +234,51 @@ async def _tested(client: Client, args: argparse.Namespace) -> tuple[Dict, Sutro
         steps = plan.steps(experiments, schedulers)
         _confirm(target, schedulers, plan.seconds(steps, args.duration), args)
         failures: list[str] = []
-        async with _Stops():
+        done = _Done()
+        async with stop.Stops() as stops:
             try:
-                comparisons = await _all_run(client, target, steps, args.duration)
+                await _all_run(client, target, steps, args.duration, done)
             finally:
-                with _undisturbed():
+                with stop.undisturbed():
                     failures = state.restore()
                     for failure in failures:
                         print(f"not restored: {failure}", file=sys.stderr)
                     state.unguard()
-    data = _data(target, experiments, schedulers, unavailable, args)
-    found = [result for one in comparisons for result in one.results()]
-    return data | _sum(found), _not_restored(failures)
+    found = [result for one in done.comparisons.values() for result in one.results()]
+    data = _data(target, experiments, schedulers, unavailable, args) | _sum(found)
+    # A signal behind the last run ends nothing early.
+    number = stops.number if len(done.steps) < len(steps) else None
+    if number:
+        data = _partial(data, stop.partial(number, steps, done.steps, args))
+        _report_stop(data, not failures)
+    return data, _not_restored(failures), number
+
+
+class _Done:
+    """The runs of a test that came to their end, well or with a failure."""
+
+    def __init__(self) -> None:
+        self.steps: list[plan.Step] = []
+        self.comparisons: dict[str, Comparison] = {}
+
+
+def _partial(data: Dict, about: Dict) -> Dict:
+    """The data of a test that was ended early: experiments without results are left out."""
+    named = {one["scenario"] for one in data["results"]}
+    return data | {
+        "partial": about,
+        "experiments": [one for one in data["experiments"] if one["name"] in named],
+        "notes": [*data["notes"], *stop.notes(about)],
+    }
+
+
+def _report_stop(data: Dict, restored: bool) -> None:
+    """Print what became of the test."""
+    first, command = stop.notes(data["partial"])
+    lines = [first] if data["results"] else [f"{data['partial']['signal']} ended the test."]
+    lines += ["The machine is restored."] if restored else []
+    lines += [command] if data["results"] else ["No run has results yet."]
+    print("\n".join(lines), file=sys.stderr)
 
 
 def _unavailable(target: Target, wanted: Sequence[str]) -> dict[str, str]:
@@ -295,9 +332,9 @@ def _confirm(target: Target, schedulers: list[str], seconds: float, args: Any) -
 
 
 async def _all_run(
-    client: Client, target: Target, steps: Sequence[plan.Step], measure_s: float
-) -> list[Comparison]:
-    """Do all runs, and compare those of each experiment."""
+    client: Client, target: Target, steps: Sequence[plan.Step], measure_s: float, done: _Done
+) -> None:
+    """Do all runs, and add each to those that are done."""
     state.begin(target.leaves, target.file.path if target.file else "")
     state.guard(str(Path(sys.argv[0]).absolute()))
     machine = Machine(target.leaves, [one for one in target.leaves if one.has_iocost()])
@@ -309,14 +346,13 @@ async def _all_run(
             raise SutroError(f"{target.file.path} cannot be written: {error}") from None
     runner = run.Runner(client, machine, target, measure_s)
     left_s = plan.seconds(steps, measure_s)
-    found: dict[str, Comparison] = {}
     for number, step in enumerate(steps, start=1):
         left = plan.duration(left_s)
         print(f"[{number}/{len(steps)}] {step.name} ({left} left)", file=sys.stderr, flush=True)
         left_s -= step.seconds(measure_s)
-        one = found.setdefault(step.experiment.name, Comparison(step.experiment))
+        one = done.comparisons.setdefault(step.experiment.name, Comparison(step.experiment))
         await _one_run(runner, step, one)
-    return list(found.values())
+        done.steps.append(step)
 
 
 async def _one_run(runner: run.Runner, step: plan.Step, one: Comparison) -> None:
@@ -372,39 +408,3 @@ def _sum(found: Sequence[Result]) -> Dict:
         "judged": len(judged),
         "met": sum(bool(result.met) for result in judged),
     }
-
-
-# Signals
-
-
-class _Stops:
-    """SIGTERM and SIGHUP end the test as Ctrl-C does; it restores the machine first."""
-
-    async def __aenter__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._task = asyncio.current_task()
-        self._stopped = ""
-        for number in SIGNALS[1:]:
-            self._loop.add_signal_handler(number, self._stop, number)
-
-    def _stop(self, number: signal.Signals) -> None:
-        self._stopped = number.name
-        if self._task:
-            self._task.cancel()
-
-    async def __aexit__(self, kind: object, *_: object) -> None:
-        for number in SIGNALS[1:]:
-            self._loop.remove_signal_handler(number)
-        if kind is asyncio.CancelledError and self._stopped:
-            raise SutroError(f"{self._stopped} ended the test; the machine is restored") from None
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """A second Ctrl-C does not end the restoration."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -25,6 +25,8 @@ def _lines(data: Dict) -> Iterator[str]:
     yield f"stack: {data['stack']}; writes: {'yes' if data['write'] else 'no'}"
     for count, leaf in enumerate(data["leaves"], start=1):
         yield f"disk {count}: {leaf_text(leaf)}, scheduler {leaf['scheduler']}"
+    if partial := data.get("partial"):
+        yield f"PARTIAL: {partial['done']} of {partial['runs']} runs"
     yield f"{data['seconds']} s for each run; schedulers: {', '.join(data['schedulers'])}"
     for scheduler, why in data["unavailable"].items():
         # The reason has names of disks.

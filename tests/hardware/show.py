@@ -56,7 +56,8 @@ def results(out: Output, data: Dict) -> None:
     for scheduler, why in data["unavailable"].items():
         out.print(f"{scheduler} was not run: {why}")
     for note in data["notes"]:
-        out.print(note)
+        # One may be a command line to copy.
+        out.print(note, soft_wrap=True)
     style = GOOD if data["met"] == data["judged"] else BAD
     out.print(Text(f"{data['met']} of {data['judged']} goals of sutro met", style=style))
     if data.get("plot"):
