@@ -94,7 +94,11 @@ def LoadUnit(self, name):
         self.AddObject(path, UNIT_IFACE, {"LoadState": "not-found", "ActiveState": "inactive"}, [])
         mockobject.objects[path].AddProperties(
             "org.freedesktop.systemd1." + name.rpartition(".")[2].capitalize(),
-            {"IOWeight": dbus.UInt64(UNSET), "IODeviceWeight": dbus.Array([], signature="(st)")},
+            {
+                "ControlGroup": "",
+                "IOWeight": dbus.UInt64(UNSET),
+                "IODeviceWeight": dbus.Array([], signature="(st)"),
+            },
         )
     return path
 

@@ -470,6 +470,13 @@ class Client:
             "device_weights": _device_weights(device_weights),
         }
 
+    async def control_group(self, unit: str) -> str:
+        """The cgroup of a unit, "/system.slice/db.service"; "" if it has none."""
+        (path,) = await self._systemd("LoadUnit", "s", unit)
+        interface = units.INTERFACES[units.suffix(unit)]
+        get = (SYSTEMD, path, PROPERTIES, "Get", "ss", interface, "ControlGroup")
+        return (await self.call(*get))[0]
+
     async def _set_properties(self, unit: str, runtime: bool, pairs: list[list[Any]]) -> None:
         """Set properties of a unit in systemd, until the next boot if `runtime`."""
         await self._systemd("SetUnitProperties", "sba(sv)", unit, runtime, pairs)

@@ -4,10 +4,12 @@
 They are read from the files, not over the bus: every user may read them, they cost the daemon
 nothing, and they are there while no daemon runs. Documentation/ABI has their format. The counters
 of a cgroup are its own, without those of the cgroups below it.
+
+read() reads all cgroups, latencies() those of one unit.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -21,6 +23,9 @@ ROOT = Path("/")
 # percentile over time, and half the series.
 BOUNDS_S = [2**power / 1e9 for power in range(15, 34)]
 COUNTS = 40
+
+# Reads by latency, in COUNTS half octaves, by folder of a cgroup and node of a leaf.
+Latencies = dict[tuple[str, str], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +86,21 @@ def _numbers(words: Iterable[str]) -> dict[str, int]:
     return {key: int(value) for key, _, value in pairs if value.isdecimal()}
 
 
-def _reads(words: Iterable[str]) -> list[int] | None:
-    """The counts of the word `rlat=` up to each bound of BOUNDS_S; None without that word."""
+def _latencies(words: Iterable[str]) -> list[int] | None:
+    """The counts of the word `rlat=`; None without that word."""
     text = next((word[5:] for word in words if word.startswith("rlat=")), None)
     if text is None:
         return None
     counts = [int(count) for count in text.split(",") if count.isdecimal()][:COUNTS]
-    sums = list(accumulate(counts + [0] * (COUNTS - len(counts))))
+    return counts + [0] * (COUNTS - len(counts))
+
+
+def _reads(words: Iterable[str]) -> list[int] | None:
+    """The counts of the word `rlat=` up to each bound of BOUNDS_S; None without that word."""
+    counts = _latencies(words)
+    if counts is None:
+        return None
+    sums = list(accumulate(counts))
     # Bound 0 is above the counts 0..2, each next one above two more.
     return [*sums[2 : COUNTS - 1 : 2], sums[-1]]
 
@@ -131,6 +144,45 @@ def read() -> Iterator[Use]:
                 _reads(words),
                 weights.get(devno, weights.get("default")),
             )
+
+
+def has_counters(cgroup: str) -> bool:
+    """Whether the elevator counts for a cgroup; FileNotFoundError without the cgroup."""
+    folder = f"{ROOT}/sys/fs/cgroup{cgroup}"
+    os.stat(folder)
+    return os.path.exists(folder + "/io.sutro.stat")
+
+
+def latencies(cgroup: str, nodes: Container[str]) -> Latencies:
+    """Reads by latency of a cgroup and of those below it, on some leaves.
+
+    FileNotFoundError without the cgroup.
+    """
+    top = f"{ROOT}/sys/fs/cgroup"
+    leaves = _Leaves()
+    found: Latencies = {}
+    for folder in _cgroups(top + cgroup):
+        lines = _text(folder + "/io.sutro.stat").splitlines()
+        for devno, *words in filter(None, map(str.split, lines)):
+            node, counts = leaves.node(devno), _latencies(words)
+            if node in nodes and counts:
+                found[folder, node] = counts
+    return found
+
+
+def p99_us(now: Latencies, before: Latencies) -> int:
+    """P99 of the reads between two readings: the end of its half octave; 0 without reads."""
+    counts = [0] * COUNTS
+    for where, mine in now.items():
+        for number, count in enumerate(mine):
+            old = before[where][number] if where in before else 0
+            # A counter that fell began anew, with the scheduler of the leaf or after 2^32 reads.
+            counts[number] += count - old if count >= old else count
+    sums = list(accumulate(counts))
+    if not sums[-1]:
+        return 0
+    number = next(n for n, count in enumerate(sums) if count >= 0.99 * sums[-1])
+    return (1 << (14 + number // 2)) * (3 if number % 2 else 2) // 2000
 
 
 def with_iocost() -> set[str]:

@@ -8,9 +8,10 @@
     min = "100"
     max = "5000"
 
-Once a second step() reads the P99 of the unit's reads on the device in that second, and moves the
-level between min and max. It goes up in proportion to the excess, because requests are late, and
-down in small equal steps: the reverse of the window of TCP.
+Once a second step() reads the P99 of the unit's reads on the leaves of the device in that second,
+and moves the level between min and max. It reads the files of the unit's cgroup and those below it,
+so the daemon does not sample for the guard. The level goes up in proportion to the excess, because
+requests are late, and down in small equal steps: the reverse of the window of TCP.
 
             p99/target
      raise   ------ 1.0   two samples in a row: level x p99/target, at least 1.25, at most 2
@@ -32,7 +33,7 @@ later 15, 15 ms: -> 300. 9.1 ms: stays. When the other units end, 3 ms for 15 s:
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from . import fields, settings, values
+from . import counters, fields, settings, values
 from .errors import NoQueue, NoSuchPath
 from .program import Program, console, log
 
@@ -47,6 +48,10 @@ EASE_BELOW = 0.8
 EASE_STEPS = 20
 PATIENCE_LEAST_S, PATIENCE_MOST_S = 15, 240
 
+NOT_COUNTED = (
+    "its cgroup has no io.sutro.stat, so no latency is known; load the module sutro and select it "
+    "for the disks (sutroctl use)"
+)
 RAISED = ("Weight", "ReadBandwidthMin", "ReadIOPSMin")
 
 
@@ -134,6 +139,8 @@ class LatencyGuard(Program):
         self.guard = State(goal.least, why="min, to begin with")
         self._began = False
         self._blind = ""
+        self._cgroup = ""
+        self._reads: counters.Latencies | None = None
 
     @classmethod
     def load(cls, file: str, dry_run: bool) -> Self:
@@ -151,18 +158,30 @@ class LatencyGuard(Program):
         return 1.0
 
     async def _sample(self) -> int:
-        """P99 in us of the unit's reads on the device in the last second, 0 without reads."""
+        """P99 in us of the unit's reads on the leaves since the last sample, 0 without reads."""
         try:
-            device = (await self.client.resolve(self.path))["device"]
+            leaves = (await self.client.resolve(self.path))["leaves"]
         except (NoSuchPath, NoQueue) as error:
             self._complain(error.message)
             return 0
-        for used in await self.client.usage():
-            if used["unit"] == self.unit and used["device"] == device:
-                known = "read_p99_us" in used
-                self._complain("" if known else "this sutrod measures no latency on its device")
-                return used.get("read_p99_us", 0)
-        return 0
+        before, self._reads = self._reads, await self._latencies(leaves)
+        if before is None or self._reads is None:
+            return 0
+        return counters.p99_us(self._reads, before)
+
+    async def _latencies(self, leaves: list[str]) -> counters.Latencies | None:
+        """The counters of the unit; None while it does not run, or is not counted."""
+        try:
+            # A unit in another slice than before has left its old cgroup, which is removed.
+            self._cgroup = self._cgroup or await self.client.control_group(self.unit)
+            if not self._cgroup:
+                return None
+            counted = counters.has_counters(self._cgroup)
+            self._complain("" if counted else NOT_COUNTED)
+            return counters.latencies(self._cgroup, leaves) if counted else None
+        except FileNotFoundError:
+            self._cgroup = ""
+            return None
 
     def _complain(self, what: str) -> None:
         """Log a reason once; "" ends it."""

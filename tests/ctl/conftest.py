@@ -111,10 +111,11 @@ def check_mistake(read, file, text, line, expected):
 
 
 @contextlib.contextmanager
-def running(*command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **more):
-    """A program that goes on until the test stops it."""
+def running(*command, root=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **more):
+    """A program that goes on until the test stops it; with a root, on the files of that machine."""
+    before = [HERE / "rooted.py", root] if root else []
     process = subprocess.Popen(
-        [sys.executable, POLICIES / command[0], *command[1:]],
+        [sys.executable, *before, POLICIES / command[0], *command[1:]],
         env=environment() | more,
         stdin=stdin,
         stdout=stdout,

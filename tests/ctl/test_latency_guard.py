@@ -5,6 +5,7 @@ import pytest
 from conftest import check_mistake
 from hypothesis import given
 from hypothesis import strategies as st
+from sutro import counters
 from sutro.latency_guard import (
     EASE_BELOW,
     PATIENCE_LEAST_S,
@@ -173,6 +174,72 @@ def test_closed_loop(others, noise):
     for _ in range(1800):
         state = step(goal, state, 2000)
     assert state.level == goal.least
+
+
+# Readings.
+
+
+@pytest.fixture
+def cgroups(tmp_path, monkeypatch):
+    """A tree of cgroups; a function that writes the reads of one by latency."""
+    monkeypatch.setattr(counters, "ROOT", tmp_path)
+
+    def write(cgroup, counts, devno="8:16"):
+        file = tmp_path / f"sys/fs/cgroup{cgroup}/io.sutro.stat"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"8:0 rlat=7,7\n{devno} rios=5 rlat={','.join(map(str, counts))}\n")
+
+    return write
+
+
+def readings(write, *all_counts, cgroup="/db.service"):
+    """The return values of latencies() after each of some states of the file."""
+    found = []
+    for counts in all_counts:
+        write(cgroup, counts)
+        found.append(counters.latencies("/db.service", ["/dev/8:16"]))
+    return found
+
+
+def test_one_cgroup_and_those_below_are_read(cgroups, monkeypatch):
+    """The other units of the machine are not."""
+    for cgroup in ("", "/other.service", "/db.service", "/db.service/a", "/db.service/a/b"):
+        cgroups(cgroup, [0, 1])
+    opened = []
+    text = counters._text
+    monkeypatch.setattr(counters, "_text", lambda path: opened.append(path) or text(path))
+    found = counters.latencies("/db.service", ["/dev/8:16"])
+    assert len(found) == 3 == len(opened)
+    assert all("/db.service/" in path for path in opened)
+    assert counters.p99_us(found, {}) == 24, "of half an octave from 2^14 ns"
+
+
+def test_a_cgroup_that_is_removed(cgroups):
+    cgroups("/db.service", [1])
+    with pytest.raises(FileNotFoundError):
+        counters.latencies("/gone.service", ["/dev/8:16"])
+    with pytest.raises(FileNotFoundError):
+        counters.has_counters("/gone.service")
+    assert counters.has_counters("/db.service")
+
+
+def test_p99_of_the_reads_between_two_readings(cgroups):
+    """Earlier reads do not count, and a counter that began anew counts from 0."""
+    before, slow, same, anew = readings(
+        cgroups, [1000, 0, 0], [1000, 0, 5], [1000, 0, 5], [0, 3, 0]
+    )
+    assert counters.p99_us(slow, before) == 32
+    assert counters.p99_us(same, slow) == 0
+    assert counters.p99_us(anew, same) == 24
+
+
+@given(st.lists(st.integers(0, 2**20), min_size=40, max_size=40).filter(any))
+def test_p99_is_the_upper_bound_of_its_bucket(counts):
+    """99 % of the reads are not slower; without its bucket it is fewer."""
+    p99 = counters.p99_us({("/db", "/dev/sda"): counts}, {})
+    ends = [(1 << (14 + n // 2)) * (1.5 if n % 2 else 1) // 1000 for n in range(40)]
+    number = ends.index(p99)
+    assert sum(counts[: number + 1]) >= 0.99 * sum(counts) > sum(counts[:number]) or number == 0
 
 
 GOOD = """\

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 from conftest import NOWHERE, POLICIES, BrokenDaemon, process, running
-from fakemachine import PATIENCE_S, wait_until
+from fakemachine import PATIENCE_S, arrive, wait_until
 
 WINDOW = """\
 [[promise]]
@@ -67,15 +67,38 @@ def test_dry_run(sutrod, file, program):
         assert sutrod.held("web.service") == []
 
 
+def guard(sutrod, file, unit="web"):
+    """A guard that raises its unit, on the files of the machine."""
+    text = GUARD.replace('"10ms"', '"4ms"').replace('"web"', f'"{unit}"')
+    path = file("sutro-latency-guard", text)
+    return running("sutro-latency-guard", path, root=sutrod.machine.root)
+
+
 def test_guard_raises_and_gives_up_nothing_too_soon(sutrod, file):
-    """Against the samples of the daemon; the numbers are test_latency_guard.py's."""
-    text = GUARD.replace('"10ms"', '"4ms"')
-    with running("sutro-latency-guard", file("sutro-latency-guard", text)) as process:
+    """From the counters of the machine; the numbers are test_latency_guard.py's."""
+    with guard(sutrod, file) as process:
         assert next(line for line in process.stderr if "over" in line) == (
             "web.service: ReadBandwidthMin=/srv is now 7863750 (was 5M): "
             "P99 6.29ms is over 4.00ms\n"
         )
         assert sutrod.held("web.service") == ["ReadBandwidthMin=/srv 7863750"]
+
+
+def test_guard_reads_its_unit_alone(bus, sutrod, file):
+    """ListUsage would read the cgroups of all units."""
+    with bus.monitored("ListUsage") as calls, guard(sutrod, file) as process:
+        next(line for line in process.stderr if "over" in line)
+        sutrod.call("ListUsage")
+        arrive(calls, 1)
+    assert len(calls) == 1, "the call of this test alone"
+
+
+def test_guard_of_a_unit_without_counters(sutrod, file):
+    """It is logged once; the guard goes on."""
+    with guard(sutrod, file, "log") as process:
+        line = next(line for line in process.stderr if "io.sutro.stat" in line)
+        assert line.startswith("log.service: its cgroup has no io.sutro.stat")
+        assert process.poll() is None
 
 
 def test_guard_of_a_path_that_leads_nowhere(sutrod, file):
