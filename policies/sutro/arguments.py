@@ -65,10 +65,19 @@ class _Verbs:
         return verb
 
 
+def _host(name: str) -> str:
+    """A host. With "", as of a variable that is not set, this machine would be meant."""
+    if not name:
+        raise argparse.ArgumentTypeError("the name of the host is empty")
+    return name
+
+
 def _common() -> argparse.ArgumentParser:
     """Options before and after the verb; with SUPPRESS, neither place resets the other."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument("-H", "--host", metavar="[USER@]HOST", help="operate on another machine")
+    common.add_argument(
+        "-H", "--host", type=_host, metavar="[USER@]HOST", help="operate on another machine"
+    )
     common.add_argument(
         "--json", choices=JSON_MODES, metavar="MODE", help="print JSON: pretty, short, off"
     )

@@ -14,6 +14,7 @@ latencies and values of latency targets in microseconds, shares and parts from 0
 import asyncio
 import contextlib
 import os
+import shlex
 import socket
 import subprocess
 from collections.abc import Callable
@@ -199,7 +200,7 @@ class Client:
             bus.end()
             raise errors.BusUnavailable(
                 f"the system bus of {self._host} cannot be reached",
-                f"try: ssh {self._host} systemd-stdio-bridge --help",
+                f"try: ssh {shlex.quote(self._host)} systemd-stdio-bridge --help",
             ) from error
         return self
 

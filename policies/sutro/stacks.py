@@ -44,7 +44,7 @@ async def _unit_rows(client: Client, path: str) -> dict[str, list[Dict]]:
 
 async def tree(client: Client, args: argparse.Namespace) -> Answer:
     """The stacks from the top down, with the units on the leaves."""
-    topology = Topology(await client.devices())
+    topology = Topology(await client.devices(), args.host)
     tops, path = topology.tops(), ""
     if args.device:
         resolved = await client.resolve(topology.path(args.device))
@@ -70,13 +70,13 @@ def _failed(results: list[Dict], verb: str) -> SutroError | None:
 
 async def use(client: Client, args: argparse.Namespace) -> Answer:
     """Switch the leaves under devices to the scheduler sutro."""
-    topology = Topology(await client.devices())
+    topology = Topology(await client.devices(), args.host)
     results = await client.use([topology.path(name) for name in args.device])
     return Answer(results, _failed(results, "switch"))
 
 
 async def release(client: Client, args: argparse.Namespace) -> Answer:
     """Switch leaves back to their former scheduler."""
-    topology = Topology(await client.devices())
+    topology = Topology(await client.devices(), args.host)
     results = await client.release([topology.path(name) for name in args.device])
     return Answer(results, _failed(results, "release"))

@@ -58,7 +58,7 @@ async def explain(client: Client, args: argparse.Namespace) -> Answer:
     """Weights, shares and promises of a unit on the leaves under a path."""
     unit, path, steps = args.unit, "", []
     if args.path:
-        path = Topology(await client.devices()).path(args.path)
+        path = Topology(await client.devices(), args.host).path(args.path)
         steps = (await client.resolve(path))["steps"]
     try:
         explanation = await _explain(client, unit, path)
@@ -128,7 +128,7 @@ async def set_(client: Client, args: argparse.Namespace) -> Answer:
     properties = await client.properties()
     path = ""
     if args.device:
-        path = Topology(await client.devices()).path(args.device)
+        path = Topology(await client.devices(), args.host).path(args.device)
         if any(character.isspace() for character in path):
             raise UsageError(f"systemd takes no path with white space: '{path}'")
     settings = await client.unit_settings(unit)

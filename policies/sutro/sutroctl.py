@@ -10,6 +10,7 @@ remedy), 2 if the command line is wrong whatever the state of the machine.
 import argparse
 import asyncio
 import os
+import shlex
 import sys
 
 from . import units
@@ -49,7 +50,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.host and (args.verb in LOCAL or (args.verb == "policy check" and not args.fits)):
         raise UsageError(
             f"{args.verb} reads files of this machine, so there is no --host",
-            f"run it there: ssh {args.host} sutroctl {args.verb}",
+            f"run it there: ssh {shlex.quote(args.host)} sutroctl {args.verb}",
         )
     if args.verb == "top":
         from . import top

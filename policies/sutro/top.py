@@ -142,7 +142,7 @@ async def _source(client: Client | None, args: argparse.Namespace) -> Source:
     assert client
     node = ""
     if args.device:
-        path = Topology(await client.devices()).path(args.device)
+        path = Topology(await client.devices(), args.host).path(args.device)
         node = (await client.resolve(path))["device"]
     return Live(client, node)
 

@@ -9,15 +9,16 @@ import difflib
 import os
 from typing import Any
 
-from .errors import NoSuchPath
+from .errors import NoSuchPath, UsageError
 
 Dict = dict[str, Any]
 
 
 class Topology:
-    """All devices, found by any of their names."""
+    """All devices, found by any of their names. They are those of `host`, "": of this machine."""
 
-    def __init__(self, devices: list[Dict]) -> None:
+    def __init__(self, devices: list[Dict], host: str = "") -> None:
+        self._host = host
         self.by_name = {device["name"]: device for device in devices}
         self._stands_on = {name for device in devices for name in device["slaves"]}
         self._by_alias = {
@@ -31,19 +32,27 @@ class Topology:
     def path(self, name: str) -> str:
         """The absolute path of an argument: a short name of a device, or any path.
 
-        NoSuchPath with similar names if there is neither a device nor a file.
+        NoSuchPath with similar names if there is neither a device nor a file, UsageError for a
+        relative path with another machine, where it leads nowhere.
         """
-        if "/" in name or name in (".", ".."):
+        is_path = "/" in name or name in (".", "..")
+        if is_path and self._host and not name.startswith("/"):
+            raise UsageError(
+                f"'{name}' is relative to a directory of this machine, not of {self._host}",
+                "name the path from the root: /...",
+            )
+        if is_path:
             return "/" + os.path.abspath(name).lstrip("/")  # abspath keeps two leading slashes
         device = self.find(name) or self.find("/dev/mapper/" + name)
         if device:
             return device["node"]
-        if os.path.exists(name):
+        if not self._host and os.path.exists(name):
             return os.path.abspath(name)
         short = list(self.by_name) + [os.path.basename(alias) for alias in self._by_alias]
         meant = list(dict.fromkeys(difflib.get_close_matches(name, short, n=3)))
         hint = "did you mean " + ", ".join(meant) + "?" if meant else "see: sutroctl tree"
-        raise NoSuchPath(f"there is no device and no file named '{name}'", hint)
+        what = "device" if self._host else "device and no file"
+        raise NoSuchPath(f"there is no {what} named '{name}'", hint)
 
     def tops(self) -> list[Dict]:
         """Devices without another one above, without empty ones (an unused loop device)."""

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import signal
 from pathlib import Path
 
@@ -18,17 +19,24 @@ from sutro import arguments, policy_files
 from test_live import on, terminal  # noqa: F401  (a fixture)
 from test_sutroctl import MAN
 
+# As ssh -xT -- HOST COMMAND...: the shell of the user there runs the words, joined by spaces.
 SSH = """#!/bin/sh
-# ssh -xT -- HOST systemd-stdio-bridge
-printf '%s ' "$@" >>"{log}"
+printf '%s|' "$@" >>"{log}"
+printf '\\n' >>"{log}"
+[ "$1 $2" = "-xT --" ] || exit 64
 [ "$3" != nowhere ] || exit 255
-exec systemd-stdio-bridge --bus-path="{bus}"
+shift 3
+PATH="{there}:$PATH" exec sh -c "$*"
+"""
+BRIDGE = """#!/bin/sh
+[ $# = 0 ] || exit 64
+exec "{bridge}" --bus-path="{bus}"
 """
 
 
 def script(tmp_path, name, text):
     file = tmp_path / "bin" / name
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     file.chmod(0o755)
     return {"PATH": f"{file.parent}:{os.environ['PATH']}"}
@@ -80,25 +88,77 @@ def test_pager(sutrod, terminal, tmp_path):  # noqa: F811
     assert "/dev/vg0/db" in process("sutroctl", "tree", **path).out
 
 
-def test_host(sutrod, tmp_path):
-    """The bus of another machine, through the bridge that systemctl --host uses, too."""
+@pytest.fixture
+def there(sutrod, tmp_path):
+    """An environment whose ssh reaches another machine, and the log of ssh."""
+    bus, bridge = os.environ["DBUS_SYSTEM_BUS_ADDRESS"], shutil.which("systemd-stdio-bridge")
+    script(tmp_path / "there", "systemd-stdio-bridge", BRIDGE.format(bridge=bridge, bus=bus))
     log = tmp_path / "ssh.log"
-    text = SSH.format(log=log, bus=os.environ["DBUS_SYSTEM_BUS_ADDRESS"])
-    path = script(tmp_path, "ssh", text)
+    ssh = SSH.format(log=log, there=tmp_path / "there/bin")
+    return NOWHERE | script(tmp_path, "ssh", ssh), log
+
+
+def test_host(there):
+    """The bus of another machine, through the bridge that systemctl --host uses, too."""
+    path, log = there
     for option in (["-H", "root@db1"], ["--host=root@db1"]):
-        run = process("sutroctl", *option, "status", **(NOWHERE | path))
+        run = process("sutroctl", *option, "status", **path)
         assert (run.status, run.err) == (0, "")
         assert run.out == process("sutroctl", "status").out != ""
-    assert log.read_text() == "-xT -- root@db1 systemd-stdio-bridge " * 2
-    with running("sutroctl", "-H", "db1", "top", "-b", **(NOWHERE | path)) as top:
+    assert log.read_text() == "-xT|--|root@db1|systemd-stdio-bridge|\n" * 2
+    with running("sutroctl", "-H", "db1", "top", "-b", **path) as top:
         assert top.stdout.readline()
         top.send_signal(signal.SIGINT)
         assert top.wait(PATIENCE_S) == 0
-    run = process("sutroctl", "-H", "nowhere", "tree", **(NOWHERE | path))
+    run = process("sutroctl", "-H", "nowhere", "tree", **path)
     assert (run.status, run.out) == (1, "")
     assert "sutroctl: the system bus of nowhere cannot be reached\n" in run.err
     run = process("sutroctl", "-H", "db1", "tree", PATH="/nonexistent")
     assert run.err.startswith("sutroctl: ssh: No such file or directory\n")
+
+
+NASTY = "it's $(touch pwned) `id`; a  b # \\"
+
+
+@pytest.mark.parametrize("host", ["db1;id", "a b", "$(id)", "-oProxyCommand=id", "it's"])
+def test_host_is_one_word(there, host):
+    """No shell of either machine sees it, and ssh takes it for no option."""
+    path, log = there
+    run = process("sutroctl", f"--host={host}", "tree", **path)
+    assert (run.status, run.err) == (0, "")
+    assert log.read_text() == f"-xT|--|{host}|systemd-stdio-bridge|\n"
+
+
+def test_words_for_another_machine(there, tmp_path):
+    """Names reach the daemon there as they are: they go over the bus, not through its shell."""
+    path, log = there
+    for words in (["policy", "show", NASTY], ["explain", "db", f"/srv/{NASTY}"]):
+        run = process("sutroctl", "-H", "db1", *words, **path)
+        here = process("sutroctl", *words)
+        assert (run.status, run.out, run.err) == (here.status, here.out, here.err)
+    assert set(log.read_text().splitlines()) == {"-xT|--|db1|systemd-stdio-bridge|"}
+    assert not list(tmp_path.rglob("pwned"))
+
+
+@pytest.mark.parametrize("verb", ["tree", "use", "explain db", "top --once"])
+def test_paths_of_another_machine(there, tmp_path, monkeypatch, verb):
+    """They begin with a slash: a file of this machine is none of that machine."""
+    path, _ = there
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").touch()
+    for name in ("./data", "..", "sub/data"):
+        run = process("sutroctl", "-H", "db1", *verb.split(), name, **path)
+        assert (run.status, run.out) == (2, "")
+        assert f"'{name}' is relative to a directory of this machine, not of db1" in run.err
+    run = process("sutroctl", "-H", "db1", *verb.split(), "data", **path)
+    assert (run.status, run.out) == (1, "") and "there is no device named 'data'" in run.err
+
+
+def test_host_without_a_name(sutrod):
+    """As of "-H $HOST" with a variable that is not set: this machine is not meant."""
+    for option in (["-H", ""], ["--host="]):
+        run = sutroctl(*option, "status")
+        assert (run.status, run.out) == (2, "") and "the name of the host is empty" in run.err
 
 
 @pytest.mark.parametrize(
