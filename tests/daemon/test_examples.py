@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The policies that are shipped as examples apply to the names that their pages state.
 
-tests/ctl/test_guides.py checks that they have no mistake, and tests/vm/test_containers.py has real
-containers.
+tests/ctl/test_guides.py checks that they have no mistake. No test runs these runtimes.
 """
 
 from pathlib import Path
