@@ -40,6 +40,9 @@
 /* Long enough that a program that reads once a second sees a group's last request. */
 #define SUTRO_ACTIVE_NS (5ULL * NSEC_PER_SEC)
 
+/* The time of a reader may be older than the last completion, but by no more. */
+#define SUTRO_ACTIVE_SLACK_NS (1ULL * NSEC_PER_SEC)
+
 /* Protects the tree, by ticket; taken under q->queue_lock and sutro_queue.lock. */
 static DEFINE_SPINLOCK(sutro_active_lock);
 static struct rb_root sutro_active_tree = RB_ROOT;
@@ -111,7 +114,9 @@ static bool sutro_active_in_use(struct sutro_blkg *sblkg, u64 now_ns)
 	 * completion.
 	 */
 	return atomic_read_acquire(&sblkg->nr_requests) ||
-	       now_ns < READ_ONCE(sblkg->stat.used_ns) + SUTRO_ACTIVE_NS;
+	       sutro_ticks(now_ns + SUTRO_ACTIVE_SLACK_NS) -
+			       READ_ONCE(sblkg->stat.used_ticks) <
+		       sutro_ticks(SUTRO_ACTIVE_NS + SUTRO_ACTIVE_SLACK_NS);
 }
 
 /* With sutro_active_lock held: @sblkg leaves, unless it is in use. */

@@ -321,7 +321,7 @@ static void sutro_direct_charge(struct sutro_queue *sq,
 		if (ios) {
 			cost_ns = sutro_direct_cost_ns(sq, op, ios, bytes);
 			sblkg->stat.time_ns += cost_ns;
-			WRITE_ONCE(sblkg->stat.used_ns, now_ns);
+			WRITE_ONCE(sblkg->stat.used_ticks, sutro_ticks(now_ns));
 		}
 		sblkg->stat.ios[op] += ios;
 		sblkg->stat.bytes[op] += bytes;

@@ -292,7 +292,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	sblkg->note.cost_ns += cost_ns;
 	sblkg->note.now_ns = now_ns;
 	sblkg->stat.time_ns += cost_ns;
-	WRITE_ONCE(sblkg->stat.used_ns, now_ns);
+	WRITE_ONCE(sblkg->stat.used_ticks, sutro_ticks(now_ns));
 	if (op != SUTRO_OTHER) {
 		sblkg->stat.ios[op]++;
 		sblkg->stat.bytes[op] += (u64)rq->stats_sectors << SECTOR_SHIFT;
@@ -396,7 +396,7 @@ void sutro_note_flushed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	cost_ns = sutro_cost_flush(&sq->device, start_ns, now_ns);
 	sblkg->note.cost_ns += cost_ns;
 	sblkg->stat.time_ns += cost_ns;
-	WRITE_ONCE(sblkg->stat.used_ns, now_ns);
+	WRITE_ONCE(sblkg->stat.used_ticks, sutro_ticks(now_ns));
 	sutro_note_flush_end(sq, sblkg, now_ns);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }

@@ -78,6 +78,7 @@ void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg)
 {
 	struct sutro_group *group = &sblkg->group;
 	const u64 *bytes = sblkg->stat.bytes, *ios = sblkg->stat.ios;
+	u64 backlog_ns = sutro_group_backlog_ns(group, ktime_get_ns());
 
 	seq_put_decimal_ull(sf, " time_ns=", READ_ONCE(sblkg->stat.time_ns));
 	seq_put_decimal_ull(sf, " rbytes=", READ_ONCE(bytes[SUTRO_READ]));
@@ -89,7 +90,8 @@ void sutro_show_stat(struct seq_file *sf, struct sutro_blkg *sblkg)
 			    " pending_ns=", READ_ONCE(sblkg->stat.pending_ns));
 	seq_put_decimal_ull(sf, " busy_ns=", sutro_busy_ns(sblkg));
 	seq_put_decimal_ull(sf, " backlog_ns=",
-			    sutro_group_backlog_ns(group, ktime_get_ns()));
+			    sutro_rising_ns(&sblkg->stat.backlog_seen_ns,
+					    backlog_ns));
 	seq_put_decimal_ull(sf, " idle_ns=", READ_ONCE(group->stat.idle_ns));
 	seq_put_decimal_ull(sf, " queued=", READ_ONCE(group->queued));
 	seq_put_decimal_ull(sf, " in_flight=", sutro_in_flight(sblkg));

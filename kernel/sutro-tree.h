@@ -7,6 +7,7 @@
 #ifndef SUTRO_TREE_H
 #define SUTRO_TREE_H
 
+#include <linux/atomic.h>
 #include <linux/list.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -250,6 +251,29 @@ static inline u64 sutro_group_backlog_ns(const struct sutro_group *group,
 	s64 ns = READ_ONCE(group->stat.backlog_ns);
 
 	return ns < 0 ? max_t(s64, ns + (s64)now_ns, 0) : ns;
+}
+
+/* A sum that falls by more than this began anew. */
+#define SUTRO_FALL_NS (1U << 20)
+
+/**
+ * sutro_rising_ns - a sum of times as its readers see it: it does not fall
+ * @seen_ns:	the low bits of the sum that was read last
+ * @ns:		the sum up to the time of the reader
+ *
+ * A group's time with requests ends at the time that the last call of the elevator took.  A
+ * reader may have seen a later one before that call, and thus a larger sum, by microseconds.
+ */
+static inline u64 sutro_rising_ns(u32 *seen_ns, u64 ns)
+{
+	u32 last_ns = READ_ONCE(*seen_ns), more_ns;
+
+	do {
+		more_ns = last_ns - (u32)ns;
+		if (more_ns < SUTRO_FALL_NS)
+			return ns + more_ns;
+	} while (!try_cmpxchg(seen_ns, &last_ns, (u32)ns));
+	return ns;
 }
 
 /* Virtual times only have meaning relative to one another: they may wrap. */

@@ -97,6 +97,12 @@ struct sutro_note {
 	u64 now_ns;
 };
 
+/* A time in about milliseconds: 32 bits last for 52 days. */
+static inline u32 sutro_ticks(u64 ns)
+{
+	return ns >> 20;
+}
+
 /* A group with more reads than this has a histogram of their latency. */
 #define SUTRO_FEW_READS 2
 
@@ -121,8 +127,9 @@ struct sutro_note {
  * @rcu:	to free it, when it is in no list any more; that of @pd is not in every
  *		update of a series
  * @note:	see there; it and @note_node are protected by sutro_queue.done_lock
- * @stat:	totals for io.sutro.stat, and when a request last completed; written under
- *		sutro_queue.done_lock, but for wait_ns
+ * @stat:	totals for io.sutro.stat, and when a request last completed, in sutro_ticks();
+ *		written under sutro_queue.done_lock, but for wait_ns, and for backlog_seen_ns:
+ *		that is the low bits of backlog_ns as it was read last
  * @active:	place in that tree, and its key there
  * @slots_refused: how often submitters met the limit of its request slots
  * @rlat:	completed reads by latency; NULL while @few is enough; written as @stat
@@ -154,7 +161,8 @@ struct sutro_blkg {
 		u64 wait_ns;
 		u64 time_ns;
 		u64 pending_ns;
-		u64 used_ns;
+		u32 used_ticks;
+		u32 backlog_seen_ns;
 	} stat;
 	u32 *rlat;
 	struct {

@@ -514,35 +514,6 @@ static void sutro_test_nothing_is_left(struct kunit *test)
 	}
 }
 
-/* Time with requests counts once, however many there are, queued or at the device. */
-static void sutro_test_busy(struct kunit *test)
-{
-	struct sutro_test *t = sutro_test_new(test, false);
-
-	arrive(t, &t->a, 1);
-	t->now_ns += 2 * MS;
-	arrive(t, &t->a, 1);
-	KUNIT_EXPECT_EQ(test, sutro_group_backlog_ns(&t->a, t->now_ns), 2 * MS);
-	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->a);
-	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->a);
-	finish(t, &t->a, MS, MS);
-	KUNIT_EXPECT_EQ(test, sutro_group_backlog_ns(&t->a, t->now_ns), 2 * MS);
-	KUNIT_EXPECT_EQ(test, t->a.stat.busy_ns, 0);
-	finish(t, &t->a, MS, MS);
-	KUNIT_EXPECT_EQ(test, t->a.stat.busy_ns, 4 * MS);
-	t->now_ns += 5 * MS;
-	/* And where requests pass. */
-	forget(t);
-	KUNIT_EXPECT_TRUE(test,
-			  sutro_core_may_pass(&t->core, &t->a, t->now_ns));
-	sutro_core_pass(&t->core, &t->a, false, MS, t->now_ns);
-	finish(t, &t->a, MS, MS);
-	sutro_core_pass(&t->core, &t->a, false, MS, t->now_ns + MS);
-	t->now_ns += MS;
-	finish(t, &t->a, MS, MS);
-	KUNIT_EXPECT_EQ(test, t->a.stat.busy_ns, 6 * MS);
-}
-
 static struct kunit_case sutro_core_test_cases[] = {
 	KUNIT_CASE(sutro_test_worked_example),
 	KUNIT_CASE(sutro_test_extreme_weights),
@@ -566,7 +537,6 @@ static struct kunit_case sutro_core_test_cases[] = {
 	KUNIT_CASE(sutro_test_many_starved),
 	KUNIT_CASE(sutro_test_root),
 	KUNIT_CASE(sutro_test_nothing_is_left),
-	KUNIT_CASE(sutro_test_busy),
 	{}
 };
 
