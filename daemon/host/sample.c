@@ -127,6 +127,23 @@ static uint64_t since(uint64_t now, uint64_t before)
 	return now >= before ? now - before : now;
 }
 
+/* Times up to the moment of reading may fall by those of a request that ends meanwhile, and
+ * not all kernels hide that. Such a fall is no reset: the time has been counted.
+ */
+static void hold_times(uint64_t *now, const uint64_t *before)
+{
+	static const enum counter times[] = { COUNTER_BUSY_NS,
+					      COUNTER_BACKLOG_NS };
+
+	if (now[COUNTER_TIME_NS] < before[COUNTER_TIME_NS] ||
+	    now[COUNTER_RIOS] < before[COUNTER_RIOS] ||
+	    now[COUNTER_WIOS] < before[COUNTER_WIOS])
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
+		if (now[times[i]] < before[times[i]])
+			now[times[i]] = before[times[i]];
+}
+
 static void add_usage(struct usage *sum, const struct usage *u)
 {
 	sum->time_ns += u->time_ns;
@@ -239,6 +256,7 @@ static int take_line(const struct pass *p, struct cgroup *c, dev_t devno,
 	if (!l)
 		return -ENOMEM;
 	counters_parse(counters, now, latency ? &latencies : NULL);
+	hold_times(now, l->total);
 	compare = s->passes && (l->known ? l->sutro == p->sutro : !p->active);
 	u = difference(now, compare ? l->total : now);
 	reset = now[COUNTER_RIOS] < l->total[COUNTER_RIOS];

@@ -100,6 +100,35 @@ static void active(const char *const *lines, size_t n)
 	fake_file(&roots, "/sys/fs/cgroup/io.sutro.active", "%s", t.p ?: "");
 }
 
+/* A time that falls by a request that ended while it was read is no reset; others are. */
+static void test_times(struct sampler *g, const struct cgroup *db,
+		       const struct device *sda)
+{
+	static const struct {
+		const char *line;
+		uint64_t busy_ns, backlog_ns;
+	} steps[] = {
+		{ "time_ns=70 rios=3 busy_ns=900 backlog_ns=800", 900, 800 },
+		{ "time_ns=80 rios=4 busy_ns=890 backlog_ns=799", 0, 0 },
+		{ "time_ns=90 rios=5 busy_ns=1000 backlog_ns=850", 100, 50 },
+		{ "time_ns=5 rios=1 busy_ns=4 backlog_ns=3", 4, 3 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		const struct usage *u;
+		char line[128];
+
+		snprintf(line, sizeof(line), "8:0 /system.slice/db %s",
+			 steps[i].line);
+		active((const char *[]){ line }, 1);
+		check(sampler_take(g, cgroup_tree_root(tree), topology,
+				   2500000 + i * 250000) == 0);
+		u = sample_usage(g, db, sda);
+		check(u->busy_ns == steps[i].busy_ns);
+		check(u->backlog_ns == steps[i].backlog_ns);
+	}
+}
+
 /* The governor's samples: cgroups without a line have no use, and numbers that have not
  * grown since the last pass are no evidence.
  */
@@ -170,6 +199,7 @@ static void test_active(const struct device *sda, const struct device *sdb)
 	check(u->time_ns == 15 && u->queued == 3);
 	check(sample_usage(&g, root, sda)->time_ns ==
 	      0); /* no caller requested it */
+	test_times(&g, db, sda);
 }
 
 int main(void)
