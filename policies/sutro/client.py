@@ -248,7 +248,8 @@ class Client:
         if reply.message_type is MessageType.ERROR:
             text = str(reply.body[0]) if reply.body else reply.error_name
             raise _failure(service, member, reply.error_name, text)
-        return [plain(value) for value in reply.body]
+        # Long lists have structures without variants.
+        return [plain(value) for value in reply.body] if "v" in reply.signature else reply.body
 
     async def listen(
         self, sender: str, interface: str, member: str, callback: Callable[..., None]

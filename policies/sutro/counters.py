@@ -5,7 +5,7 @@ They are read from the files, not over the bus: every user may read them, they c
 nothing, and they are there while no daemon runs. Documentation/ABI has their format. The counters
 of a cgroup are its own, without those of the cgroups below it.
 
-read() reads all cgroups, latencies() those of one unit.
+lines() reads all cgroups, and uses() the numbers of some; latencies() reads those of one unit.
 """
 
 import os
@@ -13,6 +13,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 from . import units
 
@@ -23,6 +24,8 @@ ROOT = Path("/")
 # percentile over time, and half the series.
 BOUNDS_S = [2**power / 1e9 for power in range(15, 34)]
 COUNTS = 40
+# More than a line of a leaf.
+PIECE_BYTES = 1 << 14
 
 # Reads by latency, in COUNTS half octaves, by folder of a cgroup and node of a leaf.
 Latencies = dict[tuple[str, str], list[int]]
@@ -42,6 +45,19 @@ class Use:
     reads: list[int] | None
     weight: int | None
 
+    @property
+    def time_ns(self) -> int:
+        """Device time."""
+        return self.values.get("time_ns", 0)
+
+
+class Line(NamedTuple):
+    """A line of io.sutro.stat."""
+
+    cgroup: str
+    text: str
+    time_ns: int
+
 
 def unit_of(cgroup: str) -> str:
     """The unit of a cgroup or of the nearest one above; "" if systemd made neither."""
@@ -56,16 +72,20 @@ def unit_of(cgroup: str) -> str:
 
 
 def _cgroups(folder: str) -> Iterator[str]:
-    """The folders of a cgroup and of all below it, without those that are removed meanwhile."""
-    yield folder
-    # A directory of cgroupfs has a link for each one below it, so most need not be listed.
-    if os.stat(folder).st_nlink == 2:
-        return
-    with os.scandir(folder) as entries:
-        below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-    for path in below:
+    """The folders of a cgroup and of all below it, without those that are removed meanwhile.
+
+    FileNotFoundError without the cgroup itself.
+    """
+    os.stat(folder)
+    left = [folder]
+    while left:
+        yield (folder := left.pop())
         try:
-            yield from _cgroups(path)
+            # A directory of cgroupfs has a link for each one below it, so most need no list.
+            if os.stat(folder).st_nlink == 2:
+                continue
+            with os.scandir(folder) as entries:
+                left += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
             pass  # removed meanwhile
 
@@ -73,11 +93,20 @@ def _cgroups(folder: str) -> Iterator[str]:
 def _text(path: str) -> str:
     """The text of a kernel file; "" where there is none, as in a cgroup without the controller."""
     try:
-        # A scrape opens two files for each cgroup: layers of buffers and text cost as much again.
-        with open(path, "rb", buffering=0) as file:
-            return file.read().decode("ascii", "replace")
+        # A scrape opens a file of each cgroup: a file object would cost as much again.
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
+    try:
+        text = piece = os.read(file, PIECE_BYTES)
+        # The kernel returns such a file at once, as far as there is room.
+        while len(piece) == PIECE_BYTES:
+            text += (piece := os.read(file, PIECE_BYTES))
+        return text.decode("ascii", "replace")
+    except OSError:
+        return ""  # the cgroup was removed meanwhile
+    finally:
+        os.close(file)
 
 
 def _numbers(words: Iterable[str]) -> dict[str, int]:
@@ -86,12 +115,22 @@ def _numbers(words: Iterable[str]) -> dict[str, int]:
     return {key: int(value) for key, _, value in pairs if value.isdecimal()}
 
 
+def _time_ns(text: str) -> int:
+    """The device time of a line; 0 if it has none."""
+    number = text.partition(" time_ns=")[2].partition(" ")[0]
+    return int(number) if number.isdecimal() else 0
+
+
 def _latencies(words: Iterable[str]) -> list[int] | None:
     """The counts of the word `rlat=`; None without that word."""
     text = next((word[5:] for word in words if word.startswith("rlat=")), None)
     if text is None:
         return None
-    counts = [int(count) for count in text.split(",") if count.isdecimal()][:COUNTS]
+    numbers = text.split(",")
+    try:
+        counts = list(map(int, numbers[:COUNTS]))
+    except ValueError:
+        counts = [int(number) for number in numbers if number.isdecimal()][:COUNTS]
     return counts + [0] * (COUNTS - len(counts))
 
 
@@ -128,22 +167,38 @@ class _Leaves:
         return self._nodes[devno]
 
 
-def read() -> Iterator[Use]:
+def lines() -> list[Line]:
+    """The lines of all cgroups, of which only the device time is known yet."""
+    top = str(ROOT / "sys/fs/cgroup")
+    return [
+        Line(folder.removeprefix(top) or "/", text, _time_ns(text))
+        # A container may have no cgroup files.
+        for folder in (_cgroups(top) if os.path.isdir(top) else ())
+        for text in _text(folder + "/io.sutro.stat").splitlines()
+        if text
+    ]
+
+
+def uses(found: Iterable[Line]) -> Iterator[Use]:
     """The use of each leaf by each cgroup, since the leaf was switched to the scheduler."""
     top = str(ROOT / "sys/fs/cgroup")
-    leaves = _Leaves()
-    # A container may have no cgroup files.
-    for folder in _cgroups(top) if os.path.isdir(top) else ():
-        lines = _text(folder + "/io.sutro.stat").splitlines()
-        weights = _weights(_text(folder + "/io.sutro.weight")) if lines else {}
-        for devno, *words in filter(None, map(str.split, lines)):
-            yield Use(
-                folder.removeprefix(top) or "/",
-                leaves.node(devno),
-                _numbers(words),
-                _reads(words),
-                weights.get(devno, weights.get("default")),
-            )
+    leaves, last, weights = _Leaves(), "", dict[str, int]()
+    for line in found:
+        if line.cgroup != last:
+            last, weights = line.cgroup, _weights(_text(f"{top}{line.cgroup}/io.sutro.weight"))
+        devno, *words = line.text.split()
+        yield Use(
+            line.cgroup,
+            leaves.node(devno),
+            _numbers(words),
+            _reads(words),
+            weights.get(devno, weights.get("default")),
+        )
+
+
+def read() -> Iterator[Use]:
+    """The use of each leaf by each cgroup."""
+    return uses(lines())
 
 
 def has_counters(cgroup: str) -> bool:

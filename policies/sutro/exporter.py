@@ -19,6 +19,7 @@ from prometheus_client.exposition import choose_encoder
 
 from . import __version__
 from .errors import SutroError
+from .exposition import Text
 from .metrics import CGROUPS_MOST, Scrape, state
 
 LISTEN = "127.0.0.1:9788"
@@ -40,9 +41,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND, "the metrics are at /metrics")
             return
         encode, content_type = choose_encoder(self.headers.get("Accept", ""))
-        now = asyncio.run(state())
+        now = asyncio.run(state(self.server.most))
         self.server.log_failure(now.failure)
-        body = encode(Scrape(now, self.server.most))
+        text = self.server.texts.setdefault(content_type, Text(encode))
+        body = text.of(Scrape(now))
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
@@ -62,6 +64,7 @@ class Server(TCPServer):
         self.socket = listening
         self.most, self.timeout, self.idle = most, idle_s, False
         self._failure = ""
+        self.texts: dict[str, Text] = {}  # by content type
 
     def handle_timeout(self) -> None:
         """No scrape for `idle_s` seconds: end."""

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Metrics: counters of the elevator, promises, leaves and the daemon, for Prometheus.
 
-prometheus_client encodes them, as OpenMetrics or as the older text format. Reading them changes
+exposition.py writes them, as OpenMetrics or as the older text format. Reading them changes
 nothing: of the daemon only calls are used that start no sampling, and one pass over all cgroups
 reads the files of the elevator. Names and labels are in sutro-exporter(1).
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -27,6 +27,7 @@ from .promises import fails
 from .topology import Topology, label
 
 Dict = dict[str, Any]
+Counted = TypeVar("Counted", counters.Line, counters.Use)
 
 # Cgroups with a series each, beyond which those that used the least are left out.
 CGROUPS_MOST = 200
@@ -49,6 +50,7 @@ COUNTERS = {
     "wait_ns": ("wait_seconds", "Sum over requests of the time in the scheduler", 1e-9),
     "busy_ns": ("busy_seconds", "Time with at least one request, waiting or in flight", 1e-9),
 }
+CGROUPS = "sutro_cgroup_"
 CGROUP_LABELS = ("cgroup", "unit", "leaf")
 CAPACITY_LABELS = ("path", "key")
 PROMISE_LABELS = ("cgroup", "unit", "key", "path", "device")
@@ -62,9 +64,13 @@ PROMISES = {
 
 @dataclass(frozen=True)
 class State:
-    """The input of the metrics; without an answer of the daemon, only `uses` and `failure`."""
+    """The input of the metrics; without an answer of the daemon, only counters and `failure`.
+
+    `omitted` is the number of cgroups that are not among `uses`.
+    """
 
     uses: list[counters.Use]
+    omitted: int = 0
     properties: Dict | None = None
     devices: list[Dict] = field(default_factory=list)
     promises: list[Dict] = field(default_factory=list)
@@ -84,28 +90,34 @@ async def _answers(client: Client) -> Dict:
     return dict(zip(calls, await asyncio.gather(*calls.values()), strict=True))
 
 
-async def state() -> State:
-    """The present state; if the daemon does not answer, with the failure instead."""
+async def state(most: int | None) -> State:
+    """The present state, with `most` cgroups (None: all).
+
+    If the daemon does not answer, it has the failure instead.
+    """
     try:
         async with Client() as client:
             answers = await _answers(client)
     except SutroError as error:
         answers = {"failure": error}
-    return State(list(counters.read()), iocost=counters.with_iocost(), **answers)
+    kept, omitted = chosen(counters.lines(), answers.get("promises", ()), most)
+    return State(list(counters.uses(kept)), omitted, iocost=counters.with_iocost(), **answers)
 
 
-def chosen(state: State, most: int | None) -> tuple[list[counters.Use], int]:
-    """The uses of at most `most` cgroups (None: all), and how many cgroups are left out.
+def chosen(
+    found: Sequence[Counted], promises: Iterable[Dict], most: int | None
+) -> tuple[list[Counted], int]:
+    """Those of at most `most` cgroups (None: all), and how many cgroups are left out.
 
     Cgroups with a promise come first, then those that have used the most device time.
     """
-    promised = {promise["cgroup"] for promise in state.promises}
+    promised = {promise["cgroup"] for promise in promises}
     time_ns: dict[str, int] = {}
-    for use in state.uses:
-        time_ns[use.cgroup] = time_ns.get(use.cgroup, 0) + use.values.get("time_ns", 0)
+    for one in found:
+        time_ns[one.cgroup] = time_ns.get(one.cgroup, 0) + one.time_ns
     ranked = sorted(time_ns, key=lambda name: (name not in promised, -time_ns[name], name))
     kept = set(ranked[:most])
-    return [use for use in state.uses if use.cgroup in kept], len(ranked) - len(kept)
+    return [one for one in found if one.cgroup in kept], len(ranked) - len(kept)
 
 
 # The families.
@@ -160,28 +172,39 @@ def _leaves(state: State) -> Iterator[Metric]:
     yield from (info, weighted, managed)
 
 
-def _cgroups(uses: Iterable[counters.Use]) -> Iterator[Metric]:
-    """Counters of cgroups in base units (seconds, bytes), histograms and weights."""
-    families = {
-        key: CounterMetricFamily(f"sutro_cgroup_{name}", text + ".", labels=CGROUP_LABELS)
+def bounds() -> list[str]:
+    """The upper bounds of the buckets, as text."""
+    return [floatToGoString(bound) for bound in (*counters.BOUNDS_S, float("inf"))]
+
+
+def cgroup_families() -> dict[str, Any]:
+    """The families of cgroups without samples: by the keys of COUNTERS, and reads and weight."""
+    families: dict[str, Any] = {
+        key: CounterMetricFamily(CGROUPS + name, text + ".", labels=CGROUP_LABELS)
         for key, (name, text, _) in COUNTERS.items()
     }
     text = "Latency of reads, from the request for a slot to the completion."
-    latency = HistogramMetricFamily("sutro_cgroup_read_latency_seconds", text, labels=CGROUP_LABELS)
+    name = CGROUPS + "read_latency_seconds"
+    families["reads"] = HistogramMetricFamily(name, text, labels=CGROUP_LABELS)
     text = "Weight in force on the leaf."
-    weight = GaugeMetricFamily("sutro_cgroup_weight", text, labels=CGROUP_LABELS)
-    bounds = [floatToGoString(bound) for bound in (*counters.BOUNDS_S, float("inf"))]
+    families["weight"] = GaugeMetricFamily(CGROUPS + "weight", text, labels=CGROUP_LABELS)
+    return families
+
+
+def _cgroups(uses: Iterable[counters.Use]) -> Iterator[Metric]:
+    """Counters of cgroups in base units (seconds, bytes), histograms and weights."""
+    families, les = cgroup_families(), bounds()
     for use in uses:
         where = [use.cgroup, counters.unit_of(use.cgroup), use.leaf]
         for key, (_, _, factor) in COUNTERS.items():
             if key in use.values:
                 families[key].add_metric(where, use.values[key] * factor)
         if use.reads:
-            buckets = list(zip(bounds, use.reads, strict=True))
-            latency.add_metric(where, buckets, sum_value=None)
+            buckets = list(zip(les, use.reads, strict=True))
+            families["reads"].add_metric(where, buckets, sum_value=None)
         if use.weight is not None:
-            weight.add_metric(where, use.weight)
-    yield from (*families.values(), latency, weight)
+            families["weight"].add_metric(where, use.weight)
+    yield from families.values()
 
 
 def _rates(name: str, text: str) -> dict[str, GaugeMetricFamily]:
@@ -247,14 +270,17 @@ def _capacities(state: State) -> Iterator[Metric]:
 class Scrape:
     """All families of one reading, as prometheus_client encodes them."""
 
-    def __init__(self, state: State, most: int | None = CGROUPS_MOST) -> None:
-        self._state, self._most = state, most
+    def __init__(self, state: State) -> None:
+        self.state = state
 
     def collect(self) -> Iterator[Metric]:
         """The families with samples, in an order that does not change."""
-        uses, omitted = chosen(self._state, self._most)
-        text = "Cgroups with counters that are left out; see --all in sutro-exporter(1)."
-        found = [*_daemon(self._state), *_leaves(self._state), *_cgroups(uses)]
-        found += [_gauge("cgroups_omitted", text, omitted), *_promises(self._state)]
-        found += _capacities(self._state)
+        found = [*self.others(), *_cgroups(self.state.uses)]
         yield from (family for family in found if family.samples)
+
+    def others(self) -> Iterator[Metric]:
+        """The families that are not about cgroups."""
+        text = "Cgroups with counters that are left out; see --all in sutro-exporter(1)."
+        yield from (*_daemon(self.state), *_leaves(self.state))
+        yield from (_gauge("cgroups_omitted", text, self.state.omitted), *_promises(self.state))
+        yield from _capacities(self.state)

@@ -14,6 +14,8 @@ async def metrics(_client: Client | None, args: argparse.Namespace) -> Answer:
     """Metrics in the text format of Prometheus, as sutro-exporter serves them."""
     try:
         from prometheus_client import generate_latest
+
+        from .exposition import Text
     except ModuleNotFoundError:
         raise SutroError(
             "metrics need prometheus_client, which is not installed",
@@ -21,11 +23,11 @@ async def metrics(_client: Client | None, args: argparse.Namespace) -> Answer:
         ) from None
     from .metrics import CGROUPS_MOST, Scrape, state
 
-    scrape = Scrape(await state(), None if args.all else CGROUPS_MOST)
+    scrape = Scrape(await state(None if args.all else CGROUPS_MOST))
     if wants_json(args):
         samples = (sample for family in scrape.collect() for sample in family.samples)
         return Answer([{"name": s.name, "labels": s.labels, "value": s.value} for s in samples])
-    text = generate_latest(scrape)
+    text = Text(generate_latest).of(scrape)
     if args.output:
         replace(args.output, text)
     else:

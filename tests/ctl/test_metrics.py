@@ -22,7 +22,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from sutro import counters
 from sutro.counters import Use, unit_of
-from sutro.metrics import CGROUPS_MOST, COUNTERS, PROMISE_LABELS, Scrape, State
+from sutro.exposition import Text
+from sutro.metrics import CGROUPS_MOST, COUNTERS, PROMISE_LABELS, Scrape, State, chosen
 
 DIST = HERE.parent.parent / "dist"
 RULES, DASHBOARD = DIST / "sutro-rules.yml", DIST / "sutro-dashboard.json"
@@ -336,9 +337,17 @@ def many(strategy, key):
 def test_the_text_has_what_went_in(uses, promises, most):
     """Any name comes back from both formats, with a bound on the number of series."""
     properties = {"Version": 'a"\\\n', "DryRun": False, "ManagedLeaves": []}
-    scrape = Scrape(State(uses, properties, promises=promises), most)
+    kept, omitted = chosen(uses, promises, most)
+    scrape = Scrape(State(kept, omitted, properties, promises=promises))
     values = samples(generate_latest(scrape).decode())
     assert values == samples(generate_openmetrics(scrape).decode(), parse_openmetrics)
+    # Another reading before, with labels that are kept or are not.
+    for encode, parse in ((generate_latest, parse_text), (generate_openmetrics, parse_openmetrics)):
+        text = Text(encode)
+        text.of(Scrape(State(uses[1:])))
+        # The library writes the double next to a count.
+        found = samples(text.of(scrape).decode(), parse)
+        assert {key: float(number) for key, number in found.items()} == values
     paths = {dict(has)["path"] for name, has in values if name == "sutro_promise_broken"}
     assert paths == {one["path"] for one in promises}
     shown = {dict(has)["cgroup"] for name, has in values if name.startswith("sutro_cgroup_")}
@@ -361,12 +370,9 @@ def test_cgroups_beyond_the_bound(machine, bus):
     assert len(units) == CGROUPS_MOST and "a50.service" in units and "a49.service" not in units
     assert value(values, "sutro_cgroups_omitted") == 50
     assert sum(name == time_ for name, _ in metrics("--all")) == CGROUPS_MOST + 50
-    uses = list(counters.read())
-    state = State(uses, promises=[promise("/a0.service", "a0.service", "/srv")])
-    kept = [
-        s.labels["unit"] for f in Scrape(state, 10).collect() for s in f.samples if s.name == time_
-    ]
-    assert len(kept) == 10 and "a0.service" in kept
+    kept, omitted = chosen(counters.lines(), [promise("/a0.service", "a0.service", "/srv")], 10)
+    assert "/a0.service" in {line.cgroup for line in kept}
+    assert (len(kept), omitted) == (10, CGROUPS_MOST + 40)
 
 
 @pytest.mark.parametrize(
