@@ -102,6 +102,21 @@ async def resyncs_if_known(client: Client) -> list[Dict]:
         return []
 
 
+def reply(question: str) -> str:
+    """The answer to a question on the terminal, in small letters; "" for an empty line.
+
+    Ctrl-C ends it with KeyboardInterrupt. The handler of asyncio would wait for the line.
+    """
+    print(question, end="", file=sys.stderr, flush=True)
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return sys.stdin.readline().strip().lower()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def interrupted() -> asyncio.Event:
     """An event that Ctrl-C sets from now on, for verbs that end in this way."""
     event = asyncio.Event()

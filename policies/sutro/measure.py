@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .answer import Answer
+from .answer import Answer, reply
 from .client import Client
 from .errors import NotPermitted, SutroError, UsageError
 from .topology import Topology, label
@@ -47,10 +47,8 @@ def _confirm(name: str, users: list[str], args: argparse.Namespace) -> None:
     print(f"{name} will be read at full speed for {seconds} s, in class idle.", file=sys.stderr)
     if users:
         print(f"In use by {', '.join(users)}: the result may be too low.", file=sys.stderr)
-    if not args.yes:
-        print("Continue? [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise SutroError("nothing was measured")
+    if not args.yes and reply("Continue? [y/N] ") not in ("y", "yes"):
+        raise SutroError("nothing was measured")
 
 
 async def _users(client: Client, node: str, leaves: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from . import policy, units
-from .answer import Answer
+from .answer import Answer, reply
 from .client import Client
 from .errors import NotPermitted, SutroError
 from .files import replace
@@ -64,8 +64,7 @@ def _edit(draft: Path) -> None:
 
 def _again() -> bool:
     """Offer to edit once more; false without a terminal."""
-    print("Edit it again? [Y/n] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.isatty() and sys.stdin.readline().strip().lower() in ("", "y", "yes")
+    return sys.stdin.isatty() and reply("Edit it again? [Y/n] ") in ("", "y", "yes")
 
 
 def _edited(file: Path, before: str) -> str:

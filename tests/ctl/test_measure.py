@@ -5,6 +5,7 @@ tests/vm/test_metrics.py measures a disk.
 """
 
 import os
+import signal
 import stat
 
 import pytest
@@ -110,4 +111,23 @@ def test_it_is_confirmed_first(sutrod, tools, typed):
     os.close(ours)
     os.close(theirs)
     assert process.returncode == 1 and "Continue? [y/N]" in err and "nothing was measured" in err
+    assert tools.calls() == []
+
+
+def test_ctrl_c_at_the_question(sutrod, tools):
+    """It ends the program at once, without another key."""
+    ours, theirs = os.openpty()
+    # A program inherits that Ctrl-C is ignored, as in the background of a shell.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with running("sutroctl", "measure", "/srv", stdin=theirs, **tools.env) as process:
+            said = ""
+            while not said.endswith("[y/N] "):
+                said += process.stderr.read(1)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_S) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+    os.close(ours)
+    os.close(theirs)
     assert tools.calls() == []

@@ -22,7 +22,7 @@ from typing import Any
 from bench.read import ScenarioError, load
 from rig.result import Result
 from sutro import __version__
-from sutro.answer import Answer
+from sutro.answer import Answer, reply
 from sutro.client import Client
 from sutro.errors import NotPermitted, SutroError, UsageError
 
@@ -322,10 +322,8 @@ def _confirm(target: Target, schedulers: list[str], seconds: float, args: Any) -
     lines.append("Other users of the disks are slow meanwhile, and distort the result.")
     lines.append("Schedulers and their settings are restored at the end, also after Ctrl-C.")
     print("\n".join(lines), file=sys.stderr)
-    if not args.yes:
-        print("Continue? [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise SutroError("nothing was tested")
+    if not args.yes and reply("Continue? [y/N] ") not in ("y", "yes"):
+        raise SutroError("nothing was tested")
 
 
 # Runs
