@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -132,13 +133,26 @@ func Patch(published map[string]string, wanted map[string]uint64) []Operation {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		amount := strconv.FormatUint(wanted[name], 10)
-		if published[name] != amount {
-			operations = append(operations, Operation{"add", capacityPath(name), amount})
+		if now, isWhole := amount(published[name]); !isWhole || now != wanted[name] {
+			text := strconv.FormatUint(wanted[name], 10)
+			operations = append(operations, Operation{"add", capacityPath(name), text})
 		}
 	}
 	return operations
 }
+
+// amount returns a quantity of the API server as a whole number: 6000 is published as 6k.
+func amount(text string) (uint64, bool) {
+	digits := strings.TrimRight(text, "kMGTPE")
+	number, err := strconv.ParseUint(digits, 10, 64)
+	factor, isKnown := amountSuffixes[text[len(digits):]]
+	if err != nil || !isKnown || number > math.MaxUint64/factor {
+		return 0, false
+	}
+	return number * factor, true
+}
+
+var amountSuffixes = map[string]uint64{"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 
 func capacityPath(name string) string {
 	return "/status/capacity/" + pointer.Replace(name)

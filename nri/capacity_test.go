@@ -63,8 +63,9 @@ func TestNamesOfResources(t *testing.T) {
 
 func TestPatch(t *testing.T) {
 	published := map[string]string{"cpu": "8", "io.sutro/read.old": "5", "io.sutro/read.same": "6",
-		"io.sutro/read.less": "7", "example.com/x": "1"}
-	wanted := map[string]uint64{"io.sutro/read.same": 6, "io.sutro/read.less": 3, "io.sutro/write.new": 0}
+		"io.sutro/read.less": "7", "io.sutro/read-iops.same": "6k", "example.com/x": "1"}
+	wanted := map[string]uint64{"io.sutro/read.same": 6, "io.sutro/read-iops.same": 6000, "io.sutro/read.less": 3,
+		"io.sutro/write.new": 0}
 	want := []Operation{
 		{"remove", "/status/capacity/io.sutro~1read.old", ""},
 		{"add", "/status/capacity/io.sutro~1read.less", "3"},
@@ -77,6 +78,21 @@ func TestPatch(t *testing.T) {
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("got %v, want %v", got[i], want[i])
+		}
+	}
+}
+
+func TestAmounts(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"0": 0, "300": 300, "1500": 1500, "2k": 2000, "3M": 3_000_000, "4G": 4e9, "18E": 18e18,
+	} {
+		if got, isWhole := amount(text); !isWhole || got != want {
+			t.Errorf("%s is %d, %v", text, got, isWhole)
+		}
+	}
+	for _, text := range []string{"", "k", "-1", "1.5", "500m", "1Ki", "1e3", "19E", "99999999999999999999"} {
+		if got, isWhole := amount(text); isWhole {
+			t.Errorf("%s is %d", text, got)
 		}
 	}
 }

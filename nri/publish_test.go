@@ -64,6 +64,19 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(f.node)
 }
 
+// canonical returns an amount in the form in which the API server keeps it: 5000 is 5k.
+func canonical(amount string) string {
+	suffix := ""
+	for _, next := range "kMGTPE" {
+		rest, isWhole := strings.CutSuffix(amount, "000")
+		if !isWhole || rest == "" {
+			break
+		}
+		amount, suffix = rest, string(next)
+	}
+	return amount + suffix
+}
+
 func (f *fakeAPI) patch(r *http.Request) string {
 	operations := []map[string]any{}
 	if err := json.NewDecoder(r.Body).Decode(&operations); err != nil {
@@ -81,7 +94,7 @@ func (f *fakeAPI) patch(r *http.Request) string {
 		_, isThere := changed[name]
 		switch {
 		case one["op"] == "add" && isText:
-			changed[name] = value
+			changed[name] = canonical(value)
 		case one["op"] == "remove" && isThere:
 			delete(changed, name)
 		default:
@@ -135,12 +148,12 @@ func TestPublish(t *testing.T) {
 			t.Errorf("%d changes, want %d; %v", got, changes, err)
 		}
 		for name, amount := range wanted {
-			if fake.capacity()[name] != fmt.Sprint(amount) {
-				t.Errorf("%s is %v, want %d", name, fake.capacity()[name], amount)
+			if want := canonical(fmt.Sprint(amount)); fake.capacity()[name] != want {
+				t.Errorf("%s is %v, want %s", name, fake.capacity()[name], want)
 			}
 		}
 	}
-	wanted := map[string]uint64{"io.sutro/read.vg.scratch": 400, "io.sutro/write.vg.scratch": 300}
+	wanted := map[string]uint64{"io.sutro/read.vg.scratch": 400, "io.sutro/read-iops.vg.scratch": 120_000}
 	// The node of the file has another Sutro resource of an earlier configuration.
 	publish(3, wanted)
 	requests := len(fake.requests)
