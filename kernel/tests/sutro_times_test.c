@@ -47,7 +47,7 @@ static void sutro_test_times_rise(struct kunit *test)
 	u64 ago_ns = 0;
 	unsigned int i, fallen = 0, too_much = 0, raw = 0;
 
-	KUNIT_EXPECT_EQ(test, ask(t), SUTRO_EMPTY);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_EMPTY);
 	for (i = 0; i < 10000; i++) {
 		u64 ns;
 
