@@ -14,7 +14,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 PACKAGING = TOP / "packaging"
 SITELIB = "/usr/lib/python3/dist-packages"
-NAMES = ["cockpit-sutro", "sutro", "sutro-exporter", "sutro-slurm"]
+NAMES = ["cockpit-sutro", "sutro", "sutro-exporter", "sutro-slurm", "sutro-tests"]
 
 
 def run(*command: str | Path, cwd: Path = TOP) -> str:
