@@ -19,7 +19,7 @@ services use, or a mount point. Kinds and their own keys:
 | volume | on, size_mb, stripe_kib (64) | LVM volume in a group, striped over `on` of its disks |
 | md | level, chunk_kib (64), options ([]), slow ([]), fail ("") | md array, assumed clean; `options` \
 of mdadm, in which {NAME} is a device; `slow` members are write-mostly; member `fail` fails |
-| crypt | cipher (aes-xts-plain64), key_bits (256) | dm-crypt, plain |
+| crypt | cipher (aes-xts-plain64), key_bits (256), options of cryptsetup (none) | dm-crypt, plain |
 | dm | table | `dmsetup create`; {0}, {1}: devices of `over`, {sectors}: size of the first |
 | message | text, paused ("") | `dmsetup message` to a dm device, a layer suspended meanwhile |
 | partition | start_mb, size_mb | partition 1 of a disk |
@@ -134,11 +134,13 @@ class Stack:
     # the other device-mapper targets, md, partitions
 
     def _crypt(
-        self, name: str, over: Sequence[str], cipher: str = "aes-xts-plain64", key_bits: int = 256
+        self, name: str, over: Sequence[str], cipher: str = "aes-xts-plain64", key_bits: int = 256,
+        options: Sequence[str] = (),
     ) -> str:
         run(
             "cryptsetup", "open", "--batch-mode", "--type=plain", f"--cipher={cipher}",
-            f"--key-size={key_bits}", "--key-file=-", over[0], name,
+            f"--key-size={key_bits}", "--key-file=-", *(f"--{option}" for option in options),
+            over[0], name,
             stdin="k" * (key_bits // 8),
         )  # fmt: skip
         self._undo.callback(run_again, "cryptsetup", "close", name)
