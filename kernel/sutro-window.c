@@ -111,7 +111,7 @@
 #define SUTRO_PROTECT_PRICE 4U
 /* Slow requests, of 1024, that sharing may cause. */
 #define SUTRO_PROTECT_SLOW 4U
-/* Rates are known after this many completions in reserved windows. */
+/* Requests in reserved windows from which on rates, or times, are known. */
 #define SUTRO_PROTECT_KNOWN 16U
 /*
  * The length of a cycle in rounds: requests of a protected group for each one that it
@@ -278,14 +278,23 @@ static u64 sutro_window_entitled(const struct sutro_protect *protect, u64 share,
 				 min(shared_used, shared_due));
 }
 
+/*
+ * Are the rates of protected groups known?  Requests count by arrival and completion: those
+ * of a deep group wait for longer than a window, and none is sent and completes in one.
+ */
+static bool sutro_window_is_known(const struct sutro_protect *protect)
+{
+	return protect->sums[SUTRO_WINDOW_RESERVED].nr_seen >=
+	       2 * SUTRO_PROTECT_KNOWN;
+}
+
 static u32 sutro_window_part(struct sutro_core *core, u64 share)
 {
 	struct sutro_protect *protect = &core->protect;
 	u32 most = SUTRO_PROTECT_WHOLE -
 		   clamp(protect->reserve, SUTRO_PROTECT_SAMPLE,
 			 SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_LEAST);
-	bool known = protect->sums[SUTRO_WINDOW_RESERVED].nr >=
-		     SUTRO_PROTECT_KNOWN;
+	bool known = sutro_window_is_known(protect);
 	const struct sutro_protect_sums *alone =
 		&protect->sums[SUTRO_WINDOW_RESERVED];
 	u64 part, entitled;
@@ -380,13 +389,15 @@ static void sutro_window_adapt(struct sutro_core *core, u64 share, u32 depth,
 	protect->part = sutro_window_part(core, share);
 	sutro_window_resize(protect, sutro_window_cycle_ns(protect, depth),
 			    now_ns);
-	if (alone->nr < SUTRO_PROTECT_KNOWN)
-		return;
-	slow_ns = min_t(u64, div64_u64(2 * US * alone->took_us, alone->nr),
-			U32_MAX);
-	list_for_each_entry(own, &protect->groups, list)
-		WRITE_ONCE(own->slow_ns, slow_ns);
-	sutro_window_age(protect);
+	if (alone->nr >= SUTRO_PROTECT_KNOWN) {
+		slow_ns = min_t(u64,
+				div64_u64(2 * US * alone->took_us, alone->nr),
+				U32_MAX);
+		list_for_each_entry(own, &protect->groups, list)
+			WRITE_ONCE(own->slow_ns, slow_ns);
+	}
+	if (sutro_window_is_known(protect))
+		sutro_window_age(protect);
 }
 
 /* Nearly all of the time was shared for long: is protection needed? */
