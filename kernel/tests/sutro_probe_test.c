@@ -268,6 +268,32 @@ static void sutro_test_alone(struct kunit *test)
 	run_until(t, 11 * SEC);
 }
 
+/* One request each 1.1 ms, which takes 0.1 ms: the device was idle for most of the time. */
+static void sutro_test_idle_device(struct kunit *test)
+{
+	struct sutro_sample sample = {
+		.class = A,
+		.bytes = 4096,
+		.now_ns = SEC,
+	};
+	struct sutro_device device = {};
+
+	device.meter = (struct sutro_meter){
+		.armed = true,
+		.class = A,
+		.skip = 1,
+		.enough = 8,
+		.few = 8,
+	};
+	while (!device.meter.done) {
+		sample.start_ns = sample.now_ns + MS;
+		sample.now_ns = sample.start_ns + MS / 10;
+		sutro_meter_complete(&device.meter, &sample, 0);
+	}
+	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(&device),
+			MS / 10 << SUTRO_NS16_SHIFT);
+}
+
 /* Request @nr requests of 1 ms from the peers; counts the given ones, returns the refused. */
 static u32 pick_peers(struct probe_test *t, const u32 *percent, u32 nr,
 		      u32 *gave)
@@ -356,6 +382,7 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_cheap_reads),
 	KUNIT_CASE(sutro_test_too_slow),
 	KUNIT_CASE(sutro_test_alone),
+	KUNIT_CASE(sutro_test_idle_device),
 	KUNIT_CASE(sutro_test_guests),
 	KUNIT_CASE(sutro_test_shares_of_peers),
 	{}
