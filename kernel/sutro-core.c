@@ -171,10 +171,12 @@ struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
 	core->nr_active--;
 	if (!group->gone && sutro_group_protected(group)) {
 		core->expected = group;
+		core->expected_protected = true;
 		core->expected_until_ns =
 			group->leave_at_ns + SUTRO_PROTECT_EXPECTED_NS;
 	} else if (!group->gone && group->think_ns <= sutro_return_ns(core)) {
 		core->expected = group;
+		core->expected_protected = false;
 		core->expected_until_ns =
 			group->leave_at_ns + 2 * sutro_return_ns(core);
 	}

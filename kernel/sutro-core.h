@@ -102,6 +102,7 @@ enum sutro_idle_end {
  * @postponed:	the group that is next was put before a stream that is further behind
  * @expected:	a group that has left and will probably be back soon; it may be gone,
  *		and is only compared
+ * @expected_protected: it was protected
  * @expected_until_ns: until when
  * @limit_ns:	device time that groups without a latency target may have in flight
  * @limit_until_ns: until when that holds
@@ -144,6 +145,7 @@ struct sutro_core {
 	u32 sensitive_nr;
 	bool postponed;
 	const struct sutro_group *expected;
+	bool expected_protected;
 	u64 expected_until_ns;
 	u64 limit_ns;
 	u64 limit_until_ns;

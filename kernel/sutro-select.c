@@ -81,6 +81,13 @@
  *	a reads 4 KiB at a time and thinks for 1 ms, b reads 128 KiB with 32 in
  *	flight: without this a waits for 32 of b's, with it for three.
  *
+ * A group that was protected (sutro-protect.c) and thinks for too long to be waited for is
+ * expected for SUTRO_PROTECT_EXPECTED_NS.  A second request of others is not sent meanwhile if
+ * one keeps the device busy.
+ *
+ *	a reads 4 times 128 KiB and thinks for 50 ms, b's writes of 1.25 MiB take 41 ms each.  a
+ *	waits for one of them at most, not for two.
+ *
  * 5. Streams beside a latency-sensitive group
  *
  * A group is latency-sensitive if it is favoured so much that its latency is protected
@@ -321,6 +328,21 @@ static struct sutro_group *sutro_next_group(struct sutro_core *core,
 	return group;
 }
 
+/*
+ * Do others leave room for a group that will soon be back?  Beside one that was protected, a
+ * single request that keeps the device busy is enough.
+ */
+static bool sutro_leaves_room(const struct sutro_core *core,
+			      const struct sutro_group *group, u64 now_ns)
+{
+	u64 busy_ns = core->tunables.busy_ns;
+	u32 enough = core->expected_protected ? 1 : SUTRO_DEPTH_MIN;
+
+	return busy_ns && core->in_flight_ns >= busy_ns &&
+	       core->in_flight >= enough &&
+	       sutro_expects_other(core, group, now_ns);
+}
+
 /* Is the device so full that further requests should wait in the elevator? */
 static bool sutro_is_deep(const struct sutro_core *core,
 			  struct sutro_group *group, u64 now_ns)
@@ -330,14 +352,13 @@ static bool sutro_is_deep(const struct sutro_core *core,
 	if (core->in_flight && core->in_flight_ns >= core->limit_ns &&
 	    sutro_is_limited(core, group, now_ns))
 		return true;
+	if (sutro_leaves_room(core, group, now_ns))
+		return true;
 	if (core->in_flight < SUTRO_DEPTH_MIN)
 		return false;
 	if (t->rotational)
 		return (sutro_slice_ns(core, group) || group->mixed) &&
 		       core->in_flight_ns >= t->slice_ns / 2;
-	if (t->busy_ns && core->in_flight_ns >= t->busy_ns &&
-	    sutro_expects_other(core, group, now_ns))
-		return true;
 	if (t->busy_ns && core->protect.gentle &&
 	    core->in_flight_ns >= t->busy_ns / SUTRO_PROTECT_BUSY &&
 	    sutro_protects(&core->protect) && !sutro_group_protected(group))

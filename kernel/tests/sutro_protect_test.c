@@ -366,6 +366,22 @@ static void sutro_test_gaps(struct kunit *test)
 	KUNIT_EXPECT_GE(test, load->many_nr, 2 * load->few_nr * 9 / 10);
 }
 
+/* a thinks for longer than it is waited for, and finds one request of e at the device. */
+static void sutro_test_protected_returns(struct kunit *test)
+{
+	u64 think_ns = 50 * MS;
+	struct load *load = load_new(test, think_ns);
+
+	load->t->core.tunables.busy_ns = LARGE_NS / 4;
+	sutro_group_set_weight(load->few, 1000);
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	KUNIT_EXPECT_GE(test, load->few_nr,
+			(int)(10 * SECOND_NS / (think_ns + LARGE_NS)));
+	KUNIT_EXPECT_GE(test, load->many_nr * LARGE_NS,
+			10 * SECOND_NS * 8 / 10);
+}
+
 static bool favoured(struct sutro_group *group)
 {
 	return sutro_group_favoured(group, 1);
@@ -438,6 +454,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protected_with_equal),
 	KUNIT_CASE(sutro_test_protection_ends),
 	KUNIT_CASE(sutro_test_gaps),
+	KUNIT_CASE(sutro_test_protected_returns),
 	KUNIT_CASE(sutro_test_favoured),
 	{}
 };
