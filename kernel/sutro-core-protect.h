@@ -237,6 +237,8 @@ void sutro_protect_exit(struct sutro_group *group);
 struct sutro_group *sutro_protect_next(struct sutro_protect *protect);
 struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
 					  u64 now_ns);
+u64 sutro_protect_look_ns(const struct sutro_core *core,
+			  const struct sutro_group *group, u64 now_ns);
 u64 sutro_protect_leave_ns(const struct sutro_group *group, u64 idle_ns);
 void sutro_protect_learn(struct sutro_group *group, u64 think_ns);
 void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,

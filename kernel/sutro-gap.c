@@ -2,6 +2,8 @@
 /*
  * Sutro I/O scheduler: gaps between the requests of protected groups.
  *
+ * 1. Groups that think
+ *
  * While a protected group thinks, other groups may use the device, if they are done
  * when the group is back, and once the requests of the shared window have completed.
  * The group is expected back after the shortest of its recent think times; requests of
@@ -11,6 +13,19 @@
  *
  *	a reads 4 KiB and thinks for 5 ms, b reads 64 KiB, 0.47 ms each: requests of b
  *	are sent for 4 ms of 5.3, and none of a waits for one.
+ *
+ * 2. Groups that stay away
+ *
+ * A group with reserved time is waited for much longer (sutro-reserve.c), because on a stripe
+ * it may have its requests at another leaf.  But it may also wait for other groups: a
+ * commit of the journal contains their data, and a writer waits until theirs are written.
+ * If the device idled meanwhile, neither would go on.  So when a group has been away for
+ * SUTRO_GAP_AWAY times the device time of an expensive request of others, these may send as
+ * long as they have less than a part of busy_ns in flight.  When the group is back, it waits
+ * for about one such request: for at most 1/SUTRO_GAP_AWAY of the time that it was away.
+ *
+ *	a, a database with 0.8 of the time, commits; b has 20 MB of dirty pages, and each of
+ *	its writes takes 5 ms.  After 80 ms without a request of a, b's pages are written.
  */
 #include "sutro-core.h"
 
@@ -23,6 +38,25 @@
 /* Weight of the newest sample in means: 1/8; in a minimum or a maximum: 1/64. */
 #define SUTRO_GAP_MEAN_SHIFT 3
 #define SUTRO_GAP_MIN_SHIFT 6
+/* A group is away after this many expensive requests of others; with 8, one on hdd loses more. */
+#define SUTRO_GAP_AWAY 16
+/* Part of busy_ns that others have in flight then, as beside protected groups (sutro-select.c). */
+#define SUTRO_GAP_BUSY 3
+
+/* When a group with reserved time has been away for so long that others may send; see 2. */
+static u64 sutro_gap_away_ns(const struct sutro_core *core,
+			     const struct sutro_group *group)
+{
+	return group->empty_since_ns + SUTRO_GAP_AWAY * core->protect.other_ns;
+}
+
+static bool sutro_gap_is_away(const struct sutro_core *core,
+			      const struct sutro_group_protect *own, u64 now_ns)
+{
+	return own->reserving &&
+	       core->in_flight_ns <= core->tunables.busy_ns / SUTRO_GAP_BUSY &&
+	       !sutro_before(now_ns, sutro_gap_away_ns(core, own->group));
+}
 
 /* May other groups use the device until the first protected group is back? */
 static bool sutro_protect_has_gap(const struct sutro_core *core, u64 now_ns)
@@ -33,12 +67,15 @@ static bool sutro_protect_has_gap(const struct sutro_core *core, u64 now_ns)
 	const struct sutro_group_protect *own;
 
 	/* Not before the requests of the shared window have completed. */
-	if (!protect->clear || !core->tunables.latency_ns)
+	if (!protect->clear)
 		return false;
 	list_for_each_entry(own, &protect->groups, list) {
 		if (sutro_protect_by_target(own) && own->latency->gapless)
 			return false;
-		if (!sutro_before(done_ns, own->group->empty_since_ns +
+		if (sutro_gap_is_away(core, own, now_ns))
+			continue;
+		if (!core->tunables.latency_ns ||
+		    !sutro_before(done_ns, own->group->empty_since_ns +
 						   own->think_min_us * US))
 			return false;
 	}
@@ -69,6 +106,25 @@ struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
 			last = own->group;
 	}
 	return last && sutro_protect_has_gap(core, now_ns) ? NULL : last;
+}
+
+/**
+ * sutro_protect_look_ns - when to look again whether others may be served
+ * @core:	the leaf, in a reserved window
+ * @group:	the protected group that is waited for
+ * @now_ns:	the time
+ *
+ * Return: a time after @now_ns: when the group has left, or has been away for long.
+ */
+u64 sutro_protect_look_ns(const struct sutro_core *core,
+			  const struct sutro_group *group, u64 now_ns)
+{
+	u64 away_ns = sutro_gap_away_ns(core, group);
+
+	if (!group->protect->reserving || !sutro_before(now_ns, away_ns) ||
+	    !sutro_before(away_ns, group->leave_at_ns))
+		return group->leave_at_ns;
+	return away_ns;
 }
 
 /**

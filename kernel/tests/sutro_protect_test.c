@@ -46,7 +46,8 @@ static u64 load_cost_ns(const struct load *load,
 	return group == load->few ? SMALL_NS : LARGE_NS;
 }
 
-static void load_send(struct load *load)
+/* Return: when to look again, if nothing happens before. */
+static u64 load_send(struct load *load)
 {
 	struct sutro_test *t = load->t;
 	enum sutro_verdict verdict;
@@ -60,6 +61,8 @@ static void load_send(struct load *load)
 		load->at_device[(load->first + load->nr++) % (2 * DEEP + 1)] =
 			group;
 	}
+	return !group && verdict == SUTRO_IDLE ? t->core.idle_until_ns
+					       : U64_MAX;
 }
 
 /* The oldest request at the device completes. */
@@ -95,7 +98,7 @@ static void load_finish(struct load *load)
 static void load_run(struct load *load, u64 length_ns)
 {
 	struct sutro_test *t = load->t;
-	u64 end_ns = t->now_ns + length_ns;
+	u64 end_ns = t->now_ns + length_ns, look_ns;
 
 	load->few_nr = 0;
 	load->many_nr = 0;
@@ -107,11 +110,14 @@ static void load_run(struct load *load, u64 length_ns)
 			load->next_ns = 0;
 			arrive_far(t, load->few, 1);
 		}
-		load_send(load);
-		if (load->nr)
+		look_ns = load_send(load);
+		if (load->nr) {
 			load_finish(load);
-		else
-			t->now_ns += SMALL_NS / 4;
+			continue;
+		}
+		if (load->next_ns)
+			look_ns = min(look_ns, load->next_ns);
+		t->now_ns = max(min(look_ns, end_ns), t->now_ns + SMALL_NS / 4);
 	}
 }
 
@@ -382,6 +388,20 @@ static void sutro_test_protected_returns(struct kunit *test)
 			10 * SECOND_NS * 8 / 10);
 }
 
+/* A commit may wait for e: the device does not idle for most of a's windows meanwhile. */
+static void sutro_test_away(struct kunit *test)
+{
+	struct load *load = load_new(test, 50 * LARGE_NS);
+
+	load->few->reserve = SUTRO_RESERVE_WHOLE * 9 / 10;
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	KUNIT_EXPECT_GE(test, load->few_nr,
+			(int)(10 * SECOND_NS / (50 * LARGE_NS) * 95 / 100));
+	KUNIT_EXPECT_GE(test, load->many_nr,
+			(int)(10 * SECOND_NS / LARGE_NS * 6 / 10));
+}
+
 static bool favoured(struct sutro_group *group)
 {
 	return sutro_group_favoured(group, 1);
@@ -455,6 +475,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protection_ends),
 	KUNIT_CASE(sutro_test_gaps),
 	KUNIT_CASE(sutro_test_protected_returns),
+	KUNIT_CASE(sutro_test_away),
 	KUNIT_CASE(sutro_test_favoured),
 	{}
 };
