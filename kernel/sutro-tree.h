@@ -8,6 +8,7 @@
 #define SUTRO_TREE_H
 
 #include <linux/atomic.h>
+#include <linux/bits.h>
 #include <linux/list.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -254,7 +255,7 @@ static inline u64 sutro_group_backlog_ns(const struct sutro_group *group,
 }
 
 /* A sum that falls by more than this began anew. */
-#define SUTRO_FALL_NS (1U << 20)
+#define SUTRO_FALL_NS BIT(20)
 
 /**
  * sutro_rising_ns - a sum of times as its readers see it: it does not fall

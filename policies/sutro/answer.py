@@ -107,11 +107,11 @@ def reply(question: str) -> str:
 
     Ctrl-C ends it with KeyboardInterrupt. The handler of asyncio would wait for the line.
     """
-    print(question, end="", file=sys.stderr, flush=True)
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        print(question, end="", file=sys.stderr, flush=True)
         return sys.stdin.readline().strip().lower()
     finally:
         signal.signal(signal.SIGINT, before)

@@ -5,7 +5,7 @@ experiment     experiments.toml as dataclasses
 target         a device with its leaves, and a file for writes
 leaf           the queue of a leaf: schedulers and their settings
 state          the settings before the test, and how they are restored
-stop           a test that a signal ends, and what is left to do
+stop           a test that a signal ends, and the command that goes on
 plan           the runs of a test, in their order
 fio            command lines of fio and dd, and reports of fio
 machine        transient units, counters of their cgroups, and the clock

@@ -134,7 +134,11 @@ class Stack:
     # the other device-mapper targets, md, partitions
 
     def _crypt(
-        self, name: str, over: Sequence[str], cipher: str = "aes-xts-plain64", key_bits: int = 256,
+        self,
+        name: str,
+        over: Sequence[str],
+        cipher: str = "aes-xts-plain64",
+        key_bits: int = 256,
         options: Sequence[str] = (),
     ) -> str:
         run(

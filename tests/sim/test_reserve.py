@@ -116,11 +116,11 @@ def test_nothing_is_reserved_before_a_weight_is_in_force(seed: int) -> None:
     """A unit that begins beside two of ten times its weight, on a mirror, is short until then."""
     s = disks(2, {"kind": 1, "read_us": 80, "bus_kbps": 20000, "size_mb": 2048}, seconds=5)
     for part in range(3):
-        s.say("volume", kind=MIRROR, leaves=3, chunk=1 << 19, part=part, parts=3)
+        s.add("volume", kind=MIRROR, leaves=3, chunk=1 << 19, part=part, parts=3)
     cgroup = s.unit(100, volume=0, **CLIENTS["deep"])
     for volume in range(1, 3):
         s.unit(1000, volume=volume, **CLIENTS["deep"])
-    s.say("promise", cgroup=cgroup, volume=0, floor=0.3 * 2 * 20e6, importance=1)
+    s.add("promise", cgroup=cgroup, volume=0, floor=0.3 * 2 * 20e6, importance=1)
     result = replace(s, seed=seed).run()
     assert max(result.promises[0]["reserve"]) == 0
     assert result.held(0, SETTLED_S) >= 1
