@@ -19,6 +19,11 @@ struct sutro_core;
 
 /* The whole of a cycle, or of the device. */
 #define SUTRO_PROTECT_WHOLE 1024U
+/*
+ * Beside a protected group, others have busy_ns divided by this in flight; 2 and 4 are no
+ * better.
+ */
+#define SUTRO_PROTECT_BUSY 3
 /* Part that other groups have in any case, in shared windows or gaps. */
 #define SUTRO_PROTECT_LEAST 16U
 /* Share of a class that others cannot precede. */

@@ -38,10 +38,11 @@
 /* Weight of the newest sample in means: 1/8; in a minimum or a maximum: 1/64. */
 #define SUTRO_GAP_MEAN_SHIFT 3
 #define SUTRO_GAP_MIN_SHIFT 6
-/* A group is away after this many expensive requests of others; with 8, one on hdd loses more. */
+/*
+ * A group is away after the time of this many expensive requests of others.  With 8, a reader
+ * of 16 KiB on a stripe of hdd loses more of its floor.
+ */
 #define SUTRO_GAP_AWAY 16
-/* Part of busy_ns that others have in flight then, as beside protected groups (sutro-select.c). */
-#define SUTRO_GAP_BUSY 3
 
 /* When a group with reserved time has been away for so long that others may send; see 2. */
 static u64 sutro_gap_away_ns(const struct sutro_core *core,
@@ -53,8 +54,9 @@ static u64 sutro_gap_away_ns(const struct sutro_core *core,
 static bool sutro_gap_is_away(const struct sutro_core *core,
 			      const struct sutro_group_protect *own, u64 now_ns)
 {
-	return own->reserving &&
-	       core->in_flight_ns <= core->tunables.busy_ns / SUTRO_GAP_BUSY &&
+	u64 room_ns = core->tunables.busy_ns / SUTRO_PROTECT_BUSY;
+
+	return own->reserving && core->in_flight_ns <= room_ns &&
 	       !sutro_before(now_ns, sutro_gap_away_ns(core, own->group));
 }
 

@@ -122,11 +122,6 @@
 #define SUTRO_SLICE_PART 2
 /* Streams that are owed this many slices together do not wait for a latency-sensitive group. */
 #define SUTRO_SENSITIVE_SLICES 4
-/*
- * Beside a protected group, others have busy_ns divided by this in flight; 2 and 4 are no
- * better.
- */
-#define SUTRO_PROTECT_BUSY 3
 
 /* Device time after which @group lets others in; 0 = after each request. */
 static u64 sutro_slice_ns(const struct sutro_core *core,
