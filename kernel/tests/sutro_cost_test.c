@@ -244,6 +244,32 @@ static void sutro_test_trickle(struct kunit *test)
 				MS / 2);
 }
 
+/* A device with little to do shows the most that a request may cost: the time that it took. */
+static void sutro_test_idle_device(struct kunit *test)
+{
+	struct sutro_device *device = device_new(test, false);
+	struct sutro_costs *none = costs_new(test);
+	struct sutro_sample sample = {
+		.class = sutro_cost_class(SUTRO_WRITE, 4096),
+		.bytes = 4096,
+		.now_ns = 1000 * MS,
+	};
+	u64 first_ns = 360 * US;
+	int i;
+
+	feed(device, sample.now_ns, 5000, &sample.class, &first_ns, 1);
+	sample.now_ns += 5000 * first_ns;
+	for (i = 0; i < 1000; i++) {
+		sample.start_ns = sample.now_ns + 100 * US;
+		sample.now_ns = sample.start_ns + 50 * US;
+		device->unsaturated = true;
+		device->idle = true;
+		sutro_cost_complete(device, none, &sample);
+	}
+	KUNIT_EXPECT_LE(test, sutro_cost_class_ns(device, sample.class),
+			50 * US);
+}
+
 /*
  * The elevator is empty, as the device took all there was: when requests queue
  * there, it was busy, and the window counts.
@@ -454,6 +480,7 @@ static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_bytes),
 	KUNIT_CASE(sutro_test_mixed),
 	KUNIT_CASE(sutro_test_trickle),
+	KUNIT_CASE(sutro_test_idle_device),
 	KUNIT_CASE(sutro_test_deep_although_empty),
 	KUNIT_CASE(sutro_test_calm_device),
 	KUNIT_CASE(sutro_test_through_the_cache),
