@@ -38,10 +38,16 @@
  * what they receive in any case.  If sharing does no harm, p is 1 less
  * SUTRO_PROTECT_SAMPLE, which keeps X_r known.
  *
- * Protected groups are not entitled to more than their share phi of the device.  If they
- * use a part u > phi of it in reserved windows, and s = u * X_s / X_r in shared ones, p is
- * at least (u - phi) / (u - s): then they receive (1 - p) * u + p * s = phi.  If s is phi
- * or more, they need no protection at the moment, and p is 1 less SUTRO_PROTECT_SAMPLE.
+ * Protected groups are not entitled to more than their share phi of the device.  They use a
+ * part u of it in reserved windows, and s = u * X_s / X_r in shared ones.  Let v be the most
+ * that all groups use in shared windows.  A mix of requests may use several parts of the device
+ * at once, so v may be more than 1.  In reserved windows the whole is w = min(v, 1), or u if
+ * that is more.  If u > phi * w, p is at least
+ *
+ *	(u - phi * w) / (u - phi * w + phi * v - s)
+ *
+ * Then they receive (1 - p) * u + p * s = phi * ((1 - p) * w + p * v).  If s is phi * v or
+ * more, they need no protection at the moment, and p is 1 less SUTRO_PROTECT_SAMPLE.
  * When it was that for SUTRO_RELEASE_NS, the groups are released and on trial again
  * (sutro-protect.c).
  *
@@ -62,7 +68,8 @@
  *	1.6 %.
  *
  *	a reads 16 KiB with 16 requests in flight, u = 1, otherwise the same at 200:100,
- *	s = 0.05: p = 0.33 / 0.95 = 35 %, and both receive what they are entitled to.
+ *	s = 0.05: p = 0.33 / 0.95 = 35 %, and both receive what they are entitled to.  If
+ *	b's writes and a's reads overlap, v = 1.3: p = 0.33 / (0.33 + 0.87 - 0.05) = 29 %.
  *
  * If a group is protected for its latency target, p is at most what that allows
  * (sutro-latency.c).  If time is reserved, p is at most what that leaves (sutro-reserve.c).
@@ -104,7 +111,7 @@
 #define SUTRO_PROTECT_PRICE 4U
 /* Slow requests, of 1024, that sharing may cause. */
 #define SUTRO_PROTECT_SLOW 4U
-/* Rates are known after this many completions in reserved windows. */
+/* Requests in reserved windows from which on rates, or times, are known. */
 #define SUTRO_PROTECT_KNOWN 16U
 /*
  * The length of a cycle in rounds: requests of a protected group for each one that it
@@ -167,18 +174,13 @@ static u64 sutro_part_of(u64 part_ns, u64 time_ns)
 	return div64_u64(part_ns * SUTRO_PROTECT_WHOLE, max(time_ns, 1ULL));
 }
 
-/*
- * The part of the device that protected groups use in reserved windows.  Costs are
- * estimates and right in proportion only, so the largest use that was measured in either
- * kind of window counts as the whole device.
- */
+/* The part of the time that protected groups use in reserved windows. */
 static u64 sutro_window_used(const struct sutro_protect *protect)
 {
 	const struct sutro_protect_sums *alone =
 		&protect->sums[SUTRO_WINDOW_RESERVED];
-	u64 part = sutro_part_of(alone->cost_ns, alone->time_ns);
 
-	return sutro_part_of(part, max_t(u64, protect->most, part));
+	return sutro_part_of(alone->cost_ns, alone->time_ns);
 }
 
 /*
@@ -245,7 +247,11 @@ static u64 sutro_window_harmless(const struct sutro_core *core)
 	return max(part, sutro_window_least(&sums[SUTRO_WINDOW_RESERVED]));
 }
 
-/* The smallest shared part with which protected groups receive their share. */
+/*
+ * The smallest shared part with which protected groups receive their share.  Estimates of
+ * costs are right in proportion only, so the whole is the most that is used in windows of
+ * either kind.  Of that, only what exceeds the time is not there in reserved windows.
+ */
 static u64 sutro_window_entitled(const struct sutro_protect *protect, u64 share,
 				 bool known)
 {
@@ -254,15 +260,32 @@ static u64 sutro_window_entitled(const struct sutro_protect *protect, u64 share,
 	u64 shared_rate =
 		min(sutro_window_rate(&sums[SUTRO_WINDOW_SHARED]), rate);
 	u64 used = SUTRO_PROTECT_WHOLE, shared_used = 0;
+	u64 whole = SUTRO_PROTECT_WHOLE, shared_whole = SUTRO_PROTECT_WHOLE;
+	u64 due, shared_due;
 
 	if (known) {
 		used = sutro_window_used(protect);
 		shared_used = div64_u64(used * shared_rate, rate);
+		shared_whole = max_t(u64, protect->most, used);
+		whole = max(used, min(shared_whole, whole));
 	}
-	if (used <= share)
+	due = share * whole / SUTRO_PROTECT_WHOLE;
+	shared_due = share * shared_whole / SUTRO_PROTECT_WHOLE;
+	if (used <= due)
 		return 0;
-	return div64_u64((used - share) * SUTRO_PROTECT_WHOLE,
-			 used - min(shared_used, share));
+	return div64_u64((used - due) * SUTRO_PROTECT_WHOLE,
+			 used - due + shared_due -
+				 min(shared_used, shared_due));
+}
+
+/*
+ * Are the rates of protected groups known?  Requests count by arrival and completion: those
+ * of a deep group wait for longer than a window, and none is sent and completes in one.
+ */
+static bool sutro_window_is_known(const struct sutro_protect *protect)
+{
+	return protect->sums[SUTRO_WINDOW_RESERVED].nr_seen >=
+	       2 * SUTRO_PROTECT_KNOWN;
 }
 
 static u32 sutro_window_part(struct sutro_core *core, u64 share)
@@ -271,8 +294,7 @@ static u32 sutro_window_part(struct sutro_core *core, u64 share)
 	u32 most = SUTRO_PROTECT_WHOLE -
 		   clamp(protect->reserve, SUTRO_PROTECT_SAMPLE,
 			 SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_LEAST);
-	bool known = protect->sums[SUTRO_WINDOW_RESERVED].nr >=
-		     SUTRO_PROTECT_KNOWN;
+	bool known = sutro_window_is_known(protect);
 	const struct sutro_protect_sums *alone =
 		&protect->sums[SUTRO_WINDOW_RESERVED];
 	u64 part, entitled;
@@ -367,13 +389,15 @@ static void sutro_window_adapt(struct sutro_core *core, u64 share, u32 depth,
 	protect->part = sutro_window_part(core, share);
 	sutro_window_resize(protect, sutro_window_cycle_ns(protect, depth),
 			    now_ns);
-	if (alone->nr < SUTRO_PROTECT_KNOWN)
-		return;
-	slow_ns = min_t(u64, div64_u64(2 * US * alone->took_us, alone->nr),
-			U32_MAX);
-	list_for_each_entry(own, &protect->groups, list)
-		WRITE_ONCE(own->slow_ns, slow_ns);
-	sutro_window_age(protect);
+	if (alone->nr >= SUTRO_PROTECT_KNOWN) {
+		slow_ns = min_t(u64,
+				div64_u64(2 * US * alone->took_us, alone->nr),
+				U32_MAX);
+		list_for_each_entry(own, &protect->groups, list)
+			WRITE_ONCE(own->slow_ns, slow_ns);
+	}
+	if (sutro_window_is_known(protect))
+		sutro_window_age(protect);
 }
 
 /* Nearly all of the time was shared for long: is protection needed? */
