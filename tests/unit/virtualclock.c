@@ -15,10 +15,15 @@
  * test has requested that, the process then handles nothing before the next message:
  * meanwhile the test changes files of which the process must not read a part.
  *
+ * Timers fire at their time. sd-event would delay each within its accuracy (250 ms by default), to a
+ * moment that it derives from the boot ID of the host: times of samples and so the rates in them
+ * would differ from host to host.
+ *
  * While a child process of it runs, the process is not idle. One that sleeps hangs, for the work
  * of children (helper.c) waits for nothing else.
  */
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -37,6 +42,18 @@
 #define TIMERS_MAX 16
 #define NEVER UINT64_MAX
 #define NS_PER_S 1000000000ULL
+#define EXACT_USEC 1
+
+/* As in sd-event.h, which the tests of the installed package do not have. */
+struct sd_event;
+struct sd_event_source;
+typedef int (*time_handler)(struct sd_event_source *s, uint64_t usec,
+			    void *userdata);
+typedef int add_time(struct sd_event *event, struct sd_event_source **ret,
+		     clockid_t clock, uint64_t usec, uint64_t accuracy_usec,
+		     time_handler callback, void *userdata);
+add_time sd_event_add_time;
+add_time sd_event_add_time_relative;
 
 /**
  * struct clock - the virtual time of this process
@@ -126,6 +143,32 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *new,
 		return -1;
 	fire_due();
 	return 0;
+}
+
+static uint64_t accuracy(uint64_t usec)
+{
+	return virtual.socket < 0 ? usec : EXACT_USEC;
+}
+
+int sd_event_add_time(struct sd_event *event, struct sd_event_source **ret,
+		      clockid_t clock, uint64_t usec, uint64_t accuracy_usec,
+		      time_handler callback, void *userdata)
+{
+	add_time *next = dlsym(RTLD_NEXT, "sd_event_add_time");
+
+	return next(event, ret, clock, usec, accuracy(accuracy_usec), callback,
+		    userdata);
+}
+
+int sd_event_add_time_relative(struct sd_event *event,
+			       struct sd_event_source **ret, clockid_t clock,
+			       uint64_t usec, uint64_t accuracy_usec,
+			       time_handler callback, void *userdata)
+{
+	add_time *next = dlsym(RTLD_NEXT, "sd_event_add_time_relative");
+
+	return next(event, ret, clock, usec, accuracy(accuracy_usec), callback,
+		    userdata);
 }
 
 static void reply(void)
