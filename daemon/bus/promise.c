@@ -7,6 +7,8 @@
  * they are stated.
  */
 
+#include <math.h>
+
 #include "bus/bus.h"
 #include "bus/method.h"
 #include "control/ceiling.h"
@@ -62,9 +64,9 @@ static int append_governed(struct bus *b, sd_bus_message *r,
 	err = sd_bus_message_append(r, "{sv}{sv}{sv}{sv}{sv}{sv}", "state", "s",
 				    control_state_to_string(f->state), "cause",
 				    "s", f->cause ?: "", "got", "t",
-				    (uint64_t)f->got, "granted", "d", p->phi,
-				    "gain", "d", p->gain, "amplification", "d",
-				    f->copies);
+				    (uint64_t)llround(f->got), "granted", "d",
+				    p->phi, "gain", "d", p->gain,
+				    "amplification", "d", f->copies);
 	if (err >= 0)
 		err = sd_bus_message_append(r, "{sv}", "reserve", "d",
 					    p->reserve);
@@ -183,7 +185,8 @@ static int append_state(struct bus *b, sd_bus_message *r,
 		promise_info(p->key)->name, p->path,
 		p->device ? p->device->node : "",
 		f ? control_state_to_string(f->state) : ungoverned_state(p),
-		f && f->part ? f->floor : p->value, f ? (uint64_t)f->got : 0,
+		f && f->part ? f->floor : p->value,
+		f ? (uint64_t)llround(f->got) : 0,
 		in_plant ? in_plant->phi : 1.0);
 }
 

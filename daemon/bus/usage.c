@@ -6,6 +6,8 @@
  * that is the volume, not the disks under it.
  */
 
+#include <math.h>
+
 #include "bus/bus.h"
 #include "bus/method.h"
 #include "bus/wait.h"
@@ -81,10 +83,10 @@ static int append_row(struct bus *b, sd_bus_message *r, const struct cgroup *c,
 			r, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "unit", "s",
 			c->origin == CGROUP_UNIT ? c->policy->subject : "",
 			"cgroup", "s", c->shown, "device", "s", d->node,
-			"rbytes_per_s", "t", (uint64_t)(u->rbytes / s),
-			"wbytes_per_s", "t", (uint64_t)(u->wbytes / s),
-			"rios_per_s", "t", (uint64_t)(u->rios / s),
-			"wios_per_s", "t", (uint64_t)(u->wios / s));
+			"rbytes_per_s", "t", (uint64_t)llround(u->rbytes / s),
+			"wbytes_per_s", "t", (uint64_t)llround(u->wbytes / s),
+			"rios_per_s", "t", (uint64_t)llround(u->rios / s),
+			"wios_per_s", "t", (uint64_t)llround(u->wios / s));
 	if (err >= 0)
 		err = sd_bus_message_append(r, "{sv}", "read_p99_us", "t",
 					    read_p99_us(b, c, d));

@@ -186,6 +186,11 @@ def test_history_and_usage(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> No
     sutrod.until(lambda: len(rows()) >= 3)
     sutrod.until(lambda: rows()[-1][1] == pytest.approx(SETPOINT * 60 * MB, rel=0.001), SETTLES_S)
     assert rows()[-1][2] == 60 * MB
+    # Steady by now. A rate is reported to the nearest unit, not to the one below it.
+    sutrod.elapse(10)
+    for _ in range(8):
+        sutrod.elapse(1)
+        assert abs(promise(sutrod, "db.service")["got"] - rows()[-1][1]) <= 0.5
 
     def usage() -> dict[str, Any]:
         return {row["unit"]: row for row in sutrod.call("ListUsage") if row["unit"]}["db.service"]
