@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.judge import verdicts
@@ -83,7 +83,6 @@ def test_counters_only_rise_between_two_looks() -> None:
     assert replace(WINDOW, reads=700) - WINDOW == replace(WINDOW - WINDOW, reads=200)
 
 
-@settings(deadline=None)
 @given(st.floats(0.2, 5), st.integers(1, 9))
 def test_the_verdict_is_on_medians(factor: float, rounds: int) -> None:
     case = next(load(Book, SHIPPED).scenario[0].cases())

@@ -7,7 +7,7 @@ from math import log2
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.judge import summed_up
@@ -62,14 +62,12 @@ def test_the_shipped_file_has_the_required_goals() -> None:
         assert by_name[name].sizes == (1, 2, 4, 8) and by_name[name].machine == "speed"
 
 
-@settings(deadline=None)
 @given(st.floats(1000, 50000), st.floats(0, 500))
 def test_log_n_adds_the_same_with_each_doubling(base: float, each: float) -> None:
     costs = {n: base + each * log2(n) for n in (1, 10, 100, 1000)}
     assert per_doubling({"instructions": costs}) == pytest.approx(each / base, abs=1e-9)
 
 
-@settings(deadline=None)
 @given(st.floats(1000, 30000), st.floats(2, 50))
 def test_a_walk_over_all_groups_does_not_pass(base: float, each: float) -> None:
     costs = {n: base + each * n for n in (1, 10, 100, 1000, 10000)}
@@ -106,7 +104,6 @@ def test_memory_is_that_of_objects_in_use() -> None:
     assert per_cpu_bytes("Slab: 1 kB\nPercpu:   24 kB\n") == 24 * 1024
 
 
-@settings(deadline=None)
 @given(st.integers(100, 4000), st.floats(0.9, 1.2))
 def test_verdicts_are_on_growth(tmp_path_factory, each: int, factor: float) -> None:
     one = scenario(tmp_path_factory.mktemp("s"))
