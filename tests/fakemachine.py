@@ -219,8 +219,9 @@ class Machine:
         """Write a file of the machine, as a program other than sutrod does."""
         self.at(path).parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(self.at(path), os.O_WRONLY | os.O_CREAT, 0o644)
-        os.ftruncate(fd, len(text))
+        # In this order no reader sees a part of a counter that grows.
         os.pwrite(fd, text.encode(), 0)
+        os.ftruncate(fd, len(text))
         os.close(fd)
 
     def link(self, path: str, target: str) -> None:

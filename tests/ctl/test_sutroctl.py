@@ -308,13 +308,18 @@ def test_set_when_the_daemon_does_not_hear(broken, monkeypatch):
 def test_file_that_does_not_take_the_weight(machine, sutrod, monkeypatch):
     monkeypatch.setattr(statements, "SETTLE_TIMEOUT_S", 1)
     machine.fault("weight", "ignore")
+    # On a busy host the second may end before the daemon has received the weight.
     assert sutroctl("set", "web", "240").status == 1
+    wait_until(lambda: sutroctl("explain", "web", "--json").json()["weight"] == 240)
     run = sutroctl("explain", "web", "hda")
     assert (run.status, run.err) == (0, "")
     assert '/dev/hda: the kernel ignored "default 240" for io.sutro.weight' in run.out
     settled = [leaf["settled"] for leaf in sutroctl("explain", "web", "--json").json()["leaves"]]
     assert settled == [False, False, False, True]  # no weight is written for /dev/sdb
-    run = sutroctl("set", "web", "250", "--device", "hda")
+    words = ("web", "250", "--device", "hda")
+    assert sutroctl("set", *words).status == 1
+    wait_until(lambda: sutroctl("explain", "web", "--json").json()["device_weights"] != [])
+    run = sutroctl("set", *words)
     assert run.status == 1 and "sutrod has not written it to the files within 1 s" in run.err
 
 
