@@ -4,7 +4,9 @@
 The first exception, Ctrl-C and SIGTERM included, ends the commands of all tasks and is raised.
 """
 
+import itertools
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -16,6 +18,7 @@ Result = TypeVar("Result")
 # A guest and its emulator.
 MEMORY_GIB = 5
 POLL_S = 0.2
+_pools = itertools.count()
 
 
 def workers() -> int:
@@ -34,7 +37,9 @@ def as_they_end(
     tasks: Sequence[Callable[[], Result]], workers: int
 ) -> Iterator[tuple[int, Result]]:
     """Run tasks in order, some at a time; yield the number and the result of each at its end."""
-    with ThreadPoolExecutor(workers) as pool:
+    # By name: an interrupt may come while the pool starts a thread, before it has a future for it.
+    threads = f"tasks-{next(_pools)}_"
+    with ThreadPoolExecutor(workers, thread_name_prefix=threads.rstrip("_")) as pool:
         left: dict[Future[Result], int] = {}
         try:
             left = {pool.submit(task): number for number, task in enumerate(tasks)}
@@ -45,7 +50,7 @@ def as_they_end(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             # A thread may be about to start a command: look again until all have ended.
-            while not all(future.done() for future in left):
+            while any(thread.name.startswith(threads) for thread in threading.enumerate()):
                 end_all()
                 time.sleep(POLL_S)
             raise

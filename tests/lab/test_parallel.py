@@ -18,6 +18,8 @@ import signal, sys, threading
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from lab import namespace, parallel
+# A program inherits that Ctrl-C is ignored, as in the background of a shell.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 folder = Path({folder!r})
 def task(name):
     namespace.run(["sh", "-c", f"echo $$ >{{folder}}/{{name}}.pid; sleep 600"], name, folder / name)
@@ -76,6 +78,23 @@ def test_an_interrupt_ends_every_command_and_starts_no_other(tmp_path: Path) -> 
     assert len(pids) == 2
     assert not [pid for pid in pids if Path("/proc", pid).exists()]
     assert not (tmp_path / "second").exists()
+
+
+def test_an_interrupt_before_all_tasks_are_handed_over(tmp_path: Path) -> None:
+    """The first task runs already, and ends: on a busy host it may be that far ahead."""
+    script = (
+        f"import sys, time; sys.path.insert(0, {str(TESTS)!r})\n"
+        "from pathlib import Path\nfrom lab import namespace, parallel\n"
+        f"pid = Path({str(tmp_path)!r}, 'pid')\n"
+        "command = ['sh', '-c', f'echo $$ >{pid}; exec sleep 600']\n"
+        "def tasks():\n"
+        "    yield lambda: namespace.run(command, '', Path('/dev/null'))\n"
+        "    while not pid.exists(): time.sleep(0.01)\n"
+        "    raise KeyboardInterrupt\n"
+        "dict(parallel.as_they_end(tasks(), 2))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
+    assert b"KeyboardInterrupt" in done.stderr
 
 
 def test_a_failure_ends_the_others() -> None:
