@@ -3,7 +3,6 @@
 
 import shutil
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import dbus
@@ -16,8 +15,6 @@ REFUSED = "org.freedesktop.DBus.Error.LimitsExceeded"
 UNITS = 300
 # Much longer than a weight waits; and more than the second of CPU time that a user has saved.
 SOME_CALLS, MANY_CALLS = 800, 4000
-# Less than the 25 s after which a call on the bus fails.
-BUS_TIMEOUT_S = 15
 
 
 @pytest.fixture
@@ -77,9 +74,8 @@ def test_daemon_does_not_wait_for_the_bus(bus: Bus, sutrod: Sutrod) -> None:
     bus.process.send_signal(signal.SIGSTOP)
     try:
         sutrod.process.send_signal(signal.SIGCONT)
-        began_s = time.monotonic()
+        # A call that waits for the bus would not end, for its time limit is on the virtual clock.
         sutrod.clock.settle()
-        assert time.monotonic() - began_s < BUS_TIMEOUT_S
     finally:
         bus.process.send_signal(signal.SIGCONT)
     # Its calls are run in their order when the bus has named the user.
