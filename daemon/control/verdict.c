@@ -33,6 +33,12 @@
 #define CROWDED_TICKS 8
 #define SHORT 0.95
 
+/* The kernel makes all writers of pages wait when many are dirty. The unit is such a writer,
+ * and others are the cause: at least this much is dirty, and this many times its own.
+ */
+#define FLOOD_BYTES (16 << 20)
+#define FLOOD 4
+
 /* With more bytes at the leaves than this for each byte of the unit, the cause names the factor. */
 #define COPIES_ODD 1.25
 
@@ -123,7 +129,7 @@ static int find_cap(const struct evidence *e, const struct governed *f,
 	return 0;
 }
 
-/* Bytes of the unit's pages that are dirty or in writeback. */
+/* Bytes of pages of a cgroup and those below it that are dirty or in writeback. */
 static uint64_t waiting_pages_bytes(const struct cgroup *c)
 {
 	_cleanup_free_ char *text = NULL;
@@ -323,8 +329,9 @@ static const struct device *find_full_queue(const struct evidence *e,
 static int explain_limited(const struct evidence *e, const struct governed *f,
 			   const struct device *d, struct text *t)
 {
-	uint64_t pages = waiting_pages_bytes(f->cgroup);
 	const struct machine *machine = e->context->machine;
+	uint64_t pages = waiting_pages_bytes(f->cgroup);
+	uint64_t all = waiting_pages_bytes(cgroup_tree_root(machine->tree));
 	const struct resync *r =
 		resyncs_sharing(&machine->resyncs, machine->topology, d);
 
@@ -336,6 +343,14 @@ static int explain_limited(const struct evidence *e, const struct governed *f,
 				"lower ResyncWeight= in sutrod.conf or "
 				"sync_speed_max of the array",
 				r->action, r->name);
+	if (pages && all >= FLOOD_BYTES && all >= FLOOD * pages)
+		return text_add(
+			t,
+			"others have %llu MiB of pages that are dirty or in "
+			"writeback, and the kernel makes all writers of pages "
+			"wait for these; set MemoryHigh= of the unit that "
+			"writes them",
+			(unsigned long long)((all - pages) >> 20));
 	if (promise_info(f->key)->write && pages)
 		return text_add(
 			t,

@@ -154,6 +154,26 @@ static void test_dirty_pages_are_the_cause(struct test *t)
 		  "5 MiB are dirty or in writeback"));
 }
 
+/* Others fill the page cache, for which the unit waits as well, also before it reads again. */
+static void test_pages_of_others_are_the_cause(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	fake_file(&t->f.machine.roots, CGROUPS "/memory.stat",
+		  "file_dirty 50331648\nfile_writeback 4194304\n");
+	/* It has no dirty pages itself. */
+	check(has(report(t, CONTROL_LIMITED), "too few requests in flight"));
+	report(t, CONTROL_HELD);
+	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
+		  "file_dirty 1048576\n");
+	check(has(report(t, CONTROL_LIMITED),
+		  "others have 51 MiB of pages that are dirty"));
+	check(has(report(t, CONTROL_LIMITED), "set MemoryHigh="));
+	report(t, CONTROL_HELD);
+	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
+		  "file_dirty 20971520\n");
+	check(has(report(t, CONTROL_LIMITED), "too few requests in flight"));
+}
+
 static void test_pages_are_no_cause_for_reads(struct test *t)
 {
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
@@ -255,6 +275,7 @@ int main(void)
 		  test_overload_names_leaf_and_shares,
 		  test_copies_of_a_mirror_are_named,
 		  test_limit_above_is_the_cause, test_dirty_pages_are_the_cause,
+		  test_pages_of_others_are_the_cause,
 		  test_pages_are_no_cause_for_reads,
 		  test_leaf_without_weights_is_named, test_full_loop_device,
 		  test_lost_owner_is_found, test_missed_target,

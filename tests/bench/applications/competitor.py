@@ -4,6 +4,7 @@
 dd      a backup of the volume: `dd bs=16M iflag=direct`
 tar     a backup of files: tar through the page cache, which keeps none of them
 flood   a buffered writer, `dd` to a file
+bounded the same, with MemoryHigh=, so that its dirty pages have a limit of their own
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ BACKUP_KIB = 16 << 10
 ARCHIVE_MB = 192
 ARCHIVE_FILES = 12
 FLOOD_MB = 256
+BOUNDED_HIGH = "48M"
 
 
 class Competitor:
@@ -55,7 +57,8 @@ class Competitor:
             one = f"tar --create --directory={folder} archive | cat >/dev/null"
             properties = {**COUNTED, "MemoryMax": "64M"}
             return Unit("backup", f"while {one}; do :; done", properties=properties)
-        return Unit("flood", dd_writer(str(self._flood), FLOOD_MB), properties=COUNTED)
+        properties = COUNTED | ({"MemoryHigh": BOUNDED_HIGH} if self.name == "bounded" else {})
+        return Unit("flood", dd_writer(str(self._flood), FLOOD_MB), properties=properties)
 
     def clean(self) -> None:
         """Leave nothing in memory of its writes, and of the reads of the next competitor.

@@ -19,6 +19,7 @@ COMPETITORS = {
     "dd": "backup of the volume, `dd iflag=direct`",
     "tar": "backup of files, `tar`",
     "flood": "buffered writer, `dd`",
+    "bounded": "buffered writer, `dd`, with `MemoryHigh=48M`",
 }
 Object = Mapping[str, object]
 

@@ -19,7 +19,7 @@ FLOOR = "sutro-floor"
 LATENCY = "sutro-latency"
 SCHEDULERS = (BASELINE, "bfq", "iocost", FLOOR, LATENCY)
 APPLICATIONS = ("pgbench", "db_bench")
-COMPETITORS = ("dd", "tar", "flood")
+COMPETITORS = ("dd", "tar", "flood", "bounded")
 METRICS = ("kept", "retained", "p99_ratio")
 
 
