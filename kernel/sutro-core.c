@@ -31,7 +31,7 @@
  *	shares by weight	469	Fairness: 200:100, 16	a walk to the root for
  *	 tree, share			and 256 groups, nested	each request
  *	classes			in tree	sutro_class_test	a lower class gets 3 %
- *	slices, idling, depth	249	Fairness: streams,	a seek in 24, idle time;
+ *	slices, idling, depth	257	Fairness: streams,	a seek in 24, idle time;
  *	 select				iodepth 1 against 64	the group is charged
  *	starved groups		31	sutro_core_test: 5 s	1 in 33 of the time
  *	 starved
@@ -39,13 +39,13 @@
  *	 core (alone), pass		group
  *	direct mode		317	Instructions: one	costs are measured for
  *	 direct, lease			group			2 % of the time
- *	costs			479	Fairness: charged	a table, or one for
+ *	costs			498	Fairness: charged	a table, or one for
  *	 cost, estimate, destage	against true time;	each group
  *					fsync: equal weights
  *	probes			423	Fairness: 4 KiB and	2 % of the time one class
  *	 probe, meter, peer		256 KiB, reads and	of requests is sent
  *					writes, write cache
- *	protection		848	Fairness: reader with	what others leave unused
+ *	protection		885	Fairness: reader with	what others leave unused
  *	 protect, gap, trial,		think time; tests/sim	in reserved windows
  *	 window				test_protect.py
  *	reserved time		51	Bandwidth floors;	as protection
