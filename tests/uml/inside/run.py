@@ -20,6 +20,8 @@ from pathlib import Path
 from machine import CGROUPS, CONTROLLERS, leave, make_disk, plan, run, started, truth, write
 
 PAUSE = (signal.SIGSTOP, signal.SIGCONT)
+# How often an awaited job is looked at.
+POLL_S = 0.01
 
 
 class Run:
@@ -102,14 +104,30 @@ class Run:
             time.sleep(max(0.0, when_s - self.now_s()))
             action()
         if until := self.plan["until"]:
-            limit_s = self.plan["timeout_s"]
-            job = self.running[until]
-            while job.poll() is None and self.now_s() < limit_s:
-                time.sleep(0.01)
-            if job.poll() is None:
-                raise SystemExit(f"{until} did not end within {limit_s} s")
-            self.ended[until] = self.now_s()
+            self.await_end(until)
+
+    def await_end(self, name: str) -> None:
+        """Wait for a job; the last sample is of when its group's last request was answered.
+
+        A program may end later, fio 0.1 s. In this time others have the disk alone."""
+        job, limit_s = self.running[name], self.plan["timeout_s"]
+        (group,) = {one["group"] for one in self.plan["jobs"] if one["name"] == name}
+        first = now = last = self.samples[-1]
+        ended = False
+        while not ended and self.now_s() < limit_s:
+            time.sleep(POLL_S)
+            ended = job.poll() is not None
             self.sample()
+            now = self.samples.pop()
+            if used(now, group) != used(last, group):
+                last = now
+        if not ended:
+            raise SystemExit(f"{name} did not end within {limit_s} s")
+        if job.returncode:
+            printed = Path(f"/tmp/{name}.out").read_text(errors="replace")[-2000:]
+            raise SystemExit(f"{name} failed ({job.returncode}); it printed:\n{printed}")
+        self.ended[name] = self.now_s()
+        self.samples.append(now if last is first else last)
 
     # ---- after ----
 
@@ -134,6 +152,11 @@ class Run:
                         f"{name}: no report of fio ({error}); it printed:\n{printed}"
                     ) from error
         return reports
+
+
+def used(sample: dict, group: str) -> list[str]:
+    """The lines of the truth about a group."""
+    return [line for line in sample["truth"].splitlines() if line.startswith(f"{group} ")]
 
 
 def main() -> None:
