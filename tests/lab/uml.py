@@ -32,7 +32,7 @@ from .progress import LabError
 from .roots import KERNEL, RECIPES, build_recipe, build_root
 
 CONFIGS = {
-    "plain": ("common.config", "uml.config", "uml-owners.config"),
+    "plain": ("common.config", "uml.config", "uml-owners.config", "uml-machines.config"),
     "debug": ("common.config", "uml.config", "debug.config", "uml-debug.config"),
     "layers": ("common.config", "uml.config", "debug.config", "uml-debug.config",
                "uml-layers.config"),
@@ -194,6 +194,8 @@ def run(cache: Cache, folder: Path, name: str, plan: dict, timeout_s: float) -> 
     arguments = (
         f"mem={_memory_mib(plan)}M root=/dev/root rootfstype=hostfs rootflags=/guest ro "
         "init=/mnt/inside/init con0=null,fd:1 con=null ssl=null panic=-1 panic_on_oops=1 "
+        # qemu-nbd keeps a disk open that is mounted.
+        "bdev_allow_write_mounted=1 "
         f"time-travel=inf-cpu time-travel-start={EPOCH_S} lab.run={name}"
     )
     command = f"cd /tmp; TMPDIR=/dev/shm exec /guest/mnt/linux {arguments}"
