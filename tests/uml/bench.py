@@ -11,6 +11,7 @@ Metrics that compare runs of one scenario, besides goals `against` another sched
                          given the weights and has at most half the worst share error of `none`
     error_vs_best        worst share error over the smallest one of bfq and iocost
     p99_vs_alone         P99 of a group over its P99 when only the group's jobs run
+    finish_vs_alone      finish_s over its value when only the group's jobs run
     alone_or_entitled    the larger of: bytes/s over those of the group alone; share / entitlement
     kept                 device time a second, before the last event, over the lesser of the group's
                          entitlement and its device time alone
@@ -95,6 +96,9 @@ class Comparison:
     def p99_vs_alone(self, run: Run, of: tuple[str, ...]) -> float:
         return run.p99_us(of) / self.alone[run.scheduler, of[0]].p99_us(of)
 
+    def finish_vs_alone(self, run: Run, of: tuple[str, ...]) -> float:
+        return run.finish_s() / self.alone[run.scheduler, of[0]].finish_s()
+
     def alone_or_entitled(self, run: Run, of: tuple[str, ...]) -> float:
         alone = self.alone[run.scheduler, of[0]]
         speed = run.bytes(of[0]) / run.elapsed_s / (alone.bytes(of[0]) / alone.elapsed_s)
@@ -167,11 +171,12 @@ class Comparison:
             "/".join(_short(run.latency_us(name, p)) for p in PERCENTILES) for name in names[:2]
         )
         charge = run.charge_error()
+        finish = f"ended {run.finish_s():.2f} s " if self.scenario.until else ""
         charged = "" if math.isnan(charge) else f" charged {charge:.2%} off"
         return (
             f"  {run.scheduler:7} share error {run.worst_share_error():8.2%} "
             f"Jain {run.jain():.4f} {run.throughput_mbps():8.2f} MB/s {run.iops():8.0f} IOPS "
-            f"P50/99/99.9 us {latencies}{charged}  {shown}"
+            f"{finish}P50/99/99.9 us {latencies}{charged}  {shown}"
         )
 
     def results(self) -> Iterator[Result]:
@@ -184,6 +189,7 @@ class Comparison:
                 "charge_errors": numbers(run.charge_errors()), "work": number(run.work()),
                 "throughput_mbps": number(run.throughput_mbps()), "iops": number(run.iops()),
                 "fair_mbps": number(self.fair_mbps(run)),
+                "finish_s": number(run.finish_s()) if self.scenario.until else None,
                 "series": run.series() if self.scenario.series else [],
                 "latency_us": {
                     group: numbers({f"p{p:g}": run.latency_us(group, p) for p in PERCENTILES})

@@ -21,7 +21,10 @@ METRICS = (
     "throughput_mbps", "iops", "work", "p99_us", "takeover_ms", "giveback_ms", "settle_s",
     "weight_ms", "finish_s",
 )  # fmt: skip
-ALONE = ("p99_vs_alone", "alone_or_entitled", "entitled_speed", "kept", "kept_vs_best")
+ALONE = (
+    "p99_vs_alone", "finish_vs_alone", "alone_or_entitled", "entitled_speed", "kept",
+    "kept_vs_best",
+)  # fmt: skip
 NEIGHBOUR = "p99_vs_neighbour"
 BEST = ("throughput_vs_best", "error_vs_best", "kept_vs_best")
 DEMAND = "fair_share_error"

@@ -235,3 +235,17 @@ def test_series_and_figure_of_the_document() -> None:
     found = list(Comparison(scenario(**keys), {("sutro", None): made}).results())
     assert found[0].detail["series"] == made.series()
     assert [one.detail.get("document") for one in found] == [None, 2.025, None]
+
+
+def test_end_of_a_job_against_its_end_alone() -> None:
+    """From the first sample, which is taken when the job starts."""
+
+    def made(ended_s: float) -> Run:
+        samples = [sample(11, a=0, b=0), sample(ended_s, a=1, b=1)]
+        result = {"samples": samples, "fio": {}, "ended_s": {"a-0": ended_s}}
+        return Run(scenario(until="a"), "sutro", result)
+
+    runs = {("sutro", None): made(17), ("sutro", "a"): made(14)}
+    comparison = Comparison(scenario(until="a"), runs)
+    assert comparison.finish_vs_alone(comparison.runs["sutro"], ("a",)) == pytest.approx(2)
+    assert next(comparison.results()).detail["finish_s"] == pytest.approx(6)
