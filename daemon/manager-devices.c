@@ -305,27 +305,15 @@ int manager_on_rescan(sd_event_source *s, uint64_t usec, void *userdata)
 	return 0;
 }
 
-static int on_uevent(sd_device_monitor *monitor, sd_device *device,
-		     void *userdata)
+static void on_uevent(void *userdata)
 {
 	rescan_soon(userdata);
-	return 0;
 }
 
 int manager_watch_devices(struct manager *m)
 {
-	int r;
-
 	if (!roots_are_real(&m->machine.roots))
 		return 0;
-	r = sd_device_monitor_new(&m->monitor);
-	if (r >= 0)
-		r = sd_device_monitor_filter_add_match_subsystem_devtype(
-			m->monitor, "block", NULL);
-	if (r >= 0)
-		r = sd_device_monitor_attach_event(m->monitor,
-						   m->machine.event);
-	if (r >= 0)
-		r = sd_device_monitor_start(m->monitor, on_uevent, m);
-	return r;
+	m->uevents = (struct uevents){ .changed = on_uevent, .userdata = m };
+	return uevents_start(&m->uevents, m->machine.event);
 }

@@ -424,7 +424,7 @@ struct manager *manager_free(struct manager *m)
 	resyncs_done(&m->machine.resyncs);
 	conf_free(m->conf);
 	policies_free(m->policies);
-	sd_device_monitor_unref(m->monitor);
+	uevents_stop(&m->uevents);
 	sd_event_source_disable_unref(m->md);
 	sd_event_source_disable_unref(m->rescan);
 	sd_event_source_disable_unref(m->reconcile);

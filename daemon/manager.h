@@ -3,7 +3,6 @@
 #define SUTRO_MANAGER_H
 
 #include <systemd/sd-bus.h>
-#include <systemd/sd-device.h>
 #include <systemd/sd-event.h>
 
 #include "bus/bus.h"
@@ -15,6 +14,7 @@
 #include "host/leaf-switch.h"
 #include "host/machine.h"
 #include "host/sample.h"
+#include "host/uevent.h"
 #include "policy/client.h"
 #include "policy/conf.h"
 #include "policy/policies.h"
@@ -37,6 +37,7 @@
  * @actuator: writes weights
  * @flush: armed while a cgroup is dirty, runs when nothing else is ready
  * @flush_due: armed with it, runs after a while in any case
+ * @uevents: reports changes of block devices
  * @md: reports changes of md arrays, NULL before the first array
  * @rescan: armed while the topology is out of date
  * @reconcile: the periodic comparison of everything
@@ -51,7 +52,7 @@ struct manager {
 	struct conf *conf;
 	struct bus bus;
 	sd_bus *systemd;
-	sd_device_monitor *monitor;
+	struct uevents uevents;
 
 	struct units *units;
 	struct policies *policies;

@@ -200,7 +200,7 @@ class Machine:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.write("/proc/self/mountinfo", "")
+        self.write("/proc/1/mountinfo", "")
         for path in (
             "/sys/class/block",
             "/sys/dev/block",
@@ -288,9 +288,9 @@ class Machine:
     def mount(self, point: str, devno: str, kind: str, source: str) -> None:
         """Mount something."""
         self.at(point).mkdir(parents=True, exist_ok=True)
-        text = self.at("/proc/self/mountinfo").read_text()
+        text = self.at("/proc/1/mountinfo").read_text()
         line = f"36 35 {devno} / {point} rw - {kind} {source} rw\n"
-        self.write("/proc/self/mountinfo", text + line)
+        self.write("/proc/1/mountinfo", text + line)
 
     def cgroup(self, path: str, weight: int | None = None, bfq: int = 100) -> None:
         """Make a cgroup with the files of the io controller; the kernel makes them at once."""

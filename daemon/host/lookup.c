@@ -5,7 +5,7 @@
  *
  * A user may set floors of units of their own, and a path may lead to a file server that does not
  * answer. So the loop takes paths literally (path.c), and a child process with a time limit looks
- * up those that are not below /dev. Its answers are kept:
+ * up those that are not below /dev, /tmp or /var/tmp. Its answers are kept:
  *
  *	/srv/link	looked up	/data		the device of /data
  *	/srv/dead	not looked up	-ETIMEDOUT	no device, until the next Reload
@@ -256,10 +256,13 @@ static int add(struct lookups *l, const char *path, struct lookup **ret)
 	return 0;
 }
 
-/* Only root makes links below /dev, and the loop follows them itself. */
+/* Only root makes links below /dev, and the loop follows them itself. Any user makes links in the
+ * folders for temporary files, which the daemon does not see (PrivateTmp=): none is followed there.
+ */
 static bool is_literal(const char *path)
 {
-	return startswith(path, "/dev/");
+	return startswith(path, "/dev/") || startswith(path, "/tmp/") ||
+	       startswith(path, "/var/tmp/");
 }
 
 int lookups_find(struct lookups *l, const struct topology *t, const char *path,

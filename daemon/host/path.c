@@ -10,7 +10,7 @@
  *
  * A node is its device number. Any other file is on the device of its file
  * system: st_dev, or, when that is an anonymous number (btrfs), the source that
- * /proc/self/mountinfo names for the mount it lies in. A fake machine of a test
+ * /proc/1/mountinfo names for the mount it lies in. A fake machine of a test
  * has neither nodes nor mounts: there a node is a file below /dev with the name of
  * the device, and mountinfo has the devices of all other files.
  */

@@ -26,7 +26,7 @@ int roots_init(struct roots *r, const char *prefix)
 		.prefix = strdup(prefix),
 		.sysfs = asprintf_or_null("%s/sys", prefix),
 		.run = asprintf_or_null("%s/run/sutro", prefix),
-		.mountinfo = asprintf_or_null("%s/proc/self/mountinfo", prefix),
+		.mountinfo = asprintf_or_null("%s/proc/1/mountinfo", prefix),
 		.mdstat = asprintf_or_null("%s/proc/mdstat", prefix),
 		.conf = asprintf_or_null("%s/etc/sutro/sutrod.conf", prefix),
 		.control =

@@ -10,7 +10,7 @@
  * @sysfs: PREFIX/sys
  * @cgroup: PREFIX/sys/fs/cgroup, or NULL: libcgroup finds the mount
  * @run: PREFIX/run/sutro, state that survives a restart of the daemon
- * @mountinfo: PREFIX/proc/self/mountinfo
+ * @mountinfo: PREFIX/proc/1/mountinfo
  * @mdstat: PREFIX/proc/mdstat
  * @conf: PREFIX/etc/sutro/sutrod.conf
  * @conf_dirs: directories of drop-ins, the first wins where names are equal

@@ -45,7 +45,7 @@ def test_sandbox(installed: Path, tmp_path: Path) -> None:
     tool = ("env", f"XDG_RUNTIME_DIR={tmp_path}", "systemd-analyze", "--user", "security")
     text = passes(*tool, "--offline=true", "--no-pager", unit)
     level = re.search(r"exposure level for sutrod.service: ([0-9.]+)", text)
-    assert level and float(level.group(1)) <= 2.4
+    assert level and float(level.group(1)) <= 1.5
     rows = json.loads(passes(*tool, "--offline=true", "--json=short", unit))
     found = {row["name"] for row in rows if float(row["exposure"] or 0) > 0}
     table = (TOP / "SECURITY.md").read_text().replace("\\|", "|")

@@ -106,7 +106,7 @@ def test_disk_that_was_exchanged(machine: Machine, sutrod: Sutrod, devno: str) -
     assert sutrod.call("ResolvePath", "/srv/data")[0] == "/dev/sdz"
     machine.unplug("sdz", "65:144")
     machine.disk("sdz", devno, sectors=8, diskseq=2)
-    machine.write("/proc/self/mountinfo", "")
+    machine.write("/proc/1/mountinfo", "")
     machine.mount("/srv/data", devno, "ext4", "/dev/sdz")
     assert sutrod.call("ResolvePath", "/srv/data")[0] == "/dev/sdz"
     known = {d["name"]: d for d in sutrod.call("ListDevices")}["sdz"]

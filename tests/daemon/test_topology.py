@@ -127,7 +127,7 @@ def machine(tmp_path: Path) -> Machine:
         ("/dev/shm", "0:26", "tmpfs", "tmpfs"),
     ):
         m.mount(point, devno, kind, source)
-    mounts = m.at("/proc/self/mountinfo")
+    mounts = m.at("/proc/1/mountinfo")
     mounts.write_text(mounts.read_text().replace("sub vol", "sub\\040vol"))
     return m
 

@@ -25,7 +25,7 @@ void fake_new(struct roots *roots)
 	fake_dir(roots, "/sys/fs/cgroup");
 	fake_dir(roots, "/dev/mapper");
 	fake_dir(roots, "/run/sutro");
-	fake_file(roots, "/proc/self/mountinfo", "%s", "");
+	fake_file(roots, "/proc/1/mountinfo", "%s", "");
 }
 
 static int remove_one(const char *path, const struct stat *st, int type,

@@ -183,7 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	proc = asprintf_or_null("%s/proc", root);
 	check(proc && mkdir(proc, 0755) == 0);
 	free(proc);
-	proc = asprintf_or_null("%s/proc/self", root);
+	proc = asprintf_or_null("%s/proc/1", root);
 	class = asprintf_or_null("%s/class", r.sysfs);
 	check(proc && mkdir(proc, 0755) == 0 && mkdir(r.sysfs, 0755) == 0);
 	check(class && mkdir(class, 0755) == 0);

@@ -10,6 +10,7 @@ import re
 import subprocess
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from rig import bus, scheduler, sutrod
@@ -209,8 +210,44 @@ def test_stack_changes_under_a_unit(disk, stack, daemon: None, units) -> None:
     becomes(unit.folder, {"default": 100, disks[0].devno: 300, disks[1].devno: 300})
 
 
-def test_service_is_hardened() -> None:
-    """systemd's own judgement of the unit."""
+def test_service_is_hardened(daemon: None) -> None:
+    """systemd's own judgement of the unit; the network namespace is its own, /sys the machine's."""
     text = run("systemd-analyze", "security", "--no-pager", "sutrod.service")
     level = re.search(r"exposure level for sutrod.service: ([0-9.]+)", text)
-    assert level and float(level.group(1)) <= 2.5, text[-300:]
+    assert level and float(level.group(1)) <= 1.5, text[-300:]
+    pid = run("systemctl", "show", "--property=MainPID", "--value", "sutrod.service").strip()
+    own, other = (Path(f"/proc/{one}/ns/net").readlink() for one in (pid, "self"))
+    assert own != other
+    own, other = (os.stat(f"/proc/{one}/root/sys/block").st_dev for one in (pid, "self"))
+    assert own == other
+
+
+def test_mount_below_tmp(leaf: ModelDisk, units) -> None:
+    """The service has a /tmp of its own, and finds mounts below that of the machine."""
+    run("mkfs.ext4", "-q", leaf.node)
+    with TemporaryDirectory(dir="/tmp") as folder:
+        run("mount", leaf.node, folder)
+        try:
+            unit = units("svc", device_weights={folder: 300})
+            becomes(unit.folder, {"default": 100, leaf.devno: 300})
+        finally:
+            run("umount", folder)
+
+
+def test_no_event_starts_the_daemon(leaf: ModelDisk, daemon: None) -> None:
+    """The socket for events of udev ends with the service, and starts again with it."""
+    units = ("sutrod.service", "sutrod-uevents.socket")
+    wanted = ["inactive", "inactive"]
+
+    def states() -> list[str]:
+        return [run("systemctl", "show", "-P", "ActiveState", one).strip() for one in units]
+
+    assert states() == ["active", "active"]
+    run("systemctl", "stop", "sutrod.service")
+    wait_for(lambda: states() == wanted, "the service and its socket to end", SOON_S)
+    run("udevadm", "trigger", "--settle", "--action=change", f"/sys/block/{leaf.name}")
+    assert states() == wanted
+    run("systemctl", "start", "sutrod.service")
+    assert states() == ["active", "active"]
+    run("systemctl", "kill", "--signal=KILL", "sutrod.service")
+    wait_for(lambda: states() == ["active", "active"], "the daemon after a crash", SOON_S)
