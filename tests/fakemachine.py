@@ -219,9 +219,11 @@ class Machine:
         """Write a file of the machine, as a program other than sutrod does."""
         self.at(path).parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(self.at(path), os.O_WRONLY | os.O_CREAT, 0o644)
-        # In this order no reader sees a part of a counter that grows.
+        # The text comes last: the daemon may answer at once, and its answer must not be cut off. A
+        # file that grows is not made longer before: no reader sees a counter with a 0 byte.
+        if os.fstat(fd).st_size > len(text):
+            os.ftruncate(fd, len(text))
         os.pwrite(fd, text.encode(), 0)
-        os.ftruncate(fd, len(text))
         os.close(fd)
 
     def link(self, path: str, target: str) -> None:
