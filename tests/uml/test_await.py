@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""When a measurement that awaits a job ends (inside/run.py); the job is a process of this host."""
+"""When a measurement that awaits a job ends (inside/run.py), by a clock that only sleeps move."""
 
-import subprocess
 import sys
-import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,35 @@ INSIDE = Path(__file__).with_name("inside")
 LAST_S, END_S = 0.1, 1.0
 
 
+class Clock:
+    """Time of the run."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@dataclass
+class Job:
+    """A process that ends at end_s."""
+
+    clock: Clock
+    end_s: float
+    returncode: int = 0
+
+    def poll(self) -> int | None:
+        return self.returncode if self.clock.now_s >= self.end_s else None
+
+
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch):
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, clock: Clock):
     """A run whose group /a has its last request answered at LAST_S, and /b never."""
     monkeypatch.syspath_prepend(str(INSIDE))
     import run as program
@@ -23,36 +49,35 @@ def run(monkeypatch: pytest.MonkeyPatch):
     jobs = [{"name": "a-0", "group": "/a"}, {"name": "b-1", "group": "/b"}]
     plan = {"disk": {"name": "d0"}, "jobs": jobs, "groups": [], "stat": False, "timeout_s": 10}
     one = program.Run(plan)
-    one.start_s = time.monotonic()
 
-    def truth(name: str) -> str:
-        now = one.now_s()
-        return f"/a time_ns={min(now, LAST_S):.9f}\n/b time_ns={now:.9f}\n"
+    def truth(_name: str) -> str:
+        used_s = min(clock.now_s, LAST_S)
+        return f"/a time_ns={used_s:.9f}\n/b time_ns={clock.now_s:.9f}\n"
 
+    monkeypatch.setattr(one, "now_s", lambda: clock.now_s)
     monkeypatch.setattr(program, "truth", truth)
+    monkeypatch.setattr(program.time, "sleep", clock.sleep)
+    one.sample()
     return one
 
 
-def awaited(run, command: str) -> None:
-    run.sample()
-    run.running["a-0"] = subprocess.Popen(["sh", "-c", command])
-    run.await_end("a-0")
-
-
-def test_last_sample_is_of_the_last_request(run) -> None:
+def test_last_sample_is_of_the_last_request(run, clock: Clock) -> None:
     """Between that and the end of the process, others have the disk alone."""
-    awaited(run, f"sleep {END_S}")
+    run.running["a-0"] = Job(clock, END_S)
+    run.await_end("a-0")
     first, last = run.samples
-    assert first["at_s"] < LAST_S <= last["at_s"] < END_S <= run.ended["a-0"]
+    assert first["at_s"] < LAST_S <= last["at_s"] < LAST_S + 0.02 < END_S <= run.ended["a-0"]
     assert f"/a time_ns={LAST_S:.9f}" in last["truth"]
 
 
-def test_requests_until_the_end_of_the_job_count(run) -> None:
-    awaited(run, f"sleep {LAST_S / 2}")
+def test_requests_until_the_end_of_the_job_count(run, clock: Clock) -> None:
+    run.running["a-0"] = Job(clock, LAST_S / 2)
+    run.await_end("a-0")
     assert LAST_S / 2 <= run.samples[-1]["at_s"]
 
 
-def test_job_that_fails_fails_the_run(run) -> None:
+def test_job_that_fails_fails_the_run(run, clock: Clock) -> None:
+    run.running["a-0"] = Job(clock, 0, returncode=3)
     Path("/tmp/a-0.out").write_text("no such disk")
     with pytest.raises(SystemExit, match="no such disk"):
-        awaited(run, "exit 3")
+        run.await_end("a-0")
