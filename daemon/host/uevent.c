@@ -35,7 +35,7 @@
 
 #define MAGIC 0xfeedcafeU
 
-/* udev sends no longer ones. */
+/* As the buffer of libudev. */
 #define MESSAGE_BYTES_MAX 8192U
 
 struct header {
@@ -106,9 +106,12 @@ static int on_message(sd_event_source *s, int fd, uint32_t revents,
 	const struct uevents *u = userdata;
 	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT);
 
-	/* After an overrun the kernel has dropped messages, perhaps about disks. */
+	/* After an overrun the kernel has dropped messages, perhaps about disks. The subsystem may be
+	 * in the part of a long one that was cut off.
+	 */
 	if (n < 0 ? errno == ENOBUFS
-		  : is_sent_by_root(&m) && uevent_is_of_block(text, n))
+		  : is_sent_by_root(&m) && (m.msg_flags & MSG_TRUNC ||
+					    uevent_is_of_block(text, n)))
 		u->changed(u->userdata);
 	return 0;
 }
@@ -136,7 +139,6 @@ static int make(void)
 					     .nl_groups = GROUP_UDEV };
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC,
 			NETLINK_KOBJECT_UEVENT);
-
 	int err;
 
 	if (fd < 0)
