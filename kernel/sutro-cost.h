@@ -61,6 +61,8 @@ struct sutro_costs {
 	struct sutro_advance advance;
 };
 
+#define SUTRO_METER_ROUNDS 8
+
 /**
  * struct sutro_meter - completions of one class, timed for a probe (sutro-probe.c)
  * @armed:	it counts
@@ -69,6 +71,8 @@ struct sutro_costs {
  * @skip:	completions to be let pass first
  * @enough:	it is done with this many completions
  * @few:	or with this many, if @long_ns has passed
+ * @round:	or with a multiple of this, if SUTRO_METER_ROUNDS times @long_ns has passed: so
+ *		many are in flight, and may complete together
  * @long_ns:	see @few
  * @nr:		counted
  * @units:	their sizes, in 1/SUTRO_UNIT of a request of the class's size
@@ -84,6 +88,7 @@ struct sutro_meter {
 	u32 skip;
 	u32 enough;
 	u32 few;
+	u32 round;
 	u64 long_ns;
 	u32 nr;
 	u64 units;

@@ -26,12 +26,18 @@
  *     completions of k are let pass.  Requests that a bus or a queue within the device
  *     had collected would look too fast.
  *  3. 256 completions are timed, fewer when they take 10 ms, from one completion
- *     to another.
+ *     to another: at least 8, or a multiple of d when they take 80 ms, for a device that
+ *     works on d at once completes them together.
  *
  * The depth that saturates the device is found by a ramp: 4, 8, 16 ... until
  * doubling it makes requests no more than 3 % cheaper.  Large requests need 2 to
- * 8, and 32 of 1 MiB would take 100 ms to fill.  Every fourth probe starts a ramp
- * again, from half the depth.
+ * 8, and 32 of 1 MiB would take 100 ms to fill.  Of requests that cost more than 4 ms
+ * the ramp starts with 2, and the lower one of the last two depths is kept.  Every fourth
+ * probe starts a ramp again, from half the depth.
+ *
+ *	A bus of 33.75 MB/s, writes of 1 MiB: 31 ms each.  Two are let pass and four are
+ *	timed, 186 ms; four and four, 248 ms, are no cheaper.  So the next probe takes
+ *	186 ms, where eight and eight would take 500 ms.
  *
  *	4 KiB reads, 16 channels of 80 us, a bus of 540 MB/s, 32 requests at most
  *	(tests/sim): at 4: 23.9 us, at 8: 13.1, at 16: 9.1, at 32: 7.4, which is what
@@ -82,6 +88,9 @@
 /* A probe that takes longer than this is given up. */
 #define SUTRO_PROBE_MAX_NS (1000 * MS)
 #define SUTRO_PROBE_RAMP 4
+/* Of requests that cost more than this, two are enough if four are no cheaper. */
+#define SUTRO_PROBE_SLOW_NS (4 * MS)
+#define SUTRO_PROBE_RAMP_SLOW 2
 /* Pause between probes while groups are protected, in lengths of the last one. */
 #define SUTRO_PROBE_RARE 256
 /* The longest probe while groups are protected. */
@@ -113,6 +122,12 @@ static u32 sutro_probe_in_flight(const struct sutro_probe *probe,
 				 const struct sutro_device *device)
 {
 	return probe->sent[probe->class] - device->done[probe->class];
+}
+
+/* With fewer requests in flight than this, there are not enough of them. */
+static u32 sutro_probe_least(const struct sutro_probe *probe)
+{
+	return min(max(probe->depth / 2, 2U), probe->depth);
 }
 
 /* Requests of other classes at the device, and their cost. */
@@ -280,6 +295,12 @@ static void sutro_probe_give_up(struct sutro_probe *probe,
 	sutro_probe_end(probe, device, now_ns);
 }
 
+static bool sutro_probe_is_slow(const struct sutro_device *device,
+				unsigned int class)
+{
+	return sutro_cost_class_ns(device, class) > SUTRO_PROBE_SLOW_NS;
+}
+
 /* The meter has counted enough: continue the ramp, or end the probe. */
 static void sutro_probe_measured(struct sutro_probe *probe,
 				 struct sutro_device *device, u64 now_ns)
@@ -299,6 +320,9 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 	saturated = !probe->ramping ||
 		    (probe->half_ns16 && ns16 * 100 > probe->half_ns16 * 97);
 	if (saturated || probe->depth >= probe->limit) {
+		if (saturated && probe->ramping &&
+		    sutro_probe_is_slow(device, probe->class))
+			probe->depth /= 2;
 		sutro_probe_result(probe, device, ns16, probe->depth, false,
 				   now_ns);
 		return;
@@ -365,7 +389,8 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 			       struct sutro_device *device, u64 now_ns)
 {
 	int best = -1, i;
-	u32 depth;
+	struct sutro_probe_class *of;
+	u32 depth, least;
 
 	probe->check_ns = now_ns + SUTRO_PROBE_CHECK_NS;
 	if (sutro_probe_count(probe) < 2)
@@ -377,17 +402,19 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	if (best < 0)
 		return;
 
-	depth = probe->of[best].depth;
+	of = &probe->of[best];
+	depth = of->depth;
 	probe->active = true;
 	device->probing = true;
 	probe->class = best;
 	probe->begin_ns = now_ns;
 	probe->half_ns16 = 0;
-	probe->ramping = !probe->of[best].nr || probe->of[best].unsaturated ||
-			 probe->of[best].probes % 4 == 3;
+	probe->ramping = !of->nr || of->unsaturated || of->probes % 4 == 3;
 	if (probe->ramping)
 		depth /= 2;
-	probe->depth = clamp_t(u32, depth, SUTRO_PROBE_RAMP, probe->limit);
+	least = sutro_probe_is_slow(device, best) ?
+			SUTRO_PROBE_RAMP_SLOW : SUTRO_PROBE_RAMP;
+	probe->depth = clamp_t(u32, depth, least, probe->limit);
 }
 
 /* ---- for the dispatcher ---- */
@@ -422,8 +449,8 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 		return;
 	sutro_probe_foreign(probe, device, &foreign_ns);
 	in_flight = sutro_probe_in_flight(probe, device);
-	if (foreign_ns > SUTRO_PROBE_GUEST_NS || in_flight < probe->depth / 2 ||
-	    in_flight > probe->depth)
+	if (foreign_ns > SUTRO_PROBE_GUEST_NS ||
+	    in_flight < sutro_probe_least(probe) || in_flight > probe->depth)
 		return;
 	expensive = sutro_cost_class_ns(device, probe->class) >
 		    SUTRO_PROBE_EXPENSIVE_NS;
@@ -434,6 +461,7 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 		.enough = max_t(u32, SUTRO_PROBE_NR, 2 * probe->depth),
 		.few = probe->depth > 8 && !expensive ? 2 * SUTRO_PROBE_FEW
 						      : SUTRO_PROBE_FEW,
+		.round = probe->depth,
 		.long_ns = SUTRO_PROBE_NS,
 	};
 }
@@ -510,7 +538,7 @@ bool sutro_probe_starved(struct sutro_probe *probe, struct sutro_device *device,
 {
 	u32 in_flight = sutro_probe_in_flight(probe, device);
 
-	if (in_flight && in_flight >= probe->depth / 2)
+	if (in_flight >= sutro_probe_least(probe))
 		return false;
 	sutro_probe_give_up(probe, device, now_ns);
 	return true;

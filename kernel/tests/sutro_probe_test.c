@@ -229,10 +229,31 @@ static void sutro_test_cheap_reads(struct kunit *test)
 	}
 }
 
+/* Requests of 30 ms are measured by a few of them: others wait for 20 of them at most. */
+static void sutro_test_expensive(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 2 * MS, 30 * MS);
+	u64 last_ns = t->now_ns, longest_ns = 0;
+
+	set_waiting(t, A, 40);
+	set_waiting(t, B, 40);
+	while (t->now_ns < 31 * SEC) {
+		dispatch(t);
+		if (t->queue[0] == A)
+			last_ns = t->now_ns;
+		complete_one(t);
+		longest_ns = max(longest_ns, t->now_ns - last_ns);
+	}
+	expect_cost(t, A, 2 * MS, MS / 10);
+	expect_cost(t, B, 30 * MS, 3 * MS / 2);
+	KUNIT_EXPECT_GT(test, t->probe.of[B].probes, 2);
+	KUNIT_EXPECT_LE(test, longest_ns, 20 * 30 * MS);
+}
+
 /* A class that is too slow for a probe does not keep others waiting half of the time. */
 static void sutro_test_too_slow(struct kunit *test)
 {
-	struct probe_test *t = probe_test_new(test, 40000, 160 * MS);
+	struct probe_test *t = probe_test_new(test, 40000, 600 * MS);
 	u64 probing_ns = 0, before_ns;
 	bool active;
 
@@ -284,6 +305,7 @@ static void sutro_test_idle_device(struct kunit *test)
 		.skip = 1,
 		.enough = 8,
 		.few = 8,
+		.round = 8,
 	};
 	while (!device.meter.done) {
 		sample.start_ns = sample.now_ns + MS;
@@ -380,6 +402,7 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_rare),
 	KUNIT_CASE(sutro_test_cut_short),
 	KUNIT_CASE(sutro_test_cheap_reads),
+	KUNIT_CASE(sutro_test_expensive),
 	KUNIT_CASE(sutro_test_too_slow),
 	KUNIT_CASE(sutro_test_alone),
 	KUNIT_CASE(sutro_test_idle_device),
