@@ -250,7 +250,7 @@ def begun(disk: ModelDisk) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 1), (signal.SIGHUP, 1)]
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_nothing_stays_after_a_signal(ssd: ModelDisk, number: int, status: int) -> None:
     """To the whole group of processes, as a terminal sends it."""
