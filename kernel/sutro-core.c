@@ -42,6 +42,8 @@
  *	costs			498	Fairness: charged	a table, or one for
  *	 cost, estimate, destage	against true time;	each group
  *					fsync: equal weights
+ *	amplification		46	tests/sim: ssd-nearly	charges of writes follow
+ *					-full			within half a second
  *	probes			423	Fairness: 4 KiB and	2 % of the time one class
  *	 probe, meter, peer		256 KiB, reads and	of requests is sent
  *					writes, write cache

@@ -59,6 +59,9 @@
  *	A drive writes 500 MB/s.  Write zeroes of 1 MiB that take 8 ms cost 2 ms, those
  *	that take 0.1 ms cost 0.1 ms.
  *
+ * Where the charges of classes that were measured explain too little of a busy window, writes
+ * pay for the rest (sutro-amplification.c).
+ *
  * Windows in which the elevator ran out of requests are thrown away: the device
  * may have waited for the submitters.  But not when requests took twice as long as
  * when few are there: then they queued within the device, and it was busy, unless nothing
@@ -277,7 +280,11 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 	unsigned int i;
 
 	/* The open classes used too little of the window to derive their cost from it. */
-	if (open <= closed || elapsed_ns16 <= closed)
+	if (open <= closed) {
+		sutro_amplification_learn(device, elapsed_ns16);
+		return;
+	}
+	if (elapsed_ns16 <= closed)
 		return;
 	for (i = 0; i < SUTRO_CLASSES; i++) {
 		u64 units = device->window.units_of[i];
@@ -381,7 +388,9 @@ static u64 sutro_window_complete(struct sutro_device *device,
 	u64 elapsed_ns = sample->now_ns - device->window.start_ns;
 	u64 latency_ns = sample->now_ns - sample->start_ns;
 
-	if (sample->shallow)
+	/* Most of an amplified cost comes after the write has completed. */
+	if (sample->shallow && !(device->amplification.times &&
+				 sutro_cost_op(sample->class) == SUTRO_WRITE))
 		sutro_latency_learn(device, sample->class,
 				    cost_ns16 >> SUTRO_NS16_SHIFT, latency_ns);
 	/* A write past the cache takes long without any others. */

@@ -99,6 +99,21 @@ struct sutro_meter {
 };
 
 /**
+ * struct sutro_amplification - work of writes that the table of costs does not have
+ *				(sutro-amplification.c)
+ * @elapsed_ns16: time of busy windows, decaying, in 1/16 ns
+ * @others_ns16: charges of all but writes in them
+ * @writes_ns16: charges of writes by the table
+ * @times:	charge of a write in 1/SUTRO_UNIT of its entry of the table, 0 if it is its entry
+ */
+struct sutro_amplification {
+	u64 elapsed_ns16;
+	u64 others_ns16;
+	u64 writes_ns16;
+	u32 times;
+};
+
+/**
  * struct sutro_device - measured costs and state of a leaf
  * @rotational:	one actuator does all the work
  * @last_completion_ns: time of the last completion
@@ -107,6 +122,7 @@ struct sutro_meter {
  * @flush_ns:	cost of flushes that is left for them
  * @destage:	charges for data in the cache of a rotational device
  * @costs:	cost by class, where it is a property of the device (not rotational)
+ * @amplification: work of writes that @costs does not have
  * @latency_ns:	latency of a request on a device with little to do, less its cost
  * @unsaturated: set by the caller when it had nothing to send
  * @idle:	set by the caller when nothing was at the device
@@ -124,6 +140,7 @@ struct sutro_device {
 	u64 flush_ns;
 	struct sutro_destage destage;
 	struct sutro_costs costs;
+	struct sutro_amplification amplification;
 	u64 latency_ns;
 	bool unsaturated;
 	bool idle;
@@ -209,6 +226,18 @@ u64 sutro_cost_class_ns(const struct sutro_device *device, unsigned int class);
 u64 sutro_cost_estimate(const struct sutro_device *device,
 			const struct sutro_costs *group, unsigned int class,
 			u32 bytes);
+
+/* sutro-amplification.c */
+void sutro_amplification_learn(struct sutro_device *device, u64 elapsed_ns16);
+
+static inline u64
+sutro_amplified_ns16(const struct sutro_amplification *amplification,
+		     u64 writes_ns16)
+{
+	return amplification->times
+		       ? writes_ns16 * amplification->times >> SUTRO_UNIT_SHIFT
+		       : writes_ns16;
+}
 
 /* sutro-meter.c */
 void sutro_meter_complete(struct sutro_meter *meter,

@@ -160,9 +160,11 @@ u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
 u64 sutro_request_ns16(const struct sutro_device *device, unsigned int class,
 		       u32 bytes)
 {
-	u64 ns16 = min(sutro_cost_ns16(&device->costs, false, class),
-		       SUTRO_COST_MAX_NS << SUTRO_NS16_SHIFT);
+	u64 ns16 = sutro_cost_ns16(&device->costs, false, class);
 
+	if (sutro_cost_op(class) == SUTRO_WRITE)
+		ns16 = sutro_amplified_ns16(&device->amplification, ns16);
+	ns16 = min(ns16, SUTRO_COST_MAX_NS << SUTRO_NS16_SHIFT);
 	return ns16 * sutro_units(class, bytes) >> SUTRO_UNIT_SHIFT;
 }
 

@@ -39,10 +39,11 @@ void sutro_meter_complete(struct sutro_meter *meter,
 	meter->took_ns += sample->now_ns - sample->start_ns;
 	meter->last_ns = sample->now_ns;
 	elapsed_ns = meter->last_ns - meter->start_ns;
-	meter->done = meter->nr >= meter->enough ||
-		      (meter->nr >= meter->few && elapsed_ns >= meter->long_ns) ||
-		      (meter->nr % meter->round == 0 &&
-		       elapsed_ns >= SUTRO_METER_ROUNDS * meter->long_ns);
+	meter->done =
+		meter->nr >= meter->enough ||
+		(meter->nr >= meter->few && elapsed_ns >= meter->long_ns) ||
+		(meter->nr % meter->round == 0 &&
+		 elapsed_ns >= SUTRO_METER_ROUNDS * meter->long_ns);
 }
 
 /**

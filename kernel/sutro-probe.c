@@ -412,8 +412,8 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	probe->ramping = !of->nr || of->unsaturated || of->probes % 4 == 3;
 	if (probe->ramping)
 		depth /= 2;
-	least = sutro_probe_is_slow(device, best) ?
-			SUTRO_PROBE_RAMP_SLOW : SUTRO_PROBE_RAMP;
+	least = sutro_probe_is_slow(device, best) ? SUTRO_PROBE_RAMP_SLOW
+						  : SUTRO_PROBE_RAMP;
 	probe->depth = clamp_t(u32, depth, least, probe->limit);
 }
 
