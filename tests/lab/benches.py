@@ -12,7 +12,6 @@ from pathlib import Path
 from bench import show
 from bench.applications import scenario as databases
 from bench.attribution import scenario as stacks
-from bench.blktests import results
 from bench.book import Book
 from bench.harm import scenario as harmed
 from bench.overhead import scenario as costly
@@ -20,6 +19,7 @@ from bench.program import RAN
 from bench.promises import scenario as promised
 from bench.read import ScenarioError, load
 from bench.scale import scenario as growing
+from bench.suites import results
 from rig import result
 from uml import attacks as hostile
 from uml import drawn
@@ -29,8 +29,8 @@ from uml import scenario as fair
 from uml import v7 as founding
 from uml.bench import run_all
 
-from . import blktests as foreign
-from . import guest, host, keys, products, report, uml, virtual
+from . import blktests as block
+from . import guest, host, keys, products, report, suites, uml, virtual
 from .cache import Cache
 from .progress import LabError, step
 from .roots import KERNEL, RECIPES, applications_recipe, build_root
@@ -43,6 +43,7 @@ FILES = {
     "attribution": stacks,
     "overhead": costly, "scale": growing, "harm": harmed, "applications": databases,
 }  # fmt: skip
+SCHEDULERS = (results.BASELINE, results.OURS)
 
 
 def bench(cache: Cache, options: argparse.Namespace) -> int:
@@ -251,26 +252,20 @@ def blktests(cache: Cache, options: argparse.Namespace) -> int:
     """Run the kernel's tests of its block layer under mq-deadline, then under sutro; compare."""
     if options.seconds < 1:
         raise LabError(f"--seconds {options.seconds}: at least 1")
-    wanted = foreign.tests(options.clone, options.names)
+    wanted = block.tests(options.clone, options.names)
     setups = {
-        name: prepare(cache, f"blktests-{name}", options.kernel, smp=True)
-        for name in (results.BASELINE, results.OURS)
+        name: prepare(cache, f"blktests-{name}", options.kernel, smp=True) for name in SCHEDULERS
     }
     before, after = (
-        foreign.under(name, setup, options.clone, wanted, options.seconds)
+        suites.under(name, wanted, block.turn(name, setup, options.clone, options.seconds))
         for name, setup in setups.items()
     )
-    cases = results.cases(before.rows, after.rows)
-    complaints = results.new_complaints(before.complaints, after.complaints)
-    print(f"{'':24}{results.BASELINE:13}{results.OURS}")
-    for case in cases:
-        print(case.text())
-    for line in complaints:
-        print(f"the kernel under {results.OURS}: {line}")
-    numbers = results.judged(cases, complaints)
-    if options.json:
-        result.write_json(numbers, options.json)
+    return _compared(cache, before, after, options)
+
+
+def _compared(
+    cache: Cache, before: suites.Found, after: suites.Found, options: argparse.Namespace
+) -> int:
+    """Compare what both schedulers found."""
     step(f"bench: what each test left is in {cache.run_dir}")
-    print(results.summary(cases))
-    passed = any(case.verdict == results.PASSED for case in cases)
-    return 0 if passed and result.all_met(numbers) else 1
+    return suites.compared(before, after, options.json)

@@ -1,36 +1,22 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""blktests under one scheduler: guests, until every test has had its turn.
-
-A test that hangs takes what it holds with it, and one that the kernel does not survive takes all:
-both are failures, and the tests after it get a new guest.
-
-    guest 1    block/001 ... block/019 hangs     guest 2    block/020 ...
-"""
+"""blktests in guests: /mnt/build/blktests has the user's clone, /mnt/out the results."""
 
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from bench.blktests import clone
-from bench.blktests.results import FAILED, STUCK, Row, from_object
-from rig.kernel_log import kernel_trouble
+from bench.suites.results import FAILED, STUCK, Row, from_object
 
 from . import guest
-from .progress import LabError, step
+from .progress import LabError
+from .suites import Found, Turn
 
 # A test that takes longer hangs; nothing is measured, and an emulated CPU is slow.
 LIMIT_S = 600
 BUILD, OUT = "/mnt/build/blktests", "/mnt/out"
-
-
-@dataclass
-class Found:
-    """The results of a scheduler: rows, and complaints of its kernel by test."""
-
-    rows: list[Row] = field(default_factory=list)
-    complaints: dict[str, list[str]] = field(default_factory=dict)
 
 
 def tests(folder: Path, names: Sequence[str]) -> list[str]:
@@ -42,18 +28,15 @@ def tests(folder: Path, names: Sequence[str]) -> list[str]:
         raise LabError(str(error)) from error
 
 
-def under(
-    scheduler: str, setup: guest.Setup, folder: Path, wanted: Sequence[str], seconds: int
-) -> Found:
-    """Run all tests under a scheduler."""
-    clone.copied(folder, setup.folder / "build/blktests")
-    found, left, first = Found(), list(wanted), setup
-    while left:
-        step(f"bench: {scheduler}: {len(left)} tests of {len(wanted)}")
-        done = _in_guest(scheduler, setup, left, seconds, found)
-        left = left[done:]
-        setup = _another(first, len(left)) if left else first
-    return found
+def turn(scheduler: str, first: guest.Setup, folder: Path, seconds: int) -> Turn:
+    """A function that runs tests in a guest, until one breaks it."""
+    clone.copied(folder, first.folder / "build/blktests")
+
+    def one(wanted: list[str], found: Found) -> int:
+        setup = _another(first, len(wanted)) if found.rows else first
+        return _in_guest(scheduler, setup, wanted, seconds, found)
+
+    return one
 
 
 def _in_guest(
@@ -81,7 +64,7 @@ def _in_guest(
     _read(out, found)
     if gone:
         found.rows.append(Row(now, "", FAILED, f"the guest did not survive it: {gone}"))
-        _complained(now, setup.folder / "console.log", found)
+        found.complained(now, _lines(setup.folder / "console.log"))
     return wanted.index(now) + 1 if now else len(wanted)
 
 
@@ -90,15 +73,11 @@ def _read(out: Path, found: Found) -> None:
     if (out / "rows.json").exists():
         found.rows += map(from_object, json.loads((out / "rows.json").read_text()))
     for log in sorted((out / "kernel").glob("*.log")):
-        _complained(log.stem.replace("-", "/"), log, found)
+        found.complained(log.stem.replace("-", "/"), _lines(log))
 
 
-def _complained(test: str, log: Path, found: Found) -> None:
-    """Add what was not there before: a console has everything since the boot."""
-    known = {line for lines in found.complaints.values() for line in lines}
-    lines = kernel_trouble(log.read_text(errors="replace"))
-    if new := [line for line in lines if line not in known]:
-        found.complaints[test] = new
+def _lines(log: Path) -> list[str]:
+    return log.read_text(errors="replace").splitlines()
 
 
 def _another(setup: guest.Setup, number: int) -> guest.Setup:

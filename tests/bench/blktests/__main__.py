@@ -18,8 +18,8 @@ from pathlib import Path
 
 from rig.kernel_log import KernelLog
 
-from bench.blktests.results import STUCK, Row
 from bench.blktests.run import Stuck, prepare, run
+from bench.suites.results import STUCK, text
 
 CLONE = Path("/root/blktests")
 
@@ -34,14 +34,6 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--limit", type=float, required=True, help="seconds to kill a test after")
     parser.add_argument("--out", type=Path, required=True, help="folder for what came out")
     return parser.parse_args(words)
-
-
-def text(row: Row, scheduler: str) -> str:
-    """One line."""
-    took = f" in {row.seconds:.1f} s" if row.seconds is not None else ""
-    why = f": {row.reason}" if row.reason else ""
-    lines = [f"{scheduler}: {row.name} {row.status}{took}{why}", *(f"  | {x}" for x in row.excerpt)]
-    return "\n".join(lines)
 
 
 def kept(clone: Path, out: Path, test: str) -> None:

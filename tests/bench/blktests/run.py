@@ -26,7 +26,8 @@ from rig.shell import run as command
 from rig.shell import run_again, wait_for
 
 from bench.blktests.clone import wants_disk
-from bench.blktests.results import FAILED, Row, rows
+from bench.blktests.results import rows
+from bench.suites.results import FAILED, Row
 
 RULE = Path("/run/udev/rules.d/99-blktests.rules")
 CONFIG = "lab.config"
