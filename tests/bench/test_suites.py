@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Two schedulers are compared by tests of others, on made-up results."""
+"""Tests of others: two schedulers are compared, and xfstests and LTP read, on made-up output."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rig.result import all_met, write_json
 
-from bench.suites import results
+from bench.suites import ltp, results, xfstests
 from bench.suites.results import FAILED, NOT_RUN, PASSED, Case, Row, cases, judged
 
 # ---- judging ----
@@ -81,3 +81,122 @@ def test_the_json_has_it_all(tmp_path: Path) -> None:
     }  # fmt: skip
     assert objects[3]["value"] is None and objects[3]["reason"] == "why not run"
     assert objects[-1]["metric"] == "complaints" and objects[-1]["lines"] == ["block/005: BUG: x"]
+
+
+# ---- xfstests ----
+
+OUTPUT = """\
+FSTYP         -- ext4
+MOUNT_OPTIONS -- -o acl,user_xattr /dev/d1 /tmp/scratch
+
+generic/001        4s
+generic/002 3s ...  12s
+generic/003       [not run] Reflink not supported by test filesystem type: ext4
+generic/004       - output mismatch (see /mnt/out/results/generic/004.out.bad)
+    --- tests/generic/004.out	2026-01-01
+    +Input/output error
+generic/1005      [failed, exit status 1]- output mismatch (see there)
+    -silence is golden
+ext4/006          _check_generic_filesystem: filesystem on /dev/d0 is inconsistent
+(see /mnt/out/results/ext4/006.full for details)
+
+"""
+
+
+def test_rows_of_xfstests() -> None:
+    found = xfstests.rows(OUTPUT + "Ran: generic/001 generic/002\nPassed all 2 tests\n")
+    assert [row.test for row in found] == [
+        "generic/001", "generic/002", "generic/003", "generic/004", "generic/1005", "ext4/006",
+    ]  # fmt: skip
+    assert [row.status for row in found] == [PASSED, PASSED, NOT_RUN, FAILED, FAILED, FAILED]
+    assert [row.seconds for row in found[:2]] == [4, 12]
+    assert found[2].reason == "Reflink not supported by test filesystem type: ext4"
+    assert found[3].reason.startswith("- output mismatch")
+    assert found[3].excerpt[1] == "    +Input/output error"
+    assert found[5].reason.endswith("is inconsistent")
+
+
+@pytest.mark.parametrize("more", ["generic/475      ", "generic/475       3s ... "])
+def test_a_test_of_xfstests_that_has_not_ended(more: str) -> None:
+    assert xfstests.running(OUTPUT + more) == "generic/475"
+    assert xfstests.rows(OUTPUT + more) == xfstests.rows(OUTPUT + "Ran: generic/001")
+    assert xfstests.running(OUTPUT + "Ran: generic/001") == ""
+
+
+def test_an_interrupted_failure_has_not_ended() -> None:
+    """Its reason is not known before its last line."""
+    assert xfstests.running(OUTPUT) == "ext4/006"
+    assert len(xfstests.rows(OUTPUT)) == 5
+    assert xfstests.running("") == "" and xfstests.rows("check: failed to mkfs\n") == []
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of both suites."""
+    texts = {"check": "", "common/rc": "", "configure.ac": "", "testcases/kernel/io/Makefile": ""}
+    texts |= {
+        f"tests/{name}": f"#! /bin/bash\n. ./common/preamble\n_begin_fstest {groups}\n"
+        for name, groups in {
+            "generic/001": "rw auto quick", "generic/1002": "auto", "generic/003": "quick atime",
+            "ext4/001": "auto quick", "xfs/001": "quick",
+        }.items()
+    }  # fmt: skip
+    texts |= {"tests/generic/001.out": "_begin_fstest quick", "tests/generic/group.list": ""}
+    texts |= {"runtest/dio": "#DESCRIPTION: x\n\ndio01 diotest1\ndio02\tdiotest2 -b 65536 | cat\n"}
+    texts |= {"runtest/fs": "ftest01 ftest01\n"}
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_tests_of_xfstests_are_found(copy: Path) -> None:
+    xfstests.check(copy)
+    assert xfstests.tests(copy, "ext4") == ["ext4/001", "generic/001", "generic/003"]
+    assert xfstests.tests(copy, "xfs", ["generic/003", "auto", "quick"]) == [
+        "generic/003", "generic/001", "generic/1002", "xfs/001",
+    ]  # fmt: skip
+    for name in ("generic/002", "quic", "ext4/001"):
+        with pytest.raises(xfstests.CopyError, match=name):
+            xfstests.tests(copy, "xfs", [name])
+    (copy / "common/rc").unlink()
+    with pytest.raises(xfstests.CopyError, match=xfstests.WHERE):
+        xfstests.check(copy)
+
+
+# ---- LTP ----
+
+
+def test_tests_of_ltp_are_found(copy: Path) -> None:
+    ltp.check(copy)
+    dio = {"dio/dio01": "diotest1", "dio/dio02": "diotest2 -b 65536 | cat"}
+    assert ltp.tests(copy, ["dio"]) == dio
+    assert list(ltp.tests(copy, ["fs/ftest01", "dio/dio02"])) == ["fs/ftest01", "dio/dio02"]
+    for name in ("cheese", "dio/dio03", "../check"):
+        with pytest.raises(xfstests.CopyError, match=name):
+            ltp.tests(copy, [name])
+    (copy / "configure.ac").unlink()
+    with pytest.raises(xfstests.CopyError, match=ltp.WHERE):
+        ltp.check(copy)
+
+
+def test_rows_of_ltp(tmp_path: Path) -> None:
+    assert ltp.rows(tmp_path) == []
+    outputs = {
+        "dio/dio01": (0, "diotest01    1  TPASS  :  Read"),
+        "fs/quota": (32, "tst_kconfig.c:88: TINFO: x\ntst.c:1: TCONF: no quota here"),
+        "fs/gone": (127, "sh: 1: gone: not found"),
+        "fs/bad": (1, "a.c:1: TPASS: fine\na.c:2: TFAIL: write() returned 5"),
+        "fs/hangs": (-1, "waiting"),
+    }
+    with open(tmp_path / "ended", "w") as ended:
+        for test, (status, output) in outputs.items():
+            (tmp_path / f"{test.replace('/', '-')}.log").write_text(output + "\n")
+            keys = {"test": test, "status": status, "seconds": 1.5}
+            ended.write(json.dumps(keys | ({"reason": "slow"} if status < 0 else {})) + "\n")
+    found = ltp.rows(tmp_path)
+    assert [row.status for row in found] == [PASSED, NOT_RUN, NOT_RUN, FAILED, FAILED]
+    assert [row.reason for row in found] == [
+        "", "no quota here", "sh: 1: gone: not found", "status 1", "slow",
+    ]  # fmt: skip
+    assert found[3].excerpt == ("write() returned 5",) and found[4].excerpt == ("waiting",)

@@ -30,7 +30,7 @@ from uml import v7 as founding
 from uml.bench import run_all
 
 from . import blktests as block
-from . import guest, host, keys, products, report, suites, uml, virtual
+from . import guest, host, keys, products, report, suites, uml, umlsuites, virtual
 from .cache import Cache
 from .progress import LabError, step
 from .roots import KERNEL, RECIPES, applications_recipe, build_root
@@ -51,7 +51,8 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
     has_place(options.json, getattr(options, "plot", None))
     name, options.commit = options.bench, ""
     if name not in FILES:
-        return {"robustness": robustness, "blktests": blktests}[name](cache, options)
+        kinds = {"robustness": robustness, "blktests": blktests, "xfstests": xfstests, "ltp": ltp}
+        return kinds[name](cache, options)
     random = getattr(options, "random", None)
     if random is not None and (random < 1 or options.scenarios):
         raise LabError(f"--random {random}: at least 1, and not together with --scenarios")
@@ -259,6 +260,29 @@ def blktests(cache: Cache, options: argparse.Namespace) -> int:
     before, after = (
         suites.under(name, wanted, block.turn(name, setup, options.clone, options.seconds))
         for name, setup in setups.items()
+    )
+    return _compared(cache, before, after, options)
+
+
+def xfstests(cache: Cache, options: argparse.Namespace) -> int:
+    """Run tests of file systems on model disks under mq-deadline, then under sutro; compare."""
+    names, discard = options.names, options.discard
+    return _in_machines(
+        cache, umlsuites.of_xfstests(options.clone, options.fs, names, discard=discard), options
+    )
+
+
+def ltp(cache: Cache, options: argparse.Namespace) -> int:
+    """Do so with tests of I/O and cgroups of the Linux Test Project."""
+    return _in_machines(cache, umlsuites.of_ltp(options.clone, options.names), options)
+
+
+def _in_machines(cache: Cache, suite: umlsuites.Suite, options: argparse.Namespace) -> int:
+    """Run a suite in User Mode Linux."""
+    host.ensure_packages()
+    wanted = list(suite.tests)
+    before, after = (
+        suites.under(name, wanted, umlsuites.turn(cache, suite, name)) for name in SCHEDULERS
     )
     return _compared(cache, before, after, options)
 

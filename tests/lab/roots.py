@@ -16,6 +16,7 @@
                          the same with recipes/nri.packages, for one stage
     package-nri-root     package-root with recipes/package-nri.packages: Go and its libraries
     distributions-root   package-root with recipes/distributions.packages: rpm, makepkg, nix
+    suites-root          recipes/suites.packages: compilers and programs for xfstests and LTP
     build-SERIES-root    a copy of build-root with headers and source of a backports kernel
 
 The list of packages is the key of a tree, and nothing else is: the mirror is the host's business,
@@ -26,7 +27,7 @@ stage or `--kernel` names its series, and a series that the archive no longer ha
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -168,6 +169,17 @@ def distributions_recipe() -> Recipe:
     return Recipe("distributions", packages, (WITH_BUILDER,))
 
 
+def suites_recipe() -> Recipe:
+    """The tree that xfstests and LTP are built in, and the root of the machine that runs them."""
+    # A machine is the user builder, who shall be able to read the passwords that su looks up: none.
+    users = (
+        '--customize-hook=chroot "$1" sh -ec "for user in fsgqa fsgqa2 123456-fsgqa; do '
+        "useradd --badname --create-home --shell /bin/bash --user-group \\$user; done; "
+        'chmod 644 /etc/shadow /etc/gshadow"'
+    )
+    return Recipe("suites", _listed("suites"), (WITH_BUILDER, users))
+
+
 def _setting(file: str, line: str) -> str:
     """A hook that writes a file below /etc before packages are configured."""
     folder = file.partition("/")[0]
@@ -214,11 +226,14 @@ class Root:
         timeout_s: float | None = None,
     ) -> int:
         """Run argv in the tree, in namespaces of its own; binds: paths inside to host folders."""
-        mounts = [
-            arg for inside, outside in (binds or {}).items() for arg in (inside, str(outside))
-        ]
+        command = self.command(argv, binds or {}, user)
+        return run(command, what, log, check=check, timeout_s=timeout_s)
+
+    def command(self, argv: Sequence[str], binds: Mapping[str, Path], user: str) -> list[str]:
+        """The command line that runs argv in the tree as this user, in namespaces of its own."""
+        mounts = [arg for inside, outside in binds.items() for arg in (inside, str(outside))]
         enter = ["sh", str(RECIPES / "enter"), str(self.path), user, *mounts, "--", *argv]
-        return run(namespaced(enter), what, log, check=check, timeout_s=timeout_s)
+        return namespaced(enter)
 
     def versions(self) -> str:
         """A digest of all installed packages with their versions: part of the key of a result."""

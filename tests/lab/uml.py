@@ -3,6 +3,7 @@
 
     plain   that             debug   the same, checking itself
     layers  that, with drivers that the series patches
+    suites  plain, with options that xfstests and LTP need (umlsuites.py)
     deep    the same kernel as one of a PC that looks for data races (deep.py)
 
 A flavour is its fragments of configuration in tests/uml. Two artefacts each: the source, configured
@@ -19,23 +20,26 @@ guest image, read-only; /mnt is a folder of the host:
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from rig.kernel_log import kernel_complaint
 
+from . import namespace
 from .cache import Cache, digest_files
 from .image import image_root
 from .namespace import remove_tree
 from .products import as_builder, copied, source_files
 from .progress import LabError
-from .roots import KERNEL, RECIPES, build_recipe, build_root
+from .roots import KERNEL, RECIPES, Root, build_recipe, build_root
 
 CONFIGS = {
     "plain": ("common.config", "uml.config", "uml-owners.config", "uml-machines.config"),
     "debug": ("common.config", "uml.config", "debug.config", "uml-debug.config"),
     "layers": ("common.config", "uml.config", "debug.config", "uml-debug.config",
                "uml-layers.config"),
+    "suites": ("common.config", "uml.config", "uml-owners.config", "uml-suites.config"),
     "deep": ("common.config", "debug.config", "deep.config"),
 }  # fmt: skip
 PC = "deep"
@@ -187,30 +191,45 @@ def run(cache: Cache, folder: Path, name: str, plan: dict, timeout_s: float) -> 
 
     A kernel that complains, a status that is not 0 and a result that is missing are LabErrors.
     """
-    for old in ("result.json", "status", "output", "console.log"):
-        (folder / old).unlink(missing_ok=True)
-    (folder / "plan.json").write_text(json.dumps(plan))
+    root = image_root(cache, KERNEL)
+    clock = f"time-travel=inf-cpu time-travel-start={EPOCH_S}"
+    command = machine_command(cache, folder, name, plan, root, _memory_mib(plan), clock)
     console = folder / "console.log"
-    arguments = (
-        f"mem={_memory_mib(plan)}M root=/dev/root rootfstype=hostfs rootflags=/guest ro "
-        "init=/mnt/inside/init con0=null,fd:1 con=null ssl=null panic=-1 panic_on_oops=1 "
-        # qemu-nbd keeps a disk open that is mounted.
-        "bdev_allow_write_mounted=1 "
-        f"time-travel=inf-cpu time-travel-start={EPOCH_S} lab.run={name}"
-    )
-    command = f"cd /tmp; TMPDIR=/dev/shm exec /guest/mnt/linux {arguments}"
-    build_root(cache).run(
-        ["sh", "-c", command],
-        f"UML: {name}",
-        console,
-        binds={"/guest": image_root(cache, KERNEL).path, "/guest/mnt": folder},
-        user="builder",
-        check=False,
-        timeout_s=timeout_s,
-    )
+    namespace.run(command, f"UML: {name}", console, check=False, timeout_s=timeout_s)
     if complaint := kernel_complaint(console.read_text(errors="replace")):
         raise LabError("the kernel complained:\n" + complaint, console)
     return left(folder, name)
+
+
+def machine_command(
+    cache: Cache,
+    folder: Path,
+    name: str,
+    plan: dict,
+    root: Root,
+    memory_mib: int,
+    clock: str,
+    binds: Mapping[str, Path] = MappingProxyType({}),
+) -> list[str]:
+    """The command line of a machine that runs inside/NAME.py, and the folder ready for it.
+
+    root: its root file system. binds: names in /mnt of the machine to folders of the host. Its
+    messages go to standard output.
+    """
+    for old in ("result.json", "status", "output", "console.log"):
+        (folder / old).unlink(missing_ok=True)
+    (folder / "plan.json").write_text(json.dumps(plan))
+    arguments = (
+        f"mem={memory_mib}M root=/dev/root rootfstype=hostfs rootflags=/guest ro "
+        "init=/mnt/inside/init con0=null,fd:1 con=null ssl=null panic=-1 panic_on_oops=1 "
+        # qemu-nbd keeps a disk open that is mounted.
+        "bdev_allow_write_mounted=1 "
+        f"{clock} lab.run={name}"
+    )
+    command = f"cd /tmp; TMPDIR=/dev/shm exec /guest/mnt/linux {arguments}"
+    outside = {"/guest": root.path, "/guest/mnt": folder}
+    outside |= {f"/guest/mnt/{inside}": path for inside, path in binds.items()}
+    return build_root(cache).command(["sh", "-c", command], outside, "builder")
 
 
 def left(folder: Path, name: str) -> dict:
