@@ -104,14 +104,13 @@ static uint64_t read_default(const struct cgroup *c, enum cgfile file)
 }
 
 /* The weight that the owner of a cgroup wrote, if there is no other setting. Container runtimes
- * write io.bfq.weight, and io.weight if bfq is not there. systemd writes both, and compresses
- * the weight in io.bfq.weight, so io.weight is the stronger one. In the cgroup of a unit it
- * follows from IOWeight=, perhaps a former one.
+ * write io.bfq.weight, and io.weight if bfq is not there, also of the scope that systemd made
+ * for a container. systemd writes both, and compresses the weight in io.bfq.weight, so io.weight
+ * is the stronger one. Of a unit without IOWeight= systemd has written 100 to io.weight.
  */
 static void take_written_weight(const struct cgroup *c, struct policy *p)
 {
-	uint64_t weight =
-		c->origin == CGROUP_UNIT ? 0 : read_default(c, CGFILE_WEIGHT);
+	uint64_t weight = read_default(c, CGFILE_WEIGHT);
 
 	p->bfq_weight = read_default(c, CGFILE_BFQ_WEIGHT);
 	if (p->weight_set)

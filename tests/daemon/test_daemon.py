@@ -263,6 +263,23 @@ def test_weights_of_container_runtimes(machine: Machine, systemd: Systemd, sutro
     assert machine.weights(box, "io.bfq.weight") == ["8:32 60", "default 40"]
 
 
+def test_io_weight_of_a_scope(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """Without bfq, runc writes io.weight of the scope that systemd made, which has no IOWeight=."""
+    scope = systemd.start("runc.scope")
+    machine.write(f"/sys/fs/cgroup{scope}/io.weight", "default 1920\n")
+    sutrod.start()
+    assert machine.weights(scope) == ["default 1920"]
+    (leaf,) = sutrod.call("Explain", scope, "/dev/sdc")["leaves"]
+    assert leaf["reason"] == "io.weight 1920 of runc.scope"
+    machine.write(f"/sys/fs/cgroup{scope}/io.weight", "default 40\n")
+    sutrod.until(lambda: machine.weights(scope) == ["default 40"])
+    # IOWeight= is stronger. Without it systemd writes the default.
+    systemd.change("runc.scope", 200)
+    sutrod.until(lambda: machine.weights(scope) == ["default 200"])
+    systemd.change("runc.scope")
+    sutrod.until(lambda: machine.weights(scope) == ["default 100"])
+
+
 @pytest.mark.parametrize("text", ["default 0", "default 10001", "default -1", "lots", ""])
 def test_garbage_in_io_weight(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, text: str
