@@ -40,14 +40,17 @@ QEMU = "qemu-system-x86_64"
 # them up in mid-run; that patches code that another CPU is running, which two emulated CPUs
 # survive only mostly ("Oops: int3"). So a parameter of the kernel makes it trust them. A
 # skipping clock turns each wait for the host into a long time, so its root disk is memory (an
-# NVDIMM, mapped privately from the image), and files of the clone are cached.
+# NVDIMM, mapped privately from the image), and files of the clone are cached. A guest that waits
+# for disks of its own counts instructions while it works, too. On the clock of a busy host it would
+# measure a wrong frequency of its time stamp counter. Where it is idle, its time is the host's.
 ACCELERATORS = {
     "kvm": "-accel kvm -cpu host",
     "tcg": "-accel tcg,thread=single -icount shift=1,sleep=off -cpu max,-erms,-fsrm",
+    "tcg-disks": "-accel tcg,thread=single -icount shift=1,sleep=on -cpu max,-erms,-fsrm",
     "tcg-smp": "-accel tcg,thread=multi -cpu max,-erms,-fsrm",
 }
 # A guest may request another accelerator where there are several.
-CPUS = {"kvm": 2, "tcg": 1, "tcg-smp": 2}
+CPUS = {"kvm": 2, "tcg": 1, "tcg-disks": 1, "tcg-smp": 2}
 KERNEL_ARGUMENTS = (
     "loglevel=6 log_buf_len=4M panic=-1 oops=panic mitigations=off nokaslr "
     "audit=0 selinux=0 apparmor=0 random.trust_cpu=on systemd.show_status=0 cryptomgr.notests"
@@ -79,6 +82,9 @@ class Setup:
     source: Path
     folder: Path
     cpus: int | None = None
+    # Options of QEMU for disks of its own, parameters of the kernel for these.
+    disks: tuple[str, ...] = ()
+    parameters: str = ""
 
 
 class Guest:
@@ -102,16 +108,8 @@ class Guest:
         echo: Callable[[str], None] | None = None,
     ) -> int:
         """Run a shell command in the guest to its end; its exit status. echo gets the output."""
-        self._jobs += 1
-        self.log = log = self.folder / "log" / f"{self._jobs:02d}-{name}.log"
-        # A service of its own: not in the agent's cgroup, and killed as a whole at the end.
-        script = f"exec </dev/null >/mnt/log/{log.name} 2>&1; {command}"
-        pid = self._agent.start(
-            ["/usr/bin/systemd-run", "--quiet", "--wait", "--collect", "--service-type=exec",
-             f"--unit=lab-{self._jobs}-{name}", "--property=LimitNOFILE=65536",
-             "--setenv=HOME=/root", "--setenv=LC_ALL=C.UTF-8", "--setenv=PYTHONDONTWRITEBYTECODE=1",
-             "--working-directory=/root", "/bin/bash", "-c", script]
-        )  # fmt: skip
+        pid, _ = self._start(command, name)
+        log = self.log
         began = time.monotonic()
         with _follow(log, echo) as follow:
             while (result := self._poll(pid)) is None:
@@ -123,6 +121,24 @@ class Guest:
             follow()
         return result[0]
 
+    def start(self, command: str, name: str) -> str:
+        """Start a shell command in the guest; the name of its unit."""
+        return self._start(command, name)[1]
+
+    def _start(self, command: str, name: str) -> tuple[int, str]:
+        self._jobs += 1
+        self.log = log = self.folder / "log" / f"{self._jobs:02d}-{name}.log"
+        # A service of its own: not in the agent's cgroup, and killed as a whole at the end.
+        script = f"exec </dev/null >/mnt/log/{log.name} 2>&1; {command}"
+        unit = f"lab-{self._jobs}-{name}"
+        pid = self._agent.start(
+            ["/usr/bin/systemd-run", "--quiet", "--wait", "--collect", "--service-type=exec",
+             f"--unit={unit}", "--property=LimitNOFILE=65536",
+             "--setenv=HOME=/root", "--setenv=LC_ALL=C.UTF-8", "--setenv=PYTHONDONTWRITEBYTECODE=1",
+             "--working-directory=/root", "/bin/bash", "-c", script]
+        )  # fmt: skip
+        return pid, unit
+
     def _poll(self, pid: int) -> tuple[int, str] | None:
         try:
             return self._agent.poll(pid)
@@ -131,14 +147,35 @@ class Guest:
             found = "; its kernel log has:\n" + complaint if complaint else ""
             raise LabError(f"{error} before the command did{found}", self.console) from error
 
+    def reboot(self) -> None:
+        """Let systemd end the system, and wait until the machine has ended."""
+        self.check_log()
+        self._agent.start(["/usr/bin/systemctl", "reboot"])
+        try:
+            self._process.wait(BOOT_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            raise LabError("the guest did not shut down", self.console) from None
+
     def shutdown(self) -> None:
         """Save the kernel log, end the guest, and fail if its kernel complained."""
+        self.check_log()
+        self.kill()
+
+    def ended(self) -> bool:
+        """True if QEMU has ended by itself, as at a reboot."""
+        return self._process.poll() == 0
+
+    def kill(self) -> None:
+        """End the guest at once."""
+        self._process.kill()
+        self._process.wait()
+
+    def check_log(self) -> None:
+        """Save the kernel log, and fail if the guest's kernel complained."""
         status, log = self._agent.run(["/bin/dmesg", "--kernel"])
         if status != 0:
             raise LabError(f"dmesg failed in the guest: {log}", self.console)
         (self.folder / "dmesg.log").write_text(log)
-        self._process.kill()
-        self._process.wait()
         complaint = kernel_complaint(log)
         complaint = complaint or kernel_complaint(self.console.read_text(errors="replace"))
         if complaint:
@@ -253,12 +290,14 @@ def _started(setup: Setup) -> Iterator[tuple[subprocess.Popen, Agent]]:
 
 
 def _command(setup: Setup, arguments: str) -> list[str]:
-    arguments = f"{KERNEL_ARGUMENTS} {PATIENCE} {arguments}"
+    arguments = f"{KERNEL_ARGUMENTS} {PATIENCE} {arguments} {setup.parameters}".rstrip()
     if setup.accelerator == "tcg-smp":
         arguments += f" {TRUST_TSC}"
     command = qemu_command(setup.image, setup.accelerator, arguments, MEMORY_MIB, setup.cpus)
-    disk = _quoted(setup.image.disk)
-    if setup.accelerator == "tcg":
+    disk = _quoted(setup.image.disk) if setup.image.disk else None
+    if not disk:
+        pass
+    elif setup.accelerator == "tcg":
         size = setup.image.disk.stat().st_size
         command += [
             "-machine", "pc,nvdimm=on", "-device", "nvdimm,memdev=root", "-object",
@@ -266,7 +305,12 @@ def _command(setup: Setup, arguments: str) -> list[str]:
         ]  # fmt: skip
     else:
         command += ["-drive", f"file={disk},format=raw,if=virtio,snapshot=on,cache=unsafe"]
-    command += ["-device", "virtio-rng-pci", *shared("src", setup.source, ",readonly=on")]
+    command += [
+        *setup.disks,
+        "-device",
+        "virtio-rng-pci",
+        *shared("src", setup.source, ",readonly=on"),
+    ]
     for tag, mode in (("build", ",readonly=on"), ("out", ""), ("log", "")):
         command += shared(tag, setup.folder / tag, mode)
     return command

@@ -17,11 +17,14 @@ IMAGE_MIB = 4096
 
 @dataclass(frozen=True)
 class Image:
-    """The files that a guest boots: the kernel, its initramfs and the root file system."""
+    """The files that a guest boots: the kernel, its initramfs and the root file system.
+
+    disk is None if the guest has its root on other disks.
+    """
 
     kernel: Path
     initrd: Path
-    disk: Path
+    disk: Path | None
 
 
 def image_root(cache: Cache, series: str) -> Root:
@@ -29,16 +32,26 @@ def image_root(cache: Cache, series: str) -> Root:
     return bootstrapped(cache, image_recipe(series))
 
 
-def built(cache: Cache, debs: Path | None, recipe: Recipe, *, stacking: bool = False) -> Image:
+def built(
+    cache: Cache,
+    debs: Path | None,
+    recipe: Recipe,
+    *,
+    stacking: bool = False,
+    boots: bool = False,
+) -> Image:
     """The image with the packages in the folder debs, DKMS module and all; None: stock Debian.
 
     recipe: of the image root, with sutro-slurm in one that has Slurm, and sutro-nri in one that has
-    containerd; stacking: with the patched drivers of md, dm and bcache, too.
+    containerd; stacking: with the patched drivers of md, dm and bcache, too; boots: with these, and
+    with the settings of a machine that has disks of its own (persistent.py).
     """
     base = bootstrapped(cache, recipe)
     scripts = ["guest", "install"] if debs else ["guest"]
-    if stacking:
+    if stacking or boots:
         scripts.append("stacking")
+    if boots:
+        scripts.append("boot")
     if recipe.name == slurm_recipe().name:
         scripts.append("slurm")
     if recipe.name == nri_recipe().name:
@@ -59,7 +72,8 @@ def built(cache: Cache, debs: Path | None, recipe: Recipe, *, stacking: bool = F
         "size_mib": IMAGE_MIB,
     }
     what = "installing Sutro in a copy of the image root" if debs else "stock Debian"
-    if stacking:
+    if stacking or boots:
         what += ", and md and dm with patches"
-    folder = cache.artefact(recipe.name, key, f"{recipe.name}: {what}", build)
+    kind = f"boot-{recipe.name}" if boots else recipe.name
+    folder = cache.artefact(kind, key, f"{recipe.name}: {what}", build)
     return Image(folder / "lab-vmlinuz", folder / "lab-initrd.img", folder / "root.ext4")

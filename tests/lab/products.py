@@ -45,6 +45,9 @@ PACKAGED = ("Documentation/guides/", "Documentation/man/", "Documentation/meson.
             "Documentation/org.sutro1.xml", "tests/hardware/", "tests/bench/__init__.py",
             "tests/bench/book.py", "tests/bench/read.py", "tests/rig/__init__.py",
             "tests/rig/result.py")  # fmt: skip
+# Files that have the version.
+VERSIONED = ("debian/changelog", "meson.build", "kernel/sutro-iosched.c",
+             "policies/sutro/__init__.py")  # fmt: skip
 # The sources of sutro-nri, and of the tests of it.
 NRI, NRI_TESTS = "nri/", "tests/nri/"
 MODELDISK = "tests/modeldisk/"
@@ -83,8 +86,11 @@ def copied(source: Path, names: list[str], target: Path) -> None:
         shutil.copy2(source / name, target / name, follow_symlinks=False)
 
 
-def debs(cache: Cache, source: Path, recipe: Recipe | None = None) -> Path:
-    """The folder of .deb packages of this clone, with sutro-nri in the tree that has Go."""
+def debs(cache: Cache, source: Path, recipe: Recipe | None = None, *, version: str = "") -> Path:
+    """The folder of .deb packages of this clone, with sutro-nri in the tree that has Go.
+
+    version: with this number in the place of their own.
+    """
     recipe = recipe or package_recipe()
     has_go = recipe.name == package_nri_recipe().name
     root, kind = bootstrapped(cache, recipe), "debs-nri" if has_go else "debs"
@@ -98,6 +104,8 @@ def debs(cache: Cache, source: Path, recipe: Recipe | None = None) -> Path:
 
     def build(folder: Path) -> None:
         copied(source, names, folder / "work" / "sutro")
+        if version:
+            renumber(folder / "work" / "sutro", version)
         log = cache.run_dir / f"{recipe.name}s.log"
         go = go_cache(cache, root, log) if has_go else {}
         as_builder(root, "package", folder / "work", log, arguments=profiles, **go)
@@ -110,7 +118,23 @@ def debs(cache: Cache, source: Path, recipe: Recipe | None = None) -> Path:
         "files": digest_files(source, names),
         "script": (RECIPES / "package").read_text(),
     }
-    return cache.artefact(kind, key, "packages: building sutro and its DKMS packages", build)
+    what = "packages: building sutro and its DKMS packages"
+    if version:
+        key["version"] = version
+        kind, what = f"{kind}-former", f"{what} as version {version}"
+    return cache.artefact(kind, key, what, build)
+
+
+def renumber(clone: Path, version: str) -> None:
+    """Give the packages, the daemon and the module of a copy of the clone another version."""
+    changelog = clone / "debian/changelog"
+    own = changelog.read_text().partition("(")[2].partition(")")[0]
+    for file in VERSIONED:
+        path = clone / file
+        text = path.read_text()
+        if own not in text:
+            raise LabError(f"{file} does not have the version {own} of debian/changelog")
+        path.write_text(text.replace(own, version, 1))
 
 
 def go_cache(cache: Cache, root: Root, log: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import deep, gotest, guest, junit, products, virtual
+from . import deep, gotest, guest, junit, products, reboots, virtual
 from .cache import Cache
 from .junit import Results
 from .namespace import remove_tree
@@ -84,6 +84,7 @@ PAGE = (*HOST_HALF, "tests/page/", "tests/unit/", "tests/daemon/", "tests/meson.
         "tests/privatebus.py")  # fmt: skip
 DISTRIBUTIONS = (*HOST_HALF, "packaging/", "tests/packaging/")
 VIRTUAL = (*KERNEL_HALF, "tests/uml/", "tests/rig/", "tests/bench/")
+BOOT = (*PACKAGES, "tests/boot/", "tests/rig/")
 
 
 @dataclass(frozen=True)
@@ -106,12 +107,16 @@ class Stage:
 
 
 def stages(
-    source: Path, tests: list[str] | None = None, fuzz_minutes: float = FUZZ_MINUTES
+    source: Path,
+    tests: list[str] | None = None,
+    fuzz_minutes: float = FUZZ_MINUTES,
+    cuts: int = reboots.CUTS,
+    seed: int = reboots.SEED,
 ) -> list[Stage]:
     """All stages, the longest first.
 
     tests: those that guest stages run instead of their own; fuzz_minutes: time of each fuzz
-    target.
+    target; cuts: of the power in the stage boot, at moments drawn from the seed.
     """
     files = sorted((source / "tests" / "vm").glob("test_*.py"))
     names = [path.name for path in files]
@@ -152,6 +157,13 @@ def stages(
         in_guest("upgrade", [UPGRADE], REST, other_kernel=True),
         in_guest("slurm", [SLURM], REST, image_of=slurm_recipe()),
         with_go(in_guest("nri", [NRI], REST, image_of=nri_recipe(), host_tests=gotest.run)),
+        Stage(
+            "boot",
+            partial(reboots.stage, cuts=cuts, seed=seed),
+            BOOT,
+            (image,),
+            extent=f"{cuts} cuts, seed {seed}",
+        ),
         in_uml("stress", virtual.stress_stage),
         Stage("deep", lambda cache, source: deep.stage(cache, source), VIRTUAL, (build, image)),
         Stage("long", long, UNIT, (build,)),

@@ -26,7 +26,7 @@ def each(*kinds: str) -> set[str]:
 GUESTS = each("daemon", "measure", "metrics", "nri", "slurm", "smp", "stacking", "upgrade")
 VIRTUAL = each("stress", "layers", "deep", "kunit", "owners", "series")
 KERNEL_HALF = ALL - {"distributions", "page"}
-HOST_HALF = GUESTS | each("checks", "distributions", "fuzz", "long", "page")
+HOST_HALF = GUESTS | each("boot", "checks", "distributions", "fuzz", "long", "page")
 # One file of each room, and the stages that it invalidates.
 ROOMS = {
     "kernel/sutro-core.c": KERNEL_HALF,
@@ -60,7 +60,8 @@ ROOMS = {
     "tests/livedaemon.py": {"fuzz", "long", "page"},
     "tests/package/test_block_headers.py": each("checks", "fuzz", "long"),
     "tests/bench/measure.py": GUESTS | VIRTUAL | {"fuzz", "long"},
-    "tests/rig/unit.py": GUESTS | VIRTUAL | {"fuzz", "long"},
+    "tests/boot/check.py": {"boot"},
+    "tests/rig/unit.py": GUESTS | VIRTUAL | {"boot", "fuzz", "long"},
     "tests/uml/inside/stress.py": VIRTUAL | {"fuzz", "long"},
     "tests/vm/conftest.py": GUESTS,
     "tests/vm/test_floors.py": {"measure"},

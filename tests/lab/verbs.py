@@ -19,8 +19,8 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
     """Run a tier or some stages of tests; the last line is `N passed, M failed`."""
     tests = selection.in_guest(SOURCE, options.rest)
     host.ensure_packages()
-    minutes = options.fuzz_minutes
-    known = {stage.name: stage for stage in stages.stages(SOURCE, tests, minutes)}
+    extent = (options.fuzz_minutes, options.cuts, options.cut_seed)
+    known = {stage.name: stage for stage in stages.stages(SOURCE, tests, *extent)}
     chosen = [s for s in known.values() if options.all or s.first]
     if options.stages or options.rest:
         chosen = [known[name] for name in options.stages or ["guest"]]
