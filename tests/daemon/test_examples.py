@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The policies that are shipped as examples apply to the names that their pages state.
 
-tests/ctl/test_guides.py checks that they have no mistake. No test runs these runtimes.
+tests/ctl/test_guides.py checks that they have no mistake. tests/vm/test_docker.py, test_podman.py,
+test_incus.py, test_libvirt.py and test_sessions.py run them with the engines.
 """
 
 from pathlib import Path

@@ -10,7 +10,16 @@ from pathlib import Path
 
 from .cache import Cache
 from .namespace import namespaced, remove_tree, run
-from .roots import RECIPES, Recipe, Root, bootstrapped, image_recipe, nri_recipe, slurm_recipe
+from .roots import (
+    RECIPES,
+    Recipe,
+    Root,
+    bootstrapped,
+    containers_recipe,
+    image_recipe,
+    nri_recipe,
+    slurm_recipe,
+)
 
 IMAGE_MIB = 4096
 
@@ -52,10 +61,8 @@ def built(
         scripts.append("stacking")
     if boots:
         scripts.append("boot")
-    if recipe.name == slurm_recipe().name:
-        scripts.append("slurm")
-    if recipe.name == nri_recipe().name:
-        scripts.append("nri")
+    own = {"slurm": slurm_recipe(), "nri": nri_recipe(), "containers": containers_recipe()}
+    scripts += [script for script, image in own.items() if image.name == recipe.name]
 
     def build(folder: Path) -> None:
         work, nothing = folder / "work", folder / "work" / "nothing"

@@ -14,6 +14,8 @@
                          the same with recipes/slurm.packages, for one stage
     image-nri-SERIES-root
                          the same with recipes/nri.packages, for one stage
+    image-containers-SERIES-root
+                         the same with recipes/containers.packages, for one stage
     package-nri-root     package-root with recipes/package-nri.packages: Go and its libraries
     distributions-root   package-root with recipes/distributions.packages: rpm, makepkg, nix
     suites-root          recipes/suites.packages: compilers and programs for xfstests and LTP
@@ -161,6 +163,13 @@ def nri_recipe() -> Recipe:
     """The tree of a guest with a container runtime, for the same reason."""
     base = image_recipe(KERNEL)
     return Recipe(f"image-nri-{KERNEL}", (*base.packages, *_listed("nri")), base.hooks)
+
+
+def containers_recipe() -> Recipe:
+    """The tree of a guest with engines of containers and virtual machines, for the same reason."""
+    base = image_recipe(KERNEL)
+    packages = (*base.packages, *_listed("containers"))
+    return Recipe(f"image-containers-{KERNEL}", packages, base.hooks)
 
 
 def distributions_recipe() -> Recipe:

@@ -27,6 +27,7 @@ from .roots import (
     bootstrapped,
     build_recipe,
     build_root,
+    containers_recipe,
     distributions_recipe,
     image_recipe,
     metrics_recipe,
@@ -52,6 +53,8 @@ METRICS = "test_metrics.py"
 STACKING = "test_stacking*.py"
 SLURM = "test_slurm.py"
 NRI = "test_nri.py"
+CONTAINERS = ("test_docker.py", "test_incus.py", "test_libvirt.py", "test_podman.py",
+              "test_sessions.py")  # fmt: skip
 # With another kernel: of the tests of rates, one for all.
 ON_EVERY_KERNEL = (
     "test_attribution.py", "test_latency.py", "test_packages.py", *TRACING,
@@ -123,7 +126,7 @@ def stages(
     # An emulated CPU needs 0.1 G instructions to collect a file: files without the mark stay out.
     first = [path.name for path in files if FIRST_MARK in path.read_text(encoding="utf-8")]
     stacking = fnmatch.filter(names, STACKING)
-    others = (*SMP, *DAEMON, *stacking, UPGRADE, METRICS, SLURM, NRI)
+    others = (*SMP, *DAEMON, *stacking, UPGRADE, METRICS, SLURM, NRI, *CONTAINERS)
     measure = [name for name in names if name not in others]
     build, image = build_recipe(), image_recipe(KERNEL)
 
@@ -164,6 +167,7 @@ def stages(
             (image,),
             extent=f"{cuts} cuts, seed {seed}",
         ),
+        in_guest("containers", CONTAINERS, REST, image_of=containers_recipe()),
         in_uml("stress", virtual.stress_stage),
         Stage("deep", lambda cache, source: deep.stage(cache, source), VIRTUAL, (build, image)),
         Stage("long", long, UNIT, (build,)),

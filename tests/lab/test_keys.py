@@ -23,7 +23,9 @@ def each(*kinds: str) -> set[str]:
     return {name for name in ALL if name.rpartition("-")[0] in kinds or name in kinds}
 
 
-GUESTS = each("daemon", "measure", "metrics", "nri", "slurm", "smp", "stacking", "upgrade")
+GUESTS = each(
+    "containers", "daemon", "measure", "metrics", "nri", "slurm", "smp", "stacking", "upgrade"
+)
 VIRTUAL = each("stress", "layers", "deep", "kunit", "owners", "series")
 KERNEL_HALF = ALL - {"distributions", "page"}
 HOST_HALF = GUESTS | each("boot", "checks", "distributions", "fuzz", "long", "page")
@@ -64,6 +66,7 @@ ROOMS = {
     "tests/rig/unit.py": GUESTS | VIRTUAL | {"boot", "fuzz", "long"},
     "tests/uml/inside/stress.py": VIRTUAL | {"fuzz", "long"},
     "tests/vm/conftest.py": GUESTS,
+    "tests/vm/test_docker.py": {"containers"},
     "tests/vm/test_floors.py": {"measure"},
     "tests/vm/test_metrics.py": {"metrics"},
     "tests/vm/test_nri.py": {"nri"},

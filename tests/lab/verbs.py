@@ -32,7 +32,8 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
 
 
 def _stable_names() -> tuple[str, ...]:
-    images = (f"image-{kind}{KERNEL}" for kind in ("", "metrics-", "slurm-", "nri-"))
+    kinds = ("", "metrics-", "slurm-", "nri-", "containers-")
+    images = (f"image-{kind}{KERNEL}" for kind in kinds)
     return ("build", "distributions", "page", *images)
 
 

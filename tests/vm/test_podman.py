@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Containers of Debian's Podman with crun: weights by true device time, policies, Quadlets.
+
+Documentation/guides/podman.rst and containers.rst have the same options and policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from rig import container
+from rig.container import DATA, SLOW_S, Volume
+from rig.shell import run
+
+IMAGE = "localhost/lab:1"
+# Under the filter of system calls, fio gets errors when it waits for requests.
+UNFILTERED = "--security-opt=seccomp=unconfined"
+MOUNTS = ("/usr:/usr:ro", f"{DATA}:/data:ro")
+QUADLETS = Path("/etc/containers/systemd")
+QUADLET = """\
+[Container]
+Image={image}
+Network=none
+Pull=never
+SeccompProfile=unconfined
+Volume={mounts[0]}
+Volume={mounts[1]}
+Exec={job}
+
+[Service]
+{service}
+
+[X-Sutro]
+ReadBandwidthMin={data} {floor}M
+"""
+
+
+class Podman:
+    """The containers of a test."""
+
+    def __init__(self, volume: Volume):
+        self.volume = volume
+        self.names: list[str] = []
+
+    def __call__(self, *words: str) -> str:
+        """Run the program as from a login: in a service it leaves the monitor in the service."""
+        return run("env", "--unset=INVOCATION_ID", "podman", *words, timeout_s=SLOW_S).strip()
+
+    def start(self, name: str, *options: str, manager: str = "systemd") -> str:
+        """Start a container that reads the volume; its ID."""
+        self.names.append(name)
+        mounts = [f"--volume={mount}" for mount in MOUNTS]
+        job = container.reads(len(self.names))
+        words = ("--detach", f"--name={name}", "--network=none", UNFILTERED, *mounts, *options)
+        return self(f"--cgroup-manager={manager}", "run", *words, IMAGE, *job)
+
+    def clear(self) -> None:
+        """Remove all containers; nothing of them is left."""
+        ids = self("ps", "--all", "--quiet", "--no-trunc").split()
+        self.names.clear()
+        if ids:
+            self("rm", "--force", "--time=0", *ids)
+            container.forgotten(*ids)
+
+
+def scope(container_id: str) -> str:
+    """The cgroup of a container."""
+    return f"/machine.slice/libpod-{container_id}.scope"
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Podman]:
+    """Podman with the settings of Debian, and an image."""
+    with ExitStack() as undo:
+        made = Podman(undo.enter_context(container.volume()))
+        made("import", str(container.root_tar(Path("/run/lab-podman.tar"))), IMAGE)
+        yield made
+
+
+@pytest.fixture
+def podman(engine: Podman) -> Iterator[Podman]:
+    """Podman without containers, before and after."""
+    yield engine
+    engine.clear()
+
+
+@pytest.fixture
+def quadlet() -> Iterator[Path]:
+    """The folder of Quadlets, whose services end with the test."""
+    QUADLETS.mkdir(parents=True, exist_ok=True)
+    yield QUADLETS
+    files = list(QUADLETS.glob("*.container"))
+    names = [file.stem for file in files]
+    for file in files:
+        file.unlink()
+    for verb in ("stop", "reset-failed"):
+        run("systemctl", verb, *(f"{name}*.service" for name in names), timeout_s=SLOW_S)
+    run("systemctl", "daemon-reload")
+    container.forgotten("libpod", *(f"{name}.service" for name in names))
+
+
+def test_weights_and_limits(podman: Podman) -> None:
+    """--cgroup-conf=io.weight is the weight, crun converts --blkio-weight; all have a limit."""
+    options = {"--cgroup-conf=io.weight=300": 300, "--blkio-weight=200": 1200, "": 100}
+    with container.policies("podman.policy"):
+        cgroups = {}
+        for number, (option, weight) in enumerate(options.items()):
+            name = podman.start(f"c{number}", *filter(None, [option]))
+            cgroups[weight] = scope(name)
+            unit = f"libpod-{name}.scope"
+            shown = run("systemctl", "show", "--property=IOWeight", "--value", unit).strip()
+            assert shown == (str(weight) if option else "[not set]")
+            container.becomes(scope(name), weight)
+        reason = f"IOWeight=300 of {Path(cgroups[300]).name}"
+        wanted = cgroups[300], {300}, {reason}
+        assert container.explained(Path(cgroups[300]).name) == wanted
+        times = podman.volume.device_time_ns([cgroups[n] for n in (1200, 300, 100)])
+        assert times[0] / times[2] == pytest.approx(12, rel=0.1)
+        assert times[1] / times[2] == pytest.approx(3, rel=0.1)
+        for cgroup in cgroups.values():
+            container.promised(cgroup, {"WriteBandwidthMax": (200 * 10**6, "stated")})
+            assert set(container.limits(cgroup).values()) == {
+                "rbps=max wbps=200000000 riops=max wiops=max"
+            }
+        # The process beside a container has a scope of its own, which the policy does not match.
+        monitor = f"libpod-conmon-{name}.scope"
+        assert monitor in container.known()
+        assert not container.stated(monitor)
+
+
+def test_tenants(podman: Podman) -> None:
+    """tenants.policy: a floor of the slice, whose share bounds its containers."""
+    with container.policies("tenants.policy"):
+        podman.start("a0", "--cgroup-parent=tenant-a.slice", "--cgroup-conf=io.weight=1000")
+        podman.start("b0", "--cgroup-parent=tenant-b.slice")
+        slices = [f"/tenant.slice/tenant-{name}.slice" for name in "ab"]
+        for one in slices:
+            found = container.reached(one, "ReadBandwidthMin", "held")
+            assert found["ReadBandwidthMin"][0] == found["WriteBandwidthMin"][0] == 10
+        assert podman.volume.ratio(*slices) == pytest.approx(1, rel=0.1)
+
+
+def test_quadlet(podman: Podman, quadlet: Path) -> None:
+    """A Quadlet is a service with a weight and a floor, a template is one for each instance."""
+    job = " ".join(container.reads())
+
+    def write(name: str, service: str, floor: int) -> None:
+        keys = {"service": service, "data": DATA, "floor": floor, "mounts": MOUNTS}
+        text = QUADLET.format(image=IMAGE, job=job, **keys)
+        (quadlet / f"{name}.container").write_text(text)
+
+    write("db", "IOWeight=300", 4)
+    write("worker@", "", 1)
+    run("systemctl", "daemon-reload")
+    services = {"db": ("/system.slice/db.service", 4)}
+    slices = "/system.slice/system-worker.slice"
+    services |= {f"worker@{n}": (f"{slices}/worker@{n}.service", 1) for n in (1, 2)}
+    run("systemctl", "start", *services, timeout_s=SLOW_S)
+    for cgroup, floor in services.values():
+        container.promised(cgroup, {"ReadBandwidthMin": (floor * 10**6, "held")})
+    assert "IOWeight=300" in run("systemctl", "show", "--property=IOWeight", "db.service")
+    (one,) = container.stated("db.service")
+    assert "/db.service:" in one["source"]
+
+
+def test_cgroupfs(podman: Podman) -> None:
+    """With the cgroup manager cgroupfs, a container is a cgroup below /libpod_parent."""
+    match = "[Match]\nCgroup=/libpod_parent/libpod-*\n[X-Sutro]\nWriteBandwidthMax=any 200M\n"
+    with container.policies(libpod=match):
+        options = ("--cgroup-conf=io.weight=300", "--cgroup-conf=io.weight=150")
+        heavy, light = (
+            f"/libpod_parent/libpod-{podman.start(f'c{n}', option, manager='cgroupfs')}"
+            for n, option in enumerate(options)
+        )
+        container.becomes(heavy, 300)
+        container.becomes(light, 150)
+        assert container.explained(heavy)[:2] == (heavy, {300})
+        container.promised(heavy, {"WriteBandwidthMax": (200 * 10**6, "stated")})
+        assert podman.volume.ratio(heavy, light) == pytest.approx(2, rel=0.05)
