@@ -187,7 +187,8 @@ class Cache:
             fd = os.open(self.root / "locks" / lock, os.O_RDWR | os.O_CREAT)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_tree(path)
+                if path.exists():  # no other run has removed it
+                    remove_tree(path)
             except BlockingIOError:
                 pass
             finally:

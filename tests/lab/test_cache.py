@@ -126,6 +126,28 @@ def test_old_artefacts_go_unless_they_are_in_use(tmp_path: Path) -> None:
     assert held.root == tmp_path
 
 
+def test_another_run_removes_the_same_artefact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the list of folders and the lock of this one."""
+    for number in range(cache.KEEP):
+        run = Cache(tmp_path)
+        run.artefact("kind", number, "", make(str(number)))
+        run.close()
+    oldest, lock = tmp_path / "kind" / key_of(0), tmp_path / "locks" / f"kind-{key_of(0)}"
+    os.utime(lock, (0, 0))
+    flock = cache.fcntl.flock
+
+    def after_another_run(fd: int, mode: int) -> None:
+        if Path(f"/proc/self/fd/{fd}").readlink() == lock:
+            cache.remove_tree(oldest)
+        flock(fd, mode)
+
+    monkeypatch.setattr(cache.fcntl, "flock", after_another_run)
+    Cache(tmp_path).artefact("kind", "one more", "", make("x"))
+    assert not oldest.exists()
+
+
 def test_clean_removes_everything(tmp_path: Path) -> None:
     root = tmp_path / "cache"
     opened = Cache(root)
