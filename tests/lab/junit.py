@@ -83,9 +83,10 @@ def read(report: Path) -> Results:
 def read_stage(report: Path, status: int, log: Path) -> Results:
     """The results of a stage that ended with a status and left a report."""
     results = read(report)
-    if not results.passed and not results.failed:
-        last_lines = "\n".join(tail(log))
-        results.failed[report.stem] = f"no test ran; see {log}\n{last_lines}".strip()
+    if not results.passed and set(results.failed) <= {report.stem}:
+        why = results.failed.get(report.stem, "no test ran")
+        ended = f"{why}; ended with status {status}; see {log}"
+        results.failed[report.stem] = "\n".join([ended, *tail(log)])
     if status != 0 and not results.failed:
         results.failed[report.stem] = f"ended with status {status}; see {log}"
     return results

@@ -43,6 +43,15 @@ def test_no_report_is_a_failure(tmp_path: Path, content: str | None) -> None:
     assert results.line() == "0 passed, 1 failed"
 
 
+def test_a_killed_program_is_reported_with_its_last_lines(tmp_path: Path) -> None:
+    """Without a report, the log is all there is to find the cause."""
+    log = tmp_path / "log"
+    log.write_text("test_a PASSED\ntest_b FAILED\n")
+    (text,) = junit.read_stage(tmp_path / "vm.xml", 137, log).failed.values()
+    assert "no report" in text and "status 137" in text
+    assert text.endswith("test_a PASSED\ntest_b FAILED")
+
+
 def test_bad_status_with_a_clean_report_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "vm.xml").write_text(suite('<testcase name="t"/>'))
     assert junit.read_stage(tmp_path / "vm.xml", 3, tmp_path).line() == "1 passed, 1 failed"
