@@ -37,7 +37,7 @@ POLICY_D = Path("/etc/sutro/policy.d")
 EXAMPLES = Path(__file__).resolve().parents[2] / "policies"
 # Engines on an emulated CPU that containers keep busy.
 SLOW_S = 240.0
-# A request of 64 KiB takes such a disk 13 ms, and many are in flight at the begin and at the end.
+# A disk takes 13 ms for its half of a request, and many are in flight at the begin and at the end.
 RAMP_S, MEASURE_S = 4.0, 20.0
 
 INIT = "#!/busybox sh\nexport PATH=/usr/bin:/bin\neval exec $JOB\n"
@@ -135,10 +135,18 @@ def root_tar(file: Path) -> Path:
     return file
 
 
+def job(file: str, seed: int) -> str:
+    """A job that reads the file of the volume as fast as it may.
+
+    Each request covers a chunk of both disks. With requests of one chunk, all those of a group are
+    at times on one disk, and the other group receives its time on the other one.
+    """
+    return fio(file, "randread", "128k", 32, seed=seed)
+
+
 def reads(seed: int = 1) -> list[str]:
-    """The words of a job that reads the file as fast as it may."""
-    job = fio("/data/file", "randread", "64k", 32, seed=seed)
-    return shlex.split(job.removeprefix("exec "))
+    """The words of that job in a container."""
+    return shlex.split(job("/data/file", seed).removeprefix("exec "))
 
 
 def weight(cgroup: str, file: str = "io.sutro.weight") -> int:

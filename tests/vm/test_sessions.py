@@ -17,7 +17,7 @@ import pytest
 from rig import container
 from rig.container import DATA, SLOW_S, Volume
 from rig.shell import run, wait_for
-from rig.unit import CGROUP_ROOT, fio
+from rig.unit import CGROUP_ROOT
 
 UIDS = {"anna": 2001, "ben": 2002}
 DROP_IN = Path("/etc/systemd/system/user@.service.d/50-io.conf")
@@ -37,7 +37,7 @@ class Users:
 
     def log_in(self, user: str, seed: int) -> None:
         """A session of a user in which a program reads."""
-        job = fio(f"{DATA}/file", "randread", "64k", 32, seed=seed)
+        job = container.job(f"{DATA}/file", seed)
         self.sessions.append(subprocess.Popen(["su", "--login", user, "--command", job]))
         folder = CGROUP_ROOT / slice_of(user)[1:]
         wait_for(lambda: list(folder.glob("session-*.scope")), f"a session of {user}", SLOW_S)
@@ -107,7 +107,7 @@ def test_units_of_a_user(users: Users) -> None:
     wait_for(Path("/run/user/2001/systemd/private").exists, "the manager of anna", SLOW_S, 0.5)
     cgroups = {}
     for seed, weight in enumerate((300, 100), start=1):
-        job = shlex.split(fio(f"{DATA}/file", "randread", "64k", 32, seed=seed))[1:]
+        job = shlex.split(container.job(f"{DATA}/file", seed))[1:]
         unit = f"job{weight}.service"
         users.manager("anna", f"--unit={unit}", f"--property=IOWeight={weight}", *job)
         cgroups[weight] = f"{home}/app.slice/{unit}"
