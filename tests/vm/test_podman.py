@@ -93,13 +93,14 @@ def quadlet() -> Iterator[Path]:
     QUADLETS.mkdir(parents=True, exist_ok=True)
     yield QUADLETS
     files = list(QUADLETS.glob("*.container"))
-    names = [file.stem for file in files]
+    # db*.service would be dbus.service as well.
+    names = [f"{file.stem}{'*' * file.stem.endswith('@')}.service" for file in files]
     for file in files:
         file.unlink()
     for verb in ("stop", "reset-failed"):
-        run("systemctl", verb, *(f"{name}*.service" for name in names), timeout_s=SLOW_S)
+        run("systemctl", verb, *names, timeout_s=SLOW_S)
     run("systemctl", "daemon-reload")
-    container.forgotten("libpod", *(f"{name}.service" for name in names))
+    container.forgotten("libpod", *(name.removesuffix("*.service") for name in names))
 
 
 def test_weights_and_limits(podman: Podman) -> None:
