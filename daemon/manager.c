@@ -83,6 +83,7 @@ static int load_conf(struct manager *m)
 	conf_free(m->conf);
 	m->conf = conf;
 	m->bus.conf = conf;
+	m->machine.max_sectors_kb = conf->max_sectors_kb;
 	return 0;
 }
 

@@ -95,8 +95,9 @@ static int work(struct bus *b, void *userdata, int fd)
 
 	text_add(&t, "sutrod %s%s\n", SUTRO_VERSION,
 		 b->machine->dry_run ? ", dry run" : "");
-	text_add(&t, "configuration: ReconcileSec=%llu Use=",
-		 (unsigned long long)b->conf->reconcile_usec / 1000000);
+	text_add(&t, "configuration: ReconcileSec=%llu MaxSectorsKB=%u Use=",
+		 (unsigned long long)b->conf->reconcile_usec / 1000000,
+		 b->conf->max_sectors_kb);
 	for (char **u = b->conf->use; u && *u; u++)
 		text_add(&t, "%s%s", u == b->conf->use ? "" : " ", *u);
 	text_add(&t, "\nquestions to systemd without answer: %zu\n",

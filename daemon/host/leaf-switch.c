@@ -115,8 +115,7 @@ static void finish(struct leaf_switch *s, int err)
 static int write_in_child(int fd, void *userdata)
 {
 	const struct leaf_switch *s = userdata;
-	int err = leaf_write_scheduler(&s->all->machine->roots, s->name,
-				       s->result.wanted);
+	int err = leaf_write(&s->all->machine->roots, s->name, &s->result);
 
 	return dprintf(fd, "%d", -err) < 0 ? -EIO : 0;
 }
@@ -208,8 +207,7 @@ int leaf_switch(struct leaf_switches *all, struct device *leaf, bool use,
 	if (is_under_way(all, leaf))
 		err = refuse(leaf, &result);
 	else
-		err = leaf_begin(&all->machine->roots, leaf, use,
-				 all->machine->dry_run, &result);
+		err = leaf_begin(all->machine, leaf, use, &result);
 	if (!err && result.wanted) {
 		err = add(all, leaf, use, &result, done, userdata);
 		if (!err) {

@@ -2,7 +2,7 @@
 #ifndef SUTRO_LEAF_H
 #define SUTRO_LEAF_H
 
-#include "host/topology.h"
+#include "host/machine.h"
 
 /* The time for a switch, after which the disk is reported. */
 #define LEAF_LIMIT_SEC 10U
@@ -11,12 +11,14 @@
  * struct leaf_result - the result of switching a leaf
  * @previous: the scheduler before
  * @wanted: the scheduler to be written, NULL: there is nothing to write
+ * @max_sectors_kb: the largest request to be written with it; 0: that stays
  * @changed: it has another scheduler now
  * @error: for people, NULL when all is well
  */
 struct leaf_result {
 	char *previous;
 	char *wanted;
+	unsigned int max_sectors_kb;
 	bool changed;
 	char *error;
 };
@@ -25,20 +27,22 @@ void leaf_result_done(struct leaf_result *r);
 
 /**
  * leaf_begin() - switch @leaf to sutro, or back to the scheduler that it had
- * @use: to sutro; the former scheduler is recorded
- * @ret: if it has @wanted, leaf_write_scheduler() and leaf_end() follow
+ * @use: to sutro; the former scheduler and size of requests are recorded
+ * @ret: if it has @wanted, leaf_write() and leaf_end() follow
  *
  * Return: 0, also with an error in @ret, or -ENOMEM.
  */
-int leaf_begin(const struct roots *roots, const struct device *leaf, bool use,
-	       bool dry_run, struct leaf_result *ret);
+int leaf_begin(const struct machine *m, const struct device *leaf, bool use,
+	       struct leaf_result *ret);
 
 /**
- * leaf_write_scheduler() - write the scheduler, which may take as long as the requests of the disk
+ * leaf_write() - write scheduler and size of @r, which may take as long as the requests of the disk
  * @leaf: its name
+ *
+ * Return: 0, or -errno of the scheduler; leaf_end() reports a size that was refused.
  */
-int leaf_write_scheduler(const struct roots *roots, const char *leaf,
-			 const char *scheduler);
+int leaf_write(const struct roots *roots, const char *leaf,
+	       const struct leaf_result *r);
 
 /**
  * leaf_end() - read the scheduler back, and complete @ret and the record

@@ -16,6 +16,7 @@
  * struct machine - the machine that the daemon serves
  * @roots: where its files are
  * @dry_run: nothing is written to it
+ * @max_sectors_kb: [Leaves] MaxSectorsKB=, of flash leaves in use; 0: they keep theirs
  * @event: the loop in which its events arrive
  * @topology: block devices; replaced when they change
  * @tree: cgroups, each with its policy
@@ -26,6 +27,7 @@
 struct machine {
 	struct roots roots;
 	bool dry_run;
+	unsigned int max_sectors_kb;
 	sd_event *event;
 	struct topology *topology;
 	struct cgroup_tree *tree;

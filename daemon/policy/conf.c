@@ -22,6 +22,10 @@
 
 #define RECONCILE_DEFAULT_SEC 60U
 #define RECONCILE_MAX_SEC 3600U
+/* As large as the kernel's read-ahead. The least that it accepts is a page. */
+#define MAX_SECTORS_DEFAULT_KB 128U
+#define MAX_SECTORS_LEAST_KB 4U
+#define MAX_SECTORS_MOST_KB 65536U
 
 struct source {
 	FILE *file;
@@ -79,6 +83,19 @@ static int parse_sec(struct conf *c, const char *value, void *field)
 	return 0;
 }
 
+static int parse_max_sectors(struct conf *c, const char *value, void *field)
+{
+	uint64_t kb;
+	int err = parse_u64(value, &kb);
+
+	if (err)
+		return err;
+	if (kb && (kb < MAX_SECTORS_LEAST_KB || kb > MAX_SECTORS_MOST_KB))
+		return -ERANGE;
+	*(unsigned int *)field = kb;
+	return 0;
+}
+
 static int parse_resync(struct conf *c, const char *value, void *field)
 {
 	struct promise p = {};
@@ -117,6 +134,9 @@ static const struct key {
 } keys[] = {
 	{ "Leaves", "Use", parse_paths, offsetof(struct conf, use),
 	  "absolute paths or globs of devices, separated by spaces" },
+	{ "Leaves", "MaxSectorsKB", parse_max_sectors,
+	  offsetof(struct conf, max_sectors_kb),
+	  "KiB, 4 to 65536, or 0 for the size of the disk" },
 	{ "Capacity", "Device", parse_capacity,
 	  offsetof(struct conf, capacities),
 	  "a path, then one or more of read=, write=, read-iops= and "
@@ -227,6 +247,7 @@ int conf_load(const struct roots *roots, struct conf **ret, char ***errors)
 
 	if (!c)
 		return -ENOMEM;
+	c->max_sectors_kb = MAX_SECTORS_DEFAULT_KB;
 	c->reconcile_usec = RECONCILE_DEFAULT_SEC * 1000000ULL;
 	err = load_file(c, roots->conf, errors);
 	if (!err)

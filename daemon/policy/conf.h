@@ -11,6 +11,7 @@
 /**
  * struct conf - sutrod.conf and its drop-ins
  * @use: [Leaves] Use=, paths and globs of the devices whose leaves are switched
+ * @max_sectors_kb: [Leaves] MaxSectorsKB=, the largest request of flash leaves; 0: as they are
  * @resync: [Daemon] ResyncWeight=, weights of resync.slice; none: it is not used
  * @capacities: [Capacity] Device=, the rates that devices can promise
  * @refuse: [Capacity] Admission=refuse, SetPolicy fails beyond that
@@ -18,6 +19,7 @@
  */
 struct conf {
 	char **use;
+	unsigned int max_sectors_kb;
 	struct promises resync;
 	struct capacities capacities;
 	bool refuse;

@@ -22,9 +22,10 @@ LATE = "/dev/sdd: the disk has not finished its requests in 10 s."
 UNDER_WAY = "/dev/sdd: its scheduler is being switched already. Try it again in some seconds."
 USE = "absolute paths or globs of devices, separated by spaces"
 SECONDS = "seconds, 1 to 3600"
+SIZES = "KiB, 4 to 65536, or 0 for the size of the disk"
 KEYS = (
-    "[Leaves] Use=, [Capacity] Device=, [Capacity] Admission=, [Daemon] ResyncWeight=, "
-    "[Daemon] ReconcileSec="
+    "[Leaves] Use=, [Leaves] MaxSectorsKB=, [Capacity] Device=, [Capacity] Admission=, "
+    "[Daemon] ResyncWeight=, [Daemon] ReconcileSec="
 )
 
 
@@ -72,6 +73,75 @@ def test_use_and_release(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> 
     ]
     assert (machine.scheduler("sda"), machine.scheduler("sdb")) == ("none", "mq-deadline")
     assert managed(sutrod) == change(sutrod, "Release") == []
+
+
+def max_sectors(machine: Machine, leaf: str, kb: int | None = None, rotational: int = 0) -> int:
+    """The largest request of a disk; kb: set it as a program other than sutrod does."""
+    queue = f"/sys/class/block/{leaf}/queue"
+    if kb is not None:
+        machine.write(f"{queue}/rotational", f"{rotational}\n")
+        machine.write(f"{queue}/max_sectors_kb", f"{kb}\n")
+    return int(machine.at(f"{queue}/max_sectors_kb").read_text())
+
+
+@pytest.mark.parametrize(
+    ("conf", "before", "rotational", "in_use"),
+    [
+        ("", 1280, 0, 128),
+        ("[Leaves]\nMaxSectorsKB=256\n", 1280, 0, 256),
+        ("[Leaves]\nMaxSectorsKB=0\n", 1280, 0, 1280),
+        ("", 64, 0, 64),
+        ("", 1280, 1, 1280),
+    ],
+    ids=["default", "configured", "off", "smaller", "rotational"],
+)
+def test_size_of_requests(
+    machine: Machine, sutrod: Sutrod, conf: str, before: int, rotational: int, in_use: int
+) -> None:
+    """A flash disk in use has small requests, and its own size after its release."""
+    machine.set_scheduler("sdd", "mq-deadline")
+    max_sectors(machine, "sdd", before, rotational)
+    machine.write(CONF, conf)
+    sutrod.start()
+    assert change(sutrod, "Use", "/dev/sdd") == [("sdd", "sutro", "mq-deadline", True)]
+    assert max_sectors(machine, "sdd") == in_use
+    assert change(sutrod, "Use", "/dev/sdd") == [("sdd", "sutro", "sutro", False)]
+    # A daemon that takes over has the size of its predecessor's record.
+    sutrod.stop(signal.SIGKILL)
+    machine.write(CONF, "")
+    sutrod.start()
+    assert max_sectors(machine, "sdd") == in_use
+    assert change(sutrod, "Release", "/dev/sdd") == [("sdd", "mq-deadline", "sutro", True)]
+    assert max_sectors(machine, "sdd") == before
+
+
+def test_size_that_others_set_stays(machine: Machine, sutrod: Sutrod) -> None:
+    max_sectors(machine, "sdd", 1280)
+    sutrod.start()
+    change(sutrod, "Use", "/dev/sdd")
+    max_sectors(machine, "sdd", 512)
+    change(sutrod, "Release", "/dev/sdd")
+    assert max_sectors(machine, "sdd") == 512
+
+
+def test_size_of_a_leaf_that_others_switched(machine: Machine, sutrod: Sutrod) -> None:
+    """One that udev switched to sutro has small requests, too; one switched back has its own."""
+    machine.set_scheduler("sdd", "sutro")
+    max_sectors(machine, "sdd", 1280)
+    sutrod.start()
+    assert change(sutrod, "Use", "/dev/sdd") == [("sdd", "sutro", "sutro", False)]
+    assert max_sectors(machine, "sdd") == 128
+    machine.set_scheduler("sdd", "bfq")
+    assert change(sutrod, "Release", "/dev/sdd") == [("sdd", "bfq", "bfq", False)]
+    assert max_sectors(machine, "sdd") == 1280
+
+
+def test_size_that_the_disk_refuses(machine: Machine, sutrod: Sutrod) -> None:
+    max_sectors(machine, "sdd", 1280)
+    machine.fault("queue/max_sectors_kb", "ignore")
+    sutrod.start()
+    assert change(sutrod, "Use", "/dev/sdd") == [("sdd", "sutro", "none", True)]
+    assert "/dev/sdd: max_sectors_kb stays 1280, wanted 128." in sutrod.log()
 
 
 def test_leaf_with_the_scheduler_is_released_to_none(sutrod: Sutrod) -> None:
@@ -282,7 +352,8 @@ def test_order_of_configuration_files(machine: Machine, sutrod: Sutrod) -> None:
     def reads(file: str, text: str, use: str, seconds: int = 60) -> None:
         machine.write(file, text)
         sutrod.call("Reload")
-        assert f"configuration: ReconcileSec={seconds} Use={use}\n" in sutrod.call("Dump")
+        text = f"ReconcileSec={seconds} MaxSectorsKB=128 Use={use}"
+        assert f"configuration: {text}\n" in sutrod.call("Dump")
 
     reads(CONF, "# nothing\n[Leaves]\nUse=/a  /b/*\nUse=/c\n; more\n", "/a /b/* /c")
     reads(CONF, "[Daemon]\nReconcileSec=5\n[Leaves]\nUse=/a\nUse=\nUse=/m\n", "/m", 5)
@@ -308,6 +379,13 @@ def test_order_of_configuration_files(machine: Machine, sutrod: Sutrod) -> None:
             ],
         ),
         (
+            "[Leaves]\n" + "".join(f"MaxSectorsKB={kb}\n" for kb in ("3", "128K", "65537", "")),
+            [
+                (line, f"[Leaves] MaxSectorsKB={kb}", SIZES)
+                for line, kb in enumerate(("3", "128K", "65537", ""), 2)
+            ],
+        ),
+        (
             "[Leaves]\nUser=/dev/sda\n[Leafs]\nUse=/dev/sda\n",
             [(2, "[Leaves] User=/dev/sda", KEYS), (4, "[Leafs] Use=/dev/sda", KEYS)],
         ),
@@ -317,7 +395,7 @@ def test_order_of_configuration_files(machine: Machine, sutrod: Sutrod) -> None:
         ),
         ("[Leaves]\nUse=/" + 400 * "x" + "\nUse=/dev/sda\n", [(2, "", "the line is too long; ")]),
     ],
-    ids=["path", "seconds", "keys", "line", "length"],
+    ids=["path", "seconds", "sizes", "keys", "line", "length"],
 )
 def test_mistakes_in_configuration_files(
     machine: Machine, sutrod: Sutrod, text: str, mistakes: list[tuple[int, str, str]]
@@ -329,7 +407,7 @@ def test_mistakes_in_configuration_files(
         machine.write(f"/etc/sutro/sutrod.conf.d/{number}.conf", mistake)
     sutrod.start()
     use = "/dev/sda " if "\nUse=/dev/sda\n" in text.replace("[Leafs]\nUse", "") else ""
-    assert f"ReconcileSec=60 Use={use}/dev/1 /dev/2\n" in sutrod.call("Dump")
+    assert f"ReconcileSec=60 MaxSectorsKB=128 Use={use}/dev/1 /dev/2\n" in sutrod.call("Dump")
     lines = [line for line in sutrod.log().splitlines() if ".conf" in line]
     wanted = [(f"{CONF}:{line}: ", words, f'": {allowed}') for line, words, allowed in mistakes]
     wanted += [

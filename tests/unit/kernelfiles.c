@@ -277,6 +277,8 @@ static int write_kernel_file(const char *root, const char *path,
 		pause();
 	if (g_str_has_suffix(path, "/scheduler"))
 		return write_scheduler(path, text);
+	if (g_str_has_suffix(path, "/max_sectors_kb"))
+		return spill(path, O_TRUNC, text), 0;
 	if (g_str_has_suffix(path, "/io.max"))
 		return write_max(root, path, text);
 	if (g_str_has_suffix(path, "/io.sutro.class"))
@@ -323,9 +325,11 @@ int fsync(int fd)
 static bool is_kernel_file(const char *root, const char *path)
 {
 	static const char *const names[] = {
-		"io.max",	    "io.sutro.class", "io.sutro.reserve",
-		"io.sutro.latency", "io.weight",      "io.bfq.weight",
-		"io.sutro.weight",  "scheduler",      NULL
+		"io.max",	    "io.sutro.class",
+		"io.sutro.reserve", "io.sutro.latency",
+		"io.weight",	    "io.bfq.weight",
+		"io.sutro.weight",  "scheduler",
+		"max_sectors_kb",   NULL
 	};
 	g_autofree char *name = g_path_get_basename(path);
 

@@ -32,10 +32,10 @@ def files_named_sutro() -> list[str]:
     return found
 
 
-def schedulers() -> dict[str, str]:
-    """The active scheduler of each disk."""
+def schedulers() -> dict[str, tuple[str, str]]:
+    """The active scheduler of each disk, and its largest request."""
     return {
-        path.parts[3]: active[1]
+        path.parts[3]: (active[1], path.with_name("max_sectors_kb").read_text())
         for path in Path("/sys/block").glob("*/queue/scheduler")
         if (active := re.search(r"\[([\w-]+)\]", path.read_text()))
     }
@@ -50,7 +50,7 @@ def test_purge_leaves_nothing(disk: Callable[..., ModelDisk]) -> None:
     run("sutroctl", "use", one.node)
     run("sutroctl", "policy", "set", "init.scope", "Class=be")
     assert Path("/etc/sutro/policy.control/init.scope.policy").exists()
-    assert "sutro" in schedulers().values()
+    assert schedulers()["ssd0"] == ("sutro", "128\n") != before["ssd0"]
 
     purge()
     assert schedulers() == before

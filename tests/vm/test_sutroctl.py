@@ -8,6 +8,7 @@ import json
 import os
 import struct
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from rig.shell import run
 from rig.unit import fio
 
 LEAVES = {"/dev/ssd0", "/dev/ssd1"}
+MAX_SECTORS_KB = 128
 STRIPE = {"kind": "striped", "name": "str", "over": ["ssd0", "ssd1"]}
 
 
@@ -30,18 +32,26 @@ def stripe(disk, stack, daemon: None):
     return stack([disk("ssd", f"ssd{n}", bus_kbps=20000) for n in range(2)], STRIPE)
 
 
+def settings() -> list[tuple[str, int]]:
+    """Scheduler and largest request of both leaves."""
+    queues = [Path("/sys/block", name, "queue") for name in ("ssd0", "ssd1")]
+    sizes = [int((queue / "max_sectors_kb").read_text()) for queue in queues]
+    return list(zip(map(scheduler.current, ("ssd0", "ssd1")), sizes, strict=True))
+
+
 @pytest.mark.first
 def test_use_and_release(stripe) -> None:
     """use switches both leaves of the volume, release gives them back; so does release --all."""
-    before = scheduler.current("ssd0")
+    before = settings()
+    assert before[0][1] > MAX_SECTORS_KB
     used = ask("use", stripe.top)
     assert {one["leaf"]: one["scheduler"] for one in used} == dict.fromkeys(LEAVES, "sutro")
-    assert [scheduler.current(name) for name in ("ssd0", "ssd1")] == ["sutro", "sutro"]
+    assert settings() == 2 * [("sutro", MAX_SECTORS_KB)]
     ask("release", stripe.top)
-    assert [scheduler.current(name) for name in ("ssd0", "ssd1")] == [before, before]
+    assert settings() == before
     bus.use(stripe.top)
     run("sutroctl", "release", "--all")
-    assert [scheduler.current(name) for name in ("ssd0", "ssd1")] == [before, before]
+    assert settings() == before
 
 
 @pytest.mark.first
