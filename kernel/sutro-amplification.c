@@ -14,7 +14,9 @@
  * times its entry of the table.  The three are sums over the busy windows of the last half
  * second: a drive works on writes long after they have completed, in windows that have
  * none.  Where the table explains half of the time or more, nothing is added: the work of
- * bus and flash overlaps, and a table is never exact.
+ * bus and flash overlaps, and a table is never exact.  Nor is anything added where the drive
+ * has no cache: its slow writes occupy a few channels, for which reads queue while other
+ * channels idle.  That time is lost to all, and no charge of writes would explain it.
  *
  *	A drive reads 34 MB/s, 1.9 ms for 64 KiB, and is nearly full.  Its cache takes a
  *	write of 4 KiB in 0.12 ms, and the flash needs 3 ms for it, most of them for
@@ -53,6 +55,8 @@ void sutro_amplification_learn(struct sutro_device *device, u64 elapsed_ns16)
 	u64 writes_ns16 = 0, missing_ns16;
 	unsigned int i;
 
+	if (!sums->has_cache)
+		return;
 	for (i = SUTRO_WRITE * SUTRO_SIZES; i < SUTRO_OTHER * SUTRO_SIZES; i++)
 		writes_ns16 += device->window.units_of[i] *
 			       sutro_cost_ns16(&device->costs, false, i);

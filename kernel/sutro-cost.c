@@ -399,6 +399,8 @@ static u64 sutro_window_complete(struct sutro_device *device,
 				 device->latency_ns +
 					 (cost_ns16 >> SUTRO_NS16_SHIFT));
 
+	if (sample->caches)
+		device->amplification.has_cache = true;
 	sutro_meter_complete(&device->meter, sample, cost_ns16);
 	if (device->probing || READ_ONCE(device->unseen) ||
 	    !device->window.start_ns) {

@@ -105,12 +105,14 @@ struct sutro_meter {
  * @others_ns16: charges of all but writes in them
  * @writes_ns16: charges of writes by the table
  * @times:	charge of a write in 1/SUTRO_UNIT of its entry of the table, 0 if it is its entry
+ * @has_cache:	the drive has completed a write that its cache may have taken
  */
 struct sutro_amplification {
 	u64 elapsed_ns16;
 	u64 others_ns16;
 	u64 writes_ns16;
 	u32 times;
+	bool has_cache;
 };
 
 /**

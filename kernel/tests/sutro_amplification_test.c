@@ -21,11 +21,12 @@ static struct sutro_device *probed_new(struct kunit *test)
 }
 
 static void complete_one(struct sutro_device *device, unsigned int class,
-			 u32 bytes, u64 now_ns)
+			 u32 bytes, bool caches, u64 now_ns)
 {
 	struct sutro_sample sample = {
 		.class = class,
 		.bytes = bytes,
+		.caches = caches,
 		.start_ns = now_ns - 50 * MS,
 		.now_ns = now_ns,
 	};
@@ -34,17 +35,24 @@ static void complete_one(struct sutro_device *device, unsigned int class,
 }
 
 /* The device is busy for @ns; a read and four writes complete every @took_ns. */
-static void work(struct sutro_device *device, u64 *now_ns, u64 ns, u64 took_ns)
+static void work_by(struct sutro_device *device, bool caches, u64 *now_ns,
+		    u64 ns, u64 took_ns)
 {
 	u64 end_ns = *now_ns + ns;
 	int i;
 
 	while (*now_ns < end_ns) {
 		*now_ns += took_ns;
-		complete_one(device, READ, READ_BYTES, *now_ns);
+		complete_one(device, READ, READ_BYTES, false, *now_ns);
 		for (i = 0; i < 4; i++)
-			complete_one(device, WRITE, WRITE_BYTES, *now_ns);
+			complete_one(device, WRITE, WRITE_BYTES, caches,
+				     *now_ns);
 	}
+}
+
+static void work(struct sutro_device *device, u64 *now_ns, u64 ns, u64 took_ns)
+{
+	work_by(device, true, now_ns, ns, took_ns);
 }
 
 static u64 write_ns(const struct sutro_device *device)
@@ -78,6 +86,16 @@ static void sutro_test_small_difference(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, write_ns(device), MS / 10);
 }
 
+/* Without a cache, a write is done when it completes: the time was lost by something else. */
+static void sutro_test_no_cache(struct kunit *test)
+{
+	struct sutro_device *device = probed_new(test);
+	u64 now_ns = SEC;
+
+	work_by(device, false, &now_ns, 2 * SEC, 10 * MS);
+	KUNIT_EXPECT_EQ(test, write_ns(device), MS / 10);
+}
+
 /* Without writes, no charge changes. */
 static void sutro_test_reads_alone(struct kunit *test)
 {
@@ -86,7 +104,7 @@ static void sutro_test_reads_alone(struct kunit *test)
 
 	while (now_ns < 3 * SEC) {
 		now_ns += 20 * MS;
-		complete_one(device, READ, READ_BYTES, now_ns);
+		complete_one(device, READ, READ_BYTES, false, now_ns);
 	}
 	KUNIT_EXPECT_EQ(test, write_ns(device), MS / 10);
 	KUNIT_EXPECT_EQ(test,
@@ -97,6 +115,7 @@ static void sutro_test_reads_alone(struct kunit *test)
 static struct kunit_case sutro_amplification_test_cases[] = {
 	KUNIT_CASE(sutro_test_missing_time),
 	KUNIT_CASE(sutro_test_small_difference),
+	KUNIT_CASE(sutro_test_no_cache),
 	KUNIT_CASE(sutro_test_reads_alone),
 	{}
 };

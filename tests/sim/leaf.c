@@ -470,7 +470,6 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq)
 		.now_ns = leaf->clock->now_ns,
 		.shallow = rq->shallow,
 		.caches = leaf->disk.drive.num.cache_kb &&
-			  leaf->core.tunables.rotational &&
 			  rq->op == SUTRO_WRITE,
 		.seeks = sutro_group_seeky(&group->core),
 	};
