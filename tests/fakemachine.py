@@ -171,17 +171,19 @@ class Clock:
                 end.close()
         self.ours = self.theirs = None
 
-    def settle(self, hold: bool = False) -> int:
+    def settle(self, hold: bool = False, look_ns: int = 0) -> int:
         """Let the daemon handle all that is there; return the time of its next timer.
 
-        With hold it handles nothing after that until it is called again.
+        With hold it handles nothing after that until it is called again. Each of its looks at what
+        is ready takes look_ns; it handles one thing after a look.
         """
         assert self.ours and self.theirs
         self.theirs.close()
-        self.ours.send(struct.pack("=QQ", self.now_ns, hold))
-        reply = self.ours.recv(8)
+        self.ours.send(struct.pack("=QQQ", self.now_ns, hold, look_ns))
+        reply = self.ours.recv(16)
         assert reply, "the daemon has ended"
-        return int(struct.unpack("=Q", reply)[0])
+        next_ns, self.now_ns = struct.unpack("=QQ", reply)
+        return int(next_ns)
 
     def elapse(self, seconds: float) -> None:
         """Let time pass, from one timer of the daemon to the next."""

@@ -11,9 +11,13 @@
  *
  * The test sends the new time. The process fires the timers that are due, handles all
  * that is ready, and when it would sleep it replies with the time of its next timer, or
- * UINT64_MAX. So after the reply no timer that was due is left to be handled. If the
- * test has requested that, the process then handles nothing before the next message:
+ * UINT64_MAX, and its own time. So after the reply no timer that was due is left to be handled. If
+ * the test has requested that, the process then handles nothing before the next message:
  * meanwhile the test changes files of which the process must not read a part.
+ *
+ * The process is infinitely fast, unless the test sends the time that each of its looks at what is
+ * ready takes. Then timers become due while it has much to do, as on a machine, but on each machine
+ * after the same work.
  *
  * Timers fire at their time. sd-event would delay each within its accuracy (250 ms by default), to a
  * moment that it derives from the boot ID of the host: times of samples and so the rates in them
@@ -60,12 +64,14 @@ add_time sd_event_add_time_relative;
  * @socket: to the test; -1: the real clocks are in use
  * @is_awaited: the test waits for a reply
  * @holds: after the reply nothing is handled before the next message
+ * @look_ns: time that each look at what is ready takes, until the reply
  * @due_ns: of each timer, NEVER if it is not armed
  */
 static struct {
 	int socket;
 	bool is_awaited;
 	bool holds;
+	uint64_t look_ns;
 	uint64_t now_ns;
 	int timers[TIMERS_MAX];
 	uint64_t due_ns[TIMERS_MAX];
@@ -173,13 +179,17 @@ int sd_event_add_time_relative(struct sd_event *event,
 
 static void reply(void)
 {
-	uint64_t next_ns = NEVER;
+	struct {
+		uint64_t next_ns;
+		uint64_t now_ns;
+	} message = { NEVER, virtual.now_ns };
 
 	for (size_t i = 0; i < TIMERS_MAX; i++)
-		if (virtual.due_ns[i] < next_ns)
-			next_ns = virtual.due_ns[i];
+		if (virtual.due_ns[i] < message.next_ns)
+			message.next_ns = virtual.due_ns[i];
 	virtual.is_awaited = false;
-	send(virtual.socket, &next_ns, sizeof(next_ns), MSG_NOSIGNAL);
+	virtual.look_ns = 0;
+	send(virtual.socket, &message, sizeof(message), MSG_NOSIGNAL);
 }
 
 /* Without a test at the other end the clock stands still. */
@@ -188,6 +198,7 @@ static void move(struct pollfd *p)
 	struct {
 		uint64_t now_ns;
 		uint64_t holds;
+		uint64_t look_ns;
 	} message;
 
 	if (recv(virtual.socket, &message, sizeof(message), 0) !=
@@ -197,6 +208,7 @@ static void move(struct pollfd *p)
 	}
 	virtual.now_ns = message.now_ns;
 	virtual.holds = message.holds;
+	virtual.look_ns = message.look_ns;
 	virtual.is_awaited = true;
 	fire_due();
 }
@@ -260,6 +272,8 @@ static int wait_for_events(int epoll, struct epoll_event *events, int n,
 	int r;
 
 	faults_pause();
+	virtual.now_ns += virtual.look_ns;
+	fire_due();
 	r = sleep_until_ready(epoll, may_sleep);
 	faults_resume();
 	return r < 0 ? r : syscall(SYS_epoll_wait, epoll, events, n, 0);
