@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Requests of every kind, and the order they are sent in: nothing is lost, each has its place."""
 
-import re
 import shlex
 import time
 
@@ -14,8 +13,6 @@ from rig.sutro import groups, knob, state
 from rig.unit import fio
 
 WEIGHT = "io.sutro.weight"
-# linux/fs.h
-BLKDISCARD = 0x1277
 DISCIPLINES = ("fifo", "deadline", "process")
 
 
@@ -128,45 +125,6 @@ def test_special_requests(tree: Subtree, disk, flags: str) -> None:
     special = fio(one.node, "randwrite", "16k", 8, runtime=3)
     other = fio(one.node, "randrw", "16k", 16, seed=2, runtime=3)
     finish([tree.child("a").run(f"{special} {flags}"), tree.child("b").run(other)])
-
-
-def test_discards_of_neighbours(tree: Subtree, disk) -> None:
-    """Adjacent discards of three cgroups stay three requests, whatever waits when they come.
-
-    The drive takes many ranges in a discard, and the third range follows the first one, which
-    follows the second one: merging both would free a request that waits.
-    """
-    one = disk(
-        "ssd", "req0", "sutro", read_us=20000, channels=1, queue_depth=1, discard_segments=16
-    )
-    reads = tree.child("reads").run(fio(one.node, "randread", "16k", 32))
-    wait_for(lambda: int(state(one)["queued"]) > 16, "reads wait", 60)
-    load = []
-    for number, mib in enumerate((9, 8, 10)):
-        group = tree.child(f"discards{number}")
-        group.write(WEIGHT, 1)
-        # blkdiscard(8) would read before.
-        span = f"struct.pack('QQ', {mib << 20}, {1 << 20})"
-        code = f"fcntl.ioctl(open('{one.node}', 'rb+'), {BLKDISCARD}, {span})"
-        load.append(group.run(f"exec python3 -c {shlex.quote(f'import fcntl, struct; {code}')}"))
-
-        def waits(path: str = group.cgroup) -> bool:
-            return groups(one).get(path, {}).get("slots") == "1"
-
-        # One waits before the next one comes.
-        wait_for(waits, "the discard waits", 60)
-    reads.terminate()
-    reads.wait()
-    finish(load)
-    for number in range(3):
-        stat = tree.folder / f"discards{number}" / "io.stat"
-        # The kernel collects the counters of its CPUs some time after the requests.
-        counted = rf"^{one.devno} .*\bdios=1\b"
-        wait_for(
-            lambda file=stat, line=counted: re.search(line, file.read_text(), re.M),
-            f"one discard in {stat}",
-            60,
-        )
 
 
 def test_passthrough(tree: Subtree, disk) -> None:
