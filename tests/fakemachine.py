@@ -279,14 +279,24 @@ class Machine:
         text = self.at(f"/sys/class/block/{name}/queue/scheduler").read_text()
         return text.split("[")[1].split("]")[0]
 
+    def raid(self, name: str, devno: str, slaves: str, level: str, sectors: int = 2097152) -> None:
+        """An array of md."""
+        self.disk(name, devno, slaves=slaves, sectors=sectors)
+        self.write(f"/sys/devices/virtual/block/{name}/md/level", level + "\n")
+
+    def mapped(
+        self, name: str, devno: str, slaves: str, label: str, uuid: str, sectors: int = 2097152
+    ) -> None:
+        """A device of the device mapper, /dev/mapper/LABEL."""
+        self.disk(name, devno, slaves=slaves, sectors=sectors)
+        self.write(f"/sys/devices/virtual/block/{name}/dm/name", label + "\n")
+        self.write(f"/sys/devices/virtual/block/{name}/dm/uuid", uuid + "\n")
+        self.link(f"/dev/mapper/{label}", f"../{name}")
+
     def stripe(self, name: str, devno: str, slaves: str, label: str) -> None:
         """A striped logical volume, /dev/mapper/LABEL."""
-        self.disk(name, devno, slaves=slaves)
-        block = f"/sys/devices/virtual/block/{name}"
-        self.write(f"{block}/dm/name", label + "\n")
-        self.write(f"{block}/dm/uuid", "LVM-" + 64 * "a" + "\n")
-        self.write(f"{block}/queue/optimal_io_size", "131072\n")
-        self.link(f"/dev/mapper/{label}", f"../{name}")
+        self.mapped(name, devno, slaves, label, "LVM-" + 64 * "a")
+        self.write(f"/sys/devices/virtual/block/{name}/queue/optimal_io_size", "131072\n")
         self.link("/dev/" + label.replace("-", "/"), f"../{name}")
 
     def mount(self, point: str, devno: str, kind: str, source: str) -> None:

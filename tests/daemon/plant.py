@@ -5,6 +5,7 @@ The clock of the daemon is virtual: between two of its timers the disks divide t
 backlogged units, by the weights in their files, and move the counters that it samples.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,3 +142,24 @@ def crowd(systemd: Systemd, plant: Plant, running: bool = True) -> str:
     for n in range(4):
         plant.add(f"big{n}", systemd.start(f"big{n}.service", 1000))
     return db
+
+
+def divide(
+    machine: Machine, sutrod: Sutrod, disks: Mapping[str, str], parts: Mapping[str, float]
+) -> None:
+    """Let each disk (name: number) serve 50 MB/s of reads, and each cgroup have a part of that."""
+    done = 0.0
+
+    def serve(seconds: float) -> None:
+        nonlocal done
+        done += seconds * 50 * MB
+        for cgroup, part in {"": 1.0, "/system.slice": 1.0, **parts}.items():
+            counts = f"rbytes={int(done * part)} wbytes=0 rios={int(done * part) // 65536} wios=0"
+            text = "".join(f"{devno} {counts}\n" for devno in disks.values())
+            machine.write(f"/sys/fs/cgroup{cgroup}/io.stat", text)
+        busy_ms = 1000 + int(done / 50 / MB * 1000)
+        for disk in disks:
+            machine.write(f"/sys/class/block/{disk}/stat", f"0 0 0 0 0 0 0 0 0 {busy_ms} 0\n")
+            machine.write(f"/sys/class/block/{disk}/inflight", "       64        0\n")
+
+    sutrod.clock.loads.append(serve)

@@ -167,8 +167,7 @@ def test_partition_of_an_array_is_counted_at_the_array(
     machine: Machine, systemd: Systemd, sutrod: Sutrod
 ) -> None:
     """Not at the first of its disks."""
-    machine.disk("md0", "9:0", slaves="sda sdb")
-    machine.write("/sys/devices/virtual/block/md0/md/level", "raid0\n")
+    machine.raid("md0", "9:0", "sda sdb", "raid0")
     machine.partition("md0", "md0p1", "259:1")
     db = systemd.start("db.service", 100)
     done = 0.0

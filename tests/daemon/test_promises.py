@@ -17,6 +17,7 @@ from plant import (
     TICK_S,
     Plant,
     crowd,
+    divide,
     hold,
     promise,
     set_policy,
@@ -283,23 +284,12 @@ def test_own_writes_cause_no_request(machine: Machine, systemd: Systemd, sutrod:
     big = systemd.start("big.service", 1000)
     sutrod.start()
     set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/sda 60M")
-    done = 0.0
-
-    def serve(seconds: float) -> None:
-        """The unit db reads a tenth, big the rest."""
-        nonlocal done
-        done += seconds * 50 * MB
-        for cgroup, part in (("", 1.0), ("/system.slice", 1.0), (db, 0.1), (big, 0.9)):
-            text = f"8:0 rbytes={int(done * part)} wbytes=0 rios={int(done) // MB} wios=0\n"
-            machine.write(f"/sys/fs/cgroup{cgroup}/io.stat", text)
-        busy_ms = 1000 + int(done / 50 / MB * 1000)
-        machine.write("/sys/class/block/sda/stat", f"0 0 0 0 0 0 0 0 0 {busy_ms} 0\n")
+    divide(machine, sutrod, {"sda": "8:0"}, {db: 0.1, big: 0.9})
 
     def lines() -> list[str]:
         """The weights that follow from the rates."""
         return [line for line in machine.weights(db, "io.weight") if line.startswith("8:0 ")]
 
-    sutrod.clock.loads.append(serve)
     sutrod.until(lambda: bool(lines()), SETTLES_S)
     first = lines()
     sutrod.until(lambda: lines() != first, SETTLES_S)

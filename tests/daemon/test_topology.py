@@ -79,16 +79,11 @@ def machine(tmp_path: Path) -> Machine:
     m.disk("cciss!c0d0", "104:0")
     for disk, name, devno in (("sda", "sda1", 1), ("sda", "sda2", 2), ("sdb", "sdb1", 17)):
         m.partition(disk, name, f"8:{devno}")
-    m.disk("md127", "9:127", slaves="sda2 sdb1")
-    m.write(f"{BLOCK}/md127/md/level", "raid1\n")
+    m.raid("md127", "9:127", "sda2 sdb1", "raid1")
     for n, level in enumerate(ARRAYS):
-        m.disk(f"md{n}", f"9:{n}", slaves="sda sdb sdc")
-        m.write(f"{BLOCK}/md{n}/md/level", level + "\n")
+        m.raid(f"md{n}", f"9:{n}", "sda sdb sdc", level)
     for n, (slaves, label, uuid, _, _) in enumerate(MAPPED):
-        m.disk(f"dm-{n}", f"254:{n}", slaves=slaves)
-        m.write(f"{BLOCK}/dm-{n}/dm/name", label + "\n")
-        m.write(f"{BLOCK}/dm-{n}/dm/uuid", uuid + "\n")
-        m.link(f"/dev/mapper/{label}", f"../dm-{n}")
+        m.mapped(f"dm-{n}", f"254:{n}", slaves, label, uuid)
     m.write(f"{BLOCK}/dm-1/queue/optimal_io_size", "131072\n")
     m.at(f"{BLOCK}/dm-13/mq").mkdir()
     m.disk("bcache0", "251:0", slaves="sda1 sdc")

@@ -7,7 +7,7 @@ Documentation/guides/without-module.rst has what holds there.
 import dbus
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
-from plant import MB, SETTLES_S, promise, set_policy, state
+from plant import SETTLES_S, divide, promise, set_policy, state
 
 
 @pytest.fixture
@@ -44,23 +44,7 @@ def big(machine: Machine, systemd: Systemd, sutrod: Sutrod, a: str) -> str:
     cgroup = systemd.start("big.service", 1000)
     for file in machine.at(f"/sys/fs/cgroup{cgroup}").glob("io.sutro.*"):
         file.unlink()
-    disks = {"sdc": "8:32", "sdd": "8:48"}
-    done = 0.0
-
-    def serve(seconds: float) -> None:
-        """50 MB a second of each."""
-        nonlocal done
-        done += seconds * 50 * MB
-        for path, part in (("", 1.0), ("/system.slice", 1.0), (a, 0.1), (cgroup, 0.9)):
-            counts = f"rbytes={int(done * part)} wbytes=0 rios={int(done * part) // 65536} wios=0"
-            text = "".join(f"{devno} {counts}\n" for devno in disks.values())
-            machine.write(f"/sys/fs/cgroup{path}/io.stat", text)
-        busy_ms = 1000 + int(done / 50 / MB * 1000)
-        for disk in disks:
-            machine.write(f"/sys/class/block/{disk}/stat", f"0 0 0 0 0 0 0 0 0 {busy_ms} 0\n")
-            machine.write(f"/sys/class/block/{disk}/inflight", "       64        0\n")
-
-    sutrod.clock.loads.append(serve)
+    divide(machine, sutrod, {"sdc": "8:32", "sdd": "8:48"}, {a: 0.1, cgroup: 0.9})
     return cgroup
 
 

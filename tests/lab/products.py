@@ -113,16 +113,18 @@ def debs(cache: Cache, source: Path, recipe: Recipe | None = None, *, version: s
             shutil.copyfile(deb, folder / deb.name)
         remove_tree(folder / "work")
 
-    key = {
-        "root": recipe.key(),
-        "files": digest_files(source, names),
-        "script": (RECIPES / "package").read_text(),
-    }
+    key = _key(source, recipe, names, "package")
     what = "packages: building sutro and its DKMS packages"
     if version:
         key["version"] = version
         kind, what = f"{kind}-former", f"{what} as version {version}"
     return cache.artefact(kind, key, what, build)
+
+
+def _key(source: Path, recipe: Recipe, names: list[str], script: str) -> dict[str, Any]:
+    """The inputs of a product: a tree, files of the clone, and a script in that tree."""
+    files, text = digest_files(source, names), (RECIPES / script).read_text()
+    return {"root": recipe.key(), "files": files, "script": text}
 
 
 def renumber(clone: Path, version: str) -> None:
@@ -166,11 +168,7 @@ def cri_client(cache: Cache, source: Path) -> Path:
         shutil.copyfile(folder / "work/cri", folder / "cri")
         remove_tree(folder / "work")
 
-    key = {
-        "root": package_nri_recipe().key(),
-        "files": digest_files(source, names),
-        "script": (RECIPES / "cri").read_text(),
-    }
+    key = _key(source, package_nri_recipe(), names, "cri")
     return cache.artefact("cri", key, "nri: building a client of containerd", build)
 
 
@@ -193,11 +191,7 @@ def test_modules(cache: Cache, source: Path, recipe: Recipe) -> Path | None:
             shutil.copyfile(module, folder / module.name)
         remove_tree(folder / "work")
 
-    key = {
-        "root": recipe.key(),
-        "files": digest_files(source, names),
-        "script": (RECIPES / "modules").read_text(),
-    }
+    key = _key(source, recipe, names, "modules")
     kind = recipe.name.replace("image", "modules", 1)
     return cache.artefact(kind, key, f"model disk: building modeldisk.ko for {recipe.name}", build)
 
@@ -224,11 +218,7 @@ def crowd(cache: Cache, source: Path) -> Path:
         shutil.copyfile(folder / "work/crowd", folder / "crowd")
         remove_tree(folder / "work")
 
-    key = {
-        "root": build_recipe().key(),
-        "files": digest_files(source, [CROWD]),
-        "script": (RECIPES / "crowd").read_text(),
-    }
+    key = _key(source, build_recipe(), [CROWD], "crowd")
     return cache.artefact("crowd", key, "bench: building the load of scale", build)
 
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rig import bus
 from rig.modeldisk import ModelDisk, Usage
@@ -87,12 +87,36 @@ class Volume:
         return one / other
 
 
+class Engine:
+    """An engine of containers, and those of a test."""
+
+    # The words that run the program, and those that remove containers at once.
+    PROGRAM: ClassVar[tuple[str, ...]]
+    REMOVE: ClassVar[tuple[str, ...]] = ("rm", "--force")
+
+    def __init__(self, volume: Volume):
+        self.volume = volume
+        self.names: list[str] = []
+
+    def __call__(self, *words: str, stdin: str = "") -> str:
+        """Run the program."""
+        return run(*self.PROGRAM, *words, stdin=stdin, timeout_s=SLOW_S).strip()
+
+    def clear(self) -> None:
+        """Remove all containers; nothing of them is left."""
+        ids = self("ps", "--all", "--quiet", "--no-trunc").split()
+        self.names.clear()
+        if ids:
+            self(*self.REMOVE, *ids)
+            forgotten(*ids)
+
+
 @contextmanager
-def volume() -> Iterator[Volume]:
-    """The volume with its file; sutrod runs and uses it."""
+def volume(kbps: int = KBPS) -> Iterator[Volume]:
+    """The volume with its file, on disks of this speed; sutrod runs and uses it."""
     with ExitStack() as undo:
         disks = [
-            ModelDisk(f"ssd{n}", "ssd", {"size_mb": 64, "bus_kbps": KBPS, "seed": n + 1})
+            ModelDisk(f"ssd{n}", "ssd", {"size_mb": 64, "bus_kbps": kbps, "seed": n + 1})
             for n in range(2)
         ]
         for one in disks:

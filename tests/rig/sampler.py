@@ -181,6 +181,18 @@ class Sampler:
         return self.used(("idle",), from_s, to_s) / jiffies if jiffies else 0.0
 
 
+def mbps_by_window(
+    disks: Sequence[ModelDisk], units: Sequence[Unit], devno: str, seconds: float, window_s: float
+) -> dict[str, list[float]]:
+    """The bandwidth of each unit in each window of the next seconds, half a second apart."""
+    began = time.monotonic()
+    with Sampler(disks, units, devno) as watch:
+        time.sleep(seconds)
+    ended = time.monotonic()
+    starts = [began + 0.5 * n for n in range(int((ended - began - window_s) / 0.5))]
+    return {u.name: [watch.mbps(u.name, t, t + window_s) for t in starts] for u in units}
+
+
 def device_time_ns(
     disk: ModelDisk, cgroups: Sequence[str], ramp_s: float, measure_s: float
 ) -> dict[str, int]:

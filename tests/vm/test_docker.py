@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from rig import container
-from rig.container import DATA, SLOW_S, Volume
+from rig.container import DATA, SLOW_S, Engine
 from rig.shell import run
 
 IMAGE = "lab"
@@ -22,16 +22,10 @@ SETTINGS = Path("/etc/docker/daemon.json")
 OFFLINE = {"bridge": "none", "iptables": False, "ip6tables": False}
 
 
-class Docker:
+class Docker(Engine):
     """The daemon, and the containers of a test."""
 
-    def __init__(self, volume: Volume):
-        self.volume = volume
-        self.names: list[str] = []
-
-    def __call__(self, *words: str) -> str:
-        """Run the client."""
-        return run("docker", *words, timeout_s=SLOW_S).strip()
+    PROGRAM = ("docker",)
 
     def start(self, name: str, *options: str) -> str:
         """Start a container that reads the volume; its ID."""
@@ -39,14 +33,6 @@ class Docker:
         mounts = ("--volume=/usr:/usr:ro", f"--volume={DATA}:/data:ro", "--network=none")
         job = container.reads(len(self.names))
         return self("run", "--detach", f"--name={name}", *mounts, *options, IMAGE, *job)
-
-    def clear(self) -> None:
-        """Remove all containers; nothing of them is left."""
-        ids = self("ps", "--all", "--quiet", "--no-trunc").split()
-        self.names.clear()
-        if ids:
-            self("rm", "--force", *ids)
-            container.forgotten(*ids)
 
 
 def scope(container_id: str) -> str:

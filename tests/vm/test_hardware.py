@@ -11,7 +11,6 @@ import json
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import Any
 
 import pytest
 from rig import bus, scheduler
+from rig.crowd import Watcher
 from rig.modeldisk import ModelDisk, Truth
 from rig.shell import run, wait_for
 from rig.stack import Stack
@@ -30,7 +30,6 @@ CGROUPS = "/sutrotest.slice/"
 # An emulated CPU can keep it busy with requests of 64 KiB.
 DISK = {"size_mb": 512, "bus_kbps": 20000}
 STRIPE = {"kind": "striped", "name": "str", "over": ["ssd0", "ssd1"]}
-PERIOD_S = 0.25
 MEASURE_S = "8"
 PATIENCE_S = 600.0
 NR_REQUESTS = 77
@@ -47,25 +46,19 @@ def package() -> Iterator[None]:
     run("dpkg", "--purge", "sutro-tests")
 
 
-class Watched:
-    """The truth of a disk over time, in a thread."""
+class Watched(Watcher):
+    """The truth of a disk over time."""
+
+    PERIOD_S = 0.25
 
     def __init__(self, disk: ModelDisk) -> None:
-        self._disk, self._ending = disk, threading.Event()
+        super().__init__()
+        self._disk = disk
         self.samples: list[tuple[float, Truth]] = []
-        self._thread = threading.Thread(target=self._watch)
 
-    def __enter__(self) -> "Watched":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ending.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._ending.wait(PERIOD_S):
-            self.samples.append((time.monotonic(), self._disk.truth()))
+    def look(self) -> None:
+        """Take a sample."""
+        self.samples.append((time.monotonic(), self._disk.truth()))
 
     def time_ns(self, cgroup: str, from_s: float, to_s: float) -> float:
         """Device time between two moments, interpolated."""

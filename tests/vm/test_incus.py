@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from rig import container
-from rig.container import DATA, SLOW_S, Volume
+from rig.container import DATA, SLOW_S, Engine
 from rig.shell import run
 
 IMAGE = "lab"
@@ -34,16 +34,10 @@ PRESEED = {
 }
 
 
-class Incus:
+class Incus(Engine):
     """The daemon, and the containers of a test."""
 
-    def __init__(self, volume: Volume):
-        self.volume = volume
-        self.names: list[str] = []
-
-    def __call__(self, *words: str, stdin: str = "") -> str:
-        """Run the client."""
-        return run("incus", *words, stdin=stdin, timeout_s=SLOW_S).strip()
+    PROGRAM = ("incus",)
 
     def start(self, name: str, *options: str, project: str = "default") -> str:
         """Start a container that reads the volume; its cgroup."""

@@ -3,7 +3,7 @@
 
 All pods have one volume, a file system on an LVM stripe, where the kubelet would mount it:
 
-    /var/lib/kubelet/pods/UID/volumes/kubernetes.io~local-volume/data -> /srv/scratch
+    /var/lib/kubelet/pods/UID/volumes/kubernetes.io~local-volume/data -> /srv/data
 
 There is no API server in the guest.
 """
@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import io
 import json
-import shlex
 import shutil
 import tarfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from hashlib import sha256
@@ -23,20 +21,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import bus
-from rig.modeldisk import ModelDisk
-from rig.sampler import Sampler
+from rig import bus, container
+from rig.container import DATA, SLOW_S, Volume
+from rig.sampler import mbps_by_window
 from rig.shell import CommandError, run, wait_for
-from rig.stack import devno, standing
-from rig.unit import CGROUP_ROOT, Unit, fio
+from rig.stack import devno
+from rig.unit import CGROUP_ROOT, Unit
 
 KBPS = 20000
-STRIPE = {"kind": "striped", "name": "lv", "over": ["ssd0", "ssd1"]}
-SCRATCH = Path("/srv/scratch")
 DECLARED_MBPS, FLOOR_MBPS = 40, 24
 KEPT, WINDOW_S = 0.95, 2.0
-# A container runtime on an emulated CPU that the pods keep busy.
-SLOW_S = 240.0
 
 CRI = Path("/usr/local/bin/cri")
 PODS = Path("/var/lib/kubelet/pods")
@@ -87,16 +81,15 @@ class Pod:
     def mount(self) -> None:
         """Mount the volume, as the kubelet does before it calls the runtime."""
         self.volume.mkdir(parents=True)
-        run("mount", "--bind", SCRATCH, self.volume)
+        run("mount", "--bind", DATA, self.volume)
 
     def start(self, seed: int = 1) -> Pod:
         """The sandbox and the container."""
         self.id = cri("RunPodSandbox", config=self.config)["pod_sandbox_id"]
-        words = fio("/data/file", "randread", "64k", 32, seed=seed)
         config = {
             "metadata": {"name": "reader"},
             "image": {"image": IMAGE},
-            "command": shlex.split(words.removeprefix("exec ")),
+            "command": container.reads(seed),
             "mounts": [
                 {"container_path": "/usr", "host_path": "/usr", "readonly": True},
                 {"container_path": "/data", "host_path": str(self.volume)},
@@ -131,8 +124,8 @@ class Pod:
 class Node:
     """The pods of a test."""
 
-    def __init__(self, disks: list[ModelDisk], volume: str):
-        self.disks, self.volume = disks, volume
+    def __init__(self, volume: Volume):
+        self.volume = volume
         self.pods: list[Pod] = []
 
     def pod(self, name: str, **annotations: str) -> Pod:
@@ -148,12 +141,8 @@ class Node:
 
     def mbps(self, pods: list[Pod], seconds: float) -> dict[str, list[float]]:
         """The rate of each pod in each WINDOW_S of a time, half a second apart."""
-        began = time.monotonic()
-        with Sampler(self.disks, pods, devno(self.volume)) as watch:  # type: ignore
-            time.sleep(seconds)
-        ended = time.monotonic()
-        starts = [began + 0.5 * n for n in range(int((ended - began - WINDOW_S) / 0.5))]
-        return {p.name: [watch.mbps(p.name, t, t + WINDOW_S) for t in starts] for p in pods}
+        number = devno(self.volume.node)
+        return mbps_by_window(self.volume.disks, pods, number, seconds, WINDOW_S)  # type: ignore
 
 
 def left_behind() -> list[str]:
@@ -163,18 +152,8 @@ def left_behind() -> list[str]:
 
 def import_image() -> None:
     """An image whose programs are those of the guest, in the mount /usr."""
-    layer = io.BytesIO()
-    with tarfile.open(fileobj=layer, mode="w") as tar:
-        tar.add("/bin/busybox", "busybox")
-        for name in ("data", "dev", "proc", "sys", "tmp", "usr"):
-            folder = tarfile.TarInfo(name)
-            folder.type, folder.mode = tarfile.DIRTYPE, 0o755
-            tar.addfile(folder)
-        for name in ("bin", "lib", "lib64"):
-            link = tarfile.TarInfo(name)
-            link.type, link.linkname = tarfile.SYMTYPE, f"usr/{name}"
-            tar.addfile(link)
-    digest = sha256(layer.getvalue()).hexdigest()
+    layer = container.root_tar(Path("/run/lab-layer.tar")).read_bytes()
+    digest = sha256(layer).hexdigest()
     config = {
         "architecture": "amd64",
         "os": "linux",
@@ -185,7 +164,7 @@ def import_image() -> None:
     file = Path("/run/lab-image.tar")
     with tarfile.open(file, "w") as tar:
         for name, content in (
-            ("layer.tar", layer.getvalue()),
+            ("layer.tar", layer),
             ("config.json", json.dumps(config).encode()),
             ("manifest.json", json.dumps(manifest).encode()),
         ):
@@ -215,25 +194,10 @@ def connected() -> None:
 def machine() -> Iterator[Node]:
     """A node with a runtime, and a volume with a file."""
     with ExitStack() as undo:
-        disks = [
-            ModelDisk(f"ssd{n}", "ssd", {"size_mb": 64, "bus_kbps": KBPS, "seed": n + 1})
-            for n in range(2)
-        ]
-        for one in disks:
-            undo.enter_context(one)
-        top = undo.enter_context(standing(disks, [STRIPE])).top
-        run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0", top)
-        SCRATCH.mkdir()
-        run("mount", top, SCRATCH)
-        undo.callback(run, "umount", SCRATCH)
-        run("dd", "if=/dev/urandom", f"of={SCRATCH}/file", "bs=1M", "count=48", "oflag=direct")
         CONF.parent.mkdir(exist_ok=True)
-        CONF.write_text(f"[Capacity]\nDevice={SCRATCH} read={DECLARED_MBPS}M\nAdmission=refuse\n")
+        CONF.write_text(f"[Capacity]\nDevice={DATA} read={DECLARED_MBPS}M\nAdmission=refuse\n")
         undo.callback(CONF.unlink)
-        run("systemctl", "start", "sutrod")
-        undo.callback(run, "systemctl", "stop", "sutrod")
-        undo.callback(bus.release)
-        bus.use(top)
+        volume = undo.enter_context(container.volume(KBPS))
         shutil.copy("/mnt/build/cri", CRI)
         CRI.chmod(0o755)
         Path("/etc/containerd").mkdir(exist_ok=True)
@@ -244,7 +208,7 @@ def machine() -> Iterator[Node]:
         undo.callback(run, "systemctl", "stop", "sutro-nri", "containerd")
         import_image()
         connected()
-        yield Node(disks, top)
+        yield Node(volume)
 
 
 @pytest.fixture
@@ -332,12 +296,12 @@ def test_capacity_of_the_node(node: Node) -> None:
     """Floors of services are subtracted, and those of pods are not."""
     node.pod("one", **{"read-min.data": "5M"}).start()
     host = Unit("host", "exec sleep 100000")
-    assignment = ("1", "ReadBandwidthMin", f"{SCRATCH} 7M")
+    assignment = ("1", "ReadBandwidthMin", f"{DATA} 7M")
     host.start()
     try:
         bus.call("SetPolicy", "sa(ss)s", host.unit, *assignment, "runtime")
         wait_for(lambda: len(bus.promises()) == 2, "two floors", SLOW_S)
-        patch = json.loads(run("sutro-nri", "capacity", "--name", f"scratch={SCRATCH}"))
+        patch = json.loads(run("sutro-nri", "capacity", "--name", f"scratch={DATA}"))
     finally:
         bus.call("ResetPolicy", "ss", host.unit, "runtime")
         host.stop()

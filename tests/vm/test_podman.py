@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from rig import container
-from rig.container import DATA, SLOW_S, Volume
+from rig.container import DATA, SLOW_S, Engine
 from rig.shell import run
 
 IMAGE = "localhost/lab:1"
@@ -38,16 +38,12 @@ ReadBandwidthMin={data} {floor}M
 """
 
 
-class Podman:
+class Podman(Engine):
     """The containers of a test."""
 
-    def __init__(self, volume: Volume):
-        self.volume = volume
-        self.names: list[str] = []
-
-    def __call__(self, *words: str) -> str:
-        """Run the program as from a login: in a service it leaves the monitor in the service."""
-        return run("env", "--unset=INVOCATION_ID", "podman", *words, timeout_s=SLOW_S).strip()
+    # As from a login: in a service it leaves the monitor in the service.
+    PROGRAM = ("env", "--unset=INVOCATION_ID", "podman")
+    REMOVE = ("rm", "--force", "--time=0")
 
     def start(self, name: str, *options: str, manager: str = "systemd") -> str:
         """Start a container that reads the volume; its ID."""
@@ -56,14 +52,6 @@ class Podman:
         job = container.reads(len(self.names))
         words = ("--detach", f"--name={name}", "--network=none", UNFILTERED, *mounts, *options)
         return self(f"--cgroup-manager={manager}", "run", *words, IMAGE, *job)
-
-    def clear(self) -> None:
-        """Remove all containers; nothing of them is left."""
-        ids = self("ps", "--all", "--quiet", "--no-trunc").split()
-        self.names.clear()
-        if ids:
-            self("rm", "--force", "--time=0", *ids)
-            container.forgotten(*ids)
 
 
 def scope(container_id: str) -> str:

@@ -11,7 +11,6 @@ On two machines one path leads to the volume of each. Here the prolog of n2 repl
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +18,7 @@ from pathlib import Path
 import pytest
 from rig import bus
 from rig.modeldisk import ModelDisk
-from rig.sampler import Sampler
+from rig.sampler import mbps_by_window
 from rig.shell import CommandError, run, wait_for
 from rig.stack import devno, standing
 from rig.unit import CGROUP_ROOT, fio
@@ -167,13 +166,9 @@ class Cluster:
 
     def mbps(self, node: str, jobs: list[Job], seconds: float) -> dict[str, list[float]]:
         """The rate of each job in each WINDOW_S of a time, half a second apart."""
-        began = time.monotonic()
         seen = [Seen(job) for job in jobs]
-        with Sampler(self.disks[node], seen, devno(VOLUMES[node])) as watch:  # type: ignore
-            time.sleep(seconds)
-        ended = time.monotonic()
-        starts = [began + 0.5 * n for n in range(int((ended - began - WINDOW_S) / 0.5))]
-        return {s.name: [watch.mbps(s.name, t, t + WINDOW_S) for t in starts] for s in seen}
+        number = devno(VOLUMES[node])
+        return mbps_by_window(self.disks[node], seen, number, seconds, WINDOW_S)  # type: ignore
 
 
 def left_behind() -> list[str]:
