@@ -126,6 +126,8 @@ def interrupted() -> asyncio.Event:
 
 async def wait(event: asyncio.Event, seconds: float) -> bool:
     """Wait for an event for at most `seconds`; return whether it was set."""
+    if event.is_set():
+        return True
     try:
         await asyncio.wait_for(event.wait(), max(seconds, 0))
     except TimeoutError:

@@ -226,7 +226,9 @@ async def _interact(
 
 
 async def _next(events: asyncio.Queue[Event], seconds: float | None) -> Event | None:
-    """The next event, None after that time."""
+    """The next event, None after that time; wait_for() returns none when no time is left."""
+    if not events.empty():
+        return events.get_nowait()
     try:
         return await asyncio.wait_for(events.get(), seconds and max(seconds, 0))
     except TimeoutError:

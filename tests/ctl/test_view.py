@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The view of top without a terminal: order, filter, tree, selection, and any keys at all."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sutro.answer import wait
 from sutro.keys import Click, decode
+from sutro.top import _next
 from sutro.view import ACTIONS, HELP, ORDERS, PROCESSES, TABLE, UNIT, View, is_active
 
 
@@ -209,3 +213,15 @@ def test_decode(typed, events):
 def test_decode_anything(typed):
     for event in decode(typed):
         assert isinstance(event, Click) or event.isprintable()
+
+
+def test_no_time_is_left():
+    """Where drawing takes longer than the period, keys and Ctrl-C are received all the same."""
+
+    async def received():
+        events, quit_ = asyncio.Queue(), asyncio.Event()
+        events.put_nowait("q")
+        quit_.set()
+        return await _next(events, -0.5), await wait(quit_, -0.5)
+
+    assert asyncio.run(received()) == ("q", True)
