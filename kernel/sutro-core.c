@@ -47,7 +47,7 @@
  *	probes			423	Fairness: 4 KiB and	2 % of the time one class
  *	 probe, meter, peer		256 KiB, reads and	of requests is sent
  *					writes, write cache
- *	protection		885	Fairness: reader with	what others leave unused
+ *	protection		893	Fairness: reader with	what others leave unused
  *	 protect, gap, trial,		think time; tests/sim	in reserved windows
  *	 window				test_protect.py
  *	reserved time		51	Bandwidth floors;	as protection

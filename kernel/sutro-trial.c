@@ -12,10 +12,18 @@
  *
  * The share is no measure of latency.  A group whose latency is protected, and that is not
  * able to have a backlog, needs protection after each trial.  If sharing does it no harm,
- * nearly all of the time is shared (sutro-window.c).
+ * nearly all of the time is shared (sutro-window.c).  If it has one request at a time, its trial
+ * on flash ends after TRIAL_FEW of them: others may fill the cache of a drive meanwhile, whose
+ * work delays the group for seconds.  With more requests, costs have to be known first, which
+ * show whether it has a backlog.  On a rotational device, the trial also shows for how long the
+ * group thinks.
  *
- *	a (weight 1000) reads 4 KiB at a time, b (100) writes 1 MiB with 32 in flight.  In
- *	a trial of 512 ms a got 10 of 470 ms that it was entitled to.
+ *	a (weight 500) reads 4 KiB at a time, b (100) writes 1 MiB with 32 in flight.  In a
+ *	trial of 512 ms a got 10 of 427 ms that it was entitled to.
+ *
+ *	a (weight 1000) reads 4 KiB at a time, b (100) writes 4 KiB to random places of a
+ *	drive that is nearly full.  In half a second, the cache takes 4,000 writes.  The
+ *	flash needs 1 ms for each: reads of a would wait for garbage collection for 4 s.
  *
  * A trial also measures the rate of a group in shared windows (sutro-window.c).
  */
@@ -24,11 +32,11 @@
 #define MS (1000 * 1000ULL)
 
 /*
- * A trial takes at least TRIAL_MIN_NS and until its group was entitled to TRIAL_DUE_NS,
- * or longer, up to TRIAL_MAX_NS, while fewer than TRIAL_NR of its requests have
- * completed.  It takes up to TRIAL_LONG_NS while there are fewer than TRIAL_FEW, or if the
- * group got between TRIAL_SHORT and TRIAL_ENTITLED percent and was not protected lately:
- * on a stripe, the shares of one leaf change from moment to moment.
+ * A trial takes until its group was entitled to TRIAL_DUE_NS.  Where its share decides, it
+ * takes at least TRIAL_MIN_NS, or longer, up to TRIAL_MAX_NS, while fewer than TRIAL_NR of its
+ * requests have completed.  It takes up to TRIAL_LONG_NS while there are fewer than TRIAL_FEW,
+ * or if the group got between TRIAL_SHORT and TRIAL_ENTITLED percent and was not protected
+ * lately: on a stripe, the shares of one leaf change from moment to moment.
  */
 #define SUTRO_TRIAL_MIN_NS (128 * MS)
 #define SUTRO_TRIAL_MAX_NS (512 * MS)
@@ -64,17 +72,24 @@ void sutro_trial_begin(const struct sutro_protect *protect,
 	own->depth = 0;
 }
 
-/* Is the trial long enough to decide whether a group needs protection? */
+/*
+ * Is the trial long enough to decide whether a group needs protection?  If its latency decides
+ * (@by_latency), the share that it got does not matter.
+ */
 static bool sutro_trial_ends(const struct sutro_protect *protect,
 			     const struct sutro_group_protect *own, u32 percent,
-			     u64 now_ns)
+			     bool by_latency, u64 now_ns)
 {
 	u64 length_ns = now_ns - own->trial_ns;
 	bool doubtful = percent >= SUTRO_TRIAL_SHORT &&
 			percent < SUTRO_TRIAL_ENTITLED &&
 			own->epoch != protect->epoch;
 
-	if (length_ns < SUTRO_TRIAL_MIN_NS || own->due_ns < SUTRO_TRIAL_DUE_NS)
+	if (own->due_ns < SUTRO_TRIAL_DUE_NS)
+		return false;
+	if (by_latency && own->nr >= SUTRO_TRIAL_FEW)
+		return true;
+	if (length_ns < SUTRO_TRIAL_MIN_NS)
 		return false;
 	if (doubtful || own->nr < SUTRO_TRIAL_FEW)
 		return length_ns >= SUTRO_TRIAL_LONG_NS;
@@ -124,25 +139,29 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	u64 share = min(sutro_group_share(group, SUTRO_PROTECT_WHOLE),
 			SUTRO_PROTECT_MOST);
 	u32 percent, entitled = SUTRO_TRIAL_ENTITLED;
+	bool deep, by_latency;
 	u64 missing_ns;
-	bool deep;
 
 	own->due_ns +=
 		(protect->used_ns - own->seen_ns) * share / SUTRO_PROTECT_WHOLE;
 	own->seen_ns = protect->used_ns;
 	percent = div64_u64(100 * own->got_ns, max(own->due_ns, 1ULL));
-	if (!sutro_trial_ends(protect, own, percent, now_ns))
+	deep = sutro_trial_deep(core, own);
+	by_latency = !deep &&
+		     sutro_group_favoured(group, SUTRO_PROTECT_SENSITIVE);
+	if (!sutro_trial_ends(protect, own, percent,
+			      by_latency && own->depth == 1 &&
+				      !core->tunables.rotational,
+			      now_ns))
 		return;
 	missing_ns = own->due_ns - min(own->got_ns, own->due_ns);
-	deep = sutro_trial_deep(core, own);
 	if (deep && !sutro_trial_precedes(group))
 		entitled = SUTRO_TRIAL_SHORT;
 	own->needed =
 		percent < entitled &&
 		missing_ns * (protect->used_nr - own->from_nr) >
 			SUTRO_TRIAL_MISSING * (protect->used_ns - own->from_ns);
-	own->needed |= !deep &&
-		       sutro_group_favoured(group, SUTRO_PROTECT_SENSITIVE);
+	own->needed |= by_latency;
 	own->needed &= sutro_trial_waits(core, own);
 	own->shared = (struct sutro_protect_sums){
 		.time_ns = now_ns - own->trial_ns,
