@@ -6,7 +6,7 @@
  *
  *	state	the leaf: requests queued and at the device, the group that is served
  *	groups	a line for each cgroup that uses the leaf, parents before children
- *	costs	measured costs of requests
+ *	costs	measured costs of requests, and how many times that writes are charged
  *	group_costs	the same for each cgroup, where that differs (rotational)
  *
  * A line holds what was true for a moment, not two lines the same moment: only
@@ -225,14 +225,30 @@ static void sutro_show_probes(struct seq_file *sf, struct sutro_queue *sq)
 	spin_unlock(&sq->lock);
 }
 
+/* How many times their cost writes are charged, in hundredths. */
+static u64 sutro_write_percent(const struct sutro_amplification *amplification)
+{
+	/* Read without done_lock: another completion may change it. */
+	u64 times = data_race(amplification->times);
+
+	return times ? 100 * times >> SUTRO_UNIT_SHIFT : 100;
+}
+
 static void sutro_show_device(struct seq_file *sf, struct sutro_queue *sq)
 {
-	if (sq->device.rotational)
+	u64 percent;
+
+	if (sq->device.rotational) {
 		seq_puts(sf,
 			 "# the gap between completions; see group_costs\n");
-	else
-		seq_puts(sf, "# op bytes<= ns\n");
+		sutro_show_costs(sf, &sq->device.costs);
+		return;
+	}
+	percent = sutro_write_percent(&sq->device.amplification);
+	seq_puts(sf, "# op bytes<= ns\n");
 	sutro_show_costs(sf, &sq->device.costs);
+	seq_printf(sf, "write_times %u.%02u\n", (u32)percent / 100,
+		   (u32)percent % 100);
 }
 
 static int sutro_debugfs_show(struct request_queue *q, struct seq_file *sf,

@@ -74,9 +74,12 @@ def test_costs(two: dict[str, Group], sutro_disk: ModelDisk) -> None:
     """The class of requests that ran has a cost; a busy CPU makes it more than the model's."""
     load(sutro_disk, two)
     lines = [line.split() for line in debug(sutro_disk, "costs").splitlines() if line[0] != "#"]
-    costs = {(op, int(size)): int(ns) for op, size, ns in lines}
+    *table, times = lines
+    costs = {(op, int(size)): int(ns) for op, size, ns in table}
     true_ns = (16 << 10) / (60000 << 10) * 1e9
     assert 0.8 * true_ns <= costs["read", 16 << 10] <= 1e8
+    # Without writes, nothing is missing from the charges of writes.
+    assert times == ["write_times", "1.00"]
 
 
 def test_group_costs(two: dict[str, Group], disk) -> None:
