@@ -396,7 +396,23 @@ static void sutro_test_shares_of_peers(struct kunit *test)
 			    &t->peers[3]);
 }
 
+/* Two requests at the device, but for a moment: the mean is two. */
+static void sutro_test_mean_depth(struct kunit *test)
+{
+	struct sutro_device *device;
+
+	device = kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, device);
+	device->meter.start_ns = SEC;
+	device->meter.last_ns = SEC + 100 * MS;
+	device->meter.took_ns = 190 * MS;
+	KUNIT_EXPECT_EQ(test, sutro_meter_depth(device), 2U);
+	device->meter.took_ns = 120 * MS;
+	KUNIT_EXPECT_EQ(test, sutro_meter_depth(device), 1U);
+}
+
 static struct kunit_case sutro_probe_test_cases[] = {
+	KUNIT_CASE(sutro_test_mean_depth),
 	KUNIT_CASE(sutro_test_measures),
 	KUNIT_CASE(sutro_test_change),
 	KUNIT_CASE(sutro_test_rare),
