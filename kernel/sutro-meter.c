@@ -69,13 +69,27 @@ u64 sutro_meter_ns16(const struct sutro_device *device)
  * sutro_meter_depth - how many of the class were at the device?
  * @device:	the leaf, whose meter is done
  *
- * Return: their mean number (Little's law), rounded, at least 1.
+ * Return: their mean number (Little's law), at least 1.
  */
 u32 sutro_meter_depth(const struct sutro_device *device)
 {
 	const struct sutro_meter *meter = &device->meter;
-	u64 elapsed_ns = max(meter->last_ns - meter->start_ns, 1ULL);
+	u64 elapsed_ns = meter->last_ns - meter->start_ns;
 
-	return max(div64_u64(meter->took_ns + elapsed_ns / 2, elapsed_ns),
-		   1ULL);
+	return max(div64_u64(meter->took_ns, max(elapsed_ns, 1ULL)), 1ULL);
+}
+
+/**
+ * sutro_meter_fills - were there three quarters of a number of requests at the device?
+ * @device:	the leaf, whose meter is done
+ * @depth:	the number
+ *
+ * Return: true if their mean number was that, without rounding: of two, 1.9 are enough.
+ */
+bool sutro_meter_fills(const struct sutro_device *device, u32 depth)
+{
+	const struct sutro_meter *meter = &device->meter;
+	u64 elapsed_ns = meter->last_ns - meter->start_ns;
+
+	return meter->took_ns * 4 >= elapsed_ns * depth * 3;
 }

@@ -307,7 +307,8 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 {
 	u32 depth = sutro_meter_depth(device);
 	u64 ns16 = sutro_meter_ns16(device);
-	bool saturated, few = probe->ramping && depth * 4 < probe->depth * 3;
+	bool few = probe->ramping && !sutro_meter_fills(device, probe->depth);
+	bool saturated;
 
 	if (!ns16 || (few && probe->half_ns16 && probe->half_ns16 <= ns16)) {
 		sutro_probe_give_up(probe, device, now_ns);

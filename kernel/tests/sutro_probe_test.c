@@ -396,7 +396,7 @@ static void sutro_test_shares_of_peers(struct kunit *test)
 			    &t->peers[3]);
 }
 
-/* Two requests at the device, but for a moment: the mean is two. */
+/* Nearly two requests at the device are enough of two, and nearly three are not of four. */
 static void sutro_test_mean_depth(struct kunit *test)
 {
 	struct sutro_device *device;
@@ -406,9 +406,11 @@ static void sutro_test_mean_depth(struct kunit *test)
 	device->meter.start_ns = SEC;
 	device->meter.last_ns = SEC + 100 * MS;
 	device->meter.took_ns = 190 * MS;
-	KUNIT_EXPECT_EQ(test, sutro_meter_depth(device), 2U);
-	device->meter.took_ns = 120 * MS;
-	KUNIT_EXPECT_EQ(test, sutro_meter_depth(device), 1U);
+	KUNIT_EXPECT_TRUE(test, sutro_meter_fills(device, 2));
+	device->meter.took_ns = 290 * MS;
+	KUNIT_EXPECT_FALSE(test, sutro_meter_fills(device, 4));
+	device->meter.took_ns = 300 * MS;
+	KUNIT_EXPECT_TRUE(test, sutro_meter_fills(device, 4));
 }
 
 static struct kunit_case sutro_probe_test_cases[] = {
