@@ -60,7 +60,7 @@ class Run:
 
     def source(self) -> str:
         """Where the figures come from."""
-        how = "published with" if self.published else "measured at"
+        how = "Published with" if self.published else "Measured at"
         return f"{how} commit {self.commit} on {self.date[:10]}, Linux {self.kernel}"
 
 
@@ -182,8 +182,8 @@ class Section:
             body.append(self.table(table))
         body += text("after")
         commands = "\n".join(f"    {line}" for line in self.spec["command"])
-        sources = "; ".join(sorted(run.source() for run in self.used.values()))
-        source = [f"{sources[0].upper()}{sources[1:]}."] if sources else []
+        sources = ". ".join(sorted(run.source() for run in self.used.values()))
+        source = [f"{sources}."] if sources else []
         return "\n\n".join([f"## {self.spec['title']}", commands, *source, *body])
 
     def _select(self, where: Mapping[str, object]) -> Iterator[Found]:
