@@ -7,6 +7,12 @@
  * requests of others in this time is subtracted.  A group that thinks may leave the device idle
  * in between: the requests cost no more than the sum of the times that they took.
  *
+ * It ends after a multiple of the requests that are in flight, because a device that works on
+ * all of them at once completes them together.
+ *
+ *	Eight writes take 6.4 ms.  In 12.8 ms 16 complete, 0.8 ms for each.  The ninth of
+ *	them is the first one after 10 ms: the same time divided by 9 would be 1.4 ms.
+ *
  *	Writes of 32 KiB take 0.4 ms, and one comes each 25 ms: a write costs 0.4 ms at most.
  */
 #include "sutro-cost.h"
@@ -41,9 +47,9 @@ void sutro_meter_complete(struct sutro_meter *meter,
 	elapsed_ns = meter->last_ns - meter->start_ns;
 	meter->done =
 		meter->nr >= meter->enough ||
-		(meter->nr >= meter->few && elapsed_ns >= meter->long_ns) ||
 		(meter->nr % meter->round == 0 &&
-		 elapsed_ns >= SUTRO_METER_ROUNDS * meter->long_ns);
+		 ((meter->nr >= meter->few && elapsed_ns >= meter->long_ns) ||
+		  elapsed_ns >= SUTRO_METER_ROUNDS * meter->long_ns));
 }
 
 /**

@@ -26,8 +26,8 @@
  *     completions of k are let pass.  Requests that a bus or a queue within the device
  *     had collected would look too fast.
  *  3. 256 completions are timed, fewer when they take 10 ms, from one completion
- *     to another: at least 8, or a multiple of d when they take 80 ms, for a device that
- *     works on d at once completes them together.
+ *     to another: a multiple of d, for a device that works on d at once completes them
+ *     together, and at least 8 unless they take 80 ms.
  *
  * The depth that saturates the device is found by a ramp: 4, 8, 16 ... until
  * doubling it makes requests no more than 3 % cheaper.  Large requests need 2 to

@@ -32,6 +32,10 @@
  * target (sutro-latency.c), others leave an eighth of the slots to it: their requests may
  * be held back, and it must not wait for these.
  *
+ * During a probe (sutro-probe.c), only groups with requests of the probed class have free
+ * slots beyond their share.  These are served alone then.  The slots of their requests that
+ * complete would be taken by all others that wait for one, until the probe had too few.
+ *
  * With several hardware queues each has nr_requests slots of its own; a group's
  * limit is its share of one queue's, for all its requests may be on one CPU.
  */
@@ -78,6 +82,15 @@ static bool sutro_is_held_back(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 	       !sutro_latency_late_ns(&sblkg->group);
 }
 
+/* Is a class of requests probed that a group has not queued last?  A hint. */
+static bool sutro_is_not_probed(struct sutro_queue *sq,
+				struct sutro_blkg *sblkg)
+{
+	/* Written under the lock of the dispatcher, which this does not hold. */
+	return data_race(sq->probe.active &&
+			 sblkg->peer.class != sq->probe.class);
+}
+
 /* Do groups that are held back use all slots but those of protected ones? A hint. */
 static bool sutro_leaves_slots(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
@@ -103,16 +116,16 @@ static struct sutro_quota sutro_quota_of(struct sutro_queue *sq,
 	struct sutro_group *group = &sblkg->group;
 	struct sutro_quota least = { .sblkg = sblkg }, quota;
 	bool leaves = sutro_leaves_slots(sq, sblkg);
-	u32 slots[SUTRO_LEVELS + 1];
+	u32 slots[SUTRO_LEVELS + 1], free = 0;
 
 	least.used = atomic_read(&sblkg->nr_requests);
 	least.limit = each ?: UINT_MAX / 2;
 	if (each || sutro_is_alone(sq))
 		return least;
 
-	least.limit = sutro_group_slots(group, sq->q->nr_requests,
-					leaves ? 0 : sutro_free_slots(sq),
-					slots);
+	if (!leaves && !sutro_is_not_probed(sq, sblkg))
+		free = sutro_free_slots(sq);
+	least.limit = sutro_group_slots(group, sq->q->nr_requests, free, slots);
 	if (leaves)
 		least.limit = 1;
 	for (; group->parent; group = group->parent) {

@@ -413,8 +413,40 @@ static void sutro_test_mean_depth(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sutro_meter_fills(device, 4));
 }
 
+/*
+ * A device that works on all that it has completes them together: 8 writes each 6.4 ms.  The
+ * meter ends between two such batches, not within one.
+ */
+static void sutro_test_batches(struct kunit *test)
+{
+	struct sutro_sample sample = { .class = A, .bytes = 4096 };
+	struct sutro_device *device;
+	unsigned int nr;
+
+	device = kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, device);
+	device->meter = (struct sutro_meter){
+		.armed = true,
+		.class = A,
+		.skip = 8,
+		.enough = 256,
+		.few = 8,
+		.round = 8,
+		.long_ns = 10 * MS,
+	};
+	for (nr = 0; nr < 64 && !device->meter.done; nr++) {
+		sample.start_ns = SEC + nr / 8 * (6400 * 1000ULL);
+		sample.now_ns = sample.start_ns + 6400 * 1000ULL;
+		sutro_meter_complete(&device->meter, &sample, 0);
+	}
+	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(device) >> SUTRO_NS16_SHIFT,
+			800 * 1000);
+	KUNIT_EXPECT_EQ(test, sutro_meter_depth(device), 8);
+}
+
 static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_mean_depth),
+	KUNIT_CASE(sutro_test_batches),
 	KUNIT_CASE(sutro_test_measures),
 	KUNIT_CASE(sutro_test_change),
 	KUNIT_CASE(sutro_test_rare),

@@ -19,6 +19,8 @@ static bool leaf_has_quota(const struct leaf *leaf, struct leaf_group *group)
 
 	if (leaf->fifo || leaf->core.nr_active < 2)
 		return group->requests < leaf->slots;
+	if (leaf->probe.active && group->peer.class != leaf->probe.class)
+		free = 0;
 	if (group->requests >= sutro_group_slots(at, leaf->slots, free, slots))
 		return false;
 	for (; at->parent; at = at->parent) {
