@@ -39,12 +39,14 @@
  *	 core (alone), pass		group
  *	direct mode		317	Instructions: one	costs are measured for
  *	 direct, lease			group			2 % of the time
- *	costs			498	Fairness: charged	a table, or one for
+ *	costs			508	Fairness: charged	a table, or one for
  *	 cost, estimate, destage	against true time;	each group
  *					fsync: equal weights
- *	amplification		46	tests/sim: ssd-nearly	charges of writes follow
+ *	amplification		37	tests/sim: ssd-nearly	charges of writes follow
  *					-full			within half a second
- *	probes			423	Fairness: 4 KiB and	2 % of the time one class
+ *	devices that change	30	Fairness: slower writes	probes begin again
+ *	 change
+ *	probes			469	Fairness: 4 KiB and	2 % of the time one class
  *	 probe, meter, peer		256 KiB, reads and	of requests is sent
  *					writes, write cache
  *	protection		893	Fairness: reader with	what others leave unused
@@ -56,7 +58,7 @@
  *	 latency			test_latency.py
  *	journals and flushes	140	fsync			others wait for a commit,
  *	 commit, flush						a slice at most
- *	request slots		172	tests/sim: scenes of	submitters sleep
+ *	request slots		178	tests/sim: scenes of	submitters sleep
  *	 slots				200 children
  *	ioprio, submitters	484	tests/vm: test_elevator	rings of active groups
  *	 lanes, requests		_requests.py

@@ -60,7 +60,8 @@
  *	that take 0.1 ms cost 0.1 ms.
  *
  * Where the charges of classes that were measured explain too little of a busy window, writes
- * pay for the rest (sutro-amplification.c).
+ * pay for the rest (sutro-amplification.c).  Where they explain another part of it than
+ * before, the device has changed, and probes begin again (sutro-change.c).
  *
  * Windows in which the elevator ran out of requests are thrown away: the device
  * may have waited for the submitters.  But not when requests took twice as long as
@@ -281,6 +282,7 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 
 	/* The open classes used too little of the window to derive their cost from it. */
 	if (open <= closed) {
+		sutro_change_learn(device, div_u64(elapsed_ns, 1000));
 		sutro_amplification_learn(device, elapsed_ns16);
 		return;
 	}

@@ -116,6 +116,24 @@ struct sutro_amplification {
 };
 
 /**
+ * struct sutro_change - does the device still work as fast as it did? (sutro-change.c)
+ * @recent:	sums over the last busy windows, decaying
+ * @before:	the same over more windows
+ * @elapsed_us:	their time
+ * @cost_us:	their charges
+ * @nr:		windows since the device changed last
+ * @seen:	it has changed, and probes have not begun to measure it again
+ */
+struct sutro_change {
+	struct sutro_change_sums {
+		u64 elapsed_us;
+		u64 cost_us;
+	} recent, before;
+	u32 nr;
+	bool seen;
+};
+
+/**
  * struct sutro_device - measured costs and state of a leaf
  * @rotational:	one actuator does all the work
  * @last_completion_ns: time of the last completion
@@ -125,6 +143,7 @@ struct sutro_amplification {
  * @destage:	charges for data in the cache of a rotational device
  * @costs:	cost by class, where it is a property of the device (not rotational)
  * @amplification: work of writes that @costs does not have
+ * @change:	does it still work as fast as it did?
  * @latency_ns:	latency of a request on a device with little to do, less its cost
  * @unsaturated: set by the caller when it had nothing to send
  * @idle:	set by the caller when nothing was at the device
@@ -143,6 +162,7 @@ struct sutro_device {
 	struct sutro_destage destage;
 	struct sutro_costs costs;
 	struct sutro_amplification amplification;
+	struct sutro_change change;
 	u64 latency_ns;
 	bool unsaturated;
 	bool idle;
@@ -228,6 +248,9 @@ u64 sutro_cost_class_ns(const struct sutro_device *device, unsigned int class);
 u64 sutro_cost_estimate(const struct sutro_device *device,
 			const struct sutro_costs *group, unsigned int class,
 			u32 bytes);
+
+/* sutro-change.c */
+void sutro_change_learn(struct sutro_device *device, u64 elapsed_us);
 
 /* sutro-amplification.c */
 void sutro_amplification_learn(struct sutro_device *device, u64 elapsed_ns16);

@@ -53,7 +53,8 @@
  * once when there is none, unless a probe of the class has failed.  While groups are
  * protected (sutro-protect.c), 256 times the length of the last probe passes, and none
  * takes longer than 50 ms, for it disturbs them.  A class that has not enough requests is
- * given up for 125 ms, then twice that, and so on.
+ * given up for 125 ms, then twice that, and so on.  When the device has changed
+ * (sutro-change.c), all classes are due, and each is taken for one with a single result.
  *
  * The cost is the mean of the last 8 results of 20 s, if they agree within 25 %.
  * If not, the device has a write cache, or collects garbage: then writes cost as much as
@@ -386,6 +387,26 @@ static unsigned int sutro_probe_count(struct sutro_probe *probe)
 	return nr;
 }
 
+/* The device has changed: all classes are measured again, soon. */
+static void sutro_probe_renew(struct sutro_probe *probe,
+			      struct sutro_device *device, u64 now_ns)
+{
+	unsigned int i;
+
+	device->change.seen = false;
+	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
+		struct sutro_probe_class *of = &probe->of[i];
+
+		if (!of->nr)
+			continue;
+		of->nr = 0;
+		of->next = 0;
+		of->probes = 1;
+		of->interval_ns = SUTRO_PROBE_INTERVAL_MIN_NS;
+		of->due_ns = now_ns;
+	}
+}
+
 static void sutro_probe_choose(struct sutro_probe *probe,
 			       struct sutro_device *device, u64 now_ns)
 {
@@ -394,6 +415,8 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	u32 depth, least;
 
 	probe->check_ns = now_ns + SUTRO_PROBE_CHECK_NS;
+	if (device->change.seen)
+		sutro_probe_renew(probe, device, now_ns);
 	if (sutro_probe_count(probe) < 2)
 		return;
 	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++)
