@@ -12,7 +12,9 @@ struct latencies {
 	uint32_t count[LATENCY_BUCKETS];
 };
 
-/* The counters of one device in a file, in the order of the fields of struct usage. */
+/* The counters of one device in a file, in the order of the fields of struct usage: first those
+ * that only grow (COUNTERS_GROWING), then those of the moment.
+ */
 enum counter {
 	COUNTER_TIME_NS,
 	COUNTER_RBYTES,
@@ -23,7 +25,8 @@ enum counter {
 	COUNTER_PENDING_NS,
 	COUNTER_BUSY_NS,
 	COUNTER_BACKLOG_NS,
-	COUNTER_QUEUED,
+	COUNTERS_GROWING,
+	COUNTER_QUEUED = COUNTERS_GROWING,
 	COUNTER_IN_FLIGHT,
 	COUNTER_LATENCY,
 	COUNTERS,

@@ -41,7 +41,8 @@ struct latency_line {
 /**
  * struct line - counters of one device
  * @total: of the cgroup, as read last
- * @use: difference of the last pass, also of all below, if the device is a sutro leaf
+ * @use: difference of the last pass, also of all below, if the device is a sutro leaf; NULL if
+ *	the last two passes had none, because most cgroups of a large machine are idle
  * @known: @total was read; false: the line is only for those below
  * @sutro: @total is from a file about sutro leaves
  * @seen: in this pass
@@ -49,8 +50,8 @@ struct latency_line {
  */
 struct line {
 	dev_t devno;
-	uint64_t total[COUNTERS];
-	struct usage use;
+	uint64_t total[COUNTERS_GROWING];
+	struct usage *use;
 	bool known;
 	bool sutro;
 	bool seen;
@@ -74,12 +75,18 @@ struct sample {
 	bool was_touched;
 };
 
+static void line_done(struct line *l)
+{
+	free(l->use);
+	free(l->latency);
+}
+
 static struct sample *sample_free(struct sample *s)
 {
 	if (!s)
 		return NULL;
 	for (size_t i = 0; i < s->n; i++)
-		free(s->l[i].latency);
+		line_done(&s->l[i]);
 	free(s->l);
 	free(s);
 	return NULL;
@@ -144,8 +151,13 @@ static void hold_times(uint64_t *now, const uint64_t *before)
 			now[times[i]] = before[times[i]];
 }
 
-static void add_usage(struct usage *sum, const struct usage *u)
+static int add_usage(struct line *l, const struct usage *u)
 {
+	struct usage *sum = l->use ?: calloc(1, sizeof(*sum));
+
+	if (!sum)
+		return -ENOMEM;
+	l->use = sum;
 	sum->time_ns += u->time_ns;
 	sum->rbytes += u->rbytes;
 	sum->wbytes += u->wbytes;
@@ -160,6 +172,7 @@ static void add_usage(struct usage *sum, const struct usage *u)
 	sum->active |= u->active;
 	sum->is_timed |= u->is_timed;
 	sum->is_unreachable |= u->is_unreachable;
+	return 0;
 }
 
 static struct usage difference(const uint64_t *now, const uint64_t *before)
@@ -232,7 +245,8 @@ static int add_to_those_above(const struct pass *p, const struct cgroup *c,
 			continue;
 		s->active = true;
 		s->touched = true;
-		add_usage(&l->use, u);
+		if (add_usage(l, u) < 0)
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -251,7 +265,7 @@ static int take_line(const struct pass *p, struct cgroup *c, dev_t devno,
 	struct latencies latencies = {};
 	struct usage u;
 	bool compare, reset;
-	int err = 0;
+	int err;
 
 	if (!l)
 		return -ENOMEM;
@@ -263,14 +277,14 @@ static int take_line(const struct pass *p, struct cgroup *c, dev_t devno,
 	/* Requests that waited in the last pass still wait in this one. */
 	if (l->seen)
 		u.queued = 0;
-	memcpy(l->total, now, sizeof(now));
+	memcpy(l->total, now, sizeof(l->total));
 	l->known = true;
 	l->sutro = p->sutro;
 	l->seen = true;
 	s->touched = true;
 	s->active |= u.active;
-	add_usage(&l->use, &u);
-	if (latency)
+	err = add_usage(l, &u);
+	if (!err && latency)
 		err = read_latencies(l, &latencies, compare && !reset);
 	if (!err && p->sutro && u.active)
 		err = add_to_those_above(p, c, devno, &u);
@@ -306,6 +320,14 @@ static int on_line(char *line, void *userdata)
 	return take_line(p, p->c, devno, rest);
 }
 
+static void free_usage(struct sample *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		free(s->l[i].use);
+		s->l[i].use = NULL;
+	}
+}
+
 /* Clear the differences. A sample that the last pass did not touch has nothing to clear.
  * Counters from before a cgroup was left out are too old to compare with.
  */
@@ -322,6 +344,8 @@ static int begin(struct cgroup *c, const struct sampler *sampler,
 		*s = calloc(1, sizeof(**s));
 	if (!*s)
 		return -ENOMEM;
+	if (!(*s)->touched && (*s)->was_touched)
+		free_usage(*s);
 	(*s)->was_touched = (*s)->touched;
 	if (!(*s)->touched)
 		return 0;
@@ -331,7 +355,8 @@ static int begin(struct cgroup *c, const struct sampler *sampler,
 	for (size_t i = 0; i < (*s)->n; i++) {
 		struct line *l = &(*s)->l[i];
 
-		l->use = (struct usage){};
+		if (l->use)
+			*l->use = (struct usage){};
 		l->seen = false;
 		if (l->latency)
 			l->latency->use = (struct latencies){};
@@ -358,7 +383,7 @@ static void end(struct sample *s, const struct pass *p, bool from_active)
 			memset(l->total, 0, sizeof(l->total));
 		}
 		if (clean && !topology_by_devno(p->t, l->devno)) {
-			free(l->latency);
+			line_done(l);
 			*l = s->l[--s->n];
 		}
 	}
@@ -477,7 +502,7 @@ const struct usage *sample_usage(const struct sampler *s,
 	static const struct usage none;
 	const struct line *l = line_of(s, c, device->devno);
 
-	return l ? &l->use : &none;
+	return l && l->use ? l->use : &none;
 }
 
 void sample_add_latencies(const struct sampler *s, const struct cgroup *top,

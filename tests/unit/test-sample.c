@@ -9,8 +9,10 @@
  *	  `- user.slice 100 ---- box (no files of the io controller)
  */
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "fake.h"
 #include "host/discover.h"
@@ -87,6 +89,7 @@ static void close_to(double is, double want)
 static void active(const char *const *lines, size_t n)
 {
 	_cleanup_(text_freep) struct text t = {};
+	char file[PATH_MAX];
 
 	for (size_t i = 0; i < n; i++) {
 		char devno[16], path[64];
@@ -97,6 +100,9 @@ static void active(const char *const *lines, size_t n)
 			       (unsigned long long)find(path)->inode,
 			       lines[i] + at) == 0);
 	}
+	/* GLib 2.74 keeps the end of a file whose new text is shorter. */
+	snprintf(file, sizeof(file), "%s/io.sutro.active", roots.cgroup);
+	unlink(file);
 	fake_file(&roots, "/sys/fs/cgroup/io.sutro.active", "%s", t.p ?: "");
 }
 
@@ -182,6 +188,8 @@ static void test_active(const struct device *sda, const struct device *sdb)
 	reads = (struct latencies){};
 	sample_add_latencies(&g, db, sda, &reads);
 	check(sample_latency_us(&reads, 0.5) == 0);
+	/* After two idle passes a cgroup has no usage of its own, as one that never had any. */
+	check(sample_usage(&g, web, sda) == sample_usage(&g, web, sdb));
 	/* The scheduler was switched there and back: counts begin again. */
 	active((const char *[]){ "8:0 /system.slice/db time_ns=50 rios=2 "
 				 "rlat=0,0,2" },
