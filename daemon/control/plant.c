@@ -10,6 +10,7 @@
  * lines of its predecessor alone.
  */
 
+#include <malloc.h>
 #include <math.h>
 
 #include "control/enforce.h"
@@ -565,6 +566,8 @@ int plant_make(struct plant *plant, const struct control_context *context,
 	for (size_t i = 0; i < was.n_floors; i++)
 		settle_reserve(&was, &was.floors[i], context);
 	drop(&was);
+	/* The tables of a large machine have megabytes, and glibc keeps freed ones in its heap. */
+	malloc_trim(0);
 	/* An incomplete plant is of no use. */
 	if (err) {
 		drop(plant);
