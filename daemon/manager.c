@@ -14,6 +14,7 @@
  *	every ReconcileSec=	scan the tree, all dirty
  */
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -38,20 +39,23 @@
 static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 	int err;
 
-	err = sampler_take(&m->watcher, cgroup_tree_root(m->machine.tree),
-			   m->machine.topology, machine_now_usec(&m->machine));
+	/* Samples that come too late are not used: waiting calls get the next ones. */
+	if (!bus_has_waiters(&m->bus) &&
+	    machine_now_usec(&m->machine) >= m->sample_until_usec) {
+		sampler_forget(&m->watcher, root);
+		malloc_trim(0);
+		return 0;
+	}
+	err = sampler_take(&m->watcher, root, m->machine.topology,
+			   machine_now_usec(&m->machine));
 	if (err)
 		return err;
 	bus_samples_taken(&m->bus);
-	/* Samples that come too late are not used: waiting calls get the next ones. */
-	if (bus_has_waiters(&m->bus) ||
-	    machine_now_usec(&m->machine) < m->sample_until_usec) {
-		sd_event_source_set_time_relative(s, SAMPLE_INTERVAL_USEC);
-		sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
-	}
-	return 0;
+	sd_event_source_set_time_relative(s, SAMPLE_INTERVAL_USEC);
+	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
 static int on_want_samples(void *userdata)

@@ -464,6 +464,14 @@ int sampler_take(struct sampler *s, struct cgroup *root,
 	return 0;
 }
 
+void sampler_forget(struct sampler *s, struct cgroup *root)
+{
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
+		c->samples[s->slot] = sample_free(c->samples[s->slot]);
+	s->now_usec = 0;
+	s->before_usec = 0;
+}
+
 /* ---- queries ---- */
 
 double sampler_interval_s(const struct sampler *s)

@@ -69,6 +69,9 @@ struct sampler {
 int sampler_take(struct sampler *s, struct cgroup *root,
 		 const struct topology *t, uint64_t now_usec);
 
+/** sampler_forget() - free the samples, which are of no use before there are two new ones */
+void sampler_forget(struct sampler *s, struct cgroup *root);
+
 /** sample_counts_time() - are the counters of @d those of its scheduler, not io.stat? */
 bool sample_counts_time(const struct device *d);
 

@@ -193,6 +193,15 @@ def test_calls_that_wait_are_limited(bus: Bus, sutrod: Sutrod) -> None:
     assert sutrod.call("ListUsage") == []
 
 
+def memory_kb(sutrod: Sutrod) -> int:
+    """Resident memory of the daemon without its files."""
+    assert sutrod.process
+    status = Path(f"/proc/{sutrod.process.pid}/status").read_text()
+    found = re.search(r"RssAnon:\s+(\d+) kB", status)
+    assert found
+    return int(found[1])
+
+
 @pytest.mark.skipif("SUTRO_KERNELFILES" not in os.environ, reason="sanitizers keep freed memory")
 @pytest.mark.usefixtures("crowd")
 def test_reload_frees_former_tables(machine: Machine, sutrod: Sutrod) -> None:
@@ -208,15 +217,26 @@ def test_reload_frees_former_tables(machine: Machine, sutrod: Sutrod) -> None:
     sutrod.elapse(2)
     assert len(sutrod.call("ListPromises")) == DISKS
 
-    def memory_kb() -> int:
-        assert sutrod.process
-        status = Path(f"/proc/{sutrod.process.pid}/status").read_text()
-        found = re.search(r"RssAnon:\s+(\d+) kB", status)
-        assert found
-        return int(found[1])
-
-    before_kb = memory_kb()
+    before_kb = memory_kb(sutrod)
     for _ in range(3):
         sutrod.call("Reload")
         sutrod.elapse(2)
-    assert memory_kb() <= before_kb + KEPT_KB
+    assert memory_kb(sutrod) <= before_kb + KEPT_KB
+
+
+@pytest.mark.skipif("SUTRO_KERNELFILES" not in os.environ, reason="sanitizers keep freed memory")
+@pytest.mark.usefixtures("crowd")
+def test_samples_are_freed(machine: Machine, sutrod: Sutrod) -> None:
+    """The samples for a client that watches take no memory after the client has gone."""
+    counters = "".join(f"252:{16 * n} time_ns=1 rlat=0,1\n" for n in range(DISKS))
+    for number in range(DISKS):
+        machine.disk(f"x{number}", f"252:{16 * number}", "sutro")
+    for i in range(UNITS):
+        machine.write(f"/sys/fs/cgroup/system.slice/u{i}.service/io.sutro.stat", counters)
+    sutrod.start()
+    sutrod.elapse(2)
+    before_kb = memory_kb(sutrod)
+    sutrod.call("ListUsage")
+    assert memory_kb(sutrod) > before_kb + KEPT_KB
+    sutrod.elapse(20)
+    assert memory_kb(sutrod) <= before_kb + KEPT_KB
