@@ -60,16 +60,24 @@ u64 sutro_group_share(const struct sutro_group *group, u64 amount)
 	}
 }
 
-/* Slots of an entity, at a level that has @slots of which @free are free. */
+/*
+ * Slots of an entity at a level that has @slots of which @free are free.  Sets @ret_own to
+ * those that it has while none are free.
+ */
 static u32 sutro_slots_of(const struct sutro_level *level,
 			  const struct sutro_entity *entity, u32 slots,
-			  u32 free)
+			  u32 free, u32 *ret_own)
 {
 	u32 nr = READ_ONCE(level->nr_active) + !READ_ONCE(entity->active);
-	u32 even = slots / max(nr, 1U);
+	u32 part = slots, least = 1;
 
-	return max_t(u32, sutro_part(level, entity, slots) + free,
-		     clamp(even / 2, 1U, SUTRO_MIN_SLOTS));
+	/* Without others it has all of them: the usual case of a group's own requests. */
+	if (nr > 1) {
+		part = sutro_part(level, entity, slots);
+		least = clamp(slots / nr / 2, 1U, SUTRO_MIN_SLOTS);
+	}
+	*ret_own = max(part, least);
+	return max(part + free, least);
 }
 
 /**
@@ -102,10 +110,10 @@ u32 sutro_group_slots(const struct sutro_group *group, u32 slots, u32 free,
 		const struct sutro_level *level = &path[depth - 1]->level;
 		const struct sutro_entity *entity = &path[depth]->entity;
 
-		ret_slots[depth] = sutro_slots_of(level, entity, slots, free);
-		slots = sutro_slots_of(level, entity, slots, 0);
+		ret_slots[depth] =
+			sutro_slots_of(level, entity, slots, free, &slots);
 	}
-	return sutro_slots_of(&group->level, &group->self, slots, free);
+	return sutro_slots_of(&group->level, &group->self, slots, free, &slots);
 }
 
 /* Is @entity of a lower class than an active one, or of less weight than the mean? */
