@@ -293,7 +293,8 @@ void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
 {
 	core->queued--;
 	group->queued--;
-	sutro_protect_unqueued(core, group);
+	if (sutro_group_protected(group))
+		sutro_protect_unqueued(core, group);
 	if (group->queued)
 		return;
 	sutro_starved_unqueued(group);
@@ -328,7 +329,8 @@ void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 {
 	if (sutro_protect_charged(core, group))
 		sutro_tree_charge(group, estimate_ns);
-	sutro_protect_sent(core, group, estimate_ns);
+	if (sutro_protects(&core->protect))
+		sutro_protect_sent(core, group, estimate_ns);
 	group->in_flight++;
 	sutro_starved_sent(core, group, estimate_ns);
 	sutro_core_unqueue(core, group);

@@ -78,8 +78,6 @@
  *	write 4 KiB and fsync(), again and again, in windows that are reserved for them.
  *	Their writes take 0.05 ms, which is what each of them costs from then on.
  */
-#include <linux/compiler.h>
-
 #include "sutro-cost.h"
 
 /* A window ends after this many completions, if it has this length. */
@@ -93,13 +91,6 @@
 #define SUTRO_GAP_SHIFT 4
 #define SUTRO_OTHER_SHIFT 4
 #define SUTRO_LATENCY_SHIFT 6
-
-/*
- * Device time that may be in flight: at least this much, so that a late interrupt
- * or a slow CPU does not leave a fast device idle, and at most that much.
- */
-#define SUTRO_DEPTH_MIN_NS (1000 * 1000ULL)
-#define SUTRO_DEPTH_MAX_NS (32 * 1000 * 1000ULL)
 
 /**
  * sutro_device_init - prepare the state of a leaf
@@ -518,32 +509,4 @@ u64 sutro_cost_flush(struct sutro_device *device, u64 start_ns, u64 now_ns)
 void sutro_cost_requeue(struct sutro_device *device, unsigned int class)
 {
 	device->done[class]++;
-}
-
-/**
- * sutro_cost_busy_ns - device time in flight that keeps the device busy without a pause
- * @device:	the leaf
- *
- * A saturated device completes in a latency's time as much work as it has in
- * flight (Little's law).  The time that counts is that in which a request uses no
- * resource that others could: its latency when few are there, less its cost.  Almost
- * three times that, because some parts of the device are always without work.
- *
- * Return: device time in ns, 0 if not known yet.
- */
-u64 sutro_cost_busy_ns(const struct sutro_device *device)
-{
-	return READ_ONCE(device->latency_ns) * 11 / 4;
-}
-
-/**
- * sutro_cost_depth_ns - device time in flight beyond which requests wait here
- * @device:	the leaf
- *
- * Return: device time in ns.
- */
-u64 sutro_cost_depth_ns(const struct sutro_device *device)
-{
-	return clamp(sutro_cost_busy_ns(device), SUTRO_DEPTH_MIN_NS,
-		     SUTRO_DEPTH_MAX_NS);
 }

@@ -8,6 +8,7 @@
 #define SUTRO_COST_H
 
 #include <linux/bits.h>
+#include <linux/compiler.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -39,6 +40,13 @@ enum sutro_op {
  * is not charged to the groups whose requests wait meanwhile.
  */
 #define SUTRO_COST_MAX_NS (1000 * 1000 * 1000ULL)
+
+/*
+ * Device time that may be in flight: at least this much, so that a late interrupt
+ * or a slow CPU does not leave a fast device idle, and at most that much.
+ */
+#define SUTRO_DEPTH_MIN_NS (1000 * 1000ULL)
+#define SUTRO_DEPTH_MAX_NS (32 * 1000 * 1000ULL)
 
 /* From this size on, the cost of a class grows with bytes. */
 #define SUTRO_LINEAR_BYTES 65536
@@ -235,8 +243,6 @@ u64 sutro_cost_flush(struct sutro_device *device, u64 start_ns, u64 now_ns);
 void sutro_cost_requeue(struct sutro_device *device, unsigned int class);
 void sutro_cost_measured(struct sutro_device *device, unsigned int class,
 			 u64 ns16, bool bounded);
-u64 sutro_cost_busy_ns(const struct sutro_device *device);
-u64 sutro_cost_depth_ns(const struct sutro_device *device);
 
 /* sutro-estimate.c */
 u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class);
@@ -286,6 +292,34 @@ static inline unsigned int sutro_cost_class(enum sutro_op op, u32 bytes)
 		size = min(ilog2((bytes - 1) / SUTRO_SIZE_MIN_BYTES) + 1,
 			   SUTRO_SIZES - 1);
 	return op * SUTRO_SIZES + size;
+}
+
+/**
+ * sutro_cost_busy_ns - device time in flight that keeps the device busy without a pause
+ * @device:	the leaf
+ *
+ * A saturated device completes in a latency's time as much work as it has in
+ * flight (Little's law).  The time that counts is that in which a request uses no
+ * resource that others could: its latency when few are there, less its cost.  Almost
+ * three times that, because some parts of the device are always without work.
+ *
+ * Return: device time in ns, 0 if not known yet.
+ */
+static inline u64 sutro_cost_busy_ns(const struct sutro_device *device)
+{
+	return READ_ONCE(device->latency_ns) * 11 / 4;
+}
+
+/**
+ * sutro_cost_depth_ns - device time in flight beyond which requests wait here
+ * @device:	the leaf
+ *
+ * Return: device time in ns.
+ */
+static inline u64 sutro_cost_depth_ns(const struct sutro_device *device)
+{
+	return clamp(sutro_cost_busy_ns(device), SUTRO_DEPTH_MIN_NS,
+		     SUTRO_DEPTH_MAX_NS);
 }
 
 #endif /* SUTRO_COST_H */

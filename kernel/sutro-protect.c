@@ -414,14 +414,12 @@ void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 }
 
 /**
- * sutro_protect_unqueued - a request of a group is no longer queued
+ * sutro_protect_unqueued - a request of a protected group is no longer queued
  * @core:	the leaf
  * @group:	the group, which no longer counts it
  */
 void sutro_protect_unqueued(struct sutro_core *core, struct sutro_group *group)
 {
-	if (!sutro_group_protected(group))
-		return;
 	core->protect.requests--;
 	if (!group->queued)
 		sutro_protect_dequeue(&core->protect, group->protect);
@@ -429,7 +427,7 @@ void sutro_protect_unqueued(struct sutro_core *core, struct sutro_group *group)
 
 /**
  * sutro_protect_sent - a request goes to the device
- * @core:	the leaf
+ * @core:	the leaf, with protected groups
  * @group:	its group, which still counts it as queued
  * @estimate_ns: device time that it will probably use
  */
@@ -440,8 +438,6 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 	struct sutro_group_protect *own = group->protect;
 	u64 share;
 
-	if (!sutro_protects(protect))
-		return;
 	if (!sutro_group_protected(group)) {
 		if (estimate_ns > protect->other_ns)
 			protect->other_ns = estimate_ns;
@@ -512,6 +508,8 @@ void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
 	if (!nr)
 		return;
 	latency = sutro_latency_get(group);
+	if (!latency && !sutro_group_protected(group))
+		return;
 	submitted_ns = now_ns - div_u64(took_us * US, nr);
 	if (latency) {
 		sutro_latency_took(latency, nr, nr_slow,

@@ -366,10 +366,17 @@ static bool sutro_is_deep(const struct sutro_core *core,
 /* In a reserved window: the protected group to serve, or to wait for. */
 static struct sutro_group *sutro_reserved(struct sutro_core *core, u64 now_ns)
 {
-	sutro_window_look(core, now_ns);
-	if (!core->protect.reserved)
+	struct sutro_protect *protect = &core->protect;
+
+	if (!sutro_protects(protect)) {
+		protect->reserved = false;
+		protect->clear = false;
 		return NULL;
-	return sutro_protect_next(&core->protect)
+	}
+	sutro_window_look(core, now_ns);
+	if (!protect->reserved)
+		return NULL;
+	return sutro_protect_next(protect)
 		       ?: sutro_protect_awaited(core, now_ns);
 }
 

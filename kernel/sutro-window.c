@@ -501,7 +501,7 @@ static void sutro_window_drained(struct sutro_protect *protect, u64 now_ns)
 
 /**
  * sutro_window_look - which window is it?
- * @core:	the leaf
+ * @core:	the leaf, with protected groups
  * @now_ns:	the time
  *
  * To be called before &sutro_protect.reserved is read.
@@ -511,11 +511,6 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 	struct sutro_protect *protect = &core->protect;
 	bool shared, ends;
 
-	if (!sutro_protects(protect)) {
-		protect->reserved = false;
-		protect->clear = false;
-		return;
-	}
 	sutro_window_sum(protect, now_ns);
 	ends = !sutro_before(now_ns, protect->begin_ns + protect->cycle_ns);
 	if (ends && protect->reserved && !protect->clear) {
