@@ -149,6 +149,8 @@ class Clock:
 
     def __init__(self) -> None:
         self.now_ns = 10**12
+        # CPU time of whatever the daemon measures, such as a call, from the next step on.
+        self.cpu_ns = 1000
         self.ours: socket.socket | None = None
         self.theirs: socket.socket | None = None
         # Each is called with the seconds that will have passed when the daemon runs next.
@@ -179,7 +181,7 @@ class Clock:
         """
         assert self.ours and self.theirs
         self.theirs.close()
-        self.ours.send(struct.pack("=QQQ", self.now_ns, hold, look_ns))
+        self.ours.send(struct.pack("=QQQQ", self.now_ns, hold, look_ns, self.cpu_ns))
         reply = self.ours.recv(16)
         assert reply, "the daemon has ended"
         next_ns, self.now_ns = struct.unpack("=QQ", reply)

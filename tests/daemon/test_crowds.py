@@ -14,12 +14,10 @@ from dbus.mainloop.glib import DBusGMainLoop
 from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, arrive
 
 REFUSED = "org.freedesktop.DBus.Error.LimitsExceeded"
-# With this number of units, ListUnits takes about 1 ms.
-UNITS = 300
 # The bus allows a connection 128 calls that have no reply yet.
 CALLS = 120
-# A user has saved a second of CPU time. All portions take longer, even with 5 us for a call.
-PORTION, PORTIONS = 50, 4000
+# A user has saved a second of CPU time, which may be overdrawn by one call.
+CALL_MS, SAVED_CALLS = 10, 101
 # A weight waits for other work for 50 ms at most. The daemon looks at what is ready before a call.
 WAIT_MS, LOOK_MS = 50, 1
 # The calls of this time, and one before the daemon notices that the weight was written.
@@ -27,23 +25,6 @@ CALLS_BEFORE = WAIT_MS // LOOK_MS + 1
 # The tables of the control law have 1.5 MiB with these disks and all units, and the allocator keeps
 # some free memory.
 DISKS, KEPT_KB = 16, 512
-
-
-@pytest.fixture
-def crowd(systemd: Systemd) -> str:
-    """Many units; the cgroup of a.service, which is one of them."""
-    for i in range(UNITS):
-        systemd.start(f"u{i}.service")
-    return systemd.start("a.service", 200)
-
-
-def flood(bus: Bus, calls: int) -> None:
-    """Send calls at once, and wait for no reply."""
-    for _ in range(calls):
-        call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "ListUnits")
-        call.set_no_reply(True)
-        bus.connection.send_message(call)
-    bus.connection.flush()
 
 
 def is_refused(sutrod: Sutrod) -> bool:
@@ -115,18 +96,25 @@ def test_daemon_does_not_wait_for_the_bus(bus: Bus, sutrod: Sutrod) -> None:
     assert other.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
 
 
-def test_user_has_a_quarter_of_the_time(bus: Bus, sutrod: Sutrod, crowd: str) -> None:
-    """The clock of the daemon stands still, so what was used is not refilled."""
+def test_user_has_a_quarter_of_the_time(systemd: Systemd, sutrod: Sutrod) -> None:
+    """CPU time of calls is saved up again in four times the time, up to a second."""
+    systemd.start("a.service", 200)
     sutrod.start()
-    assert not is_refused(sutrod)
+    sutrod.clock.cpu_ns = CALL_MS * 1_000_000
+    sutrod.settle()
 
-    def is_overdrawn() -> bool:
-        flood(bus, PORTION)
-        return is_refused(sutrod)
+    def calls() -> int:
+        return next(n for n in range(2 * SAVED_CALLS) if is_refused(sutrod))
 
-    assert any(is_overdrawn() for _ in range(PORTIONS))
-    sutrod.elapse(4)
-    assert not is_refused(sutrod)
+    assert calls() == SAVED_CALLS
+    sutrod.elapse(0.0039 * CALL_MS)
+    assert calls() == 0
+    sutrod.elapse(0.0001 * CALL_MS)
+    assert calls() == 1
+    sutrod.elapse(0.004 * CALL_MS * SAVED_CALLS)
+    assert calls() == SAVED_CALLS
+    sutrod.elapse(60)
+    assert calls() == SAVED_CALLS
 
 
 def write_often(machine: Machine, cgroup: str, times: int) -> None:

@@ -4,8 +4,8 @@
  * A clock that stands still until the test moves it.
  *
  * This file replaces the functions through which sd-event reads CLOCK_MONOTONIC and
- * CLOCK_BOOTTIME, arms its timers and waits; in sutrod by LD_PRELOAD, in the sanitized
- * sutrod by being linked into it. It is in use if SUTRO_CLOCK is "FD NS": the time at the
+ * CLOCK_BOOTTIME, arms its timers and waits, and through which sutrod reads its CPU time; in
+ * sutrod by LD_PRELOAD, in the sanitized sutrod by being linked into it. It is in use if SUTRO_CLOCK is "FD NS": the time at the
  * start in ns, and a SOCK_SEQPACKET socket with which the test moves the clock. With "" the clock of
  * the machine is in use.
  *
@@ -18,6 +18,10 @@
  * The process is infinitely fast, unless the test sends the time that each of its looks at what is
  * ready takes. Then timers become due while it has much to do, as on a machine, but on each machine
  * after the same work.
+ *
+ * Its CPU time is not measured either: each reading of CLOCK_THREAD_CPUTIME_ID is later than the
+ * one before by a time that the test sends, 1 us at first. So what sutrod measures between two
+ * readings takes this time on each machine, and the other clocks stand still meanwhile.
  *
  * Timers fire at their time. sd-event would delay each within its accuracy (250 ms by default), to a
  * moment that it derives from the boot ID of the host: times of samples and so the rates in them
@@ -47,6 +51,7 @@
 #define NEVER UINT64_MAX
 #define NS_PER_S 1000000000ULL
 #define EXACT_USEC 1
+#define CPU_NS 1000
 
 /* As in sd-event.h, which the tests of the installed package do not have. */
 struct sd_event;
@@ -65,6 +70,8 @@ add_time sd_event_add_time_relative;
  * @is_awaited: the test waits for a reply
  * @holds: after the reply nothing is handled before the next message
  * @look_ns: time that each look at what is ready takes, until the reply
+ * @cpu_ns: CPU time between two readings of it
+ * @cpu_now_ns: CPU time at the last reading
  * @due_ns: of each timer, NEVER if it is not armed
  */
 static struct {
@@ -73,9 +80,11 @@ static struct {
 	bool holds;
 	uint64_t look_ns;
 	uint64_t now_ns;
+	uint64_t cpu_ns;
+	uint64_t cpu_now_ns;
 	int timers[TIMERS_MAX];
 	uint64_t due_ns[TIMERS_MAX];
-} virtual = { .socket = -1 };
+} virtual = { .socket = -1, .cpu_ns = CPU_NS };
 
 __attribute__((constructor)) static void start(void)
 {
@@ -93,11 +102,16 @@ __attribute__((constructor)) static void start(void)
 
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
+	uint64_t ns = virtual.now_ns;
+	bool is_cpu = clock == CLOCK_THREAD_CPUTIME_ID;
+
 	if (virtual.socket < 0 ||
-	    (clock != CLOCK_MONOTONIC && clock != CLOCK_BOOTTIME))
+	    (!is_cpu && clock != CLOCK_MONOTONIC && clock != CLOCK_BOOTTIME))
 		return syscall(SYS_clock_gettime, clock, t);
-	*t = (struct timespec){ .tv_sec = virtual.now_ns / NS_PER_S,
-				.tv_nsec = virtual.now_ns % NS_PER_S };
+	if (is_cpu)
+		ns = virtual.cpu_now_ns += virtual.cpu_ns;
+	*t = (struct timespec){ .tv_sec = ns / NS_PER_S,
+				.tv_nsec = ns % NS_PER_S };
 	return 0;
 }
 
@@ -199,6 +213,7 @@ static void move(struct pollfd *p)
 		uint64_t now_ns;
 		uint64_t holds;
 		uint64_t look_ns;
+		uint64_t cpu_ns;
 	} message;
 
 	if (recv(virtual.socket, &message, sizeof(message), 0) !=
@@ -209,6 +224,7 @@ static void move(struct pollfd *p)
 	virtual.now_ns = message.now_ns;
 	virtual.holds = message.holds;
 	virtual.look_ns = message.look_ns;
+	virtual.cpu_ns = message.cpu_ns;
 	virtual.is_awaited = true;
 	fire_due();
 }
