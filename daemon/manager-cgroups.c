@@ -202,6 +202,7 @@ int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 		err = resyncs_follow(&m->machine, m->conf->resync.n);
 	if (err)
 		return log_error_errno(err, "Cannot look at all cgroups: %m");
+	manager_drop_paths(m);
 	lookups_retry(&m->lookups);
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
 		if (manager_resolve_missed(m, c) == -ENOMEM)

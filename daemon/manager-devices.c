@@ -203,6 +203,15 @@ void manager_on_lookups(void *userdata)
 	manager_mark_all(m);
 }
 
+void manager_drop_paths(struct manager *m)
+{
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
+
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
+		policy_keep_paths(c->policy, &m->lookups);
+	lookups_drop(&m->lookups);
+}
+
 int manager_renew_topology(struct manager *m)
 {
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
@@ -213,6 +222,7 @@ int manager_renew_topology(struct manager *m)
 	if (err)
 		return log_error_errno(err, "Cannot read %s: %m",
 				       m->machine.roots.sysfs);
+	manager_drop_paths(m);
 	lookups_renew(&m->lookups);
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
 		policy_resolve(c->policy, new, m->machine.lookups);

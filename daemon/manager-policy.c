@@ -344,6 +344,7 @@ int manager_reload_policies(struct manager *m)
 {
 	int err = manager_load_policies(m);
 
+	manager_drop_paths(m);
 	lookups_forget(&m->lookups);
 	bus_property_changed(&m->bus, "PolicyErrors");
 	manager_request_all(m);

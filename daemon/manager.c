@@ -102,6 +102,7 @@ int manager_reload(struct manager *m)
 	if (err)
 		log_error_errno(err, "Cannot load the configuration, the last "
 				     "one stays in force: %m");
+	manager_drop_paths(m);
 	lookups_forget(&m->lookups);
 	manager_renew_topology(m);
 	sd_event_source_set_time(m->reconcile, 0);

@@ -105,6 +105,9 @@ void manager_policy_changed(const char *unit, void *userdata);
 /** manager_on_lookups() - the path of a setting leads elsewhere; @userdata: manager */
 void manager_on_lookups(void *userdata);
 
+/** manager_drop_paths() - drop the answers for paths that no setting has any more */
+void manager_drop_paths(struct manager *m);
+
 /** manager_renew_topology() - look at all block devices again, resolve all paths */
 int manager_renew_topology(struct manager *m);
 

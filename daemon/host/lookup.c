@@ -34,7 +34,7 @@
  * @error: why it leads nowhere, -EINPROGRESS: not known yet
  * @is_due: it is to be looked up
  * @is_in_child: the child that runs looks it up
- * @is_used: by a setting since the last lookups_renew()
+ * @is_used: by a setting or a call since the last lookups_drop()
  */
 struct lookup {
 	char *path;
@@ -315,8 +315,16 @@ bool lookups_set(struct lookups *l, const char *path, const char *real,
 	return one && set(one, real, error);
 }
 
-/* The child that runs has its answers in the order of the list. */
-static void drop_unused(struct lookups *l)
+void lookups_keep(struct lookups *l, const char *path)
+{
+	struct lookup *one = find(l, path);
+
+	if (one)
+		one->is_used = true;
+}
+
+/* The child that runs has its answers in the order of the list: nothing is dropped before it ends. */
+void lookups_drop(struct lookups *l)
 {
 	struct lookup *one, *next;
 
@@ -324,6 +332,8 @@ static void drop_unused(struct lookups *l)
 		next = TAILQ_NEXT(one, list);
 		if (!one->is_used)
 			lookup_free(l, one);
+		else
+			one->is_used = false;
 	}
 }
 
@@ -353,12 +363,7 @@ static bool is_any(const struct lookup *one)
 
 void lookups_renew(struct lookups *l)
 {
-	struct lookup *one;
-
-	drop_unused(l);
 	renew(l, has_ended);
-	TAILQ_FOREACH(one, &l->items, list)
-		one->is_used = false;
 }
 
 void lookups_retry(struct lookups *l)

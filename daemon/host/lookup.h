@@ -51,7 +51,13 @@ bool lookups_is_known(const struct lookups *l, const char *path);
 bool lookups_set(struct lookups *l, const char *path, const char *real,
 		 int error);
 
-/** lookups_renew() - look all paths up again, and drop those not used since the last call */
+/** lookups_keep() - a setting in force has this path */
+void lookups_keep(struct lookups *l, const char *path);
+
+/** lookups_drop() - drop the paths not used since the last call, by lookups_find() or lookups_keep() */
+void lookups_drop(struct lookups *l);
+
+/** lookups_renew() - look all paths up again, except lookups without an answer */
 void lookups_renew(struct lookups *l);
 
 /** lookups_retry() - look up again the paths that led nowhere, except lookups without an answer */

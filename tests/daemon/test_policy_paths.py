@@ -93,3 +93,19 @@ def test_admission_follows_links(bus: Bus, machine: Machine, sutrod: Sutrod, db:
     machine.link("/srv/deeper", "link")
     _, devices = sutrod.call("CheckPolicies", [("/etc/sutro/policy.d/a.policy", text)])
     assert [d["device"] for d in devices] == ["/dev/sdd"]
+
+
+def test_paths_of_no_setting_are_not_looked_up(machine: Machine, sutrod: Sutrod, db: str) -> None:
+    """The periodic comparison drops the path of a setting that is gone, and no other."""
+    sutrod.start()
+    set_policy(sutrod, "db.service", ReadBandwidthMax="/srv/old/x 5M")
+    sutrod.elapse(1)
+    set_policy(sutrod, "db.service", ReadBandwidthMax="")
+    set_policy(sutrod, "db.service", ReadBandwidthMax="/srv/link 5M")
+    # A path that was in use since the last comparison is kept until the next one.
+    sutrod.elapse(130)
+    machine.write("/faults", "/srv/old/x hang\n/srv/link hang\n")
+    sutrod.call("ReloadPolicies")
+    sutrod.elapse(11)
+    assert "/srv/link could not be looked up within 5 s" in sutrod.log()
+    assert "/srv/old/x could not be looked up within 5 s" not in sutrod.log()
