@@ -8,6 +8,7 @@ import json
 import os
 import struct
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,27 @@ def test_use_and_release(stripe) -> None:
     bus.use(stripe.top)
     run("sutroctl", "release", "--all")
     assert settings() == before
+
+
+@pytest.fixture
+def rule() -> Iterator[Path]:
+    """A file for rules of the administrator."""
+    path = Path("/run/udev/rules.d/59-local-sutro.rules")
+    path.parent.mkdir(exist_ok=True)
+    yield path
+    path.unlink(missing_ok=True)
+    run("udevadm", "control", "--reload")
+
+
+@pytest.mark.parametrize(("more", "largest_kb"), [("", MAX_SECTORS_KB), ("256", 256)])
+def test_marked_by_udev(stripe, rule: Path, more: str, largest_kb: int) -> None:
+    """A disk that a rule marks gets the scheduler, and requests of the size of the rule."""
+    before = settings()
+    size = f', ENV{{SUTRO_MAX_SECTORS_KB}}="{more}"' if more else ""
+    rule.write_text(f'KERNEL=="ssd0", ENV{{SUTRO}}="1"{size}\n')
+    run("udevadm", "control", "--reload")
+    run("udevadm", "trigger", "--settle", "--action=add", "/sys/block/ssd0", "/sys/block/ssd1")
+    assert settings() == [("sutro", largest_kb), before[1]]
 
 
 @pytest.mark.first
