@@ -20,6 +20,12 @@ struct sutro_core;
 /* The whole of a cycle, or of the device. */
 #define SUTRO_PROTECT_WHOLE 1024U
 /*
+ * Reserved part that measures how fast protected groups are alone: as large as the loss that
+ * is allowed.  Rates of a smaller part are too inaccurate for that loss.
+ */
+#define SUTRO_PROTECT_SAMPLE 32U
+#define SUTRO_PROTECT_MOST_PART (SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_SAMPLE)
+/*
  * Beside a protected group, others have busy_ns divided by this in flight; 2 and 4 are no
  * better.
  */

@@ -40,7 +40,8 @@
  * of them has a request, the device idles.  For the rest of the time (in shared windows)
  * the elevator works as without protection.  Device time that protected groups use in
  * reserved windows does not count for vtime: otherwise they would get none in shared
- * windows, and other groups all of it when protection ends.
+ * windows, and other groups all of it when protection ends.  Windows that are only a sample
+ * of how fast protected groups are alone count.
  *
  * 3. Gaps
  *
@@ -462,11 +463,15 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
  * sutro_protect_charged - does device time that a group uses now count for its vtime?
  * @core:	the leaf
  * @group:	the group
+ *
+ * Reserved windows that are only a sample protect nobody (sutro-window.c).
  */
 bool sutro_protect_charged(const struct sutro_core *core,
 			   const struct sutro_group *group)
 {
-	return !core->protect.reserved || !sutro_group_protected(group);
+	return !core->protect.reserved ||
+	       core->protect.part >= SUTRO_PROTECT_MOST_PART ||
+	       !sutro_group_protected(group);
 }
 
 /* Which requests of other groups were at the device after a request was submitted? */

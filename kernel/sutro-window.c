@@ -36,7 +36,9 @@
  * draining: 0.03 / (1 - phi) of their entitlement, a tenth if phi is 0.7.  p is
  * not less than SUTRO_PROTECT_LEAST, less what other groups receive in gaps: that is
  * what they receive in any case.  If sharing does no harm, p is 1 less
- * SUTRO_PROTECT_SAMPLE, which keeps X_r known.
+ * SUTRO_PROTECT_SAMPLE, which keeps X_r known.  What protected groups use in the sample is
+ * charged as anything else: one of share 0.12 would otherwise have 3 % of the device more, a
+ * quarter of its share.
  *
  * Protected groups are not entitled to more than their share phi of the device.  They use a
  * part u of it in reserved windows, and s = u * X_s / X_r in shared ones.  Let v be the most
@@ -97,12 +99,6 @@
 
 /* Of SUTRO_PROTECT_LEAST, the part of shared windows: they measure the cost of sharing. */
 #define SUTRO_PROTECT_LEAST_SHARED 2U
-/*
- * Reserved part that measures how fast protected groups are alone: as large as the loss that
- * is allowed.  Rates of a smaller part are too inaccurate for that loss.
- */
-#define SUTRO_PROTECT_SAMPLE 32U
-#define SUTRO_PROTECT_MOST_PART (SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_SAMPLE)
 /*
  * The reserved part is at most this many times the share of protected groups.  Of 2, 4 and
  * 8, it is the largest with which others receive their entitled device time in the
