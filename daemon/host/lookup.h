@@ -54,7 +54,7 @@ bool lookups_set(struct lookups *l, const char *path, const char *real,
 /** lookups_keep() - a setting in force has this path */
 void lookups_keep(struct lookups *l, const char *path);
 
-/** lookups_drop() - drop the paths not used since the last call, by lookups_find() or lookups_keep() */
+/** lookups_drop() - drop the paths not used since the last call, unless a child runs */
 void lookups_drop(struct lookups *l);
 
 /** lookups_renew() - look all paths up again, except lookups without an answer */

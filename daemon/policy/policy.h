@@ -117,6 +117,9 @@ void policy_resolve(struct policy *p, const struct topology *t,
 bool policy_resolve_missed(struct policy *p, const struct topology *t,
 			   struct lookups *lookups);
 
+/** promises_keep_paths() - lookups_keep() for each path of the promises */
+void promises_keep_paths(const struct promises *l, struct lookups *lookups);
+
 /** policy_keep_paths() - lookups_keep() for each path of the settings */
 void policy_keep_paths(const struct policy *p, struct lookups *lookups);
 

@@ -95,6 +95,18 @@ def test_admission_follows_links(bus: Bus, machine: Machine, sutrod: Sutrod, db:
     assert [d["device"] for d in devices] == ["/dev/sdd"]
 
 
+def test_paths_of_units_that_do_not_run(machine: Machine, sutrod: Sutrod, db: str) -> None:
+    """Their floors count on the device of the link, also long after they were set."""
+    machine.write(CONF, REFUSE)
+    sutrod.start()
+    for lifetime, unit in (("runtime", "later.service"), ("client", "client.service")):
+        pairs = dbus.Array([("ReadBandwidthMin", "/srv/link 150M")], signature="(ss)")
+        sutrod.call("SetPolicy", unit, pairs, lifetime)
+    sutrod.elapse(190)
+    pairs = dbus.Array([("ReadBandwidthMin", "/dev/sdd 101M")], signature="(ss)")
+    assert sutrod.error("SetPolicy", "db.service", pairs, "runtime")[0] == "Overcommitted"
+
+
 def test_paths_of_no_setting_are_not_looked_up(machine: Machine, sutrod: Sutrod, db: str) -> None:
     """The periodic comparison drops the path of a setting that is gone, and no other."""
     sutrod.start()
