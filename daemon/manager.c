@@ -42,7 +42,7 @@ static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 	int err;
 
-	/* Samples that come too late are not used: waiting calls get the next ones. */
+	/* Without calls the samples are freed; a call that comes later waits for two new ones. */
 	if (!bus_has_waiters(&m->bus) &&
 	    machine_now_usec(&m->machine) >= m->sample_until_usec) {
 		sampler_forget(&m->watcher, root);

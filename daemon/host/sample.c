@@ -42,7 +42,7 @@ struct latency_line {
  * struct line - counters of one device
  * @total: of the cgroup, as read last
  * @use: difference of the last pass, also of all below, if the device is a sutro leaf; NULL if
- *	the last two passes had none, because most cgroups of a large machine are idle
+ *	the last two passes had nothing of the cgroup: most of a large machine are idle
  * @known: @total was read; false: the line is only for those below
  * @sutro: @total is from a file about sutro leaves
  * @seen: in this pass
