@@ -6,18 +6,20 @@
  * its cost is the mean of many results.  A drive whose cost of a write rises within a moment,
  * because its fast flash is full, would charge too little for as long.  But the sum of
  * charges shows at once that something has changed: the elapsed time of busy windows, divided
- * by their charges, is a property of the drive and of the mix of requests.  It need not be 1,
- * because parts of a drive work at the same time.
+ * by their charges, depends on the drive, the mix of requests and the table of costs.  It
+ * need not be 1, because parts of a drive work at the same time.
  *
  * So this quotient of the last 8 windows is compared with that of the last 128, both of sums
  * that decay.  If one is more than 1.5 times the other, all classes are probed again, as at
  * the beginning, and results from before no longer count.  Then 128 windows pass before the
- * next comparison.  Probes are of no use when only the mix has changed, and do little harm.
+ * next comparison.  When only the mix or the table of costs has changed, probes are of no use,
+ * and a class that has too few requests by now loses its result.
  *
  *	A reader and a writer of 16 KiB share a drive, and a second holds charges of
  *	1000 ms.  Then a write takes five times as long, and a second holds charges of
- *	400 ms.  The quotient rises from 1.0 to 2.5: of 8 windows with four new ones it
- *	is 8 / (4 + 4 * 0.4) = 1.4, with five new ones 1.6.
+ *	400 ms.  The quotient rises from 1.0 to 2.5.  After seven new windows, 0.39 of the
+ *	decaying sum is from before, so that of the last ones is 1 / (0.39 + 0.61 * 0.4) =
+ *	1.57.
  *
  * A drive with a write cache changes all the time, and writes pay for the time that no charge
  * explains (sutro-amplification.c): nothing is done there.

@@ -278,7 +278,7 @@ static void sutro_probe_give_up(struct sutro_probe *probe,
 	struct sutro_probe_class *of = &probe->of[probe->class];
 
 	/* Too long for protected groups: a known class keeps its cost. */
-	if (probe->rare && of->nr && !of->unsaturated) {
+	if (probe->rare && of->probes && !of->unsaturated) {
 		of->probes++;
 		of->due_ns = now_ns + of->interval_ns;
 		sutro_probe_end(probe, device, now_ns);

@@ -464,7 +464,7 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
  * @core:	the leaf
  * @group:	the group
  *
- * Reserved windows that are only a sample protect nobody (sutro-window.c).
+ * Reserved windows that are only a sample protect no group (sutro-window.c).
  */
 bool sutro_protect_charged(const struct sutro_core *core,
 			   const struct sutro_group *group)

@@ -36,9 +36,9 @@
  * draining: 0.03 / (1 - phi) of their entitlement, a tenth if phi is 0.7.  p is
  * not less than SUTRO_PROTECT_LEAST, less what other groups receive in gaps: that is
  * what they receive in any case.  If sharing does no harm, p is 1 less
- * SUTRO_PROTECT_SAMPLE, which keeps X_r known.  What protected groups use in the sample is
- * charged as anything else: one of share 0.12 would otherwise have 3 % of the device more, a
- * quarter of its share.
+ * SUTRO_PROTECT_SAMPLE, which keeps X_r known.  Time that protected groups use in the sample
+ * is charged as any other: a group of share 0.12 would otherwise have 3 % of the device more,
+ * a quarter of its share.
  *
  * Protected groups are not entitled to more than their share phi of the device.  They use a
  * part u of it in reserved windows, and s = u * X_s / X_r in shared ones.  Let v be the most

@@ -28,7 +28,6 @@ MISSED = {
     "nvme-oltp-8-processes-200:100",
     "ssd-cache-oltp-2-processes-200:100",
     "hdd-think-5ms-deep-200:100",
-    "hdd-think-5ms-processes-200:100",
 }
 # A group of class rt leaves the rest to others: sutro-tree.c.
 RT_SHARE = 32 / 33
