@@ -120,6 +120,19 @@ struct sutro_latency *sutro_latency_of(const struct sutro_group *group)
 	return group ? READ_ONCE(group->latency) : NULL;
 }
 
+static struct sutro_latency *sutro_latency_new(struct sutro_group *group)
+{
+	struct sutro_latency *latency =
+		kzalloc(sizeof(*latency), GFP_NOWAIT | __GFP_NOWARN);
+
+	if (!latency)
+		return NULL;
+	latency->target_us = group->target_us;
+	/* Pairs with READ_ONCE() in sutro_latency_of(). */
+	smp_store_release(&group->latency, latency);
+	return latency;
+}
+
 /**
  * sutro_latency_get - the same, allocated if need be
  * @group:	the group
@@ -129,18 +142,10 @@ struct sutro_latency *sutro_latency_of(const struct sutro_group *group)
  */
 struct sutro_latency *sutro_latency_get(struct sutro_group *group)
 {
-	struct sutro_latency *latency;
-
 	group = sutro_latency_group(group);
-	if (!group || group->latency)
-		return group ? group->latency : NULL;
-	latency = kzalloc(sizeof(*latency), GFP_NOWAIT | __GFP_NOWARN);
-	if (!latency)
+	if (!group)
 		return NULL;
-	latency->target_us = group->target_us;
-	/* Pairs with READ_ONCE() in sutro_latency_of(). */
-	smp_store_release(&group->latency, latency);
-	return latency;
+	return group->latency ?: sutro_latency_new(group);
 }
 
 /**
