@@ -145,6 +145,7 @@ struct link {
  * @reserve: part of the time by the last tick; the public one is in force
  * @reserve_missed_s: part of its entitlement that it missed, with nothing reserved for it,
  *	times the time
+ * @is_met: it had its target since it began, with nothing reserved for it
  * @reserve_s: time since the reserve began
  * @reserve_mean, @reserve_rate: reserve in force, and the rate; smoothed
  * @short_s: net time in which it was short of its floor
@@ -178,6 +179,7 @@ struct promise {
 	double push;
 	double reserve;
 	double reserve_missed_s;
+	bool is_met;
 	double reserve_s;
 	double reserve_mean;
 	double reserve_rate;

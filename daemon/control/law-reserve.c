@@ -28,6 +28,10 @@
  *	A unit that is always waiting for a single request uses 0.1 of its entitlement:
  *	it misses 0.8 of it, and its reserve begins after 0.88 s.
  *
+ * A unit that had its target and loses more than half of it is no case for weights, which are
+ * in force already. On a stripe, a scheduler may reserve one leaf for a unit of more weight that
+ * waits at another leaf. Then the faster mean of the rate counts, up to MISSED_LOST_S.
+ *
  * The reserve begins with the largest share that the floor takes of a leaf. Then it is the
  * price of the target in reserved time, as a share is its price in device time:
  *
@@ -79,6 +83,12 @@
  * USABLE * (0.25 s + 0.4 s) = 0.59 s, which must not begin a reserve.
  */
 #define MISSED_S 0.7
+/*
+ * The same for a unit that had its target and now has less than this part of it: its weight is
+ * in force, and noise is smaller.
+ */
+#define MISSED_LOST_S 0.3
+#define LOST 0.5
 /* A unit with a request in this part of a tick would use more. */
 #define ASKS 0.5
 /* A unit that is back within this time finds its reserve in force. */
@@ -199,14 +209,17 @@ static bool promise_begins(struct promise *p, double target, double dt_s)
 	 * has less noise.
 	 */
 	double rate = fmax(p->fast_rate, p->steady_rate);
+	bool is_lost = p->is_met && p->fast_rate < LOST * target;
 
 	if (!p->pub.part && p->running_s > 0)
-		missed = fmax(missed, 1 - rate / target);
+		missed = fmax(missed,
+			      1 - (is_lost ? p->fast_rate : rate) / target);
 	if (rate >= target || !control_is_granted(&p->pub))
 		p->reserve_missed_s = 0;
 	else
 		p->reserve_missed_s += fmax(missed, 0) * dt_s;
-	return p->reserve_missed_s >= MISSED_S;
+	p->is_met = p->running_s > 0 && (p->is_met || rate >= target);
+	return p->reserve_missed_s >= (is_lost ? MISSED_LOST_S : MISSED_S);
 }
 
 static void promise_start(const struct control *c, struct promise *p)

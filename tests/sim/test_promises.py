@@ -340,6 +340,22 @@ def test_heavy_one_beside_light_ones(seed: int) -> None:
     assert "infeasible" in result.states(1, 9)
 
 
+def test_protected_neighbour() -> None:
+    """A heavier unit on the same stripe has its requests at one leaf, and is protected at the
+    other one, where units that had their floors by weight get next to nothing."""
+    s = disks(3, FLASH, seconds=16)
+    # Disks, weight, depth.
+    units = [(3, 300, 64), (1, 50, 32), (3, 50, 64), (1, 100, 32), (2, 100, 32), (4, 100, 32)]
+    for number, (bits, weight, depth) in enumerate(units):
+        s.add("volume", leaves=bits, chunk=65536, part=number, parts=len(units))
+        s.unit(weight, volume=number, random=1, bytes=65536, iodepth=depth)
+    for number, floor in enumerate((41.13, 10.37, 20.57)):
+        s.add("promise", cgroup=number + 1, volume=number, writes=1, floor=floor * MB)
+    result = s.run()
+    for number in range(3):
+        assert result.worst(number, SETTLED_S) >= 0.75
+
+
 def test_mirror() -> None:
     """Writes to a mirror take time on both disks, which the law has to measure."""
     s = disks(2)
