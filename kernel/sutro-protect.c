@@ -41,7 +41,8 @@
  * the elevator works as without protection.  Device time that protected groups use in
  * reserved windows does not count for vtime: otherwise they would get none in shared
  * windows, and other groups all of it when protection ends.  Windows that are only a sample
- * of how fast protected groups are alone count.
+ * of how fast protected groups are alone count, but not for a group with reserved time or a
+ * latency target that is missed, whose windows may be as short as a sample.
  *
  * 3. Gaps
  *
@@ -464,14 +465,16 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
  * @core:	the leaf
  * @group:	the group
  *
- * Reserved windows that are only a sample protect no group (sutro-window.c).
+ * Reserved windows that are only a sample protect no group for its share (sutro-window.c).
  */
 bool sutro_protect_charged(const struct sutro_core *core,
 			   const struct sutro_group *group)
 {
-	return !core->protect.reserved ||
-	       core->protect.part >= SUTRO_PROTECT_MOST_PART ||
-	       !sutro_group_protected(group);
+	if (!core->protect.reserved || !sutro_group_protected(group))
+		return true;
+	return core->protect.part >= SUTRO_PROTECT_MOST_PART &&
+	       !group->protect->reserving &&
+	       !sutro_protect_by_target(group->protect);
 }
 
 /* Which requests of other groups were at the device after a request was submitted? */

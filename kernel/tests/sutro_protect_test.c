@@ -193,6 +193,32 @@ static void sutro_test_reserved(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->few));
 }
 
+/*
+ * So it has if less is reserved than a sample takes, and when that ends, others are not served
+ * for it first.
+ */
+static void sutro_test_reserved_little(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	int alone = SECOND_NS / (2 * SMALL_NS);
+
+	load->t->core.tunables.depth_ns = LARGE_NS;
+	sutro_group_set_weight(load->few, 10);
+	sutro_group_set_weight(load->many, 1000);
+	load->few->reserve = SUTRO_RESERVE_WHOLE / 40;
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	KUNIT_EXPECT_EQ(test, load->t->core.protect.part,
+			SUTRO_PROTECT_MOST_PART);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone / 40);
+
+	load->few->reserve = 0;
+	load->t->core.protect.changed = true;
+	load_run(load, 5 * SECOND_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->few));
+	KUNIT_EXPECT_GE(test, load->few_nr, 15);
+}
+
 /* The same on a rotational device, where no other group is protected. */
 static void sutro_test_reserved_rotational(struct kunit *test)
 {
@@ -463,6 +489,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protected),
 	KUNIT_CASE(sutro_test_protected_class),
 	KUNIT_CASE(sutro_test_reserved),
+	KUNIT_CASE(sutro_test_reserved_little),
 	KUNIT_CASE(sutro_test_reserved_rotational),
 	KUNIT_CASE(sutro_test_protected_rotational),
 	KUNIT_CASE(sutro_test_reserved_subtree),
