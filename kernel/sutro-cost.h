@@ -77,7 +77,7 @@ struct sutro_costs {
  * @done:	it has counted enough
  * @class:	the class that is counted
  * @skip:	completions to be let pass first
- * @enough:	it is done with this many completions
+ * @enough:	it is done with this many completions, a multiple of @round
  * @few:	or with this many, if @long_ns has passed
  * @round:	or with a multiple of this, if SUTRO_METER_ROUNDS times @long_ns has passed: so
  *		many are in flight, and may complete together

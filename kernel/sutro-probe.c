@@ -78,8 +78,8 @@
 
 #define MS (1000 * 1000ULL)
 
-/* Counted completions: this many, or fewer in this time. */
-#define SUTRO_PROBE_NR 256
+/* Counted completions: this many in whole rounds, or fewer in this time. */
+#define SUTRO_PROBE_NR 256U
 #define SUTRO_PROBE_NS (10 * MS)
 #define SUTRO_PROBE_FEW 8
 /* Of requests that cost more than this, fewer are let through and counted. */
@@ -482,7 +482,7 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 		.armed = true,
 		.class = probe->class,
 		.skip = expensive ? probe->depth : 2 * probe->depth,
-		.enough = max_t(u32, SUTRO_PROBE_NR, 2 * probe->depth),
+		.enough = max(SUTRO_PROBE_NR / probe->depth, 2U) * probe->depth,
 		.few = probe->depth > 8 && !expensive ? 2 * SUTRO_PROBE_FEW
 						      : SUTRO_PROBE_FEW,
 		.round = probe->depth,

@@ -447,9 +447,30 @@ static void sutro_test_batches(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_meter_depth(device), 8);
 }
 
+/* So does the probe of a device that takes 24 requests, not after 256 completions. */
+static void sutro_test_odd_limit(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 5000, 5000);
+
+	t->probe.limit = 24;
+	t->probe.of[A].depth = 48;
+	t->probe.of[B].depth = 48;
+	set_waiting(t, A, 40);
+	set_waiting(t, B, 40);
+	while (t->probes < 4) {
+		dispatch(t);
+		complete_one(t);
+		if (!t->device.meter.done)
+			continue;
+		KUNIT_EXPECT_EQ(test, t->probe.depth, 24);
+		KUNIT_EXPECT_EQ(test, t->device.meter.nr % 24, 0);
+	}
+}
+
 static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_mean_depth),
 	KUNIT_CASE(sutro_test_batches),
+	KUNIT_CASE(sutro_test_odd_limit),
 	KUNIT_CASE(sutro_test_measures),
 	KUNIT_CASE(sutro_test_change),
 	KUNIT_CASE(sutro_test_rare),
