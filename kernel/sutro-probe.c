@@ -54,7 +54,8 @@
  * protected (sutro-protect.c), 256 times the length of the last probe passes, and none
  * takes longer than 50 ms, for it disturbs them.  A class that has not enough requests is
  * given up for 125 ms, then twice that, and so on.  When the device has changed
- * (sutro-change.c), all classes are due, and each is taken for one with a single result.
+ * (sutro-change.c), all classes are due, and each is taken for one with a single result.  Its
+ * depth is looked for again, but not while groups are protected: a ramp takes too long.
  *
  * The cost is the mean of the last 8 results of 20 s, if they agree within 25 %.
  * If not, the device has a write cache, or collects garbage: then writes cost as much as
@@ -433,7 +434,9 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	probe->class = best;
 	probe->begin_ns = now_ns;
 	probe->half_ns16 = 0;
-	probe->ramping = !of->nr || of->unsaturated || of->probes % 4 == 3;
+	/* After a change, another depth may be needed, but a ramp disturbs protected groups. */
+	probe->ramping = !of->probes || (!of->nr && !probe->rare) ||
+			 of->unsaturated || of->probes % 4 == 3;
 	if (probe->ramping)
 		depth /= 2;
 	least = sutro_probe_is_slow(device, best) ? SUTRO_PROBE_RAMP_SLOW

@@ -179,6 +179,21 @@ static void sutro_test_change(struct kunit *test)
 	expect_cost(t, B, 800000, 40000);
 }
 
+/* While groups are protected, a ramp of it would take too long: it takes 20 s at most. */
+static void sutro_test_change_protected(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 40000, 160000);
+
+	set_waiting(t, A, 40);
+	set_waiting(t, B, 40);
+	run_until(t, 20 * SEC);
+	t->probe.rare = true;
+	t->cost_ns[B] *= 5;
+	run_until(t, 40 * SEC);
+	expect_cost(t, A, 40000, 2000);
+	expect_cost(t, B, 800000, 40000);
+}
+
 /* When no cost changes, each class is measured every 4 s. */
 static void sutro_test_rare(struct kunit *test)
 {
@@ -473,6 +488,7 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_odd_limit),
 	KUNIT_CASE(sutro_test_measures),
 	KUNIT_CASE(sutro_test_change),
+	KUNIT_CASE(sutro_test_change_protected),
 	KUNIT_CASE(sutro_test_rare),
 	KUNIT_CASE(sutro_test_cut_short),
 	KUNIT_CASE(sutro_test_cheap_reads),
