@@ -12,8 +12,9 @@
  * So this quotient of the last 8 windows is compared with that of the last 128, both of sums
  * that decay.  If one is more than 1.5 times the other, all classes are probed again, as at
  * the beginning, and results from before no longer count.  Then 128 windows pass before the
- * next comparison.  When only the mix or the table of costs has changed, probes are of no use,
- * and a class that has too few requests by now loses its result.
+ * next comparison, as after the first result of a class, which changes the table.  When only
+ * the mix or another cost of the table has changed, probes are of no use, and a class that has
+ * too few requests by now loses its result.
  *
  *	A reader and a writer of 16 KiB share a drive, and a second holds charges of
  *	1000 ms.  Then a write takes five times as long, and a second holds charges of

@@ -129,7 +129,7 @@ struct sutro_amplification {
  * @before:	the same over more windows
  * @elapsed_us:	their time
  * @cost_us:	their charges
- * @nr:		windows since the device changed last
+ * @nr:		windows since the device changed last, or a class had its first result
  * @seen:	it has changed, and probes have not begun to measure it again
  */
 struct sutro_change {

@@ -254,6 +254,9 @@ static void sutro_probe_result(struct sutro_probe *probe,
 		of->nr = 0;
 		of->next = 0;
 	}
+	/* Charges by another cost cannot be compared with those that follow. */
+	if (!of->nr)
+		device->change = (struct sutro_change){};
 	of->unsaturated = unsaturated;
 	of->depth = depth;
 	of->result[of->next].ns16 = ns16;

@@ -179,6 +179,35 @@ static void sutro_test_change(struct kunit *test)
 	expect_cost(t, B, 800000, 40000);
 }
 
+/* How often does the device seem to have changed? */
+static unsigned int count_changes(struct probe_test *t, u64 until_ns)
+{
+	unsigned int nr = 0;
+	bool seen;
+
+	while (t->now_ns < until_ns) {
+		seen = t->device.change.seen;
+		run_until(t, t->now_ns + 1);
+		nr += t->device.change.seen && !seen;
+	}
+	return nr;
+}
+
+/* The same when it falls to a fifth.  The new cost in the table is no further change. */
+static void sutro_test_change_faster(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 10000, 1000000);
+
+	set_waiting(t, A, 40);
+	set_waiting(t, B, 40);
+	KUNIT_EXPECT_EQ(test, count_changes(t, 20 * SEC), 0);
+	t->cost_ns[B] /= 5;
+	KUNIT_EXPECT_EQ(test, count_changes(t, 21 * SEC), 1);
+	expect_cost(t, A, 10000, 500);
+	expect_cost(t, B, 200000, 10000);
+	KUNIT_EXPECT_EQ(test, count_changes(t, 40 * SEC), 0);
+}
+
 /* While groups are protected, a ramp of it would take too long: it takes 20 s at most. */
 static void sutro_test_change_protected(struct kunit *test)
 {
@@ -189,7 +218,7 @@ static void sutro_test_change_protected(struct kunit *test)
 	run_until(t, 20 * SEC);
 	t->probe.rare = true;
 	t->cost_ns[B] *= 5;
-	run_until(t, 40 * SEC);
+	KUNIT_EXPECT_EQ(test, count_changes(t, 40 * SEC), 1);
 	expect_cost(t, A, 40000, 2000);
 	expect_cost(t, B, 800000, 40000);
 }
@@ -488,6 +517,7 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_odd_limit),
 	KUNIT_CASE(sutro_test_measures),
 	KUNIT_CASE(sutro_test_change),
+	KUNIT_CASE(sutro_test_change_faster),
 	KUNIT_CASE(sutro_test_change_protected),
 	KUNIT_CASE(sutro_test_rare),
 	KUNIT_CASE(sutro_test_cut_short),
