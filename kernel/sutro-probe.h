@@ -41,7 +41,7 @@ struct sutro_peer {
  * @due_ns:	when it should be measured again
  * @interval_ns: pause between two probes
  * @depth:	requests in flight with which it saturates the device, 0 if not known
- * @probes:	how many ended with a result since the device changed
+ * @probes:	how many ended with a result; those from before a change of the device count as one
  * @failures:	how many in a row ended without
  * @unsaturated: there never were enough requests
  * @took_ns16:	then: how long each of them took

@@ -5,9 +5,9 @@
  *
  * This file replaces the functions through which sd-event reads CLOCK_MONOTONIC and
  * CLOCK_BOOTTIME, arms its timers and waits, and through which sutrod reads its CPU time; in
- * sutrod by LD_PRELOAD, in the sanitized sutrod by being linked into it. It is in use if SUTRO_CLOCK is "FD NS": the time at the
- * start in ns, and a SOCK_SEQPACKET socket with which the test moves the clock. With "" the clock of
- * the machine is in use.
+ * sutrod by LD_PRELOAD, in the sanitized sutrod by being linked into it. It is in use if
+ * SUTRO_CLOCK is "FD NS": the time at the start in ns, and a SOCK_SEQPACKET socket with which the
+ * test moves the clock. With "" the clock of the machine is in use.
  *
  * The test sends the new time. The process fires the timers that are due, handles all
  * that is ready, and when it would sleep it replies with the time of its next timer, or
