@@ -203,31 +203,13 @@ void manager_on_lookups(void *userdata)
 	manager_mark_all(m);
 }
 
-/* Settings made at run time count for admission while their units do not run, too. */
-static int keep_stated(struct manager *m)
-{
-	_cleanup_strv_ char **names = NULL;
-	int err = policies_controlled(m->policies, &names)
-			  ?: clients_units(&m->clients, &names);
-
-	for (char **name = names; name && *name && !err; name++) {
-		struct stated stated = {};
-
-		err = clients_state(&m->clients, m->policies, *name, &stated);
-		promises_keep_paths(&stated.in_force, &m->lookups);
-		stated_done(&stated);
-	}
-	return err;
-}
-
 void manager_drop_paths(struct manager *m)
 {
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 
-	if (keep_stated(m) < 0) {
-		log_oom();
-		return;
-	}
+	/* Settings made at run time count for admission while their units do not run, too. */
+	policies_keep_paths(m->policies, &m->lookups);
+	clients_keep_paths(&m->clients, &m->lookups);
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
 		policy_keep_paths(c->policy, &m->lookups);
 	lookups_drop(&m->lookups);

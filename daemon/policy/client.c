@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 
 #include "policy/client.h"
+#include "policy/policy.h"
 
 struct about {
 	char *unit;
@@ -215,6 +216,15 @@ int clients_units(const struct clients *all, char ***names)
 	if (!err && !strv_contains(*names, a->unit))
 		err = strv_add(names, a->unit);
 	return err;
+}
+
+void clients_keep_paths(const struct clients *all, struct lookups *lookups)
+{
+	const struct about *a;
+
+	for (const struct client *c = all->first; c; c = c->next)
+		LIST_FOREACH(a, &c->about, list)
+	promises_keep_paths(&a->promises, lookups);
 }
 
 void clients_init(struct clients *c, sd_bus *bus,

@@ -31,6 +31,7 @@
 #include "policy/dropin.h"
 #include "policy/layer.h"
 #include "policy/policies.h"
+#include "policy/policy.h"
 #include "policy/store.h"
 
 /**
@@ -370,6 +371,20 @@ int policies_controlled(const struct policies *p, char ***names)
 						     l->match.cgroups, names);
 		}
 	return err;
+}
+
+static void keep_paths(const struct layers *l, struct lookups *lookups)
+{
+	for (size_t i = 0; i < l->n; i++)
+		promises_keep_paths(&l->items[i].promises, lookups);
+}
+
+void policies_keep_paths(const struct policies *p, struct lookups *lookups)
+{
+	keep_paths(&p->files, lookups);
+	keep_paths(&p->own, lookups);
+	for (size_t i = 0; i < POLICY_LIFETIMES; i++)
+		keep_paths(&p->control[i], lookups);
 }
 
 /* ---- settings in force ---- */
