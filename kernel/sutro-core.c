@@ -46,10 +46,10 @@
  *					-full			within half a second
  *	devices that change	30	Fairness: slower writes	probes begin again
  *	 change
- *	probes			469	Fairness: 4 KiB and	2 % of the time one class
+ *	probes			472	Fairness: 4 KiB and	2 % of the time one class
  *	 probe, meter, peer		256 KiB, reads and	of requests is sent
  *					writes, write cache
- *	protection		893	Fairness: reader with	what others leave unused
+ *	protection		895	Fairness: reader with	what others leave unused
  *	 protect, gap, trial,		think time; tests/sim	in reserved windows
  *	 window				test_protect.py
  *	reserved time		51	Bandwidth floors;	as protection
