@@ -12,7 +12,8 @@
  * 2. A group that is alone
  *
  * On a device without slices, a group that alone is active and has nothing queued
- * needs no choice: its requests pass.  Their device time is summed up, and the group
+ * needs no choice: its requests pass, unless room is to be left for a group that will soon
+ * be back (sutro-select.c).  Their device time is summed up, and the group
  * stays active while it has no request, until another group comes or it is removed.  So
  * a request does not walk through the tree.  Then the account is settled: the group is
  * charged, the clocks of its classes are set to its vtime, and if it is empty it leaves
@@ -466,7 +467,7 @@ bool sutro_core_may_pass(const struct sutro_core *core,
 		return false;
 	return !core->queued && !sutro_waits(core) &&
 	       !sutro_protects(&core->protect) &&
-	       !sutro_expects_other(core, group, now_ns) &&
+	       !sutro_leaves_room(core, group, now_ns) &&
 	       !sutro_is_limited(core, group, now_ns);
 }
 

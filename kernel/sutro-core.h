@@ -262,4 +262,28 @@ static inline bool sutro_expects_other(const struct sutro_core *core,
 	       sutro_before(now_ns, core->expected_until_ns);
 }
 
+/*
+ * Do others leave room for a group that will soon be back?  Beside one that was protected, a
+ * single request that keeps the device busy is enough.
+ */
+static inline bool sutro_leaves_room(const struct sutro_core *core,
+				     const struct sutro_group *group,
+				     u64 now_ns)
+{
+	u64 busy_ns = core->tunables.busy_ns;
+	u32 enough = core->expected_protected ? 1 : SUTRO_DEPTH_MIN;
+
+	return busy_ns && core->in_flight_ns >= busy_ns &&
+	       core->in_flight >= enough &&
+	       sutro_expects_other(core, group, now_ns);
+}
+
+/* Is the device so full that a group which is not alone may have to wait?  A hint. */
+static inline bool sutro_core_is_full(const struct sutro_core *core)
+{
+	return core->in_flight >= SUTRO_DEPTH_MIN &&
+	       (core->in_flight_ns >= core->tunables.depth_ns ||
+		core->in_flight >= SUTRO_DEPTH_MAX);
+}
+
 #endif /* SUTRO_CORE_H */

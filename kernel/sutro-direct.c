@@ -193,6 +193,11 @@ void sutro_direct_passed(struct sutro_queue *sq, u64 now_ns)
 
 	lockdep_assert_held(&sq->lock);
 
+	/* In direct mode no room is left for a group that will soon be back. */
+	if (sutro_expects_other(&sq->core, &sblkg->group, now_ns)) {
+		sq->lease.streak = 0;
+		return;
+	}
 	if (!sutro_lease_passed(&sq->lease, now_ns) ||
 	    !sutro_direct_is_possible(sq) || sq->core.alone != &sblkg->group ||
 	    sutro_latency_of(&sblkg->group))
@@ -235,6 +240,7 @@ void sutro_direct_look(struct sutro_queue *sq, u64 now_ns)
 	if (blkg && !sq->core.queued && !sq->probe.active && sq->core.alone &&
 	    sutro_to_blkg(sutro_blkg_of(sq->core.alone)) == blkg &&
 	    sutro_core_may_pass(&sq->core, sq->core.alone, now_ns) &&
+	    !sutro_expects_other(&sq->core, sq->core.alone, now_ns) &&
 	    (list_empty(&sq->passing) || sutro_to_blkg(sq->passer) == blkg))
 		return;
 	sq->direct = false;

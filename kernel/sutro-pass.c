@@ -22,7 +22,7 @@
  * the note of its completion is read.
  *
  * With others active a request has its turn in the trees.  But if it is the only one, and
- * the device has few, nothing is to be ordered or merged: it goes past lanes and hash
+ * the device has room, nothing is to be ordered or merged: it goes past lanes and hash
  * into its turn, and waits there only if that is not now.
  *
  * Not on rotational devices, where the order matters with one group, too, nor with
@@ -32,9 +32,6 @@
  * Context: all functions are called with sutro_queue.lock held.
  */
 #include "sutro-requests.h"
-
-/* With fewer requests than this, no device is full. */
-#define SUTRO_PASS_FEW 8
 
 /* Requests that pass between two looks at the notes of completions. */
 #define SUTRO_PASS_LOOK 16
@@ -68,13 +65,13 @@ bool sutro_may_pass(struct sutro_queue *sq)
 }
 
 /*
- * May the next request be sent without being queued?  It is the only one, and few are at
- * the device.
+ * May the next request be sent without being queued?  It is the only one, and the device has
+ * room.  The selection decides; on a full device it would be made in vain.
  */
 static bool sutro_pass_takes_turn(struct sutro_queue *sq, u64 now_ns)
 {
 	return !sq->probe.active && list_is_singular(&sq->passing) &&
-	       sq->core.in_flight < SUTRO_PASS_FEW &&
+	       !sutro_core_is_full(&sq->core) &&
 	       now_ns >= sq->passer->requests.mixed_until_ns;
 }
 
@@ -124,9 +121,14 @@ struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns)
 	struct sutro_blkg *sblkg = sq->passer;
 	struct request *rq;
 
-	/* With one active group, not each completion counts at once. */
-	if (!(sq->passed++ % SUTRO_PASS_LOOK) || READ_ONCE(sq->kick))
+	/*
+	 * With one active group, not each completion counts at once, nor each change of the
+	 * latency by which room is left for a group that will soon be back.
+	 */
+	if (!(sq->passed++ % SUTRO_PASS_LOOK) || READ_ONCE(sq->kick)) {
 		sutro_look(sq, now_ns);
+		sutro_tunables(sq);
+	}
 	if (!sutro_pass_goes_on(sq, now_ns)) {
 		sutro_look(sq, now_ns);
 		if (!sutro_pass_goes_on(sq, now_ns)) {

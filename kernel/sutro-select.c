@@ -323,21 +323,6 @@ static struct sutro_group *sutro_next_group(struct sutro_core *core,
 	return group;
 }
 
-/*
- * Do others leave room for a group that will soon be back?  Beside one that was protected, a
- * single request that keeps the device busy is enough.
- */
-static bool sutro_leaves_room(const struct sutro_core *core,
-			      const struct sutro_group *group, u64 now_ns)
-{
-	u64 busy_ns = core->tunables.busy_ns;
-	u32 enough = core->expected_protected ? 1 : SUTRO_DEPTH_MIN;
-
-	return busy_ns && core->in_flight_ns >= busy_ns &&
-	       core->in_flight >= enough &&
-	       sutro_expects_other(core, group, now_ns);
-}
-
 /* Is the device so full that further requests should wait in the elevator? */
 static bool sutro_is_deep(const struct sutro_core *core,
 			  struct sutro_group *group, u64 now_ns)

@@ -48,6 +48,30 @@ static void sutro_test_does_not_pass(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, pass(t, &t->a, MS));
 }
 
+/* Requests pass while another group is expected, until they keep the device busy. */
+static void sutro_test_pass_leaves_room(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+
+	t->core.tunables.busy_ns = 2 * MS;
+	arrive(t, &t->a, 1);
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, MS), &t->a);
+	forget(t);
+	KUNIT_EXPECT_EQ(test, t->core.nr_active, 0);
+
+	KUNIT_EXPECT_TRUE(test, pass(t, &t->b, MS));
+	KUNIT_EXPECT_TRUE(test, pass(t, &t->b, MS));
+	KUNIT_EXPECT_FALSE(test, pass(t, &t->b, MS));
+	/* As without passing. */
+	arrive(t, &t->b, 1);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_WAIT);
+	finish(t, &t->b, MS, MS);
+	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->b);
+	/* a did not come. */
+	t->now_ns += 10 * MS;
+	KUNIT_EXPECT_TRUE(test, pass(t, &t->b, MS));
+}
+
 /* A group whose cgroup was removed leaves, also if it has passed and is empty. */
 static void sutro_test_passed_is_gone(struct kunit *test)
 {
@@ -152,6 +176,7 @@ static void sutro_test_pass_is_not_noticed(struct kunit *test)
 static struct kunit_case sutro_alone_test_cases[] = {
 	KUNIT_CASE(sutro_test_pass_example),
 	KUNIT_CASE(sutro_test_does_not_pass),
+	KUNIT_CASE(sutro_test_pass_leaves_room),
 	KUNIT_CASE(sutro_test_passed_is_gone),
 	KUNIT_CASE(sutro_test_pass_is_not_noticed),
 	{}
