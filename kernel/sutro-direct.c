@@ -105,6 +105,24 @@ bool sutro_direct_takes(struct sutro_queue *sq, blk_opf_t opf,
 	return false;
 }
 
+/* Give those requests of a list to the driver that are not the elevator's. */
+static noinline void sutro_direct_give(struct blk_mq_hw_ctx *hctx,
+				       struct list_head *list, bool at_head)
+{
+	struct request *rq, *next;
+	LIST_HEAD(direct);
+
+	list_for_each_entry_safe(rq, next, list, queuelist)
+		if (!(rq->rq_flags & RQF_USE_SCHED))
+			list_move_tail(&rq->queuelist, &direct);
+	spin_lock(&hctx->lock);
+	if (at_head)
+		list_splice(&direct, &hctx->dispatch);
+	else
+		list_splice_tail(&direct, &hctx->dispatch);
+	spin_unlock(&hctx->lock);
+}
+
 /**
  * sutro_direct_insert - give requests that go past the elevator to the driver
  * @hctx:	their hardware queue
@@ -114,29 +132,14 @@ bool sutro_direct_takes(struct sutro_queue *sq, blk_opf_t opf,
 void sutro_direct_insert(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 			 bool at_head)
 {
-	req_flags_t all = RQF_USE_SCHED, any = 0;
-	struct request *rq, *next;
-	LIST_HEAD(direct);
+	struct request *rq;
 
 	list_for_each_entry(rq, list, queuelist) {
-		all &= rq->rq_flags;
-		any |= rq->rq_flags;
+		if (!(rq->rq_flags & RQF_USE_SCHED)) {
+			sutro_direct_give(hctx, list, at_head);
+			return;
+		}
 	}
-	if (all)
-		return;
-	if (!(any & RQF_USE_SCHED)) {
-		list_splice_init(list, &direct);
-	} else {
-		list_for_each_entry_safe(rq, next, list, queuelist)
-			if (!(rq->rq_flags & RQF_USE_SCHED))
-				list_move_tail(&rq->queuelist, &direct);
-	}
-	spin_lock(&hctx->lock);
-	if (at_head)
-		list_splice(&direct, &hctx->dispatch);
-	else
-		list_splice_tail(&direct, &hctx->dispatch);
-	spin_unlock(&hctx->lock);
 }
 
 /* Does the leaf allow direct mode at all? */

@@ -265,7 +265,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		.shallow = sutro_rq_shallow(rq),
 		.caches = sutro_rq_caches(rq),
 		.through = sutro_rq_through(rq),
-		.seeks = sutro_group_seeky(&sblkg->group),
+		.seeks = sblkg->rotational && sutro_group_seeky(&sblkg->group),
 	};
 	u64 slow_ns = sutro_protect_slow_ns(&sblkg->group);
 	u64 took_ns = sutro_rq_waited_ns(rq, now_ns);

@@ -175,10 +175,14 @@ bool sutro_group_favoured(const struct sutro_group *group, u32 times)
 	for (;;) {
 		const struct sutro_rank *rank = &level->rank[entity->class];
 
-		if (sutro_is_less(level, entity, rank))
-			return false;
-		if (sutro_has_others(level, rank))
-			more = sutro_is_more(level, entity, rank, times);
+		/* At most levels nothing else is active. */
+		if (level->nr_active > 1) {
+			if (sutro_is_less(level, entity, rank))
+				return false;
+			if (sutro_has_others(level, rank))
+				more = sutro_is_more(level, entity, rank,
+						     times);
+		}
 		level = sutro_level_of(group);
 		if (!level)
 			return more;

@@ -130,7 +130,13 @@ static void sutro_enter(struct sutro_level *level, struct sutro_entity *entity)
 
 static void sutro_quit(struct sutro_level *level, struct sutro_entity *entity)
 {
-	rb_erase_cached(&entity->node, sutro_tree_of(level, entity));
+	struct rb_root_cached *tree = sutro_tree_of(level, entity);
+
+	/* At most levels it is the only one, in whichever tree. */
+	if (level->nr_active == 1)
+		*tree = RB_ROOT_CACHED;
+	else
+		rb_erase_cached(&entity->node, tree);
 }
 
 /* Move @entity to @vtime.  It usually keeps its place in the tree. */
