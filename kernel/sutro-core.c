@@ -328,8 +328,9 @@ void sutro_core_interrupt(struct sutro_core *core, u64 now_ns)
 void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 			 u64 estimate_ns)
 {
-	if (sutro_protect_charged(core, group))
+	if (!core->beside && sutro_protect_charged(core, group))
 		sutro_tree_charge(group, estimate_ns);
+	core->beside = false;
 	if (sutro_protects(&core->protect))
 		sutro_protect_sent(core, group, estimate_ns);
 	group->in_flight++;

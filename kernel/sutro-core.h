@@ -100,6 +100,8 @@ enum sutro_idle_end {
  * @sensitive:	the latency-sensitive group for which streams wait (sutro-select.c), or NULL
  * @sensitive_nr:	its requests since no device time was owed to streams
  * @postponed:	the group that is next was put before a stream that is further behind
+ * @beside:	the group that is next was put before others that stand back for its sake:
+ *		its vtime does not count that
  * @expected:	a group that has left and will probably be back soon; it may be gone,
  *		and is only compared
  * @expected_protected: it was protected
@@ -144,6 +146,7 @@ struct sutro_core {
 	struct sutro_group *sensitive;
 	u32 sensitive_nr;
 	bool postponed;
+	bool beside;
 	const struct sutro_group *expected;
 	bool expected_protected;
 	u64 expected_until_ns;

@@ -323,6 +323,23 @@ static struct sutro_group *sutro_next_group(struct sutro_core *core,
 	return group;
 }
 
+/*
+ * Beside protected groups that use less than their share, others have few requests at the
+ * device, but always one.  Does @group have to wait for these?
+ */
+static bool sutro_stands_back(const struct sutro_core *core,
+			      const struct sutro_group *group)
+{
+	const struct sutro_tunables *t = &core->tunables;
+	const struct sutro_protect *protect = &core->protect;
+	u32 others = core->in_flight - protect->in_flight;
+
+	return protect->gentle && t->busy_ns && !t->rotational && others &&
+	       (others + 1) * protect->other_ns >=
+		       t->busy_ns / SUTRO_PROTECT_BUSY &&
+	       sutro_protects(protect) && !sutro_group_protected(group);
+}
+
 /* Is the device so full that further requests should wait in the elevator? */
 static bool sutro_is_deep(const struct sutro_core *core,
 			  struct sutro_group *group, u64 now_ns)
@@ -339,9 +356,7 @@ static bool sutro_is_deep(const struct sutro_core *core,
 	if (t->rotational)
 		return (sutro_slice_ns(core, group) || group->mixed) &&
 		       core->in_flight_ns >= t->slice_ns / 2;
-	if (t->busy_ns && core->protect.gentle &&
-	    core->in_flight_ns >= t->busy_ns / SUTRO_PROTECT_BUSY &&
-	    sutro_protects(&core->protect) && !sutro_group_protected(group))
+	if (sutro_stands_back(core, group))
 		return true;
 	return (core->nr_active > 1 || group->mixed) &&
 	       (core->in_flight_ns >= t->depth_ns ||
@@ -431,6 +446,11 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		*ret_verdict = sutro_hold(core, group, now_ns);
 		return NULL;
 	}
+	/* Protected groups do not wait where others wait for their sake. */
+	core->beside = sutro_stands_back(core, group) &&
+		       sutro_protect_next(&core->protect);
+	if (core->beside)
+		group = sutro_protect_next(&core->protect);
 	if (sutro_is_deep(core, group, now_ns)) {
 		*ret_verdict = SUTRO_WAIT;
 		return NULL;

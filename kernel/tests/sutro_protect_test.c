@@ -428,6 +428,33 @@ static void sutro_test_away(struct kunit *test)
 			(int)(10 * SECOND_NS / LARGE_NS * 6 / 10));
 }
 
+/* Where e has to wait for its own requests at the device, a does not, and owes nothing for it. */
+static void sutro_test_beside_others(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	struct sutro_protect *protect = &load->t->core.protect;
+	u64 vtime;
+
+	sutro_group_set_weight(load->few, 1000);
+	load_run(load, 2 * SECOND_NS);
+	while (load->nr)
+		load_finish(load);
+	KUNIT_ASSERT_EQ(test, sutro_group_protected(load->few), true);
+	/* A long shared window, in which e is further behind. */
+	protect->gentle = true;
+	protect->cycle_ns = SECOND_NS;
+	protect->begin_ns = load->t->now_ns;
+	protect->shared_ns = load->t->now_ns + SECOND_NS;
+	load->t->core.tunables.busy_ns = LARGE_NS;
+	sutro_tree_charge(load->few, SECOND_NS);
+	KUNIT_EXPECT_PTR_EQ(test, send(load->t, LARGE_NS), load->many);
+	vtime = load->few->entity.vtime;
+	arrive_far(load->t, load->few, 1);
+	KUNIT_EXPECT_PTR_EQ(test, send(load->t, SMALL_NS), load->few);
+	KUNIT_EXPECT_EQ(test, load->few->entity.vtime, vtime);
+	KUNIT_EXPECT_EQ(test, (int)next_verdict(load->t), SUTRO_WAIT);
+}
+
 static bool favoured(struct sutro_group *group)
 {
 	return sutro_group_favoured(group, 1);
@@ -503,6 +530,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_gaps),
 	KUNIT_CASE(sutro_test_protected_returns),
 	KUNIT_CASE(sutro_test_away),
+	KUNIT_CASE(sutro_test_beside_others),
 	KUNIT_CASE(sutro_test_favoured),
 	{}
 };
