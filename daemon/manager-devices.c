@@ -203,15 +203,20 @@ void manager_on_lookups(void *userdata)
 	manager_mark_all(m);
 }
 
+static void keep_path(const char *path, void *userdata)
+{
+	lookups_keep(userdata, path);
+}
+
 void manager_drop_paths(struct manager *m)
 {
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 
 	/* Settings made at run time count for admission while their units do not run, too. */
-	policies_keep_paths(m->policies, &m->lookups);
-	clients_keep_paths(&m->clients, &m->lookups);
+	policies_each_path(m->policies, keep_path, &m->lookups);
+	clients_each_path(&m->clients, keep_path, &m->lookups);
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
-		policy_keep_paths(c->policy, &m->lookups);
+		policy_each_path(c->policy, keep_path, &m->lookups);
 	lookups_drop(&m->lookups);
 }
 

@@ -8,7 +8,6 @@
 #include <sys/queue.h>
 
 #include "policy/client.h"
-#include "policy/policy.h"
 
 struct about {
 	char *unit;
@@ -218,13 +217,13 @@ int clients_units(const struct clients *all, char ***names)
 	return err;
 }
 
-void clients_keep_paths(const struct clients *all, struct lookups *lookups)
+void clients_each_path(const struct clients *all, paths_fn *fn, void *userdata)
 {
 	const struct about *a;
 
 	for (const struct client *c = all->first; c; c = c->next)
 		LIST_FOREACH(a, &c->about, list)
-	promises_keep_paths(&a->promises, lookups);
+	promises_each_path(&a->promises, fn, userdata);
 }
 
 void clients_init(struct clients *c, sd_bus *bus,

@@ -52,8 +52,8 @@ int clients_about(const struct clients *c, const char *unit,
 /** clients_units() - add the units that clients have settings for, each once */
 int clients_units(const struct clients *c, char ***names);
 
-/** clients_keep_paths() - lookups_keep() for each path of the clients' settings */
-void clients_keep_paths(const struct clients *c, struct lookups *lookups);
+/** clients_each_path() - call @fn for each path of the clients' settings */
+void clients_each_path(const struct clients *c, paths_fn *fn, void *userdata);
 
 /** clients_state() - the policies of files and clients for @unit, see policies_state() */
 int clients_state(const struct clients *c, const struct policies *p,

@@ -31,7 +31,6 @@
 #include "policy/dropin.h"
 #include "policy/layer.h"
 #include "policy/policies.h"
-#include "policy/policy.h"
 #include "policy/store.h"
 
 /**
@@ -373,18 +372,18 @@ int policies_controlled(const struct policies *p, char ***names)
 	return err;
 }
 
-static void keep_paths(const struct layers *l, struct lookups *lookups)
+static void each_path(const struct layers *l, paths_fn *fn, void *userdata)
 {
 	for (size_t i = 0; i < l->n; i++)
-		promises_keep_paths(&l->items[i].promises, lookups);
+		promises_each_path(&l->items[i].promises, fn, userdata);
 }
 
-void policies_keep_paths(const struct policies *p, struct lookups *lookups)
+void policies_each_path(const struct policies *p, paths_fn *fn, void *userdata)
 {
-	keep_paths(&p->files, lookups);
-	keep_paths(&p->own, lookups);
+	each_path(&p->files, fn, userdata);
+	each_path(&p->own, fn, userdata);
 	for (size_t i = 0; i < POLICY_LIFETIMES; i++)
-		keep_paths(&p->control[i], lookups);
+		each_path(&p->control[i], fn, userdata);
 }
 
 /* ---- settings in force ---- */

@@ -2,7 +2,6 @@
 #ifndef SUTRO_POLICIES_H
 #define SUTRO_POLICIES_H
 
-#include "host/lookup.h"
 #include "host/roots.h"
 #include "policy/controlfile.h"
 #include "policy/policyfile.h"
@@ -61,8 +60,8 @@ int policies_named(const struct policies *p, char ***names);
 /** policies_controlled() - add the units and cgroups with settings made at run time, each once */
 int policies_controlled(const struct policies *p, char ***names);
 
-/** policies_keep_paths() - lookups_keep() for each path of all settings */
-void policies_keep_paths(const struct policies *p, struct lookups *lookups);
+/** policies_each_path() - call @fn for each path of all settings */
+void policies_each_path(const struct policies *p, paths_fn *fn, void *userdata);
 
 /**
  * policies_load_unit() - read the [X-Sutro] of a unit's own files

@@ -156,18 +156,11 @@ void policy_resolve(struct policy *p, const struct topology *t,
 	}
 }
 
-void promises_keep_paths(const struct promises *l, struct lookups *lookups)
-{
-	for (size_t i = 0; i < l->n; i++)
-		if (l->items[i].path)
-			lookups_keep(lookups, l->items[i].path);
-}
-
-void policy_keep_paths(const struct policy *p, struct lookups *lookups)
+void policy_each_path(const struct policy *p, paths_fn *fn, void *userdata)
 {
 	for (size_t i = 0; i < p->n_statements; i++)
-		lookups_keep(lookups, p->statements[i].path);
-	promises_keep_paths(&p->promises, lookups);
+		fn(p->statements[i].path, userdata);
+	promises_each_path(&p->promises, fn, userdata);
 }
 
 static size_t count_missed(const struct policy *p)

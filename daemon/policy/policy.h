@@ -117,11 +117,8 @@ void policy_resolve(struct policy *p, const struct topology *t,
 bool policy_resolve_missed(struct policy *p, const struct topology *t,
 			   struct lookups *lookups);
 
-/** promises_keep_paths() - lookups_keep() for each path of the promises */
-void promises_keep_paths(const struct promises *l, struct lookups *lookups);
-
-/** policy_keep_paths() - lookups_keep() for each path of the settings */
-void policy_keep_paths(const struct policy *p, struct lookups *lookups);
+/** policy_each_path() - call @fn for each path of the settings */
+void policy_each_path(const struct policy *p, paths_fn *fn, void *userdata);
 
 /** policy_has_any() - is there a promise about each volume that the unit uses? */
 bool policy_has_any(const struct policy *p);

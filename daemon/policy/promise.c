@@ -477,6 +477,13 @@ uint64_t promises_importance(const struct promises *l)
 	return p ? p->value : IMPORTANCE_DEFAULT;
 }
 
+void promises_each_path(const struct promises *l, paths_fn *fn, void *userdata)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->items[i].path)
+			fn(l->items[i].path, userdata);
+}
+
 void promises_done(struct promises *l)
 {
 	for (size_t i = 0; i < l->n; i++)

@@ -166,6 +166,12 @@ struct promise *promises_find(const struct promises *l, enum promise_key key,
 /** promises_importance() - Importance=, or its default */
 uint64_t promises_importance(const struct promises *l);
 
+/** paths_fn - is called with a path of a setting */
+typedef void paths_fn(const char *path, void *userdata);
+
+/** promises_each_path() - call @fn for the path of each setting that has one */
+void promises_each_path(const struct promises *l, paths_fn *fn, void *userdata);
+
 void promises_done(struct promises *l);
 
 #endif
