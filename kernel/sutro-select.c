@@ -406,9 +406,11 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 				      enum sutro_verdict *ret_verdict)
 {
 	struct sutro_group *group, *starved;
+	bool beside;
 
 	core->now_ns = now_ns;
 	core->starved = NULL;
+	core->beside = false;
 	if (core->limit_ns && !sutro_before(now_ns, core->limit_until_ns))
 		WRITE_ONCE(core->limit_ns, 0);
 	if (!core->queued) {
@@ -447,9 +449,9 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		return NULL;
 	}
 	/* Protected groups do not wait where others wait for their sake. */
-	core->beside = sutro_stands_back(core, group) &&
-		       sutro_protect_next(&core->protect);
-	if (core->beside)
+	beside = sutro_stands_back(core, group) &&
+		 sutro_protect_next(&core->protect);
+	if (beside)
 		group = sutro_protect_next(&core->protect);
 	if (sutro_is_deep(core, group, now_ns)) {
 		*ret_verdict = SUTRO_WAIT;
@@ -457,6 +459,7 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 	}
 	sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);
 	core->starved = starved;
+	core->beside = beside;
 	*ret_verdict = SUTRO_SERVE;
 	return group;
 }

@@ -428,19 +428,17 @@ static void sutro_test_away(struct kunit *test)
 			(int)(10 * SECOND_NS / LARGE_NS * 6 / 10));
 }
 
-/* Where e has to wait for its own requests at the device, a does not, and owes nothing for it. */
-static void sutro_test_beside_others(struct kunit *test)
+/* A long shared window, in which e is further behind and has to wait for its own requests. */
+static struct load *load_beside(struct kunit *test)
 {
 	struct load *load = load_new(test, SMALL_NS);
 	struct sutro_protect *protect = &load->t->core.protect;
-	u64 vtime;
 
 	sutro_group_set_weight(load->few, 1000);
 	load_run(load, 2 * SECOND_NS);
 	while (load->nr)
 		load_finish(load);
 	KUNIT_ASSERT_EQ(test, sutro_group_protected(load->few), true);
-	/* A long shared window, in which e is further behind. */
 	protect->gentle = true;
 	protect->cycle_ns = SECOND_NS;
 	protect->begin_ns = load->t->now_ns;
@@ -448,11 +446,35 @@ static void sutro_test_beside_others(struct kunit *test)
 	load->t->core.tunables.busy_ns = LARGE_NS;
 	sutro_tree_charge(load->few, SECOND_NS);
 	KUNIT_EXPECT_PTR_EQ(test, send(load->t, LARGE_NS), load->many);
-	vtime = load->few->entity.vtime;
+	return load;
+}
+
+/* There a does not wait, and owes nothing for it. */
+static void sutro_test_beside_others(struct kunit *test)
+{
+	struct load *load = load_beside(test);
+	u64 vtime = load->few->entity.vtime;
+
 	arrive_far(load->t, load->few, 1);
 	KUNIT_EXPECT_PTR_EQ(test, send(load->t, SMALL_NS), load->few);
 	KUNIT_EXPECT_EQ(test, load->few->entity.vtime, vtime);
 	KUNIT_EXPECT_EQ(test, (int)next_verdict(load->t), SUTRO_WAIT);
+}
+
+/* A request that is sent without a choice is charged, although the last choice was a. */
+static void sutro_test_beside_prompt(struct kunit *test)
+{
+	struct load *load = load_beside(test);
+	u64 vtime = load->few->entity.vtime;
+
+	arrive_far(load->t, load->few, DEEP);
+	KUNIT_EXPECT_PTR_EQ(test, send(load->t, SMALL_NS), load->few);
+	KUNIT_ASSERT_EQ(test, load->t->core.in_flight, SUTRO_DEPTH_MIN);
+	load->t->core.tunables.depth_ns = 0;
+	KUNIT_EXPECT_EQ(test, (int)next_verdict(load->t), SUTRO_WAIT);
+	KUNIT_EXPECT_EQ(test, load->few->entity.vtime, vtime);
+	sutro_core_dispatch(&load->t->core, load->few, SMALL_NS);
+	KUNIT_EXPECT_GT(test, load->few->entity.vtime, vtime);
 }
 
 static bool favoured(struct sutro_group *group)
@@ -531,6 +553,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protected_returns),
 	KUNIT_CASE(sutro_test_away),
 	KUNIT_CASE(sutro_test_beside_others),
+	KUNIT_CASE(sutro_test_beside_prompt),
 	KUNIT_CASE(sutro_test_favoured),
 	{}
 };
