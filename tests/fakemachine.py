@@ -124,6 +124,15 @@ class Bus(PrivateBus):
         proxy = self.connection.get_object(name, "/", introspect=False)
         proxy.Ping(dbus_interface="org.freedesktop.DBus.Peer")
 
+    def released(self, name: str) -> None:
+        """Return when no process has a name; the bus may notice later that a process has ended."""
+        if self.process.poll() is not None:
+            return
+        deadline = time.monotonic() + PATIENCE_S
+        while self.connection.name_has_owner(name):
+            assert time.monotonic() < deadline, f"{name} still has an owner"
+            time.sleep(0.01)
+
 
 @pytest.fixture(scope="session")
 def buses() -> Iterator[list[Bus]]:
@@ -493,13 +502,16 @@ class Sutrod:
         """Send a signal, return the exit status."""
         assert self.process
         self.process.send_signal(number)
-        return self.process.wait(PATIENCE_S)
+        status = self.process.wait(PATIENCE_S)
+        self.bus.released(NAME)
+        return status
 
     def end(self) -> None:
         """End the daemon, whose sanitizers must not have complained."""
         self.clock.detach()
         if self.process and self.process.poll() is None:
             self.stop()
+        self.bus.released(NAME)
         if self.notify:
             self.notify.close()
         log = self.log() if self.log_file.exists() else ""
