@@ -248,6 +248,7 @@ void sutro_cost_measured(struct sutro_device *device, unsigned int class,
 u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class);
 u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
 		    unsigned int class);
+u64 sutro_cost_at_once16(const struct sutro_device *device, unsigned int class);
 u64 sutro_request_ns16(const struct sutro_device *device, unsigned int class,
 		       u32 bytes);
 u64 sutro_cost_class_ns(const struct sutro_device *device, unsigned int class);

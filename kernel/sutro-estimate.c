@@ -99,6 +99,30 @@ u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class)
 	return 0;
 }
 
+/**
+ * sutro_cost_at_once16 - how many requests of a class's size the device serves at once
+ * @device:	the leaf
+ * @class:	from sutro_cost_class(), not of SUTRO_OTHER
+ *
+ * It is the number of reads that fit in the time that one takes, by their cost and the latency
+ * of the device (Little's law).
+ *
+ *	128 channels of 70 us, a bus of 3.4 GB/s: 64 KiB reads cost 19.2 us, so 16 KiB ones
+ *	4.8 us, and 15.6 of these fit in 70 + 4.8 us.
+ *
+ * Return: in 1/16, at least 16; 16 if such reads, and larger ones, were not measured.
+ */
+u64 sutro_cost_at_once16(const struct sutro_device *device, unsigned int class)
+{
+	u64 read_ns16 =
+		sutro_by_bytes_ns16(&device->costs, class % SUTRO_SIZES);
+	u64 latency_ns16 = device->latency_ns << SUTRO_NS16_SHIFT;
+
+	if (!read_ns16)
+		return 16;
+	return 16 + div64_u64(latency_ns16 << 4, read_ns16);
+}
+
 /*
  * Estimate the cost of a class: from measured classes of the same kind; else from its own
  * table entry; else from any entry of the same kind; else of the other kind, which reflects

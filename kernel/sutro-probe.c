@@ -74,6 +74,9 @@
  *	that the disk can do.  But twenty complete in 1 ms, so they cost 50 us, more are
  *	sent, and so on until no more come, or the disk is full: 8 us.  Writes, probed
  *	then, took 2 ms: 16 us.
+ *
+ * Where reads of the size are known, or larger ones, from which their cost follows, it is
+ * at least the number of these that the device serves at once (sutro-estimate.c).
  */
 #include "sutro-probe.h"
 
@@ -204,7 +207,8 @@ static u64 sutro_probe_part(const struct sutro_probe *probe,
 			    u32 depth)
 {
 	const struct sutro_costs *costs = &device->costs;
-	u64 parallel16 = depth << 5;
+	u64 parallel16 = max(sutro_cost_at_once16(device, probe->class),
+			     2 * 16ULL * depth);
 	unsigned int i;
 
 	for (i = 0; i < SUTRO_CLASSES; i++)

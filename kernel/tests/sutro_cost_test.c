@@ -356,6 +356,34 @@ static void sutro_test_through_the_cache(struct kunit *test)
 		    US);
 }
 
+/* The example of sutro-cost.c: writes of which there are too few for a probe. */
+static void sutro_test_few_writes(struct kunit *test)
+{
+	unsigned int read = sutro_cost_class(SUTRO_READ, 65536);
+	struct sutro_device *device = device_new(test, false);
+	struct sutro_sample sample = {
+		.class = sutro_cost_class(SUTRO_WRITE, 16384),
+		.bytes = 16384,
+		.now_ns = 1000 * MS,
+	};
+	u64 first_ns = 50 * US;
+	int i;
+
+	feed(device, sample.now_ns, 5000, &sample.class, &first_ns, 1);
+	sample.now_ns += 5000 * first_ns;
+	device->latency_ns = 70 * US;
+	sutro_cost_measured(device, read, 19200 << SUTRO_NS16_SHIFT, false);
+	for (i = 0; i < 1000; i++) {
+		device->unsaturated = true;
+		device->idle = true;
+		sample.now_ns += 50 * US;
+		sample.start_ns = sample.now_ns - 200 * US;
+		sutro_cost_complete(device, NULL, &sample);
+	}
+	EXPECT_NEAR(test, sutro_cost_class_ns(device, sample.class), 12834ULL,
+		    100);
+}
+
 /* Work in flight stays within bounds, whatever latencies were seen. */
 static void sutro_test_depth_bounds(struct kunit *test)
 {
@@ -481,6 +509,7 @@ static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_mixed),
 	KUNIT_CASE(sutro_test_trickle),
 	KUNIT_CASE(sutro_test_idle_device),
+	KUNIT_CASE(sutro_test_few_writes),
 	KUNIT_CASE(sutro_test_deep_although_empty),
 	KUNIT_CASE(sutro_test_calm_device),
 	KUNIT_CASE(sutro_test_through_the_cache),

@@ -20,6 +20,7 @@
  * struct probe_test - a leaf in which requests of two classes always wait, or not
  * @waiting:	requests of each class that wait or are in flight
  * @cost_ns:	their true costs
+ * @took_ns:	if it works on all at once: how long each takes
  * @queue:	classes of those in flight, oldest first
  * @start_ns:	when they were sent
  * @turn:	the class that is sent first outside of probes, alternately
@@ -33,6 +34,7 @@ struct probe_test {
 	u64 now_ns;
 	u32 waiting[SUTRO_CLASSES];
 	u64 cost_ns[SUTRO_CLASSES];
+	u64 took_ns;
 	unsigned int queue[DEPTH];
 	u64 start_ns[DEPTH];
 	u32 nr;
@@ -114,7 +116,10 @@ static void complete_one(struct probe_test *t)
 		.start_ns = t->start_ns[0],
 	};
 
-	t->now_ns += t->cost_ns[sample.class];
+	if (t->took_ns)
+		t->now_ns = max(t->now_ns, t->start_ns[0] + t->took_ns);
+	else
+		t->now_ns += t->cost_ns[sample.class];
 	sample.now_ns = t->now_ns;
 	t->nr--;
 	memmove(t->queue, t->queue + 1, t->nr * sizeof(t->queue[0]));
@@ -317,6 +322,23 @@ static void sutro_test_too_slow(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->probe.of[B].probes, 0);
 	KUNIT_EXPECT_GT(test, probing_ns, 0);
 	KUNIT_EXPECT_LE(test, probing_ns, 3 * SEC);
+}
+
+/* Of too few writes, the device serves as many at once as of reads of their size. */
+static void sutro_test_few_writes(struct kunit *test)
+{
+	unsigned int read = sutro_cost_class(SUTRO_READ, 131072);
+	struct probe_test *t = probe_test_new(test, 0, 0);
+
+	t->took_ns = 800000;
+	t->device.latency_ns = 390000;
+	sutro_cost_measured(&t->device, read, 20000 << SUTRO_NS16_SHIFT, false);
+	set_waiting(t, A, 1);
+	set_waiting(t, B, 4);
+	while (!t->probe.of[B].nr)
+		run_until(t, t->now_ns + MS);
+	/* 390 us and 10 us for 64 KiB: 40 reads. */
+	expect_cost(t, B, 20000, 100);
 }
 
 /* A class that is alone is not measured; one without requests delays no other. */
@@ -524,6 +546,7 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_cheap_reads),
 	KUNIT_CASE(sutro_test_expensive),
 	KUNIT_CASE(sutro_test_too_slow),
+	KUNIT_CASE(sutro_test_few_writes),
 	KUNIT_CASE(sutro_test_alone),
 	KUNIT_CASE(sutro_test_idle_device),
 	KUNIT_CASE(sutro_test_guests),
