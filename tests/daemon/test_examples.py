@@ -2,7 +2,8 @@
 """The policies that are shipped as examples apply to the names that their pages state.
 
 tests/ctl/test_guides.py checks that they have no mistake. tests/vm/test_docker.py, test_podman.py,
-test_incus.py, test_libvirt.py and test_sessions.py run them with the engines.
+test_incus.py, test_libvirt.py and test_sessions.py run them with the engines, but not those of
+Kubernetes.
 """
 
 from pathlib import Path
@@ -18,7 +19,21 @@ WRITES = "WriteBandwidthMax=any 200M"
 FLOORS = [f"{way}BandwidthMin=any {{}}%" for way in ("Read", "Write")]
 TENTH, TWENTIETH = ([floor.format(part) for floor in FLOORS] for part in (10, 5))
 MACHINE = r"machine-qemu\x2d12\x2dweb.scope"
+DISK = "/var/lib/containerd"
 SETTINGS = {
+    "containers.policy": {
+        "kubepods-burstable.slice": [
+            f"ReadBandwidthMin={DISK} 100M",
+            f"ReadIOPSMin={DISK} 2K",
+            "Weight=300",
+        ],
+        "kubepods-burstable-pod1.slice": [],
+        "kubepods-besteffort.slice": [],
+    },
+    "containers-besteffort.policy": {
+        "kubepods-besteffort.slice": ["Importance=10", "Weight=20"],
+        "kubepods-burstable.slice": [],
+    },
     "podman.policy": {
         f"libpod-{ID}.scope": [WRITES],
         f"docker-{ID}.scope": [WRITES],
