@@ -5,6 +5,8 @@ They are read from the files, not over the bus: every user may read them, they c
 nothing, and they are there while no daemon runs. Documentation/ABI has their format. The counters
 of a cgroup are its own, without those of the cgroups below it.
 
+Without the module, lines() reads io.stat of the kernel instead, which has bytes and requests only.
+
 lines() reads all cgroups, and uses() the numbers of some; latencies() reads those of one unit.
 """
 
@@ -46,17 +48,17 @@ class Use:
     weight: int | None
 
     @property
-    def time_ns(self) -> int:
-        """Device time."""
-        return self.values.get("time_ns", 0)
+    def used(self) -> int:
+        """Device time in ns; without the module, bytes."""
+        return _used(self.values)
 
 
 class Line(NamedTuple):
-    """A line of io.sutro.stat."""
+    """A line of io.sutro.stat or io.stat; `used` as in Use."""
 
     cgroup: str
     text: str
-    time_ns: int
+    used: int
 
 
 def unit_of(cgroup: str) -> str:
@@ -92,11 +94,16 @@ def _cgroups(folder: str) -> Iterator[str]:
 
 def _text(path: str) -> str:
     """The text of a kernel file; "" where there is none, as in a cgroup without the controller."""
+    return _text_or_none(path) or ""
+
+
+def _text_or_none(path: str) -> str | None:
+    """The text of a kernel file; None where there is none."""
     try:
         # A scrape opens a file of each cgroup: a file object would cost as much again.
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return ""
+        return None
     try:
         text = piece = os.read(file, PIECE_BYTES)
         # The kernel returns such a file at once, as far as there is room.
@@ -104,7 +111,7 @@ def _text(path: str) -> str:
             text += (piece := os.read(file, PIECE_BYTES))
         return text.decode("ascii", "replace")
     except OSError:
-        return ""  # the cgroup was removed meanwhile
+        return None  # the cgroup was removed meanwhile
     finally:
         os.close(file)
 
@@ -119,6 +126,12 @@ def _time_ns(text: str) -> int:
     """The device time of a line; 0 if it has none."""
     number = text.partition(" time_ns=")[2].partition(" ")[0]
     return int(number) if number.isdecimal() else 0
+
+
+def _used(values: dict[str, int]) -> int:
+    """The device time in ns; where the kernel counts none, bytes."""
+    time_ns = values.get("time_ns")
+    return values.get("rbytes", 0) + values.get("wbytes", 0) if time_ns is None else time_ns
 
 
 def _latencies(words: Iterable[str]) -> list[int] | None:
@@ -155,6 +168,14 @@ class _Leaves:
 
     def __init__(self) -> None:
         self._nodes: dict[str, str] = {}
+        self._leaf: dict[str, bool] = {}
+
+    def has(self, devno: str) -> bool:
+        """Whether the device is a leaf: it stands on no other one."""
+        if devno not in self._leaf:
+            slaves = ROOT / "sys/dev/block" / devno / "slaves"
+            self._leaf[devno] = not (slaves.is_dir() and os.listdir(slaves))
+        return self._leaf[devno]
 
     def node(self, devno: str) -> str:
         """The node of a device number, from sysfs; of a device that has gone, its number."""
@@ -167,20 +188,51 @@ class _Leaves:
         return self._nodes[devno]
 
 
+def _texts(folders: Iterable[str], file: str) -> dict[str, str]:
+    """The texts of a file by the folder, of those cgroups that have it."""
+    texts = {folder: _text_or_none(f"{folder}/{file}") for folder in folders}
+    return {folder: text for folder, text in texts.items() if text is not None}
+
+
 def lines() -> list[Line]:
-    """The lines of all cgroups, of which only the device time is known yet."""
+    """The lines of all cgroups, of which only the use is known yet."""
     top = str(ROOT / "sys/fs/cgroup")
+    # A container may have no cgroup files.
+    folders = list(_cgroups(top)) if os.path.isdir(top) else []
+    texts = _texts(folders, "io.sutro.stat")
+    if not texts:
+        return _lines_of_kernel(top, _texts(folders, "io.stat"))
     return [
-        Line(folder.removeprefix(top) or "/", text, _time_ns(text))
-        # A container may have no cgroup files.
-        for folder in (_cgroups(top) if os.path.isdir(top) else ())
-        for text in _text(folder + "/io.sutro.stat").splitlines()
-        if text
+        Line(folder.removeprefix(top) or "/", line, _time_ns(line))
+        for folder, text in texts.items()
+        for line in text.splitlines()
+        if line
+    ]
+
+
+def _lines_of_kernel(top: str, texts: dict[str, str]) -> list[Line]:
+    """The lines of io.stat about leaves, of cgroups without another one with that file below.
+
+    The file counts the cgroups below, too. A cgroup above others with the controller has no
+    process of its own, except the root cgroup, whose file counts the whole machine.
+    """
+    above = {top, *map(os.path.dirname, texts)}
+    leaves = _Leaves()
+    return [
+        Line(folder.removeprefix(top), line, _used(_numbers(words)))
+        for folder, text in texts.items()
+        if folder not in above
+        for line in text.splitlines()
+        for devno, *words in [line.split()]
+        if words and leaves.has(devno)
     ]
 
 
 def uses(found: Iterable[Line]) -> Iterator[Use]:
-    """The use of each leaf by each cgroup, since the leaf was switched to the scheduler."""
+    """The use of each leaf by each cgroup, since the leaf was switched to the scheduler.
+
+    Without the module, since the cgroup was made.
+    """
     top = str(ROOT / "sys/fs/cgroup")
     leaves, last, weights = _Leaves(), "", dict[str, int]()
     for line in found:

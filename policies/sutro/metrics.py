@@ -109,13 +109,13 @@ def chosen(
 ) -> tuple[list[Counted], int]:
     """Those of at most `most` cgroups (None: all), and how many cgroups are left out.
 
-    Cgroups with a promise come first, then those that have used the most device time.
+    Cgroups with a promise come first, then those that have used the most device time, or bytes.
     """
     promised = {promise["cgroup"] for promise in promises}
-    time_ns: dict[str, int] = {}
+    used: dict[str, int] = {}
     for one in found:
-        time_ns[one.cgroup] = time_ns.get(one.cgroup, 0) + one.time_ns
-    ranked = sorted(time_ns, key=lambda name: (name not in promised, -time_ns[name], name))
+        used[one.cgroup] = used.get(one.cgroup, 0) + one.used
+    ranked = sorted(used, key=lambda name: (name not in promised, -used[name], name))
     kept = set(ranked[:most])
     return [one for one in found if one.cgroup in kept], len(ranked) - len(kept)
 

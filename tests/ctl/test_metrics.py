@@ -160,6 +160,67 @@ def test_without_a_daemon(machine, bus):
     assert value(values, "sutro_down_info", reason="bus-unavailable") == 1
 
 
+IO_STAT = "rbytes={} wbytes=20 rios=3 wios=4 dbytes=5 dios=6"
+
+
+@pytest.fixture
+def without_module(machine, bus):
+    """No file of the module, no daemon, and reads of db.service on the device of a volume."""
+    for path in ("/system.slice/db.service", "/system.slice/app.service/worker", "/user.slice"):
+        machine.cgroup(path)
+    for file in machine.root.rglob("io.sutro.*"):
+        file.unlink()
+    machine.disk("dm-9", "254:9", slaves="hda")
+    text = f"259:0 {IO_STAT}\n254:9 {IO_STAT}\n"
+    for cgroup, rbytes in {"": 99, "/system.slice": 70, "/system.slice/db.service": 10}.items():
+        machine.write(f"/sys/fs/cgroup{cgroup}/io.stat", text.format(rbytes, rbytes))
+    return machine
+
+
+def test_bytes_without_the_module(without_module):
+    """Counters of the kernel, for leaves and cgroups that have processes of their own."""
+    values = metrics()
+    db = {"unit": "db.service", "cgroup": "/system.slice/db.service", "leaf": "/dev/hda"}
+    counted = {name: number for (name, has), number in values.items() if db.items() == set(has)}
+    assert counted == {
+        "sutro_cgroup_read_bytes_total": 10,
+        "sutro_cgroup_written_bytes_total": 20,
+        "sutro_cgroup_reads_total": 3,
+        "sutro_cgroup_writes_total": 4,
+    }
+    assert sum(name.startswith("sutro_cgroup_") for name, _ in values) == len(counted)
+
+
+def test_bytes_of_a_delegated_subtree(without_module):
+    """Of a cgroup whose processes are in one below, the file of the latter counts."""
+    below = "/sys/fs/cgroup/system.slice/app.service"
+    without_module.write(f"{below}/io.stat", f"259:0 {IO_STAT}\n".format(8))
+    without_module.write(f"{below}/worker/io.stat", "259:0 \n259:1 rbytes=7 cost.usage=1\n")
+    values = metrics()
+    app = {"unit": "app.service", "cgroup": "/system.slice/app.service/worker"}
+    assert value(values, "sutro_cgroup_read_bytes_total", **app, leaf="/dev/hdb") == 7
+    assert not [has for _, has in values if ("cgroup", "/system.slice/app.service") in has]
+    # Without the controller in the cgroup below, the one above has the counts of both.
+    without_module.at(f"{below}/worker/io.stat").unlink()
+    app = {"unit": "app.service", "cgroup": "/system.slice/app.service", "leaf": "/dev/hda"}
+    assert value(metrics(), "sutro_cgroup_read_bytes_total", **app) == 8
+
+
+def test_cgroups_with_most_bytes_come_first(without_module):
+    without_module.write("/sys/fs/cgroup/user.slice/io.stat", f"259:0 {IO_STAT}\n".format(11))
+    kept, omitted = chosen(counters.lines(), [], 1)
+    assert ([line.cgroup for line in kept], omitted) == (["/user.slice"], 1)
+    kept, omitted = chosen(list(counters.read()), [], 1)
+    assert ([use.cgroup for use in kept], omitted) == (["/user.slice"], 1)
+
+
+def test_module_that_counted_nothing_yet(machine, bus):
+    """While no leaf has the scheduler sutro, bytes of the kernel do not take its place."""
+    machine.cgroup("/a.service")
+    machine.write("/sys/fs/cgroup/a.service/io.stat", f"259:0 {IO_STAT}\n".format(1))
+    assert counters.lines() == []
+
+
 def test_json_has_the_same(promised):
     with promised.lock:
         values = metrics()

@@ -48,6 +48,18 @@ def big(machine: Machine, systemd: Systemd, sutrod: Sutrod, a: str) -> str:
     return cgroup
 
 
+def test_shares_of_bytes(sutrod: Sutrod, a: str, big: str) -> None:
+    """On leaves with bfq and without weights, the rows of `sutroctl top` have shares of bytes."""
+    found = {
+        (str(row["cgroup"]), str(leaf["leaf"])): float(leaf["share_got"])
+        for row in sutrod.call("ListUsage")
+        for leaf in row["leaves"]
+    }
+    for disk in ("/dev/sdc", "/dev/sdd"):
+        assert found[a, disk] == pytest.approx(0.1, rel=0.01)
+        assert found[big, disk] == pytest.approx(0.9, rel=0.01)
+
+
 def test_floor_raises_the_weight(machine: Machine, sutrod: Sutrod, a: str, big: str) -> None:
     """On bfq, the bytes of the cgroups stand for device time: the unit receives a tenth of them."""
 
