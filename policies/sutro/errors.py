@@ -43,6 +43,10 @@ class NoQueue(SutroError):
     """The path exists, but no block device with a request queue holds it."""
 
 
+class OutOfReach(SutroError):
+    """sutrod cannot follow the path to a block device; see reach.py."""
+
+
 class TooOld(SutroError):
     """The running daemon has no such method: it is older than this program."""
 

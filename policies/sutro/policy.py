@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import units, values
+from . import reach, units, values
 from .answer import Answer, capacities_if_known, show_answer, unknown_unit, wants_json
 from .client import Client
-from .errors import NoSuchUnit, SutroError, UsageError
+from .errors import NoSuchUnit, OutOfReach, SutroError, UsageError
 from .program import Program
 
 Dict = dict[str, Any]
@@ -122,13 +122,26 @@ async def must_be_known(client: Client, unit: str) -> None:
 
 async def set_(client: Client, args: argparse.Namespace) -> Answer:
     """Set policy keys of a unit or cgroup, all or nothing; with --client hold them until Ctrl-C."""
+    pairs = assignments(args.assignment)
+    if not args.host:  # the paths of another machine are not here
+        _must_be_in_reach(args.unit, pairs)
     if args.client:
         await client.properties()  # a sutrod that is not there is waited for later, but not now
-        await Held(assignments(args.assignment), args).run()
+        await Held(pairs, args).run()
         return Answer(None)
-    pairs = assignments(args.assignment)
     await client.set_policy(args.unit, pairs, lifetime(args))
     return Answer(await _outcome(client, args.unit, pairs, lifetime(args)))
+
+
+def _must_be_in_reach(unit: str, pairs: list[tuple[str, str]]) -> None:
+    """OutOfReach for a path that sutrod cannot follow to a block device."""
+    for path in filter(None, (values.path(value) for _, value in pairs)):
+        if why := reach.obstacle(path):
+            raise OutOfReach(
+                f"{unit}: '{path}' is out of reach of sutrod: {why}; nothing was changed",
+                "name a volume of the system, see: sutroctl tree; for one that is mounted later: "
+                f"sutroctl policy edit {unit}",
+            )
 
 
 async def _outcome(client: Client, unit: str, pairs: list[tuple[str, str]], how: str) -> Dict:

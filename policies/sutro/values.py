@@ -12,6 +12,7 @@ before it matters (a window at night), and for showing numbers as they are typed
 """
 
 import re
+import shlex
 from fractions import Fraction
 from itertools import pairwise
 
@@ -165,6 +166,15 @@ def short(key: str, number: float) -> str:
     scaled = number / factor
     digits = 0 if factor == 1 else 2 if scaled < 9.995 else 1 if scaled < 99.95 else 0
     return f"{scaled:.{digits}f}{name}"
+
+
+def path(text: str) -> str:
+    """The path that a value begins with, without its quotes; "" for a value without a path."""
+    try:
+        words = shlex.split(text)
+    except ValueError:  # a quote without an end
+        return ""
+    return words[0] if words and words[0].startswith("/") else ""
 
 
 def quoted(path: str) -> str:

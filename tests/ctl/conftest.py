@@ -34,7 +34,7 @@ from fakemachine import (
 from hypothesis import HealthCheck, settings
 from livedaemon import LiveDaemon
 from privatebus import PrivateBus
-from sutro import client
+from sutro import client, reach
 from sutro import sutroctl as command
 from sutro.errors import UsageError
 
@@ -301,6 +301,7 @@ def called(monkeypatch, tmp_path):
         return json.loads(json.dumps(reply).replace(root, ""))
 
     monkeypatch.setattr(client.Client, "call", recorded)
+    monkeypatch.setattr(reach, "ROOT", root)
     return lambda member: [body for name, body in calls if name == member]
 
 

@@ -9,10 +9,10 @@ import runpy
 import sys
 from pathlib import Path
 
-from sutro import client, counters
+from sutro import client, counters, reach
 
 root = sys.argv[1]
-counters.ROOT = Path(root)
+counters.ROOT, reach.ROOT = Path(root), root
 call = client.Client.call
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """`sutroctl policy`: settings at run time, files with mistakes, and checks of files."""
 
+import argparse
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import process, sutroctl
 from shapes import POLICY, POLICY_CHECK, POLICY_SET, fits
+from sutro import policy
 
 
 def test_policy_json(promised, called):
@@ -92,6 +95,46 @@ def test_policy_of_a_cgroup(machine, sutrod, called):
     assert sutroctl("policy", "show", "/nothing").status == 0
     assert sutroctl("policy", "set", "/a*", "Weight=7").status == 1
     assert sutroctl("set", "/payload", "7").status == 1
+
+
+@pytest.mark.parametrize("how", [[], ["--runtime"], ["--client"]])
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/mnt/backup", "it does not exist"),
+        ("/proc", "it lies on proc, which has no block device"),
+    ],
+)
+def test_policy_set_out_of_reach(sutrod, called, how, path, reason):
+    """A path that leads to no block device is refused before anything is changed."""
+    floors = ["ReadBandwidthMin=/srv 5M", f"WriteBandwidthMin='{path}' 5M"]
+    run = sutroctl("policy", "set", "web", "Weight=5", *floors, *how)
+    assert (run.status, run.out) == (1, "")
+    assert f"web.service: '{path}' is out of reach of sutrod: {reason}" in run.err
+    assert "sutroctl tree" in run.err and "sutroctl policy edit web.service" in run.err
+    assert called("SetPolicy") == []
+    assert sutroctl("policy", "show", "web", "--json").json()["units"][0]["policy"] == []
+
+
+def test_policy_set_on_another_machine(monkeypatch):
+    """Its paths are not those of this machine."""
+    args = argparse.Namespace(
+        host="db1", client=False, runtime=True, unit="/a", assignment=["ReadBandwidthMin=/x 5M"]
+    )
+    sent = []
+
+    class Remote:
+        async def set_policy(self, *words):
+            sent.append(words)
+
+        async def policy(self, _unit):
+            return []
+
+        async def capacities(self):
+            return []
+
+    asyncio.run(policy.set_(Remote(), args))
+    assert sent == [("/a", [("ReadBandwidthMin", "/x 5M")], "runtime")]
 
 
 CHECK = """#!/bin/sh
