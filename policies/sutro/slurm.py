@@ -10,6 +10,9 @@ The prolog leaves a record in /run/sutro-slurm, named after the job, with the cg
 resets the policy of that cgroup. Without a running sutrod the record gets the suffix .ended, and
 the service (sutro-slurm watch) resets it as soon as there is one.
 
+A job whose text is malformed, or names a path out of reach of sutrod (reach.py), is held with the
+reason as its AdminComment. A prolog that fails would drain the node for the mistake of one user.
+
 The service drains the node when a floor of a job is infeasible for DRAIN_AFTER_S: the disks do less
 than the configuration of Slurm states, so no further job should count on them.
 """
@@ -25,10 +28,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import __version__, values
+from . import __version__, reach, values
 from .answer import Answer
 from .client import Client
-from .errors import BusUnavailable, NotRunning, SutroError, UsageError
+from .errors import BusUnavailable, NotRunning, OutOfReach, SutroError, UsageError
 from .program import Program, log
 
 Dict = dict[str, Any]
@@ -37,6 +40,7 @@ FORM = (
     "sutro:KIND=PATH:RATE[,KIND=PATH:RATE...] with KIND read or write, PATH of a volume, and RATE "
     "1M to 1000T bytes per second, such as sutro:read=/scratch:60M"
 )
+REMEDY = "mount a volume there and run scontrol release, or submit the job with another path"
 PREFIX = "sutro:"
 KEYS = {"read": "ReadBandwidthMin", "write": "WriteBandwidthMin"}
 GRES = {"ReadBandwidthMin": "sutro_read", "WriteBandwidthMin": "sutro_write"}
@@ -77,26 +81,99 @@ def parse(extra: str) -> list[tuple[str, str, int]]:
     return found
 
 
+# Commands of Slurm
+
+
+def _run(*command: str) -> str:
+    """Run a command; return its output, or raise SutroError with its own sentence."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except OSError as error:
+        raise SutroError(f"{command[0]}: {error.strerror}") from None
+    except subprocess.CalledProcessError as error:
+        raise SutroError(error.stderr.strip() or str(error)) from None
+
+
+def drain(node: str, reason: str) -> None:
+    """Let no further job start on this node; SutroError if scontrol fails."""
+    try:
+        _run("scontrol", "update", f"nodename={node}", "state=drain", f"reason={reason}")
+    except SutroError as error:
+        raise SutroError(f"scontrol cannot drain {node}: {error.message}") from None
+
+
+def _one_task(job: str) -> str:
+    """The name of one job; a task of an array may have the number that stands for the array."""
+    shown = _run("scontrol", "--oneliner", "show", "job", job)
+    task = re.search(rf"^JobId={job} ArrayJobId=(\d+) ArrayTaskId=(\d+) ", shown, re.MULTILINE)
+    return f"{task[1]}_{task[2]}" if task else job
+
+
+def hold(job: str, reason: str) -> None:
+    """Put a job back into the queue and hold it there, with the reason as its AdminComment.
+
+    A job that cannot wait there (of srun, of salloc, with --no-requeue) is cancelled. SutroError if
+    Slurm does neither.
+    """
+    name = _one_task(job)
+    try:
+        _run("scontrol", "update", f"jobid={name}", f"admincomment={reason}")
+    except SutroError as error:
+        log(f"job {name} gets no comment: {error.message}")
+    try:
+        # Incomplete: success also for a job that the prolog of another of its nodes has held.
+        _run("scontrol", "requeuehold", "Incomplete", name)
+    except SutroError as error:
+        _run("scancel", name)
+        log(f"job {name} is cancelled, because it cannot be held ({error.message}): {reason}")
+    else:
+        log(f"job {name} is held, unless it has ended: {reason}")
+
+
 # The prolog and the epilog
+
+
+def _job(cgroup: str) -> re.Match[str]:
+    """Node and number of the job of a cgroup; UsageError for another cgroup."""
+    job = JOB.fullmatch(cgroup)
+    if not job:
+        raise UsageError(f"'{cgroup}' is no cgroup of a Slurm job", "it ends with /job_NUMBER")
+    return job
 
 
 def _record(cgroup: str, records: Path) -> Path:
     """The record file of a job; UsageError for another cgroup."""
-    job = JOB.fullmatch(cgroup)
-    if not job:
-        raise UsageError(f"'{cgroup}' is no cgroup of a Slurm job", "it ends with /job_NUMBER")
-    return records / ":".join(filter(None, job.groups()))
+    return records / ":".join(filter(None, _job(cgroup).groups()))
+
+
+def _node(job: re.Match[str]) -> str:
+    """The name of the node that a job runs on."""
+    return job[1] or socket.gethostname().partition(".")[0]
+
+
+def _wanted(extra: str) -> list[tuple[str, str, int]]:
+    """As parse(); OutOfReach for a path that can have no floor on this node."""
+    found = parse(extra)
+    for _, path, _ in found:
+        if why := reach.obstacle(path):
+            raise OutOfReach(f"'{path}' is out of reach of sutrod: {why}", REMEDY)
+    return found
 
 
 async def prolog(cgroup: str, extra: str, records: Path = RECORDS) -> None:
     """Set the floors of a job; without a text for Sutro there are none.
 
-    UsageError for a mistake in the text, another SutroError if the daemon refuses the floors.
+    A job with a mistake in its text is held. SutroError if the daemon refuses the floors.
     """
-    record = _record(cgroup, records)
+    record, job = _record(cgroup, records), _job(cgroup)
     if not extra.startswith(PREFIX):
         return
-    floors = [(key, f"{values.quoted(path)} {rate}") for key, path, rate in parse(extra)]
+    try:
+        wanted = _wanted(extra)
+    except (OutOfReach, UsageError) as error:
+        hold(job[2], f"sutro on {_node(job)}: {error.message}; {error.hint}")
+        return
+    floors = [(key, f"{values.quoted(path)} {rate}") for key, path, rate in wanted]
     records.mkdir(mode=0o755, parents=True, exist_ok=True)
     # Before the policy: a prolog that is killed between the two leaves nothing in force.
     record.write_text(cgroup + "\n")
@@ -120,14 +197,6 @@ async def epilog(cgroup: str, records: Path = RECORDS) -> None:
 
 
 # The service
-
-
-def drain(node: str, reason: str) -> None:
-    """Let no further job start on this node; SutroError if scontrol fails."""
-    command = ["scontrol", "update", f"nodename={node}", "state=drain", f"reason={reason}"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SutroError(f"scontrol cannot drain {node}: {done.stderr.strip()}")
 
 
 class Watch(Program):
@@ -173,9 +242,9 @@ class Watch(Program):
             if which in self._drained or self._now() - self._since[which] < DRAIN_AFTER_S:
                 continue
             cgroup, key, path = which
-            job = JOB.fullmatch(cgroup)
-            node = (job and job[1]) or socket.gethostname().partition(".")[0]
-            reason = f"sutro: {key}={path} of job {job and job[2]} is infeasible: {cause}"
+            job = _job(cgroup)
+            node = _node(job)
+            reason = f"sutro: {key}={path} of job {job[2]} is infeasible: {cause}"
             try:
                 self._drain(node, reason)
             except SutroError as error:

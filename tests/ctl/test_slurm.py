@@ -3,13 +3,14 @@
 
 import asyncio
 import subprocess
+import sys
 from dataclasses import dataclass, field
 
 import pytest
-from conftest import POLICIES, process, sutroctl
+from conftest import HERE, NOWHERE, POLICIES, environment, process, sutroctl
 from fakemachine import wait_until
 from sutro import slurm
-from sutro.errors import SutroError, UsageError
+from sutro.errors import NotRunning, SutroError, UsageError
 
 SCOPE = "/system.slice/n1_slurmstepd.scope"
 JOB = f"{SCOPE}/job_7"
@@ -66,8 +67,6 @@ def test_prolog_and_epilog(sutrod, tmp_path):
     asyncio.run(slurm.epilog(other, records))
     with pytest.raises(UsageError):
         asyncio.run(slurm.prolog("/system.slice/db.service", EXTRA, records))
-    with pytest.raises(UsageError):
-        asyncio.run(slurm.prolog(JOB, "sutro:read=/srv", records))
     assert list(records.iterdir()) == []
 
 
@@ -98,7 +97,6 @@ def test_restart_of_the_daemon(sutrod, tmp_path):
 @pytest.mark.parametrize(
     ("words", "status", "expected"),
     [
-        (["prolog", JOB, "sutro:read=/srv"], 2, "'read=/srv' is malformed"),
         (["prolog", "/a", EXTRA], 2, "'/a' is no cgroup of a Slurm job"),
         (["prolog", JOB, "color=red"], 0, ""),
         (["epilog", JOB], 0, ""),
@@ -168,22 +166,128 @@ def test_lasting_infeasible_drains_the_node(tmp_path):
     assert len(drained) == 2
 
 
-def test_drain(tmp_path, monkeypatch):
+class Commands:
+    """scontrol and scancel that record their words; those with a word of `fail` fail."""
+
+    TASK = "JobId=7 ArrayJobId=7 ArrayTaskId=3 JobName=a"
+
+    def __init__(self, folder):
+        self.folder, self.fail = folder, folder / "fail"
+        for name in ("scontrol", "scancel"):
+            script = folder / name
+            script.write_text(
+                f"""#!/bin/sh
+                {{ printf "%s|" {name} "$@"; echo; }} >>{folder}/called
+                case "$*" in *"show job"*) cat {folder}/job;; esac
+                for word in $(cat {self.fail}); do
+                    case "{name} $*" in *$word*) echo "no $word" >&2; exit 1;; esac
+                done
+                """
+            )
+            script.chmod(0o755)
+        for name in ("fail", "job", "called"):
+            (folder / name).write_text("")
+
+    def called(self):
+        """The words of the commands since the last call."""
+        lines = (self.folder / "called").read_text().splitlines()
+        (self.folder / "called").write_text("")
+        return [line.split("|")[:-1] for line in lines]
+
+
+@pytest.fixture
+def commands(tmp_path, monkeypatch):
+    folder = tmp_path / "commands"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+    return Commands(folder)
+
+
+def test_drain(commands):
     """scontrol gets one argument each, and its failure is a sentence."""
-    script = tmp_path / "scontrol"
-    script.write_text(
-        f'#!/bin/sh\nprintf "%s\\n" "$@" >{tmp_path}/arguments\nexit $(cat {tmp_path}/status)\n'
-    )
-    script.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    (tmp_path / "status").write_text("0")
     slurm.drain("n1", "a reason")
-    assert (tmp_path / "arguments").read_text().splitlines()[1:] == [
-        "nodename=n1", "state=drain", "reason=a reason",
-    ]  # fmt: skip
-    (tmp_path / "status").write_text("1")
-    with pytest.raises(SutroError, match="scontrol cannot drain n1"):
+    assert commands.called() == [
+        ["scontrol", "update", "nodename=n1", "state=drain", "reason=a reason"]
+    ]
+    commands.fail.write_text("drain")
+    with pytest.raises(SutroError, match="scontrol cannot drain n1: no drain"):
         slurm.drain("n1", "a reason")
+
+
+# Texts of jobs: the comment that the job gets.
+BAD = {
+    "sutro:read=/srv": "'read=/srv' is malformed; allowed is sutro:KIND=PATH:RATE",
+    "sutro:read=/srv:60M,write=/scrtach:20M": "'/scrtach' is out of reach of sutrod: "
+    "it does not exist; mount a volume there",
+    "sutro:read=/run:60M": "'/run' is out of reach of sutrod: it lies on tmpfs, "
+    "which has no block device; mount a volume there",
+    "sutro:read=/home:60M": "'/home' is out of reach of sutrod: it lies on nfs4, "
+    "which has no block device; mount a volume there",
+}
+
+
+@pytest.fixture
+def mounts(machine):
+    machine.mount("/run", "0:25", "tmpfs", "tmpfs")
+    machine.mount("/home", "0:60", "nfs4", "server:/home")
+
+
+@pytest.mark.parametrize("extra", BAD)
+def test_prolog_holds_a_job_with_a_bad_text(mounts, commands, tmp_path, extra):
+    """The prolog succeeds without a bus, so slurmd does not drain the node."""
+    process = ["rooted.py", tmp_path / "machine", POLICIES / "sutro-slurm", "prolog", JOB, extra]
+    run = subprocess.run(
+        [sys.executable, HERE / process[0], *process[1:]],
+        env=environment() | NOWHERE,
+        capture_output=True,
+        text=True,
+    )
+    assert (run.returncode, run.stdout) == (0, "")
+    comment = f"sutro on n1: {BAD[extra]}"
+    assert run.stderr.startswith(f"job 7 is held, unless it has ended: {comment}")
+    show, update, hold = commands.called()
+    assert show == ["scontrol", "--oneliner", "show", "job", "7"]
+    assert update[:3] == ["scontrol", "update", "jobid=7"]
+    assert update[3].startswith(f"admincomment={comment}")
+    assert hold == ["scontrol", "requeuehold", "Incomplete", "7"]
+
+
+def test_prolog_without_a_daemon(machine, own_bus, commands, monkeypatch, tmp_path):
+    """A job with a good text is not held for a fault of the node: the prolog fails."""
+    monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", own_bus.address)
+    with pytest.raises(NotRunning):
+        asyncio.run(slurm.prolog(JOB, "sutro:read=/srv:60M", tmp_path / "records"))
+    assert commands.called() == []
+
+
+def test_hold_of_a_task(commands, capsys):
+    """The number of a task may stand for its whole array."""
+    (commands.folder / "job").write_text(f"JobId=8 ArrayJobId=7 ArrayTaskId=2 \n{commands.TASK}\n")
+    slurm.hold("7", "a reason")
+    assert [words[-1] for words in commands.called()[1:]] == ["admincomment=a reason", "7_3"]
+    slurm.hold("8", "a reason")
+    assert commands.called()[2] == ["scontrol", "requeuehold", "Incomplete", "7_2"]
+    assert capsys.readouterr().err.startswith("job 7_3 is held, unless it has ended: a reason\n")
+
+
+def test_hold_of_a_job_that_cannot_wait(commands, capsys):
+    """It is cancelled; a failure of both is one of the prolog."""
+    commands.fail.write_text("update requeuehold")
+    slurm.hold("7", "a reason")
+    assert commands.called()[3:] == [["scancel", "7"]]
+    assert capsys.readouterr().err.splitlines() == [
+        "job 7 gets no comment: no update",
+        "job 7 is cancelled, because it cannot be held (no requeuehold): a reason",
+    ]
+    commands.fail.write_text("requeuehold scancel")
+    with pytest.raises(SutroError, match="no scancel"):
+        slurm.hold("7", "a reason")
+
+
+def test_hold_without_slurm(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SutroError, match="scontrol: No such file or directory"):
+        slurm.hold("7", "a reason")
 
 
 def test_prolog_without_floors():

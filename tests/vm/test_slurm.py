@@ -316,6 +316,23 @@ def test_refused(jobs: Cluster) -> None:
     assert floor["value"] == 5 * 10**6
 
 
+def test_missing_volume_holds_the_job(jobs: Cluster) -> None:
+    """The job waits with the reason, and the node is not drained."""
+    link = Path(VOLUMES["n1"])
+    top = link.readlink()
+    link.unlink()
+    try:
+        job = jobs.job("n1", 5)
+        reason = "job_requeued_in_held_state"
+        wait_for(lambda: job.show("Reason") == reason, f"held: {job.show('Reason')}", SLOW_S)
+    finally:
+        link.symlink_to(top)
+    comment = "'/dev/scratch' is out of reach of sutrod: it does not exist"
+    assert f"AdminComment=sutro on n1: {comment}" in run("scontrol", "show", "job", job.id)
+    idle = ("sinfo", "--noheader", "--nodes=n1", "--format=%T")
+    wait_for(lambda: run(*idle).strip() == "idle", f"n1 is {run(*idle)}", SLOW_S)
+
+
 def test_nothing_stays(jobs: Cluster) -> None:
     """Jobs that end, are cancelled, or outlive slurmd and sutrod leave no policy."""
     for how in ("end", "cancel", "slurmd", "sutrod", "no sutrod"):
