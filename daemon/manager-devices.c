@@ -157,8 +157,11 @@ static void forget_removed(struct manager *m, const struct topology *new)
 		const struct device *d = old->devices[i];
 		const struct device *now = topology_by_devno(new, d->devno);
 
-		if (!now || now->diskseq != d->diskseq)
-			cgfiles_device_gone(&m->files, d->devno);
+		if (now && now->diskseq == d->diskseq)
+			continue;
+		cgfiles_device_gone(&m->files, d->devno);
+		if (d->leaf)
+			leaf_report_removed(&m->machine.roots, d, now != NULL);
 	}
 }
 

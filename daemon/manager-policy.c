@@ -81,6 +81,7 @@ static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 	else
 		governor_look_at(&m->governor, c);
 	policy_move_points(p, c->policy);
+	policy_keep_missed(p, c->policy);
 	policy_done(c->policy);
 	*c->policy = *p;
 	*p = (struct policy){};

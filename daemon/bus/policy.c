@@ -15,12 +15,16 @@
 #include "bus/method.h"
 #include "bus/paths.h"
 #include "bus/quota.h"
+#include "host/event.h"
 #include "policy/unit-cgroup.h"
 
 #define ACTION_OWN "org.sutro1.manage-own-policies"
 
 /* A call with more assignments is a mistake or an attack. */
 #define ASSIGNMENTS_MAX POLICYFILE_STATEMENTS_MAX
+
+/* Bytes of the assignments in a message, after which the others are counted only. */
+#define REPORT_MAX 1024U
 
 /* The time to write a file, after which its disk is reported. */
 #define LIMIT_SEC 10U
@@ -135,30 +139,80 @@ static int read_assignments(sd_bus_message *call,
 }
 
 /**
- * struct change - a change of a control file
- * @is_reset: the file is removed
+ * struct change - a change of the settings of a unit or cgroup
+ * @is_reset: all settings with this lifetime are removed
+ * @client, @uid: of the caller
  * @reserved: of bus_admit()
  *
  * The strings belong to the call.
  */
 struct change {
 	const char *unit;
-	enum policy_lifetime lifetime;
+	enum lifetime lifetime;
 	bool is_reset;
+	const char *client;
+	uid_t uid;
 	struct reservation *reserved;
 	struct assignment assignments[ASSIGNMENTS_MAX];
 	size_t n;
 };
 
-/* The output of the child has the number of the error, and its sentence in the next line. */
+static int format_assignments(const struct change *c, struct text *t)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < c->n && !err; i++) {
+		if (t->length >= REPORT_MAX)
+			return text_add(t, " and %zu more", c->n - i);
+		err = text_add(t, "%s%s=", i ? ", " : "",
+			       c->assignments[i].key);
+		if (!err)
+			err = text_add_plain(t, c->assignments[i].value,
+					     REPORT_MAX);
+	}
+	return err;
+}
+
+static void report_change(const struct change *c)
+{
+	const char *lifetime = lifetimes[c->lifetime];
+	_cleanup_(text_freep) struct text t = {};
+	_cleanup_free_ char *uid = asprintf_or_null("%u", (unsigned int)c->uid);
+
+	if (!uid || format_assignments(c, &t) < 0)
+		log_oom();
+	else if (c->is_reset)
+		log_event(EVENT_POLICY_RESET, LOG_INFO,
+			  EVENT_FIELDS({ "SUTRO_UNIT", c->unit },
+				       { "SUTRO_LIFETIME", lifetime },
+				       { "SUTRO_CLIENT", c->client },
+				       { "SUTRO_UID", uid }),
+			  "%s: the user %s (client %s) reset the %s policy.",
+			  c->unit, uid, c->client, lifetime);
+	else
+		log_event(EVENT_POLICY_SET, LOG_INFO,
+			  EVENT_FIELDS({ "SUTRO_UNIT", c->unit },
+				       { "SUTRO_LIFETIME", lifetime },
+				       { "SUTRO_CLIENT", c->client },
+				       { "SUTRO_UID", uid },
+				       { "SUTRO_SETTINGS", t.p ?: "" }),
+			  "%s: the user %s (client %s) changed the %s policy: "
+			  "%s.",
+			  c->unit, uid, c->client, lifetime, t.p ?: "");
+}
+
+/* The output of the child has the number of the error, "-1" for a change, "0" if there is nothing to
+ * change; and the sentence of an error in the next line.
+ */
 static int write_change(struct bus *b, void *userdata, int fd)
 {
 	_cleanup_free_ char *sentence = NULL;
 	const struct change *c = userdata;
+	enum policy_lifetime l = (enum policy_lifetime)c->lifetime;
 	int r;
 
-	r = c->is_reset ? policies_erase(b->policies, c->unit, c->lifetime)
-			: policies_write(b->policies, c->unit, c->lifetime,
+	r = c->is_reset ? policies_erase(b->policies, c->unit, l)
+			: policies_write(b->policies, c->unit, l,
 					 c->assignments, c->n, &sentence);
 	return dprintf(fd, "%d\n%s", -r, sentence ?: "") < 0 ? -EIO : 0;
 }
@@ -168,6 +222,7 @@ static int take_change(struct bus *b, sd_bus_message *call, void *userdata,
 {
 	const struct change *c = userdata;
 	const char *line = strchr(output, '\n');
+	bool is_other;
 
 	if (err == -ETIMEDOUT)
 		return bus_error(error, SD_BUS_ERROR_TIMEOUT,
@@ -176,11 +231,15 @@ static int take_change(struct bus *b, sd_bus_message *call, void *userdata,
 				 "ReloadPolicies() puts it in force.",
 				 c->unit, LIMIT_SEC);
 	err = err ?: -atoi(output);
-	if (!err)
-		err = policies_take(b->policies, c->unit, c->lifetime);
+	is_other = err > 0;
+	if (err >= 0)
+		err = policies_take(b->policies, c->unit,
+				    (enum policy_lifetime)c->lifetime);
 	if (err)
 		return refuse(error, c->unit, err,
 			      line && line[1] ? line + 1 : NULL);
+	if (is_other)
+		report_change(c);
 	b->ops->policy_changed(c->unit, b->userdata);
 	return sd_bus_reply_method_return(call, "");
 }
@@ -213,13 +272,21 @@ static int start_change(struct bus *b, sd_bus_message *call,
 	return bus_in_background(b, call, &background, c, error);
 }
 
-static int read_change(sd_bus_message *call, struct change *c,
-		       sd_bus_error *error)
+static int read_unit(struct bus *b, sd_bus_message *call, struct change *c)
 {
 	int r = sd_bus_message_rewind(call, true);
 
+	c->client = sd_bus_message_get_sender(call);
 	if (r >= 0)
-		r = sd_bus_message_read(call, "s", &c->unit);
+		r = bus_caller_uid(b, call, &c->uid);
+	return r < 0 ? r : sd_bus_message_read(call, "s", &c->unit);
+}
+
+static int read_change(struct bus *b, sd_bus_message *call, struct change *c,
+		       sd_bus_error *error)
+{
+	int r = read_unit(b, call, c);
+
 	return r < 0 ? r : read_assignments(call, c->assignments, &c->n, error);
 }
 
@@ -227,19 +294,18 @@ static int set_known_policy(struct bus *b, sd_bus_message *call,
 			    sd_bus_error *error)
 {
 	_cleanup_free_ char *sentence = NULL;
-	enum lifetime l = LIFETIMES;
 	const char *unit, *lifetime;
 	struct change c = {};
 	int r;
 
-	r = read_change(call, &c, error);
+	r = read_change(b, call, &c, error);
 	unit = c.unit;
 	if (r >= 0)
 		r = sd_bus_message_read(call, "s", &lifetime);
 	if (r >= 0)
-		r = parse_lifetime(lifetime, &l, error);
+		r = parse_lifetime(lifetime, &c.lifetime, error);
 	if (r >= 0)
-		r = check_lifetime(unit, l, error);
+		r = check_lifetime(unit, c.lifetime, error);
 	if (r >= 0)
 		r = check_is_no_unit(b, unit, error);
 	if (r < 0)
@@ -247,13 +313,13 @@ static int set_known_policy(struct bus *b, sd_bus_message *call,
 	r = bus_admit(b, unit, c.assignments, c.n, &c.reserved, error);
 	if (r < 0)
 		return r;
-	if (l != LIFETIME_CLIENT) {
-		c.lifetime = (enum policy_lifetime)l;
+	if (c.lifetime != LIFETIME_CLIENT)
 		return start_change(b, call, &c, error);
-	}
-	r = clients_assign(b->clients, sd_bus_message_get_sender(call), unit,
-			   c.assignments, c.n, &sentence);
+	r = clients_assign(b->clients, c.client, unit, c.assignments, c.n,
+			   &sentence);
 	capacity_release(c.reserved);
+	if (r > 0)
+		report_change(&c);
 	return r < 0 ? refuse(error, unit, r, sentence)
 		     : sd_bus_reply_method_return(call, "");
 }
@@ -283,7 +349,7 @@ static int set_policy(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 
 	if (!b->conf->capacities.n)
 		return set_known_policy(b, call, error);
-	r = read_change(call, &c, error);
+	r = read_change(b, call, &c, error);
 	if (r < 0)
 		return r;
 	r = promises_assign(&l, c.assignments, c.n, "", &sentence);
@@ -300,21 +366,20 @@ static int reset_policy(struct bus *b, sd_bus_message *call,
 			sd_bus_error *error)
 {
 	struct change c = { .is_reset = true };
-	enum lifetime l = LIFETIMES;
 	const char *lifetime;
 	int r;
 
-	r = sd_bus_message_rewind(call, true);
+	r = read_unit(b, call, &c);
 	if (r >= 0)
-		r = sd_bus_message_read(call, "ss", &c.unit, &lifetime);
+		r = sd_bus_message_read(call, "s", &lifetime);
 	if (r >= 0)
-		r = parse_lifetime(lifetime, &l, error);
+		r = parse_lifetime(lifetime, &c.lifetime, error);
 	if (r < 0)
 		return r;
-	c.lifetime = (enum policy_lifetime)l;
-	if (l != LIFETIME_CLIENT)
+	if (c.lifetime != LIFETIME_CLIENT)
 		return start_change(b, call, &c, error);
-	clients_forget(b->clients, sd_bus_message_get_sender(call), c.unit);
+	if (clients_forget(b->clients, c.client, c.unit))
+		report_change(&c);
 	return sd_bus_reply_method_return(call, "");
 }
 

@@ -100,8 +100,7 @@ int admission_find_devices(const struct admission_base *base,
 			   struct policy *policy, const struct cgroup *c)
 {
 	/* Report a path that leads to no device in the answer, and not in the log. */
-	for (size_t i = 0; i < policy->promises.n; i++)
-		policy->promises.items[i].missed = true;
+	policy->is_proposed = true;
 	policy_resolve(policy, base->machine->topology, base->machine->lookups);
 	return admission_expand(base, policy, c);
 }

@@ -34,7 +34,7 @@
  * struct record - what is known of a leaf
  * @previous: the scheduler that it had before
  * @before_kb: its max_sectors_kb before; 0: it was not changed
- * @limit_kb: and since
+ * @limit_kb: and since; @before_kb again: the limit could not be set, and that was reported
  */
 struct record {
 	char previous[64];
@@ -144,18 +144,55 @@ static unsigned int limit_kb(const struct machine *m, const struct device *leaf)
 	return !leaf->rotational && is_larger ? m->max_sectors_kb : 0;
 }
 
-static void report_size(const struct roots *roots, const struct device *leaf,
-			const struct leaf_result *r)
+static void report_size(const struct device *leaf, bool use,
+			unsigned int now_kb, unsigned int wanted_kb)
+{
+	_cleanup_free_ char *now = asprintf_or_null("%u", now_kb);
+	_cleanup_free_ char *wanted = asprintf_or_null("%u", wanted_kb);
+
+	if (now_kb == wanted_kb)
+		log_event(EVENT_SIZE_SET, LOG_INFO,
+			  EVENT_FIELDS({ "SUTRO_LEAF", leaf->node },
+				       { "SUTRO_SIZE_KB", now ?: "" }),
+			  "%s: max_sectors_kb is %u now.", leaf->node, now_kb);
+	else
+		log_event(EVENT_SIZE_NOT_SET, LOG_WARNING,
+			  EVENT_FIELDS({ "SUTRO_LEAF", leaf->node },
+				       { "SUTRO_SIZE_KB", now ?: "" },
+				       { "SUTRO_WANTED_KB", wanted ?: "" }),
+			  "%s: max_sectors_kb stays %u, wanted %u. %s",
+			  leaf->node, now_kb, wanted_kb,
+			  use ? "Large requests of others delay favoured "
+				"units; see MaxSectorsKB= in sutrod.conf(5)."
+			      : "Write it to queue/max_sectors_kb of the disk "
+				"to restore it.");
+}
+
+/* Was it reported that the limit cannot be set, and is the size still the same? */
+static bool size_is_reported(const struct record *r, unsigned int now_kb)
+{
+	return r->before_kb && r->limit_kb == r->before_kb &&
+	       r->limit_kb == now_kb;
+}
+
+/* Read the size back, and record one that stays as it is: the next attempt does not report it. */
+static int end_size(const struct roots *roots, const struct device *leaf,
+		    bool use, const struct leaf_result *result)
 {
 	unsigned int now_kb = max_sectors_kb(roots, leaf);
+	bool is_set = now_kb == result->max_sectors_kb;
+	struct record r;
+	int known;
 
-	if (now_kb == r->max_sectors_kb)
-		log_info("%s: max_sectors_kb is %u now.", leaf->node, now_kb);
-	else
-		log_warning("%s: max_sectors_kb stays %u, wanted %u. Large "
-			    "requests of others delay favoured units; see "
-			    "MaxSectorsKB= in sutrod.conf(5).",
-			    leaf->node, now_kb, r->max_sectors_kb);
+	if (is_set || !result->size_is_reported)
+		report_size(leaf, use, now_kb, result->max_sectors_kb);
+	if (is_set || !use)
+		return 0;
+	known = record_load(roots, leaf, &r);
+	if (known <= 0)
+		return known;
+	r.before_kb = r.limit_kb = now_kb;
+	return record_save(roots, leaf, &r);
 }
 
 /* ---- switching ---- */
@@ -176,6 +213,23 @@ static bool leaf_exists(const struct roots *roots, const struct device *leaf)
 	path = asprintf_or_null("%s/class/block/%s/queue/scheduler",
 				roots->sysfs, leaf->name);
 	return !path || access(path, F_OK) >= 0;
+}
+
+static void report_gone(const struct device *leaf)
+{
+	log_event(EVENT_LEAF_GONE, LOG_INFO,
+		  EVENT_FIELDS({ "SUTRO_LEAF", leaf->node }),
+		  "%s is gone: nothing to release.", leaf->node);
+}
+
+void leaf_report_removed(const struct roots *roots, const struct device *leaf,
+			 bool is_replaced)
+{
+	struct record r;
+
+	if (record_load(roots, leaf, &r) > 0 && streq(r.state, "used") &&
+	    (is_replaced || !leaf_exists(roots, leaf)))
+		report_gone(leaf);
 }
 
 static int write_attribute(const char *path, const char *text)
@@ -276,6 +330,8 @@ static int begin_use(const struct machine *m, const struct device *leaf,
 	snprintf(r.state, sizeof(r.state), "used");
 	ret->max_sectors_kb = limit_kb(m, leaf);
 	if (ret->max_sectors_kb) {
+		ret->size_is_reported =
+			size_is_reported(&r, max_sectors_kb(&m->roots, leaf));
 		r.before_kb = r.before_kb ?: max_sectors_kb(&m->roots, leaf);
 		r.limit_kb = ret->max_sectors_kb;
 	}
@@ -298,12 +354,13 @@ static int begin_release(const struct roots *roots, const struct device *leaf,
 	if (!known || !streq(r.state, "used"))
 		return 0;
 	if (!leaf_exists(roots, leaf)) {
-		log_info("%s is gone: nothing to release.", leaf->node);
+		report_gone(leaf);
 		record_remove(roots, leaf);
 		return 0;
 	}
 	/* A size that was set by hand since then stays. */
-	if (r.before_kb && max_sectors_kb(roots, leaf) == r.limit_kb)
+	if (r.before_kb != r.limit_kb &&
+	    max_sectors_kb(roots, leaf) == r.limit_kb)
 		ret->max_sectors_kb = r.before_kb;
 	if (!leaf_is_managed(roots, leaf))
 		return ret->max_sectors_kb
@@ -358,8 +415,9 @@ int leaf_end(const struct roots *roots, struct device *leaf, bool use, int err,
 				       { "SUTRO_PREVIOUS", ret->previous }),
 			  "%s: scheduler %s -> %s.", leaf->node, ret->previous,
 			  ret->wanted);
-	if (ret->max_sectors_kb)
-		report_size(roots, leaf, ret);
+	err = ret->max_sectors_kb ? end_size(roots, leaf, use, ret) : 0;
+	if (err)
+		return fail(leaf, ret, err);
 	snprintf(r.previous, sizeof(r.previous), "%s", ret->wanted);
 	err = use ? 0 : record_save(roots, leaf, &r);
 	return err ? fail(leaf, ret, err) : 0;

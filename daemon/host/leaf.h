@@ -12,6 +12,7 @@
  * @previous: the scheduler before
  * @wanted: the scheduler to be written, NULL: there is nothing to write
  * @max_sectors_kb: the largest request to be written with it; 0: that stays
+ * @size_is_reported: it was reported before that the size stays as it is
  * @changed: it has another scheduler now
  * @error: for people, NULL when all is well
  */
@@ -19,6 +20,7 @@ struct leaf_result {
 	char *previous;
 	char *wanted;
 	unsigned int max_sectors_kb;
+	bool size_is_reported;
 	bool changed;
 	char *error;
 };
@@ -55,6 +57,14 @@ int leaf_end(const struct roots *roots, struct device *leaf, bool use, int err,
 
 /** leaf_is_managed() - did the daemon switch it, and is it still sutro? */
 bool leaf_is_managed(const struct roots *roots, const struct device *leaf);
+
+/**
+ * leaf_report_removed() - log that a leaf in use was removed
+ * @leaf: of the topology before
+ * @is_replaced: another disk has its number
+ */
+void leaf_report_removed(const struct roots *roots, const struct device *leaf,
+			 bool is_replaced);
 
 /**
  * leaf_is_known() - was it switched or released since the boot?

@@ -16,6 +16,7 @@
 #include <search.h>
 #include <stdio.h>
 
+#include "host/event.h"
 #include "host/helper.h"
 #include "host/lookup.h"
 
@@ -35,6 +36,7 @@
  * @is_due: it is to be looked up
  * @is_in_child: the child that runs looks it up
  * @is_used: by a setting or a call since the last lookups_drop()
+ * @is_reported: its time limit was reported, and no lookup has ended since
  */
 struct lookup {
 	char *path;
@@ -43,6 +45,7 @@ struct lookup {
 	bool is_due;
 	bool is_in_child;
 	bool is_used;
+	bool is_reported;
 	TAILQ_ENTRY(lookup) list;
 };
 
@@ -158,6 +161,7 @@ static bool set(struct lookup *one, const char *real, int error)
 	char *copy = real ? strdup(real) : NULL;
 
 	one->is_due = false;
+	one->is_reported &= error == ETIMEDOUT;
 	one->error = real && !copy ? -ENOMEM : -error;
 	free(one->real);
 	one->real = copy;
@@ -168,10 +172,14 @@ static void start(struct lookups *l);
 
 static bool give_up(struct lookup *one)
 {
-	log_warning("%s could not be looked up within %u s and has no effect "
-		    "until policies are loaded again. Does its file server "
-		    "answer?",
-		    one->path, LIMIT_USEC / 1000000);
+	if (!one->is_reported)
+		log_event(EVENT_LOOKUP_TIMEOUT, LOG_WARNING,
+			  EVENT_FIELDS({ "SUTRO_PATH", one->path }),
+			  "%s could not be looked up within %u s and has no "
+			  "effect until policies are loaded again. Does its "
+			  "file server answer?",
+			  one->path, LIMIT_USEC / 1000000);
+	one->is_reported = true;
 	return set(one, NULL, ETIMEDOUT);
 }
 

@@ -55,10 +55,26 @@ static int assign_one(struct promises *l, const struct assignment *assignment,
 	return err;
 }
 
+/* Each key and path occurs once in a list. */
+static bool have_equal_values(const struct promises *a,
+			      const struct promises *b)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		const struct promise *p = &a->items[i];
+		const struct promise *q = promises_find(b, p->key, p->path);
+
+		if (!q || p->value != q->value || p->part != q->part ||
+		    p->percentile != q->percentile)
+			return false;
+	}
+	return a->n == b->n;
+}
+
 int promises_assign(struct promises *l, const struct assignment *assignments,
 		    size_t n, const char *source, char **ret_error)
 {
 	struct promises all = {};
+	bool is_other;
 	int err = 0;
 
 	for (size_t i = 0; i < l->n && !err; i++)
@@ -69,7 +85,8 @@ int promises_assign(struct promises *l, const struct assignment *assignments,
 		promises_done(&all);
 		return err;
 	}
+	is_other = !have_equal_values(l, &all);
 	promises_done(l);
 	*l = all;
-	return 0;
+	return is_other;
 }

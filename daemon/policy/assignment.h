@@ -27,7 +27,8 @@ struct assignment {
  * @source: of the added settings
  * @ret_error: on -EINVAL a sentence that names the key, to be freed
  *
- * Return: 0; -EINVAL: a mistake, or more than POLICYFILE_STATEMENTS_MAX; -ENOMEM.
+ * Return: 1: the list has changed; 0: it had these values before; -EINVAL: a mistake, or more than
+ * POLICYFILE_STATEMENTS_MAX; -ENOMEM.
  */
 int promises_assign(struct promises *l, const struct assignment *assignments,
 		    size_t n, const char *source, char **ret_error);

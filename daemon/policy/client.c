@@ -7,6 +7,7 @@
 
 #include <sys/queue.h>
 
+#include "host/event.h"
 #include "policy/client.h"
 
 struct about {
@@ -58,10 +59,18 @@ static int on_gone(sd_bus_track *track, void *userdata)
 	_cleanup_strv_ char **units = NULL;
 	struct about *a;
 
-	log_debug("%s left the bus, its promises go with it.", c->name);
 	LIST_FOREACH(a, &c->about, list)
-	if (strv_add(&units, a->unit) < 0)
-		return log_oom();
+	{
+		log_event(EVENT_POLICY_RESET, LOG_INFO,
+			  EVENT_FIELDS({ "SUTRO_UNIT", a->unit },
+				       { "SUTRO_LIFETIME", "client" },
+				       { "SUTRO_CLIENT", c->name }),
+			  "%s: the policy of the client %s is reset, which "
+			  "left the bus.",
+			  a->unit, c->name);
+		if (strv_add(&units, a->unit) < 0)
+			return log_oom();
+	}
 	client_free(c);
 	for (char **u = units; u && *u; u++)
 		all->changed(*u, all->userdata);
@@ -169,17 +178,18 @@ int clients_assign(struct clients *all, const char *name, const char *unit,
 	return r;
 }
 
-void clients_forget(struct clients *all, const char *name, const char *unit)
+bool clients_forget(struct clients *all, const char *name, const char *unit)
 {
 	struct client *c = find_client(all, name);
 	struct about *a = c ? find_about(c, unit) : NULL;
 
 	if (!a)
-		return;
+		return false;
 	about_free(a);
 	if (LIST_EMPTY(&c->about))
 		client_free(c);
 	all->changed(unit, all->userdata);
+	return true;
 }
 
 int clients_about(const struct clients *all, const char *unit,

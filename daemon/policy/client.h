@@ -31,14 +31,14 @@ void clients_done(struct clients *c);
  * @name: unique bus name
  * @ret_error: on -EINVAL a sentence, to be freed
  *
- * Return: 0; -EINVAL: a mistake; -ENOSPC: too many settings; another -errno.
+ * Return: 1; 0: they had these values before; -EINVAL: a mistake; -ENOSPC: too many settings; another -errno.
  */
 int clients_assign(struct clients *c, const char *name, const char *unit,
 		   const struct assignment *assignments, size_t n,
 		   char **ret_error);
 
-/** clients_forget() - drop the settings of @unit by the client @name */
-void clients_forget(struct clients *c, const char *name, const char *unit);
+/** clients_forget() - drop the settings of @unit by the client @name; false: there were none */
+bool clients_forget(struct clients *c, const char *name, const char *unit);
 
 /**
  * clients_about() - all settings of @unit, the latest client last

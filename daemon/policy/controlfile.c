@@ -67,8 +67,12 @@ static int replace(const char *subject, const char *file, const char *dir,
 {
 	_cleanup_free_ char *text = NULL;
 
-	if (!l->n)
-		return store_remove(dir, file);
+	int r;
+
+	if (!l->n) {
+		r = store_remove(dir, file);
+		return r < 0 ? r : 0;
+	}
 	if (!may_create)
 		return -ENOSPC;
 	text = policyfile_format(subject, l);
@@ -84,6 +88,7 @@ int controlfile_write(const struct roots *roots, const char *subject,
 	_cleanup_close_ int lock = -1;
 	struct promises l = {};
 	int err = controlfile_find(roots, subject, lifetime, &name, &path);
+	bool is_other = false;
 
 	if (err == -EINVAL)
 		return refusal(ret_error, err, subject,
@@ -97,11 +102,12 @@ int controlfile_write(const struct roots *roots, const char *subject,
 	err = lock < 0 ? lock : read_settings(path, &l, ret_error);
 	if (!err)
 		err = promises_assign(&l, assignments, n, "", ret_error);
-	if (!err)
+	is_other = err > 0;
+	if (err >= 0)
 		err = replace(subject, strrchr(path, '/') + 1,
 			      controlfile_dir(roots, lifetime), may_create, &l);
 	promises_done(&l);
-	return err;
+	return err ?: is_other;
 }
 
 int controlfile_erase(const struct roots *roots, const char *subject,

@@ -96,7 +96,7 @@ int policies_state(const struct policies *p, const char *subject,
  * It waits for the disk, so a child process of the daemon calls it; policies_take() follows. A file in
  * which nothing is left is removed.
  *
- * Return: 0; another -errno of the file system; or
+ * Return: 1; 0: the file had these values before; another -errno of the file system; or
  *
  *	-EINVAL		a setting has a mistake, or @subject is not valid
  *	-EBADMSG	the file was edited by hand and has a mistake; a write would lose it
@@ -107,7 +107,11 @@ int policies_write(const struct policies *p, const char *subject,
 		   const struct assignment *assignments, size_t n,
 		   char **ret_error);
 
-/** policies_erase() - remove the control file of @subject; 0 also without one. As policies_write() */
+/**
+ * policies_erase() - remove the control file of @subject, as policies_write()
+ *
+ * Return: 1; 0: there is none; -errno.
+ */
 int policies_erase(const struct policies *p, const char *subject,
 		   enum policy_lifetime lifetime);
 

@@ -24,6 +24,7 @@
  * This file does no I/O.
  */
 
+#include "host/event.h"
 #include "host/path.h"
 #include "policy/policy.h"
 
@@ -103,13 +104,34 @@ void policy_done(struct policy *p)
 	*p = (struct policy){};
 }
 
+static void report_path(const struct policy *p, const char *setting,
+			const char *path, int err)
+{
+	if (err)
+		log_event(EVENT_PATH_UNRESOLVED, LOG_WARNING,
+			  EVENT_FIELDS({ "SUTRO_UNIT", p->subject },
+				       { "SUTRO_SETTING", setting },
+				       { "SUTRO_PATH", path }),
+			  "%s: %s on %s has no effect until that path is on a "
+			  "disk: %s",
+			  p->subject, setting, path, strerror(-err));
+	else
+		log_event(EVENT_PATH_RESOLVED, LOG_INFO,
+			  EVENT_FIELDS({ "SUTRO_UNIT", p->subject },
+				       { "SUTRO_SETTING", setting },
+				       { "SUTRO_PATH", path }),
+			  "%s: %s on %s is in force: that path is on a disk "
+			  "now.",
+			  p->subject, setting, path);
+}
+
 /* Where does @path lead? Logged once when it leads nowhere, not whenever a disk comes or
- * goes.
+ * goes, and once when it leads to a device again.
  */
-static const struct device *resolve(const struct topology *t,
+static const struct device *resolve(const struct policy *p,
+				    const struct topology *t,
 				    struct lookups *lookups, const char *path,
-				    bool *missed, const char *subject,
-				    const char *what)
+				    bool *missed, const char *setting)
 {
 	struct device *d = NULL;
 	int err;
@@ -118,13 +140,18 @@ static const struct device *resolve(const struct topology *t,
 	/* All paths are resolved again when the answer arrives. */
 	if (err == -EINPROGRESS)
 		return NULL;
-	if (err && !*missed)
-		log_warning_errno(err,
-				  "%s: %s on %s has no effect until that path "
-				  "is on a disk: %m",
-				  subject, what, path);
+	if (*missed != (err != 0) && !p->is_proposed)
+		report_path(p, setting, path, err);
 	*missed = err;
 	return d;
+}
+
+static const char *weight_name(const struct policy *p,
+			       const struct statement *s)
+{
+	if (s->source)
+		return "Weight";
+	return p->source == POLICY_UNIT ? "IODeviceWeight" : "io.weight";
 }
 
 /* Derived promises are the last ones of the list. */
@@ -140,8 +167,8 @@ void policy_resolve(struct policy *p, const struct topology *t,
 	for (size_t i = 0; i < p->n_statements; i++) {
 		struct statement *s = &p->statements[i];
 
-		s->device = resolve(t, lookups, s->path, &s->missed, p->subject,
-				    "the weight");
+		s->device = resolve(p, t, lookups, s->path, &s->missed,
+				    weight_name(p, s));
 	}
 	drop_derived(&p->promises);
 	for (size_t i = 0; i < p->promises.n; i++) {
@@ -150,9 +177,30 @@ void policy_resolve(struct policy *p, const struct topology *t,
 		/* A weight of a device is a statement, too. */
 		if (one->path && !promise_is_any(one) &&
 		    one->key != PROMISE_WEIGHT)
-			one->device = resolve(t, lookups, one->path,
-					      &one->missed, p->subject,
+			one->device = resolve(p, t, lookups, one->path,
+					      &one->missed,
 					      promise_info(one->key)->name);
+	}
+}
+
+static bool statement_was_missed(const struct policy *former, const char *path)
+{
+	for (size_t i = 0; i < former->n_statements; i++)
+		if (streq(former->statements[i].path, path))
+			return former->statements[i].missed;
+	return false;
+}
+
+void policy_keep_missed(struct policy *p, const struct policy *former)
+{
+	for (size_t i = 0; i < p->n_statements; i++)
+		p->statements[i].missed =
+			statement_was_missed(former, p->statements[i].path);
+	for (size_t i = 0; i < p->promises.n; i++) {
+		struct promise *one = &p->promises.items[i], *was;
+
+		was = promises_find(&former->promises, one->key, one->path);
+		one->missed = was && was->missed;
 	}
 }
 

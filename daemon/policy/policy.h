@@ -53,9 +53,11 @@ enum policy_source {
  * @statements: IODeviceWeight=, or the other lines of io.weight
  * @promises: of [X-Sutro] sections, policy files and clients of the bus
  * @setpoints: of the governor, so that floors hold
+ * @is_proposed: no cgroup has it, so its paths are not logged
  */
 struct policy {
 	enum policy_source source;
+	bool is_proposed;
 	char *subject;
 	uint64_t weight;
 	bool weight_set;
@@ -108,6 +110,12 @@ int policy_promise(struct policy *p, struct promises *promises);
  */
 void policy_resolve(struct policy *p, const struct topology *t,
 		    struct lookups *lookups);
+
+/**
+ * policy_keep_missed() - take over which paths led nowhere, which is then not logged again
+ * @former: the policy of the same cgroup before, resolved
+ */
+void policy_keep_missed(struct policy *p, const struct policy *former);
 
 /**
  * policy_resolve_missed() - policy_resolve() if there are settings whose paths led nowhere

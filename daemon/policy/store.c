@@ -100,5 +100,5 @@ int store_remove(const char *dir, const char *name)
 		return dirfd;
 	if (unlinkat(dirfd, name, 0) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	return fsync(dirfd) < 0 ? -errno : 0;
+	return fsync(dirfd) < 0 ? -errno : 1;
 }

@@ -17,7 +17,11 @@ int store_put(const char *dir, const char *name, const char *text);
  */
 int store_lock(const char *dir);
 
-/** store_remove() - 0 also if it is not there */
+/**
+ * store_remove() - remove a file
+ *
+ * Return: 1; 0: it is not there; -errno.
+ */
 int store_remove(const char *dir, const char *name);
 
 #endif

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Changes of state in the journal: each is reported once, with its fields and its catalog entry."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import dbus
+import pytest
+from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd
+from journal import Journal
+from plant import set_policy
+
+CONF = "/etc/sutro/sutrod.conf"
+REFUSE = "[Capacity]\nDevice=/dev/sdd read=400M\nAdmission=refuse\n"
+RECONCILE_S = 60
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    """A journal without messages."""
+    one = Journal(tmp_path / "journal")
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def data(machine: Machine) -> None:
+    """sdd is mounted at /data."""
+    machine.mount("/", "8:32", "ext4", "/dev/sdc")
+    machine.mount("/data", "8:48", "ext4", "/dev/sdd")
+
+
+def subset(messages: list[dict[str, str]], *names: str) -> list[tuple[str, ...]]:
+    """Some fields of each message, without their prefix SUTRO_."""
+    return [tuple(m["SUTRO_" + name] for name in names) for m in messages]
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize("subject", ["db.service", "/batch"])
+def test_path_without_a_disk(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal, subject: str
+) -> None:
+    """A path on no disk is reported once per setting, and once when it is on a disk."""
+    if subject == "/batch":
+        machine.cgroup(subject)
+    else:
+        systemd.start(subject)
+    setting = (subject, "ReadBandwidthMax", "/data/none")
+    sutrod.start(**journal.environment)
+    set_policy(sutrod, subject, ReadBandwidthMax="/data/none 5M")
+    sutrod.until(lambda: bool(journal.of("PATH_UNRESOLVED")))
+    set_policy(sutrod, subject, Class="idle")
+    sutrod.call("ReloadPolicies")
+    sutrod.call("Reload")
+    sutrod.elapse(3 * RECONCILE_S)
+    unresolved = journal.of("PATH_UNRESOLVED")
+    assert subset(unresolved, "UNIT", "SETTING", "PATH") == [setting]
+    assert unresolved[0]["PRIORITY"] == "4"
+    assert not journal.of("PATH_RESOLVED")
+
+    machine.write("/data/none", "")
+    sutrod.until(lambda: bool(journal.of("PATH_RESOLVED")), 2 * RECONCILE_S)
+    sutrod.call("Reload")
+    sutrod.elapse(3 * RECONCILE_S)
+    resolved = journal.of("PATH_RESOLVED")
+    assert subset(resolved, "UNIT", "SETTING", "PATH") == [setting]
+    assert resolved[0]["PRIORITY"] == "6"
+
+    machine.at("/data/none").unlink()
+    sutrod.call("Reload")
+    sutrod.until(lambda: len(journal.of("PATH_UNRESOLVED")) == 2)
+
+
+@pytest.mark.usefixtures("data")
+def test_path_of_a_weight_of_systemd(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
+) -> None:
+    """The setting is named as in the unit file."""
+    systemd.start("a.service", device_weights=[("/data/none", 300)])
+    sutrod.start(**journal.environment)
+    sutrod.until(lambda: bool(journal.of("PATH_UNRESOLVED")))
+    systemd.change("a.service", 200, [("/data/none", 300)])
+    sutrod.elapse(3)
+    expected = [("a.service", "IODeviceWeight", "/data/none")]
+    assert subset(journal.of("PATH_UNRESOLVED"), "UNIT", "SETTING", "PATH") == expected
+
+
+@pytest.mark.usefixtures("data")
+def test_paths_of_proposals_are_not_reported(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
+) -> None:
+    """Proposed files and the admission of settings report paths to their caller only."""
+    systemd.start("db.service")
+    machine.write(CONF, REFUSE)
+    sutrod.start(**journal.environment)
+    for path in ("/data", "/data/none"):
+        text = f"[Match]\nUnit=db.service\n[X-Sutro]\nReadBandwidthMin={path} 5M\n"
+        sutrod.call("CheckPolicies", [("/etc/sutro/policy.d/a.policy", text)])
+        sutrod.elapse(1)
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/data 5M")
+    sutrod.elapse(1)
+    assert not journal.of("PATH_UNRESOLVED") + journal.of("PATH_RESOLVED")
+
+
+@pytest.mark.usefixtures("data")
+def test_path_on_a_dead_file_server(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
+) -> None:
+    """A second lookup without an answer is not reported, one after an answer is."""
+    systemd.start("db.service")
+    machine.write("/srv/dead/x", "")
+    machine.write("/faults", "/srv/dead/x hang\n")
+    sutrod.start(**journal.environment)
+    set_policy(sutrod, "db.service", ReadBandwidthMax="/srv/dead/x 5M")
+    for _ in range(2):
+        sutrod.elapse(6)
+        assert subset(journal.of("LOOKUP_TIMEOUT"), "PATH") == [("/srv/dead/x",)]
+        assert subset(journal.of("PATH_UNRESOLVED"), "PATH") == [("/srv/dead/x",)]
+        sutrod.call("ReloadPolicies")
+    sutrod.elapse(6)
+    machine.write("/faults", "")
+    sutrod.call("ReloadPolicies")
+    sutrod.until(lambda: len(journal.of("PATH_RESOLVED")) == 1)
+    machine.write("/faults", "/srv/dead/x hang\n")
+    sutrod.call("ReloadPolicies")
+    sutrod.elapse(6)
+    assert len(journal.of("LOOKUP_TIMEOUT")) == 2
+
+
+@pytest.mark.parametrize("lifetime", ["persistent", "runtime", "client"])
+@pytest.mark.parametrize("subject", ["db.service", "/batch/job_7"])
+def test_policy_over_the_bus(sutrod: Sutrod, journal: Journal, lifetime: str, subject: str) -> None:
+    """A change is reported with its user and its settings; a call that changes nothing is not."""
+    sutrod.start(**journal.environment)
+    for _ in range(2):
+        set_policy(sutrod, subject, lifetime, Weight="300", ReadBandwidthMax="/data  5M")
+    set_policy(sutrod, subject, lifetime, ReadBandwidthMax="/data 5M", Weight="300")
+    set_policy(sutrod, subject, lifetime, Weight="200")
+    assert sutrod.error("SetPolicy", subject, [("Weight", "0")], lifetime)[0] == "BadPolicy"
+    messages = journal.of("POLICY_SET")
+    assert subset(messages, "UNIT", "LIFETIME", "UID", "SETTINGS") == [
+        (subject, lifetime, str(os.getuid()), "Weight=300, ReadBandwidthMax=/data  5M"),
+        (subject, lifetime, str(os.getuid()), "Weight=200"),
+    ]
+    client = sutrod.bus.connection.get_unique_name()
+    assert {m["SUTRO_CLIENT"] for m in messages} == {client}
+    assert not journal.of("POLICY_RESET")
+    for _ in range(2):
+        sutrod.call("ResetPolicy", subject, lifetime)
+    reset = journal.of("POLICY_RESET")
+    assert subset(reset, "UNIT", "LIFETIME", "CLIENT", "UID") == [
+        (subject, lifetime, client, str(os.getuid()))
+    ]
+
+
+def test_long_policy_over_the_bus(sutrod: Sutrod, journal: Journal) -> None:
+    """A message has the first settings of a long list, and the number of the others."""
+    sutrod.start(**journal.environment)
+    pairs = [("Weight", f"/{'x' * 200}{n} 300") for n in range(100)]
+    sutrod.call("SetPolicy", "db.service", dbus.Array(pairs, signature="(ss)"), "runtime")
+    (message,) = journal.of("POLICY_SET")
+    assert len(message["MESSAGE"]) < 2048
+    assert message["SUTRO_SETTINGS"].endswith(" and 95 more")
+
+
+def test_policy_of_a_client_that_leaves(bus: Bus, sutrod: Sutrod, journal: Journal) -> None:
+    """The end of its settings is reported."""
+    sutrod.start(**journal.environment)
+    connection = dbus.bus.BusConnection(bus.address)
+    connection.set_exit_on_disconnect(False)
+    name = connection.get_unique_name()
+    call = connection.get_object(NAME, PATH, introspect=False).get_dbus_method
+    pairs = dbus.Array([("Weight", "300")], signature="(ss)")
+    call("SetPolicy", INTERFACE)("db.service", pairs, "client")
+    connection.close()
+    sutrod.until(lambda: bool(journal.of("POLICY_RESET")))
+    expected = [("db.service", "client", name)]
+    assert subset(journal.of("POLICY_RESET"), "UNIT", "LIFETIME", "CLIENT") == expected
+
+
+@pytest.mark.parametrize("method", ["ReleaseDevices", "Reload"])
+def test_removed_disk(machine: Machine, sutrod: Sutrod, journal: Journal, method: str) -> None:
+    """A disk in use that is removed is reported once; a disk that was released is not."""
+    machine.disk("sde", "8:64", "none")
+    sutrod.start(**journal.environment)
+    sutrod.call("UseDevices", ["/dev/sdd", "/dev/sde"])
+    sutrod.call("ReleaseDevices", ["/dev/sde"])
+    machine.unplug("sdd", "8:48")
+    machine.unplug("sde", "8:64")
+    for _ in range(2):
+        sutrod.call(method, *([dbus.Array([], signature="s")] if "Release" in method else []))
+        sutrod.elapse(2 * RECONCILE_S)
+    assert subset(journal.of("LEAF_GONE"), "LEAF") == [("/dev/sdd",)]
+
+
+def test_disk_in_the_place_of_another(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
+    """A disk with the name of a disk in use is another one."""
+    sutrod.start(**journal.environment)
+    sutrod.call("UseDevices", ["/dev/sdd"])
+    machine.unplug("sdd", "8:48")
+    machine.disk("sdd", "8:48", "none", diskseq=2)
+    sutrod.call("Reload")
+    assert subset(journal.of("LEAF_GONE"), "LEAF") == [("/dev/sdd",)]
+
+
+def set_size(machine: Machine, kb: int) -> None:
+    """Set the largest request of sdd, a flash disk."""
+    machine.write("/sys/class/block/sdd/queue/rotational", "0\n")
+    machine.write("/sys/class/block/sdd/queue/max_sectors_kb", f"{kb}\n")
+
+
+def test_size_of_requests(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
+    """Each change of the limit is reported, and a call that changes nothing is not."""
+    set_size(machine, 1280)
+    sutrod.start(**journal.environment)
+    for method in ("Use", "Use", "Release", "Release"):
+        sutrod.call(f"{method}Devices", ["/dev/sdd"])
+    sizes = [("/dev/sdd", "128"), ("/dev/sdd", "1280")]
+    assert subset(journal.of("SIZE_SET"), "LEAF", "SIZE_KB") == sizes
+    assert not journal.of("SIZE_NOT_SET")
+
+
+def test_size_that_the_disk_refuses(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
+    """A refusal is reported once, also by the next daemon, and again for another size."""
+    set_size(machine, 1280)
+    machine.fault("queue/max_sectors_kb", "ignore")
+    sutrod.start(**journal.environment)
+    sutrod.call("UseDevices", ["/dev/sdd"])
+    sutrod.call("UseDevices", ["/dev/sdd"])
+    sutrod.stop()
+    sutrod.start(**journal.environment)
+    sutrod.call("UseDevices", ["/dev/sdd"])
+    refused = [("/dev/sdd", "1280", "128")]
+    assert subset(journal.of("SIZE_NOT_SET"), "LEAF", "SIZE_KB", "WANTED_KB") == refused
+    assert journal.of("SIZE_NOT_SET")[0]["PRIORITY"] == "4"
+    set_size(machine, 512)
+    sutrod.call("UseDevices", ["/dev/sdd"])
+    refused.append(("/dev/sdd", "512", "128"))
+    assert subset(journal.of("SIZE_NOT_SET"), "LEAF", "SIZE_KB", "WANTED_KB") == refused
+    # Nothing was changed, so the release restores nothing.
+    sutrod.call("ReleaseDevices", ["/dev/sdd"])
+    assert not journal.of("SIZE_SET")
+    assert len(journal.of("SIZE_NOT_SET")) == 2
