@@ -43,11 +43,8 @@
 #define COST_S 0.6
 /* A slower mean, for the trend of traffic that moves from leaf to leaf. */
 #define COST_SLOW 2.5
-/* Smoothing of the rate by which an overload is found, and the multiple of the floor that
- * a former rate counts for at most.
- */
+/* Smoothing of the rate by which an overload is found. */
 #define RATE_S 0.4
-#define RATE_MOST 1.2
 /* Smoothing of the rate that the gain corrects and that decides whether a floor is held. On
  * a hdd with several streams a turn of all of them takes a second, and a part of a turn is
  * no measure.

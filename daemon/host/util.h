@@ -168,7 +168,6 @@ int log_write(int level, int error, const char *format, ...) _printf_(3, 4);
 
 #define log_debug(...) log_write(LOG_DEBUG, 0, __VA_ARGS__)
 #define log_info(...) log_write(LOG_INFO, 0, __VA_ARGS__)
-#define log_notice(...) log_write(LOG_NOTICE, 0, __VA_ARGS__)
 #define log_warning(...) log_write(LOG_WARNING, 0, __VA_ARGS__)
 #define log_error(...) log_write(LOG_ERR, 0, __VA_ARGS__)
 /* With an errno value: %m in the format is its text; returns -error. */
