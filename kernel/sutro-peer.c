@@ -4,8 +4,8 @@
  *
  * A probe (sutro-probe.c) sends requests of one class only.  The groups that queued one of
  * that class last are its peers.  They give requests in proportion to their shares, and no
- * more than they are entitled to in 3 s if there are others: 8 of 1.25 MiB are 76 ms, which
- * one of share 1.5 % would pay back for 5 s.
+ * more than they are entitled to in 3 s, or in 12 s if there is no other: 8 of 1.25 MiB are
+ * 76 ms, which one of share 1.5 % pays back for 5 s.
  */
 #include "sutro-probe.h"
 
@@ -13,8 +13,9 @@
 
 /* Groups that are examined to find the one that gives a request. */
 #define SUTRO_PROBE_PEERS 8
-/* Device time that a group gives in advance if it is not the only one of its class. */
+/* Device time that a group gives in advance, and how many times that the only one of a class. */
 #define SUTRO_PROBE_ADVANCE_NS (3000 * MS)
+#define SUTRO_PROBE_ADVANCE_ALONE 4
 
 void sutro_peer_init(struct sutro_peer *peer)
 {
@@ -58,6 +59,7 @@ void sutro_probe_leave(struct sutro_peer *peer)
 struct sutro_peer *sutro_probe_pick(struct sutro_probe *probe, u64 now_ns)
 {
 	struct list_head *peers = &probe->peers[probe->class];
+	u64 advance_ns = SUTRO_PROBE_ADVANCE_NS;
 	unsigned int left = SUTRO_PROBE_PEERS;
 	struct sutro_peer *peer, *best = NULL;
 
@@ -68,9 +70,9 @@ struct sutro_peer *sutro_probe_pick(struct sutro_probe *probe, u64 now_ns)
 		if (!--left)
 			break;
 	}
-	if (!best || list_is_singular(peers) ||
-	    !sutro_probe_before(now_ns + SUTRO_PROBE_ADVANCE_NS,
-				best->repaid_ns))
+	if (list_is_singular(peers))
+		advance_ns *= SUTRO_PROBE_ADVANCE_ALONE;
+	if (!best || !sutro_probe_before(now_ns + advance_ns, best->repaid_ns))
 		return best;
 	/* Next time, examine other groups first. */
 	list_move_tail(&best->node, peers);
