@@ -24,46 +24,47 @@
  *
  * 3. Mechanisms
  *
- * Each is here for a section of Documentation/results.md, or for a test.  Lines are those of
- * code, without comments and headers.  The price is paid while the mechanism is at work.
+ * Each is here for a section of Documentation/results.md, or for a test.  Its price is paid while
+ * it is at work.  Other files bind it to the block layer and to cgroups, and show what it does.
  *
- *	mechanism		lines	needed by		price
+ *	mechanism		needed by		price
  *
- *	shares by weight	469	Fairness: 200:100, 16	a walk to the root for
- *	 tree, share			and 256 groups, nested	each request
- *	classes			in tree	sutro_class_test	a lower class gets 3 %
- *	slices, idling, depth	257	Fairness: streams,	a seek in 24, idle time;
- *	 select				iodepth 1 against 64	the group is charged
- *	starved groups		31	sutro_core_test: 5 s	1 in 33 of the time
+ *	shares by weight	Fairness: 200:100, 16	a walk to the root for
+ *	 tree, share		and 256 groups, nested	each request
+ *	classes			sutro_class_test	a lower class gets 3 %
+ *	 tree
+ *	slices, idling, depth	Fairness: streams,	a seek in 24, idle time;
+ *	 select			iodepth 1 against 64	the group is charged
+ *	starved groups		sutro_core_test: 5 s	1 in 33 of the time
  *	 starved
- *	direct dispatch		140	Instructions: one	none
- *	 core (alone), pass		group
- *	direct mode		317	Instructions: one	costs are measured for
- *	 direct, lease			group			2 % of the time
- *	costs			508	Fairness: charged	a table, or one for
- *	 cost, estimate, destage	against true time;	each group
- *					fsync: equal weights
- *	amplification		37	tests/sim: ssd-nearly	charges of writes follow
- *					-full			within half a second
- *	devices that change	30	Fairness: slower writes	probes begin again
+ *	direct dispatch		Instructions: one	none
+ *	 core (alone), pass	group
+ *	direct mode		Instructions: one	costs are measured for
+ *	 direct, lease		group			2 % of the time
+ *	costs			Fairness: charged	a table, or one for
+ *	 cost, estimate,	against true time;	each group
+ *	 destage		fsync: equal weights
+ *	amplification		tests/sim: ssd-nearly	charges of writes follow
+ *				-full			within half a second
+ *	devices that change	Fairness: slower writes	probes begin again
  *	 change
- *	probes			472	Fairness: 4 KiB and	2 % of the time one class
- *	 probe, meter, peer		256 KiB, reads and	of requests is sent
- *					writes, write cache
- *	protection		895	Fairness: reader with	what others leave unused
- *	 protect, gap, trial,		think time; tests/sim	in reserved windows
- *	 window				test_protect.py
- *	reserved time		51	Bandwidth floors;	as protection
- *	 reserve			tests/sim reserve.toml
- *	latency targets		201	Databases: last column;	as protection
- *	 latency			test_latency.py
- *	journals and flushes	140	fsync			others wait for a commit,
- *	 commit, flush						a slice at most
- *	request slots		178	tests/sim: scenes of	submitters sleep
- *	 slots				200 children
- *	ioprio, submitters	484	tests/vm: test_elevator	rings of active groups
- *	 lanes, requests		_requests.py
- *	merging, stages, notes	487	Instructions; Scale	a stage for each CPU
+ *	probes			Fairness: 4 KiB and	2 % of the time one class
+ *	 probe, meter, peer	256 KiB, reads and	of requests is sent
+ *				writes, write cache
+ *	protection		Fairness: reader with	what others leave unused
+ *	 protect, gap, trial,	think time; tests/sim	in reserved windows
+ *	 window			test_protect.py
+ *	reserved time		Bandwidth floors;	as protection
+ *	 reserve		tests/sim reserve.toml
+ *	latency targets		Databases: last column;	as protection
+ *	 latency		test_latency.py
+ *	journals and flushes	fsync			others wait for a commit,
+ *	 commit, flush					a slice at most
+ *	request slots		tests/sim: scenes of	submitters sleep
+ *	 slots			200 children
+ *	ioprio, submitters	tests/vm: test_elevator	rings of active groups
+ *	 lanes, requests	_requests.py
+ *	merging, stages, notes	Instructions; Scale	a stage for each CPU
  *	 merge, stage, notes
  *
  * Documentation/decisions/2026-11-22-mechanisms-without-results.rst has the experiments in

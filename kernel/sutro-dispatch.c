@@ -44,7 +44,7 @@ struct sutro_blkg *sutro_attach(struct sutro_queue *sq, struct request *rq)
 		return sblkg;
 	sblkg = sutro_flush_owner(sq, rq);
 	sutro_slot_taken(sblkg);
-	rq->elv.priv[0] = sblkg;
+	sutro_rq_set_blkg(rq, sblkg);
 	return sblkg;
 }
 

@@ -177,7 +177,7 @@ static void sutro_finish_request(struct request *rq)
 		sutro_wake_dispatcher(sq);
 		return;
 	}
-	rq->elv.priv[0] = NULL;
+	sutro_rq_set_blkg(rq, NULL);
 	sutro_slot_freed(sblkg);
 	blkg_put(sutro_to_blkg(sblkg));
 }

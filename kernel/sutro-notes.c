@@ -302,7 +302,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		sutro_note_read(sblkg, sutro_latency_bucket(took_ns));
 	if (sutro_rq_state(rq) == SUTRO_RQ_PASSED) {
 		/* From when the note is read on, the request may not hold the group. */
-		rq->elv.priv[0] = NULL;
+		sutro_rq_set_blkg(rq, NULL);
 		sutro_slot_freed(sblkg);
 	}
 	if (sq->device.unseen)

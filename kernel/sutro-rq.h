@@ -49,6 +49,13 @@ static inline void sutro_rq_set(struct request *rq, struct sutro_blkg *sblkg,
 	rq->elv.priv[1] = (void *)(uintptr_t)state;
 }
 
+/* A request is, or no longer is, one of a group; its state stays. */
+static inline void sutro_rq_set_blkg(struct request *rq,
+				     struct sutro_blkg *sblkg)
+{
+	rq->elv.priv[0] = sblkg;
+}
+
 /* A request was allocated; the submitter is 0 where it does not matter. */
 static inline void sutro_rq_init(struct request *rq, unsigned long submitter)
 {
