@@ -186,13 +186,14 @@ def _written_table(leaves: list[Dict], usage: bool) -> Table:
 
 
 def _grouped(out: Output, title: str, leaves: list[Dict], key: str) -> None:
-    """One line per distinct value of `key`, with the leaves it holds for (not when for all)."""
+    """One line per distinct value of `key`, with its leaves if it does not name them."""
     groups: dict[str, list[str]] = {}
     for leaf in leaves:
         if leaf[key]:
             groups.setdefault(leaf[key], []).append(leaf["leaf"])
     for value, nodes in groups.items():
-        suffix = f"  ({' '.join(nodes)})" if len(groups) > 1 else ""
+        names = len(groups) > 1 and not set(nodes) <= set(value.split())
+        suffix = f"  ({' '.join(nodes)})" if names else ""
         out.print(Text.assemble((f"{title:<9}", FAINT), value, (suffix, FAINT)))
 
 
