@@ -62,12 +62,17 @@ PATIENCE = "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120"
 
 
 def qemu_command(
-    image: Image, accelerator: str, arguments: str, memory_mib: int, cpus: int | None = None
+    image: Image,
+    accelerator: str,
+    arguments: str,
+    memory_mib: int,
+    cpus: int | None = None,
+    cpu_flags: str = "",
 ) -> list[str]:
     """The part of the command line that all guests share, the KVM probe too."""
     return [
         QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-nic", "none",
-        *ACCELERATORS[accelerator].split(), "-smp", str(cpus or CPUS[accelerator]),
+        *(ACCELERATORS[accelerator] + cpu_flags).split(), "-smp", str(cpus or CPUS[accelerator]),
         "-m", f"{memory_mib}M,slots=1,maxmem={memory_mib + 2 * IMAGE_MIB}M",
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", arguments,
     ]  # fmt: skip
@@ -82,6 +87,8 @@ class Setup:
     source: Path
     folder: Path
     cpus: int | None = None
+    # More of them for the emulated CPU, each with a comma before it.
+    cpu_flags: str = ""
     # Options of QEMU for disks of its own, parameters of the kernel for these.
     disks: tuple[str, ...] = ()
     parameters: str = ""
@@ -293,7 +300,9 @@ def _command(setup: Setup, arguments: str) -> list[str]:
     arguments = f"{KERNEL_ARGUMENTS} {PATIENCE} {arguments} {setup.parameters}".rstrip()
     if setup.accelerator == "tcg-smp":
         arguments += f" {TRUST_TSC}"
-    command = qemu_command(setup.image, setup.accelerator, arguments, MEMORY_MIB, setup.cpus)
+    command = qemu_command(
+        setup.image, setup.accelerator, arguments, MEMORY_MIB, setup.cpus, setup.cpu_flags
+    )
     disk = _quoted(setup.image.disk) if setup.image.disk else None
     if not disk:
         pass

@@ -15,6 +15,7 @@ from .roots import (
     Recipe,
     Root,
     bootstrapped,
+    cockpit_recipe,
     containers_recipe,
     image_recipe,
     nri_recipe,
@@ -51,9 +52,10 @@ def built(
 ) -> Image:
     """The image with the packages in the folder debs, DKMS module and all; None: stock Debian.
 
-    recipe: of the image root, with sutro-slurm in one that has Slurm, and sutro-nri in one that has
-    containerd; stacking: with the patched drivers of md, dm and bcache, too; boots: with these, and
-    with the settings of a machine that has disks of its own (persistent.py).
+    recipe: of the image root, with sutro-slurm in one that has Slurm, sutro-nri in one that has
+    containerd, and cockpit-sutro in one that has Cockpit; stacking: with the patched drivers of md,
+    dm and bcache, too; boots: with these, and with the settings of a machine that has disks of its
+    own (persistent.py).
     """
     base = bootstrapped(cache, recipe)
     scripts = ["guest", "install"] if debs else ["guest"]
@@ -61,7 +63,12 @@ def built(
         scripts.append("stacking")
     if boots:
         scripts.append("boot")
-    own = {"slurm": slurm_recipe(), "nri": nri_recipe(), "containers": containers_recipe()}
+    own = {
+        "cockpit": cockpit_recipe(),
+        "slurm": slurm_recipe(),
+        "nri": nri_recipe(),
+        "containers": containers_recipe(),
+    }
     scripts += [script for script, image in own.items() if image.name == recipe.name]
 
     def build(folder: Path) -> None:

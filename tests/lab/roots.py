@@ -12,6 +12,8 @@
                          the same with recipes/metrics.packages, for one stage
     image-slurm-SERIES-root
                          the same with recipes/slurm.packages, for one stage
+    image-cockpit-SERIES-root
+                         the same with recipes/cockpit.packages, for one stage
     image-nri-SERIES-root
                          the same with recipes/nri.packages, for one stage
     image-containers-SERIES-root
@@ -157,6 +159,12 @@ def slurm_recipe() -> Recipe:
     """The tree of a guest with Slurm, a tree of its own for the same reason."""
     base = image_recipe(KERNEL)
     return Recipe(f"image-slurm-{KERNEL}", (*base.packages, *_listed("slurm")), base.hooks)
+
+
+def cockpit_recipe() -> Recipe:
+    """The tree of a guest with Cockpit and a browser, for the same reason."""
+    base = image_recipe(KERNEL)
+    return Recipe(f"image-cockpit-{KERNEL}", (*base.packages, *_listed("cockpit")), base.hooks)
 
 
 def nri_recipe() -> Recipe:

@@ -24,11 +24,12 @@ def each(*kinds: str) -> set[str]:
 
 
 GUESTS = each(
-    "containers", "daemon", "measure", "metrics", "nri", "slurm", "smp", "stacking", "upgrade"
-)
+    "containers", "daemon", "measure", "metrics", "nri", "page", "slurm", "smp", "stacking",
+    "upgrade",
+)  # fmt: skip
 VIRTUAL = each("stress", "layers", "deep", "kunit", "owners", "series")
-KERNEL_HALF = ALL - {"distributions", "page"}
-HOST_HALF = GUESTS | each("boot", "checks", "distributions", "fuzz", "long", "page")
+KERNEL_HALF = ALL - {"distributions"}
+HOST_HALF = GUESTS | each("boot", "checks", "distributions", "fuzz", "long")
 # One file of each room, and the stages that it invalidates.
 ROOMS = {
     "kernel/sutro-core.c": KERNEL_HALF,
@@ -59,6 +60,7 @@ ROOMS = {
     "tests/nri/cri.go": {"nri"},
     "tests/packaging/test_tools.py": {"distributions"},
     "tests/page/test_page.py": {"page"},
+    "tests/browser.py": {"page"},
     "tests/livedaemon.py": {"fuzz", "long", "page"},
     "tests/package/test_block_headers.py": each("checks", "fuzz", "long"),
     "tests/bench/measure.py": GUESTS | VIRTUAL | {"fuzz", "long"},
@@ -66,6 +68,7 @@ ROOMS = {
     "tests/rig/unit.py": GUESTS | VIRTUAL | {"boot", "fuzz", "long"},
     "tests/uml/inside/stress.py": VIRTUAL | {"fuzz", "long"},
     "tests/vm/conftest.py": GUESTS,
+    "tests/vm/test_cockpit.py": {"page"},
     "tests/vm/test_docker.py": {"containers"},
     "tests/vm/test_floors.py": {"measure"},
     "tests/vm/test_metrics.py": {"metrics"},

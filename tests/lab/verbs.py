@@ -32,7 +32,7 @@ def test(cache: Cache, options: argparse.Namespace) -> int:
 
 
 def _stable_names() -> tuple[str, ...]:
-    kinds = ("", "metrics-", "slurm-", "nri-", "containers-")
+    kinds = ("", "cockpit-", "metrics-", "slurm-", "nri-", "containers-")
     images = (f"image-{kind}{KERNEL}" for kind in kinds)
     return ("build", "distributions", "page", *images)
 

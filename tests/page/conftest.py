@@ -13,18 +13,17 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import browser
 import pytest
 import world
 from fakemachine import TOP, Bus, Machine, Systemd, wait_until
 from livedaemon import LiveDaemon
 from selenium import webdriver
-from selenium.webdriver.common.by import By
-from selenium.webdriver.remote.webelement import WebElement
 
 COCKPIT_WS = "/usr/lib/cockpit/cockpit-ws"
 PAGE = "/cockpit/@localhost/sutro/index.html"
@@ -32,8 +31,6 @@ PAGE = "/cockpit/@localhost/sutro/index.html"
 RATE = 4
 # Of the daemon's clock, after which floors and targets have their states.
 SETTLES_S = 40
-# The time for contents that appear with the next sample of the page.
-PATIENCE_S = 30
 WIDE, NARROW = (1440, 1200), (420, 900)
 # The way to administrative access: a program that requests the password as sudo does.
 PASSWORD = "water"
@@ -47,10 +44,9 @@ exit 1
 
 
 @dataclass
-class Page:
-    """The page in a browser, at the moment of a test."""
+class Page(browser.Page):
+    """The page in a browser, with the daemon of a test."""
 
-    driver: webdriver.Chrome
     address: str
     sutrod: LiveDaemon
     first_view_s: float = 0.0
@@ -69,54 +65,6 @@ class Page:
         self.first_view_s = time.monotonic() - began_s
         self.until(lambda: self.all(".units .bar"))
 
-    def until(self, condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-        """Wait for a condition of the page."""
-        deadline = time.monotonic() + patience_s
-        while not (found := condition()):
-            assert time.monotonic() < deadline, self.text("body")
-            time.sleep(0.05)
-        return found
-
-    def one(self, selector: str) -> WebElement:
-        """The element of a CSS selector."""
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def all(self, selector: str) -> list[WebElement]:
-        """All elements of a CSS selector."""
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
-
-    def text(self, selector: str) -> str:
-        """The text of an element as it is shown, "" without one."""
-        script = "return document.querySelector(arguments[0])?.innerText ?? ''"
-        return self.driver.execute_script(script, selector)
-
-    def rows(self, section: str) -> list[list[str]]:
-        """The texts of the cells of a table, in one step."""
-        script = """return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)]
-            .map(row => [...row.cells].map(cell => cell.innerText.trim()))"""
-        return self.driver.execute_script(script, section)
-
-    def row(self, section: str, *words: str) -> list[str]:
-        """The row whose first cells are these; [] if there is none."""
-        found = [r for r in self.rows(section) if tuple(r[: len(words)]) == words]
-        return found[0] if found else []
-
-    def click(self, selector: str) -> None:
-        """Click an element, which may have been drawn anew."""
-        self.until(lambda: self.all(selector))
-        self.one(selector).click()
-
-    def fill(self, name: str, text: str) -> None:
-        """Write into a field of the dialog."""
-        field = self.one(f"#field-{name}")
-        field.clear()
-        field.send_keys(text)
-
-    def complaints(self) -> list[str]:
-        """The log of the browser: errors of scripts, and violations of the security policy."""
-        entries = self.driver.get_log("browser")
-        return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
-
     def requests(self) -> list[dict[str, Any]]:
         """Events of the network since the last call."""
         found = [
@@ -128,18 +76,8 @@ class Page:
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
     """One browser for all tests."""
-    options = webdriver.ChromeOptions()
-    for word in (
-        "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
-        "--no-first-run", "--disable-background-networking", "--disable-extensions",
-        "--hide-scrollbars", "--force-device-scale-factor=1",
-        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
-    ):  # fmt: skip
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
-    yield driver
-    driver.quit()
+    with browser.chromium(tmp_path_factory.mktemp("chromium"), "performance") as driver:
+        yield driver
 
 
 def _free_port() -> int:

@@ -25,29 +25,6 @@ ABOUT = {
 DB = "/dev/vg0/db"
 
 
-def submit(page: Page) -> None:
-    page.one("#dialog button[type=submit]").click()
-
-
-def closed(page: Page) -> bool:
-    return not page.all("dialog[open]")
-
-
-def edit(page: Page, unit: str, about: str) -> None:
-    """Open the dialog of a guarantee."""
-    page.click(f"button[data-action=edit][aria-label^='Edit {about} of {unit}']")
-
-
-def add(page: Page, unit: str, key: str, path: str, value: str) -> None:
-    """Fill the dialog of a new guarantee."""
-    page.click("button[data-action=add]")
-    page.fill("unit", unit)
-    page.one(f"#field-key option[value={key}]").click()
-    page.fill("path", path)
-    page.fill("value", value)
-    submit(page)
-
-
 def test_first_view_is_small_and_local(page: Page, record_property) -> None:
     page.requests()
     page.driver.execute_cdp_cmd("Network.enable", {})
@@ -161,45 +138,45 @@ def test_weight_is_set_and_taken_back(page: Page) -> None:
     page.open()
     page.click("button[aria-label^='Weight of nginx.service']")
     page.fill("weight", "0")
-    submit(page)
+    page.submit()
     page.until(lambda: '"0" is no weight' in page.text("#dialog [role=alert]"))
     page.fill("weight", "250")
-    submit(page)
-    page.until(lambda: closed(page))
+    page.submit()
+    page.until(page.closed)
     page.until(lambda: page.row("units", "nginx.service", DB, "250"))
     unit = {u["unit"]: u for u in page.sutrod.call("ListUnits")}["nginx.service"]
     assert (unit["weight"], unit["weight_set"]) == (250, True)
     page.click("button[aria-label^='Weight of nginx.service']")
     page.fill("weight", "")
-    submit(page)
+    page.submit()
     page.until(lambda: page.row("units", "nginx.service", DB, "100"))
 
 
 def test_guarantee_is_added_changed_and_removed(page: Page) -> None:
     page.open()
-    add(page, "backup", "WriteBandwidthMin", "/dev/vg0/log", "5 bananas")
+    page.add("backup", "WriteBandwidthMin", "/dev/vg0/log", "5 bananas")
     page.until(lambda: "bananas" in page.text("#dialog [role=alert]"))
     page.fill("value", "2M")
-    submit(page)
-    page.until(lambda: closed(page))
+    page.submit()
+    page.until(page.closed)
     row = ("backup.service", "Write floor", "/dev/vg0/log")
     page.until(lambda: page.row("guarantees", *row, "2.00 MB/s"))
-    edit(page, "backup.service", "Write floor")
+    page.edit("backup.service", "Write floor")
     assert page.one("#field-value").get_attribute("value") == "2M"
     page.fill("value", "1500K")
-    submit(page)
+    page.submit()
     page.until(lambda: page.row("guarantees", *row, "1.50 MB/s"))
-    page.until(lambda: closed(page))
-    edit(page, "backup.service", "Write floor")
+    page.until(page.closed)
+    page.edit("backup.service", "Write floor")
     page.click("#dialog button.danger")
-    page.until(lambda: closed(page) and not page.row("guarantees", *row))
+    page.until(lambda: page.closed() and not page.row("guarantees", *row))
     assert page.complaints() == []
 
 
 def test_refusal_of_polkit_is_shown(page: Page, bus: Bus) -> None:
     page.open()
     bus.allow(False)
-    add(page, "backup", "WriteBandwidthMin", "/dev/vg0/log", "2M")
+    page.add("backup", "WriteBandwidthMin", "/dev/vg0/log", "2M")
     page.until(lambda: "does not permit this" in page.text("#dialog [role=alert]"))
     page.until(lambda: "administrative access" in page.text("#dialog"))
 
@@ -209,15 +186,15 @@ def test_password_gives_administrative_access(page: Page, bus: Bus) -> None:
     page.open()
     assert "limited access" in page.text("#daemon")
     bus.allow(False)
-    add(page, "backup", "WriteBandwidthMin", "/dev/vg0/log", "2M")
+    page.add("backup", "WriteBandwidthMin", "/dev/vg0/log", "2M")
     page.until(lambda: page.all("#password"))
     page.one("#password").send_keys("wrong")
-    submit(page)
+    page.submit()
     page.until(lambda: "Sorry, try again" in page.text("#dialog"))
     bus.allow(True)
     page.one("#password").send_keys(PASSWORD)
-    submit(page)
-    page.until(lambda: closed(page))
+    page.submit()
+    page.until(page.closed)
     page.until(lambda: page.row("guarantees", "backup.service", "Write floor"))
     page.until(lambda: "limited access" not in page.text("#daemon"))
 
@@ -228,12 +205,12 @@ def test_disks_are_released_and_used(page: Page) -> None:
     page.click("button[aria-label='Release /dev/vg0/db']")
     assert "/dev/nvme0n1, now sutro" in page.text("#dialog")
     assert "carry /dev/vg0/log" in page.text("#dialog")
-    submit(page)
-    page.until(lambda: closed(page))
+    page.submit()
+    page.until(page.closed)
     wait_until(lambda: machine.scheduler("nvme0n1") == "none" == machine.scheduler("nvme1n1"))
     page.click("button[aria-label='Use sutro for /dev/vg0/db']")
-    submit(page)
-    page.until(lambda: closed(page))
+    page.submit()
+    page.until(page.closed)
     wait_until(lambda: machine.scheduler("nvme0n1") == "sutro" == machine.scheduler("nvme1n1"))
     page.until(lambda: page.all("button[aria-label='Release /dev/vg0/db']"))
 
