@@ -30,7 +30,7 @@ enum control_state {
 	CONTROL_UNATTRIBUTED, /* served, but device time is charged to others */
 	CONTROL_UNWEIGHTED, /* a leaf's scheduler has no weights */
 	CONTROL_UNMEASURED, /* a part of a device whose capacity is unknown */
-	CONTROL_UNOBSERVED, /* nothing measures the latencies of a target */
+	CONTROL_UNOBSERVED, /* the latencies of a target, or the requests, are not counted */
 	_CONTROL_STATE_MAX,
 };
 

@@ -239,9 +239,34 @@ static int explain_target(const struct governed *f, const struct device *d,
 			target->wanted / target->most * 90);
 }
 
+/* Does the kernel charge requests to the cgroup?  The file is there with the io controller. */
+static bool has_io(const struct cgroup *c)
+{
+	_cleanup_free_ char *text = NULL;
+
+	return cgroup_read(c, "io.stat", &text) != -ENOENT;
+}
+
+static int explain_unaccounted(const struct governed *f, struct text *t)
+{
+	const char *subject = f->cgroup->policy->subject;
+
+	return text_add(t,
+			"the io controller is not enabled for %s, so its "
+			"requests are charged to a cgroup above; %s%s%s",
+			subject,
+			*subject == '/' ? "write +io to cgroup.subtree_control "
+					  "of the cgroups above"
+					: "run \"systemctl set-property ",
+			*subject == '/' ? "" : subject,
+			*subject == '/' ? "" : " IOAccounting=yes\"");
+}
+
 static int explain_unobserved(const struct evidence *e,
 			      const struct governed *f, struct text *t)
 {
+	if (!has_io(f->cgroup))
+		return explain_unaccounted(f, t);
 	return text_add(t,
 			"latencies of %s are measured by BPF only, which is "
 			"not available: %s; see \"Latency targets\" in "
@@ -481,6 +506,10 @@ static int report(const struct evidence *e, struct governed *f)
 	int err;
 
 	if (state == f->state || !f->cgroup)
+		return 0;
+	if (state == CONTROL_IDLE && !has_io(f->cgroup))
+		state = CONTROL_UNOBSERVED;
+	if (state == f->state)
 		return 0;
 	err = explain(e, f, state, &t);
 	if (err)

@@ -335,3 +335,20 @@ def test_setpoints_are_not_signalled(
     wait_until(heard)
     assert not [reason for reason in reasons if "ReadBandwidthMin=" in reason]
     listener.close()
+
+
+def test_unit_without_io_controller(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    """Its requests are not counted: the floor is unobserved, not idle, until they are."""
+    stat = machine.at("/sys/fs/cgroup") / crowd(systemd, plant, running=False)[1:] / "io.stat"
+    stat.rename(stat.with_name("hidden"))
+    sutrod.start()
+    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
+    sutrod.until(lambda: state(sutrod, "db.service") == "unobserved", SETTLES_S)
+    cause = promise(sutrod, "db.service")["cause"]
+    assert "io controller is not enabled for db.service" in cause
+    assert 'run "systemctl set-property db.service IOAccounting=yes"' in cause
+    stat.with_name("hidden").rename(stat)
+    sutrod.until(lambda: state(sutrod, "db.service") == "idle", SETTLES_S)
+    assert promise(sutrod, "db.service")["cause"] == ""
