@@ -102,6 +102,16 @@ async def resyncs_if_known(client: Client) -> list[Dict]:
         return []
 
 
+async def class_if_known(client: Client, subject: str) -> str:
+    """The class of a unit or cgroup that is in force; "" without one, and from an older daemon."""
+    try:
+        entries = await client.policy(subject)
+    except TooOld:
+        return ""
+    found = (e["value"] for e in entries if e["in_force"] and e["key"] == "Class")
+    return next(found, "")
+
+
 def reply(question: str) -> str:
     """The answer to a question on the terminal, in small letters; "" for an empty line.
 

@@ -147,16 +147,19 @@ def _must_be_in_reach(unit: str, pairs: list[tuple[str, str]]) -> None:
 async def _outcome(client: Client, unit: str, pairs: list[tuple[str, str]], how: str) -> Dict:
     """The settings in force after a change, with a note.
 
-    The note is about a unit that does not exist yet, and about floors beyond a declared capacity.
+    The note is about a unit that does not exist yet, a class without a leaf that has classes, and
+    floors beyond a declared capacity.
     """
-    note = ""
+    notes = []
     try:
         await must_be_known(client, unit)
     except NoSuchUnit as error:
         note = f"{error.message}; the setting takes effect when there is one"
-        if error.hint.startswith("did you mean"):
-            note += f" ({error.hint})"
+        meant = error.hint.startswith("did you mean")
+        notes.append(f"{note} ({error.hint})" if meant else note)
     keys = {key for key, value in pairs if value}
+    if "Class" in keys and not any(d.get("scheduler") == "sutro" for d in await client.devices()):
+        notes.append("Class= has no effect until a leaf uses sutro: sutroctl use DEVICE")
     for one in await capacities_if_known(client):
         # With Admission=refuse the daemon has not set it.
         if one["key"] in keys and one["promised"] > one["capacity"]:
@@ -166,13 +169,13 @@ async def _outcome(client: Client, unit: str, pairs: list[tuple[str, str]], how:
             over = (
                 f"{one['path']} can promise {capacity} ({one['key']}), and {promised} are promised"
             )
-            note = "; ".join(filter(None, (note, over)))
+            notes.append(over)
     return {
         "unit": unit,
         "lifetime": how,
         "said": [{"key": key, "value": value} for key, value in pairs],
         "policy": await client.policy(unit),
-        "note": note,
+        "note": "; ".join(notes),
     }
 
 

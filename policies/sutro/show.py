@@ -216,6 +216,16 @@ def _advice(out: Output, unit: str, leaves: list[Dict]) -> None:
             out.print(f"{leaf['leaf']}: {why}", style=BAD)
 
 
+def _class_advice(out: Output, unit: str, class_: str, leaves: list[Dict]) -> None:
+    """Print the leaves on which the class of a unit has no effect, and how to change this."""
+    bare = " ".join(leaf["leaf"] for leaf in leaves if leaf["scheduler"] != "sutro")
+    if class_ and bare:
+        out.print(
+            f"Class={class_} of {unit} has no effect on {bare}, because only the scheduler sutro "
+            f"has classes; to change this: sutroctl use {bare}"
+        )
+
+
 def _leaves(out: Output, explanation: Dict, usage: bool) -> None:
     """Print the leaves of a unit, with reasons, files and advice."""
     leaves = explanation["leaves"]
@@ -240,6 +250,8 @@ def explain(out: Output, data: Dict) -> None:
     out.print(title)
     for setting in settings(data) or [NO_SETTING]:
         out.print("  " + setting)
+    if data["class"]:
+        out.print(f"  Class={data['class']}")
     for above in data["slices"]:
         text = ", ".join(settings(above)) or NO_SETTING
         out.print(Text.assemble("  in ", (above["unit"] or above["cgroup"], NAME), f": {text}"))
@@ -250,6 +262,7 @@ def explain(out: Output, data: Dict) -> None:
             out.print(Padding(step["text"], (0, 0, 0, 2 * (step["level"] + 1))))
     out.print()
     _leaves(out, data, usage=True)
+    _class_advice(out, data["unit"] or data["cgroup"], data["class"], data["leaves"])
     resyncs(out, data["resyncs"])
     show_promises.explained(out, data["promises"] or [])
 

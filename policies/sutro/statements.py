@@ -5,7 +5,7 @@ import argparse
 import asyncio
 from typing import Any
 
-from .answer import Answer, promises_if_known, resyncs_if_known, unknown_unit
+from .answer import Answer, class_if_known, promises_if_known, resyncs_if_known, unknown_unit
 from .client import Client
 from .errors import NoSuchPath, NoSuchUnit, SutroError, UsageError
 from .topology import Topology
@@ -80,6 +80,7 @@ async def explain(client: Client, args: argparse.Namespace) -> Answer:
         if nodes & {leaf["leaf"] for leaf in resync["leaves"]} or not resync["device"]
     ]
     parts = {"slices": slices, "steps": steps, "promises": promises, "resyncs": resyncs}
+    parts["class"] = await class_if_known(client, unit)
     return Answer(explanation | parts)
 
 

@@ -43,6 +43,7 @@ EXPLAIN = EXPLANATION | {
     "steps": [STEP],
     "promises": [PROMISE],
     "resyncs": [RESYNC],
+    "class": str,
 }
 CAPACITY = each(str, "path device key") | each(int, "capacity promised left")
 STATUS = {

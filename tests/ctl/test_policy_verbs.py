@@ -46,6 +46,23 @@ def test_policy_reset(promised, called, option, folder):
     assert ("with --runtime" in data["note"]) == (folder == "/etc")
 
 
+def test_class_on_other_leaves(machine, sutrod):
+    """Leaves without the scheduler sutro have no classes: explain names them, set if all are so."""
+    data = sutroctl("policy", "set", "web", "Class=idle", "--json").json()
+    assert data["note"] == ""
+    assert sutroctl("explain", "web", "--json").json()["class"] == "idle"
+    text = " ".join(sutroctl("explain", "web").out.split())
+    assert "Class=idle of web.service has no effect on /dev/sda /dev/sdb, because only" in text
+    assert "has no effect" not in sutroctl("explain", "web", "/dev/hda").out
+    for disk in ("hda", "hdb"):
+        machine.set_scheduler(disk, "none")
+    sutrod.until(lambda: sutroctl("tree", "hda", "--json").json()[0]["scheduler"] == "none")
+    data = sutroctl("policy", "set", "web", "Class=rt", "--json").json()
+    assert data["note"].startswith("Class= has no effect until a leaf uses sutro")
+    sutroctl("policy", "reset", "web")
+    assert "Class=" not in sutroctl("explain", "web").out
+
+
 def test_policy_files_with_mistakes(machine, sutrod):
     """A file with a mistake is not in force; to reset removes a control file that has one."""
     mistake = "[Match]\nUnit=web.service\n[X-Sutro]\nWeight=many\n"
