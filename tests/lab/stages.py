@@ -47,7 +47,7 @@ TRACING = ("test_elevator_debug.py", "test_elevator_prompt.py")
 SMP = ("test_elevator.py", "test_elevator_load.py", "test_elevator_requests.py")
 DAEMON = (
     "test_daemon.py", "test_libcgroup.py", "test_packages.py", "test_policies.py", "test_purge.py",
-    "test_reach.py", "test_sutroctl.py", "test_topology.py",
+    "test_reach.py", "test_sutroctl.py", "test_topology.py", "test_without_module.py",
 )  # fmt: skip
 UPGRADE = "test_kernel_upgrade.py"
 METRICS = "test_metrics.py"

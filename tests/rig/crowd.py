@@ -182,8 +182,13 @@ class Fall(Watcher):
 
 
 @contextlib.contextmanager
-def built(count: int, *layers: dict[str, object], **numbers: object) -> Iterator[Stack]:
-    """A stack on sutro; its disks are fast until it is built, and slow afterwards."""
+def built(
+    count: int, *layers: dict[str, object], switch: bool = True, **numbers: object
+) -> Iterator[Stack]:
+    """A stack on sutro; its disks are fast until it is built, and slow afterwards.
+
+    Without switch, the disks keep the scheduler of the system, and sutrod runs.
+    """
     numbers = {"size_mb": 256, "bus_kbps": KBPS, **numbers}
     with contextlib.ExitStack() as undo:
         disks = [ModelDisk(f"ssd{n}", "ssd", {**numbers, "seed": n + 1}) for n in range(count)]
@@ -193,8 +198,9 @@ def built(count: int, *layers: dict[str, object], **numbers: object) -> Iterator
         made.disks = disks
         run("systemctl", "start", "sutrod")
         undo.callback(run, "systemctl", "stop", "sutrod")
-        undo.callback(bus.release)
-        bus.use(made.top)
+        if switch:
+            undo.callback(bus.release)
+            bus.use(made.top)
         yield made
 
 

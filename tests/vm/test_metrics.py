@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig import bus, scheduler, sutrod
+from rig import bus, scheduler, sutrod, without_module
 from rig.cgroup import Subtree
 from rig.modeldisk import ModelDisk
 from rig.shell import run, wait_for
@@ -266,3 +266,24 @@ def test_dashboard(db: Unit) -> None:
             assert match
             found = query(match[1].replace("$instance", ".*"))
             assert any(match[2] in one["metric"] for one in found)
+
+
+def test_without_module(disk: Callable[..., ModelDisk], units: Callable[..., Unit]) -> None:
+    """Counters of the kernel have bytes and requests, no times; leaves with bfq have weights."""
+    with without_module.without():
+        one = disk("ssd", "ssd0", bus_kbps=20000)
+        other = disk("ssd", "ssd1", "mq-deadline")
+        run("systemctl", "start", "sutrod.service")
+        unit = units("db", fio(one.node, "randread", "64k", 4), weight=200)
+        start = f'sutro_cgroup_read_bytes_total{{cgroup="{unit.cgroup}",'
+        text = wait_for(lambda: start in (text := get(METRICS)) and text, start, RESOLVES_S)
+        assert run("promtool", "check", "metrics", stdin=text) == ""
+        for name, weighted in ((one.node, 1.0), (other.node, 0.0)):
+            assert f'sutro_leaf_weighted{{leaf="{name}"}} {weighted}' in text
+            assert f'sutro_leaf_managed{{leaf="{name}"}} 0.0' in text
+        mine = [line for line in text.splitlines() if f'unit="{unit.unit}"' in line]
+        assert {line.split("{")[0] for line in mine} == {
+            f"sutro_cgroup_{way}_total"
+            for way in ("read_bytes", "written_bytes", "reads", "writes")
+        }
+        run("systemctl", "stop", "sutrod.service")
