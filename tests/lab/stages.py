@@ -46,9 +46,12 @@ Run = Callable[[Cache, Path], Results]
 TRACING = ("test_elevator_debug.py", "test_elevator_prompt.py")
 SMP = ("test_elevator.py", "test_elevator_load.py", "test_elevator_requests.py")
 DAEMON = (
-    "test_daemon.py", "test_libcgroup.py", "test_packages.py", "test_policies.py", "test_purge.py",
-    "test_reach.py", "test_sutroctl.py", "test_topology.py", "test_without_module.py",
+    "test_daemon.py", "test_first_guarantee.py", "test_libcgroup.py", "test_packages.py",
+    "test_policies.py", "test_purge.py", "test_reach.py", "test_sutroctl.py", "test_topology.py",
+    "test_without_module.py",
 )  # fmt: skip
+# Its commands are tested.
+LANDING_PAGE = "README.md"
 UPGRADE = "test_kernel_upgrade.py"
 METRICS = "test_metrics.py"
 STACKING = "test_stacking*.py"
@@ -159,7 +162,7 @@ def stages(
         in_uml("smoke", virtual.smoke),
         in_guest("stacking", stacking, REST, stacking=True),
         in_guest("measure", measure, REST),
-        in_guest("daemon", DAEMON, REST),
+        with_rooms(in_guest("daemon", DAEMON, REST), LANDING_PAGE),
         in_guest("smp", SMP, REST, smp=True),
         in_guest("metrics", [METRICS], REST, image_of=metrics_recipe()),
         in_guest("upgrade", [UPGRADE], REST, other_kernel=True),
@@ -231,10 +234,15 @@ def fuzz(cache: Cache, source: Path, *, minutes: float) -> Results:
     return _tested(cache, source, "fuzz", "--suite", "fuzz", setup=option)
 
 
+def with_rooms(one: Stage, *rooms: str) -> Stage:
+    """The stage, with further files that its tests read."""
+    return replace(one, rooms=(*one.rooms, *rooms))
+
+
 def with_go(one: Stage) -> Stage:
     """The stage, with the sources of sutro-nri and the tree that has Go."""
-    rooms = (*one.rooms, products.NRI, products.NRI_TESTS)
-    return replace(one, rooms=rooms, trees=(*one.trees, package_nri_recipe()))
+    trees = (*one.trees, package_nri_recipe())
+    return replace(with_rooms(one, products.NRI, products.NRI_TESTS), trees=trees)
 
 
 def with_page(one: Stage) -> Stage:
