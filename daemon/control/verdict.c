@@ -239,27 +239,37 @@ static int explain_target(const struct governed *f, const struct device *d,
 			target->wanted / target->most * 90);
 }
 
-/* Does the kernel charge requests to the cgroup?  The file is there with the io controller. */
+/* Does the kernel charge requests to the cgroup?  Without an answer, the cgroup is gone. */
 static bool has_io(const struct cgroup *c)
 {
 	_cleanup_free_ char *text = NULL;
+	char *save = NULL;
 
-	return cgroup_read(c, "io.stat", &text) != -ENOENT;
+	if (cgroup_read(c, "cgroup.controllers", &text) < 0)
+		return true;
+	for (char *word = strtok_r(text, " \n", &save); word;
+	     word = strtok_r(NULL, " \n", &save))
+		if (streq(word, "io"))
+			return true;
+	return false;
 }
 
 static int explain_unaccounted(const struct governed *f, struct text *t)
 {
 	const char *subject = f->cgroup->policy->subject;
+	int err;
 
-	return text_add(t,
-			"the io controller is not enabled for %s, so its "
-			"requests are charged to a cgroup above; %s%s%s",
-			subject,
-			*subject == '/' ? "write +io to cgroup.subtree_control "
-					  "of the cgroups above"
-					: "run \"systemctl set-property ",
-			*subject == '/' ? "" : subject,
-			*subject == '/' ? "" : " IOAccounting=yes\"");
+	err = text_add(t,
+		       "the io controller is not enabled for %s, so its "
+		       "requests are charged to a cgroup above; ",
+		       subject);
+	if (err)
+		return err;
+	if (*subject == '/')
+		return text_add(t, "write +io to cgroup.subtree_control of "
+				   "the cgroups above");
+	return text_add(t, "run \"systemctl set-property %s IOAccounting=yes\"",
+			subject);
 }
 
 static int explain_unobserved(const struct evidence *e,
@@ -507,6 +517,7 @@ static int report(const struct evidence *e, struct governed *f)
 
 	if (state == f->state || !f->cgroup)
 		return 0;
+	/* Without counters, each unit looks idle. */
 	if (state == CONTROL_IDLE && !has_io(f->cgroup))
 		state = CONTROL_UNOBSERVED;
 	if (state == f->state)

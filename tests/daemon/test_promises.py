@@ -341,14 +341,14 @@ def test_unit_without_io_controller(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
 ) -> None:
     """Its requests are not counted: the floor is unobserved, not idle, until they are."""
-    stat = machine.at("/sys/fs/cgroup") / crowd(systemd, plant, running=False)[1:] / "io.stat"
-    stat.rename(stat.with_name("hidden"))
+    controllers = f"/sys/fs/cgroup{crowd(systemd, plant, running=False)}/cgroup.controllers"
+    machine.write(controllers, "cpu memory pids\n")
     sutrod.start()
     set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
     sutrod.until(lambda: state(sutrod, "db.service") == "unobserved", SETTLES_S)
     cause = promise(sutrod, "db.service")["cause"]
     assert "io controller is not enabled for db.service" in cause
     assert 'run "systemctl set-property db.service IOAccounting=yes"' in cause
-    stat.with_name("hidden").rename(stat)
+    machine.write(controllers, "cpu io memory pids\n")
     sutrod.until(lambda: state(sutrod, "db.service") == "idle", SETTLES_S)
     assert promise(sutrod, "db.service")["cause"] == ""

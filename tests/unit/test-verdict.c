@@ -73,10 +73,10 @@ static bool has(const struct governed *f, const char *part)
 	return found;
 }
 
-/* The io controller counts requests of db. */
-static void enable_io(struct test *t)
+static void set_controllers(struct test *t, const char *names)
 {
-	fake_file(&t->f.machine.roots, CGROUPS DB "/io.stat", "8:0\n");
+	fake_file(&t->f.machine.roots, CGROUPS DB "/cgroup.controllers", "%s\n",
+		  names);
 }
 
 static void test_cgroup_without_the_io_controller(struct test *t)
@@ -84,21 +84,27 @@ static void test_cgroup_without_the_io_controller(struct test *t)
 	struct governed *f;
 
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	set_controllers(t, "cpu memory pids");
 	f = report(t, CONTROL_IDLE);
 	check(f->state == CONTROL_UNOBSERVED);
 	check(has(f, "the io controller is not enabled for " DB));
 	check(has(f, "write +io to cgroup.subtree_control"));
 	report(t, CONTROL_IDLE);
 	check(t->f.n_states == 1);
-	enable_io(t);
+	set_controllers(t, "cpu io memory pids");
 	check(streq(report(t, CONTROL_IDLE)->cause, ""));
 	check(f->state == CONTROL_IDLE);
+}
+
+static void test_cgroup_that_is_gone_is_idle(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	check(report(t, CONTROL_IDLE)->state == CONTROL_IDLE);
 }
 
 static void test_each_change_is_reported_once(struct test *t)
 {
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
-	enable_io(t);
 	check(report(t, CONTROL_HELD)->state == CONTROL_HELD);
 	check(t->f.n_states == 1);
 	report(t, CONTROL_HELD);
@@ -110,7 +116,6 @@ static void test_each_change_is_reported_once(struct test *t)
 static void test_complaint_ends_when_it_holds(struct test *t)
 {
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
-	enable_io(t);
 	check(!report(t, CONTROL_HELD)->complained);
 	check(report(t, CONTROL_CROWDED)->complained);
 	check(report(t, CONTROL_SETTLING)->complained);
@@ -295,6 +300,7 @@ static void test_history_has_a_row_each_second(struct test *t)
 int main(void)
 {
 	run_tests(test_cgroup_without_the_io_controller,
+		  test_cgroup_that_is_gone_is_idle,
 		  test_each_change_is_reported_once,
 		  test_complaint_ends_when_it_holds,
 		  test_overload_names_leaf_and_shares,

@@ -234,3 +234,24 @@ def test_nobody(leaf: ModelDisk, units) -> None:
     assert bus.call("GetPolicy", "s", unit.unit) == before
     assert scheduler.current(leaf.name) == "sutro"
     bus.call("ResetPolicy", "ss", unit.unit, "runtime")
+
+
+def test_unit_without_io_accounting(leaf: ModelDisk) -> None:
+    """Its floor is unobserved, not idle, until the command of the cause is run."""
+    name = "rig-plain.service"
+
+    def state() -> str:
+        return "".join(one["state"] for one in bus.promises(name))
+
+    run("systemd-run", f"--unit={name}", "--slice=rigplain.slice", "sleep", "infinity")
+    try:
+        bus.set_policy(name, ReadBandwidthMin=f"{leaf.node} 1M")
+        wait_for(lambda: state() == "unobserved", f"{name} is unobserved", SOON_S)
+        (promise,) = bus.promises(name)
+        command = promise["cause"].split('run "')[1].rstrip('"')
+        assert command == f"systemctl set-property {name} IOAccounting=yes"
+        run(*command.split(), "--runtime")
+        wait_for(lambda: state() == "idle", f"{name} is idle", SOON_S)
+    finally:
+        run("systemctl", "stop", name)
+        bus.call("ResetPolicy", "ss", name, "runtime")
