@@ -13,6 +13,8 @@ from sutro import reach
 print(json.dumps([reach.obstacle(path) for path in sys.argv[1:]]))
 """
 OBSTACLES = f"python3 -c '{CODE}' \"$@\""
+# On the file system of the root, which is on a disk.
+FOLDER = Path("/srv/rig-reach")
 DEVICELESS = "it lies on tmpfs, which has no block device"
 
 
@@ -33,17 +35,20 @@ def test_private_mount(tmp_path):
     assert json.loads(in_namespace(OBSTACLES, folder / "c")) == [reach.obstacle(str(folder / "c"))]
 
 
-def test_mount_that_only_the_system_has(disk, tmp_path):
-    """PID 1 has the file system of a disk there, the process the folder below it."""
+def test_mount_that_only_the_system_has(disk):
+    """PID 1 has the file system of a disk there, the process a folder of the root."""
     node = disk("ssd", "ssd0").node
+    FOLDER.mkdir()
     subprocess.run(["mkfs.ext4", "-q", node], check=True)
-    subprocess.run(["mount", node, tmp_path], check=True)
+    subprocess.run(["mount", node, FOLDER], check=True)
     try:
-        assert reach.obstacle(str(tmp_path)) == ""
-        (found,) = json.loads(in_namespace(f"umount {tmp_path}; {OBSTACLES}", tmp_path))
+        assert reach.obstacle(str(FOLDER)) == ""
+        (found,) = json.loads(in_namespace(f"umount {FOLDER}; {OBSTACLES}", FOLDER))
     finally:
-        subprocess.run(["umount", tmp_path], check=True)
-    assert f"in that of the system on ext4 at {tmp_path}" in found or "no block device" in found
+        subprocess.run(["umount", FOLDER], check=True)
+        FOLDER.rmdir()
+    assert found.startswith("in this mount namespace it lies on ")
+    assert found.endswith(f" at /, in that of the system on ext4 at {FOLDER}")
 
 
 def test_mounts_of_the_kernel(tmp_path):
