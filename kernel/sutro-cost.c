@@ -78,9 +78,10 @@
  *	write 4 KiB and fsync(), again and again, in windows that are reserved for them.
  *	Their writes take 0.05 ms, which is what each of them costs from then on.
  *
- * Then the device could have worked on more.  Where reads of the size are known, it is known
- * on how many (sutro_cost_at_once16()), and a request costs no more than its part of the time,
- * but no less than such a read.  Of a drive with a cache, how long writes took shows nothing.
+ * In windows that are thrown away, the device could have worked on more requests.  Where reads
+ * of the size are known, so is their number (sutro_cost_at_once16()), and a request costs no
+ * more than its part of the time, but no less than such a read.  Of a drive with a cache, the
+ * time of writes shows nothing.
  *
  *	128 channels of 70 us, a bus of 3.4 GB/s: 15.6 reads of 16 KiB at once.  A database
  *	keeps eight requests of 16 KiB in flight, reads or writes by chance: there are never
@@ -254,8 +255,8 @@ static u64 sutro_window_took_ns16(const struct sutro_device *device,
 }
 
 /*
- * The most that a request of a class costs: the time that it took, as the device was not busy
- * divided by the number that it serves at once.  The time of writes to a cache shows nothing.
+ * The most that a request of a class costs where the device was not busy: the time that it
+ * took, divided by the number of requests that the device serves at once.
  */
 static u64 sutro_window_most_ns16(const struct sutro_device *device,
 				  unsigned int class)

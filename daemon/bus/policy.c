@@ -201,8 +201,8 @@ static void report_change(const struct change *c)
 			  c->unit, uid, c->client, lifetime, t.p ?: "");
 }
 
-/* The output of the child has the number of the error, "-1" for a change, "0" if there is nothing to
- * change; and the sentence of an error in the next line.
+/* The output of the child has the number of the error, "-1" for a change, or "0" if there is
+ * nothing to change; and the sentence of an error in the next line.
  */
 static int write_change(struct bus *b, void *userdata, int fd)
 {

@@ -66,7 +66,6 @@ static int replace(const char *subject, const char *file, const char *dir,
 		   bool may_create, const struct promises *l)
 {
 	_cleanup_free_ char *text = NULL;
-
 	int r;
 
 	if (!l->n) {
