@@ -28,9 +28,10 @@
  *  - the loss is at most 1 - protect / 100, 3 % if protect is 97;
  *  - for a latency-sensitive group, at most SUTRO_PROTECT_SLOW of 1024 requests
  *    take longer than twice their mean in reserved windows, so that the 99th percentile
- *    of latency stays below that.  In a short window requests arrive as in reserved
- *    ones: p is at most that part of the requests, by the part of those in shared
- *    windows that are slow;
+ *    of latency stays below that.  With S slow requests in a second of shared windows,
+ *    p is at most that part of X_r / S.  If a cycle has fewer than 1024 / SLOW requests,
+ *    they arrive in short windows as in reserved ones: p is at most that part by the part
+ *    of requests in shared windows that are slow;
  *
  * The first bound alone leaves others at least (100 - protect) percent of the time, less
  * draining: 0.03 / (1 - phi) of their entitlement, a tenth if phi is 0.7.  p is
@@ -67,8 +68,8 @@
  *	a (weight 200) has 8 readers of 4 KiB, b (100) writes 1 MiB, 7.4 ms each.
  *	X_r is 18,000 a second, X_s 400: p = 0.03 / (1 - 0.02) = 3 %.  a's requests use
  *	u = 0.54 of the device, less than phi = 0.67.  So a receives 97 % of its rate
- *	alone.  At 1000:100 all requests in shared windows are slow, so p is the least,
- *	1.6 %.
+ *	alone.  At 1000:100 all requests in shared windows are slow: the second bound is
+ *	4 / 1024 * 18,000 / 400 = 18 %, so p is 3 %, too.
  *
  *	a reads 16 KiB with 16 requests in flight, u = 1, otherwise the same at 200:100,
  *	s = 0.05: p = 0.33 / 0.95 = 35 %, and both receive what they are entitled to.  If
@@ -88,7 +89,7 @@
  * that draining takes less than half of either window.
  *
  *	8 readers at 18,000 a second: 128 * 8 / 18,000 = 57 ms; a drain of 4 ms at
- *	p = 1.6 % needs 500 ms: a cycle of 2^29 ns.
+ *	p = 3 % needs 267 ms: a cycle of 2^28 ns.
  */
 #include <linux/bits.h>
 #include <linux/string.h>
@@ -226,6 +227,26 @@ static u64 sutro_window_least(const struct sutro_protect_sums *alone)
 		     SUTRO_PROTECT_LEAST - SUTRO_PROTECT_LEAST_SHARED);
 }
 
+/*
+ * The shared part with which SUTRO_PROTECT_SLOW of 1024 requests are slow.  A second of shared
+ * windows has a number of slow requests, of @rate that complete in a second of all time.  With
+ * few requests in a cycle they arrive in short windows as in reserved ones, and each cycle has
+ * a slow one.
+ */
+static u64 sutro_window_prompt(const struct sutro_protect *protect, u64 rate)
+{
+	const struct sutro_protect_sums *shared =
+		&protect->sums[SUTRO_WINDOW_SHARED];
+	u64 in_cycle = rate * div64_u64(protect->cycle_ns, US);
+
+	if (in_cycle * SUTRO_PROTECT_SLOW < SUTRO_PROTECT_WHOLE * MS)
+		return div64_u64(SUTRO_PROTECT_SLOW * shared->nr,
+				 shared->nr_slow);
+	return div64_u64(SUTRO_PROTECT_SLOW * rate *
+				 div64_u64(shared->time_ns, US),
+			 shared->nr_slow * MS);
+}
+
 /* The largest shared part that costs protected groups no more than is allowed. */
 static u64 sutro_window_harmless(const struct sutro_core *core)
 {
@@ -239,8 +260,7 @@ static u64 sutro_window_harmless(const struct sutro_core *core)
 	if (shared_rate < rate)
 		part = min(part, div64_u64(loss * rate, rate - shared_rate));
 	if (core->protect.sensitive && shared->nr_slow)
-		part = min(part, div64_u64(SUTRO_PROTECT_SLOW * shared->nr,
-					   shared->nr_slow));
+		part = min(part, sutro_window_prompt(&core->protect, rate));
 	return max(part, sutro_window_least(&sums[SUTRO_WINDOW_RESERVED]));
 }
 
