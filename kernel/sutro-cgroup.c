@@ -22,6 +22,7 @@
 #include <linux/sizes.h>
 
 #include "sutro-cgroup.h"
+#include "sutro-member.h"
 #include "sutro-requests.h"
 
 /**
@@ -203,7 +204,9 @@ static void sutro_blkg_free(struct rcu_head *rcu)
 	sutro_protect_exit(&sblkg->group);
 	if (sblkg->rotational)
 		kfree(sblkg->costs);
-	kfree(sblkg->rlat);
+	if (sblkg->busy)
+		sutro_member_free(sblkg->busy->member);
+	kfree(sblkg->busy);
 	kmem_cache_free(sutro_blkg_cache, sblkg);
 }
 

@@ -40,7 +40,7 @@
  *	direct dispatch		Instructions: one	none
  *	 core (alone), pass	group
  *	direct mode		Instructions: one	costs are measured for
- *	 direct, lease		group			2 % of the time
+ *	 direct, lease, member	group, a disk with room	2 % of the time
  *	costs			Fairness: charged	a table, or one for
  *	 cost, estimate,	against true time;	each group
  *	 destage		fsync: equal weights

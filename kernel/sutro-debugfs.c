@@ -71,7 +71,9 @@ static void sutro_show_state(struct seq_file *sf, struct sutro_queue *sq)
 	seq_printf(sf, "depth_ns %llu\nbusy_ns %llu\n", core->tunables.depth_ns,
 		   core->tunables.busy_ns);
 	seq_printf(sf, "active %u\n", core->nr_active);
-	seq_printf(sf, "direct %d\n", !!READ_ONCE(sq->direct_for));
+	seq_printf(sf, "direct %d\n", !!READ_ONCE(sq->direct_lease));
+	seq_printf(sf, "direct_members %u\ndirect_pause_ns %llu\n",
+		   sq->lease.members, sq->lease.pause_ns);
 	sutro_show_name(sf, "in_service", core->in_service);
 	seq_printf(sf, "slice_used_ns %llu\n", core->slice_used_ns);
 	sutro_show_name(sf, "idle_for", core->idle_for);

@@ -2,29 +2,35 @@
 /*
  * Sutro I/O scheduler: direct mode, in which requests go past the elevator.
  *
- * While one group alone uses a disk that takes all its requests, nothing is to be ordered.
- * Its requests then take the path that they take without an elevator.
+ * While a disk takes all requests at once, nothing is to be ordered.  They then take the path
+ * that they take without an elevator.
  *
  *	a reads 4 KiB, 50,000 times a second.  After 256 reads direct mode begins:
  *	limit_depth clears the flags by which a request belongs to the elevator.  b
  *	sends a read.  bio_merge, which gets each bio before its request is allocated,
- *	sees another owner than a and ends direct mode: b's request, and all that are
- *	allocated afterwards, are ordered.  Requests that a has at the device stay there.
+ *	finds that b is no member of the lease and ends direct mode: b's request, and all
+ *	that are allocated afterwards, are ordered.  Requests that a has at the device stay there.
+ *	After 256 reads of both, of which none had to wait, direct mode begins for a and b.
  *
  * 1. Which requests
  *
- * Reads and sync writes of one group.  Others are ordered as ever, during direct mode, too:
- * requests with REQ_META or REQ_SWAP, which others may wait on, writeback, flushes, and
- * all operations that are neither reads nor writes.  When one of these has to wait, or
- * may not pass (sutro-pass.c), direct mode ends.
+ * Reads and sync writes of the members of a lease (sutro-lease.c).  Others are ordered as ever,
+ * during direct mode, too: requests with REQ_META or REQ_SWAP, which others may wait on,
+ * writeback, flushes, and all operations that are neither reads nor writes.  When one of
+ * these has to wait, direct mode ends.
  *
  * It also ends with the first request that would have to wait: when the driver was busy or
- * had no tag for a request, or when a task waits for a tag.
- * sutro-lease.c decides when it may begin again.
+ * had no tag for a request, or when a task waits for a tag.  With several members it ends
+ * as well when they had depth_ns at the device in the mean of a tick: then requests would
+ * wait in the elevator (sutro-select.c).
+ *
+ * No member is a group that may need protection (sutro-protect.c): one with a latency target,
+ * with reserved time, or favoured over others that are active.  Nor is one with requests of
+ * several ioprios.
  *
  * There is no direct mode on rotational and zoned disks, with fairness=1, with group_requests,
- * with a discipline other than fifo, for a group with a latency target, nor where the block
- * layer does not count what completes (iostats=0) or does not merge (nomerges).
+ * with a discipline other than fifo, nor where the block layer does not count what completes
+ * (iostats=0) or does not merge (nomerges).
  *
  * 2. Which path
  *
@@ -39,27 +45,31 @@
  *
  * 3. Accounting
  *
- * The hot path writes nothing and takes no lock of the elevator.  A worker reads what the block
- * layer has counted, by CPU, each 10 ms, and charges the group for it by the table
- * of costs (sutro-lease.c).  Sizes are means: n requests that had b bytes together are
- * charged as n of b / n.  The vtime of the group does not change: with no other group active,
- * it owes nothing to another one (sutro-core.c).
+ * The hot path takes no lock of the elevator, and writes a counter of the group and the CPU only.
+ * A worker reads what the block layer has counted, by CPU, each 10 ms, and charges the members
+ * for their parts of it (sutro-member.c) by the table of costs.  Sizes are means: n requests
+ * that had b bytes together are charged as n of b / n.  Their vtime does not change: as long as
+ * no request waits, no group owes anything to another one.
  *
  * Windows of completions and probes, which measure costs, are void meanwhile
  * (&sutro_device.unseen), as the elevator sees a part of the requests only.
  *
  * A bio of another group that uses a request which a plug had in reserve is charged to the
- * group of the lease: no more than a plug's requests for each time that direct mode ends.
+ * members: no more than a plug's requests for each time that direct mode ends.
  *
  * 4. Locks
  *
- * &sutro_queue.direct_for is read without a lock, and compared only; any context may set it
- * to NULL.  It is set with sutro_queue.lock held.  The state of the lease changes with
- * sutro_queue.lock and done_lock held; its sums and its owner are protected by done_lock.
+ * &sutro_queue.direct_lease is read without a lock, and compared only; any context may set it
+ * to 0.  It is set with sutro_queue.lock held.  The state of the lease changes with
+ * sutro_queue.lock and done_lock held; its sums and the list of members are protected by
+ * done_lock.
  */
 #include <linux/part_stat.h>
 
-#include "sutro.h"
+#include "sutro-member.h"
+
+/* Of the requests of members, one in this many shows whether their group may still be one. */
+#define SUTRO_DIRECT_LOOK 16
 
 /**
  * sutro_direct_end - the next requests are ordered
@@ -69,8 +79,8 @@
  */
 void sutro_direct_end(struct sutro_queue *sq)
 {
-	if (READ_ONCE(sq->direct_for))
-		WRITE_ONCE(sq->direct_for, NULL);
+	if (READ_ONCE(sq->direct_lease))
+		WRITE_ONCE(sq->direct_lease, 0);
 }
 
 /* Was the driver busy, or does a task wait for a tag?  Hints. */
@@ -78,6 +88,40 @@ static bool sutro_direct_is_full(struct blk_mq_hw_ctx *hctx)
 {
 	return READ_ONCE(hctx->dispatch_busy) ||
 	       atomic_read(&hctx->tags->bitmap_tags.ws_active);
+}
+
+/* Is a request of a kind that may go past the elevator? */
+static bool sutro_direct_may(blk_opf_t opf)
+{
+	/* The block layer does not call bio_merge for bios with one of the last three flags. */
+	const blk_opf_t others = REQ_META | REQ_SWAP | REQ_PREFLUSH | REQ_FUA |
+				 REQ_NOMERGE;
+	enum req_op op = opf & REQ_OP_MASK;
+
+	return !(opf & others) && (op == REQ_OP_READ || op == REQ_OP_WRITE) &&
+	       op_is_sync(opf);
+}
+
+/**
+ * sutro_direct_bio - a bio was sent in direct mode, and no request was allocated for it yet
+ * @sq:		the leaf
+ * @lease:	&sutro_queue.direct_lease
+ * @bio:	the bio
+ *
+ * Return: true if it is one of a member.  If not, direct mode is over.
+ */
+bool sutro_direct_bio(struct sutro_queue *sq, u32 lease, struct bio *bio)
+{
+	struct sutro_member *member =
+		sutro_member_of(sutro_bio_blkg(sq->q, bio), lease);
+
+	if (!member) {
+		sutro_direct_end(sq);
+		return false;
+	}
+	if (sutro_direct_may(bio->bi_opf))
+		sutro_member_sends(member, bio);
+	return true;
 }
 
 /**
@@ -91,16 +135,11 @@ static bool sutro_direct_is_full(struct blk_mq_hw_ctx *hctx)
 bool sutro_direct_takes(struct sutro_queue *sq, blk_opf_t opf,
 			struct blk_mq_hw_ctx *hctx)
 {
-	/* The block layer does not call bio_merge for bios with one of the last three flags. */
-	const blk_opf_t others = REQ_META | REQ_SWAP | REQ_PREFLUSH | REQ_FUA |
-				 REQ_NOMERGE;
-	enum req_op op = opf & REQ_OP_MASK;
-
-	if (opf & others || (op != REQ_OP_READ && op != REQ_OP_WRITE) ||
-	    !op_is_sync(opf))
+	if (!sutro_direct_may(opf))
 		return false;
 	if (!sutro_direct_is_full(hctx))
 		return true;
+	WRITE_ONCE(sq->direct_full, true);
 	sutro_direct_end(sq);
 	return false;
 }
@@ -180,34 +219,42 @@ static void sutro_direct_tick_later(struct sutro_queue *sq)
 				    nsecs_to_jiffies(SUTRO_LEASE_TICK_NS));
 }
 
-/**
- * sutro_direct_passed - a request of the only active group was sent as it came
- * @sq:		the leaf
- * @now_ns:	the time
- *
- * Begins direct mode if it is time.
- *
- * Context: sutro_queue.lock is held.
+/*
+ * May a group be a member of the next lease?  In direct mode no room is left for a group that was
+ * protected and will soon be back.
  */
-void sutro_direct_passed(struct sutro_queue *sq, u64 now_ns)
+static bool sutro_direct_may_join(struct sutro_queue *sq,
+				  struct sutro_blkg *sblkg, u64 now_ns)
 {
-	struct sutro_blkg *sblkg = sq->passer;
+	struct sutro_group *group = &sblkg->group;
+
+	return !sblkg->requests.mixed && !sutro_latency_of(group) &&
+	       !sutro_group_reserving(group) &&
+	       !sutro_protect_is_favoured(&sq->core, group) &&
+	       !(sq->core.expected_protected &&
+		 sutro_expects_other(&sq->core, group, now_ns)) &&
+	       sutro_direct_is_possible(sq);
+}
+
+/* A group that has sent a request of the streak becomes, or stays, a member of the next lease. */
+static bool sutro_direct_joins(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			       u64 now_ns)
+{
+	const struct sutro_lease *lease = &sq->lease;
+
+	if (lease->streak % SUTRO_DIRECT_LOOK &&
+	    sutro_member_of(sblkg, lease->number))
+		return true;
+	return sutro_direct_may_join(sq, sblkg, now_ns) &&
+	       sutro_member_join(sq, sblkg);
+}
+
+static void sutro_direct_begin(struct sutro_queue *sq, u64 now_ns)
+{
 	struct sutro_tally disk;
 
-	lockdep_assert_held(&sq->lock);
-
-	/* In direct mode no room is left for a group that will soon be back. */
-	if (sutro_expects_other(&sq->core, &sblkg->group, now_ns)) {
-		sq->lease.streak = 0;
-		return;
-	}
-	if (!sutro_lease_passed(&sq->lease, now_ns) ||
-	    !sutro_direct_is_possible(sq) || sq->core.alone != &sblkg->group ||
-	    sutro_latency_of(&sblkg->group))
-		return;
-
 	spin_lock_irq(&sq->done_lock);
-	if (!sblkg->note.gone && !sq->exiting) {
+	if (!sq->exiting) {
 		/*
 		 * Set it first, so that the elevator counts each request that completes
 		 * from now on.
@@ -215,14 +262,51 @@ void sutro_direct_passed(struct sutro_queue *sq, u64 now_ns)
 		WRITE_ONCE(sq->device.unseen, true);
 		sutro_direct_read(sq->q, &disk);
 		sq->direct_ticks = sutro_direct_ticks(sq->q);
+		sq->direct_tick_ns = now_ns;
 		sutro_lease_begin(&sq->lease, &disk, now_ns);
-		blkg_get(sutro_to_blkg(sblkg));
-		sq->direct_owner = sblkg;
+		WRITE_ONCE(sq->direct_only, sutro_members_begin(sq));
 		sq->direct = true;
-		WRITE_ONCE(sq->direct_for, sutro_to_blkg(sblkg));
+		WRITE_ONCE(sq->direct_full, false);
+		WRITE_ONCE(sq->direct_lease, sq->lease.number);
 		sutro_direct_tick_later(sq);
 	}
 	spin_unlock_irq(&sq->done_lock);
+}
+
+/**
+ * sutro_direct_sent - a request was sent, and did not wait for others
+ * @sq:		the leaf
+ * @sblkg:	its group
+ * @now_ns:	the time
+ *
+ * Begins direct mode if it is time.
+ *
+ * Context: sutro_queue.lock is held.
+ */
+void sutro_direct_sent(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+		       u64 now_ns)
+{
+	struct sutro_lease *lease = &sq->lease;
+
+	lockdep_assert_held(&sq->lock);
+
+	if (lease->state != SUTRO_LEASE_OFF)
+		return;
+	if (sutro_lease_admits(lease) && !sutro_direct_joins(sq, sblkg, now_ns))
+		sutro_lease_restart(lease);
+	else if (sutro_lease_passed(lease, now_ns))
+		sutro_direct_begin(sq, now_ns);
+}
+
+/* Is nothing to be ordered although the elevator has requests? */
+static bool sutro_direct_is_calm(struct sutro_queue *sq)
+{
+	u32 lease = READ_ONCE(sq->direct_lease);
+
+	return lease && !sq->probe.active &&
+	       !sutro_protects(&sq->core.protect) &&
+	       !READ_ONCE(sq->core.limit_ns) &&
+	       (list_empty(&sq->passing) || sutro_member_of(sq->passer, lease));
 }
 
 /**
@@ -230,25 +314,40 @@ void sutro_direct_passed(struct sutro_queue *sq, u64 now_ns)
  * @sq:		the leaf, which has collected what was inserted
  * @now_ns:	the time
  *
- * Ends direct mode unless they pass and are of the same group.
+ * Ends direct mode unless nothing has to be ordered.
  *
  * Context: sutro_queue.lock is held.
  */
 void sutro_direct_look(struct sutro_queue *sq, u64 now_ns)
 {
-	struct blkcg_gq *blkg = READ_ONCE(sq->direct_for);
-
-	if (!sq->direct)
-		return;
-	if (blkg && !sq->core.queued && !sq->probe.active && sq->core.alone &&
-	    sutro_to_blkg(sutro_blkg_of(sq->core.alone)) == blkg &&
-	    sutro_core_may_pass(&sq->core, sq->core.alone, now_ns) &&
-	    !sutro_expects_other(&sq->core, sq->core.alone, now_ns) &&
-	    (list_empty(&sq->passing) || sutro_to_blkg(sq->passer) == blkg))
+	if (!sq->direct || sutro_direct_is_calm(sq))
 		return;
 	sq->direct = false;
 	sutro_direct_end(sq);
 	sutro_core_alone_until(&sq->core, now_ns);
+}
+
+/**
+ * sutro_direct_waits - requests wait in the elevator, or one was queued of a group that is no
+ *			member
+ * @sq:		the leaf
+ * @sblkg:	that group, NULL if requests wait
+ *
+ * Context: sutro_queue.lock is held.
+ */
+void sutro_direct_waits(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+{
+	u32 lease = READ_ONCE(sq->direct_lease);
+
+	lockdep_assert_held(&sq->lock);
+
+	if (!sblkg) {
+		sutro_lease_restart(&sq->lease);
+		if (lease)
+			WRITE_ONCE(sq->direct_full, true);
+	}
+	if (lease && !(sblkg && sutro_member_of(sblkg, lease)))
+		sutro_direct_end(sq);
 }
 
 /**
@@ -275,20 +374,6 @@ void sutro_direct_ordered(struct sutro_queue *sq, struct request *rq,
 	ordered->took_ns[write] += now_ns - rq->start_time_ns;
 }
 
-/* Release the owner of the lease, because the lease is over or the group is removed. */
-static void sutro_direct_release(struct sutro_queue *sq)
-{
-	struct sutro_blkg *sblkg = sq->direct_owner;
-
-	lockdep_assert_held(&sq->done_lock);
-
-	sutro_direct_end(sq);
-	if (!sblkg)
-		return;
-	sq->direct_owner = NULL;
-	blkg_put(sutro_to_blkg(sblkg));
-}
-
 /* Device time of @ios requests of @bytes together; the disk is not rotational. */
 static u64 sutro_direct_cost_ns(struct sutro_queue *sq, enum sutro_op op,
 				unsigned long ios, u64 bytes)
@@ -299,24 +384,16 @@ static u64 sutro_direct_cost_ns(struct sutro_queue *sq, enum sutro_op op,
 					 sutro_cost_class(op, each), each);
 }
 
-/* Part of the last tick in which the group had a request at the device. */
-static u64 sutro_direct_busy_ns(struct sutro_queue *sq,
-				const struct sutro_tally *new)
-{
-	unsigned long ticks = sutro_direct_ticks(sq->q);
-	u64 busy_ns = jiffies_to_nsecs(ticks - sq->direct_ticks);
-
-	sq->direct_ticks = ticks;
-	return min(busy_ns, new->took_ns[0] + new->took_ns[1]);
-}
-
+/* Charge a member for its part of the requests that the disk has completed. */
 static void sutro_direct_charge(struct sutro_queue *sq,
 				struct sutro_blkg *sblkg,
-				const struct sutro_tally *tally, u64 now_ns)
+				const struct sutro_tally *tally)
 {
 	static const enum sutro_op ops[] = { SUTRO_READ, SUTRO_WRITE };
 	struct sutro_group *group = &sblkg->group;
-	u64 busy_ns, cost_ns;
+	u64 busy_ns =
+		min(sq->direct_busy_ns, tally->took_ns[0] + tally->took_ns[1]);
+	u64 cost_ns;
 	int i;
 
 	lockdep_assert_held(&sq->lock);
@@ -329,23 +406,47 @@ static void sutro_direct_charge(struct sutro_queue *sq,
 
 		if (ios) {
 			cost_ns = sutro_direct_cost_ns(sq, op, ios, bytes);
+			sq->direct_cost_ns += cost_ns;
 			sblkg->stat.time_ns += cost_ns;
-			WRITE_ONCE(sblkg->stat.used_ticks, sutro_ticks(now_ns));
+			WRITE_ONCE(sblkg->stat.used_ticks,
+				   sutro_ticks(sq->direct_tick_ns));
 		}
 		sblkg->stat.ios[op] += ios;
 		sblkg->stat.bytes[op] += bytes;
 		sblkg->stat.pending_ns += tally->took_ns[i];
 	}
-	busy_ns = sutro_direct_busy_ns(sq, tally);
 	/* With requests in the elevator, the algorithm counts this time. */
 	if (!group->queued && !group->in_flight)
 		WRITE_ONCE(group->stat.busy_ns, group->stat.busy_ns + busy_ns);
 }
 
-/* Is there still nothing to order?  Settings may change without a request. */
-static bool sutro_direct_goes_on(struct sutro_queue *sq)
+/*
+ * Did members have so much at the device that others would have to wait?  In the mean, that
+ * is the sum of the times that requests took (Little's law), by their mean cost.
+ */
+static bool sutro_direct_is_deep(struct sutro_queue *sq,
+				 const struct sutro_tally *new, u64 elapsed_ns)
 {
-	return READ_ONCE(sq->direct_for) && sutro_direct_is_possible(sq);
+	u64 in_flight = div64_u64(new->took_ns[0] + new->took_ns[1],
+				  max(elapsed_ns, 1ULL));
+	u64 each_ns = div64_u64(sq->direct_cost_ns,
+				max(new->ios[0] + new->ios[1], 1UL));
+
+	return sq->lease.members > 1 && in_flight >= SUTRO_DEPTH_MIN &&
+	       in_flight * each_ns >= sutro_cost_depth_ns(&sq->device);
+}
+
+/* Is there still nothing to order?  Settings may change without a request. */
+static enum sutro_lease_news sutro_direct_news(struct sutro_queue *sq,
+					       const struct sutro_tally *new,
+					       u64 elapsed_ns)
+{
+	if (READ_ONCE(sq->direct_full) ||
+	    sutro_direct_is_deep(sq, new, elapsed_ns))
+		return SUTRO_LEASE_FULL;
+	return READ_ONCE(sq->direct_lease) && sutro_direct_is_possible(sq)
+		       ? SUTRO_LEASE_CALM
+		       : SUTRO_LEASE_OVER;
 }
 
 /**
@@ -358,24 +459,28 @@ void sutro_direct_tick(struct work_struct *work)
 					      struct sutro_queue, direct_work);
 	struct sutro_tally disk, new;
 	enum sutro_lease_state state;
+	unsigned long ticks;
 	long completed;
-	u64 now_ns;
+	u64 elapsed_ns;
 
 	spin_lock(&sq->lock);
 	spin_lock_irq(&sq->done_lock);
-	now_ns = ktime_get_ns();
+	elapsed_ns = ktime_get_ns() - sq->direct_tick_ns;
+	sq->direct_tick_ns += elapsed_ns;
+	ticks = sutro_direct_ticks(sq->q);
+	sq->direct_busy_ns = jiffies_to_nsecs(ticks - sq->direct_ticks);
+	sq->direct_ticks = ticks;
+	sq->direct_cost_ns = 0;
 	sutro_direct_read(sq->q, &disk);
 	completed = sutro_lease_account(&sq->lease, &disk, &new);
-	if (sq->direct_owner)
-		sutro_direct_charge(sq, sq->direct_owner, &new, now_ns);
+	sutro_members_account(sq, &new, sutro_direct_charge);
 	state = sutro_lease_tick(&sq->lease, completed, num_online_cpus(),
-				 sutro_direct_goes_on(sq), now_ns);
+				 sutro_direct_news(sq, &new, elapsed_ns),
+				 sq->direct_tick_ns);
 	if (state != SUTRO_LEASE_ON)
 		sutro_direct_end(sq);
-	if (state == SUTRO_LEASE_OFF) {
-		sutro_direct_release(sq);
+	if (state == SUTRO_LEASE_OFF)
 		WRITE_ONCE(sq->device.unseen, false);
-	}
 	spin_unlock_irq(&sq->done_lock);
 	spin_unlock(&sq->lock);
 
@@ -384,14 +489,17 @@ void sutro_direct_tick(struct work_struct *work)
 }
 
 /**
- * sutro_direct_forget - a group has no direct mode any more
+ * sutro_direct_forget - the cgroup or the leaf of a group is removed
  * @sq:		the leaf
- * @sblkg:	the group, NULL for any
+ * @sblkg:	the group
  *
  * Context: sutro_queue.done_lock is held.
  */
 void sutro_direct_forget(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
-	if (!sblkg || sq->direct_owner == sblkg)
-		sutro_direct_release(sq);
+	u32 lease = READ_ONCE(sq->direct_lease);
+
+	if (lease && sutro_member_of(sblkg, lease))
+		sutro_direct_end(sq);
+	sutro_member_leave(sblkg);
 }

@@ -61,7 +61,8 @@ void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg, bool far,
 	/* An active group has a reference, until sutro_forget(). */
 	if (!sblkg->group.self.active)
 		blkg_get(sutro_to_blkg(sblkg));
-	sq->lease.streak = 0;
+	if (sq->direct)
+		sutro_direct_waits(sq, sblkg);
 	sutro_core_queue(&sq->core, &sblkg->group, far, now_ns);
 }
 
@@ -374,10 +375,13 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 	/* The device could take the held requests, so its measuring window does not count. */
 	if (verdict != SUTRO_SERVE && sutro_holds_back(&sq->core))
 		WRITE_ONCE(sq->device.unsaturated, true);
+	if (verdict != SUTRO_SERVE && sq->core.queued)
+		sutro_direct_waits(sq, NULL);
 	sutro_report(sq);
 	switch (verdict) {
 	case SUTRO_SERVE:
 		sutro_send(sq, rq, false, now_ns);
+		sutro_direct_sent(sq, sutro_rq_blkg(rq), now_ns);
 		break;
 	case SUTRO_IDLE:
 		sutro_start_timer(sq, now_ns);

@@ -215,6 +215,8 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 	INIT_LIST_HEAD(&sq->notes);
 	INIT_LIST_HEAD(&sq->prompt);
 	INIT_LIST_HEAD(&sq->passing);
+	INIT_LIST_HEAD(&sq->members);
+	sutro_lease_init(&sq->lease);
 	ret = sutro_stages_init(sq);
 	if (ret)
 		goto free_sq;
@@ -270,7 +272,7 @@ static void sutro_exit_sched(struct elevator_queue *eq)
 	/* Cgroups may still be written to and removed; see sutro_note(). */
 	spin_lock_irq(&sq->done_lock);
 	sutro_flush_forget(sq, NULL);
-	sutro_direct_forget(sq, NULL);
+	sutro_direct_end(sq);
 	sq->exiting = true;
 	spin_unlock_irq(&sq->done_lock);
 	hrtimer_cancel(&sq->timer);

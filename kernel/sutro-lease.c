@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sutro I/O scheduler: when requests of a group go past the elevator.
+ * Sutro I/O scheduler: when requests go past the elevator.
  *
- * Direct mode (sutro-direct.c) is a lease to one group.
+ * Direct mode (sutro-direct.c) is a lease to some groups, its members.
  *
  * 1. Begin and end
  *
- *	OFF	A lease begins after 256 requests in a row, within 25 ms, of a group that is
- *		alone, none of which waited; and 20 ms after the last lease was over.
+ *	OFF	A lease begins after a streak: requests in a row, none of which waited,
+ *		256 of them within 25 ms; and 20 ms after the last lease was over.  A
+ *		group that sends one of them, after the first 128, becomes a member, and
+ *		stays one in the next leases.
  *	ON	The lease ends after one second, after a tick of 10 ms with fewer than 32
- *		completions, and at any time when another group has a request, or a
- *		request waits.
+ *		completions, and at any time when a group that is no member has a
+ *		request, or a request waits.
  *	DRAINS	Requests that went past the elevator are still at the device.  When a
  *		tick finds no more of them, and twice their mean latency is over, so is the
  *		lease; after one second in any case, for the disk counts nothing while
@@ -20,6 +22,18 @@
  * matter, and it sees all requests.  Else it sees all of them for at least 20 ms of each second,
  * and measures their cost: a lease of 1000 ms, 10 to 20 ms until it is over, 20 ms before
  * the next one.
+ *
+ * Where groups share a CPU, each may send more than 256 requests before it is the turn of the
+ * next one.  A lease to the first group ends when the second one has its turn, and the next
+ * lease is to both.  No group is a member any more when a request had to wait, when a setting
+ * has changed, or when a group had its turn that may not be a member (sutro-direct.c).
+ *
+ * Members of one lease have no weights.  When they fill the device, that is seen after a tick
+ * at the latest.  Then the time to the next lease is doubled, up to 5 s; after a lease of one
+ * second it is 20 ms again.
+ *
+ *	Two groups alternate between 5 ms with room and 5 ms without.  Each lease ends after
+ *	10 ms, and the pauses are 20, 40, 80 ... 5120 ms: weights hold for 0.998 of the time.
  *
  * 2. Accounting
  *
@@ -34,13 +48,20 @@
  * Both are sums since the lease began, and only differences of them are accounted.  A
  * request that one of the two has counted, and the other one not yet, changes the
  * result by one for one tick, and is accounted exactly once.
+ *
+ * Each member receives the part of these sums that its requests are of those of all members:
+ * sutro-member.c.
  */
+#include <linux/minmax.h>
+
 #include "sutro-lease.h"
 
 #define SUTRO_LEASE_STREAK 256
+#define SUTRO_LEASE_JOIN 128
 #define SUTRO_LEASE_STREAK_NS (25 * 1000 * 1000ULL)
 #define SUTRO_LEASE_FEW 32
 #define SUTRO_LEASE_PAUSE_NS (20 * 1000 * 1000ULL)
+#define SUTRO_LEASE_PAUSE_MAX_NS (256 * SUTRO_LEASE_PAUSE_NS)
 #define SUTRO_LEASE_NS (1000 * 1000 * 1000ULL)
 
 static void sutro_lease_set(struct sutro_lease *lease,
@@ -51,7 +72,52 @@ static void sutro_lease_set(struct sutro_lease *lease,
 }
 
 /**
- * sutro_lease_passed - a request of a group that is alone did not wait
+ * sutro_lease_init - prepare the lease of a leaf
+ * @lease:	the lease, zeroed
+ */
+void sutro_lease_init(struct sutro_lease *lease)
+{
+	lease->number = 1;
+	lease->pause_ns = SUTRO_LEASE_PAUSE_NS;
+}
+
+/* No group is a member any more. */
+static void sutro_lease_renew(struct sutro_lease *lease)
+{
+	lease->renewed = false;
+	if (!lease->members)
+		return;
+	lease->members = 0;
+	lease->number = lease->number + 1 ?: 1;
+}
+
+/**
+ * sutro_lease_restart - a request waits, has to be ordered, or a setting has changed
+ * @lease:	the lease of the leaf
+ *
+ * The next lease, which follows another streak, has members of its own.
+ */
+void sutro_lease_restart(struct sutro_lease *lease)
+{
+	if (lease->state == SUTRO_LEASE_OFF) {
+		lease->streak = 0;
+		sutro_lease_renew(lease);
+	} else {
+		lease->renewed = true;
+	}
+}
+
+/**
+ * sutro_lease_admits - does a group that sends the next request become a member?
+ * @lease:	the lease of the leaf
+ */
+bool sutro_lease_admits(const struct sutro_lease *lease)
+{
+	return lease->streak >= SUTRO_LEASE_STREAK - SUTRO_LEASE_JOIN;
+}
+
+/**
+ * sutro_lease_passed - a request did not wait
  * @lease:	the lease of the leaf
  * @now_ns:	the time
  *
@@ -59,18 +125,18 @@ static void sutro_lease_set(struct sutro_lease *lease,
  */
 bool sutro_lease_passed(struct sutro_lease *lease, u64 now_ns)
 {
-	bool due;
-
 	if (lease->state != SUTRO_LEASE_OFF)
 		return false;
 	if (!lease->streak++)
 		lease->streak_ns = now_ns;
 	if (lease->streak < SUTRO_LEASE_STREAK)
 		return false;
-	due = now_ns <= lease->streak_ns + SUTRO_LEASE_STREAK_NS &&
-	      now_ns >= lease->since_ns + SUTRO_LEASE_PAUSE_NS;
-	lease->streak = 0;
-	return due;
+	if (lease->streak == SUTRO_LEASE_STREAK &&
+	    now_ns > lease->streak_ns + SUTRO_LEASE_STREAK_NS) {
+		sutro_lease_restart(lease);
+		return false;
+	}
+	return now_ns >= lease->since_ns + lease->pause_ns;
 }
 
 /**
@@ -82,6 +148,7 @@ bool sutro_lease_passed(struct sutro_lease *lease, u64 now_ns)
 void sutro_lease_begin(struct sutro_lease *lease,
 		       const struct sutro_tally *disk, u64 now_ns)
 {
+	lease->streak = 0;
 	lease->base = *disk;
 	lease->ordered = (struct sutro_tally){};
 	lease->accounted = (struct sutro_tally){};
@@ -159,29 +226,67 @@ static u64 sutro_lease_drain_ns(const struct sutro_lease *lease)
 }
 
 /**
+ * sutro_lease_part - the part of a member in a sum
+ * @left:	the sum, less the parts of former members; this one is subtracted
+ * @mine:	requests or bytes that the member has sent
+ * @all:	those of it and of all next members; @mine is subtracted
+ *
+ * The parts of all members add up to the sum; the last one receives what rounding has left.
+ *
+ *	Members have sent 10, 10 and 10, and 100 have completed: 33, 33 and 34.
+ *
+ * Return: the part.
+ */
+u64 sutro_lease_part(u64 *left, u64 mine, u64 *all)
+{
+	u64 part = mine >= *all ? *left : div64_u64(*left * mine, *all);
+
+	*left -= part;
+	*all -= min(mine, *all);
+	return part;
+}
+
+/* A lease ends by the news of a tick, or because its time is over (@news is CALM). */
+static void sutro_lease_end(struct sutro_lease *lease,
+			    enum sutro_lease_news news, u64 now_ns)
+{
+	sutro_lease_set(lease, SUTRO_LEASE_DRAINS, now_ns);
+	if (news == SUTRO_LEASE_FULL)
+		lease->renewed = true;
+	if (news == SUTRO_LEASE_CALM)
+		lease->pause_ns = SUTRO_LEASE_PAUSE_NS;
+	else if (news == SUTRO_LEASE_FULL && lease->members > 1)
+		lease->pause_ns =
+			min(2 * lease->pause_ns, SUTRO_LEASE_PAUSE_MAX_NS);
+}
+
+/**
  * sutro_lease_tick - go on or end
  * @lease:	the lease of the leaf, not OFF
  * @completed:	from sutro_lease_account()
  * @slack:	requests that may be counted by one side only: one for each CPU
- * @calm:	nothing has to be ordered
+ * @news:	whether something has to be ordered
  * @now_ns:	the time
  *
  * Return: the new state.
  */
 enum sutro_lease_state sutro_lease_tick(struct sutro_lease *lease,
-					long completed, long slack, bool calm,
-					u64 now_ns)
+					long completed, long slack,
+					enum sutro_lease_news news, u64 now_ns)
 {
 	u64 elapsed_ns = now_ns - lease->since_ns;
 
 	if (lease->state == SUTRO_LEASE_ON) {
-		if (!calm || completed < SUTRO_LEASE_FEW ||
-		    elapsed_ns >= SUTRO_LEASE_NS)
+		if (news != SUTRO_LEASE_CALM || elapsed_ns >= SUTRO_LEASE_NS)
+			sutro_lease_end(lease, news, now_ns);
+		else if (completed < SUTRO_LEASE_FEW)
 			sutro_lease_set(lease, SUTRO_LEASE_DRAINS, now_ns);
 	} else if ((completed <= slack && completed >= -slack &&
 		    elapsed_ns >= sutro_lease_drain_ns(lease)) ||
 		   elapsed_ns >= SUTRO_LEASE_NS) {
 		sutro_lease_set(lease, SUTRO_LEASE_OFF, now_ns);
+		if (lease->renewed)
+			sutro_lease_renew(lease);
 	}
 	return lease->state;
 }

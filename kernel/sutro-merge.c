@@ -119,16 +119,14 @@ bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
 		     unsigned int nr_segs)
 {
 	struct sutro_queue *sq = q->elevator->elevator_data;
-	struct blkcg_gq *direct_for = READ_ONCE(sq->direct_for);
+	u32 lease = READ_ONCE(sq->direct_lease);
 	struct request *free = NULL;
 	bool merged;
 
-	if (direct_for) {
-		/* Nothing waits here that the bio could join. */
-		if (direct_for == bio->bi_blkg)
-			return false;
-		sutro_direct_end(sq);
-	}
+	/* Nothing waits here that the bio could join. */
+	if (lease && (READ_ONCE(sq->direct_only) == bio->bi_blkg ||
+		      sutro_direct_bio(sq, lease, bio)))
+		return false;
 	if (sutro_stage_has_any(sq) && sutro_stage_merge(sq, bio, nr_segs))
 		return true;
 	/* Do not wait for the lock: the request is merged when the stage is collected. */

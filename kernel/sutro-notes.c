@@ -87,11 +87,11 @@ void sutro_note_offline(struct sutro_blkg *sblkg)
 	unsigned long flags;
 
 	spin_lock_irqsave(&sq->done_lock, flags);
+	sutro_direct_forget(sq, sblkg);
 	if (!sq->core.root) {
 		sutro_note_drop(sblkg);
 	} else if (!sq->exiting) {
 		sutro_flush_forget(sq, sblkg);
-		sutro_direct_forget(sq, sblkg);
 		sblkg->note.gone = true;
 		sutro_note_held(sq, sblkg);
 		hrtimer_start(&sq->timer, 0, HRTIMER_MODE_REL);
@@ -133,6 +133,7 @@ static void sutro_fold_held(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	unsigned int setting;
 
 	sutro_core_settle(&sq->core);
+	sutro_lease_restart(&sq->lease);
 	if (note->gone)
 		sutro_group_set_gone(&sq->core, &sblkg->group);
 	for (setting = 0; setting < SUTRO_SETTINGS; setting++)
@@ -210,34 +211,50 @@ static noinline u64 sutro_note_cost(struct sutro_queue *sq,
 	return cost_ns;
 }
 
+/**
+ * sutro_busy - the part of a group that only busy ones have
+ * @sblkg:	the group
+ *
+ * Return: it, NULL if there is no memory for it.
+ *
+ * Context: sutro_queue.done_lock is held.
+ */
+struct sutro_busy *sutro_busy(struct sutro_blkg *sblkg)
+{
+	struct sutro_busy *busy = sblkg->busy;
+	unsigned int i;
+
+	if (likely(busy))
+		return busy;
+	busy = kzalloc(sizeof(*busy), GFP_NOWAIT | __GFP_NOWARN);
+	if (!busy)
+		return NULL;
+	for (i = 0; i < SUTRO_FEW_READS; i++)
+		if (sblkg->few[i])
+			busy->rlat[sblkg->few[i] - 1]++;
+	/* Pairs with READ_ONCE() in sutro_show_rlat() and sutro_member_of(). */
+	smp_store_release(&sblkg->busy, busy);
+	return busy;
+}
+
 /*
  * Count a read in the histogram of latencies, which a group with a few reads does not need.
  * Without memory for it, reads are not counted there.
  */
 static void sutro_note_read(struct sutro_blkg *sblkg, unsigned int bucket)
 {
+	struct sutro_busy *busy;
 	unsigned int i;
-	u32 *rlat;
 
-	if (likely(sblkg->rlat)) {
-		sblkg->rlat[bucket]++;
-		return;
-	}
-	for (i = 0; i < SUTRO_FEW_READS; i++) {
+	for (i = 0; !sblkg->busy && i < SUTRO_FEW_READS; i++) {
 		if (!sblkg->few[i]) {
 			WRITE_ONCE(sblkg->few[i], bucket + 1);
 			return;
 		}
 	}
-	rlat = kcalloc(SUTRO_LATENCY_BUCKETS, sizeof(*rlat),
-		       GFP_NOWAIT | __GFP_NOWARN);
-	if (!rlat)
-		return;
-	for (i = 0; i < SUTRO_FEW_READS; i++)
-		rlat[sblkg->few[i] - 1]++;
-	rlat[bucket]++;
-	/* Pairs with READ_ONCE() in sutro_show_rlat(). */
-	smp_store_release(&sblkg->rlat, rlat);
+	busy = sutro_busy(sblkg);
+	if (busy)
+		busy->rlat[bucket]++;
 }
 
 /* A latency target is for reads. */

@@ -105,6 +105,7 @@ static struct request *sutro_pass_turn(struct sutro_queue *sq, u64 now_ns)
 	sutro_report(sq);
 	sutro_rq_set_lane(rq, NULL);
 	sutro_send(sq, rq, false, now_ns);
+	sutro_direct_sent(sq, sblkg, now_ns);
 	return rq;
 }
 
@@ -147,6 +148,6 @@ struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns)
 	sutro_core_pass(&sq->core, &sblkg->group,
 			sutro_requests_far(&sblkg->requests, rq),
 			sutro_price(sq, sblkg, rq, false, now_ns), now_ns);
-	sutro_direct_passed(sq, now_ns);
+	sutro_direct_sent(sq, sblkg, now_ns);
 	return rq;
 }

@@ -209,9 +209,13 @@ static bool sutro_protect_has_slices(const struct sutro_core *core,
 	return core->tunables.rotational && group->think_ns <= in_time_ns;
 }
 
-/* May a group be protected for its share? */
-static bool sutro_protect_is_favoured(const struct sutro_core *core,
-				      const struct sutro_group *group)
+/**
+ * sutro_protect_is_favoured - may a group be protected for its share?
+ * @core:	the leaf
+ * @group:	the group
+ */
+bool sutro_protect_is_favoured(const struct sutro_core *core,
+			       const struct sutro_group *group)
 {
 	return core->tunables.protect &&
 	       !sutro_protect_has_slices(core, group) &&

@@ -275,7 +275,7 @@ void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct sutro_queue *sq = data->q->elevator->elevator_data;
 
-	if (READ_ONCE(sq->direct_for) &&
+	if (READ_ONCE(sq->direct_lease) &&
 	    sutro_direct_takes(sq, opf, data->hctx)) {
 		data->rq_flags &= ~sutro_direct_flags(data->hctx->flags);
 		return;

@@ -9,15 +9,15 @@
 
 static void sutro_show_rlat(struct seq_file *sf, const struct sutro_blkg *sblkg)
 {
-	/* Pairs with smp_store_release() in sutro_note_read(). */
-	const u32 *rlat = READ_ONCE(sblkg->rlat);
+	/* Pairs with smp_store_release() in sutro_busy(). */
+	const struct sutro_busy *busy = READ_ONCE(sblkg->busy);
 	unsigned int i, j;
 
 	seq_puts(sf, " rlat=");
 	for (i = 0; i < SUTRO_LATENCY_BUCKETS; i++) {
-		u32 nr = rlat ? READ_ONCE(rlat[i]) : 0;
+		u32 nr = busy ? READ_ONCE(busy->rlat[i]) : 0;
 
-		for (j = 0; !rlat && j < SUTRO_FEW_READS; j++)
+		for (j = 0; !busy && j < SUTRO_FEW_READS; j++)
 			nr += READ_ONCE(sblkg->few[j]) == i + 1;
 		seq_put_decimal_ull(sf, i ? "," : "", nr);
 	}

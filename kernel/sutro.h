@@ -39,6 +39,8 @@
 #include "sutro-setting.h"
 #include "sutro-probe.h"
 
+struct sutro_member;
+
 /**
  * struct sutro_requests - all requests of one group that wait
  * @prompt:	to be sent before those in rings; first those that the driver gave back
@@ -107,6 +109,16 @@ static inline u32 sutro_ticks(u64 ns)
 #define SUTRO_FEW_READS 2
 
 /**
+ * struct sutro_busy - the part of a group that only those have which send more than some requests
+ * @rlat:	completed reads by latency; written as &sutro_blkg.stat
+ * @member:	it as a member of a lease; NULL if it never was one (sutro-member.c)
+ */
+struct sutro_busy {
+	u32 rlat[SUTRO_LATENCY_BUCKETS];
+	struct sutro_member *member;
+};
+
+/**
  * struct sutro_blkg - one cgroup on one leaf, as the block layer sees it
  * @pd:		must be first
  * @group:	as the algorithm sees it
@@ -118,7 +130,7 @@ static inline u32 sutro_ticks(u64 ns)
  * @device_setting: settings for this leaf, 0 where there is none
  * @entered:	it is in the tree of sutro-active.c
  * @rotational:	the leaf is
- * @few:	latency buckets of the first reads, plus one; 0 = none yet
+ * @few:	latency buckets of the first reads, plus one; 0 = none yet; not used with @busy
  * @nr_requests: request slots in use by the group itself
  * @nr_below:	request slots in use by all groups below it; not counted for the root
  * @slot_wait:	submitters of the group and of those below it, while these together may
@@ -132,7 +144,7 @@ static inline u32 sutro_ticks(u64 ns)
  *		that is the low bits of backlog_ns as it was read last
  * @active:	place in that tree, and its key there
  * @slots_refused: how often submitters met the limit of its request slots
- * @rlat:	completed reads by latency; NULL while @few is enough; written as @stat
+ * @busy:	NULL while it had no more reads than @few has, and was no member of a lease
  */
 struct sutro_blkg {
 	struct blkg_policy_data pd;
@@ -164,7 +176,7 @@ struct sutro_blkg {
 		u32 used_ticks;
 		u32 backlog_seen_ns;
 	} stat;
-	u32 *rlat;
+	struct sutro_busy *busy;
 	struct {
 		struct rb_node node;
 		u64 ticket;
@@ -188,8 +200,10 @@ struct sutro_stage {
 /**
  * struct sutro_queue - per leaf
  * @q:		its request queue
- * @direct_for:	in direct mode, the blkg whose requests go past the elevator; else NULL
- *		(sutro-direct.c)
+ * @direct_lease: in direct mode, the number of the lease whose members' requests go past the
+ *		elevator; else 0 (sutro-direct.c)
+ * @direct_only: the blkg of the only member, which need not be counted; NULL if there are several.
+ *		It is compared only
  * @stages:	requests just inserted, by CPU
  * @lock:	protects @core, @probe and all groups' requests
  * @core:	the algorithm
@@ -207,7 +221,7 @@ struct sutro_stage {
  * @passer:	the group of these
  * @passed:	their number
  * @now_ns:	the time of the last dispatch
- * @direct:	@direct_for was set, and its end was not noted yet
+ * @direct:	@direct_lease was set, and its end was not noted yet
  * @direct_allowed: direct mode may be used
  * @waiting:	a completion shall run the queue
  * @kick:	a note must be taken although nothing is queued
@@ -221,14 +235,19 @@ struct sutro_stage {
  *		(sutro-flush.c); holds its blkg
  * @synced_ns:	when it did
  * @lease:	when direct mode begins and ends; state and streak change with @lock held
- * @direct_owner: the group of @lease, NULL if it is OFF; holds its blkg
+ * @members:	groups that are, or were, members of the lease
+ * @direct_full: a request had to wait in direct mode
+ * @direct_tick_ns: when the last tick was
  * @direct_ticks: time for which the disk was busy, in jiffies, at the last tick
+ * @direct_busy_ns: for how long it was, in the last tick
+ * @direct_cost_ns: device time of the requests that completed in the last tick
  * @direct_work: accounts for requests in direct mode
  * @exiting:	no more notes are taken
  */
 struct sutro_queue {
 	struct request_queue *q;
-	struct blkcg_gq *direct_for;
+	u32 direct_lease;
+	struct blkcg_gq *direct_only;
 	struct sutro_stage *stages;
 
 	/* protects @core and the groups' requests */
@@ -261,8 +280,12 @@ struct sutro_queue {
 	struct sutro_blkg *syncer;
 	u64 synced_ns;
 	struct sutro_lease lease;
-	struct sutro_blkg *direct_owner;
+	struct list_head members;
+	bool direct_full;
+	u64 direct_tick_ns;
 	unsigned long direct_ticks;
+	u64 direct_busy_ns;
+	u64 direct_cost_ns;
 	struct delayed_work direct_work;
 	bool exiting;
 };
@@ -310,12 +333,15 @@ struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns);
 
 /* sutro-direct.c */
 void sutro_direct_end(struct sutro_queue *sq);
+bool sutro_direct_bio(struct sutro_queue *sq, u32 lease, struct bio *bio);
 bool sutro_direct_takes(struct sutro_queue *sq, blk_opf_t opf,
 			struct blk_mq_hw_ctx *hctx);
 void sutro_direct_insert(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 			 bool at_head);
-void sutro_direct_passed(struct sutro_queue *sq, u64 now_ns);
+void sutro_direct_sent(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+		       u64 now_ns);
 void sutro_direct_look(struct sutro_queue *sq, u64 now_ns);
+void sutro_direct_waits(struct sutro_queue *sq, struct sutro_blkg *sblkg);
 void sutro_direct_ordered(struct sutro_queue *sq, struct request *rq,
 			  u64 now_ns);
 void sutro_direct_tick(struct work_struct *work);
@@ -338,6 +364,7 @@ void sutro_note_flush(struct sutro_queue *sq, struct sutro_blkg *sblkg);
 void sutro_note_flushed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			u64 start_ns, u64 now_ns);
 void sutro_note_unflushed(struct sutro_queue *sq, struct sutro_blkg *sblkg);
+struct sutro_busy *sutro_busy(struct sutro_blkg *sblkg);
 void sutro_fold(struct sutro_queue *sq);
 
 /* sutro-flush.c */

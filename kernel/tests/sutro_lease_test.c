@@ -18,7 +18,8 @@ struct leaf {
 
 static void leaf_init(struct leaf *l, struct kunit *test)
 {
-	*l = (struct leaf){ .test = test, .now_ns = 5000 * MS };
+	*l = (struct leaf){ .test = test, .now_ns = 10000 * MS };
+	sutro_lease_init(&l->lease);
 	/* The next request wraps the sum. */
 	l->disk.ios[0] = ULONG_MAX;
 	l->disk.sectors[0] = ULONG_MAX;
@@ -40,7 +41,8 @@ static void completes(struct leaf *l, unsigned long ios, bool seen)
 	ordered->took_ns[0] += ios * MS;
 }
 
-static enum sutro_lease_state tick(struct leaf *l, bool calm)
+static enum sutro_lease_state tick_with(struct leaf *l,
+					enum sutro_lease_news news)
 {
 	struct sutro_tally new;
 	long completed;
@@ -51,7 +53,12 @@ static enum sutro_lease_state tick(struct leaf *l, bool calm)
 	l->sum.sectors[0] += new.sectors[0];
 	l->sum.took_ns[0] += new.took_ns[0];
 	KUNIT_EXPECT_EQ(l->test, new.ios[1], 0);
-	return sutro_lease_tick(&l->lease, completed, CPUS, calm, l->now_ns);
+	return sutro_lease_tick(&l->lease, completed, CPUS, news, l->now_ns);
+}
+
+static enum sutro_lease_state tick(struct leaf *l, bool calm)
+{
+	return tick_with(l, calm ? SUTRO_LEASE_CALM : SUTRO_LEASE_OVER);
 }
 
 /* 256 requests pass, one each so often: does a lease begin? */
@@ -107,9 +114,133 @@ static void sutro_test_lease_begin(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, passes(&l, 0));
 	l.now_ns++;
 	/* A request that waits begins a new streak. */
+	sutro_lease_restart(&l.lease);
 	KUNIT_EXPECT_FALSE(test, sutro_lease_passed(&l.lease, l.now_ns));
-	l.lease.streak = 0;
+	sutro_lease_restart(&l.lease);
 	KUNIT_EXPECT_TRUE(test, passes(&l, 0));
+}
+
+/* Groups are members of one lease, and of that which follows the same streak only. */
+static void sutro_test_lease_number(struct kunit *test)
+{
+	struct leaf l;
+	u32 number;
+	int i;
+
+	leaf_init(&l, test);
+	number = l.lease.number;
+	for (i = 0; i < 128; i++) {
+		KUNIT_EXPECT_FALSE(test, sutro_lease_admits(&l.lease));
+		sutro_lease_passed(&l.lease, l.now_ns);
+	}
+	KUNIT_EXPECT_TRUE(test, sutro_lease_admits(&l.lease));
+	/* Without members, there is nothing to be void. */
+	sutro_lease_restart(&l.lease);
+	KUNIT_EXPECT_EQ(test, l.lease.number, number);
+	KUNIT_EXPECT_FALSE(test, sutro_lease_admits(&l.lease));
+
+	sutro_lease_passed(&l.lease, l.now_ns);
+	l.lease.members = 1;
+	l.lease.number = U32_MAX;
+	sutro_lease_restart(&l.lease);
+	KUNIT_EXPECT_EQ(test, l.lease.number, 1);
+	KUNIT_EXPECT_EQ(test, l.lease.members, 0);
+
+	/* They stay members when a lease is over. */
+	begin(&l);
+	l.lease.members = 2;
+	KUNIT_EXPECT_EQ(test, tick(&l, false), SUTRO_LEASE_DRAINS);
+	KUNIT_EXPECT_EQ(test, tick(&l, false), SUTRO_LEASE_OFF);
+	KUNIT_EXPECT_EQ(test, l.lease.number, 1);
+	KUNIT_EXPECT_EQ(test, l.lease.members, 2);
+
+	/* If a request waits during a lease, they are until it is over. */
+	l.now_ns += 20 * MS;
+	begin(&l);
+	sutro_lease_restart(&l.lease);
+	KUNIT_EXPECT_EQ(test, tick(&l, false), SUTRO_LEASE_DRAINS);
+	KUNIT_EXPECT_EQ(test, l.lease.number, 1);
+	KUNIT_EXPECT_EQ(test, tick(&l, false), SUTRO_LEASE_OFF);
+	KUNIT_EXPECT_EQ(test, l.lease.number, 2);
+	KUNIT_EXPECT_EQ(test, l.lease.members, 0);
+}
+
+/* A lease of some members on a device that is full: how long until the next one may begin? */
+static u64 full_pause_ns(struct leaf *l, u32 members, int ticks)
+{
+	enum sutro_lease_news news = SUTRO_LEASE_CALM;
+
+	l->now_ns += 256 * 20 * MS;
+	begin(l);
+	l->lease.members = members;
+	while (ticks--) {
+		if (!ticks)
+			news = SUTRO_LEASE_FULL;
+		completes(l, 100, false);
+		tick_with(l, news);
+	}
+	KUNIT_EXPECT_EQ(l->test, tick(l, false), SUTRO_LEASE_OFF);
+	return l->lease.pause_ns;
+}
+
+/* The example of sutro-lease.c: leases that find the device full become rare. */
+static void sutro_test_lease_pause(struct kunit *test)
+{
+	struct leaf l;
+	int i;
+
+	leaf_init(&l, test);
+	for (i = 1; i <= 10; i++)
+		KUNIT_EXPECT_EQ(test, full_pause_ns(&l, 2, 1),
+				20 * MS << min(i, 8));
+	/* Alone, a group takes nothing from another one. */
+	KUNIT_EXPECT_EQ(test, full_pause_ns(&l, 1, 1), 5120 * MS);
+	/* It has gone on for a second, and the device was full then. */
+	KUNIT_EXPECT_EQ(test, full_pause_ns(&l, 2, 100), 5120 * MS);
+
+	l.now_ns += 256 * 20 * MS;
+	begin(&l);
+	l.lease.members = 2;
+	do
+		completes(&l, 100, false);
+	while (tick(&l, true) == SUTRO_LEASE_ON);
+	KUNIT_EXPECT_EQ(test, l.lease.pause_ns, 20 * MS);
+}
+
+/* The parts of members are in proportion, and add up. */
+static void sutro_test_lease_part(struct kunit *test)
+{
+	u64 left = 100, all = 30, state = 5;
+	int i, j;
+
+	KUNIT_EXPECT_EQ(test, sutro_lease_part(&left, 10, &all), 33);
+	KUNIT_EXPECT_EQ(test, sutro_lease_part(&left, 10, &all), 33);
+	KUNIT_EXPECT_EQ(test, sutro_lease_part(&left, 10, &all), 34);
+	/* Nothing was sent that was counted: the first one has it. */
+	left = 7;
+	all = 0;
+	KUNIT_EXPECT_EQ(test, sutro_lease_part(&left, 0, &all), 7);
+	KUNIT_EXPECT_EQ(test, sutro_lease_part(&left, 0, &all), 0);
+
+	for (i = 0; i < 100; i++) {
+		u64 mine[8], sum, total, sent = 0, parts = 0;
+
+		for (j = 0; j < 8; j++)
+			sent += mine[j] = random_below(&state, 1 << 24);
+		total = random_below(&state, 1 << 24);
+		left = total;
+		all = sent;
+		sum = 0;
+		for (j = 0; j < 8; j++) {
+			u64 part = sutro_lease_part(&left, mine[j], &all);
+
+			sum += part;
+			parts += abs((s64)(part * sent - total * mine[j])) >
+				 8 * sent;
+		}
+		KUNIT_EXPECT_EQ(test, sum, total);
+		KUNIT_EXPECT_EQ(test, parts, 0);
+	}
 }
 
 /* It ends after a second, although nothing else happens, and when nothing does. */
@@ -214,6 +345,9 @@ static void sutro_test_lease_once(struct kunit *test)
 static struct kunit_case sutro_lease_test_cases[] = {
 	KUNIT_CASE(sutro_test_lease_example),
 	KUNIT_CASE(sutro_test_lease_begin),
+	KUNIT_CASE(sutro_test_lease_number),
+	KUNIT_CASE(sutro_test_lease_pause),
+	KUNIT_CASE(sutro_test_lease_part),
 	KUNIT_CASE(sutro_test_lease_end),
 	KUNIT_CASE(sutro_test_lease_drains),
 	KUNIT_CASE(sutro_test_lease_uncounted),

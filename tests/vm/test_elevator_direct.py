@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Direct mode: requests of a group that is alone go past the elevator, and are accounted for."""
+"""Direct mode: while a disk takes all requests, they go past the elevator, and are counted."""
 
 import time
 from collections.abc import Iterator
@@ -19,6 +19,11 @@ STAT = "io.sutro.stat"
 INSTANT = {
     "irqmode": 0, "queue_mode": 2, "submit_queues": 1, "hw_queue_depth": 128, "size": 1000,
 }  # fmt: skip
+# Works on all requests at once, and the CPU waits for it.
+LATE = {
+    "irqmode": 2, "completion_nsec": 1000000, "queue_mode": 2, "submit_queues": 1,
+    "hw_queue_depth": 128, "size": 1000,
+}  # fmt: skip
 # The last tick, and those of the lease that ends then.
 LATE_S = 5.0
 # A fio needs some seconds until it reads, while another one has the emulated CPU.
@@ -26,6 +31,16 @@ START_S = 60.0
 # How often a state is looked at that has to stay. A fio may get no CPU for longer than one pause.
 LOOKS = 10
 LOOK_S = 0.05
+# The largest error of a group's part of the requests in direct mode.
+SPLIT = 0.02
+
+
+@pytest.fixture
+def disk_with_room() -> Iterator[NullBlk]:
+    """A null_blk that answers late, but works on more requests than a few processes have."""
+    with NullBlk("direct1", LATE) as disk:
+        scheduler.select(disk.name, "sutro")
+        yield disk
 
 
 @pytest.fixture
@@ -54,9 +69,24 @@ def are_ordered(disk: NullBlk, groups: list[Group]) -> bool:
     return all(reads_of(group, disk) > reads for group, reads in zip(groups, before, strict=True))
 
 
+def are_direct(disk: NullBlk, groups: list[Group]) -> bool:
+    """All groups complete requests, and these go past the elevator."""
+    before = [reads_of(group, disk) for group in groups]
+    for _ in range(LOOKS):
+        if not is_direct(disk):
+            return False
+        time.sleep(LOOK_S)
+    return all(reads_of(group, disk) > reads for group, reads in zip(groups, before, strict=True))
+
+
 def load(disk: NullBlk, **keys: object) -> str:
     """Enough requests for direct mode."""
     return fio(disk.node, "randread", "4k", 32, iodepth_batch=16, **keys)
+
+
+def few(disk: NullBlk, **keys: object) -> str:
+    """Enough for it on a disk that answers late, and not so many that others would wait."""
+    return fio(disk.node, "randread", "4k", 16, **keys)
 
 
 def counts_all(group: Group, disk: NullBlk, reads: int) -> bool:
@@ -79,15 +109,38 @@ def test_requests_are_accounted(group: Group, instant_disk: NullBlk) -> None:
 
 
 @pytest.mark.first
-def test_another_group_ends_it(tree: Subtree, instant_disk: NullBlk) -> None:
-    """While two groups send requests, both are ordered."""
+def test_equal_groups_share_it(tree: Subtree, instant_disk: NullBlk) -> None:
+    """All reads of both are in io.sutro.stat, and each group has its own."""
+    keys = {"runtime": 4, "output-format": "json"}
+    groups = [tree.child(name) for name in "ab"]
+    jobs = [group.run(load(instant_disk, **keys)) for group in groups]
+    wait_for(partial(are_direct, instant_disk, groups), "direct mode for both", START_S)
+    reads = [int(fio_report(ended(job))["read"]["total_ios"]) for job in jobs]
+
+    def counted() -> list[int]:
+        return [reads_of(group, instant_disk) for group in groups]
+
+    wait_for(lambda: sum(counted()) == sum(reads), f"{sum(reads)} reads in {STAT}", LATE_S)
+    # A part is off by requests at the device when direct mode begins and ends.
+    assert all(abs(of / mine - 1) < SPLIT for of, mine in zip(counted(), reads, strict=True))
+
+
+@pytest.mark.first
+def test_favoured_group_ends_it(tree: Subtree, disk_with_room: NullBlk) -> None:
+    """While groups of unlike weights have requests at the disk, both are ordered."""
+    disk = disk_with_room
     alone, other = tree.child("a"), tree.child("b")
-    alone.run(load(instant_disk))
-    wait_for(partial(is_direct, instant_disk), "direct mode")
-    other.run(load(instant_disk, seed=2))
-    wait_for(partial(are_ordered, instant_disk, [alone, other]), "ordered reads of both", START_S)
+    alone.run(few(disk))
+    wait_for(partial(is_direct, disk), "direct mode")
+    other.write("io.sutro.weight", 300)
+    other.run(few(disk, seed=2))
+    wait_for(partial(are_ordered, disk, [alone, other]), "ordered reads of both", START_S)
+    other.write("io.sutro.weight", 100)
+    wait_for(partial(are_direct, disk, [alone, other]), "direct mode for both", START_S)
+    other.write("io.sutro.weight", 300)
+    wait_for(partial(are_ordered, disk, [alone, other]), "ordered reads again", START_S)
     other.kill()
-    wait_for(partial(is_direct, instant_disk), "direct mode again")
+    wait_for(partial(is_direct, disk), "direct mode again")
 
 
 @pytest.mark.first

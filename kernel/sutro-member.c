@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: groups whose requests go past the elevator, and their parts of it.
+ *
+ * The elevator has no hook where such a request completes, and the disk counts the requests of
+ * all groups together (sutro-lease.c).  So each tick divides the completed requests among the
+ * members of the lease, by those that they have sent since the last tick:
+ *
+ *  - requests, by the bios that began one: each is counted by its CPU, with the member;
+ *  - bytes, by those of the cgroup's iostat, which the block layer counts by CPU, too, and of
+ *    which some may have joined a request in a plug.  The root cgroup has no such
+ *    count, so its bios count with the member.
+ *
+ *	a sends 300 reads of 4 KiB in 10 ms, and b 100 of 64 KiB.  The disk has completed
+ *	390 reads of 7,400 KiB: a has 292 of them with 1,168 KiB, b 98 with 6,232 KiB.
+ *
+ * Sums over all members are exact.  The part of one of them differs from the truth by requests at
+ * the device at the first and the last tick, and by bios that were ordered after all.  The only
+ * member has everything, and is not counted.
+ *
+ * A group stays in the list when the lease is over, and most likely is a member of the next one.
+ * Its counters are freed with the group.
+ */
+#include <linux/percpu.h>
+#include <linux/slab.h>
+
+#include "sutro-member.h"
+
+static struct sutro_member *sutro_member_new(struct sutro_blkg *sblkg)
+{
+	const gfp_t gfp = GFP_NOWAIT | __GFP_NOWARN;
+	struct sutro_member *member = kzalloc(sizeof(*member), gfp);
+
+	if (!member)
+		return NULL;
+	member->sent = alloc_percpu_gfp(struct sutro_sent, gfp);
+	if (!member->sent) {
+		kfree(member);
+		return NULL;
+	}
+	INIT_LIST_HEAD(&member->node);
+	member->sblkg = sblkg;
+	member->is_root = !sblkg->group.parent;
+	return member;
+}
+
+/* The group as a member, which it may never have been; NULL if there is no memory. */
+static struct sutro_member *sutro_member_get(struct sutro_blkg *sblkg)
+{
+	struct sutro_busy *busy = sutro_busy(sblkg);
+
+	if (!busy)
+		return NULL;
+	if (!busy->member)
+		/* Pairs with READ_ONCE() in sutro_member_of(). */
+		smp_store_release(&busy->member, sutro_member_new(sblkg));
+	return busy->member;
+}
+
+/**
+ * sutro_member_join - a group becomes a member of the next lease
+ * @sq:		the leaf
+ * @sblkg:	the group
+ *
+ * Return: false if its cgroup has been removed, or there was no memory.
+ *
+ * Context: sutro_queue.lock is held.
+ */
+bool sutro_member_join(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+{
+	struct sutro_member *member = NULL;
+
+	lockdep_assert_held(&sq->lock);
+
+	if (sutro_member_of(sblkg, sq->lease.number))
+		return true;
+	spin_lock_irq(&sq->done_lock);
+	if (!sblkg->note.gone && !sq->exiting)
+		member = sutro_member_get(sblkg);
+	if (member) {
+		if (list_empty(&member->node))
+			list_add_tail(&member->node, &sq->members);
+		WRITE_ONCE(member->lease, sq->lease.number);
+		sq->lease.members++;
+	}
+	spin_unlock_irq(&sq->done_lock);
+	return member;
+}
+
+/* Read how much a member has sent, ever. */
+static void sutro_member_read(const struct sutro_member *member,
+			      struct sutro_sent *ret_sent)
+{
+	struct blkcg_gq *blkg = sutro_to_blkg(member->sblkg);
+	int cpu, op;
+
+	*ret_sent = (struct sutro_sent){};
+	for_each_possible_cpu(cpu) {
+		const struct sutro_sent *sent = per_cpu_ptr(member->sent, cpu);
+		struct blkg_iostat_set *set =
+			per_cpu_ptr(blkg->iostat_cpu, cpu);
+		u64 bytes[2];
+		unsigned int seq;
+
+		do {
+			seq = u64_stats_fetch_begin(&set->sync);
+			bytes[0] = set->cur.bytes[BLKG_IOSTAT_READ];
+			bytes[1] = set->cur.bytes[BLKG_IOSTAT_WRITE];
+		} while (u64_stats_fetch_retry(&set->sync, seq));
+		for (op = 0; op < 2; op++) {
+			ret_sent->ios[op] += READ_ONCE(sent->ios[op]);
+			ret_sent->bytes[op] +=
+				bytes[op] + READ_ONCE(sent->bytes[op]);
+		}
+	}
+}
+
+/* The next member of the lease behind @member, or the first one; NULL if there is none. */
+static struct sutro_member *sutro_member_next(struct sutro_queue *sq,
+					      struct sutro_member *member)
+{
+	member = list_prepare_entry(member, &sq->members, node);
+	list_for_each_entry_continue(member, &sq->members,
+				     node) if (member->lease ==
+					       sq->lease.number) return member;
+	return NULL;
+}
+
+/* Update how much a member has sent since the last tick. */
+static void sutro_member_look(struct sutro_member *member)
+{
+	struct sutro_sent now;
+	int op;
+
+	sutro_member_read(member, &now);
+	for (op = 0; op < 2; op++) {
+		member->more.ios[op] = now.ios[op] - member->seen.ios[op];
+		member->more.bytes[op] = now.bytes[op] - member->seen.bytes[op];
+	}
+	member->seen = now;
+}
+
+/* Sum up how much the members have sent in the last tick in which any of them has. */
+static void sutro_members_look(struct sutro_queue *sq,
+			       struct sutro_sent *ret_all)
+{
+	struct sutro_member *member = NULL;
+	struct sutro_sent more = {};
+	int op;
+
+	*ret_all = (struct sutro_sent){};
+	while ((member = sutro_member_next(sq, member))) {
+		sutro_member_look(member);
+		for (op = 0; op < 2; op++)
+			more.ios[op] += member->more.ios[op];
+	}
+	while ((member = sutro_member_next(sq, member))) {
+		for (op = 0; op < 2; op++) {
+			if (more.ios[op]) {
+				member->recent.ios[op] = member->more.ios[op];
+				member->recent.bytes[op] =
+					member->more.bytes[op];
+			}
+			ret_all->ios[op] += member->recent.ios[op];
+			ret_all->bytes[op] += member->recent.bytes[op];
+		}
+	}
+}
+
+/**
+ * sutro_members_begin - a lease begins
+ * @sq:		the leaf
+ *
+ * Context: sutro_queue.done_lock is held.
+ *
+ * Return: the blkg of the only member, NULL if there are several.
+ */
+struct blkcg_gq *sutro_members_begin(struct sutro_queue *sq)
+{
+	struct sutro_member *member = NULL, *last = NULL;
+	u32 members = 0;
+
+	lockdep_assert_held(&sq->done_lock);
+
+	while ((member = sutro_member_next(sq, member))) {
+		sutro_member_read(member, &member->seen);
+		member->recent = (struct sutro_sent){};
+		last = member;
+		members++;
+	}
+	return members == 1 ? sutro_to_blkg(last->sblkg) : NULL;
+}
+
+/**
+ * sutro_members_account - divide completed requests among the members
+ * @sq:		the leaf, with a lease
+ * @new:	requests that went past the elevator, and completed since the last tick
+ * @account:	is called for each member with its part
+ *
+ * Context: sutro_queue.done_lock is held.
+ */
+void sutro_members_account(struct sutro_queue *sq,
+			   const struct sutro_tally *new,
+			   void (*account)(struct sutro_queue *sq,
+					   struct sutro_blkg *sblkg,
+					   const struct sutro_tally *part))
+{
+	struct sutro_member *member = NULL;
+	u64 ios[2], sectors[2];
+	struct sutro_sent all;
+	int op;
+
+	lockdep_assert_held(&sq->done_lock);
+
+	sutro_members_look(sq, &all);
+	for (op = 0; op < 2; op++) {
+		ios[op] = new->ios[op];
+		sectors[op] = new->sectors[op];
+	}
+	while ((member = sutro_member_next(sq, member))) {
+		const struct sutro_sent *mine = &member->recent;
+		struct sutro_tally part = {};
+
+		for (op = 0; op < 2; op++) {
+			u64 part_ios = sutro_lease_part(&ios[op], mine->ios[op],
+							&all.ios[op]);
+			u64 bytes = mine->bytes[op], *left = &sectors[op];
+
+			part.ios[op] = part_ios;
+			part.sectors[op] =
+				sutro_lease_part(left, bytes, &all.bytes[op]);
+			if (new->ios[op])
+				part.took_ns[op] =
+					part_ios * div64_u64(new->took_ns[op],
+							     new->ios[op]);
+		}
+		account(sq, member->sblkg, &part);
+	}
+}
+
+/**
+ * sutro_member_leave - the cgroup or the leaf of a group is removed
+ * @sblkg:	the group
+ *
+ * Context: sutro_queue.done_lock is held.
+ */
+void sutro_member_leave(struct sutro_blkg *sblkg)
+{
+	struct sutro_member *member = sblkg->busy ? sblkg->busy->member : NULL;
+
+	if (!member)
+		return;
+	WRITE_ONCE(member->lease, 0);
+	list_del_init(&member->node);
+}
+
+/**
+ * sutro_member_free - free a member
+ * @member:	the member, in no list, or NULL
+ */
+void sutro_member_free(struct sutro_member *member)
+{
+	if (!member)
+		return;
+	free_percpu(member->sent);
+	kfree(member);
+}
