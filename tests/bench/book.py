@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The common form of the files of all benches: scenarios with goals, and parts of them."""
 
+import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,18 +46,20 @@ class Book:
         unique([one.name for one in self.runs()])
 
     def only(self, names: Sequence[str], schedulers: Sequence[str] = ()) -> Self:
-        """A part of it; nothing chosen is everything."""
+        """A part of it, by names or patterns of a shell; nothing chosen is everything."""
         there = [one.name for one in self.runs()]
-        for what, chosen, known in (
-            ("scenario", names, there),
-            ("scheduler", schedulers, self.SCHEDULERS),
-        ):
-            for name in chosen:
-                if name not in known:
-                    raise ScenarioError(f"no {what} {name}; there are {', '.join(known)}")
+        matching: set[str] = set()
+        for name in names:
+            found = fnmatch.filter(there, name)
+            if not found:
+                raise ScenarioError(f"no scenario {name}; there are {', '.join(there)}")
+            matching.update(found)
+        for name in schedulers:
+            if name not in self.SCHEDULERS:
+                raise ScenarioError(f"no scheduler {name}; there are {', '.join(self.SCHEDULERS)}")
         parts = {}
         for key in self.RUN:
-            kept = [one for one in getattr(self, key) if not names or one.name in names]
+            kept = [one for one in getattr(self, key) if not names or one.name in matching]
             moved = [one.under(schedulers) for one in kept] if schedulers else kept
             parts[key] = tuple(one for one in moved if one)
         return replace(self, **parts)

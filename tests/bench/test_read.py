@@ -294,7 +294,8 @@ def test_a_table_or_its_name(tmp_path: Path) -> None:
 def test_a_part_of_a_file(tmp_path: Path, kind: str) -> None:
     book = read(tmp_path, kind, GOOD[kind])
     assert book.only([]) == book
-    assert [one.name for one in book.only(["one"]).runs()] == ["one"]
+    for names in (["one"], ["on?"], ["o*", "one"]):
+        assert [one.name for one in book.only(names).runs()] == ["one"]
     with pytest.raises(ScenarioError, match="no scenario third; there are one"):
         book.only(["third"])
     with pytest.raises(ScenarioError, match="no scheduler cfq; there are "):

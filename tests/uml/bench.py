@@ -13,6 +13,8 @@ Metrics that compare runs of one scenario, besides goals `against` another sched
     p99_vs_alone         P99 of a group over its P99 when only the group's jobs run
     finish_vs_alone      finish_s over its value when only the group's jobs run
     alone_or_entitled    the larger of: bytes/s over those of the group alone; share / entitlement
+    throughput_vs_protecting  throughput_mbps over that of the best scheduler with which
+                         alone_or_entitled of the group is at least PROTECTING
     kept                 device time a second, before the last event, over the lesser of the group's
                          entitlement and its device time alone
     kept_vs_best         kept over the larger one of bfq and iocost; each counts as 1 at most,
@@ -47,6 +49,8 @@ SHARING = ("bfq", "iocost", "sutro")
 SHOWN_GROUPS = 6
 PERCENTILES = (50, 99, 99.9)
 SETTLE_S = 2.0
+# A scheduler protects a group that has at least this part of min(alone, entitled).
+PROTECTING = 0.9
 # A run: scheduler, and the one group whose jobs run, NEIGHBOUR, or None for all groups.
 Key = tuple[str, str | None]
 
@@ -104,6 +108,13 @@ class Comparison:
         speed = run.bytes(of[0]) / run.elapsed_s / (alone.bytes(of[0]) / alone.elapsed_s)
         entitled = self.scenario.entitled(run.samples[-1].at_s)[of[0]]
         return max(speed, run.shares()[of[0]] / entitled)
+
+    def throughput_vs_protecting(self, run: Run, of: tuple[str, ...]) -> float:
+        protecting = (one for one in self.runs.values() if self._protects(one, of))
+        return run.throughput_mbps() / max(one.throughput_mbps() for one in [*protecting, run])
+
+    def _protects(self, run: Run, of: tuple[str, ...]) -> bool:
+        return self.alone_or_entitled(run, of) >= PROTECTING
 
     def kept(self, run: Run, of: tuple[str, ...]) -> float:
         alone = self.alone[run.scheduler, of[0]].time_per_s(of[0])

@@ -23,6 +23,8 @@ ENTITLED = 0.95
 P99 = 2.0
 # A victim receives at most this many times its share of its rate alone (kernel/sutro-window.c).
 PRICE = 4
+# Of the throughput with the best scheduler that protects the victim.
+THROUGHPUT = 0.9
 # With at least this weight, latency is judged, too: ten times that of the aggressor.
 SENSITIVE_WEIGHT = 1000
 # An aggressor with `cgroups` = N is N groups with this job each.
@@ -82,6 +84,7 @@ class Pairs:
         goals = [Goal("alone_or_entitled", of=("victim",), min=ENTITLED * priced)]
         if victim[0] in self.sensitive and rank[1].is_sensitive():
             goals.append(Goal("p99_vs_alone", of=("victim",), max=P99))
+        goals.append(Goal("throughput_vs_protecting", of=("victim",), min=THROUGHPUT))
         return Scenario(
             name="-".join((self.name, *names)),
             disk=self.disk,

@@ -23,10 +23,10 @@ METRICS = (
 )  # fmt: skip
 ALONE = (
     "p99_vs_alone", "finish_vs_alone", "alone_or_entitled", "entitled_speed", "kept",
-    "kept_vs_best",
+    "kept_vs_best", "throughput_vs_protecting",
 )  # fmt: skip
 NEIGHBOUR = "p99_vs_neighbour"
-BEST = ("throughput_vs_best", "error_vs_best", "kept_vs_best")
+BEST = ("throughput_vs_best", "error_vs_best", "kept_vs_best", "throughput_vs_protecting")
 DEMAND = "fair_share_error"
 COMPARED = (*dict.fromkeys((*ALONE, *BEST)), NEIGHBOUR, DEMAND, "fair_mbps")
 

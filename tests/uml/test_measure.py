@@ -142,6 +142,23 @@ def test_speed_against_what_a_group_gets_alone() -> None:
     assert made.entitled_speed(shared, ("a",)) == pytest.approx(0.45)
 
 
+def test_throughput_is_compared_with_those_that_protect() -> None:
+    def of(name: str, a: float, b: float) -> Run:
+        return run([sample(0, a=0, b=0), sample(10, a=a, b=b)], name)
+
+    runs = {"none": of("none", 1000, 9000), "bfq": of("bfq", 6000, 3000),
+            "iocost": of("iocost", 6500, 2000), "sutro": of("sutro", 6600, 1500)}  # fmt: skip
+    alone = {(name, "a"): run([sample(0, a=0), sample(10, a=10000)]) for name in runs}
+    made = Comparison(scenario(), {**by_key(runs), **alone})
+    # a is entitled to two thirds of the 10 s. none does not protect it, so it does not count.
+    assert made.throughput_vs_protecting(runs["sutro"], ("a",)) == pytest.approx(8.1 / 9)
+    assert made.throughput_vs_protecting(runs["bfq"], ("a",)) == 1
+    only = Comparison(
+        scenario(), {("sutro", None): runs["sutro"], ("sutro", "a"): alone["bfq", "a"]}
+    )
+    assert only.throughput_vs_protecting(runs["sutro"], ("a",)) == 1
+
+
 def test_the_runs_that_goals_need() -> None:
     goals = (Goal("fair_mbps", against="none"), Goal("p99_vs_alone", of=("a",)))
     made = scenario(schedulers=("bfq", "sutro"), goal=goals)
