@@ -29,11 +29,15 @@
  * has changed, or when a group had its turn that may not be a member (sutro-direct.c).
  *
  * Members of one lease have no weights.  When they fill the device, that is seen after a tick
- * at the latest.  Then the time to the next lease is doubled, up to 5 s; after a lease of one
- * second it is 20 ms again.
+ * at the latest.  Then the pause before the next lease is four times as long, up to 5 s.  A
+ * lease of one second halves it, or ends it if it had one member.
  *
  *	Two groups alternate between 5 ms with room and 5 ms without.  Each lease ends after
- *	10 ms, and the pauses are 20, 40, 80 ... 5120 ms: weights hold for 0.998 of the time.
+ *	10 ms, and the pauses are 20, 80, 320, 1280, 5120 ms: shares hold for 0.998 of the
+ *	time.
+ *
+ *	A group sends few requests for 1.5 s, and then as many as it can.  Of two leases one
+ *	goes on to its end, and the pauses are 20, 80, 40, 160, 80 ... 5120 ms.
  *
  * 2. Accounting
  *
@@ -253,11 +257,14 @@ static void sutro_lease_end(struct sutro_lease *lease,
 	sutro_lease_set(lease, SUTRO_LEASE_DRAINS, now_ns);
 	if (news == SUTRO_LEASE_FULL)
 		lease->renewed = true;
-	if (news == SUTRO_LEASE_CALM)
+	if (news == SUTRO_LEASE_CALM && lease->members < 2)
 		lease->pause_ns = SUTRO_LEASE_PAUSE_NS;
+	else if (news == SUTRO_LEASE_CALM)
+		lease->pause_ns =
+			max(lease->pause_ns / 2, SUTRO_LEASE_PAUSE_NS);
 	else if (news == SUTRO_LEASE_FULL && lease->members > 1)
 		lease->pause_ns =
-			min(2 * lease->pause_ns, SUTRO_LEASE_PAUSE_MAX_NS);
+			min(4 * lease->pause_ns, SUTRO_LEASE_PAUSE_MAX_NS);
 }
 
 /**

@@ -183,28 +183,45 @@ static u64 full_pause_ns(struct leaf *l, u32 members, int ticks)
 	return l->lease.pause_ns;
 }
 
-/* The example of sutro-lease.c: leases that find the device full become rare. */
+/* A lease of some members that goes on to its end: the pause after it. */
+static u64 calm_pause_ns(struct leaf *l, u32 members)
+{
+	l->now_ns += 256 * 20 * MS;
+	begin(l);
+	l->lease.members = members;
+	do
+		completes(l, 100, false);
+	while (tick(l, true) == SUTRO_LEASE_ON);
+	KUNIT_EXPECT_EQ(l->test, tick(l, false), SUTRO_LEASE_OFF);
+	return l->lease.pause_ns;
+}
+
+/* The examples of sutro-lease.c: leases that find the device full become rare. */
 static void sutro_test_lease_pause(struct kunit *test)
 {
 	struct leaf l;
 	int i;
 
 	leaf_init(&l, test);
-	for (i = 1; i <= 10; i++)
+	for (i = 1; i <= 6; i++)
 		KUNIT_EXPECT_EQ(test, full_pause_ns(&l, 2, 1),
-				20 * MS << min(i, 8));
+				20 * MS << 2 * min(i, 4));
 	/* Alone, a group takes nothing from another one. */
 	KUNIT_EXPECT_EQ(test, full_pause_ns(&l, 1, 1), 5120 * MS);
 	/* It has gone on for a second, and the device was full then. */
 	KUNIT_EXPECT_EQ(test, full_pause_ns(&l, 2, 100), 5120 * MS);
 
-	l.now_ns += 256 * 20 * MS;
-	begin(&l);
-	l.lease.members = 2;
-	do
-		completes(&l, 100, false);
-	while (tick(&l, true) == SUTRO_LEASE_ON);
-	KUNIT_EXPECT_EQ(test, l.lease.pause_ns, 20 * MS);
+	for (i = 1; i <= 10; i++)
+		KUNIT_EXPECT_EQ(test, calm_pause_ns(&l, 2),
+				5120 * MS >> min(i, 8));
+	/* Bursts in every second lease. */
+	for (i = 1; i <= 8; i++) {
+		KUNIT_EXPECT_EQ(test, full_pause_ns(&l, 2, 50),
+				min(40 * MS << i, 5120 * MS));
+		KUNIT_EXPECT_EQ(test, calm_pause_ns(&l, 2),
+				min(20 * MS << i, 2560 * MS));
+	}
+	KUNIT_EXPECT_EQ(test, calm_pause_ns(&l, 1), 20 * MS);
 }
 
 /* The parts of members are in proportion, and add up. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A second kernel is installed while linux-source is held back: dpkg succeeds in any case.
+"""A second kernel is installed while linux-source is held back, and removed. dpkg succeeds always.
 
 The packages of that kernel are files in /mnt/build, as apt would download them for an upgrade:
 linux-image-VERSION_*.deb, linux-headers-VERSION_*.deb and all that they depend on and the guest has
@@ -69,8 +69,11 @@ def held_source() -> Iterator[None]:
     run("apt-mark", "unhold", name)
 
 
-def test_upgrade_with_linux_source_held_back(held_source: None) -> None:
-    """The running kernel keeps its module; the new one has it, or there is a reason why not."""
+def test_upgrade_and_way_back_with_linux_source_held_back(held_source: None) -> None:
+    """The running kernel keeps its module; the other one has it, or there is a reason why not.
+
+    The way back from an upgrade is the removal of the other kernel. Nothing of it is left then.
+    """
     new = new_kernel()
     assert new != kernel()
     assert built()
