@@ -9,6 +9,11 @@
  *
  * Calls that are kept (for samples, for polkit, for a child process) are limited in number.
  *
+ * A connection that reads no replies fills the bus with them, and then the bus takes no more. So all
+ * calls are refused while many replies wait for the bus. While many refusals wait, calls have no
+ * reply at all. This holds for all users, because the replies of all wait in one queue, and for
+ * the calls that sd-bus answers by itself. Requests to systemd have a connection of their own.
+ *
  * The user of a connection is known to the bus. Its first calls wait for the answer of the bus, and
  * the daemon does not.
  */
@@ -21,6 +26,10 @@
 #define SAVED_MAX_USEC 1000000
 
 #define KEPT_MAX 32U
+
+/* Messages that wait for the bus to take them: calls are refused, and are dropped. */
+#define QUEUED_MAX 32U
+#define QUEUED_REFUSALS_MAX 1024U
 
 /* More users are hardly active at once: a further one takes the entry used longest ago. */
 #define ACCOUNTS_MAX 64U
@@ -180,6 +189,27 @@ static int run_metered(struct bus *b, sd_bus_message *call, uid_t uid,
 	r = method(call, b, error);
 	bus_charge(b, uid, cpu_usec() - began);
 	return r;
+}
+
+static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	uint64_t queued = 0;
+
+	if (!sd_bus_message_is_method_call(m, NULL, NULL))
+		return 0;
+	if (sd_bus_get_n_queued_write(sd_bus_message_get_bus(m), &queued) < 0 ||
+	    queued < QUEUED_MAX)
+		return 0;
+	if (queued >= QUEUED_REFUSALS_MAX)
+		return 1;
+	return bus_error(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+			 "Too many replies wait for the system bus, because "
+			 "a program does not read its own; try again later.");
+}
+
+int bus_limit_replies(sd_bus *connection)
+{
+	return sd_bus_add_filter(connection, NULL, on_message, NULL);
 }
 
 /* ---- calls of connections whose user is not known yet ---- */

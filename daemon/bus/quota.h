@@ -16,6 +16,13 @@ int bus_metered(struct bus *b, sd_bus_message *call,
 		sd_bus_message_handler_t method, sd_bus_error *error);
 
 /**
+ * bus_limit_replies() - refuse calls while many replies wait for the bus to take them
+ *
+ * For all calls of a connection, those that sd-bus answers too.
+ */
+int bus_limit_replies(sd_bus *connection);
+
+/**
  * bus_keep_call() - may @call be kept until its reply can be sent?
  * @ret: the user, for bus_release_call(), which has to follow
  *

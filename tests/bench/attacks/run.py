@@ -7,7 +7,7 @@ every PERIOD_S, as systemctl does. Metrics:
     setpoint_ms   from a write of io.weight to that of the weight in force, the longest of all
     kept          weight in force in the end, over that which the administrator set
     cpu_percent   CPU time of sutrod, of one CPU; its child processes included
-    rss_mib       its memory in the end
+    rss_mib       its largest memory
     steps_per_s   calls or changes of the user
 """
 
@@ -83,8 +83,8 @@ def cpu_s(sutrod: Sutrod) -> float:
 
 def rss_mib(sutrod: Sutrod) -> float:
     assert sutrod.process
-    text = Path(f"/proc/{sutrod.process.pid}/statm").read_text()
-    return int(text.split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    text = Path(f"/proc/{sutrod.process.pid}/status").read_text()
+    return int(text.partition("VmHWM:")[2].split()[0]) / 2**10
 
 
 def passed_s(condition: Callable[[], bool]) -> float:
