@@ -235,7 +235,7 @@ struct sutro_stage {
  *		(sutro-flush.c); holds its blkg
  * @synced_ns:	when it did
  * @lease:	when direct mode begins and ends; state and streak change with @lock held
- * @members:	groups that are, or were, members of the lease
+ * @members:	groups that are members of the lease, or were when the last one began
  * @direct_full: a request had to wait in direct mode
  * @direct_tick_ns: when the last tick was
  * @direct_ticks: time for which the disk was busy, in jiffies, at the last tick
