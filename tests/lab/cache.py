@@ -20,6 +20,7 @@ import fcntl
 import hashlib
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -34,6 +35,8 @@ from .progress import LabError, step, tail
 # Two clones, each with a change tried and taken back, share a cache without rebuilding.
 KEEP = 4
 KEEP_RUNS = 20
+# Runs that find the same artefact missing try to build it at moments of their own.
+RETRY_S = 0.1
 # Less free space than this after a failed build means that the disk is the reason.
 FULL_BYTES = 64 << 20
 # apt compares the free space before it writes; other programs report the error of the kernel.
@@ -95,13 +98,14 @@ class Cache:
         fd = self._lock(lock, fcntl.LOCK_SH, other)
         while not final.exists():
             fcntl.flock(fd, fcntl.LOCK_UN)
-            self._wait(fd, fcntl.LOCK_EX, other)
-            try:
-                if not final.exists():
-                    self._build(final, what, build)
-            finally:
-                fcntl.flock(fd, fcntl.LOCK_UN)
-            # Between the locks the artefact may have been pruned: the loop looks again.
+            if self._try_exclusive(fd):
+                try:
+                    if not final.exists():
+                        self._build(final, what, build)
+                finally:
+                    fcntl.flock(fd, fcntl.LOCK_UN)
+            # Until another build is over. Not until nobody uses the artefact: another stage of
+            # this run may, until the end of the run. Between the locks it may have been pruned.
             self._wait(fd, fcntl.LOCK_SH, other)
         os.utime(self.root / "locks" / lock)
         self._prune(kind)
@@ -112,9 +116,13 @@ class Cache:
         key = key_of(recipe)
         if not (self.root / kind / key).exists():
             return None
-        self._lock(f"{kind}-{key}", fcntl.LOCK_SH, f"another run ({kind})")
+        fd = self._lock(f"{kind}-{key}", fcntl.LOCK_SH, f"another run ({kind})")
         final = self.root / kind / key
-        return final if final.exists() else None
+        if final.exists():
+            return final
+        self._held.remove(fd)
+        os.close(fd)
+        return None
 
     @contextlib.contextmanager
     def locked(self, name: str, other: str) -> Iterator[None]:
@@ -209,6 +217,16 @@ class Cache:
         self._held.append(fd)
         self._wait(fd, mode, what)
         return fd
+
+    @staticmethod
+    def _try_exclusive(fd: int) -> bool:
+        """Take the exclusive lock if no one has any; if not, pause before the next attempt."""
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(random.uniform(0, RETRY_S))
+            return False
+        return True
 
     @staticmethod
     def _wait(fd: int, mode: int, what: str) -> None:

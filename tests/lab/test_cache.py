@@ -2,8 +2,10 @@
 """The cache: one build per content, nothing half-built, nothing in use removed."""
 
 import errno
+import fcntl
 import multiprocessing
 import os
+import threading
 import time
 from collections import namedtuple
 from pathlib import Path
@@ -110,6 +112,54 @@ def test_concurrent_runs_build_once(tmp_path: Path) -> None:
         run.join()
     assert [run.exitcode for run in runs] == [0] * 4
     assert (tmp_path / "builds").read_text() == "built\n"
+
+
+def test_stages_of_one_run_build_once(tmp_path: Path) -> None:
+    one, built = Cache(tmp_path), []
+
+    def slow(folder: Path) -> None:
+        built.append(folder)
+        time.sleep(0.2)
+
+    keys = ("kind", 1, "", slow)
+    stages = [threading.Thread(target=one.artefact, args=keys, daemon=True) for _ in range(4)]
+    for stage in stages:
+        stage.start()
+    for stage in stages:
+        stage.join(timeout=60)
+    assert not any(stage.is_alive() for stage in stages)
+    assert len(built) == 1
+
+
+def test_artefact_in_use_is_not_waited_for(tmp_path: Path) -> None:
+    """Another stage has built it while this one waited, and uses it until the end of the run."""
+    one, final = Cache(tmp_path), tmp_path / "kind" / key_of(1)
+    with (tmp_path / "locks" / f"kind-{key_of(1)}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        found = threading.Thread(target=one.artefact, args=("kind", 1, "", never), daemon=True)
+        found.start()
+        time.sleep(0.5)
+        final.mkdir(parents=True)
+        found.join(timeout=60)
+        assert not found.is_alive()
+
+
+def test_artefact_that_is_missing_is_not_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is removed after the first look at it."""
+    one, final = Cache(tmp_path), tmp_path / "kind" / key_of(1)
+    final.mkdir(parents=True)
+    lock = one._lock
+
+    def remove_then_lock(*words: object) -> int:
+        final.rmdir()
+        return lock(*words)
+
+    with monkeypatch.context() as context:
+        context.setattr(one, "_lock", remove_then_lock)
+        assert one.existing("kind", 1) is None
+    assert Cache(tmp_path).artefact("kind", 1, "", make("x")) == final
 
 
 def test_old_artefacts_go_unless_they_are_in_use(tmp_path: Path) -> None:
