@@ -211,6 +211,18 @@ static noinline u64 sutro_note_cost(struct sutro_queue *sq,
 	return cost_ns;
 }
 
+static struct sutro_busy *sutro_busy_new(const struct sutro_blkg *sblkg)
+{
+	const gfp_t gfp = GFP_NOWAIT | __GFP_NOWARN;
+	struct sutro_busy *busy = kzalloc(sizeof(*busy), gfp);
+	unsigned int i;
+
+	for (i = 0; busy && i < SUTRO_FEW_READS; i++)
+		if (sblkg->few[i])
+			busy->rlat[sblkg->few[i] - 1]++;
+	return busy;
+}
+
 /**
  * sutro_busy - the part of a group that only busy ones have
  * @sblkg:	the group
@@ -221,20 +233,10 @@ static noinline u64 sutro_note_cost(struct sutro_queue *sq,
  */
 struct sutro_busy *sutro_busy(struct sutro_blkg *sblkg)
 {
-	struct sutro_busy *busy = sblkg->busy;
-	unsigned int i;
-
-	if (likely(busy))
-		return busy;
-	busy = kzalloc(sizeof(*busy), GFP_NOWAIT | __GFP_NOWARN);
-	if (!busy)
-		return NULL;
-	for (i = 0; i < SUTRO_FEW_READS; i++)
-		if (sblkg->few[i])
-			busy->rlat[sblkg->few[i] - 1]++;
-	/* Pairs with READ_ONCE() in sutro_show_rlat() and sutro_member_of(). */
-	smp_store_release(&sblkg->busy, busy);
-	return busy;
+	if (unlikely(!sblkg->busy))
+		/* Pairs with READ_ONCE() in sutro_show_rlat() and sutro_member_of(). */
+		smp_store_release(&sblkg->busy, sutro_busy_new(sblkg));
+	return sblkg->busy;
 }
 
 /*
