@@ -104,8 +104,8 @@ class Cache:
                         self._build(final, what, build)
                 finally:
                     fcntl.flock(fd, fcntl.LOCK_UN)
-            # Until another build is over. Not until nobody uses the artefact: another stage of
-            # this run may, until the end of the run. Between the locks it may have been pruned.
+            # Until another build is over, not until the artefact is unused: another stage of this
+            # run may use it until the end of the run. Between the locks it may have been pruned.
             self._wait(fd, fcntl.LOCK_SH, other)
         os.utime(self.root / "locks" / lock)
         self._prune(kind)
