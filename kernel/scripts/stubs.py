@@ -5,7 +5,7 @@
 
 `present` and `absent` are texts of source files by name, `bodies` the bodies of stubs that do
 more than return 0. The text is that of block/sutro-stubs.c, "" if no function is missing. Headers
-come with the first patch that needs them, so a stub has the declaration of the function.
+come with the first patch that needs them, so the file includes those that declare its functions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ HEAD = """\
 /*
  * Sutro I/O scheduler: functions of mechanisms that later patches of this series add.
  */
-#include "sutro-cgroup.h"
 """
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -44,6 +43,15 @@ def names_in(files: dict[str, str]) -> set[str]:
     return {name for text in texts for name in re.findall(r"\bsutro_\w+", text)}
 
 
+def declaring(files: dict[str, str], names: set[str]) -> list[str]:
+    """The headers with prototypes of these functions."""
+    headers = {name: "".join(PROTOTYPE.findall(COMMENT.sub("", text)))
+               for name, text in files.items() if name.endswith(".h")}  # fmt: skip
+    return sorted(
+        header for header, text in headers.items() if names & {*re.findall(r"\bsutro_\w+", text)}
+    )
+
+
 def default_body(kind: str) -> str:
     """The body of a function of some type without an effect."""
     if "*" in kind:
@@ -64,12 +72,14 @@ def missing(present: dict[str, str], absent: dict[str, str]) -> dict[str, tuple[
 
 def text(present: dict[str, str], absent: dict[str, str], bodies: dict[str, str]) -> str:
     """The file with the stubs, "" if there is none."""
-    parts = []
-    for name, (kind, declaration) in missing(present, absent).items():
+    functions = missing(present, absent)
+    headers = declaring(present, {*functions})
+    parts = ["".join(f'#include "{header}"\n' for header in headers)]
+    for name, (kind, declaration) in functions.items():
         lines = bodies.get(name, default_body(kind)).strip().splitlines()
         body = "".join(f"\t{line}".rstrip() + "\n" for line in lines)
         parts.append(f"{declaration}\n{{\n{body}}}\n")
-    return "\n".join([HEAD, *parts]) if parts else ""
+    return HEAD + "\n".join(parts) if functions else ""
 
 
 def check(sources: dict[str, str], bodies: dict[str, str]) -> None:

@@ -54,6 +54,13 @@ def test_stubs_of_called_functions_only() -> None:
     assert "int sutro_far(u32 a,\n\t      u32 b)\n{\n\treturn 0;\n}\n" in text
 
 
+def test_declarations_of_stubs_are_included() -> None:
+    """W=1 refuses a function without a prototype."""
+    other = "/* sutro_far() is elsewhere. */\nvoid sutro_use(void);\n"
+    text = stubs.text({"a.h": HEADER, "b.h": other, "a.c": USER}, {"b.c": OWNER}, {})
+    assert [line for line in text.splitlines() if line.startswith("#")] == ['#include "a.h"']
+
+
 def test_no_stub_without_a_missing_function() -> None:
     assert stubs.text({"a.c": USER, "b.c": OWNER}, {}, {}) == ""
 
