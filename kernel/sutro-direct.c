@@ -353,13 +353,14 @@ void sutro_direct_waits(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 /**
  * sutro_direct_ordered - a request of the elevator has completed
  * @sq:		the leaf
+ * @sblkg:	its group, NULL if it has none
  * @rq:		the request
  * @now_ns:	the time
  *
  * Context: sutro_queue.done_lock is held.
  */
-void sutro_direct_ordered(struct sutro_queue *sq, struct request *rq,
-			  u64 now_ns)
+void sutro_direct_ordered(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			  struct request *rq, u64 now_ns)
 {
 	struct sutro_tally *ordered = &sq->lease.ordered;
 	bool write = op_is_write(req_op(rq));
@@ -372,6 +373,9 @@ void sutro_direct_ordered(struct sutro_queue *sq, struct request *rq,
 	ordered->ios[write]++;
 	ordered->sectors[write] += rq->stats_sectors;
 	ordered->took_ns[write] += now_ns - rq->start_time_ns;
+	if (sblkg)
+		sutro_member_ordered(sblkg, write,
+				     (u64)rq->stats_sectors << SECTOR_SHIFT);
 }
 
 /* Device time of @ios requests of @bytes together; the disk is not rotational. */

@@ -137,12 +137,12 @@ static void sutro_completed_request(struct request *rq, u64 now_ns)
 	 * before.
 	 */
 	if (!sblkg) {
-		sutro_note_counted(sq, rq, now_ns);
+		sutro_note_counted(sq, sblkg, rq, now_ns);
 		return;
 	}
 
 	if (sutro_rq_flushes(rq)) {
-		sutro_note_counted(sq, rq, now_ns);
+		sutro_note_counted(sq, sblkg, rq, now_ns);
 		sutro_flush_end(sq, rq, now_ns);
 	} else {
 		sutro_flush_written(sq, sblkg, rq);

@@ -8,8 +8,9 @@
  *
  *  - requests, by the bios that began one: each is counted by its CPU, with the member;
  *  - bytes, by those of the cgroup's iostat, which the block layer counts by CPU, too, and of
- *    which some may have joined a request in a plug.  The root cgroup has no such
- *    count, so its bios count with the member.
+ *    which some may have joined a request in a plug, less those of requests that the elevator
+ *    ordered, as it does with writeback.  The root cgroup has no such count, so its
+ *    bios count with the member.
  *
  *	a sends 300 reads of 4 KiB in 10 ms, and b 100 of 64 KiB.  The disk has completed
  *	390 reads of 7,400 KiB: a has 292 of them with 1,168 KiB, b 98 with 6,232 KiB.
@@ -100,7 +101,7 @@ bool sutro_member_join(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 	return member;
 }
 
-/* Read how much a member has sent, ever. */
+/* Read how much a member has sent past the elevator, ever. */
 static void sutro_member_read(const struct sutro_member *member,
 			      struct sutro_sent *ret_sent)
 {
@@ -126,6 +127,8 @@ static void sutro_member_read(const struct sutro_member *member,
 				bytes[op] + READ_ONCE(sent->bytes[op]);
 		}
 	}
+	for (op = 0; op < 2; op++)
+		ret_sent->bytes[op] -= member->ordered[op];
 }
 
 /* The next member of the lease behind @member, or the first one; NULL if there is none. */
@@ -140,18 +143,33 @@ static struct sutro_member *sutro_member_next(struct sutro_queue *sq,
 	return list_entry_is_head(member, &sq->members, node) ? NULL : member;
 }
 
+/*
+ * The increase of a sum.  One of bytes decreases when a request completes that was ordered before
+ * the lease began; then it waits until the sum has its old value.
+ */
+static u64 sutro_member_increase(u64 now, u64 *seen)
+{
+	s64 delta = now - *seen;
+
+	if (delta <= 0)
+		return 0;
+	*seen = now;
+	return delta;
+}
+
 /* Update how much a member has sent since the last tick. */
 static void sutro_member_look(struct sutro_member *member)
 {
-	struct sutro_sent now;
+	struct sutro_sent *seen = &member->seen, now;
 	int op;
 
 	sutro_member_read(member, &now);
 	for (op = 0; op < 2; op++) {
-		member->more.ios[op] = now.ios[op] - member->seen.ios[op];
-		member->more.bytes[op] = now.bytes[op] - member->seen.bytes[op];
+		member->more.ios[op] =
+			sutro_member_increase(now.ios[op], &seen->ios[op]);
+		member->more.bytes[op] =
+			sutro_member_increase(now.bytes[op], &seen->bytes[op]);
 	}
-	member->seen = now;
 }
 
 /* Sum up how much the members have sent in the last tick in which any of them has. */
@@ -207,6 +225,22 @@ struct blkcg_gq *sutro_members_begin(struct sutro_queue *sq)
 		return NULL;
 	member = list_first_entry(&sq->members, struct sutro_member, node);
 	return sutro_to_blkg(member->sblkg);
+}
+
+/**
+ * sutro_member_ordered - a request of a group was ordered, and has completed
+ * @sblkg:	the group
+ * @write:	it was a write
+ * @bytes:	its size
+ *
+ * Context: sutro_queue.done_lock is held.
+ */
+void sutro_member_ordered(struct sutro_blkg *sblkg, bool write, u64 bytes)
+{
+	struct sutro_member *member = sblkg->busy ? sblkg->busy->member : NULL;
+
+	if (member && !member->is_root)
+		member->ordered[write] += bytes;
 }
 
 /**

@@ -26,7 +26,8 @@ struct sutro_sent {
  * @lease:	&sutro_lease.number of the last lease that it was a member of
  * @sent:	its bios, by CPU; the bytes are those of the root only
  * @is_root:	it is the group of the root cgroup
- * @seen:	the sum of @sent at the last tick
+ * @ordered:	bytes of its requests that the elevator ordered during leases
+ * @seen:	the sum of @sent at the last tick, without @ordered
  * @more:	the increase of that sum since the tick before
  * @recent:	that of the last tick in which a member has sent anything
  *
@@ -38,6 +39,7 @@ struct sutro_member {
 	u32 lease;
 	bool is_root;
 	struct sutro_sent __percpu *sent;
+	u64 ordered[2];
 	struct sutro_sent seen;
 	struct sutro_sent more;
 	struct sutro_sent recent;
@@ -83,6 +85,7 @@ void sutro_members_account(struct sutro_queue *sq,
 			   void (*account)(struct sutro_queue *sq,
 					   struct sutro_blkg *sblkg,
 					   const struct sutro_tally *part));
+void sutro_member_ordered(struct sutro_blkg *sblkg, bool write, u64 bytes);
 void sutro_member_leave(struct sutro_blkg *sblkg);
 void sutro_member_free(struct sutro_member *member);
 

@@ -325,7 +325,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		sutro_slot_freed(sblkg);
 	}
 	if (sq->device.unseen)
-		sutro_direct_ordered(sq, rq, now_ns);
+		sutro_direct_ordered(sq, sblkg, rq, now_ns);
 	sutro_note(sq, sblkg);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
@@ -333,17 +333,19 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 /**
  * sutro_note_counted - a request completed of which there is nothing else to note
  * @sq:		the leaf
+ * @sblkg:	its group, or NULL
  * @rq:		the request
  * @now_ns:	the time
  */
-void sutro_note_counted(struct sutro_queue *sq, struct request *rq, u64 now_ns)
+void sutro_note_counted(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			struct request *rq, u64 now_ns)
 {
 	unsigned long flags;
 
 	if (!READ_ONCE(sq->device.unseen))
 		return;
 	spin_lock_irqsave(&sq->done_lock, flags);
-	sutro_direct_ordered(sq, rq, now_ns);
+	sutro_direct_ordered(sq, sblkg, rq, now_ns);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
 

@@ -342,8 +342,8 @@ void sutro_direct_sent(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		       u64 now_ns);
 void sutro_direct_look(struct sutro_queue *sq, u64 now_ns);
 void sutro_direct_waits(struct sutro_queue *sq, struct sutro_blkg *sblkg);
-void sutro_direct_ordered(struct sutro_queue *sq, struct request *rq,
-			  u64 now_ns);
+void sutro_direct_ordered(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			  struct request *rq, u64 now_ns);
 void sutro_direct_tick(struct work_struct *work);
 void sutro_direct_forget(struct sutro_queue *sq, struct sutro_blkg *sblkg);
 
@@ -357,7 +357,8 @@ void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting);
 void sutro_note_offline(struct sutro_blkg *sblkg);
 void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			  struct request *rq, u64 now_ns);
-void sutro_note_counted(struct sutro_queue *sq, struct request *rq, u64 now_ns);
+void sutro_note_counted(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			struct request *rq, u64 now_ns);
 void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			 struct request *rq);
 void sutro_note_flush(struct sutro_queue *sq, struct sutro_blkg *sblkg);

@@ -4,6 +4,7 @@
 import time
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 from rig import scheduler
@@ -11,7 +12,7 @@ from rig.cgroup import Group, Subtree, ended
 from rig.nullblk import NullBlk
 from rig.sampler import parse_io_stat
 from rig.shell import wait_for
-from rig.sutro import knob, state
+from rig.sutro import active, knob, state
 from rig.unit import fio, fio_report
 
 STAT = "io.sutro.stat"
@@ -33,6 +34,10 @@ LOOKS = 10
 LOOK_S = 0.05
 # The largest error of a group's part of the requests in direct mode.
 SPLIT = 0.02
+SECTOR_BYTES = 512
+# Of one disk in /sys/block/DISK/stat: completed reads and writes, and their sectors.
+DISK_READS, DISK_READ_SECTORS, DISK_WRITES, DISK_WRITE_SECTORS = 0, 2, 4, 6
+COUNTED = ("rios", "rbytes", "wios", "wbytes")
 
 
 @pytest.fixture
@@ -77,6 +82,21 @@ def are_direct(disk: NullBlk, groups: list[Group]) -> bool:
             return False
         time.sleep(LOOK_S)
     return all(reads_of(group, disk) > reads for group, reads in zip(groups, before, strict=True))
+
+
+def completed(disk: NullBlk) -> dict[str, int]:
+    """The counts of the block layer for the disk."""
+    words = (Path("/sys/block") / disk.name / "stat").read_text().split()
+    return {
+        "rios": int(words[DISK_READS]), "rbytes": int(words[DISK_READ_SECTORS]) * SECTOR_BYTES,
+        "wios": int(words[DISK_WRITES]), "wbytes": int(words[DISK_WRITE_SECTORS]) * SECTOR_BYTES,
+    }  # fmt: skip
+
+
+def accounted(disk: NullBlk) -> dict[str, int]:
+    """The counts of the elevator for all cgroups, the root among them, in one sum."""
+    lines = [dict(pair.split("=") for pair in rest.split()) for rest in active(disk).values()]
+    return {key: sum(int(line[key]) for line in lines) for key in COUNTED}
 
 
 def load(disk: NullBlk, **keys: object) -> str:
@@ -154,3 +174,92 @@ def test_knob_ends_it(group: Group, instant_disk: NullBlk) -> None:
         file.write_text(off)
         wait_for(partial(is_direct, instant_disk, "0"), f"the end by {name}")
         file.write_text(on)
+
+
+@pytest.mark.first
+def test_unlike_work_is_accounted(tree: Subtree, instant_disk: NullBlk) -> None:
+    """Reads, plugged reads, writes with fsync, writeback and the root cgroup: no request is lost.
+
+    The sum over all cgroups is the count of the block layer for the disk.
+    """
+    disk = instant_disk
+    before = completed(disk)
+    end = {"runtime": 4, "output-format": "json"}
+    half = {"size": "400m", "offset": "500m"}
+    commands = {
+        "large": fio(disk.node, "randread", "64k", 8, **end),
+        "plugged": fio(disk.node, "read", "4k", 32, iodepth_batch=32, **end),
+        "commits": fio(disk.node, "randwrite", "4k", 1, fsync=8, seed=2, **end),
+        "buffered": fio(disk.node, "write", "256k", ioengine="psync", direct=0, fsync=64,
+                        **half, **end),
+    }  # fmt: skip
+    jobs = [tree.child(name).run(command) for name, command in commands.items()]
+    jobs.append(Group.root().run(load(disk, **end)))
+    members = 0
+    while any(job.poll() is None for job in jobs):
+        now = state(disk)
+        if now["direct"] == "1":
+            members = max(members, int(now["direct_members"]))
+        time.sleep(LOOK_S)
+    for job in jobs:
+        ended(job)
+    assert members > 1
+
+    def counts_all() -> bool:
+        wanted = {key: count - before[key] for key, count in completed(disk).items()}
+        return accounted(disk) == wanted
+
+    wait_for(counts_all, "the counts of the disk", LATE_S)
+
+
+def test_parts_beside_writeback(tree: Subtree, instant_disk: NullBlk) -> None:
+    """The bytes of a member's writeback do not count as bytes of its direct writes."""
+    disk = instant_disk
+    end = {"runtime": 6, "output-format": "json"}
+    half = {"size": "400m", "offset": "500m"}
+    direct, mixed = tree.child("direct"), tree.child("mixed")
+    job = direct.run(fio(disk.node, "randwrite", "64k", 16, **end))
+    also = mixed.run(
+        fio(disk.node, "randwrite", "4k", 16, seed=2, **end)
+        + " & "
+        + fio(
+            disk.node,
+            "write",
+            "1m",
+            ioengine="psync",
+            direct=0,
+            sync_file_range="write:1",
+            **half,
+            **end,
+        )
+    )
+    written = int(fio_report(ended(job))["write"]["io_bytes"])
+    ended(also)
+    wait_for(partial(is_direct, disk, "0"), "the end of direct mode", LATE_S)
+
+    def stat() -> dict[str, int]:
+        return parse_io_stat(direct.read(STAT), disk.devno)
+
+    wait_for(lambda: abs(stat()["wbytes"] / written - 1) < SPLIT, f"{written} bytes", LATE_S)
+
+
+def test_members_come_and_go(tree: Subtree, instant_disk: NullBlk) -> None:
+    """A member is removed under load, again and again; the others' counts stay exact."""
+    disk = instant_disk
+    stays = [tree.child(name) for name in "ab"]
+    keys = {"runtime": 20, "output-format": "json"}
+    jobs = [group.run(load(disk, seed=n, **keys)) for n, group in enumerate(stays)]
+    wait_for(partial(are_direct, disk, stays), "direct mode for both", START_S)
+    for n in range(5):
+        goes = tree.child(f"c{n}")
+        goes.run(load(disk, seed=n + 3))
+        wait_for(partial(are_direct, disk, [*stays, goes]), "direct mode for three", START_S)
+        goes.remove()
+        wait_for(partial(are_direct, disk, stays), "direct mode for both", START_S)
+    reads = [int(fio_report(ended(job))["read"]["total_ios"]) for job in jobs]
+
+    def is_split() -> bool:
+        counted = [reads_of(group, disk) for group in stays]
+        return all(abs(of / mine - 1) < SPLIT for of, mine in zip(counted, reads, strict=True))
+
+    wait_for(is_split, f"{reads} reads in {STAT}", LATE_S)
