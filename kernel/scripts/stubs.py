@@ -43,8 +43,9 @@ def names_in(files: dict[str, str]) -> set[str]:
     return {name for text in texts for name in re.findall(r"\bsutro_\w+", text)}
 
 
-def declaring(files: dict[str, str], names: set[str]) -> list[str]:
-    """The headers with prototypes of these functions."""
+def declaring(files: dict[str, str], code: str) -> list[str]:
+    """The headers with prototypes of the functions that some code names."""
+    names = {*re.findall(r"\bsutro_\w+(?=\()", code)}
     headers = {name: "".join(PROTOTYPE.findall(COMMENT.sub("", text)))
                for name, text in files.items() if name.endswith(".h")}  # fmt: skip
     return sorted(
@@ -72,14 +73,15 @@ def missing(present: dict[str, str], absent: dict[str, str]) -> dict[str, tuple[
 
 def text(present: dict[str, str], absent: dict[str, str], bodies: dict[str, str]) -> str:
     """The file with the stubs, "" if there is none."""
-    functions = missing(present, absent)
-    headers = declaring(present, {*functions})
-    parts = ["".join(f'#include "{header}"\n' for header in headers)]
-    for name, (kind, declaration) in functions.items():
+    parts = []
+    for name, (kind, declaration) in missing(present, absent).items():
         lines = bodies.get(name, default_body(kind)).strip().splitlines()
         body = "".join(f"\t{line}".rstrip() + "\n" for line in lines)
         parts.append(f"{declaration}\n{{\n{body}}}\n")
-    return HEAD + "\n".join(parts) if functions else ""
+    if not parts:
+        return ""
+    includes = "".join(f'#include "{name}"\n' for name in declaring(present, "".join(parts)))
+    return "\n".join([HEAD + includes, *parts])
 
 
 def check(sources: dict[str, str], bodies: dict[str, str]) -> None:

@@ -56,9 +56,14 @@ def test_stubs_of_called_functions_only() -> None:
 
 def test_declarations_of_stubs_are_included() -> None:
     """W=1 refuses a function without a prototype."""
-    other = "/* sutro_far() is elsewhere. */\nvoid sutro_use(void);\n"
-    text = stubs.text({"a.h": HEADER, "b.h": other, "a.c": USER}, {"b.c": OWNER}, {})
-    assert [line for line in text.splitlines() if line.startswith("#")] == ['#include "a.h"']
+    headers = {
+        "a.h": HEADER,
+        "b.h": "/* sutro_far() is elsewhere. */\nvoid sutro_use(void);\n",
+        "c.h": "void sutro_body(void);\n",
+    }
+    text = stubs.text({**headers, "a.c": USER}, {"b.c": OWNER}, {"sutro_far": "sutro_body();"})
+    includes = [line for line in text.splitlines() if line.startswith("#")]
+    assert includes == ['#include "a.h"', '#include "c.h"']
 
 
 def test_no_stub_without_a_missing_function() -> None:
