@@ -230,6 +230,13 @@ static inline u64 sutro_protect_slow_ns(const struct sutro_group *group)
 	return READ_ONCE(protect->slow_ns);
 }
 
+/* Does a group think for nearly the same time after each request? */
+static inline bool
+sutro_protect_is_regular(const struct sutro_group_protect *own)
+{
+	return 2 * own->think_min_us >= own->think_us;
+}
+
 /* Is a group protected for its latency target? */
 static inline bool
 sutro_protect_by_target(const struct sutro_group_protect *own)
@@ -248,9 +255,12 @@ void sutro_protect_exit(struct sutro_group *group);
 struct sutro_group *sutro_protect_next(struct sutro_protect *protect);
 struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
 					  u64 now_ns);
+bool sutro_gap_skips(const struct sutro_core *core,
+		     const struct sutro_group *group);
 u64 sutro_protect_look_ns(const struct sutro_core *core,
 			  const struct sutro_group *group, u64 now_ns);
-u64 sutro_protect_leave_ns(const struct sutro_group *group, u64 idle_ns);
+u64 sutro_protect_leave_ns(const struct sutro_core *core,
+			   const struct sutro_group *group);
 void sutro_protect_learn(struct sutro_group *group, u64 think_ns);
 void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 			   u64 now_ns);

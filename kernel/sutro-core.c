@@ -138,8 +138,7 @@ static void sutro_leave(struct sutro_core *core, struct sutro_group *group,
 
 	group->empty_since_ns = now_ns;
 	if (sutro_group_protected(group) && !group->gone) {
-		group->leave_at_ns =
-			sutro_protect_leave_ns(group, t->group_idle_ns);
+		group->leave_at_ns = sutro_protect_leave_ns(core, group);
 		sutro_leave_later(core, group);
 	} else if (sutro_waits(core) && !group->gone &&
 		   (t->fairness || group->think_ns <= t->group_idle_ns)) {

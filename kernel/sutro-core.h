@@ -267,7 +267,7 @@ static inline bool sutro_expects_other(const struct sutro_core *core,
 
 /*
  * Do others leave room for a group that will soon be back?  Beside one that was protected, a
- * single request that keeps the device busy is enough.
+ * single request that keeps the device busy is enough, as any one does on a rotational device.
  */
 static inline bool sutro_leaves_room(const struct sutro_core *core,
 				     const struct sutro_group *group,
@@ -275,9 +275,11 @@ static inline bool sutro_leaves_room(const struct sutro_core *core,
 {
 	u64 busy_ns = core->tunables.busy_ns;
 	u32 enough = core->expected_protected ? 1 : SUTRO_DEPTH_MIN;
+	bool busy = busy_ns && core->in_flight_ns >= busy_ns;
 
-	return busy_ns && core->in_flight_ns >= busy_ns &&
-	       core->in_flight >= enough &&
+	if (core->tunables.rotational)
+		busy = core->expected_protected;
+	return busy && core->in_flight >= enough &&
 	       sutro_expects_other(core, group, now_ns);
 }
 

@@ -14,6 +14,16 @@
  *	a reads 4 KiB and thinks for 5 ms, b reads 64 KiB, 0.47 ms each: requests of b
  *	are sent for 4 ms of 5.3, and none of a waits for one.
  *
+ * A rotational device serves one request after another, so there is no latency beyond the
+ * device time.  A protected stream would pay a seek for each gap, so that only a group of
+ * random requests has gaps there; nor has one with reserved time, see 2.
+ *
+ *	a reads 16 KiB in 8 ms and thinks for 20 ms, b reads 64 KiB in 10 ms, all at random:
+ *	one request of b is sent in each gap.  Without gaps, b would have 1 % of the device.
+ *
+ * The device is kept for a group that thinks for up to 32 ms.  One that thinks for nearly the
+ * same time after each request, of which others can use the most, is waited for up to 256 ms.
+ *
  * 2. Groups that stay away
  *
  * A group with reserved time is waited for much longer (sutro-reserve.c), because on a stripe
@@ -31,8 +41,9 @@
 
 #define US 1000ULL
 
-/* A group that thinks for longer is not waited for. */
+/* A group that thinks for longer is not waited for, unless it is a regular one. */
 #define SUTRO_PROTECT_HOLD_US 32000ULL
+#define SUTRO_PROTECT_REGULAR_US 256000ULL
 /* For a latency target, the device waits this many times the usual think time of a group. */
 #define SUTRO_PROTECT_TARGET_HOLDS 16
 /* Weight of the newest sample in means: 1/8; in a minimum or a maximum: 1/64. */
@@ -60,12 +71,33 @@ static bool sutro_gap_is_away(const struct sutro_core *core,
 	       !sutro_before(now_ns, sutro_gap_away_ns(core, own->group));
 }
 
+/* Can other groups use the device while a protected group thinks? */
+static bool sutro_gap_is_usable(const struct sutro_core *core,
+				const struct sutro_group_protect *own)
+{
+	if (core->tunables.rotational)
+		return !own->reserving && sutro_group_seeky(own->group);
+	return core->tunables.latency_ns;
+}
+
+/*
+ * Until when will one more request of another group keep the device busy?  A drive that may choose
+ * among many serves near ones first: the last of them take longer than estimated.
+ */
+static u64 sutro_gap_done_ns(const struct sutro_core *core, u64 now_ns)
+{
+	u64 done_ns = now_ns + core->in_flight_ns + core->protect.other_ns;
+
+	if (core->tunables.rotational)
+		return done_ns + core->in_flight_ns / 2;
+	return done_ns + 5 * core->tunables.latency_ns / 2;
+}
+
 /* May other groups use the device until the first protected group is back? */
 static bool sutro_protect_has_gap(const struct sutro_core *core, u64 now_ns)
 {
 	const struct sutro_protect *protect = &core->protect;
-	u64 done_ns = now_ns + core->in_flight_ns + protect->other_ns +
-		      5 * core->tunables.latency_ns / 2;
+	u64 done_ns = sutro_gap_done_ns(core, now_ns);
 	const struct sutro_group_protect *own;
 
 	/* Not before the requests of the shared window have completed. */
@@ -76,12 +108,29 @@ static bool sutro_protect_has_gap(const struct sutro_core *core, u64 now_ns)
 			return false;
 		if (sutro_gap_is_away(core, own, now_ns))
 			continue;
-		if (!core->tunables.latency_ns ||
+		if (!sutro_gap_is_usable(core, own) ||
 		    !sutro_before(done_ns, own->group->empty_since_ns +
 						   own->think_min_us * US))
 			return false;
 	}
 	return true;
+}
+
+/**
+ * sutro_gap_skips - are other groups served although a group is behind, and not back yet?
+ * @core:	the leaf
+ * @group:	the group, without queued requests
+ *
+ * In a gap, and in a shared window if it thinks for longer than a slice waits.
+ */
+bool sutro_gap_skips(const struct sutro_core *core,
+		     const struct sutro_group *group)
+{
+	return core->tunables.rotational && sutro_group_protected(group) &&
+	       !group->protect->reserving && !group->in_flight &&
+	       sutro_group_seeky(group) &&
+	       (core->protect.reserved ||
+		group->think_ns > core->tunables.group_idle_ns);
 }
 
 /**
@@ -129,23 +178,37 @@ u64 sutro_protect_look_ns(const struct sutro_core *core,
 	return away_ns;
 }
 
+/* Up to which usual think time is a group waited for? */
+static u64 sutro_gap_hold_us(const struct sutro_core *core,
+			     const struct sutro_group_protect *own)
+{
+	bool most_is_gap = own->think_min_us * US >= 2 * core->protect.other_ns;
+
+	if (sutro_gap_is_usable(core, own) && sutro_protect_is_regular(own) &&
+	    most_is_gap)
+		return SUTRO_PROTECT_REGULAR_US;
+	return SUTRO_PROTECT_HOLD_US;
+}
+
 /**
  * sutro_protect_leave_ns - until when is a group without requests waited for?
+ * @core:	the leaf
  * @group:	the group, protected
- * @idle_ns:	for how long at least
  */
-u64 sutro_protect_leave_ns(const struct sutro_group *group, u64 idle_ns)
+u64 sutro_protect_leave_ns(const struct sutro_core *core,
+			   const struct sutro_group *group)
 {
 	const struct sutro_group_protect *own = group->protect;
+	u64 idle_ns = core->tunables.group_idle_ns;
+	u64 most_us = sutro_gap_hold_us(core, own);
 	u64 hold_ns = idle_ns;
 
 	if (own->reserving)
 		hold_ns = sutro_reserve_hold_ns(idle_ns);
 	else if (sutro_protect_by_target(own))
 		hold_ns += SUTRO_PROTECT_TARGET_HOLDS * own->think_us * US;
-	else if (own->think_us <= SUTRO_PROTECT_HOLD_US)
-		hold_ns = min(own->think_max_us * US + idle_ns,
-			      SUTRO_PROTECT_HOLD_US * US);
+	else if (own->think_us <= most_us)
+		hold_ns = min(own->think_max_us * US + idle_ns, most_us * US);
 	return group->empty_since_ns + hold_ns;
 }
 
@@ -162,7 +225,8 @@ void sutro_protect_learn(struct sutro_group *group, u64 think_ns)
 	if (!own)
 		return;
 	/* One long pause must not look like a habit. */
-	think_us = div_u64(min(think_ns, 2 * SUTRO_PROTECT_HOLD_US * US), US);
+	think_us =
+		div_u64(min(think_ns, 2 * SUTRO_PROTECT_REGULAR_US * US), US);
 	own->think_us += ((s32)think_us - (s32)own->think_us) >>
 			 SUTRO_GAP_MEAN_SHIFT;
 	if (think_us < own->think_min_us || !own->think_min_us)

@@ -197,14 +197,15 @@ static void sutro_protect_new_set(struct sutro_protect *protect)
 
 /*
  * Do slices (sutro-select.c) give a group what it is entitled to?  They do if it comes back in
- * time.  With half of that time in the mean, it is often late.
+ * time.  With half of that time in the mean, it is often late, unless it is a regular one.
  */
 static bool sutro_protect_has_slices(const struct sutro_core *core,
 				     const struct sutro_group *group)
 {
+	const struct sutro_group_protect *own = group->protect;
 	u64 in_time_ns = core->tunables.group_idle_ns;
 
-	if (group != core->sensitive)
+	if (group != core->sensitive || (own && !sutro_protect_is_regular(own)))
 		in_time_ns /= 2;
 	return core->tunables.rotational && group->think_ns <= in_time_ns;
 }

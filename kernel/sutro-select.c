@@ -334,10 +334,14 @@ static bool sutro_stands_back(const struct sutro_core *core,
 	const struct sutro_protect *protect = &core->protect;
 	u32 others = core->in_flight - protect->in_flight;
 
-	return protect->gentle && t->busy_ns && !t->rotational && others &&
-	       (others + 1) * protect->other_ns >=
-		       t->busy_ns / SUTRO_PROTECT_BUSY &&
-	       sutro_protects(protect) && !sutro_group_protected(group);
+	if (!protect->gentle || !others || !sutro_protects(protect) ||
+	    sutro_group_protected(group))
+		return false;
+	/* Gaps end in time, whatever others have at the device. */
+	if (t->rotational)
+		return !protect->reserved;
+	return t->busy_ns && (others + 1) * protect->other_ns >=
+				     t->busy_ns / SUTRO_PROTECT_BUSY;
 }
 
 /* Is the device so full that further requests should wait in the elevator? */
@@ -349,7 +353,8 @@ static bool sutro_is_deep(const struct sutro_core *core,
 	if (core->in_flight && core->in_flight_ns >= core->limit_ns &&
 	    sutro_is_limited(core, group, now_ns))
 		return true;
-	if (sutro_leaves_room(core, group, now_ns))
+	if (sutro_leaves_room(core, group, now_ns) ||
+	    (t->rotational && sutro_stands_back(core, group)))
 		return true;
 	if (core->in_flight < SUTRO_DEPTH_MIN)
 		return false;
@@ -438,7 +443,8 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		group = core->in_service;
 	} else {
 		group = sutro_next_group(core, sutro_may_hold(core));
-		if (!group->queued && sutro_commit_waits(core, group))
+		if (!group->queued && (sutro_commit_waits(core, group) ||
+				       sutro_gap_skips(core, group)))
 			group = sutro_next_group(core, false);
 		if (group->queued && sutro_slice_ns(core, group))
 			sutro_begin_slice(core, group);

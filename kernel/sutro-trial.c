@@ -118,18 +118,6 @@ static bool sutro_trial_precedes(const struct sutro_group *group)
 	return false;
 }
 
-/*
- * Does a group think for nearly the same time after each request?  One that does not may have
- * its requests at another leaf of a stripe meanwhile.  It is waited for on flash, where that
- * costs others little.
- */
-static bool sutro_trial_waits(const struct sutro_core *core,
-			      const struct sutro_group_protect *own)
-{
-	return !core->tunables.rotational ||
-	       2 * own->think_min_us >= own->think_us;
-}
-
 /* The trial of a group goes on or ends. */
 static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 			     u64 now_ns)
@@ -162,7 +150,6 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 		missing_ns * (protect->used_nr - own->from_nr) >
 			SUTRO_TRIAL_MISSING * (protect->used_ns - own->from_ns);
 	own->needed |= by_latency;
-	own->needed &= sutro_trial_waits(core, own);
 	own->shared = (struct sutro_protect_sums){
 		.time_ns = now_ns - own->trial_ns,
 		.all_ns = protect->used_ns - own->from_ns,

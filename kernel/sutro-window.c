@@ -36,7 +36,9 @@
  * The first bound alone leaves others at least (100 - protect) percent of the time, less
  * draining: 0.03 / (1 - phi) of their entitlement, a tenth if phi is 0.7.  p is
  * not less than SUTRO_PROTECT_LEAST, less what other groups receive in gaps: that is
- * what they receive in any case.  If sharing does no harm, p is 1 less
+ * what they receive in any case.  With a part g of the time in gaps, p is at most
+ * 2 * (p - g), or p - g for a latency-sensitive group: where others have that much, shared
+ * windows would only disturb.  If sharing does no harm, p is 1 less
  * SUTRO_PROTECT_SAMPLE, which keeps X_r known.  Time that protected groups use in the sample
  * is charged as any other: a group of share 0.12 would otherwise have 3 % of the device more,
  * a quarter of its share.
@@ -57,8 +59,8 @@
  * Protection has a price: reserved windows take no more than SUTRO_PROTECT_PRICE times phi.
  * One group of weight 1000 beside 200 of weight 100 is entitled to 5 % of the device, and
  * takes 19 % of the time from the others, not all of it.  While u is less than phi and other
- * groups find no gaps, they have only a third of busy_ns in flight in shared windows: X_s is
- * higher then, and p is larger.  Protected groups do not wait where others wait for that
+ * groups find no gaps, they have only a third of busy_ns in flight in shared windows, and on
+ * a rotational device one request: X_s is higher then, and p is larger.  Protected groups do not wait where others wait for that
  * (sutro-select.c).
  *
  * The trial of a group that becomes protected alone measures X_s.  Otherwise, as long as
@@ -255,12 +257,15 @@ static u64 sutro_window_harmless(const struct sutro_core *core)
 	u64 rate = max(sutro_window_rate(&sums[SUTRO_WINDOW_RESERVED]), 1ULL);
 	u64 shared_rate = min(sutro_window_rate(shared), rate);
 	u64 loss = (100 - core->tunables.protect) * SUTRO_PROTECT_WHOLE / 100;
-	u64 part = SUTRO_PROTECT_MOST_PART;
+	u64 gaps = sutro_window_gaps(&sums[SUTRO_WINDOW_RESERVED]);
+	u64 part = SUTRO_PROTECT_MOST_PART, rest;
 
 	if (shared_rate < rate)
 		part = min(part, div64_u64(loss * rate, rate - shared_rate));
 	if (core->protect.sensitive && shared->nr_slow)
 		part = min(part, sutro_window_prompt(&core->protect, rate));
+	rest = part - min(part, gaps);
+	part = min(part, core->protect.sensitive ? rest : 2 * rest);
 	return max(part, sutro_window_least(&sums[SUTRO_WINDOW_RESERVED]));
 }
 
@@ -324,7 +329,9 @@ static u32 sutro_window_part(struct sutro_core *core, u64 share)
 	part = known ? sutro_window_harmless(core) : SUTRO_PROTECT_LEAST;
 	entitled = sutro_window_entitled(protect, share, known);
 	/* In gaps, others send as much as can complete in them. */
-	protect->gentle = known && !entitled && !sutro_window_gaps(alone);
+	protect->gentle =
+		known && !entitled &&
+		(core->tunables.rotational || !sutro_window_gaps(alone));
 	part = max(part, entitled);
 	/* Others do not lose the device for a group that is entitled to little of it. */
 	if (SUTRO_PROTECT_PRICE * share < SUTRO_PROTECT_WHOLE)

@@ -10,6 +10,7 @@
 #include "client.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include <linux/minmax.h>
@@ -166,6 +167,17 @@ static void client_flush(struct client *client, struct whole *request)
 		leaf_flush(client->volume->leaf[i], client->group[i], &piece);
 }
 
+static u64 client_think_ns(struct client *client)
+{
+	const struct job *job = client->job;
+	double even;
+
+	if (!job->poisson)
+		return job->think_ns;
+	even = (random_below(&client->random, 1 << 30) + 1.0) / (1 << 30);
+	return -log(even) * job->think_ns;
+}
+
 /* A piece of a client's request is done. */
 void client_done(void *context, void *whole, u32 bytes)
 {
@@ -187,7 +199,7 @@ void client_done(void *context, void *whole, u32 bytes)
 			     latency_ns > client->job->late_ns;
 	histogram_add(&client->latency, latency_ns);
 	clock_at(client->clock,
-		 client->clock->now_ns + WAKEUP_NS + client->job->think_ns,
+		 client->clock->now_ns + WAKEUP_NS + client_think_ns(client),
 		 client_thought, client);
 }
 

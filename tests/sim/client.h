@@ -16,6 +16,7 @@
  * @bytes:	of a request
  * @iodepth:	requests on their way
  * @think_ns:	from a completion to the next request
+ * @poisson:	@think_ns is the mean of an exponential distribution
  * @start_ns:	when it begins
  * @stop_ns:	when it ends, 0 = never
  * @late_ns:	a request that takes longer is late, 0 = none is
@@ -29,6 +30,7 @@ struct job {
 	u32 bytes;
 	u32 iodepth;
 	u64 think_ns;
+	bool poisson;
 	u64 start_ns;
 	u64 stop_ns;
 	u64 late_ns;

@@ -2,8 +2,9 @@
 """Scenes of the simulation: scenarios of tests/uml, run by sim-run instead of a guest.
 
 Format, metrics and arithmetic are those of tests/uml (README.rst there). Of fio's keys a job has
-rw, bs, iodepth, thinktime, fsync=1 and direct; direct=0 stands for writeback. Streams of several
-groups are apart. A disk with more than one leaf is a stripe of chunks of 64 KiB, and each leaf must
+rw, bs, iodepth, thinktime, fsync=1 and direct; direct=0 stands for writeback. With poisson=1, which
+fio has not, thinktime is the mean of an exponential distribution. Streams of several groups are
+apart. A disk with more than one leaf is a stripe of chunks of 64 KiB, and each leaf must
 meet the goals. `knobs.sim` holds what only the simulation has:
 
     leaves          disks in the stripe, 1 by default
@@ -53,6 +54,7 @@ def _client(job: Job, cgroup: int, number: int, of: int) -> Iterator[str]:
             iodepth=int(job.fio.get("iodepth", 1)),
             flush=int(job.fio.get("fsync", 0)),
             think_us=int(job.fio.get("thinktime", 0)),
+            poisson=int(job.fio.get("poisson", 0)),
             start=start,
             stop=stop,
             **{"async": job.fio.get("direct", 1) == 0},

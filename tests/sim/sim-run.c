@@ -21,7 +21,8 @@
  *	cgroup parent=0 weight=100 class=1 latency_us=0
  *		0 rt, 1 be, 2 idle; its latency target on each leaf
  *	client cgroup=0 volume=0 write=0 mixed=0 async=0 flush=0 random=0 bytes=131072
- *			iodepth=16 think_us=0 start=0 stop=0 first=0 last=1 late_us=0
+ *			iodepth=16 think_us=0 poisson=0 start=0 stop=0 first=0 last=1
+ *			late_us=0
  *		times in seconds; between the two given places of the volume; its requests
  *		that take longer than late_us are late
  *	promise cgroup=0 volume=0 reads=1 writes=0 ios=0 floor=0 part=0 importance=100
@@ -305,6 +306,7 @@ static void say_client(struct loop *loop)
 		{ "iodepth", 1, 1024, 16, TO(job->iodepth) },
 		{ "think_us", 0, 1e7, 0,
 		  TO_TIMES(job->think_ns, NSEC_PER_USEC) },
+		{ "poisson", 0, 1, 0, TO(job->poisson) },
 		{ "start", 0, 1000, 0, TO_TIMES(job->start_ns, NSEC_PER_SEC) },
 		{ "stop", 0, 1000, 0, TO_TIMES(job->stop_ns, NSEC_PER_SEC) },
 		{ "late_us", 0, 1e9, 0, TO_TIMES(job->late_ns, NSEC_PER_USEC) },

@@ -20,14 +20,18 @@ from uml.scenario import Scenario
 
 PAIRS = {one.name: one for one in load(protect.Book, protect.SHIPPED).runs()}
 # Pairs that miss their goals. hdd: a reader that thinks for 5 ms is not always waited for, and its
-# shortage is less than a trial finds. ssd-cache: a write that ends in the cache makes the device
-# look too fast. nvme-think: 0.949 of 0.95. The causes of the others are not known.
+# shortage is less than a trial finds; one that thinks for 100 ms has 0.89 or more of its rate, as
+# a trial takes 10 of its 55 requests. ssd-cache: a write that ends in the cache makes the device
+# look too fast. The causes of the others are not known.
 MISSED = {
-    "nvme-think-5ms-flood-200:100",
     "nvme-oltp-8-deep-200:100",
     "nvme-oltp-8-processes-200:100",
     "ssd-cache-oltp-2-processes-200:100",
     "hdd-think-5ms-deep-200:100",
+    "hdd-think-100ms-deep-200:100",
+    "hdd-think-100ms-writes-200:100",
+    "hdd-think-100ms-flood-200:100",
+    "hdd-think-100ms-processes-200:100",
 }
 # A group of class rt leaves the rest to others: sutro-tree.c.
 RT_SHARE = 32 / 33
