@@ -2,8 +2,8 @@
 /*
  * Those who read and write.
  *
- * A client keeps iodepth requests on their way; some time after one is done it
- * sends the next.  A request is split into one piece for each leaf that it touches,
+ * A client keeps iodepth requests on their way; some time after one is done, or all of a burst
+ * are, it sends the next.  A request is split into one piece for each leaf that it touches,
  * and is done when all pieces are.  A client that gets no request slot sleeps, and
  * with it all that it would have sent later.
  */
@@ -61,6 +61,7 @@ static void client_next(struct client *client)
 	client->split_next = 0;
 	client->next_byte += job->bytes;
 	client->outstanding++;
+	client->sent++;
 }
 
 static void client_wakeup(void *context, u64 now_ns);
@@ -109,15 +110,22 @@ static bool client_send(struct client *client)
 	return true;
 }
 
-static void client_fill(struct client *client)
+/* Does the client send one more request now? */
+static bool client_sends(const struct client *client)
 {
 	const struct job *job = client->job;
 	u64 now_ns = client->clock->now_ns;
+
+	return client->outstanding < job->iodepth &&
+	       (job->burst == 1 || client->sent < job->burst) &&
+	       (!job->stop_ns || now_ns < client->begin_ns + job->stop_ns);
+}
+
+static void client_fill(struct client *client)
+{
 	u32 i;
 
-	while (client->split ||
-	       (client->outstanding < job->iodepth &&
-		(!job->stop_ns || now_ns < client->begin_ns + job->stop_ns))) {
+	while (client->split || client_sends(client)) {
 		if (!client->split)
 			client_next(client);
 		if (!client_send(client))
@@ -129,7 +137,10 @@ static void client_fill(struct client *client)
 
 static void client_begin(void *context, u64 now_ns)
 {
-	client_fill(context);
+	struct client *client = context;
+
+	client->sent = 0;
+	client_fill(client);
 }
 
 static void client_wakeup(void *context, u64 now_ns)
@@ -141,12 +152,30 @@ static void client_wakeup(void *context, u64 now_ns)
 	client_fill(client);
 }
 
+static u64 client_think_ns(struct client *client)
+{
+	const struct job *job = client->job;
+	double even;
+
+	if (!job->poisson)
+		return job->think_ns;
+	even = (random_below(&client->random, 1 << 30) + 1.0) / (1 << 30);
+	return -log(even) * job->think_ns;
+}
+
 static void client_thought(void *context, u64 now_ns)
 {
 	struct client *client = context;
+	const struct job *job = client->job;
 
 	client->outstanding--;
-	if (!client->split)
+	if (client->split)
+		return;
+	if (job->burst > 1 && client->sent == job->burst &&
+	    !client->outstanding)
+		clock_at(client->clock, now_ns + client_think_ns(client),
+			 client_begin, client);
+	else
 		client_fill(client);
 }
 
@@ -167,23 +196,13 @@ static void client_flush(struct client *client, struct whole *request)
 		leaf_flush(client->volume->leaf[i], client->group[i], &piece);
 }
 
-static u64 client_think_ns(struct client *client)
-{
-	const struct job *job = client->job;
-	double even;
-
-	if (!job->poisson)
-		return job->think_ns;
-	even = (random_below(&client->random, 1 << 30) + 1.0) / (1 << 30);
-	return -log(even) * job->think_ns;
-}
-
 /* A piece of a client's request is done. */
 void client_done(void *context, void *whole, u32 bytes)
 {
 	struct client *client = context;
 	struct whole *request = whole;
 	u64 latency_ns = client->clock->now_ns - request->sent_ns;
+	u64 think_ns = 0;
 
 	request->bytes -= bytes;
 	if (request->bytes)
@@ -198,8 +217,9 @@ void client_done(void *context, void *whole, u32 bytes)
 	client->done_late += client->job->late_ns &&
 			     latency_ns > client->job->late_ns;
 	histogram_add(&client->latency, latency_ns);
-	clock_at(client->clock,
-		 client->clock->now_ns + WAKEUP_NS + client_think_ns(client),
+	if (client->job->burst == 1)
+		think_ns = client_think_ns(client);
+	clock_at(client->clock, client->clock->now_ns + WAKEUP_NS + think_ns,
 		 client_thought, client);
 }
 

@@ -15,7 +15,8 @@
  * @random:	anywhere in its region, else in order
  * @bytes:	of a request
  * @iodepth:	requests on their way
- * @think_ns:	from a completion to the next request
+ * @burst:	requests that are sent without thinking; all of them complete before it thinks
+ * @think_ns:	from a completion to the next request, or burst
  * @poisson:	@think_ns is the mean of an exponential distribution
  * @start_ns:	when it begins
  * @stop_ns:	when it ends, 0 = never
@@ -29,6 +30,7 @@ struct job {
 	bool random;
 	u32 bytes;
 	u32 iodepth;
+	u32 burst;
 	u64 think_ns;
 	bool poisson;
 	u64 start_ns;
@@ -44,6 +46,7 @@ struct job {
  * @next_byte:	where the next sequential request begins
  * @begin_ns:	the time from which the job's times count
  * @outstanding: requests on their way
+ * @sent:	requests of this burst that were sent
  * @asleep:	the leaf of which it waits for a slot, or NULL
  * @asleep_as:	its cgroup there, while it waits
  * @split:	the request that is being submitted in pieces
@@ -65,6 +68,7 @@ struct client {
 	u64 random;
 	u64 begin_ns;
 	u32 outstanding;
+	u32 sent;
 	struct leaf *asleep;
 	struct leaf_group *asleep_as;
 	struct whole *split;

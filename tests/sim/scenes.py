@@ -2,10 +2,10 @@
 """Scenes of the simulation: scenarios of tests/uml, run by sim-run instead of a guest.
 
 Format, metrics and arithmetic are those of tests/uml (README.rst there). Of fio's keys a job has
-rw, bs, iodepth, thinktime, fsync=1 and direct; direct=0 stands for writeback. With poisson=1, which
-fio has not, thinktime is the mean of an exponential distribution. Streams of several groups are
-apart. A disk with more than one leaf is a stripe of chunks of 64 KiB, and each leaf must
-meet the goals. `knobs.sim` holds what only the simulation has:
+rw, bs, iodepth, thinktime, thinktime_blocks of the type "issue", fsync=1 and direct; direct=0
+stands for writeback. With poisson=1, which fio has not, thinktime is the mean of an exponential
+distribution. Streams of several groups are apart. A disk with more than one leaf is a stripe of
+chunks of 64 KiB, and each leaf must meet the goals. `knobs.sim` holds what only the simulation has:
 
     leaves          disks in the stripe, 1 by default
     exact_cost      1: requests are charged their exact device time
@@ -53,6 +53,7 @@ def _client(job: Job, cgroup: int, number: int, of: int) -> Iterator[str]:
             bytes=_bytes(str(job.fio["bs"])),
             iodepth=int(job.fio.get("iodepth", 1)),
             flush=int(job.fio.get("fsync", 0)),
+            burst=int(job.fio.get("thinktime_blocks", 1)),
             think_us=int(job.fio.get("thinktime", 0)),
             poisson=int(job.fio.get("poisson", 0)),
             start=start,

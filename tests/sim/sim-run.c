@@ -21,7 +21,7 @@
  *	cgroup parent=0 weight=100 class=1 latency_us=0
  *		0 rt, 1 be, 2 idle; its latency target on each leaf
  *	client cgroup=0 volume=0 write=0 mixed=0 async=0 flush=0 random=0 bytes=131072
- *			iodepth=16 think_us=0 poisson=0 start=0 stop=0 first=0 last=1
+ *			iodepth=16 burst=1 think_us=0 poisson=0 start=0 stop=0 first=0 last=1
  *			late_us=0
  *		times in seconds; between the two given places of the volume; its requests
  *		that take longer than late_us are late
@@ -304,6 +304,7 @@ static void say_client(struct loop *loop)
 		{ "random", 0, 1, 0, TO(job->random) },
 		{ "bytes", 512, 16 << 20, 131072, TO(job->bytes) },
 		{ "iodepth", 1, 1024, 16, TO(job->iodepth) },
+		{ "burst", 1, 1024, 1, TO(job->burst) },
 		{ "think_us", 0, 1e7, 0,
 		  TO_TIMES(job->think_ns, NSEC_PER_USEC) },
 		{ "poisson", 0, 1, 0, TO(job->poisson) },
