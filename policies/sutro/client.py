@@ -7,7 +7,7 @@ Values are returned as plain Python: variants are taken out, and the a(st) of de
 becomes a list of {"path", "weight"}.
 
 Each call raises the SutroError for its D-Bus error, BusUnavailable if there is no connection, and
-SutroError after ANSWER_TIMEOUT_S without an answer. Rates are in bytes or operations per second,
+NoAnswer after ANSWER_TIMEOUT_S without an answer. Rates are in bytes or operations per second,
 latencies and values of latency targets in microseconds, shares and parts from 0 to 1.
 """
 
@@ -240,7 +240,7 @@ class Client:
             async with self._free:
                 reply = await asyncio.wait_for(self._bus.call(message), ANSWER_TIMEOUT_S)
         except TimeoutError:
-            raise errors.SutroError(
+            raise errors.NoAnswer(
                 f"{people} did not answer {member} within {ANSWER_TIMEOUT_S:.0f} s"
             ) from None
         except (OSError, EOFError, ValueError):

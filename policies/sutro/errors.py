@@ -23,6 +23,10 @@ class NotRunning(SutroError):
     """A service on the bus does not run and could not be started."""
 
 
+class NoAnswer(SutroError):
+    """A service on the bus runs, but does not answer in time."""
+
+
 class NotPermitted(SutroError):
     """The caller may read, but not change this."""
 

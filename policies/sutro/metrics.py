@@ -22,7 +22,7 @@ from prometheus_client.utils import floatToGoString
 
 from . import counters, values
 from .client import Client
-from .errors import BusUnavailable, NotPermitted, NotRunning, SutroError, TooOld
+from .errors import BusUnavailable, NoAnswer, NotPermitted, NotRunning, SutroError, TooOld
 from .promises import fails
 from .topology import Topology, label
 
@@ -32,10 +32,13 @@ Counted = TypeVar("Counted", counters.Line, counters.Use)
 # Cgroups with a series each, beyond which those that used the least are left out.
 CGROUPS_MOST = 200
 WITH_WEIGHTS = ("sutro", "bfq")
+# Prometheus ends a scrape after 10 s. A call of the daemon that reads takes milliseconds.
+ANSWERS_S = 5.0
 # Label of sutro_down_info for each failure to read from the daemon; "error" for others.
 REASONS = {
     BusUnavailable: "bus-unavailable",
     NotRunning: "not-running",
+    NoAnswer: "no-answer",
     NotPermitted: "not-permitted",
     TooOld: "too-old",
 }
@@ -93,11 +96,14 @@ async def _answers(client: Client) -> Dict:
 async def state(most: int | None) -> State:
     """The present state, with `most` cgroups (None: all).
 
-    If the daemon does not answer, it has the failure instead.
+    If the daemon does not answer within ANSWERS_S, it has the failure instead.
     """
     try:
-        async with Client() as client:
+        async with asyncio.timeout(ANSWERS_S), Client() as client:
             answers = await _answers(client)
+    except TimeoutError:
+        text = f"sutrod did not answer within {ANSWERS_S:.0f} s"
+        answers = {"failure": NoAnswer(text, "see: systemctl status sutrod")}
     except SutroError as error:
         answers = {"failure": error}
     kept, omitted = chosen(counters.lines(), answers.get("promises", ()), most)

@@ -3,10 +3,12 @@
 
 import json
 import re
+import signal
 import socket
 import stat
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -158,6 +160,25 @@ def test_without_a_daemon(machine, bus):
     values = samples(sutroctl("metrics", **NOWHERE).out)
     assert value(values, "sutro_up") == 0
     assert value(values, "sutro_down_info", reason="bus-unavailable") == 1
+
+
+def test_a_daemon_that_hangs(promised):
+    """It is down before Prometheus gives up, after 10 s, and the counters go on."""
+    with promised.lock:
+        promised.process.send_signal(signal.SIGSTOP)
+        try:
+            began_s = time.monotonic()
+            values = metrics()
+            took_s = time.monotonic() - began_s
+        finally:
+            promised.process.send_signal(signal.SIGCONT)
+    assert value(values, "sutro_up") == 0
+    assert value(values, "sutro_down_info", reason="no-answer") == 1
+    assert value(
+        values, "sutro_cgroup_device_time_seconds_total", leaf="/dev/hda", unit="db.service"
+    )
+    assert took_s < 9
+    assert value(metrics(), "sutro_up") == 1
 
 
 IO_STAT = "rbytes={} wbytes=20 rios=3 wios=4 dbytes=5 dios=6"
