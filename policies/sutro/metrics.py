@@ -64,6 +64,13 @@ PROMISES = {
     values.TIME: ("seconds", "seconds of latency", 1e-6),
 }
 
+# Middle of the name: words, and the field of ListCapacities.
+CAPACITIES = {
+    "": ("Declared capacity", "capacity"),
+    "promised_": ("Sum of the floors", "promised"),
+    "left_": ("Capacity without the floors", "left"),
+}
+
 
 @dataclass(frozen=True)
 class State:
@@ -255,21 +262,21 @@ def _promises(state: State) -> Iterator[Metric]:
 
 
 def _capacities(state: State) -> Iterator[Metric]:
-    """Declared capacities and the sums of their floors, in bytes or operations per second."""
+    """Declared capacities, the sums of their floors and the rest, in bytes or operations/s."""
     families = {
         (name, kind): GaugeMetricFamily(
             f"sutro_capacity_{name}{PROMISES[kind][0]}",
             f"{text}, in {PROMISES[kind][1]}.",
             labels=CAPACITY_LABELS,
         )
-        for name, text in (("", "Declared capacity"), ("promised_", "Sum of the floors"))
+        for name, (text, _) in CAPACITIES.items()
         for kind in (values.BYTES, values.COUNT)
     }
     for one in state.capacities:
         kind, where = values.KINDS.get(one["key"]), [one["path"], one["key"]]
-        if ("", kind) in families:
-            families["", kind].add_metric(where, one["capacity"])
-            families["promised_", kind].add_metric(where, one["promised"])
+        for name, (_, field_) in CAPACITIES.items():
+            if (name, kind) in families:
+                families[name, kind].add_metric(where, one[field_])
     yield from families.values()
 
 

@@ -115,6 +115,14 @@ def test_capacity(declared):
     where = {"path": "/srv", "key": "ReadBandwidthMin"}
     assert value(values, "sutro_capacity_bytes_per_second", **where) == 150e6
     assert value(values, "sutro_capacity_promised_bytes_per_second", **where) == 140e6
+    assert value(values, "sutro_capacity_left_bytes_per_second", **where) == 10e6
+    # The floors of all units on a device may be more than its capacity.
+    declared.machine.write(CONF, "[Capacity]\nDevice=/srv read=100M write-iops=20\n")
+    declared.call("Reload")
+    values = metrics()
+    assert value(values, "sutro_capacity_left_bytes_per_second", **where) == 0
+    where["key"] = "WriteIOPSMin"
+    assert value(values, "sutro_capacity_left_ios_per_second", **where) == 20
 
 
 def test_weights_are_those_in_force(promised):
@@ -476,6 +484,33 @@ def test_rules_and_dashboard_name_metrics_that_exist(declared):
     for text in (rules, *targets):
         used = set(re.findall(r"\bsutro_\w+", text))
         assert used and used <= names
+
+
+def rendered(text, labels):
+    """An annotation with labels instead of `{{ $labels.a }}` and `{{ or $labels.a $labels.b }}`."""
+
+    def found(match):
+        names = re.findall(r"\$labels\.(\w+)", match[1])
+        return next(filter(None, (labels.get(name) for name in names)), "")
+
+    return re.sub(r"{{ (?:or )?((?:\$labels\.\w+ )+)}}", found, text)
+
+
+def test_alert_names_the_cgroup_of_a_path_policy(machine, promised):
+    """A promise of a cgroup that belongs to no unit is named by its path."""
+    machine.write(
+        "/etc/sutro/policy.d/payload.policy",
+        "[Match]\nCgroup=/payload\n[X-Sutro]\nReadBandwidthMin=/srv 90M\n",
+    )
+    promised.call("ReloadPolicies")
+    broken = [dict(has) for name, has in metrics() if name == "sutro_promise_broken"]
+    labels = {one["cgroup"]: one for one in broken if one["path"] == "/srv"}
+    (alert,) = re.findall(r"alert: SutroPromiseBroken\n(.*?)\n\n", RULES.read_text(), re.S)
+    summary, remedy = re.findall(r'^ *(?:summary|description): "(.*)"$', alert, re.M)
+    for cgroup, name in (("/payload", "/payload"), ("/system.slice/web.service", "web.service")):
+        text = rendered(summary, labels[cgroup])
+        assert re.fullmatch(rf"\w+=/srv of {name} does not hold", text)
+        assert rendered(remedy, labels[cgroup]) == f"Cause and remedy: sutroctl explain {name}"
 
 
 def test_man_page_has_all_metrics(declared):
