@@ -5,7 +5,8 @@ They are read from the files, not over the bus: every user may read them, they c
 nothing, and they are there while no daemon runs. Documentation/ABI has their format. The counters
 of a cgroup are its own, without those of the cgroups below it.
 
-Without the module, lines() reads io.stat of the kernel instead, which has bytes and requests only.
+Of leaves with another scheduler than sutro, lines() reads io.stat of the kernel instead, which has
+bytes and requests only. Without the module these are all leaves.
 
 lines() reads all cgroups, and uses() the numbers of some; latencies() reads those of one unit.
 """
@@ -49,16 +50,17 @@ class Use:
 
     @property
     def used(self) -> int:
-        """Device time in ns; without the module, bytes."""
+        """Device time in ns; on leaves with another scheduler, bytes."""
         return _used(self.values)
 
 
 class Line(NamedTuple):
-    """A line of io.sutro.stat or io.stat; `used` as in Use."""
+    """A line of io.sutro.stat, by the elevator, or of io.stat; `used` as in Use."""
 
     cgroup: str
     text: str
     used: int
+    by_elevator: bool
 
 
 def unit_of(cgroup: str) -> str:
@@ -169,6 +171,7 @@ class _Leaves:
     def __init__(self) -> None:
         self._nodes: dict[str, str] = {}
         self._leaf: dict[str, bool] = {}
+        self._elevator: dict[str, bool] = {}
 
     def has(self, devno: str) -> bool:
         """Whether the device is a leaf: it stands on no other one."""
@@ -176,6 +179,13 @@ class _Leaves:
             slaves = ROOT / "sys/dev/block" / devno / "slaves"
             self._leaf[devno] = not (slaves.is_dir() and os.listdir(slaves))
         return self._leaf[devno]
+
+    def has_elevator(self, devno: str) -> bool:
+        """Whether the scheduler of the device is sutro."""
+        if devno not in self._elevator:
+            text = _text(f"{ROOT}/sys/dev/block/{devno}/queue/scheduler")
+            self._elevator[devno] = "[sutro]" in text
+        return self._elevator[devno]
 
     def node(self, devno: str) -> str:
         """The node of a device number, from sysfs; of a device that has gone, its number."""
@@ -199,19 +209,20 @@ def lines() -> list[Line]:
     top = str(ROOT / "sys/fs/cgroup")
     # A container may have no cgroup files.
     folders = list(_cgroups(top)) if os.path.isdir(top) else []
-    texts = _texts(folders, "io.sutro.stat")
-    if not texts:
-        return _lines_of_kernel(top, _texts(folders, "io.stat"))
-    return [
-        Line(folder.removeprefix(top) or "/", line, _time_ns(line))
-        for folder, text in texts.items()
+    found = [
+        Line(folder.removeprefix(top) or "/", line, _time_ns(line), True)
+        for folder, text in _texts(folders, "io.sutro.stat").items()
         for line in text.splitlines()
         if line
     ]
+    counted = {line.text.partition(" ")[0] for line in found}
+    return found + _lines_of_kernel(top, _texts(folders, "io.stat"), counted)
 
 
-def _lines_of_kernel(top: str, texts: dict[str, str]) -> list[Line]:
-    """The lines of io.stat about leaves, of cgroups without another one with that file below.
+def _lines_of_kernel(top: str, texts: dict[str, str], counted: set[str]) -> list[Line]:
+    """The lines of io.stat about leaves that the elevator does not count.
+
+    Of cgroups without another one with that file below.
 
     The file counts the cgroups below, too. A cgroup above others with the controller has no
     process of its own, except the root cgroup, whose file counts the whole machine.
@@ -219,19 +230,19 @@ def _lines_of_kernel(top: str, texts: dict[str, str]) -> list[Line]:
     above = {top, *map(os.path.dirname, texts)}
     leaves = _Leaves()
     return [
-        Line(folder.removeprefix(top), line, _used(_numbers(words)))
+        Line(folder.removeprefix(top), line, _used(_numbers(words)), False)
         for folder, text in texts.items()
         if folder not in above
         for line in text.splitlines()
         for devno, *words in [line.split()]
-        if words and leaves.has(devno)
+        if words and devno not in counted and leaves.has(devno) and not leaves.has_elevator(devno)
     ]
 
 
 def uses(found: Iterable[Line]) -> Iterator[Use]:
     """The use of each leaf by each cgroup, since the leaf was switched to the scheduler.
 
-    Without the module, since the cgroup was made.
+    On a leaf with another scheduler, since the cgroup was made, and without a weight.
     """
     top = str(ROOT / "sys/fs/cgroup")
     leaves, last, weights = _Leaves(), "", dict[str, int]()
@@ -239,13 +250,8 @@ def uses(found: Iterable[Line]) -> Iterator[Use]:
         if line.cgroup != last:
             last, weights = line.cgroup, _weights(_text(f"{top}{line.cgroup}/io.sutro.weight"))
         devno, *words = line.text.split()
-        yield Use(
-            line.cgroup,
-            leaves.node(devno),
-            _numbers(words),
-            _reads(words),
-            weights.get(devno, weights.get("default")),
-        )
+        weight = weights.get(devno, weights.get("default")) if line.by_elevator else None
+        yield Use(line.cgroup, leaves.node(devno), _numbers(words), _reads(words), weight)
 
 
 def read() -> Iterator[Use]:

@@ -122,7 +122,8 @@ def chosen(
 ) -> tuple[list[Counted], int]:
     """Those of at most `most` cgroups (None: all), and how many cgroups are left out.
 
-    Cgroups with a promise come first, then those that have used the most device time, or bytes.
+    Cgroups with a promise come first, then those that have used the most: the sum of ns of device
+    time, and of bytes on leaves with another scheduler than sutro.
     """
     promised = {promise["cgroup"] for promise in promises}
     used: dict[str, int] = {}

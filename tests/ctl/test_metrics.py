@@ -199,6 +199,8 @@ def without_module(machine, bus):
         machine.cgroup(path)
     for file in machine.root.rglob("io.sutro.*"):
         file.unlink()
+    for name in ("hda", "hdb"):
+        machine.set_scheduler(name, "bfq")
     machine.disk("dm-9", "254:9", slaves="hda")
     text = f"259:0 {IO_STAT}\n254:9 {IO_STAT}\n"
     for cgroup, rbytes in {"": 99, "/system.slice": 70, "/system.slice/db.service": 10}.items():
@@ -244,10 +246,28 @@ def test_cgroups_with_most_bytes_come_first(without_module):
 
 
 def test_module_that_counted_nothing_yet(machine, bus):
-    """While no leaf has the scheduler sutro, bytes of the kernel do not take its place."""
+    """On leaves with the scheduler sutro, bytes of the kernel do not take the place of its own."""
     machine.cgroup("/a.service")
     machine.write("/sys/fs/cgroup/a.service/io.stat", f"259:0 {IO_STAT}\n".format(1))
     assert counters.lines() == []
+
+
+def test_leaf_with_another_scheduler(machine, bus):
+    """The kernel counts there while the elevator counts on others; the leaf has no weight."""
+    machine.cgroup("/a.service")
+    folder = "/sys/fs/cgroup/a.service"
+    machine.write(f"{folder}/io.stat", f"259:0 {IO_STAT}\n8:0 {IO_STAT}\n".format(1, 2))
+    machine.write(f"{folder}/io.sutro.stat", "259:0 time_ns=9 rbytes=3 rios=4\n")
+    values = metrics()
+    name = "sutro_cgroup_read_bytes_total"
+    assert value(values, name, unit="a.service", leaf="/dev/hda") == 3
+    assert value(values, name, unit="a.service", leaf="/dev/sda") == 2
+    weighted = [dict(has)["leaf"] for found, has in values if found == "sutro_cgroup_weight"]
+    assert weighted == ["/dev/hda"]
+    # The elevator still has a line of a leaf that was switched a moment ago.
+    machine.set_scheduler("hda", "bfq")
+    assert value(metrics(), name, unit="a.service", leaf="/dev/hda") == 3
+    assert chosen(counters.lines(), [], 1)[1] == 0
 
 
 def test_json_has_the_same(promised):
