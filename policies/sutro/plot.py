@@ -29,6 +29,8 @@ SUFFIXES = (".html", ".png")
 class Panel:
     """One promise over time: at each second, the rate or latency got, stated and granted.
 
+    `unit` is the cgroup where the promise is of a cgroup by its path.
+
     Numbers are in the unit of the key: bytes or operations per second, or us.
     """
 
@@ -107,7 +109,8 @@ def _recorded(file: str) -> list[Panel]:
             for number, line in enumerate(stream, 1):
                 # A recording that was killed ends within a line.
                 if line.strip() and (sample := _sample(line, f"{file}:{number}")):
-                    name = (sample["unit"], sample["key"], sample["path"])
+                    owner = sample["unit"] or sample["cgroup"]
+                    name = (owner, sample["key"], sample["path"])
                     panel = panels.setdefault(name, Panel(*name))
                     panel.add(*(sample[name] for name in FIELDS))
     except OSError as error:
@@ -128,7 +131,8 @@ def _sample(line: str, where: str) -> Dict | None:
         raise SutroError(f"{where}: '{line.strip()[:60]}' is no JSON: {allowed}") from None
     if not isinstance(sample, dict):
         raise SutroError(f"{where}: this is no object: {allowed}")
-    for name in ("unit", "key", "path"):
+    sample.setdefault("cgroup", "")  # a recording of an earlier version
+    for name in ("unit", "cgroup", "key", "path"):
         if not isinstance(sample.get(name), str):
             raise SutroError(f"{where}: '{name}' is missing or no string: {allowed}")
     for name in FIELDS:

@@ -21,7 +21,7 @@ from .promises import granted, stated, worst_first
 Dict = dict[str, Any]
 
 PERIOD_S = 1.0
-FIELDS = ("unit", "key", "path", "value", "got", "granted", "state", "leaves")
+FIELDS = ("unit", "cgroup", "key", "path", "value", "got", "granted", "state", "leaves")
 
 
 def record(promise: Dict, time_s: float) -> Dict:

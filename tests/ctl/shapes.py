@@ -75,7 +75,7 @@ POLICY_SET = each(str, "unit lifetime note") | {
 }
 POLICY_CHECK = {"files": [str], "mistakes": [str]}
 WATCH = (
-    each(str, "unit key path state")
+    each(str, "unit cgroup key path state")
     | each(float, "time granted")
     | each(int, "value got")
     | {"leaves": [NEED]}

@@ -81,6 +81,18 @@ def test_recorded(tmp_path):
     assert [len(run) - 1 for run in curve(svg, "got")] == [3, 2]
 
 
+def test_recorded_cgroups(tmp_path):
+    """Promises of two cgroups by their paths are two panels, named by the cgroup."""
+    jobs = [sample(1.0, 5, unit="", cgroup=f"/jobs/{number}") for number in (1, 2)]
+    source, file = record(tmp_path, *jobs), tmp_path / "plot.html"
+    command = ("plot", "--from", source, "-o", str(file), "--json")
+    data = sutroctl(*command, **NOWHERE).json()
+    assert [panel["unit"] for panel in data["panels"]] == ["/jobs/1", "/jobs/2"]
+    assert picture(file)[0][1] == "/jobs/2  ReadBandwidthMin=/srv"
+    (panel,) = sutroctl(*command, "/jobs/2", **NOWHERE).json()["panels"]
+    assert panel["samples"] == 1
+
+
 def test_names_cannot_break_the_page(tmp_path):
     evil = "/srv/<script>alert('x')</script>&amp;"
     source = record(tmp_path, sample(1.0, 5, path=evil))
