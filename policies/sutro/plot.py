@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from .answer import Answer
 from .client import Client
 from .errors import NoSuchPromise, NoSuchUnit, SutroError, UsageError
 from .promises import worst_first
+from .recording import is_number
 
 Dict = dict[str, Any]
 
@@ -136,8 +136,7 @@ def _sample(line: str, where: str) -> Dict | None:
         if not isinstance(sample.get(name), str):
             raise SutroError(f"{where}: '{name}' is missing or no string: {allowed}")
     for name in FIELDS:
-        number = sample.get(name)
-        if not isinstance(number, (int, float)) or not math.isfinite(number) or number < 0:
+        if not is_number(sample.get(name)):
             raise SutroError(f"{where}: '{name}' is missing or no number: {allowed}")
     return sample
 

@@ -14,9 +14,21 @@ from .errors import SutroError, UsageError
 Dict = dict[str, Any]
 
 ROW = {"unit": str, "cgroup": str, "device": str, "name": str, "fails": bool}
-LINES = {"about": str, "key": str, "value": (int, float), "granted": (int, float)}
-LINES |= {"got": (int, float), "state": str, "cause": str}
-LEAVES = {"leaf": str, "share": (int, float), "weight": int}
+# Numbers of the daemon have 64 bits at most.
+NUMBER_MOST = 2**64
+# The end of the year 9999.
+TIME_MOST_S = 253_402_300_799
+
+
+def is_number(value: Any, most: float = NUMBER_MOST) -> bool:
+    """Is it a number from 0 to `most`? NaN is none."""
+    return isinstance(value, (int, float)) and 0 <= value <= most
+
+
+LINES = {"about": str, "key": str, "value": is_number, "granted": is_number}
+LINES |= {"got": is_number, "state": str, "cause": str}
+LEAVES = {"leaf": str, "share": is_number, "weight": is_number}
+RECORD = {"time": lambda value: is_number(value, TIME_MOST_S), "rows": list}
 
 
 @dataclass
@@ -33,9 +45,10 @@ class Record:
 
 
 def _has(entry: Any, shape: dict[str, Any]) -> bool:
-    """Is it an object with these keys and types of values?"""
+    """Is it an object with these keys, with values of these types or that pass these checks?"""
     return isinstance(entry, dict) and all(
-        isinstance(entry.get(key), kind) for key, kind in shape.items()
+        isinstance(entry.get(key), kind) if isinstance(kind, type) else kind(entry.get(key))
+        for key, kind in shape.items()
     )
 
 
@@ -55,10 +68,11 @@ def _is_row(row: Any) -> bool:
 
 def parse(text: str) -> Record:
     """The record in a line; ValueError for any other text."""
-    entry = json.loads(text)
-    if not _has(entry, {"time": (int, float), "rows": list}) or not all(
-        map(_is_row, entry["rows"])
-    ):
+    try:
+        entry = json.loads(text)
+    except RecursionError:
+        raise ValueError("this is no record of top") from None
+    if not _has(entry, RECORD) or not all(map(_is_row, entry["rows"])):
         raise ValueError("this is no record of top")
     return Record(entry["time"], entry["rows"])
 

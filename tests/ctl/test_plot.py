@@ -122,6 +122,7 @@ def test_recording_that_was_cut(tmp_path):
         (json.dumps(sample(1.0, -5)), "'got' is missing or no number"),
         (json.dumps(sample(float("nan"), 5)), "'time' is missing or no number"),
         (json.dumps(sample(1.0, float("inf"))), "'got' is missing or no number"),
+        (json.dumps(sample(10**400, 5)), "'time' is missing or no number"),
         ("[" * 100000, "is no JSON"),
     ],
 )

@@ -34,6 +34,14 @@ def test_round_trip(tmp_path):
         ([GOOD, json.dumps({"time": 1, "rows": [{"unit": "x"}]}), GOOD], ":2: this is no record"),
         ([GOOD.replace('"share": 0.2', '"share": "0.2"'), GOOD], ":1: this is no record"),
         (['{"time": null, "rows": []}'], ":1: this is no record"),
+        (['{"time": 1e300, "rows": []}'], ":1: this is no record"),
+        (['{"time": NaN, "rows": []}'], ":1: this is no record"),
+        (['{"time": -1e300, "rows": []}'], ":1: this is no record"),
+        (['{"time": 1' + 400 * "0" + ', "rows": []}'], ":1: this is no record"),
+        ([GOOD.replace('"share": 0.2', '"share": NaN')], ":1: this is no record"),
+        ([GOOD.replace('"got": 20', '"got": 1e999')], ":1: this is no record"),
+        ([GOOD.replace('"weight": 50', '"weight": 1' + 400 * "0")], ":1: this is no record"),
+        (["[" * 100000], ":1: this is no record"),
     ],
 )
 def test_no_recording(tmp_path, lines, expected):
