@@ -43,7 +43,10 @@ def test_commands_are_parsed(page: str) -> None:
     found = commands(page)
     assert found
     for words in found:
-        assert arguments.parse(words).run
+        args = arguments.parse(words)
+        assert args.run
+        # A name of a unit is no path of a device.
+        assert "." not in (getattr(args, "device", None) or "") or "/" in args.device, words
 
 
 @pytest.mark.parametrize("page", PAGES)
