@@ -231,7 +231,7 @@ def _add_measurements(verbs: _Verbs) -> None:
     text = "lines of Slurm's configuration for bandwidth that it is to count"
     verb = add("slurm-gres", "slurm.gres", "slurm.show", text)
     verb.add_argument("rate", nargs="*", metavar="KIND=PATH:RATE", help="read=/scratch:400M")
-    verb.add_argument("--node", metavar="NAME", help="the name of the node (this machine's)")
+    verb.add_argument("--node", metavar="NAME", help="the name of the node (the host's)")
 
 
 def _add_test(verbs: _Verbs) -> None:

@@ -19,6 +19,8 @@ than the configuration of Slurm states, so no further job should count on them.
 
 import argparse
 import asyncio
+import contextlib
+import ipaddress
 import re
 import socket
 import subprocess
@@ -275,8 +277,18 @@ async def gres(client: Client | None, args: argparse.Namespace) -> Answer:
         {"name": GRES[key], "type": gres_type(path), "count": rate // UNIT}
         for key, path, rate in rates
     ]
-    node = args.node or socket.gethostname().partition(".")[0]
-    return Answer({"node": node, "resources": resources})
+    return Answer({"node": args.node or _node_name(args.host), "resources": resources})
+
+
+def _node_name(host: str) -> str:
+    """The usual name of a node, of --host ("": of this machine); UsageError for an address."""
+    name = host.rpartition("@")[2] or socket.gethostname()
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(name)
+        raise UsageError(
+            f"{name} is an address, and Slurm has names of nodes", "name it: --node NAME"
+        )
+    return name.partition(".")[0]
 
 
 def show(out: Any, data: Dict) -> None:

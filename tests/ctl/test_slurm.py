@@ -313,6 +313,15 @@ def test_gres():
     assert sutroctl("slurm-gres", "read=/a b:400M").status == 2
 
 
+def test_gres_of_another_machine():
+    """The lines are for the node of --host, whose capacities they have."""
+    words = ("slurm-gres", "read=/scratch:400M")
+    assert sutroctl("-H", "root@n7.example.org", *words, "--json").json()["node"] == "n7"
+    assert sutroctl("-H", "n7", *words, "--node", "n8", "--json").json()["node"] == "n8"
+    run = sutroctl("-H", "192.0.2.7", *words)
+    assert (run.status, run.out) == (2, "") and "name it: --node NAME" in run.err
+
+
 def test_gres_of_declared_capacities():
     class Declared:
         async def capacities(self):
@@ -321,6 +330,6 @@ def test_gres_of_declared_capacities():
                 for key in ("ReadBandwidthMin", "ReadIOPSMin")
             ]
 
-    args = type("Args", (), {"rate": [], "node": "n1"})
+    args = type("Args", (), {"rate": [], "node": "n1", "host": ""})
     answer = asyncio.run(slurm.gres(Declared(), args))
     assert answer.data["resources"] == [{"name": "sutro_read", "type": "scratch", "count": 400}]
