@@ -146,7 +146,7 @@ case $verb in
     ) ;;
   ('policy reset')
     arguments=(
-      '--runtime[settings of set --runtime, too]'
+      '--runtime[only those of set --runtime]'
       '1:unit:_sutroctl_units'
       '*:key:compadd -a keys'
     ) ;;

@@ -303,7 +303,7 @@ def _add_policies(verbs: _Verbs) -> None:
     verb = add("reset", "policy.reset", "show_promises.policy_set", text)
     verb.add_argument("unit", metavar="UNIT", help=SUBJECT)
     verb.add_argument("key", nargs="*", metavar="KEY", help="only these keys")
-    verb.add_argument("--runtime", action="store_true", help="settings of set --runtime, too")
+    verb.add_argument("--runtime", action="store_true", help="only those of set --runtime")
 
     text = "let the daemon read all policy files again"
     add("reload", "policy.reload", "show_promises.policy_reload", text)
