@@ -3,20 +3,25 @@
 
 Only reads are measured: writes would destroy data. fio reads at random places, since a floor has
 to hold for requests of any kind, in a scope of the class idle, so that other units are served
-first. Nine tenths of the rates are kept, in a drop-in of sutrod.conf that names the device.
+first on leaves with the scheduler sutro. Nine tenths of the rates are kept, in a drop-in of
+sutrod.conf that names the device.
 """
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from . import units
 from .answer import Answer, reply
 from .client import Client
 from .errors import NotPermitted, SutroError, UsageError
+from .files import replace
 from .topology import Topology, label
 
 Dict = dict[str, Any]
@@ -41,10 +46,20 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError("there is no terminal to confirm the measurement on", "add --yes")
 
 
-def _confirm(name: str, users: list[str], args: argparse.Namespace) -> None:
-    """Print the consequences, and require a yes on the terminal; SutroError without it."""
+def _confirm(name: str, users: list[str], others: list[str], args: argparse.Namespace) -> None:
+    """Print the consequences, and require a yes on the terminal; SutroError without it.
+
+    `others` are leaves on which the class idle has no effect.
+    """
     seconds = args.seconds * len(STEPS)
-    print(f"{name} will be read at full speed for {seconds} s, in class idle.", file=sys.stderr)
+    how = "" if others else ", in class idle"
+    print(f"{name} will be read at full speed for {seconds} s{how}.", file=sys.stderr)
+    if others:
+        print(
+            f"The scheduler of {', '.join(others)} is not sutro, so the reads are not in class "
+            "idle there: other units will be slower.",
+            file=sys.stderr,
+        )
     if users:
         print(f"In use by {', '.join(users)}: the result may be too low.", file=sys.stderr)
     if not args.yes and reply("Continue? [y/N] ") not in ("y", "yes"):
@@ -60,6 +75,27 @@ async def _users(client: Client, node: str, leaves: list[str]) -> list[str]:
             if row["device"] == node or {leaf["leaf"] for leaf in row["leaves"]} & set(leaves)
         }
     )
+
+
+@contextlib.asynccontextmanager
+async def _progress(text: str, seconds: int) -> AsyncIterator[None]:
+    """Print what is done, and on a terminal the seconds that are left of it."""
+
+    async def count() -> None:
+        for left in range(seconds, 0, -1):
+            print(f"\r{text}, {left} s left ", end="", file=sys.stderr, flush=True)
+            await asyncio.sleep(1)
+
+    if not sys.stderr.isatty():
+        print(f"{text}, {seconds} s ...", file=sys.stderr, flush=True)
+        yield
+        return
+    counting = asyncio.create_task(count())
+    try:
+        yield
+    finally:
+        counting.cancel()
+        print(file=sys.stderr, flush=True)
 
 
 async def _fio(node: str, size: str, seconds: int, scope: str) -> Dict:
@@ -104,14 +140,16 @@ def _keep(path: str, rates: dict[str, int]) -> Path:
 
     Rates are in bytes or operations per second. NotPermitted if the file cannot be written.
     """
-    file = FOLDER / f"50-capacity{path.replace('/', '-')}.conf"
+    file = FOLDER / f"50-capacity-{units.escaped(path)}.conf"
     words = " ".join(f"{word}={rate}" for word, rate in rates.items())
     text = f"# by sutroctl measure\n[Capacity]\nDevice={path} {words}\n"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        replace(file, text.encode())
     except OSError as error:
         raise NotPermitted(f"{file}: {error.strerror}", "run it as root (sudo)") from None
+    except SutroError as error:
+        raise NotPermitted(error.message, "run it as root (sudo)") from None
     return file
 
 
@@ -124,13 +162,15 @@ async def measure(client: Client, args: argparse.Namespace) -> Answer:
     if path == node and (device := topology.find(node)):
         # A name that is the same after the next boot, if there is one.
         path = label(device)
-    _confirm(path, await _users(client, node, resolved["leaves"]), args)
+    leaves = filter(None, map(topology.find, resolved["leaves"]))
+    others = [leaf["node"] for leaf in leaves if leaf["scheduler"] != "sutro"]
+    _confirm(path, await _users(client, node, resolved["leaves"]), others, args)
     scope = f"sutro-measure-{os.getpid()}.scope"
     await client.set_policy(scope, [("Class", "idle")], "client")
     measured, rates = [], {}
     for key, word, size, value in STEPS:
-        print(f"{word}: random reads of {size}, {args.seconds} s ...", file=sys.stderr, flush=True)
-        rate = int((await _fio(node, size, args.seconds, scope))[value])
+        async with _progress(f"{word}: random reads of {size}", args.seconds):
+            rate = int((await _fio(node, size, args.seconds, scope))[value])
         rates[word] = int(rate * PART)
         measured.append({"key": key, "measured": rate, "capacity": rates[word]})
     if not all(rates.values()):

@@ -50,10 +50,13 @@ def control_name(subject: str) -> str:
 
     Of a path that is the one of `systemd-escape --path`, with a suffix that no unit has.
     """
-    if not subject.startswith("/"):
-        return subject
-    escaped = re.sub(r"^\.|[^\w:./]", lambda c: f"\\x{ord(c[0]):02x}", subject[1:], flags=re.ASCII)
-    return escaped.replace("/", "-") + ".cgroup"
+    return escaped(subject) + ".cgroup" if subject.startswith("/") else subject
+
+
+def escaped(path: str) -> str:
+    """A name for a path that no other path has, as of `systemd-escape --path`."""
+    words = re.sub(r"^\.|[^\w:./]", lambda c: f"\\x{ord(c[0]):02x}", path[1:], flags=re.ASCII)
+    return words.replace("/", "-")
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:

@@ -4,14 +4,19 @@
 tests/vm/test_metrics.py measures a disk.
 """
 
+import asyncio
+import errno
+import io
 import os
 import signal
 import stat
+from pathlib import Path
 
 import pytest
 from conftest import NOWHERE, running, sutroctl
 from fakemachine import PATIENCE_S
 from sutro import measure
+from sutro.errors import SutroError
 
 RATES = '{"bw_bytes": 250000000, "iops": 7001.9}'
 FIO = f"""echo 'fio: a note'; echo '{{"jobs": [{{"read": {RATES}}}]}}'"""
@@ -62,6 +67,59 @@ def test_measure(sutrod, tools, machine, called):
     assert (assignments, lifetime) == ([["Class", "idle"]], "client")
     assert all(f"--unit={scope}" in call for call in tools.calls() if "systemd-run" in call)
     assert [name for name, *_ in (row.split() for row in run.out.splitlines()[1:3])] == ["read"] * 2
+
+
+def test_leaves_with_another_scheduler(sutrod, tools):
+    """The class idle has no effect there, and the question names them."""
+    run = sutroctl("measure", "/dev/mapper/secret", "--yes", "--dry-run", **tools.env)
+    assert run.status == 0
+    first, second, *_ = run.err.splitlines()
+    assert first == "/dev/mapper/secret will be read at full speed for 20 s."
+    assert second.startswith("The scheduler of /dev/sda, /dev/sdb is not sutro")
+
+
+def test_a_file_for_each_path(tools, machine):
+    """Paths that differ in "-" and "/" only have files of their own, and no other file is left."""
+    for path in ("/dev/vg/a-b", "/dev/vg-a/b"):
+        measure._keep(path, {"read": 5})
+    folder = machine.at("/etc/sutro/sutrod.conf.d")
+    files = sorted(folder.iterdir())
+    names = [file.name for file in files]
+    assert names == [r"50-capacity-dev-vg-a\x2db.conf", r"50-capacity-dev-vg\x2da-b.conf"]
+    assert files[0].read_text().endswith("\nDevice=/dev/vg/a-b read=5\n")
+
+
+def test_a_file_is_whole_or_as_before(tools, machine, monkeypatch):
+    """A write that fails leaves the capacity of before."""
+    before = measure._keep("/srv", {"read": 5}).read_text()
+
+    def full(path, text):
+        os.truncate(os.open(path, os.O_WRONLY | os.O_CREAT), 0)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for name in ("write_bytes", "write_text"):
+        monkeypatch.setattr(Path, name, full)
+    with pytest.raises(SutroError, match="No space left"):
+        measure._keep("/srv", {"read": 6})
+    (file,) = machine.at("/etc/sutro/sutrod.conf.d").iterdir()
+    assert file.read_text() == before
+
+
+def test_seconds_left(monkeypatch):
+    """They are on the terminal while fio runs."""
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    async def run():
+        async with measure._progress("read", 9):
+            while "8 s" not in terminal.getvalue():
+                await asyncio.sleep(0.01)
+
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    asyncio.run(run())
+    assert terminal.getvalue() == "\rread, 9 s left \rread, 8 s left \n"
 
 
 def test_dry_run_keeps_nothing(sutrod, tools, machine):
