@@ -7,7 +7,7 @@ import { setWeight } from "./bus.js";
 import { field, lifetimeField, note } from "./dialog.js";
 import { h } from "./dom.js";
 import { quoted } from "./format.js";
-import { KEYS, typedValue } from "./promises.js";
+import { KEYS, owner, typedValue } from "./promises.js";
 import { label } from "./topology.js";
 
 /** Where the daemon keeps what was set over the bus, by lifetime. */
@@ -60,6 +60,7 @@ function choices(id, values) {
  */
 export function guaranteeDialog(promise, state, bus) {
     const fixed = promise !== null;
+    const name = promise ? owner(promise) : undefined;
     const key = promise?.key ?? "ReadBandwidthMin";
     const lifetime = lifetimeOf(promise?.source ?? "");
     const select = h("select", { disabled: fixed }, Object.entries(KEYS).map(
@@ -70,7 +71,7 @@ export function guaranteeDialog(promise, state, bus) {
         valueField.querySelector(".help").textContent = help(select.value);
     });
     const made = form => ({
-        unit: promise?.unit ?? String(form.get("unit")).trim(),
+        unit: name ?? String(form.get("unit")).trim(),
         key: promise?.key ?? String(form.get("key")),
         path: promise?.path ?? String(form.get("path")).trim(),
         lifetime: String(form.get("lifetime")),
@@ -80,10 +81,10 @@ export function guaranteeDialog(promise, state, bus) {
         action: fixed ? "Save" : "Add",
         body: [
             field("unit", "Unit", h("input", {
-                type: "text", value: promise?.unit, list: "unit-names", disabled: fixed, autocomplete: "off",
+                type: "text", value: name, list: "unit-names", disabled: fixed, autocomplete: "off",
                 placeholder: "db.service",
             })),
-            choices("unit-names", state.units.map(unit => unit.unit)),
+            choices("unit-names", state.units.map(owner)),
             field("key", "Guarantee", select),
             field("path", "Device or path", h("input", {
                 type: "text", value: promise?.path, list: "device-names", disabled: fixed, autocomplete: "off",
@@ -104,8 +105,8 @@ export function guaranteeDialog(promise, state, bus) {
         other: lifetime ? {
             action: "Remove",
             run: async () => {
-                const settings = await bus.policy(promise.unit);
-                await bus.setPolicy(promise.unit, removal(settings, promise.key, promise.path, lifetime), lifetime);
+                const settings = await bus.policy(name);
+                await bus.setPolicy(name, removal(settings, promise.key, promise.path, lifetime), lifetime);
             },
         } : null,
     };
@@ -115,9 +116,9 @@ function help(key) {
     return `${KEYS[key]?.unit ?? ""}: ${KEYS[key]?.hint ?? ""}`;
 }
 
-/** A unit name as people type it: .service where it has no type. @param {string} name */
+/** A unit name as people type it: .service where it has no type. A path of a cgroup stays. @param {string} name */
 export function complete(name) {
-    return /\.(service|scope|slice|socket|mount|swap)$/.test(name) ? name : `${name}.service`;
+    return name.startsWith("/") || /\.(service|scope|slice|socket|mount|swap)$/.test(name) ? name : `${name}.service`;
 }
 
 /**

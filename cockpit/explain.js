@@ -14,7 +14,7 @@ import { COUNT, load, SPAN } from "./pcp.js";
 import { about, owner, sentence, stated } from "./promises.js";
 
 /**
- * All that the drawer shows.
+ * All that the drawer shows. The unit may be the path of a cgroup that systemd did not make.
  * @param {{unit: string, path: string}} what
  * @param {import("./bus.js").Bus} bus
  */
@@ -22,7 +22,7 @@ export async function read(what, bus) {
     const [explanation, steps, policy] = await Promise.all([
         bus.explain(what.unit, what.path),
         what.path ? bus.resolve(what.path).then(found => found.steps) : [],
-        what.unit.startsWith("/") ? [] : bus.policy(what.unit),
+        bus.policy(what.unit),
     ]);
     return { ...what, explanation, steps, policy };
 }
@@ -85,7 +85,7 @@ function said(unit) {
 function weights(explanation, state) {
     const above = state.units.filter(unit => unit.cgroup !== "/" && explanation.cgroup.startsWith(`${unit.cgroup}/`));
     return pairs([owner(explanation), said(explanation)],
-                 ...above.map(slice => [`in ${slice.unit}`, said(slice)]));
+                 ...above.map(slice => [`in ${owner(slice)}`, said(slice)]));
 }
 
 function leaf(row) {

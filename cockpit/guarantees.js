@@ -78,10 +78,8 @@ function line(promise, state) {
     });
 }
 
-function edit(promise, id) {
-    // A setting belongs to a unit; a cgroup that systemd did not make has none.
-    if (!promise.unit)
-        return null;
+/** The button that changes a guarantee of a unit, or of a cgroup by its path. */
+export function edit(/** @type {import("./promises.js").Promised} */ promise, /** @type {string} */ id) {
     const name = `Edit ${about(promise)} of ${owner(promise)} on ${promise.path}`;
     return button("edit", { class: "plain", "data-id": id, "aria-label": name, title: "Edit" }, icon("edit"));
 }

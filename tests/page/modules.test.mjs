@@ -4,8 +4,12 @@ import test from "node:test";
 
 import { failure, plain } from "../../cockpit/bus.js";
 import { pieces } from "../../cockpit/charts.js";
-import { complete as completeUnit, lifetimeOf, parsedWeight, pathOf, removal } from "../../cockpit/editor.js";
+import {
+    complete as completeUnit, guaranteeDialog, lifetimeOf, parsedWeight, pathOf, removal,
+} from "../../cockpit/editor.js";
+import { read } from "../../cockpit/explain.js";
 import { INFINITY, percent, quoted, rate, size, time, typed, value } from "../../cockpit/format.js";
+import { edit } from "../../cockpit/guarantees.js";
 import { described, History } from "../../cockpit/history.js";
 import { complete, total } from "../../cockpit/pcp.js";
 import { about, received, sentence, stated, typedValue, verdict, worstFirst } from "../../cockpit/promises.js";
@@ -161,6 +165,46 @@ test("weights and unit names as they are typed", () => {
         assert.throws(() => parsedWeight(text), /is no weight/);
     assert.equal(completeUnit("db"), "db.service");
     assert.equal(completeUnit("db.slice"), "db.slice");
+    assert.equal(completeUnit("/lxc.payload.web"), "/lxc.payload.web");
+});
+
+/** Elements that keep their attributes only: a test needs no browser. */
+class Node {
+    attributes = {};
+    setAttribute(name, value) {
+        this.attributes[name] = value;
+    }
+    append() {}
+    addEventListener() {}
+}
+const JOB = {
+    ...PROMISE, unit: "", cgroup: "/jobs/7", source: "/run/sutro/policy.control/jobs-7.cgroup.policy:2",
+};
+
+test("guarantees of a cgroup by its path are changed, removed and explained by the path", async () => {
+    globalThis.Node = Node;
+    globalThis.document = { createElement: () => new Node(), createElementNS: () => new Node() };
+    assert.equal(edit(JOB, "id").attributes["aria-label"], "Edit Read floor of /jobs/7 on /srv");
+    const calls = [];
+    const bus = {
+        policy: async name => (calls.push(["policy", name]), []),
+        setPolicy: async (...words) => void calls.push(words),
+        explain: async name => (calls.push(["explain", name]), {}),
+    };
+    const state = { units: [], topology: new Topology(DEVICES) };
+    const form = new Map([["value", "7M"], ["lifetime", "runtime"], ["unit", "/jobs/8"],
+        ["key", "ReadBandwidthMin"], ["path", "/srv"]]);
+    const dialog = guaranteeDialog(JOB, state, bus);
+    await dialog.run(form);
+    await dialog.other.run();
+    await guaranteeDialog(null, state, bus).run(form);
+    await read({ unit: "/jobs/7", path: "" }, bus);
+    assert.deepEqual(calls, [
+        ["/jobs/7", [["ReadBandwidthMin", "/srv 7M"]], "runtime"],
+        ["policy", "/jobs/7"], ["/jobs/7", [["ReadBandwidthMin", ""]], "runtime"],
+        ["/jobs/8", [["ReadBandwidthMin", "/srv 7M"]], "runtime"],
+        ["explain", "/jobs/7"], ["policy", "/jobs/7"],
+    ]);
 });
 
 test("lines have gaps, a length and an end", () => {
