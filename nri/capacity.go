@@ -7,7 +7,7 @@ package main
 //	Device=/dev/vg/scratch read=400M   in sutrod.conf, is io.sutro/read.vg.scratch: 400
 //
 // A resource counts 1 MB/s, or one request per second. Floors of units outside of pods are
-// subtracted. Equal paths, or --name, give equal names on all nodes.
+// subtracted, also of units that do not run yet and have a setting made at run time. Equal paths, or --name, give equal names on all nodes.
 
 import (
 	"context"
@@ -101,17 +101,18 @@ func Resources(ctx context.Context, daemon Daemon, names Names) (map[string]uint
 	return found, nil
 }
 
-// left returns a capacity without the floors of units outside of pods.
+// left returns a capacity without the floors of units outside of pods: without all that sutrod
+// has promised, less the floors of pods.
 func left(row Capacity, states []State) uint64 {
-	rest := row.Capacity
+	outside := row.Promised
 	for _, one := range states {
 		isOfPod := strings.HasPrefix(one.Cgroup, PodsCgroup+".") ||
 			strings.HasPrefix(one.Cgroup, PodsCgroup+"/")
-		if one.Key == row.Key && one.Device == row.Device && !isOfPod {
-			rest -= min(rest, one.Value)
+		if one.Key == row.Key && one.Device == row.Device && isOfPod {
+			outside -= min(outside, one.Value)
 		}
 	}
-	return rest
+	return row.Capacity - min(row.Capacity, outside)
 }
 
 // An Operation of a JSON patch (RFC 6902).

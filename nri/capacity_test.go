@@ -12,12 +12,13 @@ import (
 func TestResources(t *testing.T) {
 	daemon := newFakeDaemon()
 	daemon.capacities = []Capacity{
-		{"/dev/vg/scratch", "/dev/dm-0", "ReadBandwidthMin", 400_500_000},
-		{"/dev/vg/scratch", "/dev/dm-0", "WriteBandwidthMin", 300_000_000},
-		{"/srv/db", "/dev/dm-1", "ReadIOPSMin", 5000},
-		{"/srv/away", "", "ReadBandwidthMin", 1_000_000_000},
-		{"/srv/db", "/dev/dm-1", "Unheard", 5000},
+		{"/dev/vg/scratch", "/dev/dm-0", "ReadBandwidthMin", 400_500_000, 170_000_000},
+		{"/dev/vg/scratch", "/dev/dm-0", "WriteBandwidthMin", 300_000_000, 900_000_000},
+		{"/srv/db", "/dev/dm-1", "ReadIOPSMin", 5000, 77},
+		{"/srv/away", "", "ReadBandwidthMin", 1_000_000_000, 0},
+		{"/srv/db", "/dev/dm-1", "Unheard", 5000, 0},
 	}
+	// A unit that does not run has the promise of 20 MB/s that no state has.
 	daemon.states = []State{
 		{"/system.slice/backup.service", "ReadBandwidthMin", "/dev/dm-0", 100_000_000},
 		{"/kubepods.slice/kubepods-pod1.slice", "ReadBandwidthMin", "/dev/dm-0", 50_000_000},
@@ -27,7 +28,7 @@ func TestResources(t *testing.T) {
 		{"/x", "WriteBandwidthMax", "/dev/dm-0", 1},
 	}
 	got, err := Resources(background, daemon, Names{"/srv/db": "db"})
-	want := map[string]uint64{"io.sutro/read.vg.scratch": 300, "io.sutro/write.vg.scratch": 0,
+	want := map[string]uint64{"io.sutro/read.vg.scratch": 280, "io.sutro/write.vg.scratch": 0,
 		"io.sutro/read-iops.db": 4993}
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("got %v, %v", got, err)
@@ -45,8 +46,8 @@ func TestNamesOfResources(t *testing.T) {
 		}
 	}
 	daemon := newFakeDaemon()
-	daemon.capacities = []Capacity{{"/dev/srv/db", "/dev/dm-0", "ReadIOPSMin", 1},
-		{"/srv/db", "/dev/dm-1", "ReadIOPSMin", 1}}
+	daemon.capacities = []Capacity{{"/dev/srv/db", "/dev/dm-0", "ReadIOPSMin", 1, 0},
+		{"/srv/db", "/dev/dm-1", "ReadIOPSMin", 1, 0}}
 	if got, err := Resources(background, daemon, Names{}); err == nil ||
 		!strings.Contains(err.Error(), "--name") {
 		t.Errorf("two paths of one name: got %v, %v", got, err)
@@ -97,16 +98,22 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// Promises outside of pods and the rest add up to the capacity, or nothing is left.
+// Promises outside of pods, of units that run or do not, and the rest add up to the capacity, or
+// nothing is left; floors of pods change nothing.
 func TestLeft(t *testing.T) {
-	isRight := func(capacity uint32, values []uint32) bool {
-		states, sum := []State{}, uint64(0)
-		for _, value := range values {
+	isRight := func(capacity, stopped uint32, running, pods []uint32) bool {
+		states, outside, promised := []State{}, uint64(stopped), uint64(stopped)
+		for _, value := range running {
 			states = append(states, State{"/x", "ReadIOPSMin", "/dev/dm-0", uint64(value)})
-			sum += uint64(value)
+			outside += uint64(value)
+			promised += uint64(value)
 		}
-		got := left(Capacity{"/", "/dev/dm-0", "ReadIOPSMin", uint64(capacity)}, states)
-		return got+sum == uint64(capacity) || got == 0 && sum >= uint64(capacity)
+		for _, value := range pods {
+			states = append(states, State{"/kubepods/x", "ReadIOPSMin", "/dev/dm-0", uint64(value)})
+			promised += uint64(value)
+		}
+		got := left(Capacity{"/", "/dev/dm-0", "ReadIOPSMin", uint64(capacity), promised}, states)
+		return got+outside == uint64(capacity) || got == 0 && outside >= uint64(capacity)
 	}
 	if err := quick.Check(isRight, nil); err != nil {
 		t.Error(err)

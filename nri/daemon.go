@@ -30,8 +30,8 @@ var (
 
 // A Capacity is a row of ListCapacities.
 type Capacity struct {
-	Path, Device, Key string
-	Capacity          uint64
+	Path, Device, Key  string
+	Capacity, Promised uint64
 }
 
 // A State is the part of a row of ListPromiseStates that capacity needs.
@@ -48,7 +48,7 @@ type Daemon interface {
 	SetPolicy(ctx context.Context, subject string, assignments []Assignment) error
 	// ResetPolicy removes all that SetPolicy added.
 	ResetPolicy(ctx context.Context, subject string) error
-	// Capacities returns the declared capacities of devices.
+	// Capacities returns the declared capacities of devices and their promised parts.
 	Capacities(ctx context.Context) ([]Capacity, error)
 	// States returns all promises.
 	States(ctx context.Context) ([]State, error)
@@ -126,6 +126,7 @@ func (b Bus) Capacities(ctx context.Context) ([]Capacity, error) {
 		one.Device, _ = row["device"].Value().(string)
 		one.Key, _ = row["key"].Value().(string)
 		one.Capacity, _ = row["capacity"].Value().(uint64)
+		one.Promised, _ = row["promised"].Value().(uint64)
 		found = append(found, one)
 	}
 	return found, nil

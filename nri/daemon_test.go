@@ -78,7 +78,7 @@ func (s fakeService) ListCapacities() ([]map[string]dbus.Variant, *dbus.Error) {
 	return []map[string]dbus.Variant{{
 		"path": dbus.MakeVariant("/srv"), "device": dbus.MakeVariant("/dev/dm-0"),
 		"key": dbus.MakeVariant("ReadBandwidthMin"), "capacity": dbus.MakeVariant(uint64(4e8)),
-		"left": dbus.MakeVariant(uint64(1)), "later": dbus.MakeVariant("key"),
+		"promised": dbus.MakeVariant(uint64(15e7)), "left": dbus.MakeVariant(uint64(1)), "later": dbus.MakeVariant("key"),
 	}}, nil
 }
 
@@ -144,7 +144,7 @@ func TestBus(t *testing.T) {
 		t.Errorf("reset: %v, %v", daemon.all(), err)
 	}
 	got, err := Resources(ctx, bus, Names{})
-	if err != nil || !maps.Equal(got, map[string]uint64{"io.sutro/read.srv": 300}) {
+	if err != nil || !maps.Equal(got, map[string]uint64{"io.sutro/read.srv": 250}) {
 		t.Errorf("resources: %v, %v", got, err)
 	}
 }
