@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Declared capacities: the promised part of them, and the admission of settings beyond them."""
 
+import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 import dbus
 import pytest
 from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, wait_until
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 CONF = "/etc/sutro/sutrod.conf"
 VOLUME = "Device=/dev/vg/db read=400M write=300M write-iops=2K\n"
@@ -164,6 +167,110 @@ def test_less_is_never_refused(machine: Machine, volume: None, sutrod: Sutrod) -
     set_policy(sutrod, "db.service", "ReadBandwidthMin=/srv 300M")
     refused(sutrod, "db.service", "ReadBandwidthMin=/srv 301M")
     assert promised(sutrod) == (300 * M, 0)
+
+
+# Capacities, and each path to the devices.
+ROOM = {
+    ("/dev/vg/db", "ReadBandwidthMin"): 400 * M,
+    ("/dev/vg/db", "WriteBandwidthMin"): 300 * M,
+    ("/dev/sdc", "ReadBandwidthMin"): 100 * M,
+    ("/dev/sdc", "WriteIOPSMin"): 2000,
+}
+PATHS = {"/srv": "/dev/vg/db", "/dev/mapper/vg-db": "/dev/vg/db", "/dev/sdc": "/dev/sdc"}
+# A running unit, two that do not run, and a cgroup by its path; settings of a client end with the
+# daemon.
+LIFETIMES = {
+    "db.service": "persistent",
+    "web.service": "client",
+    "later.service": "runtime",
+    "/batch/job_7": "runtime",
+}
+FLOOR = st.tuples(
+    st.sampled_from(sorted({key for _, key in ROOM})),
+    st.sampled_from(sorted(PATHS)),
+    st.sampled_from([25, 50, 100]) | st.integers(1, 5).map(lambda part: part / 4),
+)
+STEP = st.one_of(
+    st.tuples(
+        st.just("set"), st.sampled_from(sorted(LIFETIMES)), st.lists(FLOOR, min_size=1, max_size=3)
+    ),
+    st.tuples(st.just("drop"), st.sampled_from(sorted(LIFETIMES)), FLOOR),
+    st.tuples(st.just("reset"), st.sampled_from(sorted(LIFETIMES))),
+    st.tuples(st.just("restart")),
+)
+
+
+def room(key: str, path: str) -> int:
+    return ROOM.get((PATHS[path], key), 0)
+
+
+def total(floors: dict[str, dict[tuple[str, str], int]]) -> dict[tuple[str, str], int]:
+    """The sum of the floors of all units by device and key."""
+    sums = dict.fromkeys(ROOM, 0)
+    for mine in floors.values():
+        for (key, path), rate in mine.items():
+            if (PATHS[path], key) in sums:
+                sums[PATHS[path], key] += rate
+    return sums
+
+
+def check_steps(sutrod: Sutrod, steps: list[tuple[Any, ...]]) -> None:
+    """No sum exceeds its capacity, and a setting is refused only if one would."""
+    floors: dict[str, dict[tuple[str, str], int]] = {unit: {} for unit in LIFETIMES}
+    for unit, lifetime in LIFETIMES.items():
+        sutrod.call("ResetPolicy", unit, lifetime)
+    for verb, *more in steps:
+        if verb == "restart":
+            sutrod.stop()
+            sutrod.start()
+            floors["web.service"] = {}
+        elif verb == "reset":
+            sutrod.call("ResetPolicy", more[0], LIFETIMES[more[0]])
+            floors[more[0]] = {}
+        elif verb == "drop":
+            unit, (dropped, _, _) = more
+            set_policy(sutrod, unit, f"{dropped}=", lifetime=LIFETIMES[unit])
+            kept = {name: rate for name, rate in floors[unit].items() if name[0] != dropped}
+            floors[unit] = kept
+        else:
+            unit, wanted = more
+            after, texts = dict(floors[unit]), []
+            for key, path, part in wanted:
+                # A whole number is a percentage, and other numbers a part as a rate.
+                capacity = room(key, path) or 400 * M
+                rate = int(capacity * (part / 100 if isinstance(part, int) else part))
+                after[key, path] = rate
+                texts.append(f"{key}={path} {f'{part}%' if isinstance(part, int) else rate}")
+            would = total(floors | {unit: after})
+            if any(would[name] > ROOM[name] for name in ROOM):
+                refused(sutrod, unit, *texts, lifetime=LIFETIMES[unit])
+            else:
+                set_policy(sutrod, unit, *texts, lifetime=LIFETIMES[unit])
+                floors[unit] = after
+        rows = {(r["path"], r["key"]): r for r in sutrod.call("ListCapacities")}
+        assert {name: row["promised"] for name, row in rows.items()} == total(floors)
+        assert all(row["promised"] <= row["capacity"] == ROOM[n] for n, row in rows.items())
+
+
+def test_random_settings_never_exceed_the_capacity(
+    machine: Machine, volume: None, sutrod: Sutrod
+) -> None:
+    """All settings of a unit have one lifetime: of two, the end of one puts the other in force."""
+    lines = (
+        "Device=/dev/vg/db read=400M write=300M\n"
+        "Device=/dev/sdc read=100M write-iops=2K\n"
+        "Admission=refuse\n"
+    )
+    configure(machine, lines)
+    sutrod.start()
+    rules = settings(
+        max_examples=300 if "SUTRO_LONG" in os.environ else 30,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    rules(given(steps=st.lists(STEP, min_size=4, max_size=14))(check_steps))(sutrod=sutrod)
 
 
 def test_warn_is_the_default(machine: Machine, volume: None, sutrod: Sutrod) -> None:
