@@ -33,7 +33,7 @@ from .roots import (
     image_recipe,
     metrics_recipe,
     nri_recipe,
-    package_nri_recipe,
+    packages_of,
     page_recipe,
     slurm_recipe,
 )
@@ -148,7 +148,8 @@ def stages(
         rooms += [*PACKAGES, "tests/vm/conftest.py", "tests/vm/lab-shell", "tests/rig/"]
         rooms += ["tests/bench/"]
         tree = keys.get("image_of") or image_recipe(series)
-        return Stage(name, run, tuple(rooms), (tree,), mark == FIRST, series)
+        # Its packages are built in a tree of their own.
+        return Stage(name, run, tuple(rooms), (tree, packages_of(tree)), mark == FIRST, series)
 
     def in_uml(name: str, run: Run, series: str = KERNEL) -> Stage:
         first, source = name == "smoke", series != KERNEL
@@ -173,7 +174,7 @@ def stages(
             "boot",
             partial(reboots.stage, cuts=cuts, seed=seed),
             BOOT,
-            (image,),
+            (image, packages_of(image)),
             extent=f"{cuts} cuts, seed {seed}",
         ),
         in_guest("containers", CONTAINERS, REST, image_of=containers_recipe()),
@@ -240,9 +241,8 @@ def with_rooms(one: Stage, *rooms: str) -> Stage:
 
 
 def with_go(one: Stage) -> Stage:
-    """The stage, with the sources of sutro-nri and the tree that has Go."""
-    trees = (*one.trees, package_nri_recipe())
-    return replace(with_rooms(one, products.NRI, products.NRI_TESTS), trees=trees)
+    """The stage, with the sources of sutro-nri; its packages are built in the tree that has Go."""
+    return with_rooms(one, products.NRI, products.NRI_TESTS)
 
 
 def with_page(one: Stage) -> Stage:

@@ -10,7 +10,7 @@ from lab import stages
 from lab.cache import Cache
 from lab.junit import Results
 from lab.progress import LabError
-from lab.roots import KERNELS
+from lab.roots import KERNELS, packages_of
 
 SOURCE = Path(stages.__file__).parents[2]
 
@@ -59,7 +59,17 @@ def test_the_first_tier_is_of_the_stable_kernel() -> None:
     first = [one for one in stages.stages(SOURCE) if one.first]
     assert {one.name for one in first} == {"checks", "meson", "guest", "smoke"}
     assert not any(one.source for one in first)
-    assert {tree.name for one in first for tree in one.trees} == {"build", "image-6.12"}
+    assert {tree.name for one in first for tree in one.trees} == {"build", "image-6.12", "package"}
+
+
+def test_the_tree_that_packages_are_built_in_is_in_the_key() -> None:
+    """Of each stage that boots a guest with them: another compiler may change its result."""
+    guests = [one for one in stages.stages(SOURCE) if guest_words(one) or one.name == "boot"]
+    assert {"guest", "boot", "nri", "stacking-7.2"} <= {one.name for one in guests}
+    for one in guests:
+        (image,) = (tree for tree in one.trees if tree.name.startswith("image-"))
+        assert packages_of(image) in one.trees, one.name
+        assert len(set(one.trees)) == len(one.trees)
 
 
 def test_every_other_kernel_has_its_stages() -> None:
