@@ -61,11 +61,14 @@ def fetched(cache: Cache, names: Sequence[str]) -> None:
 def backports(cache: Cache) -> dict[str, str]:
     """Kernel series to the newest version that backports offer with headers and source.
 
-    Empty if the archive has no such suite; a LabError if it cannot be reached.
+    A LabError if the archive cannot be reached, or the host's apt names no mirror of it.
     """
     lines = host.mirrors(BACKPORTS)
     if not lines:
-        return {}
+        raise LabError(
+            "apt of this host names no mirror of Debian with its security archive, so no kernel "
+            f"of {BACKPORTS} can be found: add both to /etc/apt/sources.list"
+        )
     with cache.locked("archive", "another run that downloads packages"):
         options = _updated(cache, BACKPORTS, lines[:1])
         listed = host.output(["apt-cache", *options, "pkgnames", "linux-"])

@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Kernels of backports: which packages count as one, and the message about one that is gone."""
+"""Kernels of backports: which packages count as one, and the messages about those that are gone."""
 
 import random
+from pathlib import Path
 
+import pytest
+
+from lab import archive, host, keys, verbs
 from lab.archive import newest_kernels
+from lab.cache import Cache
+from lab.junit import Results
+from lab.progress import LabError
 from lab.roots import absent
+from lab.stages import Stage
 
 
 def packages(version: str) -> list[str]:
@@ -35,3 +43,66 @@ def test_a_series_that_is_gone_is_one_line_with_what_there_is() -> None:
     line = absent("7.2", {"7.3": "7.3.4+deb13-amd64"})
     assert line == "trixie-backports has no Linux 7.2 today; it has 7.3.4+deb13-amd64"
     assert "no kernel" in absent("7.2", {})
+
+
+def nothing(cache: Cache, source: Path) -> Results:
+    return Results()
+
+
+@pytest.fixture
+def chosen(monkeypatch: pytest.MonkeyPatch) -> list[Stage]:
+    """Stages of three series; of the last one the trees are in the cache."""
+    monkeypatch.setattr(
+        keys, "key", lambda _cache, stage, _source: "key" if stage.series == "7.10" else None
+    )
+    names = {"measure": "6.12", "smp-7.2": "7.2", "measure-7.2": "7.2", "smp-7.10": "7.10"}
+    return [Stage(name, nothing, (), (), series=series) for name, series in names.items()]
+
+
+def left(tmp_path: Path, chosen: list[Stage]) -> list[str]:
+    """The names of the stages that are run."""
+    return [one.name for one in verbs._without_absent(Cache(tmp_path), chosen)]
+
+
+def test_stages_of_a_series_that_is_gone_are_not_run(
+    tmp_path: Path,
+    chosen: list[Stage],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    offered = {"7.3": "7.3.4+deb13-amd64"}
+    monkeypatch.setattr(archive, "backports", lambda cache: offered)
+    assert left(tmp_path, chosen) == ["measure", "smp-7.10"]
+    assert capsys.readouterr().out == f"{absent('7.2', offered)}: not run: smp-7.2, measure-7.2\n"
+    offered["7.2"] = "7.2.9+deb13-amd64"
+    assert left(tmp_path, chosen) == [one.name for one in chosen]
+
+
+def test_an_archive_that_fails_is_the_reason(
+    tmp_path: Path,
+    chosen: list[Stage],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It is not known then that the archive has no such kernel."""
+
+    def broken(cache: Cache) -> dict[str, str]:
+        raise LabError("the mirror does not deliver")
+
+    monkeypatch.setattr(archive, "backports", broken)
+    assert left(tmp_path, chosen) == ["measure", "smp-7.10"]
+    lines = "the mirror does not deliver: not run: smp-7.2, measure-7.2\n"
+    assert capsys.readouterr().out == lines
+
+
+def test_a_host_without_a_mirror_is_the_reason(
+    tmp_path: Path,
+    chosen: list[Stage],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(host, "mirrors", lambda suite: [])
+    assert left(tmp_path, chosen) == ["measure", "smp-7.10"]
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("apt of this host names no mirror of Debian")
+    assert line.endswith("/etc/apt/sources.list: not run: smp-7.2, measure-7.2")

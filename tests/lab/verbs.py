@@ -55,13 +55,13 @@ def _without_absent(cache: Cache, chosen: list[stages.Stage]) -> list[stages.Sta
         return chosen
     try:
         offered = archive.backports(cache)
+        reasons = {series: roots.absent(series, offered) for series in missing - offered.keys()}
     except LabError as error:
-        step(str(error))
-        offered = {}
-    for series in sorted(missing - offered.keys()):
+        reasons = dict.fromkeys(missing, str(error))
+    for series, reason in sorted(reasons.items()):
         names = [stage.name for stage in chosen if stage.series == series]
-        print(f"{roots.absent(series, offered)}: not run: {', '.join(names)}", flush=True)
-    return [s for s in chosen if s.series not in missing - offered.keys()]
+        print(f"{reason}: not run: {', '.join(names)}", flush=True)
+    return [s for s in chosen if s.series not in reasons]
 
 
 def _run_stages(cache: Cache, chosen: list[stages.Stage], *, forced: bool, kept: bool) -> Results:
