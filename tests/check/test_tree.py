@@ -102,6 +102,14 @@ def test_shellcheck_of_recipes() -> None:
     passes("shellcheck", "--shell=sh", "--exclude=SC2164", *plain)
 
 
+def test_completion_of_zsh_is_parsed() -> None:
+    passes("zsh-static", "-n", "policies/sutroctl.zsh")
+
+
+def test_completion_of_fish_is_parsed() -> None:
+    passes("fish", "--no-execute", "policies/sutroctl.fish")
+
+
 def test_xml() -> None:
     """Bus policy, polkit actions and interface are well-formed."""
     names = having(".xml", "org.sutro1.conf", "org.sutro1.policy")
