@@ -16,6 +16,7 @@ from conftest import NOWHERE, POLICIES, POLICIES_OF, process, running, sutroctl
 from fakemachine import NAME, PATIENCE_S, TOP
 from privatebus import PrivateBus
 from sutro import arguments, policy_files
+from sutro.sutroctl import LOCAL
 from test_live import on, terminal  # noqa: F401  (a fixture)
 from test_sutroctl import MAN
 
@@ -220,6 +221,15 @@ def test_man_page_has_all_verbs_and_options():
         for action in parser._actions:
             for option in action.option_strings:
                 assert option in text, (name, option)
+    synopsis = text.partition(".SH SYNOPSIS")[2].partition(".SH")[0]
+    shown = re.findall(r"\[\\fIOPTION\\fR\.\.\.\] \\fB([a-z -]+?)(?: --fits)?\\fR", synopsis)
+    assert set(shown) == verbs().keys()
+
+
+def test_man_page_has_the_verbs_without_a_host():
+    text = MAN.read_text().partition("have to run there:\n")[2].partition(".TP")[0]
+    shown = re.findall(r"^\.BR? \"?([a-z]+(?: [a-z]+)?)", text, re.M)
+    assert sorted(shown) == sorted([*LOCAL, "policy check"])
 
 
 # policy cat, policy edit
