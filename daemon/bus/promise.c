@@ -77,10 +77,19 @@ static int append_governed(struct bus *b, sd_bus_message *r,
 	return err < 0 ? err : bus_close_list(r);
 }
 
+/* The governor has no floors and targets on a device with a hidden leaf. */
+static bool is_impossible(const struct promise *p)
+{
+	return p->device && promise_is_governed(p) &&
+	       device_hidden_leaf(p->device);
+}
+
 static char *ungoverned_cause(const struct cgroup *c, const struct promise *p)
 {
 	const struct cgrefusal *r = NULL;
 
+	if (is_impossible(p))
+		return actuator_hidden_cause(device_hidden_leaf(p->device));
 	if (!p->device)
 		return strdup(promise_is_any(p)
 				      ? ""
@@ -94,6 +103,8 @@ static char *ungoverned_cause(const struct cgroup *c, const struct promise *p)
 
 static const char *ungoverned_state(const struct promise *p)
 {
+	if (is_impossible(p))
+		return control_state_to_string(CONTROL_UNWEIGHTED);
 	if (p->device)
 		return STATE_STATED;
 	return promise_is_any(p) ? control_state_to_string(CONTROL_IDLE)
@@ -162,12 +173,10 @@ static bool leads_somewhere(const struct policy *policy, enum promise_key key)
 /* A promise about any volume is listed itself while there is no volume for it. */
 static bool is_listed(const struct policy *policy, const struct promise *p)
 {
-	enum promise_kind kind = promise_info(p->key)->kind;
-
 	return p->path &&
 	       !(promise_is_any(p) && leads_somewhere(policy, p->key)) &&
-	       (kind == PROMISE_KIND_FLOOR || kind == PROMISE_KIND_CEILING ||
-		kind == PROMISE_KIND_TARGET);
+	       (promise_is_governed(p) ||
+		promise_info(p->key)->kind == PROMISE_KIND_CEILING);
 }
 
 static int append_state(struct bus *b, sd_bus_message *r,

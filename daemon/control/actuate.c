@@ -337,6 +337,15 @@ static void on_changed(const struct cgroup *c, const struct cgchange *ch,
 	"a path of NVMe multipath can have no weight of its own, only that" \
 	" of all disks"
 
+char *actuator_hidden_cause(const struct device *leaf)
+{
+	return asprintf_or_null("%s is a path of NVMe multipath and has no "
+				"device number, so no cgroup file can have a "
+				"weight for it; state IOWeight=, which holds "
+				"there, or use dm-multipath",
+				leaf->node);
+}
+
 static bool lacks_line(const struct cgroup *c, const struct device *leaf)
 {
 	return !leaf->devno &&

@@ -34,6 +34,9 @@ int actuator_survey(struct actuator *a, const struct cgroup *root);
 const char *actuator_backend(const struct actuator *a,
 			     const struct device *leaf);
 
+/** actuator_hidden_cause() - why no floor or target holds on @leaf, a hidden disk; to be freed */
+char *actuator_hidden_cause(const struct device *leaf);
+
 /** actuator_needs_siblings() - does a weight depend on those beside it? */
 bool actuator_needs_siblings(const struct actuator *a);
 

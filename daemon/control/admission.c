@@ -378,6 +378,10 @@ static char *judge(const struct admission *a, struct admitted *on)
 			promise_info(g->promise->key)->name, g->promise->path,
 			g->unit, g->granted * 100);
 	}
+	if (leaf && !leaf->devno) {
+		on->fit = FIT_UNKNOWN;
+		return actuator_hidden_cause(leaf);
+	}
 	if (leaf) {
 		on->fit = FIT_UNKNOWN;
 		return asprintf_or_null("the scheduler of %s (%s) has no "

@@ -10,7 +10,8 @@
  *
  * The file is for the 95th percentile of reads. So targets for another percentile, and those
  * for writes and fsyncs, have no line; target.c searches a share for them. Nor have those of
- * a device with a leaf of another scheduler, which are measured only.
+ * a device with a leaf of another scheduler, which are measured only, and those of a device with a
+ * hidden leaf, whose line would be the default line.
  *
  * A read that a stripe divides takes as long as its slowest part. Each leaf has the whole
  * target: the elevator aims at a third of the late reads that a 95th percentile permits.
@@ -28,7 +29,7 @@ const struct device *enforce_gap(const struct device *d)
 		if (!d->leaves[i]->scheduler ||
 		    !streq(d->leaves[i]->scheduler, "sutro"))
 			return d->leaves[i];
-	return NULL;
+	return device_hidden_leaf(d);
 }
 
 bool enforce_takes(const struct promise *p, const struct device *d)

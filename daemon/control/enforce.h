@@ -6,7 +6,7 @@
 #include "host/topology.h"
 #include "policy/promise.h"
 
-/** enforce_gap() - a leaf under @d that counts no device time, NULL: all do */
+/** enforce_gap() - a leaf under @d that cannot enforce a target, NULL: all can */
 const struct device *enforce_gap(const struct device *d);
 
 /** enforce_takes() - can the elevators under @d enforce the target @p? */

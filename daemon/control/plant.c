@@ -70,14 +70,14 @@ int plant_save(struct plant *plant, const struct machine *machine)
 
 /* ---- nodes and leaves ---- */
 
-/* The device of a promise that the governor keeps by weights; NULL for other promises. */
+/* The device of a promise that the governor keeps by weights; NULL for other promises, and where
+ * a leaf can have no weights.
+ */
 static const struct device *device_of(const struct promise *p)
 {
-	enum promise_kind kind = promise_info(p->key)->kind;
-
-	if (kind != PROMISE_KIND_FLOOR && kind != PROMISE_KIND_TARGET)
+	if (!promise_is_governed(p) || !p->device || !p->device->n_leaves)
 		return NULL;
-	return p->device && p->device->n_leaves ? p->device : NULL;
+	return device_hidden_leaf(p->device) ? NULL : p->device;
 }
 
 static bool is_promised(const struct cgroup *c)

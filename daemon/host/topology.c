@@ -72,6 +72,14 @@ bool device_stands_on(const struct device *d, const struct device *leaf)
 	return false;
 }
 
+const struct device *device_hidden_leaf(const struct device *d)
+{
+	for (size_t i = 0; i < d->n_leaves; i++)
+		if (!d->leaves[i]->devno)
+			return d->leaves[i];
+	return NULL;
+}
+
 const char *device_label(const struct device *d)
 {
 	return d->aliases ? d->aliases[0] : d->node;

@@ -88,6 +88,13 @@ struct device *topology_by_devno(const struct topology *t, dev_t devno);
 /** device_stands_on() - is @leaf one of the leaves under @d? */
 bool device_stands_on(const struct device *d, const struct device *leaf);
 
+/**
+ * device_hidden_leaf() - a leaf under @d without a number, NULL: there is none
+ *
+ * No cgroup file can have a line for it: it has no weights, reserves and latency targets of its own.
+ */
+const struct device *device_hidden_leaf(const struct device *d);
+
 /** device_label() - a node of it that people use, "/dev/vg/db" */
 const char *device_label(const struct device *d);
 

@@ -270,7 +270,9 @@ static int derive(const struct policy *p, const struct device *const *used,
 			const struct device *d = used[u];
 			struct promise derived = one;
 
-			if (is_named(p, one.key, d))
+			if (is_named(p, one.key, d) ||
+			    (promise_is_governed(&one) &&
+			     device_hidden_leaf(d)))
 				continue;
 			derived.path = (char *)device_label(d);
 			derived.device = d;

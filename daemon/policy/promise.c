@@ -317,6 +317,13 @@ bool promise_is_any(const struct promise *p)
 	return p->path && streq(p->path, PROMISE_ANY);
 }
 
+bool promise_is_governed(const struct promise *p)
+{
+	enum promise_kind kind = infos[p->key].kind;
+
+	return kind == PROMISE_KIND_FLOOR || kind == PROMISE_KIND_TARGET;
+}
+
 int promise_parse(enum promise_key key, const char *text, const char *source,
 		  struct promise *ret, const char **ret_allowed)
 {

@@ -119,6 +119,9 @@ struct promise {
 /** promise_is_any() - is it about each volume that the unit uses? */
 bool promise_is_any(const struct promise *p);
 
+/** promise_is_governed() - is it a floor or a target, which the daemon keeps while it runs? */
+bool promise_is_governed(const struct promise *p);
+
 /**
  * promise_parse() - read the value of an assignment
  * @text: "/dev/vg/db 200M"; "" resets

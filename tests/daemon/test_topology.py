@@ -3,8 +3,10 @@
 
 from pathlib import Path
 
+import dbus
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
+from plant import set_policy
 
 BLOCK = "/sys/devices/virtual/block"
 LVM = "LVM-" + 32 * "a" + 32 * "b"
@@ -159,6 +161,7 @@ def test_native_nvme_multipath(tmp_path: Path, sutrod: Sutrod, systemd: Systemd)
     machine = sutrod.machine = systemd.machine = Machine(tmp_path.resolve() / "other")
     for cgroup in ("/init.scope", "/system.slice"):
         machine.cgroup(cgroup)
+    machine.disk("sda", "8:0", "sutro")
     machine.disk("nvme0n1", "259:1")
     machine.at(f"{BLOCK}/nvme0n1/queue/scheduler").unlink()
     machine.partition("nvme0n1", "nvme0n1p1", "259:2")
@@ -189,6 +192,43 @@ def test_native_nvme_multipath(tmp_path: Path, sutrod: Sutrod, systemd: Systemd)
     (leaf, _) = sutrod.call("Explain", "a.service", "/dev/nvme0n1")["leaves"]
     assert (leaf["asked"], leaf["written"]) == (700, "default 300")
     assert leaf["error"].startswith("a path of NVMe multipath can have no weight of its own")
+    # Nor a floor or a target: the default line is that of all disks.
+    head = "/dev/nvme0n1 "
+    set_policy(sutrod, "a.service", ReadBandwidthMin=head + "1M", LatencyTarget=head + "5ms")
+    for b, settings in (
+        ("b.service", {"ReadBandwidthMin": "/dev/nvme0n1p1 1M", "ReadBandwidthMax": head + "5M"}),
+        ("any.service", {"ReadBandwidthMin": "any 10%", "LatencyTarget": "any 5ms"}),
+    ):
+        cgroup = systemd.start(b, 100)
+        machine.write(f"/sys/fs/cgroup{cgroup}/io.stat", "259:1 rbytes=4096 wbytes=0\n")
+        set_policy(sutrod, b, **settings)
+    sutrod.elapse(5)
+    seen = {(p["unit"], p["key"]): p for p in sutrod.call("ListPromises")}
+    for key in (
+        ("a.service", "ReadBandwidthMin"),
+        ("a.service", "LatencyTarget"),
+        ("b.service", "ReadBandwidthMin"),
+    ):
+        assert seen[key]["state"] == "unweighted", key
+        assert "/dev/nvme0c0n1 is a path of NVMe multipath" in seen[key]["cause"]
+    assert seen["any.service", "ReadBandwidthMin"]["state"] == "idle"
+    assert seen["any.service", "LatencyTarget"]["state"] == "idle"
+    states = {(p[0], p[2]): p[5] for p in sutrod.call("ListPromiseStates")}
+    assert states == {key: p["state"] for key, p in seen.items()}
+    fit, devices = sutrod.call("CheckPolicies", dbus.Array([], signature="(ss)"))
+    assert fit == "unknown"
+    reasons = {d["device"]: d["reason"] for d in devices}
+    assert reasons["/dev/nvme0n1"] == seen["a.service", "ReadBandwidthMin"]["cause"]
+    assert machine.weights(a) == ["default 300"]
+    assert machine.weights(a, "io.sutro.latency") == ["default max"]
+    # A floor on any volume holds on the other disks of the unit.
+    machine.write(
+        f"/sys/fs/cgroup{cgroup}/io.stat",
+        "259:1 rbytes=4096 wbytes=0\n8:0 rbytes=4096 wbytes=0\n",
+    )
+    sutrod.elapse(3)
+    devices = [p["device"] for p in sutrod.call("ListPromises") if p["unit"] == "any.service"]
+    assert devices == ["/dev/sda", "/dev/sda"]
 
 
 def test_paths(machine: Machine, sutrod: Sutrod) -> None:
