@@ -19,6 +19,7 @@
  */
 
 #include "control/ceiling.h"
+#include "host/partition.h"
 #include "policy/policy.h"
 
 /* The numbers of a line. */
@@ -92,8 +93,7 @@ static int add_promises(struct ceilings *logical, struct ceilings *leaves,
 
 		if (!d || !d->n_leaves || !is_limit(p))
 			continue;
-		if (d->kind == DEVICE_PARTITION)
-			d = d->leaves[0];
+		d = partition_disk(d) ?: d;
 		for (size_t l = 0; l < LIMITS && !err; l++)
 			if (keys[l] == p->key)
 				err = add_limit(d->leaf ? leaves : logical, d,
@@ -200,10 +200,10 @@ int ceilings_apply(struct cgfiles *files, const struct topology *topology,
 const struct cgrefusal *ceiling_refusal(const struct cgroup *c,
 					const struct promise *p)
 {
-	const struct cgrefusal *r =
-		cgfile_refusal(c, CGFILE_MAX, p->device->devno);
+	const struct device *d = partition_disk(p->device) ?: p->device;
+	const struct cgrefusal *r = cgfile_refusal(c, CGFILE_MAX, d->devno);
 
-	for (size_t i = 0; i < p->device->n_leaves && !r; i++)
-		r = cgfile_refusal(c, CGFILE_MAX, p->device->leaves[i]->devno);
+	for (size_t i = 0; i < d->n_leaves && !r; i++)
+		r = cgfile_refusal(c, CGFILE_MAX, d->leaves[i]->devno);
 	return r;
 }

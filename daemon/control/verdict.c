@@ -113,7 +113,8 @@ static int find_cap(const struct evidence *e, const struct governed *f,
 
 	for (const struct cgroup *c = f->cgroup; c->parent; c = c->parent)
 		for (size_t i = 0; i <= d->n_leaves; i++) {
-			const struct device *at = i ? d->leaves[i - 1] : d;
+			const struct device *at = i ? d->leaves[i - 1]
+						    : partition_disk(d) ?: d;
 			uint64_t limit = max_of(c, at->devno, key);
 
 			if (limit == PROMISE_INFINITY ||

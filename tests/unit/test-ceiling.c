@@ -6,6 +6,9 @@
  *	sda 8:0 -- sda1 8:1 (partition)
  *	  |  `-- dm-0 254:0 (stripe)  --- sdb 8:16
  *	  `----- md0 9:0 (mirror) ------- sdb
+ *		  `-- md0p1 259:1 (partition)
+ *
+ * and on nvme0n1 259:2 with the partition nvme0n1p1 259:3, which stands on the hidden disk nvme0c0n1.
  */
 
 #include <sys/sysmacros.h>
@@ -19,7 +22,19 @@
 	" rbps=" rbps " wbps=" wbps " riops=" riops " wiops=" wiops "\n"
 #define RBPS(n) LIMITS(n, "max", "max", "max")
 
-enum { SDA, SDB, SDA1, DM0, MD0, DEVICES };
+enum {
+	SDA,
+	SDB,
+	NVME0C0N1,
+	SDA1,
+	DM0,
+	MD0,
+	MD0P1,
+	NVME0N1,
+	NVME0N1P1,
+	DEVICES,
+	DISKS = SDA1,
+};
 
 /** struct test - the machine, without ceilings */
 struct test {
@@ -29,7 +44,6 @@ struct test {
 	struct cgfiles files;
 	struct device devices[DEVICES];
 	struct device *all[DEVICES];
-	struct device *disks[2];
 	struct topology topology;
 };
 
@@ -41,11 +55,21 @@ static void add_device(struct test *t, size_t i, const char *name,
 		.name = (char *)name,
 		.devno = makedev(maj, min),
 		.kind = kind,
-		.leaf = i == SDA || i == SDB,
-		.leaves = i == SDB ? &t->disks[1] : &t->disks[0],
+		.leaf = i < DISKS,
+		.leaves = &t->all[i < DISKS ? i : SDA],
 		.n_leaves = n_leaves,
 	};
 	t->all[i] = &t->devices[i];
+}
+
+static void add_partition(struct test *t, size_t i, const char *name,
+			  unsigned int maj, unsigned int min, size_t disk)
+{
+	add_device(t, i, name, maj, min, DEVICE_PARTITION,
+		   t->devices[disk].n_leaves);
+	t->devices[i].leaves = t->devices[disk].leaves;
+	t->devices[i].slaves = &t->all[disk];
+	t->devices[i].n_slaves = 1;
 }
 
 static void setup(struct test *t)
@@ -57,14 +81,18 @@ static void setup(struct test *t)
 	/* The kernel takes lines for whole devices. */
 	fake_file(&t->roots, "/sys/dev/block/254:0/dev", "254:0\n");
 	fake_file(&t->roots, "/sys/dev/block/9:0/dev", "9:0\n");
+	fake_file(&t->roots, "/sys/dev/block/259:2/dev", "259:2\n");
 	fake_file(&t->roots, MAX, "%s", "");
 	add_device(t, SDA, "sda", 8, 0, DEVICE_DISK, 1);
 	add_device(t, SDB, "sdb", 8, 16, DEVICE_DISK, 1);
-	add_device(t, SDA1, "sda1", 8, 1, DEVICE_PARTITION, 1);
+	add_device(t, NVME0C0N1, "nvme0c0n1", 0, 0, DEVICE_DISK, 1);
+	add_partition(t, SDA1, "sda1", 8, 1, SDA);
 	add_device(t, DM0, "dm-0", 254, 0, DEVICE_STRIPED, 2);
 	add_device(t, MD0, "md0", 9, 0, DEVICE_RAID1, 2);
-	t->disks[0] = &t->devices[SDA];
-	t->disks[1] = &t->devices[SDB];
+	add_partition(t, MD0P1, "md0p1", 259, 1, MD0);
+	add_device(t, NVME0N1, "nvme0n1", 259, 2, DEVICE_MULTIPATH, 1);
+	t->devices[NVME0N1].leaves = &t->all[NVME0C0N1];
+	add_partition(t, NVME0N1P1, "nvme0n1p1", 259, 3, NVME0N1);
 	t->topology = (struct topology){ t->all, DEVICES };
 	t->a = fake_writer(&t->roots, &t->files, &t->tree);
 }
@@ -116,6 +144,22 @@ static void test_lower_of_two_holds(struct test *t)
 	promise(t, PROMISE_READ_BANDWIDTH_MAX, SDA1, 4);
 	promise(t, PROMISE_READ_BANDWIDTH_MAX, SDA, 6);
 	check(has(t, "8:0" RBPS("4")));
+}
+
+/* Not that of a leaf: the array and the head of NVMe multipath have several, or a hidden one. */
+static void test_ceiling_of_a_partition_is_that_of_its_disk(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MAX, MD0P1, 10);
+	check(has(t, "9:0" RBPS("10")));
+	promise(t, PROMISE_READ_BANDWIDTH_MAX, NVME0N1P1, 4);
+	check(has(t, "9:0" RBPS("10") "259:2" RBPS("4")));
+	promises_done(&t->a->policy->promises);
+	check(has(t, ""));
+	/* Where the kernel takes no line for the array, as for a ceiling on the array. */
+	lose(t, "9:0");
+	promise(t, PROMISE_WRITE_BANDWIDTH_MAX, MD0P1, 10);
+	check(has(t, "8:0" LIMITS("max", "10", "max", "max") "8:16" LIMITS(
+			     "max", "10", "max", "max")));
 }
 
 static void test_iops_of_more_than_32_bits_are_no_limit(struct test *t)
@@ -232,9 +276,18 @@ static void test_refusal_is_known(struct test *t)
 	check(ceiling_refusal(t->a, &l->items[0])->devno == makedev(254, 0));
 }
 
+static void test_refusal_for_a_partition_is_known(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MAX, NVME0N1P1, 10);
+	fake_fault(&t->roots, "io.max fail");
+	check(has(t, ""));
+	check(ceiling_refusal(t->a, &t->a->policy->promises.items[0]));
+}
+
 int main(void)
 {
 	run_tests(test_each_key_has_its_limit, test_lower_of_two_holds,
+		  test_ceiling_of_a_partition_is_that_of_its_disk,
 		  test_iops_of_more_than_32_bits_are_no_limit,
 		  test_leaves_of_a_stripe_get_equal_parts,
 		  test_leaves_of_a_mirror_carry_all_writes,
@@ -242,6 +295,7 @@ int main(void)
 		  test_withdrawn_with_its_promise,
 		  test_lower_limits_of_others_hold,
 		  test_changes_by_others_are_followed,
-		  test_failed_write_leaves_the_record, test_refusal_is_known);
+		  test_failed_write_leaves_the_record, test_refusal_is_known,
+		  test_refusal_for_a_partition_is_known);
 	return 0;
 }
