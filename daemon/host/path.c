@@ -6,7 +6,8 @@
  * Paths of callers and names that others gave to mounts are taken literally: of a path outside
  * /dev no file is looked up, and its device is that of the deepest mount point in mountinfo. To
  * look it up may take for ever on a dead file server, and would show to any user which files exist
- * in closed directories. Only below /dev, where root alone makes links, links are followed.
+ * in closed directories. Only below /dev, where root alone makes links, links are followed. That
+ * needs no mountinfo, to which users add lines.
  *
  * A node is its device number. Any other file is on the device of its file
  * system: st_dev, or, when that is an anonymous number (btrfs), the source that
@@ -15,112 +16,13 @@
  * the device, and mountinfo has the devices of all other files.
  */
 
-#include <limits.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "host/path.h"
-
-struct mount {
-	dev_t devno;
-	char point[PATH_MAX];
-	char source[PATH_MAX];
-};
-
-/* mountinfo writes blank, tab, newline and backslash as \ooo. */
-static bool is_escape(const char *s)
-{
-	for (size_t i = 1; *s == '\\' && i <= 3; i++)
-		if (s[i] < '0' || s[i] > '7')
-			return false;
-	return *s == '\\';
-}
-
-/*
- * The field that begins at @s. Users choose mount points and sources of FUSE file systems, and an
- * escaped one may be four times as long as a path.
- *
- * Return: its end; NULL: it is empty or longer than a path.
- */
-static const char *read_field(const char *s, char ret[static PATH_MAX])
-{
-	size_t n = 0;
-
-	for (; *s && *s != ' '; n++) {
-		if (n == PATH_MAX - 1)
-			return NULL;
-		if (is_escape(s)) {
-			ret[n] = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 |
-					(s[3] - '0'));
-			s += 4;
-		} else {
-			ret[n] = *s++;
-		}
-	}
-	ret[n] = '\0';
-	return n ? s : NULL;
-}
-
-static int parse_mount(const char *line, struct mount *m)
-{
-	unsigned int major_number, minor_number;
-	const char *source = strstr(line, " - ");
-	int point = 0;
-
-	/* 36 35 98:0 /root /point opts ... - type source superopts */
-	if (sscanf(line, "%*u %*u %u:%u %*s %n", &major_number, &minor_number,
-		   &point) != 2 ||
-	    !point || !source || !read_field(line + point, m->point))
-		return -EINVAL;
-	source += strlen(" - ");
-	source += strcspn(source, " ");
-	/* A source that is no path is no device either. */
-	if (*source != ' ' || !read_field(source + 1, m->source))
-		m->source[0] = '\0';
-	m->devno = makedev(major_number, minor_number);
-	return 0;
-}
-
-static bool lies_in(const char *path, const char *point)
-{
-	size_t n = strlen(point);
-
-	if (streq(point, "/"))
-		return true;
-	return strncmp(path, point, n) == 0 && (path[n] == '/' || !path[n]);
-}
-
-/* The mount that contains a canonical path: the deepest, of several at one point the last. */
-static int find_mount(const struct roots *roots, const char *path,
-		      struct mount *ret)
-{
-	_cleanup_free_ char *text = NULL;
-	struct mount *m, *best;
-	char *save = NULL;
-	bool found = false;
-	int err;
-
-	err = read_file_at(AT_FDCWD, roots->mountinfo, &text);
-	if (err)
-		return err;
-	m = malloc(sizeof(*m));
-	best = ret;
-	if (!m)
-		return -ENOMEM;
-	for (char *line = strtok_r(text, "\n", &save); line;
-	     line = strtok_r(NULL, "\n", &save)) {
-		if (parse_mount(line, m) < 0 || !lies_in(path, m->point))
-			continue;
-		if (!found || strlen(m->point) >= strlen(best->point)) {
-			*best = *m;
-			found = true;
-		}
-	}
-	free(m);
-	return found ? 0 : -ENODEV;
-}
 
 /* ---- literal paths ---- */
 
@@ -151,39 +53,103 @@ static void normalise(char *path)
 	*to = '\0';
 }
 
-/* Is it a path of the file system in /dev, not of one mounted below it? */
-static bool is_in_dev(const struct roots *roots, const char *path)
+/* A fake machine has no mounts, but lines of them. */
+static bool is_on_fake_dev(const struct roots *roots, const char *path)
 {
-	_cleanup_free_ struct mount *dev = calloc(1, sizeof(*dev));
-	_cleanup_free_ struct mount *m = calloc(1, sizeof(*m));
+	const struct mount *m;
+	dev_t dev;
 
-	if (!startswith(path, "/dev/") || !dev || !m)
-		return false;
-	if (find_mount(roots, "/dev", dev) || find_mount(roots, path, m))
-		return !roots_are_real(roots);
-	return streq(dev->point, m->point);
+	if (mounts_find(roots->mounts, "/dev", &m))
+		return true;
+	dev = m->devno;
+	return mounts_find(roots->mounts, path, &m) || m->devno == dev;
 }
 
-/* Follow a link below /dev. Return: 1: @path is where it leads, 0: it is no link; -errno. */
-static int follow(char **path, const char *full)
+static bool is_in_dev(const struct roots *roots, const char *path)
 {
-	char target[PATH_MAX];
-	ssize_t n = readlink(full, target, sizeof(target) - 1);
-	char *next;
+	return startswith(path, "/dev/") &&
+	       (roots_are_real(roots) || is_on_fake_dev(roots, path));
+}
+
+/* The number of the mount of an open file, 0: not known. Its file system is not called. */
+static uint64_t mount_number(int fd)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+		  STATX_MNT_ID, &st) < 0 ||
+	    !(st.stx_mask & STATX_MNT_ID))
+		return 0;
+	return st.stx_mnt_id;
+}
+
+/* @link: the file at the first @length bytes of @path. */
+static int follow(char **path, size_t length, int link)
+{
+	const char *rest = *path + length;
+	char target[PATH_MAX], *next;
+	ssize_t n = readlinkat(link, "", target, sizeof(target) - 1);
 
 	if (n < 0)
-		return errno == EINVAL ? 0 : -errno;
+		return -errno;
 	target[n] = '\0';
 	if (target[0] == '/')
-		next = strdup(target);
+		next = asprintf_or_null("%s%s", target, rest);
 	else
-		next = asprintf_or_null("%s/../%s", *path, target);
+		next = asprintf_or_null("%.*s/../%s%s", (int)length, *path,
+					target, rest);
 	if (!next)
 		return -ENOMEM;
 	normalise(next);
 	free(*path);
 	*path = next;
 	return 1;
+}
+
+/*
+ * Walk down a path below /dev, not into a file system that is mounted there: users make files in
+ * /dev/shm, and may mount file systems of their own on these.
+ *
+ * Return: 1: it met a link, @path is where the link leads; 0: @st is set; -EXDEV: the path lies on
+ * another mount; -errno.
+ */
+static int walk(const struct roots *roots, char **path, struct stat *st)
+{
+	_cleanup_free_ char *top = asprintf_or_null("%s/dev", roots->prefix);
+	size_t at = strlen("/dev");
+	_cleanup_close_ int fd = -1;
+	uint64_t mount;
+
+	if (!top)
+		return -ENOMEM;
+	fd = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	mount = mount_number(fd);
+	while ((*path)[at]) {
+		const char *name = *path + at + 1;
+		char step[NAME_MAX + 1];
+		size_t n = strcspn(name, "/");
+		int next;
+
+		if (n > NAME_MAX)
+			return -ENAMETOOLONG;
+		memcpy(step, name, n);
+		step[n] = '\0';
+		at += n + 1;
+		next = openat(fd, step, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0)
+			return -errno;
+		close(fd);
+		fd = next;
+		if (!mount || mount_number(fd) != mount)
+			return -EXDEV;
+		if (fstat(fd, st) < 0)
+			return -errno;
+		if (S_ISLNK(st->st_mode))
+			return follow(path, at, fd);
+	}
+	return 0;
 }
 
 static struct device *by_node(const struct topology *t,
@@ -207,18 +173,11 @@ static int by_dev(const struct topology *t, const struct roots *roots,
 	int r = 1;
 
 	for (unsigned int i = 0; real && r > 0; i++) {
-		_cleanup_free_ char *full = NULL;
-
 		if (i > LINKS_MAX)
 			return -ELOOP;
-		if (!is_in_dev(roots, real))
+		r = is_in_dev(roots, real) ? walk(roots, &real, &st) : -EXDEV;
+		if (r == -EXDEV)
 			return i ? -ENODEV : -ENOTBLK;
-		full = asprintf_or_null("%s%s", roots->prefix, real);
-		if (!full)
-			return -ENOMEM;
-		r = follow(&real, full);
-		if (r == 0 && stat(full, &st) < 0)
-			return -errno;
 	}
 	if (!real || r < 0)
 		return real ? r : -ENOMEM;
@@ -233,18 +192,19 @@ static int by_dev(const struct topology *t, const struct roots *roots,
 static int by_mount(const struct topology *t, const struct roots *roots,
 		    const char *real, struct device **ret)
 {
-	_cleanup_free_ struct mount *m = calloc(1, sizeof(*m));
+	_cleanup_free_ char *source = NULL;
+	const struct mount *m;
 	struct device *d;
-	int err;
+	int err = mounts_find(roots->mounts, real, &m);
 
-	if (!m)
-		return -ENOMEM;
-	err = find_mount(roots, real, m);
 	if (err)
 		return err;
 	if (major(m->devno) == 0) {
 		/* a device behind btrfs; tmpfs, proc, nfs and overlay have none */
-		err = by_dev(t, roots, m->source, ret);
+		if (!m->source)
+			return -ENODEV;
+		source = strdup(m->source);
+		err = source ? by_dev(t, roots, source, ret) : -ENOMEM;
 		return err == -ENOMEM || !err ? err : -ENODEV;
 	}
 	d = topology_by_devno(t, m->devno);

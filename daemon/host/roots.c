@@ -44,7 +44,11 @@ int roots_init(struct roots *r, const char *prefix)
 		roots_done(r);
 		return -ENOMEM;
 	}
-	return 0;
+	/* A file of a fake machine reports no changes. */
+	err = mounts_new(r->mountinfo, roots_are_real(r), &r->mounts);
+	if (err)
+		roots_done(r);
+	return err;
 }
 
 void roots_done(struct roots *r)
@@ -54,6 +58,7 @@ void roots_done(struct roots *r)
 	free(r->cgroup);
 	free(r->run);
 	free(r->mountinfo);
+	mounts_free(r->mounts);
 	free(r->mdstat);
 	free(r->conf);
 	strv_free(r->conf_dirs);

@@ -2,7 +2,7 @@
 #ifndef SUTRO_ROOTS_H
 #define SUTRO_ROOTS_H
 
-#include <stdbool.h>
+#include "host/mounts.h"
 
 /**
  * struct roots - where the daemon finds the machine
@@ -11,6 +11,7 @@
  * @cgroup: PREFIX/sys/fs/cgroup, or NULL: libcgroup finds the mount
  * @run: PREFIX/run/sutro, state that survives a restart of the daemon
  * @mountinfo: PREFIX/proc/1/mountinfo
+ * @mounts: read from @mountinfo
  * @mdstat: PREFIX/proc/mdstat
  * @conf: PREFIX/etc/sutro/sutrod.conf
  * @conf_dirs: directories of drop-ins, the first wins where names are equal
@@ -26,6 +27,7 @@ struct roots {
 	char *cgroup;
 	char *run;
 	char *mountinfo;
+	struct mounts *mounts;
 	char *mdstat;
 	char *conf;
 	char **conf_dirs;

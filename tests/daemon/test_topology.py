@@ -238,3 +238,36 @@ def test_paths(machine: Machine, sutrod: Sutrod) -> None:
             assert sutrod.error("ResolvePath", path)[0] == target
         else:
             assert sutrod.call("ResolvePath", path)[0] == f"/dev/{target}", path
+
+
+def test_mounts_of_users(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """Users make long lines of mountinfo by FUSE; their number and length is no error."""
+    for cgroup in ("/init.scope", "/system.slice"):
+        machine.cgroup(cgroup)
+    mounts = machine.at("/proc/1/mountinfo")
+    line = "36 35 0:99 / /home/me/{} rw - fuse {} rw\n"
+    long = mounts.read_text() + "".join(
+        line.format(n, "\\040" * size) for n in range(400) for size in (10, 4095, 5000)
+    )
+    assert len(long) > 8 << 20
+    mounts.write_text(long)
+    a = systemd.start("a.service", 300, [("/srv/www", 700)])
+    sutrod.start()
+    for path, target in (("/srv/www", "dm-1"), ("/data/sub vol", "dm-3"), ("/hidden", "sdc")):
+        assert sutrod.call("ResolvePath", path)[0] == f"/dev/{target}"
+    assert sutrod.error("ResolvePath", "/home/me/399/x")[0] == "NoQueue"
+    set_policy(sutrod, "a.service", ReadBandwidthMax="/srv 5M")
+    limit = "254:1 rbps=5000000 wbps=max riops=max wiops=max"
+    sutrod.until(lambda: machine.weights(a, "io.max") == [limit])
+    assert machine.weights(a) == ["8:16 700", "default 300"]
+    # While the file cannot be read, paths lead where they led.
+    mounts.unlink()
+    mounts.mkdir()
+    systemd.change("a.service", 200, [("/srv/www", 600)])
+    sutrod.call("ReloadPolicies")
+    sutrod.until(lambda: machine.weights(a) == ["8:16 600", "default 200"])
+    assert machine.weights(a, "io.max") == [limit]
+    assert sutrod.call("ResolvePath", "/srv/www")[0] == "/dev/dm-1"
+    mounts.rmdir()
+    mounts.write_text("36 35 8:32 / /srv rw - ext4 /dev/sdc rw\n")
+    assert sutrod.call("ResolvePath", "/srv/www")[0] == "/dev/sdc"
