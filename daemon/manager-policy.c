@@ -237,7 +237,7 @@ void manager_request(struct manager *m, struct cgroup *c)
 		log_warning_errno(r,
 				  "%s: cannot read its settings, ignoring: "
 				  "%m",
-				  c->path);
+				  c->shown);
 }
 
 /* Now that a slice is known to be a unit, those below it may be units. */

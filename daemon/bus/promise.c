@@ -190,7 +190,7 @@ static int append_state(struct bus *b, sd_bus_message *r,
 
 	return sd_bus_message_append(
 		r, "(ssssssttd)",
-		c->origin == CGROUP_UNIT ? c->policy->subject : "", c->path,
+		c->origin == CGROUP_UNIT ? c->policy->subject : "", c->shown,
 		promise_info(p->key)->name, p->path,
 		p->device ? p->device->node : "",
 		f ? control_state_to_string(f->state) : ungoverned_state(p),

@@ -420,7 +420,7 @@ void governor_cgroup_gone(struct governor *g, const struct cgroup *c)
 {
 	if (plant_remember(&g->plant, g->context.machine, c) < 0)
 		log_debug("%s: cannot keep the measured costs of its floors.",
-			  c->path);
+			  c->shown);
 	for (size_t i = 0; i < g->plant.n_floors; i++)
 		if (g->plant.floors[i].cgroup == c)
 			g->plant.floors[i].cgroup = NULL;

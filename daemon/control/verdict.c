@@ -123,7 +123,7 @@ static int find_cap(const struct evidence *e, const struct governed *f,
 			*ret = asprintf_or_null(
 				"io.max of %s has %s%llu for %s, which "
 				"throttles it; raise that limit",
-				c->path, key, (unsigned long long)limit,
+				c->shown, key, (unsigned long long)limit,
 				at->node);
 			return *ret ? 1 : -ENOMEM;
 		}

@@ -7,7 +7,7 @@ import shutil
 import dbus
 import pytest
 from fakemachine import Bus, Machine, Sutrod, Systemd
-from plant import LATENCY, SETPOINT, SETTLES_S, STRIPE, Plant, set_policy
+from plant import LATENCY, LOGICAL, SETPOINT, SETTLES_S, STRIPE, Plant, set_policy
 from test_policies import ETC, RUN, VENDOR, X, pairs
 from test_policyfiles import check
 
@@ -213,15 +213,25 @@ def test_client(machine: Machine, sutrod: Sutrod) -> None:
     sutrod.until(lambda: machine.weights(JOB) == ["default 100"])
 
 
-def test_names_of_any_bytes(machine: Machine, sutrod: Sutrod) -> None:
+def test_names_of_any_bytes(machine: Machine, sutrod: Sutrod, plant: Plant) -> None:
     """A tenant names its cgroups as it likes; replies stay fit to be sent."""
-    machine.write(f"{RUN}a.policy", f"{MATCH}{X}ReadBandwidthMin={STRIPE} 1M\n")
-    machine.cgroup(f"{BATCH}/" + os.fsdecode(b"\xff\x1b[2J"))
+    machine.write(f"{RUN}a.policy", f"{MATCH}{X}ReadBandwidthMin={STRIPE} 60M\n")
+    cgroup = f"{BATCH}/" + os.fsdecode(b"\xff\x1b[2J")
+    machine.cgroup(cgroup)
+    plant.add("job", cgroup).shallow = True
     sutrod.start()
     (promise,) = sutrod.call("ListPromises")
     assert promise["cgroup"] == f"{BATCH}/??[2J"
+    (state,) = sutrod.call("ListPromiseStates")
+    assert state[1] == f"{BATCH}/??[2J"
     _, devices = sutrod.call("CheckPolicies", dbus.Array([], signature="(ss)"))
     assert [f["unit"] for d in devices for f in d["floors"]] == [f"{BATCH}/??[2J"]
+    # A cause, too, names the cgroup whose limit throttles it.
+    limit = f"{LOGICAL} rbps=1 wbps=max riops=max wiops=max\n"
+    machine.write(f"/sys/fs/cgroup{cgroup}/io.max", limit)
+    sutrod.until(lambda: sutrod.call("ListPromises")[0]["cause"], 4 * SETTLES_S)
+    (promise,) = sutrod.call("ListPromises")
+    assert promise["cause"].startswith(f"io.max of {BATCH}/??[2J has rbps=1 for /dev/dm-0")
 
 
 def test_unit_has_no_policy_of_its_path(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
