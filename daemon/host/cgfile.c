@@ -104,6 +104,12 @@ char *cgrefusal_text(const struct cgrefusal *r)
 
 	if (!line)
 		return NULL;
+	if (r->is_of_record)
+		return asprintf_or_null("\"%s\" was not written to %s, because "
+					"the former value cannot be recorded "
+					"in /run/sutro: %s",
+					line, name_of(r->file),
+					strerror(-r->error));
 	if (!r->error)
 		return asprintf_or_null("the kernel ignored \"%s\" for %s",
 					line, name_of(r->file));
@@ -127,6 +133,7 @@ static int remember_refusal(struct cgroup *c, enum cgfile file,
 	}
 	r->value = ch->value;
 	r->error = error;
+	r->is_of_record = ch->is_of_record;
 	return 0;
 }
 
@@ -188,6 +195,8 @@ static void drop_if_restored(struct cgfiles *files, const struct cgroup *c,
 	if (!ch->written)
 		former = cgrecord_of_others(&files->records, c, before,
 					    ch->devno);
+	if (ch->is_of_record)
+		return;
 	if (ch->error ? is_gone(ch->error) : cgvalue_equal(&former, &ch->value))
 		cgrecord_drop(&files->records, c, file, ch->devno);
 }
@@ -214,8 +223,9 @@ void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c)
 
 bool cgchange_is_untaken(const struct cgchange *ch)
 {
-	return ch->error == -EINVAL || ch->error == -ENODEV ||
-	       ch->error == -EOPNOTSUPP;
+	return !ch->is_of_record &&
+	       (ch->error == -EINVAL || ch->error == -ENODEV ||
+		ch->error == -EOPNOTSUPP);
 }
 
 /* Log the first failure of a line for people, and further ones for debugging. */
@@ -223,6 +233,18 @@ static int level_of_failure(const struct cgroup *c, enum cgfile file,
 			    const struct cgchange *ch)
 {
 	return find_refusal(c, file, ch->devno) ? LOG_DEBUG : LOG_WARNING;
+}
+
+/* Without a record, a write could not be undone. */
+static int refuse_unrecorded(struct cgroup *c, enum cgfile file,
+			     struct cgchange *ch, const char *line)
+{
+	ch->is_of_record = true;
+	log_write(level_of_failure(c, file, ch), ch->error,
+		  "%s: cannot record the former value of %s, not writing "
+		  "\"%s\": %m",
+		  c->shown, name_of(file), line);
+	return remember_refusal(c, file, ch, ch->error);
 }
 
 static int write_line(struct cgfiles *files, struct cgroup *c,
@@ -233,6 +255,7 @@ static int write_line(struct cgfiles *files, struct cgroup *c,
 	_cleanup_free_ char *line =
 		cgline_change_text(file, ch->devno, ch->value, &was);
 	_cleanup_free_ char *recorded = NULL;
+	bool is_recorded;
 
 	if (!line)
 		return -ENOMEM;
@@ -243,8 +266,10 @@ static int write_line(struct cgfiles *files, struct cgroup *c,
 		return 0;
 	}
 	ch->error = cgrecord_save(&files->records, c, before, ch->devno,
-				  &ch->value, &recorded)
-			    ?: cgroup_write(c, name_of(file), line);
+				  &ch->value, &recorded);
+	is_recorded = !ch->error;
+	if (is_recorded)
+		ch->error = cgroup_write(c, name_of(file), line);
 	if (!ch->error) {
 		ch->written = true;
 		return 0;
@@ -252,6 +277,8 @@ static int write_line(struct cgfiles *files, struct cgroup *c,
 	cgrecord_take_back(&files->records, c, file, ch->devno, recorded);
 	if (ch->error == -ENOMEM)
 		return -ENOMEM;
+	if (!is_recorded)
+		return refuse_unrecorded(c, file, ch, line);
 	if (ch->is_attempt && cgchange_is_untaken(ch))
 		return 0;
 	log_failure(level_of_failure(c, file, ch), ch->error, c, file, line);
@@ -344,12 +371,15 @@ int cgfile_write(struct cgfiles *files, struct cgroup *c,
 
 		ch->written = false;
 		ch->error = 0;
+		ch->is_of_record = false;
 		if (cgvalue_equal(&was, &ch->value))
 			continue;
-		if (refusal && cgvalue_equal(&refusal->value, &ch->value))
+		if (refusal && cgvalue_equal(&refusal->value, &ch->value)) {
 			ch->error = refusal->error ?: -EIO;
-		else
+			ch->is_of_record = refusal->is_of_record;
+		} else {
 			err = write_line(files, c, before, ch);
+		}
 		written |= ch->written;
 	}
 	if (!err && written)

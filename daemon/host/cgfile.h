@@ -23,6 +23,7 @@ int cgfile_read(const struct cgroup *c, enum cgfile file, struct cglines *ret);
  *	neither logged nor a refusal
  * @written: set by cgfile_write(): the line was written
  * @error: set by cgfile_write(): 0 or -errno
+ * @is_of_record: @error is that of the record of the former value; the line was not written
  */
 struct cgchange {
 	dev_t devno;
@@ -33,6 +34,7 @@ struct cgchange {
 	bool is_attempt;
 	bool written;
 	int error;
+	bool is_of_record;
 };
 
 /** cgchange_is_untaken() - the kernel takes no line for the device of @ch in this file */
@@ -112,6 +114,7 @@ bool cgfile_former(const struct cgfiles *files, const struct cgroup *c,
  * struct cgrefusal - a line whose write failed or had no effect
  *
  * @error: -errno, 0: the write had no effect
+ * @is_of_record: @error is that of the record of the former value
  *
  * The line is not written again until cgfile_retry(), unless with another value. Other lines and
  * files of the cgroup are written as usual.
@@ -122,6 +125,7 @@ struct cgrefusal {
 	dev_t devno;
 	struct cgvalue value;
 	int error;
+	bool is_of_record;
 };
 
 /** cgfile_refusal() - refusal of the line for @devno, NULL: there is none */

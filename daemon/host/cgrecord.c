@@ -4,7 +4,8 @@
  * Values that lines of cgroup files had before the daemon wrote them.
  *
  * The record of a line is "CGROUP TAB VALUE", with a device "8:16 CGROUP TAB VALUE", in a file below
- * /run/sutro for each kind of cgroup file. Of a file with merged limits (io.max), the value is "VALUE /
+ * /run/sutro for each kind of cgroup file. A path with a tab begins with a backslash, and has "\t" for the
+ * tab and "\\" for a backslash. Of a file with merged limits (io.max), the value is "VALUE /
  * WRITTEN": the limits of others and the last ones of the daemon. Another program has changed a
  * limit that differs from the latter.
  *
@@ -16,23 +17,69 @@
 
 #include "host/cgrecord.h"
 
+/* The path of a cgroup as records have it. A line has its first tab behind it. */
+static char *escape(const char *path)
+{
+	char *escaped, *to;
+
+	if (!strpbrk(path, "\t\n"))
+		return strdup(path);
+	escaped = to = malloc(2 * strlen(path) + 2);
+	if (!escaped)
+		return NULL;
+	*to++ = '\\';
+	for (const char *s = path; *s; s++) {
+		if (*s == '\t' || *s == '\n' || *s == '\\')
+			*to++ = '\\';
+		*to++ = *s == '\t' ? 't' : *s == '\n' ? 'n' : *s;
+	}
+	*to = '\0';
+	return escaped;
+}
+
+/* The path in a line. Return: NULL: out of memory, or the line has none. */
+static char *unescape(const char *line)
+{
+	const char *s = strpbrk(line, "/\\");
+	bool is_escaped = s && *s == '\\';
+	char *path = s ? strndup(s + is_escaped, strcspn(s, "\t") - is_escaped)
+		       : NULL;
+	char *to = path;
+
+	for (const char *from = path; is_escaped && path && *from; from++) {
+		if (*from == '\\' && from[1]) {
+			from++;
+			*to++ = *from == 't'   ? '\t'
+				: *from == 'n' ? '\n'
+					       : *from;
+		} else {
+			*to++ = *from;
+		}
+	}
+	if (is_escaped && path)
+		*to = '\0';
+	return path;
+}
+
 static char *record_key(const struct cgroup *c, dev_t devno)
 {
-	if (devno == CGFILE_DEFAULT)
-		return strdup(c->path);
-	return asprintf_or_null("%u:%u %s", major(devno), minor(devno),
-				c->path);
+	_cleanup_free_ char *path = escape(c->path);
+
+	if (!path || devno == CGFILE_DEFAULT)
+		return TAKE_PTR(path);
+	return asprintf_or_null("%u:%u %s", major(devno), minor(devno), path);
 }
 
 bool cgrecord_is_about(const char *line, const struct cgroup *c, dev_t *ret)
 {
+	_cleanup_free_ char *path = NULL;
 	dev_t devno = CGFILE_DEFAULT;
 	const char *rest = line;
 
-	if (*line != '/' && (!skip_devno(&rest, &devno) || *rest++ != ' '))
+	if (skip_devno(&rest, &devno) && *rest++ != ' ')
 		return false;
-	rest = startswith(rest, c->path);
-	if (!rest || *rest != '\t')
+	path = *rest == '/' || *rest == '\\' ? unescape(rest) : NULL;
+	if (!path || !streq(path, c->path))
 		return false;
 	*ret = devno;
 	return true;
@@ -181,12 +228,10 @@ static void prune(struct cgrecords *records,
 
 static bool is_outside(const char *line, const void *userdata)
 {
-	const char *path = strchr(line, '/');
-	_cleanup_free_ char *copy = NULL;
+	_cleanup_free_ char *path = unescape(line);
 
-	copy = path ? strndup(path, strcspn(path, "\t")) : NULL;
-	return copy && !cgroup_find(userdata, copy) &&
-	       cgroup_is_gone(userdata, copy);
+	return path && !cgroup_find(userdata, path) &&
+	       cgroup_is_gone(userdata, path);
 }
 
 void cgrecords_prune(struct cgrecords *records, const struct cgroup_tree *tree)

@@ -264,6 +264,75 @@ static void test_removed_device_is_forgotten(struct test *t)
 	check(fake_has(&t->roots, "/run/sutro/ceilings", ""));
 }
 
+/* A tenant may have a tab in the name of a cgroup, which ends the key of a record. */
+static void test_names_with_tabs_and_backslashes(struct test *t)
+{
+	static const char *const paths[] = { "/b\tc", "/b\\tc", "/b\\\tc",
+					     "/d\\x2de" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		_cleanup_free_ char *file =
+			asprintf_or_null("/sys/fs/cgroup%s/io.max", paths[i]);
+
+		fake_file(&t->roots, file, "%s", "");
+		check(cgroup_tree_scan(t->tree) == 0);
+		t->a = cgroup_find(t->tree, paths[i]);
+		set(t, CGFILE_MAX, t->sda, "rbps=5");
+		check(!t->a->refusals);
+		check(fake_has(&t->roots, file,
+			       "8:0 rbps=5 wbps=max riops=max wiops=max\n"));
+		set(t, CGFILE_MAX, t->sda, "rbps=6");
+	}
+	/* The path of systemd has the form that former daemons wrote. */
+	restart(t);
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		_cleanup_free_ char *file =
+			asprintf_or_null("/sys/fs/cgroup%s/io.max", paths[i]);
+
+		t->a = cgroup_find(t->tree, paths[i]);
+		cgfiles_prune(&t->files, t->tree);
+		set(t, CGFILE_MAX, 0, NULL);
+		check(fake_has(&t->roots, file, ""));
+	}
+	check(fake_has(&t->roots, "/run/sutro/ceilings", ""));
+}
+
+static void test_records_of_a_former_daemon(struct test *t)
+{
+	fake_file(&t->roots, "/sys/fs/cgroup/d\\x2de/io.max",
+		  "8:0 rbps=5 wbps=max riops=max wiops=max\n");
+	check(cgroup_tree_scan(t->tree) == 0);
+	fake_file(
+		&t->roots, "/run/sutro/ceilings",
+		"8:0 /d\\x2de\trbps=9 / rbps=5\n8:0 /gone\trbps=9 / rbps=5\n");
+	restart(t);
+	cgfiles_prune(&t->files, t->tree);
+	t->a = cgroup_find(t->tree, "/d\\x2de");
+	set(t, CGFILE_MAX, 0, NULL);
+	check(fake_has(&t->roots, "/sys/fs/cgroup/d\\x2de/io.max",
+		       "8:0 rbps=9 wbps=max riops=max wiops=max\n"));
+	check(fake_has(&t->roots, "/run/sutro/ceilings", ""));
+}
+
+/* Its error is none of the kernel, which might take no line for the device. */
+static void test_line_without_a_record_is_not_written(struct test *t)
+{
+	_cleanup_free_ char *text = NULL;
+	struct cgchange ch = { .devno = t->sda,
+			       .value = parse(CGFILE_MAX, "rbps=5"),
+			       .is_attempt = true };
+
+	fake_dir(&t->roots, "/run/sutro/ceilings.new");
+	check(cgfile_set(&t->files, t->a, CGFILE_MAX, &ch, 1) == 0);
+	check(fake_writes(&t->roots) == 0);
+	check(ch.error && !ch.written && !cgchange_is_untaken(&ch));
+	text = cgrefusal_text(cgfile_refusal(t->a, CGFILE_MAX, t->sda));
+	check(strstr(text, "cannot be recorded in /run/sutro"));
+	/* Known, and not tried again. */
+	check(cgfile_set(&t->files, t->a, CGFILE_MAX, &ch, 1) == 0);
+	check(ch.error && !cgchange_is_untaken(&ch));
+}
+
 static void test_refusal_is_of_one_line(struct test *t)
 {
 	fake_fault(&t->roots,
@@ -407,7 +476,11 @@ int main(void)
 		  test_restore, test_limit_of_others_at_the_same_moment,
 		  test_lines_of_others_in_io_weight,
 		  test_removed_cgroup_is_forgotten,
-		  test_removed_device_is_forgotten, test_refusal_is_of_one_line,
+		  test_removed_device_is_forgotten,
+		  test_names_with_tabs_and_backslashes,
+		  test_records_of_a_former_daemon,
+		  test_line_without_a_record_is_not_written,
+		  test_refusal_is_of_one_line,
 		  test_refused_line_is_written_once,
 		  test_refused_line_is_restored_at_the_end,
 		  test_refusal_as_text, test_attempt,
