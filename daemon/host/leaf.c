@@ -144,6 +144,14 @@ static unsigned int limit_kb(const struct machine *m, const struct device *leaf)
 	return !leaf->rotational && is_larger ? m->max_sectors_kb : 0;
 }
 
+/* Has the leaf the limit of its record, while it had another size before? */
+static bool is_limited(const struct roots *roots, const struct device *leaf,
+		       const struct record *r)
+{
+	return r->before_kb != r->limit_kb &&
+	       max_sectors_kb(roots, leaf) == r->limit_kb;
+}
+
 static void report_size(const struct device *leaf, bool use,
 			unsigned int now_kb, unsigned int wanted_kb)
 {
@@ -321,10 +329,13 @@ static int begin_use(const struct machine *m, const struct device *leaf,
 	/* A leaf that was switched to sutro by udev or by hand is managed from now on. Its former
 	 * scheduler is unknown, and every leaf has "none".
 	 */
-	known = is_sutro ? record_load(&m->roots, leaf, &r) : 0;
+	known = record_load(&m->roots, leaf, &r);
 	if (known < 0)
 		return fail(leaf, ret, known);
-	if (!known)
+	/* Others have switched the leaf since, but it may still have the limit of a former use. */
+	if (!is_sutro && !(known && is_limited(&m->roots, leaf, &r)))
+		r.before_kb = r.limit_kb = 0;
+	if (!known || !is_sutro)
 		snprintf(r.previous, sizeof(r.previous), "%s",
 			 is_sutro ? "none" : ret->previous);
 	snprintf(r.state, sizeof(r.state), "used");
@@ -359,8 +370,7 @@ static int begin_release(const struct roots *roots, const struct device *leaf,
 		return 0;
 	}
 	/* A size that was set by hand since then stays. */
-	if (r.before_kb != r.limit_kb &&
-	    max_sectors_kb(roots, leaf) == r.limit_kb)
+	if (is_limited(roots, leaf, &r))
 		ret->max_sectors_kb = r.before_kb;
 	if (!leaf_is_managed(roots, leaf))
 		return ret->max_sectors_kb

@@ -134,6 +134,16 @@ def test_size_of_a_leaf_that_others_switched(machine: Machine, sutrod: Sutrod) -
     machine.set_scheduler("sdd", "bfq")
     assert change(sutrod, "Release", "/dev/sdd") == [("sdd", "bfq", "bfq", False)]
     assert max_sectors(machine, "sdd") == 1280
+    # The size before is known through further uses, until another program changes it.
+    for by_hand, restored in ((128, 1280), (640, 640)):
+        assert change(sutrod, "Use", "/dev/sdd") == [("sdd", "sutro", "bfq", True)]
+        machine.set_scheduler("sdd", "mq-deadline")
+        max_sectors(machine, "sdd", by_hand)
+        assert change(sutrod, "Use", "/dev/sdd") == [("sdd", "sutro", "mq-deadline", True)]
+        assert max_sectors(machine, "sdd") == 128
+        assert change(sutrod, "Release", "/dev/sdd") == [("sdd", "mq-deadline", "sutro", True)]
+        assert max_sectors(machine, "sdd") == restored
+        machine.set_scheduler("sdd", "bfq")
 
 
 def test_size_that_the_disk_refuses(machine: Machine, sutrod: Sutrod) -> None:
