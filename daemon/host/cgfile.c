@@ -426,17 +426,19 @@ static int add_recorded(struct changes *l, const struct cgfiles *files,
 			const struct cgroup *c, const struct cglines *present,
 			const struct cgchange *keep, size_t n, bool is_routine)
 {
-	char *const *lines = files->records.files[present->file].lines;
-	dev_t devno;
+	const struct record_subject *s =
+		cgrecord_find(&files->records, c, present->file);
 	int err = 0;
 
-	for (; lines && *lines && !err; lines++)
-		if (cgrecord_is_about(*lines, c, &devno) &&
-		    !is_kept(keep, n, devno))
+	for (size_t i = 0; s && i < s->n && !err; i++) {
+		dev_t devno = s->lines[i].devno;
+
+		if (!is_kept(keep, n, devno))
 			err = add_change(l, devno,
 					 cgrecord_of_others(&files->records, c,
 							    present, devno),
 					 is_routine);
+	}
 	return err;
 }
 
@@ -470,7 +472,7 @@ static int withdraw(struct cgfiles *files, struct cgroup *c, enum cgfile file,
 	struct changes l = {};
 	int err;
 
-	if (has_record && !cgrecord_exists(&files->records, c, file))
+	if (has_record && !cgrecord_find(&files->records, c, file))
 		return 0;
 	err = cgfile_read(c, file, &present);
 	if (!err && has_record)

@@ -3,99 +3,24 @@
 /*
  * Values that lines of cgroup files had before the daemon wrote them.
  *
- * The record of a line is "CGROUP TAB VALUE", with a device "8:16 CGROUP TAB VALUE", in a file below
- * /run/sutro for each kind of cgroup file. A path with a tab begins with a backslash, and has "\t" for the
- * tab and "\\" for a backslash. Of a file with merged limits (io.max), the value is "VALUE /
- * WRITTEN": the limits of others and the last ones of the daemon. Another program has changed a
- * limit that differs from the latter.
+ * The record of a line is a line of a file below /run/sutro, for each kind of cgroup file (record.c). Of
+ * a file with merged limits (io.max), the value is "VALUE / WRITTEN": the limits of others and the last
+ * ones of the daemon. Another program has changed a limit that differs from the latter.
  *
  * Example: a unit has IOReadBandwidthMax=9M, and a policy has ReadBandwidthMax=5M. The record is "8:16
  * /a.service TAB rbps=9000000 ... / rbps=5000000 ...".
  */
 
-#include <sys/sysmacros.h>
-
 #include "host/cgrecord.h"
-
-/* The path of a cgroup as records have it. A line has its first tab behind it. */
-static char *escape(const char *path)
-{
-	char *escaped, *to;
-
-	if (!strpbrk(path, "\t\n"))
-		return strdup(path);
-	escaped = to = malloc(2 * strlen(path) + 2);
-	if (!escaped)
-		return NULL;
-	*to++ = '\\';
-	for (const char *s = path; *s; s++) {
-		if (*s == '\t' || *s == '\n' || *s == '\\')
-			*to++ = '\\';
-		*to++ = *s == '\t' ? 't' : *s == '\n' ? 'n' : *s;
-	}
-	*to = '\0';
-	return escaped;
-}
-
-/* The path in a line. Return: NULL: out of memory, or the line has none. */
-static char *unescape(const char *line)
-{
-	const char *s = strpbrk(line, "/\\");
-	bool is_escaped = s && *s == '\\';
-	char *path = s ? strndup(s + is_escaped, strcspn(s, "\t") - is_escaped)
-		       : NULL;
-	char *to = path;
-
-	for (const char *from = path; is_escaped && path && *from; from++) {
-		if (*from == '\\' && from[1]) {
-			from++;
-			*to++ = *from == 't'   ? '\t'
-				: *from == 'n' ? '\n'
-					       : *from;
-		} else {
-			*to++ = *from;
-		}
-	}
-	if (is_escaped && path)
-		*to = '\0';
-	return path;
-}
-
-static char *record_key(const struct cgroup *c, dev_t devno)
-{
-	_cleanup_free_ char *path = escape(c->path);
-
-	if (!path || devno == CGFILE_DEFAULT)
-		return TAKE_PTR(path);
-	return asprintf_or_null("%u:%u %s", major(devno), minor(devno), path);
-}
-
-bool cgrecord_is_about(const char *line, const struct cgroup *c, dev_t *ret)
-{
-	_cleanup_free_ char *path = NULL;
-	dev_t devno = CGFILE_DEFAULT;
-	const char *rest = line;
-
-	if (skip_devno(&rest, &devno) && *rest++ != ' ')
-		return false;
-	path = *rest == '/' || *rest == '\\' ? unescape(rest) : NULL;
-	if (!path || !streq(path, c->path))
-		return false;
-	*ret = devno;
-	return true;
-}
 
 /* Find the record of a line: "VALUE", or "VALUE / WRITTEN" if the line was merged. */
 static const char *find_record(const struct cgrecords *records,
 			       const struct cgroup *c, enum cgfile file,
 			       dev_t devno)
 {
-	_cleanup_free_ char *key = NULL;
-
 	if (!cgformat(file)->record)
 		return NULL;
-	key = record_key(c, devno);
-	return key ? record_get(&records->files[file], key) : NULL;
+	return record_get(&records->files[file], c->path, devno);
 }
 
 static bool parse_record(enum cgfile file, const char *text,
@@ -157,25 +82,24 @@ int cgrecord_save(struct cgrecords *records, const struct cgroup *c,
 {
 	enum cgfile file = before->file;
 	const char *was = find_record(records, c, file, devno);
-	_cleanup_free_ char *key = record_key(c, devno), *text = NULL;
+	_cleanup_free_ char *text = NULL;
 	int err = 0;
 
 	if (!cgformat(file)->record)
 		return 0;
 	*ret = was ? strdup(was) : NULL;
 	text = record_text(records, c, before, devno, value);
-	if (!key || !text || (was && !*ret))
+	if (!text || (was && !*ret))
 		return -ENOMEM;
 	if (!was || cgformat(file)->is_merged)
-		err = record_set(&records->files[file], key, text);
+		err = record_set(&records->files[file], c->path, devno, text);
 	return err;
 }
 
 void cgrecord_drop(struct cgrecords *records, const struct cgroup *c,
 		   enum cgfile file, dev_t devno)
 {
-	_cleanup_free_ char *key = record_key(c, devno);
-	int err = key ? record_drop(&records->files[file], key) : -ENOMEM;
+	int err = record_drop(&records->files[file], c->path, devno);
 
 	if (err)
 		log_write(LOG_WARNING, err,
@@ -187,79 +111,57 @@ void cgrecord_drop(struct cgrecords *records, const struct cgroup *c,
 void cgrecord_take_back(struct cgrecords *records, const struct cgroup *c,
 			enum cgfile file, dev_t devno, const char *was)
 {
-	_cleanup_free_ char *key = record_key(c, devno);
-
 	if (!cgformat(file)->record)
 		return;
 	if (!was)
 		cgrecord_drop(records, c, file, devno);
-	else if (!key || record_set(&records->files[file], key, was) < 0)
+	else if (record_set(&records->files[file], c->path, devno, was) < 0)
 		log_warning("%s: the record of %s is wrong.", c->shown,
 			    cgformat(file)->name);
 }
 
-bool cgrecord_exists(const struct cgrecords *records, const struct cgroup *c,
-		     enum cgfile file)
+const struct record_subject *cgrecord_find(const struct cgrecords *records,
+					   const struct cgroup *c,
+					   enum cgfile file)
 {
-	char *const *lines = records->files[file].lines;
-	dev_t devno;
-
-	for (; lines && *lines; lines++)
-		if (cgrecord_is_about(*lines, c, &devno))
-			return true;
-	return false;
+	return record_find(&records->files[file], c->path);
 }
 
 /* ---- records that nothing needs any more ---- */
 
-static void prune(struct cgrecords *records,
-		  bool (*is_over)(const char *line, const void *userdata),
-		  const void *userdata)
+static void report(const struct record *r, int err)
 {
-	for (enum cgfile f = 0; f < CGFILES; f++) {
-		struct record *r = &records->files[f];
-		int err = record_prune(r, is_over, userdata);
-
-		if (err)
-			log_write(LOG_WARNING, err, "Cannot change %s: %m",
-				  r->path);
-	}
+	if (err)
+		log_write(LOG_WARNING, err, "Cannot change %s: %m", r->path);
 }
 
-static bool is_outside(const char *line, const void *userdata)
+static bool is_outside(const char *path, dev_t devno, const void *userdata)
 {
-	_cleanup_free_ char *path = unescape(line);
-
-	return path && !cgroup_find(userdata, path) &&
-	       cgroup_is_gone(userdata, path);
+	return !cgroup_find(userdata, path) && cgroup_is_gone(userdata, path);
 }
 
 void cgrecords_prune(struct cgrecords *records, const struct cgroup_tree *tree)
 {
-	prune(records, is_outside, tree);
+	for (enum cgfile f = 0; f < CGFILES; f++)
+		report(&records->files[f],
+		       record_prune(&records->files[f], is_outside, tree));
 }
 
-static bool is_for(const char *line, const void *userdata)
+static bool is_for(const char *path, dev_t devno, const void *userdata)
 {
-	const dev_t *devno = userdata;
-	dev_t of;
-
-	return skip_devno(&line, &of) && of == *devno;
+	return devno && devno == *(const dev_t *)userdata;
 }
 
 void cgrecords_device_gone(struct cgrecords *records, dev_t devno)
 {
-	prune(records, is_for, &devno);
-}
-
-static bool is_of(const char *line, const void *userdata)
-{
-	dev_t devno;
-
-	return cgrecord_is_about(line, userdata, &devno);
+	for (enum cgfile f = 0; f < CGFILES; f++)
+		report(&records->files[f],
+		       record_prune(&records->files[f], is_for, &devno));
 }
 
 void cgrecords_cgroup_gone(struct cgrecords *records, const struct cgroup *c)
 {
-	prune(records, is_of, c);
+	for (enum cgfile f = 0; f < CGFILES; f++)
+		report(&records->files[f],
+		       record_drop_path(&records->files[f], c->path));
 }

@@ -11,12 +11,10 @@ struct cgrecords {
 	struct record files[CGFILES];
 };
 
-/** cgrecord_is_about() - is @line of a record file about @c, and on which device? */
-bool cgrecord_is_about(const char *line, const struct cgroup *c, dev_t *ret);
-
-/** cgrecord_exists() - is there a record of any line of @c in @file? */
-bool cgrecord_exists(const struct cgrecords *records, const struct cgroup *c,
-		     enum cgfile file);
+/** cgrecord_find() - the records of all lines of @c in @file, NULL: there are none */
+const struct record_subject *cgrecord_find(const struct cgrecords *records,
+					   const struct cgroup *c,
+					   enum cgfile file);
 
 /** cgrecord_former() - did a line of the daemon replace another value, @ret? */
 bool cgrecord_former(const struct cgrecords *records, const struct cgroup *c,

@@ -48,8 +48,8 @@ ORIGINAL = {
     (B, WEIGHTS): ["default 100"],
     (B, "io.bfq.weight"): ["default 100"],
 }
-# A line of a record: a device, a cgroup and a value.
-RECORD = re.compile(r"(\d+:\d+ )?/[^\t\n]*\t[^\t\n]+")
+# A line of a record: a device, a cgroup and a value; without a value it drops the former lines.
+RECORD = re.compile(r"(\d+:\d+ )?/[^\t\n]*(\t[^\t\n]+)?")
 LEAF = re.compile(r"(none|mq-deadline) 1 (used|released)\n")
 CONTROL = re.compile(r"# [^\0]*\[X-Sutro\]\n([A-Za-z]+=.*\n)+", re.DOTALL)
 

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "fake.h"
@@ -314,6 +315,73 @@ static void test_records_of_a_former_daemon(struct test *t)
 	check(fake_has(&t->roots, "/run/sutro/ceilings", ""));
 }
 
+static uint64_t inode_of(const struct test *t, const char *path)
+{
+	_cleanup_free_ char *full =
+		asprintf_or_null("%s%s", t->roots.prefix, path);
+	struct stat st;
+
+	check(full && stat(full, &st) == 0);
+	return st.st_ino;
+}
+
+/* A flush of a large machine would write gigabytes if each line wrote the whole file. */
+static void test_file_is_replaced_rarely(struct test *t)
+{
+	const char *path = "/run/sutro/ceilings";
+	const unsigned int n = 3000;
+	unsigned int replaced = 0;
+	struct record r;
+	uint64_t was;
+
+	check(record_open(&r, &t->roots, "ceilings") == 0);
+	check(record_set(&r, "/0", t->sda, "rbps=9") == 0);
+	was = inode_of(t, path);
+	for (unsigned int round = 0; round < 2; round++) {
+		for (unsigned int i = 1; i < n; i++) {
+			char name[16];
+
+			snprintf(name, sizeof(name), "/%u", i);
+			check((round ? record_drop(&r, name, t->sda)
+				     : record_set(&r, name, t->sda,
+						  "rbps=9")) == 0);
+			replaced += inode_of(t, path) != was;
+			was = inode_of(t, path);
+		}
+		check(round ? replaced < 16 : replaced == 0);
+		/* The next daemon has the same lines. */
+		record_done(&r);
+		check(record_open(&r, &t->roots, "ceilings") == 0);
+		check(r.n == (round ? 1 : n));
+		check(streq(record_get(&r, "/0", t->sda), "rbps=9"));
+		check(!!record_get(&r, "/1", t->sda) == !round);
+	}
+	record_done(&r);
+}
+
+/* The daemon was killed, or the disk was full, within a line. */
+static void test_incomplete_line_does_not_count(struct test *t)
+{
+	struct record r;
+
+	fake_file(&t->roots, "/run/sutro/classes", "/a\trt\n/b\tid");
+	check(record_open(&r, &t->roots, "classes") == 0);
+	check(streq(record_get(&r, "/a", 0), "rt") && !record_get(&r, "/b", 0));
+	check(record_set(&r, "/c", 0, "be") == 0);
+	check(fake_has(&t->roots, "/run/sutro/classes", "/a\trt\n/c\tbe\n"));
+	/* A change that cannot be written is none. */
+	close(r.fd);
+	check(record_set(&r, "/c", 0, "rt") < 0);
+	check(record_drop(&r, "/a", 0) < 0);
+	check(streq(record_get(&r, "/c", 0), "be") && record_get(&r, "/a", 0));
+	r.fd = -1;
+	check(record_drop(&r, "/c", 0) == 0);
+	record_done(&r);
+	check(record_open(&r, &t->roots, "classes") == 0);
+	check(r.n == 1 && streq(record_get(&r, "/a", 0), "rt"));
+	record_done(&r);
+}
+
 /* Its error is none of the kernel, which might take no line for the device. */
 static void test_line_without_a_record_is_not_written(struct test *t)
 {
@@ -322,7 +390,7 @@ static void test_line_without_a_record_is_not_written(struct test *t)
 			       .value = parse(CGFILE_MAX, "rbps=5"),
 			       .is_attempt = true };
 
-	fake_dir(&t->roots, "/run/sutro/ceilings.new");
+	fake_dir(&t->roots, "/run/sutro/ceilings");
 	check(cgfile_set(&t->files, t->a, CGFILE_MAX, &ch, 1) == 0);
 	check(fake_writes(&t->roots) == 0);
 	check(ch.error && !ch.written && !cgchange_is_untaken(&ch));
@@ -478,7 +546,8 @@ int main(void)
 		  test_removed_cgroup_is_forgotten,
 		  test_removed_device_is_forgotten,
 		  test_names_with_tabs_and_backslashes,
-		  test_records_of_a_former_daemon,
+		  test_records_of_a_former_daemon, test_file_is_replaced_rarely,
+		  test_incomplete_line_does_not_count,
 		  test_line_without_a_record_is_not_written,
 		  test_refusal_is_of_one_line,
 		  test_refused_line_is_written_once,
