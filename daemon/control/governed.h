@@ -48,6 +48,7 @@ struct history {
  * @crowded: @crowded_ticks is large enough to be the cause
  * @state: as reported last
  * @cause: why it does not hold, for people
+ * @cause_usec: when @cause was found
  * @complained: the journal has a message that it does not hold
  */
 struct governed {
@@ -72,6 +73,7 @@ struct governed {
 	bool crowded;
 	enum control_state state;
 	char *cause;
+	uint64_t cause_usec;
 	bool complained;
 	struct history *history;
 };

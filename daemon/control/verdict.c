@@ -7,7 +7,9 @@
  * floor is short: an io.max above the unit, pages that writeback has not sent yet, the
  * number of bytes at the leaves for each byte of the unit.
  *
- * A change is reported at once: PromiseChanged on the bus, and a message in the journal,
+ * The evidence may change while the state stays: the cause is found again every few seconds.
+ *
+ * A change of the state is reported at once: PromiseChanged on the bus, and a message in the journal,
  * which the catalog (dist/sutro.catalog) explains.
  */
 
@@ -41,6 +43,9 @@
 
 /* With more bytes at the leaves than this for each byte of the unit, the cause names the factor. */
 #define COPIES_ODD 1.25
+
+/* The age of a cause after which it is found again. */
+#define CAUSE_USEC 5000000U
 
 static bool is_broken(enum control_state state)
 {
@@ -362,6 +367,29 @@ static const struct device *find_full_queue(const struct evidence *e,
 	return found;
 }
 
+/* The rate of the unit with two digits, rounded down, so that a floor of that value is held. */
+static uint64_t holdable(const struct governed *f)
+{
+	uint64_t rate = f->got > 0 ? f->got : 0, unit = 1;
+
+	while (rate / unit >= 100)
+		unit *= 10;
+	return rate / unit * unit;
+}
+
+static int add_holdable(struct text *t, const struct governed *f)
+{
+	uint64_t rate = holdable(f);
+	_cleanup_free_ char *value = promise_format_value(f->key, rate, 0, 0);
+
+	if (!value)
+		return -ENOMEM;
+	if (f->target || !rate || rate >= f->floor)
+		return 0;
+	return text_add(t, ". At present, %s=%s %s can be held",
+			promise_info(f->key)->name, f->path, value);
+}
+
 static int explain_limited(const struct evidence *e, const struct governed *f,
 			   const struct device *d, struct text *t)
 {
@@ -419,14 +447,14 @@ static int explain(const struct evidence *e, const struct governed *f,
 		return text_add(t, "%s", "");
 	r = f->target ? 0 : find_cap(e, f, d, &cap);
 	if (r)
-		return r < 0 ? r : text_add(t, "%s", cap);
+		return r < 0 ? r : text_add(t, "%s", cap) ?: add_holdable(t, f);
 	switch (state) {
 	case CONTROL_INFEASIBLE:
 		if (f->target)
 			return explain_target(f, d, t);
 		return explain_infeasible(e, f, d, t);
 	case CONTROL_LIMITED:
-		return explain_limited(e, f, d, t);
+		return explain_limited(e, f, d, t) ?: add_holdable(t, f);
 	case CONTROL_CROWDED:
 		return text_add(t, "other requests of the unit on the same "
 				   "leaves use its share; move them to a unit "
@@ -505,7 +533,8 @@ static void report_to_journal(const struct governed *f, bool broken)
 		  broken ? f->cause : "");
 }
 
-static int report(const struct evidence *e, struct governed *f)
+/* The state now: that of the law or the target, unless files of the kernel have another cause. */
+static enum control_state state_of(const struct evidence *e, struct governed *f)
 {
 	enum control_state state =
 		f->target ? f->target->state
@@ -513,22 +542,42 @@ static int report(const struct evidence *e, struct governed *f)
 				       control_promise(e->plant->control,
 						       f->number)
 					       ->state);
-	_cleanup_(text_freep) struct text t = {};
-	int err;
 
-	if (state == f->state || !f->cgroup)
-		return 0;
 	/* Without counters, each unit looks idle. */
-	if (state == CONTROL_IDLE && !has_io(f->cgroup))
-		state = CONTROL_UNOBSERVED;
-	if (state == f->state)
-		return 0;
-	err = explain(e, f, state, &t);
+	if (state == CONTROL_IDLE && f->state != CONTROL_IDLE && f->cgroup &&
+	    !has_io(f->cgroup))
+		return CONTROL_UNOBSERVED;
+	return state;
+}
+
+static int renew_cause(const struct evidence *e, struct governed *f,
+		       enum control_state state)
+{
+	_cleanup_(text_freep) struct text t = {};
+	int err = explain(e, f, state, &t);
+
 	if (err)
 		return err;
-	f->state = state;
 	free(f->cause);
 	f->cause = TAKE_PTR(t.p);
+	f->cause_usec = e->sampler->now_usec;
+	return 0;
+}
+
+static int report(const struct evidence *e, struct governed *f)
+{
+	enum control_state state = state_of(e, f);
+	bool is_same = state == f->state;
+	int err;
+
+	if (!f->cgroup ||
+	    (is_same && !(is_broken(state) &&
+			  e->sampler->now_usec - f->cause_usec >= CAUSE_USEC)))
+		return 0;
+	err = renew_cause(e, f, state);
+	if (err || is_same)
+		return err;
+	f->state = state;
 	e->context->state_changed(f, e->context->userdata);
 	if (is_broken(state))
 		report_to_journal(f, true);

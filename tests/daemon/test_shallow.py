@@ -40,6 +40,11 @@ def test_time_is_reserved_for_a_shallow_unit(
     assert len(machine.weights(db, RESERVE)) == 3
     set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 60M")
     sutrod.until(lambda: state(sutrod, "db.service") == "limited", 4 * SETTLES_S)
+    # The cause names the rate of its shallow queue, rounded down.
+    sutrod.elapse(6)
+    got = int(promise(sutrod, "db.service")["got"])
+    held = f"ReadBandwidthMin={STRIPE} {got // MB}M can be held"
+    assert promise(sutrod, "db.service")["cause"].endswith(held), got
     sutrod.call("ResetPolicy", "db.service", "runtime")
     sutrod.until(lambda: machine.weights(db, RESERVE) == ["8:0 0", "8:16 0", "default 0"])
 

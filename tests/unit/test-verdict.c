@@ -166,10 +166,62 @@ static void test_limit_above_is_the_cause(struct test *t)
 	check(streq(report(t, CONTROL_LIMITED)->cause,
 		    "io.max of /app.slice has rbps=1000000 for /dev/sda, "
 		    "which throttles it; raise that limit"));
+	check(t->plant.floors[0].got == 0);
 	report(t, CONTROL_HELD);
 	/* Far from the limit. */
 	sample(t, 250);
 	check(!strstr(report(t, CONTROL_LIMITED)->cause, "io.max"));
+}
+
+/* With two digits, rounded down: the value of a floor that is held with the present requests. */
+static void test_limited_names_the_rate_that_can_be_held(struct test *t)
+{
+	static const struct {
+		double rate;
+		const char *text;
+	} rates[] = {
+		{ 0, "several threads read and write" },
+		{ 7, "ReadBandwidthMin=/dev/sda 7 can be held" },
+		{ 999, "ReadBandwidthMin=/dev/sda 990 can be held" },
+		{ 3459999, "ReadBandwidthMin=/dev/sda 3.4M can be held" },
+		/* It varies. */
+		{ 12e6, "several threads read and write" },
+	};
+
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
+		struct governed *f = report(t, CONTROL_HELD);
+
+		f->rate = f->got = rates[i].rate;
+		report(t, CONTROL_LIMITED);
+		check(endswith(f->cause, rates[i].text));
+	}
+}
+
+static void test_cause_follows_the_evidence(struct test *t)
+{
+	struct governed *f;
+	unsigned int n;
+
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	t->plant.floors[0].rate = t->plant.floors[0].got = 2e6;
+	t->sampler.now_usec = 1000000;
+	f = report(t, CONTROL_LIMITED);
+	check(has(f, "too few requests") && has(f, "/dev/sda 2M can be held"));
+	n = t->f.n_states;
+	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
+		  "file_dirty 1048576\n");
+	fake_file(&t->f.machine.roots, CGROUPS "/memory.stat",
+		  "file_dirty 50331648\n");
+	f->rate = f->got = 5e6;
+	t->sampler.now_usec += 4999999;
+	check(has(report(t, CONTROL_LIMITED), "too few requests"));
+	t->sampler.now_usec += 1;
+	report(t, CONTROL_LIMITED);
+	check(has(f, "others have 47 MiB of pages"));
+	check(has(f, "/dev/sda 5M can be held"));
+	/* The state is the same. */
+	check(t->f.n_states == n);
 }
 
 static void test_dirty_pages_are_the_cause(struct test *t)
@@ -305,7 +357,10 @@ int main(void)
 		  test_complaint_ends_when_it_holds,
 		  test_overload_names_leaf_and_shares,
 		  test_copies_of_a_mirror_are_named,
-		  test_limit_above_is_the_cause, test_dirty_pages_are_the_cause,
+		  test_limit_above_is_the_cause,
+		  test_limited_names_the_rate_that_can_be_held,
+		  test_cause_follows_the_evidence,
+		  test_dirty_pages_are_the_cause,
 		  test_pages_of_others_are_the_cause,
 		  test_pages_are_no_cause_for_reads,
 		  test_leaf_without_weights_is_named, test_full_loop_device,
