@@ -281,7 +281,8 @@ static int explain_unaccounted(const struct governed *f, struct text *t)
 static int explain_unobserved(const struct evidence *e,
 			      const struct governed *f, struct text *t)
 {
-	if (!has_io(f->cgroup))
+	/* A floor has no other cause, also if the controller was enabled a moment ago. */
+	if (!f->target || !has_io(f->cgroup))
 		return explain_unaccounted(f, t);
 	return text_add(t,
 			"latencies of %s are measured by BPF only, which is "

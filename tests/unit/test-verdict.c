@@ -96,6 +96,15 @@ static void test_cgroup_without_the_io_controller(struct test *t)
 	check(f->state == CONTROL_IDLE);
 }
 
+/* Between two looks at the file. */
+static void test_io_controller_that_is_enabled_meanwhile(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	set_controllers(t, "cpu io memory pids");
+	check(has(report(t, CONTROL_UNOBSERVED),
+		  "the io controller is not enabled for " DB));
+}
+
 static void test_cgroup_that_is_gone_is_idle(struct test *t)
 {
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
@@ -352,6 +361,7 @@ static void test_history_has_a_row_each_second(struct test *t)
 int main(void)
 {
 	run_tests(test_cgroup_without_the_io_controller,
+		  test_io_controller_that_is_enabled_meanwhile,
 		  test_cgroup_that_is_gone_is_idle,
 		  test_each_change_is_reported_once,
 		  test_complaint_ends_when_it_holds,
