@@ -163,6 +163,19 @@ static int release_leaves(struct machine *m)
 	return err < 0 ? err : failed ? -EIO : 0;
 }
 
+/* Without the devices, schedulers and threads of md stay as they are, but weights do not need them. */
+static int find_devices(struct machine *m)
+{
+	int err = topology_new(&m->roots, &m->topology);
+
+	if (!err)
+		return 0;
+	log_error_errno(err, "Cannot read %s, taking back weights only: %m",
+			m->roots.sysfs);
+	m->topology = calloc(1, sizeof(*m->topology));
+	return m->topology ? err : -ENOMEM;
+}
+
 int restore(const char *root, bool release)
 {
 	struct machine m = {};
@@ -171,10 +184,10 @@ int restore(const char *root, bool release)
 	if (err)
 		return log_oom();
 	if (!is_continued(&m.roots)) {
-		err = topology_new(&m.roots, &m.topology);
-		if (!err && release)
+		released = find_devices(&m);
+		if (!released && release)
 			released = release_leaves(&m);
-		err = err ?: restore_cgroups(&m);
+		err = m.topology ? restore_cgroups(&m) : -ENOMEM;
 		if (err)
 			log_error_errno(err, "Cannot take back all weights: "
 					     "%m");

@@ -60,6 +60,15 @@ def test_release(machine: Machine, a: str) -> None:
     assert restore(machine, "--release") == 0
 
 
+def test_without_the_devices(machine: Machine, a: str) -> None:
+    """Schedulers need the list of disks; weights and limits do not."""
+    machine.at("/sys/class/block").rename(machine.at("/sys/class/gone"))
+    machine.write("/sys/class/block", "")
+    assert restore(machine, "--release") == 1
+    assert state(machine, a) == ORIGINAL
+    assert machine.weights(a, "io.max") == [f"254:0 {LIMITS}"]
+
+
 def test_disk_that_cannot_be_released(machine: Machine, a: str) -> None:
     """The status is for the script that removes the package; the weights go all the same."""
     machine.fault("sdd/queue/scheduler", "fail")
