@@ -144,15 +144,19 @@ static void close_others(int a, int b)
 	close_range(high + 1, ~0U, 0);
 }
 
-static void run_child(const struct helper_job *job, pid_t parent, int fd)
+/* @go: a pipe whose end means that the parent watches the child. */
+static void run_child(const struct helper_job *job, pid_t parent, int fd,
+		      const int go[2])
 {
 	sigset_t none;
+	char end;
 	int err;
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
+	close(go[1]);
+	if (read(go[0], &end, 1) != 0 || getppid() != parent)
 		_exit(EXIT_FAILURE);
 	close_others(fd, job->keep_fd < 0 ? fd : job->keep_fd);
 	err = job->work(fd, job->userdata);
@@ -180,17 +184,26 @@ static int watch(struct helper *h, sd_event *event, int *fd)
 	return r;
 }
 
-/* The child is reaped by its own event source, which outlives the job. */
+/* The child is reaped by its own event source, which outlives the job. It begins when that source
+ * is there: until then it can be killed, and waiting for its end does not block.
+ */
 static int fork_child(struct helper *h, sd_event *event, int fd)
 {
 	sd_event_source *child = NULL;
-	pid_t parent = getpid(), pid = fork();
-	int r;
+	pid_t parent = getpid(), pid;
+	int go[2], r;
 
-	if (pid < 0)
+	if (pipe2(go, O_CLOEXEC) < 0)
 		return -errno;
+	pid = fork();
+	r = pid < 0 ? -errno : 0;
 	if (pid == 0)
-		run_child(&h->job, parent, fd);
+		run_child(&h->job, parent, fd, go);
+	close(go[0]);
+	if (pid < 0) {
+		close(go[1]);
+		return r;
+	}
 	h->pidfd = pidfd_open(pid, 0);
 	r = h->pidfd < 0 ? -errno
 			 : sd_event_add_child(event, &child, pid, WEXITED,
@@ -200,10 +213,12 @@ static int fork_child(struct helper *h, sd_event *event, int fd)
 	sd_event_source_unref(child);
 	if (r < 0) {
 		kill(pid, SIGKILL);
-		return r;
+		waitpid(pid, NULL, 0);
+	} else {
+		n_children++;
 	}
-	n_children++;
-	return 0;
+	close(go[1]);
+	return r < 0 ? r : 0;
 }
 
 int helper_start(sd_event *event, const struct helper_job *job,

@@ -9,6 +9,7 @@ force within a minute, and after the stop nothing of it is left. State files are
 All calls of distinct kinds fail in the suite "long"; the first tier has a random sample.
 """
 
+import contextlib
 import os
 import random
 import re
@@ -20,7 +21,7 @@ from typing import Any
 
 import dbus
 from conftest import new_machine
-from fakemachine import PATIENCE_S, Bus, Sutrod, Systemd
+from fakemachine import PATIENCE_S, Bus, Sutrod, Systemd, wait_until
 from test_restore import restore
 
 SAMPLE = 12
@@ -52,6 +53,10 @@ ORIGINAL = {
 RECORD = re.compile(r"(\d+:\d+ )?/[^\t\n]*(\t[^\t\n]+)?")
 LEAF = re.compile(r"(none|mq-deadline) 1 (used|released)\n")
 CONTROL = re.compile(r"# [^\0]*\[X-Sutro\]\n([A-Za-z]+=.*\n)+", re.DOTALL)
+
+
+# The ordinal of the call that fails, or a name before the ordinal among the calls of that name.
+Fault = int | str
 
 
 class Life:
@@ -86,6 +91,14 @@ class Life:
     def is_alive(self) -> bool:
         """The daemon has not ended."""
         return bool(self.sutrod.process and self.sutrod.process.poll() is None)
+
+    def zombies(self) -> list[str]:
+        """Child processes that ended, and that the daemon has not waited for."""
+        states = {}
+        for pid in self.sutrod.children().split():
+            with contextlib.suppress(FileNotFoundError):
+                states[pid] = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        return [pid for pid, state in states.items() if state == "Z"]
 
     def try_to(self, step: Callable[..., Any], *arguments: Any) -> None:
         """Do something that the fault may prevent, or that needs a daemon."""
@@ -141,7 +154,7 @@ class Life:
         for path in self.machine.at("/etc/sutro").rglob("*.policy"):
             assert CONTROL.fullmatch(path.read_text()), path
 
-    def live(self, fault: int) -> None:
+    def live(self, fault: Fault) -> None:
         """A whole life with a fault; 0: without one."""
         self.sutrod.spawn("--debug", SUTRO_FAULTS=f"{fault} {self.log}")
         self.try_to(self.sutrod.elapse, 1)
@@ -156,6 +169,7 @@ class Life:
             self.start_again()
             self.configure(1)
         self.try_to(self.sutrod.elapse, 2)
+        wait_until(lambda: not self.zombies())
         assert self.state() == CHANGED
         assert [self.machine.scheduler(name) for name in ("sdd", "sde")] == ["sutro", "sutro"]
         self.sutrod.stop()
@@ -175,11 +189,11 @@ def prepare(bus: Bus, directory: Path) -> Path:
     return life.machine.root
 
 
-def lives(bus: Bus, directory: Path, predecessor: Path, faults: Iterable[int]) -> None:
+def lives(bus: Bus, directory: Path, predecessor: Path, faults: Iterable[Fault]) -> None:
     """A life with each of the faults, all of them before a failure is reported."""
     failures = {}
     for fault in faults:
-        life = Life(bus, directory / str(fault))
+        life = Life(bus, directory / str(fault).replace(" ", "-"))
         life.become(predecessor)
         try:
             life.live(fault)
@@ -210,3 +224,9 @@ def test_calls_that_fail(bus: Bus, tmp_path: Path) -> None:
     if not os.environ.get("SUTRO_LONG"):
         calls = random.Random(1).sample(calls, SAMPLE)
     lives(bus, tmp_path, predecessor, calls)
+
+
+def test_calls_that_fail_after_fork(bus: Bus, tmp_path: Path) -> None:
+    """The daemon waits for it all the same, and has no zombie."""
+    predecessor = prepare(bus, tmp_path / "predecessor")
+    lives(bus, tmp_path, predecessor, ["pidfd_open 1", "pidfd_open 2"])

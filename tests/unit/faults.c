@@ -5,7 +5,8 @@
  *
  * SUTRO_FAULTS is "N LOG". Calls about files, sockets and processes are counted, those of child
  * processes too; call N fails, as on a full or broken disk or without free descriptors. With N = 0
- * none fails. Call N, or each with N = 0, is added to the file LOG: "ORDINAL CALL TARGET".
+ * none fails. Call N, or each with N = 0, is added to the file LOG: "ORDINAL CALL TARGET". With "NAME N LOG"
+ * only calls of that name count.
  *
  * A seccomp filter traps the calls (SIGSYS), so those within libc and libsystemd are counted as well. The
  * handler executes the call with MAGIC as its sixth argument, which the filter lets pass; none of the calls
@@ -89,6 +90,7 @@ static const struct call {
 /* Shared with child processes. */
 static unsigned int *count;
 static unsigned int ordinal;
+static char only[32];
 static const char *log_path;
 static unsigned int paused;
 
@@ -145,7 +147,7 @@ static bool is_due(const struct call *call, const long *a)
 {
 	unsigned int n;
 
-	if (paused)
+	if (paused || (*only && strcmp(call->name, only) != 0))
 		return false;
 	n = __atomic_add_fetch(count, 1, __ATOMIC_RELAXED);
 	if (!ordinal || n == ordinal)
@@ -233,6 +235,8 @@ __attribute__((constructor)) static void start(void)
 
 	if (!text)
 		return;
+	if (sscanf(text, "%31[a-z_] ", only) == 1)
+		text += strlen(only) + 1;
 	ordinal = strtoul(text, &rest, 10);
 	log_path = rest + 1;
 	count = mmap(NULL, sizeof(*count), PROT_READ | PROT_WRITE,
