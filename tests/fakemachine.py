@@ -331,6 +331,10 @@ class Machine:
         (made / "io.bfq.weight").write_text(f"default {bfq}\n")
         (made / "io.weight").write_text(f"default {weight or 100}\n")
 
+    def give(self, path: str, uid: int) -> None:
+        """Give a cgroup to another user, without the right to do that (kernelfiles.c)."""
+        self.write("/owners", f"{path.removeprefix('/')} {uid}\n")
+
     def weights(self, path: str, file: str = "io.sutro.weight") -> list[str]:
         """The lines of a weight file, sorted."""
         return sorted(self.at(f"/sys/fs/cgroup{path}/{file}").read_text().splitlines())

@@ -16,6 +16,11 @@
  * The owner of a delegated cgroup can write to its files at any rate. Its watches have a queue of
  * their own (sd-event has one for each priority), so that an overflow loses no event of systemd's
  * cgroups. After EVENTS_MAX events a delegated cgroup is looked at with the next scan only.
+ *
+ * systemd makes the cgroup of a unit first, and gives it to the user of the unit (User= with
+ * Delegate=) afterwards. So each event and each scan looks at the owner of a cgroup that was
+ * systemd's. The user's own first write is such an event. IN_ATTRIB would report the change of the
+ * owner, but also each chmod() of a directory to the watch of its parent, at any rate.
  */
 
 #include <dirent.h>
@@ -142,15 +147,21 @@ static bool is_delegated(const struct cgroup *c, uid_t owner, uid_t root)
 		     endswith(p->name, ".scope") || owner != root);
 }
 
+static int stat_directory(const struct cgroup *c, struct stat *ret)
+{
+	const char *relative = c->path + strspn(c->path, "/");
+
+	return fstatat(c->tree->fd, *relative ? relative : ".", ret,
+		       AT_SYMLINK_NOFOLLOW);
+}
+
 /* A cgroup without a readable directory is being removed. */
 static int add_inode(struct cgroup *c)
 {
-	const char *relative = c->path + strspn(c->path, "/");
 	struct cgroup **there;
 	struct stat st;
 
-	if (fstatat(c->tree->fd, *relative ? relative : ".", &st,
-		    AT_SYMLINK_NOFOLLOW) < 0)
+	if (stat_directory(c, &st) < 0)
 		return 0;
 	c->inode = st.st_ino;
 	if (!c->parent)
@@ -171,10 +182,18 @@ static bool is_same(const struct cgroup *c)
 {
 	struct stat st;
 
-	return !c->inode ||
-	       fstatat(c->tree->fd, c->path + strspn(c->path, "/"), &st,
-		       AT_SYMLINK_NOFOLLOW) < 0 ||
-	       st.st_ino == c->inode;
+	return !c->inode || stat_directory(c, &st) < 0 || st.st_ino == c->inode;
+}
+
+/* Was the cgroup systemd's until now? */
+static bool is_newly_delegated(struct cgroup *c)
+{
+	struct stat st;
+
+	if (c->is_delegated || stat_directory(c, &st) < 0)
+		return false;
+	c->is_delegated = is_delegated(c, st.st_uid, c->tree->owner);
+	return c->is_delegated;
 }
 
 bool cgroup_is_gone(const struct cgroup_tree *t, const char *path)
@@ -280,6 +299,36 @@ static bool is_within_budget(struct cgroup *c, const char *name)
 	return false;
 }
 
+static int watch_cgroup(struct cgroup *c);
+
+/* The priority of a watch is fixed. Events that wait for the old one are lost with it, so all that
+ * they can be about is looked at.
+ */
+static int watch_as_delegated(struct cgroup *c)
+{
+	static const char *const files[] = { "io.weight", "io.bfq.weight",
+					     "io.max",
+					     "cgroup.subtree_control" };
+	struct cgroup *child, *next;
+	int err;
+
+	log_debug(
+		"%s: another user owns it now, its events have less priority.",
+		c->shown);
+	c->watch = sd_event_source_disable_unref(c->watch);
+	err = watch_cgroup(c);
+	if (err)
+		return err;
+	for (child = TAILQ_FIRST(&c->children); child; child = next) {
+		next = TAILQ_NEXT(child, siblings);
+		if (cgroup_is_gone(c->tree, child->path))
+			remove_cgroup(child);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		on_file_modified(c, files[i]);
+	return scan_below(c->tree, c->path);
+}
+
 static int on_inotify(sd_event_source *s, const struct inotify_event *event,
 		      void *userdata)
 {
@@ -291,7 +340,11 @@ static int on_inotify(sd_event_source *s, const struct inotify_event *event,
 		t->ops->lost(t->userdata);
 		return 0;
 	}
-	if (event->len == 0 || !is_within_budget(c, event->name))
+	if (event->len == 0)
+		return 0;
+	if (is_newly_delegated(c))
+		return watch_as_delegated(c);
+	if (!is_within_budget(c, event->name))
 		return 0;
 	if (!(event->mask & IN_ISDIR)) {
 		if (event->mask & IN_MODIFY)
@@ -358,7 +411,13 @@ static int add_cgroup(struct cgroup_tree *t, const char *path)
 	}
 	if (c) {
 		c->generation = t->generation;
-		return c->inode ? 0 : add_inode(c);
+		if (!c->inode)
+			return add_inode(c);
+		if (!is_newly_delegated(c))
+			return 0;
+		/* The walk goes on below it, and all files are compared. */
+		c->watch = sd_event_source_disable_unref(c->watch);
+		return watch_cgroup(c);
 	}
 	if (!streq(path, "/")) {
 		up = strdup(path);

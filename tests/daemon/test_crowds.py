@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Weights are written and other users are served, whatever one user calls."""
 
+import os
 import shutil
 import signal
 
@@ -138,6 +139,33 @@ def test_delegated_cgroup_that_changes_all_the_time(
     # It is watched again.
     machine.write(f"/sys/fs/cgroup{box}/io.weight", "default 555\n")
     assert sutrod.until(lambda: machine.weights(box) == ["default 555"]) == 0
+
+
+def test_unit_that_is_given_to_a_user(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """systemd makes the cgroup of a user manager, and gives it to the user afterwards.
+
+    The user then writes to subtree_control, which is about the weights of all cgroups below, and
+    to another file in turn.
+    """
+    a = systemd.start("a.service", 200)
+    user = systemd.start("user@1000.service", 50, slice="/user.slice/user-1000.slice")
+    boxes = [f"{user}/box{number}" for number in range(9)]
+    for box in boxes:
+        machine.cgroup(box, 300)
+    sutrod.start()
+    machine.give(user, os.getuid() + 1)
+    for i in range(200):
+        for file in ("cgroup.subtree_control", "cgroup.procs"):
+            machine.write(f"/sys/fs/cgroup{user}/{file}", f"{i}\n")
+        if i % 20 == 0:
+            sutrod.settle()
+    sutrod.settle()
+    log = sutrod.log()
+    assert f"{user}: more than 1000 events" in log
+    machine.write(f"/sys/fs/cgroup{boxes[0]}/io.weight", "default 444\n")
+    systemd.change("a.service", 700)
+    assert sutrod.until(lambda: machine.weights(a) == ["default 700"]) == 0
+    assert sutrod.until(lambda: machine.weights(boxes[0]) == ["default 444"]) == 0
 
 
 def test_overflow_of_a_delegated_cgroup(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:

@@ -23,6 +23,9 @@
  * happens, "ignore" (success, and nothing changes), "fail" (EIO) or "hang" (it never returns, as
  * on a disk that does not answer). realpath(3) of a path with the fault "hang" and fsync(2) of such a
  * file never return, too.
+ *
+ * ROOT/owners has the user of paths below sys/fs/cgroup whose owner is not that of the others, as
+ * "PATH UID": a test without privilege cannot change it. fstatat(2) reads it.
  */
 
 #include <dlfcn.h>
@@ -32,6 +35,8 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -320,6 +325,40 @@ int fsync(int fd)
 	while (fault && g_str_equal(fault, "hang"))
 		pause();
 	return syscall(SYS_fsync, fd);
+}
+
+static void set_owner(const char *root, const char *path, struct stat *st)
+{
+	g_autofree char *file = g_strdup_printf("%s/owners", root);
+	g_autofree char *text = slurp(file);
+	g_auto(GStrv) words = g_strsplit_set(text, " \n", -1);
+
+	for (char **w = words; w[0] && w[1]; w += 2)
+		if (g_str_equal(path, w[0]))
+			st->st_uid = strtoul(w[1], NULL, 10);
+}
+
+/* In the C library its name depends on the size of off_t. */
+#if defined(_FILE_OFFSET_BITS) && _FILE_OFFSET_BITS == 64
+#define FSTATAT "fstatat64"
+#else
+#define FSTATAT "fstatat"
+#endif
+
+int fstatat(int fd, const char *restrict path, struct stat *restrict st,
+	    int flags)
+{
+	int (*next)(int fd, const char *path, struct stat *st, int flags) =
+		dlsym(RTLD_NEXT, FSTATAT);
+	const char *root = getenv("SUTRO_FAKE_ROOT");
+	int r = next(fd, path, st, flags);
+
+	if (r < 0 || !root)
+		return r;
+	faults_pause();
+	set_owner(root, path, st);
+	faults_resume();
+	return r;
 }
 
 static bool is_kernel_file(const char *root, const char *path)

@@ -13,6 +13,7 @@
 
 #include "fake.h"
 #include "host/cgroup.h"
+#include "host/priority.h"
 
 #define MOUNT "/sys/fs/cgroup"
 
@@ -190,6 +191,58 @@ static void test_delegated_flood(struct test *t)
 	check(has_logged(t, "~/system.slice/a.service/x:io.max "));
 }
 
+/* systemd gives a cgroup to a user after it has made it. */
+static void give_away(struct test *t, const char *cgroup)
+{
+	fake_file(&t->roots, "/owners", "%s %u\n", cgroup + 1, getuid() + 1);
+	fake_kernel(&t->roots);
+}
+
+static void test_given_to_a_user(struct test *t)
+{
+	const char *file = MOUNT "/system.slice/a.service/cgroup.procs";
+	struct cgroup *a = cgroup_find(t->tree, "/system.slice/a.service");
+	int64_t priority;
+
+	make(t, "/system.slice/a.service/old");
+	settle(t);
+	give_away(t, a->path);
+	make(t, "/system.slice/a.service/x");
+	drop(t, "/system.slice/a.service/old");
+	/* Events that the old watch had are not lost. */
+	handle_events(t);
+	check(strstr(t->log->str, "+/system.slice/a.service/x "));
+	check(strstr(t->log->str, "-/system.slice/a.service/old "));
+	check(strstr(t->log->str, "~/system.slice/a.service:io.max "));
+	check(a->is_delegated && a->watch);
+	check(sd_event_source_get_priority(a->watch, &priority) >= 0);
+	check(priority == MACHINE_PRIORITY_CALLS);
+	settle(t);
+	for (unsigned int i = 0; i < FLOOD; i++) {
+		fake_file(&t->roots, file, "%u", i);
+		settle(t);
+	}
+	check(!a->watch);
+	unsetenv("SUTRO_FAKE_ROOT");
+}
+
+static void test_scan_finds_a_new_owner(struct test *t)
+{
+	struct cgroup *a = cgroup_find(t->tree, "/system.slice/a.service");
+	int64_t priority;
+
+	settle(t);
+	give_away(t, a->path);
+	check(cgroup_tree_scan(t->tree) == 0);
+	check(has_logged(t, ""));
+	check(a->is_delegated);
+	check(sd_event_source_get_priority(a->watch, &priority) >= 0);
+	check(priority == MACHINE_PRIORITY_CALLS);
+	fake_file(&t->roots, MOUNT "/system.slice/a.service/io.max", "1");
+	check(has_logged(t, "~/system.slice/a.service:io.max "));
+	unsetenv("SUTRO_FAKE_ROOT");
+}
+
 /* As after an overflow, the scan comes before the events, and the watch is of a dead inode. */
 static void test_made_again_unnoticed(struct test *t)
 {
@@ -234,6 +287,7 @@ static void test_links_are_not_followed(struct test *t)
 int main(void)
 {
 	run_tests(test_scan, test_events, test_files, test_delegated_flood,
+		  test_given_to_a_user, test_scan_finds_a_new_owner,
 		  test_made_again_unnoticed, test_names_of_any_bytes,
 		  test_links_are_not_followed);
 	return 0;

@@ -64,11 +64,15 @@ def daemon() -> Iterator[tuple[Machine, Systemd, Sutrod, str]]:
             bus.stop()
 
 
-def box_of(machine: Machine, systemd: Systemd) -> Path:
-    """The directory of a cgroup that belongs to the user."""
-    cgroup = systemd.start(BOX, 100) + "/box"
-    machine.cgroup(cgroup)
+def box_of(machine: Machine, systemd: Systemd, is_unit: bool) -> Path:
+    """The directory of a cgroup that belongs to the user: of a unit, or below that of a unit."""
+    cgroup = systemd.start(BOX, 100)
+    if not is_unit:
+        cgroup += "/box"
+        machine.cgroup(cgroup)
     folder = machine.at(f"/sys/fs/cgroup{cgroup}")
+    # The daemon has seen the cgroup before the user owns it.
+    time.sleep(PERIOD_S)
     for path in (folder, *folder.iterdir()):
         os.chown(path, user.NOBODY, user.NOBODY)
     return folder
@@ -118,7 +122,7 @@ def setpoints_s(
 def attacked(name: str, seconds: float, goals: tuple[Goal, ...], say: Say) -> list[Result]:
     """The results of an attack."""
     with daemon() as (machine, systemd, sutrod, victim):
-        folder = box_of(machine, systemd)
+        folder = box_of(machine, systemd, name in user.BY_UNIT)
         command = [sys.executable, "-m", "bench.attacks.user", name, str(folder)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout

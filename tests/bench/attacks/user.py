@@ -242,10 +242,28 @@ def overflow(folder: Path) -> Step:
     return portion
 
 
+def subtree_control(folder: Path) -> Step:
+    """subtree_control of a unit, which is about all cgroups below, and another file in turn."""
+    for number in range(100):
+        cgroup(folder / f"c{number}")
+    files = [folder / "cgroup.subtree_control", folder / "cgroup.procs"]
+    for file in files:
+        file.write_text("default 0\n")
+    turn = itertools.count()
+
+    def step() -> None:
+        number = next(turn)
+        rewrite(files[number % 2], number % 10)
+
+    return step
+
+
 ATTACKS = (
     calls, connections, properties, samples, policies, many_keys, names, signals, flood, chain,
-    churn, weights, overflow,
+    churn, weights, overflow, subtree_control,
 )  # fmt: skip
+# FOLDER is the cgroup of a unit for these; for the others it is one below that.
+BY_UNIT = ("subtree_control",)
 
 
 def main(name: str, folder: Path) -> None:
