@@ -14,8 +14,14 @@
  * The lists are those of the bus, made by the same functions (method.h). Users have the same
  * accounts (quota.c): a call of a user whose account is overdrawn is refused, and a follower gets
  * no reply meanwhile.
+ *
+ * A client may send many calls and read no reply. sd-varlink would keep 16 MiB of replies for each
+ * connection, also of its own ones, as that of GetInterfaceDescription. So after each event of the
+ * loop a connection whose socket takes no more leaves the loop, until the socket is writable again.
  */
 
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <systemd/sd-varlink-idl.h>
 #include <systemd/sd-varlink.h>
@@ -139,11 +145,29 @@ struct follower {
 	sd_json_variant *sent;
 };
 
+/**
+ * struct connection - of a client
+ * @writable: reports that the socket takes bytes again; NULL: calls are served
+ */
+struct connection {
+	struct connection *next;
+	struct varlink *varlink;
+	sd_varlink *link;
+	sd_event_source *writable;
+};
+
+/**
+ * struct varlink - the server
+ * @timer: for followers
+ * @after: runs after each event while there are connections
+ */
 struct varlink {
 	struct bus *bus;
 	sd_varlink_server *server;
 	sd_event_source *timer;
+	sd_event_source *after;
 	struct follower *followers;
+	struct connection *connections;
 	char *path;
 };
 
@@ -190,11 +214,8 @@ static void follower_free(struct varlink *v, struct follower *f)
 	free(f);
 }
 
-static void on_disconnect(sd_varlink_server *server, sd_varlink *link,
-			  void *userdata)
+static void drop_followers(struct varlink *v, const sd_varlink *link)
 {
-	struct varlink *v = userdata;
-
 	for (struct follower *f = v->followers, *next; f; f = next) {
 		next = f->next;
 		if (f->link == link)
@@ -267,6 +288,104 @@ static int add_follower(struct varlink *v, sd_varlink *link, enum list list,
 		return 0;
 	r = sd_event_source_set_time_relative(v->timer, PERIOD_USEC);
 	return r < 0 ? r : sd_event_source_set_enabled(v->timer, SD_EVENT_ON);
+}
+
+/* ---- connections ---- */
+
+static void connection_free(struct connection *c)
+{
+	struct connection **at = &c->varlink->connections;
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	sd_event_source_disable_unref(c->writable);
+	sd_varlink_unref(c->link);
+	free(c);
+}
+
+static int on_connect(sd_varlink_server *server, sd_varlink *link,
+		      void *userdata)
+{
+	struct connection *c = calloc(1, sizeof(*c));
+	struct varlink *v = userdata;
+
+	if (!c)
+		return -ENOMEM;
+	*c = (struct connection){ .next = v->connections,
+				  .varlink = v,
+				  .link = sd_varlink_ref(link) };
+	v->connections = c;
+	return sd_event_source_set_enabled(v->after, SD_EVENT_ON);
+}
+
+static void on_disconnect(sd_varlink_server *server, sd_varlink *link,
+			  void *userdata)
+{
+	struct varlink *v = userdata;
+
+	drop_followers(v, link);
+	for (struct connection *c = v->connections; c; c = c->next)
+		if (c->link == link) {
+			connection_free(c);
+			break;
+		}
+	if (!v->connections)
+		sd_event_source_set_enabled(v->after, SD_EVENT_OFF);
+}
+
+static int on_writable(sd_event_source *s, int fd, uint32_t events,
+		       void *userdata)
+{
+	struct connection *c = userdata;
+
+	c->writable = sd_event_source_disable_unref(c->writable);
+	if (sd_varlink_attach_event(c->link, c->varlink->bus->machine->event,
+				    MACHINE_PRIORITY_CALLS) < 0)
+		sd_varlink_close(c->link);
+	return 0;
+}
+
+/* After a reply the socket still takes bytes, unless the client has not read those before. */
+static bool is_full(struct connection *c)
+{
+	struct pollfd p = { sd_varlink_get_fd(c->link), POLLOUT, 0 };
+
+	return sd_varlink_get_events(c->link) > 0 &&
+	       sd_varlink_get_events(c->link) & EPOLLOUT && p.fd >= 0 &&
+	       poll(&p, 1, 0) == 0;
+}
+
+/* The loop has sd-varlink's own event source of the socket, so this one is of a duplicate. */
+static int pause_connection(struct connection *c)
+{
+	int fd = fcntl(sd_varlink_get_fd(c->link), F_DUPFD_CLOEXEC, 0), r;
+
+	if (fd < 0)
+		return -errno;
+	r = sd_event_add_io(c->varlink->bus->machine->event, &c->writable, fd,
+			    EPOLLOUT, on_writable, c);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	sd_event_source_set_io_fd_own(c->writable, true);
+	r = sd_event_source_set_priority(c->writable, MACHINE_PRIORITY_CALLS);
+	if (r >= 0)
+		sd_varlink_detach_event(c->link);
+	return r;
+}
+
+static int on_after(sd_event_source *s, void *userdata)
+{
+	struct varlink *v = userdata;
+
+	for (struct connection *c = v->connections, *next; c; c = next) {
+		next = c->next;
+		if (!c->writable && is_full(c) && pause_connection(c) < 0)
+			sd_varlink_close(c->link);
+	}
+	return 0;
 }
 
 /* ---- methods ---- */
@@ -352,7 +471,13 @@ static int serve(struct varlink *v)
 			INTERFACE ".ListUnits", list_units,
 			INTERFACE ".ListGuarantees", list_guarantees);
 	if (r >= 0)
+		r = sd_varlink_server_bind_connect(v->server, on_connect);
+	if (r >= 0)
 		r = sd_varlink_server_bind_disconnect(v->server, on_disconnect);
+	if (r >= 0)
+		r = sd_event_add_post(event, &v->after, on_after, v);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(v->after, SD_EVENT_OFF);
 	if (r >= 0)
 		r = sd_event_add_time_relative(event, &v->timer,
 					       CLOCK_MONOTONIC, PERIOD_USEC,
@@ -395,7 +520,15 @@ void varlink_close(struct varlink *v)
 		return;
 	while (v->followers)
 		follower_free(v, v->followers);
+	/* The server would live as long as these. */
+	while (v->connections) {
+		sd_varlink *link = sd_varlink_ref(v->connections->link);
+
+		connection_free(v->connections);
+		sd_varlink_close_unref(link);
+	}
 	sd_event_source_disable_unref(v->timer);
+	sd_event_source_disable_unref(v->after);
 	if (v->server) {
 		sd_varlink_server_shutdown(v->server);
 		sd_varlink_server_unref(v->server);

@@ -24,6 +24,8 @@ KINDS = {
     str: ("string",),
     list: ("[]string", "[]DeviceWeight", "[]GuaranteeLeaf"),
 }
+# Connections that read nothing, less than a user may have, and the memory that one may take.
+DEAF, ROUNDS, KEPT_KIB = 12, 30, 1024
 BUS = {"ListDevices": "ListDevices", "ListUnits": "ListUnits", "ListGuarantees": "ListPromises"}
 
 
@@ -207,11 +209,59 @@ def test_a_client_that_goes_costs_nothing(held: Sutrod) -> None:
 def test_a_client_that_reads_nothing(held: Sutrod) -> None:
     """A slow follower delays no other client, and gets the last state once it reads."""
     with link(held) as deaf, link(held) as other:
-        for _ in range(200):
+        for _ in range(100):
             deaf.send("ListDevices")
         deaf.send("ListGuarantees", more=True)
         held.elapse(10)
         assert other.call("ListDevices")["parameters"]["devices"]
+
+
+def send_what_fits(one: Link, text: bytes) -> int:
+    """Send until the socket takes no more; the bytes."""
+    one.socket.setblocking(False)
+    total = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            total += one.socket.send(text)
+    return total
+
+
+def largest_kib(sutrod: Sutrod) -> int:
+    assert sutrod.process
+    text = Path(f"/proc/{sutrod.process.pid}/status").read_text()
+    return int(text.partition("VmHWM:")[2].split()[0])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"method": f"{INTERFACE}.ListUnits"},
+        # sd-varlink answers these by itself.
+        {
+            "method": "org.varlink.service.GetInterfaceDescription",
+            "parameters": {"interface": INTERFACE},
+        },
+        {"method": "io.sutro.Other.List"},
+    ],
+)
+def test_memory_of_replies_that_are_not_read(held: Sutrod, call: dict) -> None:
+    """The daemon keeps no more than a reply for each connection, and serves it when it reads."""
+    before_kib = largest_kib(held)
+    portion = (json.dumps(call).encode() + b"\0") * 100
+    with contextlib.ExitStack() as stack:
+        deaf = [stack.enter_context(link(held)) for _ in range(DEAF)]
+        sent = 0
+        for _ in range(ROUNDS):
+            sent += sum(send_what_fits(one, portion) for one in deaf)
+            held.settle()
+        # The last round added nothing: the daemon reads no further calls.
+        assert not sum(send_what_fits(one, portion) for one in deaf)
+        assert largest_kib(held) - before_kib < DEAF * KEPT_KIB
+        with link(held) as other:
+            assert other.call("ListDevices")["parameters"]["devices"]
+        deaf[0].socket.settimeout(PATIENCE_S)
+        for _ in range(sent // DEAF // len(portion) * 50):
+            assert deaf[0].receive()
 
 
 @pytest.mark.parametrize(
