@@ -21,6 +21,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "bus/interface.h"
+#include "bus/quota.h"
 #include "bus/wait.h"
 #include "job.h"
 #include "manager.h"
@@ -29,17 +30,13 @@
 /* Shares are about the last second. */
 #define SAMPLE_INTERVAL_USEC 1000000U
 
-/* A watching client calls again within this time; then sampling stops, because
- * reading the counters of a thousand cgroups each second costs a few percent CPU.
- */
-#define SAMPLE_LINGER_USEC 10000000U
-
 /* ---- samples ---- */
 
 static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
+	uint64_t began = cpu_usec();
 	int err;
 
 	/* Without calls the samples are freed; a call that comes later waits for two new ones. */
@@ -53,6 +50,7 @@ static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 			   machine_now_usec(&m->machine));
 	if (err)
 		return err;
+	bus_charge_samples(&m->bus, cpu_usec() - began);
 	bus_samples_taken(&m->bus);
 	sd_event_source_set_time_relative(s, SAMPLE_INTERVAL_USEC);
 	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);

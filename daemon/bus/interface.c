@@ -255,7 +255,7 @@ int bus_open(struct bus *b)
 	 */
 	r = sd_bus_set_exit_on_disconnect(b->connection, true);
 	if (r >= 0)
-		r = bus_limit_replies(b->connection);
+		r = bus_limit_replies(b);
 	if (r >= 0)
 		r = sd_bus_add_object_vtable(b->connection, &b->vtable,
 					     BUS_PATH, BUS_INTERFACE, vtable,

@@ -5,14 +5,17 @@
  *
  * All users share one thread. Each call is charged with the time that its method took, so that no
  * list of expensive methods is needed. The account of a user is refilled as time passes; while it
- * is overdrawn, calls of the user are refused, which costs next to nothing.
+ * is overdrawn, calls of the user are refused, which costs next to nothing. All users other than root
+ * have an account in common besides, because one user may have many user IDs (/etc/subuid).
+ *
+ * The samples that some calls start are charged to the users of these calls, in equal parts.
  *
  * Calls that are kept (for samples, for polkit, for a child process) are limited in number.
  *
  * A connection that reads no replies fills the bus with them, and then the bus takes no more. So all
  * calls are refused while many replies wait for the bus. While many refusals wait, calls have no
- * reply at all. This holds for all users, because the replies of all wait in one queue, and for
- * the calls that sd-bus answers by itself. Requests to systemd have a connection of their own.
+ * reply at all. This holds for all users but root, because the replies of all wait in one queue, and
+ * for the calls that sd-bus answers by itself. Requests to systemd have a connection of their own.
  *
  * The user of a connection is known to the bus. Its first calls wait for the answer of the bus, and
  * the daemon does not.
@@ -24,6 +27,9 @@
 /* A user has a quarter of the CPU time, and saves it up for four seconds at most. */
 #define SHARE 4U
 #define SAVED_MAX_USEC 1000000
+/* All users other than root have half of it. */
+#define COMMON_SHARE 2U
+#define COMMON_SAVED_MAX_USEC 2000000
 
 #define KEPT_MAX 32U
 
@@ -35,8 +41,11 @@
 #define ACCOUNTS_MAX 64U
 /* dbus-daemon allows a user this many connections. */
 #define SENDERS_MAX 256U
-/* Connections whose user the bus is looking up. */
-#define LOOKUPS_MAX 64U
+/* Connections whose user the bus is looking up. While they are more than the second number, one call of
+ * each is kept only. dbus-daemon allows a user 256 connections, so that one user does not shut out root.
+ */
+#define LOOKUPS_MAX 1024U
+#define LOOKUPS_OF_CALLS_MAX 64U
 
 #define DRIVER "org.freedesktop.DBus"
 #define DRIVER_PATH "/org/freedesktop/DBus"
@@ -46,18 +55,25 @@
  * @saved_usec: CPU time that is left, negative: overdrawn
  * @refilled_usec: monotonic time of the last refill, 0: the entry is free
  * @kept: number of calls that are kept
+ * @sampled_until_usec: the user pays for samples until then
  */
 struct account {
 	uid_t uid;
 	int64_t saved_usec;
 	uint64_t refilled_usec;
 	unsigned int kept;
+	uint64_t sampled_until_usec;
 };
 
 /** struct sender - user of a connection; a unique name is never given twice */
 struct sender {
 	char *name;
 	uid_t uid;
+};
+
+struct senders {
+	struct sender list[SENDERS_MAX];
+	unsigned int next;
 };
 
 /** struct looked_up - a call that is run when the user is known */
@@ -75,41 +91,64 @@ struct lookup {
 	size_t n_calls;
 };
 
+/**
+ * struct bus_quotas - of all users
+ * @common: of all users other than root
+ * @root_sampled_until_usec: root pays its part of samples until then, from no account
+ * @root, @others: connections; those of others take no entries from root
+ */
 struct bus_quotas {
 	struct account accounts[ACCOUNTS_MAX];
-	struct sender senders[SENDERS_MAX];
-	unsigned int next_sender;
+	struct account common;
+	uint64_t root_sampled_until_usec;
+	struct senders root;
+	struct senders others;
 	struct lookup *lookups;
 	unsigned int n_lookups;
 };
 
 static struct bus_quotas *quotas_of(struct bus *b)
 {
-	if (!b->quotas)
-		b->quotas = calloc(1, sizeof(*b->quotas));
+	if (b->quotas)
+		return b->quotas;
+	b->quotas = calloc(1, sizeof(*b->quotas));
+	if (b->quotas)
+		b->quotas->common.saved_usec = COMMON_SAVED_MAX_USEC;
 	return b->quotas;
 }
 
 /* ---- users ---- */
 
+static const struct sender *find_sender(const struct senders *l,
+					const char *name)
+{
+	for (size_t i = 0; i < SENDERS_MAX; i++)
+		if (l->list[i].name && streq(l->list[i].name, name))
+			return &l->list[i];
+	return NULL;
+}
+
 int bus_caller_uid(struct bus *b, sd_bus_message *call, uid_t *ret)
 {
 	const char *name = sd_bus_message_get_sender(call);
 	struct bus_quotas *q = quotas_of(b);
+	const struct sender *s;
 
 	if (!q)
 		return -ENOMEM;
-	for (size_t i = 0; name && i < SENDERS_MAX; i++)
-		if (q->senders[i].name && streq(q->senders[i].name, name)) {
-			*ret = q->senders[i].uid;
-			return 0;
-		}
-	return -ENODATA;
+	if (!name)
+		return -ENODATA;
+	s = find_sender(&q->root, name) ?: find_sender(&q->others, name);
+	if (!s)
+		return -ENODATA;
+	*ret = s->uid;
+	return 0;
 }
 
 static void add_sender(struct bus_quotas *q, const char *name, uid_t uid)
 {
-	struct sender *s = &q->senders[q->next_sender++ % SENDERS_MAX];
+	struct senders *l = uid == 0 ? &q->root : &q->others;
+	struct sender *s = &l->list[l->next++ % SENDERS_MAX];
 
 	free(s->name);
 	*s = (struct sender){ strdup(name), uid };
@@ -144,18 +183,20 @@ static struct account *find_account(struct bus *b, uid_t uid)
 	return NULL;
 }
 
-static void refill(struct account *a, uint64_t now_usec)
+static void refill(struct account *a, uint64_t now_usec, unsigned int share,
+		   int64_t max_usec)
 {
 	if (a->refilled_usec)
-		a->saved_usec += (now_usec - a->refilled_usec) / SHARE;
-	if (a->saved_usec > SAVED_MAX_USEC)
-		a->saved_usec = SAVED_MAX_USEC;
+		a->saved_usec += (now_usec - a->refilled_usec) / share;
+	if (a->saved_usec > max_usec)
+		a->saved_usec = max_usec;
 	a->refilled_usec = now_usec;
 }
 
 /* Return: 1 with the account in @ret; 0 for root, which has no account; or -errno. */
 static int account_of(struct bus *b, uid_t uid, struct account **ret)
 {
+	uint64_t now_usec = machine_now_usec(b->machine);
 	struct account *a;
 
 	if (uid == 0)
@@ -163,9 +204,16 @@ static int account_of(struct bus *b, uid_t uid, struct account **ret)
 	a = find_account(b, uid) ?: add_account(b->quotas, uid);
 	if (!a)
 		return -EBUSY;
-	refill(a, machine_now_usec(b->machine));
+	refill(a, now_usec, SHARE, SAVED_MAX_USEC);
+	refill(&b->quotas->common, now_usec, COMMON_SHARE,
+	       COMMON_SAVED_MAX_USEC);
 	*ret = a;
 	return 1;
+}
+
+static bool is_overdrawn(const struct bus *b, const struct account *a)
+{
+	return a && (a->saved_usec < 0 || b->quotas->common.saved_usec < 0);
 }
 
 static int refuse(sd_bus_error *error)
@@ -173,6 +221,13 @@ static int refuse(sd_bus_error *error)
 	return bus_error(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
 			 "Calls of this user take too much time of sutrod; try "
 			 "again in a second.");
+}
+
+static int refuse_crowd(sd_bus_error *error)
+{
+	return bus_error(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+			 "Too many programs call sutrod for the first time; "
+			 "try again in a second.");
 }
 
 static int run_metered(struct bus *b, sd_bus_message *call, uid_t uid,
@@ -186,6 +241,10 @@ static int run_metered(struct bus *b, sd_bus_message *call, uid_t uid,
 		return r;
 	if (a && a->saved_usec < 0)
 		return refuse(error);
+	if (is_overdrawn(b, a))
+		return bus_error(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+				 "Calls of all users other than root take too "
+				 "much time of sutrod; try again in a second.");
 	r = method(call, b, error);
 	bus_charge(b, uid, cpu_usec() - began);
 	return r;
@@ -193,12 +252,15 @@ static int run_metered(struct bus *b, sd_bus_message *call, uid_t uid,
 
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
+	struct bus *b = userdata;
 	uint64_t queued = 0;
+	uid_t uid;
 
 	if (!sd_bus_message_is_method_call(m, NULL, NULL))
 		return 0;
 	if (sd_bus_get_n_queued_write(sd_bus_message_get_bus(m), &queued) < 0 ||
-	    queued < QUEUED_MAX)
+	    queued < QUEUED_MAX ||
+	    (bus_caller_uid(b, m, &uid) >= 0 && uid == 0))
 		return 0;
 	if (queued >= QUEUED_REFUSALS_MAX)
 		return 1;
@@ -207,9 +269,9 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 			 "a program does not read its own; try again later.");
 }
 
-int bus_limit_replies(sd_bus *connection)
+int bus_limit_replies(struct bus *b)
 {
-	return sd_bus_add_filter(connection, NULL, on_message, NULL);
+	return sd_bus_add_filter(b->connection, NULL, on_message, b);
 }
 
 /* ---- calls of connections whose user is not known yet ---- */
@@ -227,6 +289,8 @@ static int add_call(struct lookup *l, sd_bus_message *call,
 {
 	if (l->n_calls >= KEPT_MAX)
 		return refuse(error);
+	if (l->n_calls && l->bus->quotas->n_lookups > LOOKUPS_OF_CALLS_MAX)
+		return refuse_crowd(error);
 	l->calls[l->n_calls++] =
 		(struct looked_up){ sd_bus_message_ref(call), method };
 	return 1;
@@ -304,7 +368,7 @@ static int look_up(struct bus *b, sd_bus_message *call,
 	if (l)
 		return add_call(l, call, method, error);
 	if (q->n_lookups >= LOOKUPS_MAX)
-		return refuse(error);
+		return refuse_crowd(error);
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
@@ -337,15 +401,44 @@ int bus_check_account(struct bus *b, uid_t uid)
 
 	if (r < 0)
 		return r;
-	return a && a->saved_usec < 0 ? -EBUSY : 0;
+	return is_overdrawn(b, a) ? -EBUSY : 0;
 }
 
 void bus_charge(struct bus *b, uid_t uid, uint64_t usec)
 {
 	struct account *a = NULL;
 
-	if (account_of(b, uid, &a) > 0)
-		a->saved_usec -= usec;
+	if (account_of(b, uid, &a) <= 0)
+		return;
+	a->saved_usec -= usec;
+	b->quotas->common.saved_usec -= usec;
+}
+
+void bus_share_samples(struct bus *b, uid_t uid, uint64_t until_usec)
+{
+	struct account *a = NULL;
+	int r = account_of(b, uid, &a);
+
+	if (r > 0)
+		a->sampled_until_usec = until_usec;
+	else if (r == 0)
+		b->quotas->root_sampled_until_usec = until_usec;
+}
+
+void bus_charge_samples(struct bus *b, uint64_t usec)
+{
+	uint64_t now_usec = machine_now_usec(b->machine);
+	const struct bus_quotas *q = quotas_of(b);
+	uint64_t n;
+
+	if (!q)
+		return;
+	n = q->root_sampled_until_usec > now_usec;
+	for (size_t i = 0; i < ACCOUNTS_MAX; i++)
+		n += q->accounts[i].sampled_until_usec > now_usec;
+	for (size_t i = 0; i < ACCOUNTS_MAX; i++)
+		if (q->accounts[i].sampled_until_usec > now_usec)
+			bus_charge(b, q->accounts[i].uid, usec / n);
 }
 
 int bus_keep_call(struct bus *b, sd_bus_message *call, uid_t *ret,
@@ -377,8 +470,10 @@ void bus_quotas_done(struct bus *b)
 {
 	while (b->quotas && b->quotas->lookups)
 		lookup_free(b->quotas->lookups);
-	for (size_t i = 0; b->quotas && i < SENDERS_MAX; i++)
-		free(b->quotas->senders[i].name);
+	for (size_t i = 0; b->quotas && i < SENDERS_MAX; i++) {
+		free(b->quotas->root.list[i].name);
+		free(b->quotas->others.list[i].name);
+	}
 	free(b->quotas);
 	b->quotas = NULL;
 }

@@ -9,8 +9,8 @@ struct bus;
 /**
  * bus_metered() - run a method on account of its caller
  *
- * Calls of a user other than root may take a quarter of the time of the daemon, over some seconds;
- * then they are refused for a while.
+ * Calls of a user other than root may take a quarter of the time of the daemon, over some seconds, and
+ * calls of all such users half of it; then they are refused for a while.
  */
 int bus_metered(struct bus *b, sd_bus_message *call,
 		sd_bus_message_handler_t method, sd_bus_error *error);
@@ -18,9 +18,10 @@ int bus_metered(struct bus *b, sd_bus_message *call,
 /**
  * bus_limit_replies() - refuse calls while many replies wait for the bus to take them
  *
- * For all calls of a connection, those that sd-bus answers too.
+ * For all calls of a connection, those that sd-bus answers too. Calls of root are refused only before its
+ * connection is known.
  */
-int bus_limit_replies(sd_bus *connection);
+int bus_limit_replies(struct bus *b);
 
 /**
  * bus_keep_call() - may @call be kept until its reply can be sent?
@@ -38,6 +39,12 @@ int bus_check_account(struct bus *b, uid_t uid);
 
 /** bus_charge() - @usec of CPU time were used for the user @uid, without bus_metered() */
 void bus_charge(struct bus *b, uid_t uid, uint64_t usec);
+
+/** bus_share_samples() - the user @uid pays a part of the samples until @until_usec */
+void bus_share_samples(struct bus *b, uid_t uid, uint64_t until_usec);
+
+/** bus_charge_samples() - @usec of CPU time were used for a sample */
+void bus_charge_samples(struct bus *b, uint64_t usec);
 
 /** bus_caller_uid() - the user that sent @call, or -ENODATA */
 int bus_caller_uid(struct bus *b, sd_bus_message *call, uid_t *ret);

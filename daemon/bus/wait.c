@@ -29,8 +29,12 @@ int bus_with_samples(struct bus *b, sd_bus_message *call, bus_method_t method,
 	int r;
 
 	r = b->ops->want_samples(b->userdata);
+	if (r >= 0)
+		r = bus_caller_uid(b, call, &uid);
 	if (r < 0)
 		return r;
+	bus_share_samples(b, uid,
+			  machine_now_usec(b->machine) + SAMPLE_LINGER_USEC);
 	if (sampler_is_fresh(b->watcher, machine_now_usec(b->machine)))
 		return method(b, call, error);
 	r = bus_keep_call(b, call, &uid, error);

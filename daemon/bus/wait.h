@@ -4,6 +4,11 @@
 
 #include "bus/bus.h"
 
+/* A watching client calls again within this time; then sampling stops, because
+ * reading the counters of a thousand cgroups each second costs a few percent CPU.
+ */
+#define SAMPLE_LINGER_USEC 10000000U
+
 /**
  * bus_with_samples() - run @method as soon as there are samples of the last second
  *

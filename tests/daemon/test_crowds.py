@@ -112,6 +112,19 @@ def test_user_has_a_quarter_of_the_time(systemd: Systemd, sutrod: Sutrod) -> Non
     assert calls() == SAVED_CALLS
 
 
+def test_samples_are_charged_to_their_callers(systemd: Systemd, sutrod: Sutrod) -> None:
+    """One call starts samples for 10 s."""
+    systemd.start("a.service", 200)
+    sutrod.start()
+    sutrod.clock.cpu_ns = 400_000_000
+    sutrod.settle()
+    sutrod.call("ListUsage")
+    sutrod.elapse(6)
+    assert is_refused(sutrod)
+    sutrod.elapse(60)
+    assert not is_refused(sutrod)
+
+
 def write_often(machine: Machine, cgroup: str, times: int) -> None:
     """Write two files in turn, for equal events in a row are one."""
     for i in range(times):

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Calls of a client that reads no replies, on a socket without a bus. */
+/*
+ * Calls of a client that reads no replies, and accounts of users, on a socket without a bus. The
+ * client is the bus, too: it sends calls of many connections, and names the user of each.
+ */
 
 #include <glib.h>
 #include <sys/socket.h>
 
+#include "bus/bus.h"
 #include "bus/quota.h"
 #include "fake.h"
 
@@ -18,17 +22,26 @@
 #define REPLY_BYTES 10000U
 #define SOCKET_BYTES 4096
 #define IDLE_ROUNDS 10U
+#define LOOKUPS_MAX 1024U
+#define LOOKUPS_OF_CALLS_MAX 64U
+#define USER 1000U
 
 /**
  * struct test - both ends
  * @replies: that the client has received, errors too
  * @refusals: of these
+ * @last: the text of the last refusal
+ * @is_silent: the bus names no users
  */
 struct test {
+	struct machine machine;
+	struct bus bus;
 	sd_bus *server;
 	sd_bus *client;
 	unsigned int replies;
 	unsigned int refusals;
+	char *last;
+	bool is_silent;
 };
 
 static int on_call(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -38,15 +51,38 @@ static int on_call(sd_bus_message *call, void *userdata, sd_bus_error *error)
 	return sd_bus_reply_method_return(call, "s", text);
 }
 
+static int on_metered(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+	struct test *t = userdata;
+
+	return bus_metered(&t->bus, call, on_call, error);
+}
+
+/* The user of the connection ":1.7" is 7. */
+static int name_user(sd_bus_message *m)
+{
+	unsigned int uid;
+	const char *name;
+
+	check(sd_bus_message_read(m, "s", &name) >= 0);
+	check(sscanf(name, ":1.%u", &uid) == 1);
+	check(sd_bus_reply_method_return(m, "u", uid) >= 0);
+	return 1;
+}
+
 static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct test *t = userdata;
 
+	if (sd_bus_message_is_method_call(m, NULL, NULL))
+		return t->is_silent ? 1 : name_user(m);
 	t->replies++;
 	if (sd_bus_message_is_method_error(m, NULL)) {
 		check(sd_bus_message_is_method_error(
 			m, SD_BUS_ERROR_LIMITS_EXCEEDED));
 		t->refusals++;
+		g_free(t->last);
+		t->last = g_strdup(sd_bus_message_get_error(m)->message);
 	}
 	return 1;
 }
@@ -56,6 +92,8 @@ static void setup(struct test *t)
 	static const sd_bus_vtable vtable[] = {
 		SD_BUS_VTABLE_START(0),
 		SD_BUS_METHOD("Get", "", "s", on_call,
+			      SD_BUS_VTABLE_UNPRIVILEGED),
+		SD_BUS_METHOD("GetMetered", "", "s", on_metered,
 			      SD_BUS_VTABLE_UNPRIVILEGED),
 		SD_BUS_VTABLE_END,
 	};
@@ -75,16 +113,22 @@ static void setup(struct test *t)
 	check(sd_bus_start(t->client) >= 0);
 	check(setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &bytes,
 			 sizeof(bytes)) == 0);
-	check(bus_limit_replies(t->server) >= 0);
+	check(sd_event_new(&t->machine.event) >= 0);
+	t->bus =
+		(struct bus){ .connection = t->server, .machine = &t->machine };
+	check(bus_limit_replies(&t->bus) >= 0);
 	check(sd_bus_add_object_vtable(t->server, NULL, PATH, INTERFACE, vtable,
-				       NULL) >= 0);
+				       t) >= 0);
 	check(sd_bus_add_filter(t->client, NULL, on_reply, t) >= 0);
 }
 
 static void teardown(struct test *t)
 {
+	bus_quotas_done(&t->bus);
 	sd_bus_close_unref(t->server);
 	sd_bus_close_unref(t->client);
+	sd_event_unref(t->machine.event);
+	g_free(t->last);
 }
 
 static bool serve(struct test *t)
@@ -117,14 +161,30 @@ static void settle(struct test *t)
 	}
 }
 
-static void call(struct test *t, const char *interface, const char *member)
+/* A call of a connection, whose name the bus adds. */
+static void call_from(struct test *t, const char *sender, const char *interface,
+		      const char *member)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 	uint64_t cookie; /* without it, no reply is expected */
 
 	check(sd_bus_message_new_method_call(t->client, &m, NULL, PATH,
 					     interface, member) >= 0);
+	if (sender)
+		check(sd_bus_message_set_sender(m, sender) >= 0);
 	check(sd_bus_send(t->client, m, &cookie) >= 0);
+}
+
+static void call(struct test *t, const char *interface, const char *member)
+{
+	call_from(t, NULL, interface, member);
+}
+
+static void call_of_user(struct test *t, unsigned int uid)
+{
+	g_autofree char *sender = g_strdup_printf(":1.%u", uid);
+
+	call_from(t, sender, INTERFACE, "GetMetered");
 }
 
 static void test_replies_are_read(struct test *t)
@@ -170,9 +230,92 @@ static void test_introspection(struct test *t)
 	check_limits(t, "org.freedesktop.DBus.Introspectable", "Introspect");
 }
 
+/* Root has a reply although programs of others read none. */
+static void test_no_reply_is_read_but_root_calls(struct test *t)
+{
+	settle(t);
+	call_of_user(t, 0);
+	call_of_user(t, USER);
+	settle(t);
+	check(t->replies == 2 && !t->refusals);
+	for (unsigned int i = 0; i < 2 * QUEUED_MAX; i++) {
+		call_of_user(t, USER);
+		serve(t);
+	}
+	call_of_user(t, 0);
+	serve(t);
+	t->replies = 0;
+	settle(t);
+	check(t->replies == 2 * QUEUED_MAX + 1);
+	check(t->refusals && t->refusals <= QUEUED_MAX);
+	call_of_user(t, 0);
+	settle(t);
+	check(t->replies == 2 * QUEUED_MAX + 2);
+}
+
+/* Users with accounts of their own, as those of /etc/subuid, share one. */
+static void test_common_account(struct test *t)
+{
+	const uint64_t most_usec = 900000;
+
+	for (unsigned int i = 0; i < 3; i++) {
+		check(bus_check_account(&t->bus, USER + i) == 0);
+		bus_charge(&t->bus, USER + i, most_usec);
+	}
+	check(bus_check_account(&t->bus, USER) == -EBUSY);
+	check(bus_check_account(&t->bus, USER + 9) == -EBUSY);
+	check(bus_check_account(&t->bus, 0) == 0);
+}
+
+/* More users than there are accounts take the entry of the user with the debt. */
+static void test_debt_outlives_accounts(struct test *t)
+{
+	check(bus_check_account(&t->bus, USER) == 0);
+	bus_charge(&t->bus, USER, 3000000);
+	for (unsigned int i = 0; i < 100; i++)
+		check(bus_check_account(&t->bus, 2 * USER + i) == -EBUSY);
+}
+
+static void test_samples_are_shared(struct test *t)
+{
+	uint64_t now_usec = machine_now_usec(&t->machine);
+
+	check(bus_check_account(&t->bus, USER) == 0);
+	bus_share_samples(&t->bus, USER, now_usec + 10000000);
+	bus_share_samples(&t->bus, 0, now_usec + 10000000);
+	/* Over long ago. */
+	bus_share_samples(&t->bus, USER + 1, now_usec - 1);
+	bus_charge_samples(&t->bus, 1900000);
+	check(bus_check_account(&t->bus, USER) == 0);
+	bus_charge_samples(&t->bus, 1900000);
+	check(bus_check_account(&t->bus, USER) == -EBUSY);
+	check(bus_check_account(&t->bus, USER + 1) == 0);
+}
+
+/* The bus names no user yet, and many connections call for the first time. */
+static void test_crowd_of_connections(struct test *t)
+{
+	settle(t);
+	t->is_silent = true;
+	for (unsigned int i = 0; i < LOOKUPS_MAX; i++) {
+		call_of_user(t, USER + i);
+		settle(t);
+		call_of_user(t, USER + i);
+		settle(t);
+	}
+	check(t->replies == t->refusals);
+	check(t->refusals == LOOKUPS_MAX - LOOKUPS_OF_CALLS_MAX);
+	check(startswith(t->last, "Too many programs call sutrod"));
+	call_of_user(t, 0);
+	settle(t);
+	check(t->refusals == LOOKUPS_MAX - LOOKUPS_OF_CALLS_MAX + 1);
+}
+
 int main(void)
 {
 	run_tests(test_replies_are_read, test_no_reply_is_read,
-		  test_introspection);
+		  test_introspection, test_no_reply_is_read_but_root_calls,
+		  test_common_account, test_debt_outlives_accounts,
+		  test_samples_are_shared, test_crowd_of_connections);
 	return 0;
 }
