@@ -3,12 +3,19 @@
 /*
  * Promises of bus clients. A program that sets floors for a while should not have to
  * take them back: when it is gone from the bus, however it ended, so are they.
+ *
+ * The daemon does not wait for the bus. It subscribes to the disconnection of the client, and then
+ * requests the owner of its name, in case the client has left before. (sd_bus_track_add_name()
+ * waits for that answer, for up to 25 s.)
  */
 
 #include <sys/queue.h>
 
 #include "host/event.h"
 #include "policy/client.h"
+
+#define DRIVER "org.freedesktop.DBus"
+#define DRIVER_PATH "/org/freedesktop/DBus"
 
 struct about {
 	char *unit;
@@ -18,12 +25,14 @@ struct about {
 
 /**
  * struct client - a connection to the bus
- * @track: reports its disconnection
+ * @watch: reports its disconnection
+ * @owner: the request whether it is still there
  */
 struct client {
 	struct clients *clients;
 	char *name;
-	sd_bus_track *track;
+	sd_bus_slot *watch;
+	sd_bus_slot *owner;
 	LIST_HEAD(, about) about;
 	struct client *next;
 };
@@ -47,14 +56,14 @@ static void client_free(struct client *c)
 		}
 	while ((a = LIST_FIRST(&c->about)))
 		about_free(a);
-	sd_bus_track_unref(c->track);
+	sd_bus_slot_unref(c->watch);
+	sd_bus_slot_unref(c->owner);
 	free(c->name);
 	free(c);
 }
 
-static int on_gone(sd_bus_track *track, void *userdata)
+static int forget_client(struct client *c)
 {
-	struct client *c = userdata;
 	struct clients *all = c->clients;
 	_cleanup_strv_ char **units = NULL;
 	struct about *a;
@@ -75,6 +84,49 @@ static int on_gone(sd_bus_track *track, void *userdata)
 	for (char **u = units; u && *u; u++)
 		all->changed(*u, all->userdata);
 	return 0;
+}
+
+static int on_owner_changed(sd_bus_message *m, void *userdata,
+			    sd_bus_error *unused)
+{
+	const char *name, *old, *new;
+	int r = sd_bus_message_read(m, "sss", &name, &old, &new);
+
+	return r < 0 || *new ? r : forget_client(userdata);
+}
+
+/* An error: the client has left, or the bus does not report when it leaves. */
+static int on_watched(sd_bus_message *reply, void *userdata,
+		      sd_bus_error *unused)
+{
+	const struct client *c = userdata;
+	const sd_bus_error *e = sd_bus_message_get_error(reply);
+
+	if (!e)
+		return 0;
+	log_debug("The client %s of the bus: %s", c->name, e->message);
+	return forget_client(userdata);
+}
+
+/* The bus answers in order, so no disconnection is missed between the two. */
+static int watch_client(struct client *c)
+{
+	_cleanup_free_ char *rule = NULL;
+	int r;
+
+	rule = asprintf_or_null("type='signal',sender='" DRIVER "',"
+				"path='" DRIVER_PATH "',interface='" DRIVER "',"
+				"member='NameOwnerChanged',arg0='%s'",
+				c->name);
+	if (!rule)
+		return -ENOMEM;
+	r = sd_bus_add_match_async(c->clients->bus, &c->watch, rule,
+				   on_owner_changed, on_watched, c);
+	return r < 0 ? r
+		     : sd_bus_call_method_async(c->clients->bus, &c->owner,
+						DRIVER, DRIVER_PATH, DRIVER,
+						"GetNameOwner", on_watched, c,
+						"s", c->name);
 }
 
 static struct client *find_client(const struct clients *c, const char *name)
@@ -104,10 +156,7 @@ static int add_client(struct clients *all, const char *name,
 	c->name = strdup(name);
 	LIST_INIT(&c->about);
 	*end = c;
-	r = c->name ? sd_bus_track_new(all->bus, &c->track, on_gone, c)
-		    : -ENOMEM;
-	if (r >= 0)
-		r = sd_bus_track_add_name(c->track, name);
+	r = c->name ? watch_client(c) : -ENOMEM;
 	if (r < 0) {
 		client_free(c);
 		return r;

@@ -91,6 +91,61 @@ def test_daemon_does_not_wait_for_the_bus(bus: Bus, sutrod: Sutrod) -> None:
     assert other.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
 
 
+def test_setting_of_a_client_does_not_wait_for_the_bus(
+    bus: Bus, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """The daemon follows the connection of the client, and the bus answers later."""
+    systemd.start("a.service", 200)
+    sutrod.start()
+    client = dbus.bus.BusConnection(bus.address)
+    client.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
+    sutrod.settle()
+    assert sutrod.process
+    polkit = bus.polkit.process
+    # The daemon has the answer of polkit before the bus is stopped, and handles it after that.
+    polkit.send_signal(signal.SIGSTOP)
+    call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "SetPolicy")
+    pairs = dbus.Array([("Weight", "700")], signature="(ss)")
+    call.append("a.service", pairs, "client", signature="sa(ss)s")
+    client.send_message(call)
+    client.get_name_owner(NAME)
+    sutrod.settle()
+    sutrod.process.send_signal(signal.SIGSTOP)
+    polkit.send_signal(signal.SIGCONT)
+    bus.ping("org.freedesktop.PolicyKit1")
+    bus.process.send_signal(signal.SIGSTOP)
+    try:
+        sutrod.process.send_signal(signal.SIGCONT)
+        sutrod.clock.settle()
+    finally:
+        bus.process.send_signal(signal.SIGCONT)
+    sutrod.settle()
+    assert [entry["value"] for entry in sutrod.call("GetPolicy", "a.service")] == ["700"]
+    client.close()
+    sutrod.until(lambda: not sutrod.call("GetPolicy", "a.service"))
+
+
+def test_client_that_leaves_before_it_is_followed(
+    bus: Bus, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """Its setting ends although the daemon reads the call after the client has left."""
+    systemd.start("a.service", 200)
+    sutrod.start()
+    client = dbus.bus.BusConnection(bus.address)
+    client.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
+    sutrod.settle()
+    sutrod.clock.settle(hold=True)
+    call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "SetPolicy")
+    pairs = dbus.Array([("Weight", "700")], signature="(ss)")
+    call.append("a.service", pairs, "client", signature="sa(ss)s")
+    client.send_message(call)
+    name = client.get_unique_name()
+    client.close()
+    bus.released(name)
+    sutrod.settle()
+    assert not sutrod.call("GetPolicy", "a.service")
+
+
 def test_user_has_a_quarter_of_the_time(systemd: Systemd, sutrod: Sutrod) -> None:
     """CPU time of calls is saved up again in four times the time, up to a second."""
     systemd.start("a.service", 200)
