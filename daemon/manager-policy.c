@@ -160,18 +160,6 @@ static int add_promises(struct manager *m, const char *subject,
 	return r;
 }
 
-/* A line that the daemon has overridden is still the one of the owner. */
-static uint64_t written_by_owner(const struct manager *m,
-				 const struct cgroup *c,
-				 const struct cgline *line)
-{
-	struct cgvalue former;
-
-	if (cgfile_former(&m->files, c, CGFILE_WEIGHT, line->devno, &former))
-		return former.number[0];
-	return line->value.number[0];
-}
-
 /* io.weight of a cgroup that systemd did not make is a setting of its owner. */
 int manager_mirror(struct manager *m, struct cgroup *c)
 {
@@ -189,7 +177,10 @@ int manager_mirror(struct manager *m, struct cgroup *c)
 	for (size_t i = 0; i < l.n_lines && r != -ENOMEM; i++) {
 		struct device *d = topology_by_devno(m->machine.topology,
 						     l.lines[i].devno);
-		uint64_t weight = written_by_owner(m, c, &l.lines[i]);
+		/* A line that the daemon has overridden is still the one of the owner. */
+		uint64_t weight =
+			cgfile_of_others(&m->files, c, &l, l.lines[i].devno)
+				.number[0];
 
 		if (d && weight)
 			r = policy_add(&p, d->node, weight);

@@ -119,7 +119,6 @@ static uint64_t iocost_line(const struct actuator *a, const struct cgroup *c,
 			    const struct cglines *present)
 {
 	struct leaf_weight wanted = policy_weight(c->policy, leaf);
-	struct cgvalue former;
 
 	/* The file of a foreign cgroup is the setting of its owner, unless a policy sets a
 	 * weight.
@@ -128,9 +127,7 @@ static uint64_t iocost_line(const struct actuator *a, const struct cgroup *c,
 	    (wanted.statement &&
 	     (c->origin == CGROUP_UNIT || wanted.statement->source)))
 		return wanted.weight;
-	if (cgfile_former(a->files, c, CGFILE_WEIGHT, leaf->devno, &former))
-		return former.number[0];
-	return weight_of(present, leaf->devno);
+	return cgfile_of_others(a->files, c, present, leaf->devno).number[0];
 }
 
 static const struct backend backends[] = {

@@ -4,7 +4,8 @@
  * The writer of cgroup files.
  *
  * Others write io.weight, io.max and io.sutro.class, too. The value that a line had before is
- * recorded in /run/sutro before the line is written, and is restored when the line is withdrawn.
+ * recorded in /run/sutro before the line is written, and is restored when the line is withdrawn. A
+ * later value of others takes its place.
  * All device lines of the other files belong to the daemon: when they are withdrawn, a device has
  * no line.
  *
@@ -162,18 +163,18 @@ void cgfile_retry(struct cgroup *c)
 
 /* ---- values that lines had before ---- */
 
-bool cgfile_former(const struct cgfiles *files, const struct cgroup *c,
-		   enum cgfile file, dev_t devno, struct cgvalue *ret)
+struct cgvalue cgfile_of_others(const struct cgfiles *files,
+				const struct cgroup *c,
+				const struct cglines *present, dev_t devno)
 {
-	return cgrecord_former(&files->records, c, file, devno, ret);
+	return cgrecord_of_others(&files->records, c, present, devno);
 }
 
 struct cgvalue cgfile_merge(const struct cgfiles *files, const struct cgroup *c,
 			    const struct cglines *present, dev_t devno,
 			    const struct cgvalue *ours)
 {
-	struct cgvalue v =
-		cgrecord_of_others(&files->records, c, present, devno);
+	struct cgvalue v = cgfile_of_others(files, c, present, devno);
 
 	for (size_t i = 0; i < CGFILE_NUMBERS; i++)
 		if (ours->number[i] < v.number[i])
@@ -190,7 +191,7 @@ static void drop_if_restored(struct cgfiles *files, const struct cgroup *c,
 	struct cgvalue former;
 
 	if (files->dry_run ||
-	    !cgfile_former(files, c, file, ch->devno, &former))
+	    !cgrecord_former(&files->records, c, file, ch->devno, &former))
 		return;
 	if (!ch->written)
 		former = cgrecord_of_others(&files->records, c, before,

@@ -106,9 +106,10 @@ struct cgvalue cgfile_merge(const struct cgfiles *files, const struct cgroup *c,
 			    const struct cglines *present, dev_t devno,
 			    const struct cgvalue *ours);
 
-/** cgfile_former() - did a line of the daemon replace another value, @ret? */
-bool cgfile_former(const struct cgfiles *files, const struct cgroup *c,
-		   enum cgfile file, dev_t devno, struct cgvalue *ret);
+/** cgfile_of_others() - the value for @devno that the daemon replaced, or that others wrote later */
+struct cgvalue cgfile_of_others(const struct cgfiles *files,
+				const struct cgroup *c,
+				const struct cglines *present, dev_t devno);
 
 /**
  * struct cgrefusal - a line whose write failed or had no effect

@@ -3,17 +3,18 @@
 /*
  * Values that lines of cgroup files had before the daemon wrote them.
  *
- * The record of a line is a line of a file below /run/sutro, for each kind of cgroup file (record.c). Of
- * a file with merged limits (io.max), the value is "VALUE / WRITTEN": the limits of others and the last
- * ones of the daemon. Another program has changed a limit that differs from the latter.
+ * The record of a line is a line of a file below /run/sutro, for each kind of cgroup file (record.c). Its
+ * value is "VALUE / WRITTEN": the value of others and the last one of the daemon. Another program has
+ * changed a value that differs from the latter, of the four limits of io.max each.
  *
  * Example: a unit has IOReadBandwidthMax=9M, and a policy has ReadBandwidthMax=5M. The record is "8:16
- * /a.service TAB rbps=9000000 ... / rbps=5000000 ...".
+ * /a.service TAB rbps=9000000 ... / rbps=5000000 ...". The records of former versions had "VALUE" alone
+ * for files other than io.max.
  */
 
 #include "host/cgrecord.h"
 
-/* Find the record of a line: "VALUE", or "VALUE / WRITTEN" if the line was merged. */
+/* Find the record of a line: "VALUE / WRITTEN", or "VALUE" of a former version. */
 static const char *find_record(const struct cgrecords *records,
 			       const struct cgroup *c, enum cgfile file,
 			       dev_t devno)
@@ -71,9 +72,8 @@ static char *record_text(const struct cgrecords *records,
 	_cleanup_free_ char *text = cgvalue_text(before->file, &theirs);
 	_cleanup_free_ char *written = cgvalue_text(before->file, value);
 
-	if (!text || !written || !cgformat(before->file)->is_merged)
-		return TAKE_PTR(text);
-	return asprintf_or_null("%s / %s", text, written);
+	return text && written ? asprintf_or_null("%s / %s", text, written)
+			       : NULL;
 }
 
 int cgrecord_save(struct cgrecords *records, const struct cgroup *c,
@@ -83,7 +83,6 @@ int cgrecord_save(struct cgrecords *records, const struct cgroup *c,
 	enum cgfile file = before->file;
 	const char *was = find_record(records, c, file, devno);
 	_cleanup_free_ char *text = NULL;
-	int err = 0;
 
 	if (!cgformat(file)->record)
 		return 0;
@@ -91,9 +90,7 @@ int cgrecord_save(struct cgrecords *records, const struct cgroup *c,
 	text = record_text(records, c, before, devno, value);
 	if (!text || (was && !*ret))
 		return -ENOMEM;
-	if (!was || cgformat(file)->is_merged)
-		err = record_set(&records->files[file], c->path, devno, text);
-	return err;
+	return record_set(&records->files[file], c->path, devno, text);
 }
 
 void cgrecord_drop(struct cgrecords *records, const struct cgroup *c,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Limits and classes in the whole daemon: io.max and io.sutro.class, and their restoration."""
 
+import pytest
 from fakemachine import Machine, Sutrod, Systemd
 from plant import LOGICAL, STRIPE, promise, set_policy
 
@@ -41,6 +42,24 @@ def test_weight_and_class_of_a_policy(machine: Machine, systemd: Systemd, sutrod
     sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default be"])
     explained = sutrod.call("Explain", "a.service", STRIPE)
     assert "Weight=" in explained["leaves"][0]["reason"]
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_owner_changes_an_overridden_class(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, is_seen: bool
+) -> None:
+    """The class of the policy stays in force, and the stop restores the new one of the owner."""
+    a = systemd.start("a.service", 200)
+    machine.write(f"/sys/fs/cgroup{a}/io.sutro.class", "default be\n")
+    sutrod.start()
+    set_policy(sutrod, "a.service", Class="rt")
+    sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default rt"])
+    machine.write(f"/sys/fs/cgroup{a}/io.sutro.class", "default idle\n")
+    if is_seen:
+        sutrod.elapse(61)
+        assert machine.weights(a, "io.sutro.class") == ["default rt"]
+    assert sutrod.stop() == 0
+    assert machine.weights(a, "io.sutro.class") == ["default idle"]
 
 
 def test_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:

@@ -122,7 +122,7 @@ def test_iocost(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     assert machine.weights(a, "io.bfq.weight") == ["8:32 50", "default 100"]
     assert machine.weights(a, "io.weight") == ["8:48 300", "default 200"]
     kept = machine.at("/run/sutro/iocost")
-    assert kept.read_text() == f"8:48 {a}\tdefault\n"
+    assert kept.read_text() == f"8:48 {a}\tdefault / 300\n"
     (leaf,) = sutrod.call("Explain", "a.service", "/dev/sdd")["leaves"]
     assert (leaf["backend"], leaf["written"], leaf["read_back"]) == ("iocost", *2 * ["8:48 300"])
     assert leaf["file"] == str(machine.at(f"/sys/fs/cgroup{a}/io.weight"))
@@ -133,6 +133,30 @@ def test_iocost(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     assert sutrod.stop() == 0
     assert machine.weights(a, "io.weight") == ["8:99 5", "default 200"]
     assert kept.read_text() == ""
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+@pytest.mark.parametrize("new", ["8:48 700\n", ""])
+def test_owner_changes_an_overridden_line_of_iocost(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, new: str, is_seen: bool
+) -> None:
+    """systemctl set-property changes IODeviceWeight=; the stop restores the new value.
+
+    The last change may come just before the daemon ends.
+    """
+    machine.set_scheduler("sdd", "mq-deadline")
+    machine.write("/sys/fs/cgroup/io.cost.qos", "8:48 enable=1 ctrl=user rpct=0\n")
+    a = systemd.start("a.service", 200, [("/dev/sdd", 300)])
+    machine.write(f"/sys/fs/cgroup{a}/io.weight", "default 200\n8:48 300\n")
+    sutrod.start()
+    weight = dbus.Array([("Weight", "/dev/sdd 500")], signature="(ss)")
+    sutrod.call("SetPolicy", "a.service", weight, "runtime")
+    sutrod.until(lambda: machine.weights(a, "io.weight") == ["8:48 500", "default 200"])
+    machine.write(f"/sys/fs/cgroup{a}/io.weight", f"default 200\n{new}")
+    if is_seen:
+        sutrod.until(lambda: machine.weights(a, "io.weight") == ["8:48 500", "default 200"])
+    assert sutrod.stop() == 0
+    assert machine.weights(a, "io.weight") == sorted([*new.splitlines(), "default 200"])
 
 
 def test_controller_turned_off(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:

@@ -187,6 +187,19 @@ static void test_former_limits_come_back(struct test *t)
 	check(fake_has(&t->roots, A "io.max", ""));
 }
 
+/* A record of a version that did not record the written value. */
+static void test_record_without_the_written_value(struct test *t)
+{
+	fake_file(&t->roots, A "io.sutro.class", "default idle\n");
+	fake_file(&t->roots, "/run/sutro/classes", "/a\trt\n");
+	restart(t);
+	set(t, CGFILE_SUTRO_CLASS, CGFILE_DEFAULT, "be");
+	check(fake_has(&t->roots, "/run/sutro/classes", "/a\trt / be\n"));
+	set(t, CGFILE_SUTRO_CLASS, 0, NULL);
+	check(fake_has(&t->roots, A "io.sutro.class", "default rt\n"));
+	check(fake_has(&t->roots, "/run/sutro/classes", ""));
+}
+
 static void test_restore(struct test *t)
 {
 	fake_file(&t->roots, A "io.sutro.class", "default rt\n");
@@ -541,7 +554,8 @@ int main(void)
 	test_unknown_keys_are_ignored();
 	run_tests(test_only_differences_are_written,
 		  test_set_withdraws_other_lines, test_former_limits_come_back,
-		  test_restore, test_limit_of_others_at_the_same_moment,
+		  test_record_without_the_written_value, test_restore,
+		  test_limit_of_others_at_the_same_moment,
 		  test_lines_of_others_in_io_weight,
 		  test_removed_cgroup_is_forgotten,
 		  test_removed_device_is_forgotten,
