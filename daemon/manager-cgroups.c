@@ -141,7 +141,7 @@ static void on_cgroup_modified(struct cgroup *c, const char *file,
 	 * causes an event, too: the comparison then finds no difference, or
 	 * only lines that the kernel refused, which are not written again.
 	 */
-	if (streq(file, "io.bfq.weight") && manager_has_new_bfq_weight(c)) {
+	if (streq(file, "io.bfq.weight") && manager_has_new_bfq_weight(m, c)) {
 		manager_request(m, c);
 	} else if (!streq(file, "io.weight")) {
 		manager_mark(m, c);

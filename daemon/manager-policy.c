@@ -125,9 +125,59 @@ static void take_written_weight(const struct cgroup *c, struct policy *p)
 	p->weight = p->weight_set ? weight : WEIGHT_DEFAULT;
 }
 
-bool manager_has_new_bfq_weight(const struct cgroup *c)
+static bool has_bfq(const struct device *d)
 {
-	return read_default(c, CGFILE_BFQ_WEIGHT) != c->policy->bfq_weight;
+	return d->leaf && d->devno && d->scheduler &&
+	       streq(d->scheduler, "bfq");
+}
+
+/* The lines of others in io.bfq.weight, those that the daemon has overridden too.
+ *
+ * Return: 0 or -ENOMEM, with a hash of the lines in @ret. They are added to @p, if it is there.
+ */
+static int read_bfq_lines(const struct manager *m, const struct cgroup *c,
+			  struct policy *p, uint64_t *ret)
+{
+	const struct topology *t = m->machine.topology;
+	struct cglines l = { .file = CGFILE_BFQ_WEIGHT };
+	int r = cgfile_read(c, CGFILE_BFQ_WEIGHT, &l);
+
+	*ret = 0;
+	for (size_t i = 0; i < t->n_devices && r >= 0; i++) {
+		const struct device *d = t->devices[i];
+		uint64_t weight;
+
+		if (!has_bfq(d))
+			continue;
+		weight = cgfile_of_others(&m->files, c, &l, d->devno).number[0];
+		*ret = *ret * (WEIGHT_MAX + 1) + weight;
+		if (!weight || !p)
+			continue;
+		r = policy_add(p, d->node, weight);
+		if (r >= 0)
+			p->statements[p->n_statements - 1].file =
+				"io.bfq.weight";
+	}
+	cglines_done(&l);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Container runtimes write lines for devices (docker run --blkio-weight-device). systemd does, too,
+ * for IODeviceWeight=, and compresses the weights, so statements are stronger.
+ */
+static int take_bfq_lines(const struct manager *m, const struct cgroup *c,
+			  struct policy *p)
+{
+	return read_bfq_lines(m, c, p->n_statements ? NULL : p, &p->bfq_lines);
+}
+
+bool manager_has_new_bfq_weight(const struct manager *m, const struct cgroup *c)
+{
+	uint64_t lines;
+
+	return read_default(c, CGFILE_BFQ_WEIGHT) != c->policy->bfq_weight ||
+	       read_bfq_lines(m, c, NULL, &lines) < 0 ||
+	       lines != c->policy->bfq_lines;
 }
 
 /* ResyncWeight= holds where no policy states a weight of resync.slice. */
@@ -186,6 +236,8 @@ int manager_mirror(struct manager *m, struct cgroup *c)
 			r = policy_add(&p, d->node, weight);
 	}
 	cglines_done(&l);
+	if (r != -ENOMEM)
+		r = take_bfq_lines(m, c, &p);
 	if (r != -ENOMEM)
 		r = add_promises(m, c->path, &p);
 	if (r != -ENOMEM) {
@@ -270,7 +322,8 @@ static void on_unit_answer(struct unit_answer *a, void *userdata)
 		bool is_new = c->origin != CGROUP_UNIT;
 
 		c->origin = CGROUP_UNIT;
-		if (add_unit_promises(m, a) < 0)
+		if (take_bfq_lines(m, c, &a->policy) < 0 ||
+		    add_unit_promises(m, a) < 0)
 			log_oom();
 		take_written_weight(c, &a->policy);
 		set_policy(m, c, &a->policy);

@@ -129,8 +129,9 @@ int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata);
 void manager_request(struct manager *m, struct cgroup *c);
 void manager_request_all(struct manager *m);
 int manager_mirror(struct manager *m, struct cgroup *c);
-/* Has another program written the default line of io.bfq.weight? The daemon never does. */
-bool manager_has_new_bfq_weight(const struct cgroup *c);
+/* Has another program written io.bfq.weight? */
+bool manager_has_new_bfq_weight(const struct manager *m,
+				const struct cgroup *c);
 int manager_load_policies(struct manager *m);
 /* Derive promises for the volumes that @c uses; for all cgroups, once a second. */
 int manager_look_at_volumes(struct manager *m, struct cgroup *c);

@@ -3,7 +3,7 @@
 /*
  * The writer of cgroup files.
  *
- * Others write io.weight, io.max and io.sutro.class, too. The value that a line had before is
+ * Others write io.weight, io.bfq.weight, io.max and io.sutro.class, too. The value that a line had before is
  * recorded in /run/sutro before the line is written, and is restored when the line is withdrawn. A
  * later value of others takes its place.
  * All device lines of the other files belong to the daemon: when they are withdrawn, a device has

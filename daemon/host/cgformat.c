@@ -31,6 +31,7 @@ static const struct cgformat formats[] = {
 			    .max = WEIGHT_MAX,
 			    .has_echo = true },
 	[CGFILE_BFQ_WEIGHT] = { .name = "io.bfq.weight",
+				.record = "bfq",
 				.words = weight_words,
 				.min = WEIGHT_MIN,
 				.max = WEIGHT_MAX },

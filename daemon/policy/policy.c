@@ -73,6 +73,7 @@ static int add_weight(struct policy *p, const struct promise *weight)
 	}
 	free(s->source);
 	s->source = source;
+	s->file = NULL;
 	s->weight = weight->value;
 	return 0;
 }
@@ -462,6 +463,7 @@ char *policy_reason(const struct policy *p, const struct leaf_weight *a)
 		return asprintf_or_null(
 			"%s%s %llu of %s%s%s%s",
 			a->statement->source ? "Weight="
+			: a->statement->file ? "io.bfq.weight "
 			: unit		     ? "IODeviceWeight="
 					     : "io.weight ",
 			a->statement->path, (unsigned long long)a->weight,

@@ -12,7 +12,8 @@
  * @device: where @path leads now, NULL while it leads nowhere; belongs to the
  *	topology
  * @missed: it was logged that @path leads nowhere
- * @source: of a Weight= in a policy; NULL: systemd or io.weight
+ * @source: of a Weight= in a policy; NULL: systemd or a cgroup file
+ * @file: "io.bfq.weight", whose line it is; NULL: another source
  */
 struct statement {
 	char *path;
@@ -20,6 +21,7 @@ struct statement {
 	const struct device *device;
 	bool missed;
 	char *source;
+	const char *file;
 };
 
 /* A setpoint that leaves a line as it is. */
@@ -50,6 +52,7 @@ enum policy_source {
  * @weight_source: of a Weight= in a policy; NULL: systemd or @weight_file
  * @weight_file: "io.weight" or "io.bfq.weight", whose default line is @weight; NULL: another source
  * @bfq_weight: default line of io.bfq.weight when the policy was made, 0: none
+ * @bfq_lines: a hash of the lines of others for devices in that file, at the same time
  * @statements: IODeviceWeight=, or the other lines of io.weight
  * @promises: of [X-Sutro] sections, policy files and clients of the bus
  * @setpoints: of the governor, so that floors hold
@@ -64,6 +67,7 @@ struct policy {
 	char *weight_source;
 	const char *weight_file;
 	uint64_t bfq_weight;
+	uint64_t bfq_lines;
 	struct statement *statements;
 	size_t n_statements;
 	struct promises promises;

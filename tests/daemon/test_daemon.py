@@ -287,6 +287,61 @@ def test_weights_of_container_runtimes(machine: Machine, systemd: Systemd, sutro
     assert machine.weights(box, "io.bfq.weight") == ["8:32 60", "default 40"]
 
 
+def test_device_lines_of_container_runtimes(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """docker run --blkio-weight-device: runc writes "8:32 300" to io.bfq.weight."""
+    scope = systemd.start("runc.scope")
+    box = systemd.start("pod.slice") + "/box"
+    machine.cgroup(box)
+    names = {scope: "runc.scope", box: box}
+    for cgroup in names:
+        machine.write(f"/sys/fs/cgroup{cgroup}/io.bfq.weight", "default 100\n8:32 300\n")
+
+    def is_in_force(weight: int) -> bool:
+        return all(f"8:32 {weight}" in machine.weights(c, "io.bfq.weight") for c in names)
+
+    sutrod.start()
+    for cgroup, name in names.items():
+        (leaf,) = sutrod.call("Explain", cgroup, "/dev/sdc")["leaves"]
+        assert leaf["asked"] == 300
+        assert leaf["reason"] == f"io.bfq.weight /dev/sdc 300 of {name}, which names this disk"
+    assert is_in_force(300)
+    # A policy is stronger, also after a crash, and a later write is the new weight.
+    for name in names.values():
+        weight = dbus.Array([("Weight", "/dev/sdc 500")], signature="(ss)")
+        sutrod.call("SetPolicy", name, weight, "runtime")
+    sutrod.until(lambda: is_in_force(500))
+    sutrod.stop(signal.SIGKILL)
+    sutrod.start()
+    for cgroup in names:
+        machine.write(f"/sys/fs/cgroup{cgroup}/io.bfq.weight", "default 100\n8:32 400\n")
+    sutrod.until(lambda: is_in_force(500))
+    for name in names.values():
+        sutrod.call("ResetPolicy", name, "runtime")
+    sutrod.until(lambda: is_in_force(400))
+    for cgroup in names:
+        machine.write(f"/sys/fs/cgroup{cgroup}/io.bfq.weight", "default 100\n8:32 50\n")
+        (leaf,) = sutrod.call("Explain", cgroup, "/dev/sdc")["leaves"]
+        assert leaf["asked"] == 50
+    assert sutrod.stop() == 0
+    for cgroup in names:
+        assert machine.weights(cgroup, "io.bfq.weight") == ["8:32 50", "default 100"]
+
+
+def test_compressed_device_line_of_systemd(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """systemd writes IODeviceWeight= to io.bfq.weight, compressed."""
+    a = systemd.start("a.service", 200, [("/dev/sdc", 300)])
+    lines = ["8:32 118", "default 109"]
+    machine.write(f"/sys/fs/cgroup{a}/io.bfq.weight", "\n".join(reversed(lines)) + "\n")
+    sutrod.start()
+    assert machine.weights(a, "io.bfq.weight") == ["8:32 300", "default 109"]
+    assert sutrod.stop() == 0
+    assert machine.weights(a, "io.bfq.weight") == lines
+
+
 def test_io_weight_of_a_scope(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """Without bfq, runc writes io.weight of the scope that systemd made, which has no IOWeight=."""
     scope = systemd.start("runc.scope")
