@@ -100,12 +100,16 @@ static char *step_text(const struct device *d)
 	return t.p;
 }
 
+/* Each device is a step once: there can be very many ways down to it. */
 static int append_steps(sd_bus_message *r, const struct device *d,
-			uint32_t level)
+			uint32_t level, uint64_t walk)
 {
-	_cleanup_free_ char *text = step_text(d);
+	_cleanup_free_ char *text = NULL;
 	int err;
 
+	if (!device_enter(d, walk))
+		return 0;
+	text = step_text(d);
 	if (!text)
 		return -ENOMEM;
 	err = sd_bus_message_append(r, "a{sv}", 4, "device", "s", d->node,
@@ -113,7 +117,7 @@ static int append_steps(sd_bus_message *r, const struct device *d,
 				    "level", "u", level, "text", "s", text);
 	for (size_t i = 0; i < d->n_slaves && !device_is_lowest(d) && err >= 0;
 	     i++)
-		err = append_steps(r, d->slaves[i], level + 1);
+		err = append_steps(r, d->slaves[i], level + 1, walk);
 	return err;
 }
 
@@ -140,7 +144,7 @@ int method_resolve_path(sd_bus_message *call, void *userdata,
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
 	if (r >= 0)
-		r = append_steps(reply, d, 0);
+		r = append_steps(reply, d, 0, device_walk());
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
 	return bus_send(reply, r);

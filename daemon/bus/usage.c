@@ -22,18 +22,25 @@ static bool is_used(const struct bus *b, const struct cgroup *c,
 	return u->rbytes || u->wbytes;
 }
 
-static bool is_used_above(const struct bus *b, const struct cgroup *c,
-			  const struct device *d)
+static bool search_above(const struct bus *b, const struct cgroup *c,
+			 const struct device *d, uint64_t walk)
 {
 	for (size_t i = 0; i < b->machine->topology->n_devices; i++) {
 		const struct device *top = b->machine->topology->devices[i];
 
 		for (size_t s = 0; s < top->n_slaves; s++)
-			if (top->slaves[s] == d &&
-			    (is_used(b, c, top) || is_used_above(b, c, top)))
+			if (top->slaves[s] == d && device_enter(top, walk) &&
+			    (is_used(b, c, top) ||
+			     search_above(b, c, top, walk)))
 				return true;
 	}
 	return false;
+}
+
+static bool is_used_above(const struct bus *b, const struct cgroup *c,
+			  const struct device *d)
+{
+	return search_above(b, c, d, device_walk());
 }
 
 static int append_leaf(struct bus *b, sd_bus_message *r, const struct cgroup *c,

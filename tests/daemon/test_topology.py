@@ -8,6 +8,8 @@ import pytest
 from fakemachine import Machine, Sutrod, Systemd
 from plant import set_policy
 
+# Layers of two devices, each of which stands on both of the layer below.
+LAYERS = 24
 BLOCK = "/sys/devices/virtual/block"
 LVM = "LVM-" + 32 * "a" + 32 * "b"
 # Device-mapper devices: slaves, name, uuid, and the kind and leaves that follow.
@@ -229,6 +231,32 @@ def test_native_nvme_multipath(tmp_path: Path, sutrod: Sutrod, systemd: Systemd)
     sutrod.elapse(3)
     devices = [p["device"] for p in sutrod.call("ListPromises") if p["unit"] == "any.service"]
     assert devices == ["/dev/sda", "/dev/sda"]
+
+
+def test_layers_that_share_devices(tmp_path: Path, sutrod: Sutrod, systemd: Systemd) -> None:
+    """As in fuzz-topology/deep: with each layer the number of ways down doubles, 2^24 here."""
+    machine = sutrod.machine = systemd.machine = Machine(tmp_path.resolve() / "other")
+    for cgroup in ("/init.scope", "/system.slice"):
+        machine.cgroup(cgroup)
+    slaves = ""
+    for layer in range(LAYERS + 1):
+        names = [f"{side}{layer}" for side in "ab"]
+        for minor, name in enumerate(names):
+            devno = f"{10 + layer}:{minor}"
+            machine.disk(name, devno, slaves=slaves) if slaves else machine.disk(name, devno, "bfq")
+        slaves = " ".join(names)
+    machine.mount("/proc", "0:22", "proc", "proc")
+    a = systemd.start("a.service")
+    sutrod.start()
+    device, leaves, steps = sutrod.call("ResolvePath", f"/dev/a{LAYERS}")
+    assert (device, leaves) == (f"/dev/a{LAYERS}", ["/dev/a0", "/dev/b0"])
+    assert len(steps) == 2 * LAYERS + 1
+    assert [step["level"] for step in steps if step["device"] == "/dev/b0"] == [LAYERS]
+    # The disk is used, and no device above it is.
+    sutrod.over_time(sutrod.proxy().get_dbus_method("ListUsage", "org.sutro1.Manager"))
+    machine.write(f"/sys/fs/cgroup{a}/io.stat", "10:0 rbytes=4096 wbytes=0 rios=1 wios=0\n")
+    sutrod.elapse(1)
+    assert [row["device"] for row in sutrod.call("ListUsage")] == ["/dev/a0"]
 
 
 def test_paths(machine: Machine, sutrod: Sutrod) -> None:
