@@ -194,7 +194,8 @@ static void test_record_without_the_written_value(struct test *t)
 	fake_file(&t->roots, "/run/sutro/classes", "/a\trt\n");
 	restart(t);
 	set(t, CGFILE_SUTRO_CLASS, CGFILE_DEFAULT, "be");
-	check(fake_has(&t->roots, "/run/sutro/classes", "/a\trt / be\n"));
+	check(fake_has(&t->roots, "/run/sutro/classes",
+		       "/a\trt\n/a\trt / be\n"));
 	set(t, CGFILE_SUTRO_CLASS, 0, NULL);
 	check(fake_has(&t->roots, A "io.sutro.class", "default rt\n"));
 	check(fake_has(&t->roots, "/run/sutro/classes", ""));

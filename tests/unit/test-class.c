@@ -46,7 +46,8 @@ int main(void)
 	check(fake_has(&roots, CLASS, "default idle\n"));
 	state(PROMISE_CLASS_BE);
 	check(fake_has(&roots, CLASS, "default be\n"));
-	check(fake_has(&roots, RECORD, "/a\trt / be\n"));
+	/* The last line counts. */
+	check(fake_has(&roots, RECORD, "/a\trt / idle\n/a\trt / be\n"));
 	withdraw();
 	check(fake_has(&roots, CLASS, "default rt\n"));
 	check(fake_has(&roots, RECORD, ""));
