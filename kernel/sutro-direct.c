@@ -66,9 +66,13 @@
  */
 #include <linux/part_stat.h>
 
+#include "sutro-cgroup.h"
 #include "sutro-member.h"
 
-/* Of the requests of members, one in this many shows whether their group may still be one. */
+/*
+ * Of the requests of members, one in this many shows whether their group may still be one, and
+ * the first one after another group has joined.
+ */
 #define SUTRO_DIRECT_LOOK 16
 
 /**
@@ -83,11 +87,17 @@ void sutro_direct_end(struct sutro_queue *sq)
 		WRITE_ONCE(sq->direct_lease, 0);
 }
 
+/* Does a task wait for a tag?  Without the series, first for one of the scheduler. */
+static bool sutro_direct_is_short(struct blk_mq_hw_ctx *hctx)
+{
+	return atomic_read(&hctx->tags->bitmap_tags.ws_active) ||
+	       atomic_read(&hctx->sched_tags->bitmap_tags.ws_active);
+}
+
 /* Was the driver busy, or does a task wait for a tag?  Hints. */
 static bool sutro_direct_is_full(struct blk_mq_hw_ctx *hctx)
 {
-	return READ_ONCE(hctx->dispatch_busy) ||
-	       atomic_read(&hctx->tags->bitmap_tags.ws_active);
+	return READ_ONCE(hctx->dispatch_busy) || sutro_direct_is_short(hctx);
 }
 
 /* Is a request of a kind that may go past the elevator? */
@@ -228,9 +238,9 @@ static bool sutro_direct_may_join(struct sutro_queue *sq,
 {
 	struct sutro_group *group = &sblkg->group;
 
-	return !sblkg->requests.mixed && !sutro_latency_of(group) &&
-	       !sutro_group_reserving(group) &&
-	       !sutro_protect_is_favoured(&sq->core, group) &&
+	return now_ns >= sblkg->requests.mixed_until_ns &&
+	       !sutro_latency_late_ns(group) && !sutro_group_reserving(group) &&
+	       !sutro_group_favoured(group, 1) &&
 	       !(sq->core.expected_protected &&
 		 sutro_expects_other(&sq->core, group, now_ns)) &&
 	       sutro_direct_is_possible(sq);
@@ -243,7 +253,7 @@ static bool sutro_direct_joins(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	const struct sutro_lease *lease = &sq->lease;
 
 	if (lease->streak % SUTRO_DIRECT_LOOK &&
-	    sutro_member_of(sblkg, lease->number))
+	    sutro_member_is_known(sq, sblkg))
 		return true;
 	return sutro_direct_may_join(sq, sblkg, now_ns) &&
 	       sutro_member_join(sq, sblkg);
@@ -414,6 +424,9 @@ static void sutro_direct_charge(struct sutro_queue *sq,
 			sblkg->stat.time_ns += cost_ns;
 			WRITE_ONCE(sblkg->stat.used_ticks,
 				   sutro_ticks(sq->direct_tick_ns));
+			/* Pairs with the barrier in sutro_active_leave(). */
+			smp_mb();
+			sutro_active_enter(sblkg);
 		}
 		sblkg->stat.ios[op] += ios;
 		sblkg->stat.bytes[op] += bytes;

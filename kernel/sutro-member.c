@@ -9,8 +9,8 @@
  *  - requests, by the bios that began one: each is counted by its CPU, with the member;
  *  - bytes, by those of the cgroup's iostat, which the block layer counts by CPU, too, and of
  *    which some may have joined a request in a plug, less those of requests that the elevator
- *    ordered, as it does with writeback.  The root cgroup has no such count, so its
- *    bios count with the member.
+ *    ordered, as it does with writeback.  The root cgroup has no such count, nor has
+ *    any with cgroup v1, so bios of these count with the member.
  *
  *	a sends 300 reads of 4 KiB in 10 ms, and b 100 of 64 KiB.  The disk has completed
  *	390 reads of 7,400 KiB: a has 292 of them with 1,168 KiB, b 98 with 6,232 KiB.
@@ -47,7 +47,8 @@ static struct sutro_member *sutro_member_new(struct sutro_blkg *sblkg)
 	}
 	INIT_LIST_HEAD(&member->node);
 	member->sblkg = sblkg;
-	member->is_root = !sblkg->group.parent;
+	member->counts_bytes = !sblkg->group.parent ||
+			       !cgroup_subsys_on_dfl(io_cgrp_subsys);
 	return member;
 }
 
@@ -71,7 +72,23 @@ static bool sutro_members_have_room(const struct sutro_queue *sq)
 }
 
 /**
- * sutro_member_join - a group becomes a member of the next lease
+ * sutro_member_is_known - is a group a member, and may be one beside all others?
+ * @sq:		the leaf
+ * @sblkg:	the group
+ *
+ * Context: sutro_queue.lock is held.
+ */
+bool sutro_member_is_known(const struct sutro_queue *sq,
+			   struct sutro_blkg *sblkg)
+{
+	const struct sutro_member *member =
+		sutro_member_of(sblkg, sq->lease.number);
+
+	return member && member->beside == sq->lease.members;
+}
+
+/**
+ * sutro_member_join - a group becomes, or stays, a member of the next lease
  * @sq:		the leaf
  * @sblkg:	the group
  *
@@ -82,12 +99,14 @@ static bool sutro_members_have_room(const struct sutro_queue *sq)
  */
 bool sutro_member_join(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
-	struct sutro_member *member = NULL;
+	struct sutro_member *member = sutro_member_of(sblkg, sq->lease.number);
 
 	lockdep_assert_held(&sq->lock);
 
-	if (sutro_member_of(sblkg, sq->lease.number))
+	if (member) {
+		member->beside = sq->lease.members;
 		return true;
+	}
 	spin_lock_irq(&sq->done_lock);
 	if (!sblkg->note.gone && !sq->exiting && sutro_members_have_room(sq))
 		member = sutro_member_get(sblkg);
@@ -95,7 +114,7 @@ bool sutro_member_join(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 		if (list_empty(&member->node))
 			list_add_tail(&member->node, &sq->members);
 		WRITE_ONCE(member->lease, sq->lease.number);
-		sq->lease.members++;
+		member->beside = ++sq->lease.members;
 	}
 	spin_unlock_irq(&sq->done_lock);
 	return member;
@@ -199,8 +218,29 @@ static void sutro_members_look(struct sutro_queue *sq,
 	}
 }
 
+/*
+ * Take others than the members of the lease out of the list.  A member that has sent nothing since
+ * another group joined may be favoured over that one, and is one no longer.
+ */
+static void sutro_members_prune(struct sutro_queue *sq)
+{
+	struct sutro_member *member, *next;
+	u32 members = 0;
+
+	list_for_each_entry_safe(member, next, &sq->members, node) {
+		if (member->lease == sq->lease.number &&
+		    member->beside == sq->lease.members) {
+			members++;
+			continue;
+		}
+		WRITE_ONCE(member->lease, 0);
+		list_del_init(&member->node);
+	}
+	sq->lease.members = members;
+}
+
 /**
- * sutro_members_begin - a lease begins: take others than its members out of the list
+ * sutro_members_begin - a lease begins
  * @sq:		the leaf
  *
  * Context: sutro_queue.done_lock is held.
@@ -209,15 +249,13 @@ static void sutro_members_look(struct sutro_queue *sq,
  */
 struct blkcg_gq *sutro_members_begin(struct sutro_queue *sq)
 {
-	struct sutro_member *member, *next;
+	struct sutro_member *member;
 
 	lockdep_assert_held(&sq->done_lock);
 
-	list_for_each_entry_safe(member, next, &sq->members, node) {
-		if (member->lease != sq->lease.number) {
-			list_del_init(&member->node);
-			continue;
-		}
+	sutro_members_prune(sq);
+	list_for_each_entry(member, &sq->members, node) {
+		member->beside = sq->lease.members;
 		sutro_member_read(member, &member->seen);
 		member->recent = (struct sutro_sent){};
 	}
@@ -239,7 +277,7 @@ void sutro_member_ordered(struct sutro_blkg *sblkg, bool write, u64 bytes)
 {
 	struct sutro_member *member = sblkg->busy ? sblkg->busy->member : NULL;
 
-	if (member && !member->is_root)
+	if (member && !member->counts_bytes)
 		member->ordered[write] += bytes;
 }
 

@@ -90,6 +90,8 @@ void sutro_note_offline(struct sutro_blkg *sblkg)
 	sutro_direct_forget(sq, sblkg);
 	if (!sq->core.root) {
 		sutro_note_drop(sblkg);
+		/* Bios of it may still wait for the elevator to start. */
+		sblkg->note.gone = true;
 	} else if (!sq->exiting) {
 		sutro_flush_forget(sq, sblkg);
 		sblkg->note.gone = true;

@@ -163,6 +163,47 @@ def test_favoured_group_ends_it(tree: Subtree, disk_with_room: NullBlk) -> None:
     wait_for(partial(is_direct, disk), "direct mode again")
 
 
+def test_favoured_member_with_few_requests(tree: Subtree, disk_with_room: NullBlk) -> None:
+    """A group that was a member alone is no longer one beside a group of less weight."""
+    disk = disk_with_room
+    favoured, other = tree.child("a"), tree.child("b")
+    favoured.write("io.sutro.weight", 1000)
+    deep = favoured.run(few(disk, runtime=8))
+    wait_for(partial(is_direct, disk), "direct mode")
+    favoured.run(fio(disk.node, "randread", "4k", 1, seed=2))
+    ended(deep)
+    other.run(few(disk, seed=3))
+    wait_for(partial(are_ordered, disk, [favoured, other]), "ordered reads of both", START_S)
+
+
+def test_weights_without_protection(tree: Subtree, disk_with_room: NullBlk) -> None:
+    """With 0 in `protect`, too, groups of unlike weights are ordered."""
+    disk = disk_with_room
+    knob(disk, "protect").write_text("0")
+    groups = [tree.child(name) for name in "ab"]
+    groups[0].write("io.sutro.weight", 300)
+    for seed, group in enumerate(groups):
+        group.run(few(disk, seed=seed))
+    wait_for(partial(are_ordered, disk, groups), "ordered reads of both", START_S)
+
+
+def test_target_of_a_writer(group: Group, instant_disk: NullBlk) -> None:
+    """A group with a latency target is ordered, although it has sent no read yet."""
+    disk = instant_disk
+    group.write("io.sutro.latency", f"{disk.devno} 5000")
+    group.run(fio(disk.node, "randwrite", "4k", 32, iodepth_batch=16))
+
+    def writes() -> int:
+        return parse_io_stat(group.read(STAT), disk.devno).get("wios", 0)
+
+    wait_for(writes, "a write", START_S)
+    before = writes()
+    for _ in range(LOOKS):
+        assert not is_direct(disk)
+        time.sleep(LOOK_S)
+    assert writes() > before
+
+
 @pytest.mark.first
 def test_knob_ends_it(group: Group, instant_disk: NullBlk) -> None:
     """0 in `direct`, and in `fairness` 1, end it under load; it comes back."""
