@@ -60,8 +60,8 @@
  * One group of weight 1000 beside 200 of weight 100 is entitled to 5 % of the device, and
  * takes 19 % of the time from the others, not all of it.  While u is less than phi and other
  * groups find no gaps, they have only a third of busy_ns in flight in shared windows, and on
- * a rotational device one request: X_s is higher then, and p is larger.  Protected groups do not wait where others wait for that
- * (sutro-select.c).
+ * a rotational device one request: X_s is higher then, and p is larger.  Protected groups
+ * do not wait where others wait for that (sutro-select.c).
  *
  * The trial of a group that becomes protected alone measures X_s.  Otherwise, as long as
  * nothing is known, u = 1 and s = 0 are assumed.  So it is whenever a group becomes
