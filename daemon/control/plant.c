@@ -256,14 +256,21 @@ uint32_t plant_leaf(const struct plant *plant, const struct device *leaf)
 
 /* ---- floors ---- */
 
-static bool wanders(const struct device *d)
+static bool wanders_on(const struct device *d, uint64_t walk)
 {
 	bool some = d->kind == DEVICE_LINEAR || d->kind == DEVICE_THIN ||
 		    d->kind == DEVICE_THIN_POOL;
 
+	if (d->n_leaves < 2 || !device_enter(d, walk))
+		return false;
 	for (size_t i = 0; i < d->n_slaves && !some; i++)
-		some = wanders(d->slaves[i]);
-	return some && d->n_leaves > 1;
+		some = wanders_on(d->slaves[i], walk);
+	return some;
+}
+
+static bool wanders(const struct device *d)
+{
+	return wanders_on(d, device_walk());
 }
 
 /* A new unit begins with the cost of a similar one. */

@@ -170,10 +170,12 @@ static const struct device *bottleneck(const struct evidence *e,
 }
 
 /* Is there parity or a copy-on-write somewhere under the device? */
-static const char *find_amplifier(const struct device *d)
+static const char *find_amplifier(const struct device *d, uint64_t walk)
 {
 	const char *found = NULL;
 
+	if (!device_enter(d, walk))
+		return NULL;
 	switch (d->kind) {
 	case DEVICE_RAID4:
 	case DEVICE_RAID5:
@@ -190,14 +192,14 @@ static const char *find_amplifier(const struct device *d)
 		break;
 	}
 	for (size_t i = 0; i < d->n_slaves && !found; i++)
-		found = find_amplifier(d->slaves[i]);
+		found = find_amplifier(d->slaves[i], walk);
 	return found;
 }
 
 static int add_amplification(struct text *t, const struct governed *f,
 			     const struct device *d)
 {
-	const char *by = find_amplifier(d);
+	const char *by = find_amplifier(d, device_walk());
 
 	if (!promise_info(f->key)->write || !by || f->copies < COPIES_ODD)
 		return 0;
@@ -355,17 +357,26 @@ static bool is_full(const struct evidence *e, const struct device *d)
 	       reads + writes >= FULL * slots;
 }
 
-static const struct device *find_full_queue(const struct evidence *e,
-					    const struct device *d)
+static const struct device *find_full_queue_of(const struct evidence *e,
+					       const struct device *d,
+					       uint64_t walk)
 {
 	const struct device *found = NULL;
 
+	if (!device_enter(d, walk))
+		return NULL;
 	if (d->kind == DEVICE_LOOP &&
 	    !actuator_backend(e->context->actuator, d) && is_full(e, d))
 		return d;
 	for (size_t i = 0; i < d->n_slaves && !found; i++)
-		found = find_full_queue(e, d->slaves[i]);
+		found = find_full_queue_of(e, d->slaves[i], walk);
 	return found;
+}
+
+static const struct device *find_full_queue(const struct evidence *e,
+					    const struct device *d)
+{
+	return find_full_queue_of(e, d, device_walk());
 }
 
 /* The rate of the unit with two digits, rounded down, so that a floor of that value is held. */
