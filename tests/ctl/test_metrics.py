@@ -264,6 +264,11 @@ def test_leaf_with_another_scheduler(machine, bus):
     assert value(values, name, unit="a.service", leaf="/dev/sda") == 2
     weighted = [dict(has)["leaf"] for found, has in values if found == "sutro_cgroup_weight"]
     assert weighted == ["/dev/hda"]
+    # The root cgroup counts all devices: no other file is read if all of them have the elevator.
+    machine.write("/sys/fs/cgroup/io.stat", f"259:0 {IO_STAT}\n".format(9))
+    assert [line.by_elevator for line in counters.lines()] == [True]
+    machine.write("/sys/fs/cgroup/io.stat", f"8:0 {IO_STAT}\n".format(9))
+    assert [line.by_elevator for line in counters.lines()] == [True, False]
     # The elevator still has a line of a leaf that was switched a moment ago.
     machine.set_scheduler("hda", "bfq")
     assert value(metrics(), name, unit="a.service", leaf="/dev/hda") == 3

@@ -61,6 +61,10 @@ PROMISED = {
 }
 
 
+# A cause is found again every 5 s, by the costs that are measured then.
+SHORTAGE = re.compile(r"need \d{3} % of the time of /dev/hd[ab]")
+
+
 @pytest.mark.parametrize("name", PROMISED)
 def test_text_with_promises(promised, name):
     test_text(promised, name, PROMISED[name])
@@ -72,9 +76,10 @@ def test_text(sutrod, name, args=None):
     run = sutroctl(*(args or TEXTS[name]))
     assert (run.status, run.err) == (0, "")
     golden = GOLDEN / f"{name}.txt"
+    text = SHORTAGE.sub("need 130 % of the time of /dev/hda", run.out)
     if os.environ.get("SUTRO_GOLDEN") == "write":
-        golden.write_text(run.out)
-    assert run.out == golden.read_text()
+        golden.write_text(text)
+    assert text == golden.read_text()
     assert max(len(line) for line in run.out.splitlines()) <= 100
     assert "\x1b" not in run.out
 
