@@ -69,10 +69,7 @@
 #include "sutro-cgroup.h"
 #include "sutro-member.h"
 
-/*
- * Of the requests of members, one in this many shows whether their group may still be one, and
- * the first one after another group has joined.
- */
+/* Of the requests of members, one in this many shows whether their group may still be one. */
 #define SUTRO_DIRECT_LOOK 16
 
 /**
@@ -253,7 +250,7 @@ static bool sutro_direct_joins(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	const struct sutro_lease *lease = &sq->lease;
 
 	if (lease->streak % SUTRO_DIRECT_LOOK &&
-	    sutro_member_is_known(sq, sblkg))
+	    sutro_member_of(sblkg, lease->number))
 		return true;
 	return sutro_direct_may_join(sq, sblkg, now_ns) &&
 	       sutro_member_join(sq, sblkg);

@@ -71,24 +71,37 @@ static bool sutro_members_have_room(const struct sutro_queue *sq)
 	return sq->lease.members * num_possible_cpus() < SUTRO_MEMBER_COUNTERS;
 }
 
-/**
- * sutro_member_is_known - is a group a member, and may be one beside all others?
- * @sq:		the leaf
- * @sblkg:	the group
- *
- * Context: sutro_queue.lock is held.
- */
-bool sutro_member_is_known(const struct sutro_queue *sq,
-			   struct sutro_blkg *sblkg)
+/* A group is no member of the lease any more. */
+static void sutro_member_drop(struct sutro_queue *sq,
+			      struct sutro_member *member)
 {
-	const struct sutro_member *member =
-		sutro_member_of(sblkg, sq->lease.number);
+	WRITE_ONCE(member->lease, 0);
+	list_del_init(&member->node);
+	sq->lease.members--;
+}
 
-	return member && member->beside == sq->lease.members;
+/*
+ * Take out those members of another weight or class than a new one.  They may have sent nothing for
+ * long: whether they need protection is found when they send again.
+ */
+static void sutro_members_equal(struct sutro_queue *sq,
+				struct sutro_group *group)
+{
+	struct sutro_member *member, *next;
+
+	list_for_each_entry_safe(member, next, &sq->members, node) {
+		struct sutro_entity *mine, *its;
+
+		if (member->lease != sq->lease.number)
+			continue;
+		sutro_tree_compare(group, &member->sblkg->group, &mine, &its);
+		if (its->weight != mine->weight || its->class != mine->class)
+			sutro_member_drop(sq, member);
+	}
 }
 
 /**
- * sutro_member_join - a group becomes, or stays, a member of the next lease
+ * sutro_member_join - a group becomes a member of the next lease
  * @sq:		the leaf
  * @sblkg:	the group
  *
@@ -99,22 +112,21 @@ bool sutro_member_is_known(const struct sutro_queue *sq,
  */
 bool sutro_member_join(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
-	struct sutro_member *member = sutro_member_of(sblkg, sq->lease.number);
+	struct sutro_member *member = NULL;
 
 	lockdep_assert_held(&sq->lock);
 
-	if (member) {
-		member->beside = sq->lease.members;
+	if (sutro_member_of(sblkg, sq->lease.number))
 		return true;
-	}
 	spin_lock_irq(&sq->done_lock);
 	if (!sblkg->note.gone && !sq->exiting && sutro_members_have_room(sq))
 		member = sutro_member_get(sblkg);
 	if (member) {
+		sutro_members_equal(sq, &sblkg->group);
 		if (list_empty(&member->node))
 			list_add_tail(&member->node, &sq->members);
 		WRITE_ONCE(member->lease, sq->lease.number);
-		member->beside = ++sq->lease.members;
+		sq->lease.members++;
 	}
 	spin_unlock_irq(&sq->done_lock);
 	return member;
@@ -218,29 +230,8 @@ static void sutro_members_look(struct sutro_queue *sq,
 	}
 }
 
-/*
- * Take others than the members of the lease out of the list.  A member that has sent nothing since
- * another group joined may be favoured over that one, and is one no longer.
- */
-static void sutro_members_prune(struct sutro_queue *sq)
-{
-	struct sutro_member *member, *next;
-	u32 members = 0;
-
-	list_for_each_entry_safe(member, next, &sq->members, node) {
-		if (member->lease == sq->lease.number &&
-		    member->beside == sq->lease.members) {
-			members++;
-			continue;
-		}
-		WRITE_ONCE(member->lease, 0);
-		list_del_init(&member->node);
-	}
-	sq->lease.members = members;
-}
-
 /**
- * sutro_members_begin - a lease begins
+ * sutro_members_begin - a lease begins: take others than its members out of the list
  * @sq:		the leaf
  *
  * Context: sutro_queue.done_lock is held.
@@ -249,13 +240,15 @@ static void sutro_members_prune(struct sutro_queue *sq)
  */
 struct blkcg_gq *sutro_members_begin(struct sutro_queue *sq)
 {
-	struct sutro_member *member;
+	struct sutro_member *member, *next;
 
 	lockdep_assert_held(&sq->done_lock);
 
-	sutro_members_prune(sq);
-	list_for_each_entry(member, &sq->members, node) {
-		member->beside = sq->lease.members;
+	list_for_each_entry_safe(member, next, &sq->members, node) {
+		if (member->lease != sq->lease.number) {
+			list_del_init(&member->node);
+			continue;
+		}
 		sutro_member_read(member, &member->seen);
 		member->recent = (struct sutro_sent){};
 	}

@@ -24,7 +24,6 @@ struct sutro_sent {
  * @node:	place in &sutro_queue.members
  * @sblkg:	the group
  * @lease:	&sutro_lease.number of the last lease that it was a member of
- * @beside:	&sutro_lease.members when it was decided last that it may be one
  * @sent:	its bios, by CPU; the bytes only with @counts_bytes
  * @counts_bytes: the block layer does not: for the root cgroup, and with cgroup v1
  * @ordered:	bytes of its requests that the elevator ordered during leases
@@ -32,14 +31,12 @@ struct sutro_sent {
  * @more:	the increase of that sum since the tick before
  * @recent:	that of the last tick in which a member has sent anything
  *
- * @lease and @sent are read and written without a lock, @beside under sutro_queue.lock, the rest
- * under sutro_queue.done_lock.
+ * @lease and @sent are read and written without a lock, the rest under sutro_queue.done_lock.
  */
 struct sutro_member {
 	struct list_head node;
 	struct sutro_blkg *sblkg;
 	u32 lease;
-	u32 beside;
 	bool counts_bytes;
 	struct sutro_sent __percpu *sent;
 	u64 ordered[2];
@@ -80,8 +77,6 @@ static inline void sutro_member_sends(struct sutro_member *member,
 		this_cpu_add(member->sent->bytes[write], bio->bi_iter.bi_size);
 }
 
-bool sutro_member_is_known(const struct sutro_queue *sq,
-			   struct sutro_blkg *sblkg);
 bool sutro_member_join(struct sutro_queue *sq, struct sutro_blkg *sblkg);
 struct blkcg_gq *sutro_members_begin(struct sutro_queue *sq);
 void sutro_members_account(struct sutro_queue *sq,
