@@ -7,7 +7,8 @@ package main
 //	Device=/dev/vg/scratch read=400M   in sutrod.conf, is io.sutro/read.vg.scratch: 400
 //
 // A resource counts 1 MB/s, or one request per second. Floors of units outside of pods are
-// subtracted, also of units that do not run yet and have a setting made at run time. Equal paths, or --name, give equal names on all nodes.
+// subtracted, also of units that do not run yet and have a setting made at run time. Equal paths,
+// or --name, give equal names on all nodes.
 
 import (
 	"context"

@@ -91,23 +91,34 @@ def test_daemon_does_not_wait_for_the_bus(bus: Bus, sutrod: Sutrod) -> None:
     assert other.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
 
 
+def known_client(bus: Bus, sutrod: Sutrod) -> dbus.bus.BusConnection:
+    """A connection whose user the daemon has looked up."""
+    client = dbus.bus.BusConnection(bus.address)
+    client.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
+    sutrod.settle()
+    return client
+
+
+def send_weight(client: dbus.bus.BusConnection) -> None:
+    """Send a setting that ends with the connection, and wait for no reply."""
+    call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "SetPolicy")
+    pairs = dbus.Array([("Weight", "700")], signature="(ss)")
+    call.append("a.service", pairs, "client", signature="sa(ss)s")
+    client.send_message(call)
+
+
 def test_setting_of_a_client_does_not_wait_for_the_bus(
     bus: Bus, systemd: Systemd, sutrod: Sutrod
 ) -> None:
     """The daemon follows the connection of the client, and the bus answers later."""
     systemd.start("a.service", 200)
     sutrod.start()
-    client = dbus.bus.BusConnection(bus.address)
-    client.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
-    sutrod.settle()
+    client = known_client(bus, sutrod)
     assert sutrod.process
     polkit = bus.polkit.process
     # The daemon has the answer of polkit before the bus is stopped, and handles it after that.
     polkit.send_signal(signal.SIGSTOP)
-    call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "SetPolicy")
-    pairs = dbus.Array([("Weight", "700")], signature="(ss)")
-    call.append("a.service", pairs, "client", signature="sa(ss)s")
-    client.send_message(call)
+    send_weight(client)
     client.get_name_owner(NAME)
     sutrod.settle()
     sutrod.process.send_signal(signal.SIGSTOP)
@@ -131,14 +142,9 @@ def test_client_that_leaves_before_it_is_followed(
     """Its setting ends although the daemon reads the call after the client has left."""
     systemd.start("a.service", 200)
     sutrod.start()
-    client = dbus.bus.BusConnection(bus.address)
-    client.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
-    sutrod.settle()
+    client = known_client(bus, sutrod)
     sutrod.clock.settle(hold=True)
-    call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "SetPolicy")
-    pairs = dbus.Array([("Weight", "700")], signature="(ss)")
-    call.append("a.service", pairs, "client", signature="sa(ss)s")
-    client.send_message(call)
+    send_weight(client)
     name = client.get_unique_name()
     client.close()
     bus.released(name)
