@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A service with a request now and then beside bulk I/O of weight 100.
+
+It reads 16 KiB at a random place, waits for it and thinks: for the same time after each read, or
+for a time at random, exponentially distributed. The rates of both alone are measured in the same
+simulation.
+
+    python3 sporadic.py [WORDS]     rates over those alone, of the cases whose names hold WORDS
+"""
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import scenes
+from uml.scenario import Group, Job, Scenario
+
+DISKS = {
+    "hdd": {"kind": "hdd"},
+    # Four times slower than the default, as in tests/uml/protect.toml.
+    "ssd": {"kind": "ssd", "read_us": 320, "write_us": 800, "bus_kbps": 135000},
+    "nvme": {"kind": "nvme"},
+}
+OTHERS = {
+    "deep": {"rw": "randread", "bs": "64k", "iodepth": 64},
+    "writes": {"rw": "write", "bs": "1m", "iodepth": 32},
+    "stream": {"rw": "read", "bs": "256k", "iodepth": 8},
+}
+WEIGHTS = (200, 1000)
+THINK_MS = (5, 10, 20, 50, 100, 200)
+SHOWN_S = 30.0
+
+
+@dataclass(frozen=True)
+class Received:
+    """The bytes of the service and of the others over those alone, and its P99 over that alone."""
+
+    service: float
+    others: float
+    p99: float
+
+
+@dataclass(frozen=True)
+class Case:
+    """A service on some disk, the bulk I/O beside it, and its weight."""
+
+    disk: str
+    is_random: bool
+    think_ms: int
+    other: str
+    weight: int
+
+    def __str__(self) -> str:
+        thinks = "random" if self.is_random else "regular"
+        return f"{self.disk}-{thinks}-{self.think_ms}ms-{self.other}-{self.weight}:100"
+
+    def received(self, seconds: float) -> Received:
+        """Both together for some seconds, against each alone."""
+        service = {
+            "rw": "randread", "bs": "16k", "thinktime": 1000 * self.think_ms,
+            "poisson": self.is_random,
+        }  # fmt: skip
+        scene = Scenario(
+            name=str(self),
+            disk=DISKS[self.disk],
+            nr_requests=256,
+            group=(
+                Group("service", self.weight, None, (Job(service),)),
+                Group("other", 100, None, (Job(OTHERS[self.other]),)),
+            ),
+            schedulers=("sutro",),
+            warmup_s=3.0,
+            measure_s=seconds,
+            goal=(),
+        )
+        (together,) = scenes.simulate(scene, "sutro")
+        (service_alone,) = scenes.simulate(scene, "sutro", only="service")
+        (other_alone,) = scenes.simulate(scene, "sutro", only="other")
+        return Received(
+            together.bytes("service") / service_alone.bytes("service"),
+            together.bytes("other") / other_alone.bytes("other"),
+            together.p99_us(("service",)) / service_alone.p99_us(("service",)),
+        )
+
+
+def cases() -> Iterator[Case]:
+    """All combinations."""
+    return itertools.starmap(
+        Case, itertools.product(DISKS, (False, True), THINK_MS, OTHERS, WEIGHTS)
+    )
+
+
+def main(words: str) -> None:
+    """Print the cases whose names hold the words."""
+    chosen = [case for case in cases() if words in str(case)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda case: case.received(SHOWN_S), chosen)
+        for case, one in zip(chosen, found, strict=True):
+            print(
+                f"{str(case):34} service {one.service:.3f} others {one.others:.3f} "
+                f"P99 {one.p99:.2f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "")
