@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The state of each floor, and the cause if it does not hold, from evidence.
+ * The state of each floor, and reports of it.
  *
- * Most causes follow from the law (enum control_state). The others are read only when a
- * floor is short: an io.max above the unit, pages that writeback has not sent yet, the
- * number of bytes at the leaves for each byte of the unit.
- *
+ * The state is that of the law or the target, unless evidence (cause.c) shows another one.
  * The evidence may change while the state stays: the cause is found again every few seconds.
  *
  * A change of the state is reported at once: PromiseChanged on the bus, and a message in the journal,
  * which the catalog (dist/sutro.catalog) explains.
  */
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/sysmacros.h>
-
-#include "control/enforce.h"
+#include "control/cause.h"
 #include "control/verdict.h"
 #include "host/event.h"
 #include "policy/policy.h"
@@ -25,481 +18,14 @@
 /* Rates are reported as means over about a second. */
 #define GOT_TAU_S 0.5
 
-/* A unit whose rate is above this part of its io.max is throttled by it. */
-#define CAPPED 0.9
-
-/* A queue between the unit and its leaves is the cause (crowded) if this part of its slots
- * is taken for this many ticks, while the unit receives less than this part of its floor.
+/* A queue between the unit and its leaves is the cause (crowded) if it is full for this many
+ * ticks, while the unit receives less than this part of its floor.
  */
-#define FULL 0.9
 #define CROWDED_TICKS 8
 #define SHORT 0.95
 
-/* The kernel makes all writers of pages wait when many are dirty. The unit is such a writer,
- * and others are the cause: at least this much is dirty, and this many times its own.
- */
-#define FLOOD_BYTES (16 << 20)
-#define FLOOD 4
-
-/* With more bytes at the leaves than this for each byte of the unit, the cause names the factor. */
-#define COPIES_ODD 1.25
-
 /* The age of a cause after which it is found again. */
 #define CAUSE_USEC 5000000U
-
-static bool is_broken(enum control_state state)
-{
-	return state == CONTROL_INFEASIBLE || state == CONTROL_LIMITED ||
-	       state == CONTROL_CROWDED || state == CONTROL_UNATTRIBUTED ||
-	       state == CONTROL_UNWEIGHTED || state == CONTROL_UNOBSERVED;
-}
-
-/* ---- evidence ---- */
-
-/** struct evidence - input of the verdicts */
-struct evidence {
-	const struct plant *plant;
-	const struct sampler *sampler;
-	const struct control_context *context;
-};
-
-/* "8:16 rbps=1048576 wbps=max riops=max wiops=max" */
-static uint64_t max_of(const struct cgroup *c, dev_t devno, const char *key)
-{
-	_cleanup_free_ char *text = NULL;
-	char *save = NULL;
-
-	if (cgroup_read(c, "io.max", &text) < 0)
-		return PROMISE_INFINITY;
-	for (char *line = strtok_r(text, "\n", &save); line;
-	     line = strtok_r(NULL, "\n", &save)) {
-		char *value = strstr(line, key), *blank = strchr(line, ' ');
-		uint64_t limit;
-		dev_t d;
-
-		if (!value || !blank)
-			continue;
-		*blank = '\0';
-		value += strlen(key);
-		value[strcspn(value, " ")] = '\0';
-		if (parse_devno(line, &d) == 0 && d == devno &&
-		    parse_u64(value, &limit) == 0)
-			return limit;
-	}
-	return PROMISE_INFINITY;
-}
-
-static const char *max_key(enum promise_key key)
-{
-	const struct promise_info *info = promise_info(key);
-
-	if (info->unit == PROMISE_UNIT_BYTES)
-		return info->write ? "wbps=" : "rbps=";
-	return info->write ? "wiops=" : "riops=";
-}
-
-static double rate_at(const struct evidence *e, const struct cgroup *c,
-		      enum promise_key key, const struct device *d)
-{
-	const struct usage *u = sample_usage(e->sampler, c, d);
-	const struct promise_info *info = promise_info(key);
-	double dt_s = sampler_interval_s(e->sampler);
-
-	if (info->unit == PROMISE_UNIT_BYTES)
-		return (info->write ? u->wbytes : u->rbytes) / dt_s;
-	return (info->write ? u->wios : u->rios) / dt_s;
-}
-
-/* Does an io.max at the device or a leaf, of the unit or above it, throttle it? */
-static int find_cap(const struct evidence *e, const struct governed *f,
-		    const struct device *d, char **ret)
-{
-	const char *key = max_key(f->key);
-
-	for (const struct cgroup *c = f->cgroup; c->parent; c = c->parent)
-		for (size_t i = 0; i <= d->n_leaves; i++) {
-			const struct device *at = i ? d->leaves[i - 1]
-						    : partition_disk(d) ?: d;
-			uint64_t limit = max_of(c, at->devno, key);
-
-			if (limit == PROMISE_INFINITY ||
-			    rate_at(e, f->cgroup, f->key, at) < CAPPED * limit)
-				continue;
-			*ret = asprintf_or_null(
-				"io.max of %s has %s%llu for %s, which "
-				"throttles it; raise that limit",
-				c->shown, key, (unsigned long long)limit,
-				at->node);
-			return *ret ? 1 : -ENOMEM;
-		}
-	return 0;
-}
-
-/* Bytes of pages of a cgroup and those below it that are dirty or in writeback. */
-static uint64_t waiting_pages_bytes(const struct cgroup *c)
-{
-	_cleanup_free_ char *text = NULL;
-	uint64_t sum = 0;
-	char *save = NULL;
-
-	if (cgroup_read(c, "memory.stat", &text) < 0)
-		return 0;
-	for (char *line = strtok_r(text, "\n", &save); line;
-	     line = strtok_r(NULL, "\n", &save)) {
-		const char *value =
-			startswith(line, "file_dirty ")
-				?: startswith(line, "file_writeback ");
-		uint64_t bytes;
-
-		if (value && parse_u64(value, &bytes) == 0)
-			sum += bytes;
-	}
-	return sum;
-}
-
-static const struct device *bottleneck(const struct evidence *e,
-				       const struct governed *f)
-{
-	uint32_t leaf =
-		control_promise(e->plant->control, f->number)->bottleneck;
-
-	return leaf == CONTROL_NONE
-		       ? NULL
-		       : topology_by_devno(e->context->machine->topology,
-					   e->plant->leaves[leaf]);
-}
-
-/* Is there parity or a copy-on-write somewhere under the device? */
-static const char *find_amplifier(const struct device *d, uint64_t walk)
-{
-	const char *found = NULL;
-
-	if (!device_enter(d, walk))
-		return NULL;
-	switch (d->kind) {
-	case DEVICE_RAID4:
-	case DEVICE_RAID5:
-	case DEVICE_RAID6:
-		return "parity of the raid";
-	case DEVICE_THIN:
-	case DEVICE_SNAPSHOT:
-		return "copy-on-write";
-	case DEVICE_RAID1:
-	case DEVICE_RAID10:
-	case DEVICE_MIRROR:
-		return "copies of the mirror";
-	default:
-		break;
-	}
-	for (size_t i = 0; i < d->n_slaves && !found; i++)
-		found = find_amplifier(d->slaves[i], walk);
-	return found;
-}
-
-static int add_amplification(struct text *t, const struct governed *f,
-			     const struct device *d)
-{
-	const char *by = find_amplifier(d, device_walk());
-
-	if (!promise_info(f->key)->write || !by || f->copies < COPIES_ODD)
-		return 0;
-	return text_add(t,
-			". Each byte written becomes %.1f bytes at the leaves "
-			"(%s)",
-			f->copies, by);
-}
-
-static const char *const op_names[] = {
-	[LATENCY_READ] = "reads",
-	[LATENCY_WRITE] = "writes",
-	[LATENCY_FSYNC] = "fsyncs",
-};
-
-static int explain_target(const struct governed *f, const struct device *d,
-			  struct text *t)
-{
-	const struct target *target = f->target;
-	_cleanup_free_ char *word =
-		value_format_percentile(governed_percentile(f));
-
-	if (!word)
-		return -ENOMEM;
-	if (target->is_enforced)
-		return text_add(
-			t,
-			"the %s of its %s at %s is %.1f ms, %s. Raise the "
-			"target",
-			word, op_names[target->op], d->node,
-			target->latency_us / 1e3,
-			target->is_unreachable
-				? "and a disk misses it although it serves "
-				  "nothing else"
-				: "although the disks hold others back for it");
-	return text_add(t,
-			"the %s of its %s %s %s is %.1f ms with %.0f %% of the "
-			"leaves' time, which is the maximum. Its requests wait "
-			"for those that other units have in flight. Limit "
-			"these units, or raise the target",
-			word, op_names[target->op],
-			target->source == TARGET_AT_VOLUME ? "at"
-							   : "at the leaves of",
-			d->node, target->latency_us / 1e3,
-			target->wanted / target->most * 90);
-}
-
-/* Does the kernel charge requests to the cgroup?  Without an answer, the cgroup is gone. */
-static bool has_io(const struct cgroup *c)
-{
-	_cleanup_free_ char *text = NULL;
-	char *save = NULL;
-
-	if (cgroup_read(c, "cgroup.controllers", &text) < 0)
-		return true;
-	for (char *word = strtok_r(text, " \n", &save); word;
-	     word = strtok_r(NULL, " \n", &save))
-		if (streq(word, "io"))
-			return true;
-	return false;
-}
-
-static int explain_unaccounted(const struct governed *f, struct text *t)
-{
-	const char *subject = f->cgroup->policy->subject;
-	int err;
-
-	err = text_add(t,
-		       "the io controller is not enabled for %s, so its "
-		       "requests are charged to a cgroup above; ",
-		       subject);
-	if (err)
-		return err;
-	if (*subject == '/')
-		return text_add(t, "write +io to cgroup.subtree_control of "
-				   "the cgroups above");
-	return text_add(t, "run \"systemctl set-property %s IOAccounting=yes\"",
-			subject);
-}
-
-static int explain_unobserved(const struct evidence *e,
-			      const struct governed *f, struct text *t)
-{
-	/* A floor has no other cause, also if the controller was enabled a moment ago. */
-	if (!f->target || !has_io(f->cgroup))
-		return explain_unaccounted(f, t);
-	return text_add(t,
-			"latencies of %s are measured by BPF only, which is "
-			"not available: %s; see \"Latency targets\" in "
-			"sutrod(8)",
-			op_names[f->target->op],
-			strerror(-latency_error(e->context->machine->latency)));
-}
-
-static int explain_infeasible(const struct evidence *e,
-			      const struct governed *f, const struct device *d,
-			      struct text *t)
-{
-	const struct control_promise *p =
-		control_promise(e->plant->control, f->number);
-	const struct device *leaf = bottleneck(e, f);
-	double sum = 0;
-	int err;
-
-	for (size_t i = 0; i < e->plant->n_floors && leaf; i++)
-		sum += control_need(e->plant->control,
-				    e->plant->floors[i].number, p->bottleneck);
-	err = text_add(t,
-		       "the floors need %.0f %% of the time of %s, so this "
-		       "one is granted less than its value, by its importance. "
-		       "Lower a floor, move a unit to another device, or raise "
-		       "Importance=",
-		       sum * 100, leaf ? leaf->node : "a leaf");
-	return err ?: add_amplification(t, f, d);
-}
-
-/* The lowest device that has the unit's bytes while the leaves do not. */
-static const struct device *lost_below(const struct evidence *e,
-				       const struct governed *f,
-				       const struct device *d)
-{
-	for (size_t i = 0; i < d->n_slaves; i++)
-		if (rate_at(e, f->cgroup, f->key, d->slaves[i]) > 0)
-			return lost_below(e, f, d->slaves[i]);
-	return d;
-}
-
-static const struct device *without_weights(const struct evidence *e,
-					    const struct device *d)
-{
-	for (size_t i = 0; i < d->n_leaves; i++)
-		if (!actuator_backend(e->context->actuator, d->leaves[i]))
-			return d->leaves[i];
-	return NULL;
-}
-
-/* Without weights, a loop device serves its few slots first come, first served. While
- * all of them are taken, waiting requests are seen on no leaf.
- */
-static bool is_full(const struct evidence *e, const struct device *d)
-{
-	_cleanup_free_ char *inflight = NULL, *requests = NULL;
-	_cleanup_free_ char *path = NULL, *limit = NULL;
-	unsigned long long reads, writes;
-	uint64_t slots;
-
-	path = asprintf_or_null("%s/class/block/%s/inflight",
-				e->context->machine->roots.sysfs, d->name);
-	limit = asprintf_or_null("%s/class/block/%s/queue/nr_requests",
-				 e->context->machine->roots.sysfs, d->name);
-	return path && limit && read_file_at(AT_FDCWD, path, &inflight) == 0 &&
-	       read_file_at(AT_FDCWD, limit, &requests) == 0 &&
-	       sscanf(inflight, "%llu %llu", &reads, &writes) == 2 &&
-	       parse_u64(requests, &slots) == 0 &&
-	       reads + writes >= FULL * slots;
-}
-
-static const struct device *find_full_queue_of(const struct evidence *e,
-					       const struct device *d,
-					       uint64_t walk)
-{
-	const struct device *found = NULL;
-
-	if (!device_enter(d, walk))
-		return NULL;
-	if (d->kind == DEVICE_LOOP &&
-	    !actuator_backend(e->context->actuator, d) && is_full(e, d))
-		return d;
-	for (size_t i = 0; i < d->n_slaves && !found; i++)
-		found = find_full_queue_of(e, d->slaves[i], walk);
-	return found;
-}
-
-static const struct device *find_full_queue(const struct evidence *e,
-					    const struct device *d)
-{
-	return find_full_queue_of(e, d, device_walk());
-}
-
-/* The rate of the unit with two digits, rounded down, so that a floor of that value is held. */
-static uint64_t holdable(const struct governed *f)
-{
-	uint64_t rate = f->got > 0 ? f->got : 0, unit = 1;
-
-	while (rate / unit >= 100)
-		unit *= 10;
-	return rate / unit * unit;
-}
-
-static int add_holdable(struct text *t, const struct governed *f)
-{
-	uint64_t rate = holdable(f);
-	_cleanup_free_ char *value = promise_format_value(f->key, rate, 0, 0);
-
-	if (!value)
-		return -ENOMEM;
-	if (f->target || !rate || rate >= f->floor)
-		return 0;
-	return text_add(t, ". At present, %s=%s %s can be held",
-			promise_info(f->key)->name, f->path, value);
-}
-
-static int explain_limited(const struct evidence *e, const struct governed *f,
-			   const struct device *d, struct text *t)
-{
-	const struct machine *machine = e->context->machine;
-	uint64_t pages = waiting_pages_bytes(f->cgroup);
-	uint64_t all = waiting_pages_bytes(cgroup_tree_root(machine->tree));
-	const struct resync *r =
-		resyncs_sharing(&machine->resyncs, machine->topology, d);
-
-	if (r)
-		return text_add(t,
-				"the %s of /dev/%s uses the same disks, and md "
-				"delays requests to the blocks that it "
-				"processes; "
-				"lower ResyncWeight= in sutrod.conf or "
-				"sync_speed_max of the array",
-				r->action, r->name);
-	if (pages && all >= FLOOD_BYTES && all >= FLOOD * pages)
-		return text_add(
-			t,
-			"others have %llu MiB of pages that are dirty or in "
-			"writeback, and the kernel makes all writers of pages "
-			"wait for these; set MemoryHigh= of the unit that "
-			"writes them",
-			(unsigned long long)((all - pages) >> 20));
-	if (promise_info(f->key)->write && pages)
-		return text_add(
-			t,
-			"writeback of its pages does not keep the disks "
-			"busy (%llu MiB are dirty or in writeback); "
-			"write with O_DIRECT, sync more often, or "
-			"lower vm.dirty_bytes",
-			(unsigned long long)(pages >> 20));
-	return text_add(t, "the unit has too few requests in flight to use "
-			   "its share; raise its queue depth, or let "
-			   "several threads read and write");
-}
-
-static int explain(const struct evidence *e, const struct governed *f,
-		   enum control_state state, struct text *t)
-{
-	const struct device *d =
-		topology_by_devno(e->context->machine->topology, f->devno);
-	_cleanup_free_ char *cap = NULL;
-	const struct device *leaf;
-	int r;
-
-	if (state == CONTROL_UNMEASURED && d)
-		return text_add(t,
-				"the capacity of %s for requests of this unit "
-				"is unknown until the unit uses it; meanwhile "
-				"%g %% of the time of each leaf is set aside",
-				d->node, f->part / 100.0);
-	if (!is_broken(state) || !d || !f->cgroup)
-		return text_add(t, "%s", "");
-	r = f->target ? 0 : find_cap(e, f, d, &cap);
-	if (r)
-		return r < 0 ? r : text_add(t, "%s", cap) ?: add_holdable(t, f);
-	switch (state) {
-	case CONTROL_INFEASIBLE:
-		if (f->target)
-			return explain_target(f, d, t);
-		return explain_infeasible(e, f, d, t);
-	case CONTROL_LIMITED:
-		return explain_limited(e, f, d, t) ?: add_holdable(t, f);
-	case CONTROL_CROWDED:
-		return text_add(t, "other requests of the unit on the same "
-				   "leaves use its share; move them to a unit "
-				   "of their own");
-	case CONTROL_UNATTRIBUTED:
-		return text_add(
-			t,
-			"below %s its requests are charged to another "
-			"cgroup, so its weight has no effect on them; "
-			"install the package sutro-stacking-dkms, whose "
-			"drivers keep the owner",
-			lost_below(e, f, d)->node);
-	case CONTROL_UNWEIGHTED:
-		leaf = f->crowded ? find_full_queue(e, d) : NULL;
-		if (!leaf)
-			leaf = f->target ? enforce_gap(d)
-					 : without_weights(e, d);
-		return text_add(
-			t,
-			"the scheduler of %s (%s) %s; run \"sutroctl "
-			"use %s\"",
-			leaf ? leaf->node : "a leaf",
-			leaf && leaf->scheduler ? leaf->scheduler : "none",
-			f->target ? "counts no device time, so the target is "
-				    "not kept"
-				  : "has no weights",
-			f->path);
-	case CONTROL_UNOBSERVED:
-		return explain_unobserved(e, f, t);
-	default:
-		return -EINVAL;
-	}
-}
 
 /* The law sees the leaves only: there, a unit whose requests wait above them seems to have
  * no demand.
@@ -514,7 +40,7 @@ static enum control_state look_again(const struct evidence *e,
 			 state == CONTROL_SETTLING;
 
 	if (!satisfied || f->target || !d || f->got >= SHORT * f->floor ||
-	    !find_full_queue(e, d))
+	    !evidence_full_queue(e, d))
 		f->crowded_ticks = 0;
 	else if (f->crowded_ticks < CROWDED_TICKS)
 		f->crowded_ticks++;
@@ -557,7 +83,7 @@ static enum control_state state_of(const struct evidence *e, struct governed *f)
 
 	/* Without counters, each unit looks idle. */
 	if (state == CONTROL_IDLE && f->state != CONTROL_IDLE && f->cgroup &&
-	    !has_io(f->cgroup))
+	    !evidence_has_io(f->cgroup))
 		return CONTROL_UNOBSERVED;
 	return state;
 }
@@ -566,7 +92,7 @@ static int renew_cause(const struct evidence *e, struct governed *f,
 		       enum control_state state)
 {
 	_cleanup_(text_freep) struct text t = {};
-	int err = explain(e, f, state, &t);
+	int err = cause_explain(e, f, state, &t);
 
 	if (err)
 		return err;
@@ -583,7 +109,7 @@ static int report(const struct evidence *e, struct governed *f)
 	int err;
 
 	if (!f->cgroup ||
-	    (is_same && !(is_broken(state) &&
+	    (is_same && !(state_is_broken(state) &&
 			  e->sampler->now_usec - f->cause_usec >= CAUSE_USEC)))
 		return 0;
 	err = renew_cause(e, f, state);
@@ -591,12 +117,12 @@ static int report(const struct evidence *e, struct governed *f)
 		return err;
 	f->state = state;
 	e->context->state_changed(f, e->context->userdata);
-	if (is_broken(state))
+	if (state_is_broken(state))
 		report_to_journal(f, true);
 	else if (f->complained && state == CONTROL_HELD)
 		report_to_journal(f, false);
 	/* The unit may settle, or be idle, before the floor holds again. */
-	f->complained = is_broken(state) ||
+	f->complained = state_is_broken(state) ||
 			(f->complained && state != CONTROL_HELD);
 	return 0;
 }

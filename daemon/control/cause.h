@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef SUTRO_CAUSE_H
+#define SUTRO_CAUSE_H
+
+#include "control/context.h"
+#include "control/plant.h"
+#include "host/sample.h"
+
+/** struct evidence - input of the verdicts */
+struct evidence {
+	const struct plant *plant;
+	const struct sampler *sampler;
+	const struct control_context *context;
+};
+
+/** state_is_broken() - does a floor not hold in this state? */
+bool state_is_broken(enum control_state state);
+
+/** evidence_has_io() - does the kernel charge requests to the cgroup?
+ *
+ * Without an answer the cgroup is gone, and the result is true.
+ */
+bool evidence_has_io(const struct cgroup *c);
+
+/** evidence_full_queue() - a device without weights whose slots are taken, at or below a device
+ *
+ * Without weights, a loop device serves its few slots first come, first served. While
+ * all of them are taken, waiting requests are seen on no leaf.
+ *
+ * Return: the device, or NULL if there is none.
+ */
+const struct device *evidence_full_queue(const struct evidence *e,
+					 const struct device *d);
+
+/** cause_explain() - add the cause of a state, and what to do
+ * @t: receives nothing if the state needs no cause
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int cause_explain(const struct evidence *e, const struct governed *f,
+		  enum control_state state, struct text *t);
+
+#endif
