@@ -15,7 +15,7 @@ from bench.applications import kind, measure, page
 from bench.applications.application import Served, db_bench_served, pgbench_served
 from bench.applications.run import Moment, Run, explained, seen
 from bench.applications.scenario import FLOOR, LATENCY, SHIPPED, Book, Goal, Scenario
-from bench.applications.ways import Rates, policy
+from bench.applications.setups import Rates, policy
 from bench.read import ScenarioError, load
 from bench.stacks import StackSpec
 

@@ -17,7 +17,7 @@ from bench.iocost import random_iops
 from bench.promises.measure import Seen, judge, vs_without
 from bench.promises.run import Contest, Happened, Run
 from bench.promises.scenario import SHIPPED, Book, Event, Goal, Scenario, UnitSpec
-from bench.promises.ways import Bfq, Place, Way
+from bench.promises.setups import Bfq, Place, Setup
 from bench.read import load
 from bench.stacks import StackSpec
 
@@ -248,8 +248,8 @@ def test_a_goal_for_a_unit_that_did_not_return_is_missed() -> None:
 def test_parts_are_the_floors_and_the_rest_by_weight(floors: list[float], others: int) -> None:
     promised = [(f"p{n}", floor) for n, floor in enumerate(floors)]
     of = scenario(*promised, *((f"o{n}", None) for n in range(others)))
-    way = Way(Place([], {}, {}), of, {}, {})
-    parts = way.parts(dict(promised))
+    setup = Setup(Place([], {}, {}), of, {}, {})
+    parts = setup.parts(dict(promised))
     assert {name: parts[name] for name, _ in promised} == dict(promised)
     rest = [parts[f"o{n}"] for n in range(others)]
     assert min(rest) > 0 and max(rest) == pytest.approx(min(rest))

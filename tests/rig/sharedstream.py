@@ -2,7 +2,7 @@
 """Tasks that read one stream together: each takes the next piece that no other task has taken.
 
 The threads of an NFS server, or of a parallel bulkstat, read in this way. Run as a program:
-`handout.py DEVICE TASKS PIECE_BYTES SECONDS` prints pieces per second.
+`sharedstream.py DEVICE TASKS PIECE_BYTES SECONDS` prints pieces per second.
 """
 
 import mmap

@@ -81,7 +81,7 @@ SLOW = {"size_mb": 1024, "bandwidth_kbps": 30000}
 
 def pieces(group: Group, disk: ModelDisk, tasks: int, kib: int) -> float:
     """Pieces per second read by tasks, each of which takes the next free piece."""
-    program = Path(__file__).parents[1] / "rig" / "handout.py"
+    program = Path(__file__).parents[1] / "rig" / "sharedstream.py"
     job = group.run(f"exec python3 {program} {disk.node} {tasks} {kib << 10} 2")
     return float(ended(job))
 

@@ -31,7 +31,7 @@ from rig.unit import Unit, fio
 from bench.applications.application import APPLICATIONS, COUNTED, Served
 from bench.applications.competitor import Competitor
 from bench.applications.scenario import BASELINE, FLOOR, LATENCY, Scenario
-from bench.applications.ways import Rates, Ways
+from bench.applications.setups import Rates, Setups
 from bench.judge import TROUBLE, Say
 from bench.stacks import built, sysctl
 
@@ -99,7 +99,7 @@ class Ground:
         self._device = command("findmnt", "--noheadings", "--output=SOURCE", stack.top).strip()
         self._devno = devno(self._device)
         self._say = say
-        self._ways = Ways(scenario, disks, self._device, {})
+        self._setups = Setups(scenario, disks, self._device, {})
         self.database = APPLICATIONS[scenario.application](scenario, self._folder)
 
     def prepare(self) -> None:
@@ -112,7 +112,7 @@ class Ground:
                 Competitor(name, self._folder, self._device).prepare()
         if "iocost" in scenario.schedulers:
             self._say(f"{scenario.name}: random reads, for the model of iocost")
-            self._ways = Ways(scenario, self._disks, self._device, self._calibrated())
+            self._setups = Setups(scenario, self._disks, self._device, self._calibrated())
 
     @contextmanager
     def _fast(self) -> Iterator[None]:
@@ -155,7 +155,7 @@ class Ground:
         with self._fast():
             load.rest()
         with ExitStack() as undo:
-            undo.enter_context(self._ways.chosen(name, database, alone))
+            undo.enter_context(self._setups.chosen(name, database, alone))
             units = [database]
             if competitor:
                 other = competitor.unit()
@@ -166,7 +166,7 @@ class Ground:
                 wait_for(lambda: any(self._bytes(other)), f"{other.unit} runs", TIMEOUT_S)
             load.begin()
             if competitor:
-                undo.enter_context(self._ways.weighted(name, database, other))
+                undo.enter_context(self._setups.weighted(name, database, other))
             load.ramped()
             begin = self._moment(units)
             time.sleep(WINDOW * self._scenario.measure_s)

@@ -40,7 +40,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Ways:
+class Setups:
     """The place where databases run; truth: of random requests that kept the disks busy."""
 
     scenario: Scenario

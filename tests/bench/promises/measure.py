@@ -223,7 +223,7 @@ def _values(goal: Goal, contest: Contest, run: Run) -> Iterator[tuple[str, float
 
 
 def judge(contest: Contest) -> Iterator[Result]:
-    """All results of a scenario: the rate of each unit, then a row for each goal of each way."""
+    """All results of a scenario: the rate of each unit, then a row for each goal of each setup."""
     scenario = contest.scenario
     for name in scenario.schedulers:
         if name in contest.failed:

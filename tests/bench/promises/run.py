@@ -2,7 +2,7 @@
 """Let the units of scenarios run on their stack: alone, without floors, and with them.
 
 Nothing is judged here; the measurements are returned as a `Contest` for each scenario, with a `Run`
-for each way of keeping floors. A run:
+for each setup that keeps floors. A run:
 
     the leaves get their scheduler, and floors are set
     the units without floors start, and use their device before those with floors start
@@ -31,7 +31,7 @@ from rig.unit import Unit
 
 from bench.judge import TROUBLE, Say
 from bench.promises.scenario import Event, Scenario, UnitSpec
-from bench.promises.ways import WAYS, Place, Way
+from bench.promises.setups import SETUPS, Place, Setup
 from bench.stacks import StackSpec, built
 
 # Nothing controls it, so nothing has to settle before its bandwidth counts.
@@ -68,7 +68,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Contest:
-    """All runs of a scenario; `failed` has the ways that did not come to an end, and why."""
+    """All runs of a scenario; `failed` has the setups that did not come to an end, and why."""
 
     scenario: Scenario
     runs: Mapping[str, Run]
@@ -109,7 +109,7 @@ class Ground:
         self._seen: dict[object, Run] = {}
 
     def contest(self, scenario: Scenario) -> Contest:
-        """Run a scenario in each of its ways."""
+        """Run a scenario with each of its setups."""
         runs: dict[str, Run] = {}
         failed: dict[str, str] = {}
         without = None
@@ -163,13 +163,13 @@ class Ground:
         nodes = {spec.name: self._node(spec) for spec in scenario.unit}
         numbers = {disk: table for table in self._spec.disk for disk in table["names"]}
         place = Place(list(self._disks.values()), numbers, nodes)
-        way = WAYS[name](place, scenario, capacity, truth)
+        setup = SETUPS[name](place, scenario, capacity, truth)
         who = name if scenario.promised() else f"{len(scenario.unit)} without floors"
         self._say(f"{scenario.name}: {who}")
-        with way.chosen():
+        with setup.chosen():
             for disk in place.disks:
                 disk.reset()
-            return _Play(scenario, way, self._disks, nodes).run()
+            return _Play(scenario, setup, self._disks, nodes).run()
 
 
 @dataclass
@@ -177,7 +177,7 @@ class _Play:
     """One run, being done."""
 
     scenario: Scenario
-    way: Way
+    setup: Setup
     disks: Mapping[str, ModelDisk]
     nodes: Mapping[str, str]
 
@@ -201,9 +201,9 @@ class _Play:
             for name in {name for event in self.scenario.event for name in event.disk}:
                 undo.enter_context(_numbers_kept(self.disks[name], self.scenario))
             undo.callback(unit.stop, units)
-            heard = undo.enter_context(bus.Listener()).heard if self.way.daemon else []
+            heard = undo.enter_context(bus.Listener()).heard if self.setup.daemon else []
             sampler = undo.enter_context(Sampler(list(self.disks.values()), units, devnos))
-            self.way.state(self._units, self._floors)
+            self.setup.state(self._units, self._floors)
             self._start([spec.name for spec in self.scenario.others()], sampler)
             promised = [spec.name for spec in self.scenario.promised()]
             if promised:
@@ -219,14 +219,14 @@ class _Play:
         truth = {name: disk.truth() for name, disk in self.disks.items()}
         rewritten = sum(before[name] != after[name] for name in before.keys() & after.keys())
         return Run(
-            self.scenario, self.way.name, self.way.capacity, sampler, truth, from_s, to_s,
+            self.scenario, self.setup.name, self.setup.capacity, sampler, truth, from_s, to_s,
             happened, tuple(heard), rewritten,
         )  # fmt: skip
 
     def _start(self, names: Sequence[str], sampler: Sampler) -> None:
         units = [self._units[name] for name in names]
         unit.start(units)
-        self.way.started(units, self._floors)
+        self.setup.started(units, self._floors)
         self._running.update(names)
         for name in names:
             what = f"{self._units[name].unit} uses {self.nodes[name]}"
@@ -241,7 +241,7 @@ class _Play:
         if event.start:
             units = [self._units[name] for name in event.start]
             unit.start(units)
-            self.way.started(units, self._floors)
+            self.setup.started(units, self._floors)
             self._running.update(event.start)
         for verb, names in (("freeze", event.freeze), ("thaw", event.thaw)):
             if names:
@@ -253,8 +253,8 @@ class _Play:
             os.write(self._gates[name], b"\n\n")
         if event.floor:
             self._floors.update(event.floor)
-            self.way.state(self._units, dict(event.floor))
-            self.way.started([self._units[name] for name in self._running], self._floors)
+            self.setup.state(self._units, dict(event.floor))
+            self.setup.started([self._units[name] for name in self._running], self._floors)
         return Happened(event, begin_s, time.monotonic())
 
     def _weights(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ from bench.read import Count, Name, Named, OneOf, Positive, Range, Table, Weight
 from bench.stacks import StackSpec
 
 SHIPPED = book.HERE / "promises.toml"
-# The schedulers that keep floors; the last three are set up by hand (ways.py).
+# The schedulers that keep floors; the last three are set up by hand (setups.py).
 SCHEDULERS = ("sutro", "bfq", "iocost", "io.max")
 # Metrics that a goal may state, which measure.py and overhead.py compute.
 METRICS = (
@@ -29,7 +29,7 @@ STATES = (
     "unweighted", "unresolved", "capped",
 )  # fmt: skip
 # What fio does, by the option `rw`, and the keys of the floors that are about it.
-WAYS = {"read": "Read", "randread": "Read", "write": "Write", "randwrite": "Write"}
+DIRECTIONS = {"read": "Read", "randread": "Read", "write": "Write", "randwrite": "Write"}
 SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 Floor = Annotated[float, Range(0, 1, above=True)]
@@ -57,8 +57,8 @@ class UnitSpec:
 
     def expand(self) -> Iterator[Self]:
         """The units that `count` makes of one: NAME0, NAME1, ..."""
-        if self.job.get("rw") not in WAYS:
-            raise ValueError(f"job: rw: must be one of {', '.join(WAYS)}")
+        if self.job.get("rw") not in DIRECTIONS:
+            raise ValueError(f"job: rw: must be one of {', '.join(DIRECTIONS)}")
         try:
             whole = size_bytes(str(self.job["bs"])) > 0 and self.in_flight > 0
         except (KeyError, ValueError):
@@ -71,9 +71,9 @@ class UnitSpec:
             yield replace(self, name=f"{self.name}{number}", count=None)
 
     @property
-    def way(self) -> str:
+    def direction(self) -> str:
         """Read or Write."""
-        return WAYS[str(self.job["rw"])]
+        return DIRECTIONS[str(self.job["rw"])]
 
     @property
     def in_flight(self) -> int:

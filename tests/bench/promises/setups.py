@@ -33,7 +33,7 @@ LEAST_REST = 0.02
 
 @dataclass(frozen=True)
 class Place:
-    """Where a way works: the disks with their numbers, and the logical device of each unit."""
+    """Where a setup works: the disks with their numbers, and the logical device of each unit."""
 
     disks: Sequence[ModelDisk]
     numbers: Mapping[str, Mapping[str, object]]
@@ -51,7 +51,7 @@ class Place:
 
 
 @dataclass
-class Way:
+class Setup:
     """How floors are kept. `floors` are parts of the capacity, by unit."""
 
     place: Place
@@ -88,7 +88,7 @@ class Way:
         return {**floors, **{spec.name: rest * spec.weight / whole for spec in others}}
 
 
-class Sutro(Way):
+class Sutro(Setup):
     """Sutro as a user has it: the daemon runs, and promises are set as policies."""
 
     name = "sutro"
@@ -112,11 +112,11 @@ class Sutro(Way):
 
     def _words(self, spec: UnitSpec, part: float) -> list[str]:
         floor = round(part * self.capacity[spec.name])
-        words = [f"{spec.way}BandwidthMin={self.place.device[spec.name]} {floor}"]
+        words = [f"{spec.direction}BandwidthMin={self.place.device[spec.name]} {floor}"]
         return words + ([] if spec.importance is None else [f"Importance={spec.importance}"])
 
 
-class ByWeight(Way):
+class ByWeight(Setup):
     """A cgroup file of each unit gets its part."""
 
     file = ""
@@ -149,7 +149,7 @@ class Iocost(ByWeight):
             yield
 
 
-class IoMax(Way):
+class IoMax(Setup):
     """Limits for all who are promised nothing."""
 
     name = "io.max"
@@ -160,7 +160,9 @@ class IoMax(Way):
         for unit in [unit for unit in units if unit.name not in floors]:
             spec, device = self.scenario.find(unit.name), self.place.device[unit.name]
             limit = round(self.parts(floors)[unit.name] * capacity)
-            unit.set(**{f"IO{spec.way}BandwidthMax": f"{device} {limit}"})
+            unit.set(**{f"IO{spec.direction}BandwidthMax": f"{device} {limit}"})
 
 
-WAYS: dict[str, Callable[..., Way]] = {way.name: way for way in (Sutro, Bfq, Iocost, IoMax, Way)}
+SETUPS: dict[str, Callable[..., Setup]] = {
+    setup.name: setup for setup in (Sutro, Bfq, Iocost, IoMax, Setup)
+}
