@@ -275,18 +275,21 @@ static int explain_infeasible(const struct evidence *e,
 	const struct control_promise *p =
 		control_promise(e->plant->control, f->number);
 	const struct device *leaf = bottleneck(e, f);
-	double sum = 0;
 	int err;
 
-	for (size_t i = 0; i < e->plant->n_floors && leaf; i++)
-		sum += control_need(e->plant->control,
-				    e->plant->floors[i].number, p->bottleneck);
+	/* The state is found again some seconds later than the grants. */
+	if (!leaf)
+		return text_add(t,
+				"the floors needed more than the time of a "
+				"leaf, so this one was granted less than its "
+				"value; now they fit");
 	err = text_add(t,
 		       "the floors need %.0f %% of the time of %s, so this "
 		       "one is granted less than its value, by its importance. "
 		       "Lower a floor, move a unit to another device, or raise "
 		       "Importance=",
-		       sum * 100, leaf ? leaf->node : "a leaf");
+		       control_needs(e->plant->control, p->bottleneck) * 100,
+		       leaf->node);
 	return err ?: add_amplification(t, f, d);
 }
 

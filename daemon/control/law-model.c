@@ -344,6 +344,44 @@ double control_need(const struct control *c, uint32_t promise, uint32_t leaf)
 	return k ? fmin(k->share, 1) : 0;
 }
 
+/* The need of a promise, unless another one about the same traffic of its cgroup needs more. */
+static double need_of_traffic(const struct control *c, uint32_t promise,
+			      uint32_t leaf)
+{
+	const struct promise *p = &c->promises[promise];
+	double need = control_need(c, promise, leaf);
+
+	if (!p->shares_traffic)
+		return need;
+	for (uint32_t i = c->nodes[p->pub.node].promises; i != CONTROL_NONE;
+	     i = c->promises[i].next) {
+		double other = control_need(c, i, leaf);
+
+		if (c->promises[i].first == p->first &&
+		    (other > need || (other == need && i < promise)))
+			return 0;
+	}
+	return need;
+}
+
+static double needs_below(const struct control *c, uint32_t node, uint32_t leaf)
+{
+	double own = 0, below = 0;
+
+	for (uint32_t i = c->nodes[node].promises; i != CONTROL_NONE;
+	     i = c->promises[i].next)
+		own += need_of_traffic(c, i, leaf);
+	for (uint32_t i = c->nodes[node].first_child; i != CONTROL_NONE;
+	     i = c->nodes[i].next)
+		below += needs_below(c, i, leaf);
+	return fmax(own, below);
+}
+
+double control_needs(const struct control *c, uint32_t leaf)
+{
+	return needs_below(c, 0, leaf);
+}
+
 double control_allotted(const struct control *c, uint32_t promise,
 			uint32_t leaf)
 {

@@ -521,7 +521,8 @@ static enum control_state promise_short(const struct control *c,
 
 /*
  * A verdict needs net evidence, and is withdrawn after a while without evidence. It is
- * replaced when another cause has been the only one for as long.
+ * replaced when another cause has been the only one for as long. Floors that fit again are not
+ * infeasible, even if this one has not settled yet.
  */
 static void promise_weigh(struct promise *p, enum control_state why,
 			  double dt_s)
@@ -542,6 +543,9 @@ static void promise_weigh(struct promise *p, enum control_state why,
 	p->other_s = why == p->verdict || why != p->cause ? 0
 							  : p->other_s + dt_s;
 	p->cause = why;
+	if (p->verdict == CONTROL_INFEASIBLE && control_is_granted(&p->pub) &&
+	    p->other_s >= due_s)
+		p->verdict = CONTROL_HELD;
 	if (why == CONTROL_SETTLING || p->short_s < due_s)
 		return;
 	if (p->verdict == CONTROL_HELD || p->other_s >= due_s)

@@ -188,6 +188,13 @@ uint32_t control_weight(const struct control *c, uint32_t node, uint32_t leaf);
 bool control_is_moved(const struct control *c, uint32_t node);
 /** control_need() - share of @leaf that the promise needs, 0..1 */
 double control_need(const struct control *c, uint32_t promise, uint32_t leaf);
+/**
+ * control_needs() - share of @leaf that all promises need; above 1 they do not fit
+ *
+ * Of the promises of a cgroup about the same traffic the largest need counts, and a cgroup needs
+ * no less than those below it.
+ */
+double control_needs(const struct control *c, uint32_t leaf);
 /** control_allotted() - share of @leaf set aside for the promise, 0..1 */
 double control_allotted(const struct control *c, uint32_t promise,
 			uint32_t leaf);

@@ -285,6 +285,38 @@ static void test_verdict(void)
 	}
 }
 
+/* 15: floors that fit again are not called infeasible, whatever the rate of one is. */
+static void test_fits_again(void)
+{
+	for (double rate = 60; rate < 100; rate++) {
+		struct machine m = {
+			.leaves = 1,
+			.units = 2,
+			.unit = { { .floor = 100,
+				    .cost = { 0.006 },
+				    .rate = 75,
+				    .is_backlogged = true,
+				    .weight = 100 },
+				  { .floor = 100,
+				    .cost = { 0.006 },
+				    .rate = 75,
+				    .is_backlogged = true,
+				    .weight = 100 } },
+		};
+
+		build(&m);
+		run(&m, 10);
+		check(declared(&m, &m.unit[0]));
+		m.unit[0].rate = rate;
+		m.unit[1].cost[0] = 0.002;
+		m.unit[1].rate = 100;
+		run(&m, 10);
+		near(promise(&m, &m.unit[0])->phi, 1, 0.001);
+		check(!declared(&m, &m.unit[0]));
+		control_free(m.c);
+	}
+}
+
 int main(void)
 {
 	each_machine(CASES, test_wild);
@@ -295,5 +327,6 @@ int main(void)
 	test_gain();
 	test_nothing();
 	test_verdict();
+	test_fits_again();
 	return 0;
 }

@@ -148,6 +148,29 @@ static void test_overload_names_leaf_and_shares(struct test *t)
 	check(!strstr(f->cause, "bytes at the leaves"));
 }
 
+/* One stream serves both floors of db, and app.slice needs no more than the units in it. */
+static void test_overload_counts_traffic_once(struct test *t)
+{
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN,
+			     "/dev/sda 60%");
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN,
+			     "/dev/sda 50%");
+	fake_control_promise(&t->f, "/app.slice", PROMISE_READ_BANDWIDTH_MIN,
+			     "/dev/sda 40%");
+	promise(t, PROMISE_WRITE_BANDWIDTH_MIN, "/dev/sda 70%");
+	control_admit(t->plant.control);
+	control_promise(t->plant.control, 0)->bottleneck = 0;
+	check(has(report(t, CONTROL_INFEASIBLE),
+		  "the floors need 130 % of the time of /dev/sda"));
+}
+
+/* The state is found again some seconds later than the grants. */
+static void test_overload_that_is_over(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	check(has(report(t, CONTROL_INFEASIBLE), "now they fit"));
+}
+
 static void test_copies_of_a_mirror_are_named(struct test *t)
 {
 	struct governed *f;
@@ -155,6 +178,7 @@ static void test_copies_of_a_mirror_are_named(struct test *t)
 	promise(t, PROMISE_WRITE_BANDWIDTH_MIN, "/dev/dm-0 10M");
 	fake_control_device(&t->f, "dm-0")->kind = DEVICE_RAID1;
 	t->plant.floors[0].copies = 2;
+	control_promise(t->plant.control, 0)->bottleneck = 0;
 	f = report(t, CONTROL_INFEASIBLE);
 	check(has(f, "Each byte written becomes 2.0 bytes at the leaves "
 		     "(copies of the mirror)"));
@@ -366,6 +390,7 @@ int main(void)
 		  test_each_change_is_reported_once,
 		  test_complaint_ends_when_it_holds,
 		  test_overload_names_leaf_and_shares,
+		  test_overload_counts_traffic_once, test_overload_that_is_over,
 		  test_copies_of_a_mirror_are_named,
 		  test_limit_above_is_the_cause,
 		  test_limited_names_the_rate_that_can_be_held,
