@@ -63,6 +63,10 @@ BY_NAME: dict[str, type[errors.SutroError]] = {
     "org.sutro1.Error.Overcommitted": errors.Overcommitted,
     "org.freedesktop.systemd1.NoSuchUnit": errors.NoSuchUnit,
 }
+# Remedies for failures of a path that the message of the daemon names.
+HINTS: dict[type[errors.SutroError], str] = dict.fromkeys(
+    (errors.NoSuchPath, errors.NoQueue), "name a volume of the system, see: sutroctl tree"
+)
 
 
 def plain(value: Any) -> Any:
@@ -94,7 +98,7 @@ def _failure(service: str, member: str, name: str, text: str) -> errors.SutroErr
             f"{people} could not be started: {text}", f"see: systemctl status {unit}"
         )
     if name in BY_NAME:
-        return BY_NAME[name](text)
+        return BY_NAME[name](text, HINTS.get(BY_NAME[name], ""))
     last = name.rpartition(".")[2]
     if last in NOT_PERMITTED:
         action = POLICY_ACTION if member in POLICY_MEMBERS else ACTIONS.get(service, "")

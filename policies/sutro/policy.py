@@ -130,7 +130,7 @@ async def set_(client: Client, args: argparse.Namespace) -> Answer:
         await Held(pairs, args).run()
         return Answer(None)
     await client.set_policy(args.unit, pairs, lifetime(args))
-    return Answer(await _outcome(client, args.unit, pairs, lifetime(args)))
+    return Answer(await _outcome(client, args, pairs))
 
 
 def _must_be_in_reach(unit: str, pairs: list[tuple[str, str]]) -> None:
@@ -144,22 +144,52 @@ def _must_be_in_reach(unit: str, pairs: list[tuple[str, str]]) -> None:
             )
 
 
-async def _outcome(client: Client, unit: str, pairs: list[tuple[str, str]], how: str) -> Dict:
-    """The settings in force after a change, with a note.
+async def _is_awaited(client: Client, unit: str, is_here: bool) -> str:
+    """A note if there is no such unit or cgroup yet, "" if there is one.
 
-    The note is about a unit that does not exist yet, a class without a leaf that has classes, and
-    floors beyond a declared capacity.
+    A cgroup of another machine is not looked up.
     """
-    notes = []
+    note = "there is no {}; the setting takes effect when there is one"
+    if unit.startswith("/"):
+        is_missing = is_here and not os.path.isdir(f"{reach.ROOT}/sys/fs/cgroup{unit}")
+        return note.format(f"cgroup '{unit}'") if is_missing else ""
     try:
         await must_be_known(client, unit)
     except NoSuchUnit as error:
-        note = f"{error.message}; the setting takes effect when there is one"
         meant = error.hint.startswith("did you mean")
-        notes.append(f"{note} ({error.hint})" if meant else note)
+        return note.format(f"unit '{unit}'") + (f" ({error.hint})" if meant else "")
+    return ""
+
+
+def _contradictions(entries: list[Dict]) -> list[str]:
+    """Notes about floors in force that are above the limit of the same unit and path."""
+    found = []
+    in_force = [entry for entry in entries if entry["in_force"]]
+    limits = {(e["key"], values.path(e["value"])): e["value"] for e in in_force}
+    for entry in in_force:
+        key, text = entry["key"], entry["value"]
+        limit = limits.get((values.CEILING_OF.get(key, ""), values.path(text)))
+        if limit and values.rate(key, text) > values.rate(values.CEILING_OF[key], limit):
+            found.append(
+                f"{key}={text} cannot hold: {values.CEILING_OF[key]}={limit} is less; change one"
+            )
+    return found
+
+
+async def _outcome(client: Client, args: argparse.Namespace, pairs: list[tuple[str, str]]) -> Dict:
+    """The settings in force after a change, with a note.
+
+    The note is about a unit or cgroup that does not exist yet, a class without a leaf that has
+    classes, floors above a limit of the unit, and those beyond a declared capacity.
+    """
+    notes, unit = [], args.unit
+    entries = await client.policy(unit)
     keys = {key for key, value in pairs if value}
+    if keys and (note := await _is_awaited(client, unit, not args.host)):
+        notes.append(note)
     if "Class" in keys and not any(d.get("scheduler") == "sutro" for d in await client.devices()):
         notes.append("Class= has no effect until a leaf uses sutro: sutroctl use DEVICE")
+    notes += _contradictions(entries)
     for one in await capacities_if_known(client):
         # With Admission=refuse the daemon has not set it.
         if one["key"] in keys and one["promised"] > one["capacity"]:
@@ -172,9 +202,9 @@ async def _outcome(client: Client, unit: str, pairs: list[tuple[str, str]], how:
             notes.append(over)
     return {
         "unit": unit,
-        "lifetime": how,
+        "lifetime": lifetime(args),
         "said": [{"key": key, "value": value} for key, value in pairs],
-        "policy": await client.policy(unit),
+        "policy": entries,
         "note": "; ".join(notes),
     }
 
@@ -189,7 +219,7 @@ class Held(Program):
     async def state_again(self) -> None:
         """Set it again in a new sutrod."""
         await self.client.set_policy(self._args.unit, self._pairs, CLIENT)
-        show_answer(self._args, await _outcome(self.client, self._args.unit, self._pairs, CLIENT))
+        show_answer(self._args, await _outcome(self.client, self._args, self._pairs))
 
     async def step(self) -> float:
         """Nothing changes with time: return an hour, in seconds."""
@@ -205,14 +235,14 @@ async def reset(client: Client, args: argparse.Namespace) -> Answer:
         _must_be_set(args, folder, set_here)
         pairs = [(key, "") for key in args.key]
         await client.set_policy(args.unit, pairs, lifetime(args))
-        return Answer(await _outcome(client, args.unit, pairs, lifetime(args)))
+        return Answer(await _outcome(client, args, pairs))
     mistakes = await _mistakes(client, f"{folder}{units.control_name(args.unit)}.policy:")
     if not set_here and not mistakes:
         if not entries:
             await must_be_known(client, args.unit)
         return Answer(_nothing_to_reset(args, entries))
     await client.reset_policy(args.unit, lifetime(args))
-    outcome = await _outcome(client, args.unit, [(key, "") for key in set_here], lifetime(args))
+    outcome = await _outcome(client, args, [(key, "") for key in set_here])
     return Answer(outcome | ({"note": f"gone with its file: {mistakes[0]}"} if mistakes else {}))
 
 

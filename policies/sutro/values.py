@@ -38,6 +38,7 @@ KINDS = {
 
 FLOORS = tuple(key for key in KINDS if key.endswith("Min"))
 CEILINGS = tuple(key for key in KINDS if key.endswith("Max"))
+CEILING_OF = {floor: floor.removesuffix("Min") + "Max" for floor in FLOORS}
 TARGETS = tuple(key for key in KINDS if key.endswith("LatencyTarget"))
 
 # Values that the daemon allows, see sutro.policy(5).
@@ -175,6 +176,12 @@ def path(text: str) -> str:
     except ValueError:  # a quote without an end
         return ""
     return words[0] if words and words[0].startswith("/") else ""
+
+
+def rate(key: str, text: str) -> int:
+    """The rate in a value of a floor or limit; 0 for a part of the device, which is no rate."""
+    number = " ".join(shlex.split(text)[1:])
+    return 0 if number.endswith("%") else parse(key, number)
 
 
 def quoted(path: str) -> str:

@@ -280,3 +280,10 @@ def test_usage(args):
 def test_version():
     run = sutroctl("--version")
     assert (run.status, run.out, run.err) == (0, "sutroctl 0.1.0\n", "")
+
+
+@pytest.mark.parametrize("verb", [["tree"], ["explain", "db"], ["use"], ["release"]])
+@pytest.mark.parametrize("path", ["/dev/lost", "/proc"])
+def test_path_without_a_disk_has_a_remedy(sutrod, verb, path):
+    complaint = fails(*verb, path)
+    assert complaint.startswith(path) and complaint.endswith("see: sutroctl tree")

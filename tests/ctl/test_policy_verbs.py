@@ -108,10 +108,38 @@ def test_policy_of_a_cgroup(machine, sutrod, called):
     assert data["note"].startswith(f"gone with its file: {source}4: ")
     assert sutroctl("policy", "show", "--json").json()["units"] == []
     data = sutroctl("policy", "set", "/not-there/x", "Weight=7", "--json").json()
-    assert data["note"] == ""
+    note = "there is no cgroup '/not-there/x'; the setting takes effect when there is one"
+    assert data["note"] == note
+    assert sutroctl("policy", "reset", "/not-there/x", "--json").json()["note"] == ""
     assert sutroctl("policy", "show", "/nothing").status == 0
     assert sutroctl("policy", "set", "/a*", "Weight=7").status == 1
     assert sutroctl("set", "/payload", "7").status == 1
+
+
+def test_policy_that_is_removed_awaits_no_unit(sutrod):
+    assert "takes effect when" in sutroctl("policy", "set", "gone", "Weight=7").out
+    run = sutroctl("policy", "reset", "gone", "Weight")
+    assert (run.status, run.out) == (0, "gone.service: Weight is removed\n")
+
+
+@pytest.mark.parametrize(
+    ("floor", "limit", "is_above"),
+    [
+        ("/srv 50M", "/srv 40M", True),
+        ("any 1.5G", "any 1G", True),
+        ("/srv 40M", "/srv 40M", False),
+        ("/srv 50M", "/dev/vg0/log 40M", False),
+        ("/srv 50M", "/srv infinity", False),
+        ("/srv 50%", "/srv 1M", False),
+    ],
+)
+def test_floor_above_the_limit_of_the_unit(sutrod, floor, limit, is_above):
+    """The daemon takes both, as they may be in different files; the note names both."""
+    assert sutroctl("policy", "set", "web", f"ReadBandwidthMax={limit}").status == 0
+    keys = [f"ReadBandwidthMin={floor}", "WriteBandwidthMin=/srv 1G"]
+    data = sutroctl("policy", "set", "web", *keys, "--json").json()
+    note = f"ReadBandwidthMin={floor} cannot hold: ReadBandwidthMax={limit} is less; change one"
+    assert data["note"] == (note if is_above else "")
 
 
 @pytest.mark.parametrize("how", [[], ["--runtime"], ["--client"]])
