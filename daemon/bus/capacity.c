@@ -22,10 +22,12 @@
 /**
  * struct reservation
  * @promises: the larger ones of those in force and those that are being set
+ * @hidden: of struct stated
  */
 struct reservation {
 	char *unit;
 	struct promises promises;
+	struct promises hidden;
 	LIST_ENTRY(reservation) list;
 };
 
@@ -83,12 +85,12 @@ static struct proposed *list_reserved(const struct bus *b, size_t *ret_n)
 	n = 1;
 	LIST_FOREACH(r, &b->reservations, list)
 	if (l)
-		l[n++] = (struct proposed){ r->unit, &r->promises };
+		l[n++] = (struct proposed){ r->unit, &r->promises, &r->hidden };
 	return l;
 }
 
-static int admit(const struct bus *b, const char *unit,
-		 const struct promises *promises, sd_bus_error *error)
+static int admit(const struct bus *b, const struct proposed *proposed,
+		 sd_bus_error *error)
 {
 	const struct capacities *l = &b->conf->capacities;
 	_cleanup_free_ struct promised *before = NULL, *after = NULL;
@@ -99,7 +101,7 @@ static int admit(const struct bus *b, const char *unit,
 
 	if (!all)
 		return -ENOMEM;
-	all[0] = (struct proposed){ unit, promises };
+	all[0] = *proposed;
 	r = promised_sum(&base, l, all + 1, n - 1, &before);
 	if (r >= 0)
 		r = promised_sum(&base, l, all, n, &after);
@@ -108,30 +110,31 @@ static int admit(const struct bus *b, const char *unit,
 			if (l->items[i].rate[k] &&
 			    after[i].rate[k] > l->items[i].rate[k] &&
 			    after[i].rate[k] > before[i].rate[k])
-				r = judge(b, unit, &before[i], &after[i], k,
-					  error);
+				r = judge(b, proposed->unit, &before[i],
+					  &after[i], k, error);
 	return r;
 }
 
-/* The promises of @unit: those of its last reservation, else those in force. */
-static int find_promises(const struct bus *b, const char *unit,
-			 struct promises *ret)
+static int add_all(struct promises *l, const struct promises *more)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < more->n && !err; i++)
+		err = promises_add(l, &more->items[i]);
+	return err;
+}
+
+/* The settings of @unit: those of its last reservation, else those in force. */
+static int find_stated(const struct bus *b, const char *unit,
+		       struct stated *ret)
 {
 	const struct reservation *reserved;
-	struct stated stated = {};
-	int r = 0;
 
 	LIST_FOREACH(reserved, &b->reservations, list)
-	if (streq(reserved->unit, unit)) {
-		for (size_t i = 0; i < reserved->promises.n && !r; i++)
-			r = promises_add(ret, &reserved->promises.items[i]);
-		return r;
-	}
-	r = clients_state(b->clients, b->policies, unit, &stated);
-	*ret = stated.in_force;
-	stated.in_force = (struct promises){};
-	stated_done(&stated);
-	return r;
+	if (streq(reserved->unit, unit))
+		return add_all(&ret->in_force, &reserved->promises)
+			       ?: add_all(&ret->hidden, &reserved->hidden);
+	return clients_state(b->clients, b->policies, unit, ret);
 }
 
 /* A floor in percent and a rate cannot be compared: the present one stays. */
@@ -149,11 +152,12 @@ static int keep_larger(struct promises *l, const struct promises *present)
 	return err;
 }
 
+/* Uses up @promises and the hidden ones of @present. */
 static int reserve(struct bus *b, const char *unit, struct promises *promises,
-		   const struct promises *present, struct reservation **ret)
+		   struct stated *present, struct reservation **ret)
 {
 	struct reservation *r = calloc(1, sizeof(*r));
-	int err = r ? keep_larger(promises, present) : -ENOMEM;
+	int err = r ? keep_larger(promises, &present->in_force) : -ENOMEM;
 
 	if (!err) {
 		r->unit = strdup(unit);
@@ -165,6 +169,8 @@ static int reserve(struct bus *b, const char *unit, struct promises *promises,
 	}
 	r->promises = *promises;
 	*promises = (struct promises){};
+	r->hidden = present->hidden;
+	present->hidden = (struct promises){};
 	LIST_INSERT_HEAD(&b->reservations, r, list);
 	*ret = r;
 	return 0;
@@ -176,6 +182,7 @@ void capacity_release(struct reservation *r)
 		return;
 	LIST_REMOVE(r, list);
 	promises_done(&r->promises);
+	promises_done(&r->hidden);
 	free(r->unit);
 	free(r);
 }
@@ -217,29 +224,33 @@ int bus_admit(struct bus *b, const char *unit,
 	      const struct assignment *assignments, size_t n,
 	      struct reservation **ret, sd_bus_error *error)
 {
-	struct promises present = {}, promises = {};
 	_cleanup_free_ char *sentence = NULL;
-	int r = 0;
+	struct promises promises = {};
+	struct stated present = {};
+	int r;
 
 	*ret = NULL;
 	if (!b->conf->capacities.n)
 		return 0;
-	r = find_promises(b, unit, &present);
-	for (size_t i = 0; i < present.n && r >= 0; i++)
-		r = promises_add(&promises, &present.items[i]);
+	r = find_stated(b, unit, &present);
+	if (r >= 0)
+		r = add_all(&promises, &present.in_force);
 	if (r >= 0)
 		r = promises_assign(&promises, assignments, n, "", &sentence);
 	if (r >= 0)
-		r = check_paths(b, &present, &promises, error);
+		r = check_paths(b, &present.in_force, &promises, error);
 	if (r >= 0)
-		r = admit(b, unit, &promises, error);
+		r = admit(b,
+			  &(struct proposed){ unit, &promises,
+					      &present.hidden },
+			  error);
 	if (r >= 0)
 		r = reserve(b, unit, &promises, &present, ret);
 	/* The method itself reports a mistake, with the file. */
 	else if (r == -EINVAL && !sd_bus_error_is_set(error))
 		r = 0;
 	promises_done(&promises);
-	promises_done(&present);
+	stated_done(&present);
 	return r;
 }
 

@@ -474,6 +474,8 @@ int method_get_policy(sd_bus_message *call, void *userdata, sd_bus_error *error)
 	if (r >= 0)
 		r = append_assignments(reply, &stated.overridden, false);
 	if (r >= 0)
+		r = append_assignments(reply, &stated.hidden, false);
+	if (r >= 0)
 		r = append_assignments(reply, &stated.in_force, true);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);

@@ -6,6 +6,12 @@
  * A floor counts on the device that its path leads to, not on those above or below. A floor in
  * percent is that part of the capacity. Counted are units that run, and units that do not run
  * yet for which a setting was made at run time: a scheduler of jobs sets the floor first.
+ *
+ * Of the floors of a unit on a device the largest one counts, since one stream serves all of them
+ * (law.h). Those that a setting at run time hides count, too: they are in force when it ends, and
+ * nothing is admitted then.
+ *
+ *	db has a floor of 300M in a file, and a client holds 50M for it: 300M are promised.
  */
 
 #include "control/promised.h"
@@ -14,61 +20,78 @@
 
 /* ---- one unit ---- */
 
-static void add(struct promised *sums, size_t n, const struct promises *l)
+/* Raise the rates of a unit, in the order of @sums, to those of its floors. */
+static void raise_rates(const struct promised *sums, size_t n,
+		  const struct promises *l, uint64_t (*rates)[CAPACITY_KEYS])
 {
 	for (size_t i = 0; i < l->n; i++) {
 		const struct promise *p = &l->items[i];
 
 		for (size_t s = 0; s < n && p->device; s++) {
-			uint64_t of;
+			uint64_t rate;
 
 			if (p->key >= CAPACITY_KEYS ||
 			    p->device != sums[s].device)
 				continue;
-			of = sums[s].capacity->rate[p->key];
-			sums[s].rate[p->key] +=
-				p->part ? of * p->part / PART_ALL : p->value;
+			rate = sums[s].capacity->rate[p->key];
+			rate = p->part ? rate * p->part / PART_ALL : p->value;
+			if (rate > rates[s][p->key])
+				rates[s][p->key] = rate;
 		}
 	}
 }
 
-static const struct device *device_of(const struct admission_base *base,
-				      const char *path)
+static int raise_to(const struct admission_base *base, const char *unit,
+		    const struct cgroup *c, const struct promises *l,
+		    const struct promised *sums, size_t n,
+		    uint64_t (*rates)[CAPACITY_KEYS])
 {
-	struct device *d = NULL;
+	struct policy policy = { .subject = strdup(unit) };
+	int err = policy.subject ? 0 : -ENOMEM;
 
-	if (lookups_find(base->machine->lookups, base->machine->topology, path,
-			 &d))
-		return NULL;
-	return d;
+	for (size_t i = 0; i < l->n && !err; i++)
+		err = promises_add(&policy.promises, &l->items[i]);
+	if (!err)
+		err = admission_find_devices(base, &policy, c);
+	if (!err)
+		raise_rates(sums, n, &policy.promises, rates);
+	policy_done(&policy);
+	return err;
 }
 
 /* @c: NULL for a unit that is not running. */
+static int add_unit(const struct admission_base *base, const struct cgroup *c,
+		    const struct proposed *unit, struct promised *sums,
+		    size_t n)
+{
+	_cleanup_free_ uint64_t(*rates)[CAPACITY_KEYS] =
+		calloc(n, sizeof(*rates));
+	int err = rates ? 0 : -ENOMEM;
+
+	if (!err)
+		err = raise_to(base, unit->unit, c, unit->promises, sums, n,
+			       rates);
+	if (!err)
+		err = raise_to(base, unit->unit, c, unit->hidden, sums, n,
+			       rates);
+	for (size_t i = 0; i < n && !err; i++)
+		for (size_t k = 0; k < CAPACITY_KEYS; k++)
+			sums[i].rate[k] += rates[i][k];
+	return err;
+}
+
 static int add_stated(const struct admission_base *base, const char *unit,
 		      const struct cgroup *c, struct promised *sums, size_t n)
 {
-	struct policy policy = { .subject = strdup(unit) };
 	struct stated stated = {};
-	int err = policy.subject ? 0 : -ENOMEM;
+	int err = clients_state(base->clients, base->policies, unit, &stated);
 
 	if (!err)
-		err = clients_state(base->clients, base->policies, unit,
-				    &stated);
-	policy.promises = stated.in_force;
-	stated.in_force = (struct promises){};
+		err = add_unit(base, c,
+			       &(struct proposed){ unit, &stated.in_force,
+						   &stated.hidden },
+			       sums, n);
 	stated_done(&stated);
-	for (size_t i = 0; i < policy.promises.n && !err; i++) {
-		struct promise *p = &policy.promises.items[i];
-
-		p->device = p->path && !promise_is_any(p)
-				    ? device_of(base, p->path)
-				    : NULL;
-	}
-	if (!err)
-		err = admission_expand(base, &policy, c);
-	if (!err)
-		add(sums, n, &policy.promises);
-	policy_done(&policy);
 	return err;
 }
 
@@ -111,26 +134,6 @@ static int add_units(const struct admission_base *base,
 	return err;
 }
 
-static int add_proposed(const struct admission_base *base,
-			const struct proposed *proposed, struct promised *sums,
-			size_t n)
-{
-	const struct promises *l = proposed->promises;
-	struct policy policy = { .subject = strdup(proposed->unit) };
-	int err = policy.subject ? 0 : -ENOMEM;
-
-	for (size_t i = 0; i < l->n && !err; i++)
-		err = promises_add(&policy.promises, &l->items[i]);
-	if (!err)
-		err = admission_find_devices(
-			base, &policy,
-			unit_find_cgroup(base->machine->tree, proposed->unit));
-	if (!err)
-		add(sums, n, &policy.promises);
-	policy_done(&policy);
-	return err;
-}
-
 int promised_sum(const struct admission_base *base, const struct capacities *l,
 		 const struct proposed *proposed, size_t n,
 		 struct promised **ret)
@@ -152,7 +155,10 @@ int promised_sum(const struct admission_base *base, const struct capacities *l,
 	err = l->n ? add_units(base, proposed, n, sums, l->n) : 0;
 	for (size_t i = 0; i < n && l->n && !err; i++)
 		if (!is_among(proposed, i, proposed[i].unit))
-			err = add_proposed(base, &proposed[i], sums, l->n);
+			err = add_unit(base,
+				       unit_find_cgroup(base->machine->tree,
+							proposed[i].unit),
+				       &proposed[i], sums, l->n);
 	if (!err)
 		*ret = TAKE_PTR(sums);
 	return err;

@@ -16,10 +16,14 @@ struct promised {
 	uint64_t rate[CAPACITY_KEYS];
 };
 
-/** struct proposed - a unit, and its promises as they would be */
+/**
+ * struct proposed - a unit, and its promises as they would be
+ * @hidden: of struct stated
+ */
 struct proposed {
 	const char *unit;
 	const struct promises *promises;
+	const struct promises *hidden;
 };
 
 /**

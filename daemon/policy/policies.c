@@ -74,6 +74,7 @@ void stated_done(struct stated *s)
 {
 	promises_done(&s->in_force);
 	promises_done(&s->overridden);
+	promises_done(&s->hidden);
 }
 
 /* ---- reading ---- */
@@ -388,23 +389,25 @@ void policies_each_path(const struct policies *p, paths_fn *fn, void *userdata)
 
 /* ---- settings in force ---- */
 
-static int apply(struct stated *s, const struct promises *l)
+/* @displaced: receives the settings that are no longer in force */
+static int apply(struct stated *s, const struct promises *l,
+		 struct promises *displaced)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < l->n && !err; i++)
-		err = promises_apply(&s->in_force, &l->items[i],
-				     &s->overridden);
+		err = promises_apply(&s->in_force, &l->items[i], displaced);
 	return err;
 }
 
-static int apply_layer(struct stated *s, const struct layer *l)
+static int apply_layer(struct stated *s, const struct layer *l,
+		       struct promises *displaced)
 {
 	int err = 0;
 
 	for (size_t i = 0; l && i < l->displaced.n && !err; i++)
 		err = promises_add(&s->overridden, &l->displaced.items[i]);
-	return l && !err ? apply(s, &l->promises) : err;
+	return l && !err ? apply(s, &l->promises, displaced) : err;
 }
 
 int policies_state(const struct policies *p, const char *subject,
@@ -420,13 +423,15 @@ int policies_state(const struct policies *p, const char *subject,
 		own = layers_find(&p->base->own, subject);
 	for (size_t i = 0; i < p->files.n && !err; i++)
 		if (match_covers(&p->files.items[i].match, subject))
-			err = apply_layer(&s, &p->files.items[i]);
+			err = apply_layer(&s, &p->files.items[i],
+					  &s.overridden);
 	if (!err)
-		err = apply_layer(&s, own);
+		err = apply_layer(&s, own, &s.overridden);
 	for (size_t i = 0; i < POLICY_LIFETIMES && !err; i++)
-		err = apply_layer(&s, layers_find(&p->control[i], control));
+		err = apply_layer(&s, layers_find(&p->control[i], control),
+				  &s.hidden);
 	for (size_t i = 0; i < n_more && !err; i++)
-		err = apply(&s, more[i]);
+		err = apply(&s, more[i], &s.hidden);
 	if (err) {
 		stated_done(&s);
 		return err;

@@ -13,12 +13,15 @@
 /**
  * struct stated - the settings of one unit
  * @in_force: one promise for each key and path, each with its source
- * @overridden: settings that a stronger or later source with the same key and path hides, or
- *	that a reset removed; promises_find() in @in_force has the one in force
+ * @overridden: settings of files that another file with the same key and path hides, or that a
+ *	reset removed; promises_find() in @in_force has the one in force
+ * @hidden: the same of those that a setting at run time hides: they are in force again when it
+ *	ends, which needs no change of a file
  */
 struct stated {
 	struct promises in_force;
 	struct promises overridden;
+	struct promises hidden;
 };
 
 void stated_done(struct stated *s);

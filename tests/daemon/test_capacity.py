@@ -105,6 +105,29 @@ def test_refuse(machine: Machine, volume: None, sutrod: Sutrod) -> None:
     assert promised(sutrod) == (400 * M, 0)
 
 
+def test_hidden_floor_counts(machine: Machine, volume: None, sutrod: Sutrod) -> None:
+    """A client that lowers a lasting floor frees nothing: the floor is back when it ends."""
+    configure(machine, VOLUME + "Admission=refuse\n")
+    text = "[Match]\nUnit=db.service\n[X-Sutro]\nReadBandwidthMin=/srv 300M\n"
+    machine.write("/etc/sutro/policy.d/db.policy", text)
+    sutrod.start()
+    set_policy(sutrod, "db.service", "ReadBandwidthMin=/srv 10M", lifetime="client")
+    assert promised(sutrod) == (300 * M, 100 * M)
+    refused(sutrod, "web.service", "ReadBandwidthMin=/srv 101M")
+    set_policy(sutrod, "web.service", "ReadBandwidthMin=/srv 100M")
+    sutrod.call("ResetPolicy", "db.service", "client")
+    assert promised(sutrod) == (400 * M, 0)
+
+
+def test_one_stream_serves_two_floors(machine: Machine, volume: None, sutrod: Sutrod) -> None:
+    """One by the device, and one by its mount point."""
+    configure(machine, VOLUME + "Admission=refuse\n")
+    sutrod.start()
+    floors = ("ReadBandwidthMin=/srv 300M", "ReadBandwidthMin=/dev/mapper/vg-db 200M")
+    set_policy(sutrod, "db.service", *floors)
+    assert promised(sutrod) == (300 * M, 100 * M)
+
+
 def test_refuse_before_systemd_has_answered(
     machine: Machine, volume: None, systemd: Systemd, sutrod: Sutrod
 ) -> None:
@@ -177,76 +200,78 @@ ROOM = {
     ("/dev/sdc", "WriteIOPSMin"): 2000,
 }
 PATHS = {"/srv": "/dev/vg/db", "/dev/mapper/vg-db": "/dev/vg/db", "/dev/sdc": "/dev/sdc"}
-# A running unit, two that do not run, and a cgroup by its path; settings of a client end with the
-# daemon.
-LIFETIMES = {
-    "db.service": "persistent",
-    "web.service": "client",
-    "later.service": "runtime",
-    "/batch/job_7": "runtime",
-}
+# A running unit, two that do not run, and a cgroup by its path.
+UNITS = ("db.service", "web.service", "later.service", "/batch/job_7")
+# Those of clients end with the daemon.
+LIFETIMES = ("persistent", "runtime", "client")
+WHOSE = st.tuples(st.sampled_from(UNITS), st.sampled_from(LIFETIMES))
 FLOOR = st.tuples(
     st.sampled_from(sorted({key for _, key in ROOM})),
     st.sampled_from(sorted(PATHS)),
     st.sampled_from([25, 50, 100]) | st.integers(1, 5).map(lambda part: part / 4),
 )
 STEP = st.one_of(
-    st.tuples(
-        st.just("set"), st.sampled_from(sorted(LIFETIMES)), st.lists(FLOOR, min_size=1, max_size=3)
-    ),
-    st.tuples(st.just("drop"), st.sampled_from(sorted(LIFETIMES)), FLOOR),
-    st.tuples(st.just("reset"), st.sampled_from(sorted(LIFETIMES))),
+    st.tuples(st.just("set"), WHOSE, st.lists(FLOOR, min_size=1, max_size=3)),
+    st.tuples(st.just("drop"), WHOSE, FLOOR),
+    st.tuples(st.just("reset"), WHOSE),
     st.tuples(st.just("restart")),
 )
+# The floors of each unit and lifetime, by key and path.
+Floors = dict[tuple[str, str], dict[tuple[str, str], int]]
 
 
 def room(key: str, path: str) -> int:
     return ROOM.get((PATHS[path], key), 0)
 
 
-def total(floors: dict[str, dict[tuple[str, str], int]]) -> dict[tuple[str, str], int]:
-    """The sum of the floors of all units by device and key."""
-    sums = dict.fromkeys(ROOM, 0)
-    for mine in floors.values():
+def total(floors: Floors) -> dict[tuple[str, str], int]:
+    """The sum of the largest floors of all units, in force or not, by device and key."""
+    most: dict[tuple[str, str, str], int] = {}
+    for (unit, _), mine in floors.items():
         for (key, path), rate in mine.items():
-            if (PATHS[path], key) in sums:
-                sums[PATHS[path], key] += rate
+            name = (unit, PATHS[path], key)
+            most[name] = max(most.get(name, 0), rate)
+    sums = dict.fromkeys(ROOM, 0)
+    for (_, device, key), rate in most.items():
+        if (device, key) in sums:
+            sums[device, key] += rate
     return sums
 
 
 def check_steps(sutrod: Sutrod, steps: list[tuple[Any, ...]]) -> None:
     """No sum exceeds its capacity, and a setting is refused only if one would."""
-    floors: dict[str, dict[tuple[str, str], int]] = {unit: {} for unit in LIFETIMES}
-    for unit, lifetime in LIFETIMES.items():
-        sutrod.call("ResetPolicy", unit, lifetime)
+    floors: Floors = {(unit, lifetime): {} for unit in UNITS for lifetime in LIFETIMES}
+    for whose in floors:
+        sutrod.call("ResetPolicy", *whose)
     for verb, *more in steps:
         if verb == "restart":
             sutrod.stop()
             sutrod.start()
-            floors["web.service"] = {}
+            for unit in UNITS:
+                floors[unit, "client"] = {}
         elif verb == "reset":
-            sutrod.call("ResetPolicy", more[0], LIFETIMES[more[0]])
+            sutrod.call("ResetPolicy", *more[0])
             floors[more[0]] = {}
         elif verb == "drop":
-            unit, (dropped, _, _) = more
-            set_policy(sutrod, unit, f"{dropped}=", lifetime=LIFETIMES[unit])
-            kept = {name: rate for name, rate in floors[unit].items() if name[0] != dropped}
-            floors[unit] = kept
+            (unit, lifetime), (dropped, _, _) = more
+            set_policy(sutrod, unit, f"{dropped}=", lifetime=lifetime)
+            kept = {n: rate for n, rate in floors[unit, lifetime].items() if n[0] != dropped}
+            floors[unit, lifetime] = kept
         else:
-            unit, wanted = more
-            after, texts = dict(floors[unit]), []
+            (unit, lifetime), wanted = more
+            after, texts = dict(floors[unit, lifetime]), []
             for key, path, part in wanted:
                 # A whole number is a percentage, and other numbers a part as a rate.
                 capacity = room(key, path) or 400 * M
                 rate = int(capacity * (part / 100 if isinstance(part, int) else part))
                 after[key, path] = rate
                 texts.append(f"{key}={path} {f'{part}%' if isinstance(part, int) else rate}")
-            would = total(floors | {unit: after})
+            would = total(floors | {(unit, lifetime): after})
             if any(would[name] > ROOM[name] for name in ROOM):
-                refused(sutrod, unit, *texts, lifetime=LIFETIMES[unit])
+                refused(sutrod, unit, *texts, lifetime=lifetime)
             else:
-                set_policy(sutrod, unit, *texts, lifetime=LIFETIMES[unit])
-                floors[unit] = after
+                set_policy(sutrod, unit, *texts, lifetime=lifetime)
+                floors[unit, lifetime] = after
         rows = {(r["path"], r["key"]): r for r in sutrod.call("ListCapacities")}
         assert {name: row["promised"] for name, row in rows.items()} == total(floors)
         assert all(row["promised"] <= row["capacity"] == ROOM[n] for n, row in rows.items())
@@ -255,7 +280,7 @@ def check_steps(sutrod: Sutrod, steps: list[tuple[Any, ...]]) -> None:
 def test_random_settings_never_exceed_the_capacity(
     machine: Machine, volume: None, sutrod: Sutrod
 ) -> None:
-    """All settings of a unit have one lifetime: of two, the end of one puts the other in force."""
+    """Settings of a unit may have three lifetimes: the end of one puts another one in force."""
     lines = (
         "Device=/dev/vg/db read=400M write=300M\n"
         "Device=/dev/sdc read=100M write-iops=2K\n"
