@@ -46,9 +46,10 @@ static void client_next(struct client *client)
 
 	client->split_op = job->op;
 	if (job->mixed)
-		client->split_op = random_below(&client->random, 2)
-					   ? SUTRO_READ
-					   : SUTRO_WRITE;
+		client->split_op =
+			random_below(&client->random, 100) + job->mixed >= 100
+				? SUTRO_READ
+				: SUTRO_WRITE;
 	client->split = malloc(sizeof(*client->split));
 	assert(client->split);
 	*client->split = (struct whole){

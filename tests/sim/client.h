@@ -8,8 +8,8 @@
 
 /**
  * struct job - the requests of a client
- * @op:		SUTRO_READ or SUTRO_WRITE
- * @mixed:	one of either, at random, for each request
+ * @op:		SUTRO_READ, SUTRO_WRITE, or SUTRO_OTHER: discards
+ * @mixed:	percent of reads, each request a read or a write at random; 0 = all are @op
  * @async:	no task waits for its requests: writeback
  * @flush:	a flush of the drives' caches follows each write, as with fsync()
  * @random:	anywhere in its region, else in order
@@ -24,7 +24,7 @@
  */
 struct job {
 	enum sutro_op op;
-	bool mixed;
+	u32 mixed;
 	bool async;
 	bool flush;
 	bool random;

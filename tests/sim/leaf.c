@@ -58,11 +58,14 @@ static struct rq *rq_take(struct rq *rq)
 /* No more is merged into a request: make it a command of the drive. */
 static void rq_prepare(struct leaf *leaf, struct rq *rq)
 {
+	static const enum mdisk_action actions[] = {
+		[SUTRO_READ] = MDISK_READ,
+		[SUTRO_WRITE] = MDISK_WRITE,
+		[SUTRO_OTHER] = MDISK_DISCARD,
+	};
 	int r;
 
-	rq->cmd.action = rq->flush		? MDISK_FLUSH
-			 : rq->op == SUTRO_READ ? MDISK_READ
-						: MDISK_WRITE;
+	rq->cmd.action = rq->flush ? MDISK_FLUSH : actions[rq->op];
 	rq->cmd.owner = &rq->group->owner;
 	r = mdisk_cmd_init(&leaf->disk.drive, &rq->cmd, rq->sector, rq->bytes);
 	assert(!r);

@@ -2,10 +2,12 @@
 """Scenes of the simulation: scenarios of tests/uml, run by sim-run instead of a guest.
 
 Format, metrics and arithmetic are those of tests/uml (README.rst there). Of fio's keys a job has
-rw, bs, iodepth, thinktime, thinktime_blocks of the type "issue", fsync=1 and direct; direct=0
-stands for writeback. With poisson=1, which fio has not, thinktime is the mean of an exponential
-distribution. Streams of several groups are apart. A disk with more than one leaf is a stripe of
-chunks of 64 KiB, and each leaf must meet the goals. `knobs.sim` holds what only the simulation has:
+rw, rwmixread, bs, iodepth, numjobs, thinktime, thinktime_blocks of the type "issue", fsync=1 and
+direct; writes with direct=0 stand for writeback, and reads for reads without the page cache. A
+discard is parts of DISCARD_BYTES that are sent at once. With poisson=1, which fio has not,
+thinktime is the mean of an exponential distribution. Streams of several groups are apart. A disk
+with more than one leaf is a stripe of chunks of 64 KiB, and each leaf must meet the goals.
+`knobs.sim` holds what only the simulation has:
 
     leaves          disks in the stripe, 1 by default
     exact_cost      1: requests are charged their exact device time
@@ -31,6 +33,8 @@ CLASSES = ("rt", "be", "idle")
 UNITS = {"k": 1 << 10, "m": 1 << 20}
 # Without samples of its own a scene has one each second.
 SAMPLE_MS = 1000
+# discard_max_bytes of the block layer, as in tests/uml/protect.toml.
+DISCARD_BYTES = 1 << 20
 
 
 def _bytes(size: str) -> int:
@@ -39,7 +43,10 @@ def _bytes(size: str) -> int:
 
 def _client(job: Job, cgroup: int, number: int, of: int) -> Iterator[str]:
     """The clients of a job: one, or with a pause one before and one after it."""
-    rw = str(job.fio["rw"])
+    rw, size = str(job.fio["rw"]), _bytes(str(job.fio["bs"]))
+    discards = rw.endswith("trim")
+    parts = max(1, size // DISCARD_BYTES) if discards else 1
+    depth = int(job.fio.get("iodepth", 1)) * int(job.fio.get("numjobs", 1))
     place = {} if rw.startswith("rand") else {"first": number / of, "last": (number + 1) / of}
     begin, end = job.pause_s or (0, 0)
     spans = [(job.start_s, begin), (end, 0)] if job.pause_s else [(job.start_s, 0)]
@@ -48,17 +55,18 @@ def _client(job: Job, cgroup: int, number: int, of: int) -> Iterator[str]:
             "client",
             cgroup=cgroup,
             write=rw.endswith("write"),
-            mixed=rw.endswith("rw"),
+            mixed=int(job.fio.get("rwmixread", 50)) if rw.endswith("rw") else 0,
+            discard=discards,
             random=rw.startswith("rand"),
-            bytes=_bytes(str(job.fio["bs"])),
-            iodepth=int(job.fio.get("iodepth", 1)),
+            bytes=size // parts,
+            iodepth=depth * parts,
             flush=int(job.fio.get("fsync", 0)),
-            burst=int(job.fio.get("thinktime_blocks", 1)),
+            burst=int(job.fio.get("thinktime_blocks", parts)),
             think_us=int(job.fio.get("thinktime", 0)),
             poisson=int(job.fio.get("poisson", 0)),
             start=start,
             stop=stop,
-            **{"async": job.fio.get("direct", 1) == 0},
+            **{"async": not rw.endswith("read") and job.fio.get("direct", 1) == 0},
             **place,
         )
 

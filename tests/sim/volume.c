@@ -62,7 +62,7 @@ static u32 mirror_least_busy(const struct volume *volume)
 /**
  * volume_extent - a piece of a request
  * @volume:	where
- * @op:		SUTRO_READ or SUTRO_WRITE
+ * @op:		SUTRO_READ, SUTRO_WRITE, or SUTRO_OTHER: discards
  * @first:	where it begins
  * @last:	and ends
  * @i:		which piece, from 0

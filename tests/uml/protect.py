@@ -4,6 +4,9 @@
 Each table of the file stands for all pairs of its victims and aggressors, with each rank of the
 victim: [scenario.ssd] with a victim sync-4k, an aggressor writes and a rank rt becomes the scenario
 ssd-sync-4k-writes-rt of two groups, `victim` and `other`. The rest is as for fairness.
+
+A victim of the rank 100:100 is not favoured, and so not protected: its figures are shown, not
+judged.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,6 +41,10 @@ class Rank:
     weight: Weight = 100
     class_: Annotated[str, OneOf("rt", "be", "idle")] | None = None
 
+    def is_favoured(self) -> bool:
+        """Whether the elevator protects it."""
+        return self.class_ == "rt" or self.weight > Group(OTHER).weight
+
     def is_sensitive(self) -> bool:
         """Whether its latency is judged, too."""
         return self.class_ == "rt" or self.weight >= SENSITIVE_WEIGHT
@@ -62,6 +69,7 @@ class Pairs:
     aggressor: Mapping[str, Annotated[Table, Has("rw")]]
     rank: Mapping[str, Rank]
     sensitive: tuple[str, ...] = ()
+    prepare: tuple[str, ...] = ()
     nr_requests: Annotated[int, Range(2, 100000)] = 256
     schedulers: tuple[Scheduler, ...] = SCHEDULERS
     warmup_s: Positive = 3.0
@@ -81,10 +89,11 @@ class Pairs:
         others = _others(aggressor[1])
         share = rank[1].weight / (rank[1].weight + sum(other.weight for other in others))
         priced = 1.0 if rank[1].class_ else min(1.0, PRICE * share)
-        goals = [Goal("alone_or_entitled", of=("victim",), min=ENTITLED * priced)]
+        judged: dict = {} if rank[1].is_favoured() else {"schedulers": ()}
+        goals = [Goal("alone_or_entitled", of=("victim",), min=ENTITLED * priced, **judged)]
         if victim[0] in self.sensitive and rank[1].is_sensitive():
             goals.append(Goal("p99_vs_alone", of=("victim",), max=P99))
-        goals.append(Goal("throughput_vs_protecting", of=("victim",), min=THROUGHPUT))
+        goals.append(Goal("throughput_vs_protecting", of=("victim",), min=THROUGHPUT, **judged))
         return Scenario(
             name="-".join((self.name, *names)),
             disk=self.disk,
@@ -96,6 +105,7 @@ class Pairs:
             schedulers=self.schedulers,
             warmup_s=self.warmup_s,
             measure_s=self.measure_s,
+            prepare=self.prepare,
             goal=tuple(goals),
         )
 
