@@ -73,7 +73,7 @@ def _victim(rng: random.Random) -> list[dict[str, object]]:
     return [_process(rng) for _ in range(1 if shape == "one" else rng.randint(2, 3))]
 
 
-def _other(rng: random.Random) -> list[dict[str, object]]:
+def other(rng: random.Random) -> list[dict[str, object]]:
     """The processes of a group with many requests."""
     deep, stream = drawn.deep(rng), drawn.stream(rng)
     flood = {"rw": "write", "bs": rng.choice(("64k", "512k")), "iodepth": 64, "direct": 0}
@@ -105,7 +105,7 @@ def draw(number: int) -> Scenario:
         first, second = _synced(first), second and _synced(second)
     victim = _jobs(rng, first, second)
     others = [
-        _jobs(rng, _other(rng), _other(rng) if changes == "others" else None)
+        _jobs(rng, other(rng), other(rng) if changes == "others" else None)
         for _ in range(rng.choice((1, 1, 2, 3, 8)))
     ]
     return Scenario(

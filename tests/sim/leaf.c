@@ -496,6 +496,18 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq)
 	leaf_note(leaf, group);
 }
 
+/* A request that protected groups may have to wait for: sutro-window.c. */
+static void leaf_late(struct leaf *leaf, const struct rq *rq)
+{
+	const struct sutro_protect *protect = &leaf->core.protect;
+	u64 now_ns = leaf->clock->now_ns;
+
+	if (sutro_protects(protect) && !protect->clear &&
+	    now_ns > protect->shared_ns &&
+	    !sutro_group_protected(&rq->group->core))
+		leaf->late_ns = max(leaf->late_ns, now_ns - protect->shared_ns);
+}
+
 static void leaf_done(void *context, struct mdisk_cmd *cmd)
 {
 	struct leaf *leaf = context;
@@ -503,6 +515,7 @@ static void leaf_done(void *context, struct mdisk_cmd *cmd)
 	struct piece *piece, *next;
 	bool held = leaf->held;
 
+	leaf_late(leaf, rq);
 	if (rq->flush)
 		leaf_flushed(leaf, rq);
 	else

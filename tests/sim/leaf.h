@@ -124,6 +124,8 @@ struct slot_waiter {
  * @held:	taken from the scheduler, but the drive is full
  * @flushes:	flushes for which the drive is full
  * @timer_ns:	when the wait for a group's next request ends
+ * @late_ns:	the longest time from the end of a shared window to the completion of a request of
+ *		a group that is not protected, without requests that were sent in gaps
  */
 struct leaf {
 	struct clock *clock;
@@ -147,6 +149,7 @@ struct leaf {
 	struct list_head flushes;
 	bool waiting;
 	u64 timer_ns;
+	u64 late_ns;
 };
 
 void leaf_init(struct leaf *leaf, struct clock *clock, enum mdisk_kind kind,

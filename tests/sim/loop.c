@@ -44,6 +44,7 @@ void loop_free(struct loop *loop)
 	control_free(loop->control);
 	clock_exit(&loop->clock);
 	free(loop->truth);
+	free(loop->window);
 	free(loop);
 }
 
@@ -388,12 +389,33 @@ static void loop_record_truth(struct loop *loop)
 		}
 }
 
+static void loop_record_windows(struct loop *loop)
+{
+	u32 l;
+
+	for (l = 0; l < loop->leaves; l++) {
+		const struct leaf *leaf = &loop->leaf[l];
+		const struct sutro_protect *protect = &leaf->core.protect;
+
+		loop->window[(size_t)loop->ticks * loop->leaves + l] =
+			(struct loop_window){
+				.part = sutro_protects(protect)
+						? protect->part
+						: SUTRO_PROTECT_WHOLE,
+				.cycle_ns = protect->cycle_ns,
+				.late_ns = leaf->late_ns,
+			};
+	}
+}
+
 static void loop_record(struct loop *loop)
 {
 	u32 i, l;
 
 	if (loop->truth)
 		loop_record_truth(loop);
+	if (loop->window)
+		loop_record_windows(loop);
 
 	for (i = 0; i < loop->promises; i++) {
 		struct loop_promise *p = &loop->promise[i];

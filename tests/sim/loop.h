@@ -126,6 +126,18 @@ struct loop_truth {
 };
 
 /**
+ * struct loop_window - cycles of a leaf with protected groups (sutro-window.c)
+ * @part:	shared part, of SUTRO_PROTECT_WHOLE; the whole without such groups
+ * @cycle_ns:	length
+ * @late_ns:	&leaf.late_ns
+ */
+struct loop_window {
+	u32 part;
+	u64 cycle_ns;
+	u64 late_ns;
+};
+
+/**
  * struct loop - everything
  * @is_controlled: the daemon runs
  * @tick_ns:	how often it looks
@@ -134,6 +146,7 @@ struct loop_truth {
  * @noise:	part by which what it reads is wrong
  * @writes:	weights that were changed
  * @truth:	for each tick, leaf and cgroup the exact use so far; NULL: not recorded
+ * @window:	for each tick and leaf, likewise
  */
 struct loop {
 	struct clock clock;
@@ -164,6 +177,7 @@ struct loop {
 	u32 ticks;
 	u64 writes;
 	struct loop_truth *truth;
+	struct loop_window *window;
 };
 
 struct loop *loop_new(void);

@@ -71,7 +71,8 @@ def _client(job: Job, cgroup: int, number: int, of: int) -> Iterator[str]:
         )
 
 
-def _lines(scene: Scenario, scheduler: str, groups: list[Group]) -> Iterator[str]:
+def lines(scene: Scenario, scheduler: str, groups: list[Group], **more: float) -> Iterator[str]:
+    """The scenario for sim-run with the jobs of these groups; more: keys of its first line."""
     knobs = scene.knobs.get("sim", {})
     leaves = int(knobs.get("leaves", 1))
     yield line(
@@ -81,6 +82,7 @@ def _lines(scene: Scenario, scheduler: str, groups: list[Group]) -> Iterator[str
         tick_ms=scene.sample_ms or SAMPLE_MS,
         control=0,
         truth=1,
+        **more,
     )
     numbers = {key: value for key, value in scene.disk.items() if key != "kind"}
     for _ in range(leaves):
@@ -128,7 +130,7 @@ def _truth(scene: Scenario, rows: list[list[int]]) -> dict:
 def simulate(scene: Scenario, scheduler: str, only: str | None = None) -> list[Run]:
     """A run of each leaf, under `sutro` or `none`; only: the one group whose jobs run."""
     groups = [group for group in scene.leaves() if only in (None, group.name)]
-    found = run(_lines(scene, scheduler, groups))
+    found = run(lines(scene, scheduler, groups))
     width = len(scene.group) + 1
     leaves = int(scene.knobs.get("sim", {}).get("leaves", 1))
     fio = {}

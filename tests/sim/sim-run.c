@@ -9,8 +9,9 @@
  * promises.py write such scenarios.
  *
  *	run seconds=10 tick_ms=250 lag_ms=5 noise=0 seed=1 control=1 warmup=0 truth=0
- *		control: the daemon runs; truth: record device times; warmup: seconds
- *		without latencies
+ *			windows=0
+ *		control: the daemon runs; truth: record device times; windows: record cycles
+ *		with protected groups; warmup: seconds without latencies
  *	leaf kind=0 NUMBER=... nr_requests=0 none=0 oracle=0 fairness=0
  *			protect=0
  *		a disk, 0 hdd, 1 ssd, 2 nvme, with the numbers of tests/modeldisk; none:
@@ -38,10 +39,12 @@
  *		the law takes the cost of one promise for that of another one
  *
  * It prints {"tick_s", "writes", "promises": [{"floor", "ticks": [[]]}], "clients":
- * [{"rate": [], "late": [], "p50_ns", "p95_ns", "p99_ns", "p999_ns"}], "truth": [[]]} with an
- * element for each tick: of a client bytes a second and the part of requests that were late, of a promise rate, state, phi, gain, reserve and the weight on each leaf, of truth one
- * list for each leaf and cgroup: time_ns, rbytes, wbytes, rios, wios, charged_ns, all
- * since the begin.
+ * [{"rate": [], "late": [], "p50_ns", "p95_ns", "p99_ns", "p999_ns"}], "truth": [[]],
+ * "windows": [[]]} with an element for each tick: of a client bytes a second and the part
+ * of requests that were late, of a promise rate, state, phi, gain, reserve and the weight
+ * on each leaf, of truth one list for each leaf and cgroup: time_ns, rbytes, wbytes, rios,
+ * wios, charged_ns, all since the begin, of windows one list for each leaf: shared part of
+ * 1024, length of a cycle and &leaf.late_ns.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -81,6 +84,7 @@ struct option {
 
 static unsigned int line_number;
 static bool wants_truth;
+static bool wants_windows;
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
 die(const char *format, ...)
@@ -203,6 +207,7 @@ static void say_run(struct loop *loop)
 		{ "warmup", 0, 1000, 0,
 		  TO_TIMES(loop->warmup_ns, NSEC_PER_SEC) },
 		{ "truth", 0, 1, 0, TO(wants_truth) },
+		{ "windows", 0, 1, 0, TO(wants_windows) },
 		{},
 	};
 
@@ -497,6 +502,16 @@ static void print_truth(const struct loop *loop)
 	}
 }
 
+static void print_windows(const struct loop *loop)
+{
+	const struct loop_window *row = loop->window;
+	size_t i, nr = (size_t)loop->ticks * loop->leaves;
+
+	for (i = 0; i < nr; i++, row++)
+		printf("%s[%u, %llu, %llu]", i ? ",\n" : "", row->part,
+		       row->cycle_ns, row->late_ns);
+}
+
 static void print_loop(const struct loop *loop)
 {
 	u32 i;
@@ -515,6 +530,9 @@ static void print_loop(const struct loop *loop)
 	printf("],\n\"truth\": [");
 	if (loop->truth)
 		print_truth(loop);
+	printf("],\n\"windows\": [");
+	if (loop->window)
+		print_windows(loop);
 	printf("]}\n");
 }
 
@@ -528,6 +546,12 @@ int main(void)
 					     loop->cgroups,
 				     sizeof(*loop->truth));
 		if (!loop->truth)
+			die("no memory");
+	}
+	if (wants_windows) {
+		loop->window = calloc((size_t)LOOP_TICKS * loop->leaves,
+				      sizeof(*loop->window));
+		if (!loop->window)
 			die("no memory");
 	}
 	loop_run(loop);
