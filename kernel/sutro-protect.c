@@ -63,6 +63,11 @@
  *
  *	The first example of sutro-window.c at 1000:100: T is 268 ms, p * T = 8 ms, D = 15 ms.
  *	R is 0.92 X in the worst cycle and 0.97 X in the mean, with a latency of 46 ms.
+ *
+ * The time between two requests of the group, which it has alone, too, adds to the latency.
+ * The bound needs costs that are right.  If those of other groups are too low, requests in
+ * gaps are not complete when the group is back; if its own are too high, its requests do
+ * not fill the device.  tests/sim/test_bound.py compares random groups with the bound.
  */
 #include <linux/slab.h>
 
