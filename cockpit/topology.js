@@ -16,6 +16,7 @@
  * @property {boolean} leaf
  * @property {string} [scheduler]
  * @property {boolean} managed
+ * @property {boolean} hung
  * @property {number} size_bytes
  */
 

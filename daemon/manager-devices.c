@@ -12,6 +12,7 @@
 #include <sys/inotify.h>
 
 #include "host/discover.h"
+#include "host/diskcall.h"
 #include "host/event.h"
 #include "host/path.h"
 #include "manager.h"
@@ -229,7 +230,7 @@ int manager_renew_topology(struct manager *m)
 	struct topology *new;
 	int err;
 
-	err = topology_new(&m->machine.roots, &new);
+	err = topology_new(&m->machine.roots, m->machine.topology, &new);
 	if (err)
 		return log_error_errno(err, "Cannot read %s: %m",
 				       m->machine.roots.sysfs);
@@ -304,6 +305,49 @@ void manager_compare_devices(struct manager *m)
 		log_debug("Devices have changed without an event.");
 		manager_renew_topology(m);
 	}
+}
+
+void manager_on_hung_changed(void *userdata)
+{
+	struct manager *m = userdata;
+
+	sd_event_source_set_enabled(m->hung, SD_EVENT_ONESHOT);
+}
+
+static void report_hung(const struct device *d)
+{
+	if (d->is_hung)
+		log_event(EVENT_DISK_HANGS, LOG_WARNING,
+			  EVENT_FIELDS({ "SUTRO_LEAF", d->node }),
+			  "%s: the disk hangs, its requests do not complete. "
+			  "Its scheduler and lines in cgroup files stay as "
+			  "they are until it answers. See \"journalctl "
+			  "--dmesg\".",
+			  d->node);
+	else
+		log_event(EVENT_DISK_ANSWERS, LOG_INFO,
+			  EVENT_FIELDS({ "SUTRO_LEAF", d->node }),
+			  "%s: the disk answers again.", d->node);
+}
+
+int manager_on_hung(sd_event_source *s, void *userdata)
+{
+	struct manager *m = userdata;
+	bool is_back = false;
+
+	for (size_t i = 0; i < m->machine.topology->n_devices; i++) {
+		struct device *d = m->machine.topology->devices[i];
+		bool is_hung = diskcall_is_hung(device_id(d));
+
+		if (is_hung == d->is_hung)
+			continue;
+		d->is_hung = is_hung;
+		report_hung(d);
+		is_back |= !is_hung;
+	}
+	if (is_back)
+		manager_renew_topology(m);
+	return 0;
 }
 
 void manager_catch_up(struct manager *m, const char *path)

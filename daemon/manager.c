@@ -23,6 +23,7 @@
 #include "bus/interface.h"
 #include "bus/quota.h"
 #include "bus/wait.h"
+#include "host/diskcall.h"
 #include "job.h"
 #include "manager.h"
 #include "restore.h"
@@ -251,6 +252,11 @@ static int add_sources(struct manager *m)
 		r = sd_event_add_defer(m->machine.event, &m->flush,
 				       manager_on_flush, m);
 	if (r >= 0)
+		r = sd_event_add_defer(m->machine.event, &m->hung,
+				       manager_on_hung, m);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(m->hung, SD_EVENT_OFF);
+	if (r >= 0)
 		r = sd_event_add_time(m->machine.event, &m->rescan,
 				      CLOCK_MONOTONIC, 0, 0, manager_on_rescan,
 				      m);
@@ -355,6 +361,7 @@ static int start(struct manager *m)
 		r = add_sources(m);
 	if (r < 0)
 		return log_error_errno(r, "Cannot set up the event loop: %m");
+	diskcalls_follow(m->machine.event, manager_on_hung_changed, m);
 	r = manager_watch_devices(m);
 	if (r < 0)
 		return log_error_errno(r, "Cannot listen to udev: %m");
@@ -430,6 +437,8 @@ struct manager *manager_free(struct manager *m)
 	policies_free(m->policies);
 	uevents_stop(&m->uevents);
 	sd_event_source_disable_unref(m->md);
+	diskcalls_end();
+	sd_event_source_disable_unref(m->hung);
 	sd_event_source_disable_unref(m->rescan);
 	sd_event_source_disable_unref(m->reconcile);
 	sd_event_source_disable_unref(m->sampling);

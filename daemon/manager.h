@@ -44,6 +44,7 @@
  * @volumes: armed while a promise is about any volume that its unit uses
  * @sampling: armed while there are calls for shares, until @sample_until_usec
  * @compare_after_usec: lost events make no earlier comparison than this
+ * @hung: armed when a disk begins or ends to hang
  * @schedulers: watches on queue/scheduler of the leaves
  */
 struct manager {
@@ -70,6 +71,7 @@ struct manager {
 	sd_event_source *reconcile;
 	sd_event_source *volumes;
 	sd_event_source *sampling;
+	sd_event_source *hung;
 	sd_event_source **schedulers;
 	size_t n_schedulers;
 	uint64_t sample_until_usec;
@@ -148,6 +150,9 @@ void manager_unwatch_devices(struct manager *m);
 int manager_read_schedulers(struct manager *m);
 /* Renew the topology if a device came or went without an event. */
 void manager_compare_devices(struct manager *m);
+/* Report disks that hang, and look again at those that answer. */
+void manager_on_hung_changed(void *userdata);
+int manager_on_hung(sd_event_source *s, void *userdata);
 int manager_on_rescan(sd_event_source *s, uint64_t usec, void *userdata);
 
 /** manager_mark() - compare the files of @c with its settings, soon */

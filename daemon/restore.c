@@ -166,7 +166,7 @@ static int release_leaves(struct machine *m)
 /* Without the devices, schedulers and threads of md stay as they are, but weights do not need them. */
 static int find_devices(struct machine *m)
 {
-	int err = topology_new(&m->roots, &m->topology);
+	int err = topology_new(&m->roots, NULL, &m->topology);
 
 	if (!err)
 		return 0;

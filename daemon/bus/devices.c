@@ -55,9 +55,9 @@ static int append_device(struct bus *b, sd_bus_message *r,
 		err = append_strings(r, "aliases", d->aliases);
 	if (err >= 0)
 		err = sd_bus_message_append(
-			r, "{sv}{sv}{sv}", "leaf", "b", d->leaf, "managed", "b",
-			leaf_is_managed(&b->machine->roots, d), "size_bytes",
-			"t", d->size_bytes);
+			r, "{sv}{sv}{sv}{sv}", "leaf", "b", d->leaf, "managed",
+			"b", leaf_is_managed(&b->machine->roots, d), "hung",
+			"b", d->is_hung, "size_bytes", "t", d->size_bytes);
 	if (err >= 0 && d->leaf)
 		err = sd_bus_message_append(r, "{sv}", "scheduler", "s",
 					    d->scheduler);
@@ -94,7 +94,9 @@ static char *step_text(const struct device *d)
 	text_add(&t, " is %s %s", d->leaf ? "a leaf:" : "a device of kind",
 		 device_kind_name(d->kind));
 	if (d->leaf)
-		text_add(&t, " with scheduler %s", d->scheduler);
+		text_add(&t, " with scheduler %s", d->scheduler ?: "unknown");
+	if (d->is_hung)
+		text_add(&t, ", which hangs");
 	for (size_t i = 0; i < d->n_slaves && !device_is_lowest(d); i++)
 		text_add(&t, "%s %s", i ? " and" : " on", d->slaves[i]->node);
 	return t.p;

@@ -9,6 +9,8 @@
 #include "policy/policy.h"
 #include "policy/unit-cgroup.h"
 
+#define HUNG "the disk hangs, see journalctl --dmesg"
+
 /* The keys that ListUnits and Explain share. */
 static int append_unit(sd_bus_message *r, const struct cgroup *c)
 {
@@ -88,7 +90,7 @@ static int append_explained_leaf(struct bus *b, sd_bus_message *r,
 			"backend", "s", e.backend, "asked", "t", wanted.weight,
 			"reason", "s", reason, "file", "s", e.file, "written",
 			"s", e.written, "read_back", "s", e.read_back, "error",
-			"s", e.error);
+			"s", *e.error || !leaf->is_hung ? e.error : HUNG);
 	if (err >= 0)
 		err = sd_bus_message_append(
 			r, "{sv}{sv}{sv}{sv}{sv}", "hweight", "d",

@@ -61,7 +61,7 @@
 static SD_VARLINK_DEFINE_STRUCT_TYPE(
 	Device, STRING(node), STRING(name), STRING(kind), STRING(devno),
 	STRINGS(slaves), STRINGS(aliases), BOOL(leaf), BOOL(managed),
-	INT(size_bytes), SD_VARLINK_FIELD_COMMENT("Of a leaf"),
+	BOOL(hung), INT(size_bytes), SD_VARLINK_FIELD_COMMENT("Of a leaf"),
 	SD_VARLINK_DEFINE_FIELD(scheduler, SD_VARLINK_STRING,
 				SD_VARLINK_NULLABLE));
 

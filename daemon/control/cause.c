@@ -13,6 +13,7 @@
 
 #include "control/cause.h"
 #include "control/enforce.h"
+#include "host/sysblock.h"
 #include "policy/policy.h"
 
 /* A unit whose rate is above this part of its io.max is throttled by it. */
@@ -318,19 +319,16 @@ static const struct device *without_weights(const struct evidence *e,
  */
 static bool is_full(const struct evidence *e, const struct device *d)
 {
-	_cleanup_free_ char *inflight = NULL, *requests = NULL;
-	_cleanup_free_ char *path = NULL, *limit = NULL;
+	const struct roots *roots = &e->context->machine->roots;
+	_cleanup_free_ char *path = NULL, *inflight = NULL;
 	unsigned long long reads, writes;
 	uint64_t slots;
 
-	path = asprintf_or_null("%s/class/block/%s/inflight",
-				e->context->machine->roots.sysfs, d->name);
-	limit = asprintf_or_null("%s/class/block/%s/queue/nr_requests",
-				 e->context->machine->roots.sysfs, d->name);
-	return path && limit && read_file_at(AT_FDCWD, path, &inflight) == 0 &&
-	       read_file_at(AT_FDCWD, limit, &requests) == 0 &&
+	path = asprintf_or_null("%s/class/block/%s/inflight", roots->sysfs,
+				d->name);
+	return path && read_file_at(AT_FDCWD, path, &inflight) == 0 &&
 	       sscanf(inflight, "%llu %llu", &reads, &writes) == 2 &&
-	       parse_u64(requests, &slots) == 0 &&
+	       queue_number(roots, d, "nr_requests", &slots) == 0 &&
 	       reads + writes >= FULL * slots;
 }
 

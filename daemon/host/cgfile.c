@@ -17,6 +17,7 @@
  */
 
 #include "host/cgfile.h"
+#include "host/diskcall.h"
 #include "host/event.h"
 
 /* Does the error mean that the cgroup or disk was removed? That is normal. */
@@ -111,6 +112,10 @@ char *cgrefusal_text(const struct cgrefusal *r)
 					"in /run/sutro: %s",
 					line, name_of(r->file),
 					strerror(-r->error));
+	if (r->error == -ETIMEDOUT)
+		return asprintf_or_null("\"%s\" was not taken for %s: the disk "
+					"hangs, see journalctl --dmesg",
+					line, name_of(r->file));
 	if (!r->error)
 		return asprintf_or_null("the kernel ignored \"%s\" for %s",
 					line, name_of(r->file));
@@ -190,7 +195,8 @@ static void drop_if_restored(struct cgfiles *files, const struct cgroup *c,
 	enum cgfile file = before->file;
 	struct cgvalue former;
 
-	if (files->dry_run ||
+	/* A disk that hangs may still take a line that was written before. */
+	if (files->dry_run || diskcall_is_hung(ch->devno) ||
 	    !cgrecord_former(&files->records, c, file, ch->devno, &former))
 		return;
 	if (!ch->written)
@@ -266,15 +272,26 @@ static int write_line(struct cgfiles *files, struct cgroup *c,
 			 ch->reason ?: ".");
 		return 0;
 	}
+	/* The record of a line that the disk has not taken yet stays as it is. */
+	if (diskcall_is_hung(ch->devno)) {
+		ch->error = -ETIMEDOUT;
+		return remember_refusal(c, file, ch, ch->error);
+	}
 	ch->error = cgrecord_save(&files->records, c, before, ch->devno,
 				  &ch->value, &recorded);
 	is_recorded = !ch->error;
-	if (is_recorded)
+	if (is_recorded && ch->devno == CGFILE_DEFAULT)
 		ch->error = cgroup_write(c, name_of(file), line);
+	else if (is_recorded)
+		ch->error =
+			cgroup_write_device(c, name_of(file), line, ch->devno);
 	if (!ch->error) {
 		ch->written = true;
 		return 0;
 	}
+	/* The line may still be taken when the disk answers, and the record is needed then. */
+	if (is_recorded && ch->error == -ETIMEDOUT)
+		return remember_refusal(c, file, ch, ch->error);
 	cgrecord_take_back(&files->records, c, file, ch->devno, recorded);
 	if (ch->error == -ENOMEM)
 		return -ENOMEM;

@@ -33,6 +33,7 @@
 #include <sys/stat.h>
 
 #include "host/cgroup.h"
+#include "host/diskcall.h"
 #include "host/priority.h"
 
 #define EVENTS_MAX 1000U
@@ -105,6 +106,14 @@ int cgroup_write(const struct cgroup *c, const char *file, const char *text)
 	if (n < 0)
 		return -errno;
 	return (size_t)n == length ? 0 : -EIO;
+}
+
+int cgroup_write_device(const struct cgroup *c, const char *file,
+			const char *text, dev_t devno)
+{
+	_cleanup_close_ int fd = open_beneath(c, file, O_WRONLY);
+
+	return fd < 0 ? fd : diskcall_write(devno, fd, text);
 }
 
 /* ---- the tree ---- */

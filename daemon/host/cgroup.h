@@ -121,15 +121,18 @@ struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c);
 /**
  * cgroup_read(), cgroup_read_lines(), cgroup_write() - one file of a cgroup
  *
- * Only cgfile.c writes.
+ * Only cgfile.c writes. cgroup_write_device() writes the line of a device, for which the kernel
+ * may wait.
  *
  * Return: 0 or -errno; -ENOENT: no such cgroup, or no such file in it;
- * -ENODEV: the cgroup goes away.
+ * -ENODEV: the cgroup goes away; -ETIMEDOUT: the device hangs, see diskcall_write().
  */
 int cgroup_read(const struct cgroup *c, const char *file, char **ret);
 int cgroup_read_lines(const struct cgroup *c, const char *file,
 		      int (*on_line)(char *line, void *userdata),
 		      void *userdata);
 int cgroup_write(const struct cgroup *c, const char *file, const char *text);
+int cgroup_write_device(const struct cgroup *c, const char *file,
+			const char *text, dev_t devno);
 
 #endif

@@ -69,9 +69,10 @@ static int read_scheduler(struct sysblock *s, struct device *leaf)
 {
 	_cleanup_free_ char *text = NULL;
 	char *open, *close, *name;
+	uint64_t rotational;
 	int err;
 
-	err = sysblock_read(s, leaf->name, "queue/scheduler", &text);
+	err = sysblock_note(s, queue_read(s->roots, leaf, "scheduler", &text));
 	if (err)
 		return err;
 	/* Find "mq-deadline" in "none [mq-deadline] bfq". A queue without a choice has "none". */
@@ -87,7 +88,10 @@ static int read_scheduler(struct sysblock *s, struct device *leaf)
 		return -ENOMEM;
 	free(leaf->scheduler);
 	leaf->scheduler = name;
-	leaf->rotational = sysblock_number(s, leaf->name, "queue/rotational");
+	err = sysblock_note(s, queue_number(s->roots, leaf, "rotational",
+					    &rotational));
+	if (err != -ETIMEDOUT)
+		leaf->rotational = !err && rotational;
 	return 0;
 }
 
@@ -107,6 +111,22 @@ static char *node_of(const char *name)
 		if (*c == '!')
 			*c = '/';
 	return node;
+}
+
+/* Attributes of a queue hold until the queue can be read again. */
+static int carry_over(struct device *d, const struct topology *before)
+{
+	const struct device *was = before ? topology_by_name(before, d->name)
+					  : NULL;
+
+	if (!was || was->devno != d->devno || was->diskseq != d->diskseq)
+		return 0;
+	d->kind = was->kind;
+	d->rotational = was->rotational;
+	d->is_switching = was->is_switching;
+	d->is_hung = was->is_hung;
+	d->scheduler = was->scheduler ? strdup(was->scheduler) : NULL;
+	return was->scheduler && !d->scheduler ? -ENOMEM : 0;
 }
 
 static int device_new(struct sysblock *s, const char *name, struct device **ret)
@@ -223,16 +243,28 @@ static int link_loop(const struct topology *t, struct sysblock *s,
 
 /* ---- kinds and names ---- */
 
+/* Return: could it be read? */
+static bool stripe_width(struct sysblock *s, const struct device *d,
+			 uint64_t *ret)
+{
+	int err;
+
+	*ret = 0;
+	err = queue_number(s->roots, d, "optimal_io_size", ret);
+	return sysblock_note(s, err) != -ETIMEDOUT;
+}
+
 /* dm-stripe announces its stripe width; dm-linear passes on the limits of its slaves. */
 static bool has_stripe_limits(struct sysblock *s, const struct device *d)
 {
-	uint64_t width = sysblock_number(s, d->name, "queue/optimal_io_size");
+	uint64_t width, of_slave;
+	bool is_known = stripe_width(s, d, &width), has = d->n_slaves > 0;
 
-	for (size_t i = 0; i < d->n_slaves; i++)
-		if (sysblock_number(s, d->slaves[i]->name,
-				    "queue/optimal_io_size") >= width)
-			return false;
-	return d->n_slaves > 0;
+	for (size_t i = 0; i < d->n_slaves; i++) {
+		is_known &= stripe_width(s, d->slaves[i], &of_slave);
+		has &= of_slave < width;
+	}
+	return is_known ? has : d->kind == DEVICE_STRIPED;
 }
 
 /* Another node of the device, if there is one: inner volumes of LVM have none. */
@@ -398,7 +430,8 @@ static int find_leaf(struct sysblock *s, struct device *d)
 
 /* ---- the snapshot ---- */
 
-static int read_devices(struct topology *t, struct sysblock *s)
+static int read_devices(struct topology *t, struct sysblock *s,
+			const struct topology *before)
 {
 	_cleanup_free_ char *path = NULL;
 	struct dirent *e;
@@ -435,6 +468,7 @@ static int read_devices(struct topology *t, struct sysblock *s)
 		}
 		t->devices = grown;
 		grown[t->n_devices++] = d;
+		err = carry_over(d, before);
 	}
 	if (!err)
 		sysblock_note(s, -errno);
@@ -449,14 +483,15 @@ static int by_device_name(const void *a, const void *b)
 	return strverscmp((*x)->name, (*y)->name);
 }
 
-static int read_topology(struct sysblock *s, struct topology **ret)
+static int read_topology(struct sysblock *s, const struct topology *before,
+			 struct topology **ret)
 {
 	_cleanup_(topology_freep) struct topology *t = calloc(1, sizeof(*t));
 	int err;
 
 	if (!t)
 		return -ENOMEM;
-	err = read_devices(t, s);
+	err = read_devices(t, s, before);
 	if (err)
 		return err;
 	if (t->n_devices)
@@ -487,7 +522,8 @@ static int read_topology(struct sysblock *s, struct topology **ret)
 	return 0;
 }
 
-int topology_new(const struct roots *roots, struct topology **ret)
+int topology_new(const struct roots *roots, const struct topology *before,
+		 struct topology **ret)
 {
 	_cleanup_(topology_freep) struct topology *t = NULL;
 	struct sysblock s = {};
@@ -500,7 +536,7 @@ int topology_new(const struct roots *roots, struct topology **ret)
 		topology_free(t);
 		t = NULL;
 		s = (struct sysblock){ .roots = roots };
-		err = read_topology(&s, &t);
+		err = read_topology(&s, before, &t);
 		if (!s.error)
 			break;
 	}

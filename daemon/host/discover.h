@@ -5,8 +5,12 @@
 #include "host/roots.h"
 #include "host/topology.h"
 
-/** topology_new() - read the block devices of the machine from sysfs */
-int topology_new(const struct roots *roots, struct topology **ret);
+/**
+ * topology_new() - read the block devices of the machine from sysfs
+ * @before: the last topology, which has the scheduler of a disk that hangs; NULL: there is none
+ */
+int topology_new(const struct roots *roots, const struct topology *before,
+		 struct topology **ret);
 
 /** device_is_current() - is it still this disk that bears the name in sysfs? */
 bool device_is_current(const struct device *d, const struct roots *roots);
@@ -14,7 +18,7 @@ bool device_is_current(const struct device *d, const struct roots *roots);
 /** device_is_readable() - has sysfs what a topology needs of the device @name? */
 bool device_is_readable(const char *name, const struct roots *roots);
 
-/** device_read_scheduler() - read queue/scheduler of a leaf again */
+/** device_read_scheduler() - read queue/scheduler of a leaf again; -ETIMEDOUT: see queue_read() */
 int device_read_scheduler(struct device *leaf, const struct roots *roots);
 
 #endif

@@ -32,6 +32,8 @@ static const char *const ids[] = {
 	[EVENT_LEAF_GONE] = "d7bd5bc919504ab095c0107c1bf7e88f",
 	[EVENT_SIZE_SET] = "2481a7ea26504ef6a24caff24aeea26b",
 	[EVENT_SIZE_NOT_SET] = "8a9810c733f74c74851a83a8b1b10ac4",
+	[EVENT_DISK_HANGS] = "f55ec5dc2c584bb0b9ab77f8d9c4a952",
+	[EVENT_DISK_ANSWERS] = "7bce3a4fb7b249e7ae4e7b00bc9172cd",
 };
 
 static int add(char ***assignments, const char *name, const char *value)

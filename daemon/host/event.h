@@ -27,6 +27,8 @@ enum event {
 	EVENT_LEAF_GONE,
 	EVENT_SIZE_SET,
 	EVENT_SIZE_NOT_SET,
+	EVENT_DISK_HANGS,
+	EVENT_DISK_ANSWERS,
 };
 
 /** struct event_field - a field of a message in the journal, "SUTRO_UNIT" and its value */

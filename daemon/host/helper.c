@@ -144,6 +144,14 @@ static void close_others(int a, int b)
 	close_range(high + 1, ~0U, 0);
 }
 
+void child_begin(pid_t parent, int a, int b)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_FAILURE);
+	close_others(a, b);
+}
+
 /* @go: a pipe whose end means that the parent watches the child. */
 static void run_child(const struct helper_job *job, pid_t parent, int fd,
 		      const int go[2])
@@ -154,11 +162,10 @@ static void run_child(const struct helper_job *job, pid_t parent, int fd,
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(go[1]);
-	if (read(go[0], &end, 1) != 0 || getppid() != parent)
+	if (read(go[0], &end, 1) != 0)
 		_exit(EXIT_FAILURE);
-	close_others(fd, job->keep_fd < 0 ? fd : job->keep_fd);
+	child_begin(parent, fd, job->keep_fd < 0 ? fd : job->keep_fd);
 	err = job->work(fd, job->userdata);
 	if (!err && write(fd, ".\n", 2) != 2)
 		err = -EIO;

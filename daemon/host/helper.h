@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <systemd/sd-event.h>
 
 /**
@@ -34,6 +35,9 @@ struct helper;
  */
 int helper_start(sd_event *event, const struct helper_job *job,
 		 struct helper **ret);
+
+/** child_begin() - in a new child: end with @parent, close all files except @a, @b and 0 to 2 */
+void child_begin(pid_t parent, int a, int b);
 
 /** helper_cancel() - kill the child and drop the job; NULL: nothing */
 struct helper *helper_cancel(struct helper *h);

@@ -15,6 +15,7 @@
 #include <glob.h>
 #include <stdio.h>
 
+#include "host/diskcall.h"
 #include "host/helper.h"
 #include "host/leaf-switch.h"
 #include "host/path.h"
@@ -99,6 +100,8 @@ static void finish(struct leaf_switch *s, int err)
 	if (s->helper)
 		all->n_running--;
 	s->helper = NULL;
+	if (leaf)
+		leaf->is_switching = false;
 	if (end(s, leaf, err) < 0)
 		log_oom();
 	if (all->over)
@@ -129,6 +132,7 @@ static void on_written(int err, const char *output, size_t length,
 static void start_waiting(struct leaf_switches *all)
 {
 	struct leaf_switch *s;
+	struct device *leaf;
 	int err;
 
 	TAILQ_FOREACH(s, &all->list, list) {
@@ -150,6 +154,9 @@ static void start_waiting(struct leaf_switches *all)
 			return; /* which continued with the other leaves */
 		}
 		all->n_running++;
+		leaf = find_leaf(s);
+		if (leaf)
+			leaf->is_switching = true;
 	}
 }
 
@@ -166,12 +173,11 @@ static bool is_under_way(const struct leaf_switches *all,
 	return false;
 }
 
-static int refuse(const struct device *leaf, struct leaf_result *ret)
+static int refuse(const struct device *leaf, const char *why,
+		  struct leaf_result *ret)
 {
 	ret->previous = strdup(leaf->scheduler ?: "none");
-	ret->error = asprintf_or_null("%s: its scheduler is being switched "
-				      "already. Try it again in some seconds.",
-				      leaf->node);
+	ret->error = asprintf_or_null("%s: %s", leaf->node, why);
 	return ret->previous && ret->error ? 0 : -ENOMEM;
 }
 
@@ -205,7 +211,15 @@ int leaf_switch(struct leaf_switches *all, struct device *leaf, bool use,
 	int err;
 
 	if (is_under_way(all, leaf))
-		err = refuse(leaf, &result);
+		err = refuse(leaf,
+			     "its scheduler is being switched already. Try it "
+			     "again in some seconds.",
+			     &result);
+	else if (diskcall_is_hung(device_id(leaf)))
+		err = refuse(leaf,
+			     "the disk hangs. Try it again when it answers; "
+			     "see \"journalctl --dmesg\".",
+			     &result);
 	else
 		err = leaf_begin(all->machine, leaf, use, &result);
 	if (!err && result.wanted) {

@@ -27,6 +27,7 @@
 #include "host/discover.h"
 #include "host/event.h"
 #include "host/leaf.h"
+#include "host/sysblock.h"
 
 #define SCHEDULER "sutro"
 
@@ -124,16 +125,14 @@ static char *max_sectors_path(const struct roots *roots, const char *leaf)
 				roots->sysfs, leaf);
 }
 
-/* Return: max_sectors_kb; 0 if it cannot be read, as on a leaf that was removed. */
+/* Return: max_sectors_kb; 0 if it cannot be read, as on a leaf that was removed or hangs. */
 static unsigned int max_sectors_kb(const struct roots *roots,
 				   const struct device *leaf)
 {
-	_cleanup_free_ char *path = max_sectors_path(roots, leaf->name);
-	_cleanup_free_ char *text = NULL;
+	uint64_t kb = 0;
 
-	if (!path || read_file_at(AT_FDCWD, path, &text))
-		return 0;
-	return strtoul(text, NULL, 10);
+	queue_number(roots, leaf, "max_sectors_kb", &kb);
+	return kb;
 }
 
 /* The limit that a leaf in use gets; 0: none. A smaller one of its own stays. */

@@ -20,6 +20,7 @@
 #include <stdio.h>
 
 #include "host/partition.h"
+#include "host/sysblock.h"
 
 const struct device *partition_disk(const struct device *d)
 {
@@ -29,13 +30,9 @@ const struct device *partition_disk(const struct device *d)
 
 static bool disk_counts(const struct roots *roots, const struct device *disk)
 {
-	_cleanup_free_ char *path = NULL, *text = NULL;
 	uint64_t iostats;
 
-	path = asprintf_or_null("%s/class/block/%s/queue/iostats", roots->sysfs,
-				disk->name);
-	return !path || read_file_at(AT_FDCWD, path, &text) < 0 ||
-	       parse_u64(text, &iostats) < 0 || iostats;
+	return queue_number(roots, disk, "iostats", &iostats) < 0 || iostats;
 }
 
 /* Requests that were merged are one in io.sutro.stat, and several in io.stat. */

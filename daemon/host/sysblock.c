@@ -5,13 +5,16 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "host/diskcall.h"
 #include "host/sysblock.h"
 
 int sysblock_note(struct sysblock *s, int err)
 {
-	/* Errors that mean that the device has no such file, or is gone. */
-	static const int expected[] = { 0,	-ENOENT, -ENOTDIR,   -ENODEV,
-					-ENXIO, -EINVAL, -EOPNOTSUPP };
+	/* Errors that mean that the device has no such file, is gone, or hangs. */
+	static const int expected[] = {
+		0,	-ENOENT, -ENOTDIR,    -ENODEV,
+		-ENXIO, -EINVAL, -EOPNOTSUPP, -ETIMEDOUT
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
 		if (err == expected[i])
@@ -50,4 +53,29 @@ uint64_t sysblock_number(struct sysblock *s, const char *name,
 	if (sysblock_read(s, name, attribute, &text) == 0)
 		parse_u64(text, &v);
 	return v;
+}
+
+int queue_read(const struct roots *roots, const struct device *d,
+	       const char *attribute, char **ret)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (d->is_switching)
+		return -ETIMEDOUT;
+	path = asprintf_or_null("%s/class/block/%s/queue/%s", roots->sysfs,
+				d->name, attribute);
+	if (!path)
+		return -ENOMEM;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : diskcall_read(device_id(d), fd, ret);
+}
+
+int queue_number(const struct roots *roots, const struct device *d,
+		 const char *attribute, uint64_t *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	int err = queue_read(roots, d, attribute, &text);
+
+	return err ?: parse_u64(text, ret);
 }

@@ -3,6 +3,7 @@
 #define SUTRO_SYSBLOCK_H
 
 #include "host/roots.h"
+#include "host/topology.h"
 #include "host/util.h"
 
 /**
@@ -30,5 +31,17 @@ bool sysblock_has(struct sysblock *s, const char *name, const char *attribute);
 /** sysblock_number() - the value of a numeric attribute; 0 if it cannot be read */
 uint64_t sysblock_number(struct sysblock *s, const char *name,
 			 const char *attribute);
+
+/**
+ * queue_read() - read an attribute of the request queue of @d, "scheduler"
+ *
+ * Return: 0; -ETIMEDOUT: the queue is being switched, or the disk hangs; or another -errno.
+ */
+int queue_read(const struct roots *roots, const struct device *d,
+	       const char *attribute, char **ret);
+
+/** queue_number() - read a numeric attribute of the request queue of @d */
+int queue_number(const struct roots *roots, const struct device *d,
+		 const char *attribute, uint64_t *ret);
 
 #endif

@@ -64,6 +64,11 @@ struct device *topology_by_devno(const struct topology *t, dev_t devno)
 	return NULL;
 }
 
+uint64_t device_id(const struct device *d)
+{
+	return d->devno ?: 1ULL << 63 | d->diskseq;
+}
+
 bool device_stands_on(const struct device *d, const struct device *leaf)
 {
 	for (size_t i = 0; i < d->n_leaves; i++)

@@ -44,6 +44,8 @@ const char *device_kind_name(enum device_kind kind);
  * @scheduler: of a leaf, the one in use
  * @rotational: of a leaf, from its queue
  * @diskseq: unlike the name, never used twice between two boots; 0: unknown
+ * @is_switching: its scheduler is being switched, and a read of its queue would wait for that
+ * @is_hung: it was reported that a call for it has not returned
  * @walk: the last walk that met it, see device_enter()
  */
 struct device {
@@ -62,6 +64,8 @@ struct device {
 	bool rotational;
 	uint64_t size_bytes;
 	uint64_t diskseq;
+	bool is_switching;
+	bool is_hung;
 	uint64_t walk;
 };
 
@@ -71,7 +75,7 @@ DEFINE_CLEANUP(struct device *, device_free);
 /**
  * struct topology - a snapshot of the block devices of the machine, a DAG
  *
- * It is not changed, except for @scheduler and @rotational of leaves: when devices come and go a new
+ * It is not changed, except for @scheduler, @rotational and the state of leaves: when devices come and go a new
  * one is made, and all pointers into the old one are resolved again.
  */
 struct topology {
@@ -84,6 +88,9 @@ DEFINE_CLEANUP(struct topology *, topology_free);
 
 struct device *topology_by_name(const struct topology *t, const char *name);
 struct device *topology_by_devno(const struct topology *t, dev_t devno);
+
+/** device_id() - distinguishes it from all other devices, also without a number */
+uint64_t device_id(const struct device *d);
 
 /** device_stands_on() - is @leaf one of the leaves under @d? */
 bool device_stands_on(const struct device *d, const struct device *leaf);

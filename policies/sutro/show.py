@@ -74,6 +74,8 @@ def status(out: Output, data: Dict) -> None:
     out.print(table)
     if any(leaf["managed"] for leaf in data["leaves"]):
         out.hint("* switched by Sutro; 'sutroctl release' restores the former scheduler")
+    if any(leaf.get("hung") for leaf in data["leaves"]):
+        out.hint("(hung): requests of the leaf do not complete; see journalctl --dmesg")
     if not any(leaf["scheduler"] == "sutro" for leaf in data["leaves"]):
         out.hint("no leaf uses sutro; switch one: sutroctl use DEVICE")
     out.print()
@@ -211,7 +213,7 @@ def _advice(out: Output, unit: str, leaves: list[Dict]) -> None:
             f"weights; to change this: sutroctl use {' '.join(bare)}"
         )
     for leaf in leaves:
-        if not leaf["settled"]:
+        if leaf["error"] or not leaf["settled"]:
             why = leaf["error"] or "the cgroup file does not have the line that sutrod wrote"
             out.print(f"{leaf['leaf']}: {why}", style=BAD)
 

@@ -95,8 +95,10 @@ def columns(*headers: str) -> Table:
 
 
 def scheduler(device: Dict) -> Text:
-    """The scheduler of a leaf, marked when Sutro put it there."""
+    """The scheduler of a leaf, marked when Sutro put it there, and whether the leaf hangs."""
     name = device.get("scheduler") or "-"
-    return Text(
+    text = Text(
         name + ("*" if device.get("managed") else ""), style=GOOD if name == "sutro" else ""
     )
+    # A daemon that is older than sutroctl does not report it.
+    return text.append(" (hung)", style=BAD) if device.get("hung") else text

@@ -307,7 +307,7 @@ def called(monkeypatch, tmp_path):
 
 ANSWER = """[{"node": "/dev/hda", "name": "hda", "devno": "259:0", "kind": "disk", "leaf": True,
 "slaves": dbus.Array([], "s"), "aliases": dbus.Array([], "s"), "managed": False,
-"size_bytes": 4096, "scheduler": "sutro"}]"""
+"hung": False, "size_bytes": 4096, "scheduler": "sutro"}]"""
 UNIT = """{"unit": "db.service", "cgroup": "/db.service", "weight": 100, "weight_set": False,
 "device_weights": dbus.Array([], "(st)")}"""
 ANSWERS = {

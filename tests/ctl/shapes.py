@@ -20,7 +20,7 @@ LEAF = (
 DEVICE = (
     each(str, "node name devno kind")
     | each([str], "slaves aliases")
-    | each(bool, "leaf managed")
+    | each(bool, "leaf managed hung")
     | {"size_bytes": int}
 )
 LEAF_DEVICE = DEVICE | {"scheduler": str}

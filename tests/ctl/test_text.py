@@ -6,7 +6,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sutro.text import percent, size
+from sutro.text import percent, scheduler, size
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,12 @@ def test_size_is_short_and_near(count):
 )
 def test_percent(share, text):
     assert percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [({}, "sutro"), ({"managed": True, "hung": False}, "sutro*"), ({"hung": True}, "sutro (hung)")],
+)
+def test_scheduler_with_its_state(more, text):
+    """A daemon that is older than sutroctl does not report every state."""
+    assert scheduler({"scheduler": "sutro"} | more).plain == text

@@ -260,19 +260,20 @@ def test_dump_does_not_stop_the_daemon(machine: Machine, systemd: Systemd, sutro
     a, b = systemd.start("a.service", 200), systemd.start("b.service", 200)
     sutrod.start()
     sutrod.settle()
+    workers = sutrod.children()
     endless = machine.at(f"/sys/fs/cgroup{a}/io.sutro.weight")
     endless.unlink()
     os.mkfifo(endless)
     with ThreadPoolExecutor(1) as pool:
         dump = pool.submit(call_as_nobody, "Dump")
-        wait_until(lambda: bool(sutrod.children()))
+        wait_until(lambda: sutrod.children() != workers)
         systemd.change("b.service", 300)
         sutrod.until(lambda: machine.weights(b) == ["default 300"])
         assert not dump.done()
         sutrod.elapse(20)
         assert "Timeout The state was not complete after 20 s." in dump.result()
     endless.unlink()
-    wait_until(lambda: not sutrod.children())
+    wait_until(lambda: sutrod.children() == workers)
 
 
 def test_path_on_a_dead_file_server(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
@@ -283,9 +284,10 @@ def test_path_on_a_dead_file_server(machine: Machine, systemd: Systemd, sutrod: 
     sutrod.start()
     assert sutrod.error("ResolvePath", "/srv/dead/x")[0] == "NoQueue"
     assert sutrod.error("Explain", "a.service", "/srv/dead/x")[0] == "NoQueue"
+    workers = sutrod.children()
     with ThreadPoolExecutor(1) as pool:
         use = pool.submit(call_as_nobody, "UseDevices", '["/srv/dead/x"]')
-        wait_until(lambda: bool(sutrod.children()))
+        wait_until(lambda: sutrod.children() != workers)
         systemd.change("a.service", 300)
         sutrod.until(lambda: machine.weights(a) == ["default 300"], 1)
         assert not use.done()

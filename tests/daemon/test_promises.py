@@ -271,6 +271,8 @@ def test_weight_written_by_hand(systemd: Systemd, sutrod: Sutrod, plant: Plant) 
     db = crowd(systemd, plant)
     sutrod.start()
     hold(sutrod)
+    # The daemon reads and writes the file when all of it was written.
+    sutrod.clock.settle(hold=True)
     plant.machine.write(f"/sys/fs/cgroup{db}/io.sutro.weight", "default 100\n8:0 1\n8:16 1\n")
     sutrod.until(lambda: "8:0 1" not in plant.machine.weights(db))
     sutrod.until(lambda: "8:16 1" not in plant.machine.weights(db))

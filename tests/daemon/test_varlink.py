@@ -89,7 +89,7 @@ def from_bus(sutrod: Sutrod, method: str) -> object:
         if "device_weights" in entry:
             pairs = entry["device_weights"]
             entry["device_weights"] = [{"path": p, "weight": w} for p, w in pairs]
-        for key in ("leaf", "managed", "weight_set"):
+        for key in ("leaf", "managed", "hung", "weight_set"):
             if key in entry and isinstance(entry[key], int):
                 entry[key] = bool(entry[key])
     return found

@@ -75,7 +75,7 @@ void fake_control_new(struct fake_control *f)
 
 		fake_dir(r, dir);
 	}
-	check(topology_new(r, &f->machine.topology) == 0);
+	check(topology_new(r, NULL, &f->machine.topology) == 0);
 	f->machine.tree = fake_cgroups(r);
 	check(sd_event_new(&f->machine.event) >= 0);
 	check(cgfiles_init(&f->files, r, false) == 0);

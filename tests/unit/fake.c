@@ -6,6 +6,7 @@
 #include <stdarg.h>
 
 #include "fake.h"
+#include "host/diskcall.h"
 #include "host/sample.h"
 #include "policy/policy.h"
 
@@ -139,6 +140,8 @@ struct cgroup_tree *fake_cgroups(const struct roots *r)
 
 void fake_kernel(const struct roots *r)
 {
+	/* A worker process has the environment that was there at its start. */
+	diskcalls_end();
 	check(setenv("SUTRO_FAKE_ROOT", r->prefix, 1) == 0);
 }
 

@@ -189,7 +189,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(class && mkdir(class, 0755) == 0);
 	make_machine(&r, text, paths, &n_paths);
 	log_set_max_level(LOG_EMERG);
-	if (topology_new(&r, &t) == 0) {
+	if (topology_new(&r, NULL, &t) == 0) {
 		found = calloc(t->n_devices + 1, sizeof(*found));
 		check(found);
 		for (size_t i = 0; i < t->n_devices; i++)

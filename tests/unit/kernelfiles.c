@@ -20,8 +20,8 @@
  *
  * Each write is added to ROOT/writes ("FILE TEXT"). ROOT/faults injects faults: for
  * a write to a file whose path ends in the first word, the second word is what
- * happens, "ignore" (success, and nothing changes), "fail" (EIO) or "hang" (it never returns, as
- * on a disk that does not answer). realpath(3) of a path with the fault "hang" and fsync(2) of such a
+ * happens, "ignore" (success, and nothing changes), "fail" (EIO) or "hang" (it returns after the
+ * fault was removed, as on a disk that does not answer). realpath(3) of a path with the fault "hang" and fsync(2) of such a
  * file never return, too.
  *
  * ROOT/owners has the user of paths below sys/fs/cgroup whose owner is not that of the others, as
@@ -265,6 +265,17 @@ static char *fault_of(const char *root, const char *path)
 	return g_strdup("");
 }
 
+static void hang(const char *root, const char *path)
+{
+	for (;;) {
+		g_autofree char *fault = fault_of(root, path);
+
+		if (!g_str_equal(fault, "hang"))
+			return;
+		g_usleep(10000);
+	}
+}
+
 static int write_kernel_file(const char *root, const char *path,
 			     const char *text)
 {
@@ -278,8 +289,7 @@ static int write_kernel_file(const char *root, const char *path,
 		return 0;
 	if (g_str_equal(fault, "fail"))
 		return -EIO;
-	while (g_str_equal(fault, "hang"))
-		pause();
+	hang(root, path);
 	if (g_str_has_suffix(path, "/scheduler"))
 		return write_scheduler(path, text);
 	if (g_str_has_suffix(path, "/max_sectors_kb"))

@@ -229,7 +229,7 @@ int main(void)
 	count_bfq("/system.slice", 0);
 	count_bfq("/system.slice/db", 0);
 	count_bfq("/user.slice", 0);
-	check(topology_new(&roots, &topology) == 0);
+	check(topology_new(&roots, NULL, &topology) == 0);
 	check(cgroup_tree_new(&roots, NULL, &ops, NULL, &tree) == 0);
 	check(cgroup_tree_scan(tree) == 0);
 	sda = topology_by_name(topology, "sda");

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Disks whose kernel code does not return: the daemon serves the bus and all other disks."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from fakemachine import Bus, Machine, Sutrod, Systemd, wait_until
+from plant import set_policy
+from test_leaves import calling, writes
+
+# The limit of the daemon for all that hangs at once, on the clock of the host.
+LIMIT_S = 2.0
+RECONCILE_S = 61
+HANGS = ": the disk hangs, its requests do not complete."
+ANSWERS = ": the disk answers again."
+
+
+@contextmanager
+def hung_reads(machine: Machine, *names: str) -> Iterator[None]:
+    """Reads of queue/scheduler of these disks return at the end: a pipe without input."""
+    files = [machine.at(f"/sys/class/block/{name}/queue/scheduler") for name in names]
+    texts = [file.read_text() for file in files]
+    ends = []
+    for file in files:
+        file.unlink()
+        os.mkfifo(file)
+        ends.append(os.open(file, os.O_RDWR))
+    try:
+        yield
+    finally:
+        for file, text in zip(files, texts, strict=True):
+            file.unlink()
+            file.write_text(text)
+        for end in ends:
+            os.close(end)
+
+
+@contextmanager
+def in_time(limit_s: float = LIMIT_S) -> Iterator[None]:
+    """The calls that are made meanwhile do not wait for the disk."""
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < limit_s
+
+
+def hung(sutrod: Sutrod) -> list[str]:
+    """The names of the disks that the daemon shows as hung."""
+    return [str(d["name"]) for d in sutrod.call("ListDevices") if d["hung"]]
+
+
+def error(sutrod: Sutrod, unit: str, path: str) -> str:
+    """Why a unit has no weight on a leaf."""
+    (leaf,) = sutrod.call("Explain", unit, path)["leaves"]
+    return str(leaf["error"])
+
+
+def lines(machine: Machine, unit: str, file: str = "io.sutro.weight") -> list[str]:
+    """The lines of a unit's file."""
+    return machine.weights(f"/system.slice/{unit}", file)
+
+
+@pytest.fixture
+def units(systemd: Systemd) -> None:
+    """Two units."""
+    systemd.start("a.service", 200)
+    systemd.start("b.service", 200)
+
+
+def check_others(machine: Machine, sutrod: Sutrod, weight: int) -> None:
+    """The weight of a unit on another disk is set, and calls are answered."""
+    set_policy(sutrod, "b.service", Weight=f"/dev/sda {weight}")
+    sutrod.until(lambda: f"8:0 {weight}" in lines(machine, "b.service"), 1)
+
+
+@pytest.mark.usefixtures("units")
+def test_queue_that_cannot_be_read(machine: Machine, sutrod: Sutrod) -> None:
+    """The last known scheduler holds. The hang and its end are logged once."""
+    sutrod.start()
+    set_policy(sutrod, "a.service", Weight="/dev/sdb 400")
+    with hung_reads(machine, "sdb"):
+        with in_time():
+            sutrod.call("Reload")
+            check_others(machine, sutrod, 700)
+        with in_time():
+            sutrod.elapse(RECONCILE_S)
+            check_others(machine, sutrod, 800)
+        assert hung(sutrod) == ["sdb"]
+        assert sutrod.log().count("/dev/sdb" + HANGS) == 1
+        assert "the disk hangs" in error(sutrod, "a.service", "/dev/sdb")
+        assert error(sutrod, "a.service", "/dev/sda") == ""
+        _, leaves, steps = sutrod.call("ResolvePath", "/dev/sdb")
+        assert list(leaves) == ["/dev/sdb"]
+        assert "with scheduler sutro, which hangs" in steps[0]["text"]
+        assert "the disk hangs" in sutrod.error("UseDevices", ["/dev/sdb"])[1]
+    sutrod.until(lambda: not hung(sutrod))
+    assert sutrod.log().count("/dev/sdb" + ANSWERS) == 1
+    assert error(sutrod, "a.service", "/dev/sdb") == ""
+    assert "8:16 400" in lines(machine, "a.service")
+
+
+@pytest.mark.usefixtures("units")
+def test_start_with_a_disk_that_hangs(machine: Machine, sutrod: Sutrod) -> None:
+    machine.write("/etc/sutro/sutrod.conf", "[Leaves]\nUse=/dev/sdd /dev/sdc\n")
+    with hung_reads(machine, "sdd"):
+        with in_time():
+            sutrod.start()
+        check_others(machine, sutrod, 700)
+        assert hung(sutrod) == ["sdd"]
+        assert machine.scheduler("sdc") == "sutro"
+    sutrod.until(lambda: machine.scheduler("sdd") == "sutro")
+
+
+def test_many_disks_that_hang(machine: Machine, sutrod: Sutrod) -> None:
+    """The daemon waits 1.5 s for all of them together, and starts a process for each of 64."""
+    names = [f"sd{first}{second}" for first in "abcd" for second in "abcdefghijklmnopqrst"]
+    for number, name in enumerate(names):
+        machine.disk(name, f"66:{16 * number}", "none")
+    sutrod.start()
+    with hung_reads(machine, *names):
+        with in_time(3 * LIMIT_S):
+            sutrod.call("Reload")
+            sutrod.settle()
+        assert len(hung(sutrod)) == 64
+    sutrod.until(lambda: not hung(sutrod))
+
+
+@pytest.mark.usefixtures("units")
+def test_line_that_the_kernel_does_not_take(machine: Machine, sutrod: Sutrod) -> None:
+    """It is taken when the disk answers, and restored as any other."""
+    before = lines(machine, "a.service", "io.max")
+    machine.fault("a.service/io.max", "hang")
+    sutrod.start()
+    with in_time():
+        set_policy(sutrod, "a.service", ReadBandwidthMax="/dev/sdd 5M")
+        check_others(machine, sutrod, 700)
+    with in_time():
+        sutrod.elapse(RECONCILE_S)
+        check_others(machine, sutrod, 800)
+    assert hung(sutrod) == ["sdd"]
+    assert sutrod.log().count("/dev/sdd" + HANGS) == 1
+    assert "cannot write" not in sutrod.log()
+    (promise,) = sutrod.call("ListPromises")
+    assert "the disk hangs" in promise["cause"], dict(promise)
+    # The kernel takes the former limit first.
+    set_policy(sutrod, "a.service", ReadBandwidthMax="/dev/sdd 6M")
+    machine.write("/faults", "")
+    sutrod.until(lambda: not hung(sutrod))
+    line = "8:48 rbps=6000000 wbps=max riops=max wiops=max"
+    sutrod.until(lambda: lines(machine, "a.service", "io.max") == [line])
+    sutrod.stop()
+    assert lines(machine, "a.service", "io.max") == before
+
+
+@pytest.mark.usefixtures("units")
+def test_line_that_is_not_taken_before_the_stop(machine: Machine, sutrod: Sutrod) -> None:
+    """The next daemon restores a line that the kernel has taken since."""
+    before = lines(machine, "a.service", "io.max")
+    machine.fault("a.service/io.max", "hang")
+    sutrod.start()
+    set_policy(sutrod, "a.service", ReadBandwidthMax="/dev/sdd 5M")
+    sutrod.until(lambda: hung(sutrod) == ["sdd"])
+    with in_time():
+        sutrod.stop()
+    machine.write("/faults", "")
+    line = "8:48 rbps=5000000 wbps=max riops=max wiops=max\n"
+    machine.write("/sys/fs/cgroup/system.slice/a.service/io.max", line)
+    sutrod.start()
+    assert lines(machine, "a.service", "io.max") == [line.strip()]
+    sutrod.call("ResetPolicy", "a.service", "runtime")
+    sutrod.until(lambda: lines(machine, "a.service", "io.max") == before)
+
+
+@pytest.mark.usefixtures("units")
+def test_queue_that_is_switched_is_not_read(bus: Bus, machine: Machine, sutrod: Sutrod) -> None:
+    """A switch that the kernel does not complete holds the lock of the queue."""
+    machine.fault("sdd/queue/scheduler", "hang")
+    sutrod.start()
+    with calling(bus, "Use", "/dev/sdd", "/dev/sdc") as use:
+        wait_until(lambda: writes(machine, "sdd") == 1)
+        with hung_reads(machine, "sdd"):
+            with in_time():
+                sutrod.call("Reload")
+                check_others(machine, sutrod, 700)
+            assert "the disk hangs" not in sutrod.log()
+            assert machine.scheduler("sdc") == "sutro"
+            with in_time():
+                sutrod.elapse(10)
+                check_others(machine, sutrod, 800)
+            (_, result) = use.result()
+            assert "has not finished its requests in 10 s" in result["error"]
+            assert hung(sutrod) == ["sdd"]
+    machine.set_scheduler("sdd", "sutro")
+    sutrod.until(lambda: "/dev/sdd" in sutrod.property("ManagedLeaves"))
+    assert not hung(sutrod)
