@@ -15,6 +15,7 @@
 #include "host/diskcall.h"
 #include "host/event.h"
 #include "host/path.h"
+#include "host/sysblock.h"
 #include "manager.h"
 
 /* One new device is a burst of uevents (partitions, LVM, udev's own changes); this is
@@ -149,7 +150,9 @@ static int watch_schedulers(struct manager *m)
 	return 0;
 }
 
-/* Lines in cgroup files end with their disk, and another disk may get its number. */
+/* Lines in cgroup files end with their disk, and another disk may get its number. A loop device
+ * without a file is in no topology, but its queue keeps scheduler and lines.
+ */
 static void forget_removed(struct manager *m, const struct topology *new)
 {
 	const struct topology *old = m->machine.topology;
@@ -158,7 +161,9 @@ static void forget_removed(struct manager *m, const struct topology *new)
 		const struct device *d = old->devices[i];
 		const struct device *now = topology_by_devno(new, d->devno);
 
-		if (now && now->diskseq == d->diskseq)
+		if ((now && now->diskseq == d->diskseq) ||
+		    (d->queue &&
+		     d->queue == queue_inode(&m->machine.roots, d->name)))
 			continue;
 		cgfiles_device_gone(&m->files, d->devno);
 		if (d->leaf)

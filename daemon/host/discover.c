@@ -119,7 +119,8 @@ static int carry_over(struct device *d, const struct topology *before)
 	const struct device *was = before ? topology_by_name(before, d->name)
 					  : NULL;
 
-	if (!was || was->devno != d->devno || was->diskseq != d->diskseq)
+	if (!was || was->devno != d->devno ||
+	    !device_is_same(d, was->diskseq, was->queue))
 		return 0;
 	d->kind = was->kind;
 	d->rotational = was->rotational;
@@ -151,6 +152,7 @@ static int device_new(struct sysblock *s, const char *name, struct device **ret)
 		return -ENOMEM;
 	d->size_bytes = sysblock_number(s, name, "size") * 512;
 	d->diskseq = sysblock_number(s, name, "diskseq");
+	d->queue = queue_inode(s->roots, name);
 	if (sysblock_read(s, name, "dm/name", &d->label) == -ENOMEM)
 		return -ENOMEM;
 	*ret = TAKE_PTR(d);

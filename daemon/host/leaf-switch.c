@@ -8,7 +8,7 @@
  * hangs delays neither the loop nor, after LEAF_LIMIT_SEC, other disks. The kernel completes such
  * a switch whenever the disk returns; the watch on queue/scheduler reports it then.
  *
- * Devices are found again by name and diskseq when the child has ended, because the topology may
+ * Devices are found again by name and queue when the child has ended, because the topology may
  * be another one by then.
  */
 
@@ -30,6 +30,7 @@ struct leaf_switch {
 	struct leaf_switches *all;
 	char *name;
 	uint64_t diskseq;
+	uint64_t queue;
 	bool use;
 	struct leaf_result result;
 	leaf_done_t done;
@@ -79,7 +80,8 @@ static struct device *find_leaf(const struct leaf_switch *s)
 {
 	struct device *d = topology_by_name(s->all->machine->topology, s->name);
 
-	return d && d->leaf && d->diskseq == s->diskseq ? d : NULL;
+	return d && d->leaf && device_is_same(d, s->diskseq, s->queue) ? d
+								       : NULL;
 }
 
 static int end(struct leaf_switch *s, struct device *leaf, int err)
@@ -168,7 +170,8 @@ static bool is_under_way(const struct leaf_switches *all,
 	const struct leaf_switch *s;
 
 	TAILQ_FOREACH(s, &all->list, list)
-		if (streq(s->name, leaf->name) && s->diskseq == leaf->diskseq)
+		if (streq(s->name, leaf->name) &&
+		    device_is_same(leaf, s->diskseq, s->queue))
 			return true;
 	return false;
 }
@@ -196,6 +199,7 @@ static int add(struct leaf_switches *all, const struct device *leaf, bool use,
 	*s = (struct leaf_switch){ .all = all,
 				   .name = name,
 				   .diskseq = leaf->diskseq,
+				   .queue = leaf->queue,
 				   .use = use,
 				   .result = *result,
 				   .done = done,

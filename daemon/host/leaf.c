@@ -3,9 +3,11 @@
 /*
  * Which scheduler does a leaf have, and which had it before?
  *
- * /run/sutro/leaves/NAME remembers it: "mq-deadline 17 used 1280 128", scheduler, diskseq,
- * state, max_sectors_kb before and since. It survives the daemon, not a reboot, as does the
- * scheduler itself. The diskseq distinguishes a disk from another one that got its name later.
+ * /run/sutro/leaves/NAME has it: "mq-deadline 17 used 1280 128 4711", scheduler, diskseq,
+ * state, max_sectors_kb before and since, inode of queue/ in sysfs. It survives the daemon, not a
+ * reboot, as does the scheduler itself. The diskseq distinguishes a disk from another one that got
+ * its name later. A new medium in a loop device or a card reader has another diskseq, too, but
+ * the queue keeps its scheduler and its inode.
  * "released" keeps the configuration from switching a released leaf again.
  *
  * A flash leaf gets a limit of the size of requests, too (MaxSectorsKB=). A request cannot be
@@ -56,7 +58,7 @@ static int record_load(const struct roots *roots, const struct device *leaf,
 		       struct record *ret)
 {
 	_cleanup_free_ char *path = record_path(roots, leaf), *text = NULL;
-	unsigned long long diskseq;
+	unsigned long long diskseq, queue = 0;
 	int err;
 
 	*ret = (struct record){};
@@ -65,10 +67,11 @@ static int record_load(const struct roots *roots, const struct device *leaf,
 	err = read_file_at(AT_FDCWD, path, &text);
 	if (err)
 		return err == -ENOENT ? 0 : err;
-	/* A former version wrote three words. */
-	return sscanf(text, "%63s %llu %15s %u %u", ret->previous, &diskseq,
-		      ret->state, &ret->before_kb, &ret->limit_kb) >= 3 &&
-	       diskseq == leaf->diskseq;
+	/* Former versions wrote three or five words. */
+	return sscanf(text, "%63s %llu %15s %u %u %llu", ret->previous,
+		      &diskseq, ret->state, &ret->before_kb, &ret->limit_kb,
+		      &queue) >= 3 &&
+	       device_is_same(leaf, diskseq, queue);
 }
 
 static int record_save(const struct roots *roots, const struct device *leaf,
@@ -89,11 +92,9 @@ static int record_save(const struct roots *roots, const struct device *leaf,
 	f = fopen(new, "we");
 	if (!f)
 		return -errno;
-	fprintf(f, "%s %llu %s", r->previous, (unsigned long long)leaf->diskseq,
-		r->state);
-	if (r->before_kb)
-		fprintf(f, " %u %u", r->before_kb, r->limit_kb);
-	fputc('\n', f);
+	fprintf(f, "%s %llu %s %u %u %llu\n", r->previous,
+		(unsigned long long)leaf->diskseq, r->state, r->before_kb,
+		r->limit_kb, (unsigned long long)leaf->queue);
 	if (fclose(f) != 0)
 		err = -errno;
 	if (!err && rename(new, path) < 0)

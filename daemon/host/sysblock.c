@@ -3,6 +3,7 @@
 /* Attributes of block devices, in /sys/class/block/NAME. */
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host/diskcall.h"
@@ -53,6 +54,15 @@ uint64_t sysblock_number(struct sysblock *s, const char *name,
 	if (sysblock_read(s, name, attribute, &text) == 0)
 		parse_u64(text, &v);
 	return v;
+}
+
+uint64_t queue_inode(const struct roots *roots, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+	struct stat st;
+
+	path = asprintf_or_null("%s/class/block/%s/queue", roots->sysfs, name);
+	return path && stat(path, &st) == 0 ? st.st_ino : 0;
 }
 
 int queue_read(const struct roots *roots, const struct device *d,

@@ -32,6 +32,9 @@ bool sysblock_has(struct sysblock *s, const char *name, const char *attribute);
 uint64_t sysblock_number(struct sysblock *s, const char *name,
 			 const char *attribute);
 
+/** queue_inode() - inode of the folder of the request queue of @name, 0: there is none */
+uint64_t queue_inode(const struct roots *roots, const char *name);
+
 /**
  * queue_read() - read an attribute of the request queue of @d, "scheduler"
  *

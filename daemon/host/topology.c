@@ -69,6 +69,11 @@ uint64_t device_id(const struct device *d)
 	return d->devno ?: 1ULL << 63 | d->diskseq;
 }
 
+bool device_is_same(const struct device *d, uint64_t diskseq, uint64_t queue)
+{
+	return d->diskseq == diskseq || (queue && d->queue == queue);
+}
+
 bool device_stands_on(const struct device *d, const struct device *leaf)
 {
 	for (size_t i = 0; i < d->n_leaves; i++)

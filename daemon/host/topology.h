@@ -44,6 +44,8 @@ const char *device_kind_name(enum device_kind kind);
  * @scheduler: of a leaf, the one in use
  * @rotational: of a leaf, from its queue
  * @diskseq: unlike the name, never used twice between two boots; 0: unknown
+ * @queue: inode of its folder queue/ in sysfs: the same queue serves one medium after another in
+ *	a loop device or a card reader, and only @diskseq changes; 0: it has none
  * @is_switching: its scheduler is being switched, and a read of its queue would wait for that
  * @is_hung: it was reported that a call for it has not returned
  * @walk: the last walk that met it, see device_enter()
@@ -64,6 +66,7 @@ struct device {
 	bool rotational;
 	uint64_t size_bytes;
 	uint64_t diskseq;
+	uint64_t queue;
 	bool is_switching;
 	bool is_hung;
 	uint64_t walk;
@@ -91,6 +94,9 @@ struct device *topology_by_devno(const struct topology *t, dev_t devno);
 
 /** device_id() - distinguishes it from all other devices, also without a number */
 uint64_t device_id(const struct device *d);
+
+/** device_is_same() - is it the disk, or the queue, that had these numbers? */
+bool device_is_same(const struct device *d, uint64_t diskseq, uint64_t queue);
 
 /** device_stands_on() - is @leaf one of the leaves under @d? */
 bool device_stands_on(const struct device *d, const struct device *leaf);

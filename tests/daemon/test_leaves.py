@@ -11,6 +11,7 @@ from typing import Any
 import dbus
 import pytest
 from fakemachine import INTERFACE, NAME, PATH, TOP, Bus, Machine, Sutrod, Systemd, wait_until
+from plant import set_policy
 
 CONF = "/etc/sutro/sutrod.conf"
 EVERY = dbus.Array([], signature="s")
@@ -57,7 +58,7 @@ def test_use_and_release(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> 
     sutrod.until(lambda: machine.weights(a) == ["default 200"])
     assert managed(sutrod) == ["sda", "sdb"]
     assert change(sutrod, "Use", "/dev/sdb") == [("sdb", "sutro", "sutro", False)]
-    assert machine.at("/run/sutro/leaves/sdb").read_text() == "mq-deadline 1 used\n"
+    assert machine.at("/run/sutro/leaves/sdb").read_text().startswith("mq-deadline 1 used 0 0 ")
     # A restart and a crash remember the former schedulers, and a dry run changes none.
     sutrod.stop()
     assert machine.scheduler("sda") == "sutro"
@@ -166,11 +167,46 @@ def test_leaf_with_the_scheduler_is_released_to_none(sutrod: Sutrod) -> None:
 def test_another_disk_of_the_same_name_is_not_managed(machine: Machine, sutrod: Sutrod) -> None:
     sutrod.start()
     assert change(sutrod, "Use", "/dev/sdd") == [("sdd", "sutro", "none", True)]
+    queue = machine.at("/sys/class/block/sdd/queue")
+    shutil.copytree(queue, queue.with_name("other"))
     for diskseq, names, scheduler in ((8, [], "sutro"), (1, ["sdd"], "none")):
         machine.write("/sys/class/block/sdd/diskseq", f"{diskseq}\n")
+        queue.rename(queue.with_name("spare"))
+        queue.with_name("other").rename(queue)
+        queue.with_name("spare").rename(queue.with_name("other"))
         sutrod.call("Reload")
         assert managed(sutrod) == names
         assert change(sutrod, "Release", "/dev/sdd")[0][1] == scheduler
+
+
+def test_medium_that_changes(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """A loop device gets another file: its queue keeps all that was set, and it can be restored."""
+    a = systemd.start("a.service")
+    theirs = "8:48 rbps=9000000 wbps=max riops=max wiops=max"
+    machine.write(f"/sys/fs/cgroup{a}/io.max", theirs + "\n")
+    machine.set_scheduler("sdd", "mq-deadline")
+    max_sectors(machine, "sdd", 1280)
+    machine.write(CONF, "[Leaves]\nUse=/dev/sdd\n")
+    sutrod.start()
+    sutrod.until(lambda: managed(sutrod) == ["sdd"])
+    set_policy(sutrod, "a.service", ReadBandwidthMax="/dev/sdd 5M")
+    ours = theirs.replace("9000000", "5000000")
+    sutrod.until(lambda: machine.weights(a, "io.max") == [ours])
+    # Without a file its size is 0. Both changes have another diskseq.
+    for diskseq, sectors, names in ((2, 0, []), (3, 4096, ["sdd"])):
+        machine.write("/sys/class/block/sdd/diskseq", f"{diskseq}\n")
+        machine.write("/sys/class/block/sdd/size", f"{sectors}\n")
+        sutrod.call("Reload")
+        sutrod.settle()
+        assert managed(sutrod) == names
+    assert "is gone" not in sutrod.log()
+    assert machine.weights(a, "io.max") == [ours]
+    sutrod.stop(signal.SIGKILL)
+    sutrod.start()
+    assert change(sutrod, "Release") == [("sdd", "mq-deadline", "sutro", True)]
+    assert max_sectors(machine, "sdd") == 1280
+    sutrod.stop()
+    assert machine.weights(a, "io.max") == [theirs]
 
 
 def test_disk_that_is_gone_needs_no_release(machine: Machine, sutrod: Sutrod) -> None:
