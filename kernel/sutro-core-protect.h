@@ -108,6 +108,7 @@ struct sutro_protect_sums {
  * @paid_ns:	debt by which this cycle's shared window is shorter
  * @other_ns:	estimate of an expensive request of other groups
  * @other_done_ns: when a request of another group has completed last
+ * @gap_more:	by how much more than estimated requests take in gaps, of 1024
  * @most:	the part of the device that all groups use in shared windows, if these are
  *		long enough to measure it, else the largest part that they used
  * @part:	shared part of a cycle, of SUTRO_PROTECT_WHOLE
@@ -147,6 +148,7 @@ struct sutro_protect {
 	s64 paid_ns;
 	u64 other_ns;
 	u64 other_done_ns;
+	u32 gap_more;
 	s64 most;
 	u32 part;
 	struct sutro_protect_sums sums[SUTRO_WINDOWS];
@@ -255,6 +257,10 @@ void sutro_protect_exit(struct sutro_group *group);
 struct sutro_group *sutro_protect_next(struct sutro_protect *protect);
 struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
 					  u64 now_ns);
+void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
+		    u64 think_ns);
+struct sutro_group *sutro_gap_is_over(const struct sutro_core *core,
+				      u64 cost_ns, u64 now_ns);
 bool sutro_gap_skips(const struct sutro_core *core,
 		     const struct sutro_group *group);
 u64 sutro_protect_look_ns(const struct sutro_core *core,

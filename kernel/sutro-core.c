@@ -193,7 +193,7 @@ struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
 }
 
 /* Update the statistics of a group from its next request, which is @far from the last. */
-static void sutro_learn_arrival(const struct sutro_core *core,
+static void sutro_learn_arrival(struct sutro_core *core,
 				struct sutro_group *group, bool far, u64 now_ns)
 {
 	s64 think_ns;
@@ -206,6 +206,7 @@ static void sutro_learn_arrival(const struct sutro_core *core,
 	if (!group->empty_since_ns)
 		return;
 	think_ns = max_t(s64, now_ns - group->empty_since_ns, 0);
+	sutro_gap_back(core, group, think_ns);
 	sutro_protect_learn(group, think_ns);
 	/* One long sleep must not look like a habit. */
 	think_ns = min_t(s64, think_ns, 2 * sutro_return_ns(core));

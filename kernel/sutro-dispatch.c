@@ -119,6 +119,15 @@ static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
 		sutro_accept_all(sq, &sq->passing, now_ns, free);
 }
 
+/* The estimated cost of a request, read without done_lock: it may lack the latest completion. */
+static u64 sutro_request_cost_ns(struct sutro_queue *sq,
+				 struct sutro_blkg *sblkg, struct request *rq)
+{
+	return data_race(
+		sutro_cost_estimate(&sq->device, sutro_blkg_costs(sblkg),
+				    sutro_request_class(rq), blk_rq_bytes(rq)));
+}
+
 /**
  * sutro_price - a request leaves for the device
  * @sq:		the leaf
@@ -134,16 +143,12 @@ u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 {
 	unsigned int class = sutro_request_class(rq);
 	struct sutro_device *device = &sq->device;
-	u32 bytes = blk_rq_bytes(rq);
-	const struct sutro_costs *costs;
 	u64 cost_ns, wait_ns;
 
 	if (sblkg->rotational && !sblkg->costs)
 		WRITE_ONCE(sblkg->costs, kzalloc(sizeof(*sblkg->costs),
 						 GFP_NOWAIT | __GFP_NOWARN));
-	costs = sutro_blkg_costs(sblkg);
-	/* Read without done_lock: an estimate may lack the latest completion. */
-	cost_ns = data_race(sutro_cost_estimate(device, costs, class, bytes));
+	cost_ns = sutro_request_cost_ns(sq, sblkg, rq);
 	wait_ns = sutro_rq_waited_ns(rq, now_ns);
 
 	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), cost_ns, wait_ns,
@@ -347,6 +352,23 @@ void sutro_look(struct sutro_queue *sq, u64 now_ns)
 		sutro_forget(sq, now_ns);
 }
 
+/* Is a request sent that was taken out?  If not, it is put back, and is the next of its group. */
+static bool sutro_takes(struct sutro_queue *sq, struct request *rq, u64 now_ns,
+			enum sutro_verdict *ret_verdict)
+{
+	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
+	u64 cost_ns;
+
+	if (!sq->core.gap)
+		return true;
+	cost_ns = sutro_request_cost_ns(sq, sblkg, rq);
+	if (sutro_core_takes(&sq->core, cost_ns, now_ns, ret_verdict))
+		return true;
+	sutro_lane_charge(rq, cost_ns);
+	sutro_requests_add_head(sq, &sblkg->requests, rq);
+	return false;
+}
+
 static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 {
 	enum sutro_verdict verdict;
@@ -368,6 +390,8 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 		if (verdict == SUTRO_SERVE) {
 			rq = sutro_serve(sq, sutro_blkg_of(group), now_ns);
 			verdict = rq ? SUTRO_SERVE : SUTRO_WAIT;
+			if (rq && !sutro_takes(sq, rq, now_ns, &verdict))
+				rq = NULL;
 		}
 	} while ((verdict == SUTRO_WAIT || verdict == SUTRO_IDLE) &&
 		 !sutro_wait(sq));

@@ -416,6 +416,7 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 	core->now_ns = now_ns;
 	core->starved = NULL;
 	core->beside = false;
+	core->gap = false;
 	if (core->limit_ns && !sutro_before(now_ns, core->limit_until_ns))
 		WRITE_ONCE(core->limit_ns, 0);
 	if (!core->queued) {
@@ -431,6 +432,7 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 	}
 	starved = sutro_starved_next(core, now_ns);
 	group = starved ?: sutro_reserved(core, now_ns);
+	core->gap = !group && core->protect.reserved;
 	if (group && !group->queued && sutro_commit_waits(core, group))
 		group = NULL;
 	if (group && !group->queued) {
@@ -468,4 +470,26 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 	core->beside = beside;
 	*ret_verdict = SUTRO_SERVE;
 	return group;
+}
+
+/**
+ * sutro_core_takes - may the request be sent that was found after sutro_core_select()?
+ * @core:	the leaf
+ * @cost_ns:	estimate of the request, which may be more than others of its group cost
+ * @now_ns:	the time
+ * @ret_verdict: the action of the caller, if not
+ *
+ * Return: false if it would not be done when a protected group is back.
+ */
+bool sutro_core_takes(struct sutro_core *core, u64 cost_ns, u64 now_ns,
+		      enum sutro_verdict *ret_verdict)
+{
+	struct sutro_group *group = NULL;
+
+	if (core->gap && !core->tunables.rotational)
+		group = sutro_gap_is_over(core, cost_ns, now_ns);
+	if (!group)
+		return true;
+	*ret_verdict = sutro_hold_reserved(core, group, now_ns);
+	return false;
 }

@@ -22,7 +22,8 @@
 
 /* Raise the rates of a unit, in the order of @sums, to those of its floors. */
 static void raise_rates(const struct promised *sums, size_t n,
-		  const struct promises *l, uint64_t (*rates)[CAPACITY_KEYS])
+			const struct promises *l,
+			uint64_t (*rates)[CAPACITY_KEYS])
 {
 	for (size_t i = 0; i < l->n; i++) {
 		const struct promise *p = &l->items[i];

@@ -305,6 +305,29 @@ static struct rq *leaf_probe_next(struct leaf *leaf, struct leaf_group *group,
 	return NULL;
 }
 
+/* No request is sent now. */
+static struct rq *leaf_idle(struct leaf *leaf, enum sutro_verdict verdict)
+{
+	switch (verdict) {
+	case SUTRO_SERVE:
+		break;
+	case SUTRO_IDLE:
+		leaf->device.unsaturated |= sutro_holds_back(&leaf->core);
+		leaf->timer_ns = leaf->core.idle_until_ns;
+		clock_at(leaf->clock, leaf->timer_ns, leaf_timer, leaf);
+		leaf->waiting = true;
+		break;
+	case SUTRO_EMPTY:
+		leaf->device.unsaturated = true;
+		break;
+	case SUTRO_WAIT:
+		leaf->device.unsaturated |= sutro_holds_back(&leaf->core);
+		leaf->waiting = true;
+		break;
+	}
+	return NULL;
+}
+
 static struct rq *leaf_select(struct leaf *leaf)
 {
 	u64 now_ns = leaf->clock->now_ns;
@@ -323,24 +346,8 @@ static struct rq *leaf_select(struct leaf *leaf)
 	leaf_forget(leaf, now_ns);
 	core = sutro_core_select(&leaf->core, now_ns, &verdict);
 
-	switch (verdict) {
-	case SUTRO_SERVE:
-		break;
-	case SUTRO_IDLE:
-		leaf->device.unsaturated |= sutro_holds_back(&leaf->core);
-		leaf->timer_ns = leaf->core.idle_until_ns;
-		clock_at(leaf->clock, leaf->timer_ns, leaf_timer, leaf);
-		leaf->waiting = true;
-		return NULL;
-	case SUTRO_EMPTY:
-		leaf->device.unsaturated = true;
-		return NULL;
-	case SUTRO_WAIT:
-		leaf->device.unsaturated |= sutro_holds_back(&leaf->core);
-		leaf->waiting = true;
-		return NULL;
-	}
-
+	if (verdict != SUTRO_SERVE)
+		return leaf_idle(leaf, verdict);
 	group = leaf_group_of(core);
 	rq = NULL;
 	if (leaf->probe.active) {
@@ -358,8 +365,12 @@ static struct rq *leaf_select(struct leaf *leaf)
 	core = &group->core;
 	rq_prepare(leaf, rq);
 	rq->class = sutro_cost_class(rq->op, rq->bytes);
-	sutro_probe_sent(&leaf->probe, rq->class);
 	rq->estimate_ns = leaf_estimate_ns(leaf, group, rq);
+	if (!sutro_core_takes(&leaf->core, rq->estimate_ns, now_ns, &verdict)) {
+		list_add(&rq->node, &group->list[rq->sync]);
+		return leaf_idle(leaf, verdict);
+	}
+	sutro_probe_sent(&leaf->probe, rq->class);
 	rq->shallow = leaf->core.in_flight < SUTRO_DEPTH_MIN &&
 		      leaf->core.in_flight_ns <= rq->estimate_ns;
 	if (!leaf->core.in_flight)

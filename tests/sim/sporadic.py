@@ -24,10 +24,13 @@ DISKS = {
     "ssd": {"kind": "ssd", "read_us": 320, "write_us": 800, "bus_kbps": 135000},
     "nvme": {"kind": "nvme"},
 }
+DEEP = {"rw": "randread", "bs": "64k", "iodepth": 64}
 OTHERS = {
-    "deep": {"rw": "randread", "bs": "64k", "iodepth": 64},
-    "writes": {"rw": "write", "bs": "1m", "iodepth": 32},
-    "stream": {"rw": "read", "bs": "256k", "iodepth": 8},
+    "deep": (DEEP,),
+    "writes": ({"rw": "write", "bs": "1m", "iodepth": 32},),
+    "stream": ({"rw": "read", "bs": "256k", "iodepth": 8},),
+    # A request now and then that fits into fewer gaps than the others.
+    "mixed": (DEEP, {"rw": "randread", "bs": "1m", "iodepth": 1, "thinktime": 20000}),
 }
 WEIGHTS = (200, 1000)
 THINK_MS = (5, 10, 20, 50, 100, 200)
@@ -69,7 +72,7 @@ class Case:
             nr_requests=256,
             group=(
                 Group("service", self.weight, None, (Job(service),)),
-                Group("other", 100, None, (Job(OTHERS[self.other]),)),
+                Group("other", 100, None, tuple(map(Job, OTHERS[self.other]))),
             ),
             schedulers=("sutro",),
             warmup_s=3.0,

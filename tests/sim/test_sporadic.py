@@ -16,8 +16,12 @@ GAP_MS = 20
 # Of the others' rate alone: a disk serves few of their requests at once here.
 OTHERS = 0.07
 OTHERS_ANYWAY = 0.001
+# Time of the others' largest request, and their least part where it fits into a gap.
+LARGE_MS, GAPS = 8, 0.55
 SECONDS = 12.0
 REGULAR_MS = {"hdd": (10, 20, 50, 100, 200), "nvme": (50,)}
+# The 99th percentile over that alone.
+P99 = 2
 RANDOM_MS = {"hdd": (10, 20, 50, 100)}
 
 
@@ -26,7 +30,9 @@ def chosen(is_random: bool, times_ms: dict[str, tuple[int, ...]]) -> list[Case]:
     return [
         case
         for case in cases()
-        if case.is_random == is_random and case.think_ms in times_ms.get(case.disk, ())
+        if case.is_random == is_random
+        and case.think_ms in times_ms.get(case.disk, ())
+        and case.other != "mixed"
     ]
 
 
@@ -44,3 +50,13 @@ def test_random(case: Case) -> None:
     one = case.received(SECONDS)
     assert one.service >= RANDOM
     assert one.others >= OTHERS_ANYWAY
+
+
+@pytest.mark.parametrize("weight", [200, 1000])
+@pytest.mark.parametrize("think_ms", [5, 10, 20])
+def test_sizes_in_gaps(think_ms: int, weight: int) -> None:
+    """A gap takes those requests of the others that fit in, also if the one before was smaller."""
+    one = Case("ssd", False, think_ms, "mixed", weight).received(SECONDS)
+    assert one.service >= REGULAR
+    assert one.p99 <= P99
+    assert one.others >= (GAPS if think_ms > LARGE_MS else OTHERS_ANYWAY)
