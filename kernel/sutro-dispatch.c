@@ -119,13 +119,16 @@ static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
 		sutro_accept_all(sq, &sq->passing, now_ns, free);
 }
 
-/* The estimated cost of a request, read without done_lock: it may lack the latest completion. */
+/* The estimated cost of a request. */
 static u64 sutro_request_cost_ns(struct sutro_queue *sq,
 				 struct sutro_blkg *sblkg, struct request *rq)
 {
-	return data_race(
-		sutro_cost_estimate(&sq->device, sutro_blkg_costs(sblkg),
-				    sutro_request_class(rq), blk_rq_bytes(rq)));
+	const struct sutro_costs *costs = sutro_blkg_costs(sblkg);
+	unsigned int class = sutro_request_class(rq);
+	u32 bytes = blk_rq_bytes(rq);
+
+	/* Read without done_lock: an estimate may lack the latest completion. */
+	return data_race(sutro_cost_estimate(&sq->device, costs, class, bytes));
 }
 
 /**

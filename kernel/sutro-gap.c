@@ -26,8 +26,9 @@
  *
  * A rotational device serves one request after another, so there is no latency beyond the
  * device time.  Costs are measured exactly there, and vary with seeks: a request is sent if an
- * expensive one of others would fit in, and the factor is 1.  A protected stream would pay a seek for each gap, so that only a group of
- * random requests has gaps there; nor has one with reserved time, see 2.
+ * expensive one of others would fit in, and the factor is 1.  A protected stream would pay a seek
+ * for each gap, so that only a group of random requests has gaps there; nor has one with reserved
+ * time, see 2.
  *
  *	a reads 16 KiB in 8 ms and thinks for 20 ms, b reads 64 KiB in 10 ms, all at random:
  *	one request of b is sent in each gap.  Without gaps, b would have 1 % of the device.
@@ -69,7 +70,7 @@
 #define SUTRO_GAP_AWAY 16
 /* The factor of estimates in gaps is 1 + gap_more / WHOLE, and 8 at most. */
 #define SUTRO_GAP_SHIFT 10
-#define SUTRO_GAP_WHOLE (1U << SUTRO_GAP_SHIFT)
+#define SUTRO_GAP_WHOLE 1024U
 #define SUTRO_GAP_MORE_MAX (7 * SUTRO_GAP_WHOLE)
 #define SUTRO_GAP_LATE_PART 10
 
