@@ -36,6 +36,13 @@ struct sutro_core;
 #define SUTRO_PROTECT_MOST \
 	(SUTRO_PROTECT_WHOLE * (u64)SUTRO_AGE_PART / (SUTRO_AGE_PART + 1))
 
+/*
+ * A request that is sent in a gap before the next one of its group has to fit in this many times.
+ * Without them, half of that next one would remain of a gap.  With 1, five of 240 random victims
+ * more miss their goals.
+ */
+#define SUTRO_GAP_SPARE 2
+
 /* Other groups leave room for a protected group for this long after its expected return. */
 #define SUTRO_PROTECT_EXPECTED_NS (250 * 1000 * 1000ULL)
 
@@ -88,6 +95,7 @@ struct sutro_protect_sums {
  *		in shared windows
  * @by_share:	a group is protected for its share, not for time that is reserved for it
  * @by_target:	a group is protected for its latency target
+ * @unfit:	a group had no request in this cycle that fits into a gap
  * @target_part: shared part of a cycle with which these targets are met, of
  *		SUTRO_PROTECT_WHOLE
  * @reserve:	part of the time that is reserved for these groups, of
@@ -108,7 +116,9 @@ struct sutro_protect_sums {
  * @paid_ns:	debt by which this cycle's shared window is shorter
  * @other_ns:	estimate of an expensive request of other groups
  * @other_done_ns: when a request of another group has completed last
- * @gap_more:	by how much more than estimated requests take in gaps, of 1024
+ * @cached_until_ns: until when the device works on writes that its cache took
+ * @gap_more:	by how much more than estimated requests take in gaps, of 2048
+ * @gap_random:	the last number of a random sequence
  * @most:	the part of the device that all groups use in shared windows, if these are
  *		long enough to measure it, else the largest part that they used
  * @part:	shared part of a cycle, of SUTRO_PROTECT_WHOLE
@@ -131,6 +141,7 @@ struct sutro_protect {
 	bool gentle;
 	bool by_share;
 	bool by_target;
+	bool unfit;
 	u32 target_part;
 	u32 reserve;
 	u32 reserving;
@@ -148,7 +159,9 @@ struct sutro_protect {
 	s64 paid_ns;
 	u64 other_ns;
 	u64 other_done_ns;
+	u64 cached_until_ns;
 	u32 gap_more;
+	u32 gap_random;
 	s64 most;
 	u32 part;
 	struct sutro_protect_sums sums[SUTRO_WINDOWS];
@@ -259,8 +272,12 @@ struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
 					  u64 now_ns);
 void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
 		    u64 think_ns);
-struct sutro_group *sutro_gap_is_over(const struct sutro_core *core,
-				      u64 cost_ns, u64 now_ns);
+bool sutro_gap_is_over(const struct sutro_core *core, u64 cost_ns, u64 now_ns);
+struct sutro_group *sutro_gap_last(const struct sutro_core *core);
+void sutro_gap_missed(struct sutro_core *core, u64 least_ns);
+void sutro_gap_cached(struct sutro_core *core, u64 cost_ns);
+bool sutro_gap_draw(struct sutro_protect *protect, struct sutro_group *group,
+		    u64 cost_ns, u64 *chances);
 bool sutro_gap_skips(const struct sutro_core *core,
 		     const struct sutro_group *group);
 u64 sutro_protect_look_ns(const struct sutro_core *core,

@@ -101,8 +101,8 @@ enum sutro_idle_end {
  * @sensitive_nr:	its requests since no device time was owed to streams
  * @postponed:	the group that is next was put before a stream that is further behind
  * @gap:	others are served in a reserved window, because protected groups are away
- * @beside:	the group that is next was put before others that stand back for its sake:
- *		its vtime does not count that
+ * @beside:	the group that is next was put before others that stand back for its sake, or that
+ *		have no request for a gap: its vtime does not count that
  * @expected:	a group that has left and will probably be back soon; it may be gone,
  *		and is only compared
  * @expected_protected: it was protected
@@ -198,8 +198,9 @@ void sutro_core_alone_until(struct sutro_core *core, u64 now_ns);
 /* sutro-select.c */
 struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 				      enum sutro_verdict *ret_verdict);
-bool sutro_core_takes(struct sutro_core *core, u64 cost_ns, u64 now_ns,
-		      enum sutro_verdict *ret_verdict);
+bool sutro_core_fits(const struct sutro_core *core, u64 cost_ns, bool in_turn,
+		     u64 now_ns);
+enum sutro_verdict sutro_core_wait(struct sutro_core *core, u64 now_ns);
 void sutro_stop_idling(struct sutro_core *core, enum sutro_idle_end why,
 		       u64 now_ns);
 void sutro_expire(struct sutro_core *core, enum sutro_expiry why);

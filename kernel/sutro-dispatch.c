@@ -24,6 +24,8 @@
 
 /* Groups that are tried for a request of the probed class. */
 #define SUTRO_PROBE_TRIES 8
+/* Groups that have waited longest, which are tried for a request that fits into a gap. */
+#define SUTRO_GAP_TRIES 8
 
 /**
  * sutro_attach - the group that a request belongs to
@@ -183,6 +185,8 @@ void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
 
 	sutro_lane_charge(rq, estimate_ns);
 	sutro_core_dispatch(&sq->core, &sblkg->group, estimate_ns);
+	if (!sblkg->rotational && sutro_rq_caches(rq))
+		sutro_gap_cached(&sq->core, estimate_ns);
 	if (prompt && sutro_op_commits(rq->cmd_flags)) {
 		rq->fifo_time |= SUTRO_RQ_COMMIT;
 		sutro_core_commit(&sq->core, &sblkg->group, now_ns);
@@ -252,6 +256,25 @@ static u64 sutro_probe_cost_ns(struct sutro_queue *sq, unsigned int class,
 					     blk_rq_bytes(rq)));
 }
 
+static bool sutro_is_probed(struct request *rq, void *data)
+{
+	const struct sutro_queue *sq = data;
+
+	return sutro_request_class(rq) == sq->probe.class;
+}
+
+/* Take out one of the oldest requests of a group that is of the class that is being probed. */
+static struct request *sutro_probe_take(struct sutro_queue *sq,
+					struct sutro_blkg *sblkg)
+{
+	struct request *rq =
+		sutro_requests_search(&sblkg->requests, sutro_is_probed, sq);
+
+	if (rq)
+		sutro_requests_take(sq, &sblkg->requests, rq);
+	return rq;
+}
+
 /* A request of the class that is being probed, of the groups that have any. */
 static struct request *sutro_probe_find(struct sutro_queue *sq, u64 now_ns)
 {
@@ -267,7 +290,7 @@ static struct request *sutro_probe_find(struct sutro_queue *sq, u64 now_ns)
 		if (!peer)
 			return NULL;
 		sblkg = container_of(peer, struct sutro_blkg, peer);
-		rq = sutro_requests_next_of(sq, &sblkg->requests, class);
+		rq = sutro_probe_take(sq, sblkg);
 		cost_ns = rq ? sutro_probe_cost_ns(sq, class, rq) : 0;
 		sutro_probe_gave(&sq->probe, peer, cost_ns,
 				 sutro_group_share(&sblkg->group,
@@ -305,8 +328,7 @@ static struct request *sutro_serve(struct sutro_queue *sq,
 	/* Without done_lock: sutro_wait() finds the completions not seen here. */
 	room = data_race(sutro_probe_has_room(&sq->probe, &sq->device));
 	if (room)
-		rq = sutro_requests_next_of(sq, &sblkg->requests,
-					    sq->probe.class);
+		rq = sutro_probe_take(sq, sblkg);
 	if (rq)
 		return rq;
 	/* Read without done_lock for the same reason. */
@@ -355,21 +377,94 @@ void sutro_look(struct sutro_queue *sq, u64 now_ns)
 		sutro_forget(sq, now_ns);
 }
 
-/* Is a request sent that was taken out?  If not, it is put back, and is the next of its group. */
-static bool sutro_takes(struct sutro_queue *sq, struct request *rq, u64 now_ns,
-			enum sutro_verdict *ret_verdict)
-{
-	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
+/**
+ * struct sutro_fit - a search for a request that fits into the rest of a gap
+ * @sq:		the leaf
+ * @now_ns:	the time
+ * @in_turn:	the next one of the group that was selected is looked at
+ * @cost_ns:	estimate of the one that was found
+ * @least_ns:	estimate of the cheapest of those that do not fit
+ */
+struct sutro_fit {
+	struct sutro_queue *sq;
+	u64 now_ns;
+	bool in_turn;
 	u64 cost_ns;
+	u64 least_ns;
+};
 
-	if (!sq->core.gap)
+static bool sutro_fits(struct request *rq, void *data)
+{
+	struct sutro_fit *fit = data;
+
+	fit->cost_ns = sutro_request_cost_ns(fit->sq, sutro_rq_blkg(rq), rq);
+	if (sutro_core_fits(&fit->sq->core, fit->cost_ns, fit->in_turn,
+			    fit->now_ns))
 		return true;
-	cost_ns = sutro_request_cost_ns(sq, sblkg, rq);
-	if (sutro_core_takes(&sq->core, cost_ns, now_ns, ret_verdict))
-		return true;
-	sutro_lane_charge(rq, cost_ns);
-	sutro_requests_add_head(sq, &sblkg->requests, rq);
+	fit->least_ns = min(fit->least_ns, fit->cost_ns);
 	return false;
+}
+
+/* One of the oldest requests of a group that fits into the rest of a gap; it stays. */
+static struct request *sutro_find_fitting(struct sutro_fit *fit,
+					  struct sutro_blkg *sblkg)
+{
+	struct request *rq;
+
+	fit->least_ns = U64_MAX;
+	rq = sutro_requests_search(&sblkg->requests, sutro_fits, fit);
+	if (!rq)
+		sutro_gap_missed(&fit->sq->core, fit->least_ns);
+	return rq;
+}
+
+/* The same of one of the other groups. */
+static struct request *sutro_find_out_of_turn(struct sutro_fit *fit,
+					      const struct sutro_group *in_turn)
+{
+	struct sutro_core *core = &fit->sq->core;
+	unsigned int left = SUTRO_GAP_TRIES;
+	struct request *rq, *drawn = NULL;
+	struct sutro_group *group;
+	u64 chances = 0;
+
+	list_for_each_entry(group, &core->waiting, node) {
+		if (!left--)
+			break;
+		if (group == in_turn)
+			continue;
+		rq = sutro_find_fitting(fit, sutro_blkg_of(group));
+		if (rq && sutro_gap_draw(&core->protect, group, fit->cost_ns,
+					 &chances))
+			drawn = rq;
+	}
+	core->beside = drawn;
+	return drawn;
+}
+
+/*
+ * In a gap: @rq, which was taken out, if it fits in.  If not, it is put back, stays the next of its
+ * group, and another one is taken out; NULL if none fits.
+ */
+static struct request *sutro_fitting(struct sutro_queue *sq, struct request *rq,
+				     u64 now_ns,
+				     enum sutro_verdict *ret_verdict)
+{
+	struct sutro_fit fit = { .sq = sq, .now_ns = now_ns, .in_turn = true };
+	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
+
+	if (sutro_fits(rq, &fit))
+		return rq;
+	sutro_lane_charge(rq, fit.cost_ns);
+	sutro_requests_add_head(sq, &sblkg->requests, rq);
+	fit.in_turn = false;
+	rq = sutro_find_fitting(&fit, sblkg)
+		     ?: sutro_find_out_of_turn(&fit, &sblkg->group);
+	if (rq)
+		sutro_requests_take(sq, &sutro_rq_blkg(rq)->requests, rq);
+	else
+		*ret_verdict = sutro_core_wait(&sq->core, now_ns);
+	return rq;
 }
 
 static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
@@ -393,8 +488,8 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 		if (verdict == SUTRO_SERVE) {
 			rq = sutro_serve(sq, sutro_blkg_of(group), now_ns);
 			verdict = rq ? SUTRO_SERVE : SUTRO_WAIT;
-			if (rq && !sutro_takes(sq, rq, now_ns, &verdict))
-				rq = NULL;
+			if (rq && sq->core.gap)
+				rq = sutro_fitting(sq, rq, now_ns, &verdict);
 		}
 	} while ((verdict == SUTRO_WAIT || verdict == SUTRO_IDLE) &&
 		 !sutro_wait(sq));

@@ -8,18 +8,27 @@
  * when the group is back, and once the requests of the shared window have completed.
  * The group is expected back after the shortest of its recent think times; a request of
  * another group is sent before that if its estimated device time, that of all at the device, and
- * the latency of the device fit in.  One that does not fit waits, first of its group, and
- * nothing is sent until the protected group is back.  Shared windows are
- * shorter by the device time that others receive in this way.
+ * the latency of the device fit in.  One that does not fit stays the next of its group, and
+ * another one of the group is sent that fits in twice, or one of another group.  That one is served
+ * out of turn: its group is not charged, because the one whose turn it is could not use the time.
+ * Shares divide this time among such groups.
+ *
+ * Shared windows are shorter by the device time that others receive in gaps.  While some group has
+ * only requests that fit into no gap, that is at most half of SUTRO_PROTECT_LEAST.
  *
  *	a reads 4 KiB and thinks for 5 ms, b reads 64 KiB, 0.47 ms each: requests of b
  *	are sent for 4 ms of 5.3, and none of a waits for one.  A request of b for 512 KiB,
- *	3.8 ms, is sent if it is the first of a gap, and else in the next gap.
+ *	3.8 ms, is sent if it is the first of a gap, and else in the next gap.  One for 1 MiB,
+ *	7.4 ms, is sent in a shared window.
  *
  * Estimates may be too low: a class that no probe has measured is learned from windows in which
  * little of it was sent.  When others are not done although a protected group is back no earlier
  * than expected, the time that their requests need is taken for up to a tenth more from then
- * on; each time that they are done, for 1/1024 less.  So less than 1 % of gaps are too short.
+ * on; each time that they are done, for 1/1024 less, or for 1/2048 beside a latency-sensitive
+ * group.  So 1 % of gaps are too short, or half of that.
+ *
+ * A drive with a write cache completes writes when it has the data, and works on them later.  It is
+ * expected to be done with them after the sum of their estimates.
  *
  *	b's reads of 256 KiB take 1.9 ms, and are estimated at 0.9.  After some reads of a
  *	have waited for them, the factor is about 2.1, and one of b's fits into 3 ms.
@@ -49,6 +58,7 @@
  *	a, a database with 0.8 of the time, commits; b has 20 MB of dirty pages, and each of
  *	its writes takes 5 ms.  After 80 ms without a request of a, b's pages are written.
  */
+#include <linux/bits.h>
 #include <linux/math64.h>
 
 #include "sutro-core.h"
@@ -69,10 +79,14 @@
  */
 #define SUTRO_GAP_AWAY 16
 /* The factor of estimates in gaps is 1 + gap_more / WHOLE, and 8 at most. */
-#define SUTRO_GAP_SHIFT 10
-#define SUTRO_GAP_WHOLE 1024U
+#define SUTRO_GAP_SHIFT 11
+#define SUTRO_GAP_WHOLE 2048U
 #define SUTRO_GAP_MORE_MAX (7 * SUTRO_GAP_WHOLE)
 #define SUTRO_GAP_LATE_PART 10
+/* Device time of data in a cache: estimates that are too high must not add up. */
+#define SUTRO_GAP_CACHED_MAX_NS (50 * 1000 * US)
+/* The whole device, of which a group has its share, divided by costs of up to a second. */
+#define SUTRO_GAP_SHARE_WHOLE BIT_ULL(44)
 
 /* When a group with reserved time has been away for so long that others may send; see 2. */
 static u64 sutro_gap_away_ns(const struct sutro_core *core,
@@ -99,26 +113,41 @@ static bool sutro_gap_is_usable(const struct sutro_core *core,
 	return core->tunables.latency_ns;
 }
 
+/* How long requests with these estimates probably take in gaps. */
+static u64 sutro_gap_scaled(const struct sutro_protect *protect,
+			    u64 estimate_ns)
+{
+	return mul_u64_u32_shr(estimate_ns, SUTRO_GAP_WHOLE + protect->gap_more,
+			       SUTRO_GAP_SHIFT);
+}
+
 /*
- * Until when will one more request of another group, which costs @cost_ns, keep the device busy?  A
- * drive that may choose among many serves near ones first: the last of them take longer than
- * estimated.
+ * For how long will one more request of another group, which costs @cost_ns, keep the device
+ * busy?  A drive that may choose among many serves near ones first: the last of them take longer
+ * than estimated.
+ */
+static u64 sutro_gap_needs_ns(const struct sutro_core *core, u64 cost_ns)
+{
+	u64 all_ns = core->in_flight_ns + cost_ns;
+
+	if (core->tunables.rotational)
+		return all_ns + core->in_flight_ns / 2;
+	return sutro_gap_scaled(&core->protect, all_ns) +
+	       5 * core->tunables.latency_ns / 2;
+}
+
+/*
+ * Until when does the device work on one more request of another group, which costs @cost_ns, and
+ * on data in its cache?
  */
 static u64 sutro_gap_done_ns(const struct sutro_core *core, u64 cost_ns,
 			     u64 now_ns)
 {
-	u64 all_ns = core->in_flight_ns + cost_ns;
-	u64 done_ns;
+	u64 done_ns = now_ns + sutro_gap_needs_ns(core, cost_ns);
+	u64 cached_ns = core->protect.cached_until_ns +
+			sutro_gap_scaled(&core->protect, cost_ns);
 
-	if (core->tunables.rotational)
-		all_ns += core->in_flight_ns / 2;
-	all_ns = mul_u64_u32_shr(all_ns,
-				 SUTRO_GAP_WHOLE + core->protect.gap_more,
-				 SUTRO_GAP_SHIFT);
-	done_ns = now_ns + all_ns;
-	if (core->tunables.rotational)
-		return done_ns;
-	return done_ns + 5 * core->tunables.latency_ns / 2;
+	return sutro_before(done_ns, cached_ns) ? cached_ns : done_ns;
 }
 
 /* Is a request that costs @cost_ns done before the first protected group is back? */
@@ -162,8 +191,14 @@ bool sutro_gap_skips(const struct sutro_core *core,
 		group->think_ns > core->tunables.group_idle_ns);
 }
 
-/* A protected group with requests at the device, or the one that may take longest to be back. */
-static struct sutro_group *sutro_gap_last(const struct sutro_core *core)
+/**
+ * sutro_gap_last - which protected group is waited for?
+ * @core:	the leaf, in a reserved window
+ *
+ * Return: one with requests at the device, or the one that may take longest to be back; NULL
+ * if all have used up their reserved time.
+ */
+struct sutro_group *sutro_gap_last(const struct sutro_core *core)
 {
 	const struct sutro_group_protect *own;
 	struct sutro_group *last = NULL;
@@ -206,15 +241,71 @@ struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
  * @cost_ns:	estimate of the request
  * @now_ns:	the time
  *
- * Return: the group that is waited for instead; NULL if the request is sent.
+ * Return: true if others wait for sutro_gap_last() instead.
  */
-struct sutro_group *sutro_gap_is_over(const struct sutro_core *core,
-				      u64 cost_ns, u64 now_ns)
+bool sutro_gap_is_over(const struct sutro_core *core, u64 cost_ns, u64 now_ns)
 {
-	struct sutro_group *last = sutro_gap_last(core);
+	return sutro_gap_last(core) &&
+	       !sutro_protect_has_gap(core, cost_ns, now_ns);
+}
 
-	return last && !sutro_protect_has_gap(core, cost_ns, now_ns) ? last
-								     : NULL;
+/**
+ * sutro_gap_missed - a group has no request that fits into the rest of a gap
+ * @core:	the leaf, in a gap
+ * @least_ns:	estimate of the cheapest one, U64_MAX = not known
+ *
+ * If it does not fit into a whole gap, the group depends on shared windows.
+ */
+void sutro_gap_missed(struct sutro_core *core, u64 least_ns)
+{
+	const struct sutro_group_protect *own;
+	u64 needs_ns;
+
+	if (core->in_flight || least_ns == U64_MAX)
+		return;
+	needs_ns = sutro_gap_needs_ns(core, least_ns);
+	list_for_each_entry(own, &core->protect.groups, list)
+		if (own->think_min_us * US <= needs_ns)
+			core->protect.unfit = true;
+}
+
+/**
+ * sutro_gap_cached - a write is sent that the cache of a drive without seeks may take
+ * @core:	the leaf
+ * @cost_ns:	device time that it will use, before or after it completes
+ */
+void sutro_gap_cached(struct sutro_core *core, u64 cost_ns)
+{
+	u64 *until_ns = &core->protect.cached_until_ns;
+	u64 most_ns = core->now_ns + SUTRO_GAP_CACHED_MAX_NS;
+
+	if (sutro_before(*until_ns, core->now_ns))
+		*until_ns = core->now_ns;
+	*until_ns += sutro_gap_scaled(&core->protect, cost_ns);
+	if (sutro_before(most_ns, *until_ns))
+		*until_ns = most_ns;
+}
+
+/**
+ * sutro_gap_draw - is a group served out of turn, rather than those before it?
+ * @protect:	the protection
+ * @group:	the group, which has a request that fits into the gap
+ * @cost_ns:	estimate of that request
+ * @chances:	sum for the groups so far, 0 to begin with
+ *
+ * With the chance of its share over the cost, so that shares divide the time in the mean: lottery
+ * scheduling (Waldspurger and Weihl, OSDI 1994), which needs no state of the group.
+ */
+bool sutro_gap_draw(struct sutro_protect *protect, struct sutro_group *group,
+		    u64 cost_ns, u64 *chances)
+{
+	u64 share = sutro_group_share(group, SUTRO_GAP_SHARE_WHOLE);
+	u64 chance = div64_u64(share, cost_ns + 1) + 1;
+
+	/* Numerical Recipes in C, 7.1. */
+	protect->gap_random = protect->gap_random * 1664525 + 1013904223;
+	*chances += chance;
+	return mul_u64_u32_shr(*chances, protect->gap_random, 32) < chance;
 }
 
 /**
@@ -305,8 +396,9 @@ void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
 		protect->gap_more +=
 			min(sutro_gap_late(core, group),
 			    SUTRO_GAP_MORE_MAX - protect->gap_more);
-	else if (protect->gap_more)
-		protect->gap_more--;
+	else
+		protect->gap_more -=
+			min(protect->sensitive ? 1U : 2U, protect->gap_more);
 }
 
 /**

@@ -93,8 +93,8 @@
 /* A request farther than this from the last one is a seek: 1 MiB. */
 #define SUTRO_FAR_SECTORS 2048
 
-/* Requests of a group that a probe examines to find one of its class. */
-#define SUTRO_PROBE_SCAN 32
+/* Requests of a group that are examined to find one that may be sent. */
+#define SUTRO_SCAN 32
 
 void sutro_requests_init(struct sutro_requests *requests)
 {
@@ -459,52 +459,75 @@ struct request *sutro_requests_prompt(struct sutro_queue *sq)
 	return NULL;
 }
 
-/* The first request of some class among the oldest of a ring. */
-static struct request *sutro_ring_next_of(struct sutro_ring *ring,
-					  unsigned int class,
-					  unsigned int *left)
+/* Among the oldest requests of a list, the first for which @wanted() is true. */
+static struct request *sutro_list_find(struct list_head *list,
+				       sutro_wanted_t wanted, void *data,
+				       unsigned int *left)
+{
+	struct request *rq;
+
+	list_for_each_entry(rq, list, queuelist) {
+		if (!*left)
+			return NULL;
+		(*left)--;
+		if (wanted(rq, data))
+			return rq;
+	}
+	return NULL;
+}
+
+/* The same of a ring. */
+static struct request *sutro_ring_find(struct sutro_ring *ring,
+				       sutro_wanted_t wanted, void *data,
+				       unsigned int *left)
 {
 	struct sutro_lane *lane;
 	struct request *rq;
 
 	list_for_each_entry(lane, &ring->lanes, node) {
-		list_for_each_entry(rq, &lane->fifo, queuelist) {
-			if (!*left)
-				return NULL;
-			(*left)--;
-			if (sutro_request_class(rq) == class)
-				return rq;
-		}
+		rq = sutro_list_find(&lane->fifo, wanted, data, left);
+		if (rq || !*left)
+			return rq;
 	}
 	return NULL;
 }
 
 /**
- * sutro_requests_next_of - take out a request of some class, for a probe
- * @sq:		the leaf
+ * sutro_requests_search - find a request that need not be the next one
  * @requests: the group's requests
- * @class:	from sutro_cost_class()
+ * @wanted:	is it one of these?  Called for SUTRO_SCAN requests at most
+ * @data:	for @wanted
  *
- * Return: one of the oldest requests, or NULL if none of them is of @class.
+ * Return: one of the oldest requests, to be given to sutro_requests_take(); or NULL.
  */
-struct request *sutro_requests_next_of(struct sutro_queue *sq,
-				       struct sutro_requests *requests,
-				       unsigned int class)
+struct request *sutro_requests_search(struct sutro_requests *requests,
+				      sutro_wanted_t wanted, void *data)
 {
 	struct sutro_rings *rings = requests->rings;
-	unsigned int left = SUTRO_PROBE_SCAN;
-	struct request *rq = NULL;
+	unsigned int left = SUTRO_SCAN;
+	struct request *rq;
 	int sync, prio;
 
+	rq = sutro_list_find(&requests->prompt, wanted, data, &left);
 	if (!rings)
-		return NULL;
+		return rq;
 	for (sync = 1; sync >= 0 && !rq; sync--)
 		for (prio = 0; prio < SUTRO_PRIOS && left && !rq; prio++)
-			rq = sutro_ring_next_of(&rings->of[sync][prio], class,
-						&left);
-	if (!rq)
-		return NULL;
-	rings->position = blk_rq_pos(rq) + blk_rq_sectors(rq);
-	sutro_requests_del(sq, requests, rq);
+			rq = sutro_ring_find(&rings->of[sync][prio], wanted,
+					     data, &left);
 	return rq;
+}
+
+/**
+ * sutro_requests_take - take out a request that was found
+ * @sq:		the leaf
+ * @requests: the group's requests
+ * @rq:		the request, to be given to sutro_lane_charge() at once
+ */
+void sutro_requests_take(struct sutro_queue *sq,
+			 struct sutro_requests *requests, struct request *rq)
+{
+	if (requests->rings)
+		requests->rings->position = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	sutro_requests_del(sq, requests, rq);
 }

@@ -17,6 +17,9 @@
 #define SUTRO_SYNC_EXPIRE_NS (500 * NSEC_PER_MSEC)
 #define SUTRO_ASYNC_EXPIRE_NS (5 * NSEC_PER_SEC)
 
+/* May a request be sent that is not the next one? */
+typedef bool (*sutro_wanted_t)(struct request *rq, void *data);
+
 /* sutro-requests.c */
 void sutro_requests_init(struct sutro_requests *requests);
 void sutro_requests_leave(struct sutro_queue *sq,
@@ -33,9 +36,10 @@ void sutro_requests_del(struct sutro_queue *sq, struct sutro_requests *requests,
 struct request *sutro_requests_next(struct sutro_queue *sq,
 				    struct sutro_requests *requests,
 				    u64 now_ns);
-struct request *sutro_requests_next_of(struct sutro_queue *sq,
-				       struct sutro_requests *requests,
-				       unsigned int class);
+struct request *sutro_requests_search(struct sutro_requests *requests,
+				      sutro_wanted_t wanted, void *data);
+void sutro_requests_take(struct sutro_queue *sq,
+			 struct sutro_requests *requests, struct request *rq);
 struct request *sutro_requests_prompt(struct sutro_queue *sq);
 enum sutro_prio sutro_prio_of(struct request *rq);
 struct rb_root *sutro_sorted_of(struct sutro_requests *requests,

@@ -473,23 +473,32 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 }
 
 /**
- * sutro_core_takes - may the request be sent that was found after sutro_core_select()?
+ * sutro_core_fits - may a request be sent that was found after sutro_core_select()?
  * @core:	the leaf
  * @cost_ns:	estimate of the request, which may be more than others of its group cost
+ * @in_turn:	it is the next one of the group that was selected
  * @now_ns:	the time
- * @ret_verdict: the action of the caller, if not
  *
  * Return: false if it would not be done when a protected group is back.
  */
-bool sutro_core_takes(struct sutro_core *core, u64 cost_ns, u64 now_ns,
-		      enum sutro_verdict *ret_verdict)
+bool sutro_core_fits(const struct sutro_core *core, u64 cost_ns, bool in_turn,
+		     u64 now_ns)
 {
-	struct sutro_group *group = NULL;
-
-	if (core->gap && !core->tunables.rotational)
-		group = sutro_gap_is_over(core, cost_ns, now_ns);
-	if (!group)
+	if (!core->gap || core->tunables.rotational)
 		return true;
-	*ret_verdict = sutro_hold_reserved(core, group, now_ns);
-	return false;
+	if (!in_turn)
+		cost_ns *= SUTRO_GAP_SPARE;
+	return !sutro_gap_is_over(core, cost_ns, now_ns);
+}
+
+/**
+ * sutro_core_wait - no request of other groups fits into the gap
+ * @core:	the leaf, after sutro_core_fits() was false
+ * @now_ns:	the time
+ *
+ * Return: the action of the caller.
+ */
+enum sutro_verdict sutro_core_wait(struct sutro_core *core, u64 now_ns)
+{
+	return sutro_hold_reserved(core, sutro_gap_last(core), now_ns);
 }

@@ -38,7 +38,8 @@
  * not less than SUTRO_PROTECT_LEAST, less what other groups receive in gaps: that is
  * what they receive in any case.  With a part g of the time in gaps, p is at most
  * 2 * (p - g), or p - g for a latency-sensitive group: where others have that much, shared
- * windows would only disturb.  If sharing does no harm, p is 1 less
+ * windows would only disturb.  Of g, only half of SUTRO_PROTECT_LEAST counts while some group
+ * has no request that fits into a gap.  If sharing does no harm, p is 1 less
  * SUTRO_PROTECT_SAMPLE, which keeps X_r known.  Time that protected groups use in the sample
  * is charged as any other: a group of share 0.12 would otherwise have 3 % of the device more,
  * a quarter of its share.
@@ -216,16 +217,19 @@ void sutro_window_init(struct sutro_protect *protect)
 }
 
 /* The part of reserved windows that other groups use in gaps. */
-static u64 sutro_window_gaps(const struct sutro_protect_sums *alone)
+static u64 sutro_window_gaps(const struct sutro_protect *protect)
 {
+	const struct sutro_protect_sums *alone =
+		&protect->sums[SUTRO_WINDOW_RESERVED];
+
 	return sutro_part_of(alone->all_ns - alone->cost_ns, alone->time_ns);
 }
 
-/* The part that other groups have in any case, less what they have in gaps. */
-static u64 sutro_window_least(const struct sutro_protect_sums *alone)
+/* The part that other groups have in any case, less @gaps. */
+static u64 sutro_window_least(u64 gaps)
 {
 	return SUTRO_PROTECT_LEAST -
-	       min_t(u64, sutro_window_gaps(alone),
+	       min_t(u64, gaps,
 		     SUTRO_PROTECT_LEAST - SUTRO_PROTECT_LEAST_SHARED);
 }
 
@@ -257,16 +261,19 @@ static u64 sutro_window_harmless(const struct sutro_core *core)
 	u64 rate = max(sutro_window_rate(&sums[SUTRO_WINDOW_RESERVED]), 1ULL);
 	u64 shared_rate = min(sutro_window_rate(shared), rate);
 	u64 loss = (100 - core->tunables.protect) * SUTRO_PROTECT_WHOLE / 100;
-	u64 gaps = sutro_window_gaps(&sums[SUTRO_WINDOW_RESERVED]);
+	u64 gaps = sutro_window_gaps(&core->protect);
 	u64 part = SUTRO_PROTECT_MOST_PART, rest;
 
 	if (shared_rate < rate)
 		part = min(part, div64_u64(loss * rate, rate - shared_rate));
 	if (core->protect.sensitive && shared->nr_slow)
 		part = min(part, sutro_window_prompt(&core->protect, rate));
+	/* Not all groups can use gaps. */
+	if (core->protect.unfit)
+		gaps = min_t(u64, gaps, SUTRO_PROTECT_LEAST / 2);
 	rest = part - min(part, gaps);
 	part = min(part, core->protect.sensitive ? rest : 2 * rest);
-	return max(part, sutro_window_least(&sums[SUTRO_WINDOW_RESERVED]));
+	return max(part, sutro_window_least(gaps));
 }
 
 /*
@@ -317,8 +324,6 @@ static u32 sutro_window_part(struct sutro_core *core, u64 share)
 		   clamp(protect->reserve, SUTRO_PROTECT_SAMPLE,
 			 SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_LEAST);
 	bool known = sutro_window_is_known(protect);
-	const struct sutro_protect_sums *alone =
-		&protect->sums[SUTRO_WINDOW_RESERVED];
 	u64 part, entitled;
 
 	protect->gentle = false;
@@ -331,7 +336,7 @@ static u32 sutro_window_part(struct sutro_core *core, u64 share)
 	/* In gaps, others send as much as can complete in them. */
 	protect->gentle =
 		known && !entitled &&
-		(core->tunables.rotational || !sutro_window_gaps(alone));
+		(core->tunables.rotational || !sutro_window_gaps(protect));
 	part = max(part, entitled);
 	/* Others do not lose the device for a group that is entitled to little of it. */
 	if (SUTRO_PROTECT_PRICE * share < SUTRO_PROTECT_WHOLE)
@@ -458,6 +463,8 @@ static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 	share = sutro_protect_share(core, begins, &depth, now_ns);
 	protect->changed = false;
 	sutro_window_adapt(core, share, depth, now_ns);
+	if (begins)
+		protect->unfit = false;
 	if (sutro_window_releases(core, now_ns))
 		return;
 	begin_ns = now_ns & ~(protect->cycle_ns - 1);

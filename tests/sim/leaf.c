@@ -31,10 +31,11 @@
 #define SYNC_EXPIRE_NS (500 * NSEC_PER_MSEC)
 #define ASYNC_EXPIRE_NS (5 * NSEC_PER_SEC)
 #define FAR_SECTORS 2048
-#define PROBE_SCAN 32
+#define SCAN 32
 
 /* sutro-iosched.c */
 #define PROBE_TRIES 8
+#define GAP_TRIES 8
 
 /* max_sectors_kb of the block layer. */
 #define MERGE_BYTES (1280 << 10)
@@ -65,6 +66,8 @@ static void rq_prepare(struct leaf *leaf, struct rq *rq)
 	};
 	int r;
 
+	/* It may have been prepared before, and waited, and grown since. */
+	mdisk_cmd_exit(&rq->cmd);
 	rq->cmd.action = rq->flush ? MDISK_FLUSH : actions[rq->op];
 	rq->cmd.owner = &rq->group->owner;
 	r = mdisk_cmd_init(&leaf->disk.drive, &rq->cmd, rq->sector, rq->bytes);
@@ -96,6 +99,7 @@ static struct rq *rq_new(const struct leaf *leaf, struct leaf_group *group,
 
 	assert(rq && copy);
 	*copy = *piece;
+	INIT_LIST_HEAD(&rq->cmd.ops);
 	INIT_LIST_HEAD(&rq->pieces);
 	list_add_tail(&copy->node, &rq->pieces);
 	rq->group = group;
@@ -181,12 +185,66 @@ static struct rq *group_next_of(struct leaf_group *group, unsigned int class)
 
 	for (sync = 1; sync >= 0; sync--)
 		list_for_each_entry(rq, &group->list[sync], node) {
-			if (scanned++ == PROBE_SCAN)
+			if (scanned++ == SCAN)
 				return NULL;
 			if (sutro_cost_class(rq->op, rq->bytes) == class)
 				return rq_take(rq);
 		}
 	return NULL;
+}
+
+/* Estimate a request that may be sent now. */
+static void leaf_price(struct leaf *leaf, struct rq *rq)
+{
+	if (leaf->oracle)
+		rq_prepare(leaf, rq);
+	rq->class = sutro_cost_class(rq->op, rq->bytes);
+	rq->estimate_ns = leaf_estimate_ns(leaf, rq->group, rq);
+}
+
+/* In a gap: among the first requests of a group, one that fits into it. */
+static struct rq *group_fitting(struct leaf *leaf, struct leaf_group *group)
+{
+	u64 least_ns = U64_MAX;
+	int sync, scanned = 0;
+	struct rq *rq;
+
+	for (sync = 1; sync >= 0; sync--)
+		list_for_each_entry(rq, &group->list[sync], node) {
+			if (scanned++ >= SCAN)
+				break;
+			leaf_price(leaf, rq);
+			if (sutro_core_fits(&leaf->core, rq->estimate_ns, false,
+					    leaf->clock->now_ns))
+				return rq;
+			least_ns = min(least_ns, rq->estimate_ns);
+		}
+	sutro_gap_missed(&leaf->core, least_ns);
+	return NULL;
+}
+
+/* One of @group, whose turn it is, or of another one. */
+static struct rq *leaf_fitting(struct leaf *leaf, struct leaf_group *group)
+{
+	struct rq *rq = group_fitting(leaf, group), *other;
+	struct sutro_group *core;
+	int tries = GAP_TRIES;
+	u64 chances = 0;
+
+	if (rq)
+		return rq_take(rq);
+	list_for_each_entry(core, &leaf->core.waiting, node) {
+		if (!tries--)
+			break;
+		if (core == &group->core)
+			continue;
+		other = group_fitting(leaf, leaf_group_of(core));
+		if (other && sutro_gap_draw(&leaf->core.protect, core,
+					    other->estimate_ns, &chances))
+			rq = other;
+	}
+	leaf->core.beside = rq;
+	return rq ? rq_take(rq) : NULL;
 }
 
 /* ---- sutro-iosched.c ---- */
@@ -328,6 +386,12 @@ static struct rq *leaf_idle(struct leaf *leaf, enum sutro_verdict verdict)
 	return NULL;
 }
 
+/* May the cache of the drive take it? */
+static bool leaf_caches(const struct leaf *leaf, const struct rq *rq)
+{
+	return leaf->disk.drive.num.cache_kb && rq->op == SUTRO_WRITE;
+}
+
 static struct rq *leaf_select(struct leaf *leaf)
 {
 	u64 now_ns = leaf->clock->now_ns;
@@ -363,13 +427,17 @@ static struct rq *leaf_select(struct leaf *leaf)
 		rq = group_next(group, leaf->core.tunables.rotational, now_ns);
 	group = rq->group;
 	core = &group->core;
-	rq_prepare(leaf, rq);
-	rq->class = sutro_cost_class(rq->op, rq->bytes);
-	rq->estimate_ns = leaf_estimate_ns(leaf, group, rq);
-	if (!sutro_core_takes(&leaf->core, rq->estimate_ns, now_ns, &verdict)) {
+	leaf_price(leaf, rq);
+	if (!sutro_core_fits(&leaf->core, rq->estimate_ns, true, now_ns)) {
 		list_add(&rq->node, &group->list[rq->sync]);
-		return leaf_idle(leaf, verdict);
+		rq = leaf_fitting(leaf, group);
+		if (!rq)
+			return leaf_idle(leaf,
+					 sutro_core_wait(&leaf->core, now_ns));
+		group = rq->group;
+		core = &group->core;
 	}
+	rq_prepare(leaf, rq);
 	sutro_probe_sent(&leaf->probe, rq->class);
 	rq->shallow = leaf->core.in_flight < SUTRO_DEPTH_MIN &&
 		      leaf->core.in_flight_ns <= rq->estimate_ns;
@@ -378,6 +446,8 @@ static struct rq *leaf_select(struct leaf *leaf)
 	group->wait_ns += now_ns - rq->added_ns;
 	group->wait_max_ns = max(group->wait_max_ns, now_ns - rq->added_ns);
 	sutro_core_dispatch(&leaf->core, core, rq->estimate_ns);
+	if (!leaf->core.tunables.rotational && leaf_caches(leaf, rq))
+		sutro_gap_cached(&leaf->core, rq->estimate_ns);
 	if (!core->queued)
 		sutro_probe_leave(&group->peer);
 	return rq;
@@ -483,8 +553,7 @@ static void leaf_completed(struct leaf *leaf, struct rq *rq)
 		.start_ns = rq->cmd.arrival_ns,
 		.now_ns = leaf->clock->now_ns,
 		.shallow = rq->shallow,
-		.caches = leaf->disk.drive.num.cache_kb &&
-			  rq->op == SUTRO_WRITE,
+		.caches = leaf_caches(leaf, rq),
 		.seeks = sutro_group_seeky(&group->core),
 	};
 	u64 took_ns = leaf->clock->now_ns - rq->submitted_ns;

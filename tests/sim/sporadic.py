@@ -25,12 +25,15 @@ DISKS = {
     "nvme": {"kind": "nvme"},
 }
 DEEP = {"rw": "randread", "bs": "64k", "iodepth": 64}
+# The jobs of one group or more.
 OTHERS = {
-    "deep": (DEEP,),
-    "writes": ({"rw": "write", "bs": "1m", "iodepth": 32},),
-    "stream": ({"rw": "read", "bs": "256k", "iodepth": 8},),
+    "deep": ((DEEP,),),
+    "writes": (({"rw": "write", "bs": "1m", "iodepth": 32},),),
+    "stream": (({"rw": "read", "bs": "256k", "iodepth": 8},),),
     # A request now and then that fits into fewer gaps than the others.
-    "mixed": (DEEP, {"rw": "randread", "bs": "1m", "iodepth": 1, "thinktime": 20000}),
+    "mixed": ((DEEP, {"rw": "randread", "bs": "1m", "iodepth": 1, "thinktime": 20000}),),
+    # A group for which most gaps are too short, and one that can use them.
+    "apart": ((DEEP,), ({"rw": "randread", "bs": "1m", "iodepth": 4},)),
 }
 WEIGHTS = (200, 1000)
 THINK_MS = (5, 10, 20, 50, 100, 200)
@@ -39,10 +42,10 @@ SHOWN_S = 30.0
 
 @dataclass(frozen=True)
 class Received:
-    """The bytes of the service and of the others over those alone, and its P99 over that alone."""
+    """The bytes of the service and of each other group over those alone, and its P99 likewise."""
 
     service: float
-    others: float
+    others: tuple[float, ...]
     p99: float
 
 
@@ -66,27 +69,27 @@ class Case:
             "rw": "randread", "bs": "16k", "thinktime": 1000 * self.think_ms,
             "poisson": self.is_random,
         }  # fmt: skip
+        others = [
+            Group(f"other-{number}", 100, None, tuple(map(Job, jobs)))
+            for number, jobs in enumerate(OTHERS[self.other])
+        ]
         scene = Scenario(
             name=str(self),
             disk=DISKS[self.disk],
             nr_requests=256,
-            group=(
-                Group("service", self.weight, None, (Job(service),)),
-                Group("other", 100, None, tuple(map(Job, OTHERS[self.other]))),
-            ),
+            group=(Group("service", self.weight, None, (Job(service),)), *others),
             schedulers=("sutro",),
             warmup_s=3.0,
             measure_s=seconds,
             goal=(),
         )
         (together,) = scenes.simulate(scene, "sutro")
-        (service_alone,) = scenes.simulate(scene, "sutro", only="service")
-        (other_alone,) = scenes.simulate(scene, "sutro", only="other")
-        return Received(
-            together.bytes("service") / service_alone.bytes("service"),
-            together.bytes("other") / other_alone.bytes("other"),
-            together.p99_us(("service",)) / service_alone.p99_us(("service",)),
-        )
+        alone = {}
+        for group in scene.group:
+            (alone[group.name],) = scenes.simulate(scene, "sutro", only=group.name)
+        service, *rest = (together.bytes(name) / run.bytes(name) for name, run in alone.items())
+        p99_us = alone["service"].p99_us(("service",))
+        return Received(service, tuple(rest), together.p99_us(("service",)) / p99_us)
 
 
 def cases() -> Iterator[Case]:
@@ -103,7 +106,8 @@ def main(words: str) -> None:
         found = pool.map(lambda case: case.received(SHOWN_S), chosen)
         for case, one in zip(chosen, found, strict=True):
             print(
-                f"{str(case):34} service {one.service:.3f} others {one.others:.3f} "
+                f"{str(case):34} service {one.service:.3f} "
+                f"others {' '.join(f'{other:.3f}' for other in one.others)} "
                 f"P99 {one.p99:.2f}",
                 flush=True,
             )

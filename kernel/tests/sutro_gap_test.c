@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of gaps (sutro-gap.c): which requests of other groups are sent while a protected
+ * group thinks, and how late ones change that.
+ */
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "sutro_test.h"
+
+#define GAP_NS (5 * MS)
+#define LATENCY_NS (MS / 10)
+/* The part of a gap without the latency of the device. */
+#define ROOM_NS (GAP_NS - 5 * LATENCY_NS / 2)
+#define DRAWS 20000
+
+/* a is protected, thinks for GAP_NS, and has just begun to; others have a reserved window. */
+static struct sutro_test *gap_new(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_protect *protect = &t->core.protect;
+	struct sutro_group_protect *own = kzalloc(sizeof(*own), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, own);
+	own->group = &t->a;
+	own->think_min_us = GAP_NS / 1000;
+	list_add(&own->list, &protect->groups);
+	t->a.protect = own;
+	t->a.empty_since_ns = t->now_ns;
+	t->core.now_ns = t->now_ns;
+	t->core.tunables.latency_ns = LATENCY_NS;
+	t->core.gap = true;
+	protect->reserved = true;
+	protect->clear = true;
+	return t;
+}
+
+static bool fits(struct sutro_test *t, u64 cost_ns)
+{
+	return sutro_core_fits(&t->core, cost_ns, true, t->now_ns);
+}
+
+/* A request is sent if all at the device are done in time; out of turn, if it fits in twice. */
+static void sutro_test_rest_of_gap(struct kunit *test)
+{
+	struct sutro_test *t = gap_new(test);
+
+	KUNIT_EXPECT_TRUE(test, fits(t, ROOM_NS - MS / 10));
+	KUNIT_EXPECT_FALSE(test, fits(t, ROOM_NS + MS / 10));
+	KUNIT_EXPECT_TRUE(test, sutro_core_fits(&t->core, ROOM_NS * 4 / 10,
+						false, t->now_ns));
+	KUNIT_EXPECT_FALSE(test, sutro_core_fits(&t->core, ROOM_NS * 6 / 10,
+						 false, t->now_ns));
+	t->core.in_flight_ns = 2 * MS;
+	KUNIT_EXPECT_TRUE(test, fits(t, 2 * MS));
+	KUNIT_EXPECT_FALSE(test, fits(t, 3 * MS));
+	t->now_ns += 3 * MS;
+	t->core.in_flight_ns = 0;
+	KUNIT_EXPECT_TRUE(test, fits(t, MS));
+	KUNIT_EXPECT_FALSE(test, fits(t, 2 * MS));
+}
+
+/* Without a gap, and where gaps are judged before a request is chosen, all requests fit. */
+static void sutro_test_no_gap(struct kunit *test)
+{
+	struct sutro_test *t = gap_new(test);
+
+	t->core.tunables.rotational = true;
+	KUNIT_EXPECT_TRUE(test, fits(t, 10 * GAP_NS));
+	t->core.tunables.rotational = false;
+	KUNIT_EXPECT_FALSE(test, fits(t, 10 * GAP_NS));
+	t->core.gap = false;
+	KUNIT_EXPECT_TRUE(test, fits(t, 10 * GAP_NS));
+}
+
+/* Others that were late are expected to take longer; if they are in time, less again. */
+static void sutro_test_late_in_gaps(struct kunit *test)
+{
+	struct sutro_test *t = gap_new(test);
+	u64 cost_ns = ROOM_NS * 8 / 10;
+	int nr;
+
+	t->core.in_flight = 1;
+	for (nr = 0; fits(t, cost_ns) && nr < 100; nr++)
+		sutro_gap_back(&t->core, &t->a, GAP_NS);
+	KUNIT_EXPECT_GE(test, nr, 2);
+	KUNIT_EXPECT_LE(test, nr, 4);
+	t->core.in_flight = 0;
+	for (nr = 0; !fits(t, cost_ns) && nr < 10000; nr++)
+		sutro_gap_back(&t->core, &t->a, GAP_NS);
+	KUNIT_EXPECT_LE(test, nr, 1024);
+	/* A group that is back earlier than ever does not show that others were late. */
+	t->core.in_flight = 1;
+	for (nr = 0; nr < 100; nr++)
+		sutro_gap_back(&t->core, &t->a, GAP_NS / 2);
+	KUNIT_EXPECT_TRUE(test, fits(t, cost_ns));
+}
+
+/* Beside a latency-sensitive group, half as many gaps may be too short. */
+static void sutro_test_late_beside_sensitive(struct kunit *test)
+{
+	struct sutro_test *t = gap_new(test);
+	u64 cost_ns = ROOM_NS * 8 / 10;
+	int nr[2], i, j;
+
+	for (i = 0; i < 2; i++) {
+		t->core.protect.sensitive = i;
+		t->core.in_flight = 1;
+		for (j = 0; j < 10; j++)
+			sutro_gap_back(&t->core, &t->a, GAP_NS);
+		t->core.in_flight = 0;
+		for (nr[i] = 0; !fits(t, cost_ns) && nr[i] < 100000; nr[i]++)
+			sutro_gap_back(&t->core, &t->a, GAP_NS);
+	}
+	KUNIT_EXPECT_GE(test, nr[1], nr[0] * 18 / 10);
+}
+
+/* The cache of a drive completes writes at once; the drive works on them in the rest of a gap. */
+static void sutro_test_cached_in_gaps(struct kunit *test)
+{
+	struct sutro_test *t = gap_new(test);
+
+	sutro_gap_cached(&t->core, 4 * MS);
+	KUNIT_EXPECT_FALSE(test, fits(t, 2 * MS));
+	KUNIT_EXPECT_TRUE(test, fits(t, MS / 2));
+	t->a.empty_since_ns += 5 * MS;
+	t->now_ns += 5 * MS;
+	KUNIT_EXPECT_TRUE(test, fits(t, 2 * MS));
+	/* Estimates that are too high do not add up. */
+	sutro_gap_cached(&t->core, 1000 * MS);
+	t->a.empty_since_ns += 100 * MS;
+	t->now_ns += 100 * MS;
+	KUNIT_EXPECT_TRUE(test, fits(t, 2 * MS));
+}
+
+/* Shares divide the time among groups that are served out of turn. */
+static void sutro_test_out_of_turn(struct kunit *test)
+{
+	struct sutro_test *t = gap_new(test);
+	u64 got_ns[2] = {}, chances;
+	int i, drawn;
+
+	sutro_group_set_weight(&t->b, 300);
+	arrive(t, &t->b, 1);
+	arrive(t, &t->e, 1);
+	for (i = 0; i < DRAWS; i++) {
+		chances = 0;
+		drawn = !sutro_gap_draw(&t->core.protect, &t->b, 4 * MS,
+					&chances);
+		KUNIT_ASSERT_EQ(test, drawn, 0);
+		drawn = sutro_gap_draw(&t->core.protect, &t->e, MS, &chances);
+		got_ns[drawn] += drawn ? MS : 4 * MS;
+	}
+	EXPECT_NEAR(test, got_ns[0], 3 * got_ns[1], got_ns[0] / 10);
+}
+
+/* A group depends on shared windows if no request of it fits into a whole gap. */
+static void sutro_test_unfit(struct kunit *test)
+{
+	struct sutro_test *t = gap_new(test);
+	struct sutro_protect *protect = &t->core.protect;
+
+	sutro_gap_missed(&t->core, ROOM_NS / 2);
+	KUNIT_EXPECT_FALSE(test, protect->unfit);
+	sutro_gap_missed(&t->core, U64_MAX);
+	KUNIT_EXPECT_FALSE(test, protect->unfit);
+	t->core.in_flight = 1;
+	sutro_gap_missed(&t->core, 2 * ROOM_NS);
+	KUNIT_EXPECT_FALSE(test, protect->unfit);
+	t->core.in_flight = 0;
+	sutro_gap_missed(&t->core, 2 * ROOM_NS);
+	KUNIT_EXPECT_TRUE(test, protect->unfit);
+}
+
+static struct kunit_case sutro_gap_test_cases[] = {
+	KUNIT_CASE(sutro_test_rest_of_gap),
+	KUNIT_CASE(sutro_test_no_gap),
+	KUNIT_CASE(sutro_test_late_in_gaps),
+	KUNIT_CASE(sutro_test_late_beside_sensitive),
+	KUNIT_CASE(sutro_test_cached_in_gaps),
+	KUNIT_CASE(sutro_test_out_of_turn),
+	KUNIT_CASE(sutro_test_unfit),
+	{}
+};
+
+static struct kunit_suite sutro_gap_test_suite = {
+	.name = "sutro_gap",
+	.test_cases = sutro_gap_test_cases,
+};
+
+kunit_test_suite(sutro_gap_test_suite);
+
+MODULE_DESCRIPTION("KUnit tests of gaps");
+MODULE_LICENSE("GPL");
