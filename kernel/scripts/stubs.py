@@ -24,7 +24,7 @@ COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 DEFINITION = re.compile(
     r"^(?!static\b|typedef\b)((?:[a-z]\w*[ \n*]+)+)(sutro_\w+)(\([^;{}]*?\))\n\{", re.MULTILINE
 )
-PROTOTYPE = re.compile(r"^(?!static\b)[a-z][^;{}#]*?\);\n", re.MULTILINE)
+PROTOTYPE = re.compile(r"^(?!static\b|typedef\b)[a-z][^;{}#]*?\);\n", re.MULTILINE)
 
 
 class StubError(Exception):

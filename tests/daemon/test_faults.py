@@ -169,6 +169,10 @@ class Life:
             self.start_again()
             self.configure(1)
         self.try_to(self.sutrod.elapse, 2)
+        if not self.is_alive():
+            self.start_again()
+            self.configure(1)
+            self.sutrod.elapse(2)
         wait_until(lambda: not self.zombies())
         assert self.state() == CHANGED
         assert [self.machine.scheduler(name) for name in ("sdd", "sde")] == ["sutro", "sutro"]
