@@ -37,11 +37,13 @@ struct sutro_core;
 	(SUTRO_PROTECT_WHOLE * (u64)SUTRO_AGE_PART / (SUTRO_AGE_PART + 1))
 
 /*
- * A request that is sent in a gap before the next one of its group has to fit in this many times.
- * Without them, half of that next one would remain of a gap.  With 1, five of 240 random victims
- * more miss their goals.
+ * A request that is sent in a gap before the next one of its group has to fit in this many times:
+ * estimates may be too low, and gaps would be filled up to their end.  With 1, five of 240 random
+ * victims more miss their goals.
  */
 #define SUTRO_GAP_SPARE 2
+/* A request that smaller ones precede in gaps for longer than this needs a shared window. */
+#define SUTRO_GAP_PATIENCE_NS (1000 * 1000 * 1000ULL)
 
 /* Other groups leave room for a protected group for this long after its expected return. */
 #define SUTRO_PROTECT_EXPECTED_NS (250 * 1000 * 1000ULL)
@@ -95,7 +97,8 @@ struct sutro_protect_sums {
  *		in shared windows
  * @by_share:	a group is protected for its share, not for time that is reserved for it
  * @by_target:	a group is protected for its latency target
- * @unfit:	a group had no request in this cycle that fits into a gap
+ * @unfit:	a group had no request in this cycle that fits into a whole gap, or one that does
+ *		not has waited for SUTRO_GAP_PATIENCE_NS
  * @target_part: shared part of a cycle with which these targets are met, of
  *		SUTRO_PROTECT_WHOLE
  * @reserve:	part of the time that is reserved for these groups, of

@@ -185,7 +185,8 @@ void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
 
 	sutro_lane_charge(rq, estimate_ns);
 	sutro_core_dispatch(&sq->core, &sblkg->group, estimate_ns);
-	if (!sblkg->rotational && sutro_rq_caches(rq))
+	if (sutro_protects(&sq->core.protect) && !sblkg->rotational &&
+	    sutro_rq_caches(rq))
 		sutro_gap_cached(&sq->core, estimate_ns);
 	if (prompt && sutro_op_commits(rq->cmd_flags)) {
 		rq->fifo_time |= SUTRO_RQ_COMMIT;
@@ -455,6 +456,8 @@ static struct request *sutro_fitting(struct sutro_queue *sq, struct request *rq,
 
 	if (sutro_fits(rq, &fit))
 		return rq;
+	if (sutro_rq_waited_ns(rq, now_ns) > SUTRO_GAP_PATIENCE_NS)
+		sutro_gap_missed(&sq->core, fit.cost_ns);
 	sutro_lane_charge(rq, fit.cost_ns);
 	sutro_requests_add_head(sq, &sblkg->requests, rq);
 	fit.in_turn = false;

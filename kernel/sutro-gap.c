@@ -14,7 +14,8 @@
  * Shares divide this time among such groups.
  *
  * Shared windows are shorter by the device time that others receive in gaps.  While some group has
- * only requests that fit into no gap, that is at most half of SUTRO_PROTECT_LEAST.
+ * only requests that fit into no gap, or has one that has waited for SUTRO_GAP_PATIENCE_NS, that
+ * is at most half of SUTRO_PROTECT_LEAST.
  *
  *	a reads 4 KiB and thinks for 5 ms, b reads 64 KiB, 0.47 ms each: requests of b
  *	are sent for 4 ms of 5.3, and none of a waits for one.  A request of b for 512 KiB,
@@ -27,11 +28,11 @@
  * on; each time that they are done, for 1/1024 less, or for 1/2048 beside a latency-sensitive
  * group.  So 1 % of gaps are too short, or half of that.
  *
- * A drive with a write cache completes writes when it has the data, and works on them later.  It is
- * expected to be done with them after the sum of their estimates.
- *
  *	b's reads of 256 KiB take 1.9 ms, and are estimated at 0.9.  After some reads of a
  *	have waited for them, the factor is about 2.1, and one of b's fits into 3 ms.
+ *
+ * A drive with a write cache completes writes when it has the data, and works on them later.  It is
+ * expected to be done with them after the sum of their estimates.
  *
  * A rotational device serves one request after another, so there is no latency beyond the
  * device time.  Costs are measured exactly there, and vary with seeks: a request is sent if an
@@ -227,7 +228,7 @@ struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
 					  u64 now_ns)
 {
 	struct sutro_group *last = sutro_gap_last(core);
-	/* Elsewhere, whether a request fits in is known when it is found: sutro_core_takes(). */
+	/* Elsewhere, whether a request fits in is known when it is found: sutro_core_fits(). */
 	u64 least_ns = core->tunables.rotational ? core->protect.other_ns : 0;
 
 	if (!last || last->in_flight)
@@ -250,9 +251,10 @@ bool sutro_gap_is_over(const struct sutro_core *core, u64 cost_ns, u64 now_ns)
 }
 
 /**
- * sutro_gap_missed - a group has no request that fits into the rest of a gap
+ * sutro_gap_missed - a group has a request that does not fit into the rest of a gap
  * @core:	the leaf, in a gap
- * @least_ns:	estimate of the cheapest one, U64_MAX = not known
+ * @least_ns:	estimate of its cheapest one, or of one that has waited for
+ *		SUTRO_GAP_PATIENCE_NS; U64_MAX = not known
  *
  * If it does not fit into a whole gap, the group depends on shared windows.
  */

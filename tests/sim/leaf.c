@@ -429,6 +429,8 @@ static struct rq *leaf_select(struct leaf *leaf)
 	core = &group->core;
 	leaf_price(leaf, rq);
 	if (!sutro_core_fits(&leaf->core, rq->estimate_ns, true, now_ns)) {
+		if (now_ns - rq->added_ns > SUTRO_GAP_PATIENCE_NS)
+			sutro_gap_missed(&leaf->core, rq->estimate_ns);
 		list_add(&rq->node, &group->list[rq->sync]);
 		rq = leaf_fitting(leaf, group);
 		if (!rq)
@@ -446,7 +448,8 @@ static struct rq *leaf_select(struct leaf *leaf)
 	group->wait_ns += now_ns - rq->added_ns;
 	group->wait_max_ns = max(group->wait_max_ns, now_ns - rq->added_ns);
 	sutro_core_dispatch(&leaf->core, core, rq->estimate_ns);
-	if (!leaf->core.tunables.rotational && leaf_caches(leaf, rq))
+	if (sutro_protects(&leaf->core.protect) &&
+	    !leaf->core.tunables.rotational && leaf_caches(leaf, rq))
 		sutro_gap_cached(&leaf->core, rq->estimate_ns);
 	if (!core->queued)
 		sutro_probe_leave(&group->peer);

@@ -20,6 +20,9 @@ OTHERS_ANYWAY = 0.001
 GAPS = 0.5
 # Two other groups: of the rate of that with small requests, and of that with large ones.
 SMALL, LARGE = 0.4, 0.005
+# The longest wait of a request that fits into no gap, by the weight of the service.
+WAIT_S = {200: 2.5, 1000: 4.5}
+WAITED_S = 30.0
 SECONDS = 12.0
 REGULAR_MS = {"hdd": (10, 20, 50, 100, 200), "nvme": (50,)}
 # The 99th percentile over that alone.
@@ -62,6 +65,13 @@ def test_sizes_in_gaps(think_ms: int, weight: int) -> None:
     assert one.service >= REGULAR
     assert one.p99 <= P99
     assert min(one.others) >= GAPS
+
+
+@pytest.mark.parametrize("weight", WAIT_S)
+def test_large_requests_are_not_passed_for_long(weight: int) -> None:
+    """Smaller requests precede one that fits into no gap, but it has a shared window soon."""
+    one = Case("ssd", False, 5, "mixed", weight).received(WAITED_S)
+    assert one.slowest_s <= WAIT_S[weight]
 
 
 @pytest.mark.parametrize("think_ms", [5, 10, 20])
