@@ -26,6 +26,8 @@ KINDS = {
 }
 # Connections that read nothing, less than a user may have, and the memory that one may take.
 DEAF, ROUNDS, KEPT_KIB = 12, 30, 1024
+# More replies than a socket takes before one is read.
+CHANGES = 150
 BUS = {"ListDevices": "ListDevices", "ListUnits": "ListUnits", "ListGuarantees": "ListPromises"}
 
 
@@ -206,14 +208,24 @@ def test_a_client_that_goes_costs_nothing(held: Sutrod) -> None:
         assert one.call("ListDevices")["parameters"]["devices"]
 
 
-def test_a_client_that_reads_nothing(held: Sutrod) -> None:
-    """A slow follower delays no other client, and gets the last state once it reads."""
+def weight_of(reply: dict, name: str) -> int:
+    return next(u["weight"] for u in reply["parameters"]["units"] if u["unit"] == name)
+
+
+def test_a_follower_that_reads_nothing(held: Sutrod) -> None:
+    """It delays no other client; once it reads, it gets the last state, and not each before."""
+    last = 100 + CHANGES
     with link(held) as deaf, link(held) as other:
-        for _ in range(100):
-            deaf.send("ListDevices")
-        deaf.send("ListGuarantees", more=True)
-        held.elapse(10)
+        deaf.send("ListUnits", more=True)
+        for weight in range(101, last + 1):
+            held.call("SetPolicy", "web.service", [("Weight", str(weight))], "runtime")
+            held.elapse(1.5)
         assert other.call("ListDevices")["parameters"]["devices"]
+        replies = 1
+        while weight_of(deaf.receive(), "web.service") != last:
+            replies += 1
+            held.elapse(1.5)
+        assert replies < CHANGES
 
 
 def send_what_fits(one: Link, text: bytes) -> int:
