@@ -6,6 +6,8 @@
  */
 #include "leaf.h"
 
+#include <assert.h>
+
 /* Device time that a request will probably use. */
 u64 leaf_estimate_ns(struct leaf *leaf, const struct leaf_group *group,
 		     struct rq *rq)
@@ -16,6 +18,33 @@ u64 leaf_estimate_ns(struct leaf *leaf, const struct leaf_group *group,
 		return drive->model->charge_ns(drive, &rq->cmd);
 	return sutro_cost_estimate(&leaf->device, &group->costs, rq->class,
 				   rq->bytes);
+}
+
+/* No more is merged into a request: make it a command of the drive. */
+void rq_prepare(struct leaf *leaf, struct rq *rq)
+{
+	static const enum mdisk_action actions[] = {
+		[SUTRO_READ] = MDISK_READ,
+		[SUTRO_WRITE] = MDISK_WRITE,
+		[SUTRO_OTHER] = MDISK_DISCARD,
+	};
+	int r;
+
+	/* It may have been prepared before, and waited, and grown since. */
+	mdisk_cmd_exit(&rq->cmd);
+	rq->cmd.action = rq->flush ? MDISK_FLUSH : actions[rq->op];
+	rq->cmd.owner = &rq->group->owner;
+	r = mdisk_cmd_init(&leaf->disk.drive, &rq->cmd, rq->sector, rq->bytes);
+	assert(!r);
+}
+
+/* Estimate a request that may be sent now. */
+void leaf_price(struct leaf *leaf, struct rq *rq)
+{
+	if (leaf->oracle)
+		rq_prepare(leaf, rq);
+	rq->class = sutro_cost_class(rq->op, rq->bytes);
+	rq->estimate_ns = leaf_estimate_ns(leaf, rq->group, rq);
 }
 
 /* The table has the estimate of a request, from which the device learns its latency. */

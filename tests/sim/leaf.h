@@ -100,6 +100,22 @@ struct leaf_group {
 	u64 exact_ns;
 };
 
+static inline u64 rq_end(const struct rq *rq)
+{
+	return rq->sector + (rq->bytes >> MDISK_SECTOR_SHIFT);
+}
+
+static inline struct rq *rq_first(struct list_head *list)
+{
+	return list_first_entry_or_null(list, struct rq, node);
+}
+
+static inline struct rq *rq_take(struct rq *rq)
+{
+	list_del(&rq->node);
+	return rq;
+}
+
 static inline struct leaf_group *leaf_group_of(struct sutro_group *core)
 {
 	return container_of(core, struct leaf_group, core);
@@ -167,7 +183,16 @@ void leaf_flush(struct leaf *leaf, struct leaf_group *group,
 		const struct piece *piece);
 void leaf_run(struct leaf *leaf);
 
+/* leaf-requests.c */
+bool rq_merge(struct list_head *list, struct rq *rq);
+bool group_far(struct leaf_group *group, const struct rq *rq);
+struct rq *group_next(struct leaf_group *group, bool rotational, u64 now_ns);
+struct rq *group_next_of(struct leaf_group *group, unsigned int class);
+struct rq *leaf_fitting(struct leaf *leaf, struct leaf_group *group);
+
 /* leaf-cost.c */
+void rq_prepare(struct leaf *leaf, struct rq *rq);
+void leaf_price(struct leaf *leaf, struct rq *rq);
 u64 leaf_estimate_ns(struct leaf *leaf, const struct leaf_group *group,
 		     struct rq *rq);
 u64 leaf_cost_ns(struct leaf *leaf, const struct rq *rq,
