@@ -65,8 +65,8 @@
  *
  * Where there never were enough requests to saturate the device, only the results
  * with the most in flight count, and even they are too high: the device could have
- * worked on more.  How many it works on is the same for all such classes, and
- * windows of completions (sutro-cost.c) find it, because they keep the charges in
+ * worked on more.  Of a size it works on as many as of any larger one, or more, and
+ * windows of completions (sutro-cost.c) find the number, because they keep the charges in
  * line with elapsed time.  A probe then only shows how long a request took:
  *
  *	a disk takes 128 requests, and 1 ms for each.  8 reads in flight: 125 us for
@@ -211,8 +211,10 @@ static u64 sutro_probe_part(const struct sutro_probe *probe,
 			     2 * 16ULL * depth);
 	unsigned int i;
 
+	/* Of a larger size, the device serves no more at once. */
 	for (i = 0; i < SUTRO_CLASSES; i++)
-		if (costs->bounded & BIT(i))
+		if (costs->bounded & BIT(i) &&
+		    i % SUTRO_SIZES >= probe->class % SUTRO_SIZES)
 			parallel16 = max(parallel16,
 					 div64_u64(probe->of[i].took_ns16 << 4,
 						   costs->ns16[i]));

@@ -341,6 +341,32 @@ static void sutro_test_few_writes(struct kunit *test)
 	expect_cost(t, B, 20000, 100);
 }
 
+/* Of small requests, the device serves as many at once as of large ones, but not vice versa. */
+static void sutro_test_few_of_two_sizes(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 0, 0);
+
+	t->took_ns = 800000;
+	sutro_cost_measured(&t->device, A, 10000 << SUTRO_NS16_SHIFT, true);
+	t->probe.of[A].took_ns16 = t->took_ns << SUTRO_NS16_SHIFT;
+	set_waiting(t, A, 1);
+	set_waiting(t, B, 4);
+	while (!t->probe.of[B].nr)
+		run_until(t, t->now_ns + MS);
+	/* Twice as many as there were, not 80. */
+	expect_cost(t, B, 100000, 100);
+
+	t = probe_test_new(test, 0, 0);
+	t->took_ns = 800000;
+	sutro_cost_measured(&t->device, B, 10000 << SUTRO_NS16_SHIFT, true);
+	t->probe.of[B].took_ns16 = t->took_ns << SUTRO_NS16_SHIFT;
+	set_waiting(t, A, 4);
+	set_waiting(t, B, 1);
+	while (!t->probe.of[A].nr)
+		run_until(t, t->now_ns + MS);
+	expect_cost(t, A, 10000, 100);
+}
+
 /* A class that is alone is not measured; one without requests delays no other. */
 static void sutro_test_alone(struct kunit *test)
 {
@@ -548,6 +574,7 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_expensive),
 	KUNIT_CASE(sutro_test_too_slow),
 	KUNIT_CASE(sutro_test_few_writes),
+	KUNIT_CASE(sutro_test_few_of_two_sizes),
 	KUNIT_CASE(sutro_test_alone),
 	KUNIT_CASE(sutro_test_idle_device),
 	KUNIT_CASE(sutro_test_guests),
