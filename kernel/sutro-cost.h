@@ -76,6 +76,8 @@ struct sutro_costs {
  * @armed:	it counts
  * @done:	it has counted enough
  * @class:	the class that is counted
+ * @mixed:	so are requests of its mate
+ * @mate_is_known: the cost of the mate was measured without others
  * @skip:	completions to be let pass first
  * @enough:	it is done with this many completions, a multiple of @round
  * @few:	or with this many, if @long_ns has passed
@@ -83,7 +85,8 @@ struct sutro_costs {
  *		many are in flight, and may complete together
  * @long_ns:	see @few
  * @nr:		counted
- * @units:	their sizes, in 1/SUTRO_UNIT of a request of the class's size
+ * @units:	sizes of those of the class, in 1/SUTRO_UNIT of a request of its size
+ * @mate_units:	the same of its mate
  * @took_ns:	sum of the time that each was at the device
  * @start_ns:	time of the completion before the first one counted
  * @last_ns:	time of the last one counted
@@ -92,6 +95,8 @@ struct sutro_costs {
 struct sutro_meter {
 	bool armed;
 	bool done;
+	bool mixed;
+	bool mate_is_known;
 	unsigned int class;
 	u32 skip;
 	u32 enough;
@@ -100,6 +105,7 @@ struct sutro_meter {
 	u64 long_ns;
 	u32 nr;
 	u64 units;
+	u64 mate_units;
 	u64 took_ns;
 	u64 start_ns;
 	u64 last_ns;
@@ -219,6 +225,12 @@ static inline enum sutro_op sutro_cost_op(unsigned int class)
 static inline u32 sutro_cost_class_bytes(unsigned int class)
 {
 	return SUTRO_SIZE_MIN_BYTES << (class % SUTRO_SIZES);
+}
+
+/* The class of the same size in the other direction; @class is not of SUTRO_OTHER. */
+static inline unsigned int sutro_cost_mate(unsigned int class)
+{
+	return (class + SUTRO_SIZES) % (SUTRO_OTHER * SUTRO_SIZES);
 }
 
 /*

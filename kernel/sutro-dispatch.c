@@ -8,7 +8,7 @@
  * completions (sutro-notes.c), releases groups that have left, selects a group
  * (sutro-select.c) and sends a request of it.
  *
- * During a probe (sutro-probe.c) requests of one class only are sent: one of the
+ * During a probe (sutro-probe.c) requests of one class, or two, only are sent: one of the
  * group whose turn it is, if it has any among its oldest; else of the groups that
  * queued one of that class last, by their shares.  A group with few requests is served
  * as without a probe.  When there is no request of the class although there is room for
@@ -249,9 +249,10 @@ static void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns)
 	spin_unlock_irq(&sq->done_lock);
 }
 
-static u64 sutro_probe_cost_ns(struct sutro_queue *sq, unsigned int class,
-			       struct request *rq)
+static u64 sutro_probe_cost_ns(struct sutro_queue *sq, struct request *rq)
 {
+	unsigned int class = sutro_request_class(rq);
+
 	/* Read without done_lock: an estimate may lack the latest completion. */
 	return data_race(sutro_cost_estimate(&sq->device, NULL, class,
 					     blk_rq_bytes(rq)));
@@ -261,7 +262,7 @@ static bool sutro_is_probed(struct request *rq, void *data)
 {
 	const struct sutro_queue *sq = data;
 
-	return sutro_request_class(rq) == sq->probe.class;
+	return sutro_probe_is_of(&sq->probe, sutro_request_class(rq));
 }
 
 /* Take out one of the oldest requests of a group that is of the class that is being probed. */
@@ -279,7 +280,6 @@ static struct request *sutro_probe_take(struct sutro_queue *sq,
 /* A request of the class that is being probed, of the groups that have any. */
 static struct request *sutro_probe_find(struct sutro_queue *sq, u64 now_ns)
 {
-	unsigned int class = sq->probe.class;
 	struct request *rq = NULL;
 	struct sutro_blkg *sblkg;
 	struct sutro_peer *peer;
@@ -292,7 +292,7 @@ static struct request *sutro_probe_find(struct sutro_queue *sq, u64 now_ns)
 			return NULL;
 		sblkg = container_of(peer, struct sutro_blkg, peer);
 		rq = sutro_probe_take(sq, sblkg);
-		cost_ns = rq ? sutro_probe_cost_ns(sq, class, rq) : 0;
+		cost_ns = rq ? sutro_probe_cost_ns(sq, rq) : 0;
 		sutro_probe_gave(&sq->probe, peer, cost_ns,
 				 sutro_group_share(&sblkg->group,
 						   SUTRO_PROBE_WHOLE),

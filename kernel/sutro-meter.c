@@ -14,6 +14,13 @@
  *	them is the first one after 10 ms: the same time divided by 9 would be 1.4 ms.
  *
  *	Writes of 32 KiB take 0.4 ms, and one comes each 25 ms: a write costs 0.4 ms at most.
+ *
+ * In a probe of both directions, requests of the class and of its mate are counted.  If the
+ * cost of the mate was measured alone, its charges are subtracted.  If not, both cost the same:
+ * a guess, but a group with this mix of them is charged what it uses.
+ *
+ *	20 reads and 12 writes take 6.8 ms.  Writes cost 0.4 ms: a read costs 0.1 ms.  If
+ *	that is not known, each of the 32 costs 0.21 ms.
  */
 #include "sutro-cost.h"
 
@@ -27,10 +34,13 @@ void sutro_meter_complete(struct sutro_meter *meter,
 			  const struct sutro_sample *sample, u64 cost_ns16)
 {
 	u64 elapsed_ns;
+	bool is_mate;
 
 	if (!meter->armed || meter->done)
 		return;
-	if (sample->class != meter->class) {
+	is_mate = meter->mixed &&
+		  sample->class == sutro_cost_mate(meter->class);
+	if (sample->class != meter->class && !is_mate) {
 		if (!meter->skip)
 			meter->foreign_ns16 += cost_ns16;
 		return;
@@ -41,7 +51,10 @@ void sutro_meter_complete(struct sutro_meter *meter,
 		return;
 	}
 	meter->nr++;
-	meter->units += sutro_units(sample->class, sample->bytes);
+	if (is_mate)
+		meter->mate_units += sutro_units(sample->class, sample->bytes);
+	else
+		meter->units += sutro_units(sample->class, sample->bytes);
 	meter->took_ns += sample->now_ns - sample->start_ns;
 	meter->last_ns = sample->now_ns;
 	elapsed_ns = meter->last_ns - meter->start_ns;
@@ -56,19 +69,30 @@ void sutro_meter_complete(struct sutro_meter *meter,
  * sutro_meter_ns16 - measured cost of the class
  * @device:	the leaf, whose meter is done
  *
- * Return: device time in 1/16 ns, 0 if others took more than half of the time.
+ * Return: device time in 1/16 ns, 0 if others took more than half of the time, or with the
+ * mate more than seven eighths.
  */
 u64 sutro_meter_ns16(const struct sutro_device *device)
 {
 	const struct sutro_meter *meter = &device->meter;
+	unsigned int mate = sutro_cost_mate(meter->class);
 	u64 elapsed_ns = meter->last_ns - meter->start_ns;
 	/* Time in which no such request was at the device is no part of their cost. */
 	u64 elapsed_ns16 = min(elapsed_ns, meter->took_ns) << SUTRO_NS16_SHIFT;
+	u64 known_ns16 = meter->foreign_ns16, units = meter->units;
 
-	if (meter->foreign_ns16 > elapsed_ns16 / 2)
+	if (known_ns16 > elapsed_ns16 / 2 || !units)
 		return 0;
-	return div64_u64((elapsed_ns16 - meter->foreign_ns16) * SUTRO_UNIT,
-			 meter->units);
+	if (meter->mate_is_known)
+		known_ns16 +=
+			meter->mate_units *
+				sutro_cost_ns16(&device->costs, false, mate) >>
+			SUTRO_UNIT_SHIFT;
+	else
+		units += meter->mate_units;
+	if (known_ns16 > elapsed_ns16 / 8 * 7)
+		return 0;
+	return div64_u64((elapsed_ns16 - known_ns16) * SUTRO_UNIT, units);
 }
 
 /**

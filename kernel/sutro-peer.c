@@ -46,6 +46,16 @@ void sutro_probe_leave(struct sutro_peer *peer)
 	list_del_init(&peer->node);
 }
 
+/* The groups of the probed class; if there are none, those of its mate. */
+static struct list_head *sutro_probe_peers(struct sutro_probe *probe)
+{
+	struct list_head *peers = &probe->peers[probe->class];
+
+	if (probe->mixed && list_empty(peers))
+		return &probe->peers[sutro_cost_mate(probe->class)];
+	return peers;
+}
+
 /**
  * sutro_probe_pick - which group gives the next request of the probed class?
  * @probe:	the leaf's probes, one of which is active
@@ -58,7 +68,7 @@ void sutro_probe_leave(struct sutro_peer *peer)
  */
 struct sutro_peer *sutro_probe_pick(struct sutro_probe *probe, u64 now_ns)
 {
-	struct list_head *peers = &probe->peers[probe->class];
+	struct list_head *peers = sutro_probe_peers(probe);
 	u64 advance_ns = SUTRO_PROBE_ADVANCE_NS;
 	unsigned int left = SUTRO_PROBE_PEERS;
 	struct sutro_peer *peer, *best = NULL;
@@ -95,7 +105,7 @@ void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
 		sutro_probe_leave(peer);
 		return;
 	}
-	list_move_tail(&peer->node, &probe->peers[probe->class]);
+	list_move_tail(&peer->node, &probe->peers[peer->class]);
 	if (sutro_probe_before(peer->repaid_ns, now_ns))
 		peer->repaid_ns = now_ns;
 	peer->repaid_ns +=

@@ -32,7 +32,9 @@
  * The depth that saturates the device is found by a ramp: 4, 8, 16 ... until
  * doubling it makes requests no more than 3 % cheaper.  Large requests need 2 to
  * 8, and 32 of 1 MiB would take 100 ms to fill.  Of requests that cost more than 4 ms
- * the ramp starts with 2, and the lower one of the last two depths is kept.  Every fourth
+ * the ramp starts with 2, and the lower one of the last two depths is kept.  So it is where
+ * there are not enough requests for the last depth, but a quarter more than for the one before
+ * were in flight.  Every fourth
  * probe starts a ramp again, from half the depth.
  *
  *	A bus of 33.75 MB/s, writes of 1 MiB: 31 ms each.  Two are let pass and four are
@@ -43,6 +45,15 @@
  *	(tests/sim): at 4: 23.9 us, at 8: 13.1, at 16: 9.1, at 32: 7.4, which is what
  *	the bus needs.  This first probe, while large requests go on beside it, takes
  *	16 ms, the next one at 32 2.4 ms.
+ *
+ * A task that reads and writes at random soon has requests of one direction only.  So where a
+ * probe of a class had too few, the next one is of both directions of the size: requests
+ * of the mate are sent and counted with those of k (sutro-meter.c).
+ *
+ *	16 reads and 16 writes are in flight, and each that completes is followed by one
+ *	of them by chance.  After 20 reads, 6 of them are left and 26 writes wait.
+ *
+ * The result depends on the mix, which varies, so from the second one on the pause is 4 s.
  *
  * When: if requests of two classes are waiting, one of which is due.  Classes
  * that were never measured come first, the cheapest of them first: its probe is
@@ -57,26 +68,7 @@
  * (sutro-change.c), all classes are due, and each is taken for one with a single result.  Its
  * depth is looked for again, but not while groups are protected: a ramp takes too long.
  *
- * The cost is the mean of the last 8 results of 20 s, if they agree within 25 %.
- * If not, the device has a write cache, or collects garbage: then writes cost as much as
- * the second largest result, because the cache is fast only until it is full, and reads
- * the median, because reads after writes pay for them: a group that is the only one with
- * such requests cannot make them cheap by a few probes with blocks that hold no data.
- *
- * Where there never were enough requests to saturate the device, only the results
- * with the most in flight count, and even they are too high: the device could have
- * worked on more.  Of a size it works on as many as of any larger one, or more, and
- * windows of completions (sutro-cost.c) find the number, because they keep the charges in
- * line with elapsed time.  A probe then only shows how long a request took:
- *
- *	a disk takes 128 requests, and 1 ms for each.  8 reads in flight: 125 us for
- *	each, so they took 1 ms.  Charged so, twenty at a time would seem to be all
- *	that the disk can do.  But twenty complete in 1 ms, so they cost 50 us, more are
- *	sent, and so on until no more come, or the disk is full: 8 us.  Writes, probed
- *	then, took 2 ms: 16 us.
- *
- * Where reads of the size are known, or larger ones, from which their cost follows, it is
- * at least the number of these that the device serves at once (sutro-estimate.c).
+ * sutro-result.c derives the cost of the class from the results.
  */
 #include "sutro-probe.h"
 
@@ -105,7 +97,6 @@
 #define SUTRO_PROBE_INTERVAL_MIN_NS (125 * MS)
 #define SUTRO_PROBE_INTERVAL_MAX_NS (4000 * MS)
 #define SUTRO_PROBE_MAX_FAILURES 6
-#define SUTRO_PROBE_RESULT_NS (20000 * MS)
 /* A class with this many requests is active, even if none of them waits. */
 #define SUTRO_PROBE_BUSY 8
 
@@ -126,7 +117,10 @@ void sutro_probe_init(struct sutro_probe *probe, u32 limit)
 static u32 sutro_probe_in_flight(const struct sutro_probe *probe,
 				 const struct sutro_device *device)
 {
-	return probe->sent[probe->class] - device->done[probe->class];
+	unsigned int mate = sutro_cost_mate(probe->class);
+	u32 nr = probe->sent[probe->class] - device->done[probe->class];
+
+	return probe->mixed ? nr + probe->sent[mate] - device->done[mate] : nr;
 }
 
 /* With fewer requests in flight than this, there are not enough of them. */
@@ -145,7 +139,7 @@ static u32 sutro_probe_foreign(const struct sutro_probe *probe,
 	*ret_ns = 0;
 	for (i = 0; i < SUTRO_CLASSES; i++) {
 		nr = probe->sent[i] - device->done[i];
-		if (!nr || i == probe->class)
+		if (!nr || sutro_probe_is_of(probe, i))
 			continue;
 		all += nr;
 		*ret_ns += nr * sutro_cost_class_ns(device, i);
@@ -155,87 +149,6 @@ static u32 sutro_probe_foreign(const struct sutro_probe *probe,
 
 /* ---- results ---- */
 
-/* Number of requests in flight with which the valid results were measured. */
-static u32 sutro_probe_depth(const struct sutro_probe_class *of, u64 now_ns)
-{
-	u32 depth = 0, i;
-
-	for (i = 0; i < of->nr && of->unsaturated; i++)
-		if (now_ns - of->result[i].at_ns <= SUTRO_PROBE_RESULT_NS)
-			depth = max(depth, of->result[i].depth);
-	return depth;
-}
-
-/* The cost by the results that had @depth or more requests in flight. */
-static u64 sutro_probe_cost(const struct sutro_probe_class *of, bool write,
-			    u32 depth, u64 now_ns)
-{
-	u64 sorted[SUTRO_PROBE_RESULTS], middle, sum = 0;
-	unsigned int nr = 0, agree = 0, i, j;
-
-	for (i = 0; i < of->nr; i++) {
-		u64 ns16 = of->result[i].ns16;
-
-		if (now_ns - of->result[i].at_ns > SUTRO_PROBE_RESULT_NS ||
-		    of->result[i].depth < depth)
-			continue;
-		for (j = nr++; j && sorted[j - 1] > ns16; j--)
-			sorted[j] = sorted[j - 1];
-		sorted[j] = ns16;
-	}
-	/* At least one result counts: the newest one. */
-	middle = write ? sorted[nr - min(nr, 2U)] : sorted[nr / 2];
-	for (i = 0; i < nr; i++) {
-		bool same = sorted[nr - 1] * 4 <= sorted[0] * 5;
-
-		if (!same &&
-		    (sorted[i] * 8 < middle * 7 || sorted[i] * 8 > middle * 9))
-			continue;
-		sum += sorted[i];
-		agree++;
-	}
-	return div_u64(sum, agree);
-}
-
-/*
- * The cost of a class with too few requests: the time that each took, divided by the
- * known number that the device serves at once.  At least twice as many as there were:
- * had these been enough, the ramp would have found no gain in the last step.
- */
-static u64 sutro_probe_part(const struct sutro_probe *probe,
-			    const struct sutro_device *device, u64 took_ns16,
-			    u32 depth)
-{
-	const struct sutro_costs *costs = &device->costs;
-	u64 parallel16 = max(sutro_cost_at_once16(device, probe->class),
-			     2 * 16ULL * depth);
-	unsigned int i;
-
-	/* Of a larger size, the device serves no more at once. */
-	for (i = 0; i < SUTRO_CLASSES; i++)
-		if (costs->bounded & BIT(i) &&
-		    i % SUTRO_SIZES >= probe->class % SUTRO_SIZES)
-			parallel16 = max(parallel16,
-					 div64_u64(probe->of[i].took_ns16 << 4,
-						   costs->ns16[i]));
-	return div64_u64(took_ns16 << 4, parallel16);
-}
-
-static void sutro_probe_learn(struct sutro_probe *probe,
-			      struct sutro_device *device, u64 now_ns)
-{
-	bool is_write = sutro_cost_op(probe->class) == SUTRO_WRITE;
-	struct sutro_probe_class *of = &probe->of[probe->class];
-	u32 depth = sutro_probe_depth(of, now_ns);
-	u64 ns16 = sutro_probe_cost(of, is_write, depth, now_ns);
-
-	if (of->unsaturated) {
-		of->took_ns16 = ns16 * depth;
-		ns16 = sutro_probe_part(probe, device, of->took_ns16, depth);
-	}
-	sutro_cost_measured(device, probe->class, ns16, of->unsaturated);
-}
-
 static void sutro_probe_end(struct sutro_probe *probe,
 			    struct sutro_device *device, u64 now_ns)
 {
@@ -244,6 +157,15 @@ static void sutro_probe_end(struct sutro_probe *probe,
 	probe->lasted_ns = now_ns - probe->begin_ns;
 	device->probing = false;
 	device->meter = (struct sutro_meter){};
+}
+
+/* Was the cost of the mate measured, without requests of the class? */
+static bool sutro_probe_knows_mate(const struct sutro_probe *probe)
+{
+	const struct sutro_probe_class *of =
+		&probe->of[sutro_cost_mate(probe->class)];
+
+	return of->nr && !of->unsaturated && !of->paired;
 }
 
 static void sutro_probe_result(struct sutro_probe *probe,
@@ -263,6 +185,7 @@ static void sutro_probe_result(struct sutro_probe *probe,
 	/* Charges by another cost cannot be compared with those that follow. */
 	if (!of->nr)
 		device->change = (struct sutro_change){};
+	of->paired = probe->mixed && !sutro_probe_knows_mate(probe);
 	of->unsaturated = unsaturated;
 	of->depth = depth;
 	of->result[of->next].ns16 = ns16;
@@ -275,10 +198,22 @@ static void sutro_probe_result(struct sutro_probe *probe,
 	of->interval_ns = right ? of->interval_ns * 2 : of->interval_ns / 2;
 	of->interval_ns = clamp(of->interval_ns, SUTRO_PROBE_INTERVAL_MIN_NS,
 				SUTRO_PROBE_INTERVAL_MAX_NS);
+	/* The mix changes by chance, and with it the result: two are enough for a time. */
+	if (probe->mixed && of->nr > 1)
+		of->interval_ns = SUTRO_PROBE_INTERVAL_MAX_NS;
 	of->due_ns = now_ns + of->interval_ns;
 
 	sutro_probe_learn(probe, device, now_ns);
 	sutro_probe_end(probe, device, now_ns);
+}
+
+/* Are there requests of the same size in the other direction? */
+static bool sutro_probe_has_mate(const struct sutro_probe *probe)
+{
+	unsigned int mate = sutro_cost_mate(probe->class);
+
+	return !list_empty(&probe->peers[mate]) ||
+	       probe->sent[mate] - probe->mark[mate] >= SUTRO_PROBE_BUSY;
 }
 
 /* There are not enough requests for going on. */
@@ -299,6 +234,7 @@ static void sutro_probe_give_up(struct sutro_probe *probe,
 				   probe->depth / 2, true, now_ns);
 		return;
 	}
+	of->mixed = !of->mixed && sutro_probe_has_mate(probe);
 	of->depth = probe->depth / 2;
 	of->due_ns = now_ns + (SUTRO_PROBE_INTERVAL_MIN_NS << of->failures);
 	if (of->failures < SUTRO_PROBE_MAX_FAILURES)
@@ -319,21 +255,24 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 	u32 depth = sutro_meter_depth(device);
 	u64 ns16 = sutro_meter_ns16(device);
 	bool few = probe->ramping && !sutro_meter_fills(device, probe->depth);
-	bool saturated;
+	/* A quarter more in flight than at half of the depth, and no cheaper. */
+	bool saturated = !probe->ramping ||
+			 (sutro_meter_fills(device, probe->depth * 5 / 6) &&
+			  probe->half_ns16 &&
+			  ns16 * 100 > probe->half_ns16 * 97);
 
-	if (!ns16 || (few && probe->half_ns16 && probe->half_ns16 <= ns16)) {
+	if (!ns16 || (few && !saturated && probe->half_ns16 &&
+		      probe->half_ns16 <= ns16)) {
 		sutro_probe_give_up(probe, device, now_ns);
 		return;
 	}
-	if (few) {
+	if (few && !saturated) {
 		sutro_probe_result(probe, device, ns16, depth, true, now_ns);
 		return;
 	}
-	saturated = !probe->ramping ||
-		    (probe->half_ns16 && ns16 * 100 > probe->half_ns16 * 97);
 	if (saturated || probe->depth >= probe->limit) {
 		if (saturated && probe->ramping &&
-		    sutro_probe_is_slow(device, probe->class))
+		    (few || sutro_probe_is_slow(device, probe->class)))
 			probe->depth /= 2;
 		sutro_probe_result(probe, device, ns16, probe->depth, false,
 				   now_ns);
@@ -441,6 +380,7 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	probe->active = true;
 	device->probing = true;
 	probe->class = best;
+	probe->mixed = of->mixed;
 	probe->begin_ns = now_ns;
 	probe->half_ns16 = 0;
 	/* After a change, another depth may be needed, but a ramp disturbs protected groups. */
@@ -492,6 +432,8 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 		    SUTRO_PROBE_EXPENSIVE_NS;
 	device->meter = (struct sutro_meter){
 		.armed = true,
+		.mixed = probe->mixed,
+		.mate_is_known = sutro_probe_knows_mate(probe),
 		.class = probe->class,
 		.skip = expensive ? probe->depth : 2 * probe->depth,
 		.enough = max(SUTRO_PROBE_NR / probe->depth, 2U) * probe->depth,
@@ -554,7 +496,7 @@ bool sutro_probe_admits(const struct sutro_probe *probe,
 
 	/* Requests of the probed class itself wait for room. */
 	if (requests > SUTRO_PROBE_GUEST_REQUESTS ||
-	    peer->class == probe->class ||
+	    sutro_probe_is_of(probe, peer->class) ||
 	    sutro_probe_foreign(probe, device, &ns) >= SUTRO_PROBE_GUESTS)
 		return false;
 	return ns + sutro_cost_class_ns(device, peer->class) <=

@@ -43,6 +43,8 @@ struct sutro_peer {
  * @depth:	requests in flight with which it saturates the device, 0 if not known
  * @probes:	how many ended with a result; those from before a change of the device count as one
  * @failures:	how many in a row ended without
+ * @mixed:	the next probe is of both directions
+ * @paired:	the last result is that of the mate, too
  * @unsaturated: there never were enough requests
  * @took_ns16:	then: how long each of them took
  * @nr:		valid results
@@ -55,6 +57,8 @@ struct sutro_probe_class {
 	u32 depth;
 	u32 probes;
 	u32 failures;
+	bool mixed;
+	bool paired;
 	bool unsaturated;
 	u64 took_ns16;
 	u32 nr;
@@ -72,6 +76,7 @@ struct sutro_probe_class {
  * @active:	a probe is going on
  * @class:	of this class
  * @depth:	requests that are kept in flight
+ * @mixed:	requests of its mate (sutro_cost_mate()) are sent, too
  * @ramping:	its depth is being looked for
  * @rare:	set by the caller: a probe disturbs groups that are protected
  * @half_ns16:	cost that was measured at half of @depth, 0 if none
@@ -89,6 +94,7 @@ struct sutro_probe {
 	bool active;
 	unsigned int class;
 	u32 depth;
+	bool mixed;
 	bool ramping;
 	bool rare;
 	u64 half_ns16;
@@ -116,6 +122,10 @@ bool sutro_probe_admits(const struct sutro_probe *probe,
 bool sutro_probe_starved(struct sutro_probe *probe, struct sutro_device *device,
 			 u64 now_ns);
 
+/* sutro-result.c */
+void sutro_probe_learn(struct sutro_probe *probe, struct sutro_device *device,
+		       u64 now_ns);
+
 /* sutro-peer.c */
 void sutro_peer_init(struct sutro_peer *peer);
 void sutro_probe_join(struct sutro_probe *probe, struct sutro_peer *peer,
@@ -128,6 +138,14 @@ void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
 static inline bool sutro_probe_before(u64 a, u64 b)
 {
 	return (s64)(a - b) < 0;
+}
+
+/* Are requests of a class counted in the probe? */
+static inline bool sutro_probe_is_of(const struct sutro_probe *probe,
+				     unsigned int class)
+{
+	return class == probe->class ||
+	       (probe->mixed && class == sutro_cost_mate(probe->class));
 }
 
 /**

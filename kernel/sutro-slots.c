@@ -88,7 +88,7 @@ static bool sutro_is_not_probed(struct sutro_queue *sq,
 {
 	/* Written under the lock of the dispatcher, which this does not hold. */
 	return data_race(sq->probe.active &&
-			 sblkg->peer.class != sq->probe.class);
+			 !sutro_probe_is_of(&sq->probe, sblkg->peer.class));
 }
 
 /* Do groups that are held back use all slots but those of protected ones? A hint. */

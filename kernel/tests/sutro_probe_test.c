@@ -14,12 +14,16 @@
 
 #define A sutro_cost_class(SUTRO_READ, 4096)
 #define B sutro_cost_class(SUTRO_WRITE, 65536)
+/* Of the size of A. */
+#define M sutro_cost_class(SUTRO_WRITE, 4096)
 #define DEPTH 32
 
 /**
  * struct probe_test - a leaf in which requests of two classes always wait, or not
  * @waiting:	requests of each class that wait or are in flight
  * @cost_ns:	their true costs
+ * @is_mixed:	those of A and M are of one task, which reads or writes by chance
+ * @seed:	of chance
  * @took_ns:	if it works on all at once: how long each takes
  * @queue:	classes of those in flight, oldest first
  * @start_ns:	when they were sent
@@ -34,6 +38,8 @@ struct probe_test {
 	u64 now_ns;
 	u32 waiting[SUTRO_CLASSES];
 	u64 cost_ns[SUTRO_CLASSES];
+	bool is_mixed;
+	u32 seed;
 	u64 took_ns;
 	unsigned int queue[DEPTH];
 	u64 start_ns[DEPTH];
@@ -68,6 +74,31 @@ static void set_waiting(struct probe_test *t, unsigned int class, u32 nr)
 		sutro_probe_leave(&t->peers[class]);
 }
 
+/* A request of the task is done, and it queues the next one. */
+static void queue_next(struct probe_test *t, unsigned int class)
+{
+	unsigned int next;
+
+	t->seed = t->seed * 1664525 + 1013904223;
+	next = t->seed >> 31 ? A : M;
+	t->waiting[class]--;
+	t->waiting[next]++;
+	sutro_probe_join(&t->probe, &t->peers[next], next);
+	if (!t->waiting[class])
+		sutro_probe_leave(&t->peers[class]);
+}
+
+static u32 nr_queued(const struct probe_test *t, unsigned int class)
+{
+	return t->waiting[class] + t->device.done[class] - t->probe.sent[class];
+}
+
+/* Of the task's requests, the next one is probably of the direction of which more are queued. */
+static unsigned int first_of(const struct probe_test *t)
+{
+	return nr_queued(t, M) > nr_queued(t, A) ? M : A;
+}
+
 static bool send_one(struct probe_test *t, unsigned int class)
 {
 	u32 in_flight = t->probe.sent[class] - t->device.done[class];
@@ -94,15 +125,17 @@ static void dispatch(struct probe_test *t)
 		if (probe->active) {
 			if (!sutro_probe_has_room(probe, &t->device))
 				return;
-			sent = send_one(t, probe->class);
+			sent = send_one(t, probe->class) ||
+			       (probe->mixed &&
+				send_one(t, sutro_cost_mate(probe->class)));
 			if (sent)
 				continue;
 			if (!sutro_probe_starved(probe, &t->device, t->now_ns))
 				return;
 			t->probes++;
 		}
-		sent = send_one(t, t->turn ? A : B) ||
-		       send_one(t, t->turn ? B : A);
+		sent = send_one(t, t->turn ? first_of(t) : B) ||
+		       send_one(t, t->turn ? B : first_of(t));
 		t->turn ^= sent;
 	} while (sent);
 }
@@ -112,7 +145,7 @@ static void complete_one(struct probe_test *t)
 {
 	struct sutro_sample sample = {
 		.class = t->queue[0],
-		.bytes = t->queue[0] == A ? 4096 : 65536,
+		.bytes = t->queue[0] == B ? 65536 : 4096,
 		.start_ns = t->start_ns[0],
 	};
 
@@ -125,6 +158,8 @@ static void complete_one(struct probe_test *t)
 	memmove(t->queue, t->queue + 1, t->nr * sizeof(t->queue[0]));
 	memmove(t->start_ns, t->start_ns + 1, t->nr * sizeof(t->start_ns[0]));
 	sutro_cost_complete(&t->device, NULL, &sample);
+	if (t->is_mixed && sample.class != B)
+		queue_next(t, sample.class);
 }
 
 static void run_until(struct probe_test *t, u64 until_ns)
@@ -367,6 +402,59 @@ static void sutro_test_few_of_two_sizes(struct kunit *test)
 	expect_cost(t, A, 10000, 100);
 }
 
+/* Five requests show that four were enough, if they are no cheaper. */
+static void sutro_test_few_more(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 40000, 160000);
+
+	set_waiting(t, A, 5);
+	set_waiting(t, B, 40);
+	while (!t->probe.of[A].nr)
+		run_until(t, t->now_ns + MS);
+	expect_cost(t, A, 40000, 400);
+	KUNIT_EXPECT_FALSE(test, t->probe.of[A].unsaturated);
+	KUNIT_EXPECT_EQ(test, t->probe.of[A].depth, 4);
+}
+
+static struct probe_test *mixed_test_new(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 40000, 160000);
+
+	t->is_mixed = true;
+	t->cost_ns[M] = 120000;
+	set_waiting(t, A, 16);
+	set_waiting(t, M, 16);
+	set_waiting(t, B, 40);
+	return t;
+}
+
+/* Reads and writes of one task soon are of one direction: the cost of a pair is measured. */
+static void sutro_test_mixed(struct kunit *test)
+{
+	struct probe_test *t = mixed_test_new(test);
+
+	run_until(t, 20 * SEC);
+	KUNIT_EXPECT_GT(test, t->probe.of[A].probes + t->probe.of[M].probes, 0);
+	expect_cost(t, A, 80000, 10000);
+	expect_cost(t, M, 80000, 10000);
+	expect_cost(t, B, 160000, 3200);
+}
+
+/* Where the writes have been measured alone, the rest is that of the reads. */
+static void sutro_test_mixed_with_known(struct kunit *test)
+{
+	struct probe_test *t = mixed_test_new(test);
+
+	sutro_cost_measured(&t->device, M, 120000 << SUTRO_NS16_SHIFT, false);
+	t->probe.of[M].nr = 1;
+	t->probe.of[M].probes = 1;
+	t->probe.of[M].due_ns = 30 * SEC;
+	run_until(t, 20 * SEC);
+	KUNIT_EXPECT_GT(test, t->probe.of[A].probes, 0);
+	expect_cost(t, A, 40000, 6000);
+	expect_cost(t, M, 120000, 0);
+}
+
 /* A class that is alone is not measured; one without requests delays no other. */
 static void sutro_test_alone(struct kunit *test)
 {
@@ -382,33 +470,6 @@ static void sutro_test_alone(struct kunit *test)
 	KUNIT_EXPECT_GT(test, t->probe.of[A].probes, 0);
 	set_waiting(t, A, 0);
 	run_until(t, 11 * SEC);
-}
-
-/* One request each 1.1 ms, which takes 0.1 ms: the device was idle for most of the time. */
-static void sutro_test_idle_device(struct kunit *test)
-{
-	struct sutro_sample sample = {
-		.class = A,
-		.bytes = 4096,
-		.now_ns = SEC,
-	};
-	struct sutro_device device = {};
-
-	device.meter = (struct sutro_meter){
-		.armed = true,
-		.class = A,
-		.skip = 1,
-		.enough = 8,
-		.few = 8,
-		.round = 8,
-	};
-	while (!device.meter.done) {
-		sample.start_ns = sample.now_ns + MS;
-		sample.now_ns = sample.start_ns + MS / 10;
-		sutro_meter_complete(&device.meter, &sample, 0);
-	}
-	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(&device),
-			MS / 10 << SUTRO_NS16_SHIFT);
 }
 
 /* Request @nr requests of 1 ms from the peers; counts the given ones, returns the refused. */
@@ -492,55 +553,7 @@ static void sutro_test_shares_of_peers(struct kunit *test)
 			    &t->peers[3]);
 }
 
-/* Nearly two requests at the device are enough of two, and nearly three are not of four. */
-static void sutro_test_mean_depth(struct kunit *test)
-{
-	struct sutro_device *device;
-
-	device = kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, device);
-	device->meter.start_ns = SEC;
-	device->meter.last_ns = SEC + 100 * MS;
-	device->meter.took_ns = 190 * MS;
-	KUNIT_EXPECT_TRUE(test, sutro_meter_fills(device, 2));
-	device->meter.took_ns = 290 * MS;
-	KUNIT_EXPECT_FALSE(test, sutro_meter_fills(device, 4));
-	device->meter.took_ns = 300 * MS;
-	KUNIT_EXPECT_TRUE(test, sutro_meter_fills(device, 4));
-}
-
-/*
- * A device that works on all that it has completes them together: 8 writes each 6.4 ms.  The
- * meter ends between two such batches, not within one.
- */
-static void sutro_test_batches(struct kunit *test)
-{
-	struct sutro_sample sample = { .class = A, .bytes = 4096 };
-	struct sutro_device *device;
-	unsigned int nr;
-
-	device = kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, device);
-	device->meter = (struct sutro_meter){
-		.armed = true,
-		.class = A,
-		.skip = 8,
-		.enough = 256,
-		.few = 8,
-		.round = 8,
-		.long_ns = 10 * MS,
-	};
-	for (nr = 0; nr < 64 && !device->meter.done; nr++) {
-		sample.start_ns = SEC + nr / 8 * (6400 * 1000ULL);
-		sample.now_ns = sample.start_ns + 6400 * 1000ULL;
-		sutro_meter_complete(&device->meter, &sample, 0);
-	}
-	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(device) >> SUTRO_NS16_SHIFT,
-			800 * 1000);
-	KUNIT_EXPECT_EQ(test, sutro_meter_depth(device), 8);
-}
-
-/* So does the probe of a device that takes 24 requests, not after 256 completions. */
+/* The probe of a device that takes 24 requests ends after a multiple of these, not after 256. */
 static void sutro_test_odd_limit(struct kunit *test)
 {
 	struct probe_test *t = probe_test_new(test, 5000, 5000);
@@ -561,8 +574,6 @@ static void sutro_test_odd_limit(struct kunit *test)
 }
 
 static struct kunit_case sutro_probe_test_cases[] = {
-	KUNIT_CASE(sutro_test_mean_depth),
-	KUNIT_CASE(sutro_test_batches),
 	KUNIT_CASE(sutro_test_odd_limit),
 	KUNIT_CASE(sutro_test_measures),
 	KUNIT_CASE(sutro_test_change),
@@ -575,8 +586,10 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_too_slow),
 	KUNIT_CASE(sutro_test_few_writes),
 	KUNIT_CASE(sutro_test_few_of_two_sizes),
+	KUNIT_CASE(sutro_test_few_more),
+	KUNIT_CASE(sutro_test_mixed),
+	KUNIT_CASE(sutro_test_mixed_with_known),
 	KUNIT_CASE(sutro_test_alone),
-	KUNIT_CASE(sutro_test_idle_device),
 	KUNIT_CASE(sutro_test_guests),
 	KUNIT_CASE(sutro_test_shares_of_peers),
 	{}

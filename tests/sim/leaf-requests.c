@@ -82,8 +82,9 @@ struct rq *group_next(struct leaf_group *group, bool rotational, u64 now_ns)
 	return rq_take(rq);
 }
 
-/* Among the first requests of a group, one of a class. */
-struct rq *group_next_of(struct leaf_group *group, unsigned int class)
+/* Among the first requests of a group, one that a probe counts. */
+struct rq *group_next_of(struct leaf_group *group,
+			 const struct sutro_probe *probe)
 {
 	int sync, scanned = 0;
 	struct rq *rq;
@@ -92,7 +93,8 @@ struct rq *group_next_of(struct leaf_group *group, unsigned int class)
 		list_for_each_entry(rq, &group->list[sync], node) {
 			if (scanned++ == SCAN)
 				return NULL;
-			if (sutro_cost_class(rq->op, rq->bytes) == class)
+			if (sutro_probe_is_of(
+				    probe, sutro_cost_class(rq->op, rq->bytes)))
 				return rq_take(rq);
 		}
 	return NULL;

@@ -19,7 +19,8 @@ static bool leaf_has_quota(const struct leaf *leaf, struct leaf_group *group)
 
 	if (leaf->fifo || leaf->core.nr_active < 2)
 		return group->requests < leaf->slots;
-	if (leaf->probe.active && group->peer.class != leaf->probe.class)
+	if (leaf->probe.active &&
+	    !sutro_probe_is_of(&leaf->probe, group->peer.class))
 		free = 0;
 	if (group->requests >= sutro_group_slots(at, leaf->slots, free, slots))
 		return false;

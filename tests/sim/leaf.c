@@ -151,7 +151,7 @@ static struct rq *leaf_probe_next(struct leaf *leaf, struct leaf_group *group,
 
 	*ret_over = false;
 	if (room) {
-		rq = group_next_of(group, probe->class);
+		rq = group_next_of(group, probe);
 		if (rq)
 			return rq;
 	}
@@ -163,9 +163,9 @@ static struct rq *leaf_probe_next(struct leaf *leaf, struct leaf_group *group,
 		if (!peer)
 			break;
 		of = container_of(peer, struct leaf_group, peer);
-		rq = group_next_of(of, probe->class);
+		rq = group_next_of(of, probe);
 		if (rq)
-			rq->class = probe->class;
+			rq->class = sutro_cost_class(rq->op, rq->bytes);
 		sutro_probe_gave(
 			probe, peer, rq ? leaf_estimate_ns(leaf, of, rq) : 0,
 			sutro_group_share(&of->core, SUTRO_PROBE_WHOLE),

@@ -187,7 +187,8 @@ void leaf_run(struct leaf *leaf);
 bool rq_merge(struct list_head *list, struct rq *rq);
 bool group_far(struct leaf_group *group, const struct rq *rq);
 struct rq *group_next(struct leaf_group *group, bool rotational, u64 now_ns);
-struct rq *group_next_of(struct leaf_group *group, unsigned int class);
+struct rq *group_next_of(struct leaf_group *group,
+			 const struct sutro_probe *probe);
 struct rq *leaf_fitting(struct leaf *leaf, struct leaf_group *group);
 
 /* leaf-cost.c */

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of timed completions (sutro-meter.c).
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+#include "../sutro-cost.h"
+
+#define MS 1000000ULL
+#define SEC (1000 * MS)
+
+#define A sutro_cost_class(SUTRO_READ, 4096)
+/* Of the size of A. */
+#define M sutro_cost_class(SUTRO_WRITE, 4096)
+
+/* One request each 1.1 ms, which takes 0.1 ms: the device was idle for most of the time. */
+static void sutro_test_idle_device(struct kunit *test)
+{
+	struct sutro_sample sample = {
+		.class = A,
+		.bytes = 4096,
+		.now_ns = SEC,
+	};
+	struct sutro_device device = {};
+
+	device.meter = (struct sutro_meter){
+		.armed = true,
+		.class = A,
+		.skip = 1,
+		.enough = 8,
+		.few = 8,
+		.round = 8,
+	};
+	while (!device.meter.done) {
+		sample.start_ns = sample.now_ns + MS;
+		sample.now_ns = sample.start_ns + MS / 10;
+		sutro_meter_complete(&device.meter, &sample, 0);
+	}
+	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(&device),
+			MS / 10 << SUTRO_NS16_SHIFT);
+}
+
+/* Nearly two requests at the device are enough of two, and nearly three are not of four. */
+static void sutro_test_mean_depth(struct kunit *test)
+{
+	struct sutro_device *device;
+
+	device = kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, device);
+	device->meter.start_ns = SEC;
+	device->meter.last_ns = SEC + 100 * MS;
+	device->meter.took_ns = 190 * MS;
+	KUNIT_EXPECT_TRUE(test, sutro_meter_fills(device, 2));
+	device->meter.took_ns = 290 * MS;
+	KUNIT_EXPECT_FALSE(test, sutro_meter_fills(device, 4));
+	device->meter.took_ns = 300 * MS;
+	KUNIT_EXPECT_TRUE(test, sutro_meter_fills(device, 4));
+}
+
+/*
+ * A device that works on all that it has completes them together: 8 writes each 6.4 ms.  The
+ * meter ends between two such batches, not within one.
+ */
+static void sutro_test_batches(struct kunit *test)
+{
+	struct sutro_sample sample = { .class = A, .bytes = 4096 };
+	struct sutro_device *device;
+	unsigned int nr;
+
+	device = kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, device);
+	device->meter = (struct sutro_meter){
+		.armed = true,
+		.class = A,
+		.skip = 8,
+		.enough = 256,
+		.few = 8,
+		.round = 8,
+		.long_ns = 10 * MS,
+	};
+	for (nr = 0; nr < 64 && !device->meter.done; nr++) {
+		sample.start_ns = SEC + nr / 8 * (6400 * 1000ULL);
+		sample.now_ns = sample.start_ns + 6400 * 1000ULL;
+		sutro_meter_complete(&device->meter, &sample, 0);
+	}
+	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(device) >> SUTRO_NS16_SHIFT,
+			800 * 1000);
+	KUNIT_EXPECT_EQ(test, sutro_meter_depth(device), 8);
+}
+
+/* 20 reads of 0.1 ms and 12 writes of 0.4 ms, one after the other. */
+static struct sutro_device *pairs_new(struct kunit *test, bool mate_is_known)
+{
+	struct sutro_sample sample = { .bytes = 4096, .now_ns = SEC };
+	struct sutro_device *device;
+	unsigned int nr;
+
+	device = kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, device);
+	sutro_cost_measured(device, M, 400000 << SUTRO_NS16_SHIFT, false);
+	device->meter = (struct sutro_meter){
+		.armed = true,
+		.mixed = true,
+		.mate_is_known = mate_is_known,
+		.class = A,
+		.enough = 32,
+		.few = 32,
+		.round = 32,
+		.start_ns = SEC,
+	};
+	for (nr = 0; nr < 32; nr++) {
+		sample.class = nr % 8 < 5 ? A : M;
+		sample.start_ns = sample.now_ns;
+		sample.now_ns += sample.class == A ? 100000 : 400000;
+		sutro_meter_complete(&device->meter, &sample, 0);
+	}
+	KUNIT_EXPECT_TRUE(test, device->meter.done);
+	return device;
+}
+
+/* Where the cost of the writes is known, the rest is that of the reads. */
+static void sutro_test_pairs(struct kunit *test)
+{
+	struct sutro_device *device = pairs_new(test, true);
+
+	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(device) >> SUTRO_NS16_SHIFT,
+			100000);
+	device = pairs_new(test, false);
+	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(device) >> SUTRO_NS16_SHIFT,
+			212500);
+}
+
+/* Nothing is left for the reads: an old cost of the writes is too high by now. */
+static void sutro_test_no_rest(struct kunit *test)
+{
+	struct sutro_device *device = pairs_new(test, true);
+
+	sutro_cost_measured(device, M, 600000 << SUTRO_NS16_SHIFT, false);
+	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(device), 0);
+}
+
+static struct kunit_case sutro_meter_test_cases[] = {
+	KUNIT_CASE(sutro_test_idle_device), KUNIT_CASE(sutro_test_mean_depth),
+	KUNIT_CASE(sutro_test_batches),	    KUNIT_CASE(sutro_test_pairs),
+	KUNIT_CASE(sutro_test_no_rest),	    {}
+};
+
+static struct kunit_suite sutro_meter_test_suite = {
+	.name = "sutro_meter",
+	.test_cases = sutro_meter_test_cases,
+};
+
+kunit_test_suite(sutro_meter_test_suite);
+
+MODULE_DESCRIPTION("KUnit tests of timed completions");
+MODULE_LICENSE("GPL");
