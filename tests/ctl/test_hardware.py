@@ -334,15 +334,20 @@ def test_restore_writes_only_differences(sda, machine, monkeypatch):
     written = []
     before = sda.settings()
     machine.write("/sys/class/block/sda/queue/nr_requests", "256\n")
-    monkeypatch.setattr(files, "write", lambda path, value: written.append((path, value)))
-    assert sda.restore(before) == []
+
+    def write(path, value):
+        written.append((path, value))
+        machine.write(path, value + "\n")
+
+    monkeypatch.setattr(files, "write", write)
+    assert sda.restore(before, False) == []
     assert written == [("/sys/class/block/sda/queue/nr_requests", "64")]
 
 
 def test_restore_of_a_leaf_that_has_gone(sda, machine):
     before = sda.settings()
     machine.unplug("sda", "8:0")
-    assert sda.restore(before) == []
+    assert sda.restore(before, False) == []
 
 
 def test_restore_reports_what_the_kernel_refuses(sda, monkeypatch):
@@ -350,8 +355,52 @@ def test_restore_reports_what_the_kernel_refuses(sda, monkeypatch):
         raise OSError(22, "Invalid argument")
 
     monkeypatch.setattr(files, "write", refuse)
-    (complaint,) = sda.restore({"scheduler": "none"})
+    (complaint,) = sda.restore({"scheduler": "none"}, False)
     assert complaint == "/dev/sda: queue/scheduler = none: Invalid argument"
+
+
+@pytest.mark.parametrize("before", ["75000", "0"])
+def test_restore_as_the_kernel_answers(sda, machine, monkeypatch, before):
+    """iocost and bfq end writeback throttling when they begin; slice_idle_us is slice_idle."""
+    queue = "/sys/class/block/sda/queue"
+
+    def write(path, value):
+        machine.write(path, value + "\n")
+        if path == leaf.QOS or path.endswith("/scheduler"):
+            machine.write(f"{queue}/wbt_lat_usec", "0\n")
+        if path == leaf.QOS:
+            machine.write(path, "8:0 enable=1 ctrl=auto\n")
+        if path.endswith("/scheduler"):
+            machine.write(path, "none mq-deadline [bfq] sutro\n")
+        if path.endswith("/slice_idle"):
+            machine.write(f"{queue}/iosched/slice_idle_us", f"{int(value) * 1000}\n")
+
+    machine.write(f"{queue}/iosched/slice_idle_us", "500\n")
+    machine.write(f"{queue}/wbt_lat_usec", before + "\n")
+    kept = sda.settings()
+    machine.write(f"{queue}/scheduler", "none [mq-deadline] bfq sutro\n")
+    machine.write(f"{queue}/iosched/slice_idle", "8\n")
+    monkeypatch.setattr(files, "write", write)
+    assert sda.restore(kept, True) == []
+    assert sda.settings() == kept
+    assert sda.has_iocost()
+
+
+def test_restore_tells_each_failure_once(sda, machine, monkeypatch):
+    """Also that of iocost; the settings after it are restored."""
+    before = sda.settings() | {"nr_requests": "128", "wbt_lat_usec": "2000"}
+
+    def write(path, value):
+        if path == leaf.QOS or path.endswith("nr_requests"):
+            raise OSError(22, "Invalid argument")
+        machine.write(path, value + "\n")
+
+    monkeypatch.setattr(files, "write", write)
+    assert sda.restore(before, True) == [
+        "/dev/sda: io.cost.qos: Invalid argument",
+        "/dev/sda: queue/nr_requests = 128: Invalid argument",
+    ]
+    assert sda.settings()["wbt_lat_usec"] == "2000"
 
 
 def test_iocost(sda, machine):

@@ -107,19 +107,33 @@ class Leaf:
                 found[key] = value
         return found
 
-    def restore(self, before: dict[str, str]) -> list[str]:
-        """Write back settings; return what could not be restored. A leaf that has gone has none."""
-        failures = []
+    def restore(self, before: dict[str, str], iocost: bool) -> list[str]:
+        """Write back settings; return what could not be restored. A leaf that has gone has none.
+
+        iocost: it was enabled. The kernel sets wbt_lat_usec when iocost or bfq begins or ends, so
+        the other settings come last, and twice: one may set another, as slice_idle of bfq does.
+        """
+        failures: dict[str, str] = {}
         if not files.at(self.queue).exists():
             return []
-        for key, value in before.items():
-            now = self.scheduler() if key == "scheduler" else files.text(f"{self.queue}/{key}")
-            if now != value:
-                try:
-                    self._set(key, value)
-                except LeafError as error:
-                    failures.append(str(error))
-        return failures
+        if before["scheduler"] != self.scheduler():
+            self._attempt(failures, "scheduler", before["scheduler"])
+        if iocost and not self.has_iocost():
+            try:
+                self.enable_iocost(True)
+            except LeafError as error:
+                failures["iocost"] = str(error)
+        for key, value in [item for item in before.items() if item[0] != "scheduler"] * 2:
+            if files.text(f"{self.queue}/{key}") != value:
+                self._attempt(failures, key, value)
+        return list(failures.values())
+
+    def _attempt(self, failures: dict[str, str], key: str, value: str) -> None:
+        failures.pop(key, None)
+        try:
+            self._set(key, value)
+        except LeafError as error:
+            failures[key] = str(error)
 
     # For people
 

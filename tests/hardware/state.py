@@ -20,7 +20,7 @@ from dataclasses import asdict
 from sutro.errors import SutroError
 
 from . import files
-from .leaf import Leaf, LeafError
+from .leaf import Leaf
 
 FOLDER = "/run/sutro-tests"
 FILE, LOCK = f"{FOLDER}/state.json", f"{FOLDER}/lock"
@@ -77,10 +77,7 @@ def restore() -> list[str]:
     try:
         data = json.loads(files.at(FILE).read_text())
         for one in data["leaves"]:
-            leaf = Leaf(**one["leaf"])
-            failures += leaf.restore(one["settings"])
-            if one["iocost"] and not leaf.has_iocost():
-                failures += _enable_iocost(leaf)
+            failures += Leaf(**one["leaf"]).restore(one["settings"], one["iocost"])
         if data["file"]:
             files.at(data["file"]).unlink(missing_ok=True)
     except (OSError, ValueError, LookupError, TypeError) as error:
@@ -89,14 +86,6 @@ def restore() -> list[str]:
         for path in files.at(FOLDER).glob("*.json"):
             path.unlink()
     return failures
-
-
-def _enable_iocost(leaf: Leaf) -> list[str]:
-    try:
-        leaf.enable_iocost(True)
-    except LeafError as error:
-        return [str(error)]
-    return []
 
 
 def _stop_units() -> list[str]:
