@@ -287,6 +287,7 @@ sutro_amplified_ns16(const struct sutro_amplification *amplification,
 void sutro_meter_complete(struct sutro_meter *meter,
 			  const struct sutro_sample *sample, u64 cost_ns16);
 u64 sutro_meter_ns16(const struct sutro_device *device);
+bool sutro_meter_is_pair(const struct sutro_device *device);
 u32 sutro_meter_depth(const struct sutro_device *device);
 bool sutro_meter_fills(const struct sutro_device *device, u32 depth);
 

@@ -70,7 +70,7 @@ void sutro_meter_complete(struct sutro_meter *meter,
  * @device:	the leaf, whose meter is done
  *
  * Return: device time in 1/16 ns, 0 if others took more than half of the time, or with the
- * mate more than seven eighths.
+ * mate more than seven eighths, or if less than a quarter of the requests were of the class.
  */
 u64 sutro_meter_ns16(const struct sutro_device *device)
 {
@@ -81,7 +81,7 @@ u64 sutro_meter_ns16(const struct sutro_device *device)
 	u64 elapsed_ns16 = min(elapsed_ns, meter->took_ns) << SUTRO_NS16_SHIFT;
 	u64 known_ns16 = meter->foreign_ns16, units = meter->units;
 
-	if (known_ns16 > elapsed_ns16 / 2 || !units)
+	if (known_ns16 > elapsed_ns16 / 2 || units < meter->mate_units / 3)
 		return 0;
 	if (meter->mate_is_known)
 		known_ns16 +=
@@ -93,6 +93,20 @@ u64 sutro_meter_ns16(const struct sutro_device *device)
 	if (known_ns16 > elapsed_ns16 / 8 * 7)
 		return 0;
 	return div64_u64((elapsed_ns16 - known_ns16) * SUTRO_UNIT, units);
+}
+
+/**
+ * sutro_meter_is_pair - is the measured cost that of the mate, too?
+ * @device:	the leaf, whose meter is done
+ *
+ * Return: true if its cost is not known, and at least a quarter of the requests were its.
+ */
+bool sutro_meter_is_pair(const struct sutro_device *device)
+{
+	const struct sutro_meter *meter = &device->meter;
+
+	return meter->mixed && !meter->mate_is_known &&
+	       meter->mate_units >= meter->units / 3;
 }
 
 /**

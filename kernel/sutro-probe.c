@@ -185,7 +185,7 @@ static void sutro_probe_result(struct sutro_probe *probe,
 	/* Charges by another cost cannot be compared with those that follow. */
 	if (!of->nr)
 		device->change = (struct sutro_change){};
-	of->paired = probe->mixed && !sutro_probe_knows_mate(probe);
+	of->paired = probe->paired;
 	of->unsaturated = unsaturated;
 	of->depth = depth;
 	of->result[of->next].ns16 = ns16;
@@ -234,7 +234,7 @@ static void sutro_probe_give_up(struct sutro_probe *probe,
 				   probe->depth / 2, true, now_ns);
 		return;
 	}
-	of->mixed = !of->mixed && sutro_probe_has_mate(probe);
+	of->mixed = !of->mixed && !of->nr && sutro_probe_has_mate(probe);
 	of->depth = probe->depth / 2;
 	of->due_ns = now_ns + (SUTRO_PROBE_INTERVAL_MIN_NS << of->failures);
 	if (of->failures < SUTRO_PROBE_MAX_FAILURES)
@@ -266,6 +266,7 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 		sutro_probe_give_up(probe, device, now_ns);
 		return;
 	}
+	probe->paired = sutro_meter_is_pair(device);
 	if (few && !saturated) {
 		sutro_probe_result(probe, device, ns16, depth, true, now_ns);
 		return;
@@ -381,6 +382,7 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	device->probing = true;
 	probe->class = best;
 	probe->mixed = of->mixed;
+	probe->paired = false;
 	probe->begin_ns = now_ns;
 	probe->half_ns16 = 0;
 	/* After a change, another depth may be needed, but a ramp disturbs protected groups. */

@@ -77,6 +77,7 @@ struct sutro_probe_class {
  * @class:	of this class
  * @depth:	requests that are kept in flight
  * @mixed:	requests of its mate (sutro_cost_mate()) are sent, too
+ * @paired:	the last step measured the mate as well
  * @ramping:	its depth is being looked for
  * @rare:	set by the caller: a probe disturbs groups that are protected
  * @half_ns16:	cost that was measured at half of @depth, 0 if none
@@ -95,6 +96,7 @@ struct sutro_probe {
 	unsigned int class;
 	u32 depth;
 	bool mixed;
+	bool paired;
 	bool ramping;
 	bool rare;
 	u64 half_ns16;

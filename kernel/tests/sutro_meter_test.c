@@ -140,10 +140,30 @@ static void sutro_test_no_rest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(device), 0);
 }
 
+/* With less than a quarter of the requests, a class is not measured, nor is the cost its mate's. */
+static void sutro_test_quarter(struct kunit *test)
+{
+	struct sutro_device *device = pairs_new(test, false);
+
+	KUNIT_EXPECT_TRUE(test, sutro_meter_is_pair(device));
+	device->meter.mate_units = 10 * SUTRO_UNIT;
+	device->meter.units = 30 * SUTRO_UNIT;
+	KUNIT_EXPECT_TRUE(test, sutro_meter_is_pair(device));
+	device->meter.units = 31 * SUTRO_UNIT;
+	KUNIT_EXPECT_FALSE(test, sutro_meter_is_pair(device));
+	KUNIT_EXPECT_NE(test, sutro_meter_ns16(device), 0);
+	device->meter.units = 3 * SUTRO_UNIT;
+	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(device), 0);
+}
+
 static struct kunit_case sutro_meter_test_cases[] = {
-	KUNIT_CASE(sutro_test_idle_device), KUNIT_CASE(sutro_test_mean_depth),
-	KUNIT_CASE(sutro_test_batches),	    KUNIT_CASE(sutro_test_pairs),
-	KUNIT_CASE(sutro_test_no_rest),	    {}
+	KUNIT_CASE(sutro_test_idle_device),
+	KUNIT_CASE(sutro_test_mean_depth),
+	KUNIT_CASE(sutro_test_batches),
+	KUNIT_CASE(sutro_test_pairs),
+	KUNIT_CASE(sutro_test_no_rest),
+	KUNIT_CASE(sutro_test_quarter),
+	{}
 };
 
 static struct kunit_suite sutro_meter_test_suite = {

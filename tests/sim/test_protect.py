@@ -43,7 +43,6 @@ MISSED = {
     "nvme-sync-4k-x8-discards-200:100",
     "nvme-sync-4k-x8-discards-1000:100",
     "nvme-oltp-2-discards-200:100",
-    "nvme-oltp-8-discards-200:100",
     "nvme-oltp-16-discards-1000:100",
     "nvme-scan-discards-200:100",
     *(f"{disk}-think-1ms-discards-{rank}" for disk in ("ssd", "ssd-cache") for rank in RANKS[1:]),
