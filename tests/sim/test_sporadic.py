@@ -17,7 +17,7 @@ GAP_MS = 20
 OTHERS = 0.07
 OTHERS_ANYWAY = 0.001
 # Of the others' rate alone, if most of their requests fit into a gap.
-GAPS = 0.5
+GAPS = 0.55
 # Two other groups: of the rate of that with small requests, and of that with large ones.
 SMALL, LARGE = 0.4, 0.005
 # The longest wait of a request that fits into no gap, by the weight of the service.

@@ -30,9 +30,10 @@ CACHED = 2048
 RAID5 = {"kind": "md", "name": "r5", "level": "raid5", "over": ["ssd0", "ssd1", "ssd2"]}
 RANDOM = {"rw": "randwrite", "bs": "4k", "iodepth": 32}
 RAMP_S, MEASURE_S = 2.0, 5.0
-# An emulated CPU of a busy host is late at times, and a unit has no request then. Without the
-# drivers, the quotient is 1, or nothing is theirs.
-LEAST, MOST = 1.6, 2.4
+# Of the device times of the units. An emulated CPU of a busy host is late at times, and a unit has
+# no request then: the measurement goes on until this is made up for.
+LEAST, MOST = 1.9, 2.1
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -60,17 +61,25 @@ def pair(made: Stack, job: dict[str, object]) -> Iterator[list[Unit]]:
         stop(units)
 
 
+def is_as_weights(used: list[int]) -> bool:
+    """Device time of the units, that with the higher weight first."""
+    return used[1] > 0 and LEAST <= used[0] / used[1] <= MOST
+
+
 def judge(made: Stack, patched: bool, what: str, job: dict[str, object]) -> None:
     """Device time of the units is as their weights are, and together it is all there is."""
     with pair(made, job) as (heavy, light):
         with Sampler(made.disks, [heavy, light], devno(made.top)) as watch:
             wait_for(lambda: watch.came("heavy") and watch.came("light"), "I/O of both", 60)
             time.sleep(RAMP_S)
-            began = time.monotonic()
-            time.sleep(MEASURE_S)
-            ended = time.monotonic()
+            began = ended = time.monotonic()
+            used = [0, 0]
+            longest_s = PATIENCE_S if patched else MEASURE_S
+            while ended < began + longest_s and not is_as_weights(used):
+                time.sleep(MEASURE_S)
+                ended = time.monotonic()
+                used = [watch.time_ns(unit.name, began, ended) for unit in (heavy, light)]
         sent = watch.mbps("heavy", began, ended), watch.mbps("light", began, ended)
-        used = [watch.time_ns(unit.name, began, ended) for unit in (heavy, light)]
         whole = sum(watch.used(("time", d.name), began, ended) for d in made.disks)
         busy = min(watch.disk_busy(d.name, began, ended) for d in made.disks)
     assert all(sent)
@@ -82,7 +91,7 @@ def judge(made: Stack, patched: bool, what: str, job: dict[str, object]) -> None
         f"disks busy {busy:.0%}, CPU idle {watch.cpu_idle(began, ended):.0%}"
     )
     if patched:
-        assert LEAST <= used[0] / used[1] <= MOST
+        assert is_as_weights(used), f"{ratio} after {ended - began:.0f} s"
         assert sum(used) >= 0.9 * whole
 
 
