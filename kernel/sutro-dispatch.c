@@ -8,7 +8,7 @@
  * completions (sutro-notes.c), releases groups that have left, selects a group
  * (sutro-select.c) and sends a request of it.
  *
- * During a probe (sutro-probe.c) requests of one class, or two, only are sent: one of the
+ * During a probe (sutro-probe.c) only requests of one or two classes are sent: one of the
  * group whose turn it is, if it has any among its oldest; else of the groups that
  * queued one of that class last, by their shares.  A group with few requests is served
  * as without a probe.  When there is no request of the class although there is room for

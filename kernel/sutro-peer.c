@@ -2,8 +2,9 @@
 /*
  * Sutro I/O scheduler: groups that give requests for a probe.
  *
- * A probe (sutro-probe.c) sends requests of one class only.  The groups that queued one of
- * that class last are its peers.  They give requests in proportion to their shares, and no
+ * A probe (sutro-probe.c) sends requests of one class only, or of both directions of a size.
+ * The groups that queued one of that class last are its peers, or if there are none, those that
+ * queued one of the other direction.  They give requests in proportion to their shares, and no
  * more than they are entitled to in 3 s, or in 12 s if there is no other: 8 of 1.25 MiB are
  * 76 ms, which one of share 1.5 % pays back for 5 s.
  */

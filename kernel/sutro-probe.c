@@ -33,8 +33,8 @@
  * doubling it makes requests no more than 3 % cheaper.  Large requests need 2 to
  * 8, and 32 of 1 MiB would take 100 ms to fill.  Of requests that cost more than 4 ms
  * the ramp starts with 2, and the lower one of the last two depths is kept.  So it is where
- * there are not enough requests for the last depth, but a quarter more than for the one before
- * were in flight.  Every fourth
+ * there are not enough requests for the last depth, but about a quarter more than for the one
+ * before were in flight.  Every fourth
  * probe starts a ramp again, from half the depth.
  *
  *	A bus of 33.75 MB/s, writes of 1 MiB: 31 ms each.  Two are let pass and four are
@@ -255,7 +255,7 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 	u32 depth = sutro_meter_depth(device);
 	u64 ns16 = sutro_meter_ns16(device);
 	bool few = probe->ramping && !sutro_meter_fills(device, probe->depth);
-	/* A quarter more in flight than at half of the depth, and no cheaper. */
+	/* About a quarter more in flight than at half of the depth, and no cheaper. */
 	bool saturated = !probe->ramping ||
 			 (sutro_meter_fills(device, probe->depth * 5 / 6) &&
 			  probe->half_ns16 &&

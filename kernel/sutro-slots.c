@@ -32,7 +32,7 @@
  * target (sutro-latency.c), others leave an eighth of the slots to it: their requests may
  * be held back, and it must not wait for these.
  *
- * During a probe (sutro-probe.c), only groups with requests of the probed class have free
+ * During a probe (sutro-probe.c), only groups with requests that it counts have free
  * slots beyond their share.  These are served alone then.  The slots of their requests that
  * complete would be taken by all others that wait for one, until the probe had too few.
  *
@@ -82,7 +82,7 @@ static bool sutro_is_held_back(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 	       !sutro_latency_late_ns(&sblkg->group);
 }
 
-/* Is a class of requests probed that a group has not queued last?  A hint. */
+/* Does a probe count no request like that which a group has queued last?  A hint. */
 static bool sutro_is_not_probed(struct sutro_queue *sq,
 				struct sutro_blkg *sblkg)
 {

@@ -14,6 +14,15 @@
 /* Of the size of A. */
 #define M sutro_cost_class(SUTRO_WRITE, 4096)
 
+static struct sutro_device *device_new(struct kunit *test)
+{
+	struct sutro_device *device =
+		kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, device);
+	return device;
+}
+
 /* One request each 1.1 ms, which takes 0.1 ms: the device was idle for most of the time. */
 static void sutro_test_idle_device(struct kunit *test)
 {
@@ -44,10 +53,8 @@ static void sutro_test_idle_device(struct kunit *test)
 /* Nearly two requests at the device are enough of two, and nearly three are not of four. */
 static void sutro_test_mean_depth(struct kunit *test)
 {
-	struct sutro_device *device;
+	struct sutro_device *device = device_new(test);
 
-	device = kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, device);
 	device->meter.start_ns = SEC;
 	device->meter.last_ns = SEC + 100 * MS;
 	device->meter.took_ns = 190 * MS;
@@ -65,11 +72,9 @@ static void sutro_test_mean_depth(struct kunit *test)
 static void sutro_test_batches(struct kunit *test)
 {
 	struct sutro_sample sample = { .class = A, .bytes = 4096 };
-	struct sutro_device *device;
+	struct sutro_device *device = device_new(test);
 	unsigned int nr;
 
-	device = kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, device);
 	device->meter = (struct sutro_meter){
 		.armed = true,
 		.class = A,
@@ -93,11 +98,9 @@ static void sutro_test_batches(struct kunit *test)
 static struct sutro_device *pairs_new(struct kunit *test, bool mate_is_known)
 {
 	struct sutro_sample sample = { .bytes = 4096, .now_ns = SEC };
-	struct sutro_device *device;
+	struct sutro_device *device = device_new(test);
 	unsigned int nr;
 
-	device = kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, device);
 	sutro_cost_measured(device, M, 400000 << SUTRO_NS16_SHIFT, false);
 	device->meter = (struct sutro_meter){
 		.armed = true,

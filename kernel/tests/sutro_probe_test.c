@@ -376,30 +376,28 @@ static void sutro_test_few_writes(struct kunit *test)
 	expect_cost(t, B, 20000, 100);
 }
 
-/* Of small requests, the device serves as many at once as of large ones, but not vice versa. */
-static void sutro_test_few_of_two_sizes(struct kunit *test)
+/* 80 requests of @known are served at once.  The cost of @few, of which there are four. */
+static void expect_few(struct kunit *test, unsigned int known, unsigned int few,
+		       u64 cost_ns)
 {
 	struct probe_test *t = probe_test_new(test, 0, 0);
 
 	t->took_ns = 800000;
-	sutro_cost_measured(&t->device, A, 10000 << SUTRO_NS16_SHIFT, true);
-	t->probe.of[A].took_ns16 = t->took_ns << SUTRO_NS16_SHIFT;
-	set_waiting(t, A, 1);
-	set_waiting(t, B, 4);
-	while (!t->probe.of[B].nr)
+	sutro_cost_measured(&t->device, known, 10000 << SUTRO_NS16_SHIFT, true);
+	t->probe.of[known].took_ns16 = t->took_ns << SUTRO_NS16_SHIFT;
+	set_waiting(t, known, 1);
+	set_waiting(t, few, 4);
+	while (!t->probe.of[few].nr)
 		run_until(t, t->now_ns + MS);
-	/* Twice as many as there were, not 80. */
-	expect_cost(t, B, 100000, 100);
+	expect_cost(t, few, cost_ns, 100);
+}
 
-	t = probe_test_new(test, 0, 0);
-	t->took_ns = 800000;
-	sutro_cost_measured(&t->device, B, 10000 << SUTRO_NS16_SHIFT, true);
-	t->probe.of[B].took_ns16 = t->took_ns << SUTRO_NS16_SHIFT;
-	set_waiting(t, A, 4);
-	set_waiting(t, B, 1);
-	while (!t->probe.of[A].nr)
-		run_until(t, t->now_ns + MS);
-	expect_cost(t, A, 10000, 100);
+/* Of small requests, the device serves as many at once as of large ones, but not vice versa. */
+static void sutro_test_few_of_two_sizes(struct kunit *test)
+{
+	expect_few(test, B, A, 10000);
+	/* Twice as many as there were. */
+	expect_few(test, A, B, 100000);
 }
 
 /* Five requests show that four were enough, if they are no cheaper. */
