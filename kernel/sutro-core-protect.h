@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sutro I/O scheduler: protection of favoured groups with few requests.
- * sutro-protect.c, sutro-trial.c, sutro-window.c, sutro-gap.c and sutro-reserve.c describe it.
+ * sutro-protect.c, sutro-trial.c, sutro-window.c, sutro-gap.c, sutro-think.c and sutro-reserve.c
+ * describe it.
  * struct sutro_core has this state, so the header includes none of theirs.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
@@ -9,6 +10,7 @@
 #ifndef SUTRO_CORE_PROTECT_H
 #define SUTRO_CORE_PROTECT_H
 
+#include "sutro-think.h"
 #include "sutro-tree.h"
 
 struct sutro_core;
@@ -183,9 +185,6 @@ struct sutro_protect {
  * @tried_ns:	&sutro_protect.begin_ns when its joining of others was decided last
  * @depth:	most requests queued and in flight
  * @slow_ns:	a request that takes longer is slow, 0 = not known
- * @think_us:	mean time from its last completion to its next request
- * @think_min_us: the shortest of these times, nearly
- * @think_max_us: the longest, likewise
  * @trial_ns:	when its trial began, 0 = never
  * @from_ns:	&sutro_protect.used_ns then
  * @from_nr:	&sutro_protect.used_nr then
@@ -194,6 +193,7 @@ struct sutro_protect {
  * @got_ns:	the device time that it has used
  * @nr:		requests of it that have completed
  * @shared:	the service that it received in its last trial
+ * @think:	the times from its last completion to its next request
  */
 struct sutro_group_protect {
 	struct sutro_group *group;
@@ -207,9 +207,6 @@ struct sutro_group_protect {
 	u32 epoch;
 	u64 tried_ns;
 	u32 slow_ns;
-	u32 think_us;
-	u32 think_min_us;
-	u32 think_max_us;
 	u64 trial_ns;
 	u64 from_ns;
 	u32 from_nr;
@@ -218,6 +215,7 @@ struct sutro_group_protect {
 	u64 due_ns;
 	u64 got_ns;
 	struct sutro_protect_sums shared;
+	struct sutro_think think;
 };
 
 /* Is any group protected?  A hint, where the caller is not serialized. */
@@ -252,7 +250,7 @@ static inline u64 sutro_protect_slow_ns(const struct sutro_group *group)
 static inline bool
 sutro_protect_is_regular(const struct sutro_group_protect *own)
 {
-	return 2 * own->think_min_us >= own->think_us;
+	return 2 * sutro_think_min_us(&own->think) >= own->think.mean_us;
 }
 
 /* Is a group protected for its latency target? */

@@ -52,8 +52,8 @@
  *	 probe, meter, peer	256 KiB, reads and	of requests is sent
  *				writes, write cache
  *	protection		Fairness: reader with	what others leave unused
- *	 protect, gap, trial,	think time; tests/sim	in reserved windows
- *	 window			test_protect.py
+ *	 protect, gap, think,	think time; tests/sim	in reserved windows
+ *	 trial, window		test_protect.py
  *	reserved time		Bandwidth floors;	as protection
  *	 reserve		tests/sim reserve.toml
  *	latency targets		Databases: last column;	as protection

@@ -6,7 +6,7 @@
  *
  * While a protected group thinks, other groups may use the device, if they are done
  * when the group is back, and once the requests of the shared window have completed.
- * The group is expected back after the shortest of its recent think times; a request of
+ * The group is expected back after one of its recent think times (sutro-think.c); a request of
  * another group is sent before that if its estimated device time, that of all at the device, and
  * the latency of the device fit in.  One that does not fit stays the next of its group, and
  * another one of the group is sent that fits in twice, or one of another group.  That one is served
@@ -26,7 +26,8 @@
  * little of it was sent.  When others are not done although a protected group is back no earlier
  * than expected, the time that their requests need is taken for up to a tenth more from then
  * on; each time that they are done, for 1/1024 less, or for 1/2048 beside a latency-sensitive
- * group.  So 1 % of gaps are too short, or half of that.
+ * group.  So 1 % of gaps are too short, or half of that.  A group that is back early makes it up
+ * to a twentieth more, unless it was never away for so short a time.
  *
  *	b's reads of 256 KiB take 1.9 ms, and are estimated at 0.9.  After some reads of a
  *	have waited for them, the factor is about 2.1, and one of b's fits into 3 ms.
@@ -43,8 +44,9 @@
  *	a reads 16 KiB in 8 ms and thinks for 20 ms, b reads 64 KiB in 10 ms, all at random:
  *	one request of b is sent in each gap.  Without gaps, b would have 1 % of the device.
  *
- * The device is kept for a group that thinks for up to 32 ms.  One that thinks for nearly the
- * same time after each request, of which others can use the most, is waited for up to 256 ms.
+ * The device is kept for a group that thinks for up to 64 ms, or 32 ms if it is rotational.  A
+ * group is waited for up to 256 ms if it is quiet for half of its mean think time and the requests
+ * of others fit into that.
  *
  * 2. Groups that stay away
  *
@@ -66,14 +68,12 @@
 
 #define US 1000ULL
 
-/* A group that thinks for longer is not waited for, unless it is a regular one. */
-#define SUTRO_PROTECT_HOLD_US 32000ULL
+/* A group that thinks for longer is not waited for, unless others can use that time. */
+#define SUTRO_PROTECT_HOLD_US 64000ULL
+#define SUTRO_PROTECT_HOLD_SEEKS_US 32000ULL
 #define SUTRO_PROTECT_REGULAR_US 256000ULL
 /* For a latency target, the device waits this many times the usual think time of a group. */
 #define SUTRO_PROTECT_TARGET_HOLDS 16
-/* Weight of the newest sample in means: 1/8; in a minimum or a maximum: 1/64. */
-#define SUTRO_GAP_MEAN_SHIFT 3
-#define SUTRO_GAP_MIN_SHIFT 6
 /*
  * A group is away after the time of this many expensive requests of others.  With 8, a reader
  * of 16 KiB on a stripe of hdd loses more of its floor.
@@ -151,6 +151,22 @@ static u64 sutro_gap_done_ns(const struct sutro_core *core, u64 cost_ns,
 	return sutro_before(done_ns, cached_ns) ? cached_ns : done_ns;
 }
 
+/*
+ * When is a group expected back?  With a guarantee, few requests may be late: only the shortest
+ * think time counts.
+ */
+static u64 sutro_gap_back_ns(const struct sutro_group_protect *own, u64 now_ns)
+{
+	const struct sutro_think *think = &own->think;
+	u64 since_ns = own->group->empty_since_ns;
+
+	if (own->reserving || sutro_protect_by_target(own))
+		return since_ns + sutro_think_min_us(think) * US;
+	if (sutro_think_is_quiet(think, div_u64(now_ns - since_ns, US)))
+		return since_ns + think->quiet_to_us * US;
+	return now_ns;
+}
+
 /* Is a request that costs @cost_ns done before the first protected group is back? */
 static bool sutro_protect_has_gap(const struct sutro_core *core, u64 cost_ns,
 				  u64 now_ns)
@@ -168,8 +184,7 @@ static bool sutro_protect_has_gap(const struct sutro_core *core, u64 cost_ns,
 		if (sutro_gap_is_away(core, own, now_ns))
 			continue;
 		if (!sutro_gap_is_usable(core, own) ||
-		    !sutro_before(done_ns, own->group->empty_since_ns +
-						   own->think_min_us * US))
+		    !sutro_before(done_ns, sutro_gap_back_ns(own, now_ns)))
 			return false;
 	}
 	return true;
@@ -267,7 +282,7 @@ void sutro_gap_missed(struct sutro_core *core, u64 least_ns)
 		return;
 	needs_ns = sutro_gap_needs_ns(core, least_ns);
 	list_for_each_entry(own, &core->protect.groups, list)
-		if (own->think_min_us * US <= needs_ns)
+		if (sutro_think_quiet_us(&own->think) * US <= needs_ns)
 			core->protect.unfit = true;
 }
 
@@ -316,29 +331,42 @@ bool sutro_gap_draw(struct sutro_protect *protect, struct sutro_group *group,
  * @group:	the protected group that is waited for
  * @now_ns:	the time
  *
- * Return: a time after @now_ns: when the group has left, or has been away for long.
+ * Return: a time after @now_ns: when the group has left, or has been away for long, or when a
+ * gap may begin because a protected group has not come back.
  */
 u64 sutro_protect_look_ns(const struct sutro_core *core,
 			  const struct sutro_group *group, u64 now_ns)
 {
-	u64 away_ns = sutro_gap_away_ns(core, group);
+	const struct sutro_group_protect *own;
+	u64 look_ns = group->leave_at_ns;
+	u64 at_ns = sutro_gap_away_ns(core, group);
 
-	if (!group->protect->reserving || !sutro_before(now_ns, away_ns) ||
-	    !sutro_before(away_ns, group->leave_at_ns))
-		return group->leave_at_ns;
-	return away_ns;
+	if (group->protect->reserving && sutro_before(now_ns, at_ns) &&
+	    sutro_before(at_ns, look_ns))
+		look_ns = at_ns;
+	list_for_each_entry(own, &core->protect.groups, list) {
+		if (own->group->in_flight)
+			continue;
+		at_ns = own->group->empty_since_ns +
+			own->think.quiet_from_us * US;
+		if (sutro_before(now_ns, at_ns) && sutro_before(at_ns, look_ns))
+			look_ns = at_ns;
+	}
+	return look_ns;
 }
 
 /* Up to which usual think time is a group waited for? */
 static u64 sutro_gap_hold_us(const struct sutro_core *core,
 			     const struct sutro_group_protect *own)
 {
-	bool most_is_gap = own->think_min_us * US >= 2 * core->protect.other_ns;
+	u32 quiet_us = sutro_think_quiet_us(&own->think);
 
-	if (sutro_gap_is_usable(core, own) && sutro_protect_is_regular(own) &&
-	    most_is_gap)
+	if (sutro_gap_is_usable(core, own) &&
+	    2 * quiet_us >= own->think.mean_us &&
+	    quiet_us * US >= core->protect.other_ns)
 		return SUTRO_PROTECT_REGULAR_US;
-	return SUTRO_PROTECT_HOLD_US;
+	return core->tunables.rotational ? SUTRO_PROTECT_HOLD_SEEKS_US
+					 : SUTRO_PROTECT_HOLD_US;
 }
 
 /**
@@ -357,9 +385,9 @@ u64 sutro_protect_leave_ns(const struct sutro_core *core,
 	if (own->reserving)
 		hold_ns = sutro_reserve_hold_ns(idle_ns);
 	else if (sutro_protect_by_target(own))
-		hold_ns += SUTRO_PROTECT_TARGET_HOLDS * own->think_us * US;
-	else if (own->think_us <= most_us)
-		hold_ns = min(own->think_max_us * US + idle_ns, most_us * US);
+		hold_ns += SUTRO_PROTECT_TARGET_HOLDS * own->think.mean_us * US;
+	else if (own->think.mean_us <= most_us)
+		hold_ns = min(own->think.max_us * US + idle_ns, most_us * US);
 	return group->empty_since_ns + hold_ns;
 }
 
@@ -390,17 +418,24 @@ void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
 {
 	struct sutro_protect *protect = &core->protect;
 
+	const struct sutro_think *think;
+	u32 more;
+
 	if (core->tunables.rotational || !protect->clear ||
-	    !sutro_group_protected(group) || group->protect->reserving ||
-	    think_ns < group->protect->think_min_us * US)
+	    !sutro_group_protected(group) || group->protect->reserving)
 		return;
-	if (core->in_flight > protect->in_flight)
-		protect->gap_more +=
-			min(sutro_gap_late(core, group),
-			    SUTRO_GAP_MORE_MAX - protect->gap_more);
-	else
+	think = &group->protect->think;
+	if (think_ns < sutro_think_min_us(think) * US)
+		return;
+	if (core->in_flight == protect->in_flight) {
 		protect->gap_more -=
 			min(protect->sensitive ? 1U : 2U, protect->gap_more);
+		return;
+	}
+	more = sutro_gap_late(core, group);
+	if (sutro_think_is_quiet(think, div_u64(think_ns, US)))
+		more /= 2;
+	protect->gap_more += min(more, SUTRO_GAP_MORE_MAX - protect->gap_more);
 }
 
 /**
@@ -411,23 +446,11 @@ void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
 void sutro_protect_learn(struct sutro_group *group, u64 think_ns)
 {
 	struct sutro_group_protect *own = group->protect;
-	u32 think_us;
 
-	if (!own)
-		return;
 	/* One long pause must not look like a habit. */
-	think_us =
-		div_u64(min(think_ns, 2 * SUTRO_PROTECT_REGULAR_US * US), US);
-	own->think_us += ((s32)think_us - (s32)own->think_us) >>
-			 SUTRO_GAP_MEAN_SHIFT;
-	if (think_us < own->think_min_us || !own->think_min_us)
-		own->think_min_us = think_us;
-	else
-		own->think_min_us += (think_us - own->think_min_us) >>
-				     SUTRO_GAP_MIN_SHIFT;
-	if (think_us > own->think_max_us)
-		own->think_max_us = think_us;
-	else
-		own->think_max_us -= (own->think_max_us - think_us) >>
-				     SUTRO_GAP_MIN_SHIFT;
+	if (own)
+		sutro_think_add(&own->think,
+				div_u64(min(think_ns,
+					    2 * SUTRO_PROTECT_REGULAR_US * US),
+					US));
 }

@@ -23,7 +23,7 @@ static struct sutro_test *gap_new(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, own);
 	own->group = &t->a;
-	own->think_min_us = GAP_NS / 1000;
+	sutro_think_add(&own->think, GAP_NS / 1000);
 	list_add(&own->list, &protect->groups);
 	t->a.protect = own;
 	t->a.empty_since_ns = t->now_ns;
@@ -94,6 +94,47 @@ static void sutro_test_late_in_gaps(struct kunit *test)
 	for (nr = 0; nr < 100; nr++)
 		sutro_gap_back(&t->core, &t->a, GAP_NS / 2);
 	KUNIT_EXPECT_TRUE(test, fits(t, cost_ns));
+}
+
+/* If the group was back early, others that were late show half as much. */
+static void sutro_test_early_in_gaps(struct kunit *test)
+{
+	struct sutro_test *t = gap_new(test);
+	struct sutro_think *think = &t->a.protect->think;
+	u32 more[2], i;
+
+	think->sorted_us[0] = GAP_NS / 4000;
+	think->quiet_from_us = GAP_NS / 4000;
+	t->core.in_flight = 1;
+	for (i = 0; i < 2; i++) {
+		t->core.protect.gap_more = 0;
+		sutro_gap_back(&t->core, &t->a, i ? GAP_NS / 2 : GAP_NS);
+		more[i] = t->core.protect.gap_more;
+	}
+	KUNIT_EXPECT_GT(test, more[1], 0);
+	KUNIT_EXPECT_EQ(test, more[1], more[0] / 2);
+}
+
+/* A group that comes back at once or after GAP_NS is waited for, and then others are served. */
+static void sutro_test_gap_begins_later(struct kunit *test)
+{
+	struct sutro_test *t = gap_new(test);
+	struct sutro_think *think = &t->a.protect->think;
+	int i;
+
+	for (i = 0; i < SUTRO_THINK_NR; i++)
+		sutro_think_add(think, i % 2 ? GAP_NS / 1000 : 100);
+	t->a.leave_at_ns = t->now_ns + 2 * GAP_NS;
+	KUNIT_EXPECT_FALSE(test, fits(t, MS));
+	KUNIT_EXPECT_EQ(test, sutro_protect_look_ns(&t->core, &t->a, t->now_ns),
+			t->now_ns + MS / 10);
+	t->now_ns += MS / 10;
+	KUNIT_EXPECT_TRUE(test, fits(t, MS));
+	KUNIT_EXPECT_FALSE(test, fits(t, GAP_NS));
+	KUNIT_EXPECT_EQ(test, sutro_protect_look_ns(&t->core, &t->a, t->now_ns),
+			t->a.leave_at_ns);
+	t->now_ns += GAP_NS;
+	KUNIT_EXPECT_FALSE(test, fits(t, MS / 10));
 }
 
 /* Beside a latency-sensitive group, half as many gaps may be too short. */
@@ -176,6 +217,8 @@ static struct kunit_case sutro_gap_test_cases[] = {
 	KUNIT_CASE(sutro_test_rest_of_gap),
 	KUNIT_CASE(sutro_test_no_gap),
 	KUNIT_CASE(sutro_test_late_in_gaps),
+	KUNIT_CASE(sutro_test_early_in_gaps),
+	KUNIT_CASE(sutro_test_gap_begins_later),
 	KUNIT_CASE(sutro_test_late_beside_sensitive),
 	KUNIT_CASE(sutro_test_cached_in_gaps),
 	KUNIT_CASE(sutro_test_out_of_turn),

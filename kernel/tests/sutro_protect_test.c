@@ -401,7 +401,7 @@ static void sutro_test_gaps(struct kunit *test)
 /* a thinks for longer than it is waited for, and finds one request of e at the device. */
 static void sutro_test_protected_returns(struct kunit *test)
 {
-	u64 think_ns = 50 * MS;
+	u64 think_ns = 100 * MS;
 	struct load *load = load_new(test, think_ns);
 
 	load->t->core.tunables.busy_ns = LARGE_NS / 4;
