@@ -8,6 +8,7 @@ Random scenarios, and those that have a goal. Everything is seeded: a failure co
 
 import math
 import os
+import statistics
 
 import pytest
 from hypothesis import HealthCheck, given, note, settings
@@ -340,10 +341,10 @@ def test_heavy_one_beside_light_ones(seed: int) -> None:
     assert "infeasible" in result.states(1, 9)
 
 
-def test_protected_neighbour() -> None:
+def protected_neighbour(seed: int) -> float:
     """A heavier unit on the same stripe has its requests at one leaf, and is protected at the
-    other one, where units that had their floors by weight get next to nothing."""
-    s = disks(3, FLASH, seconds=16)
+    other one. The least part of a floor in the worst 2 s."""
+    s = disks(3, FLASH, seconds=16, seed=seed)
     # Disks, weight, depth.
     units = [(3, 300, 64), (1, 50, 32), (3, 50, 64), (1, 100, 32), (2, 100, 32), (4, 100, 32)]
     for number, (bits, weight, depth) in enumerate(units):
@@ -352,8 +353,15 @@ def test_protected_neighbour() -> None:
     for number, floor in enumerate((41.13, 10.37, 20.57)):
         s.add("promise", cgroup=number + 1, volume=number, writes=1, floor=floor * MB)
     result = s.run()
-    for number in range(3):
-        assert result.worst(number, SETTLED_S) >= 0.75
+    return min(result.worst(number, SETTLED_S) for number in range(3))
+
+
+def test_protected_neighbour() -> None:
+    """Units that had their floors by weight get next to nothing at that leaf, until time is
+    reserved for them a second later. With many seeds the neighbour is not protected at all."""
+    worst = sorted(map(protected_neighbour, range(1, 21)))
+    assert worst[0] >= 0.6
+    assert statistics.median(worst) >= 0.9
 
 
 def test_mirror() -> None:
