@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The patches of the elevator's mail series: stubs stand for the functions of later patches."""
 
+import re
 import sys
 import tomllib
 
@@ -11,6 +12,8 @@ KERNEL = TOP / "kernel"
 sys.path.insert(0, str(KERNEL / "scripts"))
 
 import stubs  # noqa: E402
+
+INCLUDE = re.compile(r"^#include \"([^\"]+)\"$", re.M)
 
 HEADER = "int sutro_far(u32 a,\n\t      u32 b);\nbool sutro_near(void);\n"
 USER = "/* sutro_gone() */\nstatic int use(void)\n{\n\treturn sutro_far(1, 2);\n}\n"
@@ -100,3 +103,20 @@ def test_bodies_are_of_stubs() -> None:
 
 def test_last_patch_with_sources_leaves_no_stub() -> None:
     assert stubs.text(sources(), {}, plan()["stubs"]) == ""
+
+
+def test_headers_are_there_before_they_are_included() -> None:
+    """Each patch compiles: what a source includes is of the same patch, or of an earlier one."""
+    texts = sources()
+    named = [
+        {one.name for pattern in patch.get("files", ()) for one in KERNEL.glob(pattern)}
+        for patch in plan()["patch"]
+    ]
+    there: set[str] = set()
+    for patch, added in zip(plan()["patch"], named, strict=True):
+        if patch.get("rest"):
+            added |= texts.keys() - set().union(*named)
+        there |= added
+        for name in added & texts.keys():
+            includes = set(INCLUDE.findall(texts[name])) & texts.keys()
+            assert includes <= there, f"{patch['subject']}: {name}"
