@@ -106,7 +106,7 @@ def test_last_patch_with_sources_leaves_no_stub() -> None:
 
 
 def test_headers_are_there_before_they_are_included() -> None:
-    """Each patch compiles: what a source includes is of the same patch, or of an earlier one."""
+    """Each patch compiles: the headers of its sources come with it, or with an earlier one."""
     texts = sources()
     named = [
         {one.name for pattern in patch.get("files", ()) for one in KERNEL.glob(pattern)}
