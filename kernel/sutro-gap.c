@@ -68,7 +68,10 @@
 
 #define US 1000ULL
 
-/* A group that thinks for longer is not waited for, unless others can use that time. */
+/*
+ * A group that thinks for longer is not waited for, unless others can use that time; with seeks,
+ * the floors of others pay more for it.
+ */
 #define SUTRO_PROTECT_HOLD_US 64000ULL
 #define SUTRO_PROTECT_HOLD_SEEKS_US 32000ULL
 #define SUTRO_PROTECT_REGULAR_US 256000ULL
