@@ -16,7 +16,7 @@ from promises import FLASH, HDD, LINEAR, MB, MIRROR, SLOWER, STRIPE, USUAL, Resu
 
 EXAMPLES = int(os.environ.get("SUTRO_SIM_EXAMPLES", "0"))
 SETTLED_S = 3.0
-# Beside a neighbour that is protected, the part of a floor in the worst 2 s; the seeds that miss it.
+# The part of a floor in the worst 2 s beside a protected neighbour, and the seeds that miss it.
 WORST_NEIGHBOUR = 0.75
 MISSED_NEIGHBOUR = {1, 2, 5, 6, 10, 14}
 
