@@ -6,6 +6,7 @@ systemd and polkit (python-dbusmock). kernelfiles.c makes the weight files behav
     SUTRO_KERNELFILES  kernelfiles.so for LD_PRELOAD; not set: it is linked into the binary
 """
 
+import fcntl
 import os
 import shutil
 import signal
@@ -232,8 +233,10 @@ class Machine:
         """Write a file of the machine, as a program other than sutrod does."""
         self.at(path).parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(self.at(path), os.O_WRONLY | os.O_CREAT, 0o644)
-        # The text comes last: the daemon may answer at once, and its answer must not be cut off. A
-        # file that grows is not made longer before: no reader sees a counter with a 0 byte.
+        # The daemon may answer to the first of the two steps. Its writes wait for the lock
+        # (kernelfiles.c), so that an answer is not overwritten by the second one. A file that
+        # grows is not made longer before: no reader sees a counter with a 0 byte.
+        fcntl.flock(fd, fcntl.LOCK_EX)
         if os.fstat(fd).st_size > len(text):
             os.ftruncate(fd, len(text))
         os.pwrite(fd, text.encode(), 0)

@@ -252,10 +252,14 @@ def test_layers_that_share_devices(tmp_path: Path, sutrod: Sutrod, systemd: Syst
     assert (device, leaves) == (f"/dev/a{LAYERS}", ["/dev/a0", "/dev/b0"])
     assert len(steps) == 2 * LAYERS + 1
     assert [step["level"] for step in steps if step["device"] == "/dev/b0"] == [LAYERS]
+
     # The disk is used, and no device above it is.
-    sutrod.over_time(sutrod.proxy().get_dbus_method("ListUsage", "org.sutro1.Manager"))
-    machine.write(f"/sys/fs/cgroup{a}/io.stat", "10:0 rbytes=4096 wbytes=0 rios=1 wios=0\n")
-    sutrod.elapse(1)
+    def read(_seconds: float) -> None:
+        rbytes = sutrod.clock.now_ns // 1000
+        text = f"10:0 rbytes={rbytes} wbytes=0 rios={rbytes // 4096} wios=0\n"
+        machine.write(f"/sys/fs/cgroup{a}/io.stat", text)
+
+    sutrod.clock.loads.append(read)
     assert [row["device"] for row in sutrod.call("ListUsage")] == ["/dev/a0"]
 
 

@@ -36,6 +36,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -276,8 +277,9 @@ static void hang(const char *root, const char *path)
 	}
 }
 
+/* The change of a file is one step for those that lock it, Machine.write() of fakemachine.py. */
 static int write_kernel_file(const char *root, const char *path,
-			     const char *text)
+			     const char *text, int fd)
 {
 	g_autofree char *log = g_strdup_printf("%s/writes", root);
 	g_autofree char *line =
@@ -290,6 +292,8 @@ static int write_kernel_file(const char *root, const char *path,
 	if (g_str_equal(fault, "fail"))
 		return -EIO;
 	hang(root, path);
+	if (flock(fd, LOCK_EX) < 0)
+		abort();
 	if (g_str_has_suffix(path, "/scheduler"))
 		return write_scheduler(path, text);
 	if (g_str_has_suffix(path, "/max_sectors_kb"))
@@ -401,7 +405,8 @@ ssize_t write(int fd, const void *buffer, size_t n)
 	if (syscall(SYS_write, fd, "", 0) < 0)
 		return -1;
 	faults_pause();
-	err = write_kernel_file(root, path, text);
+	err = write_kernel_file(root, path, text, fd);
+	flock(fd, LOCK_UN);
 	faults_resume();
 	if (err) {
 		errno = -err;
