@@ -175,21 +175,31 @@ static bool sutro_cost_class_is_open(const struct sutro_device *device,
  * others are there.  The shortest sample counts, because delays only add to it.  An
  * unmeasured cost may be too high, so at least half of the time of such a request counts as
  * latency.
+ *
+ * A write that a cache takes has a latency of its own, which shows nothing of the channels behind
+ * the cache.  While only that is known, a large request adds nothing: most of its time is a
+ * transfer.
  */
-static void sutro_latency_learn(struct sutro_device *device, unsigned int class,
-				u64 cost_ns, u64 took_ns)
+static void sutro_latency_learn(struct sutro_device *device,
+				const struct sutro_sample *sample, u64 cost_ns,
+				u64 took_ns)
 {
-	bool known = device->costs.measured & BIT(class) &&
-		     !sutro_cost_class_is_open(device, class);
+	u64 *mean_ns = sample->caches ? &device->cache_latency_ns :
+					&device->latency_ns;
+	bool known = device->costs.measured & BIT(sample->class) &&
+		     !sutro_cost_class_is_open(device, sample->class);
 	u64 latency_ns = took_ns - min(cost_ns, known ? took_ns : took_ns / 2);
 	s64 delta;
 
+	if (!*mean_ns && device->cache_latency_ns &&
+	    sample->bytes >= SUTRO_LINEAR_BYTES)
+		return;
 	latency_ns = max(latency_ns, 1ULL);
-	delta = latency_ns - device->latency_ns;
-	if (!device->latency_ns || delta < 0)
-		device->latency_ns = latency_ns;
+	delta = latency_ns - *mean_ns;
+	if (!*mean_ns || delta < 0)
+		*mean_ns = latency_ns;
 	else
-		device->latency_ns += delta >> SUTRO_LATENCY_SHIFT;
+		*mean_ns += delta >> SUTRO_LATENCY_SHIFT;
 }
 
 /* Charges of the classes whose costs windows may change. */
@@ -337,6 +347,7 @@ static void sutro_window_restart(struct sutro_device *device, u64 now_ns)
 /* Was the device busy during the whole window? */
 static bool sutro_window_busy(const struct sutro_device *device)
 {
+	u64 base_ns = sutro_cost_latency_ns(device);
 	u64 latency_ns = 0, cost_ns;
 	unsigned int i;
 
@@ -347,8 +358,8 @@ static bool sutro_window_busy(const struct sutro_device *device)
 			  device->window.nr);
 
 	return !READ_ONCE(device->unsaturated) ||
-	       (!READ_ONCE(device->idle) && device->latency_ns &&
-		latency_ns >= 2 * (device->latency_ns + cost_ns));
+	       (!READ_ONCE(device->idle) && base_ns &&
+		latency_ns >= 2 * (base_ns + cost_ns));
 }
 
 /**
@@ -410,12 +421,12 @@ static u64 sutro_window_complete(struct sutro_device *device,
 	/* Most of an amplified cost comes after the write has completed. */
 	if (sample->shallow && !(device->amplification.times &&
 				 sutro_cost_op(sample->class) == SUTRO_WRITE))
-		sutro_latency_learn(device, sample->class,
+		sutro_latency_learn(device, sample,
 				    cost_ns16 >> SUTRO_NS16_SHIFT, latency_ns);
 	/* A write past the cache takes long without any others. */
 	if (sample->through)
 		latency_ns = min(latency_ns,
-				 device->latency_ns +
+				 sutro_cost_latency_ns(device) +
 					 (cost_ns16 >> SUTRO_NS16_SHIFT));
 
 	if (sample->caches)

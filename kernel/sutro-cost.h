@@ -159,6 +159,7 @@ struct sutro_change {
  * @amplification: work of writes that @costs does not have
  * @change:	does it still work as fast as it did?
  * @latency_ns:	latency of a request on a device with little to do, less its cost
+ * @cache_latency_ns: the same of a write that the cache of the device takes
  * @unsaturated: set by the caller when it had nothing to send
  * @idle:	set by the caller when nothing was at the device
  * @window:	completions since @window.start_ns
@@ -178,6 +179,7 @@ struct sutro_device {
 	struct sutro_amplification amplification;
 	struct sutro_change change;
 	u64 latency_ns;
+	u64 cache_latency_ns;
 	bool unsaturated;
 	bool idle;
 	struct {
@@ -309,6 +311,19 @@ static inline unsigned int sutro_cost_class(enum sutro_op op, u32 bytes)
 }
 
 /**
+ * sutro_cost_latency_ns - latency of a request on a device with little to do, less its cost
+ * @device:	the leaf
+ *
+ * Return: of requests that its cache does not take, else of writes that it takes, in ns; 0 if
+ * not known yet.
+ */
+static inline u64 sutro_cost_latency_ns(const struct sutro_device *device)
+{
+	return READ_ONCE(device->latency_ns)
+		       ?: READ_ONCE(device->cache_latency_ns);
+}
+
+/**
  * sutro_cost_busy_ns - device time in flight that keeps the device busy without a pause
  * @device:	the leaf
  *
@@ -321,7 +336,7 @@ static inline unsigned int sutro_cost_class(enum sutro_op op, u32 bytes)
  */
 static inline u64 sutro_cost_busy_ns(const struct sutro_device *device)
 {
-	return READ_ONCE(device->latency_ns) * 11 / 4;
+	return sutro_cost_latency_ns(device) * 11 / 4;
 }
 
 /**

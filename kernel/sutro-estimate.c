@@ -116,7 +116,7 @@ u64 sutro_cost_at_once16(const struct sutro_device *device, unsigned int class)
 {
 	u64 read_ns16 =
 		sutro_by_bytes_ns16(&device->costs, class % SUTRO_SIZES);
-	u64 latency_ns16 = device->latency_ns << SUTRO_NS16_SHIFT;
+	u64 latency_ns16 = sutro_cost_latency_ns(device) << SUTRO_NS16_SHIFT;
 
 	if (!read_ns16)
 		return 16;

@@ -459,7 +459,7 @@ void sutro_probe_tunables(const struct sutro_probe *probe,
 			  struct sutro_tunables *tunables)
 {
 	tunables->probing = probe->active;
-	tunables->latency_ns = device->latency_ns;
+	tunables->latency_ns = sutro_cost_latency_ns(device);
 	tunables->busy_ns = probe->active ? 0 : sutro_cost_busy_ns(device);
 	tunables->depth_ns = probe->active ? U64_MAX
 					   : sutro_cost_depth_ns(device);

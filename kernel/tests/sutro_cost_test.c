@@ -384,6 +384,15 @@ static void sutro_test_few_writes(struct kunit *test)
 		    100);
 }
 
+static void complete_after(struct sutro_device *device,
+			   struct sutro_costs *none,
+			   struct sutro_sample *sample, u64 took_ns)
+{
+	sample->start_ns = 1000 * MS;
+	sample->now_ns = sample->start_ns + took_ns;
+	sutro_cost_complete(device, none, sample);
+}
+
 /* Work in flight stays within bounds, whatever latencies were seen. */
 static void sutro_test_depth_bounds(struct kunit *test)
 {
@@ -427,6 +436,42 @@ static void sutro_test_depth_follows(struct kunit *test)
 		sutro_cost_complete(device, none, &sample);
 	}
 	KUNIT_EXPECT_EQ(test, sutro_cost_depth_ns(device), least_ns);
+}
+
+/* A cache takes a write in 12 us, and the flash reads in 80 us: reads have to keep it busy. */
+static void sutro_test_latency_of_cache(struct kunit *test)
+{
+	struct sutro_device *device = device_new(test, false);
+	struct sutro_costs *none = costs_new(test);
+	struct sutro_sample write = {
+		.class = sutro_cost_class(SUTRO_WRITE, 4096),
+		.bytes = 4096,
+		.shallow = true,
+		.caches = true,
+	};
+	struct sutro_sample read = {
+		.class = sutro_cost_class(SUTRO_READ, 4096),
+		.bytes = 4096,
+		.shallow = true,
+	};
+	struct sutro_sample large = {
+		.class = sutro_cost_class(SUTRO_READ, 512 << 10),
+		.bytes = 512 << 10,
+		.shallow = true,
+	};
+	u64 of_cache_ns;
+
+	complete_after(device, none, &write, 12 * US);
+	of_cache_ns = sutro_cost_latency_ns(device);
+	KUNIT_EXPECT_GT(test, of_cache_ns, 0);
+	KUNIT_EXPECT_LE(test, of_cache_ns, 12 * US);
+	complete_after(device, none, &large, 15 * MS);
+	KUNIT_EXPECT_EQ(test, sutro_cost_latency_ns(device), of_cache_ns);
+	complete_after(device, none, &read, 80 * US);
+	KUNIT_EXPECT_GE(test, sutro_cost_latency_ns(device), 40 * US);
+	KUNIT_EXPECT_LE(test, sutro_cost_latency_ns(device), 80 * US);
+	complete_after(device, none, &write, 12 * US);
+	KUNIT_EXPECT_GE(test, sutro_cost_latency_ns(device), 40 * US);
 }
 
 static u64 complete_other(struct sutro_device *device, u64 now_ns, u32 bytes,
@@ -515,6 +560,7 @@ static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_through_the_cache),
 	KUNIT_CASE(sutro_test_depth_bounds),
 	KUNIT_CASE(sutro_test_depth_follows),
+	KUNIT_CASE(sutro_test_latency_of_cache),
 	KUNIT_CASE(sutro_test_other),
 	KUNIT_CASE(sutro_test_never_started),
 	{}
