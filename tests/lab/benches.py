@@ -22,7 +22,7 @@ from bench.scale import scenario as growing
 from bench.suites import results
 from rig import result
 from uml import attacks as hostile
-from uml import drawn
+from uml import drawn, drawn_pairs
 from uml import protect as favoured
 from uml import robustness as unbroken
 from uml import scenario as fair
@@ -43,6 +43,8 @@ FILES = {
     "attribution": stacks,
     "overhead": costly, "scale": growing, "harm": harmed, "applications": databases,
 }  # fmt: skip
+# The module that draws scenarios of a kind.
+RANDOM = {"fairness": drawn, "protect": drawn_pairs}
 SCHEDULERS = (results.BASELINE, results.OURS)
 
 
@@ -61,7 +63,10 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
     file = options.scenarios = options.scenarios or FILES[name].SHIPPED
     schedulers = getattr(options, "schedulers", None) or ()
     try:
-        book = drawn.book(options.seed, random) if random else load(FILES[name].Book, file)
+        if random:
+            book = RANDOM[name].book(options.seed, random)
+        else:
+            book = load(FILES[name].Book, file)
         book = book.only(options.names, schedulers)
     except ScenarioError as error:
         raise LabError(str(error)) from error
@@ -82,7 +87,7 @@ def fairness(cache: Cache, options: argparse.Namespace, book: Book) -> int:
     machine = uml.machine(cache, SOURCE)
     found = run_all(book.runs(), machine, step, options.jobs or os.cpu_count() or 1)
     if getattr(options, "random", None):
-        total = drawn.summary(options.seed, found)
+        total = RANDOM[options.bench].summary(options.seed, found)
         show.goals(total)
         found += total
     return _summed_up(cache, [one.as_object() for one in found], options)

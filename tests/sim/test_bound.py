@@ -25,11 +25,10 @@ import random
 import sys
 from dataclasses import dataclass
 
-import draws
 import pytest
 import scenes
 from program import run
-from uml import drawn
+from uml import drawn, drawn_pairs
 from uml.scenario import Group, Job, Scenario
 
 TICK_MS = 2
@@ -74,18 +73,21 @@ def draw(number: int) -> Scenario:
     else:
         think = rng.choice((100, 300, 1000, 3000, 7000, 20000))
         fio = {"rw": "randread", "bs": rng.choice(SIZES), "iodepth": 1, "thinktime": think}
-    others = [draws.other(rng) for _ in range(rng.choice((1, 1, 2, 4)))]
+    others = [drawn_pairs.other(rng) for _ in range(rng.choice((1, 1, 2, 4)))]
+    weight = drawn_pairs.OTHERS_WEIGHT
+    groups = (
+        Group("victim", rank or weight, None if rank else "rt", (Job(fio),)),
+        *(
+            Group(f"other-{n}", weight, None, tuple(map(Job, jobs)))
+            for n, jobs in enumerate(others)
+        ),
+    )
     return Scenario(
         name=f"bound-{number}",
+        title=drawn_pairs.describe(disk, groups),
         disk=disk,
         nr_requests=256,
-        group=(
-            Group("victim", rank or draws.OTHERS_WEIGHT, None if rank else "rt", (Job(fio),)),
-            *(
-                Group(f"other-{n}", draws.OTHERS_WEIGHT, None, tuple(map(Job, jobs)))
-                for n, jobs in enumerate(others)
-            ),
-        ),
+        group=groups,
         schedulers=("sutro",),
         warmup_s=SETTLED_S,
         measure_s=MEASURE_S,
@@ -153,7 +155,7 @@ def test_service_is_at_least_the_bound(lacks: dict[int, Lack], number: int) -> N
     """In each interval."""
     one = lacks.get(number)
     met = one is None or one.late_s <= one.allowed_s
-    assert met == (number not in MISSED), (one, draws.describe(draw(number)))
+    assert met == (number not in MISSED), (one, draw(number).title)
 
 
 def test_most_draws_have_a_bound(lacks: dict[int, Lack]) -> None:
@@ -165,7 +167,7 @@ def main(first: int, count: int) -> None:
     """Print the worst intervals."""
     for number in range(first, first + count):
         scene = draw(number)
-        print(number, lack(scene), draws.describe(scene), flush=True)
+        print(number, lack(scene), scene.title, flush=True)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def test_received(number: int) -> None:
     """The lesser of alone and entitled, and the latency; the others are not shut out."""
     scene = draws.draw(number)
     got = draws.receive(scene)
-    assert got.is_met() == (number not in MISSED), (got, draws.describe(scene))
+    assert got.is_met() == (number not in MISSED), (got, scene.title)
     assert got.others > 0
 
 
