@@ -35,6 +35,8 @@ DEFAULTS = {
              "queue_depth": 512},
 }  # fmt: skip
 PAGE = 16 * KIB
+# Keys of fio for data that are not all over the disk.
+ELSEWHERE = {"offset", "filename", "directory"}
 # iocost is no elevator. Above none it has only the device's own tags, for which its groups compete
 # without iocost.
 ELEVATOR = {"iocost": "mq-deadline"}
@@ -165,14 +167,26 @@ def _fio(scenario: Scenario, job: Job, name: str, number: int) -> str:
         keys |= {"time_based": 1, "runtime": 100000, "ramp_time": _ramp(scenario, job)}
     if "directory" in job.fio:
         del keys["filename"]
-    streams = [part for _, part in _running(scenario) if _sequential(part)]
-    if job in streams and not {"offset", "filename", "directory"} & set(job.fio):
-        # Streams do not meet: each has a part of the disk for itself.
-        keys |= {"offset": f"{100 * streams.index(job) // len(streams)}%"}
-        keys |= {"size": f"{max(1, 100 // len(streams))}%"}
-    keys |= job.fio
+    keys |= _place(scenario, job, number) | job.fio
     words = [f"--{key}={value}" for key, value in keys.items()] + ["--thread", "--group_reporting"]
     return "exec env LD_PRELOAD=/mnt/fio-clock.so fio " + shlex.join(words)
+
+
+def _place(scenario: Scenario, job: Job, number: int) -> dict[str, object]:
+    """The part of the disk for a job; number: its place among all of them.
+
+    Streams do not meet: each has a part for itself. Random requests have the whole disk, or one
+    part beside streams that are buffered: a direct request waits until the dirty pages in its place
+    are written, whatever the scheduler does.
+    """
+    if ELSEWHERE & set(job.fio):
+        return {}
+    streams = [n for n, (_, one) in enumerate(_running(scenario)) if _sequential(one)]
+    of = len(streams) + any(_dirties(one) for _, one in _running(scenario))
+    if number not in streams and of == len(streams):
+        return {}
+    at = streams.index(number) if number in streams else len(streams)
+    return {"offset": f"{100 * at // of}%", "size": f"{max(1, 100 // of)}%"}
 
 
 def _ramp(scenario: Scenario, job: Job) -> str:
@@ -182,6 +196,15 @@ def _ramp(scenario: Scenario, job: Job) -> str:
 
 def _sequential(job: Job) -> bool:
     return job.fio.get("rw") in ("read", "write")
+
+
+def _dirties(job: Job) -> bool:
+    """Whether it writes pages of the whole disk, and not files."""
+    return (
+        job.fio.get("rw") == "write"
+        and not job.fio.get("direct", 1)
+        and (not ELSEWHERE & set(job.fio))
+    )
 
 
 # ---- iocost ----

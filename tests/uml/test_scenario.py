@@ -2,6 +2,7 @@
 """Scenario files of fairness: their meaning."""
 
 import ast
+import shlex
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,37 @@ def test_equal_plans_run_once() -> None:
         {"x": 1}, {"x": 1}, {"x": 2},
     ]  # fmt: skip
     assert ran == ["a", "c"]
+
+
+STREAM = '{ name = "a", job = { fio = { rw = "read" } } }'
+RANDOM = '{ name = "b", job = { fio = { rw = "randread" } } }'
+FLOOD = '{ name = "c", job = { fio = { rw = "write", direct = 0 } } }'
+FILE = '{ name = "c", job = { fio = { rw = "write", direct = 0, directory = "/tmp/fs" } } }'
+
+
+@pytest.mark.parametrize(
+    ("groups", "places"),
+    [
+        ((RANDOM,), [""]),
+        ((STREAM, RANDOM), ["0% 100%", ""]),
+        # Equal streams do not meet.
+        ((STREAM, STREAM.replace('"a"', '"d"')), ["0% 50%", "50% 50%"]),
+        # Nothing is read from below dirty pages.
+        ((STREAM, RANDOM, FLOOD), ["0% 33%", "66% 33%", "33% 33%"]),
+        # A file is no place of the disk.
+        ((RANDOM, FILE), ["", ""]),
+    ],
+)
+def test_places(tmp_path: Path, groups: tuple[str, ...], places: list[str]) -> None:
+    text = f"""
+[scenario.one]
+nr_requests = 64
+disk = {{ kind = "ssd" }}
+group = [{", ".join(groups)}]
+"""
+    (scenario,) = read(tmp_path, "fairness", text).scenario
+    found = []
+    for job in plan.make(scenario, "none")["jobs"]:
+        words = dict(word[2:].split("=", 1) for word in shlex.split(job["command"]) if "=" in word)
+        found.append(" ".join(words[key] for key in ("offset", "size") if key in words))
+    assert found == places
