@@ -149,7 +149,9 @@ def bounds(
 
 def error(received: float, least: float, most: float, request: float = 0.0) -> float:
     """The part of the nearer bound by which a group received more or less than between them, and
-    than a request beyond."""
+    than a request beyond. What is received where nothing is due is an infinite part."""
     beyond = max(received - most - request, 0.0)
     short = max(least - received - request, 0.0)
+    if beyond and not most:
+        return math.inf
     return max(beyond / most if beyond else 0.0, short / least if short else 0.0)

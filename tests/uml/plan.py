@@ -67,6 +67,7 @@ def make(
     return {
         "disk": {"name": DISK, "numbers": _numbers(scenario)},
         "prepare": list(scenario.prepare),
+        "partitions": _partitions(scenario),
         "settings": _settings(scenario, scheduler, random_iops),
         "groups": [_group(scenario, group, scheduler) for group in scenario.group],
         "jobs": jobs,
@@ -172,21 +173,35 @@ def _fio(scenario: Scenario, job: Job, name: str, number: int) -> str:
     return "exec env LD_PRELOAD=/mnt/fio-clock.so fio " + shlex.join(words)
 
 
-def _place(scenario: Scenario, job: Job, number: int) -> dict[str, object]:
-    """The part of the disk for a job; number: its place among all of them.
+def _streams(scenario: Scenario) -> list[int]:
+    """The places of streams among all jobs."""
+    return [n for n, (_, job) in enumerate(_running(scenario)) if _sequential(job)]
 
-    Streams do not meet: each has a part for itself. Random requests have the whole disk, or one
-    part beside streams that are buffered: a direct request waits until the dirty pages in its place
-    are written, whatever the scheduler does.
+
+def _place(scenario: Scenario, job: Job, number: int) -> dict[str, object]:
+    """The part of the disk for a job, if it is a stream; number: its place among all jobs.
+
+    Streams do not meet: each has a part for itself. Where it is buffered, that is a partition.
+    On the disk itself, a direct request would wait until the dirty pages in its place are written,
+    and fsync() for all of them, whatever the scheduler does.
     """
-    if ELSEWHERE & set(job.fio):
+    streams = _streams(scenario)
+    if number not in streams or ELSEWHERE & set(job.fio):
         return {}
-    streams = [n for n, (_, one) in enumerate(_running(scenario)) if _sequential(one)]
-    of = len(streams) + any(_dirties(one) for _, one in _running(scenario))
-    if number not in streams and of == len(streams):
-        return {}
-    at = streams.index(number) if number in streams else len(streams)
+    at, of = streams.index(number), len(streams)
+    if not job.fio.get("direct", 1):
+        return {"filename": f"/dev/{DISK}p{1 + at}"}
     return {"offset": f"{100 * at // of}%", "size": f"{max(1, 100 // of)}%"}
+
+
+def _partitions(scenario: Scenario) -> list[list[int]]:
+    """The partitions of buffered streams: a number, and which part of how many it is."""
+    streams, jobs = _streams(scenario), [job for _, job in _running(scenario)]
+    return [
+        [1 + at, at, len(streams)]
+        for at, number in enumerate(streams)
+        if "filename" in _place(scenario, jobs[number], number)
+    ]
 
 
 def _ramp(scenario: Scenario, job: Job) -> str:
@@ -196,15 +211,6 @@ def _ramp(scenario: Scenario, job: Job) -> str:
 
 def _sequential(job: Job) -> bool:
     return job.fio.get("rw") in ("read", "write")
-
-
-def _dirties(job: Job) -> bool:
-    """Whether it writes pages of the whole disk, and not files."""
-    return (
-        job.fio.get("rw") == "write"
-        and not job.fio.get("direct", 1)
-        and (not ELSEWHERE & set(job.fio))
-    )
 
 
 # ---- iocost ----

@@ -165,6 +165,7 @@ def test_error_is_beyond_a_whole_request() -> None:
         assert entitlement.error(received, 0.02, 0.05) == pytest.approx(error)
     assert entitlement.error(0.01, 0.02, 0.05, request=0.005) == pytest.approx(0.25)
     assert entitlement.error(0.06, 0.02, 0.05, request=0.01) == 0.0
+    assert entitlement.error(0.06, 0.0, 0.0) == math.inf
 
 
 def sample(at_s: float, **times_ms: float) -> dict:

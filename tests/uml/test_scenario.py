@@ -114,8 +114,7 @@ FILE = '{ name = "c", job = { fio = { rw = "write", direct = 0, directory = "/tm
         ((STREAM, RANDOM), ["0% 100%", ""]),
         # Equal streams do not meet.
         ((STREAM, STREAM.replace('"a"', '"d"')), ["0% 50%", "50% 50%"]),
-        # Nothing is read from below dirty pages.
-        ((STREAM, RANDOM, FLOOD), ["0% 33%", "66% 33%", "33% 33%"]),
+        ((STREAM, RANDOM, FLOOD), ["0% 50%", "", "/dev/d0p2"]),
         # A file is no place of the disk.
         ((RANDOM, FILE), ["", ""]),
     ],
@@ -131,5 +130,17 @@ group = [{", ".join(groups)}]
     found = []
     for job in plan.make(scenario, "none")["jobs"]:
         words = dict(word[2:].split("=", 1) for word in shlex.split(job["command"]) if "=" in word)
-        found.append(" ".join(words[key] for key in ("offset", "size") if key in words))
+        place = [words[key] for key in ("offset", "size") if key in words]
+        found.append(" ".join(place or [words.get("filename", "")]).removesuffix("/dev/d0"))
     assert found == places
+
+
+def test_partition_of_a_buffered_stream(tmp_path: Path) -> None:
+    text = f"""
+[scenario.one]
+nr_requests = 64
+disk = {{ kind = "ssd" }}
+group = [{STREAM}, {FLOOD}]
+"""
+    (scenario,) = read(tmp_path, "fairness", text).scenario
+    assert plan.make(scenario, "none")["partitions"] == [[2, 1, 2]]

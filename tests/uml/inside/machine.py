@@ -4,6 +4,8 @@
 A program reads its plan from /mnt/plan.json and leaves its result in /mnt/result.json.
 """
 
+import ctypes
+import fcntl
 import json
 import subprocess
 from collections.abc import Mapping
@@ -15,6 +17,9 @@ BLOCK = Path("/sys/block")
 CGROUPS = Path("/sys/fs/cgroup")
 CONFIGFS = Path("/sys/kernel/config/modeldisk")
 DEBUGFS = Path("/sys/kernel/debug/modeldisk")
+SECTOR_BYTES, PAGE_BYTES = 512, 4096
+# <linux/blkpg.h>
+BLKPG, BLKPG_ADD_PARTITION = 0x1269, 1
 # Of cgroup.subtree_control.
 CONTROLLERS = "+io +memory"
 
@@ -50,6 +55,37 @@ def make_disk(name: str, numbers: Mapping[str, object]) -> None:
     for key, value in numbers.items():
         write(folder / key, value)
     write(folder / "online", 1)
+
+
+class Partition(ctypes.Structure):
+    """struct blkpg_partition of <linux/blkpg.h>."""
+
+    _fields_ = (
+        ("start", ctypes.c_longlong),
+        ("length", ctypes.c_longlong),
+        ("pno", ctypes.c_int),
+        ("names", ctypes.c_char * 128),
+    )
+
+
+class PartitionCall(ctypes.Structure):
+    """struct blkpg_ioctl_arg."""
+
+    _fields_ = (
+        ("op", ctypes.c_int),
+        ("flags", ctypes.c_int),
+        ("datalen", ctypes.c_int),
+        ("data", ctypes.POINTER(Partition)),
+    )
+
+
+def add_partition(disk: str, number: int, at: int, of: int) -> None:
+    """One of `of` equal parts of a disk, /dev/DISKpNUMBER; nothing is written to the disk."""
+    size = int((BLOCK / disk / "size").read_text()) * SECTOR_BYTES // of // PAGE_BYTES * PAGE_BYTES
+    one = Partition(start=size * at, length=size, pno=number)
+    call = PartitionCall(BLKPG_ADD_PARTITION, 0, ctypes.sizeof(one), ctypes.pointer(one))
+    with open(f"/dev/{disk}", "rb") as device:
+        fcntl.ioctl(device, BLKPG, call)
 
 
 def truth(name: str) -> str:

@@ -17,7 +17,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from machine import CGROUPS, CONTROLLERS, leave, make_disk, plan, run, started, truth, write
+from machine import (
+    CGROUPS,
+    CONTROLLERS,
+    add_partition,
+    leave,
+    make_disk,
+    plan,
+    run,
+    started,
+    truth,
+    write,
+)
 
 PAUSE = (signal.SIGSTOP, signal.SIGCONT)
 # How often an awaited job is looked at.
@@ -45,6 +56,8 @@ class Run:
         """File systems and files, on a disk without delays."""
         for command in self.plan["prepare"]:
             run("sh", "-ec", command)
+        for number, at, of in self.plan["partitions"]:
+            add_partition(self.disk, number, at, of)
         devno = (Path("/sys/block") / self.disk / "dev").read_text().strip()
         for file, value in self.plan["settings"]:
             write(Path(file), str(value).replace("{devno}", devno))
