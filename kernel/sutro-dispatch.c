@@ -366,6 +366,7 @@ void sutro_look(struct sutro_queue *sq, u64 now_ns)
 	if (READ_ONCE(sq->waiting))
 		WRITE_ONCE(sq->waiting, false);
 	sq->probe.rare = sutro_protects(&sq->core.protect);
+	sq->probe.reserved = sq->core.protect.reserve;
 	/* No probe begins in a reserved window or in direct mode. */
 	if (!sq->device.rotational &&
 	    (sq->probe.active ||

@@ -62,8 +62,10 @@
  * Between any two probes of known classes at least 49 times the length of the last one
  * passes, so that they take 2 % of the time; 9 times when there is but one result yet,
  * once when there is none, unless a probe of the class has failed.  While groups are
- * protected (sutro-protect.c), 256 times the length of the last probe passes, and none
- * takes longer than 50 ms, for it disturbs them.  A class that has not enough requests is
+ * protected (sutro-protect.c), 256 times the length of the last probe passes, for it disturbs
+ * them, and none takes longer than 50 ms.  A guess of a cost disturbs more: before the first
+ * probe of a class, 32 times the length passes, unless time is reserved (sutro-reserve.c).  A
+ * class that has not enough requests is
  * given up for 125 ms, then twice that, and so on.  When the device has changed
  * (sutro-change.c), all classes are due, and each is taken for one with a single result.  Its
  * depth is looked for again, but not while groups are protected: a ramp takes too long.
@@ -90,6 +92,8 @@
 #define SUTRO_PROBE_RAMP_SLOW 2
 /* Pause between probes while groups are protected, in lengths of the last one. */
 #define SUTRO_PROBE_RARE 256
+/* The same before the first probe of a class, unless time is reserved. */
+#define SUTRO_PROBE_RARE_FIRST 32
 /* The longest probe while groups are protected. */
 #define SUTRO_PROBE_RARE_MAX_NS (50 * MS)
 
@@ -290,10 +294,14 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
 				const struct sutro_probe_class *of)
 {
+	bool first = !of->probes && !of->failures;
+
 	if (probe->rare)
-		return probe->lasted_ns * SUTRO_PROBE_RARE;
+		return probe->lasted_ns * (first && !probe->reserved ?
+						   SUTRO_PROBE_RARE_FIRST :
+						   SUTRO_PROBE_RARE);
 	/* The first probe of a class comes soon, unless one has failed. */
-	if (!of->probes && !of->failures)
+	if (first)
 		return probe->lasted_ns;
 	return probe->lasted_ns * (of->probes == 1 ? 9 : 49);
 }

@@ -80,6 +80,7 @@ struct sutro_probe_class {
  * @paired:	the last step measured the mate as well
  * @ramping:	its depth is being looked for
  * @rare:	set by the caller: a probe disturbs groups that are protected
+ * @reserved:	set by the caller: a probe may take time that is reserved
  * @half_ns16:	cost that was measured at half of @depth, 0 if none
  * @begin_ns:	when it began
  * @check_ns:	when to look for a class that is due
@@ -99,6 +100,7 @@ struct sutro_probe {
 	bool paired;
 	bool ramping;
 	bool rare;
+	bool reserved;
 	u64 half_ns16;
 	u64 begin_ns;
 	u64 check_ns;

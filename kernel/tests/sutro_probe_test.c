@@ -277,6 +277,24 @@ static void sutro_test_rare(struct kunit *test)
 	KUNIT_EXPECT_LE(test, t->probes - before, 2 * 20 / 4 + 2);
 }
 
+/* While groups are protected, the first probe of each class comes soon, or not in reserved time. */
+static void sutro_test_rare_first(struct kunit *test)
+{
+	struct probe_test *t;
+	int reserved;
+
+	for (reserved = 0; reserved < 2; reserved++) {
+		t = probe_test_new(test, 4000, 40000);
+		t->probe.rare = true;
+		t->probe.reserved = reserved;
+		set_waiting(t, A, 40);
+		set_waiting(t, B, 40);
+		run_until(t, 11 * SEC / 10);
+		KUNIT_EXPECT_EQ(test, t->probe.of[A].probes, 1);
+		KUNIT_EXPECT_EQ(test, t->probe.of[B].probes, !reserved);
+	}
+}
+
 /* A probe that is cut short for protected groups changes no known cost. */
 static void sutro_test_cut_short(struct kunit *test)
 {
@@ -578,6 +596,7 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_change_faster),
 	KUNIT_CASE(sutro_test_change_protected),
 	KUNIT_CASE(sutro_test_rare),
+	KUNIT_CASE(sutro_test_rare_first),
 	KUNIT_CASE(sutro_test_cut_short),
 	KUNIT_CASE(sutro_test_cheap_reads),
 	KUNIT_CASE(sutro_test_expensive),

@@ -216,6 +216,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 
 	leaf->waiting = false;
 	leaf->probe.rare = sutro_protects(&leaf->core.protect);
+	leaf->probe.reserved = leaf->core.protect.reserve;
 	if (!leaf->core.tunables.rotational && !leaf->oracle &&
 	    (leaf->probe.active || !leaf->core.protect.reserved) &&
 	    sutro_probe_look(&leaf->probe, now_ns))
