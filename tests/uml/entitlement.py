@@ -149,7 +149,7 @@ def bounds(
 
 def error(received: float, least: float, most: float, request: float = 0.0) -> float:
     """The part of the nearer bound by which a group received more or less than between them, and
-    than a request beyond. What is received where nothing is due is an infinite part."""
+    than a request beyond. Anything received where nothing is due is an infinite part."""
     beyond = max(received - most - request, 0.0)
     short = max(least - received - request, 0.0)
     if beyond and not most:
