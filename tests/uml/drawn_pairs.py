@@ -72,7 +72,7 @@ def _jobs(rng: random.Random, one: Sequence[dict], two: Sequence[dict] | None) -
     if two is None:
         return tuple(Job(fio) for fio in one)
     first = tuple(Job(fio, pause_s=(PHASE_S, 2 * PHASE_S)) for fio in one)
-    second = (Job(fio, start_s=PHASE_S, pause_s=(PHASE_S, NEVER_S)) for fio in two)
+    second = (Job(fio, start_s=PHASE_S, pause_s=(2 * PHASE_S, NEVER_S)) for fio in two)
     return (*first, *second)
 
 

@@ -32,6 +32,18 @@ def test_pairs_differ_and_make_plans() -> None:
             assert len(plan.make(scene, scheduler, random_iops=200)["jobs"]) == count
 
 
+def test_jobs_take_turns() -> None:
+    """Where a group changes its work, at any moment either the first or the second part runs."""
+    made = drawn_pairs.book(1, COUNT).scenario
+    changing = [g for s in made for g in s.group if any(job.start_s for job in g.job)]
+    assert changing
+    for group in changing:
+        first = [job for job in group.job if not job.start_s]
+        for at_s, is_first in ((1.0, True), (6.0, False), (11.0, True)):
+            runs = [job for job in group.job if job.runs(at_s)]
+            assert runs == [job for job in group.job if (job in first) == is_first]
+
+
 def test_goals() -> None:
     """A victim that is sensitive has three; with a small share, less of its rate is due."""
     made = drawn_pairs.book(1, COUNT).scenario

@@ -150,6 +150,8 @@ class Run:
         for name, process in self.running.items():
             if process.poll() is None:
                 self.signal(jobs[name], signal.SIGINT)
+                # It may pause.
+                self.signal(jobs[name], signal.SIGCONT)
         reports = {}
         for name, process in self.running.items():
             process.wait()
