@@ -184,8 +184,8 @@ static void sutro_latency_learn(struct sutro_device *device,
 				const struct sutro_sample *sample, u64 cost_ns,
 				u64 took_ns)
 {
-	u64 *mean_ns = sample->caches ? &device->cache_latency_ns :
-					&device->latency_ns;
+	u64 *mean_ns = sample->caches ? &device->cache_latency_ns
+				      : &device->latency_ns;
 	bool known = device->costs.measured & BIT(sample->class) &&
 		     !sutro_cost_class_is_open(device, sample->class);
 	u64 latency_ns = took_ns - min(cost_ns, known ? took_ns : took_ns / 2);

@@ -297,9 +297,9 @@ static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
 	bool first = !of->probes && !of->failures;
 
 	if (probe->rare)
-		return probe->lasted_ns * (first && !probe->reserved ?
-						   SUTRO_PROBE_RARE_FIRST :
-						   SUTRO_PROBE_RARE);
+		return probe->lasted_ns * (first && !probe->reserved
+						   ? SUTRO_PROBE_RARE_FIRST
+						   : SUTRO_PROBE_RARE);
 	/* The first probe of a class comes soon, unless one has failed. */
 	if (first)
 		return probe->lasted_ns;

@@ -289,7 +289,7 @@ static void sutro_test_rare_first(struct kunit *test)
 		t->probe.reserved = reserved;
 		set_waiting(t, A, 40);
 		set_waiting(t, B, 40);
-		run_until(t, 11 * SEC / 10);
+		run_until(t, 3 * SEC / 2);
 		KUNIT_EXPECT_EQ(test, t->probe.of[A].probes, 1);
 		KUNIT_EXPECT_EQ(test, t->probe.of[B].probes, !reserved);
 	}
