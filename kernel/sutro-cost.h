@@ -158,8 +158,9 @@ struct sutro_change {
  * @costs:	cost by class, where it is a property of the device (not rotational)
  * @amplification: work of writes that @costs does not have
  * @change:	does it still work as fast as it did?
- * @latency_ns:	latency of a request on a device with little to do, less its cost
- * @cache_latency_ns: the same of a write that the cache of the device takes
+ * @latency_ns:	latency of a request on a device with little to do, less its cost, but not of
+ *		a write that the cache of the device takes
+ * @cache_latency_ns: the same of such a write
  * @unsaturated: set by the caller when it had nothing to send
  * @idle:	set by the caller when nothing was at the device
  * @window:	completions since @window.start_ns

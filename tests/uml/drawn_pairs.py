@@ -19,8 +19,8 @@ from rig.result import Goal, Result
 
 from . import protect
 from .drawn import SIZES, deep, disk, few, stream, text_of
+from .protect import LATENCY, PROTECTING, SERVICE
 from .scenario import SCHEDULERS, Book, Group, Job, Scenario
-from .scenario import Goal as FairGoal
 
 PHASE_S = 5.0
 WARMUP_S = 3.0
@@ -29,7 +29,6 @@ NEVER_S = 1000.0
 OTHERS_WEIGHT = 100
 SYNCED = 3
 SYNCHRONOUS = ("4k", "8k", "16k", "32k", "64k")
-SERVICE, LATENCY, THROUGHPUT = "alone_or_entitled", "p99_vs_alone", "throughput_vs_protecting"
 # The part of the pairs that have their service and latency, and their median throughput.
 MET = 0.95
 
@@ -67,7 +66,7 @@ def _synced(processes: Sequence[dict[str, object]]) -> list[dict[str, object]]:
     return [{**fio, "fsync": 1} for fio in processes]
 
 
-def _jobs(rng: random.Random, one: Sequence[dict], two: Sequence[dict] | None) -> tuple[Job, ...]:
+def _jobs(one: Sequence[dict], two: Sequence[dict] | None) -> tuple[Job, ...]:
     """The first set of processes, and in turns with it the second one."""
     if two is None:
         return tuple(Job(fio) for fio in one)
@@ -84,9 +83,9 @@ def pair(rng: random.Random, name: str, is_synced: bool) -> Scenario:
     first, second = _victim(rng), _victim(rng) if changes == "victim" else None
     if is_synced:
         first, second = _synced(first), second and _synced(second)
-    victim = _jobs(rng, first, second)
+    victim = _jobs(first, second)
     others = [
-        _jobs(rng, other(rng), other(rng) if changes == "others" else None)
+        _jobs(other(rng), other(rng) if changes == "others" else None)
         for _ in range(rng.choice((1, 1, 2, 3, 8)))
     ]
     groups = (
@@ -102,7 +101,7 @@ def pair(rng: random.Random, name: str, is_synced: bool) -> Scenario:
         schedulers=SCHEDULERS,
         warmup_s=WARMUP_S,
         measure_s=(3 * PHASE_S if changes else 2 * PHASE_S) - WARMUP_S,
-        goal=_goals(groups),
+        goal=protect.goals(groups, is_sensitive(groups[0])),
     )
 
 
@@ -115,17 +114,6 @@ def is_sensitive(victim: Group) -> bool:
         and not job.pause_s
         for job in victim.job
     )
-
-
-def _goals(groups: Sequence[Group]) -> tuple[FairGoal, ...]:
-    """As protect.py has them for its pairs."""
-    victim = groups[0]
-    share = victim.weight / sum(group.weight for group in groups)
-    priced = 1.0 if victim.class_ else min(1.0, protect.PRICE * share)
-    goals = [FairGoal(SERVICE, of=("victim",), min=protect.ENTITLED * priced)]
-    if is_sensitive(victim):
-        goals.append(FairGoal(LATENCY, of=("victim",), max=protect.P99))
-    return (*goals, FairGoal(THROUGHPUT, of=("victim",), min=protect.THROUGHPUT))
 
 
 def book(seed: int, count: int) -> Book:
@@ -142,11 +130,11 @@ def summary(seed: int, found: Iterable[Result]) -> list[Result]:
     """For each scheduler: the parts of the pairs that meet the goals, and the median throughput."""
     values: dict[tuple[str, str], list[Result]] = {}
     for one in found:
-        if one.metric in (SERVICE, LATENCY, THROUGHPUT) and one.goal:
+        if one.metric in (SERVICE, LATENCY, PROTECTING) and one.goal:
             values.setdefault((one.scheduler, one.metric), []).append(one)
     rows = []
     for (scheduler, metric), of in values.items():
-        if metric == THROUGHPUT:
+        if metric == PROTECTING:
             goal, value = Goal(f"median_{metric}", min=MET), median(one.value for one in of)
         else:
             met = sum(one.met for one in of)

@@ -9,7 +9,7 @@ A victim of the rank 100:100 is not favoured, and so not protected: its figures 
 judged.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -28,6 +28,8 @@ P99 = 2.0
 PRICE = 4
 # Of the throughput with the best scheduler that protects the victim.
 THROUGHPUT = 0.9
+# The metrics of these goals.
+SERVICE, LATENCY, PROTECTING = "alone_or_entitled", "p99_vs_alone", "throughput_vs_protecting"
 # With at least this weight, latency is judged, too: ten times that of the aggressor.
 SENSITIVE_WEIGHT = 1000
 # An aggressor with `cgroups` = N is N groups with this job each.
@@ -58,6 +60,18 @@ def _others(aggressor: Table) -> tuple[Group, ...]:
     return tuple(Group(name, job=(Job(fio),)) for name in names)
 
 
+def goals(groups: Sequence[Group], is_sensitive: bool, is_judged: bool = True) -> tuple[Goal, ...]:
+    """Those of a pair, whose first group is the victim; is_sensitive: its latency has one, too."""
+    victim = groups[0]
+    share = victim.weight / sum(group.weight for group in groups)
+    priced = 1.0 if victim.class_ else min(1.0, PRICE * share)
+    judged: dict = {} if is_judged else {"schedulers": ()}
+    found = [Goal(SERVICE, of=("victim",), min=ENTITLED * priced, **judged)]
+    if is_sensitive:
+        found.append(Goal(LATENCY, of=("victim",), max=P99))
+    return (*found, Goal(PROTECTING, of=("victim",), min=THROUGHPUT, **judged))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
     """Scenarios of one disk. sensitive: the victims that are judged by latency, too,
@@ -86,27 +100,21 @@ class Pairs:
         self, victim: tuple[str, Table], aggressor: tuple[str, Table], rank: tuple[str, Rank]
     ) -> Scenario:
         names = (victim[0], aggressor[0], rank[0])
-        others = _others(aggressor[1])
-        share = rank[1].weight / (rank[1].weight + sum(other.weight for other in others))
-        priced = 1.0 if rank[1].class_ else min(1.0, PRICE * share)
-        judged: dict = {} if rank[1].is_favoured() else {"schedulers": ()}
-        goals = [Goal("alone_or_entitled", of=("victim",), min=ENTITLED * priced, **judged)]
-        if victim[0] in self.sensitive and rank[1].is_sensitive():
-            goals.append(Goal("p99_vs_alone", of=("victim",), max=P99))
-        goals.append(Goal("throughput_vs_protecting", of=("victim",), min=THROUGHPUT, **judged))
+        groups = (
+            Group("victim", rank[1].weight, rank[1].class_, (Job(victim[1]),)),
+            *_others(aggressor[1]),
+        )
+        is_sensitive = victim[0] in self.sensitive and rank[1].is_sensitive()
         return Scenario(
             name="-".join((self.name, *names)),
             disk=self.disk,
             nr_requests=self.nr_requests,
-            group=(
-                Group("victim", rank[1].weight, rank[1].class_, (Job(victim[1]),)),
-                *others,
-            ),
+            group=groups,
             schedulers=self.schedulers,
             warmup_s=self.warmup_s,
             measure_s=self.measure_s,
             prepare=self.prepare,
-            goal=tuple(goals),
+            goal=goals(groups, is_sensitive, rank[1].is_favoured()),
         )
 
 

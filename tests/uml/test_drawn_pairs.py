@@ -5,7 +5,7 @@ import pytest
 from rig.result import Result
 
 from uml import drawn_pairs, plan
-from uml.drawn_pairs import LATENCY, SERVICE, THROUGHPUT
+from uml.protect import LATENCY, PROTECTING, SERVICE
 from uml.scenario import SCHEDULERS, Goal
 
 COUNT = 60
@@ -50,7 +50,7 @@ def test_goals() -> None:
     for scene in made:
         metrics = [goal.metric for goal in scene.goal]
         assert (LATENCY in metrics) == drawn_pairs.is_sensitive(scene.group[0])
-        assert metrics[0] == SERVICE and metrics[-1] == THROUGHPUT
+        assert metrics[0] == SERVICE and metrics[-1] == PROTECTING
         share = scene.entitled(0)["victim"]
         is_cheap = scene.group[0].class_ == "rt" or share >= 0.25
         assert scene.goal[0].min == pytest.approx(0.95 if is_cheap else 0.95 * 4 * share)
@@ -63,8 +63,8 @@ def test_summary_of_all_pairs() -> None:
         return Result("random-1-0", scheduler, metric, value, goal)
 
     found = [row("sutro", SERVICE, value) for value in (0.8, 0.95, 1.0, 1.0)]
-    found += [row("sutro", LATENCY, 1.5), row("sutro", THROUGHPUT, 0.7)]
-    found += [row("sutro", THROUGHPUT, 1.0), row("bfq", SERVICE, 0.1)]
+    found += [row("sutro", LATENCY, 1.5), row("sutro", PROTECTING, 0.7)]
+    found += [row("sutro", PROTECTING, 1.0), row("bfq", SERVICE, 0.1)]
     found += [row(name, LATENCY, 9.0) for name in SCHEDULERS[:1]]
     total = {(one.scheduler, one.metric): one for one in drawn_pairs.summary(1, found)}
     values = {key: one.value for key, one in total.items()}
@@ -72,11 +72,11 @@ def test_summary_of_all_pairs() -> None:
         {
             ("sutro", f"pairs_with_{SERVICE}"): 0.75,
             ("sutro", f"pairs_with_{LATENCY}"): 1.0,
-            ("sutro", f"median_{THROUGHPUT}"): 0.85,
+            ("sutro", f"median_{PROTECTING}"): 0.85,
             ("bfq", f"pairs_with_{SERVICE}"): 0.0,
             ("none", f"pairs_with_{LATENCY}"): 0.0,
         }
     )
     assert [key for key, one in total.items() if one.counts] == [
         ("sutro", f"pairs_with_{name}") for name in (SERVICE, LATENCY)
-    ] + [("sutro", f"median_{THROUGHPUT}")]
+    ] + [("sutro", f"median_{PROTECTING}")]

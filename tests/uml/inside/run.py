@@ -150,7 +150,7 @@ class Run:
         for name, process in self.running.items():
             if process.poll() is None:
                 self.signal(jobs[name], signal.SIGINT)
-                # It may pause.
+                # A job that pauses handles it when it goes on.
                 self.signal(jobs[name], signal.SIGCONT)
         reports = {}
         for name, process in self.running.items():
