@@ -25,6 +25,9 @@
  * the device has room, nothing is to be ordered or merged: it goes past lanes and hash
  * into its turn, and waits there only if that is not now.
  *
+ * While a group is protected, whether a request fits into a gap is decided when it is taken
+ * from its group (sutro-dispatch.c): it waits there first.
+ *
  * Not on rotational devices, where the order matters with one group, too, nor with
  * fairness=1, which waits for groups, nor with a discipline other than fifo, nor
  * during a probe.
@@ -72,6 +75,7 @@ static bool sutro_pass_takes_turn(struct sutro_queue *sq, u64 now_ns)
 {
 	return !sq->probe.active && list_is_singular(&sq->passing) &&
 	       !sutro_core_is_full(&sq->core) &&
+	       !sutro_protects(&sq->core.protect) &&
 	       now_ns >= sq->passer->requests.mixed_until_ns;
 }
 
