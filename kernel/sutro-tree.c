@@ -580,16 +580,18 @@ void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class)
 		return;
 	from = sutro_rank_of(level, entity);
 	to = &level->rank[class];
-	if (entity->active) {
-		sutro_quit(level, entity);
-		from->weight_sum -= entity->weight;
-		from->nr_active--;
-		to->weight_sum += entity->weight;
-		to->nr_active++;
-	}
 	entity->vtime += to->vtime - from->vtime;
+	/* No sum changes.  A new group is set up without the lock of the tree. */
+	if (!entity->active) {
+		entity->class = class;
+		return;
+	}
+	sutro_quit(level, entity);
+	from->weight_sum -= entity->weight;
+	from->nr_active--;
+	to->weight_sum += entity->weight;
+	to->nr_active++;
 	entity->class = class;
-	if (entity->active)
-		sutro_enter(level, entity);
+	sutro_enter(level, entity);
 	sutro_weigh_root(level);
 }

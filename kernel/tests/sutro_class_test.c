@@ -191,6 +191,26 @@ static void sutro_test_class_changes(struct kunit *test)
 	EXPECT_NEAR(test, serve_many(t, 200, 10 * MS, &t->b), 100, 11);
 }
 
+/*
+ * A group without requests may be set up without the lock of the tree: its class changes nothing of
+ * others, not even a weight of the root that is out of date.
+ */
+static void sutro_test_class_of_new_group(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	const struct sutro_rank *rank = &t->root.level.rank[SUTRO_CLASS_BE];
+	u64 weight_sum;
+
+	arrive(t, &t->root, 1);
+	arrive(t, &t->a, 1);
+	t->root.self.weight = 1;
+	weight_sum = rank->weight_sum;
+	sutro_tree_set_class(&t->e, SUTRO_CLASS_IDLE);
+	KUNIT_EXPECT_EQ(test, t->e.entity.class, SUTRO_CLASS_IDLE);
+	KUNIT_EXPECT_EQ(test, t->root.self.weight, 1);
+	KUNIT_EXPECT_EQ(test, rank->weight_sum, weight_sum);
+}
+
 /* A class is written: it ends a slice only if the group comes before the owner now. */
 static void sutro_test_class_written(struct kunit *test)
 {
@@ -241,6 +261,7 @@ static struct kunit_case sutro_class_test_cases[] = {
 	KUNIT_CASE(sutro_test_class_away),
 	KUNIT_CASE(sutro_test_class_no_hoarding),
 	KUNIT_CASE(sutro_test_class_changes),
+	KUNIT_CASE(sutro_test_class_of_new_group),
 	KUNIT_CASE(sutro_test_class_written),
 	KUNIT_CASE(sutro_test_class_slots),
 	{}
