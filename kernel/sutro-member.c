@@ -92,8 +92,11 @@ static void sutro_members_equal(struct sutro_queue *sq,
 	list_for_each_entry_safe(member, next, &sq->members, node) {
 		struct sutro_entity *mine, *its;
 
-		if (member->lease != sq->lease.number)
+		/* Of a former lease. */
+		if (member->lease != sq->lease.number) {
+			list_del_init(&member->node);
 			continue;
+		}
 		sutro_tree_compare(group, &member->sblkg->group, &mine, &its);
 		if (its->weight != mine->weight || its->class != mine->class)
 			sutro_member_drop(sq, member);
