@@ -524,20 +524,21 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 
 /*
  * The current time.  A plug caches the time of its first request, which is accurate enough
- * on devices without seeks.  Time never goes back.
+ * on devices without seeks, but not if the dispatcher looks @again.  Time never goes back.
  */
-static u64 sutro_now_ns(struct sutro_queue *sq)
+static u64 sutro_now_ns(struct sutro_queue *sq, bool again)
 {
-	u64 now_ns = sq->device.rotational ? ktime_get_ns() : blk_time_get_ns();
+	u64 now_ns = sq->device.rotational || again ? ktime_get_ns()
+						    : blk_time_get_ns();
 
 	sq->now_ns = max(sq->now_ns, now_ns);
 	return sq->now_ns;
 }
 
-static struct request *sutro_next(struct sutro_queue *sq,
+static struct request *sutro_next(struct sutro_queue *sq, bool again,
 				  struct list_head *free)
 {
-	u64 now_ns = sutro_now_ns(sq);
+	u64 now_ns = sutro_now_ns(sq, again);
 	struct request *rq = NULL;
 
 	if (sutro_staged(sq))
@@ -556,6 +557,7 @@ struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct sutro_queue *sq = hctx->queue->elevator->elevator_data;
 	struct request *rq;
+	bool again = false;
 	LIST_HEAD(free);
 
 	spin_lock(&sq->lock);
@@ -564,7 +566,8 @@ struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		/* Cleared before the time is read, so that no expiry of the timer is lost. */
 		if (READ_ONCE(sq->fired))
 			WRITE_ONCE(sq->fired, false);
-		rq = sutro_next(sq, &free);
+		rq = sutro_next(sq, again, &free);
+		again = true;
 		WRITE_ONCE(sq->dispatching, false);
 		/* Pairs with the barrier in sutro_has_work(). */
 		smp_mb();
