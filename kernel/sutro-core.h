@@ -171,6 +171,9 @@ struct sutro_core {
 	u32 nr_active;
 };
 
+/* After this time each group without requests has left, however long it is waited for. */
+#define SUTRO_CORE_EVER_NS BIT_ULL(62)
+
 void sutro_core_init(struct sutro_core *core, struct sutro_group *root);
 
 void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,

@@ -282,7 +282,7 @@ static void sutro_exit_sched(struct elevator_queue *eq)
 	spin_lock(&sq->lock);
 	sutro_fold(sq);
 	sutro_core_settle(&sq->core);
-	sutro_forget(sq, ktime_get_ns() + SUTRO_MAX_IDLE_NS);
+	sutro_forget(sq, ktime_get_ns() + SUTRO_CORE_EVER_NS);
 	WARN_ON_ONCE(sq->core.queued || sq->core.in_flight ||
 		     sq->core.nr_active);
 	spin_unlock(&sq->lock);

@@ -306,6 +306,25 @@ static void sutro_test_protected_for_target(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->few));
 }
 
+/* A group with a target may be waited for during seconds, but not when the elevator leaves. */
+static void sutro_test_target_at_exit(struct kunit *test)
+{
+	struct load *load = load_new(test, SECOND_NS / 4);
+	struct sutro_core *core = &load->t->core;
+	u64 end_ns;
+
+	core->tunables.protect = 0;
+	sutro_latency_set(load->few, 2 * SMALL_NS / 1000);
+	load_run(load, 20 * SECOND_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->few));
+	for (end_ns = load->t->now_ns + SECOND_NS; load->few->in_flight;)
+		load_finish(load);
+	KUNIT_EXPECT_TRUE(test, sutro_before(end_ns, load->few->leave_at_ns));
+	while (sutro_core_forget(core, load->t->now_ns + SUTRO_CORE_EVER_NS))
+		;
+	KUNIT_EXPECT_TRUE(test, list_empty(&core->leaving));
+}
+
 /* If the device cannot meet a target, others keep their share. */
 static void sutro_test_unreachable_target(struct kunit *test)
 {
@@ -544,6 +563,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_reserved_subtree),
 	KUNIT_CASE(sutro_test_reserved_for_two),
 	KUNIT_CASE(sutro_test_protected_for_target),
+	KUNIT_CASE(sutro_test_target_at_exit),
 	KUNIT_CASE(sutro_test_unreachable_target),
 	KUNIT_CASE(sutro_test_limit_for_target),
 	KUNIT_CASE(sutro_test_not_protected),
