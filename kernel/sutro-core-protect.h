@@ -122,6 +122,7 @@ struct sutro_protect_sums {
  * @other_ns:	estimate of an expensive request of other groups
  * @other_done_ns: when a request of another group has completed last
  * @cached_until_ns: until when the device works on writes that its cache took
+ * @gap_end_ns:	in a gap, when requests of other groups have to be done
  * @gap_more:	by how much more than estimated requests take in gaps, of 2048
  * @gap_random:	the last number of a random sequence
  * @most:	the part of the device that all groups use in shared windows, if these are
@@ -165,6 +166,7 @@ struct sutro_protect {
 	u64 other_ns;
 	u64 other_done_ns;
 	u64 cached_until_ns;
+	u64 gap_end_ns;
 	u32 gap_more;
 	u32 gap_random;
 	s64 most;
@@ -269,8 +271,7 @@ void sutro_window_halve(struct sutro_protect_sums *sums);
 void sutro_protect_init(struct sutro_protect *protect);
 void sutro_protect_exit(struct sutro_group *group);
 struct sutro_group *sutro_protect_next(struct sutro_protect *protect);
-struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
-					  u64 now_ns);
+struct sutro_group *sutro_protect_awaited(struct sutro_core *core, u64 now_ns);
 void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
 		    u64 think_ns);
 bool sutro_gap_is_over(const struct sutro_core *core, u64 cost_ns, u64 now_ns);

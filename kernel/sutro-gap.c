@@ -170,27 +170,28 @@ static u64 sutro_gap_back_ns(const struct sutro_group_protect *own, u64 now_ns)
 	return now_ns;
 }
 
-/* Is a request that costs @cost_ns done before the first protected group is back? */
-static bool sutro_protect_has_gap(const struct sutro_core *core, u64 cost_ns,
-				  u64 now_ns)
+/* When is the first protected group back?  @now_ns if there is no gap. */
+static u64 sutro_gap_end_ns(const struct sutro_core *core, u64 now_ns)
 {
 	const struct sutro_protect *protect = &core->protect;
-	u64 done_ns = sutro_gap_done_ns(core, cost_ns, now_ns);
+	u64 end_ns = now_ns + SUTRO_CORE_EVER_NS, back_ns;
 	const struct sutro_group_protect *own;
 
 	/* Not before the requests of the shared window have completed. */
 	if (!protect->clear)
-		return false;
+		return now_ns;
 	list_for_each_entry(own, &protect->groups, list) {
 		if (sutro_protect_by_target(own) && own->latency->gapless)
-			return false;
+			return now_ns;
 		if (sutro_gap_is_away(core, own, now_ns))
 			continue;
-		if (!sutro_gap_is_usable(core, own) ||
-		    !sutro_before(done_ns, sutro_gap_back_ns(own, now_ns)))
-			return false;
+		if (!sutro_gap_is_usable(core, own))
+			return now_ns;
+		back_ns = sutro_gap_back_ns(own, now_ns);
+		if (sutro_before(back_ns, end_ns))
+			end_ns = back_ns;
 	}
-	return true;
+	return end_ns;
 }
 
 /**
@@ -240,23 +241,25 @@ struct sutro_group *sutro_gap_last(const struct sutro_core *core)
  * @now_ns:	the time
  *
  * Return: a protected group with requests at the device, or the one that may take
- * longest to be back; NULL if other groups may be served meanwhile.
+ * longest to be back; NULL if other groups may be served meanwhile, until
+ * &sutro_protect.gap_end_ns.
  */
-struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
-					  u64 now_ns)
+struct sutro_group *sutro_protect_awaited(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_group *last = sutro_gap_last(core);
 	/* Elsewhere, whether a request fits in is known when it is found: sutro_core_fits(). */
 	u64 least_ns = core->tunables.rotational ? core->protect.other_ns : 0;
 
-	if (!last || last->in_flight)
+	if (last && last->in_flight)
 		return last;
-	return sutro_protect_has_gap(core, least_ns, now_ns) ? NULL : last;
+	core->protect.gap_end_ns = last ? sutro_gap_end_ns(core, now_ns)
+					: now_ns + SUTRO_CORE_EVER_NS;
+	return sutro_gap_is_over(core, least_ns, now_ns) ? last : NULL;
 }
 
 /**
  * sutro_gap_is_over - is a request of another group too expensive for the rest of a gap?
- * @core:	the leaf, in a gap
+ * @core:	the leaf, after sutro_protect_awaited()
  * @cost_ns:	estimate of the request
  * @now_ns:	the time
  *
@@ -264,8 +267,8 @@ struct sutro_group *sutro_protect_awaited(const struct sutro_core *core,
  */
 bool sutro_gap_is_over(const struct sutro_core *core, u64 cost_ns, u64 now_ns)
 {
-	return sutro_gap_last(core) &&
-	       !sutro_protect_has_gap(core, cost_ns, now_ns);
+	return !sutro_before(sutro_gap_done_ns(core, cost_ns, now_ns),
+			     core->protect.gap_end_ns);
 }
 
 /**

@@ -37,6 +37,7 @@ static struct sutro_test *gap_new(struct kunit *test)
 
 static bool fits(struct sutro_test *t, u64 cost_ns)
 {
+	sutro_protect_awaited(&t->core, t->now_ns);
 	return sutro_core_fits(&t->core, cost_ns, true, t->now_ns);
 }
 
