@@ -280,7 +280,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 {
 	struct sutro_sample sample = {
 		.class = sutro_rq_class(rq),
-		.bytes = rq->stats_sectors << SECTOR_SHIFT,
+		.bytes = sutro_rq_sent_bytes(rq),
 		.start_ns = rq->io_start_time_ns,
 		.now_ns = now_ns,
 		.shallow = sutro_rq_shallow(rq),

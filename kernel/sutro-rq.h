@@ -99,11 +99,13 @@ static inline unsigned long sutro_current_submitter(void)
 
 /*
  * While a request is at the device, rq->fifo_time holds its estimate, its class,
- * whether few others were there, and whether others were held back for it.
+ * whether few others were there, whether others were held back for it, and whether it is of
+ * more sectors than rq->stats_sectors can hold, as discards may be.
  */
 #define SUTRO_RQ_SHALLOW 0x80
 #define SUTRO_RQ_COMMIT 0x40
-#define SUTRO_RQ_CLASS 0x3f
+#define SUTRO_RQ_HUGE 0x20
+#define SUTRO_RQ_CLASS 0x1f
 #define SUTRO_RQ_SHIFT 8
 
 /*
@@ -149,12 +151,24 @@ static inline bool sutro_op_commits(blk_opf_t opf)
 	return op_is_write(opf) && (opf & REQ_META) && (opf & REQ_SYNC);
 }
 
+static_assert(!((SUTRO_CLASSES - 1) & ~SUTRO_RQ_CLASS));
+
 static inline void sutro_rq_pack(struct request *rq, u64 estimate_ns,
 				 unsigned int class, bool shallow)
 {
 	rq->fifo_time = estimate_ns << SUTRO_RQ_SHIFT | class;
 	if (shallow)
 		rq->fifo_time |= SUTRO_RQ_SHALLOW;
+	if (blk_rq_sectors(rq) > U16_MAX)
+		rq->fifo_time |= SUTRO_RQ_HUGE;
+}
+
+/* The size of a request that was sent; all that is known of a huge one is that it is huge. */
+static inline u32 sutro_rq_sent_bytes(struct request *rq)
+{
+	return rq->fifo_time & SUTRO_RQ_HUGE
+		       ? U32_MAX
+		       : rq->stats_sectors << SECTOR_SHIFT;
 }
 
 static inline u64 sutro_rq_estimate_ns(struct request *rq)
