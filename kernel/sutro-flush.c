@@ -181,6 +181,7 @@ void sutro_flush_begin(struct sutro_queue *sq, struct request *rq)
 		sutro_note_flush(sq, sblkg);
 		spin_unlock_irqrestore(&sq->done_lock, flags);
 		sutro_rq_set(rq, sblkg, SUTRO_RQ_FLUSHES);
+		sutro_slot_taken(sblkg);
 	}
 	rcu_read_unlock();
 }
@@ -190,6 +191,7 @@ static void sutro_flush_release(struct request *rq)
 	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 
 	sutro_rq_init(rq, 0);
+	sutro_slot_freed(sblkg);
 	blkg_put(sutro_to_blkg(sblkg));
 }
 

@@ -16,9 +16,9 @@
  * gains nothing by many groups.
  *
  * A submitter without a free slot sleeps until a request of the group or ancestor that has
- * too many is done.  A submitter that may not sleep gets one of the few slots that blk-mq
- * leaves to a shallow depth, or none.  A plug that takes slots in reserve gets no more
- * than there are.
+ * too many is done.  A request that waits for a flush uses a slot, too, until its data come.
+ * A submitter that may not sleep gets one of the few slots that blk-mq leaves to a shallow
+ * depth, or none.  A plug that takes slots in reserve gets no more than there are.
  *
  * Kernel threads are exempt: one of them may carry requests of many groups, and
  * sleeping for one would hold up all.  So are requests that others may wait on
@@ -45,6 +45,11 @@
 
 /* Part of the slots, one in this many, that groups which are held back leave to others. */
 #define SUTRO_LEFT_PART 8U
+/*
+ * A submitter that sleeps looks again after this time: the one that was woken before it may send
+ * a request of another cgroup, whose end wakes nobody here.
+ */
+#define SUTRO_SLOT_LOOK (HZ / 10)
 
 /**
  * struct sutro_quota - the slots of a group, or of a group and all below it
@@ -161,7 +166,7 @@ static void sutro_sleep_for_slot(struct sutro_queue *sq,
 			full = quota.sblkg;
 			if (!is_full || full != at)
 				break;
-			io_schedule();
+			io_schedule_timeout(SUTRO_SLOT_LOOK);
 		}
 		finish_wait(&at->slot_wait, &wait);
 		/*
