@@ -154,19 +154,17 @@ u32 sutro_setting(struct sutro_blkg *sblkg, enum sutro_setting setting)
 }
 
 /*
- * Is a leaf rotational for its elevator? The elevator may just have been removed when a blkg
- * is added that was allocated before.
+ * The elevator of a leaf; NULL if it has just been removed when a blkg is added that was
+ * allocated before.
  */
-static bool sutro_leaf_is_rotational(struct request_queue *q)
+static struct sutro_queue *sutro_leaf_queue(struct request_queue *q)
 {
 	struct elevator_queue *eq = q->elevator;
-	struct sutro_queue *sq;
 
 	lockdep_assert_held(&q->queue_lock);
 	if (!eq || eq->type->elevator_attrs != sutro_attrs)
-		return false;
-	sq = eq->elevator_data;
-	return sq->device.rotational;
+		return NULL;
+	return eq->elevator_data;
 }
 
 /* Parents are initialized before their children. */
@@ -176,9 +174,10 @@ static void sutro_pd_init(struct blkg_policy_data *pd)
 	struct blkcg_gq *blkg = pd_to_blkg(pd);
 	struct sutro_blkg *parent = blkg->parent ? sutro_from_blkg(blkg->parent)
 						 : NULL;
+	struct sutro_queue *sq = sutro_leaf_queue(blkg->q);
 	u32 class, reserve, latency;
 
-	sblkg->rotational = sutro_leaf_is_rotational(blkg->q);
+	sblkg->rotational = sq && sq->device.rotational;
 	if (!sblkg->rotational)
 		sutro_peer_init(&sblkg->peer);
 	sutro_group_init(&sblkg->group, parent ? &parent->group : NULL,
@@ -189,6 +188,49 @@ static void sutro_pd_init(struct blkg_policy_data *pd)
 	sblkg->group.reserve = sutro_setting_reserve(reserve);
 	latency = sutro_setting(sblkg, SUTRO_SETTING_LATENCY);
 	sutro_latency_set(&sblkg->group, sutro_setting_latency(latency));
+}
+
+/* Has a group the setting that sutro_setting() returns?  A hint while requests arrive. */
+static bool sutro_setting_is_set(struct sutro_blkg *sblkg,
+				 enum sutro_setting setting)
+{
+	const struct sutro_group *group = &sblkg->group;
+	u32 value = sutro_setting(sblkg, setting);
+
+	switch (setting) {
+	case SUTRO_SETTING_WEIGHT:
+		return READ_ONCE(group->entity.weight) == value;
+	case SUTRO_SETTING_CLASS:
+		return READ_ONCE(group->entity.class) ==
+		       sutro_setting_class(value);
+	case SUTRO_SETTING_RESERVE:
+		return READ_ONCE(group->reserve) ==
+		       sutro_setting_reserve(value);
+	case SUTRO_SETTING_LATENCY:
+		return READ_ONCE(group->target_us) ==
+		       sutro_setting_latency(value);
+	case SUTRO_SETTINGS:
+		break;
+	}
+	return true;
+}
+
+/*
+ * A default may have been written between pd_init and now, before sutro_set_default() could find
+ * the group.
+ *
+ * Context: blkcg->lock is held, under which defaults are written.
+ */
+static void sutro_pd_online(struct blkg_policy_data *pd)
+{
+	struct sutro_blkg *sblkg = sutro_pd(pd);
+	int setting;
+
+	if (!sutro_leaf_queue(pd->blkg->q))
+		return;
+	for (setting = 0; setting < SUTRO_SETTINGS; setting++)
+		if (!sutro_setting_is_set(sblkg, setting))
+			sutro_note_setting(sblkg, setting);
 }
 
 static void sutro_pd_offline(struct blkg_policy_data *pd)
@@ -411,6 +453,7 @@ struct blkcg_policy sutro_policy = {
 	.cpd_free_fn = sutro_cpd_free,
 	.pd_alloc_fn = sutro_pd_alloc,
 	.pd_init_fn = sutro_pd_init,
+	.pd_online_fn = sutro_pd_online,
 	.pd_offline_fn = sutro_pd_offline,
 	.pd_free_fn = sutro_pd_free,
 };
