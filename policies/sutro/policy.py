@@ -214,6 +214,7 @@ class Held(Program):
 
     def __init__(self, pairs: list[tuple[str, str]], args: argparse.Namespace) -> None:
         super().__init__()
+        self.host = args.host
         self._pairs, self._args = pairs, args
 
     async def state_again(self) -> None:

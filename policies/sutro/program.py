@@ -45,6 +45,7 @@ class Program:
 
     name = "sutro-program"
     about = ""
+    host = ""  # "" is this machine
 
     def __init__(self, dry_run: bool = False) -> None:
         self.dry_run = dry_run
@@ -111,7 +112,7 @@ class Program:
         complained = ""
         while not self._stopping:
             try:
-                async with Client() as self.client:
+                async with Client(self.host) as self.client:
                     await self._serve()
                     complained = ""
             except (BusUnavailable, NotRunning) as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 import dbus
 import pytest
 from conftest import NOWHERE, POLICIES, POLICIES_OF, process, running, sutroctl
-from fakemachine import NAME, PATIENCE_S, TOP
+from fakemachine import NAME, PATIENCE_S, TOP, wait_until
 from privatebus import PrivateBus
 from sutro import arguments, policy_files
 from sutro.sutroctl import LOCAL
@@ -116,6 +116,20 @@ def test_host(there):
     assert "sutroctl: the system bus of nowhere cannot be reached\n" in run.err
     run = process("sutroctl", "-H", "db1", "tree", PATH="/nonexistent")
     assert run.err.startswith("sutroctl: ssh: No such file or directory\n")
+
+
+def test_policy_set_client_on_another_machine(sutrod, there):
+    """The setting is held there: this machine has no bus here, and no path of that machine."""
+    path, log = there
+    words = ["policy", "set", "web", "ReadBandwidthMin=/mnt/there 5M", "--client"]
+    with running("sutroctl", "-H", "db1", *words, **path) as process:
+        wait_until(lambda: sutrod.held("web.service") == ["ReadBandwidthMin=/mnt/there 5M"])
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0 and "ReadBandwidthMin" in out
+    assert err == "ending: its promises end with it\n"
+    assert set(log.read_text().splitlines()) == {"-xT|--|db1|systemd-stdio-bridge|"}
+    wait_until(lambda: sutrod.held("web.service") == [])
 
 
 NASTY = "it's $(touch pwned) `id`; a  b # \\"
