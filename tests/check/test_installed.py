@@ -56,3 +56,10 @@ def test_udev_rules(installed: Path) -> None:
     rules = list(installed.rglob("*.rules"))
     assert rules
     passes("udevadm", "verify", *rules)
+
+
+def test_udev_rules_of_the_administrator() -> None:
+    """The documented file is read after the rules that set ID_SERIAL, and before those of Sutro."""
+    for name in ("Documentation/man/sutrod.8", "dist/60-sutro.rules"):
+        (file,) = re.findall(r"/etc/udev/rules\.d/(\S+\.rules)", (TOP / name).read_text())
+        assert "60-persistent-storage.rules" < file < "60-sutro.rules", name

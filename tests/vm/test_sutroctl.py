@@ -58,7 +58,7 @@ def test_use_and_release(stripe) -> None:
 @pytest.fixture
 def rule() -> Iterator[Path]:
     """A file for rules of the administrator."""
-    path = Path("/run/udev/rules.d/59-local-sutro.rules")
+    path = Path("/run/udev/rules.d/60-sutro-local.rules")
     path.parent.mkdir(exist_ok=True)
     yield path
     path.unlink(missing_ok=True)
