@@ -511,6 +511,16 @@ def test_rules_and_dashboard_name_metrics_that_exist(declared):
         assert used and used <= names
 
 
+def test_capacities_of_all_units(declared):
+    """The alert compares, and the dashboard shows, those in bytes and those in requests."""
+    names = {name for name in exposed(declared) if name.startswith("sutro_capacity_")}
+    assert len(names) == 6
+    (alert,) = re.findall(r"alert: SutroOvercommitted\n *expr: (.*)\n", RULES.read_text())
+    for promised in (name for name in names if "_promised_" in name):
+        assert f"{promised} > {promised.replace('promised_', '')}" in alert.split(" or ")
+    assert names == set(re.findall(r"\bsutro_capacity_\w+", DASHBOARD.read_text()))
+
+
 def rendered(text, labels):
     """An annotation with labels instead of `{{ $labels.a }}` and `{{ or $labels.a $labels.b }}`."""
 

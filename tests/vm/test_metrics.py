@@ -204,13 +204,14 @@ def test_daemon_down(db: Unit) -> None:
 
 
 def test_overcommitted(db: Unit) -> None:
-    """Floors beyond a declared capacity."""
+    """Floors beyond a declared capacity, in bytes and in requests."""
     CONF.parent.mkdir(exist_ok=True)
-    CONF.write_text("[Capacity]\nDevice=/dev/ssd0 read=2M\n")
+    CONF.write_text("[Capacity]\nDevice=/dev/ssd0 read=2M read-iops=100\n")
     bus.call("Reload")
-    bus.set_policy(DB, ReadBandwidthMin="/dev/ssd0 3M")
-    fires("SutroOvercommitted", path="/dev/ssd0")
-    bus.set_policy(DB, ReadBandwidthMin="/dev/ssd0 2M")
+    bus.set_policy(DB, ReadBandwidthMin="/dev/ssd0 3M", ReadIOPSMin="/dev/ssd0 150")
+    for key in ("ReadBandwidthMin", "ReadIOPSMin"):
+        fires("SutroOvercommitted", path="/dev/ssd0", key=key)
+    bus.set_policy(DB, ReadBandwidthMin="/dev/ssd0 2M", ReadIOPSMin="/dev/ssd0 100")
     resolves("SutroOvercommitted")
 
 
@@ -238,7 +239,7 @@ def test_measure(leaf: ModelDisk) -> None:
 def test_dashboard(db: Unit) -> None:
     """Each query has a result, except queries for promises that do not hold."""
     CONF.parent.mkdir(exist_ok=True)
-    CONF.write_text("[Capacity]\nDevice=/dev/ssd0 read=20M write=20M\n")
+    CONF.write_text("[Capacity]\nDevice=/dev/ssd0 read=20M write=20M read-iops=1000\n")
     bus.call("Reload")
     bus.set_policy(DB, ReadBandwidthMin="/dev/ssd0 1M", LatencyTarget="/dev/ssd0 1s")
     wait_for_query(f'sutro_promise_broken{{unit="{DB}",key="LatencyTarget"}} == 0')
