@@ -477,7 +477,12 @@ class Client:
         }
 
     async def control_group(self, unit: str) -> str:
-        """The cgroup of a unit, "/system.slice/db.service"; "" if it has none."""
+        """The cgroup of a unit, "/system.slice/db.service"; "" if it has none.
+
+        The path of a cgroup is itself.
+        """
+        if unit.startswith("/"):
+            return unit
         (path,) = await self._systemd("LoadUnit", "s", unit)
         interface = units.INTERFACES[units.suffix(unit)]
         get = (SYSTEMD, path, PROPERTIES, "Get", "ss", interface, "ControlGroup")

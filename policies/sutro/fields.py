@@ -7,10 +7,10 @@ from .settings import Table
 
 
 def unit(table: Table) -> str:
-    """The key `unit`: the name of a unit, with .service added if it has no type."""
+    """The key `unit`: a unit, with .service added if it has no type, or the path of a cgroup."""
     name = table.take("unit", str)
     try:
-        return units.complete(name)
+        return units.subject(name)
     except SutroError as error:
         raise table.wrong("unit", error.message) from None
 

@@ -37,10 +37,10 @@ def _check(args: argparse.Namespace) -> None:
     """Find mistakes on the command line before any call; complete the unit name."""
     unit = getattr(args, "unit", None)
     if isinstance(unit, list):
-        args.unit = [_unit(name) for name in unit]
+        args.unit = [units.subject(name) for name in unit]
     elif unit is not None:
         # IOWeight= is a setting of systemd.
-        args.unit = units.complete(unit) if args.verb == "set" else _unit(unit)
+        args.unit = units.complete(unit) if args.verb == "set" else units.subject(unit)
     if args.verb == "policy set":
         from . import policy
 
@@ -76,11 +76,6 @@ def _check(args: argparse.Namespace) -> None:
     paths = device if isinstance(device, list) else [device, getattr(args, "path", None)]
     if "" in paths:
         raise UsageError("the path is empty")
-
-
-def _unit(name: str) -> str:
-    """A unit name, or the path of a cgroup that systemd did not make."""
-    return name if name.startswith("/") else units.complete(name)
 
 
 def _needs_no_bus(args: argparse.Namespace) -> bool:

@@ -45,6 +45,11 @@ def complete(name: str) -> str:
     return name
 
 
+def subject(name: str) -> str:
+    """A unit name, or the path of a cgroup that systemd did not make."""
+    return name if name.startswith("/") else complete(name)
+
+
 def control_name(subject: str) -> str:
     """The name of the control file of a unit or a cgroup path, without `.policy`.
 

@@ -84,6 +84,18 @@ def test_guard_raises_and_gives_up_nothing_too_soon(sutrod, file):
         assert sutrod.held("web.service") == ["ReadBandwidthMin=/srv 7863750"]
 
 
+@pytest.mark.parametrize("program", FILES)
+def test_settings_of_a_cgroup(sutrod, file, program):
+    """A path is no name of a unit; the guard reads the counters of that cgroup."""
+    text = FILES[program].replace('"web"', '"/payload"').replace('"10ms"', '"4ms"')
+    with running(program, file(program, text), root=sutrod.machine.root) as process:
+        assert process.stderr.readline().startswith("/payload: ReadBandwidthMin=/srv is now 5M ")
+        assert sutrod.held("/payload") == SAID
+        if program == "sutro-latency-guard":
+            line = next(line for line in process.stderr if "over" in line)
+            assert "P99 6.29ms is over 4.00ms" in line
+
+
 def test_guard_reads_its_unit_alone(bus, sutrod, file):
     """ListUsage would read the cgroups of all units."""
     with bus.monitored("ListUsage") as calls, guard(sutrod, file) as process:
