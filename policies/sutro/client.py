@@ -48,7 +48,9 @@ WEIGHT_UNSET = 2**64 - 1
 SERVICES = {SUTRO: ("sutrod", "sutrod"), SYSTEMD: ("systemd", None)}
 ACTIONS = {SUTRO: "org.sutro1.manage-devices", SYSTEMD: "org.freedesktop.systemd1.manage-units"}
 POLICY_MEMBERS = ("SetPolicy", "ResetPolicy", "ReloadPolicies", "CheckPolicies")
-POLICY_ACTION = "org.sutro1.manage-policies"
+# Members with another action than their service; no action permits Set, of LogLevel.
+MEMBER_ACTIONS = dict.fromkeys(POLICY_MEMBERS, "org.sutro1.manage-policies")
+MEMBER_ACTIONS |= {"Dump": "org.sutro1.dump", "Set": ""}
 
 STATE_FIELDS = ("unit", "cgroup", "key", "path", "device", "state", "value", "got", "granted")
 
@@ -101,10 +103,10 @@ def _failure(service: str, member: str, name: str, text: str) -> errors.SutroErr
         return BY_NAME[name](text, HINTS.get(BY_NAME[name], ""))
     last = name.rpartition(".")[2]
     if last in NOT_PERMITTED:
-        action = POLICY_ACTION if member in POLICY_MEMBERS else ACTIONS.get(service, "")
+        action = MEMBER_ACTIONS.get(member, ACTIONS.get(service, ""))
         return errors.NotPermitted(
             f"{people} does not permit this: {text}",
-            f"run it as root (sudo), or allow the polkit action {action}",
+            "run it as root (sudo)" + (f", or allow the polkit action {action}" if action else ""),
         )
     if last == "UnknownMethod" and service == SUTRO:
         return errors.TooOld(

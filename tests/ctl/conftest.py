@@ -322,6 +322,7 @@ ANSWERS = {
     "GetPolicy": ("s", "aa{sv}", "[]"),
     "SetPolicy": ("sa(ss)s", "", "None"),
     "ReloadPolicies": ("", "", "None"),
+    "Dump": ("", "s", "''"),
 }
 
 

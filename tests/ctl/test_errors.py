@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Each failure is a sentence that names the input, and a remedy."""
 
+import re
+
+import dbus
 import pytest
 from conftest import NOWHERE, sutroctl
+from fakemachine import NAME, TOP
+from privatebus import PrivateBus
 
 DENIED = "org.freedesktop.DBus.Error.AccessDenied"
 NOT_RUNNING = "sutrod is not running\n          start it: systemctl start sutrod"
@@ -72,6 +77,7 @@ def test_bad_bus_address(address):
         ("release", "ReleaseDevices", "org.sutro1.manage-devices"),
         ("policy set", "SetPolicy", "org.sutro1.manage-policies"),
         ("policy reload", "ReloadPolicies", "org.sutro1.manage-policies"),
+        ("dump", "Dump", "org.sutro1.dump"),
         ("set", "SetUnitProperties", "org.freedesktop.systemd1.manage-units"),
     ],
 )
@@ -83,7 +89,23 @@ def test_not_permitted(broken, systemd, name, verb, member, action):
     complaint = fails(*VERBS[verb])
     service = "systemd" if verb == "set" else "sutrod"
     assert complaint.startswith(f"{service} does not permit this: Permission denied")
-    assert "run it as root" in complaint and action in complaint
+    assert complaint.endswith(f"run it as root (sudo), or allow the polkit action {action}")
+
+
+def test_level_of_the_log_is_set_by_root_alone(monkeypatch):
+    """The policy of the bus refuses it, and no action of polkit permits it."""
+    monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", "")
+    conf = (TOP / "dist/org.sutro1.conf").read_text()
+    (deny,) = re.findall(r'<deny [^>]*send_member="Set"/>', conf)
+    own = PrivateBus(f'<policy context="default">{deny}</policy>')
+    try:
+        daemon = dbus.bus.BusConnection(own.address)
+        daemon.request_name(NAME)
+        complaint = fails("log-level", "err")
+        assert complaint.startswith("sutrod does not permit this: ")
+        assert complaint.endswith("\n          run it as root (sudo)")
+    finally:
+        own.stop()
 
 
 @pytest.mark.parametrize(
