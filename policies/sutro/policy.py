@@ -13,7 +13,7 @@ from typing import Any
 from . import reach, units, values
 from .answer import Answer, capacities_if_known, show_answer, unknown_unit, wants_json
 from .client import Client
-from .errors import NoSuchUnit, OutOfReach, SutroError, UsageError
+from .errors import BadPolicy, NoSuchUnit, OutOfReach, SutroError, UsageError
 from .program import Program
 
 Dict = dict[str, Any]
@@ -129,7 +129,12 @@ async def set_(client: Client, args: argparse.Namespace) -> Answer:
         await client.properties()  # a sutrod that is not there is waited for later, but not now
         await Held(pairs, args).run()
         return Answer(None)
-    await client.set_policy(args.unit, pairs, lifetime(args))
+    try:
+        await client.set_policy(args.unit, pairs, lifetime(args))
+    except BadPolicy as error:
+        if units.suffix(args.unit) == "scope" and "persistent" in error.message:
+            error.hint = "add --runtime, or --client"
+        raise
     return Answer(await _outcome(client, args, pairs))
 
 

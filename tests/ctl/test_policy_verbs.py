@@ -122,6 +122,16 @@ def test_policy_that_is_removed_awaits_no_unit(sutrod):
     assert (run.status, run.out) == (0, "gone.service: Weight is removed\n")
 
 
+def test_policy_set_of_a_scope(sutrod):
+    """The daemon keeps none for the next scope of this name; the hint has the options for it."""
+    run = sutroctl("policy", "set", "session-3.scope", "Weight=7")
+    assert (run.status, run.out) == (1, "")
+    assert "cannot be persistent" in run.err and run.err.endswith("add --runtime, or --client\n")
+    assert sutroctl("policy", "set", "session-3.scope", "Weight=7", "--runtime").status == 0
+    run = sutroctl("policy", "set", "session-3.scope", "Weight=0", "--runtime")
+    assert run.status == 1 and "--runtime" not in run.err
+
+
 @pytest.mark.parametrize(
     ("floor", "limit", "is_above"),
     [

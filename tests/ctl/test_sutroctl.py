@@ -429,7 +429,7 @@ def test_latency_without_target(promised):
     run = sutroctl("latency", "web")
     assert (run.status, run.out) == (1, "")
     assert "web.service has no latency target" in run.err
-    assert "sutroctl policy set web.service LatencyTarget='any 1min'" in run.err
+    assert "sutroctl policy set --runtime web.service LatencyTarget='any 1min'" in run.err
     run = sutroctl("latency", "bd")
     assert (run.status, run.out) == (1, "")
     assert "there is no unit 'bd.service'" in run.err and "db.service" in run.err
