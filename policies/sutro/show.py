@@ -202,10 +202,16 @@ def _grouped(out: Output, title: str, leaves: list[Dict], key: str) -> None:
 def _advice(out: Output, unit: str, leaves: list[Dict]) -> None:
     """Print what is wrong with the weights of a unit, and how to mend it."""
     if any(leaf["backend"] != "none" and not leaf["file"] for leaf in leaves):
-        out.print(
-            f"{unit} has no weight of its own: neither it nor a unit of the same slice sets one; "
+        why = (
+            "neither it nor a unit of the same slice sets one; "
             f"to change this: sutroctl set {unit} 100"
         )
+        if unit.startswith("/"):
+            why = (
+                "the io controller is not enabled for it; "
+                "to change this, write +io to cgroup.subtree_control of the cgroups above"
+            )
+        out.print(f"{unit} has no weight of its own: {why}")
     bare = [leaf["leaf"] for leaf in leaves if leaf["backend"] == "none"]
     if bare:
         out.print(

@@ -227,6 +227,16 @@ def test_explain_json(sutrod):
     assert weights == {"/dev/hda": 400, "/dev/hdb": 400, "/dev/sda": 300, "/dev/sdb": 300}
 
 
+def test_explain_a_cgroup_without_io(machine, daemon):
+    """systemd sets no weight of a cgroup that is no unit; its controller has to be enabled."""
+    machine.at("/sys/fs/cgroup/docker/abc").mkdir(parents=True)
+    daemon.start()
+    text = " ".join(sutroctl("explain", "/docker/abc", "/dev/sda").out.split())
+    assert "/docker/abc has no weight of its own: the io controller is not enabled for it" in text
+    assert "write +io to cgroup.subtree_control of the cgroups above" in text
+    assert "sutroctl set" not in text
+
+
 def test_explain_path_json(sutrod):
     data = sutroctl("explain", "db", "/srv/db/file", "--json").json()
     fits(data, EXPLAIN)
