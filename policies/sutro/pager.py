@@ -7,15 +7,26 @@ import shutil
 import subprocess
 import sys
 
+from .errors import SutroError
+
 # Quit if the text fits the screen; keep colours and the text; no status line; no hyperlinks.
 LESS = "FRSXMK"
+
+
+def words(variable: str) -> list[str]:
+    """The words of the command in a variable of the environment; SutroError for an open quote."""
+    text = os.environ[variable]
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise SutroError(f"{variable}: {error}: {text}") from None
 
 
 def _command() -> list[str]:
     """The pager of the environment, else less."""
     for variable in ("SYSTEMD_PAGER", "PAGER"):
         if variable in os.environ:
-            return shlex.split(os.environ[variable])
+            return words(variable)
     return ["less"]
 
 

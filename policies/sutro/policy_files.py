@@ -3,7 +3,6 @@
 
 import argparse
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from .answer import Answer, reply
 from .client import Client
 from .errors import NotPermitted, SutroError
 from .files import replace
+from .pager import words
 
 FOLDER = Path("/etc/sutro/policy.d")
 TEMPLATE = """\
@@ -44,7 +44,7 @@ def _editor() -> list[str]:
     """The editor of the environment, else the first one of EDITORS; SutroError without any."""
     for variable in VARIABLES:
         if os.environ.get(variable):
-            return shlex.split(os.environ[variable])
+            return words(variable)
     for name in EDITORS:
         if found := shutil.which(name):
             return [found]

@@ -4,10 +4,12 @@
 The rows are those of usage.py. `top --record` writes them, as `top --json -n` prints them.
 """
 
+import contextlib
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from .errors import SutroError, UsageError
 
@@ -102,9 +104,25 @@ def read(file: str) -> list[Record]:
     return found
 
 
-def create(file: str) -> TextIO:
-    """A new file for records, each written at once; SutroError if it cannot be written."""
+@contextlib.contextmanager
+def create(file: str) -> Iterator[Callable[[Record], None]]:
+    """A context whose function writes a record to a new file, at once.
+
+    SutroError if the file cannot be written.
+    """
+
+    def write(record: Record) -> None:
+        left = memoryview(f"{record.line()}\n".encode())
+        try:
+            while left:
+                left = left[out.write(left) :]
+        except OSError as error:
+            raise SutroError(f"{file}: {error.strerror}") from None
+
     try:
-        return open(file, "w", buffering=1)
+        # Without a buffer, so that closing it after a failure writes nothing.
+        out = open(file, "wb", buffering=0)
     except OSError as error:
         raise SutroError(f"{file}: {error.strerror}") from None
+    with out:
+        yield write

@@ -90,6 +90,18 @@ def _needs_no_bus(args: argparse.Namespace) -> bool:
     return args.verb == "metrics" or (args.verb in ("plot", "top") and bool(args.source))
 
 
+def _open_streams() -> None:
+    """Open /dev/null as each standard stream that is closed, before a file gets its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))
+
+
+def _discard_output() -> None:
+    """Let nothing be left to flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 async def _run(args: argparse.Namespace) -> Answer:
     """Run the verb, with a connection if it needs one."""
     if _needs_no_bus(args):
@@ -100,6 +112,7 @@ async def _run(args: argparse.Namespace) -> Answer:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
+    _open_streams()
     args = parse(sys.argv[1:] if argv is None else argv)
     try:
         _check(args)
@@ -109,9 +122,15 @@ def main(argv: list[str] | None = None) -> int:
     except SutroError as error:
         return _complain(error, args)
     except BrokenPipeError:
-        # The reader (head, less) has had enough; nothing is left to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (head, less) has had enough.
+        _discard_output()
         return 1
+    except OSError as error:
+        # The name of a file is in the error, or the verb has added it.
+        if error.filename is not None:
+            raise
+        _discard_output()
+        return _complain(SutroError(f"standard output: {error.strerror}"), args)
     except KeyboardInterrupt:
         return 130
     return _complain(answer.failure, args) if answer.failure else answer.status

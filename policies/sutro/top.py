@@ -153,9 +153,9 @@ def _record(file: str | None) -> Iterator[Any]:
     if not file:
         yield lambda record: None
         return
-    with recording.create(file) as out:
+    with recording.create(file) as write:
         # A record of the past has a note: it is there already.
-        yield lambda record: record.note or out.write(record.line() + "\n")
+        yield lambda record: record.note or write(record)
 
 
 async def _print(

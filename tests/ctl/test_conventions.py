@@ -314,7 +314,12 @@ def test_policy_edit_without_a_change(promised, folder, tmp_path, called):
 
 
 @pytest.mark.parametrize(
-    ("command", "expected"), [("false", "status 1"), ("/nonexistent", "No such")]
+    ("command", "expected"),
+    [
+        ("false", "status 1"),
+        ("/nonexistent", "No such"),
+        ("ed '", "EDITOR: No closing quotation: ed '"),
+    ],
 )
 def test_policy_edit_with_an_editor_that_fails(promised, folder, command, expected):
     run = sutroctl("policy", "edit", "db", EDITOR=command)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Standard streams and files that are closed or cannot be written: a sentence, no traceback."""
+
+import subprocess
+import sys
+
+import pytest
+from conftest import POLICIES, environment, running, sutroctl
+from fakemachine import PATIENCE_S
+from test_live import terminal  # noqa: F401  (a fixture)
+
+FULL = "No space left on device"
+
+
+def redirected(redirection, *args):
+    """Run sutroctl with a redirection of the shell: its status, output and errors."""
+    shell = ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, POLICIES / "sutroctl"]
+    run = subprocess.run(
+        [*shell, *args], env=environment(), capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert "Traceback" not in run.stderr, run.stderr
+    return run.returncode, run.stdout, run.stderr
+
+
+@pytest.mark.parametrize(
+    "verb", ["status", "tree --json", "metrics", "watch", "top --once", "top --batch", "dump"]
+)
+def test_full_disk(sutrod, verb):
+    sutroctl("policy", "set", "web", "ReadBandwidthMin=/srv 5M", "--runtime")
+    status, _, err = redirected(">/dev/full", *verb.split())
+    assert (status, err) == (1, f"sutroctl: standard output: {FULL}\n")
+
+
+def test_recording_on_a_full_disk(sutrod):
+    """The file is named, not the output."""
+    run = sutroctl("top", "--batch", "-n", "2", "--record", "/dev/full")
+    assert (run.status, run.out, run.err) == (1, "", f"sutroctl: /dev/full: {FULL}\n")
+
+
+@pytest.mark.parametrize("verb", ["status", "tree -j", "top --once", "top --batch -n 1"])
+@pytest.mark.parametrize("streams", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(sutrod, verb, streams):
+    """As with /dev/null; no file takes the number of a stream."""
+    status, out, err = redirected(streams, *verb.split())
+    assert (status, err) == (0, "") and bool(out) == (">&-" not in streams.split())
+
+
+def test_no_terminal_for_a_confirmation():
+    status, out, err = redirected("<&-", "measure", "/dev/hda")
+    assert (status, out) == (2, "")
+    assert "there is no terminal to confirm the measurement on" in err
+
+
+@pytest.mark.parametrize("variable", ["PAGER", "SYSTEMD_PAGER"])
+def test_pager_with_an_open_quote(sutrod, terminal, variable):  # noqa: F811
+    """The variable is named, and the pager that it hides is not used."""
+    ends = {"stdin": terminal.theirs, "stdout": terminal.theirs}
+    with running("sutroctl", "tree", **ends, TERM="xterm", **{variable: "less '"}) as tree:
+        _, err = tree.communicate(timeout=PATIENCE_S)
+    assert (tree.returncode, err) == (1, f"sutroctl: {variable}: No closing quotation: less '\n")
