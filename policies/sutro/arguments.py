@@ -7,6 +7,7 @@ completions use it.
 
 import argparse
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from . import __version__
@@ -65,18 +66,32 @@ class _Verbs:
         return verb
 
 
-def _host(name: str) -> str:
-    """A host. With "", as of a variable that is not set, this machine would be meant."""
-    if not name:
-        raise argparse.ArgumentTypeError("the name of the host is empty")
-    return name
+def _named(what: str) -> Callable[[str], str]:
+    """The type of the name of a host, a file and the like.
+
+    "" is refused: as of a variable that is not set, it would mean the same as no argument.
+    """
+
+    def check(name: str) -> str:
+        if not name:
+            raise argparse.ArgumentTypeError(f"the name of the {what} is empty")
+        return name
+
+    return check
+
+
+FILE = _named("file")
 
 
 def _common() -> argparse.ArgumentParser:
     """Options before and after the verb; with SUPPRESS, neither place resets the other."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument(
-        "-H", "--host", type=_host, metavar="[USER@]HOST", help="operate on another machine"
+        "-H",
+        "--host",
+        type=_named("host"),
+        metavar="[USER@]HOST",
+        help="operate on another machine",
     )
     common.add_argument(
         "--json", choices=JSON_MODES, metavar="MODE", help="print JSON: pretty, short, off"
@@ -152,11 +167,14 @@ def _add_views(verbs: _Verbs) -> None:
     verb.add_argument(
         "-o",
         "--output",
+        type=FILE,
         metavar="FILE",
         default=PLOT_FILE,
         help=f"a .html or .png file ({PLOT_FILE})",
     )
-    verb.add_argument("--from", dest="source", metavar="FILE", help="a file of watch --json")
+    verb.add_argument(
+        "--from", dest="source", type=FILE, metavar="FILE", help="a file of watch --json"
+    )
 
 
 def _add_top(verb: argparse.ArgumentParser) -> None:
@@ -186,8 +204,8 @@ def _add_top(verb: argparse.ArgumentParser) -> None:
         "-b", "--batch", action="store_true", help="one table after the other, without keys"
     )
     verb.add_argument("--once", action="store_true", help="one table, then end")
-    verb.add_argument("--record", metavar="FILE", help="write each look to a file")
-    verb.add_argument("--from", dest="source", metavar="FILE", help="replay such a file")
+    verb.add_argument("--record", type=FILE, metavar="FILE", help="write each look to a file")
+    verb.add_argument("--from", dest="source", type=FILE, metavar="FILE", help="replay such a file")
 
 
 def _add_weights(verbs: _Verbs) -> None:
@@ -226,12 +244,16 @@ def _add_measurements(verbs: _Verbs) -> None:
     text = "counters and promises in the text format of Prometheus"
     verb = add("metrics", "textfile.metrics", "", text)
     verb.add_argument("--all", action="store_true", help="all cgroups, not 200 at the most")
-    verb.add_argument("-o", "--output", metavar="FILE", help="replace this file by the text")
+    verb.add_argument(
+        "-o", "--output", type=FILE, metavar="FILE", help="replace this file by the text"
+    )
 
     text = "lines of Slurm's configuration for bandwidth that it is to count"
     verb = add("slurm-gres", "slurm.gres", "slurm.show", text)
     verb.add_argument("rate", nargs="*", metavar="KIND=PATH:RATE", help="read=/scratch:400M")
-    verb.add_argument("--node", metavar="NAME", help="the name of the node (the host's)")
+    verb.add_argument(
+        "--node", type=_named("node"), metavar="NAME", help="the name of the node (the host's)"
+    )
 
 
 def _add_test(verbs: _Verbs) -> None:
@@ -248,11 +270,15 @@ def _add_test(verbs: _Verbs) -> None:
     verb.add_argument(
         "--duration", type=int, default=10, metavar="SECONDS", help="of each measurement (10)"
     )
-    verb.add_argument("--write", metavar="FILE", help="a new file on the device, for writes")
+    verb.add_argument(
+        "--write", type=FILE, metavar="FILE", help="a new file on the device, for writes"
+    )
     verb.add_argument("--yes", "-y", action="store_true", help="do not ask for confirmation")
     verb.add_argument("--report", action="store_true", help="print a text to send in")
-    verb.add_argument("--plot", metavar="FILE", help="draw a .png or .svg file, too")
-    verb.add_argument("--from", dest="source", metavar="FILE", help="results of test --json")
+    verb.add_argument("--plot", type=FILE, metavar="FILE", help="draw a .png or .svg file, too")
+    verb.add_argument(
+        "--from", dest="source", type=FILE, metavar="FILE", help="results of test --json"
+    )
     verb.add_argument(
         "--restore", action="store_true", help="restore what a killed test has left behind"
     )
@@ -264,7 +290,9 @@ def _add_daemon(verbs: _Verbs) -> None:
     verb = verbs.add(
         "log-level", "daemon.log_level", "show.log_level", "show or set the level of its log"
     )
-    verb.add_argument("level", nargs="?", metavar="LEVEL", help="err, info, debug, ...")
+    verb.add_argument(
+        "level", nargs="?", type=_named("level"), metavar="LEVEL", help="err, info, debug, ..."
+    )
     verbs.add("dump", "daemon.dump", "show.dump", "its whole state, for bug reports")
 
 

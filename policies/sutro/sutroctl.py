@@ -56,6 +56,10 @@ def _check(args: argparse.Namespace) -> None:
         from . import top
 
         top.check(args)
+    if args.verb == "metrics":
+        from . import textfile
+
+        textfile.check(args)
     if args.verb == "plot":
         from . import plot
 

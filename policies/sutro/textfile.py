@@ -6,8 +6,14 @@ import sys
 
 from .answer import Answer, wants_json
 from .client import Client
-from .errors import SutroError
+from .errors import SutroError, UsageError
 from .files import replace
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find mistakes on the command line before any call; UsageError."""
+    if args.output and wants_json(args):
+        raise UsageError("--json and --output exclude each other")
 
 
 async def metrics(_client: Client | None, args: argparse.Namespace) -> Answer:

@@ -299,6 +299,35 @@ def test_usage(args):
     assert "usage: sutroctl" in run.err
 
 
+@pytest.mark.parametrize(
+    ("args", "what"),
+    [
+        (["top", "--record"], "file"),
+        (["top", "--from"], "file"),
+        (["plot", "-o"], "file"),
+        (["plot", "--from"], "file"),
+        (["metrics", "-o"], "file"),
+        (["test", "/dev/hda", "--yes", "--write"], "file"),
+        (["test", "--plot"], "file"),
+        (["test", "--from"], "file"),
+        (["slurm-gres", "--node"], "node"),
+        (["log-level"], "level"),
+    ],
+)
+def test_empty_argument(args, what):
+    """As of a variable that is not set: it is not the same as no argument."""
+    run = sutroctl(*args, "", **NOWHERE)
+    assert (run.status, run.out) == (2, "")
+    assert f": the name of the {what} is empty\n" in run.err
+
+
+def test_metrics_as_json_in_a_file(tmp_path):
+    file = tmp_path / "sutro.prom"
+    complaint = fails("metrics", "--json", "-o", str(file), status=2)
+    assert complaint == "--json and --output exclude each other"
+    assert not file.exists()
+
+
 def test_version():
     run = sutroctl("--version")
     assert (run.status, run.out, run.err) == (0, "sutroctl 0.1.0\n", "")
