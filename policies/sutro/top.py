@@ -29,7 +29,7 @@ from .view import PROCESSES, View
 
 Dict = dict[str, Any]
 
-PERIOD_LEAST_S = 0.1
+PERIOD_LEAST_S, PERIOD_MOST_S = 0.1, 86400
 RESIZED, INTERRUPTED = "resized", "interrupted"
 
 
@@ -93,8 +93,9 @@ class Recorded:
 
 def check(args: argparse.Namespace) -> None:
     """Find mistakes on the command line before any call; UsageError."""
-    if args.delay < PERIOD_LEAST_S:
-        raise UsageError(f"--delay={args.delay:g}: allowed is {PERIOD_LEAST_S} s and more")
+    if not PERIOD_LEAST_S <= args.delay <= PERIOD_MOST_S:
+        allowed = f"{PERIOD_LEAST_S} to {PERIOD_MOST_S} s"
+        raise UsageError(f"--delay={args.delay:g}: allowed is {allowed}")
     if args.iterations is not None and args.iterations < 1:
         raise UsageError(f"--iterations={args.iterations}: allowed is 1 and more")
     if args.depth is not None and args.depth < 1:

@@ -56,7 +56,9 @@ def test_no_recording(tmp_path, lines, expected):
     [
         (["--from", "a", "--record", "b"], "exclude each other"),
         (["--from", "a", "/dev/sda"], "--filter"),
-        (["-d", "0"], "--delay=0"),
+        (["-d", "0"], "--delay=0: allowed is 0.1 to 86400 s"),
+        (["-d", "nan"], "--delay=nan"),
+        (["-d", "inf"], "--delay=inf"),
         (["-n", "0"], "--iterations=0"),
         (["--depth", "0"], "--depth=0"),
     ],
