@@ -32,6 +32,17 @@ def path(table: Table) -> str:
     return path
 
 
+def number(table: Table, name: str, key: str, text: str, note: str = "") -> int:
+    """`text`, the value of the table's key `name`, as a number in the unit of the policy key `key`.
+
+    A percentage and a percentile are none; `note` follows the allowed values.
+    """
+    try:
+        return values.parse(key, text)
+    except SutroError as error:
+        raise table.wrong(name, error.message + note) from None
+
+
 def value(table: Table, name: str, key: str, text: str) -> str:
     """`text`, the value of the table's key `name`, if it is valid for the policy key `key`."""
     try:

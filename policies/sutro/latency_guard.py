@@ -52,6 +52,7 @@ NOT_COUNTED = (
     "its cgroup has no io.sutro.stat, so no latency is known; load the module sutro and select it "
     "for the disks (sutroctl use)"
 )
+NO_PERCENTILE = "; the percentile is always P99: leave it out"
 RAISED = ("Weight", "ReadBandwidthMin", "ReadIOPSMin")
 
 
@@ -198,15 +199,12 @@ def read(file: str) -> tuple[str, str, str, Goal]:
         raise top.wrong("", "'path' is missing here: the target is about reads on a device")
     key = fields.key(top, RAISED, "raise")
     text: dict[str, Any] = {name: top.take(name, str) for name in ("target", "min", "max")}
-    about = {"target": "LatencyTarget", "min": key, "max": key}
-    number = {
-        name: values.parse(about[name], fields.value(top, name, about[name], text[name]))
-        for name in text
-    }
+    target_us = fields.number(top, "target", "LatencyTarget", text["target"], NO_PERCENTILE)
+    least, most = (fields.number(top, name, key, text[name]) for name in ("min", "max"))
     top.finish()
-    if number["min"] >= number["max"]:
+    if least >= most:
         raise top.wrong("max", f"max = '{text['max']}' is not above min = '{text['min']}'")
-    return unit, key, path, Goal(number["target"], number["min"], number["max"])
+    return unit, key, path, Goal(target_us, least, most)
 
 
 main = console(LatencyGuard)

@@ -266,6 +266,7 @@ def test_good_file(tmp_path):
         ('path = "/dev/vg0/db"\n', "", 1, "'path' is missing here: the target is about reads"),
         ('"10ms"', '"10mm"', 3, "'10mm' is no value for LatencyTarget: allowed is a time"),
         ('"10ms"', "10", 3, "target = 10: allowed is a string"),
+        ('"10ms"', '"10ms P95"', 3, "the percentile is always P99: leave it out"),
         ('"Weight"', '"WriteIOPSMin"', 4, "raise = 'WriteIOPSMin' is not known: allowed is Wei"),
         ('"100"', '"0"', 5, "'0' is no value for Weight"),
         ('"5000"', '"50000"', 6, "'50000' is no value for Weight: allowed is a whole number"),
@@ -275,3 +276,11 @@ def test_good_file(tmp_path):
 )
 def test_file_with_a_mistake(tmp_path, good, bad, line, expected):
     check_mistake(read, tmp_path / "guard.toml", GOOD.replace(good, bad), line, expected)
+
+
+def test_percentages_are_no_bounds(tmp_path):
+    """A policy has them for floors, but the guard multiplies a rate."""
+    for bound, line in (("100", 5), ("5000", 6)):
+        text = GOOD.replace('"Weight"', '"ReadBandwidthMin"').replace(f'"{bound}"', '"10%"')
+        expected = "'10%' is no value for ReadBandwidthMin: allowed is bytes per second"
+        check_mistake(read, tmp_path / "guard.toml", text, line, expected)
