@@ -7,6 +7,7 @@ completions use it.
 
 import argparse
 import importlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -134,8 +135,13 @@ def parser() -> argparse.ArgumentParser:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """The arguments of a command line; --json alone is --json=pretty."""
+    made = parser()
+    for word in argv:
+        # Python has surrogates in the place of other bytes, which the bus cannot carry.
+        if re.search(r"[\ud800-\udfff]", word):
+            made.error(f"the argument {word!r} is not UTF-8")
     words = ["--json=pretty" if word == "--json" else word for word in argv]
-    return parser().parse_args(words, argparse.Namespace(**DEFAULTS))
+    return made.parse_args(words, argparse.Namespace(**DEFAULTS))
 
 
 def _add_views(verbs: _Verbs) -> None:

@@ -5,7 +5,7 @@ import re
 
 import dbus
 import pytest
-from conftest import NOWHERE, sutroctl
+from conftest import NOWHERE, process, sutroctl
 from fakemachine import NAME, TOP
 from privatebus import PrivateBus
 
@@ -319,6 +319,14 @@ def test_empty_argument(args, what):
     run = sutroctl(*args, "", **NOWHERE)
     assert (run.status, run.out) == (2, "")
     assert f": the name of the {what} is empty\n" in run.err
+
+
+@pytest.mark.parametrize("verb", ["explain", "tree", "policy edit", "use /dev/hda", "plot -o"])
+def test_argument_that_is_not_utf8(sutrod, verb):
+    """The bus carries none, and the text of an answer has none: it is refused before any call."""
+    run = process("sutroctl", *verb.split(), "/srv/\udce9")
+    assert (run.status, run.out) == (2, "")
+    assert run.err.endswith("sutroctl: error: the argument '/srv/\\udce9' is not UTF-8\n")
 
 
 def test_metrics_as_json_in_a_file(tmp_path):
