@@ -32,7 +32,9 @@ async def metrics(_client: Client | None, args: argparse.Namespace) -> Answer:
     scrape = Scrape(await state(None if args.all else CGROUPS_MOST))
     if wants_json(args):
         samples = (sample for family in scrape.collect() for sample in family.samples)
-        return Answer([{"name": s.name, "labels": s.labels, "value": s.value} for s in samples])
+        return Answer(
+            [{"name": s.name, "labels": s.labels, "value": float(s.value)} for s in samples]
+        )
     text = Text(generate_latest).of(scrape)
     if args.output:
         replace(args.output, text)

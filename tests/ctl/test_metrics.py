@@ -282,6 +282,7 @@ def test_json_has_the_same(promised):
     same = {(one["name"], frozenset(one["labels"].items())): one["value"] for one in listed}
     steps = ("sutro_control_step_seconds", frozenset())
     assert same.keys() == values.keys()
+    assert {type(number) for number in same.values()} == {float}
     assert all(same[key] == pytest.approx(values[key]) for key in same if key != steps)
 
 

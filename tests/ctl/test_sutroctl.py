@@ -23,6 +23,7 @@ from shapes import (
     STATUS,
     SWITCHED,
     TOP,
+    UNIT,
     UNSET,
     WATCH,
     fits,
@@ -474,6 +475,20 @@ def test_man_page_documents_every_key():
     every |= set().union(*map(keys, (TOP, POLICY, POLICY_SET, WATCH, PLOT, POLICY_CHECK)))
     missing = [key for key in every | keys(STATUS) if f"\\fB{key}\\fR" not in text]
     assert missing == []
+
+
+def json_of(verb):
+    """The part of the section JSON that is about a verb."""
+    text = MAN.read_text().replace("\\-", "-").partition("\n.SH JSON\n")[2]
+    return text.partition(f"\n.B {verb}\ngives ")[2].partition("\n.PP\n")[0]
+
+
+def test_man_page_has_the_keys_of_explain_and_set():
+    """Each key is in the part about its verb, not only in one about another verb."""
+    own = (EXPLAIN.keys() - UNIT.keys()) | LEAF.keys() | {"settled"}
+    assert own == {key for key in own if f"\\fB{key}\\fR" in json_of("explain")}
+    without = json_of("set").partition("\nwithout ")[2]
+    assert set(re.findall(r"\\fB(\w+)\\fR", without)) == EXPLAIN.keys() - EXPLANATION.keys()
 
 
 def test_reader_that_has_had_enough(sutrod):
