@@ -27,8 +27,8 @@ import (
 var Version = "unknown"
 
 const (
-	usage = `usage: sutro-nri plugin [--socket PATH] [--records FOLDER] [--allow-rt]
-       sutro-nri publish --node NAME [--name NAME=PATH]...
+	usage = `usage: sutro-nri plugin [--socket PATH] [--records FOLDER] [--pods FOLDER] [--allow-rt]
+       sutro-nri publish --node NAME [--account FOLDER] [--name NAME=PATH]...
        sutro-nri capacity [--name NAME=PATH]...
        sutro-nri --version
 See sutro-nri(8).

@@ -13,6 +13,8 @@ from tree import TOP, having
 
 FOLDER = "nri/kubernetes"
 MAIN = (TOP / "nri/main.go").read_text()
+OPTIONS = re.findall(r'\bflags\.\w+\((?:\w+, )?"([\w-]+)"', MAIN)
+DEFAULTS = re.findall(r'flags\.String\("\w+", "(/[^"]+)"', MAIN)
 PUBLISH = (TOP / "nri/publish.go").read_text()
 
 
@@ -74,13 +76,12 @@ def test_the_account_of_the_pods_has_these_rights() -> None:
 
 def test_arguments_are_known() -> None:
     verbs = re.findall(r'^\tcase "(\w+)":', MAIN, re.M)
-    options = re.findall(r'\bflags\.\w+\((?:\w+, )?"([\w-]+)"', MAIN)
-    assert len(verbs) == 3 and "name" in options
+    assert len(verbs) == 3 and "name" in OPTIONS
     words = [one["args"] for one in pod()["containers"]]
     assert [args[0] for args in words] == ["plugin", "publish"]
     for verb, *rest in words:
         assert verb in verbs
-        assert {word for word in rest if word.startswith("-")} <= {f"--{name}" for name in options}
+        assert {word for word in rest if word.startswith("-")} <= {f"--{name}" for name in OPTIONS}
     names = [env["name"] for one in pod()["containers"] for env in one.get("env", [])]
     assert names == re.findall(r'os\.Getenv\("(\w+)"\)', MAIN)
 
@@ -90,6 +91,16 @@ def test_files_of_the_program_are_mounted() -> None:
     mounts = [mount for one in pod()["containers"] for mount in one["volumeMounts"]]
     assert {mount["name"] for mount in mounts} == {volume["name"] for volume in pod()["volumes"]}
     folders = tuple(f"{mount['mountPath']}/" for mount in mounts)
-    defaults = re.findall(r'flags\.String\("\w+", "(/[^"]+)"', MAIN)
-    assert len(defaults) == 4
-    assert all(f"{path}/".startswith(folders) for path in defaults)
+    assert len(DEFAULTS) == 4
+    assert all(f"{path}/".startswith(folders) for path in DEFAULTS)
+
+
+def test_usage_and_manual_have_all_options() -> None:
+    """The manual also has the default of each."""
+    usage = MAIN.partition("usage = `")[2].partition("`")[0]
+    page = (TOP / "Documentation/man/sutro-nri.8").read_text().replace("\\-", "-")
+    synopsis = page.partition(".SH SYNOPSIS")[2].partition(".SH")[0]
+    options = page.partition(".SH OPTIONS")[2].partition(".SH")[0]
+    for text in (usage, synopsis, options):
+        assert [name for name in OPTIONS if f"--{name}" not in text] == []
+    assert [path for path in DEFAULTS if path not in options] == []
