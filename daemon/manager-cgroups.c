@@ -203,10 +203,9 @@ int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 	if (err)
 		return log_error_errno(err, "Cannot look at all cgroups: %m");
 	manager_drop_paths(m);
-	lookups_retry(&m->lookups);
+	if (manager_compare_paths(m) < 0)
+		return log_oom();
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
-		if (manager_resolve_missed(m, c) == -ENOMEM)
-			return log_oom();
 		if (c->origin == CGROUP_FOREIGN &&
 		    manager_mirror(m, c) == -ENOMEM)
 			return log_oom();

@@ -23,6 +23,9 @@
  */
 #define RESCAN_DELAY_USEC 100000U
 
+/* Users make mounts, too: paths are resolved again once in this time at most. */
+#define MOUNTS_REST_USEC 1000000U
+
 int manager_read_schedulers(struct manager *m)
 {
 	bool switched = false;
@@ -122,6 +125,35 @@ static int watch_md(struct manager *m)
 	if (r < 0)
 		close(fd);
 	return r < 0 ? r : 0;
+}
+
+static int on_mounts(sd_event_source *s, int fd, uint32_t revents,
+		     void *userdata)
+{
+	if (manager_compare_paths(userdata) < 0)
+		log_oom();
+	return 0;
+}
+
+/* The kernel makes no uevent for a mount, but wakes programs that poll mountinfo. Each open file
+ * reports a change once, so this one is not that of mounts.c.
+ */
+static int watch_mounts(struct manager *m)
+{
+	int fd, r;
+
+	fd = open(m->machine.roots.mountinfo, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	r = sd_event_add_io(m->machine.event, &m->mounts, fd, EPOLLPRI,
+			    on_mounts, m);
+	if (r >= 0)
+		r = sd_event_source_set_io_fd_own(m->mounts, true);
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r
+		     : sd_event_source_set_ratelimit(m->mounts,
+						     MOUNTS_REST_USEC, 1);
 }
 
 static int watch_schedulers(struct manager *m)
@@ -382,8 +414,13 @@ static void on_uevent(void *userdata)
 
 int manager_watch_devices(struct manager *m)
 {
+	int r;
+
 	if (!roots_are_real(&m->machine.roots))
 		return 0;
+	r = watch_mounts(m);
+	if (r < 0)
+		return r;
 	m->uevents = (struct uevents){ .changed = on_uevent, .userdata = m };
 	return uevents_start(&m->uevents, m->machine.event);
 }

@@ -33,12 +33,22 @@ int manager_look_at_volumes(struct manager *m, struct cgroup *c)
 	return r;
 }
 
-int manager_resolve_missed(struct manager *m, struct cgroup *c)
+int manager_compare_paths(struct manager *m)
 {
-	if (policy_resolve_missed(c->policy, m->machine.topology,
-				  m->machine.lookups))
-		governor_renew(&m->governor);
-	return manager_look_at_volumes(m, c);
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
+	int r = 0;
+
+	lookups_retry(&m->lookups);
+	for (struct cgroup *c = root; c && r != -ENOMEM;
+	     c = cgroup_next(root, c)) {
+		if (policy_resolve_again(c->policy, m->machine.topology,
+					 m->machine.lookups)) {
+			governor_renew(&m->governor);
+			manager_mark(m, c);
+		}
+		r = manager_look_at_volumes(m, c);
+	}
+	return r == -ENOMEM ? r : 0;
 }
 
 int manager_on_volumes(sd_event_source *s, uint64_t usec, void *userdata)

@@ -9,6 +9,7 @@
  *	systemd reloaded	request all units
  *	udev event, md		after a pause make a new topology, resolve all
  *				statements, switch configured leaves, all dirty
+ *	mount, unmount		resolve all statements, those that lead elsewhere are dirty
  *	queue/scheduler written	all dirty
  *	every second		look for the volumes in use, if a promise is about any
  *	every ReconcileSec=	scan the tree, all dirty
@@ -437,6 +438,7 @@ struct manager *manager_free(struct manager *m)
 	policies_free(m->policies);
 	uevents_stop(&m->uevents);
 	sd_event_source_disable_unref(m->md);
+	sd_event_source_disable_unref(m->mounts);
 	diskcalls_end();
 	sd_event_source_disable_unref(m->hung);
 	sd_event_source_disable_unref(m->rescan);

@@ -39,6 +39,7 @@
  * @flush_due: armed with it, runs after a while in any case
  * @uevents: reports changes of block devices
  * @md: reports changes of md arrays, NULL before the first array
+ * @mounts: reports mounts and unmounts, NULL on a fake machine
  * @rescan: armed while the topology is out of date
  * @reconcile: the periodic comparison of everything
  * @volumes: armed while a promise is about any volume that its unit uses
@@ -67,6 +68,7 @@ struct manager {
 	sd_event_source *flush;
 	sd_event_source *flush_due;
 	sd_event_source *md;
+	sd_event_source *mounts;
 	sd_event_source *rescan;
 	sd_event_source *reconcile;
 	sd_event_source *volumes;
@@ -137,13 +139,16 @@ bool manager_has_new_bfq_weight(const struct manager *m,
 int manager_load_policies(struct manager *m);
 /* Derive promises for the volumes that @c uses; for all cgroups, once a second. */
 int manager_look_at_volumes(struct manager *m, struct cgroup *c);
-/* Look up again the paths that led to no device: a file system may be mounted since. */
-int manager_resolve_missed(struct manager *m, struct cgroup *c);
+/* Find paths that lead to another device: a file system was mounted, or a file made.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int manager_compare_paths(struct manager *m);
 int manager_on_volumes(sd_event_source *s, uint64_t usec, void *userdata);
 void manager_log_sentences(char *const *sentences);
 extern const struct unit_ops manager_unit_ops;
 
-/* manager-devices.c: begin and end to listen to udev, and the timer after its events. */
+/* manager-devices.c: begin and end to listen to udev and to mounts, and the timer after events of udev. */
 int manager_watch_devices(struct manager *m);
 void manager_unwatch_devices(struct manager *m);
 /* Return: 1 if a leaf has another scheduler than before, 0, or -ENOMEM. */

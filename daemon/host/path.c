@@ -71,16 +71,21 @@ static bool is_in_dev(const struct roots *roots, const char *path)
 	       (roots_are_real(roots) || is_on_fake_dev(roots, path));
 }
 
-/* The number of the mount of an open file, 0: not known. Its file system is not called. */
-static uint64_t mount_number(int fd)
+/* The number of the mount of an open file. Its file system is not called.
+ *
+ * Return: 0; -EXDEV: the kernel has no such number; -errno.
+ */
+static int mount_number(int fd, uint64_t *ret)
 {
 	struct statx st;
 
 	if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-		  STATX_MNT_ID, &st) < 0 ||
-	    !(st.stx_mask & STATX_MNT_ID))
-		return 0;
-	return st.stx_mnt_id;
+		  STATX_MNT_ID, &st) < 0)
+		return -errno;
+	if (!(st.stx_mask & STATX_MNT_ID))
+		return -EXDEV;
+	*ret = st.stx_mnt_id;
+	return 0;
 }
 
 /* @link: the file at the first @length bytes of @path. */
@@ -118,14 +123,17 @@ static int walk(const struct roots *roots, char **path, struct stat *st)
 	_cleanup_free_ char *top = asprintf_or_null("%s/dev", roots->prefix);
 	size_t at = strlen("/dev");
 	_cleanup_close_ int fd = -1;
-	uint64_t mount;
+	uint64_t mount = 0, mount_of_dev = 0;
+	int err;
 
 	if (!top)
 		return -ENOMEM;
 	fd = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	mount = mount_number(fd);
+	err = mount_number(fd, &mount_of_dev);
+	if (err)
+		return err;
 	while ((*path)[at]) {
 		const char *name = *path + at + 1;
 		char step[NAME_MAX + 1];
@@ -142,8 +150,9 @@ static int walk(const struct roots *roots, char **path, struct stat *st)
 			return -errno;
 		close(fd);
 		fd = next;
-		if (!mount || mount_number(fd) != mount)
-			return -EXDEV;
+		err = mount_number(fd, &mount);
+		if (err || mount != mount_of_dev)
+			return err ?: -EXDEV;
 		if (fstat(fd, st) < 0)
 			return -errno;
 		if (S_ISLNK(st->st_mode))

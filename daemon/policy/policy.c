@@ -126,13 +126,23 @@ static void report_path(const struct policy *p, const char *setting,
 			  p->subject, setting, path);
 }
 
+/* Is the error none of the path? */
+static bool is_momentary(int err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE ||
+	       err == -EIO;
+}
+
 /* Where does @path lead? Logged once when it leads nowhere, not whenever a disk comes or
  * goes, and once when it leads to a device again.
+ *
+ * @before: its device, which it keeps while the machine cannot be read; NULL: not known
  */
 static const struct device *resolve(const struct policy *p,
 				    const struct topology *t,
 				    struct lookups *lookups, const char *path,
-				    bool *missed, const char *setting)
+				    const struct device *before, bool *missed,
+				    const char *setting)
 {
 	struct device *d = NULL;
 	int err;
@@ -141,6 +151,8 @@ static const struct device *resolve(const struct policy *p,
 	/* All paths are resolved again when the answer arrives. */
 	if (err == -EINPROGRESS)
 		return NULL;
+	if (before && is_momentary(err))
+		return before;
 	if (*missed != (err != 0) && !p->is_proposed)
 		report_path(p, setting, path, err);
 	*missed = err;
@@ -162,26 +174,49 @@ static void drop_derived(struct promises *l)
 		promise_done(&l->items[--l->n]);
 }
 
+/* Return: does a path lead to another device than before? */
+static bool resolve_all(struct policy *p, const struct topology *t,
+			struct lookups *lookups, bool is_new_topology)
+{
+	bool is_other = false;
+
+	for (size_t i = 0; i < p->n_statements; i++) {
+		struct statement *s = &p->statements[i];
+		const struct device *before = is_new_topology ? NULL
+							      : s->device;
+
+		s->device = resolve(p, t, lookups, s->path, before, &s->missed,
+				    weight_name(p, s));
+		is_other |= s->device != before;
+	}
+	for (size_t i = 0; i < p->promises.n; i++) {
+		struct promise *one = &p->promises.items[i];
+		const struct device *before = is_new_topology ? NULL
+							      : one->device;
+
+		/* A weight of a device is a statement, too. */
+		if (!one->path || promise_is_any(one) || one->derived ||
+		    one->key == PROMISE_WEIGHT)
+			continue;
+		one->device = resolve(p, t, lookups, one->path, before,
+				      &one->missed,
+				      promise_info(one->key)->name);
+		is_other |= one->device != before;
+	}
+	return is_other;
+}
+
 void policy_resolve(struct policy *p, const struct topology *t,
 		    struct lookups *lookups)
 {
-	for (size_t i = 0; i < p->n_statements; i++) {
-		struct statement *s = &p->statements[i];
-
-		s->device = resolve(p, t, lookups, s->path, &s->missed,
-				    weight_name(p, s));
-	}
 	drop_derived(&p->promises);
-	for (size_t i = 0; i < p->promises.n; i++) {
-		struct promise *one = &p->promises.items[i];
+	resolve_all(p, t, lookups, true);
+}
 
-		/* A weight of a device is a statement, too. */
-		if (one->path && !promise_is_any(one) &&
-		    one->key != PROMISE_WEIGHT)
-			one->device = resolve(p, t, lookups, one->path,
-					      &one->missed,
-					      promise_info(one->key)->name);
-	}
+bool policy_resolve_again(struct policy *p, const struct topology *t,
+			  struct lookups *lookups)
+{
+	return resolve_all(p, t, lookups, false);
 }
 
 static bool statement_was_missed(const struct policy *former, const char *path)
@@ -210,28 +245,6 @@ void policy_each_path(const struct policy *p, paths_fn *fn, void *userdata)
 	for (size_t i = 0; i < p->n_statements; i++)
 		fn(p->statements[i].path, userdata);
 	promises_each_path(&p->promises, fn, userdata);
-}
-
-static size_t count_missed(const struct policy *p)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->n_statements; i++)
-		n += p->statements[i].missed;
-	for (size_t i = 0; i < p->promises.n; i++)
-		n += p->promises.items[i].missed;
-	return n;
-}
-
-bool policy_resolve_missed(struct policy *p, const struct topology *t,
-			   struct lookups *lookups)
-{
-	size_t missed = count_missed(p);
-
-	if (!missed)
-		return false;
-	policy_resolve(p, t, lookups);
-	return count_missed(p) < missed;
 }
 
 /* ---- promises about any volume ---- */

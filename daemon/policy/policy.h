@@ -122,12 +122,14 @@ void policy_resolve(struct policy *p, const struct topology *t,
 void policy_keep_missed(struct policy *p, const struct policy *former);
 
 /**
- * policy_resolve_missed() - policy_resolve() if there are settings whose paths led nowhere
+ * policy_resolve_again() - find the devices of all statements in the same topology as before
  *
- * Return: does one of these paths lead to a device now?
+ * A file system may have been mounted over a path, or a file made. Derived promises stay, and so do
+ * the devices of paths while files of the machine cannot be read.
+ * Return: does a path lead to another device than before?
  */
-bool policy_resolve_missed(struct policy *p, const struct topology *t,
-			   struct lookups *lookups);
+bool policy_resolve_again(struct policy *p, const struct topology *t,
+			  struct lookups *lookups);
 
 /** policy_each_path() - call @fn for each path of the settings */
 void policy_each_path(const struct policy *p, paths_fn *fn, void *userdata);

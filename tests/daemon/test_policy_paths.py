@@ -67,6 +67,25 @@ def test_links_of_policies_are_followed(machine: Machine, sutrod: Sutrod, db: st
     sutrod.until(lambda: machine.weights(db, "io.max") == [SDD], 120)
 
 
+def test_mount_over_the_path_of_a_setting(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, db: str
+) -> None:
+    """A mount makes no uevent: the periodic comparison finds it, and its end."""
+    bare = machine.at("/proc/1/mountinfo").read_text()
+    a = systemd.start("a.service", 200, [("/srv/disk", 300)])
+    machine.write("/srv/disk/file", "")
+    sutrod.start()
+    set_policy(sutrod, "db.service", ReadBandwidthMax="/srv/disk 5M")
+    sutrod.until(lambda: machine.weights(db, "io.max") == [SDC])
+    assert machine.weights(a, "io.bfq.weight") == ["8:32 300", "default 100"]
+    machine.mount("/srv/disk", "8:48", "ext4", "/dev/sdd")
+    sutrod.until(lambda: machine.weights(db, "io.max") == [SDD], 120)
+    assert machine.weights(a, "io.bfq.weight") == ["8:32 200", "default 100"]
+    machine.write("/proc/1/mountinfo", bare)
+    sutrod.until(lambda: machine.weights(db, "io.max") == [SDC], 120)
+    assert machine.weights(a, "io.bfq.weight") == ["8:32 300", "default 100"]
+
+
 def test_admission_follows_links(bus: Bus, machine: Machine, sutrod: Sutrod, db: str) -> None:
     """A setting counts on the device that its link leads to, at its first call."""
     machine.write(CONF, REFUSE)

@@ -234,6 +234,20 @@ def test_mount_below_tmp(leaf: ModelDisk, units) -> None:
             run("umount", folder)
 
 
+def test_mount_after_the_setting(leaf: ModelDisk, units) -> None:
+    """A mount makes no uevent; the setting is in force before the comparison of each minute."""
+    run("mkfs.ext4", "-q", leaf.node)
+    with TemporaryDirectory(dir="/tmp") as folder:
+        unit = units("svc", device_weights={folder: 300})
+        becomes(unit.folder, {"default": 100})
+        run("mount", leaf.node, folder)
+        wanted = {"default": 100, leaf.devno: 300}
+        try:
+            wait_for(lambda: weights(unit.folder) == wanted, f"{unit.folder}: {wanted}", 20)
+        finally:
+            run("umount", folder)
+
+
 def test_no_event_starts_the_daemon(leaf: ModelDisk, daemon: None) -> None:
     """The socket for events of udev ends with the service, and starts again with it."""
     units = ("sutrod.service", "sutrod-uevents.socket")
