@@ -28,10 +28,16 @@
 static int flush(struct manager *m)
 {
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
-	int err = 0;
+	int err;
 
 	sd_event_source_set_enabled(m->flush, SD_EVENT_OFF);
 	sd_event_source_set_enabled(m->flush_due, SD_EVENT_OFF);
+	/* Any unit may have a floor that needs lines of other cgroups: those of a predecessor
+	 * stay until all units are known. The last answer causes the next flush.
+	 */
+	if (!m->governor.has_begun && units_pending(m->units) > 0)
+		return 0;
+	err = governor_begin(&m->governor);
 	/* Before systemd has answered there are no settings to write. */
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
 		if (c->dirty && c->parent && !c->waiting &&

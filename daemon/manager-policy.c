@@ -314,18 +314,19 @@ void manager_request_all(struct manager *m)
 
 /* ---- systemd ---- */
 
-static void on_unit_answer(struct unit_answer *a, void *userdata)
+static void on_silence(struct manager *m, const char *unit)
 {
-	struct manager *m = userdata;
+	struct cgroup *c = unit_find_candidate(m->machine.tree, unit);
+
+	log_warning("systemd does not answer about %s.", unit);
+	if (c)
+		c->waiting = false;
+}
+
+static void take_answer(struct manager *m, struct unit_answer *a)
+{
 	struct cgroup *c = NULL;
 
-	if (!a->cgroup) {
-		log_warning("systemd does not answer about %s.", a->name);
-		c = unit_find_candidate(m->machine.tree, a->name);
-		if (c)
-			c->waiting = false;
-		return;
-	}
 	if (*a->cgroup)
 		c = cgroup_find(m->machine.tree, a->cgroup);
 	if (c && c->parent) {
@@ -348,6 +349,16 @@ static void on_unit_answer(struct unit_answer *a, void *userdata)
 		if (manager_mirror(m, c) == -ENOMEM)
 			log_oom();
 	}
+}
+
+static void on_unit_answer(struct unit_answer *a, void *userdata)
+{
+	struct manager *m = userdata;
+
+	if (a->cgroup)
+		take_answer(m, a);
+	else
+		on_silence(m, a->name);
 	if (!m->ready)
 		manager_flush_soon(m);
 }

@@ -237,7 +237,7 @@ static int actuate_file(struct actuator *a, struct cgroup *c,
 		const struct device *leaf = a->topology->devices[i];
 
 		if (!leaf->leaf || !leaf->devno || backend_of(a, leaf) != b ||
-		    policy_keeps(c->policy, leaf))
+		    policy_keeps(c->policy, leaf->devno))
 			continue;
 		wanted = policy_weight(c->policy, leaf);
 		err = add_change(&l, c, &present, leaf->devno,

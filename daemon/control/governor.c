@@ -339,22 +339,17 @@ static int renew_plant(struct governor *g)
 			  "%s",
 			  strerror(-err));
 	g->latency_complained |= err;
+	g->stale = false;
 	return 0;
 }
 
 static int tick(struct governor *g)
 {
 	double dt_s;
-	int err;
+	int err = g->stale ? renew_plant(g) : 0;
 
-	if (g->stale) {
-		err = renew_plant(g);
-		if (err)
-			return err;
-		g->stale = false;
-	}
-	if (!g->plant.n_floors)
-		return 0;
+	if (err || !g->plant.n_floors)
+		return err;
 	err = sampler_take(&g->sampler,
 			   cgroup_tree_root(g->context.machine->tree),
 			   g->context.machine->topology,
@@ -404,7 +399,7 @@ void governor_renew(struct governor *g)
 {
 	g->stale = true;
 	/* With floors, the governor ticks already. */
-	if (!g->timer || g->plant.n_floors)
+	if (!g->has_begun || g->plant.n_floors)
 		return;
 	sd_event_source_set_time(g->timer, 0);
 	sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT);
@@ -448,11 +443,26 @@ int governor_start(struct governor *g, const struct control_context *context)
 				      CLOCK_MONOTONIC, 0, TICK_ACCURACY_USEC,
 				      on_tick, g);
 	if (r >= 0)
+		r = sd_event_source_set_enabled(g->timer, SD_EVENT_OFF);
+	if (r >= 0)
 		r = sd_event_source_set_priority(g->timer,
 						 MACHINE_PRIORITY_SETPOINTS);
 	if (r >= 0)
 		r = sd_event_source_set_exit_on_failure(g->timer, true);
 	return r;
+}
+
+int governor_begin(struct governor *g)
+{
+	int err;
+
+	if (g->has_begun)
+		return 0;
+	err = renew_plant(g);
+	if (err)
+		return err;
+	g->has_begun = true;
+	return sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT);
 }
 
 void governor_stop(struct governor *g)

@@ -11,6 +11,7 @@ struct leaf_now;
 /**
  * struct governor - keeps floors: samples, runs the control law, gives setpoints
  * @leaves: of the plant, as they are in this step
+ * @has_begun: there is a plant; before, the settings of some units are not known
  * @stale: cgroups, policies or devices changed, a new plant is due
  * @ticks: since the daemon was started
  * @step_usec: CPU time of the last one
@@ -20,6 +21,7 @@ struct governor {
 	struct control_context context;
 	sd_event_source *timer;
 	struct sampler sampler;
+	bool has_begun;
 	bool stale;
 	struct plant plant;
 	struct leaf_now *leaves;
@@ -30,6 +32,13 @@ struct governor {
 
 int governor_start(struct governor *g, const struct control_context *context);
 void governor_stop(struct governor *g);
+
+/**
+ * governor_begin() - the settings of all units are known: make the plant, unless it is there
+ *
+ * From now on, the lines that floors need stay as a predecessor left them until there are samples.
+ */
+int governor_begin(struct governor *g);
 
 /** governor_renew() - cgroups, policies or devices changed */
 void governor_renew(struct governor *g);

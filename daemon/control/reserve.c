@@ -6,6 +6,7 @@
  */
 
 #include "control/reserve.h"
+#include "policy/policy.h"
 
 int reserve_apply(struct cgfiles *files, const struct plant *plant,
 		  struct cgroup *c)
@@ -17,6 +18,8 @@ int reserve_apply(struct cgfiles *files, const struct plant *plant,
 	     l++) {
 		uint32_t reserve = control_reserve(plant->control, c->node, l);
 
+		if (policy_keeps(c->policy, plant->leaves[l]))
+			return 0;
 		if (reserve && plant->leaves[l])
 			changes[n++] = (struct cgchange){
 				.devno = plant->leaves[l],

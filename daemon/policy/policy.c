@@ -388,9 +388,9 @@ struct leaf_weight policy_weight(const struct policy *p,
 				     .setpoint = point };
 }
 
-bool policy_keeps(const struct policy *p, const struct device *leaf)
+bool policy_keeps(const struct policy *p, dev_t devno)
 {
-	const struct setpoint *point = find_point(p, leaf->devno);
+	const struct setpoint *point = find_point(p, devno);
 
 	return point && point->weight == SETPOINT_KEEP;
 }

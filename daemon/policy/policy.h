@@ -158,8 +158,8 @@ struct leaf_weight policy_nominal(const struct policy *p,
 struct leaf_weight policy_weight(const struct policy *p,
 				 const struct device *leaf);
 
-/** policy_keeps() - is the line for @leaf to be left as it is? */
-bool policy_keeps(const struct policy *p, const struct device *leaf);
+/** policy_keeps() - are the lines for the leaf @devno to be left as they are? */
+bool policy_keeps(const struct policy *p, dev_t devno);
 
 /**
  * policy_set_point() - set the setpoint of a leaf

@@ -223,6 +223,14 @@ def test_systemd_is_away(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> 
     assert machine.weights(a) == ["8:0 300", "default 200"]
 
 
+def test_start_while_systemd_is_away(bus: Bus, systemd: Systemd, sutrod: Sutrod) -> None:
+    """The daemon is ready when no answer is to come, also if the last one is an error."""
+    systemd.start("a.service", 200)
+    bus.systemd.terminate()
+    sutrod.start()
+    assert "systemd does not answer about a.service" in sutrod.log()
+
+
 def test_systemd_starts_again(bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     a = systemd.start("a.service", 200)
     sutrod.start()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Bandwidth floors in the whole daemon, on disks that serve by weight (plant.py)."""
 
+import signal
 from typing import Any
 
 import dbus
@@ -142,6 +143,38 @@ def test_killed_and_started_again(systemd: Systemd, sutrod: Sutrod, plant: Plant
     sutrod.start()
     assert plant.mbps("db", 2) > 0.97 * 60
     assert any(line.startswith("8:0 ") for line in plant.machine.weights(db))
+
+
+def test_restart_leaves_all_lines_alone(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant
+) -> None:
+    """systemd answers about slices first and about floors in the end: their lines stay."""
+    slices = {name: systemd.start(f"of-{name}.slice", 100) for name in ("db", "job")}
+    for n in range(60):
+        systemd.start(f"u{n}.service")
+    raised = list(slices.values())
+    plant.add("big", systemd.start("big.service", 1000))
+    for name, folder in slices.items():
+        raised.append(systemd.start(f"{name}.service", 100, slice=folder))
+        plant.add(f"slice-{name}", folder)
+        plant.add(name, raised[-1])
+        plant.add(f"near-{name}", systemd.start(f"near-{name}.service", 1000, slice=slices[name]))
+    sutrod.start()
+    for unit in ("db.service", "job.service"):
+        set_policy(sutrod, unit, "persistent", ReadBandwidthMin=f"{STRIPE} 30M")
+
+    def lines() -> list[list[str]]:
+        return [machine.weights(cgroup) for cgroup in raised]
+
+    sutrod.until(lambda: all(line[0].startswith("8:0 ") for line in lines()))
+    # The daemon saves costs now and then.
+    sutrod.elapse(6)
+    sutrod.stop(signal.SIGKILL)
+    before, writes = lines(), machine.writes()
+    sutrod.start()
+    assert machine.writes() == writes
+    sutrod.elapse(TICK_S / 2)
+    assert lines() == before
 
 
 def test_section_of_a_unit_file(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:

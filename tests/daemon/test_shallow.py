@@ -2,6 +2,7 @@
 """Floors of units with few requests in flight, whose demand the disks do not show."""
 
 import itertools
+import signal
 
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
@@ -34,6 +35,10 @@ def test_time_is_reserved_for_a_shallow_unit(
     assert plant.mbps("db", 2) == pytest.approx(SETPOINT_RESERVED * 30, rel=0.05)
     seen = promise(sutrod, "db.service")
     assert seen["reserve"] == pytest.approx(SETPOINT_RESERVED * 0.3 / SHALLOW, rel=0.1)
+    lines = machine.weights(db, RESERVE)
+    sutrod.stop(signal.SIGKILL)
+    sutrod.start()
+    assert machine.weights(db, RESERVE) == lines
     for leaf in seen["leaves"]:
         # Half of it is not used.
         assert leaf["price"] == pytest.approx(seen["reserve"] * SHALLOW, rel=0.1)

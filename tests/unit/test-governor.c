@@ -30,6 +30,7 @@ static void setup(struct test *t)
 	*t = (struct test){};
 	fake_control_new(&t->f);
 	check(governor_start(&t->governor, &t->f.context) >= 0);
+	check(governor_begin(&t->governor) >= 0);
 }
 
 static void teardown(struct test *t)
@@ -186,9 +187,28 @@ static void test_costs_are_kept_over_a_restart(struct test *t)
 	check(governor_save(&t->governor) == 0);
 	governor_stop(&t->governor);
 	check(governor_start(&t->governor, &t->f.context) >= 0);
-	governor_renew(&t->governor);
+	check(governor_begin(&t->governor) >= 0);
 	fake_control_run(&t->f, TICK_USEC);
 	check(control_cost(t->governor.plant.control, 0, 0) == cost_s);
+}
+
+/* The first plant has the floors of all units, so the lines that any of them needs are kept. */
+static void test_no_plant_before_all_units_are_known(struct test *t)
+{
+	const struct governor *g = &t->governor;
+	dev_t sda = fake_control_device(&t->f, "sda")->devno;
+
+	governor_stop(&t->governor);
+	check(governor_start(&t->governor, &t->f.context) >= 0);
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
+	governor_renew(&t->governor);
+	load(t, 4);
+	check(!is_ticking(t) && g->plant.n_floors == 0);
+	check(governor_begin(&t->governor) >= 0);
+	check(is_ticking(t) && g->plant.n_floors == 1);
+	check(policy_keeps(fake_control_cgroup(&t->f, WEB)->policy, sda));
+	load(t, 2);
+	check(setpoint(t, DB) && !setpoint(t, WEB));
 }
 
 /* bfq counts no time: the busy time of the disk is divided by the bytes of each cgroup. */
@@ -231,6 +251,7 @@ int main(void)
 		  test_samples_of_a_pause_are_ignored,
 		  test_removed_cgroup_has_no_floor,
 		  test_costs_are_kept_over_a_restart,
+		  test_no_plant_before_all_units_are_known,
 		  test_bytes_stand_for_time);
 	return 0;
 }

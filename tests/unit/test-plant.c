@@ -183,8 +183,8 @@ static void test_dry_run_saves_nothing(struct test *t)
 
 static void test_lines_of_a_predecessor_are_kept(struct test *t)
 {
-	const struct device *sda = fake_control_device(&t->f, "sda");
-	const struct device *sdb = fake_control_device(&t->f, "sdb");
+	dev_t sda = fake_control_device(&t->f, "sda")->devno;
+	dev_t sdb = fake_control_device(&t->f, "sdb")->devno;
 	const struct policy *web = fake_control_cgroup(&t->f, WEB)->policy;
 
 	promise(t, DB, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
