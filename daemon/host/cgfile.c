@@ -188,9 +188,9 @@ struct cgvalue cgfile_merge(const struct cgfiles *files, const struct cgroup *c,
 }
 
 /* A line with its former value no longer belongs to the daemon. */
-static void drop_if_restored(struct cgfiles *files, const struct cgroup *c,
-			     const struct cglines *before,
-			     const struct cgchange *ch)
+static void follow_record(struct cgfiles *files, const struct cgroup *c,
+			  const struct cglines *before,
+			  const struct cgchange *ch)
 {
 	enum cgfile file = before->file;
 	struct cgvalue former;
@@ -206,6 +206,9 @@ static void drop_if_restored(struct cgfiles *files, const struct cgroup *c,
 		return;
 	if (ch->error ? is_gone(ch->error) : cgvalue_equal(&former, &ch->value))
 		cgrecord_drop(&files->records, c, file, ch->devno);
+	else if (!ch->error)
+		cgrecord_confirm(&files->records, c, file, ch->devno,
+				 &ch->value);
 }
 
 void cgfiles_prune(struct cgfiles *files, const struct cgroup_tree *tree)
@@ -403,7 +406,7 @@ int cgfile_write(struct cgfiles *files, struct cgroup *c,
 	if (!err && written)
 		err = read_back(files, c, before, changes, n);
 	for (size_t i = 0; i < n && !err; i++)
-		drop_if_restored(files, c, before, &changes[i]);
+		follow_record(files, c, before, &changes[i]);
 	return err;
 }
 

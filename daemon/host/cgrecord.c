@@ -10,11 +10,17 @@
  * Example: a unit has IOReadBandwidthMax=9M, and a policy has ReadBandwidthMax=5M. The record is "8:16
  * /a.service TAB rbps=9000000 ... / rbps=5000000 ...". The records of former versions had "VALUE" alone
  * for files other than io.max.
+ *
+ * A record is made before its line is written, and the daemon may end between the two. When the line
+ * has an earlier value of the daemon, the record is "VALUE / WRITTEN / BEFORE", and a value that differs
+ * from both is one of another program. Once the line is written, BEFORE is dropped in memory.
  */
 
 #include "host/cgrecord.h"
 
-/* Find the record of a line: "VALUE / WRITTEN", or "VALUE" of a former version. */
+#define SEPARATOR " / "
+
+/* Find the record of a line. */
 static const char *find_record(const struct cgrecords *records,
 			       const struct cgroup *c, enum cgfile file,
 			       dev_t devno)
@@ -24,27 +30,43 @@ static const char *find_record(const struct cgrecords *records,
 	return record_get(&records->files[file], c->path, devno);
 }
 
-static bool parse_record(enum cgfile file, const char *text,
-			 struct cgvalue *former, struct cgvalue *written)
+/* End @text at its first separator. Return: the text after it, or NULL. */
+static char *split(char *text)
 {
-	const char *slash = strstr(text, " / ");
-	_cleanup_free_ char *first = NULL;
+	char *at = text ? strstr(text, SEPARATOR) : NULL;
 
-	first = strndup(text, slash ? (size_t)(slash - text) : strlen(text));
+	if (!at)
+		return NULL;
+	*at = '\0';
+	return at + strlen(SEPARATOR);
+}
+
+/* Return: is there a value of the daemon? */
+static bool parse_record(enum cgfile file, const char *text,
+			 struct cgvalue *former, struct cgvalue *written,
+			 struct cgvalue *before)
+{
+	_cleanup_free_ char *first = strdup(text);
+	char *second = split(first), *third = split(second);
+
 	if (!first || cgvalue_parse(file, first, former) < 0)
 		*former = cgvalue_unset(file);
-	return slash && cgvalue_parse(file, slash + 3, written) == 0;
+	if (!second || cgvalue_parse(file, second, written) < 0)
+		return false;
+	if (!third || cgvalue_parse(file, third, before) < 0)
+		*before = *written;
+	return true;
 }
 
 bool cgrecord_former(const struct cgrecords *records, const struct cgroup *c,
 		     enum cgfile file, dev_t devno, struct cgvalue *ret)
 {
 	const char *text = find_record(records, c, file, devno);
-	struct cgvalue written;
+	struct cgvalue written, before;
 
 	if (!text)
 		return false;
-	parse_record(file, text, ret, &written);
+	parse_record(file, text, ret, &written, &before);
 	return true;
 }
 
@@ -53,13 +75,15 @@ struct cgvalue cgrecord_of_others(const struct cgrecords *records,
 				  const struct cglines *present, dev_t devno)
 {
 	const char *text = find_record(records, c, present->file, devno);
-	struct cgvalue is = cglines_get(present, devno), theirs, written;
+	struct cgvalue is = cglines_get(present, devno);
+	struct cgvalue theirs, written, before;
 
 	if (!text)
 		return is;
-	if (parse_record(present->file, text, &theirs, &written))
+	if (parse_record(present->file, text, &theirs, &written, &before))
 		for (size_t i = 0; i < CGFILE_NUMBERS; i++)
-			if (is.number[i] != written.number[i])
+			if (is.number[i] != written.number[i] &&
+			    is.number[i] != before.number[i])
 				theirs.number[i] = is.number[i];
 	return theirs;
 }
@@ -69,11 +93,17 @@ static char *record_text(const struct cgrecords *records,
 			 dev_t devno, const struct cgvalue *value)
 {
 	struct cgvalue theirs = cgrecord_of_others(records, c, before, devno);
+	struct cgvalue is = cglines_get(before, devno);
 	_cleanup_free_ char *text = cgvalue_text(before->file, &theirs);
 	_cleanup_free_ char *written = cgvalue_text(before->file, value);
+	_cleanup_free_ char *was = cgvalue_text(before->file, &is);
 
-	return text && written ? asprintf_or_null("%s / %s", text, written)
-			       : NULL;
+	if (!text || !written || !was)
+		return NULL;
+	if (cgvalue_equal(&theirs, &is))
+		return asprintf_or_null("%s" SEPARATOR "%s", text, written);
+	return asprintf_or_null("%s" SEPARATOR "%s" SEPARATOR "%s", text,
+				written, was);
 }
 
 int cgrecord_save(struct cgrecords *records, const struct cgroup *c,
@@ -91,6 +121,20 @@ int cgrecord_save(struct cgrecords *records, const struct cgroup *c,
 	if (!text || (was && !*ret))
 		return -ENOMEM;
 	return record_set(&records->files[file], c->path, devno, text);
+}
+
+void cgrecord_confirm(struct cgrecords *records, const struct cgroup *c,
+		      enum cgfile file, dev_t devno,
+		      const struct cgvalue *value)
+{
+	const char *text = find_record(records, c, file, devno), *end;
+	struct cgvalue theirs, written, before;
+
+	end = text ? strstr(text, SEPARATOR) : NULL;
+	end = end ? strstr(end + 1, SEPARATOR) : NULL;
+	if (end && parse_record(file, text, &theirs, &written, &before) &&
+	    cgvalue_equal(&written, value))
+		record_cut(&records->files[file], c->path, devno, end - text);
 }
 
 void cgrecord_drop(struct cgrecords *records, const struct cgroup *c,

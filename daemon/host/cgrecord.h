@@ -41,6 +41,11 @@ int cgrecord_save(struct cgrecords *records, const struct cgroup *c,
 void cgrecord_take_back(struct cgrecords *records, const struct cgroup *c,
 			enum cgfile file, dev_t devno, const char *was);
 
+/** cgrecord_confirm() - the line has @value: if that was to be written, the one before is not the daemon's */
+void cgrecord_confirm(struct cgrecords *records, const struct cgroup *c,
+		      enum cgfile file, dev_t devno,
+		      const struct cgvalue *value);
+
 /** cgrecord_drop() - drop the record of a line that no longer belongs to the daemon */
 void cgrecord_drop(struct cgrecords *records, const struct cgroup *c,
 		   enum cgfile file, dev_t devno);

@@ -348,6 +348,14 @@ int record_set(struct record *r, const char *path, dev_t devno,
 	return err;
 }
 
+void record_cut(struct record *r, const char *path, dev_t devno, size_t length)
+{
+	struct record_line *l = find_line(r, path, devno);
+
+	if (l && length < strlen(l->value))
+		l->value[length] = '\0';
+}
+
 int record_drop(struct record *r, const char *path, dev_t devno)
 {
 	_cleanup_(text_freep) struct text t = {};

@@ -61,6 +61,9 @@ const char *record_get(const struct record *r, const char *path, dev_t devno);
 int record_set(struct record *r, const char *path, dev_t devno,
 	       const char *value);
 
+/** record_cut() - shorten a value in memory; the file has the longer one until the next change */
+void record_cut(struct record *r, const char *path, dev_t devno, size_t length);
+
 /** record_drop() - drop a line; nothing happens if it is not there */
 int record_drop(struct record *r, const char *path, dev_t devno);
 

@@ -195,10 +195,64 @@ static void test_record_without_the_written_value(struct test *t)
 	restart(t);
 	set(t, CGFILE_SUTRO_CLASS, CGFILE_DEFAULT, "be");
 	check(fake_has(&t->roots, "/run/sutro/classes",
-		       "/a\trt\n/a\trt / be\n"));
+		       "/a\trt\n/a\trt / be / idle\n"));
 	set(t, CGFILE_SUTRO_CLASS, 0, NULL);
 	check(fake_has(&t->roots, A "io.sutro.class", "default rt\n"));
 	check(fake_has(&t->roots, "/run/sutro/classes", ""));
+}
+
+static struct cgvalue of_others(struct test *t, enum cgfile file, dev_t devno)
+{
+	struct cglines present;
+	struct cgvalue v;
+
+	check(cgfile_read(t->a, file, &present) == 0);
+	v = cgfile_of_others(&t->files, t->a, &present, devno);
+	cglines_done(&present);
+	return v;
+}
+
+/* The daemon is killed after it has recorded a value, and before it has written it. */
+static void test_killed_before_the_write(struct test *t)
+{
+	struct cgvalue next = parse(CGFILE_BFQ_WEIGHT, "400");
+	_cleanup_free_ char *was = NULL;
+	struct cglines before;
+
+	fake_file(&t->roots, A "io.bfq.weight", "default 100\n8:16 200\n");
+	set(t, CGFILE_BFQ_WEIGHT, t->sdb, "300");
+	check(cgfile_read(t->a, CGFILE_BFQ_WEIGHT, &before) == 0);
+	check(cgrecord_save(&t->files.records, t->a, &before, t->sdb, &next,
+			    &was) == 0);
+	cglines_done(&before);
+	restart(t);
+	check(of_others(t, CGFILE_BFQ_WEIGHT, t->sdb).number[0] == 200);
+	/* The value before is the right one again. */
+	set(t, CGFILE_BFQ_WEIGHT, t->sdb, "300");
+	check(of_others(t, CGFILE_BFQ_WEIGHT, t->sdb).number[0] == 200);
+	set(t, CGFILE_BFQ_WEIGHT, 0, NULL);
+	check(fake_has(&t->roots, A "io.bfq.weight",
+		       "default 100\n8:16 200\n"));
+	check(fake_has(&t->roots, "/run/sutro/bfq", ""));
+}
+
+/* Once a line was written, its value before is no longer that of the daemon. */
+static void test_others_set_the_value_before(struct test *t)
+{
+	const char *theirs = "8:0 rbps=5 wbps=max riops=max wiops=max\n";
+
+	for (unsigned int restarted = 0; restarted < 2; restarted++) {
+		set(t, CGFILE_MAX, t->sda, "rbps=5");
+		set(t, CGFILE_MAX, t->sda, "rbps=6");
+		if (restarted)
+			restart(t);
+		set(t, CGFILE_MAX, t->sda, "rbps=6");
+		fake_file(&t->roots, A "io.max", "%s", theirs);
+		check(of_others(t, CGFILE_MAX, t->sda).number[0] == 5);
+		set(t, CGFILE_MAX, 0, NULL);
+		check(fake_has(&t->roots, A "io.max", theirs));
+		fake_file(&t->roots, A "io.max", "%s", "");
+	}
 }
 
 static void test_restore(struct test *t)
@@ -553,22 +607,22 @@ int main(void)
 	test_values_as_text();
 	test_invalid_lines_are_left_out();
 	test_unknown_keys_are_ignored();
-	run_tests(test_only_differences_are_written,
-		  test_set_withdraws_other_lines, test_former_limits_come_back,
-		  test_record_without_the_written_value, test_restore,
-		  test_limit_of_others_at_the_same_moment,
-		  test_lines_of_others_in_io_weight,
-		  test_removed_cgroup_is_forgotten,
-		  test_removed_device_is_forgotten,
-		  test_names_with_tabs_and_backslashes,
-		  test_records_of_a_former_daemon, test_file_is_replaced_rarely,
-		  test_incomplete_line_does_not_count,
-		  test_line_without_a_record_is_not_written,
-		  test_refusal_is_of_one_line,
-		  test_refused_line_is_written_once,
-		  test_refused_line_is_restored_at_the_end,
-		  test_refusal_as_text, test_attempt,
-		  test_dry_run_writes_nothing, test_changes_are_reported,
-		  test_without_a_file);
+	run_tests(
+		test_only_differences_are_written,
+		test_set_withdraws_other_lines, test_former_limits_come_back,
+		test_record_without_the_written_value,
+		test_killed_before_the_write, test_others_set_the_value_before,
+		test_restore, test_limit_of_others_at_the_same_moment,
+		test_lines_of_others_in_io_weight,
+		test_removed_cgroup_is_forgotten,
+		test_removed_device_is_forgotten,
+		test_names_with_tabs_and_backslashes,
+		test_records_of_a_former_daemon, test_file_is_replaced_rarely,
+		test_incomplete_line_does_not_count,
+		test_line_without_a_record_is_not_written,
+		test_refusal_is_of_one_line, test_refused_line_is_written_once,
+		test_refused_line_is_restored_at_the_end, test_refusal_as_text,
+		test_attempt, test_dry_run_writes_nothing,
+		test_changes_are_reported, test_without_a_file);
 	return 0;
 }

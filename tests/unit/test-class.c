@@ -47,7 +47,7 @@ int main(void)
 	state(PROMISE_CLASS_BE);
 	check(fake_has(&roots, CLASS, "default be\n"));
 	/* The last line counts. */
-	check(fake_has(&roots, RECORD, "/a\trt / idle\n/a\trt / be\n"));
+	check(fake_has(&roots, RECORD, "/a\trt / idle\n/a\trt / be / idle\n"));
 	withdraw();
 	check(fake_has(&roots, CLASS, "default rt\n"));
 	check(fake_has(&roots, RECORD, ""));
