@@ -390,13 +390,8 @@ static int add_floor(struct plant *plant, struct plant *was,
 	}
 	if (f->part)
 		f->floor = old->floor;
-	/* Keep the counts of a target if only its percentile has changed. */
-	if (f->target) {
-		double percentile = f->target->percentile;
-
-		*f->target = *old->target;
-		f->target->percentile = percentile;
-	}
+	if (f->target)
+		target_inherit(f->target, old->target);
 	control_inherit(plant->control, f->number, was->control, old->number,
 			leaf_was);
 	return 0;

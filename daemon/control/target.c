@@ -67,6 +67,16 @@ void target_init(struct target *t, uint64_t goal_us, double percentile,
 	};
 }
 
+void target_inherit(struct target *t, const struct target *old)
+{
+	double percentile = t->percentile, most = t->most;
+
+	*t = *old;
+	t->percentile = percentile;
+	t->most = most;
+	t->wanted = fmin(t->wanted, most);
+}
+
 /* Requests of which (1 - percentile) is as many as 0.05 of REQUESTS_MIN. */
 static double requests_min(const struct target *t)
 {

@@ -46,6 +46,9 @@ struct target {
 void target_init(struct target *t, uint64_t goal_us, double percentile,
 		 enum latency_op op, size_t n_leaves);
 
+/** target_inherit() - keep counts and share of @old; another percentile or number of leaves holds */
+void target_inherit(struct target *t, const struct target *old);
+
 /**
  * target_tick() - one step
  * @new: requests of the unit since the tick before

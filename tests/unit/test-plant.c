@@ -90,6 +90,30 @@ static void test_latencies_are_sampled_for_targets(struct test *t)
 	check(t->plant.floors[0].target->goal_us == 5000);
 }
 
+/* A volume is extended to a second disk, and reduced to one again. */
+static void test_bound_of_a_target_follows_the_leaves(struct test *t)
+{
+	struct device *stripe = fake_control_device(&t->f, "dm-0");
+	const size_t both = stripe->n_leaves;
+	const struct target *target;
+
+	promise(t, DB, PROMISE_LATENCY_TARGET, "/dev/dm-0 5ms");
+	stripe->n_leaves = 1;
+	make(t);
+	check(t->plant.floors[0].target->most == 0.9);
+	t->plant.floors[0].target->wanted = 0.5;
+	stripe->n_leaves = both;
+	make(t);
+	target = t->plant.floors[0].target;
+	check(target->most == 1.8 && target->wanted == 0.5);
+	t->plant.floors[0].target->wanted = 1.7;
+	stripe->n_leaves = 1;
+	make(t);
+	target = t->plant.floors[0].target;
+	check(target->most == 0.9 && target->wanted == 0.9);
+	stripe->n_leaves = both;
+}
+
 static void test_leaves_of_floors_only(struct test *t)
 {
 	const struct device *sda = fake_control_device(&t->f, "sda");
@@ -256,6 +280,7 @@ int main(void)
 {
 	run_tests(test_nodes, test_sampled_counters,
 		  test_latencies_are_sampled_for_targets,
+		  test_bound_of_a_target_follows_the_leaves,
 		  test_leaves_of_floors_only,
 		  test_ceilings_and_weights_are_no_floors, test_costs_go_on,
 		  test_costs_outlive_the_daemon, test_costs_are_of_one_disk,
