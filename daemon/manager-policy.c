@@ -386,9 +386,17 @@ void manager_policy_changed(const char *unit, void *userdata)
 		manager_request(m, c);
 }
 
+/* No request for a unit without a cgroup follows, and a removed one is not announced. */
 static void on_all_units_changed(void *userdata)
 {
-	manager_request_all(userdata);
+	_cleanup_strv_ char **errors = NULL;
+	struct manager *m = userdata;
+
+	if (policies_load_units(m->policies, &errors) < 0)
+		log_oom();
+	manager_log_sentences(errors);
+	bus_property_changed(&m->bus, "PolicyErrors");
+	manager_request_all(m);
 }
 
 const struct unit_ops manager_unit_ops = {

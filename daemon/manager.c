@@ -98,6 +98,7 @@ int manager_reload(struct manager *m)
 	err = manager_load_policies(m);
 	if (err)
 		return log_error_errno(err, "Cannot read policies: %m");
+	bus_property_changed(&m->bus, "PolicyErrors");
 	err = load_conf(m);
 	if (err)
 		log_error_errno(err, "Cannot load the configuration, the last "

@@ -179,13 +179,50 @@ static int load_control(struct policies *p, enum policy_lifetime lifetime,
 	return err;
 }
 
+/* Read the files of a unit. Most units have no section for the daemon, and are not kept. */
+static int put_own(struct policies *p, struct layer *layer, char ***new_errors)
+{
+	int err = layer_read(layer, layers_find(&p->own, layer->name),
+			     new_errors);
+
+	if (!err && layer_is_empty(layer))
+		layers_remove(&p->own, layer->name);
+	else if (!err)
+		err = layers_put(&p->own, layer);
+	return err;
+}
+
+static int load_own(struct policies *p, const struct layer *own,
+		    char ***new_errors)
+{
+	struct layer layer = { .name = strdup(own->name) };
+	int err = layer.name ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < own->n_files && !err; i++)
+		err = layer_add_file(&layer, own->files[i].path,
+				     POLICYFILE_UNIT);
+	err = err ?: put_own(p, &layer, new_errors);
+	layer_done(&layer);
+	return err;
+}
+
+int policies_load_units(struct policies *p, char ***new_errors)
+{
+	int err = 0;
+
+	/* From the end, because a layer may be removed. */
+	for (size_t i = p->own.n; i-- > 0 && !err;)
+		err = load_own(p, &p->own.items[i], new_errors);
+	return err;
+}
+
 int policies_load(struct policies *p, char ***new_errors)
 {
 	int err = load_files(p, new_errors);
 
 	for (size_t i = 0; i < POLICY_LIFETIMES && !err; i++)
 		err = load_control(p, i, new_errors);
-	return err;
+	return err ?: policies_load_units(p, new_errors);
 }
 
 static int add_own_file(const struct policies *p, struct layer *layer,
@@ -209,13 +246,7 @@ int policies_load_unit(struct policies *p, const char *unit,
 	for (; dropins && *dropins && !err; dropins++)
 		if (**dropins == '/')
 			err = add_own_file(p, &layer, *dropins);
-	if (!err)
-		err = layer_read(&layer, layers_find(&p->own, unit),
-				 new_errors);
-	if (!err && layer_is_empty(&layer))
-		layers_remove(&p->own, unit);
-	else if (!err)
-		err = layers_put(&p->own, &layer);
+	err = err ?: put_own(p, &layer, new_errors);
 	layer_done(&layer);
 	return err;
 }

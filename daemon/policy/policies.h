@@ -35,7 +35,7 @@ struct policies *policies_free(struct policies *p);
 DEFINE_CLEANUP(struct policies *, policies_free);
 
 /**
- * policies_load() - read all policy and control files, again if they were read
+ * policies_load() - read all policy and control files, and those of units, again if they were read
  * @new_errors: sentences about mistakes that were not there before are added
  *
  * Of a file with mistakes the last good version stays.
@@ -75,6 +75,9 @@ void policies_each_path(const struct policies *p, paths_fn *fn, void *userdata);
 int policies_load_unit(struct policies *p, const char *unit,
 		       const char *fragment, char *const *dropins,
 		       char ***new_errors);
+
+/** policies_load_units() - read the files of all units again, also of those that do not run */
+int policies_load_units(struct policies *p, char ***new_errors);
 
 /** policies_forget_unit() - drop the state of a removed unit; its policies stay */
 void policies_forget_unit(struct policies *p, const char *unit);

@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import dbus
 import pytest
+from dbus.mainloop.glib import DBusGMainLoop
 from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, wait_until
+from gi.repository import GLib
 
 UNIT = "db.service"
 X, MATCH = "[X-Sutro]\n", f"[Match]\nUnit={UNIT}\n"
@@ -201,6 +203,52 @@ def test_last_good_version_of_dropins_of_one_name(
     systemd.vanish(UNIT)
     sutrod.settle()
     assert errors(machine, sutrod) == sutrod.call("GetPolicy", UNIT) == []
+
+
+def test_mistakes_of_units_that_do_not_run(
+    bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """Their files are read again with all others, and when systemd has loaded units anew."""
+    files = {unit: f"/etc/systemd/system/{unit}" for unit in (UNIT, "a.service", "b.service")}
+    for unit, file in files.items():
+        machine.write(file, f"{X}Weight=x\n")
+        systemd.start(unit, fragment=file)
+    sutrod.start()
+    for unit in files:
+        systemd.vanish(unit, forget=False)
+    sutrod.settle()
+    assert len(errors(machine, sutrod)) == 3
+
+    machine.write(files[UNIT], f"{X}Weight=5\n")
+    sutrod.call("ReloadPolicies")
+    assert [e.split(":")[0] for e in errors(machine, sutrod)] == list(files.values())[1:]
+    assert [e["value"] for e in sutrod.call("GetPolicy", UNIT)] == ["5"]
+
+    reported: list[list[str]] = []
+    listener = dbus.bus.BusConnection(bus.address, mainloop=DBusGMainLoop())
+    listener.add_signal_receiver(
+        lambda _interface, changed, _invalidated: reported.append(changed.get("PolicyErrors")),
+        "PropertiesChanged",
+        bus_name=NAME,
+    )
+    machine.at(files["a.service"]).unlink()
+    sutrod.call("Reload")
+    # systemd removes each unit and makes it anew, unless its file is gone.
+    machine.at(files["b.service"]).unlink()
+    systemd.emit("Reloading", "b", True)
+    path = dbus.ObjectPath(systemd.object_path("b.service"))
+    systemd.emit("UnitRemoved", "so", "b.service", path)
+    sutrod.settle()
+    assert [e.split(":")[0] for e in errors(machine, sutrod)] == [files["b.service"]]
+    systemd.emit("Reloading", "b", False)
+    sutrod.until(lambda: errors(machine, sutrod) == [])
+
+    def is_reported() -> bool:
+        GLib.MainContext.default().iteration(False)
+        return [len(e) for e in reported if e is not None] == [1, 0]
+
+    wait_until(is_reported)
+    listener.close()
 
 
 def test_set(machine: Machine, sutrod: Sutrod, systemd: Systemd) -> None:
