@@ -151,7 +151,7 @@ static void on_cgroup_modified(struct cgroup *c, const char *file,
 		manager_request(m, c);
 	} else if (!streq(file, "io.weight")) {
 		manager_mark(m, c);
-	} else if (!cgfile_is_echo(c)) {
+	} else if (!cgfile_take_echo(c)) {
 		log_debug("%s: io.weight was written, requesting its settings.",
 			  c->shown);
 		manager_request(m, c);

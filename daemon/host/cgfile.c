@@ -77,9 +77,12 @@ static uint64_t hash_of(const struct cgroup *c, const char *name)
 	return hash;
 }
 
-bool cgfile_is_echo(const struct cgroup *c)
+bool cgfile_take_echo(struct cgroup *c)
 {
-	return c->echo && c->echo == hash_of(c, name_of(CGFILE_WEIGHT));
+	bool is_echo = c->echo && c->echo == hash_of(c, name_of(CGFILE_WEIGHT));
+
+	c->echo = 0;
+	return is_echo;
 }
 
 /* ---- refusals ---- */

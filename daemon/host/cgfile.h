@@ -140,11 +140,12 @@ char *cgrefusal_text(const struct cgrefusal *r);
 void cgfile_retry(struct cgroup *c);
 
 /**
- * cgfile_is_echo() - is io.weight as the daemon left it?
+ * cgfile_take_echo() - is an event about io.weight the one of the daemon's last write?
  *
  * Both systemd and the daemon write io.weight, and an event does not identify the writer. The
- * same content as after the daemon's last write is its own write.
+ * first event after the daemon's last write is its own if the content is the same as then. Later
+ * ones are not: systemd writes the same content again when only a statement about a stack changed.
  */
-bool cgfile_is_echo(const struct cgroup *c);
+bool cgfile_take_echo(struct cgroup *c);
 
 #endif

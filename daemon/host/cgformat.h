@@ -42,7 +42,7 @@ struct cgword {
  * @initial: without @record, number to which the default line is restored; 0: the
  *	default line belongs to others
  * @is_merged: a line holds limits of others, too, and the lower one of each number is written
- * @has_echo: cgfile_is_echo() is about this file
+ * @has_echo: cgfile_take_echo() is about this file
  */
 struct cgformat {
 	const char *name;

@@ -39,8 +39,8 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @waiting: a request to systemd about it is under way; its files wait for the reply
  * @dirty: its files are to be compared with the settings
  * @refusals: lines that the kernel did not take, see cgfile.h
- * @echo: hash of io.weight after the last write of the daemon, 0: there was none; see
- *	cgfile_is_echo()
+ * @echo: hash of io.weight after the last write of the daemon, 0: no event of it is to come; see
+ *	cgfile_take_echo()
  * @node: its number in the plant of the control law, see plant.c
  * @on_way: there is a promise below it
  * @sampled: SAMPLE_TIME and others: the counters that the governor's sampler reads

@@ -134,6 +134,22 @@ def test_iocost(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     assert kept.read_text() == ""
 
 
+def test_iocost_of_a_stack_is_changed(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """The kernel takes no line for a stack: systemd leaves io.weight as the daemon wrote it."""
+    machine.set_scheduler("sdd", "mq-deadline")
+    machine.write("/sys/fs/cgroup/io.cost.qos", "8:48 enable=1 ctrl=user rpct=0\n")
+    machine.stripe("dm-1", "254:1", "sda sdd", "all")
+    a = systemd.start("a.service", 200, [("/dev/mapper/all", 300)])
+    sutrod.start()
+    file = f"/sys/fs/cgroup{a}/io.weight"
+    for weight in (500, 700):
+        sutrod.settle()
+        systemd.change("a.service", 200, [("/dev/mapper/all", weight)], write=False)
+        machine.write(file, machine.at(file).read_text())
+        wanted = [f"8:48 {weight}", "default 200"]
+        sutrod.until(lambda w=wanted: machine.weights(a, "io.weight") == w, 1)
+
+
 @pytest.mark.parametrize("is_seen", [True, False])
 @pytest.mark.parametrize("new", ["8:48 700\n", ""])
 def test_owner_changes_an_overridden_line_of_iocost(
