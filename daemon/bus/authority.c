@@ -31,8 +31,10 @@ static int refuse(sd_bus_error *error, const char *action, const char *why)
 static int run(struct authorization *a, sd_bus_error *error)
 {
 	uint64_t began = cpu_usec();
-	int r = a->change(a->bus, a->call, error);
+	int r;
 
+	bus_remember_caller(a->bus, a->call, a->uid);
+	r = a->change(a->bus, a->call, error);
 	bus_charge(a->bus, a->uid, cpu_usec() - began);
 	return r;
 }

@@ -48,9 +48,10 @@ static void on_done(int err, const char *output, size_t length, void *userdata)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
 	struct bus_task *t = userdata;
-	int r = t->method->then(t->bus, t->call, t->userdata, err, output,
-				&error);
+	int r;
 
+	bus_remember_caller(t->bus, t->call, t->uid);
+	r = t->method->then(t->bus, t->call, t->userdata, err, output, &error);
 	if (r < 0)
 		sd_bus_reply_method_errno(t->call, r, &error);
 	task_free(t);

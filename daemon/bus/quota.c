@@ -154,6 +154,14 @@ static void add_sender(struct bus_quotas *q, const char *name, uid_t uid)
 	*s = (struct sender){ strdup(name), uid };
 }
 
+void bus_remember_caller(struct bus *b, sd_bus_message *call, uid_t uid)
+{
+	uid_t known;
+
+	if (bus_caller_uid(b, call, &known) == -ENODATA)
+		add_sender(b->quotas, sd_bus_message_get_sender(call), uid);
+}
+
 /* ---- accounts ---- */
 
 static struct account *add_account(struct bus_quotas *q, uid_t uid)

@@ -49,6 +49,14 @@ void bus_charge_samples(struct bus *b, uint64_t usec);
 /** bus_caller_uid() - the user that sent @call, or -ENODATA */
 int bus_caller_uid(struct bus *b, sd_bus_message *call, uid_t *ret);
 
+/**
+ * bus_remember_caller() - a kept call goes on: its user is known to bus_caller_uid()
+ * @uid: from bus_keep_call()
+ *
+ * Meanwhile calls of many connections may have taken the place of this one.
+ */
+void bus_remember_caller(struct bus *b, sd_bus_message *call, uid_t uid);
+
 void bus_quotas_done(struct bus *b);
 
 #endif

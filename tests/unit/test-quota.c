@@ -8,6 +8,7 @@
 #include <glib.h>
 #include <sys/socket.h>
 
+#include "bus/authority.h"
 #include "bus/bus.h"
 #include "bus/quota.h"
 #include "fake.h"
@@ -24,6 +25,7 @@
 #define IDLE_ROUNDS 10U
 #define LOOKUPS_MAX 1024U
 #define LOOKUPS_OF_CALLS_MAX 64U
+#define SENDERS_MAX 256U
 #define USER 1000U
 
 /**
@@ -32,6 +34,7 @@
  * @refusals: of these
  * @last: the text of the last refusal
  * @is_silent: the bus names no users
+ * @question: the last one to polkit, which has no answer yet
  */
 struct test {
 	struct machine machine;
@@ -42,6 +45,7 @@ struct test {
 	unsigned int refusals;
 	char *last;
 	bool is_silent;
+	sd_bus_message *question;
 };
 
 static int on_call(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -56,6 +60,30 @@ static int on_metered(sd_bus_message *call, void *userdata, sd_bus_error *error)
 	struct test *t = userdata;
 
 	return bus_metered(&t->bus, call, on_call, error);
+}
+
+/* As methods do that are kept again. */
+static int on_change(struct bus *b, sd_bus_message *call, sd_bus_error *error)
+{
+	uid_t uid;
+	int r = bus_caller_uid(b, call, &uid);
+
+	check(r < 0 || uid == USER);
+	return r < 0 ? r : sd_bus_reply_method_return(call, "s", "");
+}
+
+static int on_known(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+	return bus_with_authority(userdata, call, ACTION_DUMP, NULL, on_change,
+				  error);
+}
+
+static int on_authorized(sd_bus_message *call, void *userdata,
+			 sd_bus_error *error)
+{
+	struct test *t = userdata;
+
+	return bus_metered(&t->bus, call, on_known, error);
 }
 
 /* The user of the connection ":1.7" is 7. */
@@ -74,6 +102,10 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct test *t = userdata;
 
+	if (sd_bus_message_is_method_call(m, NULL, "CheckAuthorization")) {
+		t->question = sd_bus_message_ref(m);
+		return 1;
+	}
 	if (sd_bus_message_is_method_call(m, NULL, NULL))
 		return t->is_silent ? 1 : name_user(m);
 	t->replies++;
@@ -94,6 +126,8 @@ static void setup(struct test *t)
 		SD_BUS_METHOD("Get", "", "s", on_call,
 			      SD_BUS_VTABLE_UNPRIVILEGED),
 		SD_BUS_METHOD("GetMetered", "", "s", on_metered,
+			      SD_BUS_VTABLE_UNPRIVILEGED),
+		SD_BUS_METHOD("GetAuthorized", "", "s", on_authorized,
 			      SD_BUS_VTABLE_UNPRIVILEGED),
 		SD_BUS_VTABLE_END,
 	};
@@ -124,6 +158,7 @@ static void setup(struct test *t)
 
 static void teardown(struct test *t)
 {
+	sd_bus_message_unref(t->question);
 	bus_quotas_done(&t->bus);
 	sd_bus_close_unref(t->server);
 	sd_bus_close_unref(t->client);
@@ -180,11 +215,16 @@ static void call(struct test *t, const char *interface, const char *member)
 	call_from(t, NULL, interface, member);
 }
 
-static void call_of_user(struct test *t, unsigned int uid)
+static void method_of_user(struct test *t, unsigned int uid, const char *member)
 {
 	g_autofree char *sender = g_strdup_printf(":1.%u", uid);
 
-	call_from(t, sender, INTERFACE, "GetMetered");
+	call_from(t, sender, INTERFACE, member);
+}
+
+static void call_of_user(struct test *t, unsigned int uid)
+{
+	method_of_user(t, uid, "GetMetered");
 }
 
 static void test_replies_are_read(struct test *t)
@@ -311,11 +351,30 @@ static void test_crowd_of_connections(struct test *t)
 	check(t->refusals == LOOKUPS_MAX - LOOKUPS_OF_CALLS_MAX + 1);
 }
 
+/* More connections than are remembered call while polkit has a question. */
+static void test_user_of_a_kept_call(struct test *t)
+{
+	settle(t);
+	method_of_user(t, USER, "GetAuthorized");
+	settle(t);
+	check(t->question && !t->replies);
+	for (unsigned int i = 1; i <= SENDERS_MAX; i++) {
+		call_of_user(t, USER + i);
+		settle(t);
+	}
+	check(t->replies == SENDERS_MAX && !t->refusals);
+	check(sd_bus_reply_method_return(t->question, "(bba{ss})", true, false,
+					 0) >= 0);
+	settle(t);
+	check(t->replies == SENDERS_MAX + 1 && !t->refusals);
+}
+
 int main(void)
 {
 	run_tests(test_replies_are_read, test_no_reply_is_read,
 		  test_introspection, test_no_reply_is_read_but_root_calls,
 		  test_common_account, test_debt_outlives_accounts,
-		  test_samples_are_shared, test_crowd_of_connections);
+		  test_samples_are_shared, test_crowd_of_connections,
+		  test_user_of_a_kept_call);
 	return 0;
 }
