@@ -242,18 +242,16 @@ static void send_next(struct units *u)
 static void finish(struct question *q)
 {
 	struct units *u = q->units;
-	struct unit_answer a = {
-		.name = q->name,
-		.cgroup = q->silent		    ? NULL
-			  : q->failed || !q->cgroup ? ""
-						    : q->cgroup,
-	};
+	struct unit_answer a = { .name = q->name };
 
 	if (q->again) {
 		q->again = false;
 		if (send_questions(q) >= 0)
 			return;
+		q->silent = true;
 	}
+	if (!q->silent)
+		a.cgroup = q->failed || !q->cgroup ? "" : q->cgroup;
 	a.fragment = q->fragment ?: "";
 	a.dropins = q->dropins;
 	a.policy = q->policy;

@@ -8,6 +8,7 @@
  */
 
 #include <glib.h>
+#include <limits.h>
 #include <sys/socket.h>
 
 #include "fake.h"
@@ -37,6 +38,30 @@ struct test {
 	unsigned int n_calls;
 	GPtrArray *kept;
 };
+
+/* ---- without memory ---- */
+
+/* Calls until one fails. */
+static unsigned int calls_left = UINT_MAX;
+
+int sd_bus_call_method_async(sd_bus *bus, sd_bus_slot **slot,
+			     const char *destination, const char *path,
+			     const char *interface, const char *member,
+			     sd_bus_message_handler_t callback, void *userdata,
+			     const char *types, ...)
+{
+	va_list ap;
+	int r;
+
+	if (!calls_left)
+		return -ENOMEM;
+	calls_left -= calls_left != UINT_MAX;
+	va_start(ap, types);
+	r = sd_bus_call_method_asyncv(bus, slot, destination, path, interface,
+				      member, callback, userdata, types, ap);
+	va_end(ap);
+	return r;
+}
 
 /* ---- systemd ---- */
 
@@ -303,6 +328,22 @@ static void test_change_during_a_request(struct test *t)
 }
 
 /* The bus refuses more than 128 calls without a reply. */
+/* The unit changed during a request, and the next one cannot be sent. */
+static void test_change_without_memory(struct test *t)
+{
+	for (unsigned int n = 0; n < PROPERTIES; n++) {
+		t->is_silent = true;
+		request(t, "a.service");
+		settle(t);
+		request(t, "a.service");
+		calls_left = n;
+		reply_to_all(t);
+		check(has_logged(t, "a.service 100 (unset) silent 0 files\n"));
+		check(units_pending(t->units) == 0);
+		calls_left = UINT_MAX;
+	}
+}
+
 static void test_few_calls_are_under_way(struct test *t)
 {
 	t->is_silent = true;
@@ -386,8 +427,9 @@ int main(void)
 {
 	run_tests(test_properties, test_weights_that_are_not_set_or_not_valid,
 		  test_types_without_cgroups, test_one_answer_for_many_requests,
-		  test_change_during_a_request, test_few_calls_are_under_way,
-		  test_errors, test_new_and_removed_units, test_reload,
+		  test_change_during_a_request, test_change_without_memory,
+		  test_few_calls_are_under_way, test_errors,
+		  test_new_and_removed_units, test_reload,
 		  test_systemd_that_starts_again, test_changed_properties);
 	return 0;
 }
