@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sutro I/O scheduler: protection of favoured groups with few requests.
- * sutro-protect.c, sutro-trial.c, sutro-window.c, sutro-gap.c, sutro-think.c and sutro-reserve.c
- * describe it.
- * struct sutro_core has this state, so the header includes none of theirs.
+ * sutro-protect.c, sutro-trial.c, sutro-window.c, sutro-part.c, sutro-gap.c, sutro-think.c
+ * and sutro-reserve.c describe it.  struct sutro_core has this state, so the header includes
+ * none of theirs.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */
@@ -52,6 +52,9 @@ struct sutro_core;
 
 /* A group of more than this many times the mean weight of its siblings is latency-sensitive. */
 #define SUTRO_PROTECT_SENSITIVE 9
+
+/* Requests in windows from which on their rate, or times, are known. */
+#define SUTRO_PROTECT_KNOWN 16U
 
 /* The two kinds of windows of a cycle. */
 enum sutro_window {
@@ -121,6 +124,9 @@ struct sutro_protect_sums {
  * @paid_ns:	debt by which this cycle's shared window is shorter
  * @other_ns:	estimate of an expensive request of other groups
  * @other_done_ns: when a request of another group has completed last
+ * @other_came_ns: when one arrived last
+ * @share:	share of all groups in @groups, as long as it has not to be found anew
+ * @depth:	how many requests they have at most
  * @cached_until_ns: until when the device works on writes that its cache took
  * @gap_end_ns:	in a gap, when requests of other groups have to be done
  * @gap_more:	by how much more than estimated requests take in gaps, of 2048
@@ -129,6 +135,8 @@ struct sutro_protect_sums {
  *		long enough to measure it, else the largest part that they used
  * @part:	shared part of a cycle, of SUTRO_PROTECT_WHOLE
  * @sums:	by enum sutro_window, older ones count less
+ * @mark_ns:	length of the shared windows in @sums when their rate was compared last
+ * @mark_nr:	requests seen in them
  */
 struct sutro_protect {
 	struct list_head groups;
@@ -165,6 +173,9 @@ struct sutro_protect {
 	s64 paid_ns;
 	u64 other_ns;
 	u64 other_done_ns;
+	u64 other_came_ns;
+	u64 share;
+	u32 depth;
 	u64 cached_until_ns;
 	u64 gap_end_ns;
 	u32 gap_more;
@@ -172,6 +183,8 @@ struct sutro_protect {
 	s64 most;
 	u32 part;
 	struct sutro_protect_sums sums[SUTRO_WINDOWS];
+	u64 mark_ns;
+	u32 mark_nr;
 };
 
 /**
@@ -191,6 +204,8 @@ struct sutro_protect {
  * @from_ns:	&sutro_protect.used_ns then
  * @from_nr:	&sutro_protect.used_nr then
  * @seen_ns:	&sutro_protect.used_ns up to which @due_ns is complete
+ * @came_ns:	when it got requests again
+ * @beside_ns:	estimate of the requests that were at the device then, until @due_ns has them
  * @due_ns:	its share of the device time that all groups have used in the trial
  * @got_ns:	the device time that it has used
  * @nr:		requests of it that have completed
@@ -214,6 +229,8 @@ struct sutro_group_protect {
 	u32 from_nr;
 	u32 nr;
 	u64 seen_ns;
+	u64 came_ns;
+	u64 beside_ns;
 	u64 due_ns;
 	u64 got_ns;
 	struct sutro_protect_sums shared;
@@ -265,6 +282,8 @@ sutro_protect_by_target(const struct sutro_group_protect *own)
 /* sutro-trial.c */
 void sutro_trial_begin(const struct sutro_protect *protect,
 		       struct sutro_group_protect *own, u64 now_ns);
+void sutro_trial_back(const struct sutro_core *core, struct sutro_group *group,
+		      u64 now_ns);
 void sutro_trial_completed(struct sutro_core *core, struct sutro_group *group,
 			   u32 nr, u64 cost_ns, u64 now_ns);
 void sutro_window_halve(struct sutro_protect_sums *sums);
@@ -296,14 +315,16 @@ bool sutro_protect_is_favoured(const struct sutro_core *core,
 			       const struct sutro_group *group);
 bool sutro_protect_charged(const struct sutro_core *core,
 			   const struct sutro_group *group);
-void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
-			u32 nr, u64 took_us, u32 nr_slow, u64 now_ns);
 void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 			     u32 nr, u64 cost_ns, u64 now_ns);
 void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group);
 void sutro_protect_release(struct sutro_core *core, u64 now_ns);
 u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 			u64 now_ns);
+
+/* sutro-latency.c */
+void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
+			u32 nr, u64 took_us, u32 nr_slow, u64 now_ns);
 
 /* sutro-reserve.c */
 struct sutro_group *sutro_group_reserving(struct sutro_group *group);
@@ -316,6 +337,11 @@ bool sutro_reserve_is_used_up(const struct sutro_protect *protect,
 			      const struct sutro_group_protect *own);
 u64 sutro_reserve_hold_ns(u64 idle_ns);
 u64 sutro_reserve_cycle_ns(const struct sutro_protect *protect);
+
+/* sutro-part.c */
+void sutro_part_learn_most(struct sutro_protect *protect);
+bool sutro_part_is_known(const struct sutro_protect *protect);
+u32 sutro_part_shared(struct sutro_core *core, u64 share);
 
 /* sutro-window.c */
 void sutro_window_init(struct sutro_protect *protect);

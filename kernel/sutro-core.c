@@ -53,7 +53,7 @@
  *				writes, write cache
  *	protection		Fairness: reader with	what others leave unused
  *	 protect, gap, think,	think time; tests/sim	in reserved windows
- *	 trial, window		test_protect.py
+ *	 trial, window, part	test_protect.py
  *	reserved time		Bandwidth floors;	as protection
  *	 reserve		tests/sim reserve.toml
  *	latency targets		Databases: last column;	as protection

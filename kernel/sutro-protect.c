@@ -61,7 +61,7 @@
  * shorter.  This is a rate-latency service curve (Le Boudec and Thiran, Network
  * Calculus, 2001).
  *
- *	The first example of sutro-window.c at 1000:100: T is 268 ms, p * T = 8 ms, D = 15 ms.
+ *	The first example of sutro-part.c at 1000:100: T is 268 ms, p * T = 8 ms, D = 15 ms.
  *	R is 0.92 X in the worst cycle and 0.97 X in the mean, with a latency of 46 ms.
  *
  * The time between two requests of the group, which it has alone, too, adds to the latency.
@@ -74,6 +74,9 @@
 #include "sutro-core.h"
 
 #define US 1000ULL
+
+/* For how long groups are protected without requests of others. */
+#define SUTRO_PROTECT_LASTS_NS (1000 * 1000 * US)
 
 /* Weight of the newest sample in a maximum: 1/64. */
 #define SUTRO_PROTECT_MAX_SHIFT 6
@@ -236,6 +239,47 @@ static bool sutro_protect_by_share(const struct sutro_core *core,
 	       sutro_protect_is_favoured(core, own->group);
 }
 
+/* Limit the shared part of a cycle if the latency target of a protected group needs that. */
+static void sutro_protect_add_target(struct sutro_protect *protect,
+				     const struct sutro_group_protect *own,
+				     u64 share)
+{
+	if (!sutro_protect_by_target(own))
+		return;
+	protect->by_target = true;
+	protect->sensitive = true;
+	protect->target_part = min(protect->target_part,
+				   sutro_latency_part(own->latency, share));
+}
+
+/* No group is to be protected yet. */
+static void sutro_protect_clear(struct sutro_protect *protect)
+{
+	protect->share = 0;
+	protect->depth = 0;
+	protect->by_share = false;
+	protect->sensitive = false;
+	protect->by_target = false;
+	protect->target_part = SUTRO_PROTECT_WHOLE;
+}
+
+/* A group is to be protected, too. */
+static void sutro_protect_add(struct sutro_core *core,
+			      const struct sutro_group_protect *own)
+{
+	struct sutro_protect *protect = &core->protect;
+	u64 share = sutro_group_share(own->group, SUTRO_PROTECT_WHOLE);
+
+	/* Lower classes have a part in any case (sutro-tree.c). */
+	protect->share = min(protect->share + share, SUTRO_PROTECT_MOST);
+	protect->depth += own->depth;
+	if (sutro_protect_by_share(core, own))
+		protect->by_share = true;
+	if (sutro_group_favoured(own->group, SUTRO_PROTECT_SENSITIVE))
+		protect->sensitive = true;
+	sutro_protect_add_target(protect, own, share);
+}
+
 static void sutro_protect_join(struct sutro_core *core,
 			       struct sutro_group *group, u64 now_ns)
 {
@@ -248,6 +292,7 @@ static void sutro_protect_join(struct sutro_core *core,
 		protect->sum_ns = now_ns;
 		protect->cleared_from_ns = now_ns;
 		protect->least = SUTRO_PROTECT_WHOLE;
+		sutro_protect_clear(protect);
 	}
 	list_add_tail(&own->list, &protect->groups);
 	own->reserving = sutro_group_reserving(group);
@@ -258,7 +303,9 @@ static void sutro_protect_join(struct sutro_core *core,
 		protect->least =
 			min(protect->least,
 			    sutro_group_share(group, SUTRO_PROTECT_WHOLE));
+	sutro_protect_add(core, own);
 	protect->changed = true;
+	protect->other_came_ns = now_ns;
 	protect->full_ns = now_ns;
 	protect->in_flight += group->in_flight;
 	protect->requests += group->in_flight + group->queued - 1;
@@ -324,17 +371,23 @@ static void sutro_protect_try(struct sutro_core *core,
 		sutro_protect_join(core, group, now_ns);
 }
 
-/* Limit the shared part of a cycle if the latency target of a protected group needs that. */
-static void sutro_protect_add_target(struct sutro_protect *protect,
-				     const struct sutro_group_protect *own,
-				     u64 share)
+/*
+ * Have other groups no requests at the moment?  Protection goes on, because they may come back
+ * at any time, and one of their requests may take as long as many of a protected group.
+ */
+static bool sutro_protect_lasts(const struct sutro_core *core, u64 now_ns)
 {
-	if (!sutro_protect_by_target(own))
-		return;
-	protect->by_target = true;
-	protect->sensitive = true;
-	protect->target_part = min(protect->target_part,
-				   sutro_latency_part(own->latency, share));
+	const struct sutro_protect *protect = &core->protect;
+	const struct sutro_group_protect *own;
+	u32 nr = 0;
+
+	/* Reserved time is granted by the cycle, to groups that compete. */
+	if (protect->reserve || protect->by_target ||
+	    now_ns - protect->other_came_ns >= SUTRO_PROTECT_LASTS_NS)
+		return false;
+	list_for_each_entry(own, &protect->groups, list)
+		nr++;
+	return nr == core->nr_active;
 }
 
 /**
@@ -350,11 +403,11 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 			u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
-	u64 share = 0, own_share, least = SUTRO_PROTECT_WHOLE;
 	struct sutro_group_protect *own, *next;
-	u32 depth = 0;
+	u64 least = SUTRO_PROTECT_WHOLE, share;
 
-	protect->by_share = false;
+	if (sutro_protect_lasts(core, now_ns))
+		goto out;
 	list_for_each_entry_safe(own, next, &protect->groups, list) {
 		own->reserving = sutro_group_reserving(own->group);
 		own->latency = sutro_latency_of(own->group);
@@ -363,35 +416,28 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 		if (!sutro_protect_may(core, own->group)) {
 			sutro_protect_drop(core, own->group);
 		} else if (sutro_protect_by_share(core, own)) {
-			protect->by_share = true;
-			least = min(least,
-				    sutro_group_share(own->group,
-						      SUTRO_PROTECT_WHOLE));
+			share = sutro_group_share(own->group,
+						  SUTRO_PROTECT_WHOLE);
+			least = min(least, share);
 		}
 	}
 	protect->least = least;
-	protect->sensitive = false;
-	protect->by_target = false;
-	protect->target_part = SUTRO_PROTECT_WHOLE;
+	sutro_protect_clear(protect);
 	sutro_reserve_begin(protect);
 	list_for_each_entry_safe(own, next, &protect->groups, list) {
-		own_share = sutro_group_share(own->group, SUTRO_PROTECT_WHOLE);
+		share = sutro_group_share(own->group, SUTRO_PROTECT_WHOLE);
 		if (!sutro_protect_by_share(core, own) && !own->reserving &&
 		    !sutro_protect_by_target(own) &&
-		    (own_share < least || least == SUTRO_PROTECT_WHOLE)) {
+		    (share < least || least == SUTRO_PROTECT_WHOLE)) {
 			sutro_protect_drop(core, own->group);
 			continue;
 		}
-		share += own_share;
+		sutro_protect_add(core, own);
 		sutro_reserve_add(protect, own->reserving, begins);
-		sutro_protect_add_target(protect, own, own_share);
-		if (sutro_group_favoured(own->group, SUTRO_PROTECT_SENSITIVE))
-			protect->sensitive = true;
-		depth += own->depth;
 	}
-	*ret_depth = depth;
-	/* Lower classes have a part in any case (sutro-tree.c). */
-	return min(share, SUTRO_PROTECT_MOST);
+out:
+	*ret_depth = protect->depth;
+	return protect->share;
 }
 
 /* ---- requests ---- */
@@ -409,12 +455,13 @@ void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 
 	if (!sutro_group_protected(group))
 		sutro_protect_try(core, group, now_ns);
+	if (!sutro_group_protected(group))
+		core->protect.other_came_ns = now_ns;
 	own = group->protect;
 	if (!own)
 		return;
-	/* Device time used while the group had no requests does not count in its trial. */
 	if (group->queued == 1 && !group->in_flight)
-		own->seen_ns = core->protect.used_ns;
+		sutro_trial_back(core, group, now_ns);
 	own->depth = clamp(group->queued + group->in_flight, (u32)own->depth,
 			   (u32)U16_MAX);
 	if (!sutro_group_protected(group))
@@ -485,64 +532,6 @@ bool sutro_protect_charged(const struct sutro_core *core,
 	return core->protect.part >= SUTRO_PROTECT_MOST_PART &&
 	       !group->protect->reserving &&
 	       !sutro_protect_by_target(group->protect);
-}
-
-/* Which requests of other groups were at the device after a request was submitted? */
-static enum sutro_latency_met sutro_protect_met(const struct sutro_core *core,
-						u64 submitted_ns)
-{
-	const struct sutro_protect *protect = &core->protect;
-
-	if (core->nr_active < 2)
-		return SUTRO_LATENCY_MET_NONE;
-	if (!protect->clear || !list_is_singular(&protect->groups) ||
-	    !sutro_before(protect->clear_ns, submitted_ns))
-		return SUTRO_LATENCY_MET_OTHERS;
-	if (core->in_flight > protect->in_flight ||
-	    !sutro_before(protect->other_done_ns, submitted_ns))
-		return SUTRO_LATENCY_MET_GAP;
-	return SUTRO_LATENCY_MET_NONE;
-}
-
-/**
- * sutro_protect_took - how long requests took that completed
- * @core:	the leaf
- * @group:	their group
- * @nr:		how many, without flushes and others that are not timed
- * @took_us:	sum of the times since their submission
- * @nr_slow:	how many of them took longer than sutro_protect_slow_ns()
- * @now_ns:	when the last one completed
- *
- * To be called before sutro_core_complete().
- */
-void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
-			u32 nr, u64 took_us, u32 nr_slow, u64 now_ns)
-{
-	struct sutro_protect *protect = &core->protect;
-	struct sutro_protect_sums *sums = protect->sums;
-	struct sutro_latency *latency;
-	u64 submitted_ns;
-
-	if (!nr)
-		return;
-	latency = sutro_latency_get(group);
-	if (!latency && !sutro_group_protected(group))
-		return;
-	submitted_ns = now_ns - div_u64(took_us * US, nr);
-	if (latency) {
-		sutro_latency_took(latency, nr, nr_slow,
-				   sutro_protect_met(core, submitted_ns),
-				   now_ns);
-		sutro_latency_limit(core, latency, now_ns);
-	}
-	if (!sutro_group_protected(group))
-		return;
-	/* Requests that met those of a shared window count as its own. */
-	if (protect->clear && sutro_before(protect->clear_ns, submitted_ns))
-		sums += SUTRO_WINDOW_RESERVED;
-	sums->nr += nr;
-	sums->took_us += took_us;
-	sums->nr_slow += nr_slow;
 }
 
 /**

@@ -21,6 +21,11 @@
  *	a (weight 500) reads 4 KiB at a time, b (100) writes 1 MiB with 32 in flight.  In a
  *	trial of 512 ms a got 10 of 427 ms that it was entitled to.
  *
+ *	a (weight 500) reads 4 KiB and thinks for 1 ms, b (100) writes 1 MiB at a time in 8.4 ms.
+ *	The bus has the data after 7.5 ms, and reads for a: these reads complete before the
+ *	write for which they have waited, and a has no request when that counts as used.  But
+ *	the write was there for all of the 7.4 ms of a read, and a was due 0.83 of them.
+ *
  *	a (weight 1000) reads 4 KiB at a time, b (100) writes 4 KiB to random places of a
  *	drive that is nearly full.  In half a second, the cache takes 4,000 writes.  The
  *	flash needs 1 ms for each: reads of a would wait for garbage collection for 4 s.
@@ -66,6 +71,7 @@ void sutro_trial_begin(const struct sutro_protect *protect,
 	own->from_ns = protect->used_ns;
 	own->from_nr = protect->used_nr;
 	own->seen_ns = protect->used_ns;
+	own->beside_ns = 0;
 	own->due_ns = 0;
 	own->got_ns = 0;
 	own->nr = 0;
@@ -118,6 +124,40 @@ static bool sutro_trial_precedes(const struct sutro_group *group)
 	return false;
 }
 
+/**
+ * sutro_trial_back - a group without requests is back
+ * @core:	the leaf
+ * @group:	the group, which was favoured
+ * @now_ns:	the time
+ *
+ * Device time used while the group had no requests does not count in its trial.
+ */
+void sutro_trial_back(const struct sutro_core *core, struct sutro_group *group,
+		      u64 now_ns)
+{
+	struct sutro_group_protect *own = group->protect;
+
+	own->seen_ns = core->protect.used_ns;
+	own->came_ns = now_ns;
+	own->beside_ns = core->in_flight_ns;
+}
+
+/*
+ * The device time of which a group was due its share, since the last look.  It is known when
+ * requests complete, and the device works on them before: on those that it had when the group
+ * came, or as long as the group was there.
+ */
+static u64 sutro_trial_used(const struct sutro_protect *protect,
+			    struct sutro_group_protect *own, u64 now_ns)
+{
+	u64 used_ns = protect->used_ns - own->seen_ns;
+	u64 beside_ns = min(own->beside_ns, now_ns - own->came_ns);
+
+	own->seen_ns = protect->used_ns;
+	own->beside_ns = 0;
+	return max(used_ns, beside_ns);
+}
+
 /* The trial of a group goes on or ends. */
 static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 			     u64 now_ns)
@@ -130,9 +170,8 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	bool deep, by_latency;
 	u64 missing_ns;
 
-	own->due_ns +=
-		(protect->used_ns - own->seen_ns) * share / SUTRO_PROTECT_WHOLE;
-	own->seen_ns = protect->used_ns;
+	own->due_ns += sutro_trial_used(protect, own, now_ns) * share /
+		       SUTRO_PROTECT_WHOLE;
 	percent = div64_u64(100 * own->got_ns, max(own->due_ns, 1ULL));
 	deep = sutro_trial_deep(core, own);
 	by_latency = !deep &&

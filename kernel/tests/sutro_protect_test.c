@@ -402,6 +402,38 @@ static void sutro_test_protection_ends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load->t->core.protect.in_flight, 0);
 }
 
+/*
+ * Sharing did a no harm for long, so nearly all of the time is shared, and little of it is
+ * reserved.  Then the work of a changes, and sharing does harm: windows show it within seconds.
+ */
+static void sutro_test_protected_anew(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	struct sutro_protect_sums *sums = load->t->core.protect.sums;
+
+	sutro_group_set_weight(load->few, 1000);
+	load_run(load, 2 * SECOND_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->few));
+	sums[SUTRO_WINDOW_RESERVED] = (struct sutro_protect_sums){
+		.time_ns = SECOND_NS / 2,
+		.all_ns = SECOND_NS / 4,
+		.cost_ns = SECOND_NS / 4,
+		.nr = 2500,
+		.nr_seen = 5000,
+	};
+	sums[SUTRO_WINDOW_SHARED] = (struct sutro_protect_sums){
+		.time_ns = 16 * SECOND_NS,
+		.all_ns = 16 * SECOND_NS,
+		.cost_ns = 8 * SECOND_NS,
+		.nr = 80000,
+		.nr_seen = 160000,
+	};
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 4 * SECOND_NS);
+	KUNIT_EXPECT_GE(test, load->few_nr,
+			(int)(4 * SECOND_NS / (2 * SMALL_NS) * 9 / 10));
+}
+
 /* While a thinks for longer than a request of e takes, e is served. */
 static void sutro_test_gaps(struct kunit *test)
 {
@@ -569,6 +601,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_not_protected),
 	KUNIT_CASE(sutro_test_protected_with_equal),
 	KUNIT_CASE(sutro_test_protection_ends),
+	KUNIT_CASE(sutro_test_protected_anew),
 	KUNIT_CASE(sutro_test_gaps),
 	KUNIT_CASE(sutro_test_protected_returns),
 	KUNIT_CASE(sutro_test_away),

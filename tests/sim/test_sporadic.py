@@ -20,8 +20,9 @@ OTHERS_ANYWAY = 0.001
 GAPS = 0.55
 # Two other groups: of the rate of that with small requests, and of that with large ones.
 SMALL, LARGE = 0.4, 0.005
-# The longest wait of a request that fits into no gap, by the weight of the service.
-WAIT_S = {200: 2.5, 1000: 4.5}
+# The longest wait of a request that fits into no gap, by the weight of the service. A debt leaves
+# out the shared windows of four cycles, of a second at most each (SUTRO_PROTECT_DEBT).
+WAIT_S = {200: 2.5, 1000: 5.5}
 WAITED_S = 30.0
 SECONDS = 12.0
 REGULAR_MS = {"hdd": (10, 20, 50, 100, 200), "nvme": (50,)}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: the part of a cycle that is shared.
+ *
+ * The sums of the two kinds of windows (sutro-window.c) show the cost of sharing for the
+ * protected groups.  With the rates X_r in reserved and X_s in shared windows (completions
+ * in a second), a shared part p of the time loses p * (1 - X_s / X_r) of their rate alone.
+ * p is the largest part with which
+ *
+ *  - the loss is at most 1 - protect / 100, 3 % if protect is 97;
+ *  - for a latency-sensitive group, at most SUTRO_PROTECT_SLOW of 1024 requests
+ *    take longer than twice their mean in reserved windows, so that the 99th percentile
+ *    of latency stays below that.  With S slow requests in a second of shared windows,
+ *    p is at most that part of X_r / S.  If a cycle has fewer than 1024 / SLOW requests,
+ *    they arrive in short windows as in reserved ones: p is at most that part by the part
+ *    of requests in shared windows that are slow;
+ *
+ * The first bound alone leaves others at least (100 - protect) percent of the time, less
+ * draining: 0.03 / (1 - phi) of their entitlement, a tenth if phi is 0.7.  p is
+ * not less than SUTRO_PROTECT_LEAST, less what other groups receive in gaps: that is
+ * what they receive in any case.  With a part g of the time in gaps, p is at most
+ * 2 * (p - g), or p - g for a latency-sensitive group: where others have that much, shared
+ * windows would only disturb.  Of g, only half of SUTRO_PROTECT_LEAST counts while some group
+ * has no request that fits into a gap.  If sharing does no harm, p is 1 less
+ * SUTRO_PROTECT_SAMPLE, which keeps X_r known.  Time that protected groups use in the sample
+ * is charged as any other: a group of share 0.12 would otherwise have 3 % of the device more,
+ * a quarter of its share.
+ *
+ * Protected groups are not entitled to more than their share phi of the device.  They use a
+ * part u of it in reserved windows, and s = u * X_s / X_r in shared ones.  Let v be the most
+ * that all groups use in shared windows.  A mix of requests may use several parts of the device
+ * at once, so v may be more than 1.  In reserved windows the whole is w = min(v, 1), or u if
+ * that is more.  If u > phi * w, p is at least
+ *
+ *	(u - phi * w) / (u - phi * w + phi * v - s)
+ *
+ * Then they receive (1 - p) * u + p * s = phi * ((1 - p) * w + p * v).  If s is phi * v or
+ * more, they need no protection at the moment, and p is 1 less SUTRO_PROTECT_SAMPLE.
+ * When it was that for SUTRO_RELEASE_NS, the groups are released and on trial again
+ * (sutro-protect.c).
+ *
+ * Protection has a price: reserved windows take no more than SUTRO_PROTECT_PRICE times phi.
+ * One group of weight 1000 beside 200 of weight 100 is entitled to 5 % of the device, and
+ * takes 19 % of the time from the others, not all of it.  While u is less than phi and other
+ * groups find no gaps, they have only a third of busy_ns in flight in shared windows, and on
+ * a rotational device one request: X_s is higher then, and p is larger.  Protected groups
+ * do not wait where others wait for that (sutro-select.c).
+ *
+ * The trial of a group that becomes protected alone measures X_s.  Otherwise, as long as
+ * nothing is known, u = 1 and s = 0 are assumed.  So it is whenever a group becomes
+ * protected that was not when these were measured.
+ *
+ *	a (weight 200) has 8 readers of 4 KiB, b (100) writes 1 MiB, 7.4 ms each.
+ *	X_r is 18,000 a second, X_s 400: p = 0.03 / (1 - 0.02) = 3 %.  a's requests use
+ *	u = 0.54 of the device, less than phi = 0.67.  So a receives 97 % of its rate
+ *	alone.  At 1000:100 all requests in shared windows are slow: the second bound is
+ *	4 / 1024 * 18,000 / 400 = 18 %, so p is 3 %, too.
+ *
+ *	a reads 16 KiB with 16 requests in flight, u = 1, otherwise the same at 200:100,
+ *	s = 0.05: p = 0.33 / 0.95 = 35 %, and both receive what they are entitled to.  If
+ *	b's writes and a's reads overlap, v = 1.3: p = 0.33 / (0.33 + 0.87 - 0.05) = 29 %.
+ *
+ * If a group is protected for its latency target, p is at most what that allows
+ * (sutro-latency.c).  If time is reserved, p is at most what that leaves (sutro-reserve.c).
+ * If no group is protected for its share, p is the lesser of these.
+ */
+#include "sutro-core.h"
+
+#define US 1000ULL
+#define MS (1000 * US)
+
+/* Of SUTRO_PROTECT_LEAST, the part of shared windows: they measure the cost of sharing. */
+#define SUTRO_PROTECT_LEAST_SHARED 2U
+/*
+ * The reserved part is at most this many times the share of protected groups.  Of 2, 4 and
+ * 8, it is the largest with which others receive their entitled device time in the
+ * simulation.
+ */
+#define SUTRO_PROTECT_PRICE 4U
+/* Slow requests, of 1024, that sharing may cause. */
+#define SUTRO_PROTECT_SLOW 4U
+/* Shared windows of at least this part of a cycle measure how much of the device all groups use. */
+#define SUTRO_MOST_PART (SUTRO_PROTECT_WHOLE / 4)
+#define SUTRO_MOST_SHIFT 3
+/* They count only if they are this many times as long as an expensive request of others. */
+#define SUTRO_MOST_REQUESTS 4
+#define SUTRO_MOST_MIN_NS (8 * MS)
+
+/*
+ * Requests per second: the mean of arrivals and completions, because a window may begin or
+ * end between both.
+ */
+static u64 sutro_part_rate(const struct sutro_protect_sums *sums)
+{
+	return div64_u64(sums->nr_seen * 500 * MS, max(sums->time_ns, 1ULL));
+}
+
+/* A part of a time, of SUTRO_PROTECT_WHOLE. */
+static u64 sutro_part_of(u64 part_ns, u64 time_ns)
+{
+	return div64_u64(part_ns * SUTRO_PROTECT_WHOLE, max(time_ns, 1ULL));
+}
+
+/* The part of the time that protected groups use in reserved windows. */
+static u64 sutro_part_used(const struct sutro_protect *protect)
+{
+	const struct sutro_protect_sums *alone =
+		&protect->sums[SUTRO_WINDOW_RESERVED];
+
+	return sutro_part_of(alone->cost_ns, alone->time_ns);
+}
+
+/**
+ * sutro_part_learn_most - learn from shared windows how much use is the whole device
+ * @protect:	the protection
+ *
+ * At the beginning of a window few requests complete, so short windows yield only a lower
+ * bound.  In too short a time, one completion looks like more than the whole.
+ */
+void sutro_part_learn_most(struct sutro_protect *protect)
+{
+	const struct sutro_protect_sums *shared =
+		&protect->sums[SUTRO_WINDOW_SHARED];
+	s64 used = sutro_part_of(shared->all_ns, shared->time_ns);
+
+	if (shared->time_ns <
+	    max(SUTRO_MOST_REQUESTS * protect->other_ns, SUTRO_MOST_MIN_NS))
+		return;
+	if (used > protect->most)
+		protect->most = used;
+	else if (protect->part >= SUTRO_MOST_PART && !protect->gentle)
+		protect->most -= (protect->most - used) >> SUTRO_MOST_SHIFT;
+}
+
+/* The part of reserved windows that other groups use in gaps. */
+static u64 sutro_part_gaps(const struct sutro_protect *protect)
+{
+	const struct sutro_protect_sums *alone =
+		&protect->sums[SUTRO_WINDOW_RESERVED];
+
+	return sutro_part_of(alone->all_ns - alone->cost_ns, alone->time_ns);
+}
+
+/* The part that other groups have in any case, less @gaps. */
+static u64 sutro_part_least(u64 gaps)
+{
+	return SUTRO_PROTECT_LEAST -
+	       min_t(u64, gaps,
+		     SUTRO_PROTECT_LEAST - SUTRO_PROTECT_LEAST_SHARED);
+}
+
+/*
+ * The shared part with which SUTRO_PROTECT_SLOW of 1024 requests are slow.  A second of shared
+ * windows has a number of slow requests, of @rate that complete in a second of all time.  With
+ * few requests in a cycle they arrive in short windows as in reserved ones, and each cycle has
+ * a slow one.
+ */
+static u64 sutro_part_prompt(const struct sutro_protect *protect, u64 rate)
+{
+	const struct sutro_protect_sums *shared =
+		&protect->sums[SUTRO_WINDOW_SHARED];
+	u64 in_cycle = rate * div64_u64(protect->cycle_ns, US);
+
+	if (in_cycle * SUTRO_PROTECT_SLOW < SUTRO_PROTECT_WHOLE * MS)
+		return div64_u64(SUTRO_PROTECT_SLOW * shared->nr,
+				 shared->nr_slow);
+	return div64_u64(SUTRO_PROTECT_SLOW * rate *
+				 div64_u64(shared->time_ns, US),
+			 shared->nr_slow * MS);
+}
+
+/* The largest shared part that costs protected groups no more than is allowed. */
+static u64 sutro_part_harmless(const struct sutro_core *core)
+{
+	const struct sutro_protect_sums *sums = core->protect.sums;
+	const struct sutro_protect_sums *shared = &sums[SUTRO_WINDOW_SHARED];
+	u64 rate = max(sutro_part_rate(&sums[SUTRO_WINDOW_RESERVED]), 1ULL);
+	u64 shared_rate = min(sutro_part_rate(shared), rate);
+	u64 loss = (100 - core->tunables.protect) * SUTRO_PROTECT_WHOLE / 100;
+	u64 gaps = sutro_part_gaps(&core->protect);
+	u64 part = SUTRO_PROTECT_MOST_PART, rest;
+
+	if (shared_rate < rate)
+		part = min(part, div64_u64(loss * rate, rate - shared_rate));
+	if (core->protect.sensitive && shared->nr_slow)
+		part = min(part, sutro_part_prompt(&core->protect, rate));
+	/* Not all groups can use gaps. */
+	if (core->protect.unfit)
+		gaps = min_t(u64, gaps, SUTRO_PROTECT_LEAST / 2);
+	rest = part - min(part, gaps);
+	part = min(part, core->protect.sensitive ? rest : 2 * rest);
+	return max(part, sutro_part_least(gaps));
+}
+
+/*
+ * The smallest shared part with which protected groups receive their share.  Estimates of
+ * costs are right in proportion only, so the whole is the most that is used in windows of
+ * either kind.  Of that, only what exceeds the time is not there in reserved windows.
+ */
+static u64 sutro_part_entitled(const struct sutro_protect *protect, u64 share,
+			       bool known)
+{
+	const struct sutro_protect_sums *sums = protect->sums;
+	u64 rate = max(sutro_part_rate(&sums[SUTRO_WINDOW_RESERVED]), 1ULL);
+	u64 shared_rate =
+		min(sutro_part_rate(&sums[SUTRO_WINDOW_SHARED]), rate);
+	u64 used = SUTRO_PROTECT_WHOLE, shared_used = 0;
+	u64 whole = SUTRO_PROTECT_WHOLE, shared_whole = SUTRO_PROTECT_WHOLE;
+	u64 due, shared_due;
+
+	if (known) {
+		used = sutro_part_used(protect);
+		shared_used = div64_u64(used * shared_rate, rate);
+		shared_whole = max_t(u64, protect->most, used);
+		whole = max(used, min(shared_whole, whole));
+	}
+	due = share * whole / SUTRO_PROTECT_WHOLE;
+	shared_due = share * shared_whole / SUTRO_PROTECT_WHOLE;
+	if (used <= due)
+		return 0;
+	return div64_u64((used - due) * SUTRO_PROTECT_WHOLE,
+			 used - due + shared_due -
+				 min(shared_used, shared_due));
+}
+
+/**
+ * sutro_part_is_known - are the rates of protected groups known?
+ * @protect:	the protection
+ *
+ * Requests count by arrival and completion: those of a deep group wait for longer than a
+ * window, and none is sent and completes in one.
+ */
+bool sutro_part_is_known(const struct sutro_protect *protect)
+{
+	return protect->sums[SUTRO_WINDOW_RESERVED].nr_seen >=
+	       2 * SUTRO_PROTECT_KNOWN;
+}
+
+/**
+ * sutro_part_shared - the shared part of the next cycle
+ * @core:	the leaf
+ * @share:	share of the protected groups, of SUTRO_PROTECT_WHOLE
+ *
+ * Return: of SUTRO_PROTECT_WHOLE.
+ */
+u32 sutro_part_shared(struct sutro_core *core, u64 share)
+{
+	struct sutro_protect *protect = &core->protect;
+	u32 most = SUTRO_PROTECT_WHOLE -
+		   clamp(protect->reserve, SUTRO_PROTECT_SAMPLE,
+			 SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_LEAST);
+	bool known = sutro_part_is_known(protect);
+	u64 part, entitled;
+
+	protect->gentle = false;
+	if (protect->by_target)
+		most = min(most, protect->target_part);
+	if (!protect->by_share)
+		return most;
+	part = known ? sutro_part_harmless(core) : SUTRO_PROTECT_LEAST;
+	entitled = sutro_part_entitled(protect, share, known);
+	/* In gaps, others send as much as can complete in them. */
+	protect->gentle =
+		known && !entitled &&
+		(core->tunables.rotational || !sutro_part_gaps(protect));
+	part = max(part, entitled);
+	/* Others do not lose the device for a group that is entitled to little of it. */
+	if (SUTRO_PROTECT_PRICE * share < SUTRO_PROTECT_WHOLE)
+		part = max(part,
+			   SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_PRICE * share);
+	return min_t(u64, part, most);
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of trials (sutro-trial.c) and windows (sutro-window.c): a favoured group with one
+ * small request at a time, beside another with one large request at a time.
+ *
+ * The bus of the device takes one request after another.  A large one then keeps a part of the
+ * device busy, which a small one does not need: one that has waited for the bus completes first.
+ */
+#include <linux/module.h>
+
+#include "sutro_test.h"
+
+#define STEP_NS (MS / 20)
+#define SMALL_NS STEP_NS
+#define LARGE_NS (15 * MS / 2)
+#define FLASH_NS MS
+#define SECOND_NS (1000 * MS)
+
+/**
+ * struct client - a group with one request at a time
+ * @group:	the group
+ * @bus_ns:	time of a request on the bus
+ * @flash_ns:	time that it takes after that
+ * @think_ns:	time from a completion to the next request
+ * @next_ns:	when that arrives, 0 while there is one
+ * @done_ns:	when the request at the device completes, 0 without
+ * @nr:		requests that have completed
+ */
+struct client {
+	struct sutro_group *group;
+	u64 bus_ns;
+	u64 flash_ns;
+	u64 think_ns;
+	u64 next_ns;
+	u64 done_ns;
+	int nr;
+};
+
+static void client_step(struct sutro_test *t, struct client *client)
+{
+	if (client->done_ns && client->done_ns <= t->now_ns) {
+		sutro_core_complete(&t->core, client->group, 1, client->bus_ns,
+				    client->bus_ns, t->now_ns);
+		client->nr++;
+		client->next_ns = t->now_ns + client->think_ns;
+		client->done_ns = 0;
+	}
+	if (client->next_ns && client->next_ns <= t->now_ns) {
+		client->next_ns = 0;
+		arrive_far(t, client->group, 1);
+	}
+}
+
+static void clients_run(struct sutro_test *t, struct client *clients,
+			u64 length_ns)
+{
+	u64 end_ns = t->now_ns + length_ns, bus_ns = t->now_ns;
+	enum sutro_verdict verdict;
+	struct sutro_group *group;
+	struct client *client;
+
+	clients[0].nr = 0;
+	clients[1].nr = 0;
+	for (; t->now_ns < end_ns; t->now_ns += STEP_NS) {
+		client_step(t, &clients[0]);
+		client_step(t, &clients[1]);
+		for (group = choose(t, &verdict); group;
+		     group = choose(t, &verdict)) {
+			client = group == clients[0].group ? &clients[0]
+							   : &clients[1];
+			sutro_core_dispatch(&t->core, group, client->bus_ns);
+			bus_ns = max(bus_ns, t->now_ns) + client->bus_ns;
+			client->done_ns = bus_ns + client->flash_ns;
+		}
+	}
+}
+
+/* The part of its requests alone that a, of @weight, has beside e that thinks for @think_ns. */
+static int few_percent(struct kunit *test, u32 weight, u64 think_ns)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct client clients[] = {
+		{ &t->a, SMALL_NS, 0, MS, t->now_ns },
+		{ &t->e, LARGE_NS, FLASH_NS, think_ns, t->now_ns },
+	};
+
+	t->core.tunables.protect = 97;
+	sutro_group_set_weight(&t->a, weight);
+	clients_run(t, clients, 2 * SECOND_NS);
+	clients_run(t, clients, 8 * SECOND_NS);
+	KUNIT_EXPECT_GE(test, clients[1].nr, 1);
+	return clients[0].nr * 100ULL * (MS + SMALL_NS) / (8 * SECOND_NS);
+}
+
+/* The large request completes just after the small one that has waited for it. */
+static void sutro_test_trial_of_waiting(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, few_percent(test, 500, 0), 92);
+}
+
+/* Cycles are longer than a large request, although nothing happens while it is at the device. */
+static void sutro_test_trial_of_long_requests(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, few_percent(test, 200, 0), 92);
+}
+
+/* Others have no requests for a moment, after each of theirs. */
+static void sutro_test_trial_beside_pauses(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, few_percent(test, 200, 3 * MS), 92);
+	KUNIT_EXPECT_GE(test, few_percent(test, 1000, 3 * MS), 92);
+}
+
+/* Protection ends if others stay away. */
+static void sutro_test_trial_without_others(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct client clients[] = {
+		{ &t->a, SMALL_NS, 0, MS, t->now_ns },
+		{ &t->e, LARGE_NS, FLASH_NS, 0, t->now_ns },
+	};
+
+	t->core.tunables.protect = 97;
+	sutro_group_set_weight(&t->a, 500);
+	clients_run(t, clients, 2 * SECOND_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(&t->a));
+	clients[1].think_ns = 100 * SECOND_NS;
+	clients_run(t, clients, SECOND_NS / 2);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(&t->a));
+	clients_run(t, clients, 3 * SECOND_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(&t->a));
+}
+
+static struct kunit_case sutro_trial_cases[] = {
+	KUNIT_CASE(sutro_test_trial_of_waiting),
+	KUNIT_CASE(sutro_test_trial_of_long_requests),
+	KUNIT_CASE(sutro_test_trial_beside_pauses),
+	KUNIT_CASE(sutro_test_trial_without_others),
+	{},
+};
+
+static struct kunit_suite sutro_trial_suite = {
+	.name = "sutro_trial",
+	.test_cases = sutro_trial_cases,
+};
+
+kunit_test_suite(sutro_trial_suite);
+
+MODULE_DESCRIPTION("KUnit tests of Sutro's trials and windows");
+MODULE_LICENSE("GPL");
