@@ -108,7 +108,7 @@ static void sutro_fold_setting(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	struct sutro_group *group = &sblkg->group;
 	u32 value = sutro_setting(sblkg, setting);
 
-	sq->core.protect.changed = true;
+	sutro_protect_changed(&sq->core);
 	switch (setting) {
 	case SUTRO_SETTING_WEIGHT:
 		sutro_group_set_weight(group, value);

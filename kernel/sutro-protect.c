@@ -26,8 +26,9 @@
  * SUTRO_PROTECT_SENSITIVE times the weight is latency-sensitive: its latency is protected,
  * too; of others, only the rate is.  A group is protected until it is no longer favoured, or
  * thinks for longer than it did recently, or nearly all of the time was shared for a while
- * and a new trial begins (sutro-window.c).  Groups with reserved time are protected without
- * a trial (sutro-reserve.c).
+ * and a new trial begins (sutro-window.c).  While other groups have no requests it stays
+ * protected for SUTRO_PROTECT_LASTS_NS.  Groups with reserved time are protected without a
+ * trial (sutro-reserve.c).
  *
  * A group with a latency target that is missed (sutro-latency.c) is protected from its next
  * request on, whatever its share, and has no trial.  It is waited for longer than others:
@@ -438,6 +439,18 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 out:
 	*ret_depth = protect->depth;
 	return protect->share;
+}
+
+/**
+ * sutro_protect_changed - a setting of a group has changed
+ * @core:	the leaf
+ *
+ * Which groups are protected is decided anew, also if others have no requests at the moment.
+ */
+void sutro_protect_changed(struct sutro_core *core)
+{
+	core->protect.changed = true;
+	core->protect.other_came_ns = core->now_ns - SUTRO_PROTECT_LASTS_NS;
 }
 
 /* ---- requests ---- */

@@ -188,7 +188,7 @@ static void sutro_test_reserved(struct kunit *test)
 						    load->few->protect));
 
 	load->few->reserve = 0;
-	load->t->core.protect.changed = true;
+	sutro_protect_changed(&load->t->core);
 	load_run(load, SECOND_NS);
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->few));
 }

@@ -131,11 +131,33 @@ static void sutro_test_trial_without_others(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(&t->a));
 }
 
+/* A weight that is written while others have no requests holds at once. */
+static void sutro_test_trial_then_weight(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct client clients[] = {
+		{ &t->a, SMALL_NS, 0, MS, t->now_ns },
+		{ &t->e, LARGE_NS, FLASH_NS, 0, t->now_ns },
+	};
+
+	t->core.tunables.protect = 97;
+	sutro_group_set_weight(&t->a, 500);
+	clients_run(t, clients, 2 * SECOND_NS);
+	clients[1].think_ns = 100 * SECOND_NS;
+	clients_run(t, clients, SECOND_NS / 2);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(&t->a));
+	sutro_group_set_weight(&t->a, 100);
+	sutro_protect_changed(&t->core);
+	clients_run(t, clients, 10 * MS);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(&t->a));
+}
+
 static struct kunit_case sutro_trial_cases[] = {
 	KUNIT_CASE(sutro_test_trial_of_waiting),
 	KUNIT_CASE(sutro_test_trial_of_long_requests),
 	KUNIT_CASE(sutro_test_trial_beside_pauses),
 	KUNIT_CASE(sutro_test_trial_without_others),
+	KUNIT_CASE(sutro_test_trial_then_weight),
 	{},
 };
 

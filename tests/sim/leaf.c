@@ -84,7 +84,7 @@ static void leaf_fold(struct leaf *leaf)
 		if (note.is_reserve)
 			group->core.reserve = note.reserve;
 		if (note.weight || note.is_reserve)
-			leaf->core.protect.changed = true;
+			sutro_protect_changed(&leaf->core);
 		sutro_protect_took(&leaf->core, &group->core,
 				   note.nr - note.nr_untimed, note.took_us,
 				   note.nr_slow, note.now_ns);
