@@ -323,10 +323,6 @@ void sutro_protect_release(struct sutro_core *core, u64 now_ns);
 u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 			u64 now_ns);
 
-/* sutro-latency.c */
-void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
-			u32 nr, u64 took_us, u32 nr_slow, u64 now_ns);
-
 /* sutro-reserve.c */
 struct sutro_group *sutro_group_reserving(struct sutro_group *group);
 void sutro_reserve_begin(struct sutro_protect *protect);
@@ -350,5 +346,7 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns);
 void sutro_window_sum(struct sutro_protect *protect, u64 now_ns);
 void sutro_window_owe(struct sutro_protect *protect, u64 ns);
 void sutro_window_cleared(struct sutro_protect *protect, u64 now_ns);
+void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
+			u32 nr, u64 took_us, u32 nr_slow, u64 now_ns);
 
 #endif /* SUTRO_CORE_PROTECT_H */

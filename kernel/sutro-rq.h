@@ -151,11 +151,11 @@ static inline bool sutro_op_commits(blk_opf_t opf)
 	return op_is_write(opf) && (opf & REQ_META) && (opf & REQ_SYNC);
 }
 
-static_assert(!((SUTRO_CLASSES - 1) & ~SUTRO_RQ_CLASS));
-
 static inline void sutro_rq_pack(struct request *rq, u64 estimate_ns,
 				 unsigned int class, bool shallow)
 {
+	BUILD_BUG_ON((SUTRO_CLASSES - 1) & ~SUTRO_RQ_CLASS);
+
 	rq->fifo_time = estimate_ns << SUTRO_RQ_SHIFT | class;
 	if (shallow)
 		rq->fifo_time |= SUTRO_RQ_SHALLOW;

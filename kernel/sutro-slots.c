@@ -47,7 +47,7 @@
 #define SUTRO_LEFT_PART 8U
 /*
  * A submitter that sleeps looks again after this time: the one that was woken before it may send
- * a request of another cgroup, whose end wakes nobody here.
+ * a request of another cgroup, whose end wakes no submitter of this one.
  */
 #define SUTRO_SLOT_LOOK (HZ / 10)
 

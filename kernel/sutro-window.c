@@ -396,3 +396,63 @@ void sutro_window_cleared(struct sutro_protect *protect, u64 now_ns)
 	protect->clear_ns = now_ns;
 	sutro_window_drained(protect, now_ns);
 }
+
+/* ---- how long requests took ---- */
+
+/* Which requests of other groups were at the device after a request was submitted? */
+static enum sutro_latency_met sutro_protect_met(const struct sutro_core *core,
+						u64 submitted_ns)
+{
+	const struct sutro_protect *protect = &core->protect;
+
+	if (core->nr_active < 2)
+		return SUTRO_LATENCY_MET_NONE;
+	if (!protect->clear || !list_is_singular(&protect->groups) ||
+	    !sutro_before(protect->clear_ns, submitted_ns))
+		return SUTRO_LATENCY_MET_OTHERS;
+	if (core->in_flight > protect->in_flight ||
+	    !sutro_before(protect->other_done_ns, submitted_ns))
+		return SUTRO_LATENCY_MET_GAP;
+	return SUTRO_LATENCY_MET_NONE;
+}
+
+/**
+ * sutro_protect_took - how long requests took that completed
+ * @core:	the leaf
+ * @group:	their group
+ * @nr:		how many, without flushes and others that are not timed
+ * @took_us:	sum of the times since their submission
+ * @nr_slow:	how many of them took longer than sutro_protect_slow_ns()
+ * @now_ns:	when the last one completed
+ *
+ * To be called before sutro_core_complete().
+ */
+void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
+			u32 nr, u64 took_us, u32 nr_slow, u64 now_ns)
+{
+	struct sutro_protect *protect = &core->protect;
+	struct sutro_protect_sums *sums = protect->sums;
+	struct sutro_latency *latency;
+	u64 submitted_ns;
+
+	if (!nr)
+		return;
+	latency = sutro_latency_get(group);
+	if (!latency && !sutro_group_protected(group))
+		return;
+	submitted_ns = now_ns - div_u64(took_us * US, nr);
+	if (latency) {
+		sutro_latency_took(latency, nr, nr_slow,
+				   sutro_protect_met(core, submitted_ns),
+				   now_ns);
+		sutro_latency_limit(core, latency, now_ns);
+	}
+	if (!sutro_group_protected(group))
+		return;
+	/* Requests that met those of a shared window count as its own. */
+	if (protect->clear && sutro_before(protect->clear_ns, submitted_ns))
+		sums += SUTRO_WINDOW_RESERVED;
+	sums->nr += nr;
+	sums->took_us += took_us;
+	sums->nr_slow += nr_slow;
+}
