@@ -463,6 +463,43 @@ static enum sutro_lease_news sutro_direct_news(struct sutro_queue *sq,
 		       : SUTRO_LEASE_OVER;
 }
 
+/*
+ * Is a request that went past the elevator left, at the device or in the plug of a task that does
+ * not run?  Those that are allocated while this looks are the elevator's.
+ */
+static bool sutro_hctx_has_direct(const struct blk_mq_hw_ctx *hctx)
+{
+	const req_flags_t flags = sutro_direct_flags(hctx->flags);
+	const struct blk_mq_tags *tags =
+		flags & RQF_SCHED_TAGS ? hctx->tags : hctx->sched_tags;
+	unsigned int i;
+
+	for (i = 0; i < tags->nr_tags; i++) {
+		struct request *rq = tags->static_rqs[i];
+
+		if (atomic_read(&rq->ref) && rq->q == hctx->queue &&
+		    !(READ_ONCE(rq->rq_flags) & flags) &&
+		    !blk_rq_is_passthrough(rq))
+			return true;
+	}
+	return false;
+}
+
+static bool sutro_direct_is_left(struct request_queue *q)
+{
+	struct blk_mq_hw_ctx *hctx;
+	bool left = false;
+	unsigned long i;
+
+	/* The tags of a queue that is being frozen may be replaced. */
+	if (!percpu_ref_tryget_live(&q->q_usage_counter))
+		return false;
+	queue_for_each_hw_ctx(q, hctx, i)
+		left |= sutro_hctx_has_direct(hctx);
+	percpu_ref_put(&q->q_usage_counter);
+	return left;
+}
+
 /**
  * sutro_direct_tick - account for requests in direct mode, and see whether that is over
  * @work:	&sutro_queue.direct_work
@@ -476,7 +513,10 @@ void sutro_direct_tick(struct work_struct *work)
 	unsigned long ticks;
 	long completed;
 	u64 elapsed_ns;
+	bool left;
 
+	/* Before the counts of the disk are read, which then have all that is not left. */
+	left = !READ_ONCE(sq->direct_lease) && sutro_direct_is_left(sq->q);
 	spin_lock(&sq->lock);
 	spin_lock_irq(&sq->done_lock);
 	elapsed_ns = ktime_get_ns() - sq->direct_tick_ns;
@@ -488,7 +528,7 @@ void sutro_direct_tick(struct work_struct *work)
 	sutro_direct_read(sq->q, &disk);
 	completed = sutro_lease_account(&sq->lease, &disk, &new);
 	sutro_members_account(sq, &new, sutro_direct_charge);
-	state = sutro_lease_tick(&sq->lease, completed, num_online_cpus(),
+	state = sutro_lease_tick(&sq->lease, completed, left,
 				 sutro_direct_news(sq, &new, elapsed_ns),
 				 sq->direct_tick_ns);
 	if (state != SUTRO_LEASE_ON)

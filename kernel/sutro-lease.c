@@ -13,10 +13,9 @@
  *	ON	The lease ends after one second, after a tick of 10 ms with fewer than 32
  *		completions, and at any time when a group that is no member has a
  *		request, or a request waits.
- *	DRAINS	Requests that went past the elevator are still at the device.  When a
- *		tick finds no more of them, and twice their mean latency is over, so is the
- *		lease; after one second in any case, for the disk counts nothing while
- *		iostats is 0.
+ *	DRAINS	Requests that went past the elevator are still at the device, or in the plug
+ *		of a task that does not run.  When a tick finds that they have returned all tags,
+ *		the lease is over; after one second in any case.
  *
  * With fewer than some 10,000 requests a second, the instructions of the elevator do not
  * matter, and it sees all requests.  Else it sees all of them for at least 20 ms of each second,
@@ -218,17 +217,6 @@ long sutro_lease_account(struct sutro_lease *lease,
 	return completed;
 }
 
-/* Estimate of the time in which the requests at the device complete. */
-static u64 sutro_lease_drain_ns(const struct sutro_lease *lease)
-{
-	const struct sutro_tally *sum = &lease->accounted;
-	unsigned long ios = sum->ios[0] + sum->ios[1];
-
-	if (!ios)
-		return 0;
-	return 2 * div64_u64(sum->took_ns[0] + sum->took_ns[1], ios);
-}
-
 /**
  * sutro_lease_part - the part of a member in a sum
  * @left:	the sum, less the parts of former members; this one is subtracted
@@ -271,14 +259,14 @@ static void sutro_lease_end(struct sutro_lease *lease,
  * sutro_lease_tick - go on or end
  * @lease:	the lease of the leaf, not OFF
  * @completed:	from sutro_lease_account()
- * @slack:	requests that may be counted by one side only: one for each CPU
+ * @left:	not all of its requests had completed before that was called
  * @news:	whether something has to be ordered
  * @now_ns:	the time
  *
  * Return: the new state.
  */
 enum sutro_lease_state sutro_lease_tick(struct sutro_lease *lease,
-					long completed, long slack,
+					long completed, bool left,
 					enum sutro_lease_news news, u64 now_ns)
 {
 	u64 elapsed_ns = now_ns - lease->since_ns;
@@ -288,9 +276,7 @@ enum sutro_lease_state sutro_lease_tick(struct sutro_lease *lease,
 			sutro_lease_end(lease, news, now_ns);
 		else if (completed < SUTRO_LEASE_FEW)
 			sutro_lease_set(lease, SUTRO_LEASE_DRAINS, now_ns);
-	} else if ((completed <= slack && completed >= -slack &&
-		    elapsed_ns >= sutro_lease_drain_ns(lease)) ||
-		   elapsed_ns >= SUTRO_LEASE_NS) {
+	} else if (!left || elapsed_ns >= SUTRO_LEASE_NS) {
 		sutro_lease_set(lease, SUTRO_LEASE_OFF, now_ns);
 		if (lease->renewed)
 			sutro_lease_renew(lease);

@@ -90,7 +90,7 @@ long sutro_lease_account(struct sutro_lease *lease,
 			 struct sutro_tally *ret_new);
 u64 sutro_lease_part(u64 *left, u64 mine, u64 *all);
 enum sutro_lease_state sutro_lease_tick(struct sutro_lease *lease,
-					long completed, long slack,
+					long completed, bool left,
 					enum sutro_lease_news news, u64 now_ns);
 
 #endif /* SUTRO_LEASE_H */

@@ -111,22 +111,28 @@ static void sutro_test_trial_beside_pauses(struct kunit *test)
 	KUNIT_EXPECT_GE(test, few_percent(test, 1000, 3 * MS), 92);
 }
 
-/* Protection ends if others stay away. */
-static void sutro_test_trial_without_others(struct kunit *test)
+/* a is protected, and e has had no request for half a second. */
+static struct sutro_test *left_alone(struct kunit *test, struct client *clients)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
-	struct client clients[] = {
-		{ &t->a, SMALL_NS, 0, MS, t->now_ns },
-		{ &t->e, LARGE_NS, FLASH_NS, 0, t->now_ns },
-	};
 
+	clients[0] = (struct client){ &t->a, SMALL_NS, 0, MS, t->now_ns };
+	clients[1] = (struct client){ &t->e, LARGE_NS, FLASH_NS, 0, t->now_ns };
 	t->core.tunables.protect = 97;
 	sutro_group_set_weight(&t->a, 500);
 	clients_run(t, clients, 2 * SECOND_NS);
-	KUNIT_EXPECT_TRUE(test, sutro_group_protected(&t->a));
 	clients[1].think_ns = 100 * SECOND_NS;
 	clients_run(t, clients, SECOND_NS / 2);
 	KUNIT_EXPECT_TRUE(test, sutro_group_protected(&t->a));
+	return t;
+}
+
+/* Protection ends if others stay away. */
+static void sutro_test_trial_without_others(struct kunit *test)
+{
+	struct client clients[2];
+	struct sutro_test *t = left_alone(test, clients);
+
 	clients_run(t, clients, 3 * SECOND_NS);
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(&t->a));
 }
@@ -134,18 +140,9 @@ static void sutro_test_trial_without_others(struct kunit *test)
 /* A weight that is written while others have no requests holds at once. */
 static void sutro_test_trial_then_weight(struct kunit *test)
 {
-	struct sutro_test *t = sutro_test_new(test, false);
-	struct client clients[] = {
-		{ &t->a, SMALL_NS, 0, MS, t->now_ns },
-		{ &t->e, LARGE_NS, FLASH_NS, 0, t->now_ns },
-	};
+	struct client clients[2];
+	struct sutro_test *t = left_alone(test, clients);
 
-	t->core.tunables.protect = 97;
-	sutro_group_set_weight(&t->a, 500);
-	clients_run(t, clients, 2 * SECOND_NS);
-	clients[1].think_ns = 100 * SECOND_NS;
-	clients_run(t, clients, SECOND_NS / 2);
-	KUNIT_EXPECT_TRUE(test, sutro_group_protected(&t->a));
 	sutro_group_set_weight(&t->a, 100);
 	sutro_protect_changed(&t->core);
 	clients_run(t, clients, 10 * MS);
