@@ -148,7 +148,7 @@ int manager_on_volumes(sd_event_source *s, uint64_t usec, void *userdata);
 void manager_log_sentences(char *const *sentences);
 extern const struct unit_ops manager_unit_ops;
 
-/* manager-devices.c: begin and end to listen to udev and to mounts, and the timer after events of udev. */
+/* manager-devices.c: begin and end to listen to udev and mounts, and the timer after udev. */
 int manager_watch_devices(struct manager *m);
 void manager_unwatch_devices(struct manager *m);
 /* Return: 1 if a leaf has another scheduler than before, 0, or -ENOMEM. */
