@@ -123,6 +123,7 @@ bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
 	struct request *free = NULL;
 	bool merged;
 
+	sutro_slots_see(sq, bio);
 	/* Nothing waits here that the bio could join. */
 	if (lease && (READ_ONCE(sq->direct_only) == bio->bi_blkg ||
 		      sutro_direct_bio(sq, lease, bio)))

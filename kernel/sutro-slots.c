@@ -30,7 +30,9 @@
  *
  * While a group is protected (sutro-protect.c), or others are limited for its latency
  * target (sutro-latency.c), others leave an eighth of the slots to it: their requests may
- * be held back, and it must not wait for these.
+ * be held back, and it must not wait for these.  Their writeback leaves an eighth to its
+ * writeback, too: fsync() waits for pages that a kernel thread has begun to write.  limit_depth,
+ * which does not get the bio, takes its cgroup from bio_merge, which the same task calls before.
  *
  * During a probe (sutro-probe.c), only groups with requests that it counts have free
  * slots beyond their share.  These are served alone then.  The slots of their requests that
@@ -50,6 +52,21 @@
  * a request of another cgroup, whose end wakes no submitter of this one.
  */
 #define SUTRO_SLOT_LOOK (HZ / 10)
+
+/**
+ * struct sutro_seen - writeback that bio_merge has seen last on a CPU
+ * @task:	the task that sends it; compared only
+ * @q:		the leaf; compared only
+ * @held_back:	its group is
+ */
+struct sutro_seen {
+	const struct task_struct *task;
+	const struct request_queue *q;
+	bool held_back;
+};
+
+/* A task that was moved to another CPU in between is not known there, and exempt. */
+static DEFINE_PER_CPU(struct sutro_seen, sutro_seen);
 
 /**
  * struct sutro_quota - the slots of a group, or of a group and all below it
@@ -275,6 +292,45 @@ static noinline void sutro_limit_group(struct sutro_queue *sq,
 	blkg_put(sutro_to_blkg(sblkg));
 }
 
+/**
+ * sutro_slots_see - a bio will get a request, if it does not join one
+ * @sq:		the leaf
+ * @bio:	the bio, of the running task
+ */
+void sutro_slots_see(struct sutro_queue *sq, struct bio *bio)
+{
+	struct sutro_seen *seen;
+
+	if (op_is_sync(bio->bi_opf) || !(current->flags & PF_KTHREAD))
+		return;
+	seen = get_cpu_ptr(&sutro_seen);
+	seen->task = current;
+	seen->q = sq->q;
+	seen->held_back = sutro_is_held_back(sq, sutro_bio_blkg(sq->q, bio));
+	put_cpu_ptr(&sutro_seen);
+}
+
+/* Has the running task just sent writeback of a group that is held back?  A hint. */
+static bool sutro_sends_held_back(struct request_queue *q)
+{
+	const struct sutro_seen *seen = get_cpu_ptr(&sutro_seen);
+	bool held_back = seen->held_back && seen->task == current &&
+			 seen->q == q;
+
+	put_cpu_ptr(&sutro_seen);
+	return held_back;
+}
+
+/* Slots for writeback. */
+static unsigned int sutro_writeback_depth(struct request_queue *q)
+{
+	unsigned int depth = sutro_async_depth(q);
+
+	if (!sutro_sends_held_back(q))
+		return depth;
+	return depth - min(q->nr_requests / SUTRO_LEFT_PART, depth - 1);
+}
+
 /* How many slots may a submitter choose from?  elevator_mq_ops.limit_depth. */
 void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
@@ -286,7 +342,7 @@ void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		return;
 	}
 	if (!op_is_sync(opf))
-		data->shallow_depth = sutro_async_depth(data->q);
+		data->shallow_depth = sutro_writeback_depth(data->q);
 	/* A group that is alone has no limit. */
 	if (!sutro_is_alone(sq) && !sutro_exempt(opf) && !sutro_has_room(sq))
 		sutro_limit_group(sq, data);

@@ -422,6 +422,7 @@ static inline bool sutro_is_awaited(struct sutro_queue *sq)
 void sutro_slot_taken(struct sutro_blkg *sblkg);
 void sutro_slot_freed(struct sutro_blkg *sblkg);
 void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+void sutro_slots_see(struct sutro_queue *sq, struct bio *bio);
 
 /* sutro-trace.c */
 void sutro_report(struct sutro_queue *sq);

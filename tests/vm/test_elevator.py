@@ -6,12 +6,13 @@ import os
 import re
 
 import pytest
+from bench.stacks import sysctl
 from rig import scheduler
-from rig.cgroup import Group, ended
+from rig.cgroup import Group, Subtree, ended
 from rig.modeldisk import ModelDisk
 from rig.sampler import parse_io_stat
 from rig.shell import CommandError, run, wait_for
-from rig.sutro import reads
+from rig.sutro import groups, reads
 from rig.unit import fio
 
 WEIGHT = "io.sutro.weight"
@@ -271,3 +272,27 @@ def test_writeback_leaves_slots(group: Group, disk) -> None:
         reach(12, 16)
     group.kill()
     assert job.returncode is not None
+
+
+def test_writeback_leaves_slots_to_reserved_time(tree: Subtree, disk) -> None:
+    """Writeback beside a cgroup with reserved time leaves an eighth of the slots to its writeback.
+
+    A kernel thread submits it, for one cgroup after another.
+    """
+    slow = disk("ssd", "ssd1", bus_kbps=4000)
+    scheduler.select(slow.name, "sutro", nr_requests=64)
+    reader, writer = tree.child("reader"), tree.child("writer")
+    reader.write("io.sutro.reserve", 300)
+    reader.run(fio(slow.node, "randread", "4k", 1))
+    with sysctl({"vm.dirty_background_bytes": 1 << 20, "vm.dirty_bytes": 16 << 20}):
+        writer.run(fio(slow.node, "randwrite", "16k", 1, direct=0, ioengine="sync"))
+
+        def slots() -> int:
+            return int(groups(slow).get(writer.cgroup, {"slots": "0"})["slots"])
+
+        wait_for(lambda: slots() >= 36, "slots", 60)
+        wait_for(lambda: 36 <= max(slots() for _ in range(100)) <= 40, "an eighth is left", 60)
+        reader.kill()
+        wait_for(lambda: slots() > 40, "more slots for writeback alone", 60)
+        writer.kill()
+        run("blockdev", "--flushbufs", slow.node)
