@@ -28,10 +28,12 @@
 /**
  * struct sutro_blkcg - one cgroup
  * @cpd:	must be first
+ * @leaves:	where it has requests in reserved time
  * @setting:	on every leaf that has none of its own; protected by blkcg->lock
  */
 struct sutro_blkcg {
 	struct blkcg_policy_data cpd;
+	struct sutro_leaves leaves;
 	u32 setting[SUTRO_SETTINGS];
 };
 
@@ -39,6 +41,14 @@ static struct sutro_blkcg *sutro_blkcg_of(struct blkcg *blkcg)
 {
 	return container_of(blkcg_to_cpd(blkcg, &sutro_policy),
 			    struct sutro_blkcg, cpd);
+}
+
+/* The requests of a group's cgroup on all leaves. */
+struct sutro_leaves *sutro_leaves_of(struct sutro_group *group)
+{
+	struct blkcg_gq *blkg = sutro_to_blkg(sutro_blkg_of(group));
+
+	return &sutro_blkcg_of(blkg->blkcg)->leaves;
 }
 
 static struct sutro_blkg *sutro_pd(struct blkg_policy_data *pd)

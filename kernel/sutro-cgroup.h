@@ -9,6 +9,7 @@
 
 /* sutro-cgroup.c */
 extern struct blkcg_policy sutro_policy;
+struct sutro_leaves *sutro_leaves_of(struct sutro_group *group);
 u32 sutro_setting(struct sutro_blkg *sblkg, enum sutro_setting setting);
 int sutro_cgroup_register(void);
 void sutro_cgroup_unregister(void);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sutro I/O scheduler: protection of favoured groups with few requests.
- * sutro-protect.c, sutro-trial.c, sutro-window.c, sutro-part.c, sutro-gap.c, sutro-think.c
- * and sutro-reserve.c describe it.  struct sutro_core has this state, so the header includes
- * none of theirs.
+ * sutro-protect.c, sutro-trial.c, sutro-window.c, sutro-part.c, sutro-gap.c, sutro-think.c,
+ * sutro-away.c and sutro-reserve.c describe it.  struct sutro_core has this state, so the header
+ * includes none of theirs.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */
 #ifndef SUTRO_CORE_PROTECT_H
 #define SUTRO_CORE_PROTECT_H
+
+#include <linux/atomic.h>
 
 #include "sutro-think.h"
 #include "sutro-tree.h"
@@ -55,6 +57,20 @@ struct sutro_core;
 
 /* Requests in windows from which on their rate, or times, are known. */
 #define SUTRO_PROTECT_KNOWN 16U
+
+/**
+ * struct sutro_leaves - on how many leaves are requests in the time that is reserved for a cgroup?
+ * @nr:		groups with requests, of the cgroup and those below it
+ * @empty_since_ns: when there were none any more, 0 = never
+ * @busy_since_ns: when there was one again
+ *
+ * Read and changed by all leaves, without a lock.
+ */
+struct sutro_leaves {
+	atomic_t nr;
+	u64 empty_since_ns;
+	u64 busy_since_ns;
+};
 
 /* The two kinds of windows of a cycle. */
 enum sutro_window {
@@ -125,6 +141,7 @@ struct sutro_protect_sums {
  * @other_ns:	estimate of an expensive request of other groups
  * @other_done_ns: when a request of another group has completed last
  * @other_came_ns: when one arrived last
+ * @other_sent_ns: when one was sent last
  * @share:	share of all groups in @groups, as long as it has not to be found anew
  * @depth:	how many requests they have at most
  * @cached_until_ns: until when the device works on writes that its cache took
@@ -174,6 +191,7 @@ struct sutro_protect {
 	u64 other_ns;
 	u64 other_done_ns;
 	u64 other_came_ns;
+	u64 other_sent_ns;
 	u64 share;
 	u32 depth;
 	u64 cached_until_ns;
@@ -210,7 +228,13 @@ struct sutro_protect {
  * @got_ns:	the device time that it has used
  * @nr:		requests of it that have completed
  * @shared:	the service that it received in its last trial
- * @think:	the times from its last completion to its next request
+ * @think:	the times from its last completion to its next request; with reserved time, from the
+ *		last one at any leaf to the next at any
+ * @leaves:	those of the cgroup of @reserving (sutro-away.c), NULL = not known
+ * @counted:	@leaves while it counts this group, which has requests, or NULL
+ * @learned_ns:	&sutro_leaves.busy_since_ns up to which @think has these times
+ * @back_ns:	when it got requests again last
+ * @spare_ns:	device time that others may still cost it
  */
 struct sutro_group_protect {
 	struct sutro_group *group;
@@ -235,6 +259,11 @@ struct sutro_group_protect {
 	u64 got_ns;
 	struct sutro_protect_sums shared;
 	struct sutro_think think;
+	struct sutro_leaves *leaves;
+	struct sutro_leaves *counted;
+	u64 learned_ns;
+	u64 back_ns;
+	s64 spare_ns;
 };
 
 /* Is any group protected?  A hint, where the caller is not serialized. */
@@ -322,6 +351,21 @@ void sutro_protect_changed(struct sutro_core *core);
 void sutro_protect_release(struct sutro_core *core, u64 now_ns);
 u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 			u64 now_ns);
+
+u64 sutro_gap_needs_ns(const struct sutro_core *core, u64 cost_ns);
+
+/* sutro-away.c */
+void sutro_away_find(const struct sutro_core *core,
+		     struct sutro_group_protect *own, u64 now_ns);
+void sutro_away_count(struct sutro_group_protect *own, u64 now_ns);
+bool sutro_away_think_ns(struct sutro_group_protect *own, u64 now_ns,
+			 u64 *ret_ns);
+void sutro_away_back(const struct sutro_core *core,
+		     struct sutro_group_protect *own, u64 now_ns);
+u64 sutro_away_from_ns(const struct sutro_core *core,
+		       const struct sutro_group_protect *own, u64 now_ns);
+bool sutro_is_away(const struct sutro_core *core,
+		   const struct sutro_group *group, u64 now_ns);
 
 /* sutro-reserve.c */
 struct sutro_group *sutro_group_reserving(struct sutro_group *group);

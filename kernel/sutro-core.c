@@ -56,6 +56,8 @@
  *	 trial, window, part	test_protect.py
  *	reserved time		Bandwidth floors;	as protection
  *	 reserve		tests/sim reserve.toml
+ *	groups that stay away	tests/sim		1 in 8 of the group's
+ *	 away			test_away.py		time
  *	latency targets		Databases: last column;	as protection
  *	 latency		test_latency.py
  *	journals and flushes	fsync			others wait for a commit,

@@ -81,6 +81,8 @@ enum sutro_idle_end {
  * struct sutro_core - the state of one leaf
  * @tunables:	may change between any two calls
  * @root:	group of the root cgroup, NULL until sutro_core_init()
+ * @leaves_of:	set by the caller: the requests of a group's cgroup on all leaves (sutro-away.c);
+ *		NULL = not known
  * @in_service:	the group that holds the slice, or NULL
  * @last_served: the group of the last dispatched request; it may be gone, and is only compared
  * @slice_ns:	how long the slice is
@@ -129,6 +131,7 @@ enum sutro_idle_end {
 struct sutro_core {
 	struct sutro_tunables tunables;
 	struct sutro_group *root;
+	struct sutro_leaves *(*leaves_of)(struct sutro_group *group);
 	struct sutro_group *in_service;
 	const struct sutro_group *last_served;
 	u64 slice_ns;

@@ -2,8 +2,6 @@
 /*
  * Sutro I/O scheduler: gaps between the requests of protected groups.
  *
- * 1. Groups that think
- *
  * While a protected group thinks, other groups may use the device, if they are done
  * when the group is back, and once the requests of the shared window have completed.
  * The group is expected back after one of its recent think times (sutro-think.c); a request of
@@ -39,7 +37,7 @@
  * device time.  Costs are measured exactly there, and vary with seeks: a request is sent if an
  * expensive one of others would fit in, and the factor is 1.  A protected stream would pay a seek
  * for each gap, so that only a group of random requests has gaps there; nor has one with reserved
- * time, see 2.
+ * time, unless it stays away (sutro-away.c).
  *
  *	a reads 16 KiB in 8 ms and thinks for 20 ms, b reads 64 KiB in 10 ms, all at random:
  *	one request of b is sent in each gap.  Without gaps, b would have 1 % of the device.
@@ -47,19 +45,6 @@
  * The device is kept for a group that thinks for up to 64 ms, or 32 ms if it is rotational.  A
  * group is waited for up to 256 ms if it is quiet for half of its mean think time and the requests
  * of others fit into that.
- *
- * 2. Groups that stay away
- *
- * A group with reserved time is waited for much longer (sutro-reserve.c), because on a stripe
- * it may have its requests at another leaf.  But it may also wait for other groups: a
- * commit of the journal contains their data, and a writer waits until theirs are written.
- * If the device idled meanwhile, neither would go on.  So when a group has been away for
- * SUTRO_GAP_AWAY times the device time of an expensive request of others, these may send as
- * long as they have less than a part of busy_ns in flight.  When the group is back, it waits
- * for about one such request: for at most 1/SUTRO_GAP_AWAY of the time that it was away.
- *
- *	a, a database with 0.8 of the time, commits; b has 20 MB of dirty pages, and each of
- *	its writes takes 5 ms.  After 80 ms without a request of a, b's pages are written.
  */
 #include <linux/bits.h>
 #include <linux/math64.h>
@@ -77,11 +62,6 @@
 #define SUTRO_PROTECT_REGULAR_US 256000ULL
 /* For a latency target, the device waits this many times the usual think time of a group. */
 #define SUTRO_PROTECT_TARGET_HOLDS 16
-/*
- * A group is away after the time of this many expensive requests of others.  With 8, a reader
- * of 16 KiB on a stripe of hdd loses more of its floor.
- */
-#define SUTRO_GAP_AWAY 16
 /* The factor of estimates in gaps is 1 + gap_more / WHOLE, and 8 at most. */
 #define SUTRO_GAP_SHIFT 11
 #define SUTRO_GAP_WHOLE 2048U
@@ -91,22 +71,6 @@
 #define SUTRO_GAP_CACHED_MAX_NS (50 * 1000 * US)
 /* The whole device, of which a group has its share, divided by costs of up to a second. */
 #define SUTRO_GAP_SHARE_WHOLE BIT_ULL(44)
-
-/* When a group with reserved time has been away for so long that others may send; see 2. */
-static u64 sutro_gap_away_ns(const struct sutro_core *core,
-			     const struct sutro_group *group)
-{
-	return group->empty_since_ns + SUTRO_GAP_AWAY * core->protect.other_ns;
-}
-
-static bool sutro_gap_is_away(const struct sutro_core *core,
-			      const struct sutro_group_protect *own, u64 now_ns)
-{
-	u64 room_ns = core->tunables.busy_ns / SUTRO_PROTECT_BUSY;
-
-	return own->reserving && core->in_flight_ns <= room_ns &&
-	       !sutro_before(now_ns, sutro_gap_away_ns(core, own->group));
-}
 
 /* Can other groups use the device while a protected group thinks? */
 static bool sutro_gap_is_usable(const struct sutro_core *core,
@@ -125,12 +89,15 @@ static u64 sutro_gap_scaled(const struct sutro_protect *protect,
 			       SUTRO_GAP_SHIFT);
 }
 
-/*
- * For how long will one more request of another group, which costs @cost_ns, keep the device
- * busy?  A drive that may choose among many serves near ones first: the last of them take longer
+/**
+ * sutro_gap_needs_ns - for how long will one more request of another group keep the device busy?
+ * @core:	the leaf
+ * @cost_ns:	estimate of the request
+ *
+ * A drive that may choose among many serves near ones first: the last of them take longer
  * than estimated.
  */
-static u64 sutro_gap_needs_ns(const struct sutro_core *core, u64 cost_ns)
+u64 sutro_gap_needs_ns(const struct sutro_core *core, u64 cost_ns)
 {
 	u64 all_ns = core->in_flight_ns + cost_ns;
 
@@ -155,15 +122,15 @@ static u64 sutro_gap_done_ns(const struct sutro_core *core, u64 cost_ns,
 }
 
 /*
- * When is a group expected back?  With a guarantee, few requests may be late: only the shortest
- * think time counts.
+ * When is a group expected back?  With a latency target, few requests may be late: only the
+ * shortest think time counts.
  */
 static u64 sutro_gap_back_ns(const struct sutro_group_protect *own, u64 now_ns)
 {
 	const struct sutro_think *think = &own->think;
 	u64 since_ns = own->group->empty_since_ns;
 
-	if (own->reserving || sutro_protect_by_target(own))
+	if (sutro_protect_by_target(own))
 		return since_ns + sutro_think_min_us(think) * US;
 	if (sutro_think_is_quiet(think, div_u64(now_ns - since_ns, US)))
 		return since_ns + think->quiet_to_us * US;
@@ -183,9 +150,9 @@ static u64 sutro_gap_end_ns(const struct sutro_core *core, u64 now_ns)
 	list_for_each_entry(own, &protect->groups, list) {
 		if (sutro_protect_by_target(own) && own->latency->gapless)
 			return now_ns;
-		if (sutro_gap_is_away(core, own, now_ns))
+		if (sutro_is_away(core, own->group, now_ns))
 			continue;
-		if (!sutro_gap_is_usable(core, own))
+		if (own->reserving || !sutro_gap_is_usable(core, own))
 			return now_ns;
 		back_ns = sutro_gap_back_ns(own, now_ns);
 		if (sutro_before(back_ns, end_ns))
@@ -199,14 +166,16 @@ static u64 sutro_gap_end_ns(const struct sutro_core *core, u64 now_ns)
  * @core:	the leaf
  * @group:	the group, without queued requests
  *
- * In a gap, and in a shared window if it thinks for longer than a slice waits.
+ * In a gap, and in a shared window if it thinks for longer than a slice waits, or is away.
  */
 bool sutro_gap_skips(const struct sutro_core *core,
 		     const struct sutro_group *group)
 {
-	return core->tunables.rotational && sutro_group_protected(group) &&
-	       !group->protect->reserving && !group->in_flight &&
-	       sutro_group_seeky(group) &&
+	if (!core->tunables.rotational || !sutro_group_protected(group))
+		return false;
+	if (group->protect->reserving)
+		return sutro_is_away(core, group, core->now_ns);
+	return !group->in_flight && sutro_group_seeky(group) &&
 	       (core->protect.reserved ||
 		group->think_ns > core->tunables.group_idle_ns);
 }
@@ -344,17 +313,14 @@ u64 sutro_protect_look_ns(const struct sutro_core *core,
 			  const struct sutro_group *group, u64 now_ns)
 {
 	const struct sutro_group_protect *own;
-	u64 look_ns = group->leave_at_ns;
-	u64 at_ns = sutro_gap_away_ns(core, group);
+	u64 look_ns = group->leave_at_ns, at_ns;
 
-	if (group->protect->reserving && sutro_before(now_ns, at_ns) &&
-	    sutro_before(at_ns, look_ns))
-		look_ns = at_ns;
 	list_for_each_entry(own, &core->protect.groups, list) {
 		if (own->group->in_flight)
 			continue;
-		at_ns = own->group->empty_since_ns +
-			own->think.quiet_from_us * US;
+		at_ns = own->reserving ? sutro_away_from_ns(core, own, now_ns)
+				       : own->group->empty_since_ns +
+						 own->think.quiet_from_us * US;
 		if (sutro_before(now_ns, at_ns) && sutro_before(at_ns, look_ns))
 			look_ns = at_ns;
 	}
@@ -423,12 +389,16 @@ void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
 		    u64 think_ns)
 {
 	struct sutro_protect *protect = &core->protect;
-
 	const struct sutro_think *think;
 	u32 more;
 
+	if (!sutro_group_protected(group))
+		return;
+	if (group->protect->reserving)
+		sutro_away_back(core, group->protect,
+				group->empty_since_ns + think_ns);
 	if (core->tunables.rotational || !protect->clear ||
-	    !sutro_group_protected(group) || group->protect->reserving)
+	    group->protect->reserving)
 		return;
 	think = &group->protect->think;
 	if (think_ns < sutro_think_min_us(think) * US)
@@ -453,10 +423,13 @@ void sutro_protect_learn(struct sutro_group *group, u64 think_ns)
 {
 	struct sutro_group_protect *own = group->protect;
 
+	if (!own)
+		return;
+	if (own->reserving &&
+	    !sutro_away_think_ns(own, group->empty_since_ns + think_ns,
+				 &think_ns))
+		return;
 	/* One long pause must not look like a habit. */
-	if (own)
-		sutro_think_add(&own->think,
-				div_u64(min(think_ns,
-					    2 * SUTRO_PROTECT_REGULAR_US * US),
-					US));
+	think_ns = min(think_ns, 2 * SUTRO_PROTECT_REGULAR_US * US);
+	sutro_think_add(&own->think, div_u64(think_ns, US));
 }

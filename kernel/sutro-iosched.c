@@ -243,6 +243,7 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 	if (ret)
 		goto exit_pool;
 	sutro_core_init(&sq->core, &sutro_bio_blkg(q, NULL)->group);
+	sq->core.leaves_of = sutro_leaves_of;
 
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	blk_mq_set_min_shallow_depth(q, 1);

@@ -169,6 +169,7 @@ void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group)
 	protect->requests -= group->in_flight + group->queued;
 	protect->changed = true;
 	group->protect->slow_ns = 0;
+	sutro_away_count(group->protect, core->now_ns);
 }
 
 /* ---- which groups ---- */
@@ -296,7 +297,8 @@ static void sutro_protect_join(struct sutro_core *core,
 		sutro_protect_clear(protect);
 	}
 	list_add_tail(&own->list, &protect->groups);
-	own->reserving = sutro_group_reserving(group);
+	sutro_away_find(core, own, now_ns);
+	sutro_away_count(own, now_ns);
 	own->latency = sutro_latency_of(group);
 	if (own->epoch != protect->epoch)
 		sutro_protect_new_set(protect);
@@ -410,7 +412,7 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 	if (sutro_protect_lasts(core, now_ns))
 		goto out;
 	list_for_each_entry_safe(own, next, &protect->groups, list) {
-		own->reserving = sutro_group_reserving(own->group);
+		sutro_away_find(core, own, now_ns);
 		own->latency = sutro_latency_of(own->group);
 		if (own->latency && begins)
 			sutro_latency_adapt(own->latency, now_ns);
@@ -479,6 +481,7 @@ void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 			   (u32)U16_MAX);
 	if (!sutro_group_protected(group))
 		return;
+	sutro_away_count(own, now_ns);
 	core->protect.requests++;
 	core->protect.sums[core->protect.clear].nr_seen++;
 	if (RB_EMPTY_NODE(&own->node))
@@ -493,6 +496,7 @@ void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 void sutro_protect_unqueued(struct sutro_core *core, struct sutro_group *group)
 {
 	core->protect.requests--;
+	sutro_away_count(group->protect, core->now_ns);
 	if (!group->queued)
 		sutro_protect_dequeue(&core->protect, group->protect);
 }
@@ -511,6 +515,7 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 	u64 share;
 
 	if (!sutro_group_protected(group)) {
+		protect->other_sent_ns = core->now_ns;
 		if (estimate_ns > protect->other_ns)
 			protect->other_ns = estimate_ns;
 		else
@@ -572,6 +577,7 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 		protect->requests -= nr;
 		sums->nr_seen += nr;
 		sums->cost_ns += cost_ns;
+		sutro_away_count(group->protect, now_ns);
 	} else {
 		protect->other_done_ns = now_ns;
 		if (!protect->clear && protect->reserved &&

@@ -234,7 +234,8 @@ static bool sutro_keeps_slice(struct sutro_core *core)
 		sutro_expire(core, SUTRO_EXPIRY_PREEMPTED);
 		return false;
 	}
-	if (!group->queued && sutro_commit_waits(core, group)) {
+	if (!group->queued && (sutro_commit_waits(core, group) ||
+			       sutro_is_away(core, group, core->now_ns))) {
 		sutro_expire(core, SUTRO_EXPIRY_EMPTY);
 		return false;
 	}

@@ -22,10 +22,12 @@
 
 #include "sutro-think.h"
 
-/* With fewer times, only the one before the shortest is known to be quiet. */
-#define SUTRO_THINK_FEW 16
 /* The quiet time is determined after each eighth think time. */
 #define SUTRO_THINK_LOOK 8
+/* A group is rarely back within some time if it is in one of this many cases. */
+#define SUTRO_THINK_RARE 4
+/* A think time ends by this part of that time later than it did before. */
+#define SUTRO_THINK_MARGIN 8
 /* Weight of the newest sample in the mean: 1/8; in the maximum: 1/64. */
 #define SUTRO_THINK_MEAN_SHIFT 3
 #define SUTRO_THINK_MAX_SHIFT 6
@@ -105,4 +107,37 @@ void sutro_think_add(struct sutro_think *think, u32 time_us)
 bool sutro_think_is_quiet(const struct sutro_think *think, u64 away_us)
 {
 	return away_us >= think->quiet_from_us && away_us < think->quiet_to_us;
+}
+
+/**
+ * sutro_think_free_us - from when on is a group rarely back within some time?
+ * @think:	its think times
+ * @away_us:	time since its last completion
+ * @need_us:	that time
+ *
+ * Of the think times that are as long as the returned one, at most one in SUTRO_THINK_RARE ends
+ * within @need_us after it.
+ *
+ *	Of 64 think times 60 are 10 us, the others 30, 30, 40 and 60 ms.  For 20 ms, the group is
+ *	rarely back from 2.5 ms on, but not from 11 ms on: it may be back after 30.
+ *
+ * Return: a time since its last completion, @away_us or later.
+ */
+u64 sutro_think_free_us(const struct sutro_think *think, u64 away_us,
+			u64 need_us)
+{
+	u64 margin_us = need_us / SUTRO_THINK_MARGIN;
+	u32 i = 0, end = 0;
+
+	for (;;) {
+		while (i < think->nr &&
+		       think->sorted_us[i] + margin_us < away_us)
+			i++;
+		while (end < think->nr &&
+		       think->sorted_us[end] < away_us + need_us)
+			end++;
+		if (SUTRO_THINK_RARE * (end - i) <= think->nr - i)
+			return away_us;
+		away_us = think->sorted_us[i] + margin_us + 1;
+	}
 }

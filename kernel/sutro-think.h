@@ -9,6 +9,8 @@
 
 /* The number of think times of a group that are kept. */
 #define SUTRO_THINK_NR 64
+/* With fewer times, only the one before the shortest is known to be quiet. */
+#define SUTRO_THINK_FEW 16
 
 /**
  * struct sutro_think - the last times from the last completion of a group to its next request
@@ -45,6 +47,8 @@ static inline u32 sutro_think_quiet_us(const struct sutro_think *think)
 	return think->quiet_to_us - think->quiet_from_us;
 }
 
+u64 sutro_think_free_us(const struct sutro_think *think, u64 away_us,
+			u64 need_us);
 void sutro_think_add(struct sutro_think *think, u32 time_us);
 bool sutro_think_is_quiet(const struct sutro_think *think, u64 away_us);
 

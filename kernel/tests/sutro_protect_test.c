@@ -95,6 +95,19 @@ static void load_finish(struct load *load)
 		arrive_far(t, group, 1);
 }
 
+/* The next request of @few arrived while one was at the device. */
+static void load_arrival(struct load *load)
+{
+	struct sutro_test *t = load->t;
+	u64 now_ns = t->now_ns;
+
+	t->now_ns = load->next_ns;
+	load->sent_ns = load->next_ns;
+	load->next_ns = 0;
+	arrive_far(t, load->few, 1);
+	t->now_ns = now_ns;
+}
+
 static void load_run(struct load *load, u64 length_ns)
 {
 	struct sutro_test *t = load->t;
@@ -105,11 +118,8 @@ static void load_run(struct load *load, u64 length_ns)
 	load->equal_nr = 0;
 	load->few_slow = 0;
 	while (sutro_before(t->now_ns, end_ns)) {
-		if (load->next_ns && !sutro_before(t->now_ns, load->next_ns)) {
-			load->sent_ns = load->next_ns;
-			load->next_ns = 0;
-			arrive_far(t, load->few, 1);
-		}
+		if (load->next_ns && !sutro_before(t->now_ns, load->next_ns))
+			load_arrival(load);
 		look_ns = load_send(load);
 		if (load->nr) {
 			load_finish(load);

@@ -118,14 +118,32 @@ static void sutro_test_early(struct kunit *test)
 	EXPECT_NEAR(test, early, MANY * 7 / 100, MANY / 100);
 }
 
+/* When is a group of the example in sutro-think.c rarely back? */
+static void sutro_test_free(struct kunit *test)
+{
+	struct sutro_think think = {};
+
+	KUNIT_EXPECT_EQ(test, sutro_think_free_us(&think, 7, 20000), 7ULL);
+	add(&think, 10, 60);
+	add(&think, 30000, 2);
+	add(&think, 40000, 1);
+	add(&think, 60000, 1);
+	KUNIT_EXPECT_EQ(test, sutro_think_free_us(&think, 0, 20000), 2511ULL);
+	KUNIT_EXPECT_EQ(test, sutro_think_free_us(&think, 5000, 20000),
+			5000ULL);
+	KUNIT_EXPECT_EQ(test, sutro_think_free_us(&think, 11000, 20000),
+			62501ULL);
+	KUNIT_EXPECT_EQ(test, sutro_think_free_us(&think, 11000, 1000),
+			11000ULL);
+	KUNIT_EXPECT_EQ(test, sutro_think_free_us(&think, 90000, 20000),
+			90000ULL);
+}
+
 static struct kunit_case sutro_think_test_cases[] = {
-	KUNIT_CASE(sutro_test_one_habit),
-	KUNIT_CASE(sutro_test_two_habits),
-	KUNIT_CASE(sutro_test_few_times),
-	KUNIT_CASE(sutro_test_new_habit),
-	KUNIT_CASE(sutro_test_sorted),
-	KUNIT_CASE(sutro_test_early),
-	{}
+	KUNIT_CASE(sutro_test_one_habit), KUNIT_CASE(sutro_test_two_habits),
+	KUNIT_CASE(sutro_test_few_times), KUNIT_CASE(sutro_test_new_habit),
+	KUNIT_CASE(sutro_test_sorted),	  KUNIT_CASE(sutro_test_early),
+	KUNIT_CASE(sutro_test_free),	  {},
 };
 
 static struct kunit_suite sutro_think_test_suite = {

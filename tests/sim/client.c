@@ -17,6 +17,8 @@
 
 #include "random.h"
 
+/* A task that waits for others looks again after this time, as balance_dirty_pages() does. */
+#define AWAIT_NS (4 * NSEC_PER_MSEC)
 /* From an interrupt to the program that waited for it, and back. */
 #define WAKEUP_NS (10 * NSEC_PER_USEC)
 
@@ -140,6 +142,12 @@ static void client_begin(void *context, u64 now_ns)
 {
 	struct client *client = context;
 
+	if (*client->all_bytes && *client->all_bytes < client->awaits_bytes) {
+		clock_at(client->clock, now_ns + AWAIT_NS, client_begin,
+			 client);
+		return;
+	}
+	client->awaits_bytes = *client->all_bytes + client->job->await_bytes;
 	client->sent = 0;
 	client_fill(client);
 }
@@ -215,6 +223,8 @@ void client_done(void *context, void *whole, u32 bytes)
 	free(request);
 	client->done_bytes += client->job->bytes;
 	client->done_ios++;
+	if (!client->job->await_bytes)
+		*client->all_bytes += client->job->bytes;
 	client->done_late += client->job->late_ns &&
 			     latency_ns > client->job->late_ns;
 	histogram_add(&client->latency, latency_ns);

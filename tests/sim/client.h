@@ -18,6 +18,8 @@
  * @burst:	requests that are sent without thinking; all of them complete before it thinks
  * @think_ns:	from a completion to the next request, or burst
  * @poisson:	@think_ns is the mean of an exponential distribution
+ * @await_bytes: after a burst it waits until other clients have transferred as much, if there are
+ *		any
  * @start_ns:	when it begins
  * @stop_ns:	when it ends, 0 = never
  * @late_ns:	a request that takes longer is late, 0 = none is
@@ -33,6 +35,7 @@ struct job {
 	u32 burst;
 	u64 think_ns;
 	bool poisson;
+	u64 await_bytes;
 	u64 start_ns;
 	u64 stop_ns;
 	u64 late_ns;
@@ -47,6 +50,8 @@ struct job {
  * @begin_ns:	the time from which the job's times count
  * @outstanding: requests on their way
  * @sent:	requests of this burst that were sent
+ * @all_bytes:	completed bytes of all clients that wait for no other one
+ * @awaits_bytes: the value of @all_bytes that it waits for
  * @asleep:	the leaf of which it waits for a slot, or NULL
  * @asleep_as:	its cgroup there, while it waits
  * @split:	the request that is being submitted in pieces
@@ -69,6 +74,8 @@ struct client {
 	u64 begin_ns;
 	u32 outstanding;
 	u32 sent;
+	u64 *all_bytes;
+	u64 awaits_bytes;
 	struct leaf *asleep;
 	struct leaf_group *asleep_as;
 	struct whole *split;

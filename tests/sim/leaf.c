@@ -430,6 +430,11 @@ static void leaf_done(void *context, struct mdisk_cmd *cmd)
 		leaf_run(leaf);
 }
 
+static struct sutro_leaves *leaf_leaves_of(struct sutro_group *group)
+{
+	return leaf_group_of(group)->leaves;
+}
+
 /* A leaf whose disk, slots and tunables may be changed. */
 void leaf_init(struct leaf *leaf, struct clock *clock, enum mdisk_kind kind,
 	       leaf_done_fn *done)
@@ -445,6 +450,7 @@ void leaf_init(struct leaf *leaf, struct clock *clock, enum mdisk_kind kind,
 	sutro_device_init(&leaf->device, rotational);
 	leaf_group_init(&leaf->root, NULL, SUTRO_WEIGHT_DFL);
 	sutro_core_init(&leaf->core, &leaf->root.core);
+	leaf->core.leaves_of = leaf_leaves_of;
 	tunables->rotational = rotational;
 	tunables->slice_ns = rotational ? ROT_SLICE_NS : SLICE_NS;
 	tunables->group_idle_ns = rotational ? ROT_IDLE_NS : IDLE_NS;

@@ -61,6 +61,7 @@ struct rq {
  * @list:	its async and its sync requests that wait, oldest first
  * @requests:	slots in use, and those promised to its clients
  * @below:	the same of groups below it
+ * @leaves:	where its cgroup has requests, NULL = not known
  * @owner:	exact device time, bytes and requests by the drive's model
  * @wait_ns:	sum of the times that requests waited before they were sent
  * @wait_max_ns: the longest of them
@@ -69,6 +70,7 @@ struct rq {
  */
 struct leaf_group {
 	struct sutro_group core;
+	struct sutro_leaves *leaves;
 	struct mdisk_owner owner;
 	struct sutro_costs costs;
 	struct sutro_peer peer;

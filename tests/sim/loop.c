@@ -63,6 +63,7 @@ static void loop_cgroups(struct loop *loop)
 					parent ? &loop->cgroup[parent].on[l]
 					       : &loop->leaf[l].root,
 					cgroup->weight);
+			cgroup->on[l].leaves = &cgroup->leaves;
 			sutro_group_set_class(&loop->leaf[l].core,
 					      &cgroup->on[l].core,
 					      cgroup->class);
@@ -108,6 +109,7 @@ static void loop_clients(struct loop *loop)
 		c->client.job = &c->job;
 		c->client.volume = volume;
 		c->client.clock = &loop->clock;
+		c->client.all_bytes = &loop->all_bytes;
 		c->client.random = loop->seed * 1000 + i;
 		client_place(loop, c);
 		for (l = 0; l < volume->nr; l++)

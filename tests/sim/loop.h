@@ -24,6 +24,7 @@
  * @class:	enum sutro_class
  * @latency_us:	its latency target on all leaves, 0 = none
  * @on:		the cgroup on each leaf
+ * @leaves:	where it has requests in reserved time
  */
 struct loop_cgroup {
 	u32 parent;
@@ -39,6 +40,7 @@ struct loop_cgroup {
 		u64 backlog_ns;
 		u64 ios;
 	} last[LOOP_LEAVES];
+	struct sutro_leaves leaves;
 };
 
 /**
@@ -144,6 +146,7 @@ struct loop_window {
  * @lag_ns:	from its look to the weights
  * @warmup_ns:	latencies before are not counted
  * @noise:	part by which what it reads is wrong
+ * @all_bytes:	&client.all_bytes
  * @writes:	weights that were changed
  * @truth:	for each tick, leaf and cgroup the exact use so far; NULL: not recorded
  * @window:	for each tick and leaf, likewise
@@ -174,6 +177,7 @@ struct loop {
 	struct control *control;
 	u64 begin_ns;
 	u64 random;
+	u64 all_bytes;
 	u32 ticks;
 	u64 writes;
 	struct loop_truth *truth;

@@ -22,9 +22,10 @@
  *	cgroup parent=0 weight=100 class=1 latency_us=0
  *		0 rt, 1 be, 2 idle; its latency target on each leaf
  *	client cgroup=0 volume=0 write=0 mixed=0 discard=0 async=0 flush=0 random=0
- *			bytes=131072 iodepth=16 burst=1 think_us=0 poisson=0 start=0
- *			stop=0 first=0 last=1 late_us=0
- *		mixed: percent of reads, 0 = all or none; times in seconds; between the two
+ *			bytes=131072 iodepth=16 burst=1 think_us=0 poisson=0 await=0
+ *			start=0 stop=0 first=0 last=1 late_us=0
+ *		mixed: percent of reads, 0 = all or none; after a burst it waits until others
+ *		have transferred await bytes; times in seconds; between the two
  *		given places of the volume; its requests that take longer than late_us are
  *		late
  *	promise cgroup=0 volume=0 reads=1 writes=0 ios=0 floor=0 part=0 importance=100
@@ -316,6 +317,7 @@ static void say_client(struct loop *loop)
 		{ "think_us", 0, 1e7, 0,
 		  TO_TIMES(job->think_ns, NSEC_PER_USEC) },
 		{ "poisson", 0, 1, 0, TO(job->poisson) },
+		{ "await", 0, 1e12, 0, TO(job->await_bytes) },
 		{ "start", 0, 1000, 0, TO_TIMES(job->start_ns, NSEC_PER_SEC) },
 		{ "stop", 0, 1000, 0, TO_TIMES(job->stop_ns, NSEC_PER_SEC) },
 		{ "late_us", 0, 1e9, 0, TO_TIMES(job->late_ns, NSEC_PER_USEC) },

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: groups with reserved time that stay away.
+ *
+ * The device waits for a group with reserved time for up to a second (sutro-reserve.c).  But the
+ * group may be waiting for others: a commit of the journal contains their data, and a task that
+ * writes to the page cache sleeps while there are too many dirty pages (balance_dirty_pages()).
+ * If the device idled meanwhile, neither would go on.  So others may send while a group is away:
+ *
+ * 1. Requests at other leaves
+ *
+ * On a stripe, a group has requests now at one leaf and now at another, and is not away while it
+ * has any.  &struct sutro_leaves, one for each cgroup, counts the groups that have requests and use
+ * the time that is reserved for it.  Its think times begin when there are none.
+ *
+ * 2. When a group is rarely back
+ *
+ * Others may send when at most one in SUTRO_THINK_RARE of the recent think times that are as long
+ * as this one already is ended before an expensive request of others would be done
+ * (sutro_think_free_us()).
+ *
+ * 3. The price
+ *
+ * If the group is back while such requests are at the device, these have cost it time.
+ * A group may lose one in SUTRO_AWAY_PART of the time in this way.  It loses at most the time of
+ * the requests at the device.  So others may send while that, with the new request, is no more
+ * than the group may still lose: SUTRO_AWAY_SAVED expensive requests at most.
+ *
+ *	a, a database with 0.8 of the time, writes 12 pages one after another, in 5 ms each,
+ *	and waits until b has written 1 MiB; b's writes take 10 ms each.  Eleven of twelve think
+ *	times of a are 10 us.  So 1.3 ms after its last completion b sends, and is done 80 ms
+ *	later.  One write of b is then at the device, and a waits for 5 ms of 145.
+ *
+ * In any case, others may send when a group has had no request at a leaf for SUTRO_AWAY_SURE times
+ * the time of an expensive request of others.
+ *
+ * On rotational devices, others also get the slices (sutro-select.c) for which the group would be
+ * waited for.
+ */
+#include <linux/atomic.h>
+#include <linux/math64.h>
+
+#include "sutro-core.h"
+
+#define US 1000ULL
+
+#define SUTRO_AWAY_PART 8
+#define SUTRO_AWAY_SAVED 4
+/* With 8, a reader of 16 KiB on a stripe of hdd loses more of its floor. */
+#define SUTRO_AWAY_SURE 16
+/* While a group has requests at another leaf, look again after this part of a request's time. */
+#define SUTRO_AWAY_LOOK 4
+
+/* Has the group, or another one that uses the same reserved time, requests at any leaf? */
+static bool sutro_away_is_busy(const struct sutro_group_protect *own)
+{
+	return own->leaves && atomic_read(&own->leaves->nr);
+}
+
+/* Since when has it none at any? */
+static u64 sutro_away_since_ns(const struct sutro_group_protect *own)
+{
+	u64 here_ns = own->group->empty_since_ns, all_ns;
+
+	if (!own->leaves)
+		return here_ns;
+	all_ns = READ_ONCE(own->leaves->empty_since_ns);
+	return sutro_before(here_ns, all_ns) ? all_ns : here_ns;
+}
+
+/**
+ * sutro_away_count - a group may have got its first request, or lost its last one
+ * @own:	its protection
+ * @now_ns:	the time
+ */
+void sutro_away_count(struct sutro_group_protect *own, u64 now_ns)
+{
+	const struct sutro_group *group = own->group;
+	struct sutro_leaves *leaves = NULL;
+
+	if (sutro_group_protected(group) && (group->queued || group->in_flight))
+		leaves = own->leaves;
+	if (leaves == own->counted)
+		return;
+	if (own->counted && atomic_dec_and_test(&own->counted->nr))
+		WRITE_ONCE(own->counted->empty_since_ns, now_ns);
+	own->counted = leaves;
+	if (leaves && atomic_inc_return(&leaves->nr) == 1) {
+		WRITE_ONCE(leaves->busy_since_ns, now_ns);
+		own->learned_ns = now_ns;
+	}
+}
+
+/**
+ * sutro_away_find - find the group for which time is reserved that a protected group may use
+ * @core:	the leaf
+ * @own:	the protection of the group
+ * @now_ns:	the time
+ */
+void sutro_away_find(const struct sutro_core *core,
+		     struct sutro_group_protect *own, u64 now_ns)
+{
+	struct sutro_group *reserving = sutro_group_reserving(own->group);
+
+	if (reserving == own->reserving)
+		return;
+	own->reserving = reserving;
+	own->leaves = reserving && core->leaves_of ? core->leaves_of(reserving)
+						   : NULL;
+	sutro_away_count(own, now_ns);
+}
+
+/**
+ * sutro_away_think_ns - for how long had a group with reserved time no request at any leaf?
+ * @own:	its protection; it gets a request, and had none at this leaf
+ * @now_ns:	the time
+ * @ret_ns:	set to that time
+ *
+ * Return: false if this leaf has seen that time before.
+ */
+bool sutro_away_think_ns(struct sutro_group_protect *own, u64 now_ns,
+			 u64 *ret_ns)
+{
+	u64 since_ns = sutro_away_since_ns(own);
+
+	if (!since_ns)
+		return false;
+	if (sutro_away_is_busy(own)) {
+		/* Another leaf got a request first, and that ended it. */
+		now_ns = READ_ONCE(own->leaves->busy_since_ns);
+		since_ns = READ_ONCE(own->leaves->empty_since_ns);
+		if (own->learned_ns == now_ns || !since_ns)
+			return false;
+		own->learned_ns = now_ns;
+	}
+	*ret_ns = max_t(s64, now_ns - since_ns, 0);
+	return true;
+}
+
+/**
+ * sutro_away_back - a group with reserved time is back: what have others cost it?
+ * @core:	the leaf
+ * @own:	its protection
+ * @now_ns:	the time
+ */
+void sutro_away_back(const struct sutro_core *core,
+		     struct sutro_group_protect *own, u64 now_ns)
+{
+	const struct sutro_protect *protect = &core->protect;
+	s64 most_ns = SUTRO_AWAY_SAVED * protect->other_ns;
+
+	if (own->back_ns)
+		own->spare_ns +=
+			div_u64(now_ns - own->back_ns, SUTRO_AWAY_PART);
+	if (protect->reserved && protect->clear &&
+	    core->in_flight != protect->in_flight &&
+	    sutro_before(own->back_ns, protect->other_sent_ns))
+		own->spare_ns -= core->in_flight_ns;
+	own->spare_ns = clamp(own->spare_ns, -most_ns, most_ns);
+	own->back_ns = now_ns;
+}
+
+/* From when on is a group rarely back, and may it lose a request's time; see 2 and 3. */
+static u64 sutro_away_rarely_ns(const struct sutro_core *core,
+				const struct sutro_group_protect *own,
+				u64 cost_ns, u64 needs_ns, u64 now_ns)
+{
+	u64 since_ns = sutro_away_since_ns(own);
+	s64 short_ns = cost_ns - own->spare_ns;
+	s64 away_ns = max_t(s64, now_ns - since_ns, 0);
+
+	away_ns = max_t(s64, away_ns, SUTRO_AWAY_PART * short_ns);
+	return since_ns + US * sutro_think_free_us(&own->think,
+						   div_u64(away_ns, US),
+						   div_u64(needs_ns, US));
+}
+
+/**
+ * sutro_away_from_ns - when may others send although a group with reserved time may come back?
+ * @core:	the leaf
+ * @own:	its protection, while it has no request at this leaf
+ * @now_ns:	the time
+ *
+ * Return: a time; while the group has requests at another leaf, the next one at which to look.
+ */
+u64 sutro_away_from_ns(const struct sutro_core *core,
+		       const struct sutro_group_protect *own, u64 now_ns)
+{
+	u64 cost_ns = core->protect.other_ns + core->in_flight_ns;
+	u64 needs_ns = sutro_gap_needs_ns(core, core->protect.other_ns);
+	u64 sure_ns = own->group->empty_since_ns + SUTRO_AWAY_SURE * cost_ns;
+	u64 from_ns = sure_ns;
+
+	if (sutro_away_is_busy(own))
+		from_ns = now_ns + needs_ns / SUTRO_AWAY_LOOK;
+	else if (own->think.nr >= SUTRO_THINK_FEW)
+		from_ns = sutro_away_rarely_ns(core, own, cost_ns, needs_ns,
+					       now_ns);
+	return sutro_before(from_ns, sure_ns) ? from_ns : sure_ns;
+}
+
+/**
+ * sutro_is_away - may others send although a group may come back?
+ * @core:	the leaf
+ * @group:	the group; only one with reserved time can be away
+ * @now_ns:	the time
+ */
+bool sutro_is_away(const struct sutro_core *core,
+		   const struct sutro_group *group, u64 now_ns)
+{
+	return sutro_group_protected(group) && group->protect->reserving &&
+	       !group->queued && !group->in_flight &&
+	       !sutro_before(now_ns,
+			     sutro_away_from_ns(core, group->protect, now_ns));
+}
