@@ -31,6 +31,15 @@
  *	times of a are 10 us.  So 1.3 ms after its last completion b sends, and is done 80 ms
  *	later.  One write of b is then at the device, and a waits for 5 ms of 145.
  *
+ * 4. Writeback
+ *
+ * No task waits for a page that a kernel thread writes, unless it needs that page.  So a group
+ * that had only such requests is not waited for, has no think time after them, and others do not
+ * cost it anything.
+ *
+ *	The tasks of a may make one page dirty in 4 ms, and a kernel thread writes each at once.  If
+ *	the device waited for the next one, b's pages, for which they sleep, were not written.
+ *
  * In any case, others may send when a group has had no request at a leaf for SUTRO_AWAY_SURE times
  * the time of an expensive request of others.
  *
@@ -123,7 +132,7 @@ bool sutro_away_think_ns(struct sutro_group_protect *own, u64 now_ns,
 {
 	u64 since_ns = sutro_away_since_ns(own);
 
-	if (!since_ns)
+	if (!since_ns || !own->awaited)
 		return false;
 	if (sutro_away_is_busy(own)) {
 		/* Another leaf got a request first, and that ended it. */
@@ -152,7 +161,7 @@ void sutro_away_back(const struct sutro_core *core,
 	if (own->back_ns)
 		own->spare_ns +=
 			div_u64(now_ns - own->back_ns, SUTRO_AWAY_PART);
-	if (protect->reserved && protect->clear &&
+	if (own->awaited && protect->reserved && protect->clear &&
 	    core->in_flight != protect->in_flight &&
 	    sutro_before(own->back_ns, protect->other_sent_ns))
 		own->spare_ns -= core->in_flight_ns;
@@ -193,6 +202,8 @@ u64 sutro_away_from_ns(const struct sutro_core *core,
 
 	if (sutro_away_is_busy(own))
 		from_ns = now_ns + needs_ns / SUTRO_AWAY_LOOK;
+	else if (!own->awaited)
+		from_ns = own->group->empty_since_ns;
 	else if (own->think.nr >= SUTRO_THINK_FEW)
 		from_ns = sutro_away_rarely_ns(core, own, cost_ns, needs_ns,
 					       now_ns);

@@ -232,6 +232,7 @@ struct sutro_protect {
  *		last one at any leaf to the next at any
  * @leaves:	those of the cgroup of @reserving (sutro-away.c), NULL = not known
  * @counted:	@leaves while it counts this group, which has requests, or NULL
+ * @awaited:	a task waits for one of the requests that were sent since it had none
  * @learned_ns:	&sutro_leaves.busy_since_ns up to which @think has these times
  * @back_ns:	when it got requests again last
  * @spare_ns:	device time that others may still cost it
@@ -261,6 +262,7 @@ struct sutro_group_protect {
 	struct sutro_think think;
 	struct sutro_leaves *leaves;
 	struct sutro_leaves *counted;
+	bool awaited;
 	u64 learned_ns;
 	u64 back_ns;
 	s64 spare_ns;

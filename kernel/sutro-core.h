@@ -125,6 +125,7 @@ enum sutro_idle_end {
  * @in_flight_ns: their estimated device time
  * @commits:	flushes and journal writes among them (sutro-commit.c)
  * @commit_until_ns: until when no other request is sent for their sake
+ * @async:	no task waits for the request that is dispatched next; set by the caller
  * @flush_data:	requests queued for which flushes may wait; counted by the caller
  * @nr_active:	active groups
  */
@@ -170,6 +171,7 @@ struct sutro_core {
 	u64 in_flight_ns;
 	u32 commits;
 	u64 commit_until_ns;
+	bool async;
 	u32 flush_data;
 	u32 nr_active;
 };

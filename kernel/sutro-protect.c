@@ -475,8 +475,10 @@ void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 	own = group->protect;
 	if (!own)
 		return;
-	if (group->queued == 1 && !group->in_flight)
+	if (group->queued == 1 && !group->in_flight) {
 		sutro_trial_back(core, group, now_ns);
+		own->awaited = false;
+	}
 	own->depth = clamp(group->queued + group->in_flight, (u32)own->depth,
 			   (u32)U16_MAX);
 	if (!sutro_group_protected(group))
@@ -526,6 +528,7 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 	}
 	protect->in_flight++;
 	protect->requests++;
+	own->awaited |= !core->async;
 	sutro_reserve_sent(protect, own, estimate_ns);
 	if (sutro_before(protect->vtime, own->vtime))
 		protect->vtime = own->vtime;
