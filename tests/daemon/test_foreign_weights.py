@@ -94,10 +94,14 @@ def test_device_lines_of_container_runtimes(
     for name in names.values():
         sutrod.call("ResetPolicy", name, "runtime")
     sutrod.until(lambda: is_in_force(400))
+
+    def asked() -> set[int]:
+        leaves = [sutrod.call("Explain", cgroup, "/dev/sdc")["leaves"] for cgroup in names]
+        return {leaf["asked"] for (leaf,) in leaves}
+
     for cgroup in names:
         machine.write(f"/sys/fs/cgroup{cgroup}/io.bfq.weight", "default 100\n8:32 50\n")
-        (leaf,) = sutrod.call("Explain", cgroup, "/dev/sdc")["leaves"]
-        assert leaf["asked"] == 50
+    sutrod.until(lambda: asked() == {50})
     assert sutrod.stop() == 0
     for cgroup in names:
         assert machine.weights(cgroup, "io.bfq.weight") == ["8:32 50", "default 100"]
