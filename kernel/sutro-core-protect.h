@@ -141,7 +141,8 @@ struct sutro_protect_sums {
  * @other_ns:	estimate of an expensive request of other groups
  * @other_done_ns: when a request of another group has completed last
  * @other_came_ns: when one arrived last
- * @other_sent_ns: when one was sent last
+ * @away:	others are served because a protected group stays away (sutro-away.c)
+ * @away_sent_ns: when a request of others was sent for that reason last
  * @share:	share of all groups in @groups, as long as it has not to be found anew
  * @depth:	how many requests they have at most
  * @cached_until_ns: until when the device works on writes that its cache took
@@ -191,7 +192,8 @@ struct sutro_protect {
 	u64 other_ns;
 	u64 other_done_ns;
 	u64 other_came_ns;
-	u64 other_sent_ns;
+	bool away;
+	u64 away_sent_ns;
 	u64 share;
 	u32 depth;
 	u64 cached_until_ns;

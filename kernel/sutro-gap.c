@@ -137,21 +137,24 @@ static u64 sutro_gap_back_ns(const struct sutro_group_protect *own, u64 now_ns)
 	return now_ns;
 }
 
-/* When is the first protected group back?  @now_ns if there is no gap. */
-static u64 sutro_gap_end_ns(const struct sutro_core *core, u64 now_ns)
+/* When is the first protected group back that is not away?  @now_ns if there is no gap. */
+static u64 sutro_gap_end_ns(struct sutro_core *core, u64 now_ns)
 {
-	const struct sutro_protect *protect = &core->protect;
+	struct sutro_protect *protect = &core->protect;
 	u64 end_ns = now_ns + SUTRO_CORE_EVER_NS, back_ns;
 	const struct sutro_group_protect *own;
 
+	protect->away = false;
 	/* Not before the requests of the shared window have completed. */
 	if (!protect->clear)
 		return now_ns;
 	list_for_each_entry(own, &protect->groups, list) {
 		if (sutro_protect_by_target(own) && own->latency->gapless)
 			return now_ns;
-		if (sutro_is_away(core, own->group, now_ns))
+		if (sutro_is_away(core, own->group, now_ns)) {
+			protect->away = true;
 			continue;
+		}
 		if (own->reserving || !sutro_gap_is_usable(core, own))
 			return now_ns;
 		back_ns = sutro_gap_back_ns(own, now_ns);
@@ -318,9 +321,11 @@ u64 sutro_protect_look_ns(const struct sutro_core *core,
 	list_for_each_entry(own, &core->protect.groups, list) {
 		if (own->group->in_flight)
 			continue;
-		at_ns = own->reserving ? sutro_away_from_ns(core, own, now_ns)
-				       : own->group->empty_since_ns +
-						 own->think.quiet_from_us * US;
+		at_ns = sutro_away_from_ns(core, own, now_ns);
+		if (sutro_before(now_ns, at_ns) && sutro_before(at_ns, look_ns))
+			look_ns = at_ns;
+		at_ns = own->group->empty_since_ns +
+			own->think.quiet_from_us * US;
 		if (sutro_before(now_ns, at_ns) && sutro_before(at_ns, look_ns))
 			look_ns = at_ns;
 	}
@@ -394,11 +399,10 @@ void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
 
 	if (!sutro_group_protected(group))
 		return;
-	if (group->protect->reserving)
-		sutro_away_back(core, group->protect,
-				group->empty_since_ns + think_ns);
+	sutro_away_back(core, group->protect, group->empty_since_ns + think_ns);
 	if (core->tunables.rotational || !protect->clear ||
-	    group->protect->reserving)
+	    group->protect->reserving ||
+	    !sutro_before(protect->away_sent_ns, group->empty_since_ns))
 		return;
 	think = &group->protect->think;
 	if (think_ns < sutro_think_min_us(think) * US)

@@ -517,7 +517,8 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 	u64 share;
 
 	if (!sutro_group_protected(group)) {
-		protect->other_sent_ns = core->now_ns;
+		if (core->gap && protect->away)
+			protect->away_sent_ns = core->now_ns;
 		if (estimate_ns > protect->other_ns)
 			protect->other_ns = estimate_ns;
 		else

@@ -110,6 +110,17 @@ bool sutro_think_is_quiet(const struct sutro_think *think, u64 away_us)
 }
 
 /**
+ * sutro_think_usual_us - when do three of four think times end?
+ * @think:	its think times, at least four
+ * @need_us:	a time of which they may be a part in SUTRO_THINK_MARGIN longer than before
+ */
+u64 sutro_think_usual_us(const struct sutro_think *think, u64 need_us)
+{
+	return think->sorted_us[think->nr * 3 / 4 - 1] + 1ULL +
+	       need_us / SUTRO_THINK_MARGIN;
+}
+
+/**
  * sutro_think_free_us - from when on is a group rarely back within some time?
  * @think:	its think times
  * @away_us:	time since its last completion

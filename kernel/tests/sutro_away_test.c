@@ -114,20 +114,30 @@ static void device_run(struct device *device, u64 think_ns, u64 length_ns)
 	}
 }
 
-/* Neither idles for long while a waits for e. */
-static void sutro_test_away_waits(struct kunit *test)
+static void expect_bursts(struct kunit *test, struct device *device)
 {
 	u64 cycle_ns = BURST * SMALL_NS + (AWAITED + 1) * LARGE_NS + 10 * MS;
-	int i;
 
-	for (i = 0; i < 2; i++) {
-		struct device device = device_new(test, i);
+	device_run(device, 0, 4 * SECOND_NS);
+	device_run(device, 0, 10 * SECOND_NS);
+	KUNIT_EXPECT_GE(test, device->few_nr / BURST,
+			(int)(10 * SECOND_NS * 9 / 10 / cycle_ns));
+}
 
-		device_run(&device, 0, 4 * SECOND_NS);
-		device_run(&device, 0, 10 * SECOND_NS);
-		KUNIT_EXPECT_GE(test, device.few_nr / BURST,
-				(int)(10 * SECOND_NS * 9 / 10 / cycle_ns));
-	}
+/* Neither idles for long while a, with reserved time or a higher weight, waits for e. */
+static void sutro_test_away_waits(struct kunit *test)
+{
+	struct device device;
+
+	device = device_new(test, false);
+	expect_bursts(test, &device);
+	device = device_new(test, true);
+	expect_bursts(test, &device);
+	device = device_new(test, false);
+	device.t->a.reserve = 0;
+	device.t->core.tunables.protect = 97;
+	sutro_group_set_weight(&device.t->a, 1000);
+	expect_bursts(test, &device);
 }
 
 /* If a comes back at any time, it loses at most 1/8 to requests that were sent meanwhile. */

@@ -23,6 +23,7 @@ static struct sutro_test *gap_new(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, own);
 	own->group = &t->a;
+	own->awaited = true;
 	sutro_think_add(&own->think, GAP_NS / 1000);
 	list_add(&own->list, &protect->groups);
 	t->a.protect = own;
@@ -30,6 +31,7 @@ static struct sutro_test *gap_new(struct kunit *test)
 	t->core.now_ns = t->now_ns;
 	t->core.tunables.latency_ns = LATENCY_NS;
 	t->core.gap = true;
+	protect->other_ns = MS;
 	protect->reserved = true;
 	protect->clear = true;
 	return t;
