@@ -40,8 +40,9 @@
  * 4. Reserved time
  *
  * On a stripe, a group with reserved time has requests now at one leaf and now at another, and is
- * not away while it has any.  &struct sutro_leaves, one for each cgroup, counts the groups that have
- * requests and use the time that is reserved for it.  Its think times begin when there are none.
+ * not away while it has any.  &struct sutro_leaves, one for each cgroup, counts the groups that
+ * have requests and use the time that is reserved for it.  Its think times begin when there are
+ * none.
  *
  * In any case, others may send when such a group has had no request at a leaf for SUTRO_AWAY_SURE
  * times the time of an expensive request of others.

@@ -322,7 +322,7 @@ void sutro_trial_completed(struct sutro_core *core, struct sutro_group *group,
 void sutro_window_halve(struct sutro_protect_sums *sums);
 void sutro_protect_init(struct sutro_protect *protect);
 void sutro_protect_exit(struct sutro_group *group);
-struct sutro_group *sutro_protect_next(struct sutro_protect *protect);
+struct sutro_group *sutro_protect_next(const struct sutro_core *core);
 struct sutro_group *sutro_protect_awaited(struct sutro_core *core, u64 now_ns);
 void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
 		    u64 think_ns);
@@ -380,6 +380,7 @@ void sutro_reserve_sent(struct sutro_protect *protect,
 			struct sutro_group_protect *own, u64 estimate_ns);
 bool sutro_reserve_is_used_up(const struct sutro_protect *protect,
 			      const struct sutro_group_protect *own);
+bool sutro_reserve_is_left(const struct sutro_protect *protect, u64 now_ns);
 u64 sutro_reserve_hold_ns(u64 idle_ns);
 u64 sutro_reserve_cycle_ns(const struct sutro_protect *protect);
 

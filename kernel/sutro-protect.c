@@ -116,12 +116,16 @@ void sutro_protect_exit(struct sutro_group *group)
 
 /**
  * sutro_protect_next - the protected group that is served next
- * @protect:	the protection
+ * @core:	the leaf
+ *
+ * While the time is reserved for groups, one that is protected for its share is not served.
  *
  * Return: a group with a queued request, or NULL.
  */
-struct sutro_group *sutro_protect_next(struct sutro_protect *protect)
+struct sutro_group *sutro_protect_next(const struct sutro_core *core)
 {
+	const struct sutro_protect *protect = &core->protect;
+	bool is_left = sutro_reserve_is_left(protect, core->now_ns);
 	struct rb_node *node;
 
 	for (node = rb_first_cached(&protect->queue); node;
@@ -129,6 +133,8 @@ struct sutro_group *sutro_protect_next(struct sutro_protect *protect)
 		const struct sutro_group_protect *own;
 
 		own = rb_entry(node, struct sutro_group_protect, node);
+		if (is_left && !own->reserving && !sutro_protect_by_target(own))
+			continue;
 		if (!sutro_reserve_is_used_up(protect, own))
 			return own->group;
 	}

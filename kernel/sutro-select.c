@@ -382,8 +382,7 @@ static struct sutro_group *sutro_reserved(struct sutro_core *core, u64 now_ns)
 	sutro_window_look(core, now_ns);
 	if (!protect->reserved)
 		return NULL;
-	return sutro_protect_next(protect)
-		       ?: sutro_protect_awaited(core, now_ns);
+	return sutro_protect_next(core) ?: sutro_protect_awaited(core, now_ns);
 }
 
 /* Send nothing: the device is kept for @group until the reserved window ends. */
@@ -458,10 +457,9 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		return NULL;
 	}
 	/* Protected groups do not wait where others wait for their sake. */
-	beside = sutro_stands_back(core, group) &&
-		 sutro_protect_next(&core->protect);
+	beside = sutro_stands_back(core, group) && sutro_protect_next(core);
 	if (beside)
-		group = sutro_protect_next(&core->protect);
+		group = sutro_protect_next(core);
 	if (sutro_is_deep(core, group, now_ns)) {
 		*ret_verdict = SUTRO_WAIT;
 		return NULL;

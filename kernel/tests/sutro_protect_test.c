@@ -489,6 +489,23 @@ static void sutro_test_away(struct kunit *test)
 			(int)(10 * SECOND_NS / LARGE_NS * 6 / 10));
 }
 
+/* Beside a heavier group with large requests, which is protected for its share, a has its time. */
+static void sutro_test_reserved_beside_share(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	int alone = SECOND_NS / (2 * SMALL_NS);
+
+	load->few->reserve = SUTRO_RESERVE_WHOLE / 2;
+	sutro_group_set_weight(load->equal, 1000);
+	arrive_far(load->t, load->equal, 1);
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
+	KUNIT_EXPECT_TRUE(test, load->t->core.protect.by_share);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone * 4 / 10);
+	KUNIT_EXPECT_GE(test, load->equal_nr,
+			(int)(10 * SECOND_NS / LARGE_NS * 3 / 10));
+}
+
 /* A long shared window, in which e is further behind and has to wait for its own requests. */
 static struct load *load_beside(struct kunit *test)
 {
@@ -615,6 +632,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_gaps),
 	KUNIT_CASE(sutro_test_protected_returns),
 	KUNIT_CASE(sutro_test_away),
+	KUNIT_CASE(sutro_test_reserved_beside_share),
 	KUNIT_CASE(sutro_test_beside_others),
 	KUNIT_CASE(sutro_test_beside_prompt),
 	KUNIT_CASE(sutro_test_favoured),
