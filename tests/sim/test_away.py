@@ -3,8 +3,8 @@
 
 A task that makes pages dirty sleeps while the pages of all are near the limit of the kernel
 (balance_dirty_pages()).  Here a unit sends some requests, and waits then until others have
-transferred a MiB.  If the disk idles for the unit meanwhile, neither goes on.  The unit has a floor,
-or five times the weight.
+transferred a MiB.  If the disk idles for the unit meanwhile, neither goes on.  The unit has a
+floor, or five times the weight.
 """
 
 import statistics

@@ -127,6 +127,33 @@ def test_special_requests(tree: Subtree, disk, flags: str) -> None:
     finish([tree.child("a").run(f"{special} {flags}"), tree.child("b").run(other)])
 
 
+def test_slot_behind_a_flush(tree: Subtree, disk) -> None:
+    """A read that waits for the only slot behind fdatasync() gets it when that is done."""
+    one = disk("ssd", "req0", "sutro", cache_kb=4096)
+    one.set(read_us=500000)
+    knob(one, "group_requests").write_text("1")
+    a, b = tree.child("a"), tree.child("b")
+    b.run(fio(one.node, "randread", "4k", 1, seed=2))
+    wait_for(lambda: groups(one).get(b.cgroup, {}).get("in_flight") == "1", "a reader", 60)
+    program = (
+        "import mmap, os, threading, time\n"
+        f"node = os.open({one.node!r}, os.O_RDWR | os.O_DIRECT)\n"
+        "def read(): os.preadv(node, [mmap.mmap(-1, 4096)], 0)\n"
+        "def flush(): os.fdatasync(node)\n"
+        "threads = [threading.Thread(target=one) for one in (read, flush, read)]\n"
+        "for thread in threads:\n"
+        "    thread.start()\n"
+        "    time.sleep(0.1)\n"
+        "for thread in threads: thread.join()\n"
+    )
+    try:
+        ended(a.run("exec python3 -c " + shlex.quote(program)), timeout_s=60)
+    finally:
+        # The end of another read would wake one that is asleep: the test can fail.
+        knob(one, "group_requests").write_text("0")
+        ended(a.run(f"exec dd if={one.node} of=/dev/null bs=4k count=1 iflag=direct"))
+
+
 def test_passthrough(tree: Subtree, disk) -> None:
     """Write zeroes and zeroing with unmap pass, and the device then reads zeroes."""
     one = disk("ssd", "req0", "sutro", bus_kbps=60000)
