@@ -12,9 +12,9 @@
  *
  * Others may send when at most one in SUTRO_THINK_RARE of the recent think times that are as long
  * as this one already is ended before an expensive request of others would be done
- * (sutro_think_free_us()).  If the group is protected for its share, they may do so after three
- * of four think times only; until then, gaps have a closer limit.  Such a group on a rotational
- * device, and one with a latency target that is missed, are never away.
+ * (sutro_think_free_us()).  If no time is reserved for the group, they may do so after three of
+ * four think times only; until then, gaps have a closer limit.  Such a group on a rotational device
+ * is never away.
  *
  * 2. The price
  *
@@ -37,12 +37,12 @@
  *	The tasks of a may make one page dirty in 4 ms, and a kernel thread writes each at once.
  *	If the device waited for the next one, b's pages, for which they sleep, were not written.
  *
- * 4. Reserved time
+ * 4. Reserved time and latency targets
  *
- * On a stripe, a group with reserved time has requests now at one leaf and now at another, and is
- * not away while it has any.  &struct sutro_leaves, one for each cgroup, counts the groups that
- * have requests and use the time that is reserved for it.  Its think times begin when there are
- * none.
+ * On a stripe, a group has requests now at one leaf and now at another.  With reserved time or a
+ * latency target that is missed, it is not away while it has any.  &struct sutro_leaves, one for
+ * each cgroup, counts the groups that have requests and use the time that is reserved for it, or
+ * have its target.  With reserved time, think times begin when there are none.
  *
  * In any case, others may send when such a group has had no request at a leaf for SUTRO_AWAY_SURE
  * times the time of an expensive request of others.
@@ -62,7 +62,7 @@
  * miss their goals, and 2 with half.
  */
 #define SUTRO_AWAY_PART 64
-#define SUTRO_AWAY_PART_RESERVED 8
+#define SUTRO_AWAY_PART_RESERVED 16
 #define SUTRO_AWAY_SAVED 4
 /* With 8, a reader of 16 KiB on a stripe of hdd loses more of its floor. */
 #define SUTRO_AWAY_SURE 16
@@ -75,7 +75,7 @@ static u32 sutro_away_part(const struct sutro_group_protect *own)
 	return own->reserving ? SUTRO_AWAY_PART_RESERVED : SUTRO_AWAY_PART;
 }
 
-/* Has the group, or another one that uses the same reserved time, requests at any leaf? */
+/* Has the group, or another one with the same reserved time or target, requests at any leaf? */
 static bool sutro_away_is_busy(const struct sutro_group_protect *own)
 {
 	return own->leaves && atomic_read(&own->leaves->nr);
@@ -116,7 +116,8 @@ void sutro_away_count(struct sutro_group_protect *own, u64 now_ns)
 }
 
 /**
- * sutro_away_find - find the group for which time is reserved that a protected group may use
+ * sutro_away_find - find the group for which time is reserved that a protected group may use, and
+ *	that of which requests are counted
  * @core:	the leaf
  * @own:	the protection of the group
  * @now_ns:	the time
@@ -125,12 +126,10 @@ void sutro_away_find(const struct sutro_core *core,
 		     struct sutro_group_protect *own, u64 now_ns)
 {
 	struct sutro_group *reserving = sutro_group_reserving(own->group);
+	struct sutro_group *of = reserving ?: sutro_latency_group(own->group);
 
-	if (reserving == own->reserving)
-		return;
 	own->reserving = reserving;
-	own->leaves = reserving && core->leaves_of ? core->leaves_of(reserving)
-						   : NULL;
+	own->leaves = of && core->leaves_of ? core->leaves_of(of) : NULL;
 	sutro_away_count(own, now_ns);
 }
 
@@ -210,8 +209,7 @@ static u64 sutro_away_rarely_ns(const struct sutro_core *core,
  * @own:	its protection, while it has no request at this leaf
  * @now_ns:	the time
  *
- * Return: a time; while a group with reserved time has requests at another leaf, the next one at
- * which to look.
+ * Return: a time; while the group has requests at another leaf, the next one at which to look.
  */
 u64 sutro_away_from_ns(const struct sutro_core *core,
 		       const struct sutro_group_protect *own, u64 now_ns)
@@ -223,7 +221,7 @@ u64 sutro_away_from_ns(const struct sutro_core *core,
 	if (own->reserving)
 		sure_ns =
 			own->group->empty_since_ns + SUTRO_AWAY_SURE * cost_ns;
-	else if (sutro_protect_by_target(own) || core->tunables.rotational)
+	else if (core->tunables.rotational)
 		return sure_ns;
 	from_ns = sure_ns;
 	if (sutro_away_is_busy(own))

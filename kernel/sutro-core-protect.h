@@ -59,8 +59,9 @@ struct sutro_core;
 #define SUTRO_PROTECT_KNOWN 16U
 
 /**
- * struct sutro_leaves - on how many leaves are requests in the time that is reserved for a cgroup?
- * @nr:		groups with requests, of the cgroup and those below it
+ * struct sutro_leaves - on how many leaves has a cgroup with reserved time or a latency target
+ *	requests?
+ * @nr:		protected groups with requests, of the cgroup and those below it
  * @empty_since_ns: when there were none any more, 0 = never
  * @busy_since_ns: when there was one again
  *
@@ -232,7 +233,8 @@ struct sutro_protect {
  * @shared:	the service that it received in its last trial
  * @think:	the times from its last completion to its next request; with reserved time, from the
  *		last one at any leaf to the next at any
- * @leaves:	those of the cgroup of @reserving (sutro-away.c), NULL = not known
+ * @leaves:	those of the cgroup of @reserving, or of the one with its target
+ *		(sutro-away.c); NULL = not known
  * @counted:	@leaves while it counts this group, which has requests, or NULL
  * @awaited:	a task waits for one of the requests that were sent since it had none
  * @learned_ns:	&sutro_leaves.busy_since_ns up to which @think has these times

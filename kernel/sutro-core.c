@@ -56,7 +56,7 @@
  *	 trial, window, part	test_protect.py
  *	reserved time		Bandwidth floors;	as protection
  *	 reserve		tests/sim reserve.toml
- *	groups that stay away	tests/sim		1 in 8 of the group's
+ *	groups that stay away	tests/sim		1 in 16 of the group's
  *	 away			test_away.py		time
  *	latency targets		Databases: last column;	as protection
  *	 latency		test_latency.py

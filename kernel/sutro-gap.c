@@ -149,12 +149,12 @@ static u64 sutro_gap_end_ns(struct sutro_core *core, u64 now_ns)
 	if (!protect->clear)
 		return now_ns;
 	list_for_each_entry(own, &protect->groups, list) {
-		if (sutro_protect_by_target(own) && own->latency->gapless)
-			return now_ns;
 		if (sutro_is_away(core, own->group, now_ns)) {
 			protect->away = true;
 			continue;
 		}
+		if (sutro_protect_by_target(own) && own->latency->gapless)
+			return now_ns;
 		if (own->reserving || !sutro_gap_is_usable(core, own))
 			return now_ns;
 		back_ns = sutro_gap_back_ns(own, now_ns);

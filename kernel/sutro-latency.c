@@ -98,8 +98,13 @@
 #define SUTRO_LATENCY_CALM 16U
 #define SUTRO_LATENCY_PATIENCE_MAX 64
 
-/* The group itself, or its nearest ancestor with a target; NULL if there is none. */
-static struct sutro_group *sutro_latency_group(const struct sutro_group *group)
+/**
+ * sutro_latency_group - the group of which the latency target holds for a group
+ * @group:	the group
+ *
+ * Return: the group itself, or its nearest ancestor with a target; NULL if there is none.
+ */
+struct sutro_group *sutro_latency_group(const struct sutro_group *group)
 {
 	while (group && !READ_ONCE(group->target_us))
 		group = group->parent;

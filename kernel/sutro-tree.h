@@ -337,6 +337,7 @@ bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns);
 bool sutro_tree_may_borrow(const struct sutro_group *group, u64 most_ns);
 
 /* sutro-latency.c */
+struct sutro_group *sutro_latency_group(const struct sutro_group *group);
 struct sutro_latency *sutro_latency_of(const struct sutro_group *group);
 struct sutro_latency *sutro_latency_get(struct sutro_group *group);
 u64 sutro_latency_late_ns(const struct sutro_group *group);

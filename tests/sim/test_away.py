@@ -58,7 +58,7 @@ CASES = [
     Case("reads on a virtual disk", CLOUD, 1, STRIPE, READS, FLOOD, 0.52, 0.54),
     Case("deep writes on a virtual disk", CLOUD, 1, STRIPE, DEEP, FLOOD, 0.3, 0.28),
     Case("deep writes on a stripe", FLASH, 4, STRIPE, DEEP, LARGE, 0.23, 0.24),
-    Case("log on an ssd", FLASH, 1, STRIPE, LOG, LARGE, 0.41, 0.27),
+    Case("log on an ssd", FLASH, 1, STRIPE, LOG, LARGE, 0.39, 0.27),
     Case("log on a stripe of hdd", HDD, 2, STRIPE, LOG, FLOOD, 0.3, 0.58),
     Case("reads on an hdd", HDD, 1, STRIPE, READS, LARGE, 0.6, 0.6),
 ]
