@@ -3,7 +3,8 @@
 
 A bench leaves CACHE/runs/RUN/NAME.run.json: its results with command, commit, date and kernel. The
 runs that are newer than those of Documentation/results are merged into that folder. A run of a
-clone whose files differed from its commit is left out: its figures could not be repeated.
+clone whose files differed from its commit is left out: its figures could not be repeated. So is one
+of a commit that is not in the history of this clone, unless its file is named.
 """
 
 import argparse
@@ -45,6 +46,11 @@ def report(cache: Cache, options: argparse.Namespace) -> int:
     return 0
 
 
+def is_in_history(commit: str) -> bool:
+    """Is it a commit of the branch that is checked out?"""
+    return not keys.git(SOURCE, "merge-base", "--is-ancestor", commit, "HEAD").returncode
+
+
 def _made(page: Path, landing: Path) -> list[tuple[Path, str]]:
     """The files that a report makes, and their text."""
     return [(page, render(FOLDER)), (landing, readme(FOLDER, landing.read_text()))]
@@ -64,6 +70,9 @@ def _add(file: Path, *, chosen: bool) -> None:
     place = FOLDER / file.name.replace(SUFFIX, ".json")
     known = read(place)
     if not chosen and any(run.date <= one.date for one in known):
+        return
+    if not chosen and not is_in_history(run.commit):
+        step(f"report: {file}: left out: {run.commit} is no commit of this branch")
         return
     write(merged([*known, run]), place)
     step(f"report: {place.name}: {len(run.results)} results of {run.commit}, {run.date[:10]}")

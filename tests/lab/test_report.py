@@ -37,6 +37,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write([one("cost", "2026-02-01")], folder / "scale.json")
     (tmp_path / "README.md").write_text(README.format("by hand"))
     monkeypatch.setattr(report, "FOLDER", folder)
+    monkeypatch.setattr(report, "is_in_history", lambda commit: commit != "bbbb")
     return folder
 
 
@@ -64,6 +65,7 @@ def test_newer_runs_of_commits_are_merged(tmp_path: Path, place: Path) -> None:
     kept(cache, one("older", "2026-01-31"), "2")
     kept(cache, one("changed", "2026-02-03", "aaaa+"), "3")
     kept(cache, one("share", "2026-02-03"), "4", name="protect")
+    kept(cache, one("tried", "2026-02-04", "bbbb"), "5")
     assert run_report(cache) == 0
     assert [run.results[0]["metric"] for run in read(place / "scale.json")] == ["cost", "bytes"]
     assert not (place / "protect.json").exists()
@@ -86,6 +88,16 @@ def test_a_named_run_may_be_older(tmp_path: Path, place: Path) -> None:
     file.write_text("[]")
     with pytest.raises(LabError, match="not a run of a bench"):
         run_report(cache, file)
+
+
+def test_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(source: Path, *words: str) -> SimpleNamespace:
+        assert words == ("merge-base", "--is-ancestor", words[2], "HEAD")
+        return SimpleNamespace(returncode=int(words[2] != "aaaa"))
+
+    monkeypatch.setattr(keys, "git", git)
+    assert report.is_in_history("aaaa")
+    assert not report.is_in_history("bbbb")
 
 
 @pytest.mark.parametrize(("commit", "files"), [("aaaa", ["scale.run.json"]), ("bbbb", [])])
