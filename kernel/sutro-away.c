@@ -44,11 +44,11 @@
  * each cgroup, counts the groups that have requests and use the time that is reserved for it, or
  * have its target.  With reserved time, think times begin when there are none.
  *
- * In any case, others may send when such a group has had no request at a leaf for SUTRO_AWAY_SURE
- * times the time of an expensive request of others.
+ * In any case, others may send when a group with reserved time has had no request at a leaf for
+ * SUTRO_AWAY_SURE times the time of an expensive request of others.
  *
- * On rotational devices, others also get the slices (sutro-select.c) in which such a group would
- * be waited for.
+ * On rotational devices, others also get the slices (sutro-select.c) in which a group with
+ * reserved time would be waited for.
  */
 #include <linux/atomic.h>
 #include <linux/math64.h>
@@ -64,7 +64,7 @@
 #define SUTRO_AWAY_PART 64
 #define SUTRO_AWAY_PART_RESERVED 16
 #define SUTRO_AWAY_SAVED 4
-/* With 8, a reader of 16 KiB on a stripe of hdd loses more of its floor. */
+/* With 8, readers of 4 and 16 KiB on stripes have as much of their floors, within 0.02. */
 #define SUTRO_AWAY_SURE 16
 /* While a group has requests at another leaf, look again after this part of a request's time. */
 #define SUTRO_AWAY_LOOK 4

@@ -28,7 +28,7 @@
 /**
  * struct sutro_blkcg - one cgroup
  * @cpd:	must be first
- * @leaves:	where it has requests in reserved time
+ * @leaves:	on how many leaves it has requests (sutro-away.c)
  * @setting:	on every leaf that has none of its own; protected by blkcg->lock
  */
 struct sutro_blkcg {

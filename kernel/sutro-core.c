@@ -336,6 +336,7 @@ void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 	core->beside = false;
 	if (sutro_protects(&core->protect))
 		sutro_protect_sent(core, group, estimate_ns);
+	core->async = false;
 	group->in_flight++;
 	sutro_starved_sent(core, group, estimate_ns);
 	sutro_core_unqueue(core, group);

@@ -125,7 +125,8 @@ enum sutro_idle_end {
  * @in_flight_ns: their estimated device time
  * @commits:	flushes and journal writes among them (sutro-commit.c)
  * @commit_until_ns: until when no other request is sent for their sake
- * @async:	no task waits for the request that is dispatched next; set by the caller
+ * @async:	no task waits for the request that is dispatched next; set by the caller, reset by
+ *		sutro_core_dispatch()
  * @flush_data:	requests queued for which flushes may wait; counted by the caller
  * @nr_active:	active groups
  */

@@ -304,7 +304,6 @@ static void sutro_protect_join(struct sutro_core *core,
 	}
 	list_add_tail(&own->list, &protect->groups);
 	sutro_away_find(core, own, now_ns);
-	sutro_away_count(own, now_ns);
 	own->latency = sutro_latency_of(group);
 	if (own->epoch != protect->epoch)
 		sutro_protect_new_set(protect);

@@ -238,31 +238,45 @@ static void sutro_test_away_is_dropped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&leaves.nr), 0);
 }
 
+/* a gets a request, which is sent; a task waits for it, unless it is @async. */
+static void send_one(struct sutro_test *t, bool async)
+{
+	arrive_far(t, &t->a, 1);
+	t->core.async = async;
+	sutro_core_dispatch(&t->core, &t->a, SMALL_NS);
+}
+
 /* A group is waited for after a request that a task waits for, and not after writeback only. */
 static void sutro_test_away_writeback(struct kunit *test)
 {
 	struct sutro_test *t;
-	int async;
 
 	memset(&leaves, 0, sizeof(leaves));
 	t = leaf_new(test);
-	for (async = 0; async < 2; async++) {
-		t->a.protect->spare_ns = LARGE_NS;
-		arrive_far(t, &t->a, 2);
-		t->core.async = false;
-		sutro_core_dispatch(&t->core, &t->a, SMALL_NS);
-		t->core.async = async;
-		sutro_core_dispatch(&t->core, &t->a, SMALL_NS);
-		finish(t, &t->a, SMALL_NS, SMALL_NS);
-		finish(t, &t->a, SMALL_NS, SMALL_NS);
-		KUNIT_EXPECT_FALSE(test,
-				   sutro_is_away(&t->core, &t->a, t->now_ns));
-		arrive_far(t, &t->a, 1);
-		sutro_core_dispatch(&t->core, &t->a, SMALL_NS);
-		finish(t, &t->a, SMALL_NS, SMALL_NS);
-		KUNIT_EXPECT_EQ(test, sutro_is_away(&t->core, &t->a, t->now_ns),
-				(bool)async);
-	}
+	t->a.protect->spare_ns = LARGE_NS;
+	send_one(t, false);
+	send_one(t, true);
+	finish(t, &t->a, SMALL_NS, SMALL_NS);
+	finish(t, &t->a, SMALL_NS, SMALL_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_is_away(&t->core, &t->a, t->now_ns));
+	send_one(t, true);
+	finish(t, &t->a, SMALL_NS, SMALL_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_is_away(&t->core, &t->a, t->now_ns));
+}
+
+/* A flush after writeback is dispatched without a word about it, and a task waits for it. */
+static void sutro_test_away_flush(struct kunit *test)
+{
+	struct sutro_test *t;
+
+	memset(&leaves, 0, sizeof(leaves));
+	t = leaf_new(test);
+	send_one(t, true);
+	arrive_far(t, &t->a, 1);
+	sutro_core_dispatch(&t->core, &t->a, 0);
+	finish(t, &t->a, SMALL_NS, SMALL_NS);
+	finish(t, &t->a, 0, SMALL_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_is_away(&t->core, &t->a, t->now_ns));
 }
 
 static struct kunit_case sutro_away_cases[] = {
@@ -271,6 +285,7 @@ static struct kunit_case sutro_away_cases[] = {
 	KUNIT_CASE(sutro_test_away_at_another_leaf),
 	KUNIT_CASE(sutro_test_away_is_dropped),
 	KUNIT_CASE(sutro_test_away_writeback),
+	KUNIT_CASE(sutro_test_away_flush),
 	{},
 };
 
