@@ -156,7 +156,7 @@ static void client_wakeup(void *context, u64 now_ns)
 {
 	struct client *client = context;
 
-	leaf_end_wait(client->asleep, client->asleep_as);
+	leaf_end_wait(client->asleep, client->asleep_as, !client->job->async);
 	client->asleep = NULL;
 	client_fill(client);
 }

@@ -42,21 +42,25 @@ static void leaf_count(struct leaf_group *group, int nr)
 		leaf_group_of(at)->below += nr;
 }
 
-/* Slots that were promised to woken clients are taken. */
+/*
+ * Slots that were promised to woken clients are taken.  Async requests have three quarters of them,
+ * as bits of blk-mq's bitmap: what sync requests take beyond is of no use to these.
+ */
 bool leaf_has_slot(const struct leaf *leaf, struct leaf_group *group, bool sync)
 {
-	u32 slots = sync ? leaf->slots : 3 * leaf->slots / 4;
+	u32 async_slots = 3 * leaf->slots / 4, slots = leaf->slots, left;
 
 	if (sutro_protects(&leaf->core.protect)
 		    ? !sutro_group_protected(&group->core)
 		    : leaf->core.limit_ns &&
 			      !sutro_latency_late_ns(&group->core)) {
-		u32 left = leaf->slots / PROTECTED_PART;
-
-		slots -= left - min(left, leaf->core.protect.requests);
+		left = leaf->slots / PROTECTED_PART;
+		left -= min(left, leaf->core.protect.requests);
+		slots -= left;
+		async_slots -= left;
 	}
-
 	return leaf->slots_used + leaf->slots_promised < slots &&
+	       (sync || leaf->slots_async < async_slots) &&
 	       leaf_has_quota(leaf, group);
 }
 
@@ -70,23 +74,26 @@ void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
 }
 
 /* A client that was woken up takes its slot, or needs none. */
-void leaf_end_wait(struct leaf *leaf, struct leaf_group *group)
+void leaf_end_wait(struct leaf *leaf, struct leaf_group *group, bool sync)
 {
 	leaf->slots_promised--;
+	leaf->slots_async -= !sync;
 	leaf_count(group, -1);
 }
 
-void leaf_take_slot(struct leaf *leaf, struct leaf_group *group)
+void leaf_take_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
 {
 	leaf->slots_used++;
+	leaf->slots_async += !sync;
 	leaf_count(group, 1);
 }
 
-void leaf_free_slot(struct leaf *leaf, struct leaf_group *group)
+void leaf_free_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
 {
 	u32 i, left = 0;
 
 	leaf->slots_used--;
+	leaf->slots_async -= !sync;
 	leaf_count(group, -1);
 	for (i = 0; i < leaf->nr_waiters; i++) {
 		struct slot_waiter *waiter = &leaf->waiters[i];
@@ -94,6 +101,7 @@ void leaf_free_slot(struct leaf *leaf, struct leaf_group *group)
 		if (leaf_has_slot(leaf, waiter->group, waiter->sync)) {
 			/* Until leaf_end_wait(), so that no other client takes it. */
 			leaf->slots_promised++;
+			leaf->slots_async += !waiter->sync;
 			leaf_count(waiter->group, 1);
 			waiter->fn(waiter->client);
 		} else {

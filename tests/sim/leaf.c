@@ -59,7 +59,7 @@ void leaf_insert(struct leaf *leaf, struct leaf_group *group, enum sutro_op op,
 		free(rq);
 		return;
 	}
-	leaf_take_slot(leaf, group);
+	leaf_take_slot(leaf, group, sync);
 	list_add_tail(&rq->node, &leaf->stage);
 }
 
@@ -109,8 +109,8 @@ static void leaf_drain(struct leaf *leaf)
 
 		list_del(&rq->node);
 		if (rq_merge(list, rq)) {
+			leaf_free_slot(leaf, group, rq->sync);
 			free(rq);
-			leaf_free_slot(leaf, group);
 			continue;
 		}
 		rq->expire_ns =
@@ -425,7 +425,7 @@ static void leaf_done(void *context, struct mdisk_cmd *cmd)
 	}
 	leaf_refill(leaf);
 	if (!rq->flush)
-		leaf_free_slot(leaf, rq->group);
+		leaf_free_slot(leaf, rq->group, rq->sync);
 	free(rq);
 	if (held || leaf->waiting)
 		leaf_run(leaf);

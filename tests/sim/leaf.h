@@ -139,6 +139,7 @@ struct slot_waiter {
  * @slots:	nr_requests; twice the depth if 0
  * @slots_used:	requests that wait or are at the drive
  * @slots_promised: clients that have been woken up for a slot
+ * @slots_async: of both, those of async requests
  * @held:	taken from the scheduler, but the drive is full
  * @flushes:	flushes for which the drive is full
  * @timer_ns:	when the wait for a group's next request ends
@@ -154,6 +155,7 @@ struct leaf {
 	u32 slots;
 	u32 slots_used;
 	u32 slots_promised;
+	u32 slots_async;
 	struct slot_waiter waiters[LEAF_MAX_WAITERS];
 	u32 nr_waiters;
 
@@ -206,8 +208,8 @@ bool leaf_has_slot(const struct leaf *leaf, struct leaf_group *group,
 		   bool sync);
 void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
 		    leaf_slot_fn *fn, void *client);
-void leaf_end_wait(struct leaf *leaf, struct leaf_group *group);
-void leaf_take_slot(struct leaf *leaf, struct leaf_group *group);
-void leaf_free_slot(struct leaf *leaf, struct leaf_group *group);
+void leaf_end_wait(struct leaf *leaf, struct leaf_group *group, bool sync);
+void leaf_take_slot(struct leaf *leaf, struct leaf_group *group, bool sync);
+void leaf_free_slot(struct leaf *leaf, struct leaf_group *group, bool sync);
 
 #endif /* SIM_LEAF_H */
