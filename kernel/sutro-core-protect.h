@@ -2,7 +2,7 @@
 /*
  * Sutro I/O scheduler: protection of favoured groups with few requests.
  * sutro-protect.c, sutro-trial.c, sutro-window.c, sutro-part.c, sutro-gap.c, sutro-think.c,
- * sutro-away.c and sutro-reserve.c describe it.  struct sutro_core has this state, so the header
+ * sutro-away.c, sutro-apart.c and sutro-reserve.c describe it.  struct sutro_core has this state, so the header
  * includes none of theirs.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
@@ -100,6 +100,24 @@ struct sutro_protect_sums {
 	u64 nr_slow;
 };
 
+/* Of a reserved window, by the protected groups that may have requests at the device. */
+enum sutro_phase {
+	SUTRO_PHASE_BESIDE, /* all of them */
+	SUTRO_PHASE_ALONE, /* those that do not wait for others (sutro-apart.c) */
+	SUTRO_PHASES,
+};
+
+/**
+ * struct sutro_phase_sum - requests of a group in phases of one kind
+ * @ns:		length of these phases; while the group is protected, the value of
+ *		&sutro_protect.phase_ns at which that was 0
+ * @nr:		how many arrived and how many completed
+ */
+struct sutro_phase_sum {
+	u64 ns;
+	u64 nr;
+};
+
 /**
  * struct sutro_protect - protection on one leaf
  * @groups:	protected groups
@@ -156,6 +174,11 @@ struct sutro_protect_sums {
  * @sums:	by enum sutro_window, older ones count less
  * @mark_ns:	length of the shared windows in @sums when their rate was compared last
  * @mark_nr:	requests seen in them
+ * @apart:	protected groups that have used their part of a reserved window wait
+ * @waited:	there are some, and their requests have completed
+ * @first:	the group that has its part first in this window, or NULL
+ * @phase_ns:	how long phases of each kind have been
+ * @alone_ns:	that of SUTRO_PHASE_ALONE at the begin of the cycle
  */
 struct sutro_protect {
 	struct list_head groups;
@@ -206,6 +229,11 @@ struct sutro_protect {
 	struct sutro_protect_sums sums[SUTRO_WINDOWS];
 	u64 mark_ns;
 	u32 mark_nr;
+	bool apart;
+	bool waited;
+	struct sutro_group_protect *first;
+	u64 phase_ns[SUTRO_PHASES];
+	u64 alone_ns;
 };
 
 /**
@@ -240,6 +268,8 @@ struct sutro_protect {
  * @learned_ns:	&sutro_leaves.busy_since_ns up to which @think has these times
  * @back_ns:	when it got requests again last
  * @spare_ns:	device time that others may still cost it
+ * @window_ns:	device time of the requests sent in this reserved window (sutro-apart.c)
+ * @phases:	its requests in each kind of phase, older ones count less
  */
 struct sutro_group_protect {
 	struct sutro_group *group;
@@ -270,6 +300,8 @@ struct sutro_group_protect {
 	u64 learned_ns;
 	u64 back_ns;
 	s64 spare_ns;
+	u64 window_ns;
+	struct sutro_phase_sum phases[SUTRO_PHASES];
 };
 
 /* Is any group protected?  A hint, where the caller is not serialized. */
@@ -372,6 +404,20 @@ u64 sutro_away_from_ns(const struct sutro_core *core,
 		       const struct sutro_group_protect *own, u64 now_ns);
 bool sutro_is_away(const struct sutro_core *core,
 		   const struct sutro_group *group, u64 now_ns);
+
+/* sutro-apart.c */
+bool sutro_apart_waits(const struct sutro_protect *protect,
+		       const struct sutro_group_protect *own);
+void sutro_apart_passed(struct sutro_protect *protect, u64 ns);
+void sutro_apart_seen(const struct sutro_protect *protect,
+		      struct sutro_group_protect *own, u32 nr);
+void sutro_apart_turn(struct sutro_protect *protect,
+		      struct sutro_group_protect *own);
+void sutro_apart_begin(struct sutro_core *core, u64 now_ns);
+void sutro_apart_look(struct sutro_protect *protect,
+		      const struct sutro_group_protect *own);
+void sutro_apart_sent(struct sutro_protect *protect,
+		      struct sutro_group_protect *own, u64 estimate_ns);
 
 /* sutro-reserve.c */
 struct sutro_group *sutro_group_reserving(struct sutro_group *group);

@@ -196,7 +196,8 @@ struct sutro_group *sutro_gap_last(const struct sutro_core *core)
 	struct sutro_group *last = NULL;
 
 	list_for_each_entry(own, &core->protect.groups, list) {
-		if (sutro_reserve_is_used_up(&core->protect, own))
+		if (sutro_reserve_is_used_up(&core->protect, own) ||
+		    sutro_apart_waits(&core->protect, own))
 			continue;
 		if (own->group->in_flight)
 			return own->group;

@@ -37,7 +37,8 @@
  * 2. Means of protection
  *
  * For most of the time (in reserved windows, see there) only requests of protected
- * groups are sent; which of these is next, their shares of the device decide.  If none
+ * groups are sent; which of these is next, their shares of the device decide, and one that has
+ * used its share waits for others that need it (sutro-apart.c).  If none
  * of them has a request, the device idles.  For the rest of the time (in shared windows)
  * the elevator works as without protection.  Device time that protected groups use in
  * reserved windows does not count for vtime: otherwise they would get none in shared
@@ -135,7 +136,8 @@ struct sutro_group *sutro_protect_next(const struct sutro_core *core)
 		own = rb_entry(node, struct sutro_group_protect, node);
 		if (is_left && !own->reserving && !sutro_protect_by_target(own))
 			continue;
-		if (!sutro_reserve_is_used_up(protect, own))
+		if (!sutro_reserve_is_used_up(protect, own) &&
+		    !sutro_apart_waits(protect, own))
 			return own->group;
 	}
 	return NULL;
@@ -171,6 +173,7 @@ void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group)
 		return;
 	sutro_protect_dequeue(protect, group->protect);
 	list_del_init(&group->protect->list);
+	sutro_apart_turn(protect, group->protect);
 	protect->in_flight -= group->in_flight;
 	protect->requests -= group->in_flight + group->queued;
 	protect->changed = true;
@@ -303,6 +306,7 @@ static void sutro_protect_join(struct sutro_core *core,
 		sutro_protect_clear(protect);
 	}
 	list_add_tail(&own->list, &protect->groups);
+	sutro_apart_turn(protect, own);
 	sutro_away_find(core, own, now_ns);
 	own->latency = sutro_latency_of(group);
 	if (own->epoch != protect->epoch)
@@ -491,6 +495,7 @@ void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 	sutro_away_count(own, now_ns);
 	core->protect.requests++;
 	core->protect.sums[core->protect.clear].nr_seen++;
+	sutro_apart_seen(&core->protect, own, 1);
 	if (RB_EMPTY_NODE(&own->node))
 		sutro_protect_enqueue(&core->protect, own);
 }
@@ -536,6 +541,7 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 	protect->requests++;
 	own->awaited |= !core->async;
 	sutro_reserve_sent(protect, own, estimate_ns);
+	sutro_apart_sent(protect, own, estimate_ns);
 	if (sutro_before(protect->vtime, own->vtime))
 		protect->vtime = own->vtime;
 	sutro_protect_dequeue(protect, own);
@@ -586,6 +592,8 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 		protect->requests -= nr;
 		sums->nr_seen += nr;
 		sums->cost_ns += cost_ns;
+		sutro_apart_seen(protect, group->protect, nr);
+		sutro_apart_look(protect, group->protect);
 		sutro_away_count(group->protect, now_ns);
 	} else {
 		protect->other_done_ns = now_ns;

@@ -255,8 +255,10 @@ static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 	share = sutro_protect_share(core, begins, &depth, now_ns);
 	protect->changed = false;
 	sutro_window_adapt(core, share, depth, now_ns);
-	if (begins)
+	if (begins) {
 		protect->unfit = false;
+		sutro_apart_begin(core, now_ns);
+	}
 	if (sutro_window_releases(core, now_ns))
 		return;
 	begin_ns = now_ns & ~(protect->cycle_ns - 1);
@@ -285,6 +287,7 @@ void sutro_window_sum(struct sutro_protect *protect, u64 now_ns)
 	if (!sutro_before(protect->sum_ns, now_ns))
 		return;
 	protect->sums[protect->clear].time_ns += now_ns - protect->sum_ns;
+	sutro_apart_passed(protect, now_ns - protect->sum_ns);
 	protect->sum_ns = now_ns;
 }
 
@@ -378,6 +381,7 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 		protect->reserved = true;
 		protect->clear = core->in_flight == protect->in_flight;
 		protect->clear_ns = now_ns;
+		sutro_apart_look(protect, NULL);
 		/* With seeks, cycles would become too long for a group that thinks. */
 		if (protect->clear &&
 		    (!core->tunables.rotational || !sutro_window_owes(protect)))

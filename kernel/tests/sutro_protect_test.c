@@ -140,21 +140,6 @@ static void sutro_test_not_protected(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sutro_protects(&load->t->core.protect));
 }
 
-/* No group is held back for one that is entitled to no more. */
-static void sutro_test_protected_with_equal(struct kunit *test)
-{
-	struct load *load = load_new(test, SMALL_NS);
-
-	arrive_far(load->t, load->equal, DEEP);
-	sutro_group_set_weight(load->few, 1000);
-	sutro_group_set_weight(load->equal, 1000);
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
-	/* Of the time that @few cannot use. */
-	KUNIT_EXPECT_GE(test, load->equal_nr * LARGE_NS, 9 * SECOND_NS);
-	KUNIT_EXPECT_GE(test, load->many_nr, 1);
-}
-
 /* Protection ends with the knob, and with the weight. */
 static void sutro_test_protection_ends(struct kunit *test)
 {
@@ -341,7 +326,6 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_unreachable_target),
 	KUNIT_CASE(sutro_test_limit_for_target),
 	KUNIT_CASE(sutro_test_not_protected),
-	KUNIT_CASE(sutro_test_protected_with_equal),
 	KUNIT_CASE(sutro_test_protection_ends),
 	KUNIT_CASE(sutro_test_protected_anew),
 	KUNIT_CASE(sutro_test_gaps),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Random pairs of a favoured group and others. The number of a draw is its seed.
+"""Random pairs of a favoured group and others, and trios. The number of a draw is its seed.
 
 uml/drawn_pairs.py describes what is drawn. From SYNC_FROM on, each write of a victim is followed
 by a flush, as with fsync().
@@ -7,6 +7,9 @@ by a flush, as with fsync().
 A victim shall receive the lesser of its rate alone and of its share, in each phase without its
 first SETTLE_S. A synchronous reader of class rt or of ten times the weight shall have twice its
 99th percentile alone at most.
+
+A trio has two favoured groups of one weight: a victim, and a peer, which is like a victim or like
+the others. Both shall receive their shares of their rates alone.
 
     python3 draws.py FIRST COUNT    figures of the draws that miss their goals, the worst one last
 """
@@ -20,7 +23,7 @@ from dataclasses import dataclass, replace
 
 import scenes
 from uml import drawn_pairs, protect
-from uml.scenario import Scenario
+from uml.scenario import Job, Scenario
 
 # A group of class rt leaves the rest to others: sutro-tree.c.
 RT_SHARE = 32 / 33
@@ -46,6 +49,33 @@ def draw(number: int) -> Scenario:
     """A pair."""
     made = drawn_pairs.pair(random.Random(number), f"draw-{number}", number >= SYNC_FROM)
     return replace(made, schedulers=("sutro",), sample_ms=500, goal=())
+
+
+def trio(number: int) -> Scenario:
+    """A pair without phases and classes, and a peer of the victim."""
+    rng = random.Random(f"trio {number}")
+    made = None
+    while made is None or made.group[0].class_ or any(j.pause_s for g in made.group for j in g.job):
+        made = drawn_pairs.pair(rng, f"trio-{number}", False)
+    victim, *others = made.group
+    draw_one = rng.choice((drawn_pairs.favoured, drawn_pairs.other))
+    peer = replace(victim, name="peer", job=tuple(Job(fio) for fio in draw_one(rng)))
+    groups = (victim, peer, *others)
+    title = drawn_pairs.describe(made.disk, groups)
+    return replace(made, title=title, group=groups, schedulers=("sutro",), sample_ms=500, goal=())
+
+
+def received_by_both(scene: Scenario) -> dict[str, float]:
+    """The rates of the victim and the peer of a trio over their shares of their rates alone."""
+    (run,) = scenes.simulate(scene, "sutro")
+    ((begin, end),) = run.phases(SETTLE_S)
+    parts = {}
+    for name in ("victim", "peer"):
+        (alone,) = scenes.simulate(scene, "sutro", only=name)
+        share = scene.entitled(scene.end_s)[name]
+        part = run.used(name, begin, end).bytes / alone.used(name, begin, end).bytes
+        parts[name] = max(part, run.shares(begin, end)[name]) / share
+    return parts
 
 
 def _share(scene: Scenario) -> float:

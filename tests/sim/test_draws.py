@@ -2,7 +2,7 @@
 """Random pairs of draws.py: how many of them meet their goals.
 
 The pairs of DRAWS are judged, some with fsync(). MISSED has those that miss their goals. `draws.py
-FIRST COUNT` prints more of them.
+FIRST COUNT` prints more of them. Of the TRIOS, TRIOS_MISSED miss their goals.
 """
 
 from dataclasses import replace
@@ -10,9 +10,12 @@ from dataclasses import replace
 import draws
 import pytest
 import scenes
+from uml import protect
 
 DRAWS = (*range(24), *range(draws.SYNC_FROM, draws.SYNC_FROM + 12))
 MISSED = {1, 8, 1007}
+TRIOS = 60
+TRIOS_MISSED = {2, 5, 6, 9, 32, 36, 37, 50, 56}
 
 
 @pytest.mark.parametrize("number", DRAWS)
@@ -22,6 +25,15 @@ def test_received(number: int) -> None:
     got = draws.receive(scene)
     assert got.is_met() == (number not in MISSED), (got, scene.title)
     assert got.others > 0
+
+
+@pytest.mark.parametrize("number", range(TRIOS))
+def test_trio(number: int) -> None:
+    """Two favoured groups of one weight: neither takes the share of the other."""
+    scene = draws.trio(number)
+    parts = draws.received_by_both(scene)
+    met = min(parts.values()) >= protect.ENTITLED
+    assert met == (number not in TRIOS_MISSED), (parts, scene.title)
 
 
 @pytest.mark.parametrize("number", [3, 7])

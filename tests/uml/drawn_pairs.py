@@ -41,7 +41,8 @@ def _process(rng: random.Random) -> dict[str, object]:
     return fio
 
 
-def _victim(rng: random.Random) -> list[dict[str, object]]:
+def favoured(rng: random.Random) -> list[dict[str, object]]:
+    """The processes of a group with few requests."""
     shape = rng.choice(("synchronous", "one", "several", "burst"))
     if shape == "synchronous":
         one = {"rw": "randread", "bs": rng.choice(SYNCHRONOUS), "iodepth": 1}
@@ -80,7 +81,7 @@ def pair(rng: random.Random, name: str, is_synced: bool) -> Scenario:
     on = disk(rng)
     rank = rng.choice((150, 200, 300, 500, 1000, 2000, 0))
     changes = rng.choice(("", "", "", "", "victim", "others"))
-    first, second = _victim(rng), _victim(rng) if changes == "victim" else None
+    first, second = favoured(rng), favoured(rng) if changes == "victim" else None
     if is_synced:
         first, second = _synced(first), second and _synced(second)
     victim = _jobs(first, second)
