@@ -29,10 +29,10 @@
  * group only is protected.  In one of SUTRO_APART_CYCLES cycles, and while its rate is not known, a
  * group has its part of the window first.
  *
- * On rotational devices slices do this (sutro-select.c).
- *
- * Groups with reserved time have parts of their own (sutro-reserve.c), and those with a latency
- * target that is missed do not wait.
+ * On rotational devices slices do this (sutro-select.c).  While time is reserved for a group, the
+ * others do not wait for each other: reserved time comes first (sutro-reserve.c), and sutrod
+ * reserves time for each unit that needs it.  Groups with a latency target that is missed do not
+ * wait.
  */
 #include <linux/math64.h>
 
@@ -254,7 +254,7 @@ void sutro_apart_begin(struct sutro_core *core, u64 now_ns)
 	protect->alone_ns = protect->phase_ns[SUTRO_PHASE_ALONE];
 	protect->apart = false;
 	protect->first = NULL;
-	if (core->tunables.rotational)
+	if (core->tunables.rotational || protect->reserve)
 		return;
 	protect->apart = sutro_apart_is_needed(protect);
 	protect->first = sutro_apart_first(protect, now_ns);

@@ -88,6 +88,11 @@ static void sutro_test_apart_if_needed(struct kunit *test)
 	core->tunables.rotational = true;
 	sutro_apart_begin(core, now_ns);
 	KUNIT_EXPECT_FALSE(test, protect->apart);
+	core->tunables.rotational = false;
+	protect->reserve = SUTRO_PROTECT_WHOLE / 4;
+	sutro_apart_begin(core, now_ns);
+	KUNIT_EXPECT_FALSE(test, protect->apart);
+	KUNIT_EXPECT_PTR_EQ(test, protect->first, NULL);
 }
 
 /* A group of which the rate alone is not known has its part first, and others wait. */
