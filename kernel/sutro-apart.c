@@ -27,7 +27,7 @@
  *
  * The rate alone is measured in windows in which the others have used their parts, and while one
  * group only is protected.  In one of SUTRO_APART_CYCLES cycles, and while its rate is not known, a
- * group has its part of the window first.
+ * group is served first for SUTRO_APART_KNOWN_NS, or until it has used its part of the window.
  *
  * On rotational devices slices do this (sutro-select.c).  While time is reserved for a group, the
  * others do not wait for each other: reserved time comes first (sutro-reserve.c), and sutrod
@@ -42,7 +42,7 @@
 
 /* In one of this many cycles, the rate of a group alone is measured anew. */
 #define SUTRO_APART_CYCLES 16
-/* It is not known before this time. */
+/* It is not known before it was alone for this time. */
 #define SUTRO_APART_KNOWN_NS (10 * MS)
 /* Sums are halved when they are of more than this many cycles. */
 #define SUTRO_APART_OLD 8
@@ -229,6 +229,20 @@ sutro_apart_first(const struct sutro_protect *protect, u64 now_ns)
 	return first;
 }
 
+/* Some groups have waited for others: it was these that were alone. */
+static void sutro_apart_end(struct sutro_protect *protect)
+{
+	u64 alone_ns = protect->phase_ns[SUTRO_PHASE_ALONE] - protect->alone_ns;
+	struct sutro_group_protect *own;
+
+	list_for_each_entry(own, &protect->groups, list)
+		if (sutro_apart_waits(protect, own))
+			own->phases[SUTRO_PHASE_ALONE].ns += alone_ns;
+	protect->alone_ns = protect->phase_ns[SUTRO_PHASE_ALONE];
+	protect->waited = false;
+	protect->first = NULL;
+}
+
 /**
  * sutro_apart_begin - a cycle begins
  * @core:	the leaf, which still has the times of the cycle before
@@ -237,23 +251,17 @@ sutro_apart_first(const struct sutro_protect *protect, u64 now_ns)
 void sutro_apart_begin(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
-	u64 alone_ns = protect->phase_ns[SUTRO_PHASE_ALONE] - protect->alone_ns;
 	struct sutro_group_protect *own;
 
+	sutro_apart_end(protect);
 	list_for_each_entry(own, &protect->groups, list) {
-		/* It was another group that was alone. */
-		if (sutro_apart_waits(protect, own))
-			own->phases[SUTRO_PHASE_ALONE].ns += alone_ns;
 		sutro_apart_age(protect, own);
 		own->window_ns -=
 			min(own->window_ns,
 			    protect->apart ? sutro_apart_part_ns(protect, own)
 					   : U64_MAX);
 	}
-	protect->waited = false;
-	protect->alone_ns = protect->phase_ns[SUTRO_PHASE_ALONE];
 	protect->apart = false;
-	protect->first = NULL;
 	if (core->tunables.rotational || protect->reserve)
 		return;
 	protect->apart = sutro_apart_is_needed(protect);
@@ -289,8 +297,9 @@ void sutro_apart_sent(struct sutro_protect *protect,
 	if (!protect->reserved)
 		return;
 	own->window_ns += estimate_ns;
-	if (own == protect->first && sutro_apart_is_over(protect, own)) {
-		protect->first = NULL;
-		protect->waited = false;
-	}
+	if (own == protect->first &&
+	    (sutro_apart_is_over(protect, own) ||
+	     protect->phase_ns[SUTRO_PHASE_ALONE] - protect->alone_ns >=
+		     SUTRO_APART_KNOWN_NS))
+		sutro_apart_end(protect);
 }

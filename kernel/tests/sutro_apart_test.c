@@ -132,11 +132,40 @@ static void sutro_test_apart_first(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, protect->first, NULL);
 }
 
+/* Time in which another group is alone does not count for one that waits. */
+static void sutro_test_apart_rate(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_protect *protect = &load->t->core.protect;
+	struct sutro_group_protect *few = load->few->protect;
+	u64 ns;
+
+	set_rates(protect, load->few, 40, 100);
+	set_rates(protect, load->equal, 20, 30);
+	protect->reserved = true;
+	protect->clear = true;
+	protect->apart = false;
+	protect->waited = true;
+	protect->first = load->equal->protect;
+	protect->alone_ns = protect->phase_ns[SUTRO_PHASE_ALONE];
+	ns = protect->phase_ns[SUTRO_PHASE_ALONE] -
+	     few->phases[SUTRO_PHASE_ALONE].ns;
+	sutro_apart_passed(protect, 10 * MS);
+	sutro_apart_sent(protect, load->equal->protect, MS);
+	KUNIT_EXPECT_PTR_EQ(test, protect->first, NULL);
+	KUNIT_EXPECT_FALSE(test, protect->waited);
+	KUNIT_EXPECT_EQ(test,
+			protect->phase_ns[SUTRO_PHASE_ALONE] -
+				few->phases[SUTRO_PHASE_ALONE].ns,
+			ns);
+}
+
 static struct kunit_case sutro_apart_test_cases[] = {
 	KUNIT_CASE(sutro_test_apart),
 	KUNIT_CASE(sutro_test_apart_shares),
 	KUNIT_CASE(sutro_test_apart_if_needed),
 	KUNIT_CASE(sutro_test_apart_first),
+	KUNIT_CASE(sutro_test_apart_rate),
 	{}
 };
 
