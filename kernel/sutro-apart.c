@@ -29,6 +29,10 @@
  * group only is protected.  In one of SUTRO_APART_CYCLES cycles, and while its rate is not known, a
  * group is served first for SUTRO_APART_KNOWN_NS, or until it has used its part of the window.
  *
+ * The parts are those of reserved windows, so while a group receives too little beside others, as
+ * much of the time is reserved as the shares allow (sutro-part.c).  All groups together may lose
+ * nothing in shared windows while one of them does.
+ *
  * On rotational devices slices do this (sutro-select.c).  While time is reserved for a group, the
  * others do not wait for each other: reserved time comes first (sutro-reserve.c), and sutrod
  * reserves time for each unit that needs it.  Groups with a latency target that is missed do not
@@ -192,21 +196,29 @@ static void sutro_apart_age(const struct sutro_protect *protect,
 
 /* ---- a cycle ---- */
 
-/* Does a group receive less beside others than if they wait?  True as long as that is not known. */
-static bool sutro_apart_is_needed(const struct sutro_protect *protect)
+/* Does a group receive less beside others than if they wait? */
+static bool sutro_apart_is_harmful(const struct sutro_protect *protect)
 {
 	const struct sutro_group_protect *own;
-	bool known = false;
 
-	list_for_each_entry(own, &protect->groups, list) {
-		u64 nr = own->phases[SUTRO_PHASE_ALONE].nr;
-
-		if (nr && sutro_apart_rate(protect, own, SUTRO_PHASE_BESIDE) <
-				  sutro_apart_due(protect, own))
+	if (list_is_singular(&protect->groups))
+		return false;
+	list_for_each_entry(own, &protect->groups, list)
+		if (own->phases[SUTRO_PHASE_ALONE].nr &&
+		    sutro_apart_rate(protect, own, SUTRO_PHASE_BESIDE) <
+			    sutro_apart_due(protect, own))
 			return true;
-		known |= nr >= SUTRO_PROTECT_KNOWN;
-	}
-	return !known;
+	return false;
+}
+
+static bool sutro_apart_is_known(const struct sutro_protect *protect)
+{
+	const struct sutro_group_protect *own;
+
+	list_for_each_entry(own, &protect->groups, list)
+		if (own->phases[SUTRO_PHASE_ALONE].nr >= SUTRO_PROTECT_KNOWN)
+			return true;
+	return false;
 }
 
 /* The group of which the rate alone is measured in this cycle, or NULL. */
@@ -262,9 +274,11 @@ void sutro_apart_begin(struct sutro_core *core, u64 now_ns)
 					   : U64_MAX);
 	}
 	protect->apart = false;
+	protect->harmed = false;
 	if (core->tunables.rotational || protect->reserve)
 		return;
-	protect->apart = sutro_apart_is_needed(protect);
+	protect->harmed = sutro_apart_is_harmful(protect);
+	protect->apart = protect->harmed || !sutro_apart_is_known(protect);
 	protect->first = sutro_apart_first(protect, now_ns);
 }
 

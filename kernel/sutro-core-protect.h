@@ -175,6 +175,7 @@ struct sutro_phase_sum {
  * @mark_ns:	length of the shared windows in @sums when their rate was compared last
  * @mark_nr:	requests seen in them
  * @apart:	protected groups that have used their part of a reserved window wait
+ * @harmed:	one receives less beside the others than its share of its rate alone
  * @waited:	there are some, and their requests have completed
  * @first:	the group that has its part first in this window, or NULL
  * @phase_ns:	how long phases of each kind have been
@@ -230,6 +231,7 @@ struct sutro_protect {
 	u64 mark_ns;
 	u32 mark_nr;
 	bool apart;
+	bool harmed;
 	bool waited;
 	struct sutro_group_protect *first;
 	u64 phase_ns[SUTRO_PHASES];

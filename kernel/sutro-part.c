@@ -21,7 +21,9 @@
  * what they receive in any case.  With a part g of the time in gaps, p is at most
  * 2 * (p - g), or p - g for a latency-sensitive group: where others have that much, shared
  * windows would only disturb.  Of g, only half of SUTRO_PROTECT_LEAST counts while some group
- * has no request that fits into a gap.  If sharing does no harm, p is 1 less
+ * has no request that fits into a gap.  These bounds are for all protected groups together.
+ * While one of them receives too little beside the others (sutro-apart.c), p is no more than
+ * others have in any case, or than the shares leave.  If sharing does no harm, p is 1 less
  * SUTRO_PROTECT_SAMPLE, which keeps X_r known.  Time that protected groups use in the sample
  * is charged as any other: a group of share 0.12 would otherwise have 3 % of the device more,
  * a quarter of its share.
@@ -257,7 +259,8 @@ u32 sutro_part_shared(struct sutro_core *core, u64 share)
 		most = min(most, protect->target_part);
 	if (!protect->by_share)
 		return most;
-	part = known ? sutro_part_harmless(core) : SUTRO_PROTECT_LEAST;
+	part = known && !protect->harmed ? sutro_part_harmless(core)
+					 : SUTRO_PROTECT_LEAST;
 	entitled = sutro_part_entitled(protect, share, known);
 	/* In gaps, others send as much as can complete in them. */
 	protect->gentle =

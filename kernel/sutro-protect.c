@@ -300,6 +300,7 @@ static void sutro_protect_join(struct sutro_core *core,
 	if (!sutro_protects(protect)) {
 		protect->reserved = false;
 		protect->clear = false;
+		protect->harmed = false;
 		protect->sum_ns = now_ns;
 		protect->cleared_from_ns = now_ns;
 		protect->least = SUTRO_PROTECT_WHOLE;

@@ -72,6 +72,7 @@ static void sutro_test_apart_if_needed(struct kunit *test)
 	set_rates(protect, load->equal, 20, 30);
 	sutro_apart_begin(core, now_ns);
 	KUNIT_EXPECT_FALSE(test, protect->apart);
+	KUNIT_EXPECT_FALSE(test, protect->harmed);
 	load->equal->protect->window_ns = protect->cycle_ns;
 	KUNIT_EXPECT_FALSE(test,
 			   sutro_apart_waits(protect, load->equal->protect));
@@ -79,6 +80,10 @@ static void sutro_test_apart_if_needed(struct kunit *test)
 	set_rates(protect, load->few, 40, 100);
 	sutro_apart_begin(core, now_ns);
 	KUNIT_EXPECT_TRUE(test, protect->apart);
+	KUNIT_EXPECT_TRUE(test, protect->harmed);
+	/* No more is shared than others have in any case, or than the shares leave. */
+	KUNIT_EXPECT_LE(test, sutro_part_shared(core, protect->share),
+			SUTRO_PROTECT_WHOLE / 8);
 	load->equal->protect->window_ns = protect->cycle_ns;
 	KUNIT_EXPECT_TRUE(test,
 			  sutro_apart_waits(protect, load->equal->protect));
