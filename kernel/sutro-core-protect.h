@@ -2,8 +2,8 @@
 /*
  * Sutro I/O scheduler: protection of favoured groups with few requests.
  * sutro-protect.c, sutro-trial.c, sutro-window.c, sutro-part.c, sutro-gap.c, sutro-think.c,
- * sutro-away.c, sutro-apart.c and sutro-reserve.c describe it.  struct sutro_core has this state, so the header
- * includes none of theirs.
+ * sutro-away.c, sutro-apart.c and sutro-reserve.c describe it.  struct sutro_core has this
+ * state, so the header includes none of theirs.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */

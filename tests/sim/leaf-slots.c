@@ -44,7 +44,7 @@ static void leaf_count(struct leaf_group *group, int nr)
 
 /*
  * Slots that were promised to woken clients are taken.  Async requests have three quarters of them,
- * as bits of blk-mq's bitmap: what sync requests take beyond is of no use to these.
+ * as bits of blk-mq's bitmap, however many sync requests have.
  */
 bool leaf_has_slot(const struct leaf *leaf, struct leaf_group *group, bool sync)
 {
