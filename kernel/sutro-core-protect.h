@@ -176,10 +176,10 @@ struct sutro_phase_sum {
  * @mark_nr:	requests seen in them
  * @apart:	protected groups that have used their part of a reserved window wait
  * @harmed:	one receives less beside the others than its share of its rate alone
- * @waited:	there are some, and their requests have completed
- * @first:	the group that has its part first in this window, or NULL
+ * @waited:	groups wait, and their requests have completed
+ * @first:	the group for which the others wait in this window, or NULL
  * @phase_ns:	how long phases of each kind have been
- * @alone_ns:	that of SUTRO_PHASE_ALONE at the begin of the cycle
+ * @alone_ns:	that of SUTRO_PHASE_ALONE when groups began to wait last
  */
 struct sutro_protect {
 	struct list_head groups;
@@ -433,6 +433,14 @@ bool sutro_reserve_is_used_up(const struct sutro_protect *protect,
 bool sutro_reserve_is_left(const struct sutro_protect *protect, u64 now_ns);
 u64 sutro_reserve_hold_ns(u64 idle_ns);
 u64 sutro_reserve_cycle_ns(const struct sutro_protect *protect);
+
+/* Has a protected group to wait for others, or for the end of the reserved window? */
+static inline bool sutro_protect_waits(const struct sutro_protect *protect,
+				       const struct sutro_group_protect *own)
+{
+	return sutro_reserve_is_used_up(protect, own) ||
+	       sutro_apart_waits(protect, own);
+}
 
 /* sutro-part.c */
 void sutro_part_learn_most(struct sutro_protect *protect);

@@ -188,7 +188,7 @@ bool sutro_gap_skips(const struct sutro_core *core,
  * @core:	the leaf, in a reserved window
  *
  * Return: one with requests at the device, or the one that may take longest to be back; NULL
- * if all have used up their reserved time.
+ * if all wait for the end of the window (sutro_protect_waits()).
  */
 struct sutro_group *sutro_gap_last(const struct sutro_core *core)
 {
@@ -196,8 +196,7 @@ struct sutro_group *sutro_gap_last(const struct sutro_core *core)
 	struct sutro_group *last = NULL;
 
 	list_for_each_entry(own, &core->protect.groups, list) {
-		if (sutro_reserve_is_used_up(&core->protect, own) ||
-		    sutro_apart_waits(&core->protect, own))
+		if (sutro_protect_waits(&core->protect, own))
 			continue;
 		if (own->group->in_flight)
 			return own->group;

@@ -38,13 +38,13 @@
  *
  * For most of the time (in reserved windows, see there) only requests of protected
  * groups are sent; which of these is next, their shares of the device decide, and one that has
- * used its share waits for others that need it (sutro-apart.c).  If none
- * of them has a request, the device idles.  For the rest of the time (in shared windows)
- * the elevator works as without protection.  Device time that protected groups use in
- * reserved windows does not count for vtime: otherwise they would get none in shared
- * windows, and other groups all of it when protection ends.  Windows that are only a sample
- * of how fast protected groups are alone count, but not for a group with reserved time or a
- * latency target that is missed, whose windows may be as short as a sample.
+ * used its share waits for others that need it (sutro-apart.c).  If none of them has a request,
+ * the device idles.  For the rest of the time (in shared windows) the elevator works as without
+ * protection.  Device time that protected groups use in reserved windows does not count for
+ * vtime: otherwise they would get none in shared windows, and other groups all of it when
+ * protection ends.  Windows that are only a sample of how fast protected groups are alone count,
+ * but not for a group with reserved time or a latency target that is missed, whose windows may
+ * be as short as a sample.
  *
  * 3. Gaps
  *
@@ -67,6 +67,7 @@
  *	R is 0.92 X in the worst cycle and 0.97 X in the mean, with a latency of 46 ms.
  *
  * The time between two requests of the group, which it has alone, too, adds to the latency.
+ * A group that is protected together with others has its share of R, and a latency of up to T more.
  * The bound needs costs that are right.  If those of other groups are too low, requests in
  * gaps are not complete when the group is back; if its own are too high, its requests do
  * not fill the device.  tests/sim/test_bound.py compares random groups with the bound.
@@ -136,8 +137,7 @@ struct sutro_group *sutro_protect_next(const struct sutro_core *core)
 		own = rb_entry(node, struct sutro_group_protect, node);
 		if (is_left && !own->reserving && !sutro_protect_by_target(own))
 			continue;
-		if (!sutro_reserve_is_used_up(protect, own) &&
-		    !sutro_apart_waits(protect, own))
+		if (!sutro_protect_waits(protect, own))
 			return own->group;
 	}
 	return NULL;
