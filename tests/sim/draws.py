@@ -9,9 +9,11 @@ first SETTLE_S. A synchronous reader of class rt or of ten times the weight shal
 99th percentile alone at most.
 
 A trio has two favoured groups of one weight: a victim, and a peer, which is like a victim or like
-the others. Both shall receive their shares of their rates alone.
+the others; the same numbers have fsync(). Both shall receive their shares of their rates alone.
 
-    python3 draws.py FIRST COUNT    figures of the draws that miss their goals, the worst one last
+    python3 draws.py FIRST COUNT            figures of the draws that miss their goals, the worst
+                                            one last
+    python3 draws.py --trios FIRST COUNT    the same for trios; the part is the lesser one of both
 """
 
 import math
@@ -29,6 +31,9 @@ from uml.scenario import Job, Scenario
 RT_SHARE = 32 / 33
 SETTLE_S = 1.0
 SYNC_FROM = 1000
+# Of a trio.
+FAVOURED = ("victim", "peer")
+LOW = 0.8
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ def trio(number: int) -> Scenario:
     rng = random.Random(f"trio {number}")
     made = None
     while made is None or made.group[0].class_ or any(j.pause_s for g in made.group for j in g.job):
-        made = drawn_pairs.pair(rng, f"trio-{number}", False)
+        made = drawn_pairs.pair(rng, f"trio-{number}", number >= SYNC_FROM)
     victim, *others = made.group
     draw_one = rng.choice((drawn_pairs.favoured, drawn_pairs.other))
     peer = replace(victim, name="peer", job=tuple(Job(fio) for fio in draw_one(rng)))
@@ -65,17 +70,19 @@ def trio(number: int) -> Scenario:
     return replace(made, title=title, group=groups, schedulers=("sutro",), sample_ms=500, goal=())
 
 
-def received_by_both(scene: Scenario) -> dict[str, float]:
-    """The rates of the victim and the peer of a trio over their shares of their rates alone."""
+def receive_trio(scene: Scenario) -> Received:
+    """Run a trio, and its favoured groups alone: the lesser of their rates over their shares of
+    their rates alone, and the bytes of the others."""
     (run,) = scenes.simulate(scene, "sutro")
     ((begin, end),) = run.phases(SETTLE_S)
-    parts = {}
-    for name in ("victim", "peer"):
+    parts = []
+    for name in FAVOURED:
         (alone,) = scenes.simulate(scene, "sutro", only=name)
         share = scene.entitled(scene.end_s)[name]
         part = run.used(name, begin, end).bytes / alone.used(name, begin, end).bytes
-        parts[name] = max(part, run.shares(begin, end)[name]) / share
-    return parts
+        parts.append(max(part, run.shares(begin, end)[name]) / share)
+    others = [group.name for group in scene.group if group.name not in FAVOURED]
+    return Received(min(parts), math.nan, sum(run.bytes(name) for name in others))
 
 
 def _share(scene: Scenario) -> float:
@@ -102,11 +109,12 @@ def receive(scene: Scenario) -> Received:
     return Received(min(parts), p99, sum(run.bytes(group.name) for group in scene.group[1:]))
 
 
-def main(first: int, count: int) -> None:
+def main(first: int, count: int, *, trios: bool) -> None:
     """Print figures of draws, the worst ones last, and of all together."""
-    drawn = [draw(number) for number in range(first, first + count)]
+    make, run = (trio, receive_trio) if trios else (draw, receive)
+    drawn = [make(number) for number in range(first, first + count)]
     with ThreadPoolExecutor(2) as pool:
-        found = list(zip(drawn, pool.map(receive, drawn), strict=True))
+        found = list(zip(drawn, pool.map(run, drawn), strict=True))
     found.sort(key=lambda one: -one[1].part)
     for scene, got in found:
         if not got.is_met():
@@ -116,10 +124,14 @@ def main(first: int, count: int) -> None:
     met = sum(got.is_met() for _, got in found)
     print(
         f"{met} of {count} meet their goals; part: worst {min(parts):.3f},"
+        f" mean of the lesser of it and 1 {statistics.mean(min(1.0, part) for part in parts):.3f},"
+        f" below 0.8 {sum(part < LOW for part in parts)},"
         f" tenth {sorted(parts)[count // 10]:.3f}, median {statistics.median(parts):.3f};"
-        f" P99: worst {max(slow, default=math.nan):.2f}"
+        f" P99: worst {max(slow, default=math.nan):.2f};"
+        f" {sum(got.others for _, got in found) / 1e9:.1f} GB of the others"
     )
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    words = [word for word in sys.argv[1:] if word != "--trios"]
+    main(*map(int, words), trios=len(words) < len(sys.argv) - 1)
