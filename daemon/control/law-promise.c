@@ -111,6 +111,10 @@
 #define VERDICT_S 2.0
 #define VERDICT_FROM_S 0.5
 #define CLEAR_S 2.0
+/* A unit without requests for this long is idle. Journals of file systems are written each 5 s,
+ * and each change of a state is a signal on the bus.
+ */
+#define IDLE_AFTER_S 6.0
 /* Smaller shares are too noisy for a verdict about entitlement. */
 #define SHARE_TELLING 0.02
 /* A missed floor is unattributed if the unit needs less than this share of all its leaves, */
@@ -552,6 +556,14 @@ static void promise_weigh(struct promise *p, enum control_state why,
 		p->verdict = why;
 }
 
+/* The first look at a unit has no former state to keep. */
+static bool promise_is_idle(const struct promise *p)
+{
+	return p->idle_s >= IDLE_AFTER_S ||
+	       (p->idle_s > 0 && (p->pub.state == CONTROL_UNKNOWN ||
+				  p->pub.state == CONTROL_IDLE));
+}
+
 static void promise_judge(struct control *c, struct promise *p, double dt_s)
 {
 	enum control_state why = promise_short(c, p);
@@ -560,7 +572,7 @@ static void promise_judge(struct control *c, struct promise *p, double dt_s)
 	if (p->pub.part && !control_promise_is_measured(p))
 		p->pub.state = p->verdict != CONTROL_HELD ? p->verdict
 							  : CONTROL_UNMEASURED;
-	else if (p->idle_s >= ACTIVE_S || (p->idle_s > 0 && !p->is_known))
+	else if (promise_is_idle(p))
 		p->pub.state = CONTROL_IDLE;
 	else if (p->verdict != CONTROL_HELD)
 		p->pub.state = p->verdict;

@@ -21,7 +21,7 @@
 /** enum control_state - the state of a promise, with the cause if it does not hold */
 enum control_state {
 	CONTROL_UNKNOWN, /* nothing was measured yet */
-	CONTROL_IDLE, /* the unit does not use the device */
+	CONTROL_IDLE, /* the unit has not used the device for some seconds */
 	CONTROL_HELD, /* the rate is at least the floor, or all of the unit's demand */
 	CONTROL_SETTLING, /* below the floor, but not for long enough for a verdict */
 	CONTROL_INFEASIBLE, /* the floors on a leaf need more than its device time */

@@ -310,7 +310,7 @@ static void test_causes(void)
 	/* It stops. */
 	use(c, unit, 0, 0);
 	say(c, 0, 0, 1);
-	check(state_after(c, 1) == CONTROL_IDLE);
+	check(state_after(c, 7) == CONTROL_IDLE);
 	for (int s = 0; s < _CONTROL_STATE_MAX; s++)
 		check(control_state_to_string(s)[0]);
 	control_free(c);

@@ -6,6 +6,7 @@
  * In each test db and web read without pause. db has a fifth of the time of sda, 4 MB/s.
  */
 
+#include <inttypes.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -157,6 +158,27 @@ static void test_samples_of_a_pause_are_ignored(struct test *t)
 	check(control_is_measured(t->governor.plant.control, 0));
 }
 
+/* A request each 0.8 s. Each change of a state is a signal on the bus. */
+static void test_few_requests_do_not_change_the_state(struct test *t)
+{
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
+	governor_renew(&t->governor);
+	for (uint64_t n = 1; n <= 120; n++) {
+		uint64_t ios = n * 5 / 16;
+
+		if (n == 40)
+			t->f.n_states = 0;
+		fake_file(&t->f.machine.roots, "/sys/fs/cgroup/io.sutro.active",
+			  "8:0 %" PRIu64 " time_ns=%" PRIu64 " rbytes=%" PRIu64
+			  " rios=%" PRIu64 " pending_ns=%" PRIu64
+			  " busy_ns=%" PRIu64 "\n",
+			  fake_control_cgroup(&t->f, DB)->inode, ios * 1000000,
+			  ios * 4096, ios, ios * 1000000, ios * 1000000);
+		fake_control_run(&t->f, TICK_USEC);
+	}
+	check(t->f.n_states <= 1);
+}
+
 static void test_removed_cgroup_has_no_floor(struct test *t)
 {
 	const char *dir = "/sys/fs/cgroup" DB;
@@ -250,6 +272,7 @@ int main(void)
 		  test_withdrawn_floor_clears_its_setpoint,
 		  test_samples_of_a_pause_are_ignored,
 		  test_removed_cgroup_has_no_floor,
+		  test_few_requests_do_not_change_the_state,
 		  test_costs_are_kept_over_a_restart,
 		  test_no_plant_before_all_units_are_known,
 		  test_bytes_stand_for_time);
