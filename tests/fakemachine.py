@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -68,14 +69,23 @@ def arrive(messages: list[dbus.lowlevel.Message], number: int) -> None:
     wait_until(enough)
 
 
+def _ping(connection: dbus.bus.BusConnection, name: str) -> None:
+    """Return when a service has answered all messages that this connection sent before."""
+    proxy = connection.get_object(name, "/", introspect=False)
+    proxy.Ping(dbus_interface="org.freedesktop.DBus.Peer")
+
+
 class Bus(PrivateBus):
     """A system bus with the bus policy of the package, and mocks of systemd and polkit."""
 
     def __init__(self) -> None:
         super().__init__(BUS_POLICY)
         self.connection = dbus.bus.BusConnection(self.address)
+        # For calls that are answered while the test does other things.
+        self.looping = dbus.bus.BusConnection(self.address, mainloop=DBusGMainLoop())
         # A test of a lost bus must not end the test program.
-        self.connection.set_exit_on_disconnect(False)
+        for connection in (self.connection, self.looping):
+            connection.set_exit_on_disconnect(False)
         self.systemd = self.mock_systemd()
         with self.log("polkit") as log:
             self.polkit = dbusmock.SpawnedMock.spawn_with_template(
@@ -122,8 +132,28 @@ class Bus(PrivateBus):
 
     def ping(self, name: str) -> None:
         """Return when a service has handled all messages that were sent to it before."""
-        proxy = self.connection.get_object(name, "/", introspect=False)
-        proxy.Ping(dbus_interface="org.freedesktop.DBus.Peer")
+        _ping(self.connection, name)
+
+    def until_answered(
+        self, step: Callable[[], None], name: str, path: str, method: str, *arguments: Any
+    ) -> Any:
+        """Call a method, and do steps until there is an answer; none is done after that."""
+        answers: list[Any] = []
+        proxy = self.looping.get_object(name, path, introspect=False)
+        proxy.get_dbus_method(method, INTERFACE)(
+            *arguments,
+            reply_handler=lambda *values: answers.append(values[0] if values else None),
+            error_handler=answers.append,
+        )
+        while not answers:
+            step()
+            # Replies to a connection arrive in their order.
+            _ping(self.looping, name)
+            while GLib.MainContext.default().iteration(False):
+                pass
+        if isinstance(answers[0], dbus.DBusException):
+            raise answers[0]
+        return answers[0]
 
     def released(self, name: str) -> None:
         """Return when no process has a name; the bus may notice later that a process has ended."""
@@ -576,9 +606,11 @@ class Sutrod:
             return result.result()
 
     def call(self, method: str, *arguments: Any) -> Any:
-        """Call a method of its interface."""
-        call = self.proxy().get_dbus_method(method, INTERFACE)
-        return self.over_time(call, *arguments) if method in SAMPLED else call(*arguments)
+        """Call a method of its interface; one that waits for samples takes their time."""
+        if method in SAMPLED:
+            step = partial(self.clock.elapse, STEP_S)
+            return self.bus.until_answered(step, NAME, PATH, method, *arguments)
+        return self.proxy().get_dbus_method(method, INTERFACE)(*arguments)
 
     def property(self, name: str) -> Any:
         """Read a property."""
