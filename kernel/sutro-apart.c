@@ -17,21 +17,34 @@
  *	when 30 ms are over, and a has read a few times between them.  Until the end of the
  *	window a reads 300 times.  Both receive half of their rates alone.
  *
+ * While those think that do not wait, groups that do are served as the unprotected ones are, in
+ * gaps (sutro-gap.c), and so are all of them when all have used their parts.  Time in gaps is
+ * charged, and does not count for the parts.
+ *
  * 2. Whether it is needed
  *
  * The device is not full while others wait for a group with few requests.  They do so only if some
  * group receives less beside them than its share of its rate alone (&enum sutro_phase).
  *
- *	a reads 4 KiB, 9,000 times in a second alone and 6,000 times beside b: more than half.
- *	Neither waits for the other.
+ *	a reads 4 KiB, 9,000 times in a second alone and 6,000 times beside b, which writes
+ *	150 times alone and 100 times beside a: more than half.  Neither waits for the other.
  *
- * The rate alone is measured in windows in which the others have used their parts, and while one
- * group only is protected.  In one of SUTRO_APART_CYCLES cycles, and while its rate is not known, a
- * group is served first for SUTRO_APART_KNOWN_NS, or until it has used its part of the window.
+ * A group is alone while others wait and their requests have completed, and while no other one is
+ * protected.  In one of SUTRO_APART_CYCLES cycles, and while its rate alone is not known, it is
+ * first: all others wait until it was alone for SUTRO_APART_KNOWN_NS, or has used its part.
  *
- * The parts are those of reserved windows, so while a group receives too little beside others, as
- * much of the time is reserved as the shares allow (sutro-part.c).  All groups together may lose
- * nothing in shared windows while one of them does.
+ * 3. How much is shared
+ *
+ * The shared part of a cycle (sutro-part.c) follows from the rates of all protected groups
+ * together, which hide the loss of one.  So it is at most that with which each of them receives
+ * its share phi of its rate alone X_a.  With X_s in shared windows, and in reserved ones X_r, which
+ * is the share among protected groups of X_a if the others wait:
+ *
+ *	p * X_s + (1 - p) * X_r = phi * X_a
+ *
+ *	phi is 1000 / 2100 for a and for b.  In shared windows a reads 400 times in a second, and
+ *	4,500 times in reserved ones: p is (4,500 - 4,286) / (4,500 - 400), 5 %.  Rates are
+ *	measured with errors, so phi is a sixteenth larger, and nothing but the least is shared.
  *
  * On rotational devices slices do this (sutro-select.c).  While time is reserved for a group, the
  * others do not wait for each other: reserved time comes first (sutro-reserve.c), and sutrod
@@ -52,62 +65,50 @@
 #define SUTRO_APART_OLD 8
 /* Rates are requests in 2^30 ns. */
 #define SUTRO_APART_RATE_SHIFT 30
+/* A group is to receive its share and this part of it more: rates are measured with errors. */
+#define SUTRO_APART_SPARE 16
+/* Shares are parts of this: there may be hundreds of protected groups. */
+#define SUTRO_APART_WHOLE BIT_ULL(20)
 
+static bool sutro_apart_applies(const struct sutro_core *core)
+{
+	return !core->tunables.rotational && !core->protect.reserve;
+}
+
+/* May a group have to wait for other protected ones? */
 static bool sutro_apart_may(const struct sutro_protect *protect,
 			    const struct sutro_group_protect *own)
 {
-	return !list_is_singular(&protect->groups) && !own->reserving &&
-	       !sutro_protect_by_target(own);
+	return !list_is_singular(&protect->groups) && !protect->reserve &&
+	       !own->reserving && !sutro_protect_by_target(own);
+}
+
+/* The sum of the shares of all protected groups. */
+static u64 sutro_apart_shares(const struct sutro_protect *protect)
+{
+	const struct sutro_group_protect *own;
+	u64 sum = 0;
+
+	list_for_each_entry(own, &protect->groups, list)
+		sum += sutro_group_share(own->group, SUTRO_APART_WHOLE);
+	return max(sum, 1ULL);
 }
 
 /* The share of a group among protected ones, of @whole. */
-static u64 sutro_apart_share(const struct sutro_protect *protect,
-			     const struct sutro_group_protect *own, u64 whole)
+static u64 sutro_apart_share(const struct sutro_group_protect *own, u64 shares,
+			     u64 whole)
 {
-	u64 share = sutro_group_share(own->group, SUTRO_PROTECT_WHOLE);
+	u64 share = sutro_group_share(own->group, SUTRO_APART_WHOLE);
 
-	return div64_u64(whole * share, max(protect->share, 1ULL));
+	return div64_u64(whole * share, shares);
 }
 
-/* The part of a reserved window that a group may use, as device time by estimates. */
-static u64 sutro_apart_part_ns(const struct sutro_protect *protect,
-			       const struct sutro_group_protect *own)
-{
-	u64 window_ns =
-		protect->begin_ns + protect->cycle_ns - protect->shared_ns;
-
-	if (protect->most > 0)
-		window_ns = window_ns *
-			    min_t(u64, protect->most, SUTRO_PROTECT_WHOLE) /
-			    SUTRO_PROTECT_WHOLE;
-	return sutro_apart_share(protect, own, window_ns);
-}
-
-static bool sutro_apart_is_over(const struct sutro_protect *protect,
-				const struct sutro_group_protect *own)
-{
-	return own->window_ns >= sutro_apart_part_ns(protect, own);
-}
-
-/**
- * sutro_apart_waits - has a group to wait for other protected ones?
- * @protect:	the protection, in a reserved window
- * @own:	that of the group
- */
-bool sutro_apart_waits(const struct sutro_protect *protect,
-		       const struct sutro_group_protect *own)
-{
-	if (!sutro_apart_may(protect, own))
-		return false;
-	if (protect->first)
-		return own != protect->first;
-	return protect->apart && sutro_apart_is_over(protect, own);
-}
-
-/* ---- rates ---- */
+/* ---- phases ---- */
 
 static enum sutro_phase sutro_apart_phase(const struct sutro_protect *protect)
 {
+	if (!protect->clear)
+		return SUTRO_PHASE_SHARED;
 	if (protect->waited || list_is_singular(&protect->groups))
 		return SUTRO_PHASE_ALONE;
 	return SUTRO_PHASE_BESIDE;
@@ -120,8 +121,7 @@ static enum sutro_phase sutro_apart_phase(const struct sutro_protect *protect)
  */
 void sutro_apart_passed(struct sutro_protect *protect, u64 ns)
 {
-	if (protect->clear)
-		protect->phase_ns[sutro_apart_phase(protect)] += ns;
+	protect->phase_ns[sutro_apart_phase(protect)] += ns;
 }
 
 /**
@@ -133,33 +133,22 @@ void sutro_apart_passed(struct sutro_protect *protect, u64 ns)
 void sutro_apart_seen(const struct sutro_protect *protect,
 		      struct sutro_group_protect *own, u32 nr)
 {
-	if (protect->clear)
-		own->phases[sutro_apart_phase(protect)].nr += nr;
+	enum sutro_phase phase = sutro_apart_phase(protect);
+
+	if (!own->waits || phase != SUTRO_PHASE_ALONE)
+		own->phases[phase].nr += nr;
 }
 
-/**
- * sutro_apart_turn - a group is protected from now on, or no longer
- * @protect:	the protection
- * @own:	that of the group
- *
- * While it is, its sums have the time at which they would have begun.
- */
-void sutro_apart_turn(struct sutro_protect *protect,
-		      struct sutro_group_protect *own)
-{
-	u32 i;
-
-	for (i = 0; i < SUTRO_PHASES; i++)
-		own->phases[i].ns = protect->phase_ns[i] - own->phases[i].ns;
-	if (protect->first == own)
-		protect->first = NULL;
-}
-
+/* For how long has a group been in phases of a kind?  Those in which it waits are not its own. */
 static u64 sutro_apart_ns(const struct sutro_protect *protect,
 			  const struct sutro_group_protect *own,
 			  enum sutro_phase phase)
 {
-	return protect->phase_ns[phase] - own->phases[phase].ns;
+	u64 now_ns = protect->phase_ns[phase];
+
+	if (own->waits && phase == SUTRO_PHASE_ALONE)
+		now_ns = own->waits_from_ns;
+	return now_ns - own->phases[phase].ns;
 }
 
 static u64 sutro_apart_rate(const struct sutro_protect *protect,
@@ -170,45 +159,133 @@ static u64 sutro_apart_rate(const struct sutro_protect *protect,
 			 sutro_apart_ns(protect, own, phase) + 1);
 }
 
-/* The part of its rate alone that a group receives if the others wait for it. */
-static u64 sutro_apart_due(const struct sutro_protect *protect,
-			   const struct sutro_group_protect *own)
+/* Halve a sum that is of more than @most_ns, so that it counts less than newer requests. */
+static void sutro_apart_age(const struct sutro_protect *protect,
+			    struct sutro_group_protect *own,
+			    enum sutro_phase phase, u64 most_ns)
 {
-	return sutro_apart_share(protect, own,
-				 sutro_apart_rate(protect, own,
-						  SUTRO_PHASE_ALONE));
+	u64 ns = sutro_apart_ns(protect, own, phase);
+
+	if (ns <= most_ns)
+		return;
+	own->phases[phase].ns += ns / 2;
+	own->phases[phase].nr /= 2;
 }
 
-static void sutro_apart_age(const struct sutro_protect *protect,
-			    struct sutro_group_protect *own)
+/* ---- who waits ---- */
+
+static void sutro_apart_set(const struct sutro_protect *protect,
+			    struct sutro_group_protect *own, bool waits)
 {
-	u32 i;
+	u64 alone_ns = protect->phase_ns[SUTRO_PHASE_ALONE];
 
-	for (i = 0; i < SUTRO_PHASES; i++) {
-		u64 ns = sutro_apart_ns(protect, own, i);
+	if (own->waits == waits)
+		return;
+	own->waits = waits;
+	if (waits)
+		own->waits_from_ns = alone_ns;
+	else
+		own->phases[SUTRO_PHASE_ALONE].ns +=
+			alone_ns - own->waits_from_ns;
+}
 
-		if (ns <= SUTRO_APART_OLD * protect->cycle_ns)
-			continue;
-		own->phases[i].ns += ns / 2;
-		own->phases[i].nr /= 2;
+/* Have the requests of groups that wait completed? */
+static void sutro_apart_look(struct sutro_protect *protect)
+{
+	const struct sutro_group_protect *own;
+
+	protect->waited = false;
+	list_for_each_entry(own, &protect->groups, list) {
+		if (own->waits && own->group->in_flight) {
+			protect->waited = false;
+			return;
+		}
+		protect->waited |= own->waits;
 	}
+}
+
+static void sutro_apart_decide(struct sutro_protect *protect)
+{
+	struct sutro_group_protect *own;
+	bool waits;
+
+	list_for_each_entry(own, &protect->groups, list) {
+		waits = protect->first ? own != protect->first
+				       : protect->apart &&
+						 own->window_ns >= own->part_ns;
+		sutro_apart_set(protect, own,
+				waits && sutro_apart_may(protect, own));
+	}
+	sutro_apart_look(protect);
+}
+
+/**
+ * sutro_apart_waits - has a group to wait for other protected ones?
+ * @protect:	the protection
+ * @own:	that of the group
+ */
+bool sutro_apart_waits(const struct sutro_protect *protect,
+		       const struct sutro_group_protect *own)
+{
+	return protect->reserved && own->waits;
 }
 
 /* ---- a cycle ---- */
 
-/* Does a group receive less beside others than if they wait? */
+/* Does a group receive less beside others than its share of its rate alone? */
 static bool sutro_apart_is_harmful(const struct sutro_protect *protect)
 {
+	u64 shares = sutro_apart_shares(protect), alone;
 	const struct sutro_group_protect *own;
 
 	if (list_is_singular(&protect->groups))
 		return false;
-	list_for_each_entry(own, &protect->groups, list)
-		if (own->phases[SUTRO_PHASE_ALONE].nr &&
-		    sutro_apart_rate(protect, own, SUTRO_PHASE_BESIDE) <
-			    sutro_apart_due(protect, own))
+	list_for_each_entry(own, &protect->groups, list) {
+		if (!own->phases[SUTRO_PHASE_ALONE].nr)
+			continue;
+		alone = sutro_apart_rate(protect, own, SUTRO_PHASE_ALONE);
+		if (sutro_apart_rate(protect, own, SUTRO_PHASE_BESIDE) <
+		    sutro_apart_share(own, shares, alone))
 			return true;
+	}
 	return false;
+}
+
+/**
+ * sutro_apart_most_shared - with how large a shared part does each group receive its share?
+ * @core:	the leaf
+ *
+ * Return: of SUTRO_PROTECT_WHOLE.
+ */
+u32 sutro_apart_most_shared(const struct sutro_core *core)
+{
+	const struct sutro_protect *protect = &core->protect;
+	u64 shares = sutro_apart_shares(protect), most = SUTRO_PROTECT_WHOLE;
+	const struct sutro_group_protect *own;
+	u64 alone, due, shared, reserved;
+
+	if (!sutro_apart_applies(core) || list_is_singular(&protect->groups))
+		return most;
+	list_for_each_entry(own, &protect->groups, list) {
+		if (own->phases[SUTRO_PHASE_ALONE].nr < SUTRO_PROTECT_KNOWN)
+			continue;
+		alone = sutro_apart_rate(protect, own, SUTRO_PHASE_ALONE);
+		due = sutro_apart_share(own, SUTRO_APART_WHOLE,
+					alone + alone / SUTRO_APART_SPARE);
+		shared = sutro_apart_rate(protect, own, SUTRO_PHASE_SHARED);
+		if (shared >= due)
+			continue;
+		reserved = sutro_apart_rate(protect, own, SUTRO_PHASE_BESIDE);
+		if (protect->apart)
+			reserved = max(reserved,
+				       sutro_apart_share(own, shares, alone));
+		if (reserved <= due)
+			return 0;
+		most = min(most,
+			   div64_u64((reserved - due) * SUTRO_PROTECT_WHOLE,
+				     reserved - shared));
+	}
+	return most;
 }
 
 static bool sutro_apart_is_known(const struct sutro_protect *protect)
@@ -241,79 +318,154 @@ sutro_apart_first(const struct sutro_protect *protect, u64 now_ns)
 	return first;
 }
 
-/* Some groups have waited for others: it was these that were alone. */
-static void sutro_apart_end(struct sutro_protect *protect)
+/* Set the part of the reserved window that each group may use, as device time by estimates. */
+static void sutro_apart_divide(struct sutro_protect *protect)
 {
-	u64 alone_ns = protect->phase_ns[SUTRO_PHASE_ALONE] - protect->alone_ns;
+	u64 window_ns =
+		protect->begin_ns + protect->cycle_ns - protect->shared_ns;
+	u64 shares = sutro_apart_shares(protect);
 	struct sutro_group_protect *own;
 
+	if (protect->most > 0)
+		window_ns = window_ns *
+			    min_t(u64, protect->most, SUTRO_PROTECT_WHOLE) /
+			    SUTRO_PROTECT_WHOLE;
 	list_for_each_entry(own, &protect->groups, list)
-		if (sutro_apart_waits(protect, own))
-			own->phases[SUTRO_PHASE_ALONE].ns += alone_ns;
-	protect->alone_ns = protect->phase_ns[SUTRO_PHASE_ALONE];
-	protect->waited = false;
-	protect->first = NULL;
+		own->part_ns =
+			max(sutro_apart_share(own, shares, window_ns), 1ULL);
 }
 
 /**
- * sutro_apart_begin - a cycle begins
- * @core:	the leaf, which still has the times of the cycle before
- * @now_ns:	the time
+ * sutro_apart_end - a cycle is over
+ * @core:	the leaf, before its measurements are adapted
  */
-void sutro_apart_begin(struct sutro_core *core, u64 now_ns)
+void sutro_apart_end(struct sutro_core *core)
 {
 	struct sutro_protect *protect = &core->protect;
 	struct sutro_group_protect *own;
+	u32 i;
 
-	sutro_apart_end(protect);
 	list_for_each_entry(own, &protect->groups, list) {
-		sutro_apart_age(protect, own);
-		own->window_ns -=
-			min(own->window_ns,
-			    protect->apart ? sutro_apart_part_ns(protect, own)
-					   : U64_MAX);
+		sutro_apart_set(protect, own, false);
+		for (i = 0; i < SUTRO_PHASES; i++)
+			sutro_apart_age(protect, own, i,
+					SUTRO_APART_OLD * protect->cycle_ns);
+		own->window_ns -= min(own->window_ns,
+				      protect->apart ? own->part_ns : U64_MAX);
 	}
-	protect->apart = false;
-	protect->harmed = false;
-	if (core->tunables.rotational || protect->reserve)
-		return;
-	protect->harmed = sutro_apart_is_harmful(protect);
-	protect->apart = protect->harmed || !sutro_apart_is_known(protect);
-	protect->first = sutro_apart_first(protect, now_ns);
+	protect->first = NULL;
+	protect->apart = sutro_apart_applies(core) &&
+			 (!sutro_apart_is_known(protect) ||
+			  sutro_apart_is_harmful(protect));
 }
 
 /**
- * sutro_apart_look - have the requests of groups that wait completed?
- * @protect:	the protection, in a reserved window
- * @own:	that of a group with completed requests, or NULL
+ * sutro_apart_begin - a cycle begins, or weights or protected groups have changed
+ * @core:	the leaf
+ * @begins:	a cycle begins
+ * @now_ns:	the time
  */
-void sutro_apart_look(struct sutro_protect *protect,
-		      const struct sutro_group_protect *own)
+void sutro_apart_begin(struct sutro_core *core, bool begins, u64 now_ns)
 {
-	const struct sutro_group_protect *first = protect->first;
+	struct sutro_protect *protect = &core->protect;
 
-	if (first)
-		protect->waited = protect->in_flight == first->group->in_flight;
-	else if (own && !own->group->in_flight &&
-		 sutro_apart_waits(protect, own))
-		protect->waited = true;
+	sutro_apart_divide(protect);
+	if (begins && sutro_apart_applies(core)) {
+		protect->first = sutro_apart_first(protect, now_ns);
+		protect->first_ns = protect->phase_ns[SUTRO_PHASE_ALONE];
+	}
+	/* It may do other work than when its rate alone was measured last. */
+	if (begins && protect->first)
+		sutro_apart_age(protect, protect->first, SUTRO_PHASE_ALONE,
+				2 * SUTRO_APART_KNOWN_NS);
+	sutro_apart_decide(protect);
+}
+
+/* For how long has the group that is first to be alone? */
+static u64 sutro_apart_left_ns(const struct sutro_protect *protect)
+{
+	u64 ns = protect->phase_ns[SUTRO_PHASE_ALONE] - protect->first_ns;
+
+	return SUTRO_APART_KNOWN_NS - min(ns, SUTRO_APART_KNOWN_NS);
+}
+
+/**
+ * sutro_apart_check - has a group been alone for long enough?
+ * @protect:	the protection, in a reserved window
+ */
+void sutro_apart_check(struct sutro_protect *protect)
+{
+	if (!protect->first || sutro_apart_left_ns(protect))
+		return;
+	protect->first = NULL;
+	sutro_apart_decide(protect);
+}
+
+/**
+ * sutro_apart_look_ns - when to check that again
+ * @protect:	the protection, in a reserved window
+ * @now_ns:	the time
+ */
+u64 sutro_apart_look_ns(const struct sutro_protect *protect, u64 now_ns)
+{
+	if (!protect->first || !protect->clear || !protect->waited)
+		return now_ns + SUTRO_CORE_EVER_NS;
+	return now_ns + sutro_apart_left_ns(protect);
+}
+
+/**
+ * sutro_apart_turn - a group is protected from now on, or no longer
+ * @protect:	the protection
+ * @own:	that of the group
+ *
+ * While it is, its sums have the time at which they would have begun.
+ */
+void sutro_apart_turn(struct sutro_protect *protect,
+		      struct sutro_group_protect *own)
+{
+	u32 i;
+
+	sutro_apart_set(protect, own, false);
+	own->window_ns = 0;
+	/* Until the window is divided anew. */
+	own->part_ns = U64_MAX;
+	for (i = 0; i < SUTRO_PHASES; i++)
+		own->phases[i].ns = protect->phase_ns[i] - own->phases[i].ns;
+	if (protect->first == own)
+		protect->first = NULL;
+}
+
+/**
+ * sutro_apart_completed - requests of a protected group have completed
+ * @protect:	the protection
+ * @own:	that of the group
+ */
+void sutro_apart_completed(struct sutro_protect *protect,
+			   const struct sutro_group_protect *own)
+{
+	if (own->waits && !own->group->in_flight)
+		sutro_apart_look(protect);
 }
 
 /**
  * sutro_apart_sent - a request of a protected group goes to the device
- * @protect:	the protection
- * @own:	that of the group
+ * @core:	the leaf
+ * @own:	the protection of the group
  * @estimate_ns: device time that it will probably use
+ *
+ * In a gap it takes no time of protected groups.
  */
-void sutro_apart_sent(struct sutro_protect *protect,
-		      struct sutro_group_protect *own, u64 estimate_ns)
+void sutro_apart_sent(struct sutro_core *core, struct sutro_group_protect *own,
+		      u64 estimate_ns)
 {
-	if (!protect->reserved)
+	struct sutro_protect *protect = &core->protect;
+
+	if (!protect->reserved || core->gap)
 		return;
 	own->window_ns += estimate_ns;
-	if (own == protect->first &&
-	    (sutro_apart_is_over(protect, own) ||
-	     protect->phase_ns[SUTRO_PHASE_ALONE] - protect->alone_ns >=
-		     SUTRO_APART_KNOWN_NS))
-		sutro_apart_end(protect);
+	if (own->waits || own->window_ns < own->part_ns)
+		return;
+	if (own == protect->first)
+		protect->first = NULL;
+	sutro_apart_decide(protect);
 }

@@ -100,9 +100,10 @@ struct sutro_protect_sums {
 	u64 nr_slow;
 };
 
-/* Of a reserved window, by the protected groups that may have requests at the device. */
+/* Of a cycle, by the groups that may have requests at the device. */
 enum sutro_phase {
-	SUTRO_PHASE_BESIDE, /* all of them */
+	SUTRO_PHASE_SHARED, /* all groups */
+	SUTRO_PHASE_BESIDE, /* protected ones */
 	SUTRO_PHASE_ALONE, /* those that do not wait for others (sutro-apart.c) */
 	SUTRO_PHASES,
 };
@@ -175,11 +176,10 @@ struct sutro_phase_sum {
  * @mark_ns:	length of the shared windows in @sums when their rate was compared last
  * @mark_nr:	requests seen in them
  * @apart:	protected groups that have used their part of a reserved window wait
- * @harmed:	one receives less beside the others than its share of its rate alone
  * @waited:	groups wait, and their requests have completed
  * @first:	the group for which the others wait in this window, or NULL
+ * @first_ns:	that of SUTRO_PHASE_ALONE in @phase_ns when they began to
  * @phase_ns:	how long phases of each kind have been
- * @alone_ns:	that of SUTRO_PHASE_ALONE when groups began to wait last
  */
 struct sutro_protect {
 	struct list_head groups;
@@ -231,11 +231,10 @@ struct sutro_protect {
 	u64 mark_ns;
 	u32 mark_nr;
 	bool apart;
-	bool harmed;
 	bool waited;
 	struct sutro_group_protect *first;
+	u64 first_ns;
 	u64 phase_ns[SUTRO_PHASES];
-	u64 alone_ns;
 };
 
 /**
@@ -270,7 +269,11 @@ struct sutro_protect {
  * @learned_ns:	&sutro_leaves.busy_since_ns up to which @think has these times
  * @back_ns:	when it got requests again last
  * @spare_ns:	device time that others may still cost it
- * @window_ns:	device time of the requests sent in this reserved window (sutro-apart.c)
+ * @window_ns:	device time of the requests sent in this reserved window, and the time beyond its
+ *		part in those before (sutro-apart.c)
+ * @part_ns:	its part of the window
+ * @waits:	it waits for others in reserved windows
+ * @waits_from_ns: that of SUTRO_PHASE_ALONE in &sutro_protect.phase_ns when it began to
  * @phases:	its requests in each kind of phase, older ones count less
  */
 struct sutro_group_protect {
@@ -303,6 +306,9 @@ struct sutro_group_protect {
 	u64 back_ns;
 	s64 spare_ns;
 	u64 window_ns;
+	u64 part_ns;
+	bool waits;
+	u64 waits_from_ns;
 	struct sutro_phase_sum phases[SUTRO_PHASES];
 };
 
@@ -415,11 +421,15 @@ void sutro_apart_seen(const struct sutro_protect *protect,
 		      struct sutro_group_protect *own, u32 nr);
 void sutro_apart_turn(struct sutro_protect *protect,
 		      struct sutro_group_protect *own);
-void sutro_apart_begin(struct sutro_core *core, u64 now_ns);
-void sutro_apart_look(struct sutro_protect *protect,
-		      const struct sutro_group_protect *own);
-void sutro_apart_sent(struct sutro_protect *protect,
-		      struct sutro_group_protect *own, u64 estimate_ns);
+void sutro_apart_end(struct sutro_core *core);
+void sutro_apart_begin(struct sutro_core *core, bool begins, u64 now_ns);
+u32 sutro_apart_most_shared(const struct sutro_core *core);
+void sutro_apart_check(struct sutro_protect *protect);
+u64 sutro_apart_look_ns(const struct sutro_protect *protect, u64 now_ns);
+void sutro_apart_completed(struct sutro_protect *protect,
+			   const struct sutro_group_protect *own);
+void sutro_apart_sent(struct sutro_core *core, struct sutro_group_protect *own,
+		      u64 estimate_ns);
 
 /* sutro-reserve.c */
 struct sutro_group *sutro_group_reserving(struct sutro_group *group);
@@ -431,6 +441,7 @@ void sutro_reserve_sent(struct sutro_protect *protect,
 bool sutro_reserve_is_used_up(const struct sutro_protect *protect,
 			      const struct sutro_group_protect *own);
 bool sutro_reserve_is_left(const struct sutro_protect *protect, u64 now_ns);
+u64 sutro_reserve_look_ns(const struct sutro_protect *protect, u64 now_ns);
 u64 sutro_reserve_hold_ns(u64 idle_ns);
 u64 sutro_reserve_cycle_ns(const struct sutro_protect *protect);
 

@@ -53,7 +53,8 @@
  *				writes, write cache
  *	protection		Fairness: reader with	what others leave unused
  *	 protect, gap, think,	think time; tests/sim	in reserved windows
- *	 trial, window, part	test_protect.py
+ *	 trial, window, part,	test_protect.py
+ *	 apart
  *	reserved time		Bandwidth floors;	as protection
  *	 reserve		tests/sim reserve.toml
  *	groups that stay away	tests/sim		1 in 16 of the group's
@@ -319,6 +320,7 @@ void sutro_core_interrupt(struct sutro_core *core, u64 now_ns)
 {
 	core->now_ns = now_ns;
 	core->starved = NULL;
+	core->gap = false;
 	sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);
 }
 
@@ -331,7 +333,7 @@ void sutro_core_interrupt(struct sutro_core *core, u64 now_ns)
 void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 			 u64 estimate_ns)
 {
-	if (!core->beside && sutro_protect_charged(core, group))
+	if (!core->beside && (core->gap || sutro_protect_charged(core, group)))
 		sutro_tree_charge(group, estimate_ns);
 	core->beside = false;
 	if (sutro_protects(&core->protect))

@@ -7,6 +7,7 @@
  *	state	the leaf: requests queued and at the device, the group that is served
  *	groups	a line for each cgroup that uses the leaf, parents before children
  *	costs	measured costs of requests, and how many times that writes are charged
+ *	probes	the measurements of these costs
  *	group_costs	the same for each cgroup, where that differs (rotational)
  *
  * A line holds what was true for a moment, not two lines the same moment: only

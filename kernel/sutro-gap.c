@@ -149,6 +149,9 @@ static u64 sutro_gap_end_ns(struct sutro_core *core, u64 now_ns)
 	if (!protect->clear)
 		return now_ns;
 	list_for_each_entry(own, &protect->groups, list) {
+		/* It is not served before the window ends. */
+		if (sutro_protect_waits(protect, own))
+			continue;
 		if (sutro_is_away(core, own->group, now_ns)) {
 			protect->away = true;
 			continue;
@@ -303,31 +306,42 @@ bool sutro_gap_draw(struct sutro_protect *protect, struct sutro_group *group,
 	return mul_u64_u32_shr(*chances, protect->gap_random, 32) < chance;
 }
 
+static u64 sutro_gap_first_ns(u64 a_ns, u64 b_ns)
+{
+	return sutro_before(a_ns, b_ns) ? a_ns : b_ns;
+}
+
 /**
  * sutro_protect_look_ns - when to look again whether others may be served
  * @core:	the leaf, in a reserved window
  * @group:	the protected group that is waited for
  * @now_ns:	the time
  *
- * Return: a time after @now_ns: when the group has left, or has been away for long, or when a
- * gap may begin because a protected group has not come back.
+ * Return: a time after @now_ns: when the group has left, or has been away for long, when a gap
+ * may begin because a protected group has not come back, or when other protected groups no longer
+ * have to wait.
  */
 u64 sutro_protect_look_ns(const struct sutro_core *core,
 			  const struct sutro_group *group, u64 now_ns)
 {
+	const struct sutro_protect *protect = &core->protect;
 	const struct sutro_group_protect *own;
 	u64 look_ns = group->leave_at_ns, at_ns;
 
-	list_for_each_entry(own, &core->protect.groups, list) {
+	look_ns = sutro_gap_first_ns(look_ns,
+				     sutro_apart_look_ns(protect, now_ns));
+	look_ns = sutro_gap_first_ns(look_ns,
+				     sutro_reserve_look_ns(protect, now_ns));
+	list_for_each_entry(own, &protect->groups, list) {
 		if (own->group->in_flight)
 			continue;
 		at_ns = sutro_away_from_ns(core, own, now_ns);
-		if (sutro_before(now_ns, at_ns) && sutro_before(at_ns, look_ns))
-			look_ns = at_ns;
+		if (sutro_before(now_ns, at_ns))
+			look_ns = sutro_gap_first_ns(look_ns, at_ns);
 		at_ns = own->group->empty_since_ns +
 			own->think.quiet_from_us * US;
-		if (sutro_before(now_ns, at_ns) && sutro_before(at_ns, look_ns))
-			look_ns = at_ns;
+		if (sutro_before(now_ns, at_ns))
+			look_ns = sutro_gap_first_ns(look_ns, at_ns);
 	}
 	return look_ns;
 }

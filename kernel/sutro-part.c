@@ -21,12 +21,11 @@
  * what they receive in any case.  With a part g of the time in gaps, p is at most
  * 2 * (p - g), or p - g for a latency-sensitive group: where others have that much, shared
  * windows would only disturb.  Of g, only half of SUTRO_PROTECT_LEAST counts while some group
- * has no request that fits into a gap.  These bounds are for all protected groups together.
- * While one of them receives too little beside the others (sutro-apart.c), p is no more than
- * others have in any case, or than the shares leave.  If sharing does no harm, p is 1 less
- * SUTRO_PROTECT_SAMPLE, which keeps X_r known.  Time that protected groups use in the sample
- * is charged as any other: a group of share 0.12 would otherwise have 3 % of the device more,
- * a quarter of its share.
+ * has no request that fits into a gap.  These bounds are for all protected groups together;
+ * p is also at most that with which each of them receives its share (sutro-apart.c).  If sharing
+ * does no harm, p is 1 less SUTRO_PROTECT_SAMPLE, which keeps X_r known.  Time that protected
+ * groups use in the sample is charged as any other: a group of share 0.12 would otherwise have
+ * 3 % of the device more, a quarter of its share.
  *
  * Protected groups are not entitled to more than their share phi of the device.  They use a
  * part u of it in reserved windows, and s = u * X_s / X_r in shared ones.  Let v be the most
@@ -259,14 +258,15 @@ u32 sutro_part_shared(struct sutro_core *core, u64 share)
 		most = min(most, protect->target_part);
 	if (!protect->by_share)
 		return most;
-	part = known && !protect->harmed ? sutro_part_harmless(core)
-					 : SUTRO_PROTECT_LEAST;
+	part = known ? sutro_part_harmless(core) : SUTRO_PROTECT_LEAST;
 	entitled = sutro_part_entitled(protect, share, known);
 	/* In gaps, others send as much as can complete in them. */
 	protect->gentle =
 		known && !entitled &&
 		(core->tunables.rotational || !sutro_part_gaps(protect));
 	part = max(part, entitled);
+	part = min(part,
+		   max(sutro_apart_most_shared(core), SUTRO_PROTECT_LEAST));
 	/* Others do not lose the device for a group that is entitled to little of it. */
 	if (SUTRO_PROTECT_PRICE * share < SUTRO_PROTECT_WHOLE)
 		part = max(part,

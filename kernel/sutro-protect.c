@@ -21,14 +21,13 @@
  *
  * A group that needs protection becomes protected when a request of it arrives and none
  * of its own is queued: then it depends on the latency of the device.  Groups whose
- * share is not smaller than that of a protected one are protected with it: no group is
- * held back for one that is entitled to less.  A group of a higher class or of more than
- * SUTRO_PROTECT_SENSITIVE times the weight is latency-sensitive: its latency is protected,
- * too; of others, only the rate is.  A group is protected until it is no longer favoured, or
- * thinks for longer than it did recently, or nearly all of the time was shared for a while
- * and a new trial begins (sutro-window.c).  While other groups have no requests it stays
- * protected for SUTRO_PROTECT_LASTS_NS.  Groups with reserved time are protected without a
- * trial (sutro-reserve.c).
+ * share is not smaller than that of a protected one are protected with it.  A group of a
+ * higher class or of more than SUTRO_PROTECT_SENSITIVE times the weight is latency-sensitive:
+ * its latency is protected, too; of others, only the rate is.  A group is protected until it is
+ * no longer favoured, or thinks for longer than it did recently, or nearly all of the time was
+ * shared for a while and a new trial begins (sutro-window.c).  While other groups have no
+ * requests it stays protected for SUTRO_PROTECT_LASTS_NS.  Groups with reserved time are
+ * protected without a trial (sutro-reserve.c).
  *
  * A group with a latency target that is missed (sutro-latency.c) is protected from its next
  * request on, whatever its share, and has no trial.  It is waited for longer than others:
@@ -300,7 +299,6 @@ static void sutro_protect_join(struct sutro_core *core,
 	if (!sutro_protects(protect)) {
 		protect->reserved = false;
 		protect->clear = false;
-		protect->harmed = false;
 		protect->sum_ns = now_ns;
 		protect->cleared_from_ns = now_ns;
 		protect->least = SUTRO_PROTECT_WHOLE;
@@ -542,7 +540,7 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 	protect->requests++;
 	own->awaited |= !core->async;
 	sutro_reserve_sent(protect, own, estimate_ns);
-	sutro_apart_sent(protect, own, estimate_ns);
+	sutro_apart_sent(core, own, estimate_ns);
 	if (sutro_before(protect->vtime, own->vtime))
 		protect->vtime = own->vtime;
 	sutro_protect_dequeue(protect, own);
@@ -594,7 +592,7 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 		sums->nr_seen += nr;
 		sums->cost_ns += cost_ns;
 		sutro_apart_seen(protect, group->protect, nr);
-		sutro_apart_look(protect, group->protect);
+		sutro_apart_completed(protect, group->protect);
 		sutro_away_count(group->protect, now_ns);
 	} else {
 		protect->other_done_ns = now_ns;

@@ -142,6 +142,13 @@ bool sutro_reserve_is_used_up(const struct sutro_protect *protect,
 		       protect->cycle_ns * group->reserve / SUTRO_RESERVE_WHOLE;
 }
 
+/* When the part of a reserved window that is reserved for groups ends. */
+static u64 sutro_reserve_end_ns(const struct sutro_protect *protect)
+{
+	return protect->shared_ns +
+	       protect->cycle_ns / SUTRO_PROTECT_WHOLE * protect->reserve;
+}
+
 /**
  * sutro_reserve_is_left - is this the part of a reserved window that is reserved for groups?
  * @protect:	the protection
@@ -149,10 +156,22 @@ bool sutro_reserve_is_used_up(const struct sutro_protect *protect,
  */
 bool sutro_reserve_is_left(const struct sutro_protect *protect, u64 now_ns)
 {
-	u64 ns = protect->cycle_ns / SUTRO_PROTECT_WHOLE * protect->reserve;
-
 	return protect->reserved &&
-	       (s64)(now_ns - protect->shared_ns) < (s64)ns;
+	       sutro_before(now_ns, sutro_reserve_end_ns(protect));
+}
+
+/**
+ * sutro_reserve_look_ns - when others than these groups may be served
+ * @protect:	the protection
+ * @now_ns:	the time
+ *
+ * Return: SUTRO_CORE_EVER_NS later if they may already.
+ */
+u64 sutro_reserve_look_ns(const struct sutro_protect *protect, u64 now_ns)
+{
+	if (!sutro_reserve_is_left(protect, now_ns))
+		return now_ns + SUTRO_CORE_EVER_NS;
+	return sutro_reserve_end_ns(protect);
 }
 
 /**

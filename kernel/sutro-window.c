@@ -254,11 +254,11 @@ static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 	begins = now_ns - protect->begin_ns >= protect->cycle_ns;
 	share = sutro_protect_share(core, begins, &depth, now_ns);
 	protect->changed = false;
+	if (begins)
+		sutro_apart_end(core);
 	sutro_window_adapt(core, share, depth, now_ns);
-	if (begins) {
+	if (begins)
 		protect->unfit = false;
-		sutro_apart_begin(core, now_ns);
-	}
 	if (sutro_window_releases(core, now_ns))
 		return;
 	begin_ns = now_ns & ~(protect->cycle_ns - 1);
@@ -275,6 +275,7 @@ static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 	protect->paid_ns = min(protect->debt_ns, shared_ns);
 	protect->debt_ns -= protect->paid_ns;
 	protect->shared_ns = begin_ns + shared_ns - protect->paid_ns;
+	sutro_apart_begin(core, begins, now_ns);
 }
 
 /**
@@ -381,11 +382,12 @@ void sutro_window_look(struct sutro_core *core, u64 now_ns)
 		protect->reserved = true;
 		protect->clear = core->in_flight == protect->in_flight;
 		protect->clear_ns = now_ns;
-		sutro_apart_look(protect, NULL);
 		/* With seeks, cycles would become too long for a group that thinks. */
 		if (protect->clear &&
 		    (!core->tunables.rotational || !sutro_window_owes(protect)))
 			sutro_window_found_clear(protect);
+	} else {
+		sutro_apart_check(protect);
 	}
 }
 

@@ -44,17 +44,36 @@ static void sutro_test_apart_shares(struct kunit *test)
 			10 * SECOND_NS * 55 / 100);
 }
 
-/* The rates of a group, in requests of as many ns as one phase of each kind has. */
+/* The rates of a group, in requests of as many ns as phases of each kind have. */
 static void set_rates(struct sutro_protect *protect, struct sutro_group *group,
 		      u32 beside, u32 alone)
 {
 	struct sutro_phase_sum *phases = group->protect->phases;
 	u32 i;
 
+	sutro_apart_turn(protect, group->protect);
+	sutro_apart_turn(protect, group->protect);
 	for (i = 0; i < SUTRO_PHASES; i++)
 		phases[i].ns = protect->phase_ns[i] - protect->cycle_ns;
+	phases[SUTRO_PHASE_SHARED].nr = 0;
 	phases[SUTRO_PHASE_BESIDE].nr = beside;
 	phases[SUTRO_PHASE_ALONE].nr = alone;
+}
+
+static u64 alone_ns(const struct sutro_protect *protect,
+		    const struct sutro_group *group)
+{
+	return protect->phase_ns[SUTRO_PHASE_ALONE] -
+	       group->protect->phases[SUTRO_PHASE_ALONE].ns;
+}
+
+/* A cycle in which no rate is measured. */
+static void begin(struct sutro_core *core)
+{
+	sutro_apart_end(core);
+	sutro_apart_begin(core, true, core->protect.cycle_ns);
+	core->protect.reserved = true;
+	core->protect.clear = true;
 }
 
 /* No group waits if none has less beside others than half of its rate alone. */
@@ -63,41 +82,66 @@ static void sutro_test_apart_if_needed(struct kunit *test)
 	struct load *load = load_of_two(test);
 	struct sutro_core *core = &load->t->core;
 	struct sutro_protect *protect = &core->protect;
-	/* Not one of the cycles in which rates are measured. */
-	u64 now_ns = protect->cycle_ns;
 
 	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->few));
 	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->equal));
 	set_rates(protect, load->few, 60, 100);
 	set_rates(protect, load->equal, 20, 30);
-	sutro_apart_begin(core, now_ns);
+	begin(core);
 	KUNIT_EXPECT_FALSE(test, protect->apart);
-	KUNIT_EXPECT_FALSE(test, protect->harmed);
-	load->equal->protect->window_ns = protect->cycle_ns;
+	sutro_apart_sent(core, load->equal->protect, protect->cycle_ns);
 	KUNIT_EXPECT_FALSE(test,
 			   sutro_apart_waits(protect, load->equal->protect));
 
 	set_rates(protect, load->few, 40, 100);
-	sutro_apart_begin(core, now_ns);
+	begin(core);
 	KUNIT_EXPECT_TRUE(test, protect->apart);
-	KUNIT_EXPECT_TRUE(test, protect->harmed);
-	/* No more is shared than others have in any case, or than the shares leave. */
-	KUNIT_EXPECT_LE(test, sutro_part_shared(core, protect->share),
-			SUTRO_PROTECT_WHOLE / 8);
-	load->equal->protect->window_ns = protect->cycle_ns;
+	sutro_apart_sent(core, load->equal->protect, protect->cycle_ns);
 	KUNIT_EXPECT_TRUE(test,
 			  sutro_apart_waits(protect, load->equal->protect));
 	KUNIT_EXPECT_FALSE(test,
 			   sutro_apart_waits(protect, load->few->protect));
+	/* Protected groups do not wait for each other in shared windows. */
+	protect->reserved = false;
+	KUNIT_EXPECT_FALSE(test,
+			   sutro_apart_waits(protect, load->equal->protect));
 
 	core->tunables.rotational = true;
-	sutro_apart_begin(core, now_ns);
+	begin(core);
 	KUNIT_EXPECT_FALSE(test, protect->apart);
 	core->tunables.rotational = false;
 	protect->reserve = SUTRO_PROTECT_WHOLE / 4;
-	sutro_apart_begin(core, now_ns);
+	begin(core);
 	KUNIT_EXPECT_FALSE(test, protect->apart);
 	KUNIT_EXPECT_PTR_EQ(test, protect->first, NULL);
+}
+
+/* As much is shared as leaves each group its share, and a sixteenth of that more. */
+static void sutro_test_apart_shared(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	u64 share = sutro_group_share(load->few, SUTRO_PROTECT_WHOLE);
+	u64 due = share * 17 / 16;
+
+	set_rates(protect, load->few, 900, 1000);
+	set_rates(protect, load->equal, 900, 1000);
+	begin(core);
+	KUNIT_EXPECT_FALSE(test, protect->apart);
+	EXPECT_NEAR(test, sutro_apart_most_shared(core),
+		    (921 - due) * SUTRO_PROTECT_WHOLE / 921, 4);
+	/* Those that receive their share in shared windows need no reserved ones. */
+	load->few->protect->phases[SUTRO_PHASE_SHARED].nr = 900;
+	load->equal->protect->phases[SUTRO_PHASE_SHARED].nr = 900;
+	KUNIT_EXPECT_EQ(test, sutro_apart_most_shared(core),
+			SUTRO_PROTECT_WHOLE);
+	/* One that receives less than its share in reserved ones, too, needs all of the time. */
+	set_rates(protect, load->few, 300, 1000);
+	KUNIT_EXPECT_EQ(test, sutro_apart_most_shared(core), 0);
+	core->tunables.rotational = true;
+	KUNIT_EXPECT_EQ(test, sutro_apart_most_shared(core),
+			SUTRO_PROTECT_WHOLE);
 }
 
 /* A group of which the rate alone is not known has its part first, and others wait. */
@@ -107,27 +151,30 @@ static void sutro_test_apart_first(struct kunit *test)
 	struct sutro_core *core = &load->t->core;
 	struct sutro_protect *protect = &core->protect;
 	struct sutro_group_protect *few = load->few->protect;
+	struct sutro_group_protect *equal = load->equal->protect;
 
-	set_rates(protect, load->few, 60, 0);
+	set_rates(protect, load->few, 10, 0);
 	few->phases[SUTRO_PHASE_ALONE].ns =
 		protect->phase_ns[SUTRO_PHASE_ALONE];
-	set_rates(protect, load->equal, 20, 30);
-	sutro_apart_begin(core, protect->cycle_ns);
+	set_rates(protect, load->equal, 10, 30);
+	begin(core);
+	KUNIT_EXPECT_TRUE(test, protect->apart);
 	KUNIT_EXPECT_PTR_EQ(test, protect->first, few);
-	KUNIT_EXPECT_TRUE(test,
-			  sutro_apart_waits(protect, load->equal->protect));
+	KUNIT_EXPECT_TRUE(test, sutro_apart_waits(protect, equal));
 	KUNIT_EXPECT_FALSE(test, sutro_apart_waits(protect, few));
 
-	protect->reserved = true;
-	sutro_apart_sent(protect, few, protect->cycle_ns);
+	/* Nothing sent in a gap counts. */
+	core->gap = true;
+	sutro_apart_sent(core, few, protect->cycle_ns);
+	KUNIT_EXPECT_PTR_EQ(test, protect->first, few);
+	core->gap = false;
+	sutro_apart_sent(core, few, protect->cycle_ns);
 	KUNIT_EXPECT_PTR_EQ(test, protect->first, NULL);
-	protect->apart = true;
-	KUNIT_EXPECT_FALSE(test,
-			   sutro_apart_waits(protect, load->equal->protect));
+	KUNIT_EXPECT_FALSE(test, sutro_apart_waits(protect, equal));
 	KUNIT_EXPECT_TRUE(test, sutro_apart_waits(protect, few));
 
 	/* The time beyond its part counts in the next window. */
-	sutro_apart_begin(core, protect->cycle_ns);
+	begin(core);
 	KUNIT_EXPECT_GT(test, few->window_ns, 0ULL);
 	KUNIT_EXPECT_LT(test, few->window_ns, protect->cycle_ns);
 
@@ -137,40 +184,139 @@ static void sutro_test_apart_first(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, protect->first, NULL);
 }
 
-/* Time in which another group is alone does not count for one that waits. */
+/* It is first until it was alone for 10 ms, also if it has no request then. */
+static void sutro_test_apart_first_ends(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	u64 now_ns = load->t->now_ns;
+
+	set_rates(protect, load->few, 60, 100);
+	set_rates(protect, load->equal, 20, 30);
+	load->equal->in_flight = 0;
+	begin(core);
+	protect->first = load->few->protect;
+	sutro_apart_begin(core, false, now_ns);
+	KUNIT_EXPECT_TRUE(test, protect->waited);
+	sutro_apart_passed(protect, 4 * MS);
+	sutro_apart_check(protect);
+	KUNIT_EXPECT_PTR_EQ(test, protect->first, load->few->protect);
+	KUNIT_EXPECT_EQ(test, sutro_apart_look_ns(protect, now_ns),
+			now_ns + 6 * MS);
+	sutro_apart_passed(protect, 6 * MS);
+	sutro_apart_check(protect);
+	KUNIT_EXPECT_PTR_EQ(test, protect->first, NULL);
+	KUNIT_EXPECT_FALSE(test,
+			   sutro_apart_waits(protect, load->equal->protect));
+}
+
+/* A group that waits from the beginning of a window on leaves the others alone. */
 static void sutro_test_apart_rate(struct kunit *test)
 {
 	struct load *load = load_of_two(test);
-	struct sutro_protect *protect = &load->t->core.protect;
-	struct sutro_group_protect *few = load->few->protect;
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	struct sutro_group_protect *equal = load->equal->protect;
+	u64 few_ns, equal_ns, equal_nr;
+
+	set_rates(protect, load->few, 40, 100);
+	set_rates(protect, load->equal, 20, 30);
+	begin(core);
+	sutro_apart_sent(core, equal, 3 * protect->cycle_ns);
+	load->equal->in_flight = 0;
+	set_rates(protect, load->few, 40, 100);
+	begin(core);
+	KUNIT_EXPECT_TRUE(test, sutro_apart_waits(protect, equal));
+	KUNIT_EXPECT_TRUE(test, protect->waited);
+	few_ns = alone_ns(protect, load->few);
+	equal_ns = alone_ns(protect, load->equal);
+	equal_nr = equal->phases[SUTRO_PHASE_ALONE].nr;
+	sutro_apart_passed(protect, 10 * MS);
+	/* Its requests arrive while it waits, and it is not alone. */
+	sutro_apart_seen(protect, equal, 5);
+	KUNIT_EXPECT_EQ(test, equal->phases[SUTRO_PHASE_ALONE].nr, equal_nr);
+	begin(core);
+	KUNIT_EXPECT_EQ(test, alone_ns(protect, load->few), few_ns + 10 * MS);
+	KUNIT_EXPECT_EQ(test, alone_ns(protect, load->equal), equal_ns);
+
+	/* With its requests at the device, no group is alone. */
+	load->equal->in_flight = 1;
+	sutro_apart_end(core);
+	sutro_apart_begin(core, true, protect->cycle_ns);
+	KUNIT_EXPECT_TRUE(test, sutro_apart_waits(protect, equal));
+	KUNIT_EXPECT_FALSE(test, protect->waited);
+	load->equal->in_flight = 0;
+	sutro_apart_completed(protect, equal);
+	KUNIT_EXPECT_TRUE(test, protect->waited);
+}
+
+/* A group that joins in the middle of a window has no part of it yet, and does not wait. */
+static void sutro_test_apart_joins(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	struct sutro_group_protect *equal = load->equal->protect;
 	u64 ns;
 
 	set_rates(protect, load->few, 40, 100);
 	set_rates(protect, load->equal, 20, 30);
-	protect->reserved = true;
-	protect->clear = true;
-	protect->apart = false;
+	begin(core);
 	protect->waited = true;
-	protect->first = load->equal->protect;
-	protect->alone_ns = protect->phase_ns[SUTRO_PHASE_ALONE];
-	ns = protect->phase_ns[SUTRO_PHASE_ALONE] -
-	     few->phases[SUTRO_PHASE_ALONE].ns;
-	sutro_apart_passed(protect, 10 * MS);
-	sutro_apart_sent(protect, load->equal->protect, MS);
-	KUNIT_EXPECT_PTR_EQ(test, protect->first, NULL);
-	KUNIT_EXPECT_FALSE(test, protect->waited);
-	KUNIT_EXPECT_EQ(test,
-			protect->phase_ns[SUTRO_PHASE_ALONE] -
-				few->phases[SUTRO_PHASE_ALONE].ns,
-			ns);
+	sutro_apart_passed(protect, 5 * MS);
+	sutro_protect_drop(core, load->equal);
+	sutro_apart_passed(protect, 5 * MS);
+	list_add_tail(&equal->list, &protect->groups);
+	sutro_apart_turn(protect, equal);
+	ns = alone_ns(protect, load->equal);
+	sutro_apart_sent(core, equal, protect->cycle_ns);
+	KUNIT_EXPECT_FALSE(test, sutro_apart_waits(protect, equal));
+	begin(core);
+	KUNIT_EXPECT_EQ(test, alone_ns(protect, load->equal), ns);
+	KUNIT_EXPECT_GT(test, (s64)ns, 0LL);
+}
+
+/*
+ * While a thinks, others are served, although b has requests and waits: it is not b that the
+ * device is kept for.
+ */
+static void sutro_test_apart_gap(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	u64 now_ns = load->t->now_ns;
+
+	core->tunables.latency_ns = MS / 10;
+	set_rates(protect, load->few, 40, 100);
+	set_rates(protect, load->equal, 20, 30);
+	begin(core);
+	sutro_apart_sent(core, load->equal->protect, 3 * protect->cycle_ns);
+	KUNIT_EXPECT_GT(test, load->equal->queued, 0);
+	KUNIT_EXPECT_PTR_EQ(test, sutro_gap_last(core), load->few);
+	load->few->protect->think.quiet_from_us = 0;
+	load->few->protect->think.quiet_to_us = 100000;
+	load->few->in_flight = 0;
+	load->few->queued = 0;
+	load->few->empty_since_ns = now_ns;
+	core->in_flight = 0;
+	core->in_flight_ns = 0;
+	protect->cached_until_ns = now_ns;
+	KUNIT_EXPECT_PTR_EQ(test, sutro_protect_awaited(core, now_ns), NULL);
+	KUNIT_EXPECT_GT(test, protect->gap_end_ns, now_ns + 50 * MS);
 }
 
 static struct kunit_case sutro_apart_test_cases[] = {
 	KUNIT_CASE(sutro_test_apart),
 	KUNIT_CASE(sutro_test_apart_shares),
 	KUNIT_CASE(sutro_test_apart_if_needed),
+	KUNIT_CASE(sutro_test_apart_shared),
 	KUNIT_CASE(sutro_test_apart_first),
+	KUNIT_CASE(sutro_test_apart_first_ends),
 	KUNIT_CASE(sutro_test_apart_rate),
+	KUNIT_CASE(sutro_test_apart_joins),
+	KUNIT_CASE(sutro_test_apart_gap),
 	{}
 };
 
