@@ -4,9 +4,10 @@
     Documentation/results/BENCH.json    runs of a bench, the oldest first: command, commit, date,
                                         kernel, and results as the bench wrote them
     Documentation/results/page.toml     the page: sections, conclusions, rows and columns of tables,
-                                        and the table of README.md, which lies between two marks
+                                        and the parts of README.md that lie between marks
 
-The newest result of each figure counts; an older one of the same figure leaves the file. A row and
+The newest result of each figure counts; an older one of the same figure leaves the file, and so do
+the older figures of a scenario that failed. A row and
 a column of a table select results by their keys, and a cell shows all that both select:
 
     column { head = "Sutro", scheduler = "sutro" }
@@ -34,15 +35,18 @@ from bench.read import load
 
 PAGE = "results.md"
 LICENCE = "<!-- SPDX-License-Identifier: LGPL-2.1-or-later -->"
-BEGIN, END = "<!-- begin of figures -->", "<!-- end of figures -->"
+# Around a part of README.md.
+BEGIN, END = "<!-- begin of {} -->", "<!-- end of {} -->"
 NOTICE = "<!-- Made by ./lab report from results/*.json and results/page.toml. -->"
 # Keys of a row, column or figure that do not select results.
 SHOWN = ("head", "unit", "percent", "places", "goal", "pick")
 # Details of a result that belong to the name of its figure.
 SUBJECT = ("scenario", "scheduler", "metric", "of", "beside", "at", "part", "state", "size",
            "groups")  # fmt: skip
+# Those of them that a failure has, too.
+WHOLE = ("scenario", "scheduler", "beside")
 DIGITS = (3, 4, 5, 6)
-# Of all results that a row or a figure selects, one.
+# Of all results that a row or a figure selects, one. Each is the newest of its figure.
 PICKS: Mapping[str, Callable] = {"lowest": min, "highest": max}
 Object = Mapping[str, object]
 
@@ -92,12 +96,26 @@ def write(runs: Iterable[Run], file: Path) -> None:
 
 
 def merged(runs: Sequence[Run]) -> list[Run]:
-    """The runs with the newest result of each figure, without details that no page shows."""
+    """The runs with the newest result of each figure, without details that no page shows.
+
+    A failure of a scenario replaces all its older figures, and newer figures replace a failure.
+    """
     newest = sorted(runs, key=lambda run: run.date)
-    names = {_name(one, run): run for run in newest for one in run.results}
+    figure, whole, failure = {}, {}, {}  # the number of the last run that has it
+    for number, run in enumerate(newest):
+        for one in run.results:
+            figure[_name(one, run)] = whole[_whole(one, run)] = number
+            if "why" in one:
+                failure[_whole(one, run)] = number
+
+    def counts(one: Object, run: Run, number: int) -> bool:
+        if "why" in one:
+            return whole[_whole(one, run)] == number
+        return figure[_name(one, run)] == number >= failure.get(_whole(one, run), 0)
+
     kept = []
-    for run in newest:
-        mine = [_plain(one) for one in run.results if names[_name(one, run)] is run]
+    for number, run in enumerate(newest):
+        mine = [_plain(one) for one in run.results if counts(one, run, number)]
         if mine:
             kept.append(Run(**{**vars(run), "results": mine}))
     return kept
@@ -106,6 +124,11 @@ def merged(runs: Sequence[Run]) -> list[Run]:
 def _name(one: Object, run: Run) -> tuple[str, ...]:
     """The figure that a result is for: its subject, and the kernel series."""
     return (_series(run), *(_text(one.get(key, "")) for key in SUBJECT))
+
+
+def _whole(one: Object, run: Run) -> tuple[str, ...]:
+    """The measurement that a result belongs to, which fails as a whole."""
+    return (_series(run), *(_text(one.get(key, "")) for key in WHOLE))
 
 
 def _plain(one: Object) -> Object:
@@ -143,14 +166,22 @@ def render(folder: Path) -> str:
 
 
 def readme(folder: Path, text: str) -> str:
-    """The text of README.md with its table."""
+    """The text of README.md with its table and its list of limits."""
     spec = _page(folder)["readme"]
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    section = Section(spec, folder)
+    text = _between(text, "figures", section.table(spec, sources=False))
+    return _between(text, "limits", section.text("limits"))
+
+
+def _between(text: str, name: str, part: str) -> str:
+    """A text with another part between the marks of a name."""
+    before, begin, rest = text.partition(BEGIN.format(name))
+    _, end, after = rest.partition(END.format(name))
     if not begin or not end:
-        raise ValueError(f"README.md has no {BEGIN!r} and {END!r} around its table")
-    table = Section(spec, folder).table(spec, sources=False)
-    return f"{before}{begin}\n{table}\n{end}{after}"
+        raise ValueError(
+            f"README.md has no {BEGIN.format(name)!r} and {END.format(name)!r} around its {name}"
+        )
+    return f"{before}{begin}\n{part}\n{end}{after}"
 
 
 class Section:
@@ -171,20 +202,23 @@ class Section:
 
     def render(self) -> str:
         """The section as Markdown."""
-        figures = {name: self._figure(of) for name, of in self.spec.get("figure", {}).items()}
-
-        def text(key: str) -> list[str]:
-            return [self.spec[key].strip().format(**figures)] if key in self.spec else []
-
-        body = [*text("conclusion"), *text("before")]
+        body = [self.text(key) for key in ("conclusion", "before") if key in self.spec]
         for table in self.spec.get("table", ()):
-            body += [line.format(**figures) for line in [table["title"]] if line]
+            body += [self._filled(line) for line in [table["title"]] if line]
             body.append(self.table(table))
-        body += text("after")
+        body += [self.text(key) for key in ("after",) if key in self.spec]
         commands = "\n".join(f"    {line}" for line in self.spec["command"])
         sources = ". ".join(sorted(run.source() for run in self.used.values()))
         source = [f"{sources}."] if sources else []
         return "\n\n".join([f"## {self.spec['title']}", commands, *source, *body])
+
+    def text(self, key: str) -> str:
+        """A text of the section with its figures."""
+        return self._filled(self.spec[key].strip())
+
+    def _filled(self, text: str) -> str:
+        figures = self.spec.get("figure", {})
+        return text.format(**{name: self._figure(of) for name, of in figures.items()})
 
     def _select(self, where: Mapping[str, object]) -> Iterator[Found]:
         """The newest result for each combination of values."""
@@ -193,8 +227,9 @@ class Section:
         for chosen in product(*values):
             wanted = dict(zip(keys, chosen, strict=True))
             mine = [one for one in self.results if one.has(wanted)]
-            if "pick" in where:
-                yield from _picked(mine, PICKS[str(where["pick"])])
+            if "pick" in where and mine:
+                pick = PICKS[str(where["pick"])]
+                yield pick(mine, key=lambda found: _order(found.one["value"]))
             elif mine:
                 yield mine[-1]
 
@@ -245,15 +280,6 @@ class Section:
 
 def _series(run: Run) -> str:
     return ".".join(run.kernel.split(".")[:2])
-
-
-def _picked(found: Sequence[Found], pick: Callable) -> list[Found]:
-    """One result of the run that has most; a result that stands for N scenarios counts as N."""
-    counts: dict[str, int] = {}
-    for one in found:
-        counts[one.run.date] = counts.get(one.run.date, 0) + int(str(one.one.get("scenarios", 1)))
-    fullest = [one for one in found if counts[one.run.date] == max(counts.values())]
-    return [pick(fullest, key=lambda one: _order(one.one["value"]))] if fullest else []
 
 
 def _order(value: object) -> float:

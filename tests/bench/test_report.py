@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rig.result import Goal, Result
+from rig.result import Goal, Result, failed
 
 from bench import report
 from bench.report import Run
@@ -41,8 +41,8 @@ def result(scenario: str, metric: str, value: float, goal: Goal | None = None) -
     return Result(scenario, "sutro", metric, value, goal).as_object()
 
 
-def page(folder: Path, *runs: Run) -> list[str]:
-    (folder / "page.toml").write_text(PAGE)
+def page(folder: Path, *runs: Run, text: str = PAGE) -> list[str]:
+    (folder / "page.toml").write_text(text)
     report.write(report.merged(runs), folder / "fairness.json")
     return report.render(folder).splitlines()
 
@@ -109,17 +109,27 @@ def test_a_figure_that_no_result_has(tmp_path: Path) -> None:
         page(tmp_path, replace(OLD, results=[result("ssd", "ratio", 1)]))
 
 
-@pytest.mark.parametrize(("pick", "value"), [("lowest", 0.5), ("highest", 0.9)])
-def test_a_pick_is_of_the_run_with_most_scenarios(tmp_path: Path, pick: str, value: float) -> None:
-    full = replace(OLD, results=[result(str(n), "ratio", n / 10) for n in range(5, 10)])
-    part = replace(NEW, results=[result("x", "ratio", 0.1)])
-    found = [report.Found(one, run) for run in (full, part) for one in run.results]
-    (one,) = report._picked(found, report.PICKS[pick])
-    assert one.one["value"] == value
-    alone = report.Found({**part.results[0], "scenarios": 29}, part)
-    assert report._picked([*found, alone], report.PICKS[pick]) == [
-        report.Found(part.results[0], part) if pick == "lowest" else found[-1]
-    ]
+@pytest.mark.parametrize(("pick", "number"), [("lowest", "0.1"), ("highest", "0.9")])
+def test_a_pick_is_of_all_runs(tmp_path: Path, pick: str, number: str) -> None:
+    """A run of some scenarios replaces the older figures of these, and the others still count."""
+    old = replace(OLD, results=[result(name, "ratio", 0.9) for name in ("a", "b")])
+    new = replace(NEW, results=[result("a", "ratio", 0.1)])
+    text = PAGE.replace('scenario = "hdd", metric = "ratio"', f'metric = "ratio", pick = "{pick}"')
+    assert f"The ratio is {number}." in page(tmp_path, old, new, text=text)
+
+
+FAILURE = failed("hdd", "sutro", "the disk is full").as_object()
+
+
+def test_a_failure_replaces_older_figures_of_its_scenario(tmp_path: Path) -> None:
+    figures = [result("hdd", "ratio", 1), result("ssd", "ratio", 2)]
+    old, new = replace(OLD, results=figures), replace(NEW, results=[FAILURE])
+    assert report.merged([old, new]) == [replace(OLD, results=figures[1:]), new]
+
+
+def test_newer_figures_replace_a_failure() -> None:
+    new = replace(NEW, results=[result("hdd", "ratio", 1)])
+    assert report.merged([replace(OLD, results=[FAILURE]), new]) == [new]
 
 
 @given(st.floats(1e-4, 999), st.floats(1e-4, 999))

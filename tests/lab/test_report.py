@@ -24,8 +24,18 @@ conclusion = "It does not grow."
 bench = "scale"
 column = [{ head = "Sutro", scheduler = "sutro" }]
 row = [{ head = "cost", metric = "cost" }]
+limits = "An I/O costs {cost}."
+[readme.figure]
+cost = { metric = "cost" }
 """
-README = "# Sutro\n<!-- begin of figures -->\n{}\n<!-- end of figures -->\nEnd\n"
+README = """# Sutro
+<!-- begin of figures -->
+{}
+<!-- end of figures -->
+<!-- begin of limits -->
+{}
+<!-- end of limits -->
+"""
 
 
 @pytest.fixture
@@ -35,7 +45,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     (folder / "page.toml").write_text(PAGE)
     write([one("cost", "2026-02-01")], folder / "scale.json")
-    (tmp_path / "README.md").write_text(README.format("by hand"))
+    (tmp_path / "README.md").write_text(README.format("by hand", "too"))
     monkeypatch.setattr(report, "FOLDER", folder)
     monkeypatch.setattr(report, "is_in_history", lambda commit: commit != "bbbb")
     return folder
@@ -71,7 +81,7 @@ def test_newer_runs_of_commits_are_merged(tmp_path: Path, place: Path) -> None:
     assert not (place / "protect.json").exists()
     assert run_report(cache, check=True) == 0
     table = "|  | Sutro |\n| --- | --- |\n| cost | 1 |"
-    assert (tmp_path / "README.md").read_text() == README.format(table)
+    assert (tmp_path / "README.md").read_text() == README.format(table, "An I/O costs 1.")
     for file in (tmp_path / "README.md", place.parent / "results.md"):
         text = file.read_text()
         file.write_text(text.replace("Sutro", "bfq") + "by hand")
