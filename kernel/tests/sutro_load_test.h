@@ -49,8 +49,8 @@ static inline u64 load_cost_ns(const struct load *load,
 static inline u64 load_send(struct load *load)
 {
 	struct sutro_test *t = load->t;
-	enum sutro_verdict verdict;
-	struct sutro_group *group;
+	enum sutro_verdict verdict = SUTRO_WAIT;
+	struct sutro_group *group = NULL;
 
 	while (load->nr <= 2 * DEEP) {
 		group = choose(t, &verdict);

@@ -121,3 +121,16 @@ def test_man_pages() -> None:
     pages = having(*(f".{section}" for section in range(1, 9)))
     assert pages
     passes("mandoc", "-T", "lint", "-W", "warning", *pages)
+
+
+def test_kunit_suites_run_everywhere() -> None:
+    """Each suite of the elevator runs in the kernel, and in a program of the first tier."""
+    suites = {path.name.removesuffix("_test.c") for path in TOP.glob("kernel/tests/*_test.c")}
+    in_kernel = (TOP / "kernel/tests/Makefile").read_text()
+    in_program = (TOP / "tests/sim/meson.build").read_text()
+    names = re.search(
+        r"^foreach name : \[([^]]*)\]\n  test\(\n    'kunit-'", in_program, re.MULTILINE
+    )
+    assert names
+    assert set(re.findall(r"(\w+)_test\.o", in_kernel)) == suites
+    assert {f"sutro_{name}" for name in re.findall(r"\w+", names[1])} == suites
