@@ -368,9 +368,8 @@ static int add_floor(struct plant *plant, struct plant *was,
 		return err ?: -ENOMEM;
 	old = (struct governed *)plant_find(was, c, p);
 	if (!old) {
-		f->history = calloc(1, sizeof(*f->history));
 		recall(plant, f, machine);
-		return f->history ? 0 : -ENOMEM;
+		return 0;
 	}
 	f->got = old->got;
 	f->reserve = old->reserve;

@@ -127,14 +127,21 @@ static int report(const struct evidence *e, struct governed *f)
 	return 0;
 }
 
-static void remember(const struct evidence *e, struct governed *f)
+/* Of a thousand floors, most may have no traffic, and ten minutes of each are 19 KiB. */
+static int remember(const struct evidence *e, struct governed *f)
 {
-	struct history *h = f->history;
-	unsigned int last = (h->next + HISTORY_ROWS - 1) % HISTORY_ROWS;
 	uint64_t now = e->sampler->now_usec;
+	struct history *h;
+	unsigned int last;
 
+	if (!f->history && f->got > 0)
+		f->history = calloc(1, sizeof(*f->history));
+	h = f->history;
+	if (!h)
+		return f->got > 0 ? -ENOMEM : 0;
+	last = (h->next + HISTORY_ROWS - 1) % HISTORY_ROWS;
 	if (h->n && now - h->row[last].usec < 1000000 - 1000)
-		return;
+		return 0;
 	h->row[h->next] = (struct history_row){
 		.usec = now,
 		.got = f->got,
@@ -144,6 +151,7 @@ static void remember(const struct evidence *e, struct governed *f)
 	h->next = (h->next + 1) % HISTORY_ROWS;
 	if (h->n < HISTORY_ROWS)
 		h->n++;
+	return 0;
 }
 
 int verdicts_report(struct plant *plant, const struct sampler *sampler,
@@ -158,8 +166,7 @@ int verdicts_report(struct plant *plant, const struct sampler *sampler,
 
 		/* The percentile of a target is already measured over a second. */
 		f->got = f->target ? f->rate : f->got + a * (f->rate - f->got);
-		remember(&e, f);
-		err = report(&e, f);
+		err = remember(&e, f) ?: report(&e, f);
 	}
 	return err;
 }
