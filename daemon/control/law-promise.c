@@ -556,12 +556,21 @@ static void promise_weigh(struct promise *p, enum control_state why,
 		p->verdict = why;
 }
 
-/* The first look at a unit has no former state to keep. */
-static bool promise_is_idle(const struct promise *p)
+/* For how long has a unit to be without requests? Only a floor that holds, or may soon, keeps its
+ * state for long: one that does not hold is not held because its unit has stopped.
+ */
+static double promise_idle_after_s(const struct promise *p)
 {
-	return p->idle_s >= IDLE_AFTER_S ||
-	       (p->idle_s > 0 && (p->pub.state == CONTROL_UNKNOWN ||
-				  p->pub.state == CONTROL_IDLE));
+	switch (p->pub.state) {
+	case CONTROL_HELD:
+	case CONTROL_SETTLING:
+		return IDLE_AFTER_S;
+	case CONTROL_UNKNOWN:
+	case CONTROL_IDLE:
+		return 0;
+	default:
+		return ACTIVE_S;
+	}
 }
 
 static void promise_judge(struct control *c, struct promise *p, double dt_s)
@@ -572,7 +581,7 @@ static void promise_judge(struct control *c, struct promise *p, double dt_s)
 	if (p->pub.part && !control_promise_is_measured(p))
 		p->pub.state = p->verdict != CONTROL_HELD ? p->verdict
 							  : CONTROL_UNMEASURED;
-	else if (promise_is_idle(p))
+	else if (p->idle_s > promise_idle_after_s(p))
 		p->pub.state = CONTROL_IDLE;
 	else if (p->verdict != CONTROL_HELD)
 		p->pub.state = p->verdict;

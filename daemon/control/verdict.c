@@ -131,14 +131,16 @@ static int report(const struct evidence *e, struct governed *f)
 static int remember(const struct evidence *e, struct governed *f)
 {
 	uint64_t now = e->sampler->now_usec;
-	struct history *h;
+	struct history *h = f->history;
 	unsigned int last;
 
-	if (!f->history && f->got > 0)
-		f->history = calloc(1, sizeof(*f->history));
-	h = f->history;
-	if (!h)
-		return f->got > 0 ? -ENOMEM : 0;
+	if (!h) {
+		if (f->got <= 0)
+			return 0;
+		h = f->history = calloc(1, sizeof(*h));
+		if (!h)
+			return -ENOMEM;
+	}
 	last = (h->next + HISTORY_ROWS - 1) % HISTORY_ROWS;
 	if (h->n && now - h->row[last].usec < 1000000 - 1000)
 		return 0;

@@ -303,6 +303,14 @@ static void test_causes(void)
 	*control_use(c, unit, 0) = (struct control_use){};
 	say(c, 0, 60, 1);
 	check(state_after(c, 12) == CONTROL_UNATTRIBUTED);
+	/* It stops, which does not mean that the floor holds. */
+	say(c, 0, 0, 1);
+	for (int tick = 0; tick < 40; tick++) {
+		enum control_state state = state_after(c, TICK_S);
+
+		check(state == CONTROL_UNATTRIBUTED || state == CONTROL_IDLE);
+	}
+	check(state_after(c, TICK_S) == CONTROL_IDLE);
 	/* Well again, for long enough. */
 	use(c, unit, 0.5, 1);
 	say(c, 0, 100, 1);
