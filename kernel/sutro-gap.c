@@ -161,8 +161,7 @@ static u64 sutro_gap_end_ns(struct sutro_core *core, u64 now_ns)
 		if (own->reserving || !sutro_gap_is_usable(core, own))
 			return now_ns;
 		back_ns = sutro_gap_back_ns(own, now_ns);
-		if (sutro_before(back_ns, end_ns))
-			end_ns = back_ns;
+		end_ns = sutro_earlier(end_ns, back_ns);
 	}
 	return end_ns;
 }
@@ -306,11 +305,6 @@ bool sutro_gap_draw(struct sutro_protect *protect, struct sutro_group *group,
 	return mul_u64_u32_shr(*chances, protect->gap_random, 32) < chance;
 }
 
-static u64 sutro_gap_first_ns(u64 a_ns, u64 b_ns)
-{
-	return sutro_before(a_ns, b_ns) ? a_ns : b_ns;
-}
-
 /**
  * sutro_protect_look_ns - when to look again whether others may be served
  * @core:	the leaf, in a reserved window
@@ -328,20 +322,19 @@ u64 sutro_protect_look_ns(const struct sutro_core *core,
 	const struct sutro_group_protect *own;
 	u64 look_ns = group->leave_at_ns, at_ns;
 
-	look_ns = sutro_gap_first_ns(look_ns,
-				     sutro_apart_look_ns(protect, now_ns));
-	look_ns = sutro_gap_first_ns(look_ns,
-				     sutro_reserve_look_ns(protect, now_ns));
+	look_ns = sutro_earlier(look_ns, sutro_apart_look_ns(protect, now_ns));
+	look_ns =
+		sutro_earlier(look_ns, sutro_reserve_look_ns(protect, now_ns));
 	list_for_each_entry(own, &protect->groups, list) {
 		if (own->group->in_flight)
 			continue;
 		at_ns = sutro_away_from_ns(core, own, now_ns);
 		if (sutro_before(now_ns, at_ns))
-			look_ns = sutro_gap_first_ns(look_ns, at_ns);
+			look_ns = sutro_earlier(look_ns, at_ns);
 		at_ns = own->group->empty_since_ns +
 			own->think.quiet_from_us * US;
 		if (sutro_before(now_ns, at_ns))
-			look_ns = sutro_gap_first_ns(look_ns, at_ns);
+			look_ns = sutro_earlier(look_ns, at_ns);
 	}
 	return look_ns;
 }

@@ -392,10 +392,10 @@ static enum sutro_verdict sutro_hold_reserved(struct sutro_core *core,
 {
 	u64 end_ns = core->protect.begin_ns + core->protect.cycle_ns;
 	enum sutro_verdict verdict = sutro_hold(core, group, now_ns);
+	u64 look_ns;
 
-	core->idle_until_ns = sutro_protect_look_ns(core, group, now_ns);
-	if (sutro_before(end_ns, core->idle_until_ns))
-		core->idle_until_ns = end_ns;
+	look_ns = sutro_protect_look_ns(core, group, now_ns);
+	core->idle_until_ns = sutro_earlier(look_ns, end_ns);
 	return verdict;
 }
 

@@ -283,6 +283,11 @@ static inline bool sutro_before(u64 a, u64 b)
 	return (s64)(a - b) < 0;
 }
 
+static inline u64 sutro_earlier(u64 a, u64 b)
+{
+	return sutro_before(a, b) ? a : b;
+}
+
 /* The vtime at which others begin to wait for an entity. */
 static inline u64 sutro_due(const struct sutro_entity *entity)
 {

@@ -122,6 +122,30 @@ static void sutro_test_reserved_beside_share(struct kunit *test)
 			(int)(10 * SECOND_NS / LARGE_NS * 3 / 10));
 }
 
+/*
+ * While a thinks, a group that is protected for its share waits for the end of the reserved part,
+ * and not for the end of the cycle.
+ */
+static void sutro_test_reserved_ends(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	u64 now_ns, end_ns;
+
+	load->few->reserve = SUTRO_RESERVE_WHOLE / 4;
+	load_run(load, 4 * SECOND_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->few));
+	now_ns = protect->shared_ns;
+	end_ns = now_ns + protect->cycle_ns / 4;
+	protect->reserved = true;
+	load->few->leave_at_ns = now_ns + SECOND_NS;
+	KUNIT_EXPECT_EQ(test, sutro_protect_look_ns(core, load->few, now_ns),
+			end_ns);
+	KUNIT_EXPECT_GT(test, sutro_protect_look_ns(core, load->few, end_ns),
+			end_ns);
+}
+
 /* Time that is reserved for a group is there for all below it, and is reserved once. */
 static void sutro_test_reserved_subtree(struct kunit *test)
 {
@@ -149,6 +173,7 @@ static struct kunit_case sutro_reserve_test_cases[] = {
 	KUNIT_CASE(sutro_test_reserved_rotational),
 	KUNIT_CASE(sutro_test_reserved_for_two),
 	KUNIT_CASE(sutro_test_reserved_beside_share),
+	KUNIT_CASE(sutro_test_reserved_ends),
 	KUNIT_CASE(sutro_test_reserved_subtree),
 	{}
 };
