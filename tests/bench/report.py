@@ -7,8 +7,8 @@
                                         and the parts of README.md that lie between marks
 
 The newest result of each figure counts; an older one of the same figure leaves the file, and so do
-the older figures of a scenario that failed. A row and
-a column of a table select results by their keys, and a cell shows all that both select:
+the older figures of a scenario that failed. A row and a column of a table select results by their
+keys, and a cell shows all that both select:
 
     column { head = "Sutro", scheduler = "sutro" }
     row    { head = "ratio: hdd; ssd", metric = "ratio", scenario = ["hdd", "ssd"] }
