@@ -17,9 +17,9 @@
  *	when 30 ms are over, and a has read a few times between them.  Until the end of the
  *	window a reads 300 times.  Both receive half of their rates alone.
  *
- * While those think that do not wait, groups that do are served as the unprotected ones are, in
- * gaps (sutro-gap.c), and so are all of them when all have used their parts.  Time in gaps is
- * charged, and does not count for the parts.
+ * While the other groups think, those that wait are served in gaps, as unprotected groups are
+ * (sutro-gap.c).  So are all of them when all have used their parts.  Time in gaps is charged, and
+ * does not count for the parts.
  *
  * 2. Whether it is needed
  *
@@ -29,16 +29,16 @@
  *	a reads 4 KiB, 9,000 times in a second alone and 6,000 times beside b, which writes
  *	150 times alone and 100 times beside a: more than half.  Neither waits for the other.
  *
- * A group is alone while others wait and their requests have completed, and while no other one is
+ * A group is alone while others wait and their requests have completed, or while no other one is
  * protected.  In one of SUTRO_APART_CYCLES cycles, and while its rate alone is not known, it is
  * first: all others wait until it was alone for SUTRO_APART_KNOWN_NS, or has used its part.
  *
  * 3. How much is shared
  *
  * The shared part of a cycle (sutro-part.c) follows from the rates of all protected groups
- * together, which hide the loss of one.  So it is at most that with which each of them receives
- * its share phi of its rate alone X_a.  With X_s in shared windows, and in reserved ones X_r, which
- * is the share among protected groups of X_a if the others wait:
+ * together, which hide the loss of one.  So it is at most the part p with which each of them
+ * receives its share phi of its rate alone, X_a.  X_s is its rate in shared windows, and X_r that
+ * in reserved ones, which is its share of X_a among protected groups if the others wait:
  *
  *	p * X_s + (1 - p) * X_r = phi * X_a
  *
