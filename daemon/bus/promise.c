@@ -284,7 +284,7 @@ int method_history(sd_bus_message *call, void *userdata, sd_bus_error *error)
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "(tddd)");
 	h = f->history;
-	for (unsigned int i = 0; h && i < h->n && r >= 0; i++) {
+	for (unsigned int i = 0; i < h->n && r >= 0; i++) {
 		const struct history_row *row =
 			&h->row[(h->next + HISTORY_ROWS - h->n + i) %
 				HISTORY_ROWS];

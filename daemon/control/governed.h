@@ -12,7 +12,7 @@
 #define HISTORY_ROWS 600U
 
 /**
- * struct history - rates of a floor in the past, from its first traffic on
+ * struct history - rates of a floor in the past
  * @next: where the next row goes
  * @row: when, the rate, the rate that was promised then, the part of it granted
  * @n: rows there are

@@ -368,8 +368,9 @@ static int add_floor(struct plant *plant, struct plant *was,
 		return err ?: -ENOMEM;
 	old = (struct governed *)plant_find(was, c, p);
 	if (!old) {
+		f->history = calloc(1, sizeof(*f->history));
 		recall(plant, f, machine);
-		return 0;
+		return f->history ? 0 : -ENOMEM;
 	}
 	f->got = old->got;
 	f->reserve = old->reserve;

@@ -127,23 +127,14 @@ static int report(const struct evidence *e, struct governed *f)
 	return 0;
 }
 
-/* Of a thousand floors, most may have no traffic, and ten minutes of each are 19 KiB. */
-static int remember(const struct evidence *e, struct governed *f)
+static void remember(const struct evidence *e, struct governed *f)
 {
-	uint64_t now = e->sampler->now_usec;
 	struct history *h = f->history;
-	unsigned int last;
+	unsigned int last = (h->next + HISTORY_ROWS - 1) % HISTORY_ROWS;
+	uint64_t now = e->sampler->now_usec;
 
-	if (!h) {
-		if (f->got <= 0)
-			return 0;
-		h = f->history = calloc(1, sizeof(*h));
-		if (!h)
-			return -ENOMEM;
-	}
-	last = (h->next + HISTORY_ROWS - 1) % HISTORY_ROWS;
 	if (h->n && now - h->row[last].usec < 1000000 - 1000)
-		return 0;
+		return;
 	h->row[h->next] = (struct history_row){
 		.usec = now,
 		.got = f->got,
@@ -153,7 +144,6 @@ static int remember(const struct evidence *e, struct governed *f)
 	h->next = (h->next + 1) % HISTORY_ROWS;
 	if (h->n < HISTORY_ROWS)
 		h->n++;
-	return 0;
 }
 
 int verdicts_report(struct plant *plant, const struct sampler *sampler,
@@ -168,7 +158,8 @@ int verdicts_report(struct plant *plant, const struct sampler *sampler,
 
 		/* The percentile of a target is already measured over a second. */
 		f->got = f->target ? f->rate : f->got + a * (f->rate - f->got);
-		err = remember(&e, f) ?: report(&e, f);
+		remember(&e, f);
+		err = report(&e, f);
 	}
 	return err;
 }
