@@ -556,21 +556,13 @@ static void promise_weigh(struct promise *p, enum control_state why,
 		p->verdict = why;
 }
 
-/* For how long has a unit to be without requests? Only a floor that holds, or may soon, keeps its
- * state for long: one that does not hold is not held because its unit has stopped.
+/* Without requests a floor keeps its state at first: one that does not hold is not held because its
+ * unit has stopped. The first look at a unit has no former state to keep.
  */
-static double promise_idle_after_s(const struct promise *p)
+static bool promise_keeps_state(const struct promise *p)
 {
-	switch (p->pub.state) {
-	case CONTROL_HELD:
-	case CONTROL_SETTLING:
-		return IDLE_AFTER_S;
-	case CONTROL_UNKNOWN:
-	case CONTROL_IDLE:
-		return 0;
-	default:
-		return ACTIVE_S;
-	}
+	return p->idle_s > 0 && p->idle_s < IDLE_AFTER_S &&
+	       p->pub.state != CONTROL_UNKNOWN;
 }
 
 static void promise_judge(struct control *c, struct promise *p, double dt_s)
@@ -581,7 +573,9 @@ static void promise_judge(struct control *c, struct promise *p, double dt_s)
 	if (p->pub.part && !control_promise_is_measured(p))
 		p->pub.state = p->verdict != CONTROL_HELD ? p->verdict
 							  : CONTROL_UNMEASURED;
-	else if (p->idle_s > promise_idle_after_s(p))
+	else if (promise_keeps_state(p))
+		return;
+	else if (p->idle_s > 0)
 		p->pub.state = CONTROL_IDLE;
 	else if (p->verdict != CONTROL_HELD)
 		p->pub.state = p->verdict;

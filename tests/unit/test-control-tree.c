@@ -264,6 +264,33 @@ static enum control_state state_after(struct control *c, double seconds)
 	return control_promise(c, 0)->state;
 }
 
+/* A unit with a request a second, first with more: the state follows, and does not alternate. */
+static void test_state_does_not_alternate(void)
+{
+	uint32_t unit, others, changes = 0;
+	struct control *c = siblings(&unit, &others);
+	enum control_state state;
+
+	promise_of(c, unit, 100, 100, 0);
+	use(c, others, 0.5, 1);
+	use(c, unit, 0.25, 0.8);
+	say(c, 0, 50, 1);
+	state = state_after(c, 5);
+	check(state == CONTROL_LIMITED);
+	for (int tick = 0; tick < 120; tick++) {
+		bool has_request = tick % 4 == 0;
+		enum control_state next;
+
+		use(c, unit, has_request ? 0.05 : 0, 0);
+		say(c, 0, has_request ? 10 : 0, 1);
+		next = state_after(c, TICK_S);
+		changes += next != state;
+		state = next;
+	}
+	check(changes <= 2);
+	control_free(c);
+}
+
 /* The cause of a missed promise follows from evidence. */
 static void test_causes(void)
 {
@@ -452,6 +479,7 @@ int main(void)
 	test_shrink();
 	test_traffic();
 	test_causes();
+	test_state_does_not_alternate();
 	test_alone();
 	test_inherit();
 	test_learnt();
