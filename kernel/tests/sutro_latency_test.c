@@ -190,6 +190,35 @@ static void sutro_test_target_unreachable(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, shared_part(t), SUTRO_PROTECT_LEAST);
 }
 
+static void took_alone(struct sutro_latency *latency, u32 nr, u32 nr_late)
+{
+	sutro_latency_took(latency, nr, nr_late, SUTRO_LATENCY_MET_NONE, 0);
+}
+
+/* By hand: 8 late ones, and twice one in 20, make the verdict. */
+static void sutro_test_target_clearly_unreachable(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_latency *latency;
+
+	sutro_latency_set(&t->b, 400);
+	latency = sutro_latency_get(&t->b);
+	KUNIT_ASSERT_NOT_NULL(test, latency);
+	took_alone(latency, 55, 13);
+	KUNIT_EXPECT_FALSE(test, latency->is_unreachable);
+	took_alone(latency, 1, 1);
+	KUNIT_EXPECT_TRUE(test, latency->is_unreachable);
+	/* One in 25 is allowed, but not well below the limit. */
+	took_alone(latency, 250, 10);
+	KUNIT_EXPECT_TRUE(test, latency->is_unreachable);
+	took_alone(latency, 6, 0);
+	KUNIT_EXPECT_TRUE(test, latency->is_unreachable);
+	took_alone(latency, 256, 8);
+	KUNIT_EXPECT_FALSE(test, latency->is_unreachable);
+	took_alone(latency, 256, 10);
+	KUNIT_EXPECT_FALSE(test, latency->is_unreachable);
+}
+
 /* If requests in gaps make those of the cgroup late, there are none for a while. */
 static void sutro_test_target_gaps(struct kunit *test)
 {
@@ -219,6 +248,7 @@ static struct kunit_case sutro_latency_test_cases[] = {
 	KUNIT_CASE(sutro_test_target_means),
 	KUNIT_CASE(sutro_test_target_part),
 	KUNIT_CASE(sutro_test_target_unreachable),
+	KUNIT_CASE(sutro_test_target_clearly_unreachable),
 	KUNIT_CASE(sutro_test_target_gaps),
 	{}
 };

@@ -118,3 +118,14 @@ def test_unreachable(other: str) -> None:
     _, rest = simulate("ssd", 1, "sync-4k", other, target_us)
     _, free = simulate("ssd", 1, "sync-4k", other)
     assert sum(rest["rate"][SETTLED_S:]) >= 0.4 * sum(free["rate"][SETTLED_S:])
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("times_alone", [0.3, 0.7])
+def test_unreachable_on_hdd(times_alone: float, other: str) -> None:
+    """A disk with 100 reads a second shows within a second that a target is out of reach."""
+    target_us = times_alone * alone_us("hdd", 1, "sync-4k")
+    _, rest = simulate("hdd", 1, "sync-4k", other, target_us, seconds=13)
+    _, free = simulate("hdd", 1, "sync-4k", other, seconds=13)
+    mean = sum(free["rate"][SETTLED_S:]) / len(free["rate"][SETTLED_S:])
+    assert min(rest["rate"][1:]) >= 0.3 * mean
