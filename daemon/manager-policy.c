@@ -88,8 +88,6 @@ static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 {
 	if (p->promises.n || c->policy->promises.n)
 		governor_renew(&m->governor);
-	else
-		governor_look_at(&m->governor, c);
 	policy_move_points(p, c->policy);
 	policy_keep_missed(p, c->policy);
 	policy_done(c->policy);
@@ -97,6 +95,7 @@ static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 	*p = (struct policy){};
 	c->waiting = false;
 	policy_resolve(c->policy, m->machine.topology, m->machine.lookups);
+	governor_look_at(&m->governor, c);
 	if (watch_volumes(m, c) < 0)
 		log_oom();
 	cgfile_retry(c);

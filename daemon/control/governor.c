@@ -134,49 +134,63 @@ static double busy_part(struct governor *g, uint32_t leaf,
 	return busy < 1 ? busy : 1;
 }
 
+static void find_leaves(struct governor *g)
+{
+	for (uint32_t l = 0; l < g->plant.n_leaves; l++)
+		g->leaves[l].d = topology_by_devno(g->context.machine->topology,
+						   g->plant.leaves[l]);
+}
+
 static void look_at_leaves(struct governor *g, double dt_s)
 {
-	struct leaf_now *leaves = g->leaves;
-
+	find_leaves(g);
 	for (uint32_t l = 0; l < g->plant.n_leaves; l++) {
-		const struct device *d = topology_by_devno(
-			g->context.machine->topology, g->plant.leaves[l]);
+		struct leaf_now *leaf = &g->leaves[l];
 
-		leaves[l] = (struct leaf_now){};
-		if (!d)
+		if (!leaf->d)
 			continue;
-		leaves[l] = (struct leaf_now){
-			.d = d,
-			.measured = measures_time(d),
-			.all = sample_usage(&g->sampler, g->plant.nodes[0], d),
-		};
-		if (!leaves[l].measured)
-			leaves[l].busy = busy_part(g, l, d, dt_s);
+		leaf->measured = measures_time(leaf->d);
+		leaf->all =
+			sample_usage(&g->sampler, g->plant.nodes[0], leaf->d);
+		leaf->busy = leaf->measured ? 0
+					    : busy_part(g, l, leaf->d, dt_s);
 	}
 }
 
-static void sample_node(struct governor *g, uint32_t n, double dt_s)
+/* After find_leaves(). Not in each tick: of a dormant cgroup, that sets nothing. */
+static void set_nominals(struct governor *g, uint32_t n)
+{
+	const struct policy *p = g->plant.nodes[n]->policy;
+
+	for (uint32_t l = 0; l < g->plant.n_leaves; l++)
+		if (g->leaves[l].d)
+			control_set_nominal(
+				g->plant.control, n, l,
+				policy_nominal(p, g->leaves[l].d).weight);
+}
+
+static int sample_node(struct governor *g, uint32_t n, double dt_s)
 {
 	const struct cgroup *c = g->plant.nodes[n];
 
 	if (c && control_is_dormant(g->plant.control, n) &&
 	    !sample_is_active(&g->sampler, c))
-		return;
+		return 0;
 	for (uint32_t l = 0; c && l < g->plant.n_leaves; l++) {
 		const struct leaf_now *leaf = &g->leaves[l];
-		uint32_t nominal = c->policy->weight;
+		struct control_use *use;
 		const struct usage *u;
 
 		if (!leaf->d)
 			continue;
-		if (c->policy->n_statements)
-			nominal = policy_nominal(c->policy, leaf->d).weight;
 		u = sample_usage(&g->sampler, c, leaf->d);
-		*control_use(g->plant.control, n, l) =
-			leaf->measured ? measured_use(u, dt_s)
-				       : guessed_use(u, leaf->all, leaf->busy);
-		control_set_nominal(g->plant.control, n, l, nominal);
+		use = control_use(g->plant.control, n, l);
+		if (!use)
+			return -ENOMEM;
+		*use = leaf->measured ? measured_use(u, dt_s)
+				      : guessed_use(u, leaf->all, leaf->busy);
 	}
+	return 0;
 }
 
 static void sample_floor(struct governor *g, struct governed *f, double dt_s)
@@ -193,12 +207,15 @@ static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 		traffic_sample(&g->plant, f, d, &g->sampler, machine, dt_s);
 }
 
-static void sample_plant(struct governor *g, double dt_s)
+static int sample_plant(struct governor *g, double dt_s)
 {
-	for (uint32_t n = 0; n < g->plant.n_nodes; n++)
-		sample_node(g, n, dt_s);
-	for (size_t i = 0; i < g->plant.n_floors; i++)
+	int err = 0;
+
+	for (uint32_t n = 0; n < g->plant.n_nodes && !err; n++)
+		err = sample_node(g, n, dt_s);
+	for (size_t i = 0; i < g->plant.n_floors && !err; i++)
 		sample_floor(g, &g->plant.floors[i], dt_s);
+	return err;
 }
 
 /* ---- setpoints ---- */
@@ -329,6 +346,9 @@ static int renew_plant(struct governor *g)
 	g->leaves = calloc(g->plant.n_leaves ?: 1, sizeof(*g->leaves));
 	if (!g->leaves)
 		return -ENOMEM;
+	find_leaves(g);
+	for (uint32_t n = 0; n < g->plant.n_nodes; n++)
+		set_nominals(g, n);
 	err = meters_watch(&g->plant, g->context.machine->latency);
 	if (err == -ENOMEM)
 		return err;
@@ -361,7 +381,9 @@ static int tick(struct governor *g)
 	if (err || g->ticks++ == 0 || dt_s <= 0 || dt_s > TICK_MAX_S)
 		return err;
 	look_at_leaves(g, dt_s);
-	sample_plant(g, dt_s);
+	err = sample_plant(g, dt_s);
+	if (err)
+		return err;
 	control_tick(g->plant.control, dt_s);
 	follow_parts(g);
 	err = give_setpoints(g);
@@ -407,8 +429,10 @@ void governor_renew(struct governor *g)
 
 void governor_look_at(struct governor *g, const struct cgroup *c)
 {
-	if (c->node < g->plant.n_nodes && g->plant.nodes[c->node] == c)
-		control_wake(g->plant.control, c->node);
+	if (c->node >= g->plant.n_nodes || g->plant.nodes[c->node] != c)
+		return;
+	find_leaves(g);
+	set_nominals(g, c->node);
 }
 
 void governor_cgroup_gone(struct governor *g, const struct cgroup *c)

@@ -53,8 +53,8 @@ static double demand_of(double time, double backlog)
 static void make_sane(struct control *c)
 {
 	for (uint32_t n = 0; n < c->n_nodes; n++)
-		for (uint32_t l = 0; l < c->n_leaves && !c->nodes[n].is_dormant;
-		     l++) {
+		for (uint32_t l = 0;
+		     l < c->n_leaves && !is_dormant(&c->nodes[n]); l++) {
 			struct control_use *use = &cell_of(c, n, l)->use;
 
 			use->time = sane(use->time, USE_MAX);
@@ -115,11 +115,11 @@ static void observe_capacity(struct control *c, double dt_s)
 static void observe_node(struct control *c, uint32_t n, double dt_s,
 			 double release)
 {
-	struct node *node = &c->nodes[n];
+	const struct node *node = &c->nodes[n];
+	bool rests = n && !node->n_awake && node->promises == CONTROL_NONE;
 
-	if (node->is_dormant)
+	if (is_dormant(node))
 		return;
-	node->is_dormant = !node->steered && node->promises == CONTROL_NONE;
 	for (uint32_t l = 0; l < c->n_leaves; l++) {
 		struct cell *cell = cell_of(c, n, l);
 
@@ -129,10 +129,12 @@ static void observe_node(struct control *c, uint32_t n, double dt_s,
 		cell->margin = 1;
 		follow(&cell->all, cell->time, cell->use.backlog, dt_s,
 		       release);
-		node->is_dormant &= cell->use.time <= 0 &&
-				    cell->all.calm_s >= LONG_AGO_S &&
-				    cell->all.idle_s >= LONG_AGO_S;
+		rests &= cell->use.time <= 0 &&
+			 cell->all.calm_s >= LONG_AGO_S &&
+			 cell->all.idle_s >= LONG_AGO_S;
 	}
+	if (rests)
+		control_rest(c, n);
 }
 
 /* The times of a cgroup include those of the cgroups below it. */
@@ -145,14 +147,15 @@ static void observe_cgroups(struct control *c, double dt_s)
 	for (uint32_t n = 1; n < c->n_nodes; n++) {
 		uint32_t parent = c->nodes[n].parent;
 
-		if (!c->nodes[parent].steered || c->nodes[n].is_dormant)
+		if (!c->nodes[parent].steered || is_dormant(&c->nodes[n]))
 			continue;
 		for (uint32_t l = 0; l < c->n_leaves; l++) {
 			struct cell *cell = cell_of(c, n, l);
 			struct cell *above = cell_of(c, parent, l);
 
 			above->own_time -= cell->time;
-			above->rivals += cell->weight * cell->use.queued;
+			above->rivals +=
+				weight_of(c, n, l)->in_force * cell->use.queued;
 			if (!cell->is_promised && is_active(&cell->all))
 				above->margin = 1 / (1 - RESIDUAL);
 		}

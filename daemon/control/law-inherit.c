@@ -73,23 +73,31 @@ void control_inherit(struct control *to, uint32_t to_promise,
 	control_follow_part(p);
 }
 
-void control_inherit_node(struct control *to, uint32_t to_node,
-			  const struct control *from, uint32_t from_node,
-			  const uint32_t *leaf_of)
+int control_inherit_node(struct control *to, uint32_t to_node,
+			 const struct control *from, uint32_t from_node,
+			 const uint32_t *leaf_of)
 {
-	for (uint32_t l = 0; l < to->n_leaves; l++) {
-		struct cell *cell = cell_of(to, to_node, l);
+	bool rested = is_dormant(&from->nodes[from_node]);
+	int r = rested ? 0 : control_wake(to, to_node);
+
+	for (uint32_t l = 0; l < to->n_leaves && r >= 0; l++) {
 		const struct cell *old;
+		struct cell *cell;
 
 		if (leaf_of[l] == CONTROL_NONE)
 			continue;
-		old = cell_of(from, from_node, leaf_of[l]);
-		cell->all = old->all;
-		cell->own = old->own;
-		cell->weight = old->weight;
-		cell->shrink = old->shrink;
-		cell->over_s = old->over_s;
 		to->capacity[l] = from->capacity[leaf_of[l]];
 		to->charged[l] = from->charged[leaf_of[l]];
+		weight_of(to, to_node, l)->in_force =
+			weight_of(from, from_node, leaf_of[l])->in_force;
+		if (rested)
+			continue;
+		old = cell_of(from, from_node, leaf_of[l]);
+		cell = cell_of(to, to_node, l);
+		cell->all = old->all;
+		cell->own = old->own;
+		cell->shrink = old->shrink;
+		cell->over_s = old->over_s;
 	}
+	return r;
 }

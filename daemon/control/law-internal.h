@@ -71,30 +71,36 @@ struct cell {
 	double standing;
 	double part;
 	double wanted;
-	uint32_t nominal;
-	uint32_t weight;
 	uint32_t shrink;
 	float over_s;
 	bool is_promised;
 };
 
+/** struct weight - of a cgroup on a leaf: as it was set, and as it is in force */
+struct weight {
+	uint32_t nominal;
+	uint32_t in_force;
+};
+
 /**
  * struct node - a cgroup
+ * @cells: by leaf; NULL: it is dormant, it has used nothing for so long that a tick skips it. On a
+ *	large machine most are. The root never is, nor are cgroups with a promise
+ * @n_awake: children that are not dormant; with one, it is not dormant itself
  * @promises: first of its promises, linked by @next of struct promise
  * @steered: one below it has a promise
- * @is_dormant: it has used nothing for so long that a tick skips it; only cgroups that are not
- *	steered rest
  * @moved: its weight on some leaf is not the nominal one
  * @fraction: part of its traffic that has a promise
  */
 struct node {
+	struct cell *cells;
+	uint32_t n_awake;
 	uint32_t parent;
 	uint32_t first_child;
 	uint32_t last_child;
 	uint32_t next;
 	uint32_t promises;
 	bool steered;
-	bool is_dormant;
 	bool moved;
 	double fraction;
 };
@@ -210,7 +216,7 @@ struct leaf_fit {
 
 /**
  * struct control - a plant
- * @cells: of node n on leaf l: [n * n_leaves + l]
+ * @weights: of node n on leaf l: [n * n_leaves + l]
  * @order: promises, the most important first
  * @unweighted: leaves whose scheduler has no weights
  * @reserves: leaves whose scheduler can reserve time
@@ -219,7 +225,8 @@ struct leaf_fit {
  * @charged: device time per second that it is charged for, smoothed
  * @fits: of each leaf
  * @rivals: room for the competitors of a level; see law-weights.c
- * @kids, @n_kids: those of the children of a node that do not rest, or are moved
+ * @kids, @n_kids: those of the children of a node that are not dormant
+ * @some_moved: a weight of one that is dormant is not the nominal one
  */
 struct control {
 	uint32_t n_leaves;
@@ -228,7 +235,7 @@ struct control {
 	size_t nodes_size;
 	size_t promises_size;
 	struct node *nodes;
-	struct cell *cells;
+	struct weight *weights;
 	struct promise *promises;
 	uint32_t *order;
 	bool *unweighted;
@@ -240,12 +247,25 @@ struct control {
 	struct rival *rivals;
 	uint32_t *kids;
 	uint32_t n_kids;
+	bool some_moved;
 };
 
+static inline bool is_dormant(const struct node *node)
+{
+	return !node->cells;
+}
+
+/* Of a cgroup that is not dormant. */
 static inline struct cell *cell_of(const struct control *c, uint32_t node,
 				   uint32_t leaf)
 {
-	return &c->cells[(size_t)node * c->n_leaves + leaf];
+	return &c->nodes[node].cells[leaf];
+}
+
+static inline struct weight *weight_of(const struct control *c, uint32_t node,
+				       uint32_t leaf)
+{
+	return &c->weights[(size_t)node * c->n_leaves + leaf];
 }
 
 static inline bool is_active(const struct demand *a)
@@ -266,9 +286,14 @@ struct rival {
 	bool is_promised;
 };
 
-/* law-model.c: a promise on a leaf; NULL if it has none of its bytes there. */
+/* law-model.c */
+
+/* A promise on a leaf; NULL if it has none of its bytes there. */
 struct link *control_link(const struct control *c, uint32_t promise,
 			  uint32_t leaf);
+/* End the dormancy of a node and of those above, or begin that of one without awake children. */
+int control_wake(struct control *c, uint32_t node);
+void control_rest(struct control *c, uint32_t node);
 
 /* law-demand.c: demand and backlog of each cgroup on each leaf. */
 void control_observe(struct control *c, double dt_s);

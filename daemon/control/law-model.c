@@ -50,8 +50,10 @@ struct control *control_free(struct control *c)
 		free(c->promises[i].links);
 	free(c->promises);
 	free(c->order);
+	for (uint32_t n = 0; n < c->n_nodes; n++)
+		free(c->nodes[n].cells);
 	free(c->nodes);
-	free(c->cells);
+	free(c->weights);
 	free(c->rivals);
 	free(c->kids);
 	free(c->unweighted);
@@ -69,8 +71,8 @@ static int nodes_grow(struct control *c)
 {
 	size_t size = c->nodes_size ? 2 * c->nodes_size : 16;
 	struct rival *rivals;
+	struct weight *weights;
 	struct node *nodes;
-	struct cell *cells;
 	uint32_t *kids;
 
 	if (c->n_nodes < c->nodes_size)
@@ -88,19 +90,46 @@ static int nodes_grow(struct control *c)
 	if (!kids)
 		return -ENOMEM;
 	c->kids = kids;
-	cells = reallocarray(c->cells, size * (c->n_leaves + 1),
-			     sizeof(*cells));
-	if (!cells)
+	weights = reallocarray(c->weights, size * (c->n_leaves + 1),
+			       sizeof(*weights));
+	if (!weights)
 		return -ENOMEM;
-	c->cells = cells;
+	c->weights = weights;
 	c->nodes_size = size;
 	return 0;
 }
 
-int control_add_node(struct control *c, uint32_t parent, uint32_t *ret_node)
+int control_wake(struct control *c, uint32_t node)
 {
 	static const struct demand nothing = { .idle_s = LONG_AGO_S,
 					       .calm_s = LONG_AGO_S };
+
+	for (uint32_t n = node; n != CONTROL_NONE && is_dormant(&c->nodes[n]);
+	     n = c->nodes[n].parent) {
+		struct cell *cells = calloc(c->n_leaves + 1, sizeof(*cells));
+
+		if (!cells)
+			return -ENOMEM;
+		for (uint32_t l = 0; l < c->n_leaves; l++) {
+			cells[l].all = nothing;
+			cells[l].own = nothing;
+		}
+		c->nodes[n].cells = cells;
+		if (n)
+			c->nodes[c->nodes[n].parent].n_awake++;
+	}
+	return 0;
+}
+
+void control_rest(struct control *c, uint32_t node)
+{
+	free(c->nodes[node].cells);
+	c->nodes[node].cells = NULL;
+	c->nodes[c->nodes[node].parent].n_awake--;
+}
+
+int control_add_node(struct control *c, uint32_t parent, uint32_t *ret_node)
+{
 	uint32_t n = c->n_nodes;
 	int r;
 
@@ -116,11 +145,13 @@ int control_add_node(struct control *c, uint32_t parent, uint32_t *ret_node)
 				     .moved = true,
 				     .promises = CONTROL_NONE };
 	for (uint32_t l = 0; l < c->n_leaves; l++)
-		*cell_of(c, n, l) = (struct cell){ .all = nothing,
-						   .own = nothing,
-						   .nominal = WEIGHT_DEFAULT,
-						   .weight = WEIGHT_DEFAULT };
-	if (n) {
+		*weight_of(c, n, l) =
+			(struct weight){ WEIGHT_DEFAULT, WEIGHT_DEFAULT };
+	if (!n) {
+		r = control_wake(c, n);
+		if (r < 0)
+			return r;
+	} else {
 		struct node *above = &c->nodes[parent];
 
 		if (above->last_child == CONTROL_NONE)
@@ -231,6 +262,8 @@ int control_add_promise(struct control *c, const struct control_promise *p,
 	if (!promise_is_valid(c, p, leaves, n_leaves))
 		return -EINVAL;
 	r = promises_grow(c);
+	if (r >= 0)
+		r = control_wake(c, p->node);
 	if (r < 0)
 		return r;
 	links = calloc(n_leaves + 1, sizeof(*links));
@@ -262,36 +295,30 @@ int control_add_promise(struct control *c, const struct control_promise *p,
 
 struct control_use *control_use(struct control *c, uint32_t node, uint32_t leaf)
 {
-	c->nodes[node].is_dormant = false;
-	return &cell_of(c, node, leaf)->use;
-}
-
-void control_wake(struct control *c, uint32_t node)
-{
-	c->nodes[node].is_dormant = false;
+	return control_wake(c, node) < 0 ? NULL : &cell_of(c, node, leaf)->use;
 }
 
 bool control_is_dormant(const struct control *c, uint32_t node)
 {
-	return c->nodes[node].is_dormant;
+	return is_dormant(&c->nodes[node]);
 }
 
 void control_set_nominal(struct control *c, uint32_t node, uint32_t leaf,
 			 uint32_t weight)
 {
-	struct cell *cell = cell_of(c, node, leaf);
+	struct weight *w = weight_of(c, node, leaf);
 
 	weight = weight < WEIGHT_MIN ? WEIGHT_MIN : weight;
 	weight = weight > WEIGHT_MAX ? WEIGHT_MAX : weight;
 	/* Weights without a setpoint have their nominal value. */
-	if (cell->weight == cell->nominal)
-		cell->weight = weight;
-	cell->nominal = weight;
+	if (w->in_force == w->nominal)
+		w->in_force = weight;
+	w->nominal = weight;
 }
 
 uint32_t control_nominal(const struct control *c, uint32_t node, uint32_t leaf)
 {
-	return cell_of(c, node, leaf)->nominal;
+	return weight_of(c, node, leaf)->nominal;
 }
 
 void control_set_weighted(struct control *c, uint32_t leaf, bool weighted)
@@ -329,7 +356,7 @@ struct link *control_link(const struct control *c, uint32_t promise,
 
 uint32_t control_weight(const struct control *c, uint32_t node, uint32_t leaf)
 {
-	return cell_of(c, node, leaf)->weight;
+	return weight_of(c, node, leaf)->in_force;
 }
 
 bool control_is_moved(const struct control *c, uint32_t node)

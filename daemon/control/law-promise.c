@@ -347,11 +347,11 @@ static double entitlement(const struct control *c, uint32_t node, uint32_t leaf)
 	double part = 1;
 
 	for (uint32_t n = node; n; n = c->nodes[n].parent) {
-		const struct cell *cell = cell_of(c, n, leaf);
+		double weight = weight_of(c, n, leaf)->in_force;
 		double others = cell_of(c, c->nodes[n].parent, leaf)->rivals -
-				cell->weight * cell->use.queued;
+				weight * cell_of(c, n, leaf)->use.queued;
 
-		part *= cell->weight / (cell->weight + fmax(others, 0));
+		part *= weight / (weight + fmax(others, 0));
 	}
 	return part;
 }

@@ -395,7 +395,7 @@ static uint32_t count_active(const struct control *c, uint32_t leaf)
 
 	for (uint32_t i = c->nodes[0].first_child; i != CONTROL_NONE;
 	     i = c->nodes[i].next)
-		n += !c->nodes[i].is_dormant &&
+		n += !is_dormant(&c->nodes[i]) &&
 		     is_active(&cell_of(c, i, leaf)->all);
 	return n;
 }
@@ -421,7 +421,8 @@ static void class_grant_needs(const struct class *class)
 static void set_margins(struct control *c, double margin)
 {
 	for (uint32_t n = 0; n < c->n_nodes; n++)
-		for (uint32_t l = 0; l < c->n_leaves; l++)
+		for (uint32_t l = 0;
+		     l < c->n_leaves && !is_dormant(&c->nodes[n]); l++)
 			cell_of(c, n, l)->margin = margin;
 }
 

@@ -66,6 +66,7 @@
  * @least: for a promised one
  * @squeeze: factor by which all reserved shares fit into @share
  * @lambda: worth of a weight of 1
+ * @scale: of the nominal weights of those that are dormant; 0: their weights stay
  */
 struct level {
 	struct control *c;
@@ -81,9 +82,10 @@ struct level {
 	double least;
 	double squeeze;
 	double lambda;
+	double scale;
 };
 
-/* Dormant cgroups with nominal weights do not compete. */
+/* Dormant cgroups do not compete. */
 #define FOREACH_KID(level, n)                      \
 	for (const uint32_t *n = (level)->c->kids; \
 	     n < (level)->c->kids + (level)->c->n_kids; n++)
@@ -91,6 +93,11 @@ struct level {
 static struct cell *child(const struct level *v, uint32_t node)
 {
 	return cell_of(v->c, node, v->leaf);
+}
+
+static struct weight *child_weight(const struct level *v, uint32_t node)
+{
+	return weight_of(v->c, node, v->leaf);
 }
 
 static void rival_add(struct level *v, const struct demand *a, double nominal,
@@ -158,7 +165,7 @@ static void level_gather(struct level *v)
 	{
 		const struct cell *cell = child(v, *n);
 
-		rival_add(v, &cell->all, cell->nominal,
+		rival_add(v, &cell->all, child_weight(v, *n)->nominal,
 			  cell->is_promised ? cell : NULL);
 	}
 	v->least = v->n ? LEAST * v->share / v->n : 0;
@@ -215,12 +222,13 @@ static void level_solve(struct level *v)
 }
 
 /* The weight of a promised cgroup, beside the nominal weights of the others. */
-static double level_weight(const struct level *v, struct cell *cell)
+static double level_weight(const struct level *v, struct cell *cell,
+			   uint32_t nominal)
 {
 	bool active = is_active(&cell->all);
 	bool has_demand = active && cell->all.demand >= cell->standing;
 	double x = has_demand ? cell->reserved : cell->standing;
-	double weight = cell->nominal, part = 0;
+	double weight = nominal, part = 0;
 
 	x = fmin(x / v->share, STANDING_MAX);
 	if (active) {
@@ -228,7 +236,7 @@ static double level_weight(const struct level *v, struct cell *cell)
 		double demand = v->demand <= v->share ? v->share
 						      : cell->all.demand;
 
-		part = sigma(demand, least, cell->nominal, v->lambda);
+		part = sigma(demand, least, nominal, v->lambda);
 		weight = fmax(weight, least / v->lambda);
 	}
 	/* The level below computes with a part as large as with the shares that stand by. */
@@ -256,36 +264,40 @@ static uint32_t in_range(double weight)
 	return (uint32_t)lrint(clampd(weight, WEIGHT_MIN, WEIGHT_MAX));
 }
 
-static void cell_set_weight(struct cell *cell, double scale)
+static void child_set_weight(const struct level *v, uint32_t node)
 {
-	uint32_t weight = in_range(cell->wanted * scale);
+	const struct cell *cell = child(v, node);
+	uint32_t weight = in_range(cell->wanted * v->scale);
+	struct weight *w = child_weight(v, node);
 
-	if (!cell->is_promised || cell->wanted <= cell->nominal ||
-	    fabs(log((double)weight / cell->weight)) > DEAD_BAND)
-		cell->weight = weight;
+	if (!cell->is_promised || cell->wanted <= w->nominal ||
+	    fabs(log((double)weight / w->in_force)) > DEAD_BAND)
+		w->in_force = weight;
 }
 
-static void scale_dormant(struct level *v, double scale)
+static void set_dormant(const struct level *v)
 {
 	struct node *nodes = v->c->nodes;
 
 	for (uint32_t n = nodes[v->node].first_child; n != CONTROL_NONE;
 	     n = nodes[n].next) {
-		struct cell *cell = child(v, n);
+		struct weight *w = child_weight(v, n);
 
-		if (!nodes[n].is_dormant)
+		if (!is_dormant(&nodes[n]))
 			continue;
-		cell->weight = in_range(cell->nominal * scale);
-		nodes[n].moved |= cell->weight != cell->nominal;
+		if (v->scale > 0)
+			w->in_force = in_range(w->nominal * v->scale);
+		nodes[n].moved |= w->in_force != w->nominal;
 	}
 }
 
 static void level_decide(struct level *v)
 {
-	double largest = 0, scale;
+	double largest = 0;
 
 	level_gather(v);
 	/* For a moment no cgroup is active: the weights in force stay. */
+	v->scale = 0;
 	if (!v->n)
 		return;
 	level_solve(v);
@@ -293,15 +305,16 @@ static void level_decide(struct level *v)
 	{
 		struct cell *cell = child(v, *n);
 
-		cell->wanted = cell->is_promised ? level_weight(v, cell)
-						 : cell->nominal;
+		uint32_t nominal = child_weight(v, *n)->nominal;
+
+		cell->wanted = cell->is_promised
+				       ? level_weight(v, cell, nominal)
+				       : nominal;
 		largest = fmax(largest, cell->wanted);
 	}
-	scale = level_scale(v, largest);
+	v->scale = level_scale(v, largest);
 	FOREACH_KID(v, n)
-	cell_set_weight(child(v, *n), scale);
-	if (scale < 1)
-		scale_dormant(v, scale);
+	child_set_weight(v, *n);
 }
 
 static void level_reset(struct level *v)
@@ -310,12 +323,13 @@ static void level_reset(struct level *v)
 
 	above->shrink = 0;
 	above->over_s = 0;
+	v->scale = 1;
 	FOREACH_KID(v, n)
 	{
-		struct cell *cell = child(v, *n);
+		struct weight *w = child_weight(v, *n);
 
-		cell->weight = cell->nominal;
-		cell->part = v->share;
+		w->in_force = w->nominal;
+		child(v, *n)->part = v->share;
 	}
 }
 
@@ -337,23 +351,37 @@ static void node_decide(struct control *c, uint32_t node, uint32_t leaf,
 		level_reset(&v);
 	FOREACH_KID(&v, n)
 	{
-		const struct cell *kid = child(&v, *n);
+		const struct weight *w = child_weight(&v, *n);
 
-		c->nodes[*n].moved |= kid->weight != kid->nominal;
+		c->nodes[*n].moved |= w->in_force != w->nominal;
 	}
+	if (v.scale < 1 || c->some_moved)
+		set_dormant(&v);
+}
+
+/* None of its children competes: they have their nominal weights. */
+static void node_reset(struct control *c, uint32_t node, uint32_t leaf)
+{
+	const struct level v = {
+		.c = c, .node = node, .leaf = leaf, .scale = 1
+	};
+
+	set_dormant(&v);
 }
 
 static void find_kids(struct control *c, uint32_t node)
 {
 	c->n_kids = 0;
+	c->some_moved = false;
 	for (uint32_t n = c->nodes[node].first_child; n != CONTROL_NONE;
 	     n = c->nodes[n].next) {
 		struct node *kid = &c->nodes[n];
 
-		if (kid->is_dormant && !kid->moved)
-			continue;
+		if (is_dormant(kid))
+			c->some_moved |= kid->moved;
+		else
+			c->kids[c->n_kids++] = n;
 		kid->moved = false;
-		c->kids[c->n_kids++] = n;
 	}
 }
 
@@ -363,5 +391,8 @@ void control_weigh(struct control *c, double dt_s)
 		find_kids(c, n);
 		for (uint32_t l = 0; l < c->n_leaves && c->n_kids; l++)
 			node_decide(c, n, l, (float)dt_s);
+		for (uint32_t l = 0;
+		     l < c->n_leaves && !c->n_kids && c->some_moved; l++)
+			node_reset(c, n, l);
 	}
 }

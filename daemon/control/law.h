@@ -118,8 +118,7 @@ int control_add_node(struct control *c, uint32_t parent, uint32_t *ret_node);
 /**
  * control_add_promise() - a floor; @leaves: numbers of the leaves under its device
  *
- * @p is copied up to @traffic. Pointers from control_promise() and control_use() are
- * no longer valid.
+ * @p is copied up to @traffic. Pointers from control_promise() are no longer valid.
  * Return: 0; -EINVAL without a floor above 0 or a part up to 1, or for a node or leaf that is not
  * there or named twice; -ENOMEM.
  */
@@ -127,18 +126,20 @@ int control_add_promise(struct control *c, const struct control_promise *p,
 			const uint32_t *leaves, uint32_t n_leaves,
 			uint32_t *ret_promise);
 
-/* Input of a tick, kept until it is set again. */
+/**
+ * control_use() - input of a tick, kept until it is set again
+ *
+ * Return: NULL without memory; the pointer is valid until the next tick.
+ */
 struct control_use *control_use(struct control *c, uint32_t node,
 				uint32_t leaf);
 /**
- * control_is_dormant() - has the cgroup used nothing for long? Then its use and its nominal
- * weights need not be set
+ * control_is_dormant() - has the cgroup used nothing for long, or never? Then its use need not be
+ * set
  *
- * control_use() and control_wake() end that.
+ * control_use() ends that.
  */
 bool control_is_dormant(const struct control *c, uint32_t node);
-/** control_wake() - end the dormancy of a node, which has input to be set */
-void control_wake(struct control *c, uint32_t node);
 /** control_set_nominal() - the nominal weight, 1..10000, 100 at first */
 void control_set_nominal(struct control *c, uint32_t node, uint32_t leaf,
 			 uint32_t weight);
@@ -228,8 +229,8 @@ void control_inherit(struct control *to, uint32_t to_promise,
 		     const struct control *from, uint32_t from_promise,
 		     const uint32_t *leaf_of);
 /** control_inherit_node() - the same for a cgroup: its demand, its weights in force */
-void control_inherit_node(struct control *to, uint32_t to_node,
-			  const struct control *from, uint32_t from_node,
-			  const uint32_t *leaf_of);
+int control_inherit_node(struct control *to, uint32_t to_node,
+			 const struct control *from, uint32_t from_node,
+			 const uint32_t *leaf_of);
 
 #endif

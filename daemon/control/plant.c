@@ -543,9 +543,9 @@ static int make(struct plant *plant, struct plant *was,
 		err = add_floors(plant, was, context->machine, leaf_was);
 	for (uint32_t n = 0; n < was->n_nodes && !err; n++)
 		if (was->nodes[n] && was->nodes[n]->node != CONTROL_NONE)
-			control_inherit_node(plant->control,
-					     was->nodes[n]->node, was->control,
-					     n, leaf_was);
+			err = control_inherit_node(plant->control,
+						   was->nodes[n]->node,
+						   was->control, n, leaf_was);
 	free(leaf_was);
 	if (err)
 		return err;

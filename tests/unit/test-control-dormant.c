@@ -93,16 +93,15 @@ static uint32_t step(struct control *c, const struct world *w,
 	uint32_t skipped = 0;
 
 	for (uint32_t n = 0; n < NODES; n++) {
-		if (nominal_before[n] != w->nominal[n])
-			control_wake(c, n);
+		for (uint32_t l = 0; l < LEAVES; l++)
+			if (nominal_before[n] != w->nominal[n])
+				control_set_nominal(c, n, l, w->nominal[n]);
 		if (!all && control_is_dormant(c, n) && !uses(w, n)) {
 			skipped++;
 			continue;
 		}
-		for (uint32_t l = 0; l < LEAVES; l++) {
+		for (uint32_t l = 0; l < LEAVES; l++)
 			*control_use(c, n, l) = w->use[n][l];
-			control_set_nominal(c, n, l, w->nominal[n]);
-		}
 	}
 	for (uint32_t p = 0; p < PROMISES; p++) {
 		struct control_promise *promise = control_promise(c, p);

@@ -71,6 +71,14 @@ static const struct setpoint *setpoint(const struct test *t, const char *cgroup)
 	return policy_weight(p, fake_control_device(&t->f, "sda")).setpoint;
 }
 
+static void set_weight(struct test *t, const char *cgroup, uint64_t weight)
+{
+	struct cgroup *c = fake_control_cgroup(&t->f, cgroup);
+
+	c->policy->weight = weight;
+	governor_look_at(&t->governor, c);
+}
+
 static void test_without_floors_it_does_not_sample(struct test *t)
 {
 	load(t, 8);
@@ -124,10 +132,31 @@ static void test_setpoint_goes_when_the_nominal_weight_suffices(struct test *t)
 	load(t, 4);
 	check(setpoint(t, DB));
 	before = t->f.n_setpoints;
-	fake_control_cgroup(&t->f, DB)->policy->weight = 5000;
+	set_weight(t, DB, 5000);
 	load(t, 4);
 	check(!setpoint(t, DB));
 	check(t->f.n_setpoints > before);
+}
+
+/* web has not used sda yet, and its counters do not move. */
+static void test_weight_of_an_idle_cgroup_counts_when_it_begins(struct test *t)
+{
+	const struct setpoint *p;
+
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
+	governor_renew(&t->governor);
+	for (unsigned int tick = 0; tick < 2; tick++) {
+		t->n++;
+		fake_control_active(&t->f, "8:0",
+				    (uint64_t[]){ t->n * 50, 0, 0 },
+				    (uint64_t[]){ t->n * 1000, 0, 0 });
+		fake_control_run(&t->f, TICK_USEC);
+	}
+	set_weight(t, WEB, 1000);
+	load(t, 4);
+	p = setpoint(t, DB);
+	check(p && p->weight >= 3000 && p->weight < 4500);
+	check(!setpoint(t, WEB));
 }
 
 static void test_withdrawn_floor_clears_its_setpoint(struct test *t)
@@ -269,6 +298,7 @@ int main(void)
 		  test_floor_raises_only_its_own_weight,
 		  test_higher_nominal_weight_is_kept,
 		  test_setpoint_goes_when_the_nominal_weight_suffices,
+		  test_weight_of_an_idle_cgroup_counts_when_it_begins,
 		  test_withdrawn_floor_clears_its_setpoint,
 		  test_samples_of_a_pause_are_ignored,
 		  test_removed_cgroup_has_no_floor,
