@@ -11,6 +11,8 @@
  * anew, and are sent where they differ from the last ones. So a client needs no second call and
  * merges nothing, and fast changes cost no more than slow ones.
  *
+ * io.systemd.Metrics on the same socket has the guarantees as metrics; see report.c.
+ *
  * The lists are those of the bus, made by the same functions (method.h). Users have the same
  * accounts (quota.c): a call of a user whose account is overdrawn is refused, and a follower gets
  * no reply meanwhile.
@@ -30,6 +32,7 @@
 #include "bus/json.h"
 #include "bus/method.h"
 #include "bus/quota.h"
+#include "bus/report.h"
 #include "bus/varlink.h"
 
 #define INTERFACE "io.sutro.Status"
@@ -122,6 +125,7 @@ enum list {
 	LIST_DEVICES,
 	LIST_UNITS,
 	LIST_GUARANTEES,
+	LIST_METRICS,
 	LISTS,
 };
 
@@ -132,6 +136,7 @@ static const struct {
 	[LIST_DEVICES] = { "devices", bus_append_devices },
 	[LIST_UNITS] = { "units", bus_append_units },
 	[LIST_GUARANTEES] = { "guarantees", bus_append_promises },
+	[LIST_METRICS] = { NULL, bus_append_promises },
 };
 
 /**
@@ -403,6 +408,8 @@ static int run(struct varlink *v, sd_varlink *link, sd_json_variant *parameters,
 	r = make_list(v, list, &value);
 	if (r < 0)
 		return r;
+	if (list == LIST_METRICS)
+		return report_metrics(link, value);
 	if (flags & SD_VARLINK_METHOD_MORE)
 		return add_follower(v, link, list, value);
 	return reply_with(link, list, true, value);
@@ -444,6 +451,18 @@ static int list_guarantees(sd_varlink *link, sd_json_variant *parameters,
 	return run_metered(link, parameters, flags, userdata, LIST_GUARANTEES);
 }
 
+static int list_metrics(sd_varlink *link, sd_json_variant *parameters,
+			sd_varlink_method_flags_t flags, void *userdata)
+{
+	return run_metered(link, parameters, flags, userdata, LIST_METRICS);
+}
+
+static int describe_metrics(sd_varlink *link, sd_json_variant *parameters,
+			    sd_varlink_method_flags_t flags, void *userdata)
+{
+	return report_families(link);
+}
+
 /* ---- life ---- */
 
 static int serve(struct varlink *v)
@@ -466,10 +485,14 @@ static int serve(struct varlink *v)
 		r = sd_varlink_server_add_interface(v->server,
 						    &vl_interface_status);
 	if (r >= 0)
+		r = report_add(v->server);
+	if (r >= 0)
 		r = sd_varlink_server_bind_method_many(
 			v->server, INTERFACE ".ListDevices", list_devices,
 			INTERFACE ".ListUnits", list_units,
-			INTERFACE ".ListGuarantees", list_guarantees);
+			INTERFACE ".ListGuarantees", list_guarantees,
+			REPORT_INTERFACE ".List", list_metrics,
+			REPORT_INTERFACE ".Describe", describe_metrics);
 	if (r >= 0)
 		r = sd_varlink_server_bind_connect(v->server, on_connect);
 	if (r >= 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""io.sutro.Status: the lists of the bus over varlink, once or with each change."""
+"""io.sutro.Status: the lists of the bus over varlink, once or with each change; metrics."""
 
 import contextlib
 import json
@@ -16,6 +16,7 @@ from fakemachine import PATIENCE_S, Sutrod, Systemd
 from plant import Plant, crowd, hold
 
 INTERFACE = "io.sutro.Status"
+METRICS = "io.systemd.Metrics"
 METHODS = {"ListDevices": "devices", "ListUnits": "units", "ListGuarantees": "guarantees"}
 KINDS = {
     bool: ("bool",),
@@ -45,8 +46,8 @@ class Link:
         self.socket.connect(str(path(sutrod)))
         self.buffer = b""
 
-    def send(self, method: str, **flags: object) -> None:
-        message = {"method": f"{INTERFACE}.{method}", "parameters": {}} | flags
+    def send(self, method: str, interface: str = INTERFACE, **flags: object) -> None:
+        message = {"method": f"{interface}.{method}", "parameters": {}} | flags
         self.socket.sendall(json.dumps(message).encode() + b"\0")
 
     def receive(self) -> dict:
@@ -276,6 +277,51 @@ def test_memory_of_replies_that_are_not_read(held: Sutrod, call: dict) -> None:
             assert deaf[0].receive()
 
 
+def metrics(sutrod: Sutrod, method: str) -> list[dict]:
+    """The replies to a method of io.systemd.Metrics, all but the last with the flag for more."""
+    with link(sutrod) as one:
+        one.send(method, METRICS, more=True)
+        replies = [one.receive()]
+        while replies[-1].get("continues"):
+            replies.append(one.receive())
+    return [reply["parameters"] for reply in replies]
+
+
+def test_metrics_of_guarantees(held: Sutrod) -> None:
+    """As systemd-report(1) requires: a reply for each metric, named as the socket and described."""
+    (promise,) = from_bus(held, "ListGuarantees")
+    found = metrics(held, "List")
+    families = {entry["name"]: entry["type"] for entry in metrics(held, "Describe")}
+    assert {entry["name"] for entry in found} == families.keys()
+    for entry in found:
+        assert entry["name"].startswith(f"{path(held).name}.")
+        assert isinstance(entry["value"], str) == (families[entry["name"]] == "string")
+        assert entry["object"] == "db.service"
+        assert entry["fields"] == {key: promise[key] for key in ("key", "path", "cgroup")}
+    values = {entry["name"].rpartition(".")[2]: entry["value"] for entry in found}
+    assert values == {
+        "GuaranteePromised": promise["value"],
+        "GuaranteeReceived": promise["got"],
+        "GuaranteeGranted": promise["granted"],
+        "GuaranteeState": promise["state"],
+    }
+
+
+def test_metrics_by_varlinkctl(held: Sutrod) -> None:
+    text = varlinkctl("introspect", path(held), METRICS)
+    assert "method Describe" in text
+    text = varlinkctl("call", "--more", "--json=short", path(held), f"{METRICS}.List", "{}")
+    assert '"GuaranteeState"' not in text and '"io.sutro.Status.GuaranteeState"' in text
+
+
+def test_no_metrics_without_guarantees(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
+    crowd(systemd, plant)
+    sutrod.start()
+    with link(sutrod) as one:
+        one.send("List", METRICS, more=True)
+        assert one.receive()["error"] == f"{METRICS}.NoSuchMetric"
+
+
 @pytest.mark.parametrize(
     ("message", "error"),
     [
@@ -285,6 +331,7 @@ def test_memory_of_replies_that_are_not_read(held: Sutrod, call: dict) -> None:
             {"method": f"{INTERFACE}.ListUnits", "parameters": {"unit": "x"}},
             "org.varlink.service.InvalidParameter",
         ),
+        ({"method": f"{METRICS}.List"}, "org.varlink.service.ExpectedMore"),
     ],
 )
 def test_errors(held: Sutrod, message: dict, error: str) -> None:

@@ -23,6 +23,7 @@ from rig.unit import Unit, fio
 
 BUILD = Path("/mnt/build")
 SHARE = Path("/usr/share/sutro-exporter")
+REPORT = "/run/systemd/report/io.sutro.Status"
 METRICS = "http://127.0.0.1:9788/metrics"
 API = "http://127.0.0.1:9090/api/v1/"
 # As in the guide, with a shorter interval; a scrape takes 0.2 G instructions.
@@ -149,6 +150,14 @@ def test_service_has_no_rights(daemon: None) -> None:
     assert re.search(r"^CapEff:\s+0+$", status, re.M)
     own, other = (Path(f"/proc/{one}/ns/net").readlink() for one in (int(pid), "self"))
     assert own != other
+
+
+def test_metrics_of_systemd(db: Unit) -> None:
+    """The socket is where systemd-report(1) looks for it, and has the guarantee of a unit."""
+    bus.set_policy(DB, ReadBandwidthMin="/dev/ssd0 1M")
+    call = ("varlinkctl", "--more", "--json=short", "call", REPORT, "io.systemd.Metrics.List", "{}")
+    text = wait_for(lambda: DB in (text := run(*call)) and text, "metrics", 30)
+    assert '"io.sutro.Status.GuaranteeReceived"' in text
 
 
 def test_cost_for_the_daemon(leaf: ModelDisk) -> None:
