@@ -167,6 +167,7 @@ struct sutro_phase_sum {
  * @depth:	how many requests they have at most
  * @cached_until_ns: until when the device works on writes that its cache took
  * @gap_end_ns:	in a gap, when requests of other groups have to be done
+ * @limits:	the group that is expected back then; NULL if there is none
  * @gap_more:	by how much more than estimated requests take in gaps, of 2048
  * @gap_random:	the last number of a random sequence
  * @most:	the part of the device that all groups use in shared windows, if these are
@@ -223,6 +224,7 @@ struct sutro_protect {
 	u32 depth;
 	u64 cached_until_ns;
 	u64 gap_end_ns;
+	const struct sutro_group_protect *limits;
 	u32 gap_more;
 	u32 gap_random;
 	s64 most;

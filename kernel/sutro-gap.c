@@ -137,14 +137,26 @@ static u64 sutro_gap_back_ns(const struct sutro_group_protect *own, u64 now_ns)
 	return now_ns;
 }
 
-/* When is the first protected group back that is not away?  @now_ns if there is no gap. */
+/* When is a group expected back that is not away?  Up to @now_ns: there is no gap meanwhile. */
+static u64 sutro_gap_until_ns(const struct sutro_core *core,
+			      const struct sutro_group_protect *own, u64 now_ns)
+{
+	if (sutro_protect_by_target(own) && own->latency->gapless)
+		return now_ns;
+	if (own->reserving || !sutro_gap_is_usable(core, own))
+		return now_ns;
+	return sutro_gap_back_ns(own, now_ns);
+}
+
+/* When is the first of them expected back?  Up to @now_ns: there is no gap. */
 static u64 sutro_gap_end_ns(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
-	u64 end_ns = now_ns + SUTRO_CORE_EVER_NS, back_ns;
+	u64 end_ns = now_ns + SUTRO_CORE_EVER_NS, until_ns;
 	const struct sutro_group_protect *own;
 
 	protect->away = false;
+	protect->limits = NULL;
 	/* Not before the requests of the shared window have completed. */
 	if (!protect->clear)
 		return now_ns;
@@ -156,12 +168,13 @@ static u64 sutro_gap_end_ns(struct sutro_core *core, u64 now_ns)
 			protect->away = true;
 			continue;
 		}
-		if (sutro_protect_by_target(own) && own->latency->gapless)
-			return now_ns;
-		if (own->reserving || !sutro_gap_is_usable(core, own))
-			return now_ns;
-		back_ns = sutro_gap_back_ns(own, now_ns);
-		end_ns = sutro_earlier(end_ns, back_ns);
+		until_ns = sutro_gap_until_ns(core, own, now_ns);
+		if (!sutro_before(until_ns, end_ns))
+			continue;
+		end_ns = until_ns;
+		protect->limits = own;
+		if (!sutro_before(now_ns, end_ns))
+			break;
 	}
 	return end_ns;
 }
@@ -311,31 +324,29 @@ bool sutro_gap_draw(struct sutro_protect *protect, struct sutro_group *group,
  * @group:	the protected group that is waited for
  * @now_ns:	the time
  *
- * Return: a time after @now_ns: when the group has left, or has been away for long, when a gap
- * may begin because a protected group has not come back, or when other protected groups no longer
- * have to wait.
+ * Return: a time after @now_ns: when the group has left, when the group that prevents a gap, or
+ * ends it first, may be seen not to come back, or when other protected groups no longer have to
+ * wait.
  */
 u64 sutro_protect_look_ns(const struct sutro_core *core,
 			  const struct sutro_group *group, u64 now_ns)
 {
 	const struct sutro_protect *protect = &core->protect;
-	const struct sutro_group_protect *own;
+	const struct sutro_group_protect *own = protect->limits;
 	u64 look_ns = group->leave_at_ns, at_ns;
 
 	look_ns = sutro_earlier(look_ns, sutro_apart_look_ns(protect, now_ns));
 	look_ns =
 		sutro_earlier(look_ns, sutro_reserve_look_ns(protect, now_ns));
-	list_for_each_entry(own, &protect->groups, list) {
-		if (own->group->in_flight)
-			continue;
-		at_ns = sutro_away_from_ns(core, own, now_ns);
-		if (sutro_before(now_ns, at_ns))
-			look_ns = sutro_earlier(look_ns, at_ns);
-		at_ns = own->group->empty_since_ns +
-			own->think.quiet_from_us * US;
-		if (sutro_before(now_ns, at_ns))
-			look_ns = sutro_earlier(look_ns, at_ns);
-	}
+	/* No gap begins before these have completed. */
+	if (group->in_flight || !own)
+		return look_ns;
+	at_ns = sutro_away_from_ns(core, own, now_ns);
+	if (sutro_before(now_ns, at_ns))
+		look_ns = sutro_earlier(look_ns, at_ns);
+	at_ns = own->group->empty_since_ns + own->think.quiet_from_us * US;
+	if (sutro_before(now_ns, at_ns))
+		look_ns = sutro_earlier(look_ns, at_ns);
 	return look_ns;
 }
 

@@ -173,6 +173,8 @@ void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group)
 	sutro_protect_dequeue(protect, group->protect);
 	list_del_init(&group->protect->list);
 	sutro_apart_turn(protect, group->protect);
+	if (protect->limits == group->protect)
+		protect->limits = NULL;
 	protect->in_flight -= group->in_flight;
 	protect->requests -= group->in_flight + group->queued;
 	protect->changed = true;

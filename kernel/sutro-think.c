@@ -18,6 +18,7 @@
  * cases a group is back early.  The last quarter of think times does not count, because few of
  * them are as long.
  */
+#include <linux/minmax.h>
 #include <linux/string.h>
 
 #include "sutro-think.h"
@@ -120,6 +121,21 @@ u64 sutro_think_usual_us(const struct sutro_think *think, u64 need_us)
 	       need_us / SUTRO_THINK_MARGIN;
 }
 
+/* How many of the think times are shorter? */
+static u32 sutro_think_shorter(const struct sutro_think *think, u64 time_us)
+{
+	u32 low = 0, high = think->nr, middle;
+
+	while (low < high) {
+		middle = (low + high) / 2;
+		if (think->sorted_us[middle] < time_us)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /**
  * sutro_think_free_us - from when on is a group rarely back within some time?
  * @think:	its think times
@@ -138,15 +154,12 @@ u64 sutro_think_free_us(const struct sutro_think *think, u64 away_us,
 			u64 need_us)
 {
 	u64 margin_us = need_us / SUTRO_THINK_MARGIN;
-	u32 i = 0, end = 0;
+	u32 i, end;
 
 	for (;;) {
-		while (i < think->nr &&
-		       think->sorted_us[i] + margin_us < away_us)
-			i++;
-		while (end < think->nr &&
-		       think->sorted_us[end] < away_us + need_us)
-			end++;
+		i = sutro_think_shorter(think,
+					away_us - min(away_us, margin_us));
+		end = sutro_think_shorter(think, away_us + need_us);
 		if (SUTRO_THINK_RARE * (end - i) <= think->nr - i)
 			return away_us;
 		away_us = think->sorted_us[i] + margin_us + 1;
