@@ -93,22 +93,22 @@ static int load_conf(struct manager *m)
 
 int manager_reload(struct manager *m)
 {
-	int err;
+	int err = manager_load_policies(m), conf_err;
 
-	err = manager_load_policies(m);
-	if (err)
-		return log_error_errno(err, "Cannot read policies: %m");
+	if (err == -ENOMEM)
+		return log_oom();
 	bus_property_changed(&m->bus, "PolicyErrors");
-	err = load_conf(m);
-	if (err)
-		log_error_errno(err, "Cannot load the configuration, the last "
-				     "one stays in force: %m");
+	conf_err = load_conf(m);
+	if (conf_err)
+		log_error_errno(conf_err,
+				"Cannot load the configuration, the last one "
+				"stays in force: %m");
 	manager_drop_paths(m);
 	lookups_forget(&m->lookups);
 	manager_renew_topology(m);
 	sd_event_source_set_time(m->reconcile, 0);
 	manager_request_all(m);
-	return err;
+	return err ?: conf_err;
 }
 
 /* ---- life ---- */
@@ -330,10 +330,12 @@ int manager_new(const char *root, bool dry_run, struct manager **ret)
 	if (err)
 		return log_error_errno(err, "Cannot load the configuration: "
 					    "%m");
-	err = policies_new(&m->machine.roots, &m->policies)
-		      ?: manager_load_policies(m);
+	err = policies_new(&m->machine.roots, &m->policies);
 	if (err)
-		return log_error_errno(err, "Cannot read policies: %m");
+		return log_oom();
+	/* Of a folder that cannot be read there is a message; the other settings hold. */
+	if (manager_load_policies(m) == -ENOMEM)
+		return log_oom();
 	*ret = TAKE_PTR(m);
 	return 0;
 }

@@ -490,6 +490,12 @@ static int reload_policies(struct bus *b, sd_bus_message *call,
 {
 	int r = b->ops->reload_policies(b->userdata);
 
+	if (r < 0 && r != -ENOMEM)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_FAILED,
+					 "A folder of policies cannot be read "
+					 "(%s), and those that were in force "
+					 "stay: see journalctl -u sutrod",
+					 strerror(-r));
 	return r < 0 ? r : sd_bus_reply_method_return(call, "");
 }
 

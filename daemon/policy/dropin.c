@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
+ * A folder that cannot be read is an error, and not an empty one: settings must not go with it.
+ *
  * Which files count, of directories that stand before each other (systemd.unit(5)):
  *
  *	/etc	20-b.conf		20-b.conf of /etc
@@ -48,15 +50,24 @@ static int add(struct dropins *l, const char *dir, const char *name)
 static int list_one(const char *dir, const char *suffix, struct dropins *l)
 {
 	DIR *d = opendir(dir);
-	struct dirent *e;
-	int err = 0;
+	struct dirent *e = NULL;
+	int err = d || errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
 
-	while (d && !err && (e = readdir(d)))
+	while (d && !err) {
+		errno = 0;
+		e = readdir(d);
+		if (!e)
+			break;
 		if (e->d_name[0] != '.' && endswith(e->d_name, suffix) &&
 		    !is_known(l, e->d_name))
 			err = add(l, dir, e->d_name);
+	}
+	if (d && !e)
+		err = -errno;
 	if (d)
 		closedir(d);
+	if (err && err != -ENOMEM)
+		log_error_errno(err, "Cannot read the folder %s: %m", dir);
 	return err;
 }
 

@@ -218,11 +218,14 @@ int policies_load_units(struct policies *p, char ***new_errors)
 
 int policies_load(struct policies *p, char ***new_errors)
 {
-	int err = load_files(p, new_errors);
+	int err = load_files(p, new_errors), also;
 
-	for (size_t i = 0; i < POLICY_LIFETIMES && !err; i++)
-		err = load_control(p, i, new_errors);
-	return err ?: policies_load_units(p, new_errors);
+	for (size_t i = 0; i < POLICY_LIFETIMES && err != -ENOMEM; i++) {
+		also = load_control(p, i, new_errors);
+		err = err ?: also;
+	}
+	also = err == -ENOMEM ? 0 : policies_load_units(p, new_errors);
+	return err ?: also;
 }
 
 static int add_own_file(const struct policies *p, struct layer *layer,

@@ -38,9 +38,10 @@ DEFINE_CLEANUP(struct policies *, policies_free);
  * policies_load() - read all policy and control files, and those of units, again if they were read
  * @new_errors: sentences about mistakes that were not there before are added
  *
- * Of a file with mistakes the last good version stays.
+ * Of a file with mistakes the last good version stays, and all files of a folder that cannot be
+ * read.
  *
- * Return: 0, also with mistakes; -ENOMEM.
+ * Return: 0, also with mistakes; -errno of a folder, after the others are read; -ENOMEM.
  */
 int policies_load(struct policies *p, char ***new_errors);
 

@@ -469,3 +469,33 @@ def test_random_sources(machine: Machine, sutrod: Sutrod, expect: Expect) -> Non
         sutrod.settle()
         found = [e for e in sutrod.call("GetPolicy", UNIT) if e["in_force"]]
         assert {(e["key"], e["value"]) for e in found} == holds and len(found) == len(holds)
+
+
+def test_folder_that_cannot_be_read(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """Its policies stay in force, and the caller gets the reason; those of others are read."""
+    a, b = systemd.start("a.service", 200), systemd.start("b.service", 200)
+    folder = machine.at("/etc/sutro/policy.d")
+    machine.write(
+        "/etc/sutro/policy.d/a.policy", "[Match]\nUnit=a.service\n[X-Sutro]\nWeight=555\n"
+    )
+    sutrod.start()
+    assert machine.weights(a) == ["default 555"]
+    folder.chmod(0)
+    try:
+        machine.write(
+            "/run/sutro/policy.control/b.service.policy",
+            "[Match]\nUnit=b.service\n[X-Sutro]\nWeight=666\n",
+        )
+        with pytest.raises(dbus.DBusException, match="cannot be read .Permission denied."):
+            sutrod.call("ReloadPolicies")
+        sutrod.until(lambda: machine.weights(b) == ["default 666"], 1)
+        assert machine.weights(a) == ["default 555"]
+        assert f"Cannot read the folder {folder}: Permission denied" in sutrod.log()
+        # Weights that stay when the daemon starts again are those of the other folders.
+        assert sutrod.stop() == 0
+        sutrod.start()
+        assert (machine.weights(a), machine.weights(b)) == (["default 200"], ["default 666"])
+    finally:
+        folder.chmod(0o755)
+    sutrod.call("ReloadPolicies")
+    sutrod.until(lambda: machine.weights(a) == ["default 555"], 1)
