@@ -12,6 +12,7 @@
 #include "control/enforce.h"
 #include "control/reserve.h"
 #include "manager.h"
+#include "policy/unit-cgroup.h"
 #include "restore.h"
 
 /* Lost events bring the next comparison forward. Such comparisons take a twentieth of the
@@ -116,8 +117,7 @@ static void on_cgroup_added(struct cgroup *c, void *userdata)
 	c->node = CONTROL_NONE;
 	if (!c->parent)
 		return;
-	if (c->parent->on_way)
-		governor_renew(&m->governor);
+	governor_cgroup_added(&m->governor, c);
 	manager_request(m, c);
 }
 
@@ -164,6 +164,7 @@ static void on_events_lost(void *userdata)
 	uint64_t due = 0;
 
 	log_debug("Events about cgroups were lost, looking at all of them.");
+	m->events_lost = true;
 	sd_event_source_get_time(m->reconcile, &due);
 	if (due > m->compare_after_usec)
 		sd_event_source_set_time(m->reconcile, m->compare_after_usec);
@@ -188,12 +189,26 @@ static void rest_after_comparison(struct manager *m, uint64_t took_usec)
 	m->compare_after_usec = machine_now_usec(&m->machine) + rest_usec;
 }
 
+/* A setting that systemd wrote meanwhile is in none of the files that are compared. Any user can
+ * cause the loss of events, so there are requests about all units once in ReconcileSec= at most.
+ */
+static void request_lost(struct manager *m)
+{
+	uint64_t now_usec = machine_now_usec(&m->machine);
+
+	if (!m->events_lost || now_usec < m->request_after_usec)
+		return;
+	m->events_lost = false;
+	m->request_after_usec = now_usec + m->conf->reconcile_usec;
+	manager_request_all(m);
+}
+
 int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
 	uint64_t began = cpu_usec();
 	struct cgroup *root;
-	int err;
+	int err, changed;
 
 	manager_compare_devices(m);
 	if (m->ready)
@@ -202,8 +217,11 @@ int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 	root = cgroup_tree_root(m->machine.tree);
 	if (!err && manager_read_schedulers(m) == -ENOMEM)
 		err = -ENOMEM;
-	if (!err)
-		err = actuator_survey(&m->actuator, root);
+	changed = err ?: actuator_survey(&m->actuator, root);
+	if (changed > 0)
+		governor_renew(&m->governor);
+	else
+		err = changed;
 	if (!err)
 		err = resyncs_follow(&m->machine, m->conf->resync.n);
 	if (err)
@@ -217,7 +235,13 @@ int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 			return log_oom();
 		if (c->origin == CGROUP_PENDING && c->parent && !c->waiting)
 			manager_request(m, c);
+		/* The answer was about another cgroup with the name of this one. */
+		if (c->waiting &&
+		    !units_waits_for(m->units, cgroup_unit_name(c)) &&
+		    manager_mirror(m, c) == -ENOMEM)
+			return log_oom();
 	}
+	request_lost(m);
 	manager_mark_all(m);
 	rest_after_comparison(m, cpu_usec() - began);
 	sd_event_source_set_time_relative(s, m->conf->reconcile_usec);

@@ -286,9 +286,10 @@ int manager_renew_topology(struct manager *m)
 	if (!err)
 		err = watch_schedulers(m) ?: watch_md(m);
 	if (!err && root)
-		err = actuator_survey(&m->actuator, root)
-			      ?: resyncs_follow(&m->machine, m->conf->resync.n);
-	if (err)
+		err = actuator_survey(&m->actuator, root);
+	if (err >= 0 && root)
+		err = resyncs_follow(&m->machine, m->conf->resync.n);
+	if (err < 0)
 		return err;
 	compare_versions(m);
 	bus_property_changed(&m->bus, "ManagedLeaves");

@@ -45,6 +45,8 @@
  * @volumes: armed while a promise is about any volume that its unit uses
  * @sampling: armed while there are calls for shares, until @sample_until_usec
  * @compare_after_usec: lost events make no earlier comparison than this
+ * @events_lost: since the last requests about all units; the next ones are due, but not before
+ *	@request_after_usec
  * @hung: armed when a disk begins or ends to hang
  * @schedulers: watches on queue/scheduler of the leaves
  */
@@ -78,6 +80,8 @@ struct manager {
 	size_t n_schedulers;
 	uint64_t sample_until_usec;
 	uint64_t compare_after_usec;
+	uint64_t request_after_usec;
+	bool events_lost;
 	bool ready;
 	bool complained_of_version;
 };

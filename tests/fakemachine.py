@@ -14,6 +14,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -308,10 +309,11 @@ class Machine:
         self.write(f"/dev/{name}", "")
 
     def unplug(self, name: str, devno: str) -> None:
-        """The disk goes."""
+        """The disk goes. Its folder stays elsewhere, or the next one could have its inode."""
         for path in (f"/sys/class/block/{name}", f"/sys/dev/block/{devno}", f"/dev/{name}"):
             self.at(path).unlink()
-        shutil.rmtree(self.at(f"/sys/devices/virtual/block/{name}"))
+        there = self.at(f"/sys/devices/virtual/block/{name}")
+        there.rename(Path(tempfile.mkdtemp(dir=self.root)) / name)
 
     def set_scheduler(self, name: str, scheduler: str, block: str = "") -> None:
         """Switch a scheduler by hand."""

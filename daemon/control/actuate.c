@@ -436,13 +436,16 @@ void actuator_done(struct actuator *a)
 int actuator_survey(struct actuator *a, const struct cgroup *root)
 {
 	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ dev_t *was = a->iocost;
+	size_t n_was = a->n_iocost;
 	char *save = NULL;
 	int err;
 
+	a->iocost = NULL;
 	a->n_iocost = 0;
 	err = cgroup_read(root, "io.cost.qos", &text);
 	if (err)
-		return err == -ENOMEM ? err : 0;
+		return err == -ENOMEM ? err : n_was > 0;
 	/* 8:0 enable=1 ctrl=auto rpct=... */
 	for (char *line = strtok_r(text, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
@@ -461,5 +464,6 @@ int actuator_survey(struct actuator *a, const struct cgroup *root)
 		a->iocost = grown;
 		grown[a->n_iocost++] = devno;
 	}
-	return 0;
+	return n_was != a->n_iocost ||
+	       (n_was && memcmp(was, a->iocost, n_was * sizeof(*was)) != 0);
 }

@@ -27,7 +27,11 @@ struct actuator {
 void actuator_init(struct actuator *a, struct cgfiles *files);
 void actuator_done(struct actuator *a);
 
-/** actuator_survey() - find out which leaves blk-iocost steers */
+/**
+ * actuator_survey() - find out which leaves blk-iocost steers
+ *
+ * Return: 1 if they are others than before, 0 or -ENOMEM.
+ */
 int actuator_survey(struct actuator *a, const struct cgroup *root);
 
 /** actuator_backend() - the backend of lines for @leaf: "sutro", "bfq", "iocost"; NULL: none */

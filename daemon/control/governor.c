@@ -427,6 +427,15 @@ void governor_renew(struct governor *g)
 	sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT);
 }
 
+void governor_cgroup_added(struct governor *g, struct cgroup *c)
+{
+	if (c->parent->on_way)
+		governor_renew(g);
+	else
+		c->sampled = c->parent->sampled &
+			     (SAMPLE_TIME | SAMPLE_LATENCY);
+}
+
 void governor_look_at(struct governor *g, const struct cgroup *c)
 {
 	if (c->node >= g->plant.n_nodes || g->plant.nodes[c->node] != c)

@@ -43,6 +43,13 @@ int governor_begin(struct governor *g);
 /** governor_renew() - cgroups, policies or devices changed */
 void governor_renew(struct governor *g);
 
+/**
+ * governor_cgroup_added() - @c was made
+ *
+ * Counters of one below a cgroup that floors depend on count for that one.
+ */
+void governor_cgroup_added(struct governor *g, struct cgroup *c);
+
 /** governor_look_at() - the nominal weights of @c are others than before */
 void governor_look_at(struct governor *g, const struct cgroup *c);
 

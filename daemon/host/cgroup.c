@@ -286,6 +286,17 @@ static void on_file_modified(struct cgroup *c, const char *name)
 		t->ops->modified(c, name, t->userdata);
 }
 
+/* Events about these may have been lost. */
+static void look_at_files(struct cgroup *c)
+{
+	static const char *const files[] = { "io.weight", "io.bfq.weight",
+					     "io.max",
+					     "cgroup.subtree_control" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		on_file_modified(c, files[i]);
+}
+
 /* Is a delegated cgroup within its budget of events? A change of cgroup.subtree_control
  * counts for each child, too.
  */
@@ -315,9 +326,6 @@ static int watch_cgroup(struct cgroup *c);
  */
 static int watch_as_delegated(struct cgroup *c)
 {
-	static const char *const files[] = { "io.weight", "io.bfq.weight",
-					     "io.max",
-					     "cgroup.subtree_control" };
 	struct cgroup *child, *next;
 	int err;
 
@@ -333,8 +341,7 @@ static int watch_as_delegated(struct cgroup *c)
 		if (cgroup_is_gone(c->tree, child->path))
 			remove_cgroup(child);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-		on_file_modified(c, files[i]);
+	look_at_files(c);
 	return scan_below(c->tree, c->path);
 }
 
@@ -557,8 +564,11 @@ int cgroup_tree_scan(struct cgroup_tree *t)
 		if (c->generation == t->generation ||
 		    !cgroup_is_gone(t, c->path)) {
 			c->n_events = 0;
-			if (!c->watch && watch_cgroup(c) == -ENOMEM)
+			if (c->watch || !t->event)
+				continue;
+			if (watch_cgroup(c) == -ENOMEM)
 				return -ENOMEM;
+			look_at_files(c);
 			continue;
 		}
 		/* remove_cgroup() also removes the cgroups below it, so skip these. */

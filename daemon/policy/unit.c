@@ -368,6 +368,13 @@ int units_request(struct units *u, const char *name)
 	return 0;
 }
 
+bool units_waits_for(const struct units *u, const char *name)
+{
+	const struct question key = { .name = (char *)name };
+
+	return tfind(&key, &u->index, by_name);
+}
+
 size_t units_pending(const struct units *u)
 {
 	return u->n;

@@ -52,6 +52,9 @@ bool unit_is_name(const char *name);
  */
 int units_request(struct units *u, const char *name);
 
+/** units_waits_for() - is an answer about unit @name to come? */
+bool units_waits_for(const struct units *u, const char *name);
+
 /** units_pending() - number of requests without an answer */
 size_t units_pending(const struct units *u);
 

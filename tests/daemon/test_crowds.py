@@ -240,6 +240,26 @@ def test_unit_that_is_given_to_a_user(machine: Machine, systemd: Systemd, sutrod
     systemd.change("a.service", 700)
     assert sutrod.until(lambda: machine.weights(a) == ["default 700"]) == 0
     assert sutrod.until(lambda: machine.weights(boxes[0]) == ["default 444"]) == 0
+    # Without a watch, the comparison finds the change by systemd.
+    systemd.change("user@1000.service", 700)
+    sutrod.until(lambda: machine.weights(user) == ["default 700"], 61)
+
+
+def test_overflow(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """A unit changes while events are lost: new requests find it, but not after each loss."""
+    machine.write("/etc/sutro/sutrod.conf", "[Daemon]\nReconcileSec=20\n")
+    a = systemd.start("a.service", 200)
+    b = systemd.start("b.service", 200)
+    sutrod.start()
+    for weight, least_s in ((700, 0), (800, 10)):
+        sutrod.settle()
+        assert sutrod.process
+        sutrod.process.send_signal(signal.SIGSTOP)
+        write_often(machine, b, 12000)
+        systemd.change("a.service", weight)
+        sutrod.process.send_signal(signal.SIGCONT)
+        took_s = sutrod.until(lambda w=weight: machine.weights(a) == [f"default {w}"], 42)
+        assert took_s >= least_s
 
 
 def test_overflow_of_a_delegated_cgroup(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:

@@ -35,6 +35,21 @@ def test_foreign_cgroups(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> 
     assert (other["asked"], other["reason"]) == (800, f"io.weight 800 of {box}")
 
 
+def test_cgroup_with_the_name_of_a_unit(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """A unit has one cgroup. Another one of its name, in a folder named as a slice, has its own."""
+    nginx = systemd.start("nginx.service", 200)
+    sutrod.start()
+    machine.cgroup("/box.slice")
+    machine.cgroup("/box.slice/nginx.service", 333)
+    sutrod.until(lambda: machine.weights("/box.slice/nginx.service") == ["default 333"], 61)
+    assert machine.weights(nginx) == ["default 200"]
+    # The comparison does not disturb the unit itself.
+    sutrod.elapse(61)
+    systemd.change("nginx.service", 700)
+    sutrod.until(lambda: machine.weights(nginx) == ["default 700"])
+    assert machine.weights("/box.slice/nginx.service") == ["default 333"]
+
+
 def test_weights_of_container_runtimes(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """runc writes io.bfq.weight, also of the scope that systemd made for it."""
     pod = systemd.start("pod.slice", 50)

@@ -77,12 +77,16 @@ def test_floor_raises_the_weight(machine: Machine, sutrod: Sutrod, a: str, big: 
     sutrod.until(lambda: ratio() > 0.4, SETTLES_S)
 
 
-def test_floor_without_weights(sutrod: Sutrod, a: str, big: str) -> None:
-    """On a leaf without a scheduler of weights, it is reported."""
+def test_floor_without_weights(machine: Machine, sutrod: Sutrod, a: str, big: str) -> None:
+    """On a leaf without a scheduler of weights, it is reported, until iocost has weights there."""
     set_policy(sutrod, "a.service", ReadBandwidthMin="/dev/sdd 20M")
     sutrod.until(lambda: state(sutrod, "a.service") == "unweighted", SETTLES_S)
     cause = promise(sutrod, "a.service")["cause"]
     assert "the scheduler of /dev/sdd (none) has no weights" in cause
+    machine.write("/sys/fs/cgroup/io.cost.qos", "8:48 enable=1 ctrl=auto\n")
+    sutrod.until(lambda: state(sutrod, "a.service") != "unweighted", 61)
+    machine.write("/sys/fs/cgroup/io.cost.qos", "8:48 enable=0 ctrl=auto\n")
+    sutrod.until(lambda: state(sutrod, "a.service") == "unweighted", 61 + SETTLES_S)
 
 
 def test_use_names_the_package(machine: Machine, sutrod: Sutrod, a: str) -> None:
