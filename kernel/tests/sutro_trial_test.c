@@ -80,8 +80,15 @@ static int few_percent(struct kunit *test, u32 weight, u64 think_ns)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
 	struct client clients[] = {
-		{ &t->a, SMALL_NS, 0, MS, t->now_ns },
-		{ &t->e, LARGE_NS, FLASH_NS, think_ns, t->now_ns },
+		{ .group = &t->a,
+		  .bus_ns = SMALL_NS,
+		  .think_ns = MS,
+		  .next_ns = t->now_ns },
+		{ .group = &t->e,
+		  .bus_ns = LARGE_NS,
+		  .flash_ns = FLASH_NS,
+		  .think_ns = think_ns,
+		  .next_ns = t->now_ns },
 	};
 
 	t->core.tunables.protect = 97;
@@ -116,8 +123,14 @@ static struct sutro_test *left_alone(struct kunit *test, struct client *clients)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
 
-	clients[0] = (struct client){ &t->a, SMALL_NS, 0, MS, t->now_ns };
-	clients[1] = (struct client){ &t->e, LARGE_NS, FLASH_NS, 0, t->now_ns };
+	clients[0] = (struct client){ .group = &t->a,
+				      .bus_ns = SMALL_NS,
+				      .think_ns = MS,
+				      .next_ns = t->now_ns };
+	clients[1] = (struct client){ .group = &t->e,
+				      .bus_ns = LARGE_NS,
+				      .flash_ns = FLASH_NS,
+				      .next_ns = t->now_ns };
 	t->core.tunables.protect = 97;
 	sutro_group_set_weight(&t->a, 500);
 	clients_run(t, clients, 2 * SECOND_NS);
