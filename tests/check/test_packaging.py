@@ -31,6 +31,7 @@ MACROS = {
     "_udevrulesdir": "/usr/lib/udev/rules.d",
     "_sysusersdir": "/usr/lib/sysusers.d",
     "_catalogdir": "/usr/lib/systemd/catalog",
+    "_tmpfilesdir": "/usr/lib/tmpfiles.d",
 }
 # meson does not list empty folders.
 EMPTY = {"/usr/lib/sutro/policy.d", "/etc/sutro/policy.d", "/etc/sutro/policy.control"}

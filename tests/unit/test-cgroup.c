@@ -185,8 +185,11 @@ static void test_delegated_flood(struct test *t)
 	check(!x->watch);
 	fake_file(&t->roots, file, "more");
 	check(has_logged(t, ""));
-	/* The next scan watches it again. */
+	/* The next scan watches it again, and looks at its files. */
 	check(cgroup_tree_scan(t->tree) == 0);
+	check(has_logged(t, "~/system.slice/a.service/x:io.weight "
+			    "~/system.slice/a.service/x:io.bfq.weight "
+			    "~/system.slice/a.service/x:io.max "));
 	fake_file(&t->roots, file, "again");
 	check(has_logged(t, "~/system.slice/a.service/x:io.max "));
 }
