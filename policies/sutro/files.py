@@ -1,21 +1,50 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Files that other programs may read at any time."""
 
+import contextlib
 import os
+import stat
+import tempfile
 from pathlib import Path
 
 from .errors import SutroError
 
 
 def replace(file: str | Path, text: bytes) -> None:
-    """Replace a file as a whole, or create it, with mode 0644; SutroError if that fails."""
-    folder, name = os.path.split(os.path.abspath(file))
-    # Without a suffix that readers of the folder look for.
-    new = Path(folder, f".{name}.{os.getpid()}")
+    """Replace a file as a whole, or create it; SutroError if that fails.
+
+    A link is followed. A file keeps its mode and owner, a new one has mode 0644. A FIFO and a
+    character device, such as /dev/stdout, are written to.
+    """
     try:
-        new.write_bytes(text)
-        new.chmod(0o644)
-        new.rename(file)
+        _replace(file, text)
     except OSError as error:
-        new.unlink(missing_ok=True)
         raise SutroError(f"{file}: {error.strerror}") from None
+
+
+def _replace(file: str | Path, text: bytes) -> None:
+    """As replace(); OSError if a call fails."""
+    try:
+        # The kernel follows the link here, with its checks of links in /tmp.
+        before = os.stat(file)
+    except FileNotFoundError:
+        before = None
+    if before and (stat.S_ISCHR(before.st_mode) or stat.S_ISFIFO(before.st_mode)):
+        Path(file).write_bytes(text)
+        return
+    if before and not stat.S_ISREG(before.st_mode):
+        raise SutroError(f"{file}: this is no regular file")
+    target = os.path.realpath(file)
+    # Without a suffix that readers of the folder look for.
+    descriptor, new = tempfile.mkstemp(prefix=".sutro-", dir=os.path.dirname(target))
+    os.close(descriptor)
+    try:
+        Path(new).write_bytes(text)
+        if before:
+            with contextlib.suppress(PermissionError):
+                os.chown(new, before.st_uid, before.st_gid)
+        os.chmod(new, stat.S_IMODE(before.st_mode) if before else 0o644)
+        os.rename(new, target)
+    except OSError:
+        os.unlink(new)
+        raise
