@@ -92,18 +92,23 @@ async def check(client: Client | None, args: argparse.Namespace) -> Answer:
 
 async def show(client: Client, args: argparse.Namespace) -> Answer:
     """Settings of a unit or cgroup, or of all of them: key, value, source, and those in force."""
-    mistakes = (await client.properties()).get("PolicyErrors", [])
     if args.unit:
-        by_unit = {args.unit: await client.policy(args.unit)}
-        if not by_unit[args.unit]:
+        answer = await shown(client, [args.unit])
+        if not answer.data["units"][0]["policy"]:
             await must_be_known(client, args.unit)
-    else:
-        followed = await client.units() + await client.promises()
-        names = {unit["unit"] or unit["cgroup"] for unit in followed}
-        every = await asyncio.gather(*(client.policy(name) for name in sorted(names)))
-        by_unit = {name: found for name, found in zip(sorted(names), every, strict=True) if found}
-    policies = [{"unit": name, "policy": found} for name, found in by_unit.items()]
-    return Answer({"units": policies, "policy_errors": mistakes})
+        return answer
+    followed = await client.units() + await client.promises()
+    answer = await shown(client, sorted({unit["unit"] or unit["cgroup"] for unit in followed}))
+    answer.data["units"] = [unit for unit in answer.data["units"] if unit["policy"]]
+    return answer
+
+
+async def shown(client: Client, names: list[str]) -> Answer:
+    """The settings of these units and cgroups, and the mistakes in all policy files."""
+    mistakes = (await client.properties()).get("PolicyErrors", [])
+    every = await asyncio.gather(*map(client.policy, names))
+    found = [{"unit": n, "policy": entries} for n, entries in zip(names, every, strict=True)]
+    return Answer({"units": found, "policy_errors": mistakes})
 
 
 async def must_be_known(client: Client, unit: str) -> None:

@@ -2,11 +2,13 @@
 """Files of policies: the verbs `policy cat` and `policy edit`."""
 
 import argparse
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import policy, units
@@ -17,6 +19,8 @@ from .files import replace
 from .pager import words
 
 FOLDER = Path("/etc/sutro/policy.d")
+# Of a file, in bytes: sutrod reads the folder FILE.d, too.
+NAME_MOST = 253
 TEMPLATE = """\
 # Settings of {subject}; sutro.policy(5) has the keys, "sutroctl policy show" those in force.
 [Match]
@@ -67,32 +71,78 @@ def _again() -> bool:
     return sys.stdin.isatty() and reply("Edit it again? [Y/n] ") in ("", "y", "yes")
 
 
-def _edited(file: Path, before: str) -> str:
+@contextlib.contextmanager
+def _draft(name: str, text: str) -> Iterator[Path]:
+    """A new file with a text to edit; a failure after an edit keeps it, and the hint names it."""
+    # The name shows in the editor and in the sentences of the check.
+    draft = Path(tempfile.mkdtemp(prefix="sutro-"), name)
+    is_kept = False
+    try:
+        draft.write_text(text)
+        yield draft
+    except SutroError as error:
+        is_kept = draft.exists() and draft.read_bytes() != text.encode()
+        if is_kept:
+            error.hint = "; ".join(filter(None, (error.hint, f"the edited text is in {draft}")))
+        raise
+    finally:
+        if not is_kept:
+            shutil.rmtree(draft.parent)
+
+
+def _edited(draft: Path) -> str:
     """The text after the editor, without mistakes; SutroError if the user gives up."""
-    with tempfile.TemporaryDirectory(prefix="sutro-") as folder:
-        # The name shows in the editor and in the sentences of the check.
-        draft = Path(folder, file.name)
-        draft.write_text(before)
-        while True:
-            _edit(draft)
-            if subprocess.run([policy.sutrod(), "--check", str(draft)]).returncode == 0:
-                return policy.text_of(str(draft))
-            if not _again():
-                raise SutroError("the edited text has mistakes; nothing was changed")
+    while True:
+        _edit(draft)
+        if subprocess.run([policy.sutrod(), "--check", str(draft)]).returncode == 0:
+            return policy.text_of(str(draft))
+        if not _again():
+            raise SutroError("the edited text has mistakes; nothing was changed")
+
+
+def _text(file: Path) -> str | None:
+    """The text of a file, None if there is none; SutroError for one that cannot be read."""
+    try:
+        file.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SutroError(f"{file}: {error.strerror}") from None
+    return policy.text_of(str(file))
+
+
+def _must_be_writable(folder: Path) -> None:
+    """Make the folder if there is none; NotPermitted if no file can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NotPermitted(f"{folder}: {error.strerror}", "run it as root (sudo)") from None
+    if not os.access(folder, os.W_OK):
+        raise NotPermitted(f"{folder} cannot be written", "run it as root (sudo)")
 
 
 async def edit(client: Client, args: argparse.Namespace) -> Answer:
     """Edit the file of a unit or cgroup in /etc/sutro/policy.d, check it, and put it in force."""
+    await client.policy(args.unit)  # sutrod refuses the name now, not after the work
     file = FOLDER / f"{units.control_name(args.unit)}.policy"
-    if not os.access(FOLDER, os.W_OK):
-        raise NotPermitted(f"{FOLDER} cannot be written", "run it as root (sudo)")
     key = "Cgroup" if args.unit.startswith("/") else "Unit"
-    is_new = not file.exists()
-    before = TEMPLATE.format(key=key, subject=args.unit) if is_new else policy.text_of(str(file))
-    after = _edited(file, before)
-    if after == before:
-        print("Nothing was changed.", file=sys.stderr)
-        return Answer(None)
-    replace(file, after.encode())
-    await client.reload_policies()
-    return await policy.show(client, args)
+    if len(os.fsencode(file.name)) > NAME_MOST:
+        hint = f"write a file with another name, with {key}={args.unit} in [Match]"
+        raise SutroError(f"{file}: the name is too long", hint)
+    _must_be_writable(FOLDER)
+    there = _text(file)
+    before = TEMPLATE.format(key=key, subject=args.unit) if there is None else there
+    with _draft(file.name, before) as draft:
+        after = _edited(draft)
+        if after == before:
+            print("Nothing was changed.", file=sys.stderr)
+            return Answer(None)
+        if _text(file) != there:
+            raise SutroError(f"{file} was changed by another program; nothing was changed")
+        replace(file, after.encode())
+    try:
+        await client.reload_policies()
+    except SutroError as error:
+        error.message = f"{file} is written, but not in force: {error.message}"
+        raise
+    return await policy.shown(client, [args.unit])

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 import dbus
@@ -274,8 +275,10 @@ def test_policy_cat_of_an_unknown_unit(promised):
 
 
 @pytest.fixture
-def folder(machine, monkeypatch):
+def folder(machine, monkeypatch, tmp_path):
+    """The folder of policies; drafts that are kept are in tmp_path."""
     folder = machine.at("/etc/sutro/policy.d")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(policy_files, "FOLDER", folder)
     return folder
 
@@ -305,6 +308,75 @@ def test_policy_edit_with_a_mistake(promised, folder, tmp_path, text):
     run = sutroctl("policy", "edit", "web", **editor(tmp_path, text))
     assert run.status == 1 and "the edited text has mistakes; nothing was changed" in run.err
     assert {file: file.read_text() for file in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        *((name, "is no name of a unit") for name in ("*.service", "foo@.service", "a b", "a/b")),
+        *((name, "is no name of a unit") for name in ("../evil", "/", "x" * 300)),
+        ("x" * 239, "the name is too long"),
+    ],
+)
+def test_policy_edit_of_a_bad_name(promised, folder, tmp_path, unit, expected):
+    """It is refused before the editor starts."""
+    before = sorted(folder.iterdir())
+    mark = tmp_path / "started"
+    run = sutroctl("policy", "edit", unit, **editor(tmp_path, "") | {"EDITOR": f"touch {mark}"})
+    assert (run.status, run.out) == (1, "") and expected in run.err
+    assert sorted(folder.iterdir()) == before and not mark.exists()
+
+
+def test_policy_edit_with_the_longest_name(promised, folder, tmp_path):
+    unit = "x" * 238
+    assert sutroctl("policy", "edit", unit, **editor(tmp_path, "Weight=7\n")).status == 0
+    assert (folder / f"{unit}.service.policy").exists()
+
+
+def test_policy_edit_without_a_setting(promised, folder, tmp_path):
+    """A file of comments for a unit that does not exist yet is no failure."""
+    run = sutroctl("policy", "edit", "gone", **editor(tmp_path, "# later\n"))
+    assert (run.status, run.err) == (0, "") and (folder / "gone.service.policy").exists()
+
+
+def test_policy_edit_without_a_daemon(own_bus, folder, tmp_path):
+    """The editor does not start: nothing could be put in force."""
+    run = sutroctl("policy", "edit", "web", **editor(tmp_path, "Weight=7\n"))
+    assert (run.status, run.out) == (1, "") and "sutrod is not running" in run.err
+    assert not folder.exists()
+
+
+def test_policy_edit_makes_the_folder(sutrod, folder, tmp_path):
+    assert not folder.exists()
+    assert sutroctl("policy", "edit", "web", **editor(tmp_path, "Weight=7\n")).status == 0
+    assert (folder / "web.service.policy").exists()
+
+
+def test_policy_edit_of_a_file_that_changes(promised, folder, tmp_path):
+    """A change by another program is not lost, and neither is the draft."""
+    file = folder / "web.service.policy"
+    path = editor(tmp_path, "")
+    script(tmp_path, "append", f"#!/bin/sh\necho '# other' >{file}\necho Weight=7 >>\"$2\"\n")
+    run = sutroctl("policy", "edit", "web", **path)
+    assert (run.status, run.out) == (1, "")
+    assert f"{file} was changed by another program; nothing was changed" in run.err
+    assert file.read_text() == "# other\n"
+    (draft,) = re.findall(r"the edited text is in (\S+)$", run.err)
+    assert Path(draft).read_text().endswith("Weight=7\n")
+
+
+def test_policy_edit_that_cannot_be_written(promised, folder, tmp_path):
+    """The edited text is kept; a text that was not edited is not."""
+    path = editor(tmp_path, "")
+    file = folder / "web.service.policy"
+    script(tmp_path, "append", f'#!/bin/sh\nmkdir {file}\necho Weight=7 >>"$2"\n')
+    run = sutroctl("policy", "edit", "web", **path)
+    file.rmdir()
+    assert run.status == 1 and f"{file}: Is a directory" in run.err
+    (draft,) = re.findall(r"the edited text is in (\S+)$", run.err)
+    assert Path(draft).read_text().endswith("Weight=7\n")
+    run = sutroctl("policy", "edit", "web", EDITOR="false")
+    assert "the edited text is in" not in run.err
 
 
 def test_policy_edit_without_a_change(promised, folder, tmp_path, called):
