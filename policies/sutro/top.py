@@ -118,9 +118,10 @@ async def top(client: Client | None, args: argparse.Namespace) -> Answer:
         period_s=args.delay,
     )
     source = await _source(client, args)
+    # Before the file, which keeps an earlier recording when there is no daemon.
+    first = await source.look(1)
+    assert first
     with _record(args.record) as keep:
-        first = await source.look(1)
-        assert first
         keep(first)
         batch = args.batch or wants_json(args) or not _has_cursor()
         as_list = wants_json(args) and not (args.batch or args.iterations or args.source)

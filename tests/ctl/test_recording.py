@@ -74,3 +74,18 @@ def test_files_that_cannot_be_used(promised, tmp_path):
     assert run.err == "sutroctl: /nonexistent/r: No such file or directory\n"
     run = sutroctl("top", "--once", "--record", "/nonexistent/r")
     assert run.err == "sutroctl: /nonexistent/r: No such file or directory\n"
+
+
+def test_a_recording_is_kept_until_the_first_record(own_bus, tmp_path):
+    """Without a daemon there is none."""
+    file = write(tmp_path, GOOD)
+    run = sutroctl("top", "--once", "--record", file)
+    assert run.status == 1 and "sutrod is not running" in run.err
+    assert [record.rows for record in read(file)] == [ROWS]
+
+
+def test_a_recording_replaces_a_longer_one(promised, tmp_path):
+    file = write(tmp_path, *[GOOD] * 100)
+    assert sutroctl("top", "--once", "--record", file).status == 0
+    (record,) = read(file)
+    assert record.time_s > 1.7e9
