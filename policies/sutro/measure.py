@@ -12,16 +12,18 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 from . import units
-from .answer import Answer, reply
+from .answer import Answer, capacities_if_known, reply
 from .client import Client
 from .errors import NotPermitted, SutroError, UsageError
 from .files import replace
+from .policy import text_of
 from .topology import Topology, label
 
 Dict = dict[str, Any]
@@ -34,16 +36,23 @@ STEPS = (
     ("ReadBandwidthMin", "read", "128k", "bw_bytes"),
     ("ReadIOPSMin", "read-iops", "4k", "iops"),
 )
+# The rates that are not measured, as declared by hand.
+OTHERS = {"WriteBandwidthMin": "write", "WriteIOPSMin": "write-iops"}
 
 
 def check(args: argparse.Namespace) -> None:
     """Find mistakes on the command line before any call; UsageError."""
     if not 1 <= args.seconds <= SECONDS_MOST:
         raise UsageError(f"--seconds={args.seconds}: allowed is 1 to {SECONDS_MOST}")
-    if any(c.isspace() for c in args.device):
-        raise UsageError(f"'{args.device}' has a blank: sutrod.conf has no such paths")
+    _must_be_a_word(args.device)
     if not args.yes and not sys.stdin.isatty():
         raise UsageError("there is no terminal to confirm the measurement on", "add --yes")
+
+
+def _must_be_a_word(path: str) -> None:
+    """UsageError for a path that no line of sutrod.conf can have."""
+    if any(c.isspace() for c in path):
+        raise UsageError(f"'{path}' has a blank: sutrod.conf has no such paths")
 
 
 def _confirm(name: str, users: list[str], others: list[str], args: argparse.Namespace) -> None:
@@ -135,17 +144,25 @@ async def _fio(node: str, size: str, seconds: int, scope: str) -> Dict:
         ) from None
 
 
+def _merged(before: str, path: str, line: str) -> str:
+    """The text of a drop-in with this line for the path; its other lines stay."""
+    same = re.compile(rf"^[ \t]*Device[ \t]*=[ \t]*{re.escape(path)}(?:[ \t].*)?$", re.MULTILINE)
+    if same.search(before):
+        return same.sub(lambda _: line, before)
+    return f"{before}[Capacity]\n{line}\n"
+
+
 def _keep(path: str, rates: dict[str, int]) -> Path:
-    """Write the capacity of a path as a drop-in; return its file.
+    """Write the capacity of a path in its drop-in; return the file.
 
     Rates are in bytes or operations per second. NotPermitted if the file cannot be written.
     """
     file = FOLDER / f"50-capacity-{units.escaped(path)}.conf"
     words = " ".join(f"{word}={rate}" for word, rate in rates.items())
-    text = f"# by sutroctl measure\n[Capacity]\nDevice={path} {words}\n"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        replace(file, text.encode())
+        before = text_of(str(file)) if file.exists() else "# by sutroctl measure\n"
+        replace(file, _merged(before, path, f"Device={path} {words}").encode())
     except OSError as error:
         raise NotPermitted(f"{file}: {error.strerror}", "run it as root (sudo)") from None
     except SutroError as error:
@@ -153,10 +170,18 @@ def _keep(path: str, rates: dict[str, int]) -> Path:
     return file
 
 
+async def _declared(client: Client, path: str) -> dict[str, int]:
+    """The rates of a path that are declared in any file and are not measured."""
+    await client.reload()  # the files may have been edited
+    rows = [row for row in await capacities_if_known(client) if row["path"] == path]
+    return {OTHERS[row["key"]]: row["capacity"] for row in rows if row["key"] in OTHERS}
+
+
 async def measure(client: Client, args: argparse.Namespace) -> Answer:
     """Measure the reads of a device, and declare nine tenths of the rates as its capacity."""
     topology = Topology(await client.devices())
     path = topology.path(args.device)
+    _must_be_a_word(path)
     resolved = await client.resolve(path)
     node = resolved["device"]
     if path == node and (device := topology.find(node)):
@@ -177,6 +202,6 @@ async def measure(client: Client, args: argparse.Namespace) -> Answer:
         raise SutroError(f"{path}: no read was finished in {args.seconds} s")
     file = ""
     if not args.dry_run:
-        file = str(_keep(path, rates))
+        file = str(_keep(path, rates | await _declared(client, path)))
         await client.reload()
     return Answer({"path": path, "device": node, "file": file, "measured": measured})

@@ -89,6 +89,40 @@ def test_a_file_for_each_path(tools, machine):
     assert files[0].read_text().endswith("\nDevice=/dev/vg/a-b read=5\n")
 
 
+def test_other_lines_stay(sutrod, tools, machine):
+    """Rates of writes, of other devices, and comments; a rate in another file counts, too."""
+    folder = machine.at("/etc/sutro/sutrod.conf.d")
+    folder.mkdir(parents=True)
+    file = folder / "50-capacity-dev-vg0-db.conf"
+    lines = [
+        "# mine",
+        "[Capacity]",
+        "Device = /dev/vg0/db  write=500M read=1G",
+        "Device=/srv read=1M",
+    ]
+    file.write_text("\n".join([*lines, "[Daemon]", "ResyncWeight=50", ""]))
+    (folder / "40-other.conf").write_text("[Capacity]\nDevice=/dev/vg0/log write-iops=70\n")
+    for device in ("dm-0", "/dev/vg0/log"):
+        assert sutroctl("measure", device, "--yes", **tools.env).status == 0
+    lines[2] = "Device=/dev/vg0/db read=225000000 read-iops=6300 write=500000000"
+    assert file.read_text() == "\n".join([*lines, "[Daemon]", "ResyncWeight=50", ""])
+    rows = sutroctl("status", "--json").json()["capacities"]
+    declared = {(row["path"], row["key"]): row["capacity"] for row in rows}
+    assert declared["/dev/vg0/db", "WriteBandwidthMin"] == 500_000_000
+    assert declared["/dev/vg0/db", "ReadBandwidthMin"] == 225_000_000
+    assert declared["/dev/vg0/log", "WriteIOPSMin"] == 70
+    assert declared["/srv", "ReadBandwidthMin"] == 1_000_000
+
+
+def test_a_folder_with_a_blank(sutrod, tools, tmp_path, monkeypatch):
+    """Its short name has none; nothing is measured."""
+    (tmp_path / "a b").mkdir()
+    monkeypatch.chdir(tmp_path / "a b")
+    run = sutroctl("measure", ".", "--yes", **tools.env)
+    assert (run.status, run.out) == (2, "") and "/a b' has a blank" in run.err
+    assert tools.calls() == []
+
+
 def test_a_file_is_whole_or_as_before(tools, machine, monkeypatch):
     """A write that fails leaves the capacity of before."""
     before = measure._keep("/srv", {"read": 5}).read_text()
