@@ -32,6 +32,7 @@ class Topology:
     def path(self, name: str) -> str:
         """The absolute path of an argument: a short name of a device, or any path.
 
+        Of a short name it is the path that is the same after the next boot, if there is one.
         NoSuchPath with similar names if there is neither a device nor a file, UsageError for a
         relative path with another machine, where it leads nowhere.
         """
@@ -45,7 +46,7 @@ class Topology:
             return "/" + os.path.abspath(name).lstrip("/")  # abspath keeps two leading slashes
         device = self.find(name) or self.find("/dev/mapper/" + name)
         if device:
-            return device["node"]
+            return label(device)
         if not self._host and os.path.exists(name):
             return os.path.abspath(name)
         short = list(self.by_name) + [os.path.basename(alias) for alias in self._by_alias]

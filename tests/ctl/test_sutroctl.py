@@ -300,6 +300,15 @@ def test_set_json(sutrod, called, args, answer, calls, wanted):
     assert all(leaf["settled"] for leaf in after["leaves"])
 
 
+@pytest.mark.parametrize("name", ["dm-1", "vg0-log"])
+def test_set_device_by_its_short_name(sutrod, called, name):
+    """systemd keeps the path that is the same after the next boot."""
+    assert sutroctl("set", "db", "70", "--device", name).status == 0
+    weights = sutroctl("explain", "db", "--json").json()["device_weights"]
+    assert {"path": "/dev/vg0/log", "weight": 70} in weights
+    assert sutroctl("set", "db", "default", "--device", name).status == 0
+
+
 def test_set_device_default_keeps_the_others(sutrod, called):
     assert sutroctl("set", "db", "70", "--device", "/dev/vg0/log").status == 0
     data = sutroctl("set", "db", "default", "--device", "/dev/vg0/db", "--json").json()

@@ -61,8 +61,8 @@ def test_stacks_on(topology):
 @pytest.mark.parametrize(
     ("typed", "path"),
     [
-        ("dm-0", "/dev/dm-0"),
-        ("vg-lv", "/dev/dm-0"),
+        ("dm-0", "/dev/vg/lv"),
+        ("vg-lv", "/dev/vg/lv"),
         ("/dev/vg/lv", "/dev/vg/lv"),
         ("//dev///vg/./lv/", "/dev/vg/lv"),
         ("/srv/../dev/vg/lv", "/dev/vg/lv"),
