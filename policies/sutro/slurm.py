@@ -26,14 +26,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from . import __version__, reach, values
 from .answer import Answer
 from .client import Client
-from .errors import BusUnavailable, NotRunning, OutOfReach, SutroError, UsageError
+from .errors import BadPolicy, BusUnavailable, NotRunning, OutOfReach, SutroError, UsageError
+from .files import replace
 from .program import Program, log
 
 Dict = dict[str, Any]
@@ -178,7 +179,7 @@ async def prolog(cgroup: str, extra: str, records: Path = RECORDS) -> None:
     floors = [(key, f"{values.quoted(path)} {rate}") for key, path, rate in wanted]
     records.mkdir(mode=0o755, parents=True, exist_ok=True)
     # Before the policy: a prolog that is killed between the two leaves nothing in force.
-    record.write_text(cgroup + "\n")
+    replace(record, f"{cgroup}\n".encode())
     async with Client() as client:
         await client.set_policy(cgroup, floors, RUNTIME)
 
@@ -226,10 +227,13 @@ class Watch(Program):
     async def _reset_ended(self) -> None:
         """Reset the floors of jobs whose epilog found no sutrod."""
         for record in sorted(self._records.glob(f"*{ENDED}")):
-            cgroup = record.read_text().strip()
-            await self.client.reset_policy(cgroup, RUNTIME)
+            cgroup = record.read_text(errors="replace").strip()
+            try:
+                await self.client.reset_policy(cgroup, RUNTIME)
+                log(f"{cgroup}: its floors are reset now")
+            except BadPolicy as error:
+                log(f"{record} names no cgroup and is removed: {error.message}")
             record.unlink()
-            log(f"{cgroup}: its floors are reset now")
 
     def _judge(self, promises: list[Dict]) -> None:
         """Drain the node for each floor of a job that was infeasible for DRAIN_AFTER_S."""
@@ -310,6 +314,15 @@ def show(out: Any, data: Dict) -> None:
     line(f"NodeName={node} Gres={','.join(words)}")
 
 
+@contextlib.contextmanager
+def _failures_of_files() -> Iterator[None]:
+    """Raise SutroError for an OSError, whose file it names."""
+    try:
+        yield
+    except OSError as error:
+        raise SutroError(f"{error.filename or 'input or output'}: {error.strerror}") from None
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(
@@ -330,7 +343,8 @@ def main(argv: list[str] | None = None) -> int:
         "watch": lambda: Watch().run(),
     }
     try:
-        asyncio.run(runs[args.verb]())
+        with _failures_of_files():
+            asyncio.run(runs[args.verb]())
     except SutroError as error:
         print(f"sutro-slurm: {error.message}", file=sys.stderr)
         if error.hint:

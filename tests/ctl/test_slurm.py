@@ -2,9 +2,12 @@
 """sutro-slurm and sutroctl slurm-gres: floors of jobs from prolog to epilog, and their drains."""
 
 import asyncio
+import errno
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from conftest import HERE, NOWHERE, POLICIES, environment, process, sutroctl
@@ -92,6 +95,51 @@ def test_restart_of_the_daemon(sutrod, tmp_path):
 
     asyncio.run(watch())
     assert in_force(sutrod) == []
+
+
+@pytest.mark.parametrize("text", [b"", b"\xff\n", b"/a*\n"])
+def test_a_record_without_a_cgroup(sutrod, tmp_path, capsys, text):
+    """The service logs it, removes it, and goes on with the others."""
+    asyncio.run(slurm.prolog(JOB, EXTRA, tmp_path / "records"))
+    bad, good = tmp_path / "records" / "5.ended", tmp_path / "records" / "n1:7"
+    bad.write_bytes(text)
+    good.rename(f"{good}.ended")
+
+    async def watch():
+        program = slurm.Watch(bad.parent)
+        running = asyncio.ensure_future(program.run())
+        await asyncio.to_thread(wait_until, lambda: not list(bad.parent.iterdir()))
+        program.stop()
+        await running
+
+    asyncio.run(watch())
+    assert in_force(sutrod) == []
+    assert f"{bad} names no cgroup and is removed: " in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written(monkeypatch, tmp_path, capsys):
+    """A sentence names it."""
+
+    async def epilog(_cgroup):
+        (tmp_path / "gone" / "record").touch()
+
+    monkeypatch.setattr(slurm, "epilog", epilog)
+    assert slurm.main(["epilog", JOB]) == 1
+    expected = f"sutro-slurm: {tmp_path}/gone/record: No such file or directory\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_a_record_is_whole_or_not_there(sutrod, tmp_path, monkeypatch):
+    """The prolog fails on a full file system, and leaves no empty record."""
+
+    def full(path, text):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for name in ("write_bytes", "write_text"):
+        monkeypatch.setattr(Path, name, full)
+    with pytest.raises(SutroError, match="n1:7: No space left"):
+        asyncio.run(slurm.prolog(JOB, EXTRA, tmp_path / "records"))
+    assert list((tmp_path / "records").iterdir()) == [] == in_force(sutrod)
 
 
 @pytest.mark.parametrize(
