@@ -4,7 +4,7 @@
 
 _sutroctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local verb='' family='' place=0 words='' files='' word last=''
+	local verb='' family='' place=0 words='' files='' word last='' value=''
 	local options='--json= -j --no-legend --no-pager --host --help'
 	local valued='@(--device|--from|--output|-o|--record|--order|--filter|--depth|--delay|-d|--write|--plot)'
 	local numbers='@(--iterations|-n|--seconds|--node|--host|-H|--only|--schedulers|--duration)'
@@ -12,6 +12,13 @@ _sutroctl() {
 	local keys='ReadBandwidthMin WriteBandwidthMin ReadIOPSMin WriteIOPSMin ReadBandwidthMax'
 	keys+=' WriteBandwidthMax ReadIOPSMax WriteIOPSMax LatencyTarget WriteLatencyTarget'
 	keys+=' FsyncLatencyTarget Weight Class Importance'
+
+	# Bash divides words at "=": the option or key is the word before.
+	if [[ $cur == = ]]; then
+		cur='' value=yes
+	elif [[ $prev == = ]]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]} value=yes
+	fi
 
 	# The verb, and how many arguments of its own stand before the cursor.
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
@@ -61,6 +68,12 @@ _sutroctl() {
 	set | explain | latency | plot | 'policy show' | 'policy cat' | 'policy edit' | 'policy set' | 'policy reset')
 		if [[ $prev == @(--device|--from|--output|-o) ]] || [[ $verb == explain && $place == 1 ]]; then
 			files=yes
+		elif [[ $verb == 'policy set' && -n $value ]]; then
+			case $prev in
+			Class) words='rt be idle' ;;
+			Weight | Importance) ;;
+			*) files=yes ;;
+			esac
 		elif ((place == 0)) || [[ $verb == plot ]]; then
 			words=$(systemctl list-units --all --full --plain --no-legend \
 				--type=service,scope,slice,socket,mount,swap 2>/dev/null | cut -d' ' -f1)
@@ -79,7 +92,8 @@ _sutroctl() {
 	--schedulers) files='' words='none mq-deadline kyber bfq iocost sutro' ;;
 	--only) files='' words=$(sutroctl test --list --no-legend 2>/dev/null | cut -d' ' -f1) ;;
 	--order) files='' words='state unit device value granted got share weight' ;;
-	--json | =) files='' words='pretty short off' ;;
+	--json) [[ -z $value ]] || files='' words='pretty short off' ;;
+	--host | -H) files='' words='' ;;
 	esac
 
 	if [[ $cur == -* ]]; then
@@ -90,7 +104,7 @@ _sutroctl() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 	else
 		# Unit names hold backslashes (dev-disk-by\x2dlabel), which compgen -W would eat.
-		mapfile -t COMPREPLY < <(compgen -W "${words//\\/\\\\}" -- "${cur#=}")
+		mapfile -t COMPREPLY < <(compgen -W "${words//\\/\\\\}" -- "$cur")
 	fi
 }
 complete -F _sutroctl sutroctl
