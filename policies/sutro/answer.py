@@ -5,12 +5,13 @@ import argparse
 import asyncio
 import importlib
 import json
+import os
 import signal
 import sys
 from dataclasses import dataclass
 from typing import Any
 
-from . import units
+from . import reach, units
 from .client import Client
 from .errors import NoSuchUnit, SutroError, TooOld
 from .pager import page
@@ -73,6 +74,34 @@ async def unknown_unit(client: Client, name: str) -> NoSuchUnit:
     meant = units.near(name, await _known_units(client))
     hint = "did you mean " + " or ".join(meant) + "?" if meant else "see: systemctl list-units"
     return NoSuchUnit(f"there is no unit '{name}'", hint)
+
+
+async def must_be_known(client: Client, unit: str) -> None:
+    """Raise NoSuchUnit for a unit that systemd has not found.
+
+    Cgroups that are no units come and go, and may have settings before they exist: never an error.
+    """
+    if unit.startswith("/"):
+        return
+    if (await client.unit_settings(unit))["load_state"] == "not-found":
+        raise await unknown_unit(client, unit)
+
+
+async def awaited(client: Client, unit: str, is_here: bool) -> str:
+    """A note if there is no such unit or cgroup yet, "" if there is one.
+
+    A cgroup of another machine is not looked up.
+    """
+    note = "there is no {}; the setting takes effect when there is one"
+    if unit.startswith("/"):
+        is_missing = is_here and not os.path.isdir(f"{reach.ROOT}/sys/fs/cgroup{unit}")
+        return note.format(f"cgroup '{unit}'") if is_missing else ""
+    try:
+        await must_be_known(client, unit)
+    except NoSuchUnit as error:
+        meant = error.hint.startswith("did you mean")
+        return note.format(f"unit '{unit}'") + (f" ({error.hint})" if meant else "")
+    return ""
 
 
 async def promises_if_known(client: Client) -> list[Dict] | None:

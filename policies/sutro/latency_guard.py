@@ -52,6 +52,7 @@ NOT_COUNTED = (
     "its cgroup has no io.sutro.stat, so no latency is known; load the module sutro and select it "
     "for the disks (sutroctl use)"
 )
+NOT_RUNNING = "it does not run, so no latency is known"
 NO_PERCENTILE = "; the percentile is always P99: leave it out"
 RAISED = ("Weight", "ReadBandwidthMin", "ReadIOPSMin")
 
@@ -176,12 +177,14 @@ class LatencyGuard(Program):
             # A unit in another slice than before has left its old cgroup, which is removed.
             self._cgroup = self._cgroup or await self.client.control_group(self.unit)
             if not self._cgroup:
+                self._complain(NOT_RUNNING)
                 return None
             counted = counters.has_counters(self._cgroup)
             self._complain("" if counted else NOT_COUNTED)
             return counters.latencies(self._cgroup, leaves) if counted else None
         except FileNotFoundError:
             self._cgroup = ""
+            self._complain(NOT_RUNNING)
             return None
 
     def _complain(self, what: str) -> None:

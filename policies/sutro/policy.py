@@ -11,9 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from . import reach, units, values
-from .answer import Answer, capacities_if_known, show_answer, unknown_unit, wants_json
+from .answer import (
+    Answer,
+    awaited,
+    capacities_if_known,
+    must_be_known,
+    show_answer,
+    wants_json,
+)
 from .client import Client
-from .errors import BadPolicy, NoSuchUnit, OutOfReach, SutroError, UsageError
+from .errors import BadPolicy, OutOfReach, SutroError, UsageError
 from .program import Program
 
 Dict = dict[str, Any]
@@ -111,17 +118,6 @@ async def shown(client: Client, names: list[str]) -> Answer:
     return Answer({"units": found, "policy_errors": mistakes})
 
 
-async def must_be_known(client: Client, unit: str) -> None:
-    """Raise NoSuchUnit for a unit that systemd has not found.
-
-    Cgroups that are no units come and go, and may have settings before they exist: never an error.
-    """
-    if unit.startswith("/"):
-        return
-    if (await client.unit_settings(unit))["load_state"] == "not-found":
-        raise await unknown_unit(client, unit)
-
-
 # set, reset, reload
 
 
@@ -154,23 +150,6 @@ def _must_be_in_reach(unit: str, pairs: list[tuple[str, str]]) -> None:
             )
 
 
-async def _is_awaited(client: Client, unit: str, is_here: bool) -> str:
-    """A note if there is no such unit or cgroup yet, "" if there is one.
-
-    A cgroup of another machine is not looked up.
-    """
-    note = "there is no {}; the setting takes effect when there is one"
-    if unit.startswith("/"):
-        is_missing = is_here and not os.path.isdir(f"{reach.ROOT}/sys/fs/cgroup{unit}")
-        return note.format(f"cgroup '{unit}'") if is_missing else ""
-    try:
-        await must_be_known(client, unit)
-    except NoSuchUnit as error:
-        meant = error.hint.startswith("did you mean")
-        return note.format(f"unit '{unit}'") + (f" ({error.hint})" if meant else "")
-    return ""
-
-
 def _contradictions(entries: list[Dict]) -> list[str]:
     """Notes about floors in force that are above the limit of the same unit and path."""
     found = []
@@ -195,7 +174,7 @@ async def _outcome(client: Client, args: argparse.Namespace, pairs: list[tuple[s
     notes, unit = [], args.unit
     entries = await client.policy(unit)
     keys = {key for key, value in pairs if value}
-    if keys and (note := await _is_awaited(client, unit, not args.host)):
+    if keys and (note := await awaited(client, unit, not args.host)):
         notes.append(note)
     if "Class" in keys and not any(d.get("scheduler") == "sutro" for d in await client.devices()):
         notes.append("Class= has no effect until a leaf uses sutro: sutroctl use DEVICE")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import policy, units
-from .answer import Answer, reply
+from .answer import Answer, must_be_known, reply
 from .client import Client
 from .errors import NotPermitted, SutroError
 from .files import replace
@@ -37,7 +37,7 @@ async def cat(client: Client, args: argparse.Namespace) -> Answer:
     """The files with settings of a unit or cgroup, each below its name."""
     entries = await client.policy(args.unit)
     if not entries:
-        await policy.must_be_known(client, args.unit)
+        await must_be_known(client, args.unit)
     # A source is FILE:LINE, or a client of the bus.
     sources = (entry["source"].rpartition(":")[0] for entry in entries)
     files = dict.fromkeys(source for source in sources if source.startswith("/"))

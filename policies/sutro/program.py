@@ -16,13 +16,14 @@ Clocks are parameters, so that a test need not sleep.
 
 import argparse
 import asyncio
+import contextlib
 import signal
 import sys
 from collections.abc import Callable
 from typing import Any, Self
 
 from . import __version__, values
-from .answer import wait
+from .answer import awaited, wait
 from .client import Client
 from .errors import BusUnavailable, NotRunning, SutroError, UsageError
 
@@ -52,6 +53,7 @@ class Program:
         self.client: Client | Any = None
         self._settings: dict[str, Settings] = {}
         self._keys: dict[str, dict[str, None]] = {}  # by unit, in order: all that were ever set
+        self._found: set[str] = set()  # units that were looked up
         self._wake = asyncio.Event()
         self._stopping = self._restarted = self._lost = False
 
@@ -136,6 +138,14 @@ class Program:
                     assignments.append((key, f"{values.quoted(path)} {value}" if path else value))
         await self.client.set_policy(unit, assignments, "client")
 
+    async def _log_missing(self) -> None:
+        """Log each unit that does not exist, once: the name may be a slip."""
+        for unit in self._settings.keys() - self._found:
+            self._found.add(unit)
+            with contextlib.suppress(SutroError):  # without systemd none is known
+                if note := await awaited(self.client, unit, not self.host):
+                    log(f"{unit}: {note}")
+
     async def _serve(self) -> None:
         """Step on one connection until stopped; BusUnavailable when the connection ends."""
 
@@ -160,7 +170,9 @@ class Program:
                 if self._restarted:
                     self._restarted = False
                     await self.state_again()
-                await wait(self._wake, await self.step())
+                delay_s = await self.step()
+                await self._log_missing()
+                await wait(self._wake, delay_s)
         finally:
             closed.remove_done_callback(lost)
             closed.cancel()

@@ -124,6 +124,36 @@ def test_guard_of_a_path_that_leads_nowhere(sutrod, file):
 
 
 @pytest.mark.parametrize("program", FILES)
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        ("wbe", "wbe.service: there is no unit 'wbe.service'; the setting takes effect when "),
+        ("/gone", "/gone: there is no cgroup '/gone'; the setting takes effect when there is one"),
+    ],
+)
+def test_a_unit_that_does_not_exist(sutrod, file, program, unit, expected):
+    """It is logged once, with a name that may be meant."""
+    text = FILES[program].replace('"web"', f'"{unit}"')
+    with running(program, file(program, text), root=sutrod.machine.root) as process:
+        process.stderr.readline()
+        line = process.stderr.readline()
+        assert line.startswith(expected)
+        assert "did you mean web.service?" in line or unit == "/gone"
+        assert process.poll() is None
+
+
+@pytest.mark.parametrize("unit", ["backup.service", "/gone"])
+def test_guard_of_a_unit_that_does_not_run(sutrod, file, unit):
+    """It is logged once; the guard goes on."""
+    with guard(sutrod, file, unit) as process:
+        expected = f"{unit}: it does not run, so no latency is known\n"
+        assert next(line for line in process.stderr if "does not run" in line) == expected
+        process.terminate()
+        _, log = process.communicate(timeout=PATIENCE_S)
+    assert "does not run" not in log
+
+
+@pytest.mark.parametrize("program", FILES)
 def test_program_logs_how_its_promises_fare(broken, file, program):
     with running(program, file(program)) as process:
         process.stderr.readline()
