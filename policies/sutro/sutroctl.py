@@ -9,6 +9,7 @@ remedy), 2 if the command line is wrong whatever the state of the machine.
 
 import argparse
 import asyncio
+import io
 import os
 import shlex
 import sys
@@ -29,8 +30,12 @@ def _complain(error: SutroError, args: argparse.Namespace) -> int:
     print(f"sutroctl: {error.message}", file=sys.stderr)
     if error.hint:
         print(f"          {error.hint}", file=sys.stderr)
-    # With --fits, 1 is an answer.
-    return 2 if isinstance(error, UsageError) or getattr(args, "fits", False) else 1
+    return 2 if isinstance(error, UsageError) else _failure_status(args)
+
+
+def _failure_status(args: argparse.Namespace) -> int:
+    """The exit status of a failure: 1, which is an answer with --fits."""
+    return 2 if getattr(args, "fits", False) else 1
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -95,15 +100,29 @@ def _needs_no_bus(args: argparse.Namespace) -> bool:
 
 
 def _open_streams() -> None:
-    """Open /dev/null as each standard stream that is closed, before a file gets its number."""
+    """Open /dev/null as each standard stream that is closed, before a file gets its number.
+
+    A stdout that is not in UTF-8 has "?" for each letter that it lacks.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _discard_output() -> None:
     """Let nothing be left to flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _parsed(argv: list[str]) -> argparse.Namespace:
+    """The arguments; the help is written before the exit, so that a failure can be reported."""
+    try:
+        return parse(argv)
+    except SystemExit:
+        sys.stdout.flush()
+        raise
 
 
 async def _run(args: argparse.Namespace) -> Answer:
@@ -117,8 +136,9 @@ async def _run(args: argparse.Namespace) -> Answer:
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     _open_streams()
-    args = parse(sys.argv[1:] if argv is None else argv)
+    args = argparse.Namespace()
     try:
+        args = _parsed(sys.argv[1:] if argv is None else argv)
         _check(args)
         answer = asyncio.run(_run(args))
         if answer.data is not None:
@@ -128,7 +148,7 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader (head, less) has had enough.
         _discard_output()
-        return 1
+        return _failure_status(args)
     except OSError as error:
         # The name of a file is in the error, or the verb has added it.
         if error.filename is not None:

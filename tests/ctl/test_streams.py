@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Standard streams and files that are closed or cannot be written: a sentence, no traceback."""
 
+import os
 import subprocess
 import sys
 
 import pytest
-from conftest import POLICIES, environment, running, sutroctl
+from conftest import POLICIES, environment, process, running, sutroctl
 from fakemachine import PATIENCE_S
 from test_live import terminal  # noqa: F401  (a fixture)
 
@@ -58,3 +59,35 @@ def test_pager_with_an_open_quote(sutrod, terminal, variable):  # noqa: F811
     with running("sutroctl", "tree", **ends, TERM="xterm", **{variable: "less '"}) as tree:
         _, err = tree.communicate(timeout=PATIENCE_S)
     assert (tree.returncode, err) == (1, f"sutroctl: {variable}: No closing quotation: less '\n")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["top", "--help"]])
+def test_help_on_a_full_disk(words):
+    assert redirected(">/dev/full", *words) == (1, "", f"sutroctl: standard output: {FULL}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "status"), [(["--help"], 1), (["status"], 1), (["policy", "check", "--fits"], 2)]
+)
+def test_a_reader_that_has_ended(sutrod, words, status):
+    """With --fits, 1 is an answer."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with running("sutroctl", *words, stdout=theirs) as process:
+        os.close(theirs)
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, err) == (status, "")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_stdout_without_all_letters(promised, encoding):
+    """The bars of a histogram are question marks there."""
+    run = process("sutroctl", "latency", "db", PYTHONIOENCODING=encoding)
+    assert (run.status, run.err) == (0, "")
+    assert "100.0 %  ???" in run.out
+
+
+def test_ctrl_c_during_an_import(tmp_path):
+    (tmp_path / "dbus_next.py").write_text("raise KeyboardInterrupt")
+    run = process("sutroctl", "status", PYTHONPATH=f"{tmp_path}:{POLICIES}")
+    assert (run.status, run.out, run.err) == (130, "", "")
