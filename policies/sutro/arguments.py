@@ -17,6 +17,7 @@ from .view import ORDERS
 UNIT = "a unit (.service may be left out)"
 SUBJECT = UNIT + " or /a/cgroup"
 PLOT_FILE = "sutro.html"
+LEVELS = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
 JSON_MODES = ("pretty", "short", "off")
 # The common options where they are not given.
 DEFAULTS = {"json": "off", "no_legend": False, "no_pager": False, "host": ""}
@@ -140,6 +141,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         # Python has surrogates in the place of other bytes, which the bus cannot carry.
         if re.search(r"[\ud800-\udfff]", word):
             made.error(f"the argument {word!r} is not UTF-8")
+        # The root slice and the root mount.
+        if word.startswith("-.") and "--" not in argv:
+            made.error(f"'{word}' begins with '-': write -- before it")
     words = ["--json=pretty" if word == "--json" else word for word in argv]
     return made.parse_args(words, argparse.Namespace(**DEFAULTS))
 
@@ -297,7 +301,12 @@ def _add_daemon(verbs: _Verbs) -> None:
         "log-level", "daemon.log_level", "show.log_level", "show or set the level of its log"
     )
     verb.add_argument(
-        "level", nargs="?", type=_named("level"), metavar="LEVEL", help="err, info, debug, ..."
+        "level",
+        nargs="?",
+        type=_named("level"),
+        choices=LEVELS,
+        metavar="LEVEL",
+        help="err, info, debug, ...",
     )
     verbs.add("dump", "daemon.dump", "show.dump", "its whole state, for bug reports")
 
@@ -309,7 +318,7 @@ def _add_policies(verbs: _Verbs) -> None:
     add = verbs.add
     text = "find mistakes in policy files; --fits: compare floors with the capacity of devices"
     verb = add("check", "policy.check", "show_promises.fits", text)
-    verb.add_argument("file", nargs="*", metavar="FILE")
+    verb.add_argument("file", nargs="*", type=FILE, metavar="FILE")
     verb.set_defaults(refuse=verb.error)
     verb.add_argument(
         "--fits", action="store_true", help="check whether the devices have room for the floors"
@@ -336,7 +345,7 @@ def _add_policies(verbs: _Verbs) -> None:
     text = "remove settings of a unit"
     verb = add("reset", "policy.reset", "show_promises.policy_set", text)
     verb.add_argument("unit", metavar="UNIT", help=SUBJECT)
-    verb.add_argument("key", nargs="*", metavar="KEY", help="only these keys")
+    verb.add_argument("key", nargs="*", type=_named("key"), metavar="KEY", help="only these keys")
     verb.add_argument("--runtime", action="store_true", help="only those of set --runtime")
 
     text = "let the daemon read all policy files again"

@@ -239,6 +239,8 @@ async def reset(client: Client, args: argparse.Namespace) -> Answer:
 def _must_be_set(args: argparse.Namespace, folder: str, set_here: dict[str, None]) -> None:
     """SutroError for a key to reset that has no setting here."""
     lost = [key for key in args.key if key not in set_here]
+    if unknown := [f"'{key}'" for key in lost if key not in values.KEYS]:
+        raise SutroError(f"{', '.join(unknown)} is no key of a policy", "see: man sutro.policy")
     if lost:
         there = ", ".join(set_here) or "nothing"
         raise SutroError(

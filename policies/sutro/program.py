@@ -187,6 +187,8 @@ def main(program: type[Program], argv: list[str] | None = None) -> int:
     parser.add_argument("--dry-run", action="store_true", help="log the changes, make none")
     parser.add_argument("--version", action="version", version=f"{program.name} {__version__}")
     args = parser.parse_args(argv)
+    if not args.file:
+        parser.error("the name of the file is empty")
 
     async def run() -> None:
         await program.load(args.file, args.dry_run).run()

@@ -46,8 +46,10 @@ def complete(name: str) -> str:
 
 
 def subject(name: str) -> str:
-    """A unit name, or the path of a cgroup that systemd did not make."""
-    return name if name.startswith("/") else complete(name)
+    """A unit name, or the path of a cgroup that systemd did not make, with single slashes."""
+    if not name.startswith("/"):
+        return complete(name)
+    return "/" + "/".join(filter(None, name.split("/")))
 
 
 def control_name(subject: str) -> str:

@@ -36,6 +36,7 @@ KINDS = {
     "Weight": WEIGHT,
 }
 
+KEYS = (*KINDS, "Class", "Importance")
 FLOORS = tuple(key for key in KINDS if key.endswith("Min"))
 CEILINGS = tuple(key for key in KINDS if key.endswith("Max"))
 CEILING_OF = {floor: floor.removesuffix("Min") + "Max" for floor in FLOORS}

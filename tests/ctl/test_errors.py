@@ -312,6 +312,9 @@ def test_usage(args):
         (["test", "--from"], "file"),
         (["slurm-gres", "--node"], "node"),
         (["log-level"], "level"),
+        (["policy", "check"], "file"),
+        (["policy", "check", "--fits"], "file"),
+        (["policy", "reset", "db"], "key"),
     ],
 )
 def test_empty_argument(args, what):
@@ -319,6 +322,20 @@ def test_empty_argument(args, what):
     run = sutroctl(*args, "", **NOWHERE)
     assert (run.status, run.out) == (2, "")
     assert f": the name of the {what} is empty\n" in run.err
+
+
+@pytest.mark.parametrize("name", ["-.slice", "-.mount"])
+def test_root_unit(sutrod, name):
+    """Its name looks like an option; the hint names the remedy."""
+    run = sutroctl("explain", name)
+    assert (run.status, run.out) == (2, "")
+    assert f"'{name}' begins with '-': write -- before it" in run.err
+    assert "write --" not in sutroctl("explain", "--", name).err
+
+
+def test_reset_of_a_key_that_is_none(sutrod):
+    complaint = fails("policy", "reset", "db", "Foo", "Weight")
+    assert complaint.startswith("'Foo' is no key of a policy")
 
 
 @pytest.mark.parametrize("verb", ["explain", "tree", "policy edit", "use /dev/hda", "plot -o"])

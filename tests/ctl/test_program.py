@@ -59,6 +59,12 @@ def test_settings_end_with_the_program(sutrod, file, program, number):
 
 
 @pytest.mark.parametrize("program", FILES)
+def test_an_empty_name(program):
+    run = process(program, "")
+    assert run.status == 2 and f"{program}: error: the name of the file is empty" in run.err
+
+
+@pytest.mark.parametrize("program", FILES)
 def test_dry_run(sutrod, file, program):
     with running(program, "--dry-run", file(program)) as process:
         assert "ReadBandwidthMin=/srv would be 5M (was nothing)" in process.stderr.readline()

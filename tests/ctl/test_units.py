@@ -46,3 +46,9 @@ def test_near_finds_slips_of_the_pen():
     assert units.near("zzz.service", ["postgres.service"]) == []
     assert units.near("bd.service", ["db.service", "dpkg-db-backup.timer"]) == ["db.service"]
     assert units.near("backup.service", ["batch.slice", "basic.target", "backup.timer"]) == []
+
+
+@pytest.mark.parametrize("typed", ["/a/b", "/a/b/", "//a//b"])
+def test_path_of_a_cgroup(typed):
+    assert units.subject(typed) == "/a/b"
+    assert units.subject("/") == "/"
