@@ -467,5 +467,7 @@ void sutro_apart_sent(struct sutro_core *core, struct sutro_group_protect *own,
 		return;
 	if (own == protect->first)
 		protect->first = NULL;
+	else if (!protect->apart)
+		return;
 	sutro_apart_decide(protect);
 }

@@ -287,10 +287,16 @@ static void sutro_setting_show_one(struct seq_file *sf, const char *of,
 	seq_printf(sf, "%s %s\n", of, text);
 }
 
-static int sutro_setting_take(enum sutro_setting setting, const char *text,
+/* A privileged setting needs the privilege of the task that opened the file, too: another one may
+ * have been tricked into writing to it.
+ */
+static int sutro_setting_take(const struct file *file,
+			      enum sutro_setting setting, const char *text,
 			      u32 *ret_value)
 {
-	if (sutro_setting_is_privileged(setting) && !capable(CAP_SYS_NICE))
+	if (sutro_setting_is_privileged(setting) &&
+	    !(capable(CAP_SYS_NICE) &&
+	      file_ns_capable(file, &init_user_ns, CAP_SYS_NICE)))
 		return -EPERM;
 	return sutro_setting_parse(setting, text, ret_value);
 }
@@ -325,6 +331,9 @@ static void sutro_set_default(struct blkcg *blkcg, enum sutro_setting setting,
 	struct blkcg_gq *blkg;
 
 	spin_lock_irq(&blkcg->lock);
+	/* A change ends direct mode: a write of the same value is none. */
+	if (sutro_blkcg_of(blkcg)->setting[setting] == value)
+		goto unlock;
 	WRITE_ONCE(sutro_blkcg_of(blkcg)->setting[setting], value);
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
 		struct sutro_blkg *sblkg =
@@ -333,11 +342,12 @@ static void sutro_set_default(struct blkcg *blkcg, enum sutro_setting setting,
 		if (sblkg && !sblkg->device_setting[setting])
 			sutro_note_setting(sblkg, setting);
 	}
+unlock:
 	spin_unlock_irq(&blkcg->lock);
 }
 
-static int sutro_set_device(struct blkcg *blkcg, enum sutro_setting setting,
-			    char *buf)
+static int sutro_set_device(struct blkcg *blkcg, const struct file *file,
+			    enum sutro_setting setting, char *buf)
 {
 	struct blkg_conf_ctx ctx;
 	u32 value = 0;
@@ -353,14 +363,17 @@ static int sutro_set_device(struct blkcg *blkcg, enum sutro_setting setting,
 		goto close;
 
 	if (strcmp(strim(ctx.body), "default"))
-		ret = sutro_setting_take(setting, strim(ctx.body), &value);
+		ret = sutro_setting_take(file, setting, strim(ctx.body),
+					 &value);
 	if (!ret) {
 		struct sutro_blkg *sblkg =
 			sutro_pd(blkg_to_pd(ctx.blkg, &sutro_policy));
 
 		spin_lock(&blkcg->lock);
-		WRITE_ONCE(sblkg->device_setting[setting], value);
-		sutro_note_setting(sblkg, setting);
+		if (sblkg->device_setting[setting] != value) {
+			WRITE_ONCE(sblkg->device_setting[setting], value);
+			sutro_note_setting(sblkg, setting);
+		}
 		spin_unlock(&blkcg->lock);
 	}
 	blkg_conf_unprep(&ctx);
@@ -383,10 +396,10 @@ static ssize_t sutro_setting_write(struct kernfs_open_file *of, char *buf,
 		return -EOPNOTSUPP;
 	buf = strim(buf);
 	if (strchr(buf, ':')) {
-		ret = sutro_set_device(blkcg, setting, buf);
+		ret = sutro_set_device(blkcg, of->file, setting, buf);
 	} else {
 		text = skip_spaces(sutro_setting_of_default(buf));
-		ret = sutro_setting_take(setting, text, &value);
+		ret = sutro_setting_take(of->file, setting, text, &value);
 		if (!ret)
 			sutro_set_default(blkcg, setting, value);
 	}

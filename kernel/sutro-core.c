@@ -472,7 +472,8 @@ bool sutro_core_may_pass(const struct sutro_core *core,
 {
 	if (core->alone != group && core->nr_active != group->self.active)
 		return false;
-	return !core->queued && !sutro_waits(core) &&
+	/* One that is gone is to leave, which one that passes does not. */
+	return !group->gone && !core->queued && !sutro_waits(core) &&
 	       !sutro_protects(&core->protect) &&
 	       !sutro_leaves_room(core, group, now_ns) &&
 	       !sutro_is_limited(core, group, now_ns);

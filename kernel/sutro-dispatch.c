@@ -26,6 +26,8 @@
 #define SUTRO_PROBE_TRIES 8
 /* Groups that have waited longest, which are tried for a request that fits into a gap. */
 #define SUTRO_GAP_TRIES 8
+/* The shortest wait: a time that has passed must not make the queue run again and again. */
+#define SUTRO_WAIT_LEAST_NS (100 * NSEC_PER_USEC)
 
 /**
  * sutro_attach - the group that a request belongs to
@@ -217,7 +219,9 @@ void sutro_forget(struct sutro_queue *sq, u64 now_ns)
 
 static void sutro_start_timer(struct sutro_queue *sq, u64 now_ns)
 {
-	u64 wait_ns = sq->core.idle_until_ns - now_ns;
+	/* Completions may be later than @now_ns. */
+	u64 wait_ns = max_t(s64, sq->core.idle_until_ns - now_ns,
+			    SUTRO_WAIT_LEAST_NS);
 
 	sutro_report_idle(sq, wait_ns);
 	hrtimer_start(&sq->timer, ns_to_ktime(wait_ns), HRTIMER_MODE_REL);
@@ -243,6 +247,9 @@ static void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns)
 
 	spin_lock_irq(&sq->done_lock);
 	old = *ns16;
+	/* That of a SCSI device may be changed, by its driver too. */
+	if (!sq->probe.active)
+		sq->probe.limit = sutro_driver_depth(sq->q);
 	sutro_probe_step(&sq->probe, &sq->device, now_ns);
 	if (*ns16 != old)
 		trace_sutro_cost(sq->q->disk, 0, class, old, *ns16);

@@ -228,9 +228,7 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 	INIT_DELAYED_WORK(&sq->direct_work, sutro_direct_tick);
 	sq->direct_allowed = sutro_direct_flags(0);
 	sutro_device_init(&sq->device, blk_queue_rot(q));
-	sutro_probe_init(&sq->probe,
-			 min(q->tag_set->queue_depth * q->nr_hw_queues,
-			     SUTRO_DEPTH_MAX));
+	sutro_probe_init(&sq->probe, sutro_driver_depth(q));
 	sutro_init_tunables(&sq->core.tunables, sq->device.rotational);
 	sq->discipline = sq->device.rotational ? SUTRO_DEADLINE : SUTRO_FIFO;
 	sutro_probe_tunables(&sq->probe, &sq->device, &sq->core.tunables);

@@ -73,6 +73,7 @@
  * A target that was unreachable is so until at most one in SUTRO_LATENCY_TIGHTEN is late,
  * for one near the latency alone would change with each verdict.
  */
+#include <linux/math64.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -89,6 +90,8 @@
 /* A period ends after this many requests, or after this time while the cgroup is protected. */
 #define SUTRO_LATENCY_NR 128U
 #define SUTRO_LATENCY_PERIOD_NS (1000 * MS)
+/* A period without cycles ends after this time. */
+#define SUTRO_LATENCY_ALONE_NS (16 * SUTRO_LATENCY_PERIOD_NS)
 /* Late requests that end a period. */
 #define SUTRO_LATENCY_FIRST 4U
 /* Requests for a verdict on the latency of the device alone. */
@@ -325,9 +328,13 @@ void sutro_latency_took(struct sutro_latency *latency, u32 nr, u32 nr_late,
 		sutro_latency_took_alone(latency, nr, nr_late);
 	else if (met == SUTRO_LATENCY_MET_GAP)
 		latency->gap_late += nr_late;
-	/* Then a period ends with a cycle. */
-	if (latency->held)
+	/* Then a period ends with a cycle, of which there is none without other groups. */
+	if (latency->held) {
+		if (!sutro_before(now_ns,
+				  latency->begin_ns + SUTRO_LATENCY_ALONE_NS))
+			sutro_latency_judge(latency);
 		return;
+	}
 	is_full = period->nr >= SUTRO_LATENCY_NR;
 	is_missed = period->nr_late >= SUTRO_LATENCY_FIRST &&
 		    sutro_latency_exceeds(period, SUTRO_LATENCY_LIMIT);
@@ -352,7 +359,8 @@ static bool sutro_latency_ends(const struct sutro_latency *latency, u64 now_ns)
 	return period->nr >= SUTRO_LATENCY_NR ||
 	       period->nr_late > SUTRO_LATENCY_NR / SUTRO_LATENCY_LIMIT ||
 	       (period->nr &&
-		now_ns - latency->begin_ns >= SUTRO_LATENCY_PERIOD_NS);
+		!sutro_before(now_ns,
+			      latency->begin_ns + SUTRO_LATENCY_PERIOD_NS));
 }
 
 /* If too many requests are late that met others in gaps, these took longer than estimated. */
@@ -381,8 +389,10 @@ void sutro_latency_adapt(struct sutro_latency *latency, u64 now_ns)
 		return;
 	sutro_latency_adapt_gaps(latency);
 	if (latency->period.nr_late)
-		aim = shared * latency->period.nr /
-		      (SUTRO_LATENCY_AIM * latency->period.nr_late);
+		aim = min_t(u64, U32_MAX,
+			    div64_u64((u64)shared * latency->period.nr,
+				      (u64)SUTRO_LATENCY_AIM *
+					      latency->period.nr_late));
 	/* Few requests show little. */
 	most = shared + shared * min(latency->period.nr, SUTRO_LATENCY_NR) /
 				(2 * SUTRO_LATENCY_NR);

@@ -46,6 +46,13 @@
  *	the bus needs.  This first probe, while large requests go on beside it, takes
  *	16 ms, the next one at 32 2.4 ms.
  *
+ * A driver may take fewer requests than there are tags: a SCSI disk has a depth of its own, and
+ * tags may be shared with other disks.  If SUTRO_PROBE_PATIENCE times the depth have completed,
+ * with requests waiting and never as many in flight, the most that were are the depth.
+ *
+ *	Three disks share 32 tags.  At a depth of 16 there are 10 in flight, and 64 completions
+ *	later the ramp ends with 10.
+ *
  * A task that reads and writes at random soon has requests of one direction only.  So where a
  * probe of a class had too few, the next one is of both directions of the size: requests
  * of the mate are sent and counted with those of k (sutro-meter.c).
@@ -94,6 +101,8 @@
 #define SUTRO_PROBE_RARE 256
 /* The same before the first probe of a class, unless time is reserved. */
 #define SUTRO_PROBE_RARE_FIRST 32
+/* This many times the depth complete before it is taken for too large; see above. */
+#define SUTRO_PROBE_PATIENCE 4
 /* The longest probe while groups are protected. */
 #define SUTRO_PROBE_RARE_MAX_NS (50 * MS)
 
@@ -107,13 +116,13 @@
 /**
  * sutro_probe_init - prepare
  * @probe:	the probes, zeroed
- * @limit:	requests that the device takes at once
+ * @limit:	requests that the device takes at once, 0 = one, which is not measured
  */
 void sutro_probe_init(struct sutro_probe *probe, u32 limit)
 {
 	unsigned int i;
 
-	probe->limit = max_t(u32, limit, 1);
+	probe->limit = limit;
 	for (i = 0; i < SUTRO_CLASSES; i++)
 		INIT_LIST_HEAD(&probe->peers[i]);
 }
@@ -125,6 +134,24 @@ static u32 sutro_probe_in_flight(const struct sutro_probe *probe,
 	u32 nr = probe->sent[probe->class] - device->done[probe->class];
 
 	return probe->mixed ? nr + probe->sent[mate] - device->done[mate] : nr;
+}
+
+/* How many requests of the probe have completed, ever? */
+static u32 sutro_probe_done(const struct sutro_probe *probe,
+			    const struct sutro_device *device)
+{
+	u32 nr = device->done[probe->class];
+
+	return probe->mixed ? nr + device->done[sutro_cost_mate(probe->class)]
+			    : nr;
+}
+
+static void sutro_probe_set_depth(struct sutro_probe *probe,
+				  const struct sutro_device *device, u32 depth)
+{
+	probe->depth = depth;
+	probe->waits_from = sutro_probe_done(probe, device);
+	probe->most = 0;
 }
 
 /* With fewer requests in flight than this, there are not enough of them. */
@@ -285,7 +312,8 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 	}
 	device->meter = (struct sutro_meter){};
 	probe->half_ns16 = ns16;
-	probe->depth = min(2 * probe->depth, probe->limit);
+	sutro_probe_set_depth(probe, device,
+			      min(2 * probe->depth, probe->limit));
 }
 
 /* ---- which class, and when ---- */
@@ -375,7 +403,7 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	probe->check_ns = now_ns + SUTRO_PROBE_CHECK_NS;
 	if (device->change.seen)
 		sutro_probe_renew(probe, device, now_ns);
-	if (sutro_probe_count(probe) < 2)
+	if (sutro_probe_count(probe) < 2 || !probe->limit)
 		return;
 	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++)
 		if (sutro_probe_is_due(probe, i, now_ns) &&
@@ -400,7 +428,28 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 		depth /= 2;
 	least = sutro_probe_is_slow(device, best) ? SUTRO_PROBE_RAMP_SLOW
 						  : SUTRO_PROBE_RAMP;
-	probe->depth = clamp_t(u32, depth, least, probe->limit);
+	least = min(least, probe->limit);
+	sutro_probe_set_depth(probe, device,
+			      clamp_t(u32, depth, least, probe->limit));
+}
+
+/*
+ * There are requests, but the driver takes no more at once than @most: other users of its tags may
+ * have the rest.  So that is the depth, and the ramp ends with it.
+ */
+static void sutro_probe_is_limited(struct sutro_probe *probe,
+				   struct sutro_device *device, u64 now_ns)
+{
+	u32 nr = sutro_probe_done(probe, device) - probe->waits_from;
+
+	if (nr < SUTRO_PROBE_PATIENCE * probe->depth)
+		return;
+	if (!probe->most) {
+		sutro_probe_give_up(probe, device, now_ns);
+		return;
+	}
+	probe->limit = probe->most;
+	sutro_probe_set_depth(probe, device, probe->most);
 }
 
 /* ---- for the dispatcher ---- */
@@ -435,9 +484,13 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 		return;
 	sutro_probe_foreign(probe, device, &foreign_ns);
 	in_flight = sutro_probe_in_flight(probe, device);
-	if (foreign_ns > SUTRO_PROBE_GUEST_NS ||
-	    in_flight < sutro_probe_least(probe) || in_flight > probe->depth)
+	probe->most = max(probe->most, in_flight);
+	if (foreign_ns > SUTRO_PROBE_GUEST_NS || in_flight > probe->depth)
 		return;
+	if (in_flight < sutro_probe_least(probe)) {
+		sutro_probe_is_limited(probe, device, now_ns);
+		return;
+	}
 	expensive = sutro_cost_class_ns(device, probe->class) >
 		    SUTRO_PROBE_EXPENSIVE_NS;
 	device->meter = (struct sutro_meter){

@@ -72,7 +72,7 @@ struct sutro_probe_class {
 
 /**
  * struct sutro_probe - which class is measured, and when the next one
- * @limit:	requests that the device takes
+ * @limit:	requests that the device takes; the caller may change it. 0: no probes
  * @active:	a probe is going on
  * @class:	of this class
  * @depth:	requests that are kept in flight
@@ -81,6 +81,8 @@ struct sutro_probe_class {
  * @ramping:	its depth is being looked for
  * @rare:	set by the caller: a probe disturbs groups that are protected
  * @reserved:	set by the caller: a probe may take time that is reserved
+ * @waits_from:	@done of the probed requests when its depth was set
+ * @most:	of them, in flight since then
  * @half_ns16:	cost that was measured at half of @depth, 0 if none
  * @begin_ns:	when it began
  * @check_ns:	when to look for a class that is due
@@ -101,6 +103,8 @@ struct sutro_probe {
 	bool ramping;
 	bool rare;
 	bool reserved;
+	u32 waits_from;
+	u32 most;
 	u64 half_ns16;
 	u64 begin_ns;
 	u64 check_ns;

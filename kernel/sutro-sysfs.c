@@ -9,6 +9,8 @@
 #include "sutro.h"
 
 #define SUTRO_MAX_SLICE_NS (10 * NSEC_PER_SEC)
+/* More than any device has, so that sums and differences of such numbers are ints. */
+#define SUTRO_MAX_REQUESTS 1000000U
 
 /* Attributes of numbers, from 0 to __max, whose unit is __scale of the variable's. */
 /* clang-format off */
@@ -52,7 +54,7 @@ SUTRO_STORE(slice_us, sq->core.tunables.slice_ns,
 	    SUTRO_MAX_SLICE_NS / NSEC_PER_USEC, NSEC_PER_USEC)
 SUTRO_STORE(group_idle_us, sq->core.tunables.group_idle_ns,
 	    SUTRO_MAX_IDLE_NS / NSEC_PER_USEC, NSEC_PER_USEC)
-SUTRO_STORE(group_requests, sq->group_requests, UINT_MAX, 1)
+SUTRO_STORE(group_requests, sq->group_requests, SUTRO_MAX_REQUESTS, 1)
 SUTRO_STORE(protect, sq->core.tunables.protect, SUTRO_PROTECT_MAX, 1)
 /* Only 0 on kernels without direct mode. */
 SUTRO_STORE(direct, sq->direct_allowed, !!sutro_direct_flags(0), 1)

@@ -406,6 +406,18 @@ static inline bool sutro_staged(struct sutro_queue *sq)
 	return !llist_empty(&sq->busy);
 }
 
+/*
+ * How many requests are at the driver at most when the next one is selected?  A queue with a depth
+ * of its own has a budget of that many (SCSI), and one of it is taken before.
+ */
+static inline u32 sutro_driver_depth(const struct request_queue *q)
+{
+	u32 tags = q->tag_set->queue_depth * q->nr_hw_queues;
+	u32 budget = READ_ONCE(q->queue_depth);
+
+	return min3(tags, budget ? budget - 1 : tags, SUTRO_DEPTH_MAX);
+}
+
 /* Is there anything that no dispatch has seen yet? */
 static inline bool sutro_has_news(struct sutro_queue *sq)
 {

@@ -87,6 +87,20 @@ static void sutro_test_passed_is_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->core.nr_active, 0);
 }
 
+/* Requests that were above the elevator when their cgroup was removed do not pass. */
+static void sutro_test_gone_does_not_pass(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+
+	sutro_group_set_gone(&t->core, &t->a);
+	KUNIT_EXPECT_FALSE(test, pass(t, &t->a, MS));
+	arrive(t, &t->a, 1);
+	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->a);
+	finish(t, &t->a, MS, MS);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_EMPTY);
+	KUNIT_EXPECT_EQ(test, t->core.nr_active, 0);
+}
+
 /* @nr requests one after the other; returns the number of those that passed. */
 static u32 run_alone(struct sutro_test *t, struct sutro_group *group, u32 nr,
 		     u64 cost_ns, bool may_pass)
@@ -178,6 +192,7 @@ static struct kunit_case sutro_alone_test_cases[] = {
 	KUNIT_CASE(sutro_test_does_not_pass),
 	KUNIT_CASE(sutro_test_pass_leaves_room),
 	KUNIT_CASE(sutro_test_passed_is_gone),
+	KUNIT_CASE(sutro_test_gone_does_not_pass),
 	KUNIT_CASE(sutro_test_pass_is_not_noticed),
 	{}
 };

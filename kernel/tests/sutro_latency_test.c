@@ -240,6 +240,51 @@ static void sutro_test_target_gaps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, latency->gapless, 0);
 }
 
+/* A request may complete after the time that the dispatcher has read: its period has just begun. */
+static void sutro_test_target_of_later_completion(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_latency *latency;
+
+	sutro_latency_set(&t->b, 400);
+	latency = sutro_latency_get(&t->b);
+	KUNIT_ASSERT_NOT_NULL(test, latency);
+	latency->held = SUTRO_PROTECT_WHOLE - 256;
+	sutro_latency_took(latency, 1, 1, SUTRO_LATENCY_MET_OTHERS,
+			   t->now_ns + 1000);
+	sutro_latency_adapt(latency, t->now_ns);
+	KUNIT_EXPECT_EQ(test, shared_part(t), 256);
+	KUNIT_EXPECT_EQ(test, latency->state, SUTRO_LATENCY_UNKNOWN);
+}
+
+/* A group alone has no cycles for seconds, and millions of reads. */
+static void sutro_test_target_after_long_time_alone(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_latency *latency;
+	int i;
+
+	sutro_latency_set(&t->b, 400);
+	latency = sutro_latency_get(&t->b);
+	KUNIT_ASSERT_NOT_NULL(test, latency);
+	latency->held = SUTRO_PROTECT_WHOLE - 400;
+	/* One in 10,000 is late. */
+	for (i = 0; i < 10000; i++) {
+		sutro_latency_took(latency, 1000, !(i % 10),
+				   SUTRO_LATENCY_MET_NONE, t->now_ns);
+		t->now_ns += MS;
+	}
+	sutro_latency_adapt(latency, t->now_ns);
+	KUNIT_EXPECT_GE(test, shared_part(t), 400);
+	/* The state is not that of the time before. */
+	for (i = 0; i < 10; i++) {
+		sutro_latency_took(latency, 1000, 200, SUTRO_LATENCY_MET_NONE,
+				   t->now_ns);
+		t->now_ns += 2000 * MS;
+	}
+	KUNIT_EXPECT_EQ(test, latency->state, SUTRO_LATENCY_UNREACHABLE);
+}
+
 static struct kunit_case sutro_latency_test_cases[] = {
 	KUNIT_CASE(sutro_test_bounds),
 	KUNIT_CASE(sutro_test_by_hand),
@@ -250,6 +295,8 @@ static struct kunit_case sutro_latency_test_cases[] = {
 	KUNIT_CASE(sutro_test_target_unreachable),
 	KUNIT_CASE(sutro_test_target_clearly_unreachable),
 	KUNIT_CASE(sutro_test_target_gaps),
+	KUNIT_CASE(sutro_test_target_of_later_completion),
+	KUNIT_CASE(sutro_test_target_after_long_time_alone),
 	{}
 };
 

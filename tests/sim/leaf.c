@@ -315,7 +315,7 @@ static void leaf_refill(struct leaf *leaf)
 /* Send what may be sent. */
 void leaf_run(struct leaf *leaf)
 {
-	while (!leaf->held) {
+	while (!leaf->held && (!leaf->has_budget || leaf_has_room(leaf))) {
 		struct rq *rq = leaf_dispatch(leaf);
 
 		if (!rq)
@@ -427,7 +427,7 @@ static void leaf_done(void *context, struct mdisk_cmd *cmd)
 	if (!rq->flush)
 		leaf_free_slot(leaf, rq->group, rq->sync);
 	free(rq);
-	if (held || leaf->waiting)
+	if (held || leaf->waiting || leaf->has_budget)
 		leaf_run(leaf);
 }
 
@@ -462,10 +462,14 @@ void leaf_init(struct leaf *leaf, struct clock *clock, enum mdisk_kind kind,
 void leaf_start(struct leaf *leaf)
 {
 	u32 depth = min(leaf->disk.drive.num.queue_depth, 128U);
+	u32 limit = leaf->has_budget ? depth - 1 : depth;
 
 	if (!leaf->slots)
 		leaf->slots = 2 * depth;
-	sutro_probe_init(&leaf->probe, depth);
+	/* Tags that others use, of which nothing is known here. */
+	if (leaf->tags)
+		limit = min(leaf->tags, 128U);
+	sutro_probe_init(&leaf->probe, limit);
 	disk_start(&leaf->disk);
 }
 

@@ -136,6 +136,8 @@ struct slot_waiter {
  * struct leaf - a drive with a scheduler before it
  * @fifo:	no scheduler: requests are sent as they come
  * @oracle:	requests are charged their exact device time
+ * @tags:	requests that the host takes for the drive; those of the drive if 0
+ * @has_budget:	requests are selected only while the drive has room, as for a SCSI disk
  * @slots:	nr_requests; twice the depth if 0
  * @slots_used:	requests that wait or are at the drive
  * @slots_promised: clients that have been woken up for a slot
@@ -152,6 +154,8 @@ struct leaf {
 	leaf_done_fn *done;
 	bool fifo;
 	bool oracle;
+	u32 tags;
+	bool has_budget;
 	u32 slots;
 	u32 slots_used;
 	u32 slots_promised;

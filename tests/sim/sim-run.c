@@ -12,7 +12,7 @@
  *			windows=0
  *		control: the daemon runs; truth: record device times; windows: record cycles
  *		with protected groups; warmup: seconds without latencies
- *	leaf kind=0 NUMBER=... nr_requests=0 none=0 oracle=0 fairness=0
+ *	leaf kind=0 NUMBER=... nr_requests=0 tags=0 budget=0 none=0 oracle=0 fairness=0
  *			protect=0
  *		a disk, 0 hdd, 1 ssd, 2 nvme, with the numbers of tests/modeldisk; none:
  *		no scheduler; oracle: requests are charged their exact device time
@@ -222,11 +222,13 @@ static void say_leaf(struct loop *loop)
 	};
 	struct leaf *leaf = &loop->leaf[numbers.leaf];
 	struct sutro_tunables *tunables = &leaf->core.tunables;
-	u32 kind, slots, fairness, protect;
-	bool fifo, oracle;
+	u32 kind, slots, tags, fairness, protect;
+	bool fifo, oracle, budget;
 	const struct option o[] = {
 		{ "kind", 0, MDISK_KINDS - 1, MDISK_HDD, TO(kind) },
 		{ "nr_requests", 0, 1e5, 0, TO(slots) },
+		{ "tags", 0, 1e5, 0, TO(tags) },
+		{ "budget", 0, 1, 0, TO(budget) },
 		{ "none", 0, 1, 0, TO(fifo) },
 		{ "oracle", 0, 1, 0, TO(oracle) },
 		{ "fairness", 0, 1, 0, TO(fairness) },
@@ -239,6 +241,8 @@ static void say_leaf(struct loop *loop)
 	leaf_init(leaf, &loop->clock, kind, client_done);
 	loop_change_disk(loop, &numbers);
 	leaf->slots = slots;
+	leaf->tags = tags;
+	leaf->has_budget = budget;
 	leaf->fifo = fifo;
 	leaf->oracle = oracle;
 	tunables->fairness = fairness;
