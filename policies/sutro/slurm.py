@@ -7,8 +7,9 @@
     slurmd: Epilog               sutro-slurm epilog /system.slice/n1_slurmstepd.scope/job_7
 
 The prolog leaves a record in /run/sutro-slurm, named after the job, with the cgroup. The epilog
-resets the policy of that cgroup. Without a running sutrod the record gets the suffix .ended, and
-the service (sutro-slurm watch) resets it as soon as there is one.
+adds the suffix .ended, resets the policy of that cgroup and removes the record. If sutrod does not
+run, or fails, the service (sutro-slurm watch) resets the policy later. The epilog succeeds all the
+same: slurmd drains the node of a failing one.
 
 A job whose text is malformed, or names a path out of reach of sutrod (reach.py), is held with the
 reason as its AdminComment. A prolog that fails would drain the node for the mistake of one user.
@@ -33,7 +34,7 @@ from typing import Any
 from . import __version__, reach, values
 from .answer import Answer
 from .client import Client
-from .errors import BadPolicy, BusUnavailable, NotRunning, OutOfReach, SutroError, UsageError
+from .errors import BadPolicy, OutOfReach, SutroError, UsageError
 from .files import replace
 from .program import Program, log
 
@@ -56,6 +57,8 @@ RUNTIME = "runtime"
 # With and without several slurmd on a machine; the name of the node is in the first form only.
 JOB = re.compile(r"/[^ ]*/(?:([^/]+)_)?slurmstepd\.scope/job_([0-9]+)")
 
+# Commands of Slurm try again while the controller is away.
+COMMAND_LIMIT_S = 60.0
 LOOK_S = 5.0
 DRAIN_AFTER_S = 30.0
 
@@ -90,9 +93,13 @@ def parse(extra: str) -> list[tuple[str, str, int]]:
 def _run(*command: str) -> str:
     """Run a command; return its output, or raise SutroError with its own sentence."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=COMMAND_LIMIT_S
+        ).stdout
     except OSError as error:
         raise SutroError(f"{command[0]}: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise SutroError(f"{command[0]} does not end within {COMMAND_LIMIT_S:g} s") from None
     except subprocess.CalledProcessError as error:
         raise SutroError(error.stderr.strip() or str(error)) from None
 
@@ -149,6 +156,11 @@ def _record(cgroup: str, records: Path) -> Path:
     return records / ":".join(filter(None, _job(cgroup).groups()))
 
 
+def _ended(record: Path) -> Path:
+    """The name of a record whose job has ended, and whose floors are to be reset."""
+    return record.with_name(record.name + ENDED)
+
+
 def _node(job: re.Match[str]) -> str:
     """The name of the node that a job runs on."""
     return job[1] or socket.gethostname().partition(".")[0]
@@ -180,23 +192,27 @@ async def prolog(cgroup: str, extra: str, records: Path = RECORDS) -> None:
     records.mkdir(mode=0o755, parents=True, exist_ok=True)
     # Before the policy: a prolog that is killed between the two leaves nothing in force.
     replace(record, f"{cgroup}\n".encode())
+    # Of an earlier run of a job that was requeued: the service would reset the new floors.
+    _ended(record).unlink(missing_ok=True)
     async with Client() as client:
         await client.set_policy(cgroup, floors, RUNTIME)
 
 
 async def epilog(cgroup: str, records: Path = RECORDS) -> None:
-    """Reset the floors that the prolog set, now or as soon as sutrod runs."""
+    """Reset the floors that the prolog set, now or as soon as sutrod does it."""
     record = _record(cgroup, records)
     if not record.exists():
         return
+    # Before the reset: an epilog that is killed after it leaves a record for the service.
+    ended = record.rename(_ended(record))
     try:
         async with Client() as client:
             await client.reset_policy(cgroup, RUNTIME)
-    except (BusUnavailable, NotRunning) as error:
+    except SutroError as error:
         log(f"{cgroup}: {error.message}; its floors are reset later")
-        record.rename(record.with_name(record.name + ENDED))
     else:
-        record.unlink()
+        # The service may have been first.
+        ended.unlink(missing_ok=True)
 
 
 # The service
@@ -225,15 +241,18 @@ class Watch(Program):
         return LOOK_S
 
     async def _reset_ended(self) -> None:
-        """Reset the floors of jobs whose epilog found no sutrod."""
+        """Reset the floors of jobs whose epilog could not."""
         for record in sorted(self._records.glob(f"*{ENDED}")):
-            cgroup = record.read_text(errors="replace").strip()
+            try:
+                cgroup = record.read_text(errors="replace").strip()
+            except FileNotFoundError:
+                continue  # the epilog was first, or the job runs again
             try:
                 await self.client.reset_policy(cgroup, RUNTIME)
                 log(f"{cgroup}: its floors are reset now")
             except BadPolicy as error:
                 log(f"{record} names no cgroup and is removed: {error.message}")
-            record.unlink()
+            record.unlink(missing_ok=True)
 
     def _judge(self, promises: list[Dict]) -> None:
         """Drain the node for each floor of a job that was infeasible for DRAIN_AFTER_S."""

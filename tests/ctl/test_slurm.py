@@ -13,7 +13,7 @@ import pytest
 from conftest import HERE, NOWHERE, POLICIES, environment, process, sutroctl
 from fakemachine import wait_until
 from sutro import slurm
-from sutro.errors import NotRunning, SutroError, UsageError
+from sutro.errors import NoAnswer, NotRunning, SutroError, UsageError
 
 SCOPE = "/system.slice/n1_slurmstepd.scope"
 JOB = f"{SCOPE}/job_7"
@@ -95,6 +95,54 @@ def test_restart_of_the_daemon(sutrod, tmp_path):
 
     asyncio.run(watch())
     assert in_force(sutrod) == []
+
+
+def test_epilog_that_sutrod_refuses(sutrod, tmp_path, monkeypatch, capsys):
+    """It succeeds, since slurmd drains the node of a failing one; the service resets the floors."""
+    records, seen = tmp_path / "records", []
+    asyncio.run(slurm.prolog(JOB, EXTRA, records))
+
+    async def refused(_client, _unit, _lifetime):
+        seen.extend(record.name for record in records.iterdir())
+        raise NoAnswer("sutrod does not answer within 25 s")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(slurm.Client, "reset_policy", refused)
+        asyncio.run(slurm.epilog(JOB, records))
+    expected = f"{JOB}: sutrod does not answer within 25 s; its floors are reset later\n"
+    assert capsys.readouterr().err == expected
+    # Also an epilog that is killed while it waits leaves a record for the service.
+    assert seen == ["n1:7.ended"] == [record.name for record in records.iterdir()]
+    assert in_force(sutrod) == FLOORS
+
+
+def test_job_that_runs_again(sutrod, tmp_path):
+    """A record of its first run does not take its floors."""
+    records = tmp_path / "records"
+    records.mkdir()
+    (records / "n1:7.ended").write_text(f"{JOB}\n")
+    asyncio.run(slurm.prolog(JOB, EXTRA, records))
+    assert [record.name for record in records.iterdir()] == ["n1:7"]
+    assert in_force(sutrod) == FLOORS
+
+
+def test_record_that_another_program_removes(tmp_path, monkeypatch):
+    """The service goes on, before the reset and after it."""
+    (tmp_path / "n1:7.ended").write_text(f"{JOB}\n")
+    reset = []
+
+    async def removed(cgroup, _lifetime):
+        reset.append(cgroup)
+        (tmp_path / "n1:7.ended").unlink()
+
+    program = slurm.Watch(tmp_path)
+    program.client = Promises()
+    program.client.reset_policy = removed
+    asyncio.run(program.step())
+    gone = tmp_path / "n1:7.ended"
+    monkeypatch.setattr(Path, "glob", lambda _folder, _pattern: [gone])
+    asyncio.run(program.step())
+    assert reset == [JOB]
 
 
 @pytest.mark.parametrize("text", [b"", b"\xff\n", b"/a*\n"])
@@ -330,6 +378,14 @@ def test_hold_of_a_job_that_cannot_wait(commands, capsys):
     commands.fail.write_text("requeuehold scancel")
     with pytest.raises(SutroError, match="no scancel"):
         slurm.hold("7", "a reason")
+
+
+def test_command_that_hangs(commands, monkeypatch):
+    """A controller that does not answer does not stop the prolog or the service."""
+    (commands.folder / "scontrol").write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr(slurm, "COMMAND_LIMIT_S", 0.2)
+    with pytest.raises(SutroError, match="cannot drain n1: scontrol does not end within 0.2 s"):
+        slurm.drain("n1", "a reason")
 
 
 def test_hold_without_slurm(monkeypatch, tmp_path):
