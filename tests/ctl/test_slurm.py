@@ -4,9 +4,11 @@
 import asyncio
 import errno
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -297,6 +299,14 @@ def commands(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder), prepend=":")
     return Commands(folder)
+
+
+@pytest.mark.parametrize("job", [JOB, "/system.slice/slurmstepd.scope/job_7"])
+def test_pattern_of_the_guide(job):
+    """It matches the cgroup of a job with and without several slurmd on a machine."""
+    text = (HERE.parent.parent / "Documentation/guides/slurm.rst").read_text()
+    (pattern,) = re.findall(r"^ *Cgroup=(.*)$", text, re.MULTILINE)
+    assert fnmatch(job, pattern) and slurm.JOB.fullmatch(job)
 
 
 def test_drain(commands):
