@@ -81,6 +81,14 @@ type Request struct {
 	Places map[string]Place
 }
 
+// Allowed are the annotations that need an option of the plugin.
+type Allowed struct {
+	// The class rt.
+	RT bool
+	// Latency targets: sutrod delays others for them, and no capacity bounds them.
+	Targets bool
+}
+
 // IsEmpty returns true without a request.
 func (r *Request) IsEmpty() bool {
 	return len(r.Promises) == 0 && len(r.Whole) == 0
@@ -130,8 +138,8 @@ func isWeight(text string) bool {
 	return weightText.MatchString(text) && isBetween(product(text, 1), 1, 10000)
 }
 
-func isClass(text string, allowsRT bool) bool {
-	return text == "be" || text == "idle" || text == "rt" && allowsRT
+func isClass(text string, allowed Allowed) bool {
+	return text == "be" || text == "idle" || text == "rt" && allowed.RT
 }
 
 // malformed is the error for an annotation; it has the accepted form.
@@ -139,8 +147,8 @@ func malformed(name, value, form string) error {
 	return fmt.Errorf("annotation %s: %.80q is malformed; allowed is %s", name, value, form)
 }
 
-// Parse returns the requests of annotations; allowsRT: also the class rt.
-func Parse(annotations map[string]string, allowsRT bool) (*Request, error) {
+// Parse returns the requests of annotations.
+func Parse(annotations map[string]string, allowed Allowed) (*Request, error) {
 	request := &Request{Places: map[string]Place{}}
 	names := []string{}
 	for name := range annotations {
@@ -151,7 +159,7 @@ func Parse(annotations map[string]string, allowsRT bool) (*Request, error) {
 	// One order for messages and policies.
 	slices.Sort(names)
 	for _, name := range names {
-		if err := request.add(name, annotations[name], allowsRT); err != nil {
+		if err := request.add(name, annotations[name], allowed); err != nil {
 			return nil, err
 		}
 	}
@@ -165,7 +173,7 @@ func Parse(annotations map[string]string, allowsRT bool) (*Request, error) {
 	return request, nil
 }
 
-func (r *Request) add(name, value string, allowsRT bool) error {
+func (r *Request) add(name, value string, allowed Allowed) error {
 	key, volume, hasVolume := strings.Cut(strings.TrimPrefix(name, Prefix), ".")
 	if hasVolume && !volumeText.MatchString(volume) {
 		return fmt.Errorf("annotation %.80q is malformed; allowed is %s", name, keysForm)
@@ -173,7 +181,7 @@ func (r *Request) add(name, value string, allowsRT bool) error {
 	known, isPromise := promiseKeys[key]
 	switch {
 	case !hasVolume && key == "class":
-		if !isClass(value, allowsRT) {
+		if !isClass(value, allowed) {
 			form := "be or idle"
 			if value == "rt" {
 				form += "; the plugin runs without --allow-rt"
@@ -193,6 +201,10 @@ func (r *Request) add(name, value string, allowsRT bool) error {
 		}
 		r.Places[volume] = Place{container, place}
 	case hasVolume && isPromise:
+		if strings.HasSuffix(known.policy, "LatencyTarget") && !allowed.Targets {
+			return fmt.Errorf("annotation %.80q: the plugin runs without --allow-targets; "+
+				"allowed is a floor, a limit or a weight", name)
+		}
 		if !known.isGood(value) {
 			return malformed(name, value, known.form)
 		}

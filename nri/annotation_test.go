@@ -29,7 +29,7 @@ func TestAnnotations(t *testing.T) {
 		{"fsync-latency.data", "1us P99", Promise{"FsyncLatencyTarget", "data", "1us P99"}},
 		{"weight.data", "10000", Promise{"Weight", "data", "10000"}},
 	} {
-		got, err := Parse(map[string]string{Prefix + one.name: one.value, "other/x": "y"}, false)
+		got, err := Parse(map[string]string{Prefix + one.name: one.value, "other/x": "y"}, Allowed{Targets: true})
 		if err != nil || len(got.Promises) != 1 || got.Promises[0] != one.want {
 			t.Errorf("%s: %s: got %v, %v", one.name, one.value, got, err)
 		}
@@ -40,7 +40,7 @@ func TestAnnotationsOfThePod(t *testing.T) {
 	got, err := Parse(map[string]string{
 		Prefix + "class": "idle", Prefix + "weight": "300", Prefix + "path.data": "db:/var/lib/db",
 		Prefix + "read-min.data": "1M",
-	}, false)
+	}, Allowed{})
 	want := &Request{
 		Promises: []Promise{{"ReadBandwidthMin", "data", "1M"}},
 		Whole:    []Assignment{{"Class", "idle"}, {"Weight", "300"}},
@@ -49,11 +49,11 @@ func TestAnnotationsOfThePod(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if got, err := Parse(map[string]string{Prefix + "class": "rt"}, true); err != nil ||
+	if got, err := Parse(map[string]string{Prefix + "class": "rt"}, Allowed{RT: true}); err != nil ||
 		got.Whole[0].Value != "rt" {
 		t.Errorf("class rt with --allow-rt: %v, %v", got, err)
 	}
-	if got, err := Parse(map[string]string{"iosutro/read-min.a": "x"}, true); err != nil ||
+	if got, err := Parse(map[string]string{"iosutro/read-min.a": "x"}, Allowed{}); err != nil ||
 		!got.IsEmpty() {
 		t.Errorf("another prefix: %v, %v", got, err)
 	}
@@ -113,10 +113,21 @@ func TestMalformedAnnotationsAreRefusedWithTheForm(t *testing.T) {
 		{"path", "db:/data", keysForm},
 		{"", "1M", keysForm},
 	} {
-		_, err := Parse(map[string]string{Prefix + one.name: one.value}, false)
+		_, err := Parse(map[string]string{Prefix + one.name: one.value}, Allowed{Targets: true})
 		if err == nil || !strings.Contains(err.Error(), one.form) ||
 			!strings.Contains(err.Error(), Prefix) {
 			t.Errorf("%s: %q: got %v", one.name, one.value, err)
+		}
+	}
+}
+
+// A target delays others, and no capacity bounds it.
+func TestTargetsNeedAnOption(t *testing.T) {
+	for _, key := range []string{"latency", "write-latency", "fsync-latency"} {
+		annotations := map[string]string{Prefix + key + ".data": "1us"}
+		if got, err := Parse(annotations, Allowed{RT: true}); err == nil ||
+			!strings.Contains(err.Error(), "--allow-targets") {
+			t.Errorf("%s: got %v, %v", key, got, err)
 		}
 	}
 }
@@ -141,7 +152,7 @@ func TestAnyText(t *testing.T) {
 	isSafe := func(key uint8, volume, value string) bool {
 		names := []string{"read-min", "latency", "weight", "path", "class", volume}
 		name := Prefix + names[int(key)%len(names)] + "." + volume
-		got, err := Parse(map[string]string{name: value}, true)
+		got, err := Parse(map[string]string{name: value}, Allowed{true, true})
 		if err != nil {
 			return len(err.Error()) < 1500 && !strings.ContainsAny(err.Error(), "\n\x1b\x00")
 		}

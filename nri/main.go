@@ -27,7 +27,8 @@ import (
 var Version = "unknown"
 
 const (
-	usage = `usage: sutro-nri plugin [--socket PATH] [--records FOLDER] [--pods FOLDER] [--allow-rt]
+	usage = `usage: sutro-nri plugin [--socket PATH] [--records FOLDER] [--pods FOLDER]
+                        [--allow-rt] [--allow-targets]
        sutro-nri publish --node NAME [--account FOLDER] [--name NAME=PATH]...
        sutro-nri capacity [--name NAME=PATH]...
        sutro-nri --version
@@ -93,6 +94,7 @@ func run(ctx context.Context, verb string, words []string) error {
 	records := flags.String("records", "/run/sutro-nri", "")
 	pods := flags.String("pods", "/var/lib/kubelet/pods", "")
 	allowsRT := flags.Bool("allow-rt", false, "")
+	allowsTargets := flags.Bool("allow-targets", false, "")
 	node := flags.String("node", os.Getenv("NODE_NAME"), "")
 	account := flags.String("account", "/var/run/secrets/kubernetes.io/serviceaccount", "")
 	names := Names{}
@@ -106,7 +108,8 @@ func run(ctx context.Context, verb string, words []string) error {
 	switch verb {
 	case "plugin":
 		host := Host{Pods: *pods, Mounts: "/proc/1/mountinfo"}
-		servePlugin(ctx, NewPlugin(Bus{}, Records(*records), host, *allowsRT), *socket)
+		allowed := Allowed{RT: *allowsRT, Targets: *allowsTargets}
+		servePlugin(ctx, NewPlugin(Bus{}, Records(*records), host, allowed), *socket)
 		return nil
 	case "publish":
 		if *node == "" {

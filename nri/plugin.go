@@ -40,10 +40,10 @@ const (
 
 // Plugin handles the events. Its exported methods are those that the stub of NRI looks for.
 type Plugin struct {
-	daemon   Daemon
-	records  Records
-	host     Host
-	allowsRT bool
+	daemon  Daemon
+	records Records
+	host    Host
+	allowed Allowed
 
 	// One event at a time, and the next members.
 	mutex sync.Mutex
@@ -52,8 +52,8 @@ type Plugin struct {
 }
 
 // NewPlugin returns a plugin without a connection.
-func NewPlugin(daemon Daemon, records Records, host Host, allowsRT bool) *Plugin {
-	return &Plugin{daemon: daemon, records: records, host: host, allowsRT: allowsRT,
+func NewPlugin(daemon Daemon, records Records, host Host, allowed Allowed) *Plugin {
+	return &Plugin{daemon: daemon, records: records, host: host, allowed: allowed,
 		running: map[string]map[string]bool{}}
 }
 
@@ -83,7 +83,7 @@ func withLimit(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // RunPodSandbox refuses a pod whose requests cannot be met.
 func (p *Plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
-	request, err := Parse(pod.GetAnnotations(), p.allowsRT)
+	request, err := Parse(pod.GetAnnotations(), p.allowed)
 	if err != nil {
 		return named(pod, err)
 	}
@@ -182,7 +182,7 @@ func (p *Plugin) found(ctx context.Context, pod *api.PodSandbox, container *api.
 }
 
 func (p *Plugin) apply(ctx context.Context, pod *api.PodSandbox, container *api.Container) error {
-	request, err := Parse(pod.GetAnnotations(), p.allowsRT)
+	request, err := Parse(pod.GetAnnotations(), p.allowed)
 	if err != nil || request.IsEmpty() {
 		return err
 	}

@@ -36,7 +36,7 @@ func newBench(t *testing.T) *bench {
 	daemon.devices = map[string]string{data: "/dev/dm-0", "/srv/log": "/dev/dm-1", "/srv/same": "/dev/dm-0",
 		"/tank": ""}
 	records := Records(filepath.Join(t.TempDir(), "records"))
-	return &bench{NewPlugin(daemon, records, Host{Pods: top}, false), daemon, data}
+	return &bench{NewPlugin(daemon, records, Host{Pods: top}, Allowed{Targets: true}), daemon, data}
 }
 
 func newPod(id string, annotations map[string]string) *api.PodSandbox {
@@ -283,7 +283,7 @@ func TestLastContainerEndsThePolicy(t *testing.T) {
 		}
 	}
 	// A new plugin has the containers from the runtime.
-	b.Plugin = NewPlugin(b.daemon, b.records, b.host, false)
+	b.Plugin = NewPlugin(b.daemon, b.records, b.host, Allowed{Targets: true})
 	if _, err := b.Synchronize(background, []*api.PodSandbox{pod},
 		[]*api.Container{first, second}); err != nil {
 		t.Fatal(err)
@@ -336,7 +336,7 @@ func TestRandomLives(t *testing.T) {
 			case 3:
 				b.daemon.isDown([]error{nil, ErrNotRunning}[random.IntN(2)])
 			case 4:
-				b.Plugin = NewPlugin(b.daemon, b.records, b.host, false)
+				b.Plugin = NewPlugin(b.daemon, b.records, b.host, Allowed{Targets: true})
 			}
 		}
 		b.daemon.isDown(nil)

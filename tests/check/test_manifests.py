@@ -18,11 +18,16 @@ DEFAULTS = re.findall(r'flags\.String\("\w+", "(/[^"]+)"', MAIN)
 PUBLISH = (TOP / "nri/publish.go").read_text()
 
 
+def read_text(name: str) -> str:
+    """The text of a file."""
+    return (TOP / name).read_text()
+
+
 def read(name: str) -> list[Any]:
     """The documents of a file."""
     import yaml  # not of the standard library: "-k prose" runs without it
 
-    return list(yaml.safe_load_all((TOP / name).read_text()))
+    return list(yaml.safe_load_all(read_text(name)))
 
 
 def objects() -> dict[tuple[str, str], Any]:
@@ -72,6 +77,25 @@ def test_the_account_of_the_pods_has_these_rights() -> None:
     assert pod()["serviceAccountName"] == subject["name"]
     bound = found["ValidatingAdmissionPolicyBinding", "sutro-floors"]["spec"]["policyName"]
     assert ("ValidatingAdmissionPolicy", bound) in found
+
+
+def test_admission_covers_all_floors() -> None:
+    """Each floor of an annotation is compared with its resource, at each change of a pod."""
+    policy = objects()["ValidatingAdmissionPolicy", "sutro-floors"]["spec"]
+    (rule,) = policy["matchConstraints"]["resourceRules"]
+    assert rule["operations"] == ["CREATE", "UPDATE"]
+    condition = policy["matchConditions"][0]["expression"]
+    expressions = [one["expression"] for one in policy["validations"]]
+    floors = re.findall(r'^\t"([\w-]+)-min": +\{"(\w+)"', read_text("nri/annotation.go"), re.M)
+    kinds = re.findall(r'^\t"(\w+)": +\{"([\w-]+)", (\w+)\}', read_text("nri/capacity.go"), re.M)
+    assert len(floors) == len(kinds) == len(expressions)
+    units = {key: (word, unit) for key, word, unit in kinds}
+    for (annotation, key), text in zip(floors, expressions, strict=True):
+        word, unit = units[key]
+        assert f"k.startsWith('io.sutro/{annotation}-min.')" in condition
+        assert f"k.startsWith('io.sutro/{annotation}-min.')" in text
+        assert f"r.startsWith('io.sutro/{word}.')" in text
+        assert text.count("1000000 * variables.limits") == (unit == "1e6")
 
 
 def test_arguments_are_known() -> None:
