@@ -38,8 +38,10 @@ var resourceText = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?
 // The longest word and a dot leave this much of 63 characters.
 const longestName = 63 - len("write-iops.")
 
-// PodsCgroup begins the paths of cgroups of pods, for either driver of the kubelet.
-const PodsCgroup = "/kubepods"
+// The cgroup of a pod, and those below it, for either driver of the kubelet. The cgroup above of a class,
+// such as kubepods-burstable.slice, is none.
+var podCgroup = regexp.MustCompile(
+	`^/kubepods(\.slice/([^/]+/)?kubepods[^/]*-pod[^/]+\.slice|/([^/]+/)?pod[^/]+)(/|$)`)
 
 // Names are chosen names of paths, in place of those that follow from the paths.
 type Names map[string]string
@@ -107,9 +109,7 @@ func Resources(ctx context.Context, daemon Daemon, names Names) (map[string]uint
 func left(row Capacity, states []State) uint64 {
 	outside := row.Promised
 	for _, one := range states {
-		isOfPod := strings.HasPrefix(one.Cgroup, PodsCgroup+".") ||
-			strings.HasPrefix(one.Cgroup, PodsCgroup+"/")
-		if one.Key == row.Key && one.Device == row.Device && isOfPod {
+		if one.Key == row.Key && one.Device == row.Device && podCgroup.MatchString(one.Cgroup) {
 			outside -= min(outside, one.Value)
 		}
 	}

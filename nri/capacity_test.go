@@ -35,6 +35,28 @@ func TestResources(t *testing.T) {
 	}
 }
 
+// A floor of a class of pods is one of the administrator: it leaves less for the floors of pods.
+func TestCgroupsOfPods(t *testing.T) {
+	for cgroup, isOfPod := range map[string]bool{
+		"/kubepods.slice/kubepods-pod6f1c_0c.slice":                                 true,
+		"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod6f1c.slice": true,
+		"/kubepods.slice/kubepods-pod6f1c.slice/cri-containerd-1.scope":             true,
+		"/kubepods/pod6f1c-0c":                     true,
+		"/kubepods/besteffort/pod6f1c/1":           true,
+		"/kubepods.slice":                          false,
+		"/kubepods.slice/kubepods-burstable.slice": false,
+		"/kubepods/burstable":                      false,
+		"/kubepodsnot/pod6f1c":                     false,
+		"/system.slice/kubepods-pod6f1c.slice":     false,
+	} {
+		row := Capacity{"/", "/dev/dm-0", "ReadIOPSMin", 100, 30}
+		got := left(row, []State{{cgroup, "ReadIOPSMin", "/dev/dm-0", 30}})
+		if (got == 100) != isOfPod {
+			t.Errorf("%s: %d is left", cgroup, got)
+		}
+	}
+}
+
 func TestNamesOfResources(t *testing.T) {
 	for path, want := range map[string]string{
 		"/dev/vg/scratch": "vg.scratch", "/scratch": "scratch", "/srv/a_b-c": "srv.a_b-c",
@@ -109,7 +131,7 @@ func TestLeft(t *testing.T) {
 			promised += uint64(value)
 		}
 		for _, value := range pods {
-			states = append(states, State{"/kubepods/x", "ReadIOPSMin", "/dev/dm-0", uint64(value)})
+			states = append(states, State{"/kubepods/pod1", "ReadIOPSMin", "/dev/dm-0", uint64(value)})
 			promised += uint64(value)
 		}
 		got := left(Capacity{"/", "/dev/dm-0", "ReadIOPSMin", uint64(capacity), promised}, states)

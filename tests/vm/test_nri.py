@@ -64,7 +64,7 @@ class Pod:
 
     def __init__(self, name: str, **annotations: str):
         self.name, self.uid, self.id = name, f"0000-{name}", ""
-        self.slice = f"kubepods-{name}.slice"
+        self.slice = f"kubepods-pod{name}.slice"
         self.cgroup = f"/kubepods.slice/{self.slice}"
         self.volume = PODS / self.uid / "volumes/kubernetes.io~local-volume/data"
         keys = {key.replace("_", "-"): value for key, value in annotations.items()}
@@ -263,7 +263,7 @@ def test_refused(node: Node) -> None:
     too_much = node.pod("second", **{"read-min.data": "11M"})
     assert "can promise 40M, of which 30M are promised" in refused(too_much)
     mine = [one["unit"] for one in bus.promises()]
-    assert mine == ["kubepods-first.slice"]
+    assert mine == ["kubepods-podfirst.slice"]
 
 
 @pytest.mark.parametrize(
