@@ -68,7 +68,7 @@ async function readOften() {
     Object.assign(state, { usage, promises });
 }
 
-/** Read the rates of floors from before the page was opened, with the first sample of each. */
+/** Read the rates of floors from before the page was opened, of some with each sample. */
 async function readRecorded() {
     await Promise.all(withoutHistory(state).slice(0, HISTORIES).map(async promise => {
         const rows = await bus.history(promise.unit || promise.cgroup, promise.key, promise.path).catch(() => []);

@@ -85,7 +85,7 @@ export function edit(/** @type {import("./promises.js").Promised} */ promise, /*
 }
 
 /**
- * The received rates of a sample by identity, and those floors that have no line yet.
+ * The received rates of a sample by identity.
  * @param {import("./app.js").State} state
  */
 export function sample(state) {
@@ -96,5 +96,5 @@ export function sample(state) {
 /** Floors whose rates before the page was opened are not known yet. */
 export function withoutHistory(/** @type {import("./app.js").State} */ state) {
     return state.promises.filter(promise => isFloor(promise.key) && promise.device &&
-        promise.value && !state.received.lines.has(identity(promise)));
+        promise.value && !state.received.begun.has(identity(promise)));
 }

@@ -12,6 +12,8 @@ export class History {
         this.length = length;
         /** @type {Map<string, (number | null)[]>} */
         this.lines = new Map();
+        /** Lines that begin with values of the daemon. @type {Set<string>} */
+        this.begun = new Set();
     }
 
     /**
@@ -27,19 +29,23 @@ export class History {
             values.push(sample.get(key) ?? null);
             if (values.length > this.length)
                 values.shift();
-            if (values.every(value => value === null))
+            if (values.every(value => value === null)) {
                 this.lines.delete(key);
+                this.begun.delete(key);
+            }
         }
     }
 
     /**
-     * Put what the daemon recorded before in front of a line.
+     * Take the values that the daemon recorded until now, in place of the samples of that time.
      * @param {string} key
-     * @param {number[]} before oldest first
+     * @param {number[]} recorded oldest first
      */
-    begin(key, before) {
+    begin(key, recorded) {
         const values = this.lines.get(key) ?? [];
-        this.lines.set(key, [...before, ...values].slice(-this.length));
+        const older = values.slice(0, Math.max(0, values.length - recorded.length));
+        this.lines.set(key, [...older, ...recorded].slice(-this.length));
+        this.begun.add(key);
     }
 
     /** Oldest first. @param {string} key @returns {(number | null)[]} */

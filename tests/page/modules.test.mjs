@@ -9,10 +9,12 @@ import {
 } from "../../cockpit/editor.js";
 import { read } from "../../cockpit/explain.js";
 import { INFINITY, percent, quoted, rate, size, time, typed, value } from "../../cockpit/format.js";
-import { edit } from "../../cockpit/guarantees.js";
+import { edit, sample, withoutHistory } from "../../cockpit/guarantees.js";
 import { described, History } from "../../cockpit/history.js";
 import { complete, total } from "../../cockpit/pcp.js";
-import { about, received, sentence, stated, typedValue, verdict, worstFirst } from "../../cockpit/promises.js";
+import {
+    about, identity, received, sentence, stated, typedValue, verdict, worstFirst,
+} from "../../cockpit/promises.js";
 import { label, Topology } from "../../cockpit/topology.js";
 import { rows, shown } from "../../cockpit/usage.js";
 
@@ -219,6 +221,30 @@ test("lines have gaps, a length and an end", () => {
     history.add(new Map());
     assert.deepEqual(history.of("a"), []);
     assert.equal(described("Rate", [1, null, 3], String), "Rate in the last 2 s: 1 to 3");
+});
+
+test("each floor gets its recorded rates, a few with each sample", () => {
+    const promises = ["/a", "/b", "/c"].map(path => ({ ...PROMISE, path }));
+    const state = { promises, usage: [], received: new History(8) };
+    const left = [];
+    for (let samples = 0; samples < 4; samples++) {
+        const without = withoutHistory(state);
+        left.push(without.length);
+        for (const promise of without.slice(0, 1))
+            state.received.begin(identity(promise), [7, 8, 5, 5].slice(0, samples + 2));
+        state.received.add(sample(state));
+    }
+    assert.deepEqual(left, [3, 2, 1, 0]);
+    // The record has the samples since the page was opened, too; nothing counts twice.
+    assert.deepEqual(state.received.of(identity(promises[1])), [7, 8, 5, 5, 5, 5]);
+});
+
+test("a record of a new daemon keeps the older samples", () => {
+    const history = new History(4);
+    for (const value of [1, 2, 3])
+        history.add(new Map([["a", value]]));
+    history.begin("a", [3]);
+    assert.deepEqual(history.of("a"), [1, 2, 3]);
 });
 
 test("points of a line end at the right edge", () => {
