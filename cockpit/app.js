@@ -13,7 +13,7 @@ import { read, readHistory, showExplain } from "./explain.js";
 import { sample as receivedSample, showGuarantees, withoutHistory } from "./guarantees.js";
 import { History, LENGTH } from "./history.js";
 import { icon } from "./icons.js";
-import { identity } from "./promises.js";
+import { identity, owner } from "./promises.js";
 import { showStacks, switchDialog } from "./stacks.js";
 import { Superuser } from "./superuser.js";
 import { follow } from "./theme.js";
@@ -173,14 +173,19 @@ function openSwitch(verb, data) {
         dialog.open(switchDialog(verb, top, state, bus));
 }
 
+async function openEditor(data) {
+    const promise = state.promises.find(found => identity(found) === data.id);
+    if (!promise)
+        return;
+    // Without sutrod the dialog shows the failure of its action.
+    const settings = await bus.policy(owner(promise)).catch(() => []);
+    dialog.open(guaranteeDialog(promise, state, bus, settings));
+}
+
 /** Each button has the name of one. */
 const ACTIONS = {
     add: () => dialog.open(guaranteeDialog(null, state, bus)),
-    edit: data => {
-        const promise = state.promises.find(found => identity(found) === data.id);
-        if (promise)
-            dialog.open(guaranteeDialog(promise, state, bus));
-    },
+    edit: openEditor,
     weight: data => dialog.open(weightDialog(data.unit, state)),
     use: data => openSwitch("use", data),
     release: data => openSwitch("release", data),

@@ -34,6 +34,17 @@ export function pathOf(text) {
 }
 
 /**
+ * The path of the setting that a guarantee comes from: "any" where the guarantee has the path of a volume.
+ * @param {import("./promises.js").Promised} promise
+ * @param {{key: string, value: string, source: string}[]} settings of its unit
+ * @returns {string}
+ */
+export function settingPath(promise, settings) {
+    const found = settings.find(setting => setting.key === promise.key && setting.source === promise.source);
+    return found ? pathOf(found.value) : promise.path;
+}
+
+/**
  * Assignments that remove the setting of a key for one path and keep those for other paths.
  * @param {{key: string, value: string, source: string}[]} settings of the unit
  * @param {string} key
@@ -56,13 +67,16 @@ function choices(id, values) {
  * @param {import("./promises.js").Promised | null} promise null: a new one
  * @param {import("./app.js").State} state
  * @param {import("./bus.js").Bus} bus
+ * @param {{key: string, value: string, source: string}[]} [settings] of the unit of the promise
  * @returns {import("./dialog.js").Content}
  */
-export function guaranteeDialog(promise, state, bus) {
+export function guaranteeDialog(promise, state, bus, settings = []) {
     const fixed = promise !== null;
     const name = promise ? owner(promise) : undefined;
     const key = promise?.key ?? "ReadBandwidthMin";
     const lifetime = lifetimeOf(promise?.source ?? "");
+    // A setting of a file stays: one for this path takes precedence over it.
+    const fixedPath = lifetime ? settingPath(promise, settings) : promise?.path;
     const select = h("select", { disabled: fixed }, Object.entries(KEYS).map(
         ([name, { name: text }]) => h("option", { value: name, selected: name === key }, text)));
     const value = h("input", { type: "text", value: promise && typedValue(promise), autocomplete: "off" });
@@ -73,7 +87,7 @@ export function guaranteeDialog(promise, state, bus) {
     const made = form => ({
         unit: name ?? String(form.get("unit")).trim(),
         key: promise?.key ?? String(form.get("key")),
-        path: promise?.path ?? String(form.get("path")).trim(),
+        path: fixedPath ?? String(form.get("path")).trim(),
         lifetime: String(form.get("lifetime")),
     });
     return {
@@ -87,12 +101,14 @@ export function guaranteeDialog(promise, state, bus) {
             choices("unit-names", state.units.map(owner)),
             field("key", "Guarantee", select),
             field("path", "Device or path", h("input", {
-                type: "text", value: promise?.path, list: "device-names", disabled: fixed, autocomplete: "off",
+                type: "text", value: fixedPath, list: "device-names", disabled: fixed, autocomplete: "off",
                 placeholder: "/dev/vg/db",
             }), fixed ? "" : "A volume, or any path on it. \"any\" means each volume that the unit uses."),
             choices("device-names", state.topology.tops().map(label)),
             valueField,
             lifetimeField(lifetime || "persistent"),
+            fixed && fixedPath !== promise.path && note("info", `Set for "${fixedPath}", each volume that the unit ` +
+                `uses, ${promise.path} among them. A change or removal applies to all of them.`),
             fixed && !lifetime && note("info", `Set in ${promise.source}. A value that is set here takes precedence over it.`),
         ],
         run: async form => {
@@ -105,8 +121,8 @@ export function guaranteeDialog(promise, state, bus) {
         other: lifetime ? {
             action: "Remove",
             run: async () => {
-                const settings = await bus.policy(name);
-                await bus.setPolicy(name, removal(settings, promise.key, promise.path, lifetime), lifetime);
+                const present = await bus.policy(name);
+                await bus.setPolicy(name, removal(present, promise.key, fixedPath, lifetime), lifetime);
             },
         } : null,
     };

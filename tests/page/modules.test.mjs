@@ -209,6 +209,33 @@ test("guarantees of a cgroup by its path are changed, removed and explained by t
     ]);
 });
 
+test("a guarantee of a setting for any volume is changed and removed there, and the dialog has that", async () => {
+    globalThis.Node = Node;
+    globalThis.document = { createElement: () => new Node(), createElementNS: () => new Node() };
+    const source = "/etc/sutro/policy.control/db.service.policy:2";
+    const settings = [{ key: "ReadBandwidthMin", value: "any 60M", source },
+        { key: "ReadBandwidthMin", value: "/home 20M", source: source.replace(":2", ":3") }];
+    const calls = [];
+    const bus = { policy: async () => settings, setPolicy: async (...words) => void calls.push(words) };
+    const state = { units: [], topology: new Topology(DEVICES) };
+    const form = new Map([["value", "7M"], ["lifetime", "persistent"]]);
+    const dialog = guaranteeDialog({ ...PROMISE, source }, state, bus, settings);
+    await dialog.run(form);
+    await dialog.other.run();
+    assert.deepEqual(calls, [
+        ["db.service", [["ReadBandwidthMin", "any 7M"]], "persistent"],
+        ["db.service", [["ReadBandwidthMin", ""], ["ReadBandwidthMin", "/home 20M"]], "persistent"],
+    ]);
+    const notes = shown => shown.body.filter(one => one?.attributes?.class === "alert info").length;
+    assert.equal(notes(dialog), 1);
+    const home = { ...PROMISE, path: "/home", source: settings[1].source };
+    assert.equal(notes(guaranteeDialog(home, state, bus, settings)), 0);
+    // A setting of a file stays as it is; one for this volume takes precedence over it.
+    const file = { ...settings[0], source: "/etc/sutro/policy.d/db.policy:4" };
+    await guaranteeDialog({ ...PROMISE, source: file.source }, state, bus, [file]).run(form);
+    assert.deepEqual(calls[2], ["db.service", [["ReadBandwidthMin", "/srv 7M"]], "persistent"]);
+});
+
 test("lines have gaps, a length and an end", () => {
     const history = new History(3);
     history.begin("a", [1, 2, 3, 4]);
