@@ -9,11 +9,15 @@ Of leaves with another scheduler than sutro, lines() reads io.stat of the kernel
 bytes and requests only. Without the module these are all leaves.
 
 lines() reads all cgroups, and uses() the numbers of some; latencies() reads those of one unit.
+
+A cgroup may have any name. It is shown as by the daemon, with "?" for each byte that is not UTF-8
+or belongs to a control character, and cgroups of equal shown names count as one.
 """
 
 import os
+import re
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +33,13 @@ BOUNDS_S = [2**power / 1e9 for power in range(15, 34)]
 COUNTS = 40
 # More than a line of a leaf.
 PIECE_BYTES = 1 << 14
+
+# Control characters, bytes that are not UTF-8, and characters that D-Bus does not transport.
+NOT_SHOWN = re.compile(
+    "[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
+    + "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
+    + "]"
+)
 
 # Reads by latency, in COUNTS half octaves, by folder of a cgroup and node of a leaf.
 Latencies = dict[tuple[str, str], list[int]]
@@ -55,12 +66,23 @@ class Use:
 
 
 class Line(NamedTuple):
-    """A line of io.sutro.stat, by the elevator, or of io.stat; `used` as in Use."""
+    """A line of io.sutro.stat, by the elevator, or of io.stat; `used` as in Use.
 
+    `folder` is that of the cgroup, and `cgroup` its shown name.
+    """
+
+    folder: str
     cgroup: str
     text: str
     used: int
     by_elevator: bool
+
+
+def shown(cgroup: str) -> str:
+    """The name of a cgroup as the daemon shows it."""
+    if cgroup.isascii() and cgroup.isprintable():
+        return cgroup
+    return NOT_SHOWN.sub(lambda found: "?" * len(os.fsencode(found[0])), cgroup)
 
 
 def unit_of(cgroup: str) -> str:
@@ -210,7 +232,7 @@ def lines() -> list[Line]:
     # A container may have no cgroup files.
     folders = list(_cgroups(top)) if os.path.isdir(top) else []
     found = [
-        Line(folder.removeprefix(top) or "/", line, _time_ns(line), True)
+        Line(folder, shown(folder.removeprefix(top)) or "/", line, _time_ns(line), True)
         for folder, text in _texts(folders, "io.sutro.stat").items()
         for line in text.splitlines()
         if line
@@ -243,29 +265,47 @@ def _lines_of_kernel(top: str, folders: list[str], counted: set[str]) -> list[Li
     texts = _texts(folders, "io.stat")
     above = {top, *map(os.path.dirname, texts)}
     return [
-        Line(folder.removeprefix(top), line, _used(_numbers(words)), False)
+        Line(folder, shown(folder.removeprefix(top)), line, _used(_numbers(words)), False)
         for folder, text in texts.items()
         if folder not in above
         for line, words in about_others(text)
     ]
 
 
-def uses(found: Iterable[Line]) -> Iterator[Use]:
+def uses(found: Iterable[Line]) -> Iterable[Use]:
     """The use of each leaf by each cgroup, since the leaf was switched to the scheduler.
 
     On a leaf with another scheduler, since the cgroup was made, and without a weight.
     """
-    top = str(ROOT / "sys/fs/cgroup")
+    by_name: dict[tuple[str, str], Use] = {}
+    for use in _uses(found):
+        where = (use.cgroup, use.leaf)
+        by_name[where] = _sum(by_name[where], use) if where in by_name else use
+    return by_name.values()
+
+
+def _sum(one: Use, other: Use) -> Use:
+    """The use of two cgroups of one shown name; the weight is that of the first."""
+    keys = one.values | other.values
+    values = {key: one.values.get(key, 0) + other.values.get(key, 0) for key in keys}
+    reads = one.reads or other.reads
+    if one.reads and other.reads:
+        reads = [sum(counts) for counts in zip(one.reads, other.reads, strict=True)]
+    return replace(one, values=values, reads=reads)
+
+
+def _uses(found: Iterable[Line]) -> Iterator[Use]:
+    """As uses(), with cgroups of equal names one after the other."""
     leaves, last, weights = _Leaves(), "", dict[str, int]()
     for line in found:
-        if line.cgroup != last:
-            last, weights = line.cgroup, _weights(_text(f"{top}{line.cgroup}/io.sutro.weight"))
+        if line.folder != last:
+            last, weights = line.folder, _weights(_text(f"{line.folder}/io.sutro.weight"))
         devno, *words = line.text.split()
         weight = weights.get(devno, weights.get("default")) if line.by_elevator else None
         yield Use(line.cgroup, leaves.node(devno), _numbers(words), _reads(words), weight)
 
 
-def read() -> Iterator[Use]:
+def read() -> Iterable[Use]:
     """The use of each leaf by each cgroup."""
     return uses(lines())
 

@@ -2,6 +2,7 @@
 """Metrics: the verb and the exporter against the real sutrod, and properties of the text."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -487,6 +488,41 @@ def test_nested_cgroups_are_found(machine):
     found = {use.cgroup: unit_of(use.cgroup) for use in counters.read()}
     below = {"/system.slice/x.service/a/b", "/system.slice/x.service/c"}
     assert {name: found[name] for name in below} == dict.fromkeys(below, "x.service")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (b"/system.slice/db.service", "/system.slice/db.service"),
+        ("/ä\U0001f4bd".encode(), "/ä\U0001f4bd"),
+        (b"/\xff\x1b[2J", "/??[2J"),
+        (b"/a\nb\x7f", "/a?b?"),
+        # A byte each: a control character of two, characters that D-Bus does not transport.
+        ("/\x85\ufffe\ufdd0\U0010ffff".encode(), "/" + "?" * 12),
+        (b"/\xe2\x28\xa1\xf0\x9f\x92", "/?(????"),
+    ],
+)
+def test_shown_name_of_a_cgroup(name, expected):
+    """As the daemon makes it, byte for byte."""
+    assert counters.shown(os.fsdecode(name)) == expected
+
+
+@pytest.mark.parametrize("file", ["io.sutro.stat", "io.stat"])
+def test_name_that_is_not_utf8(machine, bus, file):
+    """It does not end the scrape; cgroups of equal shown names are added up."""
+    devno = {"io.sutro.stat": "259:0", "io.stat": "8:0"}[file]
+    for number, name in enumerate(("/a\udcff.service", "/a\n.service"), start=1):
+        machine.cgroup(name)
+        line = f"{devno} rbytes={number} rios={number * 10} rlat={3 * '0,'}{number}\n"
+        machine.write(f"/sys/fs/cgroup{name}/{file}", line)
+        machine.write(f"/sys/fs/cgroup{name}/io.sutro.weight", f"default {number}00\n")
+    values = metrics()
+    where = {"cgroup": "/a?.service", "unit": "a?.service"}
+    assert value(values, "sutro_cgroup_read_bytes_total", **where) == 3
+    assert value(values, "sutro_cgroup_reads_total", **where) == 30
+    if file == "io.sutro.stat":
+        assert value(values, "sutro_cgroup_read_latency_seconds_bucket", le="+Inf", **where) == 3
+        assert value(values, "sutro_cgroup_weight", **where) in (100, 200)
 
 
 # Rules and dashboard.
