@@ -105,6 +105,29 @@ def test_files_of_the_spec(tmp_path: Path) -> None:
     assert EMPTY <= {expanded(line.partition(" ")[2], {}) for line in sections()["sutro"]}
 
 
+def test_scriptlets_of_units() -> None:
+    """Each service of a package is enabled by its preset, and stops with removal."""
+    text = SPEC.read_text()
+    for package, lines in sections().items():
+        units = {Path(line).name for line in lines if line.startswith("%{_unitdir}/")}
+        services = {name for name in units if name.endswith(".service") and "@" not in name}
+        suffix = package.removeprefix("sutro").replace("-", " ")
+        for scriptlet in ("post", "preun", "postun_with_restart") if services else ():
+            head = f"%{scriptlet.partition('_')[0]}{suffix}"
+            (body,) = re.findall(rf"^{head}\n(.*?)^\n", text, re.MULTILINE | re.DOTALL)
+            (words,) = re.findall(rf":%systemd_{scriptlet} (.*)\}}", body)
+            assert services <= set(words.split()) <= units
+
+
+def test_udev_rule_applies_to_devices_that_are_there() -> None:
+    """As in the package of Debian."""
+    trigger = re.compile(r"^\s+(udevadm trigger .*) \|\| \S+$", re.MULTILINE)
+    files = (TOP / "debian/sutro.postinst", SPEC, TOP / "packaging/sutro.install")
+    assert len({tuple(trigger.findall(file.read_text())) for file in files}) == 1
+    assert trigger.search(SPEC.read_text().partition("%post\n")[2].partition("%preun\n")[0])
+    assert "\ninstall=sutro.install\n" in PKGBUILD.read_text()
+
+
 @pytest.mark.parametrize("file", [SPEC, PKGBUILD], ids=lambda file: file.name)
 def test_configuration_is_kept(tmp_path: Path, file: Path) -> None:
     """Each file below /etc is one that an upgrade does not overwrite."""

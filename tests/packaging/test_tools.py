@@ -63,10 +63,12 @@ def test_rpms_are_built(rpms: list[Path]) -> None:
 
 def test_package_of_arch_has_the_files_of_the_rpms(rpms: list[Path], tmp_path: Path) -> None:
     """makepkg parses the PKGBUILD and builds with it."""
-    (tmp_path / "PKGBUILD").write_text((PACKAGING / "PKGBUILD").read_text())
-    run("bash", "-n", tmp_path / "PKGBUILD")
+    for name in ("PKGBUILD", "sutro.install"):
+        (tmp_path / name).write_text((PACKAGING / name).read_text())
+        run("bash", "-n", tmp_path / name)
     info = run("makepkg", "--printsrcinfo", cwd=tmp_path)
     assert "pkgver = 0.1.0" in info and "depends = libinih" in info
+    assert "install = sutro.install" in info
     made(tmp_path)
     run("makepkg", "--nodeps", "--nocheck", cwd=tmp_path)
     (package,) = tmp_path.glob("sutro-0.1.0-1-x86_64.pkg.tar*")
