@@ -548,6 +548,16 @@ def test_rules_and_dashboard_name_metrics_that_exist(declared):
         assert used and used <= names
 
 
+def test_variables_of_the_dashboard_without_the_module(without_module):
+    """The kernel counts requests on each leaf, so the list of units is not empty."""
+    names = {name for name, _ in metrics()}
+    variables = json.loads(DASHBOARD.read_text())["templating"]["list"]
+    queries = [one["query"]["query"] for one in variables if one["type"] == "query"]
+    assert len(queries) == 2
+    for query in queries:
+        assert set(re.findall(r"\bsutro_\w+", query)) <= names
+
+
 def test_capacities_of_all_units(declared):
     """The alert compares, and the dashboard shows, those in bytes and those in requests."""
     names = {name for name in exposed(declared) if name.startswith("sutro_capacity_")}
