@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Metrics: the verb and the exporter against the real sutrod, and properties of the text."""
 
+import contextlib
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -24,6 +26,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from sutro import counters
 from sutro.counters import Use, unit_of
+from sutro.exporter import Handler, Server
 from sutro.exposition import Text
 from sutro.metrics import CGROUPS_MOST, COUNTERS, PROMISE_LABELS, Scrape, State, chosen
 
@@ -382,6 +385,36 @@ def test_exporter_survives_a_client_that_leaves(exporter):
     with socket.create_connection((host, int(port))) as rude:
         rude.sendall(b"GET /metrics HTTP/1.1\r\nHos")
     assert "sutro_up 1.0" in get(exporter + "/metrics")[1]
+
+
+def test_exporter_does_not_wait_for_a_slow_client(monkeypatch):
+    """Its bytes arrive one by one, each before the timeout of the socket."""
+    monkeypatch.setattr(Handler, "timeout", 0.5)
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = threading.Thread(target=Server(listening, None, idle_s=0.5).run)
+    server.start()
+    sending = threading.Event()
+
+    def send():
+        with contextlib.suppress(OSError), socket.create_connection(where) as slow:
+            slow.sendall(b"GET /slow HTTP/1.1\r\nX: ")
+            for _ in range(50):
+                time.sleep(0.1)
+                sending.set()
+                slow.sendall(b"x")
+
+    where = listening.getsockname()
+    slow = threading.Thread(target=send)
+    slow.start()
+    assert sending.wait(PATIENCE_S)
+    began_s = time.monotonic()
+    with pytest.raises(urllib.error.HTTPError):
+        get(f"http://127.0.0.1:{where[1]}/")
+    assert time.monotonic() - began_s < 3
+    for thread in (slow, server):
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+    listening.close()
 
 
 @pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:http", "127.0.0.1:70000"])
