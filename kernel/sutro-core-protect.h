@@ -389,7 +389,7 @@ void sutro_protect_unqueued(struct sutro_core *core, struct sutro_group *group);
 void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 			u64 estimate_ns);
 bool sutro_protect_is_favoured(const struct sutro_core *core,
-			       const struct sutro_group *group);
+			       struct sutro_group *group);
 bool sutro_protect_charged(const struct sutro_core *core,
 			   const struct sutro_group *group);
 void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,

@@ -175,6 +175,9 @@ struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
 		sutro_stop_idling(core, SUTRO_IDLE_END_LATE, now_ns);
 	if (group == core->in_service)
 		sutro_expire(core, SUTRO_EXPIRY_EMPTY);
+	if (!group->gone && !core->tunables.rotational &&
+	    sutro_group_favoured(group, SUTRO_PROTECT_SENSITIVE))
+		core->shallow_until_ns = now_ns + SUTRO_SHALLOW_NS;
 	sutro_tree_deactivate(group);
 	core->nr_active--;
 	if (!group->gone && sutro_group_protected(group)) {
@@ -476,6 +479,7 @@ bool sutro_core_may_pass(const struct sutro_core *core,
 	return !group->gone && !core->queued && !sutro_waits(core) &&
 	       !sutro_protects(&core->protect) &&
 	       !sutro_leaves_room(core, group, now_ns) &&
+	       !(sutro_is_shallow(core, now_ns) && sutro_core_is_full(core)) &&
 	       !sutro_is_limited(core, group, now_ns);
 }
 

@@ -20,6 +20,8 @@
  * few enough that the others wait in the elevator, which can order them.
  */
 #define SUTRO_DEPTH_MAX 128U
+/* A latency-sensitive group has rare requests if it comes back within this time. */
+#define SUTRO_SHALLOW_NS (5000 * 1000 * 1000ULL)
 
 /* Of this many requests of a latency-sensitive group, one waits for streams: less than 1 %. */
 #define SUTRO_SENSITIVE_NR 128U
@@ -109,6 +111,7 @@ enum sutro_idle_end {
  *		and is only compared
  * @expected_protected: it was protected
  * @expected_until_ns: until when
+ * @shallow_until_ns: until when little waits at the device, also of a group alone
  * @limit_ns:	device time that groups without a latency target may have in flight
  * @limit_until_ns: until when that holds
  * @alone:	the only active group, if its requests pass
@@ -157,6 +160,7 @@ struct sutro_core {
 	const struct sutro_group *expected;
 	bool expected_protected;
 	u64 expected_until_ns;
+	u64 shallow_until_ns;
 	u64 limit_ns;
 	u64 limit_until_ns;
 	struct sutro_group *alone;
@@ -295,6 +299,14 @@ static inline bool sutro_leaves_room(const struct sutro_core *core,
 		busy = core->expected_protected;
 	return busy && core->in_flight >= enough &&
 	       sutro_expects_other(core, group, now_ns);
+}
+
+/* Was a latency-sensitive group there lately, which may come back?  Then even a group alone lets no
+ * more requests wait at the device than it needs.
+ */
+static inline bool sutro_is_shallow(const struct sutro_core *core, u64 now_ns)
+{
+	return sutro_before(now_ns, core->shallow_until_ns);
 }
 
 /* Is the device so full that a group which is not alone may have to wait?  A hint. */

@@ -292,6 +292,7 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 			  probe->half_ns16 &&
 			  ns16 * 100 > probe->half_ns16 * 97);
 
+	probe->of[probe->class].no_guests = !ns16;
 	if (!ns16 || (few && !saturated && probe->half_ns16 &&
 		      probe->half_ns16 <= ns16)) {
 		sutro_probe_give_up(probe, device, now_ns);
@@ -559,6 +560,7 @@ bool sutro_probe_admits(const struct sutro_probe *probe,
 
 	/* Requests of the probed class itself wait for room. */
 	if (requests > SUTRO_PROBE_GUEST_REQUESTS ||
+	    probe->of[probe->class].no_guests ||
 	    sutro_probe_is_of(probe, peer->class) ||
 	    sutro_probe_foreign(probe, device, &ns) >= SUTRO_PROBE_GUESTS)
 		return false;

@@ -46,6 +46,7 @@ struct sutro_peer {
  * @mixed:	the next probe is of both directions
  * @paired:	the last result is that of the mate, too
  * @unsaturated: there never were enough requests
+ * @no_guests:	those of other groups took most of the time of its last probe
  * @took_ns16:	then: how long each of them took
  * @nr:		valid results
  * @next:	place of the next one
@@ -60,6 +61,7 @@ struct sutro_probe_class {
 	bool mixed;
 	bool paired;
 	bool unsaturated;
+	bool no_guests;
 	u64 took_ns16;
 	u32 nr;
 	u32 next;

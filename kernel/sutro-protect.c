@@ -13,8 +13,8 @@
  * 1. Which groups
  *
  * A group is favoured if at the highest level of the tree where it has active siblings it
- * is of a higher class than one of them, or weighs more than the mean of those of its
- * class, and at no level less (sutro_group_favoured()).  With equal weights no group is.
+ * is of a higher class than one of them, or weighs more than one of its class, and at no
+ * level less than all others (sutro_group_favoured()).  With equal weights no group is.
  *
  * A favoured group is on trial (sutro-trial.c) and needs protection if it received less
  * than its share.  Groups that have a backlog receive their share by weight.
@@ -236,7 +236,7 @@ static bool sutro_protect_has_slices(const struct sutro_core *core,
  * @group:	the group
  */
 bool sutro_protect_is_favoured(const struct sutro_core *core,
-			       const struct sutro_group *group)
+			       struct sutro_group *group)
 {
 	return core->tunables.protect &&
 	       !sutro_protect_has_slices(core, group) &&

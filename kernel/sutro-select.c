@@ -364,7 +364,8 @@ static bool sutro_is_deep(const struct sutro_core *core,
 		       core->in_flight_ns >= t->slice_ns / 2;
 	if (sutro_stands_back(core, group))
 		return true;
-	return (core->nr_active > 1 || group->mixed) &&
+	return (core->nr_active > 1 || group->mixed ||
+		sutro_is_shallow(core, now_ns)) &&
 	       (core->in_flight_ns >= t->depth_ns ||
 		core->in_flight - core->commits >= SUTRO_DEPTH_MAX);
 }

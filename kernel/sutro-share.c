@@ -116,13 +116,46 @@ u32 sutro_group_slots(const struct sutro_group *group, u32 slots, u32 free,
 	return sutro_slots_of(&group->level, &group->self, slots, free, &slots);
 }
 
-/* Is @entity of a lower class than an active one, or of less weight than the mean? */
+static void sutro_look_at_weights(struct sutro_level *level,
+				  const struct rb_root_cached *tree)
+{
+	const struct sutro_entity *entity;
+	struct rb_node *node;
+
+	for (node = rb_first_cached(tree); node; node = rb_next(node)) {
+		entity = rb_entry(node, struct sutro_entity, node);
+		sutro_level_see(level, entity->weight);
+	}
+}
+
+/*
+ * Find the lightest entities anew: those that were may have left.  All are looked at, so that is
+ * done only after as many calls as there are entities, or after 255.
+ */
+static void sutro_find_lightest(struct sutro_level *level)
+{
+	const struct sutro_rank *rank = &level->rank[SUTRO_CLASS_BE];
+
+	if (++level->looks < min_t(u32, rank->nr_active, U8_MAX))
+		return;
+	level->looks = 0;
+	level->lightest = U16_MAX;
+	level->is_single = false;
+	sutro_look_at_weights(level, &rank->queue);
+	sutro_look_at_weights(level, &rank->away);
+}
+
+/* Is @entity of a lower class than an active one, or lighter than all others? */
 static bool sutro_is_less(const struct sutro_level *level,
 			  const struct sutro_entity *entity,
 			  const struct sutro_rank *rank)
 {
-	return sutro_outranked(level, rank) ||
-	       (u64)entity->weight * rank->nr_active < rank->weight_sum;
+	if (sutro_outranked(level, rank))
+		return true;
+	if (entity->class != SUTRO_CLASS_BE)
+		return (u64)entity->weight * rank->nr_active < rank->weight_sum;
+	return rank->nr_active > 1 && level->is_single &&
+	       entity->weight == level->lightest;
 }
 
 /* Is a class below @rank active? */
@@ -143,15 +176,21 @@ static bool sutro_has_others(const struct sutro_level *level,
 	       sutro_outranks(level, rank);
 }
 
-/* Is @entity of a higher class than another one, or of @times the weight of the others? */
+/*
+ * Is @entity of a higher class than another one, or heavier than the lightest one, or of @times the
+ * mean weight of the others?
+ */
 static bool sutro_is_more(const struct sutro_level *level,
 			  const struct sutro_entity *entity,
 			  const struct sutro_rank *rank, u32 times)
 {
 	u64 others = rank->weight_sum - entity->weight;
 
-	return (u64)entity->weight * (rank->nr_active - 1) > times * others ||
-	       sutro_outranks(level, rank);
+	if (sutro_outranks(level, rank))
+		return true;
+	if (times == 1 && entity->class == SUTRO_CLASS_BE)
+		return rank->nr_active > 1 && entity->weight > level->lightest;
+	return (u64)entity->weight * (rank->nr_active - 1) > times * others;
 }
 
 /**
@@ -160,15 +199,18 @@ static bool sutro_is_more(const struct sutro_level *level,
  * @times:	by how much more
  *
  * Return: true if at the highest level where others are active it is of a higher class
- * than these, or weighs more than @times the mean of the others of its class, and at no
- * level less than the mean.  The settings below that level are the business of one
- * subtree, whose owner must not gain anything against other subtrees by them.
+ * than these, or weighs more than one of its class, with @times above 1 more than that times
+ * the mean of the others, and at no level less than all others.  The settings below that
+ * level are the business of one subtree, whose owner must not gain anything against other
+ * subtrees by them.
+ *
+ *	1000, 300 and 100: 300 is more than the third has, although it is less than the mean.
  *
  * Context: as the tree.
  */
-bool sutro_group_favoured(const struct sutro_group *group, u32 times)
+bool sutro_group_favoured(struct sutro_group *group, u32 times)
 {
-	const struct sutro_level *level = &group->level;
+	struct sutro_level *level = &group->level;
 	const struct sutro_entity *entity = &group->self;
 	bool more = false;
 
@@ -177,6 +219,7 @@ bool sutro_group_favoured(const struct sutro_group *group, u32 times)
 
 		/* At most levels nothing else is active. */
 		if (level->nr_active > 1) {
+			sutro_find_lightest(level);
 			if (sutro_is_less(level, entity, rank))
 				return false;
 			if (sutro_has_others(level, rank))

@@ -232,7 +232,19 @@ static s64 sutro_rescale(s64 distance, u32 old, u32 weight)
 	return distance < 0 ? -(s64)abs : abs;
 }
 
+/* An entity is active, with a weight that it had not before. */
+static void sutro_level_add(struct sutro_level *level,
+			    const struct sutro_entity *entity)
+{
+	if (entity->class != SUTRO_CLASS_BE)
+		return;
+	if (level->rank[SUTRO_CLASS_BE].nr_active == 1)
+		level->lightest = U16_MAX;
+	sutro_level_see(level, entity->weight);
+}
+
 /* An entity gets another weight; its debt or credit in device time stays. */
+
 static void sutro_reweigh(struct sutro_level *level,
 			  struct sutro_entity *entity, u32 weight)
 {
@@ -241,8 +253,10 @@ static void sutro_reweigh(struct sutro_level *level,
 	u32 old = entity->weight;
 
 	entity->weight = weight;
-	if (entity->active)
+	if (entity->active) {
 		rank->weight_sum += weight - old;
+		sutro_level_add(level, entity);
+	}
 	entity->slack = sutro_rescale(entity->slack, old, weight);
 	sutro_move(level, entity,
 		   rank->vtime + sutro_rescale(ahead, old, weight));
@@ -286,6 +300,7 @@ static void sutro_wake(struct sutro_level *level, struct sutro_entity *entity,
 	rank->weight_sum += entity->weight;
 	rank->nr_active++;
 	level->nr_active++;
+	sutro_level_add(level, entity);
 }
 
 /* An entity that was active with nothing queued comes back to the queue. */
@@ -592,6 +607,7 @@ void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class)
 	to->weight_sum += entity->weight;
 	to->nr_active++;
 	entity->class = class;
+	sutro_level_add(level, entity);
 	sutro_enter(level, entity);
 	sutro_weigh_root(level);
 }

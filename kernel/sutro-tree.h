@@ -76,11 +76,17 @@ struct sutro_rank {
  * @rank:	by class
  * @nr_active:	active entities
  * @early:	a bit for each class that was last served before a higher one
+ * @is_single:	one entity has @lightest
+ * @looks:	how often that was needed since it was found
+ * @lightest:	the least weight of an active entity of SUTRO_CLASS_BE, or of one that left lately
  */
 struct sutro_level {
 	struct sutro_rank rank[SUTRO_CLASS_NR];
 	u32 nr_active;
-	u8 early;
+	u8 early : 7;
+	u8 is_single : 1;
+	u8 looks;
+	u16 lightest;
 };
 
 /**
@@ -187,6 +193,7 @@ struct sutro_group_protect;
  * @depth:	steps from it to the root, SUTRO_LEVELS at most
  * @gone:	its cgroup has been removed: no more requests are expected
  * @mixed:	set by the caller: its requests compete with one another
+ * @cheap:	the last request that it sent was (sutro-starved.c)
  * @think_ns:	mean time from running empty to the next request
  * @busy_since_ns: when it was empty last before it had requests
  * @empty_since_ns: when it ran empty (nothing queued or in flight), 0 if never
@@ -218,6 +225,7 @@ struct sutro_group {
 	u8 depth;
 	bool gone;
 	bool mixed;
+	bool cheap;
 	u32 target_us;
 	u64 think_ns;
 	u64 busy_since_ns;
@@ -283,6 +291,17 @@ static inline bool sutro_before(u64 a, u64 b)
 	return (s64)(a - b) < 0;
 }
 
+/* An entity of SUTRO_CLASS_BE with this weight is active: does it have the least one? */
+static inline void sutro_level_see(struct sutro_level *level, u32 weight)
+{
+	/* Only that of the root's own requests may be larger. */
+	u16 limited = min_t(u32, weight, U16_MAX);
+
+	level->is_single = limited < level->lightest ||
+			   (level->is_single && limited > level->lightest);
+	level->lightest = min(level->lightest, limited);
+}
+
 static inline u64 sutro_earlier(u64 a, u64 b)
 {
 	return sutro_before(a, b) ? a : b;
@@ -324,7 +343,7 @@ void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class);
 u64 sutro_group_share(const struct sutro_group *group, u64 amount);
 u32 sutro_group_slots(const struct sutro_group *group, u32 slots, u32 free,
 		      u32 ret_slots[SUTRO_LEVELS + 1]);
-bool sutro_group_favoured(const struct sutro_group *group, u32 times);
+bool sutro_group_favoured(struct sutro_group *group, u32 times);
 s64 sutro_group_lag_ns(const struct sutro_group *group);
 
 s64 sutro_tree_vtime(const struct sutro_entity *entity, s64 ns);

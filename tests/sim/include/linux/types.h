@@ -29,6 +29,7 @@ struct hlist_head {
 	struct hlist_node *first;
 };
 
+#define U8_MAX ((u8)~0U)
 #define U16_MAX ((u16)~0U)
 #define U32_MAX ((u32)~0U)
 #define U64_MAX (~0ULL)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Groups beside favoured ones, and favoured groups with rare requests.
+
+All of the device is in demand. The rate of a group is compared with its rate alone.
+"""
+
+from typing import Any
+
+import pytest
+from program import line, run
+
+SECONDS, WARMUP_S = 12, 2
+# An ssd that is four times slower than usual, and an nvme: fewer requests to simulate.
+SSD = {"kind": 1, "read_us": 320, "write_us": 800, "bus_kbps": 135_000, "channels": 16}
+NVME = {"kind": 2, "read_us": 280, "write_us": 800, "bus_kbps": 850_000, "channels": 128}
+FAST = {"kind": 2}
+SYNC = {"random": 1, "bytes": 4096, "iodepth": 1}
+# A few requests in a second.
+RARE = {**SYNC, "think_us": 100_000, "poisson": 1}
+SCAN = {"bytes": 1 << 20, "iodepth": 32}
+WRITES = {**SCAN, "write": 1}
+FLOOD = {"write": 1, "async": 1, "bytes": 1 << 19, "iodepth": 64}
+
+
+def simulate(disk: dict[str, int], *groups: tuple[int, dict[str, int]]) -> list[dict[str, Any]]:
+    """The clients of groups with a weight and a job each; "part" is of the device time used."""
+    lines = [line("run", seconds=SECONDS, tick_ms=1000, control=0, warmup=WARMUP_S, truth=1)]
+    lines += [line("leaf", **disk, nr_requests=256), line("volume", leaves=1)]
+    lines += [line("cgroup", weight=weight) for weight, _ in groups]
+    for number, (_, job) in enumerate(groups):
+        part = {"first": number / len(groups), "last": (number + 1) / len(groups)}
+        lines.append(line("client", cgroup=number + 1, **part, **job))
+    result = run(lines)
+    clients: list[dict[str, Any]] = result["clients"]
+    rows = len(groups) + 1
+    first, last = result["truth"][WARMUP_S * rows :][:rows], result["truth"][-rows:]
+    used = [end[0] - begin[0] for begin, end in zip(first, last, strict=True)]
+    for client, time_ns in zip(clients, used[1:], strict=True):
+        client["part"] = time_ns / sum(used)
+    return clients
+
+
+def rate(client: dict[str, Any]) -> float:
+    return sum(client["rate"][WARMUP_S:]) / (SECONDS - WARMUP_S)
+
+
+@pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
+def test_rare_requests_beside_a_database(disk: dict[str, int]) -> None:
+    """They do not wait for the shared window of a long cycle, and cost the database nothing."""
+    database, _, shell = simulate(disk, (1000, SYNC), (100, WRITES), (100, RARE))
+    (alone,) = simulate(disk, (1000, SYNC))
+    assert shell["p99_ns"] < 30e6
+    assert rate(database) > 0.95 * rate(alone)
+
+
+@pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
+@pytest.mark.parametrize("weights", [(1000, 300), (1000, 500, 200), (1000, 200, 200, 200)], ids=str)
+def test_middle_weights(disk: dict[str, int], weights: tuple[int, ...]) -> None:
+    """A service of more weight than the bulk is protected, also beside one of still more weight."""
+    *services, _ = simulate(disk, *((weight, SYNC) for weight in weights), (100, SCAN))
+    (alone,) = simulate(disk, (100, SYNC))
+    for service in services:
+        assert rate(service) > 0.85 * rate(alone)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("bytes_", [1 << 15, 1 << 16])
+def test_large_requests_in_a_probe(depth: int, bytes_: int) -> None:
+    """A probe ends with a result although few large requests of others are let through."""
+    scan = {"bytes": 1 << 20, "iodepth": depth}
+    one, other = simulate(FAST, (100, scan), (100, {"random": 1, "bytes": bytes_, "iodepth": 32}))
+    assert one["part"] == pytest.approx(0.5, abs=0.05) == other["part"]
+
+
+@pytest.mark.parametrize("think_us", [300_000, 1_000_000])
+def test_favoured_rare_requests_beside_a_flood(think_us: int) -> None:
+    """A group alone sends no more than the device needs if a favoured one may come back."""
+    rare, flood = simulate(SSD, (1000, {**SYNC, "think_us": think_us}), (100, FLOOD))
+    (alone,) = simulate(SSD, (100, FLOOD))
+    assert rare["p99_ns"] < 40e6
+    assert rate(flood) > 0.9 * rate(alone)
