@@ -101,8 +101,10 @@ static void world_check_verdict(const struct world *world,
 		break;
 	case SUTRO_WAIT:
 		check(core->queued && core->in_flight &&
-			      (sliced || (core->in_flight >= SUTRO_DEPTH_MIN &&
-					  (core->nr_active > 1 || t->busy_ns))),
+			      (sliced ||
+			       (core->in_flight >= SUTRO_DEPTH_MIN &&
+				(core->nr_active > 1 || t->busy_ns ||
+				 sutro_is_shallow(core, world->now_ns)))),
 		      "%u queued, %u in flight, %u active", core->queued,
 		      core->in_flight, core->nr_active);
 		break;
