@@ -244,7 +244,6 @@ static void sutro_level_add(struct sutro_level *level,
 }
 
 /* An entity gets another weight; its debt or credit in device time stays. */
-
 static void sutro_reweigh(struct sutro_level *level,
 			  struct sutro_entity *entity, u32 weight)
 {
