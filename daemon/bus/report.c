@@ -56,9 +56,9 @@ static const struct {
 	const char *description;
 } families[] = {
 	{ "value", METRIC("GuaranteePromised"), "gauge",
-	  "What is promised: bytes or requests per second, or microseconds" },
+	  "Promised bytes or requests per second, or microseconds" },
 	{ "got", METRIC("GuaranteeReceived"), "gauge",
-	  "What the unit has, in the unit of what is promised" },
+	  "Received bytes or requests per second, or microseconds" },
 	{ "granted", METRIC("GuaranteeGranted"), "gauge",
 	  "Part of it for which there is room, 0 to 1" },
 	{ "state", METRIC("GuaranteeState"), "string",
