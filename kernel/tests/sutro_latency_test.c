@@ -69,6 +69,17 @@ static u32 shared_part(const struct sutro_test *t)
 	return sutro_latency_part(t->b.latency, SUTRO_PROTECT_WHOLE / 4);
 }
 
+/* A target of 400 us for the group b. */
+static struct sutro_latency *target(struct kunit *test, struct sutro_test *t)
+{
+	struct sutro_latency *latency;
+
+	sutro_latency_set(&t->b, 400);
+	latency = sutro_latency_get(&t->b);
+	KUNIT_ASSERT_NOT_NULL(test, latency);
+	return latency;
+}
+
 /* A target holds for all below its cgroup that have none. */
 static void sutro_test_target_of(struct kunit *test)
 {
@@ -98,12 +109,9 @@ static void sutro_test_target_of(struct kunit *test)
 static void sutro_test_target_means(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
-	struct sutro_latency *latency;
+	struct sutro_latency *latency = target(test, t);
 	int i;
 
-	sutro_latency_set(&t->b, 400);
-	latency = sutro_latency_get(&t->b);
-	KUNIT_ASSERT_NOT_NULL(test, latency);
 	took(t, 200, 2);
 	KUNIT_EXPECT_EQ(test, latency->state, SUTRO_LATENCY_MET);
 	KUNIT_EXPECT_EQ(test, latency->limit_us, 0);
@@ -142,11 +150,8 @@ static void sutro_test_target_means(struct kunit *test)
 static void sutro_test_target_part(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
-	struct sutro_latency *latency;
+	struct sutro_latency *latency = target(test, t);
 
-	sutro_latency_set(&t->b, 400);
-	latency = sutro_latency_get(&t->b);
-	KUNIT_ASSERT_NOT_NULL(test, latency);
 	latency->held = SUTRO_PROTECT_WHOLE - 400;
 	/* One in 32 is twice the aim. */
 	took(t, 128, 4);
@@ -169,12 +174,9 @@ static void sutro_test_target_part(struct kunit *test)
 static void sutro_test_target_unreachable(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
-	struct sutro_latency *latency;
+	struct sutro_latency *latency = target(test, t);
 	int i;
 
-	sutro_latency_set(&t->b, 400);
-	latency = sutro_latency_get(&t->b);
-	KUNIT_ASSERT_NOT_NULL(test, latency);
 	for (i = 0; i < 8; i++)
 		sutro_latency_took(latency, 64, 32, SUTRO_LATENCY_MET_NONE,
 				   t->now_ns);
@@ -199,11 +201,8 @@ static void took_alone(struct sutro_latency *latency, u32 nr, u32 nr_late)
 static void sutro_test_target_clearly_unreachable(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
-	struct sutro_latency *latency;
+	struct sutro_latency *latency = target(test, t);
 
-	sutro_latency_set(&t->b, 400);
-	latency = sutro_latency_get(&t->b);
-	KUNIT_ASSERT_NOT_NULL(test, latency);
 	took_alone(latency, 55, 13);
 	KUNIT_EXPECT_FALSE(test, latency->is_unreachable);
 	took_alone(latency, 1, 1);
@@ -223,12 +222,9 @@ static void sutro_test_target_clearly_unreachable(struct kunit *test)
 static void sutro_test_target_gaps(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
-	struct sutro_latency *latency;
+	struct sutro_latency *latency = target(test, t);
 	int i;
 
-	sutro_latency_set(&t->b, 400);
-	latency = sutro_latency_get(&t->b);
-	KUNIT_ASSERT_NOT_NULL(test, latency);
 	latency->held = SUTRO_PROTECT_WHOLE / 2;
 	sutro_latency_took(latency, 128, 10, SUTRO_LATENCY_MET_GAP, t->now_ns);
 	sutro_latency_adapt(latency, t->now_ns);
@@ -244,11 +240,8 @@ static void sutro_test_target_gaps(struct kunit *test)
 static void sutro_test_target_of_later_completion(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
-	struct sutro_latency *latency;
+	struct sutro_latency *latency = target(test, t);
 
-	sutro_latency_set(&t->b, 400);
-	latency = sutro_latency_get(&t->b);
-	KUNIT_ASSERT_NOT_NULL(test, latency);
 	latency->held = SUTRO_PROTECT_WHOLE - 256;
 	sutro_latency_took(latency, 1, 1, SUTRO_LATENCY_MET_OTHERS,
 			   t->now_ns + 1000);
@@ -261,12 +254,9 @@ static void sutro_test_target_of_later_completion(struct kunit *test)
 static void sutro_test_target_after_long_time_alone(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
-	struct sutro_latency *latency;
+	struct sutro_latency *latency = target(test, t);
 	int i;
 
-	sutro_latency_set(&t->b, 400);
-	latency = sutro_latency_get(&t->b);
-	KUNIT_ASSERT_NOT_NULL(test, latency);
 	latency->held = SUTRO_PROTECT_WHOLE - 400;
 	/* One in 10,000 is late. */
 	for (i = 0; i < 10000; i++) {
