@@ -46,6 +46,14 @@
  *	4,500 times in reserved ones: p is (4,500 - 4,286) / (4,500 - 400), 5 %.  Rates are
  *	measured with errors, so phi is a sixteenth larger, and nothing but the least is shared.
  *
+ * In reserved windows, time is not charged.  So a group with a backlog that has used its part would
+ * be served in the shared windows, too, and those that are entitled to less would have next to
+ * nothing.  As it is, the group enters a shared window ahead by its part (sutro_tree_lead()), and
+ * the window takes at least SUTRO_APART_OTHERS of 4 parts of the entitlement of the others.
+ *
+ *	Without that, c has 0.2 % of its rate alone.  It is entitled to 4.8 %, and has 2.3 % of
+ *	its rate and 4.1 % of the device time.
+ *
  * On rotational devices slices do this (sutro-select.c).  While time is reserved for a group, the
  * others do not wait for each other: reserved time comes first (sutro-reserve.c), and sutrod
  * reserves time for each unit that needs it.  Groups with a latency target that is missed do not
@@ -67,6 +75,8 @@
 #define SUTRO_APART_RATE_SHIFT 30
 /* A group is to receive its share and this part of it more: rates are measured with errors. */
 #define SUTRO_APART_SPARE 16
+/* Others have at least this part of 4 of their entitlement while groups wait. */
+#define SUTRO_APART_OTHERS 3
 /* Shares are parts of this: there may be hundreds of protected groups. */
 #define SUTRO_APART_WHOLE BIT_ULL(20)
 
@@ -252,6 +262,20 @@ static bool sutro_apart_is_harmful(const struct sutro_protect *protect)
 }
 
 /**
+ * sutro_apart_least_shared - the shared part that others have while protected groups wait
+ * @protect:	the protection
+ * @share:	share of the protected groups, of SUTRO_PROTECT_WHOLE
+ *
+ * Return: of SUTRO_PROTECT_WHOLE.
+ */
+u32 sutro_apart_least_shared(const struct sutro_protect *protect, u64 share)
+{
+	if (!protect->apart)
+		return 0;
+	return (SUTRO_PROTECT_WHOLE - share) * SUTRO_APART_OTHERS / 4;
+}
+
+/**
  * sutro_apart_most_shared - with how large a shared part does each group receive its share?
  * @core:	the leaf
  *
@@ -342,10 +366,14 @@ static void sutro_apart_divide(struct sutro_protect *protect)
 void sutro_apart_end(struct sutro_core *core)
 {
 	struct sutro_protect *protect = &core->protect;
+	/* Time in windows that are only a sample is charged. */
+	bool leads = protect->apart && protect->part < SUTRO_PROTECT_MOST_PART;
 	struct sutro_group_protect *own;
 	u32 i;
 
 	list_for_each_entry(own, &protect->groups, list) {
+		if (leads && own->waits && own->window_ns >= own->part_ns)
+			sutro_tree_lead(own->group, own->part_ns);
 		sutro_apart_set(protect, own, false);
 		for (i = 0; i < SUTRO_PHASES; i++)
 			sutro_apart_age(protect, own, i,

@@ -124,7 +124,6 @@ struct sutro_phase_sum {
  * @groups:	protected groups
  * @queue:	those with queued requests, by their vtime
  * @vtime:	vtime of the group that was served last, never decreases
- * @least:	smallest share of those that need protection, of SUTRO_PROTECT_WHOLE
  * @in_flight:	requests of protected groups at the device
  * @requests:	all of their requests
  * @used_ns:	device time of all requests that completed in shared windows
@@ -186,7 +185,6 @@ struct sutro_protect {
 	struct list_head groups;
 	struct rb_root_cached queue;
 	u64 vtime;
-	u64 least;
 	u32 in_flight;
 	u32 requests;
 	u64 used_ns;
@@ -394,6 +392,10 @@ bool sutro_protect_charged(const struct sutro_core *core,
 			   const struct sutro_group *group);
 void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 			     u32 nr, u64 cost_ns, u64 now_ns);
+void sutro_protect_dequeue(struct sutro_protect *protect,
+			   struct sutro_group_protect *own);
+void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
+		       u64 now_ns);
 void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group);
 void sutro_protect_changed(struct sutro_core *core);
 void sutro_protect_release(struct sutro_core *core, u64 now_ns);
@@ -425,6 +427,7 @@ void sutro_apart_turn(struct sutro_protect *protect,
 		      struct sutro_group_protect *own);
 void sutro_apart_end(struct sutro_core *core);
 void sutro_apart_begin(struct sutro_core *core, bool begins, u64 now_ns);
+u32 sutro_apart_least_shared(const struct sutro_protect *protect, u64 share);
 u32 sutro_apart_most_shared(const struct sutro_core *core);
 void sutro_apart_check(struct sutro_protect *protect);
 u64 sutro_apart_look_ns(const struct sutro_protect *protect, u64 now_ns);

@@ -22,7 +22,8 @@
  * 2 * (p - g), or p - g for a latency-sensitive group: where others have that much, shared
  * windows would only disturb.  Of g, only half of SUTRO_PROTECT_LEAST counts while some group
  * has no request that fits into a gap.  These bounds are for all protected groups together;
- * p is also at most that with which each of them receives its share (sutro-apart.c).  If sharing
+ * p is also at most that with which each of them receives its share, and not less than most of
+ * the entitlement of others while protected groups wait (sutro-apart.c).  If sharing
  * does no harm, p is 1 less SUTRO_PROTECT_SAMPLE, which keeps X_r known.  Time that protected
  * groups use in the sample is charged as any other: a group of share 0.12 would otherwise have
  * 3 % of the device more, a quarter of its share.
@@ -267,6 +268,7 @@ u32 sutro_part_shared(struct sutro_core *core, u64 share)
 	part = max(part, entitled);
 	part = min(part,
 		   max(sutro_apart_most_shared(core), SUTRO_PROTECT_LEAST));
+	part = max_t(u64, part, sutro_apart_least_shared(protect, share));
 	/* Others do not lose the device for a group that is entitled to little of it. */
 	if (SUTRO_PROTECT_PRICE * share < SUTRO_PROTECT_WHOLE)
 		part = max(part,

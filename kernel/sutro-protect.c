@@ -12,17 +12,17 @@
  *
  * 1. Which groups
  *
- * A group is favoured if at the highest level of the tree where it has active siblings it
- * is of a higher class than one of them, or weighs more than one of its class, and at no
- * level less than all others (sutro_group_favoured()).  With equal weights no group is.
+ * A group is favoured if it is of a higher class than one that it competes with, or weighs more
+ * than one of its class (sutro-favoured.c).  With equal weights no group is.
  *
  * A favoured group is on trial (sutro-trial.c) and needs protection if it received less
  * than its share.  Groups that have a backlog receive their share by weight.
  *
  * A group that needs protection becomes protected when a request of it arrives and none
- * of its own is queued: then it depends on the latency of the device.  Groups whose
- * share is not smaller than that of a protected one are protected with it.  A group of a
- * higher class or of more than SUTRO_PROTECT_SENSITIVE times the weight is latency-sensitive:
+ * of its own is queued: then it depends on the latency of the device.  Groups that are
+ * entitled to as much as a protected one are protected with it, those of other slices included
+ * (sutro-favoured.c).  A group of a higher class or of more than SUTRO_PROTECT_SENSITIVE times
+ * the weight is latency-sensitive:
  * its latency is protected, too; of others, only the rate is.  A group is protected until it is
  * no longer favoured, or thinks for longer than it did recently, or nearly all of the time was
  * shared for a while and a new trial begins (sutro-window.c).  While other groups have no
@@ -74,11 +74,6 @@
 #include <linux/slab.h>
 
 #include "sutro-core.h"
-
-#define US 1000ULL
-
-/* For how long groups are protected without requests of others. */
-#define SUTRO_PROTECT_LASTS_NS (1000 * 1000 * US)
 
 /* Weight of the newest sample in a maximum: 1/64. */
 #define SUTRO_PROTECT_MAX_SHIFT 6
@@ -150,322 +145,19 @@ static void sutro_protect_enqueue(struct sutro_protect *protect,
 	rb_add_cached(&own->node, &protect->queue, sutro_protect_less);
 }
 
-static void sutro_protect_dequeue(struct sutro_protect *protect,
-				  struct sutro_group_protect *own)
+/**
+ * sutro_protect_dequeue - a protected group has no queued request, or is protected no longer
+ * @protect:	the protection
+ * @own:	that of the group, which may not be queued
+ */
+void sutro_protect_dequeue(struct sutro_protect *protect,
+			   struct sutro_group_protect *own)
 {
 	if (RB_EMPTY_NODE(&own->node))
 		return;
 	rb_erase_cached(&own->node, &protect->queue);
 	RB_CLEAR_NODE(&own->node);
 }
-
-/**
- * sutro_protect_drop - a group is no longer protected
- * @core:	the leaf
- * @group:	the group, which may be unprotected
- */
-void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group)
-{
-	struct sutro_protect *protect = &core->protect;
-
-	if (!sutro_group_protected(group))
-		return;
-	sutro_protect_dequeue(protect, group->protect);
-	list_del_init(&group->protect->list);
-	sutro_apart_turn(protect, group->protect);
-	if (protect->limits == group->protect)
-		protect->limits = NULL;
-	protect->in_flight -= group->in_flight;
-	protect->requests -= group->in_flight + group->queued;
-	protect->changed = true;
-	group->protect->slow_ns = 0;
-	sutro_away_count(group->protect, core->now_ns);
-}
-
-/* ---- which groups ---- */
-
-/**
- * sutro_protect_release - no group is protected until a trial shows that it has to be
- * @core:	the leaf
- * @now_ns:	the time
- */
-void sutro_protect_release(struct sutro_core *core, u64 now_ns)
-{
-	struct sutro_group_protect *own, *next;
-
-	list_for_each_entry_safe(own, next, &core->protect.groups, list) {
-		sutro_protect_drop(core, own->group);
-		own->needed = false;
-		sutro_trial_begin(&core->protect, own, now_ns);
-	}
-}
-
-/* A new set of groups is protected: reset the measurements of the former one. */
-static void sutro_protect_new_set(struct sutro_protect *protect)
-{
-	struct sutro_group_protect *own;
-
-	sutro_window_init(protect);
-	protect->epoch++;
-	list_for_each_entry(own, &protect->groups, list)
-		own->epoch = protect->epoch;
-	own = list_first_entry(&protect->groups, struct sutro_group_protect,
-			       list);
-	if (list_is_singular(&protect->groups))
-		protect->sums[SUTRO_WINDOW_SHARED] = own->shared;
-}
-
-/*
- * Do slices (sutro-select.c) give a group what it is entitled to?  They do if it comes back in
- * time.  With half of that time in the mean, it is often late, unless it is a regular one.
- */
-static bool sutro_protect_has_slices(const struct sutro_core *core,
-				     const struct sutro_group *group)
-{
-	const struct sutro_group_protect *own = group->protect;
-	u64 in_time_ns = core->tunables.group_idle_ns;
-
-	if (group != core->sensitive || (own && !sutro_protect_is_regular(own)))
-		in_time_ns /= 2;
-	return core->tunables.rotational && group->think_ns <= in_time_ns;
-}
-
-/**
- * sutro_protect_is_favoured - may a group be protected for its share?
- * @core:	the leaf
- * @group:	the group
- */
-bool sutro_protect_is_favoured(const struct sutro_core *core,
-			       struct sutro_group *group)
-{
-	return core->tunables.protect &&
-	       !sutro_protect_has_slices(core, group) &&
-	       sutro_group_favoured(group, 1);
-}
-
-/* Is a group protected for its share, not for reserved time? */
-static bool sutro_protect_by_share(const struct sutro_core *core,
-				   const struct sutro_group_protect *own)
-{
-	return own->needed && !own->reserving &&
-	       sutro_protect_is_favoured(core, own->group);
-}
-
-/* Limit the shared part of a cycle if the latency target of a protected group needs that. */
-static void sutro_protect_add_target(struct sutro_protect *protect,
-				     const struct sutro_group_protect *own,
-				     u64 share)
-{
-	if (!sutro_protect_by_target(own))
-		return;
-	protect->by_target = true;
-	protect->sensitive = true;
-	protect->target_part = min(protect->target_part,
-				   sutro_latency_part(own->latency, share));
-}
-
-/* No group is to be protected yet. */
-static void sutro_protect_clear(struct sutro_protect *protect)
-{
-	protect->share = 0;
-	protect->depth = 0;
-	protect->by_share = false;
-	protect->sensitive = false;
-	protect->by_target = false;
-	protect->target_part = SUTRO_PROTECT_WHOLE;
-}
-
-/* A group is to be protected, too. */
-static void sutro_protect_add(struct sutro_core *core,
-			      const struct sutro_group_protect *own)
-{
-	struct sutro_protect *protect = &core->protect;
-	u64 share = sutro_group_share(own->group, SUTRO_PROTECT_WHOLE);
-
-	/* Lower classes have a part in any case (sutro-tree.c). */
-	protect->share = min(protect->share + share, SUTRO_PROTECT_MOST);
-	protect->depth += own->depth;
-	if (sutro_protect_by_share(core, own))
-		protect->by_share = true;
-	if (sutro_group_favoured(own->group, SUTRO_PROTECT_SENSITIVE))
-		protect->sensitive = true;
-	sutro_protect_add_target(protect, own, share);
-}
-
-static void sutro_protect_join(struct sutro_core *core,
-			       struct sutro_group *group, u64 now_ns)
-{
-	struct sutro_protect *protect = &core->protect;
-	struct sutro_group_protect *own = group->protect;
-
-	if (!sutro_protects(protect)) {
-		protect->reserved = false;
-		protect->clear = false;
-		protect->sum_ns = now_ns;
-		protect->cleared_from_ns = now_ns;
-		protect->least = SUTRO_PROTECT_WHOLE;
-		sutro_protect_clear(protect);
-	}
-	list_add_tail(&own->list, &protect->groups);
-	sutro_apart_turn(protect, own);
-	sutro_away_find(core, own, now_ns);
-	own->latency = sutro_latency_of(group);
-	if (own->epoch != protect->epoch)
-		sutro_protect_new_set(protect);
-	if (sutro_protect_by_share(core, own))
-		protect->least =
-			min(protect->least,
-			    sutro_group_share(group, SUTRO_PROTECT_WHOLE));
-	sutro_protect_add(core, own);
-	protect->changed = true;
-	protect->other_came_ns = now_ns;
-	protect->full_ns = now_ns;
-	protect->in_flight += group->in_flight;
-	protect->requests += group->in_flight + group->queued - 1;
-}
-
-/* May a group be protected? */
-static bool sutro_protect_may(const struct sutro_core *core,
-			      struct sutro_group *group)
-{
-	const struct sutro_latency *latency = sutro_latency_of(group);
-
-	return core->nr_active > 1 && !core->tunables.fairness &&
-	       ((latency && latency->held) || sutro_group_reserving(group) ||
-		sutro_protect_is_favoured(core, group));
-}
-
-/* Allocate the state of a group.  Without memory, the group is not protected. */
-static struct sutro_group_protect *
-sutro_protect_prepare(const struct sutro_protect *protect,
-		      struct sutro_group *group, u64 now_ns)
-{
-	struct sutro_group_protect *own =
-		kzalloc(sizeof(*own), GFP_NOWAIT | __GFP_NOWARN);
-
-	if (!own)
-		return NULL;
-	own->group = group;
-	INIT_LIST_HEAD(&own->list);
-	RB_CLEAR_NODE(&own->node);
-	sutro_trial_begin(protect, own, now_ns);
-	/* Pairs with READ_ONCE() in sutro_group_protected(). */
-	smp_store_release(&group->protect, own);
-	return own;
-}
-
-/* An unprotected group got a request: protect the group if it needs protection. */
-static void sutro_protect_try(struct sutro_core *core,
-			      struct sutro_group *group, u64 now_ns)
-{
-	const struct sutro_protect *protect = &core->protect;
-	struct sutro_group_protect *own = group->protect;
-	const struct sutro_latency *latency = sutro_latency_of(group);
-	bool timed = latency && latency->held, reserving;
-
-	/* A group with a backlog may join others; this is decided once in a cycle. */
-	if (group->queued > 1 && !timed &&
-	    (!sutro_protects(protect) ||
-	     (own && own->tried_ns == protect->begin_ns)))
-		return;
-	if (own)
-		own->tried_ns = protect->begin_ns;
-	if (!sutro_protect_may(core, group))
-		return;
-	if (!own)
-		own = sutro_protect_prepare(protect, group, now_ns);
-	if (!own)
-		return;
-	reserving = sutro_group_reserving(group);
-	if (timed || ((own->needed || reserving) && group->queued == 1) ||
-	    (sutro_protects(protect) &&
-	     (reserving ||
-	      sutro_group_share(group, SUTRO_PROTECT_WHOLE) >= protect->least)))
-		sutro_protect_join(core, group, now_ns);
-}
-
-/*
- * Have other groups no requests at the moment?  Protection goes on, because they may come back
- * at any time, and one of their requests may take as long as many of a protected group.
- */
-static bool sutro_protect_lasts(const struct sutro_core *core, u64 now_ns)
-{
-	const struct sutro_protect *protect = &core->protect;
-	const struct sutro_group_protect *own;
-	u32 nr = 0;
-
-	/* Reserved time is granted by the cycle, to groups that compete. */
-	if (protect->reserve || protect->by_target ||
-	    now_ns - protect->other_came_ns >= SUTRO_PROTECT_LASTS_NS)
-		return false;
-	list_for_each_entry(own, &protect->groups, list)
-		nr++;
-	return nr == core->nr_active;
-}
-
-/**
- * sutro_protect_share - the share of all groups that are still to be protected
- * @core:	the leaf
- * @begins:	a cycle begins
- * @ret_depth:	how many requests they have at most
- * @now_ns:	the time
- *
- * Return: of SUTRO_PROTECT_WHOLE.
- */
-u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
-			u64 now_ns)
-{
-	struct sutro_protect *protect = &core->protect;
-	struct sutro_group_protect *own, *next;
-	u64 least = SUTRO_PROTECT_WHOLE, share;
-
-	if (sutro_protect_lasts(core, now_ns))
-		goto out;
-	list_for_each_entry_safe(own, next, &protect->groups, list) {
-		sutro_away_find(core, own, now_ns);
-		own->latency = sutro_latency_of(own->group);
-		if (own->latency && begins)
-			sutro_latency_adapt(own->latency, now_ns);
-		if (!sutro_protect_may(core, own->group)) {
-			sutro_protect_drop(core, own->group);
-		} else if (sutro_protect_by_share(core, own)) {
-			share = sutro_group_share(own->group,
-						  SUTRO_PROTECT_WHOLE);
-			least = min(least, share);
-		}
-	}
-	protect->least = least;
-	sutro_protect_clear(protect);
-	sutro_reserve_begin(protect);
-	list_for_each_entry_safe(own, next, &protect->groups, list) {
-		share = sutro_group_share(own->group, SUTRO_PROTECT_WHOLE);
-		if (!sutro_protect_by_share(core, own) && !own->reserving &&
-		    !sutro_protect_by_target(own) &&
-		    (share < least || least == SUTRO_PROTECT_WHOLE)) {
-			sutro_protect_drop(core, own->group);
-			continue;
-		}
-		sutro_protect_add(core, own);
-		sutro_reserve_add(protect, own->reserving, begins);
-	}
-out:
-	*ret_depth = protect->depth;
-	return protect->share;
-}
-
-/**
- * sutro_protect_changed - a setting of a group has changed
- * @core:	the leaf
- *
- * Which groups are protected is decided anew, also if others have no requests at the moment.
- */
-void sutro_protect_changed(struct sutro_core *core)
-{
-	core->protect.changed = true;
-	core->protect.other_came_ns = core->now_ns - SUTRO_PROTECT_LASTS_NS;
-}
-
-/* ---- requests ---- */
 
 /**
  * sutro_protect_arrived - a request of a group was queued

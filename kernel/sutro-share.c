@@ -8,9 +8,13 @@
  */
 #include "sutro-tree.h"
 
-/* Is an entity of a higher class than @last's active at its level? */
-static bool sutro_outranked(const struct sutro_level *level,
-			    const struct sutro_rank *last)
+/**
+ * sutro_outranked - is an entity of a higher class active at a level?
+ * @level:	the level
+ * @last:	the rank of the lower class
+ */
+bool sutro_outranked(const struct sutro_level *level,
+		     const struct sutro_rank *last)
 {
 	const struct sutro_rank *rank;
 
@@ -114,124 +118,6 @@ u32 sutro_group_slots(const struct sutro_group *group, u32 slots, u32 free,
 			sutro_slots_of(level, entity, slots, free, &slots);
 	}
 	return sutro_slots_of(&group->level, &group->self, slots, free, &slots);
-}
-
-static void sutro_look_at_weights(struct sutro_level *level,
-				  const struct rb_root_cached *tree)
-{
-	const struct sutro_entity *entity;
-	struct rb_node *node;
-
-	for (node = rb_first_cached(tree); node; node = rb_next(node)) {
-		entity = rb_entry(node, struct sutro_entity, node);
-		sutro_level_see(level, entity->weight);
-	}
-}
-
-/*
- * Find the lightest entities anew: those that were may have left.  All are looked at, so that is
- * done only after as many calls as there are entities, or after 255.
- */
-static void sutro_find_lightest(struct sutro_level *level)
-{
-	const struct sutro_rank *rank = &level->rank[SUTRO_CLASS_BE];
-
-	if (++level->looks < min_t(u32, rank->nr_active, U8_MAX))
-		return;
-	level->looks = 0;
-	level->lightest = U16_MAX;
-	level->is_single = false;
-	sutro_look_at_weights(level, &rank->queue);
-	sutro_look_at_weights(level, &rank->away);
-}
-
-/* Is @entity of a lower class than an active one, or lighter than all others? */
-static bool sutro_is_less(const struct sutro_level *level,
-			  const struct sutro_entity *entity,
-			  const struct sutro_rank *rank)
-{
-	if (sutro_outranked(level, rank))
-		return true;
-	if (entity->class != SUTRO_CLASS_BE)
-		return (u64)entity->weight * rank->nr_active < rank->weight_sum;
-	return rank->nr_active > 1 && level->is_single &&
-	       entity->weight == level->lightest;
-}
-
-/* Is a class below @rank active? */
-static bool sutro_outranks(const struct sutro_level *level,
-			   const struct sutro_rank *rank)
-{
-	while (++rank < level->rank + SUTRO_CLASS_NR)
-		if (rank->nr_active)
-			return true;
-	return false;
-}
-
-/* Does the level have another active entity? */
-static bool sutro_has_others(const struct sutro_level *level,
-			     const struct sutro_rank *rank)
-{
-	return rank->nr_active > 1 || sutro_outranked(level, rank) ||
-	       sutro_outranks(level, rank);
-}
-
-/*
- * Is @entity of a higher class than another one, or heavier than the lightest one, or of @times the
- * mean weight of the others?
- */
-static bool sutro_is_more(const struct sutro_level *level,
-			  const struct sutro_entity *entity,
-			  const struct sutro_rank *rank, u32 times)
-{
-	u64 others = rank->weight_sum - entity->weight;
-
-	if (sutro_outranks(level, rank))
-		return true;
-	if (times == 1 && entity->class == SUTRO_CLASS_BE)
-		return rank->nr_active > 1 && entity->weight > level->lightest;
-	return (u64)entity->weight * (rank->nr_active - 1) > times * others;
-}
-
-/**
- * sutro_group_favoured - is a group entitled to more than those that it competes with?
- * @group:	the group, which is active
- * @times:	by how much more
- *
- * Return: true if at the highest level where others are active it is of a higher class
- * than these, or weighs more than one of its class, with @times above 1 more than that times
- * the mean of the others, and at no level less than all others.  The settings below that
- * level are the business of one subtree, whose owner must not gain anything against other
- * subtrees by them.
- *
- *	1000, 300 and 100: 300 is more than the third has, although it is less than the mean.
- *
- * Context: as the tree.
- */
-bool sutro_group_favoured(struct sutro_group *group, u32 times)
-{
-	struct sutro_level *level = &group->level;
-	const struct sutro_entity *entity = &group->self;
-	bool more = false;
-
-	for (;;) {
-		const struct sutro_rank *rank = &level->rank[entity->class];
-
-		/* At most levels nothing else is active. */
-		if (level->nr_active > 1) {
-			sutro_find_lightest(level);
-			if (sutro_is_less(level, entity, rank))
-				return false;
-			if (sutro_has_others(level, rank))
-				more = sutro_is_more(level, entity, rank,
-						     times);
-		}
-		level = sutro_level_of(group);
-		if (!level)
-			return more;
-		entity = &group->entity;
-		group = group->parent;
-	}
 }
 
 /**

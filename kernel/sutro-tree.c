@@ -219,6 +219,33 @@ void sutro_tree_charge(struct sutro_group *group, s64 ns)
 	}
 }
 
+/**
+ * sutro_tree_lead - a group used device time that was not charged
+ * @group:	the group
+ * @ns:		how much
+ *
+ * It is ahead of the others of each level by that at least from now on, not by the sum of all
+ * such times: it is not left without service for long afterwards.
+ */
+void sutro_tree_lead(struct sutro_group *group, u64 ns)
+{
+	struct sutro_level *level = &group->level;
+	struct sutro_entity *entity = &group->self;
+
+	for (;;) {
+		u64 vtime = sutro_rank_of(level, entity)->vtime +
+			    sutro_tree_vtime(entity, ns);
+
+		if (sutro_before(entity->vtime, vtime))
+			sutro_move(level, entity, vtime);
+		level = sutro_level_of(group);
+		if (!level)
+			return;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
 /* A distance in vtime for another weight: the same device time, an hour at most. */
 static s64 sutro_rescale(s64 distance, u32 old, u32 weight)
 {
@@ -407,38 +434,6 @@ void sutro_tree_deactivate(struct sutro_group *group)
 }
 
 /**
- * sutro_tree_compare - through which entities do two groups compete?
- * @a:		a group
- * @b:		another group
- * @ret_a:	child of their nearest common ancestor, or its own requests
- * @ret_b:	likewise
- *
- * Return: the level at which these compete.
- */
-struct sutro_level *sutro_tree_compare(struct sutro_group *a,
-				       struct sutro_group *b,
-				       struct sutro_entity **ret_a,
-				       struct sutro_entity **ret_b)
-{
-	unsigned int depth_a = a->depth, depth_b = b->depth;
-
-	*ret_a = &a->self;
-	*ret_b = &b->self;
-	while (a != b) {
-		if (depth_a >= depth_b) {
-			*ret_a = &a->entity;
-			a = a->parent;
-			if (depth_a-- > depth_b)
-				continue;
-		}
-		*ret_b = &b->entity;
-		b = b->parent;
-		depth_b--;
-	}
-	return &a->level;
-}
-
-/**
  * sutro_tree_turn - which class is served at a level?
  * @level:	the level, which has an active entity
  * @age_ns:	how old a class grows before it comes first
@@ -472,64 +467,6 @@ enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
 	else
 		level->early &= ~BIT(aged);
 	return aged;
-}
-
-/**
- * sutro_tree_precedes - would a group be next if it had a request queued?
- * @group:	the group
- * @age_ns:	as for sutro_tree_turn()
- *
- * Return: true if no group with requests queued is further behind, and others are not
- * held back for a group without.
- */
-bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns)
-{
-	struct sutro_level *level = &group->level;
-	const struct sutro_entity *entity = &group->self, *first;
-
-	for (;;) {
-		const struct sutro_rank *rank = sutro_rank_of(level, entity);
-
-		if (sutro_tree_turn(level, age_ns, true) != entity->class)
-			return false;
-		first = sutro_first(&rank->queue);
-		if (first && sutro_before(first->vtime, entity->vtime))
-			return false;
-		first = sutro_first(&rank->away);
-		if (first && sutro_before(sutro_due(first), entity->vtime))
-			return false;
-		level = sutro_level_of(group);
-		if (!level)
-			return true;
-		entity = &group->entity;
-		group = group->parent;
-	}
-}
-
-/**
- * sutro_tree_may_borrow - may a group be served before its turn?
- * @group:	the group, which is active
- * @most_ns:	device time that it may be in advance
- *
- * Return: true if at each level it was served no more than @most_ns in advance of its
- * entitlement.
- */
-bool sutro_tree_may_borrow(const struct sutro_group *group, u64 most_ns)
-{
-	const struct sutro_entity *entity = &group->self;
-	const struct sutro_rank *rank = &group->level.rank[entity->class];
-
-	for (;;) {
-		u64 most = rank->vtime + sutro_tree_vtime(entity, most_ns);
-
-		if (sutro_before(most, entity->vtime))
-			return false;
-		if (!group->parent)
-			return true;
-		entity = &group->entity;
-		group = group->parent;
-		rank = &group->level.rank[entity->class];
-	}
 }
 
 /**

@@ -190,6 +190,8 @@ struct sutro_group_protect;
  *		SUTRO_RESERVE_WHOLE (sutro-reserve.c)
  * @reserve_seen: &sutro_protect.cycles when @reserve was added up last
  * @reserve_used_ns: device time of the requests that were sent in it in this cycle
+ * @least:	the least standing of an entity of @level at or below which a group is protected for
+ *		its share, 0 = none is (sutro-favoured.c)
  * @depth:	steps from it to the root, SUTRO_LEVELS at most
  * @gone:	its cgroup has been removed: no more requests are expected
  * @mixed:	set by the caller: its requests compete with one another
@@ -222,10 +224,11 @@ struct sutro_group {
 	u32 reserve_used_ns;
 	u16 commits;
 	u16 reserve;
+	u16 least;
 	u8 depth;
-	bool gone;
-	bool mixed;
-	bool cheap;
+	bool gone : 1;
+	bool mixed : 1;
+	bool cheap : 1;
 	u32 target_us;
 	u64 think_ns;
 	u64 busy_since_ns;
@@ -343,11 +346,17 @@ void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class);
 u64 sutro_group_share(const struct sutro_group *group, u64 amount);
 u32 sutro_group_slots(const struct sutro_group *group, u32 slots, u32 free,
 		      u32 ret_slots[SUTRO_LEVELS + 1]);
+bool sutro_outranked(const struct sutro_level *level,
+		     const struct sutro_rank *last);
 bool sutro_group_favoured(struct sutro_group *group, u32 times);
+void sutro_group_mark(struct sutro_group *group);
+void sutro_group_unmark(struct sutro_group *group);
+bool sutro_group_keeps_up(const struct sutro_group *group);
 s64 sutro_group_lag_ns(const struct sutro_group *group);
 
 s64 sutro_tree_vtime(const struct sutro_entity *entity, s64 ns);
 void sutro_tree_charge(struct sutro_group *group, s64 ns);
+void sutro_tree_lead(struct sutro_group *group, u64 ns);
 void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns);
 void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns);
 void sutro_tree_deactivate(struct sutro_group *group);

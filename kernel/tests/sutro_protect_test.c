@@ -281,70 +281,6 @@ static void sutro_test_beside_prompt(struct kunit *test)
 	KUNIT_EXPECT_GT(test, load->few->entity.vtime, vtime);
 }
 
-static bool favoured(struct sutro_group *group)
-{
-	return sutro_group_favoured(group, 1);
-}
-
-/* By weight or class at the highest level with others, and at no level less. */
-static void sutro_test_favoured(struct kunit *test)
-{
-	struct sutro_test *t = sutro_test_new(test, false);
-
-	arrive(t, &t->a, 1);
-	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
-	arrive(t, &t->c, 1);
-	arrive(t, &t->d, 1);
-	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
-	/* Within b, that weighs as much as a. */
-	sutro_group_set_weight(&t->c, 200);
-	KUNIT_EXPECT_FALSE(test, favoured(&t->c));
-	KUNIT_EXPECT_FALSE(test, favoured(&t->d));
-	sutro_group_set_weight(&t->b, 200);
-	KUNIT_EXPECT_TRUE(test, favoured(&t->c));
-	KUNIT_EXPECT_FALSE(test, favoured(&t->d));
-	sutro_group_set_weight(&t->b, 100);
-	sutro_group_set_weight(&t->a, 200);
-	KUNIT_EXPECT_TRUE(test, favoured(&t->a));
-	KUNIT_EXPECT_FALSE(test, favoured(&t->c));
-	sutro_group_set_weight(&t->a, 900);
-	KUNIT_EXPECT_FALSE(test, sutro_group_favoured(&t->a, 9));
-	sutro_group_set_weight(&t->a, 1000);
-	KUNIT_EXPECT_TRUE(test, sutro_group_favoured(&t->a, 9));
-	sutro_group_set_weight(&t->a, 100);
-	sutro_group_set_class(&t->core, &t->b, SUTRO_CLASS_RT);
-	KUNIT_EXPECT_TRUE(test, favoured(&t->c));
-	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
-}
-
-/* More than the lightest sibling is enough, and it is found anew after it has left. */
-static void sutro_test_favoured_of_three(struct kunit *test)
-{
-	struct sutro_test *t = sutro_test_new(test, false);
-	int i;
-
-	sutro_group_set_weight(&t->a, 1000);
-	sutro_group_set_weight(&t->b, 300);
-	arrive(t, &t->a, 1);
-	arrive(t, &t->c, 1);
-	KUNIT_EXPECT_TRUE(test, favoured(&t->a));
-	KUNIT_EXPECT_FALSE(test, favoured(&t->c));
-	arrive(t, &t->e, 1);
-	KUNIT_EXPECT_TRUE(test, favoured(&t->a));
-	KUNIT_EXPECT_TRUE(test, favoured(&t->c));
-	KUNIT_EXPECT_FALSE(test, favoured(&t->e));
-	while (t->e.queued)
-		finish(t, send(t, MS), MS, MS);
-	t->now_ns += 1000 * MS;
-	forget(t);
-	arrive(t, &t->a, 1);
-	arrive(t, &t->c, 1);
-	for (i = 0; i < 2; i++)
-		favoured(&t->c);
-	KUNIT_EXPECT_FALSE(test, favoured(&t->c));
-	KUNIT_EXPECT_TRUE(test, favoured(&t->a));
-}
-
 static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protected),
 	KUNIT_CASE(sutro_test_protected_class),
@@ -361,8 +297,6 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_away),
 	KUNIT_CASE(sutro_test_beside_others),
 	KUNIT_CASE(sutro_test_beside_prompt),
-	KUNIT_CASE(sutro_test_favoured),
-	KUNIT_CASE(sutro_test_favoured_of_three),
 	{}
 };
 

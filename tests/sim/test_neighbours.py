@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 from program import line, run
 
+Job = dict[str, int]
+# A weight, and a job or the groups below it.
+Group = tuple[int, Any]
+
 SECONDS, WARMUP_S = 12, 2
 # An ssd that is four times slower than usual, and an nvme: fewer requests to simulate.
 SSD = {"kind": 1, "read_us": 320, "write_us": 800, "bus_kbps": 135_000, "channels": 16}
@@ -22,21 +26,34 @@ WRITES = {**SCAN, "write": 1}
 FLOOD = {"write": 1, "async": 1, "bytes": 1 << 19, "iodepth": 64}
 
 
-def simulate(disk: dict[str, int], *groups: tuple[int, dict[str, int]]) -> list[dict[str, Any]]:
-    """The clients of groups with a weight and a job each; "part" is of the device time used."""
+def _lines(groups: tuple[Group, ...], parent: int, lines: list[str]) -> list[tuple[int, Job]]:
+    """Add the lines of cgroups; return the number and the job of each one that has a job."""
+    jobs: list[tuple[int, Job]] = []
+    for weight, content in groups:
+        lines.append(line("cgroup", parent=parent, weight=weight))
+        number = sum(one.startswith("cgroup") for one in lines)
+        jobs += [(number, content)] if isinstance(content, dict) else _lines(content, number, lines)
+    return jobs
+
+
+def simulate(disk: dict[str, int], *groups: Group) -> list[dict[str, Any]]:
+    """The clients of groups with a weight, and a job or groups below them each.
+
+    "part" is of the device time that all clients use.
+    """
     lines = [line("run", seconds=SECONDS, tick_ms=1000, control=0, warmup=WARMUP_S, truth=1)]
     lines += [line("leaf", **disk, nr_requests=256), line("volume", leaves=1)]
-    lines += [line("cgroup", weight=weight) for weight, _ in groups]
-    for number, (_, job) in enumerate(groups):
-        part = {"first": number / len(groups), "last": (number + 1) / len(groups)}
-        lines.append(line("client", cgroup=number + 1, **part, **job))
+    jobs = _lines(groups, 0, lines)
+    rows = 1 + sum(one.startswith("cgroup") for one in lines)
+    for place, (number, job) in enumerate(jobs):
+        part = {"first": place / len(jobs), "last": (place + 1) / len(jobs)}
+        lines.append(line("client", cgroup=number, **part, **job))
     result = run(lines)
     clients: list[dict[str, Any]] = result["clients"]
-    rows = len(groups) + 1
     first, last = result["truth"][WARMUP_S * rows :][:rows], result["truth"][-rows:]
     used = [end[0] - begin[0] for begin, end in zip(first, last, strict=True)]
-    for client, time_ns in zip(clients, used[1:], strict=True):
-        client["part"] = time_ns / sum(used)
+    for client, (number, _) in zip(clients, jobs, strict=True):
+        client["part"] = used[number] / sum(used)
     return clients
 
 
@@ -79,3 +96,51 @@ def test_favoured_rare_requests_beside_a_flood(think_us: int) -> None:
     (alone,) = simulate(SSD, (100, FLOOD))
     assert rare["p99_ns"] < 40e6
     assert rate(flood) > 0.9 * rate(alone)
+
+
+# A slice with a database and a backup, beside another one of the same weight.
+SLICE = (100, ((1000, SYNC), (100, WRITES)))
+
+
+@pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
+@pytest.mark.parametrize("services", [1, 4])
+def test_services_of_slices(disk: dict[str, int], services: int) -> None:
+    """A database makes the backup of its own slice wait, and no service of another slice."""
+    others = (100, tuple((100, SYNC) for _ in range(services)))
+    database, backup, *shells = simulate(disk, SLICE, others)
+    (alone,) = simulate(disk, (100, SYNC))
+    for service in (database, *shells):
+        assert rate(service) > 0.8 * rate(alone)
+    assert backup["part"] > 0.05
+
+
+@pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
+def test_databases_of_slices(disk: dict[str, int]) -> None:
+    """Each slice has a database, and something that reads or writes all the time."""
+    one, _, other, _ = simulate(disk, SLICE, (100, ((1000, SYNC), (100, SCAN))))
+    (alone,) = simulate(disk, (100, SYNC))
+    assert min(rate(one), rate(other)) > 0.8 * rate(alone)
+
+
+@pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
+@pytest.mark.parametrize("scans", [1, 4])
+def test_weights_in_a_slice_gain_nothing_outside(disk: dict[str, int], scans: int) -> None:
+    """The other slice reads all the time: it keeps its half of the device."""
+    _, _, *others = simulate(disk, SLICE, (100, tuple((100, SCAN) for _ in range(scans))))
+    (alone,) = simulate(disk, (100, SCAN))
+    assert sum(rate(scan) for scan in others) > 0.42 * rate(alone)
+    assert sum(scan["part"] for scan in others) > 0.5
+
+
+@pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
+@pytest.mark.parametrize("jobs", [(WRITES,), (WRITES, SCAN)], ids=["writes", "writes and scan"])
+def test_light_groups_beside_heavy_ones(disk: dict[str, int], jobs: tuple[Job, ...]) -> None:
+    """Beside a heavy group with a backlog and one without, light ones have most of their shares."""
+    light = tuple((100, job) for job in jobs)
+    scan, service, *others = simulate(disk, (1000, SCAN), (1000, SYNC), *light)
+    (alone,) = simulate(disk, (100, SYNC))
+    share = 1000 / (2000 + 100 * len(jobs))
+    assert rate(service) > 0.95 * share * rate(alone)
+    assert scan["part"] > share
+    for other in others:
+        assert other["part"] > 0.6 * share / 10

@@ -58,6 +58,7 @@ MISSED = {
         for other in ("one-write", "one-pauses")
         for rank in RANKS[:2]
     ),
+    "nvme-sync-4k-x8-one-write-200:100",
     *(f"{disk}-think-5ms-one-write-{rank}" for disk in ("ssd", "ssd-cache") for rank in RANKS[1:]),
     "ssd-think-20ms-one-pauses-200:100",
     "ssd-cache-think-20ms-one-write-200:100",

@@ -86,8 +86,12 @@ def fair_shares(scenario: Scenario, at_s: float, demand: Mapping[str, float], to
 
 
 def _is_favoured(scenario: Scenario, at_s: float, active: Mapping[str, object], name: str) -> bool:
-    """sutro_group_favoured(): at no level less than the mean of the active siblings, and at the
-    highest level with other ones more than their mean."""
+    """At no level less than the mean of the active siblings, and at the highest level with other
+    ones more than their mean.
+
+    Such a group is protected beside all others; sutro-favoured.c has others that are protected,
+    too.
+    """
     weights, parents = scenario.weights(at_s), dict(scenario.siblings())
 
     def is_active(of: str) -> bool:

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: which groups are entitled to more than others.
+ *
+ * 1. Favoured groups
+ *
+ * A group is favoured if it is entitled to more than a group that it competes with: by its class
+ * or weight at some level of the tree, and at no level to less than all others.
+ *
+ *	1000, 300 and 100: 300 is favoured, although it is less than the mean.
+ *
+ *	Two slices of weight 100; in the first one a database of 1000 and a backup of 100, in the
+ *	second one a shell of 100.  The database is favoured, by the backup.
+ *
+ * 2. Groups that keep up
+ *
+ * While favoured groups are protected (sutro-protect.c), those wait that are entitled to less.
+ * Two groups are compared where their ways to the root meet, by the classes and weights of the
+ * entities there.  So the settings in one subtree decide between its own groups, and its owner
+ * gains nothing by them against other subtrees.
+ *
+ *	While the database is protected, the backup waits, and the shell does not: the first slice
+ *	weighs no more than the second one, although the shell and the backup both weigh 100.
+ *
+ * Each level is marked with the least standing (class, then weight) of its entities at or below
+ * which a protected group is.  So the question costs one way to the root, not one for each
+ * protected group.  Whenever the set may have changed, all marks are removed and made anew.
+ */
+#include <linux/bits.h>
+
+#include "sutro-tree.h"
+
+static void sutro_look_at_weights(struct sutro_level *level,
+				  const struct rb_root_cached *tree)
+{
+	const struct sutro_entity *entity;
+	struct rb_node *node;
+
+	for (node = rb_first_cached(tree); node; node = rb_next(node)) {
+		entity = rb_entry(node, struct sutro_entity, node);
+		sutro_level_see(level, entity->weight);
+	}
+}
+
+/*
+ * Find the lightest entities anew: those that were may have left.  All are looked at, so that is
+ * done only after as many calls as there are entities, or after 255.
+ */
+static void sutro_find_lightest(struct sutro_level *level)
+{
+	const struct sutro_rank *rank = &level->rank[SUTRO_CLASS_BE];
+
+	if (++level->looks < min_t(u32, rank->nr_active, U8_MAX))
+		return;
+	level->looks = 0;
+	level->lightest = U16_MAX;
+	level->is_single = false;
+	sutro_look_at_weights(level, &rank->queue);
+	sutro_look_at_weights(level, &rank->away);
+}
+
+/* Is @entity of a lower class than an active one, or lighter than all others? */
+static bool sutro_is_less(const struct sutro_level *level,
+			  const struct sutro_entity *entity,
+			  const struct sutro_rank *rank)
+{
+	if (sutro_outranked(level, rank))
+		return true;
+	if (entity->class != SUTRO_CLASS_BE)
+		return (u64)entity->weight * rank->nr_active < rank->weight_sum;
+	return rank->nr_active > 1 && level->is_single &&
+	       entity->weight == level->lightest;
+}
+
+/* Is a class below @rank active? */
+static bool sutro_outranks(const struct sutro_level *level,
+			   const struct sutro_rank *rank)
+{
+	while (++rank < level->rank + SUTRO_CLASS_NR)
+		if (rank->nr_active)
+			return true;
+	return false;
+}
+
+/* Does the level have another active entity? */
+static bool sutro_has_others(const struct sutro_level *level,
+			     const struct sutro_rank *rank)
+{
+	return rank->nr_active > 1 || sutro_outranked(level, rank) ||
+	       sutro_outranks(level, rank);
+}
+
+/*
+ * Is @entity of a higher class than another one, or heavier than the lightest one, or of @times the
+ * mean weight of the others?
+ */
+static bool sutro_is_more(const struct sutro_level *level,
+			  const struct sutro_entity *entity,
+			  const struct sutro_rank *rank, u32 times)
+{
+	u64 others = rank->weight_sum - entity->weight;
+
+	if (sutro_outranks(level, rank))
+		return true;
+	if (times == 1 && entity->class == SUTRO_CLASS_BE)
+		return rank->nr_active > 1 && entity->weight > level->lightest;
+	return (u64)entity->weight * (rank->nr_active - 1) > times * others;
+}
+
+/**
+ * sutro_group_favoured - is a group entitled to more than those that it competes with?
+ * @group:	the group, which is active
+ * @times:	by how much more
+ *
+ * Return: true if at some level it is of a higher class than another entity, or weighs more than
+ * one of its class, and at no level less than all others.  With @times above 1, only the highest
+ * level counts where others are active, and it has to weigh more than that times the mean of
+ * these.
+ *
+ * Context: as the tree.
+ */
+bool sutro_group_favoured(struct sutro_group *group, u32 times)
+{
+	struct sutro_level *level = &group->level;
+	const struct sutro_entity *entity = &group->self;
+	bool more = false;
+
+	for (;;) {
+		const struct sutro_rank *rank = &level->rank[entity->class];
+
+		/* At most levels nothing else is active. */
+		if (level->nr_active > 1) {
+			sutro_find_lightest(level);
+			if (sutro_is_less(level, entity, rank))
+				return false;
+			if (sutro_has_others(level, rank))
+				more = sutro_is_more(level, entity, rank,
+						     times) ||
+				       (more && times == 1);
+		}
+		level = sutro_level_of(group);
+		if (!level)
+			return more;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+/*
+ * The standing of an entity at its level: its class, then its weight.  Only that of the root's own
+ * requests may be larger than SUTRO_WEIGHT_MAX.
+ */
+static u16 sutro_standing(const struct sutro_entity *entity)
+{
+	u32 class = SUTRO_CLASS_NR - entity->class;
+
+	return class << 14 | min_t(u32, entity->weight, BIT(14) - 1);
+}
+
+/**
+ * sutro_group_mark - a group is protected for its share
+ * @group:	the group
+ */
+void sutro_group_mark(struct sutro_group *group)
+{
+	const struct sutro_entity *entity = &group->self;
+
+	for (;;) {
+		u16 standing = sutro_standing(entity);
+
+		if (!group->least || standing < group->least)
+			group->least = standing;
+		if (!group->parent)
+			return;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+/**
+ * sutro_group_unmark - the marks of a group are no longer right, nor those of groups beside it
+ * @group:	the group, which may have no marks
+ */
+void sutro_group_unmark(struct sutro_group *group)
+{
+	for (; group; group = group->parent)
+		group->least = 0;
+}
+
+/**
+ * sutro_group_keeps_up - is a group entitled to as much as a protected one?
+ * @group:	the group
+ *
+ * Groups are compared where their ways to the root meet: weights within a subtree do not matter to
+ * other subtrees.
+ *
+ * Return: false if no group is marked.
+ */
+bool sutro_group_keeps_up(const struct sutro_group *group)
+{
+	const struct sutro_entity *entity = &group->self;
+
+	for (;;) {
+		if (group->least && sutro_standing(entity) < group->least)
+			return false;
+		if (!group->parent)
+			return group->least;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* KUnit tests of the groups that are entitled to more than others (sutro-favoured.c). */
+#include <linux/module.h>
+
+#include "sutro_test.h"
+
+static bool favoured(struct sutro_group *group)
+{
+	return sutro_group_favoured(group, 1);
+}
+
+/* By weight or class at some level with others, and at no level less. */
+static void sutro_test_favoured(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+
+	arrive(t, &t->a, 1);
+	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
+	arrive(t, &t->c, 1);
+	arrive(t, &t->d, 1);
+	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
+	/* Within b, that weighs as much as a. */
+	sutro_group_set_weight(&t->c, 200);
+	KUNIT_EXPECT_TRUE(test, favoured(&t->c));
+	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
+	KUNIT_EXPECT_FALSE(test, favoured(&t->d));
+	sutro_group_set_weight(&t->b, 200);
+	KUNIT_EXPECT_TRUE(test, favoured(&t->c));
+	KUNIT_EXPECT_FALSE(test, favoured(&t->d));
+	sutro_group_set_weight(&t->b, 100);
+	sutro_group_set_weight(&t->a, 200);
+	KUNIT_EXPECT_TRUE(test, favoured(&t->a));
+	KUNIT_EXPECT_FALSE(test, favoured(&t->c));
+	/* Only the highest level with others counts for more than that. */
+	sutro_group_set_weight(&t->a, 100);
+	sutro_group_set_weight(&t->c, 10000);
+	KUNIT_EXPECT_FALSE(test, sutro_group_favoured(&t->c, 9));
+	sutro_group_set_weight(&t->c, 200);
+	sutro_group_set_weight(&t->a, 900);
+	KUNIT_EXPECT_FALSE(test, sutro_group_favoured(&t->a, 9));
+	sutro_group_set_weight(&t->a, 1000);
+	KUNIT_EXPECT_TRUE(test, sutro_group_favoured(&t->a, 9));
+	sutro_group_set_weight(&t->a, 100);
+	sutro_group_set_class(&t->core, &t->b, SUTRO_CLASS_RT);
+	KUNIT_EXPECT_TRUE(test, favoured(&t->c));
+	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
+}
+
+/* More than the lightest sibling is enough, and it is found anew after it has left. */
+static void sutro_test_favoured_of_three(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	int i;
+
+	sutro_group_set_weight(&t->a, 1000);
+	sutro_group_set_weight(&t->b, 300);
+	arrive(t, &t->a, 1);
+	arrive(t, &t->c, 1);
+	KUNIT_EXPECT_TRUE(test, favoured(&t->a));
+	KUNIT_EXPECT_FALSE(test, favoured(&t->c));
+	arrive(t, &t->e, 1);
+	KUNIT_EXPECT_TRUE(test, favoured(&t->a));
+	KUNIT_EXPECT_TRUE(test, favoured(&t->c));
+	KUNIT_EXPECT_FALSE(test, favoured(&t->e));
+	while (t->e.queued)
+		finish(t, send(t, MS), MS, MS);
+	t->now_ns += 1000 * MS;
+	forget(t);
+	arrive(t, &t->a, 1);
+	arrive(t, &t->c, 1);
+	for (i = 0; i < 2; i++)
+		favoured(&t->c);
+	KUNIT_EXPECT_FALSE(test, favoured(&t->c));
+	KUNIT_EXPECT_TRUE(test, favoured(&t->a));
+}
+
+/* Those that are entitled to as much where their ways to the root meet keep up. */
+static void sutro_test_keeps_up(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+
+	/* b has c and d; a and e are beside it. */
+	sutro_group_set_weight(&t->c, 1000);
+	sutro_group_set_weight(&t->e, 99);
+	sutro_group_mark(&t->c);
+	KUNIT_EXPECT_TRUE(test, sutro_group_keeps_up(&t->c));
+	KUNIT_EXPECT_FALSE(test, sutro_group_keeps_up(&t->d));
+	/* a weighs less than c, but as much as b. */
+	KUNIT_EXPECT_TRUE(test, sutro_group_keeps_up(&t->a));
+	KUNIT_EXPECT_FALSE(test, sutro_group_keeps_up(&t->e));
+	/* The least of those that are protected decides. */
+	sutro_group_mark(&t->e);
+	KUNIT_EXPECT_TRUE(test, sutro_group_keeps_up(&t->e));
+	KUNIT_EXPECT_FALSE(test, sutro_group_keeps_up(&t->d));
+	/* After a change, all are marked anew. */
+	sutro_group_unmark(&t->c);
+	sutro_group_unmark(&t->e);
+	KUNIT_EXPECT_FALSE(test, sutro_group_keeps_up(&t->c));
+	sutro_group_mark(&t->d);
+	KUNIT_EXPECT_TRUE(test, sutro_group_keeps_up(&t->d));
+	KUNIT_EXPECT_FALSE(test, sutro_group_keeps_up(&t->e));
+}
+
+/* A class comes before all weights. */
+static void sutro_test_keeps_up_by_class(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+
+	sutro_group_set_class(&t->core, &t->a, SUTRO_CLASS_RT);
+	sutro_group_set_weight(&t->a, 1);
+	sutro_group_set_weight(&t->b, 10000);
+	sutro_group_mark(&t->a);
+	KUNIT_EXPECT_TRUE(test, sutro_group_keeps_up(&t->a));
+	KUNIT_EXPECT_FALSE(test, sutro_group_keeps_up(&t->b));
+	KUNIT_EXPECT_FALSE(test, sutro_group_keeps_up(&t->c));
+	sutro_group_mark(&t->e);
+	KUNIT_EXPECT_TRUE(test, sutro_group_keeps_up(&t->c));
+}
+
+static struct kunit_case sutro_favoured_test_cases[] = {
+	KUNIT_CASE(sutro_test_favoured),
+	KUNIT_CASE(sutro_test_favoured_of_three),
+	KUNIT_CASE(sutro_test_keeps_up),
+	KUNIT_CASE(sutro_test_keeps_up_by_class),
+	{}
+};
+
+static struct kunit_suite sutro_favoured_test_suite = {
+	.name = "sutro_favoured",
+	.test_cases = sutro_favoured_test_cases,
+};
+
+kunit_test_suite(sutro_favoured_test_suite);
+
+MODULE_DESCRIPTION("KUnit tests of favoured groups");
+MODULE_LICENSE("GPL");
