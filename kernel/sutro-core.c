@@ -327,6 +327,16 @@ void sutro_core_interrupt(struct sutro_core *core, u64 now_ns)
 	sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);
 }
 
+/* Is the estimate of a request charged to its group? */
+static bool sutro_is_charged(const struct sutro_core *core,
+			     const struct sutro_group *group)
+{
+	/* Others wait for a protected group (sutro-part.c). */
+	if (core->beside && core->protect.part < SUTRO_PROTECT_MOST_PART)
+		return false;
+	return core->gap || sutro_protect_charged(core, group);
+}
+
 /**
  * sutro_core_dispatch - a request goes to the device
  * @core:	the leaf
@@ -336,7 +346,7 @@ void sutro_core_interrupt(struct sutro_core *core, u64 now_ns)
 void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 			 u64 estimate_ns)
 {
-	if (!core->beside && (core->gap || sutro_protect_charged(core, group)))
+	if (sutro_is_charged(core, group))
 		sutro_tree_charge(group, estimate_ns);
 	core->beside = false;
 	if (sutro_protects(&core->protect))

@@ -42,6 +42,7 @@
  * @protect:	percent of their service alone that protected groups shall receive,
  *		0 = none is protected (sutro-protect.c)
  * @probing:	a probe is going on: requests of all groups are needed
+ * @guessing:	costs of requests that wait were never measured, and will soon be
  */
 struct sutro_tunables {
 	bool rotational;
@@ -53,6 +54,7 @@ struct sutro_tunables {
 	u64 latency_ns;
 	u32 protect;
 	bool probing;
+	bool guessing;
 };
 
 /* The result of sutro_core_select(). */

@@ -46,7 +46,8 @@
  * takes 19 % of the time from the others, not all of it.  While u is less than phi and other
  * groups find no gaps, they have only a third of busy_ns in flight in shared windows, and on
  * a rotational device one request: X_s is higher then, and p is larger.  Protected groups
- * do not wait where others wait for that (sutro-select.c).
+ * do not wait where others wait for that (sutro-select.c), and are not charged then, unless
+ * sharing does no harm: they would have more than their shares.
  *
  * The trial of a group that becomes protected alone measures X_s.  Otherwise, as long as
  * nothing is known, u = 1 and s = 0 are assumed.  So it is whenever a group becomes

@@ -335,6 +335,16 @@ static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
 	return probe->lasted_ns * (of->probes == 1 ? 9 : 49);
 }
 
+/* Are there requests of a class that no probe has tried to measure? */
+static bool sutro_probe_is_first(const struct sutro_probe *probe,
+				 unsigned int class)
+{
+	const struct sutro_probe_class *of = &probe->of[class];
+
+	return !list_empty(&probe->peers[class]) && !of->probes &&
+	       !of->failures;
+}
+
 static bool sutro_probe_is_due(const struct sutro_probe *probe,
 			       unsigned int class, u64 now_ns)
 {
@@ -402,14 +412,17 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	u32 depth, least;
 
 	probe->check_ns = now_ns + SUTRO_PROBE_CHECK_NS;
+	probe->guessing = false;
 	if (device->change.seen)
 		sutro_probe_renew(probe, device, now_ns);
 	if (sutro_probe_count(probe) < 2 || !probe->limit)
 		return;
-	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++)
+	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
+		probe->guessing |= sutro_probe_is_first(probe, i);
 		if (sutro_probe_is_due(probe, i, now_ns) &&
 		    (best < 0 || sutro_probe_precedes(probe, device, i, best)))
 			best = i;
+	}
 	if (best < 0)
 		return;
 
@@ -521,6 +534,7 @@ void sutro_probe_tunables(const struct sutro_probe *probe,
 			  struct sutro_tunables *tunables)
 {
 	tunables->probing = probe->active;
+	tunables->guessing = probe->guessing;
 	tunables->latency_ns = sutro_cost_latency_ns(device);
 	tunables->busy_ns = probe->active ? 0 : sutro_cost_busy_ns(device);
 	tunables->depth_ns = probe->active ? U64_MAX

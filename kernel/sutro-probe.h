@@ -76,6 +76,7 @@ struct sutro_probe_class {
  * struct sutro_probe - which class is measured, and when the next one
  * @limit:	requests that the device takes; the caller may change it. 0: no probes
  * @active:	a probe is going on
+ * @guessing:	costs of requests that wait were never measured, nor was that tried
  * @class:	of this class
  * @depth:	requests that are kept in flight
  * @mixed:	requests of its mate (sutro_cost_mate()) are sent, too
@@ -98,6 +99,7 @@ struct sutro_probe_class {
 struct sutro_probe {
 	u32 limit;
 	bool active;
+	bool guessing;
 	unsigned int class;
 	u32 depth;
 	bool mixed;

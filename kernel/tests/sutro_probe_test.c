@@ -199,7 +199,10 @@ static void sutro_test_measures(struct kunit *test)
 
 		set_waiting(t, A, 40);
 		set_waiting(t, B, 40);
+		dispatch(t);
+		KUNIT_EXPECT_TRUE(test, t->probe.guessing);
 		run_until(t, t->now_ns + cases[i].ms * MS);
+		KUNIT_EXPECT_FALSE(test, t->probe.guessing);
 		expect_cost(t, A, a_ns, a_ns / 50 + 1);
 		expect_cost(t, B, b_ns, b_ns / 50 + 1);
 	}

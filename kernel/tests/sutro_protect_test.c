@@ -265,6 +265,18 @@ static void sutro_test_beside_others(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)next_verdict(load->t), SUTRO_WAIT);
 }
 
+/* Where sharing does no harm, it owes what it uses. */
+static void sutro_test_beside_charged(struct kunit *test)
+{
+	struct load *load = load_beside(test);
+	u64 vtime = load->few->entity.vtime;
+
+	load->t->core.protect.part = SUTRO_PROTECT_MOST_PART;
+	arrive_far(load->t, load->few, 1);
+	KUNIT_EXPECT_PTR_EQ(test, send(load->t, SMALL_NS), load->few);
+	KUNIT_EXPECT_GT(test, load->few->entity.vtime, vtime);
+}
+
 /* A request that is sent without a choice is charged, although the last choice was a. */
 static void sutro_test_beside_prompt(struct kunit *test)
 {
@@ -296,6 +308,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protected_returns),
 	KUNIT_CASE(sutro_test_away),
 	KUNIT_CASE(sutro_test_beside_others),
+	KUNIT_CASE(sutro_test_beside_charged),
 	KUNIT_CASE(sutro_test_beside_prompt),
 	{}
 };

@@ -162,12 +162,37 @@ static void sutro_test_trial_then_weight(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(&t->a));
 }
 
+/* A trial of costs that are guessed takes longer, as they will be measured soon. */
+static void sutro_test_trial_of_guesses(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct client clients[] = {
+		{ .group = &t->a,
+		  .bus_ns = SMALL_NS,
+		  .think_ns = MS,
+		  .next_ns = t->now_ns },
+		{ .group = &t->e,
+		  .bus_ns = LARGE_NS,
+		  .flash_ns = FLASH_NS,
+		  .next_ns = t->now_ns },
+	};
+
+	t->core.tunables.protect = 97;
+	t->core.tunables.guessing = true;
+	sutro_group_set_weight(&t->a, 500);
+	clients_run(t, clients, SECOND_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(&t->a));
+	clients_run(t, clients, SECOND_NS / 4);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(&t->a));
+}
+
 static struct kunit_case sutro_trial_cases[] = {
 	KUNIT_CASE(sutro_test_trial_of_waiting),
 	KUNIT_CASE(sutro_test_trial_of_long_requests),
 	KUNIT_CASE(sutro_test_trial_beside_pauses),
 	KUNIT_CASE(sutro_test_trial_without_others),
 	KUNIT_CASE(sutro_test_trial_then_weight),
+	KUNIT_CASE(sutro_test_trial_of_guesses),
 	{},
 };
 

@@ -127,10 +127,13 @@ def _truth(scene: Scenario, rows: list[list[int]]) -> dict:
     }
 
 
-def simulate(scene: Scenario, scheduler: str, only: str | None = None) -> list[Run]:
-    """A run of each leaf, under `sutro` or `none`; only: the one group whose jobs run."""
+def simulate(scene: Scenario, scheduler: str, only: str | None = None, **more: float) -> list[Run]:
+    """A run of each leaf, under `sutro` or `none`; only: the one group whose jobs run.
+
+    more: keys of the first line for sim-run
+    """
     groups = [group for group in scene.leaves() if only in (None, group.name)]
-    found = run(lines(scene, scheduler, groups))
+    found = run(lines(scene, scheduler, groups, **more))
     width = len(scene.group) + 1
     leaves = int(scene.knobs.get("sim", {}).get("leaves", 1))
     fio = {}

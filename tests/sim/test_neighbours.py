@@ -140,7 +140,7 @@ def test_light_groups_beside_heavy_ones(disk: dict[str, int], jobs: tuple[Job, .
     scan, service, *others = simulate(disk, (1000, SCAN), (1000, SYNC), *light)
     (alone,) = simulate(disk, (100, SYNC))
     share = 1000 / (2000 + 100 * len(jobs))
-    assert rate(service) > 0.95 * share * rate(alone)
+    assert rate(service) > 0.9 * share * rate(alone)
     assert scan["part"] > share
     for other in others:
         assert other["part"] > 0.6 * share / 10

@@ -9,8 +9,9 @@ units           each has a floor: a part of the rate of its clients alone, or of
 others          clients of units of ten times the weight
 left            the rate of all together, as a part of that without the daemon
 missed          figures that are measured where a goal is missed; then it must be missed
+seeds           how many, if other than SEEDS
 
-The worst 2 s of a scene differ by 0.05 from seed to seed, so each figure is the median of SEEDS.
+The worst 2 s of a scene differ by 0.05 from seed to seed, so each figure is the median of seeds.
 """
 
 import statistics
@@ -25,7 +26,7 @@ from promises import CLOUD, FLASH, HDD, MIRROR, SLOW, STRIPE, Scenario, disks
 # From when on a floor has to hold, and the goals.
 SETTLED_S = 3.0
 GOALS = {"held": 1.0, "worst": 0.95}
-SEEDS = range(1, 8)
+SEEDS = 7
 DISKS = {"flash": FLASH, "cloud": CLOUD, "slow": SLOW, "hdd": HDD}
 LAYOUTS = {"stripe": STRIPE, "mirror": MIRROR}
 FILE = tomllib.loads((Path(__file__).parent / "reserve.toml").read_text())
@@ -73,7 +74,8 @@ def test_floors_hold(scene: dict[str, Any]) -> None:
     """From 3 s on, in the mean and in the worst 2 s; none of them holds without the daemon."""
     s = build(scene)
     free = s.run(control=False)
-    results = [replace(s, seed=seed).run() for seed in SEEDS]
+    seeds = scene.get("seeds", SEEDS)
+    results = [replace(s, seed=seed).run() for seed in range(1, seeds + 1)]
     promises = range(len(free.promises))
     got = {
         "held": statistics.median(

@@ -34,6 +34,19 @@ def test_scene(scene: Scenario) -> None:
         assert not missed
 
 
+@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("name", ["ssd-16-mixed", "nvme-16-mixed"])
+def test_many_weights(name: str, seed: int) -> None:
+    """Groups with backlogs of unlike requests have their shares, whatever happens first.
+
+    Within the 20 s of a run, a probe takes up to a seventh of the device time of light groups.
+    """
+    (run,) = scenes.simulate(SCENES[name], "sutro", seed=seed)
+    entitled, shares = SCENES[name].entitled(run.samples[-1].at_s), run.shares()
+    for group, share in entitled.items():
+        assert shares[group] == pytest.approx(share, rel=0.16)
+
+
 @pytest.mark.parametrize("name", SANITIZED)
 def test_sanitized(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same program with sanitizers has the same result."""
