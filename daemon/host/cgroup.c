@@ -3,11 +3,9 @@
 /*
  * The cgroup hierarchy, kept up to date, and its files.
  *
- * libcgroup finds the hierarchy of the io controller and walks it. Files are read and
- * written with plain system calls. libcgroup ignores a write that fails with EOPNOTSUPP,
- * the error of a leaf with another scheduler. It writes no line "8:16 300" beside another,
- * and has error codes of its own. Its walk returns an error when a directory vanishes
- * meanwhile; that is normal, and the walk here continues.
+ * hierarchy.c walks the hierarchy with libcgroup. Files are read and written with plain system
+ * calls, not with libcgroup: it ignores a write that fails with EOPNOTSUPP, the error of a leaf
+ * with another scheduler, writes no line "8:16 300" beside another, and has error codes of its own.
  *
  * A watch on each cgroup's directory reports cgroups below it and writes to its files at
  * once (systemd writes io.weight when IOWeight= changes, but sends no signal). The scan is
@@ -23,9 +21,7 @@
  * owner, but also each chmod() of a directory to the watch of its parent, at any rate.
  */
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <libcgroup.h>
 #include <limits.h>
 #include <search.h>
 #include <stdio.h>
@@ -34,17 +30,14 @@
 
 #include "host/cgroup.h"
 #include "host/diskcall.h"
+#include "host/hierarchy.h"
 #include "host/priority.h"
 
 #define EVENTS_MAX 1000U
 
-/* The cgroup controller that the walk looks for. */
-#define CONTROLLER "io"
-
 struct cgroup_tree {
-	char *mount;
+	struct hierarchy hierarchy;
 	int fd;
-	bool with_libcgroup;
 	sd_event *event;
 	const struct cgroup_ops *ops;
 	void *userdata;
@@ -227,7 +220,7 @@ struct cgroup *cgroup_tree_root(const struct cgroup_tree *t)
 
 const char *cgroup_tree_mount(const struct cgroup_tree *t)
 {
-	return t->mount;
+	return t->hierarchy.mount;
 }
 
 int cgroup_tree_fd(const struct cgroup_tree *t)
@@ -389,7 +382,7 @@ static int watch_cgroup(struct cgroup *c)
 
 	if (!t->event)
 		return 0;
-	full = asprintf_or_null("%s%s", t->mount, c->path);
+	full = asprintf_or_null("%s%s", t->hierarchy.mount, c->path);
 	if (!full)
 		return -ENOMEM;
 	r = sd_event_add_inotify(t->event, &c->watch, full,
@@ -413,8 +406,9 @@ static char *shown_path(const char *path)
 	return text_add_plain(&t, path, PATH_MAX) < 0 ? NULL : TAKE_PTR(t.p);
 }
 
-static int add_cgroup(struct cgroup_tree *t, const char *path)
+static int add_cgroup(const char *path, void *userdata)
 {
+	struct cgroup_tree *t = userdata;
 	struct cgroup *c = cgroup_find(t, path), *parent = NULL;
 	_cleanup_free_ char *up = NULL;
 	char *slash;
@@ -476,77 +470,11 @@ static int add_cgroup(struct cgroup_tree *t, const char *path)
 	return 0;
 }
 
-/* ---- walking ---- */
-
-static int walk_with_libcgroup(struct cgroup_tree *t, const char *base)
-{
-	struct cgroup_file_info info;
-	void *handle = NULL;
-	int code, level, err = 0;
-
-	code = cgroup_walk_tree_begin(CONTROLLER, base, 0, &handle, &info,
-				      &level);
-	while (handle && (code == 0 || code == ECGOTHER) && !err) {
-		/* ECGOTHER: one directory could not be read, most likely
-		 * because it is gone. The next call continues after it.
-		 */
-		if (code == 0 && info.type == CGROUP_FILE_TYPE_DIR) {
-			const char *path = startswith(info.full_path, t->mount);
-			_cleanup_free_ char *clean = NULL;
-
-			clean = asprintf_or_null(
-				"/%s", path ? path + strspn(path, "/") : "");
-			if (!clean)
-				err = -ENOMEM;
-			else if (clean[1] && clean[strlen(clean) - 1] == '/')
-				clean[strlen(clean) - 1] = '\0';
-			if (!err && path)
-				err = add_cgroup(t, clean);
-		}
-		if (!err)
-			code = cgroup_walk_tree_next(0, &handle, &info, level);
-	}
-	if (handle)
-		cgroup_walk_tree_end(&handle);
-	if (!handle && code && code != ECGEOF)
-		log_debug("libcgroup: walk of %s: %s, ignoring.", base,
-			  cgroup_strerror(code));
-	return err;
-}
-
-/* For a directory that is not the mounted hierarchy: the trees of tests. */
-static int walk_directories(struct cgroup_tree *t, const char *base)
-{
-	_cleanup_free_ char *full = NULL;
-	struct dirent *e;
-	int err;
-	DIR *d;
-
-	full = asprintf_or_null("%s%s", t->mount, base);
-	if (!full)
-		return -ENOMEM;
-	d = opendir(full);
-	if (!d)
-		return 0;
-	err = add_cgroup(t, base);
-	while (!err && (e = readdir(d))) {
-		_cleanup_free_ char *path = NULL;
-
-		if (e->d_type != DT_DIR || streq(e->d_name, ".") ||
-		    streq(e->d_name, ".."))
-			continue;
-		path = asprintf_or_null("%s/%s", streq(base, "/") ? "" : base,
-					e->d_name);
-		err = path ? walk_directories(t, path) : -ENOMEM;
-	}
-	closedir(d);
-	return err;
-}
+/* ---- scanning ---- */
 
 static int scan_below(struct cgroup_tree *t, const char *path)
 {
-	return t->with_libcgroup ? walk_with_libcgroup(t, path)
-				 : walk_directories(t, path);
+	return hierarchy_walk(&t->hierarchy, path, add_cgroup, t);
 }
 
 int cgroup_tree_scan(struct cgroup_tree *t)
@@ -582,30 +510,6 @@ int cgroup_tree_scan(struct cgroup_tree *t)
 
 /* ---- opening ---- */
 
-static int find_mount(const struct roots *roots, struct cgroup_tree *t)
-{
-	char *point = NULL;
-	int code;
-
-	if (roots->cgroup) {
-		t->mount = strdup(roots->cgroup);
-		return t->mount ? 0 : -ENOMEM;
-	}
-	code = cgroup_init();
-	if (!code)
-		code = cgroup_get_subsys_mount_point(CONTROLLER, &point);
-	if (code) {
-		log_error("No cgroup2 hierarchy with the io controller "
-			  "(libcgroup: %s). Boot with "
-			  "systemd.unified_cgroup_hierarchy=1.",
-			  cgroup_strerror(code));
-		return -ENOENT;
-	}
-	t->mount = point;
-	t->with_libcgroup = true;
-	return 0;
-}
-
 int cgroup_tree_new(const struct roots *roots, sd_event *event,
 		    const struct cgroup_ops *ops, void *userdata,
 		    struct cgroup_tree **ret)
@@ -620,12 +524,13 @@ int cgroup_tree_new(const struct roots *roots, sd_event *event,
 	t->ops = ops;
 	t->userdata = userdata;
 	t->event = sd_event_ref(event);
-	err = find_mount(roots, t);
+	err = hierarchy_find(roots, &t->hierarchy);
 	if (err)
 		return err;
-	t->fd = open(t->mount, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	t->fd = open(t->hierarchy.mount, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (t->fd < 0)
-		return log_error_errno(errno, "Cannot open %s: %m", t->mount);
+		return log_error_errno(errno, "Cannot open %s: %m",
+				       t->hierarchy.mount);
 	*ret = TAKE_PTR(t);
 	return 0;
 }
@@ -638,7 +543,7 @@ struct cgroup_tree *cgroup_tree_free(struct cgroup_tree *t)
 		remove_cgroup(t->root);
 	closep(&t->fd);
 	sd_event_unref(t->event);
-	free(t->mount);
+	hierarchy_done(&t->hierarchy);
 	free(t);
 	return NULL;
 }
