@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "fake.h"
@@ -105,50 +104,6 @@ static unsigned int warnings_of_set(struct test *t, enum cgfile file,
 	for (const char *s = log; *s; s++)
 		n += *s == '\n';
 	return n;
-}
-
-static void test_values_as_text(void)
-{
-	static const struct {
-		enum cgfile file;
-		const char *valid;
-		const char *invalid;
-	} cases[] = {
-		{ CGFILE_WEIGHT, "10000", "10001" },
-		{ CGFILE_BFQ_WEIGHT, "1", "0" },
-		{ CGFILE_SUTRO_WEIGHT, "300", "3OO" },
-		{ CGFILE_MAX, "rbps=5 wbps=max riops=7 wiops=max", "rbps=x" },
-		{ CGFILE_SUTRO_CLASS, "idle", "2" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct cgvalue v = parse(cases[i].file, cases[i].valid);
-		_cleanup_free_ char *text = cgvalue_text(cases[i].file, &v);
-
-		check(streq(text, cases[i].valid));
-		check(cgvalue_parse(cases[i].file, cases[i].invalid, &v) ==
-		      -EINVAL);
-	}
-}
-
-static void test_invalid_lines_are_left_out(void)
-{
-	char text[] = "default 200\n8:0 x\n8:x 3\n8:16 300\n8:0 10001";
-	struct cglines l;
-
-	check(cglines_parse(CGFILE_SUTRO_WEIGHT, text, &l) == 3);
-	check(l.n_lines == 2);
-	check(cglines_get(&l, CGFILE_DEFAULT).number[0] == 200);
-	check(cglines_get(&l, makedev(8, 16)).number[0] == 300);
-	check(cglines_get(&l, makedev(8, 0)).number[0] == 0);
-	cglines_done(&l);
-}
-
-static void test_unknown_keys_are_ignored(void)
-{
-	struct cgvalue v = parse(CGFILE_MAX, "rbps=5 burst=9");
-
-	check(v.number[0] == 5 && v.number[1] == CGFILE_NO_LIMIT);
 }
 
 static void test_only_differences_are_written(struct test *t)
@@ -385,73 +340,6 @@ static void test_records_of_a_former_daemon(struct test *t)
 	check(fake_has(&t->roots, "/run/sutro/ceilings", ""));
 }
 
-static uint64_t inode_of(const struct test *t, const char *path)
-{
-	_cleanup_free_ char *full =
-		asprintf_or_null("%s%s", t->roots.prefix, path);
-	struct stat st;
-
-	check(full && stat(full, &st) == 0);
-	return st.st_ino;
-}
-
-/* A flush of a large machine would write gigabytes if each line wrote the whole file. */
-static void test_file_is_replaced_rarely(struct test *t)
-{
-	const char *path = "/run/sutro/ceilings";
-	const unsigned int n = 3000;
-	unsigned int replaced = 0;
-	struct record r;
-	uint64_t was;
-
-	check(record_open(&r, &t->roots, "ceilings") == 0);
-	check(record_set(&r, "/0", t->sda, "rbps=9") == 0);
-	was = inode_of(t, path);
-	for (unsigned int round = 0; round < 2; round++) {
-		for (unsigned int i = 1; i < n; i++) {
-			char name[16];
-
-			snprintf(name, sizeof(name), "/%u", i);
-			check((round ? record_drop(&r, name, t->sda)
-				     : record_set(&r, name, t->sda,
-						  "rbps=9")) == 0);
-			replaced += inode_of(t, path) != was;
-			was = inode_of(t, path);
-		}
-		check(round ? replaced < 16 : replaced == 0);
-		/* The next daemon has the same lines. */
-		record_done(&r);
-		check(record_open(&r, &t->roots, "ceilings") == 0);
-		check(r.n == (round ? 1 : n));
-		check(streq(record_get(&r, "/0", t->sda), "rbps=9"));
-		check(!!record_get(&r, "/1", t->sda) == !round);
-	}
-	record_done(&r);
-}
-
-/* The daemon was killed, or the disk was full, within a line. */
-static void test_incomplete_line_does_not_count(struct test *t)
-{
-	struct record r;
-
-	fake_file(&t->roots, "/run/sutro/classes", "/a\trt\n/b\tid");
-	check(record_open(&r, &t->roots, "classes") == 0);
-	check(streq(record_get(&r, "/a", 0), "rt") && !record_get(&r, "/b", 0));
-	check(record_set(&r, "/c", 0, "be") == 0);
-	check(fake_has(&t->roots, "/run/sutro/classes", "/a\trt\n/c\tbe\n"));
-	/* A change that cannot be written is none. */
-	close(r.fd);
-	check(record_set(&r, "/c", 0, "rt") < 0);
-	check(record_drop(&r, "/a", 0) < 0);
-	check(streq(record_get(&r, "/c", 0), "be") && record_get(&r, "/a", 0));
-	r.fd = -1;
-	check(record_drop(&r, "/c", 0) == 0);
-	record_done(&r);
-	check(record_open(&r, &t->roots, "classes") == 0);
-	check(r.n == 1 && streq(record_get(&r, "/a", 0), "rt"));
-	record_done(&r);
-}
-
 /* Its error is none of the kernel, which might take no line for the device. */
 static void test_line_without_a_record_is_not_written(struct test *t)
 {
@@ -606,9 +494,6 @@ static void test_without_a_file(struct test *t)
 
 int main(void)
 {
-	test_values_as_text();
-	test_invalid_lines_are_left_out();
-	test_unknown_keys_are_ignored();
 	run_tests(
 		test_only_differences_are_written,
 		test_set_withdraws_other_lines, test_former_limits_come_back,
@@ -619,8 +504,7 @@ int main(void)
 		test_removed_cgroup_is_forgotten,
 		test_removed_device_is_forgotten,
 		test_names_with_tabs_and_backslashes,
-		test_records_of_a_former_daemon, test_file_is_replaced_rarely,
-		test_incomplete_line_does_not_count,
+		test_records_of_a_former_daemon,
 		test_line_without_a_record_is_not_written,
 		test_refusal_is_of_one_line, test_refused_line_is_written_once,
 		test_refused_line_is_restored_at_the_end, test_refusal_as_text,
