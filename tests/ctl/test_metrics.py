@@ -1,38 +1,33 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Metrics: the verb and the exporter against the real sutrod, and properties of the text."""
+"""Metrics: the verb against the real sutrod, and properties of the text.
 
-import contextlib
+test_exporter.py has the service.
+"""
+
 import json
 import os
 import re
 import signal
-import socket
 import stat
-import subprocess
-import sys
-import threading
 import time
-import urllib.error
-import urllib.request
 
 import pytest
-from conftest import CONF, HERE, NOWHERE, POLICIES, environment, process, sutroctl
-from fakemachine import PATIENCE_S, STEP_S
+from conftest import CONF, HERE, NOWHERE, POLICIES, process, sutroctl
+from fakemachine import STEP_S
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
+from samples import samples, value
 from sutro import counters
 from sutro.counters import Use, unit_of
-from sutro.exporter import Handler, Server
 from sutro.exposition import Text
 from sutro.metrics import CGROUPS_MOST, COUNTERS, PROMISE_LABELS, Scrape, State, chosen
 
 DIST = HERE.parent.parent / "dist"
 RULES, DASHBOARD = DIST / "sutro-rules.yml", DIST / "sutro-dashboard.json"
-OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 # Metrics that not every state has.
 SOMETIMES = {
     "sutro_cgroup_wait_seconds_total",
@@ -46,28 +41,10 @@ def root(machine, monkeypatch):
     monkeypatch.setattr(counters, "ROOT", machine.root)
 
 
-def samples(text, parse=parse_text):
-    """Values by name and labels; each series once."""
-    found = [sample for family in parse(text) for sample in family.samples]
-    values = {(s.name, frozenset(s.labels.items())): s.value for s in found}
-    assert len(values) == len(found)
-    return values
-
-
 def metrics(*args):
     run = sutroctl("metrics", *args)
     assert (run.status, run.err) == (0, "")
     return samples(run.out)
-
-
-def value(values, name, **labels):
-    """The one series with these labels, among others."""
-    (found,) = (
-        number
-        for (key, has), number in values.items()
-        if key == name and labels.items() <= set(has)
-    )
-    return found
 
 
 def without_daemon(use):
@@ -309,124 +286,6 @@ def test_without_the_library(tmp_path):
     run = process("sutroctl", "metrics", PYTHONPATH=f"{tmp_path}:{POLICIES}")
     assert (run.status, run.out) == (1, "")
     assert "install it: apt install python3-prometheus-client" in run.err
-
-
-# The service.
-
-
-AS_SYSTEMD = """
-import os, sys
-os.dup2(int(sys.argv[1]), 3)
-os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
-os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
-"""
-
-
-def start_exporter(**more):
-    """The program with a socket as systemd hands it over, and its address."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    port, fd = listening.getsockname()[1], listening.fileno()
-    process = subprocess.Popen(
-        [sys.executable, "-c", AS_SYSTEMD, str(fd), POLICIES / "sutro-exporter"],
-        env=environment() | more,
-        pass_fds=[fd],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    listening.close()
-    return process, f"http://127.0.0.1:{port}"
-
-
-def stop(process):
-    """End the program; returns its log."""
-    process.terminate()
-    return process.communicate(timeout=PATIENCE_S)[1]
-
-
-@pytest.fixture
-def exporter(promised):
-    process, address = start_exporter()
-    yield address
-    assert stop(process) == ""
-
-
-def get(address, accept=""):
-    request = urllib.request.Request(address, headers={"Accept": accept})
-    with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
-        return reply.headers["Content-Type"], reply.read().decode()
-
-
-def test_exporter(exporter):
-    """Both formats; another path is an error, after which the next scrape is served."""
-    kind, text = get(exporter + "/metrics")
-    assert kind.startswith("text/plain") and value(samples(text), "sutro_up") == 1
-    with pytest.raises(urllib.error.HTTPError) as caught:
-        get(exporter + "/")
-    assert caught.value.code == 404
-    kind, text = get(exporter + "/metrics", OPENMETRICS)
-    assert kind.startswith("application/openmetrics-text") and text.endswith("# EOF\n")
-    values = samples(text, parse_openmetrics)
-    assert value(values, "sutro_promise_broken", unit="web.service", key="ReadBandwidthMin") == 1
-
-
-def test_exporter_logs_why_sutrod_does_not_answer():
-    """Once, not with each scrape."""
-    process, address = start_exporter(**NOWHERE)
-    for _ in range(2):
-        assert "sutro_up 0.0" in get(address + "/metrics")[1]
-    assert stop(process) == (
-        "sutro-exporter: there is no system bus at unix:path=/nonexistent/bus (No such file or "
-        "directory); start it: systemctl start dbus, or correct DBUS_SYSTEM_BUS_ADDRESS\n"
-    )
-
-
-def test_exporter_survives_a_client_that_leaves(exporter):
-    host, port = exporter.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port))) as rude:
-        rude.sendall(b"GET /metrics HTTP/1.1\r\nHos")
-    assert "sutro_up 1.0" in get(exporter + "/metrics")[1]
-
-
-def test_exporter_does_not_wait_for_a_slow_client(monkeypatch):
-    """Its bytes arrive one by one, each before the timeout of the socket."""
-    monkeypatch.setattr(Handler, "timeout", 0.5)
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = threading.Thread(target=Server(listening, None, idle_s=0.5).run)
-    server.start()
-    sending = threading.Event()
-
-    def send():
-        with contextlib.suppress(OSError), socket.create_connection(where) as slow:
-            slow.sendall(b"GET /slow HTTP/1.1\r\nX: ")
-            for _ in range(50):
-                time.sleep(0.1)
-                sending.set()
-                slow.sendall(b"x")
-
-    where = listening.getsockname()
-    slow = threading.Thread(target=send)
-    slow.start()
-    assert sending.wait(PATIENCE_S)
-    began_s = time.monotonic()
-    with pytest.raises(urllib.error.HTTPError):
-        get(f"http://127.0.0.1:{where[1]}/")
-    assert time.monotonic() - began_s < 3
-    for thread in (slow, server):
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
-    listening.close()
-
-
-@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:http", "127.0.0.1:70000"])
-def test_exporter_with_an_address_that_cannot_be(address):
-    run = subprocess.run(
-        [sys.executable, POLICIES / "sutro-exporter", "--listen", address],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert run.returncode == 2 and f"'{address}' is no ADDRESS:PORT" in run.stderr
 
 
 # Properties.

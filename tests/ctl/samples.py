@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Values in the text of a scrape, by name and labels.
+
+Of the text "sutro_cgroup_reads_total{unit="db.service",leaf="/dev/sda"} 3", this is 3:
+
+    value(samples(text), "sutro_cgroup_reads_total", unit="db.service")
+"""
+
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+
+def samples(text, parse=parse_text):
+    """Values by name and labels; each series once."""
+    found = [sample for family in parse(text) for sample in family.samples]
+    values = {(s.name, frozenset(s.labels.items())): s.value for s in found}
+    assert len(values) == len(found)
+    return values
+
+
+def value(values, name, **labels):
+    """The one series with these labels, among others."""
+    (found,) = (
+        number
+        for (key, has), number in values.items()
+        if key == name and labels.items() <= set(has)
+    )
+    return found
