@@ -88,11 +88,11 @@ PACKAGES = (*KERNEL_HALF, *HOST_HALF)
 CHECKED = (*PACKAGES, "tests/package/")
 UNIT = (*PACKAGES, "tests/unit/", "tests/daemon/", "tests/ctl/", "tests/sim/", "tests/slurm/",
         "tests/package/", "tests/meson.build", "tests/fakemachine.py", "tests/livedaemon.py",
-        "tests/mocksystemd.py",
-        "tests/privatebus.py", "tests/bench/", "tests/uml/", "tests/rig/")  # fmt: skip
+        "tests/mocksystemd.py", "tests/privatebus.py", "tests/virtualclock.py",
+        "tests/bench/", "tests/uml/", "tests/rig/")  # fmt: skip
 PAGE = (*HOST_HALF, "tests/page/", "tests/browser.py", "tests/unit/", "tests/daemon/",
         "tests/meson.build", "tests/fakemachine.py", "tests/livedaemon.py", "tests/mocksystemd.py",
-        "tests/privatebus.py")  # fmt: skip
+        "tests/privatebus.py", "tests/virtualclock.py")  # fmt: skip
 DISTRIBUTIONS = (*HOST_HALF, "packaging/", "tests/packaging/")
 VIRTUAL = (*KERNEL_HALF, "tests/uml/", "tests/rig/", "tests/bench/")
 BOOT = (*PACKAGES, "tests/boot/", "tests/rig/")

@@ -62,6 +62,7 @@ ROOMS = {
     "tests/page/test_page.py": {"page"},
     "tests/browser.py": {"page"},
     "tests/livedaemon.py": {"fuzz", "long", "page"},
+    "tests/virtualclock.py": {"fuzz", "long", "page"},
     "tests/package/test_block_headers.py": each("checks", "fuzz", "long"),
     "tests/bench/measure.py": GUESTS | VIRTUAL | {"fuzz", "long"},
     "tests/boot/check.py": {"boot"},
