@@ -491,28 +491,6 @@ static void sutro_test_alone(struct kunit *test)
 	run_until(t, 11 * SEC);
 }
 
-/* Request @nr requests of 1 ms from the peers; counts the given ones, returns the refused. */
-static u32 pick_peers(struct probe_test *t, const u32 *percent, u32 nr,
-		      u32 *gave)
-{
-	struct sutro_peer *peer;
-	u32 refused = 0;
-
-	while (nr--) {
-		peer = sutro_probe_pick(&t->probe, t->now_ns);
-		if (!peer) {
-			refused++;
-			continue;
-		}
-		gave[peer - t->peers]++;
-		sutro_probe_gave(&t->probe, peer, MS,
-				 SUTRO_PROBE_WHOLE / 100 *
-					 percent[peer - t->peers],
-				 t->now_ns);
-	}
-	return refused;
-}
-
 /* Groups with few requests are let through, but not with those of the probed class. */
 static void sutro_test_guests(struct kunit *test)
 {
@@ -532,44 +510,6 @@ static void sutro_test_guests(struct kunit *test)
 	peer.class = t->probe.class;
 	KUNIT_EXPECT_FALSE(test,
 			   sutro_probe_admits(&t->probe, &t->device, &peer, 1));
-}
-
-/* Groups give requests for probes by their shares, and not for seconds ahead. */
-static void sutro_test_shares_of_peers(struct kunit *test)
-{
-	static const u32 percent[] = { 5, 15, 80, 1, 1 };
-	struct probe_test *t = probe_test_new(test, 1000, 1000);
-	u32 gave[ARRAY_SIZE(percent)] = {};
-	int i;
-
-	t->probe.class = A;
-	for (i = 0; i < 3; i++)
-		sutro_probe_join(&t->probe, &t->peers[i], A);
-	KUNIT_EXPECT_EQ(test, pick_peers(t, percent, 200, gave), 0);
-	for (i = 0; i < 3; i++) {
-		KUNIT_EXPECT_GE(test, gave[i] + 1, 2 * percent[i]);
-		KUNIT_EXPECT_LE(test, gave[i], 2 * percent[i] + 1);
-	}
-
-	/* One per cent of 3 s are 30 requests of each. */
-	t->probe.class = B;
-	for (i = 3; i < 5; i++)
-		sutro_probe_join(&t->probe, &t->peers[i], B);
-	KUNIT_EXPECT_EQ(test, pick_peers(t, percent, 100, gave), 40);
-	KUNIT_EXPECT_EQ(test, gave[3] + gave[4], 60);
-
-	/* The only peer of the class gives what it is entitled to in 12 s. */
-	sutro_probe_leave(&t->peers[4]);
-	KUNIT_EXPECT_EQ(test, pick_peers(t, percent, 100, gave), 10);
-	KUNIT_EXPECT_EQ(test, gave[3], 120);
-
-	/* A peer that had no such request is tried when it has queued another one. */
-	t->now_ns += SEC;
-	sutro_probe_gave(&t->probe, &t->peers[3], 0, 1, t->now_ns);
-	KUNIT_EXPECT_NULL(test, sutro_probe_pick(&t->probe, t->now_ns));
-	sutro_probe_join(&t->probe, &t->peers[3], B);
-	KUNIT_EXPECT_PTR_EQ(test, sutro_probe_pick(&t->probe, t->now_ns),
-			    &t->peers[3]);
 }
 
 /* The probe of a device that takes 24 requests ends after a multiple of these, not after 256. */
@@ -611,7 +551,6 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_mixed_with_known),
 	KUNIT_CASE(sutro_test_alone),
 	KUNIT_CASE(sutro_test_guests),
-	KUNIT_CASE(sutro_test_shares_of_peers),
 	{}
 };
 
