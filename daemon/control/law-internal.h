@@ -22,6 +22,11 @@
 /* Part of a level that is kept for cgroups without a promise. */
 #define RESIDUAL 0.02
 
+/* A smaller reserve is not worth a window. */
+#define RESERVE_LEAST 0.02
+/* A unit with a request in this part of a tick would use more. */
+#define ASKS 0.5
+
 /* Longer times are not distinguished. */
 #define LONG_AGO_S 15.0F
 
@@ -154,6 +159,9 @@ struct link {
  * @is_met: it had its target since it began, with nothing reserved for it
  * @reserve_s: time since the reserve began
  * @reserve_mean, @reserve_rate: reserve in force, and the rate; smoothed
+ * @released_from: the reserve from which a smaller one is tried, or 0; see law-release.c
+ * @latency_s: shortest mean latency of its requests since then
+ * @keep_s: time until a smaller reserve is tried again
  * @short_s: net time in which it was short of its floor
  * @good_s: time in which it was not, since a verdict
  * @other_s: time in which another cause than that of the verdict was found
@@ -189,6 +197,9 @@ struct promise {
 	double reserve_s;
 	double reserve_mean;
 	double reserve_rate;
+	double released_from;
+	double latency_s;
+	double keep_s;
 	double short_s;
 	double good_s;
 	double other_s;
@@ -315,6 +326,10 @@ void control_reserve_all(struct control *c, double dt_s);
 /* Of a unit with several promises the largest reserve counts, and serves all of them. */
 void control_need_reserves(struct control *c);
 bool control_may_reserve(const struct control *c, const struct promise *p);
+
+/* law-release.c: does the demand of a unit limit it? Its next reserve if it does. */
+bool control_is_limited(const struct promise *p);
+double control_release(struct promise *p, double dt_s);
 
 /* law-weights.c: from grants to weights. */
 void control_weigh(struct control *c, double dt_s);

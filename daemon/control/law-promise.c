@@ -493,7 +493,7 @@ static enum control_state promise_why(const struct control *c,
 	/* Less than the demand is granted: on a hdd, requests may wait in the drive. */
 	if (!control_is_granted(&p->pub))
 		return CONTROL_INFEASIBLE;
-	if (p->pub.used < USED_ENOUGH)
+	if (p->pub.used < USED_ENOUGH || p->released_from > 0)
 		return control_may_reserve(c, p) ? CONTROL_SETTLING
 						 : CONTROL_LIMITED;
 	if (promise_has_demand(p) && part > 0 &&

@@ -42,7 +42,8 @@
  * X * (reserve - d) + s, where d is lost to draining and s is received in shared windows.
  * It doubles in a tick at most, because requests that were sent before complete first.
  * The target is a little more than the granted part of the floor. A reserve that has
- * become small ends, and none is in force while a unit is idle.
+ * become small ends, and none is in force while a unit is idle. Where the demand of the
+ * unit is less than the target, law-release.c finds the reserve.
  *
  *	A unit with a floor of 30 MB/s had 0.3 of the time in the last second, and
  *	received 20 MB/s. Its target is 31.8, and its reserve 31.8 * 0.3 / 20 = 0.48.
@@ -64,11 +65,10 @@
 
 /* The whole of the time, in io.sutro.reserve. */
 #define RESERVE_WHOLE 1000
-/* A unit with this reserve that is short cannot reach its floor. */
 #define RESERVE_MAX 0.9
-#define RESERVE_ENOUGH 0.88
-/* A smaller reserve is not worth a window; the smallest first reserve. */
-#define RESERVE_LEAST 0.02
+/* A unit that is short with this part of the largest reserve cannot reach its floor. */
+#define RESERVE_ENOUGH 0.97
+/* The smallest first reserve. */
 #define RESERVE_FIRST 0.2
 /* A reserve aims above the floor, to have room for noise, as MARGIN of law-share.c. */
 #define TARGET 1.06
@@ -89,8 +89,6 @@
  */
 #define MISSED_LOST_S 0.3
 #define LOST 0.5
-/* A unit with a request in this part of a tick would use more. */
-#define ASKS 0.5
 /* A unit that is back within this time finds its reserve in force. */
 #define IDLE_S 1.0
 /* Smallest change of a reserve in force: part of it, and part of the time. */
@@ -110,12 +108,6 @@ static bool promise_is_reservable(const struct control *c,
 			return false;
 	return p->n_links && !p->pub.is_time &&
 	       (!p->pub.part || control_promise_is_measured(p));
-}
-
-bool control_may_reserve(const struct control *c, const struct promise *p)
-{
-	return promise_is_reservable(c, p) && promise_would_use(p) &&
-	       p->pub.reserve < RESERVE_ENOUGH;
 }
 
 static double promise_first(const struct promise *p)
@@ -140,6 +132,13 @@ static double promise_most(const struct control *c, const struct promise *p)
 					  fmax(free, 0));
 	}
 	return most;
+}
+
+bool control_may_reserve(const struct control *c, const struct promise *p)
+{
+	return promise_is_reservable(c, p) && promise_would_use(p) &&
+	       !(p->released_from > 0) &&
+	       p->pub.reserve < RESERVE_ENOUGH * promise_most(c, p);
 }
 
 /* ---- what it takes from others ---- */
@@ -228,6 +227,8 @@ static void promise_start(const struct control *c, struct promise *p)
 	p->reserve_s = 0;
 	p->reserve_mean = 0;
 	p->reserve_rate = 0;
+	p->released_from = 0;
+	p->keep_s = 0;
 }
 
 static void promise_follow(const struct control *c, struct promise *p,
@@ -239,9 +240,15 @@ static void promise_follow(const struct control *c, struct promise *p,
 	a = fmax(-expm1(-dt_s / FOLLOW_S), dt_s / p->reserve_s);
 	p->reserve_mean += a * (p->pub.reserve - p->reserve_mean);
 	p->reserve_rate += a * (p->pub.rate - p->reserve_rate);
-	reserve =
-		target * p->reserve_mean / fmax(p->reserve_rate, 1e-9 * target);
-	p->reserve = fmin(fmin(reserve, 2 * p->reserve), promise_most(c, p));
+	if (p->steady_rate < target && control_is_limited(p)) {
+		reserve = control_release(p, dt_s);
+	} else {
+		p->released_from = 0;
+		reserve = fmin(target * p->reserve_mean /
+				       fmax(p->reserve_rate, 1e-9 * target),
+			       2 * p->reserve);
+	}
+	p->reserve = fmin(reserve, promise_most(c, p));
 	if (p->reserve < RESERVE_LEAST)
 		p->reserve = 0;
 }
@@ -256,11 +263,10 @@ static void promise_reserve(const struct control *c, struct promise *p,
 		p->reserve = 0;
 		return;
 	}
-	if (p->steady_rate < target && !promise_would_use(p))
-		return;
 	if (p->reserve > 0)
 		promise_follow(c, p, target, dt_s);
-	else if (promise_begins(p, target, dt_s))
+	else if ((p->steady_rate >= target || promise_would_use(p)) &&
+		 promise_begins(p, target, dt_s))
 		promise_start(c, p);
 }
 

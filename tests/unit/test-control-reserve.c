@@ -37,12 +37,20 @@ static struct machine shallow_machine(void)
 	return m;
 }
 
-/* The first unit has a request at the disk for that part of the time. */
+/* A unit has one request at the disk for that part of the time. */
+static void feed_shallow(const struct machine *m, uint32_t leaf, double busy)
+{
+	struct control_use *use = control_use(m->c, m->unit[FIRST].node, leaf);
+
+	use->busy = busy;
+	use->pending = busy;
+}
+
 static void run_shallow(struct machine *m, double busy, double seconds)
 {
 	for (double t = 0; t < seconds; t += TICK_S) {
 		feed(m);
-		control_use(m->c, m->unit[FIRST].node, 0)->busy = busy;
+		feed_shallow(m, 0, busy);
 		control_tick(m->c, TICK_S);
 	}
 }
@@ -114,6 +122,54 @@ static void test_ends_when_nothing_is_granted(void)
 	control_free(m.c);
 }
 
+/* Its requests take as long with any reserve: its demand is less than its floor. */
+static void test_released_when_limited(void)
+{
+	struct machine m = shallow_machine();
+
+	run_shallow(&m, 1, 2);
+	check(reserve(&m) > 0.85);
+	check(weight(&m, &m.unit[FIRST], 0) > 5000);
+	run_shallow(&m, 1, 30);
+	near(reserve(&m), 0.02, 0.3);
+	check(promise(&m, &m.unit[FIRST])->state == CONTROL_LIMITED);
+	check(weight(&m, &m.unit[FIRST], 0) < 500);
+	control_free(m.c);
+}
+
+/* It has a request for a fifth of the time. */
+static void test_released_when_it_rests(void)
+{
+	struct machine m = shallow_machine();
+
+	run_shallow(&m, 1, 1.5);
+	check(reserve(&m) > 0.1);
+	run_shallow(&m, 0.2, 30);
+	near(reserve(&m), 0.02, 0.3);
+	control_free(m.c);
+}
+
+/* Its rate follows the reserve, though the largest one is not enough. */
+static void test_kept_when_needed(void)
+{
+	struct machine m = shallow_machine();
+	double sum = 0, seconds = 60;
+
+	run_shallow(&m, 1, 2);
+	for (double t = 0; t < seconds; t += TICK_S) {
+		m.unit[FIRST].rate = 0.9 * FLOOR * reserve(&m);
+		feed(&m);
+		feed_shallow(&m, 0, 1);
+		control_use(m.c, m.unit[FIRST].node, 0)->ios =
+			(uint64_t)m.unit[FIRST].rate;
+		control_tick(m.c, TICK_S);
+		sum += reserve(&m) * TICK_S;
+	}
+	check(promise(&m, &m.unit[FIRST])->state == CONTROL_LIMITED);
+	check(sum > 0.96 * 0.9 * seconds);
+	control_free(m.c);
+}
+
 /* A database with a floor for its reads and one for its writes: windows serve both. */
 static void test_floors_of_a_unit_share_a_reserve(void)
 {
@@ -125,9 +181,9 @@ static void test_floors_of_a_unit_share_a_reserve(void)
 
 	check(control_add_promise(m.c, &second_promise, &leaf, 1, &second) ==
 	      0);
-	for (double t = 0; t < 8; t += TICK_S) {
+	for (double t = 0; t < 3; t += TICK_S) {
 		feed(&m);
-		control_use(m.c, node, 0)->busy = 1;
+		feed_shallow(&m, 0, 1);
 		promise(&m, &m.unit[FIRST])->fraction = 0.5;
 		control_promise(m.c, second)->fraction = 0.5;
 		control_promise(m.c, second)->rate = m.unit[FIRST].rate;
@@ -158,9 +214,9 @@ static void test_floors_on_two_leaves(void)
 	control_set_reserves(m.c, 1, true);
 	check(control_add_promise(m.c, &second_promise, &leaf, 1, &second) ==
 	      0);
-	for (double t = 0; t < 8; t += TICK_S) {
+	for (double t = 0; t < 3; t += TICK_S) {
 		feed(&m);
-		control_use(m.c, node, 0)->busy = 1;
+		feed_shallow(&m, 0, 1);
 		*control_use(m.c, node, 1) = *control_use(m.c, node, 0);
 		control_promise(m.c, second)->fraction = 1;
 		control_promise(m.c, second)->rate = m.unit[FIRST].rate;
@@ -203,6 +259,9 @@ int main(void)
 	test_begins_later_with_a_share();
 	test_does_not_begin_when_held();
 	test_ends_when_nothing_is_granted();
+	test_released_when_limited();
+	test_released_when_it_rests();
+	test_kept_when_needed();
 	test_floors_of_a_unit_share_a_reserve();
 	test_floors_on_two_leaves();
 	test_a_leaf_is_charged_twice();

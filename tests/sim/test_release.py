@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reserved time that a unit cannot use: floors above the demand of their units.
+
+A unit of weight 100 with a floor, a reader of weight 1000, and many requests of weight 100 share
+an ssd. All rates are parts of those alone.
+"""
+
+from typing import Any
+
+import pytest
+from promises import FLASH, MB, Scenario, disks
+
+SECONDS, RELEASED_S = 30, 20
+SSD = {
+    "kind": 1,
+    "read_us": 320,
+    "write_us": 800,
+    "bus_kbps": 135_000,
+    "channels": 16,
+    "size_mb": 2048,
+    "nr_requests": 256,
+}
+SYNC = {"random": 1, "bytes": 4096, "iodepth": 1}
+RESTS = {**SYNC, "think_us": 2000}
+RARE = {**SYNC, "think_us": 100_000}
+SCAN = {"bytes": 1 << 20, "iodepth": 32}
+WRITES = {**SCAN, "write": 1}
+UNIT, NEIGHBOUR, BULK = range(3)
+
+
+def beside_others(
+    floor: float, unit: dict[str, int], bulk: dict[str, int], **more: Any
+) -> Scenario:
+    """The unit, with its floor, the reader, and the bulk."""
+    s = disks(1, SSD, seconds=SECONDS)
+    for part in range(3):
+        s.add("volume", leaves=1, part=part, parts=3)
+    s.unit(100, volume=UNIT, **unit, **more)
+    s.unit(1000, volume=NEIGHBOUR, **SYNC)
+    s.unit(100, volume=BULK, **bulk)
+    s.add("promise", cgroup=1, volume=UNIT, floor=floor)
+    return s
+
+
+@pytest.mark.parametrize(
+    ("unit", "bulk", "floor"),
+    [
+        (SYNC, SCAN, 40),
+        (SYNC, WRITES, 40),
+        (RESTS, SCAN, 10),
+        (RESTS, WRITES, 40),
+        (RARE, SCAN, 80),
+    ],
+    ids=["sync-scan", "sync-writes", "rests-scan", "rests-writes", "rare-scan"],
+)
+def test_floor_above_the_demand(unit: dict[str, int], bulk: dict[str, int], floor: int) -> None:
+    """The unit is served as fast as it can, and the others lose little by it."""
+    s = beside_others(floor * MB, unit, bulk)
+    result = s.run()
+    for client in (UNIT, NEIGHBOUR):
+        assert result.mean(result.clients[client], RELEASED_S) > 0.9 * s.alone(client)
+    assert result.promises[0]["reserve"][-1] < 0.03
+    assert result.promises[0]["weight"][0][-1] < 1000
+
+
+def test_floor_of_a_unit_that_no_longer_rests() -> None:
+    """It has its floor within a second."""
+    s = beside_others(8 * MB, RESTS, SCAN, stop=RELEASED_S)
+    s.add("client", cgroup=1, volume=UNIT, start=RELEASED_S, **SYNC)
+    result = s.run()
+    assert result.promises[0]["reserve"][result.ticks(RELEASED_S) - 1] < 0.03
+    assert result.held(0, RELEASED_S + 1, RELEASED_S + 4) > 1
+
+
+def test_reserve_that_is_not_enough_is_kept() -> None:
+    """On a stripe, the rate of the unit follows its reserve: one trial costs it little."""
+    s = disks(4, FLASH, seconds=SECONDS)
+    for part in range(4):
+        s.add("volume", leaves=15, chunk=1 << 19, part=part, parts=4)
+    s.unit(100, volume=0, **SYNC)
+    for volume in range(1, 4):
+        s.unit(1000, volume=volume, write=1, bytes=1 << 19, iodepth=16)
+    s.add("promise", cgroup=1, volume=0, floor=1.5 * s.alone(0))
+    result = s.run()
+    assert result.states(0, RELEASED_S) == ["limited"] * len(result.states(0, RELEASED_S))
+    reserve = result.promises[0]["reserve"]
+    assert sum(reserve) > 0.8 * 0.9 * len(reserve)
+    assert 1.5 * result.held(0, 3) > 0.83
