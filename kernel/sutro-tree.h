@@ -226,9 +226,9 @@ struct sutro_group {
 	u16 reserve;
 	u16 least;
 	u8 depth;
-	bool gone : 1;
-	bool mixed : 1;
-	bool cheap : 1;
+	u8 gone : 1;
+	u8 mixed : 1;
+	u8 cheap : 1;
 	u32 target_us;
 	u64 think_ns;
 	u64 busy_since_ns;

@@ -47,9 +47,9 @@
 /*
  * A trial takes until its group was entitled to TRIAL_DUE_NS.  Where its share decides, it
  * takes at least TRIAL_MIN_NS, or longer, up to TRIAL_MAX_NS, while fewer than TRIAL_NR of its
- * requests have completed.  It takes up to TRIAL_LONG_NS while there are fewer than TRIAL_FEW, while
- * costs are guesses, or if the group got between TRIAL_SHORT and TRIAL_ENTITLED percent and was not protected
- * lately: on a stripe, the shares of one leaf change from moment to moment.
+ * requests have completed.  It takes up to TRIAL_LONG_NS while there are fewer than TRIAL_FEW,
+ * while costs are guesses, or if the group got between TRIAL_SHORT and TRIAL_ENTITLED percent and
+ * was not protected lately: on a stripe, the shares of one leaf change from moment to moment.
  */
 #define SUTRO_TRIAL_MIN_NS (128 * MS)
 #define SUTRO_TRIAL_MAX_NS (512 * MS)
