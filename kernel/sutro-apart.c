@@ -77,8 +77,6 @@
 #define SUTRO_APART_SPARE 16
 /* Others have at least this part of 4 of their entitlement while groups wait. */
 #define SUTRO_APART_OTHERS 3
-/* Shares are parts of this: there may be hundreds of protected groups. */
-#define SUTRO_APART_WHOLE BIT_ULL(20)
 
 static bool sutro_apart_applies(const struct sutro_core *core)
 {
@@ -100,7 +98,7 @@ static u64 sutro_apart_shares(const struct sutro_protect *protect)
 	u64 sum = 0;
 
 	list_for_each_entry(own, &protect->groups, list)
-		sum += sutro_group_share(own->group, SUTRO_APART_WHOLE);
+		sum += sutro_group_share(own->group, SUTRO_SHARE_WHOLE);
 	return max(sum, 1ULL);
 }
 
@@ -108,7 +106,7 @@ static u64 sutro_apart_shares(const struct sutro_protect *protect)
 static u64 sutro_apart_share(const struct sutro_group_protect *own, u64 shares,
 			     u64 whole)
 {
-	u64 share = sutro_group_share(own->group, SUTRO_APART_WHOLE);
+	u64 share = sutro_group_share(own->group, SUTRO_SHARE_WHOLE);
 
 	return div64_u64(whole * share, shares);
 }
@@ -294,7 +292,7 @@ u32 sutro_apart_most_shared(const struct sutro_core *core)
 		if (own->phases[SUTRO_PHASE_ALONE].nr < SUTRO_PROTECT_KNOWN)
 			continue;
 		alone = sutro_apart_rate(protect, own, SUTRO_PHASE_ALONE);
-		due = sutro_apart_share(own, SUTRO_APART_WHOLE,
+		due = sutro_apart_share(own, SUTRO_SHARE_WHOLE,
 					alone + alone / SUTRO_APART_SPARE);
 		shared = sutro_apart_rate(protect, own, SUTRO_PHASE_SHARED);
 		if (shared >= due)

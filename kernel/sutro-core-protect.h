@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sutro I/O scheduler: protection of favoured groups with few requests.
- * sutro-protect.c, sutro-trial.c, sutro-window.c, sutro-part.c, sutro-gap.c, sutro-think.c,
- * sutro-away.c, sutro-apart.c and sutro-reserve.c describe it.  struct sutro_core has this
- * state, so the header includes none of theirs.
+ * sutro-protect.c, sutro-favoured.c, sutro-trial.c, sutro-window.c, sutro-part.c, sutro-gap.c,
+ * sutro-think.c, sutro-away.c, sutro-apart.c and sutro-reserve.c describe it.  struct sutro_core
+ * has this state, so the header includes none of theirs.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */
@@ -23,6 +23,9 @@ struct sutro_core;
 
 /* The whole of a cycle, or of the device. */
 #define SUTRO_PROTECT_WHOLE 1024U
+/* Shares of single groups are parts of this: there may be hundreds of protected groups. */
+#define SUTRO_SHARE_SHIFT 10
+#define SUTRO_SHARE_WHOLE ((u64)SUTRO_PROTECT_WHOLE << SUTRO_SHARE_SHIFT)
 /*
  * Reserved part that measures how fast protected groups are alone: as large as the loss that
  * is allowed.  Rates of a smaller part are too inaccurate for that loss.
@@ -162,7 +165,8 @@ struct sutro_phase_sum {
  * @other_came_ns: when one arrived last
  * @away:	others are served because a protected group stays away (sutro-away.c)
  * @away_sent_ns: when a request of others was sent for that reason last
- * @share:	share of all groups in @groups, as long as it has not to be found anew
+ * @shares:	sum of the shares of all groups in @groups, of SUTRO_SHARE_WHOLE, as long as it
+ *		has not to be found anew
  * @depth:	how many requests they have at most
  * @cached_until_ns: until when the device works on writes that its cache took
  * @gap_end_ns:	in a gap, when requests of other groups have to be done
@@ -218,7 +222,7 @@ struct sutro_protect {
 	u64 other_came_ns;
 	bool away;
 	u64 away_sent_ns;
-	u64 share;
+	u64 shares;
 	u32 depth;
 	u64 cached_until_ns;
 	u64 gap_end_ns;
@@ -238,7 +242,7 @@ struct sutro_protect {
 };
 
 /**
- * struct sutro_group_protect - a group that was favoured
+ * struct sutro_group_protect - a group that was favoured, or kept up with one
  * @group:	the group
  * @list:	place in &sutro_protect.groups while protected
  * @node:	place in &sutro_protect.queue while it has queued requests, too
@@ -246,6 +250,7 @@ struct sutro_protect {
  * @reserving:	the group for which time is reserved that this one may use, or NULL
  * @latency:	the target that holds for it, or NULL
  * @needed:	its last trial has shown that it needs protection
+ * @marked:	it is protected for its share, and marked (sutro-favoured.c)
  * @epoch:	&sutro_protect.epoch when it was protected last
  * @tried_ns:	&sutro_protect.begin_ns when its joining of others was decided last
  * @depth:	most requests queued and in flight
@@ -284,6 +289,7 @@ struct sutro_group_protect {
 	struct sutro_group *reserving;
 	struct sutro_latency *latency;
 	bool needed;
+	bool marked;
 	u16 depth;
 	u32 epoch;
 	u64 tried_ns;

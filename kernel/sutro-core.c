@@ -30,7 +30,7 @@
  *	mechanism		needed by		price
  *
  *	shares by weight	Fairness: 200:100, 16	a walk to the root for
- *	 tree, share		and 256 groups, nested	each request
+ *	 tree, order, share	and 256 groups, nested	each request
  *	classes			sutro_class_test	a lower class gets 3 %
  *	 tree
  *	slices, idling, depth	Fairness: streams,	a seek in 24, idle time;
@@ -52,8 +52,9 @@
  *	 probe, meter, peer	256 KiB, reads and	of requests is sent
  *				writes, write cache
  *	protection		Fairness: reader with	what others leave unused
- *	 protect, gap, think,	think time; tests/sim	in reserved windows
- *	 trial, window, part,	test_protect.py
+ *	 favoured, protect,	think time; tests/sim	in reserved windows
+ *	 protected, gap, think,	test_protect.py,
+ *	 trial, window, part,	test_neighbours.py
  *	 apart
  *	reserved time		Bandwidth floors;	as protection
  *	 reserve		tests/sim reserve.toml
@@ -331,8 +332,9 @@ void sutro_core_interrupt(struct sutro_core *core, u64 now_ns)
 static bool sutro_is_charged(const struct sutro_core *core,
 			     const struct sutro_group *group)
 {
-	/* Others wait for a protected group (sutro-part.c). */
-	if (core->beside && core->protect.part < SUTRO_PROTECT_MOST_PART)
+	/* Others have no use for the time (sutro-gap.c), or wait (sutro-part.c). */
+	if (core->beside &&
+	    (core->gap || core->protect.part < SUTRO_PROTECT_MOST_PART))
 		return false;
 	return core->gap || sutro_protect_charged(core, group);
 }

@@ -108,7 +108,8 @@ enum sutro_idle_end {
  * @postponed:	the group that is next was put before a stream that is further behind
  * @gap:	others are served in a reserved window, because protected groups are away
  * @beside:	the group that is next was put before others that stand back for its sake, or that
- *		have no request for a gap: its vtime does not count that
+ *		have no request for a gap: its vtime does not count that, unless nearly all of the
+ *		time is shared
  * @expected:	a group that has left and will probably be back soon; it may be gone,
  *		and is only compared
  * @expected_protected: it was protected

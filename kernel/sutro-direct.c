@@ -237,7 +237,7 @@ static bool sutro_direct_may_join(struct sutro_queue *sq,
 
 	return now_ns >= sblkg->requests.mixed_until_ns &&
 	       !sutro_latency_late_ns(group) && !sutro_group_reserving(group) &&
-	       !sutro_group_favoured(group, 1) &&
+	       !sutro_group_favoured_inside(group) &&
 	       !(sq->core.expected_protected &&
 		 sutro_expects_other(&sq->core, group, now_ns)) &&
 	       sutro_direct_is_possible(sq);

@@ -12,6 +12,9 @@
  *	Two slices of weight 100; in the first one a database of 1000 and a backup of 100, in the
  *	second one a shell of 100.  The database is favoured, by the backup.
  *
+ * On a rotational device, only the highest level counts where others are active: streams have
+ * slices there and are not protected, so a stream of the second slice would wait for the database.
+ *
  * 2. Groups that keep up
  *
  * While favoured groups are protected (sutro-protect.c), those wait that are entitled to less.
@@ -24,7 +27,7 @@
  *
  * Each level is marked with the least standing (class, then weight) of its entities at or below
  * which a protected group is.  So the question costs one way to the root, not one for each
- * protected group.  Whenever the set may have changed, all marks are removed and made anew.
+ * protected group.  All marks are made anew once in a cycle, and when a marked group leaves.
  */
 #include <linux/bits.h>
 
@@ -107,19 +110,8 @@ static bool sutro_is_more(const struct sutro_level *level,
 	return (u64)entity->weight * (rank->nr_active - 1) > times * others;
 }
 
-/**
- * sutro_group_favoured - is a group entitled to more than those that it competes with?
- * @group:	the group, which is active
- * @times:	by how much more
- *
- * Return: true if at some level it is of a higher class than another entity, or weighs more than
- * one of its class, and at no level less than all others.  With @times above 1, only the highest
- * level counts where others are active, and it has to weigh more than that times the mean of
- * these.
- *
- * Context: as the tree.
- */
-bool sutro_group_favoured(struct sutro_group *group, u32 times)
+/* As sutro_group_favoured(); with @inside, a lower level is enough. */
+static bool sutro_favoured(struct sutro_group *group, u32 times, bool inside)
 {
 	struct sutro_level *level = &group->level;
 	const struct sutro_entity *entity = &group->self;
@@ -136,7 +128,7 @@ bool sutro_group_favoured(struct sutro_group *group, u32 times)
 			if (sutro_has_others(level, rank))
 				more = sutro_is_more(level, entity, rank,
 						     times) ||
-				       (more && times == 1);
+				       (more && inside);
 		}
 		level = sutro_level_of(group);
 		if (!level)
@@ -144,6 +136,35 @@ bool sutro_group_favoured(struct sutro_group *group, u32 times)
 		entity = &group->entity;
 		group = group->parent;
 	}
+}
+
+/**
+ * sutro_group_favoured - is a group entitled to more than those that it competes with?
+ * @group:	the group, which is active
+ * @times:	by how much more
+ *
+ * Return: true if at the highest level where others are active it is of a higher class than one of
+ * these, or weighs more than one of its class, with @times above 1 more than that times the mean
+ * of the others, and at no level less than all others.
+ *
+ * Context: as the tree.
+ */
+bool sutro_group_favoured(struct sutro_group *group, u32 times)
+{
+	return sutro_favoured(group, times, false);
+}
+
+/**
+ * sutro_group_favoured_inside - is a group entitled to more than another one at any level?
+ * @group:	the group, which is active
+ *
+ * Return: as sutro_group_favoured() with @times = 1, but by any level.
+ *
+ * Context: as the tree.
+ */
+bool sutro_group_favoured_inside(struct sutro_group *group)
+{
+	return sutro_favoured(group, 1, true);
 }
 
 /*

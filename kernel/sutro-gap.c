@@ -11,7 +11,8 @@
  * out of turn: its group is not charged, because the one whose turn it is could not use the time.
  * Shares divide this time among such groups.
  *
- * Shared windows are shorter by the device time that others receive in gaps.  While some group has
+ * Shared windows are shorter by the device time that others receive in gaps, unless protected
+ * groups wait for each other (sutro-apart.c).  While some group has
  * only requests that fit into no gap, or has one that has waited for SUTRO_GAP_PATIENCE_NS, that
  * is at most half of SUTRO_PROTECT_LEAST.
  *

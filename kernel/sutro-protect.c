@@ -238,8 +238,8 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 	if (sutro_before(protect->vtime, own->vtime))
 		protect->vtime = own->vtime;
 	sutro_protect_dequeue(protect, own);
-	share = max(sutro_group_share(group, SUTRO_PROTECT_WHOLE), 1ULL);
-	own->vtime += div64_u64(estimate_ns * SUTRO_PROTECT_WHOLE, share);
+	share = max(sutro_group_share(group, SUTRO_SHARE_WHOLE), 1ULL);
+	own->vtime += div64_u64(estimate_ns * SUTRO_SHARE_WHOLE, share);
 	sutro_protect_enqueue(protect, own);
 }
 

@@ -13,6 +13,15 @@
 /* For how long groups are protected without requests of others. */
 #define SUTRO_PROTECT_LASTS_NS (1000 * 1000 * 1000ULL)
 
+/*
+ * Is more than a share of a group protected, or does it make others wait?  That one of the others
+ * joins or leaves, which sporadic ones do with each request, matters from the next cycle on.
+ */
+static bool sutro_protect_depends_on(const struct sutro_group_protect *own)
+{
+	return own->marked || own->reserving || sutro_protect_by_target(own);
+}
+
 /* A group that is not marked is no longer protected. */
 static void sutro_protect_remove(struct sutro_core *core,
 				 struct sutro_group *group)
@@ -26,7 +35,7 @@ static void sutro_protect_remove(struct sutro_core *core,
 		protect->limits = NULL;
 	protect->in_flight -= group->in_flight;
 	protect->requests -= group->in_flight + group->queued;
-	protect->changed = true;
+	protect->changed |= sutro_protect_depends_on(group->protect);
 	group->protect->slow_ns = 0;
 	sutro_away_count(group->protect, core->now_ns);
 }
@@ -38,10 +47,29 @@ static void sutro_protect_remove(struct sutro_core *core,
  */
 void sutro_protect_drop(struct sutro_core *core, struct sutro_group *group)
 {
+	struct sutro_group_protect *own = group->protect;
+
 	if (!sutro_group_protected(group))
 		return;
-	sutro_group_unmark(group);
 	sutro_protect_remove(core, group);
+	if (!own->marked)
+		return;
+	own->marked = false;
+	sutro_group_unmark(group);
+	list_for_each_entry(own, &core->protect.groups, list)
+		if (own->marked)
+			sutro_group_mark(own->group);
+}
+
+/* No group is marked any more. */
+static void sutro_protect_unmark(struct sutro_protect *protect)
+{
+	struct sutro_group_protect *own;
+
+	list_for_each_entry(own, &protect->groups, list) {
+		own->marked = false;
+		sutro_group_unmark(own->group);
+	}
 }
 
 /**
@@ -53,8 +81,9 @@ void sutro_protect_release(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_group_protect *own, *next;
 
+	sutro_protect_unmark(&core->protect);
 	list_for_each_entry_safe(own, next, &core->protect.groups, list) {
-		sutro_protect_drop(core, own->group);
+		sutro_protect_remove(core, own->group);
 		own->needed = false;
 		sutro_trial_begin(&core->protect, own, now_ns);
 	}
@@ -98,9 +127,11 @@ static bool sutro_protect_has_slices(const struct sutro_core *core,
 bool sutro_protect_is_favoured(const struct sutro_core *core,
 			       struct sutro_group *group)
 {
-	return core->tunables.protect &&
-	       !sutro_protect_has_slices(core, group) &&
-	       sutro_group_favoured(group, 1);
+	if (!core->tunables.protect || core->tunables.fairness ||
+	    sutro_protect_has_slices(core, group))
+		return false;
+	return core->tunables.rotational ? sutro_group_favoured(group, 1)
+					 : sutro_group_favoured_inside(group);
 }
 
 /* Is a group protected for its share, not for reserved time? */
@@ -112,15 +143,16 @@ static bool sutro_protect_by_share(const struct sutro_core *core,
 }
 
 /* Mark the groups that are protected for their shares. */
-static void sutro_protect_mark(const struct sutro_core *core)
+static void sutro_protect_mark(struct sutro_core *core)
 {
-	const struct sutro_group_protect *own;
+	struct sutro_group_protect *own;
 
-	list_for_each_entry(own, &core->protect.groups, list)
-		sutro_group_unmark(own->group);
-	list_for_each_entry(own, &core->protect.groups, list)
-		if (sutro_protect_by_share(core, own))
+	sutro_protect_unmark(&core->protect);
+	list_for_each_entry(own, &core->protect.groups, list) {
+		own->marked = sutro_protect_by_share(core, own);
+		if (own->marked)
 			sutro_group_mark(own->group);
+	}
 }
 
 /* May a group be protected beside others because it is entitled to as much as one of these? */
@@ -147,7 +179,7 @@ static void sutro_protect_add_target(struct sutro_protect *protect,
 /* No group is to be protected yet. */
 static void sutro_protect_clear(struct sutro_protect *protect)
 {
-	protect->share = 0;
+	protect->shares = 0;
 	protect->depth = 0;
 	protect->by_share = false;
 	protect->sensitive = false;
@@ -160,16 +192,15 @@ static void sutro_protect_add(struct sutro_core *core,
 			      const struct sutro_group_protect *own)
 {
 	struct sutro_protect *protect = &core->protect;
-	u64 share = sutro_group_share(own->group, SUTRO_PROTECT_WHOLE);
+	u64 share = sutro_group_share(own->group, SUTRO_SHARE_WHOLE);
 
-	/* Lower classes have a part in any case (sutro-tree.c). */
-	protect->share = min(protect->share + share, SUTRO_PROTECT_MOST);
+	protect->shares += share;
 	protect->depth += own->depth;
 	if (sutro_protect_by_share(core, own))
 		protect->by_share = true;
 	if (sutro_group_favoured(own->group, SUTRO_PROTECT_SENSITIVE))
 		protect->sensitive = true;
-	sutro_protect_add_target(protect, own, share);
+	sutro_protect_add_target(protect, own, share >> SUTRO_SHARE_SHIFT);
 }
 
 static void sutro_protect_join(struct sutro_core *core,
@@ -177,6 +208,7 @@ static void sutro_protect_join(struct sutro_core *core,
 {
 	struct sutro_protect *protect = &core->protect;
 	struct sutro_group_protect *own = group->protect;
+	bool matters;
 
 	if (!sutro_protects(protect)) {
 		protect->reserved = false;
@@ -189,12 +221,16 @@ static void sutro_protect_join(struct sutro_core *core,
 	sutro_apart_turn(protect, own);
 	sutro_away_find(core, own, now_ns);
 	own->latency = sutro_latency_of(group);
-	if (own->epoch != protect->epoch)
+	own->marked = sutro_protect_by_share(core, own);
+	matters = sutro_protect_depends_on(own) ||
+		  sutro_group_reserving(group) || group->queued > 1 ||
+		  list_is_singular(&protect->groups);
+	if (matters && own->epoch != protect->epoch)
 		sutro_protect_new_set(protect);
-	if (sutro_protect_by_share(core, own))
+	if (own->marked)
 		sutro_group_mark(group);
 	sutro_protect_add(core, own);
-	protect->changed = true;
+	protect->changed |= matters;
 	protect->other_came_ns = now_ns;
 	protect->full_ns = now_ns;
 	protect->in_flight += group->in_flight;
@@ -323,7 +359,8 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 	}
 out:
 	*ret_depth = protect->depth;
-	return protect->share;
+	/* Lower classes have a part in any case (sutro-tree.c). */
+	return min(protect->shares >> SUTRO_SHARE_SHIFT, SUTRO_PROTECT_MOST);
 }
 
 /**

@@ -225,7 +225,7 @@ void sutro_tree_charge(struct sutro_group *group, s64 ns)
  * @ns:		how much
  *
  * It is ahead of the others of each level by that at least from now on, not by the sum of all
- * such times: it is not left without service for long afterwards.
+ * such times: it is not left without service for long afterwards.  Lower classes grow older.
  */
 void sutro_tree_lead(struct sutro_group *group, u64 ns)
 {
@@ -238,6 +238,7 @@ void sutro_tree_lead(struct sutro_group *group, u64 ns)
 
 		if (sutro_before(entity->vtime, vtime))
 			sutro_move(level, entity, vtime);
+		sutro_age(level, entity->class, ns);
 		level = sutro_level_of(group);
 		if (!level)
 			return;

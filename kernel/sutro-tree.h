@@ -208,7 +208,7 @@ struct sutro_group_protect;
  *		without a lock, too (sutro-latency.c)
  * @latency:	the state of this target, NULL until requests have completed for which one
  *		holds, and then until the group is freed
- * @protect:	whether it is protected, NULL until it was favoured (sutro-protect.c)
+ * @protect:	whether it is protected, NULL until it might have been (sutro-protect.c)
  * @stat:	counters of io.sutro.stat; time_ns up to the last charge, backlog_ns as
  *		sutro_group_backlog_ns() reads it
  */
@@ -349,6 +349,7 @@ u32 sutro_group_slots(const struct sutro_group *group, u32 slots, u32 free,
 bool sutro_outranked(const struct sutro_level *level,
 		     const struct sutro_rank *last);
 bool sutro_group_favoured(struct sutro_group *group, u32 times);
+bool sutro_group_favoured_inside(struct sutro_group *group);
 void sutro_group_mark(struct sutro_group *group);
 void sutro_group_unmark(struct sutro_group *group);
 bool sutro_group_keeps_up(const struct sutro_group *group);

@@ -32,7 +32,8 @@
  *
  * Before the first probes of the classes that are in use (sutro-probe.c), costs are guesses, and
  * so are the times that groups got.  A share is not decided by these for TRIAL_LONG_NS: protection
- * delays the probes, and wrong costs may keep groups protected that need it not.
+ * delays the probes, and wrong costs may keep groups protected that need it not.  A trial does not
+ * begin anew when costs are known, for that delays protection where it is needed.
  *
  *	16 groups with 64 requests each: reads and writes of 4 to 256 KiB.  After 0.2 s, before
  *	writes of 256 KiB were measured, one seemed to be short.  While it was protected, charges of

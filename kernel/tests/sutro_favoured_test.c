@@ -6,7 +6,7 @@
 
 static bool favoured(struct sutro_group *group)
 {
-	return sutro_group_favoured(group, 1);
+	return sutro_group_favoured_inside(group);
 }
 
 /* By weight or class at some level with others, and at no level less. */
@@ -22,6 +22,7 @@ static void sutro_test_favoured(struct kunit *test)
 	/* Within b, that weighs as much as a. */
 	sutro_group_set_weight(&t->c, 200);
 	KUNIT_EXPECT_TRUE(test, favoured(&t->c));
+	KUNIT_EXPECT_FALSE(test, sutro_group_favoured(&t->c, 1));
 	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
 	KUNIT_EXPECT_FALSE(test, favoured(&t->d));
 	sutro_group_set_weight(&t->b, 200);

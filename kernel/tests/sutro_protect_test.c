@@ -253,6 +253,67 @@ static struct load *load_beside(struct kunit *test)
 	return load;
 }
 
+/* Nor does it for a request that is sent in a gap because none of e fits there. */
+static void sutro_test_beside_in_gap(struct kunit *test)
+{
+	struct load *load = load_beside(test);
+	u64 vtime = load->few->entity.vtime;
+
+	arrive_far(load->t, load->few, 1);
+	load->t->core.protect.part = SUTRO_PROTECT_MOST_PART;
+	load->t->core.beside = true;
+	load->t->core.gap = true;
+	sutro_core_dispatch(&load->t->core, load->few, SMALL_NS);
+	KUNIT_EXPECT_EQ(test, load->few->entity.vtime, vtime);
+}
+
+/* b is a slice with c, which is protected beside d; a and e are other slices. */
+static struct sutro_test *slices(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	struct sutro_test *t = load->t;
+
+	load->few = &t->c;
+	load->many = &t->d;
+	sutro_group_set_weight(&t->c, 1000);
+	arrive_far(t, &t->d, DEEP);
+	load_run(load, 4 * SECOND_NS);
+	KUNIT_ASSERT_EQ(test, sutro_group_protected(&t->c), true);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(&t->d));
+	KUNIT_EXPECT_TRUE(test, sutro_group_keeps_up(&t->a));
+	return t;
+}
+
+/* A group of another slice comes and goes: c stays the one that others have to keep up with. */
+static void sutro_test_slice_leaves(struct kunit *test)
+{
+	struct sutro_test *t = slices(test);
+
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(&t->e));
+	t->core.protect.changed = false;
+	sutro_protect_drop(&t->core, &t->e);
+	KUNIT_EXPECT_TRUE(test, sutro_group_keeps_up(&t->a));
+	KUNIT_EXPECT_FALSE(test, sutro_group_keeps_up(&t->d));
+	KUNIT_EXPECT_FALSE(test, t->core.protect.changed);
+	sutro_protect_drop(&t->core, &t->c);
+	KUNIT_EXPECT_FALSE(test, sutro_group_keeps_up(&t->a));
+	KUNIT_EXPECT_TRUE(test, t->core.protect.changed);
+}
+
+/* Without protection nothing is marked. */
+static void sutro_test_slice_with_fairness(struct kunit *test)
+{
+	struct sutro_test *t = slices(test);
+
+	t->core.tunables.fairness = true;
+	t->core.protect.changed = true;
+	sutro_window_look(&t->core, t->now_ns);
+	KUNIT_EXPECT_FALSE(test, sutro_protects(&t->core.protect));
+	KUNIT_EXPECT_EQ(test, t->root.least, 0);
+	KUNIT_EXPECT_EQ(test, t->b.least, 0);
+	KUNIT_EXPECT_EQ(test, t->c.least, 0);
+}
+
 /* There a does not wait, and owes nothing for it. */
 static void sutro_test_beside_others(struct kunit *test)
 {
@@ -308,6 +369,9 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protected_returns),
 	KUNIT_CASE(sutro_test_away),
 	KUNIT_CASE(sutro_test_beside_others),
+	KUNIT_CASE(sutro_test_beside_in_gap),
+	KUNIT_CASE(sutro_test_slice_leaves),
+	KUNIT_CASE(sutro_test_slice_with_fairness),
 	KUNIT_CASE(sutro_test_beside_charged),
 	KUNIT_CASE(sutro_test_beside_prompt),
 	{}

@@ -115,6 +115,31 @@ def test_services_of_slices(disk: dict[str, int], services: int) -> None:
 
 
 @pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
+def test_rare_requests_of_another_slice(disk: dict[str, int]) -> None:
+    """They do not wait for the database, also while the backup pauses."""
+    backup = {**WRITES, "burst": 64, "think_us": 700_000}
+    with_pauses = (100, ((1000, SYNC), (100, backup)))
+    _, _, *shells = simulate(disk, with_pauses, (100, ((100, RARE), (100, RARE))))
+    assert max(shell["p99_ns"] for shell in shells) < 30e6
+
+
+@pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
+def test_many_rare_requests_of_another_slice(disk: dict[str, int]) -> None:
+    """Each is protected for a moment, and the rates of the database stay known."""
+    database, *_ = simulate(disk, SLICE, (100, ((100, RARE),) * 30))
+    (alone,) = simulate(disk, (100, SYNC))
+    assert rate(database) > 0.85 * rate(alone)
+
+
+@pytest.mark.parametrize("think_us", [10_000, 20_000])
+def test_stream_of_another_slice_on_hdd(think_us: int) -> None:
+    """Slices of time divide an hdd among the slices, whatever the weights in one of them."""
+    database = {**SYNC, "think_us": think_us}
+    *_, stream = simulate({"kind": 0}, (100, ((1000, database), (100, SCAN))), (100, SCAN))
+    assert stream["part"] > 0.45
+
+
+@pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
 def test_databases_of_slices(disk: dict[str, int]) -> None:
     """Each slice has a database, and something that reads or writes all the time."""
     one, _, other, _ = simulate(disk, SLICE, (100, ((1000, SYNC), (100, SCAN))))
